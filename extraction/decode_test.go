@@ -1,0 +1,137 @@
+package extraction
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestDecodeExtraction(t *testing.T) {
+	tests := map[string]struct {
+		in   string
+		want Extraction
+	}{
+		"native names": {
+			`{"entities":[{"name":"A","type":"P","aliases":["a"]}],"relationships":[{"source_name":"A","target_name":"B","relationship_type":"knows"}]}`,
+			Extraction{[]Entity{{Name: "A", Type: "P", Aliases: []string{"a"}}}, []Relationship{{Source: "A", Target: "B", Type: "knows"}}},
+		},
+		"synonyms": {
+			`{"entities":[],"relationships":[{"source":"A","target":"B","type":"knows"}]}`,
+			Extraction{[]Entity{}, []Relationship{{Source: "A", Target: "B", Type: "knows"}}},
+		},
+		"an end that equals an id becomes the name": {
+			`{"entities":[{"id":"e1","name":"Ann"},{"temp_id":"e2","name":"Bob"}],"relationships":[{"source":"e1","target_ref":"e2","type":"knows"}]}`,
+			Extraction{[]Entity{{ID: "e1", Name: "Ann"}, {ID: "e2", Name: "Bob"}}, []Relationship{{Source: "Ann", Target: "Bob", Type: "knows"}}},
+		},
+		"a reference that spells a name is that name": {
+			`{"entities":[{"name":"Ann"}],"relationships":[{"source_ref":"Ann","target":"Bob","type":"knows"}]}`,
+			Extraction{[]Entity{{Name: "Ann"}}, []Relationship{{Source: "Ann", Target: "Bob", Type: "knows"}}},
+		},
+		"a reference to nothing stays, the end is empty": {
+			`{"relationships":[{"source_ref":"e9","target":"Bob","type":"knows"}]}`,
+			Extraction{nil, []Relationship{{SourceRef: "e9", Target: "Bob", Type: "knows"}}},
+		},
+		"absent and null are nil, empty is not": {
+			`{"entities":null,"relationships":[]}`,
+			Extraction{nil, []Relationship{}},
+		},
+		"numbers are read as their spelling": {
+			`{"entities":[{"name":1905,"type":"Year"}]}`,
+			Extraction{[]Entity{{Name: "1905", Type: "Year"}}, nil},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, _, err := DecodeExtraction([]byte(tt.in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestDecodeExtraction_problems(t *testing.T) {
+	tests := map[string]struct{ in, want string }{
+		"not an object": {`[]`, "extraction: expected an object, got a list"},
+		"not JSON":      {`{"entities`, "extraction: expected an object, got text that is not JSON"},
+		"list":          {`{"entities":{}}`, "entities: expected a list, got an object"},
+		"entity":        {`{"entities":["Ann"]}`, "entities[0]: expected an object, got a string"},
+		"name":          {`{"entities":[{"name":["x"]}]}`, "entities[0].name: expected a string, got a list"},
+		"alias":         {`{"entities":[{"name":"x","aliases":[1]}]}`, "entities[0].aliases[0]: expected a string, got a number"},
+		"UTF-8":         {"{\"a\":\"\xff\"}", "is not valid UTF-8"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := DecodeExtraction([]byte(tt.in))
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestDecodeDocument(t *testing.T) {
+	doc, warnings, err := DecodeDocument([]byte(`{"text":"Hi","object_schemas":{"Person":{"description":"someone"}},
+		"relationship_schemas":{"knows":{"source_types":["Person"]}},"allowed_types":["Person"],"colour":"red"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Document{
+		Text:          "Hi",
+		Objects:       map[string]ObjectSchema{"Person": {Name: "Person", Description: "someone"}},
+		Relationships: map[string]RelationshipSchema{"knows": {Name: "knows", SourceTypes: []string{"Person"}}},
+		AllowedTypes:  []string{"Person"},
+	}
+	if diff := cmp.Diff(want, doc); diff != "" {
+		t.Error(diff)
+	}
+	if len(warnings) != 1 || !strings.Contains(warnings[0], `"colour"`) {
+		t.Errorf("warnings %q do not name the unknown key", warnings)
+	}
+	if _, _, err := DecodeDocument([]byte(`{"document_text":"  \n"}`)); err != ErrNoText {
+		t.Errorf("blank text: got %v", err)
+	}
+}
+
+func TestExtraction_MarshalJSON(t *testing.T) {
+	for _, in := range []string{
+		`{}`,
+		`{"entities":[],"relationships":[]}`,
+		`{"entities":[{"name":"A","type":"P"}],"relationships":[{"source_name":"A","target_name":"B","relationship_type":"r"}]}`,
+	} {
+		e, _, err := DecodeExtraction([]byte(in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := e.MarshalJSON()
+		if err != nil || string(out) != in {
+			t.Errorf("%s came back as %s (%v)", in, out, err)
+		}
+	}
+}
+
+func FuzzDecodeExtraction(f *testing.F) {
+	f.Add([]byte(`{"entities":[{"id":"e1","name":"Ann"}],"relationships":[{"source":"e1","target_ref":"x","type":"knows"}]}`))
+	f.Add([]byte(`{"entities":[[[[]]]]}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		first, _, err := DecodeExtraction(raw)
+		if err != nil {
+			return
+		}
+		out, err := first.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, _, err := DecodeExtraction(out)
+		if err != nil {
+			t.Fatalf("%s does not read back: %v", out, err)
+		}
+		if len(second.Entities) != len(first.Entities) || len(second.Relationships) != len(first.Relationships) {
+			t.Fatalf("%s lost something", out)
+		}
+	})
+}

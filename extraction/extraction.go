@@ -1,0 +1,179 @@
+package extraction
+
+import "encoding/json"
+
+// Extraction is what was found in a document, or what should be found.
+//
+// A nil list and an empty one differ: in expected output nil means "not
+// annotated" (nothing is scored), empty means "annotated, there is none".
+type Extraction struct {
+	Entities      []Entity
+	Relationships []Relationship
+}
+
+// Entity is a named thing of a type.
+type Entity struct {
+	// ID joins relationships to entities inside one extraction; it never
+	// leaves it and is not compared with the identifiers of another.
+	ID          string          `json:"id,omitempty"`
+	Name        string          `json:"name"`
+	Type        string          `json:"type,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Aliases     []string        `json:"aliases,omitempty"`
+	Properties  json.RawMessage `json:"properties,omitempty"`
+	// Mentions are the places of the document that name the entity.
+	Mentions []Span `json:"mentions,omitempty"`
+}
+
+// Span is a quoted stretch of the document; Start and End count code points,
+// End is exclusive.
+type Span struct {
+	Quote string `json:"quote"`
+	Start int    `json:"start"`
+	End   int    `json:"end"`
+}
+
+// Relationship is a typed, directed statement between two named things.
+type Relationship struct {
+	// Source and Target are names. An end that was given only as a reference
+	// to no entity is empty: such a relationship is dangling.
+	Source      string `json:"source_name"`
+	Target      string `json:"target_name"`
+	Type        string `json:"relationship_type"`
+	Description string `json:"description,omitempty"`
+	// SourceRef and TargetRef keep a reference that did not resolve.
+	SourceRef string `json:"source_ref,omitempty"`
+	TargetRef string `json:"target_ref,omitempty"`
+}
+
+// Dangling reports whether an end refers to an entity that is not there.
+func (r Relationship) Dangling() bool { return r.SourceRef != "" || r.TargetRef != "" }
+
+// MarshalJSON writes the native form: entities with name and type,
+// relationships with source_name, target_name and relationship_type. A nil
+// list is left out, an empty one is written as [].
+func (e Extraction) MarshalJSON() ([]byte, error) {
+	wire := struct {
+		Entities      *[]Entity       `json:"entities,omitempty"`
+		Relationships *[]Relationship `json:"relationships,omitempty"`
+	}{}
+	if e.Entities != nil {
+		wire.Entities = &e.Entities
+	}
+	if e.Relationships != nil {
+		wire.Relationships = &e.Relationships
+	}
+	return json.Marshal(wire)
+}
+
+// DecodeExtraction reads entities and relationships, as a dataset item or an
+// extractor writes them.
+//
+// Accepted for the ends of a relationship: source_name, source or source_ref
+// (target likewise); a value that equals the id (or temp_id) of an entity of
+// this extraction becomes that entity's name. Accepted for its type:
+// relationship_type or type. Unknown keys are named in the warnings. The error
+// joins every value of the wrong kind with its path.
+func DecodeExtraction(raw []byte) (Extraction, []string, error) {
+	r := &reader{}
+	top := r.object("", raw)
+	var e Extraction
+	e.Entities = decodeEntities(r, top)
+	e.Relationships = decodeRelationships(r, top, e.Entities)
+	top.warnUnknown()
+	if err := r.err(); err != nil {
+		return Extraction{}, r.warnings, err
+	}
+	return e, r.warnings, nil
+}
+
+func decodeEntities(r *reader, top fields) []Entity {
+	list := top.list("entities")
+	if list == nil {
+		return nil
+	}
+	entities := make([]Entity, 0, len(list))
+	for i, raw := range list {
+		f := r.object(top.at("entities", i), raw)
+		entities = append(entities, Entity{
+			ID:          f.text("id", "temp_id"),
+			Name:        f.text("name"),
+			Type:        f.text("type"),
+			Description: f.text("description"),
+			Aliases:     f.texts("aliases"),
+			Properties:  f.raw("properties"),
+			Mentions:    decodeMentions(r, f),
+		})
+		f.warnUnknown()
+	}
+	return entities
+}
+
+func decodeMentions(r *reader, entity fields) []Span {
+	var spans []Span
+	for i, raw := range entity.list("mentions") {
+		f := r.object(entity.at("mentions", i), raw)
+		spans = append(spans, Span{Quote: f.text("quote"), Start: f.integer("start"), End: f.integer("end")})
+		f.warnUnknown()
+	}
+	return spans
+}
+
+func namesByID(r *reader, entities []Entity) map[string]string {
+	names := map[string]string{}
+	for _, e := range entities {
+		if e.ID == "" {
+			continue
+		}
+		if _, taken := names[e.ID]; taken {
+			r.warn("entities: the id %q is used twice; the first entity keeps it", e.ID)
+			continue
+		}
+		names[e.ID] = e.Name
+	}
+	return names
+}
+
+func decodeRelationships(r *reader, top fields, entities []Entity) []Relationship {
+	list := top.list("relationships")
+	if list == nil {
+		return nil
+	}
+	names := namesByID(r, entities)
+	listed := map[string]bool{}
+	for _, e := range entities {
+		listed[e.Name] = true
+	}
+	relationships := make([]Relationship, 0, len(list))
+	for i, raw := range list {
+		f := r.object(top.at("relationships", i), raw)
+		rel := Relationship{
+			Type:        f.text("relationship_type", "type"),
+			Description: f.text("description"),
+		}
+		rel.Source, rel.SourceRef = resolveEnd(f.text("source_name", "source"), f.text("source_ref"), names, listed)
+		rel.Target, rel.TargetRef = resolveEnd(f.text("target_name", "target"), f.text("target_ref"), names, listed)
+		f.warnUnknown()
+		relationships = append(relationships, rel)
+	}
+	return relationships
+}
+
+// resolveEnd returns the name that an end stands for, or the reference that
+// stands for nothing. A reference that spells an entity's name is that name:
+// models mix the two up.
+func resolveEnd(name, ref string, byID map[string]string, listed map[string]bool) (string, string) {
+	if name != "" {
+		if resolved, ok := byID[name]; ok {
+			return resolved, ""
+		}
+		return name, ""
+	}
+	if resolved, ok := byID[ref]; ok {
+		return resolved, ""
+	}
+	if listed[ref] {
+		return ref, ""
+	}
+	return "", ref
+}

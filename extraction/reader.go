@@ -1,0 +1,208 @@
+package extraction
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxProblems bounds how many problems and warnings one document collects, so
+// that hostile input cannot fill the memory with messages.
+const maxProblems = 20
+
+// reader collects what is wrong with a JSON value while it is taken apart, so
+// that a person sees every problem at once.
+type reader struct {
+	problems []error
+	warnings []string
+	dropped  int
+}
+
+func (r *reader) problem(path, format string, args ...any) {
+	if len(r.problems) == maxProblems {
+		r.dropped++
+		return
+	}
+	r.problems = append(r.problems, fmt.Errorf("%s: %s", name(path), fmt.Sprintf(format, args...)))
+}
+
+func (r *reader) warn(format string, args ...any) {
+	if len(r.warnings) < maxProblems {
+		r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
+	}
+}
+
+func (r *reader) err() error {
+	if r.dropped > 0 {
+		r.problems = append(r.problems, fmt.Errorf("and %d more problems", r.dropped))
+		r.dropped = 0
+	}
+	return errors.Join(r.problems...)
+}
+
+// fields is one JSON object with the path that leads to it.
+type fields struct {
+	r      *reader
+	path   string
+	values map[string]json.RawMessage
+	known  map[string]bool
+}
+
+// object opens a JSON object; anything else is a problem and reads as empty.
+func (r *reader) object(path string, raw []byte) fields {
+	f := fields{r: r, path: path, known: map[string]bool{}}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		r.problem(path, "is missing")
+		return f
+	}
+	if !utf8.Valid(raw) {
+		r.problem(path, "is not valid UTF-8; convert the source first")
+		return f
+	}
+	if err := json.Unmarshal(raw, &f.values); err != nil || f.values == nil {
+		r.problem(path, "expected an object, got %s", describe(raw))
+	}
+	return f
+}
+
+// take returns the first of the named keys that is present and not null.
+func (f fields) take(keys []string) (string, json.RawMessage) {
+	var found json.RawMessage
+	var at string
+	for _, key := range keys {
+		f.known[key] = true
+		raw, ok := f.values[key]
+		if ok && found == nil && !isNull(raw) {
+			at, found = key, raw
+		}
+	}
+	return at, found
+}
+
+func (f fields) raw(key string) json.RawMessage {
+	_, raw := f.take([]string{key})
+	return raw
+}
+
+// text reads a string. A number is accepted as its spelling: models write
+// years and identifiers without quotes.
+func (f fields) text(keys ...string) string {
+	key, raw := f.take(keys)
+	if raw == nil {
+		return ""
+	}
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var n json.Number
+	if json.Unmarshal(raw, &n) == nil {
+		return n.String()
+	}
+	f.r.problem(f.join(key), "expected a string, got %s", describe(raw))
+	return ""
+}
+
+func (f fields) integer(key string) int {
+	_, raw := f.take([]string{key})
+	if raw == nil {
+		return 0
+	}
+	var n int
+	if err := json.Unmarshal(raw, &n); err != nil {
+		f.r.problem(f.join(key), "expected a whole number, got %s", describe(raw))
+	}
+	return n
+}
+
+// list returns nil for an absent or null list and a non-nil slice otherwise.
+func (f fields) list(key string) []json.RawMessage {
+	_, raw := f.take([]string{key})
+	if raw == nil {
+		return nil
+	}
+	items := []json.RawMessage{}
+	if err := json.Unmarshal(raw, &items); err != nil {
+		f.r.problem(f.join(key), "expected a list, got %s", describe(raw))
+		return nil
+	}
+	return items
+}
+
+func (f fields) texts(key string) []string {
+	var texts []string
+	for i, raw := range f.list(key) {
+		var s string
+		if err := json.Unmarshal(raw, &s); err != nil {
+			f.r.problem(f.at(key, i), "expected a string, got %s", describe(raw))
+			continue
+		}
+		texts = append(texts, s)
+	}
+	return texts
+}
+
+func (f fields) entries(key string) map[string]json.RawMessage {
+	_, raw := f.take([]string{key})
+	if raw == nil {
+		return nil
+	}
+	return f.r.object(f.join(key), raw).values
+}
+
+// warnUnknown names the keys that nothing asked for.
+func (f fields) warnUnknown() {
+	var unknown []string
+	for key := range f.values {
+		if !f.known[key] {
+			unknown = append(unknown, strconv.Quote(key))
+		}
+	}
+	if len(unknown) == 0 {
+		return
+	}
+	slices.Sort(unknown)
+	f.r.warn("%s: unknown keys are kept but not used: %s", name(f.path), strings.Join(unknown, ", "))
+}
+
+func (f fields) join(key string) string { return strings.TrimPrefix(f.path+"."+key, ".") }
+
+func (f fields) at(key string, i int) string { return fmt.Sprintf("%s[%d]", f.join(key), i) }
+
+// name is how a path is written in a message; the top has none.
+func name(path string) string {
+	if path == "" {
+		return "extraction"
+	}
+	return path
+}
+
+func isNull(raw []byte) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }
+
+// describe names the kind of a JSON value, for messages.
+func describe(raw []byte) string {
+	trimmed := bytes.TrimSpace(raw)
+	switch {
+	case len(trimmed) == 0:
+		return "nothing"
+	case !json.Valid(trimmed):
+		return "text that is not JSON"
+	case trimmed[0] == '{':
+		return "an object"
+	case trimmed[0] == '[':
+		return "a list"
+	case trimmed[0] == '"':
+		return "a string"
+	case trimmed[0] == 't', trimmed[0] == 'f':
+		return "a boolean"
+	case trimmed[0] == 'n':
+		return "null"
+	default:
+		return "a number"
+	}
+}

@@ -1,0 +1,91 @@
+package outcome
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// FormatVersion is the version of the run file and of its JSONL export.
+const FormatVersion = 1
+
+// Header is everything that is fixed when a run begins.
+type Header struct {
+	Format  int    `json:"format"`
+	RunUID  string `json:"run_uid"` // 32 hex digits, random, made once; every id derives from it
+	Name    string `json:"name"`
+	Harness string `json:"harness"` // "extraction"
+
+	Dataset Dataset `json:"dataset"`
+	System  System  `json:"system"`
+	Scorer  Scorer  `json:"scorer"`
+
+	Trials      int               `json:"trials"` // at least 1
+	Description string            `json:"description,omitempty"`
+	Environment string            `json:"environment"`
+	Metadata    map[string]string `json:"metadata,omitempty"` // the user's own keys
+	GitSHA      string            `json:"git_sha,omitempty"`
+	Runner      string            `json:"runner_version"`
+	Project     string            `json:"project"` // Langfuse project id, "" without Langfuse
+	Started     time.Time         `json:"started"`
+}
+
+// Dataset names the items of a run.
+type Dataset struct {
+	ID      string `json:"id,omitempty"` // Langfuse dataset id; empty for a file
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"` // the pin, RFC 3339; empty for a file
+	// Fingerprint is sha256 over ids, inputs and expected outputs, set when
+	// the listing is complete; see dataset.Fingerprint.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// Selection describes filters and limits that narrowed the dataset;
+	// empty when every item was taken.
+	Selection string `json:"selection,omitempty"`
+}
+
+// System is what is measured: the extractor or model with its parameters.
+type System struct {
+	Model    string `json:"model"`
+	Provider string `json:"provider"`
+	Pipeline string `json:"pipeline,omitempty"`
+
+	Temperature *float64 `json:"temperature,omitempty"`
+	TopP        *float64 `json:"top_p,omitempty"`
+	MaxTokens   *int     `json:"max_tokens,omitempty"`
+	Seed        *int64   `json:"seed,omitempty"`
+
+	Prompt Prompt `json:"prompt,omitzero"`
+}
+
+// Prompt pins the prompt of a run.
+type Prompt struct {
+	Name    string `json:"name"`
+	Version int    `json:"version"`
+	Label   string `json:"label,omitempty"`
+	SHA256  string `json:"sha256"`
+}
+
+// Scorer pins how outcomes are scored: two runs are comparable only when both
+// fields are equal.
+type Scorer struct {
+	Version string          `json:"version"`
+	Options json.RawMessage `json:"options,omitempty"`
+	// Primary is the score that worst items and gates look at by default.
+	Primary string `json:"primary"`
+}
+
+// Status says how a run ended.
+type Status string
+
+// The ways in which a run ends.
+const (
+	Complete    Status = "complete"    // every planned item has an outcome
+	Interrupted Status = "interrupted" // stopped by the user; can be resumed
+)
+
+// Footer is written when a run ends, however it ends; a run without one was
+// killed.
+type Footer struct {
+	Status  Status    `json:"status"`
+	Planned int       `json:"planned"` // items listed × trials
+	Ended   time.Time `json:"ended"`
+}

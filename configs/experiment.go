@@ -1,0 +1,103 @@
+// Package configs reads the YAML files that people write for an experiment,
+// and carries the ones that they may copy. Only commands know it: every other
+// package has a Config of its own.
+package configs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxSize bounds a configuration file; larger ones are a mistake or an attack.
+const maxSize = 1 << 20
+
+// Experiment is the file given to --config. Every key is the flag of the same
+// name, with "_" for "-"; what is left out has the flag's default.
+type Experiment struct {
+	Dataset     string            `yaml:"dataset"`
+	Name        string            `yaml:"name"`
+	Model       string            `yaml:"model"`
+	Concurrency string            `yaml:"concurrency"`
+	Timeout     string            `yaml:"timeout"` // as "90s" or "2m"
+	Limit       string            `yaml:"limit"`
+	Item        []string          `yaml:"item"`
+	Filter      []string          `yaml:"filter"`
+	MaxFailures string            `yaml:"max_failures"` // "3" or "5%"
+	Description string            `yaml:"description"`
+	Metadata    map[string]string `yaml:"metadata"`
+	Environment string            `yaml:"environment"`
+	Output      string            `yaml:"output"`
+	// Scoring holds the options of docs/metrics.md by name.
+	Scoring map[string]any `yaml:"scoring"`
+}
+
+// Load reads an experiment file. Unknown keys, values of the wrong kind and a
+// second document are errors that name file and line.
+func Load(path string) (Experiment, error) {
+	var e Experiment
+	text, err := read(path)
+	if err != nil {
+		return e, err
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(&e); err != nil && !errors.Is(err, io.EOF) {
+		return Experiment{}, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return Experiment{}, fmt.Errorf("reading %s: one document is expected, there is a second behind a --- line", path)
+	}
+	return e, nil
+}
+
+func read(path string) (text []byte, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	text, err = io.ReadAll(io.LimitReader(f, maxSize+1))
+	if err == nil && len(text) > maxSize {
+		err = fmt.Errorf("reading %s: larger than %d bytes, which no configuration is", path, maxSize)
+	}
+	return text, err
+}
+
+// Lookup returns what the file says of a flag, as the words that one would
+// give on the command line; nil if it says nothing.
+func (e Experiment) Lookup(flag string) []string {
+	v := reflect.ValueOf(e)
+	for i := range v.NumField() {
+		if v.Type().Field(i).Tag.Get("yaml") == strings.ReplaceAll(flag, "-", "_") {
+			return words(v.Field(i))
+		}
+	}
+	return nil
+}
+
+func words(v reflect.Value) []string {
+	switch value := v.Interface().(type) {
+	case string:
+		if value != "" {
+			return []string{value}
+		}
+	case []string:
+		return value
+	case map[string]string:
+		var pairs []string
+		for k, text := range value {
+			pairs = append(pairs, k+"="+text)
+		}
+		slices.Sort(pairs)
+		return pairs
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package configs
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestLoad_examples loads every example that users copy.
+func TestLoad_examples(t *testing.T) {
+	files, err := filepath.Glob("experiment*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples found: %v", err)
+	}
+	for _, file := range files {
+		e, err := Load(file)
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		if e.Dataset == "" {
+			t.Errorf("%s names no dataset", file)
+		}
+	}
+}
+
+func TestLoad_problems(t *testing.T) {
+	tests := map[string]struct{ text, want string }{
+		"unknown key":     {"dataset: x\ncolour: red\n", "line 2: field colour not found"},
+		"wrong kind":      {"item: {a: b}\n", "line 1"},
+		"second document": {"dataset: x\n---\ndataset: y\n", "second"},
+		"alias bomb": {"a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\n" +
+			"d: &d [*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f]\n", ""},
+		"too large": {strings.Repeat("# x\n", maxSize/4+1), "larger than"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "e.yaml")
+			if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Load(path)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+	if _, err := Load(filepath.Join(t.TempDir(), "missing.yaml")); err == nil {
+		t.Error("a missing file is no error")
+	}
+}
+
+func TestExperiment_Lookup(t *testing.T) {
+	e := Experiment{Dataset: "d", MaxFailures: "3", Item: []string{"a", "b"}, Metadata: map[string]string{"y": "2", "x": "1"}}
+	for flag, want := range map[string][]string{
+		"dataset": {"d"}, "max-failures": {"3"}, "item": {"a", "b"}, "metadata": {"x=1", "y=2"}, "model": nil, "nothing": nil,
+	} {
+		if got := e.Lookup(flag); !slices.Equal(got, want) {
+			t.Errorf("Lookup(%s) = %q, want %q", flag, got, want)
+		}
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add("dataset: x\nmetadata: {a: b}\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		path := filepath.Join(t.TempDir(), "e.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		e, err := Load(path)
+		if err == nil {
+			e.Lookup("metadata")
+		}
+	})
+}

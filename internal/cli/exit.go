@@ -1,0 +1,84 @@
+// Package cli holds what every command shares: the exit codes, the streams
+// that a command talks to, and how its words are put in order. It knows no
+// command and nothing of experiments.
+package cli
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The exit codes of every command.
+const (
+	ExitOK           = 0
+	ExitGate         = 1  // a gate or check failed
+	ExitIncompatible = 2  // the runs cannot be compared
+	ExitFailures     = 4  // finished, with more failed items than allowed
+	ExitInterrupted  = 5  // stopped by a person or a budget; can be resumed
+	ExitInconclusive = 6  // only where it was asked for
+	ExitUsage        = 64 // usage, unknown dataset, malformed input
+	ExitUnavailable  = 69 // Langfuse, model or evaluator cannot be reached
+	ExitBug          = 70 // a fault of this program
+	ExitIO           = 74 // cannot write; can be resumed
+)
+
+// precedence orders the codes where several apply: the first one found wins.
+var precedence = [...]int{ExitBug, ExitIO, ExitInterrupted, ExitUsage, ExitUnavailable, ExitIncompatible, ExitGate, ExitFailures, ExitInconclusive}
+
+// coder is what an error has that decides the exit code.
+type coder interface{ ExitCode() int }
+
+// Error is an error with an exit code.
+type Error struct {
+	Code int
+	Err  error
+}
+
+// Errorf makes an Error; %w works as in fmt.Errorf.
+func Errorf(code int, format string, args ...any) error {
+	return &Error{code, fmt.Errorf(format, args...)}
+}
+
+// Usage makes an error of exit code 64.
+func Usage(format string, args ...any) error { return Errorf(ExitUsage, format, args...) }
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error without its code.
+func (e *Error) Unwrap() error { return e.Err }
+
+// ExitCode returns the code.
+func (e *Error) ExitCode() int { return e.Code }
+
+// ExitCode returns the code that an error asks for: 0 for nil, 70 for an error
+// that asks for none. Of joined errors the most severe one counts.
+func ExitCode(err error) int {
+	if err == nil {
+		return ExitOK
+	}
+	found := map[int]bool{}
+	collect(err, found)
+	for _, code := range precedence {
+		if found[code] {
+			return code
+		}
+	}
+	return ExitBug
+}
+
+// collect walks an error tree; the outermost code of each branch counts.
+func collect(err error, found map[int]bool) {
+	if c, ok := err.(coder); ok {
+		found[c.ExitCode()] = true
+		return
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range many.Unwrap() {
+			collect(one, found)
+		}
+		return
+	}
+	if next := errors.Unwrap(err); next != nil {
+		collect(next, found)
+	}
+}

@@ -1,0 +1,177 @@
+package langfuse
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// The classes of failure that a caller may want to tell apart with errors.Is.
+var (
+	// ErrNotFound: the server knows no such dataset, item, prompt or label.
+	// Only a JSON answer of the API counts, so that a wrong address is never
+	// taken for a missing dataset.
+	ErrNotFound = errors.New("not found")
+	// ErrUnauthorized: the keys are wrong, belong to another server, or may not
+	// do this (401, 403).
+	ErrUnauthorized = errors.New("not authorised")
+	// ErrRateLimited: the server refused for now, after all repetitions (429).
+	ErrRateLimited = errors.New("rate limited")
+	// ErrTooLarge: the request or its answer is too large (413, 422, or the
+	// client's own caps); send or ask for less.
+	ErrTooLarge = errors.New("too large")
+	// ErrConflict: an id or name belongs to something else, or another writer
+	// was faster (409).
+	ErrConflict = errors.New("conflict")
+	// ErrEndpointGone: this server does not offer the endpoint: its mode
+	// switched it off, its version is too old or too new, or the address is not
+	// that of a Langfuse server.
+	ErrEndpointGone = errors.New("endpoint not available")
+)
+
+// APIError is an answer of the server that is not a success.
+type APIError struct {
+	Method string
+	Path   string // with /api/public, without the base URL
+	Status int    // of HTTP
+	// Message is what the server said, made readable, at most 4 KiB, without
+	// keys.
+	Message string
+	// RetryAfter is the pause the server asked for, 0 if none.
+	RetryAfter time.Duration
+	// Attempts is how often the request was sent.
+	Attempts int
+
+	class error // one of the sentinels, or nil
+	base  string
+}
+
+// Error tells the request, the status, what the server said and what to check.
+func (e *APIError) Error() string {
+	text := fmt.Sprintf("langfuse: %s %s: %d: %s", e.Method, e.Path, e.Status, e.Message)
+	if e.Attempts > 1 {
+		text += fmt.Sprintf(" (sent %d times)", e.Attempts)
+	}
+	switch {
+	case e.class == ErrUnauthorized:
+		text += fmt.Sprintf("; check that %s and %s belong to a project on %s", EnvPublicKey, EnvSecretKey, e.base)
+	case e.class == ErrRateLimited && e.RetryAfter > 0:
+		text += fmt.Sprintf("; the server asks to wait %s", e.RetryAfter)
+	}
+	return text
+}
+
+// Is reports whether the error is of the class of the sentinel.
+func (e *APIError) Is(target error) bool { return e.class != nil && e.class == target }
+
+// ExitCode returns 64 where the server understood and refused what was asked
+// for (400, 404, 409, 413, 422), else 69: it could not be used.
+func (e *APIError) ExitCode() int {
+	switch e.Status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusConflict,
+		http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		if e.class != ErrEndpointGone {
+			return 64
+		}
+	}
+	return 69
+}
+
+// ConnectionError says that no whole answer came: the server could not be
+// reached, the connection broke, or nothing came in time. Whether the request
+// was carried out is unknown.
+type ConnectionError struct {
+	BaseURL  string
+	Method   string
+	Path     string
+	Attempts int
+	Err      error
+
+	text string // of Err, without keys
+}
+
+// Error names the address and what to check.
+func (e *ConnectionError) Error() string {
+	text := fmt.Sprintf("langfuse: %s %s: no answer from %s: %s", e.Method, e.Path, e.BaseURL, e.text)
+	if e.Attempts > 1 {
+		text += fmt.Sprintf(" (sent %d times)", e.Attempts)
+	}
+	return text + "; check " + EnvBaseURL + ", the network and that the server is running"
+}
+
+// Unwrap returns the network's error.
+func (e *ConnectionError) Unwrap() error { return e.Err }
+
+// ExitCode returns 69: the server cannot be reached.
+func (*ConnectionError) ExitCode() int { return 69 }
+
+// withAttempts notes on the error how often the request was sent.
+func withAttempts(err error, attempts int) error {
+	var api *APIError
+	if errors.As(err, &api) {
+		api.Attempts = attempts
+	}
+	var connection *ConnectionError
+	if errors.As(err, &connection) {
+		connection.Attempts = attempts
+	}
+	return err
+}
+
+// apiError reads the answer to a failed request.
+func (c *Client) apiError(r request, res *http.Response, body []byte) *APIError {
+	answer := readErrorBody(res.Header.Get("Content-Type"), body)
+	apiErr := &APIError{
+		Method: r.method, Path: apiPrefix + r.path, Status: res.StatusCode, base: c.base,
+		class:      classify(res.StatusCode, answer),
+		RetryAfter: max(parseRetryAfter(res.Header.Get("Retry-After"), time.Now()), answer.retryAfter),
+	}
+	message := answer.message
+	switch {
+	case res.StatusCode >= 300 && res.StatusCode < 400:
+		message = fmt.Sprintf("the server redirects to %q: set %s to the address it should be", res.Header.Get("Location"), EnvBaseURL)
+	case answer.html:
+		message = fmt.Sprintf("%s answered with an HTML page, not as the Langfuse API does: check %s (or this server's version lacks the endpoint)", c.base, EnvBaseURL)
+	case message == "" && strings.Contains(r.path, "%2F"):
+		message = "empty answer: a proxy may have refused the escaped slash in the path"
+	case message == "":
+		message = "empty answer"
+	}
+	apiErr.Message = cutText(c.redact(message), maxMessage)
+	return apiErr
+}
+
+// classify finds the sentinel of an answer, or nil.
+func classify(status int, answer errorBody) error {
+	switch {
+	case answer.html:
+		return ErrEndpointGone
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return ErrUnauthorized
+	case status == http.StatusNotFound:
+		if !answer.json || isModeMessage(answer.message) {
+			return ErrEndpointGone
+		}
+		return ErrNotFound
+	case status == http.StatusMethodNotAllowed:
+		return ErrEndpointGone
+	case status == http.StatusConflict:
+		return ErrConflict
+	case status == http.StatusRequestEntityTooLarge:
+		return ErrTooLarge
+	case status == http.StatusUnprocessableEntity && answer.tooMuch:
+		return ErrTooLarge
+	case status == http.StatusTooManyRequests:
+		return ErrRateLimited
+	}
+	return nil
+}
+
+// isModeMessage recognises the two texts by which Langfuse says that an
+// endpoint is off in its write mode.
+func isModeMessage(message string) bool {
+	return strings.Contains(message, "events_only mode") ||
+		strings.Contains(message, "only available in a Langfuse v4 write mode")
+}

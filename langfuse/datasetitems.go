@@ -1,0 +1,148 @@
+package langfuse
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// ItemStatus says whether a dataset item is listed.
+type ItemStatus string
+
+// The states of a dataset item.
+const (
+	ItemActive   ItemStatus = "ACTIVE"
+	ItemArchived ItemStatus = "ARCHIVED"
+)
+
+// DatasetItem is one case of a dataset. The raw fields hold JSON as the server
+// keeps it, null included.
+type DatasetItem struct {
+	ID                  string          `json:"id"`
+	DatasetID           string          `json:"datasetId"`
+	DatasetName         string          `json:"datasetName"`
+	Status              ItemStatus      `json:"status"`
+	Input               json.RawMessage `json:"input"`
+	ExpectedOutput      json.RawMessage `json:"expectedOutput"`
+	Metadata            json.RawMessage `json:"metadata"`
+	SourceTraceID       string          `json:"sourceTraceId"`
+	SourceObservationID string          `json:"sourceObservationId"`
+	CreatedAt           time.Time       `json:"createdAt"`
+	// UpdatedAt moves when the item is superseded, also in a listing pinned to
+	// an earlier version: keep it out of fingerprints.
+	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// DatasetItemUpsert is a dataset item as it is written. Empty fields and JSON
+// null keep what the server has: nothing can be cleared through the API.
+// Langfuse parses a string at the top of Input or ExpectedOutput as JSON where
+// it can ("4" becomes 4) and removes control characters: wrap text in an object.
+type DatasetItemUpsert struct {
+	DatasetName string `json:"datasetName"`
+	// ID is required: with it the call may be repeated. It is unique in the
+	// project, not only in the dataset.
+	ID                  string          `json:"id"`
+	Input               json.RawMessage `json:"input,omitempty"`
+	ExpectedOutput      json.RawMessage `json:"expectedOutput,omitempty"`
+	Metadata            json.RawMessage `json:"metadata,omitempty"`
+	SourceTraceID       string          `json:"sourceTraceId,omitempty"`
+	SourceObservationID string          `json:"sourceObservationId,omitempty"`
+	Status              ItemStatus      `json:"status,omitempty"`
+}
+
+// DatasetItemsQuery selects the items that ListDatasetItems yields.
+type DatasetItemsQuery struct {
+	DatasetName string
+	// Version pins all pages to the dataset as it was at one instant of the
+	// server's clock (see Health.Time), to the millisecond. It is required:
+	// pages that are not pinned lose and repeat items while someone writes.
+	// Servers before 3.150.1 do not know it (Capabilities.DatasetVersions).
+	Version time.Time
+	// Limit is the number of items of a page, at most 100; 0 is 64. Pages whose
+	// answer is larger than the client's cap are asked for again in halves.
+	Limit int
+	// SourceTraceID, if set, selects the items made from one trace.
+	SourceTraceID string
+}
+
+// ListDatasetItems yields the active items of a dataset as of one version, the
+// newest first; one page is in memory at a time. An unknown dataset is
+// ErrNotFound, a version from before the data is an empty list. Retried; the
+// first error ends the iteration.
+//
+// API: GET /api/public/dataset-items
+func (c *Client) ListDatasetItems(ctx context.Context, q DatasetItemsQuery) iter.Seq2[DatasetItem, error] {
+	return func(yield func(DatasetItem, error) bool) {
+		if q.DatasetName == "" || q.Version.IsZero() {
+			yield(DatasetItem{}, errors.New("langfuse: listing dataset items needs the dataset's name and a version"))
+			return
+		}
+		query := url.Values{"datasetName": {q.DatasetName}}
+		setTime(query, "version", q.Version)
+		setText(query, "sourceTraceId", q.SourceTraceID)
+		for item, err := range listPages[DatasetItem](ctx, c, "dataset-items", query, q.Limit) {
+			if err != nil {
+				err = fmt.Errorf("items of dataset %q: %w", q.DatasetName, err)
+			}
+			if !yield(item, err) {
+				return
+			}
+		}
+	}
+}
+
+// GetDatasetItem returns an item of any status by its id. Retried; errors:
+// ErrNotFound (also once deleted), *APIError, *ConnectionError.
+//
+// API: GET /api/public/dataset-items/{id}
+func (c *Client) GetDatasetItem(ctx context.Context, id string) (DatasetItem, error) {
+	var item DatasetItem
+	if err := c.getJSON(ctx, "dataset-items/"+url.PathEscape(id), nil, &item); err != nil {
+		return DatasetItem{}, fmt.Errorf("dataset item %q: %w", id, err)
+	}
+	return item, nil
+}
+
+// UpsertDatasetItem creates the item, or merges into the one of the same id,
+// and returns what is stored. Every call writes a new version of the item, even
+// an unchanged one: compare first. Retried, a conflict with another writer
+// included; safe to repeat. Errors: ErrNotFound (unknown dataset), ErrConflict
+// (the id belongs to another dataset), ErrTooLarge (over 4.5 MB), *APIError.
+//
+// API: POST /api/public/dataset-items
+func (c *Client) UpsertDatasetItem(ctx context.Context, item DatasetItemUpsert) (DatasetItem, error) {
+	if item.ID == "" || item.DatasetName == "" {
+		return DatasetItem{}, errors.New("langfuse: writing a dataset item needs its id and the dataset's name")
+	}
+	var stored DatasetItem
+	if err := c.sendJSON(ctx, http.MethodPost, "dataset-items", item, &stored); err != nil {
+		return DatasetItem{}, fmt.Errorf("dataset item %q of %q: %w", item.ID, item.DatasetName, err)
+	}
+	return stored, nil
+}
+
+// SetDatasetItemStatus archives an item or makes it active again; its content
+// stays as it is. As UpsertDatasetItem in everything else; an id that the
+// dataset does not have is created empty, so check with GetDatasetItem first.
+//
+// API: POST /api/public/dataset-items
+func (c *Client) SetDatasetItemStatus(ctx context.Context, datasetName, id string, status ItemStatus) (DatasetItem, error) {
+	return c.UpsertDatasetItem(ctx, DatasetItemUpsert{DatasetName: datasetName, ID: id, Status: status})
+}
+
+// DeleteDatasetItem deletes an item; listings pinned to an earlier version keep
+// it. Retried, so that ErrNotFound may also mean that an earlier attempt did it.
+//
+// API: DELETE /api/public/dataset-items/{id}
+func (c *Client) DeleteDatasetItem(ctx context.Context, id string) error {
+	r := request{method: http.MethodDelete, path: "dataset-items/" + url.PathEscape(id)}
+	if _, err := c.do(ctx, r); err != nil {
+		return fmt.Errorf("dataset item %q: %w", id, err)
+	}
+	return nil
+}

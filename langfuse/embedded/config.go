@@ -1,0 +1,78 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The keys, project and version that stand in for empty Config fields. The keys
+// are no secret: they open a server that only this machine can reach.
+const (
+	DefaultPublicKey = "pk-lf-embedded"
+	DefaultSecretKey = "sk-lf-embedded"
+	DefaultProjectID = "embedded"
+	DefaultVersion   = "4.16.0"
+)
+
+// Mode names the Langfuse deployment whose behaviour is played.
+type Mode string
+
+// ModeV4 is Langfuse 4 with its default write mode, events_only.
+const ModeV4 Mode = "v4"
+
+// Config says where a Server keeps its data and who it pretends to be. The zero
+// value is a server in memory with the documented keys.
+type Config struct {
+	// Path is the SQLite file; it is created with mode 0600 where it is absent.
+	// Empty or ":memory:" keeps everything in memory until Close.
+	Path string
+	// Mode is the deployment that is played; empty means ModeV4.
+	Mode Mode
+	// PublicKey and SecretKey are the only pair that is let in. Empty means
+	// DefaultPublicKey and DefaultSecretKey.
+	PublicKey, SecretKey string
+	// ProjectID is part of every computed experiment id, so it is fixed when
+	// the file is created. Empty means the one in the file, or else
+	// DefaultProjectID.
+	ProjectID string
+	// ProjectName is what GET /projects shows; empty means the project id.
+	ProjectName string
+	// Version is what GET /health reports; empty means DefaultVersion.
+	Version string
+	// AllowAnyHost serves requests whose Host header is not a loopback name.
+	// Without it they are refused, so that a web page that rebinds its name to
+	// this machine cannot read the store.
+	AllowAnyHost bool
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// complete returns the configuration with every empty field filled in, or all
+// problems that it has.
+func (c Config) complete() (Config, error) {
+	c.Path = orElse(c.Path, ":memory:")
+	c.Mode = Mode(orElse(string(c.Mode), string(ModeV4)))
+	c.PublicKey = orElse(c.PublicKey, DefaultPublicKey)
+	c.SecretKey = orElse(c.SecretKey, DefaultSecretKey)
+	c.Version = orElse(c.Version, DefaultVersion)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	var problems []error
+	if c.Mode != ModeV4 {
+		problems = append(problems, fmt.Errorf("mode %q is not known: use %q", c.Mode, ModeV4))
+	}
+	if strings.Contains(c.PublicKey, ":") {
+		problems = append(problems, errors.New("the public key holds a colon, which basic authentication cannot carry"))
+	}
+	return c, errors.Join(problems...)
+}
+
+func orElse(value, fallback string) string {
+	if value == "" {
+		return fallback
+	}
+	return value
+}

@@ -1,0 +1,204 @@
+package embedded
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+const maxSchemaLength = 10_000
+
+// newSchema returns the schema that a dataset has after a request: the old one
+// where the field is absent, none where it is null, else the given one, which
+// has to be draft-07 without unknown keywords.
+func newSchema(old sql.NullString, given json.RawMessage) (sql.NullString, error) {
+	if given == nil {
+		return old, nil
+	}
+	if string(given) == "null" {
+		return sql.NullString{}, nil
+	}
+	if len(given) > maxSchemaLength {
+		return old, invalid("JSON Schema is too long: at most %d characters", maxSchemaLength)
+	}
+	var text bytes.Buffer
+	if err := json.Compact(&text, given); err != nil {
+		return old, err
+	}
+	if _, err := compileSchema(text.String()); err != nil {
+		return old, invalid("Must be a valid JSON Schema: %s", clip(err.Error(), 500))
+	}
+	return sql.NullString{String: text.String(), Valid: true}, nil
+}
+
+// compileSchema reads a draft-07 schema. References outside of it are refused:
+// a schema from a request must not make the server open files.
+func compileSchema(text string) (*jsonschema.Schema, error) {
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	root, isObject := doc.(map[string]any)
+	if !isObject {
+		return nil, errors.New("a schema is an object")
+	}
+	if named, given := root["$schema"].(string); given && !strings.Contains(named, "draft-07") {
+		return nil, fmt.Errorf("$schema %q is not draft-07", named)
+	}
+	if err := checkKeywords(root); err != nil {
+		return nil, err
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft7)
+	compiler.UseLoader(jsonschema.SchemeURLLoader{})
+	if err := compiler.AddResource("mem:///schema.json", doc); err != nil {
+		return nil, err
+	}
+	return compiler.Compile("mem:///schema.json")
+}
+
+// keyword says what stands under a keyword: a plain value, one schema (or a
+// list of schemas), or schemas by name.
+func keyword(name string) (kind string) {
+	switch name {
+	case "properties", "patternProperties", "definitions", "$defs", "dependencies":
+		return "map"
+	case "items", "additionalItems", "contains", "additionalProperties", "propertyNames",
+		"if", "then", "else", "allOf", "anyOf", "oneOf", "not":
+		return "schema"
+	case "$id", "$schema", "$ref", "$comment", "title", "description", "default", "readOnly", "writeOnly",
+		"examples", "multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum", "maxLength",
+		"minLength", "pattern", "maxItems", "minItems", "uniqueItems", "maxProperties", "minProperties",
+		"required", "const", "enum", "type", "format", "contentMediaType", "contentEncoding", "nullable":
+		return "value"
+	}
+	return ""
+}
+
+// checkKeywords refuses keywords that draft-07 does not know. Recursion is
+// bounded by the length of a schema.
+func checkKeywords(schema any) error {
+	switch node := schema.(type) {
+	case []any:
+		for _, child := range node {
+			if err := checkKeywords(child); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for name, value := range node {
+			if err := checkKeyword(name, value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func checkKeyword(name string, value any) error {
+	switch keyword(name) {
+	case "":
+		return fmt.Errorf("unknown keyword %q", clip(name, 100))
+	case "schema":
+		return checkKeywords(value)
+	case "map":
+		children, _ := value.(map[string]any)
+		for _, child := range children {
+			if err := checkKeywords(child); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkItem holds an item's values against the schemas of its dataset and
+// describes what does not fit; an empty text means all does.
+func checkItem(d dataset, input, expected sql.NullString) (string, error) {
+	var findings []string
+	for _, check := range []struct {
+		what          string
+		schema, value sql.NullString
+	}{{"Input", d.inputSchema, input}, {"Expected output", d.expectedSchema, expected}} {
+		if !check.schema.Valid {
+			continue
+		}
+		finding, err := checkValue(check.schema.String, check.value)
+		if err != nil {
+			return "", err
+		}
+		if finding != "" {
+			findings = append(findings, check.what+" validation failed: "+finding)
+		}
+	}
+	return strings.Join(findings, "; "), nil
+}
+
+func checkValue(schema string, value sql.NullString) (string, error) {
+	compiled, err := compileSchema(schema)
+	if err != nil {
+		return "", err
+	}
+	if !value.Valid {
+		value.String = "null"
+	}
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(value.String))
+	if err != nil {
+		return "", err
+	}
+	var finding *jsonschema.ValidationError
+	if err := compiled.Validate(doc); errors.As(err, &finding) {
+		return firstCause(finding), nil
+	}
+	return "", err
+}
+
+// firstCause is the first line that names what is wrong, without the place, as
+// Langfuse reports it.
+func firstCause(e *jsonschema.ValidationError) string {
+	for len(e.Causes) > 0 {
+		e = e.Causes[0]
+	}
+	text := e.Error()
+	if _, cause, found := strings.Cut(text, "': "); found {
+		text = cause
+	}
+	return clip(text, 300)
+}
+
+// checkStoredItems holds the current items of a dataset against its schemas.
+func checkStoredItems(tx *sql.Tx, d dataset) error {
+	items, err := collect(tx, scanItem, "SELECT "+itemColumns+` FROM items i JOIN datasets d ON d.id = i.dataset_id
+		WHERE i.dataset_id = ? AND i.valid_to IS NULL AND i.deleted = 0`, d.id)
+	if err != nil {
+		return err
+	}
+	var details []object
+	failed := 0
+	for _, it := range items {
+		finding, err := checkItem(d, it.input, it.expected)
+		if err != nil {
+			return err
+		}
+		if finding == "" {
+			continue
+		}
+		failed++
+		if len(details) < 10 {
+			details = append(details, object{"datasetItemId": it.id, "message": finding})
+		}
+	}
+	if failed == 0 {
+		return nil
+	}
+	text, err := json.Marshal(details)
+	if err != nil {
+		return err
+	}
+	return invalid("Schema validation failed for %d item(s). Details: %s", failed, text)
+}

@@ -1,0 +1,163 @@
+package embedded
+
+import (
+	"bytes"
+	"compress/gzip"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// maxSpansBody bounds an OTLP request after decompression.
+const maxSpansBody = 64 << 20
+
+// exportSpans answers POST /otel/v1/traces: protobuf or JSON, gzipped or not,
+// written in one transaction. One bad span rejects the whole request. The
+// answer is a queue job, as Langfuse answers, not an OTLP response.
+func (s *Server) exportSpans(c *call) (reply, error) {
+	if err := checkIngestionVersion(c.r.Header.Get("x-langfuse-ingestion-version")); err != nil {
+		return reply{}, err
+	}
+	decode, err := spanDecoder(c.r.Header.Get("Content-Type"))
+	if err != nil {
+		return reply{}, err
+	}
+	body, err := readSpans(c)
+	if err != nil {
+		return reply{}, err
+	}
+	batches, err := decode(body)
+	if err != nil {
+		return reply{}, spanFault(http.StatusBadRequest, err.Error())
+	}
+	if len(batches) == 0 {
+		return ok(object{})
+	}
+	now := s.now()
+	err = s.store.update(func(tx *sql.Tx) error {
+		w, err := newSpanWriter(tx)
+		if err != nil {
+			return err
+		}
+		for _, b := range batches {
+			for _, sp := range b.spans {
+				if err := w.write(observe(b, sp, now)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	return ok(object{"id": uuid.NewString(), "name": "otel-ingestion-job", "timestamp": iso(now),
+		"data": object{"authCheck": object{"projectId": s.cfg.ProjectID}}})
+}
+
+func checkIngestionVersion(header string) error {
+	if header == "" {
+		return nil
+	}
+	n, err := strconv.ParseFloat(header, 64)
+	if err != nil || n != n || n > 4 {
+		return spanFault(http.StatusBadRequest, fmt.Sprintf("Unsupported x-langfuse-ingestion-version: %s", clip(header, 100)))
+	}
+	return nil
+}
+
+func spanDecoder(contentType string) (func([]byte) ([]batch, error), error) {
+	switch {
+	case strings.Contains(contentType, "application/x-protobuf"):
+		return decodeProtobuf, nil
+	case strings.Contains(contentType, "application/json"):
+		return decodeSpansJSON, nil
+	}
+	return nil, spanFault(http.StatusBadRequest, "Invalid content type: use application/x-protobuf or application/json")
+}
+
+// readSpans reads and unpacks a body. Neither form may exceed the limit, so a
+// small archive cannot unfold into more.
+func readSpans(c *call) ([]byte, error) {
+	body, err := readLimited(c.r.Body)
+	if err != nil || !strings.EqualFold(c.r.Header.Get("Content-Encoding"), "gzip") {
+		return body, err
+	}
+	zr, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return nil, spanFault(http.StatusBadRequest, "Failed to decompress the request body: "+err.Error())
+	}
+	return readLimited(zr)
+}
+
+func readLimited(r io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, maxSpansBody+1))
+	if err != nil {
+		return nil, spanFault(http.StatusBadRequest, "Failed to read the request body: "+err.Error())
+	}
+	if len(body) > maxSpansBody {
+		return nil, plain(http.StatusRequestEntityTooLarge, "Body exceeded 64mb limit")
+	}
+	return body, nil
+}
+
+// spanFault is an error of this route: JSON without the usual message.
+func spanFault(status int, text string) *fault {
+	return &fault{status: status, body: object{"error": text}}
+}
+
+// batch is the spans of one resource and scope.
+type batch struct {
+	resource                attributes
+	scopeName, scopeVersion string
+	spans                   []span
+}
+
+// span is one span as it was sent, in whichever encoding. Instants are
+// nanoseconds; zero is an absent one.
+type span struct {
+	trace, id, parent, name string
+	start, end              int64
+	failed                  bool
+	message                 string
+	attributes              attributes
+}
+
+// attributes holds string, bool, json.Number, float64, int64, []any and
+// map[string]any.
+type attributes map[string]any
+
+// rejection counts what is wrong with the spans of a request.
+type rejection struct {
+	total  int
+	causes []string
+	counts map[string]int
+}
+
+func (r *rejection) add(cause string) {
+	if r.counts == nil {
+		r.counts = map[string]int{}
+	}
+	if r.counts[cause] == 0 {
+		r.causes = append(r.causes, cause)
+	}
+	r.counts[cause]++
+}
+
+func (r *rejection) err() error {
+	if len(r.causes) == 0 {
+		return nil
+	}
+	bad, parts := 0, make([]string, 0, len(r.causes))
+	for _, cause := range r.causes {
+		bad += r.counts[cause]
+		parts = append(parts, fmt.Sprintf("%d with %s", r.counts[cause], cause))
+	}
+	return errors.New(fmt.Sprintf("Rejected the export: %d of %d spans are invalid: ", bad, r.total) + strings.Join(parts, ", "))
+}

@@ -1,0 +1,74 @@
+package embedded
+
+const schemaVersion = 1
+
+// schema holds instants as milliseconds since 1970 and JSON as text. Wide
+// columns stand last, so that a scan over the narrow ones does not read them.
+const schema = `
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE datasets(
+	id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, created INTEGER NOT NULL, updated INTEGER NOT NULL,
+	description TEXT, metadata TEXT, input_schema TEXT, expected_schema TEXT);
+CREATE INDEX datasets_by_creation ON datasets(created DESC, id);
+
+-- One row per version of an item; the current one has no valid_to.
+CREATE TABLE items(
+	id TEXT NOT NULL, dataset_id TEXT NOT NULL REFERENCES datasets(id),
+	valid_from INTEGER NOT NULL, valid_to INTEGER, deleted INTEGER NOT NULL, status TEXT NOT NULL,
+	source_trace TEXT NOT NULL, source_observation TEXT NOT NULL,
+	created INTEGER NOT NULL, updated INTEGER NOT NULL,
+	metadata TEXT, expected TEXT, input TEXT);
+CREATE UNIQUE INDEX items_current ON items(id) WHERE valid_to IS NULL;
+CREATE INDEX items_by_id ON items(id, valid_from);
+CREATE INDEX items_listed ON items(dataset_id, valid_from DESC, id, valid_to, deleted, status);
+CREATE INDEX items_by_source ON items(source_trace) WHERE source_trace != '';
+
+CREATE TABLE observations(
+	trace_id TEXT NOT NULL, span_id TEXT NOT NULL, start_ms INTEGER NOT NULL, end_ms INTEGER NOT NULL,
+	parent_id TEXT NOT NULL, is_root INTEGER NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL,
+	level TEXT NOT NULL, status_message TEXT NOT NULL, environment TEXT NOT NULL, version TEXT NOT NULL,
+	release TEXT NOT NULL, user_id TEXT NOT NULL, session_id TEXT NOT NULL, trace_name TEXT NOT NULL,
+	tags TEXT NOT NULL, public INTEGER NOT NULL, model TEXT NOT NULL, model_parameters TEXT NOT NULL,
+	usage TEXT NOT NULL, cost TEXT NOT NULL, total_cost REAL, completion_start INTEGER,
+	prompt_id TEXT NOT NULL, prompt_name TEXT NOT NULL, prompt_version INTEGER,
+	experiment_id TEXT NOT NULL, experiment_name TEXT NOT NULL, experiment_dataset_id TEXT NOT NULL,
+	experiment_item_id TEXT NOT NULL, experiment_item_version INTEGER, is_item_root INTEGER NOT NULL,
+	created INTEGER NOT NULL, updated INTEGER NOT NULL,
+	experiment_description TEXT NOT NULL, experiment_metadata TEXT NOT NULL,
+	experiment_item_metadata TEXT NOT NULL, metadata TEXT NOT NULL,
+	input TEXT, output TEXT, expected TEXT);
+CREATE UNIQUE INDEX observations_identity ON observations(trace_id, span_id, start_ms);
+CREATE INDEX observations_by_start ON observations(start_ms, trace_id, span_id);
+CREATE INDEX observations_roots ON observations(start_ms, trace_id, span_id) WHERE is_root = 1;
+CREATE INDEX observations_of_experiment ON observations(experiment_id, start_ms, end_ms, is_item_root, trace_id, span_id)
+	WHERE experiment_id != '';
+
+-- What the spans of an experiment say about it; the first text that is not empty.
+CREATE TABLE experiments(
+	id TEXT PRIMARY KEY, name TEXT NOT NULL, description TEXT NOT NULL, dataset_id TEXT NOT NULL, metadata TEXT NOT NULL);
+
+CREATE TABLE scores(
+	id TEXT PRIMARY KEY, name TEXT NOT NULL, data_type TEXT NOT NULL, value REAL, text TEXT,
+	timestamp INTEGER NOT NULL, event_at INTEGER NOT NULL, event_id TEXT NOT NULL,
+	source TEXT NOT NULL, environment TEXT NOT NULL, config_id TEXT NOT NULL, queue_id TEXT NOT NULL,
+	author_id TEXT NOT NULL, trace_id TEXT NOT NULL, observation_id TEXT NOT NULL, session_id TEXT NOT NULL,
+	run_id TEXT NOT NULL, created INTEGER NOT NULL, updated INTEGER NOT NULL, metadata TEXT NOT NULL, comment TEXT NOT NULL);
+CREATE INDEX scores_by_time ON scores(timestamp, id);
+CREATE INDEX scores_of_trace ON scores(trace_id, observation_id) WHERE trace_id != '';
+CREATE INDEX scores_of_run ON scores(run_id) WHERE run_id != '';
+CREATE INDEX scores_of_session ON scores(session_id) WHERE session_id != '';
+CREATE INDEX scores_by_name ON scores(name, timestamp, id);
+
+CREATE TABLE score_configs(
+	id TEXT PRIMARY KEY, name TEXT NOT NULL, data_type TEXT NOT NULL, min_value REAL, max_value REAL,
+	categories TEXT, description TEXT, archived INTEGER NOT NULL, created INTEGER NOT NULL, updated INTEGER NOT NULL);
+
+CREATE TABLE prompts(
+	id TEXT PRIMARY KEY, name TEXT NOT NULL, version INTEGER NOT NULL, type TEXT NOT NULL, prompt TEXT NOT NULL,
+	config TEXT NOT NULL, tags TEXT NOT NULL, commit_message TEXT, created INTEGER NOT NULL, updated INTEGER NOT NULL,
+	UNIQUE(name, version));
+CREATE TABLE prompt_labels(
+	name TEXT NOT NULL, label TEXT NOT NULL, version INTEGER NOT NULL,
+	PRIMARY KEY(name, label)) WITHOUT ROWID;
+`

@@ -1,0 +1,83 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Server answers the Langfuse API from one store. It is safe for concurrent use.
+type Server struct {
+	cfg    Config
+	store  *store
+	routes []route
+}
+
+// Open opens or creates the store and returns a server for it; the caller
+// closes it. It fails with every problem of the configuration, and where the
+// file cannot be created, is not a store of this package, was written by a
+// newer version, or belongs to another project.
+func Open(cfg Config) (*Server, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return nil, fmt.Errorf("opening embedded Langfuse: %w", err)
+	}
+	st, err := openStore(cfg.Path)
+	if err != nil {
+		return nil, fmt.Errorf("opening embedded Langfuse %s: %w", cfg.Path, err)
+	}
+	cfg.ProjectID, err = st.project(cfg.ProjectID)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening embedded Langfuse %s: %w", cfg.Path, err), st.close())
+	}
+	cfg.ProjectName = orElse(cfg.ProjectName, cfg.ProjectID)
+	return &Server{cfg: cfg, store: st, routes: routes()}, nil
+}
+
+// Handler returns the HTTP interface of the server.
+func (s *Server) Handler() http.Handler {
+	return http.HandlerFunc(s.serveHTTP)
+}
+
+// Close waits for statements under way and closes the store. In memory, this
+// is the end of the data. Requests that come later are answered 500.
+func (s *Server) Close() error {
+	return s.store.close()
+}
+
+// Serve answers requests on l until ctx is done, then takes no new ones, gives
+// those under way up to ten seconds, and returns nil. It closes l but not the
+// store. Any other end is an error.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	hs := &http.Server{
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       5 * time.Minute,
+		WriteTimeout:      5 * time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- hs.Serve(l) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serving embedded Langfuse: %w", err)
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	err := hs.Shutdown(grace)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("stopping embedded Langfuse: %w", err), hs.Close())
+	}
+	<-ended
+	return err
+}
+
+// now is the instant of the clock in milliseconds, the precision of the API.
+func (s *Server) now() int64 {
+	return s.cfg.Now().UnixMilli()
+}

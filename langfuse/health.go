@@ -1,0 +1,41 @@
+package langfuse
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+// Health is what a server says about itself.
+type Health struct {
+	Status  string `json:"status"`
+	Version string `json:"version"`
+	// Time is the server's clock when it answered, to the second; zero if it
+	// did not say. A dataset version must be taken from this clock: one taken
+	// from a clock that is behind leaves items out without an error.
+	Time time.Time `json:"-"`
+}
+
+// GetHealth asks whether the server is up and which version it is. It does not
+// check the keys. Retried; errors: *APIError (503 when the server is up but
+// cannot work), *ConnectionError.
+//
+// API: GET /api/public/health
+func (c *Client) GetHealth(ctx context.Context) (Health, error) {
+	r := request{method: http.MethodGet, path: "health"}
+	answer, err := c.do(ctx, r)
+	if err != nil {
+		return Health{}, err
+	}
+	var health Health
+	if err := json.Unmarshal(answer.body, &health); err != nil || health.Version == "" {
+		return Health{}, &APIError{
+			Method: r.method, Path: apiPrefix + r.path, Status: http.StatusOK, base: c.base, class: ErrEndpointGone,
+			Message: "the answer names no version: check that " + EnvBaseURL + " is a Langfuse server",
+		}
+	}
+	// A missing or odd Date leaves the zero time.
+	health.Time, _ = http.ParseTime(answer.header.Get("Date"))
+	return health, nil
+}

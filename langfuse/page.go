@@ -1,0 +1,123 @@
+package langfuse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"net/url"
+	"strconv"
+)
+
+// maxPageLimit is the largest page that Langfuse serves on most endpoints.
+const maxPageLimit = 100
+
+// defaultPageLimit is halved without a remainder when answers get too large.
+const defaultPageLimit = 64
+
+// listPages yields the elements of a numbered list, page by page. When a page
+// is too large it goes on with smaller ones from the same place, down to one
+// element. The first error ends it.
+func listPages[T any](ctx context.Context, c *Client, path string, query url.Values, limit int) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		limit, err := pageLimit(limit, maxPageLimit)
+		if err != nil {
+			yield(*new(T), err)
+			return
+		}
+		for number := 1; ; number++ {
+			var page struct {
+				Data []T `json:"data"`
+				Meta struct {
+					TotalPages Number `json:"totalPages"`
+				} `json:"meta"`
+			}
+			ask := maps.Clone(query)
+			ask.Set("page", strconv.Itoa(number))
+			ask.Set("limit", strconv.Itoa(limit))
+			err := c.getJSON(ctx, path, ask, &page)
+			if errors.Is(err, ErrTooLarge) && limit > 1 {
+				smaller := smallerLimit(limit)
+				// The next turn of the loop adds the 1 that is missing here.
+				number = (number - 1) * (limit / smaller)
+				limit = smaller
+				continue
+			}
+			if err != nil {
+				yield(*new(T), err)
+				return
+			}
+			for _, element := range page.Data {
+				if !yield(element, nil) {
+					return
+				}
+			}
+			if len(page.Data) == 0 || Number(number) >= page.Meta.TotalPages {
+				return
+			}
+		}
+	}
+}
+
+// listCursor yields the elements of a list that is read by cursor. When a page
+// is too large it goes on with smaller ones. The first error ends it, and so
+// does a cursor that leads back to the page it came with.
+func listCursor[T any](ctx context.Context, c *Client, path string, query url.Values, limit, most int) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		limit, err := pageLimit(limit, most)
+		if err != nil {
+			yield(*new(T), err)
+			return
+		}
+		cursor := ""
+		for {
+			var page struct {
+				Data []T `json:"data"`
+				Meta struct {
+					Cursor string `json:"cursor"`
+				} `json:"meta"`
+			}
+			ask := maps.Clone(query)
+			ask.Set("limit", strconv.Itoa(limit))
+			setText(ask, "cursor", cursor)
+			err := c.getJSON(ctx, path, ask, &page)
+			if errors.Is(err, ErrTooLarge) && limit > 1 {
+				limit = smallerLimit(limit)
+				continue
+			}
+			if err == nil && page.Meta.Cursor != "" && page.Meta.Cursor == cursor {
+				err = fmt.Errorf("langfuse: GET %s%s: the server gives the same cursor twice", apiPrefix, path)
+			}
+			if err != nil {
+				yield(*new(T), err)
+				return
+			}
+			for _, element := range page.Data {
+				if !yield(element, nil) {
+					return
+				}
+			}
+			if cursor = page.Meta.Cursor; cursor == "" {
+				return
+			}
+		}
+	}
+}
+
+// pageLimit checks the page size a caller asked for; 0 is the default.
+func pageLimit(limit, most int) (int, error) {
+	if limit < 0 || limit > most {
+		return 0, fmt.Errorf("langfuse: a page limit of %d: it must be 1 to %d, or 0 for %d", limit, most, defaultPageLimit)
+	}
+	return orDefault(limit, defaultPageLimit), nil
+}
+
+// smallerLimit returns a smaller page size that divides the given one, so that
+// a page boundary of the old size is one of the new size.
+func smallerLimit(limit int) int {
+	if limit%2 == 0 {
+		return limit / 2
+	}
+	return 1
+}

@@ -1,0 +1,190 @@
+package langfuse
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// apiPrefix stands between the base URL and the path of every request.
+const apiPrefix = "/api/public/"
+
+// maxErrorBody is how much of the answer to a failed request is read.
+const maxErrorBody = 64 << 10
+
+// request is one call of the API. Its body is kept as bytes, so that every
+// attempt sends the same ones.
+type request struct {
+	method string
+	path   string // after apiPrefix, its segments escaped
+	query  url.Values
+	body   []byte
+	header map[string]string // beside the usual ones
+	// once: the call must not be repeated when it may have been carried out.
+	once bool
+}
+
+// response is an answer with a status of 2xx.
+type response struct {
+	header http.Header
+	body   []byte
+}
+
+// getJSON sends a GET request and decodes its answer.
+func (c *Client) getJSON(ctx context.Context, path string, query url.Values, into any) error {
+	return c.doJSON(ctx, request{method: http.MethodGet, path: path, query: query}, into)
+}
+
+// sendJSON sends body as JSON and decodes the answer.
+func (c *Client) sendJSON(ctx context.Context, method, path string, body, into any) error {
+	encoded, err := encode(body)
+	if err != nil {
+		return err
+	}
+	return c.doJSON(ctx, request{method: method, path: path, body: encoded}, into)
+}
+
+// doJSON sends the request and decodes the answer. Unknown keys are ignored,
+// because servers add some (_deprecation, mediaReferences).
+func (c *Client) doJSON(ctx context.Context, r request, into any) error {
+	answer, err := c.do(ctx, r)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(answer.body, into); err != nil {
+		return &APIError{
+			Method: r.method, Path: apiPrefix + r.path, Status: http.StatusOK, base: c.base,
+			Message: c.redact("the answer is not the expected JSON: " + err.Error()),
+		}
+	}
+	return nil
+}
+
+// do sends the request until it succeeds, fails for good, has been sent
+// maxAttempts times, or ctx ends.
+func (c *Client) do(ctx context.Context, r request) (response, error) {
+	for attempt := 1; ; attempt++ {
+		answer, err := c.attempt(ctx, r)
+		if err == nil {
+			return answer, nil
+		}
+		if attempt >= c.maxAttempts || !repeatable(r, err) {
+			return response{}, withAttempts(err, attempt)
+		}
+		if stop := sleep(ctx, c.pause(attempt, err)); stop != nil {
+			return response{}, fmt.Errorf("langfuse: %s %s: %w, while waiting to repeat it after: %s",
+				r.method, apiPrefix+r.path, stop, err)
+		}
+	}
+}
+
+// attempt sends the request once and reads the answer under the cap.
+func (c *Client) attempt(ctx context.Context, r request) (response, error) {
+	within, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	req, err := c.newRequest(within, r)
+	if err != nil {
+		return response{}, err
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return response{}, c.connectionError(ctx, within, r, err)
+	}
+	defer res.Body.Close()
+
+	success := res.StatusCode >= 200 && res.StatusCode < 300
+	limit := c.maxResponse
+	if !success {
+		limit = min(limit, maxErrorBody)
+	}
+	body, err := io.ReadAll(io.LimitReader(res.Body, limit+1))
+	if err != nil {
+		return response{}, c.connectionError(ctx, within, r, err)
+	}
+	if success && int64(len(body)) > limit {
+		return response{}, fmt.Errorf("langfuse: %s %s: the answer is larger than %d bytes, ask for smaller pages: %w",
+			r.method, apiPrefix+r.path, limit, ErrTooLarge)
+	}
+	if !success || looksLikeHTML(res.Header.Get("Content-Type"), body) {
+		return response{}, c.apiError(r, res, body[:min(int64(len(body)), limit)])
+	}
+	return response{header: res.Header, body: body}, nil
+}
+
+// newRequest builds the HTTP request. The path goes in as text, so that its
+// escapes reach the wire as they are.
+func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, error) {
+	address := c.base + apiPrefix + r.path
+	if len(r.query) > 0 {
+		address += "?" + r.query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, address, bytes.NewReader(r.body))
+	if err != nil {
+		return nil, fmt.Errorf("langfuse: building the request: %w", err)
+	}
+	if r.body == nil {
+		req.Body, req.GetBody, req.ContentLength = nil, nil, 0
+	} else {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", c.userAgent)
+	req.SetBasicAuth(c.publicKey, string(c.secretKey))
+	for name, value := range r.header {
+		req.Header.Set(name, value)
+	}
+	return req, nil
+}
+
+// connectionError says why no whole answer came: because the caller stopped
+// waiting, or because the server could not be reached.
+func (c *Client) connectionError(ctx, within context.Context, r request, err error) error {
+	if stop := ctx.Err(); stop != nil {
+		return fmt.Errorf("langfuse: %s %s: %w", r.method, apiPrefix+r.path, stop)
+	}
+	if within.Err() != nil {
+		// Not wrapped: it is this client that gave up, not the caller's context.
+		err = fmt.Errorf("no complete answer within %s", c.timeout)
+	}
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	return &ConnectionError{
+		BaseURL: c.base, Method: r.method, Path: apiPrefix + r.path,
+		Err: err, text: c.redact(err.Error()),
+	}
+}
+
+// pathSafe reports whether a name may stand in a path. Slashes are refused by
+// some proxies even when escaped, dot segments are folded away on the way, and
+// percent signs are decoded twice by the server on some routes.
+func pathSafe(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, `/\%`)
+}
+
+// setTime sets a query value unless the time is zero.
+func setTime(query url.Values, key string, t time.Time) {
+	if !t.IsZero() {
+		query.Set(key, FormatTime(t))
+	}
+}
+
+// setText sets a query value unless the text is empty.
+func setText(query url.Values, key, text string) {
+	if text != "" {
+		query.Set(key, text)
+	}
+}
+
+// setList sets a comma-separated query value unless the list is empty.
+func setList(query url.Values, key string, list []string) {
+	setText(query, key, strings.Join(list, ","))
+}

@@ -1,0 +1,104 @@
+package langfuse
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"math"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The pauses between attempts: firstPause doubles up to maxPause; half of it
+// is fixed and half is spread by jitter.
+const (
+	firstPause = 500 * time.Millisecond
+	maxPause   = 30 * time.Second
+)
+
+// repeatable reports whether sending the request again may help and does no
+// harm.
+//
+//	429                           always: the server has refused to look at it
+//	408, 5xx, no whole answer     unless the request must go out only once
+//	409 "modified concurrently"   likewise: another writer was faster
+//
+// Certificates that are not trusted, unknown hosts and everything else stay as
+// they are.
+func repeatable(r request, err error) bool {
+	var api *APIError
+	if errors.As(err, &api) {
+		switch {
+		case api.Status == http.StatusTooManyRequests:
+			return true
+		case r.once:
+			return false
+		case api.Status == http.StatusConflict:
+			return strings.Contains(api.Message, "modified concurrently")
+		}
+		return api.Status == http.StatusRequestTimeout || api.Status >= 500
+	}
+	var connection *ConnectionError
+	if !errors.As(err, &connection) || r.once {
+		return false
+	}
+	var certificate *tls.CertificateVerificationError
+	var name *net.DNSError
+	if errors.As(err, &certificate) || errors.As(err, &name) && name.IsNotFound {
+		return false
+	}
+	return true
+}
+
+// pause returns how long to wait after the given attempt (1 is the first).
+// What the server asks for comes first, capped by maxRetryAfter; up to a tenth
+// is added to it, so that clients that were refused together do not return
+// together.
+func (c *Client) pause(attempt int, err error) time.Duration {
+	var api *APIError
+	if errors.As(err, &api) && api.RetryAfter > 0 {
+		asked := min(api.RetryAfter, c.maxRetryAfter)
+		return asked + time.Duration(c.jitter()*float64(asked)/10)
+	}
+	wait := maxPause
+	if shift := attempt - 1; shift < 6 {
+		wait = min(firstPause<<shift, maxPause)
+	}
+	return wait/2 + time.Duration(c.jitter()*float64(wait)/2)
+}
+
+// sleep waits, or returns the reason why ctx ended.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// parseRetryAfter reads a Retry-After header: seconds, or an HTTP date.
+// Anything else, and what lies in the past, is 0. The result is at most a day.
+func parseRetryAfter(value string, now time.Time) time.Duration {
+	value = strings.TrimSpace(value)
+	if seconds, err := strconv.ParseFloat(value, 64); err == nil {
+		return secondsDuration(seconds)
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return secondsDuration(at.Sub(now).Seconds())
+	}
+	return 0
+}
+
+// secondsDuration turns a number from outside into a duration in [0, 24 h].
+func secondsDuration(seconds float64) time.Duration {
+	if math.IsNaN(seconds) || seconds <= 0 {
+		return 0
+	}
+	return time.Duration(min(seconds, 24*60*60) * float64(time.Second))
+}

@@ -1,0 +1,210 @@
+package langfuse
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+)
+
+// Bounds of one request of CreateScores. The web server writes one object per
+// event before it answers, so long batches time out; the byte bound is that of
+// the official SDKs.
+const (
+	maxScoreEvents = 100
+	maxScoreBytes  = 2500 << 10
+)
+
+// ScoreState says what became of one score that was sent.
+type ScoreState int
+
+// The states of a score that was sent.
+const (
+	// ScoreUnknown: it may or may not have arrived, or was not sent: send it
+	// again, unchanged.
+	ScoreUnknown ScoreState = iota
+	// ScoreAccepted: it is queued to be stored.
+	ScoreAccepted
+	// ScoreRefused: it will never be accepted as it is.
+	ScoreRefused
+)
+
+// String returns the state in one word.
+func (s ScoreState) String() string {
+	return [...]string{"unknown", "accepted", "refused"}[s]
+}
+
+// ScoreResult is what became of one score.
+type ScoreResult struct {
+	ID    string // of the score
+	State ScoreState
+	Err   error // why it is not accepted
+}
+
+// scoreEvent is one score on its way: its envelope's id, its JSON, its place in
+// the results.
+type scoreEvent struct {
+	id    string
+	json  json.RawMessage
+	index int
+}
+
+// CreateScores sends scores in as few requests as the bounds allow (100 events,
+// 2.5 MB) and returns one result per score, in the same order.
+//
+// The error is that of the first request that failed as a whole, after its
+// repetitions; the scores of that request and of those not sent stand as
+// ScoreUnknown. Scores refused one by one are no error of the call: look at the
+// results. Everything is a function of the scores, so calling again with the
+// same ones changes nothing that a read shows. Retried with the same bytes.
+//
+// API: POST /api/public/ingestion
+func (c *Client) CreateScores(ctx context.Context, scores []ScoreCreate) ([]ScoreResult, error) {
+	results := make([]ScoreResult, len(scores))
+	events := newScoreEvents(scores, results)
+	for len(events) > 0 {
+		n := nextScoreBatch(events)
+		if err := c.sendScores(ctx, events[:n], results); err != nil {
+			err = fmt.Errorf("sending %d scores: %w", n, err)
+			for _, event := range events {
+				results[event.index].Err = err
+			}
+			return results, err
+		}
+		events = events[n:]
+	}
+	return results, nil
+}
+
+// newScoreEvents encodes the scores; those that cannot be sent are refused in
+// the results.
+func newScoreEvents(scores []ScoreCreate, results []ScoreResult) []scoreEvent {
+	events := make([]scoreEvent, 0, len(scores))
+	used := make(map[string]bool, len(scores))
+	for i, score := range scores {
+		results[i].ID = score.ID
+		event, err := newScoreEvent(score)
+		if err == nil && used[event.id] {
+			err = fmt.Errorf("score %q (%s): its id and timestamp are there twice: the answers could not be told apart", score.Name, score.ID)
+		}
+		if err != nil {
+			results[i].State, results[i].Err = ScoreRefused, err
+			continue
+		}
+		used[event.id] = true
+		event.index = i
+		events = append(events, event)
+	}
+	return events
+}
+
+// newScoreEvent wraps a score in its envelope. The envelope's id is a function
+// of the score's id and time: a repetition has the same one, a changed score
+// sent at a later time another.
+func newScoreEvent(score ScoreCreate) (scoreEvent, error) {
+	if err := score.Validate(); err != nil {
+		return scoreEvent{}, err
+	}
+	if score.Timestamp.Year() < 1970 || score.Timestamp.Year() > 9999 {
+		return scoreEvent{}, fmt.Errorf("score %q (%s): it needs a timestamp", score.Name, score.ID)
+	}
+	at := FormatTime(score.Timestamp)
+	sum := sha256.Sum256([]byte(score.ID + "\n" + at))
+	event := scoreEvent{id: hex.EncodeToString(sum[:16])}
+	encoded, err := encode(struct {
+		ID        string      `json:"id"`
+		Type      string      `json:"type"`
+		Timestamp string      `json:"timestamp"`
+		Body      ScoreCreate `json:"body"`
+	}{event.id, "score-create", at, score})
+	if err != nil {
+		return scoreEvent{}, fmt.Errorf("score %q (%s): %w", score.Name, score.ID, err)
+	}
+	if len(encoded) > maxScoreBytes {
+		return scoreEvent{}, fmt.Errorf("score %q (%s): %d bytes: %w", score.Name, score.ID, len(encoded), ErrTooLarge)
+	}
+	event.json = encoded
+	return event, nil
+}
+
+// nextScoreBatch returns how many of the events fit into one request: at least
+// one.
+func nextScoreBatch(events []scoreEvent) int {
+	bytes := 0
+	for i, event := range events[:min(len(events), maxScoreEvents)] {
+		if bytes += len(event.json) + 1; bytes > maxScoreBytes && i > 0 {
+			return i
+		}
+	}
+	return min(len(events), maxScoreEvents)
+}
+
+// sendScores sends one request and files the answer per event.
+func (c *Client) sendScores(ctx context.Context, events []scoreEvent, results []ScoreResult) error {
+	batch := make([]json.RawMessage, len(events))
+	for i, event := range events {
+		batch[i] = event.json
+	}
+	var answer ingestionAnswer
+	body := struct {
+		Batch []json.RawMessage `json:"batch"`
+	}{batch}
+	if err := c.sendJSON(ctx, http.MethodPost, "ingestion", body, &answer); err != nil {
+		return err
+	}
+	states := answer.states()
+	for _, event := range events {
+		result := states[event.id]
+		if result.Err != nil {
+			result.Err = fmt.Errorf("langfuse: score %s: %w", results[event.index].ID, c.redactError(result.Err))
+		}
+		result.ID = results[event.index].ID
+		if result.State == ScoreUnknown && result.Err == nil {
+			result.Err = fmt.Errorf("langfuse: score %s: the answer does not mention it", result.ID)
+		}
+		results[event.index] = result
+	}
+	return nil
+}
+
+// ingestionAnswer is the body of a 207.
+type ingestionAnswer struct {
+	Successes []struct {
+		ID string `json:"id"`
+	} `json:"successes"`
+	Errors []struct {
+		ID      string          `json:"id"`
+		Status  Number          `json:"status"`
+		Message json.RawMessage `json:"message"`
+		Error   json.RawMessage `json:"error"`
+	} `json:"errors"`
+}
+
+// states returns what became of each event by its envelope's id. An event that
+// is in both lists counts as failed; statuses that may pass with time (408,
+// 429, 5xx) are unknown, the others refused.
+func (a ingestionAnswer) states() map[string]ScoreResult {
+	states := make(map[string]ScoreResult, len(a.Successes)+len(a.Errors))
+	for _, success := range a.Successes {
+		states[success.ID] = ScoreResult{State: ScoreAccepted}
+	}
+	for _, failure := range a.Errors {
+		status := int(max(0, min(failure.Status, 999)))
+		state := ScoreRefused
+		if status < 400 || status >= 500 || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests {
+			state = ScoreUnknown
+		}
+		text := jsonText(failure.Message)
+		if detail := jsonText(failure.Error); detail != "" && detail != text && detail != "null" {
+			text += ": " + detail
+		}
+		states[failure.ID] = ScoreResult{State: state, Err: fmt.Errorf("%d: %s", status, cutText(text, maxMessage))}
+	}
+	return states
+}
+
+// redactError returns the error as text without keys.
+func (c *Client) redactError(err error) error { return errors.New(c.redact(err.Error())) }

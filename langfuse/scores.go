@@ -1,0 +1,177 @@
+package langfuse
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// ScoreCreate is a score as it is written, on a trace (and one of its
+// observations) or on a run.
+type ScoreCreate struct {
+	// ID is required: a score without one is answered with success and lost.
+	// The same ID again replaces the score if Timestamp is later.
+	ID    string     `json:"id"`
+	Name  string     `json:"name"`
+	Value ScoreValue `json:"value"`
+	Type  ScoreType  `json:"dataType"`
+	// TraceID, with ObservationID if it is about one span; or DatasetRunID,
+	// which is the experiment id.
+	TraceID       string `json:"traceId,omitempty"`
+	ObservationID string `json:"observationId,omitempty"`
+	DatasetRunID  string `json:"datasetRunId,omitempty"`
+	Comment       string `json:"comment,omitempty"`
+	// Metadata is a JSON object or empty.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	// Environment is at most 40 of a-z, 0-9, - and _; empty is "default".
+	Environment string `json:"environment,omitempty"`
+	// Timestamp is required by CreateScores and ignored by CreateScore, where
+	// the server's clock counts.
+	Timestamp time.Time `json:"-"`
+}
+
+// Validate returns all reasons why a server would refuse the score, store it
+// under other words, or drop it without saying so.
+func (s ScoreCreate) Validate() error {
+	var problems []error
+	problem := func(bad bool, text string) {
+		if bad {
+			problems = append(problems, errors.New(text))
+		}
+	}
+	problem(s.ID == "", "it needs an id")
+	problem(s.Name == "", "it needs a name")
+	problem(!utf8.ValidString(s.ID) || !utf8.ValidString(s.Name), "its id and name must be UTF-8")
+	problem((s.TraceID == "") == (s.DatasetRunID == ""), "it needs either a trace or a run")
+	problem(s.ObservationID != "" && s.TraceID == "", "an observation needs its trace")
+	problem(len(s.Metadata) > 0 && !json.Valid(s.Metadata), "its metadata is not JSON")
+	problem(!isEnvironment(s.Environment), "its environment must be at most 40 of a-z, 0-9, - and _ and not begin with langfuse")
+
+	number, isNumber := s.Value.Number()
+	_, isText := s.Value.Text()
+	switch s.Type {
+	case ScoreNumeric:
+		problem(!isNumber || math.IsNaN(number) || math.IsInf(number, 0), "a NUMERIC score needs a finite number")
+	case ScoreBoolean:
+		problem(!isNumber || number != 0 && number != 1, "a BOOLEAN score needs 0 or 1")
+	case ScoreCategorical, ScoreText:
+		problem(!isText || s.Value.String() == "", "a CATEGORICAL or TEXT score needs a text")
+	default:
+		problem(true, fmt.Sprintf("type %q cannot be written", s.Type))
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return fmt.Errorf("score %q (%s): %w", s.Name, s.ID, errors.Join(problems...))
+}
+
+// isEnvironment reports whether Langfuse keeps the name as it is; what it does
+// not like it silently turns into "default".
+func isEnvironment(name string) bool {
+	return len(name) <= 40 && !strings.HasPrefix(name, "langfuse") &&
+		strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
+}
+
+// CreateScore sends one score; its time is the server's. CreateScores is better
+// in every way but for servers that no longer have its endpoint. Safe to
+// repeat; retried. A success means queued. Errors: *APIError, *ConnectionError.
+//
+// API: POST /api/public/scores
+func (c *Client) CreateScore(ctx context.Context, score ScoreCreate) error {
+	if err := score.Validate(); err != nil {
+		return fmt.Errorf("langfuse: %w", err)
+	}
+	var stored struct {
+		ID string `json:"id"`
+	}
+	if err := c.sendJSON(ctx, http.MethodPost, "scores", score, &stored); err != nil {
+		return fmt.Errorf("score %q (%s): %w", score.Name, score.ID, err)
+	}
+	return nil
+}
+
+// DeleteScore asks for a score to be deleted. The request is queued, for half a
+// minute and longer, and one that is handled before the score was stored is
+// lost: call it once the score can be read, and read again. Safe to repeat;
+// retried.
+//
+// API: DELETE /api/public/scores/{id}
+func (c *Client) DeleteScore(ctx context.Context, id string) error {
+	if id == "" {
+		return errors.New("langfuse: deleting a score needs its id")
+	}
+	r := request{method: http.MethodDelete, path: "scores/" + url.PathEscape(id)}
+	if _, err := c.do(ctx, r); err != nil {
+		return fmt.Errorf("deleting score %s: %w", id, err)
+	}
+	return nil
+}
+
+// Score is a score as it is read.
+type Score struct {
+	ID           string          `json:"id"`
+	Name         string          `json:"name"`
+	Value        ScoreValue      `json:"value"`
+	Type         ScoreType       `json:"dataType"`
+	Source       string          `json:"source"` // API, ANNOTATION or EVAL
+	Timestamp    time.Time       `json:"timestamp"`
+	Environment  string          `json:"environment"`
+	Comment      string          `json:"comment"`
+	Metadata     json.RawMessage `json:"metadata"`
+	ConfigID     string          `json:"configId"`
+	QueueID      string          `json:"queueId"`
+	AuthorUserID string          `json:"authorUserId"` // empty unless a person set it in the web interface
+	Subject      ScoreSubject    `json:"subject"`
+}
+
+// ScoreSubject is what a score is about.
+type ScoreSubject struct {
+	Kind    string `json:"kind"` // trace, observation, session or experiment
+	ID      string `json:"id"`
+	TraceID string `json:"traceId"` // of an observation
+}
+
+// ScoresQuery selects scores; empty fields select all. Lists hold any of; their
+// elements must not contain commas.
+type ScoresQuery struct {
+	IDs, Names []string
+	// At most one of TraceIDs and ExperimentID.
+	TraceIDs      []string
+	ExperimentID  string // scores on the run itself
+	ObservationID string // needs one trace
+	Source        string
+	Type          ScoreType
+	Value         string // needs Type: a number, true or false, or a category
+	QueueID       string
+	From, To      time.Time // of Timestamp
+	Limit         int       // of a page, at most 100; 0 is 64
+}
+
+// ListScores yields scores with their details, subject and annotation. It works
+// on v3 from 3.179 (Capabilities.ScoresV3) and on v4. A score is visible some
+// seconds after it was sent. Retried; the first error ends the iteration.
+//
+// API: GET /api/public/v3/scores
+func (c *Client) ListScores(ctx context.Context, q ScoresQuery) iter.Seq2[Score, error] {
+	query := url.Values{"fields": {"details,subject,annotation"}}
+	setList(query, "id", q.IDs)
+	setList(query, "name", q.Names)
+	setList(query, "traceId", q.TraceIDs)
+	setText(query, "experimentId", q.ExperimentID)
+	setText(query, "observationId", q.ObservationID)
+	setText(query, "source", q.Source)
+	setText(query, "dataType", string(q.Type))
+	setText(query, "value", q.Value)
+	setText(query, "queueId", q.QueueID)
+	setTime(query, "fromTimestamp", q.From)
+	setTime(query, "toTimestamp", q.To)
+	return listCursor[Score](ctx, c, "v3/scores", query, q.Limit, maxPageLimit)
+}

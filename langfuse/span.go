@@ -1,0 +1,178 @@
+package langfuse
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// MaxSpanBytes is the most that one span may hold. Servers store spans of 10 MB
+// whole and complain in their log from 9.5 MB on.
+const MaxSpanBytes = 9 << 20
+
+// Bounds of one export request that reverse proxies in front of a server
+// commonly let pass.
+const (
+	DefaultBatchBytes = 4 << 20
+	DefaultBatchSpans = 512
+)
+
+// SpanStatus is how the work of a span ended.
+type SpanStatus int
+
+// The states of OTLP, with its numbers.
+const (
+	SpanUnset SpanStatus = iota
+	SpanOK
+	SpanError
+)
+
+// Span is one finished step of a trace: an observation of Langfuse. A span is
+// sent once, whole; sending it again must repeat it unchanged, the start above
+// all, else the server keeps two.
+type Span struct {
+	TraceID  string // 32 lower-case hexadecimal digits, not all zero
+	SpanID   string // 16 of them
+	ParentID string // 16 of them, or empty for the root
+	Name     string
+	Start    time.Time
+	End      time.Time
+	// Attributes carry the observation: langfuse.observation.input and so on.
+	// Keys are unique.
+	Attributes    []Attribute
+	Status        SpanStatus
+	StatusMessage string
+}
+
+// Attribute is a key with a value, made by TextAttribute and its siblings.
+type Attribute struct {
+	Key   string
+	value any // string, int64, float64, bool or []string
+}
+
+// TextAttribute returns an attribute with a text, the form Langfuse wants for
+// nearly all keys, JSON included.
+func TextAttribute(key, value string) Attribute { return Attribute{key, value} }
+
+// IntAttribute returns an attribute with a whole number, as the version of a
+// prompt must be.
+func IntAttribute(key string, value int64) Attribute { return Attribute{key, value} }
+
+// FloatAttribute returns an attribute with a number.
+func FloatAttribute(key string, value float64) Attribute { return Attribute{key, value} }
+
+// BoolAttribute returns an attribute with a truth value.
+func BoolAttribute(key string, value bool) Attribute { return Attribute{key, value} }
+
+// TextsAttribute returns an attribute with a list of texts, such as tags.
+func TextsAttribute(key string, values ...string) Attribute { return Attribute{key, values} }
+
+// Validate returns all reasons why a server would refuse the span or, worse,
+// accept the request and lose it: v3 answers 200 to a batch with one bad span
+// and stores none of it.
+func (s Span) Validate() error {
+	var problems []error
+	problem := func(bad bool, format string, args ...any) {
+		if bad {
+			problems = append(problems, fmt.Errorf(format, args...))
+		}
+	}
+	problem(!isID(s.TraceID, 32), "trace id %q: 32 lower-case hexadecimal digits are needed, not all zero", cutText(s.TraceID, 80))
+	problem(!isID(s.SpanID, 16), "span id %q: 16 lower-case hexadecimal digits are needed, not all zero", cutText(s.SpanID, 80))
+	problem(s.ParentID != "" && !isID(s.ParentID, 16), "parent id %q: 16 lower-case hexadecimal digits are needed, or nothing", cutText(s.ParentID, 80))
+	problem(s.ParentID != "" && s.ParentID == s.SpanID, "it is its own parent")
+	problem(s.Name == "" || !utf8.ValidString(s.Name), "a name in UTF-8 is needed")
+	problem(!utf8.ValidString(s.StatusMessage), "the status message is not UTF-8")
+	problem(s.Status < SpanUnset || s.Status > SpanError, "unknown status %d", s.Status)
+	problem(!inNanoseconds(s.Start) || !inNanoseconds(s.End), "start and end must lie between 1970 and 2262")
+	problem(s.End.Before(s.Start), "it ends before it starts")
+	problem(s.size() > MaxSpanBytes, "its %d bytes are more than the %d a server keeps: %w", s.size(), MaxSpanBytes, ErrTooLarge)
+
+	seen := make(map[string]bool, len(s.Attributes))
+	for _, attribute := range s.Attributes {
+		problem(seen[attribute.Key], "attribute %q is there twice", attribute.Key)
+		seen[attribute.Key] = true
+		if err := attribute.validate(); err != nil {
+			problems = append(problems, fmt.Errorf("attribute %q: %w", attribute.Key, err))
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return fmt.Errorf("span %q (%s): %w", cutText(s.Name, 80), cutText(s.SpanID, 80), errors.Join(problems...))
+}
+
+func (a Attribute) validate() error {
+	if a.Key == "" || !utf8.ValidString(a.Key) {
+		return errors.New("a key in UTF-8 is needed")
+	}
+	switch v := a.value.(type) {
+	case nil:
+		return errors.New("it has no value")
+	case string:
+		if !utf8.ValidString(v) {
+			return errors.New("the text is not UTF-8")
+		}
+	case []string:
+		for i, text := range v {
+			if !utf8.ValidString(text) {
+				return fmt.Errorf("text %d of the list is not UTF-8", i+1)
+			}
+		}
+	}
+	return nil
+}
+
+// size returns an upper bound of the span's encoded length: the texts, and for
+// each part more than protobuf's tags, lengths and numbers can take.
+func (s Span) size() int {
+	const perSpan, perPart = 128, 32
+	total := perSpan + len(s.Name) + len(s.StatusMessage)
+	for _, attribute := range s.Attributes {
+		total += perPart + len(attribute.Key)
+		switch v := attribute.value.(type) {
+		case string:
+			total += len(v)
+		case []string:
+			for _, text := range v {
+				total += perPart + len(text)
+			}
+		}
+	}
+	return total
+}
+
+// SplitSpans cuts spans into batches of at most maxBytes and maxSpans (0 stands
+// for DefaultBatchBytes and DefaultBatchSpans), in order. A span that is larger
+// than maxBytes is a batch of its own. The batches share memory with spans.
+func SplitSpans(spans []Span, maxBytes, maxSpans int) iter.Seq[[]Span] {
+	maxBytes, maxSpans = orDefault(maxBytes, DefaultBatchBytes), orDefault(maxSpans, DefaultBatchSpans)
+	const envelope = 256 // of the request around the spans
+	return func(yield func([]Span) bool) {
+		start, bytes := 0, envelope
+		for i, span := range spans {
+			size := span.size()
+			if i > start && (bytes+size > maxBytes || i-start >= maxSpans) {
+				if !yield(spans[start:i:i]) {
+					return
+				}
+				start, bytes = i, envelope
+			}
+			bytes += size
+		}
+		if start < len(spans) {
+			yield(spans[start:])
+		}
+	}
+}
+
+// isID reports whether id is n lower-case hexadecimal digits, not all zero.
+func isID(id string, n int) bool {
+	return len(id) == n && strings.Trim(id, "0123456789abcdef") == "" && strings.Trim(id, "0") != ""
+}
+
+// inNanoseconds reports whether nanoseconds since 1970 can hold the time.
+func inNanoseconds(t time.Time) bool { return t.Year() >= 1970 && t.Year() < 2262 }

@@ -1,0 +1,192 @@
+package dataset
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Filter narrows a dataset to some of its items. The zero value takes all.
+type Filter struct {
+	// Limit is how many items are taken at most, in the order in which they
+	// come; 0 takes all.
+	Limit int
+
+	ids        []string // sorted, each once; empty takes every id
+	conditions []condition
+}
+
+// condition is one "path=value" or "path!=value".
+type condition struct {
+	path  string // "metadata.difficulty"
+	value string
+	not   bool
+}
+
+// ParseFilter reads conditions, all of which must hold:
+//
+//	metadata.difficulty=hard     the value at the path, as text
+//	metadata.source.year!=2020   not that value, or no value at all
+//	id=a-17                      one item; several ids mean any of them
+//
+// A path begins with metadata, input or expectedOutput (expected) and goes on
+// with keys, separated by dots; a key may contain dots itself. The value is
+// compared with the text of a string, with a number by value (1.0 = 1), with
+// true, false or null; a list matches when one of its elements does. All
+// problems are returned together, with the exit code of wrong usage.
+func ParseFilter(expressions ...string) (Filter, error) {
+	var f Filter
+	var problems Problems
+	for _, text := range expressions {
+		c, err := parseCondition(text)
+		switch {
+		case err != nil:
+			problems.Add(err)
+		case c.path == "id" && !c.not:
+			f.ids = append(f.ids, c.value)
+		default:
+			f.conditions = append(f.conditions, c)
+		}
+	}
+	slices.Sort(f.ids)
+	f.ids = slices.Compact(f.ids)
+	return f, problems.Err()
+}
+
+func parseCondition(text string) (condition, error) {
+	path, value, found := strings.Cut(text, "=")
+	path, not := strings.CutSuffix(path, "!")
+	c := condition{path: strings.TrimSpace(path), value: strings.TrimSpace(value), not: not}
+	if !found || c.path == "" {
+		return c, fmt.Errorf("filter %q: expected path=value, such as metadata.difficulty=hard", text)
+	}
+	if c.path == "id" {
+		if c.value == "" {
+			return c, fmt.Errorf("filter %q: expected an id behind the =", text)
+		}
+		return c, nil
+	}
+	root, rest, _ := strings.Cut(c.path, ".")
+	if f, _ := fieldOf(root); rest == "" || f != fieldMetadata && f != fieldInput && f != fieldExpected {
+		return c, fmt.Errorf("filter %q: a path begins with metadata., input., expectedOutput., or is id", text)
+	}
+	return c, nil
+}
+
+// WithIDs returns the filter narrowed to those ids as well; none changes
+// nothing.
+func (f Filter) WithIDs(ids ...string) Filter {
+	f.ids = slices.Concat(f.ids, ids)
+	slices.Sort(f.ids)
+	f.ids = slices.Compact(f.ids)
+	return f
+}
+
+// Match reports whether the item is one that the filter takes, its limit
+// aside. Values that are not JSON match nothing.
+func (f Filter) Match(item Item) bool {
+	if len(f.ids) > 0 {
+		if _, ok := slices.BinarySearch(f.ids, item.ID); !ok {
+			return false
+		}
+	}
+	for _, c := range f.conditions {
+		if c.holds(item) == c.not {
+			return false
+		}
+	}
+	return true
+}
+
+func (c condition) holds(item Item) bool {
+	root, rest, _ := strings.Cut(c.path, ".")
+	f, _ := fieldOf(root)
+	switch f {
+	case fieldID:
+		return item.ID == c.value
+	case fieldMetadata:
+		return matchPath(item.Metadata, rest, c.value)
+	case fieldInput:
+		return matchPath(item.Input, rest, c.value)
+	case fieldExpected:
+		return matchPath(item.Expected, rest, c.value)
+	}
+	return false
+}
+
+// matchPath looks for a value below a path. Every way to cut the path into
+// keys is tried, the shortest first, since a key may contain dots.
+func matchPath(raw json.RawMessage, path, value string) bool {
+	if path == "" {
+		return matchValue(raw, value)
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(raw, &object) != nil {
+		return false
+	}
+	for end := 1; end <= len(path); end++ {
+		if end < len(path) && path[end] != '.' {
+			continue
+		}
+		next, ok := object[path[:end]]
+		if ok && matchPath(next, strings.TrimPrefix(path[end:], "."), value) {
+			return true
+		}
+	}
+	return false
+}
+
+func matchValue(raw json.RawMessage, value string) bool {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return false
+	}
+	switch raw[0] {
+	case '"':
+		var s string
+		return json.Unmarshal(raw, &s) == nil && s == value
+	case '[':
+		var list []json.RawMessage
+		return json.Unmarshal(raw, &list) == nil &&
+			slices.ContainsFunc(list, func(element json.RawMessage) bool { return matchValue(element, value) })
+	case '{':
+		return false
+	case 't', 'f', 'n':
+		return string(raw) == value
+	}
+	return string(raw) == value || isNumber(value) && canonicalNumber(string(raw)) == canonicalNumber(value)
+}
+
+func isNumber(text string) bool {
+	var n json.Number
+	return json.Unmarshal([]byte(text), &n) == nil && !strings.HasPrefix(text, `"`)
+}
+
+// String describes the selection for a run's header: the same selection always
+// gives the same text, and taking everything gives the empty one.
+func (f Filter) String() string {
+	var parts []string
+	for _, c := range f.conditions {
+		operator := "="
+		if c.not {
+			operator = "!="
+		}
+		parts = append(parts, c.path+operator+c.value)
+	}
+	slices.Sort(parts)
+	parts = slices.Compact(parts)
+	switch {
+	case len(f.ids) > 20:
+		parts = append(parts, fmt.Sprintf("%d ids (sha256 %s)", len(f.ids), hexSum([]byte(strings.Join(f.ids, "\n")))[:16]))
+	case len(f.ids) > 0:
+		parts = append(parts, "id in ("+strings.Join(f.ids, ", ")+")")
+	}
+	text := strings.Join(parts, " and ")
+	if f.Limit > 0 {
+		text = strings.TrimSpace(text + " limit " + strconv.Itoa(f.Limit))
+	}
+	return text
+}

@@ -1,0 +1,188 @@
+package dataset
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"unicode/utf8"
+)
+
+// MaxItem is the size, in bytes, above which an item (a line, a list element, a
+// row) is refused.
+const MaxItem = 64 << 20
+
+// ReadFile reads the items of a file; its name tells the format. The file is
+// open only while the sequence is consumed, and can be read again.
+func ReadFile(path string) iter.Seq2[Located, error] {
+	return func(yield func(Located, error) bool) {
+		format, err := FormatOf(path)
+		if err != nil {
+			yield(Located{}, err)
+			return
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			yield(Located{}, fmt.Errorf("reading items: %w", err))
+			return
+		}
+		defer f.Close() // only read: nothing can be lost
+		for located, err := range Read(f, format, path) {
+			if !yield(located, err) {
+				return
+			}
+		}
+	}
+}
+
+// Read reads items one by one; name stands for the file in problems. The
+// sequence can be consumed once.
+//
+// Keys of an item: id, input, expectedOutput (expected_output, expected),
+// metadata, sourceTraceId, sourceObservationId (also in snake case);
+// document_text in place of input makes an input of that text alone; what
+// Langfuse adds (status, createdAt, …) is ignored. Any other key is put into
+// the metadata under its own name and named in a warning. A missing id is
+// derived from the input (DeriveID). A null value counts as absent.
+//
+// JSONL: one object per line; blank lines are skipped. JSON: a list of such
+// objects, or an object with the list under "items". CSV: a header row with
+// the same names in any case; input, expected output and metadata hold JSON;
+// metadata.NAME and unknown columns hold text that becomes a string in the
+// metadata; an empty cell is absent; "\r\n" inside a cell becomes "\n".
+//
+// A byte order mark and CRLF are tolerated. One item is in memory at a time,
+// beside some 50 bytes per id for finding duplicates.
+//
+// An error is a *SyntaxError with file and line; reading goes on after it
+// wherever the next item can be found, so that all problems can be listed (see
+// Problems). After any other error (of the reader) the sequence ends.
+func Read(r io.Reader, format Format, name string) iter.Seq2[Located, error] {
+	return func(yield func(Located, error) bool) {
+		d := &decoder{name: name, seen: map[idHash]int{}, yield: yield}
+		in := bufio.NewReaderSize(r, 64<<10)
+		if err := d.skipMark(in); err != nil {
+			d.fail(0, err)
+			return
+		}
+		switch format {
+		case JSONL:
+			d.jsonl(in)
+		case JSON:
+			d.json(in)
+		case CSV:
+			d.csv(in)
+		default:
+			yield(Located{}, &FormatError{Name: string(format)})
+		}
+	}
+}
+
+// decoder turns the raw items of one file into located ones.
+type decoder struct {
+	name  string
+	seen  map[idHash]int // line of each id
+	yield func(Located, error) bool
+}
+
+// skipMark passes over the byte order mark of UTF-8 and refuses those of
+// UTF-16.
+func (d *decoder) skipMark(in *bufio.Reader) error {
+	mark, err := in.Peek(3)
+	if err != nil && err != io.EOF {
+		return fmt.Errorf("reading %s: %w", d.name, err)
+	}
+	switch {
+	case bytes.HasPrefix(mark, []byte("\xef\xbb\xbf")):
+		_, err = in.Discard(3)
+		return err
+	case bytes.HasPrefix(mark, []byte("\xff\xfe")), bytes.HasPrefix(mark, []byte("\xfe\xff")):
+		return d.problem(1, "", "is UTF-16; convert the file to UTF-8")
+	}
+	return nil
+}
+
+func (d *decoder) problem(line int, path, format string, args ...any) *SyntaxError {
+	return &SyntaxError{File: d.name, Line: line, Path: path, Msg: fmt.Sprintf(format, args...)}
+}
+
+// fail yields an error and tells whether to go on. Problems inside an item get
+// their file and line here; one item with several problems yields several.
+func (d *decoder) fail(line int, err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range joined.Unwrap() {
+			if !d.fail(line, one) {
+				return false
+			}
+		}
+		return true
+	}
+	var inner *pathError
+	if errors.As(err, &inner) {
+		err = d.problem(line, inner.path, "%s", inner.msg)
+	}
+	return d.yield(Located{}, err)
+}
+
+// object decodes one raw JSON item that begins at a line.
+func (d *decoder) object(raw []byte, line int) bool {
+	if at := invalidUTF8(raw); at >= 0 {
+		bad := line + bytes.Count(raw[:at], []byte("\n"))
+		return d.fail(line, d.problem(bad, "", "byte 0x%02x is not valid UTF-8; convert the file to UTF-8", raw[at]))
+	}
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &values); err != nil || values == nil {
+		return d.fail(line, d.notAnObject(raw, line, err))
+	}
+	return d.values(values, line)
+}
+
+// values finishes an item: identity, duplicates, place.
+func (d *decoder) values(values map[string]json.RawMessage, line int) bool {
+	located, err := decodeItem(values)
+	if err != nil {
+		return d.fail(line, err)
+	}
+	located.File, located.Line = d.name, line
+	key := hashID(located.ID)
+	if first, taken := d.seen[key]; taken {
+		if located.DerivedID {
+			return d.fail(line, d.problem(line, "", "has the same input as line %d and no id: give both an id", first))
+		}
+		return d.fail(line, d.problem(line, "id", "%q is the id of line %d already", located.ID, first))
+	}
+	d.seen[key] = line
+	return d.yield(located, nil)
+}
+
+func (d *decoder) notAnObject(raw []byte, line int, err error) error {
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		before := raw[:min(int(syntax.Offset), len(raw))]
+		bad := line + bytes.Count(before, []byte("\n"))
+		column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
+		return d.problem(bad, "", "is not JSON: %v (column %d)", syntax, column)
+	}
+	return d.problem(line, "", "expected an object such as {\"id\":…,\"input\":…,\"expectedOutput\":…}")
+}
+
+func invalidUTF8(b []byte) int {
+	if utf8.Valid(b) {
+		return -1
+	}
+	for i := 0; i < len(b); {
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return -1
+}
+
+// idHash stands for an id in memory: 128 bits of its sha256.
+type idHash [16]byte

@@ -1,0 +1,202 @@
+package dataset
+
+import (
+	"bufio"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// column is what the cells below one header become.
+type column struct {
+	key  string // key of the item, or of its metadata
+	json bool   // the cell holds JSON, not text
+	meta bool   // a key of the metadata
+}
+
+// csv reads a header row and one item per row.
+func (d *decoder) csv(in *bufio.Reader) {
+	budget := &budgetReader{in: in, left: MaxItem}
+	r := csv.NewReader(budget)
+	r.ReuseRecord = true
+	header, err := r.Read()
+	if err == io.EOF {
+		d.fail(1, d.problem(1, "", "the file is empty: expected a header row such as id,input,expected_output,metadata"))
+		return
+	}
+	if err != nil {
+		d.fail(1, d.csvProblem(err, 1))
+		return
+	}
+	columns, err := d.columns(header)
+	if err != nil {
+		d.fail(1, err)
+		return
+	}
+	line := 1
+	for {
+		budget.left = MaxItem
+		record, err := r.Read()
+		if err == io.EOF {
+			return
+		}
+		if len(record) > 0 {
+			line, _ = r.FieldPos(0)
+		} else {
+			line++ // an unreadable row has no position
+		}
+		if err != nil {
+			problem := d.csvProblem(err, line)
+			if !d.fail(line, problem) || !errors.As(problem, new(*SyntaxError)) || errors.Is(err, errBudget) {
+				return
+			}
+			continue
+		}
+		if !d.row(columns, record, line) {
+			return
+		}
+	}
+}
+
+func (d *decoder) columns(header []string) ([]column, error) {
+	columns := make([]column, 0, len(header))
+	seen := map[string]bool{}
+	for i, name := range header {
+		name = strings.TrimSpace(name)
+		c := columnOf(name)
+		switch {
+		case invalidUTF8([]byte(name)) >= 0:
+			return nil, d.problem(1, "", "the header of column %d is not valid UTF-8; convert the file to UTF-8", i+1)
+		case name == "":
+			return nil, d.problem(1, "", "column %d has no header", i+1)
+		case seen[c.id()]:
+			return nil, d.problem(1, "", "the column %q is there twice", name)
+		}
+		seen[c.id()] = true
+		columns = append(columns, c)
+	}
+	return columns, nil
+}
+
+// columnOf finds what a header means; known names may be in any case.
+func columnOf(name string) column {
+	if key, ok := strings.CutPrefix(name, "metadata."); ok && key != "" {
+		return column{key: key, meta: true}
+	}
+	for _, f := range []field{fieldID, fieldInput, fieldText, fieldExpected, fieldMetadata, fieldTrace, fieldObservation} {
+		for _, spelled := range []string{name, strings.ToLower(name), string(f)} {
+			known, ok := fieldOf(spelled)
+			if !ok || known != f || spelled == string(f) && !strings.EqualFold(name, spelled) {
+				continue
+			}
+			return column{key: string(f), json: f == fieldInput || f == fieldExpected || f == fieldMetadata}
+		}
+	}
+	if f, ok := fieldOf(name); ok && f == fieldServer {
+		return column{key: name}
+	}
+	return column{key: name, meta: true}
+}
+
+func (c column) id() string {
+	if c.meta {
+		return "metadata." + c.key
+	}
+	return c.key
+}
+
+// row makes an item of one record; all bad cells are named.
+func (d *decoder) row(columns []column, record []string, line int) bool {
+	values, extra := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	var problems []error
+	for i, cell := range record {
+		c := columns[i]
+		if strings.TrimSpace(cell) == "" {
+			continue
+		}
+		raw, err := c.value(cell)
+		switch {
+		case err != nil:
+			problems = append(problems, err)
+		case c.meta:
+			extra[c.key] = raw
+		default:
+			values[c.key] = raw
+		}
+	}
+	if err := mergeMetadata(values, extra); err != nil {
+		problems = append(problems, err)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return d.fail(line, err)
+	}
+	return d.values(values, line)
+}
+
+func (c column) value(cell string) (json.RawMessage, error) {
+	switch {
+	case invalidUTF8([]byte(cell)) >= 0:
+		return nil, &pathError{c.id(), "is not valid UTF-8; convert the file to UTF-8"}
+	case !c.json:
+		return marshal(cell)
+	case !json.Valid([]byte(cell)):
+		hint := ""
+		if c.key == string(fieldInput) {
+			hint = "; a plain text belongs into a column document_text"
+		}
+		return nil, &pathError{c.id(), "the cell is not JSON" + hint}
+	}
+	return json.RawMessage(cell), nil
+}
+
+// mergeMetadata puts the values of metadata columns into the metadata cell.
+func mergeMetadata(values, extra map[string]json.RawMessage) error {
+	if len(extra) == 0 {
+		return nil
+	}
+	whole := Located{Item: Item{Metadata: values[string(fieldMetadata)]}}
+	if whole.Metadata != nil && isNull(whole.Metadata) {
+		whole.Metadata = nil
+	}
+	if err := addMetadata(&whole, extra); err != nil {
+		return err
+	}
+	values[string(fieldMetadata)] = whole.Metadata
+	return nil
+}
+
+// csvProblem names what is wrong with a row; errors of the reader stay as they
+// are.
+func (d *decoder) csvProblem(err error, line int) error {
+	var parse *csv.ParseError
+	switch {
+	case errors.Is(err, errBudget):
+		return d.problem(line, "", "the row is larger than %d MiB: is a quote left open?", MaxItem>>20)
+	case errors.Is(err, csv.ErrFieldCount):
+		return d.problem(line, "", "the row has another number of cells than the header")
+	case errors.As(err, &parse):
+		return d.problem(parse.StartLine, "", "is not CSV: %v (line %d, column %d)", parse.Err, parse.Line, parse.Column)
+	}
+	return fmt.Errorf("reading %s: %w", d.name, err)
+}
+
+var errBudget = errors.New("too many bytes")
+
+// budgetReader hands out whole lines until the budget of one row is used up:
+// an open quote would otherwise pull the rest of the file into memory.
+type budgetReader struct {
+	in   *bufio.Reader
+	left int
+}
+
+func (b *budgetReader) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errBudget
+	}
+	n, err := b.in.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}

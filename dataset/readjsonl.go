@@ -1,0 +1,63 @@
+package dataset
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"io"
+)
+
+func hashID(id string) idHash {
+	sum := sha256.Sum256([]byte(id))
+	return idHash(sum[:16])
+}
+
+// jsonl reads one object per line.
+func (d *decoder) jsonl(in *bufio.Reader) {
+	var buf []byte
+	for line := 1; ; line++ {
+		var long bool
+		var err error
+		buf, long, err = readLine(in, buf[:0])
+		if err != nil && err != io.EOF {
+			d.fail(line, fmt.Errorf("reading %s: line %d: %w", d.name, line, err))
+			return
+		}
+		switch {
+		case long:
+			if !d.fail(line, d.tooLong(line)) {
+				return
+			}
+		case len(bytes.TrimSpace(buf)) > 0:
+			if !d.object(buf, line) {
+				return
+			}
+		}
+		if err == io.EOF {
+			return
+		}
+	}
+}
+
+func (d *decoder) tooLong(line int) error {
+	return d.problem(line, "", "the item is larger than %d MiB", MaxItem>>20)
+}
+
+// readLine appends the next line to buf, without its end. Of a line longer
+// than MaxItem nothing more is kept, but it is read to its end.
+func readLine(in *bufio.Reader, buf []byte) (line []byte, long bool, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(buf)+len(part) > MaxItem+1 {
+			long = true
+		}
+		if !long {
+			buf = append(buf, part...)
+		}
+		if err == bufio.ErrBufferFull {
+			continue
+		}
+		return bytes.TrimSuffix(buf, []byte("\n")), long, err
+	}
+}

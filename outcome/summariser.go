@@ -1,0 +1,189 @@
+package outcome
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"extraction-experiment/internal/stats"
+)
+
+// SummaryConfig says what a Summariser keeps. The zero value is usable.
+type SummaryConfig struct {
+	// Order lists score names in the order in which they are shown; scores
+	// that it does not name follow in alphabetical order.
+	Order []string
+	// Worst is how many of the worst items are kept; 0 is 5, negative none.
+	Worst int
+	// Messages is how many failed items are kept per class, the first by order
+	// of arrival; 0 is 3, negative none.
+	Messages int
+}
+
+// Summariser makes the Summary of a run from its outcomes, one by one.
+//
+// The order of Add changes no digit of the Summary: sums are exact
+// (stats.Sum), lists are sorted by rules without ties. Memory is bounded by
+// the number of score names, groups and failure classes, the items kept, and 8
+// bytes per timed outcome. Not safe for concurrent use.
+type Summariser struct {
+	header Header
+	config SummaryConfig
+
+	items     Items
+	scores    map[string]*tally
+	failures  map[Class]*failureTally
+	groups    map[groupKey]*Group
+	oddGroups int
+	usage     Usage
+	cost      stats.Sum
+	costKnown int
+	latencies []float64 // milliseconds
+	worst     shortlist[WorstItem]
+}
+
+// NewSummariser returns a Summariser for the run that h describes.
+func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
+	if cfg.Worst == 0 {
+		cfg.Worst = 5
+	}
+	if cfg.Messages == 0 {
+		cfg.Messages = 3
+	}
+	return &Summariser{
+		header: h, config: cfg,
+		scores:   map[string]*tally{},
+		failures: map[Class]*failureTally{},
+		groups:   map[groupKey]*Group{},
+		worst:    shortlist[WorstItem]{limit: cfg.Worst, order: compareWorst},
+	}
+}
+
+// Add takes one outcome into account. Of an item that was run again only the
+// newest attempt must be added, and each outcome once. Of the Detail only
+// Failure and Groups are looked at; without Failure the comment of the error
+// score is the message.
+func (s *Summariser) Add(o Outcome) {
+	if o.Failed() {
+		s.items.Failed++
+		s.addFailure(o)
+	} else {
+		s.items.Scored++
+		s.addGroups(o.Groups)
+		s.addPrimary(o)
+	}
+	s.addScores(o)
+	s.usage = s.usage.Add(o.Usage)
+	if o.CostUSD != nil && s.cost.Add(*o.CostUSD) {
+		s.costKnown++
+	}
+	if o.Latency > 0 {
+		s.latencies = append(s.latencies, float64(o.Latency)/float64(time.Millisecond))
+	}
+}
+
+// Items returns the counts so far; Planned is scored and failed together.
+func (s *Summariser) Items() Items {
+	items := s.items
+	items.Planned = items.Scored + items.Failed
+	return items
+}
+
+// Mean returns the mean of a score so far and over how many values; ok is
+// false when there is none. It is cheap enough for a progress line.
+func (s *Summariser) Mean(score string) (mean float64, n int, ok bool) {
+	t := s.scores[score]
+	if t == nil {
+		return 0, 0, false
+	}
+	mean, ok = t.moments.Mean()
+	return mean, t.moments.N(), ok
+}
+
+// Summary returns what was added so far; more may be added afterwards. Status
+// is Unfinished until Summary.Finish is given the footer. It sorts the
+// latencies: O(n log n).
+func (s *Summariser) Summary() Summary {
+	return Summary{
+		Run:       describe(s.header),
+		Status:    Unfinished,
+		Items:     s.Items(),
+		Scores:    s.scoreStats(),
+		Failures:  s.failureCounts(),
+		Usage:     s.usageSum(),
+		LatencyMS: s.latencySummary(),
+		Groups:    s.groupStats(),
+		Worst:     append([]WorstItem{}, s.worst.list...),
+		Warnings:  s.warnings(),
+	}
+}
+
+func (s *Summariser) addScores(o Outcome) {
+	ordinal := s.items.Scored + s.items.Failed
+	for _, score := range o.Scores {
+		t := s.scores[score.Name]
+		if t == nil {
+			t = &tally{}
+			s.scores[score.Name] = t
+		}
+		if t.last == ordinal {
+			continue // named twice in one outcome: the first counts, as in Lookup
+		}
+		t.last = ordinal
+		t.add(score, o.Failed())
+	}
+}
+
+func (s *Summariser) addPrimary(o Outcome) {
+	score, ok := Lookup(o.Scores, s.header.Scorer.Primary)
+	if !ok || score.Value == nil {
+		return
+	}
+	if score.Vacuous {
+		s.items.BothEmpty++
+	}
+	value := *score.Value
+	if !(value < 1 && value >= -stats.Limit) {
+		return // perfect, or no number
+	}
+	w := WorstItem{ID: o.Item, Score: value, Comment: cut(score.Comment)}
+	if s.header.Trials > 1 {
+		w.Trial = o.Trial
+	}
+	s.worst.offer(w)
+}
+
+func (s *Summariser) scoreStats() Stats {
+	list := make(Stats, 0, len(s.scores))
+	names := slices.Concat(s.config.Order, slices.Sorted(maps.Keys(s.scores)))
+	done := map[string]bool{}
+	for _, name := range names {
+		if t := s.scores[name]; t != nil && !done[name] {
+			done[name] = true
+			list = append(list, t.stat(name, s.header.Trials <= 1))
+		}
+	}
+	return list
+}
+
+func (s *Summariser) warnings() []string {
+	list := []string{}
+	if s.header.Trials > 1 {
+		list = append(list, fmt.Sprintf("%d trials: every trial of an item counts as an outcome of its own, so no interval is given", s.header.Trials))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.scores)) {
+		if n := s.scores[name].refused; n > 0 {
+			list = append(list, fmt.Sprintf("%s: %d values are no finite numbers and count as undefined", name, n))
+		}
+	}
+	if s.oddGroups > 0 {
+		list = append(list, fmt.Sprintf("%d counts of the breakdown by type are negative or absurd and are left out", s.oddGroups))
+	}
+	return list
+}
+
+func compareWorst(a, b WorstItem) int {
+	return cmp.Or(cmp.Compare(a.Score, b.Score), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Comment, b.Comment))
+}

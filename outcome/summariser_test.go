@@ -1,0 +1,251 @@
+package outcome
+
+import (
+	"encoding/json"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+func ratio(name string, num, den int64) Score {
+	return Score{Name: name, Value: ptr(float64(num) / float64(den)), Ratio: &Ratio{num, den}}
+}
+
+func header() Header {
+	return Header{Name: "r1", Trials: 1, Scorer: Scorer{Version: "1", Primary: "f1"}}
+}
+
+// fourOutcomes is two scored items, one with nothing to find, one failed.
+func fourOutcomes() []Outcome {
+	ok := Score{Name: ErrorScore, Value: ptr(0.0), Boolean: true}
+	return []Outcome{
+		{Item: "a", Seq: 1, Latency: 100 * time.Millisecond, Usage: Usage{Input: 10, Output: 1}, CostUSD: ptr(0.1),
+			Scores: []Score{ok, ratio("f1", 1, 2), ratio("type_accuracy", 3, 4)},
+			Detail: Detail{Groups: []Group{{"entity_type", "Person", 2, 1, 1}, {"entity_type", "Place", 0, 1, 0}}}},
+		{Item: "b", Seq: 2, Latency: 200 * time.Millisecond, Usage: Usage{Input: 20, Output: 2, Cached: 5}, CostUSD: ptr(0.2),
+			Scores: []Score{ok, ratio("f1", 6, 8), {Name: "type_accuracy", Reason: "nothing matched"}},
+			Detail: Detail{Groups: []Group{{"entity_type", "Person", 1, 2, 1}}}},
+		{Item: "c", Seq: 3, Latency: 400 * time.Millisecond, Usage: Usage{Input: 30, Output: 3},
+			Scores: []Score{ok, {Name: "f1", Value: ptr(1.0), Ratio: &Ratio{0, 0}, Vacuous: true}}},
+		{Item: "d", Seq: 4, Class: Timeout, Latency: 800 * time.Millisecond,
+			Scores: []Score{{Name: ErrorScore, Value: ptr(1.0), Boolean: true, Comment: "timeout: too slow"}, {Name: "f1"}, {Name: "type_accuracy"}},
+			Detail: Detail{Failure: &Failure{Timeout, "no answer within 800ms"}}},
+	}
+}
+
+func TestSummary_byHand(t *testing.T) {
+	s := NewSummariser(header(), SummaryConfig{Order: []string{"f1", "never_seen", "f1"}})
+	for _, o := range fourOutcomes() {
+		s.Add(o)
+	}
+	got := s.Summary()
+	near := cmpopts.EquateApprox(0, 1e-12)
+
+	if diff := cmp.Diff(Items{Planned: 4, Scored: 3, Failed: 1, BothEmpty: 1}, got.Items); diff != "" {
+		t.Error(diff)
+	}
+	// f1: values 1/2, 3/4, 1: mean 9/4/3 = 3/4, sd 1/4, half = 4.302652729749464·0.25/√3
+	// failures as zero: 9/4 over 3+1 = 0.5625; pooled (1+6+0)/(2+8+0) = 0.7
+	half := 0.95 * math.Sqrt(2/0.0975) * 0.25 / math.Sqrt(3)
+	// error: 0 0 0 1: mean 1/4, variance (3/16+9/16)/3 = 1/4, sd 1/2, t(3) = 3.182446305284263
+	errorHalf := 3.182446305284263 * 0.5 / 2
+	want := Stats{
+		{Name: "f1", Mean: ptr(0.75), N: 3, CI95: &[2]float64{0.75 - half, 0.75 + half}, Min: ptr(0.5), Max: ptr(1.0),
+			FailuresAsZero: ptr(0.5625), Pooled: ptr(0.7), Failed: 1, Vacuous: 1},
+		{Name: "error", Mean: ptr(0.25), N: 4, CI95: &[2]float64{0.25 - errorHalf, 0.25 + errorHalf}, Min: ptr(0.0), Max: ptr(1.0),
+			FailuresAsZero: ptr(0.25)},
+		// one value: no interval; as zero 3/4 over 1+1
+		{Name: "type_accuracy", Mean: ptr(0.75), N: 1, Min: ptr(0.75), Max: ptr(0.75),
+			FailuresAsZero: ptr(0.375), Pooled: ptr(0.75), Failed: 1, Undefined: 1},
+	}
+	if diff := cmp.Diff(want, got.Scores, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]FailureCount{{Timeout, 1, []FailedItem{{"d", "no answer within 800ms"}}}}, got.Failures); diff != "" {
+		t.Error(diff)
+	}
+	// 0.1 + 0.2 is exactly summed and then rounded: the float64 next to 0.3
+	if diff := cmp.Diff(UsageSum{Input: 60, Output: 6, Total: 66, Cached: 5, CostUSD: ptr(0.3), CostUnknown: 2}, got.Usage, near); diff != "" {
+		t.Error(diff)
+	}
+	// 100 200 400 800: p50 at h = 1.5: 300; p95 at h = 2.85: 400+0.85·400 = 740; mean 1500/4
+	if diff := cmp.Diff(&Latencies{N: 4, P50: 300, P95: 740, Mean: 375, Max: 800}, got.LatencyMS, near); diff != "" {
+		t.Error(diff)
+	}
+	wantGroups := []GroupStat{
+		{"entity_type", "Person", 3, 3, 2, 2.0 / 3, 2.0 / 3, 2.0 / 3}, // F1 4/6
+		{"entity_type", "Place", 0, 1, 0, 0, 0, 0},
+	}
+	if diff := cmp.Diff(wantGroups, got.Groups, near); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]WorstItem{{ID: "a", Score: 0.5}, {ID: "b", Score: 0.75}}, got.Worst); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSummary_pooled(t *testing.T) {
+	vacuous := Score{Name: "f1", Value: ptr(1.0), Ratio: &Ratio{0, 0}, Vacuous: true}
+	missed := Score{Name: "f1", Value: ptr(0.0), Ratio: &Ratio{0, 0}} // nothing extracted, something expected
+	tests := map[string]struct {
+		scores []Score
+		want   *float64
+	}{
+		"no value":                  {[]Score{{Name: "f1"}}, nil},
+		"a value without its ratio": {[]Score{ratio("f1", 1, 2), {Name: "f1", Value: ptr(1.0)}}, nil},
+		"undefined beside defined":  {[]Score{ratio("f1", 1, 2), {Name: "f1"}}, ptr(0.5)},
+		"nothing to find anywhere":  {[]Score{vacuous, vacuous}, ptr(1.0)},
+		"nothing extracted":         {[]Score{vacuous, missed}, ptr(0.0)},
+		"different sizes":           {[]Score{ratio("f1", 1, 1), ratio("f1", 0, 3)}, ptr(0.25)},
+		"a negative count":          {[]Score{{Name: "f1", Value: ptr(1.0), Ratio: &Ratio{-1, 2}}}, nil},
+		"an absurd count":           {[]Score{{Name: "f1", Value: ptr(1.0), Ratio: &Ratio{1, math.MaxInt64}}}, nil},
+	}
+	for name, tt := range tests {
+		s := NewSummariser(header(), SummaryConfig{})
+		for _, score := range tt.scores {
+			s.Add(Outcome{Scores: []Score{score}})
+		}
+		stat, _ := s.Summary().Scores.Lookup("f1")
+		if diff := cmp.Diff(tt.want, stat.Pooled); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestSummary_nothing(t *testing.T) {
+	got := NewSummariser(Header{}, SummaryConfig{}).Summary()
+	raw, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"scores":{}`, `"failures":[]`, `"groups":[]`, `"worst":[]`, `"latency_ms":null`, `"cost_usd":null`, `"status":"unfinished"`, `"warnings":[]`} {
+		if !strings.Contains(string(raw), want) {
+			t.Errorf("%s is missing in %s", want, raw)
+		}
+	}
+}
+
+func TestSummary_allFailed(t *testing.T) {
+	s := NewSummariser(header(), SummaryConfig{})
+	s.Add(Outcome{Item: "a", Class: Provider, Scores: []Score{{Name: ErrorScore, Value: ptr(1.0), Comment: "provider: 500"}, {Name: "f1"}}})
+	got := s.Summary()
+	stat, _ := got.Scores.Lookup("f1")
+	// no survivor: no mean, but 0 over 0+1 with failures as zero
+	if diff := cmp.Diff(Stat{Name: "f1", FailuresAsZero: ptr(0.0), Failed: 1}, stat); diff != "" {
+		t.Error(diff)
+	}
+	if got.Failures[0].Items[0].Message != "provider: 500" {
+		t.Errorf("without a Failure the message is %q, want the error score's comment", got.Failures[0].Items[0].Message)
+	}
+	if len(got.Worst) != 0 {
+		t.Errorf("a failed item is among the worst: %v", got.Worst)
+	}
+}
+
+func TestSummary_hostileScores(t *testing.T) {
+	s := NewSummariser(header(), SummaryConfig{})
+	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e300, -1e300, 0.5} {
+		s.Add(Outcome{Item: "x", Scores: []Score{{Name: "f1", Value: ptr(v)}, {Name: "f1", Value: ptr(0.0)}},
+			Detail: Detail{Groups: []Group{{Kind: "k", Name: "n", Expected: -5}, {Kind: "k", Name: "n", Expected: math.MaxInt64}}}})
+	}
+	got := s.Summary()
+	stat, _ := got.Scores.Lookup("f1")
+	if stat.N != 1 || *stat.Mean != 0.5 || stat.Undefined != 5 {
+		t.Errorf("%d values with mean %v, %d undefined; want 1, 0.5, 5", stat.N, *stat.Mean, stat.Undefined)
+	}
+	if len(got.Worst) != 1 || len(got.Groups) != 0 || len(got.Warnings) != 2 {
+		t.Errorf("worst %v, groups %v, warnings %q", got.Worst, got.Groups, got.Warnings)
+	}
+	if _, err := json.Marshal(got); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSummary_trialsGetNoInterval(t *testing.T) {
+	h := header()
+	h.Trials = 2
+	s := NewSummariser(h, SummaryConfig{})
+	for trial := 1; trial <= 2; trial++ {
+		s.Add(Outcome{Item: "a", Trial: trial, Scores: []Score{ratio("f1", 1, 2)}})
+	}
+	got := s.Summary()
+	if got.Scores[0].CI95 != nil || len(got.Warnings) != 1 || got.Worst[1].Trial != 2 {
+		t.Errorf("interval %v, warnings %q, worst %v", got.Scores[0].CI95, got.Warnings, got.Worst)
+	}
+}
+
+func TestSummary_finish(t *testing.T) {
+	s := NewSummariser(header(), SummaryConfig{})
+	for _, o := range fourOutcomes() {
+		s.Add(o)
+	}
+	got := s.Summary()
+	ended := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	got.Finish(Footer{Status: Interrupted, Planned: 10, Ended: ended})
+	if got.Status != Interrupted || got.Items.Planned != 10 || got.Items.NotRun() != 6 || !got.Run.Ended.Equal(ended) {
+		t.Errorf("%s, %+v, ended %v", got.Status, got.Items, got.Run.Ended)
+	}
+}
+
+func TestSummary_longMessagesAreCut(t *testing.T) {
+	s := NewSummariser(header(), SummaryConfig{})
+	s.Add(Outcome{Class: Internal, Detail: Detail{Failure: &Failure{Internal, strings.Repeat("é", 5000)}}})
+	message := s.Summary().Failures[0].Items[0].Message
+	if want := strings.Repeat("é", 500) + "…"; message != want {
+		t.Errorf("message of %d bytes, want %d", len(message), len(want))
+	}
+}
+
+func TestSummariser_progress(t *testing.T) {
+	s := NewSummariser(header(), SummaryConfig{})
+	if _, _, ok := s.Mean("f1"); ok {
+		t.Error("a mean of nothing")
+	}
+	s.Add(fourOutcomes()[0])
+	s.Add(fourOutcomes()[3])
+	if mean, n, ok := s.Mean("f1"); mean != 0.5 || n != 1 || !ok {
+		t.Errorf("Mean = %v, %d, %v", mean, n, ok)
+	}
+	if items := s.Items(); items != (Items{Planned: 2, Scored: 1, Failed: 1}) {
+		t.Errorf("Items = %+v", items)
+	}
+}
+
+func TestSummariser_memoryDoesNotGrow(t *testing.T) {
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	s := NewSummariser(header(), SummaryConfig{})
+	add := func(n int) {
+		for i := range n {
+			o := fourOutcomes()[i%4]
+			o.Latency = 0
+			s.Add(o)
+		}
+	}
+	add(100)
+	before := heap()
+	add(100_000)
+	if after := heap(); after > before+64<<10 {
+		t.Errorf("the heap grew by %d bytes over 100,000 outcomes", after-before)
+	}
+	runtime.KeepAlive(s)
+}
+
+func BenchmarkSummariserAdd(b *testing.B) {
+	outcomes := fourOutcomes()
+	s := NewSummariser(header(), SummaryConfig{})
+	for i := 0; b.Loop(); i++ {
+		s.Add(outcomes[i%4])
+	}
+}

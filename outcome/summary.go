@@ -1,0 +1,194 @@
+package outcome
+
+import "time"
+
+// Unfinished is the status of a run that has no Footer: it is still going on,
+// or it was killed.
+const Unfinished Status = "unfinished"
+
+// Summary is what a run comes to; its JSON is what --json prints. Numbers are
+// not rounded here. A nil pointer is null: there is no such number.
+type Summary struct {
+	Run    RunInfo `json:"run"`
+	Status Status  `json:"status"`
+	Items  Items   `json:"items"`
+
+	Scores    Stats           `json:"scores"`
+	Failures  []FailureCount  `json:"failures"`
+	Usage     UsageSum        `json:"usage"`
+	LatencyMS *Latencies      `json:"latency_ms"` // nil when no task was timed
+	Groups    []GroupStat     `json:"groups"`
+	Worst     []WorstItem     `json:"worst"`
+	Published *PublishedCount `json:"published"` // nil until the caller says
+
+	// Warnings are reasons to read the numbers with care.
+	Warnings []string `json:"warnings"`
+}
+
+// RunInfo says which run a Summary is of, with the keys of the run's metadata.
+type RunInfo struct {
+	Name    string `json:"name"`
+	ID      string `json:"id"` // the experiment's id in Langfuse, filled in by the caller
+	UID     string `json:"run_uid"`
+	Harness string `json:"harness"`
+
+	Dataset            string `json:"dataset"`
+	DatasetVersion     string `json:"dataset_version"`
+	DatasetFingerprint string `json:"dataset_fingerprint"`
+	Selection          string `json:"selection"`
+
+	Model         string   `json:"model"`
+	Provider      string   `json:"provider"`
+	Pipeline      string   `json:"pipeline"`
+	Temperature   *float64 `json:"temperature"`
+	TopP          *float64 `json:"top_p"`
+	MaxTokens     *int     `json:"max_tokens"`
+	Seed          *int64   `json:"seed"`
+	PromptName    string   `json:"prompt_name"`
+	PromptVersion int      `json:"prompt_version"`
+	PromptLabel   string   `json:"prompt_label"`
+
+	ScorerVersion string `json:"scorer_version"`
+	Primary       string `json:"primary_score"`
+	Trials        int    `json:"trials"`
+	Description   string `json:"description"`
+	Environment   string `json:"environment"`
+	GitSHA        string `json:"git_sha"`
+	Runner        string `json:"runner_version"`
+
+	Started time.Time  `json:"started"`
+	Ended   *time.Time `json:"ended"` // nil without a Footer
+	URL     string     `json:"url"`   // filled in by the caller
+}
+
+// Items counts the outcomes of a run.
+type Items struct {
+	Planned int `json:"planned"` // scored + failed unless a Footer says more
+	Scored  int `json:"scored"`
+	Failed  int `json:"failed"`
+	// BothEmpty counts scored items whose primary score is 1 only because
+	// nothing was expected and nothing was extracted.
+	BothEmpty int `json:"both_empty"`
+}
+
+// NotRun returns how many planned items have no outcome.
+func (i Items) NotRun() int { return max(0, i.Planned-i.Scored-i.Failed) }
+
+// Stat is one score over all outcomes.
+type Stat struct {
+	Name string `json:"-"`
+	// Mean is the mean over the N outcomes whose score has a value; nil for
+	// N = 0.
+	Mean *float64 `json:"mean"`
+	N    int      `json:"n"`
+	// CI95 is Student's interval of the mean, lower and upper end; nil for
+	// N < 2 and for runs of several trials.
+	CI95 *[2]float64 `json:"ci95"`
+	Min  *float64    `json:"min"`
+	Max  *float64    `json:"max"`
+	// FailuresAsZero is the sum of the values over N + Failed: what Mean is
+	// when a failed item scores 0 wherever its expected output defines the
+	// score. Nil when both are 0.
+	FailuresAsZero *float64 `json:"mean_failures_as_zero"`
+	// Pooled is the sum of numerators over the sum of denominators of the N
+	// values. With nothing in any denominator it is 1 if every value is
+	// Vacuous, else 0, as each of the ratios is. Nil for N = 0 and where a
+	// value comes without its ratio.
+	Pooled *float64 `json:"pooled"`
+
+	Failed    int `json:"failed"`    // failed outcomes that list the score without a value
+	Undefined int `json:"undefined"` // other outcomes that list it without a value
+	Vacuous   int `json:"vacuous"`   // values that are 1 because there was nothing to find
+}
+
+// FailureCount is one class of failure with the first items that failed so.
+type FailureCount struct {
+	Class Class        `json:"class"`
+	Count int          `json:"count"`
+	Items []FailedItem `json:"items"`
+}
+
+// FailedItem is an item that failed, with the message of its Failure.
+type FailedItem struct {
+	ID      string `json:"id"`
+	Message string `json:"message"`
+}
+
+// UsageSum is what a run consumed, failed items included.
+type UsageSum struct {
+	Input     int64 `json:"input"`
+	Output    int64 `json:"output"`
+	Total     int64 `json:"total"`
+	Cached    int64 `json:"cached"`
+	Reasoning int64 `json:"reasoning"`
+	// CostUSD is the sum of the costs that are known; nil when none is.
+	CostUSD *float64 `json:"cost_usd"`
+	// CostUnknown counts outcomes without a known cost: when it is not 0,
+	// CostUSD is a lower bound.
+	CostUnknown int `json:"cost_unknown"`
+}
+
+// Latencies describes the time spent on the task in milliseconds, over the N
+// outcomes whose task was begun, failed ones included. P50 and P95 are
+// quantiles by linear interpolation (stats.Quantile).
+type Latencies struct {
+	N    int     `json:"n"`
+	P50  float64 `json:"p50"`
+	P95  float64 `json:"p95"`
+	Mean float64 `json:"mean"`
+	Max  float64 `json:"max"`
+}
+
+// GroupStat is one class of a breakdown, over the scored items: its counts,
+// Precision = Matched/Extracted, Recall = Matched/Expected and F1 =
+// 2·Matched/(Expected+Extracted). All in [0,1]; 1 when nothing was expected
+// and nothing extracted, any other 0/0 is 0.
+type GroupStat struct {
+	Kind      string  `json:"kind"`
+	Name      string  `json:"name"`
+	Expected  int64   `json:"expected"`
+	Extracted int64   `json:"extracted"`
+	Matched   int64   `json:"matched"`
+	Precision float64 `json:"precision"`
+	Recall    float64 `json:"recall"`
+	F1        float64 `json:"f1"`
+}
+
+// WorstItem is a scored item with a low primary score.
+type WorstItem struct {
+	ID      string  `json:"id"`
+	Trial   int     `json:"trial,omitempty"`
+	Score   float64 `json:"score"`
+	Comment string  `json:"comment,omitempty"`
+}
+
+// PublishedCount says how many outcomes Langfuse has acknowledged, by part.
+type PublishedCount struct {
+	Links   int `json:"links"`
+	Spans   int `json:"spans"`
+	Scores  int `json:"scores"`
+	Waiting int `json:"waiting"` // outcomes of which a part is not acknowledged
+}
+
+// Finish takes over what the footer of a run says.
+func (s *Summary) Finish(f Footer) {
+	s.Status = f.Status
+	s.Items.Planned = f.Planned
+	s.Run.Ended = &f.Ended
+}
+
+func describe(h Header) RunInfo {
+	return RunInfo{
+		Name: h.Name, UID: h.RunUID, Harness: h.Harness,
+		Dataset: h.Dataset.Name, DatasetVersion: h.Dataset.Version,
+		DatasetFingerprint: h.Dataset.Fingerprint, Selection: h.Dataset.Selection,
+		Model: h.System.Model, Provider: h.System.Provider, Pipeline: h.System.Pipeline,
+		Temperature: h.System.Temperature, TopP: h.System.TopP,
+		MaxTokens: h.System.MaxTokens, Seed: h.System.Seed,
+		PromptName: h.System.Prompt.Name, PromptVersion: h.System.Prompt.Version,
+		PromptLabel:   h.System.Prompt.Label,
+		ScorerVersion: h.Scorer.Version, Primary: h.Scorer.Primary, Trials: max(1, h.Trials),
+		Description: h.Description, Environment: h.Environment, GitSHA: h.GitSHA,
+		Runner: h.Runner, Started: h.Started,
+	}
+}

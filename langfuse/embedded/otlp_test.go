@@ -1,0 +1,370 @@
+package embedded
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcev1 "go.opentelemetry.io/proto/otlp/resource/v1"
+	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+const (
+	t0 = "1763694000000000000" // 2025-11-21T03:00:00Z
+	t1 = "1763694001500000000" // 1.5 s later
+)
+
+func attr(key string, value any) object {
+	switch v := value.(type) {
+	case int:
+		return object{"key": key, "value": object{"intValue": v}}
+	case bool:
+		return object{"key": key, "value": object{"boolValue": v}}
+	case []string:
+		list := []object{}
+		for _, s := range v {
+			list = append(list, object{"stringValue": s})
+		}
+		return object{"key": key, "value": object{"arrayValue": object{"values": list}}}
+	}
+	return object{"key": key, "value": object{"stringValue": value}}
+}
+
+func rootSpan(trace, id, experiment, item string, more ...object) object {
+	attrs := []object{attr("langfuse.experiment.id", experiment), attr("langfuse.experiment.name", "run "+experiment),
+		attr("langfuse.experiment.dataset.id", "ds"), attr("langfuse.experiment.item.id", item),
+		attr("langfuse.experiment.item.root_observation_id", id)}
+	return object{"traceId": trace, "spanId": id, "name": "experiment-item-run", "startTimeUnixNano": t0,
+		"endTimeUnixNano": t1, "attributes": append(attrs, more...)}
+}
+
+func export(spans ...object) object {
+	return object{"resourceSpans": []object{{"scopeSpans": []object{{"scope": object{"name": "runner", "version": "1"}, "spans": spans}}}}}
+}
+
+const everything = "&fields=core,basic,time,io,metadata,model,usage,prompt,metrics,trace_context"
+
+// The JSON sample and its protobuf twin give the same observations.
+func TestExportSpans_mapping(t *testing.T) {
+	sample, err := os.ReadFile("testdata/otlp.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, send := range map[string]func(*rig) answer{
+		"json": func(r *rig) answer { return r.post(api+"/otel/v1/traces", sample) },
+		"json, gzipped": func(r *rig) answer {
+			return r.do("POST", api+"/otel/v1/traces", zipped(t, sample), "Content-Encoding", "gzip", "x-langfuse-ingestion-version", "4")
+		},
+		"protobuf, gzipped": func(r *rig) answer {
+			return r.do("POST", api+"/otel/v1/traces", zipped(t, protobufOf(t, sample)), "Content-Encoding", "gzip",
+				"Content-Type", "application/x-protobuf")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			r.must(201, r.post(api+"/v2/prompts", object{"name": "extract", "prompt": "x"}))
+			a := r.must(200, send(r))
+			if a.at("resourceSpans") != nil || a.at("id") == nil {
+				t.Errorf("not a queue job: %s", a.text)
+			}
+			got := r.must(200, r.get(api+"/v2/observations?traceId=0af7651916cd43dd8448eb211c80319c"+everything))
+			checkSample(t, got)
+		})
+	}
+}
+
+func checkSample(t *testing.T, got answer) {
+	t.Helper()
+	same3(t, "ids", got.column("id"), []string{"c7ad6b7169203332", "b7ad6b7169203331"}) // the later start first
+	gen, root := 0, 1
+	for _, want := range []struct {
+		row   int
+		key   string
+		value any
+	}{
+		{root, "parentObservationId", nil}, {gen, "parentObservationId", "b7ad6b7169203331"},
+		{root, "type", "SPAN"}, {gen, "type", "GENERATION"},
+		{root, "startTime", "2025-11-21T03:00:00.000Z"}, {root, "endTime", "2025-11-21T03:00:01.500Z"},
+		{root, "latency", 1.5}, {gen, "timeToFirstToken", 0.5},
+		{root, "level", "ERROR"}, {root, "statusMessage", "no answer"}, {gen, "level", "DEFAULT"},
+		{root, "environment", "sdk-experiment"}, {root, "input", `{"text":"…document…"}`}, {root, "output", ""},
+		{gen, "input", nil}, {gen, "providedModelName", "model-x"}, {gen, "modelParameters", object{"temperature": 0}},
+		{gen, "usageDetails", object{"input": 812, "output": 64, "total": 876}},
+		{gen, "costDetails", object{"input": 0.25, "output": 0.5, "total": 0.75}}, {gen, "totalCost", 0.75},
+		{gen, "promptName", "extract"}, {gen, "promptVersion", 1}, {root, "promptName", nil},
+		{root, "tags", []string{"validated", "de"}}, {root, "traceName", "extraction"}, {root, "release", "r1"},
+		{root, "userId", "u1"}, {root, "sessionId", "s1"}, {root, "public", true}, {root, "version", "0.1.0"},
+	} {
+		same3(t, fmt.Sprintf("row %d %s", want.row, want.key), got.at("data", want.row, want.key), want.value)
+	}
+	if got.at("data", gen, "promptId") == nil {
+		t.Error("the prompt version is there, but its id is not linked")
+	}
+	for key, want := range map[string]any{"lang": "de", "scope.name": "runner", "resourceAttributes.service.name": "bench",
+		"attributes.custom.count": "7", "attributes.langfuse.experiment.id": "e1"} {
+		same3(t, "metadata "+key, got.at("data", root, "metadata", key), want)
+	}
+}
+
+func zipped(t testing.TB, data []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	zw := gzip.NewWriter(&out)
+	if _, err := zw.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := zw.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// protobufOf translates the JSON form by reading it with the server's decoder
+// for JSON, so a difference between the two decoders shows.
+func protobufOf(t testing.TB, sample []byte) []byte {
+	t.Helper()
+	batches, err := decodeSpansJSON(sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var data tracev1.TracesData
+	for _, b := range batches {
+		rs := &tracev1.ResourceSpans{Resource: &resourcev1.Resource{Attributes: keyValues(b.resource)}}
+		ss := &tracev1.ScopeSpans{Scope: &commonv1.InstrumentationScope{Name: b.scopeName, Version: b.scopeVersion}}
+		for _, sp := range b.spans {
+			ss.Spans = append(ss.Spans, protoSpan(t, sp))
+		}
+		rs.ScopeSpans = append(rs.ScopeSpans, ss)
+		data.ResourceSpans = append(data.ResourceSpans, rs)
+	}
+	out, err := proto.Marshal(&data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func protoSpan(t testing.TB, sp span) *tracev1.Span {
+	out := &tracev1.Span{TraceId: unhex(t, sp.trace), SpanId: unhex(t, sp.id), ParentSpanId: unhex(t, sp.parent), Name: sp.name,
+		StartTimeUnixNano: uint64(sp.start), EndTimeUnixNano: uint64(sp.end), Attributes: keyValues(sp.attributes)}
+	out.Status = &tracev1.Status{Message: sp.message}
+	if sp.failed {
+		out.Status.Code = tracev1.Status_STATUS_CODE_ERROR
+	}
+	return out
+}
+
+func unhex(t testing.TB, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func keyValues(a attributes) []*commonv1.KeyValue {
+	var list []*commonv1.KeyValue
+	for key, v := range a {
+		list = append(list, &commonv1.KeyValue{Key: key, Value: anyValue(v)})
+	}
+	return list
+}
+
+func anyValue(v any) *commonv1.AnyValue {
+	switch v := v.(type) {
+	case bool:
+		return &commonv1.AnyValue{Value: &commonv1.AnyValue_BoolValue{BoolValue: v}}
+	case int64:
+		return &commonv1.AnyValue{Value: &commonv1.AnyValue_IntValue{IntValue: v}}
+	case []any:
+		list := &commonv1.ArrayValue{}
+		for _, element := range v {
+			list.Values = append(list.Values, anyValue(element))
+		}
+		return &commonv1.AnyValue{Value: &commonv1.AnyValue_ArrayValue{ArrayValue: list}}
+	}
+	return &commonv1.AnyValue{Value: &commonv1.AnyValue_StringValue{StringValue: v.(string)}}
+}
+
+func TestExportSpans_refusals(t *testing.T) {
+	r := newRig(t, Config{})
+	good := rootSpan("t1", "r1", "e", "i")
+	change := func(key string, value any) object {
+		bad := rootSpan("t2", "r2", "e", "i")
+		bad[key] = value
+		return bad
+	}
+	bomb := zipped(t, make([]byte, maxSpansBody+1))
+	cases := map[string]struct {
+		body    any
+		headers []string
+		status  int
+		text    string
+	}{
+		"broken JSON":           {`{"resourceSpans":[`, nil, 400, "JSON"},
+		"broken protobuf":       {"\xff\xff\xff", []string{"Content-Type", "application/x-protobuf"}, 400, "Protobuf"},
+		"content type":          {"{}", []string{"Content-Type", "text/plain"}, 400, "content type"},
+		"version 5":             {"{}", []string{"x-langfuse-ingestion-version", "5"}, 400, "version"},
+		"version NaN":           {"{}", []string{"x-langfuse-ingestion-version", "NaN"}, 400, "version"},
+		"version abc":           {"{}", []string{"x-langfuse-ingestion-version", "abc"}, 400, "version"},
+		"not gzip":              {"{}", []string{"Content-Encoding", "gzip"}, 400, "decompress"},
+		"numeric trace id":      {export(good, change("traceId", 7)), nil, 400, "1 of 2 spans"},
+		"missing span id":       {export(good, change("spanId", nil)), nil, 400, "ids"},
+		"attributes no list":    {export(good, change("attributes", object{"a": 1})), nil, 400, "attributes"},
+		"empty resource spans":  {`{"resourceSpans":[]}`, nil, 200, "{}"},
+		"a bomb":                {bomb, []string{"Content-Encoding", "gzip"}, 413, "Body exceeded 64mb limit"},
+		"resource spans a text": {`{"resourceSpans":"x"}`, nil, 400, "JSON"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			a := r.do("POST", api+"/otel/v1/traces", tc.body, tc.headers...)
+			if a.status != tc.status || !strings.Contains(a.text, tc.text) || a.at("message") != nil {
+				t.Errorf("got %d %s, want %d …%s… without message", a.status, a.text, tc.status, tc.text)
+			}
+		})
+	}
+	if got := r.get(api + "/v2/observations").column("id"); len(got) != 0 {
+		t.Errorf("a refused request left %v", got)
+	}
+}
+
+// What a span may leave out or misuse without being refused.
+func TestExportSpans_leniency(t *testing.T) {
+	r := newRig(t, Config{})
+	bare := object{"traceId": "zzz", "spanId": "ABC", "attributes": []object{
+		attr("langfuse.observation.usage_details", 5), attr("langfuse.observation.prompt.name", "p"),
+		attr("langfuse.observation.level", "fine"), attr("langfuse.environment", "No Such!"),
+		attr("langfuse.trace.tags", `["a","b","a"]`), attr("langfuse.observation.metadata", `{"a":{"b":1}}`)}}
+	r.must(200, r.post(api+"/otel/v1/traces", export(bare)))
+	a := r.get(api + "/v2/observations?traceId=zzz" + everything)
+	for key, want := range map[string]any{"id": "ABC", "startTime": "2026-11-21T03:00:00.000Z", "endTime": "2026-11-21T03:00:00.000Z",
+		"usageDetails": object{}, "totalCost": nil, "promptName": nil, "level": "DEFAULT", "environment": "default",
+		"tags": []string{"a", "b"}, "name": "", "input": nil} {
+		same3(t, key, a.at("data", 0, key), want)
+	}
+	same3(t, "flat metadata", a.at("data", 0, "metadata", "a.b"), "1")
+}
+
+func TestExportSpans_resend(t *testing.T) {
+	cases := map[string]struct {
+		again object
+		rows  int
+		name  string
+	}{
+		"identical":              {object{}, 1, "experiment-item-run"},
+		"same start, other name": {object{"name": "renamed"}, 1, "renamed"},
+		"later start":            {object{"startTimeUnixNano": "1763694000500000000", "endTimeUnixNano": "1763694009000000000"}, 2, "experiment-item-run"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("t", "r", "e", "i"))))
+			again := rootSpan("t", "r", "e", "i")
+			for key, value := range tc.again {
+				again[key] = value
+			}
+			r.must(200, r.post(api+"/otel/v1/traces", export(again)))
+			rows := r.get(api + "/v2/observations?traceId=t")
+			if got := len(rows.column("id")); got != tc.rows {
+				t.Errorf("%d rows, want %d", got, tc.rows)
+			}
+			same3(t, "name", rows.at("data", 0, "name"), tc.name)
+			window := "?fromStartTime=2020-01-01T00:00:00Z"
+			same3(t, "experiment items", len(r.get(api+"/experiment-items"+window).column("id")), 1)
+			same3(t, "item count", r.get(api+"/experiments"+window).at("data", 0, "itemCount"), 1)
+		})
+	}
+}
+
+func TestAccounts(t *testing.T) {
+	cases := map[string]struct {
+		attrs       attributes
+		usage, cost string
+	}{
+		"total is the sum":   {attributes{"langfuse.observation.usage_details": `{"input":2,"output":3}`}, `{"input":2,"output":3,"total":5}`, ""},
+		"shape of OpenAI":    {attributes{"langfuse.observation.usage_details": `{"prompt_tokens":2,"completion_tokens":3,"total_tokens":5}`}, `{"input":2,"output":3,"total":5}`, ""},
+		"another key":        {attributes{"langfuse.observation.usage_details": `{"prompt_tokens":2,"x":3}`}, `{"prompt_tokens":2,"total":5,"x":3}`, ""},
+		"convention":         {attributes{"gen_ai.usage.input_tokens": int64(2), "gen_ai.usage.output_tokens": int64(3)}, `{"input":2,"output":3,"total":5}`, ""},
+		"negative, fraction": {attributes{"langfuse.observation.usage_details": `{"input":-2,"output":0.5}`}, "", ""},
+		"not text":           {attributes{"langfuse.observation.usage_details": map[string]any{"input": 1}}, "", ""},
+		"cost zero":          {attributes{"langfuse.observation.cost_details": `{"total":0}`}, "", `{"total":0}`},
+		"cost sum":           {attributes{"langfuse.observation.cost_details": `{"input":0.25,"output":0.5}`}, "", `{"input":0.25,"output":0.5,"total":0.75}`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			usage, cost, _ := accounts(tc.attrs)
+			if usage != tc.usage || cost != tc.cost {
+				t.Errorf("got %q and %q, want %q and %q", usage, cost, tc.usage, tc.cost)
+			}
+		})
+	}
+}
+
+func FuzzDecodeSpans(f *testing.F) {
+	sample, err := os.ReadFile("testdata/otlp.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(sample)
+	f.Add([]byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"a","spanId":"b","attributes":[{"key":"k","value":{"kvlistValue":{"values":[{"key":"x","value":{"intValue":"9"}}]}}}]}]}]}]}`))
+	f.Add(protobufOf(f, sample))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for name, decode := range map[string]func([]byte) ([]batch, error){"json": decodeSpansJSON, "protobuf": decodeProtobuf} {
+			batches, err := decode(body)
+			if err != nil {
+				continue
+			}
+			for _, b := range batches {
+				for _, sp := range b.spans {
+					o := observe(b, sp, 1)
+					if o.trace == "" || o.span == "" || !json.Valid([]byte(o.metadata)) || !json.Valid([]byte(o.tags)) {
+						t.Fatalf("%s: a bad span got through: %+v", name, o)
+					}
+					for _, text := range []string{o.usage, o.cost, o.parameters, o.experimentMetadata} {
+						if text != "" && !json.Valid([]byte(text)) {
+							t.Fatalf("%s: %q is no JSON", name, text)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// BenchmarkExportSpans sends requests of 100 item traces with three spans each.
+func BenchmarkExportSpans(b *testing.B) {
+	r := newRig(b, Config{Path: b.TempDir() + "/bench.db"})
+	doc := strings.Repeat("extraction ", 200)
+	bodies := make([][]byte, 0, b.N)
+	for n := range b.N {
+		var spans []object
+		for i := range 100 {
+			trace, root := fmt.Sprintf("%016x%016x", n+1, i), fmt.Sprintf("%08x%08x", n+1, i)
+			spans = append(spans, rootSpan(trace, root, fmt.Sprint("e", n), fmt.Sprint(i), attr("langfuse.observation.input", doc)))
+			for k := range 2 {
+				child := rootSpan(trace, fmt.Sprintf("%08x%07x%x", n+1, i, k+8), fmt.Sprint("e", n), fmt.Sprint(i),
+					attr("langfuse.observation.type", "generation"), attr("langfuse.observation.output", doc))
+				child["parentSpanId"] = root
+				spans = append(spans, child)
+			}
+		}
+		text, err := json.Marshal(export(spans...))
+		if err != nil {
+			b.Fatal(err)
+		}
+		bodies = append(bodies, zipped(b, protobufOf(b, text)))
+	}
+	b.ResetTimer()
+	for n := range b.N {
+		r.must(200, r.do("POST", api+"/otel/v1/traces", bodies[n], "Content-Encoding", "gzip", "Content-Type", "application/x-protobuf"))
+	}
+	b.ReportMetric(float64(300*b.N)/b.Elapsed().Seconds(), "spans/s")
+}

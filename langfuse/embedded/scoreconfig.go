@@ -1,0 +1,162 @@
+package embedded
+
+import (
+	"database/sql"
+	"encoding/json"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+)
+
+// scoreConfig is one row of score_configs: what scores of a name may look like.
+type scoreConfig struct {
+	id, name, dataType      string
+	low, high               sql.NullFloat64
+	categories, description sql.NullString
+	archived                bool
+	created, updated        int64
+}
+
+const configColumns = "id, name, data_type, min_value, max_value, categories, description, archived, created, updated"
+
+func scanConfig(rows *sql.Rows) (scoreConfig, error) {
+	var sc scoreConfig
+	err := rows.Scan(&sc.id, &sc.name, &sc.dataType, &sc.low, &sc.high, &sc.categories, &sc.description,
+		&sc.archived, &sc.created, &sc.updated)
+	return sc, err
+}
+
+func findScoreConfig(q querier, id string) (scoreConfig, bool, error) {
+	found, err := collect(q, scanConfig, "SELECT "+configColumns+" FROM score_configs WHERE id = ?", id)
+	if err != nil || len(found) == 0 {
+		return scoreConfig{}, false, err
+	}
+	return found[0], true, nil
+}
+
+// allows says whether a score fits: same type, inside the range, a known category.
+func (sc scoreConfig) allows(s score) bool {
+	if sc.archived || s.dataType != sc.dataType {
+		return false
+	}
+	if s.value.Valid && ((sc.low.Valid && s.value.Float64 < sc.low.Float64) || (sc.high.Valid && s.value.Float64 > sc.high.Float64)) {
+		return false
+	}
+	if sc.dataType != "CATEGORICAL" {
+		return true
+	}
+	for _, known := range sc.labels() {
+		if known == s.text.String {
+			return true
+		}
+	}
+	return false
+}
+
+func (sc scoreConfig) labels() []string {
+	var categories []struct {
+		Label string `json:"label"`
+	}
+	if json.Unmarshal([]byte(sc.categories.String), &categories) != nil {
+		return nil
+	}
+	labels := make([]string, len(categories))
+	for i, category := range categories {
+		labels[i] = category.Label
+	}
+	return labels
+}
+
+func (s *Server) configJSON(sc scoreConfig) object {
+	number := func(n sql.NullFloat64) any {
+		if !n.Valid {
+			return nil
+		}
+		return n.Float64
+	}
+	return object{"id": sc.id, "projectId": s.cfg.ProjectID, "name": sc.name, "dataType": sc.dataType,
+		"minValue": number(sc.low), "maxValue": number(sc.high), "categories": rawOrNull(sc.categories),
+		"description": orNull(sc.description), "isArchived": sc.archived,
+		"createdAt": iso(sc.created), "updatedAt": iso(sc.updated)}
+}
+
+// createScoreConfig answers POST /score-configs. Names are not unique.
+func (s *Server) createScoreConfig(c *call) (reply, error) {
+	f, err := readForm(c, smallBody)
+	if err != nil {
+		return reply{}, err
+	}
+	now := s.now()
+	sc := scoreConfig{id: uuid.NewString(), name: f.must("name"), dataType: f.must("dataType"), low: nullNumber(f, "minValue"),
+		high: nullNumber(f, "maxValue"), categories: nullJSON(f, "categories"), description: nullText(f, "description"),
+		created: now, updated: now}
+	if length := utf8.RuneCountInString(sc.name); length < 1 || length > 35 {
+		f.add("custom", "name", "Invalid input: expected 1 to 35 characters")
+	}
+	switch sc.dataType {
+	case "NUMERIC", "TEXT":
+	case "BOOLEAN":
+		sc.categories = sql.NullString{String: `[{"label":"True","value":1},{"label":"False","value":0}]`, Valid: true}
+	case "CATEGORICAL":
+		if len(sc.labels()) == 0 {
+			f.add("custom", "categories", "Categories must be a list with at least one {label, value}")
+		}
+	default:
+		f.add("invalid_value", "dataType", "Invalid option: expected one of NUMERIC|BOOLEAN|CATEGORICAL|TEXT")
+	}
+	if err := f.err(); err != nil {
+		return reply{}, err
+	}
+	err = s.store.update(func(tx *sql.Tx) error {
+		_, err := tx.Exec("INSERT INTO score_configs("+configColumns+") VALUES(?,?,?,?,?,?,?,?,?,?)", sc.id, sc.name,
+			sc.dataType, sc.low, sc.high, sc.categories, sc.description, sc.archived, sc.created, sc.updated)
+		return err
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	return ok(s.configJSON(sc))
+}
+
+func nullNumber(f *form, key string) sql.NullFloat64 {
+	if !f.has(key) {
+		return sql.NullFloat64{}
+	}
+	n := sql.NullFloat64{Valid: true}
+	if json.Unmarshal(f.raw(key), &n.Float64) != nil {
+		f.add("invalid_type", key, "Invalid input: expected number")
+	}
+	return n
+}
+
+// listScoreConfigs answers GET /score-configs, newest first.
+func (s *Server) listScoreConfigs(c *call) (reply, error) {
+	p, err := c.page(50)
+	if err != nil {
+		return reply{}, err
+	}
+	total, err := count(s.store.r, "SELECT count(*) FROM score_configs")
+	if err != nil {
+		return reply{}, err
+	}
+	data, err := collect(s.store.r, func(rows *sql.Rows) (object, error) {
+		sc, err := scanConfig(rows)
+		return s.configJSON(sc), err
+	}, "SELECT "+configColumns+" FROM score_configs ORDER BY created DESC, id LIMIT ? OFFSET ?", p.limit, p.offset())
+	if err != nil {
+		return reply{}, err
+	}
+	return ok(object{"data": data, "meta": p.meta(total)})
+}
+
+// getScoreConfig answers GET /score-configs/{id}.
+func (s *Server) getScoreConfig(c *call) (reply, error) {
+	sc, exists, err := findScoreConfig(s.store.r, c.path["id"])
+	if err != nil {
+		return reply{}, err
+	}
+	if !exists {
+		return reply{}, notFound("Score config not found within authorized project")
+	}
+	return ok(s.configJSON(sc))
+}

@@ -1,0 +1,429 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m)
+}
+
+// clock is a time that moves only when it is told to.
+type clock struct{ ms atomic.Int64 }
+
+func newClock() *clock {
+	c := &clock{}
+	c.ms.Store(time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC).UnixMilli())
+	return c
+}
+
+func (c *clock) now() time.Time          { return time.UnixMilli(c.ms.Load()) }
+func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
+
+// rig is a server on a real socket with a clock in hand.
+type rig struct {
+	t      testing.TB
+	url    string
+	clock  *clock
+	server *Server
+	http   *http.Client
+}
+
+func newRig(t testing.TB, cfg Config) *rig {
+	t.Helper()
+	r := &rig{t: t, clock: newClock()}
+	if cfg.Now == nil {
+		cfg.Now = r.clock.now
+	}
+	if cfg.ProjectID == "" {
+		cfg.ProjectID = "p1"
+	}
+	s, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hs := httptest.NewServer(s.Handler())
+	r.server, r.url, r.http = s, hs.URL, hs.Client()
+	t.Cleanup(func() {
+		hs.Close()
+		if err := s.Close(); err != nil {
+			t.Errorf("closing: %v", err)
+		}
+	})
+	return r
+}
+
+// answer is what came back: the status, the body, and the body as JSON where
+// it is JSON.
+type answer struct {
+	status int
+	text   string
+	header http.Header
+	json   any
+}
+
+func (r *rig) do(method, path string, body any, headers ...string) answer {
+	r.t.Helper()
+	var in io.Reader
+	switch b := body.(type) {
+	case nil:
+	case string:
+		in = strings.NewReader(b)
+	case []byte:
+		in = bytes.NewReader(b)
+	default:
+		text, err := json.Marshal(b)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		in = bytes.NewReader(text)
+	}
+	req, err := http.NewRequest(method, r.url+path, in)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.SetBasicAuth(DefaultPublicKey, DefaultSecretKey)
+	for i := 0; i+1 < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			req.Host = headers[i+1]
+			continue
+		}
+		req.Header.Del(headers[i])
+		if headers[i+1] != "" {
+			req.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	res, err := r.http.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	a := answer{status: res.StatusCode, text: string(text), header: res.Header}
+	_ = json.Unmarshal(text, &a.json) // text/plain and HTML stay nil
+	return a
+}
+
+func (r *rig) get(path string) answer            { r.t.Helper(); return r.do("GET", path, nil) }
+func (r *rig) post(path string, body any) answer { r.t.Helper(); return r.do("POST", path, body) }
+func (r *rig) must(status int, a answer) answer {
+	r.t.Helper()
+	if a.status != status {
+		r.t.Fatalf("status %d, want %d: %s", a.status, status, clip(a.text, 500))
+	}
+	return a
+}
+
+// at walks into the JSON of an answer: names for objects, ints for lists.
+func (a answer) at(path ...any) any {
+	v := a.json
+	for _, step := range path {
+		switch key := step.(type) {
+		case string:
+			fields, _ := v.(map[string]any)
+			v = fields[key]
+		case int:
+			list, _ := v.([]any)
+			if key >= len(list) {
+				return nil
+			}
+			v = list[key]
+		}
+	}
+	return v
+}
+
+// column gathers one field of all entries of data.
+func (a answer) column(key string) []any {
+	list, _ := a.at("data").([]any)
+	out := make([]any, len(list))
+	for i := range list {
+		out[i] = a.at("data", i, key)
+	}
+	return out
+}
+
+func same3(t *testing.T, what string, got, want any) {
+	t.Helper()
+	g, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(g, w) {
+		t.Errorf("%s: got %s, want %s", what, clip(string(g), 600), clip(string(w), 600))
+	}
+}
+
+const api = "/api/public"
+
+func TestServer_failureShapes(t *testing.T) {
+	r := newRig(t, Config{})
+	cases := map[string]struct {
+		method, path string
+		body         any
+		headers      []string
+		status       int
+		kind, text   string // start of the content type, part of the body
+	}{
+		"health needs no key":        {"GET", "/health", nil, []string{"Authorization", ""}, 200, "application/json", `"version":"4.16.0"`},
+		"ready":                      {"GET", "/ready", nil, nil, 200, "application/json", `"status":"OK"`},
+		"no header":                  {"GET", "/projects", nil, []string{"Authorization", ""}, 401, "application/json", `{"message":"No authorization header"}`},
+		"wrong key":                  {"GET", "/projects", nil, []string{"Authorization", "Basic YTpi"}, 401, "application/json", `{"message":"Invalid credentials. Confirm that you've configured the correct host."}`},
+		"wrong key on ingestion":     {"POST", "/ingestion", "{}", []string{"Authorization", "Basic YTpi"}, 401, "application/json", `"error":"UnauthorizedError"`},
+		"wrong key on prompts":       {"GET", "/v2/prompts", nil, []string{"Authorization", "Basic YTpi"}, 401, "application/json", `"error":"UnauthorizedError"`},
+		"bearer junk":                {"GET", "/projects", nil, []string{"Authorization", "Bearer x"}, 401, "application/json", `Invalid public key. `},
+		"bearer is for scores only":  {"GET", "/projects", nil, []string{"Authorization", "Bearer " + DefaultPublicKey}, 403, "application/json", `Access denied`},
+		"unknown route":              {"GET", "/nothing", nil, nil, 404, "text/html", "<!DOCTYPE html>"},
+		"unescaped slash in a name":  {"GET", "/v2/prompts/a/b", nil, nil, 404, "text/html", "<!DOCTYPE html>"},
+		"wrong method":               {"PUT", "/v2/datasets", "{}", nil, 405, "application/json", `{"error":"MethodNotAllowedError","message":"Method not allowed"}`},
+		"malformed JSON":             {"POST", "/v2/datasets", `{"name":`, nil, 400, "text/plain", "Invalid JSON"},
+		"a list for an object":       {"POST", "/v2/datasets", `[]`, nil, 400, "application/json", `"message":"Invalid request data"`},
+		"wrong type":                 {"POST", "/v2/datasets", `{"name":7}`, nil, 400, "application/json", `"path":["name"]`},
+		"legacy traces":              {"GET", "/traces", nil, nil, 404, "application/json", "Langfuse v4 events_only mode"},
+		"legacy trace":               {"GET", "/traces/abc", nil, nil, 404, "application/json", "Langfuse v4 events_only mode"},
+		"legacy observations":        {"GET", "/observations", nil, nil, 404, "application/json", "Langfuse v4 events_only mode"},
+		"legacy sessions":            {"GET", "/sessions", nil, nil, 404, "application/json", "Langfuse v4 events_only mode"},
+		"legacy scores":              {"GET", "/v2/scores?limit=1", nil, nil, 404, "application/json", "Langfuse v4 events_only mode"},
+		"legacy runs":                {"GET", "/datasets/d/runs/r", nil, nil, 404, "application/json", "Langfuse v4 events_only mode"},
+		"legacy run items":           {"GET", "/dataset-run-items?datasetId=d&runName=r", nil, nil, 404, "application/json", "Langfuse v4 events_only mode"},
+		"experiments without window": {"GET", "/experiments", nil, nil, 400, "application/json", "fromStartTime"},
+		"items without window":       {"GET", "/experiment-items", nil, nil, 400, "application/json", "fromStartTime"},
+		"limit over 100":             {"GET", "/dataset-items?limit=101", nil, nil, 400, "application/json", "Invalid request data"},
+		"page zero":                  {"GET", "/v2/datasets?page=0", nil, nil, 400, "application/json", "Invalid request data"},
+		"a foreign host":             {"GET", "/health", nil, []string{"Host", "evil.example"}, 403, "application/json", "loopback"},
+		"a foreign host with port":   {"GET", "/health", nil, []string{"Host", "127.0.0.1.evil.example:80"}, 403, "application/json", "loopback"},
+		"localhost":                  {"GET", "/health", nil, []string{"Host", "localhost:4711"}, 200, "application/json", "OK"},
+		"IPv6 loopback":              {"GET", "/health", nil, []string{"Host", "[::1]:4711"}, 200, "application/json", "OK"},
+		"dataset item over 4.5 MB":   {"POST", "/dataset-items", `{"input":"` + strings.Repeat("x", largeBody) + `"}`, nil, 413, "text/plain", "Body exceeded 4.5mb limit"},
+		"ingestion over 4.5 MB":      {"POST", "/ingestion", `{"batch":"` + strings.Repeat("x", largeBody) + `"}`, nil, 413, "text/plain", "Body exceeded 4.5mb limit"},
+		"link over 1 MB":             {"POST", "/dataset-run-items", `{"a":"` + strings.Repeat("x", smallBody) + `"}`, nil, 413, "text/plain", "Body exceeded 1mb limit"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			a := r.do(tc.method, api+tc.path, tc.body, tc.headers...)
+			if a.status != tc.status || !strings.HasPrefix(a.header.Get("Content-Type"), tc.kind) || !strings.Contains(a.text, tc.text) {
+				t.Errorf("got %d %s %s, want %d %s …%s…", a.status, a.header.Get("Content-Type"), clip(a.text, 300), tc.status, tc.kind, tc.text)
+			}
+		})
+	}
+}
+
+func TestServer_eventsOnlyAnswerHasNoErrorKey(t *testing.T) {
+	r := newRig(t, Config{})
+	if a := r.must(404, r.get(api+"/v2/scores")); a.at("error") != nil {
+		t.Errorf("got %s", a.text)
+	}
+}
+
+func TestServer_projects(t *testing.T) {
+	r := newRig(t, Config{ProjectID: "p9", ProjectName: "nine"})
+	a := r.must(200, r.get(api+"/projects"))
+	same3(t, "ids", a.column("id"), []string{"p9"})
+	same3(t, "names", a.column("name"), []string{"nine"})
+}
+
+func TestServer_allowAnyHost(t *testing.T) {
+	r := newRig(t, Config{AllowAnyHost: true})
+	r.must(200, r.do("GET", api+"/health", nil, "Host", "langfuse.internal"))
+}
+
+func TestOpen_problems(t *testing.T) {
+	dir := t.TempDir()
+	garbage := filepath.Join(dir, "garbage")
+	if err := os.WriteFile(garbage, []byte(strings.Repeat("this is no database ", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		cfg  Config
+		want []string
+	}{
+		"two at once":     {Config{Mode: "v2", PublicKey: "a:b"}, []string{`mode "v2" is not known`, "colon"}},
+		"no such folder":  {Config{Path: filepath.Join(dir, "none", "x.db")}, []string{"none"}},
+		"not a database":  {Config{Path: garbage}, []string{"garbage", "not a database"}},
+		"another project": {Config{Path: fileOf(t, dir, "p1"), ProjectID: "p2"}, []string{`project "p1", not "p2"`}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s, err := Open(tc.cfg)
+			if err == nil {
+				t.Fatal(errors.Join(errors.New("opened"), s.Close()))
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not say %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func fileOf(t *testing.T, dir, project string) string {
+	t.Helper()
+	path := filepath.Join(dir, project+" ?%.db")
+	s, err := Open(Config{Path: path, ProjectID: project})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestOpen_fileIsPrivate(t *testing.T) {
+	path := fileOf(t, t.TempDir(), "p1")
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, Config{Path: path})
+	r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
+	for _, suffix := range []string{"", "-wal"} {
+		info, err := os.Stat(path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != 0o600 {
+			t.Errorf("%s has mode %o", path+suffix, got)
+		}
+	}
+}
+
+func TestOpen_refusesLaterVersion(t *testing.T) {
+	path := fileOf(t, t.TempDir(), "p1")
+	s, err := Open(Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.store.w.Exec("PRAGMA user_version = 99"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(Config{Path: path}); err == nil || !strings.Contains(err.Error(), "version 99") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Everything that was acknowledged is there after the file is read by another
+// server while the first one has never been closed, which is what a kill leaves.
+func TestServer_acknowledgedSurvives(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	first := newRig(t, Config{Path: path})
+	first.must(200, first.post(api+"/v2/datasets", object{"name": "d"}))
+	first.must(200, first.post(api+"/dataset-items", object{"datasetName": "d", "id": "i", "input": object{"text": "t"}}))
+	first.must(207, first.post(api+"/ingestion", batchOf(scoreEvent("e1", "s1", 0.5, "2026-11-21T03:00:00Z"))))
+	first.must(201, first.post(api+"/v2/prompts", object{"name": "p", "prompt": "x"}))
+	first.must(200, first.post(api+"/otel/v1/traces", export(rootSpan("t1", "r1", "e", "i"))))
+
+	copied := filepath.Join(t.TempDir(), "copy.db") // what the disk holds at this instant
+	for _, suffix := range []string{"", "-wal"} {
+		data, err := os.ReadFile(path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(copied+suffix, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second := newRig(t, Config{Path: copied})
+	same3(t, "items", second.get(api+"/dataset-items?datasetName=d").column("id"), []string{"i"})
+	same3(t, "scores", second.get(api+"/v3/scores").column("id"), []string{"s1"})
+	same3(t, "prompts", second.get(api+"/v2/prompts").column("name"), []string{"p"})
+	same3(t, "experiments", second.get(api+"/experiments?fromStartTime=2020-01-01T00:00:00Z").column("id"), []string{"e"})
+}
+
+func TestServer_serveStops(t *testing.T) {
+	s, err := Open(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, l) }()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Get("http://" + l.Addr().String() + api + "/health")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := res.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if _, err := net.Dial("tcp", l.Addr().String()); err == nil {
+		t.Error("still listening")
+	}
+}
+
+// Many clients write and read the same things at once; nobody meets a lock and
+// nothing is lost.
+func TestServer_manyClients(t *testing.T) {
+	for name, path := range map[string]string{"file": filepath.Join(t.TempDir(), "s.db"), "memory": ""} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{Path: path})
+			r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
+			const clients, each = 16, 8
+			var all sync.WaitGroup
+			for c := range clients {
+				all.Go(func() {
+					for i := range each {
+						id := string(rune('a'+c)) + string(rune('0'+i))
+						for _, a := range []answer{
+							r.post(api+"/dataset-items", object{"datasetName": "d", "id": id, "input": object{"n": i}}),
+							r.post(api+"/dataset-items", object{"datasetName": "d", "id": "shared", "input": object{"n": i}}),
+							r.post(api+"/otel/v1/traces", export(rootSpan("t"+id, "r"+id, "e", id))),
+							r.post(api+"/scores", object{"id": "s" + id, "name": "f1", "value": 0, "traceId": "t" + id}),
+							r.get(api + "/dataset-items?datasetName=d"),
+							r.get(api + "/experiments?fromStartTime=2020-01-01&fields=core,scores"),
+						} {
+							if a.status != 200 {
+								t.Errorf("status %d: %s", a.status, clip(a.text, 300))
+							}
+						}
+					}
+				})
+			}
+			all.Wait()
+			r.http.CloseIdleConnections()
+			want := float64(clients*each + 1)
+			if got := r.get(api+"/dataset-items?datasetName=d").at("meta", "totalItems"); got != want {
+				t.Errorf("%v items, want %v", got, want)
+			}
+			if got := r.get(api+"/experiments?fromStartTime=2020-01-01").at("data", 0, "itemCount"); got != want-1 {
+				t.Errorf("%v experiment items, want %v", got, want-1)
+			}
+		})
+	}
+}

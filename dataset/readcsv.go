@@ -114,7 +114,7 @@ func (d *decoder) row(columns []column, record []string, line int) bool {
 	var problems []error
 	for i, cell := range record {
 		c := columns[i]
-		if strings.TrimSpace(cell) == "" {
+		if cell == "" || c.json && strings.TrimSpace(cell) == "" {
 			continue
 		}
 		raw, err := c.value(cell)

@@ -1,0 +1,66 @@
+package dataset
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func mustHash(t testing.TB, item Item) string {
+	t.Helper()
+	h, err := Hash(item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func sha(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+func TestHash(t *testing.T) {
+	item := Item{ID: "a", Input: json.RawMessage(`{ "n": 1.0, "a": "é" }`)}
+	if got, want := mustHash(t, item), sha(`{"expected":null,"input":{"a":"é","n":1}}`); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	item.Expected = json.RawMessage(`[]`)
+	if got, want := mustHash(t, item), sha(`{"expected":[],"input":{"a":"é","n":1}}`); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	same := Item{ID: "b", Input: item.Input, Expected: item.Expected, Metadata: json.RawMessage(`{"k":1}`), SourceTraceID: "t"}
+	if mustHash(t, same) != mustHash(t, item) {
+		t.Error("id, metadata or source changed the hash")
+	}
+	item.Expected = json.RawMessage(`[`)
+	if _, err := Hash(item); err == nil || !strings.Contains(err.Error(), `expected output of item "a"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestFingerprint(t *testing.T) {
+	var f Fingerprint
+	if f.Sum() != sha("") {
+		t.Errorf("of nothing: %s", f.Sum())
+	}
+	for _, id := range []string{"B", "a", "é"} { // by bytes
+		if err := f.Add(id, sha(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := sha("B\t" + sha("B") + "\na\t" + sha("a") + "\né\t" + sha("é") + "\n")
+	if f.Sum() != want || f.Items() != 3 {
+		t.Errorf("got %s of %d, want %s", f.Sum(), f.Items(), want)
+	}
+	for id, message := range map[string]string{"é": "is there twice", "b": `"b" came after "é"`} {
+		if err := f.Add(id, "h"); err == nil || !strings.Contains(err.Error(), message) {
+			t.Errorf("%s: got %v", id, err)
+		}
+	}
+	if f.Sum() != want {
+		t.Error("a refused item changed the sum")
+	}
+}

@@ -1,0 +1,140 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"unicode/utf8"
+
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+)
+
+// attempt makes the outcome of one item. It never fails: whatever goes wrong
+// is the outcome.
+func (r *Runner) attempt(ctx context.Context, item runstore.Item, trial int) outcome.Outcome {
+	o := outcome.Outcome{Item: item.ID, Seq: item.Seq, Trial: trial, Attempt: 1, Started: r.cfg.Now().UTC()}
+	judge, err := guard(func() (Judge, error) { return r.cfg.Scorer.Judge(item.Item) })
+	if err != nil {
+		o.Ended = r.cfg.Now().UTC()
+		return fail(o, nil, classify(err, outcome.Item))
+	}
+	began := r.cfg.Now()
+	result, err := r.do(ctx, item)
+	o.Latency = r.cfg.Now().Sub(began)
+	o.Ended = o.Started.Add(o.Latency)
+	o.Output, o.Calls, o.Warnings = result.Output, result.Calls, result.Warnings
+	for _, call := range result.Calls {
+		o.Usage = o.Usage.Add(call.Usage)
+	}
+	o.CostUSD = cost(result.Calls)
+	if err != nil {
+		return fail(o, judge, classify(err, outcome.Provider))
+	}
+	scored, err := guard(func() (Scored, error) { return judge.Score(result.Output) })
+	if err != nil {
+		return fail(o, judge, classify(err, outcome.Internal))
+	}
+	o.Scores = append(scored.Scores, errorScore(nil))
+	o.Groups, o.Counts, o.Explanation = scored.Groups, scored.Counts, scored.Explanation
+	o.Warnings = append(o.Warnings, scored.Warnings...)
+	return o
+}
+
+// do calls the task within the time that an item has.
+func (r *Runner) do(ctx context.Context, item runstore.Item) (Result, error) {
+	inner, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
+	defer cancel()
+	result, err := guard(func() (Result, error) {
+		return r.cfg.Task.Do(inner, Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata})
+	})
+	if err != nil && errors.Is(inner.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
+		err = &outcome.Failure{Class: outcome.Timeout, Message: fmt.Sprintf("no result within %s (--timeout)", r.cfg.Timeout)}
+	}
+	return result, err
+}
+
+// guard turns a panic of f into a failure of class internal, with the place.
+func guard[T any](f func() (T, error)) (result T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &outcome.Failure{Class: outcome.Internal, Message: fmt.Sprintf("panic: %v\n%s", p, place())}
+		}
+	}()
+	return f()
+}
+
+// place returns the innermost few frames below the panic.
+func place() string {
+	lines := strings.Split(string(debug.Stack()), "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, "panic(") && i+2 < len(lines) {
+			lines = lines[i+2:]
+			break
+		}
+	}
+	return strings.Join(lines[:min(len(lines), 6)], "\n")
+}
+
+// classify finds the failure in an error's chain; other errors get the class
+// of the stage that they come from.
+func classify(err error, stage outcome.Class) outcome.Failure {
+	var known *outcome.Failure
+	if errors.As(err, &known) && known.Class != outcome.OK {
+		stage = known.Class
+	}
+	message := err.Error()
+	if known != nil && err == error(known) {
+		message = known.Message
+	}
+	return outcome.Failure{Class: stage, Message: clip(message)}
+}
+
+// clip bounds a message at 4 KiB of valid UTF-8.
+func clip(message string) string {
+	const limit = 4 << 10
+	message = strings.ToValidUTF8(message, "�")
+	if len(message) <= limit {
+		return message
+	}
+	cut := limit
+	for !utf8.RuneStart(message[cut]) {
+		cut--
+	}
+	return message[:cut] + "…"
+}
+
+func fail(o outcome.Outcome, judge Judge, f outcome.Failure) outcome.Outcome {
+	o.Class, o.Failure = f.Class, &f
+	if judge != nil {
+		o.Scores = judge.Undelivered()
+	}
+	o.Scores = append(o.Scores, errorScore(&f))
+	return o
+}
+
+// errorScore says whether the item failed; its mean is the failure rate.
+func errorScore(f *outcome.Failure) outcome.Score {
+	s := outcome.Score{Name: outcome.ErrorScore, Boolean: true, Value: new(float64), Ratio: &outcome.Ratio{Den: 1}}
+	if f != nil {
+		*s.Value, s.Ratio.Num, s.Comment = 1, 1, string(f.Class)+": "+f.Message
+	}
+	return s
+}
+
+// cost sums what the model calls cost; it is unknown as soon as one of them is.
+func cost(calls []outcome.Call) *float64 {
+	var sum float64
+	for _, call := range calls {
+		if call.Kind != "generation" {
+			continue
+		}
+		if call.CostUSD == nil {
+			return nil
+		}
+		sum += *call.CostUSD
+	}
+	return &sum
+}

@@ -1,0 +1,126 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+)
+
+// Config says what to run. Run, Source, Task and Scorer are required.
+type Config struct {
+	Run    *runstore.Run // open for writing; new, or to be resumed
+	Source Source
+	Task   Task
+	Scorer Scorer
+
+	// Concurrency is how many items are worked on at once; 0 means 4.
+	Concurrency int
+	// Timeout bounds the task of one item; 0 means 5 minutes.
+	Timeout time.Duration
+	// Stop, when closed, ends the run softly: nothing more is handed out, what
+	// is in flight is finished and committed. Cancelling the context of Run
+	// stops at once instead. Nil never stops.
+	Stop <-chan struct{}
+	// Observer is told of progress, one call at a time; nil is told nothing.
+	Observer Observer
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Observer follows the progress of a run. It is called by one goroutine at a
+// time and must not block for long: workers wait for it.
+type Observer interface {
+	// Planned is called once, when the items are known: how many outcomes the
+	// run will have, and how many it has already because it was resumed.
+	Planned(total, done int)
+	// Started is called when an item is handed to a worker.
+	Started(item string)
+	// Done is called when its outcome is committed.
+	Done(o outcome.Outcome)
+}
+
+// ErrInterrupted is returned by Run when it was stopped before every item had
+// an outcome. Its exit code is 5: the run can be resumed.
+var ErrInterrupted error = interrupted{}
+
+type interrupted struct{}
+
+func (interrupted) Error() string { return "the run was stopped before every item was done" }
+
+// ExitCode returns 5.
+func (interrupted) ExitCode() int { return 5 }
+
+// Runner carries out one run. It is used once.
+type Runner struct {
+	cfg Config
+	obs *serialObserver
+}
+
+// New checks the configuration and returns every problem of it at once.
+func New(cfg Config) (*Runner, error) {
+	var problems []error
+	need := func(missing bool, field string) {
+		if missing {
+			problems = append(problems, fmt.Errorf("experiment: Config.%s is missing", field))
+		}
+	}
+	need(cfg.Run == nil, "Run")
+	need(cfg.Source == nil, "Source")
+	need(cfg.Task == nil, "Task")
+	need(cfg.Scorer == nil, "Scorer")
+	if cfg.Concurrency < 0 {
+		problems = append(problems, fmt.Errorf("experiment: a concurrency of %d is impossible", cfg.Concurrency))
+	}
+	if cfg.Timeout < 0 {
+		problems = append(problems, fmt.Errorf("experiment: a timeout of %s is impossible", cfg.Timeout))
+	}
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	if cfg.Concurrency == 0 {
+		cfg.Concurrency = 4
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 5 * time.Minute
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Runner{cfg: cfg, obs: &serialObserver{to: cfg.Observer}}, nil
+}
+
+// Run works until every item of the run file has an outcome in every trial.
+//
+// The footer is valid whenever the run file could be written, also beside
+// ErrInterrupted. Failed items are outcomes, not errors; an error other than
+// ErrInterrupted means that items could not be listed or outcomes not be
+// written. Everything committed before the error stays; running again on the
+// same file goes on from there.
+func (r *Runner) Run(ctx context.Context) (outcome.Footer, error) {
+	header, err := r.cfg.Run.Header(ctx)
+	if err != nil {
+		return outcome.Footer{}, r.stopped(ctx, err)
+	}
+	planned, err := r.plan(ctx)
+	for trial := 1; err == nil && trial <= max(1, header.Trials); trial++ {
+		err = r.pass(ctx, trial)
+	}
+	return r.finish(planned, err)
+}
+
+// finish writes the footer, whatever happened, and says whether the run is
+// complete.
+func (r *Runner) finish(planned int, cause error) (outcome.Footer, error) {
+	footer := outcome.Footer{Status: outcome.Complete, Planned: planned, Ended: r.cfg.Now().UTC()}
+	if cause != nil {
+		footer.Status = outcome.Interrupted
+	}
+	if err := r.cfg.Run.Finish(context.Background(), footer); err != nil {
+		return footer, errors.Join(cause, err)
+	}
+	return footer, cause
+}

@@ -1,0 +1,67 @@
+package experiment
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/outcome"
+)
+
+// Source lists the items of a dataset, a page at a time, each item once, in an
+// order of its own. It is read once, from the start, also when a run that was
+// interrupted while listing goes on.
+type Source interface {
+	Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error]
+}
+
+// Item is what a task is given of a dataset item: everything but the expected
+// output, so that it cannot leak.
+type Item struct {
+	ID       string
+	Input    json.RawMessage
+	Metadata json.RawMessage
+}
+
+// Result is what a task made of an item.
+type Result struct {
+	Output   json.RawMessage
+	Warnings []string
+	// Calls are the steps taken, also those of a task that failed.
+	Calls []outcome.Call
+}
+
+// Task is what is done to an item. An error fails the item, not the run; an
+// *outcome.Failure in its chain says the class. It must return soon after ctx
+// is done, and is called by many goroutines at once.
+type Task interface {
+	Do(ctx context.Context, item Item) (Result, error)
+}
+
+// Scorer judges outputs against expected output. It is called by many
+// goroutines at once.
+type Scorer interface {
+	// Judge reads what is expected of an item. An error fails the item with
+	// class "item" before the task is paid for.
+	Judge(item dataset.Item) (Judge, error)
+}
+
+// Judge knows what is expected of one item.
+type Judge interface {
+	// Score judges what the task made of it. An output that is no extraction
+	// is an *outcome.Failure of class "invalid_output".
+	Score(output json.RawMessage) (Scored, error)
+	// Undelivered returns the scores that the expected output defines, without
+	// values, for an item that failed.
+	Undelivered() []outcome.Score
+}
+
+// Scored is a judgement with its reasons.
+type Scored struct {
+	Scores      []outcome.Score
+	Groups      []outcome.Group
+	Counts      map[string]int64
+	Explanation json.RawMessage
+	Warnings    []string
+}

@@ -1,0 +1,111 @@
+package tracking
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/langfuse"
+)
+
+// pageSize is how many items of a dataset are in memory at once.
+const pageSize = 64
+
+// Dataset is a Langfuse dataset, pinned to one version of its items.
+type Dataset struct {
+	client *langfuse.Client
+	name   string
+	id     string
+	// version is an instant of the server's clock.
+	version time.Time
+}
+
+// OpenDataset finds a dataset and pins it to what it holds now. An unknown one
+// is an error that langfuse.ErrNotFound matches.
+func OpenDataset(ctx context.Context, client *langfuse.Client, name string) (*Dataset, error) {
+	found, err := client.GetDataset(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	version, err := pin(ctx, client, name)
+	if err != nil {
+		return nil, fmt.Errorf("finding the current version of dataset %q: %w", name, err)
+	}
+	return &Dataset{client, name, found.ID, version}, nil
+}
+
+// ReopenDataset returns the dataset at the version that a run began with.
+func ReopenDataset(client *langfuse.Client, id, name, version string) (*Dataset, error) {
+	t, err := time.Parse(time.RFC3339Nano, version)
+	if err != nil {
+		return nil, fmt.Errorf("the run's dataset version %q is not a time: %w", version, err)
+	}
+	return &Dataset{client, name, id, t}, nil
+}
+
+// pin returns the version that "now" is: the server's clock, which tells
+// seconds only, or the time of the newest item if that is later. A version
+// taken from our own clock could leave out what was just written.
+func pin(ctx context.Context, client *langfuse.Client, name string) (time.Time, error) {
+	health, err := client.GetHealth(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	now := health.Time
+	if now.IsZero() {
+		now = time.Now().UTC().Truncate(time.Second)
+	}
+	// A version in the future gives the items as they are, the newest first.
+	newest := langfuse.DatasetItemsQuery{DatasetName: name, Version: now.Add(24 * time.Hour), Limit: 1}
+	for item, err := range client.ListDatasetItems(ctx, newest) {
+		if err != nil {
+			return time.Time{}, err
+		}
+		if item.CreatedAt.After(now) {
+			now = item.CreatedAt
+		}
+		break
+	}
+	return now.UTC(), nil
+}
+
+// ID returns the dataset's id in Langfuse.
+func (d *Dataset) ID() string { return d.id }
+
+// Version returns the pin in the form that the run file and Langfuse keep.
+func (d *Dataset) Version() string { return langfuse.FormatTime(d.version) }
+
+// Pages yields the items of the pinned version. The order is that of the
+// server; reading again gives the same items.
+func (d *Dataset) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
+	return func(yield func([]dataset.Item, error) bool) {
+		var page []dataset.Item
+		query := langfuse.DatasetItemsQuery{DatasetName: d.name, Version: d.version, Limit: pageSize}
+		for item, err := range d.client.ListDatasetItems(ctx, query) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			page = append(page, toItem(item))
+			if len(page) < pageSize {
+				continue
+			}
+			if !yield(page, nil) {
+				return
+			}
+			page = nil
+		}
+		if len(page) > 0 {
+			yield(page, nil)
+		}
+	}
+}
+
+func toItem(item langfuse.DatasetItem) dataset.Item {
+	return dataset.Item{
+		ID: item.ID, Input: item.Input, Expected: item.ExpectedOutput, Metadata: item.Metadata,
+		SourceTraceID: item.SourceTraceID, SourceObservationID: item.SourceObservationID,
+	}
+}

@@ -1,0 +1,228 @@
+package tracking
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+)
+
+// The names that readers of Langfuse know from its own experiment runners.
+const (
+	rootSpan  = "experiment-item-run"
+	traceName = "experiment-item-run"
+)
+
+// maxField bounds one input or output on a span. With a few of them a span
+// stays under what servers keep.
+const maxField = 2 << 20
+
+// builder makes the spans and scores of the outcomes of one trial.
+type builder struct {
+	header     outcome.Header
+	experiment string // the experiment id
+	run        string // the run's name in Langfuse
+	metadata   string // JSON
+}
+
+func newBuilder(h outcome.Header, trial int, experiment string) (builder, error) {
+	metadata, err := json.Marshal(Metadata(h, trial))
+	return builder{header: h, experiment: experiment, run: RunName(h, trial), metadata: string(metadata)}, err
+}
+
+// spans returns the trace of an outcome: the root, then a child per call.
+func (b builder) spans(item dataset.Item, o outcome.Outcome) []langfuse.Span {
+	id := identify(b.header, o)
+	common := b.common(id, o)
+	spans := []langfuse.Span{b.root(id, item, o, common)}
+	for i, call := range o.Calls {
+		spans = append(spans, b.child(id, i, call, o, common))
+	}
+	return spans
+}
+
+// common returns the attributes that every span carries: v4 has no trace and
+// no run of its own, it reads them from the spans.
+func (b builder) common(id identity, o outcome.Outcome) []langfuse.Attribute {
+	h := b.header
+	attributes := []langfuse.Attribute{
+		langfuse.TextAttribute("langfuse.environment", h.Environment),
+		langfuse.TextAttribute("langfuse.trace.name", traceName),
+		langfuse.TextAttribute("langfuse.experiment.id", b.experiment),
+		langfuse.TextAttribute("langfuse.experiment.name", b.run),
+		langfuse.TextAttribute("langfuse.experiment.description", Description(h)),
+		langfuse.TextAttribute("langfuse.experiment.metadata", b.metadata),
+		langfuse.TextAttribute("langfuse.experiment.item.id", o.Item),
+		langfuse.TextAttribute("langfuse.experiment.item.root_observation_id", id.span(0)),
+	}
+	if h.Dataset.ID != "" {
+		attributes = append(attributes, langfuse.TextAttribute("langfuse.experiment.dataset.id", h.Dataset.ID))
+	}
+	if h.Dataset.Version != "" {
+		attributes = append(attributes, langfuse.TextAttribute("langfuse.experiment.item.version", h.Dataset.Version))
+	}
+	return attributes
+}
+
+func (b builder) root(id identity, item dataset.Item, o outcome.Outcome, common []langfuse.Attribute) langfuse.Span {
+	span := langfuse.Span{
+		TraceID: id.trace(), SpanID: id.span(0), Name: rootSpan,
+		Start: o.Started, End: later(o.Started, o.Ended),
+		Attributes: append(clone(common),
+			langfuse.TextAttribute("langfuse.observation.type", "span"),
+			langfuse.TextAttribute("langfuse.observation.input", field(item.Input)),
+			langfuse.TextAttribute("langfuse.observation.output", field(output(o))),
+			langfuse.TextAttribute("langfuse.observation.metadata", rootMetadata(o)),
+			langfuse.TextAttribute("langfuse.experiment.item.expected_output", field(item.Expected)),
+		),
+	}
+	if isObject(item.Metadata) {
+		span.Attributes = append(span.Attributes, langfuse.TextAttribute("langfuse.experiment.item.metadata", field(item.Metadata)))
+	}
+	if o.Failed() {
+		markFailed(&span, string(o.Class)+": "+o.Failure.Message)
+	}
+	return span
+}
+
+func (b builder) child(id identity, i int, call outcome.Call, o outcome.Outcome, common []langfuse.Attribute) langfuse.Span {
+	kind := call.Kind
+	if kind == "" {
+		kind = "span"
+	}
+	span := langfuse.Span{
+		TraceID: id.trace(), SpanID: id.span(i + 1), ParentID: id.span(0), Name: call.Name,
+		Start: call.Started, End: later(call.Started, call.Ended),
+		Attributes: append(clone(common), langfuse.TextAttribute("langfuse.observation.type", kind)),
+	}
+	add := func(key, value string) {
+		if value != "" {
+			span.Attributes = append(span.Attributes, langfuse.TextAttribute(key, value))
+		}
+	}
+	add("langfuse.observation.input", fieldOrNone(call.Input))
+	add("langfuse.observation.output", fieldOrNone(call.Output))
+	if kind == "generation" {
+		add("langfuse.observation.model.name", call.Model)
+		add("langfuse.observation.model.parameters", string(call.Parameters))
+		add("langfuse.observation.usage_details", usageDetails(call.Usage))
+		add("langfuse.observation.cost_details", costDetails(call.CostUSD))
+		if p := b.header.System.Prompt; p.Name != "" {
+			add("langfuse.observation.prompt.name", p.Name)
+			span.Attributes = append(span.Attributes, langfuse.IntAttribute("langfuse.observation.prompt.version", int64(p.Version)))
+		}
+	}
+	if call.Error != "" {
+		markFailed(&span, call.Error)
+	}
+	return span
+}
+
+func markFailed(span *langfuse.Span, message string) {
+	message = clean(message)
+	span.Status, span.StatusMessage = langfuse.SpanError, message
+	span.Attributes = append(span.Attributes,
+		langfuse.TextAttribute("langfuse.observation.level", "ERROR"),
+		langfuse.TextAttribute("langfuse.observation.status_message", message))
+}
+
+// output returns what the root shows: no view of Langfuse shows the text of an
+// error, so a failed item has it there.
+func output(o outcome.Outcome) json.RawMessage {
+	if !o.Failed() {
+		return o.Output
+	}
+	return encode(map[string]any{"error": o.Failure})
+}
+
+func rootMetadata(o outcome.Outcome) string {
+	m := map[string]any{"item_id": o.Item, "trial": o.Trial, "attempt": o.Attempt, "latency_ms": o.Latency.Milliseconds()}
+	if len(o.Warnings) > 0 {
+		m["warnings"] = o.Warnings
+	}
+	return string(encode(m))
+}
+
+func usageDetails(u outcome.Usage) string {
+	if u == (outcome.Usage{}) {
+		return ""
+	}
+	details := map[string]int64{"input": u.Input - u.Cached, "output": u.Output - u.Reasoning, "total": u.Total()}
+	if u.Cached > 0 {
+		details["input_cached_tokens"] = u.Cached
+	}
+	if u.Reasoning > 0 {
+		details["output_reasoning_tokens"] = u.Reasoning
+	}
+	return string(encode(details))
+}
+
+func costDetails(usd *float64) string {
+	if usd == nil {
+		return ""
+	}
+	return string(encode(map[string]float64{"total": *usd}))
+}
+
+// field returns JSON fit for a span: absent is null, and a value too large for
+// a server is replaced by its size, its hash and its beginning.
+func field(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return "null"
+	}
+	if len(raw) <= maxField {
+		return clean(string(raw))
+	}
+	const shown = 64 << 10
+	sum := sha256.Sum256(raw)
+	return string(encode(map[string]any{
+		"truncated": true, "bytes": len(raw), "sha256": hex.EncodeToString(sum[:]),
+		"begins": strings.ToValidUTF8(string(raw[:shown]), ""),
+	}))
+}
+
+func fieldOrNone(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	return field(raw)
+}
+
+// clean makes a text acceptable to every server: valid UTF-8.
+func clean(text string) string {
+	if utf8.ValidString(text) {
+		return text
+	}
+	return strings.ToValidUTF8(text, "�")
+}
+
+// encode marshals what always can be marshalled: maps of plain values.
+func encode(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+func isObject(raw json.RawMessage) bool {
+	return strings.HasPrefix(strings.TrimSpace(string(raw)), "{")
+}
+
+func clone(attributes []langfuse.Attribute) []langfuse.Attribute {
+	return append(make([]langfuse.Attribute, 0, len(attributes)+8), attributes...)
+}
+
+// later returns end, or start where a clock that was set back put it earlier.
+func later(start, end time.Time) time.Time {
+	if end.Before(start) {
+		return start
+	}
+	return end
+}

@@ -132,8 +132,10 @@ func (c *Client) apiError(r request, res *http.Response, body []byte) *APIError 
 	switch {
 	case res.StatusCode >= 300 && res.StatusCode < 400:
 		message = fmt.Sprintf("the server redirects to %q: set %s to the address it should be", res.Header.Get("Location"), EnvBaseURL)
-	case answer.html:
+	case answer.html && apiErr.class == ErrEndpointGone:
 		message = fmt.Sprintf("%s answered with an HTML page, not as the Langfuse API does: check %s (or this server's version lacks the endpoint)", c.base, EnvBaseURL)
+	case answer.html:
+		message = fmt.Sprintf("an HTML page, probably of a proxy or gateway in front of %s", c.base)
 	case message == "" && strings.Contains(r.path, "%2F"):
 		message = "empty answer: a proxy may have refused the escaped slash in the path"
 	case message == "":
@@ -146,7 +148,7 @@ func (c *Client) apiError(r request, res *http.Response, body []byte) *APIError 
 // classify finds the sentinel of an answer, or nil.
 func classify(status int, answer errorBody) error {
 	switch {
-	case answer.html:
+	case answer.html && (status < 300 || status == http.StatusNotFound):
 		return ErrEndpointGone
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return ErrUnauthorized

@@ -14,6 +14,9 @@ import (
 	"time"
 )
 
+// maxIdleConnections is how many connections are kept open between calls.
+const maxIdleConnections = 64
+
 // Client speaks to one project of one Langfuse server. It is safe for
 // concurrent use and starts no goroutine of its own.
 type Client struct {
@@ -27,7 +30,7 @@ type Client struct {
 	timeout       time.Duration
 	maxResponse   int64
 	jitter        func() float64
-	redactor      *strings.Replacer
+	redact        func(string) string // replaces every key in a text by "***"
 }
 
 // ConfigError holds every problem of a Config that New refused.
@@ -67,7 +70,7 @@ func New(config Config) (*Client, error) {
 		timeout:       orDefault(config.Timeout, DefaultTimeout),
 		maxResponse:   min(orDefault(config.MaxResponseBytes, DefaultMaxResponseBytes), 1<<40),
 		jitter:        jitter,
-		redactor:      newRedactor(config.PublicKey, string(config.SecretKey)),
+		redact:        newRedactor(config.PublicKey, config.SecretKey.Reveal()),
 	}, nil
 }
 
@@ -78,13 +81,29 @@ func (c *Client) BaseURL() string { return c.base }
 // withoutRedirects returns a copy of the client that reports a redirect
 // instead of following it.
 func withoutRedirects(given *http.Client) *http.Client {
-	client := http.Client{}
+	client := http.Client{Transport: newTransport()}
 	if given != nil {
 		client = *given
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &client
 }
+
+// newTransport returns the default transport with more than its two idle
+// connections per host: a publisher makes many calls to one.
+func newTransport() http.RoundTripper {
+	standard, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport
+	}
+	transport := standard.Clone()
+	transport.MaxIdleConnsPerHost = maxIdleConnections
+	return transport
+}
+
+// CloseIdleConnections closes the connections that no call is using. The
+// client stays usable.
+func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 
 // newJitter returns a source of numbers in [0,1) that belongs to one client.
 func newJitter() func() float64 {
@@ -99,15 +118,13 @@ func newJitter() func() float64 {
 	}
 }
 
-// newRedactor returns a replacer that takes the keys out of text that a server
-// or the network stack sent back: as they are, and as Basic credentials.
-func newRedactor(public, secret string) *strings.Replacer {
+// newRedactor returns a function that takes the keys out of text that a server
+// or the network stack sent back: as they are, and as Basic credentials. It is
+// a function because fmt would print the fields of a replacer.
+func newRedactor(public, secret string) func(string) string {
 	credentials := base64.StdEncoding.EncodeToString([]byte(public + ":" + secret))
-	return strings.NewReplacer(credentials, hidden, secret, hidden, public, hidden)
+	return strings.NewReplacer(credentials, hidden, secret, hidden, public, hidden).Replace
 }
-
-// redact replaces every key in text by "***".
-func (c *Client) redact(text string) string { return c.redactor.Replace(text) }
 
 // orDefault returns value, or fallback for the zero value.
 func orDefault[T comparable](value, fallback T) T {

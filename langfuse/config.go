@@ -33,7 +33,8 @@ type Config struct {
 	SecretKey Secret
 	// HTTPClient sends the requests. It is copied: redirects are never
 	// followed, because a redirected POST loses its body and a redirected
-	// request its keys. Nil: a client of its own with the default transport.
+	// request its keys. Nil: a client that keeps enough connections open for
+	// many concurrent calls.
 	HTTPClient *http.Client
 	// UserAgent is sent with every request. Empty: DefaultUserAgent.
 	UserAgent string
@@ -61,7 +62,7 @@ func (c Config) validate() error {
 	if _, err := parseBaseURL(c.BaseURL); err != nil {
 		problems = append(problems, err)
 	}
-	problems = append(problems, keyProblems(c.PublicKey, string(c.SecretKey))...)
+	problems = append(problems, keyProblems(c.PublicKey, c.SecretKey.Reveal())...)
 	if c.MaxAttempts < 0 {
 		problems = append(problems, fmt.Errorf("MaxAttempts is %d: it must not be negative", c.MaxAttempts))
 	}

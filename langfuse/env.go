@@ -42,7 +42,7 @@ func ConfigFromEnv(lookup func(string) (string, bool)) (Config, bool, error) {
 		value, _ := lookup(name)
 		return strings.TrimSpace(value)
 	}
-	config := Config{PublicKey: read(EnvPublicKey), SecretKey: Secret(read(EnvSecretKey)), BaseURL: read(EnvBaseURL)}
+	config := Config{PublicKey: read(EnvPublicKey), SecretKey: NewSecret(read(EnvSecretKey)), BaseURL: read(EnvBaseURL)}
 	addressName := EnvBaseURL
 	if config.BaseURL == "" {
 		config.BaseURL, addressName = read(EnvHost), EnvHost
@@ -50,7 +50,7 @@ func ConfigFromEnv(lookup func(string) (string, bool)) (Config, bool, error) {
 
 	var set, missing []string
 	for _, key := range []struct{ name, value string }{
-		{EnvPublicKey, config.PublicKey}, {EnvSecretKey, string(config.SecretKey)},
+		{EnvPublicKey, config.PublicKey}, {EnvSecretKey, config.SecretKey.Reveal()},
 	} {
 		if key.value == "" {
 			missing = append(missing, key.name)

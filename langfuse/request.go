@@ -136,7 +136,7 @@ func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, erro
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", c.userAgent)
-	req.SetBasicAuth(c.publicKey, string(c.secretKey))
+	req.SetBasicAuth(c.publicKey, c.secretKey.Reveal())
 	for name, value := range r.header {
 		req.Header.Set(name, value)
 	}

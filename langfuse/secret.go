@@ -10,9 +10,21 @@ import (
 const hidden = "***"
 
 // Secret holds a key that must not be printed. Every formatting verb, JSON,
-// text marshalling and structured logging give "***" instead; convert with
-// string(s) where the key itself is needed.
-type Secret string
+// text marshalling and structured logging give "***"; in an unexported field,
+// where fmt does not ask a type how to print itself, the address of the key
+// shows, not the key. The zero value is an empty key.
+type Secret struct{ key *string }
+
+// NewSecret returns the secret that holds key.
+func NewSecret(key string) Secret { return Secret{&key} }
+
+// Reveal returns the key itself, for the one place that sends it.
+func (s Secret) Reveal() string {
+	if s.key == nil {
+		return ""
+	}
+	return *s.key
+}
 
 // String returns "***".
 func (Secret) String() string { return hidden }

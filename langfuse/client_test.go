@@ -1,0 +1,199 @@
+package langfuse
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const (
+	testPublic = "pk-lf-1234567890"
+	testSecret = "sk-lf-verysecret42"
+)
+
+// recorded is one request as a test server saw it.
+type recorded struct {
+	method, uri string
+	header      http.Header
+	body        []byte
+}
+
+// recorder keeps the requests that reach a handler.
+type recorder struct {
+	mu       sync.Mutex
+	requests []recorded
+	next     http.Handler
+}
+
+func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		panic(err)
+	}
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	r.mu.Lock()
+	r.requests = append(r.requests, recorded{req.Method, req.RequestURI, req.Header.Clone(), body})
+	r.mu.Unlock()
+	r.next.ServeHTTP(w, req)
+}
+
+func (r *recorder) seen() []recorded {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]recorded(nil), r.requests...)
+}
+
+// serve starts a server and returns a client of it that sends every request
+// once unless the test changes the configuration.
+func serve(t *testing.T, handler http.HandlerFunc, change ...func(*Config)) (*Client, *recorder) {
+	t.Helper()
+	record := &recorder{next: handler}
+	server := httptest.NewServer(record)
+	t.Cleanup(server.Close)
+	config := Config{
+		BaseURL: server.URL, PublicKey: testPublic, SecretKey: NewSecret(testSecret),
+		MaxAttempts: 1, Jitter: func() float64 { return 0 },
+	}
+	for _, f := range change {
+		f(&config)
+	}
+	client, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, record
+}
+
+// sample returns a file of testdata.
+func sample(t testing.TB, name string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// answers returns a handler that gives one sample to every request.
+func answers(t testing.TB, name string) http.HandlerFunc {
+	content := sample(t, name)
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(content)
+	}
+}
+
+func exitCode(err error) int {
+	var coded interface{ ExitCode() int }
+	if errors.As(err, &coded) {
+		return coded.ExitCode()
+	}
+	return -1
+}
+
+func TestNewReportsAllProblemsAtOnce(t *testing.T) {
+	_, err := New(Config{BaseURL: "ftp://x", MaxAttempts: -1, Timeout: -1})
+	if err == nil || exitCode(err) != 64 {
+		t.Fatalf("error %v, exit code %d", err, exitCode(err))
+	}
+	for _, want := range []string{"base URL", "public key is missing", "secret key is missing", "MaxAttempts", "Timeout"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in: %v", want, err)
+		}
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	good := Config{PublicKey: testPublic, SecretKey: NewSecret(testSecret)}
+	for name, test := range map[string]struct {
+		change func(*Config)
+		want   string
+	}{
+		"a password in the address": {func(c *Config) { c.BaseURL = "https://u:hunter2@h" }, "must not contain a user"},
+		"a query":                   {func(c *Config) { c.BaseURL = "https://h/?a=b" }, "query"},
+		"no host":                   {func(c *Config) { c.BaseURL = "localhost:3000" }, "needs http"},
+		"a broken escape":           {func(c *Config) { c.BaseURL = "https://h/%zz" }, "cannot be read"},
+		"swapped keys":              {func(c *Config) { c.PublicKey, c.SecretKey = testSecret, NewSecret(testPublic) }, "swapped"},
+		"a colon":                   {func(c *Config) { c.PublicKey = "a:b" }, "colon"},
+		"a line break":              {func(c *Config) { c.SecretKey = NewSecret(testSecret + "\n") }, "control character"},
+	} {
+		config := good
+		test.change(&config)
+		_, err := New(config)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, secret := range []string{"hunter2", testSecret} {
+			if strings.Contains(err.Error(), secret) {
+				t.Errorf("%s: the error holds a secret: %v", name, err)
+			}
+		}
+	}
+}
+
+func TestBaseURLWithSubPathAndSlashes(t *testing.T) {
+	for suffix, want := range map[string]string{
+		"": "/api/public/health", "/": "/api/public/health",
+		"/tools/langfuse": "/tools/langfuse/api/public/health", "/tools/langfuse//": "/tools/langfuse/api/public/health",
+	} {
+		client, record := serve(t, answers(t, "health_v4.json"), func(c *Config) { c.BaseURL += suffix })
+		health, err := client.GetHealth(t.Context())
+		if err != nil || health.Version != "4.16.0" || health.Time.IsZero() {
+			t.Fatalf("%q: %+v, %v", suffix, health, err)
+		}
+		if got := record.seen()[0].uri; got != want {
+			t.Errorf("%q: asked %s, want %s", suffix, got, want)
+		}
+	}
+}
+
+func TestDefaultBaseURL(t *testing.T) {
+	client, err := New(Config{PublicKey: testPublic, SecretKey: NewSecret(testSecret)})
+	if err != nil || client.BaseURL() != "https://cloud.langfuse.com" {
+		t.Fatalf("%v, %v", client, err)
+	}
+}
+
+func TestRequestsCarryKeysAndAgent(t *testing.T) {
+	client, record := serve(t, answers(t, "projects.json"), func(c *Config) { c.UserAgent = "tester/1" })
+	project, err := client.GetProject(t.Context())
+	if err != nil || project.ID != "p1" || project.Organization.Name != "team" {
+		t.Fatalf("%+v, %v", project, err)
+	}
+	request := &http.Request{Header: record.seen()[0].header}
+	user, password, _ := request.BasicAuth()
+	if user != testPublic || password != testSecret || request.UserAgent() != "tester/1" {
+		t.Errorf("sent %v", request.Header)
+	}
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	client, record := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "https://elsewhere.example/x", http.StatusMovedPermanently)
+	})
+	_, err := client.UpsertDataset(t.Context(), DatasetUpsert{Name: "d"})
+	if err == nil || !strings.Contains(err.Error(), `redirects to "https://elsewhere.example/x"`) || exitCode(err) != 69 {
+		t.Errorf("error %v", err)
+	}
+	if n := len(record.seen()); n != 1 {
+		t.Errorf("%d requests, want 1", n)
+	}
+}
+
+func TestAnswersAreCapped(t *testing.T) {
+	client, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(bytes.Repeat([]byte(" "), 2000))
+	}, func(c *Config) { c.MaxResponseBytes = 1000 })
+	_, err := client.GetProject(t.Context())
+	if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "1000 bytes") {
+		t.Errorf("error %v", err)
+	}
+}

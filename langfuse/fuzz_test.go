@@ -1,0 +1,130 @@
+package langfuse
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// addSamples seeds a fuzz target with every file of a folder.
+func addSamples(f *testing.F, folder string) {
+	files, err := os.ReadDir("testdata/" + folder)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		if !file.IsDir() {
+			f.Add(sample(f, folder+"/"+file.Name()))
+		}
+	}
+}
+
+func FuzzErrorBody(f *testing.F) {
+	addSamples(f, "errors")
+	f.Fuzz(func(t *testing.T, body []byte) {
+		answer := readErrorBody("", body)
+		if answer.html && answer.message != "" {
+			t.Error("a page became a message")
+		}
+		if text := cutText(answer.message, maxMessage); len(text) > maxMessage || !utf8.ValidString(text) {
+			t.Errorf("a message of %d bytes", len(text))
+		}
+		if answer.retryAfter < 0 || answer.retryAfter > 24*time.Hour {
+			t.Errorf("a pause of %s", answer.retryAfter)
+		}
+		for _, status := range []int{200, 400, 401, 404, 413, 422, 429, 500} {
+			classify(status, answer)
+		}
+	})
+}
+
+func FuzzIngestionAnswer(f *testing.F) {
+	addSamples(f, ".")
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var answer ingestionAnswer
+		if json.Unmarshal(body, &answer) != nil {
+			return
+		}
+		states := answer.states()
+		for _, failure := range answer.Errors {
+			if state := states[failure.ID]; state.State == ScoreAccepted || state.Err == nil {
+				t.Errorf("a failed event counts as %s", state.State)
+			}
+		}
+	})
+}
+
+func FuzzReadAnswers(f *testing.F) {
+	addSamples(f, ".")
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for _, into := range []any{
+			new(Dataset), new(Prompt), new(struct{ Data []DatasetItem }), new(struct{ Data []Score }),
+			new(struct{ Data []Experiment }), new(struct{ Data []ExperimentItem }), new(struct{ Data []Observation }),
+		} {
+			if json.Unmarshal(body, into) != nil {
+				continue
+			}
+			if observations, ok := into.(*struct{ Data []Observation }); ok {
+				for _, o := range observations.Data {
+					if raw := DecodeIO(o.Input); raw != nil && !json.Valid(raw) {
+						t.Errorf("an input that is not JSON: %q", raw)
+					}
+				}
+			}
+			if prompt, ok := into.(*Prompt); ok {
+				_, _ = prompt.Text()
+				_, _ = prompt.Messages()
+			}
+		}
+	})
+}
+
+func FuzzScoreValue(f *testing.F) {
+	for _, seed := range []string{"0", "true", `"x"`, "null", "{}", "1e999", `"\ud800"`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var value, again ScoreValue
+		if json.Unmarshal(raw, &value) != nil {
+			return
+		}
+		written, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(written, &again); err != nil || again != value {
+			t.Errorf("%s became %s (%v)", raw, written, err)
+		}
+	})
+}
+
+func FuzzRetryAfter(f *testing.F) {
+	for _, seed := range []string{"", "7", "-1", "NaN", "1e400", "0x1p70", "Sat, 21 Nov 2026 03:00:30 GMT"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if d := parseRetryAfter(text, time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)); d < 0 || d > 24*time.Hour {
+			t.Errorf("%q: %s", text, d)
+		}
+	})
+}
+
+func FuzzExperimentID(f *testing.F) {
+	f.Add("p1", "d1", "run A")
+	f.Add("", "\xed\xa0\x80", "\u2028<>&\x00")
+	f.Fuzz(func(t *testing.T, project, dataset, run string) {
+		id := ExperimentID(project, dataset, run)
+		if len(id) != 16 || strings.Trim(id, "0123456789abcdef") != "" {
+			t.Errorf("id %q", id)
+		}
+		var quoted strings.Builder
+		quoteLikeJavaScript(&quoted, run)
+		var back string
+		if err := json.Unmarshal([]byte(quoted.String()), &back); err != nil || back != strings.ToValidUTF8(run, "\ufffd") && utf8.ValidString(run) {
+			t.Errorf("%q reads as %q (%v)", run, back, err)
+		}
+	})
+}

@@ -1,0 +1,221 @@
+package langfuse
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+var testVersion = time.Date(2026, 11, 21, 3, 0, 0, 123456789, time.FixedZone("", 3600))
+
+// pagedItems serves n items in numbered pages and refuses pages that hold more
+// than fit items, in one of the ways that servers do.
+func pagedItems(n, fit int, refuse func(http.ResponseWriter)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		page, _ := strconv.Atoi(r.FormValue("page"))
+		limit, _ := strconv.Atoi(r.FormValue("limit"))
+		first, last := min((page-1)*limit, n), min(page*limit, n)
+		if last-first > fit {
+			refuse(w)
+			return
+		}
+		items := []DatasetItem{}
+		for i := first; i < last; i++ {
+			items = append(items, DatasetItem{ID: strconv.Itoa(i), Input: json.RawMessage("{}"), ExpectedOutput: json.RawMessage("{}"), Metadata: json.RawMessage("{}")})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"data": items, "meta": map[string]any{"page": page, "totalPages": (n + limit - 1) / limit},
+		})
+	}
+}
+
+func tooLargeAnswer(w http.ResponseWriter) {
+	w.WriteHeader(http.StatusUnprocessableEntity)
+	_, _ = w.Write([]byte(`{"message":"too large","error":"PayloadTooLargeError"}`))
+}
+
+func TestPagesShrinkAndLoseNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 300).Draw(t, "n")
+		limit := rapid.IntRange(0, 100).Draw(t, "limit")
+		fit := rapid.IntRange(1, 120).Draw(t, "fit")
+		client, err := New(Config{
+			BaseURL: "http://langfuse.test", PublicKey: testPublic, SecretKey: NewSecret(testSecret), MaxAttempts: 1,
+			HTTPClient: &http.Client{Transport: inProcess{pagedItems(n, fit, tooLargeAnswer)}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := 0
+		for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "d", Version: testVersion, Limit: limit}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if item.ID != strconv.Itoa(next) {
+				t.Fatalf("item %s in place %d", item.ID, next)
+			}
+			next++
+		}
+		if next != n {
+			t.Fatalf("%d of %d items", next, n)
+		}
+	})
+}
+
+func TestOneItemThatIsTooLargeEndsTheList(t *testing.T) {
+	client, _ := serve(t, pagedItems(3, 0, tooLargeAnswer))
+	n := 0
+	for _, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "docs", Version: testVersion}) {
+		n++
+		if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), `"docs"`) {
+			t.Errorf("error %v", err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d elements, want the error only", n)
+	}
+}
+
+func TestListDatasetItems(t *testing.T) {
+	client, record := serve(t, answers(t, "dataset_items.json"))
+	var items []DatasetItem
+	for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "a/b c%", Version: testVersion, SourceTraceID: "t"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, item)
+	}
+	if len(items) != 2 || items[0].ID != "i2" || string(items[1].Input) != "4" || string(items[1].ExpectedOutput) != "null" ||
+		items[1].SourceObservationID != "b7ad6b7169203331" || items[0].Status != ItemActive {
+		t.Errorf("%+v", items)
+	}
+	want := "/api/public/dataset-items?datasetName=a%2Fb+c%25&limit=64&page=1&sourceTraceId=t&version=2026-11-21T02%3A00%3A00.123Z"
+	if got := record.seen()[0].uri; got != want {
+		t.Errorf("asked\n%s, want\n%s", got, want)
+	}
+}
+
+func TestListsThatAskForTheImpossible(t *testing.T) {
+	client, record := serve(t, answers(t, "dataset_items.json"))
+	var errs []error
+	for _, q := range []DatasetItemsQuery{{DatasetName: "d"}, {Version: testVersion}, {DatasetName: "d", Version: testVersion, Limit: 101}, {DatasetName: "d", Version: testVersion, Limit: -1}} {
+		for _, err := range client.ListDatasetItems(t.Context(), q) {
+			errs = append(errs, err)
+		}
+	}
+	for _, err := range client.ListExperiments(t.Context(), ExperimentsQuery{}) {
+		errs = append(errs, err)
+	}
+	for _, err := range client.ListExperimentItems(t.Context(), ExperimentItemsQuery{}) {
+		errs = append(errs, err)
+	}
+	for _, err := range client.ListObservations(t.Context(), ObservationsQuery{Tags: []string{"x"}, Name: "n"}) {
+		errs = append(errs, err)
+	}
+	if len(errs) != 7 || slices.Contains(errs, nil) || len(record.seen()) != 0 {
+		t.Errorf("%d errors %v, %d requests", len(errs), errs, len(record.seen()))
+	}
+}
+
+func TestIterationStopsWhereTheCallerStops(t *testing.T) {
+	client, record := serve(t, pagedItems(30, 100, nil))
+	for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "d", Version: testVersion, Limit: 10}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if item.ID == "12" {
+			break
+		}
+	}
+	if n := len(record.seen()); n != 2 {
+		t.Errorf("%d pages read, want 2", n)
+	}
+}
+
+func TestCursors(t *testing.T) {
+	pages := map[string]string{
+		"":   `{"data":[{"id":"a"},{"id":"b"}],"meta":{"limit":2,"cursor":"x1"}}`,
+		"x1": `{"data":[],"meta":{"cursor":"x2"},"_deprecation":{}}`,
+		"x2": `{"data":[{"id":"c"}],"meta":{}}`,
+	}
+	client, record := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte(pages[r.FormValue("cursor")]))
+	})
+	var ids []string
+	for score, err := range client.ListScores(t.Context(), ScoresQuery{Names: []string{"f1", "p"}, Type: ScoreBoolean, Value: "true", From: testVersion, Limit: 2}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, score.ID)
+	}
+	if !slices.Equal(ids, []string{"a", "b", "c"}) {
+		t.Errorf("ids %v", ids)
+	}
+	want := "/api/public/v3/scores?cursor=x1&dataType=BOOLEAN&fields=details%2Csubject%2Cannotation&fromTimestamp=2026-11-21T02%3A00%3A00.123Z&limit=2&name=f1%2Cp&value=true"
+	if got := record.seen()[1].uri; got != want {
+		t.Errorf("asked\n%s, want\n%s", got, want)
+	}
+}
+
+func TestCursorThatLeadsNowhereIsAnError(t *testing.T) {
+	client, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"data":[{"id":"a"}],"meta":{"cursor":"again"}}`))
+	})
+	var last error
+	n := 0
+	for _, err := range client.ListScores(t.Context(), ScoresQuery{}) {
+		last = err
+		if n++; n > 10 {
+			t.Fatal("it goes on and on")
+		}
+	}
+	if last == nil || !strings.Contains(last.Error(), "same cursor") {
+		t.Errorf("error %v", last)
+	}
+}
+
+func TestCursorPagesShrink(t *testing.T) {
+	client, record := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if limit, _ := strconv.Atoi(r.FormValue("limit")); limit > 20 {
+			tooLargeAnswer(w)
+			return
+		}
+		_, _ = w.Write(sample(t, "observations.json"))
+	})
+	n := 0
+	for _, err := range client.ListObservations(t.Context(), ObservationsQuery{TraceID: "t", Limit: 1000}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	// 1000, 500, 250, 125 and, as that is odd, 1.
+	if requests := record.seen(); n != 2 || len(requests) != 5 || !strings.Contains(requests[4].uri, "limit=1&") {
+		t.Errorf("%d observations, requests %v", n, requests)
+	}
+}
+
+func BenchmarkListDatasetItems(b *testing.B) {
+	server := httptest.NewServer(pagedItems(1000, 1000, nil))
+	defer server.Close()
+	client, err := New(Config{BaseURL: server.URL, PublicKey: testPublic, SecretKey: NewSecret(testSecret)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		for _, err := range client.ListDatasetItems(b.Context(), DatasetItemsQuery{DatasetName: "d", Version: testVersion, Limit: 100}) {
+			if err != nil {
+				b.Fatal(fmt.Errorf("listing: %w", err))
+			}
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package langfuse
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// inProcess sends requests to a handler without a network, so that a test can
+// run in a bubble of fake time.
+type inProcess struct{ handler http.Handler }
+
+func (p inProcess) RoundTrip(req *http.Request) (*http.Response, error) {
+	answer := httptest.NewRecorder()
+	copied := req.Clone(req.Context())
+	if copied.Body == nil {
+		copied.Body = http.NoBody
+	}
+	p.handler.ServeHTTP(answer, copied)
+	if err := req.Context().Err(); err != nil {
+		return nil, err
+	}
+	return answer.Result(), nil
+}
+
+// fakeTimeClient returns a client of the handler with pauses that are not
+// spread: half of 0.5 s, 1 s, 2 s, …
+func fakeTimeClient(t *testing.T, handler http.Handler) *Client {
+	t.Helper()
+	client, err := New(Config{
+		BaseURL: "http://langfuse.test", PublicKey: testPublic, SecretKey: NewSecret(testSecret),
+		HTTPClient: &http.Client{Transport: inProcess{handler}},
+		Jitter:     func() float64 { return 0 },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// scripted answers with one status (and Retry-After) after another, then 200.
+func scripted(steps ...string) http.HandlerFunc {
+	n := 0
+	return func(w http.ResponseWriter, _ *http.Request) {
+		step := "200"
+		if n < len(steps) {
+			step = steps[n]
+		}
+		n++
+		var status int
+		var after string
+		_, _ = fmt.Sscanf(step, "%d", &status)
+		if _, after, _ = strings.Cut(step, " "); after != "" {
+			w.Header().Set("Retry-After", after)
+		}
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(`{"message":"step modified concurrently","id":"d1","version":1}`))
+	}
+}
+
+func TestRetryPauses(t *testing.T) {
+	date := func(d time.Duration) string { // synctest starts at this instant
+		return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(d).Format(http.TimeFormat)
+	}
+	for name, test := range map[string]struct {
+		steps    []string
+		want     time.Duration
+		attempts int
+		fails    bool
+	}{
+		"first time":           {nil, 0, 1, false},
+		"5xx, then good":       {[]string{"500", "503"}, 250*time.Millisecond + 500*time.Millisecond, 3, false},
+		"408":                  {[]string{"408"}, 250 * time.Millisecond, 2, false},
+		"seconds":              {[]string{"429 7"}, 7 * time.Second, 2, false},
+		"a date":               {[]string{"429 " + date(9*time.Second)}, 9 * time.Second, 2, false},
+		"a date in the past":   {[]string{"429 " + date(-time.Hour)}, 250 * time.Millisecond, 2, false},
+		"the cap":              {[]string{"429 86400"}, time.Minute, 2, false},
+		"nonsense":             {[]string{"429 soon"}, 250 * time.Millisecond, 2, false},
+		"5xx with Retry-After": {[]string{"503 3"}, 3 * time.Second, 2, false},
+		"concurrent writers":   {[]string{"409"}, 250 * time.Millisecond, 2, false},
+		// 0.25 + 0.5 + 1 + 2 s between five attempts.
+		"to the end": {[]string{"500", "500", "500", "500", "500", "500"}, 3750 * time.Millisecond, 5, true},
+		"400":        {[]string{"400"}, 0, 1, true},
+		"401":        {[]string{"401"}, 0, 1, true},
+		"404":        {[]string{"404"}, 0, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				record := &recorder{next: scripted(test.steps...)}
+				client := fakeTimeClient(t, record)
+				start := time.Now()
+				_, err := client.UpsertDataset(t.Context(), DatasetUpsert{Name: "d", Description: "<x>"})
+				if took := time.Since(start); took != test.want {
+					t.Errorf("took %s, want %s", took, test.want)
+				}
+				if (err != nil) != test.fails {
+					t.Errorf("error %v", err)
+				}
+				requests := record.seen()
+				if len(requests) != test.attempts {
+					t.Errorf("%d attempts, want %d", len(requests), test.attempts)
+				}
+				for _, request := range requests {
+					if !bytes.Equal(request.body, requests[0].body) || string(request.body) != `{"name":"d","description":"<x>"}` {
+						t.Errorf("body %q, first %q", request.body, requests[0].body)
+					}
+				}
+				var api *APIError
+				if errors.As(err, &api) && api.Attempts != test.attempts {
+					t.Errorf("the error says %d attempts", api.Attempts)
+				}
+			})
+		})
+	}
+}
+
+func TestPromptVersionIsNotSentAgain(t *testing.T) {
+	for steps, want := range map[string]int{"500": 1, "408": 1, "409": 1, "429 1": 2} {
+		synctest.Test(t, func(t *testing.T) {
+			record := &recorder{next: scripted(steps)}
+			client := fakeTimeClient(t, record)
+			_, _ = client.CreatePrompt(t.Context(), PromptCreate{Name: "p", Type: PromptText, Prompt: []byte(`"x"`)})
+			if n := len(record.seen()); n != want {
+				t.Errorf("after %s: %d requests, want %d", steps, n, want)
+			}
+		})
+	}
+}
+
+func TestJitterSpreadsPauses(t *testing.T) {
+	client := fakeTimeClient(t, http.NotFoundHandler())
+	client.jitter = func() float64 { return 0.5 }
+	// 0.5 s: half is fixed, half of the other half is added.
+	if got := client.pause(1, &APIError{Status: 500}); got != 375*time.Millisecond {
+		t.Errorf("first pause %s", got)
+	}
+	// The doubling ends at 30 s: 15 s + 7.5 s.
+	for _, attempt := range []int{7, 8, 100, 1 << 40} {
+		if got := client.pause(attempt, &APIError{Status: 500}); got != 22500*time.Millisecond {
+			t.Errorf("pause %d: %s", attempt, got)
+		}
+	}
+	// 10 s asked for, and half of a tenth.
+	if got := client.pause(1, &APIError{Status: 429, RetryAfter: 10 * time.Second}); got != 10500*time.Millisecond {
+		t.Errorf("asked pause %s", got)
+	}
+	if jitter := newJitter(); jitter() == jitter() {
+		t.Error("the default source repeats itself")
+	}
+}
+
+func TestCancellationIsImmediate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fakeTimeClient(t, scripted("429 50", "429 50"))
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err := client.GetProject(ctx)
+		if took := time.Since(start); took != 3*time.Second || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("after %s: %v", took, err)
+		}
+		if !strings.Contains(err.Error(), "429") {
+			t.Errorf("the error does not say what it waited for: %v", err)
+		}
+	})
+}
+
+func TestSlowServerIsUnknownNotCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fakeTimeClient(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+		}))
+		client.maxAttempts = 2
+		start := time.Now()
+		_, err := client.GetProject(t.Context())
+		var connection *ConnectionError
+		if !errors.As(err, &connection) || connection.Attempts != 2 || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if took := time.Since(start); took != 2*DefaultTimeout+250*time.Millisecond {
+			t.Errorf("took %s", took)
+		}
+	})
+}
+
+func TestConnectionCutInTheMiddleIsRepeated(t *testing.T) {
+	n := 0
+	client, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		if n++; n > 1 {
+			_, _ = w.Write([]byte(`{"data":[{"id":"p1"}]}`))
+			return
+		}
+		connection, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		_, _ = buffered.WriteString("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"data\":[")
+		_ = buffered.Flush()
+		_ = connection.Close()
+	}, func(c *Config) { c.MaxAttempts = 2 })
+	if project, err := client.GetProject(t.Context()); err != nil || project.ID != "p1" || n != 2 {
+		t.Errorf("%+v, %v after %d requests", project, err, n)
+	}
+}
+
+func TestHopelessConnectionsAreNotRepeated(t *testing.T) {
+	server := httptest.NewUnstartedServer(answers(t, "projects.json"))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	client, err := New(Config{BaseURL: server.URL, PublicKey: testPublic, SecretKey: NewSecret(testSecret)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var connection *ConnectionError
+	if _, err := client.GetProject(t.Context()); !errors.As(err, &connection) || connection.Attempts != 1 {
+		t.Errorf("an unknown certificate: %v", err)
+	}
+	unknown := &ConnectionError{Err: &net.OpError{Op: "dial", Err: &net.DNSError{IsNotFound: true}}}
+	if repeatable(request{}, unknown) {
+		t.Error("an unknown host is repeated")
+	}
+	if !repeatable(request{}, &ConnectionError{Err: errors.New("reset")}) || repeatable(request{once: true}, &ConnectionError{Err: errors.New("reset")}) {
+		t.Error("a broken connection is repeated exactly where that is safe")
+	}
+}
+
+func TestParseRetryAfter(t *testing.T) {
+	now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	for text, want := range map[string]time.Duration{
+		"": 0, "0": 0, "-5": 0, "3": 3 * time.Second, " 3 ": 3 * time.Second, "1.5": 1500 * time.Millisecond,
+		"NaN": 0, "Inf": 24 * time.Hour, "1e300": 24 * time.Hour, "x": 0,
+		"Sat, 21 Nov 2026 03:00:30 GMT": 30 * time.Second,
+		"Fri, 31 Dec 9999 23:59:59 GMT": 24 * time.Hour,
+	} {
+		if got := parseRetryAfter(text, now); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}

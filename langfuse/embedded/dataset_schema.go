@@ -117,33 +117,49 @@ func checkKeyword(name string, value any) error {
 	return nil
 }
 
-// checkItem holds an item's values against the schemas of its dataset and
-// describes what does not fit; an empty text means all does.
-func checkItem(d dataset, input, expected sql.NullString) (string, error) {
+// validator holds the compiled schemas of a dataset; nil where there is none.
+type validator struct {
+	input, expected *jsonschema.Schema
+}
+
+func newValidator(d dataset) (v validator, err error) {
+	if d.inputSchema.Valid {
+		if v.input, err = compileSchema(d.inputSchema.String); err != nil {
+			return v, fmt.Errorf("reading the stored input schema: %w", err)
+		}
+	}
+	if d.expectedSchema.Valid {
+		if v.expected, err = compileSchema(d.expectedSchema.String); err != nil {
+			return v, fmt.Errorf("reading the stored expected output schema: %w", err)
+		}
+	}
+	return v, nil
+}
+
+// check holds an item's values against the schemas and describes what does not
+// fit; an empty text means all does.
+func (v validator) check(input, expected sql.NullString) (string, error) {
 	var findings []string
-	for _, check := range []struct {
-		what          string
-		schema, value sql.NullString
-	}{{"Input", d.inputSchema, input}, {"Expected output", d.expectedSchema, expected}} {
-		if !check.schema.Valid {
+	for _, part := range []struct {
+		what   string
+		schema *jsonschema.Schema
+		value  sql.NullString
+	}{{"Input", v.input, input}, {"Expected output", v.expected, expected}} {
+		if part.schema == nil {
 			continue
 		}
-		finding, err := checkValue(check.schema.String, check.value)
+		finding, err := checkValue(part.schema, part.value)
 		if err != nil {
 			return "", err
 		}
 		if finding != "" {
-			findings = append(findings, check.what+" validation failed: "+finding)
+			findings = append(findings, part.what+" validation failed: "+finding)
 		}
 	}
 	return strings.Join(findings, "; "), nil
 }
 
-func checkValue(schema string, value sql.NullString) (string, error) {
-	compiled, err := compileSchema(schema)
-	if err != nil {
-		return "", err
-	}
+func checkValue(schema *jsonschema.Schema, value sql.NullString) (string, error) {
 	if !value.Valid {
 		value.String = "null"
 	}
@@ -152,10 +168,12 @@ func checkValue(schema string, value sql.NullString) (string, error) {
 		return "", err
 	}
 	var finding *jsonschema.ValidationError
-	if err := compiled.Validate(doc); errors.As(err, &finding) {
+	if err := schema.Validate(doc); errors.As(err, &finding) {
 		return firstCause(finding), nil
+	} else if err != nil {
+		return "", err
 	}
-	return "", err
+	return "", nil
 }
 
 // firstCause is the first line that names what is wrong, without the place, as
@@ -171,32 +189,43 @@ func firstCause(e *jsonschema.ValidationError) string {
 	return clip(text, 300)
 }
 
+// maxSchemaDetails is how many items a refused schema names.
+const maxSchemaDetails = 10
+
 // checkStoredItems holds the current items of a dataset against its schemas.
+// Items pass one by one; in memory there are only those that are named.
 func checkStoredItems(tx *sql.Tx, d dataset) error {
-	items, err := collect(tx, scanItem, "SELECT "+itemColumns+` FROM items i JOIN datasets d ON d.id = i.dataset_id
-		WHERE i.dataset_id = ? AND i.valid_to IS NULL AND i.deleted = 0`, d.id)
+	v, err := newValidator(d)
 	if err != nil {
 		return err
 	}
-	var details []object
-	failed := 0
-	for _, it := range items {
-		finding, err := checkItem(d, it.input, it.expected)
+	rows, err := tx.Query(`SELECT id, input, expected FROM items WHERE dataset_id = ? AND valid_to IS NULL AND deleted = 0`, d.id)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	details, failed := []object{}, 0
+	for rows.Next() {
+		var id string
+		var input, expected sql.NullString
+		if err := rows.Scan(&id, &input, &expected); err != nil {
+			return err
+		}
+		finding, err := v.check(input, expected)
 		if err != nil {
 			return err
 		}
 		if finding == "" {
 			continue
 		}
-		failed++
-		if len(details) < 10 {
-			details = append(details, object{"datasetItemId": it.id, "message": finding})
+		if failed++; failed <= maxSchemaDetails {
+			details = append(details, object{"datasetItemId": id, "message": finding})
 		}
 	}
-	if failed == 0 {
-		return nil
+	if err := rows.Err(); err != nil || failed == 0 {
+		return err
 	}
-	text, err := json.Marshal(details)
+	text, err := encodeJSON(details)
 	if err != nil {
 		return err
 	}

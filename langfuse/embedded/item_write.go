@@ -40,7 +40,11 @@ func (s *Server) upsertItem(c *call) (reply, error) {
 		if stored, err = mergeItem(tx, d, change); err != nil {
 			return err
 		}
-		finding, err := checkItem(d, stored.input, stored.expected)
+		v, err := newValidator(d)
+		if err != nil {
+			return err
+		}
+		finding, err := v.check(stored.input, stored.expected)
 		if err != nil {
 			return err
 		}

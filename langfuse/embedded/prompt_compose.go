@@ -134,10 +134,14 @@ func (c *composer) find(tag string) (prompt, error) {
 		return prompt{}, invalid("Invalid prompt dependency tag: %s", clip(tag, 200))
 	}
 	name := strings.TrimPrefix(parts[0], "name=")
-	label, byLabel := strings.CutPrefix(parts[1], "label=")
-	number, byVersion := strings.CutPrefix(parts[1], "version=")
-	version, err := strconv.ParseInt(number, 10, 64)
-	if !byLabel && (!byVersion || err != nil) {
+	var label string
+	var version int64
+	if rest, byLabel := strings.CutPrefix(parts[1], "label="); byLabel {
+		label = rest
+	} else if rest, byVersion := strings.CutPrefix(parts[1], "version="); byVersion {
+		version, _ = strconv.ParseInt(rest, 10, 64) // 0, which no version has, where it is no number
+	}
+	if label == "" && version == 0 {
 		return prompt{}, invalid("Invalid prompt dependency tag: %s", clip(tag, 200))
 	}
 	p, exists, err := findPrompt(c.q, name, label, version)

@@ -1,0 +1,325 @@
+package embedded
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestDatasets(t *testing.T) {
+	r := newRig(t, Config{})
+	first := r.must(200, r.post(api+"/v2/datasets", object{"name": "d", "description": "one", "metadata": object{"owner": "ops"}}))
+	for key, want := range map[string]any{"name": "d", "projectId": "p1", "description": "one", "metadata": object{"owner": "ops"},
+		"inputSchema": nil, "expectedOutputSchema": nil, "createdAt": at1, "updatedAt": at1} {
+		same3(t, key, first.at(key), want)
+	}
+	r.clock.advance(time.Second)
+	again := r.must(200, r.post(api+"/v2/datasets", object{"name": "d", "description": nil}))
+	for key, want := range map[string]any{"id": first.at("id"), "description": "one", "metadata": object{"owner": "ops"},
+		"createdAt": at1, "updatedAt": "2026-11-21T03:00:01.000Z"} {
+		same3(t, "after an upsert: "+key, again.at(key), want)
+	}
+	r.must(200, r.post(api+"/v2/datasets", object{"name": "e"}))
+	list := r.must(200, r.get(api+"/v2/datasets?limit=1"))
+	same3(t, "newest first", list.column("name"), []string{"e"})
+	same3(t, "meta", list.at("meta"), object{"page": 1, "limit": 1, "totalItems": 2, "totalPages": 2})
+	same3(t, "second page", r.get(api+"/v2/datasets?limit=1&page=2").column("name"), []string{"d"})
+	missing := r.must(404, r.get(api+"/v2/datasets/none"))
+	same3(t, "missing", missing.json, object{"message": "Dataset not found", "error": "LangfuseNotFoundError"})
+}
+
+func TestDatasets_names(t *testing.T) {
+	r := newRig(t, Config{})
+	for _, name := range []string{"", " ", "/a", "a/", "a//b", "<b>x</b>"} {
+		if a := r.post(api+"/v2/datasets", object{"name": name}); a.status != 400 {
+			t.Errorf("%q: %d", name, a.status)
+		}
+	}
+	for _, name := range []string{"a/b/c", "50%off", "a b", "Ünïcode 中文 😀", "100%2Fx", "?&=\"+", "..x"} {
+		r.must(200, r.post(api+"/v2/datasets", object{"name": name}))
+		twice := url.PathEscape(strings.ReplaceAll(name, "%", "%25"))
+		same3(t, "read back "+name, r.must(200, r.get(api+"/v2/datasets/"+twice)).at("name"), name)
+	}
+	malformed := r.must(500, r.get(api+"/v2/datasets/"+url.PathEscape("50%off")))
+	same3(t, "percent sent once", malformed.at("error"), "URI malformed")
+}
+
+func TestDatasets_schema(t *testing.T) {
+	r := newRig(t, Config{})
+	number := object{"type": "object", "required": []string{"total"}, "properties": object{"total": object{"type": "number"}}}
+	r.must(200, r.post(api+"/v2/datasets", object{"name": "d", "expectedOutputSchema": number}))
+	item := func(id string, expected any) answer {
+		return r.post(api+"/dataset-items", object{"datasetName": "d", "id": id, "input": object{"text": "t"}, "expectedOutput": expected})
+	}
+	r.must(200, item("a", object{"total": 1}))
+	bad := r.must(400, item("b", object{"total": "1"}))
+	if text, _ := bad.at("message").(string); !strings.HasPrefix(text, "Dataset item validation failed: Expected output validation failed: ") {
+		t.Errorf("got %q", text)
+	}
+	if a := r.must(400, r.post(api+"/v2/datasets", object{"name": "d", "inputSchema": object{"type": "string"}})); !strings.Contains(a.text, "Schema validation failed for 1 item(s). Details: [") {
+		t.Errorf("got %s", a.text)
+	}
+	same3(t, "a refused schema is not kept", r.get(api+"/v2/datasets/d").at("inputSchema"), nil)
+	same3(t, "an absent schema stays", r.must(200, r.post(api+"/v2/datasets", object{"name": "d"})).at("expectedOutputSchema"), number)
+	same3(t, "a null schema is cleared", r.must(200, r.post(api+"/v2/datasets", object{"name": "d", "expectedOutputSchema": nil})).at("expectedOutputSchema"), nil)
+	r.must(200, item("b", "free"))
+	for name, schema := range map[string]any{
+		"no object":        "x",
+		"unknown keyword":  object{"type": "object", "properties": object{"a": object{"tipe": "x"}}},
+		"later draft":      object{"$schema": "https://json-schema.org/draft/2020-12/schema"},
+		"type of nonsense": object{"type": "nonsense"},
+		"a file":           object{"$ref": "file:///etc/passwd"},
+		"another host":     object{"$ref": "http://127.0.0.1:1/x"},
+		"too long":         object{"description": strings.Repeat("x", 10_001)},
+	} {
+		if a := r.post(api+"/v2/datasets", object{"name": "d", "inputSchema": schema}); a.status != 400 {
+			t.Errorf("%s: %d %s", name, a.status, a.text)
+		}
+	}
+}
+
+// newItems is a rig with a dataset d and items 1 to n, a minute apart.
+func newItems(t *testing.T, n int) *rig {
+	r := newRig(t, Config{})
+	r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
+	for i := 1; i <= n; i++ {
+		r.clock.advance(time.Minute)
+		r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": fmt.Sprint("i", i), "input": object{"n": i}}))
+	}
+	return r
+}
+
+func TestItems_merge(t *testing.T) {
+	r := newItems(t, 0)
+	base := object{"datasetName": "d", "id": "i", "input": object{"text": "t"}, "expectedOutput": object{"a": 1},
+		"metadata": object{"lang": "de"}, "sourceTraceId": "tr", "sourceObservationId": "ob"}
+	cases := map[string]struct {
+		change object
+		key    string
+		want   any
+	}{
+		"absent keeps":        {object{}, "expectedOutput", object{"a": 1}},
+		"null keeps":          {object{"expectedOutput": nil}, "expectedOutput", object{"a": 1}},
+		"empty text clears":   {object{"expectedOutput": ""}, "expectedOutput", nil},
+		"a value replaces":    {object{"expectedOutput": object{"b": 2}}, "expectedOutput", object{"b": 2}},
+		"zero replaces":       {object{"expectedOutput": 0}, "expectedOutput", 0},
+		"false replaces":      {object{"expectedOutput": false}, "expectedOutput", false},
+		"an empty list too":   {object{"expectedOutput": []any{}}, "expectedOutput", []any{}},
+		"input stays":         {object{"status": "ARCHIVED"}, "input", object{"text": "t"}},
+		"status":              {object{"status": "ARCHIVED"}, "status", "ARCHIVED"},
+		"status comes back":   {object{"status": "ACTIVE"}, "status", "ACTIVE"},
+		"source stays":        {object{"sourceTraceId": nil}, "sourceTraceId", "tr"},
+		"source observation":  {object{}, "sourceObservationId", "ob"},
+		"metadata stays":      {object{}, "metadata", object{"lang": "de"}},
+		"dataset name":        {object{}, "datasetName", "d"},
+		"media references":    {object{}, "mediaReferences", []any{}},
+		"unknown keys pass":   {object{"colour": "red"}, "input", object{"text": "t"}},
+		"a text of a number":  {object{"input": "4"}, "input", 4},
+		"a text of true":      {object{"input": "true"}, "input", true},
+		"a text of an object": {object{"input": `{"a":1}`}, "input", object{"a": 1}},
+		"plain text":          {object{"input": "plain text"}, "input", "plain text"},
+		"text inside stays":   {object{"input": object{"n": "4"}}, "input", object{"n": "4"}},
+		"control characters":  {object{"input": object{"t": "a\x00b\x1bc\u0085d\x7fe\tf\ng\fh\ri", "\x01k": 1}}, "input", object{"t": "abcde\tf\ng\fh\ri", "\x01k": 1}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r.must(200, r.post(api+"/dataset-items", base))
+			change := object{"datasetName": "d", "id": "i"}
+			for key, value := range tc.change {
+				change[key] = value
+			}
+			answered := r.must(200, r.post(api+"/dataset-items", change))
+			same3(t, "answer", answered.at(tc.key), tc.want)
+			same3(t, "stored", r.get(api+"/dataset-items/i").at(tc.key), tc.want)
+		})
+	}
+}
+
+func TestItems_refusals(t *testing.T) {
+	r := newItems(t, 1)
+	r.must(200, r.post(api+"/v2/datasets", object{"name": "other"}))
+	cases := map[string]struct {
+		body   object
+		status int
+		text   string
+	}{
+		"unknown dataset":    {object{"datasetName": "none", "input": 1}, 404, "Dataset none not found for project p1"},
+		"no dataset":         {object{"input": 1}, 400, "datasetName"},
+		"no id and no input": {object{"datasetName": "d"}, 400, "Dataset item input cannot be null"},
+		"id elsewhere":       {object{"datasetName": "other", "id": "i1", "input": 1}, 409, "LangfuseConflictError"},
+		"id of 256":          {object{"datasetName": "d", "id": strings.Repeat("x", 256), "input": 1}, 400, "255"},
+		"empty id":           {object{"datasetName": "d", "id": "", "input": 1}, 400, "id"},
+		"status":             {object{"datasetName": "d", "input": 1, "status": "OLD"}, 400, "ARCHIVED"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			a := r.post(api+"/dataset-items", tc.body)
+			if a.status != tc.status || !strings.Contains(a.text, tc.text) {
+				t.Errorf("got %d %s, want %d …%s…", a.status, a.text, tc.status, tc.text)
+			}
+		})
+	}
+	r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": strings.Repeat("ü", 255)}))
+	r.must(404, r.get(api+"/dataset-items?datasetName=none"))
+	r.must(404, r.get(api+"/dataset-items/none"))
+	r.must(404, r.do("DELETE", api+"/dataset-items/none", nil))
+	r.must(400, r.get(api+"/dataset-items?version=2026-11-21"))
+	r.must(400, r.get(api+"/dataset-items?datasetName=d&version=yesterday"))
+}
+
+// A pinned snapshot does not move while the dataset does.
+func TestItems_snapshot(t *testing.T) {
+	r := newItems(t, 9)
+	pin := url.QueryEscape(iso(r.clock.now().UnixMilli()))
+	r.clock.advance(time.Minute)
+	pages := func() (ids []any) {
+		for page := 1; page <= 3; page++ {
+			ids = append(ids, r.get(fmt.Sprintf("%s/dataset-items?datasetName=d&version=%s&limit=4&page=%d", api, pin, page)).column("id")...)
+			if page == 1 {
+				r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": "i3"}))
+				r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": "i4", "input": object{"n": "new"}}))
+				r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": "i1", "status": "ARCHIVED"}))
+				r.do("DELETE", api+"/dataset-items/i2", nil)
+				r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": "added", "input": 1}))
+			}
+		}
+		return ids
+	}
+	want := []string{"i9", "i8", "i7", "i6", "i5", "i4", "i3", "i2", "i1"}
+	same3(t, "while it changes", pages(), want)
+	same3(t, "afterwards", pages(), want)
+	pinned := r.get(api + "/dataset-items?datasetName=d&version=" + pin)
+	same3(t, "old content", pinned.at("data", 5, "input"), object{"n": 4})
+	if updated, created := pinned.at("data", 5, "updatedAt"), pinned.at("data", 5, "createdAt"); updated == created {
+		t.Errorf("updatedAt %v of a superseded version is not later than createdAt", updated)
+	}
+	now := r.get(api + "/dataset-items?datasetName=d")
+	same3(t, "now: the newest versions first, then by id", now.column("id"), []string{"added", "i3", "i4", "i9", "i8", "i7", "i6", "i5"})
+	same3(t, "in the future", r.get(api+"/dataset-items?datasetName=d&version=2030-01-01T00:00:00Z").column("id"), now.column("id"))
+	same3(t, "before the data", r.get(api+"/dataset-items?datasetName=d&version=2026-11-21").column("id"), []string{})
+	same3(t, "an archived item is read by id", r.must(200, r.get(api+"/dataset-items/i1")).at("status"), "ARCHIVED")
+	r.must(404, r.get(api+"/dataset-items/i2"))
+}
+
+func TestItems_bySource(t *testing.T) {
+	r := newItems(t, 1)
+	r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": "a", "input": 1, "sourceTraceId": "t", "sourceObservationId": "o"}))
+	r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": "b", "input": 1, "sourceTraceId": "t"}))
+	same3(t, "by trace", r.get(api+"/dataset-items?sourceTraceId=t").column("id"), []string{"a", "b"})
+	same3(t, "by observation", r.get(api+"/dataset-items?datasetName=d&sourceTraceId=t&sourceObservationId=o").column("id"), []string{"a"})
+}
+
+// Whatever is done to one item, its last content is what is read, and every
+// instant in between still shows what was true then.
+func TestItems_history(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s, err := Open(Config{Now: newClock().now})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer s.Close()
+		steps := rapid.SliceOfN(rapid.SampledFrom([]string{"write", "archive", "delete"}), 1, 12).Draw(rt, "steps")
+		d := dataset{id: "ds", name: "d"}
+		tx, err := s.store.w.Begin()
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer tx.Rollback()
+		if err := saveDataset(tx, d); err != nil {
+			rt.Fatal(err)
+		}
+		type state struct {
+			at     int64
+			live   bool
+			status string
+		}
+		var history []state
+		for _, step := range steps {
+			it, _, err := findItem(tx, "i", 0)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			it.id, it.datasetID = "i", "ds"
+			it.status = map[string]string{"write": "ACTIVE", "archive": "ARCHIVED", "delete": "ACTIVE"}[step]
+			now, err := supersede(tx, "i", s.now()) // the clock stands still
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if err := insertVersion(tx, it, now, step == "delete"); err != nil {
+				rt.Fatal(err)
+			}
+			history = append(history, state{now, step != "delete", it.status})
+		}
+		for _, was := range append(history, state{0, history[len(history)-1].live, history[len(history)-1].status}) {
+			it, live, err := findItem(tx, "i", was.at)
+			if err != nil || live != was.live || (live && it.status != was.status) {
+				rt.Fatalf("at %d: got %v %q %v, want %v %q", was.at, live, it.status, err, was.live, was.status)
+			}
+		}
+	})
+}
+
+func TestExperimentID(t *testing.T) {
+	if got := experimentID("p1", "d1", "run A"); got != "c1be4668d6593f0f" {
+		t.Errorf("got %s", got)
+	}
+	var text strings.Builder
+	writeJavaScript(&text, "a\u2028b\u2029c\"\\\b\f\n\r\t\x01\x7f<é😀\\u2028")
+	if want := "\"a\u2028b\u2029c\\\"\\\\\\b\\f\\n\\r\\t\\u0001\x7f<é😀\\\\u2028\""; text.String() != want {
+		t.Errorf("got %s, want %s", text.String(), want)
+	}
+}
+
+func TestLinkItem(t *testing.T) {
+	r := newItems(t, 2)
+	datasetID, _ := r.get(api + "/v2/datasets/d").at("id").(string)
+	pin := iso(r.clock.now().UnixMilli())
+	r.clock.advance(time.Minute)
+	a := r.must(200, r.post(api+"/dataset-run-items", object{"runName": "run A", "datasetItemId": "i1", "traceId": "t", "observationId": "o",
+		"runDescription": "x", "metadata": []int{1}}))
+	for key, want := range map[string]any{"datasetRunId": experimentID("p1", datasetID, "run A"), "datasetRunName": "run A",
+		"datasetItemId": "i1", "traceId": "t", "observationId": "o"} {
+		same3(t, key, a.at(key), want)
+	}
+	same3(t, "nothing is stored", r.get(api+"/experiments?fromStartTime=2020-01-01").column("id"), []string{})
+	r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": "i1", "status": "ARCHIVED"}))
+	r.must(200, r.do("DELETE", api+"/dataset-items/i2", nil))
+	r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("tt", "oo", "e", "i"))))
+	link := func(more object) object {
+		body := object{"runName": "r", "datasetItemId": "i1", "traceId": "t"}
+		for key, value := range more {
+			body[key] = value
+		}
+		return body
+	}
+	cases := map[string]struct {
+		body   object
+		status int
+		text   string
+	}{
+		"archived":               {link(nil), 404, "Dataset item not found"},
+		"archived, pinned":       {link(object{"datasetVersion": pin}), 200, "datasetRunId"},
+		"deleted":                {link(object{"datasetItemId": "i2"}), 404, "Dataset item not found"},
+		"unknown":                {link(object{"datasetItemId": "none"}), 404, "Dataset item not found"},
+		"an unknown key":         {link(object{"colour": 1}), 400, "unrecognized_keys"},
+		"no trace":               {link(object{"traceId": nil}), 400, "traceId"},
+		"no run name":            {link(object{"runName": nil}), 400, "runName"},
+		"an empty run name":      {link(object{"runName": "", "datasetVersion": pin}), 200, `"datasetRunName":""`},
+		"a bad version":          {link(object{"datasetVersion": "x"}), 400, "datasetVersion"},
+		"observation only":       {link(object{"traceId": nil, "observationId": "oo", "datasetVersion": pin}), 200, `"traceId":"tt"`},
+		"unknown observation":    {link(object{"traceId": nil, "observationId": "xx", "datasetVersion": pin}), 404, "not found"},
+		"its own creation":       {link(object{"createdAt": at1, "datasetVersion": pin}), 200, `"createdAt":"` + at1},
+		"a name of a wrong type": {link(object{"runName": 7}), 400, "runName"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if a := r.post(api+"/dataset-run-items", tc.body); a.status != tc.status || !strings.Contains(a.text, tc.text) {
+				t.Errorf("got %d %s, want %d …%s…", a.status, a.text, tc.status, tc.text)
+			}
+		})
+	}
+}

@@ -1,0 +1,135 @@
+package embedded
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestPrompts_versionsAndLabels(t *testing.T) {
+	r := newRig(t, Config{})
+	first := r.must(201, r.post(api+"/v2/prompts", object{"name": "p", "prompt": "one {{x}}", "labels": []string{"production", "a"},
+		"config": object{"model": "m"}, "tags": []string{"t"}, "commitMessage": "why"}))
+	for key, want := range map[string]any{"version": 1, "type": "text", "prompt": "one {{x}}", "labels": []string{"a", "latest", "production"},
+		"config": object{"model": "m"}, "tags": []string{"t"}, "commitMessage": "why", "resolutionGraph": nil, "projectId": "p1"} {
+		same3(t, key, first.at(key), want)
+	}
+	r.clock.advance(time.Second)
+	second := r.must(201, r.post(api+"/v2/prompts", object{"name": "p", "prompt": "two", "labels": []string{"a"}}))
+	same3(t, "labels of the second", second.at("labels"), []string{"a", "latest"})
+	same3(t, "tags are those of the name", second.at("tags"), []string{"t"})
+	for query, version := range map[string]int{"": 1, "?label=production": 1, "?label=a": 2, "?label=latest": 2, "?version=1": 1, "?version=2": 2} {
+		same3(t, "read "+query, r.must(200, r.get(api+"/v2/prompts/p"+query)).at("version"), version)
+	}
+	patched := r.must(200, r.do("PATCH", api+"/v2/prompts/p/versions/1", object{"newLabels": []string{"a", "b"}}))
+	same3(t, "labels are added and moved", patched.at("labels"), []string{"a", "b", "production"})
+	same3(t, "and gone elsewhere", r.get(api+"/v2/prompts/p?version=2").at("labels"), []string{"latest"})
+	list := r.get(api + "/v2/prompts?label=a")
+	same3(t, "versions follow the label", list.at("data", 0, "versions"), []int{1})
+	same3(t, "labels are all", list.at("data", 0, "labels"), []string{"a", "b", "latest", "production"})
+	whole := r.get(api + "/v2/prompts?name=p&tag=t&fromUpdatedAt=2026-11-21T03:00:00Z")
+	same3(t, "versions", whole.at("data", 0, "versions"), []int{1, 2})
+	same3(t, "usual page", whole.at("meta"), object{"page": 1, "limit": 10, "totalItems": 1, "totalPages": 1})
+	r.must(204, r.do("DELETE", api+"/v2/prompts/p?version=2", nil))
+	same3(t, "latest moves back", r.get(api+"/v2/prompts/p?label=latest").at("version"), 1)
+	r.must(204, r.do("DELETE", api+"/v2/prompts/p", nil))
+	r.must(404, r.do("DELETE", api+"/v2/prompts/p", nil))
+	same3(t, "none left", r.get(api+"/v2/prompts").column("name"), []string{})
+}
+
+func TestPrompts_messages(t *testing.T) {
+	r := newRig(t, Config{})
+	r.must(201, r.post(api+"/v2/prompts", object{"name": "p", "prompt": "x"}))
+	for path, want := range map[string]string{
+		"/v2/prompts/p":                  "Prompt not found: 'p' with label 'production'",
+		"/v2/prompts/p?label=nope":       "Prompt not found: 'p' with label 'nope'",
+		"/v2/prompts/p?version=99":       "Prompt not found: 'p' with version 99",
+		"/prompts?name=none&version=2":   "Prompt not found: 'none' with version 2",
+		"/v2/prompts/q?label=production": "Prompt not found: 'q' with label 'production'",
+	} {
+		same3(t, path, r.must(404, r.get(api+path)).json, object{"message": want, "error": "LangfuseNotFoundError"})
+	}
+	both := r.must(400, r.get(api+"/v2/prompts/p?label=a&version=1"))
+	same3(t, "both", both.at("message"), "Cannot specify both version and label")
+	r.must(400, r.get(api+"/v2/prompts/p?version=x"))
+	r.must(400, r.get(api+"/prompts"))
+	r.must(404, r.do("PATCH", api+"/v2/prompts/p/versions/9", object{"newLabels": []string{"a"}}))
+	for name, body := range map[string]object{
+		"no prompt":      {"name": "x"},
+		"empty name":     {"name": " ", "prompt": "x"},
+		"bar in a name":  {"name": "a|b", "prompt": "x"},
+		"bad label":      {"name": "x", "prompt": "x", "labels": []string{"Not OK"}},
+		"latest":         {"name": "x", "prompt": "x", "labels": []string{"latest"}},
+		"long label":     {"name": "x", "prompt": "x", "labels": []string{strings.Repeat("a", 37)}},
+		"type changes":   {"name": "p", "type": "chat", "prompt": []object{{"role": "user", "content": "x"}}},
+		"text as chat":   {"name": "x", "type": "chat", "prompt": "x"},
+		"half a message": {"name": "x", "type": "chat", "prompt": []object{{"role": "user"}}},
+		"unknown type":   {"name": "x", "type": "poem", "prompt": "x"},
+		"long commit":    {"name": "x", "prompt": "x", "commitMessage": strings.Repeat("a", 501)},
+		"missing part":   {"name": "x", "prompt": "@@@langfusePrompt:name=none|label=a@@@"},
+		"broken tag":     {"name": "x", "prompt": "@@@langfusePrompt:none@@@"},
+	} {
+		if a := r.post(api+"/v2/prompts", body); a.status != 400 {
+			t.Errorf("%s: %d %s", name, a.status, a.text)
+		}
+	}
+	same3(t, "nothing of it was kept", r.get(api+"/v2/prompts").column("name"), []string{"p"})
+}
+
+func TestPrompts_names(t *testing.T) {
+	r := newRig(t, Config{})
+	for _, name := range []string{"a/b/c", "50%off", "Ünïcode 😀", "a b?&"} {
+		r.must(201, r.post(api+"/v2/prompts", object{"name": name, "prompt": "x", "labels": []string{"production"}}))
+		same3(t, name, r.must(200, r.get(api+"/v2/prompts/"+url.PathEscape(name))).at("name"), name)
+		same3(t, name+" by query", r.must(200, r.get(api+"/prompts?name="+url.QueryEscape(name))).at("name"), name)
+	}
+}
+
+func TestPrompts_chat(t *testing.T) {
+	r := newRig(t, Config{})
+	messages := []object{{"role": "system", "content": "be brief <b>"}, {"type": "placeholder", "name": "history"}, {"role": "user", "content": "{{q}}"}}
+	r.must(201, r.post(api+"/v2/prompts", object{"name": "c", "type": "chat", "prompt": messages, "labels": []string{"production"}}))
+	same3(t, "messages", r.get(api+"/v2/prompts/c").at("prompt"), messages)
+}
+
+func TestPrompts_composition(t *testing.T) {
+	r := newRig(t, Config{})
+	create := func(name, prompt string) answer {
+		return r.post(api+"/v2/prompts", object{"name": name, "prompt": prompt, "labels": []string{"production"}})
+	}
+	tag := func(name string) string { return "@@@langfusePrompt:name=" + name + "|label=production@@@" }
+	r.must(201, create("leaf", "LEAF {{x}}"))
+	r.must(201, create("mid", "<"+tag("leaf")+"|@@@langfusePrompt:name=leaf|version=1@@@>"))
+	r.must(201, r.post(api+"/v2/prompts", object{"name": "top", "type": "chat", "labels": []string{"production"},
+		"prompt": []object{{"role": "user", "content": "a " + tag("mid") + " b"}}}))
+	top := r.must(200, r.get(api+"/v2/prompts/top"))
+	same3(t, "resolved", top.at("prompt", 0, "content"), "a <LEAF {{x}}|LEAF {{x}}> b")
+	same3(t, "root of the graph", top.at("resolutionGraph", "root", "name"), "top")
+	same3(t, "edges", len(top.at("resolutionGraph", "dependencies").(map[string]any)), 2)
+	raw := r.must(200, r.get(api+"/v2/prompts/top?resolve=false"))
+	same3(t, "raw", raw.at("prompt", 0, "content"), "a "+tag("mid")+" b")
+	same3(t, "no graph", raw.at("resolutionGraph"), nil)
+
+	circle := r.must(400, create("leaf", "back to "+tag("mid")))
+	if !strings.Contains(circle.text, "Circular") {
+		t.Errorf("got %s", circle.text)
+	}
+	same3(t, "the refused version is gone", r.get(api+"/v2/prompts/leaf?label=latest").at("version"), 1)
+	r.must(400, create("uses-chat", tag("top")))
+	for i := 1; i <= 5; i++ {
+		name, below := fmt.Sprint("deep", i), fmt.Sprint("deep", i-1)
+		if i == 1 {
+			below = "mid" // two more levels below
+		}
+		a := create(name, tag(below))
+		if want := map[bool]int{true: 201, false: 400}[i <= 3]; a.status != want {
+			t.Errorf("%s: %d %s, want %d", name, a.status, a.text, want)
+		}
+	}
+	r.must(201, create("wide1", strings.Repeat(tag("leaf"), 1000)))
+	if a := create("wide2", strings.Repeat(tag("wide1"), 1000)); a.status != 400 || !strings.Contains(a.text, "too long") {
+		t.Errorf("a prompt that multiplies: %d %s", a.status, clip(a.text, 200))
+	}
+}

@@ -1,0 +1,15 @@
+// Package seed fills datasets in Langfuse with items from files, and looks after
+// them: it checks items before anything is sent, writes only what changed, and
+// archives and exports.
+//
+// It is no runner and does not score; what makes good gold is checked here,
+// once, so that a run need not.
+//
+// The steps of File: check every item and name all problems with file, line
+// and path; open or create the dataset; learn what is there (a few dozen bytes
+// an item); write what is new or different; count the rest.
+//
+//	items := dataset.ReadFile("items.jsonl")
+//	result, err := seed.File(ctx, client, items, seed.Config{Dataset: "docs"})
+//	fmt.Println(result.Created, result.Updated, result.Unchanged, result.Refused)
+package seed

@@ -1,0 +1,236 @@
+package seed
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/langfuse"
+)
+
+// seeder writes the items of one file.
+type seeder struct {
+	client  *langfuse.Client
+	cfg     Config
+	checker *checker
+	bad     map[int]bool // lines of items that must not be written
+	there   map[[16]byte]shape
+
+	mu     sync.Mutex // guards result and the callbacks
+	result *Result
+	done   int
+}
+
+// learn reads the whole dataset once and remembers the shape of every item.
+func (s *seeder) learn(ctx context.Context) error {
+	s.there = map[[16]byte]shape{}
+	if s.result.DatasetCreated {
+		return nil
+	}
+	version, err := serverNow(ctx, s.client)
+	if err != nil {
+		return fmt.Errorf("seeding: %w", err)
+	}
+	for item, err := range s.client.ListDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: s.cfg.Dataset, Version: version}) {
+		if err != nil {
+			return fmt.Errorf("seeding: %w", err)
+		}
+		s.there[key(item.ID)] = shapeOfStored(item)
+		s.cfg.progress(Progress{Phase: Comparing, Done: len(s.there)})
+	}
+	return nil
+}
+
+// serverNow returns an instant of the server's clock that is not before
+// anything written so far: Langfuse gives its time in whole seconds.
+func serverNow(ctx context.Context, client *langfuse.Client) (time.Time, error) {
+	health, err := client.GetHealth(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if health.Time.IsZero() {
+		return time.Now().Add(time.Second), nil
+	}
+	return health.Time.Add(time.Second), nil
+}
+
+func key(id string) [16]byte {
+	sum := sha256.Sum256([]byte(id))
+	return [16]byte(sum[:16])
+}
+
+func shapeOfStored(item langfuse.DatasetItem) shape {
+	return shapeOf(item.Input, item.ExpectedOutput, item.Metadata, item.SourceTraceID, item.SourceObservationID)
+}
+
+// write reads the items again and hands them to the workers. The first error
+// that is not about one item stops it.
+func (s *seeder) write(ctx context.Context, items iter.Seq2[dataset.Located, error]) error {
+	group, working := errgroup.WithContext(ctx)
+	group.SetLimit(s.cfg.workers())
+	for located, err := range items {
+		if working.Err() != nil {
+			break
+		}
+		var syntax *dataset.SyntaxError
+		switch {
+		case errors.As(err, &syntax): // reported when it was checked
+			continue
+		case err != nil:
+			group.Go(func() error { return err })
+			continue
+		case s.bad[located.Line]:
+			s.count(Change{Item: s.cfg.IDPrefix + located.ID, Line: located.Line, Action: NotDone, Reason: "see the problems of its line"})
+			continue
+		}
+		group.Go(func() error { return s.one(working, located) })
+	}
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("seeding: %w", err)
+	}
+	if ctx.Err() != nil { // stopped between two items
+		return fmt.Errorf("seeding: %w", context.Cause(ctx))
+	}
+	return nil
+}
+
+// one writes one item if it has to be written.
+func (s *seeder) one(ctx context.Context, located dataset.Located) error {
+	item := s.checker.upsert(located.Item)
+	change := Change{Item: item.ID, Line: located.Line, Action: Created}
+	stored, known := s.there[key(item.ID)]
+	archived := false
+	if !known && (s.cfg.DryRun || !s.result.DatasetCreated) {
+		found, err := s.find(ctx, item.ID)
+		if err != nil {
+			return err
+		}
+		if owner := s.otherOwner(found); owner != "" {
+			s.refuse(located, change, owner)
+			return nil
+		}
+		known, archived = found != nil, found != nil && found.Status == langfuse.ItemArchived
+		if known {
+			stored = shapeOfStored(*found)
+		}
+	}
+	if known {
+		change.Action = Updated
+		next := shapeOf(item.Input, item.ExpectedOutput, item.Metadata, item.SourceTraceID, item.SourceObservationID)
+		if !archived && !next.changes(stored) {
+			change.Action = Unchanged
+		}
+		s.warnKept(located, next.kept(stored))
+	}
+	if change.Action != Unchanged && !s.cfg.DryRun {
+		if _, err := s.client.UpsertDatasetItem(ctx, item); err != nil {
+			return s.failed(ctx, located, change, err)
+		}
+	}
+	s.count(change)
+	return nil
+}
+
+// find returns the item of that id, of whatever dataset and status, or nil. An
+// id that cannot stand safely in a path (proxies refuse an escaped slash) is
+// not looked for: the listing and the server's answer to the write must do.
+func (s *seeder) find(ctx context.Context, id string) (*langfuse.DatasetItem, error) {
+	if strings.ContainsAny(id, `/\%`) || id == "." || id == ".." {
+		return nil, nil
+	}
+	found, err := s.client.GetDatasetItem(ctx, id)
+	if errors.Is(err, langfuse.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &found, nil
+}
+
+// otherOwner says why an item that is there cannot be written, or nothing.
+func (s *seeder) otherOwner(found *langfuse.DatasetItem) string {
+	if found == nil || found.DatasetName == s.cfg.Dataset {
+		return ""
+	}
+	return fmt.Sprintf("the id %q belongs to the dataset %q: %s", found.ID, found.DatasetName, s.proposal())
+}
+
+func (s *seeder) proposal() string {
+	return fmt.Sprintf("ids are unique in a project; give this dataset's ids a prefix, such as --id-prefix %q", s.cfg.Dataset+"-"+s.cfg.IDPrefix)
+}
+
+// failed decides whether an error is about this item alone.
+func (s *seeder) failed(ctx context.Context, located dataset.Located, change Change, err error) error {
+	if errors.Is(err, langfuse.ErrConflict) || errors.Is(err, langfuse.ErrNotFound) {
+		found, findErr := s.find(ctx, change.Item)
+		if findErr != nil {
+			return errors.Join(err, findErr)
+		}
+		if owner := s.otherOwner(found); owner != "" {
+			s.refuse(located, change, owner)
+			return nil
+		}
+	}
+	var api *langfuse.APIError
+	itemOnly := errors.Is(err, langfuse.ErrConflict) || errors.Is(err, langfuse.ErrTooLarge) ||
+		errors.As(err, &api) && api.Status == http.StatusBadRequest
+	if !itemOnly {
+		return err
+	}
+	reason := err.Error()
+	if errors.Is(err, langfuse.ErrConflict) {
+		reason += ": " + s.proposal()
+	}
+	s.refuse(located, change, reason)
+	return nil
+}
+
+func (s *seeder) refuse(located dataset.Located, change Change, reason string) {
+	s.mu.Lock()
+	s.result.Report.Problems.add(s.checker.keep, Finding{Kind: Refused, File: located.File, Line: located.Line, Item: located.ID, Message: reason})
+	s.mu.Unlock()
+	change.Action, change.Reason = NotDone, reason
+	s.count(change)
+}
+
+func (s *seeder) warnKept(located dataset.Located, fields []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, field := range fields {
+		s.result.Report.Warnings.add(s.checker.keep, Finding{
+			Kind: Kept, File: located.File, Line: located.Line, Item: located.ID, Path: field,
+			Message: "is absent here, and stays in Langfuse as it is: nothing can be cleared through its API",
+		})
+	}
+}
+
+// count adds a change to the result and tells whoever listens.
+func (s *seeder) count(change Change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch change.Action {
+	case Created:
+		s.result.Created++
+	case Updated:
+		s.result.Updated++
+	case Unchanged:
+		s.result.Unchanged++
+	case NotDone:
+		s.result.Refused++
+	}
+	s.done++
+	if s.cfg.Each != nil {
+		s.cfg.Each(change)
+	}
+	s.cfg.progress(Progress{Phase: Writing, Done: s.done, Total: s.result.Report.Items})
+}

@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,7 +21,7 @@ func (c *checker) gold(n *notes, document extraction.Document, expected extracti
 	checkEntities(n, expected.Entities)
 	checkMentions(n, document, expected.Entities)
 	checkNames(n, document, expected.Entities)
-	c.checkRelationships(n, expected.Relationships)
+	c.checkRelationships(n, expected)
 	checkEnds(n, expected)
 	checkTypes(n, document, expected)
 }
@@ -48,11 +49,16 @@ func checkEntities(n *notes, entities []extraction.Entity) {
 }
 
 // checkRelationships looks for statements that are incomplete, or that say
-// what an earlier one says.
-func (c *checker) checkRelationships(n *notes, relationships []extraction.Relationship) {
+// what an earlier one says. An alias stands for its entity.
+func (c *checker) checkRelationships(n *notes, expected extraction.Extraction) {
+	entity := entityNames(expected.Entities)
+	end := func(name string) string {
+		folded := fold(name)
+		return cmp.Or(entity[folded], folded)
+	}
 	first := map[fact]int{}
-	for i, r := range relationships {
-		f := fact{fold(r.Source), foldType(r.Type), fold(r.Target)}
+	for i, r := range expected.Relationships {
+		f := fact{end(r.Source), foldType(r.Type), end(r.Target)}
 		if !checkParts(n, i, r, f) {
 			continue
 		}
@@ -69,6 +75,24 @@ func (c *checker) checkRelationships(n *notes, relationships []extraction.Relati
 		}
 		first[f] = i
 	}
+}
+
+// entityNames leads from every name and alias, folded, to the name of its
+// entity; of an alias that two entities share the first has it, and a name is
+// never an alias.
+func entityNames(entities []extraction.Entity) map[string]string {
+	names := map[string]string{}
+	for _, e := range entities {
+		names[fold(e.Name)] = fold(e.Name)
+	}
+	for _, e := range entities {
+		for _, alias := range e.Aliases {
+			if folded := fold(alias); names[folded] == "" {
+				names[folded] = fold(e.Name)
+			}
+		}
+	}
+	return names
 }
 
 func checkParts(n *notes, i int, r extraction.Relationship, f fact) bool {
@@ -99,17 +123,12 @@ func checkEnds(n *notes, expected extraction.Extraction) {
 	if expected.Entities == nil {
 		return
 	}
-	listed := map[string]bool{}
-	for _, e := range expected.Entities {
-		for _, name := range append([]string{e.Name}, e.Aliases...) {
-			listed[fold(name)] = true
-		}
-	}
+	listed := entityNames(expected.Entities)
 	for i, r := range expected.Relationships {
-		if r.Source != "" && !listed[fold(r.Source)] {
+		if r.Source != "" && listed[fold(r.Source)] == "" {
 			n.warn(Unlisted, relationshipPath(i)+".source_name", "%q is neither name nor alias of a listed entity", r.Source)
 		}
-		if r.Target != "" && !listed[fold(r.Target)] {
+		if r.Target != "" && listed[fold(r.Target)] == "" {
 			n.warn(Unlisted, relationshipPath(i)+".target_name", "%q is neither name nor alias of a listed entity", r.Target)
 		}
 	}

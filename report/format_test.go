@@ -1,0 +1,225 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"extraction-experiment/outcome"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestScore(t *testing.T) {
+	tests := []struct {
+		v        *float64
+		decimals int
+		want     string
+	}{
+		{nil, 3, "–"}, {ptr(math.NaN()), 3, "–"}, {ptr(math.Inf(1)), 3, "–"},
+		{ptr(0.0), 3, "0.000"}, {ptr(1.0), 3, "1.000"}, {ptr(0.71249), 3, "0.712"},
+		{ptr(0.9999), 3, "0.999"}, {ptr(0.9996), 2, "0.99"}, // not perfect, does not look so
+		{ptr(0.0001), 3, "0.001"}, // not nothing
+		{ptr(-0.0001), 3, "0.000"}, {ptr(-0.25), 2, "-0.25"},
+		{ptr(123456.0), 3, "1.235e+05"},
+	}
+	for _, tt := range tests {
+		if got := score(tt.v, tt.decimals); got != tt.want {
+			t.Errorf("score(%v, %d) = %q, want %q", tt.v, tt.decimals, got, tt.want)
+		}
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	tests := map[string]string{
+		count(0): "0", count(999): "999", count(1000): "1,000", count(1234567): "1,234,567", count(-12345): "-12,345",
+		counted(1, "item"): "1 item", counted(2000, "item"): "2,000 items",
+		milliseconds(0.2): "200 µs", milliseconds(1.25): "1.2 ms", milliseconds(826.4): "826 ms",
+		milliseconds(1234): "1.2 s", milliseconds(99_960): "1m40s", milliseconds(3_723_000): "1h2m3s",
+		dollars(0): "$0.00", dollars(12.345): "$12.35", dollars(0.25): "$0.25", dollars(0.00882): "$0.0088", dollars(0.00042): "$0.00042",
+		bar(ptr(0.5), 4): "██  ", bar(ptr(0.53), 4): "██▏ ", // 0.53·32 = 16.96 eighths
+		bar(ptr(7.0), 2): "██", bar(ptr(-1.0), 2): "  ", bar(nil, 3): "   ", bar(ptr(0.01), 1): " ",
+	}
+	for got, want := range tests {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := duration(1500 * time.Microsecond); got != "1.5 ms" {
+		t.Errorf("duration = %q", got)
+	}
+}
+
+func TestClean(t *testing.T) {
+	tests := map[string]string{
+		"plain":                 "plain",
+		"two\n lines\tmore  ":   "two lines more",
+		"\x1b[31mred\x1b[0m":    `\x1b[31mred\x1b[0m`,
+		"bell\a del\x7f":        `bell\x07 del\x7f`,
+		"csi\u009b2J":           `csi\u009b2J`,
+		"over\u202eride":        `over\u202eride`,
+		"bad\xff\xfe":           `bad\xff\xfe`,
+		"kept \ufffd":           "kept \ufffd",
+		"می\u200cخواهم":         "می\u200cخواهم", // the joiner of Persian stays
+		"tag\U000e0041":         `tag\U000e0041`,
+		"break\u2028line":       "break line",
+		"zero\u200bwidth\ufeff": `zero\u200bwidth\ufeff`,
+	}
+	for in, want := range tests {
+		if got := clean(in); got != want {
+			t.Errorf("clean(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func FuzzClean(f *testing.F) {
+	f.Add(hostile)
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, r := range clean(s) {
+			if steers(r) || r == '\n' {
+				t.Fatalf("%U is left of %q", r, s)
+			}
+		}
+		if !utf8.ValidString(cleanBlock(s)) {
+			t.Fatalf("%q is no UTF-8", cleanBlock(s))
+		}
+		if clean(clean(s)) != clean(s) {
+			t.Fatalf("%q changes when cleaned again", clean(s))
+		}
+	})
+}
+
+func TestWrap(t *testing.T) {
+	tests := map[string]struct {
+		text  string
+		width int
+		want  []string
+	}{
+		"nothing":                    {"", 10, []string{""}},
+		"fits":                       {"one two", 7, []string{"one two"}},
+		"at a space":                 {"one two", 6, []string{"one", "two"}},
+		"inside a long word":         {"abcdefgh", 5, []string{"abcde", "fgh"}},
+		"own line ends":              {"a\n\nb", 5, []string{"a", "", "b"}},
+		"letters of two cells":       {"一二三四", 5, []string{"一二", "三四"}},
+		"indented lines stay so":     {"  a", 10, []string{"  a"}},
+		"spaces at the end are gone": {"a   ", 10, []string{"a"}},
+	}
+	for name, tt := range tests {
+		if diff := cmp.Diff(tt.want, wrap(tt.text, tt.width)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestWrap_losesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := cleanBlock(rapid.String().Draw(t, "text"))
+		squeeze := func(s string) string { return strings.Join(strings.Fields(s), "") }
+		lines := wrap(text, rapid.IntRange(4, 30).Draw(t, "width"))
+		if got := squeeze(strings.Join(lines, " ")); got != squeeze(text) {
+			t.Fatalf("%q became %q", text, lines)
+		}
+	})
+}
+
+func TestJSON_golden(t *testing.T) {
+	golden(t, "summary.json", printed(t, func(b *bytes.Buffer) error { return JSON(b, summary(), true) }))
+}
+
+func TestJSON_oneLine(t *testing.T) {
+	got := printed(t, func(b *bytes.Buffer) error { return JSON(b, summary(), false) })
+	if bytes.Count(got, []byte("\n")) != 1 || got[len(got)-1] != '\n' {
+		t.Errorf("%s", got)
+	}
+	var keys struct {
+		Run map[string]any
+	}
+	if err := json.Unmarshal(got, &keys); err != nil {
+		t.Fatal(err)
+	}
+	if keys.Run["name"] != "gpt-prompt-3" || keys.Run["dataset"] != "extraction-eval" || keys.Run["model"] != "gpt-4o-mini" {
+		t.Errorf("run: %v", keys.Run)
+	}
+}
+
+func TestJSON_comesBackTheSame(t *testing.T) {
+	for name, want := range map[string]outcome.Summary{"plain": summary(), "foreign": foreign()} {
+		got := printed(t, func(b *bytes.Buffer) error { return JSON(b, want, true) })
+		for _, r := range string(got) {
+			if r != '\n' && steers(r) {
+				t.Errorf("%s: %U is printed", name, r)
+			}
+		}
+		var back outcome.Summary
+		if err := json.Unmarshal(got, &back); err != nil {
+			t.Fatal(err)
+		}
+		var again outcome.Summary
+		if err := json.Unmarshal(printed(t, func(b *bytes.Buffer) error { return JSON(b, back, true) }), &again); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(back, again); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if name == "plain" {
+			if diff := cmp.Diff(want, back); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+		}
+	}
+}
+
+func FuzzJSON(f *testing.F) {
+	f.Add(hostile)
+	f.Fuzz(func(t *testing.T, s string) {
+		var b bytes.Buffer
+		if err := JSON(&b, s, false); err != nil {
+			t.Fatal(err)
+		}
+		var back string
+		if err := json.Unmarshal(b.Bytes(), &back); err != nil {
+			t.Fatal(err)
+		}
+		if want := strings.ToValidUTF8(s, "\ufffd"); len(want) == len(s) && back != s {
+			t.Fatalf("%q came back as %q", s, back)
+		}
+		if strings.ContainsFunc(b.String(), unsettling) {
+			t.Fatalf("%q steers", b.String())
+		}
+	})
+}
+
+func TestJSON_whatCannotBeEncoded(t *testing.T) {
+	if err := JSON(&bytes.Buffer{}, map[string]any{"x": math.NaN()}, false); err == nil {
+		t.Error("NaN was encoded")
+	}
+}
+
+func ExampleText() {
+	s := outcome.NewSummariser(outcome.Header{Name: "demo", Dataset: outcome.Dataset{Name: "four-items"}}, outcome.SummaryConfig{})
+	for i, value := range []float64{0.6, 0.7, 0.8, 0.9} {
+		s.Add(outcome.Outcome{Item: fmt.Sprint(i), Scores: []outcome.Score{{Name: "entity_f1", Value: &value}}})
+	}
+	summary := s.Summary()
+	summary.Status = outcome.Complete
+	var b bytes.Buffer
+	if err := Text(&b, summary, Options{Width: 80}); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Print(b.String())
+	// Output:
+	// demo · four-items · 4 items
+	// items     4 planned · 4 scored · 0 failed · 0 with nothing to find
+	//
+	// Scores
+	//   score                                 mean  95 % interval      range  n   as 0
+	// ────────────────────────────────────────────────────────────────────────────────
+	//   entity_f1  ██████████████████        0.750    0.545–0.955  0.60–0.90  4  0.750
+	//   as 0: mean with failed items as 0
+}

@@ -1,0 +1,102 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// TestMain fixes the width of the characters that terminals of East Asian
+// locales draw twice as wide: the golden files are those of any other locale.
+func TestMain(m *testing.M) {
+	text.OverrideRuneWidthEastAsianWidth(false)
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+// golden compares got with a file; a missing file is a failure.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s: (-want +got)\n%s", path, diff)
+	}
+}
+
+// marks are the isolates, which take no space.
+var marks = strings.NewReplacer("\u2068", "", "\u2069", "")
+
+// fits checks what holds for every page: lines fit the width, none ends in a
+// space, and nothing steers the terminal but our own colours and isolates.
+func fits(t interface{ Errorf(string, ...any) }, page string, opt Options) {
+	free := map[string]bool{}
+	for _, line := range opt.Where {
+		free["  "+clean(line)] = true
+	}
+	for line := range strings.Lines(page) {
+		line = strings.TrimSuffix(line, "\n")
+		if width := text.StringWidthWithoutEscSequences(marks.Replace(line)); width > opt.filled().Width && !free[line] {
+			t.Errorf("%d cells wide: %q", width, line)
+		}
+		if !opt.Color && line != strings.TrimRight(line, " ") {
+			t.Errorf("ends in a space: %q", line)
+		}
+		for _, code := range []string{"\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m"} {
+			if opt.Color {
+				line = strings.ReplaceAll(line, code, "")
+			}
+		}
+		opened := 0
+		for _, r := range line {
+			switch {
+			case r == '\u2068':
+				opened++
+			case r == '\u2069':
+				opened--
+			case unicode.IsControl(r), steers(r):
+				t.Errorf("%U in %q", r, line)
+			}
+		}
+		if opened != 0 {
+			t.Errorf("isolates are not closed: %q", line)
+		}
+	}
+}
+
+// full is a writer without space left.
+type full struct{}
+
+var errFull = errors.New("no space left")
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+func printed(t *testing.T, write func(*bytes.Buffer) error) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,146 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"extraction-experiment/extraction"
+	"extraction-experiment/outcome"
+)
+
+// ItemView is one item of a run as "experiment show RUN ITEM" shows it. The
+// caller fills it from the run file and the scorer's explanation.
+type ItemView struct {
+	Run     string `json:"run"`
+	Dataset string `json:"dataset"`
+	// Text is the document.
+	Text string `json:"text"`
+	// Extracted is what the extractor found; nil when there is no extraction.
+	Extracted *extraction.Extraction `json:"extracted"`
+	// Matches, Missed and Spurious explain the scores, entities before
+	// relationships.
+	Matches  []Match `json:"matches"`
+	Missed   []Miss  `json:"missed"`   // expected, not extracted
+	Spurious []Miss  `json:"spurious"` // extracted, not expected
+	// Outcome has the rest: id, scores, calls, failure, warnings, time, cost.
+	Outcome outcome.Outcome `json:"outcome"`
+}
+
+// Match is an expected and an extracted thing that were taken for the same.
+type Match struct {
+	What       string  `json:"what"` // "entity" or "relationship"
+	Kind       string  `json:"kind"` // "exact", "fuzzy", "inverse", …
+	Similarity float64 `json:"similarity"`
+	Expected   string  `json:"expected"`  // as a person reads it: "Ada Lovelace (Person)"
+	Extracted  string  `json:"extracted"` // likewise
+	// TypeCorrect is nil where types were not judged.
+	TypeCorrect *bool `json:"type_correct"`
+}
+
+// Miss is a thing that was matched with nothing.
+type Miss struct {
+	What  string `json:"what"`
+	Value string `json:"value"`
+	// Nearest is the most similar thing of the other side, if any is similar.
+	Nearest    string  `json:"nearest,omitempty"`
+	Similarity float64 `json:"similarity,omitempty"` // to Nearest
+	Reason     string  `json:"reason,omitempty"`     // why it is no match
+}
+
+// Item writes one item for a person at a terminal: its fate and scores, the
+// document, what was extracted, matches, what was missed and what was
+// spurious, the calls that were made. A document longer than Options.Document
+// is cut, with a note.
+//
+// It writes once; the error is that of the writer.
+func Item(w io.Writer, v ItemView, opt Options) error {
+	p := newPage(opt)
+	p.itemHead(v)
+	p.itemScores(v.Outcome.Scores)
+	p.document(v.Text)
+	p.extracted(v.Extracted)
+	p.matches(v.Matches)
+	p.misses("Missed", v.Missed)
+	p.misses("Spurious", v.Spurious)
+	p.calls(v.Outcome.Calls)
+	if len(v.Outcome.Warnings) > 0 {
+		p.title("Warnings")
+		for _, warning := range v.Outcome.Warnings {
+			p.wrapped(clean(warning), 2, messageLines, p.yellow)
+		}
+	}
+	p.where()
+	return p.writeTo(w)
+}
+
+func (p *page) itemHead(v ItemView) {
+	o := v.Outcome
+	p.wrapped(label(o.Item), 0, 2, p.bold)
+	run := []string{clean(v.Run), clean(v.Dataset)}
+	if o.Trial > 1 {
+		run = append(run, fmt.Sprintf("trial %d", o.Trial))
+	}
+	if o.Attempt > 1 {
+		run = append(run, fmt.Sprintf("attempt %d", o.Attempt))
+	}
+	p.parts("run", run...)
+	if o.Failed() {
+		p.parts("failed", p.red(clean(string(o.Class))))
+		if o.Failure != nil {
+			p.wrapped(clean(o.Failure.Message), 10, 0, p.red)
+		}
+	}
+	if o.Latency > 0 {
+		p.parts("latency", duration(o.Latency))
+	}
+	p.parts("tokens", tokenParts(outcome.UsageSum{Input: o.Usage.Input, Output: o.Usage.Output,
+		Total: o.Usage.Total(), Cached: o.Usage.Cached, Reasoning: o.Usage.Reasoning})...)
+	if o.CostUSD != nil {
+		p.parts("cost", dollars(*o.CostUSD))
+	}
+}
+
+func (p *page) itemScores(scores []outcome.Score) {
+	if len(scores) == 0 {
+		return
+	}
+	p.title("Scores")
+	g := &grid{columns: []column{{flex: true}, {paint: p.cyan}, {right: true, paint: p.bold}, {flex: true, paint: p.faint}}}
+	for _, s := range scores {
+		note := s.Comment
+		if s.Value == nil {
+			note = s.Reason
+		}
+		g.add(clean(s.Name), bar(s.Value, 8), score(s.Value, 3), clean(note))
+	}
+	p.grid(g)
+}
+
+// document writes the text, cut to so many characters.
+func (p *page) document(text string) {
+	if text == "" {
+		return
+	}
+	p.title("Document")
+	shown, left := firstRunes(text, p.Document)
+	p.wrapped(cleanBlock(shown), 2, 0, nil)
+	if left > 0 {
+		p.line("  " + p.faint("… "+counted(left, "more character")))
+	}
+}
+
+// firstRunes returns the first n runes of s and how many are left; all for a
+// negative n.
+func firstRunes(s string, n int) (string, int) {
+	if n < 0 || len(s) <= n {
+		return s, 0
+	}
+	runes, end := 0, len(s)
+	for i := range s {
+		if runes == n {
+			end = i
+		}
+		runes++
+	}
+	return s[:end], max(0, runes-n)
+}

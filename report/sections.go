@@ -1,0 +1,92 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"extraction-experiment/outcome"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// messageLines is how many lines of a failure's message are shown.
+const messageLines = 3
+
+func (p *page) failures(list []outcome.FailureCount) {
+	if len(list) == 0 {
+		return
+	}
+	p.title("Failures")
+	for _, f := range list {
+		class := text.Snip(label(string(f.Class)), p.Width/2, "…")
+		p.line("  " + p.red(isolate(class)) + " " + count(f.Count))
+		for _, item := range f.Items {
+			p.wrapped(label(item.ID)+": "+label(item.Message), 4, messageLines, nil)
+		}
+		if more := f.Count - len(f.Items); more > 0 && len(f.Items) > 0 {
+			p.line("    " + p.faint(fmt.Sprintf("and %s more", count(more))))
+		}
+	}
+}
+
+// breakdown draws one table per kind of group.
+func (p *page) breakdown(groups []outcome.GroupStat) {
+	for len(groups) > 0 {
+		kind := groups[0].Kind
+		n := 1
+		for n < len(groups) && groups[n].Kind == kind {
+			n++
+		}
+		p.groupTable(kind, groups[:n])
+		groups = groups[n:]
+	}
+}
+
+func (p *page) groupTable(kind string, groups []outcome.GroupStat) {
+	p.title("By " + label(strings.ReplaceAll(kind, "_", " ")))
+	titles := []string{"expected", "extracted", "matched"}
+	if p.Width < 80 {
+		titles = []string{"exp", "ext", "match"}
+	}
+	g := &grid{columns: []column{
+		{title: "type", flex: true}, {title: titles[0], right: true}, {title: titles[1], right: true},
+		{title: titles[2], right: true}, {title: "P", right: true}, {title: "R", right: true},
+		{title: "F1", right: true, paint: p.bold},
+	}}
+	shown := groups
+	if p.Groups >= 0 && len(groups) > p.Groups {
+		shown = groups[:p.Groups]
+	}
+	for _, s := range shown {
+		g.add(label(s.Name), count(s.Expected), count(s.Extracted), count(s.Matched),
+			ratio(s.Precision), ratio(s.Recall), ratio(s.F1))
+	}
+	p.grid(g)
+	if more := len(groups) - len(shown); more > 0 {
+		p.line("  " + p.faint("and "+counted(more, "more type")))
+	}
+}
+
+func (p *page) worst(s outcome.Summary) {
+	if len(s.Worst) == 0 {
+		return
+	}
+	p.title("Lowest " + label(s.Run.Primary))
+	g := &grid{columns: []column{{flex: true}, {right: true, paint: p.bold}, {flex: true, paint: p.faint}}}
+	for _, w := range s.Worst {
+		id := label(w.ID)
+		if w.Trial > 0 {
+			id += fmt.Sprintf(" #%d", w.Trial)
+		}
+		g.add(id, ratio(w.Score), clean(w.Comment))
+	}
+	p.grid(g)
+}
+
+// label is a name as one line, and says so when there is none.
+func label(name string) string {
+	if s := clean(name); s != "" {
+		return s
+	}
+	return "(none)"
+}

@@ -1,0 +1,148 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"extraction-experiment/outcome"
+)
+
+// Text writes the summary of a run for a person at a terminal: the run, its
+// scores, failures, time and cost, the breakdown by type, the worst items and
+// where to look. Lines fit Options.Width: where the table of scores does not, it
+// gives intervals as ±, then does without bars, ranges and pooled values, and
+// says so. A summary without a run (of scored pairs, say) is shown without the
+// lines that would be empty.
+//
+// It writes once; the error is that of the writer.
+func Text(w io.Writer, s outcome.Summary, opt Options) error {
+	p := newPage(opt)
+	p.runLines(s)
+	p.scoreTable(s.Scores)
+	p.failures(s.Failures)
+	p.breakdown(s.Groups)
+	p.worst(s)
+	if len(s.Warnings) > 0 {
+		p.title("Read with care")
+		for _, warning := range s.Warnings {
+			p.wrapped(clean(warning), 2, 0, p.yellow)
+		}
+	}
+	p.where()
+	return p.writeTo(w)
+}
+
+// runLines writes the head: what ran, on what, how many items, how long, how
+// much.
+func (p *page) runLines(s outcome.Summary) {
+	r := s.Run
+	head := []string{}
+	for _, part := range []string{r.Name, r.Dataset, r.Model} {
+		if part != "" {
+			head = append(head, clean(part))
+		}
+	}
+	head = append(head, counted(s.Items.Planned, "item"))
+	p.wrapped(strings.Join(head, " · "), 0, 2, p.bold)
+	p.parts("status", p.status(s)...)
+	p.parts("system", systemParts(r)...)
+	if r.Selection != "" {
+		p.parts("selected", clean(r.Selection))
+	}
+	i := s.Items
+	failed := count(i.Failed) + " failed"
+	if i.Failed > 0 {
+		failed = p.red(failed)
+	}
+	p.parts("items", count(i.Planned)+" planned", count(i.Scored)+" scored", failed,
+		count(i.BothEmpty)+" with nothing to find")
+	if l := s.LatencyMS; l != nil {
+		p.parts("latency", "p50 "+milliseconds(l.P50), "p95 "+milliseconds(l.P95),
+			"mean "+milliseconds(l.Mean), "max "+milliseconds(l.Max))
+	}
+	p.parts("tokens", tokenParts(s.Usage)...)
+	p.parts("cost", costParts(s)...)
+	if pub := s.Published; pub != nil {
+		p.parts("langfuse", count(pub.Links)+" linked", counted(pub.Spans, "trace"), count(pub.Scores)+" scored",
+			p.waiting(pub.Waiting))
+	}
+}
+
+// status is empty for a run that is complete, and for what is no run.
+func (p *page) status(s outcome.Summary) []string {
+	if s.Status == outcome.Complete || s.Run.Name == "" && s.Run.UID == "" {
+		return nil
+	}
+	parts := []string{p.yellow(clean(string(s.Status)))}
+	if n := s.Items.NotRun(); n > 0 {
+		parts = append(parts, p.yellow(counted(n, "item")+" not run"))
+	}
+	return parts
+}
+
+func (p *page) waiting(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return p.yellow(counted(n, "item") + " waiting to be published")
+}
+
+func systemParts(r outcome.RunInfo) []string {
+	parts := []string{clean(r.Provider), clean(r.Pipeline)}
+	if r.Temperature != nil {
+		parts = append(parts, fmt.Sprintf("temperature %g", *r.Temperature))
+	}
+	if r.TopP != nil {
+		parts = append(parts, fmt.Sprintf("top_p %g", *r.TopP))
+	}
+	if r.MaxTokens != nil {
+		parts = append(parts, fmt.Sprintf("max_tokens %d", *r.MaxTokens))
+	}
+	if r.Seed != nil {
+		parts = append(parts, fmt.Sprintf("seed %d", *r.Seed))
+	}
+	if r.PromptName != "" {
+		prompt := fmt.Sprintf("prompt %s@%d", clean(r.PromptName), r.PromptVersion)
+		if r.PromptLabel != "" {
+			prompt += " (" + clean(r.PromptLabel) + ")"
+		}
+		parts = append(parts, prompt)
+	}
+	if r.Trials > 1 {
+		parts = append(parts, counted(r.Trials, "trial"))
+	}
+	return parts
+}
+
+func tokenParts(u outcome.UsageSum) []string {
+	if u.Total == 0 {
+		return nil
+	}
+	parts := []string{count(u.Input) + " in", count(u.Output) + " out"}
+	if u.Cached > 0 {
+		parts = append(parts, count(u.Cached)+" of them cached")
+	}
+	if u.Reasoning > 0 {
+		parts = append(parts, count(u.Reasoning)+" for reasoning")
+	}
+	return parts
+}
+
+// costParts says what is known of the cost; nothing where nothing was bought.
+func costParts(s outcome.Summary) []string {
+	u := s.Usage
+	switch {
+	case u.CostUSD == nil && u.Total == 0:
+		return nil
+	case u.CostUSD == nil:
+		return []string{"unknown"}
+	case u.CostUnknown > 0:
+		return []string{"at least " + dollars(*u.CostUSD), "unknown for " + counted(u.CostUnknown, "item")}
+	}
+	parts := []string{dollars(*u.CostUSD)}
+	if n := s.Items.Scored + s.Items.Failed; n > 0 && *u.CostUSD > 0 {
+		parts = append(parts, dollars(*u.CostUSD/float64(n))+" per item")
+	}
+	return parts
+}

@@ -1,0 +1,205 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"extraction-experiment/outcome"
+
+	"pgregory.net/rapid"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+var (
+	names = []string{"entity_precision", "entity_recall", "entity_f1", "relationship_accuracy", "type_accuracy",
+		"relationship_recall", "relationship_f1", "entity_exact_f1", "entity_typed_f1", "entity_strict_f1", "item_perfect", "error"}
+	began = time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)
+)
+
+// summary is a run of 24 items, 3 failed in 3 ways, 2 with nothing to find.
+func summary() outcome.Summary {
+	h := outcome.Header{Name: "gpt-prompt-3", RunUID: "0123", Trials: 1, Started: began,
+		Dataset: outcome.Dataset{Name: "extraction-eval"},
+		System: outcome.System{Model: "gpt-4o-mini", Provider: "openai", Pipeline: "single", Temperature: ptr(0.0),
+			Prompt: outcome.Prompt{Name: "extract", Version: 3, Label: "production"}},
+		Scorer: outcome.Scorer{Primary: "entity_f1"}}
+	s := outcome.NewSummariser(h, outcome.SummaryConfig{Order: names})
+	failures := []outcome.Failure{
+		{Class: outcome.Timeout, Message: "no answer within 30s"},
+		{Class: outcome.Provider, Message: "POST https://api.example.com/v1/chat/completions: 503 Service Unavailable: the server is overloaded, please try again later; request id req_0123456789abcdef"},
+		{Class: outcome.InvalidOutput, Message: "answer is no JSON: unexpected end of input at character 4096"},
+	}
+	for i := range 24 {
+		o := outcome.Outcome{Item: fmt.Sprintf("doc-%02d", i+1), Seq: int64(i + 1), Latency: time.Duration(400+37*i) * time.Millisecond,
+			Usage: outcome.Usage{Input: int64(1200 + i), Output: 300, Cached: 100}, CostUSD: ptr(0.00042)}
+		if i%8 == 3 {
+			f := failures[i/8]
+			o.Class, o.Failure, o.CostUSD = f.Class, &f, nil
+		}
+		for _, name := range names {
+			o.Scores = append(o.Scores, made(name, o, i))
+		}
+		if !o.Failed() {
+			n := int64(i % 5)
+			o.Groups = []outcome.Group{
+				{Kind: "entity_type", Name: "Person", Expected: 3, Extracted: 2 + n/2, Matched: 2},
+				{Kind: "entity_type", Name: "Organisation", Expected: n, Extracted: n, Matched: n - n/3},
+				{Kind: "entity_type", Name: "Place", Expected: 0, Extracted: n / 4, Matched: 0},
+				{Kind: "relationship_type", Name: "works_for", Expected: 2, Extracted: 1, Matched: 1},
+			}
+		}
+		s.Add(o)
+	}
+	sum := s.Summary()
+	sum.Finish(outcome.Footer{Status: outcome.Complete, Planned: 24, Ended: began.Add(time.Minute)})
+	sum.Published = &outcome.PublishedCount{Links: 24, Spans: 24, Scores: 22, Waiting: 2}
+	return sum
+}
+
+// made invents a score that depends on nothing but its arguments.
+func made(name string, o outcome.Outcome, i int) outcome.Score {
+	switch {
+	case name == outcome.ErrorScore && o.Failed():
+		return outcome.Score{Name: name, Value: ptr(1.0), Boolean: true, Comment: o.Failure.Error()}
+	case name == outcome.ErrorScore:
+		return outcome.Score{Name: name, Value: ptr(0.0), Boolean: true}
+	case o.Failed():
+		return outcome.Score{Name: name}
+	case i%12 == 5 && name != "item_perfect":
+		return outcome.Score{Name: name, Value: ptr(1.0), Ratio: &outcome.Ratio{}, Vacuous: true}
+	case name == "item_perfect":
+		return outcome.Score{Name: name, Value: ptr(float64(i % 2)), Boolean: true}
+	}
+	num, den := int64(2+i%6+len(name)%3), int64(10)
+	return outcome.Score{Name: name, Value: ptr(float64(num) / float64(den)), Ratio: &outcome.Ratio{Num: num, Den: den},
+		Comment: fmt.Sprintf("%d/%d extracted entities matched", num, den)}
+}
+
+var where = []string{"https://langfuse.example.com/project/p/datasets/d/runs/r?with=a-very-long-query-that-nobody-should-wrap-or-cut",
+	"experiment show gpt-prompt-3 doc-05"}
+
+func TestText_golden(t *testing.T) {
+	for _, width := range []int{60, 80, 120} {
+		t.Run(fmt.Sprint(width), func(t *testing.T) {
+			opt := Options{Width: width, Where: where}
+			got := printed(t, func(b *bytes.Buffer) error { return Text(b, summary(), opt) })
+			fits(t, string(got), opt)
+			golden(t, fmt.Sprintf("summary-%d.txt", width), got)
+		})
+	}
+}
+
+func TestText_colour(t *testing.T) {
+	opt := Options{Width: 80, Color: true, Where: where}
+	got := printed(t, func(b *bytes.Buffer) error { return Text(b, summary(), opt) })
+	fits(t, string(got), opt)
+	golden(t, "summary-colour.txt", got)
+}
+
+func TestText_nothing(t *testing.T) {
+	got := printed(t, func(b *bytes.Buffer) error {
+		return Text(b, outcome.NewSummariser(outcome.Header{}, outcome.SummaryConfig{}).Summary(), Options{})
+	})
+	fits(t, string(got), Options{})
+	golden(t, "summary-nothing.txt", got)
+}
+
+func TestText_interrupted(t *testing.T) {
+	s := outcome.NewSummariser(outcome.Header{Name: "r", Dataset: outcome.Dataset{Name: "d", Selection: "--limit 50"}, Trials: 3,
+		System: outcome.System{Model: "m", Seed: ptr(int64(7)), TopP: ptr(0.9), MaxTokens: ptr(1024)}}, outcome.SummaryConfig{})
+	s.Add(outcome.Outcome{Item: "a", Class: outcome.Item, Scores: []outcome.Score{{Name: "entity_f1"}},
+		Usage: outcome.Usage{Input: 5, Reasoning: 2}})
+	sum := s.Summary()
+	sum.Finish(outcome.Footer{Status: outcome.Interrupted, Planned: 50})
+	got := printed(t, func(b *bytes.Buffer) error { return Text(b, sum, Options{}) })
+	fits(t, string(got), Options{})
+	golden(t, "summary-interrupted.txt", got)
+}
+
+const hostile = "\x1b[31mred\x1b[0m\x1b]0;title\x07\x00\u009b2J\u202eevil\u2066\n\tnext\xff\U000e0041"
+
+// foreign is a run whose every string is in another script or an attack.
+func foreign() outcome.Summary {
+	h := outcome.Header{Name: "実験一号", Trials: 1, Dataset: outcome.Dataset{Name: "مجموعة البيانات " + hostile},
+		System: outcome.System{Model: "模型-" + hostile, Provider: hostile}, Scorer: outcome.Scorer{Primary: "得分"}}
+	s := outcome.NewSummariser(h, outcome.SummaryConfig{})
+	for i, id := range []string{"项目一", "شركة الاتصالات", "é-" + hostile, strings.Repeat("長", 80)} {
+		o := outcome.Outcome{Item: id, Seq: int64(i), Scores: []outcome.Score{
+			{Name: "得分", Value: ptr(float64(i) / 10), Comment: "تعليق " + hostile}, {Name: "دقة", Value: ptr(0.5)}, {Name: hostile, Value: ptr(0.25)}},
+			Detail: outcome.Detail{Groups: []outcome.Group{{Kind: "entity_type", Name: []string{"人物", "شخص", hostile, ""}[i], Expected: 2, Extracted: 2, Matched: 1}}}}
+		s.Add(o)
+		o.Class, o.Failure = outcome.Class("odd"+hostile), &outcome.Failure{Message: "错误：" + hostile + strings.Repeat("很长的消息", 60)}
+		s.Add(o)
+	}
+	return s.Summary()
+}
+
+func TestText_foreign(t *testing.T) {
+	for _, width := range []int{60, 80} {
+		opt := Options{Width: width, Where: []string{"experiment show " + hostile}}
+		got := printed(t, func(b *bytes.Buffer) error { return Text(b, foreign(), opt) })
+		fits(t, string(got), opt)
+		golden(t, fmt.Sprintf("summary-foreign-%d.txt", width), got)
+	}
+}
+
+func TestText_anyWidth(t *testing.T) {
+	for width := -1; width <= 220; width++ {
+		for name, s := range map[string]outcome.Summary{"plain": summary(), "foreign": foreign()} {
+			opt := Options{Width: max(0, width), Where: where}
+			fits(t, string(printed(t, func(b *bytes.Buffer) error { return Text(b, s, opt) })), opt)
+			if t.Failed() {
+				t.Fatalf("%s at width %d", name, width)
+			}
+		}
+	}
+}
+
+func TestText_anyStrings(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.String().Draw(t, "text")
+		s := outcome.NewSummariser(outcome.Header{Name: text, Scorer: outcome.Scorer{Primary: text}}, outcome.SummaryConfig{})
+		value := rapid.Float64().Draw(t, "value")
+		for range 2 {
+			s.Add(outcome.Outcome{Item: text, Scores: []outcome.Score{{Name: text, Value: &value, Comment: text}},
+				Detail: outcome.Detail{Groups: []outcome.Group{{Kind: text, Name: text, Expected: 1}}}})
+			s.Add(outcome.Outcome{Item: text, Class: outcome.Class("x" + text), Detail: outcome.Detail{Failure: &outcome.Failure{Message: text}}})
+		}
+		opt := Options{Width: rapid.IntRange(50, 130).Draw(t, "width"), Color: rapid.Bool().Draw(t, "colour"), Where: []string{text}}
+		var b bytes.Buffer
+		if err := Text(&b, s.Summary(), opt); err != nil {
+			t.Fatal(err)
+		}
+		fits(t, b.String(), opt)
+	})
+}
+
+func TestText_manyTypes(t *testing.T) {
+	s := outcome.Summary{}
+	for i := range 40 {
+		s.Groups = append(s.Groups, outcome.GroupStat{Kind: "entity_type", Name: fmt.Sprintf("type-%d", i)})
+	}
+	tests := map[int]string{0: "and 25 more types", 39: "and 1 more type\n", -1: "type-39"}
+	for groups, want := range tests {
+		got := printed(t, func(b *bytes.Buffer) error { return Text(b, s, Options{Groups: groups}) })
+		if !strings.Contains(string(got), want) {
+			t.Errorf("Groups %d: %q is missing in\n%s", groups, want, got)
+		}
+	}
+}
+
+func TestEveryWriterReturnsItsError(t *testing.T) {
+	for name, err := range map[string]error{
+		"Text": Text(full{}, summary(), Options{}), "Item": Item(full{}, itemView(), Options{}),
+		"Runs": Runs(full{}, runRows(), Options{}), "JSON": JSON(full{}, summary(), true),
+	} {
+		if !errors.Is(err, errFull) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

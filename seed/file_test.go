@@ -1,0 +1,359 @@
+package seed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/langfuse"
+)
+
+// line is a good item.
+func line(id, text string) string {
+	return fmt.Sprintf(`{"id":%q,"input":{"document_text":%q,"object_schemas":{"A":{}}},"expectedOutput":{"entities":[],"relationships":[]},"metadata":{"k":1.0}}`+"\n", id, text)
+}
+
+func counts(r Result) [4]int { return [4]int{r.Created, r.Updated, r.Unchanged, r.Refused} }
+
+// TestSpecCreateExtractionEvaluationDataset: scenario "Create extraction
+// evaluation dataset" of the specification.
+func TestSpecCreateExtractionEvaluationDataset(t *testing.T) {
+	s := newServer(t)
+	result := s.mustSeed(line("a", "Ann"), Config{Description: "for tests"})
+	if !result.DatasetCreated || result.Dataset.ID == "" || result.Dataset.Description != "for tests" {
+		t.Errorf("dataset %+v", result.Dataset)
+	}
+	item, err := s.GetDatasetItem(context.Background(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if item.DatasetName != "docs" || item.Status != langfuse.ItemActive {
+		t.Errorf("got %+v", item)
+	}
+	if got := compactJSON(item.Input); got != `{"document_text":"Ann","object_schemas":{"A":{}}}` {
+		t.Errorf("input %s", got)
+	}
+	if got := compactJSON(item.ExpectedOutput); got != `{"entities":[],"relationships":[]}` {
+		t.Errorf("expected output %s", got)
+	}
+}
+
+func TestFile_writesOnlyWhatChanged(t *testing.T) {
+	s := newServer(t)
+	three := line("a", "one") + line("b", "two") + line("c", "three")
+	steps := []struct {
+		name, text string
+		want       [4]int // created, updated, unchanged, refused
+		writes     int
+	}{
+		{"first", three, [4]int{3, 0, 0, 0}, 3},
+		{"again", three, [4]int{0, 0, 3, 0}, 0},
+		{"other white space, order of keys, numbers", strings.ReplaceAll(strings.ReplaceAll(three, `"k":1.0`, `"k": 10e-1`), `":`, `" :`), [4]int{0, 0, 3, 0}, 0},
+		{"one changed, one new, one gone", line("a", "ONE") + line("b", "two") + line("d", "four"), [4]int{1, 1, 1, 0}, 2},
+		{"metadata changed", strings.Replace(line("b", "two"), "1.0", "2", 1), [4]int{0, 1, 0, 0}, 1},
+		{"a link to a trace", strings.Replace(line("c", "three"), `"id"`, `"sourceTraceId":"t1","id"`, 1), [4]int{0, 1, 0, 0}, 1},
+		{"the link is absent again, and stays", line("c", "three"), [4]int{0, 0, 1, 0}, 0},
+	}
+	for _, step := range steps {
+		result := s.mustSeed(step.text, Config{})
+		if counts(result) != step.want || s.writes() != step.writes {
+			t.Errorf("%s: got %v, want %v with %d writes", step.name, counts(result), step.want, step.writes)
+		}
+	}
+	if got := len(s.items("docs")); got != 4 {
+		t.Errorf("%d items, want a, b, c, d", got)
+	}
+}
+
+// What Langfuse alters on the way in does not count as a change.
+func TestFile_comparesAfterTheServersNormalisation(t *testing.T) {
+	s := newServer(t)
+	text := `{"id":"a","input":{"document_text":"bell \u0007 and \u0085","object_schemas":{"A":{}},"document_type":"x"},` +
+		`"expectedOutput":{"entities":[],"relationships":[]},"metadata":"{\"n\": 1.50}"}` + "\n" +
+		`{"id":"b","input":{"document_text":"x"},"metadata":null}`
+	if got := counts(s.mustSeed(text, Config{})); got != [4]int{2, 0, 0, 0} {
+		t.Errorf("first: %v", got)
+	}
+	result := s.mustSeed(text, Config{})
+	if counts(result) != [4]int{0, 0, 2, 0} || result.Report.Warnings.Kinds[Altered] != 2 {
+		t.Errorf("again: %v, %v", counts(result), result.Report.Warnings.Kinds)
+	}
+}
+
+func TestFile_absentFieldsStay(t *testing.T) {
+	s := newServer(t)
+	s.mustSeed(line("a", "one"), Config{})
+	result := s.mustSeed(`{"id":"a","input":{"document_text":"one","object_schemas":{"A":{}}}}`, Config{})
+	if counts(result) != [4]int{0, 0, 1, 0} || result.Report.Warnings.Kinds[Kept] != 2 {
+		t.Errorf("%v, %v", counts(result), result.Report.Warnings.Kinds)
+	}
+}
+
+func TestFile_idOfAnotherDataset(t *testing.T) {
+	s := newServer(t)
+	s.mustSeed(line("a", "one")+line("b", "two"), Config{Dataset: "first"})
+	for _, existing := range []bool{false, true} { // found by the write, then by looking first
+		result, err := s.seed(line("a", "one")+line("c", "three"), Config{Dataset: "second"})
+		if err != nil || result.Refused != 1 || result.Created+result.Unchanged != 1 || result.DatasetCreated == existing {
+			t.Fatalf("%v, %v", counts(result), err)
+		}
+		want := `f.jsonl: line 1: item a: the id "a" belongs to the dataset "first": ids are unique in a project; give this dataset's ids a prefix, such as --id-prefix "second-"`
+		if got := result.Err(); got == nil || !strings.Contains(got.Error(), want) || exitCode(got) != 4 {
+			t.Errorf("got %v, want %s", got, want)
+		}
+	}
+	result := s.mustSeed(line("a", "one"), Config{Dataset: "second", IDPrefix: "second-"})
+	if _, ok := s.items("second")["second-a"]; !ok || result.Created != 1 {
+		t.Errorf("the prefix did not help: %v", counts(result))
+	}
+	if got := counts(s.mustSeed(line("a", "one"), Config{Dataset: "second", IDPrefix: "second-"})); got != [4]int{0, 0, 1, 0} {
+		t.Errorf("again: %v", got)
+	}
+}
+
+func TestFile_idThatCannotStandInAPath(t *testing.T) {
+	s := newServer(t)
+	for _, want := range [][4]int{{3, 0, 0, 0}, {0, 0, 3, 0}} {
+		if got := counts(s.mustSeed(line("a/b", "x")+line("50%", "y")+line("..", "z"), Config{})); got != want {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+	result, err := s.seed(line("a/b", "x"), Config{Dataset: "other"})
+	if err != nil || result.Refused != 1 || !strings.Contains(result.Err().Error(), "--id-prefix") {
+		t.Errorf("%v, %v, %v", counts(result), err, result.Err())
+	}
+}
+
+func TestFile_badItemsKeepEverythingOut(t *testing.T) {
+	s := newServer(t)
+	text := line("a", "one") + "oops\n" + `{"id":"b","input":{}}` + "\n" + line("c", "three")
+	result, err := s.seed(text, Config{})
+	if exitCode(err) != 64 || s.writes() != 0 || result.Report.Problems.Total != 2 {
+		t.Errorf("%v, %+v", err, result)
+	}
+	if _, err := s.GetDataset(context.Background(), "docs"); !errors.Is(err, langfuse.ErrNotFound) {
+		t.Errorf("the dataset was made: %v", err)
+	}
+	var changes []string
+	result, err = s.seed(text, Config{KeepGoing: true, Workers: 1, Each: func(c Change) {
+		changes = append(changes, fmt.Sprintf("%d %s %s", c.Line, c.Item, c.Action))
+	}})
+	if err != nil || counts(result) != [4]int{2, 0, 0, 1} || exitCode(result.Err()) != 4 {
+		t.Errorf("%v, %v, %v", err, counts(result), result.Err())
+	}
+	if got := s.items("docs"); len(got) != 2 {
+		t.Errorf("%d items", len(got))
+	}
+	if len(changes) != 3 || !strings.Contains(strings.Join(changes, "\n"), "3 b refused") {
+		t.Errorf("changes %q", changes)
+	}
+}
+
+func TestFile_refusals(t *testing.T) {
+	tests := map[string]struct {
+		text string
+		cfg  Config
+		want string
+	}{
+		"nothing":         {"", Config{}, "there are no items"},
+		"dataset name":    {line("a", "x"), Config{Dataset: "a//b"}, "two in a row"},
+		"dataset name <":  {line("a", "x"), Config{Dataset: "<b>"}, "angle brackets"},
+		"dataset blank":   {line("a", "x"), Config{Dataset: " "}, "name of the dataset is missing"},
+		"prefix":          {line("a", "x"), Config{IDPrefix: "\n"}, "control characters"},
+		"schema":          {line("a", "x"), Config{Schemas: Schemas{Input: []byte(`{"type":7}`)}}, "the schema of input"},
+		"too large":       {line("a", strings.Repeat("x", MaxBody)), Config{}, "item a: is 4.7 MB"},
+		"breaks a schema": {line("a", "x"), Config{Schemas: Schemas{Input: []byte(`{"required":["topic"]}`)}}, "missing property 'topic'"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			_, err := s.seed(tt.text, tt.cfg)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || exitCode(err) != 64 || s.writes() != 0 {
+				t.Errorf("got %v with exit code %d, want %q", err, exitCode(err), tt.want)
+			}
+		})
+	}
+}
+
+func TestFile_schemaOfTheDataset(t *testing.T) {
+	s := newServer(t)
+	schema := Schemas{Input: []byte(`{"type":"object","required":["document_text"]}`)}
+	s.mustSeed(line("a", "x"), Config{Schemas: schema})
+	if got := counts(s.mustSeed(line("a", "x"), Config{Schemas: schema})); got != [4]int{0, 0, 1, 0} {
+		t.Errorf("again: %v", got)
+	}
+	if s.count["POST /v2/datasets"] != 1 {
+		t.Errorf("the dataset was written %d times", s.count["POST /v2/datasets"])
+	}
+	// The server's schema, which this call does not know, refuses the item.
+	result, err := s.seed(line("a", "x")+`{"id":"b","input":{"text":"y"}}`, Config{})
+	if err != nil || counts(result) != [4]int{0, 0, 1, 1} || !strings.Contains(result.Err().Error(), "validation failed") {
+		t.Errorf("%v, %v, %v", err, counts(result), result.Err())
+	}
+}
+
+func TestFile_dryRun(t *testing.T) {
+	s := newServer(t)
+	s.mustSeed(line("z", "x"), Config{Dataset: "other"})
+	s.mustSeed(line("a", "x"), Config{})
+	s.writes()
+	for name, tt := range map[string]struct {
+		dataset string
+		want    [4]int
+	}{"existing": {"docs", [4]int{1, 1, 0, 1}}, "new": {"new", [4]int{1, 0, 0, 2}}} {
+		result, err := s.seed(line("a", "y")+line("b", "x")+line("z", "x"), Config{Dataset: tt.dataset, DryRun: true})
+		if err != nil || counts(result) != tt.want || s.writes() != 0 {
+			t.Errorf("%s: %v, %v", name, counts(result), err)
+		}
+	}
+	if _, err := s.GetDataset(context.Background(), "new"); !errors.Is(err, langfuse.ErrNotFound) {
+		t.Errorf("a dry run made a dataset: %v", err)
+	}
+}
+
+// A server that goes away ends the work; the same call finishes it.
+func TestFile_brokenAndRepeated(t *testing.T) {
+	s := newServer(t)
+	var text strings.Builder
+	for i := range 20 {
+		text.WriteString(line(fmt.Sprint("i", i), "x"))
+	}
+	s.breaks(func(w http.ResponseWriter, r *http.Request, n int) bool {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/dataset-items") && n > 7 {
+			http.Error(w, "on fire", http.StatusBadGateway)
+			return true
+		}
+		return false
+	})
+	result, err := s.seed(text.String(), Config{})
+	if exitCode(err) != 69 || result.Created != 7 {
+		t.Errorf("%v after %v", err, counts(result))
+	}
+	s.breaks(nil)
+	if got := counts(s.mustSeed(text.String(), Config{})); got != [4]int{13, 0, 7, 0} {
+		t.Errorf("repeated: %v", got)
+	}
+}
+
+func TestFile_cancelled(t *testing.T) {
+	s := newServer(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	result, err := File(ctx, s.Client, read(line("a", "x")+line("b", "x")+line("c", "x")), Config{
+		Dataset: "docs", Workers: 1, Each: func(Change) { cancel() },
+	})
+	if !errors.Is(err, context.Canceled) || result.Created != 1 {
+		t.Errorf("%v after %v", err, counts(result))
+	}
+}
+
+func TestFile_progress(t *testing.T) {
+	s := newServer(t)
+	s.mustSeed(line("a", "x"), Config{})
+	var got []Progress
+	s.mustSeed(line("a", "x")+line("b", "x"), Config{Progress: func(p Progress) { got = append(got, p) }})
+	want := []Progress{{Checking, 1, 0}, {Checking, 2, 0}, {Comparing, 1, 0}, {Writing, 1, 2}, {Writing, 2, 2}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestArchive(t *testing.T) {
+	s := newServer(t)
+	s.mustSeed(line("a", "x")+line("b", "x"), Config{})
+	s.mustSeed(line("o", "x"), Config{Dataset: "other"})
+	changes, err := Archive(context.Background(), s.Client, "docs", []string{"a", "a", "none", "o", "", "b"})
+	want := []Change{
+		{Item: "a", Action: Archived}, {Item: "a", Action: Unchanged},
+		{Item: "none", Action: NotDone, Reason: "there is no such item"},
+		{Item: "o", Action: NotDone, Reason: `it belongs to the dataset "other"`},
+		{Item: "", Action: NotDone, Reason: "the id is empty"},
+		{Item: "b", Action: Archived},
+	}
+	if diff := cmp.Diff(want, changes); diff != "" || exitCode(err) != 64 {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	if got := s.items("docs"); len(got) != 0 {
+		t.Errorf("%d items are left", len(got))
+	}
+	// Seeding brings an archived item back, though its content is the same.
+	if got := counts(s.mustSeed(line("a", "x"), Config{})); got != [4]int{0, 1, 0, 0} || len(s.items("docs")) != 1 {
+		t.Errorf("seeded again: %v", got)
+	}
+}
+
+func TestExport(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	s := newServer(t)
+	var text strings.Builder
+	for i := range 150 { // more than a page
+		text.WriteString(line(fmt.Sprintf("i%03d", (i*7)%150), fmt.Sprint("text <", i, "> é")))
+	}
+	s.mustSeed(text.String(), Config{})
+	for _, format := range []dataset.Format{dataset.JSONL, dataset.JSON, dataset.CSV} {
+		var first string
+		for range 2 {
+			var b bytes.Buffer
+			w, err := dataset.NewWriter(&b, format)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := Export(context.Background(), s.Client, "docs", time.Time{}, w)
+			if err != nil || n != 150 {
+				t.Fatalf("%d items, %v", n, err)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if first == "" {
+				first = b.String()
+			} else if first != b.String() {
+				t.Errorf("%s: two exports differ", format)
+			}
+		}
+		result, err := File(context.Background(), s.Client, func(yield func(dataset.Located, error) bool) {
+			dataset.Read(strings.NewReader(first), format, "export")(yield)
+		}, Config{Dataset: "docs"})
+		if err != nil || counts(result) != [4]int{0, 0, 150, 0} {
+			t.Errorf("%s seeded back: %v, %v", format, counts(result), err)
+		}
+	}
+	w, err := dataset.NewWriter(&bytes.Buffer{}, dataset.JSONL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Export(context.Background(), s.Client, "none", time.Time{}, w); !errors.Is(err, langfuse.ErrNotFound) {
+		t.Errorf("unknown dataset: %v", err)
+	}
+	left, err := os.ReadDir(os.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range left {
+		if strings.HasPrefix(entry.Name(), "export-") {
+			t.Errorf("%s was left behind", entry.Name())
+		}
+	}
+}
+
+func TestFile_sharedData(t *testing.T) {
+	const path = "../../shared/data/documents60.jsonl"
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("the data is not here")
+	}
+	s := newServer(t)
+	for _, want := range [][4]int{{60, 0, 0, 0}, {0, 0, 60, 0}} {
+		result, err := File(context.Background(), s.Client, dataset.ReadFile(path), Config{Dataset: "docs"})
+		if err != nil || counts(result) != want {
+			t.Errorf("got %v, want %v: %v", counts(result), want, err)
+		}
+	}
+}

@@ -6,6 +6,9 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
+	"strings"
+	"unicode"
 )
 
 // The exit codes of every command.
@@ -81,4 +84,28 @@ func collect(err error, found map[int]bool) {
 	if next := errors.Unwrap(err); next != nil {
 		collect(next, found)
 	}
+}
+
+// Report prints an error for a person, each of several joined ones on lines of
+// its own, behind the name of the program.
+func Report(w io.Writer, program string, err error) {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range many.Unwrap() {
+			Report(w, program, one)
+		}
+		return
+	}
+	fmt.Fprintln(w, program+": "+Printable(err.Error()))
+}
+
+// Printable keeps hostile text from steering the terminal: of the control
+// characters only line ends stay, indented.
+func Printable(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r == '\n' || !unicode.IsControl(r) {
+			return r
+		}
+		return '�'
+	}, strings.TrimRight(text, "\n"))
+	return strings.ReplaceAll(text, "\n", "\n  ")
 }

@@ -1,0 +1,35 @@
+# make help lists the targets.
+GO       ?= go
+FUZZTIME ?= 30s
+
+.DEFAULT_GOAL := help
+
+.PHONY: help build test check race fuzz bench docs
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/experiment and bin/seed
+	$(GO) build -o bin/ ./cmd/...
+
+test: ## what a user runs
+	$(GO) test ./...
+
+check: ## format, vet for three systems, and the tests with the race detector
+	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
+	$(GO) vet ./...
+	GOOS=darwin $(GO) vet ./...
+	GOOS=windows $(GO) vet ./...
+	$(GO) test -race ./...
+
+race: ## the tests with the race detector
+	$(GO) test -race ./...
+
+fuzz: ## every fuzz target for FUZZTIME
+	.ci/fuzz $(FUZZTIME)
+
+bench: ## every benchmark
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+docs: ## write the generated parts of the documentation anew
+	$(GO) test ./scoring -run Docs -update

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/build"
+	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/internal/cli"
+)
+
+// commands is the table of commands, in the order in which help shows them.
+func commands(env cli.Env) []*urfave.Command {
+	return []*urfave.Command{
+		runCommand(env),
+		runsCommand(env),
+		showCommand(env),
+		publishCommand(env),
+		exportCommand(env),
+		scoreCommand(env),
+		serveCommand(env),
+		completionCommand(env),
+	}
+}
+
+// Run carries out one command line and returns the exit code.
+func Run(ctx context.Context, env cli.Env) int {
+	app := newApp(env)
+	args, err := arrange(app, env.Args)
+	if err == nil {
+		err = app.RunContext(ctx, append([]string{app.Name}, args...))
+	}
+	if err != nil {
+		cli.Report(env.Stderr, app.Name, err)
+	}
+	return cli.ExitCode(err)
+}
+
+func newApp(env cli.Env) *urfave.App {
+	run := runCommand(env)
+	return &urfave.App{
+		Name:                      "experiment",
+		Usage:                     "run knowledge extraction experiments and record them in Langfuse",
+		UsageText:                 "experiment --dataset extraction-eval --name baseline-v1\nexperiment COMMAND [flags] [arguments]",
+		Version:                   build.Version(),
+		Writer:                    env.Stdout,
+		ErrWriter:                 env.Stderr,
+		Flags:                     run.Flags,
+		Action:                    run.Action,
+		Commands:                  commands(env),
+		EnableBashCompletion:      true,
+		HideHelpCommand:           true,
+		DisableSliceFlagSeparator: true,
+		OnUsageError:              flags.UsageError,
+		ExitErrHandler:            func(*urfave.Context, error) {}, // Run decides
+	}
+}
+
+// arrange brings a command line into the order that the command library needs:
+// the command, its flags, its arguments. A word that is no command is an error
+// that names the nearest one: the library would run an experiment instead.
+func arrange(app *urfave.App, args []string) ([]string, error) {
+	if len(args) > 0 && args[len(args)-1] == "--generate-bash-completion" {
+		return args, nil
+	}
+	at := firstWord(args, takesAny(app))
+	if at < 0 {
+		return cli.FlagsFirst(args, flags.Takes(app.Flags)), nil
+	}
+	command := app.Command(args[at])
+	if command == nil {
+		return nil, unknownCommand(app, args[at])
+	}
+	rest := append(append([]string{}, args[:at]...), args[at+1:]...)
+	return append([]string{command.Name}, cli.FlagsFirst(rest, flags.Takes(command.Flags))...), nil
+}
+
+func unknownCommand(app *urfave.App, word string) error {
+	var names []string
+	for _, c := range app.Commands {
+		names = append(names, c.Name)
+	}
+	if nearest := cli.Nearest(word, names); nearest != "" {
+		return cli.Usage("there is no command %q; did you mean %q?", word, nearest)
+	}
+	return cli.Usage("there is no command %q; there are: %s", word, strings.Join(names, ", "))
+}
+
+// firstWord returns where the first word stands that is neither a flag nor the
+// value of one, or -1.
+func firstWord(args []string, takes cli.Takes) int {
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--" {
+			return -1
+		}
+		if !strings.HasPrefix(args[i], "-") || args[i] == "-" {
+			return i
+		}
+		name, _, inline := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		if _, value := takes(name); value && !inline {
+			i++
+		}
+	}
+	return -1
+}
+
+// takesAny answers for the flags of all commands together.
+func takesAny(app *urfave.App) cli.Takes {
+	list := append([]urfave.Flag{}, app.Flags...)
+	for _, c := range app.Commands {
+		list = append(list, c.Flags...)
+	}
+	return flags.Takes(list)
+}
+
+// noWords refuses leftover words of a command that takes none.
+func noWords(c *urfave.Context) error {
+	if c.Args().Present() {
+		return cli.Usage("%s takes no argument, got %q", c.Command.Name, c.Args().First())
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"extraction-experiment/experiment"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+	"extraction-experiment/runstore"
+)
+
+// finish sums the run up from the run file alone, prints and exports it, closes
+// it, and decides the exit code.
+func (j *job) finish(env cli.Env, ran, published error) error {
+	if ran != nil && !errors.Is(ran, experiment.ErrInterrupted) && j.unbegun() {
+		return errors.Join(ran, j.discard())
+	}
+	ctx := context.Background()
+	problems := []error{ran, published}
+	summary, err := summarise(ctx, j.run.Reader)
+	if err != nil {
+		return errors.Join(append(problems, err, j.run.Close())...)
+	}
+	problems = append(problems, j.write(ctx, env, summary), j.verdict(summary))
+	problems = append(problems, j.run.Close(), j.lf.Close())
+	if errors.Is(ran, experiment.ErrInterrupted) {
+		problems[0] = cli.Errorf(cli.ExitInterrupted, "%w; go on with: experiment run --dataset %s --name %s --resume", ran, quote(j.cfg.dataset), quote(j.cfg.name))
+	}
+	return errors.Join(problems...)
+}
+
+// unbegun reports whether this process made the run and nothing came of it.
+func (j *job) unbegun() bool {
+	if !j.fresh {
+		return false
+	}
+	counts, err := j.run.Counts(context.Background())
+	return err == nil && counts.Done == 0
+}
+
+// discard removes a run of which nothing came, so that its name stays free.
+func (j *job) discard() error {
+	return errors.Join(j.run.Close(), os.Remove(j.path), j.lf.Close())
+}
+
+// write prints the summary and exports the run.
+func (j *job) write(ctx context.Context, env cli.Env, s outcome.Summary) error {
+	var problems []error
+	switch {
+	case j.cfg.json:
+		problems = append(problems, report.JSON(env.Stdout, s, report.JSONOptions{Indent: true}))
+	case !j.cfg.quiet:
+		problems = append(problems, report.Text(env.Stdout, s, textOptions(env, j.whereToLook(s))))
+	}
+	if j.cfg.output != "" {
+		problems = append(problems, exportTo(ctx, j.run.Reader, j.cfg.output))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return cli.Errorf(cli.ExitIO, "%w", err)
+	}
+	return nil
+}
+
+// whereToLook says how to see the run.
+func (j *job) whereToLook(s outcome.Summary) []string {
+	show := fmt.Sprintf("experiment show %s", quote(s.Run.Name))
+	if len(s.Worst) > 0 {
+		show += " " + quote(s.Worst[0].ID)
+	}
+	lines := []string{show}
+	switch {
+	case !j.lf.Embedded:
+		lines = append(lines, s.Run.URL)
+	case j.lf.Shared:
+		lines = append(lines, "Langfuse API of this folder: "+j.lf.Client.BaseURL())
+	default:
+		lines = append(lines, "experiment serve (the Langfuse API of this folder)")
+	}
+	return lines
+}
+
+// verdict says whether too many items failed, or the program itself did.
+func (j *job) verdict(s outcome.Summary) error {
+	for _, f := range s.Failures {
+		if f.Class == outcome.Internal {
+			return cli.Errorf(cli.ExitBug, "%d items met a fault of this program: %s", f.Count, f.Items[0].Message)
+		}
+	}
+	if j.cfg.allowance.Exceeded(s.Items.Failed, s.Items.Planned) {
+		return cli.Errorf(cli.ExitFailures, "%d of %d items failed, %s allowed (--max-failures)", s.Items.Failed, s.Items.Planned, j.cfg.allowance)
+	}
+	return nil
+}
+
+// exportTo writes the run as JSONL; "-" is standard output.
+func exportTo(ctx context.Context, run *runstore.Reader, path string) (err error) {
+	if path == "-" {
+		return run.Export(ctx, os.Stdout)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return run.Export(ctx, io.Writer(f))
+}

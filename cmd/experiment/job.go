@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"extraction-experiment/cmd/internal/build"
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/dataset"
+	"extraction-experiment/experiment"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline/provider"
+	"extraction-experiment/runstore"
+	"extraction-experiment/scoring"
+	"extraction-experiment/tracking"
+)
+
+// scorer is the rules of scoring with the options that they were made of.
+type scorer struct {
+	rules   *scoring.Scorer
+	options scoring.Options
+}
+
+// newRules makes the scorer of the configuration file's options; none are the
+// defaults.
+func newRules(options map[string]any) (scorer, error) {
+	parsed := scoring.DefaultOptions()
+	if len(options) > 0 {
+		raw, err := json.Marshal(options)
+		if err != nil {
+			return scorer{}, cli.Usage("the scoring options: %w", err)
+		}
+		if parsed, err = scoring.ParseOptions(raw, parsed); err != nil {
+			return scorer{}, cli.Usage("the scoring options: %w", err)
+		}
+	}
+	rules, err := scoring.New(parsed)
+	if err != nil {
+		return scorer{}, cli.Usage("the scoring options: %w", err)
+	}
+	return scorer{rules, parsed}, nil
+}
+
+// job is one run with everything that it needs.
+type job struct {
+	cfg    runConfig
+	lf     *connect.Langfuse
+	run    *runstore.Run
+	path   string
+	fresh  bool // this process began the run
+	source experiment.Source
+	task   experiment.Task
+	scorer experiment.Scorer
+}
+
+// openJob finds the dataset and the extractor and begins the run, or takes it
+// up again.
+func openJob(ctx context.Context, lf *connect.Langfuse, cfg runConfig, rules scorer) (*job, error) {
+	extractor, info, err := provider.Open(cfg.model, provider.Config{})
+	if err != nil {
+		return nil, err
+	}
+	filter, err := dataset.ParseFilter(cfg.filters...)
+	if err != nil {
+		return nil, err
+	}
+	filter = filter.WithIDs(cfg.items...)
+	filter.Limit = cfg.limit
+	j := &job{
+		cfg: cfg, lf: lf,
+		task:   harness.Task{Extractor: extractor},
+		scorer: harness.Scorer{Rules: rules.rules},
+	}
+	header, err := j.header(info, rules, filter)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.open(ctx, header, filter); err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+// header describes the run, all but what the dataset tells.
+func (j *job) header(info provider.Info, rules scorer, filter dataset.Filter) (outcome.Header, error) {
+	uid := make([]byte, 16)
+	if _, err := rand.Read(uid); err != nil {
+		return outcome.Header{}, err
+	}
+	options, err := json.Marshal(rules.options)
+	if err != nil {
+		return outcome.Header{}, err
+	}
+	return outcome.Header{
+		Format: outcome.FormatVersion, RunUID: hex.EncodeToString(uid), Name: j.cfg.name, Harness: harness.Name,
+		Dataset:     outcome.Dataset{Name: j.cfg.dataset, Selection: filter.String()},
+		System:      outcome.System{Model: info.Model, Provider: info.Provider},
+		Scorer:      outcome.Scorer{Version: scoring.Version, Options: options, Primary: harness.Primary},
+		Trials:      1,
+		Description: j.cfg.description, Environment: j.cfg.environment, Metadata: j.cfg.metadata,
+		GitSHA: gitSHA(), Runner: build.Version(), Project: j.lf.Server.Project.ID, Started: time.Now().UTC(),
+	}, nil
+}
+
+// open makes the run file, or with --resume opens it.
+func (j *job) open(ctx context.Context, h outcome.Header, filter dataset.Filter) error {
+	file, err := isItemFile(j.cfg.dataset)
+	if err != nil {
+		return err
+	}
+	if file {
+		h.Dataset.Name = filepath.Base(j.cfg.dataset)
+	}
+	j.path = runstore.Path(connect.Folder, h.Project, h.Dataset.Name, h.Name)
+	if j.cfg.resume {
+		return j.resume(h, filter, file)
+	}
+	var source experiment.Source = experiment.File(j.cfg.dataset)
+	if !file {
+		pinned, err := tracking.OpenDataset(ctx, j.lf.Client, j.cfg.dataset)
+		if err != nil {
+			return j.datasetError(err)
+		}
+		h.Dataset.ID, h.Dataset.Version = pinned.ID(), pinned.Version()
+		source = pinned
+	}
+	if err := j.nameIsFree(ctx, h); err != nil {
+		return err
+	}
+	j.source = experiment.Selected{Source: source, Filter: filter}
+	j.fresh = true
+	j.run, err = runstore.Create(j.path, h)
+	return err
+}
+
+// isItemFile reports whether the dataset is a file. A name that looks like a
+// path and is none is an error: it would be looked up in Langfuse in vain.
+func isItemFile(name string) (bool, error) {
+	info, err := os.Stat(name)
+	if err == nil && !info.IsDir() {
+		return true, nil
+	}
+	_, badFormat := dataset.FormatOf(name)
+	if badFormat == nil || filepath.IsAbs(name) {
+		return false, cli.Usage("there is no file %s to read items from", name)
+	}
+	return false, nil
+}
+
+func (j *job) datasetError(err error) error {
+	if !errors.Is(err, langfuse.ErrNotFound) {
+		return err
+	}
+	return cli.Usage("there is no dataset %q in Langfuse (%s); seed --list shows those that are, seed --dataset %s --file FILE makes it",
+		j.cfg.dataset, j.lf.Client.BaseURL(), j.cfg.dataset)
+}
+
+// publisher sends the run to Langfuse.
+func (j *job) publisher(published func(int), log *slog.Logger) (*tracking.Publisher, error) {
+	return tracking.NewPublisher(tracking.Config{
+		Client: j.lf.Client, Server: j.lf.Server, Run: j.run, Published: published, Log: log,
+		Runner: langfuse.Scope{Name: "extraction-experiment", Version: build.Version()},
+	})
+}

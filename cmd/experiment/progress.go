@@ -1,0 +1,155 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
+)
+
+// plainEvery is how often a line is printed where there is no terminal.
+const plainEvery = 5 * time.Second
+
+// progress shows on standard error how far a run is: a bar on a terminal,
+// a line now and then elsewhere, nothing with --quiet.
+type progress struct {
+	mu    sync.Mutex
+	out   io.Writer
+	quiet bool
+	began time.Time
+	last  time.Time // of the last plain line
+
+	total, done, failed, flying int
+	earlier                     int // done before this process
+	sent                        int
+	sum                         float64 // of the primary score
+	scored                      int
+	primary                     string
+	sending                     bool
+
+	pool *mpb.Progress
+	bar  *mpb.Bar
+}
+
+func newProgress(env cli.Env, quiet bool, primary string) *progress {
+	p := &progress{out: env.Stderr, quiet: quiet, primary: primary, began: time.Now()}
+	if width := env.Terminal(); width > 0 && !quiet {
+		p.pool = mpb.New(mpb.WithOutput(env.Stderr), mpb.WithWidth(min(30, max(10, width/4))), mpb.WithAutoRefresh())
+	}
+	return p
+}
+
+// Planned is told how many items there are.
+func (p *progress) Planned(total, done int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.total, p.done, p.earlier, p.last = total, done, done, time.Now()
+	if p.pool != nil {
+		p.bar = p.pool.AddBar(int64(total),
+			mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return p.counts() })),
+			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return p.pace() })))
+		p.bar.SetCurrent(int64(done))
+		return
+	}
+	p.line("%d items to run, %d done earlier", total-done, done)
+}
+
+// Started is told that an item is being worked on.
+func (p *progress) Started(string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.flying++
+}
+
+// Done is told the outcome of an item.
+func (p *progress) Done(o outcome.Outcome) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.flying--
+	p.done++
+	if o.Failed() {
+		p.failed++
+	}
+	if s, ok := outcome.Lookup(o.Scores, p.primary); ok && s.Value != nil {
+		p.sum += *s.Value
+		p.scored++
+	}
+	if p.bar != nil {
+		p.bar.Increment()
+		return
+	}
+	if now := time.Now(); now.Sub(p.last) >= plainEvery || p.done == p.total {
+		p.last = now
+		p.line("%d/%d done, %d failed, %d in flight%s", p.done, p.total, p.failed, p.flying, p.meanText())
+	}
+}
+
+// published is told how many outcomes are in Langfuse.
+func (p *progress) published(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sent = n
+}
+
+// publishing is told that all items are done and the rest is being sent.
+func (p *progress) publishing() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sending = true
+}
+
+// close leaves the last state on the screen.
+func (p *progress) close() {
+	if p.pool == nil {
+		return
+	}
+	if p.bar != nil {
+		p.bar.Abort(false)
+	}
+	p.pool.Wait()
+}
+
+func (p *progress) line(format string, args ...any) {
+	if !p.quiet && p.pool == nil {
+		fmt.Fprintf(p.out, format+"\n", args...)
+	}
+}
+
+// counts and pace are drawn by the bar's own goroutine.
+func (p *progress) counts() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text := fmt.Sprintf("%d/%d", p.done, p.total)
+	if p.failed > 0 {
+		text += fmt.Sprintf(" %d failed", p.failed)
+	}
+	return text + " "
+}
+
+func (p *progress) pace() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.sending {
+		return fmt.Sprintf(" publishing, %d sent%s", p.sent, p.meanText())
+	}
+	elapsed := time.Since(p.began)
+	fresh := p.done - p.earlier
+	if fresh == 0 {
+		return fmt.Sprintf(" %d in flight", p.flying)
+	}
+	left := time.Duration(float64(elapsed) / float64(fresh) * float64(p.total-p.done)).Round(time.Second)
+	return fmt.Sprintf(" %d in flight, %.1f/s, %s left%s", p.flying, float64(fresh)/elapsed.Seconds(), left, p.meanText())
+}
+
+func (p *progress) meanText() string {
+	if p.scored == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s %.3f", p.primary, p.sum/float64(p.scored))
+}

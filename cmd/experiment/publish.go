@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/build"
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/runstore"
+	"extraction-experiment/tracking"
+)
+
+func publishCommand(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:         "publish",
+		Usage:        "send to Langfuse what a run holds and Langfuse has not acknowledged",
+		UsageText:    "experiment publish RUN",
+		ArgsUsage:    "RUN",
+		OnUsageError: flags.UsageError,
+		Flags: []urfave.Flag{
+			datasetFlag(),
+			&urfave.StringFlag{Name: "log-level", Value: "warn", Usage: "`LEVEL` is debug, info, warn or error"},
+			&urfave.StringFlag{Name: "log-format", Value: "text", Usage: "`FORM` is text or json"},
+		},
+		Action: func(c *urfave.Context) error { return publishAction(c, env) },
+	}
+}
+
+func publishAction(c *urfave.Context, env cli.Env) (err error) {
+	if c.NArg() != 1 {
+		return cli.Usage("publish takes the name or file of one run; experiment runs lists them")
+	}
+	log, err := newLog(env.Stderr, c.String("log-level"), c.String("log-format"))
+	if err != nil {
+		return err
+	}
+	path, err := findRun(c.Context, c.Args().First(), c.String("dataset"))
+	if err != nil {
+		return err
+	}
+	ctx, signals := watchSignals(c.Context, env.Stderr)
+	defer signals.stop()
+	lf, err := connect.Open(ctx, env.Getenv)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lf.Close()) }()
+	run, err := runstore.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	if err := sameProject(c, run, lf); err != nil {
+		return err
+	}
+	publisher, err := tracking.NewPublisher(tracking.Config{
+		Client: lf.Client, Server: lf.Server, Run: run, Log: log,
+		Runner: langfuse.Scope{Name: "extraction-experiment", Version: build.Version()},
+	})
+	if err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	close(ended)
+	if err := publisher.Follow(ctx, ended); err != nil {
+		return err
+	}
+	counts, err := run.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Stdout, "%d of %d results are in Langfuse (%s)\n", counts.Published, counts.Done, lf.Client.BaseURL())
+	return written(err)
+}
+
+// sameProject refuses to publish a run into another project than it was made
+// for: its dataset is not there.
+func sameProject(c *urfave.Context, run *runstore.Run, lf *connect.Langfuse) error {
+	header, err := run.Header(c.Context)
+	if err != nil {
+		return err
+	}
+	if header.Project != lf.Server.Project.ID {
+		return cli.Usage("the run %q belongs to the Langfuse project %q, and the keys are those of %q: use the keys that it was run with", header.Name, header.Project, lf.Server.Project.ID)
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/configs"
+	"extraction-experiment/experiment"
+	"extraction-experiment/internal/cli"
+)
+
+func runCommand(env cli.Env) *urfave.Command {
+	table := runTable()
+	command := &urfave.Command{
+		Name:         "run",
+		Usage:        "run an experiment (what experiment does without a command)",
+		UsageText:    "experiment run --dataset NAME --name RUN [flags]",
+		OnUsageError: flags.UsageError,
+		Action: func(c *urfave.Context) error {
+			if err := noWords(c); err != nil {
+				return err
+			}
+			return runAction(c, env, table)
+		},
+	}
+	for _, s := range table {
+		command.Flags = append(command.Flags, s.flagFor())
+	}
+	return command
+}
+
+// runAction resolves the settings and runs what they say.
+func runAction(c *urfave.Context, env cli.Env, table []setting) error {
+	path := c.String("config")
+	if path == "" {
+		path = env.Getenv("EXPERIMENT_CONFIG")
+	}
+	var file configs.Experiment
+	if path != "" {
+		var err error
+		if file, err = configs.Load(path); err != nil {
+			return cli.Errorf(cli.ExitUsage, "%w", err)
+		}
+	}
+	values := resolve(c, table, env.Getenv, file, path)
+	if values.on("dry-run") {
+		if err := values.write(env.Stdout, table); err != nil {
+			return cli.Errorf(cli.ExitIO, "%w", err)
+		}
+	}
+	cfg, err := values.runConfig()
+	if err != nil {
+		return cli.Errorf(cli.ExitUsage, "%w", err)
+	}
+	rules, err := newRules(file.Scoring)
+	if err != nil {
+		return err
+	}
+	log, err := newLog(env.Stderr, values.text("log-level"), values.text("log-format"))
+	if err != nil || values.on("dry-run") {
+		return err
+	}
+	return runExperiment(c.Context, env, cfg, rules, log)
+}
+
+// runExperiment carries a run from the connection to the summary.
+func runExperiment(ctx context.Context, env cli.Env, cfg runConfig, rules scorer, log *slog.Logger) error {
+	ctx, signals := watchSignals(ctx, env.Stderr)
+	defer signals.stop()
+	lf, err := connect.Open(ctx, env.Getenv)
+	if err != nil {
+		return err
+	}
+	defer lf.Close() // closed in finish too; the second call is for early returns
+	if !cfg.quiet {
+		fmt.Fprintln(env.Stderr, lf.Describe())
+	}
+	j, err := openJob(ctx, lf, cfg, rules)
+	if err != nil {
+		return err
+	}
+	view := newProgress(env, cfg.quiet, harness.Primary)
+	ran, published := j.carryOut(ctx, signals.soft, view, log)
+	view.close()
+	return j.finish(env, ran, published)
+}
+
+// carryOut runs the items and publishes them at the same time. Publishing ends
+// when the run has ended and everything is sent, or cannot be.
+func (j *job) carryOut(ctx context.Context, stop <-chan struct{}, view *progress, log *slog.Logger) (ran, published error) {
+	runner, err := experiment.New(experiment.Config{
+		Run: j.run, Source: j.source, Task: j.task, Scorer: j.scorer,
+		Concurrency: j.cfg.concurrency, Timeout: j.cfg.timeout, Stop: stop, Observer: view,
+	})
+	if err != nil {
+		return err, nil
+	}
+	publisher, err := j.publisher(view.published, log)
+	if err != nil {
+		return err, nil
+	}
+	finished := make(chan struct{})
+	sent := make(chan error, 1)
+	go func() { sent <- publisher.Follow(ctx, finished) }()
+	_, ran = runner.Run(ctx)
+	close(finished)
+	if ran == nil || errors.Is(ran, experiment.ErrInterrupted) {
+		view.publishing()
+	}
+	return ran, <-sent
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"extraction-experiment/experiment"
+)
+
+// runTable lists the settings of a run.
+func runTable() []setting {
+	return []setting{
+		{flag: "dataset", alias: "d", env: "EXPERIMENT_DATASET", value: "NAME", usage: "a dataset in Langfuse, or a file of items that exists"},
+		{flag: "name", alias: "n", env: "EXPERIMENT_NAME", value: "RUN", usage: "the name of the run; used once"},
+		{flag: "model", alias: "m", env: "EXPERIMENT_MODEL", fallback: "baseline", value: "MODEL", usage: "what extracts"},
+		{flag: "concurrency", alias: "c", env: "EXPERIMENT_CONCURRENCY", fallback: "4", value: "N", usage: "items worked on at once"},
+		{flag: "timeout", env: "EXPERIMENT_TIMEOUT", fallback: "5m", value: "TIME", usage: "the time one item may take, as 90s or 2m"},
+		{flag: "limit", env: "EXPERIMENT_LIMIT", value: "N", usage: "run at most N items"},
+		{flag: "item", value: "ID", many: true, usage: "run only the item of this id; may be repeated"},
+		{flag: "filter", env: "EXPERIMENT_FILTER", value: "metadata.K=V", many: true, usage: "run only items whose metadata says so; may be repeated, all must hold"},
+		{flag: "max-failures", env: "EXPERIMENT_MAX_FAILURES", fallback: "0", value: "N|P%", usage: "more failed items than this make exit code 4"},
+		{flag: "description", env: "EXPERIMENT_DESCRIPTION", value: "TEXT", usage: "shown beside the run in Langfuse"},
+		{flag: "metadata", value: "K=V", many: true, usage: "recorded with the run; may be repeated"},
+		{flag: "environment", env: "LANGFUSE_TRACING_ENVIRONMENT", fallback: "sdk-experiment", value: "NAME", usage: "the Langfuse environment of the traces"},
+		{flag: "resume", usage: "go on with the run of this name"},
+		{flag: "config", env: "EXPERIMENT_CONFIG", value: "FILE", usage: "read settings from a YAML file"},
+		{flag: "output", alias: "o", env: "EXPERIMENT_OUTPUT", value: "FILE", usage: "also write the run as JSONL"},
+		{flag: "json", usage: "print the summary as one JSON object on standard output"},
+		{flag: "quiet", alias: "q", env: "EXPERIMENT_QUIET", usage: "no progress and no summary"},
+		{flag: "log-level", env: "EXPERIMENT_LOG_LEVEL", fallback: "warn", value: "LEVEL", usage: "debug, info, warn or error"},
+		{flag: "log-format", env: "EXPERIMENT_LOG_FORMAT", fallback: "text", value: "FORM", usage: "text or json"},
+		{flag: "dry-run", usage: "print every setting and where it came from, and run nothing"},
+	}
+}
+
+// runConfig is what the settings of a run mean.
+type runConfig struct {
+	dataset, name, model     string
+	concurrency, limit       int
+	timeout                  time.Duration
+	items, filters           []string
+	allowance                experiment.Allowance
+	description, environment string
+	metadata                 map[string]string
+	output                   string
+	resume, json, quiet      bool
+}
+
+// runConfig reads the settings and returns every problem of them at once.
+func (s settings) runConfig() (runConfig, error) {
+	p := &problems{}
+	cfg := runConfig{
+		dataset:     s.text("dataset"),
+		name:        s.text("name"),
+		model:       s.text("model"),
+		concurrency: p.count("concurrency", s.text("concurrency"), 1, 1000),
+		timeout:     p.duration("timeout", s.text("timeout")),
+		items:       s.all("item"),
+		filters:     s.all("filter"),
+		description: s.text("description"),
+		environment: p.environment(s.text("environment")),
+		metadata:    p.pairs("metadata", s.all("metadata")),
+		output:      s.text("output"),
+		resume:      s.on("resume"),
+		json:        s.on("json"),
+		quiet:       s.on("quiet"),
+	}
+	if cfg.dataset == "" {
+		p.add("--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")
+	}
+	if cfg.name == "" {
+		p.add("--name is missing: give the run a name, such as baseline-v1")
+	}
+	p.runName(cfg.name)
+	if text := s.text("limit"); text != "" {
+		cfg.limit = p.count("limit", text, 1, 1<<31-1)
+	}
+	var err error
+	if cfg.allowance, err = experiment.ParseAllowance(s.text("max-failures")); err != nil {
+		p.add("--max-failures: %v", err)
+	}
+	return cfg, errors.Join(p.found...)
+}
+
+// problems collects what is wrong with the settings.
+type problems struct{ found []error }
+
+func (p *problems) add(format string, args ...any) {
+	p.found = append(p.found, fmt.Errorf(format, args...))
+}
+
+func (p *problems) count(flag, text string, low, high int) int {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < low || n > high {
+		p.add("--%s: %q is not a whole number from %d to %d", flag, text, low, high)
+	}
+	return n
+}
+
+func (p *problems) duration(flag, text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		p.add("--%s: %q is not a time such as 90s, 2m or 1m30s", flag, text)
+	}
+	return d
+}
+
+func (p *problems) pairs(flag string, words []string) map[string]string {
+	pairs := map[string]string{}
+	for _, word := range words {
+		key, value, ok := strings.Cut(word, "=")
+		if !ok || strings.TrimSpace(key) == "" {
+			p.add("--%s: %q is not of the form key=value", flag, word)
+			continue
+		}
+		if _, twice := pairs[key]; twice {
+			p.add("--%s: the key %q is given twice", flag, key)
+		}
+		pairs[key] = value
+	}
+	return pairs
+}
+
+// environments is the form that Langfuse accepts; anything else it would
+// silently turn into "default".
+var environments = regexp.MustCompile(`^[a-z0-9_-]{1,40}$`)
+
+func (p *problems) environment(name string) string {
+	if !environments.MatchString(name) || strings.HasPrefix(name, "langfuse") {
+		p.add("--environment: %q is not accepted by Langfuse: use up to 40 of a-z, 0-9, - and _, not beginning with langfuse", name)
+	}
+	return name
+}
+
+// reserved names are made by the program: one for each trial of a run.
+var reserved = regexp.MustCompile(`#[0-9]+$`)
+
+func (p *problems) runName(name string) {
+	switch {
+	case strings.ContainsAny(name, "/,"):
+		p.add("--name: %q contains a slash or comma, which Langfuse cannot look up; try %q", name, strings.NewReplacer("/", "-", ",", "-").Replace(name))
+	case reserved.MatchString(name):
+		p.add("--name: %q ends in # and digits, which is kept for trials", name)
+	case name != strings.TrimSpace(name):
+		p.add("--name: %q begins or ends with a space", name)
+	case len(name) > 200:
+		p.add("--name is longer than 200 bytes")
+	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd }):
+		p.add("--name: %q contains control characters", name)
+	}
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+	"extraction-experiment/runstore"
+)
+
+func runsCommand(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:         "runs",
+		Usage:        "list the runs of this folder",
+		UsageText:    "experiment runs [--json]",
+		OnUsageError: flags.UsageError,
+		Flags:        []urfave.Flag{jsonFlag()},
+		Action: func(c *urfave.Context) error {
+			if err := noWords(c); err != nil {
+				return err
+			}
+			return runsAction(c, env)
+		},
+	}
+}
+
+// runsAction lists the runs, the newest first. What cannot be read is an error
+// beside the list of the rest.
+func runsAction(c *urfave.Context, env cli.Env) error {
+	entries, err := runstore.List(c.Context, connect.Folder)
+	problems := []error{err}
+	rows := []report.RunRow{}
+	for _, e := range entries {
+		if e.Err != nil {
+			problems = append(problems, e.Err)
+			continue
+		}
+		row, err := runRow(c.Context, e)
+		problems = append(problems, err)
+		rows = append(rows, row)
+	}
+	slices.SortStableFunc(rows, func(a, b report.RunRow) int { return b.Started.Compare(a.Started) })
+	if c.Bool("json") {
+		problems = append(problems, written(report.JSON(env.Stdout, rows, isTerminal(os.Stdout))))
+	} else {
+		problems = append(problems, written(report.Runs(env.Stdout, rows, textOptions(env, nil))))
+	}
+	return errors.Join(problems...)
+}
+
+func runRow(ctx context.Context, e runstore.Entry) (row report.RunRow, err error) {
+	status := outcome.Unfinished
+	if e.Footer != nil {
+		status = e.Footer.Status
+	}
+	row = report.RunRow{
+		Name: e.Header.Name, Dataset: e.Header.Dataset.Name, Model: e.Header.System.Model, Status: string(status),
+		Items: int(e.Counts.Planned), Failed: int(e.Counts.Failed), Primary: e.Header.Scorer.Primary, Started: e.Header.Started.Local(),
+	}
+	run, err := runstore.Load(e.Path)
+	if err != nil {
+		return row, err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	sum := outcome.NewSummariser(e.Header, outcome.SummaryConfig{})
+	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true}) {
+		if err != nil {
+			return row, err
+		}
+		sum.Add(o)
+	}
+	if mean, _, ok := sum.Mean(row.Primary); ok {
+		row.Mean = &mean
+	}
+	return row, nil
+}
+
+// openRun opens the run that a person named: by its file, by an export, or by
+// its name among the runs of this folder.
+func openRun(ctx context.Context, named, dataset string) (*runstore.Reader, error) {
+	path, err := findRun(ctx, named, dataset)
+	if err != nil {
+		return nil, err
+	}
+	return runstore.OpenAny(ctx, path)
+}
+
+// findRun returns the file of a run that was named.
+func findRun(ctx context.Context, named, dataset string) (string, error) {
+	if info, err := os.Stat(named); err == nil && !info.IsDir() {
+		return named, nil
+	}
+	if strings.ContainsRune(named, filepath.Separator) || filepath.Ext(named) == runstore.Extension || filepath.Ext(named) == ".jsonl" {
+		return "", cli.Usage("there is no file %s", named)
+	}
+	entries, err := runstore.List(ctx, connect.Folder)
+	if err != nil {
+		return "", err
+	}
+	var found, names, datasets []string
+	for _, e := range entries {
+		if e.Err != nil {
+			continue // experiment runs names it
+		}
+		names = append(names, e.Header.Name)
+		if e.Header.Name == named && (dataset == "" || e.Header.Dataset.Name == dataset) {
+			found, datasets = append(found, e.Path), append(datasets, e.Header.Dataset.Name)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return "", cli.Usage("there are runs %q of several datasets (%s): add --dataset, or name the file: %s", named, strings.Join(datasets, ", "), strings.Join(found, ", "))
+	}
+	if near := cli.Nearest(named, names); near != "" {
+		return "", cli.Usage("there is no run %q in this folder; did you mean %q?", named, near)
+	}
+	return "", cli.Usage("there is no run %q in this folder; experiment runs lists those that are", named)
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/flags"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+	"extraction-experiment/scoring"
+)
+
+func scoreCommand(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:         "score",
+		Usage:        "score pairs of expected and extracted, without a model and without Langfuse",
+		UsageText:    "experiment score FILE.jsonl [--options FILE|JSON] [--summary]",
+		ArgsUsage:    "FILE.jsonl",
+		Description:  `A line is {"id", "expected": {…}, "extracted": {…} or null, "error"?, "options"?}; - reads standard input.`,
+		OnUsageError: flags.UsageError,
+		Flags: []urfave.Flag{
+			&urfave.StringFlag{Name: "options", Usage: "scoring options, as `FILE|JSON`; docs/metrics.md explains them"},
+			&urfave.BoolFlag{Name: "summary", Usage: "print the means and pooled values instead of a line for each pair"},
+			&urfave.BoolFlag{Name: "json", Usage: "print the summary as JSON"},
+		},
+		Action: func(c *urfave.Context) error { return scoreAction(c, env) },
+	}
+}
+
+func scoreAction(c *urfave.Context, env cli.Env) (err error) {
+	if c.NArg() != 1 {
+		return cli.Usage("score takes one file of pairs, or - for standard input")
+	}
+	options, err := readOptions(c.String("options"))
+	if err != nil {
+		return err
+	}
+	in, name := env.Stdin, "standard input"
+	if path := c.Args().First(); path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return cli.Usage("reading pairs: %w", err)
+		}
+		defer f.Close() // only read: nothing can be lost
+		in, name = f, path
+	}
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	pairs := harness.Pairs{Options: options, Name: name}
+	if !c.Bool("summary") {
+		return scoreError(pairs.Score(ctx, in, env.Stdout))
+	}
+	header := outcome.Header{Scorer: outcome.Scorer{Version: scoring.Version, Primary: harness.Primary}}
+	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: scoring.Names()})
+	pairs.Scored = sum.Add
+	scored := scoreError(pairs.Score(ctx, in, io.Discard))
+	if c.Bool("json") {
+		return errors.Join(scored, written(report.JSON(env.Stdout, sum.Summary(), isTerminal(os.Stdout))))
+	}
+	return errors.Join(scored, written(report.Text(env.Stdout, sum.Summary(), textOptions(env, nil))))
+}
+
+// scoreError gives errors without a code of their own, which are those of
+// reading and writing, theirs.
+func scoreError(err error) error {
+	var coded interface{ ExitCode() int }
+	if err == nil || errors.As(err, &coded) {
+		return err
+	}
+	return cli.Errorf(cli.ExitIO, "%w", err)
+}
+
+// readOptions reads scoring options from a file or from the word itself.
+func readOptions(word string) (scoring.Options, error) {
+	options := scoring.DefaultOptions()
+	if word == "" {
+		return options, nil
+	}
+	raw := []byte(word)
+	if !strings.HasPrefix(strings.TrimSpace(word), "{") {
+		var err error
+		if raw, err = os.ReadFile(word); err != nil {
+			return options, cli.Usage("reading the scoring options: %w", err)
+		}
+	}
+	options, err := scoring.ParseOptions(raw, options)
+	if err != nil {
+		return options, cli.Usage("the scoring options: %w", err)
+	}
+	return options, nil
+}

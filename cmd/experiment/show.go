@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+	"extraction-experiment/runstore"
+)
+
+func showCommand(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:         "show",
+		Usage:        "show a run, or one item of it with its matches and near misses",
+		UsageText:    "experiment show RUN [ITEM] [--json]",
+		ArgsUsage:    "RUN [ITEM]",
+		OnUsageError: flags.UsageError,
+		Flags: []urfave.Flag{
+			datasetFlag(),
+			jsonFlag(),
+			&urfave.IntFlag{Name: "trial", Value: 1, Usage: "`N` shows the item of this trial"},
+			&urfave.BoolFlag{Name: "full", Usage: "show the whole document"},
+		},
+		Action: func(c *urfave.Context) error { return showAction(c, env) },
+	}
+}
+
+func datasetFlag() urfave.Flag {
+	return &urfave.StringFlag{Name: "dataset", Aliases: []string{"d"}, Usage: "`NAME` of the dataset, where runs of several have the same name"}
+}
+
+func jsonFlag() urfave.Flag {
+	return &urfave.BoolFlag{Name: "json", Usage: "print JSON on standard output"}
+}
+
+func showAction(c *urfave.Context, env cli.Env) (err error) {
+	words := c.Args().Slice()
+	if len(words) < 1 || len(words) > 2 {
+		return cli.Usage("show takes the name or file of a run, and the id of an item if one is wanted; experiment runs lists the runs")
+	}
+	run, err := openRun(c.Context, words[0], c.String("dataset"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	if len(words) == 1 {
+		return showRun(c, env, run)
+	}
+	view, err := itemView(c.Context, run, words[1], c.Int("trial"))
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return written(report.JSON(env.Stdout, view, isTerminal(os.Stdout)))
+	}
+	opt := textOptions(env, nil)
+	if c.Bool("full") {
+		opt.Document = -1
+	}
+	return written(report.Item(env.Stdout, view, opt))
+}
+
+func showRun(c *urfave.Context, env cli.Env, run *runstore.Reader) error {
+	summary, err := summarise(c.Context, run)
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return written(report.JSON(env.Stdout, summary, isTerminal(os.Stdout)))
+	}
+	return written(report.Text(env.Stdout, summary, textOptions(env, nil)))
+}
+
+// itemView gathers what is known of one item: its newest attempt.
+func itemView(ctx context.Context, run *runstore.Reader, id string, trial int) (report.ItemView, error) {
+	header, err := run.Header(ctx)
+	if err != nil {
+		return report.ItemView{}, err
+	}
+	item, err := run.Item(ctx, id)
+	if errors.Is(err, runstore.ErrUnknown) {
+		return report.ItemView{}, cli.Usage("the run has no item %q%s", id, nearestItem(ctx, run, id))
+	}
+	if err != nil {
+		return report.ItemView{}, err
+	}
+	query := runstore.Query{Newest: true, Detail: true, Item: id, Trial: trial}
+	for o, err := range run.Outcomes(ctx, query) {
+		if err != nil {
+			return report.ItemView{}, err
+		}
+		return newItemView(header, item, o)
+	}
+	return newItemView(header, item, outcome.Outcome{Item: id, Trial: trial})
+}
+
+// nearestItem proposes an id for a mistyped one.
+func nearestItem(ctx context.Context, run *runstore.Reader, id string) string {
+	var ids []string
+	for item, err := range run.Hashes(ctx) {
+		if err != nil || len(ids) == 10_000 {
+			break
+		}
+		ids = append(ids, item.ID)
+	}
+	if near := cli.Nearest(id, ids); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return ""
+}

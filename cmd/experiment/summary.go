@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"golang.org/x/term"
+
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+	"extraction-experiment/runstore"
+	"extraction-experiment/scoring"
+)
+
+// summarise sums a run up from its file alone, newest attempts only.
+func summarise(ctx context.Context, run *runstore.Reader) (outcome.Summary, error) {
+	header, err := run.Header(ctx)
+	if err != nil {
+		return outcome.Summary{}, err
+	}
+	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: scoring.Names()})
+	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true}) {
+		if err != nil {
+			return outcome.Summary{}, err
+		}
+		sum.Add(o)
+	}
+	s := sum.Summary()
+	counts, err := run.Counts(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.Items.Planned = int(counts.Planned)
+	if footer, ok, err := run.Footer(ctx); err != nil {
+		return s, err
+	} else if ok {
+		s.Finish(footer)
+	}
+	s.Published = &outcome.PublishedCount{Outcomes: int(counts.Published), Waiting: int(counts.Done - counts.Published)}
+	if e, ok, err := run.Experiment(ctx, 1); err != nil {
+		return s, err
+	} else if ok {
+		s.Run.ID, s.Run.URL = e.ID, e.URL
+	}
+	return s, nil
+}
+
+// textOptions lays a report out for the terminal of standard output.
+func textOptions(env cli.Env, where []string) report.Options {
+	return report.Options{Width: stdoutWidth(), Color: isTerminal(os.Stdout) && env.Getenv("NO_COLOR") == "", Where: where}
+}
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// stdoutWidth is that of the terminal, and a comfortable one for files and
+// pipes.
+func stdoutWidth() int {
+	const piped = 100
+	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && width > 0 {
+		return width
+	}
+	return piped
+}
+
+// written gives an error of writing its exit code.
+func written(err error) error {
+	if err == nil {
+		return nil
+	}
+	return cli.Errorf(cli.ExitIO, "%w", err)
+}

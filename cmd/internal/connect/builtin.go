@@ -1,0 +1,37 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"extraction-experiment/configs/sample"
+	"extraction-experiment/dataset"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/seed"
+)
+
+// seedBuiltIn puts the built-in dataset into a store that does not have it.
+func seedBuiltIn(ctx context.Context, client *langfuse.Client) error {
+	_, err := client.GetDataset(ctx, sample.Name)
+	if !errors.Is(err, langfuse.ErrNotFound) {
+		return err
+	}
+	_, err = seed.File(ctx, client, builtIn(), seed.Config{Dataset: sample.Name, Description: sample.Description})
+	if err != nil {
+		return fmt.Errorf("writing the built-in dataset: %w", err)
+	}
+	return nil
+}
+
+// builtIn gives the items anew each time it is ranged over.
+func builtIn() iter.Seq2[dataset.Located, error] {
+	return func(yield func(dataset.Located, error) bool) {
+		for located, err := range dataset.Read(sample.Open(), dataset.JSONL, sample.FileName) {
+			if !yield(located, err) {
+				return
+			}
+		}
+	}
+}

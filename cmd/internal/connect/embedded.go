@@ -1,0 +1,103 @@
+package connect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
+)
+
+// storePath and addressPath are the embedded server's data, and the note by
+// which "experiment serve" is found.
+func storePath() string   { return filepath.Join(Folder, "langfuse.db") }
+func addressPath() string { return filepath.Join(Folder, "langfuse.json") }
+
+// address is what a running "experiment serve" writes down.
+type address struct {
+	URL string `json:"url"`
+	PID int    `json:"pid"`
+}
+
+// openEmbedded finds the server that runs in this folder, or starts one inside
+// this process, and puts the built-in dataset into a new store.
+func openEmbedded(ctx context.Context) (*Langfuse, error) {
+	if err := makeFolder(); err != nil {
+		return nil, err
+	}
+	if l, ok := findRunning(ctx); ok {
+		return l, nil
+	}
+	l, err := startInside(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := seedBuiltIn(ctx, l.Client); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// findRunning connects to the server of the address note. A note without a
+// server behind it is what a killed process leaves: it counts as none.
+func findRunning(ctx context.Context) (*Langfuse, bool) {
+	raw, err := os.ReadFile(addressPath())
+	if err != nil {
+		return nil, false
+	}
+	var at address
+	if json.Unmarshal(raw, &at) != nil || at.URL == "" {
+		return nil, false
+	}
+	quick, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	l, err := dial(quick, withKeys(at.URL))
+	if err != nil {
+		return nil, false
+	}
+	l.Embedded, l.Shared = true, true
+	return l, true
+}
+
+func withKeys(url string) langfuse.Config {
+	return langfuse.Config{BaseURL: url, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey), MaxAttempts: 3}
+}
+
+// startInside serves the store on a free loopback port until Close.
+func startInside(ctx context.Context) (*Langfuse, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("starting the embedded Langfuse: %w", err)
+	}
+	url, stop, err := serve(listener)
+	if err != nil {
+		return nil, err
+	}
+	l, err := dial(ctx, withKeys(url))
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	l.Embedded, l.stop = true, stop
+	return l, nil
+}
+
+// serve answers on the listener until stop is called.
+func serve(listener net.Listener) (url string, stop func() error, err error) {
+	server, err := embedded.Open(embedded.Config{Path: storePath(), ProjectName: "embedded"})
+	if err != nil {
+		return "", nil, &folderError{errors.Join(err, listener.Close())}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ctx, listener) }()
+	return "http://" + listener.Addr().String(), func() error {
+		cancel()
+		return errors.Join(<-ended, server.Close())
+	}, nil
+}

@@ -1,0 +1,95 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"extraction-experiment/cmd/internal/build"
+	"extraction-experiment/langfuse"
+)
+
+// Folder is where a project folder keeps runs and the embedded store.
+const Folder = ".experiment"
+
+// Langfuse is a server that was found to answer, with its client.
+type Langfuse struct {
+	Client *langfuse.Client
+	Server langfuse.Server
+	// Embedded says that it is the server of this folder, Shared that another
+	// process runs it.
+	Embedded, Shared bool
+	stop             func() error
+}
+
+// Open connects to the Langfuse of the environment, or to the embedded one,
+// and probes it. The caller closes it.
+func Open(ctx context.Context, getenv func(string) string) (*Langfuse, error) {
+	config, set, err := langfuse.ConfigFromEnv(func(name string) (string, bool) {
+		value := getenv(name)
+		return value, value != ""
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !set {
+		return openEmbedded(ctx)
+	}
+	return dial(ctx, config)
+}
+
+// dial connects to a server and finds out what it can do.
+func dial(ctx context.Context, config langfuse.Config) (*Langfuse, error) {
+	config.UserAgent = "extraction-experiment/" + build.Version()
+	client, err := langfuse.New(config)
+	if err != nil {
+		return nil, err
+	}
+	server, err := client.Probe(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to Langfuse: %w", err)
+	}
+	return &Langfuse{Client: client, Server: server, stop: func() error { return nil }}, nil
+}
+
+// Close ends what Open started.
+func (l *Langfuse) Close() error { return l.stop() }
+
+// makeFolder creates the folder of runs and store, kept out of git.
+func makeFolder() error {
+	if err := os.MkdirAll(Folder, 0o700); err != nil {
+		return &folderError{err}
+	}
+	ignore := filepath.Join(Folder, ".gitignore")
+	if _, err := os.Stat(ignore); errors.Is(err, os.ErrNotExist) {
+		if err := os.WriteFile(ignore, []byte("*\n"), 0o644); err != nil {
+			return &folderError{err}
+		}
+	}
+	return nil
+}
+
+// folderError says that nothing can be kept in this folder.
+type folderError struct{ err error }
+
+func (e *folderError) Error() string {
+	return fmt.Sprintf("%v: runs are kept in %s below the current folder; go to a folder that can be written", e.err, Folder)
+}
+
+func (e *folderError) Unwrap() error { return e.err }
+
+// ExitCode returns 74.
+func (e *folderError) ExitCode() int { return 74 }
+
+// Describe says in one line which Langfuse this is.
+func (l *Langfuse) Describe() string {
+	switch {
+	case l.Shared:
+		return "Langfuse: the embedded server of this folder, at " + l.Client.BaseURL()
+	case l.Embedded:
+		return "Langfuse: the embedded server of this folder, as no LANGFUSE_* variable is set"
+	}
+	return fmt.Sprintf("Langfuse: %s, project %s (version %s)", l.Client.BaseURL(), l.Server.Project.Name, l.Server.Version)
+}

@@ -1,0 +1,93 @@
+package connect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"extraction-experiment/internal/cli"
+)
+
+// DefaultPort is where "experiment serve" listens unless told otherwise; the
+// next free one is taken if it is in use.
+const DefaultPort = 4711
+
+// ErrServed says that a server runs in this folder already.
+type ErrServed struct{ URL string }
+
+// Error names its address.
+func (e *ErrServed) Error() string {
+	return "the embedded Langfuse of this folder runs already at " + e.URL
+}
+
+// Serve runs the embedded server of this folder until ctx is done. started is
+// called with its address once it answers.
+func Serve(ctx context.Context, port int, started func(url string)) error {
+	if err := makeFolder(); err != nil {
+		return err
+	}
+	if l, ok := findRunning(ctx); ok {
+		return errors.Join(&ErrServed{l.Client.BaseURL()}, l.Close())
+	}
+	listener, err := listen(port)
+	if err != nil {
+		return err
+	}
+	url, stop, err := serve(listener)
+	if err != nil {
+		return err
+	}
+	err = announce(ctx, url, started)
+	if err == nil {
+		<-ctx.Done()
+	}
+	return errors.Join(err, withdraw(url), stop())
+}
+
+func announce(ctx context.Context, url string, started func(string)) error {
+	l, err := dial(ctx, withKeys(url))
+	if err != nil {
+		return err
+	}
+	if err := seedBuiltIn(ctx, l.Client); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(address{URL: url, PID: os.Getpid()})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(addressPath(), raw, 0o600); err != nil {
+		return &folderError{err}
+	}
+	started(url)
+	return nil
+}
+
+// withdraw removes the address note, unless another server wrote its own.
+func withdraw(url string) error {
+	raw, err := os.ReadFile(addressPath())
+	var at address
+	if err != nil || json.Unmarshal(raw, &at) != nil || at.URL != url {
+		return nil
+	}
+	return os.Remove(addressPath())
+}
+
+// listen takes the port, or with the default one the next that is free.
+func listen(port int) (net.Listener, error) {
+	last := port
+	if port == DefaultPort {
+		last = port + 50
+	}
+	var err error
+	for p := port; p <= last; p++ {
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p)); err == nil {
+			return l, nil
+		}
+	}
+	return nil, cli.Errorf(cli.ExitUnavailable, "listening on port %d: %w", port, err)
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/report"
+	"extraction-experiment/seed"
+)
+
+// fileAction creates and updates the items of a file.
+func fileAction(c *urfave.Context, env cli.Env) (err error) {
+	path := c.String("file")
+	schemas, err := readSchemas(c.String("schema"))
+	if err != nil {
+		return err
+	}
+	if err := readable(path); err != nil {
+		return err
+	}
+	lf, err := open(c, env)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lf.Close()) }()
+	bar := newBar(env, c.Bool("quiet"))
+	result, err := seed.File(c.Context, lf.Client, dataset.ReadFile(path), seed.Config{
+		Dataset: c.String("dataset"), Description: c.String("description"), Schemas: schemas,
+		IDPrefix: c.String("id-prefix"), Vocabulary: vocabulary(),
+		KeepGoing: c.Bool("keep-going"), DryRun: c.Bool("dry-run"), Progress: bar.progress,
+	})
+	bar.close()
+	warn(env, c.Bool("quiet"), result.Report.Warnings)
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return errors.Join(written(report.JSON(env.Stdout, result, false)), result.Err())
+	}
+	verb := "seeded"
+	if c.Bool("dry-run") {
+		verb = "would seed"
+	}
+	_, err = fmt.Fprintf(env.Stdout, "%s dataset %s: %d created, %d updated, %d unchanged, %d refused\n",
+		verb, c.String("dataset"), result.Created, result.Updated, result.Unchanged, result.Refused)
+	return errors.Join(written(err), result.Err())
+}
+
+// checkAction checks a file of anyone's and sends nothing.
+func checkAction(c *urfave.Context, env cli.Env) error {
+	schemas, err := readSchemas(c.String("schema"))
+	if err != nil {
+		return err
+	}
+	path := c.String("check")
+	if err := readable(path); err != nil {
+		return err
+	}
+	found, err := seed.Check(dataset.ReadFile(path), seed.CheckConfig{
+		Dataset: c.String("dataset"), IDPrefix: c.String("id-prefix"), Schemas: schemas, Vocabulary: vocabulary(),
+	})
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return errors.Join(written(report.JSON(env.Stdout, found, false)), found.Err())
+	}
+	warn(env, c.Bool("quiet"), found.Warnings)
+	_, err = fmt.Fprintf(env.Stdout, "%s: %d items, %d problems, %d warnings\n", path, found.Items, found.Problems.Total, found.Warnings.Total)
+	return errors.Join(written(err), found.Err())
+}
+
+// exportAction writes the items of a dataset.
+func exportAction(c *urfave.Context, env cli.Env) (err error) {
+	path, format := c.String("export"), dataset.JSONL
+	if path != "-" {
+		if format, err = dataset.FormatOf(path); err != nil {
+			return err
+		}
+	}
+	lf, err := open(c, env)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lf.Close()) }()
+	if path == "-" {
+		w := dataset.NewWriter(env.Stdout, format)
+		_, err := seed.Export(c.Context, lf.Client, c.String("dataset"), time.Time{}, w)
+		return errors.Join(err, w.Close())
+	}
+	return exportFile(c, env, lf, path, format)
+}
+
+func exportFile(c *urfave.Context, env cli.Env, lf *connect.Langfuse, path string, format dataset.Format) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return written(err)
+	}
+	w := dataset.NewWriter(f, format)
+	n, err := seed.Export(c.Context, lf.Client, c.String("dataset"), time.Time{}, w)
+	if err := errors.Join(err, written(w.Close()), written(f.Close())); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Stdout, "%d items of %s in %s\n", n, c.String("dataset"), path)
+	return written(err)
+}
+
+// archiveAction takes items out of a dataset's listing.
+func archiveAction(c *urfave.Context, env cli.Env) (err error) {
+	lf, err := open(c, env)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lf.Close()) }()
+	changes, err := seed.Archive(c.Context, lf.Client, c.String("dataset"), c.StringSlice("archive"))
+	for _, change := range changes {
+		_, printed := fmt.Fprintf(env.Stdout, "%s: %s\n", change.Item, change.Action)
+		err = errors.Join(err, written(printed))
+	}
+	return err
+}
+
+// listAction lists the datasets.
+func listAction(c *urfave.Context, env cli.Env) (err error) {
+	lf, err := open(c, env)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lf.Close()) }()
+	for d, err := range lf.Client.ListDatasets(c.Context) {
+		if err != nil {
+			return err
+		}
+		line := d.Name
+		if d.Description != "" {
+			line += "\t" + d.Description
+		}
+		if _, err := fmt.Fprintln(env.Stdout, cli.Printable(line)); err != nil {
+			return written(err)
+		}
+	}
+	return nil
+}

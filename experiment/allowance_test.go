@@ -1,0 +1,55 @@
+package experiment_test
+
+import (
+	"testing"
+
+	"extraction-experiment/experiment"
+)
+
+func TestAllowance(t *testing.T) {
+	tests := []struct {
+		text            string
+		failed, planned int
+		exceeded        bool
+	}{
+		{"0", 0, 10, false},
+		{"0", 1, 10, true},
+		{"3", 3, 10, false}, // exactly the allowed number
+		{"3", 4, 10, true},
+		{"10%", 1, 10, false}, // 1·100 = 10·10
+		{"10%", 2, 10, true},
+		{"2.5%", 1, 40, false}, // 1·100 = 2.5·40
+		{"2.5%", 1, 39, true},  // 100 > 97.5
+		{"100%", 5, 5, false},
+	}
+	for _, tt := range tests {
+		a, err := experiment.ParseAllowance(tt.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := a.Exceeded(tt.failed, tt.planned); got != tt.exceeded {
+			t.Errorf("%s: %d of %d exceeded = %v", tt.text, tt.failed, tt.planned, got)
+		}
+		if a.String() != tt.text {
+			t.Errorf("%s is written %s", tt.text, a)
+		}
+	}
+	for _, text := range []string{"", "-1", "3.5", "x", "101%", "-1%", "NaN%", "%"} {
+		if _, err := experiment.ParseAllowance(text); err == nil {
+			t.Errorf("%q was accepted", text)
+		}
+	}
+}
+
+func FuzzParseAllowance(f *testing.F) {
+	f.Add("5%")
+	f.Fuzz(func(t *testing.T, text string) {
+		a, err := experiment.ParseAllowance(text)
+		if err != nil {
+			return
+		}
+		if again, err := experiment.ParseAllowance(a.String()); err != nil || again != a {
+			t.Errorf("%q is read as %v and written %q", text, a, a.String())
+		}
+	})
+}

@@ -1,0 +1,336 @@
+package experiment_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/experiment"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// list is a Source of n items "i00", "i01", …
+type list int
+
+func (n list) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
+	return func(yield func([]dataset.Item, error) bool) {
+		for i := range int(n) {
+			item := dataset.Item{
+				ID:       fmt.Sprintf("i%02d", i),
+				Input:    json.RawMessage(fmt.Sprintf(`{"n":%d}`, i)),
+				Expected: json.RawMessage(`{"gold":true}`),
+			}
+			if !yield([]dataset.Item{item}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// task is a Task made of a function.
+type task func(ctx context.Context, item experiment.Item) (experiment.Result, error)
+
+func (f task) Do(ctx context.Context, item experiment.Item) (experiment.Result, error) {
+	return f(ctx, item)
+}
+
+func echo(_ context.Context, item experiment.Item) (experiment.Result, error) {
+	return experiment.Result{Output: item.Input}, nil
+}
+
+// half is a Scorer that gives every output 1/2, unless told otherwise.
+type half struct {
+	judge func(dataset.Item) error
+	score func(json.RawMessage) error
+}
+
+func (h half) Judge(item dataset.Item) (experiment.Judge, error) {
+	if h.judge != nil {
+		if err := h.judge(item); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+func (h half) Score(output json.RawMessage) (experiment.Scored, error) {
+	if h.score != nil {
+		if err := h.score(output); err != nil {
+			return experiment.Scored{}, err
+		}
+	}
+	value := 0.5
+	return experiment.Scored{Scores: []outcome.Score{{Name: "half", Value: &value, Ratio: &outcome.Ratio{Num: 1, Den: 2}}}}, nil
+}
+
+func (h half) Undelivered() []outcome.Score {
+	return []outcome.Score{{Name: "half", Reason: "failed"}}
+}
+
+// create makes a run file of its own for the test.
+func create(t *testing.T) *runstore.Run {
+	t.Helper()
+	run, err := runstore.Create(filepath.Join(t.TempDir(), "r.run"), outcome.Header{RunUID: strings.Repeat("a", 32), Name: "r", Trials: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := run.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return run
+}
+
+// carryOut runs and returns the outcomes by item.
+func carryOut(t *testing.T, ctx context.Context, cfg experiment.Config) (map[string]outcome.Outcome, outcome.Footer, error) {
+	t.Helper()
+	r, err := experiment.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	footer, ran := r.Run(ctx)
+	found := map[string]outcome.Outcome{}
+	for o, err := range cfg.Run.Outcomes(context.Background(), runstore.Query{Detail: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, twice := found[o.Item]; twice {
+			t.Errorf("%s has two outcomes", o.Item)
+		}
+		found[o.Item] = o
+	}
+	return found, footer, ran
+}
+
+func TestRunner_everyItemHasAnOutcome(t *testing.T) {
+	run := create(t)
+	var flying, most atomic.Int32
+	slow := func(ctx context.Context, item experiment.Item) (experiment.Result, error) {
+		most.Store(max(most.Load(), flying.Add(1)))
+		defer flying.Add(-1)
+		time.Sleep(time.Millisecond)
+		return echo(ctx, item)
+	}
+	found, footer, err := carryOut(t, t.Context(), experiment.Config{Run: run, Source: list(24), Task: task(slow), Scorer: half{}, Concurrency: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) != 24 || footer.Status != outcome.Complete || footer.Planned != 24 {
+		t.Errorf("%d outcomes, footer %+v", len(found), footer)
+	}
+	if most.Load() > 3 {
+		t.Errorf("%d items were worked on at once, 3 allowed", most.Load())
+	}
+	o := found["i07"]
+	if string(o.Output) != `{"n":7}` || o.Seq != 8 || o.Trial != 1 || o.Attempt != 1 {
+		t.Errorf("outcome %+v", o)
+	}
+	if s, ok := outcome.Lookup(o.Scores, outcome.ErrorScore); !ok || *s.Value != 0 || !s.Boolean {
+		t.Errorf("a success has the error score %+v", s)
+	}
+	header, err := run.Header(t.Context())
+	if err != nil || header.Dataset.Fingerprint == "" {
+		t.Errorf("no fingerprint after listing: %v", err)
+	}
+}
+
+func TestRunner_failuresAreOutcomes(t *testing.T) {
+	failing := func(ctx context.Context, item experiment.Item) (experiment.Result, error) {
+		switch item.ID {
+		case "i00":
+			return experiment.Result{}, errors.New("no such model")
+		case "i01":
+			<-ctx.Done()
+			return experiment.Result{}, ctx.Err()
+		case "i02":
+			panic("boom")
+		case "i03":
+			cost := 0.25
+			calls := []outcome.Call{{Kind: "generation", Usage: outcome.Usage{Input: 7}, CostUSD: &cost}}
+			return experiment.Result{Calls: calls}, fmt.Errorf("asking: %w", &outcome.Failure{Class: outcome.RateLimited, Message: "slow down"})
+		}
+		return echo(ctx, item)
+	}
+	scorer := half{
+		judge: func(item dataset.Item) error {
+			if item.ID == "i04" {
+				return errors.New("gold of the wrong shape")
+			}
+			return nil
+		},
+		score: func(output json.RawMessage) error {
+			switch string(output) {
+			case `{"n":5}`:
+				return &outcome.Failure{Class: outcome.InvalidOutput, Message: "no extraction"}
+			case `{"n":6}`:
+				panic("scorer")
+			}
+			return nil
+		},
+	}
+	run := create(t)
+	found, footer, err := carryOut(t, t.Context(), experiment.Config{
+		Run: run, Source: list(8), Task: task(failing), Scorer: scorer, Timeout: 20 * time.Millisecond,
+	})
+	if err != nil || footer.Status != outcome.Complete {
+		t.Fatalf("%v, %+v: failed items are no error", err, footer)
+	}
+	want := map[string]struct {
+		class   outcome.Class
+		message string
+	}{
+		"i00": {outcome.Provider, "no such model"},
+		"i01": {outcome.Timeout, "no result within 20ms (--timeout)"},
+		"i02": {outcome.Internal, "panic: boom"},
+		"i03": {outcome.RateLimited, "asking: rate_limited: slow down"},
+		"i04": {outcome.Item, "gold of the wrong shape"},
+		"i05": {outcome.InvalidOutput, "no extraction"},
+		"i06": {outcome.Internal, "panic: scorer"},
+		"i07": {outcome.OK, ""},
+	}
+	for id, w := range want {
+		o := found[id]
+		message := ""
+		if o.Failure != nil {
+			message = o.Failure.Message
+		}
+		if o.Class != w.class || !strings.HasPrefix(message, w.message) {
+			t.Errorf("%s: class %q, message %q, want %q, %q", id, o.Class, message, w.class, w.message)
+		}
+		s, ok := outcome.Lookup(o.Scores, outcome.ErrorScore)
+		if failed := w.class != outcome.OK; !ok || (*s.Value == 1) != failed || (s.Comment != "") != failed {
+			t.Errorf("%s: error score %+v", id, s)
+		}
+	}
+	if o := found["i03"]; o.Usage.Input != 7 || o.CostUSD == nil || *o.CostUSD != 0.25 {
+		t.Errorf("the calls of a failed item count: %+v", o)
+	}
+	if s, ok := outcome.Lookup(found["i00"].Scores, "half"); !ok || s.Value != nil {
+		t.Errorf("a failed item lists the scores that its gold defines, without value: %+v", s)
+	}
+}
+
+func TestRunner_stopAndResume(t *testing.T) {
+	run := create(t)
+	stop := make(chan struct{})
+	var once sync.Once
+	var calls atomic.Int32
+	stopping := func(ctx context.Context, item experiment.Item) (experiment.Result, error) {
+		if calls.Add(1) == 3 {
+			once.Do(func() { close(stop) })
+		}
+		return echo(ctx, item)
+	}
+	cfg := experiment.Config{Run: run, Source: list(20), Task: task(stopping), Scorer: half{}, Concurrency: 2, Stop: stop}
+	found, footer, err := carryOut(t, t.Context(), cfg)
+	if !errors.Is(err, experiment.ErrInterrupted) || footer.Status != outcome.Interrupted {
+		t.Fatalf("%v, %+v", err, footer)
+	}
+	if len(found) != int(calls.Load()) || len(found) < 3 || len(found) == 20 {
+		t.Errorf("%d outcomes of %d calls: what is in flight is finished, nothing more is begun", len(found), calls.Load())
+	}
+	cfg.Stop = nil
+	found, footer, err = carryOut(t, t.Context(), cfg)
+	if err != nil || footer.Status != outcome.Complete || len(found) != 20 || calls.Load() != 20 {
+		t.Errorf("resumed: %v, %+v, %d outcomes, %d calls", err, footer, len(found), calls.Load())
+	}
+}
+
+func TestRunner_cancelGivesUpWhatIsInFlight(t *testing.T) {
+	run := create(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	hanging := func(ctx context.Context, item experiment.Item) (experiment.Result, error) {
+		if item.ID == "i02" {
+			cancel()
+			<-ctx.Done()
+			return experiment.Result{}, ctx.Err()
+		}
+		return echo(ctx, item)
+	}
+	found, _, err := carryOut(t, ctx, experiment.Config{Run: run, Source: list(10), Task: task(hanging), Scorer: half{}, Concurrency: 1})
+	if !errors.Is(err, experiment.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	if _, recorded := found["i02"]; recorded || len(found) != 2 {
+		t.Errorf("%d outcomes; the one that was cut off is not recorded", len(found))
+	}
+	found, _, err = carryOut(t, t.Context(), experiment.Config{Run: run, Source: list(10), Task: task(echo), Scorer: half{}})
+	if err != nil || len(found) != 10 {
+		t.Errorf("resumed: %v, %d outcomes", err, len(found))
+	}
+}
+
+// broken is a Source that ends in an error after two items.
+type broken struct{}
+
+func (broken) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
+	return func(yield func([]dataset.Item, error) bool) {
+		for page := range list(2).Pages(ctx) {
+			if !yield(page, nil) {
+				return
+			}
+		}
+		yield(nil, errors.New("connection lost"))
+	}
+}
+
+func TestRunner_listing(t *testing.T) {
+	run := create(t)
+	cfg := experiment.Config{Run: run, Source: broken{}, Task: task(echo), Scorer: half{}}
+	found, _, err := carryOut(t, t.Context(), cfg)
+	if err == nil || !strings.Contains(err.Error(), "connection lost") || len(found) != 0 {
+		t.Fatalf("%v, %d outcomes: nothing runs before the listing is complete", err, len(found))
+	}
+	cfg.Source = list(5)
+	if found, _, err = carryOut(t, t.Context(), cfg); err != nil || len(found) != 5 {
+		t.Errorf("listing again: %v, %d outcomes", err, len(found))
+	}
+	_, _, err = carryOut(t, t.Context(), experiment.Config{Run: create(t), Source: list(0), Task: task(echo), Scorer: half{}})
+	if !errors.Is(err, experiment.ErrNoItems) {
+		t.Errorf("no items: %v", err)
+	}
+}
+
+// diary is an Observer that writes down what it is told.
+type diary []string
+
+func (d *diary) Planned(total, done int) { *d = append(*d, fmt.Sprintf("planned %d %d", total, done)) }
+func (d *diary) Started(item string)     { *d = append(*d, "started "+item) }
+func (d *diary) Done(o outcome.Outcome)  { *d = append(*d, "done "+o.Item) }
+
+func TestRunner_observer(t *testing.T) {
+	var d diary
+	_, _, err := carryOut(t, t.Context(), experiment.Config{Run: create(t), Source: list(2), Task: task(echo), Scorer: half{}, Concurrency: 1, Observer: &d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := diary{"planned 2 0", "started i00", "done i00", "started i01", "done i01"}
+	if diff := cmp.Diff(want, d); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNew_namesEveryProblem(t *testing.T) {
+	_, err := experiment.New(experiment.Config{Concurrency: -1, Timeout: -1})
+	for _, want := range []string{"Config.Run", "Config.Source", "Config.Task", "Config.Scorer", "concurrency", "timeout"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not name %s", err, want)
+		}
+	}
+}

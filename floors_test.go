@@ -1,0 +1,160 @@
+// Package floors holds the one test that looks at the whole repository: which
+// package may import which.
+package floors
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "extraction-experiment/"
+
+// floors says how high each package stands; a package imports only lower ones.
+// A prefix that ends in / stands for every package below it. docs/architecture.md
+// explains the order.
+var floors = map[string]int{
+	"internal/":          0,
+	"extraction":         1,
+	"outcome":            1,
+	"langfuse":           1,
+	"configs":            1,
+	"configs/sample":     1,
+	"dataset":            2,
+	"langfuse/embedded":  2,
+	"scoring":            3,
+	"pipeline":           3,
+	"runstore":           4,
+	"pipeline/provider/": 4,
+	"pipeline/provider":  5,
+	"experiment":         5,
+	"tracking":           5,
+	"seed":               5,
+	"harness/extraction": 6,
+	"report":             8,
+	"cmd/internal/":      9,
+	"cmd/":               10,
+}
+
+// fences are imports that no floor forbids and that are forbidden all the same.
+var fences = []struct {
+	from, to string
+	allowed  []string // packages, or prefixes ending in /, that may
+	why      string
+}{
+	{"", "langfuse", []string{"tracking", "seed", "cmd/"}, "only tracking, seed and the commands speak to Langfuse"},
+	{"", "configs", []string{"cmd/"}, "configuration files are known to the commands only"},
+	{"", "configs/sample", []string{"cmd/"}, "the built-in dataset is known to the commands only"},
+	{"", "langfuse/embedded", []string{"cmd/"}, "the embedded server is met over HTTP"},
+	{"", "tracking", []string{"cmd/"}, "what is recorded in Langfuse follows from the run file"},
+	{"", "runstore", []string{"experiment", "tracking", "cmd/"}, "libraries must not compile SQLite"},
+}
+
+func TestFloors(t *testing.T) {
+	imports := readImports(t)
+	for pkg, imported := range imports {
+		floor, ok := lookup(pkg)
+		if !ok {
+			t.Errorf("package %s is not in the table of floors: add it with the floor where it stands", pkg)
+			continue
+		}
+		for _, to := range imported {
+			toFloor, known := lookup(to)
+			if known && toFloor >= floor {
+				t.Errorf("%s (floor %d) imports %s (floor %d): imports go down only", pkg, floor, to, toFloor)
+			}
+			for _, fence := range fences {
+				if to == fence.to && !matches(pkg, fence.allowed) {
+					t.Errorf("%s imports %s: %s", pkg, to, fence.why)
+				}
+			}
+		}
+	}
+}
+
+// TestFloors_stale finds rows of the table that stand for nothing.
+func TestFloors_stale(t *testing.T) {
+	imports := readImports(t)
+	for row := range floors {
+		used := false
+		for pkg := range imports {
+			used = used || matches(pkg, []string{row})
+		}
+		if !used {
+			t.Errorf("the table of floors has a row %q and there is no such package", row)
+		}
+	}
+}
+
+// readImports returns what the non-test files of every package import of this
+// module. It reads the files itself: the test cache would not notice a change
+// that only a go command sees.
+func readImports(t *testing.T) map[string][]string {
+	t.Helper()
+	imports := map[string][]string{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name := d.Name(); path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		pkg := filepath.ToSlash(filepath.Dir(path))
+		imports[pkg] = append(imports[pkg], []string{}...)
+		for _, spec := range file.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			if own, ok := strings.CutPrefix(name, module); ok {
+				imports[pkg] = append(imports[pkg], own)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(imports) == 0 {
+		t.Fatal("no package was found")
+	}
+	return imports
+}
+
+// lookup returns the floor of a package; an exact row beats a prefix, a longer
+// prefix a shorter one.
+func lookup(pkg string) (int, bool) {
+	if floor, ok := floors[pkg]; ok {
+		return floor, true
+	}
+	best, floor := "", 0
+	for row, f := range floors {
+		if strings.HasSuffix(row, "/") && strings.HasPrefix(pkg, row) && len(row) > len(best) {
+			best, floor = row, f
+		}
+	}
+	return floor, best != ""
+}
+
+func matches(pkg string, rows []string) bool {
+	for _, row := range rows {
+		if pkg == row || strings.HasSuffix(row, "/") && strings.HasPrefix(pkg, row) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,65 @@
+package extraction
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/experiment"
+	"extraction-experiment/extraction"
+	"extraction-experiment/outcome"
+	"extraction-experiment/scoring"
+)
+
+// Scorer compares extractions with the expected output of items. It is safe
+// for concurrent use.
+type Scorer struct {
+	Rules *scoring.Scorer
+}
+
+// Judge reads the expected output of an item. An item without any is judged
+// by nothing but whether it failed. Gold of the wrong shape is an error.
+func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
+	if isAbsent(item.Expected) {
+		return judge{rules: s.Rules}, nil
+	}
+	expected, _, err := extraction.DecodeExtraction(item.Expected)
+	if err != nil {
+		return nil, &outcome.Failure{Class: outcome.Item, Message: fmt.Sprintf("the expected output cannot be used: %v", err)}
+	}
+	return judge{s.Rules, expected}, nil
+}
+
+type judge struct {
+	rules    *scoring.Scorer
+	expected extraction.Extraction
+}
+
+// Score compares an extraction with the expected one.
+func (j judge) Score(output json.RawMessage) (experiment.Scored, error) {
+	extracted, warnings, err := extraction.DecodeExtraction(output)
+	if err != nil {
+		return experiment.Scored{}, &outcome.Failure{Class: outcome.InvalidOutput, Message: err.Error()}
+	}
+	result := j.rules.Score(j.expected, extracted)
+	explanation, err := json.Marshal(explain(result))
+	if err != nil {
+		return experiment.Scored{}, fmt.Errorf("encoding the matches: %w", err)
+	}
+	return experiment.Scored{
+		Scores:      result.Scores,
+		Groups:      result.Groups,
+		Counts:      result.Counts.Map(),
+		Explanation: explanation,
+		Warnings:    append(warnings, result.Warnings...),
+	}, nil
+}
+
+// Undelivered returns the scores that an extraction would have had.
+func (j judge) Undelivered() []outcome.Score { return j.rules.Undelivered(j.expected) }
+
+func isAbsent(raw json.RawMessage) bool {
+	raw = bytes.TrimSpace(raw)
+	return len(raw) == 0 || bytes.Equal(raw, []byte("null"))
+}

@@ -1,0 +1,37 @@
+package extraction
+
+import (
+	"context"
+	"encoding/json"
+
+	"extraction-experiment/experiment"
+	"extraction-experiment/extraction"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+)
+
+// Task extracts from the document of an item. It is safe for concurrent use if
+// the extractor is.
+type Task struct {
+	Extractor pipeline.Extractor
+}
+
+// Do extracts. An input that is no document fails with class "item"; what the
+// extractor returns as an error keeps its class.
+func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.Result, error) {
+	doc, warnings, err := extraction.DecodeDocument(item.Input)
+	if err != nil {
+		return experiment.Result{Warnings: warnings}, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
+	}
+	found, calls, err := t.Extractor.Extract(ctx, doc)
+	result := experiment.Result{Calls: calls, Warnings: warnings}
+	if err != nil {
+		failure := pipeline.Classify(err)
+		return result, &failure
+	}
+	result.Output, err = json.Marshal(found)
+	if err != nil {
+		return result, &outcome.Failure{Class: outcome.InvalidOutput, Message: err.Error()}
+	}
+	return result, nil
+}

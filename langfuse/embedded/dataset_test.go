@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"strings"
@@ -322,4 +323,45 @@ func TestLinkItem(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What nests too deep is refused: it could be stored, but never be read again.
+func TestItems_depth(t *testing.T) {
+	r := newItems(t, 0)
+	nest := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	send := func(value string) answer {
+		return r.post(api+"/dataset-items", `{"datasetName":"d","id":"deep","input":`+value+`}`)
+	}
+	r.must(200, send(nest(maxDepth-1)))
+	r.must(400, send(nest(maxDepth)))
+	r.must(400, send(nest(20_000)))
+	r.must(200, r.get(api+"/dataset-items?datasetName=d"))
+	r.must(200, send(`"`+nest(9_999)+`"`)) // a text that would be parsed stays a text
+	same3(t, "text", r.get(api+"/dataset-items?datasetName=d").at("data", 0, "input"), nest(9_999))
+	if got := depth([]byte(`{"a[[":["\"[",{"b":[]}]}`)); got != 4 {
+		t.Errorf("depth %d, want 4", got)
+	}
+}
+
+func FuzzReadValue(f *testing.F) {
+	for _, text := range []string{`"x"`, `"{\"a\":[1]}"`, `{"a":"\u0000b","c":[1e400,-0.0,12345678901234567890]}`, `"\"\""`, `null`} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if !json.Valid(raw) || depth(raw) > maxDepth {
+			return
+		}
+		frm := &form{fields: map[string]json.RawMessage{"input": raw}, read: map[string]bool{}}
+		v := readValue(frm, "input")
+		if frm.err() != nil || !v.json.Valid {
+			return
+		}
+		if !json.Valid([]byte(v.json.String)) {
+			t.Fatalf("%q became %q, which is no JSON", raw, v.json.String)
+		}
+		again := &form{fields: map[string]json.RawMessage{"input": json.RawMessage(v.json.String)}, read: map[string]bool{}}
+		if second := readValue(again, "input"); v.json.String[0] != '"' && second.json != v.json {
+			t.Fatalf("stored again %q became %q", v.json.String, second.json.String)
+		}
+	})
 }

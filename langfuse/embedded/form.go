@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sort"
@@ -35,6 +36,9 @@ func readForm(c *call, limit int64) (*form, error) {
 	}
 	if !json.Valid(body) {
 		return nil, plain(http.StatusBadRequest, "Invalid JSON")
+	}
+	if depth(body) > maxDepth {
+		return nil, badData(issue{Code: "custom", Path: []any{}, Message: fmt.Sprintf("Invalid input: nested deeper than %d", maxDepth)})
 	}
 	f, err := newForm(body)
 	if err != nil {

@@ -53,10 +53,38 @@ func parsedText(text string) any {
 	if text == "" {
 		return nil
 	}
+	if depth([]byte(text)) > maxDepth {
+		return text
+	}
 	if decoded, err := decodeJSON([]byte(text)); err == nil {
 		return decoded
 	}
 	return text
+}
+
+// maxDepth is how deep JSON may nest. The encoder refuses what the decoder took
+// once it stands deeper inside of an answer, so a page with it could never be
+// read again.
+const maxDepth = 1000
+
+// depth returns how deep lists and objects nest in JSON.
+func depth(raw []byte) int {
+	deepest, level, quoted := 0, 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			level++
+			deepest = max(deepest, level)
+		case c == ']' || c == '}':
+			level--
+		}
+	}
+	return deepest
 }
 
 // stripControls takes C0 and C1 control characters out of all strings, keys

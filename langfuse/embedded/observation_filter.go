@@ -3,6 +3,7 @@ package embedded
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -15,7 +16,11 @@ type condition struct {
 	Key      string `json:"key"`
 }
 
-const maxConditions = 100
+// The bounds of a filter.
+const (
+	maxConditions = 100
+	maxOptions    = 1000
+)
 
 // filterOr adds the conditions of ?filter, or else those of the plain query
 // parameters: a filter takes their place.
@@ -127,38 +132,32 @@ func (w *where) matched(cond condition, column string) error {
 // of the values.
 func (w *where) options(cond condition, column string) error {
 	given, isList := cond.Value.([]any)
-	values := make([]any, 0, len(given))
+	values := make([]string, 0, len(given))
 	for _, one := range given {
-		if text, isText := one.(string); isText {
+		if text, isText := one.(string); isText && !slices.Contains(values, text) {
 			values = append(values, text)
+		} else if !isText {
+			isList = false
 		}
 	}
-	if !isList || len(values) == 0 || len(values) != len(given) {
+	if !isList || len(values) == 0 || len(values) > maxOptions {
 		return badQuery("filter", "Invalid input: expected a list of strings")
 	}
-	marks := "(?" + strings.Repeat(",?", len(values)-1) + ")"
-	term := column + " IN " + marks
+	const listed = " IN (SELECT value FROM json_each(?))"
+	term, args := column+listed, []any{joined(values)}
 	if cond.Type == "arrayOptions" {
-		term = "EXISTS (SELECT 1 FROM json_each(" + column + ") WHERE value IN " + marks + ")"
+		term = "EXISTS (SELECT 1 FROM json_each(" + column + ") WHERE value" + listed + ")"
 	}
 	switch {
 	case cond.Operator == "any of":
 	case cond.Operator == "none of":
 		term = "NOT " + term
 	case cond.Operator == "all of" && cond.Type == "arrayOptions":
-		term = "(SELECT count(DISTINCT value) FROM json_each(" + column + ") WHERE value IN " + marks + ") = ?"
-		values = append(values, distinct(values))
+		term = "(SELECT count(DISTINCT value) FROM json_each(" + column + ") WHERE value" + listed + ") = ?"
+		args = append(args, len(values))
 	default:
 		return badQuery("filter", "Invalid operator "+clip(cond.Operator, 100))
 	}
-	w.add(term, values...)
+	w.add(term, args...)
 	return nil
-}
-
-func distinct(values []any) int {
-	seen := map[any]bool{}
-	for _, value := range values {
-		seen[value] = true
-	}
-	return len(seen)
 }

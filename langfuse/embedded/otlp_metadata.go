@@ -1,11 +1,9 @@
 package embedded
 
 import (
-	"database/sql"
 	"encoding/json"
-	"math"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -28,7 +26,7 @@ func objectText(v any) string {
 		return ""
 	}
 	var fields map[string]json.RawMessage
-	if json.Unmarshal([]byte(s), &fields) != nil || fields == nil {
+	if depth([]byte(s)) > maxDepth || json.Unmarshal([]byte(s), &fields) != nil || fields == nil {
 		return ""
 	}
 	return s
@@ -47,9 +45,8 @@ func flatText(a attributes, key string) string {
 
 func flattenAttribute(flat map[string]string, a attributes, key string) {
 	if s, isText := a[key].(string); isText && s != "" {
-		decoded, err := decodeJSON([]byte(s))
-		if _, isObject := decoded.(map[string]any); err == nil && isObject {
-			flatten(flat, "", decoded)
+		if fields, fits := flatFields(s); fits {
+			maps.Copy(flat, fields)
 		} else {
 			flat["metadata"] = s
 		}
@@ -61,18 +58,38 @@ func flattenAttribute(flat map[string]string, a attributes, key string) {
 	}
 }
 
-func flatten(flat map[string]string, prefix string, v any) {
+// flatFields flattens the text of a JSON object. It refuses a text that nests so
+// that the joined keys would be many times as long as the text itself.
+func flatFields(s string) (map[string]string, bool) {
+	if depth([]byte(s)) > maxDepth {
+		return nil, false
+	}
+	decoded, err := decodeJSON([]byte(s))
+	if _, isObject := decoded.(map[string]any); err != nil || !isObject {
+		return nil, false
+	}
+	flat, budget := map[string]string{}, 4*len(s)+64<<10
+	return flat, flatten(flat, "", decoded, &budget)
+}
+
+func flatten(flat map[string]string, prefix string, v any, budget *int) bool {
+	if *budget -= len(prefix); *budget < 0 {
+		return false
+	}
 	fields, isObject := v.(map[string]any)
 	if !isObject {
 		flat[prefix] = asText(v)
-		return
+		return true
 	}
 	for key, child := range fields {
 		if prefix != "" {
 			key = prefix + "." + key
 		}
-		flatten(flat, key, child)
+		if !flatten(flat, key, child, budget) {
+			return false
+		}
 	}
+	return true
 }
 
 // observationMetadata is what was said as metadata, and besides, unless a
@@ -125,99 +142,4 @@ func tagsOf(v any) string {
 		}
 	}
 	return joined(tags)
-}
-
-func wholeNumber(v any) (int64, bool) {
-	switch v := v.(type) {
-	case int64:
-		return v, true
-	case float64:
-		return int64(v), v == math.Trunc(v) && math.Abs(v) < 1<<53
-	case string:
-		n, err := strconv.ParseInt(v, 10, 64)
-		return n, err == nil
-	}
-	return 0, false
-}
-
-// accounts reads tokens and money. Both attributes are texts of JSON objects;
-// without usage the conventions of generative AI are read. A total that is not
-// given is the sum of the rest.
-func accounts(a attributes) (usage, cost string, total sql.NullFloat64) {
-	tokens := numbersOf(a["langfuse.observation.usage_details"], true)
-	if tokens == nil {
-		tokens = conventionalUsage(a)
-	}
-	tokens = canonicalUsage(tokens)
-	money := numbersOf(a["langfuse.observation.cost_details"], false)
-	if len(tokens) > 0 {
-		usage = asText(withTotal(tokens))
-	}
-	if len(money) > 0 {
-		money = withTotal(money)
-		cost, total = asText(money), sql.NullFloat64{Float64: money["total"], Valid: true}
-	}
-	return usage, cost, total
-}
-
-func withTotal(numbers map[string]float64) map[string]float64 {
-	if _, given := numbers["total"]; given {
-		return numbers
-	}
-	sum := 0.0
-	for _, n := range numbers {
-		sum += n
-	}
-	numbers["total"] = sum
-	return numbers
-}
-
-// numbersOf reads a JSON object of numbers that are not negative; other values
-// are left out, fractions too where only whole numbers count.
-func numbersOf(v any, whole bool) map[string]float64 {
-	s, isText := v.(string)
-	if !isText {
-		return nil
-	}
-	var fields map[string]any
-	if json.Unmarshal([]byte(s), &fields) != nil {
-		return nil
-	}
-	numbers := map[string]float64{}
-	for key, field := range fields {
-		n, isNumber := field.(float64)
-		if isNumber && n >= 0 && (!whole || n == math.Trunc(n)) {
-			numbers[key] = n
-		}
-	}
-	return numbers
-}
-
-// canonicalUsage renames the shapes of OpenAI, where the keys are exactly theirs.
-func canonicalUsage(tokens map[string]float64) map[string]float64 {
-	for _, names := range [][2]string{{"prompt_tokens", "completion_tokens"}, {"input_tokens", "output_tokens"}} {
-		input, hasInput := tokens[names[0]]
-		output, hasOutput := tokens[names[1]]
-		total, hasTotal := tokens["total_tokens"]
-		if len(tokens) == 3 && hasInput && hasOutput && hasTotal {
-			return map[string]float64{"input": input, "output": output, "total": total}
-		}
-	}
-	return tokens
-}
-
-func conventionalUsage(a attributes) map[string]float64 {
-	tokens := map[string]float64{}
-	for name, keys := range map[string][]string{
-		"input":  {"gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"},
-		"output": {"gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"},
-	} {
-		for _, key := range keys {
-			if n, whole := wholeNumber(a[key]); whole && n >= 0 {
-				tokens[name] = float64(n)
-				break
-			}
-		}
-	}
-	return tokens
 }

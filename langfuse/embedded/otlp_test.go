@@ -368,3 +368,33 @@ func BenchmarkExportSpans(b *testing.B) {
 	}
 	b.ReportMetric(float64(300*b.N)/b.Elapsed().Seconds(), "spans/s")
 }
+
+func TestFlatFields(t *testing.T) {
+	long := strings.Repeat("k", 10_000)
+	var leaves []string
+	for i := range 1000 {
+		leaves = append(leaves, fmt.Sprintf(`"%d":1`, i))
+	}
+	cases := map[string]struct {
+		text string
+		want map[string]string
+	}{
+		"nested":          {`{"a":{"b":1,"c":{"d":"x"}},"e":[1,{"f":2}],"g":null,"h":true}`, map[string]string{"a.b": "1", "a.c.d": "x", "e": `[1,{"f":2}]`, "g": "null", "h": "true"}},
+		"a list":          {`[1]`, nil},
+		"no JSON":         {`x`, nil},
+		"keys multiply":   {`{"` + long + `":{` + strings.Join(leaves, ",") + `}}`, nil},
+		"nests too deep":  {strings.Repeat(`{"a":`, 2000) + "1" + strings.Repeat("}", 2000), nil},
+		"numbers as sent": {`{"a":12345678901234567890,"b":1.50}`, map[string]string{"a": "12345678901234567890", "b": "1.50"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			flat, fits := flatFields(tc.text)
+			if fits != (tc.want != nil) {
+				t.Fatalf("fits %v", fits)
+			}
+			if fits {
+				same3(t, "fields", flat, tc.want)
+			}
+		})
+	}
+}

@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// The bounds of composition: how deep references nest, and how long a resolved
-// text may get, since references multiply.
+// The bounds of composition: how deep references nest, and how many are followed
+// and how long the texts get, since references multiply.
 const (
-	maxPromptDepth  = 5
-	maxPromptLength = 4 << 20
+	maxPromptDepth      = 5
+	maxPromptReferences = 10_000
+	maxPromptLength     = 4 << 20
 )
 
 // composed is a prompt whose references are filled in. The graph is null where
@@ -28,7 +29,9 @@ type composer struct {
 	q            querier
 	tag          *regexp.Regexp
 	dependencies map[string][]object
-	size         int
+	found        map[string]prompt // by the inside of the tag
+	references   int
+	length       int
 }
 
 // compose replaces every tag @@@langfusePrompt:name=N|version=V@@@ and
@@ -36,7 +39,8 @@ type composer struct {
 // in there likewise. A reference to nothing, to a chat prompt, in a circle, or
 // too deep is the caller's fault.
 func compose(q querier, p prompt) (composed, error) {
-	c := composer{q: q, tag: regexp.MustCompile(`@@@langfusePrompt:(.*?)@@@`), dependencies: map[string][]object{}}
+	c := composer{q: q, tag: regexp.MustCompile(`@@@langfusePrompt:(.*?)@@@`), dependencies: map[string][]object{},
+		found: map[string]prompt{}}
 	content, err := c.resolveContent(p)
 	if err != nil {
 		return composed{}, err
@@ -107,8 +111,9 @@ func (c *composer) resolve(p prompt, text string, above []string) (string, error
 		if err != nil {
 			return "", err
 		}
-		if c.size += len(resolved) + 64; c.size > maxPromptLength { // an empty text costs work too
-			return "", invalid("Resolved prompt is too long: at most %d bytes", maxPromptLength)
+		c.references, c.length = c.references+1, c.length+len(resolved)
+		if c.references > maxPromptReferences || c.length > maxPromptLength {
+			return "", invalid("Resolved prompt is too long: at most %d references and %d bytes", maxPromptReferences, maxPromptLength)
 		}
 		out.WriteString(text[rest:at[0]])
 		out.WriteString(resolved)
@@ -129,6 +134,9 @@ func (c *composer) note(parent, child prompt) {
 
 // find reads the inside of a tag: the name, then a version or a label.
 func (c *composer) find(tag string) (prompt, error) {
+	if p, known := c.found[tag]; known {
+		return p, nil
+	}
 	parts := strings.Split(tag, "|")
 	if len(parts) != 2 || !strings.HasPrefix(parts[0], "name=") {
 		return prompt{}, invalid("Invalid prompt dependency tag: %s", clip(tag, 200))
@@ -154,5 +162,6 @@ func (c *composer) find(tag string) (prompt, error) {
 	if p.kind != "text" {
 		return prompt{}, invalid("Prompt dependency is not a text prompt: %s", clip(name, 200))
 	}
+	c.found[tag] = p
 	return p, nil
 }

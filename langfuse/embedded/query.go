@@ -131,16 +131,13 @@ func (w *where) add(term string, args ...any) {
 	w.args = append(w.args, args...)
 }
 
-// in adds "column is one of values"; no values is no condition.
+// in adds "column is one of values"; no values is no condition. The values are
+// one argument, since SQLite takes no more than 32766 of them.
 func (w *where) in(column string, values []string) {
 	if len(values) == 0 {
 		return
 	}
-	args := make([]any, len(values))
-	for i, value := range values {
-		args[i] = value
-	}
-	w.add(column+" IN (?"+strings.Repeat(",?", len(values)-1)+")", args...)
+	w.add(column+" IN (SELECT value FROM json_each(?))", joined(values))
 }
 
 func (w *where) String() string {

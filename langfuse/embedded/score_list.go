@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // scoreFilter names the query keys of GET /v3/scores that hold lists, with
@@ -125,7 +124,7 @@ func scoreValueWhere(c *call, w *where) error {
 		w.in("text", values)
 		return nil
 	}
-	numbers := make([]any, len(values))
+	numbers := make([]float64, len(values))
 	for i, text := range values {
 		n, err := strconv.ParseFloat(text, 64)
 		if types[0] == "BOOLEAN" {
@@ -139,6 +138,10 @@ func scoreValueWhere(c *call, w *where) error {
 		}
 		numbers[i] = n
 	}
-	w.add("value IN (?"+strings.Repeat(",?", len(numbers)-1)+")", numbers...)
+	text, err := encodeJSON(numbers)
+	if err != nil {
+		return badQuery("value", "Invalid value for "+types[0])
+	}
+	w.add("value IN (SELECT value FROM json_each(?))", text)
 	return nil
 }

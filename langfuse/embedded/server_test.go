@@ -16,13 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
-}
 
 // clock is a time that moves only when it is told to.
 type clock struct{ ms atomic.Int64 }
@@ -80,6 +74,15 @@ type answer struct {
 
 func (r *rig) do(method, path string, body any, headers ...string) answer {
 	r.t.Helper()
+	a, err := r.try(method, path, body, headers...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return a
+}
+
+// try is do for a server that may go away.
+func (r *rig) try(method, path string, body any, headers ...string) (answer, error) {
 	var in io.Reader
 	switch b := body.(type) {
 	case nil:
@@ -90,13 +93,13 @@ func (r *rig) do(method, path string, body any, headers ...string) answer {
 	default:
 		text, err := json.Marshal(b)
 		if err != nil {
-			r.t.Fatal(err)
+			return answer{}, err
 		}
 		in = bytes.NewReader(text)
 	}
 	req, err := http.NewRequest(method, r.url+path, in)
 	if err != nil {
-		r.t.Fatal(err)
+		return answer{}, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.SetBasicAuth(DefaultPublicKey, DefaultSecretKey)
@@ -112,16 +115,16 @@ func (r *rig) do(method, path string, body any, headers ...string) answer {
 	}
 	res, err := r.http.Do(req)
 	if err != nil {
-		r.t.Fatal(err)
+		return answer{}, err
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
-		r.t.Fatal(err)
+		return answer{}, err
 	}
 	a := answer{status: res.StatusCode, text: string(text), header: res.Header}
 	_ = json.Unmarshal(text, &a.json) // text/plain and HTML stay nil
-	return a
+	return a, nil
 }
 
 func (r *rig) get(path string) answer            { r.t.Helper(); return r.do("GET", path, nil) }

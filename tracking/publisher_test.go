@@ -1,0 +1,353 @@
+package tracking_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+	"extraction-experiment/tracking"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is an embedded Langfuse behind a handler that a test may put something
+// in front of, with a client that does not wait long.
+type world struct {
+	client *langfuse.Client
+	server langfuse.Server
+	front  atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
+	calls  atomic.Int64
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	store, err := embedded.Open(embedded.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{}
+	inner := store.Handler()
+	hs := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.calls.Add(1)
+		if front := w.front.Load(); front != nil && (*front)(rw, r) {
+			return
+		}
+		inner.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(func() {
+		hs.Close()
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	w.client, err = langfuse.New(langfuse.Config{
+		BaseURL: hs.URL, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey),
+		MaxAttempts: 1, HTTPClient: &http.Client{Transport: transport},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.server, err = w.client.Probe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// refuse makes the server answer requests that match with a status.
+func (w *world) refuse(match string, status int) {
+	front := func(rw http.ResponseWriter, r *http.Request) bool {
+		if !strings.Contains(r.URL.Path, match) {
+			return false
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		rw.WriteHeader(status)
+		fmt.Fprint(rw, `{"message":"refused by the test"}`)
+		return true
+	}
+	w.front.Store(&front)
+}
+
+// newRun seeds a dataset of n items and makes a run file with an outcome for
+// each; every third item failed.
+func (w *world) newRun(t *testing.T, name string, n int) *runstore.Run {
+	t.Helper()
+	ctx := t.Context()
+	if _, err := w.client.UpsertDataset(ctx, langfuse.DatasetUpsert{Name: "d"}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		_, err := w.client.UpsertDatasetItem(ctx, langfuse.DatasetItemUpsert{
+			DatasetName: "d", ID: itemID(i), Input: json.RawMessage(`{"document_text":"Ann met Bob."}`),
+			ExpectedOutput: json.RawMessage(`{"entities":[{"name":"Ann"}]}`),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	source, err := tracking.OpenDataset(ctx, w.client, "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := runstore.Create(filepath.Join(t.TempDir(), "r.run"), outcome.Header{
+		RunUID: strings.Repeat("ab", 16), Name: name, Trials: 1, Environment: "sdk-experiment",
+		Dataset: outcome.Dataset{ID: source.ID(), Name: "d", Version: source.Version()},
+		System:  outcome.System{Model: "m", Provider: "p"}, Project: w.server.Project.ID,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = run.Close() })
+	for page, err := range source.Pages(ctx) {
+		if err == nil {
+			err = run.AddItems(ctx, page, dataset.Hash)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range n {
+		commit(t, run, i)
+	}
+	return run
+}
+
+func itemID(i int) string { return fmt.Sprintf("item-%03d", i) }
+
+// start is fixed, so that everything sent is.
+var start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+func commit(t *testing.T, run *runstore.Run, i int) {
+	t.Helper()
+	value := float64(i%5) / 4 // 0 is among them
+	begin := start.Add(time.Duration(i) * time.Second)
+	o := outcome.Outcome{
+		Item: itemID(i), Trial: 1, Attempt: 1, Started: begin, Ended: begin.Add(time.Second), Latency: time.Second,
+		Scores: []outcome.Score{
+			{Name: "entity_f1", Value: &value, Ratio: &outcome.Ratio{Num: int64(i % 5), Den: 4}, Comment: "so many matched"},
+			{Name: "type_accuracy", Reason: "nothing matched"},
+		},
+	}
+	o.Output = json.RawMessage(`{"entities":[]}`)
+	o.Calls = []outcome.Call{{Name: "extract", Kind: "generation", Model: "m", Started: begin, Ended: begin.Add(time.Second), Usage: outcome.Usage{Input: 3, Output: 1}}}
+	failed := 0.0
+	if i%3 == 2 {
+		failed = 1
+		o.Class, o.Failure = outcome.Timeout, &outcome.Failure{Class: outcome.Timeout, Message: "too slow"}
+		o.Output = nil
+		o.Scores[0] = outcome.Score{Name: "entity_f1", Reason: "failed"}
+	}
+	o.Scores = append(o.Scores, outcome.Score{Name: "error", Boolean: true, Value: &failed})
+	if err := run.Commit(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) follow(t *testing.T, ctx context.Context, run *runstore.Run) error {
+	t.Helper()
+	p, err := tracking.NewPublisher(tracking.Config{Client: w.client, Server: w.server, Run: run, LastTries: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	close(ended)
+	return p.Follow(ctx, ended)
+}
+
+// stored reads the run back as any reader of Langfuse would.
+func (w *world) stored(t *testing.T, name string) (items map[string]langfuse.ExperimentItem, scores map[string]langfuse.Score) {
+	t.Helper()
+	items, scores = map[string]langfuse.ExperimentItem{}, map[string]langfuse.Score{}
+	found, err := w.client.GetDataset(t.Context(), "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := langfuse.ExperimentID(w.server.Project.ID, found.ID, name)
+	traces := map[string]string{}
+	query := langfuse.ExperimentItemsQuery{From: start.Add(-time.Hour), ExperimentIDs: []string{id}, IO: true}
+	for item, err := range w.client.ListExperimentItems(t.Context(), query) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, twice := items[item.ItemID]; twice {
+			t.Errorf("item %s is there twice", item.ItemID)
+		}
+		items[item.ItemID], traces[item.TraceID] = item, item.ItemID
+	}
+	for s, err := range w.client.ListScores(t.Context(), langfuse.ScoresQuery{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := traces[s.Subject.TraceID] + " " + s.Name
+		if _, twice := scores[key]; twice {
+			t.Errorf("score %s is there twice", key)
+		}
+		scores[key] = s
+	}
+	return items, scores
+}
+
+func TestPublisher_readBack(t *testing.T) {
+	w := newWorld(t)
+	run := w.newRun(t, "base", 7)
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	items, scores := w.stored(t, "base")
+	if len(items) != 7 {
+		t.Fatalf("%d of 7 items", len(items))
+	}
+	// 7 error scores, and entity_f1 of the 5 items that did not fail (2 and 5 did).
+	if len(scores) != 12 {
+		t.Errorf("%d scores, want 12", len(scores))
+	}
+	for i := range 7 {
+		id, failed := itemID(i), i%3 == 2
+		e := scores[id+" error"]
+		if n, _ := e.Value.Number(); (n == 1) != failed || e.Type != langfuse.ScoreBoolean || e.Subject.Kind != "observation" {
+			t.Errorf("%s: error score %+v", id, e)
+		}
+		f1, ok := scores[id+" entity_f1"]
+		if n, _ := f1.Value.Number(); ok == failed || ok && n != float64(i%5)/4 {
+			t.Errorf("%s: entity_f1 %+v", id, f1)
+		}
+		if failed {
+			if items[id].Level != "ERROR" || !strings.Contains(string(langfuse.DecodeIO(items[id].Output)), "too slow") {
+				t.Errorf("%s: level %s, output %s", id, items[id].Level, items[id].Output)
+			}
+		}
+	}
+	var counts map[string]float64
+	if err := json.Unmarshal(scores[itemID(1)+" entity_f1"].Metadata, &counts); err != nil || counts["numerator"] != 1 || counts["denominator"] != 4 {
+		t.Errorf("the counts of a score: %v, %v", counts, err)
+	}
+	counted, err := run.Counts(t.Context())
+	if err != nil || counted.Published != 7 {
+		t.Errorf("published %d of 7, %v", counted.Published, err)
+	}
+}
+
+func TestPublisher_againChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	run := w.newRun(t, "base", 4)
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	before, scoresBefore := w.stored(t, "base")
+	calls := w.calls.Load()
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	if made := w.calls.Load() - calls; made != 0 {
+		t.Errorf("%d requests for a run that is published", made)
+	}
+	after, scoresAfter := w.stored(t, "base")
+	if len(after) != len(before) || len(scoresAfter) != len(scoresBefore) {
+		t.Errorf("%d items and %d scores became %d and %d", len(before), len(scoresBefore), len(after), len(scoresAfter))
+	}
+}
+
+// TestPublisher_outages refuses each kind of request, sees that nothing is lost
+// or doubled when the server is well again, and that the error says how much.
+func TestPublisher_outages(t *testing.T) {
+	for _, path := range []string{"dataset-run-items", "otel", "ingestion"} {
+		t.Run(path, func(t *testing.T) {
+			w := newWorld(t)
+			run := w.newRun(t, "base", 5)
+			w.refuse(path, http.StatusBadGateway)
+			err := w.follow(t, t.Context(), run)
+			var left *tracking.UnpublishedError
+			if !errors.As(err, &left) || left.Left != 5 || left.ExitCode() != 69 {
+				t.Fatalf("%v", err)
+			}
+			w.front.Store(nil)
+			if err := w.follow(t, t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+			if items, scores := w.stored(t, "base"); len(items) != 5 || len(scores) != 9 { // 5 error, 4 entity_f1
+				t.Errorf("%d items, %d scores", len(items), len(scores))
+			}
+		})
+	}
+}
+
+func TestPublisher_wrongKeyEndsAtOnce(t *testing.T) {
+	w := newWorld(t)
+	run := w.newRun(t, "base", 2)
+	w.refuse("/", http.StatusUnauthorized)
+	p, err := tracking.NewPublisher(tracking.Config{Client: w.client, Server: w.server, Run: run})
+	if err != nil {
+		t.Fatal(err)
+	}
+	never := make(chan struct{})
+	if err := p.Follow(t.Context(), never); !errors.Is(err, langfuse.ErrUnauthorized) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestPublisher_oneBadSpan refuses the traces of one item for good: the others
+// go through.
+func TestPublisher_oneRefusedOutcome(t *testing.T) {
+	w := newWorld(t)
+	run := w.newRun(t, "base", 3)
+	bad := outcome.Outcome{
+		Item: itemID(0), Trial: 1, Attempt: 2, Started: time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC), // before what a span can hold
+		Ended: start, Scores: []outcome.Score{{Name: "error", Value: new(float64), Boolean: true}},
+	}
+	if err := run.Commit(t.Context(), bad); err != nil {
+		t.Fatal(err)
+	}
+	err := w.follow(t, t.Context(), run)
+	var left *tracking.UnpublishedError
+	if !errors.As(err, &left) || left.Left != 1 || !strings.Contains(err.Error(), itemID(0)) {
+		t.Fatalf("got %v", err)
+	}
+	if items, _ := w.stored(t, "base"); len(items) != 2 {
+		t.Errorf("%d items", len(items))
+	}
+}
+
+// TestPublisher_follows publishes while outcomes are committed.
+func TestPublisher_follows(t *testing.T) {
+	w := newWorld(t)
+	run := w.newRun(t, "base", 1)
+	p, err := tracking.NewPublisher(tracking.Config{Client: w.client, Server: w.server, Run: run})
+	if err != nil {
+		t.Fatal(err)
+	}
+	finished := make(chan struct{})
+	ended := make(chan error, 1)
+	go func() { ended <- p.Follow(t.Context(), finished) }()
+	changed := run.Changed()
+	for { // until the first outcome is acknowledged
+		counts, err := run.Counts(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if counts.Published == 1 {
+			break
+		}
+		<-changed
+		changed = run.Changed()
+	}
+	close(finished)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+}

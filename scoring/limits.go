@@ -1,0 +1,33 @@
+package scoring
+
+// The allowances of one call, in steps of very roughly two nanoseconds. They
+// are counted, not timed, and spent in an order that depends on content only,
+// so that the same lists always stop at the same place.
+const (
+	// searchAllowance bounds the search for similar names, per family. About
+	// 30,000 names against 30,000 without any equal ones fit.
+	searchAllowance = 1_000_000_000
+	// edgeCost is charged for each pair found, which bounds their memory: at
+	// most two million of them.
+	edgeCost = 500
+	// assignAllowance bounds the assignment, per family.
+	assignAllowance = 500_000_000
+	// arcLimit bounds the memory of one assignment.
+	arcLimit = 2_000_000
+	// unitLimit keeps the digits of a gain apart, see gain.
+	unitLimit = 1 << 17
+	// nearestAllowance bounds the search for the nearest misses, which
+	// explain and never count.
+	nearestAllowance = 50_000_000
+)
+
+// budget is an allowance that is being spent.
+type budget struct{ left int64 }
+
+// spend takes n steps and reports whether the allowance covered them.
+func (b *budget) spend(n int) bool {
+	b.left -= int64(n)
+	return b.left >= 0
+}
+
+func (b *budget) exhausted() bool { return b.left < 0 }

@@ -1,0 +1,275 @@
+package scoring
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/agnivade/levenshtein"
+	"pgregory.net/rapid"
+
+	"extraction-experiment/extraction"
+)
+
+// The reference below tries every one-to-one assignment. It shares no code
+// with the package: names are lower-case ASCII already, distances come from a
+// library, the threshold is a big fraction, and gains are slices.
+
+type refOptions struct {
+	threshold string
+	inclusive bool
+	inverse   map[string][]string
+	symmetric map[string]bool
+}
+
+func refSimilarity(a, b string) *big.Rat {
+	longer := max(len([]rune(a)), len([]rune(b)))
+	return big.NewRat(int64(longer-levenshtein.ComputeDistance(a, b)), int64(longer))
+}
+
+// refMatch returns whether two names match, exactly or not, and the similarity
+// in millionths.
+func (o refOptions) refMatch(expected []string, extracted string) (ok, exact bool, ppm int64) {
+	limit, _ := new(big.Rat).SetString(o.threshold)
+	for _, name := range expected {
+		if name == "" || extracted == "" {
+			continue
+		}
+		if name == extracted {
+			return true, true, 1_000_000
+		}
+		s := refSimilarity(name, extracted)
+		if c := s.Cmp(limit); c > 0 || c == 0 && o.inclusive {
+			million := new(big.Int).Mul(s.Num(), big.NewInt(1_000_000))
+			ok, ppm = true, max(ppm, million.Div(million, s.Denom()).Int64())
+		}
+	}
+	return ok, false, ppm
+}
+
+// refBest returns the best sum over all assignments; gain gives nil for pairs
+// that must not match.
+func refBest(n, m, width int, gain func(i, j int) []int64) []int64 {
+	used := make([]bool, m)
+	var best []int64
+	sum := make([]int64, width)
+	var try func(i int)
+	try = func(i int) {
+		if i == n {
+			if best == nil || slices.Compare(sum, best) > 0 {
+				best = slices.Clone(sum)
+			}
+			return
+		}
+		try(i + 1)
+		for j := range m {
+			g := gain(i, j)
+			if used[j] || g == nil {
+				continue
+			}
+			used[j] = true
+			for k := range sum {
+				sum[k] += g[k]
+			}
+			try(i + 1)
+			for k := range sum {
+				sum[k] -= g[k]
+			}
+			used[j] = false
+		}
+	}
+	try(0)
+	return best
+}
+
+func toInt(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (o refOptions) refEntities(expected, extracted []extraction.Entity) EntityCounts {
+	best := refBest(len(expected), len(extracted), 6, func(i, j int) []int64 {
+		e, x := expected[i], extracted[j]
+		if e.Name == "" {
+			return nil
+		}
+		ok, exact, ppm := o.refMatch(append([]string{e.Name}, e.Aliases...), x.Name)
+		if !ok {
+			return nil
+		}
+		same := e.Type != "" && e.Type == x.Type
+		return []int64{toInt(exact), 1, ppm, toInt(same), toInt(same && exact), -toInt(e.Type != "" && !same)}
+	})
+	return EntityCounts{
+		Expected: int64(len(expected)), Extracted: int64(len(extracted)),
+		Exact: best[0], Matched: best[1], TypeCorrect: best[3], Strict: best[4], TypeJudged: best[3] - best[5],
+	}
+}
+
+func (o refOptions) refWay(expected, extracted extraction.Relationship) []int64 {
+	if expected.Type == "" || extracted.Type == "" {
+		return nil
+	}
+	var best []int64
+	consider := func(source, target string, inverse bool) {
+		ok1, exact1, ppm1 := o.refMatch([]string{expected.Source}, source)
+		ok2, exact2, ppm2 := o.refMatch([]string{expected.Target}, target)
+		if !ok1 || !ok2 {
+			return
+		}
+		equal := exact1 && exact2
+		// exact, exact or inverse, pairs, similarity, same type; and then the
+		// four kinds, to be counted.
+		g := []int64{toInt(equal && !inverse), toInt(equal), 1, ppm1 + ppm2, toInt(!inverse),
+			toInt(equal && !inverse), toInt(equal && inverse), toInt(!equal && !inverse), toInt(!equal && inverse)}
+		rank := func(g []int64) int { return slices.Index(g[5:9], 1) }
+		if best == nil || rank(g) < rank(best) || rank(g) == rank(best) && g[3] > best[3] {
+			best = g
+		}
+	}
+	if expected.Type == extracted.Type {
+		consider(extracted.Source, extracted.Target, false)
+		if o.symmetric[expected.Type] {
+			consider(extracted.Target, extracted.Source, false)
+		}
+	}
+	if slices.Contains(o.inverse[expected.Type], extracted.Type) {
+		consider(extracted.Target, extracted.Source, true)
+	}
+	return best
+}
+
+func (o refOptions) refRelationships(expected, extracted []extraction.Relationship) RelationshipCounts {
+	best := refBest(len(expected), len(extracted), 9, func(i, j int) []int64 { return o.refWay(expected[i], extracted[j]) })
+	return RelationshipCounts{
+		Expected: int64(len(expected)), Extracted: int64(len(extracted)), Correct: best[2],
+		Exact: best[5], Inverse: best[6], Fuzzy: best[7], InverseFuzzy: best[8],
+	}
+}
+
+// someNames are close enough to each other that the choice is hard.
+var someNames = []string{
+	"", "anna berg", "anna bergh", "anne berg", "hanna berg", "anna bers", "item 001", "item 002", "item 012", "item 011", "rome",
+}
+
+var someThresholds = []string{"0.85", "0.7", "0.875", "0.5", "0.9", "1", "0"}
+
+func drawEntities(t *rapid.T, label string, most int, aliases bool) []extraction.Entity {
+	n := rapid.IntRange(0, most).Draw(t, label)
+	list := make([]extraction.Entity, 0, n)
+	for i := range n {
+		e := extraction.Entity{
+			Name: rapid.SampledFrom(someNames).Draw(t, fmt.Sprint(label, i, " name")),
+			Type: rapid.SampledFrom([]string{"", "person", "place", "thing"}).Draw(t, fmt.Sprint(label, i, " type")),
+		}
+		if aliases && rapid.IntRange(0, 2).Draw(t, fmt.Sprint(label, i, " has alias")) == 0 {
+			e.Aliases = rapid.SliceOfN(rapid.SampledFrom(someNames), 1, 2).Draw(t, fmt.Sprint(label, i, " aliases"))
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+func drawRelationships(t *rapid.T, label string, most int) []extraction.Relationship {
+	n := rapid.IntRange(0, most).Draw(t, label)
+	list := make([]extraction.Relationship, 0, n)
+	ends := []string{"", "anna berg", "anna bergh", "anne berg", "item 001", "item 002", "rome"}
+	types := []string{"", "owns", "owned_by", "holds", "married_to", "mirrors", "at"}
+	for i := range n {
+		list = append(list, extraction.Relationship{
+			Source: rapid.SampledFrom(ends).Draw(t, fmt.Sprint(label, i, " source")),
+			Target: rapid.SampledFrom(ends).Draw(t, fmt.Sprint(label, i, " target")),
+			Type:   rapid.SampledFrom(types).Draw(t, fmt.Sprint(label, i, " type")),
+		})
+	}
+	return list
+}
+
+func TestScore_entities_likeEveryAssignment(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := DefaultOptions()
+		o.Threshold = rapid.SampledFrom(someThresholds).Draw(t, "threshold")
+		o.ThresholdInclusive = rapid.Bool().Draw(t, "inclusive")
+		expected := drawEntities(t, "expected", 5, true)
+		extracted := drawEntities(t, "extracted", 5, false)
+		want := refOptions{threshold: o.Threshold, inclusive: o.ThresholdInclusive}.refEntities(expected, extracted)
+		r := mustNew(t, o).Score(extraction.Extraction{Entities: expected}, extraction.Extraction{Entities: extracted})
+		if *r.Counts.Entities != want {
+			t.Fatalf("got  %+v\nwant %+v", *r.Counts.Entities, want)
+		}
+	})
+}
+
+func TestScore_relationships_likeEveryAssignment(t *testing.T) {
+	inverse := map[string][]string{"owns": {"owned_by"}, "owned_by": {"owns", "holds"}, "holds": {"owned_by"}, "mirrors": {"mirrors"}}
+	rapid.Check(t, func(t *rapid.T) {
+		o := DefaultOptions()
+		o.Inverse = [][2]string{{"owns", "owned_by"}, {"holds", "owned_by"}, {"mirrors", "mirrors"}}
+		o.Threshold = rapid.SampledFrom(someThresholds).Draw(t, "threshold")
+		expected := drawRelationships(t, "expected", 5)
+		extracted := drawRelationships(t, "extracted", 5)
+		want := refOptions{threshold: o.Threshold, inverse: inverse, symmetric: map[string]bool{"married_to": true}}.refRelationships(expected, extracted)
+		r := mustNew(t, o).Score(extraction.Extraction{Relationships: expected}, extraction.Extraction{Relationships: extracted})
+		if *r.Counts.Relationships != want {
+			t.Fatalf("got  %+v\nwant %+v", *r.Counts.Relationships, want)
+		}
+	})
+}
+
+// TestTransport_likeEveryAssignment compares the solver itself, supplies and
+// demands of several units included.
+func TestTransport_likeEveryAssignment(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := rapid.SliceOfN(rapid.IntRange(1, 2), 1, 3).Draw(t, "supply")
+		columns := rapid.SliceOfN(rapid.IntRange(1, 2), 1, 3).Draw(t, "demand")
+		gains := make([][][]int64, len(rows))
+		p := &transport{supply: slices.Clone(rows), demand: slices.Clone(columns), arcs: make([][]arc, len(rows))}
+		for r := range rows {
+			gains[r] = make([][]int64, len(columns))
+			for c := range columns {
+				if rapid.IntRange(0, 3).Draw(t, "gap") == 0 {
+					continue
+				}
+				g := rapid.SliceOfN(rapid.Int64Range(-2, 2), 3, 3).Draw(t, "gain")
+				gains[r][c] = g
+				p.arcs[r] = append(p.arcs[r], arc{column: c, gain: gain{g[0], g[1], g[2]}})
+			}
+		}
+		if !p.solve(&budget{1 << 40}) {
+			t.Fatal("did not finish")
+		}
+		var got gain
+		for r := range rows {
+			for _, a := range p.arcs[r] {
+				for range a.flow {
+					got = got.plus(a.gain)
+				}
+			}
+		}
+		units := func(sizes []int) (of []int) {
+			for i, n := range sizes {
+				of = append(of, slices.Repeat([]int{i}, n)...)
+			}
+			return of
+		}
+		us, vs := units(rows), units(columns)
+		want := refBest(len(us), len(vs), 3, func(i, j int) []int64 { return gains[us[i]][vs[j]] })
+		if !slices.Equal(got[:], want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+	})
+}
+
+func mustNew(t interface{ Fatal(...any) }, o Options) *Scorer {
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func repeated(s string, n int) string { return strings.Repeat(s, n) }

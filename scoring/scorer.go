@@ -1,0 +1,196 @@
+package scoring
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"extraction-experiment/extraction"
+)
+
+// Scorer compares extractions with what was expected. It is immutable and safe
+// for concurrent use.
+type Scorer struct {
+	options   Options
+	threshold threshold
+	oneType   map[string]string          // types that are another's alias, normal spelling
+	symmetric map[string]bool            // normal spelling
+	inverse   map[string]map[string]bool // normal spelling, both ways
+}
+
+// New returns a scorer, or an *OptionsError with everything that is wrong.
+func New(o Options) (*Scorer, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	t, err := parseThreshold(o.Threshold)
+	if err != nil {
+		return nil, &OptionsError{err}
+	}
+	t.inclusive = o.ThresholdInclusive
+	s := &Scorer{options: o.clone(), threshold: t, oneType: oneTypeOf(o.TypeAliases)}
+	spell := s.typeText()
+	s.symmetric = map[string]bool{}
+	for _, name := range o.Symmetric {
+		s.symmetric[spell(name)] = true
+	}
+	s.inverse = map[string]map[string]bool{}
+	for _, pair := range o.Inverse {
+		a, b := spell(pair[0]), spell(pair[1])
+		for _, p := range [][2]string{{a, b}, {b, a}} {
+			if s.inverse[p[0]] == nil {
+				s.inverse[p[0]] = map[string]bool{}
+			}
+			s.inverse[p[0]][p[1]] = true
+		}
+	}
+	return s, nil
+}
+
+// Options returns the options of the scorer.
+func (s *Scorer) Options() Options { return s.options.clone() }
+
+// typeText returns a function that brings types into normal form, for one
+// call.
+func (s *Scorer) typeText() func(string) string {
+	spell := newTypeSpeller()
+	return func(raw string) string {
+		text := spell.text(raw)
+		if one, ok := s.oneType[text]; ok {
+			return one
+		}
+		return text
+	}
+}
+
+// oneTypeOf says for each type of an alias table which type stands for it: of
+// those connected, one that is nobody's alias, and the first of several.
+func oneTypeOf(aliases map[string]string) map[string]string {
+	spell := newTypeSpeller()
+	isAlias := map[string]bool{}
+	at := map[string]int{}
+	for alias, to := range aliases {
+		isAlias[spell.text(alias)] = true
+		at[spell.text(alias)], at[spell.text(to)] = 0, 0
+	}
+	texts := slices.Sorted(maps.Keys(at))
+	slices.SortStableFunc(texts, func(a, b string) int {
+		switch {
+		case isAlias[a] == isAlias[b]:
+			return 0
+		case isAlias[a]:
+			return 1
+		}
+		return -1
+	})
+	for i, text := range texts {
+		at[text] = i
+	}
+	set := newDisjointSet(len(texts))
+	for alias, to := range aliases {
+		set.join(at[spell.text(alias)], at[spell.text(to)])
+	}
+	one := map[string]string{}
+	for i, text := range texts {
+		one[text] = texts[set.find(i)]
+	}
+	return one
+}
+
+// Score compares what was extracted with what was expected.
+//
+// A nil list of expected is not annotated: its family of scores is undefined.
+// A nil list of extracted is read as empty. The ends of relationships are
+// names: references are resolved by extraction.DecodeExtraction. The order of
+// the lists changes nothing but indices. Cost: about linear in the input where
+// names are equal or far apart; similar names are compared pairwise, within
+// fixed limits that Result.Warnings tells of.
+func (s *Scorer) Score(expected, extracted extraction.Extraction) Result {
+	c := newCall(s, expected, extracted)
+	var r Result
+	c.duplicates(&r.Duplicates)
+	if expected.Entities != nil {
+		r.Counts.Entities = c.scoreEntities(&r)
+	}
+	if expected.Relationships != nil {
+		r.Counts.Relationships = c.scoreRelationships(&r)
+	}
+	r.Scores = scoresOf(r.Counts)
+	r.Warnings = c.warnings
+	return r
+}
+
+// call is the state of one call of Score.
+type call struct {
+	*Scorer
+	names     *names
+	types     *dictionary
+	matcher   *matcher
+	expected  side
+	extracted side
+	aliasing  *aliasing
+	nearest   budget
+	warnings  []string
+}
+
+// side is one of the two extractions, prepared.
+type side struct {
+	word          string
+	given         extraction.Extraction
+	entities      []entity
+	relationships []statement
+}
+
+func newCall(s *Scorer, expected, extracted extraction.Extraction) *call {
+	names := newNames(s.options)
+	c := &call{
+		Scorer: s, names: names, types: newDictionary(s.typeText()),
+		matcher: &matcher{
+			names: names, threshold: s.threshold,
+			initials: s.options.Initials, digitsEqual: s.options.DigitsEqual,
+		},
+		expected:  side{word: "expected", given: expected},
+		extracted: side{word: "extracted", given: extracted},
+		nearest:   budget{nearestAllowance},
+	}
+	c.collect(expected, true)
+	c.collect(extracted, false)
+	c.names.close()
+	c.types.close()
+	c.prepareEntities(&c.expected, true)
+	c.prepareEntities(&c.extracted, false)
+	c.aliasing = newAliasing(c.expected.entities)
+	c.prepareRelationships(&c.expected)
+	c.prepareRelationships(&c.extracted)
+	return c
+}
+
+// collect adds every name and type of one side to the dictionaries.
+func (c *call) collect(e extraction.Extraction, aliases bool) {
+	for _, entity := range e.Entities {
+		c.names.add(entity.Name)
+		c.types.add(entity.Type)
+		if aliases {
+			for _, alias := range entity.Aliases {
+				c.names.add(alias)
+			}
+		}
+	}
+	for _, r := range e.Relationships {
+		c.names.add(r.Source)
+		c.names.add(r.Target)
+		c.types.add(r.Type)
+	}
+}
+
+func (c *call) warn(format string, args ...any) {
+	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
+}
+
+// counted writes a number with its noun: "1 entity", "3 entities".
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

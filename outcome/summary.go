@@ -162,12 +162,10 @@ type WorstItem struct {
 	Comment string  `json:"comment,omitempty"`
 }
 
-// PublishedCount says how many outcomes Langfuse has acknowledged, by part.
+// PublishedCount says how many outcomes Langfuse has acknowledged.
 type PublishedCount struct {
-	Links   int `json:"links"`
-	Spans   int `json:"spans"`
-	Scores  int `json:"scores"`
-	Waiting int `json:"waiting"` // outcomes of which a part is not acknowledged
+	Outcomes int `json:"outcomes"` // link, spans and scores acknowledged
+	Waiting  int `json:"waiting"`  // a part is not acknowledged
 }
 
 // Finish takes over what the footer of a run says.

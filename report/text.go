@@ -64,8 +64,7 @@ func (p *page) runLines(s outcome.Summary) {
 	p.parts("tokens", tokenParts(s.Usage)...)
 	p.parts("cost", costParts(s)...)
 	if pub := s.Published; pub != nil {
-		p.parts("langfuse", count(pub.Links)+" linked", counted(pub.Spans, "trace"), count(pub.Scores)+" scored",
-			p.waiting(pub.Waiting))
+		p.parts("langfuse", counted(pub.Outcomes, "item")+" published", p.waiting(pub.Waiting))
 	}
 }
 

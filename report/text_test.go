@@ -57,7 +57,7 @@ func summary() outcome.Summary {
 	}
 	sum := s.Summary()
 	sum.Finish(outcome.Footer{Status: outcome.Complete, Planned: 24, Ended: began.Add(time.Minute)})
-	sum.Published = &outcome.PublishedCount{Links: 24, Spans: 24, Scores: 22, Waiting: 2}
+	sum.Published = &outcome.PublishedCount{Outcomes: 22, Waiting: 2}
 	return sum
 }
 

@@ -197,3 +197,21 @@ func TestAnswersAreCapped(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+func TestEndlessErrorBodyIsCut(t *testing.T) {
+	written := make(chan int, 1)
+	client, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		total := 0
+		for chunk := bytes.Repeat([]byte("x"), 1<<16); total < 256<<20; total += len(chunk) {
+			if _, err := w.Write(chunk); err != nil {
+				break
+			}
+		}
+		written <- total
+	})
+	_, err := client.GetProject(t.Context())
+	if total := <-written; err == nil || total >= 64<<20 {
+		t.Errorf("read %d bytes of an error: %v", total, err)
+	}
+}

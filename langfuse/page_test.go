@@ -17,15 +17,15 @@ import (
 
 var testVersion = time.Date(2026, 11, 21, 3, 0, 0, 123456789, time.FixedZone("", 3600))
 
-// pagedItems serves n items in numbered pages and refuses pages that hold more
-// than fit items, in one of the ways that servers do.
-func pagedItems(n, fit int, refuse func(http.ResponseWriter)) http.HandlerFunc {
+// pagedItems serves n items in numbered pages. Those from big on are so large
+// that only fit of them may be on one page; the server refuses larger ones.
+func pagedItems(n, big, fit int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		page, _ := strconv.Atoi(r.FormValue("page"))
 		limit, _ := strconv.Atoi(r.FormValue("limit"))
 		first, last := min((page-1)*limit, n), min(page*limit, n)
-		if last-first > fit {
-			refuse(w)
+		if last-max(first, big) > fit {
+			tooLargeAnswer(w)
 			return
 		}
 		items := []DatasetItem{}
@@ -47,10 +47,11 @@ func TestPagesShrinkAndLoseNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 300).Draw(t, "n")
 		limit := rapid.IntRange(0, 100).Draw(t, "limit")
+		big := rapid.IntRange(0, n).Draw(t, "big")
 		fit := rapid.IntRange(1, 120).Draw(t, "fit")
 		client, err := New(Config{
 			BaseURL: "http://langfuse.test", PublicKey: testPublic, SecretKey: NewSecret(testSecret), MaxAttempts: 1,
-			HTTPClient: &http.Client{Transport: inProcess{pagedItems(n, fit, tooLargeAnswer)}},
+			HTTPClient: &http.Client{Transport: inProcess{pagedItems(n, big, fit)}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +73,7 @@ func TestPagesShrinkAndLoseNothing(t *testing.T) {
 }
 
 func TestOneItemThatIsTooLargeEndsTheList(t *testing.T) {
-	client, _ := serve(t, pagedItems(3, 0, tooLargeAnswer))
+	client, _ := serve(t, pagedItems(3, 0, 0))
 	n := 0
 	for _, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "docs", Version: testVersion}) {
 		n++
@@ -127,7 +128,7 @@ func TestListsThatAskForTheImpossible(t *testing.T) {
 }
 
 func TestIterationStopsWhereTheCallerStops(t *testing.T) {
-	client, record := serve(t, pagedItems(30, 100, nil))
+	client, record := serve(t, pagedItems(30, 30, 0))
 	for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "d", Version: testVersion, Limit: 10}) {
 		if err != nil {
 			t.Fatal(err)
@@ -141,6 +142,18 @@ func TestIterationStopsWhereTheCallerStops(t *testing.T) {
 	}
 }
 
+func TestEmptyPageEndsTheList(t *testing.T) {
+	client, record := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"data":[],"meta":{"totalPages":1000000}}`))
+	})
+	for _, err := range client.ListDatasets(t.Context()) {
+		t.Fatal(err)
+	}
+	if n := len(record.seen()); n != 1 {
+		t.Errorf("%d pages read", n)
+	}
+}
+
 func TestCursors(t *testing.T) {
 	pages := map[string]string{
 		"":   `{"data":[{"id":"a"},{"id":"b"}],"meta":{"limit":2,"cursor":"x1"}}`,
@@ -150,15 +163,18 @@ func TestCursors(t *testing.T) {
 	client, record := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(pages[r.FormValue("cursor")]))
 	})
-	var ids []string
-	for score, err := range client.ListScores(t.Context(), ScoresQuery{Names: []string{"f1", "p"}, Type: ScoreBoolean, Value: "true", From: testVersion, Limit: 2}) {
-		if err != nil {
-			t.Fatal(err)
+	scores := client.ListScores(t.Context(), ScoresQuery{Names: []string{"f1", "p"}, Type: ScoreBoolean, Value: "true", From: testVersion, Limit: 2})
+	for range 2 { // an iterator may be used again
+		var ids []string
+		for score, err := range scores {
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, score.ID)
 		}
-		ids = append(ids, score.ID)
-	}
-	if !slices.Equal(ids, []string{"a", "b", "c"}) {
-		t.Errorf("ids %v", ids)
+		if !slices.Equal(ids, []string{"a", "b", "c"}) {
+			t.Errorf("ids %v", ids)
+		}
 	}
 	want := "/api/public/v3/scores?cursor=x1&dataType=BOOLEAN&fields=details%2Csubject%2Cannotation&fromTimestamp=2026-11-21T02%3A00%3A00.123Z&limit=2&name=f1%2Cp&value=true"
 	if got := record.seen()[1].uri; got != want {
@@ -205,7 +221,7 @@ func TestCursorPagesShrink(t *testing.T) {
 }
 
 func BenchmarkListDatasetItems(b *testing.B) {
-	server := httptest.NewServer(pagedItems(1000, 1000, nil))
+	server := httptest.NewServer(pagedItems(1000, 1000, 0))
 	defer server.Close()
 	client, err := New(Config{BaseURL: server.URL, PublicKey: testPublic, SecretKey: NewSecret(testSecret)})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -229,5 +230,16 @@ func TestSplitSpansDefaultsAndEarlyStop(t *testing.T) {
 	}
 	for range SplitSpans(spans, 0, 1) {
 		break // must not panic
+	}
+
+	// Ten spans of 1000 bytes and some: three fit into 4000, the next three too.
+	sizes = nil
+	span := goodSpan()
+	span.Attributes = []Attribute{TextAttribute("k", strings.Repeat("x", 1000))}
+	for batch := range SplitSpans(slices.Repeat([]Span{span}, 10), 4000, 0) {
+		sizes = append(sizes, len(batch))
+	}
+	if fmt.Sprint(sizes) != "[3 3 3 1]" {
+		t.Errorf("batches %v", sizes)
 	}
 }

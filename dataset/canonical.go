@@ -25,6 +25,17 @@ func Canonical(raw json.RawMessage) ([]byte, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return []byte("null"), nil
 	}
+	v, err := Decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	return appendCanonical(make([]byte, 0, len(raw)), v), nil
+}
+
+// Decode reads one JSON value into nil, bool, string, json.Number, []any and
+// map[string]any. Errors: not one JSON value, not valid UTF-8, or nested deeper
+// than 10,000 levels.
+func Decode(raw json.RawMessage) (any, error) {
 	if !utf8.Valid(raw) {
 		return nil, errors.New("is not valid UTF-8")
 	}
@@ -37,8 +48,12 @@ func Canonical(raw json.RawMessage) ([]byte, error) {
 	if _, err := dec.Token(); err != io.EOF {
 		return nil, errors.New("is more than one JSON value")
 	}
-	return appendCanonical(make([]byte, 0, len(raw)), v), nil
+	return v, nil
 }
+
+// CanonicalValue writes a value of Decode as Canonical does. A value that holds
+// other types is a fault of the caller and panics.
+func CanonicalValue(v any) []byte { return appendCanonical(nil, v) }
 
 func appendCanonical(b []byte, v any) []byte {
 	switch v := v.(type) {

@@ -31,12 +31,16 @@ func (c *checker) stored(n *notes, item dataset.Item) {
 		path string
 		raw  json.RawMessage
 	}{{"input", item.Input}, {"expectedOutput", item.Expected}, {"metadata", item.Metadata}} {
-		plain, err := dataset.Canonical(field.raw)
+		if field.raw == nil {
+			continue
+		}
+		v, err := dataset.Decode(field.raw)
 		if err != nil {
 			n.problem(Syntax, field.path, "%v", err)
 			continue
 		}
-		if kept := storedForm(field.raw); !bytes.Equal(plain, kept) {
+		plain := dataset.CanonicalValue(v)
+		if !bytes.Equal(plain, dataset.CanonicalValue(asStored(v))) {
 			n.warn(Altered, field.path, "Langfuse will store another value: it removes control characters, reads a string at the top as JSON, and keeps 17 digits of a number")
 		}
 	}
@@ -71,49 +75,35 @@ func marshal(v any) ([]byte, error) {
 // what Langfuse returned, it gives the same again. A value that is no JSON
 // counts as null.
 func storedForm(raw json.RawMessage) []byte {
-	v, ok := decode(raw)
-	if !ok {
+	v, err := dataset.Decode(raw)
+	if err != nil {
 		return []byte("null")
 	}
-	v = asStored(v)
+	return dataset.CanonicalValue(asStored(v))
+}
+
+// asStored turns a value into what Langfuse keeps of it; v is changed.
+func asStored(v any) any {
+	v = cleaned(v)
 	for { // a string in a string is read on the way there and again on the way back
 		text, isText := v.(string)
 		if !isText {
-			break
+			return v
 		}
-		parsed, isJSON := decode([]byte(text))
-		if isJSON {
-			v = asStored(parsed)
-			continue
+		inner, err := dataset.Decode([]byte(text))
+		switch {
+		case err == nil:
+			v = cleaned(inner)
+		case text == "":
+			return nil
+		default:
+			return text
 		}
-		if text == "" {
-			v = nil
-		}
-		break
 	}
-	out, err := json.Marshal(v)
-	if err != nil {
-		return []byte("null")
-	}
-	canonical, err := dataset.Canonical(out)
-	if err != nil {
-		return []byte("null")
-	}
-	return canonical
 }
 
-func decode(raw []byte) (any, bool) {
-	if !json.Valid(raw) {
-		return nil, false
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	err := dec.Decode(&v)
-	return v, err == nil
-}
-
-func asStored(v any) any {
+// cleaned removes what Langfuse removes anywhere inside a value.
+func cleaned(v any) any {
 	switch v := v.(type) {
 	case string:
 		return strings.Map(func(r rune) rune {
@@ -130,11 +120,11 @@ func asStored(v any) any {
 		return json.Number(strconv.FormatFloat(f, 'g', -1, 64))
 	case []any:
 		for i := range v {
-			v[i] = asStored(v[i])
+			v[i] = cleaned(v[i])
 		}
 	case map[string]any:
 		for key := range v {
-			v[key] = asStored(v[key])
+			v[key] = cleaned(v[key])
 		}
 	}
 	return v

@@ -73,7 +73,8 @@ func shapeOfStored(item langfuse.DatasetItem) shape {
 }
 
 // write reads the items again and hands them to the workers. The first error
-// that is not about one item stops it.
+// that is not about one item stops it; writes under way are finished, so that
+// the counts are right.
 func (s *seeder) write(ctx context.Context, items iter.Seq2[dataset.Located, error]) error {
 	group, working := errgroup.WithContext(ctx)
 	group.SetLimit(s.cfg.workers())
@@ -92,7 +93,7 @@ func (s *seeder) write(ctx context.Context, items iter.Seq2[dataset.Located, err
 			s.count(Change{Item: s.cfg.IDPrefix + located.ID, Line: located.Line, Action: NotDone, Reason: "see the problems of its line"})
 			continue
 		}
-		group.Go(func() error { return s.one(working, located) })
+		group.Go(func() error { return s.one(ctx, located) })
 	}
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("seeding: %w", err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"text/tabwriter"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
@@ -91,8 +92,11 @@ func exportAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	defer func() { err = errors.Join(err, lf.Close()) }()
 	if path == "-" {
-		w := dataset.NewWriter(env.Stdout, format)
-		_, err := seed.Export(c.Context, lf.Client, c.String("dataset"), time.Time{}, w)
+		w, err := dataset.NewWriter(env.Stdout, format)
+		if err != nil {
+			return err
+		}
+		_, err = seed.Export(c.Context, lf.Client, c.String("dataset"), time.Time{}, w)
 		return errors.Join(err, w.Close())
 	}
 	return exportFile(c, env, lf, path, format)
@@ -103,7 +107,10 @@ func exportFile(c *urfave.Context, env cli.Env, lf *connect.Langfuse, path strin
 	if err != nil {
 		return written(err)
 	}
-	w := dataset.NewWriter(f, format)
+	w, err := dataset.NewWriter(f, format)
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
 	n, err := seed.Export(c.Context, lf.Client, c.String("dataset"), time.Time{}, w)
 	if err := errors.Join(err, written(w.Close()), written(f.Close())); err != nil {
 		return err
@@ -134,17 +141,12 @@ func listAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lf.Close()) }()
+	table := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
 	for d, err := range lf.Client.ListDatasets(c.Context) {
 		if err != nil {
 			return err
 		}
-		line := d.Name
-		if d.Description != "" {
-			line += "\t" + d.Description
-		}
-		if _, err := fmt.Fprintln(env.Stdout, cli.Printable(line)); err != nil {
-			return written(err)
-		}
+		fmt.Fprintf(table, "%s\t%s\n", cli.Printable(d.Name), cli.Printable(d.Description))
 	}
-	return nil
+	return written(table.Flush()) // Flush returns the error of every write
 }

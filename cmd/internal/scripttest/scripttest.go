@@ -1,0 +1,95 @@
+// Package scripttest runs the txtar scripts of the commands: whole command
+// lines in an empty folder, with exact exit codes.
+package scripttest
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// Run runs every script below the given folder, in folders of their own. The
+// scripts are discovered, so that none can be forgotten; none is a failure.
+func Run(t *testing.T, dir string) {
+	t.Helper()
+	var folders []string
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			if scripts, _ := filepath.Glob(filepath.Join(path, "*.txtar")); len(scripts) > 0 {
+				folders = append(folders, path)
+			}
+		}
+		return err
+	})
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("no scripts below %s: %v", dir, err)
+	}
+	for _, folder := range folders {
+		t.Run(filepath.Base(folder), func(t *testing.T) {
+			testscript.Run(t, testscript.Params{
+				Dir:                 folder,
+				Setup:               setup,
+				Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "waitfor": waitFor},
+				RequireExplicitExec: true,
+				RequireUniqueNames:  true,
+			})
+		})
+	}
+}
+
+// setup gives a script an environment without any setting of the machine.
+func setup(env *testscript.Env) error {
+	for _, name := range []string{"LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY", "LANGFUSE_BASE_URL", "LANGFUSE_HOST"} {
+		env.Setenv(name, "")
+	}
+	env.Setenv("NO_COLOR", "1")
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	env.Setenv("REPO", root)
+	return err
+}
+
+// exits CODE PROGRAM ARGS… runs a program and demands the exit code exactly:
+// the built-in "! exec" only knows that it is not 0. Standard output and error
+// can be looked at as after exec.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits code program [args…]")
+	}
+	want, err := strconv.Atoi(args[0])
+	if err != nil {
+		ts.Fatalf("exits: %v", err)
+	}
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		got = exit.ExitCode()
+	case err != nil:
+		ts.Fatalf("exits: %v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// waitFor FILE waits until a file that another process writes is there and not
+// empty.
+func waitFor(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: waitfor file")
+	}
+	for range 500 {
+		if info, err := os.Stat(ts.MkAbs(args[0])); err == nil && info.Size() > 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	ts.Fatalf("%s did not appear", args[0])
+}

@@ -1,0 +1,69 @@
+package runstore
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"extraction-experiment/outcome"
+)
+
+// Entry is a run in a list. If Err is set, the rest says what could be read.
+type Entry struct {
+	Path   string
+	Header outcome.Header
+	Footer *outcome.Footer // nil while the run goes on, and after it was killed
+	Counts Counts
+	Err    error
+}
+
+// List returns the runs below dir, as Path places them, ordered by path. A file
+// that cannot be read is an entry with its error; a folder that is not there has
+// no runs. Items and details are not read.
+func List(ctx context.Context, dir string) ([]Entry, error) {
+	var entries []Entry
+	root := filepath.Join(dir, runsFolder)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // no runs yet, or removed just now
+			return nil
+		case err != nil:
+			entries = append(entries, Entry{Path: path, Err: err})
+			if d != nil && d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case !d.IsDir() && filepath.Ext(path) == Extension:
+			entries = append(entries, entry(ctx, path))
+		}
+		return ctx.Err()
+	})
+	return entries, err
+}
+
+func entry(ctx context.Context, path string) Entry {
+	e := Entry{Path: path}
+	r, err := Load(path)
+	if err != nil {
+		e.Err = err
+		return e
+	}
+	e.Err = errors.Join(e.read(ctx, r), r.Close())
+	return e
+}
+
+func (e *Entry) read(ctx context.Context, r *Reader) (err error) {
+	if e.Header, err = r.Header(ctx); err != nil {
+		return err
+	}
+	f, ok, err := r.Footer(ctx)
+	if err != nil {
+		return err
+	}
+	if ok {
+		e.Footer = &f
+	}
+	e.Counts, err = r.Counts(ctx)
+	return err
+}

@@ -1,0 +1,36 @@
+//go:build !windows
+
+package runstore
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+func tryLock(f *os.File) (held bool, err error) {
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return false, nil
+		}
+		return err == nil, err
+	}
+}
+
+func removeLocked(path string) error { return ignoreMissing(os.Remove(path)) }
+
+// removeUnlocked does nothing: by now the name may belong to the next owner.
+func removeUnlocked(string) error { return nil }
+
+// syncFolder makes a new name in a folder durable.
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,161 @@
+package runstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"extraction-experiment/outcome"
+)
+
+// Published says what of an outcome Langfuse has acknowledged. What is still to
+// be sent has a value below 7, what is to be withdrawn one from 10 to 15: the
+// file has an index of each.
+type Published uint8
+
+// The bits of Published.
+const (
+	Link   Published = 1 // the trace is linked to its dataset item
+	Spans  Published = 2
+	Scores Published = 4
+	// Superseded: a newer attempt was committed. The store sets it.
+	Superseded Published = 8
+	// Withdrawn: the scores of a superseded attempt were deleted.
+	Withdrawn Published = 16
+
+	// All of an outcome: link, spans and scores.
+	All = Link | Spans | Scores
+)
+
+// Has reports whether all the bits are set.
+func (p Published) Has(bits Published) bool { return p&bits == bits }
+
+// Pending is an outcome, with its detail, that the publisher has work with.
+type Pending struct {
+	outcome.Outcome
+	OID       int64 // the key of the outcome in this run, in order of commit
+	Published Published
+}
+
+// Ack says that Langfuse acknowledged the bits of the outcome OID.
+type Ack struct {
+	OID  int64
+	Bits Published
+}
+
+const sqlAcknowledge = "UPDATE outcome SET published = published | ? WHERE oid = ?"
+
+// Ack records what was acknowledged: bits are added, never taken away, so it is
+// safe to repeat. It shares transactions with Commit, and returns when it is
+// durable. Errors: ErrUnknown when there is no such outcome, and then none of
+// the given is recorded; otherwise as Commit.
+func (r *Run) Ack(ctx context.Context, acks ...Ack) error {
+	if len(acks) == 0 {
+		return nil
+	}
+	return r.writer.submit(ctx, 64*len(acks), func(t *tx) error {
+		return t.atomically(func() error {
+			for _, a := range acks {
+				if err := t.acknowledgeOne(a); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+func (t *tx) acknowledgeOne(a Ack) error {
+	if a.Bits&^(All|Withdrawn) != 0 {
+		return fmt.Errorf("acknowledging outcome %d: no such bits: %d", a.OID, a.Bits)
+	}
+	result, err := t.acknowledge.Exec(int64(a.Bits), a.OID)
+	if err != nil {
+		return err
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 1 {
+		return err
+	}
+	return fmt.Errorf("acknowledging outcome %d: %w", a.OID, ErrUnknown)
+}
+
+// Unpublished returns outcomes of which something is not acknowledged, newest
+// attempts only, in order of commit, beginning after the one with that OID
+// (0 is the beginning). A page holds at most limit outcomes and about 4 MiB,
+// but at least one; an empty one says that there are no more at present.
+func (r *Reader) Unpublished(ctx context.Context, after int64, limit int) ([]Pending, error) {
+	return r.pending(ctx, "o.published < 7", after, limit)
+}
+
+// Retracted returns superseded attempts whose spans or scores were
+// acknowledged, and whose scores were not yet withdrawn: their scores are to be
+// deleted from Langfuse, then acknowledged as Withdrawn. Pages as Unpublished.
+func (r *Reader) Retracted(ctx context.Context, after int64, limit int) ([]Pending, error) {
+	return r.pending(ctx, "o.published BETWEEN 10 AND 15", after, limit)
+}
+
+func (r *Reader) pending(ctx context.Context, which string, after int64, limit int) ([]Pending, error) {
+	page, err := outcomePage(ctx, r.path, r.db, true, "outcome o JOIN item i ON i.seq = o.seq",
+		"WHERE "+which+" AND o.oid > ? ORDER BY o.oid", limit, after)
+	if err != nil {
+		return nil, err
+	}
+	pending := make([]Pending, len(page))
+	for i, s := range page {
+		pending[i] = Pending{s.Outcome, s.oid, s.published}
+	}
+	return pending, nil
+}
+
+// Experiment is the run, or one trial of it, as Langfuse knows it.
+type Experiment struct {
+	Trial int    `json:"trial"`
+	ID    string `json:"id"`
+	URL   string `json:"url"`
+}
+
+// SetExperiment records the id that Langfuse knows a trial by, and where to
+// look at it. A trial keeps its id for ever, because the ids of everything sent
+// hang on it: another id is an error that is ErrDuplicate. The url may change.
+// Otherwise errors as Commit.
+func (r *Run) SetExperiment(ctx context.Context, e Experiment) error {
+	if err := e.check(); err != nil {
+		return err
+	}
+	return r.writer.submit(ctx, 0, func(t *tx) error { return t.setExperiment(e) })
+}
+
+func (e Experiment) check() error {
+	if e.Trial < 1 || e.ID == "" {
+		return fmt.Errorf("setting the experiment of trial %d: trials count from 1, and an id is needed", e.Trial)
+	}
+	return nil
+}
+
+func (t *tx) setExperiment(e Experiment) error {
+	known, ok, err := readExperiment(context.Background(), t.conn, e.Trial)
+	if err != nil {
+		return err
+	}
+	if ok && known.ID != e.ID {
+		return fmt.Errorf("setting the experiment of trial %d: %s, but %s %w", e.Trial, e.ID, known.ID, ErrDuplicate)
+	}
+	return t.exec("INSERT INTO experiment(trial, langfuse_id, url) VALUES(?, ?, ?) ON CONFLICT(trial) DO UPDATE SET url = excluded.url",
+		e.Trial, e.ID, e.URL)
+}
+
+// Experiment returns what SetExperiment recorded; ok is false before that.
+func (r *Reader) Experiment(ctx context.Context, trial int) (e Experiment, ok bool, err error) {
+	e, ok, err = readExperiment(ctx, r.db, trial)
+	return e, ok, faultOf(r.path, ErrRead, err)
+}
+
+func readExperiment(ctx context.Context, q querier, trial int) (Experiment, bool, error) {
+	e := Experiment{Trial: trial}
+	err := q.QueryRowContext(ctx, "SELECT langfuse_id, url FROM experiment WHERE trial = ?", trial).Scan(&e.ID, &e.URL)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Experiment{}, false, nil
+	}
+	return e, err == nil, err
+}

@@ -1,0 +1,153 @@
+package runstore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"extraction-experiment/outcome"
+)
+
+// Reading goes in pages of at most so many rows and about so many bytes, each
+// read in a transaction of its own: a long one would keep the log of a run that
+// is being written from ever being written back.
+const (
+	maxPageRows  = 512
+	maxPageBytes = 4 << 20
+)
+
+// Reader reads a run, also while another process writes it. What it returns is
+// committed. Safe for concurrent use.
+type Reader struct {
+	path      string
+	db        *sql.DB
+	temporary string // a folder to remove at Close, if any
+}
+
+// querier is a database or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// Load opens a run for reading only. It takes no lock and changes nothing. The
+// content is not checked as a whole, so that what can be read of a damaged run
+// can be exported.
+//
+// Errors: ErrMissing, ErrNotRun, ErrNewer, ErrDamaged, ErrRead.
+func Load(path string) (*Reader, error) {
+	if err := isFile(path); err != nil {
+		return nil, err
+	}
+	db, err := connect(path, 4, "mode=ro", "cache_size(-8000)")
+	if err != nil {
+		return nil, fault(path, ErrRead, err)
+	}
+	ctx := context.Background()
+	r := &Reader{path: path, db: db}
+	err = check(ctx, path, db)
+	if err == nil {
+		_, err = r.Header(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return r, nil
+}
+
+// Path returns the file that is read.
+func (r *Reader) Path() string { return r.path }
+
+// Close closes the file. Safe to repeat.
+func (r *Reader) Close() error {
+	err := r.db.Close()
+	if r.temporary != "" {
+		err = errors.Join(err, os.RemoveAll(r.temporary))
+	}
+	return err
+}
+
+// Header returns the header as it stands now; its fingerprint is set only when
+// the listing is complete.
+func (r *Reader) Header(ctx context.Context) (outcome.Header, error) {
+	return readHeader(ctx, r.path, r.db)
+}
+
+// Footer returns the footer; ok is false while there is none, because the run
+// is going on or was killed.
+func (r *Reader) Footer(ctx context.Context) (f outcome.Footer, ok bool, err error) {
+	return readFooter(ctx, r.path, r.db)
+}
+
+// Listed reports whether every item of the dataset is in the run.
+func (r *Reader) Listed(ctx context.Context) (bool, error) {
+	h, err := r.Header(ctx)
+	return h.Dataset.Fingerprint != "", err
+}
+
+// Counts is what stands in a run, newest attempts only.
+type Counts struct {
+	Items     int64 // listed so far
+	Planned   int64 // Items × trials
+	Done      int64 // items, in each trial, that have an outcome
+	Failed    int64 // part of Done
+	Published int64 // part of Done: link, spans and scores acknowledged
+}
+
+// Counts counts. One pass over the outcomes, without their details: about 0.1 s
+// for 200,000.
+func (r *Reader) Counts(ctx context.Context) (Counts, error) {
+	h, err := r.Header(ctx)
+	if err != nil {
+		return Counts{}, err
+	}
+	var c Counts
+	row := r.db.QueryRowContext(ctx, `
+		SELECT (SELECT count(*) FROM item), count(*), coalesce(sum(class <> ''), 0), coalesce(sum(published & 7 = 7), 0)
+		FROM outcome WHERE published & 8 = 0`)
+	if err := row.Scan(&c.Items, &c.Done, &c.Failed, &c.Published); err != nil {
+		return Counts{}, faultOf(r.path, ErrRead, err)
+	}
+	c.Planned = c.Items * int64(max(h.Trials, 1))
+	return c, nil
+}
+
+// CountItems returns how many items were listed so far.
+func (r *Reader) CountItems(ctx context.Context) (int64, error) {
+	var n int64
+	err := r.db.QueryRowContext(ctx, "SELECT count(*) FROM item").Scan(&n)
+	return n, faultOf(r.path, ErrRead, err)
+}
+
+func readHeader(ctx context.Context, path string, q querier) (outcome.Header, error) {
+	var h outcome.Header
+	err := readMeta(ctx, path, q, keyHeader, &h)
+	if errors.Is(err, sql.ErrNoRows) {
+		return h, fault(path, ErrDamaged, errors.New("it has no header"))
+	}
+	return h, faultOf(path, ErrRead, err)
+}
+
+func readFooter(ctx context.Context, path string, q querier) (f outcome.Footer, ok bool, err error) {
+	err = readMeta(ctx, path, q, keyFooter, &f)
+	if errors.Is(err, sql.ErrNoRows) {
+		return f, false, nil
+	}
+	return f, err == nil, faultOf(path, ErrRead, err)
+}
+
+// readMeta returns sql.ErrNoRows if there is no such key, and an ErrDamaged if
+// its value is no JSON of the right form.
+func readMeta(ctx context.Context, path string, q querier, key string, into any) error {
+	var text string
+	if err := q.QueryRowContext(ctx, "SELECT value FROM meta WHERE key = ?", key).Scan(&text); err != nil {
+		return err
+	}
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		return fault(path, ErrDamaged, fmt.Errorf("%s: %w", key, err))
+	}
+	return nil
+}

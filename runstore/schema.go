@@ -1,0 +1,168 @@
+package runstore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"extraction-experiment/outcome"
+)
+
+// applicationID marks a SQLite file as a run ("XRUN").
+const applicationID = 0x5852554e
+
+// quickCheckLimit is the size up to which Open lets SQLite check the whole
+// file: about 10 ms.
+const quickCheckLimit = 8 << 20
+
+// Keys of the meta table.
+const (
+	keyHeader = "header"
+	keyFooter = "footer"
+	keyWords  = "words"
+)
+
+// schema is the format of a run file, version 1.
+//
+// The index item_order repeats the primary key: it is small where the rows of
+// item hold whole documents, and looking for what was not run reads only it.
+// The bounds of the partial indices are explained at Published.
+const schema = `
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE item(
+	seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, hash TEXT NOT NULL,
+	input TEXT NOT NULL, expected TEXT, metadata TEXT, source TEXT);
+CREATE INDEX item_order ON item(seq);
+CREATE TABLE outcome(
+	oid INTEGER PRIMARY KEY, seq INTEGER NOT NULL, trial INTEGER NOT NULL, attempt INTEGER NOT NULL,
+	class TEXT NOT NULL, started INTEGER, ended INTEGER, latency INTEGER NOT NULL,
+	tokens TEXT, cost REAL, scores BLOB, published INTEGER NOT NULL,
+	UNIQUE(seq, trial, attempt));
+CREATE INDEX outcome_unpublished ON outcome(oid) WHERE published < 7;
+CREATE INDEX outcome_superseded ON outcome(oid) WHERE published BETWEEN 10 AND 15;
+CREATE TABLE detail(oid INTEGER PRIMARY KEY, body TEXT NOT NULL);
+CREATE TABLE experiment(trial INTEGER PRIMARY KEY, langfuse_id TEXT NOT NULL, url TEXT NOT NULL);
+`
+
+// connect opens the SQLite file at path. The schema of a file that somebody
+// sent is not trusted: it cannot make SQLite run functions or write elsewhere.
+func connect(path string, connections int, pragmas ...string) (*sql.DB, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	slashed := filepath.ToSlash(absolute)
+	if !strings.HasPrefix(slashed, "/") {
+		slashed = "/" + slashed
+	}
+	options := url.Values{"_defensive": {"1"}, "_error_rc": {"1"}, "_pragma": {"busy_timeout(10000)", "trusted_schema(0)"}}
+	for _, p := range pragmas {
+		if mode, isMode := strings.CutPrefix(p, "mode="); isMode {
+			options.Set("mode", mode)
+			continue
+		}
+		options.Add("_pragma", p)
+	}
+	u := url.URL{Scheme: "file", Path: slashed, RawQuery: options.Encode()}
+	connector, err := sqlite.NewConnector(strings.Replace(u.String(), "file://", "file:", 1))
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	return db, nil
+}
+
+// build writes a new, complete run file of one header at path, which must be
+// the name of an empty file.
+func build(path string, h outcome.Header) error {
+	header, err := json.Marshal(h)
+	if err != nil {
+		return fmt.Errorf("writing the header: %w", err)
+	}
+	db, err := connect(path, 1, "synchronous(FULL)", "journal_mode(DELETE)")
+	if err != nil {
+		return err
+	}
+	_, err = db.Exec("BEGIN;" + schema +
+		"PRAGMA application_id=" + strconv.Itoa(applicationID) + ";" +
+		"PRAGMA user_version=" + strconv.Itoa(outcome.FormatVersion) + ";")
+	if err == nil {
+		_, err = db.Exec("INSERT INTO meta(key, value) VALUES(?, ?)", keyHeader, string(header))
+	}
+	if err == nil {
+		_, err = db.Exec("COMMIT")
+	}
+	return errors.Join(err, db.Close())
+}
+
+// check refuses what is not a run of a known format. The file is never opened
+// past SQLite: closing such a descriptor would drop the locks that SQLite holds
+// for other connections of this process.
+func check(ctx context.Context, path string, db *sql.DB) error {
+	var id, format int
+	err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id)
+	if sqliteCode(err) == sqlite3.SQLITE_NOTADB {
+		return fault(path, ErrNotRun, nil)
+	}
+	if err != nil {
+		return faultOf(path, ErrRead, err)
+	}
+	if id != applicationID {
+		return fault(path, ErrNotRun, errors.New("it is the SQLite database of another program"))
+	}
+	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&format); err != nil {
+		return faultOf(path, ErrRead, err)
+	}
+	if format > outcome.FormatVersion {
+		return fault(path, ErrNewer, fmt.Errorf("format %d, and this program knows %d", format, outcome.FormatVersion))
+	}
+	return checkLength(ctx, path, db)
+}
+
+// checkLength recognises a file that was cut off. It says nothing while a
+// write-ahead log stands beside the file, which may hold the missing pages.
+func checkLength(ctx context.Context, path string, db *sql.DB) error {
+	if _, err := os.Stat(path + "-wal"); err == nil {
+		return nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return faultOf(path, ErrRead, err)
+	}
+	var pages, size int64
+	if err := db.QueryRowContext(ctx, "SELECT page_count, page_size FROM pragma_page_count, pragma_page_size").Scan(&pages, &size); err != nil {
+		return faultOf(path, ErrRead, err)
+	}
+	if info.Size() < pages*size {
+		return fault(path, ErrDamaged, fmt.Errorf("it has %d of %d bytes", info.Size(), pages*size))
+	}
+	return nil
+}
+
+// quickCheck lets SQLite look at every page of a small file.
+func quickCheck(ctx context.Context, path string, db *sql.DB) error {
+	info, err := os.Stat(path)
+	if err != nil || info.Size() > quickCheckLimit {
+		return faultOf(path, ErrRead, err)
+	}
+	var found string
+	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found); err != nil {
+		return faultOf(path, ErrRead, err)
+	}
+	if found != "ok" {
+		return fault(path, ErrDamaged, errors.New(strings.ReplaceAll(found, "\n", " ")))
+	}
+	return nil
+}

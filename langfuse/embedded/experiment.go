@@ -56,8 +56,9 @@ func (s *Server) listExperiments(c *call) (reply, error) {
 	}
 	args := append(append(w.args, having.args...), limit+1)
 	found, err := collect(s.store.r, scanExperiment, `SELECT e.id, e.name, e.description, e.dataset_id, e.metadata,
-			min(o.start_ms) AS first, max(o.end_ms), count(DISTINCT CASE o.is_item_root WHEN 1 THEN o.trace_id || '/' || o.span_id END)
-		FROM experiments e JOIN observations o ON o.experiment_id = e.id AND o.experiment_id != ''
+			min(o.start_ms) AS first, max(o.end_ms), sum(o.is_item_root)
+		FROM experiments e CROSS JOIN observations o INDEXED BY observations_of_experiment
+			ON o.experiment_id = e.id AND o.experiment_id != ''
 		WHERE `+w.String()+` GROUP BY e.id HAVING `+having.String()+` ORDER BY first DESC, e.id DESC LIMIT ?`, args...)
 	if err != nil {
 		return reply{}, err
@@ -74,7 +75,9 @@ func (s *Server) listExperiments(c *call) (reply, error) {
 		if !groups["scores"] {
 			continue
 		}
-		if data[i]["scores"], err = s.wholeScores(scoreLimit, "run_id = ? AND run_id != ''", e.id); err != nil {
+		data[i]["scores"], err = collect(s.store.r, s.wholeScore,
+			wholeScores+"run_id = ? AND run_id != '' ORDER BY timestamp DESC, id LIMIT ?", e.id, scoreLimit)
+		if err != nil {
 			return reply{}, err
 		}
 	}

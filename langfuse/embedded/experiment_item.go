@@ -2,12 +2,9 @@ package embedded
 
 import (
 	"database/sql"
+	"errors"
 	"time"
 )
-
-// onlyNewest leaves out a span that was sent again with a later start.
-const onlyNewest = `NOT EXISTS (SELECT 1 FROM observations n
-	WHERE n.trace_id = o.trace_id AND n.span_id = o.span_id AND n.start_ms > o.start_ms)`
 
 // listExperimentItems answers GET /experiment-items: the root span of every
 // item, every attempt of it, the latest start first.
@@ -34,22 +31,37 @@ func (s *Server) listExperimentItems(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	meta := object{}
-	found, meta = cutPage(found, limit, meta)
+	found, meta := cutPage(found, limit, object{})
 	data := make([]object, len(found))
 	for i, o := range found {
 		data[i] = o.itemJSON(groups)
-		if !groups["scores"] {
-			continue
-		}
-		day := (24 * time.Hour).Milliseconds()
-		data[i]["scores"], err = s.wholeScores(scoreLimit, `trace_id = ? AND trace_id != '' AND observation_id IN ('', ?)
-			AND timestamp BETWEEN ? AND ?`, o.trace, o.span, o.start-day, o.end+day)
-		if err != nil {
-			return reply{}, err
-		}
+	}
+	if groups["scores"] {
+		err = s.addItemScores(data, found, scoreLimit)
+	}
+	if err != nil {
+		return reply{}, err
 	}
 	return ok(object{"data": data, "meta": meta})
+}
+
+// addItemScores adds the scores of the root spans and of their traces that lie
+// within a day of the item.
+func (s *Server) addItemScores(data []object, found []observation, limit int) (err error) {
+	day := (24 * time.Hour).Milliseconds()
+	stmt, err := s.store.r.Prepare(wholeScores + `trace_id = ? AND trace_id != '' AND observation_id IN ('', ?)
+		AND timestamp BETWEEN ? AND ? ORDER BY timestamp DESC, id LIMIT ?`)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stmt.Close()) }()
+	for i, o := range found {
+		rows, err := stmt.Query(o.trace, o.span, o.start-day, o.end+day, limit)
+		if data[i]["scores"], err = gather(rows, err, s.wholeScore); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // cutPage drops the row that was read only to know whether there is more, and
@@ -77,7 +89,7 @@ func experimentItemWhere(c *call) (where, error) {
 	if err != nil {
 		return w, err
 	}
-	w.add("o.experiment_id != '' AND o.is_item_root = 1 AND o.start_ms >= ? AND o.start_ms < ? AND "+onlyNewest, from, to)
+	w.add("o.experiment_id != '' AND o.is_item_root = 1 AND o.start_ms >= ? AND o.start_ms < ?", from, to)
 	columns := map[string]string{"experimentId": "o.experiment_id", "experimentName": "o.experiment_name",
 		"experimentItemId": "o.experiment_item_id", "datasetId": "o.experiment_dataset_id"}
 	if err := c.filterOr(&w, columns, func() {

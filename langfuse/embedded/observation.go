@@ -69,6 +69,7 @@ func readObservations(q querier, io bool, rest string, args ...any) ([]observati
 // spanWriter writes observations within one transaction.
 type spanWriter struct {
 	insert, describe *sql.Stmt
+	newer, demote    *sql.Stmt
 	prompts          map[promptKey]string
 	described        map[string]bool
 	tx               *sql.Tx
@@ -81,28 +82,37 @@ type promptKey struct {
 
 func newSpanWriter(tx *sql.Tx) (*spanWriter, error) {
 	columns := observationColumns + ioColumns
-	insert, err := tx.Prepare("INSERT OR REPLACE INTO observations(" + columns + ") VALUES(?" +
-		strings.Repeat(",?", strings.Count(columns, ",")) + ")")
-	if err != nil {
-		return nil, err
+	w := &spanWriter{tx: tx, prompts: map[promptKey]string{}, described: map[string]bool{}}
+	for _, one := range []struct {
+		into **sql.Stmt
+		text string
+	}{
+		{&w.insert, "INSERT OR REPLACE INTO observations(" + columns + ") VALUES(?" + strings.Repeat(",?", strings.Count(columns, ",")) + ")"},
+		{&w.newer, "SELECT count(*) FROM observations WHERE trace_id = ? AND span_id = ? AND start_ms > ?"},
+		{&w.demote, "UPDATE observations SET is_item_root = 0 WHERE trace_id = ? AND span_id = ? AND start_ms < ?"},
+		{&w.describe, `INSERT INTO experiments(id, name, description, dataset_id, metadata) VALUES(?,?,?,?,?)
+			ON CONFLICT(id) DO UPDATE SET
+				name = CASE name WHEN '' THEN excluded.name ELSE name END,
+				description = CASE description WHEN '' THEN excluded.description ELSE description END,
+				dataset_id = CASE dataset_id WHEN '' THEN excluded.dataset_id ELSE dataset_id END,
+				metadata = CASE metadata WHEN '' THEN excluded.metadata ELSE metadata END`},
+	} {
+		stmt, err := tx.Prepare(one.text)
+		if err != nil {
+			return nil, err
+		}
+		*one.into = stmt // closed with the transaction
 	}
-	describe, err := tx.Prepare(`INSERT INTO experiments(id, name, description, dataset_id, metadata) VALUES(?,?,?,?,?)
-		ON CONFLICT(id) DO UPDATE SET
-			name = CASE name WHEN '' THEN excluded.name ELSE name END,
-			description = CASE description WHEN '' THEN excluded.description ELSE description END,
-			dataset_id = CASE dataset_id WHEN '' THEN excluded.dataset_id ELSE dataset_id END,
-			metadata = CASE metadata WHEN '' THEN excluded.metadata ELSE metadata END`)
-	if err != nil {
-		return nil, err
-	}
-	return &spanWriter{insert: insert, describe: describe, tx: tx,
-		prompts: map[promptKey]string{}, described: map[string]bool{}}, nil
+	return w, nil
 }
 
 // write stores one observation. The same span with the same start replaces what
 // is there; with another start it stands beside it, as in Langfuse.
 func (w *spanWriter) write(o observation) error {
 	if err := w.linkPrompt(&o); err != nil {
+		return err
+	}
+	if err := w.markRoot(&o); err != nil {
 		return err
 	}
 	values := []any{o.trace, o.span, o.start, o.end, o.parent, o.root, o.kind, o.name, o.level, o.statusMessage,
@@ -115,6 +125,21 @@ func (w *spanWriter) write(o observation) error {
 		return err
 	}
 	return w.describeExperiment(o)
+}
+
+// markRoot sees to it that of an item's root span only the row with the latest
+// start is listed and counted as the item.
+func (w *spanWriter) markRoot(o *observation) error {
+	if !o.itemRoot {
+		return nil
+	}
+	var newer int
+	if err := w.newer.QueryRow(o.trace, o.span, o.start).Scan(&newer); err != nil {
+		return err
+	}
+	o.itemRoot = newer == 0
+	_, err := w.demote.Exec(o.trace, o.span, o.start)
+	return err
 }
 
 // describeExperiment keeps the first name, description, dataset and metadata

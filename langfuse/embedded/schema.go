@@ -41,8 +41,9 @@ CREATE TABLE observations(
 CREATE UNIQUE INDEX observations_identity ON observations(trace_id, span_id, start_ms);
 CREATE INDEX observations_by_start ON observations(start_ms, trace_id, span_id);
 CREATE INDEX observations_roots ON observations(start_ms, trace_id, span_id) WHERE is_root = 1;
-CREATE INDEX observations_of_experiment ON observations(experiment_id, start_ms, end_ms, is_item_root, trace_id, span_id)
+CREATE INDEX observations_of_experiment ON observations(experiment_id, start_ms, end_ms, is_item_root)
 	WHERE experiment_id != '';
+CREATE INDEX observations_of_items ON observations(start_ms, trace_id, span_id) WHERE is_item_root = 1;
 
 -- What the spans of an experiment say about it; the first text that is not empty.
 CREATE TABLE experiments(

@@ -111,11 +111,11 @@ func (sc score) subject() object {
 	return object{"kind": "trace", "id": sc.trace}
 }
 
-// wholeScores are the scores that a condition selects, with all fields.
-func (s *Server) wholeScores(limit int, condition string, args ...any) ([]object, error) {
-	groups := map[string]bool{scoreDetails: true, scoreSubject: true, scoreAnnotation: true}
-	return collect(s.store.r, func(rows *sql.Rows) (object, error) {
-		sc, err := scanScore(rows)
-		return s.scoreJSON(sc, groups), err
-	}, "SELECT "+scoreColumns+" FROM scores WHERE "+condition+" ORDER BY timestamp DESC, id LIMIT ?", append(args, limit)...)
+// wholeScores begins a query whose rows wholeScore reads.
+const wholeScores = "SELECT " + scoreColumns + " FROM scores WHERE "
+
+// wholeScore reads a score with all its fields.
+func (s *Server) wholeScore(rows *sql.Rows) (object, error) {
+	sc, err := scanScore(rows)
+	return s.scoreJSON(sc, map[string]bool{scoreDetails: true, scoreSubject: true, scoreAnnotation: true}), err
 }

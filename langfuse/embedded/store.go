@@ -162,6 +162,11 @@ func (s *store) close() error {
 // the next query finds a connection even where there is only one.
 func collect[T any](q querier, scan func(*sql.Rows) (T, error), query string, args ...any) ([]T, error) {
 	rows, err := q.Query(query, args...)
+	return gather(rows, err, scan)
+}
+
+// gather is collect for a query that was made already.
+func gather[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func workConcepts() []concept {
 		},
 		{
 			names:   "ceo of, ceo, leads, lead, heads, head of, chair of, chairperson of, manages, runs, president of, leader of, directs company, director of, leitet, führt, возглавляет, dirige, 领导, 负责, يقود, يدير, ceo_of",
-			inverse: "led by, headed by, managed by, chairperson, head of government, head of state, has ceo, leader, president, run by, director manager",
+			inverse: "led by, headed by, managed by, chairperson, has ceo, leader, president, run by, director manager",
 			verbs:   "leads, led, heads, headed, manages, managed, runs, chairs, chaired, oversees, leitet, leitete, führt, возглавляет, возглавил, возглавила, dirige, 领导, 负责, يقود, يدير, يرأس",
 			nouns:   "ceo, chief executive, president, chairman, chairwoman, chair, head, director, manager, managing director, leader, mayor, governor, rector, dean, geschäftsführer, geschäftsführerin, vorstandsvorsitzender, vorstandsvorsitzende, leiter, leiterin, chef, директор, генеральный директор, глава, президент, руководитель, directeur, directrice, pdg, présidente, président, 首席执行官, 董事长, 总裁, 总经理, 校长, 院长, الرئيس التنفيذي, رئيس, مدير, رئيسة, مديرة",
 			phrases: "担任, 出任, 现任",
@@ -92,7 +92,7 @@ func workConcepts() []concept {
 		{
 			names:   "member of, belongs to group, membership, part of team, member of sports team, member of political party, mitglied, член, membre de, 成员, عضو",
 			inverse: "has member, members, member",
-			nouns:   "member, members, player, guitarist, drummer, bassist, singer, vocalist, mitglied, mitglieder, член, члены, участник, membre, 成员, 会员, عضو", phrases: "joined, plays for, played for, belongs to, signed with, trat bei, вступил в, вступила в, 加入, انضم إلى, انضمت إلى",
+			nouns:   "member, members, mitglied, mitglieder, член, члены, участник, membre, 成员, 会员, عضو", phrases: "joined, plays for, played for, belongs to, signed with, trat bei, вступил в, вступила в, 加入, انضم إلى, انضمت إلى",
 		},
 		{
 			names:     "partnered with, partner of, partners with, collaborates with, cooperates, cooperates with, partnership with, alliance with, collaborated, kooperiert, сотрудничает, partenaire, 合作, شراكة, works with",

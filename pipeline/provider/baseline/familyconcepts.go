@@ -36,21 +36,45 @@ func madeConcepts() []concept {
 			verbs: "directed, directs, réalisé, снял, сняла", nouns: "director, regisseur, режиссёр, réalisateur, réalisatrice, 导演",
 		},
 		{
-			names:   "produced, producer of, produces, manufactures, product or material produced, makes, stellt her, производит, fabrique, 生产, ينتج, develops, developed, developer of, creates, created, creator of, designs, designed, published, publishes, publisher of, notable work, released, launches, launched",
-			inverse: "produced by, producer, manufacturer, developer, developed by, created by, creator, manufactured by, made by, designed by, designer, production company, publisher, published by, built by, entwickelt von, разработан, développé par, 开发商, composed by, composer",
-			verbs:   "produced, produces, manufactures, manufactured, made, makes, developed, develops, created, creates, designed, designs, built, builds, published, publishes, released, releases, launched, launches, invented, unveiled, introduced, composed, coded, conceived, entwickelt, entwickelte, produziert, stellt her, veröffentlichte, разработал, разработала, разработан, выпустила, выпустил, производит, создал, создала, développe, développé, produit, fabrique, conçu, lancé, créé, 开发, 研发, 生产, 推出, 发布, 设计, 制造, طورت, أطلقت, تنتج, صممت",
-			nouns:   "developer, producer, creator, designer, inventor, publisher, manufacturer, maker, composer, entwickler, hersteller, разработчик, производитель, создатель, développeur, fabricant, créateur, 开发商, 制造商",
+			names: "notable work, known for work, works by", inverse: "created by, creator, made by, 创作者",
+			verbs: "created, creates, wrote, written, painted, composed, designed, invented, directed, conceived, coded, schuf, geschaffen, создал, создала, создан, créa, créé, 创作, 创建",
+			nouns: "creator, inventor, schöpfer, создатель, créateur, créatrice, author, designer",
 		},
 		{
-			names: "performs, performer of, sang, plays in, starred in, acted in, appears in, present in work, participant of, participated in, took part in, participates in, conflict", inverse: "performed by, performer, cast member, starring, characters, character, participant, participants, actors",
-			phrases: "starred in, stars in, appeared in, appears in, plays in, performed in, acted in, participated in, participates in, took part in, competed in, fought in, character in, role in, nahm an teil, участвовал в, участвовала в, a participé à, 参加, 参与, شارك في, شاركت في",
-			back:    "starring, stars, starred, features, featuring, performed by, sung by, feat., with",
-			nouns:   "",
+			names: "develops, developed, developer of, designs, designed, 开发, طور", inverse: "developer, developed by, designed by, designer, entwickelt von, разработан, développé par, 开发商",
+			verbs: "developed, develops, designed, designs, invented, engineered, entwickelt, entwickelte, разработал, разработала, разработан, développe, développé, conçu, 开发, 研发, 设计, طورت, صممت",
+			nouns: "developer, designer, inventor, entwickler, entwicklerin, разработчик, développeur, 开发商",
+		},
+		{
+			names: "produces, manufactures, makes, product or material produced, produced, producer of, stellt her, производит, fabrique, 生产, ينتج, launches, launched, releases, released, sells", inverse: "manufacturer, manufactured by, produced by, producer, made by, built by, 制造商",
+			verbs: "manufactured, manufactures, produced, produces, makes, built, builds, launched, launches, unveiled, introduced, sells, stellt her, produziert, выпустила, выпустил, производит, produit, fabrique, lance, lancé, 生产, 推出, 发布, 制造, أطلقت, تنتج",
+			nouns: "manufacturer, producer, maker, hersteller, производитель, fabricant, 制造商",
+		},
+		{
+			names: "publishes, published, publisher of", inverse: "publisher, published by, released by",
+			verbs: "published, publishes, released, issued, veröffentlichte, veröffentlicht, издал, publie, publié, 出版, نشرت", nouns: "publisher, verlag, éditeur",
+		},
+		{
+			names: "composed, composer of", inverse: "composer, composed by",
+			verbs: "composed, composes, komponierte, komponiert, сочинил, composé", nouns: "composer, komponist, композитор, compositeur",
+		},
+		{
+			names: "participant of, participated in, took part in, participates in, attended event, attends", inverse: "participant, participants, attended by",
+			phrases: "participated in, participates in, took part in, competed in, fought in, attended, nahm an teil, участвовал в, участвовала в, a participé à, 参加, 参与, 出席, شارك في, شاركت في",
+		},
+		{
+			names: "plays in, starred in, acted in, appears in, present in work", inverse: "cast member, starring, actors",
+			phrases: "starred in, stars in, appeared in, appears in, plays in, acted in, character in, role in, spielte in, снялся в, снялась в, joue dans, 主演",
+			back:    "starring, stars, starred, featuring, 主演",
+		},
+		{
+			names: "performs, performer of, sang, sings", inverse: "performed by, performer, sung by",
+			verbs: "performed, performs, sang, sung, recorded, interpreted",
 		},
 		{
 			names: "part of, contained in, belongs to series, series, component of, teil von, часть, partie de, 属于", inverse: "has part, contains, includes, consists of, comprises",
 			phrases: "part of, belongs to, contained in, included in, component of, track on, from the album, section of, teil von, teil der, teil des, часть, входит в, partie de, 属于, جزء من",
-			back:    "contains, includes, consists of, comprises, including, such as, enthält, umfasst, besteht aus, содержит, включает, contient, comprend, 包括, 包含, تشمل, يضم",
+			back:    "contains, includes, consists of, comprises, enthält, umfasst, besteht aus, содержит, включает, contient, comprend, 包括, 包含, تشمل, يضم",
 		},
 		{
 			names: "follows, preceded by, successor of, successor to, replaces, replaced predecessor, succeeds, succeeded", inverse: "followed by, precedes, succeeded by, replaced by, predecessor of, predecessor",

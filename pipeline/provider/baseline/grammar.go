@@ -38,6 +38,7 @@ type relation struct {
 	life      lifeEnd
 	comma     bool
 	forward   bool // the schema reads its concept from A to B
+	country   bool // the target is a country by the relation's name
 }
 
 // grammar is the relationship schemas of an item, compiled: every cue is found
@@ -60,6 +61,7 @@ func newGrammar(doc extraction.Document, t typing, lex *lexicon) *grammar {
 		schema := doc.Relationships[name]
 		r := relation{name: name, source: ends(schema.SourceTypes, t), target: ends(schema.TargetTypes, t)}
 		r.disjoint = disjoint(r.source, r.target)
+		r.country = slices.ContainsFunc(schemaTokens(name), func(w string) bool { return slices.Contains(lex.kinds[w], country) })
 		g.relations = append(g.relations, r)
 		g.compile(len(g.relations)-1, schema, lex)
 	}
@@ -98,12 +100,12 @@ func disjoint(a, b []bool) bool {
 // the words of the schema itself.
 func (g *grammar) compile(r int, schema extraction.RelationshipSchema, lex *lexicon) {
 	name := schemaTokens(g.relations[r].name)
-	c, forward, ok := meaning(name, lex)
+	c, forward, ok := meaning(name, false, lex)
 	if !ok {
-		c, forward, ok = meaning(schemaTokens(schema.Name), lex)
+		c, forward, ok = meaning(schemaTokens(schema.Name), false, lex)
 	}
-	if !ok {
-		c, forward, ok = meaning(schemaTokens(schema.Description), lex)
+	if described := schemaTokens(schema.Description); !ok && !slices.Equal(described, name) {
+		c, forward, ok = meaning(described, true, lex)
 	}
 	if !ok {
 		g.derive(r, name)
@@ -125,8 +127,10 @@ func (g *grammar) compile(r int, schema extraction.RelationshipSchema, lex *lexi
 }
 
 // meaning returns the concept with the longest name that occurs in the words,
-// and whether its source is A. Ties go to the concept that stands first.
-func meaning(words []string, lex *lexicon) (concept, bool, bool) {
+// and whether its source is A. A name of one word must be the whole of the
+// words, unless loose: then it must not be a word for a kind of entity, which
+// descriptions are full of. Ties go to the concept that stands first.
+func meaning(words []string, loose bool, lex *lexicon) (concept, bool, bool) {
 	best, at, forward := 0, -1, false
 	for i, c := range lex.concepts {
 		for _, list := range []struct {
@@ -134,7 +138,11 @@ func meaning(words []string, lex *lexicon) (concept, bool, bool) {
 			forward bool
 		}{{c.names, true}, {c.inverse, false}} {
 			for _, name := range split(list.names) {
-				if n := len(name); n > best && within(words, strings.Fields(name)) {
+				phrase := strings.Fields(name)
+				if len(phrase) == 1 && len(words) > 1 && (!loose || len(lex.kinds[name]) > 0) {
+					continue
+				}
+				if n := len(name); n > best && within(words, phrase) {
 					best, at, forward = n, i, list.forward
 				}
 			}

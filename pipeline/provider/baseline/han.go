@@ -27,7 +27,7 @@ const (
 type hanRules struct {
 	endings []hanEnding
 	titles  []string
-	cuts    []string
+	cuts    map[rune][]string // by first sign
 }
 
 type hanEnding struct {
@@ -46,7 +46,11 @@ func newHanRules() hanRules {
 		}
 	}
 	h.titles = strings.Fields(hanTitles)
-	h.cuts = strings.Fields(hanCuts)
+	h.cuts = map[rune][]string{}
+	for _, c := range strings.Fields(hanCuts) {
+		first, _ := utf8.DecodeRuneInString(c)
+		h.cuts[first] = append(h.cuts[first], c)
+	}
 	return h
 }
 
@@ -101,7 +105,8 @@ func (b *reading) hanRun(p *page, i int, run string) {
 
 // cutAt returns the length of the function word that s begins with.
 func (b *reading) cutAt(s string) int {
-	for _, c := range b.han.cuts {
+	first, _ := utf8.DecodeRuneInString(s)
+	for _, c := range b.han.cuts[first] {
 		if strings.HasPrefix(s, c) {
 			return len(c)
 		}

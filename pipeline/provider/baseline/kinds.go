@@ -56,7 +56,7 @@ func (k kind) neighbours() map[kind]float32 {
 	case language:
 		return map[kind]float32{group: 0.6, thing: 0.6}
 	case group:
-		return map[kind]float32{place: 0.45, country: 0.4, org: 0.35, thing: 0.5}
+		return map[kind]float32{place: 0.1, org: 0.1, thing: 0.5}
 	case title:
 		return map[kind]float32{thing: 0.5}
 	case identifier:
@@ -66,6 +66,13 @@ func (k kind) neighbours() map[kind]float32 {
 	}
 	return nil
 }
+
+// genericWords lists the words that name a kind as a whole; a type named by a
+// narrower word ("athlete") stands behind one of them ("person").
+const genericWords = `person human people individual organization organisation company place location city country date time duration period
+quantity number amount money price percentage work film book product software event law contract language nationality role position
+identifier code misc other thing entity literal mensch unternehmen ort datum человек организация компания место дата сумма
+personne organisation entreprise lieu montant 人 人物 组织 机构 公司 地点 日期 时间 金额 شخص شركة منظمة مكان تاريخ`
 
 // schemaWords maps words that schemas use in names and descriptions of types
 // to the kinds that they mean.

@@ -37,6 +37,7 @@ type lexicon struct {
 	saying        map[string]bool // verbs that a person or an organisation does
 	works         map[string]bool // nouns that the title of a work follows
 	kinds         map[string][]kind
+	generic       map[string]bool // words of schemas that name a kind as a whole
 	concepts      []concept
 }
 
@@ -74,6 +75,7 @@ func newLexicon() *lexicon {
 		saying:        set(sayingWords),
 		works:         set(workNouns),
 		kinds:         schemaWords(),
+		generic:       set(genericWords),
 		concepts:      conceptTable(),
 	}
 }

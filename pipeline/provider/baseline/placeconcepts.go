@@ -4,11 +4,11 @@ package baseline
 func placeConcepts() []concept {
 	return []concept{
 		{
-			names:   "located in, location, is in, situated in, country, located, lies in, liegt in, befindet sich, расположен, находится, situé à, 位于, يقع في, headquarters location, headquartered in, based in, headquarters, takes place in, held in, operates in, contained in, work location, continent, basin country, applies to jurisdiction, part of location, standort, sitz",
-			inverse: "contains location, location of, contains, headquarters of, site of, includes location",
+			names:   "located in, location, is in, situated in, country, located, lies in, liegt in, befindet sich, расположен, находится, situé à, 位于, يقع في, headquarters location, headquartered in, based in, headquarters, takes place in, held in, operates in, standort, sitz, headquartered, located at, place",
+			inverse: "contains location, location of, headquarters of, site of, includes location",
 			phrases: "located in, situated in, based in, headquartered in, headquarters in, lies in, located at, located on, located near, takes place in, held in, office in, offices in, city in, town in, village in, municipality in, river in, district of, city of, capital of, town of, part of, opened in, operates in, liegt in, mit sitz in, sitz in, ansässig in, befindet sich in, stadt in, находится в, расположен в, расположена в, расположено в, штаб-квартира в, город в, situé à, située à, situé en, située en, basé à, basée à, siège à, se trouve à, 位于, 总部位于, 总部设在, 设在, 坐落于, تقع في, يقع في, مقرها في, ومقرها, مقره",
 			back:    "capital, home to",
-			tight:   "in, in the, im, à, en, في, at the, of",
+			tight:   "in, in the, im, à, en, في",
 			comma:   true,
 		},
 		{
@@ -41,12 +41,16 @@ func placeConcepts() []concept {
 			phrases: "lives in, lived in, resides in, resided in, living in, moved to, settled in, resident of, wohnt in, lebt in, zog nach, lebte in, живёт в, живет в, жил в, жила в, переехал в, переехала в, vit à, habite à, installé à, 居住在, 住在, 定居, يعيش في, تعيش في, يقيم في, انتقل إلى",
 		},
 		{
-			names:   "inception, founded in, founded on, established in, date founded, founding date, foundation date, start time, gegründet am, дата основания, 成立于, founding year",
-			phrases: "founded in, founded on, established in, established on, formed in, created in, opened in, since, incorporated in, launched in, gegründet, gegründet im, основана в, основан в, создана в, fondée en, fondé en, créée en, 成立于, 创立于, 成立, تأسست عام, تأسست في, تأسس في, تأسست سنة",
+			names:   "inception, founded in, founded on, established in, date founded, founding date, foundation date, gegründet am, дата основания, 成立于, founding year",
+			phrases: "founded in, founded on, established in, established on, formed in, created in, opened in, incorporated in, launched in, gegründet, gegründet im, основана в, основан в, создана в, fondée en, fondé en, créée en, 成立于, 创立于, 成立, تأسست عام, تأسست في, تأسس في, تأسست سنة",
 		},
 		{
-			names:   "publication date, published on, released on, release date, date published, released in, published in, launched on, point in time, occurred on, happened on, date, effective date, signed on, held on, takes place on",
-			phrases: "released in, released on, published in, published on, released, launched in, launched on, issued in, aired on, premiered on, premiered in, appeared in, held on, took place on, occurred on, dated, effective, signed on, veröffentlicht, erschien, fand am statt, вышел в, вышла в, выпущен в, состоялся, sorti en, publié en, paru en, a eu lieu le, 发布于, 出版于, 发布, 举行, صدر في, صدرت في, عقد في, عقدت في", tight: "(",
+			names:   "publication date, published on, released on, release date, date published, released in, published in, launched on, launched in",
+			phrases: "released in, released on, published in, published on, released, launched in, launched on, issued in, aired on, premiered on, premiered in, veröffentlicht, erschien, вышел в, вышла в, выпущен в, sorti en, publié en, paru en, 发布于, 出版于, 发布, صدر في, صدرت في",
+		},
+		{
+			names:   "point in time, occurred on, happened on, date, effective date, signed on, held on, takes place on, dated, event date, start time, started on, began on",
+			phrases: "held on, held in, took place on, took place in, occurred on, dated, effective, signed on, began on, started on, began in, fand am statt, состоялся, состоялась, a eu lieu le, 举行, عقد في, عقدت في",
 		},
 	}
 }

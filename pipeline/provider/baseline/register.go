@@ -26,32 +26,31 @@ type entry struct {
 	into     int // the entry that it was merged into, or -1
 	aliases  []string
 	typed    int // index into the typing, or -1
+	judged   int // count at which guess was made
+	guess    int // type by the mentions so far, or -1
 }
 
 // register collects mentions into entries by name.
 type register struct {
 	entries []entry
 	byKey   map[string]int
+	byText  map[string]int   // folding is costly: what was seen is not folded again
 	byLast  map[string][]int // last word of a full name → entries
 	fold    cases.Caser
 }
 
 func newRegister() *register {
-	return &register{byKey: map[string]int{}, byLast: map[string][]int{}, fold: cases.Fold()}
+	return &register{byKey: map[string]int{}, byText: map[string]int{}, byLast: map[string][]int{}, fold: cases.Fold()}
 }
 
 // add puts a mention to the entry of its name and returns its index, -1 when
 // the register is full.
 func (r *register) add(m mention) int {
-	key := r.key(m.text)
-	at, known := r.byKey[key]
+	at, known := r.byText[m.text]
 	if !known {
-		if len(r.entries) >= maxEntities {
+		if at = r.file(m.text); at < 0 {
 			return -1
 		}
-		at = len(r.entries)
-		r.byKey[key] = at
-		r.entries = append(r.entries, entry{name: clean(m.text), key: key, into: -1, typed: -1})
 	}
 	e := &r.entries[at]
 	e.count++
@@ -59,6 +58,25 @@ func (r *register) add(m mention) int {
 	if e.count <= maxMentions {
 		e.evidence.add(m.evidence)
 		e.mentions = append(e.mentions, m)
+	}
+	return at
+}
+
+// file finds or makes the entry of a name; -1 when the register is full.
+func (r *register) file(name string) int {
+	key := r.key(name)
+	at, known := r.byKey[key]
+	if !known {
+		if len(r.entries) >= maxEntities {
+			return -1
+		}
+		at = len(r.entries)
+		key = strings.Clone(key)
+		r.byKey[key] = at
+		r.entries = append(r.entries, entry{name: clean(name), key: key, into: -1, typed: -1})
+	}
+	if len(r.byText) < 2*maxEntities {
+		r.byText[name] = at
 	}
 	return at
 }

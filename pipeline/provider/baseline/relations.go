@@ -1,5 +1,7 @@
 package baseline
 
+import "strings"
+
 // Bounds of the search for relations in one sentence, so that a sentence of
 // hundreds of names costs no more than its length.
 const (
@@ -64,8 +66,8 @@ func (b *reading) clause(p *page) *clause {
 			continue
 		}
 		e := &b.register.entries[m.group]
-		typed, ok := b.typing.assign(scaled(e.evidence, min(e.count, maxMentions)), nil)
-		if !ok {
+		typed := b.guess(e)
+		if typed < 0 {
 			continue
 		}
 		for i := m.first; i <= m.last; i++ {
@@ -74,6 +76,16 @@ func (b *reading) clause(p *page) *clause {
 		c.places = append(c.places, spot{first: m.first, last: m.last, entry: m.group, typed: typed, kind: strongest(e.evidence)})
 	}
 	return c
+}
+
+// guess returns the type of an entry by its mentions so far, -1 for none; of a
+// frequent one it is not judged anew at every mention.
+func (b *reading) guess(e *entry) int {
+	if e.judged == 0 || e.count < 16 || e.count >= 2*e.judged && e.count <= 2*maxMentions {
+		e.judged = e.count
+		e.guess, _ = b.typing.assign(scaled(e.evidence, min(e.count, maxMentions)), strings.Fields(e.key))
+	}
+	return e.guess
 }
 
 func strongest(ev evidence) kind {

@@ -70,6 +70,9 @@ func (b *reading) relationships() []extraction.Relationship {
 		if rel.source != nil && !rel.source[source.typed] || rel.target != nil && !rel.target[target.typed] {
 			continue
 		}
+		if k := strongest(target.evidence); rel.country && geographic(k) && k != country {
+			continue
+		}
 		seen[f] = true
 		out = append(out, extraction.Relationship{Source: source.name, Target: target.name, Type: rel.name})
 	}

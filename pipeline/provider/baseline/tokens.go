@@ -152,24 +152,30 @@ func possessive(s string) int {
 // addressLength measures a URL or an e-mail address, up to 200 bytes.
 func addressLength(s string) int {
 	head := s[:min(len(s), 200)]
-	if !strings.HasPrefix(head, "http") && !strings.HasPrefix(head, "www.") && strings.IndexByte(head, '@') < 0 {
+	if strings.HasPrefix(head, "http://") || strings.HasPrefix(head, "https://") || strings.HasPrefix(head, "www.") {
+		return len(strings.TrimRight(head[:runLength(head, addressSign)], ".:!?"))
+	}
+	local := 0
+	for local < len(head) && local < 64 && mailSign(rune(head[local])) {
+		local++
+	}
+	if local == len(head) || head[local] != '@' {
 		return 0
 	}
-	end := strings.IndexFunc(head, func(r rune) bool {
-		return unicode.IsSpace(r) || r > unicode.MaxASCII || strings.ContainsRune(`<>()[]{}"',;`, r)
-	})
-	if end < 0 {
-		end = len(head)
+	domain := head[local+1:]
+	domain = strings.TrimRight(domain[:runLength(domain, mailSign)], ".")
+	if strings.IndexByte(domain, '.') < 1 {
+		return 0
 	}
-	head = strings.TrimRight(head[:end], ".:!?")
-	if strings.HasPrefix(head, "http://") || strings.HasPrefix(head, "https://") || strings.HasPrefix(head, "www.") {
-		return len(head)
-	}
-	at := strings.IndexByte(head, '@')
-	if at > 0 && strings.Contains(head[at+1:], ".") && strings.Count(head, "@") == 1 {
-		return len(head)
-	}
-	return 0
+	return local + 1 + len(domain)
+}
+
+func addressSign(r rune) bool {
+	return r > ' ' && r < unicode.MaxASCII && !strings.ContainsRune(`<>()[]{}"',;`, r)
+}
+
+func mailSign(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_' || r == '+'
 }
 
 // numberLength measures digits with what belongs to them: separators between

@@ -79,6 +79,9 @@ func (t *entityType) note(w string, weight float32, lex *lexicon) {
 	if !ok {
 		found = lex.kinds[singular(w)]
 	}
+	if !lex.generic[w] && !lex.generic[singular(w)] {
+		weight *= 0.85
+	}
 	for _, k := range found {
 		t.affinity[k] = max(t.affinity[k], weight)
 	}

@@ -106,7 +106,8 @@ func faultOf(path string, kind, err error) error {
 		return fault(path, ErrMissing, err)
 	}
 	switch sqliteCode(err) {
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB,
+		sqlite3.SQLITE_ERROR: // a table or column is not there
 		return fault(path, ErrDamaged, err)
 	}
 	return fault(path, kind, err)

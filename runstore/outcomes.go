@@ -169,7 +169,7 @@ func outcomePage(ctx context.Context, path string, db querier, detail bool, from
 	var w *words
 	for size := 0; size < maxPageBytes && rows.Next(); {
 		if w == nil {
-			if w, err = readWords(ctx, db); err != nil {
+			if w, err = readWords(ctx, path, db); err != nil {
 				return nil, err
 			}
 		}

@@ -46,7 +46,7 @@ func newTx(ctx context.Context, path string, db *sql.DB) (t *tx, err error) {
 			return t, err
 		}
 	}
-	t.words, err = readWords(ctx, conn)
+	t.words, err = readWords(ctx, path, conn)
 	return t, err
 }
 

@@ -36,7 +36,7 @@ func (w *words) refer(word string) int {
 	return len(w.list)
 }
 
-func readWords(ctx context.Context, q querier) (*words, error) {
+func readWords(ctx context.Context, path string, q querier) (*words, error) {
 	w := &words{index: map[string]int{}}
 	var text string
 	err := q.QueryRowContext(ctx, "SELECT value FROM meta WHERE key = ?", keyWords).Scan(&text)
@@ -47,7 +47,7 @@ func readWords(ctx context.Context, q querier) (*words, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal([]byte(text), &w.list); err != nil {
-		return nil, fmt.Errorf("list of score names: %w", err)
+		return nil, fault(path, ErrDamaged, fmt.Errorf("list of score names: %w", err))
 	}
 	for i, word := range w.list {
 		w.index[word] = i + 1

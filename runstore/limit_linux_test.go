@@ -1,0 +1,80 @@
+package runstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// commitUntilFull commits until files may not grow any more, prints what was
+// promised, and checks that the run then refuses everything.
+func commitUntilFull(path string) error {
+	signal.Ignore(syscall.SIGXFSZ)
+	run, err := Open(path)
+	if err != nil {
+		return err
+	}
+	limit := syscall.Rlimit{Cur: 3 << 20, Max: 3 << 20}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		return err
+	}
+	for n := range childItems {
+		o := testOutcome(n, 4000)
+		err := run.Commit(context.Background(), o)
+		if errors.Is(err, ErrWrite) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Println(o.Item)
+	}
+	if err := run.Commit(context.Background(), testOutcome(childItems-1, 10)); !errors.Is(err, ErrWrite) {
+		return fmt.Errorf("a broken run takes more: %w", err)
+	}
+	return run.Close()
+}
+
+func TestDisk_full(t *testing.T) {
+	folder := t.TempDir()
+	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, "size=2m"); err != nil {
+		t.Skip("a small file system cannot be mounted here:", err)
+	}
+	t.Cleanup(func() { noError(t, syscall.Unmount(folder, 0)) })
+	run, err := Create(filepath.Join(folder, "full.run"), testHeader())
+	noError(t, err)
+	noError(t, run.AddItems(t.Context(), testItems(0, 1000), testHash))
+	promised := 0
+	for err == nil && promised < 1000 {
+		if err = run.Commit(t.Context(), testOutcome(promised, 8000)); err == nil {
+			promised++
+		}
+	}
+	if !errors.Is(err, ErrWrite) {
+		t.Errorf("the disk is full: %v", err)
+	}
+	noError(t, run.Close())
+	r, err := Load(run.Path())
+	noError(t, err)
+	defer r.Close()
+	if got := collect(t, r, Query{}); len(got) != promised {
+		t.Errorf("%d outcomes are there, %d were promised", len(got), promised)
+	}
+}
+
+func TestReadOnlyFolder(t *testing.T) {
+	folder := t.TempDir()
+	if os.Getuid() == 0 {
+		t.Skip("root may write everywhere")
+	}
+	noError(t, os.Chmod(folder, 0o500))
+	t.Cleanup(func() { noError(t, os.Chmod(folder, 0o700)) })
+	if _, err := Create(filepath.Join(folder, "x.run"), testHeader()); !errors.Is(err, ErrWrite) {
+		t.Error(err)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"extraction-experiment/experiment"
@@ -53,17 +52,14 @@ func (j *job) write(ctx context.Context, env cli.Env, s outcome.Summary) error {
 	var problems []error
 	switch {
 	case j.cfg.json:
-		problems = append(problems, report.JSON(env.Stdout, s, report.JSONOptions{Indent: true}))
+		problems = append(problems, written(report.JSON(env.Stdout, s, isTerminal(os.Stdout))))
 	case !j.cfg.quiet:
-		problems = append(problems, report.Text(env.Stdout, s, textOptions(env, j.whereToLook(s))))
+		problems = append(problems, written(report.Text(env.Stdout, s, textOptions(env, j.whereToLook(s)))))
 	}
 	if j.cfg.output != "" {
-		problems = append(problems, exportTo(ctx, j.run.Reader, j.cfg.output))
+		problems = append(problems, exportTo(ctx, env, j.run.Reader, j.cfg.output))
 	}
-	if err := errors.Join(problems...); err != nil {
-		return cli.Errorf(cli.ExitIO, "%w", err)
-	}
-	return nil
+	return errors.Join(problems...)
 }
 
 // whereToLook says how to see the run.
@@ -98,14 +94,14 @@ func (j *job) verdict(s outcome.Summary) error {
 }
 
 // exportTo writes the run as JSONL; "-" is standard output.
-func exportTo(ctx context.Context, run *runstore.Reader, path string) (err error) {
+func exportTo(ctx context.Context, env cli.Env, run *runstore.Reader, path string) (err error) {
 	if path == "-" {
-		return run.Export(ctx, os.Stdout)
+		return written(run.Export(ctx, env.Stdout))
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
-		return err
+		return written(err)
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return run.Export(ctx, io.Writer(f))
+	defer func() { err = errors.Join(err, written(f.Close())) }()
+	return written(run.Export(ctx, f))
 }

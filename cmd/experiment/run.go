@@ -12,6 +12,7 @@ import (
 	"extraction-experiment/cmd/internal/flags"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
+	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 )
 

@@ -59,7 +59,7 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 		return scoreError(pairs.Score(ctx, in, env.Stdout))
 	}
 	header := outcome.Header{Scorer: outcome.Scorer{Version: scoring.Version, Primary: harness.Primary}}
-	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: scoring.Names()})
+	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: scoreOrder()})
 	pairs.Scored = sum.Add
 	scored := scoreError(pairs.Score(ctx, in, io.Discard))
 	if c.Bool("json") {

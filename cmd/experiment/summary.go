@@ -19,7 +19,7 @@ func summarise(ctx context.Context, run *runstore.Reader) (outcome.Summary, erro
 	if err != nil {
 		return outcome.Summary{}, err
 	}
-	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: scoring.Names()})
+	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: scoreOrder()})
 	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true}) {
 		if err != nil {
 			return outcome.Summary{}, err
@@ -69,4 +69,13 @@ func written(err error) error {
 		return nil
 	}
 	return cli.Errorf(cli.ExitIO, "%w", err)
+}
+
+// scoreOrder is the order in which scores are shown: that of the catalogue.
+func scoreOrder() []string {
+	var names []string
+	for _, d := range scoring.Catalog() {
+		names = append(names, d.Name)
+	}
+	return append(names, outcome.ErrorScore)
 }

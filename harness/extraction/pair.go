@@ -1,0 +1,118 @@
+package extraction
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"extraction-experiment/extraction"
+	"extraction-experiment/outcome"
+	"extraction-experiment/scoring"
+)
+
+// pair is a line that goes in.
+type pair struct {
+	ID        string          `json:"id"`
+	Expected  json.RawMessage `json:"expected"`
+	Extracted json.RawMessage `json:"extracted"`
+	Error     string          `json:"error"`
+	Options   json.RawMessage `json:"options"`
+}
+
+// scoredPair is the line that comes out. Counts and scores are null for a pair
+// that failed.
+type scoredPair struct {
+	ID       string              `json:"id"`
+	Counts   *scoring.Counts     `json:"counts"`
+	Scores   map[string]*float64 `json:"scores"`
+	Matches  *matches            `json:"matches,omitempty"`
+	Warnings []string            `json:"warnings,omitempty"`
+	Error    string              `json:"error,omitempty"`
+}
+
+type matches struct {
+	Entities      []scoring.EntityMatch       `json:"entities"`
+	Relationships []scoring.RelationshipMatch `json:"relationships"`
+}
+
+// lineRules makes the scorer of a line; lines with the same options one after
+// the other share it.
+type lineRules struct {
+	base    *scoring.Scorer
+	options scoring.Options
+	last    json.RawMessage
+	scorer  *scoring.Scorer
+}
+
+// score scores one line.
+func (l *lineRules) score(line []byte) (scoredPair, outcome.Outcome, error) {
+	var p pair
+	if err := json.Unmarshal(line, &p); err != nil {
+		return scoredPair{}, outcome.Outcome{}, err
+	}
+	scorer, err := l.of(p.Options)
+	if err != nil {
+		return scoredPair{}, outcome.Outcome{}, err
+	}
+	var expected extraction.Extraction
+	if !isAbsent(p.Expected) {
+		if expected, _, err = extraction.DecodeExtraction(p.Expected); err != nil {
+			return scoredPair{}, outcome.Outcome{}, fmt.Errorf("expected: %w", err)
+		}
+	}
+	if isAbsent(p.Extracted) {
+		scored, o := p.failed(scorer, expected)
+		return scored, o, nil
+	}
+	extracted, warnings, err := extraction.DecodeExtraction(p.Extracted)
+	if err != nil {
+		return scoredPair{}, outcome.Outcome{}, fmt.Errorf("extracted: %w", err)
+	}
+	scored, o := p.compared(scorer.Score(expected, extracted))
+	scored.Warnings = append(warnings, scored.Warnings...)
+	return scored, o, nil
+}
+
+func (p pair) compared(r scoring.Result) (scoredPair, outcome.Outcome) {
+	scored := scoredPair{
+		ID: p.ID, Counts: &r.Counts, Scores: make(map[string]*float64, len(r.Scores)),
+		Matches: &matches{r.Entities, r.Relationships}, Warnings: r.Warnings,
+	}
+	for _, s := range r.Scores {
+		scored.Scores[s.Name] = s.Value
+	}
+	o := outcome.Outcome{Item: p.ID, Trial: 1, Attempt: 1, Scores: r.Scores}
+	o.Groups = r.Groups
+	return scored, o
+}
+
+// failed is the outcome of a pair whose extractor failed; which class of
+// failure it was, the line does not say.
+func (p pair) failed(scorer *scoring.Scorer, expected extraction.Extraction) (scoredPair, outcome.Outcome) {
+	if p.Error == "" {
+		p.Error = "nothing was extracted"
+	}
+	o := outcome.Outcome{Item: p.ID, Trial: 1, Attempt: 1, Class: outcome.Provider, Scores: scorer.Undelivered(expected)}
+	o.Failure = &outcome.Failure{Class: o.Class, Message: p.Error}
+	return scoredPair{ID: p.ID, Error: p.Error}, o
+}
+
+// of returns the scorer for the options of a line.
+func (l *lineRules) of(raw json.RawMessage) (*scoring.Scorer, error) {
+	if isAbsent(raw) {
+		return l.base, nil
+	}
+	if l.scorer != nil && bytes.Equal(raw, l.last) {
+		return l.scorer, nil
+	}
+	options, err := scoring.ParseOptions(raw, l.options)
+	if err != nil {
+		return nil, err
+	}
+	scorer, err := scoring.New(options)
+	if err != nil {
+		return nil, err
+	}
+	l.last, l.scorer = bytes.Clone(raw), scorer
+	return scorer, nil
+}

@@ -2,10 +2,8 @@ package runstore
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -172,36 +170,55 @@ func drawOutcome(t *rapid.T, item string, attempt int) outcome.Outcome {
 	return o
 }
 
-// TestImport_ofExportIsIdentity also compares what was committed with what is
-// exported, so that both directions cannot be wrong in the same way.
+// drawnItem is an item with its outcomes.
+type drawnItem struct {
+	dataset.Item
+	outcomes []outcome.Outcome
+}
+
+func drawItems(t *rapid.T) []drawnItem {
+	var items []drawnItem
+	for _, id := range rapid.SliceOfNDistinct(rapid.StringN(1, 8, 30), 1, 20, rapid.ID[string]).Draw(t, "ids") {
+		metadata, err := json.Marshal(rapid.String().Draw(t, "metadata"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		item := drawnItem{Item: dataset.Item{ID: id, Input: metadata, Metadata: metadata, SourceTraceID: rapid.String().Draw(t, "trace")}}
+		for attempt := range rapid.IntRange(0, 3).Draw(t, "attempts") {
+			item.outcomes = append(item.outcomes, drawOutcome(t, id, attempt+1))
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+// A run takes several syncs of the disk, so that these are examples of a fixed
+// seed, large ones, and not the hundred cases of a Check.
 func TestImport_ofExportIsIdentity(t *testing.T) {
-	folder := t.TempDir()
-	n := 0
-	rapid.Check(t, func(rt *rapid.T) {
-		n++
-		ctx := context.Background()
-		first, second := filepath.Join(folder, fmt.Sprint(n, "a.run")), filepath.Join(folder, fmt.Sprint(n, "b.run"))
-		run, err := Create(first, testHeader())
-		noError(t, err)
-		ids := rapid.SliceOfNDistinct(rapid.StringN(1, 8, 30), 1, 4, rapid.ID[string]).Draw(rt, "ids")
-		for _, id := range ids {
-			metadata, err := json.Marshal(rapid.String().Draw(rt, "metadata"))
-			noError(t, err)
-			noError(t, run.AddItems(ctx, []dataset.Item{{ID: id, Input: metadata, Metadata: metadata, SourceTraceID: rapid.String().Draw(rt, "trace")}}, testHash))
-			for attempt := range rapid.IntRange(0, 2).Draw(rt, "attempts") {
-				noError(t, run.Commit(ctx, drawOutcome(rt, id, attempt+1)))
+	runs := rapid.Custom(drawItems)
+	for seed := range 12 {
+		run := newRun(t, 0)
+		ctx := t.Context()
+		for _, item := range runs.Example(seed) {
+			noError(t, run.AddItems(ctx, []dataset.Item{item.Item}, testHash))
+			for _, o := range item.outcomes {
+				noError(t, run.Commit(ctx, o))
 			}
 		}
 		text := export(t, run.Reader)
-		noError(t, run.Close())
+		second := filepath.Join(t.TempDir(), "second.run")
 		noError(t, Import(ctx, strings.NewReader(text), second))
 		again, err := Load(second)
 		noError(t, err)
-		defer again.Close()
 		if diff := cmp.Diff(text, export(t, again)); diff != "" {
-			rt.Fatal(diff)
+			t.Errorf("seed %d: %s", seed, diff)
 		}
-	})
+		same := cmp.Diff(collect(t, run.Reader, Query{Newest: true, Detail: true}), collect(t, again, Query{Newest: true, Detail: true}))
+		if same != "" {
+			t.Errorf("seed %d, newest: %s", seed, same)
+		}
+		noError(t, again.Close())
+	}
 }
 
 // Scores come back as they were, bit by bit.

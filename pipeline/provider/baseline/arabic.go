@@ -98,7 +98,7 @@ func (b *reading) arabicEnd(p *page, i, n int, cue bool) int {
 		w := p.toks[j].text
 		rest, cut := b.prefixless(w)
 		_, known := b.cues[rest]
-		if b.lex.stops[w] || b.lex.months[w] > 0 || b.lex.roles[w] || b.lex.titles[w] || known || cut > 0 || verbal(w) {
+		if b.lex.stops[w] || b.lex.months[w] > 0 || !cue && (b.lex.roles[w] || b.lex.titles[w]) || known || cut > 0 || verbal(w) {
 			break
 		}
 		if j > i && cue && !strings.HasPrefix(w, "ال") && !b.lex.given[w] && !b.lex.cities[w] && !b.lex.countries[w] {

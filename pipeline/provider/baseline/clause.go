@@ -13,29 +13,57 @@ func (c *clause) fits(i int, allowed []bool) bool {
 	return i >= 0 && i < len(c.places) && (allowed == nil || allowed[c.places[i].typed])
 }
 
-// left returns the nearest fitting place that ends before token i.
-func (c *clause) left(i int, allowed []bool) int {
+// covered reports that a byte of the document lies inside a mention.
+func (c *clause) covered(offset int) bool {
+	for _, s := range c.places {
+		if s.offset <= offset && offset < s.end {
+			return true
+		}
+	}
+	return false
+}
+
+// left returns the nearest fitting place that ends before the cue at token i,
+// byte offset.
+func (c *clause) left(i, offset int, allowed []bool) int {
 	skipped := 0
 	for j := len(c.places) - 1; j >= 0 && skipped <= maxSkip; j-- {
-		if c.places[j].last > i || c.places[j].last == i && c.page.toks[i].kind != han {
+		if c.places[j].end > offset {
 			continue
 		}
 		if i-c.places[j].last > maxReach {
 			return -1
 		}
 		if c.fits(j, allowed) {
-			return j
+			return c.main(i, j, allowed)
 		}
 		skipped++
 	}
 	return -1
 }
 
-// right returns the nearest fitting place that begins behind token i.
-func (c *clause) right(i int, allowed []bool, reach int) int {
+// main returns the subject of "Ann, daughter of Eve, joined …" instead of the
+// name inside the commas that stands nearest to the cue.
+func (c *clause) main(i, j int, allowed []bool) int {
+	after := c.places[j].last + 1
+	if after >= len(c.page.toks) || !c.page.toks[after].is(",") || i > after+1 {
+		return j
+	}
+	for k := j - 1; k >= 0 && k >= j-maxSkip; k-- {
+		next := c.places[k].last + 1
+		if c.page.toks[next].is(",") && c.fits(k, allowed) && c.places[k].typed == c.places[j].typed && !c.listed(k, k+1) {
+			return k
+		}
+	}
+	return j
+}
+
+// right returns the nearest fitting place that begins behind the cue that ends
+// in token i, at byte end.
+func (c *clause) right(i, end int, allowed []bool, reach int) int {
 	skipped := 0
 	for j := 0; j < len(c.places) && skipped <= maxSkip; j++ {
-		if c.places[j].first < i || c.places[j].first == i && c.page.toks[i].kind != han {
+		if c.places[j].offset < end {
 			continue
 		}
 		if c.places[j].first-i > reach || c.stopped(i+1, c.places[j].first) {

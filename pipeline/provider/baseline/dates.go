@@ -49,7 +49,7 @@ func (b *reading) dayMonth(p *page, i int) int {
 	if w := p.lowerAt(j); w == "of" || w == "de" {
 		j++
 	}
-	if !p.free(j) || !b.month(p, j) {
+	if !p.free(j) || b.lex.months[p.lowerAt(j)] == 0 || p.toks[j].text == "may" {
 		return 0
 	}
 	j++

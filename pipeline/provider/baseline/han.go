@@ -18,7 +18,7 @@ const (
 	// hanCuts are function words between which names stand.
 	hanCuts = `位于 来自 毕业于 就职于 任职于 成立于 创立于 出生于 生于 担任 出任 加入 收购 宣布 表示 创办 创立 成立 创始人 创建 首席执行官 总部设在 总部位于 总部
 董事长 总经理 总裁 主席 经理 教授 博士 先生 女士 嫁给 娶了 妻子 丈夫 儿子 女儿 父亲 母亲 现任 前任 曾任 以及 还有 其中 包括 由于 因为 所以 但是 如果 虽然 以后 之后 之前 目前
-合作 签署 投资 旗下 子公司 拥有 隶属 属于 发布 推出 工作 学习 毕业 出生 去世 结婚 今天 昨天 公司 召开 举行
+参加 参与 合作 签署 投资 旗下 子公司 拥有 隶属 属于 发布 推出 工作 学习 毕业 出生 去世 结婚 今天 昨天 公司 召开 举行
 在 的 是 和 与 於 于 由 了 从 到 对 为 将 被 向 及 以 该 这 那 他 她 它 我 你 们 也 都 就 并 而 或 把 让 给 跟 至 约 年 月 日 曾 已 又 有 说 称 は が を に で と の も へ から まで`
 	hanSurnames = `王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁谢宋唐许邓冯韩曹曾彭萧蔡潘田董袁于余叶蒋杜苏魏程吕丁沈任姚卢傅钟姜崔谭廖范汪陆金石戴贾韦夏邱方侯邹熊孟秦白江阎薛尹段雷黎史龙陶贺顾毛郝龚邵万钱严武戚莫孔向汤`
 )
@@ -65,8 +65,7 @@ func (b *reading) unspaced(p *page) {
 		if b.transliterated(p, i) {
 			continue
 		}
-		b.hanDates(p, i)
-		b.hanRun(p, i, t.text)
+		b.hanRun(p, i, t.text, b.hanAmount(p, i))
 	}
 }
 
@@ -82,12 +81,17 @@ func (b *reading) transliterated(p *page, i int) bool {
 	if end <= p.toks[i+2].start || start >= p.toks[i].end() {
 		return false
 	}
-	return p.part(i, i+2, start, end, ruleHan, evidence{person: 3})
+	if !p.part(i, i+2, start, end, ruleHan, evidence{person: 3}) {
+		return false
+	}
+	b.hanRun(p, i, first[:start-p.toks[i].start], 0)
+	b.hanRun(p, i+2, after, end-p.toks[i+2].start)
+	return true
 }
 
-// hanRun cuts one run and judges its pieces.
-func (b *reading) hanRun(p *page, i int, run string) {
-	for start := 0; start < len(run); {
+// hanRun cuts one run from byte start on and judges its pieces.
+func (b *reading) hanRun(p *page, i int, run string, start int) {
+	for start < len(run) {
 		n := b.cutAt(run[start:])
 		if n > 0 {
 			start += n
@@ -204,8 +208,15 @@ func personAfter(after string) bool {
 	return after == ""
 }
 
-// hanInside looks for a known place at the beginning of a piece ("北京举办").
+// hanInside looks for an organisation ("清华大学参加") or a known place
+// ("北京举办") at the beginning of a piece.
 func (b *reading) hanInside(p *page, i, start int, piece string) {
+	for _, e := range b.han.endings {
+		if at := strings.Index(piece, e.text); e.kind == org && at > 0 && len(e.text) > 3 && at < 36 {
+			p.part(i, i, p.toks[i].start+start, p.toks[i].start+start+at+len(e.text), ruleHan, evidence{org: 3})
+			return
+		}
+	}
 	for n := 4; n >= 2; n-- {
 		end := runePrefix(piece, n)
 		if end == len(piece) || !b.lex.countries[piece[:end]] && !b.lex.cities[piece[:end]] {
@@ -220,14 +231,15 @@ func (b *reading) hanInside(p *page, i, start int, piece string) {
 	}
 }
 
-// hanDates takes dates and amounts whose signs are Han: 2021年3月4日, 500万元.
-func (b *reading) hanDates(p *page, i int) {
+// hanAmount takes an amount whose unit is the beginning of the run, 500万元, and
+// returns how many bytes of the run it used.
+func (b *reading) hanAmount(p *page, i int) int {
 	first := i
 	for first > 0 && p.toks[first-1].kind == digit && !p.toks[first].space && (p.free(first - 1)) {
 		first--
 	}
 	if first == i {
-		return
+		return 0
 	}
 	run := p.toks[i].text
 	offset := p.toks[first].start
@@ -241,9 +253,10 @@ func (b *reading) hanDates(p *page, i int) {
 	} {
 		if strings.HasPrefix(run, unit.text) {
 			p.part(first, i, offset, p.toks[i].start+len(unit.text), ruleNumber, unit.ev)
-			return
+			return len(unit.text)
 		}
 	}
+	return 0
 }
 
 // runePrefix returns the length in bytes of the first n runes of s.

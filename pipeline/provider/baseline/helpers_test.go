@@ -56,9 +56,15 @@ func newExtractor(tb testing.TB) *Extractor {
 	return extractor
 }
 
+// shared serves all tests: an extractor keeps nothing between documents.
+var shared, errShared = New(Config{})
+
 func extract(tb testing.TB, doc extraction.Document) extraction.Extraction {
 	tb.Helper()
-	found, _, err := newExtractor(tb).Extract(context.Background(), doc)
+	if errShared != nil {
+		tb.Fatal(errShared)
+	}
+	found, _, err := shared.Extract(context.Background(), doc)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -20,7 +20,9 @@ type lexicon struct {
 	roles         map[string]bool // professions and offices
 	given         map[string]bool // frequent given names
 	heads         map[string]kind // words inside a name that say what it names
-	suffixes      map[string]bool // legal forms of companies
+	suffixes      map[string]bool // legal forms of companies, and words that stand for them
+	legal         map[string]bool // legal forms in the strict sense: nothing follows them in a name
+	labels        map[string]bool // say what follows without belonging to it: "Firma"
 	countries     map[string]bool
 	cities        map[string]bool
 	continents    map[string]bool
@@ -59,6 +61,8 @@ func newLexicon() *lexicon {
 		given:         set(givenNames),
 		heads:         headWords(),
 		suffixes:      set(companySuffixes),
+		legal:         set("inc inc. corp. ltd ltd. llc llp plc gmbh ag kg kgaa ohg mbh ug sa s.a. sas sarl s.p.a. srl b.v. n.v. oyj"),
+		labels:        set("firma unternehmen konzern société entreprise groupe компания компании фирма корпорация invoice contract"),
 		countries:     phrases(countryNames),
 		cities:        phrases(cityNames),
 		continents:    phrases(continentNames),
@@ -79,6 +83,9 @@ func newLexicon() *lexicon {
 		concepts:      conceptTable(),
 	}
 }
+
+// gazetteer reports a country, city or continent of one word.
+func (l *lexicon) gazetteer(w string) bool { return l.countries[w] || l.cities[w] || l.continents[w] }
 
 // set makes a set of the words in lists that white space separates.
 func set(lists ...string) map[string]bool {

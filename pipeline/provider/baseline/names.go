@@ -56,7 +56,7 @@ func (b *reading) heading(p *page) bool {
 // nameStart reports a capitalised word that may begin a name.
 func (b *reading) nameStart(p *page, i int) bool {
 	t := p.toks[i]
-	if t.kind != word || !t.upper || b.lex.weekdays[t.lower] {
+	if t.kind != word || !t.upper || b.lex.weekdays[t.lower] || b.lex.labels[t.lower] {
 		return false
 	}
 	first := i == 0 || opensQuote(p.toks[i-1])
@@ -91,7 +91,11 @@ func (b *reading) nextPart(p *page, first, last int) int {
 	}
 	t, before := p.toks[j], p.toks[last]
 	switch {
+	case last > first && before.upper && b.lex.legal[before.lower] && !b.lex.suffixes[t.lower] && !t.is("&"):
+		return -1
 	case t.kind == word && t.upper && !b.barred(t):
+		return j
+	case !latin(t.text) && b.lex.heads[t.lower] != person && adjectival(before.lower):
 		return j
 	case t.is(",") && p.free(j+1) && b.lex.suffixes[p.lowerAt(j+1)] && p.toks[j+1].upper:
 		return j + 1
@@ -105,6 +109,17 @@ func (b *reading) nextPart(p *page, first, last int) int {
 		return j + 1
 	}
 	return -1
+}
+
+// adjectival reports the endings of Russian adjectives, which begin names that
+// go on in lower case: "Московский университет".
+func adjectival(w string) bool {
+	for _, ending := range []string{"ий", "ый", "ой", "ая", "ое", "ого", "ому", "ом", "ую"} {
+		if strings.HasSuffix(w, ending) {
+			return true
+		}
+	}
+	return false
 }
 
 // barred reports capitalised words that never continue a name.
@@ -146,6 +161,8 @@ func (b *reading) behindConnector(p *page, first, last int) int {
 	case b.lex.roles[before.lower] || b.lex.titles[before.lower] && !before.caps:
 		return -1
 	case b.lex.demonyms[before.lower] != person && b.lex.demonyms[before.lower] != thing && last == first:
+		return -1
+	case connector == "of" && last > first && !head && plainWords(p, first, last) && (b.lex.given[p.lowerAt(first)] || b.lex.suffixes[p.lowerAt(j+1)] || b.lex.gazetteer(p.lowerAt(j))):
 		return -1
 	case b.words.language == "de" && (connector == "von" || connector == "vom" || connector == "zu" || connector == "zum"):
 		if !head && !b.lex.given[before.lower] && first == last {

@@ -17,12 +17,12 @@ func (b *reading) stateNoun(c *clause, h hit) {
 func (b *reading) nounEnds(c *clause, h hit, holder, whole []bool) ([]int, []int) {
 	toks := c.page.toks
 	if h.last+1 < len(toks) && (b.grammar.of[toks[h.last+1].lower] || c.at(h.last+1) >= 0 && !b.capital(c)) {
-		w := c.right(h.last, whole, 6)
+		w := c.right(h.last, h.end, whole, 6)
 		if w >= 0 {
-			if l := c.left(h.first, holder); l >= 0 && c.places[l].entry != c.places[w].entry && !c.possessed(h.first) {
+			if l := c.left(h.first, h.offset, holder); l >= 0 && c.places[l].entry != c.places[w].entry && !c.possessed(h.first) {
 				return []int{c.places[l].entry}, c.listRight(w, whole)
 			}
-			if r := c.right(c.places[w].last, holder, 3); r >= 0 {
+			if r := c.right(c.places[w].last, c.places[w].end, holder, 3); r >= 0 {
 				return c.listRight(r, holder), []int{c.places[w].entry}
 			}
 			if s := b.subject(c, h, w, holder); len(s) > 0 {
@@ -30,9 +30,9 @@ func (b *reading) nounEnds(c *clause, h hit, holder, whole []bool) ([]int, []int
 			}
 		}
 	}
-	r := c.right(h.last, holder, 5)
+	r := c.right(h.last, h.end, holder, 5)
 	if c.possessed(h.first) || c.at(h.first-1) >= 0 {
-		if l := c.left(h.first, whole); l >= 0 && h.first-c.places[l].last <= 4 {
+		if l := c.left(h.first, h.offset, whole); l >= 0 && h.first-c.places[l].last <= 4 {
 			if r >= 0 && r != l {
 				return c.listRight(r, holder), []int{c.places[l].entry}
 			}
@@ -50,7 +50,7 @@ func (b *reading) ownNoun(c *clause, h hit, r int, holder, whole []bool) ([]int,
 			continue
 		}
 		owners := b.topic(k == 'p', whole)
-		if l := c.left(i, whole); l >= 0 {
+		if l := c.left(i, c.page.toks[i].start, whole); l >= 0 {
 			owners = []int{c.places[l].entry}
 		}
 		if len(owners) == 0 {
@@ -59,7 +59,7 @@ func (b *reading) ownNoun(c *clause, h hit, r int, holder, whole []bool) ([]int,
 		if r >= 0 {
 			return c.listRight(r, holder), owners
 		}
-		if l := c.left(i, holder); l >= 0 {
+		if l := c.left(i, c.page.toks[i].start, holder); l >= 0 {
 			return []int{c.places[l].entry}, owners
 		}
 	}

@@ -7,9 +7,15 @@ import (
 
 // numbers takes amounts of money, percentages, quantities with their units and
 // plain numbers.
-func (b *reading) numbers(p *page) {
+//
+// The first call takes only those with a unit, before names can take the unit;
+// the second what names left.
+func (b *reading) numbers(p *page, measured bool) {
 	for i := 0; i < len(p.toks); i++ {
 		if !p.free(i) || !b.numeric(p, i) {
+			continue
+		}
+		if measured && !b.measured(p, i) && (i == 0 || !currencySign(p.lowerAt(i-1))) {
 			continue
 		}
 		i = b.number(p, i)
@@ -39,6 +45,8 @@ func (b *reading) number(p *page, i int) int {
 		last, ev = last+1, evidence{percent: 3}
 	case p.free(last+1) && b.lex.currencies[p.lowerAt(last+1)]:
 		last, ev = last+1, evidence{money: 3}
+	case b.elided(p, last) > 0:
+		last, ev = b.elided(p, last), evidence{money: 3}
 	case p.free(last+1) && p.free(last+2) && b.lex.currencies[p.lowerAt(last+2)] && strings.HasSuffix(p.lowerAt(last+1), "us"):
 		last, ev = last+2, evidence{money: 3}
 	case p.free(last+1) && b.lex.units[p.lowerAt(last+1)] && p.toks[last+1].text != "A":
@@ -48,6 +56,20 @@ func (b *reading) number(p *page, i int) int {
 	}
 	p.take(first, last, ruleNumber, ev)
 	return last
+}
+
+// elided returns the currency behind "millions d'euros", "millones de euros";
+// 0 for none.
+func (b *reading) elided(p *page, last int) int {
+	if w := p.lowerAt(last + 1); w != "d" && w != "de" {
+		return 0
+	}
+	for j := last + 2; j <= last+3; j++ {
+		if p.free(j) && len(p.lowerAt(j)) > 2 && b.lex.currencies[p.lowerAt(j)] {
+			return j
+		}
+	}
+	return 0
 }
 
 // currencySign reports what stands before an amount.

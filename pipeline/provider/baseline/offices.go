@@ -47,9 +47,8 @@ func (b *reading) enter(p *page) {
 		}
 		before := p.mentions[i-1]
 		if m.first == before.last+2 && p.toks[before.last+1].is("(") && p.lowerAt(m.last+1) == ")" && allCaps(m.text) && initialsOf(m.text, before.text) {
-			full, short := b.register.root(before.group), b.register.root(m.group)
-			if b.register.entries[short].into < 0 && full != short {
-				b.register.absorb(full, short)
+			if len(b.register.pairs) < maxEntities {
+				b.register.pairs = append(b.register.pairs, [2]int{before.group, m.group})
 			}
 		}
 	}

@@ -21,7 +21,7 @@ func placeConcepts() []concept {
 		},
 		{
 			names: "born in, place of birth, birthplace, birth place, geboren in, родился в, né à, 出生于, ولد في", inverse: "birthplace of, place of birth of",
-			phrases: "born in, born at, born on in, native of, was born, born, geboren in, wurde in geboren, geboren am in, родился в, родилась в, né à, née à, naquit à, né le à, née le à, 出生于, 生于, 出生在, ولد في, ولدت في", life: birth,
+			phrases: "born in, born at, born on in, native of, was born, born, geboren, geboren in, родился в, родилась в, né à, née à, naquit à, né le à, née le à, 出生于, 生于, 出生在, ولد في, ولدت في", life: birth,
 		},
 		{
 			names: "died in, place of death, death place, gestorben in, умер в, mort à, 逝世于, توفي في", inverse: "place of death of",

@@ -39,10 +39,15 @@ func (b *reading) quoted(p *page) {
 		if j >= len(p.toks) || !p.toks[j].is(end) || j == i+1 {
 			continue
 		}
-		if b.titleLike(p, i+1, j-1) {
+		if i > 0 && p.free(i-1) && p.toks[i-1].caps && b.lex.suffixes[p.lowerAt(i-1)] && b.titleLike(p, i+1, j-1) {
+			p.take(i-1, j, ruleQuote, evidence{org: 4})
+		} else if b.titleLike(p, i+1, j-1) {
 			ev := evidence{work: 1.4, thing: 0.6, product: 0.5}
 			if p.toks[i].is("《") {
 				ev[work] += 2
+			}
+			if k, ok := b.lex.heads[p.lowerAt(i-1)]; ok {
+				ev[k] += 2
 			}
 			ev.add(b.around(p, i, j))
 			p.take(i+1, j-1, ruleQuote, ev)

@@ -37,6 +37,7 @@ type register struct {
 	byText  map[string]int   // folding is costly: what was seen is not folded again
 	byLast  map[string][]int // last word of a full name → entries
 	fold    cases.Caser
+	pairs   [][2]int // a name and the acronym in brackets behind it
 }
 
 func newRegister() *register {
@@ -102,6 +103,11 @@ func (r *register) root(i int) int {
 // or given name to the one full name that ends or begins with it, a company
 // without its legal form, an acronym to the name with its initials.
 func (r *register) merge(lex *lexicon) {
+	for _, pair := range r.pairs {
+		if full, short := pair[0], pair[1]; r.entries[short].into < 0 && r.root(full) != short {
+			r.absorb(full, short)
+		}
+	}
 	initials := map[string][]int{}
 	firsts := map[string][]int{}
 	for i, e := range r.entries {

@@ -21,7 +21,8 @@ type fact struct {
 
 // spot is a mention as the relations see it.
 type spot struct {
-	first, last int
+	first, last int // tokens
+	offset, end int // bytes: in scripts without spaces several share a token
 	entry       int
 	typed       int
 	kind        kind
@@ -30,7 +31,8 @@ type spot struct {
 // hit is a cue found in a sentence.
 type hit struct {
 	cue
-	first, last int
+	first, last int // tokens
+	offset, end int // bytes
 }
 
 // clause is one sentence with its places.
@@ -73,7 +75,7 @@ func (b *reading) clause(p *page) *clause {
 		for i := m.first; i <= m.last; i++ {
 			c.owner[i] = len(c.places)
 		}
-		c.places = append(c.places, spot{first: m.first, last: m.last, entry: m.group, typed: typed, kind: strongest(e.evidence)})
+		c.places = append(c.places, spot{first: m.first, last: m.last, offset: m.offset, end: m.end, entry: m.group, typed: typed, kind: strongest(e.evidence)})
 	}
 	return c
 }
@@ -107,10 +109,10 @@ func (b *reading) hits(c *clause) []hit {
 		}
 		switch t.kind {
 		case word, mark:
-			found = b.hitsAt(c, i, indexKey(t.lower), found)
+			found = b.hitsAt(c, i, 0, indexKey(t.lower), found)
 		case han:
 			for at := range t.text {
-				found = b.hitsAt(c, i, t.text[at:at+runePrefix(t.text[at:], 2)], found)
+				found = b.hitsAt(c, i, at, t.text[at:at+runePrefix(t.text[at:], 2)], found)
 				if len(found) >= maxHits {
 					break
 				}
@@ -125,11 +127,11 @@ func (b *reading) hits(c *clause) []hit {
 
 // hitsAt matches the cues filed under a key at token i. Of one relation the
 // longest phrase that matches counts.
-func (b *reading) hitsAt(c *clause, i int, key string, found []hit) []hit {
+func (b *reading) hitsAt(c *clause, i, at int, key string, found []hit) []hit {
 	from := len(found)
 	for _, q := range b.grammar.index[key] {
-		last := c.match(q.words, i)
-		if last < 0 {
+		last, end := c.match(q.words, i, at)
+		if last < 0 || c.covered(c.page.toks[i].start+at) {
 			continue
 		}
 		double := false
@@ -137,19 +139,25 @@ func (b *reading) hitsAt(c *clause, i int, key string, found []hit) []hit {
 			double = double || h.relation == q.relation && len(h.words) > len(q.words)
 		}
 		if !double {
-			found = append(found, hit{q, i, last})
+			found = append(found, hit{q, i, last, c.page.toks[i].start + at, end})
 		}
 	}
 	return found
 }
 
-// match matches the words of a cue from token i on and returns its last token.
-func (c *clause) match(words []string, i int) int {
+// match matches the words of a cue from byte at of token i on; it returns the
+// last token and where the cue ends.
+func (c *clause) match(words []string, i, at int) (int, int) {
 	toks := c.page.toks
-	if !inflects(toks[i].lower, words[0]) {
-		return -1
+	last, end := i, toks[i].end()
+	if toks[i].kind == han {
+		if !strings.HasPrefix(toks[i].text[at:], words[0]) {
+			return -1, 0
+		}
+		end = toks[i].start + at + len(words[0])
+	} else if !inflects(toks[i].lower, words[0]) {
+		return -1, 0
 	}
-	last := i
 	for _, w := range words[1:] {
 		next := -1
 		for j := last + 1; j < len(toks) && j <= last+maxGap+1; j++ {
@@ -162,11 +170,11 @@ func (c *clause) match(words []string, i int) int {
 			}
 		}
 		if next < 0 {
-			return -1
+			return -1, 0
 		}
-		last = next
+		last, end = next, toks[next].end()
 	}
-	return last
+	return last, end
 }
 
 // state turns a hit into facts.
@@ -213,16 +221,16 @@ func (b *reading) pair(c *clause, h hit, forward bool) {
 	if !forward {
 		leftFits, rightFits = rel.target, rel.source
 	}
-	left, right := c.left(h.first, leftFits), c.right(h.last, rightFits, maxReach)
+	left, right := c.left(h.first, h.offset, leftFits), c.right(h.last, h.end, rightFits, maxReach)
 	if (left < 0 || right < 0) && rel.disjoint {
 		// Only the other direction fits the types.
-		if l, r := c.left(h.first, rightFits), c.right(h.last, leftFits, maxReach); l >= 0 && r >= 0 {
+		if l, r := c.left(h.first, h.offset, rightFits), c.right(h.last, h.end, leftFits, maxReach); l >= 0 && r >= 0 {
 			left, right, forward = l, r, !forward
 			leftFits, rightFits = rightFits, leftFits
 		}
 	}
-	if right < 0 {
-		right = c.lastInitial(h, left, rightFits)
+	if right < 0 && (b.words.language == "de" || b.words.language == "nl") {
+		left, right = c.verbLast(h, leftFits, rightFits)
 	}
 	if right < 0 {
 		return
@@ -234,19 +242,16 @@ func (b *reading) pair(c *clause, h hit, forward bool) {
 	b.stateAll(c, h.relation, lefts, c.listRight(right, rightFits), forward)
 }
 
-// lastInitial finds the right end of a verb at the end of its clause, where
-// German and Chinese put it between: the mention before the verb that is not
-// the left one.
-func (c *clause) lastInitial(h hit, left int, fits []bool) int {
-	if left < 1 || h.form != verb {
-		return -1
-	}
-	for i := left; i >= 0 && i > left-2; i-- {
-		if i != left && c.fits(i, fits) {
-			return i
+// verbLast finds both ends before the cue, where German and Dutch put them:
+// "Ann wurde 1954 in Hamburg geboren".
+func (c *clause) verbLast(h hit, leftFits, rightFits []bool) (int, int) {
+	right := c.left(h.first, h.offset, rightFits)
+	for j := right - 1; j >= 0; j-- {
+		if c.fits(j, leftFits) {
+			return j, right
 		}
 	}
-	return -1
+	return -1, -1
 }
 
 // stateTight joins mentions that stand right beside the cue.

@@ -57,12 +57,19 @@ func (s *sentences) breaks(t token) bool {
 		return true
 	case last.is("。") || last.is("！") || last.is("？"):
 		return !closing(t)
+	case last.is(".") && n > 1 && s.ordinal(s.buffer[n-2], t):
+		return false
 	case !s.ended():
 		return s.abbreviationEnds(last, t)
 	case closing(t) && !t.space:
 		return false
 	}
 	return t.space && begins(t)
+}
+
+// ordinal reports "3. Oktober" and "18. Jahrhundert".
+func (s *sentences) ordinal(before, t token) bool {
+	return before.kind == digit && dayNumber(before.text) && (s.lexer.lex.months[t.lower] > 0 || t.lower == "jahrhundert")
 }
 
 // ended looks for a full stop at the end of the buffer, behind closing signs.
@@ -82,8 +89,12 @@ func (s *sentences) ended() bool {
 // abbreviationEnds reports "… Acme Inc. The …": the abbreviation's full stop
 // is the sentence's too when a word follows that is capitalised only there.
 func (s *sentences) abbreviationEnds(last, t token) bool {
+	lex := s.lexer.lex
+	if lex.suffixes[last.lower] && strings.HasSuffix(last.text, ".") && t.space && t.upper && !lex.suffixes[t.lower] {
+		return true
+	}
 	return last.kind == word && strings.HasSuffix(last.text, ".") && !last.initial() &&
-		t.upper && s.lexer.lex.stops[t.lower] && !s.lexer.lex.titles[last.lower]
+		t.upper && lex.stops[t.lower] && !lex.titles[last.lower]
 }
 
 // shortLine reports that the line before t ended early, or that t is an item

@@ -54,6 +54,12 @@ func pronounKind(w string) byte {
 // pronoun of the same sentence stands for; or, where the sentence begins with
 // the cue ("Born in 1942 in Bonn, Beethoven …"), the next fitting mention.
 func (b *reading) subject(c *clause, h hit, right int, allowed []bool) []int {
+	for j := 0; j < right; j++ {
+		// Arabic puts the verb first: the subject stands inside the phrase.
+		if c.places[j].offset >= h.offset && c.fits(j, allowed) {
+			return []int{c.places[j].entry}
+		}
+	}
 	for i := h.first; i >= 0; i-- {
 		t := c.page.toks[i]
 		if t.kind == han && i == h.first {

@@ -12,6 +12,10 @@ import (
 // threshold is the score below which a candidate is of no type of the schema.
 const threshold = 0.35
 
+// leading is the share of the strongest evidence below which a kind is not
+// considered: a river is no company only because the schema has no places.
+const leading = 0.4
+
 // entityType is one type of the item's schema as the rules read it.
 type entityType struct {
 	name     string
@@ -121,10 +125,13 @@ func (t *typing) fallBack() {
 // the threshold.
 func (t typing) assign(ev evidence, words []string) (int, bool) {
 	best, at := float32(threshold), -1
+	strong := leading * slices.Max(ev[:])
 	for i, ty := range t.types {
 		var score float32
 		for k, v := range ev {
-			score = max(score, v*ty.affinity[k])
+			if v >= strong {
+				score = max(score, v*ty.affinity[k])
+			}
 		}
 		for _, w := range words {
 			if len(w) > 3 && ty.words[singular(w)] {

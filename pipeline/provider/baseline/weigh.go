@@ -101,6 +101,9 @@ func (b *reading) around(p *page, first, last int) evidence {
 	}
 	if b.lex.placing[before] {
 		ev[place] += 0.8
+		if before == "in" || before == "near" || before == "at" {
+			ev[person] -= 0.6
+		}
 	}
 	if before == "by" || before == "with" || before == "von" || before == "par" {
 		ev[person] += 0.2

@@ -1,0 +1,105 @@
+package baseline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"extraction-experiment/extraction"
+	"extraction-experiment/pipeline"
+)
+
+var _ pipeline.Extractor = (*Extractor)(nil)
+
+func TestExtract_call(t *testing.T) {
+	at := time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)
+	reads := 0
+	extractor, err := New(Config{Now: func() time.Time { reads++; return at.Add(time.Duration(reads) * time.Second) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, calls, err := extractor.Extract(context.Background(), generalDocument(prose))
+	if err != nil || len(calls) != 1 {
+		t.Fatalf("%d calls, %v", len(calls), err)
+	}
+	call := calls[0]
+	if call.Name != "baseline-extract" || call.Kind != "span" || reads != 2 || call.Ended.Sub(call.Started) != time.Second {
+		t.Errorf("call %+v, the clock was read %d times", call, reads)
+	}
+	var out counts
+	if err := json.Unmarshal(call.Output, &out); err != nil {
+		t.Fatal(err)
+	}
+	if out.Entities != len(found.Entities) || out.Relationships != len(found.Relationships) || out.Mentions["names"] == 0 || out.Language != "en" {
+		t.Errorf("output %s", call.Output)
+	}
+}
+
+func TestExtract_cancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	extractor, err := New(Config{Now: func() time.Time { cancel(); return time.Time{} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, calls, err := extractor.Extract(ctx, generalDocument(strings.Repeat(prose, 2_000)))
+	if !errors.Is(err, context.Canceled) || len(calls) != 1 || calls[0].Error == "" {
+		t.Errorf("got %v and calls %+v", err, calls)
+	}
+}
+
+func TestExtract_developmentDocuments(t *testing.T) {
+	for _, doc := range developmentDocuments(t) {
+		check(t, doc, extract(t, doc))
+	}
+}
+
+// check holds what every extraction promises.
+func check(t *testing.T, doc extraction.Document, found extraction.Extraction) {
+	t.Helper()
+	if found.Entities == nil || found.Relationships == nil {
+		t.Fatal("a list is nil")
+	}
+	text := []rune(doc.Text)
+	listed := map[string]bool{}
+	for _, e := range found.Entities {
+		if _, ok := doc.Objects[e.Type]; len(doc.Objects) > 0 && !ok || len(doc.AllowedTypes) > 0 && !slices.Contains(doc.AllowedTypes, e.Type) {
+			t.Fatalf("%q has the type %q, which is not allowed", e.Name, e.Type)
+		}
+		if e.Name == "" || listed[e.Name] || len(e.Mentions) == 0 {
+			t.Fatalf("%q: empty, listed twice or nowhere mentioned", e.Name)
+		}
+		listed[e.Name] = true
+		for _, m := range e.Mentions {
+			if m.Start < 0 || m.End > len(text) || m.Start >= m.End || string(text[m.Start:m.End]) != m.Quote {
+				t.Fatalf("%q: %+v does not quote the text", e.Name, m)
+			}
+		}
+	}
+	for _, r := range found.Relationships {
+		if _, ok := doc.Relationships[r.Type]; !ok || !listed[r.Source] || !listed[r.Target] || r.Source == r.Target {
+			t.Fatalf("bad relationship %+v", r)
+		}
+	}
+}
+
+func FuzzExtract(f *testing.F) {
+	f.Add(prose, "Person", "works_for", "")
+	f.Add("2021年3月4日，埃隆·马斯克在杭州市收购500万元的公司。", "组织", "收购", "")
+	f.Add("أعلنت شركة النيل أن السيد محمد العلي", "شخص", "works for", "Person")
+	f.Add("Die Kessler GmbH wurde von «Hans» (1890 – 1947) „gegründet“.", "Firma", "founded_by", "")
+	f.Add("\xff\xfe'\u200b’s d'A.B. a@b.c http:// 1-2-3 ((\"", "code", "_by", "x")
+	f.Add("§.'-&·《》A\u0301 Ⅻ ʼn İ ẞ", "", "", "")
+	f.Fuzz(func(t *testing.T, text, object, relation, allowed string) {
+		doc := generalDocument(text)
+		doc.Objects[object] = extraction.ObjectSchema{Name: object, Description: relation}
+		doc.Relationships[relation] = extraction.RelationshipSchema{Name: relation, Description: object}
+		if allowed != "" {
+			doc.AllowedTypes = []string{allowed, object, "Person", "Organization"}
+		}
+		check(t, doc, extract(t, doc))
+	})
+}

@@ -62,8 +62,13 @@ func ReadFile(path string) iter.Seq2[Located, error] {
 // wherever the next item can be found, so that all problems can be listed (see
 // Problems). After any other error (of the reader) the sequence ends.
 func Read(r io.Reader, format Format, name string) iter.Seq2[Located, error] {
+	return readItems(r, format, name, MaxItem)
+}
+
+// readItems is Read with another limit for the size of an item.
+func readItems(r io.Reader, format Format, name string, limit int) iter.Seq2[Located, error] {
 	return func(yield func(Located, error) bool) {
-		d := &decoder{name: name, seen: map[idHash]int{}, yield: yield}
+		d := &decoder{name: name, limit: limit, seen: map[idHash]int{}, yield: yield}
 		in := bufio.NewReaderSize(r, 64<<10)
 		if err := d.skipMark(in); err != nil {
 			d.fail(0, err)
@@ -85,6 +90,7 @@ func Read(r io.Reader, format Format, name string) iter.Seq2[Located, error] {
 // decoder turns the raw items of one file into located ones.
 type decoder struct {
 	name  string
+	limit int            // bytes of an item
 	seen  map[idHash]int // line of each id
 	yield func(Located, error) bool
 }

@@ -193,10 +193,11 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// An item of 10 MB is read; one beyond MaxItem is refused, named with its
+// An item of 10 MB is read; one beyond the limit is refused, named with its
 // line, and the items behind it are read all the same.
 func TestRead_large(t *testing.T) {
-	for _, size := range []int{10 << 20, MaxItem + 10} {
+	const limit = 1 << 20
+	for _, size := range []int{10 << 20, limit + 10} {
 		tests := map[Format][3]string{
 			JSONL: {"{\"id\":\"a\",\"input\":\"", "\"}\n", "{\"id\":\"b\",\"input\":1}\n"},
 			JSON:  {"[{\"id\":\"a\",\"input\":\"", "\"},\n", "{\"id\":\"b\",\"input\":1}]"},
@@ -205,7 +206,11 @@ func TestRead_large(t *testing.T) {
 		for format, text := range tests {
 			r := io.MultiReader(strings.NewReader(text[0]), filler(size), strings.NewReader(text[1]+text[2]))
 			var ids, problems []string
-			for located, err := range Read(r, format, "f") {
+			items := Read(r, format, "f")
+			if size == limit+10 {
+				items = readItems(r, format, "f", limit)
+			}
+			for located, err := range items {
 				if err != nil {
 					problems = append(problems, err.Error())
 					continue
@@ -214,10 +219,10 @@ func TestRead_large(t *testing.T) {
 			}
 			got := strings.Join(ids, " ") + "|" + strings.Join(problems, "\n")
 			want := "a b|"
-			if size > MaxItem {
-				want = "b|f: line 1: the item is larger than 64 MiB"
+			if size == limit+10 {
+				want = "b|f: line 1: the item is larger than 1 MiB"
 				if format == CSV { // no way to find the next row
-					want = "|f: line 2: the row is larger than 64 MiB: is a quote left open?"
+					want = "|f: line 2: the row is larger than 1 MiB: is a quote left open?"
 				}
 			}
 			if got != want {

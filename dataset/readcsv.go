@@ -19,7 +19,7 @@ type column struct {
 
 // csv reads a header row and one item per row.
 func (d *decoder) csv(in *bufio.Reader) {
-	budget := &budgetReader{in: in, left: MaxItem}
+	budget := &budgetReader{in: in, left: d.limit}
 	r := csv.NewReader(budget)
 	r.ReuseRecord = true
 	header, err := r.Read()
@@ -38,7 +38,7 @@ func (d *decoder) csv(in *bufio.Reader) {
 	}
 	line := 1
 	for {
-		budget.left = MaxItem
+		budget.left = d.limit
 		record, err := r.Read()
 		if err == io.EOF {
 			return
@@ -174,7 +174,7 @@ func (d *decoder) csvProblem(err error, line int) error {
 	var parse *csv.ParseError
 	switch {
 	case errors.Is(err, errBudget):
-		return d.problem(line, "", "the row is larger than %d MiB: is a quote left open?", MaxItem>>20)
+		return d.problem(line, "", "the row is larger than %d MiB: is a quote left open?", d.limit>>20)
 	case errors.Is(err, csv.ErrFieldCount):
 		return d.problem(line, "", "the row has another number of cells than the header")
 	case errors.As(err, &parse):

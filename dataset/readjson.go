@@ -12,7 +12,7 @@ import (
 // Elements are cut out by counting brackets and decoded one at a time, so that
 // the file never stands in memory, and a bad element hides none after it.
 func (d *decoder) json(in *bufio.Reader) {
-	s := &scanner{in: in, line: 1}
+	s := &scanner{in: in, limit: d.limit, line: 1}
 	err := d.document(s)
 	switch {
 	case err == nil || errors.Is(err, errStopped):

@@ -19,7 +19,7 @@ func (d *decoder) jsonl(in *bufio.Reader) {
 	for line := 1; ; line++ {
 		var long bool
 		var err error
-		buf, long, err = readLine(in, buf[:0])
+		buf, long, err = readLine(in, buf[:0], d.limit)
 		if err != nil && err != io.EOF {
 			d.fail(line, fmt.Errorf("reading %s: line %d: %w", d.name, line, err))
 			return
@@ -41,15 +41,15 @@ func (d *decoder) jsonl(in *bufio.Reader) {
 }
 
 func (d *decoder) tooLong(line int) error {
-	return d.problem(line, "", "the item is larger than %d MiB", MaxItem>>20)
+	return d.problem(line, "", "the item is larger than %d MiB", d.limit>>20)
 }
 
 // readLine appends the next line to buf, without its end. Of a line longer
-// than MaxItem nothing more is kept, but it is read to its end.
-func readLine(in *bufio.Reader, buf []byte) (line []byte, long bool, err error) {
+// than limit nothing more is kept, but it is read to its end.
+func readLine(in *bufio.Reader, buf []byte, limit int) (line []byte, long bool, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
-		if len(buf)+len(part) > MaxItem+1 {
+		if len(buf)+len(part) > limit+1 {
 			long = true
 		}
 		if !long {

@@ -5,8 +5,9 @@ import "bufio"
 // scanner cuts JSON values out of a stream without understanding them: it
 // knows strings, brackets and lines.
 type scanner struct {
-	in   *bufio.Reader
-	line int
+	in    *bufio.Reader
+	limit int // bytes of a value
+	line  int
 }
 
 // next returns the next byte that is not white space.
@@ -27,7 +28,7 @@ func (s *scanner) next() (byte, error) {
 }
 
 // value appends the value that begins with c, which was read already. Of a
-// value larger than MaxItem nothing more is kept, but it is read to its end.
+// value larger than the limit nothing more is kept, but it is read to its end.
 // Where no value can begin (a comma, a closing bracket) it returns nothing.
 func (s *scanner) value(c byte, buf []byte) (value []byte, long bool, err error) {
 	depth, quoted, escaped := 0, false, false
@@ -51,7 +52,7 @@ func (s *scanner) value(c byte, buf []byte) (value []byte, long bool, err error)
 		if c == '\n' {
 			s.line++
 		}
-		if long = long || len(buf) >= MaxItem; !long {
+		if long = long || len(buf) >= s.limit; !long {
 			buf = append(buf, c)
 		}
 		if depth == 0 && !quoted && (c == '"' || c == '}' || c == ']') {

@@ -45,7 +45,7 @@ func TestConversation(t *testing.T) {
 		if *update {
 			continue
 		}
-		same3(t, fmt.Sprintf("%d %s %s", i, want.Method, want.Path), got[i], want)
+		equal(t, fmt.Sprintf("%d %s %s", i, want.Method, want.Path), got[i], want)
 	}
 	if !*update {
 		return

@@ -16,21 +16,21 @@ func TestDatasets(t *testing.T) {
 	first := r.must(200, r.post(api+"/v2/datasets", object{"name": "d", "description": "one", "metadata": object{"owner": "ops"}}))
 	for key, want := range map[string]any{"name": "d", "projectId": "p1", "description": "one", "metadata": object{"owner": "ops"},
 		"inputSchema": nil, "expectedOutputSchema": nil, "createdAt": at1, "updatedAt": at1} {
-		same3(t, key, first.at(key), want)
+		equal(t, key, first.at(key), want)
 	}
 	r.clock.advance(time.Second)
 	again := r.must(200, r.post(api+"/v2/datasets", object{"name": "d", "description": nil}))
 	for key, want := range map[string]any{"id": first.at("id"), "description": "one", "metadata": object{"owner": "ops"},
 		"createdAt": at1, "updatedAt": "2026-11-21T03:00:01.000Z"} {
-		same3(t, "after an upsert: "+key, again.at(key), want)
+		equal(t, "after an upsert: "+key, again.at(key), want)
 	}
 	r.must(200, r.post(api+"/v2/datasets", object{"name": "e"}))
 	list := r.must(200, r.get(api+"/v2/datasets?limit=1"))
-	same3(t, "newest first", list.column("name"), []string{"e"})
-	same3(t, "meta", list.at("meta"), object{"page": 1, "limit": 1, "totalItems": 2, "totalPages": 2})
-	same3(t, "second page", r.get(api+"/v2/datasets?limit=1&page=2").column("name"), []string{"d"})
+	equal(t, "newest first", list.column("name"), []string{"e"})
+	equal(t, "meta", list.at("meta"), object{"page": 1, "limit": 1, "totalItems": 2, "totalPages": 2})
+	equal(t, "second page", r.get(api+"/v2/datasets?limit=1&page=2").column("name"), []string{"d"})
 	missing := r.must(404, r.get(api+"/v2/datasets/none"))
-	same3(t, "missing", missing.json, object{"message": "Dataset not found", "error": "LangfuseNotFoundError"})
+	equal(t, "missing", missing.json, object{"message": "Dataset not found", "error": "LangfuseNotFoundError"})
 }
 
 func TestDatasets_names(t *testing.T) {
@@ -43,10 +43,10 @@ func TestDatasets_names(t *testing.T) {
 	for _, name := range []string{"a/b/c", "50%off", "a b", "Ünïcode 中文 😀", "100%2Fx", "?&=\"+", "..x"} {
 		r.must(200, r.post(api+"/v2/datasets", object{"name": name}))
 		twice := url.PathEscape(strings.ReplaceAll(name, "%", "%25"))
-		same3(t, "read back "+name, r.must(200, r.get(api+"/v2/datasets/"+twice)).at("name"), name)
+		equal(t, "read back "+name, r.must(200, r.get(api+"/v2/datasets/"+twice)).at("name"), name)
 	}
 	malformed := r.must(500, r.get(api+"/v2/datasets/"+url.PathEscape("50%off")))
-	same3(t, "percent sent once", malformed.at("error"), "URI malformed")
+	equal(t, "percent sent once", malformed.at("error"), "URI malformed")
 }
 
 func TestDatasets_schema(t *testing.T) {
@@ -64,9 +64,9 @@ func TestDatasets_schema(t *testing.T) {
 	if a := r.must(400, r.post(api+"/v2/datasets", object{"name": "d", "inputSchema": object{"type": "string"}})); !strings.Contains(a.text, "Schema validation failed for 1 item(s). Details: [") {
 		t.Errorf("got %s", a.text)
 	}
-	same3(t, "a refused schema is not kept", r.get(api+"/v2/datasets/d").at("inputSchema"), nil)
-	same3(t, "an absent schema stays", r.must(200, r.post(api+"/v2/datasets", object{"name": "d"})).at("expectedOutputSchema"), number)
-	same3(t, "a null schema is cleared", r.must(200, r.post(api+"/v2/datasets", object{"name": "d", "expectedOutputSchema": nil})).at("expectedOutputSchema"), nil)
+	equal(t, "a refused schema is not kept", r.get(api+"/v2/datasets/d").at("inputSchema"), nil)
+	equal(t, "an absent schema stays", r.must(200, r.post(api+"/v2/datasets", object{"name": "d"})).at("expectedOutputSchema"), number)
+	equal(t, "a null schema is cleared", r.must(200, r.post(api+"/v2/datasets", object{"name": "d", "expectedOutputSchema": nil})).at("expectedOutputSchema"), nil)
 	r.must(200, item("b", "free"))
 	for name, schema := range map[string]any{
 		"no object":        "x",
@@ -134,8 +134,8 @@ func TestItems_merge(t *testing.T) {
 				change[key] = value
 			}
 			answered := r.must(200, r.post(api+"/dataset-items", change))
-			same3(t, "answer", answered.at(tc.key), tc.want)
-			same3(t, "stored", r.get(api+"/dataset-items/i").at(tc.key), tc.want)
+			equal(t, "answer", answered.at(tc.key), tc.want)
+			equal(t, "stored", r.get(api+"/dataset-items/i").at(tc.key), tc.want)
 		})
 	}
 }
@@ -191,18 +191,18 @@ func TestItems_snapshot(t *testing.T) {
 		return ids
 	}
 	want := []string{"i9", "i8", "i7", "i6", "i5", "i4", "i3", "i2", "i1"}
-	same3(t, "while it changes", pages(), want)
-	same3(t, "afterwards", pages(), want)
+	equal(t, "while it changes", pages(), want)
+	equal(t, "afterwards", pages(), want)
 	pinned := r.get(api + "/dataset-items?datasetName=d&version=" + pin)
-	same3(t, "old content", pinned.at("data", 5, "input"), object{"n": 4})
+	equal(t, "old content", pinned.at("data", 5, "input"), object{"n": 4})
 	if updated, created := pinned.at("data", 5, "updatedAt"), pinned.at("data", 5, "createdAt"); updated == created {
 		t.Errorf("updatedAt %v of a superseded version is not later than createdAt", updated)
 	}
 	now := r.get(api + "/dataset-items?datasetName=d")
-	same3(t, "now: the newest versions first, then by id", now.column("id"), []string{"added", "i3", "i4", "i9", "i8", "i7", "i6", "i5"})
-	same3(t, "in the future", r.get(api+"/dataset-items?datasetName=d&version=2030-01-01T00:00:00Z").column("id"), now.column("id"))
-	same3(t, "before the data", r.get(api+"/dataset-items?datasetName=d&version=2026-11-21").column("id"), []string{})
-	same3(t, "an archived item is read by id", r.must(200, r.get(api+"/dataset-items/i1")).at("status"), "ARCHIVED")
+	equal(t, "now: the newest versions first, then by id", now.column("id"), []string{"added", "i3", "i4", "i9", "i8", "i7", "i6", "i5"})
+	equal(t, "in the future", r.get(api+"/dataset-items?datasetName=d&version=2030-01-01T00:00:00Z").column("id"), now.column("id"))
+	equal(t, "before the data", r.get(api+"/dataset-items?datasetName=d&version=2026-11-21").column("id"), []string{})
+	equal(t, "an archived item is read by id", r.must(200, r.get(api+"/dataset-items/i1")).at("status"), "ARCHIVED")
 	r.must(404, r.get(api+"/dataset-items/i2"))
 }
 
@@ -210,19 +210,15 @@ func TestItems_bySource(t *testing.T) {
 	r := newItems(t, 1)
 	r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": "a", "input": 1, "sourceTraceId": "t", "sourceObservationId": "o"}))
 	r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": "b", "input": 1, "sourceTraceId": "t"}))
-	same3(t, "by trace", r.get(api+"/dataset-items?sourceTraceId=t").column("id"), []string{"a", "b"})
-	same3(t, "by observation", r.get(api+"/dataset-items?datasetName=d&sourceTraceId=t&sourceObservationId=o").column("id"), []string{"a"})
+	equal(t, "by trace", r.get(api+"/dataset-items?sourceTraceId=t").column("id"), []string{"a", "b"})
+	equal(t, "by observation", r.get(api+"/dataset-items?datasetName=d&sourceTraceId=t&sourceObservationId=o").column("id"), []string{"a"})
 }
 
 // Whatever is done to one item, its last content is what is read, and every
 // instant in between still shows what was true then.
 func TestItems_history(t *testing.T) {
+	s := newRig(t, Config{}).server
 	rapid.Check(t, func(rt *rapid.T) {
-		s, err := Open(Config{Now: newClock().now})
-		if err != nil {
-			rt.Fatal(err)
-		}
-		defer s.Close()
 		steps := rapid.SliceOfN(rapid.SampledFrom([]string{"write", "archive", "delete"}), 1, 12).Draw(rt, "steps")
 		d := dataset{id: "ds", name: "d"}
 		tx, err := s.store.w.Begin()
@@ -284,9 +280,9 @@ func TestLinkItem(t *testing.T) {
 		"runDescription": "x", "metadata": []int{1}}))
 	for key, want := range map[string]any{"datasetRunId": experimentID("p1", datasetID, "run A"), "datasetRunName": "run A",
 		"datasetItemId": "i1", "traceId": "t", "observationId": "o"} {
-		same3(t, key, a.at(key), want)
+		equal(t, key, a.at(key), want)
 	}
-	same3(t, "nothing is stored", r.get(api+"/experiments?fromStartTime=2020-01-01").column("id"), []string{})
+	equal(t, "nothing is stored", r.get(api+"/experiments?fromStartTime=2020-01-01").column("id"), []string{})
 	r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": "i1", "status": "ARCHIVED"}))
 	r.must(200, r.do("DELETE", api+"/dataset-items/i2", nil))
 	r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("tt", "oo", "e", "i"))))
@@ -337,7 +333,7 @@ func TestItems_depth(t *testing.T) {
 	r.must(400, send(nest(20_000)))
 	r.must(200, r.get(api+"/dataset-items?datasetName=d"))
 	r.must(200, send(`"`+nest(9_999)+`"`)) // a text that would be parsed stays a text
-	same3(t, "text", r.get(api+"/dataset-items?datasetName=d").at("data", 0, "input"), nest(9_999))
+	equal(t, "text", r.get(api+"/dataset-items?datasetName=d").at("data", 0, "input"), nest(9_999))
 	if got := depth([]byte(`{"a[[":["\"[",{"b":[]}]}`)); got != 4 {
 		t.Errorf("depth %d, want 4", got)
 	}

@@ -20,6 +20,12 @@
 // of spans, legacy reads answer 404, and POST /dataset-run-items answers with
 // the computed experiment id and stores nothing.
 //
+// Limits: request bodies of 1 MB, of 4.5 MB for dataset items and ingestion, of
+// 64 MB for OTLP after decompression; JSON that nests 1000 deep. Pages are cut
+// by rows and not by bytes, as in Langfuse: a page of 100 items of 4 MB is 400
+// MB in memory, so ask for fewer at a time where items are big. There are no
+// model prices: a cost is stored where the span brings one.
+//
 //	s, err := embedded.Open(embedded.Config{Path: "langfuse.db"})
 //	if err != nil {
 //		return err

@@ -25,29 +25,29 @@ func TestExperiments_sample(t *testing.T) {
 		scoreEvent("5", "late", 1, "2025-11-23T03:05:02Z", "traceId", "0af7651916cd43dd8448eb211c80319c"))))
 
 	plainly := r.must(200, r.get(api+"/experiments"+since))
-	same3(t, "core", plainly.at("data"), []object{{"id": "e1", "name": "run A", "description": "nightly", "datasetId": "d1",
+	equal(t, "core", plainly.at("data"), []object{{"id": "e1", "name": "run A", "description": "nightly", "datasetId": "d1",
 		"startTime": "2025-11-21T03:00:00.000Z", "endTime": "2025-11-21T03:00:01.500Z", "itemCount": 1}})
-	same3(t, "no cursor on the last page", plainly.at("meta"), object{})
+	equal(t, "no cursor on the last page", plainly.at("meta"), object{})
 	whole := r.get(api + "/experiments" + since + "&fields=core,metadata,scores")
-	same3(t, "metadata is flat", whole.at("data", 0, "metadata"), object{"model": "model-x", "limits.tokens": "5"})
-	same3(t, "run-level scores only", len(whole.at("data", 0, "scores").([]any)), 1)
-	same3(t, "its subject", whole.at("data", 0, "scores", 0, "subject"), object{"kind": "experiment", "id": "e1"})
+	equal(t, "metadata is flat", whole.at("data", 0, "metadata"), object{"model": "model-x", "limits.tokens": "5"})
+	equal(t, "run-level scores only", len(whole.at("data", 0, "scores").([]any)), 1)
+	equal(t, "its subject", whole.at("data", 0, "scores", 0, "subject"), object{"kind": "experiment", "id": "e1"})
 
 	items := r.must(200, r.get(api+"/experiment-items"+since+"&fields=core,dataset,io,metadata,itemMetadata,experimentMetadata,scores"))
-	same3(t, "one row", len(items.column("id")), 1)
+	equal(t, "one row", len(items.column("id")), 1)
 	for key, want := range map[string]any{"id": "b7ad6b7169203331", "traceId": "0af7651916cd43dd8448eb211c80319c", "level": "ERROR",
 		"experimentId": "e1", "experimentName": "run A", "experimentItemId": "inv-1", "experimentDatasetId": "d1",
 		"experimentItemVersion": "2025-11-21T02:00:00.000Z", "input": `{"text":"…document…"}`, "output": "",
 		"expectedOutput": `{"total":12.5}`, "experimentItemMetadata": object{"lang": "de"}, "experimentDescription": "nightly",
 		"environment": "sdk-experiment", "startTime": "2025-11-21T03:00:00.000Z"} {
-		same3(t, key, items.at("data", 0, key), want)
+		equal(t, key, items.at("data", 0, key), want)
 	}
 	var ids []any
 	for i := range items.at("data", 0, "scores").([]any) {
 		ids = append(ids, items.at("data", 0, "scores", i, "id"))
 	}
-	same3(t, "scores of the root and its trace, within a day", ids, []string{"trace", "f1"})
-	same3(t, "without fields there is no io", r.get(api+"/experiment-items"+since).at("data", 0, "input"), nil)
+	equal(t, "scores of the root and its trace, within a day", ids, []string{"trace", "f1"})
+	equal(t, "without fields there is no io", r.get(api+"/experiment-items"+since).at("data", 0, "input"), nil)
 }
 
 // Both attempts of an item are listed and counted, as Langfuse 4 does.
@@ -55,8 +55,8 @@ func TestExperiments_twoAttempts(t *testing.T) {
 	r := newRig(t, Config{})
 	failed := rootSpan("t1", "r1", "e", "i", attr("langfuse.observation.level", "ERROR"))
 	r.must(200, r.post(api+"/otel/v1/traces", export(failed, rootSpan("t2", "r2", "e", "i"), rootSpan("t3", "r3", "e", "j"))))
-	same3(t, "count", r.get(api+"/experiments"+since).at("data", 0, "itemCount"), 3)
-	same3(t, "rows", r.get(api+"/experiment-items"+since).column("experimentItemId"), []string{"j", "i", "i"})
+	equal(t, "count", r.get(api+"/experiments"+since).at("data", 0, "itemCount"), 3)
+	equal(t, "rows", r.get(api+"/experiment-items"+since).column("experimentItemId"), []string{"j", "i", "i"})
 }
 
 func TestExperiments_namesAndPages(t *testing.T) {
@@ -70,22 +70,22 @@ func TestExperiments_namesAndPages(t *testing.T) {
 	}
 	r.must(200, r.post(api+"/otel/v1/traces", export(spans...)))
 	want := []string{"e7", "e6", "e5", "e4", "e3", "e2", "e1", "e0"}
-	same3(t, "experiments by cursor", r.pages(api+"/experiments"+since+"&limit=3"), want)
-	same3(t, "items by cursor", r.pages(api+"/experiment-items"+since+"&limit=3"), []string{"r7", "r6", "r5", "r4", "r3", "r2", "r1", "r0"})
-	same3(t, "observations by cursor", r.pages(api+"/v2/observations?limit=3"), []string{"r7", "r6", "r5", "r4", "r3", "r2", "r1", "r0"})
+	equal(t, "experiments by cursor", r.pages(api+"/experiments"+since+"&limit=3"), want)
+	equal(t, "items by cursor", r.pages(api+"/experiment-items"+since+"&limit=3"), []string{"r7", "r6", "r5", "r4", "r3", "r2", "r1", "r0"})
+	equal(t, "observations by cursor", r.pages(api+"/v2/observations?limit=3"), []string{"r7", "r6", "r5", "r4", "r3", "r2", "r1", "r0"})
 	for i, name := range names {
 		found := r.get(api + "/experiments" + since + "&name=" + url.QueryEscape(name)).column("id")
 		wanted := []string{fmt.Sprint("e", i)}
 		if strings.Contains(name, ",") || strings.HasPrefix(name, " ") {
 			wanted = []string{} // such a name can only be asked for by id
 		}
-		same3(t, "by name "+name, found, wanted)
+		equal(t, "by name "+name, found, wanted)
 		filter := fmt.Sprintf(`[{"type":"string","column":"name","operator":"=","value":%s}]`, joined([]string{name})[1:len(joined([]string{name}))-1])
-		same3(t, "by filter "+name, r.get(api+"/experiments"+since+"&filter="+url.QueryEscape(filter)).column("id"), []string{fmt.Sprint("e", i)})
-		same3(t, "by id", r.get(api+"/experiment-items"+since+"&experimentId="+fmt.Sprint("e", i)).column("experimentName"), []string{name})
+		equal(t, "by filter "+name, r.get(api+"/experiments"+since+"&filter="+url.QueryEscape(filter)).column("id"), []string{fmt.Sprint("e", i)})
+		equal(t, "by id", r.get(api+"/experiment-items"+since+"&experimentId="+fmt.Sprint("e", i)).column("experimentName"), []string{name})
 	}
-	same3(t, "an empty name is no filter", len(r.get(api+"/experiments"+since+"&name=").column("id")), 8)
-	same3(t, "a window", r.get(api+"/experiments?fromStartTime=2025-11-21T03:00:01Z&toStartTime=2025-11-21T03:00:02Z").column("id"), []string{"e3", "e2"})
+	equal(t, "an empty name is no filter", len(r.get(api+"/experiments"+since+"&name=").column("id")), 8)
+	equal(t, "a window", r.get(api+"/experiments?fromStartTime=2025-11-21T03:00:01Z&toStartTime=2025-11-21T03:00:02Z").column("id"), []string{"e3", "e2"})
 	for _, query := range []string{"&limit=0", "&limit=101", "&scoreLimit=51", "&fields=x", "&cursor=x", "&filter=x", "&filter={}",
 		`&filter=` + url.QueryEscape(`[{"type":"string","column":"password","operator":"=","value":"x"}]`)} {
 		r.must(400, r.get(api+"/experiments"+since+query))
@@ -132,7 +132,7 @@ func TestObservations_filters(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			same3(t, "ids", r.must(200, r.get(api+"/v2/observations?"+tc.query)).column("id"), tc.ids)
+			equal(t, "ids", r.must(200, r.get(api+"/v2/observations?"+tc.query)).column("id"), tc.ids)
 		})
 	}
 	scores := r.must(400, r.get(api+"/v2/observations?"+cond("numberObject", "scores_avg", ">=", "1")))
@@ -151,6 +151,6 @@ func TestObservations_metadataIsCut(t *testing.T) {
 	long := strings.Repeat("é", 300)
 	r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("t", "r", "e", "i", attr("langfuse.observation.metadata.long", long)))))
 	path := api + "/v2/observations?traceId=t&fields=metadata"
-	same3(t, "cut", r.get(path).at("data", 0, "metadata", "long"), strings.Repeat("é", 200))
-	same3(t, "expanded", r.get(path+"&expandMetadata=long").at("data", 0, "metadata", "long"), long)
+	equal(t, "cut", r.get(path).at("data", 0, "metadata", "long"), strings.Repeat("é", 200))
+	equal(t, "expanded", r.get(path+"&expandMetadata=long").at("data", 0, "metadata", "long"), long)
 }

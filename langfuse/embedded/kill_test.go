@@ -97,6 +97,6 @@ func TestServer_killed(t *testing.T) {
 	after := newRig(t, Config{Path: path})
 	for id := range acknowledged {
 		after.must(200, after.get(api+"/dataset-items/"+id))
-		same3(t, "score "+id, after.get(api+"/v3/scores?id="+id).column("value"), []int{0})
+		equal(t, "score "+id, after.get(api+"/v3/scores?id="+id).column("value"), []int{0})
 	}
 }

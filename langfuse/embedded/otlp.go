@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"database/sql"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -28,7 +27,7 @@ func (s *Server) exportSpans(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	body, err := readSpans(c)
+	body, err := readSpans(c, s.maxSpans)
 	if err != nil {
 		return reply{}, err
 	}
@@ -84,8 +83,8 @@ func spanDecoder(contentType string) (func([]byte) ([]batch, error), error) {
 
 // readSpans reads and unpacks a body. Neither form may exceed the limit, so a
 // small archive cannot unfold into more.
-func readSpans(c *call) ([]byte, error) {
-	body, err := readLimited(c.r.Body)
+func readSpans(c *call, limit int64) ([]byte, error) {
+	body, err := readLimited(c.r.Body, limit)
 	if err != nil || !strings.EqualFold(c.r.Header.Get("Content-Encoding"), "gzip") {
 		return body, err
 	}
@@ -93,15 +92,15 @@ func readSpans(c *call) ([]byte, error) {
 	if err != nil {
 		return nil, spanFault(http.StatusBadRequest, "Failed to decompress the request body: "+err.Error())
 	}
-	return readLimited(zr)
+	return readLimited(zr, limit)
 }
 
-func readLimited(r io.Reader) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(r, maxSpansBody+1))
+func readLimited(r io.Reader, limit int64) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
 		return nil, spanFault(http.StatusBadRequest, "Failed to read the request body: "+err.Error())
 	}
-	if len(body) > maxSpansBody {
+	if int64(len(body)) > limit {
 		return nil, plain(http.StatusRequestEntityTooLarge, "Body exceeded 64mb limit")
 	}
 	return body, nil
@@ -159,5 +158,5 @@ func (r *rejection) err() error {
 		bad += r.counts[cause]
 		parts = append(parts, fmt.Sprintf("%d with %s", r.counts[cause], cause))
 	}
-	return errors.New(fmt.Sprintf("Rejected the export: %d of %d spans are invalid: ", bad, r.total) + strings.Join(parts, ", "))
+	return fmt.Errorf("Rejected the export: %d of %d spans are invalid: %s", bad, r.total, strings.Join(parts, ", "))
 }

@@ -82,7 +82,7 @@ func TestExportSpans_mapping(t *testing.T) {
 
 func checkSample(t *testing.T, got answer) {
 	t.Helper()
-	same3(t, "ids", got.column("id"), []string{"c7ad6b7169203332", "b7ad6b7169203331"}) // the later start first
+	equal(t, "ids", got.column("id"), []string{"c7ad6b7169203332", "b7ad6b7169203331"}) // the later start first
 	gen, root := 0, 1
 	for _, want := range []struct {
 		row   int
@@ -102,14 +102,14 @@ func checkSample(t *testing.T, got answer) {
 		{root, "tags", []string{"validated", "de"}}, {root, "traceName", "extraction"}, {root, "release", "r1"},
 		{root, "userId", "u1"}, {root, "sessionId", "s1"}, {root, "public", true}, {root, "version", "0.1.0"},
 	} {
-		same3(t, fmt.Sprintf("row %d %s", want.row, want.key), got.at("data", want.row, want.key), want.value)
+		equal(t, fmt.Sprintf("row %d %s", want.row, want.key), got.at("data", want.row, want.key), want.value)
 	}
 	if got.at("data", gen, "promptId") == nil {
 		t.Error("the prompt version is there, but its id is not linked")
 	}
 	for key, want := range map[string]any{"lang": "de", "scope.name": "runner", "resourceAttributes.service.name": "bench",
 		"attributes.custom.count": "7", "attributes.langfuse.experiment.id": "e1"} {
-		same3(t, "metadata "+key, got.at("data", root, "metadata", key), want)
+		equal(t, "metadata "+key, got.at("data", root, "metadata", key), want)
 	}
 }
 
@@ -202,7 +202,8 @@ func TestExportSpans_refusals(t *testing.T) {
 		bad[key] = value
 		return bad
 	}
-	bomb := zipped(t, make([]byte, maxSpansBody+1))
+	r.server.maxSpans = 1 << 20
+	bomb := zipped(t, make([]byte, r.server.maxSpans+1))
 	cases := map[string]struct {
 		body    any
 		headers []string
@@ -248,9 +249,9 @@ func TestExportSpans_leniency(t *testing.T) {
 	for key, want := range map[string]any{"id": "ABC", "startTime": "2026-11-21T03:00:00.000Z", "endTime": "2026-11-21T03:00:00.000Z",
 		"usageDetails": object{}, "totalCost": nil, "promptName": nil, "level": "DEFAULT", "environment": "default",
 		"tags": []string{"a", "b"}, "name": "", "input": nil} {
-		same3(t, key, a.at("data", 0, key), want)
+		equal(t, key, a.at("data", 0, key), want)
 	}
-	same3(t, "flat metadata", a.at("data", 0, "metadata", "a.b"), "1")
+	equal(t, "flat metadata", a.at("data", 0, "metadata", "a.b"), "1")
 }
 
 func TestExportSpans_resend(t *testing.T) {
@@ -276,10 +277,10 @@ func TestExportSpans_resend(t *testing.T) {
 			if got := len(rows.column("id")); got != tc.rows {
 				t.Errorf("%d rows, want %d", got, tc.rows)
 			}
-			same3(t, "name", rows.at("data", 0, "name"), tc.name)
+			equal(t, "name", rows.at("data", 0, "name"), tc.name)
 			window := "?fromStartTime=2020-01-01T00:00:00Z"
-			same3(t, "experiment items", len(r.get(api+"/experiment-items"+window).column("id")), 1)
-			same3(t, "item count", r.get(api+"/experiments"+window).at("data", 0, "itemCount"), 1)
+			equal(t, "experiment items", len(r.get(api+"/experiment-items"+window).column("id")), 1)
+			equal(t, "item count", r.get(api+"/experiments"+window).at("data", 0, "itemCount"), 1)
 		})
 	}
 }
@@ -393,7 +394,7 @@ func TestFlatFields(t *testing.T) {
 				t.Fatalf("fits %v", fits)
 			}
 			if fits {
-				same3(t, "fields", flat, tc.want)
+				equal(t, "fields", flat, tc.want)
 			}
 		})
 	}

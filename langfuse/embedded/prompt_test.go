@@ -14,29 +14,29 @@ func TestPrompts_versionsAndLabels(t *testing.T) {
 		"config": object{"model": "m"}, "tags": []string{"t"}, "commitMessage": "why"}))
 	for key, want := range map[string]any{"version": 1, "type": "text", "prompt": "one {{x}}", "labels": []string{"a", "latest", "production"},
 		"config": object{"model": "m"}, "tags": []string{"t"}, "commitMessage": "why", "resolutionGraph": nil, "projectId": "p1"} {
-		same3(t, key, first.at(key), want)
+		equal(t, key, first.at(key), want)
 	}
 	r.clock.advance(time.Second)
 	second := r.must(201, r.post(api+"/v2/prompts", object{"name": "p", "prompt": "two", "labels": []string{"a"}}))
-	same3(t, "labels of the second", second.at("labels"), []string{"a", "latest"})
-	same3(t, "tags are those of the name", second.at("tags"), []string{"t"})
+	equal(t, "labels of the second", second.at("labels"), []string{"a", "latest"})
+	equal(t, "tags are those of the name", second.at("tags"), []string{"t"})
 	for query, version := range map[string]int{"": 1, "?label=production": 1, "?label=a": 2, "?label=latest": 2, "?version=1": 1, "?version=2": 2} {
-		same3(t, "read "+query, r.must(200, r.get(api+"/v2/prompts/p"+query)).at("version"), version)
+		equal(t, "read "+query, r.must(200, r.get(api+"/v2/prompts/p"+query)).at("version"), version)
 	}
 	patched := r.must(200, r.do("PATCH", api+"/v2/prompts/p/versions/1", object{"newLabels": []string{"a", "b"}}))
-	same3(t, "labels are added and moved", patched.at("labels"), []string{"a", "b", "production"})
-	same3(t, "and gone elsewhere", r.get(api+"/v2/prompts/p?version=2").at("labels"), []string{"latest"})
+	equal(t, "labels are added and moved", patched.at("labels"), []string{"a", "b", "production"})
+	equal(t, "and gone elsewhere", r.get(api+"/v2/prompts/p?version=2").at("labels"), []string{"latest"})
 	list := r.get(api + "/v2/prompts?label=a")
-	same3(t, "versions follow the label", list.at("data", 0, "versions"), []int{1})
-	same3(t, "labels are all", list.at("data", 0, "labels"), []string{"a", "b", "latest", "production"})
+	equal(t, "versions follow the label", list.at("data", 0, "versions"), []int{1})
+	equal(t, "labels are all", list.at("data", 0, "labels"), []string{"a", "b", "latest", "production"})
 	whole := r.get(api + "/v2/prompts?name=p&tag=t&fromUpdatedAt=2026-11-21T03:00:00Z")
-	same3(t, "versions", whole.at("data", 0, "versions"), []int{1, 2})
-	same3(t, "usual page", whole.at("meta"), object{"page": 1, "limit": 10, "totalItems": 1, "totalPages": 1})
+	equal(t, "versions", whole.at("data", 0, "versions"), []int{1, 2})
+	equal(t, "usual page", whole.at("meta"), object{"page": 1, "limit": 10, "totalItems": 1, "totalPages": 1})
 	r.must(204, r.do("DELETE", api+"/v2/prompts/p?version=2", nil))
-	same3(t, "latest moves back", r.get(api+"/v2/prompts/p?label=latest").at("version"), 1)
+	equal(t, "latest moves back", r.get(api+"/v2/prompts/p?label=latest").at("version"), 1)
 	r.must(204, r.do("DELETE", api+"/v2/prompts/p", nil))
 	r.must(404, r.do("DELETE", api+"/v2/prompts/p", nil))
-	same3(t, "none left", r.get(api+"/v2/prompts").column("name"), []string{})
+	equal(t, "none left", r.get(api+"/v2/prompts").column("name"), []string{})
 }
 
 func TestPrompts_messages(t *testing.T) {
@@ -49,10 +49,10 @@ func TestPrompts_messages(t *testing.T) {
 		"/prompts?name=none&version=2":   "Prompt not found: 'none' with version 2",
 		"/v2/prompts/q?label=production": "Prompt not found: 'q' with label 'production'",
 	} {
-		same3(t, path, r.must(404, r.get(api+path)).json, object{"message": want, "error": "LangfuseNotFoundError"})
+		equal(t, path, r.must(404, r.get(api+path)).json, object{"message": want, "error": "LangfuseNotFoundError"})
 	}
 	both := r.must(400, r.get(api+"/v2/prompts/p?label=a&version=1"))
-	same3(t, "both", both.at("message"), "Cannot specify both version and label")
+	equal(t, "both", both.at("message"), "Cannot specify both version and label")
 	r.must(400, r.get(api+"/v2/prompts/p?version=x"))
 	r.must(400, r.get(api+"/prompts"))
 	r.must(404, r.do("PATCH", api+"/v2/prompts/p/versions/9", object{"newLabels": []string{"a"}}))
@@ -75,15 +75,15 @@ func TestPrompts_messages(t *testing.T) {
 			t.Errorf("%s: %d %s", name, a.status, a.text)
 		}
 	}
-	same3(t, "nothing of it was kept", r.get(api+"/v2/prompts").column("name"), []string{"p"})
+	equal(t, "nothing of it was kept", r.get(api+"/v2/prompts").column("name"), []string{"p"})
 }
 
 func TestPrompts_names(t *testing.T) {
 	r := newRig(t, Config{})
 	for _, name := range []string{"a/b/c", "50%off", "Ünïcode 😀", "a b?&"} {
 		r.must(201, r.post(api+"/v2/prompts", object{"name": name, "prompt": "x", "labels": []string{"production"}}))
-		same3(t, name, r.must(200, r.get(api+"/v2/prompts/"+url.PathEscape(name))).at("name"), name)
-		same3(t, name+" by query", r.must(200, r.get(api+"/prompts?name="+url.QueryEscape(name))).at("name"), name)
+		equal(t, name, r.must(200, r.get(api+"/v2/prompts/"+url.PathEscape(name))).at("name"), name)
+		equal(t, name+" by query", r.must(200, r.get(api+"/prompts?name="+url.QueryEscape(name))).at("name"), name)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestPrompts_chat(t *testing.T) {
 	r := newRig(t, Config{})
 	messages := []object{{"role": "system", "content": "be brief <b>"}, {"type": "placeholder", "name": "history"}, {"role": "user", "content": "{{q}}"}}
 	r.must(201, r.post(api+"/v2/prompts", object{"name": "c", "type": "chat", "prompt": messages, "labels": []string{"production"}}))
-	same3(t, "messages", r.get(api+"/v2/prompts/c").at("prompt"), messages)
+	equal(t, "messages", r.get(api+"/v2/prompts/c").at("prompt"), messages)
 }
 
 func TestPrompts_composition(t *testing.T) {
@@ -105,18 +105,18 @@ func TestPrompts_composition(t *testing.T) {
 	r.must(201, r.post(api+"/v2/prompts", object{"name": "top", "type": "chat", "labels": []string{"production"},
 		"prompt": []object{{"role": "user", "content": "a " + tag("mid") + " b"}}}))
 	top := r.must(200, r.get(api+"/v2/prompts/top"))
-	same3(t, "resolved", top.at("prompt", 0, "content"), "a <LEAF {{x}}|LEAF {{x}}> b")
-	same3(t, "root of the graph", top.at("resolutionGraph", "root", "name"), "top")
-	same3(t, "edges", len(top.at("resolutionGraph", "dependencies").(map[string]any)), 2)
+	equal(t, "resolved", top.at("prompt", 0, "content"), "a <LEAF {{x}}|LEAF {{x}}> b")
+	equal(t, "root of the graph", top.at("resolutionGraph", "root", "name"), "top")
+	equal(t, "edges", len(top.at("resolutionGraph", "dependencies").(map[string]any)), 2)
 	raw := r.must(200, r.get(api+"/v2/prompts/top?resolve=false"))
-	same3(t, "raw", raw.at("prompt", 0, "content"), "a "+tag("mid")+" b")
-	same3(t, "no graph", raw.at("resolutionGraph"), nil)
+	equal(t, "raw", raw.at("prompt", 0, "content"), "a "+tag("mid")+" b")
+	equal(t, "no graph", raw.at("resolutionGraph"), nil)
 
 	circle := r.must(400, create("leaf", "back to "+tag("mid")))
 	if !strings.Contains(circle.text, "Circular") {
 		t.Errorf("got %s", circle.text)
 	}
-	same3(t, "the refused version is gone", r.get(api+"/v2/prompts/leaf?label=latest").at("version"), 1)
+	equal(t, "the refused version is gone", r.get(api+"/v2/prompts/leaf?label=latest").at("version"), 1)
 	r.must(400, create("uses-chat", tag("top")))
 	for i := 1; i <= 5; i++ {
 		name, below := fmt.Sprint("deep", i), fmt.Sprint("deep", i-1)

@@ -51,9 +51,9 @@ func TestIngest_replacement(t *testing.T) {
 					r.must(207, r.post(api+"/ingestion", b))
 				}
 				a := r.get(api + "/v3/scores")
-				same3(t, "values", a.column("value"), []any{tc.value})
-				same3(t, "names", a.column("name"), []any{tc.name})
-				same3(t, "timestamp of the first", a.at("data", 0, "timestamp"), tc.first["timestamp"])
+				equal(t, "values", a.column("value"), []any{tc.value})
+				equal(t, "names", a.column("name"), []any{tc.name})
+				equal(t, "timestamp of the first", a.at("data", 0, "timestamp"), tc.first["timestamp"])
 			})
 		}
 	}
@@ -103,7 +103,7 @@ func TestIngest_perEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 		bad[one.(object)["id"]] = string(text)
-		same3(t, "status", one.(object)["status"], 400)
+		equal(t, "status", one.(object)["status"], 400)
 	}
 	for _, tc := range cases {
 		id := tc.event["id"]
@@ -119,11 +119,11 @@ func TestIngest_perEvent(t *testing.T) {
 	for i, id := range scores.column("id") {
 		stored[id] = scores.at("data", i, "value")
 	}
-	same3(t, "stored", len(stored), 6)
+	equal(t, "stored", len(stored), 6)
 	for id, want := range map[string]any{"zero": 0, "no": false, "cat": "good", "corr": "{}", "run": 0.9, "run2": 0.9} {
-		same3(t, id, stored[id], want)
+		equal(t, id, stored[id], want)
 	}
-	same3(t, "name of a correction", r.get(api+"/v3/scores?id=corr").at("data", 0, "name"), "output")
+	equal(t, "name of a correction", r.get(api+"/v3/scores?id=corr").at("data", 0, "name"), "output")
 }
 
 func TestIngest_envelope(t *testing.T) {
@@ -137,8 +137,8 @@ func TestIngest_envelope(t *testing.T) {
 		})
 	}
 	a := r.must(207, r.post(api+"/ingestion", `{"batch":[7,null,"x",{"id":"ok","type":"sdk-log","timestamp":"2026-11-21T03:00:00+01:00","body":{}}]}`))
-	same3(t, "errors", len(a.at("errors").([]any)), 3)
-	same3(t, "successes", a.at("successes"), []object{{"id": "ok", "status": 201}})
+	equal(t, "errors", len(a.at("errors").([]any)), 3)
+	equal(t, "successes", a.at("successes"), []object{{"id": "ok", "status": 201}})
 }
 
 func TestCreateScore(t *testing.T) {
@@ -150,12 +150,12 @@ func TestCreateScore(t *testing.T) {
 	for key, want := range map[string]any{"value": 0.5, "dataType": "NUMERIC", "source": "API", "environment": "prod", "timestamp": at1,
 		"comment": nil, "configId": nil, "metadata": nil, "authorUserId": nil, "queueId": nil,
 		"subject": object{"kind": "trace", "id": "t"}} {
-		same3(t, key, got.at("data", 0, key), want)
+		equal(t, key, got.at("data", 0, key), want)
 	}
 	r.must(400, r.post(api+"/scores", object{"name": "f1", "value": 0.5}))
 	r.must(202, r.do("DELETE", api+"/scores/"+id, nil))
 	r.must(202, r.do("DELETE", api+"/scores/"+id, nil))
-	same3(t, "after the delete", r.get(api+"/v3/scores").column("id"), []string{})
+	equal(t, "after the delete", r.get(api+"/v3/scores").column("id"), []string{})
 }
 
 // The later of two requests counts, also within one millisecond.
@@ -168,8 +168,8 @@ func TestCreateScore_again(t *testing.T) {
 		}
 	}
 	a := r.get(api + "/v3/scores?fields=details")
-	same3(t, "values", a.column("value"), []float64{0.3})
-	same3(t, "a comment that is left out stays", a.at("data", 0, "comment"), "why")
+	equal(t, "values", a.column("value"), []float64{0.3})
+	equal(t, "a comment that is left out stays", a.at("data", 0, "comment"), "why")
 }
 
 func TestListScores(t *testing.T) {
@@ -203,7 +203,7 @@ func TestListScores(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			same3(t, "ids", r.must(200, r.get(api+"/v3/scores"+tc.query)).column("id"), tc.ids)
+			equal(t, "ids", r.must(200, r.get(api+"/v3/scores"+tc.query)).column("id"), tc.ids)
 		})
 	}
 	for _, query := range []string{"?unknown=1", "?value=true", "?value=1&dataType=NUMERIC,BOOLEAN", "?observationId=o",
@@ -211,9 +211,9 @@ func TestListScores(t *testing.T) {
 		r.must(400, r.get(api+"/v3/scores"+query))
 	}
 	subjects := r.get(api + "/v3/scores?fields=subject").column("subject")
-	same3(t, "subjects", []any{subjects[0], subjects[1], subjects[4]}, []object{{"kind": "session", "id": "ses"},
+	equal(t, "subjects", []any{subjects[0], subjects[1], subjects[4]}, []object{{"kind": "session", "id": "ses"},
 		{"kind": "experiment", "id": "run"}, {"kind": "observation", "id": "o", "traceId": "t"}})
-	same3(t, "pages of two", r.pages(api+"/v3/scores?limit=2"), []string{"f", "e", "d", "c", "b", "a"})
+	equal(t, "pages of two", r.pages(api+"/v3/scores?limit=2"), []string{"f", "e", "d", "c", "b", "a"})
 }
 
 // pages follows cursors to the end and returns all ids in order.
@@ -251,9 +251,9 @@ func TestScoreConfigs(t *testing.T) {
 		scoreEvent("5", "bad", "bad", at1, "configId", label),
 		scoreEvent("6", "none", 1, at1, "configId", "nowhere"))))
 	a := r.get(api + "/v3/scores")
-	same3(t, "ids", a.column("id"), []string{"in", "good"})
-	same3(t, "names are those of the configuration", a.column("name"), []string{"quality", "tone"})
-	same3(t, "listed", len(r.get(api+"/score-configs").column("id")), 2)
+	equal(t, "ids", a.column("id"), []string{"in", "good"})
+	equal(t, "names are those of the configuration", a.column("name"), []string{"quality", "tone"})
+	equal(t, "listed", len(r.get(api+"/score-configs").column("id")), 2)
 	r.must(200, r.get(api+"/score-configs/"+number.(string)))
 	r.must(404, r.get(api+"/score-configs/none"))
 }

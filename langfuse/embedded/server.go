@@ -14,6 +14,8 @@ type Server struct {
 	cfg    Config
 	store  *store
 	routes []route
+	// maxSpans bounds an OTLP body; a field, so that a test can lower it.
+	maxSpans int64
 }
 
 // Open opens or creates the store and returns a server for it; the caller
@@ -34,7 +36,7 @@ func Open(cfg Config) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("opening embedded Langfuse %s: %w", cfg.Path, err), st.close())
 	}
 	cfg.ProjectName = orElse(cfg.ProjectName, cfg.ProjectID)
-	return &Server{cfg: cfg, store: st, routes: routes()}, nil
+	return &Server{cfg: cfg, store: st, routes: routes(), maxSpans: maxSpansBody}, nil
 }
 
 // Handler returns the HTTP interface of the server.

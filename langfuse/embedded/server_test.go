@@ -166,7 +166,7 @@ func (a answer) column(key string) []any {
 	return out
 }
 
-func same3(t *testing.T, what string, got, want any) {
+func equal(t *testing.T, what string, got, want any) {
 	t.Helper()
 	g, err := json.Marshal(got)
 	if err != nil {
@@ -245,8 +245,8 @@ func TestServer_eventsOnlyAnswerHasNoErrorKey(t *testing.T) {
 func TestServer_projects(t *testing.T) {
 	r := newRig(t, Config{ProjectID: "p9", ProjectName: "nine"})
 	a := r.must(200, r.get(api+"/projects"))
-	same3(t, "ids", a.column("id"), []string{"p9"})
-	same3(t, "names", a.column("name"), []string{"nine"})
+	equal(t, "ids", a.column("id"), []string{"p9"})
+	equal(t, "names", a.column("name"), []string{"nine"})
 }
 
 func TestServer_allowAnyHost(t *testing.T) {
@@ -354,10 +354,10 @@ func TestServer_acknowledgedSurvives(t *testing.T) {
 		}
 	}
 	second := newRig(t, Config{Path: copied})
-	same3(t, "items", second.get(api+"/dataset-items?datasetName=d").column("id"), []string{"i"})
-	same3(t, "scores", second.get(api+"/v3/scores").column("id"), []string{"s1"})
-	same3(t, "prompts", second.get(api+"/v2/prompts").column("name"), []string{"p"})
-	same3(t, "experiments", second.get(api+"/experiments?fromStartTime=2020-01-01T00:00:00Z").column("id"), []string{"e"})
+	equal(t, "items", second.get(api+"/dataset-items?datasetName=d").column("id"), []string{"i"})
+	equal(t, "scores", second.get(api+"/v3/scores").column("id"), []string{"s1"})
+	equal(t, "prompts", second.get(api+"/v2/prompts").column("name"), []string{"p"})
+	equal(t, "experiments", second.get(api+"/experiments?fromStartTime=2020-01-01T00:00:00Z").column("id"), []string{"e"})
 }
 
 func TestServer_serveStops(t *testing.T) {
@@ -397,7 +397,7 @@ func TestServer_manyClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Config{Path: path})
 			r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
-			const clients, each = 16, 8
+			const clients, each = 12, 3
 			var all sync.WaitGroup
 			for c := range clients {
 				all.Go(func() {
@@ -429,4 +429,24 @@ func TestServer_manyClients(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Two servers on one file wait for each other.
+func TestServer_twoOnOneFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.db")
+	one, two := newRig(t, Config{Path: path}), newRig(t, Config{Path: path})
+	one.must(200, one.post(api+"/v2/datasets", object{"name": "d"}))
+	var both sync.WaitGroup
+	for _, r := range []*rig{one, two} {
+		both.Go(func() {
+			for i := range 40 {
+				a := r.post(api+"/dataset-items", object{"datasetName": "d", "id": string(rune('A' + i)), "input": i})
+				if a.status != 200 {
+					t.Errorf("status %d: %s", a.status, clip(a.text, 300))
+				}
+			}
+		})
+	}
+	both.Wait()
+	equal(t, "items", two.get(api+"/dataset-items?datasetName=d").at("meta", "totalItems"), 40)
 }

@@ -60,15 +60,18 @@ type profile struct {
 // names are the distinct names of one call with their profiles.
 type names struct {
 	*dictionary
-	profiles map[int]*profile
+	profiles []*profile // by number, made when first asked for
 }
 
 func newNames(o Options) *names {
-	return &names{newDictionary(newSpeller(o).text), map[int]*profile{}}
+	return &names{dictionary: newDictionary(newSpeller(o).text)}
 }
 
 func (n *names) profile(id int) *profile {
-	if p, ok := n.profiles[id]; ok {
+	if n.profiles == nil {
+		n.profiles = make([]*profile, len(n.texts))
+	}
+	if p := n.profiles[id]; p != nil {
 		return p
 	}
 	p := &profile{runes: []rune(n.texts[id])}

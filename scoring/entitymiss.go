@@ -124,7 +124,7 @@ func (s *entitySearch) closer(a, b int, known similarity) (similarity, bool) {
 	m := s.c.matcher
 	p, q := m.names.profile(a), m.names.profile(b)
 	longer := max(len(p.runes), len(q.runes))
-	limit := longer - (longer+leastNear-1)/leastNear
+	limit := min(longer-(longer+leastNear-1)/leastNear, nearestEdits)
 	if known.den > 0 {
 		// (m-d)/m > num/den  ⇔  d < m·(den-num)/den
 		limit = min(limit, (longer*(known.den-known.num)+known.den-1)/known.den-1)
@@ -134,7 +134,7 @@ func (s *entitySearch) closer(a, b int, known similarity) (similarity, bool) {
 		return similarity{}, false
 	}
 	d, work := m.editor.distance(p.runes, q.runes, limit)
-	s.c.nearest.spend(work)
+	s.c.nearest.spend(editCost * work)
 	return similarity{num: longer - d, den: longer}, d >= 0
 }
 

@@ -218,8 +218,8 @@ func (s *statementSearch) ends(a, b int, left *budget) similarity {
 	}
 	p, q := m.names.profile(a), m.names.profile(b)
 	longer := max(len(p.runes), len(q.runes))
-	d, work := m.editor.distance(p.runes, q.runes, longer-(longer+leastNear-1)/leastNear)
-	left.spend(work)
+	d, work := m.editor.distance(p.runes, q.runes, min(longer-(longer+leastNear-1)/leastNear, nearestEdits))
+	left.spend(editCost * work)
 	if d < 0 {
 		return similarity{den: 1}
 	}

@@ -96,11 +96,11 @@ func (m *matcher) plain(a, b int, left *budget) (similarity, bool) {
 	longer := max(len(p.runes), len(q.runes))
 	limit := m.threshold.maxDistance(longer)
 	left.spend(1)
-	if a == b || p.leastEdits(q) > limit || m.digitsDiffer(a, b) {
+	if a == b || p.leastEdits(q) > limit || m.digitsDiffer(a, b) || !left.covers(limit) {
 		return similarity{}, false
 	}
 	d, work := m.editor.distance(p.runes, q.runes, limit)
-	left.spend(work)
+	left.spend(editCost * work)
 	return similarity{num: longer - d, den: longer}, d >= 0
 }
 
@@ -152,8 +152,12 @@ func (m *matcher) withInitials(a, b int, left *budget) similarity {
 	p, q := m.names.profile(a), m.names.profile(b)
 	longer := max(len(p.runes), len(q.runes))
 	// (m-d)/m > 9/10  ⇔  d < m/10
-	d, work := m.editor.distance(p.runes, q.runes, (longer-1)/10)
-	left.spend(work)
+	limit := (longer - 1) / 10
+	if !left.covers(limit) {
+		return byInitials
+	}
+	d, work := m.editor.distance(p.runes, q.runes, limit)
+	left.spend(editCost * work)
 	if d < 0 {
 		return byInitials
 	}

@@ -43,7 +43,11 @@ func parseThreshold(text string) (threshold, error) {
 // decimalParts splits a decimal number into its digits, without leading
 // zeros, and how many of them are decimals, without trailing zeros.
 func decimalParts(text string) (string, int, error) {
-	mantissa, exponent, hasExponent := strings.Cut(strings.ToLower(strings.TrimSpace(text)), "e")
+	text = strings.ToLower(strings.TrimSpace(text))
+	if strings.Trim(text, "0123456789.e+-") != "" {
+		return "", 0, fmt.Errorf("is not a decimal number")
+	}
+	mantissa, exponent, hasExponent := strings.Cut(text, "e")
 	shift := 0
 	if hasExponent {
 		n, err := strconv.Atoi(exponent)

@@ -189,6 +189,3 @@ func invalidUTF8(b []byte) int {
 	}
 	return -1
 }
-
-// idHash stands for an id in memory: 128 bits of its sha256.
-type idHash [16]byte

@@ -3,15 +3,9 @@ package dataset
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha256"
 	"fmt"
 	"io"
 )
-
-func hashID(id string) idHash {
-	sum := sha256.Sum256([]byte(id))
-	return idHash(sum[:16])
-}
 
 // jsonl reads one object per line.
 func (d *decoder) jsonl(in *bufio.Reader) {

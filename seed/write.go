@@ -2,14 +2,12 @@ package seed
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"iter"
 	"net/http"
 	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -28,48 +26,6 @@ type seeder struct {
 	mu     sync.Mutex // guards result and the callbacks
 	result *Result
 	done   int
-}
-
-// learn reads the whole dataset once and remembers the shape of every item.
-func (s *seeder) learn(ctx context.Context) error {
-	s.there = map[[16]byte]shape{}
-	if s.result.DatasetCreated {
-		return nil
-	}
-	version, err := serverNow(ctx, s.client)
-	if err != nil {
-		return fmt.Errorf("seeding: %w", err)
-	}
-	for item, err := range s.client.ListDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: s.cfg.Dataset, Version: version}) {
-		if err != nil {
-			return fmt.Errorf("seeding: %w", err)
-		}
-		s.there[key(item.ID)] = shapeOfStored(item)
-		s.cfg.progress(Progress{Phase: Comparing, Done: len(s.there)})
-	}
-	return nil
-}
-
-// serverNow returns an instant of the server's clock that is not before
-// anything written so far: Langfuse gives its time in whole seconds.
-func serverNow(ctx context.Context, client *langfuse.Client) (time.Time, error) {
-	health, err := client.GetHealth(ctx)
-	if err != nil {
-		return time.Time{}, err
-	}
-	if health.Time.IsZero() {
-		return time.Now().Add(time.Second), nil
-	}
-	return health.Time.Add(time.Second), nil
-}
-
-func key(id string) [16]byte {
-	sum := sha256.Sum256([]byte(id))
-	return [16]byte(sum[:16])
-}
-
-func shapeOfStored(item langfuse.DatasetItem) shape {
-	return shapeOf(item.Input, item.ExpectedOutput, item.Metadata, item.SourceTraceID, item.SourceObservationID)
 }
 
 // write reads the items again and hands them to the workers. The first error

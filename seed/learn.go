@@ -1,0 +1,52 @@
+package seed
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	"extraction-experiment/langfuse"
+)
+
+// learn reads the whole dataset once and remembers the shape of every item.
+func (s *seeder) learn(ctx context.Context) error {
+	s.there = map[[16]byte]shape{}
+	if s.result.DatasetCreated {
+		return nil
+	}
+	version, err := serverNow(ctx, s.client)
+	if err != nil {
+		return fmt.Errorf("seeding: %w", err)
+	}
+	for item, err := range s.client.ListDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: s.cfg.Dataset, Version: version}) {
+		if err != nil {
+			return fmt.Errorf("seeding: %w", err)
+		}
+		s.there[key(item.ID)] = shapeOfStored(item)
+		s.cfg.progress(Progress{Phase: Comparing, Done: len(s.there)})
+	}
+	return nil
+}
+
+// serverNow returns an instant of the server's clock that is not before
+// anything written so far: Langfuse gives its time in whole seconds.
+func serverNow(ctx context.Context, client *langfuse.Client) (time.Time, error) {
+	health, err := client.GetHealth(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if health.Time.IsZero() {
+		return time.Now().Add(time.Second), nil
+	}
+	return health.Time.Add(time.Second), nil
+}
+
+func key(id string) [16]byte {
+	sum := sha256.Sum256([]byte(id))
+	return [16]byte(sum[:16])
+}
+
+func shapeOfStored(item langfuse.DatasetItem) shape {
+	return shapeOf(item.Input, item.ExpectedOutput, item.Metadata, item.SourceTraceID, item.SourceObservationID)
+}

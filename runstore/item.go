@@ -168,7 +168,7 @@ func (r *Reader) Items(ctx context.Context) iter.Seq2[Item, error] {
 // Unrun returns items that have no outcome in the trial, in order of arrival,
 // beginning after the one with that seq. A page holds at most limit items and
 // about 4 MiB, but at least one; an empty one says that there are no more.
-// About 0.2 s when 200,000 others have been run.
+// Measured: 0.25 s when 200,000 others have been run.
 func (r *Reader) Unrun(ctx context.Context, trial int, after int64, limit int) ([]Item, error) {
 	return itemPage(ctx, r.path, r.db, `WHERE seq IN (
 			SELECT s.seq FROM item s INDEXED BY item_order

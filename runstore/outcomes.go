@@ -102,7 +102,8 @@ type Query struct {
 // so the loop may take its time, and may write to the run. After an error
 // nothing follows: ErrDamaged names the outcome that cannot be read.
 //
-// About 1 s for 200,000 outcomes of 12 scores without detail.
+// Measured: 1.6 s for 200,000 outcomes of 13 scores without detail, on two busy
+// cores.
 func (r *Reader) Outcomes(ctx context.Context, q Query) iter.Seq2[outcome.Outcome, error] {
 	return outcomes(ctx, r.path, r.db, q)
 }

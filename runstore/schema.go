@@ -22,7 +22,7 @@ import (
 const applicationID = 0x5852554e
 
 // quickCheckLimit is the size up to which Open lets SQLite check the whole
-// file: about 10 ms.
+// file; resuming a large run must not wait for that.
 const quickCheckLimit = 8 << 20
 
 // Keys of the meta table.

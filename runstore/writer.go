@@ -48,7 +48,7 @@ func startWriter(path string) (*writer, error) {
 	if err != nil {
 		return nil, fault(path, ErrWrite, err)
 	}
-	if err := errors.Join(check(ctx, path, db)); err != nil {
+	if err := check(ctx, path, db); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	if err := quickCheck(ctx, path, db); err != nil {

@@ -96,11 +96,8 @@ func (n *names) digitsOf(id int) string {
 	return p.digits
 }
 
-// leastEdits returns a lower bound of the edit distance that costs next to
-// nothing: the difference in length, or in the code points used.
-func (p *profile) leastEdits(q *profile) int {
-	length := len(p.runes) - len(q.runes)
-	only := bits.OnesCount64(p.letters &^ q.letters)
-	other := bits.OnesCount64(q.letters &^ p.letters)
-	return max(length, -length, only, other)
+// leastEdits returns a lower bound of the edit distance of two names that
+// costs next to nothing, from the letters that they use.
+func leastEdits(a, b uint64) int {
+	return max(bits.OnesCount64(a&^b), bits.OnesCount64(b&^a))
 }

@@ -130,7 +130,7 @@ func (s *entitySearch) closer(a, b int, known similarity) (similarity, bool) {
 		limit = min(limit, (longer*(known.den-known.num)+known.den-1)/known.den-1)
 	}
 	s.c.nearest.spend(1)
-	if p.leastEdits(q) > limit {
+	if leastEdits(p.letters, q.letters) > limit {
 		return similarity{}, false
 	}
 	d, work := m.editor.distance(p.runes, q.runes, limit)

@@ -279,8 +279,8 @@ func FuzzSimilarity(f *testing.F) {
 		n.add(b)
 		n.close()
 		p, q := n.profile(n.id(a)), n.profile(n.id(b))
-		if d, _ := (&editor{}).distance(p.runes, q.runes, 1<<20); p.leastEdits(q) > d {
-			t.Fatalf("%q and %q: at least %d edits, but %d do", a, b, p.leastEdits(q), d)
+		if d, _ := (&editor{}).distance(p.runes, q.runes, 1<<20); leastEdits(p.letters, q.letters) > d {
+			t.Fatalf("%q and %q: at least %d edits, but %d do", a, b, leastEdits(p.letters, q.letters), d)
 		}
 	})
 }

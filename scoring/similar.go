@@ -46,61 +46,94 @@ type similarTo struct {
 	similarity
 }
 
+// key is the part of a profile that rules most pairs out; keys lie next to each
+// other in memory, because very many pairs are looked at.
+type key struct {
+	letters uint64
+	length  int
+	name    int
+}
+
+// keysOf returns the keys of names, from the shortest name to the longest.
+func (m *matcher) keysOf(list []int) []key {
+	keys := make([]key, 0, len(list))
+	for _, name := range list {
+		p := m.names.profile(name)
+		keys = append(keys, key{p.letters, len(p.runes), name})
+	}
+	slices.SortFunc(keys, func(p, q key) int {
+		return cmp.Or(cmp.Compare(p.length, q.length), cmp.Compare(p.name, q.name))
+	})
+	return keys
+}
+
 // join returns, for each name of a, the names of b that are similar enough, in
 // the order of their numbers. Equal names are left out.
 //
 // Names are taken from the shortest to the longest, and only names whose
-// length allows a match are compared. If the budget runs out, what was found
+// length allows a match are looked at. If the budget runs out, what was found
 // until then is returned.
 func (m *matcher) join(a, b []int, left *budget) map[int][]similarTo {
 	found := map[int][]similarTo{}
-	byLength := func(p, q int) int {
-		return cmp.Or(cmp.Compare(m.length(p), m.length(q)), cmp.Compare(p, q))
-	}
-	a, b = slices.Clone(a), slices.Clone(b)
-	slices.SortFunc(a, byLength)
-	slices.SortFunc(b, byLength)
-	byLast := m.byLastToken(b)
-	from := 0
-	for _, name := range a {
-		n := m.length(name)
-		for from < len(b) && m.length(b[from]) < n-m.threshold.maxDistance(n) {
+	ours, theirs := m.keysOf(a), m.keysOf(b)
+	byLast := m.byLastToken(theirs)
+	from, to := 0, 0
+	for _, k := range ours {
+		for from < len(theirs) && theirs[from].length < k.length-m.threshold.maxDistance(k.length) {
 			from++
 		}
-		for _, other := range b[from:] {
-			if longer := m.length(other); longer > n && longer-n > m.threshold.maxDistance(longer) {
-				break
-			}
-			s, ok := m.plain(name, other, left)
-			if left.exhausted() {
-				return found
-			}
-			if ok && left.spend(edgeCost) {
-				found[name] = append(found[name], similarTo{other, s})
-			}
+		for to < len(theirs) && theirs[to].length-max(0, m.threshold.maxDistance(theirs[to].length)) <= k.length {
+			to++
 		}
-		if !m.joinInitials(name, byLast, found, left) {
-			return found
+		if from < to {
+			m.compare(k, theirs[from:to], found, left)
 		}
-		found[name] = bestOfEach(found[name])
+		m.compareInitials(k.name, byLast, found, left)
+		if list, ok := found[k.name]; ok {
+			found[k.name] = bestOfEach(list)
+		}
+		if left.exhausted() {
+			break
+		}
 	}
 	return found
 }
 
-func (m *matcher) length(name int) int { return len(m.names.profile(name).runes) }
+// compare finds the names among others, sorted by length, that are similar to
+// one by edit distance.
+func (m *matcher) compare(k key, others []key, found map[int][]similarTo, left *budget) {
+	if !left.spend(len(others)) {
+		return
+	}
+	length, limit := -1, 0
+	for i := range others {
+		other := &others[i]
+		if other.length != length {
+			length = other.length
+			limit = m.threshold.maxDistance(max(length, k.length))
+		}
+		if leastEdits(k.letters, other.letters) > limit || other.name == k.name {
+			continue
+		}
+		if s, ok := m.plain(k.name, other.name, limit, left); ok && left.spend(edgeCost) {
+			found[k.name] = append(found[k.name], similarTo{other.name, s})
+		}
+		if left.exhausted() {
+			return
+		}
+	}
+}
 
 // plain returns the similarity of two different names by edit distance, if it
-// is enough for a match.
-func (m *matcher) plain(a, b int, left *budget) (similarity, bool) {
-	p, q := m.names.profile(a), m.names.profile(b)
-	longer := max(len(p.runes), len(q.runes))
-	limit := m.threshold.maxDistance(longer)
-	left.spend(1)
-	if a == b || p.leastEdits(q) > limit || m.digitsDiffer(a, b) || !left.covers(limit) {
+// is within the limit.
+func (m *matcher) plain(a, b, limit int, left *budget) (similarity, bool) {
+	if m.digitsDiffer(a, b) || !left.covers(limit) {
 		return similarity{}, false
 	}
+	p, q := m.names.profile(a), m.names.profile(b)
 	d, work := m.editor.distance(p.runes, q.runes, limit)
 	left.spend(editCost * work)
+	longer := max(len(p.runes), len(q.runes))
 	return similarity{num: longer - d, den: longer}, d >= 0
 }
 
@@ -109,41 +142,41 @@ func (m *matcher) digitsDiffer(a, b int) bool {
 }
 
 // byLastToken groups names by their last word, for the initials rule.
-func (m *matcher) byLastToken(b []int) map[string][]int {
+func (m *matcher) byLastToken(b []key) map[string][]int {
 	groups := map[string][]int{}
 	if !m.initials {
 		return groups
 	}
-	for _, name := range b {
-		if tokens := m.names.tokensOf(name); len(tokens) > 0 {
+	for _, k := range b {
+		if tokens := m.names.tokensOf(k.name); len(tokens) > 0 {
 			last := tokens[len(tokens)-1]
-			groups[last] = append(groups[last], name)
+			groups[last] = append(groups[last], k.name)
 		}
 	}
 	return groups
 }
 
-func (m *matcher) joinInitials(name int, byLast map[string][]int, found map[int][]similarTo, left *budget) bool {
+// compareInitials finds the names with the same last word that are one with a
+// name by their initials.
+func (m *matcher) compareInitials(name int, byLast map[string][]int, found map[int][]similarTo, left *budget) {
 	if len(byLast) == 0 {
-		return true
+		return
 	}
 	tokens := m.names.tokensOf(name)
 	if len(tokens) == 0 {
-		return true
+		return
 	}
 	for _, other := range byLast[tokens[len(tokens)-1]] {
 		if !left.spend(20 + len(tokens)*len(m.names.tokensOf(other))) {
-			return false
+			return
 		}
 		if other == name || m.digitsDiffer(name, other) || !sameByInitials(tokens, m.names.tokensOf(other)) {
 			continue
 		}
-		if !left.spend(edgeCost) {
-			return false
+		if left.spend(edgeCost) {
+			found[name] = append(found[name], similarTo{other, m.withInitials(name, other, left)})
 		}
-		found[name] = append(found[name], similarTo{other, m.withInitials(name, other, left)})
 	}
-	return true
 }
 
 // withInitials returns the similarity of two names that are one by their

@@ -86,6 +86,15 @@ func check(t *testing.T, doc extraction.Document, found extraction.Extraction) {
 	}
 }
 
+func TestExtract_hostileTexts(t *testing.T) {
+	for name, text := range largeTexts(20 << 10) {
+		t.Run(name, func(t *testing.T) {
+			doc := generalDocument(text)
+			check(t, doc, extract(t, doc))
+		})
+	}
+}
+
 func FuzzExtract(f *testing.F) {
 	f.Add(prose, "Person", "works_for", "")
 	f.Add("2021年3月4日，埃隆·马斯克在杭州市收购500万元的公司。", "组织", "收购", "")

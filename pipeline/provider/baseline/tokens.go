@@ -39,6 +39,10 @@ func (t token) initial() bool {
 	return t.kind == word && t.upper && strings.HasSuffix(t.text, ".") && utf8.RuneCountInString(t.text) == 2
 }
 
+// maxRun is the longest run without spaces in code points; what is longer is
+// cut, so that rules that look through a run stay cheap.
+const maxRun = 200
+
 // lexer cuts a text into tokens, one at a time. Time is linear in the text.
 type lexer struct {
 	text string
@@ -105,7 +109,7 @@ func (l *lexer) measure(s string) (int, tokenKind) {
 	r, size := utf8.DecodeRuneInString(s)
 	switch {
 	case spaceless(r):
-		return runLength(s, spaceless), han
+		return runLength(s[:runePrefix(s, maxRun)], spaceless), han
 	case unicode.IsDigit(r):
 		return numberLength(s), digit
 	case unicode.IsLetter(r):

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"extraction-experiment/langfuse"
@@ -96,8 +97,8 @@ func serve(listener net.Listener) (url string, stop func() error, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx, listener) }()
-	return "http://" + listener.Addr().String(), func() error {
+	return "http://" + listener.Addr().String(), sync.OnceValue(func() error {
 		cancel()
 		return errors.Join(<-ended, server.Close())
-	}, nil
+	}), nil
 }

@@ -54,7 +54,7 @@ func dial(ctx context.Context, config langfuse.Config) (*Langfuse, error) {
 	return &Langfuse{Client: client, Server: server, stop: func() error { return nil }}, nil
 }
 
-// Close ends what Open started.
+// Close ends what Open started. Safe to repeat.
 func (l *Langfuse) Close() error { return l.stop() }
 
 // makeFolder creates the folder of runs and store, kept out of git.

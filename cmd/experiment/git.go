@@ -4,7 +4,7 @@ import (
 	"os/exec"
 	"strings"
 
-	"extraction-experiment/cmd/internal/build"
+	"extraction-experiment/internal/build"
 )
 
 // gitSHA returns the revision of the folder that the run is started in, with

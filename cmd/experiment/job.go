@@ -11,11 +11,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"extraction-experiment/cmd/internal/build"
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"

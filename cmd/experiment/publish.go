@@ -6,9 +6,9 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/build"
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/runstore"

@@ -9,8 +9,8 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/build"
 	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
 )
 

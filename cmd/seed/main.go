@@ -6,8 +6,8 @@ import (
 	"context"
 	"os"
 
-	"extraction-experiment/cmd/internal/terminal"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/terminal"
 )
 
 func main() { os.Exit(Main()) }

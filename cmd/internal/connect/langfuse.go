@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"extraction-experiment/cmd/internal/build"
+	"extraction-experiment/internal/build"
 	"extraction-experiment/langfuse"
 )
 

@@ -55,78 +55,99 @@ const (
 )
 
 // Catalog returns the definition of every score, in the order in which they
-// are given and shown.
+// are given and shown: those of the specification first.
 func Catalog() []Definition {
-	entities := func(f func(*EntityCounts) int64) func(Counts) int64 {
-		return func(c Counts) int64 { return f(c.Entities) }
+	list := append(specified(), added()...)
+	for i := range list {
+		list[i].complete()
 	}
-	relationships := func(f func(*RelationshipCounts) int64) func(Counts) int64 {
-		return func(c Counts) int64 { return f(c.Relationships) }
-	}
-	bothEntities := entities(func(e *EntityCounts) int64 { return e.Expected + e.Extracted })
-	bothRelationships := relationships(func(r *RelationshipCounts) int64 { return r.Expected + r.Extracted })
-	correct := relationships(func(r *RelationshipCounts) int64 { return r.Correct })
-	matched := entities(func(e *EntityCounts) int64 { return e.Matched })
-	list := []Definition{
+	return list
+}
+
+// The numerators and denominators.
+func expectedEntities(c Counts) int64       { return c.Entities.Expected }
+func extractedEntities(c Counts) int64      { return c.Entities.Extracted }
+func bothEntities(c Counts) int64           { return c.Entities.Expected + c.Entities.Extracted }
+func matchedEntities(c Counts) int64        { return c.Entities.Matched }
+func exactEntities(c Counts) int64          { return c.Entities.Exact }
+func strictEntities(c Counts) int64         { return c.Entities.Strict }
+func typeJudged(c Counts) int64             { return c.Entities.TypeJudged }
+func typeCorrect(c Counts) int64            { return c.Entities.TypeCorrect }
+func expectedRelationships(c Counts) int64  { return c.Relationships.Expected }
+func extractedRelationships(c Counts) int64 { return c.Relationships.Extracted }
+func bothRelationships(c Counts) int64 {
+	return c.Relationships.Expected + c.Relationships.Extracted
+}
+func correctRelationships(c Counts) int64 { return c.Relationships.Correct }
+
+// specified are the five scores of the specification.
+func specified() []Definition {
+	return []Definition{
 		{
 			Name: EntityPrecision, Meaning: "How much of what was extracted is right.",
 			Formula: "matched_entities / extracted_entities", Source: bySpec,
-			numerator: matched, denominator: entities(func(e *EntityCounts) int64 { return e.Extracted }),
+			numerator: matchedEntities, denominator: extractedEntities,
 			counts: []string{"matched_entities", "extracted_entities"}, comment: "{matched_entities}/{extracted_entities} extracted entities matched",
 		},
 		{
 			Name: EntityRecall, Meaning: "How much of what was expected was found.",
 			Formula: "matched_entities / expected_entities", Source: bySpec,
-			numerator: matched, denominator: entities(func(e *EntityCounts) int64 { return e.Expected }),
+			numerator: matchedEntities, denominator: expectedEntities,
 			counts: []string{"matched_entities", "expected_entities"}, comment: "{matched_entities}/{expected_entities} expected entities matched",
 		},
 		{
 			Name: EntityF1, Meaning: "Precision and recall in one number, their harmonic mean.",
 			Formula: "2·matched_entities / (expected_entities + extracted_entities)", Source: bySpec,
-			numerator: twice(matched), denominator: bothEntities,
+			numerator: twice(matchedEntities), denominator: bothEntities,
 			counts: []string{"matched_entities", "expected_entities", "extracted_entities"}, comment: "{matched_entities} matched of {expected_entities} expected and {extracted_entities} extracted",
 		},
 		{
 			Name: RelationshipAccuracy, Meaning: "How much of what was extracted is right: a precision. Read it beside relationship_recall; one sure statement out of many expected gives 1.",
 			Formula: "correct_relationships / extracted_relationships", Source: bySpec,
-			numerator: correct, denominator: relationships(func(r *RelationshipCounts) int64 { return r.Extracted }),
+			numerator: correctRelationships, denominator: extractedRelationships,
 			counts: []string{"correct_relationships", "extracted_relationships", "rel_exact", "rel_inverse", "rel_fuzzy", "rel_inverse_fuzzy"}, comment: "{correct_relationships}/{extracted_relationships} extracted relationships correct",
 		},
 		{
 			Name: TypeAccuracy, Meaning: "How many of the matched entities have the expected type; pairs whose expected entity has no type are left out.",
 			Formula: "type_correct / type_judged", Source: bySpec,
 			Empty:     "undefined: no value, with a reason",
-			numerator: entities(func(e *EntityCounts) int64 { return e.TypeCorrect }), denominator: entities(func(e *EntityCounts) int64 { return e.TypeJudged }),
+			numerator: typeCorrect, denominator: typeJudged,
 			counts: []string{"type_correct", "type_judged", "matched_entities"}, comment: "{type_correct}/{type_judged} judged types correct",
 		},
+	}
+}
+
+// added are the scores that stand beside them.
+func added() []Definition {
+	return []Definition{
 		{
 			Name: RelationshipRecall, Meaning: "How much of what was expected was found.",
 			Formula: "correct_relationships / expected_relationships", Source: own,
-			numerator: correct, denominator: relationships(func(r *RelationshipCounts) int64 { return r.Expected }),
+			numerator: correctRelationships, denominator: expectedRelationships,
 			counts: []string{"correct_relationships", "expected_relationships"}, comment: "{correct_relationships}/{expected_relationships} expected relationships found",
 		},
 		{
 			Name: RelationshipF1, Meaning: "Relationship accuracy and recall in one number.",
 			Formula: "2·correct_relationships / (expected_relationships + extracted_relationships)", Source: own,
-			numerator: twice(correct), denominator: bothRelationships,
+			numerator: twice(correctRelationships), denominator: bothRelationships,
 			counts: []string{"correct_relationships", "expected_relationships", "extracted_relationships"}, comment: "{correct_relationships} correct of {expected_relationships} expected and {extracted_relationships} extracted",
 		},
 		{
 			Name: EntityExactF1, Meaning: "Entity F1 where only equal names count; the difference to entity_f1 is what fuzzy matching adds.",
 			Formula: "2·exact_entities / (expected_entities + extracted_entities)", Source: own,
-			numerator: twice(entities(func(e *EntityCounts) int64 { return e.Exact })), denominator: bothEntities,
+			numerator: twice(exactEntities), denominator: bothEntities,
 			counts: []string{"exact_entities", "expected_entities", "extracted_entities"}, comment: "{exact_entities} of equal name of {expected_entities} expected and {extracted_entities} extracted",
 		},
 		{
 			Name: EntityTypedF1, Meaning: "Entity F1 where only pairs of the expected type count.",
 			Formula: "2·type_correct / (expected_entities + extracted_entities)", Source: own,
-			numerator: twice(entities(func(e *EntityCounts) int64 { return e.TypeCorrect })), denominator: bothEntities,
+			numerator: twice(typeCorrect), denominator: bothEntities,
 			counts: []string{"type_correct", "expected_entities", "extracted_entities"}, comment: "{type_correct} of correct type of {expected_entities} expected and {extracted_entities} extracted",
 		},
 		{
 			Name: EntityStrictF1, Meaning: "Entity F1 where only pairs of equal name and expected type count.",
 			Formula: "2·strict_entities / (expected_entities + extracted_entities)", Source: own,
-			numerator: twice(entities(func(e *EntityCounts) int64 { return e.Strict })), denominator: bothEntities,
+			numerator: twice(strictEntities), denominator: bothEntities,
 			counts: []string{"strict_entities", "expected_entities", "extracted_entities"}, comment: "{strict_entities} of equal name and correct type of {expected_entities} expected and {extracted_entities} extracted",
 		},
 		{
@@ -135,29 +156,25 @@ func Catalog() []Definition {
 			Empty: "undefined when neither family is annotated; vacuous when all that is annotated is",
 		},
 	}
-	return completed(list)
 }
 
-// completed fills in what most definitions share.
-func completed(list []Definition) []Definition {
-	for i := range list {
-		d := &list[i]
-		d.HigherIsBetter = true
-		d.Unit, d.Range = "ratio", "0 to 1"
-		if d.Boolean {
-			d.Unit, d.Range = "yes/no", "0 or 1"
-		}
-		if d.Empty == "" {
-			d.Empty = emptyOne
-		}
-		if d.Family == "" {
-			d.Family = EntityFamily
-			if d.Name == RelationshipAccuracy || d.Name == RelationshipRecall || d.Name == RelationshipF1 {
-				d.Family = RelationshipFamily
-			}
-		}
+// complete fills in what most definitions share.
+func (d *Definition) complete() {
+	d.HigherIsBetter = true
+	d.Unit, d.Range = "ratio", "0 to 1"
+	if d.Boolean {
+		d.Unit, d.Range = "yes/no", "0 or 1"
 	}
-	return list
+	if d.Empty == "" {
+		d.Empty = emptyOne
+	}
+	if d.Family != "" {
+		return
+	}
+	d.Family = EntityFamily
+	if d.Name == RelationshipAccuracy || d.Name == RelationshipRecall || d.Name == RelationshipF1 {
+		d.Family = RelationshipFamily
+	}
 }
 
 func twice(f func(Counts) int64) func(Counts) int64 {

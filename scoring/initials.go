@@ -70,3 +70,59 @@ func isLetter(word string) bool {
 	r, size := utf8.DecodeRuneInString(word)
 	return size == len(word) && unicode.IsLetter(r)
 }
+
+// byLastToken groups names by their last word, for the initials rule.
+func (m *matcher) byLastToken(b []key) map[string][]int {
+	groups := map[string][]int{}
+	if !m.initials {
+		return groups
+	}
+	for _, k := range b {
+		if tokens := m.names.tokensOf(k.name); len(tokens) > 0 {
+			last := tokens[len(tokens)-1]
+			groups[last] = append(groups[last], k.name)
+		}
+	}
+	return groups
+}
+
+// compareInitials finds the names with the same last word that are one with a
+// name by their initials.
+func (m *matcher) compareInitials(name int, byLast map[string][]int, found map[int][]similarTo, left *budget) {
+	if len(byLast) == 0 {
+		return
+	}
+	tokens := m.names.tokensOf(name)
+	if len(tokens) == 0 {
+		return
+	}
+	for _, other := range byLast[tokens[len(tokens)-1]] {
+		if !left.spend(20 + len(tokens)*len(m.names.tokensOf(other))) {
+			return
+		}
+		if other == name || m.digitsDiffer(name, other) || !sameByInitials(tokens, m.names.tokensOf(other)) {
+			continue
+		}
+		if left.spend(edgeCost) {
+			found[name] = append(found[name], similarTo{other, m.withInitials(name, other, left)})
+		}
+	}
+}
+
+// withInitials returns the similarity of two names that are one by their
+// initials: 0.9, or the plain similarity where that is higher.
+func (m *matcher) withInitials(a, b int, left *budget) similarity {
+	p, q := m.names.profile(a), m.names.profile(b)
+	longer := max(len(p.runes), len(q.runes))
+	// (m-d)/m > 9/10  ⇔  d < m/10
+	limit := (longer - 1) / 10
+	if !left.covers(limit) {
+		return byInitials
+	}
+	d, work := m.editor.distance(p.runes, q.runes, limit)
+	left.spend(editCost * work)
+	if d < 0 {
+		return byInitials
+	}
+	return similarity{num: longer - d, den: longer, initials: d > m.threshold.maxDistance(longer)}
+}

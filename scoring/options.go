@@ -132,11 +132,8 @@ func (o Options) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	spell := newTypeSpeller()
-	aliases := map[string]string{}
-	for alias, to := range o.TypeAliases {
-		aliases[spell.text(alias)] = spell.text(to)
-	}
+	aliases := oneTypeOf(o.TypeAliases)
+	maps.DeleteFunc(aliases, func(alias, to string) bool { return alias == to })
 	return json.Marshal(struct {
 		Normalise          Normalisation     `json:"normalise"`
 		Threshold          string            `json:"threshold"`

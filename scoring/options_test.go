@@ -111,6 +111,16 @@ func TestOptions_MarshalJSON(t *testing.T) {
 			t.Errorf("%d: %s (%v)", i, got, err)
 		}
 	}
+	for _, aliases := range []map[string]string{
+		{"PER": "person", "per": "Person", "person": "person"},
+		{"Per": "human being", "HUMAN-BEING": "person"},
+	} {
+		o := with(func(o *Options) { o.TypeAliases = aliases })
+		raw, err := json.Marshal(o)
+		if err != nil || !strings.Contains(string(raw), `"per":"person"`) {
+			t.Errorf("%s (%v)", raw, err)
+		}
+	}
 	other := with(func(o *Options) { o.Inverse, o.Symmetric = [][2]string{{"b", "a"}}, nil })
 	raw, err = json.Marshal(other)
 	if err != nil || !strings.Contains(string(raw), `"inverse":[["a","b"]],"symmetric":[]`) {

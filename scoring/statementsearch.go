@@ -1,6 +1,9 @@
 package scoring
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // statementSearch looks for the nearest statement of the other side among
 // those that share an end.
@@ -38,6 +41,7 @@ type candidate struct {
 	free           bool
 	source, target similarity
 	form           form
+	given          Statement
 }
 
 func (a candidate) nearerThan(b candidate) bool {
@@ -51,7 +55,8 @@ func (a candidate) nearerThan(b candidate) bool {
 	if a.free != b.free {
 		return a.free
 	}
-	return a.form.compare(b.form) < 0
+	return cmp.Or(a.form.compare(b.form), cmp.Compare(a.given.Source, b.given.Source),
+		cmp.Compare(a.given.Type, b.given.Type), cmp.Compare(a.given.Target, b.given.Target)) < 0
 }
 
 // explain writes the reason and the nearest statement into a miss.
@@ -115,6 +120,7 @@ func (s *statementSearch) judge(f form, i int, left *budget) (candidate, bool) {
 	crossed := candidate{source: s.ends(f.source, g.target, left), target: s.ends(f.target, g.source, left)}
 	consider := func(c *candidate, right bool) {
 		c.member, c.form, c.free = i, g, s.partner[i] < 0
+		c.given = statementOf(s.there.given.Relationships[s.there.relationships[i].index])
 		switch agree, both := s.holds(c.source)+s.holds(c.target), 2; {
 		case agree == both && right:
 			c.reason, c.rank = s.whyNot(*c), 1

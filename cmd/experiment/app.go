@@ -65,7 +65,10 @@ func arrange(app *urfave.App, args []string) ([]string, error) {
 	if len(args) > 0 && args[len(args)-1] == "--generate-bash-completion" {
 		return args, nil
 	}
-	at := firstWord(args, takesAny(app))
+	at, err := firstWord(app, args)
+	if err != nil {
+		return nil, err
+	}
 	if at < 0 {
 		return cli.FlagsFirst(args, flags.Takes(app.Flags)), nil
 	}
@@ -89,30 +92,49 @@ func unknownCommand(app *urfave.App, word string) error {
 }
 
 // firstWord returns where the first word stands that is neither a flag nor the
-// value of one, or -1.
-func firstWord(args []string, takes cli.Takes) int {
+// value of one, or -1. A flag that no command has is an error: whether the word
+// behind it is its value cannot be known.
+func firstWord(app *urfave.App, args []string) (int, error) {
+	all := allFlags(app)
+	takes := flags.Takes(all)
 	for i := 0; i < len(args); i++ {
 		if args[i] == "--" {
-			return -1
+			return -1, nil
 		}
 		if !strings.HasPrefix(args[i], "-") || args[i] == "-" {
-			return i
+			return i, nil
 		}
 		name, _, inline := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		if _, value := takes(name); value && !inline {
+		known, value := takes(name)
+		if !known {
+			return 0, unknownFlag(all, name)
+		}
+		if value && !inline {
 			i++
 		}
 	}
-	return -1
+	return -1, nil
 }
 
-// takesAny answers for the flags of all commands together.
-func takesAny(app *urfave.App) cli.Takes {
-	list := append([]urfave.Flag{}, app.Flags...)
+func unknownFlag(all []urfave.Flag, name string) error {
+	var names []string
+	for _, f := range all {
+		names = append(names, f.Names()...)
+	}
+	if nearest := cli.Nearest(name, names); nearest != "" {
+		return cli.Usage("there is no flag --%s; did you mean --%s?", name, nearest)
+	}
+	return cli.Usage("there is no flag --%s (experiment --help lists the flags)", name)
+}
+
+// allFlags returns the flags of all commands together, those of the library
+// included.
+func allFlags(app *urfave.App) []urfave.Flag {
+	list := append([]urfave.Flag{urfave.HelpFlag, urfave.VersionFlag}, app.Flags...)
 	for _, c := range app.Commands {
 		list = append(list, c.Flags...)
 	}
-	return flags.Takes(list)
+	return list
 }
 
 // noWords refuses leftover words of a command that takes none.

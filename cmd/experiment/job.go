@@ -104,7 +104,7 @@ func (j *job) header(info provider.Info, rules scorer, filter dataset.Filter) (o
 	return outcome.Header{
 		Format: outcome.FormatVersion, RunUID: hex.EncodeToString(uid), Name: j.cfg.name, Harness: harness.Name,
 		Dataset:     outcome.Dataset{Name: j.cfg.dataset, Selection: filter.String()},
-		System:      outcome.System{Model: info.Model, Provider: info.Provider},
+		System:      outcome.System{Model: info.Model, Provider: info.Provider, Pipeline: info.Pipeline},
 		Scorer:      outcome.Scorer{Version: scoring.Version, Options: options, Primary: harness.Primary},
 		Trials:      1,
 		Description: j.cfg.description, Environment: j.cfg.environment, Metadata: j.cfg.metadata,

@@ -30,7 +30,7 @@ func TestExitCode(t *testing.T) {
 
 func TestNearest(t *testing.T) {
 	commands := []string{"run", "runs", "score", "show", "serve"}
-	for word, want := range map[string]string{"rnu": "", "scor": "score", "sevre": "", "showw": "show", "runss": "runs", "xyzzy": ""} {
+	for word, want := range map[string]string{"rnus": "runs", "scor": "score", "serv": "serve", "showw": "show", "runss": "runs", "verylongword": "", "xyzzy": ""} {
 		if got := Nearest(word, commands); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
 		}

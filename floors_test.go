@@ -1,5 +1,6 @@
-// Package floors holds the one test that looks at the whole repository: which
-// package may import which.
+// Package floors holds the tests that look at the whole repository: which
+// package may import which, which scenario is shown by which test, and that the
+// README does what it says.
 package floors
 
 import (

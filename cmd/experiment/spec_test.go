@@ -1,0 +1,271 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+	"extraction-experiment/seed"
+)
+
+// The scenarios of the specification that a command shows, by name; those of
+// scoring are in package scoring. docs/specification.md lists all of them.
+
+// bench is an empty folder with its embedded Langfuse, and the program.
+type bench struct{ t *testing.T }
+
+func newBench(t *testing.T) bench {
+	t.Chdir(t.TempDir())
+	return bench{t}
+}
+
+// experiment runs a command line and returns what it printed.
+func (b bench) experiment(args ...string) (code int, stdout, stderr string) {
+	b.t.Helper()
+	var out, err bytes.Buffer
+	code = Run(b.t.Context(), cli.Env{
+		Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &err,
+		Getenv: func(string) string { return "" }, Terminal: func() int { return 0 },
+	})
+	return code, out.String(), err.String()
+}
+
+// langfuse opens the folder's Langfuse for a while.
+func (b bench) langfuse(use func(client *langfuse.Client)) {
+	b.t.Helper()
+	lf, err := connect.Open(b.t.Context(), func(string) string { return "" })
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	use(lf.Client)
+	if err := lf.Close(); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// seed puts items into a dataset.
+func (b bench) seed(name, lines string) {
+	b.t.Helper()
+	b.langfuse(func(client *langfuse.Client) {
+		items := func(yield func(dataset.Located, error) bool) {
+			for item, err := range dataset.Read(strings.NewReader(lines), dataset.JSONL, "items.jsonl") {
+				if !yield(item, err) {
+					return
+				}
+			}
+		}
+		if _, err := seed.File(b.t.Context(), client, items, seed.Config{Dataset: name}); err != nil {
+			b.t.Fatal(err)
+		}
+	})
+}
+
+// stored is a run as Langfuse has it.
+type stored struct {
+	items  map[string]langfuse.ExperimentItem   // by dataset item
+	scores map[string]map[string]langfuse.Score // by dataset item and name
+}
+
+// stored reads a run back through the API; anything doubled fails the test.
+func (b bench) stored(id string) stored {
+	b.t.Helper()
+	s := stored{map[string]langfuse.ExperimentItem{}, map[string]map[string]langfuse.Score{}}
+	b.langfuse(func(client *langfuse.Client) {
+		traces := map[string]string{}
+		query := langfuse.ExperimentItemsQuery{From: time.Unix(0, 0), ExperimentIDs: []string{id}, IO: true}
+		for item, err := range client.ListExperimentItems(b.t.Context(), query) {
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			if _, twice := s.items[item.ItemID]; twice {
+				b.t.Errorf("item %s is there twice", item.ItemID)
+			}
+			s.items[item.ItemID], traces[item.TraceID] = item, item.ItemID
+			s.scores[item.ItemID] = map[string]langfuse.Score{}
+		}
+		for score, err := range client.ListScores(b.t.Context(), langfuse.ScoresQuery{}) {
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			of, ours := traces[score.Subject.TraceID]
+			if !ours {
+				continue
+			}
+			if _, twice := s.scores[of][score.Name]; twice {
+				b.t.Errorf("score %s of %s is there twice", score.Name, of)
+			}
+			s.scores[of][score.Name] = score
+		}
+	})
+	return s
+}
+
+func summaryOf(t *testing.T, stdout string) outcome.Summary {
+	t.Helper()
+	var s outcome.Summary
+	if err := json.Unmarshal([]byte(stdout), &s); err != nil {
+		t.Fatalf("--json printed no object: %v\n%s", err, stdout)
+	}
+	return s
+}
+
+const twoItems = `{"id":"ada","input":{"document_text":"Ada Lovelace was born in London.","object_schemas":{"Person":{"description":"a person"}}},"expectedOutput":{"entities":[{"name":"Ada Lovelace","type":"Person"}],"relationships":[]},"metadata":{"difficulty":"easy"}}
+{"id":"none","input":{"document_text":"nothing to see here.","object_schemas":{"Person":{"description":"a person"}}},"expectedOutput":{"entities":[{"name":"Zoe","type":"Person"}],"relationships":[]}}
+`
+
+func TestSpec_CreateExtractionEvaluationDataset(t *testing.T) {
+	b := newBench(t)
+	b.seed("docs", twoItems)
+	b.langfuse(func(client *langfuse.Client) {
+		item, err := client.GetDatasetItem(t.Context(), "ada")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, pair := range map[string][2]string{
+			"input":    {string(item.Input), `{"document_text":"Ada Lovelace was born in London.","object_schemas":{"Person":{"description":"a person"}}}`},
+			"expected": {string(item.ExpectedOutput), `{"entities":[{"name":"Ada Lovelace","type":"Person"}],"relationships":[]}`},
+			"metadata": {string(item.Metadata), `{"difficulty":"easy"}`},
+		} {
+			got, err := dataset.Canonical(json.RawMessage(pair[0]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := dataset.Canonical(json.RawMessage(pair[1]))
+			if err != nil || string(got) != string(want) {
+				t.Errorf("%s came back as %s, want %s (%v)", what, got, want, err)
+			}
+		}
+	})
+}
+
+func TestSpec_RunExtractionExperiment(t *testing.T) {
+	b := newBench(t)
+	b.seed("docs", twoItems)
+	code, stdout, stderr := b.experiment("--dataset", "docs", "--name", "r1", "--json", "--metadata", "team=a")
+	if code != cli.ExitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	s := b.stored(summaryOf(t, stdout).Run.ID)
+	if len(s.items) != 2 {
+		t.Fatalf("%d of 2 items have a trace", len(s.items))
+	}
+	// ada: one person expected and extracted; none: one expected, none found.
+	want := map[string]map[string]float64{
+		"ada": {"entity_precision": 1, "entity_recall": 1, "entity_f1": 1, "relationship_accuracy": 1, "type_accuracy": 1, "error": 0},
+		// type_accuracy of none is undefined (nothing matched) and not recorded.
+		"none": {"entity_precision": 0, "entity_recall": 0, "entity_f1": 0, "relationship_accuracy": 1, "error": 0},
+	}
+	for id, scores := range want {
+		for name, value := range scores {
+			got, ok := s.scores[id][name]
+			if n, _ := got.Value.Number(); !ok || n != value {
+				t.Errorf("%s of %s is %v (%v), want %v", name, id, n, ok, value)
+			}
+		}
+	}
+	if _, recorded := s.scores["none"]["type_accuracy"]; recorded {
+		t.Error("an undefined score was recorded")
+	}
+	var metadata map[string]string
+	if err := json.Unmarshal(s.items["ada"].ExperimentFields, &metadata); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{
+		"model", "provider", "pipeline", "temperature", "top_p", "max_tokens", "seed", "prompt_name", "prompt_version",
+		"prompt_label", "dataset_version", "dataset_fingerprint", "scorer_version", "scorer_options", "git_sha", "runner_version", "trial", "team",
+	} {
+		if _, ok := metadata[key]; !ok {
+			t.Errorf("the run's metadata has no %s", key)
+		}
+	}
+	if metadata["model"] != "baseline" || metadata["dataset_fingerprint"] == "" || metadata["trial"] != "1" || metadata["team"] != "a" {
+		t.Errorf("the run's metadata: %v", metadata)
+	}
+}
+
+func TestSpec_ExperimentErrorHandling(t *testing.T) {
+	b := newBench(t)
+	b.seed("docs", twoItems)
+	// The file is seeded without checks that would refuse it: three items that
+	// fail in three ways, as a dataset edited by hand may hold them.
+	b.langfuse(func(client *langfuse.Client) {
+		for id, item := range map[string][2]string{
+			"no-text":  {`{"document_text":" "}`, `{"entities":[]}`},
+			"bad-gold": {`{"document_text":"Ada."}`, `{"entities":{"name":"Ada"}}`},
+			"bad-in":   {`["Ada"]`, `{"entities":[]}`},
+		} {
+			_, err := client.UpsertDatasetItem(context.Background(), langfuse.DatasetItemUpsert{
+				DatasetName: "docs", ID: id, Input: json.RawMessage(item[0]), ExpectedOutput: json.RawMessage(item[1]),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	code, stdout, stderr := b.experiment("--dataset", "docs", "--name", "r1", "--json")
+	if code != cli.ExitFailures {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	sum := summaryOf(t, stdout)
+	if sum.Items.Planned != 5 || sum.Items.Scored != 2 || sum.Items.Failed != 3 {
+		t.Errorf("the summary counts %+v", sum.Items)
+	}
+	s := b.stored(sum.Run.ID)
+	for id, failed := range map[string]bool{"ada": false, "none": false, "no-text": true, "bad-gold": true, "bad-in": true} {
+		e, ok := s.scores[id]["error"]
+		if n, _ := e.Value.Number(); !ok || (n == 1) != failed || strings.HasPrefix(e.Comment, "item: ") != failed {
+			t.Errorf("%s: error score %v %q", id, e.Value, e.Comment)
+		}
+		if failed && s.items[id].Level != "ERROR" {
+			t.Errorf("%s: its trace has level %s", id, s.items[id].Level)
+		}
+	}
+	if code, _, stderr := b.experiment("--dataset", "docs", "--name", "r2", "--quiet", "--max-failures", "3"); code != cli.ExitOK {
+		t.Errorf("with three failures allowed: exit %d: %s", code, stderr)
+	}
+}
+
+func TestSpec_RunExperimentViaCLI(t *testing.T) {
+	b := newBench(t)
+	code, stdout, stderr := b.experiment("--dataset", "extraction-eval", "--name", "baseline-v1")
+	if code != cli.ExitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	if !strings.Contains(stderr, "38/38 done") {
+		t.Errorf("progress is not shown: %s", stderr)
+	}
+	for _, name := range []string{"entity_precision", "entity_recall", "entity_f1", "relationship_accuracy", "type_accuracy"} {
+		if !strings.Contains(stdout, name) {
+			t.Errorf("the summary has no %s", name)
+		}
+	}
+	code, stdout, _ = b.experiment("show", "baseline-v1", "--json")
+	if code != cli.ExitOK {
+		t.Fatalf("show: exit %d", code)
+	}
+	sum := summaryOf(t, stdout)
+	id := sum.Run.ID
+	s := b.stored(id)
+	defined, recorded := 0, 0
+	for _, stat := range sum.Scores {
+		defined += stat.N
+	}
+	errors := 0
+	for _, scores := range s.scores {
+		recorded += len(scores)
+		if _, ok := scores["error"]; ok {
+			errors++
+		}
+	}
+	if len(s.items) != 38 || errors != 38 || recorded != defined {
+		t.Errorf("%d items, %d error scores, %d of %d defined scores recorded", len(s.items), errors, recorded, defined)
+	}
+}

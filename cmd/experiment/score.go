@@ -28,8 +28,8 @@ func scoreCommand(env cli.Env) *urfave.Command {
 		OnUsageError: flags.UsageError,
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "options", Usage: "scoring options, as `FILE|JSON`; docs/metrics.md explains them"},
-			&urfave.BoolFlag{Name: "summary", Usage: "print the means and pooled values instead of a line for each pair"},
-			&urfave.BoolFlag{Name: "json", Usage: "print the summary as JSON"},
+			&urfave.BoolFlag{Name: "summary", Usage: "print the means and pooled values instead of a line for each pair", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "json", Usage: "print the summary as JSON", DisableDefaultText: true},
 		},
 		Action: func(c *urfave.Context) error { return scoreAction(c, env) },
 	}

@@ -15,14 +15,14 @@ import (
 // configuration file or its default, in this order of precedence.
 type setting struct {
 	flag, alias, env, fallback string
-	// value is how the help text names the value; "" makes it a switch.
-	value string
-	// many allows the flag to be repeated.
-	many  bool
+	// toggle makes it a switch, which takes no value; many allows the flag to
+	// be repeated.
+	toggle, many bool
+	// usage is the help; the word in backquotes stands for the value.
 	usage string
 }
 
-// flag translates the setting for the command library. Its default is not
+// flagFor translates the setting for the command library. Its default is not
 // given to the library, so that "not set" can be told from "set to the default".
 func (s setting) flagFor() cli.Flag {
 	usage := s.usage
@@ -32,9 +32,6 @@ func (s setting) flagFor() cli.Flag {
 	if s.env != "" {
 		usage += fmt.Sprintf(" [$%s]", s.env)
 	}
-	if s.value != "" {
-		usage = "`" + s.value + "` " + usage
-	}
 	var aliases []string
 	if s.alias != "" {
 		aliases = []string{s.alias}
@@ -42,8 +39,8 @@ func (s setting) flagFor() cli.Flag {
 	switch {
 	case s.many:
 		return &cli.StringSliceFlag{Name: s.flag, Aliases: aliases, Usage: usage}
-	case s.value == "":
-		return &cli.BoolFlag{Name: s.flag, Aliases: aliases, Usage: usage}
+	case s.toggle:
+		return &cli.BoolFlag{Name: s.flag, Aliases: aliases, Usage: usage, DisableDefaultText: true}
 	default:
 		return &cli.StringFlag{Name: s.flag, Aliases: aliases, Usage: usage}
 	}
@@ -73,7 +70,7 @@ func (s setting) lookup(c *cli.Context, getenv func(string) string, file configs
 		switch {
 		case s.many:
 			return resolved{c.StringSlice(s.flag), "flag"}
-		case s.value == "":
+		case s.toggle:
 			return resolved{[]string{fmt.Sprint(c.Bool(s.flag))}, "flag"}
 		default:
 			return resolved{[]string{c.String(s.flag)}, "flag"}

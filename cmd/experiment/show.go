@@ -25,7 +25,7 @@ func showCommand(env cli.Env) *urfave.Command {
 			datasetFlag(),
 			jsonFlag(),
 			&urfave.IntFlag{Name: "trial", Value: 1, Usage: "`N` shows the item of this trial"},
-			&urfave.BoolFlag{Name: "full", Usage: "show the whole document"},
+			&urfave.BoolFlag{Name: "full", Usage: "show the whole document", DisableDefaultText: true},
 		},
 		Action: func(c *urfave.Context) error { return showAction(c, env) },
 	}
@@ -36,7 +36,7 @@ func datasetFlag() urfave.Flag {
 }
 
 func jsonFlag() urfave.Flag {
-	return &urfave.BoolFlag{Name: "json", Usage: "print JSON on standard output"}
+	return &urfave.BoolFlag{Name: "json", Usage: "print JSON on standard output", DisableDefaultText: true}
 }
 
 func showAction(c *urfave.Context, env cli.Env) (err error) {

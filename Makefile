@@ -32,4 +32,5 @@ bench: ## every benchmark
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 docs: ## write the generated parts of the documentation anew
-	$(GO) test ./scoring -run Docs -update
+	$(GO) test ./scoring -run TestMetricsDoc -update
+	$(GO) test . -run TestReadme -update

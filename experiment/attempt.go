@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
-	"unicode/utf8"
 
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -19,7 +18,7 @@ func (r *Runner) attempt(ctx context.Context, item runstore.Item, trial int) out
 	judge, err := guard(func() (Judge, error) { return r.cfg.Scorer.Judge(item.Item) })
 	if err != nil {
 		o.Ended = r.cfg.Now().UTC()
-		return fail(o, nil, classify(err, outcome.Item))
+		return fail(o, nil, outcome.FailureOf(err, outcome.Item))
 	}
 	began := r.cfg.Now()
 	result, err := r.do(ctx, item)
@@ -31,11 +30,11 @@ func (r *Runner) attempt(ctx context.Context, item runstore.Item, trial int) out
 	}
 	o.CostUSD = cost(result.Calls)
 	if err != nil {
-		return fail(o, judge, classify(err, outcome.Provider))
+		return fail(o, judge, outcome.FailureOf(err, outcome.Provider))
 	}
 	scored, err := guard(func() (Scored, error) { return judge.Score(result.Output) })
 	if err != nil {
-		return fail(o, judge, classify(err, outcome.Internal))
+		return fail(o, judge, outcome.FailureOf(err, outcome.Internal))
 	}
 	o.Scores = append(scored.Scores, errorScore(nil))
 	o.Groups, o.Counts, o.Explanation = scored.Groups, scored.Counts, scored.Explanation
@@ -76,34 +75,6 @@ func place() string {
 		}
 	}
 	return strings.Join(lines[:min(len(lines), 6)], "\n")
-}
-
-// classify finds the failure in an error's chain; other errors get the class
-// of the stage that they come from.
-func classify(err error, stage outcome.Class) outcome.Failure {
-	var known *outcome.Failure
-	if errors.As(err, &known) && known.Class != outcome.OK {
-		stage = known.Class
-	}
-	message := err.Error()
-	if known != nil && err == error(known) {
-		message = known.Message
-	}
-	return outcome.Failure{Class: stage, Message: clip(message)}
-}
-
-// clip bounds a message at 4 KiB of valid UTF-8.
-func clip(message string) string {
-	const limit = 4 << 10
-	message = strings.ToValidUTF8(message, "�")
-	if len(message) <= limit {
-		return message
-	}
-	cut := limit
-	for !utf8.RuneStart(message[cut]) {
-		cut--
-	}
-	return message[:cut] + "…"
 }
 
 func fail(o outcome.Outcome, judge Judge, f outcome.Failure) outcome.Outcome {

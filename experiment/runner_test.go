@@ -198,7 +198,7 @@ func TestRunner_failuresAreOutcomes(t *testing.T) {
 		"i00": {outcome.Provider, "no such model"},
 		"i01": {outcome.Timeout, "no result within 20ms (--timeout)"},
 		"i02": {outcome.Internal, "panic: boom"},
-		"i03": {outcome.RateLimited, "asking: rate_limited: slow down"},
+		"i03": {outcome.RateLimited, "asking: slow down"},
 		"i04": {outcome.Item, "gold of the wrong shape"},
 		"i05": {outcome.InvalidOutput, "no extraction"},
 		"i06": {outcome.Internal, "panic: scorer"},

@@ -25,13 +25,3 @@ const (
 func Classes() []Class {
 	return []Class{Timeout, RateLimited, Provider, InvalidOutput, Item, Internal}
 }
-
-// Failure is the reason of a failed item, as a person reads it.
-type Failure struct {
-	Class   Class  `json:"class"`
-	Message string `json:"message"`
-}
-
-// Error makes a Failure usable as an error, so that a task can return the
-// class it knows: "timeout: no answer within 30s".
-func (f *Failure) Error() string { return string(f.Class) + ": " + f.Message }

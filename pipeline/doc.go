@@ -1,6 +1,6 @@
 // Package pipeline turns a document into an extraction. It holds the seam that
-// everything above it talks to, the Extractor, and how an extractor's errors
-// become a class of failure. It knows nothing of datasets, scores or Langfuse.
+// everything above it talks to, the Extractor. It knows nothing of datasets,
+// scores or Langfuse.
 //
 // An extractor is given the document and the item's schemas, never the
 // expected output. It answers with what it found and with the calls it made;
@@ -8,8 +8,7 @@
 // paid for and belong on the trace.
 //
 //	found, calls, err := extractor.Extract(ctx, doc)
-//	if err != nil {
-//		failure := pipeline.Classify(err)
-//		…
-//	}
+//
+// An *outcome.Failure in the chain of the error says which class of failure it
+// was; outcome.FailureOf reads it.
 package pipeline

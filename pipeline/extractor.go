@@ -13,7 +13,7 @@ import (
 // the order in which they began; the calls are returned with an error too. It
 // stops soon after ctx is done and then returns an error that wraps ctx.Err().
 // The types it returns are those of the document's schemas. An error says what
-// happened in words for a person; Classify says how it counts. Implementations
+// happened in words for a person; an *outcome.Failure in its chain says how it counts. Implementations
 // are safe for concurrent use.
 type Extractor interface {
 	Extract(ctx context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error)

@@ -26,7 +26,7 @@ type scoredPair struct {
 	Counts   *scoring.Counts     `json:"counts"`
 	Scores   map[string]*float64 `json:"scores"`
 	Matches  *matches            `json:"matches,omitempty"`
-	Warnings []string            `json:"warnings,omitempty"`
+	Warnings []string            `json:"warnings"`
 	Error    string              `json:"error,omitempty"`
 }
 
@@ -69,7 +69,7 @@ func (l *lineRules) score(line []byte) (scoredPair, outcome.Outcome, error) {
 		return scoredPair{}, outcome.Outcome{}, fmt.Errorf("extracted: %w", err)
 	}
 	scored, o := p.compared(scorer.Score(expected, extracted))
-	scored.Warnings = append(warnings, scored.Warnings...)
+	scored.Warnings = append(append([]string{}, warnings...), scored.Warnings...)
 	return scored, o, nil
 }
 

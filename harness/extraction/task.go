@@ -16,8 +16,8 @@ type Task struct {
 	Extractor pipeline.Extractor
 }
 
-// Do extracts. An input that is no document fails with class "item"; what the
-// extractor returns as an error keeps its class.
+// Do extracts. An input that is no document fails with class "item"; an error of
+// the extractor is returned as it is.
 func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.Result, error) {
 	doc, warnings, err := extraction.DecodeDocument(item.Input)
 	if err != nil {
@@ -26,8 +26,7 @@ func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.Result, 
 	found, calls, err := t.Extractor.Extract(ctx, doc)
 	result := experiment.Result{Calls: calls, Warnings: warnings}
 	if err != nil {
-		failure := pipeline.Classify(err)
-		return result, &failure
+		return result, err
 	}
 	result.Output, err = json.Marshal(found)
 	if err != nil {

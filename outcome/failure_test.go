@@ -1,4 +1,4 @@
-package pipeline_test
+package outcome_test
 
 import (
 	"context"
@@ -9,10 +9,9 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/outcome"
-	"extraction-experiment/pipeline"
 )
 
-func TestClassify(t *testing.T) {
+func TestFailureOf(t *testing.T) {
 	limited := &outcome.Failure{Class: outcome.RateLimited, Message: "429 from the server"}
 	tests := map[string]struct {
 		err     error
@@ -33,7 +32,7 @@ func TestClassify(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := pipeline.Classify(tt.err)
+			got := outcome.FailureOf(tt.err, outcome.Provider)
 			if got.Class != tt.class || got.Message != tt.message {
 				t.Errorf("got %q %q, want %q %q", got.Class, got.Message, tt.class, tt.message)
 			}
@@ -48,26 +47,26 @@ func (*nilFailure) Error() string { return "nil inside" }
 func (*nilFailure) As(any) bool   { return false }
 func (*nilFailure) Unwrap() error { return nil }
 
-func TestClassify_cuts(t *testing.T) {
+func TestFailureOf_cuts(t *testing.T) {
 	// "é" has two bytes and "…" three: 4096-3 = 4093 bytes are left, and
 	// byte 4093 is the second half of an é, so 4092 bytes of text remain.
-	got := pipeline.Classify(errors.New(strings.Repeat("é", 3000))).Message
+	got := outcome.FailureOf(errors.New(strings.Repeat("é", 3000)), outcome.Provider).Message
 	if len(got) != 4092+3 || !utf8.ValidString(got) || !strings.HasSuffix(got, "é…") {
 		t.Errorf("%d bytes, ends %q", len(got), got[len(got)-8:])
 	}
-	exact := strings.Repeat("x", pipeline.MaxMessage)
-	if got := pipeline.Classify(errors.New(exact)).Message; got != exact {
+	exact := strings.Repeat("x", outcome.MaxMessage)
+	if got := outcome.FailureOf(errors.New(exact), outcome.Provider).Message; got != exact {
 		t.Error("a message of exactly the limit was changed")
 	}
 }
 
-func FuzzClassify(f *testing.F) {
+func FuzzFailureOf(f *testing.F) {
 	f.Add("plain", "provider")
 	f.Add(strings.Repeat("日", 2000), "")
 	f.Add("\xf0\x9f", "timeout")
 	f.Fuzz(func(t *testing.T, message, class string) {
-		got := pipeline.Classify(fmt.Errorf("step: %w", &outcome.Failure{Class: outcome.Class(class), Message: message}))
-		if got.Class == outcome.OK || len(got.Message) > pipeline.MaxMessage || !utf8.ValidString(got.Message) {
+		got := outcome.FailureOf(fmt.Errorf("step: %w", &outcome.Failure{Class: outcome.Class(class), Message: message}), outcome.Provider)
+		if got.Class == outcome.OK || len(got.Message) > outcome.MaxMessage || !utf8.ValidString(got.Message) {
 			t.Fatalf("class %q, %d bytes, valid %v", got.Class, len(got.Message), utf8.ValidString(got.Message))
 		}
 	})

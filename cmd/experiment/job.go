@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/configs"
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
@@ -31,18 +32,15 @@ type scorer struct {
 	options scoring.Options
 }
 
-// newRules makes the scorer of the configuration file's options; none are the
-// defaults.
-func newRules(options map[string]any) (scorer, error) {
-	parsed := scoring.DefaultOptions()
-	if len(options) > 0 {
-		raw, err := json.Marshal(options)
-		if err != nil {
-			return scorer{}, cli.Usage("the scoring options: %w", err)
-		}
-		if parsed, err = scoring.ParseOptions(raw, parsed); err != nil {
-			return scorer{}, cli.Usage("the scoring options: %w", err)
-		}
+// newRules makes the scorer of the configuration file's options.
+func newRules(file configs.Experiment) (scorer, error) {
+	raw, err := file.ScoringJSON()
+	if err != nil {
+		return scorer{}, cli.Usage("%w", err)
+	}
+	parsed, err := scoring.ParseOptions(raw, scoring.DefaultOptions())
+	if err != nil {
+		return scorer{}, cli.Usage("the scoring options: %w", err)
 	}
 	rules, err := scoring.New(parsed)
 	if err != nil {

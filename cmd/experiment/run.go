@@ -59,7 +59,7 @@ func runAction(c *urfave.Context, env cli.Env, table []setting) error {
 	if err != nil {
 		return cli.Errorf(cli.ExitUsage, "%w", err)
 	}
-	rules, err := newRules(file.Scoring)
+	rules, err := newRules(file)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/configs"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
@@ -27,7 +28,7 @@ func scoreCommand(env cli.Env) *urfave.Command {
 		Description:  `A line is {"id", "expected": {…}, "extracted": {…} or null, "error"?, "options"?}; - reads standard input.`,
 		OnUsageError: flags.UsageError,
 		Flags: []urfave.Flag{
-			&urfave.StringFlag{Name: "options", Usage: "scoring options, as `FILE|JSON`; docs/metrics.md explains them"},
+			&urfave.StringFlag{Name: "options", Usage: "scoring options, as `FILE|JSON` (the file YAML or JSON); docs/metrics.md explains them"},
 			&urfave.BoolFlag{Name: "summary", Usage: "print the means and pooled values instead of a line for each pair", DisableDefaultText: true},
 			&urfave.BoolFlag{Name: "json", Usage: "print the summary as JSON", DisableDefaultText: true},
 		},
@@ -87,8 +88,8 @@ func readOptions(word string) (scoring.Options, error) {
 	raw := []byte(word)
 	if !strings.HasPrefix(strings.TrimSpace(word), "{") {
 		var err error
-		if raw, err = os.ReadFile(word); err != nil {
-			return options, cli.Usage("reading the scoring options: %w", err)
+		if raw, err = configs.LoadScoring(word); err != nil {
+			return options, cli.Usage("%w", err)
 		}
 	}
 	options, err := scoring.ParseOptions(raw, options)

@@ -20,13 +20,13 @@ type pair struct {
 }
 
 // scoredPair is the line that comes out. Counts and scores are null for a pair
-// that failed.
+// that failed, and there are neither matches nor warnings.
 type scoredPair struct {
 	ID       string              `json:"id"`
 	Counts   *scoring.Counts     `json:"counts"`
 	Scores   map[string]*float64 `json:"scores"`
 	Matches  *matches            `json:"matches,omitempty"`
-	Warnings []string            `json:"warnings"`
+	Warnings *[]string           `json:"warnings,omitempty"`
 	Error    string              `json:"error,omitempty"`
 }
 
@@ -68,15 +68,17 @@ func (l *lineRules) score(line []byte) (scoredPair, outcome.Outcome, error) {
 	if err != nil {
 		return scoredPair{}, outcome.Outcome{}, fmt.Errorf("extracted: %w", err)
 	}
-	scored, o := p.compared(scorer.Score(expected, extracted))
-	scored.Warnings = append(append([]string{}, warnings...), scored.Warnings...)
+	result := scorer.Score(expected, extracted)
+	result.Warnings = append(warnings, result.Warnings...)
+	scored, o := p.compared(result)
 	return scored, o, nil
 }
 
 func (p pair) compared(r scoring.Result) (scoredPair, outcome.Outcome) {
+	warnings := orEmpty(r.Warnings)
 	scored := scoredPair{
 		ID: p.ID, Counts: &r.Counts, Scores: make(map[string]*float64, len(r.Scores)),
-		Matches: &matches{r.Entities, r.Relationships}, Warnings: r.Warnings,
+		Matches: &matches{orEmpty(r.Entities), orEmpty(r.Relationships)}, Warnings: &warnings,
 	}
 	for _, s := range r.Scores {
 		scored.Scores[s.Name] = s.Value
@@ -84,6 +86,14 @@ func (p pair) compared(r scoring.Result) (scoredPair, outcome.Outcome) {
 	o := outcome.Outcome{Item: p.ID, Trial: 1, Attempt: 1, Scores: r.Scores}
 	o.Groups = r.Groups
 	return scored, o
+}
+
+// orEmpty makes a list that is written as [], not as null.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
 }
 
 // failed is the outcome of a pair whose extractor failed; which class of

@@ -1,0 +1,127 @@
+package extraction_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/experiment"
+	"extraction-experiment/extraction"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/outcome"
+	"extraction-experiment/scoring"
+)
+
+// extractor answers what a test says.
+type extractor func(extraction.Document) (extraction.Extraction, error)
+
+func (f extractor) Extract(_ context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
+	e, err := f(doc)
+	return e, []outcome.Call{{Name: "call"}}, err
+}
+
+func TestTask(t *testing.T) {
+	var seen extraction.Document
+	task := harness.Task{Extractor: extractor(func(doc extraction.Document) (extraction.Extraction, error) {
+		seen = doc
+		return extraction.Extraction{Entities: []extraction.Entity{{Name: "Ann", Type: "P"}}, Relationships: []extraction.Relationship{}}, nil
+	})}
+	result, err := task.Do(t.Context(), experiment.Item{Input: json.RawMessage(`{"document_text":"Ann."}`)})
+	if err != nil || seen.Text != "Ann." {
+		t.Fatalf("%v, the extractor saw %+v", err, seen)
+	}
+	if want := `{"entities":[{"name":"Ann","type":"P"}],"relationships":[]}`; string(result.Output) != want || len(result.Calls) != 1 {
+		t.Errorf("output %s, %d calls", result.Output, len(result.Calls))
+	}
+}
+
+func TestTask_failures(t *testing.T) {
+	broken := errors.New("no answer")
+	task := harness.Task{Extractor: extractor(func(extraction.Document) (extraction.Extraction, error) { return extraction.Extraction{}, broken })}
+	result, err := task.Do(t.Context(), experiment.Item{Input: json.RawMessage(`{"document_text":"Ann."}`)})
+	if !errors.Is(err, broken) || len(result.Calls) != 1 {
+		t.Errorf("%v, %d calls: the calls of a failed extraction count", err, len(result.Calls))
+	}
+	_, err = task.Do(t.Context(), experiment.Item{Input: json.RawMessage(`{"document_text":""}`)})
+	var failure *outcome.Failure
+	if !errors.As(err, &failure) || failure.Class != outcome.Item {
+		t.Errorf("no text: %v", err)
+	}
+}
+
+func judge(t *testing.T, expected string) experiment.Judge {
+	t.Helper()
+	rules, err := scoring.New(scoring.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := harness.Scorer{Rules: rules}.Judge(dataset.Item{ID: "a", Expected: json.RawMessage(expected)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+func TestScorer(t *testing.T) {
+	j := judge(t, `{"entities":[{"name":"Ann","type":"P"},{"name":"Zoe","type":"P"}],"relationships":[]}`)
+	scored, err := j.Score(json.RawMessage(`{"entities":[{"name":"ANN","type":"p"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 1 matched of 2 expected and 1 extracted: P = 1/1, R = 1/2, F1 = 2/3.
+	for name, want := range map[string]float64{"entity_precision": 1, "entity_recall": 0.5, "entity_f1": 2.0 / 3, "type_accuracy": 1, "relationship_accuracy": 1} {
+		if s, ok := outcome.Lookup(scored.Scores, name); !ok || *s.Value != want {
+			t.Errorf("%s is %+v, want %v", name, s, want)
+		}
+	}
+	var why harness.Explanation
+	if err := json.Unmarshal(scored.Explanation, &why); err != nil || len(why.Entities) != 1 || len(why.MissedEntities) != 1 {
+		t.Errorf("the explanation is %s (%v)", scored.Explanation, err)
+	}
+	if scored.Counts["matched_entities"] != 1 || len(scored.Groups) == 0 {
+		t.Errorf("counts %v, groups %v", scored.Counts, scored.Groups)
+	}
+	if _, err := j.Score(json.RawMessage(`{"entities":7}`)); err == nil || !strings.Contains(err.Error(), "invalid_output") {
+		t.Errorf("an output that is no extraction: %v", err)
+	}
+}
+
+func TestScorer_undelivered(t *testing.T) {
+	for expected, want := range map[string][]string{
+		`{"entities":[{"name":"Ann","type":"P"}]}`: {"entity_f1", "type_accuracy"},
+		`{"entities":[{"name":"Ann"}]}`:            {"entity_f1"},
+		`{"relationships":[]}`:                     {"relationship_f1"},
+		`null`:                                     {},
+	} {
+		got := map[string]bool{}
+		for _, s := range judge(t, expected).Undelivered() {
+			got[s.Name] = true
+			if s.Value != nil || s.Reason == "" {
+				t.Errorf("%s: %+v has a value or no reason", expected, s)
+			}
+		}
+		for _, name := range want {
+			if !got[name] {
+				t.Errorf("%s: %s is not among %v", expected, name, got)
+			}
+		}
+		if len(want) == 0 && len(got) > 0 || strings.Contains(expected, "relation") && got["entity_f1"] || !strings.Contains(expected, "type") && got["type_accuracy"] {
+			t.Errorf("%s defines %v", expected, got)
+		}
+	}
+}
+
+func TestScorer_goldOfTheWrongShape(t *testing.T) {
+	rules, err := scoring.New(scoring.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = harness.Scorer{Rules: rules}.Judge(dataset.Item{Expected: json.RawMessage(`{"entities":{}}`)})
+	var failure *outcome.Failure
+	if !errors.As(err, &failure) || failure.Class != outcome.Item {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,219 @@
+package extraction_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/outcome"
+	"extraction-experiment/scoring"
+)
+
+// generator makes pairs of lists that resemble each other: names misspelled,
+// left out, repeated, invented; relationships inverted, swapped, dangling.
+type generator struct{ *rand.Rand }
+
+var (
+	first = []string{"John", "Jon", "Jane", "Müller", "Анна", "北京", "O'Brien", "Apollo", "São", "Louis"}
+	last  = []string{"Smith", "Smyth", "Corporation", "11", "12", "Иванова", "大学", "-- x", "XIV", "Paulo"}
+	kinds = []string{"Person", "person", "Organization", "", "Place_Name", "place name"}
+	links = []string{"parent_of", "child_of", "married_to", "employs", "employed_by", "knows", "located_in"}
+)
+
+func pick(g generator, from []string) string { return from[g.IntN(len(from))] }
+
+func (g generator) entities(n int) []map[string]any {
+	list := []map[string]any{}
+	for range n {
+		e := map[string]any{"name": pick(g, first) + " " + pick(g, last), "type": pick(g, kinds)}
+		if g.IntN(4) == 0 {
+			e["aliases"] = []string{pick(g, first), pick(g, last) + "x"}
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+func (g generator) relationships(n int, entities []map[string]any) []map[string]any {
+	list := []map[string]any{}
+	for range n {
+		r := map[string]any{"relationship_type": pick(g, links), "source_name": pick(g, first) + " " + pick(g, last)}
+		if len(entities) > 0 && g.IntN(3) > 0 {
+			r["source_name"] = entities[g.IntN(len(entities))]["name"]
+		}
+		r["target_name"] = pick(g, first) + " " + pick(g, last)
+		if g.IntN(8) == 0 {
+			delete(r, "target_name")
+			r["target_ref"] = "e99"
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// side is one half of a pair; disturbed, it is the other half.
+func (g generator) side() map[string]any {
+	e := g.entities(g.IntN(8))
+	return map[string]any{"entities": e, "relationships": g.relationships(g.IntN(6), e)}
+}
+
+func (g generator) disturbed(side map[string]any) map[string]any {
+	out := map[string]any{}
+	for key, list := range side {
+		var kept []map[string]any
+		for _, thing := range list.([]map[string]any) {
+			switch g.IntN(6) {
+			case 0: // left out
+			case 1:
+				kept = append(kept, thing, thing)
+			default:
+				kept = append(kept, thing)
+			}
+		}
+		out[key] = kept
+	}
+	out["entities"] = append(out["entities"].([]map[string]any), g.entities(g.IntN(3))...)
+	out["relationships"] = append(out["relationships"].([]map[string]any), g.relationships(g.IntN(3), nil)...)
+	return out
+}
+
+func (g generator) shuffled(side map[string]any) map[string]any {
+	out := map[string]any{}
+	for key, list := range side {
+		mixed := append([]map[string]any{}, list.([]map[string]any)...)
+		g.Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
+		out[key] = mixed
+	}
+	return out
+}
+
+func line(t testing.TB, id int, expected, extracted map[string]any) string {
+	raw, err := json.Marshal(map[string]any{"id": fmt.Sprint(id), "expected": expected, "extracted": extracted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw) + "\n"
+}
+
+type scoredLine struct {
+	ID     string
+	Counts map[string]*int64
+	Scores map[string]*float64
+}
+
+func score(t testing.TB, pairs string) []scoredLine {
+	t.Helper()
+	var out bytes.Buffer
+	p := harness.Pairs{Options: scoring.DefaultOptions(), Name: "pairs"}
+	if err := p.Score(context.Background(), strings.NewReader(pairs), &out); err != nil {
+		t.Fatal(err)
+	}
+	var lines []scoredLine
+	for dec := json.NewDecoder(&out); ; {
+		var l scoredLine
+		if err := dec.Decode(&l); err == io.EOF {
+			return lines
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, l)
+	}
+}
+
+// TestPairs_shuffled scores 2,000 generated pairs, then the same with all
+// lists shuffled: no count and no score may change.
+func TestPairs_shuffled(t *testing.T) {
+	const pairs = 2000
+	g := generator{rand.New(rand.NewPCG(1, 2))}
+	var plain, mixed strings.Builder
+	for i := range pairs {
+		expected := g.side()
+		extracted := g.disturbed(expected)
+		plain.WriteString(line(t, i, expected, extracted))
+		mixed.WriteString(line(t, i, g.shuffled(expected), g.shuffled(extracted)))
+	}
+	a, b := score(t, plain.String()), score(t, mixed.String())
+	if len(a) != pairs || len(b) != pairs {
+		t.Fatalf("%d and %d lines of %d", len(a), len(b), pairs)
+	}
+	matched := int64(0)
+	for i := range a {
+		x, err := json.Marshal(a[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, err := json.Marshal(b[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(x) != string(y) {
+			t.Fatalf("pair %d:\n%s\nshuffled:\n%s", i, x, y)
+		}
+		matched += *a[i].Counts["matched_entities"]
+	}
+	if matched < pairs { // else the pairs would prove nothing
+		t.Errorf("only %d entities matched in all", matched)
+	}
+}
+
+func TestPairs_problemsDoNotStopTheRest(t *testing.T) {
+	in := `{"id":"a","expected":{"entities":[]},"extracted":{}}
+
+not json
+{"id":"b","expected":{"entities":5},"extracted":{}}
+{"id":"c","expected":{"entities":[]},"extracted":{"entities":"x"}}
+{"id":"d","expected":{"entities":[]},"extracted":{},"options":{"treshold":1}}
+{"id":"e","expected":null,"extracted":null}`
+	var out bytes.Buffer
+	var seen []outcome.Outcome
+	p := harness.Pairs{Options: scoring.DefaultOptions(), Name: "x.jsonl", Scored: func(o outcome.Outcome) { seen = append(seen, o) }}
+	err := p.Score(t.Context(), strings.NewReader(in), &out)
+	for _, want := range []string{"x.jsonl: line 3", "x.jsonl: line 4: expected: entities", "x.jsonl: line 5: extracted: entities", "x.jsonl: line 6", "threshold"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+	if lines := strings.Count(out.String(), "\n"); lines != 2 || len(seen) != 2 || !seen[1].Failed() {
+		t.Errorf("%d lines, outcomes %+v\n%s", lines, seen, out.String())
+	}
+}
+
+func FuzzPairs(f *testing.F) {
+	f.Add(`{"id":"a","expected":{"entities":[{"name":"Ann"}]},"extracted":{"entities":[{"name":"Anne"}]},"options":{"threshold":"0.5"}}`)
+	f.Add(`{"extracted":null,"error":"x"}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var out bytes.Buffer
+		p := harness.Pairs{Options: scoring.DefaultOptions(), Name: "fuzz"}
+		_ = p.Score(t.Context(), strings.NewReader(text), &out) // any error, no panic
+		for l := range strings.Lines(out.String()) {
+			if !json.Valid([]byte(l)) {
+				t.Fatalf("not JSON: %s", l)
+			}
+		}
+	})
+}
+
+// BenchmarkPairs scores generated pairs from a stream; B/op over the number of
+// pairs stays flat as the stream grows.
+func BenchmarkPairs(b *testing.B) {
+	g := generator{rand.New(rand.NewPCG(1, 2))}
+	var one strings.Builder
+	for i := range 1000 {
+		expected := g.side()
+		one.WriteString(line(b, i, expected, g.disturbed(expected)))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		p := harness.Pairs{Options: scoring.DefaultOptions(), Name: "pairs"}
+		if err := p.Score(b.Context(), strings.NewReader(one.String()), io.Discard); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/1000, "µs/pair")
+}

@@ -30,47 +30,107 @@ type Pairs struct {
 // Score reads pairs, one JSON object a line, and writes a line for each, in
 // order. A line is {"id", "expected", "extracted", "error"?, "options"?};
 // "extracted": null is a failure; options of a line win over those of Pairs.
-// One line is in memory at a time.
+// Lines are scored on all processors; some hundred are in memory at a time.
 //
 // Lines that cannot be used are left out of the output; the error lists them
 // with file and line, after everything else was written. Cancelling ctx stops
-// between two lines.
+// it between two lines.
 func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 	base, err := scoring.New(p.Options)
 	if err != nil {
 		return err
 	}
-	rules := &lineRules{base: base, options: p.Options}
 	in, out := bufio.NewReaderSize(r, 1<<20), bufio.NewWriterSize(w, 1<<20)
 	var problems dataset.Problems
-	for number := 1; ; number++ {
+	number := 0
+	next := func() ([]numbered, bool, error) {
+		lines, err := readLines(in, &number)
+		if err != nil {
+			return nil, false, fmt.Errorf("reading %s: line %d: %w", p.Name, number, err)
+		}
+		return lines, len(lines) > 0, nil
+	}
+	score := func(lines []numbered) []scored {
+		return scoreLines(&lineRules{base: base, options: p.Options}, lines)
+	}
+	emit := func(batch []scored) error {
+		for _, s := range batch {
+			if s.err != nil {
+				problems.Add(&dataset.SyntaxError{File: p.Name, Line: s.line, Msg: s.err.Error()})
+				continue
+			}
+			if p.Scored != nil {
+				p.Scored(s.outcome)
+			}
+			if _, err := out.Write(s.text); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err = inOrder(ctx, next, score, emit)
+	return errors.Join(err, out.Flush(), problems.Err())
+}
+
+// numbered is a line that goes in, scored what comes of it.
+type numbered struct {
+	text []byte
+	line int
+}
+
+type scored struct {
+	line    int
+	text    []byte // JSON and line end
+	outcome outcome.Outcome
+	err     error
+}
+
+// Bounds of a batch of lines.
+const (
+	batchLines = 64
+	batchBytes = 1 << 20
+)
+
+// readLines returns the next lines that are not blank; none at the end.
+func readLines(in *bufio.Reader, number *int) ([]numbered, error) {
+	var lines []numbered
+	for size := 0; len(lines) < batchLines && size < batchBytes; {
 		line, err := readLine(in)
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err == nil {
-			err = ctx.Err()
-		}
+		*number++
 		if err != nil {
-			return errors.Join(fmt.Errorf("reading %s: line %d: %w", p.Name, number, err), out.Flush())
+			return nil, err
 		}
-		if len(bytes.TrimSpace(line)) == 0 {
-			continue
-		}
-		scored, o, err := rules.score(line)
-		if err != nil {
-			problems.Add(&dataset.SyntaxError{File: p.Name, Line: number, Msg: err.Error()})
-			continue
-		}
-		if p.Scored != nil {
-			o.Seq = int64(number)
-			p.Scored(o)
-		}
-		if err := writeLine(out, scored); err != nil {
-			return err
+		if len(bytes.TrimSpace(line)) > 0 {
+			lines = append(lines, numbered{line, *number})
+			size += len(line)
 		}
 	}
-	return errors.Join(out.Flush(), problems.Err())
+	return lines, nil
+}
+
+func scoreLines(rules *lineRules, lines []numbered) []scored {
+	batch := make([]scored, len(lines))
+	for i, l := range lines {
+		s := &batch[i]
+		s.line = l.line
+		var pair scoredPair
+		if pair, s.outcome, s.err = rules.score(l.text); s.err == nil {
+			s.outcome.Seq = int64(l.line)
+			s.text, s.err = encodeLine(pair)
+		}
+	}
+	return batch
+}
+
+func encodeLine(pair scoredPair) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(pair)
+	return b.Bytes(), err
 }
 
 // readLine returns the next line with its end, io.EOF after the last.
@@ -89,10 +149,4 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 		}
 		return line, err
 	}
-}
-
-func writeLine(out *bufio.Writer, line scoredPair) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(line)
 }

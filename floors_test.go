@@ -27,6 +27,8 @@ var floors = map[string]int{
 	"configs/sample":     1,
 	"dataset":            2,
 	"langfuse/embedded":  2,
+	"pipeline/prompt":    2,
+	"pipeline/answer":    2,
 	"scoring":            3,
 	"pipeline":           3,
 	"runstore":           4,

@@ -1,0 +1,142 @@
+package prompt
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
+)
+
+// Var names a value of the item that a prompt may use: --var title=input.section.title.
+type Var struct {
+	Name string // the identifier
+	// Path leads from "input" or "metadata" through keys and, in lists,
+	// positions from 0, with dots between: input.sections.0.title.
+	Path string
+}
+
+// Item is where the values of Vars are taken from: the raw JSON of a dataset
+// item. Its expected output is not among them.
+type Item struct {
+	Input    json.RawMessage
+	Metadata json.RawMessage
+}
+
+// ParseVar reads "name=path". The error, *Error, says what is wrong with it.
+func ParseVar(spec string) (Var, error) {
+	name, path, found := strings.Cut(spec, "=")
+	v := Var{Name: strings.TrimSpace(name), Path: strings.TrimSpace(path)}
+	if !found {
+		return Var{}, &Error{Problems: []string{fmt.Sprintf("%q: expected name=path, for example title=input.section.title", shown(spec))}}
+	}
+	if problem := v.problem(); problem != "" {
+		return Var{}, &Error{Problems: []string{problem}}
+	}
+	return v, nil
+}
+
+// ShowsDocument reports whether the path is that of the document's text.
+func (v Var) ShowsDocument() bool {
+	return v.Path == "input.document_text" || v.Path == "input.text"
+}
+
+func (v Var) problem() string {
+	if v.Name == "" || nameLength(v.Name) != len(v.Name) {
+		return fmt.Sprintf("the variable %q: a name holds letters, digits, _ and single dots, and begins with a letter or _", shown(v.Name))
+	}
+	if slices.Contains(Known(), v.Name) {
+		return fmt.Sprintf("the variable %q: the document fills this name itself; choose another", v.Name)
+	}
+	segments := strings.Split(v.Path, ".")
+	if segments[0] != "input" && segments[0] != "metadata" || slices.Contains(segments, "") {
+		return fmt.Sprintf("the variable %q: the path %q must begin with input or metadata, for example input.section.title", v.Name, shown(v.Path))
+	}
+	return ""
+}
+
+// Add takes the values of variables from an item. A string is inserted as it
+// is, anything else as compact JSON with sorted keys. The path of the document's
+// text stands for document_text as the Vars hold it, which is a part of the
+// document where that was split. A missing or null value is an error that names
+// the path and what exists there; it is an *outcome.Failure of class Item.
+func (v *Vars) Add(item Item, vars ...Var) error {
+	if v.Texts == nil {
+		v.Texts = map[string]string{}
+	}
+	roots := map[string]json.RawMessage{"input": item.Input, "metadata": item.Metadata}
+	for _, variable := range vars {
+		if text, ok := v.Texts[DocumentText]; ok && variable.ShowsDocument() {
+			v.Texts[variable.Name] = text
+			continue
+		}
+		text, problem := lookUp(roots, variable.Path)
+		if problem != "" {
+			return &outcome.Failure{Class: outcome.Item, Message: fmt.Sprintf("the variable %q takes %s, and %s", variable.Name, shown(variable.Path), problem)}
+		}
+		v.Texts[variable.Name] = text
+	}
+	return nil
+}
+
+// lookUp follows a path; the problem is empty where it leads to a value.
+func lookUp(roots map[string]json.RawMessage, path string) (text, problem string) {
+	segments := strings.Split(path, ".")
+	raw, walked := roots[segments[0]], segments[0]
+	for _, segment := range segments[1:] {
+		var object map[string]json.RawMessage
+		var list []json.RawMessage
+		switch {
+		case json.Unmarshal(raw, &object) == nil && object != nil:
+			next, ok := object[segment]
+			if !ok {
+				return "", fmt.Sprintf("the item has no %q in %s%s", shown(segment), shown(walked), has(segment, object))
+			}
+			raw = next
+		case json.Unmarshal(raw, &list) == nil && list != nil:
+			i, err := strconv.Atoi(segment)
+			if err != nil || i < 0 || i >= len(list) {
+				return "", fmt.Sprintf("%s is a list of %d, which has no place %q (the first is 0)", shown(walked), len(list), shown(segment))
+			}
+			raw = list[i]
+		default:
+			return "", fmt.Sprintf("the item has neither an object nor a list at %s", shown(walked))
+		}
+		walked += "." + segment
+	}
+	if len(raw) == 0 || string(raw) == "null" {
+		return "", fmt.Sprintf("the item has no value at %s", shown(walked))
+	}
+	if json.Unmarshal(raw, &text) == nil {
+		return text, ""
+	}
+	text, err := canonical(raw)
+	if err != nil {
+		return "", fmt.Sprintf("%s is not JSON: %v", shown(walked), err)
+	}
+	return text, ""
+}
+
+// has says which keys an object has, and which of them is most like the one
+// that was looked for.
+func has(key string, object map[string]json.RawMessage) string {
+	keys := slices.Sorted(maps.Keys(object))
+	if len(keys) == 0 {
+		return ", which is empty"
+	}
+	nearest := ""
+	if near := cli.Nearest(key, keys); near != "" {
+		nearest = fmt.Sprintf("; did you mean %q?", shown(near))
+	}
+	const most = 20
+	more := ""
+	if len(keys) > most {
+		more = fmt.Sprintf(" and %d more", len(keys)-most)
+		keys = keys[:most]
+	}
+	return fmt.Sprintf(", which has %s%s%s", shown(strings.Join(keys, ", ")), more, nearest)
+}

@@ -1,0 +1,126 @@
+package proc
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// mode is the environment variable that makes the test binary a child program.
+const mode = "PROC_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if behaviour := os.Getenv(mode); behaviour != "" {
+		os.Exit(child(behaviour))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// child plays a program. Most behaviours echo their request back.
+func child(behaviour string) int {
+	in := bufio.NewReaderSize(os.Stdin, 1<<20)
+	if code, done := unread(behaviour); done {
+		return code
+	}
+	for n := 1; ; n++ {
+		request, err := in.ReadString('\n')
+		if err != nil {
+			if behaviour == "stays" {
+				time.Sleep(time.Minute)
+			}
+			return 0
+		}
+		request = strings.TrimSpace(request)
+		if code, done := answer(behaviour, request, n); done {
+			return code
+		}
+	}
+}
+
+// unread is what a program does before it reads anything.
+func unread(behaviour string) (code int, done bool) {
+	switch behaviour {
+	case "fails":
+		fmt.Fprintln(os.Stderr, "no such config: extract.toml")
+		return 3, true
+	case "deaf":
+		time.Sleep(time.Minute)
+		return 0, true
+	case "greets":
+		fmt.Println("loading the model")
+	}
+	return 0, false
+}
+
+// answer is what a program does about its n-th request.
+func answer(behaviour, request string, n int) (code int, done bool) {
+	switch behaviour {
+	case "slow":
+		time.Sleep(time.Minute)
+	case "tenth":
+		if n == 10 {
+			fmt.Fprintf(os.Stderr, "request %s was too much\n", request)
+			return 9, true
+		}
+	case "once": // ends after each answer
+		fmt.Println(request)
+		return 4, true
+	case "floods":
+		block := bytes.Repeat([]byte("x"), 64<<10)
+		for {
+			if _, err := os.Stdout.Write(block); err != nil {
+				return 1, true
+			}
+		}
+	case "babbles":
+		for {
+			if _, err := os.Stdout.WriteString(strings.Repeat("1\n", 1000)); err != nil {
+				return 1, true
+			}
+		}
+	case "twice":
+		fmt.Printf("%s\n%s\n", request, request)
+		return 0, false
+	case "blank":
+		fmt.Printf("\n%s\r\n\n", request)
+		return 0, false
+	case "partial":
+		fmt.Print(`{"entities":`)
+		return 0, true
+	case "closes":
+		os.Stdout.Close()
+		time.Sleep(time.Minute)
+	case "shouts": // 10 MB of standard error
+		line := strings.Repeat("e", 99) + "\n"
+		os.Stderr.WriteString(strings.Repeat(line, 100_000))
+		fmt.Fprintln(os.Stderr, "the end")
+		if request == "die" {
+			return 1, true
+		}
+	case "forks", "forks and dies": // the grandchild holds all pipes
+		grandchild := exec.Command(os.Args[0])
+		grandchild.Env = append(os.Environ(), mode+"=deaf")
+		grandchild.Stdout, grandchild.Stderr = os.Stdout, os.Stderr
+		if err := grandchild.Start(); err != nil {
+			return 1, true
+		}
+		fmt.Fprintln(os.Stderr, "grandchild", grandchild.Process.Pid)
+		if behaviour == "forks and dies" {
+			return 5, true
+		}
+		fmt.Println(grandchild.Process.Pid)
+		return 0, false
+	case "leaks":
+		fmt.Fprintln(os.Stderr, "using", os.Getenv("MY_API_KEY"))
+		return 1, true
+	}
+	fmt.Println(request)
+	return 0, false
+}

@@ -1,0 +1,12 @@
+//go:build !unix
+
+package proc
+
+import "os/exec"
+
+// isolate does nothing: there are no process groups here.
+func isolate(*exec.Cmd) {}
+
+// killGroup kills the process; its children live on. That it is gone already
+// is no error.
+func killGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }

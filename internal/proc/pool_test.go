@@ -1,0 +1,441 @@
+package proc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// open makes a pool of children of one behaviour; at the end it is closed and
+// none of its processes may be left.
+func open(t testing.TB, behaviour string, change func(*Config)) *Pool {
+	t.Helper()
+	cfg := Config{Command: []string{os.Args[0]}, Env: []string{mode + "=" + behaviour}}
+	if change != nil {
+		change(&cfg)
+	}
+	pool, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := pool.Close(); err != nil {
+			t.Error(err)
+		}
+		if left := children(t); len(left) > 0 {
+			t.Errorf("processes %v are left behind", left)
+		}
+	})
+	return pool
+}
+
+// children lists the processes whose parent is this one; empty where the system
+// does not tell.
+func children(t testing.TB) (pids []string) {
+	t.Helper()
+	paths, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err == nil { // a thread may have ended
+			pids = append(pids, strings.Fields(string(text))...)
+		}
+	}
+	return pids
+}
+
+func call(t testing.TB, p *Pool, request string) (string, error) {
+	t.Helper()
+	answer, err := p.Call(t.Context(), []byte(request))
+	return string(answer), err
+}
+
+func TestCall_manyOverFewProcesses(t *testing.T) {
+	pool := open(t, "good", func(c *Config) { c.Processes = 3 })
+	var all sync.WaitGroup
+	for i := range 60 {
+		all.Go(func() {
+			want := strings.Repeat("é", 20_000) + strconv.Itoa(i) // more than a pipe holds
+			got, err := call(t, pool, want)
+			if err != nil || got != want {
+				t.Errorf("request %d: %d bytes, %v", i, len(got), err)
+			}
+		})
+	}
+	all.Wait()
+	if n := pool.Started(); n < 1 || n > 3 {
+		t.Errorf("%d processes were started for a limit of 3", n)
+	}
+}
+
+func TestCall_startsOnlyWhatIsNeeded(t *testing.T) {
+	pool := open(t, "good", func(c *Config) { c.Processes = 8 })
+	if pool.Started() != 0 {
+		t.Error("a process was started before the first request")
+	}
+	for range 5 {
+		if got, err := call(t, pool, `{}`); got != `{}` || err != nil {
+			t.Fatal(got, err)
+		}
+	}
+	if n := pool.Started(); n != 1 {
+		t.Errorf("%d processes were started for one request at a time", n)
+	}
+}
+
+// Every process dies of its 10th request: of 35 requests in a row, numbers 10,
+// 20 and 30 fail and 4 processes are started.
+func TestCall_diesAtEveryTenth(t *testing.T) {
+	pool := open(t, "tenth", nil)
+	for n := 1; n <= 35; n++ {
+		got, err := call(t, pool, strconv.Itoa(n))
+		if n%10 != 0 {
+			if err != nil || got != strconv.Itoa(n) {
+				t.Errorf("request %d: %q, %v", n, got, err)
+			}
+			continue
+		}
+		var died *DiedError
+		if !errors.As(err, &died) || died.Answers != 9 || died.Status != "exit status 9" ||
+			died.Stderr != fmt.Sprintf("request %d was too much", n) {
+			t.Errorf("request %d: %+v", n, err)
+		}
+		var start *StartError
+		if errors.As(err, &start) {
+			t.Errorf("request %d: counts as a failed start", n)
+		}
+	}
+	if pool.Started() != 4 {
+		t.Errorf("%d processes were started, want 4", pool.Started())
+	}
+}
+
+// A process that ends after each answer never fails the next request, whether
+// its end is noticed in time or not.
+func TestCall_diesBetweenRequests(t *testing.T) {
+	pool := open(t, "once", nil)
+	for n := range 10 {
+		if got, err := call(t, pool, strconv.Itoa(n)); err != nil || got != strconv.Itoa(n) {
+			t.Fatalf("request %d: %q, %v", n, got, err)
+		}
+	}
+	if pool.Started() != 10 {
+		t.Errorf("%d processes were started, want 10", pool.Started())
+	}
+}
+
+func TestCall_misbehaviour(t *testing.T) {
+	tests := map[string]struct {
+		behaviour string
+		check     func(error) bool
+		message   string
+	}{
+		"exits at start": {"fails", func(err error) bool {
+			var start *StartError
+			var died *DiedError
+			return errors.As(err, &start) && start.ExitCode() == 69 && errors.As(err, &died) && died.Status == "exit status 3"
+		}, "no such config: extract.toml"},
+		"floods": {"floods", func(err error) bool {
+			var flood *FloodError
+			return errors.As(err, &flood) && flood.Limit == 1<<20
+		}, "more than 1048576 bytes without an end of line"},
+		"babbles": {"babbles", func(err error) bool { return isDesync(err, false) }, "more than one line per request"},
+		"answers twice": {"twice", func(err error) bool { return isDesync(err, false) },
+			`after its answer came "{}"; print one line of JSON for each request and everything else to standard error`},
+		"ends within a line": {"partial", func(err error) bool {
+			var died *DiedError
+			return errors.As(err, &died) && died.Partial && died.Status == "exit status 0"
+		}, "its last line had no newline"},
+		"closes its output": {"closes", func(err error) bool {
+			var died *DiedError
+			return errors.As(err, &died) && died.Status == "it closed its standard output"
+		}, "closed its standard output"},
+		"leaks a secret": {"leaks", func(err error) bool { return !strings.Contains(err.Error(), "sk-12345678") }, "using ***"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			pool := open(t, test.behaviour, func(c *Config) {
+				c.MaxLine = 1 << 20
+				c.Env = append(c.Env, "MY_API_KEY=sk-12345678")
+			})
+			for range 2 { // each request meets a new process
+				_, err := call(t, pool, `{}`)
+				if err == nil || !test.check(err) || !strings.Contains(err.Error(), test.message) {
+					t.Fatalf("got %T: %v", err, err)
+				}
+			}
+			if pool.Started() != 2 {
+				t.Errorf("%d processes were started, want 2", pool.Started())
+			}
+		})
+	}
+}
+
+func isDesync(err error, before bool) bool {
+	var desync *DesyncError
+	return errors.As(err, &desync) && desync.Before == before
+}
+
+func TestCall_blankLinesAreNoAnswers(t *testing.T) {
+	pool := open(t, "blank", nil)
+	for range 3 {
+		if got, err := call(t, pool, `{"a":1}`); err != nil || got != `{"a":1}` {
+			t.Fatalf("%q, %v", got, err)
+		}
+	}
+}
+
+// A line that nobody asked for is found before the next request is sent.
+func TestCall_lineBeforeRequest(t *testing.T) {
+	pool := open(t, "greets", nil)
+	process, err := pool.take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(process.lines) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	pool.put(process)
+	_, err = call(t, pool, `{}`)
+	if !isDesync(err, true) || !strings.Contains(err.Error(), `without being asked came "loading the model"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCall_refusedAnswer(t *testing.T) {
+	no := errors.New("is not JSON")
+	pool := open(t, "good", func(c *Config) {
+		c.Accept = func(request, answer []byte) error {
+			if string(request) != string(answer) {
+				t.Errorf("asked %q, answered %q", request, answer)
+			}
+			if !json.Valid(answer) {
+				return no
+			}
+			return nil
+		}
+	})
+	var refused *RefusedError
+	if _, err := call(t, pool, `garbage`); !errors.As(err, &refused) || !errors.Is(err, no) || refused.Line != "garbage" {
+		t.Fatalf("got %v", err)
+	}
+	if got, err := call(t, pool, `{}`); got != `{}` || err != nil || pool.Started() != 2 {
+		t.Errorf("%q, %v, %d processes", got, err, pool.Started())
+	}
+}
+
+func TestCall_contextEnds(t *testing.T) {
+	for _, behaviour := range []string{"slow", "deaf"} {
+		pool := open(t, behaviour, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+		request := []byte(strings.Repeat("x", 1<<20)) // does not fit into the pipe
+		_, err := pool.Call(ctx, request)
+		cancel()
+		var interrupted *InterruptedError
+		if !errors.As(err, &interrupted) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", behaviour, err)
+		}
+		if _, err := pool.Call(ctx, request); !errors.Is(err, context.DeadlineExceeded) || pool.Started() != 1 {
+			t.Errorf("%s: after the end: %v, %d processes", behaviour, err, pool.Started())
+		}
+	}
+}
+
+// A grandchild that inherited the pipes delays nothing and dies with its parent.
+func TestCall_grandchildren(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no process groups on windows")
+	}
+	t.Run("killed when the pool is closed", func(t *testing.T) {
+		pool := open(t, "forks", nil)
+		pid, err := call(t, pool, `{}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := pool.Close(); err != nil {
+			t.Error(err)
+		}
+		waitGone(t, pid)
+	})
+	t.Run("killed when its parent dies", func(t *testing.T) {
+		pool := open(t, "forks and dies", nil)
+		_, err := call(t, pool, `{}`)
+		var died *DiedError
+		if !errors.As(err, &died) || died.Status != "exit status 5" {
+			t.Fatal(err)
+		}
+		waitGone(t, strings.TrimPrefix(died.Stderr, "grandchild "))
+	})
+}
+
+// waitGone waits until a process is gone or waits to be reaped by its new
+// parent, which is not ours to do.
+func waitGone(t *testing.T, pid string) {
+	t.Helper()
+	if _, err := strconv.Atoi(pid); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("no /proc to look into")
+	}
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		stat, err := os.ReadFile("/proc/" + pid + "/stat")
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("process %s is alive: %s", pid, stat)
+		}
+	}
+}
+
+func TestCall_tenMegabytesOfStandardError(t *testing.T) {
+	var count counter
+	pool := open(t, "shouts", func(c *Config) { c.Stderr = &count })
+	if got, err := call(t, pool, `{}`); got != `{}` || err != nil {
+		t.Fatal(got, err)
+	}
+	_, err := call(t, pool, "die")
+	var died *DiedError
+	if !errors.As(err, &died) || !strings.HasSuffix(died.Stderr, "e\nthe end") || len(died.Stderr) > tailSize {
+		t.Errorf("got %v", err)
+	}
+	if want := 2 * (10_000_000 + len("the end\n")); int(count) != want {
+		t.Errorf("the writer was given %d bytes, want %d", count, want)
+	}
+}
+
+// counter is read after the process has ended; writes come one at a time.
+type counter int
+
+func (c *counter) Write(p []byte) (int, error) { *c += counter(len(p)); return len(p), nil }
+
+func TestTee_failingWriter(t *testing.T) {
+	r, w := io.Pipe()
+	r.Close()
+	all := &tee{to: w}
+	for range 2 {
+		if n, err := all.Write([]byte("abc")); n != 3 || err != nil || !all.bad {
+			t.Error(n, err, all.bad)
+		}
+	}
+}
+
+func TestClose_whileWorking(t *testing.T) {
+	pool := open(t, "slow", func(c *Config) { c.Processes = 2 })
+	failed := make(chan error)
+	for range 4 { // two at work, two waiting
+		go func() {
+			_, err := pool.Call(context.WithoutCancel(t.Context()), []byte("{}"))
+			failed <- err
+		}()
+	}
+	for pool.Started() < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	if err := pool.Close(); err != nil {
+		t.Error(err)
+	}
+	for range 4 {
+		if err := <-failed; !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if _, err := call(t, pool, "{}"); !errors.Is(err, ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+func TestClose_processThatStays(t *testing.T) {
+	pool := open(t, "stays", func(c *Config) { c.Grace = 20 * time.Millisecond })
+	if _, err := call(t, pool, "{}"); err != nil {
+		t.Fatal(err)
+	}
+	if err := pool.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := children(t); len(left) > 0 {
+		t.Errorf("processes %v are left", left)
+	}
+}
+
+func TestCall_requestOfSeveralLines(t *testing.T) {
+	pool := open(t, "good", nil)
+	for _, request := range []string{"", "a\nb", "a\r"} {
+		if _, err := call(t, pool, request); err == nil || pool.Started() != 0 {
+			t.Errorf("%q: %v, %d processes", request, err, pool.Started())
+		}
+	}
+}
+
+func TestNew_problems(t *testing.T) {
+	tests := map[string]struct {
+		cfg     Config
+		message []string
+		code    int
+	}{
+		"nothing":     {Config{}, []string{"either Command or Line"}, 0},
+		"both":        {Config{Command: []string{"a"}, Line: "a"}, []string{"either Command or Line"}, 0},
+		"all at once": {Config{Line: "a 'b", Processes: -1}, []string{"quote ' is not closed", "must not be negative"}, 0},
+		"no name":     {Config{Command: []string{"", "x"}}, []string{"names no program"}, 0},
+		"unknown":     {Config{Line: "no-such-program-here --x"}, []string{"starting no-such-program-here", "not found"}, 69},
+		"no file":     {Config{Line: "./no-such-file"}, []string{"no such file"}, 69},
+		"directory":   {Config{Line: "./proc", Dir: ".."}, []string{"starting ./proc", "is a directory"}, 69},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			pool, err := New(test.cfg)
+			if pool != nil || err == nil {
+				t.Fatal(pool, err)
+			}
+			for _, part := range test.message {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q does not say %q", err, part)
+				}
+			}
+			var start *StartError
+			if errors.As(err, &start) != (test.code == 69) {
+				t.Errorf("%T", err)
+			}
+		})
+	}
+}
+
+func TestNew_relativeToDir(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink(os.Args[0], filepath.Join(dir, "extract")); err != nil {
+		t.Skip(err)
+	}
+	pool := open(t, "good", func(c *Config) { c.Command, c.Line, c.Dir = nil, "./extract -x", dir })
+	if got, err := call(t, pool, "1"); got != "1" || err != nil {
+		t.Error(got, err)
+	}
+}
+
+func BenchmarkCall(b *testing.B) {
+	for _, size := range []int{100, 4_000, 100_000} {
+		b.Run(strconv.Itoa(size), func(b *testing.B) {
+			pool := open(b, "good", nil)
+			request := []byte(strings.Repeat("x", size))
+			b.SetBytes(int64(2 * size))
+			for b.Loop() {
+				if _, err := pool.Call(b.Context(), request); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
+		})
+	}
+}

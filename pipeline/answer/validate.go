@@ -1,0 +1,133 @@
+package answer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"extraction-experiment/extraction"
+)
+
+// maxProblems bounds how many problems one answer is told.
+const maxProblems = 20
+
+// Validate names what breaks the document's schemas, in the order of the
+// extraction: empty names, types that are not allowed, relationship types that
+// no schema has, ends that are the name or alias of no entity, and entity types
+// that a relationship's schema does not allow at that end (where several
+// entities share a name, one of them is enough). Types and names are compared
+// without regard to case and spacing, as Normalise does. Without schemas of a
+// kind every type of it will do, an empty one too. At most 20 problems and a
+// line with the number of the rest; nil where there is none. Time is linear.
+func Validate(e extraction.Extraction, doc extraction.Document) []string {
+	v := &validator{
+		doc:           doc,
+		entities:      entityTypes(doc),
+		relationships: relationshipTypes(doc),
+		named:         make(map[string][]string, len(e.Entities)),
+	}
+	for i, entity := range e.Entities {
+		v.entity(i, entity)
+	}
+	for i, relationship := range e.Relationships {
+		v.relationship(i, relationship)
+	}
+	if v.more > 0 {
+		v.problems = append(v.problems, fmt.Sprintf("and %d more problems", v.more))
+	}
+	return v.problems
+}
+
+type validator struct {
+	doc                     extraction.Document
+	entities, relationships vocabulary
+	named                   map[string][]string // types of the entities, by folded name
+	problems                []string
+	more                    int
+}
+
+// problem remembers a problem; what costs to say is said only of those that are
+// shown.
+func (v *validator) problem(say func() string) {
+	if len(v.problems) == maxProblems {
+		v.more++
+		return
+	}
+	v.problems = append(v.problems, say())
+}
+
+func (v *validator) entity(i int, e extraction.Entity) {
+	if strings.TrimSpace(e.Name) == "" {
+		v.problem(func() string { return fmt.Sprintf("entities[%d]: the name is empty", i) })
+	}
+	kind, known := v.entities.spell(e.Type)
+	if !known && len(v.entities.names) > 0 {
+		v.problem(func() string {
+			return fmt.Sprintf("entities[%d] %q: the type %q is none of the allowed types: %s", i, shown(e.Name), shown(e.Type), v.entities.list(e.Type))
+		})
+	}
+	if !known {
+		kind = e.Type
+	}
+	for _, name := range append([]string{e.Name}, e.Aliases...) {
+		folded := foldName(name)
+		if kinds, there := v.named[folded]; !there || !slices.Contains(kinds, kind) {
+			v.named[folded] = append(kinds, kind)
+		}
+	}
+}
+
+func (v *validator) relationship(i int, r extraction.Relationship) {
+	kind, known := v.relationships.spell(r.Type)
+	if !known && len(v.relationships.names) > 0 {
+		v.problem(func() string {
+			return fmt.Sprintf("%s: the relationship_type is none of the relationship schemas: %s", statement(i, r), v.relationships.list(r.Type))
+		})
+	}
+	schema := v.doc.Relationships[kind]
+	for _, end := range []struct {
+		word, name, ref string
+		allowed         []string
+	}{
+		{"source", r.Source, r.SourceRef, schema.SourceTypes},
+		{"target", r.Target, r.TargetRef, schema.TargetTypes},
+	} {
+		if problem := v.end(end.name, end.ref, end.allowed); problem != "" {
+			v.problem(func() string { return fmt.Sprintf("%s: the %s %s", statement(i, r), end.word, problem) })
+		}
+	}
+}
+
+// end says what is wrong with an end of a relationship; "" if nothing is.
+func (v *validator) end(name, ref string, allowed []string) string {
+	switch {
+	case ref != "":
+		return fmt.Sprintf("refers to %q, which is the id of no entity", shown(ref))
+	case strings.TrimSpace(name) == "":
+		return "is empty"
+	}
+	kinds, there := v.named[foldName(name)]
+	switch {
+	case !there:
+		return "is the name of no entity: add the entity, or leave the relationship out"
+	case len(allowed) == 0 || slices.ContainsFunc(kinds, func(kind string) bool { return kind == "" || v.among(kind, allowed) }):
+		return ""
+	}
+	return fmt.Sprintf("is of the type %s, the schema allows %s", shown(strings.Join(kinds, ", ")), shown(strings.Join(allowed, ", ")))
+}
+
+// among reports whether a schema allows a type at an end.
+func (v *validator) among(kind string, allowed []string) bool {
+	if slices.Contains(allowed, kind) {
+		return true
+	}
+	folded := foldType(kind)
+	return slices.ContainsFunc(allowed, func(name string) bool {
+		spelled, known := v.entities.spell(name)
+		return known && spelled == kind || foldType(name) == folded
+	})
+}
+
+func statement(i int, r extraction.Relationship) string {
+	return fmt.Sprintf("relationships[%d] %q %s %q", i, shown(r.Source), shown(r.Type), shown(r.Target))
+}

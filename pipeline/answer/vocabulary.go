@@ -1,0 +1,114 @@
+package answer
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+
+	"extraction-experiment/extraction"
+	"extraction-experiment/internal/cli"
+)
+
+// vocabulary is the types that a document allows, of entities or of
+// relationships. An empty one allows every type.
+type vocabulary struct {
+	names  []string
+	folded map[string]string // "" where several names fold to it
+	seen   map[string]string // by spelling as it was looked up
+}
+
+// entityTypes are the allowed types; without them, those of the schemas.
+func entityTypes(doc extraction.Document) vocabulary {
+	names := doc.AllowedTypes
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(doc.Objects))
+	}
+	v := newVocabulary(names)
+	for key, schema := range doc.Objects {
+		v.alias(schema.Name, key)
+	}
+	return v
+}
+
+func relationshipTypes(doc extraction.Document) vocabulary {
+	v := newVocabulary(slices.Sorted(maps.Keys(doc.Relationships)))
+	for key, schema := range doc.Relationships {
+		v.alias(schema.Name, key)
+	}
+	return v
+}
+
+func newVocabulary(names []string) vocabulary {
+	v := vocabulary{folded: map[string]string{}, seen: map[string]string{}}
+	for _, name := range names {
+		if slices.Contains(v.names, name) {
+			continue
+		}
+		v.names = append(v.names, name)
+		key := foldType(name)
+		if _, taken := v.folded[key]; taken {
+			v.folded[key] = ""
+			continue
+		}
+		v.folded[key] = name
+	}
+	for _, name := range v.names {
+		v.seen[name] = name
+	}
+	return v
+}
+
+// alias lets the name in a schema stand for its key, unless it is a type itself.
+func (v vocabulary) alias(name, key string) {
+	if _, taken := v.folded[foldType(name)]; !taken && slices.Contains(v.names, key) {
+		v.seen[name] = key
+	}
+}
+
+// spell returns the type as the schemas spell it; false for a type that they do
+// not have, or that several of them could be.
+func (v vocabulary) spell(name string) (string, bool) {
+	spelled, ok := v.seen[name]
+	if !ok {
+		spelled = v.folded[foldType(name)]
+		v.seen[name] = spelled
+	}
+	return spelled, spelled != ""
+}
+
+// list names the types for a message, and the one that was perhaps meant.
+func (v vocabulary) list(wrong string) string {
+	const most = 30
+	shownNames, more := v.names, ""
+	if len(shownNames) > most {
+		shownNames, more = v.names[:most], fmt.Sprintf(" and %d more", len(v.names)-most)
+	}
+	nearest := ""
+	if near := cli.Nearest(wrong, v.names); near != "" {
+		nearest = fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return strings.Join(shownNames, ", ") + more + nearest
+}
+
+// foldType makes types equal that differ in case, spaces, hyphens and
+// underscores only, so that "worksFor" is "works_for".
+func foldType(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || r == '\u2010' || unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, foldCase(name))
+}
+
+// foldName makes names equal that differ in case and white space only.
+func foldName(name string) string { return strings.Join(strings.Fields(foldCase(name)), " ") }
+
+func foldCase(s string) string {
+	return norm.NFKC.String(cases.Fold().String(norm.NFKC.String(s)))
+}

@@ -1,0 +1,164 @@
+package external
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"extraction-experiment/internal/proc"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+)
+
+var testSpan = outcome.Call{Name: "external-extract", Kind: "span", Provider: Name, Attempts: 1, Started: clock, Ended: clock.Add(time.Minute)}
+
+func read(text string) *answer { return readAnswer([]byte(text), testSpan, 50, proc.Mask(nil)) }
+
+func TestReadAnswer_everyFieldOfACall(t *testing.T) {
+	a := read(`{"entities":[],"warnings":["w"],"model":"top","calls":[
+		{"name":"second","model":"m2","started":"2026-01-02T03:04:20Z","ended":"2026-01-02T03:04:21.5+00:00","usage":{"input":1,"output":2.0}},
+		{"name":"first","kind":"span","provider":"openai","model":"m","input":[{"role":"user"}],"output":"text","parameters":{"temperature":0},
+		 "usage":{"input":3,"output":4,"cached":1,"reasoning":2},"cost_usd":0.5,"finish_reason":"stop","error":"e","unknown":1}]}`)
+	if a.err != nil {
+		t.Fatal(a.err)
+	}
+	half := 0.5
+	want := []outcome.Call{
+		{Name: "external-extract", Kind: "span", Provider: Name, Model: "top", Attempts: 1, Started: clock, Ended: clock.Add(time.Minute)},
+		{Name: "first", Kind: "span", Provider: "openai", Model: "m", Attempts: 1, Input: json.RawMessage(`[{"role":"user"}]`),
+			Output: json.RawMessage(`"text"`), Parameters: json.RawMessage(`{"temperature":0}`), Usage: outcome.Usage{Input: 3, Output: 4, Cached: 1, Reasoning: 2},
+			CostUSD: &half, Finish: "stop", Error: "e", Started: clock, Ended: clock.Add(time.Minute)},
+		{Name: "second", Kind: "generation", Provider: Name, Model: "m2", Attempts: 1, Usage: outcome.Usage{Input: 1, Output: 2},
+			Started: clock.Add(15 * time.Second), Ended: clock.Add(16500 * time.Millisecond)},
+	}
+	if diff := cmp.Diff(want, a.all()); diff != "" {
+		t.Error(diff)
+	}
+	if !slices.Equal(a.warnings.list, []string{"w"}) {
+		t.Errorf("warnings %q", a.warnings.list)
+	}
+}
+
+// The sum of usage over all calls, and of cost over generations (unknown as soon
+// as one is), as the runner takes them.
+func TestReadAnswer_usageAndCostCountOnce(t *testing.T) {
+	tests := map[string]struct {
+		top   string
+		input int64
+		cost  string
+	}{
+		"nothing said":                   {``, 0, "unknown"},
+		"no model called":                {`"calls":[]`, 0, "0"},
+		"top only":                       {`"usage":{"input":5,"output":1},"cost_usd":0.5`, 5, "0.5"},
+		"cost of zero":                   {`"cost_usd":0`, 0, "0"},
+		"calls only":                     {`"calls":[{"usage":{"input":2},"cost_usd":0.25},{"usage":{"input":3},"cost_usd":0.25}]`, 5, "0.5"},
+		"both":                           {`"usage":{"input":5},"cost_usd":0.5,"calls":[{"usage":{"input":5},"cost_usd":0.5}]`, 5, "0.5"},
+		"calls without cost":             {`"calls":[{"usage":{"input":2}}]`, 2, "unknown"},
+		"cost on top, usage in calls":    {`"cost_usd":0.5,"calls":[{"usage":{"input":2}},{"usage":{"input":3}}]`, 5, "0.5"},
+		"usage on top, cost in calls":    {`"usage":{"input":5},"calls":[{"cost_usd":0.5}]`, 5, "0.5"},
+		"usage on top, bare calls":       {`"usage":{"input":5},"calls":[{"name":"a"}]`, 5, "unknown"},
+		"an unreadable call":             {`"calls":[{"cost_usd":0.5},7]`, 0, "unknown"},
+		"calls that are no list":         {`"calls":{"a":1},"cost_usd":0.5`, 0, "0.5"},
+		"negative cost":                  {`"cost_usd":-1`, 0, "unknown"},
+		"cost as text":                   {`"cost_usd":"0.5"`, 0, "unknown"},
+		"broken, negative, absurd usage": {`"usage":{"input":1.5,"output":-1,"cached":1e300,"reasoning":"x"}`, 0, "unknown"},
+	}
+	for name, test := range tests {
+		for _, rest := range []string{`"entities":[]`, `"error":"e"`} {
+			a := read("{" + strings.Trim(test.top+","+rest, ",") + "}")
+			var input int64
+			cost, known := 0.0, true
+			for _, c := range a.all() {
+				input += c.Usage.Input
+				if c.Kind == "generation" && c.CostUSD == nil {
+					known = false
+				} else if c.Kind == "generation" {
+					cost += *c.CostUSD
+				}
+			}
+			got := "unknown"
+			if known {
+				got = fmt.Sprint(cost)
+			}
+			if input != test.input || got != test.cost {
+				t.Errorf("%s, %s: input %d, cost %s; want %d, %s", name, rest, input, got, test.input, test.cost)
+			}
+		}
+	}
+}
+
+func TestReadAnswer_warnings(t *testing.T) {
+	tests := map[string]struct{ fields, warning string }{
+		"usage of other names": {`"usage":{"prompt_tokens":1}`, "usage: it has neither input nor output"},
+		"usage of a kind":      {`"usage":7`, "usage: expected an object"},
+		"fraction of a token":  {`"usage":{"input":1.5}`, "usage.input: expected a whole number"},
+		"call of a kind":       {`"calls":[null]`, "calls[0]: expected an object"},
+		"time":                 {`"calls":[{"started":"today"}]`, "calls[0].started: expected a time"},
+		"order of times":       {`"calls":[{"started":"2026-01-02T00:00:02Z","ended":"2026-01-02T00:00:01Z"}]`, "calls[0]: it ends before it begins"},
+		"parameters":           {`"calls":[{"parameters":[1]}]`, "calls[0].parameters: expected an object"},
+		"name":                 {`"calls":[{"name":{}}]`, "calls[0].name: expected a text"},
+		"warnings":             {`"warnings":"w"`, "warnings: expected a list of texts"},
+		"too many calls":       {`"calls":[` + strings.Repeat(`{},`, 1000) + `{}]`, "the first 1000 of 1001 are kept"},
+		"unresolved id":        {`"relationships":[{"foo":1}]`, `relationships[0]: unknown keys`},
+	}
+	for name, test := range tests {
+		a := read(`{"entities":[],` + test.fields + `}`)
+		if a.err != nil || !strings.Contains(strings.Join(a.warnings.list, "\n"), test.warning) {
+			t.Errorf("%s: %v, warnings %q", name, a.err, a.warnings.list)
+		}
+	}
+}
+
+func TestReadAnswer_warningsAreBounded(t *testing.T) {
+	a := read(`{"entities":[],"warnings":[` + strings.Repeat(`"`+strings.Repeat("é", 1000)+`",`, 999) + `""]}`)
+	if n := len(a.warnings.list); n > maxWarnings+1 || a.warnings.list[n-1] != "there are more warnings" {
+		t.Errorf("%d warnings, the last is %q", n, a.warnings.list[n-1])
+	}
+	if n := len(a.warnings.list[0]); n > maxWarning+len("�…") {
+		t.Errorf("a warning of %d bytes", n)
+	}
+}
+
+// Whatever a pipeline answers becomes an extraction or a failure with a class,
+// with calls that can be written down.
+func FuzzReadAnswer(f *testing.F) {
+	for _, seed := range []string{
+		`{"entities":[{"id":"e1","name":"a","type":"T"}],"relationships":[{"source_ref":"e1","target":"b","type":"r"}]}`,
+		`{"error":{"class":"timeout","message":"m"},"calls":[{"usage":{"input":1,"output":2},"cost_usd":1e-9,"input":[],"started":"2026-01-02T00:00:02Z"}]}`,
+		`{"usage":{"input":-1},"cost_usd":1e999,"warnings":[1],"calls":[{},1,null]}`,
+		`{"entities":null,"relationships":[],"model":"` + "\xff" + `"}`, `[]`, `{`, ``, `{"ERROR":"x","entities":[]}`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		a := read(text)
+		calls := a.all()
+		if calls[0].Kind != "span" {
+			t.Fatalf("the first call is %+v", calls[0])
+		}
+		if _, err := json.Marshal(calls); err != nil {
+			t.Fatalf("the calls cannot be written: %v", err)
+		}
+		for _, c := range calls {
+			if c.Ended.Before(c.Started) || c.Usage.Input < 0 || c.CostUSD != nil && *c.CostUSD < 0 {
+				t.Fatalf("impossible call %+v", c)
+			}
+		}
+		if a.err == nil {
+			if a.found.Entities == nil || a.found.Relationships == nil || len(a.found.Entities) > 50 {
+				t.Fatalf("found %+v", a.found)
+			}
+			return
+		}
+		var model *pipeline.ModelError
+		if !errors.As(a.err, &model) || !slices.Contains(reported(), model.Failure.Class) || model.Failure.Message == "" {
+			t.Fatalf("failure %+v", model)
+		}
+	})
+}

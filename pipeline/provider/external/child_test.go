@@ -1,0 +1,61 @@
+package external
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// mode is the environment variable that makes the test binary a pipeline.
+const mode = "EXTERNAL_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if behaviour := os.Getenv(mode); behaviour != "" {
+		os.Exit(child(behaviour))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// child plays a program: it answers each line as respond says.
+func child(behaviour string) int {
+	in := bufio.NewReaderSize(os.Stdin, 1<<20)
+	for n := 1; ; n++ {
+		request, err := in.ReadBytes('\n')
+		if err != nil {
+			return 0
+		}
+		if behaviour == "tenth" && n == 10 {
+			fmt.Fprintln(os.Stderr, "out of memory")
+			return 137
+		}
+		fmt.Println(respond(behaviour, request))
+	}
+}
+
+// respond makes the answer of a pipeline, for the program and the endpoint.
+func respond(behaviour string, request []byte) string {
+	var r struct {
+		ID   string `json:"id"`
+		Text string `json:"document_text"`
+	}
+	if err := json.Unmarshal(request, &r); err != nil {
+		return `{"error":"` + err.Error() + `"}`
+	}
+	switch behaviour {
+	case "garbage":
+		return "Traceback (most recent call last):"
+	case "late":
+		return `{"id":"0","entities":[]}`
+	case "many":
+		return `{"entities":[` + strings.Repeat(`{"name":"x","type":"T"},`, 199_999) + `{"name":"x"}],"relationships":[]}`
+	case "raw": // the document is the answer
+		return r.Text
+	}
+	name, _, _ := strings.Cut(r.Text, " ")
+	return fmt.Sprintf(`{"id":%q,"entities":[{"name":%q,"type":"T"}]}`, r.ID, name)
+}

@@ -1,0 +1,241 @@
+package external
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"extraction-experiment/extraction"
+	"extraction-experiment/internal/proc"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+)
+
+var clock = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// open makes an extractor over a child of one behaviour.
+func open(t testing.TB, behaviour string, change func(*Config)) *Extractor {
+	t.Helper()
+	cfg := Config{Target: "'" + os.Args[0] + "'", Env: []string{mode + "=" + behaviour}, Now: func() time.Time { return clock }}
+	if change != nil {
+		change(&cfg)
+	}
+	e, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+func TestExtract_program(t *testing.T) {
+	e := open(t, "good", func(c *Config) { c.Concurrency = 4 })
+	var all sync.WaitGroup
+	for i := range 40 {
+		all.Go(func() {
+			name := fmt.Sprintf("name%d", i)
+			found, calls, err := e.Extract(t.Context(), extraction.Document{Text: name + " \u2028 <b>\n\"quoted\" x"})
+			want := extraction.Extraction{Entities: []extraction.Entity{{Name: name, Type: "T"}}, Relationships: []extraction.Relationship{}}
+			if diff := cmp.Diff(want, found); err != nil || diff != "" {
+				t.Errorf("%v\n%s", err, diff)
+			}
+			if len(calls) != 2 || calls[0].Kind != "span" || string(calls[0].Output) != `{"entities":1,"relationships":0,"warnings":[]}` {
+				t.Errorf("calls %+v", calls)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A program that dies of every 10th request fails documents 10, 20, … 60.
+func TestExtract_programThatDiesAtEveryTenth(t *testing.T) {
+	e := open(t, "tenth", nil)
+	for n := 1; n <= 60; n++ {
+		_, calls, err := e.Extract(t.Context(), extraction.Document{Text: "x"})
+		if n%10 != 0 {
+			if err != nil {
+				t.Errorf("document %d: %v", n, err)
+			}
+			continue
+		}
+		f := outcome.FailureOf(err, outcome.Internal)
+		if f.Class != outcome.Provider || !strings.Contains(f.Message, "exit status 137") || !strings.Contains(f.Message, "out of memory") {
+			t.Errorf("document %d: %+v", n, f)
+		}
+		if len(calls) != 2 || calls[0].Error != f.Message || calls[1].Kind != "generation" || calls[1].CostUSD != nil {
+			t.Errorf("document %d: the cost must be unknown: %+v", n, calls)
+		}
+	}
+}
+
+func TestExtract_failures(t *testing.T) {
+	tests := map[string]struct {
+		behaviour, text string
+		class           outcome.Class
+		message         string
+	}{
+		"garbage":           {"garbage", "x", outcome.InvalidOutput, "that is not JSON; the answer is one JSON object on one line"},
+		"late answer":       {"late", "x", outcome.InvalidOutput, `answers request "0", asked was "1"`},
+		"200,000 entities":  {"many", "x", outcome.InvalidOutput, "it has 200000 entities and the limit is 50000"},
+		"a list":            {"raw", `[]`, outcome.InvalidOutput, "JSON, but no object"},
+		"null":              {"raw", `null`, outcome.InvalidOutput, "JSON, but no object"},
+		"nothing found":     {"raw", `{"result":{}}`, outcome.InvalidOutput, "write empty lists where nothing was found"},
+		"wrong kind":        {"raw", `{"entities":{"a":1}}`, outcome.InvalidOutput, `entities: expected a list, got {"a":1}`},
+		"wrong entity":      {"raw", `{"entities":[{"name":[]}]}`, outcome.InvalidOutput, "entities[0].name: expected a string, got a list"},
+		"deep":              {"raw", `{"entities":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`, outcome.InvalidOutput, "not JSON"},
+		"own error":         {"raw", `{"error":{"class":"rate_limited","message":"slow down"}}`, outcome.RateLimited, "slow down"},
+		"error as text":     {"raw", `{"error":"no luck","entities":[]}`, outcome.Provider, "no luck"},
+		"error of no class": {"raw", `{"error":{"class":"internal","message":"m"}}`, outcome.Provider, "m"},
+		"error of a form":   {"raw", `{"error":[1]}`, outcome.Provider, "a form that is not known: [1]"},
+		"error of nothing":  {"raw", `{"error":{"class":"item"}}`, outcome.Item, "without a message"},
+		"error with secret": {"raw", `{"error":"key sk-12345678 was refused"}`, outcome.Provider, "key *** was refused"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			e := open(t, test.behaviour, func(c *Config) { c.Env = append(c.Env, "X_API_KEY=sk-12345678") })
+			found, calls, err := e.Extract(t.Context(), extraction.Document{Text: test.text})
+			f := outcome.FailureOf(err, outcome.Internal)
+			if f.Class != test.class || !strings.Contains(f.Message, test.message) || found.Entities != nil {
+				t.Errorf("got %+v", f)
+			}
+			if len(calls) == 0 || calls[0].Error == "" {
+				t.Errorf("calls %+v", calls)
+			}
+			var model *pipeline.ModelError
+			if !errors.As(err, &model) || model.Retry != (test.class == outcome.RateLimited) {
+				t.Errorf("error %+v", model)
+			}
+		})
+	}
+}
+
+func TestExtract_emptyErrorIsNone(t *testing.T) {
+	e := open(t, "raw", nil)
+	for _, none := range []string{`null`, `""`, `false`, `{}`, `{"class":"","message":""}`} {
+		if _, _, err := e.Extract(t.Context(), extraction.Document{Text: `{"entities":[],"error":` + none + `}`}); err != nil {
+			t.Errorf("%s: %v", none, err)
+		}
+	}
+}
+
+func TestExtract_contextEnds(t *testing.T) {
+	e := open(t, "good", nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, calls, err := e.Extract(ctx, extraction.Document{Text: "x"})
+	if !errors.Is(err, context.Canceled) || len(calls) == 0 {
+		t.Errorf("got %v, %v", calls, err)
+	}
+	ctx, cancel = context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	_, _, err = e.Extract(ctx, extraction.Document{Text: "x"})
+	if f := outcome.FailureOf(err, outcome.Internal); f.Class != outcome.Timeout || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %+v", f)
+	}
+}
+
+func TestExtract_closed(t *testing.T) {
+	e := open(t, "good", nil)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := e.Extract(t.Context(), extraction.Document{Text: "x"})
+	if f := outcome.FailureOf(err, outcome.Internal); !errors.Is(err, proc.ErrClosed) || f.Class != outcome.Provider {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRequest(t *testing.T) {
+	zero, seed := 0.0, int64(7)
+	doc := extraction.Document{
+		Text: "<é>\n", Type: "note", AllowedTypes: []string{"P"},
+		Objects:       map[string]extraction.ObjectSchema{"P": {Name: "P", Properties: json.RawMessage("{\n}")}},
+		Relationships: map[string]extraction.RelationshipSchema{"r": {Name: "r", SourceTypes: []string{"P"}}},
+	}
+	tests := map[string]struct {
+		doc  extraction.Document
+		cfg  Config
+		want string
+	}{
+		"full": {doc, Config{Model: "m", Parameters: pipeline.Parameters{Temperature: &zero, Seed: &seed}},
+			`{"id":"1","document_text":"<é>\n","document_type":"note","object_schemas":{"P":{"name":"P","properties":{}}},` +
+				`"relationship_schemas":{"r":{"name":"r","source_types":["P"]}},"allowed_types":["P"],"available_tags":[],` +
+				`"model":"m","parameters":{"temperature":0,"seed":7}}`},
+		"empty": {extraction.Document{}, Config{}, `{"id":"1","document_text":"","document_type":"","object_schemas":{},` +
+			`"relationship_schemas":{},"allowed_types":[],"available_tags":[]}`},
+	}
+	for name, test := range tests {
+		got, err := encodeRequest("1", test.doc, test.cfg)
+		if err != nil || string(got) != test.want {
+			t.Errorf("%s:\n%s\n%s\n%v", name, got, test.want, err)
+		}
+	}
+}
+
+func TestNew_problems(t *testing.T) {
+	tests := map[string]struct {
+		cfg     Config
+		message []string
+		code    int
+	}{
+		"nothing":         {Config{}, []string{"either Command or Line"}, 64},
+		"all at once":     {Config{Target: "a | b", MaxFound: -1}, []string{"needs a shell", "must not be negative"}, 64},
+		"no such program": {Config{Target: "./no-such-program -x"}, []string{"starting ./no-such-program", "no such file"}, 69},
+		"other scheme":    {Config{Target: "ftp://host/x"}, []string{"ftp://… is neither a program nor an address"}, 64},
+		"no host":         {Config{Target: "https:///x"}, []string{"and a host"}, 64},
+		"password":        {Config{Target: "https://me:hunter2@host/"}, []string{"holds a password"}, 64},
+		"bad address":     {Config{Target: "http://ho st/"}, []string{"cannot be read"}, 64},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			e, err := New(test.cfg)
+			if e != nil || err == nil {
+				t.Fatal(e, err)
+			}
+			for _, part := range test.message {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q does not say %q", err, part)
+				}
+			}
+			var coder interface{ ExitCode() int }
+			if !errors.As(err, &coder) || coder.ExitCode() != test.code || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%T %v", err, err)
+			}
+		})
+	}
+}
+
+func TestTarget(t *testing.T) {
+	e := open(t, "good", func(c *Config) { c.Target += " --key sk-12345678"; c.Env = append(c.Env, "A_KEY=sk-12345678") })
+	if want := "'" + os.Args[0] + "' --key ***"; e.Target() != want {
+		t.Errorf("got %q", e.Target())
+	}
+	h := open(t, "", func(c *Config) { c.Target = " https://host/a?key=1#f"; c.Client = http.DefaultClient })
+	if h.Target() != "https://host/a" {
+		t.Errorf("got %q", h.Target())
+	}
+}
+
+func BenchmarkExtract(b *testing.B) {
+	e := open(b, "good", nil)
+	doc := extraction.Document{Text: strings.Repeat("Ann Lee met Bob. ", 120)} // 2 KB
+	for b.Loop() {
+		if _, _, err := e.Extract(b.Context(), doc); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "documents/s")
+}

@@ -1,0 +1,154 @@
+package external
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"extraction-experiment/extraction"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+)
+
+const root = "../../.."
+
+// page returns the protocol's page and its blocks of a language.
+func page(t *testing.T, language string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "docs/pipeline-protocol.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []string
+	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		blocks = append(blocks, m[1])
+	}
+	return blocks
+}
+
+// The request of the page has exactly the keys that are sent.
+func TestProtocolPage_request(t *testing.T) {
+	documented := []byte(page(t, "json")[0])
+	doc, warnings, err := extraction.DecodeDocument(documented)
+	if err != nil {
+		t.Fatal(err, warnings)
+	}
+	var extra struct {
+		Model      string              `json:"model"`
+		Parameters pipeline.Parameters `json:"parameters"`
+	}
+	if err := json.Unmarshal(documented, &extra); err != nil {
+		t.Fatal(err)
+	}
+	sent, err := encodeRequest("1", doc, Config{Model: extra.Model, Parameters: extra.Parameters})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got any
+	if err := json.Unmarshal(documented, &want); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(sent, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestProtocolPage_results(t *testing.T) {
+	blocks := page(t, "json")
+	if len(blocks) != 3 {
+		t.Fatalf("the page has %d JSON blocks", len(blocks))
+	}
+	a := read(blocks[1])
+	if a.err != nil || len(a.found.Entities) != 2 || len(a.calls) != 1 || *a.calls[0].CostUSD != 0.0012 || a.calls[0].Usage.Output != 64 {
+		t.Errorf("%v %+v %+v", a.err, a.found, a.calls)
+	}
+	want := []extraction.Relationship{{Source: "Ann Lee", Target: "Acme", Type: "founded"}}
+	if diff := cmp.Diff(want, a.found.Relationships); diff != "" || len(a.warnings.list) != 1 {
+		t.Errorf("%s\nwarnings %q", diff, a.warnings.list)
+	}
+	if f := outcome.FailureOf(read(blocks[2]).err, outcome.Internal); f.Class != outcome.RateLimited || f.Message != "429 from the model" {
+		t.Errorf("got %+v", f)
+	}
+}
+
+// example opens docs/examples/extract.py.
+func example(t *testing.T) *Extractor {
+	t.Helper()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is not installed here; the example needs it: ", err)
+	}
+	return open(t, "", func(c *Config) {
+		c.Target, c.Dir, c.Concurrency = "'"+python+"' docs/examples/extract.py", root, 2
+	})
+}
+
+func TestExample_isOnThePageAndShort(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs/examples/extract.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if blocks := page(t, "python"); len(blocks) != 1 || blocks[0] != string(text) {
+		t.Error("the page does not show docs/examples/extract.py as it is")
+	}
+	if n := strings.Count(string(text), "\n"); n > 20 {
+		t.Errorf("the example has %d lines", n)
+	}
+}
+
+func TestExample_extracts(t *testing.T) {
+	e := example(t)
+	doc := extraction.Document{
+		Text:    "Ann Lee met Bob\nin “Zürich” – 日本.",
+		Objects: map[string]extraction.ObjectSchema{"Person": {Name: "Person"}},
+	}
+	found, calls, err := e.Extract(t.Context(), doc)
+	want := []extraction.Entity{{Name: "Ann Lee", Type: "Person"}, {Name: "Bob", Type: "Person"}}
+	if diff := cmp.Diff(want, found.Entities); err != nil || diff != "" || len(calls) != 1 {
+		t.Errorf("%v\n%s\n%+v", err, diff, calls)
+	}
+}
+
+// TestExample_documents runs the example over 60 real documents.
+func TestExample_documents(t *testing.T) {
+	file, err := os.Open(filepath.Join(root, "../shared/data/documents60.jsonl"))
+	if err != nil {
+		t.Skip("the 60 documents are not here: ", err)
+	}
+	defer file.Close()
+	e := example(t)
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 16<<20)
+	n, entities := 0, 0
+	for lines.Scan() {
+		var item struct {
+			Input json.RawMessage `json:"input"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &item); err != nil {
+			t.Fatal(err)
+		}
+		doc, _, err := extraction.DecodeDocument(item.Input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, _, err := e.Extract(t.Context(), doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, entities = n+1, entities+len(found.Entities)
+	}
+	if err := lines.Err(); err != nil || n != 60 || entities < 600 {
+		t.Errorf("%d documents with %d entities, %v", n, entities, err)
+	}
+	t.Logf("%d documents with %d entities", n, entities)
+}

@@ -29,6 +29,8 @@ var floors = map[string]int{
 	"langfuse/embedded":  2,
 	"pipeline/prompt":    2,
 	"pipeline/answer":    2,
+	"pipeline/chunk":     2,
+	"pipeline/ground":    2,
 	"scoring":            3,
 	"pipeline":           3,
 	"runstore":           4,

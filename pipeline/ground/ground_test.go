@@ -1,0 +1,268 @@
+package ground
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"extraction-experiment/extraction"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestLocate(t *testing.T) {
+	tests := map[string]struct {
+		text, quote string
+		near        int
+		want        string
+		start       int
+		match       Match
+	}{
+		"exact":                          {"She joined Acme.", "Acme", 0, "Acme", 11, Exact},
+		"counts code points":             {"😀 é Acme", "Acme", 0, "Acme", 4, Exact},
+		"closest to near, before":        {"a.....a.....a", "a", 8, "a", 6, Exact},
+		"closest to near, after":         {"a.....a.....a", "a", 10, "a", 12, Exact},
+		"of two as close the earlier":    {"a.....a.....a", "a", 9, "a", 6, Exact},
+		"near beyond the end":            {"a.a", "a", 99, "a", 2, Exact},
+		"near before the beginning":      {"a.a", "a", -5, "a", 0, Exact},
+		"exact beats closer":             {"acme ... Acme", "acme", 9, "acme", 0, Exact},
+		"case":                           {"She joined ACME.", "Acme", 0, "ACME", 11, Tolerant},
+		"sharp s":                        {"Die STRASSE hier", "Straße", 0, "STRASSE", 4, Tolerant},
+		"white space":                    {"She  joined\n\tAcme", "  she joined acme ", 0, "She  joined\n\tAcme", 0, Tolerant},
+		"no-break space":                 {"10\u00A0km", "10 km", 0, "10\u00A0km", 0, Tolerant},
+		"composed in the text":           {"Le café noir", "cafe\u0301", 0, "café", 3, Tolerant},
+		"decomposed in the text":         {"Le cafe\u0301 noir", "café", 0, "cafe\u0301", 3, Tolerant},
+		"order of marks":                 {"x e\u0302\u0323 y", "\u1ec7", 0, "e\u0302\u0323", 2, Tolerant},
+		"not half a character":           {"CAFE\u0301", "cafe", 0, "", 0, None},
+		"not half a precomposed one":     {"CAFÉ", "cafe", 0, "", 0, None},
+		"not half a syllable":            {"A 한국", "a 하", 0, "", 0, None},
+		"not half a ligature":            {"oﬀer", "of", 0, "", 0, None},
+		"ligature":                       {"the oﬃce is", "office", 0, "oﬃce", 4, Tolerant},
+		"full width":                     {"ＡＣＭＥ社", "ACME社", 0, "ＡＣＭＥ社", 0, Tolerant},
+		"quotation marks":                {"he said “it’s «so»”", `"it's "so""`, 0, "“it’s «so»”", 8, Tolerant},
+		"dashes":                         {"1914–1918 – war", "1914-1918 - war", 0, "1914–1918 – war", 0, Tolerant},
+		"soft hyphen":                    {"inter\u00ADnational", "international", 0, "inter\u00ADnational", 0, Tolerant},
+		"hyphenated at a line end":       {"the inter-\n  national law", "international law", 0, "inter-\n  national law", 4, Tolerant},
+		"hyphen at a line end stays":     {"a well-\r\nknown man", "well-known", 0, "well-\r\nknown", 2, Tolerant},
+		"no hyphenation over a blank":    {"a well-\n\nknown man", "wellknown", 0, "", 0, None},
+		"no hyphenation of numbers":      {"10-\n12", "1012", 0, "", 0, None},
+		"zero width and direction marks": {"\u200EAc\u200Dme\u200F", "acme", 0, "Ac\u200Dme", 1, Tolerant},
+		"absent":                         {"She joined Acme.", "Apex", 0, "", 0, None},
+		"empty":                          {"text", "", 0, "", 0, None},
+		"white space only":               {"text", " \n", 0, "", 0, None},
+		"empty document":                 {"", "a", 3, "", 0, None},
+		"longer than the document":       {"a", "aa", 0, "", 0, None},
+		"part of a code point":           {"é", "\xa9", 0, "", 0, None},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			span, match := Locate(tt.text, tt.quote, tt.near)
+			want := extraction.Span{Quote: tt.want, Start: tt.start, End: tt.start + utf8.RuneCountInString(tt.want)}
+			if span != want || match != tt.match {
+				t.Errorf("got %+v %s, want %+v %s", span, match, want, tt.match)
+			}
+		})
+	}
+}
+
+// TestIndex_manySearches looks for so many strings that the haystacks are
+// indexed, and for some that occur more often than places are looked at; what is
+// found is what a fresh index finds by reading.
+func TestIndex_manySearches(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var b strings.Builder
+	for b.Len() < 6000 {
+		b.WriteString([]string{"a", "b", "A", " ", "ä"}[random.IntN(5)])
+	}
+	text := b.String()
+	runes := []rune(text)
+	x := NewIndex(text)
+	for i := range 400 {
+		from := random.IntN(len(runes) - 9)
+		quote := string(runes[from : from+1+i%8])
+		if i%3 == 0 {
+			quote = strings.ToUpper(quote) + "b"
+		}
+		near := random.IntN(len(runes))
+		span, match := x.Locate(quote, near)
+		wantSpan, wantMatch := Locate(text, quote, near)
+		if span != wantSpan || match != wantMatch {
+			t.Fatalf("%q near %d: %+v %s, at first %+v %s", quote, near, span, match, wantSpan, wantMatch)
+		}
+	}
+	if x.exact.index == nil || x.loose.index == nil {
+		t.Error("the haystacks were not indexed: the test shows nothing")
+	}
+}
+
+func TestGround(t *testing.T) {
+	text := "Ann Smith (Ann) joined ACME\nCorp. Also Al, ann; 北京大学 and Roman."
+	given := extraction.Extraction{Entities: []extraction.Entity{
+		{Name: "Ann", Aliases: []string{"Ann Smith"}},
+		{Name: "Acme Corp"},
+		{Name: "Al"},
+		{Name: "Rome"},
+		{Name: "北京"},
+		{Name: "Roma", Mentions: []extraction.Span{{Quote: "roman"}}},
+		{Name: "Ann", Mentions: []extraction.Span{{Quote: "Ann", Start: 10, End: 14}, {Quote: "nowhere"}, {Start: 11, End: 14}}},
+		{Name: "Bob", Mentions: []extraction.Span{{Quote: "Bob was here", Start: 0, End: 12}}},
+		{Name: ""},
+	}, Relationships: []extraction.Relationship{{Source: "Ann", Target: "Zed"}}}
+	want := extraction.Extraction{Entities: []extraction.Entity{
+		{Name: "Ann", Aliases: []string{"Ann Smith"}, Mentions: []extraction.Span{{Quote: "Ann Smith", Start: 0, End: 9}, {Quote: "Ann", Start: 11, End: 14}, {Quote: "ann", Start: 43, End: 46}}},
+		{Name: "Acme Corp", Mentions: []extraction.Span{{Quote: "ACME\nCorp", Start: 23, End: 32}}},
+		{Name: "Al", Mentions: []extraction.Span{{Quote: "Al", Start: 39, End: 41}}},
+		{Name: "Rome"},
+		{Name: "北京", Mentions: []extraction.Span{{Quote: "北京", Start: 48, End: 50}}},
+		{Name: "Roma", Mentions: []extraction.Span{{Quote: "Roman", Start: 57, End: 62}}},
+		{Name: "Ann", Mentions: []extraction.Span{{Quote: "Ann", Start: 11, End: 14}}},
+		{Name: "Bob"},
+		{Name: ""},
+	}, Relationships: given.Relationships}
+	before := fmt.Sprint(given)
+	got, report := Ground(given, text)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	wantReport := Report{
+		Grounded: []string{"Ann", "Acme Corp", "Al", "北京", "Ann"},
+		Quoted:   []string{"Roma"},
+		Invented: []string{"Rome", "Bob", ""},
+		Lost:     []string{"nowhere", "Bob was here"},
+	}
+	if diff := cmp.Diff(wantReport, report); diff != "" {
+		t.Error(diff)
+	}
+	if fmt.Sprint(given) != before {
+		t.Error("the extraction that was given has changed")
+	}
+	if again, _ := Ground(got, text); !cmp.Equal(again, got) {
+		t.Error("grounding what is grounded changes it")
+	}
+}
+
+func TestGround_keepsNil(t *testing.T) {
+	if got, _ := Ground(extraction.Extraction{}, "text"); got.Entities != nil {
+		t.Error("nil became empty")
+	}
+	if got, _ := Ground(extraction.Extraction{Entities: []extraction.Entity{}}, "text"); got.Entities == nil {
+		t.Error("empty became nil")
+	}
+}
+
+func TestGround_mentionsAreBounded(t *testing.T) {
+	got, _ := Ground(extraction.Extraction{Entities: []extraction.Entity{{Name: "a"}}}, strings.Repeat("a ", 5000))
+	if n := len(got.Entities[0].Mentions); n != mostMentions {
+		t.Errorf("%d mentions", n)
+	}
+}
+
+func FuzzLocate(f *testing.F) {
+	f.Add("She joined Acme\nCorp.", "acme corp", 3)
+	f.Add("e\u0302\u0323 inter-\nna\u00ADtional ﬁ 한", "fi 한", 0)
+	f.Add("\xff\xc3\xa9 a", "\xa9", 1)
+	f.Fuzz(func(t *testing.T, text, quote string, near int) {
+		span, match := Locate(text, quote, near)
+		if match == None {
+			if span != (extraction.Span{}) || quote != "" && utf8.ValidString(quote) && strings.Contains(text, quote) {
+				t.Fatalf("%q in %q: nothing found, span %+v", quote, text, span)
+			}
+			return
+		}
+		at := make([]int, 0, len(text)+1)
+		for i := range text {
+			at = append(at, i)
+		}
+		at = append(at, len(text))
+		if there := text[at[span.Start]:at[span.End]]; there != span.Quote || there == "" {
+			t.Fatalf("%+v does not quote %q", span, there)
+		}
+		if match == Exact && span.Quote != quote {
+			t.Fatalf("%+v is no exact match of %q", span, quote)
+		}
+		if match == Tolerant && string(fold(span.Quote).text) != string(fold(quote).text) {
+			t.Fatalf("%q and %q do not fold to the same", span.Quote, quote)
+		}
+	})
+}
+
+// FuzzFold checks what Locate builds on: stretches in order, no part of a text
+// that its own fold does not find.
+func FuzzFold(f *testing.F) {
+	f.Add("Inter-\nna\u00ADtional  ﬁ e\u0302\u0323")
+	f.Fuzz(func(t *testing.T, text string) {
+		folded := fold(text)
+		if len(folded.text) != len(folded.start) || len(folded.text) != len(folded.end) {
+			t.Fatal("lengths differ")
+		}
+		for i := range folded.text {
+			if folded.start[i] >= folded.end[i] || i > 0 && (folded.start[i] < folded.start[i-1] || folded.end[i] < folded.end[i-1]) {
+				t.Fatalf("byte %d stands for [%d,%d)", i, folded.start[i], folded.end[i])
+			}
+		}
+	})
+}
+
+func BenchmarkNewIndex(b *testing.B) {
+	text := document(10 << 20)
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		NewIndex(text)
+	}
+}
+
+func BenchmarkLocate(b *testing.B) {
+	for _, size := range []int{100 << 10, 10 << 20} {
+		text := document(size)
+		for name, quote := range map[string]string{"exact": text[size/2 : size/2+60], "tolerant": strings.ToUpper(text[size/2 : size/2+60]), "absent": "Zebra crossing"} {
+			b.Run(fmt.Sprintf("once/%s/%d", name, size), func(b *testing.B) {
+				b.SetBytes(int64(size))
+				b.ReportAllocs()
+				for b.Loop() {
+					Locate(text, quote, 0)
+				}
+			})
+			b.Run(fmt.Sprintf("indexed/%s/%d", name, size), func(b *testing.B) {
+				x := NewIndex(text)
+				for range 600 {
+					x.Locate("Zebra crossing", 0)
+				}
+				for b.Loop() {
+					x.Locate(quote, 0)
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkGround_hostile grounds 200,000 different names, each of which occurs
+// often and inside of others, in a document that repeats itself.
+func BenchmarkGround_hostile(b *testing.B) {
+	random := rand.New(rand.NewPCG(1, 2))
+	block := make([]byte, 2000)
+	for i := range block {
+		block[i] = byte('a' + random.IntN(3))
+	}
+	text := strings.Repeat(string(block), 500)
+	var e extraction.Extraction
+	for i := range 200_000 {
+		from := i % 1500
+		e.Entities = append(e.Entities, extraction.Entity{Name: string(block[from : from+1+i/1500])})
+	}
+	for b.Loop() {
+		Ground(e, text)
+	}
+}
+
+// document writes prose-like text.
+func document(size int) string {
+	random := rand.New(rand.NewPCG(3, 4))
+	var b strings.Builder
+	for b.Len() < size {
+		fmt.Fprintf(&b, "Person%d met Firm%d in Köln, and \n", random.IntN(1e6), random.IntN(1e6))
+	}
+	return strings.ToValidUTF8(b.String()[:size], "")
+}

@@ -117,6 +117,14 @@ func answer(behaviour, request string, n int) (code int, done bool) {
 		}
 		fmt.Println(grandchild.Process.Pid)
 		return 0, false
+	case "daemon": // ends after its answer, the daemon goes on
+		pid, err := leave()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1, true
+		}
+		fmt.Println(pid)
+		return 0, true
 	case "leaks":
 		fmt.Fprintln(os.Stderr, "using", os.Getenv("MY_API_KEY"))
 		return 1, true

@@ -1,0 +1,7 @@
+//go:build !unix
+
+package proc
+
+import "errors"
+
+func leave() (int, error) { return 0, errors.New("there are no daemons here") }

@@ -1,0 +1,52 @@
+//go:build unix
+
+package proc
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// leave starts a grandchild that leaves the process group and holds all pipes.
+func leave() (pid int, err error) {
+	daemon := exec.Command(os.Args[0])
+	daemon.Env = append(os.Environ(), mode+"=deaf")
+	daemon.Stdin, daemon.Stdout, daemon.Stderr = os.Stdin, os.Stdout, os.Stderr
+	daemon.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := daemon.Start(); err != nil {
+		return 0, err
+	}
+	return daemon.Process.Pid, nil
+}
+
+// A grandchild outside of the group is out of reach, and delays nothing: the
+// child's end is noticed, the next request meets a new process, and Close
+// returns.
+func TestCall_daemons(t *testing.T) {
+	pool := open(t, "daemon", func(c *Config) { c.Grace = time.Minute })
+	for n := range 2 {
+		answer, err := call(t, pool, "{}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid, err := strconv.Atoi(answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Errorf("the daemon %d was to outlive its parent: %v", pid, err)
+			}
+		})
+		if pool.Started() != n+1 {
+			t.Errorf("%d processes were started, want %d", pool.Started(), n+1)
+		}
+	}
+	if err := pool.Close(); err != nil {
+		t.Error(err)
+	}
+}

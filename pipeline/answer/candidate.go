@@ -2,6 +2,7 @@ package answer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -41,6 +42,7 @@ type candidate struct {
 	wrapped       bool // a list whose first element has the lists
 	err           error
 	keys          []string // the keys of the outermost object, some
+	lists         []string // keys that nobody asked for with lists of objects, some
 	problems      []string
 	warnings      []string
 	repairs       []string
@@ -71,14 +73,24 @@ func (c *candidate) object(s *scanner, depth int) error {
 			c.keys = append(c.keys, shown(string(key)))
 		}
 		l := c.list(set)
+		if l == nil && len(c.lists) < maxNamed && s.startsWith("[") && s.opensObjects() {
+			c.lists = append(c.lists, shown(string(key)))
+		}
 		if l != nil && l.found {
-			c.warnings = append(c.warnings, fmt.Sprintf("%q stands more than once in the answer; the first was read", l.name))
+			c.warn(fmt.Sprintf("%q stands more than once in the answer; the first was read", l.name))
 			l = nil
 		}
 		err := c.member(s, depth, l)
 		c.begun = c.begun || err == nil
 		return err
 	})
+}
+
+// warn remembers a warning, once.
+func (c *candidate) warn(warning string) {
+	if !slices.Contains(c.warnings, warning) {
+		c.warnings = append(c.warnings, warning)
+	}
 }
 
 func (c *candidate) list(set fields) *list {
@@ -158,9 +170,7 @@ func (c *candidate) judge(l *list, set fields, unknown []string) {
 // bareList reads a list that may be one of entities or of relationships, which
 // the fields of its first element tell.
 func (c *candidate) bareList(s *scanner) error {
-	s.pos++
-	c.objects = s.startsWith("{")
-	s.pos = c.start
+	c.objects = s.opensObjects()
 	ahead := *s
 	kind := &c.entities
 	if c.objects {
@@ -194,6 +204,32 @@ func (c *candidate) kindOf(s scanner) *list {
 		return &c.entities
 	}
 	return nil
+}
+
+// opensObjects reports whether the list that begins here has an object first.
+func (s *scanner) opensObjects() bool {
+	ahead := scanner{text: s.text, pos: s.pos + 1}
+	return ahead.startsWith("{")
+}
+
+// inner reports whether a list without an object around it stands behind a key,
+// or before more of an object: then it is a part of something that was not
+// understood.
+func (c *candidate) inner(text string) bool {
+	const space = " \t\r\n"
+	before := strings.TrimRight(text[:c.start], space)
+	if key, colon := strings.CutSuffix(before, ":"); colon {
+		key = strings.TrimRight(key, space)
+		if strings.HasSuffix(key, `"`) || strings.HasSuffix(key, "'") {
+			return true
+		}
+	}
+	after := strings.TrimLeft(text[c.end:], space)
+	if rest, comma := strings.CutPrefix(after, ","); comma {
+		rest = strings.TrimLeft(rest, space)
+		return strings.HasPrefix(rest, `"`) || strings.HasPrefix(rest, "'")
+	}
+	return strings.HasPrefix(after, "}")
 }
 
 // unit reads an entity or a relationship, spells its keys as extractions do,

@@ -77,6 +77,9 @@ func finish(text string, c *candidate, repairs []string) (Result, error) {
 	if len(c.problems) > 0 {
 		return Result{}, &Error{Problems: c.problems}
 	}
+	if len(c.lists) > 0 && !c.cut() && !(c.entities.found && c.relationships.found) {
+		return Result{}, &Error{Problems: []string{fmt.Sprintf(`the answer has a list under the key %s, and one of the two lists is missing: the keys must be "entities" and "relationships", in English and spelled so`, strings.Join(c.lists, ", "))}}
+	}
 	if c.cut() && c.units() == 0 && !(c.entities.closed && c.relationships.closed) {
 		return Result{}, &Error{Problems: []string{"the answer was cut off before its first entity was complete: answer with the JSON object alone and more briefly, or allow more tokens"}, Truncated: true}
 	}

@@ -20,6 +20,7 @@ type search struct {
 	// on may be a part of it, an object with the lists in it may not.
 	objectsOnly bool
 	failed      *candidate // the first that looked like the answer and is broken
+	broken      *candidate // the first that is broken
 	strange     *candidate // the first that was JSON and no answer
 }
 
@@ -33,9 +34,15 @@ func (s *search) run() *candidate {
 		}
 		c := read(s.text, s.at+i)
 		usable := c.recognised() && !(c.bare && s.objectsOnly)
+		if usable && c.bare && c.inner(s.text) {
+			usable = false
+			if s.failed == nil {
+				s.failed = s.broken
+			}
+		}
 		if usable && (c.err == nil || c.cut() && (c.units() > 0 || s.failed == nil)) {
 			if s.failed != nil {
-				c.warnings = append(c.warnings, "an earlier JSON object was passed over: "+s.located(s.failed))
+				c.warn("an earlier JSON object was passed over: " + s.located(s.failed))
 			}
 			return c
 		}
@@ -49,16 +56,19 @@ func (s *search) passOver(c *candidate, usable bool) {
 	if usable && s.failed == nil {
 		s.failed = c
 	}
+	if s.broken == nil && c.err != nil {
+		s.broken = c
+	}
 	if !usable && s.strange == nil && len(c.keys) > 0 {
 		s.strange = c
 	}
 	s.objectsOnly = s.objectsOnly || usable || c.err != nil && c.begun
 	// Looked through are a list around the answer, and what a stray bracket of
-	// the text around swallowed to its end.
-	stray := c.cut() && !c.begun && !c.objects && len(c.keys) == 0
-	if (stray || c.wrapped) && !usable && s.restarts > 0 {
+	// the text around swallowed.
+	stray := c.err != nil && !c.objects && len(c.keys) == 0
+	if (stray || c.wrapped) && !usable && s.restarts > 0 && s.at > c.start+1 {
 		s.restarts--
-		s.objectsOnly = true
+		s.objectsOnly = s.objectsOnly || c.cut() || c.wrapped
 		s.at = c.start + 1
 	}
 }

@@ -11,6 +11,9 @@ import (
 // maxProblems bounds how many problems one answer is told.
 const maxProblems = 20
 
+// maxKinds bounds how many types of one name are kept apart.
+const maxKinds = 64
+
 // Validate names what breaks the document's schemas, in the order of the
 // extraction: empty names, types that are not allowed, relationship types that
 // no schema has, ends that are the name or alias of no entity, and entity types
@@ -24,6 +27,7 @@ func Validate(e extraction.Extraction, doc extraction.Document) []string {
 		doc:           doc,
 		entities:      entityTypes(doc),
 		relationships: relationshipTypes(doc),
+		fits:          map[fit]bool{},
 		named:         make(map[string][]string, len(e.Entities)),
 	}
 	for i, entity := range e.Entities {
@@ -42,6 +46,7 @@ type validator struct {
 	doc                     extraction.Document
 	entities, relationships vocabulary
 	named                   map[string][]string // types of the entities, by folded name
+	fits                    map[fit]bool        // what among found
 	problems                []string
 	more                    int
 }
@@ -71,7 +76,10 @@ func (v *validator) entity(i int, e extraction.Entity) {
 	}
 	for _, name := range append([]string{e.Name}, e.Aliases...) {
 		folded := foldName(name)
-		if kinds, there := v.named[folded]; !there || !slices.Contains(kinds, kind) {
+		switch kinds, there := v.named[folded]; {
+		case len(kinds) == maxKinds:
+			kinds[0] = "" // any type will do
+		case !there || !slices.Contains(kinds, kind):
 			v.named[folded] = append(kinds, kind)
 		}
 	}
@@ -92,14 +100,15 @@ func (v *validator) relationship(i int, r extraction.Relationship) {
 		{"source", r.Source, r.SourceRef, schema.SourceTypes},
 		{"target", r.Target, r.TargetRef, schema.TargetTypes},
 	} {
-		if problem := v.end(end.name, end.ref, end.allowed); problem != "" {
+		at := fit{relationship: kind, end: end.word}
+		if problem := v.end(end.name, end.ref, at, end.allowed); problem != "" {
 			v.problem(func() string { return fmt.Sprintf("%s: the %s %s", statement(i, r), end.word, problem) })
 		}
 	}
 }
 
 // end says what is wrong with an end of a relationship; "" if nothing is.
-func (v *validator) end(name, ref string, allowed []string) string {
+func (v *validator) end(name, ref string, at fit, allowed []string) string {
 	switch {
 	case ref != "":
 		return fmt.Sprintf("refers to %q, which is the id of no entity", shown(ref))
@@ -110,22 +119,29 @@ func (v *validator) end(name, ref string, allowed []string) string {
 	switch {
 	case !there:
 		return "is the name of no entity: add the entity, or leave the relationship out"
-	case len(allowed) == 0 || slices.ContainsFunc(kinds, func(kind string) bool { return kind == "" || v.among(kind, allowed) }):
+	case len(allowed) == 0 || slices.ContainsFunc(kinds, func(kind string) bool { return kind == "" || v.among(kind, at, allowed) }):
 		return ""
 	}
 	return fmt.Sprintf("is of the type %s, the schema allows %s", shown(strings.Join(kinds, ", ")), shown(strings.Join(allowed, ", ")))
 }
 
+// fit asks whether an entity type may stand at an end of a relationship type.
+type fit struct{ relationship, end, kind string }
+
 // among reports whether a schema allows a type at an end.
-func (v *validator) among(kind string, allowed []string) bool {
-	if slices.Contains(allowed, kind) {
-		return true
+func (v *validator) among(kind string, at fit, allowed []string) bool {
+	at.kind = kind
+	fits, asked := v.fits[at]
+	if asked {
+		return fits
 	}
 	folded := foldType(kind)
-	return slices.ContainsFunc(allowed, func(name string) bool {
+	fits = slices.ContainsFunc(allowed, func(name string) bool {
 		spelled, known := v.entities.spell(name)
 		return known && spelled == kind || foldType(name) == folded
 	})
+	v.fits[at] = fits
+	return fits
 }
 
 func statement(i int, r extraction.Relationship) string {

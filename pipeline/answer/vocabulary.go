@@ -46,9 +46,10 @@ func relationshipTypes(doc extraction.Document) vocabulary {
 func newVocabulary(names []string) vocabulary {
 	v := vocabulary{folded: map[string]string{}, seen: map[string]string{}}
 	for _, name := range names {
-		if slices.Contains(v.names, name) {
+		if _, twice := v.seen[name]; twice {
 			continue
 		}
+		v.seen[name] = name
 		v.names = append(v.names, name)
 		key := foldType(name)
 		if _, taken := v.folded[key]; taken {
@@ -57,15 +58,12 @@ func newVocabulary(names []string) vocabulary {
 		}
 		v.folded[key] = name
 	}
-	for _, name := range v.names {
-		v.seen[name] = name
-	}
 	return v
 }
 
 // alias lets the name in a schema stand for its key, unless it is a type itself.
 func (v vocabulary) alias(name, key string) {
-	if _, taken := v.folded[foldType(name)]; !taken && slices.Contains(v.names, key) {
+	if _, taken := v.folded[foldType(name)]; !taken && v.seen[key] == key {
 		v.seen[name] = key
 	}
 }

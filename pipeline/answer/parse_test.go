@@ -1,0 +1,219 @@
+package answer
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"extraction-experiment/extraction"
+	"extraction-experiment/outcome"
+)
+
+func names(e extraction.Extraction) string {
+	var b strings.Builder
+	for _, entity := range e.Entities {
+		fmt.Fprintf(&b, "%s:%s ", entity.Name, entity.Type)
+	}
+	for _, r := range e.Relationships {
+		fmt.Fprintf(&b, "%s-%s-%s ", r.Source, r.Type, r.Target)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+const plain = `{"entities":[{"name":"Ann","type":"P"},{"name":"Bob","type":"P"}],"relationships":[{"source_name":"Ann","target_name":"Bob","relationship_type":"knows"}]}`
+const plainNames = "Ann:P Bob:P Ann-knows-Bob"
+
+func TestParse(t *testing.T) {
+	tests := map[string]struct {
+		text, want string
+		repairs    string // joined with |
+	}{
+		"as asked for":           {plain, plainNames, ""},
+		"pretty":                 {strings.ReplaceAll(plain, ",", " ,\n\t"), plainNames, ""},
+		"a fence":                {"```json\n" + plain + "\n```\n", plainNames, "a code fence was removed"},
+		"a fence of no language": {"```\n" + plain + "```", plainNames, "a code fence was removed"},
+		"an open fence":          {"```json\n" + plain, plainNames, "a code fence was removed"},
+		"text around":            {"Sure! Here {it} is [1]: " + plain + " Anything else?", plainNames, "text before the JSON was left out|text behind the JSON was left out"},
+		"a byte order mark":      {"\ufeff" + plain, plainNames, "a byte order mark was removed"},
+		"thoughts":               {"<think>maybe {\"entities\":[{\"name\":\"Z\"}]}</think>" + plain, plainNames, "text before the JSON was left out"},
+		"another object first":   {`{"plan":["read"]} ` + plain, plainNames, "text before the JSON was left out"},
+		"the format shown first": {`As {"entities": [...]}: ` + plain, plainNames, "text before the JSON was left out"},
+		"a schema echoed first":  {`{"type":"object","properties":{"entities":{"type":"array"}}} ` + plain, plainNames, "text before the JSON was left out"},
+		"a stray bracket first":  {`["tis: ` + plain, plainNames, "text before the JSON was left out"},
+		"wrapped":                {`{"result":{"data":` + plain + `},"n":1}`, plainNames, ""},
+		"in a list":              {"[" + plain + "]", plainNames, "text before the JSON was left out|text behind the JSON was left out"},
+		"entities alone":         {`[{"name":"Ann","type":"P"}]`, "Ann:P", ""},
+		"relationships alone":    {`[{"source":"A","target":"B","type":"r"}]`, "A-r-B", ""},
+		"only one list":          {`{"entities":[]}`, "", ""},
+		"null lists":             {`{"entities":null,"relationships":null}`, "", ""},
+		"trailing commas":        {`{"entities":[{"name":"A","type":"P",},],}`, "A:P", "needless commas were removed"},
+		"doubled commas":         {`{,"entities":[,{"name":"A"},,{"name":"B"}]}`, "A: B:", "needless commas were removed"},
+		"missing commas":         {`{"entities":[{"name":"A"}{"name":"B"}]}`, "A: B:", "missing commas between objects were added"},
+		"comments":               {"{// x\n\"entities\":/* {} */[{\"name\":\"A\" # y\n}]}", "A:", "comments were removed"},
+		"single quotes":          {`{'entities':[{'name':'Ann "A"','type':'P'}]}`, `Ann "A":P`, "single quotes were read as double quotes"},
+		"apostrophes":            {`{'entities':[{'name':'Ann O'Neil'}]}`, `Ann O'Neil:`, "single quotes were read as double quotes"},
+		"an escaped apostrophe":  {`{"entities":[{"name":"O\'Neil"}]}`, `O'Neil:`, `\' was read as '`},
+		"bare keys":              {`{entities:[{name:"A"}]}`, "A:", "keys without quotes were quoted"},
+		"keys in other cases":    {`{"Entities":[{"Name":"A","TYPE":"P"}],"RELATIONSHIPS":[{"sourceName":"A","Target-Name":"A","RelationshipType":"r"}]}`, "A:P A-r-A", "keys were spelled as the schema has them"},
+		"near names of keys":     {`{"relations":[{"source":"A","target":"B","relation_type":"r"}],"entities":[{"entity_name":"A","entity_type":"P"}]}`, "A:P A-r-B", "keys were spelled as the schema has them"},
+		"both spellings":         {`{"entities":[{"name":"A","Name":"B"}]}`, "A:", ""},
+		"both, the other way":    {`{"entities":[{"Name":"B","name":"A"}]}`, "A:", "keys were spelled as the schema has them"},
+		"properties keep theirs": {`{"entities":[{"name":"A","properties":{"Name":"x","Type":true}}]}`, "A:", ""},
+		"Python":                 {`{"entities":[{"name":"A","type":None,"properties":{"a":True,"b":False,"c":nan}}]}`, "A:", "None was read as null|True was read as true|False was read as false|nan was read as null"},
+		"infinity":               {`{"entities":[{"name":"A","properties":{"a":NaN,"b":-Infinity}}]}`, "A:", "NaN was read as null|-Infinity was read as null"},
+		"odd numbers":            {`{"entities":[{"name":007},{"name":.5},{"name":12}]}`, "007: .5: 12:", "numbers that JSON does not allow were read as text"},
+		"a raw line break":       {"{\"entities\":[{\"name\":\"Ann\nLee\"}]}", "Ann\nLee:", "raw line breaks and control characters in texts were escaped"},
+		"a backslash":            {`{"entities":[{"name":"\alpha \u12"}]}`, `\alpha \u12:`, "backslashes that escape nothing were kept as text"},
+		"control characters":     {"{\x00\"entities\":\x07[]}", "", "control characters were removed"},
+		"no-break spaces":        {"{\u00a0\"entities\"\u200b:\u2003[\ufeff]}", "", ""},
+		"not UTF-8":              {"{\"entities\":[{\"name\":\"A\xff\"}]}", "A\ufffd:", "bytes that are not UTF-8 were replaced"},
+		"references":             {`{"relationships":[{"source_ref":"e1","target":"B","type":"r"}],"entities":[{"temp_id":"e1","name":"A"}]}`, "A: A-r-B", ""},
+		"braces in texts":        {`{"entities":[{"name":"{\"entities\":[]} [x] // y"}]}`, `{"entities":[]} [x] // y:`, ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := Parse(tt.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Truncated || names(got.Extraction) != tt.want {
+				t.Errorf("got %q (truncated %v), want %q", names(got.Extraction), got.Truncated, tt.want)
+			}
+			if repairs := strings.Join(got.Repairs, "|"); repairs != tt.repairs {
+				t.Errorf("repairs %q, want %q", repairs, tt.repairs)
+			}
+		})
+	}
+}
+
+func TestParse_truncated(t *testing.T) {
+	tests := map[string]struct{ text, want string }{
+		"in a name":                 {plain[:strings.Index(plain, "Bob")+2], "Ann:P"},
+		"behind an entity":          {plain[:strings.Index(plain, `,{"name":"Bob"`)], "Ann:P"},
+		"behind a comma":            {plain[:strings.Index(plain, `{"name":"Bob"`)], "Ann:P"},
+		"in the second list":        {plain[:strings.Index(plain, "knows")], "Ann:P Bob:P"},
+		"without the last brace":    {plain[:len(plain)-1], plainNames},
+		"entities alone":            {`[{"name":"Ann","type":"P"},{"name":"B`, "Ann:P"},
+		"wrapped":                   {`{"result":{"entities":[{"name":"Ann","type":"P"},{"na`, "Ann:P"},
+		"in a list":                 {`[{"entities":[{"name":"Ann","type":"P"},{"na`, "Ann:P"},
+		"in a comment":              {`{"entities":[{"name":"Ann","type":"P"} /* and`, "Ann:P"},
+		"in an escape":              {`{"entities":[{"name":"Ann","type":"P"},{"name":"\u00`, "Ann:P"},
+		"in a fence":                {"```json\n" + `{"entities":[{"name":"Ann","type":"P"},` + "\n", "Ann:P"},
+		"in the middle of a number": {`{"entities":[{"name":"Ann","type":"P"},{"name":19`, "Ann:P"},
+		"an empty answer":           {`{"entities":[],"relationships":[]`, ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := Parse(tt.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !got.Truncated || names(got.Extraction) != tt.want {
+				t.Errorf("got %q (truncated %v), want %q", names(got.Extraction), got.Truncated, tt.want)
+			}
+			if len(got.Warnings) == 0 || !strings.Contains(got.Warnings[len(got.Warnings)-1], "was cut off") {
+				t.Errorf("warnings %q do not say it", got.Warnings)
+			}
+		})
+	}
+}
+
+func TestParse_problems(t *testing.T) {
+	many := `{"entities":[` + strings.Repeat(`{},`, MaxListed) + `{}]}`
+	tests := map[string]struct {
+		text string
+		want []string
+	}{
+		"nothing":                  {"", []string{"the answer is empty"}},
+		"space":                    {" \n\ufeff", []string{"the answer is empty"}},
+		"a refusal":                {"I'm sorry, I can't help.", []string{`no JSON object (it begins "I'm sorry, I can't help.")`}},
+		"thoughts without an end":  {"<think>" + plain, []string{"no JSON object"}},
+		"another language":         {`{"entidades":[{"nombre":"A"}],"relaciones":[]}`, []string{`has the keys "entidades", "relaciones"`, "in English"}},
+		"another language alone":   {`[{"nombre":"A"}]`, []string{`has the keys "nombre"`}},
+		"fields in another":        {`{"entities":[{"nombre":"A","tipo":"P"}]}`, []string{`entities[0] has the fields "nombre", "tipo": its field names must be "name" and "type"`}},
+		"half in another":          {`{"relationships":[{"source":"A","ziel":"B","type":"r"}]}`, []string{`relationships[0] has the fields "ziel"`, `"target_name"`}},
+		"one list in another":      {`{"entities":[{"name":"A"}],"relaciones":[{"origen":"A"}]}`, []string{`a list under the key "relaciones"`}},
+		"a mark before the key":    {`{@"entities":[{"name":"A"}],"relationships":[{"source":"A","target":"A","type":"r"}]}`, []string{"line 1, column 2: expected a key"}},
+		"a list of texts":          {`{"entities":["Ann"]}`, []string{"entities[0]: expected an object, got a string"}},
+		"no list":                  {`{"entities":"none"}`, []string{"entities: expected a list, got a string"}},
+		"a name of another kind":   {`{"entities":[{"name":["x"]},{"name":{}}]}`, []string{"entities[0].name: expected a string, got a list", "entities[1].name"}},
+		"broken in the middle":     {"{\"entities\": [\n  {\"name\": \"Ann\" \"type\": \"P\"}]}", []string{`line 2, column 18: expected a comma or }, found '"', near`}},
+		"broken in the second":     {`{"entities":[{"name":"A"}],"relationships":[{"source":"A" ; }]}`, []string{"line 1, column 59: expected a comma or }, found ';'"}},
+		"broken in the first":      {`{"entities":[{"name":A}],"relationships":[{"source":"A","target":"B","type":"r"}]}`, []string{`found the bare word "A": write texts in double quotes`}},
+		"inner quotes":             {`{"entities":[{"name":"the "big" one"}]}`, []string{"line 1, column 28: expected a comma or }, found 'b'"}},
+		"a date":                   {`{"entities":[{"name":2024-01-02}]}`, []string{`expected a number, found "2024-01-02"`}},
+		"a wrong bracket":          {`{"entities":[{"name":"A"}}`, []string{"expected a comma or ], found '}'"}},
+		"cut before anything":      {`{"entities":[{"name":"An`, []string{"cut off before its first entity"}},
+		"cut before the lists":     {`{"enti`, []string{"no JSON object"}},
+		"deep":                     {`{"entities":[{"name":"A","properties":` + strings.Repeat("[", 100), []string{"nested deeper than 64 levels"}},
+		"deep, and nothing else":   {strings.Repeat("[", 1<<20), []string{"no JSON object"}},
+		"too long":                 {strings.Repeat(" ", MaxText+1), []string{"at most 33554432 are read"}},
+		"too many":                 {many, []string{"lists more than 250000 entities"}},
+		"too many values":          {`{"entities":[{"name":"A","aliases":[` + strings.Repeat("1,", MaxValues) + `1]}]}`, []string{"more than 3000000 values"}},
+		"an object of nothing":     {"{}", []string{"no JSON object"}},
+		"a list of nothing":        {"[]", []string{"no JSON object"}},
+		"a long key in a language": {`{"` + strings.Repeat("é", 1000) + `":1}`, []string{"…"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := Parse(tt.text)
+			var problem *Error
+			if !errors.As(err, &problem) {
+				t.Fatalf("got %v", err)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("got %q, want %q", err, want)
+				}
+			}
+			if len(err.Error()) > 2000 {
+				t.Errorf("a message of %d bytes", len(err.Error()))
+			}
+			if got := outcome.FailureOf(err, outcome.Internal); got.Class != outcome.InvalidOutput || got.Message != err.Error() {
+				t.Errorf("counts as %+v", got)
+			}
+		})
+	}
+}
+
+func TestParse_warnings(t *testing.T) {
+	for text, want := range map[string]string{
+		plain + " or " + plain:              "more than one JSON object",
+		`{"entities":[],"entities":[{}]}`:   `"entities" stands more than once`,
+		`{"entities":[{"name":"A","x":1}]}`: `unknown keys are kept but not used: "x"`,
+		`As {"entities": [...]}: ` + plain:  "an earlier JSON object was passed over: line 1, column 18",
+	} {
+		got, err := Parse(text)
+		if err != nil || !strings.Contains(strings.Join(got.Warnings, "|"), want) {
+			t.Errorf("%q: warnings %q (%v), want %q", text, got.Warnings, err, want)
+		}
+	}
+	if got, _ := Parse(plain); got.Warnings != nil || got.Repairs != nil {
+		t.Errorf("a good answer has %q %q", got.Warnings, got.Repairs)
+	}
+}
+
+// A broken answer is a problem, never a silently smaller answer.
+func TestParse_brokenIsNotSmaller(t *testing.T) {
+	for i := range plain {
+		broken := plain[:i] + "@" + plain[i:]
+		got, err := Parse(broken)
+		if err != nil {
+			continue
+		}
+		if len(got.Extraction.Entities) < 2 || len(got.Extraction.Relationships) < 1 {
+			t.Errorf("%s became %q", broken, names(got.Extraction))
+		}
+	}
+}
+
+func TestParse_nilAndEmpty(t *testing.T) {
+	got, err := Parse(`{"entities":[],"relationships":null}`)
+	want := extraction.Extraction{Entities: []extraction.Entity{}}
+	if diff := cmp.Diff(want, got.Extraction); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+}

@@ -1,0 +1,200 @@
+package answer
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"extraction-experiment/extraction"
+)
+
+// hostile draws texts that look like the syntax around them.
+func hostile() *rapid.Generator[string] {
+	return rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
+		"Ann", "O'Neil", `"`, `\`, `\u00`, "{", "}", "[", "]", ",", ":", `{"entities":[{"name":"Z"}]}`, `"},{"name":"Z"}`, "// x", "/*", "# y", "```", "\n", "</think>", "é日", "null",
+	}))
+}
+
+func drawExtraction(t *rapid.T) extraction.Extraction {
+	var e extraction.Extraction
+	e.Entities = []extraction.Entity{}
+	for range rapid.IntRange(0, 5).Draw(t, "entities") {
+		entity := extraction.Entity{Name: hostile().Draw(t, "name"), Type: hostile().Draw(t, "type"), Description: hostile().Draw(t, "description")}
+		if rapid.Bool().Draw(t, "properties") {
+			entity.Properties = json.RawMessage(`{"entities":[{"name":"Z"}],"n":1.50,"deep":[[{"relationships":[{"source":"Z"}]}]]}`)
+			entity.Mentions = []extraction.Span{{Quote: hostile().Draw(t, "quote"), Start: 1, End: 2}}
+			entity.Aliases = []string{hostile().Draw(t, "alias")}
+		}
+		e.Entities = append(e.Entities, entity)
+	}
+	e.Relationships = []extraction.Relationship{}
+	for range rapid.IntRange(0, 4).Draw(t, "relationships") {
+		e.Relationships = append(e.Relationships, extraction.Relationship{Source: hostile().Draw(t, "source"), Target: hostile().Draw(t, "target"), Type: hostile().Draw(t, "relationship type")})
+	}
+	return e
+}
+
+// written is the answer of a model that writes exactly what was asked for, in
+// one of the forms that Parse takes.
+func written(t *rapid.T, e extraction.Extraction) (text string, want extraction.Extraction) {
+	raw, err := e.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _, err = extraction.DecodeExtraction(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = string(raw)
+	switch rapid.SampledFrom([]string{"plain", "fence", "wrapped", "list", "pretty"}).Draw(t, "form") {
+	case "fence":
+		text = "```json\n" + text + "\n```"
+	case "wrapped":
+		text = `{"result":` + text + `}`
+	case "list":
+		text = "[" + text + "]"
+	case "pretty":
+		var pretty strings.Builder
+		encoder := json.NewEncoder(&pretty)
+		encoder.SetIndent("", "  ")
+		if err := encoder.Encode(json.RawMessage(raw)); err != nil {
+			t.Fatal(err)
+		}
+		text = pretty.String()
+	}
+	return text, want
+}
+
+// Parse of valid output is the identity.
+func TestParse_identity(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text, want := written(t, drawExtraction(t))
+		got, err := Parse(text)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if diff := cmp.Diff(want, got.Extraction); diff != "" || got.Truncated {
+			t.Fatalf("%s: %s", text, diff)
+		}
+	})
+}
+
+// Cut anywhere, an answer gives the first entities and relationships that it
+// gives as a whole, or a problem: never another one, never one in part.
+func TestParse_cutAnywhere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text, want := written(t, drawExtraction(t))
+		at := rapid.IntRange(0, len(text)).Draw(t, "at")
+		got, err := Parse(text[:at])
+		if err != nil {
+			return
+		}
+		entities, relationships := got.Extraction.Entities, got.Extraction.Relationships
+		if len(entities) > len(want.Entities) || len(relationships) > len(want.Relationships) {
+			t.Fatalf("%s gave %v", text[:at], got.Extraction)
+		}
+		for i := range entities {
+			if diff := cmp.Diff(want.Entities[i], entities[i]); diff != "" {
+				t.Fatalf("%s: %s", text[:at], diff)
+			}
+		}
+		for i := range relationships {
+			if diff := cmp.Diff(want.Relationships[i], relationships[i]); diff != "" {
+				t.Fatalf("%s: %s", text[:at], diff)
+			}
+		}
+		complete := len(entities) == len(want.Entities) && len(relationships) == len(want.Relationships)
+		if !got.Truncated && !complete {
+			t.Fatalf("%s lost something and does not say so", text[:at])
+		}
+	})
+}
+
+// The same with every place of one answer.
+func TestParse_cutEverywhere(t *testing.T) {
+	whole, err := Parse(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := 0
+	for at := range plain {
+		got, err := Parse(plain[:at])
+		if err != nil {
+			continue
+		}
+		n := len(got.Extraction.Entities) + len(got.Extraction.Relationships)
+		if !got.Truncated || n < last || !strings.HasPrefix(names(whole.Extraction), names(got.Extraction)) {
+			t.Fatalf("%s gave %q", plain[:at], names(got.Extraction))
+		}
+		last = n
+	}
+	if last != 3 {
+		t.Errorf("only %d of 3 came back", last)
+	}
+}
+
+// FuzzParse checks that nothing panics, that what was read can be written and
+// read to the same, and that an error has a message.
+func FuzzParse(f *testing.F) {
+	f.Add(plain)
+	f.Add("```json\n{'entities':[{'name':'O'Neil',},] // x\n")
+	f.Add(`[{"source":"A","target":None}] {entities:[{Name:007}]}`)
+	f.Add(`{"result":{"entities":[{"name":"\u00`)
+	f.Add("<think>{</think>[[{\"entities\":{}}")
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := Parse(text)
+		if err != nil {
+			if len(err.Error()) > 20_000 || err.Error() == "" {
+				t.Fatalf("a message of %d bytes", len(err.Error()))
+			}
+			return
+		}
+		raw, err := got.Extraction.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, _, err := extraction.DecodeExtraction(raw)
+		if err != nil {
+			t.Fatalf("%s: %v", raw, err)
+		}
+		if got.Extraction.Entities == nil && got.Extraction.Relationships == nil {
+			return // nothing to find in the text again
+		}
+		again, err := Parse(string(raw))
+		if err != nil || again.Truncated {
+			t.Fatalf("%s: %v", raw, err)
+		}
+		if diff := cmp.Diff(want, again.Extraction); diff != "" {
+			t.Fatalf("%s: %s", raw, diff)
+		}
+	})
+}
+
+// FuzzValidate checks that nothing panics on any extraction and document, that
+// normalising twice is normalising once, and that the schema is JSON.
+func FuzzValidate(f *testing.F) {
+	f.Add([]byte(plain), []byte(`{"text":"x","object_schemas":{"Person":{},"person":{}},"relationship_schemas":{"knows":{"source_types":["P"]}},"allowed_types":["p"]}`))
+	f.Fuzz(func(t *testing.T, answer, input []byte) {
+		e, _, err := extraction.DecodeExtraction(answer)
+		if err != nil {
+			return
+		}
+		doc, _, err := extraction.DecodeDocument(input)
+		if err != nil {
+			return
+		}
+		once := Normalise(e, doc)
+		if diff := cmp.Diff(once, Normalise(once, doc)); diff != "" {
+			t.Fatal(diff)
+		}
+		if problems := Validate(e, doc); len(problems) > maxProblems+1 {
+			t.Fatalf("%d problems", len(problems))
+		}
+		if !json.Valid(Schema(doc, Options{Quotes: true})) {
+			t.Fatalf("%s", Schema(doc, Options{Quotes: true}))
+		}
+	})
+}

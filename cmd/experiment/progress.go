@@ -31,7 +31,7 @@ type progress struct {
 	sum                         float64 // of the primary score
 	scored                      int
 	primary                     string
-	sending                     bool
+	sending, ended              bool
 
 	pool *mpb.Progress
 	bar  *mpb.Bar
@@ -51,9 +51,12 @@ func (p *progress) Planned(total, done int) {
 	defer p.mu.Unlock()
 	p.total, p.done, p.earlier, p.last = total, done, done, time.Now()
 	if p.pool != nil {
-		p.bar = p.pool.AddBar(int64(total),
+		// A bar made with no total is not complete before close says so, and is
+		// drawn anew while the results are sent.
+		p.bar = p.pool.AddBar(0,
 			mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return p.counts() })),
 			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return p.pace() })))
+		p.bar.SetTotal(int64(total), false)
 		p.bar.SetCurrent(int64(done))
 		return
 	}
@@ -109,8 +112,12 @@ func (p *progress) close() {
 	if p.pool == nil {
 		return
 	}
-	if p.bar != nil {
-		p.bar.Abort(false)
+	p.mu.Lock()
+	p.ended = true
+	bar := p.bar
+	p.mu.Unlock()
+	if bar != nil {
+		bar.SetTotal(-1, true)
 	}
 	p.pool.Wait()
 }
@@ -135,6 +142,9 @@ func (p *progress) counts() string {
 func (p *progress) pace() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.ended {
+		return fmt.Sprintf(" in %s%s", time.Since(p.began).Round(100*time.Millisecond), p.meanText())
+	}
 	if p.sending {
 		return fmt.Sprintf(" publishing, %d sent%s", p.sent, p.meanText())
 	}

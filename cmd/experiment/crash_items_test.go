@@ -38,9 +38,9 @@ func makeItems(n, bytes int) []madeItem {
 		entities := []any{}
 		switch i % 3 {
 		case 0:
-			entities = append(entities, map[string]any{"name": people[i%len(people)], "entity_type": "Person"})
+			entities = append(entities, map[string]any{"name": people[i%len(people)], "type": "Person"})
 		case 1: // nowhere in the text: matched never
-			entities = append(entities, map[string]any{"name": "Zebulon Quux", "entity_type": "Person"})
+			entities = append(entities, map[string]any{"name": "Zebulon Quux", "type": "Person"})
 		}
 		item := madeItem{
 			ID: fmt.Sprintf("made-%03d", i),

@@ -20,12 +20,14 @@ import (
 type gateway struct {
 	behind http.Handler
 	upon   string
+	armed  atomic.Bool // the next request to upon is the last
 	down   atomic.Bool
 	lost   atomic.Int32 // answers
 }
 
 func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !g.down.Load() && r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, g.upon) && g.down.CompareAndSwap(false, true) {
+	if strings.HasSuffix(r.URL.Path, g.upon) && g.armed.CompareAndSwap(true, false) {
+		g.down.Store(true)
 		g.behind.ServeHTTP(httptest.NewRecorder(), r)
 		g.lost.Add(1)
 	}
@@ -54,13 +56,13 @@ func langfuseDown(t *testing.T, upon string) {
 	server, err := embedded.Open(embedded.Config{})
 	must(t, err)
 	defer func() { must(t, server.Close()) }()
-	front := &gateway{behind: server.Handler(), upon: "-" /* nothing yet */}
+	front := &gateway{behind: server.Handler(), upon: upon}
 	hs := httptest.NewServer(front)
 	defer hs.Close()
 	client, err := langfuse.New(langfuse.Config{BaseURL: hs.URL, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey)})
 	must(t, err)
 	seedItems(t, client, "made", makeItems(n, 500))
-	front.upon = upon
+	front.armed.Store(true)
 
 	f := newFolder(t, "LANGFUSE_BASE_URL="+hs.URL, "LANGFUSE_PUBLIC_KEY="+embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY="+embedded.DefaultSecretKey)
 	c := f.run(t, cli.ExitUnavailable, "--dataset", "made", "--name", "r", "--concurrency", "2", "--max-failures", "1")
@@ -74,7 +76,6 @@ func langfuseDown(t *testing.T, upon string) {
 	completeRun(t, path, n)
 
 	front.down.Store(false)
-	front.upon = "-"
 	f.run(t, 0, "publish", "r")
 	f.run(t, 0, "publish", "r") // once more: nothing is left to send
 	onceInLangfuse(t, client, path)

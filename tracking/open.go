@@ -39,14 +39,24 @@ func (p *Publisher) experimentID(ctx context.Context, o runstore.Pending) (strin
 		return known.ID, err
 	}
 	id := digest(8, h.RunUID, "experiment", RunName(h, trial))
-	url := langfuse.ExperimentsURL(p.cfg.Client.BaseURL(), p.cfg.Server.Project.ID)
 	if h.Dataset.ID != "" {
 		if id, err = p.link(ctx, o); err != nil {
 			return "", fmt.Errorf("opening the run in Langfuse: %w", err)
 		}
-		url = langfuse.RunURL(p.cfg.Client.BaseURL(), p.cfg.Server.Project.ID, h.Dataset.ID, id)
 	}
-	return id, p.cfg.Run.SetExperiment(ctx, runstore.Experiment{Trial: trial, ID: id, URL: url})
+	return id, p.cfg.Run.SetExperiment(ctx, runstore.Experiment{Trial: trial, ID: id, URL: p.page(id)})
+}
+
+// page returns where to look at the run; "" where there is nothing to look at.
+func (p *Publisher) page(id string) string {
+	base, project := p.cfg.Client.BaseURL(), p.cfg.Server.Project.ID
+	switch {
+	case !p.cfg.Pages:
+		return ""
+	case p.header.Dataset.ID == "":
+		return langfuse.ExperimentsURL(base, project)
+	}
+	return langfuse.RunURL(base, project, p.header.Dataset.ID, id)
 }
 
 // links sends the links of the batch. A server that stores none is not asked.

@@ -31,6 +31,7 @@ func (p *Publisher) round(ctx context.Context) (int, error) {
 		}
 	}
 	p.cfg.Published(p.sent)
+	p.cfg.Log.Debug("published", "outcomes", len(batch), "in all", p.sent)
 	return len(batch), nil
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ type progress struct {
 	mu    sync.Mutex
 	out   io.Writer
 	quiet bool
+	log   *slog.Logger
 	began time.Time
 	last  time.Time // of the last plain line
 
@@ -37,8 +39,8 @@ type progress struct {
 	bar  *mpb.Bar
 }
 
-func newProgress(env cli.Env, quiet bool, primary string) *progress {
-	p := &progress{out: env.Stderr, quiet: quiet, primary: primary, began: time.Now()}
+func newProgress(env cli.Env, quiet bool, primary string, log *slog.Logger) *progress {
+	p := &progress{out: env.Stderr, quiet: quiet, primary: primary, log: log, began: time.Now(), last: time.Now()}
 	if width := env.Terminal(); width > 0 && !quiet {
 		p.pool = mpb.New(mpb.WithOutput(env.Stderr), mpb.WithWidth(min(30, max(10, width/4))), mpb.WithAutoRefresh())
 	}
@@ -63,8 +65,22 @@ func (p *progress) Planned(total, done int) {
 	p.line("%d items to run, %d done earlier", total-done, done)
 }
 
+// Listed is told how many items are listed so far; a person sees it only where
+// it takes long.
+func (p *progress) Listed(items int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := time.Now(); now.Sub(p.last) >= plainEvery {
+		p.last = now
+		if !p.quiet {
+			fmt.Fprintf(p.out, "listing the dataset: %d items so far\n", items)
+		}
+	}
+}
+
 // Started is told that an item is being worked on.
-func (p *progress) Started(string) {
+func (p *progress) Started(item string) {
+	p.log.Debug("started", "item", item)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.flying++
@@ -72,6 +88,7 @@ func (p *progress) Started(string) {
 
 // Done is told the outcome of an item.
 func (p *progress) Done(o outcome.Outcome) {
+	p.log.Debug("done", "item", o.Item, "class", string(o.Class), "latency", o.Latency)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.flying--

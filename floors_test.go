@@ -20,6 +20,7 @@ const module = "extraction-experiment/"
 // explains the order.
 var floors = map[string]int{
 	"internal/":          0,
+	"internal/cli":       1, // above the other internal ones, which it uses
 	"extraction":         1,
 	"outcome":            1,
 	"langfuse":           1,

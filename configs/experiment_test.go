@@ -27,7 +27,8 @@ func TestLoad_examples(t *testing.T) {
 
 func TestLoad_problems(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
-		"unknown key":     {"dataset: x\ncolour: red\n", "line 2: field colour not found"},
+		"unknown key":     {"dataset: x\ncolour: red\n", `line 2: unknown key "colour"`},
+		"mistyped key":    {"datset: x\n", `did you mean "dataset"`},
 		"wrong kind":      {"item: {a: b}\n", "line 1"},
 		"second document": {"dataset: x\n---\ndataset: y\n", "second"},
 		"alias bomb": {"a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\n" +

@@ -12,6 +12,10 @@ type serialObserver struct {
 	to Observer
 }
 
+func (s *serialObserver) listed(items int) {
+	s.tell(func(o Observer) { o.Listed(items) })
+}
+
 func (s *serialObserver) planned(total, done int) {
 	s.tell(func(o Observer) { o.Planned(total, done) })
 }

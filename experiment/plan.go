@@ -48,6 +48,7 @@ func (r *Runner) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	listed := int(earlier)
 	for page, err := range r.cfg.Source.Pages(ctx) {
 		if err != nil {
 			return fmt.Errorf("listing the items: %w", err)
@@ -60,6 +61,8 @@ func (r *Runner) list(ctx context.Context) error {
 		if err := r.cfg.Run.AddItems(ctx, page, dataset.Hash); err != nil {
 			return fmt.Errorf("listing the items: %w", err)
 		}
+		listed += len(page)
+		r.obs.listed(listed)
 		if r.stopping() {
 			return ErrInterrupted
 		}

@@ -34,6 +34,8 @@ type Config struct {
 // Observer follows the progress of a run. It is called by one goroutine at a
 // time and must not block for long: workers wait for it.
 type Observer interface {
+	// Listed is called while the items are listed, with how many there are.
+	Listed(items int)
 	// Planned is called once, when the items are known: how many outcomes the
 	// run will have, and how many it has already because it was resumed.
 	Planned(total, done int)
@@ -115,6 +117,9 @@ func (r *Runner) Run(ctx context.Context) (outcome.Footer, error) {
 // finish writes the footer, whatever happened, and says whether the run is
 // complete.
 func (r *Runner) finish(planned int, cause error) (outcome.Footer, error) {
+	if kept, ok, err := r.cfg.Run.Footer(context.Background()); err == nil && ok && cause == nil && kept.Status == outcome.Complete {
+		return kept, nil // nothing was left to do
+	}
 	footer := outcome.Footer{Status: outcome.Complete, Planned: planned, Ended: r.cfg.Now().UTC()}
 	if cause != nil {
 		footer.Status = outcome.Interrupted

@@ -311,6 +311,7 @@ func TestRunner_listing(t *testing.T) {
 type diary []string
 
 func (d *diary) Planned(total, done int) { *d = append(*d, fmt.Sprintf("planned %d %d", total, done)) }
+func (d *diary) Listed(items int)        { *d = append(*d, fmt.Sprintf("listed %d", items)) }
 func (d *diary) Started(item string)     { *d = append(*d, "started "+item) }
 func (d *diary) Done(o outcome.Outcome)  { *d = append(*d, "done "+o.Item) }
 
@@ -320,7 +321,7 @@ func TestRunner_observer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := diary{"planned 2 0", "started i00", "done i00", "started i01", "done i01"}
+	want := diary{"listed 1", "listed 2", "planned 2 0", "started i00", "done i00", "started i01", "done i01"}
 	if diff := cmp.Diff(want, d); diff != "" {
 		t.Error(diff)
 	}

@@ -37,11 +37,13 @@ type Summariser struct {
 	failures  map[Class]*failureTally
 	groups    map[groupKey]*Group
 	oddGroups int
-	usage     Usage
-	cost      stats.Sum
-	costKnown int
-	latencies []float64 // milliseconds
-	worst     shortlist[WorstItem]
+
+	itemWarnings itemWarnings
+	usage        Usage
+	cost         stats.Sum
+	costKnown    int
+	latencies    []float64 // milliseconds
+	worst        shortlist[WorstItem]
 }
 
 // NewSummariser returns a Summariser for the run that h describes.
@@ -63,7 +65,7 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 
 // Add takes one outcome into account. Of an item that was run again only the
 // newest attempt must be added, and each outcome once. Of the Detail only
-// Failure and Groups are looked at; without Failure the comment of the error
+// Failure, Groups and Warnings are looked at; without Failure the comment of the error
 // score is the message.
 func (s *Summariser) Add(o Outcome) {
 	if o.Failed() {
@@ -75,6 +77,7 @@ func (s *Summariser) Add(o Outcome) {
 		s.addPrimary(o)
 	}
 	s.addScores(o)
+	s.itemWarnings.add(o.Warnings)
 	s.usage = s.usage.Add(o.Usage)
 	if o.CostUSD != nil && s.cost.Add(*o.CostUSD) {
 		s.costKnown++
@@ -181,7 +184,7 @@ func (s *Summariser) warnings() []string {
 	if s.oddGroups > 0 {
 		list = append(list, fmt.Sprintf("%d counts of the breakdown by type are negative or absurd and are left out", s.oddGroups))
 	}
-	return list
+	return append(list, s.itemWarnings.list()...)
 }
 
 func compareWorst(a, b WorstItem) int {

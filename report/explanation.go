@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -20,12 +21,12 @@ func (p *page) extracted(e *extraction.Extraction) {
 	}
 	g := &grid{columns: []column{{flex: true}, {flex: true, paint: p.faint}}}
 	for _, entity := range e.Entities {
-		g.add(label(entity.Name), clean(entity.Type))
+		g.add(label(entity.Name), printable.Line(entity.Type))
 	}
 	p.grid(g)
 	g = &grid{columns: []column{{flex: true}, {flex: true, paint: p.faint}, {flex: true}}}
 	for _, r := range e.Relationships {
-		g.add(end(r.Source, r.SourceRef), clean(r.Type), end(r.Target, r.TargetRef))
+		g.add(end(r.Source, r.SourceRef), printable.Line(r.Type), end(r.Target, r.TargetRef))
 	}
 	p.grid(g)
 }
@@ -33,7 +34,7 @@ func (p *page) extracted(e *extraction.Extraction) {
 // end shows the end of a relationship; one that refers to nothing is marked.
 func end(name, ref string) string {
 	if name == "" && ref != "" {
-		return clean(ref) + " (dangling)"
+		return printable.Line(ref) + " (dangling)"
 	}
 	return label(name)
 }
@@ -77,13 +78,13 @@ func (p *page) misses(title string, misses []Miss) {
 	}
 	p.title(title)
 	for _, m := range misses {
-		p.wrapped(strings.TrimSpace(clean(m.What)+" "+label(m.Value)), 2, messageLines, nil)
+		p.wrapped(strings.TrimSpace(printable.Line(m.What)+" "+label(m.Value)), 2, messageLines, nil)
 		var why []string
 		if m.Nearest != "" {
-			why = append(why, "nearest: "+clean(m.Nearest)+" (similarity "+score(&m.Similarity, 3)+")")
+			why = append(why, "nearest: "+printable.Line(m.Nearest)+" (similarity "+score(&m.Similarity, 3)+")")
 		}
 		if m.Reason != "" {
-			why = append(why, clean(m.Reason))
+			why = append(why, printable.Line(m.Reason))
 		}
 		if len(why) > 0 {
 			p.wrapped(strings.Join(why, " · "), 4, messageLines, p.faint)
@@ -111,9 +112,9 @@ func (p *page) calls(calls []outcome.Call) {
 		if !c.Started.IsZero() && !c.Ended.Before(c.Started) {
 			took = duration(c.Ended.Sub(c.Started))
 		}
-		g.add(label(c.Name), clean(c.Kind), clean(c.Model), took, in, out, tries)
+		g.add(label(c.Name), printable.Line(c.Kind), printable.Line(c.Model), took, in, out, tries)
 		if c.Error != "" {
-			errors = append(errors, label(c.Name)+": "+clean(c.Error))
+			errors = append(errors, label(c.Name)+": "+printable.Line(c.Error))
 		}
 	}
 	p.grid(g)

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 
 	"github.com/google/go-cmp/cmp"
@@ -72,8 +73,8 @@ func TestClean(t *testing.T) {
 		"zero\u200bwidth\ufeff": `zero\u200bwidth\ufeff`,
 	}
 	for in, want := range tests {
-		if got := clean(in); got != want {
-			t.Errorf("clean(%q) = %q, want %q", in, got, want)
+		if got := printable.Line(in); got != want {
+			t.Errorf("printable.Line(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
@@ -81,16 +82,16 @@ func TestClean(t *testing.T) {
 func FuzzClean(f *testing.F) {
 	f.Add(hostile)
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, r := range clean(s) {
-			if steers(r) || r == '\n' {
+		for _, r := range printable.Line(s) {
+			if printable.Steers(r) || r == '\n' {
 				t.Fatalf("%U is left of %q", r, s)
 			}
 		}
-		if !utf8.ValidString(cleanBlock(s)) {
-			t.Fatalf("%q is no UTF-8", cleanBlock(s))
+		if !utf8.ValidString(printable.Block(s)) {
+			t.Fatalf("%q is no UTF-8", printable.Block(s))
 		}
-		if clean(clean(s)) != clean(s) {
-			t.Fatalf("%q changes when cleaned again", clean(s))
+		if printable.Line(printable.Line(s)) != printable.Line(s) {
+			t.Fatalf("%q changes when cleaned again", printable.Line(s))
 		}
 	})
 }
@@ -119,7 +120,7 @@ func TestWrap(t *testing.T) {
 
 func TestWrap_losesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := cleanBlock(rapid.String().Draw(t, "text"))
+		text := printable.Block(rapid.String().Draw(t, "text"))
 		squeeze := func(s string) string { return strings.Join(strings.Fields(s), "") }
 		lines := wrap(text, rapid.IntRange(4, 30).Draw(t, "width"))
 		if got := squeeze(strings.Join(lines, " ")); got != squeeze(text) {
@@ -152,7 +153,7 @@ func TestJSON_comesBackTheSame(t *testing.T) {
 	for name, want := range map[string]outcome.Summary{"plain": summary(), "foreign": foreign()} {
 		got := printed(t, func(b *bytes.Buffer) error { return JSON(b, want, true) })
 		for _, r := range string(got) {
-			if r != '\n' && steers(r) {
+			if r != '\n' && printable.Steers(r) {
 				t.Errorf("%s: %U is printed", name, r)
 			}
 		}

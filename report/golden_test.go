@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"errors"
+	"extraction-experiment/internal/printable"
 	"flag"
 	"os"
 	"path/filepath"
@@ -53,7 +54,7 @@ var marks = strings.NewReplacer("\u2068", "", "\u2069", "")
 func fits(t interface{ Errorf(string, ...any) }, page string, opt Options) {
 	free := map[string]bool{}
 	for _, line := range opt.Where {
-		free["  "+clean(line)] = true
+		free["  "+printable.Line(line)] = true
 	}
 	for line := range strings.Lines(page) {
 		line = strings.TrimSuffix(line, "\n")
@@ -75,7 +76,7 @@ func fits(t interface{ Errorf(string, ...any) }, page string, opt Options) {
 				opened++
 			case r == '\u2069':
 				opened--
-			case unicode.IsControl(r), steers(r):
+			case unicode.IsControl(r), printable.Steers(r):
 				t.Errorf("%U in %q", r, line)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 )
 
@@ -66,7 +67,7 @@ func Item(w io.Writer, v ItemView, opt Options) error {
 	if len(v.Outcome.Warnings) > 0 {
 		p.title("Warnings")
 		for _, warning := range v.Outcome.Warnings {
-			p.wrapped(clean(warning), 2, messageLines, p.yellow)
+			p.wrapped(printable.Line(warning), 2, messageLines, p.yellow)
 		}
 	}
 	p.where()
@@ -76,7 +77,7 @@ func Item(w io.Writer, v ItemView, opt Options) error {
 func (p *page) itemHead(v ItemView) {
 	o := v.Outcome
 	p.wrapped(label(o.Item), 0, 2, p.bold)
-	run := []string{clean(v.Run), clean(v.Dataset)}
+	run := []string{printable.Line(v.Run), printable.Line(v.Dataset)}
 	if o.Trial > 1 {
 		run = append(run, fmt.Sprintf("trial %d", o.Trial))
 	}
@@ -85,9 +86,9 @@ func (p *page) itemHead(v ItemView) {
 	}
 	p.parts("run", run...)
 	if o.Failed() {
-		p.parts("failed", p.red(clean(string(o.Class))))
+		p.parts("failed", p.red(printable.Line(string(o.Class))))
 		if o.Failure != nil {
-			p.wrapped(clean(o.Failure.Message), 10, 0, p.red)
+			p.wrapped(printable.Line(o.Failure.Message), 10, 0, p.red)
 		}
 	}
 	if o.Latency > 0 {
@@ -111,7 +112,7 @@ func (p *page) itemScores(scores []outcome.Score) {
 		if s.Value == nil {
 			note = s.Reason
 		}
-		g.add(clean(s.Name), bar(s.Value, 8), score(s.Value, 3), clean(note))
+		g.add(printable.Line(s.Name), bar(s.Value, 8), score(s.Value, 3), printable.Line(note))
 	}
 	p.grid(g)
 }
@@ -123,7 +124,7 @@ func (p *page) document(text string) {
 	}
 	p.title("Document")
 	shown, left := firstRunes(text, p.Document)
-	p.wrapped(cleanBlock(shown), 2, 0, nil)
+	p.wrapped(printable.Block(shown), 2, 0, nil)
 	if left > 0 {
 		p.line("  " + p.faint("… "+counted(left, "more character")))
 	}

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"extraction-experiment/internal/printable"
 	"fmt"
 	"io"
 	"strings"
@@ -51,4 +52,4 @@ func quiet(raw string) string {
 	return b.String()
 }
 
-func unsettling(r rune) bool { return r >= 0x7f && steers(r) }
+func unsettling(r rune) bool { return r >= 0x7f && printable.Steers(r) }

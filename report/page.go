@@ -1,6 +1,7 @@
 package report
 
 import (
+	"extraction-experiment/internal/printable"
 	"fmt"
 	"io"
 	"strings"
@@ -126,7 +127,7 @@ func (p *page) grid(g *grid) {
 func (p *page) where() {
 	titled := false
 	for _, line := range p.Where {
-		line = clean(line)
+		line = printable.Line(line)
 		if line == "" {
 			continue
 		}

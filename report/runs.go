@@ -1,6 +1,7 @@
 package report
 
 import (
+	"extraction-experiment/internal/printable"
 	"io"
 	"slices"
 	"strings"
@@ -69,14 +70,14 @@ func (p *page) runColumns(runs []RunRow) []runColumn {
 	primary := primaryTitle(runs)
 	return []runColumn{
 		{column{title: "run", flex: true, paint: p.bold}, func(r RunRow) string { return label(r.Name) }},
-		{column{title: "dataset", flex: true}, func(r RunRow) string { return clean(r.Dataset) }},
-		{column{title: "model", flex: true}, func(r RunRow) string { return clean(r.Model) }},
-		{column{title: "status", flex: true}, func(r RunRow) string { return clean(r.Status) }},
+		{column{title: "dataset", flex: true}, func(r RunRow) string { return printable.Line(r.Dataset) }},
+		{column{title: "model", flex: true}, func(r RunRow) string { return printable.Line(r.Model) }},
+		{column{title: "status", flex: true}, func(r RunRow) string { return printable.Line(r.Status) }},
 		{column{title: "items", right: true}, func(r RunRow) string { return count(r.Items) }},
 		{column{title: "failed", right: true}, func(r RunRow) string { return count(r.Failed) }},
 		{column{title: primary, right: primary != mixed, flex: true}, func(r RunRow) string {
 			if primary == mixed {
-				return strings.TrimSpace(score(r.Mean, 3) + " " + clean(r.Primary))
+				return strings.TrimSpace(score(r.Mean, 3) + " " + printable.Line(r.Primary))
 			}
 			return score(r.Mean, 3)
 		}},
@@ -96,10 +97,10 @@ const mixed = "primary"
 func primaryTitle(runs []RunRow) string {
 	title := ""
 	for i, r := range runs {
-		if i > 0 && clean(r.Primary) != title {
+		if i > 0 && printable.Line(r.Primary) != title {
 			return mixed
 		}
-		title = clean(r.Primary)
+		title = printable.Line(r.Primary)
 	}
 	if title == "" {
 		return mixed

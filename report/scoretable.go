@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 )
 
@@ -91,7 +92,7 @@ func (p *page) scoreGrid(scores outcome.Stats, l layout) *grid {
 }
 
 func scoreCells(s outcome.Stat, l layout) []string {
-	cells := []string{clean(s.Name)}
+	cells := []string{printable.Line(s.Name)}
 	if l.bar > 0 {
 		cells = append(cells, bar(s.Mean, l.bar))
 	}

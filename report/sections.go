@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -78,14 +79,14 @@ func (p *page) worst(s outcome.Summary) {
 		if w.Trial > 0 {
 			id += fmt.Sprintf(" #%d", w.Trial)
 		}
-		g.add(id, ratio(w.Score), clean(w.Comment))
+		g.add(id, ratio(w.Score), printable.Line(w.Comment))
 	}
 	p.grid(g)
 }
 
 // label is a name as one line, and says so when there is none.
 func label(name string) string {
-	if s := clean(name); s != "" {
+	if s := printable.Line(name); s != "" {
 		return s
 	}
 	return "(none)"

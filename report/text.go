@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 )
 
@@ -26,7 +27,7 @@ func Text(w io.Writer, s outcome.Summary, opt Options) error {
 	if len(s.Warnings) > 0 {
 		p.title("Read with care")
 		for _, warning := range s.Warnings {
-			p.wrapped(clean(warning), 2, 0, p.yellow)
+			p.wrapped(printable.Line(warning), 2, 0, p.yellow)
 		}
 	}
 	p.where()
@@ -40,7 +41,7 @@ func (p *page) runLines(s outcome.Summary) {
 	head := []string{}
 	for _, part := range []string{r.Name, r.Dataset, r.Model} {
 		if part != "" {
-			head = append(head, clean(part))
+			head = append(head, printable.Line(part))
 		}
 	}
 	head = append(head, counted(s.Items.Planned, "item"))
@@ -48,7 +49,7 @@ func (p *page) runLines(s outcome.Summary) {
 	p.parts("status", p.status(s)...)
 	p.parts("system", systemParts(r)...)
 	if r.Selection != "" {
-		p.parts("selected", clean(r.Selection))
+		p.parts("selected", printable.Line(r.Selection))
 	}
 	i := s.Items
 	failed := count(i.Failed) + " failed"
@@ -73,7 +74,7 @@ func (p *page) status(s outcome.Summary) []string {
 	if s.Status == outcome.Complete || s.Run.Name == "" && s.Run.UID == "" {
 		return nil
 	}
-	parts := []string{p.yellow(clean(string(s.Status)))}
+	parts := []string{p.yellow(printable.Line(string(s.Status)))}
 	if n := s.Items.NotRun(); n > 0 {
 		parts = append(parts, p.yellow(counted(n, "item")+" not run"))
 	}
@@ -88,7 +89,7 @@ func (p *page) waiting(n int) string {
 }
 
 func systemParts(r outcome.RunInfo) []string {
-	parts := []string{clean(r.Provider), clean(r.Pipeline)}
+	parts := []string{printable.Line(r.Provider), printable.Line(r.Pipeline)}
 	if r.Temperature != nil {
 		parts = append(parts, fmt.Sprintf("temperature %g", *r.Temperature))
 	}
@@ -102,9 +103,9 @@ func systemParts(r outcome.RunInfo) []string {
 		parts = append(parts, fmt.Sprintf("seed %d", *r.Seed))
 	}
 	if r.PromptName != "" {
-		prompt := fmt.Sprintf("prompt %s@%d", clean(r.PromptName), r.PromptVersion)
+		prompt := fmt.Sprintf("prompt %s@%d", printable.Line(r.PromptName), r.PromptVersion)
 		if r.PromptLabel != "" {
-			prompt += " (" + clean(r.PromptLabel) + ")"
+			prompt += " (" + printable.Line(r.PromptLabel) + ")"
 		}
 		parts = append(parts, prompt)
 	}

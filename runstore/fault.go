@@ -58,8 +58,13 @@ func (f *Fault) Error() string {
 	return text
 }
 
-// Unwrap returns Kind and Err.
-func (f *Fault) Unwrap() []error { return []error{f.Kind, f.Err} }
+// Unwrap returns Kind, and Err where there is one.
+func (f *Fault) Unwrap() []error {
+	if f.Err == nil {
+		return []error{f.Kind}
+	}
+	return []error{f.Kind, f.Err}
+}
 
 // ExitCode is 74 where writing failed, 70 for a call after Close, and 64
 // otherwise: the file that was named cannot be used.

@@ -1,14 +1,8 @@
 package runstore
 
 import (
-	"bytes"
 	"context"
-	"database/sql"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"iter"
-	"unicode/utf8"
 
 	"extraction-experiment/dataset"
 )
@@ -22,14 +16,6 @@ type Item struct {
 	Seq  int64  // order of arrival, from 1
 	Hash string // of input and expected output
 }
-
-// ItemHash is what the fingerprint of a dataset is made of.
-type ItemHash struct{ ID, Hash string }
-
-const (
-	sqlAddItem  = "INSERT INTO item(seq, id, hash, input, expected, metadata, source) VALUES(?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
-	itemColumns = "seq, id, hash, input, expected, metadata, source"
-)
 
 // AddItems writes a page of items in one transaction, in their order: all or
 // none. hash gives what stands in the hash column (dataset.Hash). White space
@@ -70,81 +56,6 @@ func (r *Run) addItems(ctx context.Context, rows []itemRow, size int) error {
 	})
 }
 
-// itemRow is an item as the table takes it.
-type itemRow struct {
-	seq                               sql.NullInt64 // given by the table if not valid
-	id, hash, input                   string
-	expected, metadata, sourceColumns sql.NullString
-}
-
-// source is the form of the column of that name.
-type source struct {
-	Trace       string `json:"sourceTraceId,omitempty"`
-	Observation string `json:"sourceObservationId,omitempty"`
-}
-
-func (r itemRow) bytes() int {
-	return len(r.id) + len(r.input) + len(r.expected.String) + len(r.metadata.String)
-}
-
-func newItemRow(item Item) (itemRow, error) {
-	row := itemRow{id: item.ID, hash: item.Hash, seq: sql.NullInt64{Int64: item.Seq, Valid: item.Seq != 0}}
-	if item.ID == "" || !utf8.ValidString(item.ID) {
-		return row, badItem(item.ID, errors.New("its id is empty or not UTF-8"))
-	}
-	input, err := compact("input", item.Input)
-	if err != nil {
-		return row, badItem(item.ID, err)
-	}
-	row.input = input.String
-	if !input.Valid {
-		row.input = "null"
-	}
-	if row.expected, err = compact("expected output", item.Expected); err != nil {
-		return row, badItem(item.ID, err)
-	}
-	if row.metadata, err = compact("metadata", item.Metadata); err != nil {
-		return row, badItem(item.ID, err)
-	}
-	if item.SourceTraceID != "" || item.SourceObservationID != "" {
-		text, err := json.Marshal(source{item.SourceTraceID, item.SourceObservationID})
-		if err != nil {
-			return row, badItem(item.ID, err)
-		}
-		row.sourceColumns = sql.NullString{String: string(text), Valid: true}
-	}
-	if row.bytes() > maxValue {
-		return row, badItem(item.ID, fmt.Errorf("it has %d bytes, more than %d", row.bytes(), maxValue))
-	}
-	return row, nil
-}
-
-func badItem(id string, err error) error { return fmt.Errorf("item %q: %w", id, err) }
-
-// compact returns the value without white space; absent stays absent.
-func compact(what string, raw json.RawMessage) (sql.NullString, error) {
-	if len(raw) == 0 {
-		return sql.NullString{}, nil
-	}
-	var b bytes.Buffer
-	b.Grow(len(raw))
-	if err := json.Compact(&b, raw); err != nil {
-		return sql.NullString{}, fmt.Errorf("its %s is not JSON: %w", what, err)
-	}
-	return sql.NullString{String: b.String(), Valid: true}, nil
-}
-
-func (t *tx) insertItem(row itemRow) error {
-	result, err := t.addItem.Exec(row.seq, row.id, row.hash, row.input, row.expected, row.metadata, row.sourceColumns)
-	if err != nil {
-		return err
-	}
-	if n, err := result.RowsAffected(); err != nil || n == 1 {
-		return err
-	}
-	return badItem(row.id, ErrDuplicate)
-}
-
 // Item returns the item of that id, or an error that is ErrUnknown.
 func (r *Reader) Item(ctx context.Context, id string) (Item, error) {
 	page, err := itemPage(ctx, r.path, r.db, "WHERE id = ?", id)
@@ -175,105 +86,4 @@ func (r *Reader) Unrun(ctx context.Context, trial int, after int64, limit int) (
 			WHERE s.seq > ? AND NOT EXISTS (SELECT 1 FROM outcome o WHERE o.seq = s.seq AND o.trial = ?)
 			ORDER BY s.seq LIMIT ?)
 		ORDER BY seq`, after, trial, limit)
-}
-
-// Hashes returns id and hash of every item, sorted by the bytes of the id: what
-// dataset.Fingerprint takes. After an error nothing follows.
-func (r *Reader) Hashes(ctx context.Context) iter.Seq2[ItemHash, error] {
-	return func(yield func(ItemHash, error) bool) {
-		last := ""
-		for {
-			page, err := r.hashPage(ctx, last)
-			if err != nil {
-				yield(ItemHash{}, faultOf(r.path, ErrRead, err))
-				return
-			}
-			for _, h := range page {
-				if !yield(h, nil) {
-					return
-				}
-			}
-			if len(page) == 0 {
-				return
-			}
-			last = page[len(page)-1].ID
-		}
-	}
-}
-
-func (r *Reader) hashPage(ctx context.Context, after string) (page []ItemHash, err error) {
-	const rowsPerPage = 4096
-	rows, err := r.db.QueryContext(ctx, "SELECT id, hash FROM item WHERE id > ? ORDER BY id LIMIT ?", after, rowsPerPage)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var h ItemHash
-		if err := rows.Scan(&h.ID, &h.Hash); err != nil {
-			return nil, err
-		}
-		page = append(page, h)
-	}
-	return page, rows.Err()
-}
-
-// itemPages goes from page to page; next is given the last item of the one
-// before.
-func itemPages(next func(last Item) ([]Item, error)) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) {
-		var last Item
-		for {
-			page, err := next(last)
-			if err != nil {
-				yield(Item{}, err)
-				return
-			}
-			for _, item := range page {
-				if !yield(item, nil) {
-					return
-				}
-			}
-			if len(page) == 0 {
-				return
-			}
-			last = page[len(page)-1]
-		}
-	}
-}
-
-// itemPage reads items until the rows end or the page is full.
-func itemPage(ctx context.Context, path string, q querier, where string, args ...any) (page []Item, err error) {
-	rows, err := q.QueryContext(ctx, "SELECT "+itemColumns+" FROM item "+where, args...)
-	if err != nil {
-		return nil, faultOf(path, ErrRead, err)
-	}
-	defer func() { err = faultOf(path, ErrRead, errors.Join(err, rows.Close())) }()
-	for size := 0; size < maxPageBytes && rows.Next(); {
-		item, err := scanItem(path, rows)
-		if err != nil {
-			return nil, err
-		}
-		page = append(page, item)
-		size += len(item.ID) + len(item.Input) + len(item.Expected) + len(item.Metadata)
-	}
-	return page, rows.Err()
-}
-
-func scanItem(path string, rows *sql.Rows) (Item, error) {
-	var item Item
-	var input, expected, metadata, from []byte
-	if err := rows.Scan(&item.Seq, &item.ID, &item.Hash, &input, &expected, &metadata, &from); err != nil {
-		return Item{}, err
-	}
-	item.Input, item.Expected, item.Metadata = input, expected, metadata
-	if from == nil {
-		return item, nil
-	}
-	var s source
-	if err := json.Unmarshal(from, &s); err != nil {
-		return Item{}, fault(path, ErrDamaged, badItem(item.ID, err))
-	}
-	item.SourceTraceID, item.SourceObservationID = s.Trace, s.Observation
-	return item, nil
 }

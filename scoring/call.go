@@ -30,7 +30,7 @@ type side struct {
 func newCall(s *Scorer, expected, extracted extraction.Extraction) *call {
 	names := newNames(s.options)
 	c := &call{
-		Scorer: s, names: names, types: newDictionary(s.typeText()),
+		Scorer: s, names: names, types: newDictionary(s.typeText),
 		matcher: &matcher{
 			names: names, threshold: s.threshold,
 			initials: s.options.Initials, digitsEqual: s.options.DigitsEqual,

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"extraction-experiment/internal/fold"
 )
 
 // Dedupe says what happens to repeated entities and statements.
@@ -98,19 +100,18 @@ func (o Options) Validate() error {
 	if _, err := parseThreshold(o.Threshold); err != nil {
 		problems = append(problems, err)
 	}
-	spell := newTypeSpeller()
 	for _, pair := range o.Inverse {
-		if spell.text(pair[0]) == "" || spell.text(pair[1]) == "" {
+		if fold.Type(pair[0]) == "" || fold.Type(pair[1]) == "" {
 			add("inverse: the pair %q has an empty type", pair)
 		}
 	}
 	for i, symmetric := range o.Symmetric {
-		if spell.text(symmetric) == "" {
+		if fold.Type(symmetric) == "" {
 			add("symmetric[%d]: the type is empty", i)
 		}
 	}
 	for _, alias := range slices.Sorted(maps.Keys(o.TypeAliases)) {
-		if spell.text(alias) == "" || spell.text(o.TypeAliases[alias]) == "" {
+		if fold.Type(alias) == "" || fold.Type(o.TypeAliases[alias]) == "" {
 			add("type_aliases: the entry %q: %q has an empty type", alias, o.TypeAliases[alias])
 		}
 	}

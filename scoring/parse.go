@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"extraction-experiment/internal/nearest"
 )
 
 // ParseOptions reads options from a JSON object. A key that is absent or null
@@ -37,8 +39,12 @@ func ParseOptions(raw []byte, base Options) (Options, error) {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		read, known := readers[key]
 		if !known {
-			nearest := nearestWord(key, slices.Sorted(maps.Keys(readers)))
-			problems = append(problems, fmt.Errorf("unknown option %q; did you mean %q?", shorten(key), nearest))
+			names := slices.Sorted(maps.Keys(readers))
+			hint := nearest.Hint(key, names)
+			if hint == "" {
+				hint = "; there are: " + strings.Join(names, ", ")
+			}
+			problems = append(problems, fmt.Errorf("unknown option %q%s", shorten(key), hint))
 			continue
 		}
 		if string(values[key]) == "null" {
@@ -200,17 +206,4 @@ func readTable(raw json.RawMessage) ([][]string, error) {
 		}
 	}
 	return pairs, nil
-}
-
-// nearestWord returns the known word that takes the fewest edits.
-func nearestWord(word string, known []string) string {
-	ed := &editor{}
-	runes := []rune(strings.ToLower(shorten(word)))
-	best, fewest := "", 1<<30
-	for _, k := range known {
-		if d, _ := ed.distance(runes, []rune(k), 100); d < fewest {
-			best, fewest = k, d
-		}
-	}
-	return best
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/fold"
 )
 
 // Scorer compares extractions with what was expected. It is immutable and safe
@@ -28,14 +29,13 @@ func New(o Options) (*Scorer, error) {
 	}
 	t.inclusive = o.ThresholdInclusive
 	s := &Scorer{options: o.clone(), threshold: t, oneType: oneTypeOf(o.TypeAliases)}
-	spell := s.typeText()
 	s.symmetric = map[string]bool{}
 	for _, name := range o.Symmetric {
-		s.symmetric[spell(name)] = true
+		s.symmetric[s.typeText(name)] = true
 	}
 	s.inverse = map[string]map[string]bool{}
 	for _, pair := range o.Inverse {
-		a, b := spell(pair[0]), spell(pair[1])
+		a, b := s.typeText(pair[0]), s.typeText(pair[1])
 		for _, p := range [][2]string{{a, b}, {b, a}} {
 			if s.inverse[p[0]] == nil {
 				s.inverse[p[0]] = map[string]bool{}
@@ -49,30 +49,26 @@ func New(o Options) (*Scorer, error) {
 // Options returns the options of the scorer.
 func (s *Scorer) Options() Options { return s.options.clone() }
 
-// typeText returns a function that brings types into normal form, for one
-// call.
-func (s *Scorer) typeText() func(string) string {
-	spell := newTypeSpeller()
-	return func(raw string) string {
-		text := spell.text(raw)
-		if one, ok := s.oneType[text]; ok {
-			return one
-		}
-		return text
+// typeText brings a type into normal form; of aliases of one another, one
+// stands for all.
+func (s *Scorer) typeText(raw string) string {
+	text := fold.Type(raw)
+	if one, ok := s.oneType[text]; ok {
+		return one
 	}
+	return text
 }
 
 // oneTypeOf says for each type of an alias table which type stands for it: of
 // those connected, one that is nobody's alias, and the first of several.
 func oneTypeOf(aliases map[string]string) map[string]string {
-	spell := newTypeSpeller()
 	isAlias := map[string]bool{}
 	at := map[string]int{}
 	for alias, to := range aliases {
-		if spell.text(alias) != spell.text(to) {
-			isAlias[spell.text(alias)] = true
+		if fold.Type(alias) != fold.Type(to) {
+			isAlias[fold.Type(alias)] = true
 		}
-		at[spell.text(alias)], at[spell.text(to)] = 0, 0
+		at[fold.Type(alias)], at[fold.Type(to)] = 0, 0
 	}
 	texts := slices.Sorted(maps.Keys(at))
 	slices.SortStableFunc(texts, func(a, b string) int {
@@ -89,7 +85,7 @@ func oneTypeOf(aliases map[string]string) map[string]string {
 	}
 	set := newDisjointSet(len(texts))
 	for alias, to := range aliases {
-		set.join(at[spell.text(alias)], at[spell.text(to)])
+		set.join(at[fold.Type(alias)], at[fold.Type(to)])
 	}
 	one := map[string]string{}
 	for i, text := range texts {

@@ -116,7 +116,7 @@ func itemPerfect(c Counts, scores []outcome.Score) outcome.Score {
 // a type.
 func (s *Scorer) Undelivered(expected extraction.Extraction) []outcome.Score {
 	typed := false
-	spellName, spellType := newSpeller(s.options), s.typeText()
+	spellName, spellType := newSpeller(s.options), s.typeText
 	for _, e := range expected.Entities {
 		if !typed && spellType(e.Type) != "" && spellName.text(e.Name) != "" {
 			typed = true

@@ -1,6 +1,10 @@
 package scoring
 
-import "slices"
+import (
+	"slices"
+
+	"extraction-experiment/internal/fold"
+)
 
 // Names of the relation tables that Options can refer to.
 const (
@@ -75,10 +79,9 @@ func vocabularyByName(name string) (Vocabulary, bool) {
 // canonicalPairs spells every pair in normal form, the smaller type first,
 // sorted and without repetitions.
 func canonicalPairs(pairs [][2]string) [][2]string {
-	spell := newTypeSpeller()
 	out := make([][2]string, 0, len(pairs))
 	for _, p := range pairs {
-		a, b := spell.text(p[0]), spell.text(p[1])
+		a, b := fold.Type(p[0]), fold.Type(p[1])
 		out = append(out, [2]string{min(a, b), max(a, b)})
 	}
 	slices.SortFunc(out, func(p, q [2]string) int { return slices.Compare(p[:], q[:]) })
@@ -87,10 +90,9 @@ func canonicalPairs(pairs [][2]string) [][2]string {
 
 // canonicalTypes spells every type in normal form, sorted, once.
 func canonicalTypes(types []string) []string {
-	spell := newTypeSpeller()
 	out := make([]string, 0, len(types))
 	for _, t := range types {
-		out = append(out, spell.text(t))
+		out = append(out, fold.Type(t))
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

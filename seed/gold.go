@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/fold"
 )
 
 // gold checks an expected output against itself and against its document.
@@ -34,7 +35,7 @@ func checkEntities(n *notes, entities []extraction.Entity) {
 	type key struct{ name, kind string }
 	first := map[key]int{}
 	for i, e := range entities {
-		k := key{fold(e.Name), foldType(e.Type)}
+		k := key{fold.Name(e.Name), fold.Type(e.Type)}
 		if k.name == "" {
 			n.problem(EmptyName, entityPath(i)+".name", "is empty")
 			continue
@@ -52,12 +53,12 @@ func checkEntities(n *notes, entities []extraction.Entity) {
 func (c *checker) checkRelationships(n *notes, expected extraction.Extraction) {
 	entity := entityNames(expected.Entities)
 	end := func(name string) string {
-		folded := fold(name)
+		folded := fold.Name(name)
 		return cmp.Or(entity[folded], folded)
 	}
 	first := map[fact]int{}
 	for i, r := range expected.Relationships {
-		f := fact{end(r.Source), foldType(r.Type), end(r.Target)}
+		f := fact{end(r.Source), fold.Type(r.Type), end(r.Target)}
 		if !checkParts(n, i, r, f) {
 			continue
 		}
@@ -82,12 +83,12 @@ func (c *checker) checkRelationships(n *notes, expected extraction.Extraction) {
 func entityNames(entities []extraction.Entity) map[string]string {
 	names := map[string]string{}
 	for _, e := range entities {
-		names[fold(e.Name)] = fold(e.Name)
+		names[fold.Name(e.Name)] = fold.Name(e.Name)
 	}
 	for _, e := range entities {
 		for _, alias := range e.Aliases {
-			if folded := fold(alias); names[folded] == "" {
-				names[folded] = fold(e.Name)
+			if folded := fold.Name(alias); names[folded] == "" {
+				names[folded] = fold.Name(e.Name)
 			}
 		}
 	}
@@ -124,10 +125,10 @@ func checkEnds(n *notes, expected extraction.Extraction) {
 	}
 	listed := entityNames(expected.Entities)
 	for i, r := range expected.Relationships {
-		if r.Source != "" && listed[fold(r.Source)] == "" {
+		if r.Source != "" && listed[fold.Name(r.Source)] == "" {
 			n.warn(Unlisted, relationshipPath(i)+".source_name", "%q is neither name nor alias of a listed entity", r.Source)
 		}
-		if r.Target != "" && listed[fold(r.Target)] == "" {
+		if r.Target != "" && listed[fold.Name(r.Target)] == "" {
 			n.warn(Unlisted, relationshipPath(i)+".target_name", "%q is neither name nor alias of a listed entity", r.Target)
 		}
 	}
@@ -139,11 +140,11 @@ func checkNames(n *notes, document extraction.Document, entities []extraction.En
 	if len(entities) == 0 {
 		return
 	}
-	text := fold(document.Text)
+	text := fold.Name(document.Text)
 	for i, e := range entities {
 		names := append([]string{e.Name}, e.Aliases...)
-		occurs := func(name string) bool { return strings.Contains(text, fold(name)) }
-		if fold(e.Name) != "" && !slices.ContainsFunc(names, occurs) {
+		occurs := func(name string) bool { return strings.Contains(text, fold.Name(name)) }
+		if fold.Name(e.Name) != "" && !slices.ContainsFunc(names, occurs) {
 			n.warn(NotInText, entityPath(i)+".name", "%q does not occur in the document", e.Name)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/fold"
 )
 
 // checkTypes looks for types that an extractor which keeps to the item's
@@ -12,11 +13,11 @@ import (
 func checkTypes(n *notes, document extraction.Document, expected extraction.Extraction) {
 	objects := folded(slices.Collect(maps.Keys(document.Objects)))
 	for _, s := range document.Objects {
-		objects[foldType(s.Name)] = true
+		objects[fold.Type(s.Name)] = true
 	}
 	allowed := folded(document.AllowedTypes)
 	for i, e := range expected.Entities {
-		kind := foldType(e.Type)
+		kind := fold.Type(e.Type)
 		switch {
 		case kind == "":
 		case len(objects) > 0 && !objects[kind]:
@@ -27,10 +28,10 @@ func checkTypes(n *notes, document extraction.Document, expected extraction.Extr
 	}
 	relationships := folded(slices.Collect(maps.Keys(document.Relationships)))
 	for _, s := range document.Relationships {
-		relationships[foldType(s.Name)] = true
+		relationships[fold.Type(s.Name)] = true
 	}
 	for i, r := range expected.Relationships {
-		if kind := foldType(r.Type); kind != "" && len(relationships) > 0 && !relationships[kind] {
+		if kind := fold.Type(r.Type); kind != "" && len(relationships) > 0 && !relationships[kind] {
 			n.warn(UnknownType, relationshipPath(i)+".relationship_type", "%q is none of the relationship_schemas", r.Type)
 		}
 	}
@@ -39,7 +40,7 @@ func checkTypes(n *notes, document extraction.Document, expected extraction.Extr
 func folded(types []string) map[string]bool {
 	set := map[string]bool{}
 	for _, t := range types {
-		set[foldType(t)] = true
+		set[fold.Type(t)] = true
 	}
 	return set
 }

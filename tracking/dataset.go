@@ -45,17 +45,19 @@ func ReopenDataset(client *langfuse.Client, id, name, version string) (*Dataset,
 	return &Dataset{client, name, id, t}, nil
 }
 
-// pin returns the version that "now" is: the server's clock, which tells
-// seconds only, or the time of the newest item if that is later. A version
-// taken from our own clock could leave out what was just written.
+// pin returns the version that "now" is for the server, or the time of the
+// newest item if that is later.
 func pin(ctx context.Context, client *langfuse.Client, name string) (time.Time, error) {
+	asked := time.Now()
 	health, err := client.GetHealth(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}
-	now := health.Time
-	if now.IsZero() {
-		now = time.Now().UTC().Truncate(time.Second)
+	now, wait := serverNow(health.Time, asked, time.Now())
+	select {
+	case <-time.After(wait):
+	case <-ctx.Done():
+		return time.Time{}, ctx.Err()
 	}
 	// A version in the future gives the items as they are, the newest first.
 	newest := langfuse.DatasetItemsQuery{DatasetName: name, Version: now.Add(24 * time.Hour), Limit: 1}
@@ -69,6 +71,19 @@ func pin(ctx context.Context, client *langfuse.Client, name string) (time.Time, 
 		break
 	}
 	return now.UTC(), nil
+}
+
+// serverNow returns the server's time from its clock, which tells seconds only,
+// and how long to wait until that time has come. Where our clock agrees with
+// it, ours is taken, which is finer; else the end of the server's second: a
+// version in the middle of it could leave out, or bring back, what was written
+// or archived just before.
+func serverNow(server, before, after time.Time) (now time.Time, wait time.Duration) {
+	agrees := !server.Before(before.Truncate(time.Second)) && !server.After(after)
+	if server.IsZero() || agrees {
+		return after.UTC(), 0
+	}
+	return server.Add(time.Second).UTC(), time.Second
 }
 
 // ID returns the dataset's id in Langfuse.

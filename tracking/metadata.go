@@ -2,6 +2,7 @@ package tracking
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 
 	"extraction-experiment/outcome"
@@ -9,7 +10,7 @@ import (
 
 // Metadata returns the flat metadata of a trial: the same keys on every run, so
 // that lists of runs line up, and the user's own. A user's key of the same name
-// as a fixed one does not replace it.
+// as a fixed one does not replace it; see FixedKeys.
 func Metadata(h outcome.Header, trial int) map[string]string {
 	m := map[string]string{}
 	maps.Copy(m, h.Metadata)
@@ -67,4 +68,9 @@ func Description(h outcome.Header) string {
 		text += ": " + h.Description
 	}
 	return text
+}
+
+// FixedKeys returns the keys of Metadata that are the program's own.
+func FixedKeys() []string {
+	return slices.Sorted(maps.Keys(Metadata(outcome.Header{}, 1)))
 }

@@ -35,6 +35,8 @@ type Config struct {
 	Log *slog.Logger
 	// Published is told how many outcomes are in Langfuse now; nil is told nothing.
 	Published func(outcomes int)
+	// Pages says that the server has a web interface that links can lead to.
+	Pages bool
 	// Runner names this program on the spans, with its version.
 	Runner langfuse.Scope
 }
@@ -109,9 +111,12 @@ func (e *UnpublishedError) ExitCode() int { return 69 }
 // Only one Follow may be under way for a run. It never touches what the
 // workers wait for.
 func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error {
-	failures := 0
+	failures, ending := 0, false
 	for {
 		last := isClosed(finished)
+		if last && !ending {
+			failures, ending = 0, true // what failed during the run does not count
+		}
 		more := p.cfg.Run.Changed() // before reading, so that no commit is missed
 		done, err := p.round(ctx)
 		switch {
@@ -120,11 +125,15 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 		case errors.Is(err, langfuse.ErrUnauthorized):
 			return p.unpublished(err)
 		case err != nil:
-			p.cfg.Log.Warn("publishing will be tried again", "error", err)
+			p.cfg.Log.Info("publishing will be tried again", "error", err)
 			if failures++; last && failures >= p.cfg.LastTries {
 				return p.unpublished(err)
 			}
-			p.wait(ctx, pause(failures), nil, nil)
+			if last {
+				p.wait(ctx, pause(failures), nil, nil)
+			} else {
+				p.wait(ctx, pause(failures), nil, finished)
+			}
 		case done > 0:
 			failures = 0
 		case last:

@@ -9,11 +9,12 @@ import (
 	"extraction-experiment/cmd/internal/flags"
 	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/nearest"
 )
 
 // commands is the table of commands, in the order in which help shows them.
 func commands(env cli.Env) []*urfave.Command {
-	return []*urfave.Command{
+	list := []*urfave.Command{
 		runCommand(env),
 		runsCommand(env),
 		showCommand(env),
@@ -23,10 +24,15 @@ func commands(env cli.Env) []*urfave.Command {
 		serveCommand(env),
 		completionCommand(env),
 	}
+	for _, c := range list {
+		c.HideHelpCommand = true // a run may be called help
+	}
+	return list
 }
 
 // Run carries out one command line and returns the exit code.
-func Run(ctx context.Context, env cli.Env) int {
+func Run(ctx context.Context, env cli.Env) (code int) {
+	defer cli.Recover(env.Stderr, &code)
 	app := newApp(env)
 	args, err := arrange(app, env.Args)
 	if err == nil {
@@ -77,6 +83,12 @@ func arrange(app *urfave.App, args []string) ([]string, error) {
 		return nil, unknownCommand(app, args[at])
 	}
 	rest := append(append([]string{}, args[:at]...), args[at+1:]...)
+	if wantsHelp(rest) {
+		return []string{command.Name, "--help"}, nil
+	}
+	if err := knownFlags(command, rest); err != nil {
+		return nil, err
+	}
 	return append([]string{command.Name}, cli.FlagsFirst(rest, flags.Takes(command.Flags))...), nil
 }
 
@@ -85,10 +97,44 @@ func unknownCommand(app *urfave.App, word string) error {
 	for _, c := range app.Commands {
 		names = append(names, c.Name)
 	}
-	if nearest := cli.Nearest(word, names); nearest != "" {
-		return cli.Usage("there is no command %q; did you mean %q?", word, nearest)
+	if hint := nearest.Hint(word, names); hint != "" {
+		return cli.Usage("there is no command %q%s", word, hint)
 	}
 	return cli.Usage("there is no command %q; there are: %s", word, strings.Join(names, ", "))
+}
+
+// wantsHelp reports whether help is asked for; the library would take the other
+// words for its topic.
+func wantsHelp(args []string) bool {
+	for _, arg := range args {
+		switch arg {
+		case "--":
+			return false
+		case "--help", "-h":
+			return true
+		}
+	}
+	return false
+}
+
+// knownFlags refuses a flag that the command does not have.
+func knownFlags(command *urfave.Command, args []string) error {
+	list := append([]urfave.Flag{urfave.HelpFlag}, command.Flags...)
+	takes := flags.Takes(list)
+	for i := 0; i < len(args) && args[i] != "--"; i++ {
+		if !strings.HasPrefix(args[i], "-") || args[i] == "-" {
+			continue
+		}
+		name, _, inline := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		known, value := takes(name)
+		if !known {
+			return unknownFlag(list, name)
+		}
+		if value && !inline {
+			i++
+		}
+	}
+	return nil
 }
 
 // firstWord returns where the first word stands that is neither a flag nor the
@@ -121,7 +167,7 @@ func unknownFlag(all []urfave.Flag, name string) error {
 	for _, f := range all {
 		names = append(names, f.Names()...)
 	}
-	if nearest := cli.Nearest(name, names); nearest != "" {
+	if nearest := nearest.Word(name, names); nearest != "" {
 		return cli.Usage("there is no flag --%s; did you mean --%s?", name, nearest)
 	}
 	return cli.Usage("there is no flag --%s (experiment --help lists the flags)", name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"extraction-experiment/experiment"
@@ -16,11 +17,11 @@ import (
 // finish sums the run up from the run file alone, prints and exports it, closes
 // it, and decides the exit code.
 func (j *job) finish(env cli.Env, ran, published error) error {
-	if ran != nil && !errors.Is(ran, experiment.ErrInterrupted) && j.unbegun() {
+	if ran != nil && j.unbegun(ran) {
 		return errors.Join(ran, j.discard())
 	}
 	ctx := context.Background()
-	problems := []error{ran, published}
+	problems := []error{ran, j.advise(published)}
 	summary, err := summarise(ctx, j.run.Reader)
 	if err != nil {
 		return errors.Join(append(problems, err, j.run.Close())...)
@@ -28,14 +29,36 @@ func (j *job) finish(env cli.Env, ran, published error) error {
 	problems = append(problems, j.write(ctx, env, summary), j.verdict(summary))
 	problems = append(problems, j.run.Close(), j.lf.Close())
 	if errors.Is(ran, experiment.ErrInterrupted) {
-		problems[0] = cli.Errorf(cli.ExitInterrupted, "%w; go on with: experiment run --dataset %s --name %s --resume", ran, quote(j.cfg.dataset), quote(j.cfg.name))
+		problems[0] = cli.Errorf(cli.ExitInterrupted, "%w; go on with: %s", ran, resumeCommand(env.Args))
 	}
 	return errors.Join(problems...)
 }
 
-// unbegun reports whether this process made the run and nothing came of it.
-func (j *job) unbegun() bool {
-	if !j.fresh {
+// resumeCommand returns the command line that goes on with this run: the same
+// one, with --resume.
+func resumeCommand(args []string) string {
+	command := "experiment"
+	for _, arg := range args {
+		if arg != "--resume" {
+			command += " " + quote(arg)
+		}
+	}
+	return command + " --resume"
+}
+
+// advise says how to send what could not be sent.
+func (j *job) advise(published error) error {
+	if published == nil {
+		return nil
+	}
+	return fmt.Errorf("%w; nothing is lost, send it later with: experiment publish %s", published, quote(j.cfg.name))
+}
+
+// unbegun reports whether this process made the run and nothing came of it for
+// a reason that will stay. After an interruption, or when the disk is full, the
+// run is kept to be resumed.
+func (j *job) unbegun(ran error) bool {
+	if code := cli.ExitCode(ran); !j.fresh || code == cli.ExitInterrupted || code == cli.ExitIO {
 		return false
 	}
 	counts, err := j.run.Counts(context.Background())
@@ -57,7 +80,9 @@ func (j *job) write(ctx context.Context, env cli.Env, s outcome.Summary) error {
 		problems = append(problems, written(report.Text(env.Stdout, s, textOptions(env, j.whereToLook(s)))))
 	}
 	if j.cfg.output != "" {
-		problems = append(problems, exportTo(ctx, env, j.run.Reader, j.cfg.output))
+		if err := exportTo(ctx, env, j.run.Reader, j.cfg.output); err != nil {
+			problems = append(problems, cli.Errorf(cli.ExitIO, "writing %s: %w; the run is safe: experiment export %s", j.cfg.output, err, quote(j.cfg.name)))
+		}
 	}
 	return errors.Join(problems...)
 }
@@ -94,14 +119,12 @@ func (j *job) verdict(s outcome.Summary) error {
 }
 
 // exportTo writes the run as JSONL; "-" is standard output.
-func exportTo(ctx context.Context, env cli.Env, run *runstore.Reader, path string) (err error) {
+func exportTo(ctx context.Context, env cli.Env, run *runstore.Reader, path string) error {
 	if path == "-" {
 		return written(run.Export(ctx, env.Stdout))
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return written(err)
+	if cli.SameFile(path, run.Path()) {
+		return cli.Usage("%s is the run itself: name another file", path)
 	}
-	defer func() { err = errors.Join(err, written(f.Close())) }()
-	return written(run.Export(ctx, f))
+	return cli.WriteFile(path, func(w io.Writer) error { return run.Export(ctx, w) })
 }

@@ -112,25 +112,20 @@ func (j *job) header(info provider.Info, rules scorer, filter dataset.Filter) (o
 
 // open makes the run file, or with --resume opens it.
 func (j *job) open(ctx context.Context, h outcome.Header, filter dataset.Filter) error {
-	file, err := isItemFile(j.cfg.dataset)
-	if err != nil {
-		return err
-	}
+	file := isItemFile(j.cfg.dataset)
 	if file {
 		h.Dataset.Name = filepath.Base(j.cfg.dataset)
 	}
 	j.path = runstore.Path(connect.Folder, h.Project, h.Dataset.Name, h.Name)
 	if j.cfg.resume {
-		return j.resume(h, filter, file)
-	}
-	var source experiment.Source = experiment.File(j.cfg.dataset)
-	if !file {
-		pinned, err := tracking.OpenDataset(ctx, j.lf.Client, j.cfg.dataset)
-		if err != nil {
-			return j.datasetError(err)
+		listed, err := j.resume(h)
+		if err != nil || listed {
+			return err
 		}
-		h.Dataset.ID, h.Dataset.Version = pinned.ID(), pinned.Version()
-		source = pinned
+	}
+	source, err := j.pinSource(ctx, &h, file)
+	if err != nil {
+		return err
 	}
 	if err := j.nameIsFree(ctx, h); err != nil {
 		return err
@@ -141,18 +136,36 @@ func (j *job) open(ctx context.Context, h outcome.Header, filter dataset.Filter)
 	return err
 }
 
-// isItemFile reports whether the dataset is a file. A name that looks like a
-// path and is none is an error: it would be looked up in Langfuse in vain.
-func isItemFile(name string) (bool, error) {
-	info, err := os.Stat(name)
-	if err == nil && !info.IsDir() {
-		return true, nil
+// pinSource returns where the items come from, and notes it in the header.
+func (j *job) pinSource(ctx context.Context, h *outcome.Header, file bool) (experiment.Source, error) {
+	if file {
+		info, err := os.Stat(j.cfg.dataset)
+		switch {
+		case err != nil:
+			return nil, cli.Usage("there is no file %s to read items from", j.cfg.dataset)
+		case info.IsDir():
+			return nil, cli.Usage("%s is a folder; a dataset is one file", j.cfg.dataset)
+		case j.cfg.output != "" && cli.SameFile(j.cfg.dataset, j.cfg.output):
+			return nil, cli.Usage("--output %s would replace the dataset: name another file", j.cfg.output)
+		}
+		return experiment.File(j.cfg.dataset), nil
 	}
-	_, badFormat := dataset.FormatOf(name)
-	if badFormat == nil || filepath.IsAbs(name) {
-		return false, cli.Usage("there is no file %s to read items from", name)
+	pinned, err := tracking.OpenDataset(ctx, j.lf.Client, j.cfg.dataset)
+	if err != nil {
+		return nil, j.datasetError(err)
 	}
-	return false, nil
+	h.Dataset.ID, h.Dataset.Version = pinned.ID(), pinned.Version()
+	return pinned, nil
+}
+
+// isItemFile reports whether a dataset is meant to be a file: it is there, or
+// its name ends as the names of item files do.
+func isItemFile(name string) bool {
+	if info, err := os.Stat(name); err == nil && !info.IsDir() {
+		return true
+	}
+	_, err := dataset.FormatOf(name)
+	return err == nil || filepath.IsAbs(name)
 }
 
 func (j *job) datasetError(err error) error {
@@ -166,7 +179,7 @@ func (j *job) datasetError(err error) error {
 // publisher sends the run to Langfuse.
 func (j *job) publisher(published func(int), log *slog.Logger) (*tracking.Publisher, error) {
 	return tracking.NewPublisher(tracking.Config{
-		Client: j.lf.Client, Server: j.lf.Server, Run: j.run, Published: published, Log: log,
+		Client: j.lf.Client, Server: j.lf.Server, Pages: !j.lf.Embedded, Run: j.run, Published: published, Log: log,
 		Runner: langfuse.Scope{Name: "extraction-experiment", Version: build.Version()},
 	})
 }

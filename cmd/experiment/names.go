@@ -2,12 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"time"
 
 	"extraction-experiment/dataset"
-	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -30,10 +31,17 @@ func (j *job) nameIsFree(ctx context.Context, h outcome.Header) error {
 			return err
 		}
 		if taken == "" {
-			return cli.Usage("the run name %q is taken (%s): use --name %s, or --resume to go on with it", h.Name, where, free)
+			hint := ""
+			if where != inLangfuse {
+				hint = ", or --resume to go on with it"
+			}
+			return cli.Usage("the run name %q is taken (%s): use --name %s%s", h.Name, where, free, hint)
 		}
 	}
 }
+
+// inLangfuse says that only Langfuse knows a run.
+const inLangfuse = "in Langfuse"
 
 func (j *job) whereTaken(ctx context.Context, h outcome.Header, name string) (string, error) {
 	path := runstore.Path(connect.Folder, h.Project, h.Dataset.Name, name)
@@ -42,44 +50,63 @@ func (j *job) whereTaken(ctx context.Context, h outcome.Header, name string) (st
 	}
 	known, err := tracking.RunExists(ctx, j.lf.Client, j.lf.Server, h.Dataset.ID, name)
 	if known {
-		return "in Langfuse", err
+		return inLangfuse, err
 	}
 	return "", err
 }
 
-// resume opens the run of that name and checks that it is the same experiment.
-func (j *job) resume(h outcome.Header, filter dataset.Filter, file bool) error {
+// resume opens the run of that name, if its items were listed, and checks that
+// it is the same experiment. A run that was stopped before that has nothing to
+// go on with, and its source may have changed: it is removed to begin again.
+func (j *job) resume(h outcome.Header) (listed bool, err error) {
 	if _, err := os.Stat(j.path); err != nil {
-		return cli.Usage("there is no run %q of %s to resume (%s is missing)", h.Name, h.Dataset.Name, j.path)
+		return false, cli.Usage("there is no run %q of %s to resume (%s is missing)", h.Name, h.Dataset.Name, j.path)
 	}
 	run, err := runstore.Open(j.path)
 	if err != nil {
-		return err
+		return false, err
 	}
-	j.run = run
 	began, err := run.Header(context.Background())
 	if err == nil {
-		err = sameExperiment(began, h)
+		err = sameExperiment(began, h, j.cfg)
+	}
+	if err == nil {
+		listed, err = run.Listed(context.Background())
 	}
 	if err != nil {
-		return closing(run, err)
+		return false, closing(run, err)
 	}
-	var source experiment.Source = experiment.File(j.cfg.dataset)
-	if !file {
-		pinned, err := tracking.ReopenDataset(j.lf.Client, began.Dataset.ID, began.Dataset.Name, began.Dataset.Version)
-		if err != nil {
-			return closing(run, err)
-		}
-		source = pinned
+	if !listed {
+		return false, errors.Join(run.Close(), os.Remove(j.path))
 	}
-	j.source = experiment.Selected{Source: source, Filter: filter}
-	return nil
+	j.run, j.source = run, noSource{}
+	return true, nil
+}
+
+// noSource stands for the source of a run whose items are in its file already.
+type noSource struct{}
+
+func (noSource) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
+	return func(func([]dataset.Item, error) bool) {}
 }
 
 // sameExperiment refuses to go on with a run under other settings: its numbers
 // would be a mixture.
-func sameExperiment(began, now outcome.Header) error {
+func sameExperiment(began, now outcome.Header, cfg runConfig) error {
+	// What only describes the run may be left out when it is resumed.
+	if cfg.description == "" {
+		now.Description = began.Description
+	}
+	if len(cfg.metadata) == 0 {
+		now.Metadata = began.Metadata
+	}
+	if !cfg.environmentGiven {
+		now.Environment = began.Environment
+	}
 	for _, d := range []struct{ what, began, now string }{
+		{"description", began.Description, now.Description},
+		{"metadata", fmt.Sprint(began.Metadata), fmt.Sprint(now.Metadata)},
+		{"environment", began.Environment, now.Environment},
 		{"model", began.System.Provider + "/" + began.System.Model, now.System.Provider + "/" + now.System.Model},
 		{"selection of items", began.Dataset.Selection, now.Dataset.Selection},
 		{"scorer version", began.Scorer.Version, now.Scorer.Version},

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ type progress struct {
 	mu    sync.Mutex
 	out   io.Writer
 	quiet bool
+	log   *slog.Logger
 	began time.Time
 	last  time.Time // of the last plain line
 
@@ -31,14 +33,14 @@ type progress struct {
 	sum                         float64 // of the primary score
 	scored                      int
 	primary                     string
-	sending                     bool
+	sending, ended              bool
 
 	pool *mpb.Progress
 	bar  *mpb.Bar
 }
 
-func newProgress(env cli.Env, quiet bool, primary string) *progress {
-	p := &progress{out: env.Stderr, quiet: quiet, primary: primary, began: time.Now()}
+func newProgress(env cli.Env, quiet bool, primary string, log *slog.Logger) *progress {
+	p := &progress{out: env.Stderr, quiet: quiet, primary: primary, log: log, began: time.Now(), last: time.Now()}
 	if width := env.Terminal(); width > 0 && !quiet {
 		p.pool = mpb.New(mpb.WithOutput(env.Stderr), mpb.WithWidth(min(30, max(10, width/4))), mpb.WithAutoRefresh())
 	}
@@ -51,17 +53,34 @@ func (p *progress) Planned(total, done int) {
 	defer p.mu.Unlock()
 	p.total, p.done, p.earlier, p.last = total, done, done, time.Now()
 	if p.pool != nil {
-		p.bar = p.pool.AddBar(int64(total),
+		// A bar made with no total is not complete before close says so, and is
+		// drawn anew while the results are sent.
+		p.bar = p.pool.AddBar(0,
 			mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return p.counts() })),
 			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return p.pace() })))
+		p.bar.SetTotal(int64(total), false)
 		p.bar.SetCurrent(int64(done))
 		return
 	}
 	p.line("%d items to run, %d done earlier", total-done, done)
 }
 
+// Listed is told how many items are listed so far; a person sees it only where
+// it takes long.
+func (p *progress) Listed(items int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := time.Now(); now.Sub(p.last) >= plainEvery {
+		p.last = now
+		if !p.quiet {
+			fmt.Fprintf(p.out, "listing the dataset: %d items so far\n", items)
+		}
+	}
+}
+
 // Started is told that an item is being worked on.
-func (p *progress) Started(string) {
+func (p *progress) Started(item string) {
+	p.log.Debug("started", "item", item)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.flying++
@@ -69,6 +88,7 @@ func (p *progress) Started(string) {
 
 // Done is told the outcome of an item.
 func (p *progress) Done(o outcome.Outcome) {
+	p.log.Debug("done", "item", o.Item, "class", string(o.Class), "latency", o.Latency)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.flying--
@@ -109,8 +129,12 @@ func (p *progress) close() {
 	if p.pool == nil {
 		return
 	}
-	if p.bar != nil {
-		p.bar.Abort(false)
+	p.mu.Lock()
+	p.ended = true
+	bar := p.bar
+	p.mu.Unlock()
+	if bar != nil {
+		bar.SetTotal(-1, true)
 	}
 	p.pool.Wait()
 }
@@ -135,6 +159,9 @@ func (p *progress) counts() string {
 func (p *progress) pace() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.ended {
+		return fmt.Sprintf(" in %s%s", time.Since(p.began).Round(100*time.Millisecond), p.meanText())
+	}
 	if p.sending {
 		return fmt.Sprintf(" publishing, %d sent%s", p.sent, p.meanText())
 	}

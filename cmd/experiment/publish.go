@@ -59,7 +59,7 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	publisher, err := tracking.NewPublisher(tracking.Config{
-		Client: lf.Client, Server: lf.Server, Run: run, Log: log,
+		Client: lf.Client, Server: lf.Server, Pages: !lf.Embedded, Run: run, Log: log,
 		Runner: langfuse.Scope{Name: "extraction-experiment", Version: build.Version()},
 	})
 	if err != nil {

@@ -51,8 +51,8 @@ func runAction(c *urfave.Context, env cli.Env, table []setting) error {
 	}
 	values := resolve(c, table, env.Getenv, file, path)
 	if values.on("dry-run") {
-		if err := values.write(env.Stdout, table); err != nil {
-			return cli.Errorf(cli.ExitIO, "%w", err)
+		if err := dryRun(env, values, table, file, path); err != nil {
+			return err
 		}
 	}
 	cfg, err := values.runConfig()
@@ -76,28 +76,30 @@ func runExperiment(ctx context.Context, env cli.Env, cfg runConfig, rules scorer
 	defer signals.stop()
 	lf, err := connect.Open(ctx, env.Getenv)
 	if err != nil {
-		return err
+		return signals.interrupted(err)
 	}
 	defer lf.Close() // closed in finish too; the second call is for early returns
+	log.Info("connected", "langfuse", lf.Client.BaseURL(), "version", lf.Server.Version.String(), "mode", lf.Server.Mode(), "project", lf.Server.Project.ID)
 	if !cfg.quiet {
 		fmt.Fprintln(env.Stderr, lf.Describe())
 	}
 	j, err := openJob(ctx, lf, cfg, rules)
 	if err != nil {
-		return err
+		return signals.interrupted(err)
 	}
-	view := newProgress(env, cfg.quiet, harness.Primary)
-	ran, published := j.carryOut(ctx, signals.soft, view, log)
+	log.Info("run file", "path", j.path, "new", j.fresh)
+	view := newProgress(env, cfg.quiet, harness.Primary, log)
+	ran, published := j.carryOut(ctx, signals, view, log)
 	view.close()
 	return j.finish(env, ran, published)
 }
 
 // carryOut runs the items and publishes them at the same time. Publishing ends
 // when the run has ended and everything is sent, or cannot be.
-func (j *job) carryOut(ctx context.Context, stop <-chan struct{}, view *progress, log *slog.Logger) (ran, published error) {
+func (j *job) carryOut(ctx context.Context, signals *signals, view *progress, log *slog.Logger) (ran, published error) {
 	runner, err := experiment.New(experiment.Config{
 		Run: j.run, Source: j.source, Task: j.task, Scorer: j.scorer,
-		Concurrency: j.cfg.concurrency, Timeout: j.cfg.timeout, Stop: stop, Observer: view,
+		Concurrency: j.cfg.concurrency, Timeout: j.cfg.timeout, Stop: signals.soft, Observer: view,
 	})
 	if err != nil {
 		return err, nil
@@ -109,6 +111,7 @@ func (j *job) carryOut(ctx context.Context, stop <-chan struct{}, view *progress
 	finished := make(chan struct{})
 	sent := make(chan error, 1)
 	go func() { sent <- publisher.Follow(ctx, finished) }()
+	signals.working.Store(true)
 	_, ran = runner.Run(ctx)
 	close(finished)
 	if ran == nil || errors.Is(ran, experiment.ErrInterrupted) {

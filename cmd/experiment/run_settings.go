@@ -7,8 +7,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"extraction-experiment/experiment"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/tracking"
 )
 
 // runTable lists the settings of a run.
@@ -47,6 +50,7 @@ type runConfig struct {
 	description, environment string
 	metadata                 map[string]string
 	output                   string
+	environmentGiven         bool
 	resume, json, quiet      bool
 }
 
@@ -65,9 +69,20 @@ func (s settings) runConfig() (runConfig, error) {
 		environment: p.environment(s.text("environment")),
 		metadata:    p.pairs("metadata", s.all("metadata")),
 		output:      s.text("output"),
-		resume:      s.on("resume"),
-		json:        s.on("json"),
-		quiet:       s.on("quiet"),
+		resume:      p.toggle(s, "resume"),
+		json:        p.toggle(s, "json"),
+		quiet:       p.toggle(s, "quiet"),
+	}
+	cfg.environmentGiven = s["environment"].from != "default"
+	for _, key := range tracking.FixedKeys() {
+		if _, taken := cfg.metadata[key]; taken {
+			p.add("--metadata: the key %q is recorded with every run and cannot be set", key)
+		}
+	}
+	if cfg.output == "-" && !(cfg.quiet && !cfg.json) {
+		p.add("--output -: standard output has the summary; add --quiet, or name a file")
+	} else if cfg.output != "" && cfg.output != "-" {
+		p.err(cli.CanWrite(cfg.output))
 	}
 	if cfg.dataset == "" {
 		p.add("--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")
@@ -91,6 +106,22 @@ type problems struct{ found []error }
 
 func (p *problems) add(format string, args ...any) {
 	p.found = append(p.found, fmt.Errorf(format, args...))
+}
+
+func (p *problems) err(err error) {
+	if err != nil {
+		p.found = append(p.found, err)
+	}
+}
+
+// toggle reads a switch, which the environment may write as 1 or true.
+func (p *problems) toggle(s settings, flag string) bool {
+	text := s.text(flag)
+	on, err := strconv.ParseBool(text)
+	if text != "" && err != nil {
+		p.add("%s: %q is neither true nor false", s[flag].from, text)
+	}
+	return on
 }
 
 func (p *problems) count(flag, text string, low, high int) int {
@@ -141,6 +172,10 @@ var reserved = regexp.MustCompile(`#[0-9]+$`)
 
 func (p *problems) runName(name string) {
 	switch {
+	case name == "." || name == "..":
+		p.add("--name: %q is no name that can be looked up", name)
+	case !utf8.ValidString(name):
+		p.add("--name: %q is not valid UTF-8", name)
 	case strings.ContainsAny(name, "/,"):
 		p.add("--name: %q contains a slash or comma, which Langfuse cannot look up; try %q", name, strings.NewReplacer("/", "-", ",", "-").Replace(name))
 	case reserved.MatchString(name):
@@ -149,7 +184,7 @@ func (p *problems) runName(name string) {
 		p.add("--name: %q begins or ends with a space", name)
 	case len(name) > 200:
 		p.add("--name is longer than 200 bytes")
-	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd }):
+	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		p.add("--name: %q contains control characters", name)
 	}
 }

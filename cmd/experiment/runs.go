@@ -13,6 +13,7 @@ import (
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/flags"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/nearest"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
@@ -37,8 +38,11 @@ func runsCommand(env cli.Env) *urfave.Command {
 // runsAction lists the runs, the newest first. What cannot be read is an error
 // beside the list of the rest.
 func runsAction(c *urfave.Context, env cli.Env) error {
-	entries, err := runstore.List(c.Context, connect.Folder)
-	problems := []error{err}
+	entries, err := listRuns(c.Context)
+	if err != nil {
+		return err
+	}
+	var problems []error
 	rows := []report.RunRow{}
 	for _, e := range entries {
 		if e.Err != nil {
@@ -85,6 +89,20 @@ func runRow(ctx context.Context, e runstore.Entry) (row report.RunRow, err error
 	return row, nil
 }
 
+// listRuns lists the runs of this folder.
+func listRuns(ctx context.Context) ([]runstore.Entry, error) {
+	entries, err := runstore.List(ctx, connect.Folder)
+	for i, e := range entries {
+		if errors.Is(e.Err, os.ErrPermission) {
+			entries[i].Err = cli.Errorf(cli.ExitIO, "reading the runs: %w", e.Err)
+		}
+	}
+	if err != nil {
+		return entries, cli.Errorf(cli.ExitIO, "reading the runs: %w", err)
+	}
+	return entries, nil
+}
+
 // openRun opens the run that a person named: by its file, by an export, or by
 // its name among the runs of this folder.
 func openRun(ctx context.Context, named, dataset string) (*runstore.Reader, error) {
@@ -103,16 +121,19 @@ func findRun(ctx context.Context, named, dataset string) (string, error) {
 	if strings.ContainsRune(named, filepath.Separator) || filepath.Ext(named) == runstore.Extension || filepath.Ext(named) == ".jsonl" {
 		return "", cli.Usage("there is no file %s", named)
 	}
-	entries, err := runstore.List(ctx, connect.Folder)
+	entries, err := listRuns(ctx)
 	if err != nil {
 		return "", err
 	}
-	var found, names, datasets []string
+	var found, names, datasets, elsewhere []string
 	for _, e := range entries {
 		if e.Err != nil {
 			continue // experiment runs names it
 		}
 		names = append(names, e.Header.Name)
+		if e.Header.Name == named {
+			elsewhere = append(elsewhere, e.Header.Dataset.Name)
+		}
 		if e.Header.Name == named && (dataset == "" || e.Header.Dataset.Name == dataset) {
 			found, datasets = append(found, e.Path), append(datasets, e.Header.Dataset.Name)
 		}
@@ -123,8 +144,11 @@ func findRun(ctx context.Context, named, dataset string) (string, error) {
 	case len(found) > 1:
 		return "", cli.Usage("there are runs %q of several datasets (%s): add --dataset, or name the file: %s", named, strings.Join(datasets, ", "), strings.Join(found, ", "))
 	}
-	if near := cli.Nearest(named, names); near != "" {
-		return "", cli.Usage("there is no run %q in this folder; did you mean %q?", named, near)
+	if len(elsewhere) > 0 {
+		return "", cli.Usage("there is no run %q of dataset %q; there is one of %s", named, dataset, strings.Join(elsewhere, ", "))
+	}
+	if hint := nearest.Hint(named, names); hint != "" {
+		return "", cli.Usage("there is no run %q in this folder%s", named, hint)
 	}
 	return "", cli.Usage("there is no run %q in this folder; experiment runs lists those that are", named)
 }

@@ -30,7 +30,7 @@ func scoreCommand(env cli.Env) *urfave.Command {
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "options", Usage: "scoring options, as `FILE|JSON` (the file YAML or JSON); docs/metrics.md explains them"},
 			&urfave.BoolFlag{Name: "summary", Usage: "print the means and pooled values instead of a line for each pair", DisableDefaultText: true},
-			&urfave.BoolFlag{Name: "json", Usage: "print the summary as JSON", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "json", Usage: "print the summary, as JSON", DisableDefaultText: true},
 		},
 		Action: func(c *urfave.Context) error { return scoreAction(c, env) },
 	}
@@ -46,6 +46,9 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	in, name := env.Stdin, "standard input"
 	if path := c.Args().First(); path != "-" {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			return cli.Usage("reading pairs: %s is a folder", path)
+		}
 		f, err := os.Open(path)
 		if err != nil {
 			return cli.Usage("reading pairs: %w", err)
@@ -56,7 +59,7 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	pairs := harness.Pairs{Options: options, Name: name}
-	if !c.Bool("summary") {
+	if !c.Bool("summary") && !c.Bool("json") {
 		return scoreError(pairs.Score(ctx, in, env.Stdout))
 	}
 	header := outcome.Header{Scorer: outcome.Scorer{Version: scoring.Version, Primary: harness.Primary}}

@@ -29,7 +29,7 @@ func serveCommand(env cli.Env) *urfave.Command {
 			}
 			ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return connect.Serve(ctx, c.Int("port"), func(url string) { greet(env, url) })
+			return connect.Serve(ctx, c.Int("port"), !c.IsSet("port"), func(url string) { greet(env, url) })
 		},
 	}
 }

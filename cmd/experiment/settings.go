@@ -2,10 +2,8 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/urfave/cli/v2"
 
 	"extraction-experiment/configs"
@@ -106,18 +104,4 @@ func (s settings) on(flag string) bool {
 		return true
 	}
 	return false
-}
-
-// write prints every value and where it came from, in the order of the table.
-func (s settings) write(w io.Writer, order []setting) error {
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	t.Style().Options = table.OptionsNoBordersAndSeparators
-	t.AppendHeader(table.Row{"setting", "value", "from"})
-	for _, o := range order {
-		r := s[o.flag]
-		t.AppendRow(table.Row{o.flag, strings.Join(r.words, " "), r.from})
-	}
-	_, err := fmt.Fprintln(w, t.Render())
-	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"extraction-experiment/cmd/internal/flags"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/nearest"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
@@ -83,6 +84,9 @@ func itemView(ctx context.Context, run *runstore.Reader, id string, trial int) (
 	if err != nil {
 		return report.ItemView{}, err
 	}
+	if trial < 1 || trial > max(1, header.Trials) {
+		return report.ItemView{}, cli.Usage("the run has %d trials, there is no trial %d", max(1, header.Trials), trial)
+	}
 	item, err := run.Item(ctx, id)
 	if errors.Is(err, runstore.ErrUnknown) {
 		return report.ItemView{}, cli.Usage("the run has no item %q%s", id, nearestItem(ctx, run, id))
@@ -109,7 +113,7 @@ func nearestItem(ctx context.Context, run *runstore.Reader, id string) string {
 		}
 		ids = append(ids, item.ID)
 	}
-	if near := cli.Nearest(id, ids); near != "" {
+	if near := nearest.Word(id, ids); near != "" {
 		return "; did you mean " + near + "?"
 	}
 	return ""

@@ -2,35 +2,45 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
+
+	"extraction-experiment/internal/cli"
 )
 
-// signals turns Ctrl-C and SIGTERM into stopping: softly at the first, at once
-// at the second.
+// signals turns Ctrl-C and SIGTERM into stopping: while items are worked on,
+// softly at the first and at once at the second; before that, at once.
 type signals struct {
-	soft <-chan struct{} // closed at the first signal
-	stop func()
+	soft    <-chan struct{} // closed at the first signal
+	working atomic.Bool     // there is something in flight to finish
+	stop    func()
 }
 
-// watchSignals returns a context that ends at the second signal.
-func watchSignals(ctx context.Context, stderr io.Writer) (context.Context, signals) {
+// watchSignals returns a context that ends when the work is to stop at once.
+func watchSignals(ctx context.Context, stderr io.Writer) (context.Context, *signals) {
 	ctx, cancel := context.WithCancel(ctx)
 	received := make(chan os.Signal, 2)
 	signal.Notify(received, os.Interrupt, syscall.SIGTERM)
 	soft, done := make(chan struct{}), make(chan struct{})
+	s := &signals{soft: soft}
 	go func() {
 		select {
 		case <-received:
 		case <-done:
 			return
 		}
-		fmt.Fprintln(stderr, "\nstopping: what is in flight is finished and kept; interrupt again to stop at once")
 		close(soft)
+		if !s.working.Load() {
+			cancel()
+			return
+		}
+		fmt.Fprintln(stderr, "\nstopping: what is in flight is finished and kept; interrupt again to stop at once")
 		select {
 		case <-received:
 			cancel()
@@ -38,11 +48,24 @@ func watchSignals(ctx context.Context, stderr io.Writer) (context.Context, signa
 		}
 	}()
 	var once sync.Once
-	return ctx, signals{soft, func() {
+	s.stop = func() {
 		once.Do(func() {
 			signal.Stop(received)
 			close(done)
 			cancel()
 		})
-	}}
+	}
+	return ctx, s
+}
+
+// interrupted gives an error that a signal caused the exit code of a stop.
+func (s *signals) interrupted(err error) error {
+	select {
+	case <-s.soft:
+		if errors.Is(err, context.Canceled) {
+			return cli.Errorf(cli.ExitInterrupted, "stopped before anything was begun")
+		}
+	default:
+	}
+	return err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/term"
 
@@ -36,6 +37,9 @@ func summarise(ctx context.Context, run *runstore.Reader) (outcome.Summary, erro
 		return s, err
 	} else if ok {
 		s.Finish(footer)
+	}
+	if filepath.Ext(run.Path()) != runstore.Extension {
+		return s, nil // an export does not say what was published, nor where
 	}
 	s.Published = &outcome.PublishedCount{Outcomes: int(counts.Published), Waiting: int(counts.Done - counts.Published)}
 	if e, ok, err := run.Experiment(ctx, 1); err != nil {

@@ -3,7 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"text/tabwriter"
 	"time"
 
@@ -12,6 +12,8 @@ import (
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/printable"
+	"extraction-experiment/langfuse"
 	"extraction-experiment/report"
 	"extraction-experiment/seed"
 )
@@ -103,16 +105,16 @@ func exportAction(c *urfave.Context, env cli.Env) (err error) {
 }
 
 func exportFile(c *urfave.Context, env cli.Env, lf *connect.Langfuse, path string, format dataset.Format) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	n := 0
+	err := cli.WriteFile(path, func(f io.Writer) error {
+		w, err := dataset.NewWriter(f, format)
+		if err != nil {
+			return err
+		}
+		n, err = seed.Export(c.Context, lf.Client, c.String("dataset"), time.Time{}, w)
+		return errors.Join(err, w.Close())
+	})
 	if err != nil {
-		return written(err)
-	}
-	w, err := dataset.NewWriter(f, format)
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
-	n, err := seed.Export(c.Context, lf.Client, c.String("dataset"), time.Time{}, w)
-	if err := errors.Join(err, written(w.Close()), written(f.Close())); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(env.Stdout, "%d items of %s in %s\n", n, c.String("dataset"), path)
@@ -127,6 +129,9 @@ func archiveAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	defer func() { err = errors.Join(err, lf.Close()) }()
 	changes, err := seed.Archive(c.Context, lf.Client, c.String("dataset"), c.StringSlice("archive"))
+	if c.Bool("json") {
+		return errors.Join(err, written(report.JSON(env.Stdout, changes, false)))
+	}
 	for _, change := range changes {
 		_, printed := fmt.Fprintf(env.Stdout, "%s: %s\n", change.Item, change.Action)
 		err = errors.Join(err, written(printed))
@@ -141,12 +146,26 @@ func listAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lf.Close()) }()
+	if c.Bool("json") {
+		return listJSON(c, env, lf)
+	}
 	table := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
 	for d, err := range lf.Client.ListDatasets(c.Context) {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(table, "%s\t%s\n", cli.Printable(d.Name), cli.Printable(d.Description))
+		fmt.Fprintf(table, "%s\t%s\n", printable.Line(d.Name), printable.Line(d.Description))
 	}
 	return written(table.Flush()) // Flush returns the error of every write
+}
+
+func listJSON(c *urfave.Context, env cli.Env, lf *connect.Langfuse) error {
+	list := []langfuse.Dataset{}
+	for d, err := range lf.Client.ListDatasets(c.Context) {
+		if err != nil {
+			return err
+		}
+		list = append(list, d)
+	}
+	return written(report.JSON(env.Stdout, list, false))
 }

@@ -15,7 +15,8 @@ import (
 )
 
 // Run carries out one command line and returns the exit code.
-func Run(ctx context.Context, env cli.Env) int {
+func Run(ctx context.Context, env cli.Env) (code int) {
+	defer cli.Recover(env.Stderr, &code)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	app := newApp(env)

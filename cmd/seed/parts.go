@@ -25,9 +25,6 @@ func open(c *urfave.Context, env cli.Env) (*connect.Langfuse, error) {
 // readable checks that the file is there and of a known form, before anything
 // else is done.
 func readable(path string) error {
-	if _, err := dataset.FormatOf(path); err != nil {
-		return err
-	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return cli.Usage("reading items: %w", err)
@@ -35,7 +32,8 @@ func readable(path string) error {
 	if info.IsDir() {
 		return cli.Usage("reading items: %s is a folder", path)
 	}
-	return nil
+	_, err = dataset.FormatOf(path)
+	return err
 }
 
 // readSchemas reads the file of --schema; none is no schemas.

@@ -3,7 +3,10 @@ package extraction
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/outcome"
@@ -46,8 +49,8 @@ type lineRules struct {
 
 // score scores one line.
 func (l *lineRules) score(line []byte) (scoredPair, outcome.Outcome, error) {
-	var p pair
-	if err := json.Unmarshal(line, &p); err != nil {
+	p, err := readPair(line)
+	if err != nil {
 		return scoredPair{}, outcome.Outcome{}, err
 	}
 	scorer, err := l.of(p.Options)
@@ -74,6 +77,42 @@ func (l *lineRules) score(line []byte) (scoredPair, outcome.Outcome, error) {
 	return scored, o, nil
 }
 
+// readPair reads a line and says in words what is wrong with it.
+func readPair(line []byte) (pair, error) {
+	var p pair
+	err := json.Unmarshal(line, &p)
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &kind) && kind.Field != "":
+		return p, fmt.Errorf("%s: expected a string, got %s", kind.Field, article(kind.Value))
+	case errors.As(err, &kind):
+		return p, fmt.Errorf("expected an object with id, expected and extracted, got %s", article(kind.Value))
+	case err != nil:
+		return p, fmt.Errorf("not JSON: %w", err)
+	case p.Expected == nil || p.Extracted == nil:
+		return p, errors.New("expected and extracted must both be there; null says that there is none")
+	}
+	return p, nil
+}
+
+// article puts "a" or "an" before the kind of a JSON value.
+func article(kind string) string {
+	if strings.HasPrefix(kind, "a") || strings.HasPrefix(kind, "o") {
+		return "an " + kind
+	}
+	return "a " + kind
+}
+
+// class is the class of failure that the line's error begins with; where it
+// names none, the extractor failed.
+func (p pair) class() outcome.Class {
+	name, _, _ := strings.Cut(p.Error, ":")
+	if c := outcome.Class(name); slices.Contains(outcome.Classes(), c) {
+		return c
+	}
+	return outcome.Provider
+}
+
 func (p pair) compared(r scoring.Result) (scoredPair, outcome.Outcome) {
 	warnings := orEmpty(r.Warnings)
 	scored := scoredPair{
@@ -96,13 +135,12 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-// failed is the outcome of a pair whose extractor failed; which class of
-// failure it was, the line does not say.
+// failed is the outcome of a pair whose extractor failed.
 func (p pair) failed(scorer *scoring.Scorer, expected extraction.Extraction) (scoredPair, outcome.Outcome) {
 	if p.Error == "" {
 		p.Error = "nothing was extracted"
 	}
-	o := outcome.Outcome{Item: p.ID, Trial: 1, Attempt: 1, Class: outcome.Provider, Scores: scorer.Undelivered(expected)}
+	o := outcome.Outcome{Item: p.ID, Trial: 1, Attempt: 1, Class: p.class(), Scores: scorer.Undelivered(expected)}
 	o.Failure = &outcome.Failure{Class: o.Class, Message: p.Error}
 	return scoredPair{ID: p.ID, Error: p.Error}, o
 }

@@ -103,6 +103,9 @@ func readLines(in *bufio.Reader, number *int) ([]numbered, error) {
 		if err != nil {
 			return nil, err
 		}
+		if *number == 1 {
+			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+		}
 		if len(bytes.TrimSpace(line)) > 0 {
 			lines = append(lines, numbered{line, *number})
 			size += len(line)

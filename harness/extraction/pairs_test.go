@@ -163,23 +163,26 @@ func TestPairs_shuffled(t *testing.T) {
 }
 
 func TestPairs_problemsDoNotStopTheRest(t *testing.T) {
-	in := `{"id":"a","expected":{"entities":[]},"extracted":{}}
+	in := "\ufeff" + `{"id":"a","expected":{"entities":[]},"extracted":{}}
 
 not json
 {"id":"b","expected":{"entities":5},"extracted":{}}
 {"id":"c","expected":{"entities":[]},"extracted":{"entities":"x"}}
 {"id":"d","expected":{"entities":[]},"extracted":{},"options":{"treshold":1}}
-{"id":"e","expected":null,"extracted":null}`
+{"id":"e","expected":null,"extracted":null,"error":"timeout: 30s"}
+["f"]
+{"id":"g"}`
 	var out bytes.Buffer
 	var seen []outcome.Outcome
 	p := harness.Pairs{Options: scoring.DefaultOptions(), Name: "x.jsonl", Scored: func(o outcome.Outcome) { seen = append(seen, o) }}
 	err := p.Score(t.Context(), strings.NewReader(in), &out)
-	for _, want := range []string{"x.jsonl: line 3", "x.jsonl: line 4: expected: entities", "x.jsonl: line 5: extracted: entities", "x.jsonl: line 6", "threshold"} {
+	for _, want := range []string{"x.jsonl: line 3", "x.jsonl: line 4: expected: entities", "x.jsonl: line 5: extracted: entities", "x.jsonl: line 6", "threshold",
+		"x.jsonl: line 8: expected an object with id, expected and extracted, got an array", "x.jsonl: line 9: expected and extracted must both be there"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}
 	}
-	if lines := strings.Count(out.String(), "\n"); lines != 2 || len(seen) != 2 || !seen[1].Failed() {
+	if lines := strings.Count(out.String(), "\n"); lines != 2 || len(seen) != 2 || seen[1].Class != outcome.Timeout {
 		t.Errorf("%d lines, outcomes %+v\n%s", lines, seen, out.String())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -28,14 +29,35 @@ func TestExitCode(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	commands := []string{"run", "runs", "score", "show", "serve"}
-	for word, want := range map[string]string{"rnus": "runs", "scor": "score", "serv": "serve", "showw": "show", "runss": "runs", "verylongword": "", "xyzzy": ""} {
-		if got := Nearest(word, commands); got != want {
-			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
-		}
+func TestReport(t *testing.T) {
+	fault := two{errors.New("run file x is damaged"), nil}
+	tests := map[string]struct {
+		err  error
+		want string
+	}{
+		"one":                      {errors.New("bad"), "p: bad\n"},
+		"joined":                   {errors.Join(errors.New("a"), errors.New("b")), "p: a\np: b\n"},
+		"joined in joined":         {errors.Join(errors.Join(errors.New("a"), errors.New("b")), errors.New("c")), "p: a\np: b\np: c\n"},
+		"a list with its own text": {fault, "p: two things\n"},
+		"wrapped list":             {fmt.Errorf("reading: %w", errors.Join(errors.New("a"), errors.New("b"))), "p: reading: a\n  b\n"},
+		"steering characters":      {errors.New("a\x1b[2Jb\u202ec"), "p: a\\x1b[2Jb\\u202ec\n"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			Report(&b, "p", tt.err)
+			if b.String() != tt.want {
+				t.Errorf("got %q, want %q", b.String(), tt.want)
+			}
+		})
 	}
 }
+
+// two is an error with a text of its own and several causes, one of them nil.
+type two struct{ a, b error }
+
+func (two) Error() string     { return "two things" }
+func (t two) Unwrap() []error { return []error{t.a, t.b} }
 
 func TestFlagsFirst(t *testing.T) {
 	takes := func(name string) (bool, bool) {

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strings"
-	"unicode"
+
+	"extraction-experiment/internal/printable"
 )
 
 // The exit codes of every command.
@@ -87,25 +89,44 @@ func collect(err error, found map[int]bool) {
 }
 
 // Report prints an error for a person, each of several joined ones on lines of
-// its own, behind the name of the program.
+// its own, behind the name of the program. Text of strangers in it cannot steer
+// the terminal.
 func Report(w io.Writer, program string, err error) {
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, one := range many.Unwrap() {
+	if joined := errorsIn(err); len(joined) > 1 {
+		for _, one := range joined {
 			Report(w, program, one)
 		}
 		return
 	}
-	fmt.Fprintln(w, program+": "+Printable(err.Error()))
+	text := strings.TrimRight(printable.Block(err.Error()), "\n")
+	fmt.Fprintln(w, program+": "+strings.ReplaceAll(text, "\n", "\n  "))
 }
 
-// Printable keeps hostile text from steering the terminal: of the control
-// characters only line ends stay, indented.
-func Printable(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r == '\n' || !unicode.IsControl(r) {
-			return r
+// errorsIn returns the errors that errors.Join joined. Other errors with
+// several causes have a text of their own, which says more than the causes.
+func errorsIn(err error) []error {
+	many, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return nil
+	}
+	var text []string
+	for _, one := range many.Unwrap() {
+		if one == nil {
+			return nil
 		}
-		return '�'
-	}, strings.TrimRight(text, "\n"))
-	return strings.ReplaceAll(text, "\n", "\n  ")
+		text = append(text, one.Error())
+	}
+	if strings.Join(text, "\n") != err.Error() {
+		return nil
+	}
+	return many.Unwrap()
+}
+
+// Recover, deferred in the outermost function, turns a panic into exit code 70
+// and a message that asks to report it.
+func Recover(w io.Writer, code *int) {
+	if p := recover(); p != nil {
+		*code = ExitBug
+		fmt.Fprintf(w, "a fault of this program: %v\n%s\nplease report it with the command that you gave\n", p, debug.Stack())
+	}
 }

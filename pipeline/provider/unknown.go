@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/agnivade/levenshtein"
+	"extraction-experiment/internal/nearest"
 )
 
 // maxShown bounds how much of a spec a message repeats, in bytes.
@@ -14,13 +14,17 @@ const maxShown = 80
 // UnknownError is returned for a spec that no provider takes.
 type UnknownError struct {
 	Spec    string   // as it was given
-	Nearest string   // the form most like it
+	Nearest string   // the provider most like it; empty if none is
 	Known   []string // every form
 }
 
-// Error names the spec, the nearest form and all forms.
+// Error names the spec, the nearest form if one is near, and all forms.
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("unknown model %q: did you mean %q? known are: %s", shown(e.Spec), e.Nearest, strings.Join(e.Known, ", "))
+	hint := ""
+	if e.Nearest != "" {
+		hint = fmt.Sprintf("; did you mean %q?", e.Nearest)
+	}
+	return fmt.Sprintf("unknown model %q%s (there are: %s)", shown(e.Spec), hint, strings.Join(e.Known, ", "))
 }
 
 // ExitCode is that of a wrong usage.
@@ -28,14 +32,12 @@ func (e *UnknownError) ExitCode() int { return 64 }
 
 func unknown(spec string) *UnknownError {
 	e := &UnknownError{Spec: spec}
-	kind, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(shown(spec))), "/")
-	best := -1
+	var names []string
 	for _, r := range table() {
-		e.Known = append(e.Known, r.form)
-		if d := levenshtein.ComputeDistance(kind, r.name); best < 0 || d < best {
-			best, e.Nearest = d, r.form
-		}
+		e.Known, names = append(e.Known, r.form), append(names, r.name)
 	}
+	kind, _, _ := strings.Cut(strings.TrimSpace(spec), "/")
+	e.Nearest = nearest.Word(kind, names)
 	return e
 }
 

@@ -46,7 +46,8 @@ func openEmbedded(ctx context.Context) (*Langfuse, error) {
 }
 
 // findRunning connects to the server of the address note. A note without a
-// server behind it is what a killed process leaves: it counts as none.
+// server behind it is what a killed process leaves, and its port may have gone
+// to the server of another folder meanwhile: both count as none.
 func findRunning(ctx context.Context) (*Langfuse, bool) {
 	raw, err := os.ReadFile(addressPath())
 	if err != nil {
@@ -59,7 +60,7 @@ func findRunning(ctx context.Context) (*Langfuse, bool) {
 	quick, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	l, err := dial(quick, withKeys(at.URL))
-	if err != nil {
+	if err != nil || l.Server.Project.Name != projectName() {
 		return nil, false
 	}
 	l.Embedded, l.Shared = true, true
@@ -68,6 +69,15 @@ func findRunning(ctx context.Context) (*Langfuse, bool) {
 
 func withKeys(url string) langfuse.Config {
 	return langfuse.Config{BaseURL: url, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey), MaxAttempts: 3}
+}
+
+// projectName tells the servers of different folders apart.
+func projectName() string {
+	folder, err := filepath.Abs(".")
+	if err != nil { // the folder is gone; opening the store will say so
+		return "embedded"
+	}
+	return "embedded in " + folder
 }
 
 // startInside serves the store on a free loopback port until Close.
@@ -90,7 +100,7 @@ func startInside(ctx context.Context) (*Langfuse, error) {
 
 // serve answers on the listener until stop is called.
 func serve(listener net.Listener) (url string, stop func() error, err error) {
-	server, err := embedded.Open(embedded.Config{Path: storePath(), ProjectName: "embedded"})
+	server, err := embedded.Open(embedded.Config{Path: storePath(), ProjectName: projectName()})
 	if err != nil {
 		return "", nil, &folderError{errors.Join(err, listener.Close())}
 	}

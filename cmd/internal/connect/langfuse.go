@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"extraction-experiment/internal/build"
 	"extraction-experiment/langfuse"
@@ -47,11 +48,23 @@ func dial(ctx context.Context, config langfuse.Config) (*Langfuse, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := client.Probe(ctx)
+	server, err := probe(ctx, config)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to Langfuse: %w", err)
+		return nil, fmt.Errorf("connecting to Langfuse at %s: %w", client.BaseURL(), err)
 	}
 	return &Langfuse{Client: client, Server: server, stop: func() error { return nil }}, nil
+}
+
+// probe asks the server what it is, less patiently than results are sent: a
+// person is waiting.
+func probe(ctx context.Context, config langfuse.Config) (langfuse.Server, error) {
+	config.Timeout, config.MaxAttempts = 15*time.Second, 3
+	client, err := langfuse.New(config)
+	if err != nil {
+		return langfuse.Server{}, err
+	}
+	defer client.CloseIdleConnections()
+	return client.Probe(ctx)
 }
 
 // Close ends what Open started. Safe to repeat.

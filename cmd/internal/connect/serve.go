@@ -23,16 +23,20 @@ func (e *ErrServed) Error() string {
 	return "the embedded Langfuse of this folder runs already at " + e.URL
 }
 
-// Serve runs the embedded server of this folder until ctx is done. started is
-// called with its address once it answers.
-func Serve(ctx context.Context, port int, started func(url string)) error {
+// ExitCode returns 64.
+func (e *ErrServed) ExitCode() int { return cli.ExitUsage }
+
+// Serve runs the embedded server of this folder until ctx is done. It listens
+// on the port, or if that is in use and next is set, on the next free one.
+// started is called with its address once it answers.
+func Serve(ctx context.Context, port int, next bool, started func(url string)) error {
 	if err := makeFolder(); err != nil {
 		return err
 	}
 	if l, ok := findRunning(ctx); ok {
 		return errors.Join(&ErrServed{l.Client.BaseURL()}, l.Close())
 	}
-	listener, err := listen(port)
+	listener, err := listen(port, next)
 	if err != nil {
 		return err
 	}
@@ -76,11 +80,13 @@ func withdraw(url string) error {
 	return os.Remove(addressPath())
 }
 
-// listen takes the port, or with the default one the next that is free.
-func listen(port int) (net.Listener, error) {
+func listen(port int, next bool) (net.Listener, error) {
+	if port < 0 || port > 65535 {
+		return nil, cli.Usage("there is no port %d: it is a number from 0 to 65535", port)
+	}
 	last := port
-	if port == DefaultPort {
-		last = port + 50
+	if next {
+		last = min(port+50, 65535)
 	}
 	var err error
 	for p := port; p <= last; p++ {

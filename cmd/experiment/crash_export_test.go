@@ -1,0 +1,75 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// incidental is what two runs of the same items may differ in: who they are,
+// when they ran, what that took. Everything else of an export must be equal.
+// By kind of line; lists are gone through element by element.
+func incidental() map[string][]string {
+	return map[string][]string{
+		"header":     {"run_uid", "name", "started", "dataset.version"},
+		"experiment": {"id", "url"},
+		"outcome": {"attempt", "started", "ended", "latency_ns", "cost_usd",
+			"calls.started", "calls.ended", "calls.cost_usd"},
+		"footer": {"ended"},
+	}
+}
+
+// sameExport compares two exports line by line, what is incidental left out.
+func sameExport(t *testing.T, want, got string) {
+	t.Helper()
+	wanted, found := essential(t, want), essential(t, got)
+	if len(wanted) != len(found) {
+		t.Fatalf("%s has %d lines, %s has %d", want, len(wanted), got, len(found))
+	}
+	for i := range wanted {
+		if !reflect.DeepEqual(wanted[i], found[i]) { // cmp.Diff of everything would take minutes
+			t.Fatalf("line %d of %s is not that of a run that was never interrupted (-want +got):\n%s", i+1, got, cmp.Diff(wanted[i], found[i]))
+		}
+	}
+}
+
+// essential reads an export without what is incidental.
+func essential(t *testing.T, path string) []map[string]any {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
+	var lines []map[string]any
+	for line := range strings.Lines(string(text)) {
+		var values map[string]any
+		must(t, json.Unmarshal([]byte(line), &values))
+		kind, _ := values["kind"].(string)
+		for _, key := range incidental()[kind] {
+			drop(values, strings.Split(key, "."))
+		}
+		lines = append(lines, values)
+	}
+	if len(lines) < 3 {
+		t.Fatalf("%s has %d lines", path, len(lines))
+	}
+	return lines
+}
+
+// drop removes the value at the end of the keys.
+func drop(value any, keys []string) {
+	switch v := value.(type) {
+	case []any:
+		for _, element := range v {
+			drop(element, keys)
+		}
+	case map[string]any:
+		if len(keys) == 1 {
+			delete(v, keys[0])
+			return
+		}
+		drop(v[keys[0]], keys[1:])
+	}
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+)
+
+// folder is a project folder of its own, in which a test starts the program as
+// a user would.
+type folder struct {
+	dir string
+	env []string // on top of an environment without any setting of the machine
+}
+
+func newFolder(t *testing.T, env ...string) folder {
+	t.Helper()
+	f := folder{t.TempDir(), env}
+	must(t, os.Mkdir(f.path(connect.Folder), 0o700))
+	return f
+}
+
+func (f folder) path(parts ...string) string {
+	return filepath.Join(append([]string{f.dir}, parts...)...)
+}
+
+// store is the data of the folder's embedded Langfuse.
+func (f folder) store() string { return f.path(connect.Folder, "langfuse.db") }
+
+// runFile is where the program keeps a run.
+func (f folder) runFile(dataset, name string) string {
+	return runstore.Path(f.path(connect.Folder), embedded.DefaultProjectID, dataset, name)
+}
+
+// child is the program as a process of its own. TestMain has put the test's
+// binary under the name of the program on the path.
+type child struct {
+	*exec.Cmd
+	stdout, stderr bytes.Buffer
+	ended          chan struct{} // closed when the process is gone
+	err            error         // of Wait, then
+}
+
+func (f folder) start(t *testing.T, args ...string) *child {
+	t.Helper()
+	c := &child{Cmd: exec.Command("experiment", args...), ended: make(chan struct{})}
+	c.Dir, c.Stdout, c.Stderr = f.dir, &c.stdout, &c.stderr
+	for _, setting := range os.Environ() {
+		if !strings.HasPrefix(setting, "LANGFUSE_") && !strings.HasPrefix(setting, "EXPERIMENT_") {
+			c.Env = append(c.Env, setting)
+		}
+	}
+	c.Env = append(c.Env, f.env...)
+	must(t, c.Start())
+	go func() {
+		defer close(c.ended)
+		c.err = c.Wait()
+	}()
+	t.Cleanup(func() { // does nothing but where the test failed
+		_ = c.Process.Kill()
+		<-c.ended
+	})
+	return c
+}
+
+// run carries one command line to its end and demands the exit code.
+func (f folder) run(t *testing.T, code int, args ...string) *child {
+	t.Helper()
+	c := f.start(t, args...)
+	c.exits(t, code)
+	return c
+}
+
+func (c *child) exits(t *testing.T, code int) {
+	t.Helper()
+	<-c.ended
+	var exit *exec.ExitError
+	if c.err != nil && !errors.As(c.err, &exit) {
+		t.Fatal(c.err)
+	}
+	if got := c.ProcessState.ExitCode(); got != code {
+		t.Fatalf("%s: exit code %d, want %d\n%s%s", strings.Join(c.Args, " "), got, code, &c.stdout, &c.stderr)
+	}
+}
+
+// outcomes returns what is committed to a run file, by item. An item that has
+// two outcomes is an error.
+func outcomes(t *testing.T, path string) (outcome.Header, map[string]outcome.Outcome) {
+	t.Helper()
+	r, err := runstore.Load(path)
+	must(t, err)
+	defer func() { must(t, r.Close()) }()
+	header, err := r.Header(t.Context())
+	must(t, err)
+	found := map[string]outcome.Outcome{}
+	for o, err := range r.Outcomes(t.Context(), runstore.Query{Detail: true}) {
+		must(t, err)
+		if _, twice := found[o.Item]; twice {
+			t.Errorf("%s: %s has two outcomes", path, o.Item)
+		}
+		found[o.Item] = o
+	}
+	return header, found
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

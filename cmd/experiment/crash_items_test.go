@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
+)
+
+// madeItem is a generated item in the form of a line of a file.
+type madeItem struct {
+	ID       string         `json:"id"`
+	Input    map[string]any `json:"input"`
+	Expected map[string]any `json:"expectedOutput"`
+}
+
+// makeItems returns n items with documents of about so many bytes. What is
+// expected is chosen so that runs meet every kind of score: values between 0
+// and 1, zeros, undefined ones, and one item that fails.
+func makeItems(n, bytes int) []madeItem {
+	rng := rand.New(rand.NewPCG(1, 2))
+	people := []string{"Anna Keller", "Boris Lund", "Clara Osei", "David Marsh", "Elena Ruiz"}
+	companies := []string{"Northwind Ltd", "Helios GmbH", "Acme Corporation"}
+	var items []madeItem
+	for i := range n {
+		var text strings.Builder
+		for text.Len() < bytes {
+			fmt.Fprintf(&text, "%s joined %s on %d March 20%02d as head of unit %d. ",
+				people[rng.IntN(len(people))], companies[rng.IntN(len(companies))], 1+rng.IntN(28), rng.IntN(30), rng.IntN(1000))
+		}
+		entities := []any{}
+		switch i % 3 {
+		case 0:
+			entities = append(entities, map[string]any{"name": people[i%len(people)], "type": "Person"})
+		case 1: // nowhere in the text: matched never
+			entities = append(entities, map[string]any{"name": "Zebulon Quux", "type": "Person"})
+		}
+		item := madeItem{
+			ID: fmt.Sprintf("made-%03d", i),
+			Input: map[string]any{
+				"document_text": text.String(),
+				"object_schemas": map[string]any{
+					"Person":       map[string]string{"name": "Person", "description": "A named human being."},
+					"Organization": map[string]string{"name": "Organization", "description": "A company."},
+				},
+				"relationship_schemas": map[string]any{
+					"works_for": map[string]any{"name": "works_for", "description": "Is employed by", "source_types": []string{"Person"}, "target_types": []string{"Organization"}},
+				},
+			},
+			Expected: map[string]any{"entities": entities, "relationships": []any{}},
+		}
+		if i == n/2 {
+			delete(item.Input, "document_text") // fails
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+// writeItems makes a file of the items in the folder and returns its name.
+func (f folder) writeItems(t *testing.T, items []madeItem) string {
+	t.Helper()
+	const name = "made.jsonl"
+	var lines bytes.Buffer
+	encoder := json.NewEncoder(&lines)
+	for _, item := range items {
+		must(t, encoder.Encode(item))
+	}
+	must(t, os.WriteFile(f.path(name), lines.Bytes(), 0o600))
+	return name
+}
+
+// langfuse opens the embedded Langfuse of the folder to this process until
+// close is called. No program may run there meanwhile.
+func (f folder) langfuse(t *testing.T) (client *langfuse.Client, close func()) {
+	t.Helper()
+	server, err := embedded.Open(embedded.Config{Path: f.store()})
+	must(t, err)
+	front := httptest.NewServer(server.Handler())
+	client, err = langfuse.New(langfuse.Config{BaseURL: front.URL, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey)})
+	must(t, err)
+	return client, func() {
+		front.Close()
+		must(t, server.Close())
+	}
+}
+
+// seed makes a dataset of the items in Langfuse. It does not go through the
+// program seed, which would refuse the item that is to fail.
+func seedItems(t *testing.T, client *langfuse.Client, dataset string, items []madeItem) {
+	t.Helper()
+	_, err := client.UpsertDataset(t.Context(), langfuse.DatasetUpsert{Name: dataset})
+	must(t, err)
+	for _, item := range items {
+		input, err := json.Marshal(item.Input)
+		must(t, err)
+		expected, err := json.Marshal(item.Expected)
+		must(t, err)
+		_, err = client.UpsertDatasetItem(t.Context(), langfuse.DatasetItemUpsert{
+			DatasetName: dataset, ID: item.ID, Input: input, ExpectedOutput: expected,
+		})
+		must(t, err)
+	}
+}

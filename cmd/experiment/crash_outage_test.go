@@ -1,0 +1,98 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+)
+
+// gateway stands in front of an embedded Langfuse and goes down while a run is
+// published: it passes the first request to some path on, but not its answer,
+// the worst that can happen to a sender, and refuses everything from then on.
+type gateway struct {
+	behind http.Handler
+	upon   string
+	armed  atomic.Bool // the next request to upon is the last
+	down   atomic.Bool
+	lost   atomic.Int32 // answers
+}
+
+func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, g.upon) && g.armed.CompareAndSwap(true, false) {
+		g.down.Store(true)
+		g.behind.ServeHTTP(httptest.NewRecorder(), r)
+		g.lost.Add(1)
+	}
+	if g.down.Load() {
+		w.Header().Set("Retry-After", "0.001") // the test does not wait long
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	g.behind.ServeHTTP(w, r)
+}
+
+// TestCrash_langfuseDown loses Langfuse at each stage of publishing. The run
+// itself goes on to its end; publish sends the rest later, once.
+func TestCrash_langfuseDown(t *testing.T) {
+	t.Parallel()
+	for stage, upon := range map[string]string{"link": "/dataset-run-items", "spans": "/otel/v1/traces", "scores": "/ingestion"} {
+		t.Run(stage, func(t *testing.T) {
+			t.Parallel()
+			langfuseDown(t, upon)
+		})
+	}
+}
+
+func langfuseDown(t *testing.T, upon string) {
+	const n = 24
+	server, err := embedded.Open(embedded.Config{})
+	must(t, err)
+	defer func() { must(t, server.Close()) }()
+	front := &gateway{behind: server.Handler(), upon: upon}
+	hs := httptest.NewServer(front)
+	defer hs.Close()
+	client, err := langfuse.New(langfuse.Config{BaseURL: hs.URL, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey)})
+	must(t, err)
+	seedItems(t, client, "made", makeItems(n, 500))
+	front.armed.Store(true)
+
+	f := newFolder(t, "LANGFUSE_BASE_URL="+hs.URL, "LANGFUSE_PUBLIC_KEY="+embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY="+embedded.DefaultSecretKey)
+	c := f.run(t, cli.ExitUnavailable, "--dataset", "made", "--name", "r", "--concurrency", "2", "--max-failures", "1")
+	if front.lost.Load() != 1 {
+		t.Fatalf("Langfuse never went down upon %s\n%s", upon, &c.stderr)
+	}
+	if !strings.Contains(c.stderr.String(), "scored and not published") {
+		t.Errorf("standard error does not say what is missing:\n%s", &c.stderr)
+	}
+	path := f.runFile("made", "r")
+	completeRun(t, path, n)
+
+	front.down.Store(false)
+	f.run(t, 0, "publish", "r")
+	f.run(t, 0, "publish", "r") // once more: nothing is left to send
+	onceInLangfuse(t, client, path)
+}
+
+// completeRun demands that every item has an outcome, none of them all sent.
+func completeRun(t *testing.T, path string, n int) {
+	t.Helper()
+	r, err := runstore.Load(path)
+	must(t, err)
+	defer func() { must(t, r.Close()) }()
+	footer, ended, err := r.Footer(t.Context())
+	must(t, err)
+	if !ended || footer.Status != outcome.Complete {
+		t.Errorf("the run has the footer %+v (%v)", footer, ended)
+	}
+	if counts := counted(t, path); counts.Done != int64(n) || counts.Published != 0 {
+		t.Errorf("%d of %d items are done, %d published", counts.Done, n, counts.Published)
+	}
+}

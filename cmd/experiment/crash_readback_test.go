@@ -1,0 +1,146 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+	"extraction-experiment/tracking"
+)
+
+// onceInLangfuse reads everything back that a Langfuse holds and demands that
+// it is what the run files say, each thing once and nothing besides: the runs
+// with their metadata, the items, the spans, the scores.
+func onceInLangfuse(t *testing.T, client *langfuse.Client, runFiles ...string) {
+	t.Helper()
+	wantSpans, gotSpans := map[string]int{}, map[string]int{}
+	wantScores, gotScores := map[string]float64{}, map[string]float64{}
+	for _, path := range runFiles {
+		header, found := outcomes(t, path)
+		itemsOnce(t, client, experimentID(t, path), header, found)
+		for _, o := range found {
+			trace := tracking.TraceID(header, o)
+			wantSpans[trace] = 1 + len(o.Calls)
+			for _, s := range o.Scores {
+				if s.Value != nil {
+					wantScores[trace+" "+s.Name] = *s.Value
+				}
+			}
+		}
+	}
+	spans := map[string]bool{}
+	for o, err := range client.ListObservations(t.Context(), langfuse.ObservationsQuery{From: time.Unix(0, 0), Limit: 1000}) {
+		must(t, err)
+		if spans[o.ID] {
+			t.Errorf("span %s of trace %s is there twice", o.ID, o.TraceID)
+		}
+		spans[o.ID] = true
+		gotSpans[o.TraceID]++
+	}
+	for s, err := range client.ListScores(t.Context(), langfuse.ScoresQuery{Limit: 100}) {
+		must(t, err)
+		key := s.Subject.TraceID + " " + s.Name
+		if _, twice := gotScores[key]; twice {
+			t.Errorf("score %s is there twice", key)
+		}
+		value, isNumber := s.Value.Number()
+		if !isNumber {
+			t.Errorf("score %s has the value %v", key, s.Value)
+		}
+		gotScores[key] = value
+	}
+	if diff := cmp.Diff(wantSpans, gotSpans); diff != "" {
+		t.Error("spans by trace (-run files +Langfuse):\n", diff)
+	}
+	if diff := cmp.Diff(wantScores, gotScores); diff != "" {
+		t.Error("scores (-run files +Langfuse):\n", diff)
+	}
+	if !slices.Contains(slices.Collect(maps.Values(wantScores)), 0) {
+		t.Error("no score of 0 to look for: the test shows less than it says")
+	}
+}
+
+// itemsOnce looks at one run: its metadata, every item once, one error score of
+// each.
+func itemsOnce(t *testing.T, client *langfuse.Client, id string, header outcome.Header, found map[string]outcome.Outcome) {
+	t.Helper()
+	since := time.Unix(0, 0)
+	runs := 0
+	for e, err := range client.ListExperiments(t.Context(), langfuse.ExperimentsQuery{From: since, IDs: []string{id}}) {
+		must(t, err)
+		runs++
+		metadataOf(t, e, header)
+	}
+	if runs != 1 {
+		t.Errorf("run %s is in Langfuse %d times", header.Name, runs)
+	}
+	seen := map[string]int{}
+	for item, err := range client.ListExperimentItems(t.Context(), langfuse.ExperimentItemsQuery{From: since, ExperimentIDs: []string{id}}) {
+		must(t, err)
+		seen[item.ItemID]++
+		errorScores := 0
+		for _, s := range item.Scores {
+			if s.Name != outcome.ErrorScore {
+				continue
+			}
+			errorScores++
+			if n, _ := s.Value.Number(); (n == 1) != found[item.ItemID].Failed() {
+				t.Errorf("%s of %s: failed %v, error score %v", item.ItemID, header.Name, found[item.ItemID].Failed(), n)
+			}
+		}
+		if errorScores != 1 {
+			t.Errorf("%s of %s has %d error scores", item.ItemID, header.Name, errorScores)
+		}
+	}
+	want := map[string]int{}
+	for item := range found {
+		want[item] = 1
+	}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Errorf("items of %s, and how often (-run file +Langfuse):\n%s", header.Name, diff)
+	}
+}
+
+// metadataOf demands the fixed keys on a run, with the values of its header
+// where there are such.
+func metadataOf(t *testing.T, e langfuse.Experiment, header outcome.Header) {
+	t.Helper()
+	var fields map[string]any
+	must(t, json.Unmarshal(e.Metadata, &fields))
+	for _, key := range []string{"model", "provider", "pipeline", "temperature", "top_p", "max_tokens", "seed",
+		"prompt_name", "prompt_version", "prompt_label", "dataset_version", "dataset_fingerprint",
+		"scorer_version", "scorer_options", "git_sha", "runner_version", "trial"} {
+		if _, there := fields[key]; !there {
+			t.Errorf("the metadata of run %s lack %s", e.Name, key)
+		}
+	}
+	for key, want := range map[string]string{
+		"model": header.System.Model, "dataset_fingerprint": header.Dataset.Fingerprint, "scorer_version": header.Scorer.Version, "trial": "1",
+	} {
+		if got := fmt.Sprint(fields[key]); got != want || want == "" {
+			t.Errorf("the metadata of run %s: %s is %q, want %q", e.Name, key, got, want)
+		}
+	}
+}
+
+// experimentID returns what the run file says that Langfuse calls the run.
+func experimentID(t *testing.T, path string) string {
+	t.Helper()
+	r, err := runstore.Load(path)
+	must(t, err)
+	defer func() { must(t, r.Close()) }()
+	e, known, err := r.Experiment(t.Context(), 1)
+	must(t, err)
+	if !known {
+		t.Fatalf("%s does not know what Langfuse calls it", path)
+	}
+	return e.ID
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+)
+
+// instant is a point in the life of a run: so many outcomes committed, so many
+// in Langfuse, since its beginning.
+type instant struct{ done, published int64 }
+
+// reach waits until the run of a child that works on it comes to the instant,
+// plus a random moment.
+func (c *child) reach(t *testing.T, path string, at instant, rng *rand.Rand) {
+	t.Helper()
+	for {
+		select {
+		case <-c.ended:
+			t.Fatalf("the run was over (%v) before it could be stopped at %+v: its items are too quick\n%s", c.ProcessState, at, &c.stderr)
+		default:
+		}
+		if now := counted(t, path); now.Items > 0 && now.Done >= at.done && now.Published >= at.published {
+			time.Sleep(time.Duration(rng.Int64N(int64(3 * time.Millisecond))))
+			return
+		}
+	}
+}
+
+// counted looks at a run file while others write it; none counts as empty.
+func counted(t *testing.T, path string) runstore.Counts {
+	t.Helper()
+	r, err := runstore.Load(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return runstore.Counts{}
+	}
+	must(t, err)
+	counts, err := r.Counts(t.Context())
+	must(t, errors.Join(err, r.Close()))
+	return counts
+}
+
+// kill ends the child without a word and returns what it had committed.
+func (c *child) kill(t *testing.T, path string) map[string]outcome.Outcome {
+	t.Helper()
+	must(t, c.Process.Kill())
+	<-c.ended
+	if c.ProcessState.Exited() {
+		t.Fatalf("%s ended on its own\n%s", strings.Join(c.Args, " "), &c.stderr)
+	}
+	_, committed := outcomes(t, path)
+	return committed
+}
+
+// notPaidTwice demands that what was committed before a crash was not run anew.
+func notPaidTwice(t *testing.T, before, after map[string]outcome.Outcome) {
+	t.Helper()
+	for id, o := range before {
+		if again := after[id]; !again.Started.Equal(o.Started) || again.Latency != o.Latency {
+			t.Errorf("%s was run again although its outcome was committed", id)
+		}
+	}
+}
+
+// TestCrash_killedAndResumed kills the program at instants of a run, again and
+// again, and resumes it until it finishes. The result must be that of a run
+// that nobody disturbed, in the run file and in Langfuse.
+func TestCrash_killedAndResumed(t *testing.T) {
+	t.Parallel()
+	const n = 32
+	f := newFolder(t)
+	items := makeItems(n, 25_000)
+	file := f.writeItems(t, items)
+	client, stop := f.langfuse(t)
+	seedItems(t, client, "made", items)
+	stop()
+	runFiles := []string{}
+	run := func(dataset, name string, more ...string) []string {
+		return append([]string{"--dataset", dataset, "--name", name, "--concurrency", "2", "--max-failures", "1", "--quiet"}, more...)
+	}
+	for i, test := range []struct {
+		dataset string
+		kills   []instant
+	}{
+		{"made", []instant{{0, 0}, {1, 0}, {8, 1}, {18, 8}}},
+		{file, []instant{{11, 0}, {n - 6, 0}}}, // the second while the last are published
+	} {
+		f.run(t, 0, run(test.dataset, "whole")...)
+		f.run(t, 0, "export", "whole", "--dataset", test.dataset, "--output", "whole.jsonl")
+
+		rng := rand.New(rand.NewPCG(7, uint64(i)))
+		path := f.runFile(test.dataset, "killed")
+		var committed map[string]outcome.Outcome
+		for k, at := range test.kills {
+			args := run(test.dataset, "killed")
+			if k > 0 {
+				args = append(args, "--resume")
+			}
+			c := f.start(t, args...)
+			c.reach(t, path, at, rng)
+			before := committed
+			committed = c.kill(t, path)
+			notPaidTwice(t, before, committed)
+			t.Logf("%s: killed at %+v", test.dataset, counted(t, path))
+		}
+		f.run(t, 0, run(test.dataset, "killed", "--resume")...)
+		_, after := outcomes(t, path)
+		notPaidTwice(t, committed, after)
+		f.run(t, 0, "export", "killed", "--dataset", test.dataset, "--output", "killed.jsonl")
+		sameExport(t, f.path("whole.jsonl"), f.path("killed.jsonl"))
+		runFiles = append(runFiles, f.runFile(test.dataset, "whole"), path)
+	}
+	client, stop = f.langfuse(t)
+	defer stop()
+	onceInLangfuse(t, client, runFiles...)
+}
+
+// TestCrash_interruptedByHand presses Ctrl-C once, then does what the program
+// says.
+func TestCrash_interruptedByHand(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("no signal can be sent to another process there")
+	}
+	const n = 32
+	f := newFolder(t)
+	file := f.writeItems(t, makeItems(n, 25_000))
+	path := f.runFile(file, "by hand")
+	c := f.start(t, "--dataset", file, "--name", "by hand", "--concurrency", "2", "--max-failures", "1", "--quiet")
+	c.reach(t, path, instant{done: 3}, rand.New(rand.NewPCG(3, 3)))
+	must(t, c.Process.Signal(os.Interrupt))
+	c.exits(t, cli.ExitInterrupted)
+	_, before := outcomes(t, path)
+	if len(before) < 3 || len(before) == n {
+		t.Errorf("%d outcomes after an interruption at 3 of %d", len(before), n)
+	}
+	if counts := counted(t, path); counts.Published != counts.Done {
+		t.Errorf("%d of %d outcomes are published: the first Ctrl-C still sends what is done", counts.Published, counts.Done)
+	}
+	for _, advice := range []string{"go on with: experiment --dataset", "--dataset made.jsonl", "--name 'by hand'", "--resume"} {
+		if !strings.Contains(c.stderr.String(), advice) {
+			t.Errorf("standard error lacks %q:\n%s", advice, &c.stderr)
+		}
+	}
+	f.run(t, 0, "run", "--dataset", file, "--name", "by hand", "--resume", "--max-failures", "1")
+	_, after := outcomes(t, path)
+	notPaidTwice(t, before, after)
+	if len(after) != n {
+		t.Errorf("%d of %d outcomes after the run was resumed", len(after), n)
+	}
+	client, stop := f.langfuse(t)
+	defer stop()
+	onceInLangfuse(t, client, path)
+}

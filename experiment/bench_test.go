@@ -1,0 +1,57 @@
+package experiment_test
+
+import (
+	"context"
+	"iter"
+	"path/filepath"
+	"testing"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/experiment"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+)
+
+// paged is the Source list in pages of 64, as Langfuse and files give them.
+type paged int
+
+func (n paged) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
+	return func(yield func([]dataset.Item, error) bool) {
+		var page []dataset.Item
+		for one, err := range list(n).Pages(ctx) {
+			if page = append(page, one...); err == nil && len(page) < 64 {
+				continue
+			}
+			if !yield(page, err) {
+				return
+			}
+			page = nil
+		}
+		if len(page) > 0 {
+			yield(page, nil)
+		}
+	}
+}
+
+// BenchmarkRun measures what the runner costs by itself: items whose task and
+// scorer take no time, from listing to footer, each outcome durable.
+func BenchmarkRun(b *testing.B) {
+	const items = 2000
+	for b.Loop() {
+		run, err := runstore.Create(filepath.Join(b.TempDir(), "r.run"), outcome.Header{RunUID: "a", Name: "r", Trials: 1})
+		if err != nil {
+			b.Fatal(err)
+		}
+		r, err := experiment.New(experiment.Config{Run: run, Source: paged(items), Task: task(echo), Scorer: half{}, Concurrency: 8})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := r.Run(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		if err := run.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(items*b.N)/b.Elapsed().Seconds(), "outcomes/s")
+}

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// WriteFile lets write fill a file and gives it its name only when all of it
+// is there, so that an error leaves what was there before. Devices and pipes
+// are written as they are. The file is for its owner only; errors have exit
+// code 74.
+func WriteFile(path string, write func(io.Writer) error) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return code74(writeThrough(path, write))
+	}
+	return code74(replace(path, write))
+}
+
+func writeThrough(path string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}
+
+func replace(path string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-*")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(write(f), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// CanWrite checks before a long work that WriteFile will find the folder.
+func CanWrite(path string) error {
+	info, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return Usage("writing %s: %w", path, err)
+	}
+	if !info.IsDir() {
+		return Usage("writing %s: %s is no folder", path, filepath.Dir(path))
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return Usage("writing %s: it is a folder", path)
+	}
+	return nil
+}
+
+// SameFile reports whether two paths lead to one file that exists.
+func SameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}
+
+func code74(err error) error {
+	var coded coder
+	if err == nil || errors.As(err, &coded) {
+		return err
+	}
+	return &Error{ExitIO, err}
+}

@@ -1,0 +1,44 @@
+package fold
+
+import "testing"
+
+func TestName(t *testing.T) {
+	for in, want := range map[string]string{
+		"John  Smith ":   "john smith",
+		"STRASSE":        "strasse",
+		"Straße":         "strasse",
+		"ΣΑΣ":            "σασ",
+		"ﬁne\u00a0print": "fine print",
+		"e\u0301":        "é",
+		"İstanbul":       "i\u0307stanbul",
+		" \t\n":          "",
+		"a\xffb":         "a\ufffdb",
+	} {
+		if got := Name(in); got != want {
+			t.Errorf("Name(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestType(t *testing.T) {
+	for in, want := range map[string]string{
+		"Place name": "place_name", "place-name": "place_name", "__PLACE__NAME__": "place_name", "placeName": "placename",
+		"born\u2011in": "born_in", "": "", "- _": "",
+	} {
+		if got := Type(in); got != want {
+			t.Errorf("Type(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func FuzzName(f *testing.F) {
+	f.Add("Straße \u00a0 ΣΑΣ")
+	f.Fuzz(func(t *testing.T, s string) {
+		if once := Name(s); Name(once) != once {
+			t.Errorf("Name(%q) = %q, and again %q", s, once, Name(once))
+		}
+		if once := Type(s); Type(once) != once {
+			t.Errorf("Type(%q) = %q, and again %q", s, once, Type(once))
+		}
+	})
+}

@@ -1,0 +1,116 @@
+package runstore
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"extraction-experiment/dataset"
+)
+
+func TestImport_errors(t *testing.T) {
+	lines := strings.SplitAfter(smallRun(t), "\n")[:8]
+	with := func(n int, line string) string { // the n-th line, from 1, replaced
+		changed := append([]string(nil), lines...)
+		changed[n-1] = line
+		return strings.Join(changed, "")
+	}
+	tests := map[string]struct {
+		text, want string
+	}{
+		"empty":             {"", "line 1: the export ends without its footer"},
+		"no JSON":           {with(4, "{\n"), "line 4: it is no JSON object"},
+		"blank line":        {with(4, "\n"), "line 4"},
+		"unknown kind":      {with(4, `{"kind":"x"}`+"\n"), `line 4: its kind is "x"`},
+		"unknown key":       {with(4, strings.Replace(lines[3], `"seq"`, `"sequence"`, 1)), "line 4: it is not as an export"},
+		"item twice":        {with(4, lines[2]), `line 4: item "item-000000": is in the run already`},
+		"outcome twice":     {with(7, lines[5]), "line 7: outcome of item"},
+		"unknown item":      {with(7, strings.Replace(lines[6], "item-000001", "item-9", 1)), "line 7: outcome of item \"item-9\""},
+		"header later":      {with(2, lines[0]), `line 2: its kind is "header"`},
+		"no header":         {strings.Join(lines[1:], ""), "line 1: its kind is"},
+		"item after":        {with(6, lines[3]), ""},
+		"after the footer":  {strings.Join(lines, "") + lines[7], "line 9"},
+		"a line is missing": {with(7, ""), "line 7: the footer counts 3 items and 2 outcomes"},
+		"later format":      {with(1, strings.Replace(lines[0], `"format":1`, `"format":9,"news":1`, 1)), "line 1: the export has a newer format"},
+		"no uid":            {with(1, `{"kind":"header","format":1}`+"\n"), "line 1: the header"},
+		"cut between lines": {strings.Join(lines[:7], ""), "line 8: the export ends without its footer"},
+		"cut in a line":     {strings.Join(lines[:6], "") + lines[6][:50], "line 7: it is no JSON object"},
+	}
+	for name, test := range tests {
+		folder := t.TempDir()
+		err := Import(t.Context(), strings.NewReader(test.text), filepath.Join(folder, "x.run"))
+		var at *LineError
+		if !errors.As(err, &at) || at.ExitCode() != 64 || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: error %v, want %q", name, err, test.want)
+		}
+		if left := files(t, folder); len(left) != 0 {
+			t.Errorf("%s: left behind: %q", name, left)
+		}
+	}
+}
+
+func TestOpenAny(t *testing.T) {
+	text := smallRun(t)
+	folder := t.TempDir()
+	t.Setenv("TMPDIR", folder)
+	jsonl := filepath.Join(t.TempDir(), "run.jsonl")
+	noError(t, os.WriteFile(jsonl, []byte(text), 0o600))
+	path := filepath.Join(t.TempDir(), "x.run")
+	noError(t, Import(t.Context(), strings.NewReader(text), path))
+	if err := Import(t.Context(), strings.NewReader(text), path); !errors.Is(err, ErrExists) {
+		t.Errorf("import over a run: %v", err)
+	}
+	for _, name := range []string{jsonl, path} {
+		r, err := OpenAny(t.Context(), name)
+		noError(t, err)
+		if diff := cmp.Diff(text, export(t, r)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		noError(t, r.Close())
+	}
+	if left := files(t, folder); len(left) != 0 {
+		t.Errorf("temporary files left: %q", left)
+	}
+	noError(t, os.WriteFile(jsonl, []byte(text[:len(text)/2]), 0o600))
+	if _, err := OpenAny(t.Context(), jsonl); err == nil || !strings.Contains(err.Error(), jsonl+": line ") {
+		t.Errorf("cut off: %v", err)
+	}
+	noError(t, os.WriteFile(jsonl, []byte("text"), 0o600))
+	if _, err := OpenAny(t.Context(), jsonl); !errors.Is(err, ErrNotRun) {
+		t.Errorf("text: %v", err)
+	}
+}
+
+// A run takes several syncs of the disk, so that these are examples of a fixed
+// seed, large ones, and not the hundred cases of a Check.
+func TestImport_ofExportIsIdentity(t *testing.T) {
+	runs := rapid.Custom(drawItems)
+	for seed := range 12 {
+		run := newRun(t, 0)
+		ctx := t.Context()
+		for _, item := range runs.Example(seed) {
+			noError(t, run.AddItems(ctx, []dataset.Item{item.Item}, testHash))
+			for _, o := range item.outcomes {
+				noError(t, run.Commit(ctx, o))
+			}
+		}
+		text := export(t, run.Reader)
+		second := filepath.Join(t.TempDir(), "second.run")
+		noError(t, Import(ctx, strings.NewReader(text), second))
+		again, err := Load(second)
+		noError(t, err)
+		if diff := cmp.Diff(text, export(t, again)); diff != "" {
+			t.Errorf("seed %d: %s", seed, diff)
+		}
+		same := cmp.Diff(collect(t, run.Reader, Query{Newest: true, Detail: true}), collect(t, again, Query{Newest: true, Detail: true}))
+		if same != "" {
+			t.Errorf("seed %d, newest: %s", seed, same)
+		}
+		noError(t, again.Close())
+	}
+}

@@ -1,0 +1,116 @@
+package runstore
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"extraction-experiment/dataset"
+)
+
+func TestRun_addItemsIsAllOrNothing(t *testing.T) {
+	run := newRun(t, 2)
+	tests := map[string]dataset.Item{
+		`item "item-000001": is in the run already`: testItem(1),
+		`item "": its id is empty or not UTF-8`:     {Input: []byte("1")},
+		`item "x": its input is not JSON`:           {ID: "x", Input: []byte("{")},
+	}
+	for want, bad := range tests {
+		err := run.AddItems(t.Context(), []dataset.Item{testItem(8), bad}, testHash)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+	n, err := run.CountItems(t.Context())
+	noError(t, err)
+	if n != 2 {
+		t.Errorf("%d items, want 2", n)
+	}
+}
+
+func TestItems(t *testing.T) {
+	run := newRun(t, 1300) // three pages
+	ctx := t.Context()
+	special := dataset.Item{ID: "a\x00b", Input: nil, Metadata: []byte(` {"k": [1.50, "<"]} `), SourceTraceID: "t", SourceObservationID: "o"}
+	noError(t, run.AddItems(ctx, []dataset.Item{special}, testHash))
+
+	var seqs int64
+	for item, err := range run.Items(ctx) {
+		noError(t, err)
+		if seqs++; item.Seq != seqs {
+			t.Fatalf("seq %d, want %d", item.Seq, seqs)
+		}
+	}
+	if seqs != 1301 {
+		t.Errorf("%d items, want 1301", seqs)
+	}
+	last := ItemHash{}
+	n := 0
+	for h, err := range run.Hashes(ctx) {
+		noError(t, err)
+		if h.ID <= last.ID || h.Hash != "hash-of-"+h.ID {
+			t.Fatalf("%v after %v", h, last)
+		}
+		last, n = h, n+1
+	}
+	if n != 1301 {
+		t.Errorf("%d hashes, want 1301", n)
+	}
+	got, err := run.Item(ctx, "a\x00b")
+	noError(t, err)
+	want := Item{Seq: 1301, Hash: "hash-of-a\x00b", Item: special}
+	want.Input, want.Metadata = []byte("null"), []byte(`{"k":[1.50,"<"]}`)
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := run.Item(ctx, "none"); !errors.Is(err, ErrUnknown) {
+		t.Error(err)
+	}
+}
+
+func TestUnrun(t *testing.T) {
+	run := newRun(t, 10)
+	ctx := t.Context()
+	for _, n := range []int{0, 2, 3, 9} {
+		noError(t, run.Commit(ctx, testOutcome(n, 0)))
+	}
+	other := testOutcome(5, 0)
+	other.Trial = 2
+	noError(t, run.Commit(ctx, other))
+	take := func(trial int) (seqs []int64) {
+		for after := int64(0); ; {
+			page, err := run.Unrun(ctx, trial, after, 2)
+			noError(t, err)
+			if len(page) == 0 {
+				return seqs
+			}
+			for _, item := range page {
+				seqs = append(seqs, item.Seq)
+				after = item.Seq
+			}
+		}
+	}
+	if diff := cmp.Diff([]int64{2, 5, 6, 7, 8, 9}, take(1)); diff != "" {
+		t.Error("trial 1:", diff)
+	}
+	if diff := cmp.Diff([]int64{1, 2, 3, 4, 5, 7, 8, 9, 10}, take(2)); diff != "" {
+		t.Error("trial 2:", diff)
+	}
+}
+
+func TestUnrun_pagesAreBoundedInBytes(t *testing.T) {
+	run := newRun(t, 0)
+	large := []byte(`"` + strings.Repeat("x", 3<<20) + `"`)
+	for n := range 5 {
+		noError(t, run.AddItems(t.Context(), []dataset.Item{{ID: fmt.Sprint(n), Input: large}}, testHash))
+	}
+	page, err := run.Unrun(t.Context(), 1, 0, 100)
+	noError(t, err)
+	if len(page) != 2 { // 3 MiB, 6 MiB: beyond 4 MiB after the second
+		t.Errorf("%d items of 3 MiB in a page, want 2", len(page))
+	}
+}

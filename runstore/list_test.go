@@ -1,0 +1,44 @@
+package runstore
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"extraction-experiment/outcome"
+)
+
+func TestList(t *testing.T) {
+	dir := t.TempDir()
+	if entries, err := List(t.Context(), filepath.Join(dir, "none")); err != nil || len(entries) != 0 {
+		t.Errorf("no folder: %v %v", entries, err)
+	}
+	for _, name := range []string{"a", "b"} {
+		run, err := Create(Path(dir, "", "contracts", name), testHeader())
+		noError(t, err)
+		noError(t, run.AddItems(t.Context(), testItems(0, 2), testHash))
+		noError(t, run.Commit(t.Context(), testOutcome(0, 0)))
+		if name == "a" {
+			noError(t, run.Finish(t.Context(), outcome.Footer{Status: outcome.Interrupted, Planned: 2}))
+			noError(t, run.Close())
+		} else {
+			defer run.Close() // listed while it is written
+		}
+	}
+	noError(t, os.WriteFile(Path(dir, "", "contracts", "c"), []byte("damaged"), 0o600))
+	entries, err := List(t.Context(), dir)
+	noError(t, err)
+	if len(entries) != 3 {
+		t.Fatalf("%d entries, want 3", len(entries))
+	}
+	want := Counts{Items: 2, Planned: 2, Done: 1}
+	for i, e := range entries[:2] {
+		if e.Err != nil || e.Counts != want || e.Header.Name != "baseline-v1" || (e.Footer != nil) != (i == 0) {
+			t.Errorf("entry %d: %+v", i, e)
+		}
+	}
+	if !errors.Is(entries[2].Err, ErrNotRun) {
+		t.Errorf("damaged entry: %v", entries[2].Err)
+	}
+}

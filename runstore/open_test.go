@@ -1,0 +1,134 @@
+package runstore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestOpen_errors(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, content []byte) string {
+		path := filepath.Join(dir, name)
+		noError(t, os.WriteFile(path, content, 0o600))
+		return path
+	}
+	run := newRun(t, 200)
+	for n := range 200 {
+		noError(t, run.Commit(t.Context(), testOutcome(n, 500)))
+	}
+	noError(t, run.Close())
+	whole, err := os.ReadFile(run.Path())
+	noError(t, err)
+	edit := func(name, statement string) string {
+		path := write(name, whole)
+		db, err := connect(path, 1)
+		noError(t, err)
+		_, err = db.Exec(statement)
+		noError(t, errors.Join(err, db.Close()))
+		return path
+	}
+	scribbled := append([]byte(nil), whole...)
+	for i := 4096; i < 40960; i++ {
+		scribbled[i] = 0xff
+	}
+	tests := map[string]struct {
+		path string
+		kind error
+	}{
+		"missing":          {filepath.Join(dir, "none.run"), ErrMissing},
+		"missing, as fs":   {filepath.Join(dir, "none.run"), fs.ErrNotExist},
+		"a folder":         {dir, ErrNotRun},
+		"empty":            {write("empty", nil), ErrNotRun},
+		"text":             {write("text", []byte(strings.Repeat("no run ", 1000))), ErrNotRun},
+		"other SQLite":     {edit("other", "PRAGMA application_id=7"), ErrNotRun},
+		"later format":     {edit("later", "PRAGMA user_version=99"), ErrNewer},
+		"cut off":          {write("cut", whole[:len(whole)/2]), ErrDamaged},
+		"scribbled":        {write("scribbled", scribbled), ErrDamaged},
+		"without header":   {edit("headless", "DELETE FROM meta"), ErrDamaged},
+		"header not JSON":  {edit("garbled", "UPDATE meta SET value = 'x'"), ErrDamaged},
+		"without a table":  {edit("tableless", "DROP TABLE outcome"), ErrDamaged},
+		"with other table": {edit("strange", "DROP TABLE item; CREATE TABLE item(x)"), ErrDamaged},
+	}
+	for name, test := range tests {
+		run, err := Open(test.path)
+		if !errors.Is(err, test.kind) {
+			t.Errorf("%s: error %v, want %v", name, err, test.kind)
+		}
+		var f *Fault
+		if !errors.As(err, &f) || f.ExitCode() != 64 || !strings.Contains(err.Error(), test.path) {
+			t.Errorf("%s: %v does not name the file or has another exit code than 64", name, err)
+		}
+		if run != nil {
+			noError(t, run.Close())
+		}
+		if _, err := os.Stat(test.path + ".lock"); err == nil {
+			t.Errorf("%s: the lock is left behind", name)
+		}
+	}
+}
+
+func TestLoad_damagedRowIsNamed(t *testing.T) {
+	for name, statement := range map[string]string{
+		"body":    "UPDATE detail SET body = '{' WHERE oid = 2",
+		"no body": "DELETE FROM detail WHERE oid = 2",
+		"scores":  "UPDATE outcome SET scores = x'01ff' WHERE oid = 2",
+		"tokens":  "UPDATE outcome SET tokens = 'x' WHERE oid = 2",
+		"type":    "UPDATE outcome SET latency = 'x' WHERE oid = 2",
+	} {
+		run := newRun(t, 3)
+		for n := range 3 {
+			noError(t, run.Commit(t.Context(), testOutcome(n, 0)))
+		}
+		noError(t, run.writer.submit(t.Context(), 0, func(t *tx) error { return t.exec(statement) }))
+		var last error
+		for _, err := range run.Outcomes(t.Context(), Query{Detail: true}) {
+			last = err
+		}
+		if !errors.Is(last, ErrDamaged) || name != "type" && !strings.Contains(last.Error(), "item-000001") {
+			t.Errorf("%s: %v", name, last)
+		}
+	}
+}
+
+func TestCreate_existsAndLocked(t *testing.T) {
+	run := newRun(t, 0)
+	if _, err := Create(run.Path(), testHeader()); !errors.Is(err, ErrExists) {
+		t.Errorf("create over a run: %v", err)
+	}
+	_, err := Open(run.Path())
+	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), run.Path()) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
+		t.Errorf("second writer: %v", err)
+	}
+	noError(t, run.Close())
+	again, err := Open(run.Path())
+	noError(t, err)
+	noError(t, again.Close())
+}
+
+func TestCreate_isWonByOne(t *testing.T) {
+	path := Path(t.TempDir(), "p", "d", "n")
+	var wg sync.WaitGroup
+	runs, errs := make([]*Run, 8), make([]error, 8)
+	for i := range runs {
+		wg.Go(func() { runs[i], errs[i] = Create(path, testHeader()) })
+	}
+	wg.Wait()
+	won := 0
+	for i, err := range errs {
+		if err == nil {
+			won++
+			defer func() { noError(t, runs[i].Close()) }()
+		} else if !errors.Is(err, ErrExists) && !errors.Is(err, ErrLocked) {
+			t.Error(err)
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d created it", won)
+	}
+}

@@ -1,0 +1,128 @@
+package runstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"extraction-experiment/outcome"
+)
+
+func TestRun_whatIsCommittedIsReadAgain(t *testing.T) {
+	run := newRun(t, 2)
+	want := testOutcome(1, 2000)
+	want.Class, want.Failure = outcome.Timeout, &outcome.Failure{Class: outcome.Timeout, Message: "no answer within 30s"}
+	want.Calls = []outcome.Call{{Name: "chat", Kind: "generation", Started: testTime, Ended: testTime}}
+	noError(t, run.Commit(t.Context(), want))
+	want.Seq = 2 // filled in: the second item to arrive
+
+	got := collect(t, run.Reader, Query{Detail: true})
+	if diff := cmp.Diff([]outcome.Outcome{want}, got); diff != "" {
+		t.Error("with detail (-want +got):\n", diff)
+	}
+	want.Detail = outcome.Detail{}
+	for i := range want.Scores {
+		want.Scores[i].Comment, want.Scores[i].Counts = "", nil
+	}
+	got = collect(t, run.Reader, Query{})
+	if diff := cmp.Diff([]outcome.Outcome{want}, got); diff != "" {
+		t.Error("without detail (-want +got):\n", diff)
+	}
+}
+
+func TestRun_rowsAreSmall(t *testing.T) {
+	run := newRun(t, 600)
+	for n := range 600 {
+		noError(t, run.Commit(t.Context(), testOutcome(n, 0)))
+	}
+	var size int
+	noError(t, run.db.QueryRow(`SELECT max(length(class) + length(tokens) + length(scores) + 8*8) FROM outcome`).Scan(&size))
+	if size > 250 { // 13 scores: 10 ratios of 5 bytes, the rest under 12; design allows 500
+		t.Errorf("a row has %d bytes", size)
+	}
+}
+
+func TestRun_refusals(t *testing.T) {
+	run := newRun(t, 2)
+	noError(t, run.Commit(t.Context(), testOutcome(0, 100)))
+	change := func(f func(*outcome.Outcome)) outcome.Outcome {
+		o := testOutcome(1, 100)
+		f(&o)
+		return o
+	}
+	nan := 0.0
+	nan /= nan
+	tests := map[string]struct {
+		outcome outcome.Outcome
+		kind    error
+		text    string
+	}{
+		"same outcome twice":  {testOutcome(0, 100), ErrDuplicate, `"item-000000", trial 1, attempt 1`},
+		"unknown item":        {testOutcome(7, 100), ErrUnknown, "item-000007"},
+		"other seq":           {change(func(o *outcome.Outcome) { o.Seq = 1 }), ErrUnknown, "item-000001"},
+		"trial 0":             {change(func(o *outcome.Outcome) { o.Trial = 0 }), nil, "count from 1"},
+		"NaN score":           {change(func(o *outcome.Outcome) { o.Scores[0].Value = &nan }), nil, "entity_precision"},
+		"NaN cost":            {change(func(o *outcome.Outcome) { o.CostUSD = &nan }), nil, "cost"},
+		"output is no JSON":   {change(func(o *outcome.Outcome) { o.Output = []byte("{") }), nil, "item-000001"},
+		"far future":          {change(func(o *outcome.Outcome) { o.Ended = time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC) }), nil, "2262"},
+		"failed without why":  {change(func(o *outcome.Outcome) { o.Class = outcome.Item }), nil, "failure"},
+		"failure on success":  {change(func(o *outcome.Outcome) { o.Failure = &outcome.Failure{} }), nil, "failure"},
+		"two problems, both ": {change(func(o *outcome.Outcome) { o.Attempt, o.CostUSD = 0, &nan }), nil, "1\nits cost"},
+	}
+	for name, test := range tests {
+		err := run.Commit(t.Context(), test.outcome)
+		if err == nil || test.kind != nil && !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.text) {
+			t.Errorf("%s: error %v, want %v with %q", name, err, test.kind, test.text)
+		}
+	}
+	noError(t, run.Commit(t.Context(), testOutcome(1, 100))) // none of it hindered the run
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := run.Commit(cancelled, testOutcome(1, 100)); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func TestOutcomes_queries(t *testing.T) {
+	run := newRun(t, 3)
+	ctx := t.Context()
+	commit := func(n, trial, attempt int, class outcome.Class) {
+		o := testOutcome(n, 0)
+		o.Trial, o.Attempt, o.Class = trial, attempt, class
+		if class != outcome.OK {
+			o.Failure = &outcome.Failure{Class: class}
+		}
+		noError(t, run.Commit(ctx, o))
+	}
+	commit(2, 1, 1, outcome.Timeout)
+	commit(2, 1, 2, outcome.OK)
+	commit(1, 2, 2, outcome.Timeout) // attempts may come in any order
+	commit(1, 2, 1, outcome.Item)
+	commit(1, 1, 1, outcome.OK)
+	tests := map[string]struct {
+		query Query
+		want  string // item.trial.attempt
+	}{
+		"all":          {Query{}, "1.1.1 1.2.1 1.2.2 2.1.1 2.1.2"},
+		"newest":       {Query{Newest: true}, "1.1.1 1.2.2 2.1.2"},
+		"trial":        {Query{Trial: 2}, "1.2.1 1.2.2"},
+		"item":         {Query{Item: "item-000002"}, "2.1.1 2.1.2"},
+		"unknown item": {Query{Item: "item-00000"}, ""},
+		"class":        {Query{Newest: true, Classes: []outcome.Class{outcome.Timeout, outcome.Item}}, "1.2.2"},
+		"success":      {Query{Classes: []outcome.Class{outcome.OK}, Detail: true}, "1.1.1 2.1.2"},
+	}
+	for name, test := range tests {
+		var got []string
+		for _, o := range collect(t, run.Reader, test.query) {
+			got = append(got, fmt.Sprintf("%c.%d.%d", o.Item[len(o.Item)-1], o.Trial, o.Attempt))
+		}
+		if got := strings.Join(got, " "); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}

@@ -11,6 +11,9 @@ import (
 // began before it was no answer; it keeps the cost linear.
 const maxRestarts = 16
 
+// maxCandidates bounds how many brackets of a text are looked at.
+const maxCandidates = 100_000
+
 // search looks for the answer among the brackets of a text.
 type search struct {
 	text     string
@@ -27,7 +30,7 @@ type search struct {
 // run returns the answer: a whole one, a cut one, or one with the error that
 // stopped it; nil where nothing looks like one.
 func (s *search) run() *candidate {
-	for {
+	for range maxCandidates {
 		i := strings.IndexAny(s.text[s.at:], "{[")
 		if i < 0 {
 			return s.failed
@@ -48,6 +51,7 @@ func (s *search) run() *candidate {
 		}
 		s.passOver(c, usable)
 	}
+	return s.failed
 }
 
 // passOver decides where to go on behind a candidate that is not the answer.

@@ -19,6 +19,7 @@ import (
 type vocabulary struct {
 	names  []string
 	folded map[string]string // "" where several names fold to it
+	alias  map[string]bool   // which of the folded are names inside schemas
 	seen   map[string]string // by spelling as it was looked up
 }
 
@@ -30,7 +31,7 @@ func entityTypes(doc extraction.Document) vocabulary {
 	}
 	v := newVocabulary(names)
 	for key, schema := range doc.Objects {
-		v.alias(schema.Name, key)
+		v.addAlias(schema.Name, key)
 	}
 	return v
 }
@@ -38,13 +39,13 @@ func entityTypes(doc extraction.Document) vocabulary {
 func relationshipTypes(doc extraction.Document) vocabulary {
 	v := newVocabulary(slices.Sorted(maps.Keys(doc.Relationships)))
 	for key, schema := range doc.Relationships {
-		v.alias(schema.Name, key)
+		v.addAlias(schema.Name, key)
 	}
 	return v
 }
 
 func newVocabulary(names []string) vocabulary {
-	v := vocabulary{folded: map[string]string{}, seen: map[string]string{}}
+	v := vocabulary{folded: map[string]string{}, alias: map[string]bool{}, seen: map[string]string{}}
 	for _, name := range names {
 		if _, twice := v.seen[name]; twice {
 			continue
@@ -61,10 +62,18 @@ func newVocabulary(names []string) vocabulary {
 	return v
 }
 
-// alias lets the name in a schema stand for its key, unless it is a type itself.
-func (v vocabulary) alias(name, key string) {
-	if _, taken := v.folded[foldType(name)]; !taken && v.seen[key] == key {
-		v.seen[name] = key
+// addAlias lets the name in a schema stand for its key, unless that is how a
+// type is spelled, or the name in another schema.
+func (v vocabulary) addAlias(name, key string) {
+	folded := foldType(name)
+	if folded == "" || v.seen[key] != key {
+		return
+	}
+	switch other, taken := v.folded[folded]; {
+	case !taken:
+		v.folded[folded], v.alias[folded] = key, true
+	case v.alias[folded] && other != key:
+		v.folded[folded] = ""
 	}
 }
 
@@ -73,7 +82,9 @@ func (v vocabulary) alias(name, key string) {
 func (v vocabulary) spell(name string) (string, bool) {
 	spelled, ok := v.seen[name]
 	if !ok {
-		spelled = v.folded[foldType(name)]
+		if folded := foldType(name); folded != "" {
+			spelled = v.folded[folded]
+		}
 		v.seen[name] = spelled
 	}
 	return spelled, spelled != ""

@@ -1,0 +1,71 @@
+package answer
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"extraction-experiment/extraction"
+)
+
+// large is an answer of n entities and as many relationships.
+func large(n int) string {
+	var b strings.Builder
+	b.WriteString(`{"entities":[`)
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"name":"Entity %d","type":"Person"}`, i)
+	}
+	b.WriteString(`],"relationships":[`)
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"source_name":"Entity %d","target_name":"Entity 0","relationship_type":"knows"}`, i)
+	}
+	b.WriteString(`]}`)
+	return b.String()
+}
+
+func BenchmarkParse(b *testing.B) {
+	texts := map[string]string{
+		"2,000":            large(1000),
+		"20,000":           large(10_000),
+		"200,000 entities": large(200_000),
+		"brackets":         strings.Repeat("[", 1<<20),
+		"objects":          strings.Repeat("{", 1<<20),
+		"open comments":    strings.Repeat("[/*", 1<<20/3),
+		"open texts":       strings.Repeat(`["`, 1<<20/2),
+		"single quotes":    strings.Repeat(`['  `, 1<<20/4),
+		"prose":            strings.Repeat("See [1] and {x}. ", 1<<20/17),
+		"lists of objects": strings.Repeat(`[{"a":1},`, 1<<20/9),
+		"empty objects":    `{"entities":[` + strings.Repeat("{},", 1<<20/3),
+	}
+	for name, text := range texts {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = Parse(text)
+			}
+		})
+	}
+}
+
+func BenchmarkValidate(b *testing.B) {
+	got, err := Parse(large(200_000))
+	if err != nil {
+		b.Fatal(err)
+	}
+	doc := extraction.Document{
+		AllowedTypes:  []string{"Person"},
+		Relationships: map[string]extraction.RelationshipSchema{"knows": {SourceTypes: []string{"person"}}},
+	}
+	for b.Loop() {
+		if problems := Validate(Normalise(got.Extraction, doc), doc); problems != nil {
+			b.Fatal(problems)
+		}
+	}
+}

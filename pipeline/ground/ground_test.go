@@ -159,6 +159,17 @@ func TestGround_mentionsAreBounded(t *testing.T) {
 	}
 }
 
+func TestHaystack_tires(t *testing.T) {
+	h := haystack{data: []byte(strings.Repeat("ab", 500)), read: 1 << 30, seen: manyPlaces + 1}
+	if n := len(h.places([]byte("a"), 0)); n != fewPlaces+1 {
+		t.Errorf("%d places after too many", n)
+	}
+	h.seen = 0
+	if n := len(h.places([]byte("a"), 0)); n != 500 {
+		t.Errorf("%d places before", n)
+	}
+}
+
 func FuzzLocate(f *testing.F) {
 	f.Add("She joined Acme\nCorp.", "acme corp", 3)
 	f.Add("e\u0302\u0323 inter-\nna\u00ADtional ﬁ 한", "fi 한", 0)

@@ -13,6 +13,9 @@ const (
 	// patience is how many times its length a haystack is read from end to end
 	// before it is indexed, and stubbornness how many times in all.
 	patience, stubbornness = 16, 256
+	// manyPlaces is after how many occurrences of all strings together only
+	// fewPlaces of each further string are looked at.
+	manyPlaces, fewPlaces = 1 << 22, 64
 )
 
 // haystack is a text in which many strings are looked for. The first searches
@@ -24,12 +27,13 @@ type haystack struct {
 	data  []byte
 	mu    sync.Mutex
 	read  int // bytes
+	seen  int // places
 	index *suffixarray.Index
 }
 
 // places returns where the needle occurs, in order, overlapping ones too: all
-// places if there are at most mostPlaces, and some of them otherwise, of which
-// those closest to near are tried to be had.
+// places if there are at most mostPlaces, and some of them otherwise: those
+// around near, as long as finding them is not too dear.
 func (h *haystack) places(needle []byte, near int) []int {
 	if len(needle) == 0 || len(needle) > len(h.data) {
 		return nil
@@ -47,7 +51,12 @@ func (h *haystack) places(needle []byte, near int) []int {
 	if h.index == nil {
 		h.index = suffixarray.New(h.data)
 	}
-	found := h.index.Lookup(needle, mostPlaces+1)
+	most := mostPlaces
+	if h.seen > manyPlaces {
+		most = fewPlaces
+	}
+	found := h.index.Lookup(needle, most+1)
+	h.seen += len(found)
 	if len(found) > mostPlaces && h.read <= stubbornness*len(h.data) {
 		return h.around(needle, near)
 	}

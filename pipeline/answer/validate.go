@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/fold"
 )
 
 // maxProblems bounds how many problems one answer is told.
@@ -75,7 +76,7 @@ func (v *validator) entity(i int, e extraction.Entity) {
 		kind = e.Type
 	}
 	for _, name := range append([]string{e.Name}, e.Aliases...) {
-		folded := foldName(name)
+		folded := fold.Name(name)
 		switch kinds, there := v.named[folded]; {
 		case len(kinds) == maxKinds:
 			kinds[0] = "" // any type will do
@@ -115,7 +116,7 @@ func (v *validator) end(name, ref string, at fit, allowed []string) string {
 	case strings.TrimSpace(name) == "":
 		return "is empty"
 	}
-	kinds, there := v.named[foldName(name)]
+	kinds, there := v.named[fold.Name(name)]
 	switch {
 	case !there:
 		return "is the name of no entity: add the entity, or leave the relationship out"

@@ -5,13 +5,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
-
-	"golang.org/x/text/cases"
-	"golang.org/x/text/unicode/norm"
 
 	"extraction-experiment/extraction"
-	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/fold"
+	"extraction-experiment/internal/nearest"
 )
 
 // vocabulary is the types that a document allows, of entities or of
@@ -97,27 +94,13 @@ func (v vocabulary) list(wrong string) string {
 	if len(shownNames) > most {
 		shownNames, more = v.names[:most], fmt.Sprintf(" and %d more", len(v.names)-most)
 	}
-	nearest := ""
-	if near := cli.Nearest(wrong, v.names); near != "" {
-		nearest = fmt.Sprintf(" (did you mean %q?)", near)
+	meant := ""
+	if near := nearest.Word(wrong, v.names); near != "" {
+		meant = fmt.Sprintf(" (did you mean %q?)", near)
 	}
-	return strings.Join(shownNames, ", ") + more + nearest
+	return strings.Join(shownNames, ", ") + more + meant
 }
 
 // foldType makes types equal that differ in case, spaces, hyphens and
 // underscores only, so that "worksFor" is "works_for".
-func foldType(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '_' || r == '-' || r == '\u2010' || unicode.IsSpace(r) {
-			return -1
-		}
-		return r
-	}, foldCase(name))
-}
-
-// foldName makes names equal that differ in case and white space only.
-func foldName(name string) string { return strings.Join(strings.Fields(foldCase(name)), " ") }
-
-func foldCase(s string) string {
-	return norm.NFKC.String(cases.Fold().String(norm.NFKC.String(s)))
-}
+func foldType(name string) string { return strings.ReplaceAll(fold.Type(name), "_", "") }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/nearest"
 )
 
 // Check refuses, before any item is run, a template that cannot work: without
@@ -60,11 +60,11 @@ func missing(what string, names, filled []string) []string {
 		if len(filled) > 0 {
 			known = "known are " + strings.Join(filled, ", ")
 		}
-		nearest := ""
-		if near := cli.Nearest(name, filled); near != "" {
-			nearest = fmt.Sprintf(" (did you mean %q?)", near)
+		meant := ""
+		if near := nearest.Word(name, filled); near != "" {
+			meant = fmt.Sprintf(" (did you mean %q?)", near)
 		}
-		problems = append(problems, fmt.Sprintf(what+" is filled by nothing%s: %s", shown(name), nearest, known))
+		problems = append(problems, fmt.Sprintf(what+" is filled by nothing%s: %s", shown(name), meant, known))
 	}
 	return problems
 }

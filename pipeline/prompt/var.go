@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/nearest"
 	"extraction-experiment/outcome"
 )
 
@@ -128,9 +128,9 @@ func has(key string, object map[string]json.RawMessage) string {
 	if len(keys) == 0 {
 		return ", which is empty"
 	}
-	nearest := ""
-	if near := cli.Nearest(key, keys); near != "" {
-		nearest = fmt.Sprintf("; did you mean %q?", shown(near))
+	meant := ""
+	if near := nearest.Word(key, keys); near != "" {
+		meant = fmt.Sprintf("; did you mean %q?", shown(near))
 	}
 	const most = 20
 	more := ""
@@ -138,5 +138,5 @@ func has(key string, object map[string]json.RawMessage) string {
 		more = fmt.Sprintf(" and %d more", len(keys)-most)
 		keys = keys[:most]
 	}
-	return fmt.Sprintf(", which has %s%s%s", shown(strings.Join(keys, ", ")), more, nearest)
+	return fmt.Sprintf(", which has %s%s%s", shown(strings.Join(keys, ", ")), more, meant)
 }

@@ -113,6 +113,10 @@ func TestMerge(t *testing.T) {
 			want: extract{Entities: []entity{{Name: "A", Aliases: []string{"Aa"}}},
 				Relationships: []state{{Source: "A", Target: "B", Type: "works_for", Description: "d"}, {Source: "B", Target: "A", Type: "works_for"}}},
 		},
+		"dangling statements are never one": {
+			parts: at(extract{Relationships: []state{{Source: "A", TargetRef: "7", Type: "r"}}}, extract{Relationships: []state{{Source: "A", TargetRef: "7", Type: "r"}}}),
+			want:  extract{Relationships: []state{{Source: "A", TargetRef: "7", Type: "r"}, {Source: "A", TargetRef: "7", Type: "r"}}},
+		},
 		"swapped statements without a vocabulary": {
 			parts: at(extract{Relationships: []state{{Source: "A", Target: "B", Type: "married_to"}}}, extract{Relationships: []state{{Source: "B", Target: "A", Type: "married_to"}}}),
 			want:  extract{Relationships: []state{{Source: "A", Target: "B", Type: "married_to"}, {Source: "B", Target: "A", Type: "married_to"}}},

@@ -33,6 +33,7 @@ func TestSplit(t *testing.T) {
 		"CRLF is one line end":     {"aaa\r\nbb. Cc dd", Config{MaxRunes: 10}, []string{"aaa\r\nbb. ", "Cc dd"}},
 		"no abbreviation":          {"He saw Dr. Who there. It was", Config{MaxRunes: 14}, []string{"He saw Dr. ", "Who there. ", "It was"}},
 		"no decimal":               {"aaaa 3.14 bb cc", Config{MaxRunes: 9}, []string{"aaaa ", "3.14 bb ", "cc"}},
+		"lower case goes on":       {"aaaa bbbbb. cc dd ee", Config{MaxRunes: 16}, []string{"aaaa bbbbb. cc ", "dd ee"}},
 		"closing quote":            {"„Ja, ja.“ Dann ging er fort.", Config{MaxRunes: 16}, []string{"„Ja, ja.“ ", "Dann ging er ", "fort."}},
 		"Chinese":                  {"他在北京工作。她在上海！是吗？", Config{MaxRunes: 9}, []string{"他在北京工作。", "她在上海！是吗？"}},
 		"Chinese quotes":           {"他说：「好。」「不好。」她走。", Config{MaxRunes: 9}, []string{"他说：「好。」", "「不好。」她走。"}},

@@ -159,6 +159,14 @@ func TestGround_mentionsAreBounded(t *testing.T) {
 	}
 }
 
+// TestLocate_frequent: "ab" stands at 2000 and 2002, as close to 2001.
+func TestLocate_frequent(t *testing.T) {
+	span, match := Locate(strings.Repeat("ab", 3000), "ab", 2001)
+	if span.Start != 2000 || match != Exact {
+		t.Errorf("got %+v %s", span, match)
+	}
+}
+
 func TestHaystack_tires(t *testing.T) {
 	h := haystack{data: []byte(strings.Repeat("ab", 500)), read: 1 << 30, seen: manyPlaces + 1}
 	if n := len(h.places([]byte("a"), 0)); n != fewPlaces+1 {

@@ -69,6 +69,10 @@ func answer(behaviour, request string, n int) (code int, done bool) {
 			fmt.Fprintf(os.Stderr, "request %s was too much\n", request)
 			return 9, true
 		}
+	case "mortal":
+		if request == "die" {
+			return 1, true
+		}
 	case "once": // ends after each answer
 		fmt.Println(request)
 		return 4, true

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // leave starts a grandchild that leaves the process group and holds all pipes.
@@ -27,7 +26,7 @@ func leave() (pid int, err error) {
 // child's end is noticed, the next request meets a new process, and Close
 // returns.
 func TestCall_daemons(t *testing.T) {
-	pool := open(t, "daemon", func(c *Config) { c.Grace = time.Minute })
+	pool := open(t, "daemon", nil)
 	for n := range 2 {
 		answer, err := call(t, pool, "{}")
 		if err != nil {

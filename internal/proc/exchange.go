@@ -23,7 +23,7 @@ func (x *exchange) do(ctx context.Context) (answer []byte, untouched bool, err e
 		if ok {
 			return nil, false, x.refuse(l, true)
 		}
-		_, err := x.ended(false)
+		_, err := x.ended(ctx, false)
 		return nil, true, err
 	default:
 	}
@@ -43,7 +43,7 @@ func (x *exchange) do(ctx context.Context) (answer []byte, untouched bool, err e
 		return nil, false, x.interrupted(ErrClosed)
 	}
 	if !more || l.partial {
-		read, err := x.ended(l.partial)
+		read, err := x.ended(ctx, l.partial)
 		return nil, !read, err
 	}
 	if l.flood || l.surplus != nil {
@@ -78,14 +78,18 @@ func (x *exchange) accept(answer []byte) error {
 
 // ended waits for the end of a process that closed its output, and reports
 // whether it had read any of the request.
-func (x *exchange) ended(partial bool) (read bool, err error) {
-	limit := time.NewTimer(drainTime)
+func (x *exchange) ended(ctx context.Context, partial bool) (read bool, err error) {
+	limit := time.NewTimer(x.pool.cfg.Grace)
 	defer limit.Stop()
 	closed := false
 	select {
 	case <-x.process.ended:
 	case <-limit.C:
 		closed = true
+	case <-ctx.Done():
+		return true, x.interrupted(ctx.Err())
+	case <-x.pool.closed:
+		return true, x.interrupted(ErrClosed)
 	}
 	left, killed := x.kill()
 	died := x.died(partial)

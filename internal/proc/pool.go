@@ -39,8 +39,8 @@ type Config struct {
 	// Stderr, if set, is given all that the processes write to standard error,
 	// one write at a time; messages show the last lines (4 KiB) in any case.
 	Stderr io.Writer
-	// Grace is how long a process may take to end after its input was closed by
-	// Close; 0 means 2 seconds.
+	// Grace is how long a process may take to end after Close has closed its
+	// input, or after it has closed its output; 0 means 2 seconds.
 	Grace time.Duration
 }
 

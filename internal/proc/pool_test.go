@@ -20,7 +20,12 @@ import (
 // none of its processes may be left.
 func open(t testing.TB, behaviour string, change func(*Config)) *Pool {
 	t.Helper()
-	cfg := Config{Command: []string{os.Args[0]}, Env: []string{mode + "=" + behaviour}}
+	cfg := Config{
+		Command: []string{os.Args[0]},
+		// The race detector would make each child sleep for a second at its end.
+		Env:   []string{mode + "=" + behaviour, "GORACE=atexit_sleep_ms=0"},
+		Grace: time.Minute, // so that Close hangs if children do not see the end of their input
+	}
 	if change != nil {
 		change(&cfg)
 	}
@@ -122,6 +127,25 @@ func TestCall_diesAtEveryTenth(t *testing.T) {
 	}
 }
 
+// Once a process has answered, the program can be started: what dies of its first
+// request then is no failed start.
+func TestCall_diesOfItsFirstRequest(t *testing.T) {
+	pool := open(t, "mortal", nil)
+	var start *StartError
+	if _, err := call(t, pool, "die"); !errors.As(err, &start) {
+		t.Errorf("before any answer: %v", err)
+	}
+	if got, err := call(t, pool, "{}"); got != "{}" || err != nil {
+		t.Error(got, err)
+	}
+	for answers := 1; answers >= 0; answers-- {
+		var died *DiedError
+		if _, err := call(t, pool, "die"); !errors.As(err, &died) || died.Answers != answers || errors.As(err, &start) {
+			t.Errorf("after an answer: %v", err)
+		}
+	}
+}
+
 // A process that ends after each answer never fails the next request, whether
 // its end is noticed in time or not.
 func TestCall_diesBetweenRequests(t *testing.T) {
@@ -168,6 +192,9 @@ func TestCall_misbehaviour(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pool := open(t, test.behaviour, func(c *Config) {
 				c.MaxLine = 1 << 20
+				if test.behaviour == "closes" {
+					c.Grace = 20 * time.Millisecond
+				}
 				c.Env = append(c.Env, "MY_API_KEY=sk-12345678")
 			})
 			for range 2 { // each request meets a new process
@@ -239,15 +266,20 @@ func TestCall_refusedAnswer(t *testing.T) {
 func TestCall_contextEnds(t *testing.T) {
 	for _, behaviour := range []string{"slow", "deaf"} {
 		pool := open(t, behaviour, nil)
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			for pool.Started() == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			cancel()
+		}()
 		request := []byte(strings.Repeat("x", 1<<20)) // does not fit into the pipe
 		_, err := pool.Call(ctx, request)
-		cancel()
 		var interrupted *InterruptedError
-		if !errors.As(err, &interrupted) || !errors.Is(err, context.DeadlineExceeded) {
+		if !errors.As(err, &interrupted) || !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", behaviour, err)
 		}
-		if _, err := pool.Call(ctx, request); !errors.Is(err, context.DeadlineExceeded) || pool.Started() != 1 {
+		if _, err := pool.Call(ctx, request); !errors.Is(err, context.Canceled) || pool.Started() != 1 {
 			t.Errorf("%s: after the end: %v, %d processes", behaviour, err, pool.Started())
 		}
 	}

@@ -25,7 +25,7 @@ var clock = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // open makes an extractor over a child of one behaviour.
 func open(t testing.TB, behaviour string, change func(*Config)) *Extractor {
 	t.Helper()
-	cfg := Config{Target: "'" + os.Args[0] + "'", Env: []string{mode + "=" + behaviour}, Now: func() time.Time { return clock }}
+	cfg := Config{Target: "'" + os.Args[0] + "'", Env: []string{mode + "=" + behaviour, "GORACE=atexit_sleep_ms=0"}, Now: func() time.Time { return clock }}
 	if change != nil {
 		change(&cfg)
 	}

@@ -1,0 +1,155 @@
+package exchange_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"extraction-experiment/internal/exchange"
+)
+
+var now = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+
+func post(t *testing.T, client *http.Client, x *exchange.Exchange, url string) error {
+	t.Helper()
+	req, err := http.NewRequestWithContext(exchange.With(t.Context(), x), http.MethodPost, url, strings.NewReader(`{"a":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
+}
+
+func TestClient_oneRequest(t *testing.T) {
+	requests := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests++
+		body, err := io.ReadAll(r.Body)
+		if err != nil || string(body) != "edited" {
+			t.Errorf("got %q, %v", body, err)
+		}
+		_, _ = io.WriteString(w, "answer")
+	}))
+	defer s.Close()
+	client := exchange.NewClient(s.Client(), nil)
+	x := exchange.Exchange{Edit: func(body []byte) ([]byte, error) { return []byte("edited"), nil }}
+	if err := post(t, client, &x, s.URL); err != nil || x.Requests != 1 || x.Status != 200 || string(x.Body) != "answer" {
+		t.Errorf("got %+v, %v", x, err)
+	}
+	if err := post(t, client, &x, s.URL); err == nil || requests != 1 {
+		t.Errorf("a second request went out: %v", err)
+	}
+	if _, err := client.Get(s.URL); err == nil || requests != 1 {
+		t.Errorf("a request outside of an exchange went out: %v", err)
+	}
+	broken := exchange.Exchange{Edit: func([]byte) ([]byte, error) { return nil, errors.New("no body") }}
+	if err := post(t, client, &broken, s.URL); err == nil || broken.Requests != 0 || requests != 1 {
+		t.Errorf("got %+v, %v", broken, err)
+	}
+}
+
+func TestClient_largeAnswer(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		chunk := strings.Repeat("x", 1<<20)
+		for range exchange.MaxBody>>20 + 8 {
+			if _, err := io.WriteString(w, chunk); err != nil {
+				return
+			}
+		}
+	}))
+	defer s.Close()
+	var x exchange.Exchange
+	err := post(t, exchange.NewClient(s.Client(), nil), &x, s.URL)
+	service := exchange.Service{Provider: "p", Model: "m", Now: time.Now}
+	if fault := service.Fault(&x, err); len(x.Body) != exchange.MaxBody || fault.Retry || !strings.Contains(fault.Message, "larger than 64 MiB") {
+		t.Errorf("%d bytes were read: %+v", len(x.Body), fault)
+	}
+}
+
+func TestStopped(t *testing.T) {
+	service := exchange.Service{Provider: "p", Model: "m"}
+	past, cancel := context.WithDeadline(context.Background(), now.AddDate(-50, 0, 0))
+	defer cancel()
+	if err := service.Stopped(past, &exchange.Exchange{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	if err := service.Stopped(context.Background(), &exchange.Exchange{Err: context.DeadlineExceeded}); err != nil {
+		t.Errorf("the caller's context is not done: %v", err)
+	}
+}
+
+func TestSet(t *testing.T) {
+	for object, want := range map[string]string{
+		``:     `{"t":0}`,
+		`null`: `{"t":0}`,
+		`{"z":{"b":1,"a":12345678901234567890},"t":5}`: `{"t":0,"z":{"b":1,"a":12345678901234567890}}`,
+	} {
+		if got, err := exchange.Set([]byte(object), map[string]any{"t": 0.0}); err != nil || string(got) != want {
+			t.Errorf("%s: got %s, %v", object, got, err)
+		}
+	}
+	for _, object := range []string{`[]`, `{`, `"a"`} {
+		if _, err := exchange.Set([]byte(object), nil); err == nil {
+			t.Errorf("%s was taken", object)
+		}
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	for _, c := range []struct {
+		name, value string
+		want        time.Duration
+	}{
+		{"Retry-After", "2", 2 * time.Second},
+		{"Retry-After", " 1.5 ", 1500 * time.Millisecond},
+		{"Retry-After", "0", 0},
+		{"Retry-After", "-1", 0},
+		{"Retry-After", "NaN", 0},
+		{"Retry-After", "Inf", 24 * time.Hour},
+		{"Retry-After", "1e300", 24 * time.Hour},
+		{"Retry-After", "Wed, 04 Mar 2026 05:06:37 GMT", 30 * time.Second},
+		{"Retry-After", "Wed, 04 Mar 2020 05:06:37 GMT", 0},
+		{"Retry-After", "tomorrow", 0},
+		{"Retry-After-Ms", "250", 250 * time.Millisecond},
+		{"Retry-After-Ms", "x", 0},
+		{"Other", "7", 0},
+	} {
+		if got := exchange.RetryAfter(http.Header{c.name: {c.value}}, now); got != c.want {
+			t.Errorf("%s: %s: got %s, want %s", c.name, c.value, got, c.want)
+		}
+	}
+	both := http.Header{"Retry-After": {"9"}, "Retry-After-Ms": {"1250"}}
+	if got := exchange.RetryAfter(both, now); got != 1250*time.Millisecond {
+		t.Errorf("got %s: the finer one counts", got)
+	}
+}
+
+func FuzzReadReason(f *testing.F) {
+	for _, body := range []string{`{"error":{"message":["a"],"code":1,"details":[{"@type":"google.rpc.RetryInfo","retryDelay":"3s"}]}}`, `[{"error":"x"}]`, `{"detail":[{}]}`, "<html>", "\xff", ""} {
+		f.Add("application/json", []byte(body))
+	}
+	f.Fuzz(func(t *testing.T, kind string, body []byte) {
+		r := exchange.ReadReason(kind, body)
+		if !utf8.ValidString(r.Text) || r.RetryDelay < 0 || r.RetryDelay > 24*time.Hour || r.HTML && r.Text != "" {
+			t.Errorf("got %+v", r)
+		}
+	})
+}
+
+func FuzzRetryAfter(f *testing.F) {
+	f.Add("7", "Wed, 04 Mar 2026 05:06:37 GMT")
+	f.Fuzz(func(t *testing.T, ms, value string) {
+		if got := exchange.RetryAfter(http.Header{"Retry-After-Ms": {ms}, "Retry-After": {value}}, now); got < 0 || got > 24*time.Hour {
+			t.Errorf("got %s", got)
+		}
+	})
+}

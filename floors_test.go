@@ -21,6 +21,7 @@ const module = "extraction-experiment/"
 var floors = map[string]int{
 	"internal/":          0,
 	"internal/cli":       1, // above the other internal ones, which it uses
+	"internal/exchange":  1,
 	"extraction":         1,
 	"outcome":            1,
 	"langfuse":           1,

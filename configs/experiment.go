@@ -25,19 +25,29 @@ const maxSize = 1 << 20
 // Experiment is the file given to --config. Every key is the flag of the same
 // name, with "_" for "-"; what is left out has the flag's default.
 type Experiment struct {
-	Dataset     string            `yaml:"dataset"`
-	Name        string            `yaml:"name"`
-	Model       string            `yaml:"model"`
-	Concurrency string            `yaml:"concurrency"`
-	Timeout     string            `yaml:"timeout"` // as "90s" or "2m"
-	Limit       string            `yaml:"limit"`
-	Item        []string          `yaml:"item"`
-	Filter      []string          `yaml:"filter"`
-	MaxFailures string            `yaml:"max_failures"` // "3" or "5%"
-	Description string            `yaml:"description"`
-	Metadata    map[string]string `yaml:"metadata"`
-	Environment string            `yaml:"environment"`
-	Output      string            `yaml:"output"`
+	Dataset     string `yaml:"dataset"`
+	Name        string `yaml:"name"`
+	Model       string `yaml:"model"`
+	Pipeline    string `yaml:"pipeline"`
+	Prompt      string `yaml:"prompt"`
+	PromptLabel string `yaml:"prompt_label"`
+	// PromptVersion is a number; PromptFile a path.
+	PromptVersion string            `yaml:"prompt_version"`
+	PromptFile    string            `yaml:"prompt_file"`
+	Temperature   string            `yaml:"temperature"`
+	TopP          string            `yaml:"top_p"`
+	MaxTokens     string            `yaml:"max_tokens"`
+	Seed          string            `yaml:"seed"`
+	Concurrency   string            `yaml:"concurrency"`
+	Timeout       string            `yaml:"timeout"` // as "90s" or "2m"
+	Limit         string            `yaml:"limit"`
+	Item          []string          `yaml:"item"`
+	Filter        []string          `yaml:"filter"`
+	MaxFailures   string            `yaml:"max_failures"` // "3" or "5%"
+	Description   string            `yaml:"description"`
+	Metadata      map[string]string `yaml:"metadata"`
+	Environment   string            `yaml:"environment"`
+	Output        string            `yaml:"output"`
 	// Scoring holds the options of docs/metrics.md by name.
 	Scoring map[string]any `yaml:"scoring"`
 }

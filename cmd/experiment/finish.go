@@ -27,7 +27,7 @@ func (j *job) finish(env cli.Env, ran, published error) error {
 		return errors.Join(append(problems, err, j.run.Close())...)
 	}
 	problems = append(problems, j.write(ctx, env, summary), j.verdict(summary))
-	problems = append(problems, j.run.Close(), j.lf.Close())
+	problems = append(problems, j.run.Close(), j.system.close(), j.lf.Close())
 	if errors.Is(ran, experiment.ErrInterrupted) {
 		problems[0] = cli.Errorf(cli.ExitInterrupted, "%w; go on with: %s", ran, resumeCommand(env.Args))
 	}
@@ -67,7 +67,7 @@ func (j *job) unbegun(ran error) bool {
 
 // discard removes a run of which nothing came, so that its name stays free.
 func (j *job) discard() error {
-	return errors.Join(j.run.Close(), os.Remove(j.path), j.lf.Close())
+	return errors.Join(j.run.Close(), os.Remove(j.path), j.system.close(), j.lf.Close())
 }
 
 // write prints the summary and exports the run.

@@ -20,7 +20,6 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
-	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/runstore"
 	"extraction-experiment/scoring"
 	"extraction-experiment/tracking"
@@ -56,6 +55,7 @@ type job struct {
 	run    *runstore.Run
 	path   string
 	fresh  bool // this process began the run
+	system system
 	source experiment.Source
 	task   experiment.Task
 	scorer experiment.Scorer
@@ -63,34 +63,34 @@ type job struct {
 
 // openJob finds the dataset and the extractor and begins the run, or takes it
 // up again.
-func openJob(ctx context.Context, lf *connect.Langfuse, cfg runConfig, rules scorer) (*job, error) {
-	extractor, info, err := provider.Open(cfg.model, provider.Config{})
-	if err != nil {
-		return nil, err
-	}
+func openJob(ctx context.Context, lf *connect.Langfuse, cfg runConfig, rules scorer, getenv func(string) string) (*job, error) {
 	filter, err := dataset.ParseFilter(cfg.filters...)
 	if err != nil {
 		return nil, err
 	}
 	filter = filter.WithIDs(cfg.items...)
 	filter.Limit = cfg.limit
-	j := &job{
-		cfg: cfg, lf: lf,
-		task:   harness.Task{Extractor: extractor},
-		scorer: harness.Scorer{Rules: rules.rules},
-	}
-	header, err := j.header(info, rules, filter)
+	under, err := openSystem(ctx, lf, cfg.system, cfg.concurrency, getenv)
 	if err != nil {
 		return nil, err
 	}
-	if err := j.open(ctx, header, filter); err != nil {
-		return nil, err
+	j := &job{
+		cfg: cfg, lf: lf, system: under,
+		task:   harness.Task{Extractor: under.extractor},
+		scorer: harness.Scorer{Rules: rules.rules},
+	}
+	header, err := j.header(rules, filter)
+	if err == nil {
+		err = j.open(ctx, header, filter)
+	}
+	if err != nil {
+		return nil, errors.Join(err, under.close())
 	}
 	return j, nil
 }
 
 // header describes the run, all but what the dataset tells.
-func (j *job) header(info provider.Info, rules scorer, filter dataset.Filter) (outcome.Header, error) {
+func (j *job) header(rules scorer, filter dataset.Filter) (outcome.Header, error) {
 	uid := make([]byte, 16)
 	if _, err := rand.Read(uid); err != nil {
 		return outcome.Header{}, err
@@ -102,7 +102,7 @@ func (j *job) header(info provider.Info, rules scorer, filter dataset.Filter) (o
 	return outcome.Header{
 		Format: outcome.FormatVersion, RunUID: hex.EncodeToString(uid), Name: j.cfg.name, Harness: harness.Name,
 		Dataset:     outcome.Dataset{Name: j.cfg.dataset, Selection: filter.String()},
-		System:      outcome.System{Model: info.Model, Provider: info.Provider, Pipeline: info.Pipeline},
+		System:      j.system.header,
 		Scorer:      outcome.Scorer{Version: scoring.Version, Options: options, Primary: harness.Primary},
 		Trials:      1,
 		Description: j.cfg.description, Environment: j.cfg.environment, Metadata: j.cfg.metadata,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -107,7 +108,7 @@ func sameExperiment(began, now outcome.Header, cfg runConfig) error {
 		{"description", began.Description, now.Description},
 		{"metadata", fmt.Sprint(began.Metadata), fmt.Sprint(now.Metadata)},
 		{"environment", began.Environment, now.Environment},
-		{"model", began.System.Provider + "/" + began.System.Model, now.System.Provider + "/" + now.System.Model},
+		{"system", words(began.System), words(now.System)},
 		{"selection of items", began.Dataset.Selection, now.Dataset.Selection},
 		{"scorer version", began.Scorer.Version, now.Scorer.Version},
 		{"scoring options", string(began.Scorer.Options), string(now.Scorer.Options)},
@@ -119,6 +120,15 @@ func sameExperiment(began, now outcome.Header, cfg runConfig) error {
 		}
 	}
 	return nil
+}
+
+// words writes a system as one text.
+func words(s outcome.System) string {
+	raw, err := json.Marshal(s)
+	if err != nil { // plain values always encode
+		panic(err)
+	}
+	return string(raw)
 }
 
 // closing closes a run on the way out with an error.

@@ -83,7 +83,7 @@ func runExperiment(ctx context.Context, env cli.Env, cfg runConfig, rules scorer
 	if !cfg.quiet {
 		fmt.Fprintln(env.Stderr, lf.Describe())
 	}
-	j, err := openJob(ctx, lf, cfg, rules)
+	j, err := openJob(ctx, lf, cfg, rules, env.Getenv)
 	if err != nil {
 		return signals.interrupted(err)
 	}

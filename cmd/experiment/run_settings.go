@@ -20,6 +20,15 @@ func runTable() []setting {
 		{flag: "dataset", alias: "d", env: "EXPERIMENT_DATASET", usage: "`NAME` of a dataset in Langfuse, or a file of items that exists"},
 		{flag: "name", alias: "n", env: "EXPERIMENT_NAME", usage: "`NAME` of the run; used once"},
 		{flag: "model", alias: "m", env: "EXPERIMENT_MODEL", fallback: "baseline", usage: "`MODEL` that extracts"},
+		{flag: "pipeline", env: "EXPERIMENT_PIPELINE", usage: "`PROGRAM|URL` of a team's own pipeline (docs/pipeline-protocol.md)"},
+		{flag: "prompt", env: "EXPERIMENT_PROMPT", usage: "`NAME` of the prompt in Langfuse (default for a model: extraction)"},
+		{flag: "prompt-label", env: "EXPERIMENT_PROMPT_LABEL", usage: "`LABEL` of the prompt (default: production)"},
+		{flag: "prompt-version", env: "EXPERIMENT_PROMPT_VERSION", usage: "`N` is the version of the prompt"},
+		{flag: "prompt-file", env: "EXPERIMENT_PROMPT_FILE", usage: "push the prompt in `FILE` (text, or JSON messages) where it differs from the newest, and run that"},
+		{flag: "temperature", env: "EXPERIMENT_TEMPERATURE", usage: "`T` of the model; 0 is really sent"},
+		{flag: "top-p", env: "EXPERIMENT_TOP_P", usage: "`P` of the model"},
+		{flag: "max-tokens", env: "EXPERIMENT_MAX_TOKENS", usage: "`N` tokens an answer may have"},
+		{flag: "seed", env: "EXPERIMENT_SEED", usage: "`N` seeds the model's sampling"},
 		{flag: "concurrency", alias: "c", env: "EXPERIMENT_CONCURRENCY", fallback: "4", usage: "`N` items are worked on at once"},
 		{flag: "timeout", env: "EXPERIMENT_TIMEOUT", fallback: "5m", usage: "`TIME` that one item may take, as 90s or 2m"},
 		{flag: "limit", env: "EXPERIMENT_LIMIT", usage: "`N` items are run at most"},
@@ -42,7 +51,8 @@ func runTable() []setting {
 
 // runConfig is what the settings of a run mean.
 type runConfig struct {
-	dataset, name, model     string
+	dataset, name            string
+	system                   systemConfig
 	concurrency, limit       int
 	timeout                  time.Duration
 	items, filters           []string
@@ -60,7 +70,7 @@ func (s settings) runConfig() (runConfig, error) {
 	cfg := runConfig{
 		dataset:     s.text("dataset"),
 		name:        s.text("name"),
-		model:       s.text("model"),
+		system:      p.system(s),
 		concurrency: p.count("concurrency", s.text("concurrency"), 1, 1000),
 		timeout:     p.duration("timeout", s.text("timeout")),
 		items:       s.all("item"),

@@ -9,16 +9,18 @@ import (
 	"time"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider"
 )
 
 func TestOpen_baseline(t *testing.T) {
 	at := time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
 	for _, spec := range []string{"baseline", " Baseline ", "BASELINE"} {
-		extractor, info, err := provider.Open(spec, provider.Config{Now: func() time.Time { return at }})
+		opened, err := provider.Open(spec, provider.Config{Now: func() time.Time { return at }})
 		if err != nil {
 			t.Fatalf("%q: %v", spec, err)
 		}
+		extractor, info := opened.Extractor, opened.Info
 		if info.Provider != "baseline" || info.Model != "baseline" || !strings.HasPrefix(info.Pipeline, "baseline@") {
 			t.Errorf("%q: %+v", spec, info)
 		}
@@ -34,10 +36,10 @@ func TestOpen_unknown(t *testing.T) {
 		"basline": "baseline", "baseline/": "baseline", "baseline/x": "baseline",
 		"": "", "gpt-9": "", "/": "", strings.Repeat("日", 5000): "", "\xff": "",
 	} {
-		extractor, _, err := provider.Open(spec, provider.Config{})
+		opened, err := provider.Open(spec, provider.Config{})
 		var unknown *provider.UnknownError
-		if extractor != nil || !errors.As(err, &unknown) {
-			t.Fatalf("%.20q: got %v, %v", spec, extractor, err)
+		if opened.Extractor != nil || opened.Model != nil || !errors.As(err, &unknown) {
+			t.Fatalf("%.20q: got %v, %v", spec, opened, err)
 		}
 		if unknown.ExitCode() != 64 || unknown.Nearest != nearest || !slices.Contains(unknown.Known, "baseline") {
 			t.Errorf("%.20q: %+v", spec, unknown)
@@ -49,7 +51,40 @@ func TestOpen_unknown(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
-	if got := provider.List(); len(got) != 1 || got[0] != "baseline: rules without a model, the floor to beat" {
+	if got := provider.List(); len(got) != 3 || got[0] != "baseline: rules without a model, the floor to beat" {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestOpen_models(t *testing.T) {
+	env := map[string]string{"OPENAI_API_KEY": "sk-1", "GOOGLE_API_KEY": "g-1"}
+	cfg := provider.Config{
+		Getenv: func(name string) string { return env[name] },
+		Guess: func(model string) (string, bool) {
+			if strings.HasPrefix(model, "gpt-") {
+				return "openai", true
+			}
+			return "", false
+		},
+		Capabilities: func(model string) pipeline.Capabilities {
+			return pipeline.Capabilities{NoSeed: model == "gpt-x"}
+		},
+	}
+	for spec, want := range map[string]provider.Info{
+		"openai/gpt-4o":   {Provider: "openai", Model: "gpt-4o"},
+		"OpenAI/org/name": {Provider: "openai", Model: "org/name"},
+		"gpt-x":           {Provider: "openai", Model: "gpt-x"},
+		"gemini/g-2":      {Provider: "gemini", Model: "g-2"},
+	} {
+		opened, err := provider.Open(spec, cfg)
+		if err != nil || opened.Info != want || opened.Model == nil || opened.Extractor != nil {
+			t.Errorf("%s: %+v, %v", spec, opened.Info, err)
+		}
+		if opened.Capabilities.NoSeed != (want.Model == "gpt-x") {
+			t.Errorf("%s: capabilities %+v", spec, opened.Capabilities)
+		}
+	}
+	if _, err := provider.Open("openai/gpt-4o", provider.Config{}); err == nil || !strings.Contains(err.Error(), "OPENAI_API_KEY") {
+		t.Errorf("without a key: %v", err)
 	}
 }

@@ -10,10 +10,15 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/seed"
+	"extraction-experiment/tracking"
 )
 
-// seedBuiltIn puts the built-in dataset into a store that does not have it.
+// seedBuiltIn puts the built-in prompt and dataset into a store that does not
+// have them.
 func seedBuiltIn(ctx context.Context, client *langfuse.Client) error {
+	if err := seedPrompt(ctx, client); err != nil {
+		return err
+	}
 	_, err := client.GetDataset(ctx, sample.Name)
 	if !errors.Is(err, langfuse.ErrNotFound) {
 		return err
@@ -21,6 +26,14 @@ func seedBuiltIn(ctx context.Context, client *langfuse.Client) error {
 	_, err = seed.File(ctx, client, builtIn(), seed.Config{Dataset: sample.Name, Description: sample.Description})
 	if err != nil {
 		return fmt.Errorf("writing the built-in dataset: %w", err)
+	}
+	return nil
+}
+
+// seedPrompt puts the built-in prompt into a store that has none of its name.
+func seedPrompt(ctx context.Context, client *langfuse.Client) error {
+	if err := tracking.CreateDefaultPrompt(ctx, client); err != nil {
+		return fmt.Errorf("writing the built-in prompt: %w", err)
 	}
 	return nil
 }

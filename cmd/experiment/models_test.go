@@ -1,0 +1,230 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+)
+
+// chatServer speaks as OpenAI's chat completions do and keeps what it was sent.
+type chatServer struct {
+	url    string
+	mu     sync.Mutex
+	bodies []map[string]any
+}
+
+func newChatServer(t *testing.T, answer string) *chatServer {
+	t.Helper()
+	s := &chatServer{}
+	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, err := io.ReadAll(r.Body)
+		var body map[string]any
+		if err == nil {
+			err = json.Unmarshal(raw, &body)
+		}
+		if err != nil || r.Header.Get("Authorization") != "Bearer sk-test-secret" {
+			http.Error(w, "bad request", http.StatusBadRequest)
+			return
+		}
+		s.mu.Lock()
+		s.bodies = append(s.bodies, body)
+		s.mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(map[string]any{
+			"id": "1", "object": "chat.completion", "model": "gpt-test-2026",
+			"choices": []any{map[string]any{"index": 0, "finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": answer}}},
+			"usage":   map[string]any{"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
+		})
+	}))
+	t.Cleanup(hs.Close)
+	s.url = hs.URL + "/v1"
+	return s
+}
+
+func (s *chatServer) last() map[string]any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bodies[len(s.bodies)-1]
+}
+
+// with runs a command line in an environment.
+func (b bench) with(env map[string]string, args ...string) (code int, stdout, stderr string) {
+	b.t.Helper()
+	var out, err bytes.Buffer
+	code = Run(b.t.Context(), cli.Env{
+		Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &err,
+		Getenv: func(name string) string { return env[name] }, Terminal: func() int { return 0 },
+	})
+	return code, out.String(), err.String()
+}
+
+const adaAnswer = `{"entities":[{"name":"Ada Lovelace","type":"Person"}],"relationships":[]}`
+
+const oneItem = `{"id":"ada","input":{"document_text":"Ada Lovelace was born in London.","object_schemas":{"Person":{"description":"a person"}}},"expectedOutput":{"entities":[{"name":"Ada Lovelace","type":"Person"}],"relationships":[]}}
+`
+
+func TestSpec_ParameterizedExperimentConfiguration(t *testing.T) {
+	b, server := newBench(t), newChatServer(t, adaAnswer)
+	b.seed("docs", oneItem)
+	b.langfuse(func(client *langfuse.Client) {
+		for label, text := range map[string]string{"production": "Plain: {{document_text}}", "staging": "Careful, with {\"a\": {\"b\": 1}}: {{ document_text }}"} {
+			raw, err := json.Marshal(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			create := langfuse.PromptCreate{Name: "people", Type: langfuse.PromptText, Prompt: raw, Labels: []string{label}}
+			if _, err := client.CreatePrompt(t.Context(), create); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
+	code, stdout, stderr := b.with(env, "--dataset", "docs", "--name", "r1", "--model", "openai/gpt-test", "--prompt", "people",
+		"--prompt-label", "staging", "--temperature", "0", "--seed", "7", "--top-p", "0.5", "--max-tokens", "300", "--json")
+	if code != cli.ExitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	body := server.last()
+	messages := body["messages"].([]any)
+	if got := messages[0].(map[string]any)["content"]; got != `Careful, with {"a": {"b": 1}}: Ada Lovelace was born in London.` {
+		t.Errorf("the model was asked %q", got)
+	}
+	for key, want := range map[string]any{"model": "gpt-test", "temperature": 0.0, "seed": 7.0, "top_p": 0.5, "max_tokens": 300.0} {
+		if got, sent := body[key]; !sent || got != want {
+			t.Errorf("%s on the wire is %v (%v), want %v", key, got, sent, want)
+		}
+	}
+	if format, ok := body["response_format"].(map[string]any); !ok || format["type"] != "json_schema" {
+		t.Errorf("response_format on the wire is %v", body["response_format"])
+	}
+	s := b.stored(summaryOf(t, stdout).Run.ID)
+	var metadata map[string]string
+	if err := json.Unmarshal(s.items["ada"].ExperimentFields, &metadata); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{
+		"model": "gpt-test", "provider": "openai", "temperature": "0", "top_p": "0.5", "max_tokens": "300", "seed": "7",
+		"prompt_name": "people", "prompt_label": "staging",
+	} {
+		if metadata[key] != want {
+			t.Errorf("the run's %s is %q, want %q", key, metadata[key], want)
+		}
+	}
+	b.generation(s.items["ada"].TraceID, metadata["prompt_version"])
+	code, _, _ = b.with(env, "--dataset", "docs", "--name", "r2", "--model", "openai/gpt-test", "--prompt", "people", "--quiet")
+	got := server.last()["messages"].([]any)[0].(map[string]any)["content"].(string)
+	if _, sent := server.last()["temperature"]; code != cli.ExitOK || !strings.HasPrefix(got, "Plain:") || sent {
+		t.Errorf("without a label and temperature: exit %d, asked %q, temperature sent %v", code, got, sent)
+	}
+	for _, text := range []string{stdout, stderr} {
+		if strings.Contains(text, "sk-test-secret") {
+			t.Error("the key was printed")
+		}
+	}
+}
+
+// generation checks the model's span of a trace as a reader of Langfuse sees it.
+func (b bench) generation(traceID, promptVersion string) {
+	b.t.Helper()
+	b.langfuse(func(client *langfuse.Client) {
+		for o, err := range client.ListObservations(b.t.Context(), langfuse.ObservationsQuery{
+			TraceID: traceID, From: time.Unix(0, 0), Fields: []string{"core", "basic", "model", "usage", "prompt", "io"},
+		}) {
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			if o.Type != "GENERATION" {
+				continue
+			}
+			raw, err := json.Marshal(o)
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			for _, want := range []string{`"gpt-test-2026"`, `"people"`, promptVersion, "100", "20", `temperature`} {
+				if !strings.Contains(string(raw), want) {
+					b.t.Errorf("the generation has no %s: %s", want, raw)
+				}
+			}
+			return
+		}
+		b.t.Error("the trace has no generation")
+	})
+}
+
+func TestModels_promptFile(t *testing.T) {
+	b, server := newBench(t), newChatServer(t, adaAnswer)
+	b.seed("docs", oneItem)
+	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
+	write := func(text string) {
+		if err := os.WriteFile("p.txt", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	versions := []int{}
+	for i, text := range []string{"One: {{document_text}}", "One: {{document_text}}", "Two: {{document_text}}"} {
+		write(text)
+		code, stdout, stderr := b.with(env, "--dataset", "docs", "--name", "r"+string(rune('1'+i)), "--model", "openai/gpt-test",
+			"--prompt", "mine", "--prompt-file", "p.txt", "--json")
+		if code != cli.ExitOK {
+			t.Fatalf("exit %d: %s", code, stderr)
+		}
+		versions = append(versions, summaryOf(t, stdout).Run.PromptVersion)
+	}
+	if versions[0] != 1 || versions[1] != 1 || versions[2] != 2 {
+		t.Errorf("versions %v: the same text is the same version", versions)
+	}
+	write("no document at all")
+	if code, _, stderr := b.with(env, "--dataset", "docs", "--name", "r9", "--model", "openai/gpt-test", "--prompt-file", "p.txt"); code != cli.ExitUsage || !strings.Contains(stderr, "document") {
+		t.Errorf("a prompt without the document: exit %d, %s", code, stderr)
+	}
+}
+
+func TestModels_refusals(t *testing.T) {
+	b := newBench(t)
+	for name, tt := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no key":                   {[]string{"--model", "openai/gpt-test"}, "OPENAI_API_KEY"},
+		"unknown model":            {[]string{"--model", "nonsense"}, "there are: baseline, openai/NAME, gemini/NAME"},
+		"unknown prompt":           {[]string{"--model", "openai/gpt-test", "--prompt", "nowhere"}, "nowhere"},
+		"unknown label":            {[]string{"--model", "openai/gpt-test", "--prompt-label", "nolabel"}, "nolabel"},
+		"baseline with parameters": {[]string{"--temperature", "0.5"}, "name a model"},
+		"label and version":        {[]string{"--model", "openai/x", "--prompt-label", "a", "--prompt-version", "2"}, "cannot both"},
+		"pipeline that is not":     {[]string{"--pipeline", "./nothing-there"}, "nothing-there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, _, stderr := b.with(nil, append([]string{"--dataset", "extraction-eval", "--name", "x"}, tt.args...)...)
+			if (code != cli.ExitUsage && code != cli.ExitUnavailable) || !strings.Contains(stderr, tt.want) {
+				t.Errorf("exit %d: %s", code, stderr)
+			}
+		})
+	}
+}
+
+func TestModels_pipelineProgram(t *testing.T) {
+	b := newBench(t)
+	b.seed("docs", oneItem)
+	script := "#!/bin/sh\nwhile read -r line; do printf '%s\\n' '" + adaAnswer + "'; done\n"
+	if err := os.WriteFile("extract.sh", []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := b.with(nil, "--dataset", "docs", "--name", "r1", "--pipeline", "./extract.sh", "--json")
+	if code != cli.ExitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	sum := summaryOf(t, stdout)
+	if f1, ok := sum.Scores.Lookup("entity_f1"); !ok || *f1.Mean != 1 || sum.Run.Pipeline != "./extract.sh" {
+		t.Errorf("entity_f1 %+v, pipeline %q", f1, sum.Run.Pipeline)
+	}
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/chunk"
+	"extraction-experiment/pipeline/prompt"
+	"extraction-experiment/pipeline/provider"
+	"extraction-experiment/pipeline/provider/external"
+	"extraction-experiment/scoring"
+	"extraction-experiment/tracking"
+)
+
+// system is what is measured: an extractor, described for the run's header.
+type system struct {
+	extractor pipeline.Extractor
+	header    outcome.System
+	close     func() error
+}
+
+// openSystem opens the extractor that the settings name: a team's own
+// pipeline, one that needs no model, or a model with its prompt.
+func openSystem(ctx context.Context, lf *connect.Langfuse, cfg systemConfig, concurrency int, getenv func(string) string) (system, error) {
+	if cfg.pipeline != "" {
+		return openPipeline(cfg, concurrency)
+	}
+	var template prompt.Template
+	var pin outcome.Prompt
+	if cfg.asksPrompt() || cfg.modelGiven && !isBaseline(cfg.model) {
+		var err error
+		if template, pin, err = findPrompt(ctx, lf, cfg); err != nil {
+			return system{}, err
+		}
+		if err := cfg.fillFrom(template); err != nil {
+			return system{}, err
+		}
+	}
+	opened, err := provider.Open(cfg.model, providerConfig(getenv))
+	if err != nil {
+		return system{}, withCode(err)
+	}
+	if opened.Extractor != nil {
+		if cfg.asksPrompt() || cfg.parameters != (pipeline.Parameters{}) {
+			return system{}, cli.Usage("the %s reads no prompt and has no temperature and the like: name a model with --model", opened.Info.Model)
+		}
+		return system{opened.Extractor, describe(opened.Info, cfg, pin), nothing}, nil
+	}
+	extractor, err := pipeline.New(pipeline.Config{
+		Model: opened.Model, Name: opened.Info.Model, Provider: opened.Provider, Prompt: template,
+		Parameters: cfg.parameters, Capabilities: opened.Capabilities,
+		Vocabulary: chunk.Vocabulary(scoring.SpecificationVocabulary()),
+	})
+	if err != nil {
+		return system{}, withCode(err)
+	}
+	return system{extractor, describe(opened.Info, cfg, pin), nothing}, nil
+}
+
+func openPipeline(cfg systemConfig, concurrency int) (system, error) {
+	model := ""
+	if cfg.modelGiven {
+		model = cfg.model
+	}
+	extractor, err := external.New(external.Config{
+		Target: cfg.pipeline, Concurrency: concurrency, Model: model, Parameters: cfg.parameters, Stderr: os.Stderr,
+	})
+	if err != nil {
+		return system{}, err
+	}
+	header := describe(provider.Info{Provider: external.Name, Model: model, Pipeline: cfg.pipeline}, cfg, outcome.Prompt{})
+	if model == "" {
+		header.Model = external.Name
+	}
+	return system{extractor, header, extractor.Close}, nil
+}
+
+func describe(info provider.Info, cfg systemConfig, pin outcome.Prompt) outcome.System {
+	return outcome.System{
+		Model: info.Model, Provider: info.Provider, Pipeline: info.Pipeline, Prompt: pin,
+		Temperature: cfg.parameters.Temperature, TopP: cfg.parameters.TopP,
+		MaxTokens: cfg.parameters.MaxTokens, Seed: cfg.parameters.Seed,
+	}
+}
+
+// findPrompt fetches the prompt that is asked for, or pushes the file.
+func findPrompt(ctx context.Context, lf *connect.Langfuse, cfg systemConfig) (prompt.Template, outcome.Prompt, error) {
+	ref := cfg.prompt
+	if ref.Name == "" {
+		ref.Name = prompt.DefaultName
+	}
+	if cfg.promptFile != "" {
+		template, err := readPrompt(cfg.promptFile)
+		if err != nil {
+			return prompt.Template{}, outcome.Prompt{}, err
+		}
+		return tracking.PushPrompt(ctx, lf.Client, ref.Name, template)
+	}
+	if ref.Label == "" && ref.Version == 0 {
+		ref.Label = "production"
+	}
+	template, pin, err := tracking.FindPrompt(ctx, lf.Client, ref)
+	if errors.Is(err, langfuse.ErrNotFound) {
+		return template, pin, cli.Usage("%w; experiment prompts lists what there is, --prompt-file FILE makes one", err)
+	}
+	return template, pin, err
+}
+
+// readPrompt reads a prompt from a file: messages where it ends in .json, else
+// a text.
+func readPrompt(path string) (prompt.Template, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return prompt.Template{}, cli.Usage("reading the prompt: %w", err)
+	}
+	template := prompt.ParseText(string(raw))
+	if strings.EqualFold(filepath.Ext(path), ".json") {
+		if template, err = prompt.ParseChat(raw); err != nil {
+			return template, cli.Usage("reading %s: %w", path, err)
+		}
+	}
+	if err := template.Check(nil, nil); err != nil {
+		return template, cli.Usage("%s: %w", path, err)
+	}
+	return template, nil
+}
+
+// fillFrom takes what the command line leaves open from the prompt's config.
+func (c *systemConfig) fillFrom(t prompt.Template) error {
+	if len(t.Config) == 0 || string(t.Config) == "null" {
+		return nil
+	}
+	var stored struct {
+		Model       string   `json:"model"`
+		Temperature *float64 `json:"temperature"`
+		TopP        *float64 `json:"top_p"`
+		MaxTokens   *int     `json:"max_tokens"`
+		Seed        *int64   `json:"seed"`
+	}
+	if err := json.Unmarshal(t.Config, &stored); err != nil {
+		return cli.Usage("the config of prompt %s@%d: %w", t.Name, t.Version, err)
+	}
+	if !c.modelGiven && stored.Model != "" {
+		c.model = stored.Model
+	}
+	fill(&c.parameters.Temperature, stored.Temperature)
+	fill(&c.parameters.TopP, stored.TopP)
+	fill(&c.parameters.MaxTokens, stored.MaxTokens)
+	fill(&c.parameters.Seed, stored.Seed)
+	return nil
+}
+
+func fill[T any](into **T, from *T) {
+	if *into == nil {
+		*into = from
+	}
+}
+
+func isBaseline(model string) bool { return strings.EqualFold(strings.TrimSpace(model), "baseline") }
+
+func nothing() error { return nil }
+
+// withCode gives a refused configuration exit code 64 where it has none.
+func withCode(err error) error {
+	var coded interface{ ExitCode() int }
+	if errors.As(err, &coded) {
+		return err
+	}
+	return cli.Errorf(cli.ExitUsage, "%w", err)
+}

@@ -1,0 +1,139 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"extraction-experiment/extraction"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline/answer"
+	"extraction-experiment/pipeline/chunk"
+	"extraction-experiment/pipeline/ground"
+	"extraction-experiment/pipeline/prompt"
+)
+
+// The values that zero fields of Config stand for.
+const (
+	DefaultRepairs   = 1
+	DefaultMaxRunes  = 40_000
+	DefaultOverlap   = 1_000
+	maxRepairs       = 5
+	maxProblemsShown = 20
+)
+
+// Config says how a document becomes an extraction by asking a model. Model,
+// Name and Prompt are required.
+type Config struct {
+	Model Model
+	// Name and Provider are what calls are recorded under.
+	Name, Provider string
+	Prompt         prompt.Template
+	Parameters     Parameters
+	// Capabilities decide whether the schema is sent or put in words.
+	Capabilities Capabilities
+	// Repairs is how often an invalid answer is sent back with what is wrong
+	// with it; 0 means DefaultRepairs, negative never.
+	Repairs int
+	// MaxRunes is the most of a document that one request holds, in code points;
+	// longer ones are split with Overlap and merged. 0 means DefaultMaxRunes
+	// and DefaultOverlap, negative never splits.
+	MaxRunes, Overlap int
+	// Vocabulary says which statements of different chunks are the same.
+	Vocabulary chunk.Vocabulary
+	// Quotes asks the model to quote the document for every entity.
+	Quotes bool
+	// Now reads the clock for the times of calls; nil means time.Now.
+	Now func() time.Time
+}
+
+// Pipeline is an Extractor over a language model. It compiles the prompt for
+// the document, asks, parses the answer tolerantly, checks it against the
+// document's schemas and asks again where it is invalid; long documents are
+// split and what their chunks gave is merged. Safe for concurrent use.
+type Pipeline struct{ cfg Config }
+
+// New checks the configuration, the prompt included, and returns every problem
+// of it at once; their exit code is 64.
+func New(cfg Config) (*Pipeline, error) {
+	var problems []error
+	if cfg.Model == nil {
+		problems = append(problems, errors.New("pipeline: Config.Model is missing"))
+	}
+	if cfg.Name == "" {
+		problems = append(problems, errors.New("pipeline: Config.Name is missing"))
+	}
+	if cfg.Repairs > maxRepairs {
+		problems = append(problems, fmt.Errorf("pipeline: an answer is repaired at most %d times", maxRepairs))
+	}
+	problems = append(problems, cfg.Prompt.Check(nil, nil))
+	problems = append(problems, cfg.Capabilities.Check(Request{
+		Messages: []Message{{Role: prompt.User, Content: "x"}}, Parameters: cfg.Parameters,
+	}))
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	if cfg.Repairs == 0 {
+		cfg.Repairs = DefaultRepairs
+	}
+	if cfg.MaxRunes == 0 {
+		cfg.MaxRunes, cfg.Overlap = DefaultMaxRunes, DefaultOverlap
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Pipeline{cfg}, nil
+}
+
+// Extract asks the model about each chunk in turn and merges what it said. The
+// first chunk without a usable answer fails the document: a part would look
+// like the whole. Mentions quote the document; quotes and names that do not
+// occur in it are left as they are, without a place.
+func (p *Pipeline) Extract(ctx context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
+	var calls []outcome.Call
+	var parts []chunk.Part
+	chunks := chunk.Split(doc.Text, chunk.Config{MaxRunes: max(0, p.cfg.MaxRunes), Overlap: p.cfg.Overlap})
+	for i, c := range chunks {
+		if strings.TrimSpace(c.Text) == "" {
+			continue
+		}
+		piece := doc
+		piece.Text = c.Text
+		q := question{pipeline: p, doc: piece, name: callName(i, len(chunks))}
+		found, err := q.answer(ctx)
+		calls = append(calls, q.calls...)
+		if err != nil {
+			if len(chunks) > 1 {
+				err = fmt.Errorf("part %d of %d of the document: %w", i+1, len(chunks), err)
+			}
+			return extraction.Extraction{}, calls, err
+		}
+		parts = append(parts, chunk.Part{Extraction: found, Chunk: c})
+	}
+	began := p.cfg.Now().UTC()
+	merged, warnings := chunk.Merge(parts, p.cfg.Vocabulary)
+	grounded, report := ground.Ground(merged, doc.Text)
+	calls = append(calls, outcome.Call{
+		Name: "merge", Kind: "span", Started: began, Ended: p.cfg.Now().UTC(),
+		Output: encoded(merging{len(parts), report.Invented, report.Lost, warnings}),
+	})
+	return answer.Normalise(grounded, doc), calls, nil
+}
+
+// merging is what the trace says of the last step.
+type merging struct {
+	Parts    int      `json:"parts"`
+	Invented []string `json:"names_not_in_the_document,omitempty"`
+	Lost     []string `json:"quotes_not_in_the_document,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// callName is what the trace calls the request for a chunk.
+func callName(i, n int) string {
+	if n == 1 {
+		return "extract"
+	}
+	return fmt.Sprintf("extract-part-%d-of-%d", i+1, n)
+}

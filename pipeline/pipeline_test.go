@@ -1,0 +1,209 @@
+package pipeline_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"extraction-experiment/extraction"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/prompt"
+)
+
+// model answers by a function and remembers what it was asked.
+type model struct {
+	mu     sync.Mutex
+	asked  []pipeline.Request
+	answer func(n int, req pipeline.Request) (pipeline.Response, error)
+}
+
+func (m *model) Generate(_ context.Context, req pipeline.Request) (pipeline.Response, error) {
+	m.mu.Lock()
+	n := len(m.asked)
+	m.asked = append(m.asked, req)
+	m.mu.Unlock()
+	return m.answer(n, req)
+}
+
+func says(texts ...string) *model {
+	return &model{answer: func(n int, _ pipeline.Request) (pipeline.Response, error) {
+		return pipeline.Response{Text: texts[min(n, len(texts)-1)], Finish: pipeline.FinishStop, Usage: outcome.Usage{Input: 10, Output: 5}}, nil
+	}}
+}
+
+var document = extraction.Document{
+	Text:          "Ada Lovelace was born in London.",
+	Objects:       map[string]extraction.ObjectSchema{"Person": {Name: "Person"}, "City": {Name: "City"}},
+	Relationships: map[string]extraction.RelationshipSchema{"born_in": {Name: "born_in"}},
+}
+
+const good = `{"entities":[{"name":"Ada Lovelace","type":"Person"},{"name":"London","type":"City"}],"relationships":[{"source_name":"Ada Lovelace","target_name":"London","relationship_type":"born_in"}]}`
+
+func open(t *testing.T, m pipeline.Model, change func(*pipeline.Config)) *pipeline.Pipeline {
+	t.Helper()
+	cfg := pipeline.Config{Model: m, Name: "m", Provider: "p", Prompt: prompt.ParseText("Extract from: {{document_text}}")}
+	if change != nil {
+		change(&cfg)
+	}
+	p, err := pipeline.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestPipeline(t *testing.T) {
+	zero := 0.0
+	m := says("```json\n" + good + "\n```")
+	found, calls, err := open(t, m, func(c *pipeline.Config) { c.Parameters.Temperature = &zero }).Extract(t.Context(), document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found.Entities) != 2 || len(found.Relationships) != 1 || len(found.Entities[0].Mentions) != 1 {
+		t.Errorf("found %+v", found)
+	}
+	req := m.asked[0]
+	if req.Messages[0].Content != "Extract from: Ada Lovelace was born in London." || req.Schema == nil || *req.Parameters.Temperature != 0 {
+		t.Errorf("asked %+v", req)
+	}
+	if len(calls) != 2 || calls[0].Kind != "generation" || calls[0].Usage.Input != 10 || string(calls[0].Parameters) != `{"temperature":0}` || calls[1].Name != "merge" {
+		t.Errorf("calls %+v", calls)
+	}
+}
+
+func TestPipeline_instruction(t *testing.T) {
+	m := says(good)
+	open(t, m, func(c *pipeline.Config) { c.Capabilities.InstructionOnly = true }).Extract(t.Context(), document)
+	if req := m.asked[0]; req.Schema != nil || !strings.Contains(req.Messages[0].Content, "relationship_type") {
+		t.Errorf("without a schema the form must stand in the prompt: %+v", req)
+	}
+}
+
+func TestPipeline_repair(t *testing.T) {
+	wrong := strings.Replace(good, `"City"`, `"Town"`, 1)
+	tests := map[string]struct {
+		answers  []string
+		requests int
+		entities int
+		class    outcome.Class
+	}{
+		"broken, then good":                {[]string{"I cannot say.", good}, 2, 2, outcome.OK},
+		"a wrong type, then good":          {[]string{wrong, good}, 2, 2, outcome.OK},
+		"a wrong type, twice, is kept":     {[]string{wrong}, 2, 2, outcome.OK},
+		"broken twice":                     {[]string{"no", "still no"}, 2, 0, outcome.InvalidOutput},
+		"empty answer is not asked again":  {[]string{"  "}, 1, 0, outcome.InvalidOutput},
+		"nothing found is a valid answer":  {[]string{`{"entities":[],"relationships":[]}`}, 1, 0, outcome.OK},
+		"a cut tail is asked for again":    {[]string{good[:len(good)-3], good}, 2, 2, outcome.OK},
+		"a cut tail twice gives what came": {[]string{good[:len(good)-3]}, 2, 2, outcome.OK},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			m := says(tt.answers...)
+			found, calls, err := open(t, m, nil).Extract(t.Context(), document)
+			if got := outcome.FailureOf(err, outcome.Provider).Class; got != tt.class {
+				t.Fatalf("class %q (%v), want %q", got, err, tt.class)
+			}
+			if len(m.asked) != tt.requests || len(calls) < tt.requests || len(found.Entities) != tt.entities {
+				t.Errorf("%d requests, %d calls, %d entities", len(m.asked), len(calls), len(found.Entities))
+			}
+			if tt.requests == 2 && len(m.asked[1].Messages) != 3 {
+				t.Errorf("the second request has %d messages: prompt, answer, complaint", len(m.asked[1].Messages))
+			}
+		})
+	}
+}
+
+func TestPipeline_unusable(t *testing.T) {
+	for name, tt := range map[string]struct {
+		res  pipeline.Response
+		err  error
+		want string
+	}{
+		"length":  {pipeline.Response{Text: good, Finish: pipeline.FinishLength}, nil, "invalid_output: the answer was cut by the limit of tokens"},
+		"refusal": {pipeline.Response{Text: "No.", Finish: pipeline.FinishRefused}, nil, "invalid_output: the model declined"},
+		"limited": {pipeline.Response{}, &pipeline.ModelError{Failure: outcome.Failure{Class: outcome.RateLimited, Message: "429"}}, "rate_limited: 429"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &model{answer: func(int, pipeline.Request) (pipeline.Response, error) { return tt.res, tt.err }}
+			_, calls, err := open(t, m, nil).Extract(t.Context(), document)
+			f := outcome.FailureOf(err, outcome.Internal)
+			if got := string(f.Class) + ": " + f.Message; !strings.HasPrefix(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+			if len(calls) != 1 || calls[0].Error == "" || len(m.asked) != 1 {
+				t.Errorf("calls %+v, %d requests", calls, len(m.asked))
+			}
+		})
+	}
+}
+
+// TestPipeline_longDocument splits a document in which the same people recur
+// on every page: the merged result is that of reading it whole.
+func TestPipeline_longDocument(t *testing.T) {
+	var text strings.Builder
+	for page := range 40 {
+		fmt.Fprintf(&text, "Ada Lovelace wrote page %d with Charles Babbage. ", page)
+		text.WriteString(strings.Repeat("Nothing else happened on that page. ", 40))
+		text.WriteString("\n\n")
+	}
+	long := document
+	long.Text = text.String()
+	m := &model{answer: func(_ int, req pipeline.Request) (pipeline.Response, error) {
+		e := extraction.Extraction{Entities: []extraction.Entity{}, Relationships: []extraction.Relationship{}}
+		for _, name := range []string{"Ada Lovelace", "Charles Babbage"} {
+			if strings.Contains(req.Messages[0].Content, name) {
+				e.Entities = append(e.Entities, extraction.Entity{Name: name, Type: "Person"})
+			}
+		}
+		raw, err := json.Marshal(e)
+		return pipeline.Response{Text: string(raw), Finish: pipeline.FinishStop}, err
+	}}
+	found, calls, err := open(t, m, func(c *pipeline.Config) { c.MaxRunes, c.Overlap = 4000, 200 }).Extract(t.Context(), long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(m.asked) < 15 || len(calls) != len(m.asked)+1 {
+		t.Errorf("%d parts, %d calls", len(m.asked), len(calls))
+	}
+	if len(found.Entities) != 2 || len(found.Entities[0].Mentions) != 40 {
+		t.Errorf("%d entities, the first with %d mentions", len(found.Entities), len(found.Entities[0].Mentions))
+	}
+}
+
+func TestNew_namesEveryProblem(t *testing.T) {
+	hot := -1.0
+	_, err := pipeline.New(pipeline.Config{Prompt: prompt.ParseText("no document"), Parameters: pipeline.Parameters{Temperature: &hot}})
+	for _, want := range []string{"Config.Model", "Config.Name", "document", "temperature"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not name %s", err, want)
+		}
+	}
+}
+
+// FuzzPipeline: whatever the model answers, the result is an extraction or a
+// failure of a class.
+func FuzzPipeline(f *testing.F) {
+	f.Add(good)
+	f.Add("{")
+	f.Fuzz(func(t *testing.T, text string) {
+		cfg := pipeline.Config{Model: says(text), Name: "m", Prompt: prompt.ParseText("{{document_text}}")}
+		p, err := pipeline.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, _, err := p.Extract(t.Context(), document)
+		if err != nil {
+			if outcome.FailureOf(err, outcome.Internal).Class != outcome.InvalidOutput {
+				t.Errorf("%q: %v", text, err)
+			}
+			return
+		}
+		if _, err := json.Marshal(found); err != nil {
+			t.Error(err)
+		}
+	})
+}

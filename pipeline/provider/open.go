@@ -1,0 +1,54 @@
+package provider
+
+import (
+	"extraction-experiment/internal/secret"
+	"extraction-experiment/pipeline/provider/baseline"
+	"extraction-experiment/pipeline/provider/gemini"
+	"extraction-experiment/pipeline/provider/openai"
+)
+
+// The variables of Azure, beside those that package openai names.
+const (
+	envAzureVersion = "OPENAI_API_VERSION"
+	envAPIType      = "OPENAI_API_TYPE"
+)
+
+func openBaseline(_ string, cfg Config) (Opened, error) {
+	extractor, err := baseline.New(baseline.Config{Now: cfg.Now})
+	if err != nil {
+		return Opened{}, err
+	}
+	info := Info{Provider: baseline.Name, Model: baseline.Name, Pipeline: baseline.Name + "@" + baseline.Version}
+	return Opened{Info: info, Extractor: extractor}, nil
+}
+
+// openOpenAI reads the key and the address of the environment; OPENAI_API_TYPE
+// azure asks for Azure's header, with the version of OPENAI_API_VERSION.
+func openOpenAI(name string, cfg Config) (Opened, error) {
+	capabilities := cfg.capabilities(name)
+	model, err := openai.New(openai.Config{
+		Model: name, APIKey: secret.New(cfg.Getenv(openai.EnvKey)), BaseURL: cfg.Getenv(openai.EnvBaseURL),
+		Azure: cfg.Getenv(envAPIType) == "azure", APIVersion: cfg.Getenv(envAzureVersion),
+		HTTPClient: cfg.HTTPClient, Capabilities: capabilities, Now: cfg.Now,
+	})
+	if err != nil {
+		return Opened{}, err
+	}
+	return Opened{Info: Info{Provider: openai.Name, Model: name}, Model: model, Capabilities: capabilities}, nil
+}
+
+func openGemini(name string, cfg Config) (Opened, error) {
+	key := cfg.Getenv(gemini.EnvKey)
+	if key == "" {
+		key = cfg.Getenv(gemini.EnvOtherKey)
+	}
+	capabilities := cfg.capabilities(name)
+	model, err := gemini.New(gemini.Config{
+		Model: name, APIKey: secret.New(key), BaseURL: cfg.Getenv(gemini.EnvBaseURL),
+		HTTPClient: cfg.HTTPClient, Capabilities: capabilities, Now: cfg.Now,
+	})
+	if err != nil {
+		return Opened{}, err
+	}
+	return Opened{Info: Info{Provider: gemini.Name, Model: name}, Model: model, Capabilities: capabilities}, nil
+}

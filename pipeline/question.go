@@ -1,0 +1,150 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"extraction-experiment/extraction"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline/answer"
+	"extraction-experiment/pipeline/prompt"
+)
+
+// question is the conversation about one chunk: the prompt, and after an
+// invalid answer what is wrong with it.
+type question struct {
+	pipeline *Pipeline
+	doc      extraction.Document
+	name     string
+	calls    []outcome.Call
+}
+
+// answer asks until the answer is valid, or the repairs are used up. An answer
+// that can be read but breaks the schemas is still the answer then: what is
+// wrong with it is for the scores to show.
+func (q *question) answer(ctx context.Context) (extraction.Extraction, error) {
+	req, err := q.request()
+	if err != nil {
+		return extraction.Extraction{}, err
+	}
+	for repair := 0; ; repair++ {
+		text, err := q.ask(ctx, req, repair)
+		if err != nil {
+			return extraction.Extraction{}, err
+		}
+		found, problems, err := q.read(text)
+		if len(problems) == 0 || repair >= q.pipeline.cfg.Repairs {
+			return found, err
+		}
+		req.Messages = append(req.Messages,
+			Message{Role: prompt.Assistant, Content: text},
+			Message{Role: prompt.User, Content: complaint(problems)})
+	}
+}
+
+// request compiles the prompt for the chunk.
+func (q *question) request() (Request, error) {
+	cfg := q.pipeline.cfg
+	vars, err := prompt.FromDocument(q.doc)
+	if err != nil {
+		return Request{}, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
+	}
+	compiled, err := prompt.Compile(cfg.Prompt, vars)
+	if err != nil {
+		return Request{}, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
+	}
+	req := Request{Parameters: cfg.Parameters}
+	for _, m := range compiled {
+		req.Messages = append(req.Messages, Message{Role: m.Role, Content: m.Content})
+	}
+	options := answer.Options{Quotes: cfg.Quotes}
+	if cfg.Capabilities.SendsSchema() {
+		req.Schema = &Schema{Name: answer.SchemaName, JSON: answer.Schema(q.doc, options)}
+	} else {
+		last := &req.Messages[len(req.Messages)-1]
+		last.Content += "\n\n" + answer.Instruction(q.doc, options)
+	}
+	return req, nil
+}
+
+// ask sends one request and records it as a call.
+func (q *question) ask(ctx context.Context, req Request, repair int) (string, error) {
+	cfg := q.pipeline.cfg
+	call := outcome.Call{
+		Name: q.name, Kind: "generation", Provider: cfg.Provider, Model: cfg.Name,
+		Parameters: encoded(cfg.Parameters), Input: encoded(req.Messages), Started: cfg.Now().UTC(),
+	}
+	if repair > 0 {
+		call.Name = fmt.Sprintf("%s-repair-%d", q.name, repair)
+	}
+	res, err := cfg.Model.Generate(ctx, req)
+	call.Ended = cfg.Now().UTC()
+	call.Attempts = max(1, res.Attempts)
+	if err == nil {
+		if res.Model != "" {
+			call.Model = res.Model
+		}
+		call.Output, call.Usage, call.CostUSD, call.Finish = encoded(res.Text), res.Usage, res.CostUSD, string(res.Finish)
+		err = unusable(res)
+	}
+	if err != nil {
+		call.Error = outcome.FailureOf(err, outcome.Provider).Message
+	}
+	q.calls = append(q.calls, call)
+	return res.Text, err
+}
+
+// unusable says why an answer cannot be used whatever it says.
+func unusable(res Response) error {
+	fail := func(format string, args ...any) error {
+		return &outcome.Failure{Class: outcome.InvalidOutput, Message: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case res.Finish == FinishRefused:
+		return fail("the model declined to answer: %.300s", res.Text)
+	case res.Finish == FinishLength:
+		return fail("the answer was cut by the limit of tokens after %d: raise --max-tokens, or split documents into smaller parts", res.Usage.Output)
+	case strings.TrimSpace(res.Text) == "":
+		return fail("the answer is empty")
+	}
+	return nil
+}
+
+// read takes an answer apart; problems are what the model is told, the error is
+// set where nothing of the answer can be used.
+func (q *question) read(text string) (extraction.Extraction, []string, error) {
+	result, err := answer.Parse(text)
+	var broken *answer.Error
+	if errors.As(err, &broken) {
+		return extraction.Extraction{}, broken.Problems, err
+	}
+	if err != nil {
+		return extraction.Extraction{}, []string{err.Error()}, err
+	}
+	problems := answer.Validate(answer.Normalise(result.Extraction, q.doc), q.doc)
+	if result.Truncated {
+		problems = append(problems, "the answer ends before its JSON does")
+	}
+	return result.Extraction, problems, nil
+}
+
+// complaint asks for a corrected answer.
+func complaint(problems []string) string {
+	if len(problems) > maxProblemsShown {
+		problems = problems[:maxProblemsShown]
+	}
+	return "Your answer has problems:\n- " + strings.Join(problems, "\n- ") +
+		"\nAnswer again with the whole corrected JSON object and nothing else."
+}
+
+// encoded marshals what always can be marshalled.
+func encoded(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	return raw
+}

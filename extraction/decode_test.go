@@ -86,6 +86,10 @@ func TestDecodeDocument(t *testing.T) {
 		Relationships: map[string]RelationshipSchema{"knows": {Name: "knows", SourceTypes: []string{"Person"}}},
 		AllowedTypes:  []string{"Person"},
 	}
+	if doc.Input == nil {
+		t.Error("the input is not kept")
+	}
+	doc.Input = nil
 	if diff := cmp.Diff(want, doc); diff != "" {
 		t.Error(diff)
 	}

@@ -25,6 +25,10 @@ type Document struct {
 	AllowedTypes []string
 	// AvailableTags are labels that a pipeline may attach; extraction ignores them.
 	AvailableTags []string
+
+	// Input and Metadata are the item's own JSON, for prompts that need more of
+	// it than the fields above; they may be empty.
+	Input, Metadata json.RawMessage
 }
 
 // ObjectSchema describes one entity type.
@@ -55,6 +59,7 @@ func DecodeDocument(raw []byte) (Document, []string, error) {
 		Type:          in.text("document_type"),
 		AllowedTypes:  in.texts("allowed_types"),
 		AvailableTags: in.texts("available_tags"),
+		Input:         raw,
 	}
 	doc.Objects = decodeObjects(in)
 	doc.Relationships = decodeRelationshipSchemas(in)

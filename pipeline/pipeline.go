@@ -31,6 +31,8 @@ type Config struct {
 	// Name and Provider are what calls are recorded under.
 	Name, Provider string
 	Prompt         prompt.Template
+	// Vars are identifiers of the prompt that the item fills.
+	Vars []prompt.Var
 	Parameters     Parameters
 	// Capabilities decide whether the schema is sent or put in words.
 	Capabilities Capabilities
@@ -68,7 +70,7 @@ func New(cfg Config) (*Pipeline, error) {
 	if cfg.Repairs > maxRepairs {
 		problems = append(problems, fmt.Errorf("pipeline: an answer is repaired at most %d times", maxRepairs))
 	}
-	problems = append(problems, cfg.Prompt.Check(nil, nil))
+	problems = append(problems, cfg.Prompt.Check(cfg.Vars, nil))
 	problems = append(problems, cfg.Capabilities.Check(Request{
 		Messages: []Message{{Role: prompt.User, Content: "x"}}, Parameters: cfg.Parameters,
 	}))

@@ -49,6 +49,9 @@ func (q *question) answer(ctx context.Context) (extraction.Extraction, error) {
 func (q *question) request() (Request, error) {
 	cfg := q.pipeline.cfg
 	vars, err := prompt.FromDocument(q.doc)
+	if err == nil {
+		err = vars.Add(prompt.Item{Input: q.doc.Input, Metadata: q.doc.Metadata}, cfg.Vars...)
+	}
 	if err != nil {
 		return Request{}, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
 	}

@@ -57,7 +57,7 @@ func openSystem(ctx context.Context, lf *connect.Langfuse, cfg systemConfig, con
 	}
 	extractor, err := pipeline.New(pipeline.Config{
 		Model: opened.Model, Name: opened.Info.Model, Provider: opened.Provider, Prompt: template,
-		Parameters: cfg.parameters, Capabilities: opened.Capabilities,
+		Vars: cfg.vars, Parameters: cfg.parameters, Capabilities: opened.Capabilities,
 		Vocabulary: chunk.Vocabulary(scoring.SpecificationVocabulary()),
 	})
 	if err != nil {
@@ -99,7 +99,7 @@ func findPrompt(ctx context.Context, lf *connect.Langfuse, cfg systemConfig) (pr
 		ref.Name = prompt.DefaultName
 	}
 	if cfg.promptFile != "" {
-		template, err := readPrompt(cfg.promptFile)
+		template, err := readPrompt(cfg.promptFile, cfg.vars)
 		if err != nil {
 			return prompt.Template{}, outcome.Prompt{}, err
 		}
@@ -117,7 +117,7 @@ func findPrompt(ctx context.Context, lf *connect.Langfuse, cfg systemConfig) (pr
 
 // readPrompt reads a prompt from a file: messages where it ends in .json, else
 // a text.
-func readPrompt(path string) (prompt.Template, error) {
+func readPrompt(path string, vars []prompt.Var) (prompt.Template, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return prompt.Template{}, cli.Usage("reading the prompt: %w", err)
@@ -128,7 +128,7 @@ func readPrompt(path string) (prompt.Template, error) {
 			return template, cli.Usage("reading %s: %w", path, err)
 		}
 	}
-	if err := template.Check(nil, nil); err != nil {
+	if err := template.Check(vars, nil); err != nil {
 		return template, cli.Usage("%s: %w", path, err)
 	}
 	return template, nil

@@ -6,6 +6,7 @@ import (
 
 	"extraction-experiment/langfuse"
 	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/prompt"
 )
 
 // systemConfig is what the settings say of the system under test.
@@ -16,6 +17,7 @@ type systemConfig struct {
 	pipeline   string
 	prompt     langfuse.PromptRef // without a name where none was given
 	promptFile string
+	vars       []prompt.Var
 	parameters pipeline.Parameters
 }
 
@@ -33,6 +35,13 @@ func (p *problems) system(s settings) systemConfig {
 			Temperature: p.number("temperature", s.text("temperature"), 0, 10),
 			TopP:        p.number("top-p", s.text("top-p"), 0, 1),
 		},
+	}
+	for _, word := range s.all("var") {
+		v, err := prompt.ParseVar(word)
+		if err != nil {
+			p.add("--var: %v", err)
+		}
+		c.vars = append(c.vars, v)
 	}
 	if text := s.text("prompt-version"); text != "" {
 		c.prompt.Version = p.count("prompt-version", text, 1, math.MaxInt32)

@@ -26,6 +26,7 @@ func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.Result, 
 	if len(doc.Objects)+len(doc.Relationships)+len(doc.AllowedTypes) == 0 {
 		warnings = append(warnings, "the item has no schemas: nothing tells the extractor what to look for")
 	}
+	doc.Metadata = item.Metadata
 	found, calls, err := t.Extractor.Extract(ctx, doc)
 	result := experiment.Result{Calls: calls, Warnings: warnings}
 	if err != nil {

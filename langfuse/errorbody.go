@@ -50,8 +50,10 @@ func readErrorBody(contentType string, body []byte) errorBody {
 		answer.message = strings.TrimPrefix(answer.message+": "+detail, ": ")
 	}
 	if answer.message == "" {
-		answer.message = strings.ToValidUTF8(string(body), "\uFFFD")
+		answer.message = string(body)
 	}
+	// A value that is no string is repeated as the bytes that came.
+	answer.message = strings.ToValidUTF8(answer.message, "\uFFFD")
 	var details struct {
 		RetryAfterSeconds Number `json:"retryAfterSeconds"`
 	}

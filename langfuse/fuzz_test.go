@@ -128,3 +128,12 @@ func FuzzExperimentID(f *testing.F) {
 		}
 	})
 }
+
+// TestReadErrorBody_invalidUTF8: a value that is no string keeps its bytes in
+// JSON; the message must be text all the same.
+func TestReadErrorBody_invalidUTF8(t *testing.T) {
+	answer := readErrorBody("", []byte("{\"message\":{\"a\xff\":1}}"))
+	if !utf8.ValidString(answer.message) || answer.message == "" {
+		t.Errorf("message %q", answer.message)
+	}
+}

@@ -29,6 +29,7 @@ type Experiment struct {
 	Name        string `yaml:"name"`
 	Model       string `yaml:"model"`
 	Pipeline    string `yaml:"pipeline"`
+	Record      string `yaml:"record"`
 	Prompt      string `yaml:"prompt"`
 	PromptLabel string `yaml:"prompt_label"`
 	// PromptVersion is a number; PromptFile a path.

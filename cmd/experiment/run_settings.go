@@ -21,6 +21,7 @@ func runTable() []setting {
 		{flag: "name", alias: "n", env: "EXPERIMENT_NAME", usage: "`NAME` of the run; used once"},
 		{flag: "model", alias: "m", env: "EXPERIMENT_MODEL", fallback: "baseline", usage: "`MODEL` that extracts"},
 		{flag: "pipeline", env: "EXPERIMENT_PIPELINE", usage: "`PROGRAM|URL` of a team's own pipeline (docs/pipeline-protocol.md)"},
+		{flag: "record", env: "EXPERIMENT_RECORD", usage: "write every exchange with the model to `FILE`; --model recorded/FILE answers from it"},
 		{flag: "prompt", env: "EXPERIMENT_PROMPT", usage: "`NAME` of the prompt in Langfuse (default for a model: extraction)"},
 		{flag: "prompt-label", env: "EXPERIMENT_PROMPT_LABEL", usage: "`LABEL` of the prompt (default: production)"},
 		{flag: "prompt-version", env: "EXPERIMENT_PROMPT_VERSION", usage: "`N` is the version of the prompt"},

@@ -17,6 +17,7 @@ import (
 	"extraction-experiment/pipeline/prompt"
 	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/pipeline/provider/external"
+	"extraction-experiment/pipeline/provider/recorded"
 	"extraction-experiment/scoring"
 	"extraction-experiment/tracking"
 )
@@ -45,7 +46,11 @@ func openSystem(ctx context.Context, lf *connect.Langfuse, cfg systemConfig, con
 			return system{}, err
 		}
 	}
-	opened, err := provider.Open(cfg.model, providerConfig(getenv))
+	known, err := readCatalogue(getenv)
+	if err != nil {
+		return system{}, err
+	}
+	opened, err := provider.Open(cfg.model, known.providerConfig(getenv))
 	if err != nil {
 		return system{}, withCode(err)
 	}
@@ -53,17 +58,33 @@ func openSystem(ctx context.Context, lf *connect.Langfuse, cfg systemConfig, con
 		if cfg.asksPrompt() || cfg.parameters != (pipeline.Parameters{}) {
 			return system{}, cli.Usage("the %s reads no prompt and has no temperature and the like: name a model with --model", opened.Info.Model)
 		}
-		return system{opened.Extractor, describe(opened.Info, cfg, pin), nothing}, nil
+		return system{opened.Extractor, describe(opened.Info, cfg, pin), opened.Close}, nil
 	}
-	extractor, err := pipeline.New(pipeline.Config{
-		Model: opened.Model, Name: opened.Info.Model, Provider: opened.Provider, Prompt: template,
-		Vars: cfg.vars, Parameters: cfg.parameters, Capabilities: opened.Capabilities,
+	return overModel(opened, known, template, pin, cfg)
+}
+
+// overModel puts the pipeline over a model that is priced, and recorded where
+// that is asked for.
+func overModel(opened provider.Opened, known catalogue, template prompt.Template, pin outcome.Prompt, cfg systemConfig) (system, error) {
+	config := pipeline.Config{
+		Model: pipeline.Priced(opened.Model, opened.Info.Model, known.price), Name: opened.Info.Model, Provider: opened.Provider,
+		Prompt: template, Vars: cfg.vars, Parameters: cfg.parameters, Capabilities: opened.Capabilities,
 		Vocabulary: chunk.Vocabulary(scoring.SpecificationVocabulary()),
-	})
-	if err != nil {
-		return system{}, withCode(err)
 	}
-	return system{extractor, describe(opened.Info, cfg, pin), nothing}, nil
+	end := opened.Close
+	if cfg.record != "" {
+		tape, err := recorded.Create(cfg.record, recorded.Source{Provider: opened.Provider, Model: opened.Info.Model})
+		if err != nil {
+			return system{}, errors.Join(err, opened.Close())
+		}
+		config.Model = recorded.Record(config.Model, tape)
+		end = func() error { return errors.Join(tape.Close(), opened.Close()) }
+	}
+	extractor, err := pipeline.New(config)
+	if err != nil {
+		return system{}, errors.Join(withCode(err), end())
+	}
+	return system{extractor, describe(opened.Info, cfg, pin), end}, nil
 }
 
 func openPipeline(cfg systemConfig, concurrency int) (system, error) {
@@ -166,8 +187,6 @@ func fill[T any](into **T, from *T) {
 }
 
 func isBaseline(model string) bool { return strings.EqualFold(strings.TrimSpace(model), "baseline") }
-
-func nothing() error { return nil }
 
 // withCode gives a refused configuration exit code 64 where it has none.
 func withCode(err error) error {

@@ -15,6 +15,7 @@ type systemConfig struct {
 	// modelGiven says that the model was named, and is not the default.
 	modelGiven bool
 	pipeline   string
+	record     string
 	prompt     langfuse.PromptRef // without a name where none was given
 	promptFile string
 	vars       []prompt.Var
@@ -28,7 +29,7 @@ func (c systemConfig) asksPrompt() bool {
 
 func (p *problems) system(s settings) systemConfig {
 	c := systemConfig{
-		model: s.text("model"), modelGiven: s["model"].from != "default", pipeline: s.text("pipeline"),
+		model: s.text("model"), modelGiven: s["model"].from != "default", pipeline: s.text("pipeline"), record: s.text("record"),
 		prompt:     langfuse.PromptRef{Name: s.text("prompt"), Label: s.text("prompt-label")},
 		promptFile: s.text("prompt-file"),
 		parameters: pipeline.Parameters{

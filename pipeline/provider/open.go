@@ -5,6 +5,7 @@ import (
 	"extraction-experiment/pipeline/provider/baseline"
 	"extraction-experiment/pipeline/provider/gemini"
 	"extraction-experiment/pipeline/provider/openai"
+	"extraction-experiment/pipeline/provider/recorded"
 )
 
 // The variables of Azure, beside those that package openai names.
@@ -51,4 +52,15 @@ func openGemini(name string, cfg Config) (Opened, error) {
 		return Opened{}, err
 	}
 	return Opened{Info: Info{Provider: gemini.Name, Model: name}, Model: model, Capabilities: capabilities}, nil
+}
+
+// openRecorded replays a cassette under the names of what was recorded.
+func openRecorded(path string, cfg Config) (Opened, error) {
+	model, err := recorded.Open(path)
+	if err != nil {
+		return Opened{}, err
+	}
+	source := model.Source()
+	info := Info{Provider: source.Provider, Model: source.Model, Pipeline: recorded.Name}
+	return Opened{Info: info, Model: model, Capabilities: cfg.capabilities(source.Model), closer: model}, nil
 }

@@ -6,12 +6,14 @@
 package provider
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"time"
 
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider/baseline"
+	"extraction-experiment/pipeline/provider/recorded"
 )
 
 // Config is what providers may need to open; the zero value is usable.
@@ -43,6 +45,15 @@ type Opened struct {
 	Extractor    pipeline.Extractor
 	Model        pipeline.Model
 	Capabilities pipeline.Capabilities // of the Model
+	closer       io.Closer
+}
+
+// Close releases what was opened.
+func (o Opened) Close() error {
+	if o.closer == nil {
+		return nil
+	}
+	return o.closer.Close()
 }
 
 // row is one provider.
@@ -63,6 +74,7 @@ func table() []row {
 		{name: baseline.Name, form: baseline.Name, about: "rules without a model, the floor to beat", open: openBaseline},
 		{name: "openai", form: "openai/NAME", named: true, about: "OpenAI and every compatible server (OPENAI_API_KEY, OPENAI_BASE_URL)", open: openOpenAI},
 		{name: "gemini", form: "gemini/NAME", named: true, about: "the Gemini API (GEMINI_API_KEY, GOOGLE_API_KEY)", open: openGemini},
+		{name: recorded.Name, form: "recorded/FILE", named: true, about: "the answers that --record wrote, without a network", open: openRecorded},
 	}
 }
 

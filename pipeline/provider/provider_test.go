@@ -51,7 +51,7 @@ func TestOpen_unknown(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
-	if got := provider.List(); len(got) != 3 || got[0] != "baseline: rules without a model, the floor to beat" {
+	if got := provider.List(); len(got) != 4 || got[0] != "baseline: rules without a model, the floor to beat" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -52,7 +52,16 @@ type exchange struct {
 // the fields in the order above and the schema's own order, because that order
 // is part of what a model sees. Bytes that are not UTF-8 become U+FFFD.
 func canonical(model string, req pipeline.Request) (json.RawMessage, key, error) {
-	text, err := encode(request{Model: model, Messages: req.Messages, Parameters: req.Parameters, Schema: req.Schema})
+	whole := request{Model: model, Messages: req.Messages, Parameters: req.Parameters, Schema: req.Schema}
+	text, err := encode(whole)
+	if err == nil && bytes.Contains(text, []byte(`\ufffd`)) {
+		// A replaced byte is written in another way than the character that it
+		// became: write what a reader of the line will see.
+		var read request
+		if err = json.Unmarshal(text, &read); err == nil {
+			text, err = encode(read)
+		}
+	}
 	if err != nil {
 		return nil, key{}, fmt.Errorf("writing the request as JSON: %w", err)
 	}

@@ -36,14 +36,14 @@ type index struct {
 	cut error
 }
 
-// scan reads and checks a cassette line by line, with one line in memory.
-// Empty lines are passed over. An error is a *FileError.
-func scan(r io.Reader, path string) (*index, error) {
+// scan reads and checks a cassette line by line, with one line of at most limit
+// bytes in memory. Empty lines are passed over. An error is a *FileError.
+func scan(r io.Reader, path string, limit int) (*index, error) {
 	x := &index{entries: map[key][]entry{}}
 	lines := bufio.NewReaderSize(r, 64<<10)
 	var buf []byte
 	for number := 1; ; number++ {
-		line, err := readLine(lines, buf[:0])
+		line, err := readLine(lines, buf[:0], limit)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, &FileError{Path: path, Line: number, Err: err}
 		}
@@ -62,7 +62,7 @@ func scan(r io.Reader, path string) (*index, error) {
 		}
 		x.end, x.newline = x.end+int64(len(line)), whole
 	}
-	if x.entries == nil || x.end == 0 {
+	if x.end == 0 {
 		return nil, &FileError{Path: path, Err: errors.New("it is empty: nothing was recorded")}
 	}
 	for _, entries := range x.entries {
@@ -97,12 +97,12 @@ func (x *index) add(line []byte, number int) error {
 
 // readLine appends a line with its line feed to buf; io.EOF comes with a last
 // line that has none.
-func readLine(r *bufio.Reader, buf []byte) ([]byte, error) {
+func readLine(r *bufio.Reader, buf []byte, limit int) ([]byte, error) {
 	for {
 		part, err := r.ReadSlice('\n')
 		buf = append(buf, part...)
-		if len(buf) > maxLine {
-			return buf, fmt.Errorf("it is longer than %d MiB, which no exchange is", maxLine>>20)
+		if len(buf) > limit {
+			return buf, fmt.Errorf("it is longer than %d bytes, which no exchange is", limit)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return buf, err

@@ -34,7 +34,7 @@ func Open(path string) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := scan(file, path)
+	found, err := scan(file, path, maxLine)
 	if err == nil && found.cut != nil {
 		err = fmt.Errorf("%w; the recording was interrupted: record again, or remove that last line", found.cut)
 	}

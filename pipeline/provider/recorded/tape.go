@@ -61,7 +61,7 @@ func Continue(path string, source Source) (*Tape, error) {
 }
 
 func resume(path string, source Source, file *os.File) (*Tape, error) {
-	found, err := scan(file, path)
+	found, err := scan(file, path, maxLine)
 	if err != nil {
 		return nil, err
 	}

@@ -100,7 +100,7 @@ func TestContinue(t *testing.T) {
 	}
 	head := strings.Index(string(golden), "\n") + 1
 	path := filepath.Join(t.TempDir(), "run.cassette")
-	for end := head; end <= len(golden); end += 1 + end%7 {
+	for end := head; end <= len(golden); end += 1 + end%53 {
 		if err := os.WriteFile(path, golden[:end], 0o600); err != nil {
 			t.Fatal(err)
 		}

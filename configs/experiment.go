@@ -35,6 +35,7 @@ type Experiment struct {
 	// PromptVersion is a number; PromptFile a path.
 	PromptVersion string            `yaml:"prompt_version"`
 	PromptFile    string            `yaml:"prompt_file"`
+	TwoStages     string            `yaml:"two_stages"`
 	Var           []string          `yaml:"var"`
 	Temperature   string            `yaml:"temperature"`
 	TopP          string            `yaml:"top_p"`

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -32,8 +33,8 @@ type Config struct {
 	Name, Provider string
 	Prompt         prompt.Template
 	// Vars are identifiers of the prompt that the item fills.
-	Vars []prompt.Var
-	Parameters     Parameters
+	Vars       []prompt.Var
+	Parameters Parameters
 	// Capabilities decide whether the schema is sent or put in words.
 	Capabilities Capabilities
 	// Repairs is how often an invalid answer is sent back with what is wrong
@@ -45,6 +46,13 @@ type Config struct {
 	MaxRunes, Overlap int
 	// Vocabulary says which statements of different chunks are the same.
 	Vocabulary chunk.Vocabulary
+	// TwoStages asks for the entities first, and then for the relationships
+	// between those that were found.
+	TwoStages bool
+	// Schema, if set, is sent in place of the one made from the item's schemas:
+	// what the prompt's author stored with it. It must be a JSON object, and is
+	// of no use with TwoStages.
+	Schema json.RawMessage
 	// Quotes asks the model to quote the document for every entity.
 	Quotes bool
 	// Now reads the clock for the times of calls; nil means time.Now.
@@ -67,13 +75,18 @@ func New(cfg Config) (*Pipeline, error) {
 	if cfg.Name == "" {
 		problems = append(problems, errors.New("pipeline: Config.Name is missing"))
 	}
+	if cfg.TwoStages && cfg.Schema != nil {
+		problems = append(problems, errors.New("a schema of the prompt's own cannot be asked for in two stages"))
+	}
 	if cfg.Repairs > maxRepairs {
 		problems = append(problems, fmt.Errorf("pipeline: an answer is repaired at most %d times", maxRepairs))
 	}
 	problems = append(problems, cfg.Prompt.Check(cfg.Vars, nil))
-	problems = append(problems, cfg.Capabilities.Check(Request{
-		Messages: []Message{{Role: prompt.User, Content: "x"}}, Parameters: cfg.Parameters,
-	}))
+	trial := Request{Messages: []Message{{Role: prompt.User, Content: "x"}}, Parameters: cfg.Parameters}
+	if cfg.Schema != nil {
+		trial.Schema = &Schema{Name: answer.SchemaName, JSON: cfg.Schema}
+	}
+	problems = append(problems, cfg.Capabilities.Check(trial))
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
@@ -103,9 +116,8 @@ func (p *Pipeline) Extract(ctx context.Context, doc extraction.Document) (extrac
 		}
 		piece := doc
 		piece.Text = c.Text
-		q := question{pipeline: p, doc: piece, name: callName(i, len(chunks))}
-		found, err := q.answer(ctx)
-		calls = append(calls, q.calls...)
+		found, asked, err := p.about(ctx, piece, callName(i, len(chunks)))
+		calls = append(calls, asked...)
 		if err != nil {
 			if len(chunks) > 1 {
 				err = fmt.Errorf("part %d of %d of the document: %w", i+1, len(chunks), err)
@@ -130,6 +142,25 @@ type merging struct {
 	Invented []string `json:"names_not_in_the_document,omitempty"`
 	Lost     []string `json:"quotes_not_in_the_document,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
+}
+
+// about asks about one chunk, in one stage or two.
+func (p *Pipeline) about(ctx context.Context, piece extraction.Document, name string) (extraction.Extraction, []outcome.Call, error) {
+	if !p.cfg.TwoStages {
+		q := question{pipeline: p, doc: piece, name: name}
+		found, err := q.answer(ctx)
+		return found, q.calls, err
+	}
+	first := question{pipeline: p, doc: piece, name: name + "-entities", part: answer.EntitiesOnly}
+	found, err := first.answer(ctx)
+	if err != nil || len(found.Entities) == 0 {
+		found.Relationships = []extraction.Relationship{}
+		return found, first.calls, err
+	}
+	second := question{pipeline: p, doc: piece, name: name + "-relationships", part: answer.RelationshipsOnly, known: found.Entities}
+	related, err := second.answer(ctx)
+	found.Relationships = related.Relationships
+	return found, append(first.calls, second.calls...), err
 }
 
 // callName is what the trace calls the request for a chunk.

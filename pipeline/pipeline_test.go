@@ -174,6 +174,37 @@ func TestPipeline_longDocument(t *testing.T) {
 	}
 }
 
+func TestPipeline_twoStages(t *testing.T) {
+	m := says(`{"entities":[{"name":"Ada Lovelace","type":"Person"},{"name":"London","type":"City"}]}`,
+		`{"relationships":[{"source_name":"Ada Lovelace","target_name":"London","relationship_type":"born_in"}]}`)
+	found, calls, err := open(t, m, func(c *pipeline.Config) { c.TwoStages = true }).Extract(t.Context(), document)
+	if err != nil || len(found.Entities) != 2 || len(found.Relationships) != 1 || len(m.asked) != 2 {
+		t.Fatalf("%+v, %d requests, %v", found, len(m.asked), err)
+	}
+	if calls[0].Name != "extract-entities" || calls[1].Name != "extract-relationships" {
+		t.Errorf("calls %s, %s", calls[0].Name, calls[1].Name)
+	}
+	if second := m.asked[1].Messages[0].Content; !strings.Contains(second, `{"name":"London","type":"City"}`) {
+		t.Errorf("the second stage is not told of the entities: %s", second)
+	}
+	nothing := says(`{"entities":[]}`)
+	found, _, err = open(t, nothing, func(c *pipeline.Config) { c.TwoStages = true }).Extract(t.Context(), document)
+	if err != nil || len(nothing.asked) != 1 || found.Relationships == nil {
+		t.Errorf("without entities nothing more is asked: %d requests, %+v, %v", len(nothing.asked), found, err)
+	}
+}
+
+func TestPipeline_schemaOfThePrompt(t *testing.T) {
+	m := says(good)
+	own := json.RawMessage(`{"type":"object"}`)
+	if _, _, err := open(t, m, func(c *pipeline.Config) { c.Schema = own }).Extract(t.Context(), document); err != nil {
+		t.Fatal(err)
+	}
+	if string(m.asked[0].Schema.JSON) != string(own) {
+		t.Errorf("sent %s", m.asked[0].Schema.JSON)
+	}
+}
+
 func TestNew_namesEveryProblem(t *testing.T) {
 	hot := -1.0
 	_, err := pipeline.New(pipeline.Config{Prompt: prompt.ParseText("no document"), Parameters: pipeline.Parameters{Temperature: &hot}})

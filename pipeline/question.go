@@ -19,7 +19,10 @@ type question struct {
 	pipeline *Pipeline
 	doc      extraction.Document
 	name     string
-	calls    []outcome.Call
+	part     answer.Part
+	// known are the entities of the first stage, when relationships are asked for.
+	known []extraction.Entity
+	calls []outcome.Call
 }
 
 // answer asks until the answer is valid, or the repairs are used up. An answer
@@ -63,14 +66,29 @@ func (q *question) request() (Request, error) {
 	for _, m := range compiled {
 		req.Messages = append(req.Messages, Message{Role: m.Role, Content: m.Content})
 	}
-	options := answer.Options{Quotes: cfg.Quotes}
-	if cfg.Capabilities.SendsSchema() {
-		req.Schema = &Schema{Name: answer.SchemaName, JSON: answer.Schema(q.doc, options)}
-	} else {
-		last := &req.Messages[len(req.Messages)-1]
+	last := &req.Messages[len(req.Messages)-1]
+	if q.part == answer.RelationshipsOnly {
+		last.Content += "\n\nThe entities are known. State relationships between these only:\n" + string(encoded(names(q.known)))
+	}
+	options := answer.Options{Quotes: cfg.Quotes, Part: q.part}
+	switch {
+	case !cfg.Capabilities.SendsSchema():
 		last.Content += "\n\n" + answer.Instruction(q.doc, options)
+	case cfg.Schema != nil:
+		req.Schema = &Schema{Name: answer.SchemaName, JSON: cfg.Schema}
+	default:
+		req.Schema = &Schema{Name: answer.SchemaName, JSON: answer.Schema(q.doc, options)}
 	}
 	return req, nil
+}
+
+// names lists entities as the second stage is told of them.
+func names(entities []extraction.Entity) []map[string]string {
+	list := make([]map[string]string, len(entities))
+	for i, e := range entities {
+		list[i] = map[string]string{"name": e.Name, "type": e.Type}
+	}
+	return list
 }
 
 // ask sends one request and records it as a call.
@@ -127,7 +145,11 @@ func (q *question) read(text string) (extraction.Extraction, []string, error) {
 	if err != nil {
 		return extraction.Extraction{}, []string{err.Error()}, err
 	}
-	problems := answer.Validate(answer.Normalise(result.Extraction, q.doc), q.doc)
+	checked := result.Extraction
+	if q.part == answer.RelationshipsOnly {
+		checked.Entities = q.known // their ends are among these
+	}
+	problems := answer.Validate(answer.Normalise(checked, q.doc), q.doc)
 	if result.Truncated {
 		problems = append(problems, "the answer ends before its JSON does")
 	}

@@ -27,6 +27,7 @@ func runTable() []setting {
 		{flag: "prompt-version", env: "EXPERIMENT_PROMPT_VERSION", usage: "`N` is the version of the prompt"},
 		{flag: "prompt-file", env: "EXPERIMENT_PROMPT_FILE", usage: "push the prompt in `FILE` (text, or JSON messages) where it differs from the newest, and run that"},
 		{flag: "var", many: true, usage: "`NAME=PATH` fills {{NAME}} from the item, as title=input.title; may be repeated"},
+		{flag: "two-stages", env: "EXPERIMENT_TWO_STAGES", toggle: true, usage: "ask the model for entities first, then for relationships between them"},
 		{flag: "temperature", env: "EXPERIMENT_TEMPERATURE", usage: "`T` of the model; 0 is really sent"},
 		{flag: "top-p", env: "EXPERIMENT_TOP_P", usage: "`P` of the model"},
 		{flag: "max-tokens", env: "EXPERIMENT_MAX_TOKENS", usage: "`N` tokens an answer may have"},

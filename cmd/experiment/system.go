@@ -69,11 +69,16 @@ func overModel(opened provider.Opened, known catalogue, template prompt.Template
 	config := pipeline.Config{
 		Model: pipeline.Priced(opened.Model, opened.Info.Model, known.price), Name: opened.Info.Model, Provider: opened.Provider,
 		Prompt: template, Vars: cfg.vars, Parameters: cfg.parameters, Capabilities: opened.Capabilities,
+		TwoStages: cfg.twoStages, Schema: cfg.schema,
 		Vocabulary: chunk.Vocabulary(scoring.SpecificationVocabulary()),
 	}
 	end := opened.Close
 	if cfg.record != "" {
-		tape, err := recorded.Create(cfg.record, recorded.Source{Provider: opened.Provider, Model: opened.Info.Model})
+		begin := recorded.Create
+		if cfg.resume {
+			begin = recorded.Continue
+		}
+		tape, err := begin(cfg.record, recorded.Source{Provider: opened.Provider, Model: opened.Info.Model})
 		if err != nil {
 			return system{}, errors.Join(err, opened.Close())
 		}
@@ -161,17 +166,21 @@ func (c *systemConfig) fillFrom(t prompt.Template) error {
 		return nil
 	}
 	var stored struct {
-		Model       string   `json:"model"`
-		Temperature *float64 `json:"temperature"`
-		TopP        *float64 `json:"top_p"`
-		MaxTokens   *int     `json:"max_tokens"`
-		Seed        *int64   `json:"seed"`
+		Model       string          `json:"model"`
+		Temperature *float64        `json:"temperature"`
+		TopP        *float64        `json:"top_p"`
+		MaxTokens   *int            `json:"max_tokens"`
+		Seed        *int64          `json:"seed"`
+		Schema      json.RawMessage `json:"schema"`
 	}
 	if err := json.Unmarshal(t.Config, &stored); err != nil {
 		return cli.Usage("the config of prompt %s@%d: %w", t.Name, t.Version, err)
 	}
 	if !c.modelGiven && stored.Model != "" {
 		c.model = stored.Model
+	}
+	if len(stored.Schema) > 0 && string(stored.Schema) != "null" {
+		c.schema = stored.Schema
 	}
 	fill(&c.parameters.Temperature, stored.Temperature)
 	fill(&c.parameters.TopP, stored.TopP)

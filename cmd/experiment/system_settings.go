@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"math"
 	"strconv"
 
@@ -16,6 +17,9 @@ type systemConfig struct {
 	modelGiven bool
 	pipeline   string
 	record     string
+	resume     bool // the recording goes on, too
+	twoStages  bool
+	schema     json.RawMessage    // of the prompt's config
 	prompt     langfuse.PromptRef // without a name where none was given
 	promptFile string
 	vars       []prompt.Var
@@ -29,7 +33,7 @@ func (c systemConfig) asksPrompt() bool {
 
 func (p *problems) system(s settings) systemConfig {
 	c := systemConfig{
-		model: s.text("model"), modelGiven: s["model"].from != "default", pipeline: s.text("pipeline"), record: s.text("record"),
+		model: s.text("model"), modelGiven: s["model"].from != "default", pipeline: s.text("pipeline"), record: s.text("record"), resume: p.toggle(s, "resume"), twoStages: p.toggle(s, "two-stages"),
 		prompt:     langfuse.PromptRef{Name: s.text("prompt"), Label: s.text("prompt-label")},
 		promptFile: s.text("prompt-file"),
 		parameters: pipeline.Parameters{

@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"encoding/json"
+
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/pipeline/provider/baseline"
 	"extraction-experiment/pipeline/provider/gemini"
@@ -12,7 +14,36 @@ import (
 const (
 	envAzureVersion = "OPENAI_API_VERSION"
 	envAPIType      = "OPENAI_API_TYPE"
+	// envHeaders holds headers that a gateway wants, as a JSON object.
+	envHeaders = "OPENAI_EXTRA_HEADERS"
 )
+
+// HeadersError says that the extra headers cannot be read; it does not repeat
+// them, as they may hold keys.
+type HeadersError struct{}
+
+// Error says what is expected.
+func (HeadersError) Error() string {
+	return envHeaders + ` is no JSON object of texts, such as {"X-Team": "knowledge"}`
+}
+
+// ExitCode returns 64.
+func (HeadersError) ExitCode() int { return 64 }
+
+func readHeaders(text string) (map[string]secret.Secret, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var plain map[string]string
+	if json.Unmarshal([]byte(text), &plain) != nil {
+		return nil, HeadersError{}
+	}
+	headers := map[string]secret.Secret{}
+	for name, value := range plain {
+		headers[name] = secret.New(value)
+	}
+	return headers, nil
+}
 
 func openBaseline(_ string, cfg Config) (Opened, error) {
 	extractor, err := baseline.New(baseline.Config{Now: cfg.Now})
@@ -27,8 +58,12 @@ func openBaseline(_ string, cfg Config) (Opened, error) {
 // azure asks for Azure's header, with the version of OPENAI_API_VERSION.
 func openOpenAI(name string, cfg Config) (Opened, error) {
 	capabilities := cfg.capabilities(name)
+	headers, err := readHeaders(cfg.Getenv(envHeaders))
+	if err != nil {
+		return Opened{}, err
+	}
 	model, err := openai.New(openai.Config{
-		Model: name, APIKey: secret.New(cfg.Getenv(openai.EnvKey)), BaseURL: cfg.Getenv(openai.EnvBaseURL),
+		Headers: headers, Model: name, APIKey: secret.New(cfg.Getenv(openai.EnvKey)), BaseURL: cfg.Getenv(openai.EnvBaseURL),
 		Azure: cfg.Getenv(envAPIType) == "azure", APIVersion: cfg.Getenv(envAzureVersion),
 		HTTPClient: cfg.HTTPClient, Capabilities: capabilities, Now: cfg.Now,
 	})

@@ -21,6 +21,7 @@ func commands(env cli.Env) []*urfave.Command {
 		publishCommand(env),
 		exportCommand(env),
 		scoreCommand(env),
+		promptsCommand(env),
 		serveCommand(env),
 		completionCommand(env),
 	}

@@ -97,8 +97,10 @@ func looksLikeHTML(contentType string, body []byte) bool {
 	return bytes.HasPrefix(start, []byte("<!doctype")) || bytes.HasPrefix(start, []byte("<html"))
 }
 
-// cutText shortens text to at most limit bytes at the edge of a character.
+// cutText makes text valid UTF-8 of at most limit bytes, cut at the edge of a
+// character.
 func cutText(text string, limit int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= limit {
 		return text
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -133,8 +134,10 @@ func permanent(err error) bool {
 
 func short(text string) string { return cut(text, maxReason) }
 
-// cut shortens text to at most limit bytes at the edge of a character.
+// cut makes text valid UTF-8 of at most limit bytes, cut at the edge of a
+// character: libraries repeat the bytes of an answer as they came.
 func cut(text string, limit int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= limit {
 		return text
 	}

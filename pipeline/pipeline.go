@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +48,9 @@ type Config struct {
 	MaxRunes, Overlap int
 	// Vocabulary says which statements of different chunks are the same.
 	Vocabulary chunk.Vocabulary
+	// Placeholders are the messages that stand for the message placeholders of
+	// the prompt, by name.
+	Placeholders map[string][]prompt.Message
 	// TwoStages asks for the entities first, and then for the relationships
 	// between those that were found.
 	TwoStages bool
@@ -81,7 +86,7 @@ func New(cfg Config) (*Pipeline, error) {
 	if cfg.Repairs > maxRepairs {
 		problems = append(problems, fmt.Errorf("pipeline: an answer is repaired at most %d times", maxRepairs))
 	}
-	problems = append(problems, cfg.Prompt.Check(cfg.Vars, nil))
+	problems = append(problems, cfg.Prompt.Check(cfg.Vars, slices.Collect(maps.Keys(cfg.Placeholders))))
 	trial := Request{Messages: []Message{{Role: prompt.User, Content: "x"}}, Parameters: cfg.Parameters}
 	if cfg.Schema != nil {
 		trial.Schema = &Schema{Name: answer.SchemaName, JSON: cfg.Schema}

@@ -194,6 +194,27 @@ func TestPipeline_twoStages(t *testing.T) {
 	}
 }
 
+func TestPipeline_placeholders(t *testing.T) {
+	chat, err := prompt.ParseChat([]byte(`[{"type":"placeholder","name":"examples"},{"role":"user","content":"{{document_text}}"}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := says(good)
+	p := open(t, m, func(c *pipeline.Config) {
+		c.Prompt = chat
+		c.Placeholders = map[string][]prompt.Message{"examples": {{Role: prompt.User, Content: "An example: {{document_text}}"}}}
+	})
+	if _, _, err := p.Extract(t.Context(), document); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.asked[0].Messages; len(got) != 2 || got[0].Content != "An example: {{document_text}}" {
+		t.Errorf("asked %+v: what is inserted is never scanned", got)
+	}
+	if _, err := pipeline.New(pipeline.Config{Model: m, Name: "m", Prompt: chat}); err == nil || !strings.Contains(err.Error(), "examples") {
+		t.Errorf("a placeholder that nothing fills: %v", err)
+	}
+}
+
 func TestPipeline_schemaOfThePrompt(t *testing.T) {
 	m := says(good)
 	own := json.RawMessage(`{"type":"object"}`)

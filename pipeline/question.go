@@ -58,6 +58,7 @@ func (q *question) request() (Request, error) {
 	if err != nil {
 		return Request{}, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
 	}
+	vars.Messages = cfg.Placeholders
 	compiled, err := prompt.Compile(cfg.Prompt, vars)
 	if err != nil {
 		return Request{}, &outcome.Failure{Class: outcome.Item, Message: err.Error()}

@@ -108,6 +108,7 @@ func (b builder) child(id identity, i int, call outcome.Call, o outcome.Outcome,
 	}
 	add("langfuse.observation.input", fieldOrNone(call.Input))
 	add("langfuse.observation.output", fieldOrNone(call.Output))
+	add("langfuse.observation.metadata", callMetadata(call))
 	if kind == "generation" {
 		add("langfuse.observation.model.name", call.Model)
 		add("langfuse.observation.model.parameters", string(call.Parameters))
@@ -145,6 +146,24 @@ func rootMetadata(o outcome.Outcome) string {
 	m := map[string]any{"item_id": o.Item, "trial": o.Trial, "attempt": o.Attempt, "latency_ms": o.Latency.Milliseconds()}
 	if len(o.Warnings) > 0 {
 		m["warnings"] = o.Warnings
+	}
+	return string(encode(m))
+}
+
+// callMetadata is what Langfuse has no field for; "" where there is nothing.
+func callMetadata(call outcome.Call) string {
+	m := map[string]any{}
+	if call.Provider != "" {
+		m["provider"] = call.Provider
+	}
+	if call.Finish != "" {
+		m["finish_reason"] = call.Finish
+	}
+	if call.Attempts > 1 {
+		m["attempts"] = call.Attempts
+	}
+	if len(m) == 0 {
+		return ""
 	}
 	return string(encode(m))
 }

@@ -212,6 +212,17 @@ func TestModels_refusals(t *testing.T) {
 	}
 }
 
+// TestModels_impossible: what a model cannot do is refused before anything is
+// sent, with the reason.
+func TestModels_impossible(t *testing.T) {
+	b, server := newBench(t), newChatServer(t, adaAnswer)
+	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
+	code, _, stderr := b.with(env, "--dataset", "extraction-eval", "--name", "x", "--model", "o3", "--temperature", "0.2")
+	if code != cli.ExitUsage || !strings.Contains(stderr, "takes no temperature") || len(server.bodies) != 0 {
+		t.Errorf("exit %d, %d requests: %s", code, len(server.bodies), stderr)
+	}
+}
+
 func TestModels_pipelineProgram(t *testing.T) {
 	b := newBench(t)
 	b.seed("docs", oneItem)

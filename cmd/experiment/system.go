@@ -69,7 +69,7 @@ func overModel(opened provider.Opened, known catalogue, template prompt.Template
 	config := pipeline.Config{
 		Model: pipeline.Priced(opened.Model, opened.Info.Model, known.price), Name: opened.Info.Model, Provider: opened.Provider,
 		Prompt: template, Vars: cfg.vars, Parameters: cfg.parameters, Capabilities: opened.Capabilities,
-		TwoStages: cfg.twoStages, Schema: cfg.schema,
+		TwoStages: cfg.twoStages, Schema: cfg.schema, Placeholders: cfg.placeholders,
 		Vocabulary: chunk.Vocabulary(scoring.SpecificationVocabulary()),
 	}
 	end := opened.Close
@@ -166,12 +166,13 @@ func (c *systemConfig) fillFrom(t prompt.Template) error {
 		return nil
 	}
 	var stored struct {
-		Model       string          `json:"model"`
-		Temperature *float64        `json:"temperature"`
-		TopP        *float64        `json:"top_p"`
-		MaxTokens   *int            `json:"max_tokens"`
-		Seed        *int64          `json:"seed"`
-		Schema      json.RawMessage `json:"schema"`
+		Model        string                      `json:"model"`
+		Temperature  *float64                    `json:"temperature"`
+		TopP         *float64                    `json:"top_p"`
+		MaxTokens    *int                        `json:"max_tokens"`
+		Seed         *int64                      `json:"seed"`
+		Schema       json.RawMessage             `json:"schema"`
+		Placeholders map[string][]prompt.Message `json:"placeholders"`
 	}
 	if err := json.Unmarshal(t.Config, &stored); err != nil {
 		return cli.Usage("the config of prompt %s@%d: %w", t.Name, t.Version, err)
@@ -179,6 +180,7 @@ func (c *systemConfig) fillFrom(t prompt.Template) error {
 	if !c.modelGiven && stored.Model != "" {
 		c.model = stored.Model
 	}
+	c.placeholders = stored.Placeholders
 	if len(stored.Schema) > 0 && string(stored.Schema) != "null" {
 		c.schema = stored.Schema
 	}

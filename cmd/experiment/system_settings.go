@@ -19,11 +19,13 @@ type systemConfig struct {
 	record     string
 	resume     bool // the recording goes on, too
 	twoStages  bool
-	schema     json.RawMessage    // of the prompt's config
-	prompt     langfuse.PromptRef // without a name where none was given
-	promptFile string
-	vars       []prompt.Var
-	parameters pipeline.Parameters
+	schema     json.RawMessage // of the prompt's config
+	// placeholders are messages that the prompt's config gives by name.
+	placeholders map[string][]prompt.Message
+	prompt       langfuse.PromptRef // without a name where none was given
+	promptFile   string
+	vars         []prompt.Var
+	parameters   pipeline.Parameters
 }
 
 // asksPrompt reports whether a prompt was asked for.

@@ -122,6 +122,7 @@ func newJitter() func() float64 {
 // or the network stack sent back: as they are, and as Basic credentials. It is
 // a function because fmt would print the fields of a replacer.
 func newRedactor(public, secret string) func(string) string {
+	const hidden = "***"
 	credentials := base64.StdEncoding.EncodeToString([]byte(public + ":" + secret))
 	return strings.NewReplacer(credentials, hidden, secret, hidden, public, hidden).Replace
 }

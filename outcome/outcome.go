@@ -78,6 +78,8 @@ type Call struct {
 	Started    time.Time       `json:"started"`
 	Ended      time.Time       `json:"ended"`
 	Error      string          `json:"error,omitempty"`
+	// Warnings say what was odd about a call that did not fail.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Group counts one class of one item: how many entities of a type were

@@ -136,7 +136,8 @@ func (p *Pipeline) Extract(ctx context.Context, doc extraction.Document) (extrac
 	grounded, report := ground.Ground(merged, doc.Text)
 	calls = append(calls, outcome.Call{
 		Name: "merge", Kind: "span", Started: began, Ended: p.cfg.Now().UTC(),
-		Output: encoded(merging{len(parts), report.Invented, report.Lost, warnings}),
+		Output:   encoded(merging{len(parts), report.Invented, report.Lost, warnings}),
+		Warnings: warnings,
 	})
 	return answer.Normalise(grounded, doc), calls, nil
 }

@@ -98,6 +98,7 @@ func TestPipeline_repair(t *testing.T) {
 		"empty answer is not asked again":  {[]string{"  "}, 1, 0, outcome.InvalidOutput},
 		"nothing found is a valid answer":  {[]string{`{"entities":[],"relationships":[]}`}, 1, 0, outcome.OK},
 		"a cut tail is asked for again":    {[]string{good[:len(good)-3], good}, 2, 2, outcome.OK},
+		"a worse repair does not count":    {[]string{wrong, "nonsense"}, 2, 2, outcome.OK},
 		"a cut tail twice gives what came": {[]string{good[:len(good)-3]}, 2, 2, outcome.OK},
 	}
 	for name, tt := range tests {
@@ -109,6 +110,9 @@ func TestPipeline_repair(t *testing.T) {
 			}
 			if len(m.asked) != tt.requests || len(calls) < tt.requests || len(found.Entities) != tt.entities {
 				t.Errorf("%d requests, %d calls, %d entities", len(m.asked), len(calls), len(found.Entities))
+			}
+			if tt.requests == 2 && len(calls[0].Warnings) == 0 {
+				t.Error("the first call does not say what was wrong with its answer")
 			}
 			if tt.requests == 2 && len(m.asked[1].Messages) != 3 {
 				t.Errorf("the second request has %d messages: prompt, answer, complaint", len(m.asked[1].Messages))

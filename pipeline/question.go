@@ -26,26 +26,50 @@ type question struct {
 }
 
 // answer asks until the answer is valid, or the repairs are used up. An answer
-// that can be read but breaks the schemas is still the answer then: what is
-// wrong with it is for the scores to show.
+// that can be read but breaks the schemas is still the answer then, the last
+// such one: what is wrong with it is a warning on its call, and for the scores
+// to show.
 func (q *question) answer(ctx context.Context) (extraction.Extraction, error) {
 	req, err := q.request()
 	if err != nil {
 		return extraction.Extraction{}, err
 	}
+	var readable *extraction.Extraction
 	for repair := 0; ; repair++ {
 		text, err := q.ask(ctx, req, repair)
-		if err != nil {
-			return extraction.Extraction{}, err
+		var problems []string
+		if err == nil {
+			var found extraction.Extraction
+			if found, problems, err = q.read(text); err == nil {
+				readable = &found
+			}
+			q.warn(problems)
 		}
-		found, problems, err := q.read(text)
-		if len(problems) == 0 || repair >= q.pipeline.cfg.Repairs {
-			return found, err
+		last := repair >= q.pipeline.cfg.Repairs || problems == nil
+		switch {
+		case ctx.Err() != nil, last && readable == nil:
+			return extraction.Extraction{}, err
+		case last:
+			return *readable, nil
 		}
 		req.Messages = append(req.Messages,
 			Message{Role: prompt.Assistant, Content: text},
 			Message{Role: prompt.User, Content: complaint(problems)})
 	}
+}
+
+// warn notes on the newest call what is wrong with its answer.
+func (q *question) warn(problems []string) {
+	const shown = 3
+	if len(problems) == 0 {
+		return
+	}
+	text := strings.Join(problems[:min(shown, len(problems))], "; ")
+	if len(problems) > shown {
+		text += fmt.Sprintf("; and %d more", len(problems)-shown)
+	}
+	call := &q.calls[len(q.calls)-1]
+	call.Warnings = append(call.Warnings, call.Name+": the answer is not valid: "+text)
 }
 
 // request compiles the prompt for the chunk.
@@ -105,11 +129,15 @@ func (q *question) ask(ctx context.Context, req Request, repair int) (string, er
 	res, err := cfg.Model.Generate(ctx, req)
 	call.Ended = cfg.Now().UTC()
 	call.Attempts = max(1, res.Attempts)
+	// An answer that comes with an error was paid for all the same.
+	if res.Model != "" {
+		call.Model = res.Model
+	}
+	call.Usage, call.CostUSD, call.Finish = res.Usage, res.CostUSD, string(res.Finish)
+	if res.Text != "" {
+		call.Output = encoded(res.Text)
+	}
 	if err == nil {
-		if res.Model != "" {
-			call.Model = res.Model
-		}
-		call.Output, call.Usage, call.CostUSD, call.Finish = encoded(res.Text), res.Usage, res.CostUSD, string(res.Finish)
 		err = unusable(res)
 	}
 	if err != nil {
@@ -126,9 +154,12 @@ func unusable(res Response) error {
 	}
 	switch {
 	case res.Finish == FinishRefused:
+		if res.Text == "" {
+			return fail("the model or its content filter declined to answer, without a reason")
+		}
 		return fail("the model declined to answer: %.300s", res.Text)
 	case res.Finish == FinishLength:
-		return fail("the answer was cut by the limit of tokens after %d: raise --max-tokens, or split documents into smaller parts", res.Usage.Output)
+		return fail("the answer was cut by the limit of tokens after %d: raise --max-tokens", res.Usage.Output)
 	case strings.TrimSpace(res.Text) == "":
 		return fail("the answer is empty")
 	}

@@ -119,8 +119,12 @@ func (b builder) child(id identity, i int, call outcome.Call, o outcome.Outcome,
 			span.Attributes = append(span.Attributes, langfuse.IntAttribute("langfuse.observation.prompt.version", int64(p.Version)))
 		}
 	}
-	if call.Error != "" {
+	switch {
+	case call.Error != "":
 		markFailed(&span, call.Error)
+	case len(call.Warnings) > 0:
+		add("langfuse.observation.level", "WARNING")
+		add("langfuse.observation.status_message", clean(strings.Join(call.Warnings, "; ")))
 	}
 	return span
 }

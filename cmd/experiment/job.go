@@ -70,26 +70,29 @@ func openJob(ctx context.Context, lf *connect.Langfuse, cfg runConfig, rules sco
 	}
 	filter = filter.WithIDs(cfg.items...)
 	filter.Limit = cfg.limit
-	under, err := openSystem(ctx, lf, cfg.system, cfg.concurrency, getenv)
+	j := &job{cfg: cfg, lf: lf, scorer: harness.Scorer{Rules: rules.rules}}
+	header, err := j.header(rules, filter)
 	if err != nil {
 		return nil, err
 	}
-	j := &job{
-		cfg: cfg, lf: lf, system: under,
-		task:   harness.Task{Extractor: under.extractor},
-		scorer: harness.Scorer{Rules: rules.rules},
+	j.place(&header)
+	var source experiment.Source
+	if !cfg.resume { // what is wrong here is found before a prompt is pushed
+		if source, err = j.claim(ctx, &header); err != nil {
+			return nil, err
+		}
 	}
-	header, err := j.header(rules, filter)
-	if err == nil {
-		err = j.open(ctx, header, filter)
+	if j.system, err = openSystem(ctx, lf, cfg.system, cfg.concurrency, getenv); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return nil, errors.Join(err, under.close())
+	header.System, j.task = j.system.header, harness.Task{Extractor: j.system.extractor}
+	if err := j.begin(ctx, header, source, filter); err != nil {
+		return nil, errors.Join(err, j.system.close())
 	}
 	return j, nil
 }
 
-// header describes the run, all but what the dataset tells.
+// header describes the run, all but what the dataset and the system tell.
 func (j *job) header(rules scorer, filter dataset.Filter) (outcome.Header, error) {
 	uid := make([]byte, 16)
 	if _, err := rand.Read(uid); err != nil {
@@ -102,7 +105,6 @@ func (j *job) header(rules scorer, filter dataset.Filter) (outcome.Header, error
 	return outcome.Header{
 		Format: outcome.FormatVersion, RunUID: hex.EncodeToString(uid), Name: j.cfg.name, Harness: harness.Name,
 		Dataset:     outcome.Dataset{Name: j.cfg.dataset, Selection: filter.String()},
-		System:      j.system.header,
 		Scorer:      outcome.Scorer{Version: scoring.Version, Options: options, Primary: harness.Primary},
 		Trials:      1,
 		Description: j.cfg.description, Environment: j.cfg.environment, Metadata: j.cfg.metadata,
@@ -110,35 +112,44 @@ func (j *job) header(rules scorer, filter dataset.Filter) (outcome.Header, error
 	}, nil
 }
 
-// open makes the run file, or with --resume opens it.
-func (j *job) open(ctx context.Context, h outcome.Header, filter dataset.Filter) error {
-	file := isItemFile(j.cfg.dataset)
-	if file {
+// place says where the run file is.
+func (j *job) place(h *outcome.Header) {
+	if isItemFile(j.cfg.dataset) {
 		h.Dataset.Name = filepath.Base(j.cfg.dataset)
 	}
 	j.path = runstore.Path(connect.Folder, h.Project, h.Dataset.Name, h.Name)
+}
+
+// claim finds the items of a new run and checks that its name is free.
+func (j *job) claim(ctx context.Context, h *outcome.Header) (experiment.Source, error) {
+	source, err := j.pinSource(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	return source, j.nameIsFree(ctx, *h)
+}
+
+// begin makes the run file, or with --resume opens it.
+func (j *job) begin(ctx context.Context, h outcome.Header, source experiment.Source, filter dataset.Filter) error {
 	if j.cfg.resume {
 		listed, err := j.resume(h)
 		if err != nil || listed {
 			return err
 		}
-	}
-	source, err := j.pinSource(ctx, &h, file)
-	if err != nil {
-		return err
-	}
-	if err := j.nameIsFree(ctx, h); err != nil {
-		return err
+		if source, err = j.claim(ctx, &h); err != nil {
+			return err
+		}
 	}
 	j.source = experiment.Selected{Source: source, Filter: filter}
 	j.fresh = true
+	var err error
 	j.run, err = runstore.Create(j.path, h)
 	return err
 }
 
 // pinSource returns where the items come from, and notes it in the header.
-func (j *job) pinSource(ctx context.Context, h *outcome.Header, file bool) (experiment.Source, error) {
-	if file {
+func (j *job) pinSource(ctx context.Context, h *outcome.Header) (experiment.Source, error) {
+	if isItemFile(j.cfg.dataset) {
 		info, err := os.Stat(j.cfg.dataset)
 		switch {
 		case err != nil:

@@ -199,12 +199,18 @@ func TestModels_refusals(t *testing.T) {
 		"unknown model":            {[]string{"--model", "nonsense"}, "there are: baseline, openai/NAME, gemini/NAME"},
 		"unknown prompt":           {[]string{"--model", "openai/gpt-test", "--prompt", "nowhere"}, "nowhere"},
 		"unknown label":            {[]string{"--model", "openai/gpt-test", "--prompt-label", "nolabel"}, "nolabel"},
+		"baseline with two stages": {[]string{"--two-stages"}, "name a model"},
+		"recording a pipeline":     {[]string{"--pipeline", "cat", "--record", "x"}, "leave --record"},
 		"baseline with parameters": {[]string{"--temperature", "0.5"}, "name a model"},
 		"label and version":        {[]string{"--model", "openai/x", "--prompt-label", "a", "--prompt-version", "2"}, "cannot both"},
 		"pipeline that is not":     {[]string{"--pipeline", "./nothing-there"}, "nothing-there"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, _, stderr := b.with(nil, append([]string{"--dataset", "extraction-eval", "--name", "x"}, tt.args...)...)
+			env := map[string]string{"OPENAI_API_KEY": "sk-test-secret"}
+			if name == "no key" {
+				env = nil
+			}
+			code, _, stderr := b.with(env, append([]string{"--dataset", "extraction-eval", "--name", "x"}, tt.args...)...)
 			if (code != cli.ExitUsage && code != cli.ExitUnavailable) || !strings.Contains(stderr, tt.want) {
 				t.Errorf("exit %d: %s", code, stderr)
 			}

@@ -122,8 +122,10 @@ func sameExperiment(began, now outcome.Header, cfg runConfig) error {
 	return nil
 }
 
-// words writes a system as one text.
+// words writes a system as one text. The label that led to a prompt's version
+// may have moved since; the version and its text are what counts.
 func words(s outcome.System) string {
+	s.Prompt.Label = ""
 	raw, err := json.Marshal(s)
 	if err != nil { // plain values always encode
 		panic(err)

@@ -33,12 +33,24 @@ type system struct {
 // pipeline, one that needs no model, or a model with its prompt.
 func openSystem(ctx context.Context, lf *connect.Langfuse, cfg systemConfig, concurrency int, getenv func(string) string) (system, error) {
 	if cfg.pipeline != "" {
-		return openPipeline(cfg, concurrency)
+		return openPipeline(cfg, concurrency, getenv)
+	}
+	known, err := readCatalogue(getenv)
+	if err != nil {
+		return system{}, err
+	}
+	if cfg.modelGiven { // a mistake in the model is found before a prompt is pushed
+		opened, err := provider.Open(cfg.model, known.providerConfig(getenv))
+		if err != nil {
+			return system{}, withCode(err)
+		}
+		if err := opened.Close(); err != nil {
+			return system{}, err
+		}
 	}
 	var template prompt.Template
 	var pin outcome.Prompt
 	if cfg.asksPrompt() || cfg.modelGiven && !isBaseline(cfg.model) {
-		var err error
 		if template, pin, err = findPrompt(ctx, lf, cfg); err != nil {
 			return system{}, err
 		}
@@ -46,17 +58,13 @@ func openSystem(ctx context.Context, lf *connect.Langfuse, cfg systemConfig, con
 			return system{}, err
 		}
 	}
-	known, err := readCatalogue(getenv)
-	if err != nil {
-		return system{}, err
-	}
 	opened, err := provider.Open(cfg.model, known.providerConfig(getenv))
 	if err != nil {
 		return system{}, withCode(err)
 	}
 	if opened.Extractor != nil {
-		if cfg.asksPrompt() || cfg.parameters != (pipeline.Parameters{}) {
-			return system{}, cli.Usage("the %s reads no prompt and has no temperature and the like: name a model with --model", opened.Info.Model)
+		if cfg.asksPrompt() || cfg.parameters != (pipeline.Parameters{}) || cfg.record != "" || cfg.twoStages || len(cfg.vars) > 0 {
+			return system{}, cli.Usage("the %s reads no prompt, has no temperature and the like, and nothing to record: name a model with --model", opened.Info.Model)
 		}
 		return system{opened.Extractor, describe(opened.Info, cfg, pin), opened.Close}, nil
 	}
@@ -72,42 +80,70 @@ func overModel(opened provider.Opened, known catalogue, template prompt.Template
 		TwoStages: cfg.twoStages, Schema: cfg.schema, Placeholders: cfg.placeholders,
 		Vocabulary: chunk.Vocabulary(scoring.SpecificationVocabulary()),
 	}
-	end := opened.Close
-	if cfg.record != "" {
-		begin := recorded.Create
-		if cfg.resume {
-			begin = recorded.Continue
-		}
-		tape, err := begin(cfg.record, recorded.Source{Provider: opened.Provider, Model: opened.Info.Model})
-		if err != nil {
-			return system{}, errors.Join(err, opened.Close())
-		}
-		config.Model = recorded.Record(config.Model, tape)
-		end = func() error { return errors.Join(tape.Close(), opened.Close()) }
-	}
 	extractor, err := pipeline.New(config)
 	if err != nil {
-		return system{}, errors.Join(withCode(err), end())
+		return system{}, errors.Join(cli.Errorf(cli.ExitUsage, "model %s: %w", opened.Info.Model, err), opened.Close())
 	}
-	return system{extractor, describe(opened.Info, cfg, pin), end}, nil
+	opened.Pipeline = pipelineName(opened.Info, cfg)
+	header := describe(opened.Info, cfg, pin)
+	if cfg.record == "" {
+		return system{extractor, header, opened.Close}, nil
+	}
+	begin := recorded.Create
+	if cfg.resume {
+		begin = recorded.Continue
+	}
+	tape, err := begin(cfg.record, recorded.Source{Provider: opened.Provider, Model: opened.Info.Model})
+	if err != nil {
+		return system{}, errors.Join(err, opened.Close())
+	}
+	end := func() error { return errors.Join(tape.Close(), opened.Close()) }
+	config.Model = recorded.Record(config.Model, tape)
+	if extractor, err = pipeline.New(config); err != nil {
+		return system{}, errors.Join(err, end())
+	}
+	return system{extractor, header, end}, nil
 }
 
-func openPipeline(cfg systemConfig, concurrency int) (system, error) {
+func openPipeline(cfg systemConfig, concurrency int, getenv func(string) string) (system, error) {
+	if cfg.modelGiven && isBaseline(cfg.model) {
+		return system{}, cli.Usage("--model baseline and --pipeline cannot both be measured in one run")
+	}
 	model := ""
 	if cfg.modelGiven {
 		model = cfg.model
 	}
 	extractor, err := external.New(external.Config{
 		Target: cfg.pipeline, Concurrency: concurrency, Model: model, Parameters: cfg.parameters, Stderr: os.Stderr,
+		Token: getenv(envPipelineToken),
 	})
 	if err != nil {
 		return system{}, err
 	}
-	header := describe(provider.Info{Provider: external.Name, Model: model, Pipeline: cfg.pipeline}, cfg, outcome.Prompt{})
+	header := describe(provider.Info{Provider: external.Name, Model: model, Pipeline: extractor.Target()}, cfg, outcome.Prompt{})
 	if model == "" {
 		header.Model = external.Name
 	}
 	return system{extractor, header, extractor.Close}, nil
+}
+
+// envPipelineToken is sent to a pipeline's address as a bearer token.
+const envPipelineToken = "EXPERIMENT_PIPELINE_TOKEN"
+
+// pipelineName describes how the model is asked, so that runs that ask in
+// another way are told apart, and are not resumed as one.
+func pipelineName(info provider.Info, cfg systemConfig) string {
+	parts := []string{"ask@1"}
+	if info.Pipeline != "" {
+		parts = []string{info.Pipeline}
+	}
+	if cfg.twoStages {
+		parts = append(parts, "two-stages")
+	}
+	for _, v := range cfg.vars {
+		parts = append(parts, "var:"+v.Name+"="+v.Path)
+	}
+	return strings.Join(parts, " ")
 }
 
 func describe(info provider.Info, cfg systemConfig, pin outcome.Prompt) outcome.System {

@@ -70,6 +70,9 @@ func (p *problems) system(s settings) systemConfig {
 	if c.promptFile != "" && (c.prompt.Label != "" || c.prompt.Version != 0) {
 		p.add("--prompt-file is a version of its own: leave --prompt-label and --prompt-version out")
 	}
+	if c.pipeline != "" && (c.record != "" || c.twoStages || len(c.vars) > 0) {
+		p.add("--pipeline asks in its own way: leave --record, --two-stages and --var out")
+	}
 	if c.pipeline != "" && c.asksPrompt() {
 		p.add("--pipeline has prompts of its own: leave --prompt and its relatives out")
 	}

@@ -28,6 +28,9 @@ func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.Result, 
 	}
 	doc.Metadata = item.Metadata
 	found, calls, err := t.Extractor.Extract(ctx, doc)
+	for _, call := range calls {
+		warnings = append(warnings, call.Warnings...)
+	}
 	result := experiment.Result{Calls: calls, Warnings: warnings}
 	if err != nil {
 		return result, err

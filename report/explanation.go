@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"strings"
 
 	"extraction-experiment/extraction"
@@ -121,4 +122,19 @@ func (p *page) calls(calls []outcome.Call) {
 	for _, e := range errors {
 		p.wrapped(e, 2, messageLines, p.red)
 	}
+	for _, c := range calls {
+		if (c.Error != "" || len(c.Warnings) > 0) && len(c.Output) > 0 {
+			p.line("  " + label(c.Name) + " answered")
+			p.wrapped(printable.Line(spoken(c.Output)), 4, messageLines, p.faint)
+		}
+	}
+}
+
+// spoken returns what a call answered as a person reads it.
+func spoken(output json.RawMessage) string {
+	var text string
+	if json.Unmarshal(output, &text) == nil {
+		return text
+	}
+	return string(output)
 }

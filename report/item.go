@@ -96,8 +96,11 @@ func (p *page) itemHead(v ItemView) {
 	}
 	p.parts("tokens", tokenParts(outcome.UsageSum{Input: o.Usage.Input, Output: o.Usage.Output,
 		Total: o.Usage.Total(), Cached: o.Usage.Cached, Reasoning: o.Usage.Reasoning})...)
-	if o.CostUSD != nil {
+	switch {
+	case o.CostUSD != nil:
 		p.parts("cost", dollars(*o.CostUSD))
+	case len(o.Calls) > 0:
+		p.parts("cost", "unknown")
 	}
 }
 

@@ -150,6 +150,9 @@ func (e *Extractor) Extract(ctx context.Context, doc extraction.Document) (extra
 		a.span.Error = a.err.Error()
 		return extraction.Extraction{}, a.all(), a.err
 	}
+	if len(a.warnings.list) > 0 {
+		a.span.Warnings = a.warnings.list
+	}
 	a.span.Output, err = json.Marshal(map[string]any{
 		"entities": len(a.found.Entities), "relationships": len(a.found.Relationships), "warnings": a.warnings.list,
 	})

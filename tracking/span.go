@@ -107,7 +107,7 @@ func (b builder) child(id identity, i int, call outcome.Call, o outcome.Outcome,
 		}
 	}
 	add("langfuse.observation.input", fieldOrNone(call.Input))
-	add("langfuse.observation.output", fieldOrNone(call.Output))
+	add("langfuse.observation.output", spoken(call.Output))
 	add("langfuse.observation.metadata", callMetadata(call))
 	if kind == "generation" {
 		add("langfuse.observation.model.name", call.Model)
@@ -215,6 +215,16 @@ func fieldOrNone(raw json.RawMessage) string {
 		return ""
 	}
 	return field(raw)
+}
+
+// spoken is fieldOrNone, but for a text, such as a model's answer, which is
+// shown as it is and not as JSON of a text.
+func spoken(raw json.RawMessage) string {
+	var text string
+	if len(raw) > maxField || json.Unmarshal(raw, &text) != nil {
+		return fieldOrNone(raw)
+	}
+	return clean(text)
 }
 
 // clean makes a text acceptable to every server: valid UTF-8.

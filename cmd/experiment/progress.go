@@ -62,7 +62,11 @@ func (p *progress) Planned(total, done int) {
 		p.bar.SetCurrent(int64(done))
 		return
 	}
-	p.line("%d items to run, %d done earlier", total-done, done)
+	noun := "items"
+	if total-done == 1 {
+		noun = "item"
+	}
+	p.line("%d %s to run, %d done earlier", total-done, noun, done)
 }
 
 // Listed is told how many items are listed so far; a person sees it only where

@@ -28,7 +28,20 @@ func Case(s string) string {
 	if lower, ok := lowerASCII(s); ok {
 		return lower
 	}
-	return norm.NFKC.String(cases.Fold().String(norm.NFKC.String(Readable(s))))
+	folded := cases.Fold().String(norm.NFKC.String(Readable(s)))
+	return norm.NFKC.String(strings.Map(cherokee, folded))
+}
+
+// cherokee folds Cherokee letters to capitals, as Unicode does; the library
+// exchanges the two cases instead, so that they never meet.
+func cherokee(r rune) rune {
+	switch {
+	case r >= 0xAB70 && r <= 0xABBF:
+		return r - 0xAB70 + 0x13A0
+	case r >= 0x13F8 && r <= 0x13FD:
+		return r - 8
+	}
+	return r
 }
 
 // Space makes one space of each run of white space and trims the ends.

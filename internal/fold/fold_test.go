@@ -12,6 +12,9 @@ func TestName(t *testing.T) {
 		"e\u0301":        "é",
 		"İstanbul":       "i\u0307stanbul",
 		" \t\n":          "",
+		"\u13cf":         "\u13cf", // Cherokee folds to capitals
+		"\uab9f":         "\u13cf",
+		"\u13f8\u13f0":   "\u13f0\u13f0",
 		"a\xffb":         "a\ufffdb",
 	} {
 		if got := Name(in); got != want {

@@ -14,6 +14,7 @@ import (
 	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/printable"
 )
 
 func runCommand(env cli.Env) *urfave.Command {
@@ -88,6 +89,9 @@ func runExperiment(ctx context.Context, env cli.Env, cfg runConfig, rules scorer
 		return signals.interrupted(err)
 	}
 	log.Info("run file", "path", j.path, "new", j.fresh)
+	for _, note := range j.system.notes {
+		fmt.Fprintln(env.Stderr, "note: "+printable.Line(note))
+	}
 	view := newProgress(env, cfg.quiet, harness.Primary, log)
 	ran, published := j.carryOut(ctx, signals, view, log)
 	view.close()

@@ -13,15 +13,15 @@ import (
 
 // attempt makes the outcome of one item. It never fails: whatever goes wrong
 // is the outcome.
-func (r *Runner) attempt(ctx context.Context, item runstore.Item, trial int) outcome.Outcome {
-	o := outcome.Outcome{Item: item.ID, Seq: item.Seq, Trial: trial, Attempt: 1, Started: r.cfg.Now().UTC()}
-	judge, err := guard(func() (Judge, error) { return r.cfg.Scorer.Judge(item.Item) })
+func (r *Runner) attempt(ctx context.Context, item unit, trial int) outcome.Outcome {
+	o := outcome.Outcome{Item: item.ID, Seq: item.Seq, Trial: trial, Attempt: item.attempt, Started: r.cfg.Now().UTC()}
+	judge, err := guard(func() (Judge, error) { return r.cfg.Scorer.Judge(item.Item.Item) })
 	if err != nil {
 		o.Ended = r.cfg.Now().UTC()
 		return fail(o, nil, outcome.FailureOf(err, outcome.Item))
 	}
 	began := r.cfg.Now()
-	result, err := r.do(ctx, item)
+	result, err := r.do(ctx, item.Item)
 	o.Latency = r.cfg.Now().Sub(began)
 	o.Ended = o.Started.Add(o.Latency)
 	o.Output, o.Calls, o.Warnings = result.Output, result.Calls, result.Warnings

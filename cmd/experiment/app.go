@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
@@ -187,6 +188,9 @@ func allFlags(app *urfave.App) []urfave.Flag {
 // noWords refuses leftover words of a command that takes none.
 func noWords(c *urfave.Context) error {
 	if c.Args().Present() {
+		if word := c.Args().First(); c.IsSet("retry-failed") && fmt.Sprint(c.Generic("retry-failed")) == "true" {
+			return cli.Usage("the classes belong to the flag: write --retry-failed=%s", word)
+		}
 		return cli.Usage("%s takes no argument, got %q", c.Command.Name, c.Args().First())
 	}
 	return nil

@@ -104,6 +104,7 @@ func (j *job) carryOut(ctx context.Context, signals *signals, view *progress, lo
 	runner, err := experiment.New(experiment.Config{
 		Run: j.run, Source: j.source, Task: j.task, Scorer: j.scorer,
 		Concurrency: j.cfg.concurrency, Timeout: j.cfg.timeout, Stop: signals.soft, Observer: view,
+		Retry: j.cfg.retry, RetryClasses: j.cfg.retryClasses,
 	})
 	if err != nil {
 		return err, nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
 	"extraction-experiment/tracking"
 )
 
@@ -42,6 +44,7 @@ func runTable() []setting {
 		{flag: "metadata", many: true, usage: "record `K=V` with the run; may be repeated"},
 		{flag: "environment", env: "LANGFUSE_TRACING_ENVIRONMENT", fallback: "sdk-experiment", usage: "`NAME` of the Langfuse environment of the traces"},
 		{flag: "resume", toggle: true, usage: "go on with the run of this name"},
+		{flag: "retry-failed", bare: true, usage: "go on with the run of this name, and give failed items a new attempt; `[=CLASS,…]` those of these classes only"},
 		{flag: "config", env: "EXPERIMENT_CONFIG", usage: "read settings from the YAML `FILE`"},
 		{flag: "output", alias: "o", env: "EXPERIMENT_OUTPUT", usage: "also write the run as JSONL to `FILE`"},
 		{flag: "json", toggle: true, usage: "print the summary as one JSON object on standard output"},
@@ -65,6 +68,8 @@ type runConfig struct {
 	output                   string
 	environmentGiven         bool
 	resume, json, quiet      bool
+	retry                    bool
+	retryClasses             []outcome.Class
 }
 
 // runConfig reads the settings and returns every problem of them at once.
@@ -85,6 +90,10 @@ func (s settings) runConfig() (runConfig, error) {
 		resume:      p.toggle(s, "resume"),
 		json:        p.toggle(s, "json"),
 		quiet:       p.toggle(s, "quiet"),
+	}
+	if text := s.text("retry-failed"); text != "" && text != "false" {
+		cfg.retry, cfg.resume, cfg.system.resume = true, true, true
+		cfg.retryClasses = p.classes(text)
 	}
 	cfg.environmentGiven = s["environment"].from != "default"
 	for _, key := range tracking.FixedKeys() {
@@ -112,6 +121,23 @@ func (s settings) runConfig() (runConfig, error) {
 		p.add("--max-failures: %v", err)
 	}
 	return cfg, errors.Join(p.found...)
+}
+
+// classes reads classes of failure; "true" stands for all of them.
+func (p *problems) classes(text string) []outcome.Class {
+	if text == "true" || text == "all" {
+		return nil
+	}
+	var classes []outcome.Class
+	for word := range strings.SplitSeq(text, ",") {
+		class := outcome.Class(strings.TrimSpace(word))
+		if !slices.Contains(outcome.Classes(), class) {
+			p.add("--retry-failed: %q is no class of failure; there are: %s", word, strings.Trim(fmt.Sprint(outcome.Classes()), "[]"))
+			continue
+		}
+		classes = append(classes, class)
+	}
+	return classes
 }
 
 // problems collects what is wrong with the settings.

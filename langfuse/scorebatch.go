@@ -59,18 +59,22 @@ type scoreEvent struct {
 // repetitions; the scores of that request and of those not sent stand as
 // ScoreUnknown. Scores refused one by one are no error of the call: look at the
 // results. Everything is a function of the scores, so calling again with the
-// same ones changes nothing that a read shows. Retried with the same bytes.
+// same ones changes nothing that a read shows. Retried with the same bytes. A
+// request that something on the way finds too large is sent in halves; where
+// the endpoint is gone each score is sent on its own.
 //
-// API: POST /api/public/ingestion
+// API: POST /api/public/ingestion, else POST /api/public/scores
 func (c *Client) CreateScores(ctx context.Context, scores []ScoreCreate) ([]ScoreResult, error) {
 	results := make([]ScoreResult, len(scores))
 	events := newScoreEvents(scores, results)
 	for len(events) > 0 {
 		n := nextScoreBatch(events)
-		if err := c.sendScores(ctx, events[:n], results); err != nil {
+		if err := c.deliver(ctx, scores, events[:n], results); err != nil {
 			err = fmt.Errorf("sending %d scores: %w", n, err)
 			for _, event := range events {
-				results[event.index].Err = err
+				if results[event.index].State == ScoreUnknown {
+					results[event.index].Err = err
+				}
 			}
 			return results, err
 		}
@@ -141,6 +145,46 @@ func nextScoreBatch(events []scoreEvent) int {
 	}
 	return min(len(events), maxScoreEvents)
 }
+
+// deliver sends events in one request; in halves where that is too large, and one
+// by one where the server no longer takes batches.
+func (c *Client) deliver(ctx context.Context, scores []ScoreCreate, events []scoreEvent, results []ScoreResult) error {
+	err := c.sendScores(ctx, events, results)
+	switch {
+	case errors.Is(err, ErrTooLarge) && len(events) > 1:
+		half := len(events) / 2
+		if err := c.deliver(ctx, scores, events[:half], results); err != nil {
+			return err
+		}
+		return c.deliver(ctx, scores, events[half:], results)
+	case errors.Is(err, ErrTooLarge):
+		refuse(&results[events[0].index], err)
+		return nil
+	case errors.Is(err, ErrEndpointGone):
+		return c.sendSingly(ctx, scores, events, results)
+	}
+	return err
+}
+
+// sendSingly sends each score on its own. One that the server refuses for what
+// it is does not stop the others.
+func (c *Client) sendSingly(ctx context.Context, scores []ScoreCreate, events []scoreEvent, results []ScoreResult) error {
+	for _, event := range events {
+		err := c.CreateScore(ctx, scores[event.index])
+		var answer *APIError
+		switch {
+		case err == nil:
+			results[event.index] = ScoreResult{ID: results[event.index].ID, State: ScoreAccepted}
+		case errors.As(err, &answer) && answer.ExitCode() == 64:
+			refuse(&results[event.index], err)
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+func refuse(result *ScoreResult, err error) { result.State, result.Err = ScoreRefused, err }
 
 // sendScores sends one request and files the answer per event.
 func (c *Client) sendScores(ctx context.Context, events []scoreEvent, results []ScoreResult) error {

@@ -351,3 +351,16 @@ func TestPublisher_follows(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// scoresOf reads the scores of one trace.
+func (w *world) scoresOf(t *testing.T, trace string) map[string]float64 {
+	t.Helper()
+	values := map[string]float64{}
+	for s, err := range w.client.ListScores(t.Context(), langfuse.ScoresQuery{TraceIDs: []string{trace}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		values[s.Name], _ = s.Value.Number()
+	}
+	return values
+}

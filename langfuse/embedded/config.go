@@ -3,6 +3,7 @@ package embedded
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,13 +15,9 @@ const (
 	DefaultSecretKey = "sk-lf-embedded"
 	DefaultProjectID = "embedded"
 	DefaultVersion   = "4.16.0"
+	// DefaultVersionV3 stands in for DefaultVersion in mode v3.
+	DefaultVersionV3 = "3.225.4"
 )
-
-// Mode names the Langfuse deployment whose behaviour is played.
-type Mode string
-
-// ModeV4 is Langfuse 4 with its default write mode, events_only.
-const ModeV4 Mode = "v4"
 
 // Config says where a Server keeps its data and who it pretends to be. The zero
 // value is a server in memory with the documented keys.
@@ -39,7 +36,8 @@ type Config struct {
 	ProjectID string
 	// ProjectName is what GET /projects shows; empty means the project id.
 	ProjectName string
-	// Version is what GET /health reports; empty means DefaultVersion.
+	// Version is what GET /health reports; empty means DefaultVersion, or
+	// DefaultVersionV3 in mode v3.
 	Version string
 	// AllowAnyHost serves requests whose Host header is not a loopback name.
 	// Without it they are refused, so that a web page that rebinds its name to
@@ -56,13 +54,13 @@ func (c Config) complete() (Config, error) {
 	c.Mode = Mode(orElse(string(c.Mode), string(ModeV4)))
 	c.PublicKey = orElse(c.PublicKey, DefaultPublicKey)
 	c.SecretKey = orElse(c.SecretKey, DefaultSecretKey)
-	c.Version = orElse(c.Version, DefaultVersion)
+	c.Version = orElse(c.Version, c.Mode.version())
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	var problems []error
-	if c.Mode != ModeV4 {
-		problems = append(problems, fmt.Errorf("mode %q is not known: use %q", c.Mode, ModeV4))
+	if !slices.Contains(Modes(), c.Mode) {
+		problems = append(problems, fmt.Errorf("mode %q is not known: use one of %q", c.Mode, Modes()))
 	}
 	if strings.Contains(c.PublicKey, ":") {
 		problems = append(problems, errors.New("the public key holds a colon, which basic authentication cannot carry"))

@@ -72,7 +72,7 @@ func (s *Server) match(r *http.Request) (route, map[string]string, error) {
 	known := false
 	for _, rt := range s.routes {
 		path, fits := segments(rt.pattern, given)
-		if !fits {
+		if !fits || (rt.handle == nil && rt.off[s.cfg.Mode] == "") {
 			continue
 		}
 		if rt.method == r.Method {
@@ -102,7 +102,7 @@ func segments(pattern string, given []string) (map[string]string, bool) {
 			continue
 		}
 		value, err := url.PathUnescape(given[i])
-		if err != nil || value == "" {
+		if err != nil || value == "" || given[i] == "." || given[i] == ".." {
 			return nil, false
 		}
 		path[strings.Trim(want, "{}")] = value

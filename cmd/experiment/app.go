@@ -22,6 +22,7 @@ func commands(env cli.Env) []*urfave.Command {
 		publishCommand(env),
 		exportCommand(env),
 		scoreCommand(env),
+		rescoreCommand(env),
 		promptsCommand(env),
 		serveCommand(env),
 		completionCommand(env),

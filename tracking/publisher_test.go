@@ -34,9 +34,11 @@ type world struct {
 	calls  atomic.Int64
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T) *world { return newWorldIn(t, embedded.ModeV4) }
+
+func newWorldIn(t *testing.T, mode embedded.Mode) *world {
 	t.Helper()
-	store, err := embedded.Open(embedded.Config{})
+	store, err := embedded.Open(embedded.Config{Mode: mode})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // for the others, so each score is deleted once it can be read, and then looked
 // for until it is gone. What is to be withdrawn stands in the run file.
 const (
-	withdrawPage = 50 // scores looked for in one request
+	withdrawPage = 50 // attempts looked at together
 	// firstLook is the pause before the second look; later ones double up to
 	// lookEvery.
 	firstLook = 50 * time.Millisecond
@@ -131,15 +131,14 @@ func (p *Publisher) isGone(o runstore.Pending, w *withdrawal) bool {
 // readable returns those of the scores that Langfuse shows.
 func (p *Publisher) readable(ctx context.Context, ids []string) (map[string]bool, error) {
 	found := map[string]bool{}
-	for len(ids) > 0 {
-		n := min(withdrawPage, len(ids))
-		for s, err := range p.cfg.Client.ListScores(ctx, langfuse.ScoresQuery{IDs: ids[:n], Limit: 100}) {
-			if err != nil {
-				return nil, fmt.Errorf("looking for the scores of replaced attempts: %w", err)
-			}
-			found[s.ID] = true
+	if len(ids) == 0 {
+		return found, nil
+	}
+	for s, err := range p.cfg.Client.ReadScores(ctx, p.cfg.Server.Capabilities, langfuse.ScoresQuery{IDs: ids, Limit: 100}) {
+		if err != nil {
+			return nil, fmt.Errorf("looking for the scores of replaced attempts: %w", err)
 		}
-		ids = ids[n:]
+		found[s.ID] = true
 	}
 	return found, nil
 }

@@ -106,7 +106,7 @@ func experimentItemWhere(c *call) (where, error) {
 }
 
 func (o observation) itemJSON(groups map[string]bool) object {
-	out := object{"id": o.span, "traceId": o.trace, "startTime": iso(o.start), "endTime": iso(o.end), "level": o.level,
+	out := object{"id": o.span, "traceId": o.trace, "startTime": iso(o.start), "endTime": o.ended(), "level": o.level,
 		"environment": o.environment, "experimentId": o.experiment, "experimentName": o.experimentName,
 		"experimentItemId": o.experimentItem}
 	if groups["dataset"] {

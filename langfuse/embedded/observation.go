@@ -50,6 +50,20 @@ func (o *observation) columns() []any {
 		&o.experimentMetadata, &o.experimentItemValues, &o.metadata}
 }
 
+// ended is the end of an observation as it is written out. One that was made by
+// an event may have none.
+func (o observation) ended() any {
+	if o.end == 0 {
+		return nil
+	}
+	return iso(o.end)
+}
+
+// latency is in seconds.
+func (o observation) latency() any {
+	return numberOrNull(float64(o.end-o.start)/1000, o.end != 0)
+}
+
 // readObservations selects observations; the wide columns only where asked for.
 func readObservations(q querier, io bool, rest string, args ...any) ([]observation, error) {
 	columns := observationColumns

@@ -58,10 +58,10 @@ func (s *Server) legacyObservations(found []observation) []object {
 func (s *Server) legacyObservation(o observation) object {
 	usage, cost := detailsOf(o.usage), detailsOf(o.cost)
 	input, output := usage.sum("input"), usage.sum("output")
-	out := object{
+	return object{
 		"id": o.span, "traceId": nullable(o.trace), "projectId": s.cfg.ProjectID, "type": o.kind, "name": nullable(o.name),
 		"parentObservationId": nullable(o.parent), "environment": o.environment, "version": nullable(o.version),
-		"startTime": iso(o.start), "endTime": iso(o.end), "completionStartTime": isoOrNull(o.completionStart),
+		"startTime": iso(o.start), "endTime": o.ended(), "completionStartTime": isoOrNull(o.completionStart),
 		"createdAt": iso(o.created), "updatedAt": iso(o.updated), "level": o.level, "statusMessage": nullable(o.statusMessage),
 		"input": parsedContent(o.input.String, o.input.Valid), "output": parsedContent(o.output.String, o.output.Valid),
 		"metadata": o.nestedMetadata(), "model": nullable(o.model), "modelParameters": jsonText(o.parameters), "modelId": nil,
@@ -72,13 +72,9 @@ func (s *Server) legacyObservation(o observation) object {
 		"promptTokens": input, "completionTokens": output, "totalTokens": usage["total"],
 		"usagePricingTierName": nil, "usagePricingTierId": nil, "inputPrice": nil, "outputPrice": nil, "totalPrice": nil,
 		"calculatedInputCost": cost.orNull("input"), "calculatedOutputCost": cost.orNull("output"),
-		"calculatedTotalCost": cost.orNull("total"), "latency": float64(o.end-o.start) / 1000,
+		"calculatedTotalCost": cost.orNull("total"), "latency": o.latency(),
 		"timeToFirstToken": numberOrNull(float64(o.completionStart.Int64-o.start)/1000, o.completionStart.Valid),
 	}
-	if o.kind == "EVENT" {
-		out["endTime"], out["latency"] = nil, nil
-	}
-	return out
 }
 
 // nestedMetadata is the metadata as it was sent. A row that was written while

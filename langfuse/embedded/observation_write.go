@@ -54,7 +54,9 @@ func newSpanWriter(tx *sql.Tx, mode Mode) (*spanWriter, error) {
 // knows nothing of experiments.
 func (w *spanWriter) write(o observation) error {
 	if !w.mode.events() {
-		o.end = max(o.end, o.start)
+		if o.end != 0 {
+			o.end = max(o.end, o.start)
+		}
 		o.forgetExperiment()
 		if _, err := w.forget.Exec(o.trace, o.span, o.start); err != nil {
 			return err

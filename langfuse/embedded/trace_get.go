@@ -78,7 +78,7 @@ func (s *Server) getTrace(c *call) (reply, error) {
 // the sum of the costs in US dollars.
 func (s *Server) addMetrics(out object) error {
 	var latency, cost float64
-	err := s.store.r.QueryRow(`SELECT coalesce(max(o.end_ms) - min(o.start_ms), 0) / 1000.0, coalesce(sum(o.total_cost), 0)
+	err := s.store.r.QueryRow(`SELECT max(coalesce(max(o.end_ms) - min(o.start_ms), 0), 0) / 1000.0, coalesce(sum(o.total_cost), 0)
 		FROM observations o WHERE o.trace_id = ? AND `+newestRow, out["id"]).Scan(&latency, &cost)
 	out["latency"], out["totalCost"] = latency, cost
 	return err

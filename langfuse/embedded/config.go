@@ -45,6 +45,34 @@ type Config struct {
 	AllowAnyHost bool
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
+
+	// IngestionDelay is how long spans, events, scores and links stay invisible
+	// after they were acknowledged; 0 means that they can be read at once.
+	// Langfuse takes 15 s and more. What waits is lost when the process is
+	// killed, not when the server is closed.
+	IngestionDelay time.Duration
+	// DeleteDelay is how long a score or trace stays after its deletion was
+	// acknowledged. A deletion that is done before the score was stored is lost,
+	// as in Langfuse.
+	DeleteDelay time.Duration
+	// Drop is asked for everything that is about to be stored of three kinds; where it
+	// returns true the thing is lost and the answer is that of a success. It is
+	// called from several goroutines. nil loses nothing.
+	Drop func(kind, id string) bool
+	// Faults makes requests fail; the zero value lets all succeed.
+	Faults Faults
+}
+
+// The kinds of which Drop is asked, and what it is given as the id.
+const (
+	DropSpan    = "span"     // the span id
+	DropScore   = "score"    // the score id
+	DropRunItem = "run-item" // the id of the dataset item that is linked
+)
+
+// drops says whether a thing is to be lost.
+func (c Config) drops(kind, id string) bool {
+	return c.Drop != nil && c.Drop(kind, id)
 }
 
 // complete returns the configuration with every empty field filled in, or all
@@ -65,6 +93,7 @@ func (c Config) complete() (Config, error) {
 	if strings.Contains(c.PublicKey, ":") {
 		problems = append(problems, errors.New("the public key holds a colon, which basic authentication cannot carry"))
 	}
+	problems = append(problems, c.Faults.check())
 	return c, errors.Join(problems...)
 }
 

@@ -77,6 +77,9 @@ func (s *Server) refuse(raw json.RawMessage) object {
 // storeEvents writes what a batch holds: scores in the order in which they
 // stand, the rest by instant, what creates before what updates.
 func (s *Server) storeEvents(events []event) error {
+	events = slices.DeleteFunc(events, func(ev event) bool {
+		return ev.score != nil && s.cfg.drops(DropScore, ev.score.id) || ev.observation != nil && s.cfg.drops(DropSpan, ev.observation.span)
+	})
 	if !slices.ContainsFunc(events, func(ev event) bool { return ev.score != nil || ev.trace != nil || ev.observation != nil }) {
 		return nil
 	}
@@ -87,7 +90,7 @@ func (s *Server) storeEvents(events []event) error {
 		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.action(), b.action()))
 	})
 	now := s.now()
-	return s.store.update(func(tx *sql.Tx) error {
+	return s.later(s.cfg.IngestionDelay, func(tx *sql.Tx) error {
 		w, err := newSpanWriter(tx, s.cfg.Mode)
 		for _, ev := range events {
 			switch {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -47,7 +48,10 @@ func (s *Server) exportSpans(c *call) (reply, error) {
 	if len(batches) == 0 {
 		return ok(object{})
 	}
-	err = s.store.update(func(tx *sql.Tx) error { return writeSpans(tx, s.cfg.Mode, batches, now) })
+	for i := range batches {
+		batches[i].spans = slices.DeleteFunc(batches[i].spans, func(sp span) bool { return s.cfg.drops(DropSpan, sp.id) })
+	}
+	err = s.later(s.cfg.IngestionDelay, func(tx *sql.Tx) error { return writeSpans(tx, s.cfg.Mode, batches, now) })
 	if err != nil {
 		return reply{}, err
 	}

@@ -73,10 +73,10 @@ func (s *Server) storeLink(id string, it item, l *link) (run string, err error) 
 		run, err = findOrCreateRun(tx, it.datasetID, *l)
 		return err
 	})
-	if err != nil {
-		return "", err
+	if err != nil || s.cfg.drops(DropRunItem, it.id) {
+		return run, err
 	}
-	return run, s.store.update(func(tx *sql.Tx) error {
+	return run, s.later(s.cfg.IngestionDelay, func(tx *sql.Tx) error {
 		_, err := tx.Exec(`INSERT INTO run_items(id, run_id, item_id, trace_id, observation_id, created) VALUES(?,?,?,?,?,?)`,
 			id, run, it.id, l.trace, l.span, l.created)
 		return err

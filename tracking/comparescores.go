@@ -3,6 +3,7 @@ package tracking
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -44,7 +45,8 @@ func compareScores(want map[string]wanted, there []langfuse.Score) comparison {
 		c.doubled = append(c.doubled, s.ID)
 		c.findings = append(c.findings, Finding{Kind: DoubledScore, Score: s.Name, Detail: fmt.Sprintf("also there as %s, with the value %s", s.ID, s.Value)})
 	}
-	for _, id := range sorted(want) {
+	ids := slices.SortedFunc(maps.Keys(want), func(a, b string) int { return cmp.Compare(want[a].name, want[b].name) })
+	for _, id := range ids {
 		w := want[id]
 		s, ok := byID[id]
 		number, _ := s.Value.Number()

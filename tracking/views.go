@@ -3,7 +3,6 @@ package tracking
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"extraction-experiment/langfuse"
@@ -127,7 +126,3 @@ func (v *verifier) totals(ctx context.Context, trial int, ref langfuse.RunRef) e
 	}
 	return nil
 }
-
-// sorted returns the keys in order, so that findings come in the same order
-// every time.
-func sorted[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }

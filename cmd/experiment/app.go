@@ -25,6 +25,7 @@ func commands(env cli.Env) []*urfave.Command {
 		rescoreCommand(env),
 		promptsCommand(env),
 		serveCommand(env),
+		doctorCommand(env),
 		completionCommand(env),
 	}
 	for _, c := range list {

@@ -20,6 +20,7 @@ func commands(env cli.Env) []*urfave.Command {
 		runsCommand(env),
 		showCommand(env),
 		publishCommand(env),
+		verifyCommand(env),
 		exportCommand(env),
 		scoreCommand(env),
 		rescoreCommand(env),

@@ -19,8 +19,8 @@ const from = new Date(Date.parse(header.started) - 60_000).toISOString();
 
 const dataset = await langfuse.dataset.get(header.dataset.name, { version: header.dataset.version });
 equal("the dataset", dataset.id, header.dataset.id);
-equal("its items at the version of the run", Object.fromEntries(dataset.items.map((i) => [i.id, [i.input, i.expectedOutput, i.metadata]])),
-  Object.fromEntries(items.map((i) => [i.id, [i.input, i.expectedOutput, i.metadata]])));
+const pinned = Object.fromEntries(dataset.items.map((i) => [i.id, [i.input, i.expectedOutput, i.metadata]]));
+equal("its items at the version of the run", each((id) => pinned[id]), Object.fromEntries(items.map((i) => [i.id, [i.input, i.expectedOutput, i.metadata]])));
 matches("the address of the run", experiment.url, new RegExp(`/project/${header.project}/datasets/${dataset.id}/runs/${experiment.id}$`));
 
 const roots = {}; // of every item: trace, root, scores and more, of the newest attempt
@@ -48,7 +48,7 @@ async function readExperiment() {
   equal("their start", each((id) => of[id].startTime), each((id) => outcomes[id].started.slice(0, 23) + "Z"));
   equal("the version of the dataset", [...new Set(rows.map((r) => r.experimentItemVersion))], [header.dataset.version]);
   const seen = {};
-  for (const row of await all((q) => api.observations.getMany(q), { fromStartTime: from, limit: 100, fields: "core,basic,io,model,usage,metrics", environment: header.environment })) {
+  for (const row of await all((q) => api.observations.getMany(q), { fromStartTime: from, limit: 100, fields: "core,basic,io,model,usage,prompt,metrics", environment: header.environment })) {
     seen[row.traceId] = { ...seen[row.traceId], [row.id]: row };
   }
   equal("the calls of every item", each((id) => tally(Object.values(seen[roots[id].trace]).filter((o) => o.id !== roots[id].root))), each((id) => tally(outcomes[id].calls ?? [])));
@@ -62,11 +62,11 @@ async function readRun() {
   has("its metadata", run.metadata, { model: header.system.model, dataset_version: header.dataset.version, scorer_version: header.scorer.version });
   equal("its items: every one once", run.datasetRunItems.map((i) => i.datasetItemId).sort(), items.map((i) => i.id));
   const traces = {};
-  for (const link of run.datasetRunItems) {
+  await Promise.all(run.datasetRunItems.map(async (link) => {
     roots[link.datasetItemId] = { trace: link.traceId, root: link.observationId };
     traces[link.datasetItemId] = await eventually(() => api.trace.get(link.traceId),
       (t) => t.scores.length >= Object.keys(scores(link.datasetItemId)).length);
-  }
+  }));
   const rootOf = (id) => traces[id].observations.find((o) => o.parentObservationId === null);
   equal("the root of every trace is the one that is linked", each((id) => rootOf(id).id), each((id) => roots[id].root));
   equal("their inputs", each((id) => traces[id].input), Object.fromEntries(items.map((i) => [i.id, i.input])));
@@ -80,23 +80,25 @@ async function readRun() {
 
 async function readScores() {
   const expected = each((id) => scores(id));
-  const onRun = await all((q) => api.scoresV3.getManyV3(q), { experimentId: experiment.id, fields: "subject,details" });
-  const rows = await all((q) => api.scoresV3.getManyV3(q), { environment: header.environment, fields: "subject", limit: 100 });
-  const item = Object.fromEntries(Object.entries(roots).map(([id, r]) => [r.trace, id]));
+  const wanted = Object.values(expected).reduce((n, s) => n + Object.keys(s).length, 0);
+  const query = { environment: header.environment, fields: "subject,details", limit: 100 };
+  const ofItems = (rows) => rows.filter((s) => s.subject.kind !== "experiment");
+  const rows = await eventually(() => all((q) => api.scoresV3.getManyV3(q), query), (r) => ofItems(r).length === wanted);
+  const item = Object.fromEntries(Object.entries(roots).map(([id, r]) => [r.root, id]));
   const came = each(() => ({}));
-  let count = 0;
-  for (const row of rows) {
-    const id = item[row.subject.traceId];
-    if (id === undefined || row.subject.kind !== "observation" || row.subject.id !== roots[id].root) continue;
-    count++;
-    came[id][row.name] = row.value;
-  }
+  for (const row of ofItems(rows)) (came[item[row.subject.id]] ??= {})[row.name] = row.value;
   equal("v3/scores on the roots", came, expected);
-  equal("each of them once", count, Object.values(expected).reduce((n, s) => n + Object.keys(s).length, 0));
+  equal("each of them once, and none of a superseded attempt", ofItems(rows).length, wanted);
+
+  const onRun = rows.filter((s) => s.subject.kind === "experiment");
+  equal("the scores of the run are its own", [...new Set(onRun.map((s) => s.subject.id))], [experiment.id]);
   const totals = Object.fromEntries(onRun.map((s) => [s.name, s.value]));
   equal("the scores of the run, each once", onRun.length, Object.keys(totals).length);
-  if (onRun.length === 0) return;
   has("the counts on the run", totals, { items_planned: items.length, items_failed: failed.length, items_scored: items.length - failed.length });
+  const defined = Object.values(outcomes).map((o) => o.scores.find((s) => s.name === "entity_f1")).filter((s) => s.value !== null);
+  near("the mean on the run", totals.entity_f1_mean, defined.reduce((sum, s) => sum + s.value, 0) / defined.length);
+  near("the pooled value on the run", totals.entity_f1_pooled,
+    defined.reduce((sum, s) => sum + s.ratio.num, 0) / defined.reduce((sum, s) => sum + s.ratio.den, 0));
 }
 
 // newest keeps the last attempt of every item.
@@ -127,10 +129,17 @@ function tally(calls) {
       input: parsed(c.input) || null, output: parsed(c.output) || null,
       model: type === "GENERATION" ? (c.model ?? c.providedModelName) : null,
       parameters: c.parameters ?? c.modelParameters ?? {},
+      prompt: c.kind ? asked(type) : c.promptName ? [c.promptName, c.promptVersion] : null,
       usage: [(c.usage ?? c.usageDetails)?.input ?? 0, (c.usage ?? c.usageDetails)?.output ?? 0],
       cost: Number(c.cost_usd ?? c.totalCost ?? c.calculatedTotalCost ?? 0),
     });
   }).sort();
+}
+
+// asked is the prompt that a call of our run must be linked to.
+function asked(type) {
+  const { prompt } = header.system;
+  return prompt && type === "GENERATION" ? [prompt.name, prompt.version] : null;
 }
 
 // canonical is JSON with the keys in order.

@@ -1,8 +1,10 @@
 // A pipeline for --pipeline (docs/pipeline-protocol.md), so that our run has
-// what a language model's has: calls with messages, usage and cost. One document
-// cannot be done, and one call fails before it succeeds.
+// what a language model's has: calls with messages, usage and cost. Now and then
+// a call fails before it succeeds, and a document with the word in WITNESS_FAILS
+// cannot be done.
 import { createInterface } from "node:readline";
 
+const word = process.env.WITNESS_FAILS;
 let seen = 0;
 for await (const line of createInterface({ input: process.stdin })) {
   const { id, document_text, allowed_types } = JSON.parse(line);
@@ -14,7 +16,7 @@ for await (const line of createInterface({ input: process.stdin })) {
     usage: { input: document_text.length, output: names.length }, cost_usd: 0.002,
   };
   seen++;
-  const answer = document_text.includes("maintenance")
+  const answer = word && document_text.includes(word)
     ? { error: { class: "rate_limited", message: "429 from the model" }, calls: [{ ...call, output: "", error: "429" }] }
     : {
         entities: names.map((name) => ({ name, type: types[0] })),

@@ -76,6 +76,18 @@ has("prompts.list: pages of 10", (await langfuse.api.prompts.list()).meta, { pag
 const pages = [1, 2].map((page) => langfuse.api.prompts.list({ tag: "extraction", limit: 1, page }));
 equal("prompts.list by tag, in pages", (await Promise.all(pages)).map((p) => p.data.map((d) => d.name)), [[TEXT], []]);
 
+const used = await langfuse.prompt.create({
+  name: "witness model",
+  type: "chat",
+  prompt: [
+    { role: "system", content: "Extract {{allowed_types}} as JSON." },
+    { role: "user", content: "DOCUMENT:{{document_text}}" },
+  ],
+  labels: ["witness"],
+  config: { model: "openai/gpt-4o-mini", temperature: 0 },
+});
+equal("the prompt of our run with a model", [used.version, used.config], [1, { model: "openai/gpt-4o-mini", temperature: 0 }]);
+
 const quiet = console.error;
 console.error = () => {}; // the SDK logs what it then throws
 await refuses("an unknown label", () => langfuse.prompt.get(TEXT, { label: "nope" }), 404,

@@ -15,8 +15,8 @@ const ids = await propagateAttributes(
     const generation = startObservation("call", {
       model: "witness-model",
       modelParameters: { temperature: 0, max_tokens: 9 },
-      input: [{ role: "user", content: "Say 4" }],
-      output: "4",
+      input: [{ role: "user", content: "Say it" }],
+      output: "four",
       usageDetails: { input: 11, output: 3, total: 14 },
       costDetails: { input: 0.25, output: 0.5, total: 0.75 },
       prompt: { name: prompt.name, version: prompt.version, isFallback: false },
@@ -109,8 +109,8 @@ async function readTrace() {
   const of = Object.fromEntries(found.observations.map((o) => [o.id, o]));
   has("its root", of[ids.root], { name: "root", type: "SPAN", parentObservationId: null });
   has("its generation", of[ids.call], {
-    type: "GENERATION", parentObservationId: ids.root, model: "witness-model", promptName: "witness-traced", promptVersion: 1, output: "4",
-    input: [{ role: "user", content: "Say 4" }], modelParameters: { temperature: 0, max_tokens: 9 },
+    type: "GENERATION", parentObservationId: ids.root, model: "witness-model", promptName: "witness-traced", promptVersion: 1, output: "four",
+    input: [{ role: "user", content: "Say it" }], modelParameters: { temperature: 0, max_tokens: 9 },
   });
   has("its failed tool", of[ids.tool], { level: "ERROR", statusMessage: "no such tool" });
   equal("its scores", found.scores.map((s) => [s.id, s.dataType === "CATEGORICAL" ? s.stringValue : s.value]).filter(([id]) => id.startsWith("w-")).sort(), [

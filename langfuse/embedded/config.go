@@ -55,6 +55,10 @@ type Config struct {
 	// acknowledged. A deletion that is done before the score was stored is lost,
 	// as in Langfuse.
 	DeleteDelay time.Duration
+	// MergeDelay is how long v2/observations shows a span twice that was sent
+	// again when it could be read already; 0 means that it never does. Langfuse 4
+	// takes minutes.
+	MergeDelay time.Duration
 	// Drop is asked for everything that is about to be stored of three kinds; where it
 	// returns true the thing is lost and the answer is that of a success. It is
 	// called from several goroutines. nil loses nothing.

@@ -31,7 +31,7 @@
 //   - ModeV4Dual: both are written and both can be read.
 //
 // What a test wants besides is configured: Faults for slow, failing and limiting
-// servers, IngestionDelay and DeleteDelay for eventual consistency, Drop for a
+// servers, IngestionDelay, DeleteDelay and MergeDelay for eventual consistency, Drop for a
 // server that accepts and loses. Server.Requests counts what came;
 // Server.Annotate, also as POST /api/embedded/annotations, sets what a person
 // sets in the user interface: a score or correction with an author.

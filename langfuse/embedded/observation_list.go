@@ -48,6 +48,9 @@ func (s *Server) listObservations(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	if found, err = s.showDoubles(found); err != nil {
+		return reply{}, err
+	}
 	found, meta := cutPage(found, limit, object{})
 	expanded := c.list("expandMetadata")
 	data := make([]object, len(found))

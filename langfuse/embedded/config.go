@@ -37,7 +37,9 @@ type Config struct {
 	// ProjectName is what GET /projects shows; empty means the project id.
 	ProjectName string
 	// Version is what GET /health reports; empty means DefaultVersion, or
-	// DefaultVersionV3 in mode v3.
+	// DefaultVersionV3 in mode v3. Older ones lack what they lacked: v3/scores
+	// before 3.179, datasetVersion and createdAt of a link before 3.150.1 and
+	// 3.161, links in ModeV4 before 4.1.
 	Version string
 	// AllowAnyHost serves requests whose Host header is not a loopback name.
 	// Without it they are refused, so that a web page that rebinds its name to

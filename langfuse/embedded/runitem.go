@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"database/sql"
+	"net/http"
 
 	"github.com/google/uuid"
 )
@@ -22,11 +23,16 @@ type link struct {
 // experiment id is computed and nothing is stored; else the run is made where it
 // does not exist, and every request makes another link.
 func (s *Server) linkItem(c *call) (reply, error) {
+	if text := s.cfg.linkText(); text != "" {
+		return reply{}, &fault{status: http.StatusNotFound, body: object{"message": text}}
+	}
 	f, err := readForm(c, smallBody)
 	if err != nil {
 		return reply{}, err
 	}
 	l := readLink(f, s.now())
+	s.cfg.forget(f)
+	f.only()
 	if err := f.err(); err != nil {
 		return reply{}, err
 	}
@@ -58,7 +64,6 @@ func readLink(f *form, now int64) link {
 		f.issues = append(f.issues, issue{Code: "custom", Path: []any{"observationId", "traceId"},
 			Message: "observationId or traceId must be provided"})
 	}
-	f.only()
 	return l
 }
 

@@ -67,25 +67,34 @@ func readLink(f *form, now int64) link {
 	return l
 }
 
-// storeLink makes the run at once and the link when its turn in the queue comes.
+// storeLink makes the run at once, and the link too unless it has to wait for its
+// turn in the queue.
 func (s *Server) storeLink(id string, it item, l *link) (run string, err error) {
 	if l.trace == "" {
 		if l.trace, err = s.traceOfSpan(l.span); err != nil {
 			return "", err
 		}
 	}
-	err = s.store.update(func(tx *sql.Tx) error {
-		run, err = findOrCreateRun(tx, it.datasetID, *l)
-		return err
-	})
-	if err != nil || s.cfg.drops(DropRunItem, it.id) {
-		return run, err
-	}
-	return run, s.later(s.cfg.IngestionDelay, func(tx *sql.Tx) error {
+	insert := func(tx *sql.Tx) error {
+		if s.cfg.drops(DropRunItem, it.id) {
+			return nil
+		}
 		_, err := tx.Exec(`INSERT INTO run_items(id, run_id, item_id, trace_id, observation_id, created) VALUES(?,?,?,?,?,?)`,
 			id, run, it.id, l.trace, l.span, l.created)
 		return err
+	}
+	waits := s.cfg.IngestionDelay > 0
+	err = s.store.update(func(tx *sql.Tx) error {
+		run, err = findOrCreateRun(tx, it.datasetID, *l)
+		if err != nil || waits {
+			return err
+		}
+		return insert(tx)
 	})
+	if err != nil || !waits {
+		return run, err
+	}
+	return run, s.later(s.cfg.IngestionDelay, insert)
 }
 
 func (s *Server) traceOfSpan(span string) (string, error) {

@@ -14,7 +14,9 @@ import (
 // Bounds of one round of publishing; see Follow.
 const (
 	roundSize  = 200         // outcomes read from the run file at once
-	linger     = time.Second // how long a round waits to fill up while the run goes on
+	linger     = time.Second // how long a round waits to fill up while the run goes on,
+	dash       = linger / 10 // and how long after a round of many outcomes
+	many       = 20
 	firstPause = time.Second // after a round that failed
 	maxPause   = 30 * time.Second
 )
@@ -151,7 +153,11 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 			return p.unpublished(p.refusals())
 		case done > 0:
 			failures = 0
-			if done < roundSize {
+			switch {
+			case done >= roundSize || last:
+			case done >= many:
+				p.wait(ctx, dash, nil, finished)
+			default:
 				p.wait(ctx, linger, nil, finished)
 			}
 		default:

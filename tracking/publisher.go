@@ -37,7 +37,7 @@ type Config struct {
 	// before Follow gives up; 0 means 3.
 	LastTries int
 	// Patience is how long Follow waits, when all is sent, until the scores of
-	// replaced attempts are gone; 0 means a minute.
+	// replaced attempts are gone; 0 means two minutes: Langfuse queues deletions.
 	Patience time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -83,7 +83,7 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	cfg.Links = orDefault(cfg.Links, 32)
 	cfg.ScoreRequests = orDefault(cfg.ScoreRequests, 12)
 	cfg.LastTries = orDefault(cfg.LastTries, 3)
-	cfg.Patience = orDefault(cfg.Patience, time.Minute)
+	cfg.Patience = orDefault(cfg.Patience, 2*time.Minute)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

@@ -8,7 +8,8 @@ import "math"
 //
 //	min(1, 2 · Σ_{k ≤ min(gained, lost)} C(n,k) / 2^n),  n = gained + lost
 //
-// In (0,1]; 1 for n = 0 and for equal counts. Undefined for negative counts.
+// In [0,1]; 1 for n = 0 and for equal counts. Undefined for negative counts.
+// Computed by logarithms of factorials, right to about 12 digits.
 //
 // Source: McNemar 1947; the exact form as in Agresti, Categorical Data
 // Analysis, section 11.1.1.

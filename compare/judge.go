@@ -117,10 +117,10 @@ func (r Rule) judgeMeasure(base *outcome.Summary, cand outcome.Summary) RuleResu
 		return out
 	}
 	out.Answer = answer(r.holds(*value, out.Threshold))
-	out.Reason = fmt.Sprintf("%s is %s; allowed is %s %s", r.Metric, decimal(*value), r.Op, decimal(out.Threshold))
+	out.Reason = fmt.Sprintf("%s is %s; allowed is %s %s", r.Metric, r.unit(*value), r.Op, r.unit(out.Threshold))
 	if bound && (out.Answer == Pass) == r.upper() {
 		out.Answer = Inconclusive
-		out.Reason = fmt.Sprintf("%s is at least %s and not known of every item; allowed is %s %s", r.Metric, decimal(*value), r.Op, decimal(out.Threshold))
+		out.Reason = fmt.Sprintf("%s is at least %s and not known of every item; allowed is %s %s", r.Metric, r.unit(*value), r.Op, r.unit(out.Threshold))
 	}
 	return out
 }
@@ -161,6 +161,17 @@ func scoreNames(s outcome.Summary) []string {
 		names = append(names, stat.Name)
 	}
 	return names
+}
+
+// unit writes an amount with what it is measured in.
+func (r Rule) unit(v float64) string {
+	switch {
+	case strings.HasPrefix(r.Metric, "latency_"):
+		return decimal(v) + " ms"
+	case strings.HasPrefix(r.Metric, "cost"):
+		return "$" + decimal(v)
+	}
+	return decimal(v)
 }
 
 // decimal writes a number for a reason, with at most six significant digits.

@@ -1,6 +1,9 @@
 package compare
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Below these a comparison is worth a warning.
 const (
@@ -32,8 +35,15 @@ func (r *collector) warnings(out Result, base, cand Side) []string {
 		warn("different coverage: %s failed in the base, %d in the candidate; they count as 0 in the differences and are left out of pooled values and types", counted(b, "item"), c)
 	}
 	for _, s := range out.Scores {
-		if s.UndefinedBase+s.UndefinedCandidate > 0 {
-			warn("%s is undefined for %s in the base only and for %d in the candidate only, which are left out of it", s.Name, counted(s.UndefinedBase, "item"), s.UndefinedCandidate)
+		var where []string
+		if n := s.UndefinedBase; n > 0 {
+			where = append(where, counted(n, "item")+" of the base only")
+		}
+		if n := s.UndefinedCandidate; n > 0 {
+			where = append(where, counted(n, "item")+" of the candidate only")
+		}
+		if len(where) > 0 {
+			warn("different coverage: %s is undefined in %s, left out of its comparison", s.Name, strings.Join(where, " and "))
 		}
 	}
 	if r.trials[0] != r.trials[1] {

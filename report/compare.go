@@ -130,7 +130,7 @@ func primary(r compare.Result) compare.Score {
 // overview compares the candidates with each other at a glance.
 func (p *page) overview(c compare.Comparison) {
 	p.title("Candidates by " + label(c.Metric))
-	g := &grid{columns: []column{{title: "candidate", flex: true}, {title: "mean", right: true, paint: p.bold},
+	g := &grid{columns: []column{{title: "run", flex: true}, {title: "mean", right: true, paint: p.bold},
 		{title: "difference", right: true}, {title: "95 % interval", right: true}, {title: "p (Holm)", right: true}, {title: "verdict"}, {title: "gate"}}}
 	for _, r := range c.Candidates {
 		s, says, gate := primary(r), string(r.Verdict), none
@@ -142,7 +142,7 @@ func (p *page) overview(c compare.Comparison) {
 		}
 		g.add(label(r.Candidate.Summary.Run.Name), score(s.Candidate, 3), delta(s.Difference), deltas(s.CI95), pValue(s.PHolm), says, gate)
 	}
-	p.grid(g)
+	p.narrow(g, "mean", "p (Holm)", "95 % interval")
 }
 
 // consumption compares cost and latency.

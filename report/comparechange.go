@@ -63,7 +63,7 @@ func (p *page) gate(g *compare.GateResult) {
 	}
 	p.title("Gate: " + gateWord(*g))
 	for _, r := range g.Rules {
-		p.line("  " + p.answer(r.Answer) + "  " + isolate(text.Snip(printable.Line(r.Rule), p.Width-18, "…")))
+		p.line("  " + p.answer(r.Answer) + "  " + isolate(text.Snip(label(r.Rule), p.Width-18, "…")))
 		p.wrapped(printable.Line(r.Reason), 6, messageLines, p.faint)
 	}
 }

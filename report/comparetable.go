@@ -6,29 +6,23 @@ import (
 
 	"extraction-experiment/compare"
 	"extraction-experiment/internal/printable"
+
+	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// differenceColumn is a column of the table of differences.
-type differenceColumn struct {
-	column
-	cell func(compare.Score) string
-}
-
-// differences draws the table of scores. Where it does not fit, columns are
-// left out, the least important first.
+// differences draws the table of scores.
 func (p *page) differences(r compare.Result) {
 	p.title("Scores")
-	columns := p.differenceColumns()
-	var left []string
-	g := differenceGrid(columns, r.Scores)
-	for _, title := range []string{"needs", "found", "+/-/=", "p (Holm)", "n", "p", "base"} {
-		if _, total := g.widths(); total <= p.Width {
-			break
-		}
-		columns = slices.DeleteFunc(columns, func(c differenceColumn) bool { return c.title == title })
-		left = append(left, title)
-		g = differenceGrid(columns, r.Scores)
+	g := &grid{columns: []column{
+		{title: "score"}, {title: "base", right: true}, {title: "cand.", right: true}, {title: "diff.", right: true, paint: p.bold},
+		{title: "95 % interval", right: true}, {title: "p", right: true}, {title: "p (Holm)", right: true}, {title: "+/-/=", right: true},
+		{title: "n", right: true}, {title: "found", right: true}, {title: "needs", right: true},
+	}}
+	for _, s := range r.Scores {
+		g.add(text.Snip(printable.Line(s.Name), p.Width/3, "…"), score(s.Base, 3), score(s.Candidate, 3), delta(s.Difference), deltas(s.CI95), pValue(s.P), pValue(s.PHolm),
+			count(s.Wins)+"/"+count(s.Losses)+"/"+count(s.Ties), count(s.N), score(s.Detectable, 3), optional(s.Needed))
 	}
+	dropped := g.shorten(p.Width, "needs", "found", "n", "+/-/=", "p (Holm)", "p", "base", "cand.")
 	p.grid(g)
 	notes := []string{"failed items count as 0"}
 	for _, note := range []struct{ title, text string }{
@@ -36,47 +30,12 @@ func (p *page) differences(r compare.Result) {
 		{"+/-/=", "+/-/=: items better, worse, equal"}, {"found", "found: the least difference found 4 times of 5"},
 		{"needs", "needs: items to find the one seen"},
 	} {
-		if !slices.Contains(left, note.title) {
+		if !slices.Contains(dropped, note.title) {
 			notes = append(notes, note.text)
 		}
 	}
 	p.wrapped(strings.Join(notes, " · "), gap, 0, p.faint)
-	if len(left) > 0 {
-		p.wrapped("left out for want of width: "+strings.Join(left, ", "), gap, 0, p.faint)
-	}
-}
-
-func differenceGrid(columns []differenceColumn, scores []compare.Score) *grid {
-	g := &grid{}
-	for _, c := range columns {
-		g.columns = append(g.columns, c.column)
-	}
-	for _, s := range scores {
-		cells := make([]string, len(columns))
-		for i, c := range columns {
-			cells[i] = c.cell(s)
-		}
-		g.add(cells...)
-	}
-	return g
-}
-
-func (p *page) differenceColumns() []differenceColumn {
-	return []differenceColumn{
-		{column{title: "score", flex: true}, func(s compare.Score) string { return printable.Line(s.Name) }},
-		{column{title: "base", right: true}, func(s compare.Score) string { return score(s.Base, 3) }},
-		{column{title: "cand.", right: true}, func(s compare.Score) string { return score(s.Candidate, 3) }},
-		{column{title: "diff.", right: true, paint: p.bold}, func(s compare.Score) string { return delta(s.Difference) }},
-		{column{title: "95 % interval", right: true}, func(s compare.Score) string { return deltas(s.CI95) }},
-		{column{title: "p", right: true}, func(s compare.Score) string { return pValue(s.P) }},
-		{column{title: "p (Holm)", right: true}, func(s compare.Score) string { return pValue(s.PHolm) }},
-		{column{title: "+/-/=", right: true}, func(s compare.Score) string {
-			return count(s.Wins) + "/" + count(s.Losses) + "/" + count(s.Ties)
-		}},
-		{column{title: "n", right: true}, func(s compare.Score) string { return count(s.N) }},
-		{column{title: "found", right: true}, func(s compare.Score) string { return score(s.Detectable, 3) }},
-		{column{title: "needs", right: true}, func(s compare.Score) string { return optional(s.Needed) }},
-	}
+	p.leftOut(dropped)
 }
 
 func optional(n *int) string {
@@ -108,7 +67,7 @@ func (p *page) pooled(r compare.Result) {
 		return
 	}
 	p.title("Pooled over the counts of all items")
-	p.grid(g)
+	p.narrow(g, "n", "base", "cand.")
 	if !intervals {
 		p.wrapped("no intervals: the bootstrap is too narrow below 60 items or clusters", gap, 0, p.faint)
 	}
@@ -127,7 +86,7 @@ func (p *page) yesNo(list []compare.YesNo) {
 	for _, y := range list {
 		g.add(printable.Line(y.Name), count(y.Gained), count(y.Lost), count(y.Both), count(y.None), pValue(&y.P))
 	}
-	p.grid(g)
+	p.narrow(g, "neither", "both")
 }
 
 // groupChanges draws one table per kind of group.
@@ -155,7 +114,7 @@ func (p *page) groupChangeTable(kind string, groups []compare.Group) {
 		g.add(label(s.Name), count(s.Candidate.Expected), arrow(s.Base.Matched, s.Candidate.Matched),
 			arrow(s.Base.Extracted, s.Candidate.Extracted), ratio(s.Base.F1), ratio(s.Candidate.F1), delta(&s.Difference))
 	}
-	p.grid(g)
+	p.narrow(g, "extracted", "expected")
 	if more := len(groups) - len(shown); more > 0 {
 		p.line("  " + p.faint("and "+counted(more, "more type")))
 	}

@@ -83,8 +83,82 @@ func TestCompare_golden(t *testing.T) {
 	fits(t, string(page), opt)
 }
 
+func TestCompareMarkdown_golden(t *testing.T) {
+	golden(t, "compare.md", printed(t, func(b *bytes.Buffer) error { return CompareMarkdown(b, comparison(), Options{Groups: 1}) }))
+}
+
+// TestCompareMarkdown_hostile: whatever is in a name, rows keep their cells and
+// nothing outside of code spans comes from it.
+func TestCompareMarkdown_hostile(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOf(rapid.SampledFrom([]rune("a`|<>@#*_[](\\)!\n\x1b\u202e"))).Draw(t, "text")
+		c := comparison()
+		r := &c.Candidates[0]
+		c.Base.Summary.Run.Name, r.Candidate.Summary.Run.Name, c.Base.Summary.Run.Dataset = text, text, text
+		r.Scores[0].Name, r.Groups[0].Name, r.Groups[0].Kind, r.Warnings = text, text, text, []string{text}
+		r.Changed[0].Item, r.Changed[0].BaseFailure, r.Changed[0].Gained = text, text, []string{text, text}
+		r.Gate.Rules[0].Rule, r.Gate.Rules[0].Reason = text, text
+		c.Candidates[1].Incompatible[0].Base = text
+		var b bytes.Buffer
+		if err := CompareMarkdown(&b, c, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		bars := 0
+		for line := range strings.Lines(b.String()) {
+			plain := outsideCode(line)
+			if strings.ContainsAny(strings.NewReplacer("<details><summary>", "", "</summary>", "", "</details>", "", "> ⚠️", "", "### ", "", "**", "", "<0.001", "").Replace(plain), "<>@#*[]\x1b\u202e") {
+				t.Fatalf("%q has %q outside of code", line, plain)
+			}
+			n := strings.Count(plain, "|")
+			if bars > 0 && n > 0 && n != bars {
+				t.Fatalf("%d bars, %d before: %q", n, bars, line)
+			}
+			bars = n
+		}
+	})
+}
+
+// outsideCode removes code spans as CommonMark finds them: a run of backticks
+// up to the next run of the same length.
+func outsideCode(line string) string {
+	var out strings.Builder
+	for {
+		at := strings.IndexByte(line, '`')
+		if at < 0 {
+			return out.String() + line
+		}
+		out.WriteString(line[:at])
+		rest := strings.TrimLeft(line[at:], "`")
+		ticks := len(line) - at - len(rest)
+		end := closing(rest, ticks)
+		if end < 0 {
+			return out.String() + line[at:]
+		}
+		line = rest[end:]
+	}
+}
+
+// closing returns where the text goes on behind the next run of so many
+// backticks.
+func closing(s string, ticks int) int {
+	for i := 0; i < len(s); i++ {
+		if s[i] != '`' {
+			continue
+		}
+		run := len(s[i:]) - len(strings.TrimLeft(s[i:], "`"))
+		if run == ticks {
+			return i + run
+		}
+		i += run
+	}
+	return -1
+}
+
 func TestCompare_writeError(t *testing.T) {
 	if err := Compare(full{}, comparison(), Options{}); !errors.Is(err, errFull) {
+		t.Errorf("got %v", err)
+	}
+	if err := CompareMarkdown(full{}, comparison(), Options{}); !errors.Is(err, errFull) {
 		t.Errorf("got %v", err)
 	}
 }

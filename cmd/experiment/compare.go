@@ -41,6 +41,7 @@ func compareCommand(env cli.Env) *urfave.Command {
 			&urfave.StringFlag{Name: "inconclusive", Usage: "what an inconclusive rule counts as: fail, pass, or 6, which is an exit code of its own", DefaultText: "fail"},
 			&urfave.IntFlag{Name: "changed", Usage: "show the `N` items that changed most", Value: 10},
 			&urfave.Uint64Flag{Name: "seed", Usage: "seed of the permutation test and the bootstrap", Value: 1},
+			&urfave.BoolFlag{Name: "markdown", Usage: "print Markdown, fit for a comment on a pull request", DisableDefaultText: true},
 			jsonFlag(),
 		},
 		Action: func(c *urfave.Context) error { return compareAction(c, env) },
@@ -48,6 +49,9 @@ func compareCommand(env cli.Env) *urfave.Command {
 }
 
 func compareAction(c *urfave.Context, env cli.Env) (err error) {
+	if c.Bool("json") && c.Bool("markdown") {
+		return cli.Usage("--json and --markdown are two forms of one report: choose one")
+	}
 	base, candidates, err := comparedRuns(c)
 	if err != nil {
 		return err
@@ -87,6 +91,8 @@ func showComparison(c *urfave.Context, env cli.Env, result compare.Comparison) e
 	switch {
 	case c.Bool("json"):
 		return written(report.JSON(env.Stdout, result, isTerminal(os.Stdout)))
+	case c.Bool("markdown"):
+		return written(report.CompareMarkdown(env.Stdout, result, textOptions(env, nil)))
 	case len(result.Candidates) == 1 && len(result.Candidates[0].Incompatible) > 0:
 		return nil
 	}

@@ -20,7 +20,7 @@ type column struct {
 
 	undefined, undefinedBase, undefinedCand int
 
-	boolean                     bool // all values are 0 or 1
+	boolean, between            bool // values mean no or yes; one is neither 0 nor 1
 	gained, lost, both, neither int
 }
 
@@ -52,6 +52,7 @@ func (c *column) add(base, cand *value, cluster int, scored bool) {
 	c.cand.Add(d)
 	c.differences = append(c.differences, difference)
 	c.clusters = append(c.clusters, int32(cluster))
+	c.boolean = c.boolean || base.boolean || cand.boolean
 	c.yesNo(b, d)
 	c.ratio(base, cand, cluster, scored)
 }
@@ -64,9 +65,6 @@ func (v *value) defined() (float64, bool) {
 }
 
 func (c *column) yesNo(b, d float64) {
-	if len(c.differences) == 1 {
-		c.boolean = true
-	}
 	switch [2]float64{b, d} {
 	case [2]float64{0, 0}:
 		c.neither++
@@ -77,7 +75,7 @@ func (c *column) yesNo(b, d float64) {
 	case [2]float64{1, 0}:
 		c.lost++
 	default:
-		c.boolean = false
+		c.between = true
 	}
 }
 

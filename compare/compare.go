@@ -153,7 +153,7 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 			out.Verdict = s.Verdict
 		}
 		out.Scores = append(out.Scores, s)
-		if col := r.columns[name]; col.boolean {
+		if col := r.columns[name]; col.boolean && !col.between {
 			out.YesNo = append(out.YesNo, yesNo(name, col))
 		}
 	}

@@ -82,10 +82,14 @@ func TestCompare_yesNo(t *testing.T) {
 	if want := (YesNo{"error", 0, 0, 0, 8, 1}); i < 0 || r.YesNo[i] != want {
 		t.Errorf("%+v, want %+v", r.YesNo, want)
 	}
-	// f1 is no yes/no score, and with an error in one run "error" is worse.
 	if len(r.YesNo) != 2 {
 		t.Errorf("%+v", r.YesNo)
 	}
+	// f1 is no yes/no score, even where it is 0 or 1 in every item.
+	if r := compared(t, Config{}, newRun("b", 1, 0, 1), newRun("c", 1, 1, 0)); len(r.YesNo) != 2 {
+		t.Errorf("%+v", r.YesNo)
+	}
+	// More errors are worse.
 	r = compared(t, Config{}, newRun("b", .5, .5, .5, .5, .5, .5, .5), newRun("c", failed, failed, failed, failed, failed, failed, .5))
 	for _, s := range r.Scores {
 		if s.Name == "error" && (s.Wins != 0 || s.Losses != 6 || s.Verdict != Worse || !s.LowerIsBetter) {

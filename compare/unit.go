@@ -26,7 +26,8 @@ type value struct {
 	sum      float64
 	n        int // trials that count, failed ones as 0
 	num, den int64
-	ratios   int // trials with a usable ratio
+	ratios   int  // trials with a usable ratio
+	boolean  bool // a value means no or yes
 }
 
 // amount is something consumed by an item, over its trials.
@@ -83,6 +84,7 @@ func (v *value) add(s outcome.Score, failed bool) {
 	case s.Value != nil && usable(*s.Value):
 		v.sum += *s.Value
 		v.n++
+		v.boolean = v.boolean || s.Boolean
 		if r := s.Ratio; r != nil && countable(r.Num) && countable(r.Den) {
 			v.num += r.Num
 			v.den += r.Den

@@ -3,7 +3,6 @@ package compare
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -188,17 +187,3 @@ func (c *column) losing(lower bool) int {
 	}
 	return c.losses
 }
-
-// MetricError says that a score that was asked for is in no outcome.
-type MetricError struct {
-	Metric string
-	Known  []string
-}
-
-// Error names the scores that there are.
-func (e *MetricError) Error() string {
-	return fmt.Sprintf("no item of the runs has a score %q; there are: %v", e.Metric, e.Known)
-}
-
-// ExitCode is that of wrong usage.
-func (e *MetricError) ExitCode() int { return 64 }

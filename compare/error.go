@@ -69,3 +69,17 @@ func (c Comparison) Err() error {
 	}
 	return errors.Join(problems...)
 }
+
+// MetricError says that a score that was asked for is in no outcome.
+type MetricError struct {
+	Metric string
+	Known  []string
+}
+
+// Error names the scores that there are.
+func (e *MetricError) Error() string {
+	return fmt.Sprintf("no item of the runs has a score %q; there are: %v", e.Metric, e.Known)
+}
+
+// ExitCode is that of wrong usage.
+func (e *MetricError) ExitCode() int { return 64 }

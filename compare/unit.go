@@ -30,12 +30,6 @@ type value struct {
 	boolean  bool // a value means no or yes
 }
 
-// amount is something consumed by an item, over its trials.
-type amount struct {
-	sum float64
-	n   int
-}
-
 func newUnit(o outcome.Outcome) *unit {
 	u := &unit{id: o.Item, first: o}
 	u.first.Output, u.first.Calls, u.first.Groups, u.first.Warnings = nil, nil, nil, nil
@@ -101,13 +95,6 @@ func (v value) mean() (float64, bool) {
 		return 0, false
 	}
 	return v.sum / float64(v.n), true
-}
-
-func (a amount) mean(trials int) (float64, bool) {
-	if a.n == 0 || a.n < trials {
-		return 0, false
-	}
-	return a.sum / float64(a.n), true
 }
 
 func usable(v float64) bool { return math.Abs(v) <= stats.Limit }

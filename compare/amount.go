@@ -36,8 +36,9 @@ func (a *amounts) amount() Amount {
 		out.CI95 = &[2]float64{e.Lo, e.Hi}
 	}
 	if out.Base != nil && *out.Base > 0 {
-		ratio := *out.Candidate / *out.Base
-		out.Ratio = &ratio
+		if ratio := *out.Candidate / *out.Base; finite(ratio) {
+			out.Ratio = &ratio
+		}
 	}
 	return out
 }

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"extraction-experiment/outcome"
+
+	"pgregory.net/rapid"
 )
 
 // memory is a run that lies in memory.
@@ -130,6 +133,48 @@ func primaryOf(t *testing.T, r Result) Score {
 		t.Fatalf("no primary score comes first: %+v", r)
 	}
 	return r.Scores[0]
+}
+
+// TestCompare_hostile: whatever stands in the outcomes of a file that somebody
+// wrote, there is a result, and no number in it is none.
+func TestCompare_hostile(t *testing.T) {
+	number := rapid.SampledFrom([]float64{0, 1, -1, 0.5, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -1e150, 1e-320})
+	count := rapid.SampledFrom([]int64{0, 1, 7, -1, math.MaxInt64, math.MinInt64, 1 << 31})
+	draw := rapid.Custom(func(t *rapid.T) outcome.Score {
+		v := number.Draw(t, "value")
+		s := outcome.Score{Name: rapid.SampledFrom([]string{"f1", "", "error", "x"}).Draw(t, "name"), Value: &v, Boolean: rapid.Bool().Draw(t, "boolean")}
+		if rapid.Bool().Draw(t, "ratio") {
+			s.Ratio = &outcome.Ratio{Num: count.Draw(t, "num"), Den: count.Draw(t, "den")}
+		}
+		if rapid.Bool().Draw(t, "nil") {
+			s.Value = nil
+		}
+		return s
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		base, cand := newRun("b", make([]float64, 8)...), newRun("c", make([]float64, 8)...)
+		for _, run := range []*memory{base, cand} {
+			for i := range run.outcomes {
+				o := &run.outcomes[i]
+				o.Scores = append(o.Scores[:1], rapid.SliceOfN(draw, 0, 5).Draw(t, "scores")...)
+				cost := number.Draw(t, "cost")
+				o.CostUSD, o.Latency = &cost, time.Duration(count.Draw(t, "latency"))
+				o.Groups = []outcome.Group{{Kind: "k", Name: "n", Expected: count.Draw(t, "e"), Extracted: count.Draw(t, "x"), Matched: count.Draw(t, "m")}}
+				if rapid.Bool().Draw(t, "fails") {
+					o.Class = "odd"
+				}
+			}
+		}
+		rule, _ := ParseRule("f1 >= base")
+		r := compared(t, Config{ClusterBy: rapid.SampledFrom([]string{"", "source.doc"}).Draw(t, "key"), Gate: Gate{Rules: []Rule{rule}}}, base, cand)
+		// encoding/json refuses what is no number.
+		if _, err := json.Marshal(r.Scores); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := json.Marshal([]any{r.Cost, r.Latency, r.Groups, r.YesNo, r.Changed, r.Regressed, r.Gate}); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 func TestCompare_sourceErrors(t *testing.T) {

@@ -97,7 +97,8 @@ func (v value) mean() (float64, bool) {
 	return v.sum / float64(v.n), true
 }
 
-func usable(v float64) bool { return math.Abs(v) <= stats.Limit }
+// usable bounds values so that differences can be added up; NaN is not usable.
+func usable(v float64) bool { return math.Abs(v) <= stats.Limit/4 }
 
 // countable bounds the integers that are taken from outcomes, so that no sum
 // of them can overflow.

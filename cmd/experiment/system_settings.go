@@ -33,6 +33,10 @@ func (c systemConfig) asksPrompt() bool {
 	return c.prompt != (langfuse.PromptRef{}) || c.promptFile != ""
 }
 
+// onlyAsks reports whether opening the system leaves everything as it is: no
+// prompt is pushed, no recording begun.
+func (c systemConfig) onlyAsks() bool { return c.promptFile == "" && c.record == "" }
+
 func (p *problems) system(s settings) systemConfig {
 	c := systemConfig{
 		model: s.text("model"), modelGiven: s["model"].from != "default", pipeline: s.text("pipeline"), record: s.text("record"), resume: p.toggle(s, "resume"), twoStages: p.toggle(s, "two-stages"),

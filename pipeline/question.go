@@ -128,7 +128,11 @@ func (q *question) ask(ctx context.Context, req Request, repair int) (string, er
 	}
 	res, err := cfg.Model.Generate(ctx, req)
 	call.Ended = cfg.Now().UTC()
-	call.Attempts = max(1, res.Attempts)
+	call.Started = call.Started.Add(res.Waited)
+	call.Waited, call.Cached, call.Attempts = res.Waited, res.Cached, res.Attempts
+	if !res.Cached {
+		call.Attempts = max(1, res.Attempts)
+	}
 	// An answer that comes with an error was paid for all the same.
 	if res.Model != "" {
 		call.Model = res.Model

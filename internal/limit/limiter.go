@@ -92,17 +92,21 @@ func (l *Limiter) dispatch() {
 
 // full reports whether a call must end before another may begin.
 func (l *Limiter) full() bool {
-	return l.underWay >= l.window.slots() || l.gate.probing() && l.gate.probes > 0
+	return l.underWay >= l.window.slots() || l.gate.probing() && l.gate.probes > 0 && l.window.latency == 0
 }
 
 // next is when the next call may begin.
 func (l *Limiter) next() time.Time {
-	spaced := l.began.Add(l.window.gap())
+	gap := l.window.gap()
+	if l.gate.probing() {
+		gap = max(gap, l.window.latency/8)
+	}
+	spaced := l.began.Add(gap)
 	return slices.MaxFunc([]time.Time{l.gate.until, spaced, l.requests.free, l.tokens.free}, time.Time.Compare)
 }
 
 func (l *Limiter) begin(now time.Time, tokens int64) *Permit {
-	p := &Permit{limiter: l, began: now, tokens: tokens, probe: l.gate.probing()}
+	p := &Permit{limiter: l, began: now, tokens: tokens, others: l.underWay, probe: l.gate.probing()}
 	l.underWay++
 	if p.probe {
 		l.gate.probes++

@@ -39,6 +39,7 @@ type Permit struct {
 	limiter *Limiter
 	began   time.Time
 	tokens  int64
+	others  int // under way when it began
 	probe   bool
 	done    bool
 }
@@ -79,7 +80,7 @@ func (l *Limiter) settle(p *Permit, r Result) {
 		l.failing -= l.failing * weight
 		l.breaker.ok()
 		l.gate.answered(p.began)
-		l.window.answered(now.Sub(p.began), l.holdsBack(now))
+		l.window.answered(now, now.Sub(p.began), p.others, l.holdsBack(now))
 	case Rejected:
 		l.breaker.failed(now, r)
 		l.reject(now, p, r.RetryAfter)
@@ -102,7 +103,7 @@ func (l *Limiter) settle(p *Permit, r Result) {
 // many.
 func (l *Limiter) reject(now time.Time, p *Permit, ask time.Duration) {
 	if l.window.starting || l.window.answers > 0 && !p.began.Before(l.shrunk) {
-		l.window.rejected()
+		l.window.rejected(now, p.others, ask)
 		l.shrunk = now
 	}
 	l.gate.refused(now, p.began, ask)

@@ -22,7 +22,6 @@ type Limiter struct {
 	queue    []*waiter
 	underWay int
 	began    time.Time // when the last call began
-	shrunk   time.Time // when the window was last made smaller
 	answers  int64
 	timer    *time.Timer
 }

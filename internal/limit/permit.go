@@ -80,7 +80,7 @@ func (l *Limiter) settle(p *Permit, r Result) {
 		l.failing -= l.failing * weight
 		l.breaker.ok()
 		l.gate.answered(p.began)
-		l.window.answered(now, now.Sub(p.began), p.others, l.holdsBack(now))
+		l.window.answered(now, p.began, p.others, l.holdsBack(now))
 	case Rejected:
 		l.breaker.failed(now, r)
 		l.reject(now, p, r.RetryAfter)
@@ -97,16 +97,13 @@ func (l *Limiter) settle(p *Permit, r Result) {
 	}
 }
 
-// reject makes the window smaller and pauses. Calls that were under way when
-// the window last shrank say nothing about the new one, and calls of which none
-// was answered since say that the provider is closed, not that they were too
-// many.
+// reject makes the window smaller and pauses.
 func (l *Limiter) reject(now time.Time, p *Permit, ask time.Duration) {
-	if l.window.starting || l.window.answers > 0 && !p.began.Before(l.shrunk) {
+	if l.window.believes(p.began) {
 		l.window.rejected(now, p.others, ask)
-		l.shrunk = now
 	}
 	l.gate.refused(now, p.began, ask)
+	l.trace("reject", p)
 }
 
 // holdsBack reports whether callers wait because of the window, and not of the

@@ -10,12 +10,11 @@ const (
 	// grows again, so that probing costs one call in ten at most. Where probes
 	// are rejected at about the same size again and again, it is doubled, up to
 	// mostHold.
-	leastHold, mostHold = 10, 80
+	leastHold, mostHold = 10, 40
 	// alike is how near two sizes are that count as the same.
 	alike = 0.25
-	// soft is what remains of the window after a probe that was rejected, hard
-	// what remains if the rejection before it was less than leastHold answers
-	// ago.
+	// soft and hard are the most and the least that remains of the window after a
+	// rejection; between them it shrinks to the calls that were under way then.
 	soft, hard = 0.9, 0.7
 	// least is the smallest window: a call, then a rest of 255 times its length.
 	least = 1.0 / 256
@@ -29,18 +28,19 @@ type window struct {
 	starting bool
 	// ceiling is the size at the last rejection.
 	ceiling float64
-	answers int // since the last rejection
+	shrunk  time.Time
+	answers int // since then
 	hold    int
 	quiet   time.Time // no growth before
 	// latency is the moving average of what an answered call took, over answered
 	// calls, at most fifty.
 	latency  time.Duration
 	measured int
-	// peak is the number of other calls under way beside which one was
-	// answered: the largest of late.
-	peak float64
+	// peak is the largest number of other calls beside which one was begun, and
+	// then answered, since the last rejection; -1 if none was.
+	peak int
 	// paced says that the provider limits how often calls begin, not how many
-	// there are at once: one was rejected beside fewer others than peak.
+	// there are at once: one was rejected beside no more others than peak.
 	paced bool
 }
 
@@ -48,11 +48,13 @@ type window struct {
 // by about 1 for every window of answers, and by a twentieth of itself per
 // answer where that is less; three times as fast well above the old ceiling. It
 // does not grow unless it is what holds calls back.
-func (w *window) answered(now time.Time, took time.Duration, others int, holdsBack bool) {
+func (w *window) answered(now, began time.Time, others int, holdsBack bool) {
 	w.answers++
 	w.measured = min(w.measured+1, 50)
-	w.latency += (took - w.latency) / time.Duration(w.measured)
-	w.peak = max(w.peak*0.99, float64(others))
+	w.latency += (now.Sub(began) - w.latency) / time.Duration(w.measured)
+	if !began.Before(w.shrunk) {
+		w.peak = max(w.peak, others)
+	}
 	switch {
 	case !holdsBack:
 		return
@@ -68,21 +70,29 @@ func (w *window) answered(now time.Time, took time.Duration, others int, holdsBa
 	w.size = min(w.size, w.most)
 }
 
+// believes reports whether the rejection of a call says that the window is too
+// large. Calls that were under way when it last shrank say nothing about the
+// new size, and as long as no later call was answered, the provider is closed,
+// not overrun.
+func (w *window) believes(began time.Time) bool {
+	return w.starting || w.peak >= 0 && !began.Before(w.shrunk)
+}
+
 // rejected shrinks the window, because of a call beside so many others. After
 // a pause that the provider asked for, it does not grow for ten times as long.
 func (w *window) rejected(now time.Time, others int, ask time.Duration) {
-	keep := soft
-	if w.answers < leastHold && !w.starting {
-		keep = hard
-	}
 	w.hold = min(2*w.hold, mostHold)
 	if w.ceiling == 0 || math.Abs(w.size/w.ceiling-1) > alike {
 		w.hold = leastHold
 	}
-	w.paced = float64(others) <= w.peak+0.5
+	w.paced = others <= w.peak
 	w.ceiling = w.size
+	keep := max(hard, min(soft, float64(others)/w.size))
+	if w.paced && w.answers >= leastHold/2 {
+		keep = soft
+	}
 	w.size = max(w.size*keep, least)
-	w.starting, w.answers = false, 0
+	w.starting, w.answers, w.peak, w.shrunk = false, 0, -1, now
 	w.quiet = now.Add(min(10*ask, 2*time.Minute))
 }
 

@@ -149,7 +149,7 @@ func (t *tries) ask(ctx context.Context, req Request) (Response, error) {
 	result := t.judge(ctx, response, err)
 	if tripped := permit.Done(result); tripped != nil && err != nil && result.Kind != limit.Abandoned {
 		t.over = true
-		err = errors.Join(tripped, err)
+		err = tripped // it repeats what the call said that tripped the limiter
 	}
 	t.add(response)
 	return response, err

@@ -3,10 +3,11 @@ package pipeline_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,43 +18,87 @@ import (
 	"extraction-experiment/pipeline/provider/openai"
 )
 
-// pipes is a listener in memory.
-type pipes struct {
-	conns chan net.Conn
-	done  chan struct{}
-}
+// envProfiles asks for what takes minutes: the grid, and the profiles over
+// loopback.
+const envProfiles = "EXPERIMENT_PROFILES"
 
-func newPipes() *pipes { return &pipes{make(chan net.Conn), make(chan struct{})} }
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
+// TestLimited_profiles takes items through every profile in fake time, over
+// connections in memory, and compares with a scheduler that knows the profile.
+func TestLimited_profiles(t *testing.T) {
+	doc, err := os.ReadFile("../docs/limits.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range profiles() {
+		if row := "| " + p.name + " | " + p.formula + " |"; !strings.Contains(string(doc), row) {
+			t.Errorf("docs/limits.md has no row %q", row)
+		}
+		for seed := range uint64(3) {
+			compare(t, p, seed, inMemory(t, p, seed))
+		}
 	}
 }
-func (p *pipes) Close() error   { close(p.done); return nil }
-func (p *pipes) Addr() net.Addr { return &net.IPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	here, there := net.Pipe()
-	select {
-	case p.conns <- there:
-		return here, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
+// TestLimited_grid does the same for other latencies, concurrencies and headers.
+func TestLimited_grid(t *testing.T) {
+	seeds, err := strconv.ParseUint(os.Getenv(envProfiles), 10, 16)
+	if err != nil {
+		t.Skip("takes a minute for every three seeds: set " + envProfiles + "=3")
+	}
+	for _, p := range grid() {
+		for seed := range seeds {
+			compare(t, p, seed, inMemory(t, p, seed))
+		}
+	}
+}
+
+// TestLimited_loopback takes real time and real connections, at a hundredth of
+// the durations. What this machine adds to a call counts as part of the
+// provider's latency.
+func TestLimited_loopback(t *testing.T) {
+	if os.Getenv(envProfiles) == "" {
+		t.Skip("takes two minutes: set " + envProfiles + "=1")
+	}
+	for _, p := range slower() {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := runProfile(t, p, 1, 100, listener, &http.Transport{MaxIdleConnsPerHost: 64})
+		p.latency = m.latency
+		compare(t, p, 1, m)
+	}
+}
+
+// compare holds what was measured against the bounds.
+func compare(t *testing.T, p profile, seed uint64, m measured) {
+	t.Helper()
+	calls, took := float64(m.calls)/p.calls, m.time.Seconds()/p.time(p.latency.Seconds())
+	t.Logf("| %s | seed %d | %d calls: %.2f × | %.0f s: %.2f × |", p.name, seed, m.calls, calls, m.time.Seconds(), took)
+	if calls > 1.25 || took > 1.3 {
+		t.Errorf("%s, seed %d: %d calls are %.2f times those of a scheduler that knows (1.25 allowed), %s %.2f times its time (1.3)",
+			p.name, seed, m.calls, calls, m.time, took)
+	}
+	if len(m.failed) > 0 {
+		t.Errorf("%s, seed %d: %d items failed, the first with: %v", p.name, seed, len(m.failed), m.failed[0])
 	}
 }
 
 // measured is what a run over a profile came to, at full scale.
 type measured struct {
-	calls    int
-	time     time.Duration
-	failed   []error
-	statuses map[int]int
+	calls   int
+	time    time.Duration
+	latency time.Duration // mean of the calls that were answered
+	failed  []error
+}
+
+func inMemory(t *testing.T, p profile, seed uint64) (m measured) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		listener := newPipes()
+		m = runProfile(t, p, seed, 1, listener, &http.Transport{DialContext: listener.dial, MaxIdleConnsPerHost: 64})
+	})
+	return m
 }
 
 // runProfile takes the items of a profile through the limiter.
@@ -67,20 +112,7 @@ func runProfile(t *testing.T, p profile, seed uint64, scale int, listener net.Li
 			t.Error(err)
 		}
 	})
-	model, err := openai.New(openai.Config{Model: "m", BaseURL: "http://" + listener.Addr().String(), HTTPClient: &http.Client{Transport: transport}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	shrink := func(d time.Duration) time.Duration { return d / time.Duration(scale) }
-	jitter := func() float64 { return 0.5 }
-	limiter, err := limit.New(limit.Config{Most: p.most, Jitter: jitter, Backoff: shrink(500 * time.Millisecond)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	limited, err := pipeline.Limited(pipeline.LimitedConfig{Model: model, Limiter: limiter, Timeout: shrink(p.timeout), Pause: shrink(500 * time.Millisecond), Jitter: jitter})
-	if err != nil {
-		t.Fatal(err)
-	}
+	limited, watch := limitedModel(t, p, scale, "http://"+listener.Addr().String(), transport)
 	began := time.Now()
 	failed := work(p, limited)
 	took := time.Since(began) * time.Duration(scale)
@@ -89,11 +121,51 @@ func runProfile(t *testing.T, p profile, seed uint64, scale int, listener net.Li
 		t.Error(err)
 	}
 	serving.Wait()
-	if os.Getenv("LOOK") != "" {
-		fmt.Println(limiter.State())
-	}
-	return measured{provider.calls, took, failed, provider.statuses}
+	return measured{provider.calls, took, watch.mean() * time.Duration(scale), failed}
 }
+
+// limitedModel is the model of a profile's server, with times shrunk by scale.
+func limitedModel(t *testing.T, p profile, scale int, address string, transport *http.Transport) (pipeline.Model, *stopwatch) {
+	t.Helper()
+	model, err := openai.New(openai.Config{Model: "m", BaseURL: address, HTTPClient: &http.Client{Transport: transport}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shrink := func(d time.Duration) time.Duration { return d / time.Duration(scale) }
+	jitter := func() float64 { return 0.5 }
+	pause := shrink(500 * time.Millisecond)
+	limiter, err := limit.New(limit.Config{Most: p.most, Jitter: jitter, Backoff: pause})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch := &stopwatch{model: model}
+	limited, err := pipeline.Limited(pipeline.LimitedConfig{Model: watch, Limiter: limiter, Timeout: shrink(p.timeout), Pause: pause, Jitter: jitter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return limited, watch
+}
+
+// stopwatch is a model that measures how long another takes to answer.
+type stopwatch struct {
+	model pipeline.Model
+	mu    sync.Mutex
+	sum   time.Duration
+	n     time.Duration
+}
+
+func (s *stopwatch) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
+	began := time.Now()
+	response, err := s.model.Generate(ctx, req)
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.sum, s.n = s.sum+time.Since(began), s.n+1
+	}
+	return response, err
+}
+
+func (s *stopwatch) mean() time.Duration { return s.sum / max(s.n, 1) }
 
 // work takes items through as many workers as may call at once.
 func work(p profile, model pipeline.Model) (failed []error) {
@@ -120,52 +192,34 @@ func work(p profile, model pipeline.Model) (failed []error) {
 	return failed
 }
 
-func TestTune(t *testing.T) {
-	for _, p := range tuneProfiles() {
-		for seed := range uint64(3) {
-			synctest.Test(t, func(t *testing.T) {
-				l := newPipes()
-				m := runProfile(t, p, seed, 1, l, &http.Transport{DialContext: l.dial, MaxIdleConnsPerHost: 64})
-				flag := ""
-				if float64(m.calls) > 1.25*p.calls || m.time > p.time*13/10 || len(m.failed) > 0 {
-					flag = "  <<<<"
-				}
-				fmt.Printf("%-34s seed %d calls %5d %.2f  time %7.0f of %7.0f %.2f failed %d %v%s\n", p.name, seed, m.calls, float64(m.calls)/p.calls, m.time.Seconds(), p.time.Seconds(), m.time.Seconds()/p.time.Seconds(), len(m.failed), m.statuses, flag)
-				if len(m.failed) > 0 {
-					fmt.Println(m.failed[0])
-				}
-			})
-		}
+// pipes is a listener in memory.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+}
+
+func newPipes() *pipes { return &pipes{make(chan net.Conn), make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
 	}
 }
 
-func tuneProfiles() []profile {
-	var all []profile
-	add := func(p profile) { all = append(all, p) }
-	for _, l := range []float64{0.5, 2, 10} {
-		for _, most := range []int{8, 32, 64} {
-			n := 600
-			for _, ra := range []float64{0, 1, 5} {
-				add(profile{name: fmt.Sprintf("slots8 ra%v L%v c%d", ra, l, most), items: n, most: most, latency: seconds(l), build: slots(8, seconds(ra)), calls: float64(n), time: seconds(float64(n) * l / 8)})
-			}
-			for _, h := range []bool{true, false} {
-				for _, b := range []float64{1, 10, 60} {
-					tm := max(float64(n)-b, float64(n)*l/float64(most))
-					add(profile{name: fmt.Sprintf("rpm60 burst%v hdr%v L%v c%d", b, h, l, most), items: n, most: most, latency: seconds(l), build: steady(time.Second, b, h), calls: float64(n), time: seconds(tm + l)})
-				}
-				tm := 540 + max(l, 60*l/float64(most))
-				if float64(most)/l < 1 {
-					tm = float64(n) * l / float64(most)
-				}
-				add(profile{name: fmt.Sprintf("window60 hdr%v L%v c%d", h, l, most), items: n, most: most, latency: seconds(l), build: windows(60, time.Minute, h), calls: float64(n), time: seconds(tm)})
-			}
-			add(profile{name: fmt.Sprintf("closes200/600 L%v c%d", l, most), items: 1000, most: most, latency: seconds(l), build: closes(200, 600*time.Second), calls: 1000, time: seconds(1000*l/float64(most) + 4*600)})
-			add(profile{name: fmt.Sprintf("500 L%v c%d", l, most), items: 125*most, most: most, latency: seconds(l), build: share(0.05, verdict{status: 500}), calls: 125*float64(most) / 0.95, time: seconds(125*float64(most) / .95 * l / float64(most))})
-			add(profile{name: fmt.Sprintf("hang L%v c%d", l, most), items: 125*most, most: most, latency: seconds(l), timeout: seconds(30 * l), build: share(0.01, verdict{status: 200, hang: true}), calls: 125*float64(most) / 0.99, time: seconds((125*float64(most)*l + 1.25*float64(most)*30*l) / float64(most))})
-			if most > 8 {
-				add(profile{name: fmt.Sprintf("16/8 L%v c%d", l, most), items: 2000, most: most, latency: seconds(l), build: changing(16, 8, seconds(30*l)), calls: 2000, time: seconds(2000 * l / 12)})
-			}
-		}
+func (p *pipes) Close() error   { close(p.done); return nil }
+func (p *pipes) Addr() net.Addr { return &net.IPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case p.conns <- there:
+		return here, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	return all
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline/answer"
 	"extraction-experiment/pipeline/prompt"
@@ -47,7 +48,7 @@ func (q *question) answer(ctx context.Context) (extraction.Extraction, error) {
 		}
 		last := repair >= q.pipeline.cfg.Repairs || problems == nil
 		switch {
-		case ctx.Err() != nil, last && readable == nil:
+		case ctx.Err() != nil, limit.StopsRun(err), last && readable == nil:
 			return extraction.Extraction{}, err
 		case last:
 			return *readable, nil

@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -30,6 +31,13 @@ func (*TrippedError) ExitCode() int { return 69 }
 // StopsRun marks errors that are no failure of the item: it was not tried, or
 // would fail like all others, and is to be run again when the run is resumed.
 func (*TrippedError) StopsRun() {}
+
+// StopsRun reports whether an error in the chain of err stops a run, and is no
+// failure of the item: whether it has a method StopsRun.
+func StopsRun(err error) bool {
+	var stop interface{ StopsRun() }
+	return errors.As(err, &stop)
+}
 
 // breaker notices that everything fails for the same reason.
 type breaker struct {

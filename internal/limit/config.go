@@ -62,7 +62,7 @@ func New(cfg Config) (*Limiter, error) {
 		cfg.Jitter = rand.Float64
 	}
 	return &Limiter{
-		window:   window{size: 1, most: float64(cfg.Most), starting: true, hold: leastHold},
+		window:   window{size: 1, most: float64(cfg.Most), starting: true, hold: leastHold, peak: -1},
 		gate:     gate{cfg: cfg},
 		breaker:  breaker{alike: cfg.Alike, patience: cfg.Patience},
 		requests: rate{perSecond: float64(cfg.RequestsPerMinute) / 60},

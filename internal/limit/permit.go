@@ -103,7 +103,6 @@ func (l *Limiter) reject(now time.Time, p *Permit, ask time.Duration) {
 		l.window.rejected(now, p.others, ask)
 	}
 	l.gate.refused(now, p.began, ask)
-	l.trace("reject", p)
 }
 
 // holdsBack reports whether callers wait because of the window, and not of the

@@ -12,7 +12,7 @@ const (
 	// mostHold.
 	leastHold, mostHold = 10, 40
 	// alike is how near two sizes are that count as the same.
-	alike = 0.25
+	alike = 0.15
 	// soft and hard are the most and the least that remains of the window after a
 	// rejection; between them it shrinks to the calls that were under way then.
 	soft, hard = 0.9, 0.7
@@ -99,13 +99,14 @@ func (w *window) rejected(now time.Time, others int, ask time.Duration) {
 // slots is the number of calls that may be under way at once, at least 1. Where
 // calls are paced there is room for some that take long.
 func (w *window) slots() int {
+	places := w.size
 	switch {
 	case w.paced:
-		return int(math.Ceil(1.25*w.size)) + 1
+		places = math.Ceil(1.25*w.size) + 1
 	case w.size < 4:
-		return int(math.Ceil(w.size))
+		places = math.Ceil(w.size)
 	}
-	return int(w.size)
+	return int(min(places, w.most))
 }
 
 // gap is the least time between the beginnings of two calls. Where calls are

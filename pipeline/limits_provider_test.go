@@ -10,21 +10,6 @@ import (
 	"time"
 )
 
-// profile is a provider's way to limit, and what a scheduler that knows it
-// would need. Times are those at full scale.
-type profile struct {
-	name    string
-	items   int
-	most    int           // --concurrency
-	latency time.Duration // mean; uniform in [0.5, 1.5) of it
-	timeout time.Duration // of one request
-	// build makes the rule of one server.
-	build func(p *fakeProvider) rule
-	// calls and time are those of the scheduler that knows the profile.
-	calls float64
-	time  time.Duration
-}
-
 // verdict is what a provider does with a request.
 type verdict struct {
 	status     int
@@ -104,6 +89,7 @@ func (f *fakeProvider) refuse(w http.ResponseWriter, v verdict) {
 
 var rejected = verdict{status: http.StatusTooManyRequests}
 
+// slots works on n requests at once.
 func slots(n int, retryAfter time.Duration) func(*fakeProvider) rule {
 	return func(*fakeProvider) rule {
 		return func(_ time.Duration, working int) verdict {
@@ -173,6 +159,7 @@ func closes(n int, pause time.Duration) func(*fakeProvider) rule {
 	}
 }
 
+// share treats a part of the requests in another way.
 func share(part float64, v verdict) func(*fakeProvider) rule {
 	return func(f *fakeProvider) rule {
 		return func(time.Duration, int) verdict {
@@ -199,5 +186,3 @@ func changing(high, low int, every time.Duration) func(*fakeProvider) rule {
 		}
 	}
 }
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -21,6 +22,9 @@ type profile struct {
 	formula string
 	calls   float64
 	time    func(l float64) float64
+	// misses says that some seeds are known to take more than 1.3 times as
+	// long; docs/limits.md says how much.
+	misses bool
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
@@ -79,6 +83,11 @@ func grid() []profile {
 				all = append(all, halving("16/8 slots"+at, l, most))
 			}
 		}
+	}
+	for i, p := range all {
+		strict := strings.Contains(p.name, "burst 1,") && p.latency == 10*time.Second
+		costly := strings.Contains(p.name, "ask 5 s") && p.latency < time.Second
+		all[i].misses = strict || costly
 	}
 	return all
 }

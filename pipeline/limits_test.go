@@ -18,8 +18,8 @@ import (
 	"extraction-experiment/pipeline/provider/openai"
 )
 
-// envProfiles asks for what takes minutes: the grid, and the profiles over
-// loopback.
+// envProfiles asks for what takes minutes, with so many seeds: the grid, and the
+// profiles over loopback.
 const envProfiles = "EXPERIMENT_PROFILES"
 
 // TestLimited_profiles takes items through every profile in fake time, over
@@ -33,20 +33,28 @@ func TestLimited_profiles(t *testing.T) {
 		if row := "| " + p.name + " | " + p.formula + " |"; !strings.Contains(string(doc), row) {
 			t.Errorf("docs/limits.md has no row %q", row)
 		}
-		for seed := range uint64(3) {
+		for seed := range max(3, moreSeeds()) {
 			compare(t, p, seed, inMemory(t, p, seed))
 		}
 	}
 }
 
+// moreSeeds is the number of seeds that envProfiles asks for, or 0.
+func moreSeeds() uint64 {
+	n, err := strconv.ParseUint(os.Getenv(envProfiles), 10, 16)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // TestLimited_grid does the same for other latencies, concurrencies and headers.
 func TestLimited_grid(t *testing.T) {
-	seeds, err := strconv.ParseUint(os.Getenv(envProfiles), 10, 16)
-	if err != nil {
+	if moreSeeds() == 0 {
 		t.Skip("takes a minute for every three seeds: set " + envProfiles + "=3")
 	}
 	for _, p := range grid() {
-		for seed := range seeds {
+		for seed := range moreSeeds() {
 			compare(t, p, seed, inMemory(t, p, seed))
 		}
 	}
@@ -56,7 +64,7 @@ func TestLimited_grid(t *testing.T) {
 // the durations. What this machine adds to a call counts as part of the
 // provider's latency.
 func TestLimited_loopback(t *testing.T) {
-	if os.Getenv(envProfiles) == "" {
+	if moreSeeds() == 0 {
 		t.Skip("takes two minutes: set " + envProfiles + "=1")
 	}
 	for _, p := range slower() {
@@ -75,9 +83,13 @@ func compare(t *testing.T, p profile, seed uint64, m measured) {
 	t.Helper()
 	calls, took := float64(m.calls)/p.calls, m.time.Seconds()/p.time(p.latency.Seconds())
 	t.Logf("| %s | seed %d | %d calls: %.2f × | %.0f s: %.2f × |", p.name, seed, m.calls, calls, m.time.Seconds(), took)
-	if calls > 1.25 || took > 1.3 {
-		t.Errorf("%s, seed %d: %d calls are %.2f times those of a scheduler that knows (1.25 allowed), %s %.2f times its time (1.3)",
-			p.name, seed, m.calls, calls, m.time, took)
+	allowed := 1.3
+	if p.misses {
+		allowed = 1.8
+	}
+	if calls > 1.25 || took > allowed {
+		t.Errorf("%s, seed %d: %d calls are %.2f times those of a scheduler that knows (1.25 allowed), %s %.2f times its time (%v)",
+			p.name, seed, m.calls, calls, m.time, took, allowed)
 	}
 	if len(m.failed) > 0 {
 		t.Errorf("%s, seed %d: %d items failed, the first with: %v", p.name, seed, len(m.failed), m.failed[0])

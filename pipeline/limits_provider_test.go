@@ -53,6 +53,7 @@ func (f *fakeProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	f.mu.Unlock()
 	if v.status == http.StatusTooManyRequests {
+		time.Sleep(f.profile.latency / 20 / f.scale) // the way there and back
 		f.refuse(w, v)
 		return
 	}

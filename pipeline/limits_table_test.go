@@ -53,13 +53,13 @@ func profiles() []profile {
 // slower are profiles whose calls take long enough at a hundredth of the time.
 func slower() []profile {
 	return []profile{
-		slotted("8 slots, Retry-After 1 s", 8, 32, 1),
-		steadily("60 a minute, Retry-After", 8, 32, 60, true),
-		windowed("60 in every minute, no header", 8, 32, false),
-		closing("closed for 600 s after every 200", 8, 16),
-		erring("5 % answered with 500", 8, 16),
-		hanging("1 % hang", 8, 16),
-		halving("16 slots, 8, 16, …", 8, 32),
+		slotted("8 slots, Retry-After 1 s", 12, 32, 1),
+		steadily("60 a minute, Retry-After", 12, 32, 60, true),
+		windowed("60 in every minute, no header", 12, 32, false),
+		closing("closed for 600 s after every 200", 12, 16),
+		erring("5 % answered with 500", 12, 16),
+		hanging("1 % hang", 12, 16),
+		halving("16 slots, 8, 16, …", 12, 32),
 	}
 }
 
@@ -145,7 +145,7 @@ func erring(name string, l float64, most int) profile {
 func hanging(name string, l float64, most int) profile {
 	const part = 0.01
 	timeout := 30 * l
-	n := 125 * most
+	n := 250 * most
 	calls := float64(n) / (1 - part)
 	return profile{
 		name: name, items: n, most: most, latency: seconds(l), timeout: seconds(timeout),

@@ -4,19 +4,13 @@
 package configs
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
-
-	"extraction-experiment/internal/nearest"
 )
 
 // maxSize bounds a configuration file; larger ones are a mistake or an attack.
@@ -63,32 +57,10 @@ func Load(path string) (Experiment, error) {
 	if err != nil {
 		return e, err
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(&e); err != nil && !errors.Is(err, io.EOF) {
-		return Experiment{}, fmt.Errorf("reading %s: %s", path, inWords(err))
-	}
-	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return Experiment{}, fmt.Errorf("reading %s: one document is expected, there is a second behind a --- line", path)
+	if err := strict(text, path, &e); err != nil {
+		return Experiment{}, err
 	}
 	return e, nil
-}
-
-// unknownKey is how the YAML library speaks of a key that a struct does not have.
-var unknownKey = regexp.MustCompile(`field (\S+) not found in type \S+`)
-
-// inWords says what is wrong with a file without the words of Go.
-func inWords(err error) string {
-	var keys []string
-	for i := range reflect.TypeFor[Experiment]().NumField() {
-		keys = append(keys, reflect.TypeFor[Experiment]().Field(i).Tag.Get("yaml"))
-	}
-	text := unknownKey.ReplaceAllStringFunc(err.Error(), func(found string) string {
-		key := unknownKey.FindStringSubmatch(found)[1]
-		return fmt.Sprintf("unknown key %q%s", key, nearest.Hint(key, keys))
-	})
-	return strings.NewReplacer("!!map", "a mapping", "!!seq", "a list", "!!str", "a text", "into map[string]string", "where keys with texts are expected",
-		"into []string", "where a list is expected", "into string", "where a text is expected", "yaml: ", "").Replace(text)
 }
 
 func read(path string) (text []byte, err error) {

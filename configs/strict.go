@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -28,6 +29,9 @@ func strict(text []byte, where string, into any, rows ...any) error {
 	return nil
 }
 
+// unknownKey is how the YAML library speaks of a key that a struct does not have.
+var unknownKey = regexp.MustCompile(`field (\S+) not found in type \S+`)
+
 // keyHints says what is wrong without the words of Go; structs hold the keys
 // that a mistyped one may have meant.
 func keyHints(err error, structs []any) string {
@@ -48,6 +52,7 @@ func keyHints(err error, structs []any) string {
 		"into bool", "where true or false is expected", "into string", "where a text is expected",
 		"into configs.priceRow", "where a price such as {input: 1, cached_input: 1, output: 2} is expected",
 		"into configs.Model", "where a row such as {provider: openai} is expected",
+		"into map[string]string", "where keys with texts are expected", "into []string", "where a list is expected",
 		"into map[string]configs.priceRow", "where names with prices are expected",
 		"into map[string]configs.Model", "where names with rows are expected", "yaml: ", "").Replace(text)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"extraction-experiment/outcome"
@@ -13,15 +14,15 @@ import (
 
 // attempt makes the outcome of one item. It never fails: whatever goes wrong
 // is the outcome.
-func (r *Runner) attempt(ctx context.Context, item runstore.Item, trial int) outcome.Outcome {
-	o := outcome.Outcome{Item: item.ID, Seq: item.Seq, Trial: trial, Attempt: 1, Started: r.cfg.Now().UTC()}
-	judge, err := guard(func() (Judge, error) { return r.cfg.Scorer.Judge(item.Item) })
+func (r *Runner) attempt(ctx context.Context, item unit, trial int) outcome.Outcome {
+	o := outcome.Outcome{Item: item.ID, Seq: item.Seq, Trial: trial, Attempt: item.attempt, Started: r.cfg.Now().UTC()}
+	judge, err := guard(func() (Judge, error) { return r.cfg.Scorer.Judge(item.Item.Item) })
 	if err != nil {
 		o.Ended = r.cfg.Now().UTC()
 		return fail(o, nil, outcome.FailureOf(err, outcome.Item))
 	}
 	began := r.cfg.Now()
-	result, err := r.do(ctx, item)
+	result, err := r.do(ctx, item.Item)
 	o.Latency = r.cfg.Now().Sub(began)
 	o.Ended = o.Started.Add(o.Latency)
 	o.Output, o.Calls, o.Warnings = result.Output, result.Calls, result.Warnings
@@ -32,13 +33,22 @@ func (r *Runner) attempt(ctx context.Context, item runstore.Item, trial int) out
 	if err != nil {
 		return fail(o, judge, outcome.FailureOf(err, outcome.Provider))
 	}
-	scored, err := guard(func() (Scored, error) { return judge.Score(result.Output) })
+	return judged(o, judge)
+}
+
+// judged scores the output of an outcome.
+func judged(o outcome.Outcome, judge Judge) outcome.Outcome {
+	scored, err := guard(func() (Scored, error) { return judge.Score(o.Output) })
 	if err != nil {
 		return fail(o, judge, outcome.FailureOf(err, outcome.Internal))
 	}
 	o.Scores = append(scored.Scores, errorScore(nil))
 	o.Groups, o.Counts, o.Explanation = scored.Groups, scored.Counts, scored.Explanation
-	o.Warnings = append(o.Warnings, scored.Warnings...)
+	for _, w := range scored.Warnings {
+		if !slices.Contains(o.Warnings, w) {
+			o.Warnings = append(o.Warnings, w)
+		}
+	}
 	return o
 }
 

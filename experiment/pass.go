@@ -12,15 +12,52 @@ import (
 // are worked on: items may be megabytes.
 const handOut = 8
 
-// pass takes every item that has no outcome in this trial through the workers.
-// A soft stop is no error to the group: it would cancel what is in flight.
-func (r *Runner) pass(ctx context.Context, trial int) error {
+// unit is an item to be worked on, for the attempt of that number.
+type unit struct {
+	runstore.Item
+	attempt int
+}
+
+// upcoming returns the next units of a trial, in order of arrival, beginning
+// after the item with that seq; none says that there are no more.
+type upcoming func(ctx context.Context, trial int, after int64) ([]unit, error)
+
+// unrun finds the items that have no outcome in the trial.
+func (r *Runner) unrun(ctx context.Context, trial int, after int64) ([]unit, error) {
+	page, err := r.cfg.Run.Unrun(ctx, trial, after, handOut)
+	units := make([]unit, len(page))
+	for i, item := range page {
+		units[i] = unit{item, 1}
+	}
+	return units, err
+}
+
+// failed finds the items that failed before and are to be tried again.
+func (r *Runner) failed(ctx context.Context, trial int, after int64) ([]unit, error) {
+	page, err := r.cfg.Run.Failed(ctx, trial, r.cfg.RetryClasses, after, handOut)
+	if err != nil {
+		return nil, err
+	}
+	units := make([]unit, len(page))
+	for i, f := range page {
+		item, err := r.cfg.Run.Item(ctx, f.ID)
+		if err != nil {
+			return nil, err
+		}
+		units[i] = unit{item, f.Attempt + 1}
+	}
+	return units, nil
+}
+
+// pass takes what is to come in this trial through the workers. A soft stop is
+// no error to the group: it would cancel what is in flight.
+func (r *Runner) pass(ctx context.Context, trial int, next upcoming) error {
 	group, inner := errgroup.WithContext(ctx)
-	jobs := make(chan runstore.Item)
+	jobs := make(chan unit)
 	var all bool
 	group.Go(func() (err error) {
 		defer close(jobs)
-		all, err = r.handOut(inner, trial, jobs)
+		all, err = r.handOut(inner, trial, next, jobs)
 		return err
 	})
 	for range r.cfg.Concurrency {
@@ -35,26 +72,25 @@ func (r *Runner) pass(ctx context.Context, trial int) error {
 	return nil
 }
 
-// handOut reads the items without an outcome in order of arrival and gives
-// them to the workers, and reports whether it gave out all of them or was
-// stopped softly.
-func (r *Runner) handOut(ctx context.Context, trial int, jobs chan<- runstore.Item) (all bool, err error) {
+// handOut reads what is to come in order of arrival and gives it to the
+// workers, and reports whether it gave out all of it or was stopped softly.
+func (r *Runner) handOut(ctx context.Context, trial int, next upcoming, jobs chan<- unit) (all bool, err error) {
 	var after int64
 	for {
-		page, err := r.cfg.Run.Unrun(ctx, trial, after, handOut)
+		page, err := next(ctx, trial, after)
 		if err != nil {
 			return false, err
 		}
 		if len(page) == 0 {
 			return true, nil
 		}
-		for _, item := range page {
+		for _, u := range page {
 			if r.stopping() {
 				return false, nil
 			}
 			select {
-			case jobs <- item:
-				after = item.Seq
+			case jobs <- u:
+				after = u.Seq
 			case <-r.cfg.Stop:
 				return false, nil
 			case <-ctx.Done():
@@ -67,10 +103,10 @@ func (r *Runner) handOut(ctx context.Context, trial int, jobs chan<- runstore.It
 // work takes items until there are none. A soft stop closes jobs, so that what
 // is in flight is still committed; only when the context ends is an item given
 // up, and then nothing of it is recorded: it will be run again.
-func (r *Runner) work(ctx context.Context, trial int, jobs <-chan runstore.Item) error {
-	for item := range jobs {
-		r.obs.started(item.ID)
-		o := r.attempt(ctx, item, trial)
+func (r *Runner) work(ctx context.Context, trial int, jobs <-chan unit) error {
+	for u := range jobs {
+		r.obs.started(u.ID)
+		o := r.attempt(ctx, u, trial)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

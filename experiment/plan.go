@@ -38,7 +38,13 @@ func (r *Runner) plan(ctx context.Context) (int, error) {
 	if counts.Items == 0 {
 		return 0, ErrNoItems
 	}
-	r.obs.planned(int(counts.Planned), int(counts.Done))
+	again := int64(0)
+	if r.cfg.Retry {
+		if again, err = r.cfg.Run.CountFailed(ctx, r.cfg.RetryClasses); err != nil {
+			return 0, r.stopped(ctx, err)
+		}
+	}
+	r.obs.planned(int(counts.Planned), int(counts.Done-again))
 	return int(counts.Planned), nil
 }
 

@@ -25,6 +25,10 @@ type Config struct {
 	// is in flight is finished and committed. Cancelling the context of Run
 	// stops at once instead. Nil never stops.
 	Stop <-chan struct{}
+	// Retry also gives every item a new attempt whose newest one failed, before
+	// this Run, with one of RetryClasses (none: with any class).
+	Retry        bool
+	RetryClasses []outcome.Class
 	// Observer is told of progress, one call at a time; nil is told nothing.
 	Observer Observer
 	// Now is the clock; nil means time.Now.
@@ -95,7 +99,8 @@ func New(cfg Config) (*Runner, error) {
 	return &Runner{cfg: cfg, obs: &serialObserver{to: cfg.Observer}}, nil
 }
 
-// Run works until every item of the run file has an outcome in every trial.
+// Run works until every item of the run file has an outcome in every trial,
+// and with Config.Retry every failed one another attempt.
 //
 // The footer is valid whenever the run file could be written, also beside
 // ErrInterrupted. Failed items are outcomes, not errors; an error other than
@@ -109,7 +114,12 @@ func (r *Runner) Run(ctx context.Context) (outcome.Footer, error) {
 	}
 	planned, err := r.plan(ctx)
 	for trial := 1; err == nil && trial <= max(1, header.Trials); trial++ {
-		err = r.pass(ctx, trial)
+		if r.cfg.Retry { // first, or what fails now would be tried again at once
+			err = r.pass(ctx, trial, r.failed)
+		}
+		if err == nil {
+			err = r.pass(ctx, trial, r.unrun)
+		}
 	}
 	return r.finish(planned, err)
 }

@@ -8,40 +8,15 @@ import (
 	"time"
 )
 
-// Mode is where a server keeps runs.
-type Mode string
-
-// The modes of a server, as far as they can be told from outside.
-const (
-	// ModeEventsOnly is v4's default: runs exist through the attributes of
-	// spans only; traces, runs and run items have no endpoints.
-	ModeEventsOnly Mode = "events_only"
-	// ModeDual keeps both worlds.
-	ModeDual Mode = "dual"
-	// ModeLegacy is v3: runs exist through run items only.
-	ModeLegacy Mode = "legacy"
-)
-
 // Capabilities is what a server can do. Everything that depends on a server's
-// version or mode is decided by the methods of this value; a caller that wants
-// to force a mode sets the fields.
+// version or mode is decided by the methods of this value; WithMode forces a
+// mode.
 type Capabilities struct {
 	Version Version
 	// NewReads: experiments, experiment items and v2 observations can be read.
 	NewReads bool
 	// LegacyReads: traces, dataset runs, run items and v2 scores can be read.
 	LegacyReads bool
-}
-
-// Mode returns the mode that the readable endpoints point to.
-func (c Capabilities) Mode() Mode {
-	switch {
-	case c.NewReads && c.LegacyReads:
-		return ModeDual
-	case c.NewReads:
-		return ModeEventsOnly
-	}
-	return ModeLegacy
 }
 
 // StoresLinks reports whether run items are stored: where they are, a run
@@ -64,6 +39,9 @@ type Server struct {
 	Project Project
 	// Time is the server's clock at the probe, to the second; zero if unknown.
 	Time time.Time
+	// Skew is how far the server's clock is ahead of ours (negative: behind); 0
+	// where it is unknown or too small to be told from the way of the answer.
+	Skew time.Duration
 	Capabilities
 }
 
@@ -74,6 +52,43 @@ type Server struct {
 //
 // API: GET /api/public/health, /projects, /experiments, /v2/scores
 func (c *Client) Probe(ctx context.Context) (Server, error) {
+	server, err := c.identify(ctx)
+	if err != nil {
+		return Server{}, err
+	}
+	// Without a start time this endpoint answers 400 whether it is on or off.
+	now := orDefault(server.Time, time.Now())
+	window := url.Values{"fromStartTime": {FormatTime(now)}, "limit": {"1"}}
+	if server.NewReads, err = c.offers(ctx, "experiments", window); err != nil {
+		return Server{}, err
+	}
+	if server.LegacyReads, err = c.offers(ctx, "v2/scores", url.Values{"limit": {"1"}}); err != nil {
+		return Server{}, err
+	}
+	if !server.NewReads && !server.LegacyReads {
+		return Server{}, &APIError{
+			Method: "GET", Path: apiPrefix + "v2/scores", Status: 404, base: c.base, class: ErrEndpointGone,
+			Message: fmt.Sprintf("version %s offers neither the reads of v3 nor those of v4", server.Version),
+		}
+	}
+	return server, nil
+}
+
+// ProbeAs is Probe with a mode that the caller insists on: the server is not
+// asked for it. The mode "" is Probe.
+//
+// API: GET /api/public/health, /projects
+func (c *Client) ProbeAs(ctx context.Context, mode Mode) (Server, error) {
+	if mode == "" {
+		return c.Probe(ctx)
+	}
+	server, err := c.identify(ctx)
+	server.Capabilities = server.WithMode(mode)
+	return server, err
+}
+
+// identify finds out version, clock and project.
+func (c *Client) identify(ctx context.Context) (Server, error) {
 	health, err := c.GetHealth(ctx)
 	if err != nil {
 		return Server{}, err
@@ -88,24 +103,9 @@ func (c *Client) Probe(ctx context.Context) (Server, error) {
 	if !version.AtLeast(minVersion.Major, minVersion.Minor, minVersion.Patch) {
 		return Server{}, &VersionError{BaseURL: c.base, Version: version}
 	}
-	server := Server{Time: health.Time, Capabilities: Capabilities{Version: version}}
+	server := Server{Time: health.Time, Skew: health.Skew, Capabilities: Capabilities{Version: version}}
 	if server.Project, err = c.GetProject(ctx); err != nil {
 		return Server{}, err
-	}
-	// Without a start time this endpoint answers 400 whether it is on or off.
-	now := orDefault(health.Time, time.Now())
-	window := url.Values{"fromStartTime": {FormatTime(now)}, "limit": {"1"}}
-	if server.NewReads, err = c.offers(ctx, "experiments", window); err != nil {
-		return Server{}, err
-	}
-	if server.LegacyReads, err = c.offers(ctx, "v2/scores", url.Values{"limit": {"1"}}); err != nil {
-		return Server{}, err
-	}
-	if !server.NewReads && !server.LegacyReads {
-		return Server{}, &APIError{
-			Method: "GET", Path: apiPrefix + "v2/scores", Status: 404, base: c.base, class: ErrEndpointGone,
-			Message: fmt.Sprintf("version %s offers neither the reads of v3 nor those of v4", version),
-		}
 	}
 	return server, nil
 }

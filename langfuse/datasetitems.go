@@ -108,19 +108,30 @@ func (c *Client) GetDatasetItem(ctx context.Context, id string) (DatasetItem, er
 	return item, nil
 }
 
+// MaxItemBytes is the largest body that servers take for a dataset item.
+const MaxItemBytes = 4.5 * 1024 * 1024
+
 // UpsertDatasetItem creates the item, or merges into the one of the same id,
 // and returns what is stored. Every call writes a new version of the item, even
 // an unchanged one: compare first. Retried, a conflict with another writer
 // included; safe to repeat. Errors: ErrNotFound (unknown dataset), ErrConflict
-// (the id belongs to another dataset), ErrTooLarge (over 4.5 MB), *APIError.
+// (the id belongs to another dataset), *ItemSizeError (over MaxItemBytes; nothing
+// is sent), *APIError.
 //
 // API: POST /api/public/dataset-items
 func (c *Client) UpsertDatasetItem(ctx context.Context, item DatasetItemUpsert) (DatasetItem, error) {
 	if item.ID == "" || item.DatasetName == "" {
 		return DatasetItem{}, errors.New("langfuse: writing a dataset item needs its id and the dataset's name")
 	}
+	body, err := encode(item)
+	if err != nil {
+		return DatasetItem{}, fmt.Errorf("dataset item %q of %q: %w", item.ID, item.DatasetName, err)
+	}
+	if len(body) > MaxItemBytes {
+		return DatasetItem{}, &ItemSizeError{Dataset: item.DatasetName, ID: item.ID, Bytes: len(body)}
+	}
 	var stored DatasetItem
-	if err := c.sendJSON(ctx, http.MethodPost, "dataset-items", item, &stored); err != nil {
+	if err := c.doJSON(ctx, request{method: http.MethodPost, path: "dataset-items", body: body}, &stored); err != nil {
 		return DatasetItem{}, fmt.Errorf("dataset item %q of %q: %w", item.ID, item.DatasetName, err)
 	}
 	return stored, nil

@@ -15,6 +15,10 @@ type Health struct {
 	// did not say. A dataset version must be taken from this clock: one taken
 	// from a clock that is behind leaves items out without an error.
 	Time time.Time `json:"-"`
+	// Skew is how far that clock is ahead of ours (negative: behind). It is 0
+	// where it is unknown, or so small that the rounding to the second and the
+	// time the answer took explain it.
+	Skew time.Duration `json:"-"`
 }
 
 // GetHealth asks whether the server is up and which version it is. It does not
@@ -28,6 +32,7 @@ func (c *Client) GetHealth(ctx context.Context) (Health, error) {
 	if err != nil {
 		return Health{}, err
 	}
+	received := time.Now()
 	var health Health
 	if err := json.Unmarshal(answer.body, &health); err != nil || health.Version == "" {
 		return Health{}, &APIError{
@@ -37,5 +42,21 @@ func (c *Client) GetHealth(ctx context.Context) (Health, error) {
 	}
 	// A missing or odd Date leaves the zero time.
 	health.Time, _ = http.ParseTime(answer.header.Get("Date"))
+	if !health.Time.IsZero() {
+		health.Skew = clockSkew(answer.sent, received, health.Time)
+	}
 	return health, nil
+}
+
+// clockSkew returns how far a clock that showed at, cut to the second, somewhere
+// between sent and received is certainly ahead (or, negative, behind): the
+// distance of [at, at+1s) from [sent, received], 0 where the two meet.
+func clockSkew(sent, received, at time.Time) time.Duration {
+	switch {
+	case at.After(received):
+		return at.Sub(received)
+	case at.Add(time.Second).Before(sent):
+		return at.Add(time.Second).Sub(sent)
+	}
+	return 0
 }

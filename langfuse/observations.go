@@ -3,7 +3,6 @@ package langfuse
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"iter"
 	"net/url"
 	"time"
@@ -61,19 +60,26 @@ func (o Observation) ModelName() string { return orDefault(o.ProvidedModelName, 
 // maxObservations is the largest page of observations.
 const maxObservations = 1000
 
-// ObservationsQuery selects observations; empty fields select all. Give a trace
+// ObservationsQuery selects observations; empty fields select all. Give traces
 // or a time window, else the server reads everything.
 type ObservationsQuery struct {
-	TraceID string
-	Name    string
-	Type    string
-	Level   string
-	// Tags selects observations of traces with any of the tags. The server then
-	// ignores TraceID, Name, Type and Level, so they must be empty.
-	Tags []string
-	// Roots selects root observations only: one per trace.
-	Roots    bool
-	From, To time.Time // of StartTime
+	IDs      []string // any of, as TraceIDs
+	TraceID  string
+	TraceIDs []string // any of; at most a few dozen fit into a query
+	Name     string
+	Type     string
+	Level    string
+	// TraceName is the name given to the trace; where none was given it is
+	// empty, also where the web interface shows the root's.
+	TraceName    string
+	UserID       string
+	SessionID    string
+	Version      string
+	Environments []string  // any of
+	Tags         []string  // of the trace: any of
+	AllTags      []string  // of the trace: every one
+	Roots        bool      // root observations only: one per trace
+	From, To     time.Time // of StartTime
 	// Fields names groups: basic, time, io, metadata, model, usage, prompt,
 	// metrics, trace_context. Core is always there. Empty: core and basic.
 	Fields         []string
@@ -88,24 +94,11 @@ type ObservationsQuery struct {
 // API: GET /api/public/v2/observations
 func (c *Client) ListObservations(ctx context.Context, q ObservationsQuery) iter.Seq2[Observation, error] {
 	query := url.Values{}
-	setText(query, "traceId", q.TraceID)
-	setText(query, "name", q.Name)
-	setText(query, "type", q.Type)
-	setText(query, "level", q.Level)
+	if err := q.conditions(query); err != nil {
+		return failing[Observation](err)
+	}
 	if q.Roots {
 		query.Set("isRootObservation", "true")
-	}
-	if len(q.Tags) > 0 && q.TraceID+q.Name+q.Type+q.Level != "" {
-		return failing[Observation](errors.New("langfuse: observations are selected by tags, or by trace, name, type and level, not by both"))
-	}
-	if len(q.Tags) > 0 {
-		filter, err := encode([]any{map[string]any{
-			"type": "arrayOptions", "column": "tags", "operator": "any of", "value": q.Tags,
-		}})
-		if err != nil {
-			return failing[Observation](err)
-		}
-		query.Set("filter", string(filter))
 	}
 	setTime(query, "fromStartTime", q.From)
 	setTime(query, "toStartTime", q.To)
@@ -116,4 +109,44 @@ func (c *Client) ListObservations(ctx context.Context, q ObservationsQuery) iter
 	setList(query, "fields", append([]string{"core"}, fields...))
 	setList(query, "expandMetadata", q.ExpandMetadata)
 	return listCursor[Observation](ctx, c, "v2/observations", query, q.Limit, maxObservations)
+}
+
+// conditions adds what the observations must be like: as plain parameters where
+// those can say it, else everything as a filter, beside which the server does
+// not look at some of the plain ones.
+func (q ObservationsQuery) conditions(query url.Values) error {
+	plain := []struct{ key, value string }{
+		{"traceId", q.TraceID}, {"name", q.Name}, {"type", q.Type}, {"level", q.Level},
+		{"userId", q.UserID}, {"sessionId", q.SessionID}, {"version", q.Version},
+	}
+	if len(q.IDs) == 0 && len(q.TraceIDs) == 0 && len(q.Environments) == 0 && len(q.Tags) == 0 && len(q.AllTags) == 0 && q.TraceName == "" {
+		for _, p := range plain {
+			setText(query, p.key, p.value)
+		}
+		return nil
+	}
+	type condition struct {
+		Column   string   `json:"column"`
+		Operator string   `json:"operator"`
+		Type     string   `json:"type"`
+		Value    []string `json:"value"`
+	}
+	var conditions []condition
+	add := func(kind, column, operator string, values []string) {
+		if len(values) > 0 && values[0] != "" {
+			conditions = append(conditions, condition{column, operator, kind, values})
+		}
+	}
+	for _, p := range plain {
+		add("stringOptions", p.key, "any of", []string{p.value})
+	}
+	add("stringOptions", "id", "any of", q.IDs)
+	add("stringOptions", "traceId", "any of", q.TraceIDs)
+	add("stringOptions", "traceName", "any of", []string{q.TraceName})
+	add("stringOptions", "environment", "any of", q.Environments)
+	add("arrayOptions", "tags", "any of", q.Tags)
+	add("arrayOptions", "tags", "all of", q.AllTags)
+	filter, err := encode(conditions)
+	query.Set("filter", string(filter))
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -35,6 +36,7 @@ type request struct {
 type response struct {
 	header http.Header
 	body   []byte
+	sent   time.Time // when the attempt that succeeded began
 }
 
 // getJSON sends a GET request and decodes its answer.
@@ -93,6 +95,7 @@ func (c *Client) attempt(ctx context.Context, r request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
+	sent := time.Now()
 	res, err := c.http.Do(req)
 	if err != nil {
 		return response{}, c.connectionError(ctx, within, r, err)
@@ -115,7 +118,16 @@ func (c *Client) attempt(ctx context.Context, r request) (response, error) {
 	if !success || looksLikeHTML(res.Header.Get("Content-Type"), body) {
 		return response{}, c.apiError(r, res, body[:min(int64(len(body)), limit)])
 	}
-	return response{header: res.Header, body: body}, nil
+	if success && unframed(res) && len(body) > 0 && !json.Valid(body) {
+		return response{}, c.connectionError(ctx, within, r, io.ErrUnexpectedEOF)
+	}
+	return response{header: res.Header, body: body, sent: sent}, nil
+}
+
+// unframed reports whether only the end of the connection marks the end of the
+// answer, so that one cut in the middle looks whole.
+func unframed(res *http.Response) bool {
+	return res.ProtoMajor == 1 && res.ContentLength < 0 && len(res.TransferEncoding) == 0 && !res.Uncompressed
 }
 
 // newRequest builds the HTTP request. The path goes in as text, so that its
@@ -181,6 +193,13 @@ func setTime(query url.Values, key string, t time.Time) {
 func setText(query url.Values, key, text string) {
 	if text != "" {
 		query.Set(key, text)
+	}
+}
+
+// setNumber sets a query value unless there is none.
+func setNumber(query url.Values, key string, number *float64) {
+	if number != nil {
+		query.Set(key, strconv.FormatFloat(*number, 'g', -1, 64))
 	}
 }
 

@@ -59,18 +59,22 @@ type scoreEvent struct {
 // repetitions; the scores of that request and of those not sent stand as
 // ScoreUnknown. Scores refused one by one are no error of the call: look at the
 // results. Everything is a function of the scores, so calling again with the
-// same ones changes nothing that a read shows. Retried with the same bytes.
+// same ones changes nothing that a read shows. Retried with the same bytes. A
+// request that something on the way finds too large is sent in halves; where
+// the endpoint is gone each score is sent on its own.
 //
-// API: POST /api/public/ingestion
+// API: POST /api/public/ingestion, else POST /api/public/scores
 func (c *Client) CreateScores(ctx context.Context, scores []ScoreCreate) ([]ScoreResult, error) {
 	results := make([]ScoreResult, len(scores))
 	events := newScoreEvents(scores, results)
 	for len(events) > 0 {
 		n := nextScoreBatch(events)
-		if err := c.sendScores(ctx, events[:n], results); err != nil {
+		if err := c.deliver(ctx, scores, events[:n], results); err != nil {
 			err = fmt.Errorf("sending %d scores: %w", n, err)
 			for _, event := range events {
-				results[event.index].Err = err
+				if results[event.index].State == ScoreUnknown {
+					results[event.index].Err = err
+				}
 			}
 			return results, err
 		}

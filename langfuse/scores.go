@@ -151,12 +151,18 @@ type ScoresQuery struct {
 	Type          ScoreType
 	Value         string // needs Type: a number, true or false, or a category
 	QueueID       string
-	From, To      time.Time // of Timestamp
-	Limit         int       // of a page, at most 100; 0 is 64
+	Environments  []string
+	// Min and Max bound the value, both included; only numbers and truth values
+	// (1 for true) have one. ReadScores applies them; ListScores leaves them to
+	// the server, which wants Type to be NUMERIC.
+	Min, Max *float64
+	From, To time.Time // of Timestamp
+	Limit    int       // of a page, at most 100; 0 is 64
 }
 
 // ListScores yields scores with their details, subject and annotation. It works
-// on v3 from 3.179 (Capabilities.ScoresV3) and on v4. A score is visible some
+// on v3 from 3.179 (Capabilities.ScoresV3) and on v4; ReadScores works on all
+// servers and takes lists of any length. A score is visible some
 // seconds after it was sent. Retried; the first error ends the iteration.
 //
 // API: GET /api/public/v3/scores
@@ -171,6 +177,11 @@ func (c *Client) ListScores(ctx context.Context, q ScoresQuery) iter.Seq2[Score,
 	setText(query, "dataType", string(q.Type))
 	setText(query, "value", q.Value)
 	setText(query, "queueId", q.QueueID)
+	setList(query, "environment", q.Environments)
+	if q.Type == ScoreNumeric {
+		setNumber(query, "valueMin", q.Min)
+		setNumber(query, "valueMax", q.Max)
+	}
 	setTime(query, "fromTimestamp", q.From)
 	setTime(query, "toTimestamp", q.To)
 	return listCursor[Score](ctx, c, "v3/scores", query, q.Limit, maxPageLimit)

@@ -75,15 +75,15 @@ type Call struct {
 	CostUSD    *float64        `json:"cost_usd,omitempty"`
 	Finish     string          `json:"finish_reason,omitempty"`
 	Attempts   int             `json:"attempts,omitempty"` // requests made, retries included
+	// Cached says that nobody was asked: the answer is that of an earlier call,
+	// and CostUSD is 0.
+	Cached bool `json:"cached,omitempty"`
 	// Started is when the request was sent that gave the answer: what was waited
 	// before it, for limits and after requests that failed, is Waited.
 	Started time.Time     `json:"started"`
 	Ended   time.Time     `json:"ended"`
 	Waited  time.Duration `json:"waited_ns,omitempty"`
-	// Cached says that the answer comes from a cache: nothing was sent, and the
-	// cost is 0.
-	Cached bool   `json:"cached,omitempty"`
-	Error  string `json:"error,omitempty"`
+	Error   string        `json:"error,omitempty"`
 	// Warnings say what was odd about a call that did not fail.
 	Warnings []string `json:"warnings,omitempty"`
 }

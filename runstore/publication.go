@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"extraction-experiment/outcome"
 )
@@ -36,6 +37,8 @@ type Pending struct {
 	outcome.Outcome
 	OID       int64 // the key of the outcome in this run, in order of commit
 	Published Published
+	// Corrected is the instant that Reset gave its scores; zero where none.
+	Corrected time.Time
 }
 
 // Ack says that Langfuse acknowledged the bits of the outcome OID.
@@ -46,8 +49,8 @@ type Ack struct {
 
 const sqlAcknowledge = "UPDATE outcome SET published = published | ? WHERE oid = ?"
 
-// Ack records what was acknowledged: bits are added, never taken away, so it is
-// safe to repeat. It shares transactions with Commit, and returns when it is
+// Ack records what was acknowledged: bits are added, so it is safe to repeat;
+// Reset takes them away. It shares transactions with Commit, and returns when it is
 // durable. Errors: ErrUnknown when there is no such outcome, and then none of
 // the given is recorded; otherwise as Commit.
 func (r *Run) Ack(ctx context.Context, acks ...Ack) error {
@@ -95,15 +98,43 @@ func (r *Reader) Retracted(ctx context.Context, after int64, limit int) ([]Pendi
 	return r.pending(ctx, "o.published BETWEEN 10 AND 15", after, limit)
 }
 
+// Committed returns all outcomes, superseded ones too, whatever was published
+// of them. Pages as Unpublished.
+func (r *Reader) Committed(ctx context.Context, after int64, limit int) ([]Pending, error) {
+	return r.pending(ctx, "TRUE", after, limit)
+}
+
+// Attempts returns all attempts of an item in a trial, in order of commit,
+// without their details; none for an item that the run does not have.
+func (r *Reader) Attempts(ctx context.Context, item string, trial int) ([]Pending, error) {
+	page, err := outcomePage(ctx, r.path, r.db, shallow, "item i JOIN outcome o ON o.seq = i.seq",
+		"WHERE i.id = ? AND o.trial = ? ORDER BY o.oid", maxPageRows, item, trial)
+	if err != nil {
+		return nil, err
+	}
+	return r.asPending(ctx, page)
+}
+
 func (r *Reader) pending(ctx context.Context, which string, after int64, limit int) ([]Pending, error) {
-	page, err := outcomePage(ctx, r.path, r.db, true, "outcome o JOIN item i ON i.seq = o.seq",
+	page, err := outcomePage(ctx, r.path, r.db, full, "outcome o JOIN item i ON i.seq = o.seq",
 		"WHERE "+which+" AND o.oid > ? ORDER BY o.oid", limit, after)
+	if err != nil {
+		return nil, err
+	}
+	return r.asPending(ctx, page)
+}
+
+func (r *Reader) asPending(ctx context.Context, page []stored) ([]Pending, error) {
+	if len(page) == 0 {
+		return nil, nil
+	}
+	corrected, err := r.corrected(ctx, page[0].oid, page[len(page)-1].oid)
 	if err != nil {
 		return nil, err
 	}
 	pending := make([]Pending, len(page))
 	for i, s := range page {
-		pending[i] = Pending{s.Outcome, s.oid, s.published}
+		pending[i] = Pending{s.Outcome, s.oid, s.published, corrected[correctedKey(s.oid)]}
 	}
 	return pending, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
@@ -10,6 +11,7 @@ import (
 	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/nearest"
+	"extraction-experiment/outcome"
 )
 
 // commands is the table of commands, in the order in which help shows them.
@@ -19,10 +21,13 @@ func commands(env cli.Env) []*urfave.Command {
 		runsCommand(env),
 		showCommand(env),
 		publishCommand(env),
+		verifyCommand(env),
 		exportCommand(env),
 		scoreCommand(env),
+		rescoreCommand(env),
 		promptsCommand(env),
 		serveCommand(env),
+		doctorCommand(env),
 		completionCommand(env),
 	}
 	for _, c := range list {
@@ -94,6 +99,9 @@ func arrange(app *urfave.App, args []string) ([]string, error) {
 }
 
 func unknownCommand(app *urfave.App, word string) error {
+	if first, _, _ := strings.Cut(word, ","); slices.Contains(outcome.Classes(), outcome.Class(first)) {
+		return cli.Usage("there is no command %q; for a class of failure write --retry-failed=%s", word, word)
+	}
 	var names []string
 	for _, c := range app.Commands {
 		names = append(names, c.Name)

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,12 +22,20 @@ import (
 type folder struct {
 	dir string
 	env []string // on top of an environment without any setting of the machine
+	// program is what is started; empty is this test's binary.
+	program string
 }
 
-func newFolder(t *testing.T, env ...string) folder {
+func newFolder(t testing.TB, env ...string) folder {
 	t.Helper()
-	f := folder{t.TempDir(), env}
+	f := folder{dir: t.TempDir(), env: env}
 	must(t, os.Mkdir(f.path(connect.Folder), 0o700))
+	return f
+}
+
+// with returns the folder with more environment.
+func (f folder) with(env ...string) folder {
+	f.env = append(slices.Clone(f.env), env...)
 	return f
 }
 
@@ -50,9 +60,9 @@ type child struct {
 	err            error         // of Wait, then
 }
 
-func (f folder) start(t *testing.T, args ...string) *child {
+func (f folder) start(t testing.TB, args ...string) *child {
 	t.Helper()
-	c := &child{Cmd: exec.Command("experiment", args...), ended: make(chan struct{})}
+	c := &child{Cmd: exec.Command(cmp.Or(f.program, "experiment"), args...), ended: make(chan struct{})}
 	c.Dir, c.Stdout, c.Stderr = f.dir, &c.stdout, &c.stderr
 	for _, setting := range os.Environ() {
 		if !strings.HasPrefix(setting, "LANGFUSE_") && !strings.HasPrefix(setting, "EXPERIMENT_") {
@@ -73,14 +83,14 @@ func (f folder) start(t *testing.T, args ...string) *child {
 }
 
 // run carries one command line to its end and demands the exit code.
-func (f folder) run(t *testing.T, code int, args ...string) *child {
+func (f folder) run(t testing.TB, code int, args ...string) *child {
 	t.Helper()
 	c := f.start(t, args...)
 	c.exits(t, code)
 	return c
 }
 
-func (c *child) exits(t *testing.T, code int) {
+func (c *child) exits(t testing.TB, code int) {
 	t.Helper()
 	<-c.ended
 	var exit *exec.ExitError
@@ -94,7 +104,7 @@ func (c *child) exits(t *testing.T, code int) {
 
 // outcomes returns what is committed to a run file, by item. An item that has
 // two outcomes is an error.
-func outcomes(t *testing.T, path string) (outcome.Header, map[string]outcome.Outcome) {
+func outcomes(t testing.TB, path string) (outcome.Header, map[string]outcome.Outcome) {
 	t.Helper()
 	r, err := runstore.Load(path)
 	must(t, err)
@@ -112,7 +122,7 @@ func outcomes(t *testing.T, path string) (outcome.Header, map[string]outcome.Out
 	return header, found
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

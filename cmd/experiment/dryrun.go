@@ -11,6 +11,7 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/langfuse"
+	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/report"
 )
 
@@ -22,7 +23,8 @@ type settled struct {
 }
 
 // dryRun prints every value and where it came from: the settings, the scoring
-// options, and which Langfuse it would be. Keys are never shown.
+// options, and the environment. Nothing is asked of any server, so what the
+// config of a prompt would set is not among them. Keys are never shown.
 func dryRun(env cli.Env, values settings, order []setting, file configs.Experiment, path string) error {
 	var rows []settled
 	for _, o := range order {
@@ -38,16 +40,7 @@ func dryRun(env cli.Env, values settings, order []setting, file configs.Experime
 		from = path
 	}
 	rows = append(rows, settled{"scoring", string(scoring), from})
-	for _, name := range []string{langfuse.EnvBaseURL, langfuse.EnvHost, langfuse.EnvPublicKey, langfuse.EnvSecretKey} {
-		row := settled{name, "", "not set"}
-		if value := env.Getenv(name); value != "" {
-			row.Value, row.From = value, "environment"
-			if name == langfuse.EnvPublicKey || name == langfuse.EnvSecretKey {
-				row.Value = "***"
-			}
-		}
-		rows = append(rows, row)
-	}
+	rows = append(rows, environment(env.Getenv)...)
 	if values.text("json") == "true" {
 		return written(report.JSON(env.Stdout, rows, isTerminal(os.Stdout)))
 	}
@@ -60,4 +53,26 @@ func dryRun(env cli.Env, values settings, order []setting, file configs.Experime
 	}
 	_, err = fmt.Fprintln(env.Stdout, t.Render())
 	return written(err)
+}
+
+// environment returns what the environment says beside the settings. The value
+// of what may be a secret is never shown.
+func environment(getenv func(string) string) []settled {
+	variables := []provider.Variable{
+		{Name: langfuse.EnvBaseURL}, {Name: langfuse.EnvHost},
+		{Name: langfuse.EnvPublicKey, Secret: true}, {Name: langfuse.EnvSecretKey, Secret: true},
+		{Name: envModels}, {Name: envPrices}, {Name: envPipelineToken, Secret: true},
+	}
+	var rows []settled
+	for _, v := range append(variables, provider.Variables()...) {
+		row := settled{v.Name, "", "not set"}
+		if value := getenv(v.Name); value != "" {
+			row.Value, row.From = value, "environment"
+			if v.Secret {
+				row.Value = "***"
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }

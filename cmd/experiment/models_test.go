@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -88,7 +90,7 @@ func TestSpec_ParameterizedExperimentConfiguration(t *testing.T) {
 			}
 		}
 	})
-	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
+	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url, "EXPERIMENT_PRICES_FILE": pricesFor(t, "gpt-test-2026")}
 	code, stdout, stderr := b.with(env, "--dataset", "docs", "--name", "r1", "--model", "openai/gpt-test", "--prompt", "people",
 		"--prompt-label", "staging", "--temperature", "0", "--seed", "7", "--top-p", "0.5", "--max-tokens", "300", "--json")
 	if code != cli.ExitOK {
@@ -155,10 +157,25 @@ func (b bench) generation(traceID, promptVersion string) {
 					b.t.Errorf("the generation has no %s: %s", want, raw)
 				}
 			}
+			// 100 tokens at 2 USD and 20 at 8 USD a million: 0.0002 + 0.00016.
+			if got := float64(o.TotalCost); math.Abs(got-0.00036) > 1e-12 {
+				b.t.Errorf("the generation cost %g USD, want 0.00036", got)
+			}
 			return
 		}
 		b.t.Error("the trace has no generation")
 	})
+}
+
+// pricesFor writes a file of prices: 2 USD for a million input tokens, 8 for output.
+func pricesFor(t *testing.T, model string) string {
+	t.Helper()
+	text := "as_of: 2026-11-21\nsource: a test\nprices:\n  " + model + ": {input: 2, cached_input: 1, output: 8}\n"
+	path := filepath.Join(t.TempDir(), "prices.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func TestModels_promptFile(t *testing.T) {
@@ -243,5 +260,45 @@ func TestModels_pipelineProgram(t *testing.T) {
 	sum := summaryOf(t, stdout)
 	if f1, ok := sum.Scores.Lookup("entity_f1"); !ok || *f1.Mean != 1 || sum.Run.Pipeline != "./extract.sh" {
 		t.Errorf("entity_f1 %+v, pipeline %q", f1, sum.Run.Pipeline)
+	}
+}
+
+// TestModels_promptConfig: what the config of a prompt says is taken, what is
+// wrong in it is told in its own words, and keys of the team's own are noted.
+func TestModels_promptConfig(t *testing.T) {
+	b, server := newBench(t), newChatServer(t, adaAnswer)
+	b.seed("docs", oneItem)
+	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
+	for name, tt := range map[string]struct {
+		config string
+		code   int
+		want   []string
+	}{
+		"taken":        {`{"model":"openai/gpt-conf","temperature":0.25,"owner":"us","b":1}`, cli.ExitOK, []string{"note: the config of prompt taken@1 has keys that are not used here: b, owner"}},
+		"wrong kinds":  {`{"model":7,"temperature":"hot","max_tokens":1.5}`, cli.ExitUsage, []string{"model: a text is expected", "temperature: a number from 0 to 10", "max_tokens: a whole number"}},
+		"out of range": {`{"top_p":2,"max_tokens":0,"schema":[]}`, cli.ExitUsage, []string{"top_p: a number from 0 to 1", "max_tokens: a whole number from 1 on", "schema: a JSON Schema"}},
+		"no object":    {`[1]`, cli.ExitUsage, []string{"an object with keys"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.langfuse(func(client *langfuse.Client) {
+				create := langfuse.PromptCreate{Name: name, Type: langfuse.PromptText, Prompt: json.RawMessage(`"{{document_text}}"`),
+					Labels: []string{"production"}, Config: json.RawMessage(tt.config)}
+				if _, err := client.CreatePrompt(t.Context(), create); err != nil {
+					t.Fatal(err)
+				}
+			})
+			code, _, stderr := b.with(env, "--dataset", "docs", "--name", "run of "+name, "--prompt", name)
+			if code != tt.code {
+				t.Errorf("exit %d, want %d", code, tt.code)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("%q is not in: %s", want, stderr)
+				}
+			}
+			if code == cli.ExitOK && (server.last()["model"] != "gpt-conf" || server.last()["temperature"] != 0.25) {
+				t.Errorf("asked %v at %v", server.last()["model"], server.last()["temperature"])
+			}
+		})
 	}
 }

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"extraction-experiment/dataset"
@@ -104,33 +106,67 @@ func sameExperiment(began, now outcome.Header, cfg runConfig) error {
 	if !cfg.environmentGiven {
 		now.Environment = began.Environment
 	}
-	for _, d := range []struct{ what, began, now string }{
-		{"description", began.Description, now.Description},
-		{"metadata", fmt.Sprint(began.Metadata), fmt.Sprint(now.Metadata)},
-		{"environment", began.Environment, now.Environment},
-		{"system", words(began.System), words(now.System)},
-		{"selection of items", began.Dataset.Selection, now.Dataset.Selection},
-		{"scorer version", began.Scorer.Version, now.Scorer.Version},
-		{"scoring options", string(began.Scorer.Options), string(now.Scorer.Options)},
-		{"harness", began.Harness, now.Harness},
-	} {
-		if d.began != d.now {
-			return cli.Usage("the run %q began with another %s (%q, now %q): resume with the same settings, or use another name such as %s-%s",
-				began.Name, d.what, d.began, d.now, began.Name, time.Now().UTC().Format("0102-1504"))
+	var differences []string
+	note := func(what, began, now string) {
+		if began != now {
+			differences = append(differences, fmt.Sprintf("%s: began with %s, now %s", what, orNone(began), orNone(now)))
 		}
 	}
-	return nil
+	note("description", began.Description, now.Description)
+	note("metadata", pairs(began.Metadata), pairs(now.Metadata))
+	note("environment", began.Environment, now.Environment)
+	before, after := facts(began.System), facts(now.System)
+	for i, f := range before {
+		note(f.name, f.value, after[i].value)
+	}
+	note("selection of items", began.Dataset.Selection, now.Dataset.Selection)
+	note("scorer version", began.Scorer.Version, now.Scorer.Version)
+	note("scoring options", string(began.Scorer.Options), string(now.Scorer.Options))
+	note("harness", began.Harness, now.Harness)
+	if len(differences) == 0 {
+		return nil
+	}
+	return cli.Usage("the run %q is another experiment:\n  %s\nresume it with the settings that it began with, or use another name such as %s-%s",
+		began.Name, strings.Join(differences, "\n  "), began.Name, time.Now().UTC().Format("0102-1504"))
 }
 
-// words writes a system as one text. The label that led to a prompt's version
-// may have moved since; the version and its text are what counts.
-func words(s outcome.System) string {
-	s.Prompt.Label = ""
-	raw, err := json.Marshal(s)
-	if err != nil { // plain values always encode
-		panic(err)
+func orNone(value string) string {
+	if value == "" {
+		return "none"
 	}
-	return string(raw)
+	return value
+}
+
+func pairs(metadata map[string]string) string {
+	var words []string
+	for _, key := range slices.Sorted(maps.Keys(metadata)) {
+		words = append(words, key+"="+metadata[key])
+	}
+	return strings.Join(words, " ")
+}
+
+// fact is one thing that makes a system what it is.
+type fact struct{ name, value string }
+
+// facts takes a system apart. The label that led to a prompt's version may have
+// moved since; the version and its text are what counts.
+func facts(s outcome.System) []fact {
+	prompt := ""
+	if s.Prompt.Name != "" {
+		prompt = fmt.Sprintf("%s@%d", s.Prompt.Name, s.Prompt.Version)
+	}
+	return []fact{
+		{"model", s.Model}, {"provider", s.Provider}, {"pipeline", s.Pipeline},
+		{"temperature", given(s.Temperature)}, {"top_p", given(s.TopP)}, {"max_tokens", given(s.MaxTokens)}, {"seed", given(s.Seed)},
+		{"prompt", prompt}, {"text of the prompt (sha256)", s.Prompt.SHA256},
+	}
+}
+
+func given[T any](value *T) string {
+	if value == nil {
+		return ""
+	}
+	return fmt.Sprint(*value)
 }
 
 // closing closes a run on the way out with an error.

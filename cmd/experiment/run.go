@@ -14,6 +14,7 @@ import (
 	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/printable"
 )
 
 func runCommand(env cli.Env) *urfave.Command {
@@ -74,7 +75,7 @@ func runAction(c *urfave.Context, env cli.Env, table []setting) error {
 func runExperiment(ctx context.Context, env cli.Env, cfg runConfig, rules scorer, log *slog.Logger) error {
 	ctx, signals := watchSignals(ctx, env.Stderr)
 	defer signals.stop()
-	lf, err := connect.Open(ctx, env.Getenv)
+	lf, err := connect.Open(ctx, cfg.getenv(env.Getenv))
 	if err != nil {
 		return signals.interrupted(err)
 	}
@@ -88,10 +89,24 @@ func runExperiment(ctx context.Context, env cli.Env, cfg runConfig, rules scorer
 		return signals.interrupted(err)
 	}
 	log.Info("run file", "path", j.path, "new", j.fresh)
+	for _, note := range j.system.notes {
+		fmt.Fprintln(env.Stderr, "note: "+printable.Line(note))
+	}
 	view := newProgress(env, cfg.quiet, harness.Primary, log)
 	ran, published := j.carryOut(ctx, signals, view, log)
 	view.close()
-	return j.finish(env, ran, published)
+	verified := j.verify(ctx, env, ran, published)
+	return errors.Join(j.finish(env, ran, published), verified)
+}
+
+// getenv is the environment with what the flags say of the connection.
+func (c runConfig) getenv(getenv func(string) string) func(string) string {
+	return func(name string) string {
+		if name == connect.EnvMode {
+			return c.langfuseMode
+		}
+		return getenv(name)
+	}
 }
 
 // carryOut runs the items and publishes them at the same time. Publishing ends
@@ -100,6 +115,7 @@ func (j *job) carryOut(ctx context.Context, signals *signals, view *progress, lo
 	runner, err := experiment.New(experiment.Config{
 		Run: j.run, Source: j.source, Task: j.task, Scorer: j.scorer,
 		Concurrency: j.cfg.concurrency, Timeout: j.cfg.timeout, Stop: signals.soft, Observer: view,
+		Retry: j.cfg.retry, RetryClasses: j.cfg.retryClasses,
 	})
 	if err != nil {
 		return err, nil

@@ -4,13 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
 	"extraction-experiment/tracking"
 )
 
@@ -41,9 +44,12 @@ func runTable() []setting {
 		{flag: "description", env: "EXPERIMENT_DESCRIPTION", usage: "`TEXT` shown beside the run in Langfuse"},
 		{flag: "metadata", many: true, usage: "record `K=V` with the run; may be repeated"},
 		{flag: "environment", env: "LANGFUSE_TRACING_ENVIRONMENT", fallback: "sdk-experiment", usage: "`NAME` of the Langfuse environment of the traces"},
+		{flag: "langfuse-mode", env: connect.EnvMode, usage: "speak to Langfuse as `MODE`: v3, v4 or v4-dual (default: found out)"},
 		{flag: "resume", toggle: true, usage: "go on with the run of this name"},
+		{flag: "retry-failed", bare: true, usage: "go on with the run of this name, and give failed items a new attempt; `[=CLASS,…]` those of these classes only"},
 		{flag: "config", env: "EXPERIMENT_CONFIG", usage: "read settings from the YAML `FILE`"},
 		{flag: "output", alias: "o", env: "EXPERIMENT_OUTPUT", usage: "also write the run as JSONL to `FILE`"},
+		{flag: "verify", env: "EXPERIMENT_VERIFY", toggle: true, usage: "read the run back from Langfuse at the end and compare it with the run file"},
 		{flag: "json", toggle: true, usage: "print the summary as one JSON object on standard output"},
 		{flag: "quiet", alias: "q", env: "EXPERIMENT_QUIET", toggle: true, usage: "no progress and no summary"},
 		{flag: "log-level", env: "EXPERIMENT_LOG_LEVEL", fallback: "warn", usage: "log at `LEVEL`: debug, info, warn or error"},
@@ -65,6 +71,10 @@ type runConfig struct {
 	output                   string
 	environmentGiven         bool
 	resume, json, quiet      bool
+	langfuseMode             string
+	verify                   bool
+	retry                    bool
+	retryClasses             []outcome.Class
 }
 
 // runConfig reads the settings and returns every problem of them at once.
@@ -82,9 +92,16 @@ func (s settings) runConfig() (runConfig, error) {
 		environment: p.environment(s.text("environment")),
 		metadata:    p.pairs("metadata", s.all("metadata")),
 		output:      s.text("output"),
-		resume:      p.toggle(s, "resume"),
-		json:        p.toggle(s, "json"),
-		quiet:       p.toggle(s, "quiet"),
+
+		langfuseMode: s.text("langfuse-mode"),
+		resume:       p.toggle(s, "resume"),
+		verify:       p.toggle(s, "verify"),
+		json:         p.toggle(s, "json"),
+		quiet:        p.toggle(s, "quiet"),
+	}
+	if text := s.text("retry-failed"); text != "" && text != "false" {
+		cfg.retry, cfg.resume, cfg.system.resume = true, true, true
+		cfg.retryClasses = p.classes(text)
 	}
 	cfg.environmentGiven = s["environment"].from != "default"
 	for _, key := range tracking.FixedKeys() {
@@ -112,6 +129,23 @@ func (s settings) runConfig() (runConfig, error) {
 		p.add("--max-failures: %v", err)
 	}
 	return cfg, errors.Join(p.found...)
+}
+
+// classes reads classes of failure; "true" stands for all of them.
+func (p *problems) classes(text string) []outcome.Class {
+	if text == "true" || text == "all" {
+		return nil
+	}
+	var classes []outcome.Class
+	for word := range strings.SplitSeq(text, ",") {
+		class := outcome.Class(strings.TrimSpace(word))
+		if !slices.Contains(outcome.Classes(), class) {
+			p.add("--retry-failed: %q is no class of failure; there are: %s", word, strings.Trim(fmt.Sprint(outcome.Classes()), "[]"))
+			continue
+		}
+		classes = append(classes, class)
+	}
+	return classes
 }
 
 // problems collects what is wrong with the settings.

@@ -14,8 +14,8 @@ import (
 type setting struct {
 	flag, alias, env, fallback string
 	// toggle makes it a switch, which takes no value; many allows the flag to
-	// be repeated.
-	toggle, many bool
+	// be repeated; bare lets it stand without a value, which then is "true".
+	toggle, many, bare bool
 	// usage is the help; the word in backquotes stands for the value.
 	usage string
 }
@@ -37,6 +37,8 @@ func (s setting) flagFor() cli.Flag {
 	switch {
 	case s.many:
 		return &cli.StringSliceFlag{Name: s.flag, Aliases: aliases, Usage: usage}
+	case s.bare:
+		return &cli.GenericFlag{Name: s.flag, Aliases: aliases, Usage: usage, Value: &optional{}}
 	case s.toggle:
 		return &cli.BoolFlag{Name: s.flag, Aliases: aliases, Usage: usage, DisableDefaultText: true}
 	default:
@@ -68,6 +70,8 @@ func (s setting) lookup(c *cli.Context, getenv func(string) string, file configs
 		switch {
 		case s.many:
 			return resolved{c.StringSlice(s.flag), "flag"}
+		case s.bare:
+			return resolved{[]string{fmt.Sprint(c.Generic(s.flag))}, "flag"}
 		case s.toggle:
 			return resolved{[]string{fmt.Sprint(c.Bool(s.flag))}, "flag"}
 		default:

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -27,6 +26,7 @@ type system struct {
 	extractor pipeline.Extractor
 	header    outcome.System
 	close     func() error
+	notes     []string // what a person should know before it begins
 }
 
 // openSystem opens the extractor that the settings name: a team's own
@@ -50,11 +50,12 @@ func openSystem(ctx context.Context, lf *connect.Langfuse, cfg systemConfig, con
 	}
 	var template prompt.Template
 	var pin outcome.Prompt
+	var notes []string
 	if cfg.asksPrompt() || cfg.modelGiven && !isBaseline(cfg.model) {
 		if template, pin, err = findPrompt(ctx, lf, cfg); err != nil {
 			return system{}, err
 		}
-		if err := cfg.fillFrom(template); err != nil {
+		if notes, err = cfg.fillFrom(template); err != nil {
 			return system{}, err
 		}
 	}
@@ -66,9 +67,11 @@ func openSystem(ctx context.Context, lf *connect.Langfuse, cfg systemConfig, con
 		if cfg.asksPrompt() || cfg.parameters != (pipeline.Parameters{}) || cfg.record != "" || cfg.twoStages || len(cfg.vars) > 0 {
 			return system{}, cli.Usage("the %s reads no prompt, has no temperature and the like, and nothing to record: name a model with --model", opened.Info.Model)
 		}
-		return system{opened.Extractor, describe(opened.Info, cfg, pin), opened.Close}, nil
+		return system{opened.Extractor, describe(opened.Info, cfg, pin), opened.Close, notes}, nil
 	}
-	return overModel(opened, known, template, pin, cfg)
+	made, err := overModel(opened, known, template, pin, cfg)
+	made.notes = notes
+	return made, err
 }
 
 // overModel puts the pipeline over a model that is priced, and recorded where
@@ -87,7 +90,7 @@ func overModel(opened provider.Opened, known catalogue, template prompt.Template
 	opened.Pipeline = pipelineName(opened.Info, cfg)
 	header := describe(opened.Info, cfg, pin)
 	if cfg.record == "" {
-		return system{extractor, header, opened.Close}, nil
+		return system{extractor: extractor, header: header, close: opened.Close}, nil
 	}
 	begin := recorded.Create
 	if cfg.resume {
@@ -102,7 +105,7 @@ func overModel(opened provider.Opened, known catalogue, template prompt.Template
 	if extractor, err = pipeline.New(config); err != nil {
 		return system{}, errors.Join(err, end())
 	}
-	return system{extractor, header, end}, nil
+	return system{extractor: extractor, header: header, close: end}, nil
 }
 
 func openPipeline(cfg systemConfig, concurrency int, getenv func(string) string) (system, error) {
@@ -124,7 +127,7 @@ func openPipeline(cfg systemConfig, concurrency int, getenv func(string) string)
 	if model == "" {
 		header.Model = external.Name
 	}
-	return system{extractor, header, extractor.Close}, nil
+	return system{extractor: extractor, header: header, close: extractor.Close}, nil
 }
 
 // envPipelineToken is sent to a pipeline's address as a bearer token.
@@ -196,49 +199,12 @@ func readPrompt(path string, vars []prompt.Var) (prompt.Template, error) {
 	return template, nil
 }
 
-// fillFrom takes what the command line leaves open from the prompt's config.
-func (c *systemConfig) fillFrom(t prompt.Template) error {
-	if len(t.Config) == 0 || string(t.Config) == "null" {
-		return nil
-	}
-	var stored struct {
-		Model        string                      `json:"model"`
-		Temperature  *float64                    `json:"temperature"`
-		TopP         *float64                    `json:"top_p"`
-		MaxTokens    *int                        `json:"max_tokens"`
-		Seed         *int64                      `json:"seed"`
-		Schema       json.RawMessage             `json:"schema"`
-		Placeholders map[string][]prompt.Message `json:"placeholders"`
-	}
-	if err := json.Unmarshal(t.Config, &stored); err != nil {
-		return cli.Usage("the config of prompt %s@%d: %w", t.Name, t.Version, err)
-	}
-	if !c.modelGiven && stored.Model != "" {
-		c.model = stored.Model
-	}
-	c.placeholders = stored.Placeholders
-	if len(stored.Schema) > 0 && string(stored.Schema) != "null" {
-		c.schema = stored.Schema
-	}
-	fill(&c.parameters.Temperature, stored.Temperature)
-	fill(&c.parameters.TopP, stored.TopP)
-	fill(&c.parameters.MaxTokens, stored.MaxTokens)
-	fill(&c.parameters.Seed, stored.Seed)
-	return nil
-}
-
-func fill[T any](into **T, from *T) {
-	if *into == nil {
-		*into = from
-	}
-}
-
 func isBaseline(model string) bool { return strings.EqualFold(strings.TrimSpace(model), "baseline") }
 
 // withCode gives a refused configuration exit code 64 where it has none.
 func withCode(err error) error {
 	var coded interface{ ExitCode() int }
-	if errors.As(err, &coded) {
+	if err == nil || errors.As(err, &coded) {
 		return err
 	}
 	return cli.Errorf(cli.ExitUsage, "%w", err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,6 +17,9 @@ type Server struct {
 	routes []route
 	// maxSpans bounds an OTLP body; a field, so that a test can lower it.
 	maxSpans int64
+	queue    queue
+	meter    meter
+	faults   atomic.Pointer[faulty]
 }
 
 // Open opens or creates the store and returns a server for it; the caller
@@ -36,18 +40,32 @@ func Open(cfg Config) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("opening embedded Langfuse %s: %w", cfg.Path, err), st.close())
 	}
 	cfg.ProjectName = orElse(cfg.ProjectName, cfg.ProjectID)
-	return &Server{cfg: cfg, store: st, routes: routes(), maxSpans: maxSpansBody}, nil
+	s := &Server{cfg: cfg, store: st, routes: routes(), maxSpans: maxSpansBody}
+	s.faults.Store(newFaulty(cfg.Faults))
+	return s, nil
 }
 
-// Handler returns the HTTP interface of the server.
+// SetFaults makes the server behave badly, or well again, from the next request
+// on. It fails where Open would.
+func (s *Server) SetFaults(f Faults) error {
+	if err := f.check(); err != nil {
+		return fmt.Errorf("setting faults: %w", err)
+	}
+	s.faults.Store(newFaulty(f))
+	return nil
+}
+
+// Handler returns the HTTP interface of the server, with the faults that are
+// configured.
 func (s *Server) Handler() http.Handler {
 	return http.HandlerFunc(s.serveHTTP)
 }
 
-// Close waits for statements under way and closes the store. In memory, this
-// is the end of the data. Requests that come later are answered 500.
+// Close does what still waits in the queue, waits for statements under way and
+// closes the store. In memory, this is the end of the data. Requests that come
+// later are answered 500.
 func (s *Server) Close() error {
-	return s.store.close()
+	return errors.Join(s.settleAll(), s.store.close())
 }
 
 // Serve answers requests on l until ctx is done, then takes no new ones, gives

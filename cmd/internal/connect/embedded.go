@@ -28,14 +28,14 @@ type address struct {
 
 // openEmbedded finds the server that runs in this folder, or starts one inside
 // this process, and puts the built-in dataset into a new store.
-func openEmbedded(ctx context.Context) (*Langfuse, error) {
+func openEmbedded(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 	if err := makeFolder(); err != nil {
 		return nil, err
 	}
-	if l, ok := findRunning(ctx); ok {
+	if l, ok := findRunning(ctx, mode); ok {
 		return l, nil
 	}
-	l, err := startInside(ctx)
+	l, err := startInside(ctx, mode)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func openEmbedded(ctx context.Context) (*Langfuse, error) {
 // findRunning connects to the server of the address note. A note without a
 // server behind it is what a killed process leaves, and its port may have gone
 // to the server of another folder meanwhile: both count as none.
-func findRunning(ctx context.Context) (*Langfuse, bool) {
+func findRunning(ctx context.Context, mode langfuse.Mode) (*Langfuse, bool) {
 	raw, err := os.ReadFile(addressPath())
 	if err != nil {
 		return nil, false
@@ -59,7 +59,7 @@ func findRunning(ctx context.Context) (*Langfuse, bool) {
 	}
 	quick, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	l, err := dial(quick, withKeys(at.URL))
+	l, err := dial(quick, withKeys(at.URL), mode)
 	if err != nil || l.Server.Project.Name != projectName() {
 		return nil, false
 	}
@@ -81,34 +81,41 @@ func projectName() string {
 }
 
 // startInside serves the store on a free loopback port until Close.
-func startInside(ctx context.Context) (*Langfuse, error) {
+func startInside(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("starting the embedded Langfuse: %w", err)
 	}
-	url, stop, err := serve(listener)
+	in, err := serve(listener, embedded.Config{})
 	if err != nil {
 		return nil, err
 	}
-	l, err := dial(ctx, withKeys(url))
+	l, err := dial(ctx, withKeys(in.url), mode)
 	if err != nil {
-		return nil, errors.Join(err, stop())
+		return nil, errors.Join(err, in.stop())
 	}
-	l.Embedded, l.stop = true, stop
+	l.Embedded, l.stop = true, in.stop
 	return l, nil
 }
 
-// serve answers on the listener until stop is called.
-func serve(listener net.Listener) (url string, stop func() error, err error) {
-	server, err := embedded.Open(embedded.Config{Path: storePath(), ProjectName: projectName()})
+// inside is an embedded server that answers on a listener until stop is called.
+type inside struct {
+	server *embedded.Server
+	url    string
+	stop   func() error
+}
+
+// serve serves the store of this folder; of play only mode and faults count.
+func serve(listener net.Listener, play embedded.Config) (*inside, error) {
+	server, err := embedded.Open(embedded.Config{Path: storePath(), ProjectName: projectName(), Mode: play.Mode, Faults: play.Faults})
 	if err != nil {
-		return "", nil, &folderError{errors.Join(err, listener.Close())}
+		return nil, &folderError{errors.Join(err, listener.Close())}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx, listener) }()
-	return "http://" + listener.Addr().String(), sync.OnceValue(func() error {
+	return &inside{server: server, url: "http://" + listener.Addr().String(), stop: sync.OnceValue(func() error {
 		cancel()
 		return errors.Join(<-ended, server.Close())
-	}), nil
+	})}, nil
 }

@@ -1,0 +1,77 @@
+package experiment_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"extraction-experiment/experiment"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+)
+
+// TestRunner_retry: 12 items, of which 3 fail by time and 3 by the provider;
+// every third command tries some of them again.
+func TestRunner_retry(t *testing.T) {
+	run := create(t)
+	var calls atomic.Int32
+	broken := true
+	unsteady := func(ctx context.Context, item experiment.Item) (experiment.Result, error) {
+		n := calls.Add(1)
+		var i int
+		if _, err := fmt.Sscanf(item.ID, "i%d", &i); err != nil {
+			return experiment.Result{}, err
+		}
+		switch {
+		case broken && i%4 == 0:
+			return experiment.Result{}, &outcome.Failure{Class: outcome.Timeout, Message: fmt.Sprint("call ", n)}
+		case broken && i%4 == 1:
+			return experiment.Result{}, errors.New("refused")
+		}
+		return echo(ctx, item)
+	}
+	do := func(cfg experiment.Config) map[outcome.Class]int {
+		t.Helper()
+		cfg.Run, cfg.Source, cfg.Task, cfg.Scorer = run, list(12), task(unsteady), half{}
+		r, err := experiment.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if footer, err := r.Run(t.Context()); err != nil || footer.Status != outcome.Complete || footer.Planned != 12 {
+			t.Fatalf("%v, %+v", err, footer)
+		}
+		newest := map[outcome.Class]int{}
+		for o, err := range run.Outcomes(t.Context(), runstore.Query{Newest: true}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			newest[o.Class]++
+		}
+		return newest
+	}
+	check := func(found map[outcome.Class]int, timeouts, provider, made int32) {
+		t.Helper()
+		if found[outcome.Timeout] != int(timeouts) || found[outcome.Provider] != int(provider) || calls.Load() != made {
+			t.Errorf("%v after %d calls; want %d timeouts, %d of the provider, %d calls", found, calls.Load(), timeouts, provider, made)
+		}
+	}
+	check(do(experiment.Config{}), 3, 3, 12)
+	check(do(experiment.Config{}), 3, 3, 12)            // nothing is left to do
+	check(do(experiment.Config{Retry: true}), 3, 3, 18) // each once, however they end
+	broken = false
+	check(do(experiment.Config{Retry: true, RetryClasses: []outcome.Class{outcome.Timeout}}), 0, 3, 21)
+	check(do(experiment.Config{Retry: true}), 0, 0, 24)
+	var attempts []int
+	for o, err := range run.Outcomes(t.Context(), runstore.Query{Item: "i01"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		attempts = append(attempts, o.Attempt)
+	}
+	if !slices.Equal(attempts, []int{1, 2, 3}) {
+		t.Errorf("attempts of i01: %v", attempts)
+	}
+}

@@ -1,0 +1,193 @@
+package langfuse
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// RunRef says which run is meant.
+type RunRef struct {
+	DatasetID, Name string
+	// ID of the run (the experiment id). Empty: found by DatasetID and Name,
+	// which costs a request where the server makes ids up.
+	ID string
+	// DatasetName is needed only for the description and metadata of GetRun in
+	// ViewRuns.
+	DatasetName string
+	// Since bounds the start of the run's spans in ViewExperiments, which makes
+	// the search cheaper for the server. Zero: no bound.
+	Since time.Time
+}
+
+// Run is a run of a dataset, as one view of the server shows it.
+type Run struct {
+	ID          string          `json:"id"`
+	Name        string          `json:"name"`
+	DatasetID   string          `json:"datasetId"`
+	Description string          `json:"description"`
+	Metadata    json.RawMessage `json:"metadata"`
+	// Time is when it was created (ViewRuns) or its first span started.
+	Time time.Time `json:"createdAt"`
+	// ItemCount is what the view counts: in ViewRuns one per item, in
+	// ViewExperiments one per root span, that of an item run again included.
+	// ListRuns leaves it 0 in ViewRuns.
+	ItemCount int `json:"-"`
+}
+
+// errNoRun is returned for a run that a view does not show.
+func errNoRun(ref RunRef, view View) error {
+	return fmt.Errorf("run %q in the view of %s: %w", orDefault(ref.Name, ref.ID), view, ErrNotFound)
+}
+
+// GetRun returns a run as a view shows it. Names are never part of a path or of
+// a list with commas, so that any name works; description and metadata in
+// ViewRuns are the exception, which are left out without ref.DatasetName.
+// Retried; errors: ErrNotFound (not there, or not yet), ErrEndpointGone (the
+// server lacks the view), *APIError, *ConnectionError.
+//
+// API: GET /api/public/dataset-run-items and /datasets/{name}/runs, or
+// GET /api/public/experiments
+func (c *Client) GetRun(ctx context.Context, server Server, view View, ref RunRef) (Run, error) {
+	if view == ViewRuns {
+		return c.getDatasetRun(ctx, ref)
+	}
+	id, err := c.RunID(ctx, server, ref)
+	if err != nil {
+		return Run{}, err
+	}
+	query := ExperimentsQuery{From: orDefault(ref.Since, time.Unix(0, 0)), IDs: []string{id}, Limit: 1}
+	for found, err := range c.ListExperiments(ctx, query) {
+		if err != nil {
+			return Run{}, fmt.Errorf("run %q: %w", orDefault(ref.Name, id), err)
+		}
+		return found.run(), nil
+	}
+	return Run{}, errNoRun(ref, view)
+}
+
+// run returns the experiment in the words of both views.
+func (e Experiment) run() Run {
+	return Run{
+		ID: e.ID, Name: e.Name, DatasetID: e.DatasetID, Description: e.Description,
+		Metadata: e.Metadata, Time: e.StartTime, ItemCount: int(e.ItemCount),
+	}
+}
+
+// RunID returns the id of a run: ref.ID if it is set, else the one that the
+// server stored with the run's items, else the one that v4 computes. It does not
+// mean that the run exists, unless the server keeps run items only: then
+// ErrNotFound says that it does not.
+//
+// API: GET /api/public/dataset-run-items
+func (c *Client) RunID(ctx context.Context, server Server, ref RunRef) (string, error) {
+	if ref.ID != "" {
+		return ref.ID, nil
+	}
+	if ref.DatasetID == "" || ref.Name == "" {
+		return "", errors.New("langfuse: a run is named by its id, or by the id of its dataset and its name")
+	}
+	if server.LegacyReads {
+		found, err := c.getDatasetRun(ctx, RunRef{DatasetID: ref.DatasetID, Name: ref.Name})
+		if err == nil || !errors.Is(err, ErrNotFound) || !server.NewReads {
+			return found.ID, err
+		}
+	}
+	return ExperimentID(server.Project.ID, ref.DatasetID, ref.Name), nil
+}
+
+// getDatasetRun reads a run through the newest of its items, by query.
+func (c *Client) getDatasetRun(ctx context.Context, ref RunRef) (Run, error) {
+	if ref.DatasetID == "" || ref.Name == "" {
+		return Run{}, errors.New("langfuse: reading a run from the runs of a dataset needs the dataset's id and the run's name")
+	}
+	var page struct {
+		Data []DatasetRunItem `json:"data"`
+		Meta struct {
+			TotalItems Number `json:"totalItems"`
+		} `json:"meta"`
+	}
+	query := url.Values{"datasetId": {ref.DatasetID}, "runName": {ref.Name}, "limit": {"1"}, "page": {"1"}}
+	if err := c.getJSON(ctx, "dataset-run-items", query, &page); err != nil {
+		return Run{}, fmt.Errorf("run %q: %w", ref.Name, err)
+	}
+	if len(page.Data) == 0 {
+		return Run{}, errNoRun(ref, ViewRuns)
+	}
+	run := Run{
+		ID: page.Data[0].DatasetRunID, Name: ref.Name, DatasetID: ref.DatasetID,
+		Time: page.Data[0].CreatedAt, ItemCount: int(page.Meta.TotalItems),
+	}
+	if ref.DatasetName == "" {
+		return run, nil
+	}
+	for candidate, err := range c.listDatasetRuns(ctx, ref.DatasetName) {
+		if err != nil {
+			return Run{}, fmt.Errorf("description and metadata of run %q: %w", ref.Name, err)
+		}
+		if candidate.ID == run.ID {
+			candidate.ItemCount = run.ItemCount
+			return candidate, nil
+		}
+	}
+	return run, nil
+}
+
+// ListRuns yields the runs of a dataset as a view shows them, the newest first.
+// ViewRuns needs the dataset's name, ViewExperiments its id. Retried; the first
+// error ends the iteration.
+//
+// API: GET /api/public/datasets/{name}/runs, or GET /api/public/experiments
+func (c *Client) ListRuns(ctx context.Context, view View, datasetID, datasetName string) iter.Seq2[Run, error] {
+	if view == ViewRuns {
+		return c.listDatasetRuns(ctx, datasetName)
+	}
+	if datasetID == "" {
+		return failing[Run](errors.New("langfuse: listing experiments of a dataset needs its id"))
+	}
+	return func(yield func(Run, error) bool) {
+		query := ExperimentsQuery{From: time.Unix(0, 0), Datasets: []string{datasetID}, Limit: maxPageLimit}
+		for found, err := range c.ListExperiments(ctx, query) {
+			if !yield(found.run(), err) {
+				return
+			}
+		}
+	}
+}
+
+// listDatasetRuns yields the runs of a dataset from the tables of v3. The server
+// decodes this path twice, so names with a slash or a percent sign are escaped
+// twice, which also takes them past proxies that refuse an escaped slash.
+func (c *Client) listDatasetRuns(ctx context.Context, datasetName string) iter.Seq2[Run, error] {
+	segment := url.PathEscape(datasetName)
+	if !pathSafe(datasetName) {
+		segment = url.PathEscape(segment)
+	}
+	if datasetName == "" || datasetName == "." || datasetName == ".." {
+		return failing[Run](fmt.Errorf("langfuse: the runs of a dataset named %q cannot be listed: its name cannot stand in a path", datasetName))
+	}
+	return listPages[Run](ctx, c, "datasets/"+segment+"/runs", url.Values{}, maxPageLimit)
+}
+
+// DeleteRun deletes a run and its items from the tables of v3; its traces stay.
+// The request is queued. Retried, so that ErrNotFound may mean that an earlier
+// attempt did it; v4 in its default mode has no such call (ErrEndpointGone).
+//
+// API: DELETE /api/public/datasets/{name}/runs/{runName}
+func (c *Client) DeleteRun(ctx context.Context, datasetName, name string) error {
+	for _, text := range []string{datasetName, name} {
+		if text == "" || text == "." || text == ".." {
+			return fmt.Errorf("langfuse: run %q of dataset %q: a name cannot stand in a path", name, datasetName)
+		}
+	}
+	path := "datasets/" + url.PathEscape(url.PathEscape(datasetName)) + "/runs/" + url.PathEscape(url.PathEscape(name))
+	if _, err := c.do(ctx, request{method: http.MethodDelete, path: path}); err != nil {
+		return fmt.Errorf("deleting run %q: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package langfuse
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// Trace is a trace with its observations, whichever endpoint it came from.
+type Trace struct {
+	ID          string
+	Name        string // as given to the trace, else that of the root
+	Time        time.Time
+	Environment string
+	UserID      string
+	SessionID   string
+	Release     string
+	Version     string
+	Tags        []string
+	// Input, Output and Metadata are those of the trace; v4 has only the root
+	// observation's. A text that holds JSON is that JSON.
+	Input, Output, Metadata json.RawMessage
+	// Observations are sorted by start, each id once. ListTraces gives none on
+	// servers with the tables of v3, and the root alone on others.
+	Observations []Observation
+	// Scores are those of the trace and its observations, where the answer
+	// brings them along: on servers with the tables of v3 only. ReadScores works
+	// everywhere.
+	Scores []Score
+}
+
+// Root returns the observation without a parent, and whether it is there; a
+// trace whose root has not arrived, or was cut off, has none.
+func (t Trace) Root() (Observation, bool) {
+	for _, o := range t.Observations {
+		if o.ParentID == "" {
+			return o, true
+		}
+	}
+	return Observation{}, false
+}
+
+// TraceParts says what of a trace is read beside ids, times, names, levels,
+// models, prompts, usage and cost. Servers with the tables of v3 send all of it
+// whatever is asked for.
+type TraceParts struct {
+	// IO: input and output, which may be large.
+	IO bool
+	// Metadata: values over 200 characters are cut on v4 unless their key is in
+	// ExpandMetadata.
+	Metadata       bool
+	ExpandMetadata []string
+	// From and To bound the start of the spans that ReadTraces and GetTrace look
+	// for on v4, which spares a large server much searching; spans outside are not
+	// found. Zero: no bound. ListTraces has those of its query.
+	From, To time.Time
+}
+
+// fields returns the groups of v2/observations.
+func (p TraceParts) fields() []string {
+	fields := []string{"basic", "model", "usage", "prompt", "trace_context"}
+	if p.IO {
+		fields = append(fields, "io")
+	}
+	if p.Metadata {
+		fields = append(fields, "metadata")
+	}
+	return fields
+}
+
+// GetTrace returns a trace with its observations. Retried; errors: ErrNotFound
+// (not there, not there yet, or of another project), *APIError,
+// *ConnectionError.
+//
+// API: GET /api/public/v2/observations, or GET /api/public/traces/{id}
+func (c *Client) GetTrace(ctx context.Context, server Capabilities, id string, parts TraceParts) (Trace, error) {
+	for trace, err := range c.ReadTraces(ctx, server, []string{id}, parts) {
+		return trace, err
+	}
+	return Trace{}, fmt.Errorf("trace %q: %w in this project", id, ErrNotFound)
+}
+
+// ReadTraces yields the traces of the ids with their observations, in the order
+// of the ids; those that the server does not have are left out. v4 is asked for
+// 50 traces at once, v3 for one after the other: there it pays to call this for
+// parts of the list at the same time. Retried; the first error ends the
+// iteration.
+//
+// API: GET /api/public/v2/observations, or GET /api/public/traces/{id}
+func (c *Client) ReadTraces(ctx context.Context, server Capabilities, ids []string, want TraceParts) iter.Seq2[Trace, error] {
+	read, atOnce := c.readLegacyTraces, 1
+	if server.NewReads {
+		atOnce = maxListed
+		read = func(ctx context.Context, ids []string) ([]Trace, error) { return c.readNewTraces(ctx, ids, want) }
+	}
+	return func(yield func(Trace, error) bool) {
+		for part := range slices.Chunk(ids, atOnce) {
+			traces, err := read(ctx, part)
+			if err != nil {
+				yield(Trace{}, err)
+				return
+			}
+			for _, trace := range traces {
+				if !yield(trace, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// readNewTraces reads traces from observations. A server that does not know the
+// filter for many traces (400) is asked for each.
+func (c *Client) readNewTraces(ctx context.Context, ids []string, want TraceParts) ([]Trace, error) {
+	query := ObservationsQuery{TraceIDs: ids, Fields: want.fields(), ExpandMetadata: want.ExpandMetadata, From: want.From, To: want.To, Limit: maxObservations}
+	if want.IO {
+		query.Limit = defaultPageLimit
+	}
+	if len(ids) == 1 {
+		query.TraceID, query.TraceIDs = ids[0], nil
+	}
+	found, err := c.collectTraces(ctx, query)
+	var refused *APIError
+	if errors.As(err, &refused) && refused.Status == http.StatusBadRequest && len(ids) > 1 {
+		found = nil
+		for _, id := range ids {
+			query.TraceID, query.TraceIDs = id, nil
+			one, err := c.collectTraces(ctx, query)
+			if err != nil {
+				return nil, fmt.Errorf("trace %q: %w", id, err)
+			}
+			found = append(found, one...)
+		}
+		return found, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %d traces: %w", len(ids), err)
+	}
+	return inOrder(found, ids), nil
+}
+
+// inOrder returns the traces in the order of the ids.
+func inOrder(traces []Trace, ids []string) []Trace {
+	byID := make(map[string]Trace, len(traces))
+	for _, trace := range traces {
+		byID[trace.ID] = trace
+	}
+	ordered := make([]Trace, 0, len(traces))
+	for _, id := range ids {
+		if trace, ok := byID[id]; ok {
+			ordered = append(ordered, trace)
+			delete(byID, id)
+		}
+	}
+	return ordered
+}
+
+// collectTraces reads observations and puts those of one trace together.
+func (c *Client) collectTraces(ctx context.Context, query ObservationsQuery) ([]Trace, error) {
+	var order []string
+	byTrace := map[string][]Observation{}
+	for o, err := range c.ListObservations(ctx, query) {
+		if err != nil {
+			return nil, err
+		}
+		if byTrace[o.TraceID] == nil {
+			order = append(order, o.TraceID)
+		}
+		byTrace[o.TraceID] = append(byTrace[o.TraceID], o)
+	}
+	traces := make([]Trace, len(order))
+	for i, id := range order {
+		traces[i] = newTrace(id, byTrace[id])
+	}
+	return traces, nil
+}

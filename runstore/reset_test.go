@@ -1,0 +1,93 @@
+package runstore
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReset(t *testing.T) {
+	run := newRun(t, 3)
+	ctx := t.Context()
+	for n := range 3 {
+		noError(t, run.Commit(ctx, testOutcome(n, 0)))
+	}
+	second := testOutcome(0, 0)
+	second.Attempt = 2
+	noError(t, run.Commit(ctx, second)) // oid 4 supersedes oid 1
+	noError(t, run.Ack(ctx, Ack{1, All | Withdrawn}, Ack{2, All}, Ack{3, All}, Ack{4, All}))
+	check := func(step, unpublished, retracted string) {
+		t.Helper()
+		list := func(page []Pending, err error) (text string) {
+			noError(t, err)
+			for _, p := range page {
+				text += fmt.Sprintf("%d:%d ", p.OID, p.Published)
+			}
+			return text
+		}
+		if got := list(run.Unpublished(ctx, 0, 10)); got != unpublished {
+			t.Errorf("%s: unpublished %q, want %q", step, got, unpublished)
+		}
+		if got := list(run.Retracted(ctx, 0, 10)); got != retracted {
+			t.Errorf("%s: retracted %q, want %q", step, got, retracted)
+		}
+	}
+	check("all sent", "", "")
+	noError(t, run.Reset(ctx, Reset{OID: 1, Bits: Withdrawn}, Reset{OID: 2, Bits: Scores}, Reset{OID: 4, Bits: Link | Spans}))
+	check("reset", "2:3 4:4 ", "1:15 ")
+	if err := run.Reset(ctx, Reset{OID: 3, Bits: All}, Reset{OID: 99, Bits: All}); !errors.Is(err, ErrUnknown) {
+		t.Errorf("unknown outcome: %v", err)
+	}
+	if err := run.Reset(ctx, Reset{OID: 1, Bits: Superseded}); err == nil {
+		t.Error("a superseded attempt can be made the newest")
+	}
+	check("refused", "2:3 4:4 ", "1:15 ")
+}
+
+func TestReset_corrected(t *testing.T) {
+	run := newRun(t, 2)
+	ctx := t.Context()
+	for n := range 2 {
+		noError(t, run.Commit(ctx, testOutcome(n, 0)))
+	}
+	noError(t, run.Ack(ctx, Ack{1, All}, Ack{2, All}))
+	late := testTime.Add(time.Hour)
+	noError(t, run.Reset(ctx, Reset{OID: 2, Bits: Scores, Corrected: late}))
+	noError(t, run.Reset(ctx, Reset{OID: 2, Bits: Scores, Corrected: late.Add(-time.Minute)})) // never earlier
+	page, err := run.Committed(ctx, 0, 10)
+	noError(t, err)
+	if len(page) != 2 || !page[0].Corrected.IsZero() || !page[1].Corrected.Equal(late) || page[0].Output == nil {
+		t.Errorf("committed: %+v", page)
+	}
+	attempts, err := run.Attempts(ctx, page[1].Item, 1)
+	noError(t, err)
+	if len(attempts) != 1 || attempts[0].OID != 2 || !attempts[0].Corrected.Equal(late) {
+		t.Errorf("attempts: %+v", attempts)
+	}
+	if none, err := run.Attempts(ctx, "no such item", 1); err != nil || len(none) != 0 {
+		t.Errorf("attempts of no item: %v %v", none, err)
+	}
+}
+
+func TestTotals(t *testing.T) {
+	run := newRun(t, 0)
+	ctx := t.Context()
+	if _, ok, err := run.Totals(ctx, 1); err != nil || ok {
+		t.Errorf("before: %v %v", ok, err)
+	}
+	want := Totals{Trial: 1, Values: map[string]float64{"items_scored": 3, "entity_f1_mean": 0.1}, At: testTime}
+	noError(t, run.SetTotals(ctx, want))
+	want.Acknowledged = true
+	noError(t, run.SetTotals(ctx, want))
+	got, ok, err := run.Totals(ctx, 1)
+	noError(t, err)
+	if diff := cmp.Diff(want, got); !ok || diff != "" {
+		t.Error(diff)
+	}
+	if err := run.SetTotals(ctx, Totals{}); err == nil {
+		t.Error("totals of no trial are taken")
+	}
+}

@@ -1,0 +1,63 @@
+package tracking_test
+
+import (
+	"slices"
+	"testing"
+
+	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/tracking"
+)
+
+// lose makes the server accept things of one kind and lose them.
+func (w *world) lose(kind string, ids ...string) {
+	drop := func(of, id string) bool { return of == kind && slices.Contains(ids, id) }
+	w.drop.Store(&drop)
+}
+
+// loseSpans loses spans of an item's attempt, by position.
+func (s *scene) loseSpans(item, attempt int, positions ...int) {
+	var ids []string
+	for _, position := range positions {
+		ids = append(ids, tracking.SpanID(s.run, s.t, itemID(item), attempt, position))
+	}
+	s.lose(embedded.DropSpan, ids...)
+}
+
+// score finds a score of a trace by its name.
+func (w *world) score(t *testing.T, trace, name string) langfuse.Score {
+	t.Helper()
+	for s, err := range w.client.ReadScores(t.Context(), w.server.Capabilities, langfuse.ScoresQuery{TraceIDs: []string{trace}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Name == name {
+			return s
+		}
+	}
+	t.Fatalf("trace %s has no score %s", trace, name)
+	return langfuse.Score{}
+}
+
+// deleteScore deletes a score behind the publisher's back.
+func (w *world) deleteScore(t *testing.T, id string) {
+	t.Helper()
+	if err := w.client.DeleteScore(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// overwrite stores a score under an id, as of now.
+func (w *world) overwrite(t *testing.T, id string, like langfuse.Score, value float64) {
+	t.Helper()
+	create := langfuse.ScoreCreate{ID: id, Name: like.Name, Type: like.Type, Value: langfuse.NumberValue(value)}
+	switch like.Subject.Kind {
+	case "experiment":
+		create.DatasetRunID = like.Subject.ID
+	case "observation":
+		create.TraceID, create.ObservationID = like.Subject.TraceID, like.Subject.ID
+	}
+	if err := w.client.CreateScore(t.Context(), create); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -18,9 +18,6 @@ type BudgetConfig struct {
 	// Model is the name whose price Prices knows.
 	Model  string
 	Prices Prices
-	// SpentUSD and SpentTokens are what an earlier part of the run took.
-	SpentUSD    float64
-	SpentTokens int64
 }
 
 // UnpricedError says that a model cannot be held to a budget in USD.
@@ -77,10 +74,10 @@ type amount struct {
 // NewBudget checks the configuration and returns every problem of it at once; a
 // bound in USD for a model without a known price is an *UnpricedError.
 func NewBudget(cfg BudgetConfig) (*Budget, error) {
-	b := &Budget{cfg: cfg, spent: amount{cfg.SpentUSD, cfg.SpentTokens}, settled: make(chan struct{})}
+	b := &Budget{cfg: cfg, settled: make(chan struct{})}
 	var problems []error
-	if !(cfg.USD >= 0) || !(cfg.SpentUSD >= 0) || cfg.Tokens < 0 || cfg.SpentTokens < 0 {
-		problems = append(problems, errors.New("pipeline: bounds and spendings of a budget must not be negative"))
+	if !(cfg.USD >= 0) || cfg.Tokens < 0 {
+		problems = append(problems, errors.New("pipeline: the bounds of a budget must not be negative"))
 	}
 	if cfg.USD == 0 && cfg.Tokens == 0 {
 		problems = append(problems, errors.New("pipeline: a budget needs a bound in USD or tokens"))
@@ -100,7 +97,14 @@ func NewBudget(cfg BudgetConfig) (*Budget, error) {
 	return b, nil
 }
 
-// Spent returns what was booked so far, with what was spent before.
+// Book adds what was spent otherwise, such as by an earlier part of the run.
+func (b *Budget) Book(usd float64, tokens int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.spent.usd, b.spent.tokens = b.spent.usd+usd, b.spent.tokens+tokens
+}
+
+// Spent returns what was booked so far.
 func (b *Budget) Spent() (usd float64, tokens int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -22,7 +22,7 @@ type TrippedError struct {
 
 // Error says what happened and what to do.
 func (e *TrippedError) Error() string {
-	return fmt.Sprintf("no more calls are made, because %s: %s; see to the reason and resume the run", e.Why, e.Reason)
+	return fmt.Sprintf("no more calls are made, because %s: %s; see to that first", e.Why, e.Reason)
 }
 
 // ExitCode is 69: the provider cannot be reached or does not authorise.

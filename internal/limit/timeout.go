@@ -2,25 +2,45 @@ package limit
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
 
 // WithTimeout returns a context that ends after d, not counting the time within
-// Waiting. Its cause is context.DeadlineExceeded then, while its Err, as that of
-// any context that is cancelled, is context.Canceled:
-//
-//	errors.Is(context.Cause(ctx), context.DeadlineExceeded)
-//
-// Call cancel to release it.
+// Waiting. Its Err is context.DeadlineExceeded then; contexts that are made from
+// it end with context.Canceled, and context.DeadlineExceeded as their cause. It
+// has no Deadline, as it is not known. Call cancel to release it.
 func WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithCancelCause(ctx)
 	t := &timeout{left: d, began: time.Now()}
 	t.timer = time.AfterFunc(d, func() { cancel(context.DeadlineExceeded) })
-	return context.WithValue(inner, timeoutKey{}, t), func() {
+	return timeoutContext{inner, t}, func() {
 		t.stop()
 		cancel(context.Canceled)
 	}
+}
+
+// timeoutContext tells its end by time from being cancelled.
+type timeoutContext struct {
+	context.Context
+	timeout *timeout
+}
+
+// Err returns why the context ended, or nil.
+func (c timeoutContext) Err() error {
+	if errors.Is(context.Cause(c.Context), context.DeadlineExceeded) {
+		return context.DeadlineExceeded
+	}
+	return c.Context.Err()
+}
+
+// Value returns the timeout to Waiting.
+func (c timeoutContext) Value(key any) any {
+	if key == (timeoutKey{}) {
+		return c.timeout
+	}
+	return c.Context.Value(key)
 }
 
 // Waiting stops the clock of WithTimeout until the function that it returns is

@@ -31,8 +31,8 @@ func TestWithTimeout(t *testing.T) {
 		two()
 		<-ctx.Done()
 		want := time.Hour + 5*time.Minute + time.Minute
-		if took := time.Since(began); took != want || !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-			t.Errorf("ended after %s, want %s, cause %v", took, want, context.Cause(ctx))
+		if took := time.Since(began); took != want || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			t.Errorf("ended after %s, want %s, %v", took, want, ctx.Err())
 		}
 		goOn = limit.Waiting(ctx)
 		goOn() // after the end: nothing
@@ -46,8 +46,8 @@ func TestWithTimeout_cancelled(t *testing.T) {
 		cancel()
 		goOn()
 		time.Sleep(time.Hour)
-		if !errors.Is(context.Cause(ctx), context.Canceled) {
-			t.Errorf("cause %v", context.Cause(ctx))
+		if !errors.Is(ctx.Err(), context.Canceled) {
+			t.Errorf("%v", ctx.Err())
 		}
 		limit.Waiting(t.Context())() // a context of another kind
 	})

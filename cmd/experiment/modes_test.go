@@ -6,11 +6,13 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/configs/sample"
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
@@ -91,6 +93,12 @@ func TestModes(t *testing.T) {
 			d.exits(cli.ExitOK, append(llm, "--retry-failed", "--verify")...)
 			d.readBack("llm", 5, true)
 			d.harmed("llm")
+
+			must(t, os.RemoveAll(connect.Folder)) // as in a colleague's folder
+			_, stderr := d.exits(cli.ExitUsage, "--dataset", sample.Name, "--name", "base")
+			if !strings.Contains(stderr, "taken (in Langfuse): use --name base-2") {
+				t.Errorf("a name that only Langfuse knows: %s", stderr)
+			}
 		})
 	}
 }

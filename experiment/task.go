@@ -22,6 +22,9 @@ type Item struct {
 	ID       string
 	Input    json.RawMessage
 	Metadata json.RawMessage
+	// Trial and Attempt count from 1: the trial of the run, and how often the
+	// item was tried in it, this time included.
+	Trial, Attempt int
 }
 
 // Result is what a task made of an item.

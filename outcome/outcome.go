@@ -77,10 +77,13 @@ type Call struct {
 	Attempts   int             `json:"attempts,omitempty"` // requests made, retries included
 	// Cached says that nobody was asked: the answer is that of an earlier call,
 	// and CostUSD is 0.
-	Cached  bool      `json:"cached,omitempty"`
-	Started time.Time `json:"started"`
-	Ended   time.Time `json:"ended"`
-	Error   string    `json:"error,omitempty"`
+	Cached bool `json:"cached,omitempty"`
+	// Started is when the request was sent that gave the answer: what was waited
+	// before it, for limits and after requests that failed, is Waited.
+	Started time.Time     `json:"started"`
+	Ended   time.Time     `json:"ended"`
+	Waited  time.Duration `json:"waited_ns,omitempty"`
+	Error   string        `json:"error,omitempty"`
 	// Warnings say what was odd about a call that did not fail.
 	Warnings []string `json:"warnings,omitempty"`
 }

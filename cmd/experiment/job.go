@@ -102,6 +102,9 @@ func openJob(ctx context.Context, lf *connect.Langfuse, cfg runConfig, rules sco
 	if err := j.begin(ctx, header, source, filter); err != nil {
 		return nil, errors.Join(err, j.system.close())
 	}
+	if err := j.system.asks.book(ctx, j.run); err != nil {
+		return nil, errors.Join(err, j.run.Close(), j.system.close())
+	}
 	return j, nil
 }
 

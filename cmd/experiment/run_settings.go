@@ -37,6 +37,12 @@ func runTable() []setting {
 		{flag: "seed", env: "EXPERIMENT_SEED", usage: "`N` seeds the model's sampling"},
 		{flag: "concurrency", alias: "c", env: "EXPERIMENT_CONCURRENCY", fallback: "4", usage: "`N` items are worked on at once"},
 		{flag: "timeout", env: "EXPERIMENT_TIMEOUT", fallback: "5m", usage: "`TIME` that one item may take, as 90s or 2m"},
+		{flag: "rpm", env: "EXPERIMENT_RPM", usage: "`N` requests a minute that the provider allows (default: found out)"},
+		{flag: "tpm", env: "EXPERIMENT_TPM", usage: "`N` tokens a minute that the provider allows (default: found out)"},
+		{flag: "retries", env: "EXPERIMENT_RETRIES", fallback: "5", usage: "`N` times a request that failed is sent again"},
+		{flag: "cache", env: "EXPERIMENT_CACHE", usage: "keep answers in the folder `DIR`, and do not pay for them again"},
+		{flag: "budget-usd", env: "EXPERIMENT_BUDGET_USD", usage: "stop, to be resumed, before the run has cost more than `USD`"},
+		{flag: "budget-tokens", env: "EXPERIMENT_BUDGET_TOKENS", usage: "stop, to be resumed, before the run has used more than `N` tokens"},
 		{flag: "limit", env: "EXPERIMENT_LIMIT", usage: "`N` items are run at most"},
 		{flag: "item", many: true, usage: "run only the item with this `ID`; may be repeated"},
 		{flag: "filter", env: "EXPERIMENT_FILTER", many: true, usage: "run only items with `metadata.K=V`; may be repeated, all must hold"},
@@ -103,6 +109,7 @@ func (s settings) runConfig() (runConfig, error) {
 		cfg.retry, cfg.resume, cfg.system.resume = true, true, true
 		cfg.retryClasses = p.classes(text)
 	}
+	cfg.system.limits.timeout = cfg.timeout
 	cfg.environmentGiven = s["environment"].from != "default"
 	for _, key := range tracking.FixedKeys() {
 		if _, taken := cfg.metadata[key]; taken {

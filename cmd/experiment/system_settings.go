@@ -17,6 +17,7 @@ type systemConfig struct {
 	modelGiven bool
 	pipeline   string
 	record     string
+	limits     limitsConfig
 	resume     bool // the recording goes on, too
 	twoStages  bool
 	schema     json.RawMessage // of the prompt's config
@@ -39,7 +40,7 @@ func (c systemConfig) onlyAsks() bool { return c.promptFile == "" && c.record ==
 
 func (p *problems) system(s settings) systemConfig {
 	c := systemConfig{
-		model: s.text("model"), modelGiven: s["model"].from != "default", pipeline: s.text("pipeline"), record: s.text("record"), resume: p.toggle(s, "resume"), twoStages: p.toggle(s, "two-stages"),
+		model: s.text("model"), modelGiven: s["model"].from != "default", pipeline: s.text("pipeline"), record: s.text("record"), limits: p.limits(s), resume: p.toggle(s, "resume"), twoStages: p.toggle(s, "two-stages"),
 		prompt:     langfuse.PromptRef{Name: s.text("prompt"), Label: s.text("prompt-label")},
 		promptFile: s.text("prompt-file"),
 		parameters: pipeline.Parameters{
@@ -76,6 +77,9 @@ func (p *problems) system(s settings) systemConfig {
 	}
 	if c.pipeline != "" && (c.record != "" || c.twoStages || len(c.vars) > 0) {
 		p.add("--pipeline asks in its own way: leave --record, --two-stages and --var out")
+	}
+	if c.pipeline != "" && c.limits.limited() {
+		p.add("--pipeline asks its model itself: leave --rpm, --tpm, --cache and --budget-… out")
 	}
 	if c.pipeline != "" && c.asksPrompt() {
 		p.add("--pipeline has prompts of its own: leave --prompt and its relatives out")

@@ -60,6 +60,7 @@ func runTable() []setting {
 		{flag: "quiet", alias: "q", env: "EXPERIMENT_QUIET", toggle: true, usage: "no progress and no summary"},
 		{flag: "log-level", env: "EXPERIMENT_LOG_LEVEL", fallback: "warn", usage: "log at `LEVEL`: debug, info, warn or error"},
 		{flag: "log-format", env: "EXPERIMENT_LOG_FORMAT", fallback: "text", usage: "log as `FORM`: text or json"},
+		{flag: "estimate", toggle: true, usage: "print how many items, tokens and dollars the run would take, and run nothing"},
 		{flag: "dry-run", toggle: true, usage: "print every setting and where it came from, and run nothing"},
 	}
 }
@@ -77,6 +78,7 @@ type runConfig struct {
 	output                   string
 	environmentGiven         bool
 	resume, json, quiet      bool
+	estimate                 bool
 	langfuseMode             string
 	verify                   bool
 	retry                    bool
@@ -104,6 +106,7 @@ func (s settings) runConfig() (runConfig, error) {
 		verify:       p.toggle(s, "verify"),
 		json:         p.toggle(s, "json"),
 		quiet:        p.toggle(s, "quiet"),
+		estimate:     p.toggle(s, "estimate"),
 	}
 	if text := s.text("retry-failed"); text != "" && text != "false" {
 		cfg.retry, cfg.resume, cfg.system.resume = true, true, true
@@ -124,10 +127,12 @@ func (s settings) runConfig() (runConfig, error) {
 	if cfg.dataset == "" {
 		p.add("--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")
 	}
-	if cfg.name == "" {
+	if cfg.name == "" && !cfg.estimate {
 		p.add("--name is missing: give the run a name, such as baseline-v1")
 	}
-	p.runName(cfg.name)
+	if cfg.name != "" || !cfg.estimate {
+		p.runName(cfg.name)
+	}
 	if text := s.text("limit"); text != "" {
 		cfg.limit = p.count("limit", text, 1, 1<<31-1)
 	}

@@ -80,6 +80,9 @@ func openSystem(ctx context.Context, lf *connect.Langfuse, cfg systemConfig, con
 // that is asked for.
 func overModel(opened provider.Opened, known catalogue, template prompt.Template, pin outcome.Prompt, cfg systemConfig) (system, error) {
 	asks, err := within(opened, known, cfg.limits)
+	if cfg.estimator != nil {
+		asks, cfg.record = asker{Model: cfg.estimator}, ""
+	}
 	if err != nil {
 		return system{}, errors.Join(withCode(err), opened.Close())
 	}
@@ -173,6 +176,9 @@ func findPrompt(ctx context.Context, lf *connect.Langfuse, cfg systemConfig) (pr
 		template, err := readPrompt(cfg.promptFile, cfg.vars)
 		if err != nil {
 			return prompt.Template{}, outcome.Prompt{}, err
+		}
+		if cfg.estimator != nil {
+			return template, outcome.Prompt{}, nil
 		}
 		return tracking.PushPrompt(ctx, lf.Client, ref.Name, template)
 	}

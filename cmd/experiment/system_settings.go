@@ -27,6 +27,8 @@ type systemConfig struct {
 	promptFile   string
 	vars         []prompt.Var
 	parameters   pipeline.Parameters
+	// estimator, if set, is asked in place of the model.
+	estimator *pipeline.Estimator
 }
 
 // asksPrompt reports whether a prompt was asked for.

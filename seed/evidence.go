@@ -1,0 +1,305 @@
+package seed
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"extraction-experiment/langfuse"
+)
+
+// EvidenceKind says how a trace is known to be right.
+type EvidenceKind string
+
+// The kinds of evidence, the strongest first.
+const (
+	// ByQueue: an annotation queue has it, completed.
+	ByQueue EvidenceKind = "queue"
+	// ByAnnotation: a person gave it an ANNOTATION score. One without an author
+	// was written by a program and is none.
+	ByAnnotation EvidenceKind = "annotation"
+	// ByCorrection: its output was corrected; the correction is the gold.
+	ByCorrection EvidenceKind = "correction"
+	// ByScore: a score that EvidenceRules name.
+	ByScore EvidenceKind = "score"
+	// ByTag: a tag that EvidenceRules name.
+	ByTag EvidenceKind = "tag"
+	// Unvalidated: none, and accepted all the same.
+	Unvalidated EvidenceKind = "unvalidated"
+)
+
+// evidenceKey is where an item's metadata holds its Evidence.
+const evidenceKey = "evidence"
+
+// Evidence is why a trace was taken for right. It is kept in the item's
+// metadata under "evidence".
+type Evidence struct {
+	Kind   EvidenceKind `json:"kind"`
+	Name   string       `json:"name,omitempty"`   // of the queue, score or tag
+	Author string       `json:"author,omitempty"` // id of the user
+	Time   string       `json:"time,omitempty"`   // RFC 3339, UTC
+	ID     string       `json:"id,omitempty"`     // of the queue item or score
+	// Observation is what it is about; empty: the whole trace.
+	Observation string `json:"observation,omitempty"`
+}
+
+// EvidenceRules are the configured kinds of evidence: any of the tags, any of
+// the scores. The zero value has none, so that only people count.
+type EvidenceRules struct {
+	Tags   []string
+	Scores []ScoreRule
+}
+
+// verdictName is the annotation that says no when it is false.
+const verdictName = "validated"
+
+// completed is a completed item of an annotation queue.
+type completed struct {
+	langfuse.QueueItem
+	queue string // name
+}
+
+// witness looks for the evidence of one trace as seen from one observation.
+type witness struct {
+	trace    langfuse.Trace
+	scores   []langfuse.Score
+	queues   map[string][]completed // by object id
+	rules    EvidenceRules
+	observed string // id of the chosen observation; "" where there is none
+	related  map[string]bool
+}
+
+// newWitness takes the chosen observation: evidence on it, on those above it,
+// on those below it and on the trace counts, that on others does not.
+func newWitness(trace langfuse.Trace, scores []langfuse.Score, queues map[string][]completed, rules EvidenceRules, observed string) witness {
+	return witness{trace, newestFirst(scores), queues, rules, observed, relatives(trace, observed)}
+}
+
+// relatives returns the observation with those above and below it. Without a
+// chosen one every observation of the trace is one.
+func relatives(trace langfuse.Trace, observed string) map[string]bool {
+	parent := map[string]string{}
+	for _, o := range trace.Observations {
+		parent[o.ID] = o.ParentID
+	}
+	above := func(id string) map[string]bool {
+		chain := map[string]bool{}
+		for id != "" && !chain[id] { // a circle ends it
+			chain[id] = true
+			id = parent[id]
+		}
+		return chain
+	}
+	related := above(observed)
+	for _, o := range trace.Observations {
+		if observed == "" || above(o.ID)[observed] {
+			related[o.ID] = true
+		}
+	}
+	return related
+}
+
+// newestFirst sorts by time, then id, so that the answer does not depend on the
+// order of the server.
+func newestFirst(scores []langfuse.Score) []langfuse.Score {
+	sorted := slices.Clone(scores)
+	slices.SortFunc(sorted, func(a, b langfuse.Score) int {
+		return cmp.Or(b.Timestamp.Compare(a.Timestamp), cmp.Compare(a.ID, b.ID))
+	})
+	return sorted
+}
+
+// concerns reports whether a score is about the trace or a related observation.
+func (w witness) concerns(s langfuse.Score) bool {
+	switch s.Subject.Kind {
+	case "trace":
+		return s.Subject.ID == w.trace.ID
+	case "observation":
+		return w.related[s.Subject.ID]
+	}
+	return false
+}
+
+// find returns the strongest evidence, of equals the newest, or why there is
+// none. A person's "no" beats everything but a correction.
+func (w witness) find() (Evidence, string) {
+	correction, corrected := w.correction()
+	no := w.rejected()
+	if no != "" && !corrected {
+		return Evidence{}, no
+	}
+	if no == "" {
+		if e, ok := w.inQueue(); ok {
+			return e, ""
+		}
+		if e, ok := w.annotated(); ok {
+			return e, ""
+		}
+	}
+	if corrected {
+		return evidenceOf(ByCorrection, correction), ""
+	}
+	if e, ok := w.configured(); ok {
+		return e, ""
+	}
+	return Evidence{}, w.nothing()
+}
+
+// rejected names the newest verdict of a person, if it says no.
+func (w witness) rejected() string {
+	for _, s := range w.scores {
+		if !w.human(s) || !w.isVerdict(s) {
+			continue
+		}
+		if w.approves(s) {
+			return ""
+		}
+		return fmt.Sprintf("the user %s annotated it with %s = %s: it is judged wrong", s.AuthorUserID, s.Name, s.Value)
+	}
+	return ""
+}
+
+func (w witness) human(s langfuse.Score) bool {
+	return s.Source == "ANNOTATION" && s.AuthorUserID != "" && s.Type != langfuse.ScoreCorrection && w.concerns(s)
+}
+
+func (w witness) isVerdict(s langfuse.Score) bool {
+	return s.Name == verdictName || slices.ContainsFunc(w.rules.Scores, func(r ScoreRule) bool { return r.Name == s.Name })
+}
+
+// approves reports whether an annotation says that the trace is right. A rule
+// of its name decides; without one true and numbers above 0 do, and a category
+// or a text says nothing.
+func (w witness) approves(s langfuse.Score) bool {
+	named := false
+	for _, rule := range w.rules.Scores {
+		if rule.Name == s.Name {
+			if named = true; rule.Holds(s) {
+				return true
+			}
+		}
+	}
+	number, isNumber := s.Value.Number()
+	isNumber = isNumber && (s.Type == langfuse.ScoreBoolean || s.Type == langfuse.ScoreNumeric)
+	return !named && isNumber && number > 0
+}
+
+func (w witness) inQueue() (Evidence, bool) {
+	var best *completed
+	take := func(items []completed, kind string) {
+		for _, item := range items {
+			if item.ObjectType == kind && (best == nil || item.CompletedAt.After(best.CompletedAt)) {
+				best = &item
+			}
+		}
+	}
+	take(w.queues[w.trace.ID], langfuse.ObjectTrace)
+	for _, o := range w.trace.Observations { // in their order, so that of equals the first stays
+		if w.related[o.ID] {
+			take(w.queues[o.ID], langfuse.ObjectObservation)
+		}
+	}
+	if best == nil {
+		return Evidence{}, false
+	}
+	e := Evidence{Kind: ByQueue, Name: best.queue, Time: instant(best.CompletedAt), ID: best.ID}
+	if best.ObjectType == langfuse.ObjectObservation {
+		e.Observation = best.ObjectID
+	}
+	e.Author = w.queueAuthor(best.QueueID)
+	return e, true
+}
+
+// queueAuthor is who scored for the queue: the queue itself does not say.
+func (w witness) queueAuthor(queue string) string {
+	for _, s := range w.scores {
+		if w.human(s) && s.QueueID == queue {
+			return s.AuthorUserID
+		}
+	}
+	return ""
+}
+
+func (w witness) annotated() (Evidence, bool) {
+	for _, s := range w.scores {
+		if w.human(s) && w.approves(s) {
+			return evidenceOf(ByAnnotation, s), true
+		}
+	}
+	return Evidence{}, false
+}
+
+func (w witness) configured() (Evidence, bool) {
+	for _, s := range w.scores {
+		for _, rule := range w.rules.Scores {
+			if w.concerns(s) && rule.Holds(s) {
+				return evidenceOf(ByScore, s), true
+			}
+		}
+	}
+	for _, tag := range w.rules.Tags {
+		if slices.Contains(w.trace.Tags, tag) {
+			return Evidence{Kind: ByTag, Name: tag}, true
+		}
+	}
+	return Evidence{}, false
+}
+
+// correction returns the correction that counts: of the chosen observation,
+// else of the nearest above it, else of the trace; of several the newest.
+// Corrections of steps below are corrections of something else.
+func (w witness) correction() (langfuse.Score, bool) {
+	of := func(kind, id string) (langfuse.Score, bool) {
+		for _, s := range w.scores {
+			if s.Type == langfuse.ScoreCorrection && s.Subject.Kind == kind && s.Subject.ID == id {
+				return s, true
+			}
+		}
+		return langfuse.Score{}, false
+	}
+	parent := map[string]string{}
+	for _, o := range w.trace.Observations {
+		parent[o.ID] = o.ParentID
+	}
+	seen := map[string]bool{}
+	for id := w.observed; id != "" && !seen[id]; id = parent[id] {
+		if s, ok := of("observation", id); ok {
+			return s, true
+		}
+		seen[id] = true
+	}
+	return of("trace", w.trace.ID)
+}
+
+// nothing says why there is no evidence, and what was there that is none.
+func (w witness) nothing() string {
+	reason := "nothing shows that a person validated it: no completed queue item, no annotation with an author, no correction"
+	for _, s := range w.scores {
+		switch {
+		case s.Source != "ANNOTATION" || s.Type == langfuse.ScoreCorrection:
+		case !w.concerns(s):
+			return reason + fmt.Sprintf("; the annotation %s is about the observation %s, which is another", s.Name, s.Subject.ID)
+		case s.AuthorUserID == "":
+			return reason + fmt.Sprintf("; the annotation %s has no author: a program wrote it", s.Name)
+		default:
+			return reason + fmt.Sprintf("; the annotation %s = %s does not say that it is right", s.Name, s.Value)
+		}
+	}
+	return reason
+}
+
+func evidenceOf(kind EvidenceKind, s langfuse.Score) Evidence {
+	e := Evidence{Kind: kind, Name: s.Name, Author: s.AuthorUserID, Time: instant(s.Timestamp), ID: s.ID}
+	if s.Subject.Kind == "observation" {
+		e.Observation = s.Subject.ID
+	}
+	return e
+}
+
+func instant(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}

@@ -1,0 +1,328 @@
+package seed
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"extraction-experiment/dataset"
+)
+
+// maxAligned bounds the gold texts that are looked for in the document, in
+// bytes: names and quotes, not pages.
+const maxAligned = 2000
+
+// Item returns the item without what the redaction takes out, and how many
+// replacements there were by name. A text that a pattern matched anywhere in the
+// item, or that a field held, is taken out wherever it stands in the item, case
+// and white space aside (one of under three characters only where it is a word
+// of its own). Where a gold text stands in the document, both are covered alike,
+// and mentions move with the text. Ids that link to Langfuse stay as they are.
+//
+// The error names a key of an object that would have to be taken out: keys are
+// never changed. Time is linear in the item for each text taken out and each
+// gold text.
+func (r *Redaction) Item(item dataset.Item) (dataset.Item, map[string]int, error) {
+	w := &redacting{r: r, covers: map[string]*cover{}, tokens: tokens{
+		labels: r.labels, number: map[string]int{}, next: map[byte]int{}, count: map[string]int{}}}
+	fields := []struct {
+		name string
+		raw  *json.RawMessage
+	}{{"input", &item.Input}, {"expectedOutput", &item.Expected}, {"metadata", &item.Metadata}}
+	values := make([]any, len(fields))
+	for i, f := range fields {
+		if *f.raw == nil {
+			continue
+		}
+		var err error
+		if values[i], err = dataset.Decode(*f.raw); err != nil {
+			return item, nil, fmt.Errorf("redacting: %s %w", f.name, err)
+		}
+		w.aligning = f.name == "expectedOutput"
+		w.collect([]string{strings.ToLower(f.name)}, values[i])
+	}
+	w.findDocument(values[0])
+	w.spread()
+	if err := w.checkKeys(); err != nil {
+		return item, nil, fmt.Errorf("redacting: %w", err)
+	}
+	w.align()
+	for i, f := range fields {
+		if *f.raw != nil {
+			*f.raw = dataset.CanonicalValue(w.replace([]string{strings.ToLower(f.name)}, values[i]))
+		}
+	}
+	return item, w.tokens.count, nil
+}
+
+// redacting is the redaction of one item.
+type redacting struct {
+	r        *Redaction
+	covers   map[string]*cover // by text
+	secrets  []secret
+	keys     []string // of all objects
+	gold     []string // texts of the expected output
+	aligning bool
+
+	document *cover // nil where the input has no text
+	aligned  map[string]agreement
+	tokens   tokens
+}
+
+// exempt are the paths of metadata that link to Langfuse.
+var exempt = map[string]bool{
+	"metadata.source_trace_id": true, "metadata.evidence.id": true, "metadata.evidence.time": true,
+	"metadata.evidence.kind": true, "metadata.evidence.observation": true,
+}
+
+// walk goes through a value; give gets every text and number with its path.
+func walk(path []string, value any, give func(path []string, value any) any) any {
+	switch v := value.(type) {
+	case []any:
+		for i := range v {
+			v[i] = walk(path, v[i], give)
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			v[key] = walk(append(slices.Clip(path), strings.ToLower(key)), v[key], give)
+		}
+	case string, json.Number:
+		if !exempt[strings.Join(path, ".")] && !isOffset(path) {
+			return give(path, value)
+		}
+	}
+	return value
+}
+
+// isOffset reports whether a path is that of a mention's place, which moves with
+// the text instead.
+func isOffset(path []string) bool {
+	last := path[len(path)-1]
+	return len(path) > 1 && path[len(path)-2] == "mentions" && (last == "start" || last == "end")
+}
+
+// collect takes in all texts, covers what is to be taken out of them, and
+// remembers it as a secret.
+func (w *redacting) collect(path []string, value any) {
+	w.collectKeys(value)
+	walk(path, value, func(path []string, value any) any {
+		text := spelled(value)
+		w.cover(text)
+		if _, isText := value.(string); isText && w.aligning {
+			w.gold = append(w.gold, text)
+		}
+		if label := w.fieldAt(path); label != 0 {
+			w.secrets = append(w.secrets, secret{text, label})
+		}
+		return value
+	})
+}
+
+// fieldAt looks at the field itself and at those it stands in.
+func (w *redacting) fieldAt(path []string) byte {
+	var label byte
+	for end := len(path); end > 0; end-- {
+		label = meet(label, w.r.fieldAt(path[:end]))
+	}
+	return label
+}
+
+func (w *redacting) collectKeys(value any) {
+	switch v := value.(type) {
+	case []any:
+		for _, element := range v {
+			w.collectKeys(element)
+		}
+	case map[string]any:
+		for key, element := range v {
+			w.keys = append(w.keys, key)
+			w.collectKeys(element)
+		}
+	}
+}
+
+func (w *redacting) cover(text string) *cover {
+	c := w.covers[text]
+	if c == nil {
+		c = newCover(text)
+		w.covers[text] = c
+		w.r.matches(text, func(from, to int, label byte) {
+			first, last := c.within(from, to)
+			c.mark(first, last, label)
+			w.secrets = append(w.secrets, secret{text[from:to], label})
+		})
+	}
+	return c
+}
+
+func (w *redacting) findDocument(input any) {
+	object, _ := input.(map[string]any)
+	for _, key := range []string{"document_text", "text"} {
+		if text, ok := object[key].(string); ok {
+			w.document = w.covers[text]
+			return
+		}
+	}
+}
+
+// spread covers every secret wherever it stands.
+func (w *redacting) spread() {
+	distinct := map[string]byte{}
+	for _, s := range w.secrets {
+		folded := newFoldedText(s.text).folded
+		distinct[folded] = meet(distinct[folded], s.label)
+	}
+	w.secrets = w.secrets[:0]
+	for _, folded := range slices.Sorted(maps.Keys(distinct)) {
+		w.secrets = append(w.secrets, secret{folded, distinct[folded]})
+	}
+	for _, c := range w.covers {
+		for _, s := range w.secrets {
+			for at := range c.occurrences(s.text, isShort(s.text)) {
+				c.mark(at, at+len(s.text), s.label)
+			}
+		}
+	}
+}
+
+// checkKeys refuses an item whose keys hold a secret.
+func (w *redacting) checkKeys() error {
+	slices.Sort(w.keys)
+	for _, key := range slices.Compact(w.keys) {
+		if wireKeys[key] {
+			continue
+		}
+		found := ""
+		w.r.matches(key, func(_, _ int, label byte) { found = w.r.labels[label] })
+		folded := newFoldedText(key)
+		for _, s := range w.secrets {
+			for range folded.occurrences(s.text, true) {
+				found = w.r.labels[s.label]
+			}
+		}
+		if found != "" {
+			return fmt.Errorf("a key of an object holds what %s takes out, and keys are not changed: leave that object out of the mapping", found)
+		}
+	}
+	return nil
+}
+
+// wireKeys are the keys that every item may have.
+var wireKeys = func() map[string]bool {
+	keys := map[string]bool{}
+	for _, key := range strings.Fields(`document_text text document_type object_schemas relationship_schemas allowed_types
+		available_tags name description properties source_types target_types entities relationships type aliases mentions
+		quote start end source_name target_name relationship_type source_ref target_ref evidence kind author time id
+		observation source_trace_id`) {
+		keys[key] = true
+	}
+	return keys
+}()
+
+// align covers gold texts and their places in the document alike.
+func (w *redacting) align() {
+	w.aligned = map[string]agreement{}
+	if w.document == nil {
+		return
+	}
+	var list []agreement
+	for _, text := range w.gold {
+		c := w.covers[text]
+		if _, known := w.aligned[text]; known || c == w.document || len(c.folded) == 0 || len(c.folded) > maxAligned {
+			continue
+		}
+		a := agreement{gold: c, at: slices.Collect(w.document.occurrences(c.folded, isShort(c.folded)))}
+		if len(a.at) > 0 {
+			w.aligned[text] = a
+			list = append(list, a)
+		}
+	}
+	agree(w.document, list)
+	w.document.whole(&w.tokens) // the document has the first numbers
+	clear(w.tokens.count)       // it is written again, and counted then
+}
+
+// replace writes the value with everything taken out.
+func (w *redacting) replace(path []string, value any) any {
+	moved := w.moveMentions(path, value)
+	value = walk(path, value, func(path []string, value any) any {
+		if _, isText := value.(string); isText || w.covers[spelled(value)].covered() {
+			return w.text(spelled(value))
+		}
+		return value
+	})
+	for _, m := range moved {
+		maps.Copy(m.mention, m.now)
+	}
+	return value
+}
+
+// text writes one text. A gold text that stands in the document is written as
+// its first place there.
+func (w *redacting) text(text string) string {
+	c := w.covers[text]
+	if c == nil || !c.covered() {
+		return text
+	}
+	if a, ok := w.aligned[text]; ok {
+		written, _ := w.document.render(&w.tokens, a.at[0], a.at[0]+len(c.folded))
+		return written
+	}
+	written, _ := c.whole(&w.tokens)
+	return written
+}
+
+// movedMention is a mention and what it is in the new document.
+type movedMention struct{ mention, now map[string]any }
+
+// moveMentions finds where the quotes of mentions are in the new document.
+func (w *redacting) moveMentions(path []string, value any) []movedMention {
+	if path[0] != "expectedoutput" || !slices.Contains(w.keys, "mentions") || w.document == nil {
+		return nil
+	}
+	var list []movedMention
+	places := newOffsets(w.document.text)
+	rendered, pieces := w.document.whole(&tokens{labels: w.tokens.labels, number: w.tokens.number, next: w.tokens.next, count: map[string]int{}})
+	top, _ := value.(map[string]any)
+	entities, _ := top["entities"].([]any)
+	for _, entity := range entities {
+		object, _ := entity.(map[string]any)
+		mentions, _ := object["mentions"].([]any)
+		for _, mention := range mentions {
+			m, _ := mention.(map[string]any)
+			start, end, ok := places.bytes(m["start"], m["end"])
+			if !ok || w.document.text[start:end] != m["quote"] {
+				continue
+			}
+			newStart, newEnd := moved(pieces, start, false), moved(pieces, end, true)
+			count := func(text string) json.Number { return json.Number(strconv.Itoa(utf8.RuneCountInString(text))) }
+			list = append(list, movedMention{m, map[string]any{
+				"quote": rendered[newStart:newEnd], "start": count(rendered[:newStart]), "end": count(rendered[:newEnd])}})
+		}
+	}
+	return list
+}
+
+// offsets leads from code points to bytes.
+type offsets []int32
+
+func newOffsets(text string) offsets {
+	o := make(offsets, 0, len(text)+1)
+	for at := range text {
+		o = append(o, int32(at))
+	}
+	return append(o, int32(len(text)))
+}
+
+func (o offsets) bytes(start, end any) (int, int, bool) {
+	from, errFrom := strconv.Atoi(spelled(start))
+	to, errTo := strconv.Atoi(spelled(end))
+	if errFrom != nil || errTo != nil || from < 0 || to < from || to >= len(o) {
+		return 0, 0, false
+	}
+	return int(o[from]), int(o[to]), true
+}

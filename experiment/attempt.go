@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"extraction-experiment/outcome"
@@ -32,13 +33,22 @@ func (r *Runner) attempt(ctx context.Context, item unit, trial int) outcome.Outc
 	if err != nil {
 		return fail(o, judge, outcome.FailureOf(err, outcome.Provider))
 	}
-	scored, err := guard(func() (Scored, error) { return judge.Score(result.Output) })
+	return judged(o, judge)
+}
+
+// judged scores the output of an outcome.
+func judged(o outcome.Outcome, judge Judge) outcome.Outcome {
+	scored, err := guard(func() (Scored, error) { return judge.Score(o.Output) })
 	if err != nil {
 		return fail(o, judge, outcome.FailureOf(err, outcome.Internal))
 	}
 	o.Scores = append(scored.Scores, errorScore(nil))
 	o.Groups, o.Counts, o.Explanation = scored.Groups, scored.Counts, scored.Explanation
-	o.Warnings = append(o.Warnings, scored.Warnings...)
+	for _, w := range scored.Warnings {
+		if !slices.Contains(o.Warnings, w) {
+			o.Warnings = append(o.Warnings, w)
+		}
+	}
 	return o
 }
 

@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// ScoreRemoval is what became of scores that were to be deleted.
+// ScoreRemoval is what became of scores that were to be deleted; the lists are
+// sorted.
 type ScoreRemoval struct {
 	// Gone were read, deleted, and are no longer there.
 	Gone []string
@@ -45,6 +46,7 @@ func (c *Client) DeleteScores(ctx context.Context, server Capabilities, ids []st
 		}
 		return len(removal.Unseen) == 0, nil
 	})
+	slices.Sort(asked)
 	removal.Left = asked
 	if err = onlyLate(err); err != nil || len(asked) == 0 {
 		return removal, err
@@ -59,6 +61,8 @@ func (c *Client) DeleteScores(ctx context.Context, server Capabilities, ids []st
 				removal.Gone = append(removal.Gone, id)
 			}
 		}
+		slices.Sort(removal.Gone)
+		slices.Sort(seen)
 		removal.Left = seen
 		return len(seen) == 0, nil
 	})

@@ -19,6 +19,9 @@ type Header struct {
 	System  System  `json:"system"`
 	Scorer  Scorer  `json:"scorer"`
 
+	// Rescored is the run whose results were scored again to make this one.
+	Rescored *Origin `json:"rescored,omitempty"`
+
 	Trials      int               `json:"trials"` // at least 1
 	Description string            `json:"description,omitempty"`
 	Environment string            `json:"environment"`
@@ -27,6 +30,12 @@ type Header struct {
 	Runner      string            `json:"runner_version"`
 	Project     string            `json:"project"` // Langfuse project id, "" without Langfuse
 	Started     time.Time         `json:"started"`
+}
+
+// Origin names another run.
+type Origin struct {
+	Name   string `json:"name"`
+	RunUID string `json:"run_uid"`
 }
 
 // Dataset names the items of a run.

@@ -75,9 +75,12 @@ type Call struct {
 	CostUSD    *float64        `json:"cost_usd,omitempty"`
 	Finish     string          `json:"finish_reason,omitempty"`
 	Attempts   int             `json:"attempts,omitempty"` // requests made, retries included
-	Started    time.Time       `json:"started"`
-	Ended      time.Time       `json:"ended"`
-	Error      string          `json:"error,omitempty"`
+	// Cached says that nobody was asked: the answer is that of an earlier call,
+	// and CostUSD is 0.
+	Cached  bool      `json:"cached,omitempty"`
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended"`
+	Error   string    `json:"error,omitempty"`
 	// Warnings say what was odd about a call that did not fail.
 	Warnings []string `json:"warnings,omitempty"`
 }

@@ -141,9 +141,11 @@ func (w *writer) commit(batch []*write, results []error) error {
 	if err := w.tx.saveWords(); err != nil {
 		return w.abandon(err)
 	}
+	failpoint("before")
 	if err := w.tx.exec("COMMIT"); err != nil {
 		return w.abandon(err)
 	}
+	failpoint("after")
 	return nil
 }
 

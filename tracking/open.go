@@ -12,7 +12,8 @@ import (
 )
 
 // open makes sure that every trial of the batch has an experiment id, asked
-// for once in the life of the run: a second one would split it in two.
+// for once in the life of the run: a second one would split it in two. An item
+// that cannot be linked any more does not open its trial; the next one may.
 func (p *Publisher) open(ctx context.Context, batch []runstore.Pending) error {
 	for _, o := range batch {
 		trial := o.Trial
@@ -20,6 +21,10 @@ func (p *Publisher) open(ctx context.Context, batch []runstore.Pending) error {
 			continue
 		}
 		id, err := p.experimentID(ctx, o)
+		if errors.Is(err, langfuse.ErrNotFound) {
+			p.refuse(o, runstore.Link, p.unlinkable(err))
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -59,28 +64,47 @@ func (p *Publisher) page(id string) string {
 	return langfuse.RunURL(base, project, p.header.Dataset.ID, id)
 }
 
-// links sends the links of the batch. A server that stores none is not asked.
+// links sends the links of the batch, several at once. A server that stores
+// none is not asked. An item that is gone cannot be linked, which holds up
+// neither the others nor its own trace.
 func (p *Publisher) links(ctx context.Context, batch []runstore.Pending) error {
 	var todo []runstore.Pending
 	for _, o := range batch {
-		if !o.Published.Has(runstore.Link) {
+		if !o.Published.Has(runstore.Link) && p.refused[o.OID].err == nil {
 			todo = append(todo, o)
 		}
 	}
-	if p.header.Dataset.ID != "" && p.cfg.Server.StoresLinks() {
-		group, inner := errgroup.WithContext(ctx)
-		group.SetLimit(p.cfg.Links)
-		for _, o := range todo {
-			group.Go(func() error {
-				_, err := p.link(inner, o)
-				return err
-			})
-		}
-		if err := group.Wait(); err != nil {
-			return err
+	if p.header.Dataset.ID == "" || !p.cfg.Server.StoresLinks() {
+		return p.ack(ctx, runstore.Link, todo)
+	}
+	answers := make([]error, len(todo))
+	group, inner := errgroup.WithContext(ctx)
+	group.SetLimit(p.cfg.Links)
+	for i, o := range todo {
+		group.Go(func() error {
+			_, answers[i] = p.link(inner, o)
+			if errors.Is(answers[i], langfuse.ErrNotFound) {
+				return nil
+			}
+			return answers[i]
+		})
+	}
+	failure := group.Wait()
+	var done []runstore.Pending
+	for i, o := range todo {
+		switch {
+		case answers[i] == nil:
+			done = append(done, o)
+		case errors.Is(answers[i], langfuse.ErrNotFound):
+			p.refuse(o, runstore.Link, p.unlinkable(answers[i]))
 		}
 	}
-	return p.ack(ctx, runstore.Link, todo)
+	return errors.Join(p.ack(ctx, runstore.Link, done), failure)
+}
+
+// unlinkable explains that an item is gone.
+func (p *Publisher) unlinkable(err error) error {
+	return fmt.Errorf("it cannot be linked, because the item or its dataset %q was deleted in Langfuse while the run went on: %w", p.header.Dataset.Name, err)
 }
 
 // link sends one link and returns the id of the run.
@@ -102,7 +126,8 @@ func (p *Publisher) link(ctx context.Context, o runstore.Pending) (string, error
 		link.DatasetVersion = version.version
 	}
 	answer, err := p.cfg.Client.CreateDatasetRunItem(ctx, link)
-	if errors.Is(err, langfuse.ErrEndpointGone) {
+	if errors.Is(err, langfuse.ErrEndpointGone) || errors.Is(err, langfuse.ErrNotFound) && !p.cfg.Server.StoresLinks() {
+		// Nothing would have been stored; what it computes is known here too.
 		return langfuse.ExperimentID(p.cfg.Server.Project.ID, h.Dataset.ID, link.RunName), nil
 	}
 	return answer.DatasetRunID, err

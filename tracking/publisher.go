@@ -3,7 +3,6 @@ package tracking
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -14,9 +13,9 @@ import (
 
 // Bounds of one round of publishing; see Follow.
 const (
-	roundSize  = 100                    // outcomes read from the run file at once
-	linger     = 200 * time.Millisecond // how long a round waits to fill up
-	firstPause = time.Second            // after a round that failed
+	roundSize  = 200         // outcomes read from the run file at once
+	linger     = time.Second // how long a round waits to fill up while the run goes on
+	firstPause = time.Second // after a round that failed
 	maxPause   = 30 * time.Second
 )
 
@@ -26,11 +25,20 @@ type Config struct {
 	// Server is what the client's Probe found.
 	Server langfuse.Server
 	Run    *runstore.Run
-	// Links is how many links are sent at once; 0 means 8.
+	// Links is how many links are sent at once, one request each, to a server
+	// that stores them; 0 means 32.
 	Links int
+	// ScoreRequests is how many requests of up to 100 scores are sent at once;
+	// 0 means 12.
+	ScoreRequests int
 	// LastTries is how often a round may fail in a row once the run is finished
 	// before Follow gives up; 0 means 3.
 	LastTries int
+	// Patience is how long Follow waits, when all is sent, until the scores of
+	// replaced attempts are gone; 0 means a minute.
+	Patience time.Duration
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
 	// Log takes what a person need not see; nil means nowhere.
 	Log *slog.Logger
 	// Published is told how many outcomes are in Langfuse now; nil is told nothing.
@@ -49,8 +57,13 @@ type Publisher struct {
 	builders map[int]builder
 	// refused holds what Langfuse will never take, by outcome; it stays
 	// unpublished in the run file.
-	refused map[int64]error
+	refused map[int64]refusal
 	sent    int
+	// withdrawals by outcome, as far as they are under way.
+	withdrawals map[int64]*withdrawal
+	// totalled: the scores of the run as a whole are in Langfuse, or the run has
+	// not ended.
+	totalled bool
 }
 
 // NewPublisher checks the configuration and returns every problem of it.
@@ -65,11 +78,12 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
-	if cfg.Links <= 0 {
-		cfg.Links = 8
-	}
-	if cfg.LastTries <= 0 {
-		cfg.LastTries = 3
+	cfg.Links = orDefault(cfg.Links, 32)
+	cfg.ScoreRequests = orDefault(cfg.ScoreRequests, 12)
+	cfg.LastTries = orDefault(cfg.LastTries, 3)
+	cfg.Patience = orDefault(cfg.Patience, time.Minute)
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -77,36 +91,31 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	if cfg.Published == nil {
 		cfg.Published = func(int) {}
 	}
-	return &Publisher{cfg: cfg, builders: map[int]builder{}, refused: map[int64]error{}}, nil
+	return &Publisher{cfg: cfg, builders: map[int]builder{}, refused: map[int64]refusal{}, withdrawals: map[int64]*withdrawal{}}, nil
 }
 
-// UnpublishedError says that outcomes are in the run file and not in Langfuse.
-type UnpublishedError struct {
-	Left int64 // outcomes
-	Err  error
+// orDefault returns the value, or the default where it is not positive.
+func orDefault[T int | time.Duration](value, otherwise T) T {
+	if value <= 0 {
+		return otherwise
+	}
+	return value
 }
-
-// Error tells how many, why, and what to do.
-func (e *UnpublishedError) Error() string {
-	return fmt.Sprintf("%d results are scored and not published: %v", e.Left, e.Err)
-}
-
-// Unwrap returns the reason.
-func (e *UnpublishedError) Unwrap() error { return e.Err }
-
-// ExitCode returns 69: nothing is lost, publish again later.
-func (e *UnpublishedError) ExitCode() int { return 69 }
 
 // Follow publishes what is committed to the run file and not acknowledged,
 // and what is committed meanwhile, until finished is closed and all of it is
 // sent. Give it a closed channel to publish a run that has ended.
 //
-// Each round takes up to 100 outcomes: links, then spans, then scores, in that
-// order, and acknowledges each stage in the run file. A round that fails is
-// tried again, with growing pauses; while the run goes on without end, after
-// that LastTries times. A wrong key ends it at once. What Langfuse refuses for
-// good is set aside and does not hold up the rest. The error is an
-// *UnpublishedError, or that of ctx.
+// Each round takes up to 200 outcomes: links, then spans, then scores, in that
+// order, and acknowledges each stage in the run file. Spans of many outcomes
+// share a request (4 MiB, 512 spans), and so do 100 scores. At the end come the
+// scores of the run as a whole, if the run file has a footer, and what was
+// published of attempts that newer ones replaced is withdrawn.
+//
+// A round that fails is tried again, with growing pauses; while the run goes on
+// without end, after that LastTries times. A wrong key ends it at once. What
+// Langfuse refuses for good is set aside and does not hold up the rest. The
+// error is an *UnpublishedError, or that of ctx.
 //
 // Only one Follow may be under way for a run. It never touches what the
 // workers wait for.
@@ -119,6 +128,10 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 		}
 		more := p.cfg.Run.Changed() // before reading, so that no commit is missed
 		done, err := p.round(ctx)
+		ended := err == nil && done == 0 && last
+		if ended {
+			err = p.conclude(ctx)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return p.unpublished(ctx.Err())
@@ -134,15 +147,32 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 			} else {
 				p.wait(ctx, pause(failures), nil, finished)
 			}
+		case ended:
+			return p.unpublished(p.refusals())
 		case done > 0:
 			failures = 0
-		case last:
-			return p.unpublished(p.refusals())
+			if done < roundSize {
+				p.wait(ctx, linger, nil, finished)
+			}
 		default:
 			p.wait(ctx, 0, more, finished)
 			p.wait(ctx, linger, nil, finished)
 		}
 	}
+}
+
+// conclude sends what concerns the run as a whole, when everything else is sent.
+func (p *Publisher) conclude(ctx context.Context) error {
+	var err error
+	if p.header, err = p.cfg.Run.Header(ctx); err != nil {
+		return err
+	}
+	if err := p.totals(ctx); err != nil {
+		return err
+	}
+	p.totalled = true
+	_, err = p.withdraw(ctx) // what is left is counted in unpublished
+	return err
 }
 
 // wait returns after d (0 is for ever), on a commit, or when the run finishes.
@@ -163,36 +193,6 @@ func (p *Publisher) wait(ctx context.Context, d time.Duration, more, finished <-
 
 func pause(failures int) time.Duration {
 	return min(firstPause<<min(failures-1, 10), maxPause)
-}
-
-// unpublished says what is left; nil where that is nothing.
-func (p *Publisher) unpublished(cause error) error {
-	counts, err := p.cfg.Run.Counts(context.Background())
-	if err != nil {
-		return errors.Join(cause, err)
-	}
-	left := counts.Done - counts.Published
-	if left == 0 {
-		return nil
-	}
-	if cause == nil {
-		cause = errors.New("publishing stopped early")
-	}
-	return &UnpublishedError{left, cause}
-}
-
-// refusals sums up what was set aside.
-func (p *Publisher) refusals() error {
-	const shown = 3
-	var reasons []error
-	for _, err := range p.refused {
-		if len(reasons) == shown {
-			reasons = append(reasons, fmt.Errorf("and %d more", len(p.refused)-shown))
-			break
-		}
-		reasons = append(reasons, err)
-	}
-	return errors.Join(reasons...)
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -34,9 +34,11 @@ type world struct {
 	calls  atomic.Int64
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T) *world { return newWorldIn(t, embedded.ModeV4) }
+
+func newWorldIn(t *testing.T, mode embedded.Mode) *world {
 	t.Helper()
-	store, err := embedded.Open(embedded.Config{})
+	store, err := embedded.Open(embedded.Config{Mode: mode})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,4 +352,17 @@ func TestPublisher_follows(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
+}
+
+// scoresOf reads the scores of one trace.
+func (w *world) scoresOf(t *testing.T, trace string) map[string]float64 {
+	t.Helper()
+	values := map[string]float64{}
+	for s, err := range w.client.ListScores(t.Context(), langfuse.ScoresQuery{TraceIDs: []string{trace}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		values[s.Name], _ = s.Value.Number()
+	}
+	return values
 }

@@ -3,6 +3,7 @@ package tracking
 import (
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
 )
 
 // maxComment bounds the comment of a score; servers keep far more, pages do not
@@ -11,20 +12,21 @@ const maxComment = 2000
 
 // scores returns the defined scores of an outcome as Langfuse takes them: on
 // the root span, with the counts behind the value as metadata. An undefined
-// score is not recorded.
-func (b builder) scores(o outcome.Outcome) []langfuse.ScoreCreate {
-	id := identify(b.header, o)
+// score is not recorded. They carry the time at which the item ended, or the
+// later one at which they were corrected.
+func (b builder) scores(o runstore.Pending) []langfuse.ScoreCreate {
+	id := identify(b.header, o.Outcome)
 	var scores []langfuse.ScoreCreate
 	for _, s := range o.Scores {
 		if s.Value == nil {
 			continue
 		}
 		score := langfuse.ScoreCreate{
-			ID: id.score(s.Name), Name: s.Name, Value: langfuse.NumberValue(*s.Value), Type: langfuse.ScoreNumeric,
+			ID: id.score(s.Name), Name: scoreName(s.Name), Value: langfuse.NumberValue(*s.Value), Type: langfuse.ScoreNumeric,
 			TraceID: id.trace(), ObservationID: id.span(0),
 			Comment:     cut(clean(s.Comment), maxComment),
 			Environment: b.header.Environment,
-			Timestamp:   later(o.Started, o.Ended),
+			Timestamp:   latest(later(o.Started, o.Ended), o.Corrected),
 		}
 		if s.Boolean {
 			score.Type = langfuse.ScoreBoolean

@@ -20,10 +20,13 @@ func commands(env cli.Env) []*urfave.Command {
 		runsCommand(env),
 		showCommand(env),
 		publishCommand(env),
+		verifyCommand(env),
 		exportCommand(env),
 		scoreCommand(env),
+		rescoreCommand(env),
 		promptsCommand(env),
 		serveCommand(env),
+		doctorCommand(env),
 		completionCommand(env),
 	}
 	for _, c := range list {

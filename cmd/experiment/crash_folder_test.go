@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,12 +22,20 @@ import (
 type folder struct {
 	dir string
 	env []string // on top of an environment without any setting of the machine
+	// program is what is started; empty is this test's binary.
+	program string
 }
 
 func newFolder(t *testing.T, env ...string) folder {
 	t.Helper()
-	f := folder{t.TempDir(), env}
+	f := folder{dir: t.TempDir(), env: env}
 	must(t, os.Mkdir(f.path(connect.Folder), 0o700))
+	return f
+}
+
+// with returns the folder with more environment.
+func (f folder) with(env ...string) folder {
+	f.env = append(slices.Clone(f.env), env...)
 	return f
 }
 
@@ -52,7 +62,7 @@ type child struct {
 
 func (f folder) start(t *testing.T, args ...string) *child {
 	t.Helper()
-	c := &child{Cmd: exec.Command("experiment", args...), ended: make(chan struct{})}
+	c := &child{Cmd: exec.Command(cmp.Or(f.program, "experiment"), args...), ended: make(chan struct{})}
 	c.Dir, c.Stdout, c.Stderr = f.dir, &c.stdout, &c.stderr
 	for _, setting := range os.Environ() {
 		if !strings.HasPrefix(setting, "LANGFUSE_") && !strings.HasPrefix(setting, "EXPERIMENT_") {

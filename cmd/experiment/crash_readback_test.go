@@ -45,8 +45,13 @@ func onceInLangfuse(t *testing.T, client *langfuse.Client, runFiles ...string) {
 		spans[o.ID] = true
 		gotSpans[o.TraceID]++
 	}
+	totals := map[string]map[string]float64{}
 	for s, err := range client.ListScores(t.Context(), langfuse.ScoresQuery{Limit: 100}) {
 		must(t, err)
+		if s.Subject.Kind == "experiment" {
+			totalOnce(t, totals, s)
+			continue
+		}
 		key := s.Subject.TraceID + " " + s.Name
 		if _, twice := gotScores[key]; twice {
 			t.Errorf("score %s is there twice", key)
@@ -57,6 +62,13 @@ func onceInLangfuse(t *testing.T, client *langfuse.Client, runFiles ...string) {
 		}
 		gotScores[key] = value
 	}
+	for _, path := range runFiles {
+		header, found := outcomes(t, path)
+		got := totals[experimentID(t, path)]
+		if done := got["items_scored"] + got["items_failed"]; done != float64(len(found)) {
+			t.Errorf("run %s has %d outcomes, and the scores %v", header.Name, len(found), got)
+		}
+	}
 	if diff := cmp.Diff(wantSpans, gotSpans); diff != "" {
 		t.Error("spans by trace (-run files +Langfuse):\n", diff)
 	}
@@ -66,6 +78,18 @@ func onceInLangfuse(t *testing.T, client *langfuse.Client, runFiles ...string) {
 	if !slices.Contains(slices.Collect(maps.Values(wantScores)), 0) {
 		t.Error("no score of 0 to look for: the test shows less than it says")
 	}
+}
+
+// totalOnce notes a score of a run as a whole.
+func totalOnce(t *testing.T, totals map[string]map[string]float64, s langfuse.Score) {
+	t.Helper()
+	if totals[s.Subject.ID] == nil {
+		totals[s.Subject.ID] = map[string]float64{}
+	}
+	if _, twice := totals[s.Subject.ID][s.Name]; twice {
+		t.Errorf("score %s of run %s is there twice", s.Name, s.Subject.ID)
+	}
+	totals[s.Subject.ID][s.Name], _ = s.Value.Number()
 }
 
 // itemsOnce looks at one run: its metadata, every item once, one error score of

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -8,9 +9,7 @@ import (
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/flags"
-	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/langfuse"
 	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
@@ -55,13 +54,10 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
-	if err := sameProject(c, run, lf); err != nil {
+	if err := sameProject(ctx, run.Reader, lf); err != nil {
 		return err
 	}
-	publisher, err := tracking.NewPublisher(tracking.Config{
-		Client: lf.Client, Server: lf.Server, Pages: !lf.Embedded, Run: run, Log: log,
-		Runner: langfuse.Scope{Name: "extraction-experiment", Version: build.Version()},
-	})
+	publisher, err := tracking.NewPublisher(publishing(lf, run, log))
 	if err != nil {
 		return err
 	}
@@ -80,8 +76,8 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 
 // sameProject refuses to publish a run into another project than it was made
 // for: its dataset is not there.
-func sameProject(c *urfave.Context, run *runstore.Run, lf *connect.Langfuse) error {
-	header, err := run.Header(c.Context)
+func sameProject(ctx context.Context, run *runstore.Reader, lf *connect.Langfuse) error {
+	header, err := run.Header(ctx)
 	if err != nil {
 		return err
 	}

@@ -95,7 +95,8 @@ func runExperiment(ctx context.Context, env cli.Env, cfg runConfig, rules scorer
 	view := newProgress(env, cfg.quiet, harness.Primary, log)
 	ran, published := j.carryOut(ctx, signals, view, log)
 	view.close()
-	return j.finish(env, ran, published)
+	verified := j.verify(ctx, env, ran, published)
+	return errors.Join(j.finish(env, ran, published), verified)
 }
 
 // carryOut runs the items and publishes them at the same time. Publishing ends

@@ -47,6 +47,7 @@ func runTable() []setting {
 		{flag: "retry-failed", bare: true, usage: "go on with the run of this name, and give failed items a new attempt; `[=CLASS,…]` those of these classes only"},
 		{flag: "config", env: "EXPERIMENT_CONFIG", usage: "read settings from the YAML `FILE`"},
 		{flag: "output", alias: "o", env: "EXPERIMENT_OUTPUT", usage: "also write the run as JSONL to `FILE`"},
+		{flag: "verify", env: "EXPERIMENT_VERIFY", toggle: true, usage: "read the run back from Langfuse at the end and compare it with the run file"},
 		{flag: "json", toggle: true, usage: "print the summary as one JSON object on standard output"},
 		{flag: "quiet", alias: "q", env: "EXPERIMENT_QUIET", toggle: true, usage: "no progress and no summary"},
 		{flag: "log-level", env: "EXPERIMENT_LOG_LEVEL", fallback: "warn", usage: "log at `LEVEL`: debug, info, warn or error"},
@@ -68,6 +69,7 @@ type runConfig struct {
 	output                   string
 	environmentGiven         bool
 	resume, json, quiet      bool
+	verify                   bool
 	retry                    bool
 	retryClasses             []outcome.Class
 }
@@ -88,6 +90,7 @@ func (s settings) runConfig() (runConfig, error) {
 		metadata:    p.pairs("metadata", s.all("metadata")),
 		output:      s.text("output"),
 		resume:      p.toggle(s, "resume"),
+		verify:      p.toggle(s, "verify"),
 		json:        p.toggle(s, "json"),
 		quiet:       p.toggle(s, "quiet"),
 	}

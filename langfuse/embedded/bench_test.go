@@ -16,7 +16,7 @@ func newLoaded(b *testing.B, runs int) *rig {
 	doc := sql.NullString{String: strings.Repeat("extraction ", 200), Valid: true}
 	for n := range runs {
 		err := r.server.store.update(func(tx *sql.Tx) error {
-			w, err := newSpanWriter(tx)
+			w, err := newSpanWriter(tx, ModeV4)
 			if err != nil {
 				return err
 			}

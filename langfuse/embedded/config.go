@@ -3,6 +3,7 @@ package embedded
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,13 +15,9 @@ const (
 	DefaultSecretKey = "sk-lf-embedded"
 	DefaultProjectID = "embedded"
 	DefaultVersion   = "4.16.0"
+	// DefaultVersionV3 stands in for DefaultVersion in mode v3.
+	DefaultVersionV3 = "3.225.4"
 )
-
-// Mode names the Langfuse deployment whose behaviour is played.
-type Mode string
-
-// ModeV4 is Langfuse 4 with its default write mode, events_only.
-const ModeV4 Mode = "v4"
 
 // Config says where a Server keeps its data and who it pretends to be. The zero
 // value is a server in memory with the documented keys.
@@ -39,7 +36,8 @@ type Config struct {
 	ProjectID string
 	// ProjectName is what GET /projects shows; empty means the project id.
 	ProjectName string
-	// Version is what GET /health reports; empty means DefaultVersion.
+	// Version is what GET /health reports; empty means DefaultVersion, or
+	// DefaultVersionV3 in mode v3.
 	Version string
 	// AllowAnyHost serves requests whose Host header is not a loopback name.
 	// Without it they are refused, so that a web page that rebinds its name to
@@ -47,6 +45,34 @@ type Config struct {
 	AllowAnyHost bool
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
+
+	// IngestionDelay is how long spans, events, scores and links stay invisible
+	// after they were acknowledged; 0 means that they can be read at once.
+	// Langfuse takes 15 s and more. What waits is lost when the process is
+	// killed, not when the server is closed.
+	IngestionDelay time.Duration
+	// DeleteDelay is how long a score or trace stays after its deletion was
+	// acknowledged. A deletion that is done before the score was stored is lost,
+	// as in Langfuse.
+	DeleteDelay time.Duration
+	// Drop is asked for everything that is about to be stored of three kinds; where it
+	// returns true the thing is lost and the answer is that of a success. It is
+	// called from several goroutines. nil loses nothing.
+	Drop func(kind, id string) bool
+	// Faults makes requests fail; the zero value lets all succeed.
+	Faults Faults
+}
+
+// The kinds of which Drop is asked, and what it is given as the id.
+const (
+	DropSpan    = "span"     // the span id
+	DropScore   = "score"    // the score id
+	DropRunItem = "run-item" // the id of the dataset item that is linked
+)
+
+// drops says whether a thing is to be lost.
+func (c Config) drops(kind, id string) bool {
+	return c.Drop != nil && c.Drop(kind, id)
 }
 
 // complete returns the configuration with every empty field filled in, or all
@@ -56,17 +82,18 @@ func (c Config) complete() (Config, error) {
 	c.Mode = Mode(orElse(string(c.Mode), string(ModeV4)))
 	c.PublicKey = orElse(c.PublicKey, DefaultPublicKey)
 	c.SecretKey = orElse(c.SecretKey, DefaultSecretKey)
-	c.Version = orElse(c.Version, DefaultVersion)
+	c.Version = orElse(c.Version, c.Mode.version())
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	var problems []error
-	if c.Mode != ModeV4 {
-		problems = append(problems, fmt.Errorf("mode %q is not known: use %q", c.Mode, ModeV4))
+	if !slices.Contains(Modes(), c.Mode) {
+		problems = append(problems, fmt.Errorf("mode %q is not known: use one of %q", c.Mode, Modes()))
 	}
 	if strings.Contains(c.PublicKey, ":") {
 		problems = append(problems, errors.New("the public key holds a colon, which basic authentication cannot carry"))
 	}
+	problems = append(problems, c.Faults.check())
 	return c, errors.Join(problems...)
 }
 

@@ -4,8 +4,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"net/http"
-	"net/url"
 	"regexp"
 	"strings"
 
@@ -142,20 +140,11 @@ func (s *Server) listDatasets(c *call) (reply, error) {
 	return ok(object{"data": data, "meta": p.meta(total)})
 }
 
-// getDataset answers GET /v2/datasets/{name}. The name is decoded twice: a
-// percent sign has to be sent as %2525.
+// getDataset answers GET /v2/datasets/{name}.
 func (s *Server) getDataset(c *call) (reply, error) {
-	name, err := url.PathUnescape(c.path["name"])
-	if err != nil {
-		return reply{}, &fault{status: http.StatusInternalServerError,
-			body: object{"message": "Internal Server Error", "error": "URI malformed"}}
-	}
-	d, exists, err := datasetByName(s.store.r, name)
+	d, err := s.dataset(c)
 	if err != nil {
 		return reply{}, err
-	}
-	if !exists {
-		return reply{}, notFound("Dataset not found")
 	}
 	return ok(s.datasetJSON(d))
 }

@@ -54,6 +54,9 @@ func (s *Server) listExperiments(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	if !s.cfg.Mode.events() { // only now: a bad query is 400 in Langfuse 3 too
+		return reply{}, notFound("%s", onlyV4Text("experiments"))
+	}
 	args := append(append(w.args, having.args...), limit+1)
 	found, err := collect(s.store.r, scanExperiment, `SELECT e.id, e.name, e.description, e.dataset_id, e.metadata,
 			min(o.start_ms) AS first, max(o.end_ms), sum(o.is_item_root)

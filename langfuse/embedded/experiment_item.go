@@ -26,6 +26,9 @@ func (s *Server) listExperimentItems(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	if !s.cfg.Mode.events() { // only now: a bad query is 400 in Langfuse 3 too
+		return reply{}, notFound("%s", onlyV4Text("experiment items"))
+	}
 	found, err := readObservations(s.store.r, groups["io"], "WHERE "+w.String()+
 		" ORDER BY o.start_ms DESC, o.trace_id DESC, o.span_id DESC LIMIT ?", append(w.args, limit+1)...)
 	if err != nil {
@@ -103,7 +106,7 @@ func experimentItemWhere(c *call) (where, error) {
 }
 
 func (o observation) itemJSON(groups map[string]bool) object {
-	out := object{"id": o.span, "traceId": o.trace, "startTime": iso(o.start), "endTime": iso(o.end), "level": o.level,
+	out := object{"id": o.span, "traceId": o.trace, "startTime": iso(o.start), "endTime": o.ended(), "level": o.level,
 		"environment": o.environment, "experimentId": o.experiment, "experimentName": o.experimentName,
 		"experimentItemId": o.experimentItem}
 	if groups["dataset"] {

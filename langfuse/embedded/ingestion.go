@@ -1,102 +1,177 @@
 package embedded
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 )
+
+// event is one envelope of a batch that can be stored: a score, or else what
+// was said of a trace or of an observation. One that has neither is a log line,
+// or an entity without an id, which is acknowledged and lost.
+type event struct {
+	id, kind    string
+	at          int64
+	score       *score
+	trace       *trace
+	observation *observation
+}
 
 // ingest answers POST /ingestion with 207: one entry per event, among the
 // successes or among the errors. In events_only mode only scores and log lines
-// are taken. All scores of a batch are one transaction.
+// are taken. What is taken of a batch is one transaction.
 func (s *Server) ingest(c *call) (reply, error) {
 	f, err := readForm(c, largeBody)
 	if err != nil {
 		return reply{}, err
 	}
-	var events []json.RawMessage
-	if json.Unmarshal(f.raw("batch"), &events) != nil || events == nil {
+	var raws []json.RawMessage
+	if json.Unmarshal(f.raw("batch"), &raws) != nil || raws == nil {
 		return reply{}, &fault{status: http.StatusBadRequest, body: object{"message": "Invalid request data",
 			"errors": []string{"Invalid input: expected array at batch"}}}
 	}
-	successes, failures := []object{}, []object{}
-	var scores []score
-	for _, raw := range events {
-		id, sc, err := readEvent(raw)
-		if err != nil {
-			failures = append(failures, eventError(id, err))
+	successes, failures, refused := []object{}, []object{}, []object{}
+	var taken []event
+	for _, raw := range raws {
+		if refusal := s.refuse(raw); refusal != nil {
+			refused = append(refused, refusal)
 			continue
 		}
-		successes = append(successes, object{"id": id, "status": http.StatusCreated})
-		if sc.id != "" { // without an id it is acknowledged and lost
-			scores = append(scores, sc)
+		ev, err := readEvent(raw, s.now())
+		if err != nil {
+			failures = append(failures, eventError(ev.id, err))
+			continue
 		}
+		successes = append(successes, object{"id": ev.id, "status": http.StatusCreated})
+		taken = append(taken, ev)
 	}
-	if len(scores) > 0 {
-		if err := s.storeScores(scores); err != nil {
-			return reply{}, err
-		}
+	if err := s.storeEvents(taken); err != nil {
+		return reply{}, err
 	}
-	return reply{http.StatusMultiStatus, object{"successes": successes, "errors": failures}}, nil
+	return reply{http.StatusMultiStatus, object{"successes": successes, "errors": append(failures, refused...)}}, nil
 }
 
-func (s *Server) storeScores(scores []score) error {
+// refuse returns the error entry of an event whose type is not taken in
+// events_only mode, whatever else it holds.
+func (s *Server) refuse(raw json.RawMessage) object {
+	if s.cfg.Mode.legacy() {
+		return nil
+	}
+	id, kind := "unknown", "unknown"
+	if f, err := newForm(raw); err == nil {
+		id, kind = orElse(f.text("id"), id), orElse(f.text("type"), kind)
+	}
+	if kind == "score-create" || kind == "sdk-log" {
+		return nil
+	}
+	return object{"id": id, "status": http.StatusBadRequest, "message": "Event type not accepted",
+		"error": fmt.Sprintf("Event type %q is not accepted by /api/public/ingestion when LANGFUSE_MIGRATION_V4_WRITE_MODE "+
+			"is events_only. This endpoint only accepts score and log events. Send traces to /api/public/otel/v1/traces.", clip(kind, 100))}
+}
+
+// storeEvents writes what a batch holds: scores in the order in which they
+// stand, the rest by instant, what creates before what updates.
+func (s *Server) storeEvents(events []event) error {
+	events = slices.DeleteFunc(events, func(ev event) bool {
+		return ev.score != nil && s.cfg.drops(DropScore, ev.score.id) || ev.observation != nil && s.cfg.drops(DropSpan, ev.observation.span)
+	})
+	if !slices.ContainsFunc(events, func(ev event) bool { return ev.score != nil || ev.trace != nil || ev.observation != nil }) {
+		return nil
+	}
+	slices.SortStableFunc(events, func(a, b event) int {
+		if byScore := cmp.Compare(rank(a), rank(b)); byScore != 0 || a.score != nil {
+			return byScore
+		}
+		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.action(), b.action()))
+	})
 	now := s.now()
-	return s.store.update(func(tx *sql.Tx) error {
-		for _, sc := range scores {
-			if err := storeScore(tx, sc, now); err != nil {
-				return err
+	return s.later(s.cfg.IngestionDelay, func(tx *sql.Tx) error {
+		w, err := newSpanWriter(tx, s.cfg.Mode)
+		for _, ev := range events {
+			switch {
+			case err != nil:
+			case ev.score != nil:
+				err = storeScore(tx, *ev.score, now)
+			case ev.trace != nil:
+				err = storeTrace(tx, *ev.trace)
+			case ev.observation != nil:
+				err = w.merge(*ev.observation)
 			}
 		}
-		return nil
+		return err
 	})
 }
 
-// readEvent reads one envelope. A score without an id comes back only if it is
-// a score that can be stored; a log line comes back empty.
-func readEvent(raw json.RawMessage) (id string, sc score, err error) {
+// rank puts scores behind the rest.
+func rank(ev event) int {
+	if ev.score != nil {
+		return 1
+	}
+	return 0
+}
+
+// action is create or update.
+func (ev event) action() string {
+	_, action, _ := strings.Cut(ev.kind, "-")
+	return action
+}
+
+// readEvent reads one envelope. On an error the event has its id, if one was
+// readable.
+func readEvent(raw json.RawMessage, now int64) (ev event, err error) {
 	f, err := newForm(raw)
 	if err != nil {
-		return "", sc, badQuery("", "Invalid input: expected object")
+		return ev, badQuery("", "Invalid input: expected object")
 	}
-	id = f.must("id")
-	kind := f.must("type")
+	ev.id, ev.kind = f.must("id"), f.must("type")
 	at, given := f.instant("timestamp")
 	if !given && !f.failed("timestamp") {
 		f.add("invalid_type", "timestamp", "Invalid input: expected ISO datetime")
 	}
-	if id == "" && !f.failed("id") {
+	if ev.id == "" && !f.failed("id") {
 		f.add("too_small", "id", "Too small: expected string to have >=1 characters")
 	}
+	ev.at = at
 	if err := f.err(); err != nil {
-		return id, sc, err
+		return ev, err
 	}
-	switch kind {
-	case "sdk-log":
-		return id, sc, nil
-	case "score-create":
-		sc, err = readScoreEvent(f)
-		sc.timestamp, sc.eventAt, sc.eventID = at, at, id
-		return id, sc, err
-	case "trace-create", "event-create", "span-create", "span-update", "generation-create", "generation-update",
-		"agent-create", "tool-create", "chain-create", "retriever-create", "evaluator-create", "embedding-create",
-		"guardrail-create", "observation-create", "observation-update", "dataset-run-item-create":
-		return id, sc, &fault{status: http.StatusBadRequest, body: object{"message": "Invalid request data",
-			"error": fmt.Sprintf("Event type %q is not accepted by this endpoint when LANGFUSE_MIGRATION_V4_WRITE_MODE "+
-				"is events_only. Send traces to /api/public/otel/v1/traces.", kind)}}
+	if ev.kind == "sdk-log" {
+		return ev, nil
 	}
-	return id, sc, badQuery("type", "Invalid input: unknown event type "+clip(kind, 100))
+	body, err := newForm(f.raw("body"))
+	if err != nil {
+		return ev, badQuery("body", "Invalid input: expected object")
+	}
+	if err := ev.readBody(body, now); err != nil {
+		return ev, err
+	}
+	if body.text("id") == "" {
+		ev.score, ev.trace, ev.observation = nil, nil, nil
+	}
+	return ev, nil
 }
 
-func readScoreEvent(envelope *form) (score, error) {
-	body, err := newForm(envelope.raw("body"))
-	if err != nil {
-		return score{}, badQuery("body", "Invalid input: expected object")
+func (ev *event) readBody(body *form, now int64) error {
+	switch kind := observationKind(ev.kind, body); {
+	case ev.kind == "score-create":
+		sc := readScore(body)
+		sc.timestamp, sc.eventAt, sc.eventID = ev.at, ev.at, ev.id
+		ev.score = &sc
+	case ev.kind == "trace-create":
+		t := readTrace(body, ev.at, now)
+		ev.trace = &t
+	case kind != "":
+		o := readObservation(body, kind, ev.at, now)
+		ev.observation = &o
+	default:
+		return badQuery("type", "Invalid input: unknown event type "+clip(ev.kind, 100))
 	}
-	sc := readScore(body)
-	return sc, body.err()
+	return body.err()
 }
 
 func eventError(id string, err error) object {

@@ -1,9 +1,6 @@
 package embedded
 
-import (
-	"database/sql"
-	"strings"
-)
+import "database/sql"
 
 // observation is one span as Langfuse understands it. Texts that are absent are
 // empty; the JSON columns hold an object or nothing.
@@ -30,6 +27,8 @@ type observation struct {
 	experimentMetadata, experimentItemValues string
 	metadata                                 string
 	input, output, expected                  sql.NullString
+	eventAt                                  int64  // of the latest event, where events made it
+	legacyMetadata                           string // nested, as Langfuse 3 shows it
 }
 
 const observationColumns = `trace_id, span_id, start_ms, end_ms, parent_id, is_root, kind, name, level, status_message,
@@ -40,6 +39,8 @@ const observationColumns = `trace_id, span_id, start_ms, end_ms, parent_id, is_r
 
 const ioColumns = `, input, output, expected`
 
+const legacyColumns = `, event_at, legacy_metadata`
+
 func (o *observation) columns() []any {
 	return []any{&o.trace, &o.span, &o.start, &o.end, &o.parent, &o.root, &o.kind, &o.name, &o.level, &o.statusMessage,
 		&o.environment, &o.version, &o.release, &o.user, &o.session, &o.traceName, &o.tags, &o.public, &o.model,
@@ -47,6 +48,20 @@ func (o *observation) columns() []any {
 		&o.promptVersion, &o.experiment, &o.experimentName, &o.experimentDataset, &o.experimentItem,
 		&o.experimentItemVersion, &o.itemRoot, &o.created, &o.updated, &o.experimentDescription,
 		&o.experimentMetadata, &o.experimentItemValues, &o.metadata}
+}
+
+// ended is the end of an observation as it is written out. One that was made by
+// an event may have none.
+func (o observation) ended() any {
+	if o.end == 0 {
+		return nil
+	}
+	return iso(o.end)
+}
+
+// latency is in seconds.
+func (o observation) latency() any {
+	return numberOrNull(float64(o.end-o.start)/1000, o.end != 0)
 }
 
 // readObservations selects observations; the wide columns only where asked for.
@@ -66,116 +81,13 @@ func readObservations(q querier, io bool, rest string, args ...any) ([]observati
 	}, "SELECT "+columns+" FROM observations o "+rest, args...)
 }
 
-// spanWriter writes observations within one transaction.
-type spanWriter struct {
-	insert, describe *sql.Stmt
-	newer, demote    *sql.Stmt
-	prompts          map[promptKey]string
-	described        map[string]bool
-	tx               *sql.Tx
-}
-
-type promptKey struct {
-	name    string
-	version int64
-}
-
-func newSpanWriter(tx *sql.Tx) (*spanWriter, error) {
-	columns := observationColumns + ioColumns
-	w := &spanWriter{tx: tx, prompts: map[promptKey]string{}, described: map[string]bool{}}
-	for _, one := range []struct {
-		into **sql.Stmt
-		text string
-	}{
-		{&w.insert, "INSERT OR REPLACE INTO observations(" + columns + ") VALUES(?" + strings.Repeat(",?", strings.Count(columns, ",")) + ")"},
-		{&w.newer, "SELECT count(*) FROM observations WHERE trace_id = ? AND span_id = ? AND start_ms > ?"},
-		{&w.demote, "UPDATE observations SET is_item_root = 0 WHERE trace_id = ? AND span_id = ? AND start_ms < ?"},
-		{&w.describe, `INSERT INTO experiments(id, name, description, dataset_id, metadata) VALUES(?,?,?,?,?)
-			ON CONFLICT(id) DO UPDATE SET
-				name = CASE name WHEN '' THEN excluded.name ELSE name END,
-				description = CASE description WHEN '' THEN excluded.description ELSE description END,
-				dataset_id = CASE dataset_id WHEN '' THEN excluded.dataset_id ELSE dataset_id END,
-				metadata = CASE metadata WHEN '' THEN excluded.metadata ELSE metadata END`},
-	} {
-		stmt, err := tx.Prepare(one.text)
-		if err != nil {
-			return nil, err
-		}
-		*one.into = stmt // closed with the transaction
-	}
-	return w, nil
-}
-
-// write stores one observation. The same span with the same start replaces what
-// is there; with another start it stands beside it, as in Langfuse.
-func (w *spanWriter) write(o observation) error {
-	if err := w.linkPrompt(&o); err != nil {
-		return err
-	}
-	if err := w.markRoot(&o); err != nil {
-		return err
-	}
-	values := []any{o.trace, o.span, o.start, o.end, o.parent, o.root, o.kind, o.name, o.level, o.statusMessage,
-		o.environment, o.version, o.release, o.user, o.session, o.traceName, o.tags, o.public, o.model,
-		o.parameters, o.usage, o.cost, o.totalCost, o.completionStart, o.promptID, o.promptName,
-		o.promptVersion, o.experiment, o.experimentName, o.experimentDataset, o.experimentItem,
-		o.experimentItemVersion, o.itemRoot, o.created, o.updated, o.experimentDescription,
-		o.experimentMetadata, o.experimentItemValues, o.metadata, o.input, o.output, o.expected}
-	if _, err := w.insert.Exec(values...); err != nil {
-		return err
-	}
-	return w.describeExperiment(o)
-}
-
-// markRoot sees to it that of an item's root span only the row with the latest
-// start is listed and counted as the item.
-func (w *spanWriter) markRoot(o *observation) error {
-	if !o.itemRoot {
-		return nil
-	}
-	var newer int
-	if err := w.newer.QueryRow(o.trace, o.span, o.start).Scan(&newer); err != nil {
-		return err
-	}
-	o.itemRoot = newer == 0
-	_, err := w.demote.Exec(o.trace, o.span, o.start)
-	return err
-}
-
-// describeExperiment keeps the first name, description, dataset and metadata
-// that the spans of an experiment carry.
-func (w *spanWriter) describeExperiment(o observation) error {
-	if o.experiment == "" {
-		return nil
-	}
-	said := joined([]string{o.experiment, o.experimentName, o.experimentDescription, o.experimentDataset, o.experimentMetadata})
-	if w.described[said] {
-		return nil
-	}
-	w.described[said] = true
-	_, err := w.describe.Exec(o.experiment, o.experimentName, o.experimentDescription, o.experimentDataset, o.experimentMetadata)
-	return err
-}
-
-// linkPrompt finds the id of the prompt version that a generation names.
-func (w *spanWriter) linkPrompt(o *observation) error {
-	if o.promptName == "" {
-		return nil
-	}
-	key := promptKey{o.promptName, o.promptVersion.Int64}
-	id, known := w.prompts[key]
-	if !known {
-		ids, err := collect(w.tx, scanText, "SELECT id FROM prompts WHERE name = ? AND version = ?", key.name, key.version)
-		if err != nil {
-			return err
-		}
-		if len(ids) > 0 {
-			id = ids[0]
-		}
-		w.prompts[key] = id
-	}
-	o.promptID = id
-	return nil
+// readWhole selects observations with every column.
+func readWhole(q querier, rest string, args ...any) ([]observation, error) {
+	return collect(q, func(rows *sql.Rows) (observation, error) {
+		var o observation
+		err := rows.Scan(append(o.columns(), &o.input, &o.output, &o.expected, &o.eventAt, &o.legacyMetadata)...)
+		return o, err
+	}, "SELECT "+observationColumns+ioColumns+legacyColumns+" FROM observations o "+rest, args...)
 }
 
 func scanText(rows *sql.Rows) (string, error) {

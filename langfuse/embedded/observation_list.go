@@ -96,7 +96,7 @@ func observationWhere(c *call) (where, error) {
 }
 
 func (s *Server) observationJSON(o observation, groups map[string]bool, expanded []string) object {
-	out := object{"id": o.span, "traceId": o.trace, "startTime": iso(o.start), "endTime": iso(o.end),
+	out := object{"id": o.span, "traceId": o.trace, "startTime": iso(o.start), "endTime": o.ended(),
 		"projectId": s.cfg.ProjectID, "parentObservationId": nullable(o.parent), "type": o.kind}
 	add := func(group string, fields object) {
 		if !groups[group] {
@@ -115,7 +115,7 @@ func (s *Server) observationJSON(o observation, groups map[string]bool, expanded
 	add("usage", object{"usageDetails": jsonOr(o.usage, "{}"), "costDetails": jsonOr(o.cost, "{}"), "totalCost": numberOrNull(o.totalCost.Float64, o.totalCost.Valid)})
 	add("prompt", object{"promptId": nullable(o.promptID), "promptName": nullable(o.promptName),
 		"promptVersion": numberOrNull(o.promptVersion.Int64, o.promptVersion.Valid)})
-	add("metrics", object{"latency": float64(o.end-o.start) / 1000,
+	add("metrics", object{"latency": o.latency(),
 		"timeToFirstToken": numberOrNull(float64(o.completionStart.Int64-o.start)/1000, o.completionStart.Valid)})
 	add("trace_context", object{"tags": jsonOr(o.tags, "[]"), "release": nullable(o.release), "traceName": nullable(o.traceName)})
 	if groups["metadata"] {

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +20,8 @@ const maxSpansBody = 64 << 20
 
 // exportSpans answers POST /otel/v1/traces: protobuf or JSON, gzipped or not,
 // written in one transaction. One bad span rejects the whole request. The
-// answer is a queue job, as Langfuse answers, not an OTLP response.
+// answer is a queue job, as Langfuse answers, not an OTLP response. Langfuse 3
+// answers so even where it then drops the request because of a bad span.
 func (s *Server) exportSpans(c *call) (reply, error) {
 	if err := checkIngestionVersion(c.r.Header.Get("x-langfuse-ingestion-version")); err != nil {
 		return reply{}, err
@@ -32,32 +35,51 @@ func (s *Server) exportSpans(c *call) (reply, error) {
 		return reply{}, err
 	}
 	batches, err := decode(body)
+	now := s.now()
+	queued := object{"id": uuid.NewString(), "name": "otel-ingestion-job", "timestamp": iso(now),
+		"data": object{"authCheck": object{"projectId": s.cfg.ProjectID}}}
+	var bad *rejection
+	if errors.As(err, &bad) && s.cfg.Mode == ModeV3 {
+		return ok(queued) // and all of it is lost
+	}
 	if err != nil {
 		return reply{}, spanFault(http.StatusBadRequest, err.Error())
 	}
 	if len(batches) == 0 {
 		return ok(object{})
 	}
-	now := s.now()
-	err = s.store.update(func(tx *sql.Tx) error {
-		w, err := newSpanWriter(tx)
-		if err != nil {
-			return err
-		}
-		for _, b := range batches {
-			for _, sp := range b.spans {
-				if err := w.write(observe(b, sp, now)); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
+	for i := range batches {
+		batches[i].spans = slices.DeleteFunc(batches[i].spans, func(sp span) bool { return s.cfg.drops(DropSpan, sp.id) })
+	}
+	err = s.later(s.cfg.IngestionDelay, func(tx *sql.Tx) error { return writeSpans(tx, s.cfg.Mode, batches, now) })
 	if err != nil {
 		return reply{}, err
 	}
-	return ok(object{"id": uuid.NewString(), "name": "otel-ingestion-job", "timestamp": iso(now),
-		"data": object{"authCheck": object{"projectId": s.cfg.ProjectID}}})
+	return ok(queued)
+}
+
+// writeSpans stores the spans of a request, and what they say of their traces
+// where traces are kept.
+func writeSpans(tx *sql.Tx, mode Mode, batches []batch, now int64) error {
+	w, err := newSpanWriter(tx, mode)
+	if err != nil {
+		return err
+	}
+	for _, b := range batches {
+		for _, sp := range b.spans {
+			o := observe(b, sp, now)
+			if mode.legacy() {
+				o.legacyMetadata = legacyMetadata(b, sp.attributes, "langfuse.observation.metadata")
+				if err := storeTrace(tx, traceOf(b, sp, o)); err != nil {
+					return err
+				}
+			}
+			if err := w.write(o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func checkIngestionVersion(header string) error {
@@ -149,14 +171,20 @@ func (r *rejection) add(cause string) {
 	r.counts[cause]++
 }
 
+// err returns the rejection where there is something to reject.
 func (r *rejection) err() error {
 	if len(r.causes) == 0 {
 		return nil
 	}
+	return r
+}
+
+// Error names the causes and how many spans each concerns.
+func (r *rejection) Error() string {
 	bad, parts := 0, make([]string, 0, len(r.causes))
 	for _, cause := range r.causes {
 		bad += r.counts[cause]
 		parts = append(parts, fmt.Sprintf("%d with %s", r.counts[cause], cause))
 	}
-	return fmt.Errorf("Rejected the export: %d of %d spans are invalid: %s", bad, r.total, strings.Join(parts, ", "))
+	return fmt.Sprintf("Rejected the export: %d of %d spans are invalid: %s", bad, r.total, strings.Join(parts, ", "))
 }

@@ -117,6 +117,56 @@ func observationMetadata(b batch, a attributes) string {
 	return asText(flat)
 }
 
+// legacyMetadata is the nested form in which Langfuse 3 keeps the metadata of a
+// span or of its trace, which are found under key.
+func legacyMetadata(b batch, a attributes, key string) string {
+	out := map[string]any{}
+	if s, isText := a[key].(string); isText && s != "" {
+		out = metadataFields(s)
+	}
+	for name, v := range a {
+		if rest, below := strings.CutPrefix(name, key+"."); below && rest != "" {
+			out[rest] = parsedValue(v)
+		}
+	}
+	if !strings.HasPrefix(b.scopeName, "langfuse-sdk") {
+		others := map[string]any{}
+		for name, v := range a {
+			if !mapped(name) {
+				others[name] = v
+			}
+		}
+		out["attributes"] = others
+	}
+	out["resourceAttributes"] = map[string]any(b.resource)
+	out["scope"] = map[string]any{"name": b.scopeName, "version": b.scopeVersion}
+	return asText(out)
+}
+
+// metadataFields reads metadata that is the text of a JSON value: the fields of
+// an object, anything else as the field metadata.
+func metadataFields(s string) map[string]any {
+	v := parsedValue(s)
+	fields, isObject := v.(map[string]any)
+	if !isObject {
+		return map[string]any{"metadata": v}
+	}
+	for key, field := range fields {
+		fields[key] = parsedValue(field)
+	}
+	return fields
+}
+
+// parsedValue reads a text that is JSON as what it says, as Langfuse 3 does with
+// inputs, outputs and the values of metadata.
+func parsedValue(v any) any {
+	s, isText := v.(string)
+	if !isText || s == "" {
+		return v
+	}
+	return parsedText(s)
+}
+
 func mapped(key string) bool {
 	if strings.HasPrefix(key, "langfuse.observation.") || strings.HasPrefix(key, "langfuse.trace.") {
 		return true

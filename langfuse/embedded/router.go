@@ -31,8 +31,31 @@ func ok(body any) (reply, error) {
 	return reply{http.StatusOK, body}, nil
 }
 
+// serveHTTP counts the request and lets it fail where its turn has come.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
-	rep, err := s.answer(w, r)
+	if !s.cfg.AllowAnyHost && !loopback(r.Host) {
+		writeJSON(w, http.StatusForbidden, object{
+			"message": "This server answers requests for loopback hosts only, not for " + clip(r.Host, 100)})
+		return
+	}
+	rt, path, err := s.match(r)
+	s.meter.count(rt)
+	serve := func(w http.ResponseWriter, r *http.Request) {
+		rep, err := reply{}, err
+		if err == nil {
+			rep, err = s.answer(&call{r: r, w: w, path: path}, rt)
+		}
+		rep.write(w, err)
+	}
+	if s.faults == nil {
+		serve(w, r)
+		return
+	}
+	s.faults.serve(w, r, rt, s.cfg.Now(), serve)
+}
+
+// write answers, or says what stood in the way.
+func (rep reply) write(w http.ResponseWriter, err error) {
 	var f *fault
 	switch {
 	case err == nil:
@@ -44,26 +67,21 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Server) answer(w http.ResponseWriter, r *http.Request) (reply, error) {
-	if !s.cfg.AllowAnyHost && !loopback(r.Host) {
-		return reply{}, &fault{status: http.StatusForbidden, body: object{
-			"message": "This server answers requests for loopback hosts only, not for " + clip(r.Host, 100)}}
-	}
-	rt, path, err := s.match(r)
-	if err != nil {
-		return reply{}, err
-	}
-	if err := s.authorise(r, rt); err != nil {
+func (s *Server) answer(c *call, rt route) (reply, error) {
+	if err := s.authorise(c.r, rt); err != nil {
 		return reply{}, err
 	}
 	if text, isOff := rt.off[s.cfg.Mode]; isOff {
 		return reply{}, &fault{status: http.StatusNotFound, body: object{"message": text}}
 	}
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
+	var err error
+	if c.query, err = url.ParseQuery(c.r.URL.RawQuery); err != nil {
 		return reply{}, badQuery("", "The query is not URL-encoded: "+err.Error())
 	}
-	return rt.handle(s, &call{r: r, w: w, path: path, query: query})
+	if err := s.settle(s.now()); err != nil {
+		return reply{}, err
+	}
+	return rt.handle(s, c)
 }
 
 // match finds the row for a request. An encoded slash belongs to its segment.
@@ -72,7 +90,7 @@ func (s *Server) match(r *http.Request) (route, map[string]string, error) {
 	known := false
 	for _, rt := range s.routes {
 		path, fits := segments(rt.pattern, given)
-		if !fits {
+		if !fits || (rt.handle == nil && rt.off[s.cfg.Mode] == "") {
 			continue
 		}
 		if rt.method == r.Method {
@@ -102,7 +120,7 @@ func segments(pattern string, given []string) (map[string]string, bool) {
 			continue
 		}
 		value, err := url.PathUnescape(given[i])
-		if err != nil || value == "" {
+		if err != nil || value == "" || given[i] == "." || given[i] == ".." {
 			return nil, false
 		}
 		path[strings.Trim(want, "{}")] = value

@@ -16,7 +16,8 @@ const (
 )
 
 // route is one row of the table. Where off has a text for the mode that is
-// played, the route answers 404 with that text and needs no handler.
+// played, the route answers 404 with that text and needs no handler. Without
+// text and handler the route does not exist in that mode.
 type route struct {
 	method  string
 	pattern string // segments in braces match any one segment
@@ -28,11 +29,17 @@ type route struct {
 const eventsOnlyText = "This endpoint is not available on deployments running in Langfuse v4 events_only mode. " +
 	"Learn more about Langfuse v4 at: https://langfuse.com/docs/v4"
 
+// onlyV4Text is what Langfuse 3 answers for an API that came with Langfuse 4.
+func onlyV4Text(name string) string {
+	return "The " + name + " API is only available in a Langfuse v4 write mode. Learn more at: https://langfuse.com/docs/v4"
+}
+
 // routes returns the whole API. A mode is a column of this table: give it a
 // text in off where it lacks a route, and a handler where it has one.
 func routes() []route {
 	get, post, patch, del := http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete
 	legacy := map[Mode]string{ModeV4: eventsOnlyText}
+	observations := map[Mode]string{ModeV3: onlyV4Text("observations v2")}
 	return []route{
 		{get, "/api/public/health", (*Server).health, anyone, nil},
 		{get, "/api/public/ready", (*Server).health, anyone, nil},
@@ -49,7 +56,7 @@ func routes() []route {
 
 		{post, "/api/public/otel/v1/traces", (*Server).exportSpans, keyPair, nil},
 		{post, "/api/public/ingestion", (*Server).ingest, keyPair, nil},
-		{get, "/api/public/v2/observations", (*Server).listObservations, keyPair, nil},
+		{get, "/api/public/v2/observations", (*Server).listObservations, keyPair, observations},
 		{get, "/api/public/experiments", (*Server).listExperiments, keyPair, nil},
 		{get, "/api/public/experiment-items", (*Server).listExperimentItems, keyPair, nil},
 
@@ -67,20 +74,22 @@ func routes() []route {
 		{patch, "/api/public/v2/prompts/{name}/versions/{version}", (*Server).labelPrompt, keyPair, nil},
 		{get, "/api/public/prompts", (*Server).getPromptByQuery, keyPair, nil},
 
-		{get, "/api/public/dataset-run-items", nil, keyPair, legacy},
-		{get, "/api/public/datasets/{name}/runs", nil, keyPair, legacy},
-		{get, "/api/public/datasets/{name}/runs/{run}", nil, keyPair, legacy},
-		{del, "/api/public/datasets/{name}/runs/{run}", nil, keyPair, legacy},
-		{get, "/api/public/traces", nil, keyPair, legacy},
-		{get, "/api/public/traces/{id}", nil, keyPair, legacy},
-		{get, "/api/public/observations", nil, keyPair, legacy},
-		{get, "/api/public/observations/{id}", nil, keyPair, legacy},
-		{get, "/api/public/sessions", nil, keyPair, legacy},
-		{get, "/api/public/sessions/{id}", nil, keyPair, legacy},
+		{get, "/api/public/dataset-run-items", (*Server).listRunItems, keyPair, legacy},
+		{get, "/api/public/datasets/{name}/runs", (*Server).listRuns, keyPair, legacy},
+		{get, "/api/public/datasets/{name}/runs/{run}", (*Server).getRun, keyPair, legacy},
+		{del, "/api/public/datasets/{name}/runs/{run}", (*Server).deleteRun, keyPair, legacy},
+		{get, "/api/public/traces", (*Server).listTraces, keyPair, legacy},
+		{get, "/api/public/traces/{id}", (*Server).getTrace, keyPair, legacy},
+		{del, "/api/public/traces", (*Server).deleteManyTraces, keyPair, nil},
+		{del, "/api/public/traces/{id}", (*Server).deleteTrace, keyPair, nil},
+		{get, "/api/public/observations", (*Server).listLegacyObservations, keyPair, legacy},
+		{get, "/api/public/observations/{id}", (*Server).getLegacyObservation, keyPair, legacy},
+		{get, "/api/public/sessions", (*Server).listSessions, keyPair, legacy},
+		{get, "/api/public/sessions/{id}", (*Server).getSession, keyPair, legacy},
 		{get, "/api/public/metrics", nil, keyPair, legacy},
-		{get, "/api/public/scores", nil, keyPair, legacy},
-		{get, "/api/public/scores/{id}", nil, keyPair, legacy},
-		{get, "/api/public/v2/scores", nil, keyPair, legacy},
-		{get, "/api/public/v2/scores/{id}", nil, keyPair, legacy},
+		{get, "/api/public/scores", (*Server).listLegacyScores, keyPair, legacy},
+		{get, "/api/public/scores/{id}", (*Server).getLegacyScore, keyPair, legacy},
+		{get, "/api/public/v2/scores", (*Server).listLegacyScores, keyPair, legacy},
+		{get, "/api/public/v2/scores/{id}", (*Server).getLegacyScore, keyPair, legacy},
 	}
 }

@@ -1,10 +1,16 @@
 package embedded
 
-const schemaVersion = 1
+// migrations returns what brings a file from each version to the next; a new
+// file has version 0. Steps are added, never changed: files made by earlier
+// programs have taken them already.
+func migrations() []string {
+	return []string{schemaEvents, schemaLegacy}
+}
 
-// schema holds instants as milliseconds since 1970 and JSON as text. Wide
-// columns stand last, so that a scan over the narrow ones does not read them.
-const schema = `
+// schemaEvents is what Langfuse 4 keeps. Instants are milliseconds since 1970,
+// JSON is text. Wide columns stand last, so that a scan over the narrow ones
+// does not read them.
+const schemaEvents = `
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE datasets(

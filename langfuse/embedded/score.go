@@ -36,8 +36,12 @@ func (s *Server) createScore(c *call) (reply, error) {
 		return reply{}, err
 	}
 	sc.id = orElse(sc.id, uuid.NewString())
-	sc.timestamp, sc.eventAt = s.now(), s.now()
-	err = s.store.update(func(tx *sql.Tx) error { return storeScore(tx, sc, s.now()) })
+	now := s.now()
+	sc.timestamp, sc.eventAt = now, now
+	if s.cfg.drops(DropScore, sc.id) {
+		return ok(object{"id": sc.id})
+	}
+	err = s.later(s.cfg.IngestionDelay, func(tx *sql.Tx) error { return storeScore(tx, sc, now) })
 	if err != nil {
 		return reply{}, err
 	}
@@ -45,9 +49,9 @@ func (s *Server) createScore(c *call) (reply, error) {
 }
 
 // deleteScore answers DELETE /scores/{id} with 202, also for an id that is not
-// there. Unlike Langfuse's queue it is done before the answer.
+// there. It is done before the answer unless DeleteDelay says later.
 func (s *Server) deleteScore(c *call) (reply, error) {
-	err := s.store.update(func(tx *sql.Tx) error {
+	err := s.later(s.cfg.DeleteDelay, func(tx *sql.Tx) error {
 		_, err := tx.Exec("DELETE FROM scores WHERE id = ?", c.path["id"])
 		return err
 	})

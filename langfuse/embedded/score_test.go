@@ -260,7 +260,9 @@ func TestScoreConfigs(t *testing.T) {
 
 func FuzzIngest(f *testing.F) {
 	for _, event := range []object{scoreEvent("a", "s", 0.5, at1), scoreEvent("a", "s", "x", at1, "dataType", "TEXT"),
-		{"id": "l", "type": "sdk-log", "timestamp": at1, "body": object{}}} {
+		{"id": "l", "type": "sdk-log", "timestamp": at1, "body": object{}},
+		{"id": "t", "type": "trace-create", "timestamp": at1, "body": object{"id": "t", "tags": []string{"b", "a"}, "metadata": object{"k": 1}}},
+		{"id": "g", "type": "generation-update", "timestamp": at1, "body": object{"id": "g", "usage": object{"input": 1}, "metadata": "m"}}} {
 		text, err := json.Marshal(event)
 		if err != nil {
 			f.Fatal(err)
@@ -271,19 +273,25 @@ func FuzzIngest(f *testing.F) {
 		if !json.Valid(raw) {
 			return
 		}
-		id, sc, err := readEvent(raw)
+		ev, err := readEvent(raw, 0)
 		if err != nil {
-			entry := eventError(id, err)
+			entry := eventError(ev.id, err)
 			if text, isText := entry["error"].(string); !isText || text == "" {
 				t.Fatalf("an error without reason: %v", entry)
 			}
 			return
 		}
-		if id == "" {
+		if ev.id == "" {
 			t.Fatal("accepted without an envelope id")
 		}
-		if sc.id != "" && (sc.name == "" || sc.value.Valid == sc.text.Valid) {
+		if sc := ev.score; sc != nil && (sc.id == "" || sc.name == "" || sc.value.Valid == sc.text.Valid) {
 			t.Fatalf("accepted half a score: %+v", sc)
+		}
+		if tr := ev.trace; tr != nil && mergeTraces(*tr, *tr).tags != tr.tags {
+			t.Fatalf("merged with itself a trace has other tags: %+v", tr)
+		}
+		if o := ev.observation; o != nil && mergeObservations(*o, *o).name != o.name {
+			t.Fatalf("merged with itself an observation has another name: %+v", o)
 		}
 	})
 }

@@ -16,6 +16,9 @@ type Server struct {
 	routes []route
 	// maxSpans bounds an OTLP body; a field, so that a test can lower it.
 	maxSpans int64
+	queue    queue
+	meter    meter
+	faults   *faulty
 }
 
 // Open opens or creates the store and returns a server for it; the caller
@@ -36,18 +39,20 @@ func Open(cfg Config) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("opening embedded Langfuse %s: %w", cfg.Path, err), st.close())
 	}
 	cfg.ProjectName = orElse(cfg.ProjectName, cfg.ProjectID)
-	return &Server{cfg: cfg, store: st, routes: routes(), maxSpans: maxSpansBody}, nil
+	return &Server{cfg: cfg, store: st, routes: routes(), maxSpans: maxSpansBody, faults: newFaulty(cfg.Faults)}, nil
 }
 
-// Handler returns the HTTP interface of the server.
+// Handler returns the HTTP interface of the server, with the faults that are
+// configured.
 func (s *Server) Handler() http.Handler {
 	return http.HandlerFunc(s.serveHTTP)
 }
 
-// Close waits for statements under way and closes the store. In memory, this
-// is the end of the data. Requests that come later are answered 500.
+// Close does what still waits in the queue, waits for statements under way and
+// closes the store. In memory, this is the end of the data. Requests that come
+// later are answered 500.
 func (s *Server) Close() error {
-	return s.store.close()
+	return errors.Join(s.settleAll(), s.store.close())
 }
 
 // Serve answers requests on l until ctx is done, then takes no new ones, gives

@@ -90,25 +90,25 @@ func openPool(dsn string, size int, readOnly bool) (*sql.DB, error) {
 	return db, nil
 }
 
-// migrate creates the tables of a new file and refuses a file of a later
-// version.
+// migrate creates the tables of a new file, brings those of an older file up to
+// date, and refuses a file of a later version. It happens whole or not at all.
 func (s *store) migrate() error {
 	return s.update(func(tx *sql.Tx) error {
 		var version int
 		if err := tx.QueryRow("PRAGMA user_version").Scan(&version); err != nil {
 			return fmt.Errorf("reading the version of the file: %w", err)
 		}
-		if version == schemaVersion {
-			return nil
+		steps := migrations()
+		if version < 0 || version > len(steps) {
+			return fmt.Errorf("the file has version %d, this program reads up to version %d: use a newer program or another file",
+				version, len(steps))
 		}
-		if version != 0 {
-			return fmt.Errorf("the file has version %d, this program reads version %d: use a newer program or another file",
-				version, schemaVersion)
+		for i, step := range steps[version:] {
+			if _, err := tx.Exec(step); err != nil {
+				return fmt.Errorf("bringing the tables from version %d to %d: %w", version+i, version+i+1, err)
+			}
 		}
-		if _, err := tx.Exec(schema); err != nil {
-			return fmt.Errorf("creating the tables: %w", err)
-		}
-		_, err := tx.Exec(fmt.Sprintf("PRAGMA user_version = %d", schemaVersion))
+		_, err := tx.Exec(fmt.Sprintf("PRAGMA user_version = %d", len(steps)))
 		return err
 	})
 }

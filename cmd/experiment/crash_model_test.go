@@ -1,0 +1,119 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/tracking"
+)
+
+// paidModel is an OpenAI-compatible server that counts what it is asked: every
+// run has an address of its own, and every item a document of its own.
+type paidModel struct {
+	url string
+
+	mu    sync.Mutex
+	asked map[string]int // by run and document
+}
+
+func newPaidModel(t *testing.T) *paidModel {
+	t.Helper()
+	m := &paidModel{asked: map[string]int{}}
+	hs := httptest.NewServer(m)
+	t.Cleanup(hs.Close)
+	m.url = hs.URL
+	return m
+}
+
+// ServeHTTP answers with one entity, the first two words of the document.
+func (m *paidModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	run, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	var body struct {
+		Messages []struct{ Content string }
+	}
+	raw, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = json.Unmarshal(raw, &body)
+	}
+	if err != nil || len(body.Messages) == 0 {
+		http.Error(w, "bad request", http.StatusBadRequest)
+		return
+	}
+	document := body.Messages[len(body.Messages)-1].Content
+	m.mu.Lock()
+	m.asked[run+" "+document]++
+	m.mu.Unlock()
+	words := strings.Fields(document)
+	answer, err := json.Marshal(map[string]any{
+		"entities": []any{map[string]string{"name": words[0] + " " + words[1], "type": "Person"}}, "relationships": []any{},
+	})
+	if err != nil {
+		panic(err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"id": "1", "object": "chat.completion", "model": "gpt-test",
+		"choices": []any{map[string]any{"index": 0, "finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": string(answer)}}},
+		"usage":   map[string]any{"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
+	})
+}
+
+// times returns how often a run asked about a document.
+func (m *paidModel) times(run, document string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.asked[run+" "+document]
+}
+
+// paidItems are made items whose documents are all different, and whose prompt
+// is the document alone.
+func paidItems(n int) []madeItem {
+	items := makeItems(n, 200)
+	for i := range items {
+		if text, ok := items[i].Input["document_text"].(string); ok {
+			items[i].Input["document_text"] = strings.TrimSpace(text) + " " + items[i].ID
+		}
+	}
+	return items
+}
+
+// sharedLangfuse is an embedded Langfuse in this process for many runs, with a
+// dataset "made" of the items and a prompt that is the document alone.
+func sharedLangfuse(t *testing.T, items []madeItem, front func(http.Handler) http.Handler) (client *langfuse.Client, env []string) {
+	t.Helper()
+	server, err := embedded.Open(embedded.Config{})
+	must(t, err)
+	hs := httptest.NewServer(front(server.Handler()))
+	t.Cleanup(func() {
+		hs.Close()
+		must(t, server.Close())
+	})
+	client, err = langfuse.New(langfuse.Config{BaseURL: hs.URL, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey)})
+	must(t, err)
+	seedItems(t, client, "made", items)
+	must(t, tracking.CreateDefaultPrompt(t.Context(), client))
+	_, err = client.CreatePrompt(t.Context(), langfuse.PromptCreate{
+		Name: "plain", Type: langfuse.PromptText, Prompt: json.RawMessage(`"{{document_text}}"`), Labels: []string{"production"},
+	})
+	must(t, err)
+	return client, []string{"LANGFUSE_BASE_URL=" + hs.URL, "LANGFUSE_PUBLIC_KEY=" + embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY=" + embedded.DefaultSecretKey}
+}
+
+// build compiles the program with the tags.
+func buildProgram(t *testing.T, tags string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "experiment")
+	if out, err := exec.Command("go", "build", "-tags", tags, "-o", path, ".").CombinedOutput(); err != nil {
+		t.Fatalf("building the program: %v\n%s", err, out)
+	}
+	return path
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+)
+
+// crashes is a run of some items that is to be ended in many ways, each time
+// under another name, and compared with one that nobody disturbed.
+type crashes struct {
+	folder
+	items  []madeItem
+	model  *paidModel
+	client *langfuse.Client
+	whole  string // the export of the undisturbed run
+}
+
+func newCrashes(t *testing.T, n int, program string) *crashes {
+	t.Helper()
+	c := &crashes{items: paidItems(n), model: newPaidModel(t)}
+	var env []string
+	c.client, env = sharedLangfuse(t, c.items, func(h http.Handler) http.Handler { return h })
+	c.folder = newFolder(t, append(env, "OPENAI_API_KEY=sk-test")...)
+	c.program = program
+	return c
+}
+
+// begin measures the undisturbed run.
+func (c *crashes) begin(t *testing.T) time.Duration {
+	t.Helper()
+	began := time.Now()
+	c.of("whole").run(t, 0, c.args("whole")...)
+	took := time.Since(began)
+	c.whole = c.exported(t, "whole")
+	return took
+}
+
+// of returns the folder with the model's address of a run.
+func (c *crashes) of(run string) folder { return c.with("OPENAI_BASE_URL=" + c.model.url + "/" + run) }
+
+func (c *crashes) args(run string, more ...string) []string {
+	return append([]string{"--dataset", "made", "--name", run, "--model", "openai/gpt-test", "--prompt", "plain",
+		"--concurrency", "3", "--max-failures", "1", "--quiet"}, more...)
+}
+
+func (c *crashes) exported(t *testing.T, run string) string {
+	t.Helper()
+	r, err := runstore.Load(c.runFile("made", run))
+	must(t, err)
+	defer func() { must(t, r.Close()) }()
+	path := c.path(run + ".jsonl")
+	must(t, cli.WriteFile(path, func(w io.Writer) error { return r.Export(t.Context(), w) }))
+	return path
+}
+
+// resumed goes on with a run that was ended and demands that it becomes what it
+// would have been, with no call paid twice whose outcome was committed.
+func (c *crashes) resumed(t *testing.T, run string) {
+	t.Helper()
+	path := c.runFile("made", run)
+	committed := map[string]outcome.Outcome{}
+	if _, err := os.Stat(path); err == nil {
+		_, committed = outcomes(t, path)
+		c.of(run).run(t, 0, c.args(run, "--resume")...)
+	} else { // killed before there was a run
+		c.of(run).run(t, 0, c.args(run)...)
+	}
+	_, after := outcomes(t, path)
+	notPaidTwice(t, committed, after)
+	for _, item := range c.items {
+		document, _ := item.Input["document_text"].(string)
+		if document == "" {
+			continue
+		}
+		times := c.model.times(run, document)
+		if _, done := committed[item.ID]; done && times != 1 || times < 1 || times > 2 {
+			t.Errorf("%s: the model was asked %d times about %s (committed before: %v)", run, times, item.ID, done)
+		}
+	}
+	sameExport(t, c.whole, c.exported(t, run))
+}
+
+// TestCrash_everyCommit ends a run of 12 items right before and right after
+// each of its commits, and resumes it.
+func TestCrash_everyCommit(t *testing.T) {
+	t.Parallel()
+	c := newCrashes(t, 12, buildProgram(t, "failpoints"))
+	c.begin(t)
+	const most = 200 // a run of 12 items has no such number of commits
+	runFiles := []string{c.runFile("made", "whole")}
+	for _, where := range []string{"before", "after"} {
+		n := 1
+		for ; n < most; n++ {
+			run := fmt.Sprintf("%s-%d", where, n)
+			child := c.of(run).with(fmt.Sprintf("RUNSTORE_FAILPOINT=%s %d", where, n)).start(t, c.args(run)...)
+			<-child.ended
+			runFiles = append(runFiles, c.runFile("made", run))
+			if child.ProcessState.ExitCode() == 0 {
+				break // it has fewer commits than n
+			}
+			if code := child.ProcessState.ExitCode(); code != 86 {
+				t.Fatalf("%s: exit code %d\n%s", run, code, &child.stderr)
+			}
+			c.resumed(t, run)
+		}
+		t.Logf("%s: %d commits", where, n-1)
+		if n < 12 || n == most {
+			t.Errorf("%d commits %s which the run was ended", n-1, where)
+		}
+	}
+	onceInLangfuse(t, c.client, runFiles...)
+}
+
+// TestCrash_anyInstant kills the program at random instants of its life.
+// EXPERIMENT_TEST_KILLS and EXPERIMENT_TEST_SEED say how often and which.
+func TestCrash_anyInstant(t *testing.T) {
+	t.Parallel()
+	kills, seed := number(t, "EXPERIMENT_TEST_KILLS", 8), number(t, "EXPERIMENT_TEST_SEED", int(time.Now().UnixNano()&0xffffff))
+	t.Logf("EXPERIMENT_TEST_KILLS=%d EXPERIMENT_TEST_SEED=%d", kills, seed)
+	rng := rand.New(rand.NewPCG(uint64(seed), 6))
+	c := newCrashes(t, 24, buildProgram(t, ""))
+	took := c.begin(t)
+	runFiles := []string{c.runFile("made", "whole")}
+	early := 0
+	for i := range kills {
+		run := fmt.Sprintf("kill-%d", i)
+		child := c.of(run).start(t, c.args(run)...)
+		time.Sleep(time.Duration(rng.Int64N(int64(took))))
+		_ = child.Process.Kill() // it may have ended
+		<-child.ended
+		if child.ProcessState.ExitCode() == 0 {
+			early++
+		}
+		c.resumed(t, run)
+		runFiles = append(runFiles, c.runFile("made", run))
+	}
+	t.Logf("%d of %d had ended before they were killed", early, kills)
+	if early == kills {
+		t.Error("no run was killed")
+	}
+	onceInLangfuse(t, c.client, runFiles...)
+}
+
+// number reads a setting of the test.
+func number(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	must(t, err)
+	return n
+}

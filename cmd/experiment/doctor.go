@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/printable"
+	"extraction-experiment/report"
+)
+
+func doctorCommand(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:         "doctor",
+		Usage:        "look at keys, Langfuse, model and folder, and say what to do about what is wrong",
+		UsageText:    "experiment doctor [--model MODEL] [--json]",
+		OnUsageError: flags.UsageError,
+		Flags: []urfave.Flag{
+			&urfave.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "send one short request to `MODEL`, which may cost a little"},
+			jsonFlag(),
+		},
+		Action: func(c *urfave.Context) error {
+			if err := noWords(c); err != nil {
+				return err
+			}
+			return doctorAction(c.Context, env, c.String("model"), c.Bool("json"))
+		},
+	}
+}
+
+// The states of a finding.
+const (
+	foundOK      = "ok"
+	foundNote    = "note"    // works, with a limit that one should know
+	foundProblem = "problem" // does not work
+)
+
+// finding is one line of the doctor's report.
+type finding struct {
+	Check  string `json:"check"`
+	State  string `json:"state"`
+	Found  string `json:"found"`
+	Advice string `json:"advice,omitempty"`
+}
+
+// doctor collects findings, and the errors behind the problems for the exit
+// code.
+type doctor struct {
+	env      cli.Env
+	findings []finding
+	problems []error
+}
+
+// doctorAction makes every check it can, whatever the others found, and ends
+// with the code of the worst problem.
+func doctorAction(ctx context.Context, env cli.Env, model string, asJSON bool) error {
+	d := &doctor{env: env}
+	d.keys()
+	err := d.langfuse(ctx)
+	if model == "" {
+		d.modelKeys()
+	} else {
+		d.model(ctx, model)
+	}
+	d.folder(ctx)
+	if asJSON {
+		err = errors.Join(err, written(report.JSON(env.Stdout, d.findings, isTerminal(os.Stdout))))
+	} else {
+		err = errors.Join(err, written(printFindings(env.Stdout, d.findings)))
+	}
+	if n := len(d.problems); n > 0 {
+		code := cli.ExitCode(errors.Join(d.problems...))
+		err = errors.Join(err, cli.Errorf(code, "%s, see above", plural(n, "problem")))
+	}
+	return err
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func (d *doctor) ok(check, format string, args ...any) {
+	d.findings = append(d.findings, finding{Check: check, State: foundOK, Found: fmt.Sprintf(format, args...)})
+}
+
+func (d *doctor) note(check, found, advice string) {
+	d.findings = append(d.findings, finding{check, foundNote, found, advice})
+}
+
+// problem files an error; its text already says what to do, unless there is
+// advice.
+func (d *doctor) problem(check string, err error, advice string) {
+	d.findings = append(d.findings, finding{check, foundProblem, err.Error(), advice})
+	d.problems = append(d.problems, err)
+}
+
+// langfuse finds the server of the environment, or of this folder.
+func (d *doctor) langfuse(ctx context.Context) error {
+	lf, err := connect.Open(ctx, d.env.Getenv)
+	if err != nil {
+		d.problem("server", err, "")
+		return nil
+	}
+	d.server(lf)
+	return lf.Close()
+}
+
+// printFindings writes check, state and finding in columns, advice below.
+func printFindings(w io.Writer, findings []finding) error {
+	wide := 0
+	for _, f := range findings {
+		wide = max(wide, len(f.Check))
+	}
+	indent := "\n" + strings.Repeat(" ", wide+len(foundProblem)+4)
+	var out strings.Builder
+	for _, f := range findings {
+		text := printable.Line(f.Found)
+		if f.State != foundOK { // errors and limits may have several lines
+			text = strings.ReplaceAll(strings.TrimRight(printable.Block(f.Found), "\n"), "\n", indent)
+		}
+		fmt.Fprintf(&out, "%-*s  %-*s  %s\n", wide, f.Check, len(foundProblem), f.State, text)
+		if f.Advice != "" {
+			fmt.Fprintf(&out, "%s%s\n", indent[1:], printable.Line(f.Advice))
+		}
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}

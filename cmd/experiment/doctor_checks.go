@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/provider"
+	"extraction-experiment/runstore"
+)
+
+// maxSkew is how far the clocks may differ without a word: what Langfuse shows
+// by time then still fits together.
+const maxSkew = 30 * time.Second
+
+// answerTimeout is how long a model may take for one word.
+const answerTimeout = time.Minute
+
+// keys says which variables of Langfuse are set, and nothing of their values
+// but the beginning of the public key.
+func (d *doctor) keys() {
+	var set []string
+	for _, name := range []string{langfuse.EnvPublicKey, langfuse.EnvSecretKey, langfuse.EnvBaseURL, langfuse.EnvHost} {
+		value := strings.TrimSpace(d.env.Getenv(name))
+		switch {
+		case value == "":
+			continue
+		case name == langfuse.EnvPublicKey && strings.HasPrefix(value, "pk-lf-") && len(value) >= 16:
+			name += " (" + value[:10] + "…)"
+		}
+		set = append(set, name)
+	}
+	if len(set) == 0 {
+		d.ok("keys", "no LANGFUSE_* variable is set: the embedded Langfuse of this folder is used")
+		return
+	}
+	d.ok("keys", "set: %s", strings.Join(set, ", "))
+}
+
+// server says what was found behind the keys.
+func (d *doctor) server(lf *connect.Langfuse) {
+	s := lf.Server
+	address := lf.Client.BaseURL()
+	switch {
+	case lf.Shared:
+		address += ", the embedded Langfuse of this folder"
+	case lf.Embedded:
+		address = "the embedded Langfuse of this folder"
+	}
+	d.ok("server", "%s, version %s", address, s.Version)
+	shows := map[langfuse.Mode]string{
+		langfuse.ModeEventsOnly: "runs are shown as experiments",
+		langfuse.ModeDual:       "runs are shown as experiments and as runs of their dataset",
+		langfuse.ModeLegacy:     "runs are shown as runs of their dataset",
+	}
+	d.ok("mode", "%s: %s", s.Mode(), shows[s.Mode()])
+	d.ok("project", "%s (%s)", s.Project.Name, s.Project.ID)
+	d.clock(s)
+	d.limits(s.Capabilities)
+}
+
+func (d *doctor) clock(s langfuse.Server) {
+	switch skew := s.Skew; {
+	case s.Time.IsZero():
+		d.note("clock", "the server does not tell its time", "")
+	case skew.Abs() < maxSkew:
+		d.ok("clock", "in step with the server")
+	default:
+		where := "behind"
+		if skew < 0 {
+			where = "ahead of"
+		}
+		d.note("clock", fmt.Sprintf("this machine is %s %s the server", skew.Abs().Round(time.Second), where),
+			"set the clock of one of them: Langfuse sorts and joins traces and scores by time")
+	}
+}
+
+// limits names what follows from the version.
+func (d *doctor) limits(can langfuse.Capabilities) {
+	var limits []string
+	if !can.DatasetVersions() {
+		limits = append(limits, "before 3.150.1 a dataset cannot be pinned: do not change it during a run")
+	}
+	if !can.DatasetSchemas() {
+		limits = append(limits, "before 3.128 datasets keep no JSON Schema")
+	}
+	if !can.ScoresV3() {
+		limits = append(limits, "before 3.179 scores are read back trace by trace, which is slow")
+	}
+	if len(limits) == 0 {
+		d.ok("limits", "none: datasets are pinned to a version, scores are read in bulk")
+		return
+	}
+	d.note("limits", strings.Join(limits, "\n"), "upgrade Langfuse")
+}
+
+// modelKeys says which variables of model providers are set.
+func (d *doctor) modelKeys() {
+	var set []string
+	for _, v := range provider.Variables() {
+		if d.env.Getenv(v.Name) != "" {
+			set = append(set, v.Name)
+		}
+	}
+	if len(set) == 0 {
+		d.ok("model", "no key of a model provider is set; the baseline needs none")
+		return
+	}
+	d.ok("model", "set: %s; --model MODEL asks one", strings.Join(set, ", "))
+}
+
+// model sends one short request.
+func (d *doctor) model(ctx context.Context, spec string) {
+	known, err := readCatalogue(d.env.Getenv)
+	if err != nil {
+		d.problem("model", err, "")
+		return
+	}
+	opened, err := provider.Open(spec, known.providerConfig(d.env.Getenv))
+	if err != nil {
+		d.problem("model", withCode(err), "")
+		return
+	}
+	err = d.answer(ctx, spec, opened)
+	if err = errors.Join(err, opened.Close()); err != nil {
+		d.problem("model", cli.Errorf(cli.ExitUnavailable, "%s does not answer: %w", spec, err), "")
+	}
+}
+
+func (d *doctor) answer(ctx context.Context, spec string, opened provider.Opened) error {
+	if opened.Model == nil {
+		d.ok("model", "%s runs in this program and needs no key", spec)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	began := time.Now()
+	response, err := opened.Model.Generate(ctx, pipeline.Request{
+		Messages: []pipeline.Message{{Role: "user", Content: "Answer with the single word: ok"}},
+	})
+	if err != nil {
+		return err
+	}
+	name := spec
+	if response.Model != "" && !strings.HasSuffix(spec, response.Model) {
+		name += " (" + response.Model + ")"
+	}
+	d.ok("model", "%s answers, after %s", name, time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// folder says where runs are kept, and tries to write there.
+func (d *doctor) folder(ctx context.Context) {
+	path, err := filepath.Abs(connect.Folder)
+	if err == nil {
+		err = tryToWrite(connect.Folder)
+	}
+	if err != nil {
+		d.problem("folder", cli.Errorf(cli.ExitIO, "runs cannot be kept in %s: %w", path, err), "go to a folder that can be written")
+		return
+	}
+	entries, err := runstore.List(ctx, connect.Folder)
+	if err != nil {
+		d.problem("folder", cli.Errorf(cli.ExitIO, "%w", err), "")
+		return
+	}
+	d.ok("folder", "%s can be written and has %s", path, plural(len(entries), "run"))
+	for _, e := range entries {
+		if e.Err != nil {
+			d.note("folder", e.Err.Error(), "")
+		}
+	}
+}
+
+// tryToWrite creates a file and removes it, in the folder or, where there is
+// none yet, beside the place where it will be.
+func tryToWrite(folder string) error {
+	if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
+		folder = filepath.Dir(folder)
+	}
+	f, err := os.CreateTemp(folder, ".doctor-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/experiment"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/build"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+	"extraction-experiment/runstore"
+	"extraction-experiment/scoring"
+)
+
+func rescoreCommand(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:      "rescore",
+		Usage:     "score the results of a run again, with other options or a newer scorer, and no model call",
+		UsageText: "experiment rescore RUN [--options FILE|JSON] [--name NEW]",
+		ArgsUsage: "RUN",
+		Description: "The results become a new run of the same items, beside the old one. It is not in Langfuse\n" +
+			"until experiment publish NEW sends it there.",
+		OnUsageError: flags.UsageError,
+		Flags: []urfave.Flag{
+			datasetFlag(),
+			&urfave.StringFlag{Name: "options", Usage: "scoring options, as `FILE|JSON` (the file YAML or JSON); docs/metrics.md explains them"},
+			&urfave.StringFlag{Name: "name", Aliases: []string{"n"}, Usage: "`NAME` of the new run (default: RUN-rescored)"},
+			&urfave.BoolFlag{Name: "json", Usage: "print what moved as JSON", DisableDefaultText: true},
+		},
+		Action: func(c *urfave.Context) error { return rescoreAction(c, env) },
+	}
+}
+
+func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
+	if c.NArg() != 1 {
+		return cli.Usage("rescore takes the name or file of one run; experiment runs lists them")
+	}
+	options, err := readOptions(c.String("options"))
+	if err != nil {
+		return err
+	}
+	rules, err := scoring.New(options)
+	if err != nil {
+		return cli.Usage("the scoring options: %w", err)
+	}
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	from, err := openRun(ctx, c.Args().First(), c.String("dataset"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	header, err := rescoredHeader(ctx, from, options, c.String("name"))
+	if err != nil {
+		return err
+	}
+	path := runstore.Path(connect.Folder, header.Project, header.Dataset.Name, header.Name)
+	if _, err := os.Stat(path); err == nil {
+		return cli.Usage("the run name %q is taken (%s): choose another with --name", header.Name, path)
+	}
+	to, err := runstore.Create(path, header)
+	if err != nil {
+		return err
+	}
+	moves := report.NewMoves()
+	_, err = experiment.Rescore(ctx, from, to, harness.Scorer{Rules: rules}, moves.Add)
+	if err != nil { // half a run is of no use, and it is made again in no time
+		return errors.Join(err, to.Close(), os.Remove(path))
+	}
+	if err := to.Close(); err != nil {
+		return err
+	}
+	return printMoves(env, c.Bool("json"), moves.Result(header), path)
+}
+
+// rescoredHeader describes the new run.
+func rescoredHeader(ctx context.Context, from *runstore.Reader, options scoring.Options, name string) (outcome.Header, error) {
+	h, err := from.Header(ctx)
+	if err != nil {
+		return h, err
+	}
+	if h.Harness != harness.Name {
+		return h, cli.Usage("the run %q is of the harness %s, which is not scored again here", h.Name, h.Harness)
+	}
+	uid := make([]byte, 16)
+	if _, err := rand.Read(uid); err != nil {
+		return h, err
+	}
+	raw, err := json.Marshal(options)
+	if err != nil {
+		return h, err
+	}
+	h.Rescored = &outcome.Origin{Name: h.Name, RunUID: h.RunUID}
+	h.Format, h.RunUID = outcome.FormatVersion, hex.EncodeToString(uid)
+	h.Scorer = outcome.Scorer{Version: scoring.Version, Options: raw, Primary: harness.Primary}
+	h.Runner, h.GitSHA, h.Started = build.Version(), gitSHA(), time.Now().UTC()
+	if name == "" {
+		name = h.Name + "-rescored"
+	}
+	p := &problems{}
+	p.runName(name)
+	h.Name = name
+	return h, withCode(errors.Join(p.found...))
+}
+
+func printMoves(env cli.Env, asJSON bool, moves report.MovesResult, path string) error {
+	if asJSON {
+		return written(report.JSON(env.Stdout, moves, isTerminal(os.Stdout)))
+	}
+	if err := written(report.MovesText(env.Stdout, moves, textOptions(env, nil))); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(env.Stdout, "\n%s; experiment publish %s sends it to Langfuse\n", path, quote(moves.Name))
+	return written(err)
+}

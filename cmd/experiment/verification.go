@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"unicode/utf8"
+
+	"extraction-experiment/internal/printable"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/tracking"
+)
+
+// shownFindings is how many findings the table has; JSON has more.
+const shownFindings = 50
+
+// verification is what verify prints.
+type verification struct {
+	OK       bool   `json:"ok"`
+	Langfuse string `json:"langfuse"`
+	Version  string `json:"version"`
+	tracking.Verdict
+	// Before is what was found before the repair; nil where there was nothing to
+	// repair, or no repair was asked for.
+	Before *tracking.Verdict `json:"before_repair,omitempty"`
+}
+
+// failed is the error of a run that differs.
+func (v verification) failed() error {
+	if v.OK {
+		return nil
+	}
+	return &tracking.DifferentError{Verdict: v.Verdict}
+}
+
+// write writes the verification for people.
+func (v verification) write(w io.Writer) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s in Langfuse %s (%s), %s\n", printable.Line(v.Run), v.Version, v.Mode, v.Langfuse)
+	c := v.Checked
+	fmt.Fprintf(&b, "in order    %d of %d items: %d spans, %d scores, %d links to the prompt; %d scores of the run\n",
+		c.Items, v.Outcomes, c.Spans, c.Scores, c.Prompts, c.RunScores)
+	for _, view := range []langfuse.View{langfuse.ViewRuns, langfuse.ViewExperiments} {
+		if n, ok := c.Shown[view]; ok {
+			fmt.Fprintf(&b, "shown       %d items in the list of %s\n", n, view)
+		}
+	}
+	if v.Before != nil {
+		fmt.Fprintf(&b, "repaired    of %s:\n", differences(v.Before.Total()))
+		findings(&b, *v.Before)
+	}
+	if n := v.SupersededCount; n > 0 {
+		fmt.Fprintf(&b, "superseded  %d attempts that newer ones replaced; their traces stay, without scores (the first: %s, attempt %d)\n",
+			n, printable.Line(v.Superseded[0].Item), v.Superseded[0].Attempt)
+	}
+	if v.OK {
+		b.WriteString("nothing differs\n")
+	} else {
+		fmt.Fprintf(&b, "%s:\n", differences(v.Total()))
+		findings(&b, v.Verdict)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func differences(n int) string {
+	if n == 1 {
+		return "1 difference"
+	}
+	return fmt.Sprintf("%d differences", n)
+}
+
+// findings lists the first findings.
+func findings(b *bytes.Buffer, v tracking.Verdict) {
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	for i, f := range v.Findings {
+		if i == shownFindings {
+			break
+		}
+		item := short(f.Item)
+		if f.Item == "" {
+			item = "(the run)"
+		}
+		if f.Trial > 1 {
+			item += fmt.Sprintf(" #%d", f.Trial)
+		}
+		what := f.Detail
+		if f.Score != "" {
+			what = f.Score + ": " + what
+		}
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", f.Kind, item, short(what))
+	}
+	_ = t.Flush() // into memory
+	if more := v.Total() - min(len(v.Findings), shownFindings); more > 0 {
+		fmt.Fprintf(b, "  and %d more; --json lists up to %d\n", more, len(v.Findings))
+	}
+}
+
+// short makes one harmless line of at most 100 characters.
+func short(text string) string {
+	const most = 100
+	text = strings.ReplaceAll(printable.Line(text), "\t", " ")
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return string([]rune(text)[:most-1]) + "…"
+}

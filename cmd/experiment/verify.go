@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/internal/build"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/report"
+	"extraction-experiment/runstore"
+	"extraction-experiment/tracking"
+)
+
+// patience is for how long a verification waits for what Langfuse has accepted
+// and does not show yet.
+const patience = time.Minute
+
+func verifyCommand(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:         "verify",
+		Usage:        "read a run back from Langfuse and compare it with the run file",
+		UsageText:    "experiment verify RUN [--repair] [--json] [--timeout 60s]",
+		ArgsUsage:    "RUN",
+		Description:  "Exit code 0: nothing differs, 1: something does, 69: Langfuse cannot be reached.",
+		OnUsageError: flags.UsageError,
+		Flags: []urfave.Flag{
+			datasetFlag(),
+			jsonFlag(),
+			&urfave.BoolFlag{Name: "repair", Usage: "send again what is missing or different, delete doubled scores, and verify again", DisableDefaultText: true},
+			&urfave.DurationFlag{Name: "timeout", Usage: "look for what is missing for this `TIME`; 0s looks once (default: 60s, or once for the embedded Langfuse, which stores before it answers)", DefaultText: "60s"},
+			&urfave.StringFlag{Name: "log-level", Value: "warn", Usage: "`LEVEL` is debug, info, warn or error"},
+			&urfave.StringFlag{Name: "log-format", Value: "text", Usage: "`FORM` is text or json"},
+		},
+		Action: func(c *urfave.Context) error { return verifyAction(c, env) },
+	}
+}
+
+func verifyAction(c *urfave.Context, env cli.Env) (err error) {
+	if c.NArg() != 1 {
+		return cli.Usage("verify takes the name or file of one run; experiment runs lists them")
+	}
+	if c.Duration("timeout") < 0 {
+		return cli.Usage("--timeout: %s is no time to wait", c.Duration("timeout"))
+	}
+	log, err := newLog(env.Stderr, c.String("log-level"), c.String("log-format"))
+	if err != nil {
+		return err
+	}
+	path, err := findRun(c.Context, c.Args().First(), c.String("dataset"))
+	if err != nil {
+		return err
+	}
+	if filepath.Ext(path) != runstore.Extension {
+		return cli.Usage("%s is an export, which does not say what was published: name the run, or its file ending in %s", path, runstore.Extension)
+	}
+	ctx, signals := watchSignals(c.Context, env.Stderr)
+	defer signals.stop()
+	lf, err := connect.Open(ctx, env.Getenv)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lf.Close()) }()
+	checked, err := verifyRun(ctx, lf, path, waitFor(lf, c.Duration("timeout"), c.IsSet("timeout")), c.Bool("repair"), log)
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		err = written(report.JSON(env.Stdout, checked, isTerminal(os.Stdout)))
+	} else {
+		err = written(checked.write(env.Stdout))
+	}
+	return errors.Join(err, checked.failed())
+}
+
+// waitFor turns a time to wait into patience. The embedded server stores before
+// it answers: what it does not show will not come.
+func waitFor(lf *connect.Langfuse, timeout time.Duration, given bool) langfuse.Wait {
+	switch {
+	case !given && lf.Embedded, given && timeout == 0:
+		timeout = -1
+	case !given:
+		timeout = patience
+	}
+	return langfuse.Wait{Timeout: timeout}
+}
+
+// verifyRun verifies the run of a file, and mends it if asked to. Only then is
+// it opened for writing.
+func verifyRun(ctx context.Context, lf *connect.Langfuse, path string, wait langfuse.Wait, repair bool, log *slog.Logger) (v verification, err error) {
+	var run *runstore.Run
+	var reader *runstore.Reader
+	if repair {
+		if run, err = runstore.Open(path); err != nil {
+			return v, err
+		}
+		defer func() { err = errors.Join(err, run.Close()) }()
+		reader = run.Reader
+	} else {
+		if reader, err = runstore.Load(path); err != nil {
+			return v, err
+		}
+		defer func() { err = errors.Join(err, reader.Close()) }()
+	}
+	if err := sameProject(ctx, reader, lf); err != nil {
+		return v, err
+	}
+	cfg := tracking.VerifyConfig{Client: lf.Client, Server: lf.Server, Run: reader, Wait: wait}
+	v = verification{Langfuse: lf.Client.BaseURL(), Version: lf.Server.Version.String()}
+	if !repair {
+		v.Verdict, err = tracking.Verify(ctx, cfg)
+		v.OK = v.Verdict.OK()
+		return v, err
+	}
+	before, after, err := tracking.Repair(ctx, cfg, publishing(lf, run, log))
+	v.Verdict, v.OK = after, after.OK()
+	if !before.OK() {
+		v.Before = &before
+	}
+	return v, err
+}
+
+// publishing says how a run is published.
+func publishing(lf *connect.Langfuse, run *runstore.Run, log *slog.Logger) tracking.Config {
+	return tracking.Config{
+		Client: lf.Client, Server: lf.Server, Pages: !lf.Embedded, Run: run, Log: log,
+		Runner: langfuse.Scope{Name: "extraction-experiment", Version: build.Version()},
+	}
+}
+
+// verify verifies the run that was just made, if that was asked for and
+// everything is in Langfuse. It says on standard error what it found.
+func (j *job) verify(ctx context.Context, env cli.Env, ran, published error) error {
+	if !j.cfg.verify || ran != nil || published != nil {
+		return nil
+	}
+	verdict, err := tracking.Verify(ctx, tracking.VerifyConfig{
+		Client: j.lf.Client, Server: j.lf.Server, Run: j.run.Reader, Wait: waitFor(j.lf, 0, false),
+	})
+	if err != nil {
+		return fmt.Errorf("verifying the run: %w", err)
+	}
+	v := verification{Langfuse: j.lf.Client.BaseURL(), Version: j.lf.Server.Version.String(), OK: verdict.OK(), Verdict: verdict}
+	if j.cfg.quiet && v.OK {
+		return nil
+	}
+	return errors.Join(written(v.write(env.Stderr)), v.failed())
+}

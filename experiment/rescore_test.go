@@ -1,0 +1,122 @@
+package experiment_test
+
+import (
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/experiment"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+)
+
+// full is a Scorer that gives every output 1.
+type full struct{ half }
+
+func (f full) Judge(item dataset.Item) (experiment.Judge, error) { return f, nil }
+
+func (full) Score(json.RawMessage) (experiment.Scored, error) {
+	one := 1.0
+	return experiment.Scored{Scores: []outcome.Score{{Name: "half", Value: &one}}, Warnings: []string{"seen"}}, nil
+}
+
+// TestRescore: two attempts, a failure of the provider, one of the scoring and
+// three results; no task is called, and the newest attempts are judged anew.
+func TestRescore(t *testing.T) {
+	from := create(t)
+	if err := from.AddItems(t.Context(), itemsOf(t, 5), dataset.Hash); err != nil {
+		t.Fatal(err)
+	}
+	if err := from.CompleteListing(t.Context(), "print"); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Unix(1e9, 0).UTC()
+	cost := 0.5
+	commit := func(item string, attempt int, output string, class outcome.Class) {
+		t.Helper()
+		o := outcome.Outcome{Item: item, Trial: 1, Attempt: attempt, Class: class, Started: began, Ended: began.Add(time.Second), Latency: time.Second, CostUSD: &cost}
+		if class != outcome.OK {
+			o.Failure = &outcome.Failure{Class: class, Message: "then"}
+		}
+		if output != "" {
+			o.Output = json.RawMessage(output)
+		}
+		o.Warnings = []string{"seen"}
+		o.Calls = []outcome.Call{{Name: "ask", Kind: "generation", CostUSD: &cost, Started: began, Ended: began}}
+		if err := from.Commit(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit("i00", 1, "", outcome.Timeout)
+	commit("i00", 2, `{"n":0}`, outcome.OK)
+	commit("i01", 1, "", outcome.Provider)
+	commit("i02", 1, `{"n":2}`, outcome.InvalidOutput)
+	commit("i03", 1, `{"n":3}`, outcome.OK)
+	if err := from.Finish(t.Context(), outcome.Footer{Status: outcome.Interrupted, Planned: 5, Ended: began}); err != nil {
+		t.Fatal(err)
+	}
+	to, err := runstore.Create(filepath.Join(t.TempDir(), "to.run"), outcome.Header{RunUID: strings.Repeat("b", 32), Name: "to", Trials: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = to.Close() }()
+	moved := 0
+	footer, err := experiment.Rescore(t.Context(), from.Reader, to, full{}, func(before, after outcome.Outcome) { moved++ })
+	if err != nil || footer.Status != outcome.Interrupted || footer.Planned != 5 || moved != 4 {
+		t.Fatalf("%v, %+v, %d moved", err, footer, moved)
+	}
+	want := map[string]outcome.Class{"i00": "", "i01": outcome.Provider, "i02": "", "i03": ""}
+	for o, err := range to.Outcomes(t.Context(), runstore.Query{Detail: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		class, known := want[o.Item]
+		delete(want, o.Item)
+		if !known || o.Class != class || o.Attempt != 1 || o.Latency != time.Second || *o.CostUSD != 0 || !o.Calls[0].Cached || *o.Calls[0].CostUSD != 0 {
+			t.Errorf("%+v", o)
+		}
+		if len(o.Warnings) != 1 {
+			t.Errorf("the same warning is not told twice: %q", o.Warnings)
+		}
+		if value := o.Scores[0].Value; (class == "") != (value != nil && *value == 1) {
+			t.Errorf("%s has the score %v", o.Item, value)
+		}
+	}
+	if len(want) != 0 {
+		t.Errorf("not there: %v", want)
+	}
+	header, err := to.Header(t.Context())
+	if err != nil || header.Dataset.Fingerprint == "" {
+		t.Errorf("%v, %+v", err, header)
+	}
+}
+
+// TestRescore_stops: a damaged or foreign result ends it with an error.
+func TestRescore_stops(t *testing.T) {
+	from, to := create(t), create(t)
+	if err := from.AddItems(t.Context(), itemsOf(t, 1), dataset.Hash); err != nil {
+		t.Fatal(err)
+	}
+	if err := to.AddItems(t.Context(), itemsOf(t, 1), dataset.Hash); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := experiment.Rescore(t.Context(), from.Reader, to, full{}, nil); !errors.Is(err, runstore.ErrDuplicate) {
+		t.Errorf("into a run that is not empty: %v", err)
+	}
+}
+
+func itemsOf(t *testing.T, n int) []dataset.Item {
+	t.Helper()
+	var items []dataset.Item
+	for page, err := range list(n).Pages(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, page...)
+	}
+	return items
+}

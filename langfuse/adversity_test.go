@@ -1,0 +1,305 @@
+package langfuse
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestParseMode(t *testing.T) {
+	for text, want := range map[string]Mode{
+		"": "", "auto": "", " AUTO ": "", "v4": ModeEventsOnly, "events_only": ModeEventsOnly, "events-only": ModeEventsOnly,
+		"v4-dual": ModeDual, "Dual": ModeDual, "v3": ModeLegacy, "legacy": ModeLegacy,
+	} {
+		if got, err := ParseMode(text); err != nil || got != want {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"v2", "3", "both", strings.Repeat("x", 1000)} {
+		_, err := ParseMode(text)
+		if exitCode(err) != 64 || !strings.Contains(err.Error(), "events_only") || len(err.Error()) > 300 {
+			t.Errorf("%.10q: %v", text, err)
+		}
+	}
+	for _, mode := range []Mode{ModeEventsOnly, ModeDual, ModeLegacy} {
+		if got := (Capabilities{}).WithMode(mode).Mode(); got != mode {
+			t.Errorf("%s became %s", mode, got)
+		}
+	}
+	if kept := v4.WithMode(""); kept != v4 {
+		t.Errorf("%+v", kept)
+	}
+}
+
+// A forced mode is not asked for, so that a server whose answers mislead the
+// probe can still be used; age and keys are checked all the same.
+func TestProbeAs(t *testing.T) {
+	fake := fakeServer{health: `{"version":"4.16.0"}`, experiments: "502.html", oldScores: "502.html"}
+	client, record := serve(t, fake.handler(t))
+	server, err := client.ProbeAs(t.Context(), ModeDual)
+	if err != nil || server.Mode() != ModeDual || server.Version != (Version{4, 16, 0}) || server.Project.ID != "p1" || len(record.seen()) != 2 {
+		t.Errorf("%+v, %v", server, err)
+	}
+	fake.experiments, fake.oldScores = "", "404_events_only.json"
+	if client, _ = serve(t, fake.handler(t)); client != nil {
+		if server, err = client.ProbeAs(t.Context(), ""); err != nil || server.Mode() != ModeEventsOnly {
+			t.Errorf("%+v, %v", server, err)
+		}
+	}
+	fake.health = `{"version":"3.80.0"}`
+	client, _ = serve(t, fake.handler(t))
+	var old *VersionError
+	if _, err = client.ProbeAs(t.Context(), ModeLegacy); !errors.As(err, &old) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestClockSkew(t *testing.T) {
+	for name, test := range map[string]struct{ ahead, want time.Duration }{
+		"none":          {0, 0},
+		"rounding":      {-900 * time.Millisecond, 0},
+		"an hour ahead": {time.Hour, time.Hour},
+		"behind":        {-time.Minute, -time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client := fakeTimeClient(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Date", time.Now().Add(test.ahead).UTC().Format(http.TimeFormat))
+				_, _ = w.Write([]byte(`{"status":"OK","version":"4.16.0"}`))
+			}))
+			health, err := client.GetHealth(t.Context())
+			if off := health.Skew - test.want; err != nil || off < 0 || off > time.Second {
+				t.Errorf("%s: %s, want %s, %v", name, health.Skew, test.want, err)
+			}
+		})
+	}
+	// 10:00:00 read between 10:00:00.4 and 10:00:00.9 is no skew: the second is
+	// cut off.
+	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	if got := clockSkew(at.Add(400*time.Millisecond), at.Add(900*time.Millisecond), at); got != 0 {
+		t.Error(got)
+	}
+}
+
+// An answer without a length, cut in the middle, looks whole to HTTP: it must be
+// asked for again, not taken for bad JSON.
+func TestAnswerCutWithoutALengthIsRepeated(t *testing.T) {
+	var mu sync.Mutex
+	asked := 0
+	client, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		asked++
+		first := asked == 1
+		mu.Unlock()
+		conn, buffered, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		whole := sample(t, "projects.json")
+		if first {
+			whole = whole[:len(whole)/2]
+		}
+		_, _ = fmt.Fprintf(buffered, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n%s", whole)
+		_ = buffered.Flush()
+		_ = conn.Close()
+	}, func(c *Config) { c.MaxAttempts = 2 })
+	project, err := client.GetProject(t.Context())
+	if err != nil || project.ID != "p1" || asked != 2 {
+		t.Errorf("%+v, %v after %d requests", project, err, asked)
+	}
+}
+
+// A proxy that refuses every escaped slash must not hide data sets, prompts and
+// runs whose names contain one.
+func TestNamesWithSlashesPassAStrictProxy(t *testing.T) {
+	client, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(strings.ToUpper(r.URL.EscapedPath()), "%2F") {
+			w.WriteHeader(http.StatusBadRequest) // and nothing else
+			return
+		}
+		switch {
+		case r.URL.Path == "/api/public/v2/datasets":
+			_, _ = w.Write([]byte(`{"data":[{"id":"d1","name":"team/docs"}],"meta":{"totalPages":1}}`))
+		case strings.HasSuffix(r.URL.Path, "v2/prompts"):
+			_, _ = w.Write(sample(t, "prompts_labelled.json"))
+		case r.URL.Path == "/api/public/prompts":
+			_, _ = w.Write(sample(t, "prompt_text.json"))
+		case r.URL.Path == "/api/public/dataset-run-items":
+			_, _ = w.Write(sample(t, "run_items_v3.json"))
+		default:
+			_, _ = w.Write(sample(t, "dataset_runs_v3.json"))
+		}
+	})
+	if found, err := client.GetDataset(t.Context(), "team/docs"); err != nil || found.ID != "d1" {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if prompt, err := client.GetPrompt(t.Context(), PromptRef{Name: "team/extract", Label: "staging"}); err != nil || prompt.Version != 7 {
+		t.Errorf("%+v, %v", prompt, err)
+	}
+	ref := RunRef{DatasetID: "d1", Name: "feature/x", DatasetName: "team/docs"}
+	if run, err := client.GetRun(t.Context(), testServer(ModeLegacy, Version{3, 225, 4}), ViewRuns, ref); err != nil || run.Description != "nightly" {
+		t.Errorf("%+v, %v", run, err)
+	}
+	// Where only a path will do, the message says what happened.
+	_, err := client.SetPromptLabels(t.Context(), "team/extract", 1, nil)
+	if err == nil || !strings.Contains(err.Error(), "a proxy may have refused the escaped slash") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A storm: every second answer fails, in the ways of real servers, proxies and
+// networks. Reading and writing go on, nothing comes twice or is lost.
+func TestStorm(t *testing.T) {
+	source := rand.New(rand.NewPCG(1, 2))
+	failures := []struct {
+		status int
+		file   string
+	}{{500, ""}, {502, "502.html"}, {503, "503.json"}, {429, "429.txt"}, {429, "429.json"}, {408, ""}, {0, ""}}
+	stored, requests := map[string]int{}, 0
+	storm := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests++
+		var body bytes.Buffer
+		_, _ = body.ReadFrom(r.Body)
+		if source.IntN(2) == 0 {
+			failure := failures[source.IntN(len(failures))]
+			if failure.status == 0 { // stored, but the answer is cut off
+				for _, event := range envelopes(body.Bytes()) {
+					stored[event.Body["id"].(string)]++
+				}
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = w.Write([]byte(`{"successes":[{"id"`))
+				return
+			}
+			w.WriteHeader(failure.status)
+			if failure.file != "" {
+				_, _ = w.Write(sample(t, "errors/"+failure.file))
+			}
+			return
+		}
+		for _, event := range envelopes(body.Bytes()) {
+			stored[event.Body["id"].(string)]++
+		}
+		acceptAll(w, body.Bytes())
+	})
+	synctest.Test(t, func(t *testing.T) {
+		client := fakeTimeClient(t, storm)
+		var scores []ScoreCreate
+		for i := range 500 {
+			scores = append(scores, goodScore(fmt.Sprint("s", i)))
+		}
+		left := scores
+		for round := 0; len(left) > 0 && round < 20; round++ {
+			results, _ := client.CreateScores(t.Context(), left)
+			var again []ScoreCreate
+			for i, result := range results {
+				if result.State == ScoreRefused {
+					t.Fatalf("%s was refused: %v", result.ID, result.Err)
+				}
+				if result.State == ScoreUnknown {
+					again = append(again, left[i])
+				}
+			}
+			left = again
+		}
+		if len(left) > 0 || len(stored) != 500 {
+			t.Errorf("%d scores are left, %d were stored, after %d requests", len(left), len(stored), requests)
+		}
+	})
+}
+
+func TestScoresThatAProxyFindsTooLargeGoInHalves(t *testing.T) {
+	most, largest := 30, 0
+	client, record := serve(t, withBody(func(w http.ResponseWriter, body []byte) {
+		n := len(envelopes(body))
+		big := strings.Contains(string(body), `"id":"s7"`) && n == 1
+		if n > most || big {
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+			_, _ = w.Write(sample(t, "errors/413.txt"))
+			return
+		}
+		largest = max(largest, n)
+		acceptAll(w, body)
+	}))
+	var scores []ScoreCreate
+	for i := range 100 {
+		scores = append(scores, goodScore(fmt.Sprint("s", i)))
+	}
+	results, err := client.CreateScores(t.Context(), scores)
+	for _, result := range results {
+		if result.State != ScoreAccepted {
+			t.Errorf("%+v", result)
+		}
+	}
+	// 100 is refused, 50 and 50 are, four times 25 pass.
+	if err != nil || largest != 25 || len(record.seen()) != 7 {
+		t.Errorf("%v, largest %d, %d requests", err, largest, len(record.seen()))
+	}
+	most = 0
+	results, err = client.CreateScores(t.Context(), scores[:3])
+	for _, result := range results {
+		if result.State != ScoreRefused || !errors.Is(result.Err, ErrTooLarge) {
+			t.Errorf("%+v", result)
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestScoresGoOneByOneWhereBatchesAreGone(t *testing.T) {
+	client, record := serve(t, withBody(func(w http.ResponseWriter, body []byte) {
+		var score struct{ ID string }
+		switch _ = json.Unmarshal(body, &score); score.ID {
+		case "": // the batch
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write(sample(t, "errors/404_page.html"))
+		case "bad":
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write(sample(t, "errors/400_zod.json"))
+		default:
+			_, _ = fmt.Fprintf(w, `{"id":%q}`, score.ID)
+		}
+	}))
+	results, err := client.CreateScores(t.Context(), []ScoreCreate{goodScore("a"), goodScore("bad"), goodScore("c")})
+	if err != nil || results[0].State != ScoreAccepted || results[1].State != ScoreRefused || results[2].State != ScoreAccepted || results[1].ID != "bad" {
+		t.Errorf("%+v, %v", results, err)
+	}
+	if seen := record.seen(); len(seen) != 4 || seen[0].uri != "/api/public/ingestion" || seen[3].uri != "/api/public/scores" {
+		t.Errorf("%d requests", len(seen))
+	}
+	// Nothing takes scores: a wrong address, which is an error of the whole call.
+	client, _ = serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write(sample(t, "errors/404_page.html"))
+	})
+	results, err = client.CreateScores(t.Context(), []ScoreCreate{goodScore("a")})
+	if !errors.Is(err, ErrEndpointGone) || !strings.Contains(err.Error(), EnvBaseURL) || results[0].State != ScoreUnknown {
+		t.Errorf("%+v, %v", results, err)
+	}
+}
+
+func TestItemThatIsTooLargeIsNamedAndNotSent(t *testing.T) {
+	client, record := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"id":"i"}`)) })
+	item := func(bytes int) DatasetItemUpsert { // of the whole request
+		envelope, err := encode(DatasetItemUpsert{DatasetName: "docs", ID: "i1", Input: json.RawMessage(`{"text":""}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return DatasetItemUpsert{DatasetName: "docs", ID: "i1", Input: json.RawMessage(`{"text":"` + strings.Repeat("x", bytes-len(envelope)) + `"}`)}
+	}
+	if _, err := client.UpsertDatasetItem(t.Context(), item(MaxItemBytes)); err != nil {
+		t.Error(err)
+	}
+	_, err := client.UpsertDatasetItem(t.Context(), item(MaxItemBytes+1))
+	if !errors.Is(err, ErrTooLarge) || exitCode(err) != 64 || !strings.Contains(err.Error(), `item "i1" of dataset "docs" is 4.5 MB`) || len(record.seen()) != 1 {
+		t.Errorf("%v, %d requests", err, len(record.seen()))
+	}
+}

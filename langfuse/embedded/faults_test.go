@@ -1,0 +1,223 @@
+package embedded
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestFaults_check(t *testing.T) {
+	for _, f := range []Faults{{Fail: -0.1}, {Fail: 1.1}, {Latency: -1}, {RateLimit: -1}, {RetryAfter: -1}, {RateWindow: -1}} {
+		if s, err := Open(Config{Faults: f}); err == nil {
+			t.Errorf("%+v was taken: %v", f, s.Close())
+		}
+	}
+}
+
+// outcomes sends n different requests, each once, and says what became of each.
+func outcomes(t *testing.T, n int, f Faults) []string {
+	t.Helper()
+	r := newRig(t, Config{Faults: f})
+	list := make([]string, n)
+	for i := range list {
+		a, err := r.try("POST", api+"/ingestion", batchOf(scoreEvent(fmt.Sprint(i), fmt.Sprint(i), 0, at1), scoreEvent(fmt.Sprint(-i), fmt.Sprint(-i), 0, at1)))
+		switch {
+		case err != nil:
+			list[i] = "cut"
+		case a.status == 207 && a.at("errors", 0) != nil:
+			list[i] = "refused"
+		default:
+			list[i] = fmt.Sprintf("%d %s%s", a.status, a.header.Get("Retry-After"), a.text[:min(1, len(a.text))])
+		}
+	}
+	return list
+}
+
+// The share that was asked for fails, in every way that there is, and one seed
+// gives one series.
+func TestFaults_fail(t *testing.T) {
+	const n = 400
+	got := outcomes(t, n, Faults{Fail: 0.5, Seed: 1})
+	ways, good := map[string]int{}, 0
+	for _, outcome := range got {
+		ways[outcome]++
+		if outcome == "207 {" {
+			good++
+		}
+	}
+	// 200 of 400 succeed, and of the 200 that fail 2/9 are 207 with refusals, of
+	// which 1/4 refuse none of two events: 211; 5 sigma of 400 halves are 50
+	if good < 161 || good > 261 {
+		t.Errorf("%d of %d succeeded: %v", good, n, ways)
+	}
+	for _, way := range []string{"500 {", "503 <", "429 1{", "429 4", "cut", "refused"} {
+		if ways[way] == 0 {
+			t.Errorf("never %q: %v", way, ways)
+		}
+	}
+	equal(t, "the same seed", outcomes(t, 50, Faults{Fail: 0.5, Seed: 1}), got[:50])
+	if fmt.Sprint(outcomes(t, 50, Faults{Fail: 0.5, Seed: 2})) == fmt.Sprint(got[:50]) {
+		t.Error("another seed gives the same series")
+	}
+	equal(t, "retry after", len(outcomes(t, 1, Faults{Fail: 1, RetryAfter: time.Millisecond})), 1)
+}
+
+// What a client did not hear of may have been done: of requests that all fail
+// some are stored. Who sends again until it is told so has everything once.
+func TestFaults_doneAfterAll(t *testing.T) {
+	r := newRig(t, Config{Faults: Faults{Fail: 1, Seed: 3}})
+	for i := range 40 {
+		if a, err := r.try("POST", api+"/v2/datasets", object{"name": fmt.Sprint(i)}); err == nil && a.status == 200 {
+			t.Errorf("%d succeeded", i)
+		}
+	}
+	stored, err := count(r.server.store.r, "SELECT count(*) FROM datasets")
+	if err != nil || stored == 0 || stored == 40 {
+		t.Errorf("%d of 40 are stored, %v", stored, err)
+	}
+
+	r = newRig(t, Config{Faults: Faults{Fail: 0.5, Seed: 3}})
+	for i := range 50 {
+		ids := []string{fmt.Sprint(i, "a"), fmt.Sprint(i, "b"), fmt.Sprint(i, "c")}
+		for len(ids) > 0 {
+			var events []object
+			for _, id := range ids {
+				events = append(events, scoreEvent(id, id, 0, at1))
+			}
+			a, err := r.try("POST", api+"/ingestion", batchOf(events...))
+			if err != nil || a.status != 207 {
+				continue
+			}
+			ids = ids[:0]
+			for i := 0; a.at("errors", i) != nil; i++ {
+				equal(t, "status", a.at("errors", i, "status"), 500)
+				ids = append(ids, a.at("errors", i, "id").(string))
+			}
+		}
+	}
+	stored, err = count(r.server.store.r, "SELECT count(*) FROM scores")
+	if err != nil || stored != 150 {
+		t.Errorf("%d of 150 are stored, %v", stored, err)
+	}
+}
+
+func TestFaults_rateLimit(t *testing.T) {
+	r := newRig(t, Config{Faults: Faults{RateLimit: 2}})
+	r.must(200, r.get(api+"/v2/datasets"))
+	r.clock.advance(10 * time.Second)
+	r.must(404, r.get(api+"/dataset-items/x")) // the same bucket
+	a := r.must(429, r.get(api+"/v2/datasets"))
+	equal(t, "retry after", a.header.Get("Retry-After"), "50") // the window began 10 s ago
+	equal(t, "reset", a.at("details"), object{"limit": 2, "remaining": 0, "resetAt": "2026-11-21T03:01:00.000Z", "retryAfterSeconds": 50})
+	equal(t, "code", a.at("code"), "rate_limited")
+	r.must(200, r.get(api+"/v3/scores")) // another bucket
+	for range 4 {
+		r.must(200, r.get(api+"/health"))
+		r.must(200, r.get(api+"/v2/prompts"))
+	}
+	r.clock.advance(50 * time.Second)
+	r.must(200, r.get(api+"/v2/datasets"))
+}
+
+func TestBucket(t *testing.T) {
+	want := map[string]string{"GET health": "", "POST ingestion": "ingestion", "POST otel/v1/traces": "ingestion", "GET v2/datasets": "datasets",
+		"POST dataset-run-items": "datasets", "GET datasets/{name}/runs": "datasets", "GET v2/prompts/{name}": "", "GET v3/scores": "public-api",
+		"POST scores": "public-api", "DELETE scores/{id}": "score-delete", "DELETE traces": "trace-delete", "GET traces": "public-api-legacy",
+		"GET observations": "public-api-legacy", "GET v2/observations": "public-api", "GET experiments": "public-api", "GET projects": ""}
+	for name, want := range want {
+		method, path, _ := strings.Cut(name, " ")
+		if got := bucket(route{method: method, pattern: "/api/public/" + path}); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestFaults_latency(t *testing.T) {
+	r := newRig(t, Config{Faults: Faults{Latency: 30 * time.Millisecond}})
+	start := time.Now()
+	r.must(200, r.get(api+"/health"))
+	if took := time.Since(start); took < 30*time.Millisecond {
+		t.Errorf("answered after %s", took)
+	}
+}
+
+func TestServer_requests(t *testing.T) {
+	r := newRig(t, Config{})
+	var all sync.WaitGroup
+	for range 5 {
+		all.Go(func() {
+			r.get(api + "/dataset-items/x")
+			r.post(api+"/ingestion", "{")
+			r.get("/nothing")
+		})
+	}
+	all.Wait()
+	r.http.CloseIdleConnections()
+	want := map[string]int64{"GET /api/public/dataset-items/{id}": 5, "POST /api/public/ingestion": 5, "unknown": 5}
+	equal(t, "requests", r.server.Requests(), want)
+	r.server.ResetRequests()
+	equal(t, "none", len(r.server.Requests()), 0)
+}
+
+// Things become visible only after the delay; a deletion that is done before
+// its score was stored is lost.
+func TestConfig_delays(t *testing.T) {
+	r := newRig(t, Config{Mode: ModeV4Dual, IngestionDelay: 15 * time.Second, DeleteDelay: 10 * time.Second})
+	r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
+	r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": "i", "input": object{}}))
+	r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("t", "s", "e", "i"))))
+	r.must(207, r.post(api+"/ingestion", batchOf(scoreEvent("e1", "s1", 0, at1))))
+	r.must(200, r.post(api+"/scores", object{"id": "s2", "name": "n", "value": 1, "traceId": "t"}))
+	r.must(200, r.post(api+"/dataset-run-items", object{"runName": "r", "datasetItemId": "i", "traceId": "t"}))
+	r.must(202, r.do("DELETE", api+"/scores/s1", nil))
+	seen := func() []int {
+		return []int{len(r.get(api + "/traces").column("id")), len(r.get(api + "/v2/observations").column("id")),
+			len(r.get(api + "/v3/scores").column("id")), len(r.must(200, r.get(api+"/datasets/d/runs/r")).at("datasetRunItems").([]any))}
+	}
+	r.clock.advance(14 * time.Second)
+	equal(t, "before", seen(), []int{0, 0, 0, 0})
+	r.clock.advance(time.Second)
+	equal(t, "after", seen(), []int{1, 1, 2, 1})
+	r.must(202, r.do("DELETE", api+"/scores/s1", nil))
+	r.must(200, r.do("DELETE", api+"/traces/t", nil))
+	equal(t, "still there", seen(), []int{1, 1, 2, 1})
+	r.clock.advance(10 * time.Second)
+	equal(t, "deleted", seen(), []int{0, 0, 0, 1})
+}
+
+// What waits when the server is closed is stored.
+func TestConfig_delayAndClose(t *testing.T) {
+	path := t.TempDir() + "/s.db"
+	s, err := Open(Config{Path: path, IngestionDelay: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.storeEvents([]event{{id: "e", score: &score{id: "s", name: "n", dataType: "NUMERIC", trace: "t"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, Config{Path: path, ProjectID: DefaultProjectID})
+	equal(t, "scores", r.get(api+"/v3/scores").column("id"), []string{"s"})
+}
+
+// A server that accepts and loses.
+func TestConfig_drop(t *testing.T) {
+	lost := map[string]bool{"span s1": true, "score a": true, "run-item i1": true, "score b": true}
+	r := newModes(t, 0, ModeV3)[ModeV3]
+	r.server.cfg.Drop = func(kind, id string) bool { return lost[kind+" "+id] }
+	for _, item := range []string{"i1", "i2"} {
+		r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": item, "input": object{}}))
+		r.must(200, r.post(api+"/dataset-run-items", object{"runName": "r", "datasetItemId": item, "traceId": "t"}))
+	}
+	r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("t", "s1", "e", "i1"), rootSpan("t", "s2", "e", "i2"))))
+	a := r.must(207, r.post(api+"/ingestion", batchOf(scoreEvent("e1", "a", 0, at1), scoreEvent("e2", "c", 0, at1))))
+	equal(t, "no errors", a.at("errors"), []any{})
+	r.must(200, r.post(api+"/scores", object{"id": "b", "name": "n", "value": 1, "traceId": "t"}))
+	equal(t, "spans", r.get(api+"/observations").column("id"), []string{"s2"})
+	equal(t, "scores", r.get(api+"/v2/scores").column("id"), []string{"c"})
+	equal(t, "items", r.get(api+"/datasets/d/runs/r").at("datasetRunItems", 1), nil)
+}

@@ -1,0 +1,245 @@
+package embedded
+
+import (
+	"database/sql"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The sample export as the legacy reads show it, the same in both modes.
+func TestLegacy_trace(t *testing.T) {
+	sample, err := os.ReadFile("testdata/otlp.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []Mode{ModeV3, ModeV4Dual} {
+		t.Run(string(mode), func(t *testing.T) {
+			r := newRig(t, Config{Mode: mode})
+			r.must(201, r.post(api+"/v2/prompts", object{"name": "extract", "prompt": "x"}))
+			r.must(200, r.post(api+"/otel/v1/traces", sample))
+			const id = "0af7651916cd43dd8448eb211c80319c"
+			a := r.must(200, r.get(api+"/traces/"+id))
+			for key, want := range map[string]any{"name": "extraction", "userId": "u1", "sessionId": "s1", "release": "r1",
+				"version": "0.1.0", "public": true, "environment": "sdk-experiment", "tags": []string{"de", "validated"},
+				"timestamp": "2025-11-21T03:00:00.000Z", "latency": 1.5, "totalCost": 0.75, "externalId": nil,
+				"htmlPath": "/project/p1/traces/" + id, "input": object{"text": "…document…"}, "output": ""} {
+				equal(t, key, a.at(key), want)
+			}
+			root, gen := 0, 1 // by start
+			for _, want := range []struct {
+				row   int
+				key   string
+				value any
+			}{
+				{root, "parentObservationId", nil}, {gen, "parentObservationId", "b7ad6b7169203331"},
+				{root, "level", "ERROR"}, {root, "statusMessage", "no answer"}, {root, "input", object{"text": "…document…"}},
+				{gen, "model", "model-x"}, {gen, "modelParameters", object{"temperature": 0}},
+				{gen, "promptName", "extract"}, {gen, "promptVersion", 1}, {gen, "calculatedTotalCost", 0.75},
+				{gen, "calculatedInputCost", 0.25}, {root, "calculatedTotalCost", nil}, {gen, "promptTokens", 812},
+				{gen, "usage", object{"input": 812, "output": 64, "total": 876, "unit": "TOKENS"}}, {gen, "timeToFirstToken", 0.5},
+			} {
+				equal(t, want.key, a.at("observations", want.row, want.key), want.value)
+			}
+			equal(t, "metadata", a.at("observations", root, "metadata", "scope", "name"), "runner")
+			equal(t, "resource", a.at("metadata", "resourceAttributes", "service.name"), "bench")
+			equal(t, "attributes", a.at("metadata", "attributes", "custom.count"), 7)
+
+			core := r.must(200, r.get(api+"/traces/"+id+"?fields=core"))
+			for key, want := range map[string]any{"input": nil, "observations": []any{}, "scores": []any{}, "latency": -1, "totalCost": -1} {
+				equal(t, "core "+key, core.at(key), want)
+			}
+			one := r.must(200, r.get(api+"/observations/c7ad6b7169203332"))
+			equal(t, "one observation", one.at("usageDetails"), object{"input": 812, "output": 64, "total": 876})
+			equal(t, "of a type", r.get(api+"/observations?traceId="+id+"&type=GENERATION").column("id"), []string{"c7ad6b7169203332"})
+			equal(t, "sessions", r.get(api+"/sessions").column("id"), []string{"s1"})
+			equal(t, "traces of the session", r.get(api+"/sessions/s1").at("traces", 0, "id"), id)
+			for path, text := range map[string]string{"/traces/none": "Trace none not found within authorized project",
+				"/observations/none": "Observation not found within authorized project", "/sessions/none": "Session not found"} {
+				if a := r.get(api + path); a.status != 404 || !strings.Contains(a.text, text) {
+					t.Errorf("%s: %d %s", path, a.status, a.text)
+				}
+			}
+		})
+	}
+}
+
+// A span that is sent twice: what the later request changed, by mode.
+func TestLegacy_resend(t *testing.T) {
+	first := rootSpan("t", "s", "e", "i")
+	renamed := rootSpan("t", "s", "e", "i")
+	renamed["name"] = "other"
+	later := rootSpan("t", "s", "e", "i")
+	later["startTimeUnixNano"] = "1763694000500000000"
+	cases := map[string]struct {
+		again         object
+		name          string
+		start         string // in legacy reads
+		rows, v4Start int    // rows in v2/observations
+	}{
+		"identical":    {first, "experiment-item-run", "2025-11-21T03:00:00.000Z", 1, 0},
+		"renamed":      {renamed, "other", "2025-11-21T03:00:00.000Z", 1, 0},
+		"half a later": {later, "experiment-item-run", "2025-11-21T03:00:00.500Z", 2, 0},
+	}
+	for what, tc := range cases {
+		for _, mode := range []Mode{ModeV3, ModeV4Dual} {
+			t.Run(what+" "+string(mode), func(t *testing.T) {
+				r := newRig(t, Config{Mode: mode})
+				r.must(200, r.post(api+"/otel/v1/traces", export(first)))
+				r.clock.advance(1000)
+				r.must(200, r.post(api+"/otel/v1/traces", export(tc.again)))
+				a := r.must(200, r.get(api+"/traces/t"))
+				equal(t, "the first timestamp stays", a.at("timestamp"), "2025-11-21T03:00:00.000Z")
+				equal(t, "name", a.at("observations", 0, "name"), tc.name)
+				equal(t, "start", a.at("observations", 0, "startTime"), tc.start)
+				equal(t, "one observation", a.at("observations", 1), nil)
+				equal(t, "in the list too", r.get(api+"/observations").at("meta", "totalItems"), 1)
+				if mode == ModeV4Dual {
+					equal(t, "rows", len(r.get(api+"/v2/observations").column("id")), tc.rows)
+				}
+			})
+		}
+	}
+}
+
+// One bad span beside a good one.
+func TestLegacy_badSpan(t *testing.T) {
+	bad := rootSpan("t", "s2", "e", "i")
+	bad["traceId"] = 7
+	for mode, status := range map[Mode]int{ModeV4: 400, ModeV4Dual: 400, ModeV3: 200} {
+		r := newRig(t, Config{Mode: mode})
+		r.must(status, r.post(api+"/otel/v1/traces", export(rootSpan("t", "s1", "e", "i"), bad)))
+		r.must(400, r.post(api+"/otel/v1/traces", "{"))
+		left, err := count(r.server.store.r, "SELECT count(*) FROM observations")
+		if err != nil || left != 0 {
+			t.Errorf("%s: %d rows, %v", mode, left, err)
+		}
+	}
+}
+
+func TestLegacy_traceList(t *testing.T) {
+	r := newRig(t, Config{Mode: ModeV4Dual})
+	for i, tags := range []string{`["validated","de"]`, `["validated"]`, `[]`} {
+		id := "t" + string(rune('1'+i))
+		span := rootSpan(id, "r"+id, "e", "i", attr("langfuse.trace.tags", tags), attr("langfuse.trace.name", "n"+id),
+			attr("langfuse.environment", "env"+id), attr("langfuse.trace.metadata.lang", "l"+id))
+		span["startTimeUnixNano"] = "176369400" + string(rune('1'+i)) + "000000000"
+		r.must(200, r.post(api+"/otel/v1/traces", export(span)))
+	}
+	r.must(207, r.post(api+"/ingestion", batchOf(
+		scoreEvent("a", "a", 1, at1, "traceId", "t1", "name", "validated", "dataType", "BOOLEAN"),
+		scoreEvent("b", "b", 0.4, at1, "traceId", "t2", "name", "validated"),
+		scoreEvent("c", "c", 0.8, at1, "traceId", "t2", "name", "validated"), // mean 0.6
+		scoreEvent("d", "d", "good", at1, "traceId", "t3", "name", "mark"))))
+	filter := func(kind, column, key, operator string, value any) string {
+		text, err := encodeJSON([]object{{"type": kind, "column": column, "key": key, "operator": operator, "value": value}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "filter=" + url.QueryEscape(text)
+	}
+	cases := map[string]struct {
+		query string
+		ids   []string
+	}{
+		"all, newest first":    {"", []string{"t3", "t2", "t1"}},
+		"oldest first":         {"orderBy=timestamp.asc", []string{"t1", "t2", "t3"}},
+		"a page":               {"limit=1&page=2", []string{"t2"}},
+		"a tag":                {"tags=validated", []string{"t2", "t1"}},
+		"all of two tags":      {"tags=validated&tags=de", []string{"t1"}},
+		"a name":               {"name=nt2", []string{"t2"}},
+		"two environments":     {"environment=envt1&environment=envt3", []string{"t3", "t1"}},
+		"a window":             {"fromTimestamp=2025-11-21T03:00:02Z&toTimestamp=2025-11-21T03:00:03Z", []string{"t2"}},
+		"score at least 1":     {filter("numberObject", "scores_avg", "validated", ">=", 1), []string{"t1"}},
+		"mean above 0.5":       {filter("numberObject", "scores_avg", "validated", ">", 0.5), []string{"t2", "t1"}},
+		"boolean score":        {filter("booleanObject", "score_booleans", "validated", "=", true), []string{"t1"}},
+		"category":             {filter("categoryOptions", "score_categories", "mark", "any of", []string{"good"}), []string{"t3"}},
+		"metadata":             {filter("stringObject", "metadata", "lang", "ends with", "t2"), []string{"t2"}},
+		"tags by filter":       {filter("arrayOptions", "tags", "", "any of", []string{"de"}), []string{"t1"}},
+		"filter instead of it": {"name=nt1&" + filter("string", "name", "", "=", "nt2"), []string{"t2"}},
+		"a slow one":           {filter("number", "latency", "", ">=", 0), []string{"t1"}},
+		"fields":               {"fields=core&name=nt1", []string{"t1"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			equal(t, "ids", r.must(200, r.get(api+"/traces?"+tc.query)).column("id"), tc.ids)
+		})
+	}
+	whole := r.get(api + "/traces?name=nt2")
+	equal(t, "score ids", whole.at("data", 0, "scores"), []string{"b", "c"})
+	equal(t, "observation ids", whole.at("data", 0, "observations"), []string{"rt2"})
+	for _, query := range []string{"limit=101", "orderBy=x.asc", "orderBy=timestamp", "filter=x", "filter=%5B1%5D",
+		"fromTimestamp=x", filter("numberObject", "nothing", "k", "=", 1), filter("numberObject", "scores_avg", "k", "like", 1)} {
+		equal(t, query, r.get(api+"/traces?"+query).status, 400)
+	}
+	r.must(200, r.do("DELETE", api+"/traces/t1", nil))
+	r.must(200, r.do("DELETE", api+"/traces", object{"traceIds": []string{"t2", "none"}}))
+	r.must(400, r.do("DELETE", api+"/traces", object{"traceIds": []string{}}))
+	equal(t, "left", r.get(api+"/traces").column("id"), []string{"t3"})
+	equal(t, "scores left", r.get(api+"/v3/scores").column("id"), []string{"d"})
+}
+
+func TestLegacy_scores(t *testing.T) {
+	r := newRig(t, Config{Mode: ModeV3})
+	r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("t", "s", "e", "i", attr("user.id", "u")))))
+	r.must(207, r.post(api+"/ingestion", batchOf(
+		scoreEvent("1", "number", 0, "2026-11-21T03:00:01Z", "comment", "why"),
+		scoreEvent("2", "yes", 1, "2026-11-21T03:00:02Z", "dataType", "BOOLEAN", "observationId", "s"),
+		scoreEvent("3", "class", "good", "2026-11-21T03:00:03Z"),
+		scoreEvent("4", "note", "a text", "2026-11-21T03:00:04Z", "dataType", "TEXT"),
+		scoreEvent("5", "fix", `{"a":1}`, "2026-11-21T03:00:05Z", "dataType", "CORRECTION"),
+		scoreEvent("6", "run", 0.5, "2026-11-21T03:00:06Z", "traceId", nil, "datasetRunId", "r"))))
+	second := r.must(200, r.get(api+"/v2/scores"))
+	equal(t, "v2", second.column("id"), []string{"run", "fix", "note", "class", "yes", "number"})
+	equal(t, "values", second.column("value"), []any{0.5, 0, nil, 0, 1, 0})
+	equal(t, "texts", second.column("stringValue"), []any{nil, `{"a":1}`, "a text", "good", "True", nil})
+	equal(t, "name of a correction", second.at("data", 1, "name"), "output")
+	equal(t, "trace", second.at("data", 5, "trace", "userId"), "u")
+	equal(t, "no trace", second.at("data", 0, "trace"), nil)
+	equal(t, "v1", r.get(api+"/scores").column("id"), []string{"note", "class", "yes", "number"})
+	for query, ids := range map[string][]string{"datasetRunId=r": {"run"}, "traceId=t&dataType=BOOLEAN": {"yes"}, "observationId=s": {"yes"},
+		"scoreIds=fix,yes": {"fix", "yes"}, "userId=u&name=output": {"fix"}, "value=1&operator=>=": {"yes"}, "source=ANNOTATION": {},
+		"fromTimestamp=2026-11-21T03:00:06Z": {"run"}, "limit=2&page=3": {"yes", "number"}} {
+		equal(t, query, r.must(200, r.get(api+"/v2/scores?"+query)).column("id"), ids)
+	}
+	equal(t, "one", r.get(api+"/v2/scores/fix").at("stringValue"), `{"a":1}`)
+	equal(t, "no corrections in v1", r.get(api+"/scores/fix").at("message"), "Score not found")
+	equal(t, "a comment", r.get(api+"/scores/number").at("comment"), "why")
+	for _, query := range []string{"value=x", "operator=like", "limit=0"} {
+		equal(t, query, r.get(api+"/v2/scores?"+query).status, 400)
+	}
+}
+
+// A store that the version before this one made is brought up to date and keeps
+// its data.
+func TestOpen_migrates(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "old.db")
+	db, err := openPool("file:"+path, 1, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := &store{w: db, r: db}
+	err = old.update(func(tx *sql.Tx) error {
+		_, err := tx.Exec(schemaEvents + `;
+			INSERT INTO meta VALUES('project_id', 'p1');
+			INSERT INTO datasets VALUES('id1', 'd', 1, 1, NULL, NULL, NULL, NULL);
+			INSERT INTO items VALUES('i1', 'id1', 1, NULL, 0, 'ACTIVE', '', '', 1, 1, NULL, NULL, '{"n":1}');
+			PRAGMA user_version = 1`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := old.close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time there is nothing left to do
+		r := newRig(t, Config{Path: path, Mode: ModeV3})
+		equal(t, "items", r.get(api+"/dataset-items?datasetName=d").column("id"), []string{"i1"})
+		r.must(200, r.post(api+"/dataset-run-items", object{"runName": "r", "datasetItemId": "i1", "traceId": "t"}))
+		r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("t", "s", "e", "i"))))
+		equal(t, "traces", r.get(api+"/traces").column("id"), []string{"t"})
+	}
+}

@@ -1,0 +1,181 @@
+package embedded
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// newModes returns a server with a dataset and items in each mode.
+func newModes(t *testing.T, items int, modes ...Mode) map[Mode]*rig {
+	t.Helper()
+	rigs := map[Mode]*rig{}
+	for _, mode := range modes {
+		r := newRig(t, Config{Mode: mode})
+		r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
+		for i := range items {
+			r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": "i" + string(rune('1'+i)), "input": object{"n": i}}))
+			r.clock.advance(time.Second)
+		}
+		rigs[mode] = r
+	}
+	return rigs
+}
+
+// The same run, written in each mode: what a reader sees of it where.
+func TestRun_modes(t *testing.T) {
+	for mode, r := range newModes(t, 2, Modes()...) {
+		t.Run(string(mode), func(t *testing.T) {
+			datasetID, _ := r.get(api + "/v2/datasets/d").at("id").(string)
+			link := func(item, trace string) string {
+				a := r.must(200, r.post(api+"/dataset-run-items", object{"runName": "run A", "datasetItemId": item, "traceId": trace,
+					"observationId": "root-" + trace, "runDescription": "first " + trace, "metadata": object{"model": "m"}}))
+				r.clock.advance(time.Second)
+				id, _ := a.at("datasetRunId").(string)
+				return id
+			}
+			run := link("i1", "t1")
+			for _, trace := range []string{"t2", "t3"} { // the second attempt at i1, then i2
+				if again := link(map[string]string{"t2": "i1", "t3": "i2"}[trace], trace); again != run {
+					t.Errorf("the run of %s is %s, not %s", trace, again, run)
+				}
+			}
+			if isUUID := regexp.MustCompile(`^[0-9a-f-]{36}$`).MatchString(run); isUUID != mode.legacy() {
+				t.Errorf("run id %q", run)
+			}
+			for trace, item := range map[string]string{"t1": "i1", "t2": "i1", "t3": "i2"} {
+				r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan(trace, "root-"+trace, run, item))))
+				r.must(207, r.post(api+"/ingestion", batchOf(scoreEvent("e"+trace, "s"+trace, 0, "2025-11-21T03:00:02Z", "traceId", trace))))
+			}
+			checkExperiments(t, r, mode, run)
+			checkRuns(t, r, mode, run, datasetID)
+		})
+	}
+}
+
+// Every attempt is an item of an experiment: 3 root spans of 2 items.
+func checkExperiments(t *testing.T, r *rig, mode Mode, run string) {
+	t.Helper()
+	experiments := r.get(api + "/experiments?fromStartTime=2020-01-01&id=" + run)
+	items := r.get(api + "/experiment-items?fromStartTime=2020-01-01&experimentId=" + run + "&fields=core,scores")
+	spans := r.get(api + "/v2/observations?limit=10")
+	if mode == ModeV3 {
+		for path, a := range map[string]answer{"experiments": experiments, "experiment-items": items, "v2/observations": spans} {
+			if a.status != 404 || !strings.Contains(a.text, "only available in a Langfuse v4 write mode") {
+				t.Errorf("%s: %d %s", path, a.status, a.text)
+			}
+		}
+		equal(t, "without a start it is 400", r.get(api+"/experiments").status, 400)
+		return
+	}
+	equal(t, "itemCount", experiments.at("data", 0, "itemCount"), 3)
+	equal(t, "attempts", len(items.column("id")), 3)
+	equal(t, "score", items.at("data", 0, "scores", 0, "value"), 0)
+	equal(t, "spans", len(spans.column("id")), 3)
+}
+
+// A run has one link per item, the newest: t3 for i2, then t2 for i1.
+func checkRuns(t *testing.T, r *rig, mode Mode, run, datasetID string) {
+	t.Helper()
+	const path = api + "/datasets/d/runs"
+	list := r.get(path)
+	items := r.get(api + "/dataset-run-items?datasetId=" + datasetID + "&runName=run%20A")
+	if !mode.legacy() {
+		for what, a := range map[string]answer{"list": list, "items": items, "get": r.get(path + "/run%20A"),
+			"delete": r.do("DELETE", path+"/run%20A", nil), "trace": r.get(api + "/traces/t1"), "scores": r.get(api + "/v2/scores?limit=1")} {
+			if a.status != 404 || !strings.Contains(a.text, "events_only mode") || a.at("error") != nil {
+				t.Errorf("%s: %d %s", what, a.status, a.text)
+			}
+		}
+		return
+	}
+	equal(t, "run ids", list.column("id"), []string{run})
+	equal(t, "the first description stays", list.at("data", 0, "description"), "first t1")
+	equal(t, "metadata", list.at("data", 0, "metadata"), object{"model": "m"})
+	equal(t, "total", items.at("meta", "totalItems"), 2)
+	equal(t, "traces", items.column("traceId"), []string{"t3", "t2"})
+	equal(t, "second page", r.get(api+"/dataset-run-items?datasetId="+datasetID+"&runName=run%20A&limit=1&page=2").column("traceId"), []string{"t2"})
+	whole := r.must(200, r.get(path+"/run%20A"))
+	equal(t, "items of the run", whole.at("datasetRunItems", 1, "observationId"), "root-t2")
+	trace := r.must(200, r.get(api+"/traces/t2"))
+	equal(t, "score of the trace", trace.at("scores", 0, "value"), 0)
+	equal(t, "observation of the trace", trace.at("observations", 0, "id"), "root-t2")
+	equal(t, "latency", trace.at("latency"), 1.5)
+
+	equal(t, "deleted", r.must(200, r.do("DELETE", path+"/run%20A", nil)).at("message"), "Dataset run successfully deleted")
+	equal(t, "no runs", r.get(path).column("id"), []string{})
+	equal(t, "gone", r.get(path+"/run%20A").at("message"), "Dataset run not found")
+	equal(t, "the trace stays", r.get(api+"/traces/t2").status, 200)
+}
+
+// Which names can be read through the path, escaped once or twice.
+func TestRun_names(t *testing.T) {
+	r := newModes(t, 1, ModeV3)[ModeV3]
+	datasetID, _ := r.get(api + "/v2/datasets/d").at("id").(string)
+	cases := map[string]struct {
+		name        string
+		once, twice int
+	}{
+		"slashes":         {"a/b/c", 200, 200},
+		"a percent sign":  {"50%off", 500, 200},
+		"an escape in it": {"100%2Fx", 404, 200},
+		"a comma":         {"a,b", 200, 200},
+		"query marks":     {`?&="`, 200, 200},
+		"unicode":         {"é日🙂\u2028", 200, 200},
+		"a leading space": {" x", 200, 200},
+		"a tab":           {"\t", 200, 200},
+		"dots":            {"..", 404, 404},
+		"empty":           {"", 200, 200}, // the path is that of the list
+		"300 characters":  {strings.Repeat("x", 300), 200, 200},
+	}
+	for what, tc := range cases {
+		t.Run(what, func(t *testing.T) {
+			r.must(200, r.post(api+"/dataset-run-items", object{"runName": tc.name, "datasetItemId": "i1", "traceId": "t"}))
+			equal(t, "by query", r.get(api+"/dataset-run-items?datasetId="+datasetID+"&runName="+url.QueryEscape(tc.name)).column("datasetRunName"), []string{tc.name})
+			equal(t, "escaped once", r.get(api+"/datasets/d/runs/"+url.PathEscape(tc.name)).status, tc.once)
+			equal(t, "escaped twice", r.get(api+"/datasets/d/runs/"+url.PathEscape(url.PathEscape(tc.name))).status, tc.twice)
+		})
+	}
+}
+
+func TestLinkItem_legacy(t *testing.T) {
+	r := newModes(t, 1, ModeV4Dual)[ModeV4Dual]
+	pin := iso(r.clock.now().UnixMilli())
+	r.clock.advance(time.Minute)
+	r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("tt", "oo", "e", "i"))))
+	r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": "i1", "status": "ARCHIVED"}))
+	cases := map[string]struct {
+		body         object
+		status       int
+		text         string
+		metadataText string
+	}{
+		"archived":            {object{"traceId": "t"}, 404, "Dataset item not found", ""},
+		"pinned":              {object{"traceId": "t", "datasetVersion": pin}, 200, `"traceId":"t"`, `{"dataset_version":"` + pin + `"}`},
+		"a list for metadata": {object{"traceId": "t", "datasetVersion": pin, "metadata": []int{1}}, 200, "", `"metadata":[1]`},
+		"observation only":    {object{"observationId": "oo", "datasetVersion": pin}, 200, `"traceId":"tt"`, ""},
+		"unknown observation": {object{"observationId": "xx", "datasetVersion": pin}, 404, "Observation not found", ""},
+		"neither":             {object{}, 400, "observationId or traceId must be provided", ""},
+		"an unknown key":      {object{"traceId": "t", "colour": 1}, 400, "unrecognized_keys", ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.body["runName"], tc.body["datasetItemId"] = name, "i1"
+			a := r.post(api+"/dataset-run-items", tc.body)
+			if a.status != tc.status || !strings.Contains(a.text, tc.text) {
+				t.Errorf("got %d %s, want %d …%s…", a.status, a.text, tc.status, tc.text)
+			}
+			if tc.metadataText != "" {
+				got := r.must(200, r.get(api+"/datasets/d/runs/"+url.PathEscape(name))).text
+				if !strings.Contains(got, tc.metadataText) {
+					t.Errorf("got %s, want …%s…", got, tc.metadataText)
+				}
+			}
+		})
+	}
+	equal(t, "no such run", r.get(api+"/dataset-run-items?datasetId=x&runName=y").at("message"), "Dataset run not found for the given project and dataset id")
+	equal(t, "no run name", r.get(api+"/dataset-run-items?datasetId=x").status, 400)
+	equal(t, "no such dataset", r.get(api+"/datasets/none/runs").at("message"), "Dataset not found")
+}

@@ -1,0 +1,329 @@
+package langfuse
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+var (
+	newV3 = Capabilities{Version: Version{3, 225, 4}}.WithMode(ModeLegacy)
+	oldV3 = Capabilities{Version: Version{3, 100, 0}}.WithMode(ModeLegacy)
+	v4    = Capabilities{Version: Version{4, 16, 0}}.WithMode(ModeEventsOnly)
+)
+
+func readAll(t *testing.T, c *Client, server Capabilities, q ScoresQuery) []Score {
+	t.Helper()
+	var scores []Score
+	for score, err := range c.ReadScores(t.Context(), server, q) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		scores = append(scores, score)
+	}
+	return scores
+}
+
+func TestScoresReadTheSameFromAllEndpoints(t *testing.T) {
+	type row struct{ name, value, kind, id, trace, author string }
+	want := map[string]row{
+		"s1": {"f1", "0", "observation", "b7ad6b7169203331", "0af7651916cd43dd8448eb211c80319c", ""},
+		"s2": {"validated", "1", "trace", "0af7651916cd43dd8448eb211c80319c", "0af7651916cd43dd8448eb211c80319c", "user-1"},
+		"s3": {"kind", "", "session", "se1", "", ""},
+		"s4": {"output", `{"total":12.5}`, "trace", "0af7651916cd43dd8448eb211c80319c", "0af7651916cd43dd8448eb211c80319c", ""},
+		"s5": {"micro_f1", "0.91", "experiment", "", "", ""},
+	}
+	for file, server := range map[string]Capabilities{"scores_v3.json": newV3, "scores_v2.json": oldV3} {
+		client, record := serve(t, answers(t, file))
+		scores := readAll(t, client, server, ScoresQuery{})
+		if len(scores) != len(want) {
+			t.Errorf("%s: %d scores, want %d", file, len(scores), len(want))
+		}
+		for _, s := range scores {
+			got := row{s.Name, s.Value.String(), s.Subject.Kind, s.Subject.ID, s.TraceID(), s.AuthorUserID}
+			w := want[s.ID]
+			if s.ID == "s5" {
+				w.id = got.id // the id of a run differs between the majors
+			}
+			if s.ID == "s3" && file == "scores_v2.json" {
+				w.value = "good"
+			}
+			if s.ID == "s4" {
+				w.author = got.author
+			}
+			if got != w {
+				t.Errorf("%s: %s: %+v, want %+v", file, s.ID, got, w)
+			}
+		}
+		if got := record.seen()[0].uri; strings.Contains(got, "/v3/scores") != server.ScoresV3() {
+			t.Errorf("%s: asked %s", file, got)
+		}
+	}
+}
+
+func TestScoresOfManyTraces(t *testing.T) {
+	var ids []string
+	for i := range 120 {
+		ids = append(ids, fmt.Sprintf("%032x", i+1))
+	}
+	// Every request answers two scores per trace it names, and one of a foreign
+	// trace, which a server does that ignores the filter.
+	client, record := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		var data []map[string]any
+		add := func(id, trace string) {
+			data = append(data, map[string]any{"id": id, "name": "f1", "value": 1, "dataType": "NUMERIC", "timestamp": "2026-11-21T03:00:00Z", "subject": map[string]any{"kind": "trace", "id": trace}})
+		}
+		for _, trace := range strings.Split(r.FormValue("traceId"), ",") {
+			add(trace+"a", trace)
+			add(trace+"b", trace)
+		}
+		add("foreign", "x")
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": data, "meta": map[string]any{}})
+	})
+	if scores := readAll(t, client, v4, ScoresQuery{TraceIDs: ids, Limit: 100}); len(scores) != 240 {
+		t.Errorf("%d scores, want 240", len(scores))
+	}
+	if n := len(record.seen()); n != 3 { // 50 + 50 + 20 traces
+		t.Errorf("%d requests, want 3", n)
+	}
+	for _, request := range record.seen() {
+		if len(request.uri) > 4000 {
+			t.Errorf("a URL of %d bytes", len(request.uri))
+		}
+	}
+}
+
+func TestScoresOfTracesOnOldServers(t *testing.T) {
+	client, record := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/gone") {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte(`{"message":"Trace not found","error":"LangfuseNotFoundError"}`))
+			return
+		}
+		_, _ = w.Write(sample(t, "trace_v3.json"))
+	})
+	scores := readAll(t, client, oldV3, ScoresQuery{TraceIDs: []string{"gone", "0af7651916cd43dd8448eb211c80319c"}, Names: []string{"f1"}})
+	if len(scores) != 1 || scores[0].ID != "s1" || scores[0].Value != NumberValue(0) || len(record.seen()) != 2 {
+		t.Errorf("%+v after %d requests", scores, len(record.seen()))
+	}
+}
+
+func TestRunScoresByMode(t *testing.T) {
+	for mode, version := range map[Mode]Version{ModeLegacy: {3, 100, 0}, ModeDual: {4, 16, 0}, ModeEventsOnly: {4, 16, 0}} {
+		file := map[bool]string{true: "scores_v3.json", false: "scores_v2.json"}[mode != ModeLegacy]
+		client, record := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case strings.HasSuffix(r.URL.Path, "scores"):
+				_, _ = w.Write(sample(t, file))
+			default:
+				_, _ = w.Write(sample(t, "run_items_v3.json"))
+			}
+		})
+		ref := RunRef{DatasetID: "d1", Name: "run A"}
+		if mode == ModeDual {
+			ref.ID = "c1be4668d6593f0f" // the sample's
+		}
+		n := 0
+		for score, err := range client.ListRunScores(t.Context(), testServer(mode, version), ref) {
+			if err != nil || score.Name != "micro_f1" || score.Value != NumberValue(0.91) {
+				t.Errorf("%s: %+v, %v", mode, score, err)
+			}
+			n++
+		}
+		if n != 1 {
+			t.Errorf("%s: %d scores, want 1 after %v", mode, n, record.seen())
+		}
+	}
+}
+
+func TestScoresBySelection(t *testing.T) {
+	low, high := 0.5, 0.95
+	for name, test := range map[string]struct {
+		query ScoresQuery
+		want  string
+	}{
+		"name":              {ScoresQuery{Names: []string{"f1", "kind"}}, "s1 s3"},
+		"source":            {ScoresQuery{Source: "annotation"}, "s2 s4"},
+		"type":              {ScoresQuery{Type: ScoreCorrection}, "s4"},
+		"true":              {ScoresQuery{Type: ScoreBoolean, Value: "true"}, "s2"},
+		"false":             {ScoresQuery{Type: ScoreBoolean, Value: "false"}, ""},
+		"a number":          {ScoresQuery{Type: ScoreNumeric, Value: "0.910"}, "s5"},
+		"at least":          {ScoresQuery{Min: &low}, "s2 s5"},
+		"between":           {ScoresQuery{Min: &low, Max: &high}, "s5"},
+		"environment":       {ScoresQuery{Environments: []string{"sdk-experiment"}}, "s1"},
+		"observation":       {ScoresQuery{TraceIDs: []string{"0af7651916cd43dd8448eb211c80319c"}, ObservationID: "b7ad6b7169203331"}, "s1"},
+		"until":             {ScoresQuery{To: time.Date(2026, 11, 21, 3, 0, 2, 0, time.UTC)}, ""},
+		"from, cut to ms":   {ScoresQuery{From: time.Date(2026, 11, 21, 3, 10, 0, 999, time.UTC)}, "s5"},
+		"ids":               {ScoresQuery{IDs: []string{"s1", "s5", "no"}}, "s1 s5"},
+		"a run":             {ScoresQuery{ExperimentID: "c1be4668d6593f0f"}, "s5"},
+		"an empty category": {ScoresQuery{Type: ScoreCategorical}, "s3"},
+	} {
+		client, _ := serve(t, answers(t, "scores_v3.json"))
+		var got []string
+		for _, s := range readAll(t, client, newV3, test.query) {
+			got = append(got, s.ID)
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%s: %v, want %s", name, got, test.want)
+		}
+	}
+}
+
+// Whatever an endpoint makes of a value, it reads back as the value.
+func TestScoreValuesSurviveEveryForm(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.Float64Range(-1e15, 1e15).Draw(t, "number")
+		yes := rapid.Bool().Draw(t, "yes")
+		text := rapid.StringMatching(`[a-zA-Z0-9 ]{1,20}`).Draw(t, "text")
+		quote := func(v any) string { raw, _ := json.Marshal(v); return string(raw) }
+		one := BoolValue(yes).String()
+		for form, want := range map[string]ScoreValue{
+			`{"dataType":"NUMERIC","value":` + quote(number) + `}`:                                                NumberValue(number),
+			`{"dataType":"NUMERIC","value":` + quote(fmt.Sprint(NumberValue(number))) + `}`:                       NumberValue(number),
+			`{"dataType":"BOOLEAN","value":` + quote(yes) + `}`:                                                   BoolValue(yes),
+			`{"dataType":"BOOLEAN","value":` + one + `,"stringValue":"` + strings.ToUpper(fmt.Sprint(yes)) + `"}`: BoolValue(yes),
+			`{"dataType":"CATEGORICAL","value":0,"stringValue":` + quote(text) + `}`:                              TextValue(text),
+			`{"dataType":"CATEGORICAL","value":` + quote(text) + `}`:                                              TextValue(text),
+			`{"dataType":"CORRECTION","value":0,"stringValue":` + quote(text) + `}`:                               TextValue(text),
+		} {
+			var score Score
+			if err := json.Unmarshal([]byte(form), &score); err != nil || score.Value != want {
+				t.Fatalf("%s: %v, %v, want %v", form, score.Value, err, want)
+			}
+		}
+	})
+}
+
+func FuzzScore(f *testing.F) {
+	f.Add([]byte(`{"id":"a","dataType":"BOOLEAN","value":"TRUE","traceId":"t","observationId":"o"}`))
+	f.Add([]byte(`{"dataType":"NUMERIC","value":"NaN","stringValue":null,"subject":null}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var score Score
+		if json.Unmarshal(raw, &score) != nil {
+			return
+		}
+		if number, ok := score.Value.Number(); ok && number != number {
+			t.Errorf("%q was read as NaN", raw)
+		}
+		again, err := json.Marshal(score)
+		if err != nil {
+			t.Fatalf("%q: %v", raw, err)
+		}
+		var second Score
+		if err := json.Unmarshal(again, &second); err != nil || second.Value != score.Value || second.Subject != score.Subject {
+			t.Errorf("%q: %+v, then %+v, %v", raw, score, second, err)
+		}
+	})
+}
+
+// storedScores is a server whose scores show some time after they were sent and
+// go some time after they were deleted; a deletion before is lost.
+type storedScores struct {
+	shows map[string]time.Time
+	goes  map[string]time.Time
+	delay time.Duration
+	early int // deletions that came too early
+}
+
+func (s *storedScores) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	now := time.Now()
+	visible := func(id string) bool {
+		at, known := s.shows[id]
+		gone, deleted := s.goes[id]
+		return known && !now.Before(at) && (!deleted || now.Before(gone))
+	}
+	if r.Method == http.MethodDelete {
+		id := strings.TrimPrefix(r.URL.Path, "/api/public/scores/")
+		if !visible(id) {
+			s.early++
+		} else if s.delay >= 0 {
+			s.goes[id] = now.Add(s.delay)
+		}
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = w.Write([]byte(`{"message":"Score deletion queued"}`))
+		return
+	}
+	data := []map[string]any{}
+	for _, id := range strings.Split(r.FormValue("id"), ",") {
+		if visible(id) {
+			data = append(data, map[string]any{"id": id, "value": 1, "dataType": "NUMERIC"})
+		}
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"data": data, "meta": map[string]any{}})
+}
+
+func TestDeleteScores(t *testing.T) {
+	in := func(d time.Duration) time.Duration { return d }
+	for name, test := range map[string]struct {
+		shows              map[string]time.Duration
+		delay              time.Duration // of a deletion; negative: never
+		gone, unseen, left int
+	}{
+		"at once":                  {map[string]time.Duration{"a": 0, "b": 0}, 0, 2, 0, 0},
+		"one is slow to be stored": {map[string]time.Duration{"a": 0, "b": in(20 * time.Second)}, 30 * time.Second, 2, 0, 0},
+		"one was never stored":     {map[string]time.Duration{"a": 0, "b": time.Hour}, 30 * time.Second, 1, 1, 0},
+		"the deletion is lost":     {map[string]time.Duration{"a": 0, "b": 0}, -1, 0, 0, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &storedScores{shows: map[string]time.Time{}, goes: map[string]time.Time{}, delay: test.delay}
+				for id, after := range test.shows {
+					store.shows[id] = time.Now().Add(after)
+				}
+				client := fakeTimeClient(t, store)
+				removal, err := client.DeleteScores(t.Context(), v4, []string{"b", "a", "a"}, Wait{Timeout: time.Minute})
+				if err != nil || len(removal.Gone) != test.gone || len(removal.Unseen) != test.unseen || len(removal.Left) != test.left || store.early != 0 {
+					t.Errorf("%+v, %v, %d too early", removal, err, store.early)
+				}
+			})
+		})
+	}
+}
+
+func TestDeleteScoresReportsWhatWentWrong(t *testing.T) {
+	client, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write(sample(t, "errors/401.json"))
+	})
+	removal, err := client.DeleteScores(t.Context(), v4, []string{"a"}, Wait{})
+	if !errors.Is(err, ErrUnauthorized) || len(removal.Unseen) != 1 {
+		t.Errorf("%+v, %v", removal, err)
+	}
+}
+
+func TestWait(t *testing.T) {
+	for name, test := range map[string]struct {
+		wait  Wait
+		after time.Duration // when it is there
+		looks int
+		took  time.Duration
+		late  bool
+	}{
+		"at once":       {Wait{}, 0, 1, 0, false},
+		"a while":       {Wait{}, 3 * time.Second, 4, 3500 * time.Millisecond, false},          // 0, 0.5, 1.5, 3.5 s
+		"never":         {Wait{Timeout: 4 * time.Second}, time.Hour, 5, 4 * time.Second, true}, // 0, 0.5, 1.5, 3.5, 4 s
+		"once":          {Wait{Timeout: -1}, time.Hour, 1, 0, true},
+		"even pauses":   {Wait{First: time.Second, Most: time.Second, Timeout: 3 * time.Second}, 3 * time.Second, 4, 3 * time.Second, false},
+		"the last look": {Wait{First: time.Minute, Timeout: time.Second}, time.Second, 2, time.Second, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began, looks := time.Now(), 0
+			err := test.wait.Until(t.Context(), func(context.Context) (bool, error) {
+				looks++
+				return time.Since(began) >= test.after, nil
+			})
+			var late *NotYetError
+			if errors.As(err, &late) != test.late || looks != test.looks || time.Since(began) != test.took || test.late && (late.Looks != looks || exitCode(err) != 69) {
+				t.Errorf("%s: %v after %d looks and %s", name, err, looks, time.Since(began))
+			}
+		})
+	}
+}

@@ -1,0 +1,64 @@
+package report_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+)
+
+func scored(item string, values map[string]float64) outcome.Outcome {
+	o := outcome.Outcome{Item: item, Trial: 1}
+	for _, name := range []string{"f1", "other"} {
+		s := outcome.Score{Name: name}
+		if v, ok := values[name]; ok {
+			s.Value = &v
+		}
+		o.Scores = append(o.Scores, s)
+	}
+	return o
+}
+
+// TestMoves: f1 goes from (0.2 + 0.6)/2 = 0.4 to (0.5 + 0.6 + 1)/3 = 0.7 with
+// one up and one newly defined; other falls from 1 to 0.5 on one of two.
+func TestMoves(t *testing.T) {
+	m := report.NewMoves()
+	m.Add(scored("a", map[string]float64{"f1": 0.2, "other": 1}), scored("a", map[string]float64{"f1": 0.5, "other": 0}))
+	m.Add(scored("b", map[string]float64{"f1": 0.6, "other": 1}), scored("b", map[string]float64{"f1": 0.6, "other": 1}))
+	m.Add(scored("c", nil), scored("c", map[string]float64{"f1": 1}))
+	r := m.Result(outcome.Header{Name: "new", Rescored: &outcome.Origin{Name: "old"}, Scorer: outcome.Scorer{Primary: "f1"}})
+	var got strings.Builder
+	for _, s := range r.Scores {
+		fmt.Fprintf(&got, "%s %.3f %.3f %d>%d +%d -%d d%d u%d\n", s.Score, *s.Before, *s.After, s.NOld, s.NNew, s.Up, s.Down, s.Defined, s.Undefined)
+	}
+	if want := "f1 0.400 0.700 2>3 +1 -0 d1 u0\nother 1.000 0.500 2>2 +0 -1 d0 u0\n"; got.String() != want {
+		t.Errorf("got\n%swant\n%s", got.String(), want)
+	}
+	if len(r.Moved) != 1 || r.Moved[0].Item != "a" {
+		t.Errorf("moved items: %+v", r.Moved)
+	}
+}
+
+// TestMoves_anyOrder: the ten farthest of 500 are the same in whatever order
+// the outcomes come; item i moves by i/500.
+func TestMoves_anyOrder(t *testing.T) {
+	for seed := range uint64(5) {
+		m := report.NewMoves()
+		for _, i := range rand.New(rand.NewPCG(seed, 1)).Perm(500) {
+			name := fmt.Sprintf("i%03d", i)
+			m.Add(scored(name, map[string]float64{"f1": 0}), scored(name, map[string]float64{"f1": float64(i) / 500}))
+		}
+		r := m.Result(outcome.Header{Scorer: outcome.Scorer{Primary: "f1"}})
+		for k, item := range r.Moved {
+			if want := fmt.Sprintf("i%03d", 499-k); item.Item != want {
+				t.Fatalf("seed %d: place %d is %s, want %s", seed, k, item.Item, want)
+			}
+		}
+		if len(r.Moved) != 10 {
+			t.Errorf("%d items", len(r.Moved))
+		}
+	}
+}

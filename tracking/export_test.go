@@ -1,0 +1,18 @@
+package tracking
+
+import (
+	"testing"
+
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+)
+
+// ScoreID returns the id that a score of an attempt has.
+func ScoreID(run *runstore.Run, t *testing.T, item string, attempt int, name string) string {
+	t.Helper()
+	header, err := run.Header(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return identify(header, outcome.Outcome{Item: item, Trial: 1, Attempt: attempt}).score(name)
+}

@@ -1,0 +1,112 @@
+package tracking
+
+import (
+	"fmt"
+
+	"extraction-experiment/langfuse"
+)
+
+// Kind says in which way Langfuse differs from the run file.
+type Kind string
+
+// The kinds of findings.
+const (
+	// MissingTrace: nothing of an item's trace is there.
+	MissingTrace Kind = "missing_trace"
+	// MissingSpan: some spans of it are not.
+	MissingSpan Kind = "missing_span"
+	// WrongLevel: an item failed, and its trace does not say so.
+	WrongLevel Kind = "wrong_level"
+	// PromptNotLinked: a generation does not name the run's prompt and version.
+	PromptNotLinked Kind = "prompt_not_linked"
+	// MissingRunItem: the list of runs (v3 and dual) does not have the item.
+	MissingRunItem Kind = "missing_run_item"
+	// WrongRunItem: there the item leads to another trace than the newest attempt's.
+	WrongRunItem Kind = "wrong_run_item"
+	// NotInExperiment: the list of experiments (v4 and dual) does not have the item.
+	NotInExperiment Kind = "not_in_experiment"
+	// DoubledItem: an item is in the run a second time, by a trace that this run
+	// did not make, or an item is in it that the run file does not know. Repair
+	// leaves it: who made it must say which counts.
+	DoubledItem Kind = "doubled_item"
+	// MissingScore, ChangedScore and DoubledScore: a score of an item, or with an
+	// empty item of the run itself, is not there, says something else, or is
+	// there under another id as well.
+	MissingScore Kind = "missing_score"
+	ChangedScore Kind = "changed_score"
+	DoubledScore Kind = "doubled_score"
+	// StaleScore: a score of an attempt that a newer one replaced is still there.
+	StaleScore Kind = "stale_score"
+)
+
+// Finding is one difference.
+type Finding struct {
+	Kind  Kind   `json:"kind"`
+	Trial int    `json:"trial"`
+	Item  string `json:"item,omitempty"` // empty: the run itself
+	Trace string `json:"trace_id,omitempty"`
+	Score string `json:"score,omitempty"` // its name
+	// Detail is what was expected and what is there.
+	Detail string `json:"detail"`
+}
+
+// Checked counts what was compared and found as it should be.
+type Checked struct {
+	Items     int `json:"items"` // newest attempts, with all that belongs to them
+	Spans     int `json:"spans"`
+	Prompts   int `json:"prompts"` // generations that name prompt and version
+	Scores    int `json:"scores"`
+	RunScores int `json:"run_scores"`
+	// Shown counts items by the view that shows them.
+	Shown map[langfuse.View]int `json:"shown"`
+}
+
+// Verdict is what Verify found.
+type Verdict struct {
+	Run         string            `json:"run"`
+	Experiments []string          `json:"experiments"` // ids, one per trial
+	Mode        langfuse.Mode     `json:"mode"`
+	Outcomes    int               `json:"outcomes"` // newest attempts in the run file
+	Checked     Checked           `json:"checked"`
+	Counts      map[Kind]int      `json:"counts"`   // of findings, by kind
+	Findings    []Finding         `json:"findings"` // the first ones; see Counts
+	Superseded  []SupersededEntry `json:"superseded"`
+	// SupersededCount counts all of Superseded, which lists the first ones.
+	SupersededCount int `json:"superseded_count"`
+}
+
+// SupersededEntry is an attempt that a newer one replaced: no fault, but v4 keeps
+// its trace in the run's cost and error count.
+type SupersededEntry struct {
+	Trial   int    `json:"trial"`
+	Item    string `json:"item"`
+	Attempt int    `json:"attempt"`
+	Trace   string `json:"trace_id"`
+	Class   string `json:"class"`
+}
+
+// maxListed is how many findings, and superseded attempts, a Verdict lists.
+const maxListed = 1000
+
+// OK reports whether nothing was found.
+func (v Verdict) OK() bool { return v.Total() == 0 }
+
+// Total returns how many findings there are, those that are not listed included.
+func (v Verdict) Total() int {
+	n := 0
+	for _, count := range v.Counts {
+		n += count
+	}
+	return n
+}
+
+// DifferentError says that Langfuse does not hold what the run file does.
+type DifferentError struct{ Verdict Verdict }
+
+// Error counts the findings.
+func (e *DifferentError) Error() string {
+	return fmt.Sprintf("Langfuse differs from the run file in %d points", e.Verdict.Total())
+}
+
+// ExitCode returns 1: a check failed.
+func (*DifferentError) ExitCode() int { return 1 }

@@ -1,0 +1,83 @@
+package tracking
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"extraction-experiment/runstore"
+)
+
+// repairs gathers what would mend the differences of a page.
+type repairs struct {
+	resets  []runstore.Reset
+	deletes []string // ids of scores
+	trials  map[int]time.Time
+}
+
+// again has a part of an outcome sent again, unchanged.
+func (r *repairs) again(oid int64, part runstore.Published) {
+	r.resets = append(r.resets, runstore.Reset{OID: oid, Bits: part})
+}
+
+// scores has the scores of an outcome sent again; at a later time where they
+// were changed.
+func (r *repairs) scores(oid int64, later time.Time) {
+	r.resets = append(r.resets, runstore.Reset{OID: oid, Bits: runstore.Scores, Corrected: later})
+}
+
+// withdraw has the scores of a replaced attempt deleted again.
+func (r *repairs) withdraw(oid int64) {
+	r.resets = append(r.resets, runstore.Reset{OID: oid, Bits: runstore.Withdrawn})
+}
+
+// doubled has scores deleted that should not be there.
+func (r *repairs) doubled(ids []string) { r.deletes = append(r.deletes, ids...) }
+
+// totals has the scores on the run of a trial sent again.
+func (r *repairs) totals(trial int, later time.Time) {
+	if r.trials == nil {
+		r.trials = map[int]time.Time{}
+	}
+	r.trials[trial] = later
+}
+
+// apply writes the repairs into the run file, for the publisher to carry out,
+// and deletes doubled scores. Without v.mend it only forgets them.
+func (r *repairs) apply(ctx context.Context, v *verifier) error {
+	todo := *r
+	*r = repairs{}
+	if v.mend == nil {
+		return nil
+	}
+	if err := v.mend.Reset(ctx, todo.resets...); err != nil {
+		return err
+	}
+	for trial, later := range todo.trials {
+		if err := resetTotals(ctx, v.mend, trial, later); err != nil {
+			return err
+		}
+	}
+	if len(todo.deletes) == 0 {
+		return nil
+	}
+	// What a deletion leaves is found by the verification that follows.
+	if _, err := v.cfg.Client.DeleteScores(ctx, v.cfg.Server.Capabilities, todo.deletes, v.cfg.Wait); err != nil {
+		return fmt.Errorf("deleting doubled scores: %w", err)
+	}
+	return nil
+}
+
+// resetTotals has the scores of a trial sent again; a zero time is the one that
+// they had.
+func resetTotals(ctx context.Context, run *runstore.Run, trial int, later time.Time) error {
+	said, before, err := run.Totals(ctx, trial)
+	if err != nil || !before {
+		return err // never said: the publisher will
+	}
+	said.Acknowledged = false
+	if !later.IsZero() {
+		said.At = latest(later, said.At.Add(time.Millisecond))
+	}
+	return run.SetTotals(ctx, said)
+}

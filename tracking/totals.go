@@ -1,0 +1,155 @@
+package tracking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+)
+
+// Names of run-level scores; those of means and pooled values are the score's
+// own with one of the endings.
+const (
+	itemsPlanned = "items_planned"
+	itemsScored  = "items_scored"
+	itemsFailed  = "items_failed"
+	meanEnding   = "_mean"
+	pooledEnding = "_pooled"
+)
+
+// RunScores returns what a run comes to as scores on the run itself, by name:
+// of every score its mean (entity_f1_mean) and its pooled value where it has
+// one (entity_f1_pooled), and how many items were planned, scored and failed,
+// because Langfuse shows means without saying over how many. What is undefined
+// is left out.
+func RunScores(s outcome.Summary) map[string]float64 {
+	values := map[string]float64{
+		itemsPlanned: float64(s.Items.Planned),
+		itemsScored:  float64(s.Items.Scored),
+		itemsFailed:  float64(s.Items.Failed),
+	}
+	for _, stat := range s.Scores {
+		if stat.Mean != nil {
+			values[scoreName(stat.Name)+meanEnding] = *stat.Mean
+		}
+		if stat.Pooled != nil {
+			values[scoreName(stat.Name)+pooledEnding] = *stat.Pooled
+		}
+	}
+	return values
+}
+
+// scoreName returns a name as Langfuse shows it unchanged: comparison pages turn
+// dots into underscores.
+func scoreName(name string) string { return strings.ReplaceAll(clean(name), ".", "_") }
+
+// totalsOf sums one trial up: newest attempts, as the summary of the command
+// line does.
+func totalsOf(ctx context.Context, run *runstore.Reader, h outcome.Header, trial int) (map[string]float64, error) {
+	h.Trials = 1
+	sum := outcome.NewSummariser(h, outcome.SummaryConfig{Worst: -1, Messages: -1})
+	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Trial: trial}) {
+		if err != nil {
+			return nil, err
+		}
+		sum.Add(o)
+	}
+	planned, err := run.CountItems(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := sum.Summary()
+	s.Items.Planned = int(planned)
+	return RunScores(s), nil
+}
+
+// totals sends the scores of every trial that has ended: unchanged where they
+// were sent before and not acknowledged, at a later time where they changed,
+// not at all where Langfuse has them.
+func (p *Publisher) totals(ctx context.Context) error {
+	footer, ended, err := p.cfg.Run.Footer(ctx)
+	if err != nil || !ended {
+		return err
+	}
+	var problems []error
+	for trial := 1; trial <= max(1, p.header.Trials); trial++ {
+		problems = append(problems, p.totalsOfTrial(ctx, trial, footer.Ended))
+	}
+	return errors.Join(problems...)
+}
+
+func (p *Publisher) totalsOfTrial(ctx context.Context, trial int, ended time.Time) error {
+	known, opened, err := p.cfg.Run.Experiment(ctx, trial)
+	if err != nil || !opened {
+		return err
+	}
+	values, err := totalsOf(ctx, p.cfg.Run.Reader, p.header, trial)
+	if err != nil {
+		return err
+	}
+	said, before, err := p.cfg.Run.Totals(ctx, trial)
+	if err != nil {
+		return err
+	}
+	same := before && maps.Equal(said.Values, values)
+	if same && said.Acknowledged {
+		return nil
+	}
+	if !same {
+		said = runstore.Totals{Trial: trial, Values: values, At: latest(ended, said.At.Add(time.Millisecond))}
+		if err := p.cfg.Run.SetTotals(ctx, said); err != nil {
+			return err
+		}
+	}
+	if err := p.sendTotals(ctx, known.ID, said); err != nil {
+		return err
+	}
+	said.Acknowledged = true
+	return p.cfg.Run.SetTotals(context.WithoutCancel(ctx), said)
+}
+
+func (p *Publisher) sendTotals(ctx context.Context, experiment string, said runstore.Totals) error {
+	results, err := p.createScores(ctx, totalScores(p.header, experiment, said))
+	if err != nil {
+		return fmt.Errorf("the scores of the run: %w", err)
+	}
+	var problems []error
+	for _, r := range results {
+		if r.State != langfuse.ScoreAccepted {
+			problems = append(problems, fmt.Errorf("the scores of the run: %w", r.Err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// totalScores returns the run-level scores as Langfuse takes them.
+func totalScores(h outcome.Header, experiment string, said runstore.Totals) []langfuse.ScoreCreate {
+	var scores []langfuse.ScoreCreate
+	for _, name := range slices.Sorted(maps.Keys(said.Values)) {
+		scores = append(scores, langfuse.ScoreCreate{
+			ID: totalID(h, said.Trial, name), Name: name,
+			Value: langfuse.NumberValue(said.Values[name]), Type: langfuse.ScoreNumeric,
+			DatasetRunID: experiment, Environment: h.Environment, Timestamp: said.At,
+		})
+	}
+	return scores
+}
+
+// totalID is the id of a run-level score: 32 hexadecimal digits.
+func totalID(h outcome.Header, trial int, name string) string {
+	return digest(16, h.RunUID, "run score", RunName(h, trial), name)
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,126 @@
+package tracking_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+	"extraction-experiment/tracking"
+)
+
+// finish writes the footer, as the runner does at its end.
+func finish(t *testing.T, run *runstore.Run, ended time.Time) {
+	t.Helper()
+	if err := run.Finish(t.Context(), outcome.Footer{Status: outcome.Complete, Planned: 7, Ended: ended}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// totals reads the scores on the run itself.
+func (w *world) totals(t *testing.T, run *runstore.Run) map[string]float64 {
+	t.Helper()
+	e, ok, err := run.Experiment(t.Context(), 1)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	values := map[string]float64{}
+	for s, err := range w.client.ListScores(t.Context(), langfuse.ScoresQuery{ExperimentID: e.ID}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, twice := values[s.Name]; twice {
+			t.Errorf("the run has %s twice", s.Name)
+		}
+		values[s.Name], _ = s.Value.Number()
+	}
+	return values
+}
+
+// TestPublisher_totals: the scores on the run are sent once it has ended, not
+// sent again, and replaced when an item is run again.
+func TestPublisher_totals(t *testing.T) {
+	w := newWorld(t)
+	run := w.newRun(t, "base", 7)
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.totals(t, run); len(got) != 0 {
+		t.Errorf("the run has not ended, and has the scores %v", got)
+	}
+	finish(t, run, start.Add(time.Minute))
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	// Items 2 and 5 failed. entity_f1 of 0, 1, 3, 4, 6 is 0, 1/4, 3/4, 4/4, 1/4:
+	// mean 9/4/5 = 0.45, pooled 9/20. error is 1 for two of seven.
+	want := map[string]float64{
+		"items_planned": 7, "items_scored": 5, "items_failed": 2,
+		"entity_f1_mean": 0.45, "entity_f1_pooled": 0.45, "error_mean": 2.0 / 7,
+	}
+	if diff := cmp.Diff(want, w.totals(t, run)); diff != "" {
+		t.Error(diff)
+	}
+	calls := w.calls.Load()
+	if err := w.follow(t, t.Context(), run); err != nil || w.calls.Load() != calls {
+		t.Errorf("%d requests for a run that is in Langfuse, %v", w.calls.Load()-calls, err)
+	}
+	again(t, run, 2, 1) // item 2 succeeds with 4/4: mean 13/4/6, error 1/7
+	finish(t, run, start.Add(2*time.Minute))
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	want["items_scored"], want["items_failed"], want["error_mean"] = 6, 1, 1.0/7
+	want["entity_f1_mean"], want["entity_f1_pooled"] = 13.0/24, 13.0/24
+	if diff := cmp.Diff(want, w.totals(t, run)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// again commits a second attempt of an item, which succeeds.
+func again(t *testing.T, run *runstore.Run, i int, value float64) {
+	t.Helper()
+	none := 0.0
+	begin := start.Add(time.Hour)
+	o := outcome.Outcome{
+		Item: itemID(i), Trial: 1, Attempt: 2, Started: begin, Ended: begin.Add(time.Second), Latency: time.Second,
+		Scores: []outcome.Score{
+			{Name: "entity_f1", Value: &value, Ratio: &outcome.Ratio{Num: int64(4 * value), Den: 4}},
+			{Name: "error", Boolean: true, Value: &none},
+		},
+	}
+	o.Output = json.RawMessage(`{"entities":[]}`)
+	if err := run.Commit(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPublisher_totalsFail: everything else is published, and still the error
+// says what is missing; the next time the same scores are sent.
+func TestPublisher_totalsFail(t *testing.T) {
+	w := newWorld(t)
+	run := w.newRun(t, "base", 2)
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, run, start.Add(time.Minute))
+	w.refuse("ingestion", http.StatusBadGateway)
+	err := w.follow(t, t.Context(), run)
+	var left *tracking.UnpublishedError
+	if !errors.As(err, &left) || left.Left != 0 || !left.Totals || left.ExitCode() != 69 {
+		t.Fatalf("got %v", err)
+	}
+	w.front.Store(nil)
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.totals(t, run); got["items_planned"] != 2 {
+		t.Errorf("%v", got)
+	}
+}

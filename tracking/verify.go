@@ -1,0 +1,174 @@
+package tracking
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+)
+
+// VerifyConfig says what is compared with what, and how patiently. Client and
+// Run are required.
+type VerifyConfig struct {
+	Client *langfuse.Client
+	// Server is what the client's Probe found.
+	Server langfuse.Server
+	Run    *runstore.Reader
+	// Wait says for how long what is missing is looked for again; its zero value
+	// is two minutes.
+	Wait langfuse.Wait
+	// Requests is how many are under way at once; 0 means 8.
+	Requests int
+}
+
+// Verify reads a run back from Langfuse and compares it with the run file: the
+// trace of every item with all its spans, the prompt on its generations, its
+// place in the lists of runs and of experiments (whichever the server has), its
+// scores and those of the run, each once and with its value. What counts is the
+// newest attempt of each item; superseded ones are listed, and must not have
+// scores. Spans are told apart by trace and span id, scores by id, so that
+// something that the server shows twice for a while is there once.
+//
+// It looks until nothing differs or the time of Wait is over; what was found in
+// order is not looked at again. Memory is a page of outcomes with their traces
+// and scores, and about 50 bytes per outcome. Requests for n items: n/50 for
+// traces on v4 (n on v3), as many hundreds as there are scores, and n/100 per view.
+//
+// A difference is no error. Errors are those of reading: of the run file, or of
+// the client (ExitCode 69 where the server cannot be reached).
+func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
+	v, err := newVerifier(cfg)
+	if err != nil {
+		return Verdict{}, err
+	}
+	return v.patiently(ctx)
+}
+
+// Repair verifies, and where something differs sends again what is missing or
+// different, with the same ids and times (a changed value at a later time,
+// without which Langfuse would keep it), deletes doubled scores, and verifies
+// again. It returns what was found before and after. What it will send again
+// stands in the run file before it is sent. The errors are those of Verify and
+// of Publisher.Follow.
+func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, after Verdict, err error) {
+	cfg.Run = publish.Run.Reader
+	v, err := newVerifier(cfg)
+	if err != nil {
+		return Verdict{}, Verdict{}, err
+	}
+	if before, err = v.patiently(ctx); err != nil || before.OK() {
+		return before, before, err
+	}
+	v.mend = publish.Run
+	if err := v.pass(ctx); err != nil {
+		return before, before, err
+	}
+	publisher, err := NewPublisher(publish)
+	if err != nil {
+		return before, before, err
+	}
+	finished := make(chan struct{})
+	close(finished)
+	if err := publisher.Follow(ctx, finished); err != nil {
+		return before, before, err
+	}
+	after, err = Verify(ctx, cfg)
+	return before, after, err
+}
+
+// verifier compares one run, in one pass or several.
+type verifier struct {
+	cfg    VerifyConfig
+	header outcome.Header
+	// mend is the run whose acknowledgements are taken back for what is found;
+	// nil: nothing is changed.
+	mend *runstore.Run
+
+	// shown says, by outcome, which views show it in this pass.
+	shown map[int64]sighting
+	// fine counts what belongs to the outcomes that were found in order, which
+	// stand in settled.
+	fine    Checked
+	settled map[int64]bool
+	verdict Verdict
+	repairs repairs
+}
+
+func newVerifier(cfg VerifyConfig) (*verifier, error) {
+	var problems []error
+	if cfg.Client == nil {
+		problems = append(problems, errors.New("tracking: VerifyConfig.Client is missing"))
+	}
+	if cfg.Run == nil {
+		problems = append(problems, errors.New("tracking: VerifyConfig.Run is missing"))
+	}
+	cfg.Requests = orDefault(cfg.Requests, 8)
+	return &verifier{cfg: cfg, settled: map[int64]bool{}}, errors.Join(problems...)
+}
+
+// patiently looks until nothing differs or time is up.
+func (v *verifier) patiently(ctx context.Context) (Verdict, error) {
+	err := v.cfg.Wait.Until(ctx, func(ctx context.Context) (bool, error) {
+		err := v.pass(ctx)
+		return v.verdict.OK(), err
+	})
+	var late *langfuse.NotYetError
+	if errors.As(err, &late) {
+		err = nil
+	}
+	return v.verdict, err
+}
+
+// pass compares everything once.
+func (v *verifier) pass(ctx context.Context) error {
+	var err error
+	if v.header, err = v.cfg.Run.Header(ctx); err != nil {
+		return err
+	}
+	v.shown = map[int64]sighting{}
+	v.verdict = Verdict{
+		Run: v.header.Name, Mode: v.cfg.Server.Mode(), Counts: map[Kind]int{},
+		Experiments: []string{}, Findings: []Finding{}, Superseded: []SupersededEntry{}, Checked: v.fine,
+	}
+	v.verdict.Checked.Shown = map[langfuse.View]int{}
+	for trial := 1; trial <= max(1, v.header.Trials); trial++ {
+		if err := v.trial(ctx, trial); err != nil {
+			return err
+		}
+	}
+	for after := int64(0); ; {
+		page, err := v.cfg.Run.Committed(ctx, after, 100)
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			return v.repairs.apply(ctx, v)
+		}
+		after = page[len(page)-1].OID
+		if err := v.page(ctx, page); err != nil {
+			return err
+		}
+		if err := v.repairs.apply(ctx, v); err != nil {
+			return err
+		}
+	}
+}
+
+// found notes a difference.
+func (v *verifier) found(f Finding) {
+	v.verdict.Counts[f.Kind]++
+	if len(v.verdict.Findings) < maxListed {
+		v.verdict.Findings = append(v.verdict.Findings, f)
+	}
+}
+
+// since bounds the start of the run's spans.
+func (v *verifier) since() time.Time {
+	if v.header.Started.IsZero() {
+		return time.Time{}
+	}
+	return v.header.Started.Add(-24 * time.Hour)
+}

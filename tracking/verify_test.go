@@ -1,0 +1,299 @@
+package tracking_test
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+	"extraction-experiment/tracking"
+)
+
+// scene is a published run of six items, of which 2 and 5 failed, and 2 was run
+// again with success.
+type scene struct {
+	*world
+	t   *testing.T
+	run *runstore.Run
+}
+
+func newScene(t *testing.T, mode embedded.Mode, before func(*scene)) *scene {
+	t.Helper()
+	s := &scene{newWorldIn(t, mode), t, nil}
+	s.run = s.newRun(t, "base", 6)
+	if err := s.follow(t, t.Context(), s.run); err != nil {
+		t.Fatal(err)
+	}
+	if before != nil {
+		before(s)
+	}
+	again(t, s.run, 2, 1)
+	finish(t, s.run, start.Add(time.Minute))
+	if err := s.follow(t, t.Context(), s.run); err != nil {
+		t.Fatal(err)
+	}
+	s.front.Store(nil)
+	return s
+}
+
+// trace returns the id of the trace of an item's attempt.
+func (s *scene) trace(item, attempt int) string {
+	s.t.Helper()
+	header, err := s.run.Header(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return tracking.TraceID(header, outcome.Outcome{Item: itemID(item), Trial: 1, Attempt: attempt})
+}
+
+func (s *scene) config() tracking.VerifyConfig {
+	return tracking.VerifyConfig{
+		Client: s.client, Server: s.server, Run: s.run.Reader,
+		Wait: langfuse.Wait{Timeout: -1},
+	}
+}
+
+func (s *scene) publish() tracking.Config {
+	return tracking.Config{Client: s.client, Server: s.server, Run: s.run, LastTries: 1, Patience: 2 * time.Second}
+}
+
+// runScore finds a score on the run itself.
+func (s *scene) runScore(name string) langfuse.Score {
+	s.t.Helper()
+	e, _, err := s.run.Experiment(s.t.Context(), 1)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for score, err := range s.client.ListRunScores(s.t.Context(), s.server, langfuse.RunRef{ID: e.ID}) {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if score.Name == name {
+			return score
+		}
+	}
+	s.t.Fatalf("the run has no score %s", name)
+	return langfuse.Score{}
+}
+
+// harm is something that a server, or somebody else, did to the run.
+type harm struct {
+	before, after func(*scene)
+	want          map[tracking.Kind]int
+	legacy        bool // only where links are kept
+	events        bool // only where experiments are
+	stays         bool // Repair cannot mend it
+}
+
+// harms: the second attempt of item 2 is sent after "before", and has a trace of
+// one span and two scores.
+func harms() map[string]harm {
+	kinds := func(k ...tracking.Kind) map[tracking.Kind]int {
+		m := map[tracking.Kind]int{}
+		for _, kind := range k {
+			m[kind]++
+		}
+		return m
+	}
+	return map[string]harm{
+		"nothing": {},
+		"a dropped trace": {
+			before: func(s *scene) { s.loseSpans(s.t, itemID(2), everySpan) },
+			want:   kinds(tracking.MissingTrace),
+		},
+		"a dropped link": {
+			before: func(s *scene) {
+				e, _, _ := s.run.Experiment(s.t.Context(), 1)
+				s.loseLink(s.t, itemID(2), e.ID)
+			},
+			want: kinds(tracking.WrongRunItem), legacy: true, // the failed attempt's is there
+		},
+		"a dropped score": {
+			after: func(s *scene) { s.deleteScore(s.t, s.score(s.t, s.trace(1, 1), "entity_f1").ID) },
+			want:  kinds(tracking.MissingScore),
+		},
+		"a dropped score of 0": {
+			after: func(s *scene) { s.deleteScore(s.t, s.score(s.t, s.trace(0, 1), "entity_f1").ID) },
+			want:  kinds(tracking.MissingScore),
+		},
+		"a doubled score": {
+			after: func(s *scene) {
+				s.overwrite(s.t, "another-id", s.score(s.t, s.trace(1, 1), "entity_f1"), 0.9)
+			},
+			want: kinds(tracking.DoubledScore),
+		},
+		"a changed value": {
+			after: func(s *scene) {
+				like := s.score(s.t, s.trace(1, 1), "entity_f1")
+				s.overwrite(s.t, like.ID, like, 0.9)
+			},
+			want: kinds(tracking.ChangedScore),
+		},
+		"a score that became 0": {
+			after: func(s *scene) {
+				like := s.score(s.t, s.trace(1, 1), "entity_f1")
+				s.overwrite(s.t, like.ID, like, 0)
+			},
+			want: kinds(tracking.ChangedScore),
+		},
+		"the run's own scores": {
+			after: func(s *scene) {
+				s.deleteScore(s.t, s.runScore("items_failed").ID)
+				mean := s.runScore("entity_f1_mean")
+				s.overwrite(s.t, mean.ID, mean, 0.99)
+				s.overwrite(s.t, "another-mean", mean, 0.5)
+			},
+			want: kinds(tracking.MissingScore, tracking.ChangedScore, tracking.DoubledScore),
+		},
+		"a stale score": {
+			after: func(s *scene) {
+				like := s.score(s.t, s.trace(2, 2), "error")
+				stale := langfuse.ScoreCreate{ID: s.staleID(), Name: "error", Type: like.Type, Value: langfuse.NumberValue(1), TraceID: s.trace(2, 1)}
+				if err := s.client.CreateScore(s.t.Context(), stale); err != nil {
+					s.t.Fatal(err)
+				}
+			},
+			want: kinds(tracking.StaleScore),
+		},
+		"somebody else's trace in the run": {
+			after: func(s *scene) { s.intrude() },
+			want:  kinds(tracking.DoubledItem), events: true, stays: true,
+		},
+	}
+}
+
+// staleID is the id that the error score of the first attempt of item 2 had.
+func (s *scene) staleID() string { return tracking.ScoreID(s.run, s.t, itemID(2), 1, "error") }
+
+// intrude adds a root span of item 1 to the experiment.
+func (s *scene) intrude() {
+	e, _, err := s.run.Experiment(s.t.Context(), 1)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	text := langfuse.TextAttribute
+	root := langfuse.Span{
+		TraceID: "ffffffffffffffffffffffffffffffff", SpanID: "ffffffffffffffff", Name: "other", Start: start, End: start.Add(time.Second),
+		Attributes: []langfuse.Attribute{
+			text("langfuse.experiment.id", e.ID), text("langfuse.experiment.name", "base"), text("langfuse.experiment.item.id", itemID(1)),
+			text("langfuse.experiment.item.root_observation_id", "ffffffffffffffff"),
+		},
+	}
+	if err := s.client.ExportSpans(s.t.Context(), langfuse.Scope{Name: "test"}, []langfuse.Span{root}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// TestModes_verify does each harm in each mode, and demands that exactly it is
+// found, and mended.
+func TestModes_verify(t *testing.T) {
+	for _, mode := range embedded.Modes() {
+		for name, h := range harms() {
+			t.Run(string(mode)+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				if h.legacy && mode == embedded.ModeV4 || h.events && mode == embedded.ModeV3 {
+					t.Skip("this server keeps nothing that could be harmed so")
+				}
+				s := newScene(t, mode, h.before)
+				if h.after != nil {
+					h.after(s)
+				}
+				s.demand(h)
+			})
+		}
+	}
+}
+
+func (s *scene) demand(h harm) {
+	t := s.t
+	t.Helper()
+	verdict, err := tracking.Verify(t.Context(), s.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := h.want
+	if want == nil {
+		want = map[tracking.Kind]int{}
+	}
+	if diff := cmp.Diff(want, verdict.Counts); diff != "" || len(verdict.Findings) != verdict.Total() {
+		t.Fatalf("found (-want +got):\n%s\n%+v", diff, verdict.Findings)
+	}
+	if verdict.OK() {
+		// Newest attempts: 6. Spans: 5 of two, 1 of one. Scores: 6 error, and
+		// entity_f1 but for item 5. On the run: 3 counts, 2 of entity_f1, error_mean.
+		got := verdict.Checked
+		if verdict.Outcomes != 6 || got.Items != 6 || got.Spans != 11 || got.Scores != 11 || got.RunScores != 6 || verdict.SupersededCount != 1 {
+			t.Errorf("checked %+v", verdict)
+		}
+		for _, view := range s.server.Views() {
+			if got.Shown[view] != 6 {
+				t.Errorf("%s shows %d of 6", view, got.Shown[view])
+			}
+		}
+	}
+	before, after, err := tracking.Repair(t.Context(), s.config(), s.publish())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(verdict, before); diff != "" {
+		t.Errorf("found another thing the second time:\n%s", diff)
+	}
+	if after.OK() == h.stays {
+		t.Errorf("after the repair: %+v", after.Findings)
+	}
+}
+
+// TestVerify_patient: what is missing comes while it is looked for.
+func TestVerify_patient(t *testing.T) {
+	s := newScene(t, embedded.ModeV4, nil)
+	id := s.score(t, s.trace(1, 1), "entity_f1").ID
+	looks := 0
+	front := func(rw http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/api/public/v3/scores" && r.URL.Query().Get("traceId") != "" {
+			if looks++; looks == 1 {
+				rw.Header().Set("Content-Type", "application/json")
+				_, _ = rw.Write([]byte(`{"data":[],"meta":{"limit":100}}`))
+				return true
+			}
+		}
+		return false
+	}
+	s.front.Store(&front)
+	cfg := s.config()
+	cfg.Wait = langfuse.Wait{Timeout: 10 * time.Second, First: time.Millisecond}
+	verdict, err := tracking.Verify(t.Context(), cfg)
+	if err != nil || !verdict.OK() || looks < 2 {
+		t.Errorf("after %d looks: %+v, %v (score %s)", looks, verdict.Findings, err, id)
+	}
+}
+
+// TestVerify_neverPublished: a run that never came to Langfuse is missing as a
+// whole, and Repair publishes it.
+func TestVerify_neverPublished(t *testing.T) {
+	s := &scene{newWorld(t), t, nil}
+	s.run = s.newRun(t, "base", 3)
+	verdict, err := tracking.Verify(t.Context(), s.config())
+	if err != nil || verdict.Counts[tracking.MissingTrace] != 3 {
+		t.Errorf("%+v, %v", verdict, err)
+	}
+	if _, after, err := tracking.Repair(t.Context(), s.config(), s.publish()); err != nil || !after.OK() {
+		t.Errorf("%+v, %v", after, err)
+	}
+}
+
+// TestVerify_unreachable: that nothing could be read is an error, not a verdict.
+func TestVerify_unreachable(t *testing.T) {
+	s := newScene(t, embedded.ModeV4, nil)
+	s.refuse("/", http.StatusBadGateway)
+	_, err := tracking.Verify(t.Context(), s.config())
+	var coded interface{ ExitCode() int }
+	if !errors.As(err, &coded) || coded.ExitCode() != 69 {
+		t.Errorf("got %v", err)
+	}
+}

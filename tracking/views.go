@@ -1,0 +1,128 @@
+package tracking
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"extraction-experiment/langfuse"
+	"extraction-experiment/runstore"
+)
+
+// sighting says which views show an outcome.
+type sighting uint8
+
+const (
+	inRuns        sighting = 1 << iota
+	inExperiments          // by the trace of this attempt
+	astray                 // the list of runs leads to another trace
+)
+
+// trial compares what concerns a trial as a whole: the views, and the scores on
+// the run.
+func (v *verifier) trial(ctx context.Context, trial int) error {
+	e, opened, err := v.cfg.Run.Experiment(ctx, trial)
+	if err != nil || !opened {
+		return err // then nothing was sent, and every outcome will say so
+	}
+	v.verdict.Experiments = append(v.verdict.Experiments, e.ID)
+	ref := langfuse.RunRef{
+		ID: e.ID, Name: RunName(v.header, trial), DatasetID: v.header.Dataset.ID, Since: v.since(),
+	}
+	for _, view := range v.cfg.Server.Views() {
+		if !v.has(view) {
+			continue
+		}
+		for item, err := range v.cfg.Client.ListRunItems(ctx, v.cfg.Server, view, ref) {
+			if err == nil {
+				err = v.item(ctx, view, trial, item)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return v.totals(ctx, trial, ref)
+}
+
+// has reports whether the run must be in a view: a run over a file has no place
+// in the runs of a dataset.
+func (v *verifier) has(view langfuse.View) bool {
+	return slices.Contains(v.cfg.Server.Views(), view) && (view != langfuse.ViewRuns || v.header.Dataset.ID != "")
+}
+
+// item files one item that a view shows under the attempt that it belongs to.
+func (v *verifier) item(ctx context.Context, view langfuse.View, trial int, item langfuse.RunItem) error {
+	attempts, err := v.cfg.Run.Attempts(ctx, item.ItemID, trial)
+	if err != nil {
+		return err
+	}
+	f := Finding{Kind: DoubledItem, Trial: trial, Item: item.ItemID, Trace: item.TraceID}
+	if len(attempts) == 0 {
+		f.Detail = "the view of " + string(view) + " has an item that the run file has no result of"
+		v.found(f)
+		return nil
+	}
+	var newest runstore.Pending
+	made := false // by this run
+	for _, o := range attempts {
+		id := identify(v.header, o.Outcome)
+		ours := id.trace() == item.TraceID && (item.ObservationID == "" || item.ObservationID == id.span(0))
+		made = made || ours
+		if o.Published.Has(runstore.Superseded) {
+			continue
+		}
+		newest = o
+		if ours {
+			v.shown[o.OID] |= map[langfuse.View]sighting{langfuse.ViewRuns: inRuns, langfuse.ViewExperiments: inExperiments}[view]
+			v.verdict.Checked.Shown[view]++
+			return nil
+		}
+	}
+	switch {
+	case view == langfuse.ViewRuns:
+		v.shown[newest.OID] |= astray
+		f.Kind, f.Detail = WrongRunItem, fmt.Sprintf("the run shows trace %s, and the newest attempt is %s", item.TraceID, TraceID(v.header, newest.Outcome))
+		v.repairs.again(newest.OID, runstore.Link)
+	case made:
+		return nil // a superseded attempt
+	default:
+		f.Detail = "the experiment has a trace of the item that this run did not make"
+	}
+	v.found(f)
+	return nil
+}
+
+// totals compares the scores on the run itself with what the run file comes to.
+func (v *verifier) totals(ctx context.Context, trial int, ref langfuse.RunRef) error {
+	_, ended, err := v.cfg.Run.Footer(ctx)
+	if err != nil || !ended {
+		return err
+	}
+	values, err := totalsOf(ctx, v.cfg.Run, v.header, trial)
+	if err != nil {
+		return err
+	}
+	want := map[string]wanted{}
+	for name, value := range values {
+		want[totalID(v.header, trial, name)] = wanted{name, value}
+	}
+	var there []langfuse.Score
+	for s, err := range v.cfg.Client.ListRunScores(ctx, v.cfg.Server, ref) {
+		if err != nil {
+			return err
+		}
+		there = append(there, s)
+	}
+	c := compareScores(want, there)
+	v.verdict.Checked.RunScores += c.right
+	for _, f := range c.findings {
+		f.Trial = trial
+		v.found(f)
+	}
+	v.repairs.doubled(c.doubled)
+	if len(c.missing) > 0 || len(c.changed) > 0 {
+		v.repairs.totals(trial, c.later(v.cfg.Server))
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package tracking_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"extraction-experiment/runstore"
+	"extraction-experiment/tracking"
+)
+
+// TestPublisher_replacedAttempt: the scores of a failed attempt go when a newer
+// one is there, and its trace stays.
+func TestPublisher_replacedAttempt(t *testing.T) {
+	w := newWorld(t)
+	run := w.newRun(t, "base", 3) // item 2 fails
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	again(t, run, 2, 1)
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	header, err := run.Header(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	attempts, err := run.Attempts(t.Context(), itemID(2), 1)
+	if err != nil || len(attempts) != 2 || !attempts[0].Published.Has(runstore.Superseded|runstore.Withdrawn) {
+		t.Fatalf("%+v %v", attempts, err)
+	}
+	scores := w.scoresOf(t, tracking.TraceID(header, attempts[0].Outcome))
+	if len(scores) != 0 {
+		t.Errorf("the replaced attempt still has %v", scores)
+	}
+	scores = w.scoresOf(t, tracking.TraceID(header, attempts[1].Outcome))
+	if len(scores) != 2 || scores["error"] != 0 || scores["entity_f1"] != 1 {
+		t.Errorf("the new attempt has %v", scores)
+	}
+}
+
+// TestPublisher_neverPublishedAttempt: a failed attempt that did not get out
+// before the newer one came never does.
+func TestPublisher_neverPublishedAttempt(t *testing.T) {
+	w := newWorld(t)
+	run := w.newRun(t, "base", 3)
+	again(t, run, 2, 1)
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	items, scores := w.stored(t, "base") // fails when an item is there twice
+	if len(items) != 3 || len(scores) != 6 {
+		t.Errorf("%d items and %d scores, want 3 and 6", len(items), len(scores))
+	}
+}
+
+// TestPublisher_deletionSurvives: Langfuse is gone when the scores are to be
+// deleted, and another process deletes them.
+func TestPublisher_deletionSurvives(t *testing.T) {
+	w := newWorld(t)
+	run := w.newRun(t, "base", 3)
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	again(t, run, 2, 1)
+	w.refuse("/scores", http.StatusBadGateway)
+	err := w.follow(t, t.Context(), run)
+	var left *tracking.UnpublishedError
+	if !errors.As(err, &left) || left.Left != 0 || left.Withdrawn != 1 || !strings.Contains(err.Error(), "1 replaced attempts") {
+		t.Fatalf("got %v", err)
+	}
+	w.front.Store(nil)
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	if page, err := run.Retracted(t.Context(), 0, 10); err != nil || len(page) != 0 {
+		t.Errorf("%d attempts are still to be withdrawn, %v", len(page), err)
+	}
+}
+
+// TestPublisher_lostDeletion: a server whose deletions have no effect does not
+// keep the publisher for ever, and nothing is forgotten.
+func TestPublisher_lostDeletion(t *testing.T) {
+	w := newWorld(t)
+	run := w.newRun(t, "base", 3)
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	again(t, run, 2, 1)
+	front := func(rw http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodDelete {
+			return false
+		}
+		rw.WriteHeader(http.StatusAccepted)
+		_, _ = rw.Write([]byte(`{"message":"queued"}`))
+		return true
+	}
+	w.front.Store(&front)
+	p, err := tracking.NewPublisher(tracking.Config{Client: w.client, Server: w.server, Run: run, Patience: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	close(ended)
+	var left *tracking.UnpublishedError
+	if err := p.Follow(t.Context(), ended); !errors.As(err, &left) || left.Withdrawn != 1 || left.Left != 0 {
+		t.Fatalf("got %v", err)
+	}
+}

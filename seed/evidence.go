@@ -70,14 +70,19 @@ type witness struct {
 	related  map[string]bool
 }
 
-// newWitness takes the chosen observation: evidence on it, on those above it,
-// on those below it and on the trace counts, that on others does not.
-func newWitness(trace langfuse.Trace, scores []langfuse.Score, queues map[string][]completed, rules EvidenceRules, observed string) witness {
-	return witness{trace, newestFirst(scores), queues, rules, observed, relatives(trace, observed)}
+// newWitness looks at a trace as it was chosen: evidence on the chosen
+// observation, on those above it, on those below it and on the trace counts,
+// that on others does not. Of a trace that is seen as a whole all count.
+func newWitness(trace langfuse.Trace, scores []langfuse.Score, queues map[string][]completed, rules EvidenceRules, c chosen) witness {
+	from := c.id
+	if c.whole {
+		from = ""
+	}
+	return witness{trace, newestFirst(scores), queues, rules, c.id, relatives(trace, from)}
 }
 
-// relatives returns the observation with those above and below it. Without a
-// chosen one every observation of the trace is one.
+// relatives returns the observation with those above and below it; of none all
+// observations of the trace.
 func relatives(trace langfuse.Trace, observed string) map[string]bool {
 	parent := map[string]string{}
 	for _, o := range trace.Observations {

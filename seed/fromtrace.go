@@ -1,0 +1,303 @@
+package seed
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/extraction"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/pipeline/answer"
+)
+
+// refusal says why no item is made of a trace.
+type refusal struct {
+	kind   Kind
+	path   string // of the item to be, where one value is to blame
+	reason string
+}
+
+func (r *refusal) Error() string { return r.reason }
+
+func refuse(kind Kind, path, format string, args ...any) error {
+	return &refusal{kind, path, fmt.Sprintf(format, args...)}
+}
+
+// mapper makes items of traces.
+type mapper struct {
+	dataset  string
+	mapping  Mapping
+	accept   bool // traces without evidence
+	redact   *Redaction
+	queues   map[string][]completed
+	replaced map[string]int // by the redaction, in all items
+}
+
+// made is an item with what a person should know about its making.
+type made struct {
+	item     dataset.Item
+	evidence Evidence
+	warnings []Finding
+}
+
+func (m *made) warn(kind Kind, path, format string, args ...any) {
+	m.warnings = append(m.warnings, Finding{Kind: kind, Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// item maps one trace, in this order: choose the observation, demand evidence,
+// take input and gold, normalise them, redact. The error is a *refusal.
+func (m *mapper) item(trace langfuse.Trace, scores []langfuse.Score) (made, error) {
+	chosen, err := m.choose(trace, scores)
+	if err != nil {
+		return made{}, err
+	}
+	w := newWitness(trace, scores, m.queues, m.mapping.Evidence, chosen)
+	var out made
+	evidence, reason := w.find()
+	switch {
+	case reason == "":
+	case !m.accept:
+		return made{}, refuse(NoEvidence, "", "%s", reason)
+	default:
+		evidence = Evidence{Kind: Unvalidated}
+		out.warn(NoEvidence, "", "is taken without evidence: %s", reason)
+	}
+	out.evidence = evidence
+	correction, corrected := w.correction()
+	if err := chosen.truncated(corrected); err != nil {
+		return made{}, err
+	}
+	input, err := m.input(chosen.places)
+	if err != nil {
+		return made{}, err
+	}
+	var gold any
+	where := "the trace's output"
+	if paths := m.mapping.expectedPaths(); corrected {
+		where, gold = "the correction "+correction.ID, correctedOutput(correction, paths, chosen.places)
+	} else {
+		gold, _ = first(paths, chosen.places)
+	}
+	expected, err := normalGold(&out, where, gold)
+	if err != nil {
+		return made{}, err
+	}
+	metadata := map[string]any{"source_trace_id": trace.ID, evidenceKey: evidence}
+	for key, paths := range m.mapping.Metadata {
+		if value, ok := first(paths, chosen.places); ok {
+			metadata[key] = value
+		}
+	}
+	out.item = dataset.Item{
+		ID: ItemID(m.dataset, trace.ID, chosen.id), Input: input, Expected: expected,
+		SourceTraceID: trace.ID, SourceObservationID: chosen.id,
+	}
+	if out.item.Metadata, err = marshal(metadata); err != nil {
+		return made{}, refuse(Syntax, "metadata", "cannot be written as JSON: %v", err)
+	}
+	return out, m.redacted(&out)
+}
+
+func (m *mapper) redacted(out *made) error {
+	if m.redact == nil {
+		return nil
+	}
+	item, count, err := m.redact.Item(out.item)
+	if err != nil {
+		return refuse(Unredacted, "", "%v", err)
+	}
+	for name, n := range count {
+		m.replaced[name] += n
+	}
+	out.item = item
+	return nil
+}
+
+// ItemID names the item that is made of an observation of a trace: a function of
+// the three, so that seeding again finds it. Ids are unique in a project, hence
+// the dataset.
+func ItemID(dataset, traceID, observationID string) string {
+	// Lengths keep ("a", "bc") and ("ab", "c") apart.
+	return "trace-" + sum(fmt.Sprintf("%d:%s%d:%s%s", len(dataset), dataset, len(traceID), traceID, observationID))[:32]
+}
+
+// input makes the item's input.
+func (m *mapper) input(places map[string]any) (json.RawMessage, error) {
+	fields := map[string]any{}
+	if len(m.mapping.Input) == 0 {
+		switch whole := opened(places[placeInput]).(type) {
+		case nil:
+			return nil, refuse(NoInput, "input", "the trace has no input")
+		case string:
+			fields["document_text"] = whole
+		case map[string]any:
+			maps.Copy(fields, whole)
+		default:
+			return nil, refuse(NoInput, "input", "the trace's input is %s: say in a mapping file where the document is (input: {document_text: …})", described(whole))
+		}
+	}
+	for field, paths := range m.mapping.Input {
+		value, ok := first(paths, places)
+		if !ok {
+			continue
+		}
+		if field != "document_text" && field != "text" {
+			value = opened(value)
+		}
+		fields[field] = value
+	}
+	if text, isText := orElse(fields["document_text"], fields["text"]).(string); isText && strings.TrimSpace(text) == "" || orElse(fields["document_text"], fields["text"]) == nil {
+		return nil, refuse(NoInput, "input.document_text", "the trace has no document there: %s", m.soughtFor(fields))
+	}
+	for field, value := range m.mapping.Constant {
+		if fields[field] == nil {
+			fields[field] = value
+		}
+	}
+	raw, err := marshal(fields)
+	if err == nil {
+		raw, err = dataset.Canonical(raw)
+	}
+	if err != nil {
+		return nil, refuse(Syntax, "input", "%v", err)
+	}
+	return raw, nil
+}
+
+func orElse(a, b any) any {
+	if a == nil {
+		return b
+	}
+	return a
+}
+
+// soughtFor says where a document was looked for.
+func (m *mapper) soughtFor(fields map[string]any) string {
+	if paths := slices.Concat(m.mapping.Input["document_text"], m.mapping.Input["text"]); len(paths) > 0 {
+		return fmt.Sprintf("%v lead to no text", paths)
+	}
+	return fmt.Sprintf("its input has the keys %q; a mapping file says which one it is", slices.Sorted(maps.Keys(fields)))
+}
+
+// expectedPaths lead to the gold; without any it is the output.
+func (m Mapping) expectedPaths() []Path {
+	if len(m.Expected) > 0 {
+		return m.Expected
+	}
+	return []Path{{text: placeOutput, steps: []step{{kind: stepKey, key: placeOutput}}}}
+}
+
+// normalGold writes the gold in the native form, names in the place of
+// references.
+func normalGold(out *made, where string, value any) (json.RawMessage, error) {
+	gold, err := readGold(out, where, value)
+	if err != nil {
+		return nil, err
+	}
+	for i := range gold.Entities {
+		gold.Entities[i].ID = "" // references are names by now
+	}
+	raw, err := json.Marshal(gold)
+	if err == nil {
+		raw, err = dataset.Canonical(raw)
+	}
+	if err != nil {
+		return nil, refuse(Syntax, "expectedOutput", "%v", err)
+	}
+	return raw, nil
+}
+
+// correctedOutput looks for the gold in a correction, which has the form of the
+// output that it corrects, or is the gold itself.
+func correctedOutput(correction langfuse.Score, paths []Path, places map[string]any) any {
+	text, _ := correction.Value.Text()
+	whole := opened(text)
+	if hasGold(whole) {
+		return whole
+	}
+	instead := maps.Clone(places)
+	instead[placeOutput] = whole
+	if trace, ok := places[placeTrace].(map[string]any); ok {
+		trace = maps.Clone(trace)
+		trace[placeOutput] = whole
+		instead[placeTrace] = trace
+	}
+	if value, ok := first(paths, instead); ok {
+		return value
+	}
+	return whole
+}
+
+func hasGold(value any) bool {
+	object, _ := value.(map[string]any)
+	_, entities := object["entities"]
+	_, relationships := object["relationships"]
+	return entities || relationships
+}
+
+// readGold reads entities and relationships.
+func readGold(out *made, where string, value any) (extraction.Extraction, error) {
+	var gold extraction.Extraction
+	var warnings []string
+	switch value := opened(value).(type) {
+	case nil:
+		return gold, refuse(NoOutput, "expectedOutput", "%s has no value there", where)
+	case string:
+		if strings.TrimSpace(value) == "" {
+			return gold, refuse(NoOutput, "expectedOutput", "%s is empty", where)
+		}
+		result, err := answer.Parse(value)
+		if err != nil {
+			return gold, refuse(NotJSON, "expectedOutput", "%s is not JSON with entities and relationships: %v", where, err)
+		}
+		if result.Truncated {
+			return gold, refuse(Truncated, "expectedOutput", "%s ends in the middle", where)
+		}
+		gold, warnings = result.Extraction, append(result.Repairs, result.Warnings...)
+	default:
+		if !hasGold(value) {
+			return gold, refuse(Expected, "expectedOutput", "%s is %s, without entities and relationships: say in a mapping file where they are (expected: …)", where, described(value))
+		}
+		raw, err := marshal(value)
+		if err != nil {
+			return gold, refuse(Syntax, "expectedOutput", "%v", err)
+		}
+		if gold, warnings, err = extraction.DecodeExtraction(raw); err != nil {
+			return gold, errors.Join(wrongGold(err)...)
+		}
+	}
+	for _, text := range warnings {
+		path, message := splitPath(text, "expectedOutput")
+		out.warn(Reading, path, "%s", message)
+	}
+	return gold, nil
+}
+
+// wrongGold makes a refusal of each value of the wrong kind.
+func wrongGold(err error) []error {
+	var list []error
+	for _, one := range all(err) {
+		path, message := splitPath(one.Error(), "expectedOutput")
+		list = append(list, refuse(Expected, path, "%s", message))
+	}
+	return list
+}
+
+// described names a value for people.
+func described(value any) string {
+	switch v := value.(type) {
+	case []any:
+		return fmt.Sprintf("a list of %d", len(v))
+	case map[string]any:
+		keys := slices.Sorted(maps.Keys(v))
+		if len(keys) > 8 {
+			keys = append(keys[:8], "…")
+		}
+		return fmt.Sprintf("an object with the keys %q", keys)
+	}
+	return fmt.Sprintf("%q", cut(spelled(value)))
+}

@@ -17,10 +17,17 @@
 //     ExportSpans sends the trace, CreateScores its scores. All ids are the
 //     caller's, so every one of these may be sent again unchanged.
 //  4. Reading: the List methods are iterators over pages; one page is held in
-//     memory at a time.
+//     memory at a time. Methods that take a Server or its Capabilities read
+//     through whichever endpoint it has: GetRun, ListRunItems and ListRunScores
+//     a run, ReadScores scores, GetTrace, ReadTraces and ListTraces traces. The
+//     others are one endpoint, which not every server has.
+//
+// v4 keeps runs as experiments, v3 as runs of a dataset, and a server that is
+// being migrated as both; these are a run's views (Capabilities.Views), and it is
+// complete where it is complete in each.
 //
 // What Langfuse answers with success is queued, not stored: read it back, with
-// patience, where it must be certain.
+// patience (Wait), where it must be certain.
 //
 //	config, set, err := langfuse.ConfigFromEnv(os.LookupEnv)
 //	if err != nil || !set {

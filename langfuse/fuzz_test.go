@@ -82,6 +82,39 @@ func FuzzReadAnswers(f *testing.F) {
 	})
 }
 
+// Whatever observations a server gives, a trace holds each id once, in order.
+func FuzzTrace(f *testing.F) {
+	addSamples(f, ".")
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var page struct {
+			Data         []Observation
+			Observations []legacyObservation
+		}
+		if json.Unmarshal(body, &page) != nil {
+			return
+		}
+		for _, o := range page.Observations {
+			page.Data = append(page.Data, o.observation())
+		}
+		trace, seen := newTrace("t", page.Data), map[string]bool{}
+		for i, o := range trace.Observations {
+			if seen[o.ID] || i > 0 && o.StartTime.Before(trace.Observations[i-1].StartTime) {
+				t.Errorf("%q is there twice or out of order", o.ID)
+			}
+			seen[o.ID] = true
+		}
+		for _, o := range page.Data {
+			if !seen[o.ID] {
+				t.Errorf("%q is lost", o.ID)
+			}
+		}
+		var whole legacyTrace
+		if json.Unmarshal(body, &whole) == nil {
+			_ = whole.trace()
+		}
+	})
+}
+
 func FuzzScoreValue(f *testing.F) {
 	for _, seed := range []string{"0", "true", `"x"`, "null", "{}", "1e999", `"\ud800"`} {
 		f.Add([]byte(seed))

@@ -266,6 +266,13 @@ func (d deployment) checkTraces() {
 	if _, err := d.client.GetTrace(d.Context(), d.server.Capabilities, traceID(9), langfuse.TraceParts{}); !errors.Is(err, langfuse.ErrNotFound) {
 		d.Errorf("%v", err)
 	}
+	o, err := d.client.GetObservation(d.Context(), d.server.Capabilities, spanID(30))
+	if err != nil || o.TraceID != traceID(3) || string(o.Output) != `{"n":1}` {
+		d.Errorf("%+v, %v", o, err)
+	}
+	if _, err := d.client.GetObservation(d.Context(), d.server.Capabilities, spanID(99)); !errors.Is(err, langfuse.ErrNotFound) {
+		d.Errorf("%v", err)
+	}
 	for what, test := range map[string]struct {
 		query langfuse.TraceQuery
 		want  int

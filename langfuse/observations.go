@@ -63,6 +63,7 @@ const maxObservations = 1000
 // ObservationsQuery selects observations; empty fields select all. Give traces
 // or a time window, else the server reads everything.
 type ObservationsQuery struct {
+	IDs      []string // any of, as TraceIDs
 	TraceID  string
 	TraceIDs []string // any of; at most a few dozen fit into a query
 	Name     string
@@ -118,7 +119,7 @@ func (q ObservationsQuery) conditions(query url.Values) error {
 		{"traceId", q.TraceID}, {"name", q.Name}, {"type", q.Type}, {"level", q.Level},
 		{"userId", q.UserID}, {"sessionId", q.SessionID}, {"version", q.Version},
 	}
-	if len(q.TraceIDs) == 0 && len(q.Environments) == 0 && len(q.Tags) == 0 && len(q.AllTags) == 0 && q.TraceName == "" {
+	if len(q.IDs) == 0 && len(q.TraceIDs) == 0 && len(q.Environments) == 0 && len(q.Tags) == 0 && len(q.AllTags) == 0 && q.TraceName == "" {
 		for _, p := range plain {
 			setText(query, p.key, p.value)
 		}
@@ -139,6 +140,7 @@ func (q ObservationsQuery) conditions(query url.Values) error {
 	for _, p := range plain {
 		add("stringOptions", p.key, "any of", []string{p.value})
 	}
+	add("stringOptions", "id", "any of", q.IDs)
 	add("stringOptions", "traceId", "any of", q.TraceIDs)
 	add("stringOptions", "traceName", "any of", []string{q.TraceName})
 	add("stringOptions", "environment", "any of", q.Environments)

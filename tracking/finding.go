@@ -1,7 +1,9 @@
 package tracking
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"extraction-experiment/langfuse"
 )
@@ -38,6 +40,14 @@ const (
 	// StaleScore: a score of an attempt that a newer one replaced is still there.
 	StaleScore Kind = "stale_score"
 )
+
+// Kinds returns all kinds, in the order in which findings are listed.
+func Kinds() []Kind {
+	return []Kind{
+		MissingTrace, MissingSpan, MissingRunItem, WrongRunItem, NotInExperiment, DoubledItem,
+		WrongLevel, PromptNotLinked, DoubledScore, ChangedScore, MissingScore, StaleScore,
+	}
+}
 
 // Finding is one difference.
 type Finding struct {
@@ -87,6 +97,20 @@ type SupersededEntry struct {
 
 // maxListed is how many findings, and superseded attempts, a Verdict lists.
 const maxListed = 1000
+
+// sort brings findings into an order that does not depend on that of the run.
+func (v *Verdict) sort() {
+	rank := map[Kind]int{}
+	for i, kind := range Kinds() {
+		rank[kind] = i
+	}
+	slices.SortStableFunc(v.Findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(rank[a.Kind], rank[b.Kind]), cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Score, b.Score))
+	})
+	slices.SortStableFunc(v.Superseded, func(a, b SupersededEntry) int {
+		return cmp.Or(cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Attempt, b.Attempt))
+	})
+}
 
 // OK reports whether nothing was found.
 func (v Verdict) OK() bool { return v.Total() == 0 }

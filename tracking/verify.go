@@ -145,6 +145,7 @@ func (v *verifier) pass(ctx context.Context) error {
 			return err
 		}
 		if len(page) == 0 {
+			v.verdict.sort()
 			return v.repairs.apply(ctx, v)
 		}
 		after = page[len(page)-1].OID

@@ -16,20 +16,31 @@ import (
 
 func serveCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
-		Name:         "serve",
-		Usage:        "keep the embedded Langfuse of this folder running, for other programs",
-		UsageText:    "experiment serve [--port N]",
+		Name:      "serve",
+		Usage:     "keep the embedded Langfuse of this folder running, for other programs",
+		UsageText: "experiment serve [--port N] [--mode v4|v4-dual|v3]",
+		Description: "The server behaves as Langfuse 4 unless --mode says else. To see how a program copes with a\n" +
+			"bad server, slow it down or let requests fail: a failed request may have been carried out.",
 		OnUsageError: flags.UsageError,
 		Flags: []urfave.Flag{
 			&urfave.IntFlag{Name: "port", Aliases: []string{"p"}, Value: connect.DefaultPort, Usage: "`N` is the port on the loopback address; 0 takes a free one"},
+			&urfave.StringFlag{Name: "mode", Value: string(embedded.ModeV4), Usage: "`MODE` is the Langfuse to behave as: v4, v4-dual or v3"},
+			&urfave.DurationFlag{Name: "latency", Usage: "each answer takes this `TIME` longer, such as 100ms"},
+			&urfave.Float64Flag{Name: "fail", Usage: "this `SHARE` of all requests fails, from 0 to 1"},
+			&urfave.IntFlag{Name: "rate-limit", Usage: "`N` is how many requests a minute each kind of route takes before it answers 429"},
 		},
 		Action: func(c *urfave.Context) error {
 			if err := noWords(c); err != nil {
 				return err
 			}
+			play := embedded.Config{Mode: embedded.Mode(c.String("mode")), Faults: embedded.Faults{
+				Latency: c.Duration("latency"), Fail: c.Float64("fail"), RateLimit: c.Int("rate-limit")}}
+			if err := play.Validate(); err != nil {
+				return cli.Usage("%w", err)
+			}
 			ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return connect.Serve(ctx, c.Int("port"), !c.IsSet("port"), func(url string) { greet(env, url) })
+			return connect.Serve(ctx, c.Int("port"), !c.IsSet("port"), play, func(url string) { greet(env, url) })
 		},
 	}
 }

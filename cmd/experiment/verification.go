@@ -48,7 +48,7 @@ func (v verification) write(w io.Writer) error {
 		}
 	}
 	if v.Before != nil {
-		fmt.Fprintf(&b, "repaired    of %s:\n", differences(v.Before.Total()))
+		fmt.Fprintf(&b, "repaired    of %s\n", differences(*v.Before))
 		findings(&b, *v.Before)
 	}
 	if n := v.SupersededCount; n > 0 {
@@ -58,18 +58,26 @@ func (v verification) write(w io.Writer) error {
 	if v.OK {
 		b.WriteString("nothing differs\n")
 	} else {
-		fmt.Fprintf(&b, "%s:\n", differences(v.Total()))
+		fmt.Fprintf(&b, "%s\n", differences(v.Verdict))
 		findings(&b, v.Verdict)
 	}
 	_, err := w.Write(b.Bytes())
 	return err
 }
 
-func differences(n int) string {
-	if n == 1 {
-		return "1 difference"
+// differences counts what was found, by kind.
+func differences(v tracking.Verdict) string {
+	var kinds []string
+	for _, kind := range tracking.Kinds() {
+		if n := v.Counts[kind]; n > 0 {
+			kinds = append(kinds, fmt.Sprintf("%d %s", n, kind))
+		}
 	}
-	return fmt.Sprintf("%d differences", n)
+	text := "differences"
+	if v.Total() == 1 {
+		text = "difference"
+	}
+	return fmt.Sprintf("%d %s: %s", v.Total(), text, strings.Join(kinds, ", "))
 }
 
 // findings lists the first findings.

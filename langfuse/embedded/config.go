@@ -75,6 +75,13 @@ func (c Config) drops(kind, id string) bool {
 	return c.Drop != nil && c.Drop(kind, id)
 }
 
+// Validate returns all problems of the configuration that can be told without
+// opening the file, or nil. Open does the same first.
+func (c Config) Validate() error {
+	_, err := c.complete()
+	return err
+}
+
 // complete returns the configuration with every empty field filled in, or all
 // problems that it has.
 func (c Config) complete() (Config, error) {

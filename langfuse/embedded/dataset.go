@@ -122,22 +122,33 @@ func checkDatasetName(f *form, name string) {
 
 // listDatasets answers GET /v2/datasets, newest first.
 func (s *Server) listDatasets(c *call) (reply, error) {
-	p, err := c.page(50)
-	if err != nil {
-		return reply{}, err
-	}
-	total, err := count(s.store.r, "SELECT count(*) FROM datasets")
-	if err != nil {
-		return reply{}, err
-	}
-	data, err := collect(s.store.r, func(rows *sql.Rows) (object, error) {
+	return s.listed(c, func(rows *sql.Rows) (object, error) {
 		d, err := scanDataset(rows)
 		return s.datasetJSON(d), err
-	}, "SELECT "+datasetColumns+" FROM datasets ORDER BY created DESC, id LIMIT ? OFFSET ?", p.limit, p.offset())
+	}, datasetColumns, "datasets", &where{}, "created DESC, id")
+}
+
+// getWholeDataset answers GET /datasets/{name}: the dataset with all its active
+// items and the names of its runs, on one page.
+func (s *Server) getWholeDataset(c *call) (reply, error) {
+	d, err := s.dataset(c)
 	if err != nil {
 		return reply{}, err
 	}
-	return ok(object{"data": data, "meta": p.meta(total)})
+	out := s.datasetJSON(d)
+	out["items"], err = collect(s.store.r, func(rows *sql.Rows) (object, error) {
+		it, err := scanItem(rows)
+		return it.json(), err
+	}, "SELECT "+itemColumns+` FROM items i JOIN datasets d ON d.id = i.dataset_id WHERE i.dataset_id = ? AND i.deleted = 0
+		AND i.status = 'ACTIVE' AND i.valid_to IS NULL ORDER BY i.valid_from DESC, i.id`, d.id)
+	if err != nil {
+		return reply{}, err
+	}
+	out["runs"], err = collect(s.store.r, scanText, "SELECT name FROM runs WHERE dataset_id = ? ORDER BY created DESC, id", d.id)
+	if err != nil {
+		return reply{}, err
+	}
+	return ok(out)
 }
 
 // getDataset answers GET /v2/datasets/{name}.

@@ -134,6 +134,21 @@ func TestBucket(t *testing.T) {
 	}
 }
 
+// Faults begin and end while the server runs.
+func TestServer_setFaults(t *testing.T) {
+	r := newRig(t, Config{Faults: Faults{RateLimit: 1}})
+	r.must(200, r.get(api+"/v2/datasets"))
+	r.must(429, r.get(api+"/v2/datasets"))
+	if err := r.server.SetFaults(Faults{}); err != nil {
+		t.Fatal(err)
+	}
+	r.must(200, r.get(api+"/v2/datasets"))
+	if err := r.server.SetFaults(Faults{Fail: 2}); err == nil || !strings.Contains(err.Error(), "from 0 to 1") {
+		t.Errorf("got %v", err)
+	}
+	r.must(200, r.get(api+"/v2/datasets"))
+}
+
 func TestFaults_latency(t *testing.T) {
 	r := newRig(t, Config{Faults: Faults{Latency: 30 * time.Millisecond}})
 	start := time.Now()

@@ -2,6 +2,8 @@ package embedded
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -106,9 +108,9 @@ func detailsOf(text string) details {
 // sum adds up the buckets of a kind: input and input_cached_tokens are input.
 func (d details) sum(kind string) float64 {
 	total := 0.0
-	for key, n := range d {
+	for _, key := range slices.Sorted(maps.Keys(d)) {
 		if strings.HasPrefix(key, kind) {
-			total += n
+			total += d[key]
 		}
 	}
 	return total

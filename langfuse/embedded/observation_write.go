@@ -14,6 +14,7 @@ type spanWriter struct {
 	described        map[string]bool
 	tx               *sql.Tx
 	mode             Mode
+	prices           priceList
 }
 
 type promptKey struct {
@@ -45,7 +46,9 @@ func newSpanWriter(tx *sql.Tx, mode Mode) (*spanWriter, error) {
 		}
 		*one.into = stmt // closed with the transaction
 	}
-	return w, nil
+	var err error
+	w.prices, err = readPrices(tx)
+	return w, err
 }
 
 // write stores one observation. The same span with the same start replaces what
@@ -62,6 +65,7 @@ func (w *spanWriter) write(o observation) error {
 			return err
 		}
 	}
+	w.prices.price(&o)
 	if err := w.linkPrompt(&o); err != nil {
 		return err
 	}

@@ -3,7 +3,9 @@ package embedded
 import (
 	"database/sql"
 	"encoding/json"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -45,8 +47,8 @@ func withTotal(numbers map[string]float64) map[string]float64 {
 		return numbers
 	}
 	sum := 0.0
-	for _, n := range numbers {
-		sum += n
+	for _, key := range slices.Sorted(maps.Keys(numbers)) { // in one order: sums of floats depend on it
+		sum += numbers[key]
 	}
 	numbers["total"] = sum
 	return numbers

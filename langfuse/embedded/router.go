@@ -47,11 +47,12 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		rep.write(w, err)
 	}
-	if s.faults == nil {
+	faults := s.faults.Load()
+	if faults == nil {
 		serve(w, r)
 		return
 	}
-	s.faults.serve(w, r, rt, s.cfg.Now(), serve)
+	faults.serve(w, r, rt, s.cfg.Now(), serve)
 }
 
 // write answers, or says what stood in the way.

@@ -97,6 +97,8 @@ func checkRuns(t *testing.T, r *rig, mode Mode, run, datasetID string) {
 	equal(t, "total", items.at("meta", "totalItems"), 2)
 	equal(t, "traces", items.column("traceId"), []string{"t3", "t2"})
 	equal(t, "second page", r.get(api+"/dataset-run-items?datasetId="+datasetID+"&runName=run%20A&limit=1&page=2").column("traceId"), []string{"t2"})
+	old := r.must(200, r.get(api+"/datasets/d"))
+	equal(t, "the old dataset route", []any{old.at("runs"), old.at("items", 0, "id"), old.at("items", 1, "id")}, []any{[]string{"run A"}, "i2", "i1"})
 	whole := r.must(200, r.get(path+"/run%20A"))
 	equal(t, "items of the run", whole.at("datasetRunItems", 1, "observationId"), "root-t2")
 	trace := r.must(200, r.get(api+"/traces/t2"))

@@ -3,6 +3,7 @@ package embedded
 import (
 	"database/sql"
 	"encoding/json"
+	"net/http"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -131,22 +132,46 @@ func nullNumber(f *form, key string) sql.NullFloat64 {
 
 // listScoreConfigs answers GET /score-configs, newest first.
 func (s *Server) listScoreConfigs(c *call) (reply, error) {
-	p, err := c.page(50)
-	if err != nil {
-		return reply{}, err
-	}
-	total, err := count(s.store.r, "SELECT count(*) FROM score_configs")
-	if err != nil {
-		return reply{}, err
-	}
-	data, err := collect(s.store.r, func(rows *sql.Rows) (object, error) {
+	return s.listed(c, func(rows *sql.Rows) (object, error) {
 		sc, err := scanConfig(rows)
 		return s.configJSON(sc), err
-	}, "SELECT "+configColumns+" FROM score_configs ORDER BY created DESC, id LIMIT ? OFFSET ?", p.limit, p.offset())
+	}, configColumns, "score_configs", &where{}, "created DESC, id")
+}
+
+// updateScoreConfig answers PATCH /score-configs/{id}: name, description, bounds
+// and isArchived may change, the data type may not.
+func (s *Server) updateScoreConfig(c *call) (reply, error) {
+	f, err := readForm(c, smallBody)
 	if err != nil {
 		return reply{}, err
 	}
-	return ok(object{"data": data, "meta": p.meta(total)})
+	name, description, archived := f.text("name"), nullText(f, "description"), false
+	low, high := nullNumber(f, "minValue"), nullNumber(f, "maxValue")
+	if f.has("isArchived") && json.Unmarshal(f.raw("isArchived"), &archived) != nil {
+		f.add("invalid_type", "isArchived", "Invalid input: expected boolean")
+	}
+	if utf8.RuneCountInString(name) > 35 {
+		f.add("custom", "name", "Invalid input: expected 1 to 35 characters")
+	}
+	if err := f.err(); err != nil {
+		return reply{}, err
+	}
+	var sc scoreConfig
+	err = s.store.update(func(tx *sql.Tx) error {
+		_, err := tx.Exec(`UPDATE score_configs SET name = coalesce(?, name), description = coalesce(?, description),
+			min_value = coalesce(?, min_value), max_value = coalesce(?, max_value), archived = CASE ? WHEN 1 THEN ? ELSE archived END,
+			updated = ? WHERE id = ?`, nullable(name), description, low, high, f.has("isArchived"), archived, s.now(), c.path["id"])
+		if err != nil {
+			return err
+		}
+		var exists bool
+		sc, exists, err = findScoreConfig(tx, c.path["id"])
+		if err == nil && !exists {
+			err = notFound("Score config not found within authorized project")
+		}
+		return err
+	})
+	return reply{http.StatusOK, s.configJSON(sc)}, err
 }
 
 // getScoreConfig answers GET /score-configs/{id}.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,7 +19,7 @@ type Server struct {
 	maxSpans int64
 	queue    queue
 	meter    meter
-	faults   *faulty
+	faults   atomic.Pointer[faulty]
 }
 
 // Open opens or creates the store and returns a server for it; the caller
@@ -39,7 +40,19 @@ func Open(cfg Config) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("opening embedded Langfuse %s: %w", cfg.Path, err), st.close())
 	}
 	cfg.ProjectName = orElse(cfg.ProjectName, cfg.ProjectID)
-	return &Server{cfg: cfg, store: st, routes: routes(), maxSpans: maxSpansBody, faults: newFaulty(cfg.Faults)}, nil
+	s := &Server{cfg: cfg, store: st, routes: routes(), maxSpans: maxSpansBody}
+	s.faults.Store(newFaulty(cfg.Faults))
+	return s, nil
+}
+
+// SetFaults makes the server behave badly, or well again, from the next request
+// on. It fails where Open would.
+func (s *Server) SetFaults(f Faults) error {
+	if err := f.check(); err != nil {
+		return fmt.Errorf("setting faults: %w", err)
+	}
+	s.faults.Store(newFaulty(f))
+	return nil
 }
 
 // Handler returns the HTTP interface of the server, with the faults that are

@@ -86,29 +86,36 @@ func startInside(ctx context.Context) (*Langfuse, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the embedded Langfuse: %w", err)
 	}
-	url, stop, err := serve(listener)
+	in, err := serve(listener, embedded.Config{})
 	if err != nil {
 		return nil, err
 	}
-	l, err := dial(ctx, withKeys(url))
+	l, err := dial(ctx, withKeys(in.url))
 	if err != nil {
-		return nil, errors.Join(err, stop())
+		return nil, errors.Join(err, in.stop())
 	}
-	l.Embedded, l.stop = true, stop
+	l.Embedded, l.stop = true, in.stop
 	return l, nil
 }
 
-// serve answers on the listener until stop is called.
-func serve(listener net.Listener) (url string, stop func() error, err error) {
-	server, err := embedded.Open(embedded.Config{Path: storePath(), ProjectName: projectName()})
+// inside is an embedded server that answers on a listener until stop is called.
+type inside struct {
+	server *embedded.Server
+	url    string
+	stop   func() error
+}
+
+// serve serves the store of this folder; of play only mode and faults count.
+func serve(listener net.Listener, play embedded.Config) (*inside, error) {
+	server, err := embedded.Open(embedded.Config{Path: storePath(), ProjectName: projectName(), Mode: play.Mode, Faults: play.Faults})
 	if err != nil {
-		return "", nil, &folderError{errors.Join(err, listener.Close())}
+		return nil, &folderError{errors.Join(err, listener.Close())}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx, listener) }()
-	return "http://" + listener.Addr().String(), sync.OnceValue(func() error {
+	return &inside{server: server, url: "http://" + listener.Addr().String(), stop: sync.OnceValue(func() error {
 		cancel()
 		return errors.Join(<-ended, server.Close())
-	}), nil
+	})}, nil
 }

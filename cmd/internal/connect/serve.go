@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse/embedded"
 )
 
 // DefaultPort is where "experiment serve" listens unless told otherwise; the
@@ -28,8 +29,9 @@ func (e *ErrServed) ExitCode() int { return cli.ExitUsage }
 
 // Serve runs the embedded server of this folder until ctx is done. It listens
 // on the port, or if that is in use and next is set, on the next free one.
-// started is called with its address once it answers.
-func Serve(ctx context.Context, port int, next bool, started func(url string)) error {
+// Of play the mode and the faults count; the faults begin once the server is
+// ready. started is called with its address then.
+func Serve(ctx context.Context, port int, next bool, play embedded.Config, started func(url string)) error {
 	if err := makeFolder(); err != nil {
 		return err
 	}
@@ -40,18 +42,23 @@ func Serve(ctx context.Context, port int, next bool, started func(url string)) e
 	if err != nil {
 		return err
 	}
-	url, stop, err := serve(listener)
+	in, err := serve(listener, embedded.Config{Mode: play.Mode})
 	if err != nil {
 		return err
 	}
-	err = announce(ctx, url, started)
+	err = announce(ctx, in.url)
 	if err == nil {
+		err = in.server.SetFaults(play.Faults)
+	}
+	if err == nil {
+		started(in.url)
 		<-ctx.Done()
 	}
-	return errors.Join(err, withdraw(url), stop())
+	return errors.Join(err, withdraw(in.url), in.stop())
 }
 
-func announce(ctx context.Context, url string, started func(string)) error {
+// announce fills a new store and writes down where it is served.
+func announce(ctx context.Context, url string) error {
 	l, err := dial(ctx, withKeys(url))
 	if err != nil {
 		return err
@@ -66,7 +73,6 @@ func announce(ctx context.Context, url string, started func(string)) error {
 	if err := os.WriteFile(addressPath(), raw, 0o600); err != nil {
 		return &folderError{err}
 	}
-	started(url)
 	return nil
 }
 

@@ -151,16 +151,22 @@ func (w witness) find() (Evidence, string) {
 	return Evidence{}, w.nothing()
 }
 
-// rejected names the newest verdict of a person, if it says no.
+// rejected names the newest verdict of a person, if it says no; of two at the
+// same instant the no counts.
 func (w witness) rejected() string {
+	var newest time.Time
+	found := false
 	for _, s := range w.scores {
 		if !w.human(s) || !w.isVerdict(s) {
 			continue
 		}
-		if w.approves(s) {
-			return ""
+		if found && !s.Timestamp.Equal(newest) {
+			break
 		}
-		return fmt.Sprintf("the user %s annotated it with %s = %s: it is judged wrong", s.AuthorUserID, s.Name, s.Value)
+		newest, found = s.Timestamp, true
+		if !w.approves(s) {
+			return fmt.Sprintf("the user %s annotated it with %s = %s: it is judged wrong", s.AuthorUserID, s.Name, s.Value)
+		}
 	}
 	return ""
 }

@@ -61,7 +61,7 @@ func ParseScoreRule(text string) (ScoreRule, error) {
 func (r ScoreRule) String() string { return r.Name + r.Operator + r.Value }
 
 // Holds reports whether a score is of the rule's name and satisfies it. Numbers
-// and booleans compare as numbers, texts as they are; a score of the other kind
+// and booleans compare as numbers, texts as they are; a score of another kind
 // satisfies nothing.
 func (r ScoreRule) Holds(s langfuse.Score) bool {
 	if s.Name != r.Name {
@@ -83,7 +83,7 @@ func (r ScoreRule) Holds(s langfuse.Score) bool {
 		return number == r.number
 	}
 	text, ok := s.Value.Text()
-	if !ok || r.Operator != "=" && r.Operator != "!=" {
+	if !ok || r.Operator != "=" && (r.Operator != "!=" || r.isNumber) {
 		return false
 	}
 	return (text == r.Value) == (r.Operator == "=")

@@ -12,6 +12,7 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
+	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/seed"
 )
@@ -62,6 +63,11 @@ func readSelection(c *urfave.Context, env cli.Env) (seed.Selection, error) {
 		Limit: c.Int("limit"), Sample: c.Int("sample"), Seed: c.Uint64("seed"), Stratify: c.String("stratify"),
 	}
 	var problems []error
+	for _, arg := range c.Args().Slice() {
+		if _, err := dataset.FormatOf(arg); err == nil {
+			problems = append(problems, cli.Usage("%s is the name of a file: items come from --file %s, ids of traces from --from-file", arg, arg))
+		}
+	}
 	for _, arg := range append(c.Args().Slice(), c.StringSlice("trace-id")...) {
 		for id := range strings.SplitSeq(arg, ",") {
 			s.IDs = append(s.IDs, strings.TrimSpace(id))

@@ -87,7 +87,7 @@ func tracesToFile(c *urfave.Context, env cli.Env, lf *connect.Langfuse, selectio
 		return cli.Usage("--out writes no item to Langfuse anyway: leave --dry-run away")
 	}
 	format, err := dataset.FormatOf(path)
-	if err != nil {
+	if err := errors.Join(err, cli.CanWrite(path)); err != nil {
 		return err
 	}
 	var refused error
@@ -119,7 +119,7 @@ func seedTraces(c *urfave.Context, env cli.Env, lf *connect.Langfuse, selection 
 	config.Progress = bar.progress
 	result, err := seed.FromTraces(c.Context, lf.Client, lf.Server.Capabilities, selection, config)
 	bar.close()
-	warn(env, c.Bool("quiet"), result.Report.Warnings)
+	warn(env, c.Bool("quiet"), result.Report.Warnings, "--json")
 	if err != nil {
 		return errors.Join(err, result.Err())
 	}

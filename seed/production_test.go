@@ -208,3 +208,8 @@ func inModes(t *testing.T, do func(t *testing.T, s *server)) {
 		t.Run(string(mode), func(t *testing.T) { do(t, newServerIn(t, mode)) })
 	}
 }
+
+// annotation approves an observation of a trace.
+func annotation(n, k int, config string) embedded.Annotation {
+	return embedded.Annotation{TraceID: traceID(n), ObservationID: spanID(n, k), ConfigID: config, Value: true, Author: "bob"}
+}

@@ -19,6 +19,7 @@ import (
 // dataset of two items.
 type deployment struct {
 	*testing.T
+	inner   *embedded.Server
 	client  *langfuse.Client
 	server  langfuse.Server
 	dataset langfuse.Dataset
@@ -39,7 +40,7 @@ func deploy(t *testing.T, mode embedded.Mode, version string) deployment {
 			t.Error(err)
 		}
 	})
-	d := deployment{T: t, start: time.Now().UTC().Truncate(time.Millisecond)}
+	d := deployment{T: t, inner: inner, start: time.Now().UTC().Truncate(time.Millisecond)}
 	d.client, err = langfuse.New(langfuse.Config{
 		BaseURL: hs.URL, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey),
 		HTTPClient: hs.Client(), MaxAttempts: 1,
@@ -160,6 +161,7 @@ func TestRunReadsBackInEveryMode(t *testing.T) {
 			d.checkScores(run)
 			d.checkTraces()
 			d.checkRemoval()
+			d.checkAnnotations()
 		})
 	}
 }
@@ -214,100 +216,6 @@ func (d deployment) checkItems(name string) {
 			d.Errorf("%s: %+v", view, items)
 		}
 		ref.Name = name
-	}
-}
-
-func (d deployment) checkScores(name string) {
-	d.Helper()
-	var got []string
-	query := langfuse.ScoresQuery{TraceIDs: []string{traceID(1), traceID(2), traceID(3), traceID(9)}}
-	for _, s := range collect(d.T, d.client.ReadScores(d.Context(), d.server.Capabilities, query)) {
-		got = append(got, s.ID+" "+s.Value.String()+" "+s.Subject.Kind+" "+s.TraceID()[31:])
-	}
-	slices.Sort(got)
-	want := []string{"f1-1 0 observation 1", "f1-2 0 observation 2", "f1-3 0 observation 3", "ok-1 0 trace 1", "ok-2 1 trace 2", "ok-3 1 trace 3"}
-	if !slices.Equal(got, want) {
-		d.Errorf("%q, want %q", got, want)
-	}
-	scores := collect(d.T, d.client.ListRunScores(d.Context(), d.server, langfuse.RunRef{DatasetID: d.dataset.ID, Name: name}))
-	if len(scores) != 1 || scores[0].ID != "micro" || scores[0].Value != langfuse.NumberValue(0.91) || scores[0].Subject.Kind != "experiment" {
-		d.Errorf("%+v", scores)
-	}
-	half := 0.5
-	for what, query := range map[string]langfuse.ScoresQuery{
-		"true":     {Names: []string{"ok"}, Type: langfuse.ScoreBoolean, Value: "true"},
-		"at least": {Names: []string{"ok"}, Min: &half},
-		"ids":      {IDs: []string{"ok-2", "ok-3", "no"}},
-	} {
-		if found := collect(d.T, d.client.ReadScores(d.Context(), d.server.Capabilities, query)); len(found) != 2 {
-			d.Errorf("%s: %+v", what, found)
-		}
-	}
-}
-
-func (d deployment) checkTraces() {
-	d.Helper()
-	ids := []string{traceID(3), traceID(9), traceID(1)}
-	traces := collect(d.T, d.client.ReadTraces(d.Context(), d.server.Capabilities, ids, langfuse.TraceParts{IO: true}))
-	if len(traces) != 2 || traces[0].ID != traceID(3) || traces[1].ID != traceID(1) {
-		d.Fatalf("%+v", traces)
-	}
-	for i, trace := range traces {
-		root, ok := trace.Root()
-		if !ok || len(trace.Observations) != 2 || trace.Name != "extract" || string(trace.Input) != `{"text":"x"}` || string(trace.Output) != `{"n":1}` ||
-			root.Level != []string{"DEFAULT", "ERROR"}[i] || root.EndTime.Sub(root.StartTime) != time.Second || !slices.Contains(trace.Tags, "validated") || trace.Environment != "sdk-experiment" {
-			d.Errorf("%+v", trace)
-		}
-		g := trace.Observations[1]
-		if g.Type != "GENERATION" || g.ModelName() != "gpt-x" || g.PromptName != "extract" || g.PromptVersion != 1 || g.TotalCost != 0.0031 || g.UsageDetails["input"] != 812 || g.ParentID != root.ID {
-			d.Errorf("%+v", g)
-		}
-	}
-	if _, err := d.client.GetTrace(d.Context(), d.server.Capabilities, traceID(9), langfuse.TraceParts{}); !errors.Is(err, langfuse.ErrNotFound) {
-		d.Errorf("%v", err)
-	}
-	o, err := d.client.GetObservation(d.Context(), d.server.Capabilities, spanID(30))
-	if err != nil || o.TraceID != traceID(3) || string(o.Output) != `{"n":1}` {
-		d.Errorf("%+v, %v", o, err)
-	}
-	if _, err := d.client.GetObservation(d.Context(), d.server.Capabilities, spanID(99)); !errors.Is(err, langfuse.ErrNotFound) {
-		d.Errorf("%v", err)
-	}
-	for what, test := range map[string]struct {
-		query langfuse.TraceQuery
-		want  int
-	}{
-		"all":         {langfuse.TraceQuery{}, 3},
-		"a tag":       {langfuse.TraceQuery{Tags: []string{"validated"}}, 3},
-		"both tags":   {langfuse.TraceQuery{Tags: []string{"validated", "i1"}}, 2},
-		"name":        {langfuse.TraceQuery{Name: "extract", Tags: []string{"i2"}}, 1},
-		"other name":  {langfuse.TraceQuery{Name: "other"}, 0},
-		"environment": {langfuse.TraceQuery{Environments: []string{"sdk-experiment", "x"}}, 3},
-		"other place": {langfuse.TraceQuery{Environments: []string{"production"}}, 0},
-		"since":       {langfuse.TraceQuery{From: d.start.Add(2 * time.Second)}, 2},
-		"until":       {langfuse.TraceQuery{To: d.start.Add(2 * time.Second)}, 1},
-	} {
-		list := collect(d.T, d.client.ListTraces(d.Context(), d.server.Capabilities, test.query, langfuse.TraceParts{IO: true}))
-		if len(list) != test.want {
-			d.Errorf("%s: %d traces, want %d", what, len(list), test.want)
-		}
-		for _, trace := range list {
-			if string(trace.Input) != `{"text":"x"}` || trace.Name != "extract" || trace.Time.IsZero() {
-				d.Errorf("%s: %+v", what, trace)
-			}
-		}
-	}
-}
-
-func (d deployment) checkRemoval() {
-	d.Helper()
-	removal, err := d.client.DeleteScores(d.Context(), d.server.Capabilities, []string{"f1-1", "ok-1", "no"}, langfuse.Wait{Timeout: -1})
-	if err != nil || !slices.Equal(removal.Gone, []string{"f1-1", "ok-1"}) || !slices.Equal(removal.Unseen, []string{"no"}) || len(removal.Left) != 0 {
-		d.Errorf("%+v, %v", removal, err)
-	}
-	left := collect(d.T, d.client.ReadScores(d.Context(), d.server.Capabilities, langfuse.ScoresQuery{TraceIDs: []string{traceID(1), traceID(2)}}))
-	if len(left) != 2 {
-		d.Errorf("%+v", left)
 	}
 }
 

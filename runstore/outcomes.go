@@ -91,9 +91,29 @@ func (t *tx) whyNotAdded(o outcome.Outcome) error {
 type Query struct {
 	Newest  bool            // only the newest attempt of each item and trial
 	Detail  bool            // with Detail, and with comments and counts of scores
+	Brief   bool            // with Detail, but for Output, Calls and Explanation: for sums
 	Trial   int             // only this trial; 0 is all
 	Item    string          // only this item; "" is all
 	Classes []outcome.Class // only these; none is all
+}
+
+// depth is how much of an outcome is decoded.
+type depth int
+
+const (
+	shallow depth = iota // the row alone
+	brief                // what sums need of the detail
+	full
+)
+
+func (q Query) depth() depth {
+	switch {
+	case q.Detail:
+		return full
+	case q.Brief:
+		return brief
+	}
+	return shallow
 }
 
 // Outcomes returns outcomes ordered by the bytes of the item id, trial and
@@ -151,14 +171,14 @@ func (q Query) page(ctx context.Context, path string, db querier, last outcome.O
 	}
 	// CROSS JOIN keeps the order of the loops: items by the index on id, then
 	// the outcomes of each, so that nothing is sorted.
-	return outcomePage(ctx, path, db, q.Detail, "item i CROSS JOIN outcome o ON o.seq = i.seq",
+	return outcomePage(ctx, path, db, q.depth(), "item i CROSS JOIN outcome o ON o.seq = i.seq",
 		"WHERE "+strings.Join(where, " AND ")+" ORDER BY i.id, o.trial, o.attempt", maxPageRows, args...)
 }
 
 // outcomePage reads outcomes until the rows end or the page is full.
-func outcomePage(ctx context.Context, path string, db querier, detail bool, from, where string, limit int, args ...any) (page []stored, err error) {
+func outcomePage(ctx context.Context, path string, db querier, d depth, from, where string, limit int, args ...any) (page []stored, err error) {
 	columns := outcomeColumns
-	if detail {
+	if d != shallow {
 		columns, from = columns+", d.body", from+" LEFT JOIN detail d ON d.oid = o.oid"
 	}
 	rows, err := db.QueryContext(ctx, "SELECT "+columns+" FROM "+from+" "+where+" LIMIT ?", append(args, limit)...)
@@ -174,7 +194,7 @@ func outcomePage(ctx context.Context, path string, db querier, detail bool, from
 				return nil, err
 			}
 		}
-		s, err := scanOutcome(rows, w, detail)
+		s, err := scanOutcome(rows, w, d)
 		if err != nil {
 			return nil, faultOf(path, ErrDamaged, err)
 		}

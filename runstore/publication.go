@@ -107,7 +107,7 @@ func (r *Reader) Committed(ctx context.Context, after int64, limit int) ([]Pendi
 // Attempts returns all attempts of an item in a trial, in order of commit,
 // without their details; none for an item that the run does not have.
 func (r *Reader) Attempts(ctx context.Context, item string, trial int) ([]Pending, error) {
-	page, err := outcomePage(ctx, r.path, r.db, false, "item i JOIN outcome o ON o.seq = i.seq",
+	page, err := outcomePage(ctx, r.path, r.db, shallow, "item i JOIN outcome o ON o.seq = i.seq",
 		"WHERE i.id = ? AND o.trial = ? ORDER BY o.oid", maxPageRows, item, trial)
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (r *Reader) Attempts(ctx context.Context, item string, trial int) ([]Pendin
 }
 
 func (r *Reader) pending(ctx context.Context, which string, after int64, limit int) ([]Pending, error) {
-	page, err := outcomePage(ctx, r.path, r.db, true, "outcome o JOIN item i ON i.seq = o.seq",
+	page, err := outcomePage(ctx, r.path, r.db, full, "outcome o JOIN item i ON i.seq = o.seq",
 		"WHERE "+which+" AND o.oid > ? ORDER BY o.oid", limit, after)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"extraction-experiment/outcome"
 )
 
@@ -33,7 +35,9 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// Load opens a run for reading only. It takes no lock and changes nothing. The
+// Load opens a run for reading only. It takes no lock and changes nothing, but
+// for one thing: where a process was killed while it changed the form of the
+// file, the change is taken back first, as SQLite wants it before it reads. The
 // content is not checked as a whole, so that what can be read of a damaged run
 // can be exported.
 //
@@ -42,6 +46,26 @@ func Load(path string) (*Reader, error) {
 	if err := isFile(path); err != nil {
 		return nil, err
 	}
+	r, err := load(path)
+	if sqliteCode(err) != sqlite3.SQLITE_READONLY {
+		return r, err
+	}
+	if rolled := rollBack(path); rolled != nil {
+		return nil, errors.Join(err, rolled)
+	}
+	return load(path)
+}
+
+// rollBack lets SQLite take back what a killed process left half done.
+func rollBack(path string) error {
+	db, err := connect(path, 1, "mode=rw")
+	if err != nil {
+		return fault(path, ErrRead, err)
+	}
+	return errors.Join(check(context.Background(), path, db), db.Close())
+}
+
+func load(path string) (*Reader, error) {
 	db, err := connect(path, 4, "mode=ro", "cache_size(-8000)")
 	if err != nil {
 		return nil, fault(path, ErrRead, err)

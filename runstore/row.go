@@ -127,11 +127,32 @@ func decodeBody(text []byte, o *outcome.Outcome) error {
 	if err := json.Unmarshal(text, &b); err != nil {
 		return fmt.Errorf("its detail cannot be decoded: %w", err)
 	}
-	if len(b.Notes) > 0 && len(b.Notes) != len(o.Scores) {
-		return fmt.Errorf("its detail has notes on %d scores of %d", len(b.Notes), len(o.Scores))
-	}
 	o.Detail = b.Detail
-	for i, n := range b.Notes {
+	return annotate(o, b.Notes)
+}
+
+// decodeBrief leaves out what is long.
+func decodeBrief(text []byte, o *outcome.Outcome) error {
+	var b struct {
+		Failure  *outcome.Failure `json:"failure"`
+		Warnings []string         `json:"warnings"`
+		Groups   []outcome.Group  `json:"groups"`
+		Counts   map[string]int64 `json:"counts"`
+		Notes    []note           `json:"notes"`
+	}
+	if err := json.Unmarshal(text, &b); err != nil {
+		return fmt.Errorf("its detail cannot be decoded: %w", err)
+	}
+	o.Detail = outcome.Detail{Failure: b.Failure, Warnings: b.Warnings, Groups: b.Groups, Counts: b.Counts}
+	return annotate(o, b.Notes)
+}
+
+// annotate gives the scores their long parts.
+func annotate(o *outcome.Outcome, notes []note) error {
+	if len(notes) > 0 && len(notes) != len(o.Scores) {
+		return fmt.Errorf("its detail has notes on %d scores of %d", len(notes), len(o.Scores))
+	}
+	for i, n := range notes {
 		o.Scores[i].Comment, o.Scores[i].Counts = n.Comment, n.Counts
 	}
 	return nil
@@ -147,8 +168,8 @@ type stored struct {
 
 const outcomeColumns = "o.oid, o.published, i.id, o.seq, o.trial, o.attempt, o.class, o.started, o.ended, o.latency, o.tokens, o.cost, o.scores"
 
-// scanOutcome reads outcomeColumns, and d.body after them if detail is wanted.
-func scanOutcome(rows *sql.Rows, w *words, detail bool) (stored, error) {
+// scanOutcome reads outcomeColumns, and d.body after them but where it is shallow.
+func scanOutcome(rows *sql.Rows, w *words, d depth) (stored, error) {
 	var (
 		s              stored
 		started, ended sql.NullInt64
@@ -158,7 +179,7 @@ func scanOutcome(rows *sql.Rows, w *words, detail bool) (stored, error) {
 	)
 	into := []any{&s.oid, &s.published, &s.Item, &s.Seq, &s.Trial, &s.Attempt, &s.Class,
 		&started, &ended, &s.Latency, &tokens, &cost, &scores, &text}
-	if !detail {
+	if d == shallow {
 		into = into[:len(into)-1]
 	}
 	if err := rows.Scan(into...); err != nil {
@@ -170,7 +191,11 @@ func scanOutcome(rows *sql.Rows, w *words, detail bool) (stored, error) {
 	}
 	s.bytes = len(scores) + len(text) + 200
 	err := s.decode(tokens, scores, w)
-	if err == nil && detail {
+	switch {
+	case err != nil || d == shallow:
+	case d == brief:
+		err = decodeBrief(text, &s.Outcome)
+	default:
 		err = decodeBody(text, &s.Outcome)
 	}
 	if err != nil {

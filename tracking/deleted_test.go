@@ -1,20 +1,92 @@
 package tracking_test
 
 import (
+	"errors"
 	"net/http"
+	"strings"
 	"testing"
+
+	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/tracking"
 )
 
-// TestPublisher_datasetGone: Langfuse does not know the items any more. On a
-// server that stores no links that changes nothing.
-func TestPublisher_datasetGone(t *testing.T) {
-	w := newWorld(t)
-	run := w.newRun(t, "base", 3)
-	w.refuse("dataset-run-items", http.StatusNotFound)
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
+// TestModes_itemDeleted archives an item and deletes another while the run goes
+// on: the version pin lets both be linked.
+func TestModes_itemDeleted(t *testing.T) {
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			w := newWorldIn(t, mode)
+			run := w.newRun(t, "base", 4)
+			_, err := w.client.SetDatasetItemStatus(t.Context(), "d", itemID(1), "ARCHIVED")
+			if err == nil {
+				err = w.client.DeleteDatasetItem(t.Context(), itemID(2))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := w.follow(t, t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+			if err != nil || !verdict.OK() {
+				t.Errorf("%+v %v", verdict, err)
+			}
+		})
 	}
-	if items, _ := w.stored(t, "base"); len(items) != 3 {
-		t.Errorf("%d of 3 items", len(items))
+}
+
+// TestModes_linkRefused: Langfuse does not know the items any more. Where links
+// are kept that is said, and the traces and scores go through all the same;
+// elsewhere it changes nothing.
+func TestModes_linkRefused(t *testing.T) {
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			w := newWorldIn(t, mode)
+			run := w.newRun(t, "base", 3)
+			if err := w.follow(t, t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+			again(t, run, 2, 1)
+			w.refuse("dataset-run-items", http.StatusNotFound)
+			err := w.follow(t, t.Context(), run)
+			if mode == embedded.ModeV4 {
+				if err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			var left *tracking.UnpublishedError
+			if !errors.As(err, &left) || left.Left != 1 || !strings.Contains(err.Error(), `"item-002": it cannot be linked`) {
+				t.Fatalf("got %v", err)
+			}
+			w.front.Store(nil)
+			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+			if err != nil || verdict.Total() != 1 || verdict.Counts[tracking.WrongRunItem] != 1 {
+				t.Errorf("%+v %v", verdict.Findings, err)
+			}
+		})
+	}
+}
+
+// TestModes_datasetGone: no item can be linked from the first on.
+func TestModes_datasetGone(t *testing.T) {
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			w := newWorldIn(t, mode)
+			run := w.newRun(t, "base", 3)
+			w.refuse("dataset-run-items", http.StatusNotFound)
+			err := w.follow(t, t.Context(), run)
+			if mode == embedded.ModeV4 { // which would not keep the links
+				if items, _ := w.stored(t, "base"); err != nil || len(items) != 3 {
+					t.Errorf("%d of 3 items, %v", len(items), err)
+				}
+				return
+			}
+			var left *tracking.UnpublishedError
+			if !errors.As(err, &left) || left.Left != 3 || left.ExitCode() != 69 || !strings.Contains(err.Error(), `its dataset "d" was deleted`) {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }

@@ -1,98 +1,27 @@
 package tracking_test
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
-	"strings"
+	"slices"
 	"testing"
 
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
-
 	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/tracking"
 )
 
-// loseSpans makes the server accept all spans and lose those of an item that
-// match.
-func (w *world) loseSpans(t *testing.T, item string, lost func(*tracepb.Span) bool) {
-	front := func(rw http.ResponseWriter, r *http.Request) bool {
-		if !strings.HasSuffix(r.URL.Path, "/traces") || r.Method != http.MethodPost {
-			return false
-		}
-		var data tracepb.TracesData
-		unpacked, err := gzip.NewReader(r.Body)
-		var raw []byte
-		if err == nil {
-			raw, err = io.ReadAll(unpacked)
-		}
-		if err == nil {
-			err = proto.Unmarshal(raw, &data)
-		}
-		if err != nil {
-			t.Error(err)
-			return false
-		}
-		scope := data.ResourceSpans[0].ScopeSpans[0]
-		var kept []*tracepb.Span
-		for _, span := range scope.Spans {
-			if attribute(span, "langfuse.experiment.item.id") != item || !lost(span) {
-				kept = append(kept, span)
-			}
-		}
-		scope.Spans = kept
-		raw, err = proto.Marshal(&data)
-		if err != nil {
-			t.Error(err)
-		}
-		r.Header.Del("Content-Encoding")
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
-		return false
-	}
-	w.front.Store(&front)
+// lose makes the server accept things of one kind and lose them.
+func (w *world) lose(kind string, ids ...string) {
+	drop := func(of, id string) bool { return of == kind && slices.Contains(ids, id) }
+	w.drop.Store(&drop)
 }
 
-func attribute(span *tracepb.Span, key string) string {
-	for _, a := range span.Attributes {
-		if a.Key == key {
-			return a.Value.GetStringValue()
-		}
+// loseSpans loses spans of an item's attempt, by position.
+func (s *scene) loseSpans(item, attempt int, positions ...int) {
+	var ids []string
+	for _, position := range positions {
+		ids = append(ids, tracking.SpanID(s.run, s.t, itemID(item), attempt, position))
 	}
-	return ""
-}
-
-func everySpan(*tracepb.Span) bool   { return true }
-func rootSpan(s *tracepb.Span) bool  { return len(s.ParentSpanId) == 0 }
-func childSpan(s *tracepb.Span) bool { return len(s.ParentSpanId) > 0 }
-
-// loseLink makes the server accept the link of an item and lose it.
-func (w *world) loseLink(t *testing.T, item, run string) {
-	front := func(rw http.ResponseWriter, r *http.Request) bool {
-		if !strings.HasSuffix(r.URL.Path, "/dataset-run-items") || r.Method != http.MethodPost {
-			return false
-		}
-		raw, err := io.ReadAll(r.Body)
-		var body struct {
-			DatasetItemID string `json:"datasetItemId"`
-		}
-		if err == nil {
-			err = json.Unmarshal(raw, &body)
-		}
-		if err != nil {
-			t.Error(err)
-		}
-		r.Body = io.NopCloser(bytes.NewReader(raw))
-		if body.DatasetItemID != item {
-			return false
-		}
-		rw.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(rw, `{"id":"lost","datasetRunId":%q}`, run)
-		return true
-	}
-	w.front.Store(&front)
+	s.lose(embedded.DropSpan, ids...)
 }
 
 // score finds a score of a trace by its name.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/langfuse"
@@ -28,21 +29,29 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // world is an embedded Langfuse behind a handler that a test may put something
 // in front of, with a client that does not wait long.
 type world struct {
+	config langfuse.Config
 	client *langfuse.Client
 	server langfuse.Server
 	front  atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
 	calls  atomic.Int64
+	// drop says what the server accepts and loses.
+	drop  atomic.Pointer[func(kind, id string) bool]
+	store *embedded.Server
 }
 
 func newWorld(t *testing.T) *world { return newWorldIn(t, embedded.ModeV4) }
 
 func newWorldIn(t *testing.T, mode embedded.Mode) *world {
 	t.Helper()
-	store, err := embedded.Open(embedded.Config{Mode: mode})
+	w := &world{}
+	store, err := embedded.Open(embedded.Config{Mode: mode, Drop: func(kind, id string) bool {
+		drop := w.drop.Load()
+		return drop != nil && (*drop)(kind, id)
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{}
+	w.store = store
 	inner := store.Handler()
 	hs := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.calls.Add(1)
@@ -57,13 +66,13 @@ func newWorldIn(t *testing.T, mode embedded.Mode) *world {
 			t.Error(err)
 		}
 	})
-	transport := &http.Transport{}
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
-	w.client, err = langfuse.New(langfuse.Config{
+	w.config = langfuse.Config{
 		BaseURL: hs.URL, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey),
 		MaxAttempts: 1, HTTPClient: &http.Client{Transport: transport},
-	})
-	if err != nil {
+	}
+	if w.client, err = langfuse.New(w.config); err != nil {
 		t.Fatal(err)
 	}
 	if w.server, err = w.client.Probe(t.Context()); err != nil {
@@ -94,15 +103,17 @@ func (w *world) newRun(t *testing.T, name string, n int) *runstore.Run {
 	if _, err := w.client.UpsertDataset(ctx, langfuse.DatasetUpsert{Name: "d"}); err != nil {
 		t.Fatal(err)
 	}
-	for i := range n {
+	at := 1 // in order, unless there are many
+	if n > 100 {
+		at = 32
+	}
+	inParallel(t, at, n, func(i int) error {
 		_, err := w.client.UpsertDatasetItem(ctx, langfuse.DatasetItemUpsert{
 			DatasetName: "d", ID: itemID(i), Input: json.RawMessage(`{"document_text":"Ann met Bob."}`),
 			ExpectedOutput: json.RawMessage(`{"entities":[{"name":"Ann"}]}`),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+		return err
+	})
 	source, err := tracking.OpenDataset(ctx, w.client, "d")
 	if err != nil {
 		t.Fatal(err)
@@ -124,10 +135,21 @@ func (w *world) newRun(t *testing.T, name string, n int) *runstore.Run {
 			t.Fatal(err)
 		}
 	}
-	for i := range n {
-		commit(t, run, i)
-	}
+	inParallel(t, at, n, func(i int) error { return run.Commit(ctx, made(i)) })
 	return run
+}
+
+// inParallel calls f for 0…n-1, so many at once.
+func inParallel(t *testing.T, at, n int, f func(int) error) {
+	t.Helper()
+	var group errgroup.Group
+	group.SetLimit(at)
+	for i := range n {
+		group.Go(func() error { return f(i) })
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func itemID(i int) string { return fmt.Sprintf("item-%03d", i) }
@@ -135,8 +157,8 @@ func itemID(i int) string { return fmt.Sprintf("item-%03d", i) }
 // start is fixed, so that everything sent is.
 var start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-func commit(t *testing.T, run *runstore.Run, i int) {
-	t.Helper()
+// made is the outcome of item i; every third one failed.
+func made(i int) outcome.Outcome {
 	value := float64(i%5) / 4 // 0 is among them
 	begin := start.Add(time.Duration(i) * time.Second)
 	o := outcome.Outcome{
@@ -156,9 +178,7 @@ func commit(t *testing.T, run *runstore.Run, i int) {
 		o.Scores[0] = outcome.Score{Name: "entity_f1", Reason: "failed"}
 	}
 	o.Scores = append(o.Scores, outcome.Score{Name: "error", Boolean: true, Value: &failed})
-	if err := run.Commit(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	return o
 }
 
 func (w *world) follow(t *testing.T, ctx context.Context, run *runstore.Run) error {

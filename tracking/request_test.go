@@ -1,53 +1,61 @@
 package tracking_test
 
 import (
-	"net/http"
-	"path"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/tracking"
 )
 
-// counted counts requests by their last path segment.
-func (w *world) counted(t *testing.T) func() map[string]int {
-	t.Helper()
-	var mu sync.Mutex
-	counts := map[string]int{}
-	front := func(_ http.ResponseWriter, r *http.Request) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		counts[path.Base(r.URL.Path)]++
-		return false
-	}
-	w.front.Store(&front)
-	return func() map[string]int {
-		mu.Lock()
-		defer mu.Unlock()
-		return counts
-	}
-}
-
-// TestPublisher_requests bounds the requests of a run of 1,000 items, each with
-// a trace of two spans, and two scores or, where it failed, one.
-func TestPublisher_requests(t *testing.T) {
-	w := newWorld(t)
-	run := w.newRun(t, "base", 1000)
-	finish(t, run, start.Add(time.Hour))
-	counts := w.counted(t)
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
-	got := counts()
-	t.Logf("requests for 1,000 items: %v", got)
-	// 5 rounds of 200 outcomes: 400 spans are 1 request (512, 4 MiB), the 333 or
-	// 334 scores 4 requests; at the end 1 for the run's own. One link opens the run.
-	want := map[string]int{"dataset-run-items": 1, "traces": 5, "ingestion": 21}
-	for name, n := range want {
-		if got[name] != n {
-			t.Errorf("%d requests to %s, want %d", got[name], name, n)
+// writes returns how many requests wrote something, by route.
+func (w *world) writes() map[string]int64 {
+	writes := map[string]int64{}
+	for _, route := range []string{
+		"POST /api/public/dataset-run-items", "POST /api/public/otel/v1/traces", "POST /api/public/ingestion",
+		"POST /api/public/scores", "DELETE /api/public/scores/{id}",
+	} {
+		if n := w.store.Requests()[route]; n > 0 {
+			writes[route] = n
 		}
 	}
-	if len(got) != len(want) {
-		t.Errorf("other requests: %v", got)
+	return writes
+}
+
+// TestModes_requests bounds the requests of a run of 1,000 items, each with a
+// trace of two spans, and two scores or, where it failed, one.
+func TestModes_requests(t *testing.T) {
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			w := newWorldIn(t, mode)
+			run := w.newRun(t, "base", 1000)
+			finish(t, run, start.Add(time.Hour))
+			w.store.ResetRequests()
+			if err := w.follow(t, t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+			// 5 rounds of 200 outcomes: 400 spans are 1 request (512, 4 MiB), the 333
+			// or 334 scores 4; at the end 1 for the run's own. The first link opens
+			// the run; servers that store links get one of every item.
+			want := map[string]int64{
+				"POST /api/public/otel/v1/traces": 5, "POST /api/public/ingestion": 21, "POST /api/public/dataset-run-items": 1,
+			}
+			if mode != embedded.ModeV4 {
+				want["POST /api/public/dataset-run-items"] = 1001
+			}
+			if diff := cmp.Diff(want, w.writes()); diff != "" {
+				t.Error(diff)
+			}
+			w.store.ResetRequests()
+			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+			if err != nil || !verdict.OK() || verdict.Checked.Items != 1000 {
+				t.Errorf("%+v %v", verdict.Counts, err)
+			}
+			t.Logf("verify: %v", w.store.Requests())
+		})
 	}
 }

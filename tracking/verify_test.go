@@ -23,22 +23,28 @@ type scene struct {
 	run *runstore.Run
 }
 
-func newScene(t *testing.T, mode embedded.Mode, before func(*scene)) *scene {
+func newScene(t *testing.T, mode embedded.Mode, h harm) *scene {
 	t.Helper()
 	s := &scene{newWorldIn(t, mode), t, nil}
 	s.run = s.newRun(t, "base", 6)
+	if h.first != nil {
+		h.first(s)
+	}
 	if err := s.follow(t, t.Context(), s.run); err != nil {
 		t.Fatal(err)
 	}
-	if before != nil {
-		before(s)
+	if h.second != nil {
+		h.second(s)
 	}
 	again(t, s.run, 2, 1)
 	finish(t, s.run, start.Add(time.Minute))
 	if err := s.follow(t, t.Context(), s.run); err != nil {
 		t.Fatal(err)
 	}
-	s.front.Store(nil)
+	s.drop.Store(nil)
+	if h.after != nil {
+		h.after(s)
+	}
 	return s
 }
 
@@ -84,15 +90,17 @@ func (s *scene) runScore(name string) langfuse.Score {
 
 // harm is something that a server, or somebody else, did to the run.
 type harm struct {
-	before, after func(*scene)
-	want          map[tracking.Kind]int
-	legacy        bool // only where links are kept
-	events        bool // only where experiments are
-	stays         bool // Repair cannot mend it
+	// first is called before the run is published, second before the second
+	// attempt of item 2 is, after when all is sent.
+	first, second, after func(*scene)
+	want                 map[tracking.Kind]int
+	legacy               bool // only where links are kept
+	events               bool // only where experiments are
+	stays                bool // Repair cannot mend it
 }
 
-// harms: the second attempt of item 2 is sent after "before", and has a trace of
-// one span and two scores.
+// harms: traces have a root and a generation, and up to two scores; that of the
+// second attempt of item 2 has a root only.
 func harms() map[string]harm {
 	kinds := func(k ...tracking.Kind) map[tracking.Kind]int {
 		m := map[tracking.Kind]int{}
@@ -104,15 +112,34 @@ func harms() map[string]harm {
 	return map[string]harm{
 		"nothing": {},
 		"a dropped trace": {
-			before: func(s *scene) { s.loseSpans(s.t, itemID(2), everySpan) },
+			first: func(s *scene) { s.loseSpans(1, 1, 0, 1) },
+			want:  kinds(tracking.MissingTrace),
+		},
+		"a dropped trace of a second attempt": {
+			second: func(s *scene) { s.loseSpans(2, 2, 0) },
 			want:   kinds(tracking.MissingTrace),
 		},
+		"a dropped root span": {
+			first: func(s *scene) { s.loseSpans(1, 1, 0) },
+			want:  kinds(tracking.MissingSpan),
+		},
+		"a dropped generation": {
+			first: func(s *scene) { s.loseSpans(1, 1, 1) },
+			want:  kinds(tracking.MissingSpan),
+		},
 		"a dropped link": {
-			before: func(s *scene) {
-				e, _, _ := s.run.Experiment(s.t.Context(), 1)
-				s.loseLink(s.t, itemID(2), e.ID)
+			first: func(s *scene) { s.lose(embedded.DropRunItem, itemID(1)) },
+			want:  kinds(tracking.MissingRunItem), legacy: true,
+		},
+		"a dropped link of a second attempt": {
+			second: func(s *scene) { s.lose(embedded.DropRunItem, itemID(2)) },
+			want:   kinds(tracking.WrongRunItem), legacy: true, // the failed attempt's is there
+		},
+		"a score lost on its way": {
+			first: func(s *scene) {
+				s.lose(embedded.DropScore, tracking.ScoreID(s.run, s.t, itemID(1), 1, "error"), tracking.ScoreID(s.run, s.t, itemID(4), 1, "entity_f1"))
 			},
-			want: kinds(tracking.WrongRunItem), legacy: true, // the failed attempt's is there
+			want: map[tracking.Kind]int{tracking.MissingScore: 2},
 		},
 		"a dropped score": {
 			after: func(s *scene) { s.deleteScore(s.t, s.score(s.t, s.trace(1, 1), "entity_f1").ID) },
@@ -161,6 +188,19 @@ func harms() map[string]harm {
 			},
 			want: kinds(tracking.StaleScore),
 		},
+		"generations without their prompt": {
+			after: func(s *scene) {
+				header, err := s.run.Header(s.t.Context())
+				header.System.Prompt = outcome.Prompt{Name: "people", Version: 3}
+				if err == nil {
+					err = s.run.SetHeader(s.t.Context(), header)
+				}
+				if err != nil {
+					s.t.Fatal(err)
+				}
+			},
+			want: map[tracking.Kind]int{tracking.PromptNotLinked: 5},
+		},
 		"somebody else's trace in the run": {
 			after: func(s *scene) { s.intrude() },
 			want:  kinds(tracking.DoubledItem), events: true, stays: true,
@@ -200,11 +240,7 @@ func TestModes_verify(t *testing.T) {
 				if h.legacy && mode == embedded.ModeV4 || h.events && mode == embedded.ModeV3 {
 					t.Skip("this server keeps nothing that could be harmed so")
 				}
-				s := newScene(t, mode, h.before)
-				if h.after != nil {
-					h.after(s)
-				}
-				s.demand(h)
+				newScene(t, mode, h).demand(h)
 			})
 		}
 	}
@@ -251,7 +287,7 @@ func (s *scene) demand(h harm) {
 
 // TestVerify_patient: what is missing comes while it is looked for.
 func TestVerify_patient(t *testing.T) {
-	s := newScene(t, embedded.ModeV4, nil)
+	s := newScene(t, embedded.ModeV4, harm{})
 	id := s.score(t, s.trace(1, 1), "entity_f1").ID
 	looks := 0
 	front := func(rw http.ResponseWriter, r *http.Request) bool {
@@ -289,7 +325,7 @@ func TestVerify_neverPublished(t *testing.T) {
 
 // TestVerify_unreachable: that nothing could be read is an error, not a verdict.
 func TestVerify_unreachable(t *testing.T) {
-	s := newScene(t, embedded.ModeV4, nil)
+	s := newScene(t, embedded.ModeV4, harm{})
 	s.refuse("/", http.StatusBadGateway)
 	_, err := tracking.Verify(t.Context(), s.config())
 	var coded interface{ ExitCode() int }

@@ -21,9 +21,9 @@ export const folder = process.argv[3];
 export const newReads = mode !== "v3";
 export const legacyReads = mode !== "v4";
 
-export const langfuse = new LangfuseClient();
+export const langfuse = new LangfuseClient({ timeout: 60 });
 
-const provider = new NodeTracerProvider({ spanProcessors: [new LangfuseSpanProcessor()] });
+const provider = new NodeTracerProvider({ spanProcessors: [new LangfuseSpanProcessor({ timeout: 60 })] });
 provider.register();
 
 /** flush sends all scores and spans. */

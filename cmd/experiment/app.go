@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
@@ -11,6 +11,7 @@ import (
 	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/nearest"
+	"extraction-experiment/outcome"
 )
 
 // commands is the table of commands, in the order in which help shows them.
@@ -98,6 +99,9 @@ func arrange(app *urfave.App, args []string) ([]string, error) {
 }
 
 func unknownCommand(app *urfave.App, word string) error {
+	if first, _, _ := strings.Cut(word, ","); slices.Contains(outcome.Classes(), outcome.Class(first)) {
+		return cli.Usage("there is no command %q; for a class of failure write --retry-failed=%s", word, word)
+	}
 	var names []string
 	for _, c := range app.Commands {
 		names = append(names, c.Name)
@@ -191,9 +195,6 @@ func allFlags(app *urfave.App) []urfave.Flag {
 // noWords refuses leftover words of a command that takes none.
 func noWords(c *urfave.Context) error {
 	if c.Args().Present() {
-		if word := c.Args().First(); c.IsSet("retry-failed") && fmt.Sprint(c.Generic("retry-failed")) == "true" {
-			return cli.Usage("the classes belong to the flag: write --retry-failed=%s", word)
-		}
 		return cli.Usage("%s takes no argument, got %q", c.Command.Name, c.Args().First())
 	}
 	return nil

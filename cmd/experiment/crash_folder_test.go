@@ -26,7 +26,7 @@ type folder struct {
 	program string
 }
 
-func newFolder(t *testing.T, env ...string) folder {
+func newFolder(t testing.TB, env ...string) folder {
 	t.Helper()
 	f := folder{dir: t.TempDir(), env: env}
 	must(t, os.Mkdir(f.path(connect.Folder), 0o700))
@@ -60,7 +60,7 @@ type child struct {
 	err            error         // of Wait, then
 }
 
-func (f folder) start(t *testing.T, args ...string) *child {
+func (f folder) start(t testing.TB, args ...string) *child {
 	t.Helper()
 	c := &child{Cmd: exec.Command(cmp.Or(f.program, "experiment"), args...), ended: make(chan struct{})}
 	c.Dir, c.Stdout, c.Stderr = f.dir, &c.stdout, &c.stderr
@@ -83,14 +83,14 @@ func (f folder) start(t *testing.T, args ...string) *child {
 }
 
 // run carries one command line to its end and demands the exit code.
-func (f folder) run(t *testing.T, code int, args ...string) *child {
+func (f folder) run(t testing.TB, code int, args ...string) *child {
 	t.Helper()
 	c := f.start(t, args...)
 	c.exits(t, code)
 	return c
 }
 
-func (c *child) exits(t *testing.T, code int) {
+func (c *child) exits(t testing.TB, code int) {
 	t.Helper()
 	<-c.ended
 	var exit *exec.ExitError
@@ -104,7 +104,7 @@ func (c *child) exits(t *testing.T, code int) {
 
 // outcomes returns what is committed to a run file, by item. An item that has
 // two outcomes is an error.
-func outcomes(t *testing.T, path string) (outcome.Header, map[string]outcome.Outcome) {
+func outcomes(t testing.TB, path string) (outcome.Header, map[string]outcome.Outcome) {
 	t.Helper()
 	r, err := runstore.Load(path)
 	must(t, err)
@@ -122,7 +122,7 @@ func outcomes(t *testing.T, path string) (outcome.Header, map[string]outcome.Out
 	return header, found
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

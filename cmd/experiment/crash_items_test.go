@@ -65,7 +65,7 @@ func makeItems(n, bytes int) []madeItem {
 }
 
 // writeItems makes a file of the items in the folder and returns its name.
-func (f folder) writeItems(t *testing.T, items []madeItem) string {
+func (f folder) writeItems(t testing.TB, items []madeItem) string {
 	t.Helper()
 	const name = "made.jsonl"
 	var lines bytes.Buffer
@@ -79,7 +79,7 @@ func (f folder) writeItems(t *testing.T, items []madeItem) string {
 
 // langfuse opens the embedded Langfuse of the folder to this process until
 // close is called. No program may run there meanwhile.
-func (f folder) langfuse(t *testing.T) (client *langfuse.Client, close func()) {
+func (f folder) langfuse(t testing.TB) (client *langfuse.Client, close func()) {
 	t.Helper()
 	server, err := embedded.Open(embedded.Config{Path: f.store()})
 	must(t, err)
@@ -94,7 +94,7 @@ func (f folder) langfuse(t *testing.T) (client *langfuse.Client, close func()) {
 
 // seed makes a dataset of the items in Langfuse. It does not go through the
 // program seed, which would refuse the item that is to fail.
-func seedItems(t *testing.T, client *langfuse.Client, dataset string, items []madeItem) {
+func seedItems(t testing.TB, client *langfuse.Client, dataset string, items []madeItem) {
 	t.Helper()
 	_, err := client.UpsertDataset(t.Context(), langfuse.DatasetUpsert{Name: dataset})
 	must(t, err)

@@ -25,7 +25,7 @@ type paidModel struct {
 	asked map[string]int // by run and document
 }
 
-func newPaidModel(t *testing.T) *paidModel {
+func newPaidModel(t testing.TB) *paidModel {
 	t.Helper()
 	m := &paidModel{asked: map[string]int{}}
 	hs := httptest.NewServer(m)
@@ -88,7 +88,7 @@ func paidItems(n int) []madeItem {
 
 // sharedLangfuse is an embedded Langfuse in this process for many runs, with a
 // dataset "made" of the items and a prompt that is the document alone.
-func sharedLangfuse(t *testing.T, items []madeItem, front func(http.Handler) http.Handler) (client *langfuse.Client, env []string) {
+func sharedLangfuse(t testing.TB, items []madeItem, front func(http.Handler) http.Handler) (client *langfuse.Client, env []string) {
 	t.Helper()
 	server, err := embedded.Open(embedded.Config{})
 	must(t, err)
@@ -109,7 +109,7 @@ func sharedLangfuse(t *testing.T, items []madeItem, front func(http.Handler) htt
 }
 
 // build compiles the program with the tags.
-func buildProgram(t *testing.T, tags string) string {
+func buildProgram(t testing.TB, tags string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "experiment")
 	if out, err := exec.Command("go", "build", "-tags", tags, "-o", path, ".").CombinedOutput(); err != nil {

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
-	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
@@ -28,10 +29,23 @@ func (j *job) finish(env cli.Env, ran, published error) error {
 	}
 	problems = append(problems, j.write(ctx, env, summary), j.verdict(summary))
 	problems = append(problems, j.run.Close(), j.system.close(), j.lf.Close())
-	if errors.Is(ran, experiment.ErrInterrupted) {
-		problems[0] = cli.Errorf(cli.ExitInterrupted, "%w; go on with: %s", ran, resumeCommand(env.Args))
+	if code := cli.ExitCode(ran); ran != nil && (code == cli.ExitInterrupted || code == cli.ExitIO) {
+		problems[0] = cli.Errorf(code, "%w; go on with: %s", ran, resumeCommand(env.Args))
 	}
-	return errors.Join(problems...)
+	return errors.Join(distinct(problems)...)
+}
+
+// distinct leaves out what an earlier error says already: a disk that fails is
+// met by everybody who writes.
+func distinct(problems []error) []error {
+	var kept []error
+	for _, err := range problems {
+		said := func(earlier error) bool { return strings.Contains(earlier.Error(), err.Error()) }
+		if err != nil && !slices.ContainsFunc(kept, said) {
+			kept = append(kept, err)
+		}
+	}
+	return kept
 }
 
 // resumeCommand returns the command line that goes on with this run: the same

@@ -75,7 +75,7 @@ func runAction(c *urfave.Context, env cli.Env, table []setting) error {
 func runExperiment(ctx context.Context, env cli.Env, cfg runConfig, rules scorer, log *slog.Logger) error {
 	ctx, signals := watchSignals(ctx, env.Stderr)
 	defer signals.stop()
-	lf, err := connect.Open(ctx, env.Getenv)
+	lf, err := connect.Open(ctx, cfg.getenv(env.Getenv))
 	if err != nil {
 		return signals.interrupted(err)
 	}
@@ -97,6 +97,16 @@ func runExperiment(ctx context.Context, env cli.Env, cfg runConfig, rules scorer
 	view.close()
 	verified := j.verify(ctx, env, ran, published)
 	return errors.Join(j.finish(env, ran, published), verified)
+}
+
+// getenv is the environment with what the flags say of the connection.
+func (c runConfig) getenv(getenv func(string) string) func(string) string {
+	return func(name string) string {
+		if name == connect.EnvMode {
+			return c.langfuseMode
+		}
+		return getenv(name)
+	}
 }
 
 // carryOut runs the items and publishes them at the same time. Publishing ends

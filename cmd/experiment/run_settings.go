@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
@@ -43,6 +44,7 @@ func runTable() []setting {
 		{flag: "description", env: "EXPERIMENT_DESCRIPTION", usage: "`TEXT` shown beside the run in Langfuse"},
 		{flag: "metadata", many: true, usage: "record `K=V` with the run; may be repeated"},
 		{flag: "environment", env: "LANGFUSE_TRACING_ENVIRONMENT", fallback: "sdk-experiment", usage: "`NAME` of the Langfuse environment of the traces"},
+		{flag: "langfuse-mode", env: connect.EnvMode, usage: "speak to Langfuse as `MODE`: v3, v4 or v4-dual (default: found out)"},
 		{flag: "resume", toggle: true, usage: "go on with the run of this name"},
 		{flag: "retry-failed", bare: true, usage: "go on with the run of this name, and give failed items a new attempt; `[=CLASS,…]` those of these classes only"},
 		{flag: "config", env: "EXPERIMENT_CONFIG", usage: "read settings from the YAML `FILE`"},
@@ -69,6 +71,7 @@ type runConfig struct {
 	output                   string
 	environmentGiven         bool
 	resume, json, quiet      bool
+	langfuseMode             string
 	verify                   bool
 	retry                    bool
 	retryClasses             []outcome.Class
@@ -89,10 +92,12 @@ func (s settings) runConfig() (runConfig, error) {
 		environment: p.environment(s.text("environment")),
 		metadata:    p.pairs("metadata", s.all("metadata")),
 		output:      s.text("output"),
-		resume:      p.toggle(s, "resume"),
-		verify:      p.toggle(s, "verify"),
-		json:        p.toggle(s, "json"),
-		quiet:       p.toggle(s, "quiet"),
+
+		langfuseMode: s.text("langfuse-mode"),
+		resume:       p.toggle(s, "resume"),
+		verify:       p.toggle(s, "verify"),
+		json:         p.toggle(s, "json"),
+		quiet:        p.toggle(s, "quiet"),
 	}
 	if text := s.text("retry-failed"); text != "" && text != "false" {
 		cfg.retry, cfg.resume, cfg.system.resume = true, true, true

@@ -21,7 +21,7 @@ func summarise(ctx context.Context, run *runstore.Reader) (outcome.Summary, erro
 		return outcome.Summary{}, err
 	}
 	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: scoreOrder()})
-	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true}) {
+	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Brief: true}) {
 		if err != nil {
 			return outcome.Summary{}, err
 		}

@@ -16,7 +16,7 @@ func newLoaded(b *testing.B, runs int) *rig {
 	doc := sql.NullString{String: strings.Repeat("extraction ", 200), Valid: true}
 	for n := range runs {
 		err := r.server.store.update(func(tx *sql.Tx) error {
-			w, err := newSpanWriter(tx, ModeV4)
+			w, err := newSpanWriter(tx, Config{Mode: ModeV4})
 			if err != nil {
 				return err
 			}
@@ -85,4 +85,28 @@ func BenchmarkWrite(b *testing.B) {
 			r.must(207, r.post(api+"/ingestion", batchOf(events...)))
 		}
 	})
+}
+
+// BenchmarkExport sends 100 traces of three spans and their links, as a run of
+// 100 items does, in each mode.
+func BenchmarkExport(b *testing.B) {
+	for _, mode := range Modes() {
+		b.Run(string(mode), func(b *testing.B) {
+			r := newRig(b, Config{Path: b.TempDir() + "/bench.db", Now: time.Now, Mode: mode})
+			r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
+			r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": "i", "input": 1}))
+			text := attr("langfuse.observation.input", strings.Repeat("extraction ", 200))
+			for n := range b.N {
+				var spans []object
+				for i := range 100 {
+					trace := fmt.Sprintf("t%d-%d-%d", b.N, n, i)
+					for _, id := range []string{"a", "b", "c"} {
+						spans = append(spans, rootSpan(trace, trace+id, "e", "i", text))
+					}
+					r.must(200, r.post(api+"/dataset-run-items", object{"runName": "r", "datasetItemId": "i", "traceId": trace}))
+				}
+				r.must(200, r.post(api+"/otel/v1/traces", export(spans...)))
+			}
+		})
+	}
 }

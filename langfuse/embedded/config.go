@@ -37,7 +37,9 @@ type Config struct {
 	// ProjectName is what GET /projects shows; empty means the project id.
 	ProjectName string
 	// Version is what GET /health reports; empty means DefaultVersion, or
-	// DefaultVersionV3 in mode v3.
+	// DefaultVersionV3 in mode v3. Older ones lack what they lacked: v3/scores
+	// before 3.179, datasetVersion and createdAt of a link before 3.150.1 and
+	// 3.161, links in ModeV4 before 4.1.
 	Version string
 	// AllowAnyHost serves requests whose Host header is not a loopback name.
 	// Without it they are refused, so that a web page that rebinds its name to
@@ -55,6 +57,10 @@ type Config struct {
 	// acknowledged. A deletion that is done before the score was stored is lost,
 	// as in Langfuse.
 	DeleteDelay time.Duration
+	// MergeDelay is how long v2/observations shows a span twice that was sent
+	// again when it could be read already; 0 means that it never does. Langfuse 4
+	// takes minutes.
+	MergeDelay time.Duration
 	// Drop is asked for everything that is about to be stored of three kinds; where it
 	// returns true the thing is lost and the answer is that of a success. It is
 	// called from several goroutines. nil loses nothing.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-var update = flag.Bool("update", false, "write the answers into testdata/conversation.json")
+var update = flag.Bool("update", false, "write the answers into testdata/conversation*.json")
 
 // exchange is one request with its answer, as it stands in the file.
 type exchange struct {
@@ -23,11 +23,17 @@ type exchange struct {
 	Text   string          `json:"text,omitempty"`
 }
 
-// The file holds the requests of a run, a seed and their reading back, in order,
-// and what is answered. Ids that are made up are numbered. A second passes
-// between two requests.
+// The files hold the requests of a run, a seed and their reading back, in order,
+// and what is answered, one file for each mode. Ids that are made up are
+// numbered. A second passes between two requests.
 func TestConversation(t *testing.T) {
-	const file = "testdata/conversation.json"
+	for mode, file := range map[Mode]string{ModeV4: "conversation.json", ModeV4Dual: "conversation_v4-dual.json", ModeV3: "conversation_v3.json"} {
+		t.Run(string(mode), func(t *testing.T) { converse(t, mode, "testdata/"+file) })
+	}
+}
+
+func converse(t *testing.T, mode Mode, file string) {
+	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +42,7 @@ func TestConversation(t *testing.T) {
 	if err := json.Unmarshal(text, &wanted); err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, Config{})
+	r := newRig(t, Config{Mode: mode})
 	ids := map[string]string{}
 	got := make([]exchange, len(wanted))
 	for i, want := range wanted {

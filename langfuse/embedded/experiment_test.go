@@ -139,7 +139,7 @@ func TestObservations_filters(t *testing.T) {
 	if !strings.Contains(scores.text, "Column scores_avg does not match") {
 		t.Errorf("got %s", scores.text)
 	}
-	for _, query := range []string{"limit=1001", "fields=none", "isRootObservation=maybe", "fromStartTime=x", cond("string", "name", "like", `"x"`),
+	for _, query := range []string{"limit=1001", "parseIoAsJson=true", "isRootObservation=maybe", "fromStartTime=x", cond("string", "name", "like", `"x"`),
 		cond("arrayOptions", "tags", "any of", `[]`), cond("arrayOptions", "tags", "any of", `[1]`), cond("number", "latency", ">", `"x"`)} {
 		r.must(400, r.get(api+"/v2/observations?"+query))
 	}

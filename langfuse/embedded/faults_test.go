@@ -219,6 +219,24 @@ func TestConfig_delayAndClose(t *testing.T) {
 	equal(t, "scores", r.get(api+"/v3/scores").column("id"), []string{"s"})
 }
 
+// A span that is sent again shows twice until it is merged, on every page size,
+// and counts once.
+func TestConfig_mergeDelay(t *testing.T) {
+	r := newRig(t, Config{MergeDelay: time.Minute})
+	send := func(spans ...object) { r.must(200, r.post(api+"/otel/v1/traces", export(spans...))) }
+	send(rootSpan("t", "a", "e", "i"), rootSpan("t", "b", "e", "j"))
+	ids := func() []any { return r.get(api + "/v2/observations").column("id") }
+	equal(t, "once", ids(), []string{"b", "a"})
+	send(rootSpan("t", "a", "e", "i"))
+	equal(t, "twice", ids(), []string{"b", "a", "a"})
+	page := r.get(api + "/v2/observations?limit=1")
+	equal(t, "pages", []any{page.column("id"), r.get(api + "/v2/observations?limit=2&cursor=" + page.at("meta", "cursor").(string)).column("id")},
+		[]any{[]string{"b"}, []string{"a", "a"}})
+	equal(t, "items", r.get(api+"/experiments?fromStartTime=2020-01-01").at("data", 0, "itemCount"), 2)
+	r.clock.advance(time.Minute)
+	equal(t, "merged", ids(), []string{"b", "a"})
+}
+
 // A server that accepts and loses.
 func TestConfig_drop(t *testing.T) {
 	lost := map[string]bool{"span s1": true, "score a": true, "run-item i1": true, "score b": true}

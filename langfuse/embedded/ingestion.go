@@ -91,7 +91,7 @@ func (s *Server) storeEvents(events []event) error {
 	})
 	now := s.now()
 	return s.later(s.cfg.IngestionDelay, func(tx *sql.Tx) error {
-		w, err := newSpanWriter(tx, s.cfg.Mode)
+		w, err := newSpanWriter(tx, s.cfg)
 		for _, ev := range events {
 			switch {
 			case err != nil:

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 }
 
 func serveForever(path string) error {
-	s, err := Open(Config{Path: path, ProjectID: "p1"})
+	s, err := Open(Config{Path: path, ProjectID: "p1", Mode: ModeV4Dual})
 	if err != nil {
 		return err
 	}
@@ -74,8 +74,16 @@ func TestServer_killed(t *testing.T) {
 				if err != nil {
 					return
 				}
+				link, err := r.try("POST", api+"/dataset-run-items", object{"runName": "r", "datasetItemId": id, "traceId": id})
+				if err != nil {
+					return
+				}
+				spans, err := r.try("POST", api+"/otel/v1/traces", export(rootSpan(id, "r"+id, "e", id)))
+				if err != nil {
+					return
+				}
 				mu.Lock()
-				if item.status == 200 && score.status == 207 {
+				if item.status == 200 && score.status == 207 && link.status == 200 && spans.status == 200 {
 					acknowledged[id] = id
 				}
 				enough := len(acknowledged) == 60
@@ -94,9 +102,17 @@ func TestServer_killed(t *testing.T) {
 	if len(acknowledged) < 60 {
 		t.Fatalf("only %d writes were acknowledged", len(acknowledged))
 	}
-	after := newRig(t, Config{Path: path})
+	after := newRig(t, Config{Path: path, Mode: ModeV4Dual})
+	linked := map[any]bool{}
+	items, _ := after.must(200, after.get(api+"/datasets/d/runs/r")).at("datasetRunItems").([]any)
+	for _, item := range items {
+		linked[item.(map[string]any)["traceId"]] = true
+	}
 	for id := range acknowledged {
 		after.must(200, after.get(api+"/dataset-items/"+id))
+		after.must(200, after.get(api+"/traces/"+id))
+		after.must(200, after.get(api+"/observations/r"+id))
+		equal(t, "link "+id, linked[id], true)
 		equal(t, "score "+id, after.get(api+"/v3/scores?id="+id).column("value"), []int{0})
 	}
 }

@@ -25,10 +25,9 @@ func observationFilter() map[string]string {
 // listObservations answers GET /v2/observations, the latest start first, up to
 // 1000 a page. A span that was sent with two starts shows twice, as in Langfuse.
 func (s *Server) listObservations(c *call) (reply, error) {
-	groups, err := c.fields([]string{"core", "basic", "time", "io", "metadata", "model", "usage", "prompt", "metrics",
-		"trace_context"}, []string{"core", "basic"})
-	if err != nil {
-		return reply{}, err
+	groups := map[string]bool{"core": true, "basic": !c.query.Has("fields")}
+	for _, group := range c.list("fields") { // unknown ones are passed over
+		groups[group] = true
 	}
 	limit, err := c.number("limit", 50, 1, 1000)
 	if err != nil {
@@ -38,9 +37,18 @@ func (s *Server) listObservations(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	if c.query.Get("parseIoAsJson") == "true" {
+		return reply{}, badQuery("parseIoAsJson", "parseIoAsJson=true is no longer supported on the v2 observations endpoint.")
+	}
+	if !s.cfg.Mode.events() { // only now: a bad query is 400 in Langfuse 3 too
+		return reply{}, notFound("%s", onlyV4Text("observations v2"))
+	}
 	found, err := readObservations(s.store.r, groups["io"], "WHERE "+w.String()+
 		" ORDER BY o.start_ms DESC, o.trace_id DESC, o.span_id DESC LIMIT ?", append(w.args, limit+1)...)
 	if err != nil {
+		return reply{}, err
+	}
+	if found, err = s.showDoubles(found); err != nil {
 		return reply{}, err
 	}
 	found, meta := cutPage(found, limit, object{})
@@ -97,7 +105,8 @@ func observationWhere(c *call) (where, error) {
 
 func (s *Server) observationJSON(o observation, groups map[string]bool, expanded []string) object {
 	out := object{"id": o.span, "traceId": o.trace, "startTime": iso(o.start), "endTime": o.ended(),
-		"projectId": s.cfg.ProjectID, "parentObservationId": nullable(o.parent), "type": o.kind}
+		"projectId": s.cfg.ProjectID, "parentObservationId": nullable(o.parent), "type": o.kind,
+		"modelId": nil, "inputPrice": nil, "outputPrice": nil, "totalPrice": nil}
 	add := func(group string, fields object) {
 		if !groups[group] {
 			return
@@ -106,7 +115,7 @@ func (s *Server) observationJSON(o observation, groups map[string]bool, expanded
 			out[key] = value
 		}
 	}
-	add("basic", object{"name": o.name, "level": o.level, "statusMessage": nullable(o.statusMessage),
+	add("basic", object{"isRootObservation": o.root, "name": o.name, "level": o.level, "statusMessage": nullable(o.statusMessage),
 		"version": nullable(o.version), "environment": o.environment, "bookmarked": false, "public": o.public,
 		"userId": nullable(o.user), "sessionId": nullable(o.session)})
 	add("time", object{"completionStartTime": isoOrNull(o.completionStart), "createdAt": iso(o.created), "updatedAt": iso(o.updated)})

@@ -13,7 +13,7 @@ type spanWriter struct {
 	prompts          map[promptKey]string
 	described        map[string]bool
 	tx               *sql.Tx
-	mode             Mode
+	cfg              Config
 	prices           priceList
 }
 
@@ -22,9 +22,9 @@ type promptKey struct {
 	version int64
 }
 
-func newSpanWriter(tx *sql.Tx, mode Mode) (*spanWriter, error) {
+func newSpanWriter(tx *sql.Tx, cfg Config) (*spanWriter, error) {
 	columns := observationColumns + ioColumns + legacyColumns
-	w := &spanWriter{tx: tx, mode: mode, prompts: map[promptKey]string{}, described: map[string]bool{}}
+	w := &spanWriter{tx: tx, cfg: cfg, prompts: map[promptKey]string{}, described: map[string]bool{}}
 	for _, one := range []struct {
 		into **sql.Stmt
 		text string
@@ -56,7 +56,7 @@ func newSpanWriter(tx *sql.Tx, mode Mode) (*spanWriter, error) {
 // 3 keeps one row per span, moves an end before the start to the start, and
 // knows nothing of experiments.
 func (w *spanWriter) write(o observation) error {
-	if !w.mode.events() {
+	if !w.cfg.Mode.events() {
 		if o.end != 0 {
 			o.end = max(o.end, o.start)
 		}
@@ -66,6 +66,9 @@ func (w *spanWriter) write(o observation) error {
 		}
 	}
 	w.prices.price(&o)
+	if err := w.double(o); err != nil {
+		return err
+	}
 	if err := w.linkPrompt(&o); err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func (s *Server) exportSpans(c *call) (reply, error) {
 	for i := range batches {
 		batches[i].spans = slices.DeleteFunc(batches[i].spans, func(sp span) bool { return s.cfg.drops(DropSpan, sp.id) })
 	}
-	err = s.later(s.cfg.IngestionDelay, func(tx *sql.Tx) error { return writeSpans(tx, s.cfg.Mode, batches, now) })
+	err = s.later(s.cfg.IngestionDelay, func(tx *sql.Tx) error { return writeSpans(tx, s.cfg, batches, now) })
 	if err != nil {
 		return reply{}, err
 	}
@@ -60,15 +60,15 @@ func (s *Server) exportSpans(c *call) (reply, error) {
 
 // writeSpans stores the spans of a request, and what they say of their traces
 // where traces are kept.
-func writeSpans(tx *sql.Tx, mode Mode, batches []batch, now int64) error {
-	w, err := newSpanWriter(tx, mode)
+func writeSpans(tx *sql.Tx, cfg Config, batches []batch, now int64) error {
+	w, err := newSpanWriter(tx, cfg)
 	if err != nil {
 		return err
 	}
 	for _, b := range batches {
 		for _, sp := range b.spans {
 			o := observe(b, sp, now)
-			if mode.legacy() {
+			if cfg.Mode.legacy() {
 				o.legacyMetadata = legacyMetadata(b, sp.attributes, "langfuse.observation.metadata")
 				if err := storeTrace(tx, traceOf(b, sp, o)); err != nil {
 					return err

@@ -124,13 +124,21 @@ func levelOf(a attributes, failed bool) string {
 }
 
 // environment brings a name into the form that Langfuse accepts: lower case,
-// letters, digits, - and _, at most 40, without a leading "langfuse".
+// without "langfuse" in front, at most 40 of letters, digits, - and _; any other
+// name is "default".
 func environment(name string) string {
-	name = strings.TrimPrefix(strings.ToLower(name), "langfuse")
+	name = strings.ToLower(name)
+	for strings.HasPrefix(name, "langfuse") {
+		name = strings.TrimPrefix(name, "langfuse")
+		if strings.HasPrefix(name, "-") || strings.HasPrefix(name, "_") {
+			name = name[1:]
+		}
+	}
+	name = name[:min(len(name), 40)]
 	fits := strings.IndexFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_'
 	}) < 0
-	if name == "" || len(name) > 40 || !fits {
+	if name == "" || !fits {
 		return "default"
 	}
 	return name

@@ -91,7 +91,7 @@ func (s *Server) match(r *http.Request) (route, map[string]string, error) {
 	known := false
 	for _, rt := range s.routes {
 		path, fits := segments(rt.pattern, given)
-		if !fits || (rt.handle == nil && rt.off[s.cfg.Mode] == "") {
+		if !fits || s.cfg.missing(rt) || (rt.handle == nil && rt.off[s.cfg.Mode] == "") {
 			continue
 		}
 		if rt.method == r.Method {

@@ -39,7 +39,6 @@ func onlyV4Text(name string) string {
 func routes() []route {
 	get, post, patch, del := http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete
 	legacy := map[Mode]string{ModeV4: eventsOnlyText}
-	observations := map[Mode]string{ModeV3: onlyV4Text("observations v2")}
 	return []route{
 		{get, "/api/public/health", (*Server).health, anyone, nil},
 		{get, "/api/public/ready", (*Server).health, anyone, nil},
@@ -57,7 +56,7 @@ func routes() []route {
 
 		{post, "/api/public/otel/v1/traces", (*Server).exportSpans, keyPair, nil},
 		{post, "/api/public/ingestion", (*Server).ingest, keyPair, nil},
-		{get, "/api/public/v2/observations", (*Server).listObservations, keyPair, observations},
+		{get, "/api/public/v2/observations", (*Server).listObservations, keyPair, nil},
 		{get, "/api/public/experiments", (*Server).listExperiments, keyPair, nil},
 		{get, "/api/public/experiment-items", (*Server).listExperimentItems, keyPair, nil},
 

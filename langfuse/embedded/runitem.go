@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"database/sql"
+	"net/http"
 
 	"github.com/google/uuid"
 )
@@ -22,11 +23,16 @@ type link struct {
 // experiment id is computed and nothing is stored; else the run is made where it
 // does not exist, and every request makes another link.
 func (s *Server) linkItem(c *call) (reply, error) {
+	if text := s.cfg.linkText(); text != "" {
+		return reply{}, &fault{status: http.StatusNotFound, body: object{"message": text}}
+	}
 	f, err := readForm(c, smallBody)
 	if err != nil {
 		return reply{}, err
 	}
 	l := readLink(f, s.now())
+	s.cfg.forget(f)
+	f.only()
 	if err := f.err(); err != nil {
 		return reply{}, err
 	}
@@ -58,29 +64,37 @@ func readLink(f *form, now int64) link {
 		f.issues = append(f.issues, issue{Code: "custom", Path: []any{"observationId", "traceId"},
 			Message: "observationId or traceId must be provided"})
 	}
-	f.only()
 	return l
 }
 
-// storeLink makes the run at once and the link when its turn in the queue comes.
+// storeLink makes the run at once, and the link too unless it has to wait for its
+// turn in the queue.
 func (s *Server) storeLink(id string, it item, l *link) (run string, err error) {
 	if l.trace == "" {
 		if l.trace, err = s.traceOfSpan(l.span); err != nil {
 			return "", err
 		}
 	}
-	err = s.store.update(func(tx *sql.Tx) error {
-		run, err = findOrCreateRun(tx, it.datasetID, *l)
-		return err
-	})
-	if err != nil || s.cfg.drops(DropRunItem, it.id) {
-		return run, err
-	}
-	return run, s.later(s.cfg.IngestionDelay, func(tx *sql.Tx) error {
+	insert := func(tx *sql.Tx) error {
+		if s.cfg.drops(DropRunItem, it.id) {
+			return nil
+		}
 		_, err := tx.Exec(`INSERT INTO run_items(id, run_id, item_id, trace_id, observation_id, created) VALUES(?,?,?,?,?,?)`,
 			id, run, it.id, l.trace, l.span, l.created)
 		return err
+	}
+	waits := s.cfg.IngestionDelay > 0
+	err = s.store.update(func(tx *sql.Tx) error {
+		run, err = findOrCreateRun(tx, it.datasetID, *l)
+		if err != nil || waits {
+			return err
+		}
+		return insert(tx)
 	})
+	if err != nil || !waits {
+		return run, err
+	}
+	return run, s.later(s.cfg.IngestionDelay, insert)
 }
 
 func (s *Server) traceOfSpan(span string) (string, error) {

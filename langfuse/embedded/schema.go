@@ -4,7 +4,7 @@ package embedded
 // file has version 0. Steps are added, never changed: files made by earlier
 // programs have taken them already.
 func migrations() []string {
-	return []string{schemaEvents, schemaLegacy}
+	return []string{schemaEvents, schemaLegacy, schemaDoubles}
 }
 
 // schemaEvents is what Langfuse 4 keeps. Instants are milliseconds since 1970,

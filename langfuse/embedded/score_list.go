@@ -2,8 +2,10 @@ package embedded
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // scoreFilter names the query keys of GET /v3/scores that hold lists, with
@@ -12,6 +14,12 @@ func scoreFilter() map[string]string {
 	return map[string]string{"id": "id", "name": "name", "source": "source", "dataType": "data_type",
 		"environment": "environment", "configId": "config_id", "queueId": "queue_id", "authorUserId": "author_id",
 		"traceId": "trace_id", "observationId": "observation_id", "sessionId": "session_id", "experimentId": "run_id"}
+}
+
+// scoreOptions are the values of the query keys that take no others.
+func scoreOptions() map[string][]string {
+	return map[string][]string{"source": {"API", "ANNOTATION", "EVAL"},
+		"dataType": {"NUMERIC", "CATEGORICAL", "BOOLEAN", "CORRECTION", "TEXT"}}
 }
 
 // listScores answers GET /v3/scores, newest first. Unknown query keys are 400.
@@ -77,6 +85,12 @@ func scoreWhere(c *call) (where, error) {
 	var w where
 	for key, column := range scoreFilter() {
 		values := c.list(key)
+		if known := scoreOptions()[key]; known != nil {
+			values = c.upper(key)
+			if at := slices.IndexFunc(values, func(value string) bool { return !slices.Contains(known, value) }); at >= 0 {
+				return w, badQuery(key, fmt.Sprintf("Invalid %s value: %q. Allowed: %s", key, clip(values[at], 100), strings.Join(known, ", ")))
+			}
+		}
 		w.in(column, values)
 		if len(values) > 0 && slices.Contains([]string{"trace_id", "session_id", "run_id"}, column) {
 			w.add(column + " != ''") // lets the partial index be used
@@ -102,46 +116,60 @@ func scoreWhere(c *call) (where, error) {
 }
 
 // scoreValueWhere reads value, which needs one data type to be understood, and
-// the bounds valueMin and valueMax.
+// the bounds valueMin and valueMax, which need NUMERIC.
 func scoreValueWhere(c *call, w *where) error {
+	types, values := c.upper("dataType"), c.list("value")
 	for key, comparison := range map[string]string{"valueMin": "value >= ?", "valueMax": "value <= ?"} {
-		if text := c.query.Get(key); text != "" {
-			n, err := strconv.ParseFloat(text, 64)
-			if err != nil {
-				return badQuery(key, "Invalid input: expected number")
-			}
-			w.add(comparison, n)
+		text := c.query.Get(key)
+		if text == "" {
+			continue
 		}
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return badQuery(key, "Invalid input: expected number")
+		}
+		if len(types) != 1 || types[0] != "NUMERIC" {
+			return badQuery(key, "valueMin and valueMax require dataType=NUMERIC as a single value")
+		}
+		w.add(comparison, n)
 	}
-	if c.query.Get("value") == "" {
+	if len(values) == 0 {
 		return nil
 	}
-	types, values := c.list("dataType"), c.list("value")
 	if len(types) != 1 {
-		return badQuery("value", "value requires a single dataType")
-	}
-	if types[0] != "NUMERIC" && types[0] != "BOOLEAN" {
-		w.in("text", values)
-		return nil
+		return badQuery("value", "value filter requires a single dataType from: NUMERIC, BOOLEAN, CATEGORICAL")
 	}
 	numbers := make([]float64, len(values))
+	var err error
 	for i, text := range values {
-		n, err := strconv.ParseFloat(text, 64)
-		if types[0] == "BOOLEAN" {
-			n, err = map[string]float64{"true": 1, "1": 1}[text], nil
-			if !slices.Contains([]string{"true", "false", "0", "1"}, text) {
-				err = strconv.ErrSyntax
-			}
+		switch {
+		case types[0] == "NUMERIC":
+			numbers[i], err = strconv.ParseFloat(text, 64)
+		case types[0] == "BOOLEAN" && text == "true":
+			numbers[i] = 1
+		case types[0] == "BOOLEAN" && text != "false":
+			err = strconv.ErrSyntax
 		}
-		if err != nil {
-			return badQuery("value", "Invalid value for "+types[0])
+		if err != nil || math.IsInf(numbers[i], 0) || math.IsNaN(numbers[i]) {
+			return badQuery("value", "Invalid value for dataType="+types[0])
 		}
-		numbers[i] = n
 	}
-	text, err := encodeJSON(numbers)
-	if err != nil {
-		return badQuery("value", "Invalid value for "+types[0])
+	switch types[0] {
+	case "NUMERIC", "BOOLEAN":
+		w.add("value IN (SELECT value FROM json_each(?))", asText(numbers))
+	case "CATEGORICAL":
+		w.in("text", values)
+	default:
+		return badQuery("value", "value filter requires dataType to be NUMERIC, BOOLEAN, or CATEGORICAL")
 	}
-	w.add("value IN (SELECT value FROM json_each(?))", text)
 	return nil
+}
+
+// upper returns a list whose values count in upper case.
+func (c *call) upper(key string) []string {
+	values := c.list(key)
+	for i := range values {
+		values[i] = strings.ToUpper(values[i])
+	}
+	return values
 }

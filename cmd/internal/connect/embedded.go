@@ -28,14 +28,14 @@ type address struct {
 
 // openEmbedded finds the server that runs in this folder, or starts one inside
 // this process, and puts the built-in dataset into a new store.
-func openEmbedded(ctx context.Context) (*Langfuse, error) {
+func openEmbedded(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 	if err := makeFolder(); err != nil {
 		return nil, err
 	}
-	if l, ok := findRunning(ctx); ok {
+	if l, ok := findRunning(ctx, mode); ok {
 		return l, nil
 	}
-	l, err := startInside(ctx)
+	l, err := startInside(ctx, mode)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func openEmbedded(ctx context.Context) (*Langfuse, error) {
 // findRunning connects to the server of the address note. A note without a
 // server behind it is what a killed process leaves, and its port may have gone
 // to the server of another folder meanwhile: both count as none.
-func findRunning(ctx context.Context) (*Langfuse, bool) {
+func findRunning(ctx context.Context, mode langfuse.Mode) (*Langfuse, bool) {
 	raw, err := os.ReadFile(addressPath())
 	if err != nil {
 		return nil, false
@@ -59,7 +59,7 @@ func findRunning(ctx context.Context) (*Langfuse, bool) {
 	}
 	quick, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	l, err := dial(quick, withKeys(at.URL))
+	l, err := dial(quick, withKeys(at.URL), mode)
 	if err != nil || l.Server.Project.Name != projectName() {
 		return nil, false
 	}
@@ -81,7 +81,7 @@ func projectName() string {
 }
 
 // startInside serves the store on a free loopback port until Close.
-func startInside(ctx context.Context) (*Langfuse, error) {
+func startInside(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("starting the embedded Langfuse: %w", err)
@@ -90,7 +90,7 @@ func startInside(ctx context.Context) (*Langfuse, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := dial(ctx, withKeys(in.url))
+	l, err := dial(ctx, withKeys(in.url), mode)
 	if err != nil {
 		return nil, errors.Join(err, in.stop())
 	}

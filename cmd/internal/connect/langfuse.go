@@ -25,6 +25,10 @@ type Langfuse struct {
 	stop             func() error
 }
 
+// EnvMode forces how the server is spoken to, in the words of
+// langfuse.ParseMode; empty, it is found out.
+const EnvMode = "EXPERIMENT_LANGFUSE_MODE"
+
 // Open connects to the Langfuse of the environment, or to the embedded one,
 // and probes it. The caller closes it.
 func Open(ctx context.Context, getenv func(string) string) (*Langfuse, error) {
@@ -35,20 +39,24 @@ func Open(ctx context.Context, getenv func(string) string) (*Langfuse, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !set {
-		return openEmbedded(ctx)
+	mode, err := langfuse.ParseMode(getenv(EnvMode))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", EnvMode, err)
 	}
-	return dial(ctx, config)
+	if !set {
+		return openEmbedded(ctx, mode)
+	}
+	return dial(ctx, config, mode)
 }
 
 // dial connects to a server and finds out what it can do.
-func dial(ctx context.Context, config langfuse.Config) (*Langfuse, error) {
+func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode) (*Langfuse, error) {
 	config.UserAgent = "extraction-experiment/" + build.Version()
 	client, err := langfuse.New(config)
 	if err != nil {
 		return nil, err
 	}
-	server, err := probe(ctx, config)
+	server, err := probe(ctx, config, mode)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to Langfuse at %s: %w", client.BaseURL(), err)
 	}
@@ -57,13 +65,16 @@ func dial(ctx context.Context, config langfuse.Config) (*Langfuse, error) {
 
 // probe asks the server what it is, less patiently than results are sent: a
 // person is waiting.
-func probe(ctx context.Context, config langfuse.Config) (langfuse.Server, error) {
+func probe(ctx context.Context, config langfuse.Config, mode langfuse.Mode) (langfuse.Server, error) {
 	config.Timeout, config.MaxAttempts = 15*time.Second, 3
 	client, err := langfuse.New(config)
 	if err != nil {
 		return langfuse.Server{}, err
 	}
 	defer client.CloseIdleConnections()
+	if mode != "" {
+		return client.ProbeAs(ctx, mode)
+	}
 	return client.Probe(ctx)
 }
 

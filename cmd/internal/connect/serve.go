@@ -35,7 +35,7 @@ func Serve(ctx context.Context, port int, next bool, play embedded.Config, start
 	if err := makeFolder(); err != nil {
 		return err
 	}
-	if l, ok := findRunning(ctx); ok {
+	if l, ok := findRunning(ctx, ""); ok {
 		return errors.Join(&ErrServed{l.Client.BaseURL()}, l.Close())
 	}
 	listener, err := listen(port, next)
@@ -59,7 +59,7 @@ func Serve(ctx context.Context, port int, next bool, play embedded.Config, start
 
 // announce fills a new store and writes down where it is served.
 func announce(ctx context.Context, url string) error {
-	l, err := dial(ctx, withKeys(url))
+	l, err := dial(ctx, withKeys(url), "")
 	if err != nil {
 		return err
 	}

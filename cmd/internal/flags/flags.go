@@ -13,7 +13,7 @@ import (
 func Takes(flags []urfave.Flag) cli.Takes {
 	values := map[string]bool{}
 	for _, f := range flags {
-		_, isSwitch := f.(*urfave.BoolFlag)
+		isSwitch := standsAlone(f)
 		for _, name := range f.Names() {
 			values[name] = !isSwitch
 		}
@@ -22,6 +22,18 @@ func Takes(flags []urfave.Flag) cli.Takes {
 		value, known := values[name]
 		return known, value
 	}
+}
+
+// standsAlone reports whether the word behind the flag is not its value.
+func standsAlone(f urfave.Flag) bool {
+	switch f := f.(type) {
+	case *urfave.BoolFlag:
+		return true
+	case *urfave.GenericFlag:
+		value, ok := f.Value.(interface{ IsBoolFlag() bool })
+		return ok && value.IsBoolFlag()
+	}
+	return false
 }
 
 // UsageError is the OnUsageError of every command.

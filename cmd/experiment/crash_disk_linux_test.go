@@ -1,0 +1,49 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"extraction-experiment/internal/cli"
+)
+
+// TestCrash_diskFull lets no file grow past a bound, as a full disk does, while
+// a run is under way. It stops with 74, keeps what was committed, and goes on
+// when there is room again.
+func TestCrash_diskFull(t *testing.T) {
+	t.Parallel()
+	c := newCrashes(t, 24, "experiment")
+	c.begin(t)
+	const run = "full"
+	full := c.of(run)
+	full.program = "sh"
+	script := `trap '' XFSZ; ulimit -f 300; exec experiment "$@"` // blocks of 512 or 1,024 bytes
+	child := full.run(t, cli.ExitIO, append([]string{"-c", script, "sh"}, c.args(run)...)...)
+	if !strings.Contains(child.stderr.String(), "--resume") {
+		t.Errorf("standard error does not say how to go on:\n%s", &child.stderr)
+	}
+	_, committed := outcomes(t, c.runFile("made", run))
+	if len(committed) == 0 || len(committed) == len(c.items) {
+		t.Errorf("%d of %d outcomes were committed: the disk was not full in the middle", len(committed), len(c.items))
+	}
+	c.resumed(t, run)
+	onceInLangfuse(t, c.client, c.runFile("made", "whole"), c.runFile("made", run))
+}
+
+// TestCrash_readOnlyFolder: where nothing can be written, nothing is begun.
+func TestCrash_readOnlyFolder(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() == 0 {
+		t.Skip("the superuser may write everywhere")
+	}
+	items := paidItems(2)
+	_, env := sharedLangfuse(t, items, func(h http.Handler) http.Handler { return h })
+	f := newFolder(t, env...)
+	must(t, os.Chmod(f.path(".experiment"), 0o500))
+	c := f.run(t, cli.ExitIO, "--dataset", "made", "--name", "r")
+	if !strings.Contains(c.stderr.String(), ".experiment") {
+		t.Errorf("standard error does not name the folder:\n%s", &c.stderr)
+	}
+}

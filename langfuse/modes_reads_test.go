@@ -1,0 +1,162 @@
+package langfuse_test
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
+)
+
+func (d deployment) checkScores(name string) {
+	d.Helper()
+	var got []string
+	query := langfuse.ScoresQuery{TraceIDs: []string{traceID(1), traceID(2), traceID(3), traceID(9)}}
+	for _, s := range collect(d.T, d.client.ReadScores(d.Context(), d.server.Capabilities, query)) {
+		got = append(got, s.ID+" "+s.Value.String()+" "+s.Subject.Kind+" "+s.TraceID()[31:])
+	}
+	slices.Sort(got)
+	want := []string{"f1-1 0 observation 1", "f1-2 0 observation 2", "f1-3 0 observation 3", "ok-1 0 trace 1", "ok-2 1 trace 2", "ok-3 1 trace 3"}
+	if !slices.Equal(got, want) {
+		d.Errorf("%q, want %q", got, want)
+	}
+	scores := collect(d.T, d.client.ListRunScores(d.Context(), d.server, langfuse.RunRef{DatasetID: d.dataset.ID, Name: name}))
+	if len(scores) != 1 || scores[0].ID != "micro" || scores[0].Value != langfuse.NumberValue(0.91) || scores[0].Subject.Kind != "experiment" {
+		d.Errorf("%+v", scores)
+	}
+	half := 0.5
+	for what, query := range map[string]langfuse.ScoresQuery{
+		"true":     {Names: []string{"ok"}, Type: langfuse.ScoreBoolean, Value: "true"},
+		"at least": {Names: []string{"ok"}, Min: &half},
+		"ids":      {IDs: []string{"ok-2", "ok-3", "no"}},
+	} {
+		if found := collect(d.T, d.client.ReadScores(d.Context(), d.server.Capabilities, query)); len(found) != 2 {
+			d.Errorf("%s: %+v", what, found)
+		}
+	}
+}
+
+func (d deployment) checkTraces() {
+	d.Helper()
+	ids := []string{traceID(3), traceID(9), traceID(1)}
+	traces := collect(d.T, d.client.ReadTraces(d.Context(), d.server.Capabilities, ids, langfuse.TraceParts{IO: true}))
+	if len(traces) != 2 || traces[0].ID != traceID(3) || traces[1].ID != traceID(1) {
+		d.Fatalf("%+v", traces)
+	}
+	for i, trace := range traces {
+		root, ok := trace.Root()
+		if !ok || len(trace.Observations) != 2 || trace.Name != "extract" || string(trace.Input) != `{"text":"x"}` || string(trace.Output) != `{"n":1}` ||
+			root.Level != []string{"DEFAULT", "ERROR"}[i] || root.EndTime.Sub(root.StartTime) != time.Second || !slices.Contains(trace.Tags, "validated") || trace.Environment != "sdk-experiment" {
+			d.Errorf("%+v", trace)
+		}
+		g := trace.Observations[1]
+		if g.Type != "GENERATION" || g.ModelName() != "gpt-x" || g.PromptName != "extract" || g.PromptVersion != 1 || g.TotalCost != 0.0031 || g.UsageDetails["input"] != 812 || g.ParentID != root.ID {
+			d.Errorf("%+v", g)
+		}
+	}
+	if _, err := d.client.GetTrace(d.Context(), d.server.Capabilities, traceID(9), langfuse.TraceParts{}); !errors.Is(err, langfuse.ErrNotFound) {
+		d.Errorf("%v", err)
+	}
+	o, err := d.client.GetObservation(d.Context(), d.server.Capabilities, spanID(30))
+	if err != nil || o.TraceID != traceID(3) || string(o.Output) != `{"n":1}` {
+		d.Errorf("%+v, %v", o, err)
+	}
+	if _, err := d.client.GetObservation(d.Context(), d.server.Capabilities, spanID(99)); !errors.Is(err, langfuse.ErrNotFound) {
+		d.Errorf("%v", err)
+	}
+	for what, test := range map[string]struct {
+		query langfuse.TraceQuery
+		want  int
+	}{
+		"all":         {langfuse.TraceQuery{}, 3},
+		"a tag":       {langfuse.TraceQuery{Tags: []string{"validated"}}, 3},
+		"both tags":   {langfuse.TraceQuery{Tags: []string{"validated", "i1"}}, 2},
+		"name":        {langfuse.TraceQuery{Name: "extract", Tags: []string{"i2"}}, 1},
+		"other name":  {langfuse.TraceQuery{Name: "other"}, 0},
+		"environment": {langfuse.TraceQuery{Environments: []string{"sdk-experiment", "x"}}, 3},
+		"other place": {langfuse.TraceQuery{Environments: []string{"production"}}, 0},
+		"since":       {langfuse.TraceQuery{From: d.start.Add(2 * time.Second)}, 2},
+		"until":       {langfuse.TraceQuery{To: d.start.Add(2 * time.Second)}, 1},
+	} {
+		list := collect(d.T, d.client.ListTraces(d.Context(), d.server.Capabilities, test.query, langfuse.TraceParts{IO: true}))
+		if len(list) != test.want {
+			d.Errorf("%s: %d traces, want %d", what, len(list), test.want)
+		}
+		for _, trace := range list {
+			if string(trace.Input) != `{"text":"x"}` || trace.Name != "extract" || trace.Time.IsZero() {
+				d.Errorf("%s: %+v", what, trace)
+			}
+		}
+	}
+}
+
+func (d deployment) checkRemoval() {
+	d.Helper()
+	removal, err := d.client.DeleteScores(d.Context(), d.server.Capabilities, []string{"f1-1", "ok-1", "no"}, langfuse.Wait{Timeout: -1})
+	if err != nil || !slices.Equal(removal.Gone, []string{"f1-1", "ok-1"}) || !slices.Equal(removal.Unseen, []string{"no"}) || len(removal.Left) != 0 {
+		d.Errorf("%+v, %v", removal, err)
+	}
+	left := collect(d.T, d.client.ReadScores(d.Context(), d.server.Capabilities, langfuse.ScoresQuery{TraceIDs: []string{traceID(1), traceID(2)}}))
+	if len(left) != 2 {
+		d.Errorf("%+v", left)
+	}
+}
+
+// post sends what the client has no method for.
+func (d deployment) post(path, body string) string {
+	d.Helper()
+	req, err := http.NewRequestWithContext(d.Context(), http.MethodPost, d.client.BaseURL()+"/api/public/"+path, strings.NewReader(body))
+	d.must(err)
+	req.SetBasicAuth(embedded.DefaultPublicKey, embedded.DefaultSecretKey)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	d.must(err)
+	defer res.Body.Close()
+	var answer struct{ ID, Message string }
+	d.must(json.NewDecoder(res.Body).Decode(&answer))
+	if answer.ID == "" {
+		d.Fatalf("POST %s: %d %s", path, res.StatusCode, answer.Message)
+	}
+	return answer.ID
+}
+
+// checkAnnotations: what people said of a trace is found in every mode, and told
+// from what a program posted.
+func (d deployment) checkAnnotations() {
+	d.Helper()
+	config := d.post("score-configs", `{"name":"validated","dataType":"BOOLEAN"}`)
+	queue := d.post("annotation-queues", `{"name":"review","scoreConfigIds":["`+config+`"]}`)
+	d.post("annotation-queues/"+queue+"/items", `{"objectId":"`+spanID(30)+`","objectType":"OBSERVATION","status":"COMPLETED"}`)
+	d.post("annotation-queues/"+queue+"/items", `{"objectId":"`+traceID(2)+`","objectType":"TRACE"}`)
+	d.post("comments", `{"projectId":"`+d.server.Project.ID+`","objectType":"TRACE","objectId":"`+traceID(2)+`","content":"good"}`)
+	d.post("scores", `{"id":"by-program","name":"validated","value":1,"dataType":"BOOLEAN","source":"ANNOTATION","configId":"`+config+`","traceId":"`+traceID(2)+`"}`)
+	_, err := d.inner.Annotate(embedded.Annotation{TraceID: traceID(3), ObservationID: spanID(30), ConfigID: config, Value: true, Author: "ann"})
+	d.must(err)
+
+	found, err := d.client.GetAnnotationQueue(d.Context(), "review")
+	if err != nil || found.ID != queue {
+		d.Errorf("%+v, %v", found, err)
+	}
+	for status, want := range map[string]int{"": 2, langfuse.QueuePending: 1, langfuse.QueueCompleted: 1} {
+		items := collect(d.T, d.client.ListQueueItems(d.Context(), queue, status))
+		if len(items) != want || status == langfuse.QueueCompleted && (items[0].CompletedAt.IsZero() || items[0].ObjectID != spanID(30)) {
+			d.Errorf("%q: %+v", status, items)
+		}
+	}
+	if comments := collect(d.T, d.client.ListComments(d.Context(), langfuse.ObjectTrace, traceID(2))); len(comments) != 1 || comments[0].Content != "good" {
+		d.Errorf("%+v", comments)
+	}
+	authors := map[string]string{}
+	query := langfuse.ScoresQuery{Names: []string{"validated"}, Source: "ANNOTATION", Type: langfuse.ScoreBoolean, Value: "true"}
+	for _, score := range collect(d.T, d.client.ReadScores(d.Context(), d.server.Capabilities, query)) {
+		authors[score.TraceID()] = score.AuthorUserID
+	}
+	if want := map[string]string{traceID(2): "", traceID(3): "ann"}; !maps.Equal(authors, want) {
+		d.Errorf("%v, want %v", authors, want)
+	}
+}

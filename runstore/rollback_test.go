@@ -1,0 +1,55 @@
+package runstore
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestLoad_halfDone reads a run beside which a journal lies that a killed
+// process left: SQLite must roll back before anybody reads.
+func TestLoad_halfDone(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "r.run")
+	run, err := Create(path, testHeader())
+	noError(t, err)
+	noError(t, run.AddItems(t.Context(), testItems(0, 3), testHash))
+	noError(t, run.Close())
+
+	// A transaction in the journal mode of a closed run, cut off while its pages
+	// were written: the file and its journal are copied in the middle of it.
+	db, err := connect(path, 1, "mode=rw", "cache_size(1)", "cache_spill(1)")
+	noError(t, err)
+	_, err = db.Exec("BEGIN IMMEDIATE")
+	noError(t, err)
+	for range 200 { // more than the cache holds: pages spill into the file
+		_, err = db.Exec("INSERT INTO item(id, hash, input) SELECT 'x' || hex(randomblob(20)), '', hex(randomblob(2000))")
+		noError(t, err)
+	}
+	killed := filepath.Join(folder, "killed.run")
+	copyFile(t, path, killed)
+	copyFile(t, path+"-journal", killed+"-journal")
+	_, err = db.Exec("ROLLBACK")
+	noError(t, err)
+	noError(t, db.Close())
+
+	r, err := Load(killed)
+	noError(t, err)
+	defer func() { noError(t, r.Close()) }()
+	if n, err := r.CountItems(t.Context()); err != nil || n != 3 {
+		t.Errorf("%d items, %v", n, err)
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	in, err := os.Open(from)
+	noError(t, err)
+	defer in.Close()
+	out, err := os.Create(to)
+	noError(t, err)
+	_, err = io.Copy(out, in)
+	noError(t, err)
+	noError(t, out.Close())
+}

@@ -1,0 +1,126 @@
+package tracking_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/tracking"
+)
+
+// storm lets every fifth request fail, in another way each time: before the work
+// is done, after it is done, with the wish to come again later, and for a batch
+// of scores by failing on some of them.
+func (w *world) storm(t *testing.T) {
+	var n atomic.Int64
+	front := func(rw http.ResponseWriter, r *http.Request) bool {
+		turn := n.Add(1)
+		if turn%5 != 0 {
+			return false
+		}
+		rw.Header().Set("Retry-After", "0.001") // the test does not wait long
+		switch way := turn / 5 % 4; {
+		case strings.HasSuffix(r.URL.Path, "/ingestion") && way > 1:
+			w.takeSome(t, rw, r)
+		case way == 0:
+			http.Error(rw, "storm", http.StatusInternalServerError)
+		case way == 1:
+			http.Error(rw, "429 - rate limit exceeded", http.StatusTooManyRequests)
+		default:
+			w.store.Handler().ServeHTTP(httptest.NewRecorder(), r)
+			rw.WriteHeader(http.StatusBadGateway)
+		}
+		return true
+	}
+	w.front.Store(&front)
+}
+
+// takeSome stores a batch of scores but for every third one, and says so.
+func (w *world) takeSome(t *testing.T, rw http.ResponseWriter, r *http.Request) {
+	var batch struct {
+		Batch []json.RawMessage `json:"batch"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&batch); err != nil {
+		t.Error(err)
+	}
+	var kept []json.RawMessage
+	failed := []any{}
+	for i, raw := range batch.Batch {
+		var event struct {
+			ID string `json:"id"`
+		}
+		if err := json.Unmarshal(raw, &event); err != nil {
+			t.Error(err)
+		}
+		if i%3 == 0 {
+			failed = append(failed, map[string]any{"id": event.ID, "status": 500, "message": "storm"})
+			continue
+		}
+		kept = append(kept, raw)
+	}
+	body, err := json.Marshal(map[string]any{"batch": kept})
+	if err != nil {
+		t.Error(err)
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	answer := httptest.NewRecorder()
+	w.store.Handler().ServeHTTP(answer, r)
+	var out map[string]any
+	if err := json.Unmarshal(answer.Body.Bytes(), &out); err != nil {
+		t.Error(err)
+	}
+	out["errors"] = failed
+	rw.Header().Set("Content-Type", "application/json")
+	rw.WriteHeader(http.StatusMultiStatus)
+	if err := json.NewEncoder(rw).Encode(out); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestModes_storm: nothing is lost or doubled in a storm, and it takes less than
+// twice the requests.
+func TestModes_storm(t *testing.T) {
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			const n = 300
+			w := newWorldIn(t, mode)
+			run := w.newRun(t, "base", n)
+			finish(t, run, start.Add(time.Hour))
+			w.storm(t)
+			w.config.MaxAttempts = 0 // as many as usual
+			client, err := langfuse.New(w.config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.client = client
+			w.calls.Store(0)
+			if err := w.follow(t, t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+			// 2 rounds (200 and 100): 2 requests of spans, 4 + 2 of scores, 1 for the
+			// run's own, 1 link that opens it; with links n more.
+			ideal := int64(10)
+			if mode != embedded.ModeV4 {
+				ideal += n
+			}
+			got := w.calls.Load()
+			t.Logf("%d requests, %d without faults", got, ideal)
+			if got >= 2*ideal {
+				t.Errorf("%d requests, and %d would have been enough without faults", got, ideal)
+			}
+			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Client: client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+			if err != nil || !verdict.OK() || verdict.Checked.Items != n {
+				t.Errorf("%+v %v", verdict, err)
+			}
+		})
+	}
+}

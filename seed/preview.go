@@ -153,9 +153,9 @@ func (p *Preview) diff(s Seeded) {
 			before = p.lines(*s.Before)
 		}
 		p.print("# trace %s: %s\n", printable.Line(s.Trace), s.Action)
-		for line := range strings.Lines(string(diff.Diff("there/"+s.Item, before, "new/"+s.Item, p.lines(*s.Content)))) {
-			p.print("%s\n", printable.Line(strings.TrimSuffix(line, "\n")))
-		}
+		changes := diff.Diff("there/"+s.Item, before, "new/"+s.Item, p.lines(*s.Content))
+		_, changes, _ = bytes.Cut(changes, []byte("\n")) // a line that only names both again
+		p.print("%s", printable.Block(string(changes)))
 	}
 }
 

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"extraction-experiment/dataset"
 )
@@ -98,13 +96,6 @@ func walk(path []string, value any, give func(path []string, value any) any) any
 	return value
 }
 
-// isOffset reports whether a path is that of a mention's place, which moves with
-// the text instead.
-func isOffset(path []string) bool {
-	last := path[len(path)-1]
-	return len(path) > 1 && path[len(path)-2] == "mentions" && (last == "start" || last == "end")
-}
-
 // collect takes in all texts, covers what is to be taken out of them, and
 // remembers it as a secret.
 func (w *redacting) collect(path []string, value any) {
@@ -129,20 +120,6 @@ func (w *redacting) fieldAt(path []string) byte {
 		label = meet(label, w.r.fieldAt(path[:end]))
 	}
 	return label
-}
-
-func (w *redacting) collectKeys(value any) {
-	switch v := value.(type) {
-	case []any:
-		for _, element := range v {
-			w.collectKeys(element)
-		}
-	case map[string]any:
-		for key, element := range v {
-			w.keys = append(w.keys, key)
-			w.collectKeys(element)
-		}
-	}
 }
 
 func (w *redacting) cover(text string) *cover {
@@ -188,40 +165,6 @@ func (w *redacting) spread() {
 		}
 	}
 }
-
-// checkKeys refuses an item whose keys hold a secret.
-func (w *redacting) checkKeys() error {
-	slices.Sort(w.keys)
-	for _, key := range slices.Compact(w.keys) {
-		if wireKeys[key] {
-			continue
-		}
-		found := ""
-		w.r.matches(key, func(_, _ int, label byte) { found = w.r.labels[label] })
-		folded := newFoldedText(key)
-		for _, s := range w.secrets {
-			for range folded.occurrences(s.text, true) {
-				found = w.r.labels[s.label]
-			}
-		}
-		if found != "" {
-			return fmt.Errorf("a key of an object holds what %s takes out, and keys are not changed: leave that object out of the mapping", found)
-		}
-	}
-	return nil
-}
-
-// wireKeys are the keys that every item may have.
-var wireKeys = func() map[string]bool {
-	keys := map[string]bool{}
-	for _, key := range strings.Fields(`document_text text document_type object_schemas relationship_schemas allowed_types
-		available_tags name description properties source_types target_types entities relationships type aliases mentions
-		quote start end source_name target_name relationship_type source_ref target_ref evidence kind author time id
-		observation source_trace_id`) {
-		keys[key] = true
-	}
-	return keys
-}()
 
 // align covers gold texts and their places in the document alike.
 func (w *redacting) align() {
@@ -274,55 +217,4 @@ func (w *redacting) text(text string) string {
 	}
 	written, _ := c.whole(&w.tokens)
 	return written
-}
-
-// movedMention is a mention and what it is in the new document.
-type movedMention struct{ mention, now map[string]any }
-
-// moveMentions finds where the quotes of mentions are in the new document.
-func (w *redacting) moveMentions(path []string, value any) []movedMention {
-	if path[0] != "expectedoutput" || !slices.Contains(w.keys, "mentions") || w.document == nil {
-		return nil
-	}
-	var list []movedMention
-	places := newOffsets(w.document.text)
-	rendered, pieces := w.document.whole(&tokens{labels: w.tokens.labels, number: w.tokens.number, next: w.tokens.next, count: map[string]int{}})
-	top, _ := value.(map[string]any)
-	entities, _ := top["entities"].([]any)
-	for _, entity := range entities {
-		object, _ := entity.(map[string]any)
-		mentions, _ := object["mentions"].([]any)
-		for _, mention := range mentions {
-			m, _ := mention.(map[string]any)
-			start, end, ok := places.bytes(m["start"], m["end"])
-			if !ok || w.document.text[start:end] != m["quote"] {
-				continue
-			}
-			newStart, newEnd := moved(pieces, start, false), moved(pieces, end, true)
-			count := func(text string) json.Number { return json.Number(strconv.Itoa(utf8.RuneCountInString(text))) }
-			list = append(list, movedMention{m, map[string]any{
-				"quote": rendered[newStart:newEnd], "start": count(rendered[:newStart]), "end": count(rendered[:newEnd])}})
-		}
-	}
-	return list
-}
-
-// offsets leads from code points to bytes.
-type offsets []int32
-
-func newOffsets(text string) offsets {
-	o := make(offsets, 0, len(text)+1)
-	for at := range text {
-		o = append(o, int32(at))
-	}
-	return append(o, int32(len(text)))
-}
-
-func (o offsets) bytes(start, end any) (int, int, bool) {
-	from, errFrom := strconv.Atoi(spelled(start))
-	to, errTo := strconv.Atoi(spelled(end))
-	if errFrom != nil || errTo != nil || from < 0 || to < from || to >= len(o) {
-		return 0, 0, false
-	}
-	return int(o[from]), int(o[to]), true
 }

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/dataset"
-	"extraction-experiment/langfuse"
 )
 
 // Selection says which traces are seeded: those of IDs, or all that satisfy
@@ -127,71 +126,4 @@ func validTraceID(id string) error {
 		return refuse(BadTraceID, "", "is no trace id: it has characters that no id has; ids of OpenTelemetry are 32 of 0-9a-f")
 	}
 	return nil
-}
-
-// search asks the server: by queue and scores for ids, by everything else for
-// traces; what both ask for must be in all answers.
-func (r *reader) search(ctx context.Context, s Selection) ([]candidate, []Finding, error) {
-	var sets [][]string
-	var findings []Finding
-	if s.Queue != "" {
-		ids, found, err := r.inQueue(ctx, s.Queue)
-		if err != nil {
-			return nil, nil, err
-		}
-		sets, findings = append(sets, ids), found
-	}
-	for _, rule := range s.Scores {
-		ids, err := r.scored(ctx, rule)
-		if err != nil {
-			return nil, nil, err
-		}
-		sets = append(sets, ids)
-	}
-	var list []candidate
-	wanted := intersection(sets)
-	if !s.filters() {
-		for _, id := range sets[0] {
-			if wanted[id] && (s.Limit == 0 || len(list) < s.Limit) {
-				list = append(list, candidate{id: id})
-				delete(wanted, id)
-			}
-		}
-		return list, findings, nil
-	}
-	query := langfuse.TraceQuery{Name: s.Name, Tags: s.Tags, From: s.Since, To: s.Until}
-	if s.Environment != "" {
-		query.Environments = []string{s.Environment}
-	}
-	for trace, err := range r.client.ListTraces(ctx, r.server, query, langfuse.TraceParts{}) {
-		if err != nil {
-			return nil, nil, err
-		}
-		if len(sets) > 0 && !wanted[trace.ID] {
-			continue
-		}
-		if list = append(list, candidate{id: trace.ID}); len(list) == s.Limit {
-			break
-		}
-	}
-	return list, findings, nil
-}
-
-// intersection returns what is in all lists.
-func intersection(sets [][]string) map[string]bool {
-	in := map[string]int{}
-	for i, set := range sets {
-		for _, id := range set {
-			if in[id] == i {
-				in[id]++
-			}
-		}
-	}
-	all := map[string]bool{}
-	for id, n := range in {
-		if n == len(sets) {
-			all[id] = true
-		}
-	}
-	return all
 }

@@ -71,7 +71,14 @@ func (r *reader) read(ctx context.Context, ids []string) ([]evidenceRead, error)
 	together := map[string]langfuse.Trace{}
 	if r.server.NewReads {
 		var err error
-		if together, err = r.readTogether(ctx, ids); err != nil {
+		together, err = r.readTogether(ctx, ids)
+		if errors.Is(err, langfuse.ErrRateLimited) { // each would be, too
+			for i := range found {
+				found[i].err = r.refusalOf(err)
+			}
+			return found, nil
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -103,7 +110,7 @@ func (r *reader) read(ctx context.Context, ids []string) ([]evidenceRead, error)
 func (r *reader) readTogether(ctx context.Context, ids []string) (map[string]langfuse.Trace, error) {
 	traces := map[string]langfuse.Trace{}
 	for trace, err := range r.client.ReadTraces(ctx, r.server, ids, r.parts) {
-		if err != nil && r.refusalOf(err) != nil {
+		if err != nil && r.refusalOf(err) != nil && !errors.Is(err, langfuse.ErrRateLimited) {
 			return map[string]langfuse.Trace{}, nil
 		}
 		if err != nil {

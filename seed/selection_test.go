@@ -160,6 +160,28 @@ func TestFromTraces_rateLimits(t *testing.T) {
 	}
 }
 
+// Where many traces are read with one request, all of them are named, after that
+// one request.
+func TestFromTraces_rateLimitOfMany(t *testing.T) {
+	s := newServer(t)
+	var ids []string
+	for i := range 20 { // 16 at a time
+		s.correct(s.extracted(i, fmt.Sprintf("Ada lived in London, %d.", i*104729), nil), gold("Ada", "London"))
+		ids = append(ids, traceID(i))
+	}
+	s.breaks(func(w http.ResponseWriter, r *http.Request, n int) bool {
+		busy := strings.HasSuffix(r.URL.Path, "/v2/observations") && n == 1
+		if busy {
+			http.Error(w, "429 - rate limit exceeded", http.StatusTooManyRequests)
+		}
+		return busy
+	})
+	result := s.mustSeedTraces(Selection{IDs: ids}, TraceConfig{})
+	if result.Created != 4 || result.Refused != 16 || result.Report.Problems.Kinds[NotRead] != 16 || s.count["GET /v2/observations"] != 2 {
+		t.Errorf("%d created, %d refused, %d requests: %v", result.Created, result.Refused, s.count["GET /v2/observations"], result.Err())
+	}
+}
+
 // Langfuse out of reach ends the work with exit code 69.
 func TestFromTraces_unreachable(t *testing.T) {
 	s := newServer(t)

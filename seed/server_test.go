@@ -21,6 +21,7 @@ type server struct {
 	t     *testing.T
 	url   string
 	store *embedded.Server
+	mode  embedded.Mode
 
 	mu    sync.Mutex
 	count map[string]int // "POST /dataset-items": how often
@@ -41,7 +42,7 @@ func newServerIn(t *testing.T, mode embedded.Mode) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{t: t, count: map[string]int{}, store: store}
+	s := &server{t: t, count: map[string]int{}, store: store, mode: mode}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := r.Method + " " + strings.TrimPrefix(r.URL.Path, "/api/public")
 		s.mu.Lock()

@@ -163,7 +163,10 @@ func TestFromTraces_refusals(t *testing.T) {
 // changed, one is updated.
 func TestFromTraces_again(t *testing.T) {
 	inModes(t, func(t *testing.T, s *server) {
-		const n = 500
+		n := 120
+		if s.mode == embedded.ModeV4 {
+			n = 500
+		}
 		var ids []string
 		for i := range n {
 			id := s.extracted(i, fmt.Sprintf("Person%03d lived in City%03d, in house number %d.", i, i, i*7919), nil)

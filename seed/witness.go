@@ -36,23 +36,26 @@ func newWitness(trace langfuse.Trace, scores []langfuse.Score, queues map[string
 // relatives returns the observation with those above and below it; of none all
 // observations of the trace.
 func relatives(trace langfuse.Trace, observed string) map[string]bool {
-	parent := map[string]string{}
+	parent, below := map[string]string{}, map[string][]string{}
 	for _, o := range trace.Observations {
 		parent[o.ID] = o.ParentID
+		below[o.ParentID] = append(below[o.ParentID], o.ID)
 	}
-	above := func(id string) map[string]bool {
-		chain := map[string]bool{}
-		for id != "" && !chain[id] { // a circle ends it
-			chain[id] = true
-			id = parent[id]
+	related := map[string]bool{}
+	if observed == "" {
+		for id := range parent {
+			related[id] = true
 		}
-		return chain
+		return related
 	}
-	related := above(observed)
-	for _, o := range trace.Observations {
-		if observed == "" || above(o.ID)[observed] {
-			related[o.ID] = true
+	for rest := []string{observed}; len(rest) > 0; rest = rest[1:] {
+		if id := rest[0]; !related[id] { // a circle ends it
+			related[id] = true
+			rest = append(rest, below[id]...)
 		}
+	}
+	for id := parent[observed]; id != "" && !related[id]; id = parent[id] {
+		related[id] = true
 	}
 	return related
 }

@@ -62,35 +62,47 @@ func (s *server) traced(trace string, spans ...span) {
 	s.t.Helper()
 	var list []any
 	for _, one := range spans {
-		attributes := []any{}
-		add := func(key, value string) {
-			attributes = append(attributes, map[string]any{"key": key, "value": map[string]any{"stringValue": value}})
-		}
-		kind := one.kind
-		if kind == "" {
-			kind = "span"
-		}
-		add("langfuse.observation.type", kind)
-		for key, value := range map[string]any{"langfuse.observation.input": one.input, "langfuse.observation.output": one.output} {
-			if text, isText := value.(string); isText {
-				add(key, text)
-			} else if value != nil {
-				raw, err := marshal(value)
-				if err != nil {
-					s.t.Fatal(err)
-				}
-				add(key, string(raw))
-			}
-		}
-		for key, value := range one.attributes {
-			add(key, value)
-		}
-		start := began.Add(one.at)
-		list = append(list, map[string]any{"traceId": trace, "spanId": one.id, "parentSpanId": one.parent, "name": one.name,
-			"startTimeUnixNano": fmt.Sprint(start.UnixNano()), "endTimeUnixNano": fmt.Sprint(start.Add(time.Second).UnixNano()), "attributes": attributes})
+		list = append(list, s.encoded(trace, one))
 	}
+	s.export(list)
+}
+
+// export sends spans.
+func (s *server) export(spans []any) {
+	s.t.Helper()
 	s.post("/api/public/otel/v1/traces", map[string]any{"resourceSpans": []any{map[string]any{
-		"resource": map[string]any{"attributes": []any{}}, "scopeSpans": []any{map[string]any{"scope": map[string]any{"name": "shop"}, "spans": list}}}}})
+		"resource": map[string]any{"attributes": []any{}}, "scopeSpans": []any{map[string]any{"scope": map[string]any{"name": "shop"}, "spans": spans}}}}})
+}
+
+// encoded is a span as OTLP writes it.
+func (s *server) encoded(trace string, one span) any {
+	s.t.Helper()
+	attributes := []any{}
+	add := func(key, value string) {
+		attributes = append(attributes, map[string]any{"key": key, "value": map[string]any{"stringValue": value}})
+	}
+	kind := one.kind
+	if kind == "" {
+		kind = "span"
+	}
+	add("langfuse.observation.type", kind)
+	for key, value := range map[string]any{"langfuse.observation.input": one.input, "langfuse.observation.output": one.output} {
+		if text, isText := value.(string); isText {
+			add(key, text)
+		} else if value != nil {
+			raw, err := marshal(value)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			add(key, string(raw))
+		}
+	}
+	for key, value := range one.attributes {
+		add(key, value)
+	}
+	start := began.Add(one.at)
+	return map[string]any{"traceId": trace, "spanId": one.id, "parentSpanId": one.parent, "name": one.name,
+		"startTimeUnixNano": fmt.Sprint(start.UnixNano()), "endTimeUnixNano": fmt.Sprint(start.Add(time.Second).UnixNano()), "attributes": attributes}
 }
 
 // ids of the n-th trace and of its spans.

@@ -107,8 +107,6 @@ func TestFromTraces_refusals(t *testing.T) {
 		answer := gold("Ada", "London")
 		good := s.extracted(0, "Ada lived in London.", answer)
 		approve(good)
-		large := strings.Repeat("Ada lived in London. ", 150_000) // 3.15 MB
-		tooLarge := strings.Repeat("Ada lived in London. ", 230_000)
 		refused := map[string]string{
 			"nowhere-to-be-found": "no such trace in this project",
 			"two words":           "is no trace id",
@@ -127,7 +125,6 @@ func TestFromTraces_refusals(t *testing.T) {
 		bad(7, "Ada lived in London.", map[string]any{"answer": "Ada"}, "without entities and relationships")
 		bad(8, "Ada lived in London.", map[string]any{"entities": []any{map[string]any{"name": []any{}}, 5}}, "expectedOutput.entities[1]")
 		bad(9, "Ada lived in London.", map[string]any{"entities": []any{}, "relationships": []any{map[string]any{"source_ref": "e9", "target_name": "Ada", "type": "knows"}}}, `refers to "e9"`)
-		bad(10, tooLarge, answer, "Langfuse takes")
 		judged := s.extracted(11, "Ada lived in London.", answer)
 		approve(judged)
 		s.annotate(embedded.Annotation{TraceID: judged, ConfigID: verdict, Value: false, Author: "eve"})
@@ -135,10 +132,8 @@ func TestFromTraces_refusals(t *testing.T) {
 		robot := s.extracted(12, "Ada lived in London.", answer)
 		s.post("/api/public/scores", map[string]any{"traceId": robot, "name": "validated", "value": 1, "dataType": "BOOLEAN", "source": "ANNOTATION", "configId": verdict})
 		refused[robot] = "has no author: a program wrote it"
-		whole := s.extracted(13, large, answer)
-		approve(whole)
 
-		ids := []string{good, whole, good}
+		ids := []string{good, good}
 		for id := range refused {
 			ids = append(ids, id)
 		}
@@ -149,7 +144,7 @@ func TestFromTraces_refusals(t *testing.T) {
 				t.Errorf("trace %s: %q, want %q", id, got[id], want)
 			}
 		}
-		if result.Created != 2 || result.Refused != len(refused) || result.Report.Warnings.Kinds[Repeated] != 1 {
+		if result.Created != 1 || result.Refused != len(refused) || result.Report.Warnings.Kinds[Repeated] != 1 {
 			t.Errorf("%d created, %d refused of %d, warnings %v", result.Created, result.Refused, len(refused), result.Report.Warnings.Kinds)
 		}
 		var coded interface{ ExitCode() int }
@@ -168,10 +163,15 @@ func TestFromTraces_again(t *testing.T) {
 			n = 500
 		}
 		var ids []string
+		var spans []any
 		for i := range n {
-			id := s.extracted(i, fmt.Sprintf("Person%03d lived in City%03d, in house number %d.", i, i, i*7919), nil)
+			spans = append(spans, s.encoded(traceID(i), span{id: spanID(i, 0), name: "extract", attributes: map[string]string{"langfuse.trace.name": "extract"},
+				input: fmt.Sprintf("Person%03d lived in City%03d, in house number %d.", i, i, i*7919)}))
+			ids = append(ids, traceID(i))
+		}
+		s.export(spans)
+		for i, id := range ids {
 			s.correct(id, gold(fmt.Sprintf("Person%03d", i), fmt.Sprintf("City%03d", i)))
-			ids = append(ids, id)
 		}
 		selection := Selection{Name: "extract"}
 		for _, step := range []struct{ created, updated, unchanged, writes int }{{n, 0, 0, n}, {0, 0, n, 0}, {0, 1, n - 1, 1}} {
@@ -187,4 +187,18 @@ func TestFromTraces_again(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A document of 3 MB becomes an item; one that Langfuse would not take is refused
+// with its size.
+func TestFromTraces_large(t *testing.T) {
+	s := newServer(t)
+	for i, n := range []int{150_000, 230_000} { // of 21 bytes: 3.15 and 4.83 MB
+		s.correct(s.extracted(i, strings.Repeat("Ada lived in London. ", n), nil), gold("Ada", "London"))
+	}
+	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0), traceID(1)}}, TraceConfig{})
+	why := result.refusals()[traceID(1)]
+	if result.Created != 1 || result.Refused != 1 || !strings.Contains(why, "is 4.8 MB") || !strings.Contains(why, "Langfuse takes 4718592 bytes") {
+		t.Errorf("%d created: %q", result.Created, why)
+	}
 }

@@ -157,6 +157,16 @@ func (r *Run) SetExperiment(ctx context.Context, e Experiment) error {
 	return r.writer.submit(ctx, 0, func(t *tx) error { return t.setExperiment(e) })
 }
 
+// ReplaceExperiment gives a trial another id, because Langfuse itself did: a run
+// that is deleted there and linked again gets a new one. What was sent under the
+// old id has to be sent again. Errors as Commit.
+func (r *Run) ReplaceExperiment(ctx context.Context, e Experiment) error {
+	if err := e.check(); err != nil {
+		return err
+	}
+	return r.writer.submit(ctx, 0, func(t *tx) error { return t.putExperiment(e) })
+}
+
 func (e Experiment) check() error {
 	if e.Trial < 1 || e.ID == "" {
 		return fmt.Errorf("setting the experiment of trial %d: trials count from 1, and an id is needed", e.Trial)
@@ -172,8 +182,12 @@ func (t *tx) setExperiment(e Experiment) error {
 	if ok && known.ID != e.ID {
 		return fmt.Errorf("setting the experiment of trial %d: %s, but %s %w", e.Trial, e.ID, known.ID, ErrDuplicate)
 	}
-	return t.exec("INSERT INTO experiment(trial, langfuse_id, url) VALUES(?, ?, ?) ON CONFLICT(trial) DO UPDATE SET url = excluded.url",
-		e.Trial, e.ID, e.URL)
+	return t.putExperiment(e)
+}
+
+func (t *tx) putExperiment(e Experiment) error {
+	return t.exec(`INSERT INTO experiment(trial, langfuse_id, url) VALUES(?, ?, ?)
+		ON CONFLICT(trial) DO UPDATE SET langfuse_id = excluded.langfuse_id, url = excluded.url`, e.Trial, e.ID, e.URL)
 }
 
 // Experiment returns what SetExperiment recorded; ok is false before that.

@@ -82,4 +82,8 @@ func TestExperiment(t *testing.T) {
 	if e, ok, err := run.Experiment(ctx, 1); err != nil || !ok || e != (Experiment{1, "e1", "u2"}) {
 		t.Errorf("after: %v %v %v", e, ok, err)
 	}
+	noError(t, run.ReplaceExperiment(ctx, Experiment{1, "e2", "u3"}))
+	if e, ok, err := run.Experiment(ctx, 1); err != nil || !ok || e != (Experiment{1, "e2", "u3"}) {
+		t.Errorf("replaced: %v %v %v", e, ok, err)
+	}
 }

@@ -2,26 +2,27 @@ package tracking
 
 import (
 	"context"
-	"time"
+	"errors"
 
 	"extraction-experiment/langfuse"
 )
 
-// RunExists reports whether Langfuse has a run of that name over the dataset.
-// It asks by the computed id, because names with commas or leading spaces
-// cannot be looked up. Where the server has only the reads of v3, and for runs
-// without a dataset, it says no: the run file is what guards the name there.
+// RunExists reports whether Langfuse has a run of that name over the dataset, in
+// any view that the server has. Names are looked up by query or by the computed
+// id, so that any name is found. A run without a dataset is known to its run file
+// only.
 func RunExists(ctx context.Context, client *langfuse.Client, server langfuse.Server, datasetID, name string) (bool, error) {
-	if datasetID == "" || !server.NewReads {
+	if datasetID == "" {
 		return false, nil
 	}
-	query := langfuse.ExperimentsQuery{
-		From:  time.Unix(0, 0).UTC(),
-		IDs:   []string{langfuse.ExperimentID(server.Project.ID, datasetID, name)},
-		Limit: 1,
-	}
-	for _, err := range client.ListExperiments(ctx, query) {
-		return err == nil, err
+	for _, view := range server.Views() {
+		_, err := client.GetRun(ctx, server, view, langfuse.RunRef{DatasetID: datasetID, Name: name})
+		if err == nil {
+			return true, nil
+		}
+		if !errors.Is(err, langfuse.ErrNotFound) {
+			return false, err
+		}
 	}
 	return false, nil
 }

@@ -5,22 +5,56 @@ import (
 	"errors"
 	"net/http"
 
+	"golang.org/x/sync/errgroup"
+
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
 
-// traces sends the spans of the batch, those of many outcomes in one request.
-// In memory are the spans of about one request.
+// exports is how many requests of spans are under way at once.
+const exports = 4
+
+// parcel is the outcomes whose spans go in one request.
+type parcel struct {
+	some []runstore.Pending
+	err  error
+}
+
+// traces sends the spans of the batch, those of many outcomes in one request and
+// several requests at once. In memory are the spans of those requests. If the
+// server refuses one for good, each outcome of it is sent alone.
 func (p *Publisher) traces(ctx context.Context, batch []runstore.Pending) error {
+	var parcels []*parcel
+	group, inner := errgroup.WithContext(ctx)
+	group.SetLimit(exports)
+	failure := p.pack(ctx, batch, func(some []runstore.Pending, spans []langfuse.Span) {
+		one := &parcel{some: some}
+		parcels = append(parcels, one)
+		group.Go(func() error {
+			if one.err = p.send(inner, spans); isRefusal(one.err) {
+				return nil
+			}
+			return one.err
+		})
+	})
+	failure = errors.Join(failure, group.Wait())
+	for _, one := range parcels {
+		switch {
+		case one.err == nil:
+			failure = errors.Join(failure, p.ack(ctx, runstore.Spans, one.some))
+		case isRefusal(one.err):
+			failure = errors.Join(failure, p.singly(ctx, one))
+		}
+	}
+	return failure
+}
+
+// pack makes the spans of the batch and hands them out in requests.
+func (p *Publisher) pack(ctx context.Context, batch []runstore.Pending, out func([]runstore.Pending, []langfuse.Span)) error {
 	var some []runstore.Pending
 	var spans []langfuse.Span
 	bytes := 0
-	flush := func() error {
-		err := p.export(ctx, some, spans)
-		some, spans, bytes = nil, nil, 0
-		return err
-	}
 	for _, o := range batch {
 		if o.Published.Has(runstore.Spans) {
 			continue
@@ -32,13 +66,15 @@ func (p *Publisher) traces(ctx context.Context, batch []runstore.Pending) error 
 		more := p.builders[o.Trial].spans(item.Item, o.Outcome)
 		size := len(item.Input) + len(item.Expected) + len(item.Metadata) + sizeOf(o.Outcome)
 		if len(some) > 0 && (bytes+size > langfuse.DefaultBatchBytes || len(spans)+len(more) > langfuse.DefaultBatchSpans) {
-			if err := flush(); err != nil {
-				return err
-			}
+			out(some, spans)
+			some, spans, bytes = nil, nil, 0
 		}
 		some, spans, bytes = append(some, o), append(spans, more...), bytes+size
 	}
-	return flush()
+	if len(some) > 0 {
+		out(some, spans)
+	}
+	return nil
 }
 
 // sizeOf estimates the bytes of an outcome's spans, without the item's part:
@@ -52,29 +88,27 @@ func sizeOf(o outcome.Outcome) int {
 	return size
 }
 
-// export sends the spans of some outcomes. If the server refuses the request,
-// each outcome is sent alone, so that one bad one does not hold up the others.
-func (p *Publisher) export(ctx context.Context, some []runstore.Pending, spans []langfuse.Span) error {
-	if len(some) == 0 {
+// singly sends the outcomes of a refused request one by one, so that a bad one
+// does not hold up the others.
+func (p *Publisher) singly(ctx context.Context, refused *parcel) error {
+	if len(refused.some) == 1 {
+		p.refuse(refused.some[0], runstore.Spans, refused.err)
 		return nil
 	}
-	err := p.send(ctx, spans)
-	if err == nil {
-		return p.ack(ctx, runstore.Spans, some)
-	}
-	if !isRefusal(err) {
-		return err
-	}
-	if len(some) == 1 {
-		p.refuse(some[0], runstore.Spans, err)
-		return nil
-	}
-	for i, o := range some {
+	for i, o := range refused.some {
 		item, err := p.cfg.Run.Item(ctx, o.Item)
 		if err != nil {
 			return err
 		}
-		if err := p.export(ctx, some[i:i+1], p.builders[o.Trial].spans(item.Item, o.Outcome)); err != nil {
+		err = p.send(ctx, p.builders[o.Trial].spans(item.Item, o.Outcome))
+		switch {
+		case err == nil:
+			err = p.ack(ctx, runstore.Spans, refused.some[i:i+1])
+		case isRefusal(err):
+			p.refuse(o, runstore.Spans, err)
+			err = nil
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -92,6 +126,9 @@ func (p *Publisher) send(ctx context.Context, spans []langfuse.Span) error {
 
 // isRefusal reports whether the same request can never succeed.
 func isRefusal(err error) bool {
+	if err == nil {
+		return false
+	}
 	if errors.Is(err, langfuse.ErrTooLarge) {
 		return true
 	}

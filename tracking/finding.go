@@ -27,6 +27,9 @@ const (
 	WrongRunItem Kind = "wrong_run_item"
 	// NotInExperiment: the list of experiments (v4 and dual) does not have the item.
 	NotInExperiment Kind = "not_in_experiment"
+	// RunReplaced: the run was deleted there and made anew, and has another id
+	// now: what hangs on the old one is not to be seen.
+	RunReplaced Kind = "run_replaced"
 	// DoubledItem: an item is in the run a second time, by a trace that this run
 	// did not make, or an item is in it that the run file does not know. Repair
 	// leaves it: who made it must say which counts.
@@ -44,7 +47,7 @@ const (
 // Kinds returns all kinds, in the order in which findings are listed.
 func Kinds() []Kind {
 	return []Kind{
-		MissingTrace, MissingSpan, MissingRunItem, WrongRunItem, NotInExperiment, DoubledItem,
+		RunReplaced, MissingTrace, MissingSpan, MissingRunItem, WrongRunItem, NotInExperiment, DoubledItem,
 		WrongLevel, PromptNotLinked, DoubledScore, ChangedScore, MissingScore, StaleScore,
 	}
 }

@@ -3,10 +3,6 @@ package tracking
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync"
-
-	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
@@ -40,50 +36,12 @@ func (v *verifier) page(ctx context.Context, page []runstore.Pending) error {
 			v.superseded(o, id, scores[id])
 			continue
 		}
+		if v.moved[o.Trial] {
+			v.repairs.again(o.OID, runstore.Spans)
+		}
 		v.outcome(o, id, traces[id], scores[id])
 	}
 	return nil
-}
-
-// scores reads the scores of traces.
-func (v *verifier) scores(ctx context.Context, ids []string) (map[string][]langfuse.Score, error) {
-	found := map[string][]langfuse.Score{}
-	if len(ids) == 0 { // no list would be all scores of the project
-		return found, nil
-	}
-	for s, err := range v.cfg.Client.ReadScores(ctx, v.cfg.Server.Capabilities, langfuse.ScoresQuery{TraceIDs: ids, Limit: 100}) {
-		if err != nil {
-			return nil, err
-		}
-		found[s.TraceID()] = append(found[s.TraceID()], s)
-	}
-	return found, nil
-}
-
-// traces reads traces; v3 answers one with a request, so several are under way.
-func (v *verifier) traces(ctx context.Context, ids []string) (map[string]langfuse.Trace, error) {
-	atOnce := 50
-	if !v.cfg.Server.NewReads {
-		atOnce = 1
-	}
-	var mu sync.Mutex
-	found := map[string]langfuse.Trace{}
-	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(v.cfg.Requests)
-	for part := range slices.Chunk(ids, atOnce) {
-		group.Go(func() error {
-			for trace, err := range v.cfg.Client.ReadTraces(inner, v.cfg.Server.Capabilities, part, langfuse.TraceParts{}) {
-				if err != nil {
-					return err
-				}
-				mu.Lock()
-				found[trace.ID] = trace
-				mu.Unlock()
-			}
-			return nil
-		})
-	}
-	return found, group.Wait()
 }
 
 // outcome compares one newest attempt. When nothing differs it is settled.

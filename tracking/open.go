@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
 
@@ -49,19 +50,19 @@ func (p *Publisher) experimentID(ctx context.Context, o runstore.Pending) (strin
 			return "", fmt.Errorf("opening the run in Langfuse: %w", err)
 		}
 	}
-	return id, p.cfg.Run.SetExperiment(ctx, runstore.Experiment{Trial: trial, ID: id, URL: p.page(id)})
+	return id, p.cfg.Run.SetExperiment(ctx, runstore.Experiment{Trial: trial, ID: id, URL: pageOf(p.cfg, h, id)})
 }
 
-// page returns where to look at the run; "" where there is nothing to look at.
-func (p *Publisher) page(id string) string {
-	base, project := p.cfg.Client.BaseURL(), p.cfg.Server.Project.ID
+// pageOf returns where to look at a run; "" where there is nothing to look at.
+func pageOf(cfg Config, h outcome.Header, id string) string {
+	base, project := cfg.Client.BaseURL(), cfg.Server.Project.ID
 	switch {
-	case !p.cfg.Pages:
+	case !cfg.Pages:
 		return ""
-	case p.header.Dataset.ID == "":
+	case h.Dataset.ID == "":
 		return langfuse.ExperimentsURL(base, project)
 	}
-	return langfuse.RunURL(base, project, p.header.Dataset.ID, id)
+	return langfuse.RunURL(base, project, h.Dataset.ID, id)
 }
 
 // links sends the links of the batch, several at once. A server that stores

@@ -14,7 +14,9 @@ import (
 // Bounds of one round of publishing; see Follow.
 const (
 	roundSize  = 200         // outcomes read from the run file at once
-	linger     = time.Second // how long a round waits to fill up while the run goes on
+	linger     = time.Second // how long a round waits to fill up while the run goes on,
+	dash       = linger / 10 // and how long after a round of many outcomes
+	many       = 20
 	firstPause = time.Second // after a round that failed
 	maxPause   = 30 * time.Second
 )
@@ -35,7 +37,7 @@ type Config struct {
 	// before Follow gives up; 0 means 3.
 	LastTries int
 	// Patience is how long Follow waits, when all is sent, until the scores of
-	// replaced attempts are gone; 0 means a minute.
+	// replaced attempts are gone; 0 means two minutes: Langfuse queues deletions.
 	Patience time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -81,7 +83,7 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	cfg.Links = orDefault(cfg.Links, 32)
 	cfg.ScoreRequests = orDefault(cfg.ScoreRequests, 12)
 	cfg.LastTries = orDefault(cfg.LastTries, 3)
-	cfg.Patience = orDefault(cfg.Patience, time.Minute)
+	cfg.Patience = orDefault(cfg.Patience, 2*time.Minute)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -151,7 +153,11 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 			return p.unpublished(p.refusals())
 		case done > 0:
 			failures = 0
-			if done < roundSize {
+			switch {
+			case done >= roundSize || last:
+			case done >= many:
+				p.wait(ctx, dash, nil, finished)
+			default:
 				p.wait(ctx, linger, nil, finished)
 			}
 		default:
@@ -173,33 +179,4 @@ func (p *Publisher) conclude(ctx context.Context) error {
 	p.totalled = true
 	_, err = p.withdraw(ctx) // what is left is counted in unpublished
 	return err
-}
-
-// wait returns after d (0 is for ever), on a commit, or when the run finishes.
-func (p *Publisher) wait(ctx context.Context, d time.Duration, more, finished <-chan struct{}) {
-	var after <-chan time.Time
-	if d > 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		after = timer.C
-	}
-	select {
-	case <-ctx.Done():
-	case <-after:
-	case <-more:
-	case <-finished:
-	}
-}
-
-func pause(failures int) time.Duration {
-	return min(firstPause<<min(failures-1, 10), maxPause)
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

@@ -13,6 +13,7 @@ type repairs struct {
 	resets  []runstore.Reset
 	deletes []string // ids of scores
 	trials  map[int]time.Time
+	moved   map[int]string // trials to the new ids of their runs
 }
 
 // again has a part of an outcome sent again, unchanged.
@@ -39,7 +40,17 @@ func (r *repairs) totals(trial int, later time.Time) {
 	if r.trials == nil {
 		r.trials = map[int]time.Time{}
 	}
-	r.trials[trial] = later
+	r.trials[trial] = latest(r.trials[trial], later)
+}
+
+// move gives a trial the id that Langfuse has given it, and sends the scores on
+// the run there.
+func (r *repairs) move(trial int, id string) {
+	if r.moved == nil {
+		r.moved = map[int]string{}
+	}
+	r.moved[trial] = id
+	r.totals(trial, time.Now())
 }
 
 // apply writes the repairs into the run file, for the publisher to carry out,
@@ -50,11 +61,17 @@ func (r *repairs) apply(ctx context.Context, v *verifier) error {
 	if v.mend == nil {
 		return nil
 	}
-	if err := v.mend.Reset(ctx, todo.resets...); err != nil {
+	if err := v.mend.Run.Reset(ctx, todo.resets...); err != nil {
 		return err
 	}
+	for trial, id := range todo.moved {
+		e := runstore.Experiment{Trial: trial, ID: id, URL: pageOf(*v.mend, v.header, id)}
+		if err := v.mend.Run.ReplaceExperiment(ctx, e); err != nil {
+			return err
+		}
+	}
 	for trial, later := range todo.trials {
-		if err := resetTotals(ctx, v.mend, trial, later); err != nil {
+		if err := resetTotals(ctx, v.mend.Run, trial, later); err != nil {
 			return err
 		}
 	}

@@ -62,30 +62,47 @@ func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, afte
 	if before, err = v.patiently(ctx); err != nil || before.OK() {
 		return before, before, err
 	}
-	v.mend = publish.Run
-	if err := v.pass(ctx); err != nil {
-		return before, before, err
+	after = before
+	// What is mended can bring up one thing more: a run that was deleted gets
+	// another id when its items are linked again.
+	for try := 0; try < 2 && !after.OK(); try++ {
+		v.mend = &publish
+		if err := v.pass(ctx); err != nil {
+			return before, after, err
+		}
+		if err := publishAll(ctx, publish); err != nil {
+			return before, after, err
+		}
+		if v, err = newVerifier(cfg); err != nil {
+			return before, after, err
+		}
+		if after, err = v.patiently(ctx); err != nil {
+			return before, after, err
+		}
 	}
-	publisher, err := NewPublisher(publish)
+	return before, after, nil
+}
+
+// publishAll publishes a run that has ended.
+func publishAll(ctx context.Context, cfg Config) error {
+	publisher, err := NewPublisher(cfg)
 	if err != nil {
-		return before, before, err
+		return err
 	}
 	finished := make(chan struct{})
 	close(finished)
-	if err := publisher.Follow(ctx, finished); err != nil {
-		return before, before, err
-	}
-	after, err = Verify(ctx, cfg)
-	return before, after, err
+	return publisher.Follow(ctx, finished)
 }
 
 // verifier compares one run, in one pass or several.
 type verifier struct {
 	cfg    VerifyConfig
 	header outcome.Header
-	// mend is the run whose acknowledgements are taken back for what is found;
-	// nil: nothing is changed.
-	mend *runstore.Run
+	// mend says where the run is published, whose acknowledgements are taken back
+	// for what is found; nil: nothing is changed.
+	mend *Config
+	// moved names the trials whose spans carry an id that Langfuse has replaced.
+	moved map[int]bool
 
 	// shown says, by outcome, which views show it in this pass.
 	shown map[int64]sighting
@@ -128,7 +145,7 @@ func (v *verifier) pass(ctx context.Context) error {
 	if v.header, err = v.cfg.Run.Header(ctx); err != nil {
 		return err
 	}
-	v.shown = map[int64]sighting{}
+	v.shown, v.moved = map[int64]sighting{}, map[int]bool{}
 	v.verdict = Verdict{
 		Run: v.header.Name, Mode: v.cfg.Server.Mode(), Counts: map[Kind]int{},
 		Experiments: []string{}, Findings: []Finding{}, Superseded: []SupersededEntry{}, Checked: v.fine,

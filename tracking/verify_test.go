@@ -285,6 +285,34 @@ func (s *scene) demand(h harm) {
 	}
 }
 
+// TestModes_runDeleted: somebody deletes the run. Linked again it has another id,
+// which everything must follow.
+func TestModes_runDeleted(t *testing.T) {
+	for _, mode := range []embedded.Mode{embedded.ModeV4Dual, embedded.ModeV3} {
+		t.Run(string(mode), func(t *testing.T) {
+			s := newScene(t, mode, harm{})
+			was, _, err := s.run.Experiment(t.Context(), 1)
+			if err == nil {
+				err = s.client.DeleteRun(t.Context(), "d", "base")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, after, err := tracking.Repair(t.Context(), s.config(), s.publish())
+			if err != nil || before.Counts[tracking.MissingRunItem] != 6 || !after.OK() {
+				t.Fatalf("%v\n%+v\n%+v", err, before.Findings, after.Findings)
+			}
+			is, _, err := s.run.Experiment(t.Context(), 1)
+			if err != nil || is.ID == was.ID || after.Experiments[0] != is.ID {
+				t.Errorf("the id was %s, is %s, verified as %s; %v", was.ID, is.ID, after.Experiments, err)
+			}
+			if got := s.totals(t, s.run); got["items_planned"] != 6 {
+				t.Errorf("the scores of the run with the new id: %v", got)
+			}
+		})
+	}
+}
+
 // TestVerify_patient: what is missing comes while it is looked for.
 func TestVerify_patient(t *testing.T) {
 	s := newScene(t, embedded.ModeV4, harm{})

@@ -2,6 +2,7 @@ package tracking
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -29,6 +30,9 @@ func (v *verifier) trial(ctx context.Context, trial int) error {
 	ref := langfuse.RunRef{
 		ID: e.ID, Name: RunName(v.header, trial), DatasetID: v.header.Dataset.ID, Since: v.since(),
 	}
+	if err := v.replaced(ctx, trial, e.ID, ref); err != nil {
+		return err
+	}
 	for _, view := range v.cfg.Server.Views() {
 		if !v.has(view) {
 			continue
@@ -43,6 +47,25 @@ func (v *verifier) trial(ctx context.Context, trial int) error {
 		}
 	}
 	return v.totals(ctx, trial, ref)
+}
+
+// replaced finds out whether the run has another id in the list of runs than in
+// the run file. Where it is not there at all, its items will say so.
+func (v *verifier) replaced(ctx context.Context, trial int, id string, ref langfuse.RunRef) error {
+	if !v.has(langfuse.ViewRuns) {
+		return nil
+	}
+	there, err := v.cfg.Client.GetRun(ctx, v.cfg.Server, langfuse.ViewRuns, langfuse.RunRef{DatasetID: ref.DatasetID, Name: ref.Name})
+	if errors.Is(err, langfuse.ErrNotFound) || err == nil && there.ID == id {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	v.found(Finding{Kind: RunReplaced, Trial: trial, Detail: fmt.Sprintf("its id is %s there, and was %s: it was deleted and made anew", there.ID, id)})
+	v.repairs.move(trial, there.ID)
+	v.moved[trial] = v.cfg.Server.NewReads // there, the spans carry the id
+	return nil
 }
 
 // has reports whether the run must be in a view: a run over a file has no place

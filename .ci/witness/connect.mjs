@@ -43,7 +43,7 @@ export async function all(list, query) {
   }
 }
 
-/** text returns what an input or output holds: v4 gives a text of JSON. */
+/** parsed returns what an input or output holds: v4 gives a text of JSON. */
 export function parsed(value) {
   if (typeof value !== "string") return value;
   try {

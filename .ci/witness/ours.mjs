@@ -56,8 +56,9 @@ async function readExperiment() {
   near("the cost of the run", cost, spent());
 }
 
+// A server decodes names in a path twice, and the SDK escapes them once.
 async function readRun() {
-  const run = await eventually(() => api.datasets.getRun(dataset.name, header.name), (r) => r.datasetRunItems.length === items.length);
+  const run = await eventually(() => api.datasets.getRun(encodeURIComponent(dataset.name), encodeURIComponent(header.name)), (r) => r.datasetRunItems.length === items.length);
   has("the run", run, { id: experiment.id, name: header.name, datasetId: dataset.id });
   has("its metadata", run.metadata, { model: header.system.model, dataset_version: header.dataset.version, scorer_version: header.scorer.version });
   equal("its items: every one once", run.datasetRunItems.map((i) => i.datasetItemId).sort(), items.map((i) => i.id));

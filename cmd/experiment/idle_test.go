@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// holding is a Langfuse that answers no write until it is released.
+type holding struct {
+	behind   http.Handler
+	released chan struct{}
+	held     atomic.Int32
+}
+
+func (h *holding) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet {
+		h.held.Add(1)
+		<-h.released
+	}
+	h.behind.ServeHTTP(w, r)
+}
+
+// TestRun_workersNeverWaitForLangfuse: every item is asked about before
+// Langfuse has answered a single write. Were a worker to wait for one, the model
+// would not be asked to the end.
+func TestRun_workersNeverWaitForLangfuse(t *testing.T) {
+	t.Parallel()
+	const n = 60
+	items, model := paidItems(n), newPaidModel(t)
+	var asked atomic.Int32
+	hold := &holding{released: make(chan struct{})}
+	var release sync.Once
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		model.ServeHTTP(w, r)
+		if asked.Add(1) == n-1 { // one item fails without a call
+			release.Do(func() { close(hold.released) })
+		}
+	}))
+	defer front.Close()
+	defer release.Do(func() { close(hold.released) })
+	var armed atomic.Bool
+	var early atomic.Int32 // writes that were answered before the last call
+	_, env := sharedLangfuse(t, items, func(h http.Handler) http.Handler {
+		hold.behind = h
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !armed.Load() {
+				h.ServeHTTP(w, r)
+				return
+			}
+			hold.ServeHTTP(w, r)
+			if r.Method != http.MethodGet && asked.Load() < n-1 {
+				early.Add(1)
+			}
+		})
+	})
+	armed.Store(true)
+	f := newFolder(t, append(env, "OPENAI_API_KEY=sk-test", "OPENAI_BASE_URL="+front.URL+"/r")...)
+	c := f.start(t, "--dataset", "made", "--name", "r", "--model", "openai/gpt-test", "--prompt", "plain", "--max-failures", "1", "--quiet")
+	select {
+	case <-c.ended:
+	case <-time.After(time.Minute):
+		t.Fatalf("the model was asked about %d of %d items while Langfuse did not answer", asked.Load(), n-1)
+	}
+	c.exits(t, 0)
+	if hold.held.Load() == 0 || early.Load() != 0 {
+		t.Errorf("%d writes were held, %d answered before the last call", hold.held.Load(), early.Load())
+	}
+}
+
+// BenchmarkLatency runs 2,000 items of 200 ms, 50 at once, against a Langfuse
+// that answers at once and one that takes 100 ms: 8 s are the least.
+func BenchmarkLatency(b *testing.B) {
+	const n = 2000
+	items, model := paidItems(n), newPaidModel(b)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(200 * time.Millisecond)
+		model.ServeHTTP(w, r)
+	}))
+	defer front.Close()
+	var latency atomic.Int64
+	var requests atomic.Int64
+	_, env := sharedLangfuse(b, items, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			requests.Add(1)
+			time.Sleep(time.Duration(latency.Load()))
+			h.ServeHTTP(w, r)
+		})
+	})
+	f := newFolder(b, append(env, "OPENAI_API_KEY=sk-test", "OPENAI_BASE_URL="+front.URL+"/r")...)
+	for _, wait := range []time.Duration{0, 100 * time.Millisecond} {
+		b.Run(fmt.Sprint(wait), func(b *testing.B) {
+			latency.Store(int64(wait))
+			requests.Store(0)
+			for i := 0; b.Loop(); i++ {
+				name := strings.ReplaceAll(fmt.Sprintf("r-%s-%d-%d", wait, b.N, i), ".", "-")
+				f.run(b, 0, "--dataset", "made", "--name", name, "--model", "openai/gpt-test", "--prompt", "plain",
+					"--concurrency", "50", "--max-failures", "1", "--quiet")
+			}
+			b.ReportMetric(float64(requests.Load())/float64(b.N), "requests/run")
+		})
+	}
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/configs/sample"
+	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/seed"
+	"extraction-experiment/tracking"
+)
+
+// deployment is a Langfuse of one mode with the sample dataset and the built-in
+// prompt, and a folder that works with it.
+type deployment struct {
+	bench
+	env    map[string]string
+	client *langfuse.Client
+	server langfuse.Server
+}
+
+func newDeployment(t *testing.T, mode embedded.Mode) deployment {
+	t.Helper()
+	d := deployment{bench: newBench(t)}
+	store, err := embedded.Open(embedded.Config{Mode: mode})
+	must(t, err)
+	hs := httptest.NewServer(store.Handler())
+	t.Cleanup(func() {
+		hs.Close()
+		must(t, store.Close())
+	})
+	d.env = map[string]string{
+		"LANGFUSE_BASE_URL": hs.URL, "LANGFUSE_PUBLIC_KEY": embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY": embedded.DefaultSecretKey,
+	}
+	d.client, err = langfuse.New(langfuse.Config{BaseURL: hs.URL, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey)})
+	must(t, err)
+	t.Cleanup(d.client.CloseIdleConnections)
+	d.server, err = d.client.Probe(t.Context())
+	must(t, err)
+	must(t, tracking.CreateDefaultPrompt(t.Context(), d.client))
+	items := func(yield func(dataset.Located, error) bool) { // anew each time
+		for item, err := range dataset.Read(sample.Open(), dataset.JSONL, sample.FileName) {
+			if !yield(item, err) {
+				return
+			}
+		}
+	}
+	_, err = seed.File(t.Context(), d.client, items, seed.Config{Dataset: sample.Name})
+	must(t, err)
+	return d
+}
+
+// exits runs a command line and demands its exit code.
+func (d deployment) exits(want int, args ...string) (stdout, stderr string) {
+	d.t.Helper()
+	code, stdout, stderr := d.with(d.env, args...)
+	if code != want {
+		d.t.Fatalf("%s: exit code %d, want %d\n%s%s", strings.Join(args, " "), code, want, stdout, stderr)
+	}
+	return stdout, stderr
+}
+
+// TestModes runs the same experiments on each kind of server: the baseline over
+// the sample dataset, and a language model with a prompt, which answers nonsense
+// at first, so that its items have two attempts. What stands there afterwards is
+// read through the views that the server has.
+func TestModes(t *testing.T) {
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			d := newDeployment(t, mode)
+			model := newFickleModel(t)
+			maps.Copy(d.env, map[string]string{
+				"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": model.url, "EXPERIMENT_PRICES_FILE": pricesFor(t, "gpt-test-2026"),
+			})
+			d.exits(cli.ExitOK, "--dataset", sample.Name, "--name", "base", "--verify", "--quiet")
+			d.readBack("base", 38, false)
+
+			llm := []string{"--dataset", sample.Name, "--name", "llm", "--model", "openai/gpt-test", "--limit", "5", "--quiet"}
+			d.exits(cli.ExitFailures, llm...)
+			model.wise.Store(true)
+			d.exits(cli.ExitOK, append(llm, "--retry-failed", "--verify")...)
+			d.readBack("llm", 5, true)
+			d.harmed("llm")
+
+			must(t, os.RemoveAll(connect.Folder)) // as in a colleague's folder
+			_, stderr := d.exits(cli.ExitUsage, "--dataset", sample.Name, "--name", "base")
+			if !strings.Contains(stderr, "taken (in Langfuse): use --name base-2") {
+				t.Errorf("a name that only Langfuse knows: %s", stderr)
+			}
+		})
+	}
+}
+
+// fickleModel speaks as OpenAI's chat completions do, nonsense until it is wise.
+type fickleModel struct {
+	url  string
+	wise atomic.Bool
+}
+
+func newFickleModel(t *testing.T) *fickleModel {
+	m := &fickleModel{}
+	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := "I would rather not."
+		if m.wise.Load() {
+			answer = adaAnswer
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"id": "1", "object": "chat.completion", "model": "gpt-test-2026",
+			"choices": []any{map[string]any{"index": 0, "finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": answer}}},
+			"usage":   map[string]any{"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
+		})
+	}))
+	t.Cleanup(hs.Close)
+	m.url = hs.URL + "/v1"
+	return m
+}
+
+// harmed deletes, doubles and changes scores, and demands that verify finds each
+// and mends it.
+func (d deployment) harmed(name string) {
+	d.t.Helper()
+	_, newest, _ := d.newestOf(name)
+	traces := slices.Sorted(maps.Keys(newest))
+	scores := map[string]langfuse.Score{}
+	for s, err := range d.client.ReadScores(d.t.Context(), d.server.Capabilities, langfuse.ScoresQuery{TraceIDs: traces[:3], Names: []string{"error"}}) {
+		must(d.t, err)
+		scores[s.TraceID()] = s
+	}
+	put := func(id, trace string, value float64) {
+		like := scores[trace]
+		must(d.t, d.client.CreateScore(d.t.Context(), langfuse.ScoreCreate{
+			ID: id, Name: like.Name, Type: like.Type, Value: langfuse.NumberValue(value), TraceID: trace, ObservationID: like.Subject.ID,
+		}))
+	}
+	must(d.t, d.client.DeleteScore(d.t.Context(), scores[traces[0]].ID))
+	put("another", traces[1], 0)
+	put(scores[traces[2]].ID, traces[2], 1)
+	stdout, _ := d.exits(cli.ExitGate, "verify", name, "--timeout", "0s")
+	d.t.Logf("\n%s", stdout)
+	for _, want := range []string{"3 differences: 1 doubled_score, 1 changed_score, 1 missing_score", fmt.Sprint("superseded  ", len(newest), " attempts")} {
+		if !strings.Contains(stdout, want) {
+			d.t.Errorf("verify does not say %q:\n%s", want, stdout)
+		}
+	}
+	d.exits(cli.ExitOK, "verify", name, "--repair", "--timeout", "0s")
+	d.exits(cli.ExitOK, "verify", name, "--timeout", "0s")
+	d.readBack(name, len(newest), true)
+}

@@ -1,0 +1,49 @@
+package embedded
+
+import (
+	"net/http/httptest"
+	"net/url"
+	"testing"
+)
+
+// Whatever a query says, it is answered or refused; it never breaks the server.
+func FuzzQuery(f *testing.F) {
+	s, err := Open(Config{Mode: ModeV4Dual, ProjectID: "p1"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			f.Error(err)
+		}
+	})
+	err = s.storeEvents([]event{
+		{id: "1", kind: "trace-create", trace: &trace{id: "t", timestamp: 1, tags: `["a"]`, metadata: `{"k":"v"}`, environment: "default"}},
+		{id: "2", kind: "span-create", observation: &observation{trace: "t", span: "s", start: 1, kind: "SPAN", name: "n"}},
+		{id: "3", kind: "score-create", score: &score{id: "x", name: "n", dataType: "NUMERIC", trace: "t", source: "API"}}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, query := range []string{`filter=[{"type":"numberObject","column":"scores_avg","key":"n","operator":">=","value":1}]`,
+		`filter=[{"type":"stringObject","column":"metadata","key":"k","operator":"ends with","value":"v"}]`, "tags=a&limit=1&page=2",
+		`filter=[{"type":"arrayOptions","column":"tags","operator":"all of","value":["a","b"]}]`, "value=1&dataType=NUMERIC&cursor=e30",
+		`filter=[{"type":"datetime","column":"timestamp","operator":"<","value":"2020-01-01"}]`, "orderBy=latency.asc&fields=core",
+		"fromTimestamp=9999-12-31T23:59:59Z&name=%00", `filter=[{"type":"null","column":"userId","operator":"is null"}]`} {
+		f.Add(query)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			return
+		}
+		for _, path := range []string{"/traces", "/observations", "/v2/observations", "/v2/scores", "/v3/scores", "/sessions"} {
+			req := httptest.NewRequest("GET", "http://localhost"+api+path+"?"+values.Encode(), nil)
+			req.SetBasicAuth(DefaultPublicKey, DefaultSecretKey)
+			res := httptest.NewRecorder()
+			s.Handler().ServeHTTP(res, req)
+			if res.Code != 200 && res.Code != 400 {
+				t.Errorf("%s?%s: %d %s", path, values.Encode(), res.Code, clip(res.Body.String(), 300))
+			}
+		}
+	})
+}

@@ -1,0 +1,52 @@
+package tracking
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"extraction-experiment/langfuse"
+)
+
+// scores reads the scores of traces.
+func (v *verifier) scores(ctx context.Context, ids []string) (map[string][]langfuse.Score, error) {
+	found := map[string][]langfuse.Score{}
+	if len(ids) == 0 { // no list would be all scores of the project
+		return found, nil
+	}
+	for s, err := range v.cfg.Client.ReadScores(ctx, v.cfg.Server.Capabilities, langfuse.ScoresQuery{TraceIDs: ids, Limit: 100}) {
+		if err != nil {
+			return nil, err
+		}
+		found[s.TraceID()] = append(found[s.TraceID()], s)
+	}
+	return found, nil
+}
+
+// traces reads traces; v3 answers one with a request, so several are under way.
+func (v *verifier) traces(ctx context.Context, ids []string) (map[string]langfuse.Trace, error) {
+	atOnce := 50
+	if !v.cfg.Server.NewReads {
+		atOnce = 1
+	}
+	var mu sync.Mutex
+	found := map[string]langfuse.Trace{}
+	group, inner := errgroup.WithContext(ctx)
+	group.SetLimit(v.cfg.Requests)
+	for part := range slices.Chunk(ids, atOnce) {
+		group.Go(func() error {
+			for trace, err := range v.cfg.Client.ReadTraces(inner, v.cfg.Server.Capabilities, part, langfuse.TraceParts{}) {
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				found[trace.ID] = trace
+				mu.Unlock()
+			}
+			return nil
+		})
+	}
+	return found, group.Wait()
+}

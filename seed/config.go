@@ -29,6 +29,9 @@ type Config struct {
 	// to that of another item of the dataset; 0 looks for none. What it costs:
 	// half a kilobyte of memory an item.
 	Similar float64
+	// KeepArchived leaves an item alone that somebody archived, with a warning;
+	// otherwise it is made active again.
+	KeepArchived bool
 	// DryRun finds out what would be done and writes nothing.
 	DryRun bool
 	// Workers is how many items are written at a time; 0 is 4.

@@ -25,6 +25,7 @@ const (
 	BadTraceID    Kind = "trace_id"       // cannot be the id of a trace
 	NotRead       Kind = "not_read"       // the trace could not be read this time
 	NoEvidence    Kind = "no_evidence"    // nothing shows that a person validated it
+	JudgedWrong   Kind = "judged_wrong"   // a person said that it is not right
 	NoObservation Kind = "no_observation" // nothing is of the mapping's name or type
 	NoInput       Kind = "no_input"       // the trace has no document
 	NoOutput      Kind = "no_output"      // the trace has no answer
@@ -46,6 +47,7 @@ const (
 	Contradicts  Kind = "contradicts"   // gold that denies other gold
 	Similar      Kind = "similar"       // the document of another item, almost
 	Repeated     Kind = "repeated"      // a trace was named twice
+	LeftArchived Kind = "archived"      // the item is archived, and stays so
 )
 
 // Finding is something about one item that a person should know.

@@ -55,6 +55,9 @@ func (m *mapper) item(trace langfuse.Trace, scores []langfuse.Score) (made, erro
 	w := newWitness(trace, scores, m.queues, m.mapping.Evidence, chosen)
 	var out made
 	evidence, reason := w.find()
+	if no := w.rejected(); reason != "" && no != "" { // that is no lack of evidence
+		return made{}, refuse(JudgedWrong, "", "%s", no)
+	}
 	switch {
 	case reason == "":
 	case !m.accept:

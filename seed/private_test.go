@@ -10,6 +10,7 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/fold"
+	"extraction-experiment/langfuse/embedded"
 )
 
 // With a redaction no request says what was taken out, nothing that is shown
@@ -144,6 +145,22 @@ func TestMapper_correctedPart(t *testing.T) {
 	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: mapping})
 	if result.Err() != nil || !strings.Contains(string(s.only().ExpectedOutput), "London") {
 		t.Errorf("%v, %s", result.Err(), s.only().ExpectedOutput)
+	}
+}
+
+// A mapping that looks for gold elsewhere does not hide a correction.
+func TestMapper_correctionBesideThePath(t *testing.T) {
+	s := newServer(t)
+	s.traced(traceID(0), span{id: spanID(0, 0), name: "request", input: map[string]any{"text": "Ada lived in London.", "guess": gold("Ada", "Rome")}, output: "done"})
+	s.correct(traceID(0), gold("Ada", "London"))
+	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: Mapping{Expected: []Path{path("input.guess")}}})
+	if result.Err() != nil || !strings.Contains(string(s.only().ExpectedOutput), "London") {
+		t.Errorf("%v, %s", result.Err(), s.only().ExpectedOutput)
+	}
+	s.annotate(embedded.Annotation{TraceID: traceID(0), Correction: "nothing at all", Author: "ann"})
+	result = s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: Mapping{Expected: []Path{path("input.guess")}}})
+	if result.Report.Problems.Kinds[NotJSON] != 1 {
+		t.Errorf("%v: the newest correction is no JSON", result.Err())
 	}
 }
 

@@ -11,8 +11,9 @@ import (
 // TraceConfig says how FromTraces seeds. Only Dataset is required.
 type TraceConfig struct {
 	// Config is as for File, except that bad items never keep the others out
-	// (KeepGoing has no effect), and that the schemas which the dataset has are
-	// checked where none are given.
+	// and archived items stay archived (KeepGoing and KeepArchived have no
+	// effect), and that the schemas which the dataset has are checked where none
+	// are given.
 	Config
 	// Mapping says where in a trace an item's fields are.
 	Mapping Mapping

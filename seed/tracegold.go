@@ -50,6 +50,7 @@ func correctedOutput(correction langfuse.Score, paths []Path, places map[string]
 	if hasGold(whole) {
 		return whole
 	}
+	paths = slices.DeleteFunc(slices.Clone(paths), func(p Path) bool { return !p.throughOutput() })
 	instead := maps.Clone(places)
 	instead[placeOutput] = whole
 	if trace, ok := places[placeTrace].(map[string]any); ok {
@@ -61,6 +62,12 @@ func correctedOutput(correction langfuse.Score, paths []Path, places map[string]
 		return value
 	}
 	return whole
+}
+
+// throughOutput reports whether a path leads into an output, which a correction
+// stands for; the others lead past it.
+func (p Path) throughOutput() bool {
+	return p.steps[0].key == placeOutput || len(p.steps) > 1 && p.steps[0].key == placeTrace && p.steps[1].key == placeOutput
 }
 
 func hasGold(value any) bool {

@@ -202,3 +202,27 @@ func TestFromTraces_large(t *testing.T) {
 		t.Errorf("%d created: %q", result.Created, why)
 	}
 }
+
+// What a person archived stays so, and what a person judged wrong is not taken
+// for unvalidated.
+func TestFromTraces_decisions(t *testing.T) {
+	s := newServer(t)
+	id := s.extracted(0, "Ada lived in London.", gold("Ada", "London"))
+	s.correct(id, gold("Ada", "London"))
+	s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{})
+	if _, err := Archive(t.Context(), s.Client, "gold", []string{s.only().ID}); err != nil {
+		t.Fatal(err)
+	}
+	again := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{})
+	if again.Unchanged != 1 || again.Report.Warnings.Kinds[LeftArchived] != 1 || len(s.items("gold")) != 0 {
+		t.Errorf("%+v", again.Result)
+	}
+
+	verdict := s.config("validated", "BOOLEAN")
+	wrong := s.extracted(1, "Ada lived in London.", gold("Ada", "London"))
+	s.annotate(embedded.Annotation{TraceID: wrong, ConfigID: verdict, Value: false, Author: "eve"})
+	refused := s.mustSeedTraces(Selection{IDs: []string{wrong}}, TraceConfig{AcceptUnvalidated: true})
+	if refused.Report.Problems.Kinds[JudgedWrong] != 1 {
+		t.Errorf("%v", refused.Err())
+	}
+}

@@ -23,7 +23,7 @@ func (t *traceSeeder) seed(ctx context.Context) error {
 		return t.writeOut(ctx)
 	}
 	cfg := t.cfg.Config
-	cfg.KeepGoing = true
+	cfg.KeepGoing, cfg.KeepArchived = true, true // an archived item is a person's decision
 	if t.cfg.Show != nil {
 		if cfg.DryRun {
 			cfg.Workers = 1 // in the order of the traces

@@ -102,7 +102,10 @@ func (s *seeder) one(ctx context.Context, located dataset.Located) error {
 			stored = shapeOfStored(*found)
 		}
 	}
-	if known {
+	if archived && s.cfg.KeepArchived {
+		change.Action = Unchanged
+		s.warnArchived(located)
+	} else if known {
 		change.Action = Updated
 		next := shapeOf(item.Input, item.ExpectedOutput, item.Metadata, item.SourceTraceID, item.SourceObservationID)
 		if !archived && !next.changes(stored) {
@@ -180,6 +183,14 @@ func (s *seeder) refuse(located dataset.Located, change Change, reason string) {
 	s.mu.Unlock()
 	change.Action, change.Reason = NotDone, reason
 	s.count(change)
+}
+
+func (s *seeder) warnArchived(located dataset.Located) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.result.Report.Warnings.add(s.checker.keep, Finding{
+		Kind: LeftArchived, File: located.File, Line: located.Line, Item: located.ID, Message: "was archived in Langfuse and stays so",
+	})
 }
 
 func (s *seeder) warnKept(located dataset.Located, fields []string) {

@@ -53,11 +53,16 @@ type agreement struct {
 
 // agree covers the same in the gold texts and in all their places in the
 // document, until nothing changes: a name that is covered in one place for what
-// stands beside it is then covered in every place.
-func agree(document *cover, agreements []agreement) {
+// stands beside it is then covered in every place. The error says that it would
+// take too long.
+func agree(document *cover, agreements []agreement) error {
+	steps := 0
 	for changed := true; changed; {
 		changed = false
 		for _, a := range agreements {
+			if steps += len(a.at) * len(a.gold.label); steps > maxSteps {
+				return errTooMuch
+			}
 			for _, at := range a.at {
 				for i := range a.gold.label {
 					met := meet(a.gold.label[i], document.label[at+i])
@@ -80,6 +85,7 @@ func agree(document *cover, agreements []agreement) {
 	}
 	slices.Sort(document.cuts)
 	document.cuts = slices.Compact(document.cuts)
+	return nil
 }
 
 // piece is a stretch of a text and what it became; bytes.

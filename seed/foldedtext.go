@@ -1,7 +1,6 @@
 package seed
 
 import (
-	"iter"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -100,26 +99,7 @@ func (t foldedText) widened(i, k int) (int, int) {
 	return i, k
 }
 
-// occurrences yields every place of folded where another folded text stands,
-// overlapping ones too. A short one (under 3 characters) must be a word of its
-// own, else a single letter would be found everywhere.
-func (t foldedText) occurrences(of string, wholeWord bool) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for at := 0; of != "" && at+len(of) <= len(t.folded); {
-			i := strings.Index(t.folded[at:], of)
-			if i < 0 {
-				return
-			}
-			at += i
-			if (!wholeWord || t.isWord(at, at+len(of))) && !yield(at) {
-				return
-			}
-			_, width := utf8.DecodeRuneInString(t.folded[at:])
-			at += width
-		}
-	}
-}
-
+// isWord reports whether folded[from:to] is no part of a longer word.
 func (t foldedText) isWord(from, to int) bool {
 	first, _ := utf8.DecodeRuneInString(t.folded[from:])
 	last, _ := utf8.DecodeLastRuneInString(t.folded[:to])

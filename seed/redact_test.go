@@ -2,9 +2,12 @@ package seed
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -227,4 +230,50 @@ func plain(text string) string {
 		}
 	}
 	return text
+}
+
+// occurrences yields every place of folded where another folded text stands,
+// overlapping ones too. A short one (under 3 characters) must be a word of its
+// own, else a single letter would be found everywhere.
+func (t foldedText) occurrences(of string, wholeWord bool) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for at := 0; of != "" && at+len(of) <= len(t.folded); {
+			i := strings.Index(t.folded[at:], of)
+			if i < 0 {
+				return
+			}
+			at += i
+			if (!wholeWord || t.isWord(at, at+len(of))) && !yield(at) {
+				return
+			}
+			_, width := utf8.DecodeRuneInString(t.folded[at:])
+			at += width
+		}
+	}
+}
+
+// However much the patterns take out, it ends: with an item, or with an error
+// before it would take too long.
+func TestRedaction_bounded(t *testing.T) {
+	var words, runs strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&words, "w%d ", i)
+	}
+	for i := range 700 { // a run of 699 holds those of all lengths below in 700²/2 places
+		runs.WriteString(strings.Repeat("a", i) + " ")
+	}
+	for name, tt := range map[string]struct {
+		text, pattern string
+		refused       bool
+	}{
+		"every word": {words.String(), `\w+`, false}, "every run": {runs.String(), `a+`, true},
+		"every letter": {words.String(), `.`, false}, "all": {words.String(), `(?s).+`, false},
+	} {
+		input := must(marshal(map[string]any{"document_text": tt.text}))
+		expected := must(marshal(map[string]any{"entities": []any{map[string]any{"name": tt.text[:100]}, map[string]any{"name": "a"}, map[string]any{"name": "w1"}}}))
+		_, count, err := mustRedaction(t, "patterns: [{name: p, regex: '"+tt.pattern+"'}]").Item(dataset.Item{Input: input, Expected: expected})
+		if errors.Is(err, errTooMuch) != tt.refused || err == nil && count["P"] == 0 {
+			t.Errorf("%s: %d replacements, %v", name, count["P"], err)
+		}
+	}
 }

@@ -23,21 +23,27 @@ func (w *redacting) collectKeys(value any) {
 // checkKeys refuses an item whose keys hold a secret.
 func (w *redacting) checkKeys() error {
 	slices.Sort(w.keys)
+	var keys []*cover
+	found := ""
 	for _, key := range slices.Compact(w.keys) {
-		if wireKeys[key] {
-			continue
+		if !wireKeys[key] {
+			keys = append(keys, newCover(key))
+			w.r.matches(key, func(_, _ int, label byte) { found = w.r.labels[label] })
 		}
-		found := ""
-		w.r.matches(key, func(_, _ int, label byte) { found = w.r.labels[label] })
-		folded := newFoldedText(key)
-		for _, s := range w.secrets {
-			for range folded.occurrences(s.text, true) {
+	}
+	all := newConcordance(keys)
+	for _, s := range w.secrets {
+		err := all.find(s.text, func(in *cover, at int) {
+			if in.isWord(at, at+len(s.text)) {
 				found = w.r.labels[s.label]
 			}
+		})
+		if err != nil {
+			return err
 		}
-		if found != "" {
-			return fmt.Errorf("a key of an object holds what %s takes out, and keys are not changed: leave that object out of the mapping", found)
-		}
+	}
+	if found != "" {
+		return fmt.Errorf("a key of an object holds what %s takes out, and keys are not changed: leave that object out of the mapping", found)
 	}
 	return nil
 }

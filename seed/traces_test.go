@@ -189,17 +189,19 @@ func TestFromTraces_again(t *testing.T) {
 	})
 }
 
-// A document of 3 MB becomes an item; one that Langfuse would not take is refused
-// with its size.
+// A document of 3 MB becomes an item; what Langfuse would not take, here because
+// the mapping has the document twice, is refused with its size.
 func TestFromTraces_large(t *testing.T) {
 	s := newServer(t)
-	for i, n := range []int{150_000, 230_000} { // of 21 bytes: 3.15 and 4.83 MB
-		s.correct(s.extracted(i, strings.Repeat("Ada lived in London. ", n), nil), gold("Ada", "London"))
-	}
-	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0), traceID(1)}}, TraceConfig{})
-	why := result.refusals()[traceID(1)]
-	if result.Created != 1 || result.Refused != 1 || !strings.Contains(why, "is 4.8 MB") || !strings.Contains(why, "Langfuse takes 4718592 bytes") {
+	s.correct(s.extracted(0, strings.Repeat("Ada lived in London. ", 150_000), nil), gold("Ada", "London")) // 3.15 MB
+	twice := Mapping{Metadata: map[string][]Path{"copy": {path("input.document_text")}}}
+	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: twice})
+	why := result.refusals()[traceID(0)]
+	if result.Created != 0 || result.Refused != 1 || !strings.Contains(why, "is 6.3 MB") || !strings.Contains(why, "Langfuse takes 4718592 bytes") {
 		t.Errorf("%d created: %q", result.Created, why)
+	}
+	if result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{}); result.Created != 1 || result.Err() != nil {
+		t.Errorf("%d created: %v", result.Created, result.Err())
 	}
 }
 

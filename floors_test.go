@@ -41,6 +41,7 @@ var floors = map[string]int{
 	"experiment":         5,
 	"tracking":           5,
 	"seed":               5,
+	"compare":            5,
 	"harness/extraction": 6,
 	"report":             8,
 	"cmd/internal/":      9,

@@ -1,10 +1,12 @@
 package langfuse
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
+	"sync"
 	"time"
 )
 
@@ -46,26 +48,27 @@ type Server struct {
 }
 
 // Probe checks that the server answers, is new enough and takes the keys, and
-// finds out what it can do, in four requests. Nothing is written. Ask once and
-// keep the answer. Retried; errors: *ConnectionError, *VersionError (older than
-// 3.81), ErrUnauthorized, *APIError.
+// finds out what it can do, in four requests at once. Nothing is written. Ask
+// once and keep the answer. Retried; errors: *ConnectionError, *VersionError
+// (older than 3.81), ErrUnauthorized, *APIError.
 //
 // API: GET /api/public/health, /projects, /experiments, /v2/scores
 func (c *Client) Probe(ctx context.Context) (Server, error) {
-	server, err := c.identify(ctx)
-	if err != nil {
-		return Server{}, err
-	}
+	var server Server
+	var newReads, legacyReads bool
+	var identified, ofNew, ofLegacy error
+	var asked sync.WaitGroup
+	asked.Go(func() { server, identified = c.identify(ctx) })
 	// Without a start time this endpoint answers 400 whether it is on or off.
-	now := orDefault(server.Time, time.Now())
-	window := url.Values{"fromStartTime": {FormatTime(now)}, "limit": {"1"}}
-	if server.NewReads, err = c.offers(ctx, "experiments", window); err != nil {
+	window := url.Values{"fromStartTime": {FormatTime(time.Now())}, "limit": {"1"}}
+	asked.Go(func() { newReads, ofNew = c.offers(ctx, "experiments", window) })
+	asked.Go(func() { legacyReads, ofLegacy = c.offers(ctx, "v2/scores", url.Values{"limit": {"1"}}) })
+	asked.Wait()
+	if err := cmp.Or(identified, ofNew, ofLegacy); err != nil {
 		return Server{}, err
 	}
-	if server.LegacyReads, err = c.offers(ctx, "v2/scores", url.Values{"limit": {"1"}}); err != nil {
-		return Server{}, err
-	}
-	if !server.NewReads && !server.LegacyReads {
+	server.NewReads, server.LegacyReads = newReads, legacyReads
+	if !newReads && !legacyReads {
 		return Server{}, &APIError{
 			Method: "GET", Path: apiPrefix + "v2/scores", Status: 404, base: c.base, class: ErrEndpointGone,
 			Message: fmt.Sprintf("version %s offers neither the reads of v3 nor those of v4", server.Version),
@@ -87,27 +90,40 @@ func (c *Client) ProbeAs(ctx context.Context, mode Mode) (Server, error) {
 	return server, err
 }
 
-// identify finds out version, clock and project.
+// identify finds out version, clock and project. Of several errors that of the
+// version comes first: it explains the others.
 func (c *Client) identify(ctx context.Context) (Server, error) {
+	var server Server
+	var ofVersion, ofProject error
+	var asked sync.WaitGroup
+	asked.Go(func() { server.Version, server.Time, server.Skew, ofVersion = c.version(ctx) })
+	var project Project
+	asked.Go(func() { project, ofProject = c.GetProject(ctx) })
+	asked.Wait()
+	if err := cmp.Or(ofVersion, ofProject); err != nil {
+		return Server{}, err
+	}
+	server.Project = project
+	return server, nil
+}
+
+// version returns the server's version, if it is new enough, and its clock.
+func (c *Client) version(ctx context.Context) (Version, time.Time, time.Duration, error) {
 	health, err := c.GetHealth(ctx)
 	if err != nil {
-		return Server{}, err
+		return Version{}, time.Time{}, 0, err
 	}
 	version, err := ParseVersion(health.Version)
 	if err != nil {
-		return Server{}, &APIError{
+		return Version{}, time.Time{}, 0, &APIError{
 			Method: "GET", Path: apiPrefix + "health", Status: 200, base: c.base,
 			Message: c.redact("reading the server's version: " + err.Error()),
 		}
 	}
 	if !version.AtLeast(minVersion.Major, minVersion.Minor, minVersion.Patch) {
-		return Server{}, &VersionError{BaseURL: c.base, Version: version}
+		return Version{}, time.Time{}, 0, &VersionError{BaseURL: c.base, Version: version}
 	}
-	server := Server{Time: health.Time, Skew: health.Skew, Capabilities: Capabilities{Version: version}}
-	if server.Project, err = c.GetProject(ctx); err != nil {
-		return Server{}, err
-	}
-	return server, nil
+	return version, health.Time, health.Skew, nil
 }
 
 // offers reports whether the server has the endpoint. A missing one is a 404 of

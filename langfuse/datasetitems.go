@@ -71,7 +71,8 @@ type DatasetItemsQuery struct {
 }
 
 // ListDatasetItems yields the active items of a dataset as of one version, the
-// newest first; one page is in memory at a time. An unknown dataset is
+// newest first. Pages are fetched ahead, which the pin makes safe: at most 16 of
+// them, or about 8 MiB, are in memory. An unknown dataset is
 // ErrNotFound, a version from before the data is an empty list. Retried; the
 // first error ends the iteration.
 //
@@ -85,7 +86,10 @@ func (c *Client) ListDatasetItems(ctx context.Context, q DatasetItemsQuery) iter
 		query := url.Values{"datasetName": {q.DatasetName}}
 		setTime(query, "version", q.Version)
 		setText(query, "sourceTraceId", q.SourceTraceID)
-		for item, err := range listPages[DatasetItem](ctx, c, "dataset-items", query, q.Limit) {
+		size := func(item DatasetItem) int {
+			return len(item.Input) + len(item.ExpectedOutput) + len(item.Metadata) + 500
+		}
+		for item, err := range listAhead(ctx, c, "dataset-items", query, q.Limit, size) {
 			if err != nil {
 				err = fmt.Errorf("items of dataset %q: %w", q.DatasetName, err)
 			}

@@ -16,6 +16,23 @@ const maxPageLimit = 100
 // defaultPageLimit is halved without a remainder when answers get too large.
 const defaultPageLimit = 64
 
+// numberedPage is a page of a numbered list.
+type numberedPage[T any] struct {
+	Data []T `json:"data"`
+	Meta struct {
+		TotalPages Number `json:"totalPages"`
+	} `json:"meta"`
+}
+
+// getPage asks for one page of a numbered list.
+func getPage[T any](ctx context.Context, c *Client, path string, query url.Values, number, limit int) (page numberedPage[T], err error) {
+	ask := maps.Clone(query)
+	ask.Set("page", strconv.Itoa(number))
+	ask.Set("limit", strconv.Itoa(limit))
+	err = c.getJSON(ctx, path, ask, &page)
+	return page, err
+}
+
 // listPages yields the elements of a numbered list, page by page. When a page
 // is too large it goes on with smaller ones from the same place, down to one
 // element. The first error ends it.
@@ -26,36 +43,31 @@ func listPages[T any](ctx context.Context, c *Client, path string, query url.Val
 			yield(*new(T), err)
 			return
 		}
-		for number := 1; ; number++ {
-			var page struct {
-				Data []T `json:"data"`
-				Meta struct {
-					TotalPages Number `json:"totalPages"`
-				} `json:"meta"`
+		listFrom(ctx, c, path, query, 1, limit, yield)
+	}
+}
+
+// listFrom is listPages from a page on; it reports false when yield did.
+func listFrom[T any](ctx context.Context, c *Client, path string, query url.Values, number, limit int, yield func(T, error) bool) bool {
+	for ; ; number++ {
+		page, err := getPage[T](ctx, c, path, query, number, limit)
+		if errors.Is(err, ErrTooLarge) && limit > 1 {
+			smaller := smallerLimit(limit)
+			// The next turn of the loop adds the 1 that is missing here.
+			number = (number - 1) * (limit / smaller)
+			limit = smaller
+			continue
+		}
+		if err != nil {
+			return yield(*new(T), err)
+		}
+		for _, element := range page.Data {
+			if !yield(element, nil) {
+				return false
 			}
-			ask := maps.Clone(query)
-			ask.Set("page", strconv.Itoa(number))
-			ask.Set("limit", strconv.Itoa(limit))
-			err := c.getJSON(ctx, path, ask, &page)
-			if errors.Is(err, ErrTooLarge) && limit > 1 {
-				smaller := smallerLimit(limit)
-				// The next turn of the loop adds the 1 that is missing here.
-				number = (number - 1) * (limit / smaller)
-				limit = smaller
-				continue
-			}
-			if err != nil {
-				yield(*new(T), err)
-				return
-			}
-			for _, element := range page.Data {
-				if !yield(element, nil) {
-					return
-				}
-			}
-			if len(page.Data) == 0 || Number(number) >= page.Meta.TotalPages {
-				return
-			}
+		}
+		if len(page.Data) == 0 || Number(number) >= page.Meta.TotalPages {
+			return true
 		}
 	}
 }

@@ -1,17 +1,19 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
+	"sync"
 	"time"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/langfuse"
 )
 
-// pageSize is how many items of a dataset are in memory at once.
-const pageSize = 64
+// pageSize is how many items of a dataset are asked for at once.
+const pageSize = 100
 
 // Dataset is a Langfuse dataset, pinned to one version of its items.
 type Dataset struct {
@@ -25,15 +27,23 @@ type Dataset struct {
 // OpenDataset finds a dataset and pins it to what it holds now. An unknown one
 // is an error that langfuse.ErrNotFound matches.
 func OpenDataset(ctx context.Context, client *langfuse.Client, name string) (*Dataset, error) {
-	found, err := client.GetDataset(ctx, name)
-	if err != nil {
-		return nil, err
+	d := &Dataset{client: client, name: name}
+	var unknown, unpinned error
+	var asked sync.WaitGroup
+	asked.Go(func() {
+		var found langfuse.Dataset
+		found, unknown = client.GetDataset(ctx, name)
+		d.id = found.ID
+	})
+	asked.Go(func() { d.version, unpinned = pin(ctx, client, name) })
+	asked.Wait()
+	switch {
+	case unknown != nil:
+		return nil, unknown
+	case unpinned != nil:
+		return nil, fmt.Errorf("finding the current version of dataset %q: %w", name, unpinned)
 	}
-	version, err := pin(ctx, client, name)
-	if err != nil {
-		return nil, fmt.Errorf("finding the current version of dataset %q: %w", name, err)
-	}
-	return &Dataset{client, name, found.ID, version}, nil
+	return d, nil
 }
 
 // ReopenDataset returns the dataset at the version that a run began with.
@@ -48,29 +58,37 @@ func ReopenDataset(client *langfuse.Client, id, name, version string) (*Dataset,
 // pin returns the version that "now" is for the server, or the time of the
 // newest item if that is later.
 func pin(ctx context.Context, client *langfuse.Client, name string) (time.Time, error) {
-	asked := time.Now()
+	var created time.Time
+	var unlisted error
+	var asked sync.WaitGroup
+	asked.Go(func() { created, unlisted = newest(ctx, client, name) })
+	before := time.Now()
 	health, err := client.GetHealth(ctx)
-	if err != nil {
+	after := time.Now()
+	asked.Wait()
+	if err := cmp.Or(err, unlisted); err != nil {
 		return time.Time{}, err
 	}
-	now, wait := serverNow(health.Time, asked, time.Now())
+	now, wait := serverNow(health.Time, before, after)
 	select {
 	case <-time.After(wait):
 	case <-ctx.Done():
 		return time.Time{}, ctx.Err()
 	}
-	// A version in the future gives the items as they are, the newest first.
-	newest := langfuse.DatasetItemsQuery{DatasetName: name, Version: now.Add(24 * time.Hour), Limit: 1}
-	for item, err := range client.ListDatasetItems(ctx, newest) {
-		if err != nil {
-			return time.Time{}, err
-		}
-		if item.CreatedAt.After(now) {
-			now = item.CreatedAt
-		}
-		break
+	if created.After(now) {
+		now = created
 	}
 	return now.UTC(), nil
+}
+
+// newest returns when the newest item was made; zero where there is none. A
+// version in the future gives the items as they are, the newest first.
+func newest(ctx context.Context, client *langfuse.Client, name string) (time.Time, error) {
+	query := langfuse.DatasetItemsQuery{DatasetName: name, Version: time.Now().AddDate(1, 0, 0), Limit: 1}
+	for item, err := range client.ListDatasetItems(ctx, query) {
+		return item.CreatedAt, err
+	}
+	return time.Time{}, nil
 }
 
 // serverNow returns the server's time from its clock, which tells seconds only,

@@ -20,6 +20,7 @@ func commands(env cli.Env) []*urfave.Command {
 		runCommand(env),
 		runsCommand(env),
 		showCommand(env),
+		compareCommand(env),
 		publishCommand(env),
 		verifyCommand(env),
 		exportCommand(env),

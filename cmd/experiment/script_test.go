@@ -10,7 +10,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"experiment": func() { os.Exit(Main()) }})
+	testscript.Main(m, map[string]func(){
+		"experiment": func() { os.Exit(Main()) },
+		"oracle":     func() { os.Exit(oracle(os.Args[1:])) },
+	})
 }
 
 func TestScripts(t *testing.T) { scripttest.Run(t, "testdata/script") }

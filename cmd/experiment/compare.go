@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/compare"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/report"
+)
+
+func compareCommand(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:      "compare",
+		Usage:     "say whether a run did better than another, by how much, and whether to trust it",
+		UsageText: "experiment compare BASE CANDIDATE… [--gate RULE|FILE] [--json]",
+		ArgsUsage: "BASE CANDIDATE…",
+		Description: "BASE and CANDIDATE are names of runs, run files or exports.\n" +
+			"Rules: entity_f1 >= base - 0.02 (the whole 95 % interval keeps it), entity_f1 > base, pooled(entity_f1) >= base - 0.02,\n" +
+			"entity_f1 >= 0.7, coverage >= 99%, failures <= 2, cost <= base * 1.1, cost_per_item <= 0.01, latency_p95 <= 2s.\n" +
+			"Exit codes: 0 compared, and every rule passed; 1 a rule failed; 2 the runs cannot be compared; 6 inconclusive, with --inconclusive 6.",
+		OnUsageError: flags.UsageError,
+		Flags: []urfave.Flag{
+			&urfave.StringFlag{Name: "base", Usage: "the run to compare with; then all words are candidates"},
+			&urfave.StringSliceFlag{Name: "cand", Aliases: []string{"candidate"}, Usage: "`RUN` to compare with the base; may be repeated"},
+			datasetFlag(),
+			&urfave.StringFlag{Name: "metric", Usage: "the primary `SCORE`, which decides (default: that of the runs, entity_f1)"},
+			&urfave.StringFlag{Name: "cluster-by", Usage: "`KEY` of the items' metadata; items of equal value share a source and are not independent"},
+			&urfave.StringSliceFlag{Name: "gate", Usage: "`RULE|FILE` that must be kept, or a YAML file of rules; may be repeated"},
+			&urfave.Float64Flag{Name: "min-delta", Usage: "fail if the mean of the primary score changed by less than `X`, whatever the interval", DefaultText: "no limit"},
+			&urfave.IntFlag{Name: "max-regressions", Usage: "fail if more than `N` items became worse in the primary score", DefaultText: "no limit"},
+			&urfave.StringFlag{Name: "inconclusive", Usage: "what an inconclusive rule counts as: fail, pass, or 6, which is an exit code of its own", DefaultText: "fail"},
+			&urfave.IntFlag{Name: "changed", Usage: "show the `N` items that changed most", Value: 10},
+			&urfave.Uint64Flag{Name: "seed", Usage: "seed of the permutation test and the bootstrap", Value: 1},
+			&urfave.BoolFlag{Name: "markdown", Usage: "print Markdown, fit for a comment on a pull request", DisableDefaultText: true},
+			jsonFlag(),
+		},
+		Action: func(c *urfave.Context) error { return compareAction(c, env) },
+	}
+}
+
+func compareAction(c *urfave.Context, env cli.Env) (err error) {
+	if c.Bool("json") && c.Bool("markdown") {
+		return cli.Usage("--json and --markdown are two forms of one report: choose one")
+	}
+	base, candidates, err := comparedRuns(c)
+	if err != nil {
+		return err
+	}
+	cfg, err := compareConfig(c)
+	if err != nil {
+		return err
+	}
+	comparer, err := compare.New(cfg)
+	if err != nil {
+		return cli.Usage("%w", err)
+	}
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var sources []compare.Source
+	for _, named := range append([]string{base}, candidates...) {
+		run, err := openRun(ctx, named, c.String("dataset"))
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, run.Close()) }()
+		sources = append(sources, runSource{run, cfg.ClusterBy != ""})
+	}
+	result, err := comparer.Compare(ctx, sources[0], sources[1:]...)
+	if errors.Is(err, context.Canceled) {
+		return cli.Errorf(cli.ExitInterrupted, "stopped before the comparison was done")
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(showComparison(c, env, result), result.Err())
+}
+
+// showComparison prints the report. The only candidate that cannot be compared
+// leaves nothing to report but the error, which lists why.
+func showComparison(c *urfave.Context, env cli.Env, result compare.Comparison) error {
+	switch {
+	case c.Bool("json"):
+		return written(report.JSON(env.Stdout, result, isTerminal(os.Stdout)))
+	case c.Bool("markdown"):
+		return written(report.CompareMarkdown(env.Stdout, result, textOptions(env, nil)))
+	case len(result.Candidates) == 1 && len(result.Candidates[0].Incompatible) > 0:
+		return nil
+	}
+	return written(report.Compare(env.Stdout, result, textOptions(env, nil)))
+}
+
+// comparedRuns sorts out which word names which run.
+func comparedRuns(c *urfave.Context) (base string, candidates []string, err error) {
+	words := c.Args().Slice()
+	base = c.String("base")
+	if base == "" && len(words) > 0 {
+		base, words = words[0], words[1:]
+	}
+	candidates = append(words, c.StringSlice("cand")...)
+	if base == "" || len(candidates) == 0 {
+		return "", nil, cli.Usage("compare takes the run to compare with and one or more candidates: experiment compare BASE CANDIDATE; experiment runs lists the runs")
+	}
+	return base, candidates, nil
+}
+
+func compareConfig(c *urfave.Context) (compare.Config, error) {
+	gate, metric, err := compareGate(c)
+	if err != nil {
+		return compare.Config{}, err
+	}
+	changed := c.Int("changed")
+	if changed == 0 {
+		changed = -1
+	}
+	return compare.Config{
+		Metric: metric, ClusterBy: c.String("cluster-by"), Seed: c.Uint64("seed"), Changed: changed,
+		Order: scoreOrder(), Matches: matchedLines, Gate: gate,
+	}, nil
+}
+
+// matchedLines lists what an outcome's explanation says was matched, as a person
+// reads it. What was extracted under another name is the same match.
+func matchedLines(explanation json.RawMessage) ([]string, error) {
+	var why harness.Explanation
+	if err := json.Unmarshal(explanation, &why); err != nil {
+		return nil, fmt.Errorf("the explanation is not one of this program: %w", err)
+	}
+	var lines []string
+	for _, m := range why.Entities {
+		lines = append(lines, typed(m.Expected, m.ExpectedType))
+	}
+	for _, m := range why.Relationships {
+		lines = append(lines, stated(m.Expected))
+	}
+	return lines, nil
+}

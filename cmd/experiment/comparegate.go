@@ -1,0 +1,82 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/compare"
+	"extraction-experiment/configs"
+	"extraction-experiment/internal/cli"
+)
+
+// compareGate puts the rules of flags and files together, and the metric that
+// a file names. Flags win over files, a later file over an earlier one; rules
+// add up. All problems are returned at once.
+func compareGate(c *urfave.Context) (gate compare.Gate, metric string, err error) {
+	var problems []error
+	for _, word := range c.StringSlice("gate") {
+		rules := []string{word}
+		if isRuleFile(word) {
+			file, err := configs.LoadGate(word)
+			if err != nil {
+				problems = append(problems, err)
+				continue
+			}
+			rules = file.Rules
+			metric = override(metric, file.Metric)
+			gate.Inconclusive = compare.Policy(override(string(gate.Inconclusive), file.Inconclusive))
+			gate.MinDelta = overrideNumber(gate.MinDelta, file.MinDelta)
+			gate.MaxRegressions = overrideNumber(gate.MaxRegressions, file.MaxRegressions)
+		}
+		for _, text := range rules {
+			rule, err := compare.ParseRule(text)
+			if err != nil {
+				problems = append(problems, err)
+			}
+			gate.Rules = append(gate.Rules, rule)
+		}
+	}
+	metric = override(metric, c.String("metric"))
+	gate.Inconclusive = compare.Policy(override(string(gate.Inconclusive), c.String("inconclusive")))
+	if c.IsSet("min-delta") {
+		least := c.Float64("min-delta")
+		gate.MinDelta = &least
+	}
+	if c.IsSet("max-regressions") {
+		most := c.Int("max-regressions")
+		gate.MaxRegressions = &most
+	}
+	if err := errors.Join(problems...); err != nil {
+		return gate, metric, cli.Usage("%w", err)
+	}
+	return gate, metric, nil
+}
+
+// isRuleFile tells a file of rules from a rule: a rule has an operator, and no
+// file ends in one of a YAML file's endings otherwise.
+func isRuleFile(word string) bool {
+	switch strings.ToLower(filepath.Ext(word)) {
+	case ".yaml", ".yml":
+		return true
+	}
+	info, err := os.Stat(word)
+	return err == nil && !info.IsDir()
+}
+
+func override(old, text string) string {
+	if text == "" {
+		return old
+	}
+	return text
+}
+
+func overrideNumber[T int | float64](old, n *T) *T {
+	if n == nil {
+		return old
+	}
+	return n
+}

@@ -1,0 +1,127 @@
+package compare
+
+import (
+	"math"
+
+	"extraction-experiment/internal/stats"
+)
+
+// column is one score over the items of both runs: all that is kept of them.
+type column struct {
+	differences []float64
+	clusters    []int32
+	base, cand  stats.Moments
+	wins        int // differences above 0
+	losses      int // below
+
+	ratios        []stats.PairedRatio
+	ratioClusters []int32
+	noRatio       int // scored items without
+
+	undefined, undefinedBase, undefinedCand int
+
+	boolean, between            bool // values mean no or yes; one is neither 0 nor 1
+	gained, lost, both, neither int
+}
+
+// add takes the score of one item into account; nil is a run whose outcome does
+// not list it.
+func (c *column) add(base, cand *value, cluster int, scored bool) {
+	b, inBase := base.defined()
+	d, inCand := cand.defined()
+	if !inBase || !inCand {
+		c.undefined++
+		switch {
+		case inCand:
+			c.undefinedBase++
+		case inBase:
+			c.undefinedCand++
+		}
+		return
+	}
+	difference := d - b
+	switch {
+	case difference > Epsilon:
+		c.wins++
+	case difference < -Epsilon:
+		c.losses++
+	default:
+		difference = 0
+	}
+	c.base.Add(b)
+	c.cand.Add(d)
+	c.differences = append(c.differences, difference)
+	c.clusters = append(c.clusters, int32(cluster))
+	c.boolean = c.boolean || base.boolean || cand.boolean
+	c.yesNo(b, d)
+	c.ratio(base, cand, cluster, scored)
+}
+
+func (v *value) defined() (float64, bool) {
+	if v == nil {
+		return 0, false
+	}
+	return v.mean()
+}
+
+func (c *column) yesNo(b, d float64) {
+	switch [2]float64{b, d} {
+	case [2]float64{0, 0}:
+		c.neither++
+	case [2]float64{1, 1}:
+		c.both++
+	case [2]float64{0, 1}:
+		c.gained++
+	case [2]float64{1, 0}:
+		c.lost++
+	default:
+		c.between = true
+	}
+}
+
+// ratio keeps the counts of an item that failed in neither run.
+func (c *column) ratio(base, cand *value, cluster int, scored bool) {
+	switch {
+	case !scored:
+		return
+	case base.ratios < base.n || cand.ratios < cand.n:
+		c.noRatio++
+		return
+	}
+	c.ratios = append(c.ratios, stats.PairedRatio{BaseNum: base.num, BaseDen: base.den, CandNum: cand.num, CandDen: cand.den})
+	c.ratioClusters = append(c.ratioClusters, int32(cluster))
+}
+
+// clusterNumbers returns the cluster of every difference.
+func clusterNumbers(list []int32) (numbers []int, different int) {
+	seen := map[int32]bool{}
+	numbers = make([]int, len(list))
+	for i, n := range list {
+		numbers[i] = int(n)
+		seen[n] = true
+	}
+	return numbers, len(seen)
+}
+
+// sameEverywhere reports whether no item differs.
+func (c *column) sameEverywhere() bool { return c.wins+c.losses == 0 && len(c.differences) > 0 }
+
+// clusterRatios adds the counts of each cluster together.
+func clusterRatios(ratios []stats.PairedRatio, cluster []int32) []stats.PairedRatio {
+	at := map[int32]int{}
+	var sums []stats.PairedRatio
+	for i, r := range ratios {
+		j, known := at[cluster[i]]
+		if !known {
+			j = len(sums)
+			at[cluster[i]] = j
+			sums = append(sums, stats.PairedRatio{})
+		}
+		s := &sums[j]
+		s.BaseNum, s.BaseDen = s.BaseNum+r.BaseNum, s.BaseDen+r.BaseDen
+		s.CandNum, s.CandDen = s.CandNum+r.CandNum, s.CandDen+r.CandDen
+	}
+	return sums
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -1,0 +1,273 @@
+package compare
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"extraction-experiment/outcome"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// undefined is NaN in newRun.
+var undefined = math.NaN()
+
+func near(p *float64, want float64) bool { return p != nil && math.Abs(*p-want) < 1e-12 }
+
+func TestCompare_byHand(t *testing.T) {
+	// Eight items: differences 0.1 0.2 0 −0.1 0.1 0.1 and a failure on each
+	// side, 0.6 − 0 and 0 − 0.5.
+	base := newRun("b", 0.5, 0.5, 1, 0.6, 0.4, 0.4, failed, 0.5)
+	cand := newRun("c", 0.6, 0.7, 1, 0.5, 0.5, 0.5, 0.6, failed)
+	r := compared(t, Config{}, base, cand)
+	s := primaryOf(t, r)
+	// Base (0.5+0.5+1+0.6+0.4+0.4+0+0.5)/8 = 3.9/8, candidate 4.4/8.
+	if s.N != 8 || !near(s.Base, 3.9/8) || !near(s.Candidate, 4.4/8) || !near(s.Difference, 0.5/8) {
+		t.Errorf("means %v %v, difference %v", *s.Base, *s.Candidate, *s.Difference)
+	}
+	if s.Wins != 5 || s.Losses != 2 || s.Ties != 1 || s.Verdict != Unclear {
+		t.Errorf("%d wins, %d losses, %d ties, %s", s.Wins, s.Losses, s.Ties, s.Verdict)
+	}
+	// Σd = 0.5, mean 0.0625; Σd² = 0.01+0.04+0+0.01+0.01+0.01+0.36+0.25 = 0.69;
+	// variance (0.69 − 8·0.0625²)/7 = 0.65875/7; SE = √(that/8) = 0.10846.
+	if !near(s.SE, math.Sqrt(0.65875/7/8)) {
+		t.Errorf("SE %v", *s.SE)
+	}
+	// t(0.975, 7) = 2.364624
+	if half := 2.364624 * *s.SE; math.Abs(s.CI95[0]-(0.0625-half)) > 1e-6 || math.Abs(s.CI95[1]-(0.0625+half)) > 1e-6 {
+		t.Errorf("interval %v", *s.CI95)
+	}
+	if !s.PExact || s.P == nil || !near(s.PHolm, *s.P) {
+		t.Errorf("p %v, exact %v, corrected %v", s.P, s.PExact, s.PHolm)
+	}
+	if !near(s.Detectable, 2.8**s.SE) || s.Needed == nil || *s.Needed != int(math.Ceil(8*math.Pow(2.8**s.SE/0.0625, 2))) {
+		t.Errorf("detectable %v, needed %v", s.Detectable, s.Needed)
+	}
+	// Pooled over the six items that failed in neither: 340/600 and 380/600.
+	if p := s.Pooled; p == nil || p.N != 6 || math.Abs(p.Base-340./600) > 1e-12 || math.Abs(p.Difference-40./600) > 1e-12 || p.CI95 != nil {
+		t.Errorf("pooled %+v", p)
+	}
+	if len(r.Groups) != 1 || r.Groups[0].Base.Matched != 340 || r.Groups[0].Candidate.Expected != 600 || math.Abs(r.Groups[0].Difference-40./600) > 1e-12 {
+		t.Errorf("groups %+v", r.Groups)
+	}
+	if r.Regressions != 2 || r.Regressed[0].Item != "item-0007" || r.Regressed[1].Item != "item-0003" {
+		t.Errorf("%d regressions: %+v", r.Regressions, r.Regressed)
+	}
+	if !near(r.Cost.Difference, 0) || r.Cost.N != 8 || !near(r.Latency.Base, 100) {
+		t.Errorf("cost %+v, latency %+v", r.Cost, r.Latency)
+	}
+	for _, want := range []string{"few items (8)", "1 item failed in the base, 1 in the candidate"} {
+		if !strings.Contains(strings.Join(r.Warnings, "\n"), want) {
+			t.Errorf("no warning %q in %q", want, r.Warnings)
+		}
+	}
+}
+
+func TestCompare_yesNo(t *testing.T) {
+	// perfect: items 0–4 gained, 5 lost, 6 both, 7 neither: 2·(1+6)/2^6 = 0.21875.
+	base := newRun("b", .5, .5, .5, .5, .5, 1, 1, .5)
+	cand := newRun("c", 1, 1, 1, 1, 1, .5, 1, .5)
+	r := compared(t, Config{}, base, cand)
+	i := slices.IndexFunc(r.YesNo, func(y YesNo) bool { return y.Name == "perfect" })
+	if y := r.YesNo[max(0, i)]; i < 0 || !near(&y.P, 0.21875) || y.Gained != 5 || y.Lost != 1 || y.Both != 1 || y.None != 1 {
+		t.Errorf("%+v", r.YesNo)
+	}
+	i = slices.IndexFunc(r.YesNo, func(y YesNo) bool { return y.Name == "error" })
+	if want := (YesNo{"error", 0, 0, 0, 8, 1}); i < 0 || r.YesNo[i] != want {
+		t.Errorf("%+v, want %+v", r.YesNo, want)
+	}
+	if len(r.YesNo) != 2 {
+		t.Errorf("%+v", r.YesNo)
+	}
+	// f1 is no yes/no score, even where it is 0 or 1 in every item.
+	if r := compared(t, Config{}, newRun("b", 1, 0, 1), newRun("c", 1, 1, 0)); len(r.YesNo) != 2 {
+		t.Errorf("%+v", r.YesNo)
+	}
+	// More errors are worse.
+	r = compared(t, Config{}, newRun("b", .5, .5, .5, .5, .5, .5, .5), newRun("c", failed, failed, failed, failed, failed, failed, .5))
+	for _, s := range r.Scores {
+		if s.Name == "error" && (s.Wins != 0 || s.Losses != 6 || s.Verdict != Worse || !s.LowerIsBetter) {
+			t.Errorf("error: %+v", s)
+		}
+	}
+}
+
+func TestCompare_undefined(t *testing.T) {
+	base := newRun("b", .5, undefined, undefined, .5, .5, .5, .5, .5, .5)
+	cand := newRun("c", .6, undefined, .5, undefined, .6, .6, .6, .6, .6)
+	s := primaryOf(t, compared(t, Config{}, base, cand))
+	if s.N != 6 || s.Undefined != 3 || s.UndefinedBase != 1 || s.UndefinedCandidate != 1 || s.Verdict != Better {
+		t.Errorf("%+v", s)
+	}
+	// Five items are too few to claim anything, however clear.
+	s = primaryOf(t, compared(t, Config{}, newRun("b", .5, .5, .5, .5, .5), newRun("c", .6, .6, .6, .6, .6)))
+	if s.Verdict != Unclear || !near(s.P, 2./32) {
+		t.Errorf("five items: %s, p %v", s.Verdict, *s.P)
+	}
+	// One item has no interval; none at all is an error that names the scores.
+	s = primaryOf(t, compared(t, Config{}, newRun("b", .5), newRun("c", .6)))
+	if s.CI95 != nil || s.Verdict != Unclear || s.Needed != nil {
+		t.Errorf("one item: %+v", s)
+	}
+	c, _ := New(Config{Metric: "f2"})
+	var unknown *MetricError
+	if _, err := c.Compare(context.Background(), newRun("b", .5), newRun("c", .6)); !errors.As(err, &unknown) || unknown.ExitCode() != 64 || !slices.Contains(unknown.Known, "f1") {
+		t.Errorf("unknown metric: %v", err)
+	}
+}
+
+func TestCompare_changed(t *testing.T) {
+	base := newRun("b", .5, .5, .5, .2)
+	cand := newRun("c", .5, .3, .7, 1)
+	r := compared(t, Config{Matches: matchesOf, Changed: 2}, base, cand)
+	want := []Change{
+		{ItemChange{"item-0003", .2, 1, .8}, "20 matched", "100 matched", "", "", slices.Repeat([]string{"Ada"}, 8), []string{}, 2},
+		// Of two changes of 0.2 the loss comes first.
+		{ItemChange{"item-0001", .5, .3, -.2}, "50 matched", "30 matched", "", "", []string{}, []string{"Ada", "Ada"}, 3},
+	}
+	if diff := cmp.Diff(want, r.Changed); diff != "" {
+		t.Error(diff)
+	}
+	cand.outcomes[3] = newOutcome("item-0003", failed)
+	r = compared(t, Config{Matches: matchesOf}, base, cand)
+	i := slices.IndexFunc(r.Changed, func(c Change) bool { return c.Item == "item-0003" })
+	if r.Changed[i].CandidateFailure != "timeout: no answer" || len(r.Changed[i].Lost) != 2 {
+		t.Errorf("%+v", r.Changed[i])
+	}
+}
+
+func TestCompare_clusters(t *testing.T) {
+	// Four items of each document move together.
+	var b, c []float64
+	for i := range 40 {
+		b, c = append(b, .5), append(c, .5+[]float64{.1, .1, -.05, .1, .1, .1, -.1, .1, .1, .1}[i/4])
+	}
+	plain := primaryOf(t, compared(t, Config{}, newRun("b", b...), newRun("c", c...)))
+	r := compared(t, Config{ClusterBy: "source.doc"}, newRun("b", b...), newRun("c", c...))
+	s := primaryOf(t, r)
+	if r.Clusters != 10 || s.Clusters != 10 || *s.SE <= *plain.SE || *s.Unclustered != *plain.CI95 || *s.P <= *plain.P {
+		t.Errorf("clustered %+v, plain %+v", s, plain)
+	}
+	// 16 items, 4 documents: whatever the interval says, nothing is claimed.
+	r = compared(t, Config{ClusterBy: "source.doc"}, newRun("b", b[:16]...), newRun("c", .6, .6, .6, .6, .7, .7, .7, .7, .6, .6, .6, .6, .7, .7, .7, .7))
+	if s := primaryOf(t, r); s.CI95[0] <= 0 || s.Verdict != Unclear || !strings.Contains(strings.Join(r.Warnings, "\n"), "4 clusters: too few") {
+		t.Errorf("four clusters: %+v %q", s, r.Warnings)
+	}
+	r = compared(t, Config{ClusterBy: "nothing"}, newRun("b", b...), newRun("c", c...))
+	if r.Clusters != 40 || !strings.Contains(strings.Join(r.Warnings, "\n"), "no item has nothing") {
+		t.Errorf("no key: %d clusters, %q", r.Clusters, r.Warnings)
+	}
+}
+
+func TestLookup(t *testing.T) {
+	raw := json.RawMessage(`{"a":"x","b":{"c":1.0,"d.e":true},"f":null,"g":[1, 2],"b.c":"dotted"}`)
+	for path, want := range map[string]string{"a": "x", "b.c": "1", "b.d.e": "true", "g": "[1,2]"} {
+		if got, ok := lookup(raw, path); !ok || got != want {
+			t.Errorf("%s: %q, %v; want %q", path, got, ok, want)
+		}
+	}
+	for _, path := range []string{"f", "x", "a.b", "b.c.d"} {
+		if got, ok := lookup(raw, path); ok {
+			t.Errorf("%s: %q", path, got)
+		}
+	}
+	if _, ok := lookup(json.RawMessage(`not json`), "a"); ok {
+		t.Error("what is no JSON has a value")
+	}
+}
+
+// TestCompare_trials: trials are averaged within the item and are no more items.
+func TestCompare_trials(t *testing.T) {
+	base, cand := newRun("b", .5, .5, .5), newRun("c", .6, .6, .6)
+	cand.header.Trials = 2
+	var doubled []outcome.Outcome
+	for i, o := range cand.outcomes {
+		second := newOutcome(o.Item, []float64{.8, failed, .6}[i])
+		second.Trial = 2
+		doubled = append(doubled, o, second)
+	}
+	cand.outcomes = doubled
+	r := compared(t, Config{}, base, cand)
+	s := primaryOf(t, r)
+	// (0.7 + 0.3 + 0.6)/3
+	if s.N != 3 || !near(s.Candidate, 1.6/3) || s.Pooled.N != 2 || r.Cost.N != 3 {
+		t.Errorf("%+v", s)
+	}
+	if !strings.Contains(strings.Join(r.Warnings, "\n"), "the base has 1 trial, the candidate 2") {
+		t.Errorf("%q", r.Warnings)
+	}
+	cand.outcomes = cand.outcomes[:5]
+	if r := compared(t, Config{}, base, cand); len(r.Incompatible) != 1 || !strings.Contains(r.Incompatible[0].What, "not run in every trial of the candidate") {
+		t.Errorf("%+v", r.Incompatible)
+	}
+}
+
+// TestCompare_symmetric: swapping base and candidate negates every difference,
+// and every p-value stays.
+func TestCompare_symmetric(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := rapid.SampledFrom([]float64{0, .1, .25, .5, .5, .5, .8, 1, 1, failed, undefined})
+		n := rapid.IntRange(1, 70).Draw(t, "n")
+		b := rapid.SliceOfN(draw, n, n).Draw(t, "b")
+		c := rapid.SliceOfN(draw, n, n).Draw(t, "c")
+		b[0], c[0] = 1, 1 // every score is in both
+		cfg := Config{Flips: 50, ClusterBy: rapid.SampledFrom([]string{"", "source.doc"}).Draw(t, "key")}
+		there := compared(t, cfg, newRun("b", b...), newRun("c", c...))
+		back := compared(t, cfg, newRun("c", c...), newRun("b", b...))
+		if len(there.Scores) != len(back.Scores) || len(there.YesNo) != len(back.YesNo) || there.Regressions != winsOf(back) {
+			t.Fatalf("%+v\n%+v", there, back)
+		}
+		for i, s := range there.Scores {
+			if diff := cmp.Diff(s, swapped(back.Scores[i])); diff != "" {
+				t.Fatal(diff)
+			}
+		}
+		for i, y := range there.YesNo {
+			z := back.YesNo[i]
+			if y.P != z.P || y.Gained != z.Lost || y.Lost != z.Gained {
+				t.Fatalf("%+v and %+v", y, z)
+			}
+		}
+		if *there.Cost.Difference != -*back.Cost.Difference || there.Groups[0].Difference != -back.Groups[0].Difference {
+			t.Fatalf("%+v and %+v", there, back)
+		}
+	})
+}
+
+func winsOf(r Result) int { return r.Scores[0].Wins }
+
+// swapped is what a score must be with base and candidate exchanged.
+func swapped(s Score) Score {
+	s.Base, s.Candidate = s.Candidate, s.Base
+	s.UndefinedBase, s.UndefinedCandidate = s.UndefinedCandidate, s.UndefinedBase
+	s.Wins, s.Losses = s.Losses, s.Wins
+	s.Difference = negated(s.Difference)
+	s.CI95, s.Unclustered = turned(s.CI95), turned(s.Unclustered)
+	if s.Pooled != nil {
+		s.Pooled = &Pooled{s.Pooled.N, s.Pooled.Candidate, s.Pooled.Base, *negated(&s.Pooled.Difference), turned(s.Pooled.CI95)}
+	}
+	s.Verdict = map[Verdict]Verdict{Better: Worse, Worse: Better, Same: Same, Unclear: Unclear}[s.Verdict]
+	return s
+}
+
+// negated is 0 for 0, never -0.
+func negated(v *float64) *float64 {
+	if v == nil {
+		return nil
+	}
+	n := 0 - *v
+	return &n
+}
+
+func turned(ci *[2]float64) *[2]float64 {
+	if ci == nil {
+		return nil
+	}
+	return &[2]float64{0 - ci[1], 0 - ci[0]}
+}

@@ -1,0 +1,109 @@
+package compare
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"extraction-experiment/outcome"
+)
+
+func TestCompare_incompatible(t *testing.T) {
+	meta := func(m map[string]string) func(*memory) { return func(r *memory) { r.header.Metadata = m } }
+	tests := map[string]struct {
+		base, cand func(*memory)
+		want       []string
+	}{
+		"fingerprint": {nil, func(r *memory) { r.header.Dataset.Fingerprint = "beef" },
+			[]string{"fingerprint of the dataset: f00d in the base, beef in the candidate"}},
+		"fingerprint by selection": {nil, func(r *memory) {
+			r.header.Dataset.Fingerprint, r.header.Dataset.Selection = "beef", "limit 2"
+			r.items, r.outcomes = r.items[:2], r.outcomes[:2]
+		}, []string{"fingerprint", "selection of items: all in the base, limit 2 in the candidate", "2 items only in the base: item-0002, item-0003"}},
+		"no fingerprint at all": {func(r *memory) { r.header.Dataset.Fingerprint = "" }, func(r *memory) { r.header.Dataset.Fingerprint = "" },
+			[]string{"fingerprint of the dataset: unknown in the base, unknown in the candidate"}},
+		"scorer version": {nil, func(r *memory) { r.header.Scorer.Version = "2" }, []string{"scorer version: 1 in the base, 2 in the candidate"}},
+		"scorer options": {nil, func(r *memory) {
+			r.header.Scorer.Options = json.RawMessage(`{"initials":false, "threshold":"0.9","new":1}`)
+		}, []string{"scoring option new: unknown in the base, 1 in the candidate", `scoring option threshold: "0.85" in the base, "0.9" in the candidate`}},
+		"options that are none": {nil, func(r *memory) { r.header.Scorer.Options = json.RawMessage(`[`) }, []string{"scoring options"}},
+		"same options, other spelling": {nil, func(r *memory) {
+			r.header.Scorer.Options = json.RawMessage(`{ "initials" : false, "threshold": "0.85" }`)
+		}, nil},
+		"harness":     {nil, func(r *memory) { r.header.Harness = "answers" }, []string{"harness: extraction in the base, answers in the candidate"}},
+		"unfinished":  {nil, func(r *memory) { r.footer = nil }, []string{"the candidate is not finished"}},
+		"interrupted": {func(r *memory) { r.footer.Status = outcome.Interrupted }, nil, []string{"the base is not complete (interrupted)"}},
+		"missing outcomes": {nil, func(r *memory) { r.outcomes = r.outcomes[1:3] },
+			[]string{"2 items without an outcome in the candidate: item-0000, item-0003"}},
+		"missing in both": {func(r *memory) { r.outcomes = r.outcomes[1:] }, func(r *memory) { r.outcomes = r.outcomes[1:] },
+			[]string{"1 item without an outcome in either run: item-0000"}},
+		"missing items": {nil, func(r *memory) { r.items, r.outcomes = r.items[1:], r.outcomes[1:] }, []string{"1 item only in the base: item-0000"}},
+		"added items":   {func(r *memory) { r.items, r.outcomes = r.items[1:], r.outcomes[1:] }, nil, []string{"1 item only in the candidate: item-0000"}},
+		"changed items": {nil, func(r *memory) { r.items[2].Hash = "other" }, []string{"1 item with other content: item-0002"}},
+		"hash of the pdf": {meta(map[string]string{"pdf_sha256": "a"}), meta(map[string]string{"pdf_sha256": "b"}),
+			[]string{"pdf_sha256: a in the base, b in the candidate"}},
+		"hash of the pdf in one run": {nil, meta(map[string]string{"questions_sha256": "b"}),
+			[]string{"questions_sha256: unknown in the base, b in the candidate"}},
+		"answers without hashes": {func(r *memory) { r.header.Harness = "answers" }, func(r *memory) { r.header.Harness = "answers" },
+			[]string{"pdf_sha256: unknown", "questions_sha256: unknown"}},
+		"several at once": {func(r *memory) { r.footer = nil }, func(r *memory) { r.header.Scorer.Version, r.footer = "2", nil },
+			[]string{"scorer version", "the base is not finished", "the candidate is not finished"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			base, cand := newRun("b", .1, .2, .3, .4), newRun("c", .1, .2, .3, .4)
+			for _, change := range []struct {
+				change func(*memory)
+				run    *memory
+			}{{tt.base, base}, {tt.cand, cand}} {
+				if change.change != nil {
+					change.change(change.run)
+				}
+			}
+			c, _ := New(Config{})
+			out, err := c.Compare(context.Background(), base, cand)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := out.Candidates[0]
+			if len(r.Incompatible) != len(tt.want) {
+				t.Fatalf("%v, want %d", r.Incompatible, len(tt.want))
+			}
+			for i, want := range tt.want {
+				if got := r.Incompatible[i].String(); !strings.Contains(got, want) {
+					t.Errorf("%q, want %q", got, want)
+				}
+			}
+			checkIncompatible(t, out, len(tt.want) > 0)
+		})
+	}
+}
+
+// checkIncompatible: nothing is said about runs that cannot be compared.
+func checkIncompatible(t *testing.T, out Comparison, want bool) {
+	t.Helper()
+	r := out.Candidates[0]
+	var e *IncompatibleError
+	if errors.As(out.Err(), &e) != want || want && (e.ExitCode() != 2 || len(r.Scores) > 0 || r.Verdict != Unclear) {
+		t.Errorf("%v, %+v", out.Err(), r)
+	}
+}
+
+// TestCompare_someIncompatible: the others are compared all the same.
+func TestCompare_someIncompatible(t *testing.T) {
+	odd := newRun("odd", .1, .2)
+	odd.header.Scorer.Version = "0"
+	c, _ := New(Config{})
+	out, err := c.Compare(context.Background(), newRun("b", .1, .2), odd, newRun("c", .1, .2))
+	if err != nil || len(out.Candidates[0].Incompatible) != 1 || out.Candidates[1].Verdict != Same {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if ids := some([]string{"g", "b", "f", "a", "c", "e", "d"}); ids != "a, b, c, d, e and 2 more" {
+		t.Error(ids)
+	}
+	if _, err := c.Compare(context.Background(), newRun("b", 1)); err == nil {
+		t.Error("no candidate is no error")
+	}
+}

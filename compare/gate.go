@@ -1,0 +1,172 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// Gate is what a candidate must keep to. The zero value has no rules.
+type Gate struct {
+	Rules []Rule
+	// MinDelta is the least difference of the means of the primary score; nil
+	// asks for none. It looks at the means as they are, not at their interval:
+	// with 0, half of all comparisons without any real difference fail.
+	MinDelta *float64
+	// MaxRegressions is how many items may have become worse by more than
+	// Epsilon; nil allows any number.
+	MaxRegressions *int
+	// Inconclusive says what an inconclusive rule counts as; "" is as failed.
+	Inconclusive Policy
+}
+
+// Policy says what to make of an inconclusive rule.
+type Policy string
+
+// The policies.
+const (
+	InconclusiveFails  Policy = "fail" // exit code 1
+	InconclusivePasses Policy = "pass"
+	InconclusiveSays   Policy = "6" // exit code 6
+)
+
+// Answer is what a rule comes to.
+type Answer string
+
+// The answers.
+const (
+	Pass         Answer = "pass"
+	Fail         Answer = "fail"
+	Inconclusive Answer = "inconclusive"
+)
+
+// RuleResult is a rule with its answer.
+type RuleResult struct {
+	Rule   string `json:"rule"`
+	Answer Answer `json:"answer"`
+	Reason string `json:"reason"`
+	// Value is what was looked at, Threshold what with: for a score against the
+	// base both are differences.
+	Value     *float64    `json:"value"`
+	CI95      *[2]float64 `json:"ci95,omitempty"`
+	Threshold float64     `json:"threshold"`
+}
+
+// GateResult is what all rules come to. Answer is Fail when any fails, else
+// Inconclusive when any is; the policy decides what that counts as.
+type GateResult struct {
+	Answer       Answer       `json:"answer"`
+	Inconclusive Policy       `json:"inconclusive_counts_as"`
+	Rules        []RuleResult `json:"rules"`
+}
+
+// ExitCode is 0, 1 or 6.
+func (g GateResult) ExitCode() int {
+	switch {
+	case g.Answer == Pass, g.Answer == Inconclusive && g.Inconclusive == InconclusivePasses:
+		return 0
+	case g.Answer == Inconclusive && g.Inconclusive == InconclusiveSays:
+		return 6
+	}
+	return 1
+}
+
+func (g Gate) check() error {
+	var problems []error
+	switch g.Inconclusive {
+	case "", InconclusiveFails, InconclusivePasses, InconclusiveSays:
+	default:
+		problems = append(problems, fmt.Errorf("inconclusive: expected fail, pass or 6, not %q", g.Inconclusive))
+	}
+	if g.MinDelta != nil && !finite(*g.MinDelta) {
+		problems = append(problems, errors.New("min-delta: expected a finite number"))
+	}
+	if g.MaxRegressions != nil && *g.MaxRegressions < 0 {
+		problems = append(problems, fmt.Errorf("max-regressions: %d is negative", *g.MaxRegressions))
+	}
+	return errors.Join(problems...)
+}
+
+// judge judges every rule; nil without any.
+func (g Gate) judge(base Side, r Result) (*GateResult, error) {
+	out := &GateResult{Answer: Pass, Inconclusive: g.Inconclusive, Rules: []RuleResult{}}
+	if out.Inconclusive == "" {
+		out.Inconclusive = InconclusiveFails
+	}
+	primary := r.primary()
+	if g.MinDelta != nil {
+		out.Rules = append(out.Rules, minDelta(*g.MinDelta, primary))
+	}
+	if g.MaxRegressions != nil {
+		out.Rules = append(out.Rules, maxRegressions(*g.MaxRegressions, r, primary.Name))
+	}
+	var problems []error
+	for _, rule := range g.Rules {
+		answer, err := rule.judge(base, r)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("rule %q: %w", rule.Text, err))
+			continue
+		}
+		answer.Rule = rule.Text
+		out.Rules = append(out.Rules, answer)
+	}
+	if err := errors.Join(problems...); err != nil || len(out.Rules) == 0 {
+		return nil, err
+	}
+	for _, rule := range out.Rules {
+		switch {
+		case rule.Answer == Fail:
+			out.Answer = Fail
+		case rule.Answer == Inconclusive && out.Answer == Pass:
+			out.Answer = Inconclusive
+		}
+	}
+	return out, nil
+}
+
+func (r Result) primary() Score {
+	for _, s := range r.Scores {
+		if s.Primary {
+			return s
+		}
+	}
+	return Score{}
+}
+
+// minDelta looks at the difference of the means. Rounding of up to Epsilon is
+// no difference.
+func minDelta(least float64, s Score) RuleResult {
+	out := RuleResult{Rule: "min-delta " + decimal(least), Threshold: least, Value: s.Difference}
+	if s.Difference == nil {
+		out.Answer, out.Reason = Inconclusive, s.Name+" is defined for no item in both runs"
+		return out
+	}
+	delta := *s.Difference
+	if s.LowerIsBetter {
+		delta = -delta
+	}
+	out.Answer = answer(delta >= least-Epsilon)
+	out.Reason = fmt.Sprintf("%s changed by %s on average", s.Name, signed(*s.Difference))
+	return out
+}
+
+func maxRegressions(most int, r Result, metric string) RuleResult {
+	n := float64(r.Regressions)
+	out := RuleResult{Rule: "max-regressions " + strconv.Itoa(most), Threshold: float64(most), Value: &n, Answer: answer(r.Regressions <= most)}
+	out.Reason = fmt.Sprintf("%s worse in %s", counted(r.Regressions, "item"), metric)
+	var ids []string
+	for _, item := range r.Regressed[:min(5, len(r.Regressed))] {
+		ids = append(ids, item.Item+" ("+signed(item.Candidate-item.Base)+")")
+	}
+	if len(ids) > 0 {
+		out.Reason += ": " + list(ids, r.Regressions)
+	}
+	return out
+}
+
+func answer(holds bool) Answer {
+	if holds {
+		return Pass
+	}
+	return Fail
+}

@@ -1,0 +1,316 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"extraction-experiment/outcome"
+)
+
+func TestParseRule(t *testing.T) {
+	tests := map[string]Rule{
+		"entity_f1 >= base - 0.02":      {Metric: "entity_f1", Op: ">=", Relative: true, Factor: 1, Offset: -0.02},
+		" entity_f1>base ":              {Text: "entity_f1>base", Metric: "entity_f1", Op: ">", Relative: true, Factor: 1},
+		"error <= base + 1%":            {Metric: "error", Op: "<=", Relative: true, Factor: 1, Offset: 0.01},
+		"pooled(entity_f1) >= base-2%":  {Metric: "entity_f1", Pooled: true, Op: ">=", Relative: true, Factor: 1, Offset: -0.02},
+		"relationship_f1 >= 0.6":        {Metric: "relationship_f1", Op: ">=", Factor: 1, Offset: 0.6},
+		"coverage >= 99%":               {Metric: "coverage", Op: ">=", Factor: 1, Offset: 0.99},
+		"cost <= base * 1.1":            {Metric: "cost", Op: "<=", Relative: true, Factor: 1.1},
+		"cost_per_item < $0.01":         {Metric: "cost_per_item", Op: "<", Factor: 1, Offset: 0.01},
+		"latency_p95 <= 2s":             {Metric: "latency_p95", Op: "<=", Factor: 1, Offset: 2000},
+		"latency_mean <= base + 250 ms": {Metric: "latency_mean", Op: "<=", Relative: true, Factor: 1, Offset: 250},
+	}
+	for text, want := range tests {
+		if want.Text == "" {
+			want.Text = text
+		}
+		if got, err := ParseRule(text); err != nil || got != want {
+			t.Errorf("%s: %+v, %v; want %+v", text, got, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                              "expected a score",
+		"entity_f1":                     "expected a score",
+		">= 0.5":                        "expected a score",
+		"entity_f1 >=":                  "expected a value",
+		"entity_f1 = 0.5":               "expected >=",
+		"entity_f1 => 0.5":              "expected >=",
+		"entity_f1 >= much":             "expected a number",
+		"entity_f1 >= NaN":              "expected a number",
+		"entity_f1 >= 0x1p3":            "expected a number",
+		"entity_f1 >= base / 2":         "expected base",
+		"entity_f1 >= base - -0.1":      "two signs",
+		"entity_f1 >= base * 0.9":       "multiple of the base",
+		"entity_f1 >= 5ms":              "expected a number",
+		"entity f1 >= 0.5":              "no name of a score",
+		"pooled(cost) <= 3":             "pooled(SCORE)",
+		"pooled(entity_f1 >= 0.5":       "pooled(SCORE)",
+		strings.Repeat("x", 600) + ">1": "longer than",
+	} {
+		if _, err := ParseRule(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func FuzzParseRule(f *testing.F) {
+	for _, seed := range []string{"entity_f1 >= base - 0.02", "pooled(a)>1%", "latency_p95 <= base * 1.1", "cost<$1e3", "<", "a>=base*", "a!=1"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := ParseRule(text)
+		if err != nil {
+			return
+		}
+		if again, err := ParseRule(r.Text); err != nil || again != r {
+			t.Fatalf("%q is read as %+v, and its text as %+v, %v", text, r, again, err)
+		}
+		if r.holds(2, 1) == r.holds(1, 2) || r.holds(1, 2) != r.upper() {
+			t.Fatalf("%+v points in no direction", r)
+		}
+	})
+}
+
+// difference is a score whose interval is given.
+func difference(lo, hi float64) Score {
+	mid := (lo + hi) / 2
+	return Score{Name: "f1", N: 50, Difference: &mid, CI95: &[2]float64{lo, hi}, Verdict: Unclear}
+}
+
+func TestRule_judgeDifference(t *testing.T) {
+	few, fewClusters, same := difference(.01, .02), difference(.01, .02), difference(0, 0)
+	few.N, fewClusters.Clusters, same.Verdict, same.N = 5, 4, Same, 2
+	pooled, unpooled := difference(-.5, .5), difference(.1, .2)
+	pooled.Pooled = &Pooled{N: 60, Difference: .15, CI95: &[2]float64{.1, .2}}
+	unpooled.Pooled = &Pooled{N: 50, Difference: .15}
+	tests := []struct {
+		rule  string
+		score Score
+		want  Answer
+	}{
+		{"f1 >= base - 0.02", difference(-.01, .05), Pass},
+		{"f1 >= base - 0.02", difference(-.02, .05), Pass}, // at the threshold
+		{"f1 > base - 0.02", difference(-.02, .05), Inconclusive},
+		{"f1 >= base - 0.02", difference(-.03, .05), Inconclusive},
+		{"f1 >= base - 0.02", difference(-.05, -.02), Inconclusive}, // the upper end still keeps it
+		{"f1 > base - 0.02", difference(-.05, -.02), Fail},
+		{"f1 >= base - 0.02", difference(-.05, -.03), Fail},
+		{"f1 > base", difference(.001, .05), Pass},
+		{"f1 > base", difference(0, .05), Inconclusive},
+		{"f1 > base", difference(-.05, 0), Fail},
+		{"f1 <= base + 0.01", difference(-.05, .01), Pass},
+		{"f1 <= base + 0.01", difference(-.05, .02), Inconclusive},
+		{"f1 <= base + 0.01", difference(.02, .05), Fail},
+		{"f1 < base", difference(-.05, -.01), Pass},
+		{"f1 >= base", few, Inconclusive},
+		{"f1 >= base", fewClusters, Inconclusive},
+		{"f1 >= base", same, Pass},
+		{"f1 > base", same, Fail},
+		{"f1 >= base", Score{Name: "f1"}, Inconclusive},
+		{"pooled(f1) > base", pooled, Pass},
+		{"pooled(f1) > base", unpooled, Inconclusive},
+		{"pooled(f1) > base", difference(.1, .2), Inconclusive},
+	}
+	for _, tt := range tests {
+		r, err := ParseRule(tt.rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.judgeDifference(tt.score); got.Answer != tt.want || got.Reason == "" {
+			t.Errorf("%s on %v: %s (%s), want %s", tt.rule, tt.score.CI95, got.Answer, got.Reason, tt.want)
+		}
+	}
+}
+
+func TestRule_measures(t *testing.T) {
+	cost, zero := 2.0, 0.5
+	base := Side{Summary: outcome.Summary{Items: outcome.Items{Planned: 10, Scored: 10}, Usage: outcome.UsageSum{CostUSD: &cost}, LatencyMS: &outcome.Latencies{P95: 100}}}
+	run := outcome.Summary{
+		Items:     outcome.Items{Planned: 10, Scored: 8, Failed: 2},
+		Usage:     outcome.UsageSum{CostUSD: &cost},
+		LatencyMS: &outcome.Latencies{P50: 50, P95: 110, Mean: 60, Max: 200},
+		Scores:    outcome.Stats{{Name: "f1", FailuresAsZero: &zero}, {Name: "nothing"}},
+	}
+	partly, unknown := run, run
+	partly.Usage.CostUnknown = 3
+	unknown.Usage, unknown.LatencyMS = outcome.UsageSum{}, nil
+	tests := []struct {
+		rule string
+		run  outcome.Summary
+		want Answer
+	}{
+		{"coverage >= 80%", run, Pass}, // at the threshold
+		{"coverage > 80%", run, Fail},
+		{"coverage >= base", run, Fail},
+		{"failures <= 2", run, Pass},
+		{"failures < base + 2", run, Fail},
+		{"cost <= base", run, Pass},
+		{"cost <= 1.99", run, Fail},
+		{"cost_per_item <= 0.2", run, Pass},
+		{"cost <= 3", partly, Inconclusive}, // at least 2
+		{"cost <= 1", partly, Fail},
+		{"cost >= 1", partly, Pass},
+		{"cost >= 3", partly, Inconclusive},
+		{"cost <= 3", unknown, Inconclusive},
+		{"latency_p95 <= base * 1.1", run, Pass},
+		{"latency_p95 <= base * 1.05", run, Fail},
+		{"latency_max <= 0.2s", run, Pass},
+		{"latency_p50 <= 49ms", run, Fail},
+		{"latency_mean <= 1s", unknown, Inconclusive},
+		{"f1 >= 0.5", run, Pass},
+		{"f1 > 0.5", run, Fail},
+		{"nothing >= 0", run, Inconclusive},
+		{"pooled(f1) >= 0", run, Inconclusive},
+	}
+	for _, tt := range tests {
+		r, err := ParseRule(tt.rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := r.judge(base, Result{Candidate: Side{Summary: tt.run}})
+		if err != nil || got.Answer != tt.want || got.Reason == "" {
+			t.Errorf("%s: %s (%s), %v; want %s", tt.rule, got.Answer, got.Reason, err, tt.want)
+		}
+	}
+	for _, text := range []string{"f2 >= 0.5", "f2 >= base"} {
+		r, _ := ParseRule(text)
+		var e *MetricError
+		if _, err := r.judge(base, Result{Candidate: Side{Summary: run}}); !errors.As(err, &e) || !strings.Contains(err.Error(), `did you mean`) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	r, _ := ParseRule("f1 >= base")
+	if _, err := r.JudgeRun(run); err == nil {
+		t.Error("a run alone is compared with a base")
+	}
+}
+
+// TestGate_seed: --min-delta and --max-regressions as the seed says.
+func TestGate_seed(t *testing.T) {
+	base := newRun("b", .5, .5, .5, .5)
+	tests := map[string]struct {
+		cand        []float64
+		delta       float64
+		regressions int
+		want        []Answer
+		code        int
+	}{
+		"identical":             {[]float64{.5, .5, .5, .5}, 0, 0, []Answer{Pass, Pass}, 0},
+		"better":                {[]float64{.6, .5, .5, .5}, 0, 0, []Answer{Pass, Pass}, 0},
+		"one worse, mean equal": {[]float64{.6, .4, .5, .5}, 0, 0, []Answer{Pass, Fail}, 1},
+		"one worse is allowed":  {[]float64{.6, .4, .5, .5}, 0, 1, []Answer{Pass, Pass}, 0},
+		"worse":                 {[]float64{.4, .5, .5, .5}, 0, 3, []Answer{Fail, Pass}, 1},
+		"both":                  {[]float64{.4, .5, .5, .5}, 0, 0, []Answer{Fail, Fail}, 1},
+		"as much as allowed":    {[]float64{.4, .5, .5, .5}, -.025, 1, []Answer{Pass, Pass}, 0},
+		"below 1e-9 is none":    {[]float64{.5 - 9e-10, .5, .5, .5}, 0, 0, []Answer{Pass, Pass}, 0},
+		"above 1e-9 is one":     {[]float64{.5 - 2e-9, .5, .5, .5}, 0, 0, []Answer{Pass, Fail}, 1},
+		"asked for more":        {[]float64{.6, .5, .5, .5}, .03, 0, []Answer{Fail, Pass}, 1},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := compared(t, Config{Gate: Gate{MinDelta: &tt.delta, MaxRegressions: &tt.regressions}}, base, newRun("c", tt.cand...))
+			var got []Answer
+			for _, rule := range r.Gate.Rules {
+				got = append(got, rule.Answer)
+			}
+			if !slices.Equal(got, tt.want) || r.Gate.ExitCode() != tt.code {
+				t.Errorf("%v, exit %d; want %v, %d", got, r.Gate.ExitCode(), tt.want, tt.code)
+			}
+		})
+	}
+}
+
+// TestGate_answers: fail beats inconclusive, every rule is answered, and the
+// policy decides what inconclusive counts as.
+func TestGate_answers(t *testing.T) {
+	base, cand := newRun("b", .5, .5, .5, .5, .5, .5, .5), newRun("c", .9, .1, .5, .5, .6, .5, .4)
+	unclear, wrong := "f1 >= base - 0.01", "f1 >= 0.9"
+	for _, tt := range []struct {
+		rules  []string
+		policy Policy
+		want   Answer
+		code   int
+	}{
+		{nil, "", "", 0},
+		{[]string{"f1 >= 0.4"}, "", Pass, 0},
+		{[]string{unclear}, "", Inconclusive, 1},
+		{[]string{unclear}, InconclusiveFails, Inconclusive, 1},
+		{[]string{unclear}, InconclusivePasses, Inconclusive, 0},
+		{[]string{unclear}, InconclusiveSays, Inconclusive, 6},
+		{[]string{wrong, unclear}, InconclusiveSays, Fail, 1},
+		{[]string{unclear, wrong}, InconclusivePasses, Fail, 1},
+	} {
+		gate := Gate{Inconclusive: tt.policy}
+		for _, text := range tt.rules {
+			r, err := ParseRule(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			gate.Rules = append(gate.Rules, r)
+		}
+		c, err := New(Config{Gate: gate})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := c.Compare(context.Background(), base, cand)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := out.Candidates[0].Gate
+		if tt.rules == nil {
+			if got != nil || out.Err() != nil {
+				t.Errorf("no rules: %+v, %v", got, out.Err())
+			}
+			continue
+		}
+		if got.Answer != tt.want || got.ExitCode() != tt.code || len(got.Rules) != len(tt.rules) {
+			t.Errorf("%v, %s: %s, exit %d; want %s, %d", tt.rules, tt.policy, got.Answer, got.ExitCode(), tt.want, tt.code)
+		}
+		var e *GateError
+		if errors.As(out.Err(), &e) != (tt.code != 0) || e != nil && (e.ExitCode() != tt.code || strings.Count(e.Error(), "f1 >= ") != len(tt.rules)) {
+			t.Errorf("%v: %v", tt.rules, out.Err())
+		}
+	}
+}
+
+func TestNew_problems(t *testing.T) {
+	least := -3
+	_, err := New(Config{Flips: -1, Gate: Gate{Inconclusive: "maybe", MaxRegressions: &least}})
+	for _, want := range []string{"flips", "maybe", "max-regressions"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not name %s", err, want)
+		}
+	}
+}
+
+// TestCorrect: one candidate leaves the primary p alone; of three the least is
+// multiplied by three.
+func TestCorrect(t *testing.T) {
+	base := newRun("b", .5, .5, .5, .5, .5, .5, .5, .5)
+	var candidates []Source
+	for i, gains := range []int{8, 6, 1} {
+		values := []float64{.5, .5, .5, .5, .5, .5, .5, .5}
+		for j := range gains {
+			values[j] = .6 + float64(j)/100
+		}
+		candidates = append(candidates, newRun(fmt.Sprint("c", i), values...))
+	}
+	c, _ := New(Config{})
+	out, err := c.Compare(context.Background(), base, candidates...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 2/2^8·3, 2/2^6·2, 1·1
+	for i, want := range []float64{6. / 256, 4. / 64, 1} {
+		if s := primaryOf(t, out.Candidates[i]); !near(s.PHolm, want) {
+			t.Errorf("candidate %d: corrected %v, want %v", i, *s.PHolm, want)
+		}
+		if !strings.Contains(strings.Join(out.Candidates[i].Warnings, "\n"), "3 candidates were compared") {
+			t.Errorf("candidate %d: %q", i, out.Candidates[i].Warnings)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package compare
+
+import (
+	"fmt"
+	"strings"
+
+	"extraction-experiment/outcome"
+)
+
+// judge answers a rule for a candidate.
+func (r Rule) judge(base Side, result Result) (RuleResult, error) {
+	switch {
+	case r.measure():
+		return r.judgeMeasure(&base.Summary, result.Candidate.Summary), nil
+	case !r.Relative:
+		return r.JudgeRun(result.Candidate.Summary)
+	}
+	for _, s := range result.Scores {
+		if s.Name == r.Metric {
+			return r.judgeDifference(s), nil
+		}
+	}
+	return RuleResult{}, r.unknown(scoreNames(result.Candidate.Summary))
+}
+
+// judgeDifference answers a rule about a score against the base by the
+// interval of the difference: pass when all of it keeps the rule, fail when none
+// of it does, inconclusive when it lies on both sides or there is none.
+func (r Rule) judgeDifference(s Score) RuleResult {
+	out := RuleResult{Threshold: r.Offset, Value: s.Difference, CI95: s.CI95}
+	ci, why := s.CI95, ""
+	switch {
+	case s.Verdict == Same:
+		ci = &[2]float64{}
+	case !s.claims():
+		ci, why = nil, "too few items or clusters to claim anything"
+	}
+	if r.Pooled {
+		out.Value, out.CI95, ci = nil, nil, nil
+		why = "it has no pooled value"
+		if p := s.Pooled; p != nil {
+			out.Value, out.CI95, ci = &p.Difference, p.CI95, p.CI95
+			why = "below 60 items or clusters there is no interval of a pooled value"
+		}
+	}
+	if out.Value == nil || ci == nil {
+		out.Answer, out.Reason = Inconclusive, r.name()+": "+why
+		return out
+	}
+	worst, best := ci[0], ci[1]
+	if r.upper() {
+		worst, best = best, worst
+	}
+	switch {
+	case r.holds(worst, r.Offset):
+		out.Answer = Pass
+	case !r.holds(best, r.Offset):
+		out.Answer = Fail
+	default:
+		out.Answer = Inconclusive
+	}
+	out.Reason = fmt.Sprintf("%s changed by %s, 95 %% interval %s to %s; allowed is %s %s",
+		r.name(), signed(*out.Value), signed(ci[0]), signed(ci[1]), r.Op, signed(r.Offset))
+	return out
+}
+
+func (r Rule) name() string {
+	if r.Pooled {
+		return "pooled " + r.Metric
+	}
+	return r.Metric
+}
+
+// JudgeRun answers a rule that is about one run alone. It is an error when the
+// rule speaks of a base, or of a score that the run does not have.
+func (r Rule) JudgeRun(s outcome.Summary) (RuleResult, error) {
+	if r.Relative {
+		return RuleResult{}, fmt.Errorf("there is no base to compare with")
+	}
+	if r.measure() {
+		return r.judgeMeasure(nil, s), nil
+	}
+	stat, ok := s.Scores.Lookup(r.Metric)
+	if !ok {
+		return RuleResult{}, r.unknown(scoreNames(s))
+	}
+	out := RuleResult{Rule: r.Text, Threshold: r.Offset, Value: stat.FailuresAsZero, CI95: stat.CI95}
+	if r.Pooled {
+		out.Value, out.CI95 = stat.Pooled, nil
+	}
+	if out.Value == nil {
+		out.Answer, out.Reason = Inconclusive, r.name()+" is defined for no item"
+		return out, nil
+	}
+	out.Answer = answer(r.holds(*out.Value, r.Offset))
+	out.Reason = fmt.Sprintf("%s is %s", r.name(), decimal(*out.Value))
+	return out, nil
+}
+
+// judgeMeasure answers a rule about an observed amount. Without a base nothing
+// may be relative. A cost that is only partly known is a lower bound.
+func (r Rule) judgeMeasure(base *outcome.Summary, cand outcome.Summary) RuleResult {
+	out := RuleResult{Rule: r.Text, Threshold: r.Offset}
+	value, bound := measured(r.Metric, cand)
+	out.Value = value
+	if r.Relative {
+		of, partly := measured(r.Metric, *base)
+		if of == nil || partly {
+			out.Answer, out.Reason = Inconclusive, r.Metric+" of the base is not known"
+			return out
+		}
+		out.Threshold = *of*r.Factor + r.Offset
+	}
+	if value == nil {
+		out.Answer, out.Reason = Inconclusive, r.Metric+" is not known"
+		return out
+	}
+	out.Answer = answer(r.holds(*value, out.Threshold))
+	out.Reason = fmt.Sprintf("%s is %s; allowed is %s %s", r.Metric, r.unit(*value), r.Op, r.unit(out.Threshold))
+	if bound && (out.Answer == Pass) == r.upper() {
+		out.Answer = Inconclusive
+		out.Reason = fmt.Sprintf("%s is at least %s and not known of every item; allowed is %s %s", r.Metric, r.unit(*value), r.Op, r.unit(out.Threshold))
+	}
+	return out
+}
+
+// measured returns an amount of a run; nil when it is not known. bound says
+// that it is only a lower bound.
+func measured(name string, s outcome.Summary) (value *float64, bound bool) {
+	at := func(v float64) (*float64, bool) { return &v, false }
+	switch name {
+	case "coverage":
+		if s.Items.Planned == 0 {
+			return nil, false
+		}
+		return at(float64(s.Items.Scored) / float64(s.Items.Planned))
+	case "failures":
+		return at(float64(s.Items.Failed))
+	case "cost", "cost_per_item":
+		n := s.Items.Scored + s.Items.Failed
+		if s.Usage.CostUSD == nil || n == 0 {
+			return nil, false
+		}
+		cost := *s.Usage.CostUSD
+		if name == "cost_per_item" {
+			cost /= float64(n)
+		}
+		return &cost, s.Usage.CostUnknown > 0
+	}
+	l := s.LatencyMS
+	if l == nil {
+		return nil, false
+	}
+	return at(map[string]float64{"latency_mean": l.Mean, "latency_p50": l.P50, "latency_p95": l.P95, "latency_max": l.Max}[name])
+}
+
+func scoreNames(s outcome.Summary) []string {
+	var names []string
+	for _, stat := range s.Scores {
+		names = append(names, stat.Name)
+	}
+	return names
+}
+
+// unit writes an amount with what it is measured in.
+func (r Rule) unit(v float64) string {
+	switch {
+	case strings.HasPrefix(r.Metric, "latency_"):
+		return decimal(v) + " ms"
+	case strings.HasPrefix(r.Metric, "cost"):
+		return "$" + decimal(v)
+	}
+	return decimal(v)
+}

@@ -1,0 +1,178 @@
+package compare
+
+import "extraction-experiment/outcome"
+
+// Comparison is what comparing a base with candidates comes to; its JSON is
+// what --json prints. Numbers are not rounded. A nil pointer is null: there is
+// no such number.
+type Comparison struct {
+	Base       Side     `json:"base"`
+	Metric     string   `json:"metric"` // the primary score
+	ClusterBy  string   `json:"cluster_by"`
+	Seed       uint64   `json:"seed"`
+	Candidates []Result `json:"candidates"`
+}
+
+// Side is one run by itself.
+type Side struct {
+	Where   string          `json:"where"`
+	Summary outcome.Summary `json:"summary"`
+}
+
+// Result is one candidate against the base.
+type Result struct {
+	Candidate Side `json:"candidate"`
+	// Incompatible lists why the runs cannot be compared. When there is
+	// anything, the rest is empty.
+	Incompatible []Mismatch `json:"incompatible"`
+
+	// Verdict is that of the primary score.
+	Verdict  Verdict  `json:"verdict"`
+	Items    int      `json:"items"`    // compared
+	Clusters int      `json:"clusters"` // 0 without ClusterBy
+	Scores   []Score  `json:"scores"`
+	YesNo    []YesNo  `json:"yes_no"`
+	Cost     Amount   `json:"cost_usd"`   // per item
+	Latency  Amount   `json:"latency_ms"` // per item
+	Groups   []Group  `json:"groups"`
+	Changed  []Change `json:"changed"` // those that changed most, by the primary score
+
+	// Regressions counts items whose primary score fell by more than Epsilon;
+	// Regressed are the worst of them, at most MaxRegressed.
+	Regressions int          `json:"regressions"`
+	Regressed   []ItemChange `json:"regressed"`
+	Gate        *GateResult  `json:"gate"` // nil without rules
+	Warnings    []string     `json:"warnings"`
+}
+
+// MaxRegressed bounds Result.Regressed.
+const MaxRegressed = 50
+
+// Verdict says what a comparison of one score shows.
+type Verdict string
+
+// The verdicts.
+const (
+	// Same: no item differs.
+	Same Verdict = "same"
+	// Better: the whole 95 % interval lies on the good side of 0.
+	Better Verdict = "better"
+	// Worse: it lies on the bad side.
+	Worse Verdict = "worse"
+	// Unclear: it holds 0, or there are too few items or clusters to say.
+	Unclear Verdict = "unclear"
+)
+
+// Below these, nothing is claimed: with 5 items even five wins have a p-value
+// of 2/2^5 = 0.06, and clustered intervals of under 5 clusters are worthless.
+const (
+	LeastItems    = 6
+	LeastClusters = 5
+)
+
+// Score is one score of a candidate against the base, over the items that have
+// it in both. Failed items count as 0.
+type Score struct {
+	Name          string `json:"name"`
+	Primary       bool   `json:"primary"`
+	LowerIsBetter bool   `json:"lower_is_better"`
+	N             int    `json:"n"`
+	// Undefined counts items that have the score in neither run's outcome, or
+	// in one only: UndefinedBase and UndefinedCandidate say where it is missing.
+	Undefined          int `json:"undefined"`
+	UndefinedBase      int `json:"undefined_base"`
+	UndefinedCandidate int `json:"undefined_candidate"`
+
+	Base       *float64    `json:"base"`       // mean of the N items
+	Candidate  *float64    `json:"candidate"`  // likewise
+	Difference *float64    `json:"difference"` // mean of candidate − base
+	SE         *float64    `json:"se"`         // of Difference, clustered with ClusterBy
+	CI95       *[2]float64 `json:"ci95"`       // of Difference; nil for N < 2
+	Clusters   int         `json:"clusters"`   // of these N items; 0 without ClusterBy
+	// Unclustered is CI95 as if every item stood for itself.
+	Unclustered *[2]float64 `json:"ci95_unclustered,omitempty"`
+
+	// P is the sign-flip p-value; PExact says that all combinations of signs
+	// were looked at. PHolm is corrected: of the primary score for the number
+	// of candidates, of the others for the number of secondary scores.
+	P      *float64 `json:"p"`
+	PExact bool     `json:"p_exact"`
+	PHolm  *float64 `json:"p_holm"`
+
+	Pooled *Pooled `json:"pooled"` // nil where values come without ratios
+
+	Wins   int `json:"wins"` // items where the candidate is better
+	Losses int `json:"losses"`
+	Ties   int `json:"ties"`
+
+	// Detectable is the least true difference that such a comparison finds 80
+	// times of 100; Needed is how many items it takes to find a difference as
+	// large as the one observed. Nil where nothing varies.
+	Detectable *float64 `json:"minimum_detectable_effect"`
+	Needed     *int     `json:"needed_items"`
+
+	Verdict Verdict `json:"verdict"`
+}
+
+// Pooled is the difference of a score over the counts of all items together:
+// Σ numerators / Σ denominators. Items that failed in either run have no
+// counts and are left out of both.
+type Pooled struct {
+	N          int         `json:"n"`
+	Base       float64     `json:"base"`
+	Candidate  float64     `json:"candidate"`
+	Difference float64     `json:"difference"`
+	CI95       *[2]float64 `json:"ci95"` // paired bootstrap; nil below 60 items or clusters
+}
+
+// YesNo compares a yes/no result by McNemar's exact test.
+type YesNo struct {
+	Name   string  `json:"name"`
+	Gained int     `json:"gained"` // no in the base, yes in the candidate
+	Lost   int     `json:"lost"`   // yes in the base, no in the candidate
+	Both   int     `json:"both"`
+	None   int     `json:"none"`
+	P      float64 `json:"p"`
+}
+
+// Amount is something that is consumed per item. N counts the items where it is
+// known in both runs.
+type Amount struct {
+	N          int         `json:"n"`
+	Base       *float64    `json:"base"`
+	Candidate  *float64    `json:"candidate"`
+	Difference *float64    `json:"difference"`
+	CI95       *[2]float64 `json:"ci95"`
+	Ratio      *float64    `json:"ratio"` // Candidate / Base; nil for a Base of 0
+}
+
+// Group is one class of the breakdown, over the items that failed in neither
+// run: counts and F1 of both (1 for 0/0), and the difference of F1.
+type Group struct {
+	Kind       string            `json:"kind"`
+	Name       string            `json:"name"`
+	Base       outcome.GroupStat `json:"base"`
+	Candidate  outcome.GroupStat `json:"candidate"`
+	Difference float64           `json:"difference"`
+}
+
+// ItemChange is an item with its primary score in both runs.
+type ItemChange struct {
+	Item      string  `json:"item"`
+	Base      float64 `json:"base"`
+	Candidate float64 `json:"candidate"`
+	Delta     float64 `json:"delta"`
+}
+
+// Change is an ItemChange with what is known of its reasons, from the first
+// trial.
+type Change struct {
+	ItemChange
+	BaseComment      string   `json:"base_comment"`
+	CandidateComment string   `json:"candidate_comment"`
+	BaseFailure      string   `json:"base_failure,omitempty"`
+	CandidateFailure string   `json:"candidate_failure,omitempty"`
+	Gained           []string `json:"gained"` // matched by the candidate only
+	Lost             []string `json:"lost"`   // matched by the base only
+	Kept             int      `json:"kept"`   // matched by both
+}

@@ -1,0 +1,144 @@
+package compare
+
+import "extraction-experiment/internal/stats"
+
+// score turns a column into the comparison of one score.
+func (c *Comparer) score(name string, col *column, clustered bool) Score {
+	s := Score{
+		Name: name, LowerIsBetter: c.config.lower(name), N: len(col.differences),
+		Undefined: col.undefined, UndefinedBase: col.undefinedBase, UndefinedCandidate: col.undefinedCand,
+		Wins: col.wins, Losses: col.losses, Ties: len(col.differences) - col.wins - col.losses,
+		Verdict: Unclear,
+	}
+	if s.LowerIsBetter {
+		s.Wins, s.Losses = s.Losses, s.Wins
+	}
+	s.Base, s.Candidate = mean(col.base), mean(col.cand)
+	c.estimate(&s, col, clustered)
+	s.Pooled = c.pooled(col, clustered)
+	s.Verdict = verdict(s, col.sameEverywhere())
+	return s
+}
+
+// estimate fills in what follows from the differences.
+func (c *Comparer) estimate(s *Score, col *column, clustered bool) {
+	var m stats.Moments
+	for _, d := range col.differences {
+		m.Add(d)
+	}
+	s.Difference = mean(m)
+	plain, ok := stats.PairedMean(col.differences)
+	flipped := col.differences
+	if clustered && len(col.differences) > 0 {
+		var numbers []int
+		numbers, s.Clusters = clusterNumbers(col.clusters)
+		if ok {
+			s.Unclustered = &[2]float64{plain.Lo, plain.Hi}
+		}
+		plain, ok = stats.ClusteredMean(col.differences, numbers)
+		flipped = stats.ClusterSums(col.differences, numbers)
+	}
+	if p, ok := stats.SignFlip(flipped, c.config.Flips, c.config.Seed); ok && s.N > 0 {
+		s.P, s.PExact = &p.P, p.Exact
+	}
+	if !ok {
+		return
+	}
+	s.SE, s.CI95 = &plain.SE, &[2]float64{plain.Lo, plain.Hi}
+	if effect, ok := stats.DetectableDifference(plain.SE); ok {
+		s.Detectable = &effect
+	}
+	if n, ok := stats.NeededPairs(s.N, plain.SE, plain.Mean); ok {
+		s.Needed = &n
+	}
+}
+
+// pooled is nil where an item was scored without counts.
+func (c *Comparer) pooled(col *column, clustered bool) *Pooled {
+	if col.noRatio > 0 || len(col.ratios) == 0 {
+		return nil
+	}
+	units := col.ratios
+	if clustered {
+		units = clusterRatios(col.ratios, col.ratioClusters)
+	}
+	difference, interval, ok, intervalOK := stats.PooledDifference(units, c.config.Seed)
+	if !ok {
+		return nil
+	}
+	p := &Pooled{N: len(col.ratios), Difference: difference}
+	var sum stats.PairedRatio
+	for _, r := range clusterRatios(col.ratios, make([]int32, len(col.ratios))) {
+		sum = r
+	}
+	p.Base = float64(sum.BaseNum) / float64(sum.BaseDen)
+	p.Candidate = float64(sum.CandNum) / float64(sum.CandDen)
+	if intervalOK {
+		p.CI95 = &interval
+	}
+	return p
+}
+
+// verdict claims something only if there is enough to go by.
+func verdict(s Score, same bool) Verdict {
+	switch {
+	case same:
+		return Same
+	case !s.claims():
+		return Unclear
+	}
+	lo, hi := s.CI95[0], s.CI95[1]
+	if s.LowerIsBetter {
+		lo, hi = -hi, -lo
+	}
+	switch {
+	case lo > 0:
+		return Better
+	case hi < 0:
+		return Worse
+	}
+	return Unclear
+}
+
+// claims reports whether there are enough items and clusters to claim anything.
+func (s Score) claims() bool {
+	return s.CI95 != nil && s.N >= LeastItems && (s.Clusters == 0 || s.Clusters >= LeastClusters)
+}
+
+func mean(m stats.Moments) *float64 {
+	if v, ok := m.Mean(); ok {
+		return &v
+	}
+	return nil
+}
+
+// correct fills in Holm's correction: over the secondary scores of each
+// candidate, and over the candidates for the primary score.
+func correct(results []Result) {
+	var primary []*Score
+	for i := range results {
+		var secondary []*Score
+		for j := range results[i].Scores {
+			s := &results[i].Scores[j]
+			switch {
+			case s.P == nil:
+			case s.Primary:
+				primary = append(primary, s)
+			default:
+				secondary = append(secondary, s)
+			}
+		}
+		holm(secondary)
+	}
+	holm(primary)
+}
+
+func holm(scores []*Score) {
+	p := make([]float64, len(scores))
+	for i, s := range scores {
+		p[i] = *s.P
+	}
+	for i, corrected := range stats.Holm(p) {
+		scores[i].PHolm = &corrected
+	}
+}

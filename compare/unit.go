@@ -1,0 +1,105 @@
+package compare
+
+import (
+	"math"
+	"time"
+
+	"extraction-experiment/internal/stats"
+	"extraction-experiment/outcome"
+)
+
+// unit is one item of one run: its trials averaged. Trials are no more items.
+type unit struct {
+	id      string
+	trials  int
+	failed  int
+	values  []value
+	groups  []outcome.Group
+	cost    amount
+	latency amount
+	first   outcome.Outcome // of the first trial, without its calls and output
+}
+
+// value is one score of an item over its trials.
+type value struct {
+	name     string
+	sum      float64
+	n        int // trials that count, failed ones as 0
+	num, den int64
+	ratios   int  // trials with a usable ratio
+	boolean  bool // a value means no or yes
+}
+
+func newUnit(o outcome.Outcome) *unit {
+	u := &unit{id: o.Item, first: o}
+	u.first.Output, u.first.Calls, u.first.Groups, u.first.Warnings = nil, nil, nil, nil
+	u.add(o)
+	return u
+}
+
+func (u *unit) add(o outcome.Outcome) {
+	u.trials++
+	if o.Failed() {
+		u.failed++
+	}
+	seen := len(u.values)
+	for i, s := range o.Scores {
+		if first, _ := outcome.Lookup(o.Scores[:i], s.Name); first.Name == s.Name && i > 0 {
+			continue // named twice in one outcome: the first counts
+		}
+		u.value(s.Name, seen).add(s, o.Failed())
+	}
+	u.groups = append(u.groups, o.Groups...)
+	if o.CostUSD != nil && usable(*o.CostUSD) {
+		u.cost.sum += *o.CostUSD
+		u.cost.n++
+	}
+	if o.Latency > 0 {
+		u.latency.sum += float64(o.Latency) / float64(time.Millisecond)
+		u.latency.n++
+	}
+}
+
+// value returns the score of that name; only the first so many can be there.
+func (u *unit) value(name string, seen int) *value {
+	for i := range u.values[:seen] {
+		if u.values[i].name == name {
+			return &u.values[i]
+		}
+	}
+	u.values = append(u.values, value{name: name})
+	return &u.values[len(u.values)-1]
+}
+
+// add takes a score into account. Without a value it counts as 0 when the item
+// failed, since it stands there only if the expected output defines it.
+func (v *value) add(s outcome.Score, failed bool) {
+	switch {
+	case s.Value != nil && usable(*s.Value):
+		v.sum += *s.Value
+		v.n++
+		v.boolean = v.boolean || s.Boolean
+		if r := s.Ratio; r != nil && countable(r.Num) && countable(r.Den) {
+			v.num += r.Num
+			v.den += r.Den
+			v.ratios++
+		}
+	case failed:
+		v.n++
+	}
+}
+
+// mean is the item's value; undefined when no trial has one.
+func (v value) mean() (float64, bool) {
+	if v.n == 0 {
+		return 0, false
+	}
+	return v.sum / float64(v.n), true
+}
+
+// usable bounds values so that differences can be added up; NaN is not usable.
+func usable(v float64) bool { return math.Abs(v) <= stats.Limit/4 }
+
+// countable bounds the integers that are taken from outcomes, so that no sum
+// of them can overflow.
+func countable(n int64) bool { return n >= 0 && n <= 1<<31 }

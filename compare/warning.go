@@ -1,0 +1,89 @@
+package compare
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Below these a comparison is worth a warning.
+const (
+	fewItems    = 20
+	fewClusters = 10
+)
+
+// warnings says what makes the numbers of a comparison weak.
+func (r *collector) warnings(out Result, base, cand Side) []string {
+	list := []string{}
+	warn := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	var primary Score
+	for _, s := range out.Scores {
+		if s.Primary {
+			primary = s
+		}
+	}
+	switch {
+	case primary.N < LeastItems:
+		warn("%s with %s: too few to claim anything", counted(primary.N, "item"), primary.Name)
+	case primary.N < fewItems:
+		warn("few items (%d): the interval is rough, and only large differences can be found", primary.N)
+	}
+	if ties := primary.Ties; primary.N > 0 && 2*ties > primary.N && primary.Verdict != Same {
+		warn("%d of %d items tie: the difference rests on the other %d", ties, primary.N, primary.N-ties)
+	}
+	list = append(list, r.clusterWarnings(primary)...)
+	if b, c := base.Summary.Items.Failed, cand.Summary.Items.Failed; b > 0 || c > 0 {
+		warn("different coverage: %s failed in the base, %d in the candidate; they count as 0 in the differences and are left out of pooled values and types", counted(b, "item"), c)
+	}
+	for _, s := range out.Scores {
+		var where []string
+		if n := s.UndefinedBase; n > 0 {
+			where = append(where, counted(n, "item")+" of the base only")
+		}
+		if n := s.UndefinedCandidate; n > 0 {
+			where = append(where, counted(n, "item")+" of the candidate only")
+		}
+		if len(where) > 0 {
+			warn("different coverage: %s is undefined in %s, left out of its comparison", s.Name, strings.Join(where, " and "))
+		}
+	}
+	if r.trials[0] != r.trials[1] {
+		warn("the base has %s, the candidate %d: averages over more trials vary less", counted(r.trials[0], "trial"), r.trials[1])
+	}
+	if b, c := r.cost.unknown[0], r.cost.unknown[1]; b != c && out.Cost.N > 0 {
+		warn("the cost of %s of the base and %d of the candidate is unknown", counted(b, "item"), c)
+	}
+	return list
+}
+
+func (r *collector) clusterWarnings(primary Score) []string {
+	c := r.known.clusters
+	if c.key == "" {
+		return nil
+	}
+	var list []string
+	switch {
+	case c.without == len(c.of):
+		list = append(list, fmt.Sprintf("no item has %s in its metadata: every item is a cluster of its own", c.key))
+	case c.without > 0:
+		list = append(list, fmt.Sprintf("%s without %s in the metadata: each is a cluster of its own", counted(c.without, "item"), c.key))
+	}
+	switch n := primary.Clusters; {
+	case n < LeastClusters:
+		list = append(list, fmt.Sprintf("%s: too few to claim anything", counted(n, "cluster")))
+	case n < fewClusters:
+		list = append(list, fmt.Sprintf("few clusters (%d): the interval is too narrow rather than too wide", n))
+	}
+	return list
+}
+
+// warnOfMany warns where several candidates were tried.
+func (c *Comparer) warnOfMany(results []Result) {
+	if len(results) < 2 {
+		return
+	}
+	for i := range results {
+		if len(results[i].Incompatible) == 0 {
+			results[i].Warnings = append(results[i].Warnings, fmt.Sprintf("%d candidates were compared: p (Holm) allows for that, intervals and rules do not", len(results)))
+		}
+	}
+}

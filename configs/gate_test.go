@@ -1,0 +1,54 @@
+package configs_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"extraction-experiment/compare"
+	"extraction-experiment/configs"
+)
+
+// TestGateFile hands every rule of the file that users copy to the gate.
+func TestGateFile(t *testing.T) {
+	g, err := configs.LoadGate("gate.yaml")
+	if err != nil || len(g.Rules) == 0 {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	for _, rule := range g.Rules {
+		if _, err := compare.ParseRule(rule); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestLoadGate(t *testing.T) {
+	tests := map[string]struct{ text, want string }{
+		"seed":            {"min_delta: 0\nmax_regressions: 3\n", ""},
+		"rules":           {"rules: [entity_f1 > base]\n", ""},
+		"empty":           {"", "no rules"},
+		"only the metric": {"metric: entity_f1\n", "no rules"},
+		"mistyped":        {"rulse: [a > 1]\n", `did you mean "rules"`},
+		"no list":         {"rules: {a: b}\n", "line 1"},
+		"no number":       {"min_delta: much\n", "line 1"},
+		"not finite":      {"min_delta: .nan\n", "finite"},
+		"second document": {"min_delta: 0\n---\nmin_delta: 1\n", "second"},
+		"too many":        {"rules: [" + strings.Repeat("a > 1,", 1001) + "]\n", "more than"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "g.yaml")
+			if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := configs.LoadGate(path)
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+	if _, err := configs.LoadGate(filepath.Join(t.TempDir(), "missing.yaml")); err == nil {
+		t.Error("a missing file is no error")
+	}
+}

@@ -1,0 +1,117 @@
+package stats
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// sleep are Student's differences of 1908, additional hours of sleep under two
+// drugs; R's t.test gives mean 1.58 and the interval 0.7001142 to 2.4598858.
+var sleep = []float64{1.2, 2.4, 1.3, 1.3, 0, 1, 1.8, 0.8, 4.6, 1.4}
+
+// maize are Darwin's differences between crossed and self-fertilised plants in
+// eighths of an inch, Fisher's example: mean 20.933, t = 2.148 with 14 degrees
+// of freedom, so that SE = 20.933/2.148 = 9.746.
+var maize = []float64{49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48}
+
+func near(a, b, within float64) bool { return math.Abs(a-b) <= within }
+
+func TestPairedMean_published(t *testing.T) {
+	e, ok := PairedMean(sleep)
+	if !ok || !near(e.Mean, 1.58, 1e-12) || !near(e.Lo, 0.7001142, 5e-8) || !near(e.Hi, 2.4598858, 5e-8) || e.DF != 9 {
+		t.Errorf("Student's sleep: %+v, %v", e, ok)
+	}
+	e, ok = PairedMean(maize)
+	if !ok || !near(e.Mean, 314.0/15, 1e-12) || !near(e.Mean/e.SE, 2.148, 5e-4) {
+		t.Errorf("Darwin's maize: %+v, %v", e, ok)
+	}
+}
+
+func TestPairedMean_undefined(t *testing.T) {
+	for name, d := range map[string][]float64{"none": nil, "one": {1}, "NaN": {1, math.NaN()}, "infinite": {1, math.Inf(1)}} {
+		if _, ok := PairedMean(d); ok {
+			t.Errorf("%s: defined", name)
+		}
+	}
+	if e, ok := PairedMean([]float64{0.1, 0.1, 0.1}); !ok || e.SE != 0 || e.Lo != 0.1 || e.Hi != 0.1 {
+		t.Errorf("equal differences: %+v, %v", e, ok)
+	}
+}
+
+func TestClusteredMean_byHand(t *testing.T) {
+	// Mean 1. Residuals 0, 2 | −1, −1, so the clusters sum to 2 and −2:
+	// SE² = 2/1 · (4+4)/4² = 1, one degree of freedom, t = 12.7062.
+	e, ok := ClusteredMean([]float64{1, 3, 0, 0}, []int{7, 7, 2, 2})
+	if !ok || e.Mean != 1 || !near(e.SE, 1, 1e-12) || e.DF != 1 || !near(e.Hi, 1+math.Tan(math.Pi*0.475), 1e-9) {
+		t.Errorf("two clusters: %+v, %v", e, ok)
+	}
+	// Unequal sizes: values 1, 1, 4, mean 2, clusters sum to −2 and 2:
+	// SE² = 2 · 8/9 = 16/9.
+	e, ok = ClusteredMean([]float64{1, 1, 4}, []int{1, 1, 2})
+	if !ok || !near(e.SE, 4.0/3, 1e-12) {
+		t.Errorf("unequal clusters: %+v, %v", e, ok)
+	}
+	for name, cluster := range map[string][]int{"one cluster": {1, 1, 1}, "lists differ": {1, 2}, "none": nil} {
+		if _, ok := ClusteredMean([]float64{1, 2, 3}, cluster); ok {
+			t.Errorf("%s: defined", name)
+		}
+	}
+	if _, ok := ClusteredMean([]float64{1, math.NaN()}, []int{1, 2}); ok {
+		t.Error("NaN: defined")
+	}
+}
+
+// TestClusteredMean_closedForms: items that are clusters of their own change
+// nothing, and items that are copies of each other count once.
+func TestClusteredMean_closedForms(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := rapid.SliceOfN(rapid.Float64Range(-1, 1), 2, 30).Draw(t, "d")
+		copies := rapid.IntRange(1, 4).Draw(t, "copies")
+		var repeated []float64
+		var cluster []int
+		for i, v := range d {
+			for range copies {
+				repeated, cluster = append(repeated, v), append(cluster, i)
+			}
+		}
+		plain, _ := PairedMean(d)
+		got, ok := ClusteredMean(repeated, cluster)
+		if !ok || !near(got.SE, plain.SE, 1e-12) || got.DF != plain.DF || !near(got.Lo, plain.Lo, 1e-10) {
+			t.Fatalf("%+v, want %+v", got, plain)
+		}
+		sums := ClusterSums(repeated, cluster)
+		for i, v := range d {
+			if !near(sums[i], v*float64(copies), 1e-12) {
+				t.Fatalf("sum %d is %v", i, sums[i])
+			}
+		}
+	})
+}
+
+// TestDifferences_symmetric: exchanging base and candidate negates the mean and
+// its interval, to the last bit, and leaves the p-value; so does any order.
+func TestDifferences_symmetric(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := rapid.SliceOfN(rapid.Float64Range(-1, 1), 2, 40).Draw(t, "d")
+		cluster := rapid.SliceOfN(rapid.IntRange(0, 5), len(d), len(d)).Draw(t, "cluster")
+		negated := make([]float64, len(d))
+		for i, v := range d {
+			negated[i] = -v
+		}
+		a, ok := ClusteredMean(d, cluster)
+		b, ok2 := ClusteredMean(negated, cluster)
+		if ok != ok2 || a.Mean != -b.Mean || a.SE != b.SE || a.Lo != -b.Hi || a.Hi != -b.Lo {
+			t.Fatalf("%+v and %+v", a, b)
+		}
+		p, _ := SignFlip(d, 200, 3)
+		q, _ := SignFlip(negated, 200, 3)
+		slices.Sort(d)
+		r, _ := SignFlip(d, 200, 3)
+		if p != q || p != r {
+			t.Fatalf("p %+v, negated %+v, sorted %+v", p, q, r)
+		}
+	})
+}

@@ -1,0 +1,106 @@
+package langfuse
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/url"
+	"sync"
+)
+
+// How far pages are fetched ahead of the one that is yielded.
+const (
+	maxPagesAhead = 16
+	maxBytesAhead = 8 << 20 // by the size of the first page
+)
+
+// listAhead is listPages for a list that does not change while it is read:
+// after the first page, which tells how many there are, the next ones are
+// fetched at once, so that a long list does not take as many round trips as it
+// has pages. At most maxPagesAhead pages, or about maxBytesAhead, are in memory;
+// size tells the bytes of an element. Where a page is too large the rest is read
+// one page after the other. No request outlives the loop.
+func listAhead[T any](ctx context.Context, c *Client, path string, query url.Values, limit int, size func(T) int) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		limit, err := pageLimit(limit, maxPageLimit)
+		if err != nil {
+			yield(*new(T), err)
+			return
+		}
+		first, err := getPage[T](ctx, c, path, query, 1, limit)
+		if errors.Is(err, ErrTooLarge) {
+			listFrom(ctx, c, path, query, 1, limit, yield)
+			return
+		}
+		if err != nil {
+			yield(*new(T), err)
+			return
+		}
+		bytes := 1
+		for _, element := range first.Data {
+			bytes += size(element)
+			if !yield(element, nil) {
+				return
+			}
+		}
+		if len(first.Data) == 0 {
+			return
+		}
+		a := &ahead[T]{client: c, path: path, query: query, limit: limit, last: int(first.Meta.TotalPages)}
+		a.run(ctx, min(max(maxBytesAhead/bytes, 1), maxPagesAhead), yield)
+	}
+}
+
+// ahead reads the pages behind the first.
+type ahead[T any] struct {
+	client *Client
+	path   string
+	query  url.Values
+	limit  int
+	last   int // page
+}
+
+// fetched is a page, or why there is none.
+type fetched[T any] struct {
+	page numberedPage[T]
+	err  error
+}
+
+// run keeps so many pages under way and yields them in their order.
+func (a *ahead[T]) run(ctx context.Context, window int, yield func(T, error) bool) {
+	inner, cancel := context.WithCancel(ctx)
+	var under sync.WaitGroup
+	defer under.Wait()
+	defer cancel()
+	var queue []chan fetched[T]
+	next := 2
+	for number := 2; number <= a.last; number++ {
+		for ; next <= a.last && len(queue) < window; next++ {
+			answer, wanted := make(chan fetched[T], 1), next
+			queue = append(queue, answer)
+			under.Go(func() {
+				page, err := getPage[T](inner, a.client, a.path, a.query, wanted, a.limit)
+				answer <- fetched[T]{page, err}
+			})
+		}
+		got := <-queue[0]
+		queue = queue[1:]
+		if errors.Is(got.err, ErrTooLarge) {
+			cancel()
+			listFrom(ctx, a.client, a.path, a.query, number, a.limit, yield)
+			return
+		}
+		if got.err != nil {
+			yield(*new(T), got.err)
+			return
+		}
+		if len(got.page.Data) == 0 {
+			return
+		}
+		for _, element := range got.page.Data {
+			if !yield(element, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"extraction-experiment/compare"
+	"extraction-experiment/outcome"
+
+	"pgregory.net/rapid"
+)
+
+// comparedScore is a score with a difference of d, of width 0.04.
+func comparedScore(name string, base, d float64, verdict compare.Verdict) compare.Score {
+	return compare.Score{
+		Name: name, N: 60, Base: ptr(base), Candidate: ptr(base + d), Difference: ptr(d), SE: ptr(0.01),
+		CI95: &[2]float64{d - 0.02, d + 0.02}, P: ptr(0.0123), PHolm: ptr(0.0984), Wins: 21, Losses: 9, Ties: 30,
+		Detectable: ptr(0.028), Needed: ptr(1234), Verdict: verdict,
+		Pooled: &compare.Pooled{N: 58, Base: base, Candidate: base + d, Difference: d, CI95: &[2]float64{d - 0.03, d + 0.03}},
+	}
+}
+
+// comparison has a candidate with everything, and one that cannot be compared.
+func comparison() compare.Comparison {
+	base, cand := summary(), summary()
+	cand.Run.Name, cand.Run.PromptVersion, cand.Items.Failed = "gpt-prompt-4", 4, 0
+	better := comparedScore("entity_f1", 0.612, 0.043, compare.Better)
+	better.Primary, better.PHolm = true, ptr(0.0004)
+	better.Clusters, better.Unclustered = 14, &[2]float64{0.031, 0.055}
+	worse := comparedScore("relationship_f1", 0.25, -0.0004, compare.Unclear)
+	worse.Pooled = nil
+	perfect := comparedScore("item_perfect", 0.05, 0, compare.Same)
+	perfect.Detectable, perfect.Needed = nil, nil
+	return compare.Comparison{
+		Base: compare.Side{Where: ".experiment/runs/a.run", Summary: base}, Metric: "entity_f1", ClusterBy: "source.doc", Seed: 1,
+		Candidates: []compare.Result{
+			{
+				Candidate: compare.Side{Where: "b.jsonl", Summary: cand}, Verdict: compare.Better, Items: 60,
+				Scores:  []compare.Score{better, worse, perfect},
+				YesNo:   []compare.YesNo{{Name: "item_perfect", Gained: 7, Lost: 2, Both: 10, None: 41, P: 0.1797}},
+				Cost:    compare.Amount{N: 60, Base: ptr(0.00042), Candidate: ptr(0.0006), Difference: ptr(0.00018), Ratio: ptr(1.43), CI95: &[2]float64{0.0001, 0.00026}},
+				Latency: compare.Amount{N: 60, Base: ptr(810.0), Candidate: ptr(790.0), Difference: ptr(-20.0), Ratio: ptr(0.975), CI95: &[2]float64{-60, 20}},
+				Groups: []compare.Group{
+					{Kind: "entity_type", Name: "Person", Base: outcome.GroupStat{Expected: 60, Extracted: 50, Matched: 40, F1: 0.727}, Candidate: outcome.GroupStat{Expected: 60, Extracted: 55, Matched: 45, F1: 0.783}, Difference: 0.056},
+					{Kind: "entity_type", Name: "Place", Base: outcome.GroupStat{Expected: 9, Extracted: 9, Matched: 9, F1: 1}, Candidate: outcome.GroupStat{Expected: 9, Extracted: 9, Matched: 9, F1: 1}},
+					{Kind: "relationship_type", Name: "works_for", Base: outcome.GroupStat{Expected: 20, Extracted: 20, Matched: 6, F1: 0.3}, Candidate: outcome.GroupStat{Expected: 20, Extracted: 20, Matched: 4, F1: 0.2}, Difference: -0.1},
+				},
+				Changed: []compare.Change{
+					{ItemChange: compare.ItemChange{Item: "doc-04", Base: 0, Candidate: 0.8, Delta: 0.8}, BaseFailure: "timeout: no answer within 30s", CandidateComment: "4 matched of 5 expected and 5 extracted", Gained: []string{"Ada Lovelace (Person)", "London (Place)"}},
+					{ItemChange: compare.ItemChange{Item: "a-very-long-name-of-an-item-that-does-not-fit-on-any-line-of-a-narrow-terminal-at-all", Base: 0.8, Candidate: 0.5, Delta: -0.3}, BaseComment: "4 matched", CandidateComment: "3 matched",
+						Lost: strings.Split(strings.Repeat("Charles Babbage (Person),", 9)+"last", ","), Kept: 3},
+				},
+				Gate: &compare.GateResult{Answer: compare.Inconclusive, Inconclusive: compare.InconclusiveFails, Rules: []compare.RuleResult{
+					{Rule: "entity_f1 > base", Answer: compare.Pass, Reason: "entity_f1 changed by +0.0430, 95 % interval +0.0230 to +0.0630; allowed is > 0"},
+					{Rule: "relationship_f1 >= base", Answer: compare.Inconclusive, Reason: "relationship_f1 changed by -0.0004"},
+					{Rule: "cost <= base * 1.1", Answer: compare.Fail, Reason: "cost is $0.036; allowed is <= $0.0277"},
+				}},
+				Warnings: []string{"few clusters (7): the interval is too narrow rather than too wide"},
+			},
+			{
+				Candidate:    compare.Side{Where: "c.run", Summary: cand},
+				Incompatible: []compare.Mismatch{{What: "scorer version", Base: "1", Candidate: "2"}, {What: "2 items only in the base: a, b"}},
+			},
+		},
+	}
+}
+
+func TestCompare_golden(t *testing.T) {
+	for _, width := range []int{60, 80, 120} {
+		opt := Options{Width: width, Where: []string{"experiment show gpt-prompt-4 doc-04"}}
+		page := printed(t, func(b *bytes.Buffer) error { return Compare(b, comparison(), opt) })
+		golden(t, fmt.Sprintf("compare-%d.txt", width), page)
+		fits(t, string(page), opt)
+	}
+	one := comparison()
+	one.Candidates = one.Candidates[:1]
+	opt := Options{Width: 80, Color: true}
+	page := printed(t, func(b *bytes.Buffer) error { return Compare(b, one, opt) })
+	golden(t, "compare-colour.txt", page)
+	fits(t, string(page), opt)
+}
+
+func TestCompareMarkdown_golden(t *testing.T) {
+	golden(t, "compare.md", printed(t, func(b *bytes.Buffer) error { return CompareMarkdown(b, comparison(), Options{Groups: 1}) }))
+}
+
+// TestCompareMarkdown_hostile: whatever is in a name, rows keep their cells and
+// nothing outside of code spans comes from it.
+func TestCompareMarkdown_hostile(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOf(rapid.SampledFrom([]rune("a`|<>@#*_[](\\)!\n\x1b\u202e"))).Draw(t, "text")
+		c := comparison()
+		r := &c.Candidates[0]
+		c.Base.Summary.Run.Name, r.Candidate.Summary.Run.Name, c.Base.Summary.Run.Dataset = text, text, text
+		r.Scores[0].Name, r.Groups[0].Name, r.Groups[0].Kind, r.Warnings = text, text, text, []string{text}
+		r.Changed[0].Item, r.Changed[0].BaseFailure, r.Changed[0].Gained = text, text, []string{text, text}
+		r.Gate.Rules[0].Rule, r.Gate.Rules[0].Reason = text, text
+		c.Candidates[1].Incompatible[0].Base = text
+		var b bytes.Buffer
+		if err := CompareMarkdown(&b, c, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		bars := 0
+		for line := range strings.Lines(b.String()) {
+			plain := outsideCode(line)
+			if strings.ContainsAny(strings.NewReplacer("<details><summary>", "", "</summary>", "", "</details>", "", "> ⚠️", "", "### ", "", "**", "", "<0.001", "").Replace(plain), "<>@#*[]\x1b\u202e") {
+				t.Fatalf("%q has %q outside of code", line, plain)
+			}
+			n := strings.Count(plain, "|")
+			if bars > 0 && n > 0 && n != bars {
+				t.Fatalf("%d bars, %d before: %q", n, bars, line)
+			}
+			bars = n
+		}
+	})
+}
+
+// outsideCode removes code spans as CommonMark finds them: a run of backticks
+// up to the next run of the same length.
+func outsideCode(line string) string {
+	var out strings.Builder
+	for {
+		at := strings.IndexByte(line, '`')
+		if at < 0 {
+			return out.String() + line
+		}
+		out.WriteString(line[:at])
+		rest := strings.TrimLeft(line[at:], "`")
+		ticks := len(line) - at - len(rest)
+		end := closing(rest, ticks)
+		if end < 0 {
+			return out.String() + line[at:]
+		}
+		line = rest[end:]
+	}
+}
+
+// closing returns where the text goes on behind the next run of so many
+// backticks.
+func closing(s string, ticks int) int {
+	for i := 0; i < len(s); i++ {
+		if s[i] != '`' {
+			continue
+		}
+		run := len(s[i:]) - len(strings.TrimLeft(s[i:], "`"))
+		if run == ticks {
+			return i + run
+		}
+		i += run
+	}
+	return -1
+}
+
+func TestCompare_writeError(t *testing.T) {
+	if err := Compare(full{}, comparison(), Options{}); !errors.Is(err, errFull) {
+		t.Errorf("got %v", err)
+	}
+	if err := CompareMarkdown(full{}, comparison(), Options{}); !errors.Is(err, errFull) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestCompare_hostile: names, comments and failures are strangers' words.
+func TestCompare_hostile(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOf(rapid.SampledFrom([]rune("a \t\n\x1b[31m\u202e\u0007שלום北京e\u0301|"))).Draw(t, "text")
+		c := comparison()
+		c.Base.Summary.Run.Name, c.Base.Where, c.Metric, c.ClusterBy = text, text, text, text
+		r := &c.Candidates[0]
+		r.Scores[0].Name, r.YesNo[0].Name, r.Groups[0].Name, r.Groups[0].Kind = text, text, text, text
+		r.Changed[0].Item, r.Changed[0].BaseFailure, r.Changed[0].Gained = text, text, []string{text}
+		r.Gate.Rules[0].Rule, r.Gate.Rules[0].Reason, r.Warnings = text, text, []string{text}
+		c.Candidates[1].Incompatible[0].Base = text
+		opt := Options{Width: rapid.IntRange(50, 140).Draw(t, "width")}
+		var b bytes.Buffer
+		if err := Compare(&b, c, opt); err != nil {
+			t.Fatal(err)
+		}
+		fits(t, b.String(), opt)
+	})
+}

@@ -28,7 +28,7 @@ type pattern struct {
 // maxLabels is bounded by the byte in which a label is kept.
 const maxLabels = 250
 
-// fieldLabel is what values of fields become where the field gives no name.
+// labelName is the form of a name, so that [NAME-1] is easily told from a text.
 var labelName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 
 // ParseRedaction reads a pattern file, YAML:

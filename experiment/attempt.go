@@ -38,6 +38,7 @@ func (r *Runner) attempt(ctx context.Context, item runstore.Item, trial int) out
 	}
 	o.Scores = append(scored.Scores, errorScore(nil))
 	o.Groups, o.Counts, o.Explanation = scored.Groups, scored.Counts, scored.Explanation
+	o.Causes = scored.Causes
 	o.Warnings = append(o.Warnings, scored.Warnings...)
 	return o
 }

@@ -18,6 +18,7 @@ func commands(env cli.Env) []*urfave.Command {
 		runCommand(env),
 		runsCommand(env),
 		showCommand(env),
+		reportCommand(env),
 		publishCommand(env),
 		exportCommand(env),
 		scoreCommand(env),

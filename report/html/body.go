@@ -1,6 +1,11 @@
 package html
 
-import "slices"
+import (
+	"slices"
+
+	"extraction-experiment/outcome"
+	"extraction-experiment/scoring"
+)
 
 // meta tells the script what the rows mean.
 type meta struct {
@@ -21,21 +26,36 @@ type metaRun struct {
 // mostColumns bounds the scores that the list shows of a single run.
 const mostColumns = 5
 
+// preferred are the scores that say most beside the primary one.
+var preferred = [...]string{scoring.EntityF1, scoring.EntityPrecision, scoring.EntityRecall, scoring.TypeAccuracy, scoring.RelationshipF1}
+
+// columns are the places of the scores that the list shows: the primary one,
+// and of a single run some others.
+func (w *writer) columns(primary int) []int {
+	shown := []int{}
+	if primary >= 0 {
+		shown = append(shown, primary)
+	}
+	if len(w.runs) > 1 {
+		return shown
+	}
+	for _, name := range slices.Concat(preferred[:], w.scores) {
+		i := slices.Index(w.scores, name)
+		if i >= 0 && name != outcome.ErrorScore && len(shown) < mostColumns && !slices.Contains(shown, i) {
+			shown = append(shown, i)
+		}
+	}
+	return shown
+}
+
 func (w *writer) meta() meta {
-	m := meta{Scores: []string{}, Shown: []int{}, Causes: []string{}, Left: w.left}
+	m := meta{Scores: []string{}, Causes: []string{}, Left: w.left}
 	primary := w.runs[0].Summary.Run.Primary
 	m.Primary = slices.Index(w.scores, primary)
 	for _, name := range w.scores {
 		m.Scores = append(m.Scores, named(name))
 	}
-	if m.Primary >= 0 {
-		m.Shown = append(m.Shown, m.Primary)
-	}
-	for i, name := range w.scores {
-		if i != m.Primary && name != "error" && len(m.Shown) < mostColumns && len(w.runs) == 1 {
-			m.Shown = append(m.Shown, i)
-		}
-	}
+	m.Shown = w.columns(m.Primary)
 	for _, r := range w.runs {
 		run := r.Summary.Run
 		m.Runs = append(m.Runs, metaRun{named(run.Name), named(run.Dataset), named(run.Model)})

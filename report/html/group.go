@@ -11,6 +11,7 @@ const mostGroups = 60
 // groupTable is the breakdown by one kind of type.
 type groupTable struct {
 	Title string
+	Types int
 	Rows  []groupRow
 	More  int // types that are not shown
 }
@@ -27,7 +28,7 @@ func groupTables(groups []outcome.GroupStat) []groupTable {
 		for n < len(groups) && groups[n].Kind == groups[0].Kind {
 			n++
 		}
-		t := groupTable{Title: "By " + plainWords(groups[0].Kind), More: max(0, n-mostGroups)}
+		t := groupTable{Title: "By " + plainWords(groups[0].Kind), Types: n, More: max(0, n-mostGroups)}
 		for _, g := range groups[:min(n, mostGroups)] {
 			name := named(g.Name)
 			if name == "" {

@@ -14,11 +14,12 @@ const (
 	stateOK       = "ok"
 	stateType     = "type" // matched, with the wrong type
 	stateMissed   = "missed"
+	stateNear     = "near" // a missed and a spurious one that are one fault
 	stateSpurious = "spurious"
 )
 
-// thing is a row of the table of entities or of relationships: a matched pair,
-// or one that was matched with nothing.
+// thing is a row of the table of entities or of relationships: a matched pair, a
+// pair that one fault kept apart, or one that was matched with nothing.
 type thing struct {
 	State     string `json:"state"`
 	Expected  *side  `json:"expected,omitempty"`
@@ -43,8 +44,8 @@ const nameLength = 300
 
 func named(s string) string { return printable.Line(cutTo(s, nameLength)) }
 
-// entityThings lists the entities, the matched ones first, then missed and
-// spurious ones.
+// entityThings lists the entities, the matched ones first, then what was missed
+// and what is spurious.
 func entityThings(v report.ItemView) []thing {
 	return things(v, "entity", func(e *extraction.Extraction, i int) *side {
 		if e == nil || i < 0 || i >= len(e.Entities) {
@@ -79,16 +80,28 @@ func things(v report.ItemView, what string, at func(*extraction.Extraction, int)
 	}
 	missed, spurious := faultsByIndex(v, what)
 	for _, m := range v.Missed {
-		if m.What == what {
-			t := thing{State: stateMissed, Expected: at(v.Expected, m.Index), Kind: cmp.Or(missed[m.Index], stateMissed)}
-			list = append(list, t.near(m))
+		if m.What != what {
+			continue
 		}
+		t := thing{State: stateMissed, Expected: at(v.Expected, m.Index), Kind: stateMissed}.near(m)
+		if f := missed[m.Index]; f != nil {
+			t.Kind = plainWords(f.Cause)
+			if f.ExtractedIndex != nil {
+				t.State, t.Extracted = stateNear, at(v.Extracted, *f.ExtractedIndex)
+			}
+		}
+		list = append(list, t)
 	}
 	for _, m := range v.Spurious {
-		if m.What == what {
-			t := thing{State: stateSpurious, Extracted: at(v.Extracted, m.Index), Kind: cmp.Or(spurious[m.Index], stateSpurious)}
-			list = append(list, t.near(m))
+		f := spurious[m.Index]
+		if m.What != what || f != nil && f.ExpectedIndex != nil {
+			continue // the row of the missed one shows it
 		}
+		t := thing{State: stateSpurious, Extracted: at(v.Extracted, m.Index), Kind: stateSpurious}.near(m)
+		if f != nil {
+			t.Kind = plainWords(f.Cause)
+		}
+		list = append(list, t)
 	}
 	return list
 }
@@ -98,18 +111,18 @@ func (t thing) near(m report.Miss) thing {
 	return t
 }
 
-// faultsByIndex are the causes of what was missed and of what is spurious.
-func faultsByIndex(v report.ItemView, what string) (missed, spurious map[int]string) {
-	missed, spurious = map[int]string{}, map[int]string{}
-	for _, f := range v.Faults {
+// faultsByIndex finds the fault of what was missed and of what is spurious.
+func faultsByIndex(v report.ItemView, what string) (missed, spurious map[int]*report.Fault) {
+	missed, spurious = map[int]*report.Fault{}, map[int]*report.Fault{}
+	for i, f := range v.Faults {
 		if f.What != what {
 			continue
 		}
 		if f.ExpectedIndex != nil {
-			missed[*f.ExpectedIndex] = plainWords(f.Cause)
+			missed[*f.ExpectedIndex] = &v.Faults[i]
 		}
 		if f.ExtractedIndex != nil {
-			spurious[*f.ExtractedIndex] = plainWords(f.Cause)
+			spurious[*f.ExtractedIndex] = &v.Faults[i]
 		}
 	}
 	return missed, spurious

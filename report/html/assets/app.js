@@ -1,11 +1,22 @@
 // Views by address: #/ is the overview, #/items?… the list, #/item/ID/TRIAL an
 // item.
 
-let view = "";
+let view = "", shown = "";
 const pageTitle = document.title;
 
-function go() {
-  const [path, query] = location.hash.replace(/^#/, "").split("?");
+// visit goes to an address of the page and shows it at once. A browser that has
+// enough of new addresses does without.
+function visit(route, replace) {
+  try {
+    if (replace) history.replaceState(null, "", route);
+    else location.hash = route;
+  } catch { /* shown all the same */ }
+  go(route);
+}
+
+function go(route) {
+  shown = route;
+  const [path, query] = route.replace(/^#/, "").split("?");
   const parts = path.split("/");
   const before = view;
   view = parts[1] === "items" || parts[1] === "item" ? parts[1] : "overview";
@@ -41,6 +52,6 @@ byId("cause").addEventListener("change", (e) => change({ cause: e.target.value }
 byId("filters").addEventListener("submit", (e) => e.preventDefault());
 document.querySelector(".skip").addEventListener("click", (e) => { e.preventDefault(); byId("main").focus(); });
 document.addEventListener("keydown", onKey);
-addEventListener("hashchange", go);
+addEventListener("hashchange", () => { if (location.hash !== shown) go(location.hash); });
 readList(new URLSearchParams());
-go();
+go(location.hash);

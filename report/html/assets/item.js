@@ -43,8 +43,8 @@ function scoreChips(pane) {
 
 function thingTable(title, things, kind) {
   if (!things.length) return el("div", null, el("h3", null, title), el("p", { class: "dim" }, "none expected, none extracted"));
-  const order = ["spurious", "missed", "type", "ok"];
-  const sorted = things.slice().sort((a, b) => order.indexOf(b.state) - order.indexOf(a.state));
+  const order = ["near", "type", "missed", "spurious", "ok"];
+  const sorted = things.slice().sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state));
   return el("div", null, el("h3", null, title + " ", el("span", { class: "count" }, String(things.length))),
     el("div", { class: "card scroll" }, el("table", { class: "things " + kind },
       el("thead", null, el("tr", null, el("th", { scope: "col" }, "expected"), el("th", { scope: "col" }, "extracted"), el("th", { scope: "col" }, "result"), el("th", { scope: "col", class: "num sim" }, "sim."))),
@@ -52,8 +52,7 @@ function thingTable(title, things, kind) {
 }
 
 function thingRow(t) {
-  const matched = t.state === "ok" || t.state === "type";
-  const near = matched || !t.nearest ? null : el("span", { class: "note" }, "nearest: ", bdi(t.nearest));
+  const near = t.expected && t.extracted || !t.nearest ? null : el("span", { class: "note" }, "nearest: ", bdi(t.nearest));
   const why = t.why && t.why !== t.kind ? el("span", { class: "note" }, t.why) : null;
   return el("tr", { "data-e": t.expected ? String(t.expected.i) : null, "data-x": t.extracted ? String(t.extracted.i) : null, class: t.state },
     el("td", { class: "half" }, t.expected ? sideOf(t.expected) : near), el("td", { class: "half" }, t.extracted ? sideOf(t.extracted) : near),

@@ -15,29 +15,29 @@ function onKey(e) {
 
 const follow = (step) => {
   const a = byId("item").querySelector('a[data-step="' + step + '"]');
-  if (a) location.replace(a.getAttribute("href"));
+  if (a) visit(a.getAttribute("href"), true);
 };
 // Arrows scroll what has the focus, a long document say.
 const inScroller = (e) => e.target.closest(".document, pre");
 
 const keys = {
   any: {
-    "/": () => { if (view !== "items") location.hash = listRoute(); go(); byId("search").focus(); byId("search").select(); },
+    "/": () => { if (view !== "items") visit(listRoute()); byId("search").focus(); byId("search").select(); },
   },
   overview: {
-    j: () => { location.hash = listRoute(); },
+    j: () => { visit(listRoute()); },
   },
   items: {
     j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1),
     Enter: (e) => {
       if (e.target.closest("a, button")) return false;
-      if (list.at && rowOf.has(list.at)) location.hash = routeOf(rowOf.get(list.at));
+      if (list.at && rowOf.has(list.at)) visit(routeOf(rowOf.get(list.at)));
     },
-    Escape: () => { location.hash = "#/"; },
+    Escape: () => { visit("#/"); },
   },
   item: {
     j: () => follow("next"), k: () => follow("previous"),
     ArrowRight: (e) => inScroller(e) ? false : follow("next"), ArrowLeft: (e) => inScroller(e) ? false : follow("previous"),
-    Escape: () => { location.hash = listRoute(); },
+    Escape: () => { visit(listRoute()); },
   },
 };

@@ -21,10 +21,10 @@ for (const score of many ? [meta.primary].filter((p) => p >= 0) : meta.shown) {
     });
   }
 }
-columns.push({ key: "faults", title: "faults", number: true, value: (r) => failed(r) && !r.faults ? null : r.faults, show: (v) => v === null ? "–" : count(v) });
-columns.push({ key: "ms", title: "latency", number: true, extra: true, value: (r) => r.runs[0] ? r.runs[0].ms : null, show: milliseconds });
+columns.push({ key: "faults", title: "faults", number: true, worstHigh: true, value: (r) => failed(r) && !r.faults ? null : r.faults, show: (v) => v === null ? "–" : count(v) });
+columns.push({ key: "ms", title: "latency", number: true, worstHigh: true, extra: true, value: (r) => r.runs[0] ? r.runs[0].ms : null, show: milliseconds });
 if (rows.some((r) => r.runs[0] && r.runs[0].cost)) {
-  columns.push({ key: "cost", title: "cost", number: true, extra: true, value: (r) => r.runs[0] ? r.runs[0].cost : null, show: dollars });
+  columns.push({ key: "cost", title: "cost", number: true, worstHigh: true, extra: true, value: (r) => r.runs[0] ? r.runs[0].cost : null, show: dollars });
 }
 const firstSort = meta.runs.length === 2 && meta.primary >= 0 ? "delta" : meta.primary >= 0 && !many ? "s" + meta.primary : "id";
 
@@ -70,17 +70,18 @@ function find() {
 function change(part) {
   Object.assign(list, { page: 0, at: null }, part);
   find();
-  location.replace(listRoute());
+  visit(listRoute(), true);
 }
 
 function sortBy(key) {
   const column = columns.find((c) => c.key === key);
-  change(list.sort === key ? { down: !list.down } : { sort: key, down: key === "faults" || key === "ms" || key === "cost" });
-  byId("list").querySelector('button[data-key="' + column.key + '"]').focus();
+  change(list.sort === key ? { down: !list.down } : { sort: key, down: !!column.worstHigh });
 }
 
 function showList() {
-  if (byId("search").value !== list.q) byId("search").value = list.q;
+  const inRows = byId("list").tBodies[0].contains(document.activeElement);
+  const inHead = byId("list").tHead.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+  if (byId("search").value !== list.q && document.activeElement !== byId("search")) byId("search").value = list.q;
   byId("state").value = list.state;
   byId("cause").value = list.cause;
   byId("list").tHead.replaceChildren(el("tr", null, columns.map((c) => el("th", {
@@ -93,13 +94,15 @@ function showList() {
   byId("found").textContent = list.found.length === rows.length ? counted(rows.length, "item")
     : count(list.found.length) + " of " + counted(rows.length, "item");
   showPages(from, shown.length);
+  if (inRows) showAt();
+  if (inHead) for (const b of byId("list").tHead.querySelectorAll("button")) if (b.dataset.key === inHead) b.focus();
 }
 
 function listRow(row) {
   const bad = row.runs.find((r) => r && r.class);
   const name = el("a", { href: routeOf(row) }, bdi(row.id), row.trial > 1 ? " #" + row.trial : "");
   const text = bad ? el("span", { class: "text bad" }, bad.class + (bad.why ? ": " + bad.why : "")) : el("span", { class: "text", dir: "auto" }, row.text);
-  return el("tr", { class: row.key === list.at ? "at" : "", "data-key": row.key, onclick: (e) => { if (!e.target.closest("a")) location.hash = routeOf(row); } },
+  return el("tr", { class: row.key === list.at ? "at" : "", "data-key": row.key, onclick: (e) => { if (!e.target.closest("a")) visit(routeOf(row)); } },
     columns.map((c) => c.key === "id" ? el("td", { class: "what" }, name, text) : cell(c, c.value(row))));
 }
 
@@ -129,7 +132,7 @@ function move(by) {
   list.at = list.found[next].key;
   if (page !== list.page) {
     list.page = page;
-    location.replace(listRoute());
+    visit(listRoute(), true);
   }
   showAt();
 }

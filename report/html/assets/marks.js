@@ -1,6 +1,6 @@
 // The document of an item with what was expected and extracted marked in it.
 
-const states = { ok: "matched", type: "wrong type", missed: "missed", spurious: "spurious" };
+const states = { ok: "matched", type: "wrong type", near: "near miss", missed: "missed", spurious: "spurious" };
 
 // statesOf gives every entity of a side its state, by its index.
 function statesOf(entities, side) {

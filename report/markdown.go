@@ -66,7 +66,7 @@ func (m *markdown) side(runs []Run) {
 		}
 		cost := none
 		if s.Usage.CostUSD != nil {
-			cost = dollars(*s.Usage.CostUSD)
+			cost = noMath(dollars(*s.Usage.CostUSD))
 		}
 		rows = append(rows, append(row, count(s.Items.Planned), count(s.Items.Failed), cost))
 	}
@@ -86,7 +86,7 @@ func (m *markdown) run(r Run) {
 		items += ", **" + count(n) + " not run**"
 	}
 	if cost := costParts(s); len(cost) > 0 {
-		what = append(what, strings.Join(cost, ", "))
+		what = append(what, noMath(strings.Join(cost, ", ")))
 	}
 	m.line(strings.Join(append(what, items), " · "))
 	m.line("")
@@ -191,5 +191,8 @@ func (m *markdown) worst(s outcome.Summary) {
 	}
 	m.table([]string{"item", "score:", ""}, rows)
 }
+
+// noMath keeps two amounts of money from being read as a formula between them.
+func noMath(s string) string { return strings.ReplaceAll(s, "$", `\$`) }
 
 func plainWords(s string) string { return strings.ReplaceAll(printable.Line(s), "_", " ") }

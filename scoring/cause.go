@@ -7,7 +7,7 @@ type Cause string
 
 // The causes, of entities and of relationships.
 const (
-	// CauseMissed: expected, and nothing extracted comes near.
+	// CauseMissed: expected, and nothing extracted answers to it.
 	CauseMissed Cause = "missed"
 	// CauseSpurious: extracted, named in the document, and not expected.
 	CauseSpurious Cause = "spurious"
@@ -39,7 +39,7 @@ type CauseMeaning struct {
 // Causes lists every cause in the order of the documentation.
 func Causes() []CauseMeaning {
 	return []CauseMeaning{
-		{CauseMissed, "Expected, and nothing extracted comes near."},
+		{CauseMissed, "Expected, and nothing extracted answers to it."},
 		{CauseSpurious, "Extracted, named in the document, and not expected."},
 		{CauseBoundary, "The name is similar to the expected one, and not similar enough."},
 		{CauseWrongType, "The entity was found, with another type than expected."},

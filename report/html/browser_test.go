@@ -1,9 +1,9 @@
 package html
 
 import (
+	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"extraction-experiment/report"
 
@@ -20,8 +20,18 @@ const (
 	place_   = `document.querySelector("#item .place").textContent`
 )
 
-func TestBrowser_walk(t *testing.T) {
-	b := open(t, []report.Run{built("walk", 20, nil)}, Config{})
+// TestBrowser opens pages in a headless Chromium and uses them as a person does.
+func TestBrowser(t *testing.T) {
+	ctx := chromium(t)
+	for name, test := range map[string]func(*testing.T, context.Context){
+		"walk": walk, "keyboard": keyboard, "hostile text": hostileText, "2,000 items": large, "two runs": sideBySide, "telephone": fits,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, ctx) })
+	}
+}
+
+func walk(t *testing.T, chromium context.Context) {
+	b := open(t, chromium, []report.Run{built("walk", 20, nil)}, Config{})
 	want(b, visible, "overview")
 	want(b, `document.querySelectorAll(".scores tbody tr").length`, 3)
 	want(b, `document.querySelectorAll(".causes tbody tr").length`, 3)
@@ -69,8 +79,8 @@ func TestBrowser_walk(t *testing.T) {
 	b.quiet()
 }
 
-func TestBrowser_keyboard(t *testing.T) {
-	b := open(t, []report.Run{built("keys", 20, nil)}, Config{})
+func keyboard(t *testing.T, chromium context.Context) {
+	b := open(t, chromium, []report.Run{built("keys", 20, nil)}, Config{})
 	b.press("/")
 	want(b, `document.activeElement.id`, "search")
 	b.press("d", "o", "c", "-", "0", "0", "0")
@@ -100,11 +110,11 @@ func TestBrowser_keyboard(t *testing.T) {
 	b.quiet()
 }
 
-func TestBrowser_hostile(t *testing.T) {
+func hostileText(t *testing.T, chromium context.Context) {
 	run := built(hostile, 22, poison)
 	run.Summary.Run.URL = "javascript:window.pwned=1"
 	run.Summary.Run.Dataset, run.Summary.Run.Model, run.Summary.Warnings = hostile, hostile, []string{hostile}
-	b := open(t, []report.Run{run}, Config{})
+	b := open(t, chromium, []report.Run{run}, Config{})
 	want(b, `document.querySelectorAll('a[href^="javascript"]').length`, 0)
 	b.press("j")
 	want(b, rowCount, 22)
@@ -135,15 +145,14 @@ func TestBrowser_hostile(t *testing.T) {
 	}
 }
 
-// TestBrowser_large opens a page of 2,000 items; documents are 4 KB each.
-func TestBrowser_large(t *testing.T) {
-	run := built("large", 2000, func(i int, v *report.ItemView) { v.Text = strings.Repeat(v.Text+" ", 25) })
-	began := time.Now()
-	b := open(t, []report.Run{run}, Config{})
+// large opens a page of 2,000 items with documents of 1 KB.
+func large(t *testing.T, chromium context.Context) {
+	run := built("large", 2000, func(i int, v *report.ItemView) { v.Text = strings.Repeat(v.Text+" ", 6) })
+	b := open(t, chromium, []report.Run{run}, Config{})
 	b.press("j")
 	want(b, found, "2,000 items")
 	want(b, rowCount, 100)
-	t.Logf("written, opened and listed after %s", time.Since(began).Round(time.Millisecond))
+	t.Logf("ready after %.0f ms", value[float64](b, `performance.getEntriesByType("navigation")[0].domContentLoadedEventEnd`))
 	b.write("#search", "doc-1999")
 	want(b, found, "1 of 2,000 items")
 	b.press(kb.Enter, kb.Enter)
@@ -156,14 +165,45 @@ func TestBrowser_large(t *testing.T) {
 	b.quiet()
 }
 
-// TestBrowser_fits: nothing makes a telephone's page scroll sideways.
-func TestBrowser_fits(t *testing.T) {
-	b := open(t, []report.Run{built("narrow", 20, nil)}, Config{})
+// sideBySide shows the items of two runs together, those that one lacks too.
+func sideBySide(t *testing.T, chromium context.Context) {
+	better := built("candidate", 12, func(i int, v *report.ItemView) {
+		if !v.Outcome.Failed() {
+			value := 0.5
+			v.Outcome.Scores[0].Value = &value
+		}
+	})
+	b := open(t, chromium, []report.Run{built("base", 10, nil), better}, Config{})
+	want(b, `document.querySelectorAll("#overview .run").length`, 2)
+	b.press("j")
+	want(b, found, "12 items · entity_f1 by run")
+	want(b, firstRow, "doc-0009") // 1 against 0.5 is the largest loss
+	want(b, `Array.from(document.querySelectorAll("#list tbody tr:first-child td.num"), td => td.textContent).join()`, "1.000,0.500,−0.500,6")
+	b.press("j", kb.Enter)
+	want(b, heading, "doc-0009")
+	want(b, `Array.from(document.querySelectorAll("#item .pane"), p => p.querySelector("h2").textContent + " " + p.querySelectorAll("mark:not(.swatch)").length).join()`, "base 7,candidate 7")
+	value[string](b, `location.hash = "#/item/doc-0011/1"`)
+	want(b, heading, "doc-0011")
+	want(b, `document.querySelector("#item .pane .notice").textContent`, "This run has no such item.")
+	b.quiet()
+}
+
+// fits: nothing makes a telephone's page scroll sideways, however
+// long names are.
+func fits(t *testing.T, chromium context.Context) {
+	run := built(hostile, 20, poison)
+	run.Summary.Run.Dataset, run.Summary.Warnings = strings.Repeat("long", 50), []string{strings.Repeat("long", 100)}
+	b := open(t, chromium, []report.Run{run}, Config{})
 	b.run(chromedp.EmulateViewport(400, 800))
 	b.dark()
-	for _, route := range []string{"#/", "#/items", "#/item/doc-0002/1"} {
-		value[string](b, `location.hash = "`+route+`"`)
-		want(b, `location.hash`, route)
+	for _, route := range []string{"#/", "#/items", "#/item/doc-0002/1", "hostile"} {
+		if route == "hostile" {
+			value[string](b, `location.hash = "#/item/" + encodeURIComponent(JSON.parse(document.getElementById("row11").textContent).id) + "/1"`)
+			want(b, heading, "doc-0011 "+hostile)
+		} else {
+			value[string](b, `location.hash = "`+route+`"`)
+			want(b, `location.hash`, route)
+		}
 		want(b, `document.documentElement.scrollWidth <= 400`, true)
 	}
 	want(b, `getComputedStyle(document.body).backgroundColor`, "rgb(19, 22, 26)") // the dark one

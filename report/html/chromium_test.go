@@ -36,9 +36,9 @@ type browser struct {
 	problems  []string // exceptions, and what the policy refused
 }
 
-// open writes a page to a file and opens it. Without a browser the test is
+// chromium starts the browser that the tests of t share. Without one they are
 // skipped, unless EXPERIMENT_BROWSER=required.
-func open(t *testing.T, runs []report.Run, cfg Config) *browser {
+func chromium(t *testing.T) context.Context {
 	t.Helper()
 	path, err := findBrowser()
 	if err != nil {
@@ -47,20 +47,33 @@ func open(t *testing.T, runs []report.Run, cfg Config) *browser {
 		}
 		t.Skip(err)
 	}
-	file := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(file, []byte(page(t, runs, cfg)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	b := &browser{t: t, file: "file://" + file}
-	ctx, cancelTime := context.WithTimeout(context.Background(), 2*time.Minute)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
+	ctx, cancelTime := context.WithTimeout(context.Background(), 4*time.Minute)
 	ctx, cancelBrowser := chromedp.NewExecAllocator(ctx, options...)
 	ctx, cancelPage := chromedp.NewContext(ctx)
 	t.Cleanup(func() {
 		cancelPage()
 		cancelBrowser()
 		cancelTime()
+	})
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return ctx
+}
+
+// open writes a page to a file and opens it in a tab of its own.
+func open(t *testing.T, chromium context.Context, runs []report.Run, cfg Config) *browser {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(file, []byte(page(t, runs, cfg)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := &browser{t: t, file: "file://" + file}
+	ctx, cancel := chromedp.NewContext(chromium)
+	t.Cleanup(func() {
+		cancel()
 		b.listeners.Wait()
 	})
 	b.Context = ctx

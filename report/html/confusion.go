@@ -35,7 +35,7 @@ func (c *confusion) add(expected, extracted string) {
 		if typ == nowhere {
 			continue
 		}
-		if _, known := c.types[typ]; !known && len(c.types) == mostTypes {
+		if _, known := c.types[typ]; !known && len(c.types) >= mostTypes {
 			typ, pair[i] = others, others
 		}
 		c.types[typ]++

@@ -99,7 +99,7 @@ type writer struct {
 func (w *writer) head() error {
 	title := make([]string, len(w.runs))
 	for i, r := range w.runs {
-		title[i] = r.Summary.Run.Name
+		title[i] = named(r.Summary.Run.Name)
 	}
 	err := w.ExecuteTemplate(w, "head", struct {
 		Titles []string

@@ -103,7 +103,11 @@ func about(r report.Run) []string {
 			parts = append(parts, named(part))
 		}
 	}
-	parts = append(parts, report.FormatSystem(r)...)
+	for _, part := range report.FormatSystem(r) {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
 	if run.Selection != "" {
 		parts = append(parts, named(run.Selection))
 	}

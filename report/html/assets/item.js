@@ -47,7 +47,7 @@ function thingTable(title, things, kind) {
   const sorted = things.slice().sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state));
   return el("div", null, el("h3", null, title + " ", el("span", { class: "count" }, String(things.length))),
     el("div", { class: "card scroll" }, el("table", { class: "things " + kind },
-      el("thead", null, el("tr", null, el("th", { scope: "col" }, "expected"), el("th", { scope: "col" }, "extracted"), el("th", { scope: "col" }, "result"), el("th", { scope: "col", class: "num sim" }, "sim."))),
+      el("thead", null, el("tr", null, el("th", { scope: "col", class: "half" }, "expected"), el("th", { scope: "col", class: "half" }, "extracted"), el("th", { scope: "col" }, "result"), el("th", { scope: "col", class: "num sim" }, "sim."))),
       el("tbody", null, sorted.map(thingRow)))));
 }
 
@@ -55,7 +55,7 @@ function thingRow(t) {
   const near = t.expected && t.extracted || !t.nearest ? null : el("span", { class: "note" }, "nearest: ", bdi(t.nearest));
   const why = t.why && t.why !== t.kind ? el("span", { class: "note" }, t.why) : null;
   return el("tr", { "data-e": t.expected ? String(t.expected.i) : null, "data-x": t.extracted ? String(t.extracted.i) : null, class: t.state },
-    el("td", { class: "half" }, t.expected ? sideOf(t.expected) : near), el("td", { class: "half" }, t.extracted ? sideOf(t.extracted) : near),
+    el("td", null, t.expected ? sideOf(t.expected) : near), el("td", null, t.extracted ? sideOf(t.extracted) : near),
     el("td", { class: "kind" }, el("span", { class: "pill " + t.state }, t.kind), why),
     el("td", { class: "num sim" }, t.similarity ? ratio(t.similarity, 2) : ""));
 }

@@ -22,8 +22,8 @@ for (const score of many ? [meta.primary].filter((p) => p >= 0) : meta.shown) {
   }
 }
 columns.push({ key: "faults", title: "faults", number: true, worstHigh: true, value: (r) => failed(r) && !r.faults ? null : r.faults, show: (v) => v === null ? "–" : count(v) });
-columns.push({ key: "ms", title: "latency", number: true, worstHigh: true, extra: true, value: (r) => r.runs[0] ? r.runs[0].ms : null, show: milliseconds });
-if (rows.some((r) => r.runs[0] && r.runs[0].cost)) {
+if (!many) columns.push({ key: "ms", title: "latency", number: true, worstHigh: true, extra: true, value: (r) => r.runs[0] ? r.runs[0].ms : null, show: milliseconds });
+if (!many && rows.some((r) => r.runs[0] && r.runs[0].cost)) {
   columns.push({ key: "cost", title: "cost", number: true, worstHigh: true, extra: true, value: (r) => r.runs[0] ? r.runs[0].cost : null, show: dollars });
 }
 const firstSort = meta.runs.length === 2 && meta.primary >= 0 ? "delta" : meta.primary >= 0 && !many ? "s" + meta.primary : "id";
@@ -93,6 +93,7 @@ function showList() {
   byId("list").tBodies[0].replaceChildren(...shown.map(listRow));
   byId("found").textContent = list.found.length === rows.length ? counted(rows.length, "item")
     : count(list.found.length) + " of " + counted(rows.length, "item");
+  if (many && meta.primary >= 0) byId("found").append(" · " + meta.scores[meta.primary] + " by run");
   showPages(from, shown.length);
   if (inRows) showAt();
   if (inHead) for (const b of byId("list").tHead.querySelectorAll("button")) if (b.dataset.key === inHead) b.focus();

@@ -3,6 +3,7 @@ package extraction
 import (
 	"cmp"
 	"slices"
+	"sync"
 
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline/ground"
@@ -23,7 +24,7 @@ type Explanation struct {
 	Faults []scoring.Fault `json:"faults,omitempty"`
 }
 
-func explain(r scoring.Result, document *ground.Index) Explanation {
+func explain(r scoring.Result, document string) Explanation {
 	return Explanation{
 		r.Entities, r.Relationships,
 		r.MissedEntities, r.SpuriousEntities,
@@ -33,13 +34,15 @@ func explain(r scoring.Result, document *ground.Index) Explanation {
 	}
 }
 
-// contains looks for names in a document; without one, all are there.
-func contains(document *ground.Index) func(string) bool {
-	if document == nil {
+// contains looks for names in a document, which is read when the first is asked
+// for; without a document, all are there.
+func contains(document string) func(string) bool {
+	if document == "" {
 		return nil
 	}
+	index := sync.OnceValue(func() *ground.Index { return ground.NewIndex(document) })
 	return func(name string) bool {
-		_, match := document.Locate(name, 0)
+		_, match := index().Locate(name, 0)
 		return match != ground.None
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"extraction-experiment/experiment"
 	"extraction-experiment/extraction"
 	"extraction-experiment/outcome"
-	"extraction-experiment/pipeline/ground"
 	"extraction-experiment/scoring"
 )
 
@@ -31,7 +30,7 @@ func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
 	}
 	j := judge{rules: s.Rules, expected: expected}
 	if doc, _, err := extraction.DecodeDocument(item.Input); err == nil { // the task says what is wrong with it
-		j.document = ground.NewIndex(doc.Text)
+		j.document = doc.Text
 	}
 	return j, nil
 }
@@ -39,7 +38,7 @@ func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
 type judge struct {
 	rules    *scoring.Scorer
 	expected extraction.Extraction
-	document *ground.Index // nil without a document
+	document string // "" without one
 }
 
 // Score compares an extraction with the expected one.

@@ -60,7 +60,7 @@ func (w *writer) meta() meta {
 		run := r.Summary.Run
 		m.Runs = append(m.Runs, metaRun{named(run.Name), named(run.Dataset), named(run.Model)})
 		for _, c := range r.Summary.Causes {
-			if key := causeKey(c.What, c.Name); !slices.Contains(m.Causes, key) && len(m.Causes) < 60 {
+			if key := causeKey(c.What, c.Name); !slices.Contains(m.Causes, key) && len(m.Causes) < mostLines {
 				m.Causes = append(m.Causes, key)
 			}
 		}

@@ -5,8 +5,11 @@ import (
 	"extraction-experiment/report"
 )
 
-// mostGroups bounds the rows of a breakdown.
-const mostGroups = 60
+// The most rows of a breakdown, and the most breakdowns.
+const (
+	mostGroups = 60
+	mostTables = 8
+)
 
 // groupTable is the breakdown by one kind of type.
 type groupTable struct {
@@ -23,7 +26,7 @@ type groupRow struct {
 
 func groupTables(groups []outcome.GroupStat) []groupTable {
 	var tables []groupTable
-	for len(groups) > 0 {
+	for len(groups) > 0 && len(tables) < mostTables {
 		n := 1
 		for n < len(groups) && groups[n].Kind == groups[0].Kind {
 			n++

@@ -11,6 +11,9 @@ import (
 	"extraction-experiment/scoring"
 )
 
+// mostLines bounds each list of the overview.
+const mostLines = 40
+
 // overview is what the first view shows of one run.
 type overview struct {
 	Name     string
@@ -67,7 +70,7 @@ func newOverview(r report.Run, t *tally) overview {
 	if link, ok := report.WebLink(s.Run.URL); ok {
 		o.Link = link
 	}
-	for _, stat := range s.Scores {
+	for _, stat := range s.Scores[:min(len(s.Scores), mostLines)] {
 		o.Scores = append(o.Scores, scoreLine{
 			Name: named(stat.Name), Primary: stat.Name == s.Run.Primary,
 			Mean: report.FormatScore(stat.Mean, 3), Interval: report.FormatInterval(stat.CI95), N: report.FormatCount(stat.N),
@@ -76,9 +79,9 @@ func newOverview(r report.Run, t *tally) overview {
 		})
 	}
 	o.Causes = causeLines(s)
-	for _, f := range s.Failures {
+	for _, f := range s.Failures[:min(len(s.Failures), mostLines)] {
 		line := failureLine{Class: named(string(f.Class)), Count: report.FormatCount(f.Count)}
-		for _, item := range f.Items {
+		for _, item := range f.Items[:min(len(f.Items), 10)] {
 			line.Items = append(line.Items, failedLink{link(item.ID, 1), printable.Line(cutTo(item.Message, 400))})
 		}
 		o.Failures = append(o.Failures, line)
@@ -89,7 +92,7 @@ func newOverview(r report.Run, t *tally) overview {
 			o.Matrices = append(o.Matrices, m)
 		}
 	}
-	for _, warning := range s.Warnings {
+	for _, warning := range s.Warnings[:min(len(s.Warnings), mostLines)] {
 		o.Warnings = append(o.Warnings, printable.Line(cutTo(warning, 1000)))
 	}
 	return o
@@ -168,10 +171,10 @@ func causeLines(s outcome.Summary) []causeLine {
 		total = max(total, c.Count)
 	}
 	var lines []causeLine
-	for _, c := range s.Causes[:min(len(s.Causes), 30)] {
+	for _, c := range s.Causes[:min(len(s.Causes), mostLines)] {
 		line := causeLine{Key: causeKey(c.What, c.Name), What: plainWords(c.What), Name: plainWords(c.Name), Meaning: meanings[c.Name],
 			Count: report.FormatCount(c.Count), Items: report.FormatCount(c.Items), Share: int(100 * c.Count / total)}
-		for _, item := range c.Worst {
+		for _, item := range c.Worst[:min(len(c.Worst), 10)] {
 			l := link(item.ID, item.Trial)
 			l.Label += " ×" + strconv.FormatInt(item.Count, 10)
 			line.Worst = append(line.Worst, l)

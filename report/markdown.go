@@ -65,8 +65,8 @@ func (m *markdown) side(runs []Run) {
 			row[3], row[4] = "**"+score(stat.Mean, 3)+"**", interval(stat.CI95, false)
 		}
 		cost := none
-		if s.Usage.CostUSD != nil {
-			cost = noMath(dollars(*s.Usage.CostUSD))
+		if parts := costParts(s); len(parts) > 0 {
+			cost = noMath(parts[0])
 		}
 		rows = append(rows, append(row, count(s.Items.Planned), count(s.Items.Failed), cost))
 	}

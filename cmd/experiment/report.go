@@ -21,19 +21,20 @@ import (
 // which help shows them.
 func formats(env cli.Env) []format {
 	return []format{
-		{"text", func(w io.Writer, runs []report.Run) error { return textReports(w, env, runs) }},
-		{"json", jsonReports},
-		{"jsonl", report.JSONL},
-		{"csv", report.CSV},
-		{"md", report.Markdown},
-		{"junit", report.JUnit},
-		{"html", func(w io.Writer, runs []report.Run) error { return html.Write(w, runs, html.Config{}) }},
-		{"github", func(w io.Writer, runs []report.Run) error { return githubReports(w, env, runs) }},
+		{"text", outcomesOnly, func(w io.Writer, runs []report.Run) error { return textReports(w, env, runs) }},
+		{"json", outcomesOnly, jsonReports},
+		{"jsonl", explained, report.JSONL},
+		{"csv", outcomesOnly, report.CSV},
+		{"md", outcomesOnly, report.Markdown},
+		{"junit", outcomesOnly, report.JUnit},
+		{"html", explained, func(w io.Writer, runs []report.Run) error { return html.Write(w, runs, html.Config{}) }},
+		{"github", outcomesOnly, func(w io.Writer, runs []report.Run) error { return githubReports(w, env, runs) }},
 	}
 }
 
 type format struct {
 	name  string
+	depth depth
 	write func(io.Writer, []report.Run) error
 }
 
@@ -78,7 +79,7 @@ func reportAction(c *urfave.Context, env cli.Env) (err error) {
 			return opening
 		}
 		defer func() { err = errors.Join(err, run.Close()) }()
-		whole, reading := wholeRun(c.Context, run)
+		whole, reading := wholeRun(c.Context, run, list[at].depth)
 		if reading != nil {
 			return reading
 		}

@@ -9,9 +9,17 @@ import (
 	"extraction-experiment/runstore"
 )
 
+// depth says how much of its items a report needs.
+type depth int
+
+const (
+	explained    depth = iota // with documents, matches and misses
+	outcomesOnly              // a third of the time
+)
+
 // wholeRun is a run as reports take it. Its items are read while they are
 // written, one at a time, so the run must stay open.
-func wholeRun(ctx context.Context, run *runstore.Reader) (report.Run, error) {
+func wholeRun(ctx context.Context, run *runstore.Reader, d depth) (report.Run, error) {
 	header, err := run.Header(ctx)
 	if err != nil {
 		return report.Run{}, err
@@ -20,26 +28,32 @@ func wholeRun(ctx context.Context, run *runstore.Reader) (report.Run, error) {
 	if err != nil {
 		return report.Run{}, err
 	}
-	return report.Run{Summary: summary, Items: itemViews(ctx, run, header)}, nil
+	return report.Run{Summary: summary, Items: itemViews(ctx, run, header, d)}, nil
 }
 
 // itemViews yields the newest attempts of all items, by item id and trial.
-func itemViews(ctx context.Context, run *runstore.Reader, header outcome.Header) iter.Seq2[report.ItemView, error] {
+func itemViews(ctx context.Context, run *runstore.Reader, header outcome.Header, d depth) iter.Seq2[report.ItemView, error] {
 	return func(yield func(report.ItemView, error) bool) {
 		for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true}) {
 			if err != nil {
 				yield(report.ItemView{}, err)
 				return
 			}
-			item, err := run.Item(ctx, o.Item)
-			if err != nil {
-				yield(report.ItemView{}, err)
-				return
-			}
-			view, err := newItemView(header, item, o)
+			view, err := itemViewOf(ctx, run, header, o, d)
 			if !yield(view, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+func itemViewOf(ctx context.Context, run *runstore.Reader, header outcome.Header, o outcome.Outcome, d depth) (report.ItemView, error) {
+	if d == outcomesOnly {
+		return report.ItemView{Run: header.Name, Dataset: header.Dataset.Name, Outcome: o}, nil
+	}
+	item, err := run.Item(ctx, o.Item)
+	if err != nil {
+		return report.ItemView{}, err
+	}
+	return newItemView(header, item, o)
 }

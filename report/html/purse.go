@@ -26,7 +26,9 @@ type purse struct{ bytes, items int }
 func (p *purse) fit(row merging) (raw []byte, cut bool) {
 	share := min(mostDetail, p.bytes/max(1, p.items))
 	p.items--
-	for l := mostShown; ; l = (limits{l.text / 2, max(l.list/2, leastShown.list)}) {
+	l := mostShown
+	l.text = min(l.text, max(share, leastShown.text)) // a character has a byte at least
+	for ; ; l = (limits{l.text / 2, max(l.list/2, leastShown.list)}) {
 		d := newDetail(row, l)
 		raw, err := json.Marshal(d)
 		if err == nil && len(raw) <= share {

@@ -24,7 +24,6 @@ type pane struct {
 	Relationships []thing    `json:"relationships"`
 	Calls         []call     `json:"calls"`
 	Output        *quote     `json:"output,omitempty"`
-	Metadata      string     `json:"metadata,omitempty"`
 	Warnings      []string   `json:"warnings"`
 	Attempt       int        `json:"attempt,omitempty"` // from 2
 	Shorter       bool       `json:"shorter,omitempty"` // something else was left out

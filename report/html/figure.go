@@ -5,7 +5,7 @@ import "extraction-experiment/outcome"
 // The drawing of a score is as wide as its scale from 0 to 1 and high enough
 // for the bars, with the mean and its interval below them.
 const (
-	figureWidth  = 240.0
+	figureWidth  = 300.0
 	figureHeight = 44.0
 	barsHeight   = 30.0
 	barGap       = 1.0

@@ -45,6 +45,7 @@ var floors = map[string]int{
 	"compare":            5,
 	"harness/extraction": 6,
 	"report":             8,
+	"report/html":        9,
 	"cmd/internal/":      9,
 	"cmd/":               10,
 }

@@ -61,6 +61,7 @@ func judged(o outcome.Outcome, judge Judge) outcome.Outcome {
 	}
 	o.Scores = append(scored.Scores, errorScore(nil))
 	o.Groups, o.Counts, o.Explanation = scored.Groups, scored.Counts, scored.Explanation
+	o.Causes = scored.Causes
 	for _, w := range scored.Warnings {
 		if !slices.Contains(o.Warnings, w) {
 			o.Warnings = append(o.Warnings, w)

@@ -64,6 +64,7 @@ type Judge interface {
 type Scored struct {
 	Scores      []outcome.Score
 	Groups      []outcome.Group
+	Causes      []outcome.Cause
 	Counts      map[string]int64
 	Explanation json.RawMessage
 	Warnings    []string

@@ -32,6 +32,8 @@ type Detail struct {
 	Failure  *Failure        `json:"failure,omitempty"` // set exactly when Class is not OK
 	Warnings []string        `json:"warnings,omitempty"`
 
+	// Causes count what is wrong with the item, by kind.
+	Causes []Cause `json:"causes,omitempty"`
 	// Groups is the part that the item plays in breakdowns by type.
 	Groups []Group `json:"groups,omitempty"`
 	// Explanation is how the scorer came to its scores (matches, misses), in

@@ -72,8 +72,10 @@ func (s *Server) Close() error {
 // those under way up to ten seconds, and returns nil. It closes l but not the
 // store. Any other end is an error.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	var silent unused
 	hs := &http.Server{
 		Handler:           s.Handler(),
+		ConnState:         silent.watch,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       5 * time.Minute,
 		WriteTimeout:      5 * time.Minute,
@@ -89,6 +91,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
+	_ = l.Close() // Shutdown closes it too, but only then does no connection come after close
+	silent.close()
 	err := hs.Shutdown(grace)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("stopping embedded Langfuse: %w", err), hs.Close())

@@ -82,6 +82,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 	}
+	hs.RegisterOnShutdown(silent.close) // when no connection comes any more
 	ended := make(chan error, 1)
 	go func() { ended <- hs.Serve(l) }()
 	select {
@@ -91,8 +92,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	_ = l.Close() // Shutdown closes it too, but only then does no connection come after close
-	silent.close()
 	err := hs.Shutdown(grace)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("stopping embedded Langfuse: %w", err), hs.Close())

@@ -23,13 +23,14 @@ type comparison struct {
 	right            int
 	missing, changed []string // ids of wanted scores
 	doubled          []string // ids of scores that should not be there
+	others           []OtherScore
 	newest           time.Time
 }
 
-// compareScores compares by id. Scores under other names are other people's; one
-// under a wanted name is a double if a program set it, and an opinion if a
-// person did.
-func compareScores(want map[string]wanted, there []langfuse.Score) comparison {
+// compareScores compares by id. Scores under other names are other people's. One
+// under a wanted name is a double if its id is of our making, which derived
+// knows; otherwise it is somebody else's, and only told of if a program set it.
+func compareScores(want map[string]wanted, derived func(id string) bool, there []langfuse.Score) comparison {
 	var c comparison
 	names := map[string]bool{}
 	for _, w := range want {
@@ -40,6 +41,10 @@ func compareScores(want map[string]wanted, there []langfuse.Score) comparison {
 	for _, s := range there {
 		byID[s.ID] = s
 		if _, ours := want[s.ID]; ours || !names[s.Name] || s.AuthorUserID != "" || s.Source != "" && s.Source != "API" {
+			continue
+		}
+		if !derived(s.ID) {
+			c.others = append(c.others, OtherScore{Score: s.Name, ID: s.ID, Value: s.Value.String(), Environment: s.Environment})
 			continue
 		}
 		c.doubled = append(c.doubled, s.ID)

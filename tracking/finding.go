@@ -36,7 +36,8 @@ const (
 	DoubledItem Kind = "doubled_item"
 	// MissingScore, ChangedScore and DoubledScore: a score of an item, or with an
 	// empty item of the run itself, is not there, says something else, or is
-	// there under another id as well.
+	// there a second time, under an id that this run derives for another attempt
+	// of the item.
 	MissingScore Kind = "missing_score"
 	ChangedScore Kind = "changed_score"
 	DoubledScore Kind = "doubled_score"
@@ -76,16 +77,33 @@ type Checked struct {
 
 // Verdict is what Verify found.
 type Verdict struct {
-	Run         string            `json:"run"`
-	Experiments []string          `json:"experiments"` // ids, one per trial
-	Mode        langfuse.Mode     `json:"mode"`
-	Outcomes    int               `json:"outcomes"` // newest attempts in the run file
-	Checked     Checked           `json:"checked"`
-	Counts      map[Kind]int      `json:"counts"`   // of findings, by kind
-	Findings    []Finding         `json:"findings"` // the first ones; see Counts
+	Run         string        `json:"run"`
+	Experiments []string      `json:"experiments"` // ids, one per trial
+	Mode        langfuse.Mode `json:"mode"`
+	Outcomes    int           `json:"outcomes"` // newest attempts in the run file
+	Checked     Checked       `json:"checked"`
+	Counts      map[Kind]int  `json:"counts"`   // of findings, by kind
+	Findings    []Finding     `json:"findings"` // the first ones; see Counts
+	// Others are scores of the same names that this run did not write: no fault,
+	// and never deleted. The first ones; OthersCount counts all.
+	Others      []OtherScore      `json:"others"`
+	OthersCount int               `json:"others_count"`
 	Superseded  []SupersededEntry `json:"superseded"`
 	// SupersededCount counts all of Superseded, which lists the first ones.
 	SupersededCount int `json:"superseded_count"`
+}
+
+// OtherScore is a score on a trace of the run, or on the run, that has the name
+// of one of its scores and an id that is not of its making: another program set
+// it. Pages of Langfuse show the mean of both.
+type OtherScore struct {
+	Trial       int    `json:"trial"`
+	Item        string `json:"item,omitempty"` // empty: on the run itself
+	Trace       string `json:"trace_id,omitempty"`
+	Score       string `json:"score"` // its name
+	ID          string `json:"id"`
+	Value       string `json:"value"`
+	Environment string `json:"environment"`
 }
 
 // SupersededEntry is an attempt that a newer one replaced: no fault, but v4 keeps
@@ -98,7 +116,8 @@ type SupersededEntry struct {
 	Class   string `json:"class"`
 }
 
-// maxListed is how many findings, and superseded attempts, a Verdict lists.
+// maxListed is how many findings, superseded attempts and scores of others a
+// Verdict lists.
 const maxListed = 1000
 
 // sort brings findings into an order that does not depend on that of the run.
@@ -109,6 +128,9 @@ func (v *Verdict) sort() {
 	}
 	slices.SortStableFunc(v.Findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(rank[a.Kind], rank[b.Kind]), cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Score, b.Score))
+	})
+	slices.SortStableFunc(v.Others, func(a, b OtherScore) int {
+		return cmp.Or(cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Score, b.Score), cmp.Compare(a.ID, b.ID))
 	})
 	slices.SortStableFunc(v.Superseded, func(a, b SupersededEntry) int {
 		return cmp.Or(cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Attempt, b.Attempt))

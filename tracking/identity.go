@@ -47,6 +47,28 @@ func digest(bytes int, parts ...string) string {
 	return hex.EncodeToString(sum[:bytes])
 }
 
+// maxAttempts bounds for how many attempts ids are computed anew.
+const maxAttempts = 1000
+
+// scoreOfAny returns a function that reports whether an id is that of a score
+// of the outcome's item, in any attempt up to this one. It computes when asked:
+// almost nobody asks.
+func scoreOfAny(h outcome.Header, o outcome.Outcome) func(id string) bool {
+	var known map[string]bool
+	return func(id string) bool {
+		if known == nil {
+			known = map[string]bool{}
+			for attempt := 1; attempt <= min(o.Attempt, maxAttempts); attempt++ {
+				of := identity{h.RunUID, o.Item, o.Trial, attempt}
+				for _, s := range o.Scores {
+					known[of.score(s.Name)] = true
+				}
+			}
+		}
+		return known[id]
+	}
+}
+
 // TraceID returns the id of the trace that an outcome of a run is recorded as.
 func TraceID(h outcome.Header, o outcome.Outcome) string { return identify(h, o).trace() }
 

@@ -62,8 +62,12 @@ func (v *verifier) outcome(o runstore.Pending, id string, trace langfuse.Trace, 
 		value, _ := s.Value.Number()
 		want[s.ID] = wanted{s.Name, value}
 	}
-	compared := compareScores(want, scores)
+	compared := compareScores(want, scoreOfAny(v.header, o.Outcome), scores)
 	c.Scores += compared.right
+	for _, s := range compared.others {
+		s.Trial, s.Item, s.Trace = o.Trial, o.Item, id
+		v.other(s, len(findings)+len(compared.findings) == 0)
+	}
 	v.repairs.doubled(compared.doubled)
 	if len(compared.missing) > 0 || len(compared.changed) > 0 {
 		v.repairs.scores(o.OID, compared.later(v.cfg.Server))

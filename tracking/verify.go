@@ -49,7 +49,8 @@ func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
 
 // Repair verifies, and where something differs sends again what is missing or
 // different, with the same ids and times (a changed value at a later time,
-// without which Langfuse would keep it), deletes doubled scores, and verifies
+// without which Langfuse would keep it), deletes doubled scores, of which only
+// those with an id that this run derives, and verifies
 // again. It returns what was found before and after. What it will send again
 // stands in the run file before it is sent. The errors are those of Verify and
 // of Publisher.Follow.
@@ -110,6 +111,7 @@ type verifier struct {
 	// stand in settled.
 	fine    Checked
 	settled map[int64]bool
+	others  []OtherScore // on the traces of settled outcomes
 	verdict Verdict
 	repairs repairs
 }
@@ -149,6 +151,7 @@ func (v *verifier) pass(ctx context.Context) error {
 	v.verdict = Verdict{
 		Run: v.header.Name, Mode: v.cfg.Server.Mode(), Counts: map[Kind]int{},
 		Experiments: []string{}, Findings: []Finding{}, Superseded: []SupersededEntry{}, Checked: v.fine,
+		Others: append([]OtherScore{}, v.others...), OthersCount: len(v.others),
 	}
 	v.verdict.Checked.Shown = map[langfuse.View]int{}
 	for trial := 1; trial <= max(1, v.header.Trials); trial++ {
@@ -180,6 +183,18 @@ func (v *verifier) found(f Finding) {
 	v.verdict.Counts[f.Kind]++
 	if len(v.verdict.Findings) < maxListed {
 		v.verdict.Findings = append(v.verdict.Findings, f)
+	}
+}
+
+// other notes a score of somebody else, to be remembered with its outcome once
+// that is settled.
+func (v *verifier) other(s OtherScore, settled bool) {
+	v.verdict.OthersCount++
+	if len(v.verdict.Others) < maxListed {
+		v.verdict.Others = append(v.verdict.Others, s)
+	}
+	if settled && len(v.others) < maxListed {
+		v.others = append(v.others, s)
 	}
 }
 

@@ -151,7 +151,8 @@ func harms() map[string]harm {
 		},
 		"a doubled score": {
 			after: func(s *scene) {
-				s.overwrite(s.t, "another-id", s.score(s.t, s.trace(1, 1), "entity_f1"), 0.9)
+				// Under the id of the first attempt, on the trace of the second.
+				s.overwrite(s.t, tracking.ScoreID(s.run, s.t, itemID(2), 1, "error"), s.score(s.t, s.trace(2, 2), "error"), 1)
 			},
 			want: kinds(tracking.DoubledScore),
 		},
@@ -174,9 +175,8 @@ func harms() map[string]harm {
 				s.deleteScore(s.t, s.runScore("items_failed").ID)
 				mean := s.runScore("entity_f1_mean")
 				s.overwrite(s.t, mean.ID, mean, 0.99)
-				s.overwrite(s.t, "another-mean", mean, 0.5)
 			},
-			want: kinds(tracking.MissingScore, tracking.ChangedScore, tracking.DoubledScore),
+			want: kinds(tracking.MissingScore, tracking.ChangedScore),
 		},
 		"a stale score": {
 			after: func(s *scene) {

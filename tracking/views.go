@@ -137,8 +137,13 @@ func (v *verifier) totals(ctx context.Context, trial int, ref langfuse.RunRef) e
 		}
 		there = append(there, s)
 	}
-	c := compareScores(want, there)
+	// A score of the run has one id, whatever the attempts of its items.
+	c := compareScores(want, func(string) bool { return false }, there)
 	v.verdict.Checked.RunScores += c.right
+	for _, s := range c.others {
+		s.Trial = trial
+		v.other(s, false)
+	}
 	for _, f := range c.findings {
 		f.Trial = trial
 		v.found(f)

@@ -128,8 +128,8 @@ func newFickleModel(t *testing.T) *fickleModel {
 	return m
 }
 
-// harmed deletes, doubles and changes scores, and demands that verify finds each
-// and mends it.
+// harmed deletes and changes scores, and demands that verify finds each and mends
+// it; and it adds one as another program would, which must stay.
 func (d deployment) harmed(name string) {
 	d.t.Helper()
 	_, newest, _ := d.newestOf(name)
@@ -150,12 +150,16 @@ func (d deployment) harmed(name string) {
 	put(scores[traces[2]].ID, traces[2], 1)
 	stdout, _ := d.exits(cli.ExitGate, "verify", name, "--timeout", "0s")
 	d.t.Logf("\n%s", stdout)
-	for _, want := range []string{"3 differences: 1 doubled_score, 1 changed_score, 1 missing_score", fmt.Sprint("superseded  ", len(newest), " attempts")} {
+	for _, want := range []string{"2 differences: 1 changed_score, 1 missing_score", "also there  1 score of these names", fmt.Sprint("superseded  ", len(newest), " attempts")} {
 		if !strings.Contains(stdout, want) {
 			d.t.Errorf("verify does not say %q:\n%s", want, stdout)
 		}
 	}
 	d.exits(cli.ExitOK, "verify", name, "--repair", "--timeout", "0s")
-	d.exits(cli.ExitOK, "verify", name, "--timeout", "0s")
+	stdout, _ = d.exits(cli.ExitOK, "verify", name, "--timeout", "0s")
+	if !strings.Contains(stdout, "also there  1 score") {
+		d.t.Errorf("the score of another program is gone:\n%s", stdout)
+	}
+	must(d.t, d.client.DeleteScore(d.t.Context(), "another"))
 	d.readBack(name, len(newest), true)
 }

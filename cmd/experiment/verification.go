@@ -51,6 +51,11 @@ func (v verification) write(w io.Writer) error {
 		fmt.Fprintf(&b, "repaired    of %s\n", differences(*v.Before))
 		findings(&b, *v.Before)
 	}
+	if n := v.OthersCount; n > 0 {
+		first := v.Others[0]
+		fmt.Fprintf(&b, "also there  %s of these names that this run did not write, and leaves alone (the first: %s on %s, id %s)\n",
+			plural(n, "score"), short(first.Score), of(first.Item, first.Trial), short(first.ID))
+	}
 	if n := v.SupersededCount; n > 0 {
 		fmt.Fprintf(&b, "superseded  %d attempts that newer ones replaced; their traces stay, without scores (the first: %s, attempt %d)\n",
 			n, printable.Line(v.Superseded[0].Item), v.Superseded[0].Attempt)
@@ -87,23 +92,28 @@ func findings(b *bytes.Buffer, v tracking.Verdict) {
 		if i == shownFindings {
 			break
 		}
-		item := short(f.Item)
-		if f.Item == "" {
-			item = "(the run)"
-		}
-		if f.Trial > 1 {
-			item += fmt.Sprintf(" #%d", f.Trial)
-		}
 		what := f.Detail
 		if f.Score != "" {
 			what = f.Score + ": " + what
 		}
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", f.Kind, item, short(what))
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", f.Kind, of(f.Item, f.Trial), short(what))
 	}
 	_ = t.Flush() // into memory
 	if more := v.Total() - min(len(v.Findings), shownFindings); more > 0 {
 		fmt.Fprintf(b, "  and %d more; --json lists up to %d\n", more, len(v.Findings))
 	}
+}
+
+// of names an item and its trial.
+func of(item string, trial int) string {
+	text := short(item)
+	if item == "" {
+		text = "(the run)"
+	}
+	if trial > 1 {
+		text += fmt.Sprintf(" #%d", trial)
+	}
+	return text
 }
 
 // short makes one harmless line of at most 100 characters.

@@ -36,7 +36,7 @@ func verifyCommand(env cli.Env) *urfave.Command {
 		Flags: []urfave.Flag{
 			datasetFlag(),
 			jsonFlag(),
-			&urfave.BoolFlag{Name: "repair", Usage: "send again what is missing or different, delete doubled scores, and verify again", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "repair", Usage: "send again what is missing or different, delete scores of this run that are there twice, and verify again", DisableDefaultText: true},
 			&urfave.DurationFlag{Name: "timeout", Usage: "look for what is missing for this `TIME`; 0s looks once (default: 60s, or once for the embedded Langfuse, which stores before it answers)", DefaultText: "60s"},
 			&urfave.StringFlag{Name: "log-level", Value: "warn", Usage: "`LEVEL` is debug, info, warn or error"},
 			&urfave.StringFlag{Name: "log-format", Value: "text", Usage: "`FORM` is text or json"},

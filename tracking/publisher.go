@@ -27,6 +27,9 @@ type Config struct {
 	// Server is what the client's Probe found.
 	Server langfuse.Server
 	Run    *runstore.Run
+	// Place is what the server is called in the run file, which is published to
+	// one server only; empty is the client's address. See Embedded.
+	Place string
 	// Links is how many links are sent at once, one request each, to a server
 	// that stores them; 0 means 32.
 	Links int
@@ -61,6 +64,7 @@ type Publisher struct {
 	// unpublished in the run file.
 	refused map[int64]refusal
 	sent    int
+	placed  bool // it is known that this is the run's server
 	// withdrawals by outcome, as far as they are under way.
 	withdrawals map[int64]*withdrawal
 	// totalled: the scores of the run as a whole are in Langfuse, or the run has
@@ -117,7 +121,9 @@ func orDefault[T int | time.Duration](value, otherwise T) T {
 // A round that fails is tried again, with growing pauses; while the run goes on
 // without end, after that LastTries times. A wrong key ends it at once. What
 // Langfuse refuses for good is set aside and does not hold up the rest. The
-// error is an *UnpublishedError, or that of ctx.
+// error is an *UnpublishedError, or that of ctx. Where it turns out that the run
+// was published to another server, or that its dataset is another one here, it
+// is an *ElsewhereError or an *OtherDatasetError, and nothing was sent.
 //
 // Only one Follow may be under way for a run. It never touches what the
 // workers wait for.
@@ -137,6 +143,8 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 		switch {
 		case ctx.Err() != nil:
 			return p.unpublished(ctx.Err())
+		case isMisplaced(err):
+			return err
 		case errors.Is(err, langfuse.ErrUnauthorized):
 			return p.unpublished(err)
 		case err != nil:
@@ -171,6 +179,9 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 func (p *Publisher) conclude(ctx context.Context) error {
 	var err error
 	if p.header, err = p.cfg.Run.Header(ctx); err != nil {
+		return err
+	}
+	if err := p.place(ctx); err != nil {
 		return err
 	}
 	if err := p.totals(ctx); err != nil {

@@ -24,6 +24,9 @@ func (p *Publisher) round(ctx context.Context) (int, error) {
 	if p.header, err = p.cfg.Run.Header(ctx); err != nil {
 		return 0, err
 	}
+	if err := p.place(ctx); err != nil {
+		return 0, err
+	}
 	if err := p.open(ctx, batch); err != nil {
 		return 0, err
 	}

@@ -17,6 +17,8 @@ type VerifyConfig struct {
 	// Server is what the client's Probe found.
 	Server langfuse.Server
 	Run    *runstore.Reader
+	// Place is what the server is called in the run file, as in Config.
+	Place string
 	// Wait says for how long what is missing is looked for again; its zero value
 	// is two minutes.
 	Wait langfuse.Wait
@@ -38,10 +40,14 @@ type VerifyConfig struct {
 // traces on v4 (n on v3), as many hundreds as there are scores, and n/100 per view.
 //
 // A difference is no error. Errors are those of reading: of the run file, or of
-// the client (ExitCode 69 where the server cannot be reached).
+// the client (ExitCode 69 where the server cannot be reached), or an
+// *ElsewhereError for another server than the run was published to.
 func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
 	v, err := newVerifier(cfg)
 	if err != nil {
+		return Verdict{}, err
+	}
+	if _, err := v.site().checkPlace(ctx, cfg.Run); err != nil {
 		return Verdict{}, err
 	}
 	return v.patiently(ctx)
@@ -53,12 +59,19 @@ func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
 // those with an id that this run derives, and verifies
 // again. It returns what was found before and after. What it will send again
 // stands in the run file before it is sent. The errors are those of Verify and
-// of Publisher.Follow.
+// of Publisher.Follow; on another server, or where the dataset was deleted and
+// made again, nothing is read back and nothing is written.
 func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, after Verdict, err error) {
 	cfg.Run = publish.Run.Reader
 	v, err := newVerifier(cfg)
 	if err != nil {
 		return Verdict{}, Verdict{}, err
+	}
+	if _, err := v.site().checkPlace(ctx, cfg.Run); err != nil {
+		return before, after, err
+	}
+	if err := v.site().checkDataset(ctx, cfg.Run); err != nil {
+		return before, after, err
 	}
 	if before, err = v.patiently(ctx); err != nil || before.OK() {
 		return before, before, err
@@ -127,6 +140,8 @@ func newVerifier(cfg VerifyConfig) (*verifier, error) {
 	cfg.Requests = orDefault(cfg.Requests, 8)
 	return &verifier{cfg: cfg, settled: map[int64]bool{}}, errors.Join(problems...)
 }
+
+func (v *verifier) site() site { return site{v.cfg.Client, v.cfg.Server, v.cfg.Place} }
 
 // patiently looks until nothing differs or time is up.
 func (v *verifier) patiently(ctx context.Context) (Verdict, error) {

@@ -206,7 +206,7 @@ func (j *job) datasetError(err error) error {
 // publisher sends the run to Langfuse.
 func (j *job) publisher(published func(int), log *slog.Logger) (*tracking.Publisher, error) {
 	return tracking.NewPublisher(tracking.Config{
-		Client: j.lf.Client, Server: j.lf.Server, Pages: !j.lf.Embedded, Run: j.run, Published: published, Log: log,
+		Client: j.lf.Client, Server: j.lf.Server, Place: placeOf(j.lf), Pages: !j.lf.Embedded, Run: j.run, Published: published, Log: log,
 		Runner: langfuse.Scope{Name: "extraction-experiment", Version: build.Version()},
 	})
 }

@@ -70,7 +70,8 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stdout, "%d of %d results are in Langfuse (%s)\n", counts.Published, counts.Done, lf.Client.BaseURL())
+	_, err = fmt.Fprintf(env.Stdout, "%d of %d results were acknowledged by %s; experiment verify %s reads them back\n",
+		counts.Published, counts.Done, lf.Client.BaseURL(), quote(c.Args().First()))
 	return written(err)
 }
 

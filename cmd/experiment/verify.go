@@ -114,7 +114,7 @@ func verifyRun(ctx context.Context, lf *connect.Langfuse, path string, wait lang
 	if err := sameProject(ctx, reader, lf); err != nil {
 		return v, err
 	}
-	cfg := tracking.VerifyConfig{Client: lf.Client, Server: lf.Server, Run: reader, Wait: wait}
+	cfg := tracking.VerifyConfig{Client: lf.Client, Server: lf.Server, Run: reader, Place: placeOf(lf), Wait: wait}
 	v = verification{Langfuse: lf.Client.BaseURL(), Version: lf.Server.Version.String()}
 	if !repair {
 		v.Verdict, err = tracking.Verify(ctx, cfg)
@@ -129,10 +129,18 @@ func verifyRun(ctx context.Context, lf *connect.Langfuse, path string, wait lang
 	return v, err
 }
 
+// placeOf names the server for the run file.
+func placeOf(lf *connect.Langfuse) string {
+	if lf.Embedded {
+		return tracking.Embedded
+	}
+	return lf.Client.BaseURL()
+}
+
 // publishing says how a run is published.
 func publishing(lf *connect.Langfuse, run *runstore.Run, log *slog.Logger) tracking.Config {
 	return tracking.Config{
-		Client: lf.Client, Server: lf.Server, Pages: !lf.Embedded, Run: run, Log: log,
+		Client: lf.Client, Server: lf.Server, Place: placeOf(lf), Pages: !lf.Embedded, Run: run, Log: log,
 		Runner: langfuse.Scope{Name: "extraction-experiment", Version: build.Version()},
 	}
 }
@@ -144,7 +152,7 @@ func (j *job) verify(ctx context.Context, env cli.Env, ran, published error) err
 		return nil
 	}
 	verdict, err := tracking.Verify(ctx, tracking.VerifyConfig{
-		Client: j.lf.Client, Server: j.lf.Server, Run: j.run.Reader, Wait: waitFor(j.lf, 0, false),
+		Client: j.lf.Client, Server: j.lf.Server, Run: j.run.Reader, Place: placeOf(j.lf), Wait: waitFor(j.lf, 0, false),
 	})
 	if err != nil {
 		return fmt.Errorf("verifying the run: %w", err)

@@ -1,0 +1,134 @@
+package tracking_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/tracking"
+)
+
+// demandRefused publishes, verifies and repairs the run with another
+// configuration, and demands that an error of the kind says why not, with exit
+// code 64, and that nothing was written anywhere.
+func demandRefused[E error](s *scene, at *world, verified bool, says ...string) {
+	t := s.t
+	t.Helper()
+	again(t, s.run, 3, 1)
+	s.store.ResetRequests()
+	at.store.ResetRequests()
+	verify, publish := s.config(), s.publish()
+	verify.Client, publish.Client = at.client, at.client
+	published := at.follow(t, t.Context(), s.run)
+	_, _, repaired := tracking.Repair(t.Context(), verify, publish)
+	_, read := tracking.Verify(t.Context(), verify)
+	errs := map[string]error{"publish": published, "repair": repaired}
+	if verified {
+		errs["verify"] = read
+	} else if read != nil {
+		t.Errorf("verify: %v", read)
+	}
+	for name, err := range errs {
+		var want E
+		var coded interface{ ExitCode() int }
+		if !errors.As(err, &want) || !errors.As(err, &coded) || coded.ExitCode() != 64 {
+			t.Errorf("%s: %T %v", name, err, err)
+			continue
+		}
+		for _, text := range says {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("%s does not say %q: %v", name, text, err)
+			}
+		}
+	}
+	if n := len(s.writes()) + len(at.writes()); n > 0 {
+		t.Errorf("written: %v and %v", s.writes(), at.writes())
+	}
+}
+
+// TestModes_elsewhere: a server with the same project and dataset name, but
+// without the run, is refused by its address.
+func TestModes_elsewhere(t *testing.T) {
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, mode, harm{})
+			other := newWorldIn(t, mode)
+			other.newRun(t, "theirs", 6)
+			demandRefused[*tracking.ElsewhereError](s, other, true,
+				"published to "+s.config().Client.BaseURL(), "this is "+other.client.BaseURL(), "set LANGFUSE_BASE_URL to "+s.client.BaseURL(), "nothing was written")
+		})
+	}
+}
+
+// TestModes_renamed: the same server under another address is the same server.
+func TestModes_renamed(t *testing.T) {
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, mode, harm{})
+			renamed := httptest.NewServer(s.store.Handler())
+			defer renamed.Close()
+			cfg := s.world.config
+			cfg.BaseURL = renamed.URL
+			moved := &world{config: cfg, server: s.server}
+			var err error
+			if moved.client, err = langfuse.New(cfg); err != nil {
+				t.Fatal(err)
+			}
+			again(t, s.run, 3, 1)
+			if err := moved.follow(t, t.Context(), s.run); err != nil {
+				t.Fatal(err)
+			}
+			verify := s.config()
+			verify.Client = moved.client
+			if verdict, err := tracking.Verify(t.Context(), verify); err != nil || verdict.Checked.Items != 6 {
+				t.Errorf("%+v %v", verdict, err)
+			}
+			if place, err := s.run.Place(t.Context()); err != nil || place != s.client.BaseURL() {
+				t.Errorf("the run was published to %q, %v", place, err)
+			}
+		})
+	}
+}
+
+// TestPlace_free: a run of which nothing was acknowledged may go elsewhere, if
+// its dataset is there.
+func TestPlace_free(t *testing.T) {
+	w := newWorld(t)
+	run := w.newRun(t, "base", 3)
+	if err := run.SetPlace(t.Context(), "https://down.example"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	if place, err := run.Place(t.Context()); err != nil || place != w.client.BaseURL() {
+		t.Errorf("published to %q, %v", place, err)
+	}
+}
+
+// TestModes_otherDataset: the dataset of the name has another id now.
+func TestModes_otherDataset(t *testing.T) {
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, mode, harm{})
+			front := func(rw http.ResponseWriter, r *http.Request) bool {
+				if !strings.HasSuffix(r.URL.Path, "/v2/datasets/d") {
+					return false
+				}
+				rw.Header().Set("Content-Type", "application/json")
+				_, _ = fmt.Fprint(rw, `{"id":"made-again","name":"d","createdAt":"2026-11-21T09:00:00Z","updatedAt":"2026-11-21T09:00:00Z"}`)
+				return true
+			}
+			s.front.Store(&front)
+			demandRefused[*tracking.OtherDatasetError](s, s.world, false, `id made-again`, "deleted and made again", "nothing was written")
+		})
+	}
+}

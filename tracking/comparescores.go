@@ -68,7 +68,7 @@ func compareScores(want map[string]wanted, derived func(id string) bool, there [
 			if s.Name != w.name {
 				detail = fmt.Sprintf("it is called %q there", s.Name)
 			}
-			c.findings = append(c.findings, Finding{Kind: ChangedScore, Score: w.name, Detail: detail})
+			c.findings = append(c.findings, Finding{Kind: ChangedScore, Score: w.name, ScoreID: id, Detail: detail})
 		default:
 			c.right++
 		}

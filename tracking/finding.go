@@ -60,6 +60,8 @@ type Finding struct {
 	Item  string `json:"item,omitempty"` // empty: the run itself
 	Trace string `json:"trace_id,omitempty"`
 	Score string `json:"score,omitempty"` // its name
+	// ScoreID is the id of a score that says something else.
+	ScoreID string `json:"score_id,omitempty"`
 	// Detail is what was expected and what is there.
 	Detail string `json:"detail"`
 }
@@ -137,6 +139,22 @@ func (v *Verdict) sort() {
 	})
 }
 
+// kept explains scores that were sent again and are still different, by the
+// findings before that.
+func (v *Verdict) kept(before Verdict) {
+	sent := map[string]bool{}
+	for _, f := range before.Findings {
+		if f.Kind == ChangedScore {
+			sent[f.ScoreID] = true
+		}
+	}
+	for i, f := range v.Findings {
+		if f.Kind == ChangedScore && sent[f.ScoreID] {
+			v.Findings[i].Detail += "; sent again, and Langfuse keeps it: it was stored as of a later time, by a clock that is ahead; delete score " + f.ScoreID + " there, then repair again"
+		}
+	}
+}
+
 // OK reports whether nothing was found.
 func (v Verdict) OK() bool { return v.Total() == 0 }
 
@@ -154,7 +172,14 @@ type DifferentError struct{ Verdict Verdict }
 
 // Error counts the findings.
 func (e *DifferentError) Error() string {
-	return fmt.Sprintf("Langfuse differs from the run file in %d points", e.Verdict.Total())
+	return fmt.Sprintf("Langfuse differs from the run file in %s", points(e.Verdict.Total()))
+}
+
+func points(n int) string {
+	if n == 1 {
+		return "1 point"
+	}
+	return fmt.Sprintf("%d points", n)
 }
 
 // ExitCode returns 1: a check failed.

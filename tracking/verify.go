@@ -94,6 +94,7 @@ func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, afte
 			return before, after, err
 		}
 	}
+	after.kept(before)
 	return before, after, nil
 }
 

@@ -44,12 +44,12 @@ func (v verification) write(w io.Writer) error {
 		c.Items, v.Outcomes, c.Spans, c.Scores, c.Prompts, c.RunScores)
 	for _, view := range []langfuse.View{langfuse.ViewRuns, langfuse.ViewExperiments} {
 		if n, ok := c.Shown[view]; ok {
-			fmt.Fprintf(&b, "shown       %d items in the list of %s\n", n, view)
+			fmt.Fprintf(&b, "shown       %s in the list of %s\n", plural(n, "item"), view)
 		}
 	}
 	if v.Before != nil {
-		fmt.Fprintf(&b, "repaired    of %s\n", differences(*v.Before))
-		findings(&b, *v.Before)
+		sent := v.Before.Total() - v.Before.Counts[tracking.DoubledItem] // which is left
+		fmt.Fprintf(&b, "sent again  %d; mended: %d; still different: %d\n", sent, mended(*v.Before, v.Verdict), v.Total())
 	}
 	if n := v.OthersCount; n > 0 {
 		first := v.Others[0]
@@ -57,17 +57,31 @@ func (v verification) write(w io.Writer) error {
 			plural(n, "score"), short(first.Score), of(first.Item, first.Trial), short(first.ID))
 	}
 	if n := v.SupersededCount; n > 0 {
-		fmt.Fprintf(&b, "superseded  %d attempts that newer ones replaced; their traces stay, without scores (the first: %s, attempt %d)\n",
-			n, printable.Line(v.Superseded[0].Item), v.Superseded[0].Attempt)
+		fmt.Fprintf(&b, "superseded  %s that newer ones replaced; their traces stay, without scores (the first: %s, attempt %d)\n",
+			plural(n, "attempt"), printable.Line(v.Superseded[0].Item), v.Superseded[0].Attempt)
 	}
-	if v.OK {
+	switch {
+	case v.OK && v.Before != nil:
+		fmt.Fprintf(&b, "before      %s\n", differences(*v.Before))
+		findings(&b, *v.Before)
 		b.WriteString("nothing differs\n")
-	} else {
+	case v.OK:
+		b.WriteString("nothing differs\n")
+	default:
 		fmt.Fprintf(&b, "%s\n", differences(v.Verdict))
 		findings(&b, v.Verdict)
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// mended counts the findings, by kind, that are no more.
+func mended(before, after tracking.Verdict) int {
+	n := 0
+	for kind, was := range before.Counts {
+		n += max(0, was-after.Counts[kind])
+	}
+	return n
 }
 
 // differences counts what was found, by kind.

@@ -7,8 +7,42 @@ import (
 
 	"extraction-experiment/configs/sample"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/tracking"
 )
+
+// TestVerification_write: what was sent again is not what was mended, and each
+// finding is listed once.
+func TestVerification_write(t *testing.T) {
+	lost := tracking.Finding{Kind: tracking.MissingTrace, Trial: 1, Item: "i", Detail: "none of its 2 spans is there"}
+	verdict := func(findings ...tracking.Finding) tracking.Verdict {
+		v := tracking.Verdict{Run: "r", Counts: map[tracking.Kind]int{}, Findings: findings, Checked: tracking.Checked{Shown: map[langfuse.View]int{langfuse.ViewRuns: 1}}}
+		for _, f := range findings {
+			v.Counts[f.Kind]++
+		}
+		return v
+	}
+	doubled := tracking.Finding{Kind: tracking.DoubledItem, Trial: 1, Item: "j", Detail: "not ours"}
+	for name, tc := range map[string]struct {
+		before, after tracking.Verdict
+		want          string
+	}{
+		"all":     {verdict(lost), verdict(), "sent again  1; mended: 1; still different: 0\nbefore      1 difference: 1 missing_trace\n"},
+		"nothing": {verdict(lost), verdict(lost), "sent again  1; mended: 0; still different: 1\n1 difference: 1 missing_trace\n"},
+		"left":    {verdict(lost, doubled), verdict(doubled), "sent again  1; mended: 1; still different: 1\n1 difference: 1 doubled_item\n"},
+	} {
+		var b strings.Builder
+		must(t, verification{OK: tc.after.OK(), Verdict: tc.after, Before: &tc.before}.write(&b))
+		got := b.String()
+		if !strings.Contains(got, tc.want) || strings.Count(got, "  missing_trace")+strings.Count(got, "  doubled_item") != 1 || !strings.Contains(got, "shown       1 item in") {
+			t.Errorf("%s:\n%s", name, got)
+		}
+	}
+	if text := (&tracking.DifferentError{Verdict: verdict(lost)}).Error(); !strings.HasSuffix(text, "in 1 point") {
+		t.Error(text)
+	}
+}
 
 // TestVerify_elsewhere: the variables name another server than the one that a
 // run was published to, with the same project and dataset name; then none.

@@ -106,6 +106,9 @@ func verifyRun(ctx context.Context, lf *connect.Langfuse, path string, wait lang
 		defer func() { err = errors.Join(err, run.Close()) }()
 		reader = run.Reader
 	} else {
+		if err := runstore.Writing(path); err != nil {
+			return v, err
+		}
 		if reader, err = runstore.Load(path); err != nil {
 			return v, err
 		}

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 
+	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/configs/sample"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
 
@@ -63,4 +66,20 @@ func TestVerify_elsewhere(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestVerify_written: a run that a process writes is not judged.
+func TestVerify_written(t *testing.T) {
+	d := newDeployment(t, embedded.ModeV4)
+	d.exits(cli.ExitOK, "--dataset", sample.Name, "--name", "r1", "--limit", "2", "--quiet")
+	run, err := runstore.Open(runstore.Path(connect.Folder, d.server.Project.ID, sample.Name, "r1"))
+	must(t, err)
+	for _, args := range [][]string{{"verify", "r1"}, {"verify", "r1", "--repair"}} {
+		stdout, stderr := d.exits(cli.ExitUsage, args...)
+		if stdout != "" || !strings.Contains(stderr, fmt.Sprintf("process %d ", os.Getpid())) {
+			t.Errorf("%v: %s%s", args, stdout, stderr)
+		}
+	}
+	must(t, run.Close())
+	d.exits(cli.ExitOK, "verify", "r1")
 }

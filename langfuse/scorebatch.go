@@ -41,13 +41,26 @@ func (s ScoreState) String() string {
 type ScoreResult struct {
 	ID    string // of the score
 	State ScoreState
-	Err   error // why it is not accepted
+	Err   error // why it is not accepted; a *ScoreError where the server says so
 }
+
+// ScoreError is what the server answers to one score of several.
+type ScoreError struct {
+	Name string
+	Err  error
+}
+
+// Error names the score.
+func (e *ScoreError) Error() string { return fmt.Sprintf("langfuse: score %q: %v", e.Name, e.Err) }
+
+// Unwrap returns the answer.
+func (e *ScoreError) Unwrap() error { return e.Err }
 
 // scoreEvent is one score on its way: its envelope's id, its JSON, its place in
 // the results.
 type scoreEvent struct {
 	id    string
+	name  string // of the score
 	json  json.RawMessage
 	index int
 }
@@ -117,7 +130,7 @@ func newScoreEvent(score ScoreCreate) (scoreEvent, error) {
 	}
 	at := FormatTime(score.Timestamp)
 	sum := sha256.Sum256([]byte(score.ID + "\n" + at))
-	event := scoreEvent{id: hex.EncodeToString(sum[:16])}
+	event := scoreEvent{id: hex.EncodeToString(sum[:16]), name: score.Name}
 	encoded, err := encode(struct {
 		ID        string      `json:"id"`
 		Type      string      `json:"type"`
@@ -163,11 +176,11 @@ func (c *Client) sendScores(ctx context.Context, events []scoreEvent, results []
 	for _, event := range events {
 		result := states[event.id]
 		if result.Err != nil {
-			result.Err = fmt.Errorf("langfuse: score %s: %w", results[event.index].ID, c.redactError(result.Err))
+			result.Err = &ScoreError{event.name, c.redactError(result.Err)}
 		}
 		result.ID = results[event.index].ID
 		if result.State == ScoreUnknown && result.Err == nil {
-			result.Err = fmt.Errorf("langfuse: score %s: the answer does not mention it", result.ID)
+			result.Err = &ScoreError{event.name, errors.New("the answer does not mention it")}
 		}
 		results[event.index] = result
 	}

@@ -57,7 +57,7 @@ func TestModes_linkRefused(t *testing.T) {
 				return
 			}
 			var left *tracking.UnpublishedError
-			if !errors.As(err, &left) || left.Left != 1 || !strings.Contains(err.Error(), `"item-002": it cannot be linked`) {
+			if !errors.As(err, &left) || left.Left != 1 || !strings.Contains(err.Error(), `1 item: cannot be linked any more`) {
 				t.Fatalf("got %v", err)
 			}
 			w.front.Store(nil)

@@ -172,14 +172,7 @@ type DifferentError struct{ Verdict Verdict }
 
 // Error counts the findings.
 func (e *DifferentError) Error() string {
-	return fmt.Sprintf("Langfuse differs from the run file in %s", points(e.Verdict.Total()))
-}
-
-func points(n int) string {
-	if n == 1 {
-		return "1 point"
-	}
-	return fmt.Sprintf("%d points", n)
+	return fmt.Sprintf("Langfuse differs from the run file in %s", countOf(e.Verdict.Total(), "point"))
 }
 
 // ExitCode returns 1: a check failed.

@@ -23,7 +23,7 @@ func (p *Publisher) open(ctx context.Context, batch []runstore.Pending) error {
 		}
 		id, err := p.experimentID(ctx, o)
 		if errors.Is(err, langfuse.ErrNotFound) {
-			p.refuse(o, runstore.Link, p.unlinkable(err))
+			p.refuse(o, runstore.Link, p.unlinkable(err, "nothing of it was sent"))
 			continue
 		}
 		if err != nil {
@@ -97,15 +97,19 @@ func (p *Publisher) links(ctx context.Context, batch []runstore.Pending) error {
 		case answers[i] == nil:
 			done = append(done, o)
 		case errors.Is(answers[i], langfuse.ErrNotFound):
-			p.refuse(o, runstore.Link, p.unlinkable(answers[i]))
+			p.refuse(o, runstore.Link, p.unlinkable(answers[i], "its trace and scores were sent without"))
 		}
 	}
 	return errors.Join(p.ack(ctx, runstore.Link, done), failure)
 }
 
-// unlinkable explains that an item is gone.
-func (p *Publisher) unlinkable(err error) error {
-	return fmt.Errorf("it cannot be linked, because the item or its dataset %q was deleted in Langfuse while the run went on: %w", p.header.Dataset.Name, err)
+// unlinkable explains that an item is gone, in the same words for every item.
+func (p *Publisher) unlinkable(err error, rest string) error {
+	var answer *langfuse.APIError
+	if errors.As(err, &answer) {
+		err = answer
+	}
+	return fmt.Errorf("cannot be linked any more, because the item or its dataset %q was deleted in Langfuse; %s: %w", p.header.Dataset.Name, rest, err)
 }
 
 // link sends one link and returns the id of the run.

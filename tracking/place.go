@@ -152,8 +152,7 @@ func (s site) checkDataset(ctx context.Context, run *runstore.Reader) error {
 }
 
 // place makes sure, once, that this is the server of the run, and notes which
-// one that is before anything is sent. A run that nobody tried to publish before
-// is not checked: its dataset was read here a moment ago.
+// one that is before anything is sent.
 func (p *Publisher) place(ctx context.Context) error {
 	if p.placed {
 		return nil
@@ -167,16 +166,23 @@ func (p *Publisher) place(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if known != "" {
-		if err := here.checkDataset(ctx, p.cfg.Run.Reader); err != nil {
-			return err
-		}
-	}
 	if free && known != here.name() {
 		if err := p.cfg.Run.SetPlace(ctx, here.name()); err != nil {
 			return err
 		}
 	}
-	p.placed = true
+	p.placed, p.unchecked = true, known != ""
 	return nil
+}
+
+// dataset makes sure, once, that outcomes go to the dataset that they are of. A
+// run that nobody tried to publish before is not checked: its dataset was read
+// here a moment ago.
+func (p *Publisher) dataset(ctx context.Context) error {
+	if !p.unchecked {
+		return nil
+	}
+	err := site{p.cfg.Client, p.cfg.Server, p.cfg.Place}.checkDataset(ctx, p.cfg.Run.Reader)
+	p.unchecked = err != nil
+	return err
 }

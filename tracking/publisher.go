@@ -63,8 +63,11 @@ type Publisher struct {
 	// refused holds what Langfuse will never take, by outcome; it stays
 	// unpublished in the run file.
 	refused map[int64]refusal
-	sent    int
-	placed  bool // it is known that this is the run's server
+	// refusedTotals holds why Langfuse will never take scores of the run.
+	refusedTotals []error
+	sent          int
+	unchecked     bool // whether the dataset is still that of the run
+	placed        bool // it is known that this is the run's server
 	// withdrawals by outcome, as far as they are under way.
 	withdrawals map[int64]*withdrawal
 	// totalled: the scores of the run as a whole are in Langfuse, or the run has
@@ -158,7 +161,7 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 				p.wait(ctx, pause(failures), nil, finished)
 			}
 		case ended:
-			return p.unpublished(p.refusals())
+			return p.unpublished(nil)
 		case done > 0:
 			failures = 0
 			switch {
@@ -187,7 +190,7 @@ func (p *Publisher) conclude(ctx context.Context) error {
 	if err := p.totals(ctx); err != nil {
 		return err
 	}
-	p.totalled = true
+	p.totalled = len(p.refusedTotals) == 0
 	_, err = p.withdraw(ctx) // what is left is counted in unpublished
 	return err
 }

@@ -2,17 +2,9 @@ package tracking
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"extraction-experiment/runstore"
 )
-
-// refusal is why Langfuse will never take a part of an outcome.
-type refusal struct {
-	part runstore.Published
-	err  error
-}
 
 // round publishes the next outcomes and returns how many it finished or set
 // aside. What was acknowledged before an error stays acknowledged.
@@ -25,6 +17,9 @@ func (p *Publisher) round(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	if err := p.place(ctx); err != nil {
+		return 0, err
+	}
+	if err := p.dataset(ctx); err != nil {
 		return 0, err
 	}
 	if err := p.open(ctx, batch); err != nil {
@@ -81,29 +76,4 @@ func (p *Publisher) ack(ctx context.Context, stage runstore.Published, some []ru
 		acks[i] = runstore.Ack{OID: o.OID, Bits: stage}
 	}
 	return p.cfg.Run.Ack(context.WithoutCancel(ctx), acks...)
-}
-
-// refuse sets an outcome aside for what Langfuse says to a part of it. The
-// parts that follow a refused link are sent all the same.
-func (p *Publisher) refuse(o runstore.Pending, part runstore.Published, err error) {
-	if p.refused[o.OID].err != nil {
-		return
-	}
-	err = fmt.Errorf("item %q: %w", o.Item, err)
-	p.refused[o.OID] = refusal{part, err}
-	p.cfg.Log.Error("Langfuse refuses a result for good", "error", err)
-}
-
-// refusals sums up what was set aside.
-func (p *Publisher) refusals() error {
-	const shown = 3
-	var reasons []error
-	for _, r := range p.refused {
-		if len(reasons) == shown {
-			reasons = append(reasons, fmt.Errorf("and %d more", len(p.refused)-shown))
-			break
-		}
-		reasons = append(reasons, r.err)
-	}
-	return errors.Join(reasons...)
 }

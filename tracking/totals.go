@@ -78,6 +78,7 @@ func (p *Publisher) totals(ctx context.Context) error {
 	if err != nil || !ended {
 		return err
 	}
+	p.refusedTotals = nil
 	var problems []error
 	for trial := 1; trial <= max(1, p.header.Trials); trial++ {
 		problems = append(problems, p.totalsOfTrial(ctx, trial, footer.Ended))
@@ -108,25 +109,31 @@ func (p *Publisher) totalsOfTrial(ctx context.Context, trial int, ended time.Tim
 			return err
 		}
 	}
-	if err := p.sendTotals(ctx, known.ID, said); err != nil {
+	if taken, err := p.sendTotals(ctx, known.ID, said); err != nil || !taken {
 		return err
 	}
 	said.Acknowledged = true
 	return p.cfg.Run.SetTotals(context.WithoutCancel(ctx), said)
 }
 
-func (p *Publisher) sendTotals(ctx context.Context, experiment string, said runstore.Totals) error {
+// sendTotals reports whether all were taken. What is refused for good is noted;
+// of the others the first error stands for all.
+func (p *Publisher) sendTotals(ctx context.Context, experiment string, said runstore.Totals) (taken bool, err error) {
 	results, err := p.createScores(ctx, totalScores(p.header, experiment, said))
-	if err != nil {
-		return fmt.Errorf("the scores of the run: %w", err)
-	}
-	var problems []error
+	taken = err == nil
 	for _, r := range results {
-		if r.State != langfuse.ScoreAccepted {
-			problems = append(problems, fmt.Errorf("the scores of the run: %w", r.Err))
+		switch {
+		case r.State == langfuse.ScoreRefused:
+			taken = false
+			p.refusedTotals = append(p.refusedTotals, r.Err)
+		case r.State == langfuse.ScoreUnknown && err == nil:
+			taken, err = false, r.Err
 		}
 	}
-	return errors.Join(problems...)
+	if err != nil {
+		return false, fmt.Errorf("the scores of the run: %w", err)
+	}
+	return taken, nil
 }
 
 // totalScores returns the run-level scores as Langfuse takes them.

@@ -16,28 +16,43 @@ type UnpublishedError struct {
 	// Withdrawn counts attempts that newer ones replaced, and whose scores
 	// Langfuse still shows.
 	Withdrawn int
-	Err       error
+	// Refused says that all of this was refused for good: to publish again will
+	// change nothing.
+	Refused bool
+	Err     error
 }
 
 // Error tells how much, why, and what to do.
 func (e *UnpublishedError) Error() string {
 	var parts []string
 	if e.Left > 0 {
-		parts = append(parts, fmt.Sprintf("%d results are scored and not published", e.Left))
+		parts = append(parts, fmt.Sprintf("%s scored and not published", isOrAre(e.Left, "result")))
 	}
 	if e.Totals {
 		parts = append(parts, "the scores of the run as a whole are not published")
 	}
 	if e.Withdrawn > 0 {
-		parts = append(parts, fmt.Sprintf("the scores of %d replaced attempts are not deleted yet", e.Withdrawn))
+		parts = append(parts, fmt.Sprintf("the scores of %s are not deleted yet", countOf(e.Withdrawn, "replaced attempt")))
 	}
-	return fmt.Sprintf("%s: %v", strings.Join(parts, ", "), e.Err)
+	text := fmt.Sprintf("%s: %v", strings.Join(parts, ", "), e.Err)
+	if e.Refused {
+		text += "; that is final, and sending it again will change nothing; everything is in the run file"
+	}
+	return text
+}
+
+func isOrAre(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun + " is"
+	}
+	return fmt.Sprintf("%d %ss are", n, noun)
 }
 
 // Unwrap returns the reason.
 func (e *UnpublishedError) Unwrap() error { return e.Err }
 
-// ExitCode returns 69: nothing is lost, publish again later.
+// ExitCode returns 69: nothing is lost, and unless it was refused, it can be
+// published later.
 func (e *UnpublishedError) ExitCode() int { return 69 }
 
 // unpublished says what is left; nil where that is nothing.
@@ -47,7 +62,8 @@ func (p *Publisher) unpublished(cause error) error {
 	if err != nil {
 		return errors.Join(cause, err)
 	}
-	left := &UnpublishedError{Left: counts.Done - counts.Published, Err: cause}
+	refused := p.refusals()
+	left := &UnpublishedError{Left: counts.Done - counts.Published, Err: errors.Join(refused, cause)}
 	if !p.totalled && counts.Done > 0 {
 		_, left.Totals, err = p.cfg.Run.Footer(ctx)
 	}
@@ -59,11 +75,13 @@ func (p *Publisher) unpublished(cause error) error {
 		return errors.Join(cause, err)
 	case left.Left == 0 && !left.Totals && left.Withdrawn == 0:
 		return nil
-	case cause == nil && left.Left == 0:
+	case left.Err == nil && left.Left == 0 && !left.Totals:
 		left.Err = errors.New("Langfuse takes its time with deletions; publish again later")
-	case cause == nil:
+	case left.Err == nil:
 		left.Err = errors.New("publishing stopped early")
 	}
+	left.Refused = cause == nil && refused != nil && left.Withdrawn == 0 &&
+		left.Left == int64(len(p.refused)) && left.Totals == (len(p.refusedTotals) > 0)
 	return left
 }
 

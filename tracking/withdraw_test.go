@@ -70,7 +70,7 @@ func TestPublisher_deletionSurvives(t *testing.T) {
 	w.refuse("/scores", http.StatusBadGateway)
 	err := w.follow(t, t.Context(), run)
 	var left *tracking.UnpublishedError
-	if !errors.As(err, &left) || left.Left != 0 || left.Withdrawn != 1 || !strings.Contains(err.Error(), "1 replaced attempts") {
+	if !errors.As(err, &left) || left.Left != 0 || left.Withdrawn != 1 || !strings.Contains(err.Error(), "of 1 replaced attempt are") {
 		t.Fatalf("got %v", err)
 	}
 	w.front.Store(nil)

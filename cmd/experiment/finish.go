@@ -14,6 +14,7 @@ import (
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
+	"extraction-experiment/tracking"
 )
 
 // finish sums the run up from the run file alone, prints and exports it, closes
@@ -63,8 +64,9 @@ func resumeCommand(args []string) string {
 
 // advise says how to send what could not be sent.
 func (j *job) advise(published error) error {
-	if published == nil {
-		return nil
+	var left *tracking.UnpublishedError
+	if published == nil || errors.As(published, &left) && left.Refused {
+		return published
 	}
 	return fmt.Errorf("%w; nothing is lost, send it later with: experiment publish %s", published, quote(j.cfg.name))
 }

@@ -2,6 +2,10 @@ package main
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -82,4 +86,45 @@ func TestVerify_written(t *testing.T) {
 	}
 	must(t, run.Close())
 	d.exits(cli.ExitOK, "verify", "r1")
+}
+
+// TestPublish_refused: what is refused for good is not advised to be sent again.
+func TestPublish_refused(t *testing.T) {
+	d := newDeployment(t, embedded.ModeV3)
+	front := newFront(t, d.env["LANGFUSE_BASE_URL"], func(r *http.Request) int {
+		if strings.HasSuffix(r.URL.Path, "/dataset-run-items") {
+			return http.StatusNotFound
+		}
+		return 0
+	})
+	d.env["LANGFUSE_BASE_URL"] = front
+	_, stderr := d.exits(cli.ExitUnavailable, "--dataset", sample.Name, "--name", "r1", "--limit", "5", "--quiet")
+	for _, says := range []string{"5 results are scored and not published: 5 items: cannot be linked any more", "nothing of it was sent", "sending it again will change nothing"} {
+		if !strings.Contains(stderr, says) {
+			t.Errorf("the run does not say %q: %s", says, stderr)
+		}
+	}
+	if strings.Contains(stderr, "experiment publish") || strings.Count(stderr, "cannot be linked") != 1 || strings.Contains(stderr, "level=ERROR") {
+		t.Errorf("the run says: %s", stderr)
+	}
+}
+
+// newFront stands before a server and answers what answer gives a status.
+func newFront(t *testing.T, server string, answer func(*http.Request) int) string {
+	t.Helper()
+	to, err := url.Parse(server)
+	must(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status := answer(r)
+		if status == 0 {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(`{"message":"Dataset item not found","error":"LangfuseNotFoundError"}`))
+	}))
+	t.Cleanup(hs.Close)
+	return hs.URL
 }

@@ -1,0 +1,108 @@
+package tracking_test
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/tracking"
+)
+
+// refuseScores answers every score with a refusal, as Langfuse does: the request
+// is fine, the events are not.
+func (w *world) refuseScores() {
+	front := func(rw http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/ingestion") {
+			return false
+		}
+		body := io.Reader(r.Body)
+		if r.Header.Get("Content-Encoding") == "gzip" {
+			body, _ = gzip.NewReader(r.Body)
+		}
+		var sent struct {
+			Batch []struct {
+				ID string `json:"id"`
+			} `json:"batch"`
+		}
+		_ = json.NewDecoder(body).Decode(&sent)
+		errs := []any{}
+		for _, event := range sent.Batch {
+			errs = append(errs, map[string]any{"id": event.ID, "status": 400, "message": "not on the list"})
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		rw.WriteHeader(http.StatusMultiStatus)
+		_ = json.NewEncoder(rw).Encode(map[string]any{"successes": []any{}, "errors": errs})
+		return true
+	}
+	w.front.Store(&front)
+}
+
+// TestPublisher_refusedScores: every score is refused for the same reason, which
+// is said once, in the error, with the names of items and scores; and nothing is
+// tried again that would be refused again.
+func TestPublisher_refusedScores(t *testing.T) {
+	w := newWorld(t)
+	run := w.newRun(t, "base", 7)
+	finish(t, run, start.Add(time.Minute))
+	w.refuseScores()
+	var log strings.Builder
+	cfg := tracking.Config{Client: w.client, Server: w.server, Run: run, LastTries: 3, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	publisher, err := tracking.NewPublisher(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	close(ended)
+	err = publisher.Follow(t.Context(), ended)
+	// On the run: 3 counts, 2 of entity_f1, error_mean. The first commit is item 0,
+	// whose first score is entity_f1.
+	want := `7 results are scored and not published, the scores of the run as a whole are not published: ` +
+		`7 items and 6 scores of the run: 400: not on the list (first: item "item-000", score "entity_f1"); ` +
+		`that is final, and sending it again will change nothing; everything is in the run file`
+	var left *tracking.UnpublishedError
+	if !errors.As(err, &left) || !left.Refused || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	if log.Len() > 0 {
+		t.Errorf("said twice:\n%s", log.String())
+	}
+	w.front.Store(nil) // nothing of it was taken for published
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestModes_itemsGone: some items can be linked no more. The reason is one, and
+// final, and names the first.
+func TestModes_itemsGone(t *testing.T) {
+	for _, mode := range []embedded.Mode{embedded.ModeV3, embedded.ModeV4Dual} {
+		t.Run(string(mode), func(t *testing.T) {
+			w := newWorldIn(t, mode)
+			run := w.newRun(t, "base", 5)
+			if err := w.follow(t, t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 4 {
+				again(t, run, i, 1)
+			}
+			finish(t, run, start.Add(time.Minute))
+			w.refuse("dataset-run-items", http.StatusNotFound)
+			for range 2 { // whoever publishes again is told the same
+				err := w.follow(t, t.Context(), run)
+				want := `4 results are scored and not published: 4 items: cannot be linked any more, because the item or its dataset "d" was deleted in Langfuse; ` +
+					`its trace and scores were sent without: langfuse: POST /api/public/dataset-run-items: 404: refused by the test (first: item "item-000"); ` +
+					`that is final, and sending it again will change nothing; everything is in the run file`
+				if err == nil || err.Error() != want {
+					t.Errorf("got  %v\nwant %s", err, want)
+				}
+			}
+		})
+	}
+}

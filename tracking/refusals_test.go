@@ -103,6 +103,14 @@ func TestModes_itemsGone(t *testing.T) {
 					t.Errorf("got  %v\nwant %s", err, want)
 				}
 			}
+			// Repair mends the rest, a score; the list of the run is refused here as well.
+			s := &scene{w, t, run}
+			s.deleteScore(t, s.score(t, s.trace(4, 1), "entity_f1").ID)
+			before, after, err := tracking.Repair(t.Context(), s.config(), s.publish())
+			var left *tracking.UnpublishedError
+			if !errors.As(err, &left) || !left.Refused || before.Total() != 6 || after.Total() != 5 || after.Counts[tracking.MissingRunItem] != 5 {
+				t.Errorf("%+v\n%+v\n%v", before.Counts, after.Counts, err)
+			}
 		})
 	}
 }

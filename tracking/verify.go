@@ -60,7 +60,9 @@ func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
 // again. It returns what was found before and after. What it will send again
 // stands in the run file before it is sent. The errors are those of Verify and
 // of Publisher.Follow; on another server, or where the dataset was deleted and
-// made again, nothing is read back and nothing is written.
+// made again, nothing is read back and nothing is written. What Langfuse refuses
+// for good does not keep the rest from being mended: both verdicts are whole then,
+// with an *UnpublishedError that says so.
 func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, after Verdict, err error) {
 	cfg.Run = publish.Run.Reader
 	v, err := newVerifier(cfg)
@@ -79,12 +81,13 @@ func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, afte
 	after = before
 	// What is mended can bring up one thing more: a run that was deleted gets
 	// another id when its items are linked again.
-	for try := 0; try < 2 && !after.OK(); try++ {
+	var refused *UnpublishedError
+	for try := 0; try < 2 && !after.OK() && refused == nil; try++ {
 		v.mend = &publish
 		if err := v.pass(ctx); err != nil {
 			return before, after, err
 		}
-		if err := publishAll(ctx, publish); err != nil {
+		if err := publishAll(ctx, publish); err != nil && (!errors.As(err, &refused) || !refused.Refused) {
 			return before, after, err
 		}
 		if v, err = newVerifier(cfg); err != nil {
@@ -95,6 +98,9 @@ func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, afte
 		}
 	}
 	after.kept(before)
+	if refused != nil {
+		return before, after, refused
+	}
 	return before, after, nil
 }
 

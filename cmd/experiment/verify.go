@@ -71,13 +71,14 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	defer func() { err = errors.Join(err, lf.Close()) }()
 	checked, err := verifyRun(ctx, lf, path, waitFor(lf, c.Duration("timeout"), c.IsSet("timeout")), c.Bool("repair"), log)
-	if err != nil {
+	var refused *tracking.UnpublishedError
+	if err != nil && (!errors.As(err, &refused) || !refused.Refused) {
 		return err
 	}
 	if c.Bool("json") {
-		err = written(report.JSON(env.Stdout, checked, isTerminal(os.Stdout)))
+		err = errors.Join(err, written(report.JSON(env.Stdout, checked, isTerminal(os.Stdout))))
 	} else {
-		err = written(checked.write(env.Stdout))
+		err = errors.Join(err, written(checked.write(env.Stdout)))
 	}
 	return errors.Join(err, checked.failed())
 }

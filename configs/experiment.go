@@ -41,6 +41,8 @@ type Experiment struct {
 	Item          []string          `yaml:"item"`
 	Filter        []string          `yaml:"filter"`
 	MaxFailures   string            `yaml:"max_failures"` // "3" or "5%"
+	Gate          []string          `yaml:"gate"`         // rules, or files of rules
+	Inconclusive  string            `yaml:"inconclusive"` // fail, pass or 6
 	Description   string            `yaml:"description"`
 	Metadata      map[string]string `yaml:"metadata"`
 	Environment   string            `yaml:"environment"`

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/compare"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
@@ -41,6 +42,8 @@ func runTable() []setting {
 		{flag: "item", many: true, usage: "run only the item with this `ID`; may be repeated"},
 		{flag: "filter", env: "EXPERIMENT_FILTER", many: true, usage: "run only items with `metadata.K=V`; may be repeated, all must hold"},
 		{flag: "max-failures", env: "EXPERIMENT_MAX_FAILURES", fallback: "0", usage: "`N|P%` of the items may fail; more make exit code 4"},
+		{flag: "gate", many: true, usage: "`RULE|FILE` that the run must keep, such as 'entity_f1 >= 0.7', or a YAML file of rules; may be repeated; exit code 1"},
+		{flag: "inconclusive", usage: "what an inconclusive rule counts as: fail, pass, or `6`, which is an exit code of its own (default: fail)"},
 		{flag: "description", env: "EXPERIMENT_DESCRIPTION", usage: "`TEXT` shown beside the run in Langfuse"},
 		{flag: "metadata", many: true, usage: "record `K=V` with the run; may be repeated"},
 		{flag: "environment", env: "LANGFUSE_TRACING_ENVIRONMENT", fallback: "sdk-experiment", usage: "`NAME` of the Langfuse environment of the traces"},
@@ -66,6 +69,7 @@ type runConfig struct {
 	timeout                  time.Duration
 	items, filters           []string
 	allowance                experiment.Allowance
+	gate                     compare.Gate
 	description, environment string
 	metadata                 map[string]string
 	output                   string
@@ -128,7 +132,20 @@ func (s settings) runConfig() (runConfig, error) {
 	if cfg.allowance, err = experiment.ParseAllowance(s.text("max-failures")); err != nil {
 		p.add("--max-failures: %v", err)
 	}
+	p.gate(s, &cfg)
 	return cfg, errors.Join(p.found...)
+}
+
+// gate reads the rules; what one run cannot answer is found before it is paid
+// for.
+func (p *problems) gate(s settings, cfg *runConfig) {
+	var err error
+	if cfg.gate, _, err = readGate(s.all("gate"), s.text("inconclusive")); err == nil {
+		err = cfg.gate.CheckRun(scoreOrder())
+	}
+	if err != nil {
+		p.add("--gate: %w", err)
+	}
 }
 
 // classes reads classes of failure; "true" stands for all of them.

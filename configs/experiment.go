@@ -35,6 +35,7 @@ type Experiment struct {
 	TopP          string            `yaml:"top_p"`
 	MaxTokens     string            `yaml:"max_tokens"`
 	Seed          string            `yaml:"seed"`
+	Trials        string            `yaml:"trials"`
 	Concurrency   string            `yaml:"concurrency"`
 	Timeout       string            `yaml:"timeout"` // as "90s" or "2m"
 	Limit         string            `yaml:"limit"`

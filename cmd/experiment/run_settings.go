@@ -36,6 +36,7 @@ func runTable() []setting {
 		{flag: "top-p", env: "EXPERIMENT_TOP_P", usage: "`P` of the model"},
 		{flag: "max-tokens", env: "EXPERIMENT_MAX_TOKENS", usage: "`N` tokens an answer may have"},
 		{flag: "seed", env: "EXPERIMENT_SEED", usage: "`N` seeds the model's sampling"},
+		{flag: "trials", env: "EXPERIMENT_TRIALS", fallback: "1", usage: "run every item `N` times: one run file, one run in Langfuse per trial"},
 		{flag: "concurrency", alias: "c", env: "EXPERIMENT_CONCURRENCY", fallback: "4", usage: "`N` items are worked on at once"},
 		{flag: "timeout", env: "EXPERIMENT_TIMEOUT", fallback: "5m", usage: "`TIME` that one item may take, as 90s or 2m"},
 		{flag: "limit", env: "EXPERIMENT_LIMIT", usage: "`N` items are run at most"},
@@ -61,11 +62,15 @@ func runTable() []setting {
 	}
 }
 
+// maxTrials bounds --trials: each is a run of its own in Langfuse.
+const maxTrials = 100
+
 // runConfig is what the settings of a run mean.
 type runConfig struct {
 	dataset, name            string
 	system                   systemConfig
 	concurrency, limit       int
+	trials                   int
 	timeout                  time.Duration
 	items, filters           []string
 	allowance                experiment.Allowance
@@ -89,6 +94,7 @@ func (s settings) runConfig() (runConfig, error) {
 		name:        s.text("name"),
 		system:      p.system(s),
 		concurrency: p.count("concurrency", s.text("concurrency"), 1, 1000),
+		trials:      p.count("trials", s.text("trials"), 1, maxTrials),
 		timeout:     p.duration("timeout", s.text("timeout")),
 		items:       s.all("item"),
 		filters:     s.all("filter"),

@@ -48,6 +48,8 @@ type Experiment struct {
 	Metadata      map[string]string `yaml:"metadata"`
 	Environment   string            `yaml:"environment"`
 	Output        string            `yaml:"output"`
+	// Matrix makes a sweep: by flag, the values to try.
+	Matrix map[string][]string `yaml:"matrix"`
 	// Scoring holds the options of docs/metrics.md by name.
 	Scoring map[string]any `yaml:"scoring"`
 }

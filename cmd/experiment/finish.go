@@ -33,7 +33,7 @@ func (j *job) finish(env cli.Env, ran, published error) error {
 	if ran == nil {
 		problems = append(problems, gate.Err(j.cfg.name))
 	}
-	problems = append(problems, j.run.Close(), j.system.close(), j.lf.Close())
+	problems = append(problems, j.run.Close(), j.system.close())
 	if code := cli.ExitCode(ran); ran != nil && (code == cli.ExitInterrupted || code == cli.ExitIO) {
 		problems[0] = cli.Errorf(code, "%w; go on with: %s", ran, resumeCommand(env.Args))
 	}
@@ -86,7 +86,7 @@ func (j *job) unbegun(ran error) bool {
 
 // discard removes a run of which nothing came, so that its name stays free.
 func (j *job) discard() error {
-	return errors.Join(j.run.Close(), os.Remove(j.path), j.system.close(), j.lf.Close())
+	return errors.Join(j.run.Close(), os.Remove(j.path), j.system.close())
 }
 
 // gated is the summary of a run with what its gate says of it.
@@ -99,6 +99,7 @@ type gated struct {
 func (j *job) write(ctx context.Context, env cli.Env, s gated) error {
 	var problems []error
 	switch {
+	case j.cfg.cell: // the sweep reports all of its runs
 	case j.cfg.json:
 		problems = append(problems, written(report.JSON(env.Stdout, s, isTerminal(os.Stdout))))
 	case !j.cfg.quiet:

@@ -161,12 +161,20 @@ func (j *job) pinSource(ctx context.Context, h *outcome.Header) (experiment.Sour
 		}
 		return experiment.File(j.cfg.dataset), nil
 	}
-	pinned, err := tracking.OpenDataset(ctx, j.lf.Client, j.cfg.dataset)
+	pinned, err := j.openDataset(ctx)
 	if err != nil {
 		return nil, j.datasetError(err)
 	}
 	h.Dataset.ID, h.Dataset.Version = pinned.ID(), pinned.Version()
 	return pinned, nil
+}
+
+// openDataset pins the dataset, as the other runs of a sweep have it.
+func (j *job) openDataset(ctx context.Context) (*tracking.Dataset, error) {
+	if pin := j.cfg.pin; pin != nil {
+		return tracking.ReopenDataset(j.lf.Client, pin.ID, pin.Name, pin.Version)
+	}
+	return tracking.OpenDataset(ctx, j.lf.Client, j.cfg.dataset)
 }
 
 // isItemFile reports whether a dataset is meant to be a file: it is there, or

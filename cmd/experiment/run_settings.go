@@ -23,7 +23,7 @@ func runTable() []setting {
 	return []setting{
 		{flag: "dataset", alias: "d", env: "EXPERIMENT_DATASET", usage: "`NAME` of a dataset in Langfuse, or a file of items that exists"},
 		{flag: "name", alias: "n", env: "EXPERIMENT_NAME", usage: "`NAME` of the run; used once"},
-		{flag: "model", alias: "m", env: "EXPERIMENT_MODEL", fallback: "baseline", usage: "`MODEL` that extracts"},
+		{flag: "model", alias: "m", env: "EXPERIMENT_MODEL", fallback: "baseline", usage: "`MODEL` that extracts; a,b makes a sweep (docs/sweeps.md), as with the other settings of model and prompt"},
 		{flag: "pipeline", env: "EXPERIMENT_PIPELINE", usage: "`PROGRAM|URL` of a team's own pipeline (docs/pipeline-protocol.md)"},
 		{flag: "record", env: "EXPERIMENT_RECORD", usage: "write every exchange with the model to `FILE`; --model recorded/FILE answers from it"},
 		{flag: "prompt", env: "EXPERIMENT_PROMPT", usage: "`NAME` of the prompt in Langfuse (default for a model: extraction)"},
@@ -71,6 +71,8 @@ type runConfig struct {
 	system                   systemConfig
 	concurrency, limit       int
 	trials                   int
+	pin                      *outcome.Dataset // the dataset's version, where another run of the sweep has it
+	cell                     bool             // a run of a sweep, which is reported as a whole
 	timeout                  time.Duration
 	items, filters           []string
 	allowance                experiment.Allowance

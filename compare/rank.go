@@ -1,0 +1,212 @@
+package compare
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"extraction-experiment/internal/stats"
+	"extraction-experiment/outcome"
+)
+
+// Rank puts runs of the same items in order by the metric, and compares every
+// two of them, with Holm's correction for the number of pairs. Config.Gate,
+// Changed and Matches are not looked at.
+//
+// Every run is streamed once; memory grows by the items' ids and, per run and
+// item, about 100 bytes. A pair costs the resampling of one score.
+//
+// Errors: those of the sources; a *MetricError when no item of any run has the
+// metric.
+func (c *Comparer) Rank(ctx context.Context, sources ...Source) (Leaderboard, error) {
+	out := Leaderboard{Metric: c.config.Metric, ClusterBy: c.config.ClusterBy, Seed: c.config.Seed, Runs: []Ranked{}, Pairs: []Pair{}, Warnings: []string{}}
+	if len(sources) == 0 {
+		return out, errors.New("ranking: there are no runs")
+	}
+	var entries []*entry
+	for _, s := range sources {
+		e, err := c.enter(ctx, s, &out.Metric)
+		if err != nil {
+			return out, err
+		}
+		entries = append(entries, e)
+	}
+	if !slices.ContainsFunc(entries, func(e *entry) bool { return e.Mean != nil }) {
+		return out, &MetricError{Metric: out.Metric, Known: scoreNames(entries[0].Summary)}
+	}
+	slices.SortStableFunc(entries, c.better(out.Metric))
+	for i, first := range entries {
+		for _, second := range entries[i+1:] {
+			if err := ctx.Err(); err != nil {
+				return out, err
+			}
+			out.Pairs = append(out.Pairs, c.pairUp(out.Metric, first, second))
+		}
+	}
+	c.concludePairs(out.Pairs, out.Metric)
+	out.Runs = place(entries, out.Pairs, c.config.lower(out.Metric))
+	out.Warnings = rankWarnings(out)
+	return out, nil
+}
+
+// entry is what is kept of one run.
+type entry struct {
+	Ranked
+	header   outcome.Header
+	problems []Mismatch // not complete
+	items    map[string]*value
+	clusters *clusters
+}
+
+// enter reads a run; the first one names the metric where nothing else does.
+func (c *Comparer) enter(ctx context.Context, s Source, metric *string) (*entry, error) {
+	header, err := s.Header(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if *metric == "" {
+		*metric = header.Scorer.Primary
+	}
+	e := &entry{header: header, items: map[string]*value{}, clusters: newClusters(c.config.ClusterBy)}
+	if c.config.ClusterBy != "" {
+		for item, err := range s.Items(ctx) {
+			if err != nil {
+				return nil, err
+			}
+			e.clusters.add(item)
+		}
+	}
+	if e.problems, err = complete(ctx, "run "+header.Name, s); err != nil {
+		return nil, err
+	}
+	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: c.config.Order, Worst: -1})
+	for u, err := range units(ctx, s, sum.Add) {
+		if err != nil {
+			return nil, err
+		}
+		e.items[u.id] = nil
+		if v := u.find(*metric); v != nil {
+			one := *v
+			e.items[u.id] = &one
+		}
+	}
+	if e.Side, err = side(ctx, s, sum); err != nil {
+		return nil, err
+	}
+	e.measure()
+	return e, nil
+}
+
+// measure fills in mean and cost.
+func (e *entry) measure() {
+	var values []float64
+	for _, id := range slices.Sorted(maps.Keys(e.items)) {
+		if v, ok := e.items[id].defined(); ok {
+			values = append(values, v)
+		}
+	}
+	var m stats.Moments
+	for _, v := range values {
+		m.Add(v)
+	}
+	e.N, e.Mean = m.N(), mean(m)
+	if lo, hi, ok := m.Interval95(); ok {
+		e.CI95 = &[2]float64{lo, hi}
+	}
+	e.CostPerItem, e.CostPartly = measured("cost_per_item", e.Summary)
+}
+
+// better orders runs: by mean, then by cost, then by name; what has no mean is
+// last.
+func (c *Comparer) better(metric string) func(a, b *entry) int {
+	sign := -1
+	if c.config.lower(metric) {
+		sign = 1
+	}
+	return func(a, b *entry) int {
+		return cmp.Or(compareKnown(a.Mean, b.Mean, sign), compareKnown(a.CostPerItem, b.CostPerItem, 1), cmp.Compare(a.header.Name, b.header.Name))
+	}
+}
+
+// compareKnown compares numbers; one that is not known is behind all others.
+func compareKnown(a, b *float64, sign int) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return 1
+	case b == nil:
+		return -1
+	}
+	return sign * cmp.Compare(*a, *b)
+}
+
+// pairUp compares two runs, all but what depends on the other pairs.
+func (c *Comparer) pairUp(metric string, first, second *entry) Pair {
+	p := Pair{First: first.header.Name, Second: second.header.Name, Verdict: Unclear}
+	p.Incompatible = slices.Concat([]Mismatch{}, c.compareHeaders(first.header, second.header), first.problems, second.problems)
+	if len(p.Incompatible) == 0 {
+		p.Incompatible = append(p.Incompatible, first.unmatched(second)...)
+	}
+	if len(p.Incompatible) > 0 {
+		return p
+	}
+	col := &column{}
+	for _, id := range slices.Sorted(maps.Keys(first.items)) {
+		col.add(first.items[id], second.items[id], first.clusters.of[id], false)
+	}
+	s := c.score(metric, col, c.config.ClusterBy != "")
+	p.N, p.Difference, p.CI95, p.P = s.N, s.Difference, s.CI95, s.P
+	p.Wins, p.Losses, p.Ties = s.Wins, s.Losses, s.Ties
+	p.Verdict = s.Verdict
+	if p.Verdict != Same && !s.claims() {
+		p.P = nil // too few items or clusters to claim anything
+	}
+	return p
+}
+
+// unmatched lists items that have an outcome in one of two runs only.
+func (e *entry) unmatched(other *entry) []Mismatch {
+	var list []Mismatch
+	for _, runs := range [][2]*entry{{e, other}, {other, e}} {
+		var ids []string
+		for id := range runs[0].items {
+			if _, ok := runs[1].items[id]; !ok {
+				ids = append(ids, id)
+			}
+		}
+		if len(ids) > 0 {
+			list = append(list, Mismatch{What: fmt.Sprintf("%s without an outcome in %s: %s", named(ids, "item"), runs[1].header.Name, some(ids))})
+		}
+	}
+	return list
+}
+
+// concludePairs corrects for the number of pairs and says what each shows.
+func (c *Comparer) concludePairs(pairs []Pair, metric string) {
+	var p []float64
+	var of []*Pair
+	for i := range pairs {
+		if pairs[i].P != nil {
+			p, of = append(p, *pairs[i].P), append(of, &pairs[i])
+		} else {
+			pairs[i].Verdict = Unclear
+		}
+	}
+	for i, corrected := range stats.Holm(p) {
+		of[i].PHolm = &corrected
+		better := *of[i].Difference > 0 != c.config.lower(metric)
+		switch {
+		case of[i].Verdict == Same:
+		case corrected >= alpha:
+			of[i].Verdict = Unclear
+		case better:
+			of[i].Verdict = Better
+		default:
+			of[i].Verdict = Worse
+		}
+	}
+}

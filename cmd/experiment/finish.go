@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"extraction-experiment/compare"
+	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
@@ -33,8 +34,8 @@ func (j *job) finish(env cli.Env, ran, published error) error {
 	if ran == nil {
 		problems = append(problems, gate.Err(j.cfg.name))
 	}
-	problems = append(problems, j.run.Close(), j.system.close())
-	if code := cli.ExitCode(ran); ran != nil && (code == cli.ExitInterrupted || code == cli.ExitIO) {
+	problems = append(problems, j.system.asks.kept(), j.run.Close(), j.system.close())
+	if code := cli.ExitCode(ran); ran != nil && (errors.Is(ran, experiment.ErrInterrupted) || code == cli.ExitInterrupted || code == cli.ExitIO) {
 		problems[0] = cli.Errorf(code, "%w; go on with: %s", ran, resumeCommand(env.Args))
 	}
 	return errors.Join(distinct(problems)...)

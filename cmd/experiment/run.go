@@ -89,9 +89,12 @@ func runExperiment(ctx context.Context, env cli.Env, cfgs []runConfig, rules sco
 		fmt.Fprintln(env.Stderr, lf.Describe())
 	}
 	b := workbench{env, lf, signals, rules, log}
-	if cfgs[0].cell {
+	switch {
+	case cfgs[0].estimate:
+		err = signals.interrupted(estimates(ctx, env, lf, cfgs))
+	case cfgs[0].cell:
 		err = (&sweepJob{workbench: b, cells: cfgs}).run(ctx)
-	} else {
+	default:
 		err = b.run(ctx, cfgs[0])
 	}
 	return errors.Join(distinct([]error{err, lf.Close()})...)

@@ -90,6 +90,9 @@ func (s *sweepJob) prepare(ctx context.Context) error {
 	case !asked && len(begun) > 0:
 		return cli.Usage("runs of this sweep are there already (%s): use --resume to go on with it, or another --name", strings.Join(begun, ", "))
 	}
+	for i := range s.cells {
+		s.cells[i].beside = s.paths
+	}
 	if err := s.pin(ctx); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"extraction-experiment/experiment/sweep"
+	"extraction-experiment/internal/limit"
 )
 
 // cells returns the runs of a sweep: one for every combination of the values
@@ -59,7 +60,7 @@ func listed(words []string) []string {
 // aboutModels are the settings that mean nothing to a model that reads no prompt
 // and has no parameters.
 func aboutModels() []string {
-	return append([]string{"prompt-file", "var", "two-stages"}, sweep.Flags()[1:]...)
+	return append([]string{"prompt-file", "var", "two-stages", "rpm", "tpm", "cache", "budget-usd", "budget-tokens"}, sweep.Flags()[1:]...)
 }
 
 // runConfigs reads the settings of every run and returns every problem once.
@@ -80,10 +81,11 @@ func (s settings) runConfigs(cells []sweep.Cell) ([]runConfig, error) {
 		p.runName(name)
 	}
 	var cfgs []runConfig
+	limiters := map[string]*limit.Limiter{}
 	for _, cell := range cells {
 		cfg, err := s.of(cell).runConfig()
 		p.found = append(p.found, separate(err)...)
-		cfg.cell = true
+		cfg.cell, cfg.system.limits.limiters = true, limiters
 		cfgs = append(cfgs, cfg)
 	}
 	return cfgs, errors.Join(distinct(p.found)...)

@@ -237,3 +237,25 @@ func TestSweep_comparePage(t *testing.T) {
 		t.Errorf("no link in\n%s", out)
 	}
 }
+
+// TestSweep_oneBudget: what may be spent is of the whole sweep, also of one that
+// is taken up again.
+func TestSweep_oneBudget(t *testing.T) {
+	b := newBench(t)
+	server, env := newLimitedServer(t)
+	b.seed("docs", fiveItems())
+	args := []string{"--dataset", "docs", "--name", "s", "--model", "baseline,openai/gpt-test", "--temperature", "0,1", "--max-tokens", "50", "--concurrency", "1", "--json"}
+	// One run takes 5 · 120 tokens, two take 1,200; a request is put aside at
+	// more than a thousand.
+	for _, more := range [][]string{{"--budget-tokens", "2000"}, {"--budget-tokens", "2000", "--resume"}} {
+		code, _, stderr := b.with(env, append(args, more...)...)
+		if code != cli.ExitInterrupted || server.asked <= 5 || server.asked >= 10 || !strings.Contains(stderr, "2000 tokens") {
+			t.Fatalf("exit %d after %d requests: %s", code, server.asked, stderr)
+		}
+	}
+	code, stdout, stderr := b.with(env, append(args, "--budget-tokens", "8000", "--resume")...)
+	var board leaderboard
+	if err := json.Unmarshal([]byte(stdout), &board); err != nil || code != cli.ExitOK || server.asked != 10 || len(board.Runs) != 3 {
+		t.Errorf("exit %d after %d requests, %v: %s", code, server.asked, err, stderr)
+	}
+}

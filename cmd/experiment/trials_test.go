@@ -14,13 +14,16 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"extraction-experiment/compare"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/runstore"
 )
 
 // moody speaks as OpenAI's chat completions do and answers the n-th request for
-// the same document with the n-th answer, from the first again after the last.
+// the same document with the n-th answer, from the first again after the last; an
+// empty one is a refusal.
 func moody(t *testing.T, answers ...string) (url string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -35,6 +38,10 @@ func moody(t *testing.T, answers ...string) (url string) {
 		answer := answers[asked[string(raw)]%len(answers)]
 		asked[string(raw)]++
 		mu.Unlock()
+		if answer == "" {
+			http.Error(w, "not now", http.StatusBadRequest)
+			return
+		}
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(map[string]any{
 			"id": "1", "object": "chat.completion", "model": "gpt-test",
@@ -107,6 +114,35 @@ func (b bench) comparesTrials(env map[string]string) {
 	s := c.Candidates[0].Scores[0]
 	if s.N != 2 || *s.Base != .5 || math.Abs(*s.Candidate-1.0/3) > 1e-12 {
 		b.t.Errorf("%+v", s)
+	}
+}
+
+// TestCompare_inLangfuse: read from Langfuse, a run of several trials compares to
+// the digit as from its file, but for what is only in the file.
+func TestCompare_inLangfuse(t *testing.T) {
+	b := newBench(t)
+	b.seed("docs", twoItems)
+	const nobody = `{"entities":[],"relationships":[]}`
+	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": moody(t, adaAnswer, nobody, "", adaAnswer)}
+	for _, args := range [][]string{{"--name", "base"}, {"--name", "cand", "--trials", "3"}} {
+		args = append(args, "--dataset", "docs", "--model", "openai/gpt-test", "--concurrency", "1", "--max-failures", "100%", "--quiet")
+		if code, _, stderr := b.with(env, args...); code != cli.ExitOK {
+			t.Fatalf("exit %d: %s", code, stderr)
+		}
+	}
+	score := func(candidate string) compare.Score {
+		code, stdout, stderr := b.with(nil, "compare", "base", candidate, "--json")
+		var c compare.Comparison
+		if err := json.Unmarshal([]byte(stdout), &c); err != nil || code != cli.ExitOK || len(c.Candidates[0].Scores) == 0 {
+			t.Fatalf("exit %d: %s, %v", code, stderr, err)
+		}
+		if failed := c.Candidates[0].Candidate.Summary.Items.Failed; failed == 0 {
+			t.Fatalf("no trial of %s failed: the test shows less than it says", candidate)
+		}
+		return c.Candidates[0].Scores[0]
+	}
+	if diff := cmp.Diff(score("cand"), score("langfuse:cand")); diff != "" {
+		t.Error("-file +Langfuse:\n", diff)
 	}
 }
 

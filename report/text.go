@@ -25,6 +25,9 @@ func Text(w io.Writer, s outcome.Summary, opt Options) error {
 	p.trials(s)
 	p.failures(s.Failures)
 	p.breakdown(s.Groups)
+	if s.Trials != nil && len(s.Groups) > 0 {
+		p.wrapped("counts of all trials together", gap, 0, p.faint)
+	}
 	p.causes(s.Causes)
 	p.worst(s)
 	if len(s.Warnings) > 0 {

@@ -44,6 +44,20 @@ func TestText_trials(t *testing.T) {
 	}
 }
 
+// TestTrials_areNoItems: no format counts trials as items.
+func TestTrials_areNoItems(t *testing.T) {
+	runs := []Run{{Summary: repeated(), Items: func(func(ItemView, error) bool) {}}}
+	for name, write := range map[string]func(*bytes.Buffer) error{
+		"text":     func(b *bytes.Buffer) error { return Text(b, repeated(), Options{}) },
+		"markdown": func(b *bytes.Buffer) error { return Markdown(b, runs) },
+		"github":   func(b *bytes.Buffer) error { return GitHub(b, runs) },
+	} {
+		if page := string(printed(t, write)); !strings.Contains(page, "14 items × 3 trials") || strings.Contains(page, "42 items") {
+			t.Errorf("%s:\n%s", name, page)
+		}
+	}
+}
+
 func TestText_trialsOfAnyName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := repeated()

@@ -88,6 +88,9 @@ func TestTrials_flakyItem(t *testing.T) {
 			t.Errorf("show lacks %q:\n%s", want, stdout)
 		}
 	}
+	if _, stdout, _ = b.with(nil, "show", "r", "ada", "--trial", "2"); !strings.Contains(stdout, "experiment show r ada --trial 3") || strings.Contains(stdout, "--trial 2") {
+		t.Errorf("the other trials are not named:\n%s", stdout)
+	}
 	for refused, why := range map[string][]string{
 		"r#2": {"kept for trials", "--name", "r#2"}, "another number": {"trials: began with 3, now 2", "--resume", "--trials", "2"},
 		"zero": {"--trials", "--name", "x", "--trials", "0"},

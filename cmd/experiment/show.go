@@ -68,6 +68,9 @@ func showAction(c *urfave.Context, env cli.Env) (err error) {
 }
 
 func showRun(c *urfave.Context, env cli.Env, run *runstore.Reader) error {
+	if err := run.Check(c.Context); err != nil {
+		return err
+	}
 	summary, err := summarise(c.Context, run)
 	if err != nil {
 		return err

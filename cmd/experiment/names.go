@@ -115,6 +115,9 @@ func sameExperiment(began, now outcome.Header, cfg runConfig) error {
 	note("description", began.Description, now.Description)
 	note("metadata", pairs(began.Metadata), pairs(now.Metadata))
 	note("environment", began.Environment, now.Environment)
+	if began.System.Endpoint == "" { // of a version that did not note it
+		now.System.Endpoint = ""
+	}
 	before, after := facts(began.System), facts(now.System)
 	for i, f := range before {
 		note(f.name, f.value, after[i].value)
@@ -156,7 +159,7 @@ func facts(s outcome.System) []fact {
 		prompt = fmt.Sprintf("%s@%d", s.Prompt.Name, s.Prompt.Version)
 	}
 	return []fact{
-		{"model", s.Model}, {"provider", s.Provider}, {"pipeline", s.Pipeline},
+		{"model", s.Model}, {"provider", s.Provider}, {"pipeline", s.Pipeline}, {"server of the model", s.Endpoint},
 		{"temperature", given(s.Temperature)}, {"top_p", given(s.TopP)}, {"max_tokens", given(s.MaxTokens)}, {"seed", given(s.Seed)},
 		{"prompt", prompt}, {"text of the prompt (sha256)", s.Prompt.SHA256},
 	}

@@ -2,8 +2,10 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -46,8 +48,13 @@ type rescoring struct {
 	moved func(before, after outcome.Outcome)
 }
 
-// items copies the items and the fingerprint.
+// items copies the items and the fingerprint. A fingerprint that is there before
+// the items are read speaks of all of them.
 func (r *rescoring) items(ctx context.Context) error {
+	header, err := r.from.Header(ctx)
+	if err != nil {
+		return err
+	}
 	var page []dataset.Item
 	size := 0
 	for item, err := range r.from.Items(ctx) {
@@ -66,9 +73,8 @@ func (r *rescoring) items(ctx context.Context) error {
 	if err := r.to.AddItems(ctx, page, dataset.Hash); err != nil {
 		return err
 	}
-	header, err := r.from.Header(ctx)
-	if err != nil {
-		return err
+	if header.Dataset.Fingerprint == "" { // it is still being listed
+		return nil
 	}
 	return r.to.CompleteListing(ctx, header.Dataset.Fingerprint)
 }
@@ -87,7 +93,11 @@ func (r *rescoring) outcomes(ctx context.Context) error {
 				return err
 			}
 			after := again(before, item, r.scorer)
-			if err := r.to.Commit(inner, after); err != nil {
+			err = r.to.Commit(inner, after)
+			if errors.Is(err, runstore.ErrUnknown) {
+				return nil // listed and run after the items were copied
+			}
+			if err != nil {
 				return err
 			}
 			r.mu.Lock()
@@ -124,18 +134,20 @@ func paid(class outcome.Class) bool {
 	return class == outcome.Timeout || class == outcome.RateLimited || class == outcome.Provider
 }
 
-// finish writes the footer: the new run is as complete as the other one.
+// finish writes the footer: the new run is as complete as the other one. Of one
+// that has no footer, because it goes on or was killed, it is an interrupted one
+// that ended now.
 func (r *rescoring) finish(ctx context.Context) (outcome.Footer, error) {
 	footer, ok, err := r.from.Footer(ctx)
 	if err != nil {
 		return footer, err
 	}
 	if !ok {
-		counts, err := r.from.Counts(ctx)
+		counts, err := r.to.Counts(ctx)
 		if err != nil {
 			return footer, err
 		}
-		footer = outcome.Footer{Status: outcome.Interrupted, Planned: int(counts.Planned)}
+		footer = outcome.Footer{Status: outcome.Interrupted, Planned: int(counts.Planned), Ended: time.Now().UTC()}
 	}
 	return footer, r.to.Finish(ctx, footer)
 }

@@ -3,7 +3,9 @@ package experiment_test
 import (
 	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -119,4 +121,36 @@ func itemsOf(t *testing.T, n int) []dataset.Item {
 		items = append(items, page...)
 	}
 	return items
+}
+
+// TestRescore_unfinished: of a run that is still being listed and run, what is
+// there is scored, and the footer says when.
+func TestRescore_unfinished(t *testing.T) {
+	from, to := create(t), create(t)
+	if err := from.AddItems(t.Context(), itemsOf(t, 3), dataset.Hash); err != nil {
+		t.Fatal(err)
+	}
+	if err := from.Commit(t.Context(), outcome.Outcome{Item: "i01", Trial: 1, Attempt: 1, Detail: outcome.Detail{Output: json.RawMessage(`{}`)}}); err != nil {
+		t.Fatal(err)
+	}
+	if pid, writing, err := from.Writer(); err != nil || !writing || pid != strconv.Itoa(os.Getpid()) {
+		t.Errorf("the writer is %q, %v, %v", pid, writing, err)
+	}
+	before := time.Now()
+	footer, err := experiment.Rescore(t.Context(), from.Reader, to, full{}, func(before, after outcome.Outcome) {})
+	if err != nil || footer.Status != outcome.Interrupted || footer.Planned != 3 || footer.Ended.Before(before) {
+		t.Errorf("%+v, %v", footer, err)
+	}
+	path := from.Path()
+	if err := from.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := runstore.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	if _, writing, err := r.Writer(); err != nil || writing {
+		t.Errorf("nobody writes it any more: %v, %v", writing, err)
+	}
 }

@@ -56,6 +56,9 @@ type System struct {
 	Model    string `json:"model"`
 	Provider string `json:"provider"`
 	Pipeline string `json:"pipeline,omitempty"`
+	// Endpoint tells servers of one provider apart: host and part of a hash.
+	// Runs of before have none.
+	Endpoint string `json:"endpoint,omitempty"`
 
 	Temperature *float64 `json:"temperature,omitempty"`
 	TopP        *float64 `json:"top_p,omitempty"`

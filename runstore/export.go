@@ -55,7 +55,14 @@ type footerLine struct {
 	Kind     string `json:"kind"`
 	Items    int64  `json:"items"`
 	Outcomes int64  `json:"outcomes"`
+	Lost     *lost  `json:"lost,omitempty"` // of a damaged run only
 	*outcome.Footer
+}
+
+// lost counts what could not be read of a damaged run.
+type lost struct {
+	Items    int64 `json:"items"`
+	Outcomes int64 `json:"outcomes"`
 }
 
 // Export writes the run as JSON lines, each an object with a "kind": the
@@ -65,8 +72,12 @@ type footerLine struct {
 // nothing there.
 //
 // It is one look at the run as it is at the start: the same run gives the same
-// bytes. Memory is that of a page. Errors: those of w; ErrDamaged after what
-// could be read, and then without footer.
+// bytes. Memory is that of a page.
+//
+// Of a damaged run every row that can be read is written, and the last line
+// counts the others under "lost" in place of what the footer says; then the
+// error is a *Loss that names them, and memory is that of the keys of all rows.
+// Other errors: those of w.
 func (r *Reader) Export(ctx context.Context, w io.Writer) error {
 	tx, err := r.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -76,14 +87,18 @@ func (r *Reader) Export(ctx context.Context, w io.Writer) error {
 	enc := json.NewEncoder(buffered)
 	enc.SetEscapeHTML(false)
 	e := exporter{path: r.path, tx: tx, enc: enc}
-	err = errors.Join(e.all(ctx), buffered.Flush())
+	err = e.all(ctx)
+	if flushed := buffered.Flush(); flushed != nil {
+		err = errors.Join(err, flushed)
+	}
 	if end := tx.Rollback(); end != nil && !errors.Is(end, sql.ErrTxDone) {
 		err = errors.Join(err, faultOf(r.path, ErrRead, end))
 	}
-	if err != nil {
-		return fmt.Errorf("exporting %s: %w", r.path, err)
+	var loss *Loss
+	if err == nil || errors.As(err, &loss) && err == error(loss) {
+		return err
 	}
-	return nil
+	return fmt.Errorf("exporting %s: %w", r.path, err)
 }
 
 type exporter struct {
@@ -92,6 +107,7 @@ type exporter struct {
 	enc  *json.Encoder
 
 	items, outcomes int64
+	loss            Loss
 }
 
 func (e *exporter) all(ctx context.Context) error {
@@ -100,18 +116,35 @@ func (e *exporter) all(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	if !e.loss.any() {
+		return nil
+	}
+	e.loss.Path, e.loss.WrittenItems, e.loss.WrittenOutcomes = e.path, e.items, e.outcomes
+	return &e.loss
 }
 
 func (e *exporter) header(ctx context.Context) error {
 	h, err := readHeader(ctx, e.path, e.tx)
+	if errors.Is(err, ErrDamaged) {
+		e.loss.part("the header")
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	return e.enc.Encode(headerLine{kindHeader, h})
 }
 
-func (e *exporter) experiments(ctx context.Context) (err error) {
+func (e *exporter) experiments(ctx context.Context) error {
+	err := e.allExperiments(ctx)
+	if errors.Is(err, ErrDamaged) {
+		e.loss.part("the ids in Langfuse")
+		return nil
+	}
+	return err
+}
+
+func (e *exporter) allExperiments(ctx context.Context) (err error) {
 	rows, err := e.tx.QueryContext(ctx, "SELECT trial, langfuse_id, url FROM experiment ORDER BY trial")
 	if err != nil {
 		return faultOf(e.path, ErrRead, err)
@@ -129,47 +162,19 @@ func (e *exporter) experiments(ctx context.Context) (err error) {
 	return faultOf(e.path, ErrRead, rows.Err())
 }
 
-func (e *exporter) allItems(ctx context.Context) error {
-	items := itemPages(func(last Item) ([]Item, error) {
-		return itemPage(ctx, e.path, e.tx, "WHERE id > ? ORDER BY id LIMIT ?", last.ID, maxPageRows)
-	})
-	for item, err := range items {
-		if err != nil {
-			return err
-		}
-		err := e.enc.Encode(itemLine{
-			Kind: kindItem, ID: item.ID, Seq: item.Seq, Hash: item.Hash,
-			Input: item.Input, Expected: item.Expected, Metadata: item.Metadata,
-			SourceTrace: item.SourceTraceID, SourceObservation: item.SourceObservationID,
-		})
-		if err != nil {
-			return err
-		}
-		e.items++
-	}
-	return nil
-}
-
-func (e *exporter) allOutcomes(ctx context.Context) error {
-	for o, err := range outcomes(ctx, e.path, e.tx, Query{Detail: true}) {
-		if err != nil {
-			return err
-		}
-		if err := e.enc.Encode(outcomeLine{kindOutcome, o}); err != nil {
-			return err
-		}
-		e.outcomes++
-	}
-	return nil
-}
-
 func (e *exporter) footer(ctx context.Context) error {
 	line := footerLine{Kind: kindFooter, Items: e.items, Outcomes: e.outcomes}
 	f, ok, err := readFooter(ctx, e.path, e.tx)
+	if errors.Is(err, ErrDamaged) {
+		e.loss.part("the footer")
+		err = nil
+	}
 	if err != nil {
 		return err
 	}
-	if ok {
+	if e.loss.any() { // what the footer says of the run is not so any more
+		line.Lost = &lost{e.loss.Items, e.loss.Outcomes}
+	} else if ok {
 		line.Footer = &f
 	}
 	return e.enc.Encode(line)

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"extraction-experiment/outcome"
 )
 
 // maxLine bounds a line of an export: an outcome with its scores.
@@ -62,8 +64,9 @@ type importer struct {
 	parser lineParser
 	run    *Run
 
-	batch []importedLine
-	bytes int
+	batch  []importedLine
+	bytes  int
+	orphan *LineError // the first outcome whose item is not there
 }
 
 // importedLine is a write and where it comes from.
@@ -93,7 +96,22 @@ func (im *importer) all(ctx context.Context) error {
 	if !im.parser.ended() {
 		return im.at(im.line+1, errors.New("the export ends without its footer: it was cut off"))
 	}
-	return im.flush(ctx)
+	if err := im.flush(ctx); err != nil || im.orphan == nil {
+		return err
+	}
+	return im.orphan
+}
+
+// allowLoss takes what is the export of a damaged run: outcomes of items that
+// are lost are left out, and the fingerprint speaks of more than is there.
+func (im *importer) allowLoss(t *tx) error {
+	im.orphan = nil
+	var h outcome.Header
+	if err := t.meta(keyHeader, &h); err != nil {
+		return err
+	}
+	h.Dataset.Fingerprint = ""
+	return t.setMeta(keyHeader, h)
 }
 
 // at says which line an error is about; errors of the disk are about none.
@@ -122,6 +140,9 @@ func (im *importer) next(text []byte) error {
 	case *outcomeRow:
 		im.add(func(t *tx) error { return t.insertOutcome(l) })
 	case footerLine:
+		if l.Lost != nil {
+			im.add(im.allowLoss)
+		}
 		if l.Footer != nil {
 			im.add(func(t *tx) error { return t.setMeta(keyFooter, *l.Footer) })
 		}
@@ -142,6 +163,12 @@ func (im *importer) flush(ctx context.Context) error {
 				err := l.apply(t)
 				if sqliteCode(err) != 0 {
 					return err
+				}
+				if errors.Is(err, ErrUnknown) {
+					if im.orphan == nil {
+						im.orphan = &LineError{im.file, l.line, err}
+					}
+					continue
 				}
 				if err != nil {
 					return im.at(l.line, err)

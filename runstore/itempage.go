@@ -36,7 +36,11 @@ func itemPages(next func(last Item) ([]Item, error)) iter.Seq2[Item, error] {
 
 // itemPage reads items until the rows end or the page is full.
 func itemPage(ctx context.Context, path string, q querier, where string, args ...any) (page []Item, err error) {
-	rows, err := q.QueryContext(ctx, "SELECT "+itemColumns+" FROM item "+where, args...)
+	sums, err := hasSums(ctx, q)
+	if err != nil {
+		return nil, faultOf(path, ErrRead, err)
+	}
+	rows, err := q.QueryContext(ctx, "SELECT "+itemColumns+sumColumn(sums, "item")+" FROM item "+where, args...)
 	if err != nil {
 		return nil, faultOf(path, ErrRead, err)
 	}
@@ -55,10 +59,18 @@ func itemPage(ctx context.Context, path string, q querier, where string, args ..
 func scanItem(path string, rows *sql.Rows) (Item, error) {
 	var item Item
 	var input, expected, metadata, from []byte
-	if err := rows.Scan(&item.Seq, &item.ID, &item.Hash, &input, &expected, &metadata, &from); err != nil {
+	var written sql.NullInt64
+	if err := rows.Scan(&item.Seq, &item.ID, &item.Hash, &input, &expected, &metadata, &from, &written); err != nil {
 		return Item{}, err
 	}
 	item.Input, item.Expected, item.Metadata = input, expected, metadata
+	err := sumOfItem(item.ID, item.Hash, input, expected, metadata, from).is(written, "it")
+	if !written.Valid {
+		err = matchesHash(item)
+	}
+	if err != nil {
+		return Item{}, fault(path, ErrDamaged, badItem(item.ID, err))
+	}
 	if from == nil {
 		return item, nil
 	}

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-const sqlAddItem = "INSERT INTO item(seq, id, hash, input, expected, metadata, source) VALUES(?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+const sqlAddItem = "INSERT INTO item(seq, id, hash, input, expected, metadata, source, sum) VALUES(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 
 // itemRow is an item as the table takes it.
 type itemRow struct {
@@ -75,8 +75,16 @@ func compact(what string, raw json.RawMessage) (sql.NullString, error) {
 	return sql.NullString{String: b.String(), Valid: true}, nil
 }
 
+func nullable(s sql.NullString) []byte {
+	if !s.Valid {
+		return nil
+	}
+	return []byte(s.String)
+}
+
 func (t *tx) insertItem(row itemRow) error {
-	result, err := t.addItem.Exec(row.seq, row.id, row.hash, row.input, row.expected, row.metadata, row.sourceColumns)
+	sum := sumOfItem(row.id, row.hash, []byte(row.input), nullable(row.expected), nullable(row.metadata), nullable(row.sourceColumns))
+	result, err := t.addItem.Exec(row.seq, row.id, row.hash, row.input, row.expected, row.metadata, row.sourceColumns, int64(sum))
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,11 @@ func parseItem(text []byte) (itemRow, error) {
 	if l.Seq < 1 || l.Hash == "" {
 		return itemRow{}, badItem(l.ID, errors.New("it has no seq or no hash"))
 	}
-	return newItemRow(l.item())
+	item := l.item()
+	if err := matchesHash(item); err != nil {
+		return itemRow{}, badItem(l.ID, err)
+	}
+	return newItemRow(item)
 }
 
 func parseOutcome(text []byte) (*outcomeRow, error) {

@@ -18,6 +18,15 @@ type Entry struct {
 	Err    error
 }
 
+// Placed reports whether the file stands where Path puts the run of that name
+// and dataset, whatever lies in it; "" is any dataset.
+func (e Entry) Placed(dataset, name string) bool {
+	if filepath.Base(e.Path) != safeName(name)+Extension {
+		return false
+	}
+	return dataset == "" || filepath.Base(filepath.Dir(e.Path)) == safeName(dataset)
+}
+
 // List returns the runs below dir, as Path places them, ordered by path. A file
 // that cannot be read is an entry with its error; a folder that is not there has
 // no runs. Items and details are not read.

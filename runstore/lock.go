@@ -48,6 +48,21 @@ func lockRun(path string) (*lock, error) {
 	}
 }
 
+// Writer reports whether a process, this one or another, is writing the run just
+// now, and its number where it is known.
+func (r *Reader) Writer() (pid string, writing bool, err error) {
+	f, err := os.OpenFile(r.path+".lock", os.O_RDWR, 0)
+	if err != nil {
+		return "", false, faultOf(r.path, ErrRead, ignoreMissing(err))
+	}
+	// To look means to hold it for a moment: it is let go of by Close.
+	held, err := tryLock(f)
+	if err == nil && !held {
+		writing, pid = true, owner(f)
+	}
+	return pid, writing, faultOf(r.path, ErrRead, errors.Join(err, f.Close()))
+}
+
 // sign writes who holds the lock, for the message of whoever comes second.
 func (l *lock) sign() error {
 	if err := l.file.Truncate(0); err != nil {
@@ -73,12 +88,21 @@ func isCurrent(f *os.File, name string) bool {
 }
 
 func readOwner(f *os.File) error {
+	if pid := owner(f); pid != "" {
+		return fmt.Errorf("process %s holds it", pid)
+	}
+	return nil
+}
+
+// owner returns the number of the process that signed the lock, "" if it cannot
+// be read.
+func owner(f *os.File) string {
 	text, err := io.ReadAll(io.LimitReader(f, 32))
 	pid := strings.TrimSpace(string(text))
-	if err != nil || pid == "" || strings.Trim(pid, "0123456789") != "" {
-		return nil
+	if err != nil || strings.Trim(pid, "0123456789") != "" {
+		return ""
 	}
-	return fmt.Errorf("process %s holds it", pid)
+	return pid
 }
 
 func ignoreMissing(err error) error {

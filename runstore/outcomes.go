@@ -11,12 +11,12 @@ import (
 
 const (
 	sqlAddOutcome = `
-		INSERT INTO outcome(seq, trial, attempt, class, started, ended, latency, tokens, cost, scores, published)
+		INSERT INTO outcome(seq, trial, attempt, class, started, ended, latency, tokens, cost, scores, published, sum)
 		SELECT seq, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
-			CASE WHEN EXISTS(SELECT 1 FROM outcome n WHERE n.seq = item.seq AND n.trial = ?1 AND n.attempt > ?2) THEN 8 ELSE 0 END
+			CASE WHEN EXISTS(SELECT 1 FROM outcome n WHERE n.seq = item.seq AND n.trial = ?1 AND n.attempt > ?2) THEN 8 ELSE 0 END, ?12
 		FROM item WHERE id = ?10 AND (?11 = 0 OR seq = ?11)
 		ON CONFLICT DO NOTHING`
-	sqlAddDetail = "INSERT INTO detail(oid, body) VALUES(?, ?)"
+	sqlAddDetail = "INSERT INTO detail(oid, body, sum) VALUES(?, ?, ?)"
 	sqlSupersede = `
 		UPDATE outcome SET published = published | 8
 		WHERE seq = (SELECT seq FROM item WHERE id = ?) AND trial = ? AND attempt < ?`
@@ -47,8 +47,9 @@ func (t *tx) insertOutcome(row *outcomeRow) error {
 	if o.CostUSD != nil {
 		cost = *o.CostUSD
 	}
-	result, err := t.addOutcome.Exec(o.Trial, o.Attempt, strings.ToValidUTF8(string(o.Class), "\uFFFD"),
-		row.started, row.ended, int64(o.Latency), row.tokens, cost, appendScores(nil, t.words, o.Scores), o.Item, o.Seq)
+	scores := appendScores(nil, t.words, o.Scores)
+	result, err := t.addOutcome.Exec(o.Trial, o.Attempt, string(o.Class), row.started, row.ended, int64(o.Latency), row.tokens,
+		cost, scores, o.Item, o.Seq, int64(sumOfOutcome(o, row.started, row.ended, nullable(row.tokens), scores)))
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func (t *tx) insertOutcome(row *outcomeRow) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.addDetail.Exec(oid, string(row.body)); err != nil {
+	if _, err := t.addDetail.Exec(oid, string(row.body), int64(sumOfDetail(o, row.body))); err != nil {
 		return err
 	}
 	if o.Attempt > 1 {
@@ -177,9 +178,13 @@ func (q Query) page(ctx context.Context, path string, db querier, last outcome.O
 
 // outcomePage reads outcomes until the rows end or the page is full.
 func outcomePage(ctx context.Context, path string, db querier, d depth, from, where string, limit int, args ...any) (page []stored, err error) {
-	columns := outcomeColumns
+	sums, err := hasSums(ctx, db)
+	if err != nil {
+		return nil, faultOf(path, ErrRead, err)
+	}
+	columns := outcomeColumns + sumColumn(sums, "o")
 	if d != shallow {
-		columns, from = columns+", d.body", from+" LEFT JOIN detail d ON d.oid = o.oid"
+		columns, from = columns+", d.body"+sumColumn(sums, "d"), from+" LEFT JOIN detail d ON d.oid = o.oid"
 	}
 	rows, err := db.QueryContext(ctx, "SELECT "+columns+" FROM "+from+" "+where+" LIMIT ?", append(args, limit)...)
 	if err != nil {

@@ -106,6 +106,32 @@ func (r *Reader) Footer(ctx context.Context) (f outcome.Footer, ok bool, err err
 	return readFooter(ctx, r.path, r.db)
 }
 
+// Check reads all of a file of up to 8 MiB: ErrDamaged says what it found. Of a
+// larger one damage shows when the rows are read.
+func (r *Reader) Check(ctx context.Context) error {
+	info, err := os.Stat(r.path)
+	if err != nil || info.Size() > quickCheckLimit {
+		return faultOf(r.path, ErrRead, err)
+	}
+	if err := quickCheck(ctx, r.path, r.db); err != nil {
+		return err
+	}
+	for item, err := range r.Items(ctx) {
+		if err == nil {
+			err = wholeItem(r.path, item)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, err := range r.Outcomes(ctx, Query{Detail: true}) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Listed reports whether every item of the dataset is in the run.
 func (r *Reader) Listed(ctx context.Context) (bool, error) {
 	h, err := r.Header(ctx)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"extraction-experiment/outcome"
@@ -43,6 +44,7 @@ func newOutcomeRow(o outcome.Outcome) (*outcomeRow, error) {
 	if err := checkOutcome(o); err != nil {
 		return nil, badOutcome(o, err)
 	}
+	o.Class = outcome.Class(strings.ToValidUTF8(string(o.Class), "\uFFFD"))
 	row := &outcomeRow{Outcome: o, started: nanoseconds(o.Started), ended: nanoseconds(o.Ended)}
 	if o.Usage != (outcome.Usage{}) {
 		u := o.Usage
@@ -169,7 +171,8 @@ type stored struct {
 
 const outcomeColumns = "o.oid, o.published, i.id, o.seq, o.trial, o.attempt, o.class, o.started, o.ended, o.latency, o.tokens, o.cost, o.scores"
 
-// scanOutcome reads outcomeColumns, and d.body after them but where it is shallow.
+// scanOutcome reads outcomeColumns and the checksum, and those of the detail
+// after them but where it is shallow.
 func scanOutcome(rows *sql.Rows, w *words, d depth) (stored, error) {
 	var (
 		s              stored
@@ -177,11 +180,12 @@ func scanOutcome(rows *sql.Rows, w *words, d depth) (stored, error) {
 		cost           sql.NullFloat64
 		tokens, scores sql.RawBytes
 		text           sql.RawBytes
+		written, below sql.NullInt64 // the checksums of row and detail
 	)
 	into := []any{&s.oid, &s.published, &s.Item, &s.Seq, &s.Trial, &s.Attempt, &s.Class,
-		&started, &ended, &s.Latency, &tokens, &cost, &scores, &text}
+		&started, &ended, &s.Latency, &tokens, &cost, &scores, &written, &text, &below}
 	if d == shallow {
-		into = into[:len(into)-1]
+		into = into[:len(into)-2]
 	}
 	if err := rows.Scan(into...); err != nil {
 		return s, err
@@ -192,6 +196,12 @@ func scanOutcome(rows *sql.Rows, w *words, d depth) (stored, error) {
 	}
 	s.bytes = len(scores) + len(text) + 200
 	err := s.decode(tokens, scores, w)
+	if err == nil {
+		err = sumOfOutcome(s.Outcome, started, ended, tokens, scores).is(written, "its row")
+	}
+	if err == nil && d != shallow {
+		err = sumOfDetail(s.Outcome, text).is(below, "its detail")
+	}
 	switch {
 	case err != nil || d == shallow:
 	case d == brief:

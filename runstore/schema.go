@@ -36,21 +36,22 @@ const (
 //
 // The index item_order repeats the primary key: it is small where the rows of
 // item hold whole documents, and looking for what was not run reads only it.
-// The bounds of the partial indices are explained at Published.
+// The bounds of the partial indices are explained at Published. The columns sum
+// are not in every file of the version; see sum.
 const schema = `
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE item(
 	seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, hash TEXT NOT NULL,
-	input TEXT NOT NULL, expected TEXT, metadata TEXT, source TEXT);
+	input TEXT NOT NULL, expected TEXT, metadata TEXT, source TEXT, sum INTEGER);
 CREATE INDEX item_order ON item(seq);
 CREATE TABLE outcome(
 	oid INTEGER PRIMARY KEY, seq INTEGER NOT NULL, trial INTEGER NOT NULL, attempt INTEGER NOT NULL,
 	class TEXT NOT NULL, started INTEGER, ended INTEGER, latency INTEGER NOT NULL,
-	tokens TEXT, cost REAL, scores BLOB, published INTEGER NOT NULL,
+	tokens TEXT, cost REAL, scores BLOB, published INTEGER NOT NULL, sum INTEGER,
 	UNIQUE(seq, trial, attempt));
 CREATE INDEX outcome_unpublished ON outcome(oid) WHERE published < 7;
 CREATE INDEX outcome_superseded ON outcome(oid) WHERE published BETWEEN 10 AND 15;
-CREATE TABLE detail(oid INTEGER PRIMARY KEY, body TEXT NOT NULL);
+CREATE TABLE detail(oid INTEGER PRIMARY KEY, body TEXT NOT NULL, sum INTEGER);
 CREATE TABLE experiment(trial INTEGER PRIMARY KEY, langfuse_id TEXT NOT NULL, url TEXT NOT NULL);
 `
 

@@ -38,6 +38,9 @@ func newTx(ctx context.Context, path string, db *sql.DB) (t *tx, err error) {
 			return t, err
 		}
 	}
+	if err := t.addSums(ctx); err != nil {
+		return t, err
+	}
 	for query, stmt := range map[string]**sql.Stmt{
 		sqlAddItem: &t.addItem, sqlAddOutcome: &t.addOutcome, sqlAddDetail: &t.addDetail,
 		sqlSupersede: &t.supersede, sqlAcknowledge: &t.acknowledge,

@@ -7,6 +7,7 @@ import (
 
 	"extraction-experiment/cmd/internal/flags"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/runstore"
 )
 
 func exportCommand(env cli.Env) *urfave.Command {
@@ -16,6 +17,8 @@ func exportCommand(env cli.Env) *urfave.Command {
 		UsageText:    "experiment export RUN [--output FILE]",
 		ArgsUsage:    "RUN",
 		OnUsageError: flags.UsageError,
+		Description: "Of a damaged run everything is written that can still be read; what is missing is named, and the\n" +
+			"exit code is 74.",
 		Flags: []urfave.Flag{
 			datasetFlag(),
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write; - is standard output"},
@@ -24,7 +27,11 @@ func exportCommand(env cli.Env) *urfave.Command {
 			if c.NArg() != 1 {
 				return cli.Usage("export takes the name or file of one run; experiment runs lists them")
 			}
-			run, err := openRun(c.Context, c.Args().First(), c.String("dataset"))
+			path, err := findRun(c.Context, c.Args().First(), c.String("dataset"))
+			if err != nil {
+				return err
+			}
+			run, err := runstore.Salvage(c.Context, path)
 			if err != nil {
 				return err
 			}

@@ -156,5 +156,16 @@ func exportTo(ctx context.Context, env cli.Env, run *runstore.Reader, path strin
 	if cli.SameFile(path, run.Path()) {
 		return cli.Usage("%s is the run itself: name another file", path)
 	}
-	return cli.WriteFile(path, func(w io.Writer) error { return run.Export(ctx, w) })
+	var loss *runstore.Loss // what can be read of a damaged run is a file too
+	err := cli.WriteFile(path, func(w io.Writer) error {
+		err := run.Export(ctx, w)
+		if errors.As(err, &loss) {
+			return nil
+		}
+		return err
+	})
+	if err == nil && loss != nil {
+		return loss
+	}
+	return err
 }

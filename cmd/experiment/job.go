@@ -98,6 +98,7 @@ func openJob(ctx context.Context, lf *connect.Langfuse, cfg runConfig, rules sco
 	case err != nil:
 		return nil, err
 	}
+	j.system.header.Endpoint = endpointOf(j.system.header, getenv)
 	header.System, j.task = j.system.header, harness.Task{Extractor: j.system.extractor}
 	if err := j.begin(ctx, header, source, filter); err != nil {
 		return nil, errors.Join(err, j.system.close())
@@ -149,8 +150,18 @@ func (j *job) claim(ctx context.Context, h *outcome.Header) (experiment.Source, 
 func (j *job) begin(ctx context.Context, h outcome.Header, source experiment.Source, filter dataset.Filter) error {
 	if j.cfg.resume {
 		listed, err := j.resume(h)
-		if err != nil || listed {
+		if err != nil {
 			return err
+		}
+		if listed {
+			note, err := j.changedSource(ctx, filter)
+			if err != nil {
+				return closing(j.run, err)
+			}
+			if note != "" {
+				j.system.notes = append(j.system.notes, note)
+			}
+			return nil
 		}
 		if source, err = j.claim(ctx, &h); err != nil {
 			return err

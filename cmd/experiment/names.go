@@ -120,6 +120,9 @@ func sameExperiment(began, now outcome.Header, cfg runConfig) error {
 	note("metadata", pairs(began.Metadata), pairs(now.Metadata))
 	note("environment", began.Environment, now.Environment)
 	note("trials", strconv.Itoa(max(1, began.Trials)), strconv.Itoa(now.Trials))
+	if began.System.Endpoint == "" { // of a version that did not note it
+		now.System.Endpoint = ""
+	}
 	before, after := facts(began.System), facts(now.System)
 	for i, f := range before {
 		note(f.name, f.value, after[i].value)
@@ -161,7 +164,7 @@ func facts(s outcome.System) []fact {
 		prompt = fmt.Sprintf("%s@%d", s.Prompt.Name, s.Prompt.Version)
 	}
 	return []fact{
-		{"model", s.Model}, {"provider", s.Provider}, {"pipeline", s.Pipeline},
+		{"model", s.Model}, {"provider", s.Provider}, {"pipeline", s.Pipeline}, {"server of the model", s.Endpoint},
 		{"temperature", given(s.Temperature)}, {"top_p", given(s.TopP)}, {"max_tokens", given(s.MaxTokens)}, {"seed", given(s.Seed)},
 		{"prompt", prompt}, {"text of the prompt (sha256)", s.Prompt.SHA256},
 	}

@@ -130,10 +130,15 @@ func (p *progress) publishing() {
 
 // close leaves the last state on the screen.
 func (p *progress) close() {
+	p.mu.Lock()
 	if p.pool == nil {
+		p.flying = 0
+		if p.done > p.earlier && p.done < p.total { // stopped: the last line is of before that
+			p.line("%d/%d done, %d failed, %d in flight%s", p.done, p.total, p.failed, p.flying, p.meanText())
+		}
+		p.mu.Unlock()
 		return
 	}
-	p.mu.Lock()
 	p.ended = true
 	bar := p.bar
 	p.mu.Unlock()

@@ -76,6 +76,9 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := noteUnfinished(ctx, env, from); err != nil {
+		return errors.Join(err, to.Close(), os.Remove(path))
+	}
 	moves := report.NewMoves()
 	_, err = experiment.Rescore(ctx, from, to, harness.Scorer{Rules: rules}, moves.Add)
 	if err != nil { // half a run is of no use, and it is made again in no time
@@ -85,6 +88,32 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	return printMoves(env, c.Bool("json"), moves.Result(header), path)
+}
+
+// noteUnfinished says how much of a run there is that has not ended, and who
+// writes it.
+func noteUnfinished(ctx context.Context, env cli.Env, from *runstore.Reader) error {
+	_, ended, err := from.Footer(ctx)
+	if err != nil || ended {
+		return err
+	}
+	counts, err := from.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	pid, writing, err := from.Writer()
+	if err != nil {
+		return err
+	}
+	whose := "it was stopped before its end"
+	switch {
+	case writing && pid != "":
+		whose = "process " + pid + " writes it"
+	case writing:
+		whose = "another process writes it"
+	}
+	_, err = fmt.Fprintf(env.Stderr, "note: the run is not finished: %d of %d are there; %s\n", counts.Done, counts.Planned, whose)
+	return written(err)
 }
 
 // rescoredHeader describes the new run.

@@ -76,6 +76,9 @@ func runRow(ctx context.Context, e runstore.Entry) (row report.RunRow, err error
 		return row, err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
+	if err := run.Check(ctx); err != nil {
+		return row, err
+	}
 	sum := outcome.NewSummariser(e.Header, outcome.SummaryConfig{})
 	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true}) {
 		if err != nil {
@@ -126,7 +129,10 @@ func findRun(ctx context.Context, named, dataset string) (string, error) {
 	}
 	var found, names, datasets, elsewhere []string
 	for _, e := range entries {
-		if e.Err != nil {
+		if e.Err != nil && named != e.Header.Name {
+			if e.Placed(dataset, named) { // opening it says what is wrong with it
+				found, datasets = append(found, e.Path), append(datasets, filepath.Base(filepath.Dir(e.Path)))
+			}
 			continue // experiment runs names it
 		}
 		names = append(names, e.Header.Name)

@@ -86,6 +86,9 @@ func otherTrials(ctx context.Context, run *runstore.Reader, named, id string, sh
 }
 
 func showRun(c *urfave.Context, env cli.Env, run *runstore.Reader) error {
+	if err := run.Check(c.Context); err != nil {
+		return err
+	}
 	summary, err := summarise(c.Context, run)
 	if err != nil {
 		return err

@@ -14,8 +14,10 @@ import (
 	"extraction-experiment/internal/cli"
 )
 
-// signals turns Ctrl-C and SIGTERM into stopping: while items are worked on,
-// softly at the first and at once at the second; before that, at once.
+// signals turns Ctrl-C, SIGTERM and the end of the terminal (SIGHUP) into
+// stopping: while items are worked on, softly at the first and at once at the
+// second; before that, at once. SIGPIPE ends nothing: a run goes on when nobody
+// reads its progress any more.
 type signals struct {
 	soft    <-chan struct{} // closed at the first signal
 	working atomic.Bool     // there is something in flight to finish
@@ -27,6 +29,12 @@ func watchSignals(ctx context.Context, stderr io.Writer) (context.Context, *sign
 	ctx, cancel := context.WithCancel(ctx)
 	received := make(chan os.Signal, 2)
 	signal.Notify(received, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signal.Notify(received, syscall.SIGHUP)
+	}
+	// Caught, not ignored: programs that the run starts would inherit that. To
+	// the end of the process: what went wrong is printed last.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	soft, done := make(chan struct{}), make(chan struct{})
 	s := &signals{soft: soft}
 	go func() {

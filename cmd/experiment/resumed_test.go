@@ -1,0 +1,50 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"extraction-experiment/outcome"
+)
+
+// TestSameExperiment_server: another server is another experiment, another key
+// is not, and a run that noted no server is taken as it is.
+func TestSameExperiment_server(t *testing.T) {
+	at := func(provider, pipeline, address string) outcome.Header {
+		s := outcome.System{Model: "m", Provider: provider, Pipeline: pipeline}
+		s.Endpoint = endpointOf(s, func(name string) string {
+			if name == "OPENAI_BASE_URL" {
+				return address
+			}
+			return ""
+		})
+		return outcome.Header{Name: "r", System: s}
+	}
+	old := outcome.Header{Name: "r", System: outcome.System{Model: "m", Provider: "openai"}}
+	tests := map[string]struct {
+		began, now outcome.Header
+		want       string
+	}{
+		"the same":              {at("openai", "", "http://a:1/v1"), at("openai", "", "http://a:1/v1/"), ""},
+		"another user":          {at("openai", "", "http://x:key@a:1/v1"), at("openai", "", "http://a:1/v1"), ""},
+		"another port":          {at("openai", "", "http://a:1/v1"), at("openai", "", "http://a:2/v1"), "server of the model: began with a:1~"},
+		"another path":          {at("openai", "", "http://a/v1"), at("openai", "", "http://a/v2"), "server of the model"},
+		"none, then one":        {at("openai", "", ""), at("openai", "", "http://a:2/v1"), "began with default, now a:2~"},
+		"not noted":             {old, at("openai", "", "http://a:2/v1"), ""},
+		"no server is asked":    {at("baseline", "", "http://a"), at("baseline", "", "http://b"), ""},
+		"what was recorded":     {at("openai", "recorded", "http://a"), at("openai", "recorded", ""), ""},
+		"gemini has its own":    {at("gemini", "", "http://a"), at("gemini", "", "http://b"), ""},
+		"an address that is no": {at("openai", "", "::"), at("openai", "", "::x"), "server of the model"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if strings.Contains(tt.began.System.Endpoint+tt.now.System.Endpoint, "key") {
+				t.Errorf("a key is kept: %q", tt.began.System.Endpoint)
+			}
+			err := sameExperiment(tt.began, tt.now, runConfig{})
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+)
+
+// TestNoteUnfinished: 1 of 3 items is there, this process writes the run, then
+// nobody; of a run that has ended nothing is said.
+func TestNoteUnfinished(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.run")
+	run, err := runstore.Create(path, outcome.Header{RunUID: strings.Repeat("a", 32), Name: "r", Trials: 1})
+	must(t, err)
+	var items []dataset.Item
+	for _, id := range []string{"a", "b", "c"} {
+		items = append(items, dataset.Item{ID: id, Input: json.RawMessage(`{}`)})
+	}
+	must(t, run.AddItems(t.Context(), items, dataset.Hash))
+	must(t, run.Commit(t.Context(), outcome.Outcome{Item: "b", Trial: 1, Attempt: 1}))
+	noted := func() string {
+		t.Helper()
+		r, err := runstore.Load(path)
+		must(t, err)
+		defer func() { must(t, r.Close()) }()
+		var b bytes.Buffer
+		must(t, noteUnfinished(t.Context(), cli.Env{Stderr: &b}, r))
+		return b.String()
+	}
+	if got, want := noted(), fmt.Sprintf("note: the run is not finished: 1 of 3 are there; process %d writes it\n", os.Getpid()); got != want {
+		t.Errorf("while it is written: %q, want %q", got, want)
+	}
+	must(t, run.Close())
+	if got := noted(); !strings.Contains(got, "1 of 3 are there; it was stopped before its end") {
+		t.Errorf("after its writer went: %q", got)
+	}
+	run, err = runstore.Open(path)
+	must(t, err)
+	must(t, run.Finish(t.Context(), outcome.Footer{Status: outcome.Interrupted, Planned: 3}))
+	must(t, run.Close())
+	if got := noted(); got != "" {
+		t.Errorf("after its end: %q", got)
+	}
+}

@@ -1,0 +1,111 @@
+package runstore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// damagedRun returns the file of a closed run of 24 outcomes with a footer, and
+// its export.
+func damagedRun(t *testing.T) (path, whole string) {
+	run := newRun(t, 24)
+	for n := range 24 {
+		noError(t, run.Commit(t.Context(), testOutcome(n, 5000)))
+	}
+	noError(t, run.Finish(t.Context(), testFooter()))
+	whole = export(t, run.Reader)
+	noError(t, run.Close())
+	return run.Path(), whole
+}
+
+// TestExport_everyPageZeroed: whichever page is lost, what is exported are lines
+// of the whole export but for the footer, most of them are there, and what is
+// missing is counted.
+func TestExport_everyPageZeroed(t *testing.T) {
+	path, whole := damagedRun(t)
+	content, err := os.ReadFile(path)
+	noError(t, err)
+	lines := map[string]bool{}
+	for line := range strings.Lines(whole) {
+		lines[line] = true
+	}
+	const page = 4096
+	for at := page; at < len(content); at += page {
+		damaged := bytes.Clone(content)
+		clear(damaged[at : at+page])
+		noError(t, os.WriteFile(path, damaged, 0o600))
+		text, err := salvaged(t, path)
+		items, outcomes := int64(0), int64(0)
+		for line := range strings.Lines(text) {
+			switch {
+			case strings.HasPrefix(line, `{"kind":"footer"`):
+				continue
+			case strings.HasPrefix(line, `{"kind":"item"`):
+				items++
+			case strings.HasPrefix(line, `{"kind":"outcome"`):
+				outcomes++
+			}
+			if !lines[line] {
+				t.Fatalf("page %d: a line that the run does not have: %.300s", at/page, line)
+			}
+		}
+		var loss *Loss
+		if err == nil {
+			if text != whole {
+				t.Errorf("page %d: no error, and %d items and %d outcomes", at/page, items, outcomes)
+			}
+			continue
+		}
+		if !errors.As(err, &loss) || !errors.Is(err, ErrDamaged) || loss.ExitCode() != 74 {
+			t.Errorf("page %d: %v", at/page, err)
+			continue
+		}
+		if loss.Items+items != 24 || loss.Outcomes+outcomes != 24 || loss.WrittenOutcomes != outcomes || loss.WrittenItems != items {
+			t.Errorf("page %d: %d items and %d outcomes, and %v", at/page, items, outcomes, err)
+		}
+		if len(loss.Parts) > 0 {
+			continue // the page of the header and of the score names: nothing can be done
+		}
+		if items+outcomes < 24 {
+			t.Errorf("page %d: of 48 rows only %d are there: %v", at/page, items+outcomes, err)
+		}
+		if loss.Items == 0 && at/page%8 != 0 {
+			continue // an import takes its time
+		}
+		again := strings.Replace(path, Extension, fmt.Sprintf("-%d%s", at, Extension), 1)
+		if err := Import(t.Context(), strings.NewReader(text), again); err != nil {
+			t.Errorf("page %d: importing what was saved: %v", at/page, err)
+		}
+	}
+}
+
+// TestExport_cutOff: of a file that ends early everything before the end is read.
+func TestExport_cutOff(t *testing.T) {
+	path, whole := damagedRun(t)
+	info, err := os.Stat(path)
+	noError(t, err)
+	for _, cut := range []int64{1, 4096, 3*4096 + 100} {
+		noError(t, os.Truncate(path, info.Size()-cut))
+		if _, err := Load(path); !errors.Is(err, ErrDamaged) {
+			t.Errorf("cut by %d: %v", cut, err)
+		}
+		text, err := salvaged(t, path)
+		if strings.Count(text, `{"kind":"outcome"`) < 12 || !strings.HasPrefix(whole, text[:strings.Index(text, "\n")+1]) {
+			t.Errorf("cut by %d: %d outcomes, %v", cut, strings.Count(text, `{"kind":"outcome"`), err)
+		}
+	}
+}
+
+func salvaged(t *testing.T, path string) (string, error) {
+	t.Helper()
+	r, err := Salvage(t.Context(), path)
+	noError(t, err)
+	defer func() { noError(t, r.Close()) }()
+	var b strings.Builder
+	err = r.Export(t.Context(), &b)
+	return b.String(), err
+}

@@ -1,0 +1,140 @@
+package runstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/outcome"
+)
+
+// TestSum_oneBit flips one bit at many places of a file: no item and no outcome
+// that was not written may come out of it.
+func TestSum_oneBit(t *testing.T) {
+	path, whole := damagedRun(t)
+	content, err := os.ReadFile(path)
+	noError(t, err)
+	lines := map[string]bool{}
+	for line := range strings.Lines(whole) {
+		lines[line] = true
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	found := 0
+	for range 100 {
+		at, bit := rng.IntN(len(content)), byte(1)<<rng.IntN(8)
+		damaged := bytes.Clone(content)
+		damaged[at] ^= bit
+		noError(t, os.WriteFile(path, damaged, 0o600))
+		r, err := Salvage(t.Context(), path)
+		if err != nil {
+			continue
+		}
+		var b strings.Builder
+		if err := r.Export(t.Context(), &b); err != nil {
+			found++
+		}
+		noError(t, r.Close())
+		for line := range strings.Lines(b.String()) {
+			row := strings.HasPrefix(line, `{"kind":"item"`) || strings.HasPrefix(line, `{"kind":"outcome"`)
+			if row && !lines[line] {
+				t.Errorf("byte %d, bit %d: a row that was not written: %.200s", at, bit, line)
+			}
+		}
+	}
+	if found < 30 { // most of the file are details
+		t.Errorf("%d of 100 flips were found", found)
+	}
+}
+
+// change lets SQL change a closed run, past everything that checks it.
+func change(t *testing.T, path, statement string) {
+	t.Helper()
+	db, err := connect(path, 1, "mode=rw")
+	noError(t, err)
+	_, err = db.Exec(statement)
+	noError(t, errors.Join(err, db.Close()))
+}
+
+// TestSum_everyColumn: whichever value of a row is another one, reading says so.
+func TestSum_everyColumn(t *testing.T) {
+	for _, statement := range []string{
+		"UPDATE item SET input = replace(input, 'document', 'documend') WHERE seq = 1",
+		"UPDATE item SET expected = NULL WHERE seq = 1",
+		"UPDATE item SET metadata = '{}' WHERE seq = 1",
+		"UPDATE item SET hash = 'x' WHERE seq = 1",
+		"UPDATE item SET source = '{}' WHERE seq = 1",
+		"UPDATE outcome SET class = 'timeout' WHERE oid = 1",
+		"UPDATE outcome SET trial = 2 WHERE oid = 1",
+		"UPDATE outcome SET seq = 3 WHERE oid = 1",
+		"UPDATE outcome SET started = started + 1 WHERE oid = 1",
+		"UPDATE outcome SET ended = NULL WHERE oid = 1",
+		"UPDATE outcome SET latency = latency + 1 WHERE oid = 1",
+		"UPDATE outcome SET tokens = '[1200,301,0,0]' WHERE oid = 1",
+		"UPDATE outcome SET cost = 0.0124 WHERE oid = 1",
+		"UPDATE outcome SET scores = NULL WHERE oid = 1",
+		"UPDATE meta SET value = replace(value, 'entity_f1', 'entity_f2') WHERE key = 'words'",
+		"UPDATE detail SET body = replace(body, 'Entity 0', 'Entity 1') WHERE oid = 1",
+		"UPDATE detail SET body = (SELECT body FROM detail WHERE oid = 2), sum = (SELECT sum FROM detail WHERE oid = 2) WHERE oid = 1",
+	} {
+		run := newRun(t, 3)
+		for n := range 2 {
+			noError(t, run.Commit(t.Context(), testOutcome(n, 1000)))
+		}
+		noError(t, run.Close())
+		change(t, run.Path(), statement)
+		r, err := Load(run.Path())
+		noError(t, err)
+		if err := r.Check(t.Context()); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %v", statement, err)
+		}
+		noError(t, r.Close())
+	}
+}
+
+// TestSum_olderFile: a file without checksums is read, resumed, and its items
+// are still checked by their hash.
+func TestSum_olderFile(t *testing.T) {
+	run, err := Create(Path(t.TempDir(), "", "contracts", "old"), testHeader())
+	noError(t, err)
+	noError(t, run.AddItems(t.Context(), testItems(0, 3), dataset.Hash))
+	noError(t, run.Commit(t.Context(), testOutcome(0, 1000)))
+	noError(t, run.Close())
+	path := run.Path()
+	change(t, path, "ALTER TABLE item DROP COLUMN sum; ALTER TABLE outcome DROP COLUMN sum; ALTER TABLE detail DROP COLUMN sum")
+	check := func(outcomes int) error {
+		r, err := Load(path)
+		noError(t, err)
+		defer func() { noError(t, r.Close()) }()
+		if got := len(collect(t, r, Query{Detail: true})); got != outcomes {
+			t.Errorf("%d outcomes, want %d", got, outcomes)
+		}
+		return r.Check(context.Background())
+	}
+	noError(t, check(1))
+	again, err := Open(path)
+	noError(t, err)
+	noError(t, again.Commit(t.Context(), testOutcome(1, 1000)))
+	noError(t, again.Close())
+	noError(t, check(2))
+	change(t, path, "UPDATE item SET input = replace(input, 'document', 'documend') WHERE seq = 2")
+	if err := check(2); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "item-000001") {
+		t.Errorf("another input: %v", err)
+	}
+}
+
+// TestSum_oddValues: what the file changes on its way in is not taken for damage.
+func TestSum_oddValues(t *testing.T) {
+	run := newRun(t, 1)
+	o := testOutcome(0, 100)
+	minus := math.Copysign(0, -1)
+	o.CostUSD, o.Class, o.Failure = &minus, "odd\xff", &outcome.Failure{Class: "odd\xff", Message: "m\xff"}
+	o.Scores[0].Name, o.Scores[0].Reason = "n\xff", strings.Repeat("long ", 100)
+	noError(t, run.Commit(t.Context(), o))
+	noError(t, run.Check(t.Context()))
+}

@@ -16,13 +16,14 @@ import (
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/report"
+	"extraction-experiment/runstore"
 )
 
 func compareCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "compare",
 		Usage:     "say whether a run did better than another, by how much, and whether to trust it",
-		UsageText: "experiment compare BASE CANDIDATE… [--gate RULE|FILE] [--json]",
+		UsageText: "experiment compare BASE CANDIDATE… [--gate RULE|FILE] [--html FILE]",
 		ArgsUsage: "BASE CANDIDATE…",
 		Description: "BASE and CANDIDATE are names of runs, run files or exports.\n" +
 			"Rules: entity_f1 >= base - 0.02 (the whole 95 % interval keeps it), entity_f1 > base, pooled(entity_f1) >= base - 0.02,\n" +
@@ -41,6 +42,7 @@ func compareCommand(env cli.Env) *urfave.Command {
 			&urfave.StringFlag{Name: "inconclusive", Usage: "what an inconclusive rule counts as: fail, pass, or 6, which is an exit code of its own", DefaultText: "fail"},
 			&urfave.IntFlag{Name: "changed", Usage: "show the `N` items that changed most", Value: 10},
 			&urfave.Uint64Flag{Name: "seed", Usage: "seed of the permutation test and the bootstrap", Value: 1},
+			&urfave.StringFlag{Name: "html", Usage: "also write the comparison to `FILE`, a page to look at", TakesFile: true},
 			&urfave.BoolFlag{Name: "markdown", Usage: "print Markdown, fit for a comment on a pull request", DisableDefaultText: true},
 			jsonFlag(),
 		},
@@ -56,6 +58,9 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := canWritePage(c.String("html")); err != nil {
+		return err
+	}
 	cfg, err := compareConfig(c)
 	if err != nil {
 		return err
@@ -67,13 +72,14 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var sources []compare.Source
+	var runs []*runstore.Reader
 	for _, named := range append([]string{base}, candidates...) {
 		run, err := openRun(ctx, named, c.String("dataset"))
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, run.Close()) }()
-		sources = append(sources, runSource{run, cfg.ClusterBy != ""})
+		runs, sources = append(runs, run), append(sources, runSource{run, cfg.ClusterBy != ""})
 	}
 	result, err := comparer.Compare(ctx, sources[0], sources[1:]...)
 	if errors.Is(err, context.Canceled) {
@@ -82,7 +88,7 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	return errors.Join(showComparison(c, env, result), result.Err())
+	return errors.Join(showComparison(c, env, result), writeComparison(ctx, c.String("html"), result, runs), result.Err())
 }
 
 // showComparison prints the report. The only candidate that cannot be compared

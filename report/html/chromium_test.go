@@ -63,11 +63,17 @@ func chromium(t *testing.T) context.Context {
 	return ctx
 }
 
-// open writes a page to a file and opens it in a tab of its own.
+// open opens the page of runs in a tab of its own.
 func open(t *testing.T, chromium context.Context, runs []report.Run, cfg Config) *browser {
 	t.Helper()
+	return openPage(t, chromium, page(t, runs, cfg))
+}
+
+// openPage writes a page to a file and opens it in a tab of its own.
+func openPage(t *testing.T, chromium context.Context, text string) *browser {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(file, []byte(page(t, runs, cfg)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	b := &browser{t: t, file: "file://" + file}

@@ -30,7 +30,7 @@ func Compare(w io.Writer, c compare.Comparison, runs []report.Run, cfg Config) e
 	if len(c.Candidates) == 0 || len(runs) != 1+len(c.Candidates) {
 		return fmt.Errorf("a comparison of %d candidates needs the base and the runs of all of them, not %d runs", len(c.Candidates), len(runs))
 	}
-	out := &comparing{comparison: c, all: runs, links: cfg.Links}
+	out := &comparing{comparison: c, all: runs}
 	comparable := out.choose()
 	k := ofComparison
 	if len(comparable) < 2 {
@@ -55,19 +55,20 @@ type comparing struct {
 	*writer
 	comparison compare.Comparison
 	all        []report.Run
-	links      []string // of all
 	at         []int    // where each candidate stands among the runs that are shown; 0 for nowhere
+	places     []int    // where each run that is shown stands among all
 	spreads    []spread // of the differences of the items of each run that is shown
 }
 
 // choose returns the base and the candidates that can be compared with it.
 func (c *comparing) choose() []report.Run {
 	runs := c.all[:1:1]
+	c.places = []int{0}
 	for i, r := range c.comparison.Candidates {
 		at := 0
 		if len(r.Incompatible) == 0 {
 			at = len(runs)
-			runs = append(runs, c.all[i+1])
+			runs, c.places = append(runs, c.all[i+1]), append(c.places, i+1)
 		}
 		c.at = append(c.at, at)
 	}
@@ -129,7 +130,7 @@ func (c *comparing) pairs(row merging, l limits) shortened {
 			continue
 		}
 		p.Runs[i] = newPane(*v, l)
-		p.Runs[i].Trace = c.trace(i, v.Outcome)
+		p.Runs[i].Trace = c.trace(c.places[i], v.Outcome)
 		sides[i+1] = v.Extracted
 		if sides[0] == nil {
 			sides[0], text = v.Expected, v.Text

@@ -118,8 +118,8 @@ func long(s string) string { return printable.Line(cutTo(s, 1000)) }
 
 func (c *comparing) sideCard(title string, at int, s compare.Side) sideCard {
 	card := sideCard{Title: title, Name: c.titles[at], About: append(about(c.all[at]), report.FormatCount(s.Summary.Items.Planned)+" items")}
-	if at < len(c.links) {
-		card.Link = c.links[at]
+	if at < len(c.cfg.Links) {
+		card.Link = c.cfg.Links[at]
 	}
 	if n := s.Summary.Items.Failed; n > 0 {
 		card.Failed = report.FormatCount(n) + " failed"

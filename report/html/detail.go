@@ -84,7 +84,7 @@ func (w *writer) trace(run int, o outcome.Outcome) string {
 	if w.cfg.Trace == nil {
 		return ""
 	}
-	return w.cfg.Trace(w.runs[run], o)
+	return w.cfg.Trace(run, o)
 }
 
 func newPane(v report.ItemView, l limits) *pane {

@@ -44,9 +44,10 @@ type Config struct {
 	// left out.
 	Home  string
 	Links []string
-	// Trace returns the address of the trace of an outcome; nil, or "" from it,
-	// links none. What it returns must be safe to follow.
-	Trace func(run report.Run, o outcome.Outcome) string
+	// Trace returns the address of the trace of an outcome of the run at that
+	// place of their list; nil, or "" from it, links none. What it returns must
+	// be safe to follow.
+	Trace func(run int, o outcome.Outcome) string
 }
 
 func (c Config) filled() (Config, error) {

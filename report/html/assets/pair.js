@@ -14,10 +14,13 @@ function itemBody(row) {
   const entities = joined(panes, "entities"), relationships = joined(panes, "relationships");
   return selecting(el("section", { class: "pane panes one changing" }, verdictOf(row), failuresOf(panes), scoresOf(panes, i),
     panes.some((p) => p && p.shorter) ? el("p", { class: "notice warn cut" }, "Parts of this item are left out to keep the file small.") : null,
-    el("div", { class: "split" }, documentCard(detail, changes, tallied(entities.map((t) => t.change)), changesIn(entities, i)),
+    el("div", { class: "split" }, documentCard(detail, changes, tallied(entities.map((t) => t.change)), changesIn(entities, i), whose()),
       el("div", null, changeTable("Entities", entities, "entities"), changeTable("Relationships", relationships, "relationships"))),
     el("div", { class: "columns" }, panes.map((pane, k) => el("div", null, el("h2", null, sideName(k, i)), pane ? callList(pane) : el("p", { class: "notice" }, "This run has no such item."))))));
 }
+
+const whose = () => el("p", { class: "lines" }, el("span", { class: "sample of-base" }, "line above"), ": extracted by the base; ",
+  el("span", { class: "sample of-candidate" }, "line below"), ": by the candidate");
 
 const sideName = (k, i) => [k ? "Candidate " : "Base ", el("span", { class: "dim" }, bdi(meta.runs[k ? i : base].name))];
 
@@ -92,7 +95,8 @@ function changeTable(title, rows, kind) {
     el("div", { class: "card scroll" }, el("table", { class: "things changes " + kind },
       el("thead", null, el("tr", null, ["expected", "base", "candidate", "change"].map((t) => el("th", { scope: "col" }, t)))),
       el("tbody", null, rows.map((t, n) => el("tr", { "data-r": String(n), class: t.change },
-        el("td", null, t.expected ? sideOf(t.expected) : el("span", { class: "dim" }, "–")), t.sides.map((s) => el("td", null, foundBy(s))),
+        el("td", { "data-title": "expected" }, t.expected ? sideOf(t.expected) : el("span", { class: "dim" }, "–")),
+        t.sides.map((s, k) => el("td", { "data-title": k ? "candidate" : "base" }, foundBy(s))),
         el("td", { class: "kind" }, el("span", { class: "pill " + t.change }, changes[t.change]))))))));
 }
 

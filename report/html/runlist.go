@@ -28,7 +28,8 @@ func RunList(w io.Writer, title string, runs []RunLink, problems []string) error
 		Runs     []runLine
 		More     int
 		Problems []string
-	}{Title: named(title), More: max(0, len(runs)-mostRuns)}
+		Primary  string // the score of all, where it is one
+	}{Title: named(title), Primary: sharedPrimary(runs), More: max(0, len(runs)-mostRuns)}
 	base, candidate := suggested(runs)
 	for i, r := range runs[:min(len(runs), mostRuns)] {
 		line := newRunLine(r)
@@ -39,6 +40,19 @@ func RunList(w io.Writer, title string, runs []RunLink, problems []string) error
 		page.Problems = append(page.Problems, printable.Block(cutTo(p, 1000)))
 	}
 	return out.parts(out.head, func() error { return out.ExecuteTemplate(out, "runlist", page) })
+}
+
+// sharedPrimary is the primary score of all runs, or just the word.
+func sharedPrimary(runs []RunLink) string {
+	for _, r := range runs {
+		if r.Primary != runs[0].Primary {
+			return "score"
+		}
+	}
+	if len(runs) == 0 || runs[0].Primary == "" {
+		return "score"
+	}
+	return named(runs[0].Primary)
 }
 
 // mostRuns bounds the list.

@@ -165,5 +165,5 @@ func (q quote) Left() string {
 	if q.Cut == 0 {
 		return ""
 	}
-	return fmt.Sprintf("… %s more", counted(q.Cut, "character"))
+	return fmt.Sprintf("… %s", counted(q.Cut, "more character"))
 }

@@ -37,19 +37,21 @@ func pagePath(file string) string {
 // folder of runs.
 func openPath(path string) (*runstore.Reader, error) {
 	if !fs.ValidPath(path) || !filepath.IsLocal(filepath.FromSlash(path)) || filepath.Ext(path) != runstore.Extension {
-		return nil, fmt.Errorf("there is no run %q: %w", path, site.ErrNotFound)
+		return nil, noRun(path)
 	}
 	root, err := os.OpenRoot(runsFolder())
 	if err != nil {
-		return nil, fmt.Errorf("there are no runs: %w", errors.Join(site.ErrNotFound, err))
+		return nil, noRun(path)
 	}
 	info, err := root.Stat(filepath.FromSlash(path)) // a link that leads outside is an error
 	err = errors.Join(err, root.Close())
 	if err != nil || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("there is no run %q: %w", path, site.ErrNotFound)
+		return nil, noRun(path)
 	}
 	return runstore.Load(filepath.Join(runsFolder(), filepath.FromSlash(path)))
 }
+
+func noRun(path string) error { return site.NotFoundError(fmt.Sprintf("there is no run %q", path)) }
 
 // listPage writes the list of runs, the newest first.
 func listPage(ctx context.Context, w io.Writer) error {
@@ -150,7 +152,7 @@ func findByID(ctx context.Context, id string) (string, error) {
 			return pagePath(e.Path), nil
 		}
 	}
-	return "", fmt.Errorf("no run of this folder has the id %q: %w", id, site.ErrNotFound)
+	return "", site.NotFoundError(fmt.Sprintf("no run of this folder has the id %q", id))
 }
 
 func hasID(ctx context.Context, e runstore.Entry, id string) (found bool, err error) {

@@ -23,7 +23,7 @@ import (
 func tracePage(ctx context.Context, w io.Writer, l *connect.Langfuse, id string) error {
 	trace, err := l.Client.GetTrace(ctx, l.Server.Capabilities, id, langfuse.TraceParts{IO: true, Metadata: true})
 	if errors.Is(err, langfuse.ErrNotFound) {
-		return fmt.Errorf("there is no trace %q in the Langfuse of this folder; what was sent to another one is there: %w", id, site.ErrNotFound)
+		return site.NotFoundError(fmt.Sprintf("there is no trace %q in the Langfuse of this folder; what was sent to another one is there", id))
 	}
 	if err != nil {
 		return err

@@ -154,24 +154,28 @@ func Value[T any](b *Browser, expression string) T {
 	return v
 }
 
-// Want checks an expression of the page, which may need a moment to hold.
+// Want checks an expression of the page, which may need a moment to hold: while
+// another page is being loaded it may not even be defined.
 func Want[T comparable](b *Browser, expression string, expected T) {
 	b.T.Helper()
 	var got T
+	var err error
 	for range 100 {
-		if got = Value[T](b, expression); got == expected {
+		if got, err = chromedp.Run(b, chromedp.Evaluate[T](expression)); err == nil && got == expected {
 			return
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	b.T.Errorf("%s\n is %.300v\nwant %v", expression, got, expected)
+	b.T.Errorf("%s\n is %.300v %v\nwant %v", expression, got, err, expected)
 }
 
+// Click clicks on an element, once it can be seen.
 func (b *Browser) Click(selector string) {
 	b.T.Helper()
 	b.Run(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
 }
 
+// Write types into an element.
 func (b *Browser) Write(selector, text string) {
 	b.T.Helper()
 	b.Run(chromedp.SendKeys(chromedp.CSS(selector), text))
@@ -204,6 +208,7 @@ func (b *Browser) strike(events []*input.DispatchKeyEventParams) {
 	send(b, input.DispatchKeyEvent, up)
 }
 
+// Dark asks for dark colours.
 func (b *Browser) Dark() {
 	b.T.Helper()
 	send(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})

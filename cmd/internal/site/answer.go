@@ -60,8 +60,9 @@ func (a *answer) Write(p []byte) (int, error) {
 func refuse(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	var coded interface{ ExitCode() int }
+	var missing NotFoundError
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.As(err, &missing):
 		status = http.StatusNotFound
 	case errors.As(err, &coded) && coded.ExitCode() == cli.ExitUsage:
 		status = http.StatusBadRequest

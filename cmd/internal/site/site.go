@@ -25,9 +25,11 @@ import (
 	"strings"
 )
 
-// ErrNotFound says that there is nothing at an address; the functions of Config
-// return errors that wrap it.
-var ErrNotFound = errors.New("not found")
+// NotFoundError says in a sentence that there is nothing at an address; the
+// functions of Config return it for what is not there.
+type NotFoundError string
+
+func (e NotFoundError) Error() string { return string(e) }
 
 // Config has what writes the pages; all of it is needed. Each function writes a
 // whole HTML page, and is called from several goroutines.
@@ -66,7 +68,7 @@ func New(cfg Config) (http.Handler, error) {
 	mux.HandleFunc("GET /project/", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) })
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, fmt.Errorf("there is no page %s: %w", r.URL.Path, ErrNotFound))
+		refuse(w, NotFoundError("there is no page "+r.URL.Path))
 	})
 	return guarded(mux), nil
 }

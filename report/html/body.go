@@ -76,6 +76,7 @@ type frame struct {
 	Left, Listed, Shorter int
 	States                []choice
 	Against               []choice // candidates to choose from
+	Trials                bool     // items have a row per trial
 }
 
 // choice is an option of a filter.

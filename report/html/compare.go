@@ -58,6 +58,7 @@ type comparing struct {
 	at         []int    // where each candidate stands among the runs that are shown; 0 for nowhere
 	places     []int    // where each run that is shown stands among all
 	spreads    []spread // of the differences of the items of each run that is shown
+	trials     int      // of the item that has most
 }
 
 // choose returns the base and the candidates that can be compared with it.
@@ -94,6 +95,7 @@ func (c *comparing) meta() meta {
 // pairRow is a row of the list: as that of runs, but failed items count as 0.
 func (c *comparing) pairRow(row merging, scores []string) listRow {
 	r := newListRow(row, scores)
+	c.trials = max(c.trials, row.trial)
 	for i, v := range row.views {
 		if v == nil || !v.Outcome.Failed() || r.Runs[i].Scores[0] != nil {
 			continue

@@ -48,6 +48,20 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// TestCompare_trials: trials have rows of their own, and the page says so.
+func TestCompare_trials(t *testing.T) {
+	twice := func(i int, v *report.ItemView) {
+		if i%2 == 1 {
+			v.Outcome.Item, v.Outcome.Trial = view("", i-1, 8).Outcome.Item, 2
+		}
+	}
+	runs := pairOf(t, 8, twice)
+	got := comparePage(t, compared(t, runs, compare.Config{}), runs, Config{})
+	if !strings.Contains(got, "Every trial has a row of its own") || !strings.Contains(string(details(t, got)["row1"]), `"id":"doc-0000","trial":2`) {
+		t.Errorf("%s", details(t, got)["row1"])
+	}
+}
+
 // TestCompare_swapped: what is better one way is worse the other.
 func TestCompare_swapped(t *testing.T) {
 	runs := pairOf(t, 40, nil)

@@ -10,13 +10,12 @@ import (
 // consumption compares cost and latency.
 func (p *page) consumption(base outcome.Summary, r compare.Result) {
 	cand := r.Candidate.Summary
-	bought := base.Usage.CostUSD != nil && cand.Usage.CostUSD != nil && *base.Usage.CostUSD+*cand.Usage.CostUSD > 0
 	timed := base.LatencyMS != nil && cand.LatencyMS != nil
-	if !bought && !timed {
+	if !bought(base, cand) && !timed {
 		return
 	}
 	p.title("Cost and latency")
-	if bought {
+	if bought(base, cand) {
 		p.wrapped(amountLine("cost per item", r.Cost, dollars), 2, 0, nil)
 	}
 	if timed {
@@ -24,6 +23,12 @@ func (p *page) consumption(base outcome.Summary, r compare.Result) {
 		p.wrapped(amountLine("latency per item", r.Latency, milliseconds), 2, 0, nil)
 		p.wrapped(fmt.Sprintf("p50 %s → %s, p95 %s → %s", milliseconds(b.P50), milliseconds(c.P50), milliseconds(b.P95), milliseconds(c.P95)), 4, 0, p.faint)
 	}
+}
+
+// bought reports whether the cost of both runs is known, and is any.
+func bought(base, cand outcome.Summary) bool {
+	b, c := base.Usage.CostUSD, cand.Usage.CostUSD
+	return b != nil && c != nil && *b+*c > 0
 }
 
 func amountLine(name string, a compare.Amount, show func(float64) string) string {

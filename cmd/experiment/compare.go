@@ -16,13 +16,14 @@ import (
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/report"
+	"extraction-experiment/runstore"
 )
 
 func compareCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "compare",
 		Usage:     "say whether a run did better than another, by how much, and whether to trust it",
-		UsageText: "experiment compare BASE CANDIDATE… [--gate RULE|FILE] [--json]",
+		UsageText: "experiment compare BASE CANDIDATE… [--gate RULE|FILE] [--html FILE]",
 		ArgsUsage: "BASE CANDIDATE…",
 		Description: "BASE and CANDIDATE are names of runs, run files, exports, or langfuse:NAME for a run that is only there.\n" +
 			"Rules: entity_f1 >= base - 0.02 (the whole 95 % interval keeps it), entity_f1 > base, pooled(entity_f1) >= base - 0.02,\n" +
@@ -41,6 +42,7 @@ func compareCommand(env cli.Env) *urfave.Command {
 			&urfave.StringFlag{Name: "inconclusive", Usage: "what an inconclusive rule counts as: fail, pass, or 6, which is an exit code of its own", DefaultText: "fail"},
 			&urfave.IntFlag{Name: "changed", Usage: "show the `N` items that changed most", Value: 10},
 			&urfave.Uint64Flag{Name: "seed", Usage: "seed of the permutation test and the bootstrap", Value: 1},
+			&urfave.StringFlag{Name: "html", Usage: "also write the comparison to `FILE`, a page to look at", TakesFile: true},
 			&urfave.BoolFlag{Name: "markdown", Usage: "print Markdown, fit for a comment on a pull request", DisableDefaultText: true},
 			jsonFlag(),
 		},
@@ -54,6 +56,9 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	base, candidates, err := comparedRuns(c)
 	if err != nil {
+		return err
+	}
+	if err := canWritePage(c.String("html")); err != nil {
 		return err
 	}
 	cfg, err := compareConfig(c)
@@ -71,6 +76,10 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	runs, err := runsOf(sources, c.String("html"))
+	if err != nil {
+		return err
+	}
 	result, err := comparer.Compare(ctx, sources[0], sources[1:]...)
 	if errors.Is(err, context.Canceled) {
 		return cli.Errorf(cli.ExitInterrupted, "stopped before the comparison was done")
@@ -78,7 +87,7 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	return errors.Join(showComparison(c, env, result), result.Err())
+	return errors.Join(showComparison(c, env, result), writeComparison(ctx, c.String("html"), result, runs), result.Err())
 }
 
 // showComparison prints the report. The only candidate that cannot be compared
@@ -139,4 +148,19 @@ func matchedLines(explanation json.RawMessage) ([]string, error) {
 		lines = append(lines, stated(m.Expected))
 	}
 	return lines, nil
+}
+
+// runsOf returns the run files behind the sources, for a page if one is wanted.
+func runsOf(sources []compare.Source, page string) (runs []*runstore.Reader, err error) {
+	if page == "" {
+		return nil, nil
+	}
+	for _, s := range sources {
+		local, ok := s.(runSource)
+		if !ok {
+			return nil, cli.Usage("--html: a run that is only in Langfuse has no documents for a page: compare run files")
+		}
+		runs = append(runs, local.run)
+	}
+	return runs, nil
 }

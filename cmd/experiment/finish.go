@@ -128,9 +128,9 @@ func (j *job) whereToLook(s outcome.Summary) []string {
 	case !j.lf.Embedded:
 		lines = append(lines, s.Run.URL)
 	case j.lf.Shared:
-		lines = append(lines, "Langfuse API of this folder: "+j.lf.Client.BaseURL())
+		lines = append(lines, "runs of this folder: "+j.lf.Client.BaseURL()+"/")
 	default:
-		lines = append(lines, "experiment serve (the Langfuse API of this folder)")
+		lines = append(lines, "experiment serve (the runs of this folder in a browser)")
 	}
 	return lines
 }

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
@@ -10,6 +13,7 @@ import (
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/cmd/internal/site"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse/embedded"
 )
@@ -17,9 +21,10 @@ import (
 func serveCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "serve",
-		Usage:     "keep the embedded Langfuse of this folder running, for other programs",
+		Usage:     "show the runs of this folder in a browser, and keep its Langfuse running for other programs",
 		UsageText: "experiment serve [--port N] [--mode v4|v4-dual|v3]",
-		Description: "The server behaves as Langfuse 4 unless --mode says else. To see how a program copes with a\n" +
+		Description: "The pages list the runs of this folder, show and compare them, and show the traces of the embedded\n" +
+			"Langfuse; they only read, and ask for no key. The server behaves as Langfuse 4 unless --mode says else. To see how a program copes with a\n" +
 			"bad server, slow it down or let requests fail: a failed request may have been carried out.",
 		OnUsageError: flags.UsageError,
 		Flags: []urfave.Flag{
@@ -40,17 +45,24 @@ func serveCommand(env cli.Env) *urfave.Command {
 			}
 			ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return connect.Serve(ctx, c.Int("port"), !c.IsSet("port"), play, func(url string) { greet(env, url) })
+			return connect.Serve(ctx, c.Int("port"), !c.IsSet("port"), play, pages, func(url string) { greet(env, url) })
 		},
 	}
 }
 
 // greet says how to reach the server, in lines that can be pasted.
 func greet(env cli.Env, url string) {
-	fmt.Fprintf(env.Stdout, `The Langfuse API of this folder. Interrupt to stop.
+	fmt.Fprintf(env.Stdout, `The runs of this folder: %s/
+Its Langfuse API is at the same address. Interrupt to stop.
 
 export LANGFUSE_BASE_URL=%s
 export LANGFUSE_PUBLIC_KEY=%s
 export LANGFUSE_SECRET_KEY=%s
-`, url, embedded.DefaultPublicKey, embedded.DefaultSecretKey)
+`, url, url, embedded.DefaultPublicKey, embedded.DefaultSecretKey)
+}
+
+// pages shows the runs of this folder, and the traces of its Langfuse.
+func pages(l *connect.Langfuse) (http.Handler, error) {
+	return site.New(site.Config{List: listPage, Run: runPage, Compare: comparePage, Find: findByID,
+		Trace: func(ctx context.Context, w io.Writer, id string) error { return tracePage(ctx, w, l, id) }})
 }

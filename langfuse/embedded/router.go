@@ -38,6 +38,10 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 			"message": "This server answers requests for loopback hosts only, not for " + clip(r.Host, 100)})
 		return
 	}
+	if pages := s.pages.Load(); pages != nil && !strings.HasPrefix(r.URL.Path, "/api/") {
+		(*pages).ServeHTTP(w, r)
+		return
+	}
 	rt, path, err := s.match(r)
 	s.meter.count(rt)
 	serve := func(w http.ResponseWriter, r *http.Request) {

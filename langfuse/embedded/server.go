@@ -20,6 +20,7 @@ type Server struct {
 	queue    queue
 	meter    meter
 	faults   atomic.Pointer[faulty]
+	pages    atomic.Pointer[http.Handler]
 }
 
 // Open opens or creates the store and returns a server for it; the caller
@@ -54,6 +55,11 @@ func (s *Server) SetFaults(f Faults) error {
 	s.faults.Store(newFaulty(f))
 	return nil
 }
+
+// SetPages gives requests outside of /api/ to h, from the next one on; without
+// they are answered 404. The Host header is checked first; keys are not asked
+// for, and faults do not happen there.
+func (s *Server) SetPages(h http.Handler) { s.pages.Store(&h) }
 
 // Handler returns the HTTP interface of the server, with the faults that are
 // configured.

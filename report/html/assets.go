@@ -17,22 +17,47 @@ type assets struct {
 	style, script string
 }
 
-// scripts and styles are joined in this order, inside of one function.
-var (
-	scriptFiles = [...]string{"dom.js", "data.js", "list.js", "marks.js", "item.js", "keys.js", "app.js"}
-	styleFiles  = [...]string{"base.css", "overview.css", "list.css", "item.css"}
+// kind is what a page is of: it decides which script and style it carries.
+type kind int
+
+const (
+	ofRuns       kind = iota // runs, one or side by side
+	ofComparison             // a base and its candidates
+	still                    // a page without script
 )
 
-func loadAssets() (*assets, error) {
+// scripts are joined in this order, inside of one function.
+func (k kind) scripts() []string {
+	switch k {
+	case ofRuns:
+		return []string{"dom.js", "data.js", "runs.js", "list.js", "marks.js", "item.js", "keys.js", "app.js"}
+	case ofComparison:
+		return []string{"dom.js", "data.js", "pairs.js", "list.js", "marks.js", "item.js", "pair.js", "keys.js", "app.js"}
+	}
+	return nil
+}
+
+func (k kind) styles() []string {
+	list := []string{"base.css", "overview.css", "list.css", "item.css"}
+	if k != ofRuns {
+		list = append(list, "compare.css", "still.css")
+	}
+	return list
+}
+
+func loadAssets(k kind) (*assets, error) {
 	t, err := template.ParseFS(files, "assets/*.tmpl")
 	if err != nil {
 		return nil, err
 	}
 	a := &assets{Template: t}
-	if a.style, err = joined(styleFiles[:]); err != nil {
+	if a.style, err = joined(k.styles()); err != nil {
 		return nil, err
 	}
-	a.script, err = joined(scriptFiles[:])
+	if k == still {
+		return a, nil
+	}
+	a.script, err = joined(k.scripts())
 	a.script = "(function () {\n\"use strict\";\n" + a.script + "}());\n"
 	return a, err
 }
@@ -52,10 +77,15 @@ func joined(names []string) (string, error) {
 }
 
 // policy forbids everything that it does not name: no script, style, image,
-// frame, form, base or connection but the two blocks of the page itself.
+// frame, form, base or connection but the two blocks of the page itself. A page
+// without script may ask its own server.
 func (a *assets) policy() string {
-	return "default-src 'none'; script-src " + hashOf(a.script) + "; style-src " + hashOf(a.style) +
-		"; base-uri 'none'; form-action 'none'"
+	script, form := hashOf(a.script), "'none'"
+	if a.script == "" {
+		script, form = "'none'", "'self'"
+	}
+	return "default-src 'none'; script-src " + script + "; style-src " + hashOf(a.style) +
+		"; base-uri 'none'; form-action " + form
 }
 
 func hashOf(text string) string {

@@ -15,6 +15,8 @@ type meta struct {
 	Primary int       `json:"primary"` // place of the primary score, or -1
 	Causes  []string  `json:"causes"`
 	Left    int       `json:"left"` // items that are not listed
+	// Lower says that less of the primary score is better.
+	Lower bool `json:"lower,omitempty"`
 }
 
 type metaRun struct {
@@ -50,8 +52,7 @@ func (w *writer) columns(primary int) []int {
 
 func (w *writer) meta() meta {
 	m := meta{Scores: []string{}, Causes: []string{}, Left: w.left}
-	primary := w.runs[0].Summary.Run.Primary
-	m.Primary = slices.Index(w.scores, primary)
+	m.Primary = slices.Index(w.scores, w.runs[0].Summary.Run.Primary)
 	for _, name := range w.scores {
 		m.Scores = append(m.Scores, named(name))
 	}
@@ -68,23 +69,41 @@ func (w *writer) meta() meta {
 	return m
 }
 
+// frame is what all pages with a list of items have around their overview.
+type frame struct {
+	Home, Name            string
+	More                  int // runs beside the one that is named
+	Left, Listed, Shorter int
+	States                []choice
+	Against               []choice // candidates to choose from
+	Trials                bool     // items have a row per trial
+}
+
+// choice is an option of a filter.
+type choice struct{ Value, Title string }
+
+func (w *writer) frame() frame {
+	return frame{Home: w.cfg.Home, Name: w.titles[0], More: len(w.titles) - 1, Left: w.left, Listed: w.listed, Shorter: w.shorter}
+}
+
 // body writes the overview and the places that the script fills.
 func (w *writer) body() error {
 	page := struct {
-		Runs                  []overview
-		Left, Listed, Shorter int
-	}{Left: w.left, Listed: w.listed, Shorter: w.shorter}
+		frame
+		Runs []overview
+	}{frame: w.frame()}
+	page.States = []choice{{"", "all"}, {"wrong", "not perfect"}, {"perfect", "perfect"}, {"failed", "failed"}}
 	for i, r := range w.runs {
 		page.Runs = append(page.Runs, newOverview(r, w.tallies[i]))
 	}
 	return w.ExecuteTemplate(w, "body", page)
 }
 
-// script writes what makes the page move, and ends it.
-func (w *writer) script() error {
-	if err := w.block("meta", 0, w.meta()); err != nil {
+// script writes what makes the page move.
+func (w *writer) script(m meta) error {
+	if err := w.block("meta", 0, m); err != nil {
 		return err
 	}
-	_, err := w.WriteString("<script>" + w.assets.script + "</script>\n</body>\n</html>\n")
+	_, err := w.WriteString("<script>" + w.assets.script + "</script>\n")
 	return err
 }

@@ -16,8 +16,8 @@ type detail struct {
 // pane is one item of one run. It stands for itself, so that panes of several
 // runs can be put side by side.
 type pane struct {
-	Document      []segment  `json:"document"`
-	Cut           int        `json:"cut,omitempty"` // characters of the document that are left out
+	shownText
+	Trace         string     `json:"trace,omitempty"` // address of its trace
 	Failure       *failure   `json:"failure,omitempty"`
 	Scores        []scoreRow `json:"scores"`
 	Entities      []thing    `json:"entities"`
@@ -27,6 +27,12 @@ type pane struct {
 	Warnings      []string   `json:"warnings"`
 	Attempt       int        `json:"attempt,omitempty"` // from 2
 	Shorter       bool       `json:"shorter,omitempty"` // something else was left out
+}
+
+// shownText is a document with the places that are marked in it.
+type shownText struct {
+	Document []segment `json:"document"`
+	Cut      int       `json:"cut,omitempty"` // characters that are left out
 }
 
 type failure struct {
@@ -50,18 +56,22 @@ func newQuote(s string, l limits) quote {
 	return quote{printable.Block(cutTo(s, l.text)), charactersAfter(s, l.text)}
 }
 
-func newDetail(row merging, l limits) detail {
+func (w *writer) detail(row merging, l limits) shortened {
 	d := detail{Runs: make([]*pane, len(row.views))}
 	for i, v := range row.views {
 		if v != nil {
 			d.Runs[i] = newPane(*v, l)
+			d.Runs[i].shownText = highlighted(v.Text, l, v.Expected, v.Extracted)
+			d.Runs[i].Trace = w.trace(i, v.Outcome)
 		}
 	}
 	return d
 }
 
-func (d detail) cut() bool {
-	for _, p := range d.Runs {
+func (d detail) cut() bool { return anyCut(d.Runs) }
+
+func anyCut(panes []*pane) bool {
+	for _, p := range panes {
 		if p != nil && (p.Cut > 0 || p.Shorter) {
 			return true
 		}
@@ -69,10 +79,17 @@ func (d detail) cut() bool {
 	return false
 }
 
+// trace is the address of the trace of an outcome, where it is known.
+func (w *writer) trace(run int, o outcome.Outcome) string {
+	if w.cfg.Trace == nil {
+		return ""
+	}
+	return w.cfg.Trace(run, o)
+}
+
 func newPane(v report.ItemView, l limits) *pane {
 	o := v.Outcome
 	p := &pane{Warnings: []string{}}
-	p.Document, p.Cut = highlighted(v, l)
 	if o.Failed() {
 		p.Failure = &failure{Class: printable.Line(string(o.Class))}
 		if o.Failure != nil {

@@ -41,3 +41,47 @@ func FuzzWrite(f *testing.F) {
 		}
 	})
 }
+
+// FuzzCompare: likewise a comparison, and a trace.
+func FuzzCompare(f *testing.F) {
+	f.Add("a text", "a name")
+	f.Add(hostile, hostile)
+	f.Add("\xff\x00\u202e", "")
+	f.Fuzz(func(t *testing.T, text, name string) {
+		change := func(i int, v *report.ItemView) {
+			v.Text, v.Outcome.Calls[0].Error, v.Outcome.Warnings = text, text, []string{name}
+			v.Expected.Entities[0].Name, v.Expected.Entities[1].Type = name, text
+			if v.Extracted != nil {
+				v.Extracted.Entities[0].Name, v.Extracted.Relationships[0].Type = text, name
+			}
+		}
+		runs := pairOf(t, 3, change)
+		c := compared(t, runs, ruled(t))
+		r := &c.Candidates[0]
+		runs[0].Summary.Run.Name, runs[1].Summary.Run.Model, c.Base.Where, r.Warnings = name, text, text, []string{text}
+		r.Gate.Rules[0].Rule, r.Gate.Rules[0].Reason, r.Scores[0].Name, r.Groups[0].Kind, r.Groups[0].Name = name, text, name, text, name
+		r.Changed[0].Item, r.Changed[0].Gained, r.Changed[0].CandidateFailure = name, []string{text}, text
+		got := comparePage(t, c, runs, Config{MaxBytes: 20_000})
+		if n := strings.Count(got, "<script"); n != 3*2+2 {
+			t.Errorf("%d scripts", n)
+		}
+		for id, raw := range details(t, got) {
+			if !json.Valid(raw) || strings.HasPrefix(id, "detail") && len(raw) > 20_000 {
+				t.Errorf("%s: %d bytes", id, len(raw))
+			}
+		}
+		var still strings.Builder
+		step := Observation{ID: text, Parent: name, Name: name, Input: text, Output: name, Facts: []string{text}}
+		if err := WriteTrace(&still, Trace{ID: name, Name: text, Observations: []Observation{step, step}, Scores: []TraceScore{{text, name, text, name}}}, "/"); err != nil {
+			t.Fatal(err)
+		}
+		for _, tag := range []string{"<img", "<iframe", "<link", "<object", "<base", "<svg onload", `href="javascript:`} {
+			if strings.Contains(strings.ToLower(got+still.String()), tag) {
+				t.Errorf("the page has %s", tag)
+			}
+		}
+		if strings.Contains(still.String(), "<script") {
+			t.Error("a page without script has one")
+		}
+	})
+}

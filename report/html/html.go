@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"io"
 
+	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 )
 
@@ -38,6 +39,15 @@ type Config struct {
 	// MaxItems bounds the items that are listed, the first by id; 0 is 20,000.
 	// A row of the list has at most about 2 KiB. The overview counts all.
 	MaxItems int
+	// Where the page is served, Home is the address of the list of runs, and
+	// Links are those of the pages of the runs, in their order; empty ones are
+	// left out.
+	Home  string
+	Links []string
+	// Trace returns the address of the trace of an outcome of the run at that
+	// place of their list; nil, or "" from it, links none. What it returns must
+	// be safe to follow.
+	Trace func(run int, o outcome.Outcome) string
 }
 
 func (c Config) filled() (Config, error) {
@@ -65,16 +75,29 @@ func Write(w io.Writer, runs []report.Run, cfg Config) error {
 	if len(runs) == 0 {
 		return fmt.Errorf("a page needs a run")
 	}
-	a, err := loadAssets()
+	out, err := newWriter(w, ofRuns, cfg)
 	if err != nil {
 		return err
 	}
-	out := &writer{assets: a, Writer: bufio.NewWriterSize(w, 64<<10), cfg: cfg, runs: runs}
+	out.runs, out.scores, out.detailed, out.row = runs, scoreNames(runs), out.detail, newListRow
 	for _, r := range runs {
 		out.tallies = append(out.tallies, newTally(r.Summary))
+		out.titles = append(out.titles, named(r.Summary.Run.Name))
 	}
-	out.scores = scoreNames(runs)
-	for _, part := range []func() error{out.head, out.items, out.body, out.script, out.Flush} {
+	return out.parts(out.head, out.items, out.body, func() error { return out.script(out.meta()) })
+}
+
+func newWriter(w io.Writer, k kind, cfg Config) (*writer, error) {
+	a, err := loadAssets(k)
+	if err != nil {
+		return nil, err
+	}
+	return &writer{assets: a, Writer: bufio.NewWriterSize(w, 64<<10), cfg: cfg}, nil
+}
+
+// parts writes the parts of the page and ends it.
+func (w *writer) parts(parts ...func() error) error {
+	for _, part := range append(parts, w.end, w.Flush) {
 		if err := part(); err != nil {
 			return fmt.Errorf("writing the page: %w", err)
 		}
@@ -82,29 +105,33 @@ func Write(w io.Writer, runs []report.Run, cfg Config) error {
 	return nil
 }
 
+func (w *writer) end() error {
+	_, err := w.WriteString("</body>\n</html>\n")
+	return err
+}
+
 // writer is a page in the making.
 type writer struct {
 	*bufio.Writer
 	*assets
-	cfg     Config
-	runs    []report.Run
-	scores  []string
-	tallies []*tally
-	listed  int // items
-	left    int // items that are not listed
-	shorter int // items whose detail was cut
+	cfg      Config
+	titles   []string
+	runs     []report.Run
+	scores   []string
+	tallies  []*tally // of each run; none where nobody asks for them
+	row      func(row merging, scores []string) listRow
+	detailed func(row merging, l limits) shortened
+	listed   int // items
+	left     int // items that are not listed
+	shorter  int // items whose detail was cut
 }
 
 // head ends with the start of the body.
 func (w *writer) head() error {
-	title := make([]string, len(w.runs))
-	for i, r := range w.runs {
-		title[i] = named(r.Summary.Run.Name)
-	}
 	err := w.ExecuteTemplate(w, "head", struct {
 		Titles []string
 		Policy string
-	}{title, w.policy()})
+	}{w.titles, w.policy()})
 	if err == nil {
 		_, err = w.WriteString("<style>" + w.style + "</style>\n</head>\n<body>\n")
 	}
@@ -122,19 +149,19 @@ func (w *writer) items() error {
 		if err != nil {
 			return err
 		}
-		for i, v := range row.views {
-			if v != nil {
-				w.tallies[i].add(*v)
+		for i, t := range w.tallies {
+			if v := row.views[i]; v != nil {
+				t.add(*v)
 			}
 		}
 		if w.listed == w.cfg.MaxItems {
 			w.left++
 			continue
 		}
-		if err := w.block("row", w.listed, newListRow(row, w.scores)); err != nil {
+		if err := w.block("row", w.listed, w.row(row, w.scores)); err != nil {
 			return err
 		}
-		detail, cut := purse.fit(row)
+		detail, cut := purse.fit(row, w.detailed)
 		if cut {
 			w.shorter++
 		}

@@ -40,7 +40,7 @@ func TestWrite_policy(t *testing.T) {
 		}
 	}
 	style := regexp.MustCompile(`(?s)<style>(.*?)</style>`).FindStringSubmatch(got)[1]
-	a, err := loadAssets()
+	a, err := loadAssets(ofRuns)
 	if err != nil || script != a.script || style != a.style {
 		t.Fatal("the page's script and style are not those of the policy", err)
 	}
@@ -118,7 +118,7 @@ func TestPurse_leftOver(t *testing.T) {
 		if i == 3 {
 			v.Text = strings.Repeat("x", 200_000)
 		}
-		raw, cut := p.fit(merging{"a", 1, []*report.ItemView{&v}})
+		raw, cut := p.fit(merging{"a", 1, []*report.ItemView{&v}}, (&writer{}).detail)
 		if cut {
 			t.Errorf("item %d was cut", i)
 		}

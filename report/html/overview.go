@@ -47,6 +47,7 @@ type causeLine struct {
 type itemLink struct {
 	ID, Label string
 	Trial     int
+	Against   string // which candidate, where there are several
 }
 
 type failureLine struct {

@@ -21,15 +21,18 @@ const mostDetail = 1 << 20
 // of what is left, so that what small items leave over is there for later ones.
 type purse struct{ bytes, items int }
 
+// shortened is a detail that knows whether anything of it was left out.
+type shortened interface{ cut() bool }
+
 // fit encodes as much of an item as its share allows, and says whether anything
 // was left out.
-func (p *purse) fit(row merging) (raw []byte, cut bool) {
+func (p *purse) fit(row merging, detailed func(merging, limits) shortened) (raw []byte, cut bool) {
 	share := min(mostDetail, p.bytes/max(1, p.items))
 	p.items--
 	l := mostShown
 	l.text = min(l.text, max(share, leastShown.text)) // a character has a byte at least
 	for ; ; l = (limits{l.text / 2, max(l.list/2, leastShown.list)}) {
-		d := newDetail(row, l)
+		d := detailed(row, l)
 		raw, err := json.Marshal(d)
 		if err == nil && len(raw) <= share {
 			p.bytes -= len(raw)

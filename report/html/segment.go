@@ -7,23 +7,26 @@ import (
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/pipeline/ground"
-	"extraction-experiment/report"
 )
 
-// segment is a stretch of a document under which the same expected and
-// extracted entities lie; entities that overlap share segments. In JSON it is
-// its text, or [text, expected indices, extracted indices].
+// segment is a stretch of a document under which the same entities lie; those
+// that overlap share segments. In JSON it is its text, or [text, indices of the
+// first extraction, of the second, …].
 type segment struct {
-	text                string
-	expected, extracted []int
+	text  string
+	under [][]int // by extraction
 }
 
 // MarshalJSON writes plain text as a string, to save room.
 func (s segment) MarshalJSON() ([]byte, error) {
-	if len(s.expected)+len(s.extracted) == 0 {
+	if len(s.under) == 0 {
 		return json.Marshal(s.text)
 	}
-	return json.Marshal([]any{s.text, append([]int{}, s.expected...), append([]int{}, s.extracted...)})
+	list := []any{s.text}
+	for _, indices := range s.under {
+		list = append(list, append([]int{}, indices...))
+	}
+	return json.Marshal(list)
 }
 
 // mostSpans bounds the places that are highlighted in one document.
@@ -32,21 +35,27 @@ const mostSpans = 20_000
 // span is a place of an entity; its ends count code points.
 type span struct {
 	from, to, entity int
-	extracted        bool
+	of               int // which extraction
 }
 
-// highlighted cuts the document and divides it into segments. Entities stand
-// where their mentions quote the document, or else wherever a name of theirs
-// does (ground.Index.Ground).
-func highlighted(v report.ItemView, l limits) ([]segment, int) {
-	text := cutOff(v.Text, l.text)
-	left := charactersAfter(v.Text, l.text)
+// highlighted cuts a document and divides it into segments. The entities of the
+// extractions stand where their mentions quote the document, or else wherever a
+// name of theirs does (ground.Index.Ground). The extractions share the number of
+// places, so that none marks all of them.
+func highlighted(document string, l limits, extractions ...*extraction.Extraction) shownText {
+	text := cutOff(document, l.text)
+	shown := shownText{Document: []segment{}, Cut: charactersAfter(document, l.text)}
 	if text == "" {
-		return []segment{}, left
+		return shown
 	}
 	index := ground.NewIndex(text)
-	spans := append(places(index, v.Expected, false), places(index, v.Extracted, true)...)
-	return divide([]rune(text), spans[:min(len(spans), mostSpans)]), left
+	var spans []span
+	for of, e := range extractions {
+		found := places(index, e, of)
+		spans = append(spans, found[:min(len(found), mostSpans/len(extractions))]...)
+	}
+	shown.Document = divide([]rune(text), spans, len(extractions))
+	return shown
 }
 
 func cutOff(s string, most int) string {
@@ -62,7 +71,7 @@ func cutOff(s string, most int) string {
 	return s
 }
 
-func places(index *ground.Index, e *extraction.Extraction, extracted bool) []span {
+func places(index *ground.Index, e *extraction.Extraction, of int) []span {
 	if e == nil {
 		return nil
 	}
@@ -71,7 +80,7 @@ func places(index *ground.Index, e *extraction.Extraction, extracted bool) []spa
 	for i, entity := range grounded.Entities {
 		for _, m := range entity.Mentions {
 			if m.Start < m.End {
-				spans = append(spans, span{m.Start, m.End, i, extracted})
+				spans = append(spans, span{m.Start, m.End, i, of})
 			}
 		}
 	}
@@ -80,7 +89,7 @@ func places(index *ground.Index, e *extraction.Extraction, extracted bool) []spa
 
 // divide cuts the text wherever a span begins or ends. Cost O(n·log n + n·k)
 // for n spans of which at most k overlap.
-func divide(text []rune, spans []span) []segment {
+func divide(text []rune, spans []span, extractions int) []segment {
 	edges := []int{0, len(text)}
 	for _, s := range spans {
 		edges = append(edges, min(s.from, len(text)), min(s.to, len(text)))
@@ -97,16 +106,16 @@ func divide(text []rune, spans []span) []segment {
 		}
 		open = slices.DeleteFunc(open, func(s span) bool { return s.to <= from })
 		s := segment{text: string(text[from:to])}
-		for _, o := range open {
-			if o.extracted {
-				s.extracted = append(s.extracted, o.entity)
-			} else {
-				s.expected = append(s.expected, o.entity)
-			}
+		if len(open) > 0 {
+			s.under = make([][]int, extractions)
 		}
-		slices.Sort(s.expected)
-		slices.Sort(s.extracted)
-		s.expected, s.extracted = slices.Compact(s.expected), slices.Compact(s.extracted)
+		for _, o := range open {
+			s.under[o.of] = append(s.under[o.of], o.entity)
+		}
+		for of := range s.under {
+			slices.Sort(s.under[of])
+			s.under[of] = slices.Compact(s.under[of])
+		}
 		segments = append(segments, s)
 	}
 	return segments

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"extraction-experiment/extraction"
-	"extraction-experiment/report"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -16,19 +15,24 @@ import (
 func TestHighlighted(t *testing.T) {
 	gold := extraction.Extraction{Entities: []extraction.Entity{{Name: "University of London"}, {Name: "Ada", Aliases: []string{"Lovelace"}}}}
 	found := extraction.Extraction{Entities: []extraction.Entity{{Name: "London"}, {Name: "of London"}}}
-	v := report.ItemView{Text: "Ada, or Lovelace, left the University of London.", Expected: &gold, Extracted: &found}
-	segments, cut := highlighted(v, mostShown)
-	raw, err := json.Marshal(segments)
-	if err != nil || cut != 0 {
-		t.Fatal(err, cut)
+	const text = "Ada, or Lovelace, left the University of London."
+	shown := highlighted(text, mostShown, &gold, &found)
+	raw, err := json.Marshal(shown.Document)
+	if err != nil || shown.Cut != 0 {
+		t.Fatal(err, shown.Cut)
 	}
 	want := `[["Ada",[1],[]],", or ",["Lovelace",[1],[]],", left the ",["University ",[0],[]],["of ",[0],[1]],["London",[0],[0,1]],"."]`
 	if diff := cmp.Diff(want, string(raw)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	segments, cut = highlighted(v, limits{text: 20, list: 10})
-	if segments[len(segments)-1].text != ", le" || cut != 28 { // 48 characters in all
-		t.Errorf("%v, %d left out", segments, cut)
+	shown = highlighted(text, limits{text: 20, list: 10}, &gold, &found)
+	if last := shown.Document[len(shown.Document)-1]; last.text != ", le" || shown.Cut != 28 { // 48 characters in all
+		t.Errorf("%v, %d left out", shown.Document, shown.Cut)
+	}
+	// Of a comparison the document has the places of every run; one has none.
+	shown = highlighted(text, mostShown, &gold, nil, &found)
+	if raw, err = json.Marshal(shown.Document[len(shown.Document)-2]); err != nil || string(raw) != `["London",[0],[],[0,1]]` {
+		t.Errorf("%s %v", raw, err)
 	}
 }
 
@@ -40,25 +44,28 @@ func TestDivide(t *testing.T) {
 		var spans []span
 		for range rapid.IntRange(0, 8).Draw(t, "spans") {
 			from := rapid.IntRange(0, len(text)-1).Draw(t, "from")
-			spans = append(spans, span{from, rapid.IntRange(from+1, len(text)).Draw(t, "to"), rapid.IntRange(0, 3).Draw(t, "entity"), rapid.Bool().Draw(t, "extracted")})
+			spans = append(spans, span{from, rapid.IntRange(from+1, len(text)).Draw(t, "to"), rapid.IntRange(0, 3).Draw(t, "entity"), rapid.IntRange(0, 2).Draw(t, "extraction")})
 		}
 		at := 0
 		var all strings.Builder
-		for _, s := range divide(text, slices.Clone(spans)) {
+		for _, s := range divide(text, slices.Clone(spans), 3) {
 			all.WriteString(s.text)
 			for range []rune(s.text) {
-				var expected, extracted []int
+				var under [3][]int
 				for _, p := range spans {
-					if p.from <= at && at < p.to && p.extracted {
-						extracted = append(extracted, p.entity)
-					} else if p.from <= at && at < p.to {
-						expected = append(expected, p.entity)
+					if p.from <= at && at < p.to {
+						under[p.of] = append(under[p.of], p.entity)
 					}
 				}
-				slices.Sort(expected)
-				slices.Sort(extracted)
-				if !slices.Equal(slices.Compact(expected), s.expected) || !slices.Equal(slices.Compact(extracted), s.extracted) {
-					t.Fatalf("character %d has %v and %v, want %v and %v", at, s.expected, s.extracted, expected, extracted)
+				for of, want := range under {
+					slices.Sort(want)
+					var got []int
+					if s.under != nil {
+						got = s.under[of]
+					}
+					if !slices.Equal(slices.Compact(want), got) {
+						t.Fatalf("character %d has %v, want %v of extraction %d", at, got, want, of)
+					}
 				}
 				at++
 			}

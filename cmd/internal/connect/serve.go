@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 
 	"extraction-experiment/internal/cli"
@@ -30,8 +31,9 @@ func (e *ErrServed) ExitCode() int { return cli.ExitUsage }
 // Serve runs the embedded server of this folder until ctx is done. It listens
 // on the port, or if that is in use and next is set, on the next free one.
 // Of play the mode and the faults count; the faults begin once the server is
-// ready. started is called with its address then.
-func Serve(ctx context.Context, port int, next bool, play embedded.Config, started func(url string)) error {
+// ready. pages is called once, with a connection to it, and makes what is served
+// outside of the API. started is called with its address then.
+func Serve(ctx context.Context, port int, next bool, play embedded.Config, pages func(*Langfuse) (http.Handler, error), started func(url string)) error {
 	if err := makeFolder(); err != nil {
 		return err
 	}
@@ -46,7 +48,10 @@ func Serve(ctx context.Context, port int, next bool, play embedded.Config, start
 	if err != nil {
 		return err
 	}
-	err = announce(ctx, in.url)
+	err = in.show(ctx, pages)
+	if err == nil {
+		err = announce(in.url)
+	}
 	if err == nil {
 		err = in.server.SetFaults(play.Faults)
 	}
@@ -57,15 +62,24 @@ func Serve(ctx context.Context, port int, next bool, play embedded.Config, start
 	return errors.Join(err, withdraw(in.url), in.stop())
 }
 
-// announce fills a new store and writes down where it is served.
-func announce(ctx context.Context, url string) error {
-	l, err := dial(ctx, withKeys(url), "")
+// show fills a new store and puts the pages in place.
+func (in *inside) show(ctx context.Context, pages func(*Langfuse) (http.Handler, error)) error {
+	l, err := dial(ctx, withKeys(in.url), "")
 	if err != nil {
 		return err
 	}
 	if err := seedBuiltIn(ctx, l.Client); err != nil {
 		return err
 	}
+	handler, err := pages(l)
+	if err == nil {
+		in.server.SetPages(handler)
+	}
+	return err
+}
+
+// announce writes down where the store is served.
+func announce(url string) error {
 	raw, err := json.Marshal(address{URL: url, PID: os.Getpid()})
 	if err != nil {
 		return err

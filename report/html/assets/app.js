@@ -31,6 +31,10 @@ function go(route) {
     showList();
     if (list.at && before === "item") showAt();
   } else if (view === "item") {
+    if (list.against !== (parts[4] || "")) {
+      list.against = parts[4] || "";
+      find();
+    }
     openItem(parts[2] || "", parts[3] || "1");
     scrollTo(0, 0);
   } else if (before) {
@@ -47,8 +51,9 @@ function openItem(id, trial) {
 
 for (const cause of meta.causes) byId("cause").append(el("option", { value: cause }, cause));
 byId("search").addEventListener("input", (e) => change({ q: e.target.value }));
-byId("state").addEventListener("change", (e) => change({ state: e.target.value }));
-byId("cause").addEventListener("change", (e) => change({ cause: e.target.value }));
+for (const key of ["state", "cause", "against"]) {
+  if (byId(key)) byId(key).addEventListener("change", (e) => change({ [key]: e.target.value }));
+}
 byId("filters").addEventListener("submit", (e) => e.preventDefault());
 document.querySelector(".skip").addEventListener("click", (e) => { e.preventDefault(); byId("main").focus(); });
 document.addEventListener("keydown", onKey);

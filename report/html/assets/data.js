@@ -12,7 +12,6 @@ const rows = Array.from(document.querySelectorAll("script.row"), (element, n) =>
   return row;
 });
 const rowOf = new Map(rows.map((row) => [row.key, row]));
-const many = meta.runs.length > 1;
 
 function faultsOf(run) {
   return run && run.faults ? Object.values(run.faults).reduce((a, b) => a + b, 0) : 0;
@@ -22,7 +21,5 @@ function faultsOf(run) {
 const detailOf = (row) => read(byId("detail" + row.n));
 
 const primaryOf = (run) => run && meta.primary >= 0 ? run.scores[meta.primary] : null;
-const failed = (row) => row.runs.some((r) => r && r.class);
-const perfect = (row) => !failed(row) && row.faults === 0 && row.runs.every((r) => r && (primaryOf(r) === null || primaryOf(r) === 1));
-
-const routeOf = (row) => "#/item/" + encodeURIComponent(row.id) + "/" + row.trial;
+const failed = (row) => sides(row).some((r) => r && r.class);
+const perfect = (row) => !failed(row) && row.faults === 0 && sides(row).every((r) => r && (primaryOf(r) === null || primaryOf(r) === 1));

@@ -2,36 +2,11 @@
 // so that going back finds it as it was.
 
 const pageSize = 100;
-const list = { q: "", state: "", cause: "", sort: "", down: false, page: 0, at: null, found: rows };
-
-const columns = [{ key: "id", title: "item", value: (r) => r.id }];
-for (const score of many ? [meta.primary].filter((p) => p >= 0) : meta.shown) {
-  meta.runs.forEach((run, i) => {
-    columns.push({
-      key: "s" + score + (many ? "." + i : ""), title: many ? run.name : meta.scores[score], number: true,
-      extra: !many && score !== meta.primary, meter: score === meta.primary,
-      value: (r) => r.runs[i] ? r.runs[i].scores[score] : null, show: (v) => ratio(v),
-    });
-  });
-  if (meta.runs.length === 2) {
-    columns.push({
-      key: "delta", title: "difference", number: true, signed: true,
-      value: (r) => r.runs.every((x) => x && x.scores[score] !== null) ? r.runs[1].scores[score] - r.runs[0].scores[score] : null,
-      show: (v) => v === null ? "–" : (v > 0 ? "+" : v < 0 ? "−" : "") + Math.abs(v).toFixed(3),
-    });
-  }
-}
-columns.push({ key: "faults", title: "faults", number: true, worstHigh: true, value: (r) => failed(r) && !r.faults ? null : r.faults, show: (v) => v === null ? "–" : count(v) });
-if (!many) columns.push({ key: "ms", title: "latency", number: true, worstHigh: true, extra: true, value: (r) => r.runs[0] ? r.runs[0].ms : null, show: milliseconds });
-if (!many && rows.some((r) => r.runs[0] && r.runs[0].cost)) {
-  columns.push({ key: "cost", title: "cost", number: true, worstHigh: true, extra: true, value: (r) => r.runs[0] ? r.runs[0].cost : null, show: dollars });
-}
-const firstSort = meta.runs.length === 2 && meta.primary >= 0 ? "delta" : meta.primary >= 0 && !many ? "s" + meta.primary : "id";
+const list = { q: "", state: "", cause: "", against: "", sort: "", down: false, page: 0, at: null, found: rows };
+const chosen = ["q", "state", "cause", "against"];
 
 function readList(parameters) {
-  list.q = parameters.get("q") || "";
-  list.state = parameters.get("state") || "";
-  list.cause = parameters.get("cause") || "";
+  for (const key of chosen) list[key] = parameters.get(key) || "";
   list.sort = columns.some((c) => c.key === parameters.get("sort")) ? parameters.get("sort") : firstSort;
   list.down = parameters.get("down") === "1";
   list.page = Math.max(0, parseInt(parameters.get("page") || "1", 10) - 1 || 0);
@@ -40,7 +15,7 @@ function readList(parameters) {
 
 function listRoute() {
   const p = new URLSearchParams();
-  for (const key of ["q", "state", "cause"]) if (list[key]) p.set(key, list[key]);
+  for (const key of chosen) if (list[key]) p.set(key, list[key]);
   if (list.sort !== firstSort) p.set("sort", list.sort);
   if (list.down) p.set("down", "1");
   if (list.page) p.set("page", list.page + 1);
@@ -52,9 +27,9 @@ function listRoute() {
 // equal, failed items come first, then the order of the file.
 function find() {
   const words = list.q.toLowerCase().split(/\s+/).filter(Boolean);
-  const wanted = { wrong: (r) => !perfect(r), perfect, failed }[list.state] || (() => true);
+  const wanted = wantedBy[list.state] || (() => true);
   const column = columns.find((c) => c.key === list.sort) || columns[0];
-  const caused = (r) => !list.cause || r.runs.some((x) => x && x.faults && x.faults[list.cause]);
+  const caused = (r) => !list.cause || sides(r).some((x) => x && x.faults && x.faults[list.cause]);
   list.found = rows.filter((r) => wanted(r) && caused(r) && words.every((w) => r.haystack.includes(w)));
   const values = new Map(list.found.map((r) => [r, column.value(r)]));
   const sign = list.down ? -1 : 1;
@@ -82,8 +57,7 @@ function showList() {
   const inRows = byId("list").tBodies[0].contains(document.activeElement);
   const inHead = byId("list").tHead.contains(document.activeElement) ? document.activeElement.dataset.key : null;
   if (byId("search").value !== list.q && document.activeElement !== byId("search")) byId("search").value = list.q;
-  byId("state").value = list.state;
-  byId("cause").value = list.cause;
+  for (const key of ["state", "cause", "against"]) if (byId(key)) byId(key).value = list[key];
   byId("list").tHead.replaceChildren(el("tr", null, columns.map((c) => el("th", {
     scope: "col", class: (c.number ? "num " : "") + (c.extra ? "extra" : ""),
     "aria-sort": c.key === list.sort ? (list.down ? "descending" : "ascending") : null,
@@ -93,25 +67,25 @@ function showList() {
   byId("list").tBodies[0].replaceChildren(...shown.map(listRow));
   byId("found").textContent = list.found.length === rows.length ? counted(rows.length, "item")
     : count(list.found.length) + " of " + counted(rows.length, "item");
-  if (many && meta.primary >= 0) byId("found").append(" · " + meta.scores[meta.primary] + " by run");
+  byId("found").append(foundNote());
   showPages(from, shown.length);
   if (inRows) showAt();
   if (inHead) for (const b of byId("list").tHead.querySelectorAll("button")) if (b.dataset.key === inHead) b.focus();
 }
 
 function listRow(row) {
-  const bad = row.runs.find((r) => r && r.class);
+  const bad = sides(row).find((r) => r && r.class);
   const name = el("a", { href: routeOf(row) }, bdi(row.id), row.trial > 1 ? " #" + row.trial : "");
   const text = bad ? el("span", { class: "text bad" }, bad.class + (bad.why ? ": " + bad.why : "")) : el("span", { class: "text", dir: "auto" }, row.text);
   return el("tr", { class: row.key === list.at ? "at" : "", "data-key": row.key, onclick: (e) => { if (!e.target.closest("a")) visit(routeOf(row)); } },
-    columns.map((c) => c.key === "id" ? el("td", { class: "what" }, name, text) : cell(c, c.value(row))));
+    columns.map((c) => c.key === "id" ? el("td", { class: "what" }, name, text) : cell(c, c.value(row), row)));
 }
 
-function cell(c, v) {
-  const tone = c.signed && v ? (v > 0 ? " up" : " down") : "";
+function cell(c, v, row) {
+  const tone = c.signed && v ? (v > 0 === !c.lower ? " up" : " down") : "";
   const meter = !c.meter || many || v === null ? null : svg("svg", { viewBox: "0 0 52 8", class: "meter", "aria-hidden": "true" },
     svg("rect", { class: "track", width: 52, height: 8, rx: 2 }), svg("rect", { class: "fill", width: 52 * Math.min(1, Math.max(0, v)), height: 8, rx: 2 }));
-  return el("td", { class: "num" + tone + (c.meter ? " strong" : "") + (c.extra ? " extra" : "") }, meter, c.show(v));
+  return el("td", { class: "num" + tone + (c.meter ? " strong" : "") + (c.extra ? " extra" : "") }, meter, c.show(v, row));
 }
 
 function showPages(from, shown) {

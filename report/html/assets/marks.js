@@ -1,62 +1,64 @@
-// The document of an item with what was expected and extracted marked in it.
+// A document with what was expected and extracted marked in it, and the rows of
+// a table that the marks belong to.
 
 const states = { ok: "matched", type: "wrong type", near: "near miss", missed: "missed", spurious: "spurious" };
 
-// statesOf gives every entity of a side its state, by its index.
-function statesOf(entities, side) {
-  const found = new Map();
-  for (const t of entities) if (t[side]) found.set(t[side].i, t);
-  return found;
-}
-
-function documentCard(pane) {
-  const expected = statesOf(pane.entities, "expected"), extracted = statesOf(pane.entities, "extracted");
+// documentCard marks the parts of a document: of tells what of a part is worth a
+// mark, as {row, state, hint, who}, and counts says how many there are of each
+// state, for the legend.
+function documentCard(doc, titles, counts, of, note) {
   const text = el("div", { class: "document", dir: "auto", tabindex: "0", role: "region", "aria-label": "Document" });
-  for (const part of pane.document) {
-    if (typeof part === "string") text.append(part);
-    else text.append(mark(part, expected, extracted));
-  }
-  if (!pane.document.length) text.append(el("span", { class: "dim" }, "no text"));
-  return el("section", { class: "doc card" }, el("h3", null, "Document"), legend(pane), text,
-    pane.cut ? el("p", { class: "notice warn cut" }, "… " + counted(pane.cut, "more character") + " of the document are left out of this file") : null);
+  for (const part of doc.document) text.append(typeof part === "string" ? part : mark(part, of(part)));
+  if (!doc.document.length) text.append(el("span", { class: "dim" }, "no text"));
+  return el("section", { class: "doc card" }, el("h3", null, "Document"), legend(titles, counts), note, text,
+    doc.cut ? el("p", { class: "notice warn cut" }, "… " + counted(doc.cut, "more character") + " of the document are left out of this file") : null);
 }
 
-function mark([text, inExpected, inExtracted], expected, extracted) {
-  const classes = new Set(), hints = [];
-  const note = (things, indices, word) => {
-    for (const i of indices) {
-      const t = things.get(i);
-      if (!t) continue;
-      classes.add(t.state);
-      const s = word === "expected" ? t.expected : t.extracted;
-      hints.push(word + ": " + s.name + (s.type ? " (" + s.type + ")" : "") + " – " + states[t.state]);
-    }
-  };
-  note(expected, inExpected, "expected");
-  note(extracted, inExtracted, "extracted");
-  return el("mark", { class: Array.from(classes).join(" "), title: hints.join("\n"), "data-e": inExpected.join(" "), "data-x": inExtracted.join(" ") }, text);
+const unique = (values) => Array.from(new Set(values));
+
+function mark([text], found) {
+  return el("mark", { class: unique(found.map((f) => f.state)).join(" "), title: unique(found.map((f) => f.hint)).join("\n"),
+    "data-r": unique(found.map((f) => f.row)).join(" "), "data-who": unique(found.map((f) => f.who).filter(Boolean)).join(" ") || null }, text);
 }
+
+// marksOf finds what the entities of one run have in a part of its document.
+function marksOf(entities) {
+  const sideOf = (side) => new Map(entities.flatMap((t, row) => t[side] ? [[t[side].i, { row, state: t.state, side: t[side] }]] : []));
+  const expected = sideOf("expected"), extracted = sideOf("extracted");
+  const hits = (indices, from, word) => indices.map((i) => from.get(i)).filter(Boolean)
+    .map((f) => ({ row: f.row, state: f.state, hint: word + ": " + nameOf(f.side) + " – " + states[f.state] }));
+  return ([, inExpected, inExtracted]) => [...hits(inExpected, expected, "expected"), ...hits(inExtracted, extracted, "extracted")];
+}
+
+const nameOf = (side) => side.name + (side.type ? " (" + side.type + ")" : "");
+
+const tallied = (list) => list.reduce((counts, state) => ({ ...counts, [state]: (counts[state] || 0) + 1 }), {});
 
 // legend counts the states; its boxes hide their marks.
-function legend(pane) {
-  return el("div", { class: "legend" }, Object.entries(states).map(([state, title]) => {
-    const n = pane.entities.filter((t) => t.state === state).length;
+function legend(titles, counts) {
+  return el("div", { class: "legend" }, Object.entries(titles).map(([state, title]) => {
     const box = el("input", { type: "checkbox", checked: true, onchange: () => box.closest(".doc").classList.toggle("no-" + state, !box.checked) });
-    return n ? el("label", null, box, el("mark", { class: state + " swatch" }, title), " " + n) : null;
+    return counts[state] ? el("label", null, box, el("mark", { class: state + " swatch" }, title), " " + counts[state]) : null;
   }));
 }
 
+const selectable = ".document mark, .things.entities tr[data-r]";
+
 // select shows which marks and rows belong together.
-function select(pane, expected, extracted, from) {
-  const listed = (value, i) => i !== null && value.split(" ").includes(String(i));
+function select(section, wanted, from) {
   let first = null;
-  for (const e of pane.querySelectorAll(".sel")) e.classList.remove("sel");
-  for (const e of pane.querySelectorAll(".document mark, .things.entities tr[data-e], .things.entities tr[data-x]")) {
-    const hit = expected.some((i) => listed(e.dataset.e || "", i)) || extracted.some((i) => listed(e.dataset.x || "", i));
+  for (const e of section.querySelectorAll(selectable)) {
+    const hit = wanted.some((r) => e.dataset.r.split(" ").includes(r));
     e.classList.toggle("sel", hit);
-    if (hit && !first && (e.tagName === "MARK") !== from) first = e;
+    if (hit && !first && e.tagName !== from) first = e;
   }
   if (first) first.scrollIntoView({ block: "nearest" });
 }
 
-const numbers = (value) => (value || "").split(" ").filter(Boolean).map(Number);
+function selecting(section) {
+  section.addEventListener("click", (e) => {
+    const from = e.target.closest(selectable);
+    if (from) select(section, from.dataset.r.split(" "), from.tagName);
+  });
+  return section;
+}

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/internal/browsertest"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+)
+
+// They try to get out of wherever they are put.
+const (
+	hostileName = `"><img src=x onerror=window.pwned=1><script>window.pwned=1` // no slash: Langfuse cannot look it up
+	hostileText = `</script><script>window.pwned=1</script><img src=x onerror=window.pwned=1>`
+)
+
+// served is a folder with runs and the address of its server.
+type served struct {
+	bench
+	url string
+}
+
+// serveFolder makes two runs of a dataset with a hostile item, one of fewer
+// items, one of a hostile name, and serves the folder.
+func serveFolder(t *testing.T) served {
+	t.Helper()
+	b := newBench(t)
+	hostile, err := json.Marshal(hostileText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := `{"id":"a","input":{"document_text":"Mr. John Smith works for Acme Inc. in Berlin."},"expectedOutput":{"entities":[{"name":"John Smith","type":"Person"}]}}
+{"id":"b","input":{"document_text":` + string(hostile) + `},"expectedOutput":{"entities":[{"name":` + string(hostile) + `,"type":` + string(hostile) + `}]}}
+`
+	if err := os.WriteFile("items.jsonl", []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"--name", "base"}, {"--name", "same"}, {"--name", "fewer", "--item", "a"}, {"--name", hostileName}} {
+		if code, _, stderr := b.experiment(append([]string{"--dataset", "items.jsonl", "--quiet"}, args...)...); code != 0 {
+			t.Fatalf("%v: exit code %d: %s", args, code, stderr)
+		}
+	}
+	return served{b, serveHere(t)}
+}
+
+// serveHere runs "experiment serve" in this folder until the test ends.
+func serveHere(t *testing.T) string {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	ended, started := make(chan int, 1), make(chan string, 1)
+	read, write := io.Pipe()
+	go func() {
+		ended <- Run(ctx, cli.Env{Args: []string{"serve", "--port", "0"}, Stdin: strings.NewReader(""), Stdout: write, Stderr: io.Discard,
+			Getenv: func(string) string { return "" }, Terminal: func() int { return 0 }})
+		write.Close()
+	}()
+	go func() {
+		var address string
+		fmt.Fscanf(read, "The runs of this folder: %s", &address)
+		started <- strings.TrimSuffix(address, "/")
+		io.Copy(io.Discard, read)
+	}()
+	t.Cleanup(func() {
+		stop()
+		if code := <-ended; code != 0 {
+			t.Errorf("serve ended with %d", code)
+		}
+	})
+	select {
+	case address := <-started:
+		return address
+	case <-time.After(20 * time.Second):
+		t.Fatal("the server did not start")
+	}
+	return ""
+}
+
+func (s served) get(path string) (status int, body string) {
+	s.t.Helper()
+	answer, err := http.Get(s.url + path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return answer.StatusCode, string(raw)
+}
+
+func (s served) path(name string) string {
+	s.t.Helper()
+	entries, err := listRuns(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Header.Name == name {
+			return pagePath(e.Path)
+		}
+	}
+	s.t.Fatalf("no run %q", name)
+	return ""
+}
+
+func TestServe_pages(t *testing.T) {
+	s := serveFolder(t)
+	base, same, fewer := s.path("base"), s.path("same"), s.path("fewer")
+	outside := filepath.Join(t.TempDir(), "outside.run")
+	if raw, err := os.ReadFile(filepath.Join(runsFolder(), filepath.FromSlash(base))); err != nil || os.WriteFile(outside, raw, 0o600) != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(runsFolder(), "link.run")); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		path   string
+		status int
+		want   string
+	}{
+		"list":             {"/", 200, `<a href="/runs/` + base + `"><bdi>base</bdi></a>`},
+		"run":              {"/runs/" + base, 200, `href="/" title="All runs of this folder"`},
+		"comparison":       {"/compare?base=" + url.QueryEscape(base) + "&cand=" + url.QueryEscape(same), 200, "the same in every item"},
+		"incompatible":     {"/compare?base=" + url.QueryEscape(base) + "&cand=" + url.QueryEscape(fewer), 200, "These runs cannot be compared"},
+		"not there":        {"/runs/embedded/x/y.run", 404, "there is no run"},
+		"no run":           {"/runs/" + strings.TrimSuffix(base, ".run"), 404, "there is no run"},
+		"out of it":        {"/runs/..%2F..%2Flangfuse.db", 404, "there is no run"},
+		"out by a run":     {"/runs/..%2Fruns%2F" + url.QueryEscape(base), 404, "there is no run"},
+		"out by a link":    {"/runs/link.run", 404, "there is no run"},
+		"compared outside": {"/compare?base=" + url.QueryEscape(base) + "&cand=" + url.QueryEscape(outside), 404, "there is no run"},
+		"API":              {"/api/public/projects", 401, "No authorization header"},
+	} {
+		if status, body := s.get(tt.path); status != tt.status || !strings.Contains(body, tt.want) {
+			t.Errorf("%s: %d, want %d with %q:\n%.500s", name, status, tt.status, tt.want, body)
+		}
+	}
+	request, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Host = "rebound.example"
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusForbidden {
+		t.Errorf("another host is answered %s", answer.Status)
+	}
+}
+
+// TestServe_langfuseAddresses: what programs print as Langfuse's addresses leads
+// to the pages.
+func TestServe_langfuseAddresses(t *testing.T) {
+	s := serveFolder(t)
+	run, err := openPath(s.path("base"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, ok, err := run.Experiment(t.Context(), 1)
+	if err != nil || !ok || run.Close() != nil {
+		t.Fatal(ok, err)
+	}
+	trace := ""
+	s.langfuse(func(client *langfuse.Client) {
+		for o, err := range client.ListObservations(t.Context(), langfuse.ObservationsQuery{Fields: []string{"basic"}}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			trace = o.TraceID
+		}
+	})
+	for address, want := range map[string]string{
+		langfuse.RunURL(s.url, "embedded", "d", x.ID):                "<title>base</title>",
+		langfuse.CompareURL(s.url, "embedded", "d", x.ID, x.ID):      "choose a run as the base",
+		langfuse.TraceURL(s.url, "embedded", trace):                  trace,
+		langfuse.PromptURL(s.url, "embedded", "extract", 1):          "<h1>Runs",
+		langfuse.TraceURL(s.url, "embedded", strings.Repeat("0", 9)): "there is no trace",
+	} {
+		if _, body := s.get(strings.TrimPrefix(address, s.url)); !strings.Contains(body, want) {
+			t.Errorf("%s shows no %q:\n%.300s", address, want, body)
+		}
+	}
+}
+
+// TestServe_whileWritten: a run that another process writes is listed and shown.
+func TestServe_whileWritten(t *testing.T) {
+	s := serveFolder(t)
+	header := outcome.Header{Format: outcome.FormatVersion, RunUID: strings.Repeat("a", 32), Name: "going on", Harness: "extraction", Trials: 1, Started: time.Now(),
+		Dataset: outcome.Dataset{Name: "items.jsonl"}, Scorer: outcome.Scorer{Primary: "entity_f1"}}
+	run, err := runstore.Create(runstore.Path(connect.Folder, "embedded", "items.jsonl", "going on"), header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, body := s.get("/"); status != 200 || !strings.Contains(body, "<bdi>going on</bdi>") {
+		t.Errorf("%d: the list has no run that goes on:\n%.500s", status, body)
+	}
+	if status, body := s.get("/runs/" + url.PathEscape(s.path("going on"))); status != 200 || !strings.Contains(body, "going on") {
+		t.Errorf("%d:\n%.500s", status, body)
+	}
+	if err := run.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// A file that is none is named, and hides no other.
+	if err := os.WriteFile(filepath.Join(runsFolder(), "broken.run"), []byte("no run"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := s.get("/"); status != 200 || !strings.Contains(body, "broken.run") || !strings.Contains(body, "<bdi>base</bdi>") {
+		t.Errorf("%d: a broken file:\n%.500s", status, body)
+	}
+}
+
+// ready is true once the script of a page has run.
+const ready = `document.querySelector("nav a[aria-current]") !== null`
+
+// TestServe_browser walks from page to page in a browser.
+func TestServe_browser(t *testing.T) {
+	chromium := browsertest.Start(t)
+	s := serveFolder(t)
+	b := browsertest.Open(t, chromium, s.url+"/", s.url+"/")
+	browsertest.Want(b, `document.querySelectorAll(".runlist tbody tr").length`, 4)
+	b.Click(`a[href$="` + s.path("base") + `"]`)
+	browsertest.Want(b, `document.title`, "base")
+	browsertest.Want(b, ready, true)
+	b.Press("j", "j", "j")
+	browsertest.Want(b, `document.querySelectorAll("#list tbody tr").length`, 2)
+	b.Press("\r")
+	browsertest.Want(b, `!!document.querySelector('#item a[href^="/traces/"]')`, true)
+	browsertest.Value[bool](b, `document.querySelector('#item a[href^="/traces/"]').click() === undefined`)
+	browsertest.Want(b, `document.querySelector("h1").textContent.startsWith("Trace ")`, true)
+	browsertest.Want(b, `document.querySelectorAll("details.step").length > 0 && document.querySelectorAll(".tracescores tbody tr").length > 5`, true)
+	b.Click(`a.back`)
+	browsertest.Want(b, `document.querySelectorAll(".runlist tbody tr").length`, 4)
+
+	b.Click(`input[name=base][value="` + s.path("same") + `"]`)
+	browsertest.Value[[]bool](b, `Array.from(document.querySelectorAll("input[name=cand]"), c => c.checked = false)`)
+	b.Click(`input[name=cand][value="` + s.path("base") + `"]`)
+	b.Click(`button[type=submit]`)
+	browsertest.Want(b, `document.querySelector(".verdict .word") ? document.querySelector(".verdict .word").textContent : ""`, "the same in every item")
+	browsertest.Want(b, ready, true)
+	b.Press("j", "j", "\r")
+	browsertest.Want(b, `document.querySelector("#item .verdictline") !== null`, true)
+	b.Click(`nav a[data-view=overview]`)
+	b.Click(`.side a`) // the page of the base
+	browsertest.Want(b, `document.title`, "same")
+
+	for _, name := range []string{hostileName, "base"} { // all of their items
+		browsertest.Value[string](b, `location.href = "/runs/`+(&url.URL{Path: s.path(name)}).EscapedPath()+`"`)
+		browsertest.Want(b, `document.title.length > 0 && document.querySelectorAll("script.row").length`, 2)
+		browsertest.Value[string](b, `location.hash = "#/item/b/1"`)
+		browsertest.Want(b, `document.querySelector("#item h1") !== null && window.pwned === undefined`, true)
+	}
+	b.Quiet()
+}

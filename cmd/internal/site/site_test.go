@@ -1,0 +1,195 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"extraction-experiment/internal/cli"
+)
+
+// folder is a site of one run, "p/d/a b.run", that Langfuse knows as r1.
+func folder(t *testing.T, change func(*Config)) *httptest.Server {
+	t.Helper()
+	cfg := Config{
+		List: func(_ context.Context, w io.Writer) error { return says(w, "list") },
+		Run: func(_ context.Context, w io.Writer, path string) error {
+			if path != "p/d/a b.run" {
+				return NotFoundError("there is no run " + path)
+			}
+			return says(w, "run "+path)
+		},
+		Compare: func(_ context.Context, w io.Writer, base string, candidates []string) error {
+			return says(w, base+" against "+strings.Join(candidates, ","))
+		},
+		Trace: func(_ context.Context, w io.Writer, id string) error { return says(w, "trace "+id) },
+		Find: func(_ context.Context, id string) (string, error) {
+			if strings.HasPrefix(id, "r") {
+				return "p/d/" + id + " b.run", nil
+			}
+			return "", NotFoundError("no run has the id " + id)
+		},
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	handler, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server
+}
+
+func says(w io.Writer, text string) error {
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// get asks without following where an answer leads.
+func get(t *testing.T, server *httptest.Server, method, path string, headers ...string) (status int, body string, header http.Header) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	answer, err := (&http.Client{Transport: server.Client().Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(raw), answer.Header
+}
+
+func TestSite(t *testing.T) {
+	server := folder(t, nil)
+	for name, tt := range map[string]struct {
+		method, path string
+		status       int
+		want         string // of the body, or where an answer leads
+	}{
+		"list":                  {"GET", "/", 200, "list"},
+		"run":                   {"GET", RunAddress("p/d/a b.run"), 200, "run p/d/a b.run"},
+		"no run":                {"GET", "/runs/x.run", 404, "there is no run x.run"},
+		"comparison":            {"GET", "/compare?base=a&cand=b&cand=c", 200, "a against b,c"},
+		"with itself":           {"GET", "/compare?base=a&cand=a", 400, "choose a run as the base"},
+		"too many":              {"GET", "/compare?base=a" + strings.Repeat("&cand=b", 21), 400, "21 candidates are too many"},
+		"trace":                 {"GET", TraceAddress("a/b"), 200, "trace a/b"},
+		"Langfuse's trace":      {"GET", "/project/p/traces/abc", 200, "trace abc"},
+		"Langfuse's run":        {"GET", "/project/p/datasets/d/runs/r1", 302, "/runs/p/d/r1%20b.run"},
+		"a run of elsewhere":    {"GET", "/project/p/datasets/d/runs/x1", 404, "no run has the id x1"},
+		"Langfuse's comparison": {"GET", "/project/p/datasets/d/compare?runs=r1&runs=r2", 302, "/compare?base=p%2Fd%2Fr1+b.run&cand=p%2Fd%2Fr2+b.run"},
+		"Langfuse's prompt":     {"GET", "/project/p/prompts/x", 302, "/"},
+		"no page":               {"GET", "/etc/passwd", 404, "there is no page /etc/passwd"},
+		"writing":               {"POST", "/", 405, "Method Not Allowed"},
+		"deleting":              {"DELETE", "/runs/p/d/a%20b.run", 405, "Method Not Allowed"},
+		"zero byte":             {"GET", "/runs/a%00b.run", 400, "zero byte"},
+	} {
+		status, body, header := get(t, server, tt.method, tt.path)
+		if status/100 == 3 {
+			body = header.Get("Location")
+		}
+		if status != tt.status || !strings.Contains(body, tt.want) {
+			t.Errorf("%s: %d %q, want %d %q", name, status, body, tt.status, tt.want)
+		}
+		if wantType := map[bool]string{true: "text/html; charset=utf-8", false: "text/plain; charset=utf-8"}[status == 200]; status/100 != 3 && header.Get("Content-Type") != wantType {
+			t.Errorf("%s: type %q", name, header.Get("Content-Type"))
+		}
+		if header.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(header.Get("Content-Security-Policy"), "frame-ancestors 'none'") || header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: headers %v", name, header)
+		}
+	}
+}
+
+// TestSite_otherSites: a link on another web site works, and nothing else of it.
+func TestSite_otherSites(t *testing.T) {
+	server := folder(t, nil)
+	for _, tt := range []struct {
+		site, mode string
+		want       int
+	}{{"cross-site", "no-cors", 403}, {"same-site", "cors", 403}, {"cross-site", "navigate", 200}, {"same-origin", "no-cors", 200}, {"none", "navigate", 200}} {
+		if status, _, _ := get(t, server, "GET", "/", "Sec-Fetch-Site", tt.site, "Sec-Fetch-Mode", tt.mode); status != tt.want {
+			t.Errorf("%s %s: %d, want %d", tt.site, tt.mode, status, tt.want)
+		}
+	}
+}
+
+// TestSite_errors: an error before the page is an answer; one within it breaks
+// the connection off.
+func TestSite_errors(t *testing.T) {
+	var fails func(io.Writer) error
+	server := folder(t, func(cfg *Config) { cfg.List = func(_ context.Context, w io.Writer) error { return fails(w) } })
+	fails = func(io.Writer) error { return errors.New("the disk is \x1b[31mgone") }
+	if status, body, _ := get(t, server, "GET", "/"); status != 500 || body != "the disk is \\x1b[31mgone\n" {
+		t.Errorf("%d %q", status, body)
+	}
+	fails = func(io.Writer) error { return cli.Usage("no item of the runs has a score x") }
+	if status, _, _ := get(t, server, "GET", "/"); status != 400 {
+		t.Error(status)
+	}
+	fails = func(io.Writer) error { return nil }
+	if status, _, header := get(t, server, "GET", "/"); status != 200 || header.Get("Content-Type") != "text/html; charset=utf-8" {
+		t.Errorf("an empty page: %d %v", status, header)
+	}
+	fails = func(w io.Writer) error {
+		return errors.Join(says(w, strings.Repeat("x", 100_000)), errors.New("gone"))
+	}
+	answer, err := server.Client().Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if _, err := io.ReadAll(answer.Body); err == nil {
+		t.Error("half a page passes for a whole one")
+	}
+	if status, _, _ := get(t, server, "GET", "/traces/x"); status != 200 {
+		t.Error("a broken page took the turn of the next one with it")
+	}
+}
+
+// TestSite_atOnce: more pages than AtOnce wait, and give up with their reader.
+func TestSite_atOnce(t *testing.T) {
+	began, end := make(chan struct{}), make(chan struct{})
+	server := folder(t, func(cfg *Config) {
+		cfg.AtOnce = 1
+		cfg.List = func(ctx context.Context, w io.Writer) error {
+			began <- struct{}{}
+			<-end
+			return nil
+		}
+	})
+	go server.Client().Get(server.URL) //nolint // its answer is nobody's concern
+	<-began
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, "GET", server.URL+"/traces/a", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.Client().Do(request); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a second page was written at once: %v", err)
+	}
+	close(end)
+	if status, _, _ := get(t, server, "GET", "/traces/a"); status != 200 {
+		t.Error(status)
+	}
+}
+
+func TestNew_incomplete(t *testing.T) {
+	if _, err := New(Config{}); err == nil {
+		t.Error("pages without anything to write them")
+	}
+}

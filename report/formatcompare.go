@@ -1,0 +1,32 @@
+package report
+
+import "extraction-experiment/compare"
+
+// FormatDelta shows a difference of scores with its sign; what is not 0 never
+// looks so. Nil is a dash.
+func FormatDelta(v *float64) string { return delta(v) }
+
+// FormatDeltas shows both ends of an interval of a difference; nil is a dash.
+func FormatDeltas(ci *[2]float64) string { return deltas(ci) }
+
+// FormatP shows a p-value; below 0.001 only that. Nil is a dash.
+func FormatP(p *float64) string { return pValue(p) }
+
+// FormatVerdict says the verdict of a score in words.
+func FormatVerdict(s compare.Score) string { return verdict(s) }
+
+// FormatGate says in words what a gate comes to.
+func FormatGate(g compare.GateResult) string { return gateWord(g) }
+
+// FormatConsumption lists what is known of cost and latency in both runs, one
+// line each; it is empty where nothing is.
+func FormatConsumption(base Run, r compare.Result) []string {
+	var lines []string
+	if bought(base.Summary, r.Candidate.Summary) {
+		lines = append(lines, amountLine("cost per item", r.Cost, dollars))
+	}
+	if base.Summary.LatencyMS != nil && r.Candidate.Summary.LatencyMS != nil {
+		lines = append(lines, amountLine("latency per item", r.Latency, milliseconds))
+	}
+	return lines
+}

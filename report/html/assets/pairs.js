@@ -1,0 +1,43 @@
+// What the list shows of a base and a candidate. With several candidates one of
+// them is chosen; its place among the runs stands in the address.
+
+const many = true;
+const base = 0;
+const against = () => Number(list.against) > 0 && Number(list.against) < meta.runs.length ? Number(list.against) : 1;
+const sides = (row) => [row.runs[base], row.runs[against()]];
+const valueIn = (row, i) => row.runs[i] && meta.primary >= 0 ? row.runs[i].scores[meta.primary] : null;
+const smallest = 1e-9; // what counts as a difference
+
+function differenceOf(row) {
+  const b = valueIn(row, base), c = valueIn(row, against());
+  return b === null || c === null ? null : Math.abs(c - b) <= smallest ? 0 : c - b;
+}
+
+// gainOf is above 0 where the candidate is better.
+function gainOf(row) {
+  const d = differenceOf(row);
+  return d && meta.lower ? -d : d;
+}
+
+const wantedBy = {
+  changed: (r) => !!gainOf(r), better: (r) => gainOf(r) > 0, worse: (r) => gainOf(r) < 0,
+  same: (r) => gainOf(r) === 0, failed,
+};
+
+const signed = (v) => v === null ? "–" : (v > 0 ? "+" : v < 0 ? "−" : "") + (v === 0 ? "0" : ratio(Math.abs(v)));
+const faultsIn = (run) => run && !run.class ? faultsOf(run) : null;
+
+const columns = [
+  { key: "id", title: "item", value: (r) => r.id },
+  { key: "base", title: "base", number: true, value: (r) => valueIn(r, base), show: (v) => ratio(v) },
+  { key: "candidate", title: "candidate", number: true, value: (r) => valueIn(r, against()), show: (v) => ratio(v) },
+  { key: "delta", title: "difference", number: true, signed: true, value: gainOf, show: (v, r) => signed(differenceOf(r)) },
+  { key: "faults", title: "faults", number: true, worstHigh: true, extra: true,
+    value: (r) => { const [b, c] = sides(r).map(faultsIn); return b === null || c === null ? null : c - b; },
+    show: (v, r) => sides(r).map(faultsIn).map((n) => n === null ? "–" : count(n)).join(" → ") },
+];
+const firstSort = "delta";
+
+const foundNote = () => (meta.primary >= 0 ? " · " + meta.scores[meta.primary] : "") + ", " + meta.runs[base].name + " against " + meta.runs[against()].name;
+
+const routeOf = (row) => "#/item/" + encodeURIComponent(row.id) + "/" + row.trial + (list.against ? "/" + list.against : "");

@@ -1,0 +1,245 @@
+package html
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"extraction-experiment/compare"
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestCompare(t *testing.T) {
+	runs := pairOf(t, 40, nil)
+	got := comparePage(t, compared(t, runs, ruled(t)), runs, Config{Links: []string{"/runs/a", "/runs/b"}})
+	// 40 items, of which 6 fail in both (3, 10, 17, 24, 31, 38) and doc-0005 in the
+	// candidate. 17 odd numbers of the rest gain, doc-0039 has 1 already; 3, 17,
+	// 31 failed and 5 fails: 20 − 1 − 3 − 1 = 15 gain, 5, 4, 8 and 12 lose.
+	for _, want := range []string{
+		`<strong class="word">better</strong>`, "entity_f1 0.421 → 0.478", `href="#/items?state=better"><b>15</b> better`,
+		`href="#/items?state=worse"><b>4</b> worse`, `<a href="/runs/a"><bdi>base</bdi></a>`, "Gate: failed",
+		`<span class="pill g-pass">pass</span></td><th scope="row"><bdi>entity_f1 &gt;= base - 0.05</bdi>`,
+		`<span class="pill g-fail">fail</span></td><th scope="row"><bdi>failures &lt;= 2</bdi>`, "21 of 40 items tie",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+	rows := details(t, got)
+	var row struct {
+		Runs []rowPart `json:"runs"`
+	}
+	if err := json.Unmarshal(rows["row5"], &row); err != nil || row.Runs[1].Class != "rate_limited" || *row.Runs[1].Scores[0] != 0 {
+		t.Errorf("a failed item does not count as 0: %s %v", rows["row5"], err)
+	}
+	var pair struct {
+		Document []any
+		Runs     []struct{ Document []any }
+	}
+	if err := json.Unmarshal(rows["detail7"], &pair); err != nil || len(pair.Document) == 0 || pair.Runs[0].Document != nil {
+		t.Errorf("the document is not there once: %s %v", rows["detail7"], err)
+	}
+}
+
+// TestCompare_trials: trials have rows of their own, and the page says so.
+func TestCompare_trials(t *testing.T) {
+	twice := func(i int, v *report.ItemView) {
+		if i%2 == 1 {
+			v.Outcome.Item, v.Outcome.Trial = view("", i-1, 8).Outcome.Item, 2
+		}
+	}
+	runs := pairOf(t, 8, twice)
+	got := comparePage(t, compared(t, runs, compare.Config{}), runs, Config{})
+	if !strings.Contains(got, "Every trial has a row of its own") || !strings.Contains(string(details(t, got)["row1"]), `"id":"doc-0000","trial":2`) {
+		t.Errorf("%s", details(t, got)["row1"])
+	}
+}
+
+// TestCompare_swapped: what is better one way is worse the other.
+func TestCompare_swapped(t *testing.T) {
+	runs := pairOf(t, 40, nil)
+	runs[0], runs[1] = runs[1], runs[0]
+	got := comparePage(t, compared(t, runs, compare.Config{}), runs, Config{})
+	for _, want := range []string{`<strong class="word">worse</strong>`, "entity_f1 0.478 → 0.421", `state=worse"><b>15</b>`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+}
+
+func TestCompare_incompatible(t *testing.T) {
+	runs := append(pairOf(t, 12, nil), built("third", 12, improved))
+	c := compared(t, runs[:2], compare.Config{}, "0.8", "0.9")
+	got := comparePage(t, c, runs[:2], Config{})
+	if !strings.Contains(got, `<bdi>scoring option threshold</bdi></th><td><bdi>0.8</bdi></td><td><bdi>0.9</bdi>`) || strings.Contains(got, "<script") {
+		t.Errorf("runs that cannot be compared:\n%.3000s", got)
+	}
+	// One candidate of two can be compared: the items are those of it.
+	c = compared(t, runs, compare.Config{}, "0.8", "0.9", "0.8")
+	got = comparePage(t, c, runs, Config{Trace: func(run int, o outcome.Outcome) string { return []string{"/a", "/b", "/c"}[run] }})
+	var pair struct{ Runs []pane }
+	if err := json.Unmarshal(details(t, got)["detail1"], &pair); err != nil || len(pair.Runs) != 2 || pair.Runs[1].Trace != "/c" {
+		t.Errorf("%d runs, %v", len(pair.Runs), err)
+	}
+	for _, want := range []string{"cannot be compared</strong>", `"name":"third"`, "Candidates by entity_f1"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+}
+
+// TestCompare_hostile: no text of strangers becomes markup.
+func TestCompare_hostile(t *testing.T) {
+	runs := pairOf(t, 30, poison)
+	for i := range runs {
+		runs[i].Summary.Run.Name, runs[i].Summary.Run.Dataset, runs[i].Summary.Run.Model = hostile, hostile, hostile
+	}
+	c := compared(t, runs, ruled(t))
+	r := &c.Candidates[0]
+	r.Warnings, r.Gate.Rules[0].Rule, r.Gate.Rules[0].Reason = []string{hostile}, hostile, hostile
+	r.Changed[0].Gained, r.Changed[0].Lost, r.Changed[0].BaseFailure = []string{hostile}, []string{hostile}, hostile
+	got := comparePage(t, c, runs, Config{})
+	details(t, got)
+	mismatched := comparePage(t, compared(t, runs, compare.Config{}, "0.8", `"`+strings.ReplaceAll(hostile, `"`, ``)+`"`), runs, Config{})
+	for _, page := range []string{got, mismatched, runList(t), tracePageOf(t)} {
+		for _, forbidden := range []string{"<img", "window.pwned=1</script>", "<svg onload", "\u2028", "<!--<", " style=", `href="javascript`} {
+			if strings.Contains(page, forbidden) {
+				t.Errorf("the page has %q", forbidden)
+			}
+		}
+	}
+	if n := strings.Count(got, "<script"); n != 30*2+2 {
+		t.Errorf("%d scripts", n)
+	}
+	for _, page := range []string{runList(t), tracePageOf(t)} {
+		if strings.Contains(page, "<script") || !strings.Contains(page, "script-src &#39;none&#39;") {
+			t.Error("a page without script has one, or may have")
+		}
+	}
+}
+
+func runList(t *testing.T) string {
+	t.Helper()
+	mean := 0.5
+	row := report.RunRow{Name: hostile, Dataset: hostile, Model: hostile, Status: hostile, Primary: hostile, Mean: &mean, Items: 3, Failed: 1, Started: time.Now()}
+	var b strings.Builder
+	if err := RunList(&b, hostile, []RunLink{{row, "/runs/a.run", strings.ReplaceAll(hostile, "\u2028", "")}, {row, "/runs/b.run", "b"}}, []string{hostile}); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func tracePageOf(t *testing.T) string {
+	t.Helper()
+	now := time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)
+	trace := Trace{ID: hostile, Name: hostile, Time: now, About: []string{hostile}, Scores: []TraceScore{{hostile, hostile, hostile, hostile}}}
+	for _, id := range []string{"a", "b"} {
+		trace.Observations = append(trace.Observations, Observation{ID: id, Parent: map[string]string{"b": "a"}[id], Name: hostile, Type: hostile, Level: "ERROR", Status: hostile,
+			Model: hostile, Start: now, End: now.Add(time.Second), Facts: []string{hostile}, Input: hostile, Output: hostile, Metadata: hostile, Parameters: hostile})
+	}
+	var b strings.Builder
+	if err := WriteTrace(&b, trace, "/"); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestCompare_bounded(t *testing.T) {
+	long := func(i int, v *report.ItemView) { v.Text = strings.Repeat("Ada Lovelace <b>\u2028</b> ", 5000) }
+	runs := pairOf(t, 30, long)
+	got := comparePage(t, compared(t, runs, compare.Config{}), runs, Config{MaxBytes: 100_000, MaxItems: 20})
+	sum, listed := 0, 0
+	for id, raw := range details(t, got) {
+		if strings.HasPrefix(id, "detail") {
+			sum, listed = sum+len(raw), listed+1
+		}
+	}
+	if listed != 20 || sum > 100_000+20*len(nothing) {
+		t.Errorf("%d items of %d bytes", listed, sum)
+	}
+	if !strings.Contains(got, "10 more items are not in this file") || !strings.Contains(got, "20 item pages are shortened") {
+		t.Error("nothing says what is left out")
+	}
+	text := strings.Repeat("x", 1<<20)
+	trace := Trace{}
+	for range 600 {
+		trace.Observations = append(trace.Observations, Observation{Input: text, Output: text})
+	}
+	var b strings.Builder
+	if err := WriteTrace(&b, trace, ""); err != nil || b.Len() > 12<<20 {
+		t.Errorf("a trace of 600 MB became %d bytes: %v", b.Len(), err)
+	}
+	if !strings.Contains(b.String(), "and 100 more observations") || !regexp.MustCompile(`… [\d,]+ more characters`).MatchString(b.String()) {
+		t.Error("nothing says what is left out of the trace")
+	}
+}
+
+func TestCompare_errors(t *testing.T) {
+	runs := pairOf(t, 8, nil)
+	c := compared(t, runs, compare.Config{})
+	if err := Compare(io.Discard, c, runs[:1], Config{}); err == nil {
+		t.Error("a comparison without its candidate")
+	}
+	if err := Compare(full{}, c, runs, Config{}); !errors.Is(err, errFull) {
+		t.Errorf("a full disk: %v", err)
+	}
+	gone := errors.New("gone")
+	runs[1].Items = func(yield func(report.ItemView, error) bool) { yield(report.ItemView{}, gone) }
+	if err := Compare(io.Discard, c, runs, Config{}); !errors.Is(err, gone) {
+		t.Errorf("a run that breaks off: %v", err)
+	}
+}
+
+func TestSpread(t *testing.T) {
+	var s spread
+	for _, d := range []float64{0, 1e-10, 0.04, 0.05, 1, 3, -0.01, -1} {
+		s.add(d)
+	}
+	want := spread{none: 2}
+	want.above[0], want.above[1], want.above[19] = 1, 1, 2 // 0.04 | 0.05 | 1 and 3
+	want.below[0], want.below[19] = 1, 1
+	if s != want {
+		t.Errorf("%+v", s)
+	}
+	if f := newSpreadFigure(s, compare.Score{LowerIsBetter: true}); f.Bars[0].State != string(compare.Better) || f.Bars[0].X != 120-6+0.5 {
+		t.Errorf("where less is better, what fell is better: %+v", f.Bars[0])
+	}
+	if newSpreadFigure(spread{none: 3}, compare.Score{}) != nil {
+		t.Error("a drawing of nothing")
+	}
+}
+
+func TestScaleOf(t *testing.T) {
+	d := -0.02
+	for name, tt := range map[string]struct {
+		scores []compare.Score
+		want   float64
+	}{
+		"nothing":      {nil, 0.05},
+		"a difference": {[]compare.Score{{Difference: &d}}, 0.05},
+		"an interval":  {[]compare.Score{{Difference: &d, CI95: &[2]float64{-0.12, 0.08}}}, 0.15},
+		"exactly":      {[]compare.Score{{CI95: &[2]float64{-0.1, 0.15}}}, 0.15},
+		"too far":      {[]compare.Score{{CI95: &[2]float64{-4, 2}}}, 1},
+	} {
+		if got := scaleOf(tt.scores); got != tt.want {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+// TestDepthsOf: a circle of parents ends.
+func TestDepthsOf(t *testing.T) {
+	got := depthsOf([]Observation{{ID: "a"}, {ID: "b", Parent: "a"}, {ID: "c", Parent: "b"}, {ID: "d", Parent: "gone"},
+		{ID: "x", Parent: "y"}, {ID: "y", Parent: "x"}, {ID: "self", Parent: "self"}})
+	want := map[string]int{"b": 1, "c": 2, "x": deepest, "y": deepest, "self": deepest}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

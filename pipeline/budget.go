@@ -48,14 +48,23 @@ func (*BudgetError) ExitCode() int { return 5 }
 // StopsRun marks errors that are no failure of the item; see limit.TrippedError.
 func (*BudgetError) StopsRun() {}
 
-// Budget is what a run may still take. Before a call the most that it may take
-// is put aside, after it what it really took is booked; no call begins that
-// could pass the bound together with all those under way. So the bound is
-// passed by no more than calls under way take beyond what was estimated for
-// them. Safe for concurrent use.
+// Budget is what a run may still take. When a request is about to be sent, the
+// most that it may take is put aside, after it what it really took is booked;
+// none is sent that could pass the bound together with all those under way. So
+// the bound is passed by no more than requests under way take beyond what was
+// estimated for them. Requests that wait for anything else hold nothing. See
+// LimitedConfig.Budget. Safe for concurrent use.
+//
+// The input is estimated at a token for every three bytes, the output is the
+// largest of the last 32, or the limit of the request, or 1,024 tokens; the
+// cost follows from the model's price. What a request took is its usage and its
+// cost; what was not reported counts as it was estimated, unless nothing was
+// sent or the request failed otherwise than by being given up. A request above
+// the price's MaxInput has no known cost and counts at twice the price.
 type Budget struct {
-	cfg   BudgetConfig
-	price Price
+	cfg     BudgetConfig
+	price   Price
+	outputs recent
 
 	mu       sync.Mutex
 	spent    amount
@@ -112,29 +121,31 @@ func (b *Budget) Spent() (usd float64, tokens int64) {
 }
 
 // reserve puts an amount aside. While calls are under way that may turn out
-// cheaper than was put aside for them, it waits for them before it refuses.
-func (b *Budget) reserve(ctx context.Context, a amount) error {
+// cheaper than was put aside for them, it waits for them before it refuses, and
+// estimates again when one has ended.
+func (b *Budget) reserve(ctx context.Context, most func() amount) (amount, error) {
 	for {
 		b.mu.Lock()
+		a := most()
 		fits := b.fits(a)
 		switch {
 		case b.refused == nil && fits == nil:
 			b.aside.usd, b.aside.tokens = b.aside.usd+a.usd, b.aside.tokens+a.tokens
 			b.underWay++
 			b.mu.Unlock()
-			return nil
+			return a, nil
 		case b.refused == nil && b.underWay == 0:
 			b.refused = fits
 		}
 		refused, settled := b.refused, b.settled
 		b.mu.Unlock()
 		if refused != nil {
-			return refused
+			return amount{}, refused
 		}
 		select {
 		case <-settled:
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for the budget: %w", ctx.Err())
+			return amount{}, fmt.Errorf("waiting for the budget: %w", ctx.Err())
 		}
 	}
 }

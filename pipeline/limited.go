@@ -22,6 +22,9 @@ const (
 type LimitedConfig struct {
 	Model   Model
 	Limiter *limit.Limiter // shared by all calls to this model
+	// Budget, if set, must allow every request when it is about to be sent, the
+	// limiter's permit in hand; it may be shared by several models.
+	Budget *Budget
 	// Tries is how many requests one call may send that fail, the last of them
 	// included; 0 means DefaultTries. Requests that the provider rejects for
 	// its limits do not count.
@@ -54,7 +57,8 @@ type LimitedConfig struct {
 // of all requests, and Waited is the time that was not spent on the last one.
 //
 // The error is that of the last request, or one that wraps ctx.Err(), or has a
-// *limit.TrippedError in its chain: then nothing more is sent, by any call.
+// *limit.TrippedError in its chain, or is a *BudgetError: then nothing more is
+// sent, by any call.
 // Safe for concurrent use. Missing fields are errors, all at once.
 func Limited(cfg LimitedConfig) (Model, error) {
 	var problems []error

@@ -31,10 +31,31 @@ func (t *tries) ask(ctx context.Context, req Request) (Response, error) {
 		t.over = true
 		return Response{}, err
 	}
+	held, err := t.cfg.Budget.hold(ctx, req)
+	if err != nil {
+		t.over = true
+		permit.Done(limit.Result{Kind: limit.Abandoned}) // what it says of the limiter matters less
+		return Response{}, err
+	}
+	permit.Sent()
+	response, err := t.send(ctx, req, held)
+	result := t.judge(ctx, response, err)
+	if tripped := permit.Done(result); tripped != nil && err != nil && result.Kind != limit.Abandoned {
+		t.over = true
+		err = tripped // it repeats what the call said that tripped the limiter
+	}
+	t.add(response)
+	return response, err
+}
+
+// send sends the request, and books what it took.
+func (t *tries) send(ctx context.Context, req Request, held *hold) (Response, error) {
+	defer held.release()
 	inner, cancel := ctx, context.CancelFunc(func() {})
 	if t.cfg.Timeout > 0 {
 		inner, cancel = context.WithTimeout(ctx, t.cfg.Timeout)
 	}
+	defer cancel()
 	began := time.Now()
 	response, err := t.cfg.Model.Generate(inner, req)
 	t.took = time.Since(began)
@@ -43,13 +64,7 @@ func (t *tries) ask(ctx context.Context, req Request) (Response, error) {
 			Class: outcome.Timeout, Message: fmt.Sprintf("the request was given up after %s: %v", t.cfg.Timeout, err),
 		}}
 	}
-	cancel()
-	result := t.judge(ctx, response, err)
-	if tripped := permit.Done(result); tripped != nil && err != nil && result.Kind != limit.Abandoned {
-		t.over = true
-		err = tripped // it repeats what the call said that tripped the limiter
-	}
-	t.add(response)
+	held.ended(response, err)
 	return response, err
 }
 

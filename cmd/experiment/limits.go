@@ -70,15 +70,15 @@ func within(opened provider.Opened, known catalogue, c limitsConfig) (asker, err
 		return asker{}, err
 	}
 	a := asker{}
-	a.Model, err = pipeline.Limited(pipeline.LimitedConfig{
-		Model: priced, Limiter: limiter, Tries: c.retries + 1, Timeout: c.timeout / 2,
-	})
-	if err == nil && (c.usd > 0 || c.tokens > 0) {
+	if c.usd > 0 || c.tokens > 0 {
 		a.budget, err = pipeline.NewBudget(pipeline.BudgetConfig{USD: c.usd, Tokens: int64(c.tokens), Model: opened.Info.Model, Prices: known.price})
-		if err == nil {
-			a.Model, err = pipeline.Budgeted(a.Model, a.budget)
+		if err != nil {
+			return asker{}, err
 		}
 	}
+	a.Model, err = pipeline.Limited(pipeline.LimitedConfig{
+		Model: priced, Limiter: limiter, Budget: a.budget, Tries: c.retries + 1, Timeout: c.timeout / 2,
+	})
 	if err == nil && c.cache != "" {
 		a.cache, err = cache.Open(c.cache)
 		if err == nil {

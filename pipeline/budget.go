@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"extraction-experiment/outcome"
 )
 
 // BudgetConfig bounds what a run may take. At least one of the bounds must be
@@ -106,11 +108,14 @@ func NewBudget(cfg BudgetConfig) (*Budget, error) {
 	return b, nil
 }
 
-// Book adds what was spent otherwise, such as by an earlier part of the run.
-func (b *Budget) Book(usd float64, tokens int64) {
+// Book adds what was spent otherwise, such as by an earlier part of the run:
+// what was used, and what it is assumed to have used where that was not
+// reported. A cost that is not known, nil, follows from the price.
+func (b *Budget) Book(usd *float64, used, assumed outcome.Usage) {
+	a := b.worth(usd, used, assumed)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.spent.usd, b.spent.tokens = b.spent.usd+usd, b.spent.tokens+tokens
+	b.spent.usd, b.spent.tokens = b.spent.usd+a.usd, b.spent.tokens+a.tokens
 }
 
 // Spent returns what was booked so far.

@@ -88,7 +88,8 @@ func TestBudget_stops(t *testing.T) {
 		model.times = 0
 		budgeted, budget := newBudgeted(t, model, c.cfg)
 		if name == "resumed" {
-			budget.Book(8, 0)
+			eight := 8.0
+			budget.Book(&eight, outcome.Usage{}, outcome.Usage{})
 		}
 		var err error
 		for i := 0; i < 10 && err == nil; i++ {

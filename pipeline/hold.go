@@ -32,12 +32,11 @@ func (b *Budget) hold(ctx context.Context, req Request) (*hold, error) {
 }
 
 // ended notes what the request took; release books it.
-func (h *hold) ended(response Response, err error) {
-	if h == nil {
-		return
+func (h *hold) ended(response Response) {
+	if h != nil {
+		h.took = h.budget.worth(response.CostUSD, response.Usage, response.Assumed)
+		h.budget.outputs.add(response.Usage.Output)
 	}
-	h.took = h.budget.took(h.aside, response, err)
-	h.budget.outputs.add(response.Usage.Output)
 }
 
 func (h *hold) release() {
@@ -48,31 +47,43 @@ func (h *hold) release() {
 
 // most is what a request may take.
 func (b *Budget) most(req Request) amount {
-	input, output := inputTokens(req), outputTokens(req, b.outputs.largest())
-	usd := (float64(input)*b.price.Input + float64(output)*b.price.Output) / 1e6
-	if b.price.MaxInput > 0 && input > b.price.MaxInput {
-		usd *= 2
-	}
-	return amount{usd, input + output}
+	return b.worth(nil, outcome.Usage{}, estimate(req, b.outputs.largest()))
 }
 
-// took is what a request took, as far as it was reported.
-func (b *Budget) took(aside amount, response Response, err error) amount {
-	reported := response.Usage != (outcome.Usage{})
+// worth is what a usage takes of the budget, with what was assumed beside it;
+// its cost where that is not known follows from the price.
+func (b *Budget) worth(usd *float64, used, assumed outcome.Usage) amount {
+	a := amount{b.listed(assumed), used.Total() + assumed.Total()}
+	if usd == nil {
+		usd = new(b.listed(used))
+	}
+	a.usd += *usd
+	return a
+}
+
+// listed is what a usage costs by the price of the model, twice that above the
+// price's MaxInput.
+func (b *Budget) listed(u outcome.Usage) float64 {
+	price := b.price
+	price.MaxInput = 0
+	cost := price.Cost(u)
 	switch {
-	case response.Cached, err != nil && !reported && !mayCost(response, err):
-		return amount{}
-	case !reported:
-		return aside
+	case cost == nil:
+		return max(0, float64(u.Input)*price.Input+float64(u.Output)*price.Output) / 1e6
+	case b.price.MaxInput > 0 && u.Input > b.price.MaxInput:
+		return 2 * *cost
 	}
-	took := amount{aside.usd, response.Usage.Total()}
-	if cost := b.price.Cost(response.Usage); cost != nil {
-		took.usd = *cost
+	return *cost
+}
+
+// unreported is what a request is taken to have used that did not say: what was
+// estimated for it, unless nothing was sent or it failed otherwise than by being
+// given up.
+func unreported(estimated outcome.Usage, response Response, err error) outcome.Usage {
+	if response.Cached || response.Usage != (outcome.Usage{}) || err != nil && !mayCost(response, err) {
+		return outcome.Usage{}
 	}
-	if response.CostUSD != nil {
-		took.usd = *response.CostUSD
-	}
-	return took
+	return estimated
 }
 
 // mayCost reports whether a provider may have worked on a request that was not

@@ -97,7 +97,7 @@ type limited struct {
 // Generate asks until there is an answer, or asking again is of no use.
 func (l *limited) Generate(ctx context.Context, req Request) (Response, error) {
 	began := time.Now()
-	call := tries{limited: l, tokens: estimate(req, l.outputs.largest())}
+	call := tries{limited: l, estimated: estimate(req, l.outputs.largest())}
 	for {
 		response, err := call.ask(ctx, req)
 		response.Waited = time.Since(began) - call.took

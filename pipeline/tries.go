@@ -14,7 +14,7 @@ import (
 // tries are the requests of one call.
 type tries struct {
 	*limited
-	tokens             int64         // estimated for each
+	estimated          outcome.Usage // for each
 	took               time.Duration // by the last one
 	failed, rejections int
 	answers            int64 // of the limiter, before the last request
@@ -26,7 +26,7 @@ type tries struct {
 // ask sends one request when the limiter lets it.
 func (t *tries) ask(ctx context.Context, req Request) (Response, error) {
 	t.took = 0
-	permit, err := t.cfg.Limiter.Acquire(ctx, t.tokens)
+	permit, err := t.cfg.Limiter.Acquire(ctx, t.estimated.Total())
 	if err != nil {
 		t.over = true
 		return Response{}, err
@@ -64,7 +64,8 @@ func (t *tries) send(ctx context.Context, req Request, held *hold) (Response, er
 			Class: outcome.Timeout, Message: fmt.Sprintf("the request was given up after %s: %v", t.cfg.Timeout, err),
 		}}
 	}
-	held.ended(response, err)
+	response.Assumed = unreported(t.estimated, response, err)
+	held.ended(response)
 	return response, err
 }
 
@@ -135,11 +136,12 @@ func (t *tries) add(response Response) {
 	case response.Usage != (outcome.Usage{}):
 		t.spent.CostUSD = nil
 	}
-	t.spent.Usage = t.spent.Usage.Add(response.Usage)
+	t.spent.Usage, t.spent.Assumed = t.spent.Usage.Add(response.Usage), t.spent.Assumed.Add(response.Assumed)
 }
 
 // total returns the last response with what all of them took.
 func (t *tries) total(response Response) Response {
 	response.Attempts, response.Usage, response.CostUSD = t.spent.Attempts, t.spent.Usage, t.spent.CostUSD
+	response.Assumed = t.spent.Assumed
 	return response
 }

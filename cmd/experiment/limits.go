@@ -104,15 +104,11 @@ func (a asker) book(ctx context.Context, run *runstore.Run) error {
 	if a.budget == nil || run == nil {
 		return nil
 	}
-	for o, err := range run.Outcomes(ctx, runstore.Query{}) {
+	for o, err := range run.Outcomes(ctx, runstore.Query{Brief: true}) {
 		if err != nil {
 			return err
 		}
-		var usd float64
-		if o.CostUSD != nil {
-			usd = *o.CostUSD
-		}
-		a.budget.Book(usd, o.Usage.Total())
+		a.budget.Book(o.CostUSD, o.Usage, o.Assumed)
 	}
 	return nil
 }

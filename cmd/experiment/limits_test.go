@@ -18,6 +18,7 @@ import (
 type limitedServer struct {
 	mu     sync.Mutex
 	asked  int
+	silent bool // about what an answer took
 	refuse func(n int) (status int)
 }
 
@@ -34,10 +35,14 @@ func newLimitedServer(t *testing.T) (*limitedServer, map[string]string) {
 			http.Error(w, `{"error":{"message":"not now"}}`, status)
 			return
 		}
+		usage := map[string]any{"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
+		if s.silent {
+			usage = nil
+		}
 		json.NewEncoder(w).Encode(map[string]any{
 			"model":   "gpt-test-2026",
 			"choices": []any{map[string]any{"finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": adaAnswer}}},
-			"usage":   map[string]any{"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
+			"usage":   usage,
 		})
 	}))
 	t.Cleanup(hs.Close)
@@ -120,6 +125,27 @@ func TestRun_budget(t *testing.T) {
 	code, stdout, stderr = b.with(env, append(args, "--budget-tokens", "8000", "--resume")...)
 	if s = summaryIn(t, stdout); code != cli.ExitOK || s.Items.Scored != 5 || server.asked != 5 {
 		t.Errorf("exit %d, %+v after %d requests: %s", code, s.Items, server.asked, stderr)
+	}
+}
+
+// What a server does not report is estimated, and the estimate is known to the
+// process that takes the run up again.
+func TestRun_budgetWithoutUsage(t *testing.T) {
+	b := newBench(t)
+	server, env := newLimitedServer(t)
+	server.silent = true
+	b.seed("docs", fiveItems())
+	for _, bound := range [][]string{{"--budget-tokens", "1500"}, {"--budget-usd", "0.004"}} {
+		server.asked = 0
+		args := append([]string{"--dataset", "docs", "--name", bound[0][2:], "--model", "openai/gpt-test-2026", "--quiet", "--max-tokens", "50", "--concurrency", "1"}, bound...)
+		code, _, stderr := b.with(env, args...)
+		first := server.asked
+		if code != cli.ExitInterrupted || first == 0 || first == 5 {
+			t.Fatalf("%s: exit %d after %d requests: %s", bound, code, first, stderr)
+		}
+		if code, _, stderr := b.with(env, append(args, "--resume")...); code != cli.ExitInterrupted || server.asked != first {
+			t.Errorf("%s: exit %d, %d requests, %d of them after the budget was used up: %s", bound, code, server.asked, server.asked-first, stderr)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 )
 
@@ -149,6 +150,8 @@ func (b *Budget) reserve(ctx context.Context, most func() amount) (amount, error
 		}
 		select {
 		case <-settled:
+		case <-limit.Stop(ctx):
+			return amount{}, limit.ErrStopped
 		case <-ctx.Done():
 			return amount{}, fmt.Errorf("waiting for the budget: %w", ctx.Err())
 		}

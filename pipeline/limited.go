@@ -41,9 +41,22 @@ type LimitedConfig struct {
 	// each failure of the call up to 60 times itself; 0 means
 	// DefaultRetryPause.
 	Pause time.Duration
+	// Waits, if set, is told before a call waits to send its request again. It
+	// must not block and be safe for concurrent use.
+	Waits func(Wait)
 	// Jitter returns a number in [0, 1) that shortens a pause, by up to a half;
 	// nil means a random one.
 	Jitter func() float64
+}
+
+// Wait says why a request is sent again, and not at once.
+type Wait struct {
+	// Until is when the request may be sent again.
+	Until time.Time
+	// Asked is how long the provider asked all calls to wait; 0 if it did not.
+	Asked time.Duration
+	// Reason is the class and message of the failure.
+	Reason string
 }
 
 // Limited returns a model that asks another within the limits of the provider,
@@ -58,7 +71,8 @@ type LimitedConfig struct {
 //
 // The error is that of the last request, or one that wraps ctx.Err(), or has a
 // *limit.TrippedError in its chain, or is a *BudgetError: then nothing more is
-// sent, by any call.
+// sent, by any call; or it is limit.ErrStopped, where a limit.WithStop was
+// stopped while the call waited.
 // Safe for concurrent use. Missing fields are errors, all at once.
 func Limited(cfg LimitedConfig) (Model, error) {
 	var problems []error
@@ -107,9 +121,13 @@ func (l *limited) Generate(ctx context.Context, req Request) (Response, error) {
 		if err == nil || call.over {
 			return call.total(response), err
 		}
+		call.tell(err)
 		if stop := call.pause(ctx); stop != nil {
 			response.Waited = time.Since(began) - call.took
-			return call.total(response), errors.Join(stop, err)
+			if !limit.StopsRun(stop) {
+				stop = errors.Join(stop, err)
+			}
+			return call.total(response), stop
 		}
 	}
 }

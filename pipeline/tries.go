@@ -108,6 +108,19 @@ func (t *tries) judge(ctx context.Context, response Response, err error) limit.R
 	return result
 }
 
+// tell says that the request will be sent again.
+func (t *tries) tell(err error) {
+	var fault *ModelError
+	if t.cfg.Waits == nil || !errors.As(err, &fault) {
+		return
+	}
+	until := time.Now().Add(t.retryPause)
+	if paused := t.cfg.Limiter.State().PausedUntil; paused.After(until) {
+		until = paused
+	}
+	t.cfg.Waits(Wait{Until: until, Asked: fault.RetryAfter, Reason: fault.Error()})
+}
+
 // pause waits after a request that failed; the permit is given back already.
 func (t *tries) pause(ctx context.Context) error {
 	if t.retryPause <= 0 {
@@ -119,6 +132,8 @@ func (t *tries) pause(ctx context.Context) error {
 	select {
 	case <-timer.C:
 		return nil
+	case <-limit.Stop(ctx):
+		return limit.ErrStopped
 	case <-ctx.Done():
 		return fmt.Errorf("waiting to send a request again: %w", ctx.Err())
 	}

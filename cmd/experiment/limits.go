@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"extraction-experiment/internal/cli"
@@ -53,8 +54,28 @@ func (p *problems) limits(s settings) limitsConfig {
 // asker is a model within its limits, with what is to be asked of them later.
 type asker struct {
 	pipeline.Model
+	waits  *waits           // nil for a recording
 	budget *pipeline.Budget // nil without a bound
 	cache  *cache.Folder    // nil without one
+}
+
+// waits passes on why requests wait, to whom is named when the run begins.
+type waits struct {
+	provider string
+	to       atomic.Pointer[progress]
+}
+
+func (w *waits) tell(wait pipeline.Wait) {
+	if view := w.to.Load(); view != nil {
+		view.waiting(w.provider, wait)
+	}
+}
+
+// follow has the progress of the run told of what waits.
+func (a asker) follow(view *progress) {
+	if a.waits != nil {
+		a.waits.to.Store(view)
+	}
 }
 
 // within puts a model under limits, a budget and a cache. A request may take
@@ -69,7 +90,7 @@ func within(opened provider.Opened, known catalogue, c limitsConfig) (asker, err
 	if err != nil {
 		return asker{}, err
 	}
-	a := asker{}
+	a := asker{waits: &waits{provider: opened.Provider}}
 	if c.usd > 0 || c.tokens > 0 {
 		a.budget, err = pipeline.NewBudget(pipeline.BudgetConfig{USD: c.usd, Tokens: int64(c.tokens), Model: opened.Info.Model, Prices: known.price})
 		if err != nil {
@@ -77,7 +98,7 @@ func within(opened provider.Opened, known catalogue, c limitsConfig) (asker, err
 		}
 	}
 	a.Model, err = pipeline.Limited(pipeline.LimitedConfig{
-		Model: priced, Limiter: limiter, Budget: a.budget, Tries: c.retries + 1, Timeout: c.timeout / 2,
+		Model: priced, Limiter: limiter, Budget: a.budget, Tries: c.retries + 1, Timeout: c.timeout / 2, Waits: a.waits.tell,
 	})
 	if err == nil && c.cache != "" {
 		a.cache, err = cache.Open(c.cache)

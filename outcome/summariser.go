@@ -68,7 +68,7 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 
 // Add takes one outcome into account. Of an item that was run again only the
 // newest attempt must be added, and each outcome once. Of the Detail only
-// Failure, Groups, Causes and Warnings are looked at; without Failure the comment of the error
+// Failure, Groups, Causes, FromCache and Warnings are looked at; without Failure the comment of the error
 // score is the message.
 func (s *Summariser) Add(o Outcome) {
 	if o.Failed() {
@@ -86,7 +86,9 @@ func (s *Summariser) Add(o Outcome) {
 	if o.CostUSD != nil && s.cost.Add(*o.CostUSD) {
 		s.costKnown++
 	}
-	if o.Latency > 0 {
+	if o.FromCache > 0 {
+		s.items.FromCache++
+	} else if o.Latency > 0 {
 		s.latencies = append(s.latencies, float64(o.Latency)/float64(time.Millisecond))
 	}
 }

@@ -71,6 +71,9 @@ type Items struct {
 	// BothEmpty counts scored items whose primary score is 1 only because
 	// nothing was expected and nothing was extracted.
 	BothEmpty int `json:"both_empty"`
+	// FromCache counts outcomes of which a model call was answered from a
+	// cache; their time is none of the Latencies.
+	FromCache int `json:"from_cache,omitempty"`
 }
 
 // NotRun returns how many planned items have no outcome.
@@ -131,7 +134,8 @@ type UsageSum struct {
 }
 
 // Latencies describes the time spent on the task in milliseconds, over the N
-// outcomes whose task was begun, failed ones included. P50 and P95 are
+// outcomes whose task was begun, failed ones included, and that did not come from
+// a cache. P50 and P95 are
 // quantiles by linear interpolation (stats.Quantile).
 type Latencies struct {
 	N    int     `json:"n"`

@@ -59,7 +59,7 @@ func (p *page) runLines(s outcome.Summary) {
 		failed = p.red(failed)
 	}
 	p.parts("items", count(i.Planned)+" planned", count(i.Scored)+" scored", failed,
-		count(i.BothEmpty)+" with nothing to find")
+		count(i.BothEmpty)+" with nothing to find", fromCache(i.FromCache))
 	if l := s.LatencyMS; l != nil {
 		p.parts("latency", "p50 "+milliseconds(l.P50), "p95 "+milliseconds(l.P95),
 			"mean "+milliseconds(l.Mean), "max "+milliseconds(l.Max))
@@ -69,6 +69,14 @@ func (p *page) runLines(s outcome.Summary) {
 	if pub := s.Published; pub != nil {
 		p.parts("langfuse", counted(pub.Outcomes, "item")+" published", p.waiting(pub.Waiting))
 	}
+}
+
+// fromCache is empty where no item came from a cache.
+func fromCache(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return count(n) + " from the cache"
 }
 
 // status is empty for a run that is complete, and for what is no run.

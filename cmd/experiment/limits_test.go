@@ -173,5 +173,16 @@ func TestRun_cache(t *testing.T) {
 		if cost := s.Usage.CostUSD; cost == nil || (*cost == 0) != (name == "second") {
 			t.Errorf("%s cost %v", name, cost)
 		}
+		if hits := map[string]int{"second": 5}[name]; s.Items.FromCache != hits || (s.LatencyMS == nil) != (hits == 5) {
+			t.Errorf("%s: %d items from the cache, latency %+v", name, s.Items.FromCache, s.LatencyMS)
+		}
+		_, shown, _ := b.with(env, "show", name)
+		_, item, _ := b.with(env, "show", name, "ada0")
+		if hit := name == "second"; strings.Contains(shown, "5 from the cache") != hit || strings.Contains(item, "1 answer from the cache") != hit {
+			t.Errorf("%s is shown as: %s%s", name, shown, item)
+		}
+	}
+	if _, stdout, stderr := b.with(env, "compare", "first", "second", "--json"); !strings.Contains(strings.Join(strings.Fields(stdout), ""), `"latency_ms":{"n":0,`) {
+		t.Errorf("hits have no latency to compare: %s%.3000s", stderr, stdout)
 	}
 }

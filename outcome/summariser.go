@@ -44,6 +44,8 @@ type Summariser struct {
 	usage        Usage
 	cost         stats.Sum
 	costKnown    int
+	replaced     stats.Sum // the cost of attempts that newer ones replaced
+	anyReplaced  bool
 	latencies    []float64 // milliseconds
 	worst        shortlist[WorstItem]
 }
@@ -90,6 +92,14 @@ func (s *Summariser) Add(o Outcome) {
 		s.items.FromCache++
 	} else if o.Latency > 0 {
 		s.latencies = append(s.latencies, float64(o.Latency)/float64(time.Millisecond))
+	}
+}
+
+// AddReplaced takes into account what an attempt cost that a newer one
+// replaced.
+func (s *Summariser) AddReplaced(o Outcome) {
+	if o.CostUSD != nil && s.replaced.Add(*o.CostUSD) {
+		s.anyReplaced = true
 	}
 }
 

@@ -39,6 +39,9 @@ type RunInfo struct {
 	DatasetFingerprint string `json:"dataset_fingerprint"`
 	Selection          string `json:"selection"`
 
+	// RescoredFrom is the run whose extractions were scored again, if they were.
+	RescoredFrom string `json:"rescored_from,omitempty"`
+
 	Model         string   `json:"model"`
 	Provider      string   `json:"provider"`
 	Pipeline      string   `json:"pipeline"`
@@ -128,6 +131,9 @@ type UsageSum struct {
 	Reasoning int64 `json:"reasoning"`
 	// CostUSD is the sum of the costs that are known; nil when none is.
 	CostUSD *float64 `json:"cost_usd"`
+	// AllCostUSD is CostUSD with the attempts that newer ones replaced; nil where
+	// there is none with a known cost.
+	AllCostUSD *float64 `json:"all_attempts_cost_usd,omitempty"`
 	// CostUnknown counts outcomes without a known cost: when it is not 0,
 	// CostUSD is a lower bound.
 	CostUnknown int `json:"cost_unknown"`
@@ -182,7 +188,7 @@ func (s *Summary) Finish(f Footer) {
 }
 
 func describe(h Header) RunInfo {
-	return RunInfo{
+	info := RunInfo{
 		Name: h.Name, UID: h.RunUID, Harness: h.Harness,
 		Dataset: h.Dataset.Name, DatasetVersion: h.Dataset.Version,
 		DatasetFingerprint: h.Dataset.Fingerprint, Selection: h.Dataset.Selection,
@@ -195,4 +201,8 @@ func describe(h Header) RunInfo {
 		Description: h.Description, Environment: h.Environment, GitSHA: h.GitSHA,
 		Runner: h.Runner, Started: h.Started,
 	}
+	if h.Rescored != nil {
+		info.RescoredFrom = h.Rescored.Name
+	}
+	return info
 }

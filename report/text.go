@@ -143,16 +143,27 @@ func tokenParts(u outcome.UsageSum) []string {
 func costParts(s outcome.Summary) []string {
 	u := s.Usage
 	switch {
+	case s.Run.RescoredFrom != "":
+		return []string{"none: scored again, nothing was asked"}
 	case u.CostUSD == nil && u.Total == 0:
 		return nil
 	case u.CostUSD == nil:
-		return []string{"unknown"}
+		return append([]string{"unknown"}, allAttempts(u)...)
 	case u.CostUnknown > 0:
-		return []string{"at least " + dollars(*u.CostUSD), "unknown for " + counted(u.CostUnknown, "item")}
+		return append([]string{"at least " + dollars(*u.CostUSD), "unknown for " + counted(u.CostUnknown, "item")}, allAttempts(u)...)
 	}
 	parts := []string{dollars(*u.CostUSD)}
 	if n := s.Items.Scored + s.Items.Failed; n > 0 && *u.CostUSD > 0 {
 		parts = append(parts, dollars(*u.CostUSD/float64(n))+" per item")
 	}
-	return parts
+	return append(parts, allAttempts(u)...)
+}
+
+// allAttempts says what attempts cost that newer ones replaced; it is empty
+// where they cost nothing.
+func allAttempts(u outcome.UsageSum) []string {
+	if u.AllCostUSD == nil || u.CostUSD != nil && *u.AllCostUSD == *u.CostUSD {
+		return nil
+	}
+	return []string{"newest attempts; " + dollars(*u.AllCostUSD) + " in all"}
 }

@@ -19,12 +19,13 @@ type limitedServer struct {
 	mu     sync.Mutex
 	asked  int
 	silent bool // about what an answer took
+	answer string
 	refuse func(n int) (status int)
 }
 
 func newLimitedServer(t *testing.T) (*limitedServer, map[string]string) {
 	t.Helper()
-	s := &limitedServer{refuse: func(int) int { return 0 }}
+	s := &limitedServer{answer: adaAnswer, refuse: func(int) int { return 0 }}
 	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		s.asked++
@@ -41,7 +42,7 @@ func newLimitedServer(t *testing.T) (*limitedServer, map[string]string) {
 		}
 		json.NewEncoder(w).Encode(map[string]any{
 			"model":   "gpt-test-2026",
-			"choices": []any{map[string]any{"finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": adaAnswer}}},
+			"choices": []any{map[string]any{"finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": s.answer}}},
 			"usage":   usage,
 		})
 	}))
@@ -184,5 +185,30 @@ func TestRun_cache(t *testing.T) {
 	}
 	if _, stdout, stderr := b.with(env, "compare", "first", "second", "--json"); !strings.Contains(strings.Join(strings.Fields(stdout), ""), `"latency_ms":{"n":0,`) {
 		t.Errorf("hits have no latency to compare: %s%.3000s", stderr, stdout)
+	}
+}
+
+// A run that was repaired says what all its attempts cost, and one that was
+// scored again that nothing was asked.
+func TestRun_costOfReplacedAttempts(t *testing.T) {
+	b := newBench(t)
+	server, env := newLimitedServer(t)
+	b.seed("docs", oneItem)
+	args := []string{"--dataset", "docs", "--name", "r", "--model", "openai/gpt-test", "--json"}
+	server.answer = "no JSON"
+	b.with(env, args...) // asks twice: one repair
+	server.answer = adaAnswer
+	code, stdout, stderr := b.with(env, append(args, "--resume", "--retry-failed")...)
+	s := summaryIn(t, stdout)
+	// A request costs 100 × 2 + 20 × 8 = 360 millionths.
+	if code != cli.ExitOK || server.asked != 3 || s.Usage.CostUSD == nil || *s.Usage.CostUSD != 0.00036 || s.Usage.AllCostUSD == nil || *s.Usage.AllCostUSD != 0.00108 {
+		t.Fatalf("exit %d after %d requests, %+v: %s", code, server.asked, s.Usage, stderr)
+	}
+	if _, shown, _ := b.with(env, "show", "r"); !strings.Contains(shown, "newest attempts; $0.0011 in all") {
+		t.Errorf("shown as: %s", shown)
+	}
+	b.with(env, "rescore", "r", "--name", "again")
+	if _, shown, stderr := b.with(env, "show", "again"); !strings.Contains(shown, "scored again, nothing was asked") || strings.Contains(shown, "$") {
+		t.Errorf("shown as: %s%s", shown, stderr)
 	}
 }

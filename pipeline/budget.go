@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"extraction-experiment/internal/limit"
@@ -38,6 +39,8 @@ func (*UnpricedError) ExitCode() int { return 64 }
 type BudgetError struct {
 	// Bound and Spent are in words: "2.00 USD", "1.93 USD".
 	Bound, Spent string
+	// Tokens says that it is the bound on tokens, not that in USD.
+	Tokens bool
 }
 
 // Error says what happened and what to do.
@@ -161,12 +164,22 @@ func (b *Budget) reserve(ctx context.Context, most func() amount) (amount, error
 // fits returns why an amount more would pass a bound, or nil.
 func (b *Budget) fits(a amount) *BudgetError {
 	if b.cfg.USD > 0 && b.spent.usd+b.aside.usd+a.usd > b.cfg.USD {
-		return &BudgetError{fmt.Sprintf("%.2f USD", b.cfg.USD), fmt.Sprintf("%.4f USD", b.spent.usd)}
+		return &BudgetError{Bound: dollars(b.cfg.USD), Spent: dollars(b.spent.usd)}
 	}
 	if b.cfg.Tokens > 0 && b.spent.tokens+b.aside.tokens+a.tokens > b.cfg.Tokens {
-		return &BudgetError{fmt.Sprintf("%d tokens", b.cfg.Tokens), fmt.Sprintf("%d tokens", b.spent.tokens)}
+		return &BudgetError{Bound: fmt.Sprintf("%d tokens", b.cfg.Tokens), Spent: fmt.Sprintf("%d tokens", b.spent.tokens), Tokens: true}
 	}
 	return nil
+}
+
+// dollars shows money with two decimals, less than a dollar with as many as two
+// digits need.
+func dollars(v float64) string {
+	decimals := 2
+	if v > 0 && v < 0.995 {
+		decimals = min(max(2, 1-int(math.Floor(math.Log10(v)))), 12)
+	}
+	return fmt.Sprintf("%.*f USD", decimals, v)
 }
 
 // settle books what a call took in place of what was put aside.

@@ -11,7 +11,9 @@ import (
 
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
 )
@@ -29,9 +31,12 @@ func (j *job) finish(env cli.Env, ran, published error) error {
 		return errors.Join(append(problems, err, j.run.Close())...)
 	}
 	problems = append(problems, j.write(ctx, env, summary), j.verdict(summary))
-	problems = append(problems, j.system.asks.kept(), j.run.Close(), j.system.close(), j.lf.Close())
+	if note := j.system.asks.notKept(); note != "" {
+		fmt.Fprintln(env.Stderr, "note: "+printable.Line(note))
+	}
+	problems = append(problems, j.run.Close(), j.system.close(), j.lf.Close())
 	if code := cli.ExitCode(ran); ran != nil && (errors.Is(ran, experiment.ErrInterrupted) || code == cli.ExitInterrupted || code == cli.ExitIO) {
-		problems[0] = cli.Errorf(code, "%w; go on with: %s", ran, resumeCommand(env.Args))
+		problems[0] = cli.Errorf(code, "%w; go on with: %s", ran, goOn(env.Args, ran))
 	}
 	return errors.Join(distinct(problems)...)
 }
@@ -59,6 +64,29 @@ func resumeCommand(args []string) string {
 		}
 	}
 	return command + " --resume"
+}
+
+// goOn is the resume command, with MORE in the place of a budget that is used up.
+func goOn(args []string, ran error) string {
+	var used *pipeline.BudgetError
+	if !errors.As(ran, &used) {
+		return resumeCommand(args)
+	}
+	flag := "budget-usd"
+	if used.Tokens {
+		flag = "budget-tokens"
+	}
+	var kept []string
+	for i := 0; i < len(args); i++ {
+		name, _, joined := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		switch {
+		case name != flag || !strings.HasPrefix(args[i], "-"):
+			kept = append(kept, args[i])
+		case !joined:
+			i++ // its value
+		}
+	}
+	return resumeCommand(append(kept, "--"+flag, "MORE")) + ", a larger budget in the place of MORE"
 }
 
 // advise says how to send what could not be sent.

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/cache"
@@ -134,10 +133,11 @@ func (a asker) book(ctx context.Context, run *runstore.Run) error {
 	return nil
 }
 
-// kept says which answers could not be kept, after the run.
-func (a asker) kept() error {
+// notKept says which answers could not be kept, after the run, which that does
+// not harm; it is empty if all were.
+func (a asker) notKept() string {
 	if a.cache == nil || a.cache.Err() == nil {
-		return nil
+		return ""
 	}
-	return cli.Errorf(cli.ExitIO, "%w; the run itself is not harmed", a.cache.Err())
+	return a.cache.Err().Error() + "; the run itself is not harmed"
 }

@@ -2,9 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -117,7 +121,7 @@ func TestRun_budget(t *testing.T) {
 	if code != cli.ExitInterrupted || s.Usage.Total > 1500 || s.Items.Scored != server.asked || s.Items.Scored == 0 || s.Items.Failed != 0 {
 		t.Fatalf("exit %d, %d tokens, %+v after %d requests: %s", code, s.Usage.Total, s.Items, server.asked, stderr)
 	}
-	if !strings.Contains(stderr, "--resume") || !strings.Contains(stderr, "1500 tokens") {
+	if !strings.Contains(stderr, "--resume") || !strings.Contains(stderr, "1500 tokens") || !strings.Contains(stderr, "--concurrency 1 --budget-tokens MORE --resume") {
 		t.Errorf("it does not say how to go on: %s", stderr)
 	}
 	if code, _, stderr := b.with(env, append(args, "--budget-tokens", "1500", "--resume")...); code != cli.ExitInterrupted || server.asked != s.Items.Scored {
@@ -141,6 +145,9 @@ func TestRun_budgetWithoutUsage(t *testing.T) {
 		args := append([]string{"--dataset", "docs", "--name", bound[0][2:], "--model", "openai/gpt-test-2026", "--quiet", "--max-tokens", "50", "--concurrency", "1"}, bound...)
 		code, _, stderr := b.with(env, args...)
 		first := server.asked
+		if bound[0] == "--budget-usd" && !strings.Contains(stderr, "0.0040 USD") {
+			t.Errorf("a small budget is shown as: %s", stderr)
+		}
 		if code != cli.ExitInterrupted || first == 0 || first == 5 {
 			t.Fatalf("%s: exit %d after %d requests: %s", bound, code, first, stderr)
 		}
@@ -210,5 +217,42 @@ func TestRun_costOfReplacedAttempts(t *testing.T) {
 	b.with(env, "rescore", "r", "--name", "again")
 	if _, shown, stderr := b.with(env, "show", "again"); !strings.Contains(shown, "scored again, nothing was asked") || strings.Contains(shown, "$") {
 		t.Errorf("shown as: %s%s", shown, stderr)
+	}
+}
+
+// An answer that the cache cannot keep harms no run.
+func TestRun_cacheEntryNotKept(t *testing.T) {
+	b := newBench(t)
+	_, env := newLimitedServer(t)
+	b.seed("docs", oneItem)
+	run := func(name string) (int, string, string) {
+		return b.with(env, "--dataset", "docs", "--name", name, "--model", "openai/gpt-test", "--cache", "answers", "--quiet")
+	}
+	run("first")
+	var entries []string
+	filepath.WalkDir("answers", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".json") {
+			entries = append(entries, path)
+		}
+		return err
+	})
+	if len(entries) != 1 {
+		t.Fatalf("the cache holds %v", entries)
+	}
+	// A folder that is not empty is in the place of the entry.
+	if err := errors.Join(os.Remove(entries[0]), os.MkdirAll(filepath.Join(entries[0], "x"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := run("second"); code != cli.ExitOK || !strings.Contains(stderr, "note: ") || !strings.Contains(stderr, "not harmed") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+func TestRun_estimateOfAResumedRun(t *testing.T) {
+	b := newBench(t)
+	_, env := newLimitedServer(t)
+	code, _, stderr := b.with(env, "--dataset", "docs", "--name", "r", "--model", "openai/gpt-test", "--estimate", "--resume")
+	if code != cli.ExitUsage || !strings.Contains(stderr, "--estimate") || !strings.Contains(stderr, "--resume") {
+		t.Errorf("exit %d: %s", code, stderr)
 	}
 }

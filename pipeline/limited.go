@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"extraction-experiment/internal/limit"
@@ -106,6 +107,15 @@ func Limited(cfg LimitedConfig) (Model, error) {
 type limited struct {
 	cfg     LimitedConfig
 	outputs recent
+	reached atomic.Bool
+}
+
+// Reached reports whether a model of Limited ever got anything from its
+// provider, refusals included: false says that every connection failed, or
+// none was tried. Other models count as reached.
+func Reached(model Model) bool {
+	l, ok := model.(*limited)
+	return !ok || l.reached.Load()
 }
 
 // Generate asks until there is an answer, or asking again is of no use.

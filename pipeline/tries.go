@@ -39,6 +39,9 @@ func (t *tries) ask(ctx context.Context, req Request) (Response, error) {
 	}
 	permit.Sent()
 	response, err := t.send(ctx, req, held)
+	if fault := (*ModelError)(nil); err == nil || errors.As(err, &fault) && (fault.Status != 0 || fault.Failure.Class != outcome.Provider) {
+		t.reached.Store(true)
+	}
 	result := t.judge(ctx, response, err)
 	if tripped := permit.Done(result); tripped != nil && err != nil && result.Kind != limit.Abandoned {
 		t.over = true

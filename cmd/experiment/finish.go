@@ -155,6 +155,9 @@ func (j *job) verdict(s outcome.Summary) error {
 			return cli.Errorf(cli.ExitBug, "%d items met a fault of this program: %s", f.Count, f.Items[0].Message)
 		}
 	}
+	if remote := j.system.asks.remote; j.fresh && remote != nil && s.Items.Scored == 0 && s.Items.Failed > 0 && !pipeline.Reached(remote) && len(s.Failures) == 1 && s.Failures[0].Class == outcome.Provider {
+		return cli.Errorf(cli.ExitUnavailable, "the model was never reached: %s; when it can be, go on with --resume --retry-failed", s.Failures[0].Items[0].Message)
+	}
 	if j.cfg.allowance.Exceeded(s.Items.Failed, s.Items.Planned) {
 		return cli.Errorf(cli.ExitFailures, "%d of %d items failed, %s allowed (--max-failures)", s.Items.Failed, s.Items.Planned, j.cfg.allowance)
 	}

@@ -54,6 +54,7 @@ func (p *problems) limits(s settings) limitsConfig {
 type asker struct {
 	pipeline.Model
 	waits  *waits           // nil for a recording
+	remote pipeline.Model   // under the cache; nil for a recording
 	budget *pipeline.Budget // nil without a bound
 	cache  *cache.Folder    // nil without one
 }
@@ -99,6 +100,7 @@ func within(opened provider.Opened, known catalogue, c limitsConfig) (asker, err
 	a.Model, err = pipeline.Limited(pipeline.LimitedConfig{
 		Model: priced, Limiter: limiter, Budget: a.budget, Tries: c.retries + 1, Timeout: c.timeout / 2, Waits: a.waits.tell,
 	})
+	a.remote = a.Model
 	if err == nil && c.cache != "" {
 		a.cache, err = cache.Open(c.cache)
 		if err == nil {

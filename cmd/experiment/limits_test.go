@@ -256,3 +256,15 @@ func TestRun_estimateOfAResumedRun(t *testing.T) {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
+
+// A model that cannot be reached is 69, for one item too, whatever may fail.
+func TestRun_unreachable(t *testing.T) {
+	b := newBench(t)
+	_, env := newLimitedServer(t)
+	b.seed("docs", oneItem)
+	env["OPENAI_BASE_URL"] = "http://127.0.0.1:1/v1"
+	code, _, stderr := b.with(env, "--dataset", "docs", "--name", "r", "--model", "openai/gpt-test", "--quiet", "--retries", "0", "--max-failures", "1")
+	if code != cli.ExitUnavailable || !strings.Contains(stderr, "never reached") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}

@@ -54,7 +54,7 @@ func (u *unit) add(o outcome.Outcome) {
 		u.cost.sum += *o.CostUSD
 		u.cost.n++
 	}
-	if o.Latency > 0 {
+	if o.Latency > 0 && o.FromCache == 0 { // a hit says nothing of the model
 		u.latency.sum += float64(o.Latency) / float64(time.Millisecond)
 		u.latency.n++
 	}

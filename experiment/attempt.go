@@ -35,7 +35,10 @@ func (r *Runner) attempt(ctx context.Context, item unit, trial int) (outcome.Out
 	o.Latency = max(0, took-waited(result.Calls))
 	o.Output, o.Calls, o.Warnings = result.Output, result.Calls, result.Warnings
 	for _, call := range result.Calls {
-		o.Usage = o.Usage.Add(call.Usage)
+		o.Usage, o.Assumed = o.Usage.Add(call.Usage), o.Assumed.Add(call.Assumed)
+		if call.Cached {
+			o.FromCache++
+		}
 	}
 	o.CostUSD = cost(result.Calls)
 	if err != nil {

@@ -14,6 +14,12 @@ func (s *Summariser) usageSum() UsageSum {
 		cost := s.cost.Value()
 		sum.CostUSD = &cost
 	}
+	if s.anyReplaced {
+		var all stats.Sum
+		all.Merge(s.cost)
+		all.Merge(s.replaced)
+		sum.AllCostUSD = new(all.Value())
+	}
 	return sum
 }
 

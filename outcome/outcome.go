@@ -32,6 +32,10 @@ type Detail struct {
 	Failure  *Failure        `json:"failure,omitempty"` // set exactly when Class is not OK
 	Warnings []string        `json:"warnings,omitempty"`
 
+	// Assumed and FromCache are the sums of the calls' Assumed and Cached.
+	Assumed   Usage `json:"assumed_usage,omitzero"`
+	FromCache int   `json:"from_cache,omitempty"`
+
 	// Causes count what is wrong with the item, by kind.
 	Causes []Cause `json:"causes,omitempty"`
 	// Groups is the part that the item plays in breakdowns by type.
@@ -74,9 +78,12 @@ type Call struct {
 	Input      json.RawMessage `json:"input,omitempty"`      // messages, or what the stage was given
 	Output     json.RawMessage `json:"output,omitempty"`
 	Usage      Usage           `json:"usage,omitzero"`
-	CostUSD    *float64        `json:"cost_usd,omitempty"`
-	Finish     string          `json:"finish_reason,omitempty"`
-	Attempts   int             `json:"attempts,omitempty"` // requests made, retries included
+	// Assumed is the estimate for requests whose usage was not reported: no part
+	// of Usage, but held against a budget.
+	Assumed  Usage    `json:"assumed_usage,omitzero"`
+	CostUSD  *float64 `json:"cost_usd,omitempty"`
+	Finish   string   `json:"finish_reason,omitempty"`
+	Attempts int      `json:"attempts,omitempty"` // requests made, retries included
 	// Cached says that nobody was asked: the answer is that of an earlier call,
 	// and CostUSD is 0.
 	Cached bool `json:"cached,omitempty"`

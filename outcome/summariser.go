@@ -45,6 +45,8 @@ type Summariser struct {
 	usage        Usage
 	cost         stats.Sum
 	costKnown    int
+	replaced     stats.Sum // the cost of attempts that newer ones replaced
+	anyReplaced  bool
 	latencies    []float64 // milliseconds
 	worst        shortlist[WorstItem]
 	trials       *trials // nil for a run of one trial
@@ -74,7 +76,7 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 
 // Add takes one outcome into account. Of an item that was run again only the
 // newest attempt must be added, and each outcome once. Of the Detail only
-// Failure, Groups, Causes and Warnings are looked at; without Failure the comment of the error
+// Failure, Groups, Causes, FromCache and Warnings are looked at; without Failure the comment of the error
 // score is the message.
 func (s *Summariser) Add(o Outcome) {
 	if s.trials != nil {
@@ -95,8 +97,18 @@ func (s *Summariser) Add(o Outcome) {
 	if o.CostUSD != nil && s.cost.Add(*o.CostUSD) {
 		s.costKnown++
 	}
-	if o.Latency > 0 {
+	if o.FromCache > 0 {
+		s.items.FromCache++
+	} else if o.Latency > 0 {
 		s.latencies = append(s.latencies, float64(o.Latency)/float64(time.Millisecond))
+	}
+}
+
+// AddReplaced takes into account what an attempt cost that a newer one
+// replaced.
+func (s *Summariser) AddReplaced(o Outcome) {
+	if o.CostUSD != nil && s.replaced.Add(*o.CostUSD) {
+		s.anyReplaced = true
 	}
 }
 

@@ -42,6 +42,9 @@ type RunInfo struct {
 	DatasetFingerprint string `json:"dataset_fingerprint"`
 	Selection          string `json:"selection"`
 
+	// RescoredFrom is the run whose extractions were scored again, if they were.
+	RescoredFrom string `json:"rescored_from,omitempty"`
+
 	Model         string   `json:"model"`
 	Provider      string   `json:"provider"`
 	Pipeline      string   `json:"pipeline"`
@@ -75,6 +78,9 @@ type Items struct {
 	// BothEmpty counts scored items whose primary score is 1 only because
 	// nothing was expected and nothing was extracted.
 	BothEmpty int `json:"both_empty"`
+	// FromCache counts outcomes of which a model call was answered from a
+	// cache; their time is none of the Latencies.
+	FromCache int `json:"from_cache,omitempty"`
 }
 
 // NotRun returns how many planned items have no outcome.
@@ -132,13 +138,17 @@ type UsageSum struct {
 	Reasoning int64 `json:"reasoning"`
 	// CostUSD is the sum of the costs that are known; nil when none is.
 	CostUSD *float64 `json:"cost_usd"`
+	// AllCostUSD is CostUSD with the attempts that newer ones replaced; nil where
+	// there is none with a known cost.
+	AllCostUSD *float64 `json:"all_attempts_cost_usd,omitempty"`
 	// CostUnknown counts outcomes without a known cost: when it is not 0,
 	// CostUSD is a lower bound.
 	CostUnknown int `json:"cost_unknown"`
 }
 
 // Latencies describes the time spent on the task in milliseconds, over the N
-// outcomes whose task was begun, failed ones included. P50 and P95 are
+// outcomes whose task was begun, failed ones included, and that did not come from
+// a cache. P50 and P95 are
 // quantiles by linear interpolation (stats.Quantile).
 type Latencies struct {
 	N    int     `json:"n"`
@@ -185,7 +195,7 @@ func (s *Summary) Finish(f Footer) {
 }
 
 func describe(h Header) RunInfo {
-	return RunInfo{
+	info := RunInfo{
 		Name: h.Name, UID: h.RunUID, Harness: h.Harness,
 		Dataset: h.Dataset.Name, DatasetVersion: h.Dataset.Version,
 		DatasetFingerprint: h.Dataset.Fingerprint, Selection: h.Dataset.Selection,
@@ -198,4 +208,8 @@ func describe(h Header) RunInfo {
 		Description: h.Description, Environment: h.Environment, GitSHA: h.GitSHA,
 		Runner: h.Runner, Started: h.Started,
 	}
+	if h.Rescored != nil {
+		info.RescoredFrom = h.Rescored.Name
+	}
+	return info
 }

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
+
+	"extraction-experiment/internal/limit"
+	"extraction-experiment/outcome"
 )
 
 // BudgetConfig bounds what a run may take. At least one of the bounds must be
@@ -35,6 +39,8 @@ func (*UnpricedError) ExitCode() int { return 64 }
 type BudgetError struct {
 	// Bound and Spent are in words: "2.00 USD", "1.93 USD".
 	Bound, Spent string
+	// Tokens says that it is the bound on tokens, not that in USD.
+	Tokens bool
 }
 
 // Error says what happened and what to do.
@@ -48,14 +54,23 @@ func (*BudgetError) ExitCode() int { return 5 }
 // StopsRun marks errors that are no failure of the item; see limit.TrippedError.
 func (*BudgetError) StopsRun() {}
 
-// Budget is what a run may still take. Before a call the most that it may take
-// is put aside, after it what it really took is booked; no call begins that
-// could pass the bound together with all those under way. So the bound is
-// passed by no more than calls under way take beyond what was estimated for
-// them. Safe for concurrent use.
+// Budget is what a run may still take. When a request is about to be sent, the
+// most that it may take is put aside, after it what it really took is booked;
+// none is sent that could pass the bound together with all those under way. So
+// the bound is passed by no more than requests under way take beyond what was
+// estimated for them. Requests that wait for anything else hold nothing. See
+// LimitedConfig.Budget. Safe for concurrent use.
+//
+// The input is estimated at a token for every three bytes, the output is the
+// largest of the last 32, or the limit of the request, or 1,024 tokens; the
+// cost follows from the model's price. What a request took is its usage and its
+// cost; what was not reported counts as it was estimated, unless nothing was
+// sent or the request failed otherwise than by being given up. A request above
+// the price's MaxInput has no known cost and counts at twice the price.
 type Budget struct {
-	cfg   BudgetConfig
-	price Price
+	cfg     BudgetConfig
+	price   Price
+	outputs recent
 
 	mu       sync.Mutex
 	spent    amount
@@ -97,11 +112,14 @@ func NewBudget(cfg BudgetConfig) (*Budget, error) {
 	return b, nil
 }
 
-// Book adds what was spent otherwise, such as by an earlier part of the run.
-func (b *Budget) Book(usd float64, tokens int64) {
+// Book adds what was spent otherwise, such as by an earlier part of the run:
+// what was used, and what it is assumed to have used where that was not
+// reported. A cost that is not known, nil, follows from the price.
+func (b *Budget) Book(usd *float64, used, assumed outcome.Usage) {
+	a := b.worth(usd, used, assumed)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.spent.usd, b.spent.tokens = b.spent.usd+usd, b.spent.tokens+tokens
+	b.spent.usd, b.spent.tokens = b.spent.usd+a.usd, b.spent.tokens+a.tokens
 }
 
 // Spent returns what was booked so far.
@@ -112,29 +130,33 @@ func (b *Budget) Spent() (usd float64, tokens int64) {
 }
 
 // reserve puts an amount aside. While calls are under way that may turn out
-// cheaper than was put aside for them, it waits for them before it refuses.
-func (b *Budget) reserve(ctx context.Context, a amount) error {
+// cheaper than was put aside for them, it waits for them before it refuses, and
+// estimates again when one has ended.
+func (b *Budget) reserve(ctx context.Context, most func() amount) (amount, error) {
 	for {
 		b.mu.Lock()
+		a := most()
 		fits := b.fits(a)
 		switch {
 		case b.refused == nil && fits == nil:
 			b.aside.usd, b.aside.tokens = b.aside.usd+a.usd, b.aside.tokens+a.tokens
 			b.underWay++
 			b.mu.Unlock()
-			return nil
+			return a, nil
 		case b.refused == nil && b.underWay == 0:
 			b.refused = fits
 		}
 		refused, settled := b.refused, b.settled
 		b.mu.Unlock()
 		if refused != nil {
-			return refused
+			return amount{}, refused
 		}
 		select {
 		case <-settled:
+		case <-limit.Stop(ctx):
+			return amount{}, limit.ErrStopped
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for the budget: %w", ctx.Err())
+			return amount{}, fmt.Errorf("waiting for the budget: %w", ctx.Err())
 		}
 	}
 }
@@ -142,12 +164,22 @@ func (b *Budget) reserve(ctx context.Context, a amount) error {
 // fits returns why an amount more would pass a bound, or nil.
 func (b *Budget) fits(a amount) *BudgetError {
 	if b.cfg.USD > 0 && b.spent.usd+b.aside.usd+a.usd > b.cfg.USD {
-		return &BudgetError{fmt.Sprintf("%.2f USD", b.cfg.USD), fmt.Sprintf("%.4f USD", b.spent.usd)}
+		return &BudgetError{Bound: dollars(b.cfg.USD), Spent: dollars(b.spent.usd)}
 	}
 	if b.cfg.Tokens > 0 && b.spent.tokens+b.aside.tokens+a.tokens > b.cfg.Tokens {
-		return &BudgetError{fmt.Sprintf("%d tokens", b.cfg.Tokens), fmt.Sprintf("%d tokens", b.spent.tokens)}
+		return &BudgetError{Bound: fmt.Sprintf("%d tokens", b.cfg.Tokens), Spent: fmt.Sprintf("%d tokens", b.spent.tokens), Tokens: true}
 	}
 	return nil
+}
+
+// dollars shows money with two decimals, less than a dollar with as many as two
+// digits need.
+func dollars(v float64) string {
+	decimals := 2
+	if v > 0 && v < 0.995 {
+		decimals = min(max(2, 1-int(math.Floor(math.Log10(v)))), 12)
+	}
+	return fmt.Sprintf("%.*f USD", decimals, v)
 }
 
 // settle books what a call took in place of what was put aside.

@@ -27,7 +27,11 @@ func newBudgeted(t interface{ Fatal(...any) }, model pipeline.Model, cfg pipelin
 	if err != nil {
 		t.Fatal(err)
 	}
-	budgeted, err := pipeline.Budgeted(model, budget)
+	limiter, err := limit.New(limit.Config{Most: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	budgeted, err := pipeline.Limited(pipeline.LimitedConfig{Model: model, Limiter: limiter, Budget: budget, Tries: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +88,8 @@ func TestBudget_stops(t *testing.T) {
 		model.times = 0
 		budgeted, budget := newBudgeted(t, model, c.cfg)
 		if name == "resumed" {
-			budget.Book(8, 0)
+			eight := 8.0
+			budget.Book(&eight, outcome.Usage{}, outcome.Usage{})
 		}
 		var err error
 		for i := 0; i < 10 && err == nil; i++ {
@@ -201,5 +206,55 @@ func TestBudget_neverPassed(t *testing.T) {
 				rt.Errorf("spent %v of %v with at most %d calls under way", usd, bound, most)
 			}
 		})
+	})
+}
+
+// Calls that wait for a place do so without knowing what the first one took:
+// with one place at a time, 64 workers and 8,000 tokens in place of the 1,033
+// estimated, the budget is passed by no more than the one call under way.
+func TestBudget_waitingCallsAreCheckedWhenSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter, err := limit.New(limit.Config{Most: 1, RequestsPerMinute: 300})
+		if err != nil {
+			t.Fatal(err)
+		}
+		budget, err := pipeline.NewBudget(pipeline.BudgetConfig{Tokens: 150_000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		model, err := pipeline.Limited(pipeline.LimitedConfig{Limiter: limiter, Budget: budget, Model: steadyModel(func() pipeline.Response {
+			time.Sleep(time.Second)
+			return pipeline.Response{Attempts: 1, Text: "{}", Usage: outcome.Usage{Input: 3000, Output: 5000}}
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 64 {
+			all.Go(func() { model.Generate(t.Context(), request) })
+		}
+		all.Wait()
+		if _, tokens := budget.Spent(); tokens < 150_000-8_000 || tokens > 150_000+8_000 {
+			t.Errorf("%d tokens of 150,000", tokens)
+		}
+	})
+}
+
+// A request that fails is booked on its own, and the next try is asked of the
+// budget again: 10 tokens each, given up after a timeout, into 25.
+func TestBudget_everyTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		budget, err := pipeline.NewBudget(pipeline.BudgetConfig{Tokens: 25})
+		if err != nil {
+			t.Fatal(err)
+		}
+		model := &asked{answer: func(context.Context, int) (pipeline.Response, error) {
+			return pipeline.Response{Attempts: 1}, fault(outcome.Timeout, 0, true)
+		}}
+		_, err = newLimited(t, pipeline.LimitedConfig{Model: model, Budget: budget}).Generate(t.Context(), ten())
+		var stop *pipeline.BudgetError
+		if _, tokens := budget.Spent(); model.times != 2 || tokens != 20 || !errors.As(err, &stop) {
+			t.Errorf("%d requests, %d tokens: %v", model.times, tokens, err)
+		}
 	})
 }

@@ -1,15 +1,19 @@
 package pipeline
 
-import "sync"
+import (
+	"sync"
+
+	"extraction-experiment/outcome"
+)
 
 // unknownOutput is taken for the tokens of an answer before there was one and
 // where no limit of tokens is set.
 const unknownOutput = 1024
 
-// estimate is about how many tokens a request takes, input and output, given
-// the largest output of late; 0 says that there was none. See inputTokens.
-func estimate(req Request, largest int64) int64 {
-	return inputTokens(req) + outputTokens(req, largest)
+// estimate is about how many tokens a request takes, given the largest output
+// of late; 0 says that there was none. See inputTokens.
+func estimate(req Request, largest int64) outcome.Usage {
+	return outcome.Usage{Input: inputTokens(req), Output: outputTokens(req, largest)}
 }
 
 // inputTokens is rather too much than too little: one token for every three

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"extraction-experiment/internal/limit"
@@ -22,6 +23,9 @@ const (
 type LimitedConfig struct {
 	Model   Model
 	Limiter *limit.Limiter // shared by all calls to this model
+	// Budget, if set, must allow every request when it is about to be sent, the
+	// limiter's permit in hand; it may be shared by several models.
+	Budget *Budget
 	// Tries is how many requests one call may send that fail, the last of them
 	// included; 0 means DefaultTries. Requests that the provider rejects for
 	// its limits do not count.
@@ -38,9 +42,22 @@ type LimitedConfig struct {
 	// each failure of the call up to 60 times itself; 0 means
 	// DefaultRetryPause.
 	Pause time.Duration
+	// Waits, if set, is told before a call waits to send its request again. It
+	// must not block and be safe for concurrent use.
+	Waits func(Wait)
 	// Jitter returns a number in [0, 1) that shortens a pause, by up to a half;
 	// nil means a random one.
 	Jitter func() float64
+}
+
+// Wait says why a request is sent again, and not at once.
+type Wait struct {
+	// Until is when the request may be sent again.
+	Until time.Time
+	// Asked is how long the provider asked all calls to wait; 0 if it did not.
+	Asked time.Duration
+	// Reason is the class and message of the failure.
+	Reason string
 }
 
 // Limited returns a model that asks another within the limits of the provider,
@@ -54,7 +71,9 @@ type LimitedConfig struct {
 // of all requests, and Waited is the time that was not spent on the last one.
 //
 // The error is that of the last request, or one that wraps ctx.Err(), or has a
-// *limit.TrippedError in its chain: then nothing more is sent, by any call.
+// *limit.TrippedError in its chain, or is a *BudgetError: then nothing more is
+// sent, by any call; or it is limit.ErrStopped, where a limit.WithStop was
+// stopped while the call waited.
 // Safe for concurrent use. Missing fields are errors, all at once.
 func Limited(cfg LimitedConfig) (Model, error) {
 	var problems []error
@@ -88,12 +107,21 @@ func Limited(cfg LimitedConfig) (Model, error) {
 type limited struct {
 	cfg     LimitedConfig
 	outputs recent
+	reached atomic.Bool
+}
+
+// Reached reports whether a model of Limited ever got anything from its
+// provider, refusals included: false says that every connection failed, or
+// none was tried. Other models count as reached.
+func Reached(model Model) bool {
+	l, ok := model.(*limited)
+	return !ok || l.reached.Load()
 }
 
 // Generate asks until there is an answer, or asking again is of no use.
 func (l *limited) Generate(ctx context.Context, req Request) (Response, error) {
 	began := time.Now()
-	call := tries{limited: l, tokens: estimate(req, l.outputs.largest())}
+	call := tries{limited: l, estimated: estimate(req, l.outputs.largest())}
 	for {
 		response, err := call.ask(ctx, req)
 		response.Waited = time.Since(began) - call.took
@@ -103,9 +131,13 @@ func (l *limited) Generate(ctx context.Context, req Request) (Response, error) {
 		if err == nil || call.over {
 			return call.total(response), err
 		}
+		call.tell(err)
 		if stop := call.pause(ctx); stop != nil {
 			response.Waited = time.Since(began) - call.took
-			return call.total(response), errors.Join(stop, err)
+			if !limit.StopsRun(stop) {
+				stop = errors.Join(stop, err)
+			}
+			return call.total(response), stop
 		}
 	}
 }

@@ -267,3 +267,58 @@ func TestLimited_cancelled(t *testing.T) {
 		}
 	})
 }
+
+// When the run is stopped, what waits is given up with nothing sent, whether
+// the provider asked for the pause or a request is to be sent again; a request
+// under way is finished.
+func TestLimited_stopped(t *testing.T) {
+	for name, first := range map[string]*pipeline.ModelError{
+		"pause":       {Failure: outcome.Failure{Class: outcome.RateLimited, Message: "busy"}, Status: 429, Retry: true, RetryAfter: 10 * time.Minute},
+		"asked again": fault(outcome.Provider, 500, true),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			model := &asked{answer: func(context.Context, int) (pipeline.Response, error) { return pipeline.Response{Attempts: 1}, first }}
+			var told []pipeline.Wait
+			limited := newLimited(t, pipeline.LimitedConfig{Model: model, Pause: time.Hour, Waits: func(w pipeline.Wait) { told = append(told, w) }})
+			stop := make(chan struct{})
+			results := make(chan error)
+			for range 3 {
+				go func() {
+					_, err := limited.Generate(limit.WithStop(t.Context(), stop), request)
+					results <- err
+				}()
+				synctest.Wait()
+			}
+			began, sent := time.Now(), model.times
+			close(stop)
+			for range 3 {
+				if err := <-results; !errors.Is(err, limit.ErrStopped) || !limit.StopsRun(err) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			if !time.Now().Equal(began) || model.times != sent {
+				t.Errorf("%s: took %s, %d more requests", name, time.Since(began), model.times-sent)
+			}
+			if len(told) == 0 || told[0].Asked != first.RetryAfter || told[0].Until.Sub(began) < 10*time.Minute || !strings.Contains(told[0].Reason, first.Failure.Message) {
+				t.Errorf("%s: told %+v", name, told)
+			}
+		})
+	}
+}
+
+func TestLimited_stoppedWhileUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := &asked{answer: func(context.Context, int) (pipeline.Response, error) {
+			time.Sleep(time.Second)
+			return fine, nil
+		}}
+		stop := make(chan struct{})
+		time.AfterFunc(time.Second/2, func() { close(stop) })
+		limited := newLimited(t, pipeline.LimitedConfig{Model: model})
+		for range 2 { // the second is a repair of the first, say
+			if r, err := limited.Generate(limit.WithStop(t.Context(), stop), request); err != nil || r.Text == "" {
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}

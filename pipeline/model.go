@@ -69,6 +69,9 @@ type Response struct {
 	// the one asked for; empty if it did not say.
 	Model string        `json:"model,omitempty"`
 	Usage outcome.Usage `json:"usage,omitzero"`
+	// Assumed is what requests are estimated to have used that reported nothing
+	// though the provider may have worked on them; it is no part of Usage.
+	Assumed outcome.Usage `json:"-"`
 	// CostUSD is nil where it is not known.
 	CostUSD *float64 `json:"cost_usd,omitempty"`
 	// Attempts is how many requests were sent, retries included; at least 1,

@@ -138,7 +138,7 @@ func (q *question) ask(ctx context.Context, req Request, repair int) (string, er
 	if res.Model != "" {
 		call.Model = res.Model
 	}
-	call.Usage, call.CostUSD, call.Finish = res.Usage, res.CostUSD, string(res.Finish)
+	call.Usage, call.Assumed, call.CostUSD, call.Finish = res.Usage, res.Assumed, res.CostUSD, string(res.Finish)
 	if res.Text != "" {
 		call.Output = encoded(res.Text)
 	}

@@ -14,7 +14,7 @@ import (
 // tries are the requests of one call.
 type tries struct {
 	*limited
-	tokens             int64         // estimated for each
+	estimated          outcome.Usage // for each
 	took               time.Duration // by the last one
 	failed, rejections int
 	answers            int64 // of the limiter, before the last request
@@ -26,15 +26,39 @@ type tries struct {
 // ask sends one request when the limiter lets it.
 func (t *tries) ask(ctx context.Context, req Request) (Response, error) {
 	t.took = 0
-	permit, err := t.cfg.Limiter.Acquire(ctx, t.tokens)
+	permit, err := t.cfg.Limiter.Acquire(ctx, t.estimated.Total())
 	if err != nil {
 		t.over = true
 		return Response{}, err
 	}
+	held, err := t.cfg.Budget.hold(ctx, req)
+	if err != nil {
+		t.over = true
+		permit.Done(limit.Result{Kind: limit.Abandoned}) // what it says of the limiter matters less
+		return Response{}, err
+	}
+	permit.Sent()
+	response, err := t.send(ctx, req, held)
+	if fault := (*ModelError)(nil); err == nil || errors.As(err, &fault) && (fault.Status != 0 || fault.Failure.Class != outcome.Provider) {
+		t.reached.Store(true)
+	}
+	result := t.judge(ctx, response, err)
+	if tripped := permit.Done(result); tripped != nil && err != nil && result.Kind != limit.Abandoned {
+		t.over = true
+		err = tripped // it repeats what the call said that tripped the limiter
+	}
+	t.add(response)
+	return response, err
+}
+
+// send sends the request, and books what it took.
+func (t *tries) send(ctx context.Context, req Request, held *hold) (Response, error) {
+	defer held.release()
 	inner, cancel := ctx, context.CancelFunc(func() {})
 	if t.cfg.Timeout > 0 {
 		inner, cancel = context.WithTimeout(ctx, t.cfg.Timeout)
 	}
+	defer cancel()
 	began := time.Now()
 	response, err := t.cfg.Model.Generate(inner, req)
 	t.took = time.Since(began)
@@ -43,13 +67,8 @@ func (t *tries) ask(ctx context.Context, req Request) (Response, error) {
 			Class: outcome.Timeout, Message: fmt.Sprintf("the request was given up after %s: %v", t.cfg.Timeout, err),
 		}}
 	}
-	cancel()
-	result := t.judge(ctx, response, err)
-	if tripped := permit.Done(result); tripped != nil && err != nil && result.Kind != limit.Abandoned {
-		t.over = true
-		err = tripped // it repeats what the call said that tripped the limiter
-	}
-	t.add(response)
+	response.Assumed = unreported(t.estimated, response, err)
+	held.ended(response)
 	return response, err
 }
 
@@ -92,6 +111,19 @@ func (t *tries) judge(ctx context.Context, response Response, err error) limit.R
 	return result
 }
 
+// tell says that the request will be sent again.
+func (t *tries) tell(err error) {
+	var fault *ModelError
+	if t.cfg.Waits == nil || !errors.As(err, &fault) {
+		return
+	}
+	until := time.Now().Add(t.retryPause)
+	if paused := t.cfg.Limiter.State().PausedUntil; paused.After(until) {
+		until = paused
+	}
+	t.cfg.Waits(Wait{Until: until, Asked: fault.RetryAfter, Reason: fault.Error()})
+}
+
 // pause waits after a request that failed; the permit is given back already.
 func (t *tries) pause(ctx context.Context) error {
 	if t.retryPause <= 0 {
@@ -103,6 +135,8 @@ func (t *tries) pause(ctx context.Context) error {
 	select {
 	case <-timer.C:
 		return nil
+	case <-limit.Stop(ctx):
+		return limit.ErrStopped
 	case <-ctx.Done():
 		return fmt.Errorf("waiting to send a request again: %w", ctx.Err())
 	}
@@ -120,11 +154,12 @@ func (t *tries) add(response Response) {
 	case response.Usage != (outcome.Usage{}):
 		t.spent.CostUSD = nil
 	}
-	t.spent.Usage = t.spent.Usage.Add(response.Usage)
+	t.spent.Usage, t.spent.Assumed = t.spent.Usage.Add(response.Usage), t.spent.Assumed.Add(response.Assumed)
 }
 
 // total returns the last response with what all of them took.
 func (t *tries) total(response Response) Response {
 	response.Attempts, response.Usage, response.CostUSD = t.spent.Attempts, t.spent.Usage, t.spent.CostUSD
+	response.Assumed = t.spent.Assumed
 	return response
 }

@@ -113,7 +113,11 @@ func (p *page) itemHead(v ItemView) {
 		}
 	}
 	if o.Latency > 0 {
-		p.parts("latency", duration(o.Latency))
+		hits := ""
+		if o.FromCache > 0 {
+			hits = fmt.Sprintf("%s from the cache", counted(o.FromCache, "answer"))
+		}
+		p.parts("latency", duration(o.Latency), hits)
 	}
 	p.parts("tokens", tokenParts(outcome.UsageSum{Input: o.Usage.Input, Output: o.Usage.Output,
 		Total: o.Usage.Total(), Cached: o.Usage.Cached, Reasoning: o.Usage.Reasoning})...)

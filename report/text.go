@@ -67,7 +67,7 @@ func (p *page) runLines(s outcome.Summary) {
 		noun = "outcomes"
 	}
 	p.parts(noun, count(i.Planned)+" planned", count(i.Scored)+" scored", failed,
-		count(i.BothEmpty)+" with nothing to find")
+		count(i.BothEmpty)+" with nothing to find", fromCache(i.FromCache))
 	if l := s.LatencyMS; l != nil {
 		p.parts("latency", "p50 "+milliseconds(l.P50), "p95 "+milliseconds(l.P95),
 			"mean "+milliseconds(l.Mean), "max "+milliseconds(l.Max))
@@ -86,6 +86,14 @@ func plannedItems(s outcome.Summary) string {
 		return counted(s.Items.Planned, "item")
 	}
 	return counted(s.Items.Planned/max(1, s.Trials.Count), "item") + " × " + counted(s.Trials.Count, "trial")
+}
+
+// fromCache is empty where no item came from a cache.
+func fromCache(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return count(n) + " from the cache"
 }
 
 // status is empty for a run that is complete, and for what is no run.
@@ -153,12 +161,14 @@ func tokenParts(u outcome.UsageSum) []string {
 func costParts(s outcome.Summary) []string {
 	u := s.Usage
 	switch {
+	case s.Run.RescoredFrom != "":
+		return []string{"none: scored again, nothing was asked"}
 	case u.CostUSD == nil && u.Total == 0:
 		return nil
 	case u.CostUSD == nil:
-		return []string{"unknown"}
+		return append([]string{"unknown"}, allAttempts(u)...)
 	case u.CostUnknown > 0:
-		return []string{"at least " + dollars(*u.CostUSD), "unknown for " + counted(u.CostUnknown, "item")}
+		return append([]string{"at least " + dollars(*u.CostUSD), "unknown for " + counted(u.CostUnknown, "item")}, allAttempts(u)...)
 	}
 	parts, per := []string{dollars(*u.CostUSD)}, "item"
 	if s.Trials != nil {
@@ -167,5 +177,14 @@ func costParts(s outcome.Summary) []string {
 	if n := s.Items.Scored + s.Items.Failed; n > 0 && *u.CostUSD > 0 {
 		parts = append(parts, dollars(*u.CostUSD/float64(n))+" per "+per)
 	}
-	return parts
+	return append(parts, allAttempts(u)...)
+}
+
+// allAttempts says what attempts cost that newer ones replaced; it is empty
+// where they cost nothing.
+func allAttempts(u outcome.UsageSum) []string {
+	if u.AllCostUSD == nil || u.CostUSD != nil && *u.AllCostUSD == *u.CostUSD {
+		return nil
+	}
+	return []string{"newest attempts; " + dollars(*u.AllCostUSD) + " in all"}
 }

@@ -12,7 +12,9 @@ import (
 	"extraction-experiment/compare"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
@@ -35,9 +37,12 @@ func (j *job) finish(env cli.Env, ran, published error) error {
 	if ran == nil {
 		problems = append(problems, gate.Err(j.cfg.name))
 	}
-	problems = append(problems, j.system.asks.kept(), j.run.Close(), j.system.close())
+	if note := j.system.asks.notKept(); note != "" {
+		fmt.Fprintln(env.Stderr, "note: "+printable.Line(note))
+	}
+	problems = append(problems, j.run.Close(), j.system.close())
 	if code := cli.ExitCode(ran); ran != nil && (errors.Is(ran, experiment.ErrInterrupted) || code == cli.ExitInterrupted || code == cli.ExitIO) {
-		problems[0] = cli.Errorf(code, "%w; go on with: %s", ran, resumeCommand(env.Args))
+		problems[0] = cli.Errorf(code, "%w; go on with: %s", ran, goOn(env.Args, ran))
 	}
 	return errors.Join(distinct(problems)...)
 }
@@ -65,6 +70,29 @@ func resumeCommand(args []string) string {
 		}
 	}
 	return command + " --resume"
+}
+
+// goOn is the resume command, with MORE in the place of a budget that is used up.
+func goOn(args []string, ran error) string {
+	var used *pipeline.BudgetError
+	if !errors.As(ran, &used) {
+		return resumeCommand(args)
+	}
+	flag := "budget-usd"
+	if used.Tokens {
+		flag = "budget-tokens"
+	}
+	var kept []string
+	for i := 0; i < len(args); i++ {
+		name, _, joined := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		switch {
+		case name != flag || !strings.HasPrefix(args[i], "-"):
+			kept = append(kept, args[i])
+		case !joined:
+			i++ // its value
+		}
+	}
+	return resumeCommand(append(kept, "--"+flag, "MORE")) + ", a larger budget in the place of MORE"
 }
 
 // advise says how to send what could not be sent.
@@ -141,6 +169,9 @@ func (j *job) verdict(s outcome.Summary) error {
 		if f.Class == outcome.Internal {
 			return cli.Errorf(cli.ExitBug, "%d items met a fault of this program: %s", f.Count, f.Items[0].Message)
 		}
+	}
+	if remote := j.system.asks.remote; j.fresh && remote != nil && s.Items.Scored == 0 && s.Items.Failed > 0 && !pipeline.Reached(remote) && len(s.Failures) == 1 && s.Failures[0].Class == outcome.Provider {
+		return cli.Errorf(cli.ExitUnavailable, "the model was never reached: %s; when it can be, go on with --resume --retry-failed", s.Failures[0].Items[0].Message)
 	}
 	if j.cfg.allowance.Exceeded(s.Items.Failed, s.Items.Planned) {
 		return cli.Errorf(cli.ExitFailures, "%d of %d items failed, %s allowed (--max-failures)", s.Items.Failed, s.Items.Planned, j.cfg.allowance)

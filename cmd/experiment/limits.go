@@ -6,9 +6,9 @@ import (
 	"math"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"time"
 
-	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/cache"
@@ -57,8 +57,29 @@ func (p *problems) limits(s settings) limitsConfig {
 // asker is a model within its limits, with what is to be asked of them later.
 type asker struct {
 	pipeline.Model
+	waits  *waits           // nil for a recording
+	remote pipeline.Model   // under the cache; nil for a recording
 	budget *pipeline.Budget // nil without a bound
 	cache  *cache.Folder    // nil without one
+}
+
+// waits passes on why requests wait, to whom is named when the run begins.
+type waits struct {
+	provider string
+	to       atomic.Pointer[progress]
+}
+
+func (w *waits) tell(wait pipeline.Wait) {
+	if view := w.to.Load(); view != nil {
+		view.waiting(w.provider, wait)
+	}
+}
+
+// follow has the progress of the run told of what waits.
+func (a asker) follow(view *progress) {
+	if a.waits != nil {
+		a.waits.to.Store(view)
+	}
 }
 
 // within puts a model under limits, a budget and a cache. A request may take
@@ -73,16 +94,17 @@ func within(opened provider.Opened, known catalogue, c limitsConfig) (asker, err
 	if err != nil {
 		return asker{}, err
 	}
-	a := asker{}
-	a.Model, err = pipeline.Limited(pipeline.LimitedConfig{
-		Model: priced, Limiter: limiter, Tries: c.retries + 1, Timeout: c.timeout / 2,
-	})
-	if err == nil && (c.usd > 0 || c.tokens > 0) {
+	a := asker{waits: &waits{provider: opened.Provider}}
+	if c.usd > 0 || c.tokens > 0 {
 		a.budget, err = pipeline.NewBudget(pipeline.BudgetConfig{USD: c.usd, Tokens: int64(c.tokens), Model: opened.Info.Model, Prices: known.price})
-		if err == nil {
-			a.Model, err = pipeline.Budgeted(a.Model, a.budget)
+		if err != nil {
+			return asker{}, err
 		}
 	}
+	a.Model, err = pipeline.Limited(pipeline.LimitedConfig{
+		Model: priced, Limiter: limiter, Budget: a.budget, Tries: c.retries + 1, Timeout: c.timeout / 2, Waits: a.waits.tell,
+	})
+	a.remote = a.Model
 	if err == nil && c.cache != "" {
 		a.cache, err = cache.Open(c.cache)
 		if err == nil {
@@ -148,23 +170,20 @@ func (a asker) bookFile(ctx context.Context, path string) (err error) {
 }
 
 func (a asker) bookRun(ctx context.Context, run *runstore.Reader) error {
-	for o, err := range run.Outcomes(ctx, runstore.Query{}) {
+	for o, err := range run.Outcomes(ctx, runstore.Query{Brief: true}) {
 		if err != nil {
 			return err
 		}
-		var usd float64
-		if o.CostUSD != nil {
-			usd = *o.CostUSD
-		}
-		a.budget.Book(usd, o.Usage.Total())
+		a.budget.Book(o.CostUSD, o.Usage, o.Assumed)
 	}
 	return nil
 }
 
-// kept says which answers could not be kept, after the run.
-func (a asker) kept() error {
+// notKept says which answers could not be kept, after the run, which that does
+// not harm; it is empty if all were.
+func (a asker) notKept() string {
 	if a.cache == nil || a.cache.Err() == nil {
-		return nil
+		return ""
 	}
-	return cli.Errorf(cli.ExitIO, "%w; the run itself is not harmed", a.cache.Err())
+	return a.cache.Err().Error() + "; the run itself is not harmed"
 }

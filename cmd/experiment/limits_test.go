@@ -2,9 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -18,12 +22,14 @@ import (
 type limitedServer struct {
 	mu     sync.Mutex
 	asked  int
+	silent bool // about what an answer took
+	answer string
 	refuse func(n int) (status int)
 }
 
 func newLimitedServer(t *testing.T) (*limitedServer, map[string]string) {
 	t.Helper()
-	s := &limitedServer{refuse: func(int) int { return 0 }}
+	s := &limitedServer{answer: adaAnswer, refuse: func(int) int { return 0 }}
 	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		s.asked++
@@ -34,10 +40,14 @@ func newLimitedServer(t *testing.T) (*limitedServer, map[string]string) {
 			http.Error(w, `{"error":{"message":"not now"}}`, status)
 			return
 		}
+		usage := map[string]any{"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
+		if s.silent {
+			usage = nil
+		}
 		json.NewEncoder(w).Encode(map[string]any{
 			"model":   "gpt-test-2026",
-			"choices": []any{map[string]any{"finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": adaAnswer}}},
-			"usage":   map[string]any{"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
+			"choices": []any{map[string]any{"finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": s.answer}}},
+			"usage":   usage,
 		})
 	}))
 	t.Cleanup(hs.Close)
@@ -111,7 +121,7 @@ func TestRun_budget(t *testing.T) {
 	if code != cli.ExitInterrupted || s.Usage.Total > 1500 || s.Items.Scored != server.asked || s.Items.Scored == 0 || s.Items.Failed != 0 {
 		t.Fatalf("exit %d, %d tokens, %+v after %d requests: %s", code, s.Usage.Total, s.Items, server.asked, stderr)
 	}
-	if !strings.Contains(stderr, "--resume") || !strings.Contains(stderr, "1500 tokens") {
+	if !strings.Contains(stderr, "--resume") || !strings.Contains(stderr, "1500 tokens") || !strings.Contains(stderr, "--concurrency 1 --budget-tokens MORE --resume") {
 		t.Errorf("it does not say how to go on: %s", stderr)
 	}
 	if code, _, stderr := b.with(env, append(args, "--budget-tokens", "1500", "--resume")...); code != cli.ExitInterrupted || server.asked != s.Items.Scored {
@@ -120,6 +130,30 @@ func TestRun_budget(t *testing.T) {
 	code, stdout, stderr = b.with(env, append(args, "--budget-tokens", "8000", "--resume")...)
 	if s = summaryIn(t, stdout); code != cli.ExitOK || s.Items.Scored != 5 || server.asked != 5 {
 		t.Errorf("exit %d, %+v after %d requests: %s", code, s.Items, server.asked, stderr)
+	}
+}
+
+// What a server does not report is estimated, and the estimate is known to the
+// process that takes the run up again.
+func TestRun_budgetWithoutUsage(t *testing.T) {
+	b := newBench(t)
+	server, env := newLimitedServer(t)
+	server.silent = true
+	b.seed("docs", fiveItems())
+	for _, bound := range [][]string{{"--budget-tokens", "1500"}, {"--budget-usd", "0.004"}} {
+		server.asked = 0
+		args := append([]string{"--dataset", "docs", "--name", bound[0][2:], "--model", "openai/gpt-test-2026", "--quiet", "--max-tokens", "50", "--concurrency", "1"}, bound...)
+		code, _, stderr := b.with(env, args...)
+		first := server.asked
+		if bound[0] == "--budget-usd" && !strings.Contains(stderr, "0.0040 USD") {
+			t.Errorf("a small budget is shown as: %s", stderr)
+		}
+		if code != cli.ExitInterrupted || first == 0 || first == 5 {
+			t.Fatalf("%s: exit %d after %d requests: %s", bound, code, first, stderr)
+		}
+		if code, _, stderr := b.with(env, append(args, "--resume")...); code != cli.ExitInterrupted || server.asked != first {
+			t.Errorf("%s: exit %d, %d requests, %d of them after the budget was used up: %s", bound, code, server.asked, server.asked-first, stderr)
+		}
 	}
 }
 
@@ -147,5 +181,90 @@ func TestRun_cache(t *testing.T) {
 		if cost := s.Usage.CostUSD; cost == nil || (*cost == 0) != (name == "second") {
 			t.Errorf("%s cost %v", name, cost)
 		}
+		if hits := map[string]int{"second": 5}[name]; s.Items.FromCache != hits || (s.LatencyMS == nil) != (hits == 5) {
+			t.Errorf("%s: %d items from the cache, latency %+v", name, s.Items.FromCache, s.LatencyMS)
+		}
+		_, shown, _ := b.with(env, "show", name)
+		_, item, _ := b.with(env, "show", name, "ada0")
+		if hit := name == "second"; strings.Contains(shown, "5 from the cache") != hit || strings.Contains(item, "1 answer from the cache") != hit {
+			t.Errorf("%s is shown as: %s%s", name, shown, item)
+		}
+	}
+	if _, stdout, stderr := b.with(env, "compare", "first", "second", "--json"); !strings.Contains(strings.Join(strings.Fields(stdout), ""), `"latency_ms":{"n":0,`) {
+		t.Errorf("hits have no latency to compare: %s%.3000s", stderr, stdout)
+	}
+}
+
+// A run that was repaired says what all its attempts cost, and one that was
+// scored again that nothing was asked.
+func TestRun_costOfReplacedAttempts(t *testing.T) {
+	b := newBench(t)
+	server, env := newLimitedServer(t)
+	b.seed("docs", oneItem)
+	args := []string{"--dataset", "docs", "--name", "r", "--model", "openai/gpt-test", "--json"}
+	server.answer = "no JSON"
+	b.with(env, args...) // asks twice: one repair
+	server.answer = adaAnswer
+	code, stdout, stderr := b.with(env, append(args, "--resume", "--retry-failed")...)
+	s := summaryIn(t, stdout)
+	// A request costs 100 × 2 + 20 × 8 = 360 millionths.
+	if code != cli.ExitOK || server.asked != 3 || s.Usage.CostUSD == nil || *s.Usage.CostUSD != 0.00036 || s.Usage.AllCostUSD == nil || *s.Usage.AllCostUSD != 0.00108 {
+		t.Fatalf("exit %d after %d requests, %+v: %s", code, server.asked, s.Usage, stderr)
+	}
+	if _, shown, _ := b.with(env, "show", "r"); !strings.Contains(shown, "newest attempts; $0.0011 in all") {
+		t.Errorf("shown as: %s", shown)
+	}
+	b.with(env, "rescore", "r", "--name", "again")
+	if _, shown, stderr := b.with(env, "show", "again"); !strings.Contains(shown, "scored again, nothing was asked") || strings.Contains(shown, "$") {
+		t.Errorf("shown as: %s%s", shown, stderr)
+	}
+}
+
+// An answer that the cache cannot keep harms no run.
+func TestRun_cacheEntryNotKept(t *testing.T) {
+	b := newBench(t)
+	_, env := newLimitedServer(t)
+	b.seed("docs", oneItem)
+	run := func(name string) (int, string, string) {
+		return b.with(env, "--dataset", "docs", "--name", name, "--model", "openai/gpt-test", "--cache", "answers", "--quiet")
+	}
+	run("first")
+	var entries []string
+	filepath.WalkDir("answers", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".json") {
+			entries = append(entries, path)
+		}
+		return err
+	})
+	if len(entries) != 1 {
+		t.Fatalf("the cache holds %v", entries)
+	}
+	// A folder that is not empty is in the place of the entry.
+	if err := errors.Join(os.Remove(entries[0]), os.MkdirAll(filepath.Join(entries[0], "x"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := run("second"); code != cli.ExitOK || !strings.Contains(stderr, "note: ") || !strings.Contains(stderr, "not harmed") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+func TestRun_estimateOfAResumedRun(t *testing.T) {
+	b := newBench(t)
+	_, env := newLimitedServer(t)
+	code, _, stderr := b.with(env, "--dataset", "docs", "--name", "r", "--model", "openai/gpt-test", "--estimate", "--resume")
+	if code != cli.ExitUsage || !strings.Contains(stderr, "--estimate") || !strings.Contains(stderr, "--resume") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+// A model that cannot be reached is 69, for one item too, whatever may fail.
+func TestRun_unreachable(t *testing.T) {
+	b := newBench(t)
+	_, env := newLimitedServer(t)
+	b.seed("docs", oneItem)
+	env["OPENAI_BASE_URL"] = "http://127.0.0.1:1/v1"
+	code, _, stderr := b.with(env, "--dataset", "docs", "--name", "r", "--model", "openai/gpt-test", "--quiet", "--retries", "0", "--max-failures", "1")
+	if code != cli.ExitUnavailable || !strings.Contains(stderr, "never reached") {
+		t.Errorf("exit %d: %s", code, stderr)
 	}
 }

@@ -34,13 +34,14 @@ type progress struct {
 	scored                      int
 	primary                     string
 	sending, ended              bool
+	stall                       stall
 
 	pool *mpb.Progress
 	bar  *mpb.Bar
 }
 
 func newProgress(env cli.Env, quiet bool, primary string, log *slog.Logger) *progress {
-	p := &progress{out: env.Stderr, quiet: quiet, primary: primary, log: log, began: time.Now(), last: time.Now()}
+	p := &progress{out: env.Stderr, quiet: quiet, primary: primary, log: log, began: time.Now(), last: time.Now(), stall: stall{answered: time.Now()}}
 	if width := env.Terminal(); width > 0 && !quiet {
 		p.pool = mpb.New(mpb.WithOutput(env.Stderr), mpb.WithWidth(min(30, max(10, width/4))), mpb.WithAutoRefresh())
 	}
@@ -52,6 +53,7 @@ func (p *progress) Planned(total, done int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.total, p.done, p.earlier, p.last = total, done, done, time.Now()
+	p.stall.answered = p.last
 	if p.pool != nil {
 		// A bar made with no total is not complete before close says so, and is
 		// drawn anew while the results are sent.
@@ -97,6 +99,7 @@ func (p *progress) Done(o outcome.Outcome) {
 	defer p.mu.Unlock()
 	p.flying--
 	p.done++
+	p.stall.done()
 	if o.Failed() {
 		p.failed++
 	}
@@ -173,6 +176,9 @@ func (p *progress) pace() string {
 	}
 	if p.sending {
 		return fmt.Sprintf(" publishing, %d sent%s", p.sent, p.meanText())
+	}
+	if text := p.stall.shown(); text != "" {
+		return " " + text
 	}
 	elapsed := time.Since(p.began)
 	fresh := p.done - p.earlier

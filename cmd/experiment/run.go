@@ -14,6 +14,7 @@ import (
 	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/printable"
 )
 
@@ -121,6 +122,7 @@ func (b workbench) run(ctx context.Context, cfg runConfig) error {
 		fmt.Fprintln(env.Stderr, "note: "+printable.Line(note))
 	}
 	view := newProgress(env, cfg.quiet, harness.Primary, log)
+	j.system.asks.follow(view)
 	ran, published := j.carryOut(ctx, signals, view, log)
 	view.close()
 	verified := j.verify(ctx, env, ran, published)
@@ -156,7 +158,7 @@ func (j *job) carryOut(ctx context.Context, signals *signals, view *progress, lo
 	sent := make(chan error, 1)
 	go func() { sent <- publisher.Follow(ctx, finished) }()
 	signals.working.Store(true)
-	_, ran = runner.Run(ctx)
+	_, ran = runner.Run(limit.WithStop(ctx, signals.soft))
 	signals.working.Store(false) // from here on a signal ends the publishing at once: nothing is lost
 	close(finished)
 	if ran == nil || errors.Is(ran, experiment.ErrInterrupted) {

@@ -144,6 +144,9 @@ func (s settings) runConfig() (runConfig, error) {
 	if cfg.dataset == "" {
 		p.add("--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")
 	}
+	if cfg.estimate && cfg.resume {
+		p.add("--estimate tells what a whole run would take, and not what is left of one: leave out --resume")
+	}
 	if cfg.name == "" && !cfg.estimate {
 		p.add("--name is missing: give the run a name, such as baseline-v1")
 	}

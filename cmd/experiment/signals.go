@@ -48,7 +48,7 @@ func watchSignals(ctx context.Context, stderr io.Writer) (context.Context, *sign
 			cancel()
 			return
 		}
-		fmt.Fprintln(stderr, "\nstopping: what is in flight is finished and kept; interrupt again to stop at once")
+		fmt.Fprintln(stderr, "\nstopping: what was sent is finished and kept, what waits is left for --resume; interrupt again to stop at once")
 		select {
 		case <-received:
 			cancel()

@@ -16,18 +16,29 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// summarise sums a run up from its file alone, newest attempts only.
+// summarise sums a run up from its file alone, newest attempts only but for what
+// all of them cost.
 func summarise(ctx context.Context, run *runstore.Reader) (outcome.Summary, error) {
 	header, err := run.Header(ctx)
 	if err != nil {
 		return outcome.Summary{}, err
 	}
 	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: scoreOrder()})
-	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Brief: true}) {
-		if err != nil {
+	var held *outcome.Outcome // until it is known whether a newer attempt follows
+	for o, err := range run.Outcomes(ctx, runstore.Query{Brief: true}) {
+		switch {
+		case err != nil:
 			return outcome.Summary{}, err
+		case held == nil:
+		case held.Item == o.Item && held.Trial == o.Trial:
+			sum.AddReplaced(*held)
+		default:
+			sum.Add(*held)
 		}
-		sum.Add(o)
+		held = &o
+	}
+	if held != nil {
+		sum.Add(*held)
 	}
 	s := sum.Summary()
 	counts, err := run.Counts(ctx)

@@ -36,12 +36,21 @@ type waiter struct {
 
 // Acquire waits until a call of about so many tokens may begin. The permit must
 // be given back with Done. The error wraps ctx.Err(), or is a *TrippedError,
-// which every call gets from then on. It waits in order of arrival; while it
-// waits, the clock of WithTimeout stands still.
+// which every call gets from then on, or is ErrStopped: for what waits when
+// WithStop says so, and for what would have to wait out a pause after that; a
+// call that was begun before may still need another request. It waits in order
+// of arrival; while it waits, the clock of WithTimeout stands still.
 func (l *Limiter) Acquire(ctx context.Context, tokens int64) (*Permit, error) {
 	defer Waiting(ctx)()
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("waiting for a call to be allowed: %w", err)
+	}
+	stop := Stop(ctx)
+	if isClosed(stop) {
+		if l.State().PausedUntil.After(time.Now()) {
+			return nil, ErrStopped
+		}
+		stop = nil
 	}
 	w := &waiter{tokens: max(tokens, 0), ready: make(chan struct{})}
 	l.mu.Lock()
@@ -52,6 +61,7 @@ func (l *Limiter) Acquire(ctx context.Context, tokens int64) (*Permit, error) {
 	case <-w.ready:
 		return w.permit, w.err
 	case <-ctx.Done():
+	case <-stop:
 	}
 	l.mu.Lock()
 	granted := w.permit != nil
@@ -60,6 +70,9 @@ func (l *Limiter) Acquire(ctx context.Context, tokens int64) (*Permit, error) {
 	l.mu.Unlock()
 	if granted {
 		w.permit.Done(Result{Kind: Abandoned})
+	}
+	if ctx.Err() == nil {
+		return nil, ErrStopped
 	}
 	return nil, fmt.Errorf("waiting for a call to be allowed: %w", ctx.Err())
 }

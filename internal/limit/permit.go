@@ -44,6 +44,14 @@ type Permit struct {
 	done    bool
 }
 
+// Sent says that the call really begins only now, for what was learned of its
+// time to be right.
+func (p *Permit) Sent() {
+	p.limiter.mu.Lock()
+	defer p.limiter.mu.Unlock()
+	p.began = time.Now()
+}
+
 // Done gives the permit back when the call has ended; only the first one counts.
 // It returns the *TrippedError if the limiter has tripped, else nil.
 func (p *Permit) Done(r Result) error {

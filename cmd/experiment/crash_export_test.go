@@ -15,7 +15,7 @@ import (
 // By kind of line; lists are gone through element by element.
 func incidental() map[string][]string {
 	return map[string][]string{
-		"header":     {"run_uid", "name", "started", "dataset.version"},
+		"header":     {"run_uid", "name", "started", "dataset.version", "system.endpoint"},
 		"experiment": {"id", "url"},
 		"outcome": {"attempt", "started", "ended", "latency_ns", "cost_usd",
 			"calls.started", "calls.ended", "calls.waited_ns", "calls.cost_usd"},

@@ -30,7 +30,7 @@ func TestFromTraces_redaction(t *testing.T) {
 		mapping := Mapping{Metadata: map[string][]Path{"file": {path("trace.output.file")}, "prompt": {path("input.document_text")}}}
 		redaction := mustRedaction(t, `
 patterns:
-  - {name: person, regex: 'Patient:\s+(\w+ \w+)'}
+  - {name: person, regex: 'Patient:\s+(?P<take>\w+ \w+)'}
   - {name: family, regex: '\bLovelace\b'}
   - {name: mail, regex: '[\w.]+@[\w.]+\w'}
   - {name: phone, regex: '\d{3}-\d{4}'}

@@ -101,9 +101,14 @@ type tokens struct {
 	number map[string]int // by label and folded text
 	next   map[byte]int
 	count  map[string]int // replacements by name
+	// unnumbered writes [NAME], and counts nothing.
+	unnumbered bool
 }
 
 func (t *tokens) of(label byte, folded string) string {
+	if t.unnumbered {
+		return "[" + t.labels[label] + "]"
+	}
 	folded = strings.TrimSpace(folded)
 	key := string([]byte{label}) + folded
 	if t.number[key] == 0 {

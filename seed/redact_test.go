@@ -138,8 +138,8 @@ func TestRedaction_key(t *testing.T) {
 
 func TestParseRedaction_problems(t *testing.T) {
 	tests := map[string]string{
-		"":                                          "neither a pattern nor a field",
-		`patterns: [{name: a, regex: '('}]`:         "missing closing",
+		"":                                  "neither a pattern nor a field",
+		`patterns: [{name: a, regex: '('}]`: "missing closing",
 		`patterns: [{name: a, regex: '(?P<x>a)'}]`:  "a group named \"x\"",
 		`patterns: [{name: 'a b', regex: 'x'}]`:     "letters, digits",
 		`{patterns: [{regex: 'x'}], fields: ['.']}`: "empty",

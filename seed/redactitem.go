@@ -26,6 +26,12 @@ const maxAligned = 2000
 // in a few seconds. Time is linear in the item and in the places of what is
 // taken out and of the gold texts.
 func (r *Redaction) Item(item dataset.Item) (dataset.Item, map[string]int, error) {
+	item, w, err := r.item(item)
+	return item, w.tokens.count, err
+}
+
+// item redacts one item, and says what it knows of it then.
+func (r *Redaction) item(item dataset.Item) (dataset.Item, *redacting, error) {
 	w := &redacting{r: r, covers: map[string]*cover{}, tokens: tokens{
 		labels: r.labels, number: map[string]int{}, next: map[byte]int{}, count: map[string]int{}}}
 	fields := []struct {
@@ -39,7 +45,7 @@ func (r *Redaction) Item(item dataset.Item) (dataset.Item, map[string]int, error
 		}
 		var err error
 		if values[i], err = dataset.Decode(*f.raw); err != nil {
-			return item, nil, fmt.Errorf("redacting: %s %w", f.name, err)
+			return item, w, fmt.Errorf("redacting: %s %w", f.name, err)
 		}
 		w.aligning = f.name == "expectedOutput"
 		w.collect([]string{strings.ToLower(f.name)}, values[i])
@@ -47,7 +53,7 @@ func (r *Redaction) Item(item dataset.Item) (dataset.Item, map[string]int, error
 	w.findDocument(values[0])
 	for _, step := range []func() error{w.spread, w.checkKeys, w.align} {
 		if err := step(); err != nil {
-			return item, nil, fmt.Errorf("redacting: %w", err)
+			return item, w, fmt.Errorf("redacting: %w", err)
 		}
 	}
 	for i, f := range fields {
@@ -55,7 +61,7 @@ func (r *Redaction) Item(item dataset.Item) (dataset.Item, map[string]int, error
 			*f.raw = dataset.CanonicalValue(w.replace([]string{strings.ToLower(f.name)}, values[i]))
 		}
 	}
-	return item, w.tokens.count, nil
+	return item, w, nil
 }
 
 // redacting is the redaction of one item.

@@ -88,6 +88,16 @@ func TestRedaction_Item(t *testing.T) {
 				Metadata: json.RawMessage(`{"name":"kept","ssn":"[SSN-1]","user":{"name":"[USER_NAME-1]"}}`)},
 			map[string]int{"SSN": 2, "USER_NAME": 2},
 		},
+		"fields inside texts of JSON, and with dots in their keys": {
+			`{patterns: [{name: mail, regex: '\w+@\w+'}], fields: [ssn, user.name, metadata.card.no]}`,
+			dataset.Item{Input: json.RawMessage(`{"document_text":"Bo and Zoë, 12345, 77."}`),
+				Metadata: json.RawMessage(`{"a":"{\"ssn\": 12345, \"user\": {\"name\": \"Zo\\u00eb\"}, \"by\": \"x\\u0040y\"}","card":"{\"no\":\"77\"}","b":"[\"{\\\"ssn\\\":\\\"12345\\\"}\"]","user.name":"Bo","name":"kept"}`)},
+			// What a field holds in a text of JSON inside one is taken out with that
+			// inner text.
+			dataset.Item{Input: json.RawMessage(`{"document_text":"[USER_NAME-1] and [USER_NAME-2], [SSN-1], [METADATA_CARD_NO-1]."}`),
+				Metadata: json.RawMessage(`{"a":"{\"ssn\": [SSN-1], \"user\": {\"name\": \"[USER_NAME-3]\"}, \"by\": \"[MAIL-1]\"}","b":"[\"[SSN-2]\"]","card":"{\"no\":\"[METADATA_CARD_NO-1]\"}","name":"kept","user.name":"[USER_NAME-1]"}`)},
+			map[string]int{"SSN": 3, "USER_NAME": 4, "METADATA_CARD_NO": 2, "MAIL": 1},
+		},
 		"mentions move": {
 			`patterns: [{name: p, regex: 'Ada'}]`,
 			dataset.Item{Input: json.RawMessage(`{"document_text":"Ada met Bob."}`),

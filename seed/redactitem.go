@@ -93,7 +93,7 @@ func walk(path []string, value any, give func(path []string, value any) any) any
 		}
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			v[key] = walk(append(slices.Clip(path), strings.ToLower(key)), v[key], give)
+			v[key] = walk(append(slices.Clip(path), keyPath(key)...), v[key], give)
 		}
 	case string, json.Number:
 		if !exempt[strings.Join(path, ".")] && !isOffset(path) {
@@ -109,7 +109,8 @@ func (w *redacting) collect(path []string, value any) {
 	w.collectKeys(value)
 	walk(path, value, func(path []string, value any) any {
 		text := spelled(value)
-		w.cover(text)
+		c := w.cover(text)
+		w.collectInside(path, text, c)
 		if _, isText := value.(string); isText && w.aligning {
 			w.gold = append(w.gold, text)
 		}

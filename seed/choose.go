@@ -50,7 +50,7 @@ func (m *mapper) choose(trace langfuse.Trace, scores []langfuse.Score) (chosen, 
 		}
 	}
 	if !found {
-		return chosen{}, refuse(NoObservation, "", "has no observation of %s; it has %s", m.mapping.Observation, listed(names))
+		return chosen{}, refuse(NoObservation, "", "has no observation of %s; it has %s", m.mapping.Observation, excerpt(listed(names)))
 	}
 	return newChosen(trace, best)
 }
@@ -101,7 +101,7 @@ func newChosen(trace langfuse.Trace, o langfuse.Observation) (chosen, error) {
 		}
 		value, err := dataset.Decode(f.raw)
 		if err != nil {
-			return chosen{}, refuse(NotJSON, f.path, "%v", err)
+			return chosen{}, refuse(NotJSON, f.path, "%s", excerpt(err.Error()))
 		}
 		fields[i].into = value
 	}

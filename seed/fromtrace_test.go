@@ -3,6 +3,7 @@ package seed
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -132,4 +133,40 @@ func FuzzMapper_item(f *testing.F) {
 			}
 		}
 	})
+}
+
+// With a redaction neither a refusal nor a warning quotes what it would take out;
+// without one they do, for a person who looks for the reason.
+func TestMapper_private(t *testing.T) {
+	const secret = "Ada Lovelace"
+	wrong := scoresOf("verdict", "says "+secret)[0]
+	wrong.Source, wrong.AuthorUserID, wrong.Type, wrong.Subject = "ANNOTATION", "u", langfuse.ScoreText, langfuse.ScoreSubject{Kind: "trace", ID: "t"}
+	for name, tt := range map[string]struct {
+		input, output string
+		scores        []langfuse.Score
+		observation   string
+	}{
+		"prose":               {someInput, `"I know of Ada Lovelace only."`, nil, ""},
+		"keys of the output":  {someInput, `{"Ada Lovelace": 1}`, nil, ""},
+		"keys of the input":   {`{"Ada Lovelace": 1}`, someOutput, nil, ""},
+		"a warning":           {someInput, `{"entities":[],"relationships":[],"Ada Lovelace":1}`, nil, ""},
+		"a score":             {someInput, someOutput, []langfuse.Score{wrong}, ""},
+		"an observation":      {someInput, someOutput, nil, "nothing"},
+	} {
+		for _, r := range []*Redaction{nil, mustRedaction(t, "patterns: [{name: p, regex: '(?i)ada lovelace'}]")} {
+			trace := told(tt.input, tt.output)
+			trace.Observations[3].Name = "store " + secret
+			m := &mapper{dataset: "d", accept: tt.scores == nil, redact: r, replaced: map[string]int{}, mapping: Mapping{Observation: Choice{Name: tt.observation}}}
+			out, err := m.item(trace, tt.scores)
+			told := fmt.Sprint(err, out.warnings)
+			if shown := strings.Contains(told, secret); shown != (r == nil) || err == nil && len(out.warnings) < 2 {
+				t.Errorf("%s, with redaction %t: %s", name, r != nil, told)
+			}
+		}
+	}
+	for path, want := range map[string]string{"": "", "expectedOutput.entities[2].name": "expectedOutput.entities[2].name", "expectedOutput.entities[0].properties.Ada": "expectedOutput.entities[0].properties.…"} {
+		if got := shownPath(path); got != want {
+			t.Errorf("%q became %q, want %q", path, got, want)
+		}
+	}
 }

@@ -33,7 +33,7 @@ func (r *Redaction) Item(item dataset.Item) (dataset.Item, map[string]int, error
 // item redacts one item, and says what it knows of it then.
 func (r *Redaction) item(item dataset.Item) (dataset.Item, *redacting, error) {
 	w := &redacting{r: r, covers: map[string]*cover{}, tokens: tokens{
-		labels: r.labels, number: map[string]int{}, next: map[byte]int{}, count: map[string]int{}}}
+		labels: r.labels, number: map[string]int{}, next: map[byte]int{}, count: map[string]int{}, taken: map[string]bool{}}}
 	fields := []struct {
 		name string
 		raw  *json.RawMessage
@@ -135,6 +135,7 @@ func (w *redacting) cover(text string) *cover {
 	if c == nil {
 		c = newCover(text)
 		w.covers[text] = c
+		w.tokens.take(text)
 		w.r.matches(text, func(from, to int, label byte) {
 			first, last := c.within(from, to)
 			c.mark(first, last, label)

@@ -47,6 +47,9 @@ func FromTraces(ctx context.Context, client *langfuse.Client, server langfuse.Ca
 		t.keep = DefaultMaxFindings
 	}
 	result.Evidence, result.Redacted = map[EvidenceKind]int{}, map[string]int{}
+	if cfg.Redaction != nil {
+		result.Redacted = cfg.Redaction.Counts()
+	}
 	if err := t.collect(ctx, selection); err != nil {
 		return result, err
 	}

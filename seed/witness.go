@@ -20,6 +20,7 @@ type witness struct {
 	rules    EvidenceRules
 	observed string // id of the chosen observation; "" where there is none
 	related  map[string]bool
+	private  bool // reasons do not show the values of scores
 }
 
 // newWitness looks at a trace as it was chosen: evidence on the chosen
@@ -30,7 +31,7 @@ func newWitness(trace langfuse.Trace, scores []langfuse.Score, queues map[string
 	if c.whole {
 		from = ""
 	}
-	return witness{trace, newestFirst(scores), queues, rules, c.id, relatives(trace, from)}
+	return witness{trace: trace, scores: newestFirst(scores), queues: queues, rules: rules, observed: c.id, related: relatives(trace, from)}
 }
 
 // relatives returns the observation with those above and below it; of none all
@@ -120,7 +121,7 @@ func (w witness) rejected() string {
 		}
 		newest, found = s.Timestamp, true
 		if !w.approves(s) {
-			return fmt.Sprintf("the user %s annotated it with %s = %s: it is judged wrong", s.AuthorUserID, s.Name, s.Value)
+			return fmt.Sprintf("the user %s annotated it with %s = %s: it is judged wrong", s.AuthorUserID, s.Name, w.value(s))
 		}
 	}
 	return ""
@@ -238,6 +239,15 @@ func (w witness) correction() (langfuse.Score, bool) {
 	return of("trace", w.trace.ID)
 }
 
+// value is that of a score, as reasons show it: one that is a text may quote the
+// trace.
+func (w witness) value(s langfuse.Score) string {
+	if _, isText := s.Value.Text(); isText && w.private {
+		return notShown
+	}
+	return s.Value.String()
+}
+
 // nothing says why there is no evidence, and what was there that is none.
 func (w witness) nothing() string {
 	reason := "nothing shows that a person validated it: no completed queue item, no annotation with an author, no correction"
@@ -249,7 +259,7 @@ func (w witness) nothing() string {
 		case s.AuthorUserID == "":
 			return reason + fmt.Sprintf("; the annotation %s has no author: a program wrote it", s.Name)
 		default:
-			return reason + fmt.Sprintf("; the annotation %s = %s does not say that it is right", s.Name, s.Value)
+			return reason + fmt.Sprintf("; the annotation %s = %s does not say that it is right", s.Name, w.value(s))
 		}
 	}
 	return reason

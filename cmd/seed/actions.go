@@ -55,6 +55,9 @@ func fileAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	if !c.Bool("quiet") {
+		warnUnused(env, redacted)
+	}
 	return errors.Join(printFile(c, env, fileResult{result, redacted}), result.Err())
 }
 

@@ -123,6 +123,9 @@ func seedTraces(c *urfave.Context, env cli.Env, lf *connect.Langfuse, selection 
 	if err != nil {
 		return errors.Join(err, result.Err())
 	}
+	if !c.Bool("quiet") && result.Selected > result.Refused {
+		warnUnused(env, result.Redacted)
+	}
 	if result.Selected == 0 && result.Refused == 0 && !c.Bool("quiet") {
 		fmt.Fprintln(env.Stderr, "warning: no trace matches the selection")
 	}
@@ -172,6 +175,15 @@ func printTraces(c *urfave.Context, env cli.Env, r seed.TraceResult) error {
 	counts(&b, "redacted", r.Redacted)
 	_, err := io.WriteString(env.Stdout, b.String())
 	return written(err)
+}
+
+// warnUnused names the patterns and fields that took nothing out.
+func warnUnused(env cli.Env, redacted map[string]int) {
+	for _, name := range slices.Sorted(maps.Keys(redacted)) {
+		if redacted[name] == 0 {
+			fmt.Fprintf(env.Stderr, "warning: --redact: %s took nothing out of any item: is it written as the items have it?\n", name)
+		}
+	}
 }
 
 func counts[K ~string](b *strings.Builder, title string, n map[K]int) {

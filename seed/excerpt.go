@@ -30,7 +30,7 @@ func (r *Redaction) refusals(err error) error {
 	for _, one := range all(err) {
 		var why *refusal
 		if errors.As(one, &why) {
-			one = &refusal{kind: why.kind, path: shownPath(why.path), reason: r.Text(why.private)}
+			one = &refusal{kind: why.kind, path: shownPath(why.path), reason: r.Text(why.private), item: why.item}
 		}
 		list = append(list, one)
 	}

@@ -47,6 +47,7 @@ const (
 	Contradicts  Kind = "contradicts"   // gold that denies other gold
 	Similar      Kind = "similar"       // the document of another item, almost
 	Repeated     Kind = "repeated"      // a trace was named twice
+	PassedOver   Kind = "passed_over"   // a correction of another step is not used
 	LeftArchived Kind = "archived"      // the item is archived, and stays so
 )
 

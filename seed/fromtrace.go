@@ -17,12 +17,13 @@ type refusal struct {
 	path    string // of the item to be, where one value is to blame
 	reason  string
 	private string // the reason without excerpts
+	item    string // id of the item that was judged wrong
 }
 
 func (r *refusal) Error() string { return r.reason }
 
 func refuse(kind Kind, path, format string, args ...any) error {
-	return &refusal{kind, path, fmt.Sprintf(format, args...), fmt.Sprintf(format, withheld(args)...)}
+	return &refusal{kind, path, fmt.Sprintf(format, args...), fmt.Sprintf(format, withheld(args)...), ""}
 }
 
 // mapper makes items of traces.
@@ -75,7 +76,7 @@ func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, er
 	out := made{private: m.redact != nil}
 	evidence, reason := w.find()
 	if no := w.rejected(); reason != "" && no != "" { // that is no lack of evidence
-		return made{}, refuse(JudgedWrong, "", "%s", no)
+		return made{}, &refusal{JudgedWrong, "", no, no, ItemID(m.dataset, trace.ID, chosen.id)}
 	}
 	switch {
 	case reason == "":
@@ -87,6 +88,9 @@ func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, er
 	}
 	out.evidence = evidence
 	correction, corrected := w.correction()
+	if other := w.passedOver(); other != "" && !corrected && reason == "" {
+		out.warn(PassedOver, "", "is taken as it was answered; %s", other)
+	}
 	if err := chosen.truncated(corrected); err != nil {
 		return made{}, err
 	}

@@ -139,7 +139,7 @@ func (t *traceSeeder) part(ctx context.Context, m *mapper, list []candidate) err
 			out, err = m.item(f.trace, f.scores)
 		}
 		if err != nil {
-			t.refuse(ids[i], err)
+			t.refuse(ids[i], t.withdrawn(ctx, err))
 			continue
 		}
 		for _, warning := range out.warnings {
@@ -153,6 +153,24 @@ func (t *traceSeeder) part(ctx context.Context, m *mapper, list []candidate) err
 		}
 	}
 	return nil
+}
+
+// withdrawn adds to a person's no that the item which was made before is in the
+// dataset still: seeding takes nothing out.
+func (t *traceSeeder) withdrawn(ctx context.Context, err error) error {
+	var why *refusal
+	if !errors.As(err, &why) || why.item == "" {
+		return err
+	}
+	id := t.cfg.IDPrefix + why.item
+	switch item, err := t.client.GetDatasetItem(ctx, id); {
+	case errors.Is(err, langfuse.ErrNotFound):
+	case err != nil:
+		why.reason += fmt.Sprintf("; whether its item %s is in the dataset could not be found out: %v", id, err)
+	case item.DatasetName == t.cfg.Dataset && item.Status != langfuse.ItemArchived:
+		why.reason += fmt.Sprintf("; its item is in the dataset still: seed --dataset %s --archive %s takes it out", t.cfg.Dataset, id)
+	}
+	return why
 }
 
 // refuse names a trace of which no item is made.

@@ -131,6 +131,24 @@ func (j job) takes(c *urfave.Context, name string) error {
 		if flag := flag.Names()[0]; c.IsSet(flag) && !slices.Contains(known, flag) {
 			problems = append(problems, cli.Usage("--%s means nothing with %s: leave it away", flag, name))
 		}
+		if isEmpty(c, flag) {
+			problems = append(problems, cli.Usage("--%s has no value: leave it away, or say what is meant", flag.Names()[0]))
+		}
 	}
 	return errors.Join(problems...)
+}
+
+// isEmpty reports whether a flag was given nothing, as by a variable of a script
+// that is not set: without it more would be selected, or sent, than was meant.
+func isEmpty(c *urfave.Context, flag urfave.Flag) bool {
+	name := flag.Names()[0]
+	switch flag.(type) {
+	case *urfave.StringFlag:
+		return c.IsSet(name) && strings.TrimSpace(c.String(name)) == "" && name != "description" && name != "id-prefix"
+	case *urfave.StringSliceFlag:
+		return slices.ContainsFunc(c.StringSlice(name), func(value string) bool { return strings.TrimSpace(value) == "" })
+	case *urfave.IntFlag:
+		return c.IsSet(name) && c.Int(name) == 0
+	}
+	return false
 }

@@ -30,7 +30,7 @@ func (r *reader) inQueue(ctx context.Context, name string) ([]string, []Finding,
 		case langfuse.ObjectTrace:
 			ids = append(ids, item.ObjectID)
 		case langfuse.ObjectObservation:
-			found, err := r.client.FindObservation(ctx, r.server, item.ObjectID)
+			found, err := r.observation(ctx, item.ObjectID)
 			if err != nil && r.refusalOf(err) == nil {
 				return nil, nil, err
 			}
@@ -71,14 +71,9 @@ func (r *reader) stratify(ctx context.Context, list []candidate, path Path) erro
 			ids = append(ids, c.id)
 		}
 	}
-	want := langfuse.TraceParts{Metadata: true, ExpandMetadata: []string{path.steps[0].key}}
-	for trace, err := range r.client.ReadTraces(ctx, r.server, ids, want) {
-		if err != nil {
-			return fmt.Errorf("reading the metadata of %d traces: %w", len(ids), err)
-		}
+	return r.metadata(ctx, ids, path.steps[0].key, func(trace langfuse.Trace) {
 		list[at[trace.ID]].stratum = stratumOf(trace, path)
-	}
-	return nil
+	})
 }
 
 // search asks the server: by queue and scores for ids, by everything else for
@@ -115,18 +110,11 @@ func (r *reader) search(ctx context.Context, s Selection) ([]candidate, []Findin
 	if s.Environment != "" {
 		query.Environments = []string{s.Environment}
 	}
-	for trace, err := range r.client.ListTraces(ctx, r.server, query, langfuse.TraceParts{}) {
-		if err != nil {
-			return nil, nil, err
-		}
-		if len(sets) > 0 && !wanted[trace.ID] {
-			continue
-		}
-		if list = append(list, candidate{id: trace.ID}); len(list) == s.Limit {
-			break
-		}
+	if len(sets) == 0 {
+		wanted = nil
 	}
-	return list, findings, nil
+	list, err := r.listed(ctx, query, wanted, s.Limit)
+	return list, findings, err
 }
 
 // intersection returns what is in all lists.

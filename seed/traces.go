@@ -40,7 +40,7 @@ func FromTraces(ctx context.Context, client *langfuse.Client, server langfuse.Ca
 	}
 	defer func() { err = errors.Join(err, s.remove()) }()
 	t := &traceSeeder{
-		reader: reader{client: client, server: server, parts: cfg.Mapping.parts(), workers: cfg.workers()},
+		reader: reader{client: client, server: server, parts: cfg.Mapping.parts(), workers: cfg.workers(), tagged: len(cfg.Mapping.Evidence.Tags) > 0},
 		cfg:    cfg, spool: s, result: &result, keep: cfg.MaxFindings,
 	}
 	if t.keep <= 0 {

@@ -56,3 +56,24 @@ func TestFromTraces_correctionOfStep(t *testing.T) {
 		}
 	})
 }
+
+// A queue may have two observations of one trace: one item is made, and the
+// other is named.
+func TestFromTraces_queueOfObservations(t *testing.T) {
+	inModes(t, func(t *testing.T, s *server) {
+		queue := s.newQueue("review")
+		s.extracted(0, "Ada lived in London.", gold("Ada", "London"))
+		s.complete(queue, spanID(0, 0), "OBSERVATION")
+		s.complete(queue, spanID(0, 1), "OBSERVATION")
+		result := s.mustSeedTraces(Selection{Queue: "review"}, TraceConfig{})
+		said := ""
+		for _, w := range result.Report.Warnings.First {
+			if w.Kind == Repeated {
+				said += w.String()
+			}
+		}
+		if result.Created != 1 || result.Report.Warnings.Kinds[Repeated] != 1 || !strings.Contains(said, spanID(0, 0)) || !strings.Contains(said, spanID(0, 1)) || !strings.Contains(said, "queue review") {
+			t.Errorf("%d created: %q", result.Created, said)
+		}
+	})
+}

@@ -22,6 +22,7 @@ func (r *reader) inQueue(ctx context.Context, name string) ([]string, []Finding,
 	skip := func(item langfuse.QueueItem, format string, args ...any) {
 		findings = append(findings, Finding{Kind: UnknownTrace, File: fmt.Sprintf("queue %s: item %s", queue.Name, item.ID), Message: fmt.Sprintf(format, args...)})
 	}
+	observed := map[string]string{} // observation by trace
 	for item, err := range r.client.ListQueueItems(ctx, queue.ID, langfuse.QueueCompleted) {
 		if err != nil {
 			return nil, nil, err
@@ -38,6 +39,13 @@ func (r *reader) inQueue(ctx context.Context, name string) ([]string, []Finding,
 				skip(item, "is about the observation %s, whose trace cannot be found: %v", item.ObjectID, err)
 				continue
 			}
+			if first := observed[found.TraceID]; first != "" && first != item.ObjectID {
+				skip(item, "is about the observation %s of the trace %s, of which the queue has %s as well: one item is made of a trace; a mapping with observation: {name: %q, type: %s} says which",
+					item.ObjectID, found.TraceID, first, found.Name, found.Type)
+				findings[len(findings)-1].Kind = Repeated
+				continue
+			}
+			observed[found.TraceID] = item.ObjectID
 			ids = append(ids, found.TraceID)
 		default:
 			skip(item, "is about a %s, of which no item can be made", item.ObjectType)

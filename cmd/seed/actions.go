@@ -53,7 +53,10 @@ func fileAction(c *urfave.Context, env cli.Env) (err error) {
 	bar.close()
 	warn(env, c.Bool("quiet"), result.Report.Warnings, "seed --check FILE --json")
 	if err != nil {
-		return err
+		if result.Created+result.Updated+result.Unchanged+result.Refused == 0 { // it did not come to that
+			return err
+		}
+		return errors.Join(printFile(c, env, fileResult{result, redacted}), result.Err(), err)
 	}
 	if !c.Bool("quiet") {
 		warnUnused(env, redacted)

@@ -120,8 +120,8 @@ func seedTraces(c *urfave.Context, env cli.Env, lf *connect.Langfuse, selection 
 	result, err := seed.FromTraces(c.Context, lf.Client, lf.Server.Capabilities, selection, config)
 	bar.close()
 	warn(env, c.Bool("quiet"), result.Report.Warnings, "--json")
-	if err != nil {
-		return errors.Join(err, result.Err())
+	if err != nil && result.Created+result.Updated+result.Unchanged+result.Refused == 0 {
+		return err // it did not come to anything
 	}
 	if !c.Bool("quiet") && result.Selected > result.Refused {
 		warnUnused(env, result.Redacted)
@@ -130,11 +130,11 @@ func seedTraces(c *urfave.Context, env cli.Env, lf *connect.Langfuse, selection 
 		fmt.Fprintln(env.Stderr, "warning: no trace matches the selection")
 	}
 	if preview != nil {
-		if err := preview.Close(result); err != nil {
-			return errors.Join(written(err), result.Err())
+		if closing := preview.Close(result); closing != nil {
+			return errors.Join(written(closing), result.Err(), err)
 		}
 	}
-	return errors.Join(printTraces(c, env, result), result.Err())
+	return errors.Join(printTraces(c, env, result), result.Err(), err)
 }
 
 // newPreview returns the preview of a dry run.

@@ -105,6 +105,14 @@ func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, er
 	} else {
 		gold, _ = first(paths, chosen.places)
 	}
+	raw := chosen.output
+	if corrected {
+		text, _ := correction.Value.Text()
+		raw = json.RawMessage(text)
+	}
+	if key := doubledKey(raw); key != "" {
+		out.warn(Reading, "expectedOutput", "%s has the key %s twice in one object: the last one counts", where, excerpt(key))
+	}
 	expected, err := normalGold(&out, where, gold)
 	if err != nil {
 		return made{}, err

@@ -165,7 +165,7 @@ func TestMapper_private(t *testing.T) {
 		"a score":            {someInput, someOutput, []langfuse.Score{wrong}, ""},
 		"an observation":     {someInput, someOutput, nil, "nothing"},
 	} {
-		for _, r := range []*Redaction{nil, mustRedaction(t, "patterns: [{name: p, regex: '(?i)ada lovelace'}]")} {
+		for _, r := range []*Redaction{nil, mustRedaction(t, "patterns: [{name: p, regex: '(?i)ada lovelace'}]"), mustRedaction(t, "fields: [nothing]")} {
 			trace := told(tt.input, tt.output)
 			trace.Observations[3].Name = "store " + secret
 			m := &mapper{dataset: "d", accept: tt.scores == nil, redact: r, replaced: map[string]int{}, mapping: Mapping{Observation: Choice{Name: tt.observation}}}

@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -76,4 +77,40 @@ func TestFromTraces_queueOfObservations(t *testing.T) {
 			t.Errorf("%d created: %q", result.Created, said)
 		}
 	})
+}
+
+// A reference to an id that two entities have means nothing; without references
+// the ids do not matter. A key that is there twice is named.
+func TestMapper_doubled(t *testing.T) {
+	const entities = `{"entities":[{"temp_id":"e1","name":"Ada"},{"temp_id":"e1","name":"London"}],"relationships":`
+	for output, want := range map[string]string{
+		entities + `[{"source_ref":"e1","target_name":"London","relationship_type":"in"}]}`:   "the id e1 is that of two entities",
+		entities + `[{"source_name":"Ada","target_name":"London","relationship_type":"in"}]}`: "",
+		entities + `[]}`: "",
+		`{"entities":[{"name":"Ada"}],"entities":[{"name":"Bob"}],"relationships":[]}`:                                    "has the key entities twice",
+		`{"entities":[{"name":"Ada","name":"Bob"}],"relationships":[{"type":"name"}]}`:                                    "has the key name twice",
+		`{"entities":[{"name":"Ada"},{"name":"Bob"}],"relationships":[{"type":"name"}]}`:                                  "",
+		`"{\"entities\":[],\"entities\":[],\"relationships\":[]}"`:                                                        "has the key entities twice",
+		`"Here:\n` + "```" + `\n` + quoted(entities+`[{"source_ref":"e1","target_name":"London"}]}`) + `\n` + "```" + `"`: "the id e1 is that of two entities",
+	} {
+		out, err := (&mapper{dataset: "d", accept: true}).item(told(someInput, output), nil)
+		said := ""
+		if err != nil {
+			said = err.Error()
+		}
+		for _, w := range out.warnings {
+			if strings.Contains(w.Message, "twice in one object") {
+				said += w.Message
+			}
+		}
+		if !strings.Contains(said, want) || want == "" && said != "" {
+			t.Errorf("%s: %q, want %q", output, said, want)
+		}
+	}
+}
+
+// quoted is a text as it stands in a JSON text.
+func quoted(text string) string {
+	raw, _ := json.Marshal(text)
+	return string(raw[1 : len(raw)-1])
 }

@@ -26,7 +26,7 @@ func TestRun_unanswered(t *testing.T) {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		if strings.HasSuffix(r.URL.Path, "/dataset-items") && bytes.Contains(body, []byte(`"id":"b"`)) {
-			w.Header().Set("Retry-After", "0")
+			w.Header().Set("Retry-After", "0.01")
 			http.Error(w, "not now", http.StatusServiceUnavailable)
 			return
 		}

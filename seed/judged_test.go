@@ -114,3 +114,28 @@ func quoted(text string) string {
 	raw, _ := json.Marshal(text)
 	return string(raw[1 : len(raw)-1])
 }
+
+// A sample that is spread over a key that no trace has says so.
+func TestFromTraces_noStratum(t *testing.T) {
+	s := newServer(t)
+	s.ids(3)
+	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0), traceID(1), traceID(2)}, Sample: 2, Stratify: "metadata.categroy"}, TraceConfig{Config: Config{DryRun: true}})
+	if result.Report.Warnings.Kinds[NoStratum] != 1 || !strings.Contains(result.Report.Warnings.First[0].Message, "metadata.categroy") {
+		t.Errorf("%+v", result.Report.Warnings)
+	}
+}
+
+func (s *server) ids(n int) {
+	for i := range n {
+		s.extracted(i, "Ada lived in London.", gold("Ada", "London"))
+	}
+}
+
+// Unknown keys of gold do not come into the item, and the warning says that.
+func TestMapper_unknownKeys(t *testing.T) {
+	out, err := (&mapper{dataset: "d", accept: true}).item(told(someInput, `{"entities":[],"relationships":[],"mood":1}`), nil)
+	last := out.warnings[len(out.warnings)-1].Message
+	if err != nil || strings.Contains(string(out.item.Expected), "mood") || !strings.Contains(last, "are left out: mood") {
+		t.Errorf("%v, %q, %s", err, last, out.item.Expected)
+	}
+}

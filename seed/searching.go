@@ -69,8 +69,9 @@ func (r *reader) scored(ctx context.Context, rule ScoreRule) ([]string, error) {
 }
 
 // stratify finds the stratum of each candidate: the text of a plain value, the
-// canonical form of any other, nothing where there is none.
-func (r *reader) stratify(ctx context.Context, list []candidate, path Path) error {
+// canonical form of any other, nothing where there is none. It reports whether
+// there was any.
+func (r *reader) stratify(ctx context.Context, list []candidate, path Path) (bool, error) {
 	at := map[string]int{}
 	var ids []string
 	for i, c := range list {
@@ -79,9 +80,13 @@ func (r *reader) stratify(ctx context.Context, list []candidate, path Path) erro
 			ids = append(ids, c.id)
 		}
 	}
-	return r.metadata(ctx, ids, path.steps[0].key, func(trace langfuse.Trace) {
-		list[at[trace.ID]].stratum = stratumOf(trace, path)
+	found := false
+	err := r.metadata(ctx, ids, path.steps[0].key, func(trace langfuse.Trace) {
+		stratum := stratumOf(trace, path)
+		list[at[trace.ID]].stratum = stratum
+		found = found || stratum != ""
 	})
+	return found || len(ids) == 0, err
 }
 
 // search asks the server: by queue and scores for ids, by everything else for

@@ -92,8 +92,12 @@ func (t *traceSeeder) collect(ctx context.Context, selection Selection) error {
 			if err != nil {
 				return err
 			}
-			if err := t.stratify(ctx, list, path); err != nil {
+			found, err := t.stratify(ctx, list, path)
+			if err != nil {
 				return err
+			}
+			if !found {
+				t.result.Report.Warnings.add(t.keep, Finding{Kind: NoStratum, File: "the sample", Message: fmt.Sprintf("no trace has a value of metadata.%s: the sample is spread over nothing", path)})
 			}
 		}
 		list = draw(list, selection.Sample, selection.Seed)

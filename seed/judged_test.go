@@ -135,7 +135,7 @@ func (s *server) ids(n int) {
 func TestMapper_unknownKeys(t *testing.T) {
 	out, err := (&mapper{dataset: "d", accept: true}).item(told(someInput, `{"entities":[],"relationships":[],"mood":1}`), nil)
 	last := out.warnings[len(out.warnings)-1].Message
-	if err != nil || strings.Contains(string(out.item.Expected), "mood") || !strings.Contains(last, "are left out: mood") {
+	if err != nil || strings.Contains(string(out.item.Expected), "mood") || !strings.Contains(last, `are left out: "mood"`) {
 		t.Errorf("%v, %q, %s", err, last, out.item.Expected)
 	}
 }

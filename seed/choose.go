@@ -19,6 +19,7 @@ type chosen struct {
 	id     string // of the observation; "" where the trace has none
 	whole  bool   // the trace itself was chosen, id is its root
 	places map[string]any
+	output json.RawMessage // as it was recorded
 }
 
 // choose finds the observation of the mapping. Of several that match, those with
@@ -50,7 +51,7 @@ func (m *mapper) choose(trace langfuse.Trace, scores []langfuse.Score) (chosen, 
 		}
 	}
 	if !found {
-		return chosen{}, refuse(NoObservation, "", "has no observation of %s; it has %s", m.mapping.Observation, listed(names))
+		return chosen{}, refuse(NoObservation, "", "has no observation of %s; it has %s", m.mapping.Observation, excerpt(listed(names)))
 	}
 	return newChosen(trace, best)
 }
@@ -101,7 +102,7 @@ func newChosen(trace langfuse.Trace, o langfuse.Observation) (chosen, error) {
 		}
 		value, err := dataset.Decode(f.raw)
 		if err != nil {
-			return chosen{}, refuse(NotJSON, f.path, "%v", err)
+			return chosen{}, refuse(NotJSON, f.path, "%s", excerpt(err.Error()))
 		}
 		fields[i].into = value
 	}
@@ -109,7 +110,7 @@ func newChosen(trace langfuse.Trace, o langfuse.Observation) (chosen, error) {
 	for i, tag := range trace.Tags {
 		tags[i] = tag
 	}
-	return chosen{id: o.ID, places: map[string]any{
+	return chosen{id: o.ID, output: o.Output, places: map[string]any{
 		placeInput: fields[0].into, placeOutput: fields[1].into, placeMetadata: fields[2].into, placeName: o.Name,
 		placeTrace: map[string]any{
 			placeInput: fields[3].into, placeOutput: fields[4].into, placeMetadata: fields[5].into,

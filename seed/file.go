@@ -49,7 +49,8 @@ func (r Result) Err() error {
 //
 // The error is for what ends the work: a bad configuration, a file with bad
 // items (without KeepGoing; nothing is written, exit code 64), Langfuse out of
-// reach (69), ctx. The result then tells what was done before. Items that were
+// reach (69; a single write without an answer lets the others go on, and is the
+// error at the end), ctx. The result then tells what was done before. Items that were
 // refused one by one are in Result.Err.
 //
 // API: GET /api/public/health, GET and POST /api/public/v2/datasets, GET and

@@ -244,6 +244,33 @@ func TestFile_brokenAndRepeated(t *testing.T) {
 	}
 }
 
+// One write without an answer is named, and the others go on; the same again
+// writes the one.
+func TestFile_unanswered(t *testing.T) {
+	s := newServer(t)
+	var text strings.Builder
+	for i := range 20 {
+		text.WriteString(line(fmt.Sprint("i", i), "x"))
+	}
+	s.breaks(func(w http.ResponseWriter, r *http.Request, n int) bool {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/dataset-items") && n%5 == 2 {
+			panic(http.ErrAbortHandler) // the connection breaks
+		}
+		return false
+	})
+	result, err := s.seed(text.String(), Config{})
+	if exitCode(err) != 69 || counts(result) != [4]int{16, 0, 0, 4} || !strings.Contains(err.Error(), "for 4 items; the same command again goes on") {
+		t.Errorf("%v after %v", err, counts(result))
+	}
+	if first := result.Report.Problems.First; len(first) != 4 || !strings.HasPrefix(first[0].Item, "i") || !strings.Contains(first[0].Message, "was not answered") {
+		t.Errorf("%+v", first)
+	}
+	s.breaks(nil)
+	if got := counts(s.mustSeed(text.String(), Config{})); got != [4]int{4, 0, 16, 0} {
+		t.Errorf("repeated: %v", got)
+	}
+}
+
 func TestFile_cancelled(t *testing.T) {
 	s := newServer(t)
 	ctx, cancel := context.WithCancel(context.Background())

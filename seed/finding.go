@@ -47,6 +47,8 @@ const (
 	Contradicts  Kind = "contradicts"   // gold that denies other gold
 	Similar      Kind = "similar"       // the document of another item, almost
 	Repeated     Kind = "repeated"      // a trace was named twice
+	PassedOver   Kind = "passed_over"   // a correction of another step is not used
+	NoStratum    Kind = "no_stratum"    // a sample is spread over what no trace has
 	LeftArchived Kind = "archived"      // the item is archived, and stays so
 )
 

@@ -13,15 +13,17 @@ import (
 
 // refusal says why no item is made of a trace.
 type refusal struct {
-	kind   Kind
-	path   string // of the item to be, where one value is to blame
-	reason string
+	kind    Kind
+	path    string // of the item to be, where one value is to blame
+	reason  string
+	private string // the reason without excerpts
+	item    string // id of the item that was judged wrong
 }
 
 func (r *refusal) Error() string { return r.reason }
 
 func refuse(kind Kind, path, format string, args ...any) error {
-	return &refusal{kind, path, fmt.Sprintf(format, args...)}
+	return &refusal{kind, path, fmt.Sprintf(format, args...), fmt.Sprintf(format, withheld(args)...), ""}
 }
 
 // mapper makes items of traces.
@@ -39,24 +41,42 @@ type made struct {
 	item     dataset.Item
 	evidence Evidence
 	warnings []Finding
+	private  bool // warnings show no excerpts
 }
 
 func (m *made) warn(kind Kind, path, format string, args ...any) {
+	if m.private {
+		args = withheld(args)
+	}
 	m.warnings = append(m.warnings, Finding{Kind: kind, Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// item maps one trace, in this order: choose the observation, demand evidence,
-// take input and gold, normalise them, redact. The error is a *refusal.
+// item maps one trace. The error is one *refusal or several. With a redaction
+// neither it nor the warnings show anything that was not redacted.
 func (m *mapper) item(trace langfuse.Trace, scores []langfuse.Score) (made, error) {
+	out, err := m.mapped(trace, scores)
+	if m.redact != nil {
+		for i := range out.warnings {
+			out.warnings[i] = m.redact.finding(out.warnings[i])
+		}
+		err = m.redact.refusals(err)
+	}
+	return out, err
+}
+
+// mapped maps one trace, in this order: choose the observation, demand evidence,
+// take input and gold, normalise them, redact.
+func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, error) {
 	chosen, err := m.choose(trace, scores)
 	if err != nil {
 		return made{}, err
 	}
 	w := newWitness(trace, scores, m.queues, m.mapping.Evidence, chosen)
-	var out made
+	w.private = m.redact != nil
+	out := made{private: m.redact != nil}
 	evidence, reason := w.find()
 	if no := w.rejected(); reason != "" && no != "" { // that is no lack of evidence
-		return made{}, refuse(JudgedWrong, "", "%s", no)
+		return made{}, &refusal{JudgedWrong, "", no, no, ItemID(m.dataset, trace.ID, chosen.id)}
 	}
 	switch {
 	case reason == "":
@@ -68,6 +88,9 @@ func (m *mapper) item(trace langfuse.Trace, scores []langfuse.Score) (made, erro
 	}
 	out.evidence = evidence
 	correction, corrected := w.correction()
+	if other := w.passedOver(); other != "" && !corrected && reason == "" {
+		out.warn(PassedOver, "", "is taken as it was answered; %s", other)
+	}
 	if err := chosen.truncated(corrected); err != nil {
 		return made{}, err
 	}
@@ -81,6 +104,14 @@ func (m *mapper) item(trace langfuse.Trace, scores []langfuse.Score) (made, erro
 		where, gold = "the correction "+correction.ID, correctedOutput(correction, paths, chosen.places)
 	} else {
 		gold, _ = first(paths, chosen.places)
+	}
+	raw := chosen.output
+	if corrected {
+		text, _ := correction.Value.Text()
+		raw = json.RawMessage(text)
+	}
+	if key := doubledKey(raw); key != "" {
+		out.warn(Reading, "expectedOutput", "%s has the key %s twice in one object: the last one counts", where, excerpt(key))
 	}
 	expected, err := normalGold(&out, where, gold)
 	if err != nil {
@@ -97,7 +128,7 @@ func (m *mapper) item(trace langfuse.Trace, scores []langfuse.Score) (made, erro
 		SourceTraceID: trace.ID, SourceObservationID: chosen.id,
 	}
 	if out.item.Metadata, err = marshal(metadata); err != nil {
-		return made{}, refuse(Syntax, "metadata", "cannot be written as JSON: %v", err)
+		return made{}, refuse(Syntax, "metadata", "cannot be written as JSON: %s", excerpt(err.Error()))
 	}
 	return out, m.redacted(&out)
 }
@@ -137,7 +168,7 @@ func (m *mapper) input(places map[string]any) (json.RawMessage, error) {
 		case map[string]any:
 			maps.Copy(fields, whole)
 		default:
-			return nil, refuse(NoInput, "input", "the trace's input is %s: say in a mapping file where the document is (input: {document_text: …})", described(whole))
+			return nil, refuse(NoInput, "input", "the trace's input is %s: say in a mapping file where the document is (input: {document_text: …})", excerpt(described(whole)))
 		}
 	}
 	for field, paths := range m.mapping.Input {
@@ -151,7 +182,7 @@ func (m *mapper) input(places map[string]any) (json.RawMessage, error) {
 		fields[field] = value
 	}
 	if text, isText := orElse(fields["document_text"], fields["text"]).(string); isText && strings.TrimSpace(text) == "" || orElse(fields["document_text"], fields["text"]) == nil {
-		return nil, refuse(NoInput, "input.document_text", "the trace has no document there: %s", m.soughtFor(fields))
+		return nil, refuse(NoInput, "input.document_text", "the trace has no document there: %s %s", m.soughtFor(fields)...)
 	}
 	for field, value := range m.mapping.Constant {
 		if fields[field] == nil {
@@ -163,7 +194,7 @@ func (m *mapper) input(places map[string]any) (json.RawMessage, error) {
 		raw, err = dataset.Canonical(raw)
 	}
 	if err != nil {
-		return nil, refuse(Syntax, "input", "%v", err)
+		return nil, refuse(Syntax, "input", "%s", excerpt(err.Error()))
 	}
 	return raw, nil
 }
@@ -175,10 +206,11 @@ func orElse(a, b any) any {
 	return a
 }
 
-// soughtFor says where a document was looked for.
-func (m *mapper) soughtFor(fields map[string]any) string {
+// soughtFor says where a document was looked for, in two parts.
+func (m *mapper) soughtFor(fields map[string]any) []any {
 	if paths := slices.Concat(m.mapping.Input["document_text"], m.mapping.Input["text"]); len(paths) > 0 {
-		return fmt.Sprintf("%v lead to no text", paths)
+		return []any{fmt.Sprint(paths), "lead to no text"}
 	}
-	return fmt.Sprintf("its input has the keys %q; a mapping file says which one it is", slices.Sorted(maps.Keys(fields)))
+	keys := fmt.Sprintf("its input has the keys %q;", slices.Sorted(maps.Keys(fields)))
+	return []any{excerpt(keys), "a mapping file says which one it is"}
 }

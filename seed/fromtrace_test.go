@@ -3,6 +3,7 @@ package seed
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 func told(input, output string) langfuse.Trace {
 	return langfuse.Trace{ID: "t", Input: json.RawMessage(input), Output: json.RawMessage(output), Observations: []langfuse.Observation{
 		{ID: "root", Name: "request"}, {ID: "a", ParentID: "root", Name: "llm", Input: json.RawMessage(input), Output: json.RawMessage(output)},
-		{ID: "a1", ParentID: "a", Name: "parse"}, {ID: "b", ParentID: "root", Name: "store"}}}
+		{ID: "a1", ParentID: "a", Name: "parse", Type: "SPAN"}, {ID: "b", ParentID: "root", Name: "store"}}}
 }
 
 const (
@@ -44,6 +45,8 @@ func TestWitness(t *testing.T) {
 		s.Type = langfuse.ScoreCorrection
 		return s
 	}
+	inQueue := func(s langfuse.Score) langfuse.Score { s.QueueID = "q"; return s }
+	queues := map[string][]completed{"t": {{langfuse.QueueItem{ID: "i", QueueID: "q", ObjectID: "t", ObjectType: langfuse.ObjectTrace}, "review"}}}
 	rules := EvidenceRules{Scores: []ScoreRule{rule("verdict=right")}}
 	tests := map[string]struct {
 		scores []langfuse.Score
@@ -59,7 +62,7 @@ func TestWitness(t *testing.T) {
 		"of another trace":                 {[]langfuse.Score{score("ok", true, "trace", "x", "u", 0)}, EvidenceRules{}, "which is another"},
 		"without an author":                {[]langfuse.Score{score("ok", true, "trace", "t", "", 0)}, EvidenceRules{}, "a program wrote it"},
 		"a number above 0":                 {[]langfuse.Score{score("stars", 4.0, "trace", "t", "u", 0)}, EvidenceRules{}, "annotation stars-t"},
-		"0":                                {[]langfuse.Score{score("stars", 0.0, "trace", "t", "u", 0)}, EvidenceRules{}, "does not say that it is right"},
+		"0":                                {[]langfuse.Score{score("stars", 0.0, "trace", "t", "u", 0)}, EvidenceRules{}, "stars = 0: it is judged wrong"},
 		"a category says nothing":          {[]langfuse.Score{score("verdict", "right", "trace", "t", "u", 0)}, EvidenceRules{}, "does not say"},
 		"unless a rule names it":           {[]langfuse.Score{score("verdict", "right", "trace", "t", "u", 0)}, rules, "annotation verdict-t"},
 		"a no of that rule":                {[]langfuse.Score{score("verdict", "wrong", "trace", "t", "u", 0), score("ok", true, "trace", "t", "u", 1)}, rules, "judged wrong"},
@@ -67,15 +70,25 @@ func TestWitness(t *testing.T) {
 		"a later no":                       {[]langfuse.Score{score("validated", true, "observation", "a", "v", 0), score("validated", false, "trace", "t", "u", 1)}, EvidenceRules{}, "judged wrong"},
 		"yes and no at once":               {[]langfuse.Score{score("validated", true, "observation", "a", "v", 0), score("validated", false, "trace", "t", "u", 0)}, EvidenceRules{}, "judged wrong"},
 		"a no without an author is none":   {[]langfuse.Score{score("validated", false, "trace", "t", "", 1), score("ok", true, "trace", "t", "u", 0)}, EvidenceRules{}, "annotation ok-t"},
-		"another false is no verdict":      {[]langfuse.Score{score("urgent", false, "trace", "t", "u", 1), score("ok", true, "trace", "t", "u", 0)}, EvidenceRules{}, "annotation ok-t"},
+		"a no of any name":                 {[]langfuse.Score{score("usable", false, "trace", "t", "u", 0), score("ok", true, "trace", "t", "u", 1)}, EvidenceRules{}, "usable = false: it is judged wrong"},
+		"a 0 of any name":                  {[]langfuse.Score{score("stars", 0.0, "trace", "t", "u", 0), score("ok", true, "trace", "t", "u", 1)}, EvidenceRules{}, "judged wrong"},
+		"a later yes of another name":      {[]langfuse.Score{score("correct", false, "trace", "t", "u", 0), score("validated", true, "trace", "t", "u", 1)}, EvidenceRules{}, "correct = false"},
+		"a no beside the names of rules":   {[]langfuse.Score{score("urgent", false, "trace", "t", "u", 1), score("verdict", "right", "trace", "t", "u", 0)}, rules, "annotation verdict-t"},
+		"a yes beside the names of rules":  {[]langfuse.Score{score("ok", true, "trace", "t", "u", 0)}, rules, "does not say that it is right"},
+		"correct = no, beside rules":       {[]langfuse.Score{score("correct", false, "trace", "t", "u", 1), score("verdict", "right", "trace", "t", "u", 0)}, rules, "judged wrong"},
+		"a no in a completed queue":        {[]langfuse.Score{inQueue(score("usable", false, "trace", "t", "u", 0)), score("verdict", "right", "trace", "t", "u", 1)}, rules, "usable = false"},
 		"a correction of it":               {[]langfuse.Score{correction("observation", "a")}, EvidenceRules{}, "correction output-a"},
 		"of the trace":                     {[]langfuse.Score{correction("trace", "t")}, EvidenceRules{}, "correction output-t"},
-		"of a step below":                  {[]langfuse.Score{correction("observation", "a1")}, EvidenceRules{}, "no correction"},
+		"of a step below":                  {[]langfuse.Score{correction("observation", "a1")}, EvidenceRules{}, "is of the observation a1 (parse), and not used: a mapping with observation: {name: \"parse\", type: SPAN}"},
 		"the nearest correction":           {[]langfuse.Score{correction("trace", "t"), correction("observation", "root"), correction("observation", "a")}, EvidenceRules{}, "correction output-a"},
 		"an annotation before corrections": {[]langfuse.Score{correction("trace", "t"), score("ok", true, "trace", "t", "u", 0)}, EvidenceRules{}, "annotation ok-t"},
 	}
 	for name, tt := range tests {
-		e, reason := newWitness(told(someInput, someOutput), tt.scores, nil, tt.rules, chosen{id: "a"}).find()
+		w := newWitness(told(someInput, someOutput), tt.scores, nil, tt.rules, chosen{id: "a"})
+		if strings.HasSuffix(name, "queue") {
+			w.queues = queues
+		}
+		e, reason := w.find()
 		got := reason
 		if reason == "" {
 			got = string(e.Kind) + " " + e.ID
@@ -132,4 +145,40 @@ func FuzzMapper_item(f *testing.F) {
 			}
 		}
 	})
+}
+
+// With a redaction neither a refusal nor a warning quotes what it would take out;
+// without one they do, for a person who looks for the reason.
+func TestMapper_private(t *testing.T) {
+	const secret = "Ada Lovelace"
+	wrong := scoresOf("verdict", "says "+secret)[0]
+	wrong.Source, wrong.AuthorUserID, wrong.Type, wrong.Subject = "ANNOTATION", "u", langfuse.ScoreText, langfuse.ScoreSubject{Kind: "trace", ID: "t"}
+	for name, tt := range map[string]struct {
+		input, output string
+		scores        []langfuse.Score
+		observation   string
+	}{
+		"prose":              {someInput, `"I know of Ada Lovelace only."`, nil, ""},
+		"keys of the output": {someInput, `{"Ada Lovelace": 1}`, nil, ""},
+		"keys of the input":  {`{"Ada Lovelace": 1}`, someOutput, nil, ""},
+		"a warning":          {someInput, `{"entities":[],"relationships":[],"Ada Lovelace":1}`, nil, ""},
+		"a score":            {someInput, someOutput, []langfuse.Score{wrong}, ""},
+		"an observation":     {someInput, someOutput, nil, "nothing"},
+	} {
+		for _, r := range []*Redaction{nil, mustRedaction(t, "patterns: [{name: p, regex: '(?i)ada lovelace'}]"), mustRedaction(t, "fields: [nothing]")} {
+			trace := told(tt.input, tt.output)
+			trace.Observations[3].Name = "store " + secret
+			m := &mapper{dataset: "d", accept: tt.scores == nil, redact: r, replaced: map[string]int{}, mapping: Mapping{Observation: Choice{Name: tt.observation}}}
+			out, err := m.item(trace, tt.scores)
+			told := fmt.Sprint(err, out.warnings)
+			if shown := strings.Contains(told, secret); shown != (r == nil) || err == nil && len(out.warnings) < 2 {
+				t.Errorf("%s, with redaction %t: %s", name, r != nil, told)
+			}
+		}
+	}
+	for path, want := range map[string]string{"": "", "expectedOutput.entities[2].name": "expectedOutput.entities[2].name", "expectedOutput.entities[0].properties.Ada": "expectedOutput.entities[0].properties.…"} {
+		if got := shownPath(path); got != want {
+			t.Errorf("%q became %q, want %q", path, got, want)
+		}
+	}
 }

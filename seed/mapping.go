@@ -1,10 +1,8 @@
 package seed
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -63,7 +61,7 @@ func (l *pathList) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind == yaml.ScalarNode {
 		texts = []string{node.Value}
 	} else if err := node.Decode(&texts); err != nil {
-		return err
+		return plainWords(err)
 	}
 	for _, text := range texts {
 		path, err := ParsePath(text)
@@ -166,19 +164,6 @@ func paths(lists map[string]pathList) map[string][]Path {
 		m[key] = list
 	}
 	return m
-}
-
-// decodeYAML reads one document with known keys only.
-func decodeYAML(text []byte, into any) error {
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(into); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "yaml: "))
-	}
-	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return errors.New("one document is expected, there is a second behind a --- line")
-	}
-	return nil
 }
 
 // plainYAML checks that a value can be written as JSON.

@@ -24,7 +24,7 @@ func (w *redacting) moveMentions(path []string, value any) []movedMention {
 	}
 	var list []movedMention
 	places := newOffsets(w.document.text)
-	rendered, pieces := w.document.whole(&tokens{labels: w.tokens.labels, number: w.tokens.number, next: w.tokens.next, count: map[string]int{}})
+	rendered, pieces := w.document.whole(&tokens{labels: w.tokens.labels, number: w.tokens.number, next: w.tokens.next, taken: w.tokens.taken, count: map[string]int{}})
 	top, _ := value.(map[string]any)
 	entities, _ := top["entities"].([]any)
 	for _, entity := range entities {

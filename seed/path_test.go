@@ -114,8 +114,8 @@ evidence: {tags: [checked], scores: ["quality>=0.9", approved]}
 		"metadata: {evidence: input.x}": "taken",
 		"evidence: {scores: ['a>=b']}":  "compares numbers",
 		"evidence: {scores: ['>=1']}":   "expected such as",
-		"input: {document_text: [[a]]}": "cannot unmarshal",
-		"a: b\n---\nc: d":               "not found",
+		"input: {document_text: [[a]]}": "found a list, expected a text",
+		"a: b\n---\nc: d":               "is none of this file",
 		"observation: {}\n---\nx: 1":    "second",
 	} {
 		_, err := ParseMapping([]byte(text))

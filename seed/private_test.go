@@ -30,7 +30,7 @@ func TestFromTraces_redaction(t *testing.T) {
 		mapping := Mapping{Metadata: map[string][]Path{"file": {path("trace.output.file")}, "prompt": {path("input.document_text")}}}
 		redaction := mustRedaction(t, `
 patterns:
-  - {name: person, regex: 'Patient:\s+(\w+ \w+)'}
+  - {name: person, regex: 'Patient:\s+(?P<take>\w+ \w+)'}
   - {name: family, regex: '\bLovelace\b'}
   - {name: mail, regex: '[\w.]+@[\w.]+\w'}
   - {name: phone, regex: '\d{3}-\d{4}'}
@@ -180,4 +180,23 @@ func TestItemID(t *testing.T) {
 		}
 		ids[id] = true
 	}
+}
+
+// Metadata arrives as nested objects or as texts of JSON; a field is found in
+// both.
+func TestFromTraces_redactedField(t *testing.T) {
+	inModes(t, func(t *testing.T, s *server) {
+		s.traced(traceID(0), span{id: spanID(0, 0), name: "extract", input: map[string]any{"document_text": "Kim lived in London."},
+			attributes: map[string]string{"langfuse.trace.metadata.customer": `{"user":{"name":"Kim"},"ssn":4711}`}})
+		s.correct(traceID(0), gold("Kim", "London"))
+		cfg := TraceConfig{Mapping: Mapping{Metadata: map[string][]Path{"customer": {path("trace.metadata.customer")}}}, Redaction: mustRedaction(t, "fields: [user.name, ssn]")}
+		if result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, cfg); result.Created != 1 {
+			t.Fatal(result.Err())
+		}
+		item := s.only()
+		all := string(item.Input) + string(item.ExpectedOutput) + string(item.Metadata)
+		if strings.Contains(all, "Kim") || strings.Contains(all, "4711") || !strings.Contains(string(item.Metadata), "[SSN-1]") {
+			t.Error(all)
+		}
+	})
 }

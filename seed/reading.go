@@ -17,6 +17,7 @@ type reader struct {
 	server  langfuse.Capabilities
 	parts   langfuse.TraceParts
 	workers int
+	tagged  bool // tags are evidence
 }
 
 // evidenceRead is a trace as it was read, or why it was not.
@@ -85,13 +86,13 @@ func (r *reader) read(ctx context.Context, ids []string) ([]evidenceRead, error)
 	group, working := errgroup.WithContext(ctx)
 	group.SetLimit(r.workers)
 	for i, id := range ids {
+		var known *langfuse.Trace
 		if trace, ok := together[id]; ok {
-			found[i].trace = trace
-			continue
+			known = &trace
 		}
 		group.Go(func() error {
 			var err error
-			if found[i].trace, err = r.client.GetTrace(working, r.server, id, r.parts); err != nil {
+			if found[i].trace, err = r.oneTrace(working, id, known); err != nil {
 				if found[i].err = r.refusalOf(err); found[i].err == nil {
 					return fmt.Errorf("reading traces: %w", err)
 				}

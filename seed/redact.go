@@ -19,11 +19,18 @@ type Redaction struct {
 	labels   []string   // by label; 0 is none
 }
 
-// pattern is a regular expression; of one with a group only the group counts.
+// pattern is a regular expression; of one with a group named take that group
+// alone counts.
 type pattern struct {
 	name string
 	expr *regexp.Regexp
+	take int // number of that group; 0, the whole match, without it
 }
+
+// takeName names the group that narrows what is taken out. Groups without a name
+// change nothing: most are there to repeat a part, and a rule that took them for
+// the secret would leave the rest of it.
+const takeName = "take"
 
 // maxLabels is bounded by the byte in which a label is kept.
 const maxLabels = 250
@@ -35,10 +42,12 @@ var labelName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 //
 //	patterns:
 //	  - {name: email, regex: '[\w.+-]+@[\w-]+(\.[\w-]+)+'}
-//	  - {name: patient, regex: 'Patient:\s+(\w+ \w+)'} # the group alone
+//	  - {name: patient, regex: 'Patient:\s+(?P<take>\w+ \w+)'} # the name alone
 //	fields: [ssn, metadata.user.name]
 //
-// Expressions are those of Go (RE2: linear time, no look-around). The value of
+// Expressions are those of Go (RE2: linear time, no look-around). The whole match
+// is taken out, or what the group named take matched of it; where that group took
+// no part in a match, the whole match. The value of
 // a field, found by its key or by the end of its path, in any case, is taken out
 // as a whole; values are texts and numbers. All problems are returned together, with
 // the exit code of malformed input.
@@ -66,11 +75,9 @@ func ParseRedaction(text []byte) (*Redaction, error) {
 			continue
 		case p.Regex == "":
 			problems = append(problems, fmt.Errorf("pattern %s: the regex is missing", p.Name))
-		case expr.NumSubexp() > 1:
-			problems = append(problems, fmt.Errorf("pattern %s: has %d groups, at most one may say what is taken out: write (?:…) for the others", p.Name, expr.NumSubexp()))
 		}
-		problems = append(problems, r.label(p.Name))
-		r.patterns = append(r.patterns, pattern{p.Name, expr})
+		problems = append(problems, r.label(p.Name), onlyTake(p.Name, expr))
+		r.patterns = append(r.patterns, pattern{p.Name, expr, max(0, expr.SubexpIndex(takeName))})
 	}
 	for _, field := range file.Fields {
 		keys := strings.Split(strings.ToLower(strings.TrimSpace(field)), ".")
@@ -92,6 +99,17 @@ func ParseRedaction(text []byte) (*Redaction, error) {
 		return nil, malformed("reading the patterns: %w", err)
 	}
 	return r, nil
+}
+
+// onlyTake refuses a group of another name: it was perhaps meant to say what is
+// taken out.
+func onlyTake(name string, expr *regexp.Regexp) error {
+	for _, group := range expr.SubexpNames() {
+		if group != "" && group != takeName {
+			return fmt.Errorf("pattern %s: has a group named %q: (?P<%s>…) says what is taken out, other groups have no name", name, group, takeName)
+		}
+	}
+	return nil
 }
 
 // label gives the next label a name.
@@ -133,11 +151,11 @@ type secret struct {
 func (r *Redaction) matches(text string, give func(from, to int, label byte)) {
 	for i, p := range r.patterns {
 		for _, m := range p.expr.FindAllStringSubmatchIndex(text, -1) {
-			from, to := m[0], m[1]
-			if len(m) > 2 {
-				from, to = m[2], m[3]
+			from, to := m[2*p.take], m[2*p.take+1]
+			if from < 0 { // the group took no part in it
+				from, to = m[0], m[1]
 			}
-			if from >= 0 && from < to {
+			if from < to {
 				give(from, to, byte(i+1))
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -59,12 +60,18 @@ func TestRedaction_Item(t *testing.T) {
 			map[string]int{"P": 4},
 		},
 		"a group alone, found elsewhere too": {
-			`patterns: [{name: patient, regex: 'Patient: (\w+ \w+)'}]`,
+			`patterns: [{name: patient, regex: 'Patient: (?P<take>\w+ \w+)'}]`,
 			dataset.Item{Input: json.RawMessage(`{"document_text":"Patient: Jo Doe\nJo Doe is well."}`),
 				Metadata: json.RawMessage(`{"note":"seen jo doe"}`)},
 			dataset.Item{Input: json.RawMessage(`{"document_text":"Patient: [PATIENT-1]\n[PATIENT-1] is well."}`),
 				Metadata: json.RawMessage(`{"note":"seen [PATIENT-1]"}`)},
 			map[string]int{"PATIENT": 3},
+		},
+		"a group without a name narrows nothing": {
+			`patterns: [{name: mail, regex: '\w+@\w+(\.\w+)+'}, {name: no, regex: 'x(?P<take>y)|Jo Doe'}]`,
+			dataset.Item{Input: json.RawMessage(`{"document_text":"Jo Doe: jo@example.org"}`)},
+			dataset.Item{Input: json.RawMessage(`{"document_text":"[NO-1]: [MAIL-1]"}`)},
+			map[string]int{"MAIL": 1, "NO": 1},
 		},
 		"overlapping matches: the first pattern wins": {
 			`patterns: [{name: mail, regex: '\w+@\w+'}, {name: word, regex: 'ada'}]`,
@@ -80,6 +87,22 @@ func TestRedaction_Item(t *testing.T) {
 			dataset.Item{Input: json.RawMessage(`{"document_text":"No [SSN-1] of [USER_NAME-1]."}`),
 				Metadata: json.RawMessage(`{"name":"kept","ssn":"[SSN-1]","user":{"name":"[USER_NAME-1]"}}`)},
 			map[string]int{"SSN": 2, "USER_NAME": 2},
+		},
+		"fields inside texts of JSON, and with dots in their keys": {
+			`{patterns: [{name: mail, regex: '\w+@\w+'}], fields: [ssn, user.name, metadata.card.no]}`,
+			dataset.Item{Input: json.RawMessage(`{"document_text":"Bo and Zoë, 12345, 77."}`),
+				Metadata: json.RawMessage(`{"a":"{\"ssn\": 12345, \"user\": {\"name\": \"Zo\\u00eb\"}, \"by\": \"x\\u0040y\"}","card":"{\"no\":\"77\"}","b":"[\"{\\\"ssn\\\":\\\"12345\\\"}\"]","user.name":"Bo","name":"kept"}`)},
+			// What a field holds in a text of JSON inside one is taken out with that
+			// inner text.
+			dataset.Item{Input: json.RawMessage(`{"document_text":"[USER_NAME-1] and [USER_NAME-2], [SSN-1], [METADATA_CARD_NO-1]."}`),
+				Metadata: json.RawMessage(`{"a":"{\"ssn\": [SSN-1], \"user\": {\"name\": \"[USER_NAME-3]\"}, \"by\": \"[MAIL-1]\"}","b":"[\"[SSN-2]\"]","card":"{\"no\":\"[METADATA_CARD_NO-1]\"}","name":"kept","user.name":"[USER_NAME-1]"}`)},
+			map[string]int{"SSN": 3, "USER_NAME": 4, "METADATA_CARD_NO": 2, "MAIL": 1},
+		},
+		"a number that stands there already is another's": {
+			`patterns: [{name: mail, regex: '\w+@\w+'}]`,
+			dataset.Item{Input: json.RawMessage(`{"document_text":"[MAIL-1] and [mail-2] wrote to a@b."}`), Metadata: json.RawMessage(`{"note":"[MAIL-3]"}`)},
+			dataset.Item{Input: json.RawMessage(`{"document_text":"[MAIL-1] and [mail-2] wrote to [MAIL-4]."}`), Metadata: json.RawMessage(`{"note":"[MAIL-3]"}`)},
+			map[string]int{"MAIL": 1},
 		},
 		"mentions move": {
 			`patterns: [{name: p, regex: 'Ada'}]`,
@@ -131,9 +154,9 @@ func TestRedaction_key(t *testing.T) {
 
 func TestParseRedaction_problems(t *testing.T) {
 	tests := map[string]string{
-		"":                                          "neither a pattern nor a field",
-		`patterns: [{name: a, regex: '('}]`:         "missing closing",
-		`patterns: [{name: a, regex: '(a)(b)'}]`:    "2 groups",
+		"":                                  "neither a pattern nor a field",
+		`patterns: [{name: a, regex: '('}]`: "missing closing",
+		`patterns: [{name: a, regex: '(?P<x>a)'}]`:  "a group named \"x\"",
 		`patterns: [{name: 'a b', regex: 'x'}]`:     "letters, digits",
 		`{patterns: [{regex: 'x'}], fields: ['.']}`: "empty",
 		`patterns: [{name: a}]`:                     "regex is missing",
@@ -156,7 +179,7 @@ func TestParseRedaction_problems(t *testing.T) {
 // are still the names of their entities, and mentions quote the text.
 func TestRedaction_agrees(t *testing.T) {
 	const alphabet = "aAbBé ß-.1"
-	patterns := []string{`a`, `ab`, `b\W`, `\b\w`, `[ab]+`, `^.b`, `1.`, `é`, `(?:a|b) (\w+)`, `ss|ß`, `.$`, `b a`}
+	patterns := []string{`a`, `ab`, `b\W`, `\b\w`, `[ab]+`, `^.b`, `1.`, `é`, `(?:a|b) (?P<take>\w+)`, `ss|ß`, `.$`, `b a`}
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.SampledFrom([]rune(alphabet)), 1, 30, -1).Draw(t, "text")
 		runes := []rune(text)
@@ -275,5 +298,31 @@ func TestRedaction_bounded(t *testing.T) {
 		if errors.Is(err, errTooMuch) != tt.refused || err == nil && count["P"] == 0 {
 			t.Errorf("%s: %d replacements, %v", name, count["P"], err)
 		}
+	}
+}
+
+// The file that docs/seeding.md shows does what stands beside it.
+func TestParseRedaction_documented(t *testing.T) {
+	page, err := os.ReadFile("../docs/seeding.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, part, found := strings.Cut(string(page), "--redact FILE`\n")
+	_, part, opens := strings.Cut(part, "```yaml\n")
+	file, _, closes := strings.Cut(part, "```")
+	if !found || !opens || !closes {
+		t.Fatal("docs/seeding.md shows no file of patterns")
+	}
+	item := dataset.Item{
+		Input:    json.RawMessage(`{"document_text":"Patient: Jo Doe\nMail jo.doe+x@mail.example.org, no 078-05-1120, Kim."}`),
+		Metadata: json.RawMessage(`{"ssn":"078-05-1120","user":{"name":"Kim"}}`),
+	}
+	got, _, err := mustRedaction(t, file).Item(item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"document_text":"Patient: [PATIENT-1]\nMail [EMAIL-1], no [SSN-1], [METADATA_USER_NAME-1]."}`
+	if string(got.Input) != want || strings.Contains(string(got.Metadata), "Kim") || strings.Contains(string(got.Metadata), "078") {
+		t.Errorf("%s\n%s", got.Input, got.Metadata)
 	}
 }

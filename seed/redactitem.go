@@ -26,8 +26,14 @@ const maxAligned = 2000
 // in a few seconds. Time is linear in the item and in the places of what is
 // taken out and of the gold texts.
 func (r *Redaction) Item(item dataset.Item) (dataset.Item, map[string]int, error) {
+	item, w, err := r.item(item)
+	return item, w.tokens.count, err
+}
+
+// item redacts one item, and says what it knows of it then.
+func (r *Redaction) item(item dataset.Item) (dataset.Item, *redacting, error) {
 	w := &redacting{r: r, covers: map[string]*cover{}, tokens: tokens{
-		labels: r.labels, number: map[string]int{}, next: map[byte]int{}, count: map[string]int{}}}
+		labels: r.labels, number: map[string]int{}, next: map[byte]int{}, count: map[string]int{}, taken: map[string]bool{}}}
 	fields := []struct {
 		name string
 		raw  *json.RawMessage
@@ -39,7 +45,7 @@ func (r *Redaction) Item(item dataset.Item) (dataset.Item, map[string]int, error
 		}
 		var err error
 		if values[i], err = dataset.Decode(*f.raw); err != nil {
-			return item, nil, fmt.Errorf("redacting: %s %w", f.name, err)
+			return item, w, fmt.Errorf("redacting: %s %w", f.name, err)
 		}
 		w.aligning = f.name == "expectedOutput"
 		w.collect([]string{strings.ToLower(f.name)}, values[i])
@@ -47,7 +53,7 @@ func (r *Redaction) Item(item dataset.Item) (dataset.Item, map[string]int, error
 	w.findDocument(values[0])
 	for _, step := range []func() error{w.spread, w.checkKeys, w.align} {
 		if err := step(); err != nil {
-			return item, nil, fmt.Errorf("redacting: %w", err)
+			return item, w, fmt.Errorf("redacting: %w", err)
 		}
 	}
 	for i, f := range fields {
@@ -55,7 +61,7 @@ func (r *Redaction) Item(item dataset.Item) (dataset.Item, map[string]int, error
 			*f.raw = dataset.CanonicalValue(w.replace([]string{strings.ToLower(f.name)}, values[i]))
 		}
 	}
-	return item, w.tokens.count, nil
+	return item, w, nil
 }
 
 // redacting is the redaction of one item.
@@ -87,7 +93,7 @@ func walk(path []string, value any, give func(path []string, value any) any) any
 		}
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			v[key] = walk(append(slices.Clip(path), strings.ToLower(key)), v[key], give)
+			v[key] = walk(append(slices.Clip(path), keyPath(key)...), v[key], give)
 		}
 	case string, json.Number:
 		if !exempt[strings.Join(path, ".")] && !isOffset(path) {
@@ -103,7 +109,8 @@ func (w *redacting) collect(path []string, value any) {
 	w.collectKeys(value)
 	walk(path, value, func(path []string, value any) any {
 		text := spelled(value)
-		w.cover(text)
+		c := w.cover(text)
+		w.collectInside(path, text, c)
 		if _, isText := value.(string); isText && w.aligning {
 			w.gold = append(w.gold, text)
 		}
@@ -128,6 +135,7 @@ func (w *redacting) cover(text string) *cover {
 	if c == nil {
 		c = newCover(text)
 		w.covers[text] = c
+		w.tokens.take(text)
 		w.r.matches(text, func(from, to int, label byte) {
 			first, last := c.within(from, to)
 			c.mark(first, last, label)

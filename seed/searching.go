@@ -22,6 +22,7 @@ func (r *reader) inQueue(ctx context.Context, name string) ([]string, []Finding,
 	skip := func(item langfuse.QueueItem, format string, args ...any) {
 		findings = append(findings, Finding{Kind: UnknownTrace, File: fmt.Sprintf("queue %s: item %s", queue.Name, item.ID), Message: fmt.Sprintf(format, args...)})
 	}
+	observed := map[string]string{} // observation by trace
 	for item, err := range r.client.ListQueueItems(ctx, queue.ID, langfuse.QueueCompleted) {
 		if err != nil {
 			return nil, nil, err
@@ -30,7 +31,7 @@ func (r *reader) inQueue(ctx context.Context, name string) ([]string, []Finding,
 		case langfuse.ObjectTrace:
 			ids = append(ids, item.ObjectID)
 		case langfuse.ObjectObservation:
-			found, err := r.client.FindObservation(ctx, r.server, item.ObjectID)
+			found, err := r.observation(ctx, item.ObjectID)
 			if err != nil && r.refusalOf(err) == nil {
 				return nil, nil, err
 			}
@@ -38,6 +39,13 @@ func (r *reader) inQueue(ctx context.Context, name string) ([]string, []Finding,
 				skip(item, "is about the observation %s, whose trace cannot be found: %v", item.ObjectID, err)
 				continue
 			}
+			if first := observed[found.TraceID]; first != "" && first != item.ObjectID {
+				skip(item, "is about the observation %s of the trace %s, of which the queue has %s as well: one item is made of a trace; a mapping with observation: {name: %q, type: %s} says which",
+					item.ObjectID, found.TraceID, first, found.Name, found.Type)
+				findings[len(findings)-1].Kind = Repeated
+				continue
+			}
+			observed[found.TraceID] = item.ObjectID
 			ids = append(ids, found.TraceID)
 		default:
 			skip(item, "is about a %s, of which no item can be made", item.ObjectType)
@@ -61,8 +69,9 @@ func (r *reader) scored(ctx context.Context, rule ScoreRule) ([]string, error) {
 }
 
 // stratify finds the stratum of each candidate: the text of a plain value, the
-// canonical form of any other, nothing where there is none.
-func (r *reader) stratify(ctx context.Context, list []candidate, path Path) error {
+// canonical form of any other, nothing where there is none. It reports whether
+// there was any.
+func (r *reader) stratify(ctx context.Context, list []candidate, path Path) (bool, error) {
 	at := map[string]int{}
 	var ids []string
 	for i, c := range list {
@@ -71,14 +80,13 @@ func (r *reader) stratify(ctx context.Context, list []candidate, path Path) erro
 			ids = append(ids, c.id)
 		}
 	}
-	want := langfuse.TraceParts{Metadata: true, ExpandMetadata: []string{path.steps[0].key}}
-	for trace, err := range r.client.ReadTraces(ctx, r.server, ids, want) {
-		if err != nil {
-			return fmt.Errorf("reading the metadata of %d traces: %w", len(ids), err)
-		}
-		list[at[trace.ID]].stratum = stratumOf(trace, path)
-	}
-	return nil
+	found := false
+	err := r.metadata(ctx, ids, path.steps[0].key, func(trace langfuse.Trace) {
+		stratum := stratumOf(trace, path)
+		list[at[trace.ID]].stratum = stratum
+		found = found || stratum != ""
+	})
+	return found || len(ids) == 0, err
 }
 
 // search asks the server: by queue and scores for ids, by everything else for
@@ -115,18 +123,11 @@ func (r *reader) search(ctx context.Context, s Selection) ([]candidate, []Findin
 	if s.Environment != "" {
 		query.Environments = []string{s.Environment}
 	}
-	for trace, err := range r.client.ListTraces(ctx, r.server, query, langfuse.TraceParts{}) {
-		if err != nil {
-			return nil, nil, err
-		}
-		if len(sets) > 0 && !wanted[trace.ID] {
-			continue
-		}
-		if list = append(list, candidate{id: trace.ID}); len(list) == s.Limit {
-			break
-		}
+	if len(sets) == 0 {
+		wanted = nil
 	}
-	return list, findings, nil
+	list, err := r.listed(ctx, query, wanted, s.Limit)
+	return list, findings, err
 }
 
 // intersection returns what is in all lists.

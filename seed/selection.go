@@ -76,6 +76,7 @@ func (s Selection) stratum() (Path, error) {
 // candidate is a trace that was selected.
 type candidate struct {
 	id      string
+	began   time.Time // where a listing gave it
 	stratum string
 	bad     error // why it cannot be read at all
 }

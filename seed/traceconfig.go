@@ -52,7 +52,8 @@ type TraceResult struct {
 	Selected int `json:"selected"`
 	// Evidence counts the items made by kind.
 	Evidence map[EvidenceKind]int `json:"evidence"`
-	// Redacted counts the replacements by name, in all items made.
+	// Redacted counts the replacements by name, in all items made; a name at 0
+	// took nothing out.
 	Redacted map[string]int `json:"redacted,omitempty"`
 	// Written counts the items that went to TraceConfig.Out.
 	Written int `json:"written,omitempty"`

@@ -37,7 +37,7 @@ func normalGold(out *made, where string, value any) (json.RawMessage, error) {
 		raw, err = dataset.Canonical(raw)
 	}
 	if err != nil {
-		return nil, refuse(Syntax, "expectedOutput", "%v", err)
+		return nil, refuse(Syntax, "expectedOutput", "%s", excerpt(err.Error()))
 	}
 	return raw, nil
 }
@@ -90,7 +90,7 @@ func readGold(out *made, where string, value any) (extraction.Extraction, error)
 		}
 		result, err := answer.Parse(value)
 		if err != nil {
-			return gold, refuse(NotJSON, "expectedOutput", "%s is not JSON with entities and relationships: %v", where, err)
+			return gold, refuse(NotJSON, "expectedOutput", "%s is not JSON with entities and relationships: %s", where, excerpt(err.Error()))
 		}
 		if result.Truncated {
 			return gold, refuse(Truncated, "expectedOutput", "%s ends in the middle", where)
@@ -98,19 +98,23 @@ func readGold(out *made, where string, value any) (extraction.Extraction, error)
 		gold, warnings = result.Extraction, append(result.Repairs, result.Warnings...)
 	default:
 		if !hasGold(value) {
-			return gold, refuse(Expected, "expectedOutput", "%s is %s, without entities and relationships: say in a mapping file where they are (expected: …)", where, described(value))
+			return gold, refuse(Expected, "expectedOutput", "%s is %s, without entities and relationships: say in a mapping file where they are (expected: …)", where, excerpt(described(value)))
 		}
 		raw, err := marshal(value)
 		if err != nil {
-			return gold, refuse(Syntax, "expectedOutput", "%v", err)
+			return gold, refuse(Syntax, "expectedOutput", "%s", excerpt(err.Error()))
 		}
 		if gold, warnings, err = extraction.DecodeExtraction(raw); err != nil {
 			return gold, errors.Join(wrongGold(err)...)
 		}
 	}
+	if err := unambiguous(gold, opened(value)); err != nil {
+		return gold, err
+	}
 	for _, text := range warnings {
+		text = strings.Replace(text, "are kept but not used", "are left out", 1) // here only what is known is written
 		path, message := splitPath(text, "expectedOutput")
-		out.warn(Reading, path, "%s", message)
+		out.warn(Reading, path, "%s", excerpt(message))
 	}
 	return gold, nil
 }
@@ -120,7 +124,7 @@ func wrongGold(err error) []error {
 	var list []error
 	for _, one := range all(err) {
 		path, message := splitPath(one.Error(), "expectedOutput")
-		list = append(list, refuse(Expected, path, "%s", message))
+		list = append(list, refuse(Expected, path, "%s", excerpt(message)))
 	}
 	return list
 }

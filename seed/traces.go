@@ -40,13 +40,16 @@ func FromTraces(ctx context.Context, client *langfuse.Client, server langfuse.Ca
 	}
 	defer func() { err = errors.Join(err, s.remove()) }()
 	t := &traceSeeder{
-		reader: reader{client: client, server: server, parts: cfg.Mapping.parts(), workers: cfg.workers()},
+		reader: reader{client: client, server: server, parts: cfg.Mapping.parts(), workers: cfg.workers(), tagged: len(cfg.Mapping.Evidence.Tags) > 0},
 		cfg:    cfg, spool: s, result: &result, keep: cfg.MaxFindings,
 	}
 	if t.keep <= 0 {
 		t.keep = DefaultMaxFindings
 	}
 	result.Evidence, result.Redacted = map[EvidenceKind]int{}, map[string]int{}
+	if cfg.Redaction != nil {
+		result.Redacted = cfg.Redaction.Counts()
+	}
 	if err := t.collect(ctx, selection); err != nil {
 		return result, err
 	}
@@ -89,8 +92,12 @@ func (t *traceSeeder) collect(ctx context.Context, selection Selection) error {
 			if err != nil {
 				return err
 			}
-			if err := t.stratify(ctx, list, path); err != nil {
+			found, err := t.stratify(ctx, list, path)
+			if err != nil {
 				return err
+			}
+			if !found {
+				t.result.Report.Warnings.add(t.keep, Finding{Kind: NoStratum, File: "the sample", Message: fmt.Sprintf("no trace has a value of metadata.%s: the sample is spread over nothing", path)})
 			}
 		}
 		list = draw(list, selection.Sample, selection.Seed)
@@ -136,7 +143,7 @@ func (t *traceSeeder) part(ctx context.Context, m *mapper, list []candidate) err
 			out, err = m.item(f.trace, f.scores)
 		}
 		if err != nil {
-			t.refuse(ids[i], err)
+			t.refuse(ids[i], t.withdrawn(ctx, err))
 			continue
 		}
 		for _, warning := range out.warnings {
@@ -150,6 +157,24 @@ func (t *traceSeeder) part(ctx context.Context, m *mapper, list []candidate) err
 		}
 	}
 	return nil
+}
+
+// withdrawn adds to a person's no that the item which was made before is in the
+// dataset still: seeding takes nothing out.
+func (t *traceSeeder) withdrawn(ctx context.Context, err error) error {
+	var why *refusal
+	if !errors.As(err, &why) || why.item == "" {
+		return err
+	}
+	id := t.cfg.IDPrefix + why.item
+	switch item, err := t.client.GetDatasetItem(ctx, id); {
+	case errors.Is(err, langfuse.ErrNotFound):
+	case err != nil:
+		why.reason += fmt.Sprintf("; whether its item %s is in the dataset could not be found out: %v", id, err)
+	case item.DatasetName == t.cfg.Dataset && item.Status != langfuse.ItemArchived:
+		why.reason += fmt.Sprintf("; its item is in the dataset still: seed --dataset %s --archive %s takes it out", t.cfg.Dataset, id)
+	}
+	return why
 }
 
 // refuse names a trace of which no item is made.

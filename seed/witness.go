@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"extraction-experiment/langfuse"
 )
 
-// verdictName is the annotation that says no when it is false.
-const verdictName = "validated"
+// verdictNames are the annotations that say yes or no in every project.
+var verdictNames = []string{"validated", "correct", "approved"}
 
 // witness looks for the evidence of one trace as seen from one observation.
 type witness struct {
@@ -20,6 +21,7 @@ type witness struct {
 	rules    EvidenceRules
 	observed string // id of the chosen observation; "" where there is none
 	related  map[string]bool
+	private  bool // reasons do not show the values of scores
 }
 
 // newWitness looks at a trace as it was chosen: evidence on the chosen
@@ -30,7 +32,7 @@ func newWitness(trace langfuse.Trace, scores []langfuse.Score, queues map[string
 	if c.whole {
 		from = ""
 	}
-	return witness{trace, newestFirst(scores), queues, rules, c.id, relatives(trace, from)}
+	return witness{trace: trace, scores: newestFirst(scores), queues: queues, rules: rules, observed: c.id, related: relatives(trace, from)}
 }
 
 // relatives returns the observation with those above and below it; of none all
@@ -106,21 +108,20 @@ func (w witness) find() (Evidence, string) {
 	return Evidence{}, w.nothing()
 }
 
-// rejected names the newest verdict of a person, if it says no; of two at the
-// same instant the no counts.
+// rejected names a person's no. The newest annotation of each name decides; of
+// two at the same instant the no counts.
 func (w witness) rejected() string {
-	var newest time.Time
-	found := false
+	newest := map[string]time.Time{}
 	for _, s := range w.scores {
 		if !w.human(s) || !w.isVerdict(s) {
 			continue
 		}
-		if found && !s.Timestamp.Equal(newest) {
-			break
+		if later, found := newest[s.Name]; found && !s.Timestamp.Equal(later) {
+			continue
 		}
-		newest, found = s.Timestamp, true
-		if !w.approves(s) {
-			return fmt.Sprintf("the user %s annotated it with %s = %s: it is judged wrong", s.AuthorUserID, s.Name, s.Value)
+		newest[s.Name] = s.Timestamp
+		if w.denies(s) {
+			return fmt.Sprintf("the user %s annotated it with %s = %s: it is judged wrong", s.AuthorUserID, s.Name, w.value(s))
 		}
 	}
 	return ""
@@ -130,25 +131,48 @@ func (w witness) human(s langfuse.Score) bool {
 	return s.Source == "ANNOTATION" && s.AuthorUserID != "" && s.Type != langfuse.ScoreCorrection && w.concerns(s)
 }
 
+// isVerdict reports whether annotations of a score's name say yes or no: those
+// that a rule names, verdictNames, and what was scored in a queue that has the
+// trace completed. Where no rule names a score, any annotation does.
 func (w witness) isVerdict(s langfuse.Score) bool {
-	return s.Name == verdictName || slices.ContainsFunc(w.rules.Scores, func(r ScoreRule) bool { return r.Name == s.Name })
+	return len(w.rules.Scores) == 0 || slices.Contains(verdictNames, s.Name) || w.isListed(s) || w.isOfQueue(s)
 }
 
-// approves reports whether an annotation says that the trace is right. A rule
-// of its name decides; without one true and numbers above 0 do, and a category
-// or a text says nothing.
-func (w witness) approves(s langfuse.Score) bool {
-	named := false
-	for _, rule := range w.rules.Scores {
-		if rule.Name == s.Name {
-			if named = true; rule.Holds(s) {
-				return true
-			}
-		}
+func (w witness) isListed(s langfuse.Score) bool {
+	return slices.ContainsFunc(w.rules.Scores, func(r ScoreRule) bool { return r.Name == s.Name })
+}
+
+func (w witness) isOfQueue(s langfuse.Score) bool {
+	of := func(items []completed) bool {
+		return slices.ContainsFunc(items, func(c completed) bool { return c.QueueID == s.QueueID })
 	}
-	number, isNumber := s.Value.Number()
-	isNumber = isNumber && (s.Type == langfuse.ScoreBoolean || s.Type == langfuse.ScoreNumeric)
-	return !named && isNumber && number > 0
+	return s.QueueID != "" && (of(w.queues[w.trace.ID]) || of(w.queues[s.Subject.ID]))
+}
+
+// approves reports whether an annotation says that the trace is right: a rule
+// of its name holds, or without one it is true or a number above 0.
+func (w witness) approves(s langfuse.Score) bool {
+	if w.isListed(s) {
+		return slices.ContainsFunc(w.rules.Scores, func(r ScoreRule) bool { return r.Holds(s) })
+	}
+	number, ok := plainNumber(s)
+	return ok && number > 0 && w.isVerdict(s)
+}
+
+// denies reports whether a verdict says that the trace is wrong: no rule of its
+// name holds, or without one it is false or a number of at most 0. A category or
+// a text that no rule names says nothing.
+func (w witness) denies(s langfuse.Score) bool {
+	if w.isListed(s) {
+		return !w.approves(s)
+	}
+	number, ok := plainNumber(s)
+	return ok && number <= 0
+}
+
+func plainNumber(s langfuse.Score) (float64, bool) {
+	number, ok := s.Value.Number()
+	return number, ok && (s.Type == langfuse.ScoreBoolean || s.Type == langfuse.ScoreNumeric)
 }
 
 func (w witness) inQueue() (Evidence, bool) {
@@ -238,9 +262,41 @@ func (w witness) correction() (langfuse.Score, bool) {
 	return of("trace", w.trace.ID)
 }
 
+// passedOver names a correction of a step that is not what the trace is seen
+// as, the newest, and says what would take it; nothing where there is none.
+func (w witness) passedOver() string {
+	for _, s := range w.scores {
+		if s.Type != langfuse.ScoreCorrection || s.Subject.Kind != "observation" {
+			continue
+		}
+		for _, o := range w.trace.Observations {
+			if o.ID == s.Subject.ID {
+				return fmt.Sprintf("the correction %s is of the observation %s (%s), and not used: a mapping with observation: {name: %q, type: %s} makes the item of that observation",
+					s.ID, o.ID, o.Name, o.Name, o.Type)
+			}
+		}
+	}
+	return ""
+}
+
+// value is that of a score, as reasons show it: one that is a text may quote the
+// trace.
+func (w witness) value(s langfuse.Score) string {
+	if _, isText := s.Value.Text(); isText && w.private {
+		return notShown
+	}
+	if number, ok := s.Value.Number(); ok && s.Type == langfuse.ScoreBoolean {
+		return strconv.FormatBool(number != 0)
+	}
+	return s.Value.String()
+}
+
 // nothing says why there is no evidence, and what was there that is none.
 func (w witness) nothing() string {
 	reason := "nothing shows that a person validated it: no completed queue item, no annotation with an author, no correction"
+	if other := w.passedOver(); other != "" {
+		return "nothing shows that a person validated it; " + other
+	}
 	for _, s := range w.scores {
 		switch {
 		case s.Source != "ANNOTATION" || s.Type == langfuse.ScoreCorrection:
@@ -249,7 +305,7 @@ func (w witness) nothing() string {
 		case s.AuthorUserID == "":
 			return reason + fmt.Sprintf("; the annotation %s has no author: a program wrote it", s.Name)
 		default:
-			return reason + fmt.Sprintf("; the annotation %s = %s does not say that it is right", s.Name, s.Value)
+			return reason + fmt.Sprintf("; the annotation %s = %s does not say that it is right", s.Name, w.value(s))
 		}
 	}
 	return reason

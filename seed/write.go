@@ -30,10 +30,22 @@ type seeder struct {
 	mu     sync.Mutex // guards result and the callbacks
 	result *Result
 	done   int
+	silent silence
 }
 
-// write reads the items again and hands them to the workers. The first error
-// that is not about one item stops it; writes under way are finished, so that
+// maxSilent is how many writes in a row without an answer end the work: the
+// server is gone then, and each would wait through all its attempts.
+const maxSilent = 5
+
+// silence counts what was not answered.
+type silence struct {
+	all, inRow int
+	last       error
+}
+
+// write reads the items again and hands them to the workers. An item whose write
+// is not answered is named, and the others go on, up to maxSilent in a row. The
+// first other error that is not about one item stops it; writes under way are finished, so that
 // the counts are right.
 func (s *seeder) write(ctx context.Context, items iter.Seq2[dataset.Located, error]) error {
 	group, working := errgroup.WithContext(ctx)
@@ -61,6 +73,9 @@ func (s *seeder) write(ctx context.Context, items iter.Seq2[dataset.Located, err
 	}
 	if ctx.Err() != nil { // stopped between two items
 		return fmt.Errorf("seeding: %w", context.Cause(ctx))
+	}
+	if s.silent.all > 0 {
+		return fmt.Errorf("seeding: Langfuse did not answer for %d items; the same command again goes on with them: %w", s.silent.all, s.silent.last)
 	}
 	return nil
 }
@@ -91,7 +106,7 @@ func (s *seeder) one(ctx context.Context, located dataset.Located) error {
 	if !known && (s.cfg.DryRun || !s.result.DatasetCreated) {
 		found, err := s.find(ctx, item.ID)
 		if err != nil {
-			return err
+			return s.failed(ctx, located, change, err)
 		}
 		if owner := s.otherOwner(found); owner != "" {
 			s.refuse(located, change, owner)
@@ -166,6 +181,9 @@ func (s *seeder) failed(ctx context.Context, located dataset.Located, change Cha
 	var api *langfuse.APIError
 	itemOnly := errors.Is(err, langfuse.ErrConflict) || errors.Is(err, langfuse.ErrTooLarge) || errors.Is(err, langfuse.ErrRateLimited) ||
 		errors.As(err, &api) && api.Status == http.StatusBadRequest
+	if isSilence(ctx, err) {
+		return s.unanswered(located, change, err)
+	}
 	if !itemOnly {
 		return err
 	}
@@ -174,6 +192,29 @@ func (s *seeder) failed(ctx context.Context, located dataset.Located, change Cha
 		reason += ": " + s.proposal()
 	}
 	s.refuse(located, change, reason)
+	return nil
+}
+
+// isSilence reports whether the server did not answer, or only that it cannot
+// now.
+func isSilence(ctx context.Context, err error) bool {
+	var lost *langfuse.ConnectionError
+	var api *langfuse.APIError
+	return ctx.Err() == nil && (errors.As(err, &lost) || errors.As(err, &api) && api.Status >= http.StatusInternalServerError)
+}
+
+// unanswered names an item that may be there or not. The error says that this
+// was one too many.
+func (s *seeder) unanswered(located dataset.Located, change Change, err error) error {
+	s.refuse(located, change, fmt.Sprintf("was not answered, it may be in the dataset or not: %v; the same command again goes on with it", err))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.silent.all++
+	s.silent.inRow++
+	s.silent.last = err
+	if s.silent.inRow >= maxSilent {
+		return fmt.Errorf("%d writes in a row were not answered, the same command again goes on: %w", s.silent.inRow, err)
+	}
 	return nil
 }
 
@@ -210,8 +251,10 @@ func (s *seeder) count(change Change) {
 	defer s.mu.Unlock()
 	switch change.Action {
 	case Created:
+		s.silent.inRow = 0
 		s.result.Created++
 	case Updated:
+		s.silent.inRow = 0
 		s.result.Updated++
 	case Unchanged:
 		s.result.Unchanged++

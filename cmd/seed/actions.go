@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -28,13 +29,23 @@ func fileAction(c *urfave.Context, env cli.Env) (err error) {
 	if err := readable(path); err != nil {
 		return err
 	}
+	redaction, err := readNamed(c.String("redact"), "the patterns", seed.ParseRedaction)
+	if err != nil {
+		return err
+	}
+	items := dataset.ReadFile(path)
+	var redacted map[string]int
+	if redaction != nil {
+		redacted = redaction.Counts()
+		items = redaction.Items(items, redacted)
+	}
 	lf, err := open(c, env)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lf.Close()) }()
 	bar := newBar(env, c.Bool("quiet"))
-	result, err := seed.File(c.Context, lf.Client, dataset.ReadFile(path), seed.Config{
+	result, err := seed.File(c.Context, lf.Client, items, seed.Config{
 		Dataset: c.String("dataset"), Description: c.String("description"), Schemas: schemas,
 		IDPrefix: c.String("id-prefix"), Vocabulary: vocabulary(),
 		KeepGoing: c.Bool("keep-going"), DryRun: c.Bool("dry-run"), Progress: bar.progress,
@@ -42,18 +53,37 @@ func fileAction(c *urfave.Context, env cli.Env) (err error) {
 	bar.close()
 	warn(env, c.Bool("quiet"), result.Report.Warnings, "seed --check FILE --json")
 	if err != nil {
-		return err
+		if result.Created+result.Updated+result.Unchanged+result.Refused == 0 { // it did not come to that
+			return err
+		}
+		return errors.Join(printFile(c, env, fileResult{result, redacted}), result.Err(), err)
 	}
+	if !c.Bool("quiet") {
+		warnUnused(env, redacted)
+	}
+	return errors.Join(printFile(c, env, fileResult{result, redacted}), result.Err())
+}
+
+// fileResult is what became of a file.
+type fileResult struct {
+	seed.Result
+	Redacted map[string]int `json:"redacted,omitempty"`
+}
+
+func printFile(c *urfave.Context, env cli.Env, r fileResult) error {
 	if c.Bool("json") {
-		return errors.Join(written(report.JSON(env.Stdout, result, false)), result.Err())
+		return written(report.JSON(env.Stdout, r, false))
 	}
+	var b strings.Builder
 	verb := "seeded"
 	if c.Bool("dry-run") {
 		verb = "would seed"
 	}
-	_, err = fmt.Fprintf(env.Stdout, "%s dataset %s: %d created, %d updated, %d unchanged, %d refused\n",
-		verb, c.String("dataset"), result.Created, result.Updated, result.Unchanged, result.Refused)
-	return errors.Join(written(err), result.Err())
+	fmt.Fprintf(&b, "%s dataset %s: %d created, %d updated, %d unchanged, %d refused\n",
+		verb, c.String("dataset"), r.Created, r.Updated, r.Unchanged, r.Refused)
+	counts(&b, "redacted", r.Redacted)
+	_, err := io.WriteString(env.Stdout, b.String())
+	return written(err)
 }
 
 // checkAction checks a file of anyone's and sends nothing.

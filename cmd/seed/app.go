@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -71,28 +72,41 @@ func newApp(env cli.Env) *urfave.App {
 	}
 }
 
-// jobs maps the flag that says what to do to what does it; exactly one is given.
-var jobs = []struct {
-	flag string
+// job is one of the things that this command does.
+type job struct {
+	flag string // that asks for it
 	do   func(*urfave.Context, cli.Env) error
-}{
-	{"file", fileAction},
-	{"check", checkAction},
-	{"export", exportAction},
-	{"archive", archiveAction},
-	{"list", listAction},
+	also string // the other flags that mean something to it
+}
+
+// jobs are those that a flag asks for; exactly one is given.
+var jobs = []job{
+	{"file", fileAction, "schema description id-prefix keep-going dry-run redact"},
+	{"check", checkAction, "schema id-prefix"},
+	{"export", exportAction, ""},
+	{"archive", archiveAction, ""},
+	{"list", listAction, ""},
+}
+
+// traceJob is the job that trace ids and the flags of traces ask for.
+func traceJob() job {
+	j := job{"trace ids and what selects traces", traceAction, "schema description id-prefix dry-run"}
+	for _, flag := range traceFlags() {
+		j.also += " " + flag.Names()[0]
+	}
+	return j
 }
 
 func action(c *urfave.Context, env cli.Env) error {
 	var names []string
-	var do func(*urfave.Context, cli.Env) error
+	var chosen job
 	for _, job := range jobs {
 		if c.IsSet(job.flag) {
-			names, do = append(names, "--"+job.flag), job.do
+			names, chosen = append(names, "--"+job.flag), job
 		}
 	}
 	if namesTraces(c) {
-		names, do = append(names, "trace ids and what selects traces"), traceAction
+		names, chosen = append(names, traceJob().flag), traceJob()
 	}
 	switch {
 	case len(names) > 1:
@@ -102,5 +116,39 @@ func action(c *urfave.Context, env cli.Env) error {
 	case c.String("dataset") == "" && names[0] != "--check" && names[0] != "--list":
 		return cli.Usage("%s: --dataset NAME is needed", names[0])
 	}
-	return do(c, env)
+	if err := chosen.takes(c, names[0]); err != nil {
+		return err
+	}
+	return chosen.do(c, env)
+}
+
+// takes refuses the flags that mean nothing to the job: one that is passed over
+// in silence may be one that somebody relies on.
+func (j job) takes(c *urfave.Context, name string) error {
+	known := append(strings.Fields(j.also), j.flag, "dataset", "json", "quiet", "help", "version")
+	var problems []error
+	for _, flag := range c.App.Flags {
+		if flag := flag.Names()[0]; c.IsSet(flag) && !slices.Contains(known, flag) {
+			problems = append(problems, cli.Usage("--%s means nothing with %s: leave it away", flag, name))
+		}
+		if isEmpty(c, flag) {
+			problems = append(problems, cli.Usage("--%s has no value: leave it away, or say what is meant", flag.Names()[0]))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// isEmpty reports whether a flag was given nothing, as by a variable of a script
+// that is not set: without it more would be selected, or sent, than was meant.
+func isEmpty(c *urfave.Context, flag urfave.Flag) bool {
+	name := flag.Names()[0]
+	switch flag.(type) {
+	case *urfave.StringFlag:
+		return c.IsSet(name) && strings.TrimSpace(c.String(name)) == "" && name != "description" && name != "id-prefix"
+	case *urfave.StringSliceFlag:
+		return slices.ContainsFunc(c.StringSlice(name), func(value string) bool { return strings.TrimSpace(value) == "" })
+	case *urfave.IntFlag:
+		return c.IsSet(name) && c.Int(name) == 0
+	}
+	return false
 }

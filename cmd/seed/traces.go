@@ -120,18 +120,21 @@ func seedTraces(c *urfave.Context, env cli.Env, lf *connect.Langfuse, selection 
 	result, err := seed.FromTraces(c.Context, lf.Client, lf.Server.Capabilities, selection, config)
 	bar.close()
 	warn(env, c.Bool("quiet"), result.Report.Warnings, "--json")
-	if err != nil {
-		return errors.Join(err, result.Err())
+	if err != nil && result.Created+result.Updated+result.Unchanged+result.Refused == 0 {
+		return err // it did not come to anything
+	}
+	if !c.Bool("quiet") && result.Selected > result.Refused {
+		warnUnused(env, result.Redacted)
 	}
 	if result.Selected == 0 && result.Refused == 0 && !c.Bool("quiet") {
 		fmt.Fprintln(env.Stderr, "warning: no trace matches the selection")
 	}
 	if preview != nil {
-		if err := preview.Close(result); err != nil {
-			return errors.Join(written(err), result.Err())
+		if closing := preview.Close(result); closing != nil {
+			return errors.Join(written(closing), result.Err(), err)
 		}
 	}
-	return errors.Join(printTraces(c, env, result), result.Err())
+	return errors.Join(printTraces(c, env, result), result.Err(), err)
 }
 
 // newPreview returns the preview of a dry run.
@@ -172,6 +175,15 @@ func printTraces(c *urfave.Context, env cli.Env, r seed.TraceResult) error {
 	counts(&b, "redacted", r.Redacted)
 	_, err := io.WriteString(env.Stdout, b.String())
 	return written(err)
+}
+
+// warnUnused names the patterns and fields that took nothing out.
+func warnUnused(env cli.Env, redacted map[string]int) {
+	for _, name := range slices.Sorted(maps.Keys(redacted)) {
+		if redacted[name] == 0 {
+			fmt.Fprintf(env.Stderr, "warning: --redact: %s took nothing out of any item: is it written as the items have it?\n", name)
+		}
+	}
 }
 
 func counts[K ~string](b *strings.Builder, title string, n map[K]int) {

@@ -16,7 +16,6 @@ import (
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/report"
-	"extraction-experiment/runstore"
 )
 
 func compareCommand(env cli.Env) *urfave.Command {
@@ -76,10 +75,6 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	runs, err := runsOf(sources, c.String("html"))
-	if err != nil {
-		return err
-	}
 	result, err := comparer.Compare(ctx, sources[0], sources[1:]...)
 	if errors.Is(err, context.Canceled) {
 		return cli.Errorf(cli.ExitInterrupted, "stopped before the comparison was done")
@@ -87,7 +82,7 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	return errors.Join(showComparison(c, env, result), writeComparison(ctx, c.String("html"), result, runs), result.Err())
+	return errors.Join(showComparison(c, env, result), writeComparison(ctx, c.String("html"), result, sources), result.Err())
 }
 
 // showComparison prints the report. The only candidate that cannot be compared
@@ -148,19 +143,4 @@ func matchedLines(explanation json.RawMessage) ([]string, error) {
 		lines = append(lines, stated(m.Expected))
 	}
 	return lines, nil
-}
-
-// runsOf returns the run files behind the sources, for a page if one is wanted.
-func runsOf(sources []compare.Source, page string) (runs []*runstore.Reader, err error) {
-	if page == "" {
-		return nil, nil
-	}
-	for _, s := range sources {
-		local, ok := s.(runSource)
-		if !ok {
-			return nil, cli.Usage("--html: a run that is only in Langfuse has no documents for a page: compare run files")
-		}
-		runs = append(runs, local.run)
-	}
-	return runs, nil
 }

@@ -104,7 +104,6 @@ func runPage(ctx context.Context, w io.Writer, path string) (err error) {
 // comparePage writes the comparison of runs as experiment compare makes it
 // without flags.
 func comparePage(ctx context.Context, w io.Writer, base string, candidates []string) (err error) {
-	var runs []*runstore.Reader
 	var sources []compare.Source
 	var links []string
 	var headers []outcome.Header
@@ -118,7 +117,7 @@ func comparePage(ctx context.Context, w io.Writer, base string, candidates []str
 		if reading != nil {
 			return reading
 		}
-		runs, sources, links = append(runs, run), append(sources, runSource{run, false}), append(links, site.RunAddress(path))
+		sources, links = append(sources, runSource{run, false}), append(links, site.RunAddress(path))
 		headers = append(headers, header)
 	}
 	comparer, err := compare.New(compare.Config{Order: scoreOrder(), Matches: matchedLines})
@@ -129,7 +128,7 @@ func comparePage(ctx context.Context, w io.Writer, base string, candidates []str
 	if err != nil {
 		return err
 	}
-	return comparisonPage(ctx, w, result, runs, html.Config{Home: "/", Links: links, Trace: func(run int, o outcome.Outcome) string {
+	return comparisonPage(ctx, w, result, sources, html.Config{Home: "/", Links: links, Trace: func(run int, o outcome.Outcome) string {
 		return site.TraceAddress(tracking.TraceID(headers[run], o))
 	}})
 }

@@ -135,7 +135,10 @@ func (c *comparing) pairs(row merging, l limits) shortened {
 		p.Runs[i].Trace = c.trace(c.places[i], v.Outcome)
 		sides[i+1] = v.Extracted
 		if sides[0] == nil {
-			sides[0], text = v.Expected, v.Text
+			sides[0] = v.Expected
+		}
+		if text == "" {
+			text = v.Text
 		}
 	}
 	p.shownText = highlighted(text, l, sides...)

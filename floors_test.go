@@ -36,6 +36,7 @@ var floors = map[string]int{
 	"scoring":            3,
 	"pipeline":           3,
 	"runstore":           4,
+	"evaluator":          4,
 	"pipeline/provider/": 4,
 	"pipeline/provider":  5,
 	"experiment":         5,

@@ -11,8 +11,10 @@ import (
 
 const (
 	// strayTime is how long what a program started may outlive it: the parts of
-	// a shell's pipeline end a moment after one another.
-	strayTime = 100 * time.Millisecond
+	// a shell's pipeline end a moment after one another, and tools have helpers
+	// that write their statistics.
+	strayTime = time.Second
+	strayStep = 10 * time.Millisecond
 	// strayRounds is how often strays are looked for and killed: one that forks
 	// while it is looked for is met in the next round.
 	strayRounds = 20
@@ -24,7 +26,12 @@ func (p *process) endStrays() int {
 	if p.mark == "" || len(strays(p.mark)) == 0 {
 		return 0
 	}
-	time.Sleep(strayTime)
+	for waited := time.Duration(0); waited < strayTime; waited += strayStep {
+		time.Sleep(strayStep)
+		if len(strays(p.mark)) == 0 {
+			return 0
+		}
+	}
 	left := 0
 	for range strayRounds {
 		found := strays(p.mark)

@@ -27,6 +27,7 @@ var floors = map[string]int{
 	"langfuse":            1,
 	"configs":             1,
 	"configs/sample":      1,
+	"bench/datasets":      1,
 	"dataset":             2,
 	"langfuse/embedded":   2,
 	"pipeline/prompt":     2,
@@ -45,6 +46,7 @@ var floors = map[string]int{
 	"compare":             5,
 	"harness/extraction":  6,
 	"harness/conformance": 7,
+	"harness/bench":       7,
 	"report":              8,
 	"examples/":           10,
 	"cmd/internal/":       9,
@@ -62,7 +64,7 @@ var fences = []struct {
 	{"", "configs/sample", []string{"cmd/"}, "the built-in dataset is known to the commands only"},
 	{"", "langfuse/embedded", []string{"cmd/"}, "the embedded server is met over HTTP"},
 	{"", "tracking", []string{"cmd/"}, "what is recorded in Langfuse follows from the run file"},
-	{"", "runstore", []string{"experiment", "tracking", "cmd/"}, "libraries must not compile SQLite"},
+	{"", "runstore", []string{"experiment", "tracking", "harness/bench", "cmd/"}, "libraries must not compile SQLite"},
 }
 
 func TestFloors(t *testing.T) {

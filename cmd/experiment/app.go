@@ -26,6 +26,7 @@ func commands(env cli.Env) []*urfave.Command {
 		exportCommand(env),
 		scoreCommand(env),
 		rescoreCommand(env),
+		benchCommand(env),
 		conformanceCommand(env),
 		promptsCommand(env),
 		serveCommand(env),

@@ -19,21 +19,24 @@ type Scorer struct {
 }
 
 // Judge reads the expected output of an item. An item without any is judged
-// by nothing but whether it failed. Gold of the wrong shape is an error.
+// by nothing but whether it failed and what of it stands in the document. Gold
+// of the wrong shape is an error.
 func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
+	grounding := groundingOf(item)
 	if isAbsent(item.Expected) {
-		return judge{rules: s.Rules}, nil
+		return judge{rules: s.Rules, grounding: grounding}, nil
 	}
 	expected, _, err := extraction.DecodeExtraction(item.Expected)
 	if err != nil {
 		return nil, &outcome.Failure{Class: outcome.Item, Message: fmt.Sprintf("the expected output cannot be used: %v", err)}
 	}
-	return judge{s.Rules, expected}, nil
+	return judge{s.Rules, expected, grounding}, nil
 }
 
 type judge struct {
-	rules    *scoring.Scorer
-	expected extraction.Extraction
+	rules     *scoring.Scorer
+	expected  extraction.Extraction
+	grounding *grounding // nil without a document
 }
 
 // Score compares an extraction with the expected one.
@@ -47,8 +50,12 @@ func (j judge) Score(output json.RawMessage) (experiment.Scored, error) {
 	if err != nil {
 		return experiment.Scored{}, fmt.Errorf("encoding the matches: %w", err)
 	}
+	scores := result.Scores
+	if j.grounding != nil {
+		scores = append(scores, j.grounding.scores(extracted)...)
+	}
 	return experiment.Scored{
-		Scores:      result.Scores,
+		Scores:      scores,
 		Groups:      result.Groups,
 		Counts:      result.Counts.Map(),
 		Explanation: explanation,

@@ -45,6 +45,7 @@ var floors = map[string]int{
 	"seed":                5,
 	"compare":             5,
 	"harness/extraction":  6,
+	"harness/custom":      6,
 	"harness/conformance": 7,
 	"harness/bench":       7,
 	"report":              8,

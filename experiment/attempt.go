@@ -33,12 +33,17 @@ func (r *Runner) attempt(ctx context.Context, item unit, trial int) outcome.Outc
 	if err != nil {
 		return fail(o, judge, outcome.FailureOf(err, outcome.Provider))
 	}
-	return judged(o, judge)
+	return judged(ctx, o, judge)
 }
 
 // judged scores the output of an outcome.
-func judged(o outcome.Outcome, judge Judge) outcome.Outcome {
-	scored, err := guard(func() (Scored, error) { return judge.Score(o.Output) })
+func judged(ctx context.Context, o outcome.Outcome, judge Judge) outcome.Outcome {
+	scored, err := guard(func() (Scored, error) {
+		if patient, ok := judge.(ContextJudge); ok {
+			return patient.ScoreContext(ctx, o.Output)
+		}
+		return judge.Score(o.Output)
+	})
 	if err != nil {
 		return fail(o, judge, outcome.FailureOf(err, outcome.Internal))
 	}

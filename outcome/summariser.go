@@ -176,6 +176,14 @@ func (s *Summariser) warnings() []string {
 	if s.header.Trials > 1 {
 		list = append(list, fmt.Sprintf("%d trials: every trial of an item counts as an outcome of its own, so no interval is given", s.header.Trials))
 	}
+	for _, c := range s.header.Scorer.Custom {
+		if c.Uncertified != "" {
+			list = append(list, fmt.Sprintf("%s comes from an external evaluator that is not certified (%s): %s", c.Name, c.Evaluator, c.Uncertified))
+		}
+		if t := s.scores[c.Name]; t != nil && t.undefined > 0 {
+			list = append(list, fmt.Sprintf("%s has no value for %d items: the evaluator gave none; experiment show says why", c.Name, t.undefined))
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.scores)) {
 		if n := s.scores[name].refused; n > 0 {
 			list = append(list, fmt.Sprintf("%s: %d values are no finite numbers and count as undefined", name, n))

@@ -68,7 +68,10 @@ func runAction(c *urfave.Context, env cli.Env, table []setting) error {
 	if err != nil || values.on("dry-run") {
 		return err
 	}
-	return runExperiment(c.Context, env, cfg, rules, log)
+	if rules.custom, err = openScorers(c.Context, env, file, path); err != nil {
+		return err
+	}
+	return errors.Join(runExperiment(c.Context, env, cfg, rules, log), rules.custom.close())
 }
 
 // runExperiment carries a run from the connection to the summary.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"extraction-experiment/configs"
+	"extraction-experiment/dataset"
 	"extraction-experiment/evaluator"
 	"extraction-experiment/harness/conformance"
 	"extraction-experiment/report"
@@ -102,6 +104,31 @@ func TestExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	subset(t, "fixture", first, got["fixtures"].([]any)[0].(map[string]any))
+}
+
+// TestExperiment holds the experiment to the evaluator that is certified.
+func TestExperiment(t *testing.T) {
+	e, err := configs.Load("experiment.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := conformance.Read("fixtures.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(e.Scorers) != 1 || !slices.Equal(e.Scorers[0].Script, set.Evaluator.Script) || e.Scorers[0].Certificate != "results.json" {
+		t.Errorf("the experiment scores with %+v", e.Scorers)
+	}
+	items := 0
+	for _, err := range dataset.ReadFile(e.Dataset) {
+		if err != nil {
+			t.Error(err)
+		}
+		items++
+	}
+	if items == 0 {
+		t.Error("the experiment has no items")
+	}
 }
 
 // subset checks that got has every field of want, with its value.

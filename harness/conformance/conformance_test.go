@@ -102,6 +102,13 @@ func TestRun_thresholds(t *testing.T) {
 	if r := run(t, cfg, fourth); r.Passed() || r.Fixtures[0].Violations != 1 {
 		t.Error("a score below the tolerance was accepted")
 	}
+	// In floats 1 - 0.7 is above 0.3: exactly at the tolerance passes all the same.
+	for tolerance, score := range map[float64]float64{0.7: 0.3, 0.3: 0.7, 0.1: 0.9, 0.9: 0.1} {
+		edge := conformance.Config{Fixtures: []conformance.Fixture{fixture("a", conformance.Pass, nil)}, Runs: 2, ScoreTolerance: tolerance}
+		if r := run(t, edge, func(string, int64) (float64, error) { return score, nil }); !r.Passed() {
+			t.Errorf("%v with a tolerance of %v: %+v", score, tolerance, r.Fixtures[0])
+		}
+	}
 	bounds := conformance.Config{Fixtures: []conformance.Fixture{fixture("a", conformance.Ambiguous, &conformance.Bounds{Low: 0.7, High: 0.9})}, Runs: 4}
 	if r := run(t, bounds, fourth); !r.Passed() {
 		t.Errorf("both bounds are allowed, and flips of ambiguous fixtures too: %+v", r.Fixtures[0])

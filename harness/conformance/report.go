@@ -134,7 +134,8 @@ func judge(cfg Config, f Fixture, answers []answer) FixtureResult {
 func allowed(cfg Config, f Fixture, score float64) bool {
 	switch {
 	case f.Label == Pass:
-		return score >= 1-cfg.ScoreTolerance
+		// Either form may be off by the last bit, never both against the reader.
+		return score >= 1-cfg.ScoreTolerance || 1-score <= cfg.ScoreTolerance
 	case f.Label == Fail:
 		return score <= cfg.ScoreTolerance
 	case f.Bounds == nil:

@@ -3,7 +3,6 @@ package proc
 import (
 	"bytes"
 	"os"
-	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -14,7 +13,7 @@ const (
 	// a shell's pipeline end a moment after one another, and tools have helpers
 	// that write their statistics.
 	strayTime = time.Second
-	strayStep = 10 * time.Millisecond
+	strayStep = 5 * time.Millisecond // the first pause; each is twice as long as the one before
 	// strayRounds is how often strays are looked for and killed: one that forks
 	// while it is looked for is met in the next round.
 	strayRounds = 20
@@ -26,8 +25,9 @@ func (p *process) endStrays() int {
 	if p.mark == "" || len(strays(p.mark)) == 0 {
 		return 0
 	}
-	for waited := time.Duration(0); waited < strayTime; waited += strayStep {
-		time.Sleep(strayStep)
+	until := time.Now().Add(strayTime)
+	for pause := strayStep; time.Now().Before(until); pause *= 2 {
+		time.Sleep(min(pause, time.Until(until)))
 		if len(strays(p.mark)) == 0 {
 			return 0
 		}
@@ -52,17 +52,23 @@ func (p *process) endStrays() int {
 // nobody has reaped have no environment any more.
 func strays(mark string) []int {
 	entry := []byte(envMark + "=" + mark)
-	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer proc.Close() // only read
+	names, err := proc.Readdirnames(-1)
 	if err != nil {
 		return nil
 	}
 	var found []int
-	for _, file := range files {
-		environ, err := os.ReadFile(file)
-		if err != nil || !bytes.Contains(environ, entry) {
-			continue // not ours: another user's, or gone
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue // no process
 		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+		environ, err := os.ReadFile("/proc/" + name + "/environ")
+		if err == nil && bytes.Contains(environ, entry) { // else another user's, or gone
 			found = append(found, pid)
 		}
 	}

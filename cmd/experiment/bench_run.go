@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,7 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	}
 	problems := []error{ran, benchWrite(c, env, result)}
 	if !c.Bool("json") {
-		_, err := fmt.Fprintf(env.Stdout, "\n%s; experiment bench score %s judges it\n", cfg.Out, quote(cfg.Out))
+		_, err := fmt.Fprintf(env.Stdout, "\n%s; experiment bench score %s judges it\n", cfg.Out, quote(cmp.Or(cfg.Name, cfg.Out)))
 		problems = append(problems, written(err))
 	}
 	return errors.Join(problems...)

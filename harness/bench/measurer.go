@@ -140,7 +140,7 @@ func (m *measurer) cause(c Cause) {
 	}
 }
 
-// trimCauses keeps the first by case and trial, whatever order they came in.
+// trimCauses keeps the first by case, cause and trial, whatever order they came in.
 func (m *measurer) trimCauses() {
 	slices.SortFunc(m.causes, compareCauses)
 	if extra := len(m.causes) - mostCauses; extra > 0 {
@@ -149,8 +149,8 @@ func (m *measurer) trimCauses() {
 }
 
 func compareCauses(a, b Cause) int {
-	for _, c := range []int{strings.Compare(a.CaseID, b.CaseID), a.Trial - b.Trial, strings.Compare(a.Metric, b.Metric), strings.Compare(string(a.Code), string(b.Code)),
-		strings.Compare(a.Quote, b.Quote), strings.Compare(a.Class, b.Class), strings.Compare(a.Detail, b.Detail)} {
+	for _, c := range []int{strings.Compare(a.CaseID, b.CaseID), strings.Compare(a.Metric, b.Metric), strings.Compare(string(a.Code), string(b.Code)),
+		strings.Compare(a.Quote, b.Quote), strings.Compare(a.Class, b.Class), strings.Compare(a.Detail, b.Detail), a.Trial - b.Trial} {
 		if c != 0 {
 			return c
 		}

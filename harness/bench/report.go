@@ -33,7 +33,7 @@ type Report struct {
 	Breadth    Breadth    `json:"breadth"`
 	Categories []Category `json:"categories"`
 	// Causes are the records and cases that lowered a rate, the first hundred in
-	// the order of case and trial; MoreCauses counts the others.
+	// the order of case, cause and trial; MoreCauses counts the others.
 	Causes     []Cause  `json:"causes"`
 	MoreCauses int      `json:"moreCauses"`
 	Warnings   []string `json:"warnings"`

@@ -10,6 +10,8 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"time"
 
 	"extraction-experiment/dataset"
@@ -44,6 +46,8 @@ type Config struct {
 	// VarianceMode.
 	Trials int
 	// Extractor answers the cases; nil answers from what is stored with them.
+	// Cases that expect a failure are about the stored answer: an extractor is
+	// not asked about them, and a warning says how many there are.
 	Extractor pipeline.Extractor
 	// System describes the extractor for the run's header.
 	System outcome.System
@@ -58,6 +62,8 @@ type Config struct {
 	Timeout     time.Duration // of one case; 0 means 5 minutes
 	Stop        <-chan struct{}
 	Observer    experiment.Observer
+
+	leftOut int // cases that an extractor cannot be asked
 }
 
 // Run takes every case through the trials and returns what the run comes to.
@@ -126,8 +132,23 @@ func (cfg Config) complete() (Config, error) {
 	}
 	if cfg.Extractor == nil {
 		cfg.System = outcome.System{Model: "stored", Provider: "stored"}
+	} else {
+		cfg.leaveOut()
+	}
+	if len(problems) == 0 && len(cfg.Cases) == 0 {
+		usage("every case is about its stored answer: an extractor has nothing to answer")
 	}
 	return cfg, errors.Join(problems...)
+}
+
+// leaveOut drops the cases that expect a failure: it is that of their stored
+// answer, which an extractor does not give.
+func (cfg *Config) leaveOut() {
+	kept := slices.DeleteFunc(slices.Clone(cfg.Cases), func(c Case) bool {
+		return c.Expected != nil && c.Expected.EmptyResultKind == EmptyByFailure
+	})
+	cfg.leftOut = len(cfg.Cases) - len(kept)
+	cfg.Cases = kept
 }
 
 func (cfg Config) run(ctx context.Context) (report Report, err error) {
@@ -144,7 +165,7 @@ func (cfg Config) run(ctx context.Context) (report Report, err error) {
 		Format: outcome.FormatVersion, RunUID: hex.EncodeToString(uid), Name: name, Harness: Name,
 		Dataset: outcome.Dataset{Name: "bench"}, System: cfg.System, Trials: cfg.Trials,
 		Scorer:      outcome.Scorer{Version: "bench-" + Version, Primary: CaseSuccess},
-		Environment: "bench", Metadata: map[string]string{"mode": string(cfg.Mode)}, Runner: cfg.Runner, Started: time.Now().UTC(),
+		Environment: "bench", Metadata: cfg.metadata(), Runner: cfg.Runner, Started: time.Now().UTC(),
 	})
 	if err != nil {
 		return Report{}, err
@@ -163,6 +184,20 @@ func (cfg Config) run(ctx context.Context) (report Report, err error) {
 	}
 	report, err = Measure(context.WithoutCancel(ctx), run.Reader)
 	return report, errors.Join(ran, err)
+}
+
+// The keys of the run's metadata.
+const (
+	keyMode    = "mode"
+	keyLeftOut = "left_out"
+)
+
+func (cfg Config) metadata() map[string]string {
+	about := map[string]string{keyMode: string(cfg.Mode)}
+	if cfg.leftOut > 0 {
+		about[keyLeftOut] = strconv.Itoa(cfg.leftOut)
+	}
+	return about
 }
 
 // source lists the cases as items.

@@ -41,14 +41,41 @@ func (r Report) WriteText(w io.Writer) error {
 // mostShown is how many causes and drifting cases are printed.
 const mostShown = 20
 
+// alike returns how many causes from the i-th on are the same one in another
+// trial; they follow one another.
+func (r Report) alike(i int) int {
+	first, n := r.Causes[i], 1
+	for i+n < len(r.Causes) {
+		next := r.Causes[i+n]
+		if next.Trial == first.Trial {
+			break
+		}
+		next.Trial = first.Trial
+		if next != first {
+			break
+		}
+		n++
+	}
+	return n
+}
+
 func (r Report) writeCauses(b *bytes.Buffer) {
 	if len(r.Causes) > 0 {
 		fmt.Fprintf(b, "\n  what lowered them\n")
 	}
-	for i, c := range r.Causes {
-		if i == mostShown {
+	shown := 0
+	for i := 0; i < len(r.Causes); {
+		c := r.Causes[i]
+		n := r.alike(i)
+		if shown == mostShown {
 			fmt.Fprintf(b, "  and %d more (--json)\n", len(r.Causes)-i+r.MoreCauses)
 			break
+		}
+		shown++
+		i += n
+		when := fmt.Sprintf("trial %d", c.Trial)
+		if n > 1 {
+			when = fmt.Sprintf("%d trials from %d on", n, c.Trial)
 		}
 		what := c.Metric
 		if c.Code != "" {
@@ -57,7 +84,7 @@ func (r Report) writeCauses(b *bytes.Buffer) {
 		if c.Quote != "" {
 			what += fmt.Sprintf(" %q", c.Quote)
 		}
-		fmt.Fprintf(b, "  %s (trial %d): %s: %s\n", printable.Line(c.CaseID), c.Trial, printable.Line(what), printable.Line(c.Detail))
+		fmt.Fprintf(b, "  %s (%s): %s: %s\n", printable.Line(c.CaseID), when, printable.Line(what), printable.Line(c.Detail))
 	}
 	if n := len(r.DriftingCases); n > 0 {
 		shown := slices.Clone(r.DriftingCases[:min(n, mostShown)])

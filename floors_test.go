@@ -38,9 +38,11 @@ var floors = map[string]int{
 	"pipeline":            3,
 	"runstore":            4,
 	"evaluator":           4,
+	"pipeline/cache":      4,
 	"pipeline/provider/":  4,
 	"pipeline/provider":   5,
 	"experiment":          5,
+	"experiment/sweep":    5,
 	"tracking":            5,
 	"seed":                5,
 	"compare":             5,
@@ -49,8 +51,9 @@ var floors = map[string]int{
 	"harness/conformance": 7,
 	"harness/bench":       7,
 	"report":              8,
-	"examples/":           10,
+	"report/html":         9,
 	"cmd/internal/":       9,
+	"examples/":           10,
 	"cmd/":                10,
 }
 

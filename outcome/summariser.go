@@ -15,7 +15,8 @@ type SummaryConfig struct {
 	// Order lists score names in the order in which they are shown; scores
 	// that it does not name follow in alphabetical order.
 	Order []string
-	// Worst is how many of the worst items are kept; 0 is 5, negative none.
+	// Worst is how many of the worst items are kept, of the run and of each
+	// cause; 0 is 5, negative none.
 	Worst int
 	// Messages is how many failed items are kept per class, the first by order
 	// of arrival; 0 is 3, negative none.
@@ -26,8 +27,9 @@ type SummaryConfig struct {
 //
 // The order of Add changes no digit of the Summary: sums are exact
 // (stats.Sum), lists are sorted by rules without ties. Memory is bounded by
-// the number of score names, groups and failure classes, the items kept, and 8
-// bytes per timed outcome. Not safe for concurrent use.
+// the number of score names, groups, causes and failure classes, the items kept, and 8
+// bytes per timed outcome; a run of several trials also keeps each score of each
+// item, about 100 bytes and 8 a trial. Not safe for concurrent use.
 type Summariser struct {
 	header Header
 	config SummaryConfig
@@ -37,6 +39,7 @@ type Summariser struct {
 	failures  map[Class]*failureTally
 	groups    map[groupKey]*Group
 	oddGroups int
+	causes    map[groupKey]*causeTally
 
 	itemWarnings itemWarnings
 	usage        Usage
@@ -44,6 +47,7 @@ type Summariser struct {
 	costKnown    int
 	latencies    []float64 // milliseconds
 	worst        shortlist[WorstItem]
+	trials       *trials // nil for a run of one trial
 }
 
 // NewSummariser returns a Summariser for the run that h describes.
@@ -54,26 +58,35 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 	if cfg.Messages == 0 {
 		cfg.Messages = 3
 	}
-	return &Summariser{
+	s := &Summariser{
 		header: h, config: cfg,
 		scores:   map[string]*tally{},
 		failures: map[Class]*failureTally{},
 		groups:   map[groupKey]*Group{},
+		causes:   map[groupKey]*causeTally{},
 		worst:    shortlist[WorstItem]{limit: cfg.Worst, order: compareWorst},
 	}
+	if h.Trials > 1 {
+		s.trials = &trials{items: map[string]*trialItem{}, runs: map[int]*trialRun{}}
+	}
+	return s
 }
 
 // Add takes one outcome into account. Of an item that was run again only the
 // newest attempt must be added, and each outcome once. Of the Detail only
-// Failure, Groups and Warnings are looked at; without Failure the comment of the error
+// Failure, Groups, Causes and Warnings are looked at; without Failure the comment of the error
 // score is the message.
 func (s *Summariser) Add(o Outcome) {
+	if s.trials != nil {
+		s.trials.add(o)
+	}
 	if o.Failed() {
 		s.items.Failed++
 		s.addFailure(o)
 	} else {
 		s.items.Scored++
 		s.addGroups(o.Groups)
+		s.addCauses(o)
 		s.addPrimary(o)
 	}
 	s.addScores(o)
@@ -109,18 +122,37 @@ func (s *Summariser) Mean(score string) (mean float64, n int, ok bool) {
 // is Unfinished until Summary.Finish is given the footer. It sorts the
 // latencies: O(n log n).
 func (s *Summariser) Summary() Summary {
-	return Summary{
+	scores := s.scoreStats()
+	out := Summary{
 		Run:       describe(s.header),
 		Status:    Unfinished,
 		Items:     s.Items(),
-		Scores:    s.scoreStats(),
+		Scores:    scores,
 		Failures:  s.failureCounts(),
 		Usage:     s.usageSum(),
 		LatencyMS: s.latencySummary(),
 		Groups:    s.groupStats(),
-		Worst:     append([]WorstItem{}, s.worst.list...),
+		Causes:    s.causeCounts(),
+		Worst:     s.worstItems(),
 		Warnings:  s.warnings(),
 	}
+	if s.trials != nil {
+		out.Trials = s.trials.summary(s.header.Trials, s.header.Scorer.Primary, scores)
+	}
+	return out
+}
+
+// worstItems lists the worst items, each by its worst trial.
+func (s *Summariser) worstItems() []WorstItem {
+	list := shortlist[WorstItem]{limit: s.config.Worst, order: compareWorst, list: slices.Clone(s.worst.list)}
+	if s.trials != nil {
+		for _, item := range s.trials.items {
+			if item.worst != nil {
+				list.offer(*item.worst)
+			}
+		}
+	}
+	return append([]WorstItem{}, list.list...)
 }
 
 func (s *Summariser) addScores(o Outcome) {
@@ -152,8 +184,10 @@ func (s *Summariser) addPrimary(o Outcome) {
 		return // perfect, or no number
 	}
 	w := WorstItem{ID: o.Item, Score: value, Comment: cut(score.Comment)}
-	if s.header.Trials > 1 {
+	if s.trials != nil {
 		w.Trial = o.Trial
+		s.trials.worse(w)
+		return
 	}
 	s.worst.offer(w)
 }
@@ -165,7 +199,11 @@ func (s *Summariser) scoreStats() Stats {
 	for _, name := range names {
 		if t := s.scores[name]; t != nil && !done[name] {
 			done[name] = true
-			list = append(list, t.stat(name, s.header.Trials <= 1))
+			stat := t.stat(name)
+			if s.trials != nil {
+				stat = s.trials.stat(stat)
+			}
+			list = append(list, stat)
 		}
 	}
 	return list
@@ -173,9 +211,6 @@ func (s *Summariser) scoreStats() Stats {
 
 func (s *Summariser) warnings() []string {
 	list := []string{}
-	if s.header.Trials > 1 {
-		list = append(list, fmt.Sprintf("%d trials: every trial of an item counts as an outcome of its own, so no interval is given", s.header.Trials))
-	}
 	for _, c := range s.header.Scorer.Custom {
 		if c.Uncertified != "" {
 			list = append(list, fmt.Sprintf("%s comes from an external evaluator that is not certified (%s): %s", c.Name, c.Evaluator, c.Uncertified))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"time"
 
 	"extraction-experiment/langfuse"
 )
@@ -12,10 +11,13 @@ import (
 // learn reads the whole dataset once and remembers the shape of every item.
 func (s *seeder) learn(ctx context.Context) error {
 	s.there = map[[16]byte]shape{}
+	if s.cfg.Similar > 0 {
+		s.similar = newSimilarDocuments(s.cfg.Similar)
+	}
 	if s.result.DatasetCreated {
 		return nil
 	}
-	version, err := serverNow(ctx, s.client)
+	version, err := s.client.CurrentDatasetVersion(ctx, s.cfg.Dataset)
 	if err != nil {
 		return fmt.Errorf("seeding: %w", err)
 	}
@@ -24,22 +26,12 @@ func (s *seeder) learn(ctx context.Context) error {
 			return fmt.Errorf("seeding: %w", err)
 		}
 		s.there[key(item.ID)] = shapeOfStored(item)
+		if s.similar != nil {
+			s.similar.add(item.ID, documentSketch(itemOf(item)))
+		}
 		s.cfg.progress(Progress{Phase: Comparing, Done: len(s.there)})
 	}
 	return nil
-}
-
-// serverNow returns an instant of the server's clock that is not before
-// anything written so far: Langfuse gives its time in whole seconds.
-func serverNow(ctx context.Context, client *langfuse.Client) (time.Time, error) {
-	health, err := client.GetHealth(ctx)
-	if err != nil {
-		return time.Time{}, err
-	}
-	if health.Time.IsZero() {
-		return time.Now().Add(time.Second), nil
-	}
-	return health.Time.Add(time.Second), nil
 }
 
 func key(id string) [16]byte {

@@ -43,11 +43,17 @@ func newWorld(t *testing.T) *world { return newWorldIn(t, embedded.ModeV4) }
 
 func newWorldIn(t *testing.T, mode embedded.Mode) *world {
 	t.Helper()
+	return newWorldOf(t, embedded.Config{Mode: mode})
+}
+
+func newWorldOf(t *testing.T, cfg embedded.Config) *world {
+	t.Helper()
 	w := &world{}
-	store, err := embedded.Open(embedded.Config{Mode: mode, Drop: func(kind, id string) bool {
+	cfg.Drop = func(kind, id string) bool {
 		drop := w.drop.Load()
 		return drop != nil && (*drop)(kind, id)
-	}})
+	}
+	store, err := embedded.Open(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

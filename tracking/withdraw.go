@@ -21,15 +21,13 @@ const (
 	lookEvery = 2 * time.Second
 	// deleteAgain is after how long a deletion that shows no effect is repeated.
 	deleteAgain = time.Minute
-	// settled is the age from which on a score that cannot be read was never
-	// stored, or was deleted before.
-	settled = time.Hour
 )
 
 // withdrawal is what this process has done to withdraw one attempt's scores.
 type withdrawal struct {
-	since   time.Time // of the first look
-	deleted time.Time // when deletions were last asked for
+	since   time.Time       // of the first look
+	deleted time.Time       // when deletions were last asked for
+	seen    map[string]bool // scores that could be read
 }
 
 // withdraw deletes the scores of replaced attempts and returns when they are
@@ -82,14 +80,16 @@ func (p *Publisher) withdrawPage(ctx context.Context, page []runstore.Pending) (
 	for i, o := range page {
 		w := p.withdrawals[o.OID]
 		if w == nil {
-			w = &withdrawal{since: p.cfg.Now()}
+			w = &withdrawal{since: p.cfg.Now(), seen: map[string]bool{}}
 			p.withdrawals[o.OID] = w
 		}
-		seen, err := p.deleteScores(ctx, ids[i], readable, w)
+		shown, err := p.deleteScores(ctx, ids[i], readable, w)
 		if err != nil {
 			return 0, err
 		}
-		if seen || !p.isGone(o, w) {
+		// Gone are scores that were there; one that is late may still come.
+		late := len(w.seen) < len(ids[i]) && p.cfg.Now().Sub(w.since) < p.cfg.Patience/2
+		if shown || late {
 			left++
 			continue
 		}
@@ -99,33 +99,24 @@ func (p *Publisher) withdrawPage(ctx context.Context, page []runstore.Pending) (
 	return left, p.cfg.Run.Ack(context.WithoutCancel(ctx), gone...)
 }
 
-// deleteScores asks for the deletion of those of the scores that can be read,
-// and reports whether there were any.
-func (p *Publisher) deleteScores(ctx context.Context, ids []string, readable map[string]bool, w *withdrawal) (seen bool, err error) {
+// deleteScores asks for the deletion of those of the scores that can be read, at
+// once of those that appeared, again of others; it reports whether there are any.
+func (p *Publisher) deleteScores(ctx context.Context, ids []string, readable map[string]bool, w *withdrawal) (shown bool, err error) {
 	again := p.cfg.Now().Sub(w.deleted) >= deleteAgain
 	for _, id := range ids {
 		if !readable[id] {
 			continue
 		}
-		seen = true
-		if !again {
+		shown = true
+		if w.seen[id] && !again {
 			continue
 		}
 		if err := p.cfg.Client.DeleteScore(ctx, id); err != nil {
-			return seen, err
+			return shown, err
 		}
+		w.seen[id], w.deleted = true, p.cfg.Now()
 	}
-	if seen && again {
-		w.deleted = p.cfg.Now()
-	}
-	return seen, nil
-}
-
-// isGone decides about scores of which none can be read: they are gone if they
-// were there, and if they are late they will not come any more.
-func (p *Publisher) isGone(o runstore.Pending, w *withdrawal) bool {
-	now := p.cfg.Now()
-	return !w.deleted.IsZero() || now.Sub(w.since) >= p.cfg.Patience/2 || now.Sub(o.Ended) >= settled
+	return shown, nil
 }
 
 // readable returns those of the scores that Langfuse shows.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
@@ -77,6 +79,31 @@ func TestPublisher_deletionSurvives(t *testing.T) {
 	}
 	if page, err := run.Retracted(t.Context(), 0, 10); err != nil || len(page) != 0 {
 		t.Errorf("%d attempts are still to be withdrawn, %v", len(page), err)
+	}
+}
+
+// TestModes_slowServer: what a server accepted shows later, and a deletion before
+// that is lost. The replaced attempt goes all the same, and verify is patient.
+func TestModes_slowServer(t *testing.T) {
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			w := newWorldOf(t, embedded.Config{Mode: mode, IngestionDelay: 300 * time.Millisecond, DeleteDelay: 200 * time.Millisecond})
+			run := w.newRun(t, "base", 3)
+			if err := w.follow(t, t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+			again(t, run, 2, 1)
+			finish(t, run, start.Add(time.Minute))
+			if err := w.follow(t, t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+			cfg := tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: time.Minute, First: 10 * time.Millisecond}}
+			verdict, err := tracking.Verify(t.Context(), cfg)
+			if err != nil || !verdict.OK() || verdict.SupersededCount != 1 {
+				t.Errorf("%+v %v", verdict, err)
+			}
+		})
 	}
 }
 

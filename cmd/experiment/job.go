@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"extraction-experiment/cmd/internal/connect"
@@ -93,17 +94,32 @@ func openJob(ctx context.Context, lf *connect.Langfuse, cfg runConfig, rules sco
 	}
 	j.place(&header)
 	var source experiment.Source
-	if !cfg.resume { // what is wrong here is found before a prompt is pushed
-		if source, err = j.claim(ctx, &header); err != nil {
-			return nil, err
+	claim := sync.OnceValue(func() (err error) {
+		if !cfg.resume {
+			source, err = j.claim(ctx, &header)
 		}
+		return err
+	})
+	if cfg.system.onlyAsks() {
+		go claim() // at the same time: both wait for Langfuse only
+	} else if err := claim(); err != nil { // found before a prompt is pushed
+		return nil, err
 	}
-	if j.system, err = openSystem(ctx, lf, cfg.system, cfg.concurrency, getenv); err != nil {
+	j.system, err = openSystem(ctx, lf, cfg.system, cfg.concurrency, getenv)
+	switch claimed := claim(); {
+	case claimed != nil && err == nil:
+		return nil, errors.Join(claimed, j.system.close())
+	case claimed != nil:
+		return nil, claimed
+	case err != nil:
 		return nil, err
 	}
 	header.System, j.task = j.system.header, harness.Task{Extractor: j.system.extractor}
 	if err := j.begin(ctx, header, source, filter); err != nil {
 		return nil, errors.Join(err, j.system.close())
+	}
+	if err := j.system.asks.book(ctx, j.run, cfg.beside); err != nil {
+		return nil, errors.Join(err, j.run.Close(), j.system.close())
 	}
 	return j, nil
 }
@@ -122,7 +138,7 @@ func (j *job) header(rules scorer, filter dataset.Filter) (outcome.Header, error
 		Format: outcome.FormatVersion, RunUID: hex.EncodeToString(uid), Name: j.cfg.name, Harness: harness.Name,
 		Dataset:     outcome.Dataset{Name: j.cfg.dataset, Selection: filter.String()},
 		Scorer:      outcome.Scorer{Version: scoring.Version, Options: options, Primary: harness.Primary, Custom: rules.custom.described},
-		Trials:      1,
+		Trials:      j.cfg.trials,
 		Description: j.cfg.description, Environment: j.cfg.environment, Metadata: j.cfg.metadata,
 		GitSHA: gitSHA(), Runner: build.Version(), Project: j.lf.Server.Project.ID, Started: time.Now().UTC(),
 	}, nil
@@ -177,12 +193,20 @@ func (j *job) pinSource(ctx context.Context, h *outcome.Header) (experiment.Sour
 		}
 		return experiment.File(j.cfg.dataset), nil
 	}
-	pinned, err := tracking.OpenDataset(ctx, j.lf.Client, j.cfg.dataset)
+	pinned, err := j.openDataset(ctx)
 	if err != nil {
 		return nil, j.datasetError(err)
 	}
 	h.Dataset.ID, h.Dataset.Version = pinned.ID(), pinned.Version()
 	return pinned, nil
+}
+
+// openDataset pins the dataset, as the other runs of a sweep have it.
+func (j *job) openDataset(ctx context.Context) (*tracking.Dataset, error) {
+	if pin := j.cfg.pin; pin != nil {
+		return tracking.ReopenDataset(j.lf.Client, pin.ID, pin.Name, pin.Version)
+	}
+	return tracking.OpenDataset(ctx, j.lf.Client, j.cfg.dataset)
 }
 
 // isItemFile reports whether a dataset is meant to be a file: it is there, or
@@ -200,7 +224,7 @@ func (j *job) datasetError(err error) error {
 		return err
 	}
 	return cli.Usage("there is no dataset %q in Langfuse (%s); seed --list shows those that are, seed --dataset %s --file FILE makes it",
-		j.cfg.dataset, j.lf.Client.BaseURL(), j.cfg.dataset)
+		j.cfg.dataset, j.lf.Client.BaseURL(), quote(j.cfg.dataset))
 }
 
 // publisher sends the run to Langfuse.

@@ -11,8 +11,10 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/compare"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/tracking"
 )
@@ -22,7 +24,7 @@ func runTable() []setting {
 	return []setting{
 		{flag: "dataset", alias: "d", env: "EXPERIMENT_DATASET", usage: "`NAME` of a dataset in Langfuse, or a file of items that exists"},
 		{flag: "name", alias: "n", env: "EXPERIMENT_NAME", usage: "`NAME` of the run; used once"},
-		{flag: "model", alias: "m", env: "EXPERIMENT_MODEL", fallback: "baseline", usage: "`MODEL` that extracts"},
+		{flag: "model", alias: "m", env: "EXPERIMENT_MODEL", fallback: "baseline", usage: "`MODEL` that extracts; a,b makes a sweep (docs/sweeps.md), as with the other settings of model and prompt"},
 		{flag: "pipeline", env: "EXPERIMENT_PIPELINE", usage: "`PROGRAM|URL` of a team's own pipeline (docs/pipeline-protocol.md)"},
 		{flag: "record", env: "EXPERIMENT_RECORD", usage: "write every exchange with the model to `FILE`; --model recorded/FILE answers from it"},
 		{flag: "prompt", env: "EXPERIMENT_PROMPT", usage: "`NAME` of the prompt in Langfuse (default for a model: extraction)"},
@@ -35,12 +37,21 @@ func runTable() []setting {
 		{flag: "top-p", env: "EXPERIMENT_TOP_P", usage: "`P` of the model"},
 		{flag: "max-tokens", env: "EXPERIMENT_MAX_TOKENS", usage: "`N` tokens an answer may have"},
 		{flag: "seed", env: "EXPERIMENT_SEED", usage: "`N` seeds the model's sampling"},
+		{flag: "trials", env: "EXPERIMENT_TRIALS", fallback: "1", usage: "run every item `N` times: one run file, one run in Langfuse per trial"},
 		{flag: "concurrency", alias: "c", env: "EXPERIMENT_CONCURRENCY", fallback: "4", usage: "`N` items are worked on at once"},
 		{flag: "timeout", env: "EXPERIMENT_TIMEOUT", fallback: "5m", usage: "`TIME` that one item may take, as 90s or 2m"},
+		{flag: "rpm", env: "EXPERIMENT_RPM", usage: "`N` requests a minute that the provider allows (default: found out)"},
+		{flag: "tpm", env: "EXPERIMENT_TPM", usage: "`N` tokens a minute that the provider allows (default: found out)"},
+		{flag: "retries", env: "EXPERIMENT_RETRIES", fallback: "5", usage: "`N` times a request that failed is sent again"},
+		{flag: "cache", env: "EXPERIMENT_CACHE", usage: "keep answers in the folder `DIR`, and do not pay for them again"},
+		{flag: "budget-usd", env: "EXPERIMENT_BUDGET_USD", usage: "stop, to be resumed, before the run has cost more than `USD`"},
+		{flag: "budget-tokens", env: "EXPERIMENT_BUDGET_TOKENS", usage: "stop, to be resumed, before the run has used more than `N` tokens"},
 		{flag: "limit", env: "EXPERIMENT_LIMIT", usage: "`N` items are run at most"},
 		{flag: "item", many: true, usage: "run only the item with this `ID`; may be repeated"},
 		{flag: "filter", env: "EXPERIMENT_FILTER", many: true, usage: "run only items with `metadata.K=V`; may be repeated, all must hold"},
 		{flag: "max-failures", env: "EXPERIMENT_MAX_FAILURES", fallback: "0", usage: "`N|P%` of the items may fail; more make exit code 4"},
+		{flag: "gate", many: true, usage: "`RULE|FILE` that the run must keep, such as 'entity_f1 >= 0.7', or a YAML file of rules; may be repeated; exit code 1"},
+		{flag: "inconclusive", usage: "what an inconclusive rule counts as: fail, pass, or `6`, which is an exit code of its own (default: fail)"},
 		{flag: "description", env: "EXPERIMENT_DESCRIPTION", usage: "`TEXT` shown beside the run in Langfuse"},
 		{flag: "metadata", many: true, usage: "record `K=V` with the run; may be repeated"},
 		{flag: "environment", env: "LANGFUSE_TRACING_ENVIRONMENT", fallback: "sdk-experiment", usage: "`NAME` of the Langfuse environment of the traces"},
@@ -54,23 +65,33 @@ func runTable() []setting {
 		{flag: "quiet", alias: "q", env: "EXPERIMENT_QUIET", toggle: true, usage: "no progress and no summary"},
 		{flag: "log-level", env: "EXPERIMENT_LOG_LEVEL", fallback: "warn", usage: "log at `LEVEL`: debug, info, warn or error"},
 		{flag: "log-format", env: "EXPERIMENT_LOG_FORMAT", fallback: "text", usage: "log as `FORM`: text or json"},
+		{flag: "estimate", toggle: true, usage: "print how many items, tokens and dollars the run would take, and run nothing"},
 		{flag: "dry-run", toggle: true, usage: "print every setting and where it came from, and run nothing"},
 	}
 }
+
+// maxTrials bounds --trials: each is a run of its own in Langfuse.
+const maxTrials = 100
 
 // runConfig is what the settings of a run mean.
 type runConfig struct {
 	dataset, name            string
 	system                   systemConfig
 	concurrency, limit       int
+	trials                   int
+	pin                      *outcome.Dataset // the dataset's version, where another run of the sweep has it
+	cell                     bool             // a run of a sweep, which is reported as a whole
+	beside                   []string         // the run files of its sweep, whose cost is of the same budget
 	timeout                  time.Duration
 	items, filters           []string
 	allowance                experiment.Allowance
+	gate                     compare.Gate
 	description, environment string
 	metadata                 map[string]string
 	output                   string
 	environmentGiven         bool
 	resume, json, quiet      bool
+	estimate                 bool
 	langfuseMode             string
 	verify                   bool
 	retry                    bool
@@ -85,6 +106,7 @@ func (s settings) runConfig() (runConfig, error) {
 		name:        s.text("name"),
 		system:      p.system(s),
 		concurrency: p.count("concurrency", s.text("concurrency"), 1, 1000),
+		trials:      p.count("trials", s.text("trials"), 1, maxTrials),
 		timeout:     p.duration("timeout", s.text("timeout")),
 		items:       s.all("item"),
 		filters:     s.all("filter"),
@@ -98,10 +120,15 @@ func (s settings) runConfig() (runConfig, error) {
 		verify:       p.toggle(s, "verify"),
 		json:         p.toggle(s, "json"),
 		quiet:        p.toggle(s, "quiet"),
+		estimate:     p.toggle(s, "estimate"),
 	}
 	if text := s.text("retry-failed"); text != "" && text != "false" {
 		cfg.retry, cfg.resume, cfg.system.resume = true, true, true
 		cfg.retryClasses = p.classes(text)
+	}
+	cfg.system.limits.timeout = cfg.timeout
+	if _, err := langfuse.ParseMode(cfg.langfuseMode); err != nil {
+		p.add("--langfuse-mode: %v", err)
 	}
 	cfg.environmentGiven = s["environment"].from != "default"
 	for _, key := range tracking.FixedKeys() {
@@ -117,10 +144,12 @@ func (s settings) runConfig() (runConfig, error) {
 	if cfg.dataset == "" {
 		p.add("--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")
 	}
-	if cfg.name == "" {
+	if cfg.name == "" && !cfg.estimate {
 		p.add("--name is missing: give the run a name, such as baseline-v1")
 	}
-	p.runName(cfg.name)
+	if cfg.name != "" || !cfg.estimate {
+		p.runName(cfg.name)
+	}
 	if text := s.text("limit"); text != "" {
 		cfg.limit = p.count("limit", text, 1, 1<<31-1)
 	}
@@ -128,7 +157,20 @@ func (s settings) runConfig() (runConfig, error) {
 	if cfg.allowance, err = experiment.ParseAllowance(s.text("max-failures")); err != nil {
 		p.add("--max-failures: %v", err)
 	}
+	p.gate(s, &cfg)
 	return cfg, errors.Join(p.found...)
+}
+
+// gate reads the rules; what one run cannot answer is found before it is paid
+// for.
+func (p *problems) gate(s settings, cfg *runConfig) {
+	var err error
+	if cfg.gate, _, err = readGate(s.all("gate"), s.text("inconclusive")); err == nil {
+		err = cfg.gate.CheckRun(scoreOrder())
+	}
+	if err != nil {
+		p.add("--gate: %w", err)
+	}
 }
 
 // classes reads classes of failure; "true" stands for all of them.

@@ -3,7 +3,6 @@ package extraction
 import (
 	"fmt"
 
-	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline/ground"
@@ -29,25 +28,11 @@ func LowerIsBetter() []string { return []string{InventedRate} }
 // NothingExtracted is the reason why a score of grounding has no value.
 const NothingExtracted = "nothing was extracted that could stand in the document"
 
-// grounding looks for entities in the document of one item.
-type grounding struct{ text string }
-
-// groundingOf reads the document; an item without one has no such scores.
-func groundingOf(item dataset.Item) *grounding {
-	if isAbsent(item.Input) {
-		return nil
-	}
-	doc, _, err := extraction.DecodeDocument(item.Input)
-	if err != nil {
-		return nil // the task fails on it, and says why
-	}
-	return &grounding{doc.Text}
-}
-
-// scores finds every entity as ground.Locate does: white space, case and the
-// like do not matter. Time is linear but for logarithms.
-func (g *grounding) scores(found extraction.Extraction) []outcome.Score {
-	index := ground.NewIndex(g.text)
+// groundingScores looks for every entity in the document as ground.Locate does:
+// white space, case and the like do not matter. Time is linear but for
+// logarithms.
+func groundingScores(document string, found extraction.Extraction) []outcome.Score {
+	index := ground.NewIndex(document)
 	quoted, standing, invented := 0, 0, 0
 	for _, e := range found.Entities {
 		_, report := index.Ground(extraction.Extraction{Entities: []extraction.Entity{e}})

@@ -22,21 +22,25 @@ type Scorer struct {
 // by nothing but whether it failed and what of it stands in the document. Gold
 // of the wrong shape is an error.
 func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
-	grounding := groundingOf(item)
+	j := judge{rules: s.Rules}
+	if doc, _, err := extraction.DecodeDocument(item.Input); err == nil { // the task says what is wrong with it
+		j.document = doc.Text
+	}
 	if isAbsent(item.Expected) {
-		return judge{rules: s.Rules, grounding: grounding}, nil
+		return j, nil
 	}
 	expected, _, err := extraction.DecodeExtraction(item.Expected)
 	if err != nil {
 		return nil, &outcome.Failure{Class: outcome.Item, Message: fmt.Sprintf("the expected output cannot be used: %v", err)}
 	}
-	return judge{s.Rules, expected, grounding}, nil
+	j.expected = expected
+	return j, nil
 }
 
 type judge struct {
-	rules     *scoring.Scorer
-	expected  extraction.Extraction
-	grounding *grounding // nil without a document
+	rules    *scoring.Scorer
+	expected extraction.Extraction
+	document string // "" without one
 }
 
 // Score compares an extraction with the expected one.
@@ -46,17 +50,19 @@ func (j judge) Score(output json.RawMessage) (experiment.Scored, error) {
 		return experiment.Scored{}, &outcome.Failure{Class: outcome.InvalidOutput, Message: err.Error()}
 	}
 	result := j.rules.Score(j.expected, extracted)
-	explanation, err := json.Marshal(explain(result))
+	why := explain(result, j.document)
+	explanation, err := json.Marshal(why)
 	if err != nil {
 		return experiment.Scored{}, fmt.Errorf("encoding the matches: %w", err)
 	}
 	scores := result.Scores
-	if j.grounding != nil {
-		scores = append(scores, j.grounding.scores(extracted)...)
+	if j.document != "" {
+		scores = append(scores, groundingScores(j.document, extracted)...)
 	}
 	return experiment.Scored{
 		Scores:      scores,
 		Groups:      result.Groups,
+		Causes:      causes(why.Faults),
 		Counts:      result.Counts.Map(),
 		Explanation: explanation,
 		Warnings:    append(warnings, result.Warnings...),

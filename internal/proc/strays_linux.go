@@ -22,8 +22,16 @@ const (
 // endStrays kills what the ended process left running, in its group or outside
 // of it, and returns how many there were. Without a mark it does nothing.
 func (p *process) endStrays() int {
-	if p.mark == "" || len(strays(p.mark)) == 0 {
+	if p.mark == "" {
 		return 0
+	}
+	if len(strays(p.mark)) == 0 {
+		// A process that is just being made into another program shows no
+		// environment: look a second time.
+		time.Sleep(strayStep)
+		if len(strays(p.mark)) == 0 {
+			return 0
+		}
 	}
 	until := time.Now().Add(strayTime)
 	for pause := strayStep; time.Now().Before(until); pause *= 2 {

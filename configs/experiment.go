@@ -56,8 +56,29 @@ type Experiment struct {
 	Output        string            `yaml:"output"`
 	// Matrix makes a sweep: by flag, the values to try.
 	Matrix map[string][]string `yaml:"matrix"`
+	// Scorers are external evaluators whose scores are recorded beside the
+	// built-in ones.
+	Scorers []Scorer `yaml:"scorers"`
 	// Scoring holds the options of docs/metrics.md by name.
 	Scoring map[string]any `yaml:"scoring"`
+}
+
+// Scorer is one external evaluator: a script, an address or a model that
+// judges. Paths are relative to the folder of the file.
+type Scorer struct {
+	Name     string   `yaml:"name"`
+	Script   []string `yaml:"script"`
+	URL      string   `yaml:"url"`
+	Model    string   `yaml:"model"`
+	Criteria string   `yaml:"criteria"`
+	Timeout  string   `yaml:"timeout"` // of one evaluation, as "30s"
+	// Certificate is the report that experiment conformance --output wrote.
+	Certificate string `yaml:"certificate"`
+
+	Prompt        string `yaml:"prompt"`
+	PromptLabel   string `yaml:"prompt_label"`
+	PromptVersion int    `yaml:"prompt_version"`
+	PromptFile    string `yaml:"prompt_file"`
 }
 
 // Load reads an experiment file. Unknown keys, values of the wrong kind and a
@@ -68,7 +89,7 @@ func Load(path string) (Experiment, error) {
 	if err != nil {
 		return e, err
 	}
-	if err := strict(text, path, &e); err != nil {
+	if err := strict(text, path, &e, Scorer{}); err != nil {
 		return Experiment{}, err
 	}
 	return e, nil

@@ -52,6 +52,8 @@ func keyHints(err error, structs []any) string {
 		"into bool", "where true or false is expected", "into string", "where a text is expected",
 		"into configs.priceRow", "where a price such as {input: 1, cached_input: 1, output: 2} is expected",
 		"into configs.Model", "where a row such as {provider: openai} is expected",
+		"into configs.Scorer", "where a scorer such as {name: judge, script: [./judge]} is expected",
+		"into []configs.Scorer", "where a list of scorers is expected", "into int", "where a whole number is expected",
 		"into map[string]string", "where keys with texts are expected", "into []string", "where a list is expected",
 		"into map[string]configs.priceRow", "where names with prices are expected",
 		"into map[string]configs.Model", "where names with rows are expected", "yaml: ", "").Replace(text)

@@ -44,7 +44,7 @@ func (r *Runner) attempt(ctx context.Context, item unit, trial int) (outcome.Out
 	if err != nil {
 		return fail(o, judge, outcome.FailureOf(err, outcome.Provider)), nil
 	}
-	return judged(o, judge), nil
+	return judged(ctx, o, judge), nil
 }
 
 // waited sums what calls waited for limits and before they were made again.
@@ -57,8 +57,13 @@ func waited(calls []outcome.Call) time.Duration {
 }
 
 // judged scores the output of an outcome.
-func judged(o outcome.Outcome, judge Judge) outcome.Outcome {
-	scored, err := guard(func() (Scored, error) { return judge.Score(o.Output) })
+func judged(ctx context.Context, o outcome.Outcome, judge Judge) outcome.Outcome {
+	scored, err := guard(func() (Scored, error) {
+		if patient, ok := judge.(ContextJudge); ok {
+			return patient.ScoreContext(ctx, o.Output)
+		}
+		return judge.Score(o.Output)
+	})
 	if err != nil {
 		return fail(o, judge, outcome.FailureOf(err, outcome.Internal))
 	}

@@ -92,7 +92,7 @@ func (r *rescoring) outcomes(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			after := again(before, item, r.scorer)
+			after := again(inner, before, item, r.scorer)
 			err = r.to.Commit(inner, after)
 			if errors.Is(err, runstore.ErrUnknown) {
 				return nil // listed and run after the items were copied
@@ -110,7 +110,7 @@ func (r *rescoring) outcomes(ctx context.Context) error {
 }
 
 // again scores what an outcome holds.
-func again(before outcome.Outcome, item runstore.Item, scorer Scorer) outcome.Outcome {
+func again(ctx context.Context, before outcome.Outcome, item runstore.Item, scorer Scorer) outcome.Outcome {
 	o := before
 	o.Seq, o.Attempt, o.Class, o.Failure, o.Scores = 0, 1, outcome.OK, nil, nil
 	o.Groups, o.Counts, o.Causes, o.Explanation = nil, nil, nil, nil
@@ -126,7 +126,7 @@ func again(before outcome.Outcome, item runstore.Item, scorer Scorer) outcome.Ou
 	if before.Failed() && (len(before.Output) == 0 || paid(before.Class)) {
 		return fail(o, judge, *before.Failure)
 	}
-	return judged(o, judge)
+	return judged(ctx, o, judge)
 }
 
 // paid reports whether a class of failure is of the task, not of the scoring.

@@ -60,6 +60,15 @@ type Judge interface {
 	Undelivered() []outcome.Score
 }
 
+// ContextJudge is a Judge that takes its time, because it asks somebody. The
+// runner calls ScoreContext in place of Score.
+type ContextJudge interface {
+	Judge
+	// ScoreContext is Score that returns soon after ctx is done; what it then
+	// returns is not recorded.
+	ScoreContext(ctx context.Context, output json.RawMessage) (Scored, error)
+}
+
 // Scored is a judgement with its reasons.
 type Scored struct {
 	Scores      []outcome.Score

@@ -83,6 +83,20 @@ type Scorer struct {
 	Options json.RawMessage `json:"options,omitempty"`
 	// Primary is the score that worst items and gates look at by default.
 	Primary string `json:"primary"`
+	// Custom are the scores that external evaluators gave.
+	Custom []CustomScorer `json:"custom,omitempty"`
+}
+
+// CustomScorer is one score that an external evaluator gave.
+type CustomScorer struct {
+	Name      string `json:"name"`
+	Evaluator string `json:"evaluator"` // who was asked, as a person reads it
+	Criteria  string `json:"criteria,omitempty"`
+	// Fingerprint names the evaluator's words and files.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// Uncertified says why the evaluator counts as not certified; empty for one
+	// that passed its conformance fixtures and has not changed since.
+	Uncertified string `json:"uncertified,omitempty"`
 }
 
 // Status says how a run ended.

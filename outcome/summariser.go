@@ -223,6 +223,14 @@ func (s *Summariser) scoreStats() Stats {
 
 func (s *Summariser) warnings() []string {
 	list := []string{}
+	for _, c := range s.header.Scorer.Custom {
+		if c.Uncertified != "" {
+			list = append(list, fmt.Sprintf("%s comes from an external evaluator that is not certified (%s): %s", c.Name, c.Evaluator, c.Uncertified))
+		}
+		if t := s.scores[c.Name]; t != nil && t.undefined > 0 {
+			list = append(list, fmt.Sprintf("%s has no value for %d items: the evaluator gave none; experiment show says why", c.Name, t.undefined))
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.scores)) {
 		if n := s.scores[name].refused; n > 0 {
 			list = append(list, fmt.Sprintf("%s: %d values are no finite numbers and count as undefined", name, n))

@@ -57,12 +57,15 @@ type RunInfo struct {
 	PromptLabel   string   `json:"prompt_label"`
 
 	ScorerVersion string `json:"scorer_version"`
-	Primary       string `json:"primary_score"`
-	Trials        int    `json:"trials"`
-	Description   string `json:"description"`
-	Environment   string `json:"environment"`
-	GitSHA        string `json:"git_sha"`
-	Runner        string `json:"runner_version"`
+	// CustomScorers are the scores of external evaluators, certified or not.
+	CustomScorers []CustomScorer `json:"custom_scorers,omitempty"`
+
+	Primary     string `json:"primary_score"`
+	Trials      int    `json:"trials"`
+	Description string `json:"description"`
+	Environment string `json:"environment"`
+	GitSHA      string `json:"git_sha"`
+	Runner      string `json:"runner_version"`
 
 	Started time.Time  `json:"started"`
 	Ended   *time.Time `json:"ended"` // nil without a Footer
@@ -204,6 +207,7 @@ func describe(h Header) RunInfo {
 		MaxTokens: h.System.MaxTokens, Seed: h.System.Seed,
 		PromptName: h.System.Prompt.Name, PromptVersion: h.System.Prompt.Version,
 		PromptLabel:   h.System.Prompt.Label,
+		CustomScorers: h.Scorer.Custom,
 		ScorerVersion: h.Scorer.Version, Primary: h.Scorer.Primary, Trials: max(1, h.Trials),
 		Description: h.Description, Environment: h.Environment, GitSHA: h.GitSHA,
 		Runner: h.Runner, Started: h.Started,

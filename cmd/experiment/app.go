@@ -27,6 +27,8 @@ func commands(env cli.Env) []*urfave.Command {
 		exportCommand(env),
 		scoreCommand(env),
 		rescoreCommand(env),
+		benchCommand(env),
+		conformanceCommand(env),
 		promptsCommand(env),
 		serveCommand(env),
 		doctorCommand(env),

@@ -124,7 +124,7 @@ func compareConfig(c *urfave.Context) (compare.Config, error) {
 	}
 	return compare.Config{
 		Metric: metric, ClusterBy: c.String("cluster-by"), Seed: c.Uint64("seed"), Changed: changed,
-		Order: scoreOrder(), Matches: matchedLines, Gate: gate,
+		Order: scoreOrder(), LowerIsBetter: harness.LowerIsBetter(), Matches: matchedLines, Gate: gate,
 	}, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"extraction-experiment/configs"
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
+	"extraction-experiment/harness/custom"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
@@ -30,6 +31,17 @@ import (
 type scorer struct {
 	rules   *scoring.Scorer
 	options scoring.Options
+	custom  customScorers
+}
+
+// judge is the scorer of the run: ours, with those of external evaluators.
+func (s scorer) judge() (experiment.Scorer, error) {
+	base := harness.Scorer{Rules: s.rules}
+	if len(s.custom.extra) == 0 {
+		return base, nil
+	}
+	made, err := custom.New(base, scoreOrder(), s.custom.extra...)
+	return made, withCode(err)
 }
 
 // newRules makes the scorer of the configuration file's options.
@@ -46,7 +58,7 @@ func newRules(file configs.Experiment) (scorer, error) {
 	if err != nil {
 		return scorer{}, cli.Usage("the scoring options: %w", err)
 	}
-	return scorer{rules, parsed}, nil
+	return scorer{rules: rules, options: parsed}, nil
 }
 
 // job is one run with everything that it needs.
@@ -71,7 +83,11 @@ func openJob(ctx context.Context, lf *connect.Langfuse, cfg runConfig, rules sco
 	}
 	filter = filter.WithIDs(cfg.items...)
 	filter.Limit = cfg.limit
-	j := &job{cfg: cfg, lf: lf, scorer: harness.Scorer{Rules: rules.rules}}
+	judge, err := rules.judge()
+	if err != nil {
+		return nil, err
+	}
+	j := &job{cfg: cfg, lf: lf, scorer: judge}
 	header, err := j.header(rules, filter)
 	if err != nil {
 		return nil, err
@@ -122,7 +138,7 @@ func (j *job) header(rules scorer, filter dataset.Filter) (outcome.Header, error
 	return outcome.Header{
 		Format: outcome.FormatVersion, RunUID: hex.EncodeToString(uid), Name: j.cfg.name, Harness: harness.Name,
 		Dataset:     outcome.Dataset{Name: j.cfg.dataset, Selection: filter.String()},
-		Scorer:      outcome.Scorer{Version: scoring.Version, Options: options, Primary: harness.Primary},
+		Scorer:      outcome.Scorer{Version: scoring.Version, Options: options, Primary: harness.Primary, Custom: rules.custom.described},
 		Trials:      j.cfg.trials,
 		Description: j.cfg.description, Environment: j.cfg.environment, Metadata: j.cfg.metadata,
 		GitSHA: gitSHA(), Runner: build.Version(), Project: j.lf.Server.Project.ID, Started: time.Now().UTC(),

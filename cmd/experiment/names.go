@@ -129,6 +129,7 @@ func sameExperiment(began, now outcome.Header, cfg runConfig) error {
 	}
 	note("selection of items", began.Dataset.Selection, now.Dataset.Selection)
 	note("scorer version", began.Scorer.Version, now.Scorer.Version)
+	note("scorers", customText(began.Scorer.Custom), customText(now.Scorer.Custom))
 	note("scoring options", string(began.Scorer.Options), string(now.Scorer.Options))
 	note("harness", began.Harness, now.Harness)
 	if len(differences) == 0 {

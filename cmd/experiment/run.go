@@ -73,7 +73,10 @@ func runAction(c *urfave.Context, env cli.Env, table []setting) error {
 	if err != nil || values.on("dry-run") {
 		return err
 	}
-	return runExperiment(c.Context, env, cfgs, rules, log)
+	if rules.custom, err = openScorers(c.Context, env, file, path); err != nil {
+		return err
+	}
+	return errors.Join(runExperiment(c.Context, env, cfgs, rules, log), rules.custom.close())
 }
 
 // runExperiment connects to Langfuse and carries out one run, or the runs of a

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/term"
 
+	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
@@ -100,11 +101,13 @@ func written(err error) error {
 	return cli.Errorf(cli.ExitIO, "%w", err)
 }
 
-// scoreOrder is the order in which scores are shown: that of the catalogue.
+// scoreOrder is the order in which scores are shown: that of the catalogue, then
+// those of grounding.
 func scoreOrder() []string {
 	var names []string
 	for _, d := range scoring.Catalog() {
 		names = append(names, d.Name)
 	}
+	names = append(names, harness.GroundingScores()...)
 	return append(names, outcome.ErrorScore)
 }

@@ -19,19 +19,21 @@ type Scorer struct {
 }
 
 // Judge reads the expected output of an item. An item without any is judged
-// by nothing but whether it failed. Gold of the wrong shape is an error.
+// by nothing but whether it failed and what of it stands in the document. Gold
+// of the wrong shape is an error.
 func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
+	j := judge{rules: s.Rules}
+	if doc, _, err := extraction.DecodeDocument(item.Input); err == nil { // the task says what is wrong with it
+		j.document = doc.Text
+	}
 	if isAbsent(item.Expected) {
-		return judge{rules: s.Rules}, nil
+		return j, nil
 	}
 	expected, _, err := extraction.DecodeExtraction(item.Expected)
 	if err != nil {
 		return nil, &outcome.Failure{Class: outcome.Item, Message: fmt.Sprintf("the expected output cannot be used: %v", err)}
 	}
-	j := judge{rules: s.Rules, expected: expected}
-	if doc, _, err := extraction.DecodeDocument(item.Input); err == nil { // the task says what is wrong with it
-		j.document = doc.Text
-	}
+	j.expected = expected
 	return j, nil
 }
 
@@ -53,8 +55,12 @@ func (j judge) Score(output json.RawMessage) (experiment.Scored, error) {
 	if err != nil {
 		return experiment.Scored{}, fmt.Errorf("encoding the matches: %w", err)
 	}
+	scores := result.Scores
+	if j.document != "" {
+		scores = append(scores, groundingScores(j.document, extracted)...)
+	}
 	return experiment.Scored{
-		Scores:      result.Scores,
+		Scores:      scores,
 		Groups:      result.Groups,
 		Causes:      causes(why.Faults),
 		Counts:      result.Counts.Map(),

@@ -13,6 +13,9 @@
 //     kills the process with its whole group and is the error of this Call
 //     only; the next Call gets a new process.
 //
+// Once is for programs that answer a single request and end: one process per
+// request, which reads all of its input and then prints its answer.
+//
 // It is no sandbox: a program runs with the rights and the environment of this
 // process, and a grandchild that leaves the process group (a daemon) outlives
 // it, though nothing here waits for it.

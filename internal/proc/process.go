@@ -34,11 +34,20 @@ type process struct {
 	ended   chan struct{} // closed when the process is reaped and its output read
 	answers int
 	once    sync.Once
+	// mark names the process in the environment of all that descends from it;
+	// left is how many of those outlived it. Both are used by Once only.
+	mark string
+	left int
 }
 
-// start starts a process with its three goroutines: one for each output and one
-// that waits for its end.
+// start starts a process that is asked line by line.
 func start(cfg Config, all *tee) (*process, error) {
+	return launch(cfg, all, "", func(p *process) { p.readLines(cfg.MaxLine) })
+}
+
+// launch starts a process with its three goroutines: one for each output and one
+// that waits for its end. read takes standard output.
+func launch(cfg Config, all *tee, mark string, read func(*process)) (*process, error) {
 	cmd := exec.Command(cfg.Command[0], cfg.Command[1:]...)
 	cmd.Dir = cfg.Dir
 	cmd.Env = append(os.Environ(), cfg.Env...)
@@ -66,10 +75,10 @@ func start(cfg Config, all *tee) (*process, error) {
 	files[5].Close()
 	p := &process{
 		cmd: cmd, stdin: files[1], unread: files[0], stdout: files[2], stderr: files[4],
-		said: &tail{}, lines: make(chan line, 1), quit: make(chan struct{}), ended: make(chan struct{}),
+		mark: mark, said: &tail{}, lines: make(chan line, 1), quit: make(chan struct{}), ended: make(chan struct{}),
 	}
 	var readers sync.WaitGroup
-	readers.Go(func() { p.readLines(cfg.MaxLine) })
+	readers.Go(func() { read(p) })
 	readers.Go(func() { p.readErrors(all) })
 	go p.wait(&readers)
 	return p, nil
@@ -88,6 +97,7 @@ type onlyReader struct{ io.Reader }
 func (p *process) wait(readers *sync.WaitGroup) {
 	// The error is the status, which ProcessState holds too.
 	_ = p.cmd.Wait()
+	p.left = p.endStrays()
 	// The group outlives its leader as long as it has members; an empty one
 	// could only be taken by a new process with the same id in this instant.
 	killGroup(p.cmd)

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/nearest"
+)
+
+// benchAction is what "experiment bench" can be told to do.
+type benchAction struct {
+	name, usage string
+	least, most int      // arguments
+	flags       []string // flags that mean something here
+	run         func(c *urfave.Context, env cli.Env, words []string) error
+}
+
+func benchActions() []benchAction {
+	gates := append([]string{"json"}, gateNames()...)
+	return []benchAction{
+		{"run", "bench run [--mode deterministic|variance] [--trials N] [--dataset FILE...] [--model MODEL | --pipeline PROGRAM] [--out RUN]", 0, 0,
+			[]string{"mode", "trials", "dataset", "model", "pipeline", "out", "concurrency", "timeout", "strict", "json"}, benchRun},
+		{"score", "bench score [RUN] [--min-success-rate X ...] [--json]", 0, 1, gates, benchScore},
+		{"add", "bench add PACK/regressions.jsonl [--dataset FILE]", 1, 1, []string{"dataset", "strict"}, benchAdd},
+	}
+}
+
+func benchCommand(env cli.Env) *urfave.Command {
+	var forms []string
+	for _, a := range benchActions() {
+		forms = append(forms, "experiment "+a.usage)
+	}
+	command := &urfave.Command{
+		Name:         "bench",
+		Usage:        "measure how stable and well-formed extraction is",
+		UsageText:    strings.Join(forms, "\n"),
+		ArgsUsage:    "[run | score | add]",
+		OnUsageError: flags.UsageError,
+		Description:  "Without --dataset the cases that come with the program are run. docs/bench.md explains files and metrics.",
+		Flags: []urfave.Flag{
+			&urfave.StringFlag{Name: "mode", Usage: "`MODE`: deterministic answers from the cases, variance repeats trials (default: deterministic, variance with a model)"},
+			&urfave.StringFlag{Name: "trials", Usage: "`N` trials of each case (default: 1, in mode variance 5)"},
+			&urfave.StringSliceFlag{Name: "dataset", Aliases: []string{"d"}, Usage: "`FILE` of cases; may be repeated"},
+			&urfave.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "`MODEL` that answers, as of experiment run"},
+			&urfave.StringFlag{Name: "pipeline", Usage: "`PROGRAM|URL` of a team's own pipeline that answers"},
+			&urfave.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "`RUN` is the name of the run, or a file that ends in .run"},
+			&urfave.StringFlag{Name: "concurrency", Aliases: []string{"c"}, Value: "4", Usage: "`N` cases at once"},
+			&urfave.StringFlag{Name: "timeout", Value: "5m", Usage: "`TIME` that one case may take"},
+			&urfave.BoolFlag{Name: "strict", Usage: "also demand the grammars of caseId and packId", DisableDefaultText: true},
+			jsonFlag(),
+		},
+		Action: func(c *urfave.Context) error { return benchDispatch(c, env) },
+	}
+	command.Flags = append(command.Flags, gateFlags()...)
+	return command
+}
+
+func benchDispatch(c *urfave.Context, env cli.Env) error {
+	words := c.Args().Slice()
+	if len(words) == 0 {
+		return cli.Usage("bench needs an action: run, score or add (experiment bench --help)")
+	}
+	action, err := findBenchAction(words[0])
+	if err != nil {
+		return err
+	}
+	if n := len(words) - 1; n < action.least || n > action.most {
+		return cli.Usage("bench %s does not take %d arguments: experiment %s", action.name, n, action.usage)
+	}
+	var problems []error
+	for _, flag := range c.Command.Flags {
+		if name := flag.Names()[0]; c.IsSet(name) && !slices.Contains(action.flags, name) {
+			problems = append(problems, cli.Usage("bench %s has no --%s: experiment %s", action.name, name, action.usage))
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	return action.run(c, env, words[1:])
+}
+
+func findBenchAction(word string) (benchAction, error) {
+	var names []string
+	for _, a := range benchActions() {
+		if a.name == word {
+			return a, nil
+		}
+		names = append(names, a.name)
+	}
+	return benchAction{}, cli.Usage("there is no action %q of bench%s; there are: %s", word, nearest.Hint(word, names), strings.Join(names, ", "))
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/harness/conformance"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/report"
+)
+
+func conformanceCommand(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:      "conformance",
+		Usage:     "certify that an evaluator gives valid and stable scores on labelled fixtures",
+		UsageText: "experiment conformance [--fixture FILE] [--runs N] [--max-flip-rate X] [--output FILE]",
+		Description: "The fixture file names the evaluator: a script, url, model or scorer (docs/evaluators.md).\n" +
+			"Exit code 0: every fixture passed; 1: one did not; 64: the file cannot be used; 69: the evaluator cannot be asked.",
+		OnUsageError: flags.UsageError,
+		Flags: []urfave.Flag{
+			&urfave.StringFlag{Name: "fixture", Value: "fixtures.yaml", Usage: "`FILE` of labelled fixtures"},
+			&urfave.StringFlag{Name: "runs", Value: "5", Usage: "`N` evaluations of each fixture"},
+			&urfave.StringFlag{Name: "max-flip-rate", Value: "0", Usage: "`X`, from 0 to 1, of the runs of a pass or fail fixture may differ from the first"},
+			&urfave.StringFlag{Name: "score-tolerance", Value: "0", Usage: "`X` by which a pass may score below 1 and a fail above 0, for judges that never give the extremes"},
+			&urfave.StringFlag{Name: "timeout", Value: "1m", Usage: "`TIME` that one evaluation may take"},
+			&urfave.StringFlag{Name: "concurrency", Value: "4", Usage: "`N` evaluations at once"},
+			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the report as JSON to `FILE`"},
+			&urfave.BoolFlag{Name: "json", Usage: "print the report as JSON instead of the table", DisableDefaultText: true},
+		},
+		Action: func(c *urfave.Context) error { return conformanceAction(c, env) },
+	}
+}
+
+// conformanceConfig reads the flags, and returns every problem at once.
+func conformanceConfig(c *urfave.Context) (conformance.Config, time.Duration, error) {
+	p := &problems{}
+	cfg := conformance.Config{
+		Runs:        p.count("runs", c.String("runs"), 1, 100_000),
+		Concurrency: p.count("concurrency", c.String("concurrency"), 1, 1000),
+	}
+	for flag, to := range map[string]*float64{"max-flip-rate": &cfg.MaxFlipRate, "score-tolerance": &cfg.ScoreTolerance} {
+		if v := p.number(flag, c.String(flag), 0, 1); v != nil {
+			*to = *v
+		}
+	}
+	if cfg.ScoreTolerance == 1 {
+		p.add("--score-tolerance: 1 would accept any score")
+	}
+	timeout := p.duration("timeout", c.String("timeout"))
+	if out := c.String("output"); out != "" {
+		p.err(cli.CanWrite(out))
+	}
+	return cfg, timeout, withCode(errors.Join(p.found...))
+}
+
+func conformanceAction(c *urfave.Context, env cli.Env) error {
+	if err := noWords(c); err != nil {
+		return err
+	}
+	cfg, timeout, err := conformanceConfig(c)
+	if err != nil {
+		return err
+	}
+	set, err := conformance.Read(c.String("fixture"))
+	if err != nil {
+		return err
+	}
+	if out := c.String("output"); out != "" && cli.SameFile(out, set.Path) {
+		return cli.Usage("--output %s would replace the fixtures: name another file", out)
+	}
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	opened, err := openEvaluator(ctx, env, set.Evaluator, filepath.Dir(set.Path), timeout)
+	if err != nil {
+		return err
+	}
+	defer opened.close()
+	cfg.Evaluator, cfg.Fingerprint = opened.evaluator, opened.fingerprint
+	cfg.Fixtures, cfg.Warnings = set.Fixtures, set.Warnings
+	result, err := conformance.Run(ctx, cfg)
+	switch {
+	case ctx.Err() != nil:
+		return cli.Errorf(cli.ExitInterrupted, "stopped before every fixture was evaluated; nothing was written")
+	case err != nil:
+		return err
+	}
+	return errors.Join(conformanceWrite(c, env, result), conformanceVerdict(result))
+}
+
+func conformanceWrite(c *urfave.Context, env cli.Env, r conformance.Report) error {
+	var problems []error
+	if out := c.String("output"); out != "" {
+		problems = append(problems, cli.WriteFile(out, func(w io.Writer) error { return report.JSON(w, r, true) }))
+	}
+	if c.Bool("json") {
+		return errors.Join(append(problems, written(report.JSON(env.Stdout, r, isTerminal(os.Stdout))))...)
+	}
+	return errors.Join(append(problems, written(report.Conformance(env.Stdout, r)))...)
+}
+
+// conformanceVerdict makes the exit code of a report.
+func conformanceVerdict(r conformance.Report) error {
+	if r.Passed() {
+		return nil
+	}
+	var what []string
+	if !r.Compatible {
+		what = append(what, "not compatible")
+	}
+	if !r.Consistent {
+		what = append(what, "not consistent")
+	}
+	return cli.Errorf(cli.ExitGate, "the evaluator is %s: %s", strings.Join(what, " and "),
+		fmt.Sprintf("%d of %d fixtures failed", r.TotalFixtures-r.PassedFixtures(), r.TotalFixtures))
+}

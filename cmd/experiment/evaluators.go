@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/evaluator"
+	"extraction-experiment/harness/conformance"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/prompt"
+	"extraction-experiment/pipeline/provider"
+	"extraction-experiment/scoring"
+)
+
+// envEvaluatorToken is sent to an evaluator's address as a bearer token.
+const envEvaluatorToken = "EXPERIMENT_EVALUATOR_TOKEN"
+
+// openedEvaluator is an evaluator that is ready to be asked.
+type openedEvaluator struct {
+	evaluator   conformance.Evaluator
+	fingerprint string
+	close       func() error
+}
+
+// openEvaluator makes the evaluator that a file names; paths in it are relative
+// to dir, the folder of that file.
+func openEvaluator(ctx context.Context, env cli.Env, spec conformance.Spec, dir string, timeout time.Duration) (openedEvaluator, error) {
+	opened := openedEvaluator{close: func() error { return nil }}
+	if spec.Scorer != "" {
+		rules, err := scoring.New(scoring.DefaultOptions())
+		if err != nil {
+			return opened, err
+		}
+		opened.evaluator, err = conformance.NewBuiltin(spec.Scorer, rules)
+		opened.fingerprint = "scorer " + spec.Scorer + " version " + scoring.Version
+		return opened, err
+	}
+	cfg := evaluator.Config{
+		Script: spec.Script, Dir: dir, Stderr: env.Stderr, URL: spec.URL, Token: env.Getenv(envEvaluatorToken), Timeout: timeout,
+	}
+	if spec.Model != "" {
+		var err error
+		if opened.close, err = judgeModel(ctx, env, spec, dir, &cfg); err != nil {
+			return opened, err
+		}
+	}
+	made, err := evaluator.New(cfg)
+	if err != nil {
+		return opened, withCode(err)
+	}
+	opened.evaluator = made
+	opened.fingerprint, err = made.Fingerprint()
+	return opened, withCode(err)
+}
+
+// judgeModel opens the model and finds its prompt: in a file, or in Langfuse by
+// name, label or version.
+func judgeModel(ctx context.Context, env cli.Env, spec conformance.Spec, dir string, cfg *evaluator.Config) (func() error, error) {
+	known, err := readCatalogue(env.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Prompt, err = judgePrompt(ctx, env, spec, dir); err != nil {
+		return nil, err
+	}
+	opened, err := provider.Open(spec.Model, known.providerConfig(env.Getenv))
+	if err != nil {
+		return nil, withCode(err)
+	}
+	if opened.Model == nil {
+		return nil, cli.Usage("%s is no language model and cannot judge", spec.Model)
+	}
+	zero := 0.0
+	cfg.Model = pipeline.Priced(opened.Model, opened.Info.Model, known.price)
+	cfg.ModelName = opened.Info.Provider + "/" + opened.Info.Model
+	if !opened.Capabilities.NoTemperature {
+		cfg.Parameters.Temperature = &zero
+	}
+	return opened.Close, nil
+}
+
+func judgePrompt(ctx context.Context, env cli.Env, spec conformance.Spec, dir string) (prompt.Template, error) {
+	switch {
+	case spec.PromptFile != "":
+		raw, err := os.ReadFile(filepath.Join(dir, spec.PromptFile))
+		if err != nil {
+			return prompt.Template{}, cli.Usage("reading the judge's prompt: %w", err)
+		}
+		return prompt.ParseText(string(raw)), nil
+	case spec.Prompt == "":
+		return evaluator.DefaultPrompt(), nil
+	}
+	lf, err := connect.Open(ctx, env.Getenv)
+	if err != nil {
+		return prompt.Template{}, err
+	}
+	defer lf.Close() // only read
+	ref := langfuse.PromptRef{Name: spec.Prompt, Label: spec.PromptLabel, Version: spec.PromptVersion}
+	template, _, err := findPrompt(ctx, lf, systemConfig{prompt: ref})
+	return template, err
+}

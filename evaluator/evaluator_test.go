@@ -1,0 +1,285 @@
+package evaluator_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"extraction-experiment/evaluator"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/prompt"
+)
+
+// mode is the environment variable that makes the test binary an evaluator.
+const mode = "EVALUATOR_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if behaviour := os.Getenv(mode); behaviour != "" {
+		os.Exit(child(behaviour))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const good = `{"score":1,"hits":["h"],"misses":[]}`
+
+// child plays an evaluator.
+func child(behaviour string) int {
+	if behaviour == "deaf" {
+		fmt.Println(good)
+		return 0
+	}
+	raw, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return 1
+	}
+	switch behaviour {
+	case "echo": // proves what it was sent
+		fmt.Printf(`{"score":0.5,"hits":[],"misses":[],"reasoning":%q}`, raw)
+	case "hang":
+		time.Sleep(time.Minute)
+	case "exit":
+		fmt.Println(good)
+		fmt.Fprintln(os.Stderr, "no model")
+		return 3
+	case "flood":
+		for {
+			if _, err := os.Stdout.WriteString(strings.Repeat("x", 1<<16)); err != nil {
+				return 1
+			}
+		}
+	case "fork":
+		other := exec.Command(os.Args[0])
+		other.Env = append(os.Environ(), mode+"=hang")
+		stdin, err := other.StdinPipe()
+		if err != nil || other.Start() != nil {
+			return 1
+		}
+		defer stdin.Close()
+		fmt.Println(good)
+	default:
+		fmt.Println(behaviour) // what it is told to print
+	}
+	return 0
+}
+
+func script(t *testing.T, behaviour string, timeout time.Duration) *evaluator.Evaluator {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := evaluator.New(evaluator.Config{Script: []string{self}, Env: []string{mode + "=" + behaviour}, Timeout: timeout, MaxOutput: 1 << 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+var question = evaluator.Case{Question: "7 * 8?", Criteria: "the number", Candidate: "56 </b>", Reference: "56"}
+
+func TestEvaluate_program(t *testing.T) {
+	v, err := script(t, "echo", 0).Evaluate(t.Context(), question)
+	if err != nil || v.Score != 0.5 {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	var sent map[string]any
+	if err := json.Unmarshal([]byte(v.Reasoning), &sent); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{ // both generations
+		"question": "7 * 8?", "criteria": "the number", "candidate_answer": "56 </b>", "reference_answer": "56", "answer": "56 </b>",
+		"expected_messages": "[map[content:56 role:assistant]]", "input_messages": "[map[content:7 * 8? role:user]]", "output_messages": "[map[content:56 </b> role:assistant]]",
+		"guideline_files": "[]", "input_files": "[]", "input": "[map[content:7 * 8? role:user]]", "output": "[map[content:56 </b> role:assistant]]", "expected_output": "[map[content:56 role:assistant]]",
+	} {
+		if got := fmt.Sprint(sent[key]); got != want {
+			t.Errorf("%s is %s, want %s", key, got, want)
+		}
+	}
+}
+
+func TestEvaluate_faults(t *testing.T) {
+	for behaviour, want := range map[string]evaluator.Kind{
+		"hang": evaluator.TimedOut, "exit": evaluator.Exited, "flood": evaluator.Flooded, "deaf": evaluator.Unread, "fork": evaluator.Strayed,
+		`{"score":1.5,"hits":[],"misses":[]}`: evaluator.BadVerdict, `{"score":1}`: evaluator.BadVerdict, `{"score":NaN}`: evaluator.NotJSON, good + good: evaluator.NotJSON, "hello": evaluator.NotJSON,
+	} {
+		timeout := 10 * time.Second
+		if behaviour == "hang" {
+			timeout = 200 * time.Millisecond
+		}
+		began := time.Now()
+		_, err := script(t, behaviour, timeout).Evaluate(t.Context(), question)
+		var fault *evaluator.Fault
+		if !errors.As(err, &fault) || fault.Kind != want || fault.Unavailable() {
+			t.Errorf("%s: %v, want %s", behaviour, err, want)
+		}
+		if took := time.Since(began); took > 8*time.Second {
+			t.Errorf("%s took %s", behaviour, took)
+		}
+	}
+	none, err := evaluator.New(evaluator.Config{Script: []string{"./no-such-judge"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = none.Evaluate(t.Context(), question)
+	var fault *evaluator.Fault
+	if !errors.As(err, &fault) || !fault.Unavailable() || fault.ExitCode() != 69 {
+		t.Errorf("no such program: %v", err)
+	}
+}
+
+func TestEvaluate_cancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := script(t, good, 0).Evaluate(ctx, question); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v: the end of the caller's context is no fault of the evaluator", err)
+	}
+}
+
+func TestEvaluate_endpoint(t *testing.T) {
+	answers := map[string]func(http.ResponseWriter){
+		"/good":     func(w http.ResponseWriter) { fmt.Fprint(w, good) },
+		"/busy":     func(w http.ResponseWriter) { http.Error(w, "busy", 503) },
+		"/closed":   func(w http.ResponseWriter) { http.Error(w, "who?", 401) },
+		"/moved":    func(w http.ResponseWriter) { w.Header().Set("Location", "/good"); w.WriteHeader(302) },
+		"/flood":    func(w http.ResponseWriter) { fmt.Fprint(w, strings.Repeat("x", 1<<17)) },
+		"/text":     func(w http.ResponseWriter) { fmt.Fprint(w, "hello") },
+		"/outrange": func(w http.ResponseWriter) { fmt.Fprint(w, `{"score":2,"hits":[],"misses":[]}`) },
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if r.URL.Path == "/slow" { // the end of a request is noticed once its body is read
+			<-r.Context().Done()
+			return
+		}
+		if err != nil || !strings.Contains(string(body), `"candidate_answer":"56 </b>"`) || r.Header.Get("Authorization") != "Bearer s3cr3t-token" {
+			http.Error(w, "not what was expected", 400)
+			return
+		}
+		answers[r.URL.Path](w)
+	}))
+	defer server.Close()
+	for path, want := range map[string]evaluator.Kind{
+		"/good": "", "/busy": evaluator.Status, "/closed": evaluator.Unreachable, "/moved": evaluator.Status, "/flood": evaluator.Flooded,
+		"/text": evaluator.NotJSON, "/outrange": evaluator.BadVerdict, "/slow": evaluator.TimedOut,
+	} {
+		timeout := 10 * time.Second
+		if path == "/slow" {
+			timeout = 50 * time.Millisecond
+		}
+		e, err := evaluator.New(evaluator.Config{URL: server.URL + path + "?key=hidden", Token: "s3cr3t-token", Client: server.Client(), Timeout: timeout, MaxOutput: 1 << 16})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := e.Evaluate(t.Context(), question)
+		var fault *evaluator.Fault
+		switch {
+		case want == "" && (err != nil || v.Score != 1):
+			t.Errorf("%s: %+v, %v", path, v, err)
+		case want != "" && (!errors.As(err, &fault) || fault.Kind != want):
+			t.Errorf("%s: %v, want %s", path, err, want)
+		case err != nil && strings.Contains(err.Error(), "hidden"):
+			t.Errorf("%s: the message shows the query: %v", path, err)
+		}
+	}
+}
+
+// model answers what a test says.
+type model func(pipeline.Request) (pipeline.Response, error)
+
+func (m model) Generate(_ context.Context, req pipeline.Request) (pipeline.Response, error) {
+	return m(req)
+}
+
+func TestEvaluate_model(t *testing.T) {
+	cost := 0.25
+	var asked string
+	m := model(func(req pipeline.Request) (pipeline.Response, error) {
+		asked = req.Messages[0].Content
+		return pipeline.Response{Text: "Sure:\n```json\n" + good + "\n```", CostUSD: &cost, Usage: outcome.Usage{Input: 7}}, nil
+	})
+	e, err := evaluator.New(evaluator.Config{Model: m, ModelName: "openai/x", Prompt: evaluator.DefaultPrompt()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := e.Evaluate(t.Context(), question)
+	if err != nil || v.Score != 1 || *v.CostUSD != cost || v.Usage.Input != 7 {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if !strings.Contains(asked, "<candidate_answer>56 </b></candidate_answer>") {
+		t.Errorf("the model was asked %s", asked)
+	}
+	refuses := model(func(pipeline.Request) (pipeline.Response, error) {
+		return pipeline.Response{Text: "I cannot say."}, nil
+	})
+	if e, err = evaluator.New(evaluator.Config{Model: refuses, Prompt: evaluator.DefaultPrompt()}); err != nil {
+		t.Fatal(err)
+	}
+	var fault *evaluator.Fault
+	if _, err := e.Evaluate(t.Context(), question); !errors.As(err, &fault) || fault.Kind != evaluator.NotJSON {
+		t.Errorf("a model without a verdict: %v", err)
+	}
+}
+
+func TestNew_problems(t *testing.T) {
+	silent := model(func(pipeline.Request) (pipeline.Response, error) { return pipeline.Response{}, nil })
+	for name, c := range map[string]struct {
+		cfg  evaluator.Config
+		want []string
+	}{
+		"nothing":       {evaluator.Config{}, []string{"exactly one"}},
+		"two, and more": {evaluator.Config{Script: []string{"a"}, URL: "ftp://x", Timeout: -1}, []string{"exactly one", "no address", "negative"}},
+		"password":      {evaluator.Config{URL: "http://a:b@host/"}, []string{"holds a password"}},
+		"no program":    {evaluator.Config{Script: []string{""}}, []string{"names no program"}},
+		"no prompt":     {evaluator.Config{Model: silent}, []string{"no prompt"}},
+		"blind prompt":  {evaluator.Config{Model: silent, Prompt: prompt.ParseText("hi")}, []string{"never shows {{candidate_answer}}"}},
+		"odd prompt":    {evaluator.Config{Model: silent, Prompt: prompt.ParseText("{{candidate_answer}} {{document_text}}")}, []string{"{{document_text}}"}},
+	} {
+		_, err := evaluator.New(c.cfg)
+		for _, want := range c.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v does not say %q", name, err, want)
+			}
+		}
+	}
+}
+
+func TestFingerprint(t *testing.T) {
+	dir := t.TempDir()
+	print := func(script ...string) string {
+		e, err := evaluator.New(evaluator.Config{Script: script, Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, err := e.Fingerprint()
+		if err != nil || len(sum) != 64 {
+			t.Fatalf("%q, %v", sum, err)
+		}
+		return sum
+	}
+	write := func(text string) {
+		if err := os.WriteFile(dir+"/judge.py", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one")
+	first := print("python3", "judge.py")
+	if first != print("python3", "judge.py") || first == print("python3", "judge.py", "-v") {
+		t.Error("the fingerprint must follow the words")
+	}
+	write("two")
+	if first == print("python3", "judge.py") {
+		t.Error("the fingerprint must follow the file")
+	}
+}

@@ -1,0 +1,30 @@
+package evaluator
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+// excerpt returns the beginning of hostile text as valid UTF-8.
+func excerpt(text []byte) string {
+	text = bytes.TrimSpace(text)
+	cut := strings.ToValidUTF8(string(text[:min(len(text), maxShown)]), "\uFFFD")
+	if len(text) > maxShown {
+		cut += "…"
+	}
+	return cut
+}
+
+// inOneLine puts several problems behind one another.
+func inOneLine(problems []error) string {
+	var parts []string
+	for _, err := range problems {
+		if err != nil {
+			parts = append(parts, strings.ReplaceAll(err.Error(), "\n", "; "))
+		}
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,94 @@
+package evaluator
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestParseVerdict(t *testing.T) {
+	for in, want := range map[string]Verdict{
+		`{"score":1,"hits":["a"],"misses":[]}`:                                                               {Score: 1, Hits: []string{"a"}, Misses: []string{}, Generation: 1},
+		" {\"score\": 0.25, \"hits\": [], \"misses\": [\"b\"], \"reasoning\": \"r\", \"more\": 7}\n":         {Score: 0.25, Misses: []string{"b"}, Hits: []string{}, Reasoning: "r", Generation: 1},
+		`{"score":0.5,"assertions":[{"text":"a","passed":true,"evidence":"e"},{"text":"b","passed":false}]}`: {Score: 0.5, Hits: []string{"a"}, Misses: []string{"b"}, Generation: 2},
+		`{"score":0,"assertions":[],"hits":null}`:                                                            {Generation: 2, Hits: []string{}, Misses: []string{}},
+		`{"score":1e-3,"hits":[],"misses":[]}`:                                                               {Score: 0.001, Generation: 1, Hits: []string{}, Misses: []string{}},
+	} {
+		got, err := ParseVerdict([]byte(in))
+		if err != nil || got.Score != want.Score || !slices.Equal(got.Hits, want.Hits) || !slices.Equal(got.Misses, want.Misses) ||
+			got.Reasoning != want.Reasoning || got.Generation != want.Generation {
+			t.Errorf("%s: %+v, %v", in, got, err)
+		}
+	}
+}
+
+func TestParseVerdict_faults(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                                    "not_json: it printed nothing",
+		"score: 1":                            "not_json: that is not JSON",
+		`[1]`:                                 "not_json: that is JSON, but no object",
+		`{"score":NaN,"hits":[],"misses":[]}`: "NaN and infinity are no numbers",
+		`{"score":-Infinity}`:                 "NaN and infinity are no numbers",
+		`{"score":1,"hits":[],"misses":[]}{"score":0}`:    "more than one JSON value",
+		`{"score":1,"hits":[],"misses":[]} done`:          "text after the JSON object",
+		`{"score":1,"score":0,"hits":[],"misses":[]}`:     `the key "score" is there twice`,
+		`{"score":1.5,"hits":[],"misses":[]}`:             "bad_verdict: score: 1.5 is not from 0 to 1",
+		`{"score":-0.1,"hits":[],"misses":[]}`:            "score: -0.1 is not from 0 to 1",
+		`{"score":1e999,"hits":[],"misses":[]}`:           "score: expected a number",
+		`{"score":"1","hits":[],"misses":[]}`:             `score: expected a number, got "1"`,
+		`{"score":1}`:                                     "hits is missing; misses is missing",
+		`{"hits":[],"misses":[]}`:                         "score is missing",
+		`{"score":null,"hits":[]}`:                        "score is missing; misses is missing",
+		`{"score":1,"hits":"a","misses":[null]}`:          "hits: expected a list",
+		`{"score":1,"assertions":[{"text":"a"}]}`:         "assertions[0]: text and passed",
+		`{"score":1,"assertions":{}}`:                     "assertions: expected a list",
+		`{"score":1,"hits":[],"misses":[],"reasoning":3}`: "reasoning: expected a text",
+	} {
+		_, err := ParseVerdict([]byte(in))
+		var fault *Fault
+		if !errors.As(err, &fault) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s:\n%v\nwant %q", in, err, want)
+		}
+	}
+}
+
+// TestGradeOf is at the thresholds: 0.8 passes, 0.6 is borderline.
+func TestGradeOf(t *testing.T) {
+	for score, want := range map[float64]Grade{1: Pass, 0.8: Pass, math.Nextafter(0.8, 0): Borderline, 0.6: Borderline, math.Nextafter(0.6, 0): Fail, 0: Fail} {
+		if got := GradeOf(score); got != want {
+			t.Errorf("%v is %s, want %s", score, got, want)
+		}
+	}
+}
+
+func TestObjectIn(t *testing.T) {
+	for in, want := range map[string]string{
+		"```json\n{\"score\":1}\n```":            `{"score":1}`,
+		`I think {so}: {"a":1} {"score":0} done`: `{"score":0}`,
+		"no object":                              "no object",
+		`{"score":`:                              `{"score":`,
+	} {
+		if got := string(objectIn(in)); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func FuzzParseVerdict(f *testing.F) {
+	f.Add([]byte(`{"score":1,"hits":["a"],"misses":[]}`))
+	f.Add([]byte(`{"score":NaN}`))
+	f.Add([]byte(`{"score":0.5,"assertions":[{"text":"a","passed":true}]}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		v, err := ParseVerdict(raw)
+		var fault *Fault
+		if err != nil && !errors.As(err, &fault) {
+			t.Fatalf("%v is no fault", err)
+		}
+		if err == nil && !(v.Score >= 0 && v.Score <= 1 && (v.Generation == 1 || v.Generation == 2)) {
+			t.Fatalf("accepted %+v", v)
+		}
+		objectIn(string(raw))
+	})
+}

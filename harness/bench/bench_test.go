@@ -1,0 +1,314 @@
+package bench_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"extraction-experiment/extraction"
+	"extraction-experiment/harness/bench"
+	"extraction-experiment/outcome"
+)
+
+const smoke, regression = "../../bench/datasets/smoke.jsonl", "../../bench/datasets/regression.jsonl"
+
+// TestSuite is the deterministic suite over both datasets: everything is 1, in
+// one trial and in three.
+func TestSuite(t *testing.T) {
+	for _, trials := range []int{1, 3} {
+		r, err := bench.Run(t.Context(), bench.Config{Datasets: []string{smoke, regression}, Options: bench.Options{}, Trials: trials})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, v := range map[string]float64{
+			"schemaValidRate": r.SchemaValidRate, "quoteInvariantRate": r.QuoteInvariantRate, "uniqueExtractionStability": r.UniqueExtractionStability,
+			"successRate": r.SuccessRate, "coverageRate": r.CoverageRate, "variance.stability": r.Variance.Stability, "1 - drift": 1 - r.CaseOutcomeDriftRate,
+		} {
+			if v != 1 {
+				t.Errorf("%d trials: %s is %v; causes: %+v", trials, name, v, r.Causes)
+			}
+		}
+		if len(r.Causes) != 0 || len(r.Variance.ExtractionCounts) != trials || r.Trials != trials || r.Mode != "deterministic" {
+			t.Errorf("%+v", r)
+		}
+		if r.Breadth.SmokeCaseCount < 12 || r.Breadth.RegressionCaseCount < 30 || r.Breadth.RegressionCategoryCount != 8 {
+			t.Errorf("%+v", r.Breadth)
+		}
+		if v := bench.DefaultGates().Check(r); len(v) > 0 {
+			t.Errorf("gates: %v", v)
+		}
+	}
+}
+
+// TestDatasets_strict holds the regression records to the grammars of ids too,
+// and the smoke cases to being short and long.
+func TestDatasets_strict(t *testing.T) {
+	cases, err := bench.Read(bench.Options{Strict: true}, smoke, regression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, long := 0, 0
+	for _, c := range cases {
+		if c.Regression() {
+			continue
+		}
+		if n := utf8.RuneCountInString(c.DocumentText); n < 200 {
+			short++
+		} else if n > 1000 {
+			long++
+		}
+	}
+	if short < 6 || long < 3 {
+		t.Errorf("%d short and %d long smoke cases", short, long)
+	}
+}
+
+// noisy answers the i-th request for a document with the i-th list of names.
+type noisy struct {
+	mu      sync.Mutex
+	calls   map[string]int
+	answers map[string][][]string
+}
+
+func (n *noisy) Extract(_ context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	names := n.answers[doc.Text][n.calls[doc.Text]]
+	n.calls[doc.Text]++
+	e := extraction.Extraction{}
+	for _, name := range names {
+		e.Entities = append(e.Entities, extraction.Entity{Name: name, Type: "letter"})
+	}
+	return e, nil, nil
+}
+
+func line(id, text string, gold ...string) string {
+	spans := []string{}
+	for _, g := range gold {
+		at := strings.Index(text, g)
+		spans = append(spans, fmt.Sprintf(`{"quote":%q,"charStart":%d,"charEnd":%d}`, g, at, at+len(g)))
+	}
+	return fmt.Sprintf(`{"caseId":%q,"documentText":%q,"instructions":"Extract letters.","targetSchema":{"properties":{"extractionClass":{"enum":["letter"]}}},"providerResponseText":"","goldSpans":[%s]}`, id, text, strings.Join(spans, ","))
+}
+
+func cases(t *testing.T, lines ...string) []bench.Case {
+	t.Helper()
+	list, err := bench.Parse(bench.Options{}, "test", strings.NewReader(strings.Join(lines, "\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// TestVariance works the Jaccard index out by hand, two cases in five trials.
+// Case p has the letters of "a b c" and case q those of "x y"; together
+//
+//	trial 1 {a b c x}, 2 {a b x}, 3 {a b c x}, 4 {a x y}, 5 {a b c x}
+//
+// Pairs: 1-2 3/4, 1-3 1, 1-4 2/5, 1-5 1, 2-3 3/4, 2-4 2/4, 2-5 3/4, 3-4 2/5,
+// 3-5 1, 4-5 2/5. Sum 0.75+1+0.4+1+0.75+0.5+0.75+0.4+1+0.4 = 6.95; mean 0.695.
+// Counts 4 3 4 3 4: mean 3.6, variance (3·0.16 + 2·0.36)/5 = 0.24. Gold is a in p
+// and x in q: always found. Both cases drift.
+func TestVariance(t *testing.T) {
+	n := &noisy{calls: map[string]int{}, answers: map[string][][]string{
+		"a b c": {{"a", "b", "c"}, {"a", "b"}, {"a", "b", "c"}, {"a"}, {"a", "b", "c"}},
+		"x y":   {{"x"}, {"x"}, {"x"}, {"x", "y"}, {"x"}},
+	}}
+	r, err := bench.Run(t.Context(), bench.Config{Cases: cases(t, line("p", "a b c", "a"), line("q", "x y", "x")), Mode: bench.VarianceMode, Trials: 5, Extractor: n})
+	if err != nil {
+		t.Fatal(err)
+	}
+	near := func(name string, got, want float64) {
+		if d := got - want; d > 1e-12 || d < -1e-12 {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+	near("stability", r.UniqueExtractionStability, 0.695)
+	near("mean", r.Variance.Mean, 3.6)
+	near("variance", r.Variance.Variance, 0.24)
+	near("stability of counts", r.Variance.Stability, 0.75)
+	near("drift", r.CaseOutcomeDriftRate, 1)
+	near("success", r.SuccessRate, 1)
+	near("quotes", r.QuoteInvariantRate, 1)
+	if r.Variance.Min != 3 || r.Variance.Max != 4 || fmt.Sprint(r.DriftingCases) != "[p q]" {
+		t.Errorf("%+v %v", r.Variance, r.DriftingCases)
+	}
+}
+
+// TestStability_caseInKey: the same span in two cases is two extractions.
+// Trial 1 finds "a" in both, trial 2 only in p: 1/2. Without the case in the key
+// it would be 1.
+func TestStability_caseInKey(t *testing.T) {
+	n := &noisy{calls: map[string]int{}, answers: map[string][][]string{"a b": {{"a"}, {"a"}}, "a c": {{"a"}, {}}}}
+	r, err := bench.Run(t.Context(), bench.Config{Cases: cases(t, line("p", "a b", "a"), line("q", "a c", "a")), Trials: 2, Extractor: n})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.UniqueExtractionStability != 0.5 || r.CaseOutcomeDriftRate != 0.5 || r.SuccessRate != 0.75 || r.SuccessRateStdDev != 0.25 {
+		t.Errorf("%+v", r)
+	}
+	if len(r.Causes) != 1 || r.Causes[0].CaseID != "q" || r.Causes[0].Trial != 2 || r.Causes[0].Metric != "successRate" {
+		t.Errorf("causes %+v", r.Causes)
+	}
+}
+
+// TestQuoteCodes reaches every code, and shows that the records which caused
+// them are named. The document has a letter of two UTF-16 units and four bytes,
+// and one made of two code points.
+func TestQuoteCodes(t *testing.T) {
+	const doc = "𝒜 e\u0301 z" // code points: 𝒜0 space1 e2 ´3 space4 z5, 6 in all; UTF-16 7, bytes 4+1+1+2+1+1 = 10
+	for name, c := range map[string]struct {
+		span string
+		code bench.Code
+	}{
+		"utf16":                {`{"offsetMode":"utf16_code_unit","charStart":6,"charEnd":7}`, ""},
+		"utf16, by default":    {`{"charStart":6,"charEnd":7}`, ""},
+		"rune":                 {`{"offsetMode":"rune","charStart":5,"charEnd":6}`, ""},
+		"byte":                 {`{"offsetMode":"byte","charStart":9,"charEnd":10}`, ""},
+		"runes as utf16":       {`{"offsetMode":"utf16_code_unit","charStart":5,"charEnd":6}`, bench.QuoteMismatch},
+		"no such mode":         {`{"offsetMode":"grapheme","charStart":5,"charEnd":6}`, bench.UnsupportedMode},
+		"missing":              {`{"offsetMode":"rune","charStart":5}`, bench.InvalidOffsets},
+		"fraction":             {`{"offsetMode":"rune","charStart":5,"charEnd":5.5}`, bench.InvalidOffsets},
+		"text":                 {`{"offsetMode":"rune","charStart":"5","charEnd":6}`, bench.InvalidOffsets},
+		"negative":             {`{"offsetMode":"rune","charStart":-1,"charEnd":6}`, bench.InvalidOffsets},
+		"end before start":     {`{"offsetMode":"rune","charStart":6,"charEnd":5}`, bench.InvalidOffsets},
+		"empty":                {`{"offsetMode":"rune","charStart":5,"charEnd":5}`, bench.InvalidOffsets},
+		"beyond the end":       {`{"offsetMode":"rune","charStart":5,"charEnd":7}`, bench.OutOfRange},
+		"beyond the end, 8":    {`{"offsetMode":"byte","charStart":9,"charEnd":11}`, bench.OutOfRange},
+		"between surrogates":   {`{"offsetMode":"utf16_code_unit","charStart":1,"charEnd":2}`, bench.OffsetMismatch},
+		"between bytes":        {`{"offsetMode":"byte","charStart":2,"charEnd":4}`, bench.OffsetMismatch},
+		"something else there": {`{"offsetMode":"rune","charStart":0,"charEnd":1}`, bench.QuoteMismatch},
+	} {
+		r := single(t, doc, fmt.Sprintf(`{"extractionClass":"letter","quote":"z","span":%s}`, c.span))
+		want := 1.0
+		if c.code != "" {
+			want = 0
+		}
+		if r.QuoteInvariantRate != want || c.code != "" && r.QuoteErrors[c.code] != 1 || r.SchemaValidRate != 1 {
+			t.Errorf("%s: rate %v, codes %v", name, r.QuoteInvariantRate, r.QuoteErrors)
+		}
+		if c.code != "" && (len(r.Causes) == 0 || r.Causes[0].Code != c.code || r.Causes[0].Quote != "z") {
+			t.Errorf("%s: causes %+v", name, r.Causes)
+		}
+	}
+	for quote, span := range map[string]string{
+		"𝒜":        `{"offsetMode":"utf16_code_unit","charStart":0,"charEnd":2}`,
+		"e\u0301":  `{"offsetMode":"utf16_code_unit","charStart":3,"charEnd":5}`,
+		"e\u0301 ": `{"offsetMode":"byte","charStart":5,"charEnd":9}`,
+		" e":       `{"offsetMode":"rune","charStart":1,"charEnd":3}`,
+	} {
+		if r := single(t, doc, fmt.Sprintf(`{"extractionClass":"letter","quote":%q,"span":%s}`, quote, span)); r.QuoteInvariantRate != 1 {
+			t.Errorf("%q: %v", quote, r.QuoteErrors)
+		}
+	}
+	twice := `{"extractionClass":"letter","quote":"z","offsetMode":"rune","charStart":4,"charEnd":6,"span":{"offsetMode":"rune","charStart":5,"charEnd":6}}`
+	if r := single(t, doc, twice); r.QuoteErrors[bench.OffsetMismatch] != 1 {
+		t.Errorf("offsets stated twice and differently: %v", r.QuoteErrors)
+	}
+}
+
+// single runs one stored answer of one record.
+func single(t *testing.T, doc, record string) bench.Report {
+	t.Helper()
+	r, err := bench.Run(t.Context(), bench.Config{Cases: []bench.Case{{
+		CaseID: "one", DocumentText: doc, Instructions: "i", TargetSchema: json.RawMessage(`{"properties":{"extractionClass":{"const":"letter"}}}`),
+		ProviderResponseText: `{"extractions":[` + record + `]}`,
+		Expected:             &bench.Expected{EmptyResultKind: bench.NonEmpty, MinExtractions: 1, MaxExtractions: 1},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestShape(t *testing.T) {
+	for name, record := range map[string]string{
+		"no class":         `{"quote":"z","span":{"charStart":0,"charEnd":1}}`,
+		"no quote":         `{"extractionClass":"letter","span":{"charStart":0,"charEnd":1}}`,
+		"another class":    `{"extractionClass":"digit","quote":"z","span":{"charStart":0,"charEnd":1}}`,
+		"no object":        `7`,
+		"quote of no text": `{"extractionClass":"letter","quote":7}`,
+	} {
+		if r := single(t, "z", record); r.SchemaValidRate != 0 || r.Causes[len(r.Causes)-1].Metric != "schemaValidRate" {
+			t.Errorf("%s: %v, %+v", name, r.SchemaValidRate, r.Causes)
+		}
+	}
+}
+
+// TestGates is at every threshold exactly, and beyond all of them at once.
+func TestGates(t *testing.T) {
+	g := bench.Gates{
+		MinSuccessRate: 0.9, MinSchemaValidityRate: 0.8, MinQuoteInvariantPassRate: 0.7, MinCoverageRate: 0.6, MaxExtractionCountVariance: 0.25,
+		MaxSuccessRateStdDev: 0.05, MaxCaseOutcomeDriftRate: 0.05, MinRegressionCategoryCount: 8, MinTotalCaseCount: 42,
+	}
+	at := bench.Report{
+		SuccessRate: 0.9, SchemaValidRate: 0.8, QuoteInvariantRate: 0.7, CoverageRate: 0.6, SuccessRateStdDev: 0.05, CaseOutcomeDriftRate: 0.05,
+		Variance: bench.Variance{Variance: 0.25}, Breadth: bench.Breadth{RegressionCategoryCount: 8, TotalCaseCount: 42},
+	}
+	if v := g.Check(at); len(v) > 0 || bench.Verdict(v) != nil {
+		t.Errorf("exactly at every threshold: %v", v)
+	}
+	const step = 1e-6
+	beyond := bench.Report{
+		SuccessRate: 0.9 - step, SchemaValidRate: 0.8 - step, QuoteInvariantRate: 0.7 - step, CoverageRate: 0.6 - step, SuccessRateStdDev: 0.05 + step, CaseOutcomeDriftRate: 0.05 + step,
+		Variance: bench.Variance{Variance: 0.25 + step}, Breadth: bench.Breadth{RegressionCategoryCount: 7, TotalCaseCount: 41},
+	}
+	err := bench.Verdict(g.Check(beyond))
+	if err == nil || err.(interface{ ExitCode() int }).ExitCode() != 1 {
+		t.Fatalf("got %v", err)
+	}
+	for _, gate := range []string{"min-success-rate", "min-schema-validity-rate", "min-quote-invariant-pass-rate", "min-coverage-rate", "max-extraction-count-variance",
+		"max-success-rate-stddev", "max-case-outcome-drift-rate", "min-regression-category-count", "min-total-case-count"} {
+		if !strings.Contains(err.Error(), "--"+gate+" ") {
+			t.Errorf("%v does not name %s", err, gate)
+		}
+	}
+}
+
+func TestRun_usage(t *testing.T) {
+	for want, cfg := range map[string]bench.Config{
+		"no dataset":               {},
+		`no mode "fast"`:           {Mode: "fast", Cases: []bench.Case{{}}},
+		"one is not enough":        {Mode: bench.VarianceMode, Trials: 1, Cases: []bench.Case{{}}},
+		"leave the model out":      {Mode: bench.DeterministicMode, Extractor: &noisy{}, Cases: []bench.Case{{}}},
+		"-1 trials are impossible": {Trials: -1, Cases: []bench.Case{{}}},
+		"none.jsonl":               {Datasets: []string{filepath.Join(t.TempDir(), "none.jsonl")}},
+	} {
+		if _, err := bench.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}
+
+func TestAdditions(t *testing.T) {
+	dir := t.TempDir()
+	raw, err := os.ReadFile(regression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(strings.TrimSpace(string(raw)), "\n")
+	write := func(name string, text ...string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(strings.Join(text, "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	target := write("target.jsonl", lines[:2]...)
+	added, n, err := bench.Additions(bench.Options{Strict: true}, write("pack.jsonl", lines[2:5]...), target)
+	if err != nil || n != 3 || strings.Count(string(added), "\n") != 3 {
+		t.Fatalf("%d, %v", n, err)
+	}
+	_, _, err = bench.Additions(bench.Options{}, write("again.jsonl", lines[1], strings.Replace(lines[0], "json-parse--plain", "json-parse--other", 1)), target)
+	for _, want := range []string{"again.jsonl: line 1: duplicate caseId", "again.jsonl: line 2: the same record as"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}

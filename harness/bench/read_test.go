@@ -1,0 +1,120 @@
+package bench_test
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+	"testing"
+
+	"extraction-experiment/harness/bench"
+)
+
+// base is a regression record that is right in everything.
+func base() map[string]any {
+	return map[string]any{
+		"caseId": "grammar--pack--1--1a2b3c4d", "category": "json-parse", "documentText": "Alpha Beta", "instructions": "Extract Beta.",
+		"targetSchema": map[string]any{"type": "object"}, "providerResponseText": `{"extractions":[]}`,
+		"expected":  map[string]any{"emptyResultKind": "empty_by_evidence", "minExtractions": 0, "maxExtractions": 0},
+		"sourceUrl": "https://example.org/source", "packId": "2026-02-15--grammar-pack--1a2b3c4d",
+	}
+}
+
+func lineOf(t *testing.T, record map[string]any) string {
+	t.Helper()
+	raw, err := json.Marshal(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// TestParse_malformed breaks the right record in one way each; the record stands
+// in line 3, behind a right one and a blank line.
+func TestParse_malformed(t *testing.T) {
+	first := base()
+	first["caseId"] = "first--pack--1--1a2b3c4d"
+	expected := func(kind any, least, most any) map[string]any {
+		return map[string]any{"emptyResultKind": kind, "minExtractions": least, "maxExtractions": most}
+	}
+	for want, change := range map[string]map[string]any{
+		"caseId is missing": {"caseId": nil}, "caseId is empty": {"caseId": " "}, "caseId: expected a text": {"caseId": 7},
+		"duplicate caseId": {"caseId": first["caseId"]}, `caseId: "UPPER" is not of the form`: {"caseId": "UPPER"},
+		"category is missing": {"category": nil}, `category: "TODO" is a placeholder`: {"category": "TODO"},
+		"documentText is missing": {"documentText": nil}, "documentText is empty": {"documentText": ""},
+		"instructions is missing": {"instructions": nil}, `instructions: "tbd" is a placeholder`: {"instructions": "tbd"},
+		"targetSchema is missing": {"targetSchema": nil}, "targetSchema: expected an object": {"targetSchema": "x"}, "targetSchema: ": {"targetSchema": map[string]any{"type": 7}},
+		"is outside the schema":           {"targetSchema": map[string]any{"$ref": "file:///etc/passwd"}},
+		"providerResponseText is missing": {"providerResponseText": nil}, "providerResponseText: expected a text": {"providerResponseText": map[string]any{}},
+		"expected is missing (a smoke case has goldSpans)": {"expected": nil},
+		"expected: cannot be read":                         {"expected": 7},
+		"must all be there":                                {"expected": map[string]any{"emptyResultKind": "non_empty"}},
+		`expected.emptyResultKind: "full" is none of`:      {"expected": expected("full", 0, 1)},
+		"expected.minExtractions: -1 is negative":          {"expected": expected("non_empty", -1, 1)},
+		"expected.maxExtractions: 1 is less than":          {"expected": expected("non_empty", 2, 1)},
+		"has at least one extraction":                      {"expected": expected("non_empty", 0, 0)},
+		"an empty result has no extractions":               {"expected": expected("empty_by_failure", 1, 1)},
+		`unknown field "minimum"`:                          {"expected": map[string]any{"emptyResultKind": "non_empty", "minExtractions": 1, "maxExtractions": 1, "minimum": 1}},
+		"expected: cannot be read: ":                       {"expected": expected("non_empty", 1.5, 2)},
+		"sourceUrl is missing":                             {"sourceUrl": nil}, `sourceUrl: "not a url" is no address`: {"sourceUrl": "not a url"},
+		"packId is missing": {"packId": nil}, `packId: "pack" is not of the form`: {"packId": "pack"},
+		"sourceQuote has 281 characters": {"sourceQuote": strings.Repeat("é", 281)}, "sourceQuote is empty": {"sourceQuote": ""},
+		`unknown field "documenttext"; did you mean "documentText"?`: {"documenttext": "x"},
+	} {
+		record := base()
+		maps.Copy(record, change)
+		maps.DeleteFunc(record, func(_ string, v any) bool { return v == nil })
+		_, err := bench.Parse(bench.Options{Strict: true}, "r.jsonl", strings.NewReader(lineOf(t, first)+"\n\n"+lineOf(t, record)+"\n"))
+		if err == nil || !strings.Contains(err.Error(), "r.jsonl: line 3: ") || !strings.Contains(err.Error(), want) || err.(interface{ ExitCode() int }).ExitCode() != 64 {
+			t.Errorf("%v does not say %q at line 3", err, want)
+		}
+	}
+	for want, text := range map[string]string{
+		"x: line 1: expected one JSON object": "[1]", "line 2: expected one JSON object": "\n{", "there is no case": "\n",
+		"goldSpans[0]: QUOTE_MISMATCH":  strings.Replace(line("a", "a b", "a"), `"quote":"a"`, `"quote":"b"`, 1),
+		"goldSpans: cannot be read":     strings.Replace(line("a", "a b", "a"), `"quote":"a"`, `"text":"a"`, 1),
+		`unknown field "packId"`:        strings.Replace(line("a", "a b", "a"), `"caseId"`, `"packId":"p","caseId"`, 1),
+		"goldSpans[0]: OFFSETS_OUT_OF_": strings.Replace(line("a", "a b", "a"), `"charEnd":1`, `"charEnd":9`, 1),
+	} {
+		if _, err := bench.Parse(bench.Options{}, "x", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s:\n%v does not say %q", text, err, want)
+		}
+	}
+}
+
+func TestParse_all(t *testing.T) {
+	text := "{}\n7\n" + lineOf(t, base()) + "\n" + lineOf(t, base())
+	_, err := bench.Parse(bench.Options{}, "r", strings.NewReader(text))
+	for _, want := range []string{"line 1: caseId is missing", "line 1: packId is missing", "line 2: expected one JSON object", "line 4: duplicate caseId"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}
+
+// FuzzRun takes any stored answer through the bench: rates stay in [0,1].
+func FuzzRun(f *testing.F) {
+	f.Add("a b", `{"extractions":[{"extractionClass":"letter","quote":"a","span":{"charStart":0,"charEnd":1}}]}`)
+	f.Add("a", `{"mode":"multi_pass_v1","draft":"","repair":"{}","failureKind":"json_pipeline"}`)
+	f.Add("𝒜", `{"mode":"structured_split_v1","generate":"","generateStructured":"{\"extractions\":[null]}"}`)
+	f.Fuzz(func(t *testing.T, doc, answer string) {
+		a, err := bench.Stored(doc, json.RawMessage(`{"type":"object"}`), answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rec := range a.Records {
+			if rec.Code == "" && rec.Spans == nil || rec.Code == "" && doc[rec.Spans.Byte[0]:rec.Spans.Byte[1]] != rec.Quote {
+				t.Fatalf("%+v does not quote %q", rec, doc)
+			}
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(`{"caseId":"a","documentText":"x","instructions":"i","targetSchema":{},"providerResponseText":"","goldSpans":[]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		cases, err := bench.Parse(bench.Options{}, "f", strings.NewReader(text))
+		if err == nil && len(cases) == 0 {
+			t.Fatal("no case and no error")
+		}
+	})
+}

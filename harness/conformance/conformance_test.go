@@ -1,0 +1,225 @@
+package conformance_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"extraction-experiment/evaluator"
+	"extraction-experiment/harness/conformance"
+)
+
+// judge answers by a function of the fixture's candidate and a running number.
+type judge struct {
+	n  atomic.Int64
+	of func(candidate string, n int64) (float64, error)
+}
+
+func (j *judge) Evaluate(_ context.Context, c evaluator.Case) (evaluator.Verdict, error) {
+	score, err := j.of(c.Candidate, j.n.Add(1))
+	return evaluator.Verdict{Score: score}, err
+}
+
+func (j *judge) Command() []string { return []string{"judge"} }
+
+func fixture(id string, label conformance.Label, bounds *conformance.Bounds) conformance.Fixture {
+	return conformance.Fixture{ID: id, Label: label, Bounds: bounds, Case: evaluator.Case{Candidate: id}}
+}
+
+func run(t *testing.T, cfg conformance.Config, of func(string, int64) (float64, error)) conformance.Report {
+	t.Helper()
+	cfg.Evaluator, cfg.Concurrency = &judge{of: of}, 1
+	r, err := conformance.Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestRun_flaky: an evaluator that fails every 7th call. Two fixtures of 7 runs,
+// one after the other: calls 7 and 14 score 0 for a pass fixture, 1 for a fail
+// fixture. Each: scores 1 1 1 1 1 1 0, mean 6/7, variance (6/7)(1/7) = 6/49,
+// 1 flip of 7 runs; together 2 flips of 2·(7-1) = 12 comparisons.
+func TestRun_flaky(t *testing.T) {
+	of := func(candidate string, n int64) (float64, error) {
+		right := map[string]float64{"good": 1, "bad": 0}[candidate]
+		if n%7 == 0 {
+			return 1 - right, nil
+		}
+		return right, nil
+	}
+	cfg := conformance.Config{Fixtures: []conformance.Fixture{fixture("good", conformance.Pass, nil), fixture("bad", conformance.Fail, nil)}, Runs: 7}
+	r := run(t, cfg, of)
+	good := r.Fixtures[0]
+	if !r.Compatible || r.Consistent || r.Passed() || good.Flips != 1 || good.FlipRate != 1.0/7 || good.Violations != 1 {
+		t.Errorf("%+v", good)
+	}
+	if math.Abs(*good.Mean-6.0/7) > 1e-15 || math.Abs(*good.Variance-6.0/49) > 1e-15 {
+		t.Errorf("mean %v, variance %v", *good.Mean, *good.Variance)
+	}
+	s := r.Statistics
+	for name, c := range map[string]struct {
+		got       conformance.Rate
+		count, of int
+	}{
+		"flips": {s.FlipRate, 2, 12}, "agreement": {s.Agreement, 12, 14}, "false pass": {s.FalsePass, 1, 7}, "false fail": {s.FalseFail, 1, 7},
+		"borderline": {s.Borderline, 0, 14}, "violations": {s.BoundViolations, 2, 14},
+	} {
+		if c.got.Count != c.count || c.got.Of != c.of || !(*c.got.Lower <= *c.got.Value && *c.got.Value <= *c.got.Upper) {
+			t.Errorf("%s: %+v, want %d of %d", name, c.got, c.count, c.of)
+		}
+	}
+	// A tolerated flip rate does not excuse a score that is not exactly 1: a
+	// tolerance does, and only both together let this judge pass.
+	cfg.MaxFlipRate = 1.0 / 7
+	if run(t, cfg, of).Consistent {
+		t.Error("a pass fixture with a score of 0 was accepted")
+	}
+}
+
+// TestRun_thresholds: the allowed flip rate and bounds count as allowed.
+func TestRun_thresholds(t *testing.T) {
+	fourth := func(_ string, n int64) (float64, error) {
+		if n%4 == 0 {
+			return 0.7, nil // borderline: a flip from pass
+		}
+		return 0.9, nil
+	}
+	cfg := conformance.Config{Fixtures: []conformance.Fixture{fixture("a", conformance.Pass, nil)}, Runs: 4, MaxFlipRate: 0.25, ScoreTolerance: 0.3}
+	if r := run(t, cfg, fourth); !r.Passed() {
+		t.Errorf("flip rate 1/4 = the allowed one, 0.7 = 1 - 0.3: %+v", r.Fixtures[0])
+	}
+	cfg.MaxFlipRate = 0.2499
+	if r := run(t, cfg, fourth); r.Passed() {
+		t.Error("a flip rate above the allowed one was accepted")
+	}
+	cfg.MaxFlipRate, cfg.ScoreTolerance = 0.25, 0.29
+	if r := run(t, cfg, fourth); r.Passed() || r.Fixtures[0].Violations != 1 {
+		t.Error("a score below the tolerance was accepted")
+	}
+	// In floats 1 - 0.7 is above 0.3: exactly at the tolerance passes all the same.
+	for tolerance, score := range map[float64]float64{0.7: 0.3, 0.3: 0.7, 0.1: 0.9, 0.9: 0.1} {
+		edge := conformance.Config{Fixtures: []conformance.Fixture{fixture("a", conformance.Pass, nil)}, Runs: 2, ScoreTolerance: tolerance}
+		if r := run(t, edge, func(string, int64) (float64, error) { return score, nil }); !r.Passed() {
+			t.Errorf("%v with a tolerance of %v: %+v", score, tolerance, r.Fixtures[0])
+		}
+	}
+	bounds := conformance.Config{Fixtures: []conformance.Fixture{fixture("a", conformance.Ambiguous, &conformance.Bounds{Low: 0.7, High: 0.9})}, Runs: 4}
+	if r := run(t, bounds, fourth); !r.Passed() {
+		t.Errorf("both bounds are allowed, and flips of ambiguous fixtures too: %+v", r.Fixtures[0])
+	}
+	bounds.Fixtures[0].Bounds.High = 0.8999
+	if r := run(t, bounds, fourth); r.Passed() || r.Fixtures[0].Violations != 3 {
+		t.Errorf("three scores above the bound: %+v", r.Fixtures[0])
+	}
+}
+
+func TestRun_noValidRun(t *testing.T) {
+	fault := &evaluator.Fault{Kind: evaluator.TimedOut, Message: "no answer"}
+	cfg := conformance.Config{Fixtures: []conformance.Fixture{fixture("a", conformance.Ambiguous, nil), fixture("b", conformance.Pass, nil)}, Runs: 3}
+	r := run(t, cfg, func(candidate string, _ int64) (float64, error) {
+		if candidate == "b" {
+			return 1, nil
+		}
+		return 0, fault
+	})
+	a := r.Fixtures[0]
+	if a.Compatible || a.Consistent || a.Mean != nil || a.Variance != nil || len(a.Scores) != 0 || len(a.Errors) != 3 || r.PassedFixtures() != 1 {
+		t.Errorf("%+v", a)
+	}
+	if r.Statistics.Faults["timeout"] != 3 || r.Statistics.ValidRuns != 3 || r.TotalRuns != 6 {
+		t.Errorf("%+v", r.Statistics)
+	}
+}
+
+func TestRun_neverThere(t *testing.T) {
+	gone := &evaluator.Fault{Kind: evaluator.NotStarted, Message: "no such file"}
+	cfg := conformance.Config{Evaluator: &judge{of: func(string, int64) (float64, error) { return 0, gone }}, Fixtures: []conformance.Fixture{fixture("a", conformance.Pass, nil)}}
+	_, err := conformance.Run(t.Context(), cfg)
+	var fault *evaluator.Fault
+	if !errors.As(err, &fault) || fault.ExitCode() != 69 {
+		t.Errorf("got %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := conformance.Run(ctx, cfg); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	_, err = conformance.Run(t.Context(), conformance.Config{Runs: -1, MaxFlipRate: 2, ScoreTolerance: math.NaN()})
+	for _, want := range []string{"an evaluator", "-1 runs", "flip rate of 2", "tolerance of NaN"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}
+
+const head = "evaluator: {script: [judge]}\nfixtures:\n"
+
+func TestParse(t *testing.T) {
+	set, err := conformance.Parse("f.yaml", []byte(head+`
+- {id: a, label: pass, question: q, criteria: c, expected_output: 366, candidate_answer: ""}
+- {id: b, label: ambiguous, answer: x, score_bounds: [0.2, 0.8]}
+- {id: c, label: ambiguous, answer: x, score_bounds: {min: 0, max: 1}}
+- {id: d, label: ambiguous, answer: x}
+- {id: e, label: fail, answer: x, score_bounds: [0, 1]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(set.Fixtures) != 5 || set.Fixtures[0].Case.Reference != "366" || *set.Fixtures[1].Bounds != (conformance.Bounds{Low: 0.2, High: 0.8}) || set.Evaluator.Script[0] != "judge" {
+		t.Errorf("%+v", set)
+	}
+	if len(set.Warnings) != 2 || !strings.Contains(set.Warnings[0], `"d" is ambiguous and has no score_bounds`) || !strings.Contains(set.Warnings[1], `"e"`) {
+		t.Errorf("warnings %q", set.Warnings)
+	}
+}
+
+func TestParse_problems(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                            "f.yaml: it is empty",
+		"a: [":                        "reading f.yaml: yaml: ",
+		"- 1":                         "f.yaml: line 1: the file: expected keys with values",
+		"fixtures: []":                "f.yaml: line 1: evaluator is missing",
+		"evaluator: {}\nfixtures: []": "line 1: evaluator: give exactly one",
+		"evaluator: {script: [], url: http://x}\nfixtures: []":                        "give exactly one",
+		"evaluator: {script: []}\nfixtures: [{id: a, label: pass, answer: x}]":        "line 1: evaluator.script: it names no program",
+		"evaluator: {scirpt: [x]}":                                                    `line 1: evaluator: unknown key "scirpt"; did you mean "script"?`,
+		head + "- {id: a, label: maybe, answer: x}":                                   `f.yaml: line 3: fixture "a": the label "maybe" is none of`,
+		head + "- {label: pass, answer: x}":                                           "line 3: the fixture has no id",
+		head + "- {id: a, label: pass}":                                               `fixture "a": candidate_answer is missing`,
+		head + "- {id: a, label: pass, answer: x}\n- {id: a, label: fail, answer: x}": `f.yaml: line 4: the id "a" is used by the fixture of line 3 already`,
+		head + "- {id: a, label: ambiguous, answer: x, score_bounds: [0.8, 0.2]}":     "score_bounds: [0.8 0.2] are not two numbers from 0 to 1",
+		head + "- {id: a, label: ambiguous, answer: x, score_bounds: [.nan, 1]}":      "score_bounds",
+		head + "- {id: a, label: ambiguous, answer: x, score_bounds: 0.5}":            "expected two numbers",
+		head + "- {id: a, label: pass, answer: {b: c}}":                               "candidate_answer: expected a text",
+		head + "- {id: a, label: pass, answer: x, id: b}":                             `the key "id" is there twice`,
+		head + "- {id: &x a, label: pass, answer: *x}":                                "aliases are not read",
+		head + "- seven": "a fixture: expected keys",
+		head + "- {id: a, label: pass, answer: x, lable: y}": `unknown key "lable"; did you mean "label"?`,
+	} {
+		_, err := conformance.Parse("f.yaml", []byte(text))
+		var coded interface{ ExitCode() int }
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, &coded) || coded.ExitCode() != 64 {
+			t.Errorf("%s:\n%v\nwant %q", text, err, want)
+		}
+	}
+	if _, err := conformance.Read(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(head + "- {id: a, label: pass, answer: x}"))
+	f.Add([]byte("evaluator: &a [*a]"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		set, err := conformance.Parse("f", text)
+		if err == nil && len(set.Fixtures) == 0 {
+			t.Fatal("no fixture and no error")
+		}
+	})
+}

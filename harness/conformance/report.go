@@ -1,0 +1,195 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"extraction-experiment/evaluator"
+	"extraction-experiment/internal/stats"
+)
+
+// Report is what a certification came to; its JSON is what --output writes.
+type Report struct {
+	Evaluator     []string `json:"evaluator"`
+	TotalFixtures int      `json:"total_fixtures"`
+	TotalRuns     int      `json:"total_runs"` // runs × fixtures
+	// Compatible: every answer was valid. Consistent: every fixture is.
+	Compatible bool            `json:"compatible"`
+	Consistent bool            `json:"consistent"`
+	Fixtures   []FixtureResult `json:"fixtures"`
+
+	Runs           int     `json:"runs"` // of each fixture
+	MaxFlipRate    float64 `json:"max_flip_rate"`
+	ScoreTolerance float64 `json:"score_tolerance"`
+	// Fingerprint names the evaluator that was certified.
+	Fingerprint string     `json:"fingerprint,omitempty"`
+	Statistics  Statistics `json:"statistics"`
+	Warnings    []string   `json:"warnings"`
+}
+
+// Passed reports whether the evaluator is fit to be trusted.
+func (r Report) Passed() bool { return r.Compatible && r.Consistent }
+
+// PassedFixtures counts the fixtures that are compatible and consistent.
+func (r Report) PassedFixtures() int {
+	n := 0
+	for _, f := range r.Fixtures {
+		if f.Passed() {
+			n++
+		}
+	}
+	return n
+}
+
+// FixtureResult is what the runs of one fixture came to. Everything but Runs
+// and Errors is over the valid runs, in their order.
+type FixtureResult struct {
+	ID     string    `json:"id"`
+	Label  Label     `json:"label"`
+	Runs   int       `json:"runs"`
+	Scores []float64 `json:"scores"`
+	// Mean and Variance (that of a population) are null without a valid run.
+	Mean     *float64 `json:"mean"`
+	Variance *float64 `json:"variance"`
+	// FlipRate is Flips / valid runs: the share of the runs whose grade differs
+	// from that of the first; 0 without a valid run.
+	FlipRate   float64  `json:"flip_rate"`
+	Compatible bool     `json:"compatible"`
+	Consistent bool     `json:"consistent"`
+	Errors     []string `json:"errors"`
+
+	Flips int `json:"flips"`
+	// Violations counts the scores that the label does not allow.
+	Violations int     `json:"bound_violations"`
+	Bounds     *Bounds `json:"score_bounds,omitempty"`
+	// Reasons say why the fixture is not consistent.
+	Reasons []string `json:"reasons"`
+}
+
+// Passed reports whether the fixture is compatible and consistent.
+func (f FixtureResult) Passed() bool { return f.Compatible && f.Consistent }
+
+func newReport(cfg Config, answers [][]answer) Report {
+	r := Report{
+		Evaluator: cfg.Evaluator.Command(), TotalFixtures: len(cfg.Fixtures), TotalRuns: cfg.Runs * len(cfg.Fixtures),
+		Compatible: true, Consistent: true,
+		Runs: cfg.Runs, MaxFlipRate: cfg.MaxFlipRate, ScoreTolerance: cfg.ScoreTolerance,
+		Fingerprint: cfg.Fingerprint, Warnings: append([]string{}, cfg.Warnings...),
+	}
+	t := newTally()
+	for i, f := range cfg.Fixtures {
+		one := judge(cfg, f, answers[i])
+		t.add(one, answers[i])
+		r.Compatible = r.Compatible && one.Compatible
+		r.Consistent = r.Consistent && one.Consistent
+		r.Fixtures = append(r.Fixtures, one)
+	}
+	r.Statistics = t.statistics(cfg)
+	return r
+}
+
+// judge makes the result of one fixture.
+func judge(cfg Config, f Fixture, answers []answer) FixtureResult {
+	r := FixtureResult{ID: f.ID, Label: f.Label, Runs: len(answers), Scores: []float64{}, Errors: []string{}, Reasons: []string{}}
+	if f.Label == Ambiguous {
+		r.Bounds = f.Bounds
+	}
+	var m stats.Moments
+	var first evaluator.Grade
+	for run, a := range answers {
+		if a.err != nil {
+			r.Errors = append(r.Errors, fmt.Sprintf("run %d: %s", run+1, message(a.err)))
+			continue
+		}
+		score := a.verdict.Score
+		if len(r.Scores) == 0 {
+			first = evaluator.GradeOf(score)
+		}
+		if evaluator.GradeOf(score) != first {
+			r.Flips++
+		}
+		if !allowed(cfg, f, score) {
+			r.Violations++
+		}
+		r.Scores = append(r.Scores, score)
+		m.Add(score)
+	}
+	if n := len(r.Scores); n > 0 {
+		mean, _ := m.Mean()
+		variance := 0.0
+		if v, ok := m.Variance(); ok { // over n-1; that of the population is over n
+			variance = v * float64(n-1) / float64(n)
+		}
+		r.Mean, r.Variance = &mean, &variance
+		r.FlipRate = float64(r.Flips) / float64(n)
+	}
+	r.Compatible = len(r.Errors) == 0
+	r.Reasons = reasons(cfg, f, r)
+	r.Consistent = len(r.Reasons) == 0
+	return r
+}
+
+// allowed reports whether the label allows the score.
+func allowed(cfg Config, f Fixture, score float64) bool {
+	switch {
+	case f.Label == Pass:
+		// Either form may be off by the last bit, never both against the reader.
+		return score >= 1-cfg.ScoreTolerance || 1-score <= cfg.ScoreTolerance
+	case f.Label == Fail:
+		return score <= cfg.ScoreTolerance
+	case f.Bounds == nil:
+		return true
+	default:
+		return score >= f.Bounds.Low && score <= f.Bounds.High
+	}
+}
+
+// reasons says why a fixture is not consistent; none where it is.
+func reasons(cfg Config, f Fixture, r FixtureResult) []string {
+	list := []string{}
+	if len(r.Scores) == 0 {
+		return append(list, "no run was valid")
+	}
+	if r.Violations > 0 {
+		list = append(list, fmt.Sprintf("%d of %d scores are not %s", r.Violations, len(r.Scores), demanded(cfg, f)))
+	}
+	if f.Label != Ambiguous && r.FlipRate > cfg.MaxFlipRate {
+		list = append(list, fmt.Sprintf("flip rate %.4g is above %.4g", r.FlipRate, cfg.MaxFlipRate))
+	}
+	return list
+}
+
+func demanded(cfg Config, f Fixture) string {
+	switch {
+	case f.Label == Ambiguous:
+		return fmt.Sprintf("from %g to %g", f.Bounds.Low, f.Bounds.High)
+	case f.Label == Pass && cfg.ScoreTolerance > 0:
+		return fmt.Sprintf("at least %g", 1-cfg.ScoreTolerance)
+	case f.Label == Pass:
+		return "1"
+	case cfg.ScoreTolerance > 0:
+		return fmt.Sprintf("at most %g", cfg.ScoreTolerance)
+	default:
+		return "0"
+	}
+}
+
+// message is an error in one bounded line.
+func message(err error) string {
+	const most = 1000
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "\uFFFD")), " ")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
+
+// kindOf returns the kind of a fault.
+func kindOf(err error) string {
+	var fault *evaluator.Fault
+	if errors.As(err, &fault) {
+		return string(fault.Kind)
+	}
+	return "other"
+}

@@ -1,0 +1,193 @@
+// Package custom adds the scores of external evaluators to those of a harness:
+// a team's own program, address or judging model scores every item of a run
+// beside the built-in scorer.
+//
+// It does not decide whether an evaluator can be trusted (package conformance
+// certifies it), and it never fails an item: an evaluator that gives no valid
+// answer leaves its score without a value, with the reason.
+//
+// For each output it
+//
+//  1. lets the harness's own scorer judge, whose failures count as ever;
+//  2. asks every evaluator in turn, with the document as question, the output as
+//     candidate answer and the expected output as reference answer;
+//  3. adds one score for each.
+//
+// For example:
+//
+//	scorer, err := custom.New(harness.Scorer{Rules: rules}, custom.Extra{Name: "keyword_judge", Evaluator: judge})
+package custom
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/evaluator"
+	"extraction-experiment/experiment"
+	"extraction-experiment/outcome"
+)
+
+// Evaluator judges one case within a time of its own; it is called by many
+// goroutines at once.
+type Evaluator interface {
+	Evaluate(ctx context.Context, c evaluator.Case) (evaluator.Verdict, error)
+}
+
+// Extra is one score that an evaluator gives.
+type Extra struct {
+	// Name of the score: small letters, digits and _, beginning with a letter.
+	Name string
+	// Criteria are handed to the evaluator; may be empty.
+	Criteria  string
+	Evaluator Evaluator
+}
+
+// Scorer is a harness's scorer with the scores of evaluators added. It is safe
+// for concurrent use if they are.
+type Scorer struct {
+	base  experiment.Scorer
+	extra []Extra
+}
+
+// names is how scores may be called; Langfuse shows them as they are.
+var names = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
+
+// New returns base with the extra scores. Taken names the scores that base
+// gives. The error joins every name that is wrong, taken or used twice.
+func New(base experiment.Scorer, taken []string, extra ...Extra) (*Scorer, error) {
+	var problems []error
+	seen := map[string]bool{outcome.ErrorScore: true}
+	for _, name := range taken {
+		seen[name] = true
+	}
+	for _, e := range extra {
+		switch {
+		case !names.MatchString(e.Name):
+			problems = append(problems, fmt.Errorf("scorers: the name %q is not of small letters, digits and _, beginning with a letter", e.Name))
+		case seen[e.Name]:
+			problems = append(problems, fmt.Errorf("scorers: the name %q is taken by another score", e.Name))
+		case e.Evaluator == nil:
+			problems = append(problems, fmt.Errorf("scorers: %q has no evaluator", e.Name))
+		}
+		seen[e.Name] = true
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	return &Scorer{base, extra}, nil
+}
+
+// Judge reads what is expected of an item; see experiment.Scorer.
+func (s *Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
+	base, err := s.base.Judge(item)
+	if err != nil {
+		return nil, err
+	}
+	return judge{base, s.extra, item}, nil
+}
+
+type judge struct {
+	base  experiment.Judge
+	extra []Extra
+	item  dataset.Item
+}
+
+// Score judges without a limit but the evaluators' own.
+func (j judge) Score(output json.RawMessage) (experiment.Scored, error) {
+	return j.ScoreContext(context.Background(), output)
+}
+
+// ScoreContext judges; the evaluators are not asked any more when ctx is done.
+func (j judge) ScoreContext(ctx context.Context, output json.RawMessage) (experiment.Scored, error) {
+	scored, err := j.base.Score(output)
+	if err != nil {
+		return scored, err
+	}
+	c := caseOf(j.item, output)
+	for _, e := range j.extra {
+		c.Criteria = e.Criteria
+		scored.Scores = append(scored.Scores, e.score(ctx, c))
+	}
+	return scored, nil
+}
+
+// Undelivered returns the scores of a failed item, those of evaluators included.
+func (j judge) Undelivered() []outcome.Score {
+	scores := j.base.Undelivered()
+	for _, e := range j.extra {
+		scores = append(scores, outcome.Score{Name: e.Name, Reason: "the item failed"})
+	}
+	return scores
+}
+
+// score asks the evaluator. A panic in it would be one of ours, and is left to
+// the runner.
+func (e Extra) score(ctx context.Context, c evaluator.Case) outcome.Score {
+	s := outcome.Score{Name: e.Name}
+	v, err := e.Evaluator.Evaluate(ctx, c)
+	if err != nil {
+		s.Reason = "the evaluator gave no score: " + cut(err.Error())
+		return s
+	}
+	s.Value = &v.Score
+	s.Comment = comment(v)
+	return s
+}
+
+// comment is the reasoning, or the misses and hits.
+func comment(v evaluator.Verdict) string {
+	switch {
+	case v.Reasoning != "":
+		return cut(v.Reasoning)
+	case len(v.Hits)+len(v.Misses) == 0:
+		return ""
+	}
+	text := fmt.Sprintf("%d hits, %d misses", len(v.Hits), len(v.Misses))
+	if len(v.Misses) > 0 {
+		text += ": " + strings.Join(v.Misses[:min(len(v.Misses), 10)], "; ")
+	}
+	return cut(text)
+}
+
+// cut bounds text that is stored with every item.
+func cut(text string) string {
+	const most = 500
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, string(utf8.RuneError))), " ")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
+
+// caseOf makes a case of an item: the question is the document's text where the
+// input has one, else the input itself.
+func caseOf(item dataset.Item, output json.RawMessage) evaluator.Case {
+	var in struct {
+		Document string `json:"document_text"`
+		Text     string `json:"text"`
+	}
+	question := string(item.Input)
+	if json.Unmarshal(item.Input, &in) == nil && in.Document+in.Text != "" {
+		if question = in.Document; question == "" {
+			question = in.Text
+		}
+	}
+	return evaluator.Case{
+		Question: question, Candidate: string(output), Reference: string(item.Expected),
+		Item: &evaluator.Item{ID: item.ID, Input: present(item.Input), Expected: present(item.Expected), Extracted: present(output), Metadata: present(item.Metadata)},
+	}
+}
+
+// present returns nil for an empty value, which is no JSON.
+func present(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return nil
+	}
+	return raw
+}

@@ -1,0 +1,103 @@
+package custom_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/evaluator"
+	"extraction-experiment/experiment"
+	"extraction-experiment/harness/custom"
+	"extraction-experiment/outcome"
+)
+
+// base is a harness's scorer with one score.
+type base struct{ err error }
+
+func (b base) Judge(dataset.Item) (experiment.Judge, error) { return b, nil }
+
+func (b base) Score(json.RawMessage) (experiment.Scored, error) {
+	one := 1.0
+	return experiment.Scored{Scores: []outcome.Score{{Name: "own", Value: &one}}, Warnings: []string{"w"}}, b.err
+}
+
+func (base) Undelivered() []outcome.Score { return []outcome.Score{{Name: "own", Reason: "failed"}} }
+
+type judge func(context.Context, evaluator.Case) (evaluator.Verdict, error)
+
+func (j judge) Evaluate(ctx context.Context, c evaluator.Case) (evaluator.Verdict, error) {
+	return j(ctx, c)
+}
+
+var item = dataset.Item{ID: "a", Input: json.RawMessage(`{"document_text":"Ann met Bob."}`), Expected: json.RawMessage(`{"entities":[]}`)}
+
+func TestScorer(t *testing.T) {
+	var seen evaluator.Case
+	good := judge(func(_ context.Context, c evaluator.Case) (evaluator.Verdict, error) {
+		seen = c
+		return evaluator.Verdict{Score: 0.25, Hits: []string{"h"}, Misses: []string{"m\nn"}}, nil
+	})
+	bad := judge(func(context.Context, evaluator.Case) (evaluator.Verdict, error) {
+		return evaluator.Verdict{}, &evaluator.Fault{Kind: evaluator.TimedOut, Message: "no answer within 1s"}
+	})
+	s, err := custom.New(base{}, []string{"own"}, custom.Extra{Name: "good", Criteria: "be kind", Evaluator: good}, custom.Extra{Name: "bad", Evaluator: bad})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := s.Judge(item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scored, err := j.(experiment.ContextJudge).ScoreContext(t.Context(), json.RawMessage(`{"entities":[{"name":"Ann"}]}`))
+	if err != nil {
+		t.Fatalf("a failing evaluator failed the item: %v", err)
+	}
+	if own, ok := outcome.Lookup(scored.Scores, "own"); !ok || *own.Value != 1 || scored.Warnings[0] != "w" {
+		t.Errorf("the harness's own judgement is %+v", scored)
+	}
+	if g, _ := outcome.Lookup(scored.Scores, "good"); g.Value == nil || *g.Value != 0.25 || g.Comment != "1 hits, 1 misses: m n" {
+		t.Errorf("good is %+v", g)
+	}
+	if b, ok := outcome.Lookup(scored.Scores, "bad"); !ok || b.Value != nil || b.Reason != "the evaluator gave no score: timeout: no answer within 1s" {
+		t.Errorf("bad is %+v", b)
+	}
+	if seen.Question != "Ann met Bob." || seen.Criteria != "be kind" || seen.Candidate != `{"entities":[{"name":"Ann"}]}` || seen.Reference != `{"entities":[]}` || seen.Item.ID != "a" {
+		t.Errorf("the evaluator saw %+v", seen)
+	}
+	if left := j.Undelivered(); len(left) != 3 || left[2].Name != "bad" || left[2].Value != nil || left[2].Reason == "" {
+		t.Errorf("undelivered: %+v", left)
+	}
+}
+
+func TestScorer_baseFails(t *testing.T) {
+	asked := false
+	s, err := custom.New(base{errors.New("no extraction")}, nil, custom.Extra{Name: "x", Evaluator: judge(func(context.Context, evaluator.Case) (evaluator.Verdict, error) {
+		asked = true
+		return evaluator.Verdict{}, nil
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := s.Judge(item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Score(nil); err == nil || asked {
+		t.Errorf("%v, asked %v: what is no output is not judged by others", err, asked)
+	}
+}
+
+func TestNew_names(t *testing.T) {
+	ok := judge(nil)
+	_, err := custom.New(base{}, []string{"entity_f1"},
+		custom.Extra{Name: "entity_f1", Evaluator: ok}, custom.Extra{Name: "error", Evaluator: ok}, custom.Extra{Name: "My judge", Evaluator: ok},
+		custom.Extra{Name: "twice", Evaluator: ok}, custom.Extra{Name: "twice", Evaluator: ok}, custom.Extra{Name: "nobody"})
+	for _, want := range []string{`"entity_f1" is taken`, `"error" is taken`, `"My judge" is not of small letters`, `"twice" is taken`, `"nobody" has no evaluator`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+//go:build unix
+
+package proc
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// shell runs a script once with a time limit far above what it needs.
+func shell(t *testing.T, ctx context.Context, script, input string) (string, error) {
+	t.Helper()
+	output, err := Once(ctx, Config{Command: []string{"/bin/sh", "-c", script}, MaxLine: 1000}, []byte(input))
+	return string(output), err
+}
+
+func TestOnce(t *testing.T) {
+	output, err := shell(t, t.Context(), `read -r line; echo "got $line"; echo heard >&2`, "a question\n")
+	if err != nil || output != "got a question\n" {
+		t.Errorf("%q, %v", output, err)
+	}
+	if output, err = shell(t, t.Context(), `cat`, strings.Repeat("x", 900)); err != nil || len(output) != 900 {
+		t.Errorf("%d bytes, %v: the input must be closed", len(output), err)
+	}
+}
+
+func TestOnce_faults(t *testing.T) {
+	big := strings.Repeat("x", 1<<20) // more than a pipe holds
+	var exit *ExitError
+	var flood *FloodError
+	var unread *UnreadError
+	var start *StartError
+	for name, c := range map[string]struct {
+		script, input string
+		as            any
+	}{
+		"another status":         {"echo broken >&2; exit 3", "x", &exit},
+		"killed":                 {"kill -9 $$", "x", &exit},
+		"floods":                 {"cat >/dev/null; yes", "x", &flood},
+		"one byte too many":      {"cat >/dev/null; printf %01001d 7", "x", &flood},
+		"reads nothing":          {"echo 1", "x", &unread},
+		"reads nothing of a lot": {"echo 1", big, &unread},
+	} {
+		if _, err := shell(t, t.Context(), c.script, c.input); !errors.As(err, c.as) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if _, err := shell(t, t.Context(), "head -c 1 >/dev/null; echo 1", big); err != nil {
+		t.Errorf("a program that read enough: %v", err)
+	}
+	if _, err := Once(t.Context(), Config{Command: []string{"./no-such-program"}}, nil); !errors.As(err, &start) || start.ExitCode() != 69 {
+		t.Errorf("no such program: %v", err)
+	}
+	if _, err := Once(t.Context(), Config{}, nil); err == nil {
+		t.Error("no command was accepted")
+	}
+}
+
+func TestOnce_hangs(t *testing.T) {
+	for name, script := range map[string]string{
+		"hangs":                  "sleep 60",
+		"forks and hangs":        "sleep 60 & sleep 60",
+		"closes output, stays":   "exec >&- 2>&-; sleep 60",
+		"hangs without reading":  "exec <&-; sleep 60",
+		"ignores what it can":    "trap '' TERM INT HUP; sleep 60",
+		"waits for what it left": "sleep 60 & wait",
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		began := time.Now()
+		_, err := shell(t, ctx, script, "x")
+		cancel()
+		var interrupted *InterruptedError
+		if !errors.As(err, &interrupted) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%s took %s", name, took)
+		}
+	}
+}
+
+func TestOnce_strays(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux shows what left the group")
+	}
+	var stray *StrayError
+	if _, err := shell(t, t.Context(), "cat; sleep 60 & exit 0", "x"); !errors.As(err, &stray) || stray.Processes != 1 {
+		t.Errorf("a child in the group: %v", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := &strings.Builder{}
+	_, err = Once(t.Context(), Config{
+		Line: "/bin/sh -c '" + self + " >&2'", Env: []string{mode + "=daemon"}, Stderr: said,
+	}, []byte("x\n"))
+	if !errors.As(err, &stray) {
+		t.Fatalf("a daemon: %v", err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(said.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gone := endedSoon(pid); !gone {
+		t.Errorf("the daemon %d lives on", pid)
+	}
+}
+
+// endedSoon waits until a process is gone, or is a zombie nobody reaps.
+func endedSoon(pid int) bool {
+	for range 100 {
+		if syscall.Kill(pid, 0) != nil {
+			return true
+		}
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			return true
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return false
+}

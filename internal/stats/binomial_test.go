@@ -1,0 +1,48 @@
+package stats
+
+import (
+	"math"
+	"testing"
+)
+
+// TestBinomialInterval: with 0 of n the upper end is 1-(tail)^(1/n), with n of n
+// the lower end is tail^(1/n); 5 of 10 is the textbook's 0.187086 to 0.812914.
+func TestBinomialInterval(t *testing.T) {
+	lo, hi, ok := BinomialInterval(0, 30, 0.95)
+	if !ok || lo != 0 || math.Abs(hi-1+math.Pow(0.025, 1.0/30)) > 1e-9 {
+		t.Errorf("0 of 30: %v %v", lo, hi)
+	}
+	lo, hi, _ = BinomialInterval(30, 30, 0.95)
+	if hi != 1 || math.Abs(lo-math.Pow(0.025, 1.0/30)) > 1e-9 {
+		t.Errorf("30 of 30: %v %v", lo, hi)
+	}
+	lo, hi, _ = BinomialInterval(5, 10, 0.95)
+	if math.Abs(lo-0.187086) > 1e-6 || math.Abs(hi-0.812914) > 1e-6 {
+		t.Errorf("5 of 10: %v %v", lo, hi)
+	}
+	for _, bad := range [][2]int{{0, 0}, {-1, 3}, {4, 3}} {
+		if _, _, ok := BinomialInterval(bad[0], bad[1], 0.95); ok {
+			t.Errorf("%v has no interval", bad)
+		}
+	}
+}
+
+// TestTrialsNeeded: without a flip n = ⌈ln(0.05)/ln(1-p)⌉: 29, 59 and 299 for
+// 10 %, 5 % and 1 %; with one flip 46, 93 and 473 (the "rule of 4.74").
+func TestTrialsNeeded(t *testing.T) {
+	for _, c := range []struct {
+		k    int
+		rate float64
+		want int
+	}{{0, 0.1, 29}, {0, 0.05, 59}, {0, 0.01, 299}, {1, 0.1, 46}, {1, 0.05, 93}, {1, 0.01, 473}} {
+		if n, ok := TrialsNeeded(c.k, c.rate, 0.95); !ok || n != c.want {
+			t.Errorf("%d flips, %v: %d, want %d", c.k, c.rate, n, c.want)
+		}
+	}
+	if _, ok := TrialsNeeded(0, 0, 0.95); ok {
+		t.Error("no number of runs certifies a rate of 0")
+	}
+	if hi, _ := UpperRate(0, 59, 0.95); hi > 0.05 {
+		t.Errorf("59 runs leave %v possible", hi)
+	}
+}

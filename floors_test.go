@@ -43,6 +43,7 @@ var floors = map[string]int{
 	"seed":               5,
 	"compare":            5,
 	"harness/extraction": 6,
+	"harness/answers":    6,
 	"report":             8,
 	"cmd/internal/":      9,
 	"cmd/":               10,

@@ -109,11 +109,13 @@ func (s *Summariser) Mean(score string) (mean float64, n int, ok bool) {
 // is Unfinished until Summary.Finish is given the footer. It sorts the
 // latencies: O(n log n).
 func (s *Summariser) Summary() Summary {
+	scores := s.scoreStats()
 	return Summary{
 		Run:       describe(s.header),
 		Status:    Unfinished,
 		Items:     s.Items(),
-		Scores:    s.scoreStats(),
+		Answers:   s.answers(scores),
+		Scores:    scores,
 		Failures:  s.failureCounts(),
 		Usage:     s.usageSum(),
 		LatencyMS: s.latencySummary(),

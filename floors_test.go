@@ -36,6 +36,7 @@ var floors = map[string]int{
 	"scoring":            3,
 	"pipeline":           3,
 	"runstore":           4,
+	"pipeline/cache":     4,
 	"pipeline/provider/": 4,
 	"pipeline/provider":  5,
 	"experiment":         5,
@@ -45,6 +46,7 @@ var floors = map[string]int{
 	"harness/extraction": 6,
 	"harness/answers":    6,
 	"report":             8,
+	"report/html":        9,
 	"cmd/internal/":      9,
 	"cmd/":               10,
 }

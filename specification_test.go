@@ -22,6 +22,9 @@ func TestSpecification(t *testing.T) {
 	for _, m := range named {
 		documented = append(documented, m[1])
 	}
+	if len(documented) != 21 {
+		t.Errorf("%d of the 21 scenarios have a test", len(documented))
+	}
 	if scenarios := strings.Count(string(page), "\n| ") - 1; scenarios != 21 {
 		t.Errorf("the page lists %d scenarios, the specification has 21", scenarios)
 	}

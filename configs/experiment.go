@@ -37,6 +37,12 @@ type Experiment struct {
 	Seed          string            `yaml:"seed"`
 	Concurrency   string            `yaml:"concurrency"`
 	Timeout       string            `yaml:"timeout"` // as "90s" or "2m"
+	RPM           string            `yaml:"rpm"`
+	TPM           string            `yaml:"tpm"`
+	Retries       string            `yaml:"retries"`
+	Cache         string            `yaml:"cache"`
+	BudgetUSD     string            `yaml:"budget_usd"`
+	BudgetTokens  string            `yaml:"budget_tokens"`
 	Limit         string            `yaml:"limit"`
 	Item          []string          `yaml:"item"`
 	Filter        []string          `yaml:"filter"`

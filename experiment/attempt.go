@@ -7,33 +7,50 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
-	"extraction-experiment/runstore"
 )
 
 // attempt makes the outcome of one item. It never fails: whatever goes wrong
 // is the outcome.
-func (r *Runner) attempt(ctx context.Context, item unit, trial int) outcome.Outcome {
+//
+// Its second result is an error that stops the run instead: one for which the
+// task could not be tried, see limit.StopsRun.
+func (r *Runner) attempt(ctx context.Context, item unit, trial int) (outcome.Outcome, error) {
 	o := outcome.Outcome{Item: item.ID, Seq: item.Seq, Trial: trial, Attempt: item.attempt, Started: r.cfg.Now().UTC()}
 	judge, err := guard(func() (Judge, error) { return r.cfg.Scorer.Judge(item.Item.Item) })
 	if err != nil {
 		o.Ended = r.cfg.Now().UTC()
-		return fail(o, nil, outcome.FailureOf(err, outcome.Item))
+		return fail(o, nil, outcome.FailureOf(err, outcome.Item)), nil
 	}
 	began := r.cfg.Now()
-	result, err := r.do(ctx, item.Item)
-	o.Latency = r.cfg.Now().Sub(began)
-	o.Ended = o.Started.Add(o.Latency)
+	result, err := r.do(ctx, item, trial)
+	if limit.StopsRun(err) {
+		return o, err
+	}
+	took := r.cfg.Now().Sub(began)
+	o.Ended = o.Started.Add(took)
+	o.Latency = max(0, took-waited(result.Calls))
 	o.Output, o.Calls, o.Warnings = result.Output, result.Calls, result.Warnings
 	for _, call := range result.Calls {
 		o.Usage = o.Usage.Add(call.Usage)
 	}
 	o.CostUSD = cost(result.Calls)
 	if err != nil {
-		return fail(o, judge, outcome.FailureOf(err, outcome.Provider))
+		return fail(o, judge, outcome.FailureOf(err, outcome.Provider)), nil
 	}
-	return judged(o, judge)
+	return judged(o, judge), nil
+}
+
+// waited sums what calls waited for limits and before they were made again.
+func waited(calls []outcome.Call) time.Duration {
+	var sum time.Duration
+	for _, call := range calls {
+		sum += call.Waited
+	}
+	return sum
 }
 
 // judged scores the output of an outcome.
@@ -44,6 +61,7 @@ func judged(o outcome.Outcome, judge Judge) outcome.Outcome {
 	}
 	o.Scores = append(scored.Scores, errorScore(nil))
 	o.Groups, o.Counts, o.Explanation = scored.Groups, scored.Counts, scored.Explanation
+	o.Causes = scored.Causes
 	for _, w := range scored.Warnings {
 		if !slices.Contains(o.Warnings, w) {
 			o.Warnings = append(o.Warnings, w)
@@ -52,14 +70,15 @@ func judged(o outcome.Outcome, judge Judge) outcome.Outcome {
 	return o
 }
 
-// do calls the task within the time that an item has.
-func (r *Runner) do(ctx context.Context, item runstore.Item) (Result, error) {
-	inner, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
+// do calls the task within the time that an item has, which stands still while
+// a model's limits make it wait.
+func (r *Runner) do(ctx context.Context, item unit, trial int) (Result, error) {
+	inner, cancel := limit.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
 	result, err := guard(func() (Result, error) {
-		return r.cfg.Task.Do(inner, Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata})
+		return r.cfg.Task.Do(inner, Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata, Trial: trial, Attempt: item.attempt})
 	})
-	if err != nil && errors.Is(inner.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
+	if err != nil && errors.Is(inner.Err(), context.DeadlineExceeded) && ctx.Err() == nil && !limit.StopsRun(err) {
 		err = &outcome.Failure{Class: outcome.Timeout, Message: fmt.Sprintf("no result within %s (--timeout)", r.cfg.Timeout)}
 	}
 	return result, err

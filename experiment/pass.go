@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -54,17 +55,21 @@ func (r *Runner) failed(ctx context.Context, trial int, after int64) ([]unit, er
 func (r *Runner) pass(ctx context.Context, trial int, next upcoming) error {
 	group, inner := errgroup.WithContext(ctx)
 	jobs := make(chan unit)
+	halt := &halt{signal: make(chan struct{})}
 	var all bool
 	group.Go(func() (err error) {
 		defer close(jobs)
-		all, err = r.handOut(inner, trial, next, jobs)
+		all, err = r.handOut(inner, trial, next, jobs, halt)
 		return err
 	})
 	for range r.cfg.Concurrency {
-		group.Go(func() error { return r.work(inner, trial, jobs) })
+		group.Go(func() error { return r.work(inner, trial, jobs, halt) })
 	}
 	if err := group.Wait(); err != nil {
 		return r.stopped(ctx, err)
+	}
+	if halt.cause != nil {
+		return &StoppedError{halt.cause}
 	}
 	if !all {
 		return ErrInterrupted
@@ -72,9 +77,23 @@ func (r *Runner) pass(ctx context.Context, trial int, next upcoming) error {
 	return nil
 }
 
+// halt ends a pass softly because nothing more can be tried.
+type halt struct {
+	once   sync.Once
+	signal chan struct{}
+	cause  error
+}
+
+func (h *halt) begin(cause error) {
+	h.once.Do(func() {
+		h.cause = cause
+		close(h.signal)
+	})
+}
+
 // handOut reads what is to come in order of arrival and gives it to the
 // workers, and reports whether it gave out all of it or was stopped softly.
-func (r *Runner) handOut(ctx context.Context, trial int, next upcoming, jobs chan<- unit) (all bool, err error) {
+func (r *Runner) handOut(ctx context.Context, trial int, next upcoming, jobs chan<- unit, halt *halt) (all bool, err error) {
 	var after int64
 	for {
 		page, err := next(ctx, trial, after)
@@ -93,6 +112,8 @@ func (r *Runner) handOut(ctx context.Context, trial int, next upcoming, jobs cha
 				after = u.Seq
 			case <-r.cfg.Stop:
 				return false, nil
+			case <-halt.signal:
+				return false, nil
 			case <-ctx.Done():
 				return false, ctx.Err()
 			}
@@ -102,13 +123,18 @@ func (r *Runner) handOut(ctx context.Context, trial int, next upcoming, jobs cha
 
 // work takes items until there are none. A soft stop closes jobs, so that what
 // is in flight is still committed; only when the context ends is an item given
-// up, and then nothing of it is recorded: it will be run again.
-func (r *Runner) work(ctx context.Context, trial int, jobs <-chan unit) error {
+// up, and then nothing of it is recorded: it will be run again. Nor is an item
+// that could not be tried, which halts the pass.
+func (r *Runner) work(ctx context.Context, trial int, jobs <-chan unit, halt *halt) error {
 	for u := range jobs {
 		r.obs.started(u.ID)
-		o := r.attempt(ctx, u, trial)
+		o, stop := r.attempt(ctx, u, trial)
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if stop != nil {
+			halt.begin(stop)
+			continue
 		}
 		if err := r.cfg.Run.Commit(context.WithoutCancel(ctx), o); err != nil {
 			return err

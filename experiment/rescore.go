@@ -103,7 +103,7 @@ func (r *rescoring) outcomes(ctx context.Context) error {
 func again(before outcome.Outcome, item runstore.Item, scorer Scorer) outcome.Outcome {
 	o := before
 	o.Seq, o.Attempt, o.Class, o.Failure, o.Scores = 0, 1, outcome.OK, nil, nil
-	o.Groups, o.Counts, o.Explanation = nil, nil, nil
+	o.Groups, o.Counts, o.Causes, o.Explanation = nil, nil, nil, nil
 	o.CostUSD, o.Calls = new(float64), make([]outcome.Call, len(before.Calls))
 	for i, call := range before.Calls {
 		call.Cached, call.CostUSD = true, new(float64)

@@ -60,6 +60,26 @@ func (interrupted) Error() string { return "the run was stopped before every ite
 // ExitCode returns 5.
 func (interrupted) ExitCode() int { return 5 }
 
+// StoppedError is an ErrInterrupted for a reason of the task's own: its budget
+// is used up, or the provider accepts nothing. Its exit code is that of the
+// reason.
+type StoppedError struct{ Cause error }
+
+// Error returns the reason.
+func (e *StoppedError) Error() string { return e.Cause.Error() }
+
+// Unwrap returns ErrInterrupted and the reason.
+func (e *StoppedError) Unwrap() []error { return []error{ErrInterrupted, e.Cause} }
+
+// ExitCode is that of the reason, else 5.
+func (e *StoppedError) ExitCode() int {
+	var coded interface{ ExitCode() int }
+	if errors.As(e.Cause, &coded) {
+		return coded.ExitCode()
+	}
+	return 5
+}
+
 // Runner carries out one run. It is used once.
 type Runner struct {
 	cfg Config
@@ -103,7 +123,7 @@ func New(cfg Config) (*Runner, error) {
 // and with Config.Retry every failed one another attempt.
 //
 // The footer is valid whenever the run file could be written, also beside
-// ErrInterrupted. Failed items are outcomes, not errors; an error other than
+// ErrInterrupted, which may be a *StoppedError. Failed items are outcomes, not errors; an error other than
 // ErrInterrupted means that items could not be listed or outcomes not be
 // written. Everything committed before the error stays; running again on the
 // same file goes on from there.

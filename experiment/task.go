@@ -22,6 +22,9 @@ type Item struct {
 	ID       string
 	Input    json.RawMessage
 	Metadata json.RawMessage
+	// Trial and Attempt count from 1: the trial of the run, and how often the
+	// item was tried in it, this time included.
+	Trial, Attempt int
 }
 
 // Result is what a task made of an item.
@@ -61,6 +64,7 @@ type Judge interface {
 type Scored struct {
 	Scores      []outcome.Score
 	Groups      []outcome.Group
+	Causes      []outcome.Cause
 	Counts      map[string]int64
 	Explanation json.RawMessage
 	Warnings    []string

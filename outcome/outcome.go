@@ -32,6 +32,8 @@ type Detail struct {
 	Failure  *Failure        `json:"failure,omitempty"` // set exactly when Class is not OK
 	Warnings []string        `json:"warnings,omitempty"`
 
+	// Causes count what is wrong with the item, by kind.
+	Causes []Cause `json:"causes,omitempty"`
 	// Groups is the part that the item plays in breakdowns by type.
 	Groups []Group `json:"groups,omitempty"`
 	// Explanation is how the scorer came to its scores (matches, misses), in
@@ -77,10 +79,13 @@ type Call struct {
 	Attempts   int             `json:"attempts,omitempty"` // requests made, retries included
 	// Cached says that nobody was asked: the answer is that of an earlier call,
 	// and CostUSD is 0.
-	Cached  bool      `json:"cached,omitempty"`
-	Started time.Time `json:"started"`
-	Ended   time.Time `json:"ended"`
-	Error   string    `json:"error,omitempty"`
+	Cached bool `json:"cached,omitempty"`
+	// Started is when the request was sent that gave the answer: what was waited
+	// before it, for limits and after requests that failed, is Waited.
+	Started time.Time     `json:"started"`
+	Ended   time.Time     `json:"ended"`
+	Waited  time.Duration `json:"waited_ns,omitempty"`
+	Error   string        `json:"error,omitempty"`
 	// Warnings say what was odd about a call that did not fail.
 	Warnings []string `json:"warnings,omitempty"`
 }

@@ -15,7 +15,8 @@ type SummaryConfig struct {
 	// Order lists score names in the order in which they are shown; scores
 	// that it does not name follow in alphabetical order.
 	Order []string
-	// Worst is how many of the worst items are kept; 0 is 5, negative none.
+	// Worst is how many of the worst items are kept, of the run and of each
+	// cause; 0 is 5, negative none.
 	Worst int
 	// Messages is how many failed items are kept per class, the first by order
 	// of arrival; 0 is 3, negative none.
@@ -26,7 +27,7 @@ type SummaryConfig struct {
 //
 // The order of Add changes no digit of the Summary: sums are exact
 // (stats.Sum), lists are sorted by rules without ties. Memory is bounded by
-// the number of score names, groups and failure classes, the items kept, and 8
+// the number of score names, groups, causes and failure classes, the items kept, and 8
 // bytes per timed outcome. Not safe for concurrent use.
 type Summariser struct {
 	header Header
@@ -37,6 +38,7 @@ type Summariser struct {
 	failures  map[Class]*failureTally
 	groups    map[groupKey]*Group
 	oddGroups int
+	causes    map[groupKey]*causeTally
 
 	itemWarnings itemWarnings
 	usage        Usage
@@ -59,13 +61,14 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 		scores:   map[string]*tally{},
 		failures: map[Class]*failureTally{},
 		groups:   map[groupKey]*Group{},
+		causes:   map[groupKey]*causeTally{},
 		worst:    shortlist[WorstItem]{limit: cfg.Worst, order: compareWorst},
 	}
 }
 
 // Add takes one outcome into account. Of an item that was run again only the
 // newest attempt must be added, and each outcome once. Of the Detail only
-// Failure, Groups and Warnings are looked at; without Failure the comment of the error
+// Failure, Groups, Causes and Warnings are looked at; without Failure the comment of the error
 // score is the message.
 func (s *Summariser) Add(o Outcome) {
 	if o.Failed() {
@@ -74,6 +77,7 @@ func (s *Summariser) Add(o Outcome) {
 	} else {
 		s.items.Scored++
 		s.addGroups(o.Groups)
+		s.addCauses(o)
 		s.addPrimary(o)
 	}
 	s.addScores(o)
@@ -120,6 +124,7 @@ func (s *Summariser) Summary() Summary {
 		Usage:     s.usageSum(),
 		LatencyMS: s.latencySummary(),
 		Groups:    s.groupStats(),
+		Causes:    s.causeCounts(),
 		Worst:     append([]WorstItem{}, s.worst.list...),
 		Warnings:  s.warnings(),
 	}

@@ -71,8 +71,14 @@ type Response struct {
 	Usage outcome.Usage `json:"usage,omitzero"`
 	// CostUSD is nil where it is not known.
 	CostUSD *float64 `json:"cost_usd,omitempty"`
-	// Attempts is how many requests were sent, retries included; at least 1.
+	// Attempts is how many requests were sent, retries included; at least 1,
+	// and 0 for an answer that was Cached.
 	Attempts int `json:"attempts"`
+	// Cached says that the answer comes from a cache: nothing was sent or paid.
+	Cached bool `json:"-"`
+	// Waited is the part of the time of Generate that is not that of the last
+	// request: waiting for limits, pauses, requests that failed before it.
+	Waited time.Duration `json:"-"`
 }
 
 // ModelError says why a model gave no answer. It holds an *outcome.Failure, so

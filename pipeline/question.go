@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline/answer"
 	"extraction-experiment/pipeline/prompt"
@@ -47,7 +48,7 @@ func (q *question) answer(ctx context.Context) (extraction.Extraction, error) {
 		}
 		last := repair >= q.pipeline.cfg.Repairs || problems == nil
 		switch {
-		case ctx.Err() != nil, last && readable == nil:
+		case ctx.Err() != nil, limit.StopsRun(err), last && readable == nil:
 			return extraction.Extraction{}, err
 		case last:
 			return *readable, nil
@@ -128,7 +129,11 @@ func (q *question) ask(ctx context.Context, req Request, repair int) (string, er
 	}
 	res, err := cfg.Model.Generate(ctx, req)
 	call.Ended = cfg.Now().UTC()
-	call.Attempts = max(1, res.Attempts)
+	call.Started = call.Started.Add(res.Waited)
+	call.Waited, call.Cached, call.Attempts = res.Waited, res.Cached, res.Attempts
+	if !res.Cached {
+		call.Attempts = max(1, res.Attempts)
+	}
 	// An answer that comes with an error was paid for all the same.
 	if res.Model != "" {
 		call.Model = res.Model

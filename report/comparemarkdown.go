@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"extraction-experiment/compare"
-	"extraction-experiment/internal/printable"
 )
 
 // CompareMarkdown writes a comparison as GitHub-flavoured Markdown, fit for a
@@ -17,7 +16,7 @@ import (
 //
 // It writes once; the error is that of the writer.
 func CompareMarkdown(w io.Writer, c compare.Comparison, opt Options) error {
-	m := &markdown{opt: opt.filled()}
+	m := &comparePage{opt: opt.filled()}
 	for _, r := range c.Candidates {
 		m.candidate(c, r)
 	}
@@ -27,53 +26,51 @@ func CompareMarkdown(w io.Writer, c compare.Comparison, opt Options) error {
 	return nil
 }
 
-// markdown is a page of Markdown in the making.
-type markdown struct {
-	opt  Options
-	text strings.Builder
+// comparePage is such a page in the making.
+type comparePage struct {
+	markdown
+	opt Options
 }
 
-func (m *markdown) line(format string, args ...any) {
-	fmt.Fprintf(&m.text, format+"\n", args...)
-}
+func (m *comparePage) linef(format string, args ...any) { m.line(fmt.Sprintf(format, args...)) }
 
-func (m *markdown) candidate(c compare.Comparison, r compare.Result) {
+func (m *comparePage) candidate(c compare.Comparison, r compare.Result) {
 	cand, base := code(r.Candidate.Summary.Run.Name), code(c.Base.Summary.Run.Name)
 	if len(r.Incompatible) > 0 {
-		m.line("### %s cannot be compared with %s\n", cand, base)
+		m.linef("### %s cannot be compared with %s\n", cand, base)
 		for _, mismatch := range r.Incompatible {
-			m.line("- %s", code(mismatch.String()))
+			m.linef("- %s", code(mismatch.String()))
 		}
-		m.line("")
+		m.linef("")
 		return
 	}
 	s := primary(r)
-	m.line("### %s against %s: %s\n", cand, base, verdict(s))
-	m.line("%s **%s → %s**, %s (95 %% %s, p %s), %s of %s\n", code(s.Name), score(s.Base, 3), score(s.Candidate, 3),
+	m.linef("### %s against %s: %s\n", cand, base, verdict(s))
+	m.linef("%s **%s → %s**, %s (95 %% %s, p %s), %s of %s\n", code(s.Name), score(s.Base, 3), score(s.Candidate, 3),
 		delta(s.Difference), deltas(s.CI95), pValue(s.P), counted(r.Items, "item"), code(c.Base.Summary.Run.Dataset))
 	m.gate(r.Gate)
 	m.scores(r)
 	for _, warning := range r.Warnings {
-		m.line("> ⚠️ %s", code(warning))
+		m.linef("> ⚠️ %s", code(warning))
 	}
 	if len(r.Warnings) > 0 {
-		m.line("")
+		m.linef("")
 	}
 	m.groups(r.Groups)
 	m.changes(r.Changed)
 }
 
-func (m *markdown) gate(g *compare.GateResult) {
+func (m *comparePage) gate(g *compare.GateResult) {
 	if g == nil {
 		return
 	}
-	m.line("**Gate: %s**\n", gateWord(*g))
+	m.linef("**Gate: %s**\n", gateWord(*g))
 	m.row("", "rule", "reason")
 	m.row("---", "---", "---")
 	for _, r := range g.Rules {
 		m.row(answerMark(r.Answer)+" "+string(r.Answer), cell(r.Rule), cell(r.Reason))
 	}
-	m.line("")
+	m.linef("")
 }
 
 func answerMark(a compare.Answer) string {
@@ -86,22 +83,22 @@ func answerMark(a compare.Answer) string {
 	return "❔"
 }
 
-func (m *markdown) scores(r compare.Result) {
+func (m *comparePage) scores(r compare.Result) {
 	m.row("score", "base", "candidate", "difference", "95 % interval", "p (Holm)", "better / worse / equal", "n")
 	m.row("---", "---:", "---:", "---:", "---:", "---:", "---:", "---:")
 	for _, s := range r.Scores {
 		m.row(cell(s.Name), score(s.Base, 3), score(s.Candidate, 3), "**"+delta(s.Difference)+"**", deltas(s.CI95), pValue(s.PHolm),
 			fmt.Sprintf("%s / %s / %s", count(s.Wins), count(s.Losses), count(s.Ties)), count(s.N))
 	}
-	m.line("")
+	m.linef("")
 }
 
 // groups folds the breakdown away.
-func (m *markdown) groups(groups []compare.Group) {
+func (m *comparePage) groups(groups []compare.Group) {
 	if len(groups) == 0 {
 		return
 	}
-	m.line("<details><summary>By type</summary>\n")
+	m.linef("<details><summary>By type</summary>\n")
 	m.row("kind", "type", "expected", "base F1", "candidate F1", "difference")
 	m.row("---", "---", "---:", "---:", "---:", "---:")
 	shown := map[string]int{}
@@ -111,14 +108,14 @@ func (m *markdown) groups(groups []compare.Group) {
 		}
 		m.row(cell(g.Kind), cell(g.Name), count(g.Candidate.Expected), ratio(g.Base.F1), ratio(g.Candidate.F1), delta(&g.Difference))
 	}
-	m.line("\n</details>\n")
+	m.linef("\n</details>\n")
 }
 
-func (m *markdown) changes(list []compare.Change) {
+func (m *comparePage) changes(list []compare.Change) {
 	if len(list) == 0 {
 		return
 	}
-	m.line("<details><summary>Items that changed most</summary>\n")
+	m.linef("<details><summary>Items that changed most</summary>\n")
 	m.row("item", "base", "candidate", "difference", "matched by the candidate only", "matched by the base only")
 	m.row("---", "---:", "---:", "---:", "---", "---")
 	for _, c := range list {
@@ -131,10 +128,10 @@ func (m *markdown) changes(list []compare.Change) {
 		}
 		m.row(cell(c.Item), base, cand, delta(&c.Delta), cells(c.Gained), cells(c.Lost))
 	}
-	m.line("\n</details>\n")
+	m.linef("\n</details>\n")
 }
 
-func (m *markdown) row(cells ...string) { m.line("| %s |", strings.Join(cells, " | ")) }
+func (m *comparePage) row(cells ...string) { m.linef("| %s |", strings.Join(cells, " | ")) }
 
 // cells lists the first words of a list, each a code span.
 func cells(words []string) string {
@@ -149,31 +146,5 @@ func cells(words []string) string {
 	return strings.Join(list, ", ")
 }
 
-// cell is a code span within a table, where a bar would end the cell even
-// inside of code, and an escaped one too if a backslash stands before it. It is
-// shown as a broken bar.
-func cell(s string) string { return strings.ReplaceAll(code(s), "|", "¦") }
-
-// code makes a code span of a stranger's words: between more backticks than
-// stand in them, where nothing has a meaning.
-func code(s string) string {
-	const longest = 300
-	s = label(s)
-	if cut := []rune(s); len(cut) > longest {
-		s = printable.Line(string(cut[:longest])) + "…"
-	}
-	fence, run := 1, 0
-	for _, r := range s {
-		if r != '`' {
-			run = 0
-			continue
-		}
-		run++
-		fence = max(fence, run+1)
-	}
-	ticks := strings.Repeat("`", fence)
-	if fence > 1 {
-		return ticks + " " + s + " " + ticks
-	}
-	return ticks + s + ticks
-}
+// cell is a code span within a table.
+func cell(s string) string { return noBar(code(snip(s, 300))) }

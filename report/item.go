@@ -16,6 +16,8 @@ type ItemView struct {
 	Dataset string `json:"dataset"`
 	// Text is the document.
 	Text string `json:"text"`
+	// Expected is the gold; nil when there is none.
+	Expected *extraction.Extraction `json:"expected"`
 	// Extracted is what the extractor found; nil when there is no extraction.
 	Extracted *extraction.Extraction `json:"extracted"`
 	// Matches, Missed and Spurious explain the scores, entities before
@@ -23,6 +25,8 @@ type ItemView struct {
 	Matches  []Match `json:"matches"`
 	Missed   []Miss  `json:"missed"`   // expected, not extracted
 	Spurious []Miss  `json:"spurious"` // extracted, not expected
+	// Faults give everything that is wrong a cause.
+	Faults []Fault `json:"faults"`
 	// Outcome has the rest: id, scores, calls, failure, warnings, time, cost.
 	Outcome outcome.Outcome `json:"outcome"`
 }
@@ -36,11 +40,28 @@ type Match struct {
 	Extracted  string  `json:"extracted"` // likewise
 	// TypeCorrect is nil where types were not judged.
 	TypeCorrect *bool `json:"type_correct"`
+	// The places in the lists of ItemView.Expected and ItemView.Extracted.
+	ExpectedIndex  int `json:"expected_index"`
+	ExtractedIndex int `json:"extracted_index"`
+}
+
+// Fault is one thing that is wrong with an item: its cause, in the words of the
+// harness, and the things that are at fault, as a person reads them; "" where a
+// side has no part in it.
+type Fault struct {
+	Cause     string `json:"cause"`
+	What      string `json:"what"`
+	Expected  string `json:"expected,omitempty"`
+	Extracted string `json:"extracted,omitempty"`
+	// The places in the lists of ItemView.Expected and ItemView.Extracted.
+	ExpectedIndex  *int `json:"expected_index,omitempty"`
+	ExtractedIndex *int `json:"extracted_index,omitempty"`
 }
 
 // Miss is a thing that was matched with nothing.
 type Miss struct {
 	What  string `json:"what"`
+	Index int    `json:"index"` // its place in its list
 	Value string `json:"value"`
 	// Nearest is the most similar thing of the other side, if any is similar.
 	Nearest    string  `json:"nearest,omitempty"`

@@ -68,6 +68,24 @@ func (p *page) groupTable(kind string, groups []outcome.GroupStat) {
 	}
 }
 
+// causes lists what is wrong most often, with the items that have most of it.
+func (p *page) causes(causes []outcome.CauseCount) {
+	if len(causes) == 0 {
+		return
+	}
+	p.title("Top causes")
+	g := &grid{columns: []column{{title: "cause", flex: true}, {title: "faults", right: true, paint: p.bold},
+		{title: "items", right: true}, {title: "most in", flex: true, paint: p.faint}}}
+	for _, c := range causes {
+		var items []string
+		for _, item := range c.Worst[:min(3, len(c.Worst))] {
+			items = append(items, label(item.ID)+" "+count(item.Count))
+		}
+		g.add(plainWords(c.What+" "+c.Name), count(c.Count), count(c.Items), strings.Join(items, ", "))
+	}
+	p.grid(g)
+}
+
 func (p *page) worst(s outcome.Summary) {
 	if len(s.Worst) == 0 {
 		return

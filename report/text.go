@@ -10,7 +10,8 @@ import (
 )
 
 // Text writes the summary of a run for a person at a terminal: the run, its
-// scores, failures, time and cost, the breakdown by type, the worst items and
+// scores, failures, time and cost, the breakdown by type, the top causes of
+// faults, the worst items and
 // where to look. Lines fit Options.Width: where the table of scores does not, it
 // gives intervals as ±, then does without bars, ranges and pooled values, and
 // says so. A summary without a run (of scored pairs, say) is shown without the
@@ -23,6 +24,7 @@ func Text(w io.Writer, s outcome.Summary, opt Options) error {
 	p.scoreTable(s.Scores)
 	p.failures(s.Failures)
 	p.breakdown(s.Groups)
+	p.causes(s.Causes)
 	p.worst(s)
 	if len(s.Warnings) > 0 {
 		p.title("Read with care")

@@ -46,6 +46,7 @@ func summary() outcome.Summary {
 		}
 		if !o.Failed() {
 			n := int64(i % 5)
+			o.Causes = []outcome.Cause{{What: "entity", Name: "missed", Count: n}, {What: "relationship", Name: "wrong_relationship_type", Count: 1}}
 			o.Groups = []outcome.Group{
 				{Kind: "entity_type", Name: "Person", Expected: 3, Extracted: 2 + n/2, Matched: 2},
 				{Kind: "entity_type", Name: "Organisation", Expected: n, Extracted: n, Matched: n - n/3},

@@ -137,13 +137,14 @@ func decodeBrief(text []byte, o *outcome.Outcome) error {
 		Failure  *outcome.Failure `json:"failure"`
 		Warnings []string         `json:"warnings"`
 		Groups   []outcome.Group  `json:"groups"`
+		Causes   []outcome.Cause  `json:"causes"`
 		Counts   map[string]int64 `json:"counts"`
 		Notes    []note           `json:"notes"`
 	}
 	if err := json.Unmarshal(text, &b); err != nil {
 		return fmt.Errorf("its detail cannot be decoded: %w", err)
 	}
-	o.Detail = outcome.Detail{Failure: b.Failure, Warnings: b.Warnings, Groups: b.Groups, Counts: b.Counts}
+	o.Detail = outcome.Detail{Failure: b.Failure, Warnings: b.Warnings, Groups: b.Groups, Causes: b.Causes, Counts: b.Counts}
 	return annotate(o, b.Notes)
 }
 

@@ -62,6 +62,10 @@ func metricsDoc() string {
 		fmt.Fprintf(&b, "- `%s`: %s\n", d.Name, d.Meaning)
 	}
 	b.WriteString(docRules)
+	b.WriteString("\n## Causes\n\nEverything that is missed, spurious or wrongly typed has one cause. A missed and a spurious thing\nthat explain each other are one fault.\n\n| cause | meaning |\n|---|---|\n")
+	for _, c := range Causes() {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", c.Cause, c.Meaning)
+	}
 	b.WriteString("\n## Relation tables\n\nThe default tables (`specification`); `extended` adds those marked +.\n\n| type | inverse |\n|---|---|\n")
 	spec, extended := SpecificationVocabulary(), ExtendedVocabulary()
 	for i, p := range extended.Inverse {

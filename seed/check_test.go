@@ -111,7 +111,8 @@ func TestCheck_large(t *testing.T) {
 	}
 }
 
-// An alias stands for its entity, so that these are one fact, stated thrice.
+// An alias stands for its entity, so that these are one fact, stated thrice,
+// and its contrary.
 func TestCheck_factsThroughAliases(t *testing.T) {
 	text := `{"id":"1","input":{"document_text":"Ann Lee and Bob Ray","object_schemas":{"P":{}}},"expectedOutput":{
 		"entities":[{"name":"Ann Lee","aliases":["Ann"]},{"name":"Bob Ray","aliases":["Bob","ann"]}],
@@ -121,7 +122,7 @@ func TestCheck_factsThroughAliases(t *testing.T) {
 	if err != nil || report.Err() != nil {
 		t.Fatal(err, report.Err())
 	}
-	if diff := cmp.Diff(map[Kind]int{Duplicate: 1, Redundant: 1}, report.Warnings.Kinds); diff != "" {
+	if diff := cmp.Diff(map[Kind]int{Duplicate: 1, Redundant: 1, Contradicts: 1}, report.Warnings.Kinds); diff != "" {
 		t.Errorf("%s\n%v", diff, report.Warnings.First)
 	}
 }

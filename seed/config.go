@@ -25,6 +25,13 @@ type Config struct {
 	// KeepGoing seeds the good items of a file that has bad ones; otherwise a
 	// bad item keeps the whole file from being written.
 	KeepGoing bool
+	// Similar names items whose documents are at least this similar, in (0,1],
+	// to that of another item of the dataset; 0 looks for none. What it costs:
+	// half a kilobyte of memory an item.
+	Similar float64
+	// KeepArchived leaves an item alone that somebody archived, with a warning;
+	// otherwise it is made active again.
+	KeepArchived bool
 	// DryRun finds out what would be done and writes nothing.
 	DryRun bool
 	// Workers is how many items are written at a time; 0 is 4.
@@ -44,6 +51,7 @@ type Phase string
 
 // The phases, in their order.
 const (
+	Selecting Phase = "reading"   // reading traces
 	Checking  Phase = "checking"  // reading and checking the file
 	Comparing Phase = "comparing" // learning what the dataset has
 	Writing   Phase = "writing"
@@ -85,6 +93,9 @@ func (c Config) validate() error {
 		if err := dataset.ValidID(c.IDPrefix); err != nil {
 			problems = append(problems, fmt.Errorf("the id prefix %w", err))
 		}
+	}
+	if !(c.Similar >= 0 && c.Similar <= 1) {
+		problems = append(problems, fmt.Errorf("similar: %v is not between 0 and 1", c.Similar))
 	}
 	if c.Workers < 0 {
 		problems = append(problems, fmt.Errorf("workers: %d is negative", c.Workers))

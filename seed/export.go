@@ -80,8 +80,8 @@ type spool struct {
 
 // place is where an item lies in the spool.
 type place struct {
-	id         string
-	at, length int64
+	id             string
+	offset, length int64
 }
 
 func newSpool() (*spool, error) {
@@ -113,20 +113,30 @@ func (s *spool) each(give func(dataset.Item) error) error {
 	}
 	slices.SortStableFunc(s.index, func(a, b place) int { return cmp.Compare(a.id, b.id) })
 	s.index = slices.CompactFunc(s.index, func(a, b place) bool { return a.id == b.id })
-	for _, p := range s.index {
-		raw := make([]byte, p.length)
-		if _, err := s.file.ReadAt(raw, p.at); err != nil {
+	for i := range s.index {
+		item, err := s.at(i)
+		if err != nil {
 			return err
-		}
-		var item dataset.Item
-		if err := json.Unmarshal(raw, &item); err != nil {
-			return fmt.Errorf("item %q: %w", p.id, err)
 		}
 		if err := give(item); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// at reads the item at a place of the index; what was added must be flushed.
+func (s *spool) at(i int) (dataset.Item, error) {
+	p := s.index[i]
+	raw := make([]byte, p.length)
+	if _, err := s.file.ReadAt(raw, p.offset); err != nil {
+		return dataset.Item{}, err
+	}
+	var item dataset.Item
+	if err := json.Unmarshal(raw, &item); err != nil {
+		return dataset.Item{}, fmt.Errorf("item %q: %w", p.id, err)
+	}
+	return item, nil
 }
 
 func (s *spool) remove() error {

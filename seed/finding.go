@@ -21,6 +21,18 @@ const (
 	BadID     Kind = "id"         // the id cannot be used
 	Refused   Kind = "refused"    // Langfuse refused the item, or would
 
+	UnknownTrace  Kind = "unknown_trace"  // there is no such trace in the project
+	BadTraceID    Kind = "trace_id"       // cannot be the id of a trace
+	NotRead       Kind = "not_read"       // the trace could not be read this time
+	NoEvidence    Kind = "no_evidence"    // nothing shows that a person validated it
+	JudgedWrong   Kind = "judged_wrong"   // a person said that it is not right
+	NoObservation Kind = "no_observation" // nothing is of the mapping's name or type
+	NoInput       Kind = "no_input"       // the trace has no document
+	NoOutput      Kind = "no_output"      // the trace has no answer
+	NotJSON       Kind = "not_json"       // the answer is not JSON
+	Truncated     Kind = "truncated"      // the trace was cut
+	Unredacted    Kind = "unredacted"     // something cannot be taken out
+
 	Reading      Kind = "reading"       // was read, perhaps not as it was meant
 	NotAnnotated Kind = "not_annotated" // gold is absent, its scores are not computed
 	Duplicate    Kind = "duplicate"     // the same gold twice
@@ -32,6 +44,10 @@ const (
 	NoSchemas    Kind = "no_schemas"    // nothing says what is to be extracted
 	Altered      Kind = "altered"       // Langfuse will store another value
 	Kept         Kind = "kept"          // absent in the file, kept in Langfuse
+	Contradicts  Kind = "contradicts"   // gold that denies other gold
+	Similar      Kind = "similar"       // the document of another item, almost
+	Repeated     Kind = "repeated"      // a trace was named twice
+	LeftArchived Kind = "archived"      // the item is archived, and stays so
 )
 
 // Finding is something about one item that a person should know.
@@ -80,6 +96,18 @@ func (l *Findings) add(keep int, findings ...Finding) {
 		if len(l.First) < keep {
 			l.First = append(l.First, f)
 		}
+	}
+}
+
+// merge adds another list behind this one.
+func (l *Findings) merge(keep int, other Findings) {
+	l.add(keep, other.First...)
+	l.Total += other.Total - len(other.First)
+	for kind, n := range other.Kinds {
+		l.Kinds[kind] += n
+	}
+	for _, f := range other.First {
+		l.Kinds[f.Kind]-- // counted by add
 	}
 }
 

@@ -73,6 +73,13 @@ func (c *checker) checkRelationships(n *notes, expected extraction.Extraction) {
 				break
 			}
 		}
+		for _, other := range c.facts.denials(f) {
+			if earlier, ok := first[other]; ok {
+				n.warn(Contradicts, relationshipPath(i), "%s(%s, %s) denies relationships[%d]: both directions of one statement, and the type is not symmetric",
+					r.Type, r.Source, r.Target, earlier)
+				break
+			}
+		}
 		first[f] = i
 	}
 }

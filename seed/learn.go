@@ -12,6 +12,9 @@ import (
 // learn reads the whole dataset once and remembers the shape of every item.
 func (s *seeder) learn(ctx context.Context) error {
 	s.there = map[[16]byte]shape{}
+	if s.cfg.Similar > 0 {
+		s.similar = newSimilarDocuments(s.cfg.Similar)
+	}
 	if s.result.DatasetCreated {
 		return nil
 	}
@@ -24,6 +27,9 @@ func (s *seeder) learn(ctx context.Context) error {
 			return fmt.Errorf("seeding: %w", err)
 		}
 		s.there[key(item.ID)] = shapeOfStored(item)
+		if s.similar != nil {
+			s.similar.add(item.ID, documentSketch(itemOf(item)))
+		}
 		s.cfg.progress(Progress{Phase: Comparing, Done: len(s.there)})
 	}
 	return nil

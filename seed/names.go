@@ -46,3 +46,16 @@ func (f facts) equivalents(a fact) []fact {
 	}
 	return others
 }
+
+// denials returns the statements that cannot hold beside the fact: those in the
+// other direction. Of a type that the vocabulary does not have nothing is known.
+func (f facts) denials(a fact) []fact {
+	if len(f.inverse[a.kind]) == 0 || f.symmetric[a.kind] || a.source == a.target {
+		return nil
+	}
+	others := []fact{{a.target, a.kind, a.source}}
+	for _, kind := range f.inverse[a.kind] {
+		others = append(others, fact{a.source, kind, a.target})
+	}
+	return others
+}

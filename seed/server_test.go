@@ -3,6 +3,7 @@ package seed
 import (
 	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -17,26 +18,45 @@ import (
 // server is the embedded Langfuse behind a counter of requests.
 type server struct {
 	*langfuse.Client
-	t *testing.T
+	t     *testing.T
+	url   string
+	store *embedded.Server
+	mode  embedded.Mode
 
 	mu    sync.Mutex
 	count map[string]int // "POST /dataset-items": how often
+	// sent, if set, gets the body of every request.
+	sent *bytes.Buffer
 	// broken, if set, may answer a request in the server's place.
 	broken func(w http.ResponseWriter, r *http.Request, n int) bool
 }
 
 func newServer(t *testing.T) *server {
 	t.Helper()
-	store, err := embedded.Open(embedded.Config{})
+	return newServerIn(t, embedded.ModeV4)
+}
+
+func newServerIn(t *testing.T, mode embedded.Mode) *server {
+	t.Helper()
+	store, err := embedded.Open(embedded.Config{Mode: mode})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{t: t, count: map[string]int{}}
+	s := &server{t: t, count: map[string]int{}, store: store, mode: mode}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := r.Method + " " + strings.TrimPrefix(r.URL.Path, "/api/public")
 		s.mu.Lock()
 		s.count[name]++
 		n, broken := s.count[name], s.broken
+		if s.sent != nil {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			s.sent.WriteString(r.URL.String() + "\n")
+			s.sent.Write(body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
 		s.mu.Unlock()
 		if broken == nil || !broken(w, r, n) {
 			store.Handler().ServeHTTP(w, r)
@@ -48,6 +68,7 @@ func newServer(t *testing.T) *server {
 			t.Error(err)
 		}
 	})
+	s.url = web.URL
 	s.Client, err = langfuse.New(langfuse.Config{
 		BaseURL: web.URL, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey), MaxAttempts: 1,
 	})

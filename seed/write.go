@@ -15,6 +15,9 @@ import (
 	"extraction-experiment/langfuse"
 )
 
+// seeProblems is the reason of an item that the check found bad.
+const seeProblems = "see its problems"
+
 // seeder writes the items of one file.
 type seeder struct {
 	client  *langfuse.Client
@@ -22,6 +25,7 @@ type seeder struct {
 	checker *checker
 	bad     map[int]bool // lines of items that must not be written
 	there   map[[16]byte]shape
+	similar *similarDocuments // nil: not looked for
 
 	mu     sync.Mutex // guards result and the callbacks
 	result *Result
@@ -46,9 +50,10 @@ func (s *seeder) write(ctx context.Context, items iter.Seq2[dataset.Located, err
 			group.Go(func() error { return err })
 			continue
 		case s.bad[located.Line]:
-			s.count(Change{Item: s.cfg.IDPrefix + located.ID, Line: located.Line, Action: NotDone, Reason: "see the problems of its line"})
+			s.count(Change{Item: s.cfg.IDPrefix + located.ID, Line: located.Line, Action: NotDone, Reason: seeProblems})
 			continue
 		}
+		s.likeness(located)
 		group.Go(func() error { return s.one(ctx, located) })
 	}
 	if err := group.Wait(); err != nil {
@@ -58,6 +63,23 @@ func (s *seeder) write(ctx context.Context, items iter.Seq2[dataset.Located, err
 		return fmt.Errorf("seeding: %w", context.Cause(ctx))
 	}
 	return nil
+}
+
+// likeness names an item whose document is almost that of another.
+func (s *seeder) likeness(located dataset.Located) {
+	if s.similar == nil {
+		return
+	}
+	id, sketch := s.cfg.IDPrefix+located.ID, documentSketch(located.Item)
+	if other, similarity := s.similar.nearest(id, sketch); other != "" {
+		s.mu.Lock()
+		s.result.Report.Warnings.add(s.checker.keep, Finding{
+			Kind: Similar, File: located.File, Line: located.Line, Item: located.ID, Path: "input.document_text",
+			Message: fmt.Sprintf("is %.0f%% similar to the document of the item %s", 100*similarity, other),
+		})
+		s.mu.Unlock()
+	}
+	s.similar.add(id, sketch)
 }
 
 // one writes one item if it has to be written.
@@ -80,7 +102,10 @@ func (s *seeder) one(ctx context.Context, located dataset.Located) error {
 			stored = shapeOfStored(*found)
 		}
 	}
-	if known {
+	if archived && s.cfg.KeepArchived {
+		change.Action = Unchanged
+		s.warnArchived(located)
+	} else if known {
 		change.Action = Updated
 		next := shapeOf(item.Input, item.ExpectedOutput, item.Metadata, item.SourceTraceID, item.SourceObservationID)
 		if !archived && !next.changes(stored) {
@@ -139,7 +164,7 @@ func (s *seeder) failed(ctx context.Context, located dataset.Located, change Cha
 		}
 	}
 	var api *langfuse.APIError
-	itemOnly := errors.Is(err, langfuse.ErrConflict) || errors.Is(err, langfuse.ErrTooLarge) ||
+	itemOnly := errors.Is(err, langfuse.ErrConflict) || errors.Is(err, langfuse.ErrTooLarge) || errors.Is(err, langfuse.ErrRateLimited) ||
 		errors.As(err, &api) && api.Status == http.StatusBadRequest
 	if !itemOnly {
 		return err
@@ -158,6 +183,14 @@ func (s *seeder) refuse(located dataset.Located, change Change, reason string) {
 	s.mu.Unlock()
 	change.Action, change.Reason = NotDone, reason
 	s.count(change)
+}
+
+func (s *seeder) warnArchived(located dataset.Located) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.result.Report.Warnings.add(s.checker.keep, Finding{
+		Kind: LeftArchived, File: located.File, Line: located.Line, Item: located.ID, Message: "was archived in Langfuse and stays so",
+	})
 }
 
 func (s *seeder) warnKept(located dataset.Located, fields []string) {

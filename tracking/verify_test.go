@@ -66,7 +66,7 @@ func (s *scene) config() tracking.VerifyConfig {
 }
 
 func (s *scene) publish() tracking.Config {
-	return tracking.Config{Client: s.client, Server: s.server, Run: s.run, LastTries: 1, Patience: 2 * time.Second}
+	return tracking.Config{Client: s.client, Server: s.server, Run: s.run, LastTries: 1}
 }
 
 // runScore finds a score on the run itself.

@@ -21,6 +21,7 @@ func commands(env cli.Env) []*urfave.Command {
 		runsCommand(env),
 		showCommand(env),
 		compareCommand(env),
+		reportCommand(env),
 		publishCommand(env),
 		verifyCommand(env),
 		exportCommand(env),

@@ -18,7 +18,7 @@ func incidental() map[string][]string {
 		"header":     {"run_uid", "name", "started", "dataset.version"},
 		"experiment": {"id", "url"},
 		"outcome": {"attempt", "started", "ended", "latency_ns", "cost_usd",
-			"calls.started", "calls.ended", "calls.cost_usd"},
+			"calls.started", "calls.ended", "calls.waited_ns", "calls.cost_usd"},
 		"footer": {"ended"},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
@@ -28,8 +29,8 @@ func (j *job) finish(env cli.Env, ran, published error) error {
 		return errors.Join(append(problems, err, j.run.Close())...)
 	}
 	problems = append(problems, j.write(ctx, env, summary), j.verdict(summary))
-	problems = append(problems, j.run.Close(), j.system.close(), j.lf.Close())
-	if code := cli.ExitCode(ran); ran != nil && (code == cli.ExitInterrupted || code == cli.ExitIO) {
+	problems = append(problems, j.system.asks.kept(), j.run.Close(), j.system.close(), j.lf.Close())
+	if code := cli.ExitCode(ran); ran != nil && (errors.Is(ran, experiment.ErrInterrupted) || code == cli.ExitInterrupted || code == cli.ExitIO) {
 		problems[0] = cli.Errorf(code, "%w; go on with: %s", ran, resumeCommand(env.Args))
 	}
 	return errors.Join(distinct(problems)...)

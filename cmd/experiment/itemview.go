@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -21,6 +22,9 @@ func newItemView(h outcome.Header, item runstore.Item, o outcome.Outcome) (repor
 	if doc, _, err := extraction.DecodeDocument(item.Input); err == nil {
 		view.Text = doc.Text
 	}
+	if gold, _, err := extraction.DecodeExtraction(item.Expected); err == nil && len(item.Expected) > 0 {
+		view.Expected = &gold
+	}
 	if found, _, err := extraction.DecodeExtraction(o.Output); err == nil {
 		view.Extracted = &found
 	}
@@ -39,13 +43,21 @@ func newItemView(h outcome.Header, item runstore.Item, o outcome.Outcome) (repor
 	}
 	view.Missed = misses(why.MissedEntities, why.MissedRelationships)
 	view.Spurious = misses(why.SpuriousEntities, why.SpuriousRelationships)
+	for _, f := range why.Faults {
+		view.Faults = append(view.Faults, report.Fault{
+			Cause: string(f.Cause), What: f.What,
+			Expected: shown(view.Expected, f.What, f.Expected), Extracted: shown(view.Extracted, f.What, f.Extracted),
+			ExpectedIndex: f.Expected, ExtractedIndex: f.Extracted,
+		})
+	}
 	return view, nil
 }
 
 func entityMatch(m scoring.EntityMatch) report.Match {
 	match := report.Match{
-		What: "entity", Kind: string(m.Kind), Similarity: m.Similarity,
+		What: scoring.AnEntity, Kind: string(m.Kind), Similarity: m.Similarity,
 		Expected: typed(m.Expected, m.ExpectedType), Extracted: typed(m.Extracted, m.ExtractedType),
+		ExpectedIndex: m.ExpectedIndex, ExtractedIndex: m.ExtractedIndex,
 	}
 	if m.Type != scoring.TypeUnjudged {
 		correct := m.Type == scoring.TypeCorrect
@@ -56,28 +68,43 @@ func entityMatch(m scoring.EntityMatch) report.Match {
 
 func relationshipMatch(m scoring.RelationshipMatch) report.Match {
 	return report.Match{
-		What: "relationship", Kind: string(m.MatchType), Similarity: min(m.SourceSimilarity, m.TargetSimilarity),
+		What: scoring.ARelationship, Kind: string(m.MatchType), Similarity: min(m.SourceSimilarity, m.TargetSimilarity),
 		Expected: stated(m.Expected), Extracted: stated(m.Extracted),
+		ExpectedIndex: m.ExpectedIndex, ExtractedIndex: m.ExtractedIndex,
 	}
 }
 
 func misses(entities []scoring.EntityMiss, relationships []scoring.RelationshipMiss) []report.Miss {
 	var list []report.Miss
 	for _, m := range entities {
-		miss := report.Miss{What: "entity", Value: typed(m.Name, m.Type), Reason: reason(m.Reason)}
+		miss := report.Miss{What: scoring.AnEntity, Index: m.Index, Value: typed(m.Name, m.Type), Reason: reason(m.Reason)}
 		if n := m.Nearest; n != nil {
 			miss.Nearest, miss.Similarity = typed(n.Name, n.Type), n.Similarity
 		}
 		list = append(list, miss)
 	}
 	for _, m := range relationships {
-		miss := report.Miss{What: "relationship", Value: stated(m.Statement), Reason: reason(m.Reason)}
+		miss := report.Miss{What: scoring.ARelationship, Index: m.Index, Value: stated(m.Statement), Reason: reason(m.Reason)}
 		if n := m.Nearest; n != nil {
 			miss.Nearest, miss.Similarity = stated(n.Statement), min(n.SourceSimilarity, n.TargetSimilarity)
 		}
 		list = append(list, miss)
 	}
 	return list
+}
+
+// shown is the thing at a place of a list, as a person reads it.
+func shown(e *extraction.Extraction, what string, at *int) string {
+	switch {
+	case e == nil || at == nil || *at < 0:
+		return ""
+	case what == scoring.AnEntity && *at < len(e.Entities):
+		return typed(e.Entities[*at].Name, e.Entities[*at].Type)
+	case what == scoring.ARelationship && *at < len(e.Relationships):
+		r := e.Relationships[*at]
+		return stated(scoring.Statement{Source: cmp.Or(r.Source, r.SourceRef), Type: r.Type, Target: cmp.Or(r.Target, r.TargetRef)})
+	}
+	return ""
 }
 
 func reason(r scoring.Reason) string { return strings.ReplaceAll(string(r), "_", " ") }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"extraction-experiment/cmd/internal/connect"
@@ -77,17 +78,32 @@ func openJob(ctx context.Context, lf *connect.Langfuse, cfg runConfig, rules sco
 	}
 	j.place(&header)
 	var source experiment.Source
-	if !cfg.resume { // what is wrong here is found before a prompt is pushed
-		if source, err = j.claim(ctx, &header); err != nil {
-			return nil, err
+	claim := sync.OnceValue(func() (err error) {
+		if !cfg.resume {
+			source, err = j.claim(ctx, &header)
 		}
+		return err
+	})
+	if cfg.system.onlyAsks() {
+		go claim() // at the same time: both wait for Langfuse only
+	} else if err := claim(); err != nil { // found before a prompt is pushed
+		return nil, err
 	}
-	if j.system, err = openSystem(ctx, lf, cfg.system, cfg.concurrency, getenv); err != nil {
+	j.system, err = openSystem(ctx, lf, cfg.system, cfg.concurrency, getenv)
+	switch claimed := claim(); {
+	case claimed != nil && err == nil:
+		return nil, errors.Join(claimed, j.system.close())
+	case claimed != nil:
+		return nil, claimed
+	case err != nil:
 		return nil, err
 	}
 	header.System, j.task = j.system.header, harness.Task{Extractor: j.system.extractor}
 	if err := j.begin(ctx, header, source, filter); err != nil {
 		return nil, errors.Join(err, j.system.close())
+	}
+	if err := j.system.asks.book(ctx, j.run); err != nil {
+		return nil, errors.Join(err, j.run.Close(), j.system.close())
 	}
 	return j, nil
 }

@@ -84,6 +84,9 @@ func runExperiment(ctx context.Context, env cli.Env, cfg runConfig, rules scorer
 	if !cfg.quiet {
 		fmt.Fprintln(env.Stderr, lf.Describe())
 	}
+	if cfg.estimate {
+		return signals.interrupted(estimate(ctx, env, lf, cfg))
+	}
 	j, err := openJob(ctx, lf, cfg, rules, env.Getenv)
 	if err != nil {
 		return signals.interrupted(err)

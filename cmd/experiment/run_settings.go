@@ -37,6 +37,12 @@ func runTable() []setting {
 		{flag: "seed", env: "EXPERIMENT_SEED", usage: "`N` seeds the model's sampling"},
 		{flag: "concurrency", alias: "c", env: "EXPERIMENT_CONCURRENCY", fallback: "4", usage: "`N` items are worked on at once"},
 		{flag: "timeout", env: "EXPERIMENT_TIMEOUT", fallback: "5m", usage: "`TIME` that one item may take, as 90s or 2m"},
+		{flag: "rpm", env: "EXPERIMENT_RPM", usage: "`N` requests a minute that the provider allows (default: found out)"},
+		{flag: "tpm", env: "EXPERIMENT_TPM", usage: "`N` tokens a minute that the provider allows (default: found out)"},
+		{flag: "retries", env: "EXPERIMENT_RETRIES", fallback: "5", usage: "`N` times a request that failed is sent again"},
+		{flag: "cache", env: "EXPERIMENT_CACHE", usage: "keep answers in the folder `DIR`, and do not pay for them again"},
+		{flag: "budget-usd", env: "EXPERIMENT_BUDGET_USD", usage: "stop, to be resumed, before the run has cost more than `USD`"},
+		{flag: "budget-tokens", env: "EXPERIMENT_BUDGET_TOKENS", usage: "stop, to be resumed, before the run has used more than `N` tokens"},
 		{flag: "limit", env: "EXPERIMENT_LIMIT", usage: "`N` items are run at most"},
 		{flag: "item", many: true, usage: "run only the item with this `ID`; may be repeated"},
 		{flag: "filter", env: "EXPERIMENT_FILTER", many: true, usage: "run only items with `metadata.K=V`; may be repeated, all must hold"},
@@ -54,6 +60,7 @@ func runTable() []setting {
 		{flag: "quiet", alias: "q", env: "EXPERIMENT_QUIET", toggle: true, usage: "no progress and no summary"},
 		{flag: "log-level", env: "EXPERIMENT_LOG_LEVEL", fallback: "warn", usage: "log at `LEVEL`: debug, info, warn or error"},
 		{flag: "log-format", env: "EXPERIMENT_LOG_FORMAT", fallback: "text", usage: "log as `FORM`: text or json"},
+		{flag: "estimate", toggle: true, usage: "print how many items, tokens and dollars the run would take, and run nothing"},
 		{flag: "dry-run", toggle: true, usage: "print every setting and where it came from, and run nothing"},
 	}
 }
@@ -71,6 +78,7 @@ type runConfig struct {
 	output                   string
 	environmentGiven         bool
 	resume, json, quiet      bool
+	estimate                 bool
 	langfuseMode             string
 	verify                   bool
 	retry                    bool
@@ -98,11 +106,13 @@ func (s settings) runConfig() (runConfig, error) {
 		verify:       p.toggle(s, "verify"),
 		json:         p.toggle(s, "json"),
 		quiet:        p.toggle(s, "quiet"),
+		estimate:     p.toggle(s, "estimate"),
 	}
 	if text := s.text("retry-failed"); text != "" && text != "false" {
 		cfg.retry, cfg.resume, cfg.system.resume = true, true, true
 		cfg.retryClasses = p.classes(text)
 	}
+	cfg.system.limits.timeout = cfg.timeout
 	cfg.environmentGiven = s["environment"].from != "default"
 	for _, key := range tracking.FixedKeys() {
 		if _, taken := cfg.metadata[key]; taken {
@@ -117,10 +127,12 @@ func (s settings) runConfig() (runConfig, error) {
 	if cfg.dataset == "" {
 		p.add("--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")
 	}
-	if cfg.name == "" {
+	if cfg.name == "" && !cfg.estimate {
 		p.add("--name is missing: give the run a name, such as baseline-v1")
 	}
-	p.runName(cfg.name)
+	if cfg.name != "" || !cfg.estimate {
+		p.runName(cfg.name)
+	}
 	if text := s.text("limit"); text != "" {
 		cfg.limit = p.count("limit", text, 1, 1<<31-1)
 	}

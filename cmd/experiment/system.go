@@ -26,12 +26,14 @@ type system struct {
 	extractor pipeline.Extractor
 	header    outcome.System
 	close     func() error
+	asks      asker
 	notes     []string // what a person should know before it begins
 }
 
 // openSystem opens the extractor that the settings name: a team's own
 // pipeline, one that needs no model, or a model with its prompt.
 func openSystem(ctx context.Context, lf *connect.Langfuse, cfg systemConfig, concurrency int, getenv func(string) string) (system, error) {
+	cfg.limits.concurrency, cfg.limits.getenv = concurrency, getenv
 	if cfg.pipeline != "" {
 		return openPipeline(cfg, concurrency, getenv)
 	}
@@ -64,10 +66,10 @@ func openSystem(ctx context.Context, lf *connect.Langfuse, cfg systemConfig, con
 		return system{}, withCode(err)
 	}
 	if opened.Extractor != nil {
-		if cfg.asksPrompt() || cfg.parameters != (pipeline.Parameters{}) || cfg.record != "" || cfg.twoStages || len(cfg.vars) > 0 {
+		if cfg.asksPrompt() || cfg.parameters != (pipeline.Parameters{}) || cfg.record != "" || cfg.twoStages || len(cfg.vars) > 0 || cfg.limits.limited() {
 			return system{}, cli.Usage("the %s reads no prompt, has no temperature and the like, and nothing to record: name a model with --model", opened.Info.Model)
 		}
-		return system{opened.Extractor, describe(opened.Info, cfg, pin), opened.Close, notes}, nil
+		return system{extractor: opened.Extractor, header: describe(opened.Info, cfg, pin), close: opened.Close, notes: notes}, nil
 	}
 	made, err := overModel(opened, known, template, pin, cfg)
 	made.notes = notes
@@ -77,8 +79,15 @@ func openSystem(ctx context.Context, lf *connect.Langfuse, cfg systemConfig, con
 // overModel puts the pipeline over a model that is priced, and recorded where
 // that is asked for.
 func overModel(opened provider.Opened, known catalogue, template prompt.Template, pin outcome.Prompt, cfg systemConfig) (system, error) {
+	asks, err := within(opened, known, cfg.limits)
+	if cfg.estimator != nil {
+		asks, cfg.record = asker{Model: cfg.estimator}, ""
+	}
+	if err != nil {
+		return system{}, errors.Join(withCode(err), opened.Close())
+	}
 	config := pipeline.Config{
-		Model: pipeline.Priced(opened.Model, opened.Info.Model, known.price), Name: opened.Info.Model, Provider: opened.Provider,
+		Model: asks, Name: opened.Info.Model, Provider: opened.Provider,
 		Prompt: template, Vars: cfg.vars, Parameters: cfg.parameters, Capabilities: opened.Capabilities,
 		TwoStages: cfg.twoStages, Schema: cfg.schema, Placeholders: cfg.placeholders,
 		Vocabulary: chunk.Vocabulary(scoring.SpecificationVocabulary()),
@@ -90,7 +99,7 @@ func overModel(opened provider.Opened, known catalogue, template prompt.Template
 	opened.Pipeline = pipelineName(opened.Info, cfg)
 	header := describe(opened.Info, cfg, pin)
 	if cfg.record == "" {
-		return system{extractor: extractor, header: header, close: opened.Close}, nil
+		return system{extractor: extractor, header: header, close: opened.Close, asks: asks}, nil
 	}
 	begin := recorded.Create
 	if cfg.resume {
@@ -105,7 +114,7 @@ func overModel(opened provider.Opened, known catalogue, template prompt.Template
 	if extractor, err = pipeline.New(config); err != nil {
 		return system{}, errors.Join(err, end())
 	}
-	return system{extractor: extractor, header: header, close: end}, nil
+	return system{extractor: extractor, header: header, close: end, asks: asks}, nil
 }
 
 func openPipeline(cfg systemConfig, concurrency int, getenv func(string) string) (system, error) {
@@ -167,6 +176,9 @@ func findPrompt(ctx context.Context, lf *connect.Langfuse, cfg systemConfig) (pr
 		template, err := readPrompt(cfg.promptFile, cfg.vars)
 		if err != nil {
 			return prompt.Template{}, outcome.Prompt{}, err
+		}
+		if cfg.estimator != nil {
+			return template, outcome.Prompt{}, nil
 		}
 		return tracking.PushPrompt(ctx, lf.Client, ref.Name, template)
 	}

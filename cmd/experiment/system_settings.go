@@ -17,6 +17,7 @@ type systemConfig struct {
 	modelGiven bool
 	pipeline   string
 	record     string
+	limits     limitsConfig
 	resume     bool // the recording goes on, too
 	twoStages  bool
 	schema     json.RawMessage // of the prompt's config
@@ -26,6 +27,8 @@ type systemConfig struct {
 	promptFile   string
 	vars         []prompt.Var
 	parameters   pipeline.Parameters
+	// estimator, if set, is asked in place of the model.
+	estimator *pipeline.Estimator
 }
 
 // asksPrompt reports whether a prompt was asked for.
@@ -33,9 +36,13 @@ func (c systemConfig) asksPrompt() bool {
 	return c.prompt != (langfuse.PromptRef{}) || c.promptFile != ""
 }
 
+// onlyAsks reports whether opening the system leaves everything as it is: no
+// prompt is pushed, no recording begun.
+func (c systemConfig) onlyAsks() bool { return c.promptFile == "" && c.record == "" }
+
 func (p *problems) system(s settings) systemConfig {
 	c := systemConfig{
-		model: s.text("model"), modelGiven: s["model"].from != "default", pipeline: s.text("pipeline"), record: s.text("record"), resume: p.toggle(s, "resume"), twoStages: p.toggle(s, "two-stages"),
+		model: s.text("model"), modelGiven: s["model"].from != "default", pipeline: s.text("pipeline"), record: s.text("record"), limits: p.limits(s), resume: p.toggle(s, "resume"), twoStages: p.toggle(s, "two-stages"),
 		prompt:     langfuse.PromptRef{Name: s.text("prompt"), Label: s.text("prompt-label")},
 		promptFile: s.text("prompt-file"),
 		parameters: pipeline.Parameters{
@@ -72,6 +79,9 @@ func (p *problems) system(s settings) systemConfig {
 	}
 	if c.pipeline != "" && (c.record != "" || c.twoStages || len(c.vars) > 0) {
 		p.add("--pipeline asks in its own way: leave --record, --two-stages and --var out")
+	}
+	if c.pipeline != "" && c.limits.limited() {
+		p.add("--pipeline asks its model itself: leave --rpm, --tpm, --cache and --budget-… out")
 	}
 	if c.pipeline != "" && c.asksPrompt() {
 		p.add("--pipeline has prompts of its own: leave --prompt and its relatives out")

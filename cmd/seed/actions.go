@@ -40,7 +40,7 @@ func fileAction(c *urfave.Context, env cli.Env) (err error) {
 		KeepGoing: c.Bool("keep-going"), DryRun: c.Bool("dry-run"), Progress: bar.progress,
 	})
 	bar.close()
-	warn(env, c.Bool("quiet"), result.Report.Warnings)
+	warn(env, c.Bool("quiet"), result.Report.Warnings, "seed --check FILE --json")
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func checkAction(c *urfave.Context, env cli.Env) error {
 	if c.Bool("json") {
 		return errors.Join(written(report.JSON(env.Stdout, found, false)), found.Err())
 	}
-	warn(env, c.Bool("quiet"), found.Warnings)
+	warn(env, c.Bool("quiet"), found.Warnings, "seed --check FILE --json")
 	_, err = fmt.Fprintf(env.Stdout, "%s: %d items, %d problems, %d warnings\n", path, found.Items, found.Problems.Total, found.Warnings.Total)
 	return errors.Join(written(err), found.Err())
 }

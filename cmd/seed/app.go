@@ -34,9 +34,11 @@ func Run(ctx context.Context, env cli.Env) (code int) {
 func newApp(env cli.Env) *urfave.App {
 	return &urfave.App{
 		Name:  "seed",
-		Usage: "fill Langfuse datasets from files",
+		Usage: "fill Langfuse datasets from files and from production traces",
 		UsageText: strings.Join([]string{
 			"seed --dataset NAME --file items.jsonl|json|csv",
+			"seed --dataset NAME TRACE_ID…",
+			"seed --dataset NAME --queue QUEUE --since 7d",
 			"seed --check items.jsonl",
 			"seed --dataset NAME --export items.jsonl",
 			"seed --dataset NAME --archive ID --archive ID",
@@ -45,7 +47,7 @@ func newApp(env cli.Env) *urfave.App {
 		Version:   build.Version(),
 		Writer:    env.Stdout,
 		ErrWriter: env.Stderr,
-		Flags: []urfave.Flag{
+		Flags: append([]urfave.Flag{
 			&urfave.StringFlag{Name: "dataset", Aliases: []string{"d"}, Usage: "`NAME` of the dataset"},
 			&urfave.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "create and update the items of `FILE` (JSONL, JSON or CSV)"},
 			&urfave.StringFlag{Name: "check", Usage: "check the items of `FILE` and send nothing"},
@@ -59,7 +61,7 @@ func newApp(env cli.Env) *urfave.App {
 			&urfave.BoolFlag{Name: "dry-run", Usage: "show what would be written, and write nothing", DisableDefaultText: true},
 			&urfave.BoolFlag{Name: "json", Usage: "print JSON on standard output", DisableDefaultText: true},
 			&urfave.BoolFlag{Name: "quiet", DisableDefaultText: true, Aliases: []string{"q"}, Usage: "no progress and no warnings"},
-		},
+		}, traceFlags()...),
 		Action:                    func(c *urfave.Context) error { return action(c, env) },
 		EnableBashCompletion:      true,
 		HideHelpCommand:           true,
@@ -82,9 +84,6 @@ var jobs = []struct {
 }
 
 func action(c *urfave.Context, env cli.Env) error {
-	if c.Args().Present() {
-		return cli.Usage("seed takes no argument, got %q; items come from --file", c.Args().First())
-	}
 	var names []string
 	var do func(*urfave.Context, cli.Env) error
 	for _, job := range jobs {
@@ -92,13 +91,16 @@ func action(c *urfave.Context, env cli.Env) error {
 			names, do = append(names, "--"+job.flag), job.do
 		}
 	}
+	if namesTraces(c) {
+		names, do = append(names, "trace ids and what selects traces"), traceAction
+	}
 	switch {
 	case len(names) > 1:
 		return cli.Usage("%s cannot be used together", strings.Join(names, " and "))
 	case len(names) == 0:
-		return cli.Usage("nothing to do: give one of --file, --check, --export, --archive, --list (seed --help explains)")
+		return cli.Usage("nothing to do: give trace ids, something that selects traces, or one of --file, --check, --export, --archive, --list (seed --help explains)")
 	case c.String("dataset") == "" && names[0] != "--check" && names[0] != "--list":
-		return cli.Usage("%s needs --dataset NAME", names[0])
+		return cli.Usage("%s: --dataset NAME is needed", names[0])
 	}
 	return do(c, env)
 }

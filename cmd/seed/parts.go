@@ -58,8 +58,8 @@ func vocabulary() seed.Vocabulary {
 	return seed.Vocabulary{Inverse: options.Inverse, Symmetric: options.Symmetric}
 }
 
-// warn prints what a person should look at.
-func warn(env cli.Env, quiet bool, warnings seed.Findings) {
+// warn prints what a person should look at; all is what lists the rest.
+func warn(env cli.Env, quiet bool, warnings seed.Findings, all string) {
 	if quiet {
 		return
 	}
@@ -71,7 +71,7 @@ func warn(env cli.Env, quiet bool, warnings seed.Findings) {
 		fmt.Fprintln(env.Stderr, "warning: "+w.String())
 	}
 	if warnings.Total > shown {
-		fmt.Fprintf(env.Stderr, "warning: and %d more (seed --check FILE --json lists them)\n", warnings.Total-shown)
+		fmt.Fprintf(env.Stderr, "warning: and %d more (%s lists them)\n", warnings.Total-shown, all)
 	}
 }
 

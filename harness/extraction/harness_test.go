@@ -13,6 +13,8 @@ import (
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/outcome"
 	"extraction-experiment/scoring"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // extractor answers what a test says.
@@ -86,6 +88,35 @@ func TestScorer(t *testing.T) {
 	}
 	if _, err := j.Score(json.RawMessage(`{"entities":7}`)); err == nil || !strings.Contains(err.Error(), "invalid_output") {
 		t.Errorf("an output that is no extraction: %v", err)
+	}
+}
+
+// TestScorer_causes: a name that the document lacks is invented; without a
+// document nothing is.
+func TestScorer_causes(t *testing.T) {
+	rules, err := scoring.New(scoring.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for input, want := range map[string][]outcome.Cause{
+		`{"document_text":"Ada Love-\nlace left London."}`: {{What: "entity", Name: "invented", Count: 1}, {What: "entity", Name: "missed", Count: 1}, {What: "entity", Name: "spurious", Count: 1}},
+		`null`: {{What: "entity", Name: "spurious", Count: 2}, {What: "entity", Name: "missed", Count: 1}},
+	} {
+		j, err := harness.Scorer{Rules: rules}.Judge(dataset.Item{ID: "a", Input: json.RawMessage(input), Expected: json.RawMessage(`{"entities":[{"name":"London"}]}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		scored, err := j.Score(json.RawMessage(`{"entities":[{"name":"Ada Lovelace"},{"name":"Charles Babbage"}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, scored.Causes); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", input, diff)
+		}
+		var why harness.Explanation
+		if err := json.Unmarshal(scored.Explanation, &why); err != nil || len(why.Faults) != 3 {
+			t.Errorf("%v %+v", err, why.Faults)
+		}
 	}
 }
 

@@ -28,12 +28,17 @@ func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
 	if err != nil {
 		return nil, &outcome.Failure{Class: outcome.Item, Message: fmt.Sprintf("the expected output cannot be used: %v", err)}
 	}
-	return judge{s.Rules, expected}, nil
+	j := judge{rules: s.Rules, expected: expected}
+	if doc, _, err := extraction.DecodeDocument(item.Input); err == nil { // the task says what is wrong with it
+		j.document = doc.Text
+	}
+	return j, nil
 }
 
 type judge struct {
 	rules    *scoring.Scorer
 	expected extraction.Extraction
+	document string // "" without one
 }
 
 // Score compares an extraction with the expected one.
@@ -43,13 +48,15 @@ func (j judge) Score(output json.RawMessage) (experiment.Scored, error) {
 		return experiment.Scored{}, &outcome.Failure{Class: outcome.InvalidOutput, Message: err.Error()}
 	}
 	result := j.rules.Score(j.expected, extracted)
-	explanation, err := json.Marshal(explain(result))
+	why := explain(result, j.document)
+	explanation, err := json.Marshal(why)
 	if err != nil {
 		return experiment.Scored{}, fmt.Errorf("encoding the matches: %w", err)
 	}
 	return experiment.Scored{
 		Scores:      result.Scores,
 		Groups:      result.Groups,
+		Causes:      causes(why.Faults),
 		Counts:      result.Counts.Map(),
 		Explanation: explanation,
 		Warnings:    append(warnings, result.Warnings...),

@@ -27,6 +27,8 @@ func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.Result, 
 		warnings = append(warnings, "the item has no schemas: nothing tells the extractor what to look for")
 	}
 	doc.Metadata = item.Metadata
+	// An item that is tried again had no usable answer, so that a cache must ask.
+	ctx = pipeline.WithTrial(ctx, pipeline.Trial{Number: item.Trial, Again: item.Attempt > 1})
 	found, calls, err := t.Extractor.Extract(ctx, doc)
 	for _, call := range calls {
 		warnings = append(warnings, call.Warnings...)

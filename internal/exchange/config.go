@@ -49,13 +49,14 @@ func (e *ConfigError) Unwrap() error { return e.Err }
 func (*ConfigError) ExitCode() int { return 64 }
 
 // Keys lists what must not show in messages: the key, the values of headers,
-// and the key within a value such as "Bearer key".
+// and the key within a value such as "Bearer key". The longest stand first.
 func Keys(key secret.Secret, headers map[string]secret.Secret) []secret.Secret {
 	keys := []secret.Secret{key}
 	for _, value := range headers {
 		_, within, _ := strings.Cut(value.Reveal(), " ")
 		keys = append(keys, value, secret.New(strings.TrimSpace(within)))
 	}
+	slices.SortFunc(keys, func(a, b secret.Secret) int { return len(b.Reveal()) - len(a.Reveal()) })
 	return keys
 }
 

@@ -46,14 +46,15 @@ func With(ctx context.Context, x *Exchange) context.Context {
 // inner, with the headers added. Inner is copied, so that redirects are not
 // followed: they would lose the body or the key. Nil is a client with Go's
 // default transport that keeps enough connections open for many calls at once.
-// Requests outside of With fail. Safe for concurrent use.
-func NewClient(inner *http.Client, headers map[string]secret.Secret) *http.Client {
+// Requests outside of With fail. A server that repeats one of the keys in its
+// answer is not listened to: *** stands there. Safe for concurrent use.
+func NewClient(inner *http.Client, headers map[string]secret.Secret, keys ...secret.Secret) *http.Client {
 	if inner == nil {
 		inner = &http.Client{Transport: defaultTransport()}
 	}
 	once := *inner
 	once.CheckRedirect = stay
-	return &http.Client{Transport: &transport{client: &once, headers: headers}, CheckRedirect: stay}
+	return &http.Client{Transport: &transport{client: &once, headers: headers, keys: keys}, CheckRedirect: stay}
 }
 
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -71,6 +72,7 @@ func defaultTransport() http.RoundTripper {
 type transport struct {
 	client  *http.Client
 	headers map[string]secret.Secret
+	keys    []secret.Secret // the longest first
 }
 
 // RoundTrip sends the request and reads the whole answer.
@@ -120,6 +122,7 @@ func (t *transport) send(req *http.Request, x *Exchange, body []byte) (*http.Res
 	if err != nil {
 		return nil, fmt.Errorf("reading the answer, of which %d bytes came: %w", len(x.Body), err)
 	}
+	x.Body = secret.Mask(x.Body, t.keys...)
 	answer := *res
 	answer.Request = req
 	answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(x.Body)), int64(len(x.Body))

@@ -13,6 +13,17 @@ const shortestSecret = 8
 // variables ("NAME=value") whose names speak of a key, secret, token, password
 // or credential: a child program has them and may print them.
 func Mask(environ []string) *strings.Replacer {
+	secrets := Secrets(environ)
+	pairs := make([]string, 0, 2*len(secrets))
+	for _, s := range secrets {
+		pairs = append(pairs, s, "***")
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// Secrets returns the values that Mask masks. The longest stand first: a secret
+// that begins with another is masked whole.
+func Secrets(environ []string) []string {
 	var secrets []string
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
@@ -20,13 +31,8 @@ func Mask(environ []string) *strings.Replacer {
 			secrets = append(secrets, value)
 		}
 	}
-	// The longest first: a secret that begins with another is masked whole.
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
-	pairs := make([]string, 0, 2*len(secrets))
-	for _, s := range secrets {
-		pairs = append(pairs, s, "***")
-	}
-	return strings.NewReplacer(pairs...)
+	return secrets
 }
 
 func secretName(name string) bool {

@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"bytes"
 	"net/url"
 	"regexp"
 	"slices"
@@ -10,6 +11,22 @@ import (
 // shortest is the length in bytes below which a key is not looked for: a local
 // server's key "x" would make stars of every word.
 const shortest = 4
+
+// shortestInData is the same for data: an answer that is about a word "dummy"
+// must not change because a local server's key is that word.
+const shortestInData = 16
+
+// Mask returns data with every occurrence of the keys replaced by "***". It is
+// for what a server answers, which is kept as it is: keys of fewer than 16 bytes
+// stay. Data without a key is returned itself. Time O(len(data)·keys).
+func Mask(data []byte, keys ...Secret) []byte {
+	for _, key := range keys {
+		if plain := []byte(key.Reveal()); len(plain) >= shortestInData && bytes.Contains(data, plain) {
+			data = bytes.ReplaceAll(data, plain, []byte(hidden))
+		}
+	}
+	return data
+}
 
 // userInfo finds the user and password of an address, such as a proxy's.
 var userInfo = regexp.MustCompile(`://[^/?#\s"'@]+@`)

@@ -32,14 +32,20 @@ func Run(t *testing.T, dir string) {
 	}
 	for _, folder := range folders {
 		t.Run(filepath.Base(folder), func(t *testing.T) {
-			testscript.Run(t, testscript.Params{
-				Dir:                 folder,
-				Setup:               setup,
-				Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "waitfor": waitFor},
-				RequireExplicitExec: true,
-				RequireUniqueNames:  true,
-			})
+			testscript.Run(t, Params(folder))
 		})
+	}
+}
+
+// Params are what Run runs the scripts of one folder with, for a caller that
+// adds commands of its own or another setup after this one.
+func Params(folder string) testscript.Params {
+	return testscript.Params{
+		Dir:                 folder,
+		Setup:               setup,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "waitfor": waitFor},
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
 	}
 }
 

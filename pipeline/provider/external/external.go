@@ -16,6 +16,7 @@ import (
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/proc"
+	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -72,6 +73,7 @@ type Extractor struct {
 	cfg   Config
 	peer  peer
 	mask  *strings.Replacer
+	keys  []secret.Secret // masked in answers, too
 	asked atomic.Int64
 }
 
@@ -97,12 +99,24 @@ func New(cfg Config) (*Extractor, error) {
 	if problem := errors.Join(append(problems, err)...); problem != nil {
 		return nil, &ConfigError{problem}
 	}
-	return &Extractor{cfg: cfg, peer: peer, mask: maskOf(cfg)}, nil
+	return &Extractor{cfg: cfg, peer: peer, mask: maskOf(cfg), keys: keysOf(cfg)}, nil
 }
 
 // maskOf hides the secrets that the pipeline knows from us.
-func maskOf(cfg Config) *strings.Replacer {
-	return proc.Mask(append(append(os.Environ(), cfg.Env...), "PIPELINE_TOKEN="+cfg.Token))
+func maskOf(cfg Config) *strings.Replacer { return proc.Mask(environ(cfg)) }
+
+// keysOf returns what a pipeline is given in confidence.
+func keysOf(cfg Config) []secret.Secret {
+	var keys []secret.Secret
+	for _, value := range proc.Secrets(environ(cfg)) {
+		keys = append(keys, secret.New(value))
+	}
+	return keys
+}
+
+// environ is what a program is given, and the token of an endpoint.
+func environ(cfg Config) []string {
+	return append(append(os.Environ(), cfg.Env...), "PIPELINE_TOKEN="+cfg.Token)
 }
 
 func connect(cfg Config) (peer, error) {
@@ -145,7 +159,7 @@ func (e *Extractor) Extract(ctx context.Context, doc extraction.Document) (extra
 	if err != nil {
 		return extraction.Extraction{}, e.failed(span, err), err
 	}
-	a := readAnswer(raw, span, e.cfg.MaxFound, e.mask)
+	a := readAnswer(secret.Mask(raw, e.keys...), span, e.cfg.MaxFound, e.mask)
 	if a.err != nil {
 		a.span.Error = a.err.Error()
 		return extraction.Extraction{}, a.all(), a.err

@@ -73,12 +73,12 @@ func New(cfg Config) (*Model, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, &exchange.ConfigError{Provider: Name, Err: err}
 	}
+	keys := exchange.Keys(cfg.APIKey, cfg.Headers)
 	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
 		APIKey: cfg.APIKey.Reveal(), Backend: genai.BackendGeminiAPI,
-		HTTPClient:  exchange.NewClient(cfg.HTTPClient, cfg.Headers),
+		HTTPClient:  exchange.NewClient(cfg.HTTPClient, cfg.Headers, keys...),
 		HTTPOptions: genai.HTTPOptions{BaseURL: base, APIVersion: "v1beta"},
 	})
-	keys := exchange.Keys(cfg.APIKey, cfg.Headers)
 	if err != nil {
 		// The library's errors print its whole configuration.
 		return nil, &exchange.ConfigError{Provider: Name, Err: errors.New(secret.Redact(err.Error(), keys...))}

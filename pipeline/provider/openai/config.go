@@ -90,7 +90,7 @@ func New(cfg Config) (*Model, error) {
 func newModel(cfg Config, base string) *Model {
 	client := api.DefaultConfig(cfg.APIKey.Reveal())
 	client.BaseURL, client.APIVersion = base, cfg.APIVersion
-	client.HTTPClient = exchange.NewClient(cfg.HTTPClient, cfg.Headers)
+	client.HTTPClient = exchange.NewClient(cfg.HTTPClient, cfg.Headers, exchange.Keys(cfg.APIKey, cfg.Headers)...)
 	switch {
 	case cfg.Azure && strings.HasSuffix(base, azureV1):
 		client.APIType = api.APITypeCloudflareAzure // the key's header, no deployments

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/dataset"
+	"extraction-experiment/experiment"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/report"
+)
+
+// bytesPerToken is how the expected output becomes tokens of an answer; the same
+// cautious number as for requests.
+const bytesPerToken = 3
+
+// estimate lists the items, makes every request that a run would begin with, and
+// tells what they would take. Nothing is sent to the model and nothing written.
+func estimate(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfg runConfig) (err error) {
+	counter := &pipeline.Estimator{}
+	cfg.system.estimator = counter
+	filter, err := dataset.ParseFilter(cfg.filters...)
+	if err != nil {
+		return err
+	}
+	filter = filter.WithIDs(cfg.items...)
+	filter.Limit = cfg.limit
+	j := &job{cfg: cfg, lf: lf}
+	source, err := j.pinSource(ctx, &outcome.Header{})
+	if err != nil {
+		return err
+	}
+	s, err := openSystem(ctx, lf, cfg.system, cfg.concurrency, env.Getenv)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	e := report.Estimate{Dataset: cfg.dataset, Model: s.header.Model, Stages: 1}
+	if _, asks := s.extractor.(*pipeline.Pipeline); asks {
+		e.Asks = true
+	}
+	if cfg.system.twoStages {
+		e.Stages = 2
+	}
+	task := harness.Task{Extractor: s.extractor}
+	for page, err := range (experiment.Selected{Source: source, Filter: filter}).Pages(ctx) {
+		if err != nil {
+			return err
+		}
+		for _, item := range page {
+			e.Items++
+			e.OutputTokens += int64(len(item.Expected)) / bytesPerToken
+			if !e.Asks {
+				continue
+			}
+			if _, err := task.Do(ctx, experiment.Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata}); err != nil {
+				e.Unusable++
+			}
+		}
+	}
+	if e.Items == 0 {
+		return experiment.ErrNoItems
+	}
+	return printEstimate(env, cfg, e, counter)
+}
+
+// printEstimate adds up and prints.
+func printEstimate(env cli.Env, cfg runConfig, e report.Estimate, counter *pipeline.Estimator) error {
+	known, err := readCatalogue(env.Getenv)
+	if err != nil {
+		return err
+	}
+	e.Requests, e.InputTokens = counter.Sum()
+	e.Requests *= int64(e.Stages)
+	e.InputTokens *= int64(e.Stages)
+	if price, ok := known.price(e.Model); ok && e.Asks {
+		e.CostUSD = new((float64(e.InputTokens)*price.Input + float64(e.OutputTokens)*price.Output) / 1e6)
+	}
+	if cfg.json {
+		return written(report.JSON(env.Stdout, e, isTerminal(os.Stdout)))
+	}
+	_, err = fmt.Fprint(env.Stdout, e.Text())
+	return written(err)
+}

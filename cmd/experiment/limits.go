@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"time"
+
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/limit"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/cache"
+	"extraction-experiment/pipeline/provider"
+	"extraction-experiment/pipeline/provider/gemini"
+	"extraction-experiment/pipeline/provider/openai"
+	"extraction-experiment/pipeline/provider/recorded"
+	"extraction-experiment/runstore"
+)
+
+// limitsConfig is what the settings say of how a model may be asked.
+type limitsConfig struct {
+	rpm, tpm, retries int
+	cache             string
+	usd               float64
+	tokens            int
+	concurrency       int
+	timeout           time.Duration // of an item
+	getenv            func(string) string
+}
+
+// limited reports whether anything was asked for that only a model has.
+func (c limitsConfig) limited() bool {
+	return c.rpm > 0 || c.tpm > 0 || c.cache != "" || c.usd > 0 || c.tokens > 0
+}
+
+func (p *problems) limits(s settings) limitsConfig {
+	c := limitsConfig{retries: p.count("retries", s.text("retries"), 0, 100), cache: s.text("cache")}
+	for flag, value := range map[string]*int{"rpm": &c.rpm, "tpm": &c.tpm, "budget-tokens": &c.tokens} {
+		if text := s.text(flag); text != "" {
+			*value = p.count(flag, text, 1, math.MaxInt32)
+		}
+	}
+	if text := s.text("budget-usd"); text != "" {
+		usd, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(usd > 0) || math.IsInf(usd, 0) {
+			p.add("--budget-usd: %q is not a number above 0", text)
+		}
+		c.usd = usd
+	}
+	return c
+}
+
+// asker is a model within its limits, with what is to be asked of them later.
+type asker struct {
+	pipeline.Model
+	budget *pipeline.Budget // nil without a bound
+	cache  *cache.Folder    // nil without one
+}
+
+// within puts a model under limits, a budget and a cache. A request may take
+// half of the time of an item, so that one that hangs is sent again.
+// A recording has no limits.
+func within(opened provider.Opened, known catalogue, c limitsConfig) (asker, error) {
+	priced := pipeline.Priced(opened.Model, opened.Info.Model, known.price)
+	if opened.Info.Pipeline == recorded.Name {
+		return asker{Model: priced}, nil
+	}
+	limiter, err := limit.New(limit.Config{Most: c.concurrency, RequestsPerMinute: int64(c.rpm), TokensPerMinute: int64(c.tpm)})
+	if err != nil {
+		return asker{}, err
+	}
+	a := asker{}
+	a.Model, err = pipeline.Limited(pipeline.LimitedConfig{
+		Model: priced, Limiter: limiter, Tries: c.retries + 1, Timeout: c.timeout / 2,
+	})
+	if err == nil && (c.usd > 0 || c.tokens > 0) {
+		a.budget, err = pipeline.NewBudget(pipeline.BudgetConfig{USD: c.usd, Tokens: int64(c.tokens), Model: opened.Info.Model, Prices: known.price})
+		if err == nil {
+			a.Model, err = pipeline.Budgeted(a.Model, a.budget)
+		}
+	}
+	if err == nil && c.cache != "" {
+		a.cache, err = cache.Open(c.cache)
+		if err == nil {
+			a.Model = cache.Cached(a.Model, a.cache, cache.Source{Provider: opened.Provider, Endpoint: c.endpoint(opened.Provider), Model: opened.Info.Model})
+		}
+	}
+	return a, err
+}
+
+// endpoint is the address that the environment gives to a provider.
+func (c limitsConfig) endpoint(of string) string {
+	switch of {
+	case openai.Name:
+		return c.getenv(openai.EnvBaseURL)
+	case gemini.Name:
+		return c.getenv(gemini.EnvBaseURL)
+	}
+	return ""
+}
+
+// book tells the budget what the run took before it was resumed.
+func (a asker) book(ctx context.Context, run *runstore.Run) error {
+	if a.budget == nil || run == nil {
+		return nil
+	}
+	for o, err := range run.Outcomes(ctx, runstore.Query{}) {
+		if err != nil {
+			return err
+		}
+		var usd float64
+		if o.CostUSD != nil {
+			usd = *o.CostUSD
+		}
+		a.budget.Book(usd, o.Usage.Total())
+	}
+	return nil
+}
+
+// kept says which answers could not be kept, after the run.
+func (a asker) kept() error {
+	if a.cache == nil || a.cache.Err() == nil {
+		return nil
+	}
+	return cli.Errorf(cli.ExitIO, "%w; the run itself is not harmed", a.cache.Err())
+}

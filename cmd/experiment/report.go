@@ -1,0 +1,149 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/nearest"
+	"extraction-experiment/report"
+	"extraction-experiment/report/html"
+)
+
+// formats is the table of what a report can be written as, in the order in
+// which help shows them.
+func formats(env cli.Env) []format {
+	return []format{
+		{"text", outcomesOnly, func(w io.Writer, runs []report.Run) error { return textReports(w, env, runs) }},
+		{"json", outcomesOnly, jsonReports},
+		{"jsonl", explained, report.JSONL},
+		{"csv", outcomesOnly, report.CSV},
+		{"md", outcomesOnly, report.Markdown},
+		{"junit", outcomesOnly, report.JUnit},
+		{"html", explained, func(w io.Writer, runs []report.Run) error { return html.Write(w, runs, html.Config{}) }},
+		{"github", outcomesOnly, func(w io.Writer, runs []report.Run) error { return githubReports(w, env, runs) }},
+	}
+}
+
+type format struct {
+	name  string
+	depth depth
+	write func(io.Writer, []report.Run) error
+}
+
+func formatNames(list []format) []string {
+	var names []string
+	for _, f := range list {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+func reportCommand(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:         "report",
+		Usage:        "write runs as a page to look at, or in a form that other tools read",
+		UsageText:    "experiment report RUN… --format html --output report.html",
+		ArgsUsage:    "RUN…",
+		OnUsageError: flags.UsageError,
+		Flags: []urfave.Flag{
+			datasetFlag(),
+			&urfave.StringFlag{Name: "format", Aliases: []string{"f"}, Value: "text", Usage: "`FORM`: " + strings.Join(formatNames(formats(env)), ", ")},
+			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write; - is standard output"},
+		},
+		Action: func(c *urfave.Context) error { return reportAction(c, env) },
+	}
+}
+
+func reportAction(c *urfave.Context, env cli.Env) (err error) {
+	list := formats(env)
+	at := slices.IndexFunc(list, func(f format) bool { return f.name == c.String("format") })
+	if at < 0 {
+		return cli.Usage("there is no format %q%s; there are: %s", c.String("format"),
+			nearest.Hint(c.String("format"), formatNames(list)), strings.Join(formatNames(list), ", "))
+	}
+	if c.NArg() == 0 {
+		return cli.Usage("report takes the names or files of runs; experiment runs lists them")
+	}
+	var runs []report.Run
+	for _, named := range c.Args().Slice() {
+		run, opening := openRun(c.Context, named, c.String("dataset"))
+		if opening != nil {
+			return opening
+		}
+		defer func() { err = errors.Join(err, run.Close()) }()
+		whole, reading := wholeRun(c.Context, run, list[at].depth)
+		if reading != nil {
+			return reading
+		}
+		runs = append(runs, whole)
+	}
+	write := func(w io.Writer) error { return streamed(list[at].write(w, runs)) }
+	if output := c.String("output"); output != "-" {
+		if err := cli.CanWrite(output); err != nil {
+			return err
+		}
+		return cli.WriteFile(output, write)
+	}
+	return write(env.Stdout)
+}
+
+// streamed gives an error of writing its exit code; one of reading the run has
+// its own.
+func streamed(err error) error {
+	var coded interface{ ExitCode() int }
+	if errors.As(err, &coded) {
+		return err
+	}
+	return written(err)
+}
+
+func textReports(w io.Writer, env cli.Env, runs []report.Run) error {
+	for i, r := range runs {
+		if i > 0 {
+			if _, err := fmt.Fprintln(w); err != nil {
+				return err
+			}
+		}
+		if err := report.Text(w, r.Summary, textOptions(env, nil)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// jsonReports writes the summary of one run, or a list of several.
+func jsonReports(w io.Writer, runs []report.Run) error {
+	if len(runs) == 1 {
+		return report.JSON(w, runs[0].Summary, true)
+	}
+	var list []any
+	for _, r := range runs {
+		list = append(list, r.Summary)
+	}
+	return report.JSON(w, list, true)
+}
+
+// githubReports writes annotations, and the step summary where GitHub Actions
+// names a file for it.
+func githubReports(w io.Writer, env cli.Env, runs []report.Run) error {
+	if err := report.GitHub(w, runs); err != nil {
+		return err
+	}
+	path := env.Getenv("GITHUB_STEP_SUMMARY")
+	if path == "" {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("writing the step summary: %w", err)
+	}
+	return errors.Join(report.Markdown(f, runs), f.Close())
+}

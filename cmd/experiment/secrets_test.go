@@ -1,0 +1,136 @@
+package main
+
+import (
+	"encoding/json"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/tracking"
+)
+
+// secrets are what must be found nowhere.
+func secrets() []string {
+	return []string{"sk-lf-TOPSECRET-langfuse", "sk-TOPSECRET-openai", "TOPSECRET-header", "TOPSECRET-token"}
+}
+
+// TestSecrets runs models and pipelines that repeat the keys that they were
+// called with, in errors and in answers, at debug level, and looks for the keys
+// in everything that is printed, written or sent.
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	echo := tellingServer(t)
+	f, store := secretFolder(t, echo)
+	var printed strings.Builder
+	f.writeItems(t, paidItems(6))
+	run := func(args ...string) {
+		t.Helper()
+		c := f.start(t, args...)
+		<-c.ended
+		printed.WriteString(c.stdout.String() + c.stderr.String())
+	}
+	model := []string{"--dataset", "made", "--model", "openai/gpt-test", "--prompt", "plain", "--log-level", "debug", "--json", "--max-failures", "100%"}
+	run(append(model, "--name", "r1", "--output", "r1.jsonl", "--record", "tape.jsonl")...)
+	run("--dataset", "made.jsonl", "--name", "r2", "--pipeline", echo+"/pipeline", "--log-level", "debug", "--log-format", "json", "--max-failures", "100%")
+	run("show", "r1", "made-000")
+	run("show", "r2")
+	run("export", "r1")
+	run("verify", "r1", "--json")
+	run("doctor", "--model", "openai/gpt-test", "--json")
+	run("--dry-run", "--dataset", "made", "--name", "r3")
+	wrong := f.with("LANGFUSE_SECRET_KEY=sk-lf-TOPSECRET-langfuse-but-wrong")
+	c := wrong.start(t, append(model, "--name", "r4")...)
+	<-c.ended
+	printed.WriteString(c.stdout.String() + c.stderr.String())
+	if c.ProcessState.ExitCode() != 69 {
+		t.Errorf("a wrong key: exit code %d", c.ProcessState.ExitCode())
+	}
+	if !strings.Contains(printed.String(), "r1") || printed.Len() < 5000 {
+		t.Errorf("too little was printed to look for secrets in: %s", printed.String())
+	}
+	noSecret(t, "what was printed", printed.String())
+	files := noSecretIn(t, f.dir) + noSecretIn(t, store)
+	if files < 5 {
+		t.Errorf("only %d files were looked into", files)
+	}
+}
+
+// tellingServer repeats what it was called with: in errors, and in answers.
+func tellingServer(t *testing.T) string {
+	t.Helper()
+	var calls atomic.Int32
+	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		told := strings.Join(r.Header.Values("Authorization"), " ") + " " + r.Header.Get("X-Team-Key")
+		switch calls.Add(1) % 3 {
+		case 0:
+			w.WriteHeader(http.StatusBadRequest)
+			_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"message": "Incorrect API key provided: " + told}})
+		case 1:
+			http.Error(w, "called with "+told, http.StatusInternalServerError)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(map[string]any{"choices": []any{map[string]any{
+				"finish_reason": "stop", "message": map[string]string{"role": "assistant", "content": `{"entities":[{"name":"` + told + `","type":"Person"}]}`},
+			}}})
+		}
+	}))
+	t.Cleanup(hs.Close)
+	return hs.URL
+}
+
+// secretFolder is a folder with a Langfuse of secret keys, and the file that
+// this keeps its data in.
+func secretFolder(t *testing.T, echo string) (folder, string) {
+	t.Helper()
+	store := t.TempDir()
+	keys := secrets()
+	server, err := embedded.Open(embedded.Config{Path: filepath.Join(store, "langfuse.db"), PublicKey: "pk-lf-open", SecretKey: keys[0]})
+	must(t, err)
+	hs := httptest.NewServer(server.Handler())
+	t.Cleanup(func() {
+		hs.Close()
+		must(t, server.Close())
+	})
+	client, err := langfuse.New(langfuse.Config{BaseURL: hs.URL, PublicKey: "pk-lf-open", SecretKey: langfuse.NewSecret(keys[0])})
+	must(t, err)
+	seedItems(t, client, "made", paidItems(6))
+	must(t, tracking.CreateDefaultPrompt(t.Context(), client))
+	_, err = client.CreatePrompt(t.Context(), langfuse.PromptCreate{
+		Name: "plain", Type: langfuse.PromptText, Prompt: json.RawMessage(`"{{document_text}}"`), Labels: []string{"production"},
+	})
+	must(t, err)
+	return newFolder(t, "LANGFUSE_BASE_URL="+hs.URL, "LANGFUSE_PUBLIC_KEY=pk-lf-open", "LANGFUSE_SECRET_KEY="+keys[0],
+		"OPENAI_API_KEY="+keys[1], "OPENAI_BASE_URL="+echo+"/v1", `OPENAI_EXTRA_HEADERS={"X-Team-Key":"`+keys[2]+`"}`,
+		"EXPERIMENT_PIPELINE_TOKEN="+keys[3]), store
+}
+
+// noSecretIn looks into every file below a folder and returns how many.
+func noSecretIn(t *testing.T, dir string) (files int) {
+	t.Helper()
+	must(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		noSecret(t, path, string(raw))
+		files++
+		return err
+	}))
+	return files
+}
+
+func noSecret(t *testing.T, where, text string) {
+	t.Helper()
+	for _, secret := range secrets() {
+		if i := strings.Index(text, secret); i >= 0 {
+			t.Errorf("%s has a secret: …%q…", where, text[max(0, i-200):min(len(text), i+60)])
+		}
+	}
+}

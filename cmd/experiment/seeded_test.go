@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	henomis "github.com/henomis/langfuse-go"
+	"github.com/henomis/langfuse-go/model"
+
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/seed"
+)
+
+// plant is a Langfuse of some mode with programs in production that write to it.
+type plant struct {
+	t      *testing.T
+	url    string
+	store  *embedded.Server
+	client *langfuse.Client
+}
+
+func newPlant(t *testing.T, mode embedded.Mode) *plant {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	store, err := embedded.Open(embedded.Config{Mode: mode})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(store.Handler())
+	t.Cleanup(func() {
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections() // other libraries keep connections open there
+		web.Close()
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	client, err := langfuse.New(langfuse.Config{BaseURL: web.URL, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &plant{t, web.URL, store, client}
+}
+
+const (
+	plantText   = "Ada Lovelace was born in London. Charles Babbage was born in London, too."
+	plantInput  = `{"document_text":"` + plantText + `","object_schemas":{"Person":{"description":"a person"},"City":{"description":"a city"}}}`
+	plantOutput = `{"entities":[{"id":"1","name":"Ada Lovelace","type":"Person"},{"id":"2","name":"London","type":"City"}],"relationships":[{"source_ref":"1","target_ref":"2","relationship_type":"born_in"}]}`
+	plantGold   = `{"entities":[{"name":"Ada Lovelace","type":"Person"},{"name":"Charles Babbage","type":"Person"},{"name":"London","type":"City"}],"relationships":[{"source_name":"Ada Lovelace","target_name":"London","relationship_type":"born_in"}]}`
+)
+
+// otlp is a small program that was instrumented with OpenTelemetry; it returns
+// the ids of its trace and root.
+func (p *plant) otlp(n int) (string, string) {
+	p.t.Helper()
+	trace, root := fmt.Sprintf("%032x", 0xf00+n), fmt.Sprintf("%016x", 0xb00+n)
+	text := func(key, value string) any {
+		return map[string]any{"key": key, "value": map[string]any{"stringValue": value}}
+	}
+	p.post("/api/public/otel/v1/traces", map[string]any{"resourceSpans": []any{map[string]any{"scopeSpans": []any{map[string]any{"spans": []any{
+		map[string]any{"traceId": trace, "spanId": root, "name": "extract", "startTimeUnixNano": "1795200000000000000", "endTimeUnixNano": "1795200002000000000",
+			"attributes": []any{text("langfuse.observation.input", plantInput), text("langfuse.observation.output", plantOutput)}},
+		map[string]any{"traceId": trace, "spanId": fmt.Sprintf("%016x", 0xc00+n), "parentSpanId": root, "name": "llm", "startTimeUnixNano": "1795200001000000000", "endTimeUnixNano": "1795200002000000000",
+			"attributes": []any{text("langfuse.observation.type", "generation"), text("langfuse.observation.output", plantOutput)}},
+	}}}}}})
+	return trace, root
+}
+
+// legacy is a program that was written years ago, with a library that sends
+// batches of events.
+func (p *plant) legacy(int) (string, string) {
+	p.t.Helper()
+	for name, value := range map[string]string{"LANGFUSE_HOST": p.url, "LANGFUSE_PUBLIC_KEY": embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY": embedded.DefaultSecretKey} {
+		p.t.Setenv(name, value)
+	}
+	object := func(text string) (m model.M) {
+		if err := json.Unmarshal([]byte(text), &m); err != nil {
+			p.t.Fatal(err)
+		}
+		return m
+	}
+	l := henomis.New(p.t.Context())
+	trace, err := l.Trace(&model.Trace{Name: "extract", Input: object(plantInput), Output: object(plantOutput)})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	now := time.Now()
+	generation, err := l.Generation(&model.Generation{TraceID: trace.ID, Name: "llm", StartTime: &now, Model: "m-1", Input: []model.M{{"role": "user", "content": plantText}}}, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	generation.Output, generation.EndTime = object(plantOutput), &now
+	if _, err := l.GenerationEnd(generation); err != nil {
+		p.t.Fatal(err)
+	}
+	l.Flush(p.t.Context())
+	return trace.ID, generation.ID
+}
+
+func (p *plant) post(path string, body any) string {
+	p.t.Helper()
+	raw, err := json.Marshal(body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	r, err := http.NewRequest("POST", p.url+path, bytes.NewReader(raw))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	r.SetBasicAuth(embedded.DefaultPublicKey, embedded.DefaultSecretKey)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var made struct {
+		ID string `json:"id"`
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&made); err != nil || answer.StatusCode >= 300 {
+		p.t.Fatalf("POST %s: %s, %v", path, answer.Status, err)
+	}
+	return made.ID
+}
+
+// annotate is what people do in the user interface.
+func (p *plant) annotate(a embedded.Annotation) {
+	p.t.Helper()
+	a.Author = "ann"
+	if _, err := p.store.Annotate(a); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// seed seeds from traces and demands that all become items.
+func (p *plant) seed(dataset string, ids ...string) {
+	p.t.Helper()
+	server, err := p.client.Probe(p.t.Context())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	result, err := seed.FromTraces(p.t.Context(), p.client, server.Capabilities, seed.Selection{IDs: ids}, seed.TraceConfig{Config: seed.Config{Dataset: dataset}})
+	if err != nil || result.Err() != nil || result.Created != len(ids) {
+		p.t.Fatalf("%d created: %v, %v", result.Created, err, result.Err())
+	}
+}
+
+// experiment runs a command line against the plant's Langfuse.
+func (p *plant) experiment(args ...string) string {
+	p.t.Helper()
+	var stdout, stderr bytes.Buffer
+	set := map[string]string{"LANGFUSE_BASE_URL": p.url, "LANGFUSE_PUBLIC_KEY": embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY": embedded.DefaultSecretKey}
+	code := Run(p.t.Context(), cli.Env{Args: args, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
+		Getenv: func(name string) string { return set[name] }, Terminal: func() int { return 0 }})
+	if code != cli.ExitOK {
+		p.t.Fatalf("experiment %s: exit code %d: %s%s", strings.Join(args, " "), code, stdout.String(), stderr.String())
+	}
+	return stdout.String()
+}
+
+// Traces of production, of a program with OpenTelemetry and of one with an old
+// library, validated by a correction and by an annotation: their items link back,
+// a run over them works, and a trace of that run can be seeded in its turn.
+func TestSeeded_run(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		mode    embedded.Mode
+		produce func(*plant, int) (string, string)
+	}{
+		{"OpenTelemetry, v4", embedded.ModeV4, (*plant).otlp},
+		{"OpenTelemetry, v4-dual", embedded.ModeV4Dual, (*plant).otlp},
+		{"OpenTelemetry, v3", embedded.ModeV3, (*plant).otlp},
+		{"batches of events, v3", embedded.ModeV3, (*plant).legacy},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newPlant(t, tt.mode)
+			verdict := p.post("/api/public/score-configs", map[string]any{"name": "validated", "dataType": "BOOLEAN"})
+			corrected, correctedRoot := tt.produce(p, 1)
+			annotated, annotatedRoot := tt.produce(p, 2)
+			p.annotate(embedded.Annotation{TraceID: corrected, Correction: plantGold})
+			p.annotate(embedded.Annotation{TraceID: annotated, ObservationID: annotatedRoot, ConfigID: verdict, Value: true})
+			p.seed("gold", corrected, annotated)
+			links := map[string]string{}
+			for item, err := range p.client.ListDatasetItems(t.Context(), langfuse.DatasetItemsQuery{DatasetName: "gold", Version: time.Now().Add(time.Minute)}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				links[item.SourceTraceID] = item.SourceObservationID
+				if has := strings.Contains(string(item.ExpectedOutput), "Babbage"); has != (item.SourceTraceID == corrected) {
+					t.Errorf("the gold of %s is %s", item.SourceTraceID, item.ExpectedOutput)
+				}
+			}
+			if len(links) != 2 || links[corrected] != correctedRoot || links[annotated] != annotatedRoot {
+				t.Errorf("links %v", links)
+			}
+
+			run := summaryOf(t, p.experiment("--dataset", "gold", "--name", "on-gold", "--json"))
+			if run.Items.Planned != 2 || run.Items.Failed != 0 {
+				t.Fatalf("%+v", run.Items)
+			}
+			p.again(verdict)
+		})
+	}
+}
+
+// again validates a trace of our own run, and seeds from it without a mapping.
+func (p *plant) again(verdict string) {
+	p.t.Helper()
+	server, err := p.client.Probe(p.t.Context())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for trace, err := range p.client.ListTraces(p.t.Context(), server.Capabilities, langfuse.TraceQuery{Name: "experiment-item-run"}, langfuse.TraceParts{}) {
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		p.annotate(embedded.Annotation{TraceID: trace.ID, ConfigID: verdict, Value: true})
+		p.seed("again", trace.ID)
+		return
+	}
+	p.t.Error("the run has left no trace")
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
+)
+
+// A production extraction trace with manually validated results; the seed command
+// with its id; an item with the trace's input and the validated output, which
+// links back to the trace.
+func TestSpec_SeedDatasetFromProductionTraces(t *testing.T) {
+	const (
+		trace  = "0af7651916cd43dd8448eb211c80319c"
+		root   = "b7ad6b7169203331"
+		input  = `{"allowed_types":["Person","City"],"document_text":"Ada Lovelace was born in London.","object_schemas":{"City":{"description":"a city"},"Person":{"description":"a person"}},"relationship_schemas":{"born_in":{"description":"was born in"}}}`
+		output = `{"entities":[{"name":"Ada Lovelace","type":"Person"},{"name":"London","type":"Person"}],"relationships":[]}`
+		right  = `{"entities":[{"name":"Ada Lovelace","type":"Person"},{"name":"London","type":"City"}],"relationships":[{"relationship_type":"born_in","source_name":"Ada Lovelace","target_name":"London"}]}`
+	)
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			store, err := embedded.Open(embedded.Config{Mode: mode})
+			if err != nil {
+				t.Fatal(err)
+			}
+			web := httptest.NewServer(store.Handler())
+			defer func() {
+				web.Close()
+				if err := store.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			production(t, web.URL, trace, root, input, output)
+			// Somebody looks at it, and corrects it.
+			if _, err := store.Annotate(embedded.Annotation{TraceID: trace, Correction: right, Author: "ann"}); err != nil {
+				t.Fatal(err)
+			}
+
+			code, stdout, stderr := runSeed(t, web.URL, "--dataset", "extraction-eval", trace)
+			if code != 0 || !strings.Contains(stdout, "1 created") {
+				t.Fatalf("exit code %d: %s%s", code, stdout, stderr)
+			}
+			client, err := langfuse.New(langfuse.Config{BaseURL: web.URL, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for item, err := range client.ListDatasetItems(t.Context(), langfuse.DatasetItemsQuery{DatasetName: "extraction-eval", Version: time.Now().Add(time.Minute)}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				n++
+				same(t, "input", item.Input, input)
+				same(t, "expected output", item.ExpectedOutput, right)
+				if item.SourceTraceID != trace || item.SourceObservationID != root {
+					t.Errorf("the item links to %q, %q", item.SourceTraceID, item.SourceObservationID)
+				}
+			}
+			if n != 1 {
+				t.Errorf("%d items", n)
+			}
+		})
+	}
+}
+
+// production is an instrumented program that knows OpenTelemetry and nothing of
+// this project.
+func production(t *testing.T, url, trace, root, input, output string) {
+	t.Helper()
+	text := func(key, value string) any {
+		return map[string]any{"key": key, "value": map[string]any{"stringValue": value}}
+	}
+	body, err := json.Marshal(map[string]any{"resourceSpans": []any{map[string]any{"scopeSpans": []any{map[string]any{"spans": []any{map[string]any{
+		"traceId": trace, "spanId": root, "name": "extract", "startTimeUnixNano": "1795200000000000000", "endTimeUnixNano": "1795200001000000000",
+		"attributes": []any{text("langfuse.observation.input", input), text("langfuse.observation.output", output)}}}}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequest("POST", url+"/api/public/otel/v1/traces", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetBasicAuth(embedded.DefaultPublicKey, embedded.DefaultSecretKey)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatal(answer.Status, err)
+	}
+}
+
+// runSeed runs a command line against a server.
+func runSeed(t *testing.T, url string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	set := map[string]string{"LANGFUSE_BASE_URL": url, "LANGFUSE_PUBLIC_KEY": embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY": embedded.DefaultSecretKey}
+	code = Run(t.Context(), cli.Env{
+		Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &err,
+		Getenv: func(name string) string { return set[name] }, Terminal: func() int { return 0 },
+	})
+	return code, out.String(), err.String()
+}
+
+func same(t *testing.T, what string, got json.RawMessage, want string) {
+	t.Helper()
+	canonical, err := dataset.Canonical(got)
+	if err != nil || string(canonical) != want {
+		t.Errorf("%s: %s (%v), want %s", what, canonical, err, want)
+	}
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"extraction-experiment/cmd/internal/scripttest"
+	"extraction-experiment/langfuse/embedded"
+)
+
+// TestTraceScripts runs the scripts of testdata/traces against a server in each
+// mode.
+func TestTraceScripts(t *testing.T) {
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			params := scripttest.Params("testdata/traces")
+			params.Cmds["trace"], params.Cmds["api"] = sendTrace, callAPI
+			before := params.Setup
+			params.Setup = func(env *testscript.Env) error {
+				if err := before(env); err != nil {
+					return err
+				}
+				url, closing, err := serve(mode)
+				if err != nil {
+					return err
+				}
+				env.Defer(closing)
+				env.Setenv("LANGFUSE_BASE_URL", url)
+				env.Setenv("LANGFUSE_PUBLIC_KEY", embedded.DefaultPublicKey)
+				env.Setenv("LANGFUSE_SECRET_KEY", embedded.DefaultSecretKey)
+				return nil
+			}
+			testscript.Run(t, params)
+		})
+	}
+}
+
+// serve starts a server of a mode.
+func serve(mode embedded.Mode) (string, func(), error) {
+	store, err := embedded.Open(embedded.Config{Mode: mode})
+	if err != nil {
+		return "", nil, err
+	}
+	web := httptest.NewServer(store.Handler())
+	return web.URL, func() {
+		web.Close()
+		if err := store.Close(); err != nil {
+			panic(err)
+		}
+	}, nil
+}
+
+// sendTrace is the command "trace ID SPAN INPUT OUTPUT [key=value…]": a program in
+// production sends a trace of one span over OTLP. INPUT and OUTPUT are files, -
+// is none; keys are attributes.
+func sendTrace(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 4 {
+		ts.Fatalf("usage: trace id span input output [key=value…]")
+	}
+	attributes := []any{}
+	add := func(key, value string) {
+		attributes = append(attributes, map[string]any{"key": key, "value": map[string]any{"stringValue": value}})
+	}
+	for i, key := range []string{"langfuse.observation.input", "langfuse.observation.output"} {
+		if file := args[2+i]; file != "-" {
+			add(key, strings.TrimSpace(ts.ReadFile(file)))
+		}
+	}
+	for _, arg := range args[4:] {
+		key, value, _ := strings.Cut(arg, "=")
+		add(key, value)
+	}
+	body, err := json.Marshal(map[string]any{"resourceSpans": []any{map[string]any{"scopeSpans": []any{map[string]any{"spans": []any{map[string]any{
+		"traceId": args[0], "spanId": args[1], "name": "extract", "attributes": attributes,
+		"startTimeUnixNano": "1795200000000000000", "endTimeUnixNano": "1795200001000000000"}}}}}}})
+	ts.Check(err)
+	send(ts, "POST", "/api/public/otel/v1/traces", body)
+}
+
+// callAPI is the command "api METHOD PATH [FILE [NAME]]": what people and programs
+// do elsewhere. $ID in the file is the value of that variable; the id of what is
+// made goes into NAME.
+func callAPI(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 4 {
+		ts.Fatalf("usage: api method path [file [name]]")
+	}
+	var body []byte
+	if len(args) > 2 {
+		body = []byte(ts.ReadFile(args[2]))
+		for _, name := range []string{"VERDICT", "QUEUE", "TRACE", "SPAN"} {
+			body = bytes.ReplaceAll(body, []byte("$"+name), []byte(ts.Getenv(name)))
+		}
+	}
+	answer := send(ts, args[0], args[1], body)
+	if len(args) == 4 {
+		var made struct {
+			ID string `json:"id"`
+		}
+		ts.Check(json.Unmarshal(answer, &made))
+		ts.Setenv(args[3], made.ID)
+	}
+}
+
+func send(ts *testscript.TestScript, method, path string, body []byte) []byte {
+	r, err := http.NewRequest(method, ts.Getenv("LANGFUSE_BASE_URL")+path, bytes.NewReader(body))
+	ts.Check(err)
+	r.SetBasicAuth(embedded.DefaultPublicKey, embedded.DefaultSecretKey)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("x-langfuse-ingestion-version", "4")
+	answer, err := http.DefaultClient.Do(r)
+	ts.Check(err)
+	text, err := io.ReadAll(answer.Body)
+	ts.Check(err)
+	ts.Check(answer.Body.Close())
+	if answer.StatusCode >= 300 {
+		ts.Fatalf("%s %s: %s: %s", method, path, answer.Status, text)
+	}
+	fmt.Fprintf(ts.Stdout(), "%s", text)
+	return text
+}

@@ -1,0 +1,75 @@
+package experiment_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"extraction-experiment/experiment"
+	"extraction-experiment/internal/limit"
+	"extraction-experiment/outcome"
+)
+
+// When nothing more can be tried, what is in flight is committed, what was not
+// tried is not, and the run can be resumed.
+func TestRunner_stopsWhenNothingCanBeTried(t *testing.T) {
+	run := create(t)
+	var calls atomic.Int32
+	spent := &limit.TrippedError{Reason: "no credit", Why: "the account is used up"}
+	slow := make(chan struct{})
+	stopping := func(ctx context.Context, item experiment.Item) (experiment.Result, error) {
+		switch calls.Add(1) {
+		case 1:
+			<-slow // in flight while another finds out
+		case 4:
+			defer close(slow)
+			return experiment.Result{}, spent
+		}
+		return echo(ctx, item)
+	}
+	cfg := experiment.Config{Run: run, Source: list(20), Task: task(stopping), Scorer: half{}, Concurrency: 2}
+	found, footer, err := carryOut(t, t.Context(), cfg)
+	var stopped *experiment.StoppedError
+	if !errors.As(err, &stopped) || !errors.Is(err, experiment.ErrInterrupted) || !errors.Is(err, spent) || stopped.ExitCode() != 69 {
+		t.Fatalf("%v", err)
+	}
+	if _, ok := found["i00"]; !ok || len(found) < 3 || len(found) > 5 || footer.Status != outcome.Interrupted {
+		t.Errorf("%d outcomes, footer %+v", len(found), footer)
+	}
+	for id, o := range found {
+		if o.Failed() {
+			t.Errorf("%s counts as failed: %+v", id, o.Failure)
+		}
+	}
+	cfg.Task = task(echo)
+	found, footer, err = carryOut(t, t.Context(), cfg)
+	if err != nil || len(found) != 20 || footer.Status != outcome.Complete {
+		t.Errorf("resumed: %v, %d outcomes, %+v", err, len(found), footer)
+	}
+}
+
+// Waiting for limits uses up neither the item's time nor counts as latency.
+func TestRunner_waitingIsNoLatency(t *testing.T) {
+	const timeout, wait = 500 * time.Millisecond, 700 * time.Millisecond
+	waiting := func(ctx context.Context, item experiment.Item) (experiment.Result, error) {
+		goOn := limit.Waiting(ctx)
+		began := time.Now()
+		time.Sleep(wait)
+		goOn()
+		if err := ctx.Err(); err != nil {
+			return experiment.Result{}, err
+		}
+		result, err := echo(ctx, item)
+		result.Calls = []outcome.Call{{Kind: "generation", Waited: time.Since(began)}}
+		return result, err
+	}
+	found, _, err := carryOut(t, t.Context(), experiment.Config{Run: create(t), Source: list(1), Task: task(waiting), Scorer: half{}, Timeout: timeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := found["i00"]; o.Failed() || o.Latency >= wait || o.Ended.Sub(o.Started) < wait {
+		t.Errorf("%+v", o)
+	}
+}

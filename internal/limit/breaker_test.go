@@ -1,0 +1,109 @@
+package limit_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"extraction-experiment/internal/limit"
+)
+
+// fails makes calls that end alike, the given time apart, until the limiter
+// trips, and returns after how many.
+func fails(t *testing.T, l *limit.Limiter, apart time.Duration, result func(i int) limit.Result) (int, *limit.TrippedError) {
+	t.Helper()
+	for i := 1; i <= 1000; i++ {
+		p, err := l.Acquire(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(apart)
+		var tripped *limit.TrippedError
+		if err := p.Done(result(i)); errors.As(err, &tripped) {
+			return i, tripped
+		}
+	}
+	return 0, nil
+}
+
+func TestLimiter_trips(t *testing.T) {
+	for name, c := range map[string]struct {
+		answersFirst int
+		apart        time.Duration
+		result       func(i int) limit.Result
+		after        int // calls; 0: never within 1000
+		unauthorised bool
+	}{
+		"a wrong key, at once": {result: func(int) limit.Result {
+			return limit.Result{Kind: limit.Refused, Reason: "401: no", Fatal: true, Final: true}
+		}, after: 1, unauthorised: true},
+		"ten alike": {result: func(i int) limit.Result {
+			return limit.Result{Kind: limit.Refused, Reason: fmt.Sprintf("no such model (request req_%d)", i), Final: true}
+		}, after: 10},
+		"ten alike after answers": {answersFirst: 5, result: func(int) limit.Result {
+			return limit.Result{Kind: limit.Failed, Reason: "down", Final: true}
+		}, after: 10},
+		"of two kinds in turn": {result: func(i int) limit.Result {
+			return limit.Result{Kind: limit.Refused, Reason: []string{"too long", "unsafe"}[i%2], Final: true}
+		}},
+		"one answer among them": {apart: time.Second, result: func(i int) limit.Result {
+			if i%10 == 0 {
+				return limit.Result{}
+			}
+			return limit.Result{Kind: limit.Refused, Reason: "too long", Final: true}
+		}},
+		// 180 s of patience for what never answered: the call that begins after
+		// 3 min of failures; each takes a minute, and 0.5, 1, … s of pauses come
+		// only when more than half of the calls failed of late.
+		"never reached": {apart: time.Minute, result: func(int) limit.Result {
+			return limit.Result{Kind: limit.Failed, Reason: "connection refused"}
+		}, after: 4},
+		"limits are waited for longer": {apart: time.Minute, result: func(int) limit.Result {
+			return limit.Result{Kind: limit.Rejected, RetryAfter: 9 * time.Minute, Reason: "429"}
+		}, after: 4}, // 1, 11, 21, 31 min: 30 min after the first
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := open(t, limit.Config{})
+				for range c.answersFirst {
+					done(t, acquire(t, l, 0), limit.Result{})
+				}
+				after, tripped := fails(t, l, c.apart, c.result)
+				if after != c.after {
+					t.Fatalf("tripped after %d calls (%v), want %d", after, tripped, c.after)
+				}
+				if after == 0 {
+					return
+				}
+				if tripped.ExitCode() != 69 || tripped.Unauthorised != c.unauthorised || !limit.StopsRun(fmt.Errorf("item: %w", tripped)) {
+					t.Errorf("%+v", tripped)
+				}
+				if _, err := l.Acquire(t.Context(), 0); !errors.Is(err, tripped) {
+					t.Errorf("the next call gets %v", err)
+				}
+			})
+		})
+	}
+}
+
+// What waits when the limiter trips is told at once.
+func TestLimiter_tripsForThoseWhoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t, limit.Config{Most: 1})
+		p := acquire(t, l, 0)
+		waiting := make(chan error)
+		go func() {
+			_, err := l.Acquire(t.Context(), 0)
+			waiting <- err
+		}()
+		synctest.Wait()
+		if p.Done(limit.Result{Kind: limit.Refused, Fatal: true}) == nil {
+			t.Error("not tripped")
+		}
+		if err := <-waiting; !limit.StopsRun(err) {
+			t.Errorf("%v", err)
+		}
+	})
+}

@@ -1,0 +1,232 @@
+package limit_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"extraction-experiment/internal/limit"
+)
+
+func open(t *testing.T, cfg limit.Config) *limit.Limiter {
+	t.Helper()
+	if cfg.Jitter == nil {
+		cfg.Jitter = func() float64 { return 0 }
+	}
+	l, err := limit.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func acquire(t *testing.T, l *limit.Limiter, tokens int64) *limit.Permit {
+	t.Helper()
+	p, err := l.Acquire(t.Context(), tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func done(t *testing.T, p *limit.Permit, r limit.Result) {
+	t.Helper()
+	if err := p.Done(r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNew_allProblemsAtOnce(t *testing.T) {
+	_, err := limit.New(limit.Config{Most: -1, TokensPerMinute: -2, Patience: -3})
+	for _, field := range []string{"Most", "TokensPerMinute", "Patience"} {
+		if err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%v does not name %s", err, field)
+		}
+	}
+}
+
+// A window of 1, then 2, 4 and 8 calls of a second each, and no more than Most.
+func TestLimiter_slowStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t, limit.Config{Most: 8})
+		var mu sync.Mutex
+		var working, most int
+		var calls sync.WaitGroup
+		began := time.Now()
+		for range 39 {
+			calls.Go(func() {
+				p := acquire(t, l, 0)
+				mu.Lock()
+				working++
+				most = max(most, working)
+				mu.Unlock()
+				time.Sleep(time.Second)
+				mu.Lock()
+				working--
+				mu.Unlock()
+				done(t, p, limit.Result{})
+			})
+		}
+		calls.Wait()
+		// 1 + 2 + 4 calls in three seconds, then 8 in each: 32 in four; the
+		// spacing of bursts adds less than one.
+		if took := time.Since(began); most != 8 || took < 7*time.Second || took > 8*time.Second {
+			t.Errorf("39 calls took %s, %d at once", took, most)
+		}
+		if s := l.State(); s.UnderWay != 0 || s.Waiting != 0 || s.Window != 8 {
+			t.Errorf("state %+v", s)
+		}
+	})
+}
+
+func TestLimiter_retryAfter(t *testing.T) {
+	for name, c := range map[string]struct {
+		ask, longest time.Duration
+		jitter       float64
+		want         time.Duration
+	}{
+		"as asked":                {600 * time.Second, 0, 0, 600 * time.Second},
+		"capped":                  {time.Hour, 0, 0, 10 * time.Minute},
+		"capped as configured":    {time.Hour, time.Minute, 0, time.Minute},
+		"a tenth longer at most":  {10 * time.Second, 0, 0.5, 10*time.Second + 500*time.Millisecond},
+		"and five seconds":        {600 * time.Second, 0, 1, 605 * time.Second},
+		"nothing asked, at first": {0, 0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := open(t, limit.Config{LongestPause: c.longest, Jitter: func() float64 { return c.jitter }})
+				done(t, acquire(t, l, 0), limit.Result{Kind: limit.Rejected, RetryAfter: c.ask})
+				began := time.Now()
+				done(t, acquire(t, l, 0), limit.Result{})
+				if waited := time.Since(began); waited != c.want {
+					t.Errorf("waited %s, want %s", waited, c.want)
+				}
+			})
+		})
+	}
+}
+
+// Rejections without a header: no pause, then 1 s, 2 s, 4 s, 4 s, and none once
+// a call was answered.
+func TestLimiter_backoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t, limit.Config{Backoff: time.Second, LongestBackoff: 4 * time.Second})
+		began := time.Now()
+		for i, want := range []time.Duration{0, 0, 1, 3, 7, 11} {
+			p := acquire(t, l, 0)
+			if at := time.Since(began); at != want*time.Second {
+				t.Errorf("call %d began after %s, want %ds", i+1, at, want)
+			}
+			done(t, p, limit.Result{Kind: limit.Rejected})
+		}
+		done(t, acquire(t, l, 0), limit.Result{})
+		began = time.Now()
+		done(t, acquire(t, l, 0), limit.Result{})
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("waited %s after an answer", waited)
+		}
+	})
+}
+
+func TestLimiter_rates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t, limit.Config{Most: 100, RequestsPerMinute: 60})
+		began := time.Now()
+		for range 11 {
+			done(t, acquire(t, l, 5), limit.Result{Tokens: 50})
+		}
+		if took := time.Since(began); took != 10*time.Second { // the first at once
+			t.Errorf("11 calls at 60 a minute took %s", took)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t, limit.Config{TokensPerMinute: 6000}) // 100 in a second
+		began := time.Now()
+		for i, c := range []struct{ estimated, really, at int64 }{
+			{1000, 500, 0}, // booked 500
+			{100, 0, 5},    // its real number is not known
+			{300, 300, 6},
+			{0, 0, 9},
+		} {
+			p := acquire(t, l, c.estimated)
+			if at := time.Since(began); at != time.Duration(c.at)*time.Second {
+				t.Errorf("call %d began after %s, want %ds", i+1, at, c.at)
+			}
+			done(t, p, limit.Result{Tokens: c.really})
+		}
+	})
+}
+
+func TestLimiter_order(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t, limit.Config{Most: 1})
+		first := acquire(t, l, 0)
+		var order []int
+		var waiting sync.WaitGroup
+		for i := range 5 {
+			waiting.Go(func() {
+				p := acquire(t, l, 0)
+				order = append(order, i)
+				done(t, p, limit.Result{})
+			})
+			synctest.Wait()
+		}
+		done(t, first, limit.Result{})
+		waiting.Wait()
+		for i, got := range order {
+			if i != got {
+				t.Fatalf("order %v", order)
+			}
+		}
+	})
+}
+
+func TestLimiter_cancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t, limit.Config{Most: 1})
+		p := acquire(t, l, 0)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := l.Acquire(ctx, 0); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		if _, err := l.Acquire(ctx, 0); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a context that has ended: %v", err)
+		}
+		done(t, p, limit.Result{Kind: limit.Abandoned})
+		done(t, p, limit.Result{Kind: limit.Abandoned}) // only the first counts
+		if s := l.State(); s.UnderWay != 0 || s.Waiting != 0 {
+			t.Errorf("state %+v", s)
+		}
+		done(t, acquire(t, l, 0), limit.Result{})
+	})
+}
+
+// Callers that give up at any moment, also that at which they are let through,
+// leave nothing behind.
+func TestLimiter_cancelRace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t, limit.Config{Most: 3})
+		var calls sync.WaitGroup
+		for i := range 200 {
+			calls.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%20)*time.Second)
+				defer cancel()
+				p, err := l.Acquire(ctx, 0)
+				if err != nil {
+					return
+				}
+				time.Sleep(time.Second)
+				done(t, p, limit.Result{})
+			})
+		}
+		calls.Wait()
+		if s := l.State(); s.UnderWay != 0 || s.Waiting != 0 {
+			t.Errorf("state %+v", s)
+		}
+	})
+}

@@ -1,0 +1,29 @@
+package outcome_test
+
+import (
+	"testing"
+
+	"extraction-experiment/outcome"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestSummary_causes(t *testing.T) {
+	causes := func(list ...outcome.Cause) outcome.Detail { return outcome.Detail{Causes: list} }
+	sum := outcome.NewSummariser(outcome.Header{}, outcome.SummaryConfig{Worst: 2})
+	for _, o := range []outcome.Outcome{
+		{Item: "c", Detail: causes(outcome.Cause{What: "entity", Name: "missed", Count: 2})},
+		{Item: "b", Detail: causes(outcome.Cause{What: "entity", Name: "missed", Count: 2}, outcome.Cause{What: "relationship", Name: "missed", Count: 5})},
+		{Item: "a", Detail: causes(outcome.Cause{What: "entity", Name: "missed", Count: 1}, outcome.Cause{What: "entity", Name: "boundary", Count: -7})},
+		{Item: "failed", Class: outcome.Timeout, Detail: causes(outcome.Cause{What: "entity", Name: "missed", Count: 100})},
+	} {
+		sum.Add(o)
+	}
+	want := []outcome.CauseCount{ // 2+2+1 of three items, of which two are kept; a failed item and a negative count say nothing
+		{What: "entity", Name: "missed", Count: 5, Items: 3, Worst: []outcome.CauseItem{{ID: "b", Count: 2}, {ID: "c", Count: 2}}},
+		{What: "relationship", Name: "missed", Count: 5, Items: 1, Worst: []outcome.CauseItem{{ID: "b", Count: 5}}},
+	}
+	if diff := cmp.Diff(want, sum.Summary().Causes); diff != "" {
+		t.Errorf("causes (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,166 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// BudgetConfig bounds what a run may take. At least one of the bounds must be
+// set.
+type BudgetConfig struct {
+	// USD is what may be spent, 0: without bound. It needs Prices.
+	USD float64
+	// Tokens is how many tokens, input and output, may be used; 0: without
+	// bound.
+	Tokens int64
+	// Model is the name whose price Prices knows.
+	Model  string
+	Prices Prices
+}
+
+// UnpricedError says that a model cannot be held to a budget in USD.
+type UnpricedError struct{ Model string }
+
+// Error says why and what to do.
+func (e *UnpricedError) Error() string {
+	return fmt.Sprintf("the price of %q is not known, so that it cannot be held to a budget in USD: add it to a file of prices, or bound the tokens", e.Model)
+}
+
+// ExitCode is that of a wrong usage.
+func (*UnpricedError) ExitCode() int { return 64 }
+
+// BudgetError says that a call was not made because of the budget.
+type BudgetError struct {
+	// Bound and Spent are in words: "2.00 USD", "1.93 USD".
+	Bound, Spent string
+}
+
+// Error says what happened and what to do.
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("the budget of %s is used up but for less than the next call may take (%s so far); raise it and resume the run", e.Bound, e.Spent)
+}
+
+// ExitCode is 5: stopped, can be resumed.
+func (*BudgetError) ExitCode() int { return 5 }
+
+// StopsRun marks errors that are no failure of the item; see limit.TrippedError.
+func (*BudgetError) StopsRun() {}
+
+// Budget is what a run may still take. Before a call the most that it may take
+// is put aside, after it what it really took is booked; no call begins that
+// could pass the bound together with all those under way. So the bound is
+// passed by no more than calls under way take beyond what was estimated for
+// them. Safe for concurrent use.
+type Budget struct {
+	cfg   BudgetConfig
+	price Price
+
+	mu       sync.Mutex
+	spent    amount
+	aside    amount
+	underWay int
+	refused  *BudgetError  // once a call was refused, all are
+	settled  chan struct{} // closed and replaced whenever a call ends
+}
+
+// amount is what calls take.
+type amount struct {
+	usd    float64
+	tokens int64
+}
+
+// NewBudget checks the configuration and returns every problem of it at once; a
+// bound in USD for a model without a known price is an *UnpricedError.
+func NewBudget(cfg BudgetConfig) (*Budget, error) {
+	b := &Budget{cfg: cfg, settled: make(chan struct{})}
+	var problems []error
+	if !(cfg.USD >= 0) || cfg.Tokens < 0 {
+		problems = append(problems, errors.New("pipeline: the bounds of a budget must not be negative"))
+	}
+	if cfg.USD == 0 && cfg.Tokens == 0 {
+		problems = append(problems, errors.New("pipeline: a budget needs a bound in USD or tokens"))
+	}
+	if cfg.USD > 0 {
+		known := false
+		if cfg.Prices != nil {
+			b.price, known = cfg.Prices(cfg.Model)
+		}
+		if !known {
+			problems = append(problems, &UnpricedError{cfg.Model})
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Book adds what was spent otherwise, such as by an earlier part of the run.
+func (b *Budget) Book(usd float64, tokens int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.spent.usd, b.spent.tokens = b.spent.usd+usd, b.spent.tokens+tokens
+}
+
+// Spent returns what was booked so far.
+func (b *Budget) Spent() (usd float64, tokens int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.spent.usd, b.spent.tokens
+}
+
+// reserve puts an amount aside. While calls are under way that may turn out
+// cheaper than was put aside for them, it waits for them before it refuses.
+func (b *Budget) reserve(ctx context.Context, a amount) error {
+	for {
+		b.mu.Lock()
+		fits := b.fits(a)
+		switch {
+		case b.refused == nil && fits == nil:
+			b.aside.usd, b.aside.tokens = b.aside.usd+a.usd, b.aside.tokens+a.tokens
+			b.underWay++
+			b.mu.Unlock()
+			return nil
+		case b.refused == nil && b.underWay == 0:
+			b.refused = fits
+		}
+		refused, settled := b.refused, b.settled
+		b.mu.Unlock()
+		if refused != nil {
+			return refused
+		}
+		select {
+		case <-settled:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the budget: %w", ctx.Err())
+		}
+	}
+}
+
+// fits returns why an amount more would pass a bound, or nil.
+func (b *Budget) fits(a amount) *BudgetError {
+	if b.cfg.USD > 0 && b.spent.usd+b.aside.usd+a.usd > b.cfg.USD {
+		return &BudgetError{fmt.Sprintf("%.2f USD", b.cfg.USD), fmt.Sprintf("%.4f USD", b.spent.usd)}
+	}
+	if b.cfg.Tokens > 0 && b.spent.tokens+b.aside.tokens+a.tokens > b.cfg.Tokens {
+		return &BudgetError{fmt.Sprintf("%d tokens", b.cfg.Tokens), fmt.Sprintf("%d tokens", b.spent.tokens)}
+	}
+	return nil
+}
+
+// settle books what a call took in place of what was put aside.
+func (b *Budget) settle(aside, took amount) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.underWay--
+	b.aside.tokens -= aside.tokens
+	b.aside.usd -= aside.usd
+	if b.underWay == 0 {
+		b.aside.usd = 0 // no rounding left over
+	}
+	b.spent.usd, b.spent.tokens = b.spent.usd+took.usd, b.spent.tokens+took.tokens
+	close(b.settled)
+	b.settled = make(chan struct{})
+}

@@ -1,0 +1,205 @@
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"extraction-experiment/internal/limit"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+)
+
+// dollar is a price of one USD for a token of either kind.
+func dollar(model string) (pipeline.Price, bool) {
+	return pipeline.Price{Input: 1e6, CachedInput: 1e6, Output: 1e6}, model == "known"
+}
+
+func newBudgeted(t interface{ Fatal(...any) }, model pipeline.Model, cfg pipeline.BudgetConfig) (pipeline.Model, *pipeline.Budget) {
+	cfg.Model, cfg.Prices = "known", dollar
+	budget, err := pipeline.NewBudget(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	budgeted, err := pipeline.Budgeted(model, budget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return budgeted, budget
+}
+
+func TestNewBudget_refused(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg  pipeline.BudgetConfig
+		says string
+	}{
+		"no bound":        {pipeline.BudgetConfig{}, "needs a bound"},
+		"negative":        {pipeline.BudgetConfig{Tokens: -1}, "negative"},
+		"price not known": {pipeline.BudgetConfig{USD: 1, Model: "other", Prices: dollar}, `"other" is not known`},
+		"no prices":       {pipeline.BudgetConfig{USD: 1, Model: "known"}, "not known"},
+	} {
+		if _, err := pipeline.NewBudget(c.cfg); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var unpriced *pipeline.UnpricedError
+	if _, err := pipeline.NewBudget(pipeline.BudgetConfig{USD: 1}); !errors.As(err, &unpriced) || unpriced.ExitCode() != 64 {
+		t.Errorf("%v", err)
+	}
+	if _, err := pipeline.NewBudget(pipeline.BudgetConfig{Tokens: 1, Model: "other", Prices: dollar}); err != nil {
+		t.Errorf("tokens need no price: %v", err)
+	}
+}
+
+// A request of 3 bytes in one message is estimated at 1 + 8 tokens of input;
+// with a limit of 1 for the output a call puts 10 aside.
+func ten() pipeline.Request {
+	one := 1
+	return pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: "abc"}}, Parameters: pipeline.Parameters{MaxTokens: &one}}
+}
+
+func TestBudget_stops(t *testing.T) {
+	cost := 4.0
+	model := &asked{answer: func(context.Context, int) (pipeline.Response, error) {
+		return pipeline.Response{Text: "{}", Attempts: 1, Usage: outcome.Usage{Input: 3, Output: 1}, CostUSD: &cost}, nil
+	}}
+	for name, c := range map[string]struct {
+		cfg   pipeline.BudgetConfig
+		calls int
+	}{
+		// A call begins while 10 fit beside what was spent: at 0, 4, 8, 12.
+		"dollars":           {pipeline.BudgetConfig{USD: 22}, 4},
+		"exactly":           {pipeline.BudgetConfig{USD: 26}, 5},
+		"tokens":            {pipeline.BudgetConfig{Tokens: 22}, 4},
+		"the smaller bound": {pipeline.BudgetConfig{Tokens: 22, USD: 100}, 4},
+		"resumed":           {pipeline.BudgetConfig{USD: 22}, 2},
+		"too small":         {pipeline.BudgetConfig{Tokens: 9}, 0},
+	} {
+		model.times = 0
+		budgeted, budget := newBudgeted(t, model, c.cfg)
+		if name == "resumed" {
+			budget.Book(8, 0)
+		}
+		var err error
+		for i := 0; i < 10 && err == nil; i++ {
+			_, err = budgeted.Generate(t.Context(), ten())
+		}
+		var stop *pipeline.BudgetError
+		if model.times != c.calls || !errors.As(err, &stop) || stop.ExitCode() != 5 || !limit.StopsRun(err) {
+			t.Errorf("%s: %d calls, want %d; %v", name, model.times, c.calls, err)
+		}
+	}
+}
+
+// What was not reported counts as estimated; what was not sent, or failed, as
+// nothing.
+func TestBudget_whatCounts(t *testing.T) {
+	half := 0.5
+	for name, c := range map[string]struct {
+		response pipeline.Response
+		err      error
+		usd      float64
+		tokens   int64
+	}{
+		"reported":          {pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 2, Output: 1}, CostUSD: &half}, nil, 0.5, 3},
+		"cost not reported": {pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 2, Output: 1}}, nil, 3, 3},
+		"nothing reported":  {pipeline.Response{Attempts: 1, Text: "{}"}, nil, 10, 10},
+		"from a cache":      {pipeline.Response{Cached: true, Text: "{}"}, nil, 0, 0},
+		"refused":           {pipeline.Response{Attempts: 1}, fault(outcome.Provider, 400, false), 0, 0},
+		"failed but paid":   {pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 2, Output: 1}, CostUSD: &half}, fault(outcome.InvalidOutput, 200, true), 0.5, 3},
+		"given up":          {pipeline.Response{Attempts: 1}, fault(outcome.Timeout, 0, true), 10, 10},
+		"never sent":        {pipeline.Response{}, context.Canceled, 0, 0},
+	} {
+		model := &asked{answer: func(context.Context, int) (pipeline.Response, error) { return c.response, c.err }}
+		budgeted, budget := newBudgeted(t, model, pipeline.BudgetConfig{USD: 100})
+		if _, err := budgeted.Generate(t.Context(), ten()); !errors.Is(err, c.err) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if usd, tokens := budget.Spent(); usd != c.usd || tokens != c.tokens {
+			t.Errorf("%s: booked %v USD and %d tokens, want %v and %d", name, usd, tokens, c.usd, c.tokens)
+		}
+	}
+}
+
+// Ten calls that are estimated at 10 and take 1 fit into 20, as those that come
+// later wait for those under way.
+func TestBudget_waitsForWhatIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := 1.0
+		var mu sync.Mutex
+		calls := 0
+		budgeted, _ := newBudgeted(t, steadyModel(func() pipeline.Response {
+			mu.Lock()
+			calls++
+			mu.Unlock()
+			time.Sleep(time.Second)
+			return pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 1}, CostUSD: &one}
+		}), pipeline.BudgetConfig{USD: 20})
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				if _, err := budgeted.Generate(t.Context(), ten()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if calls != 10 {
+			t.Errorf("%d calls", calls)
+		}
+	})
+}
+
+// steadyModel is a model that always answers.
+type steadyModel func() pipeline.Response
+
+func (m steadyModel) Generate(context.Context, pipeline.Request) (pipeline.Response, error) {
+	return m(), nil
+}
+
+// The bound is passed by no more than the calls under way take beyond the
+// estimate of 10, whatever calls cost and however many run at once.
+func TestBudget_neverPassed(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		bound := rapid.Float64Range(1, 200).Draw(rt, "bound")
+		costs := rapid.SliceOfN(rapid.Float64Range(0, 30), 1, 60).Draw(rt, "costs")
+		workers := rapid.IntRange(1, 8).Draw(rt, "workers")
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			next, underWay, most := 0, 0, 0
+			budgeted, budget := newBudgeted(t, steadyModel(func() pipeline.Response {
+				mu.Lock()
+				cost := costs[next%len(costs)]
+				next++
+				underWay++
+				most = max(most, underWay)
+				mu.Unlock()
+				time.Sleep(time.Duration(cost * float64(time.Second)))
+				mu.Lock()
+				underWay--
+				mu.Unlock()
+				return pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 1}, CostUSD: &cost}
+			}), pipeline.BudgetConfig{USD: bound})
+			var all sync.WaitGroup
+			for range workers {
+				all.Go(func() {
+					for range 200 {
+						if _, err := budgeted.Generate(t.Context(), ten()); err != nil {
+							return
+						}
+					}
+				})
+			}
+			all.Wait()
+			if usd, _ := budget.Spent(); usd > bound+float64(most)*(30-10)+1e-9 {
+				rt.Errorf("spent %v of %v with at most %d calls under way", usd, bound, most)
+			}
+		})
+	})
+}

@@ -1,0 +1,272 @@
+package cache_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/cache"
+)
+
+// counting is a model that says how often it was asked.
+type counting struct {
+	mu       sync.Mutex
+	asked    int
+	response pipeline.Response
+	err      error
+}
+
+func (c *counting) Generate(context.Context, pipeline.Request) (pipeline.Response, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked++
+	return c.response, c.err
+}
+
+func paid() pipeline.Response {
+	cost := 0.25
+	return pipeline.Response{
+		Text: `{"entities":[]}`, Finish: pipeline.FinishStop, Model: "m-2026", Attempts: 2,
+		Usage: outcome.Usage{Input: 100, Output: 7}, CostUSD: &cost,
+	}
+}
+
+func question() pipeline.Request {
+	return pipeline.Request{
+		Messages: []pipeline.Message{{Role: "user", Content: "who?"}},
+		Schema:   &pipeline.Schema{Name: "s", JSON: []byte(`{"type":"object"}`)},
+	}
+}
+
+var source = cache.Source{Provider: "openai", Model: "m"}
+
+func open(t testing.TB, path string) *cache.Folder {
+	t.Helper()
+	folder, err := cache.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := folder.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+	return folder
+}
+
+func ask(t testing.TB, ctx context.Context, model pipeline.Model, req pipeline.Request) pipeline.Response {
+	t.Helper()
+	r, err := model.Generate(ctx, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestCached_hit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "b")
+	model := &counting{response: paid()}
+	if r := ask(t, t.Context(), cache.Cached(model, open(t, path), source), question()); r.Cached || r.Attempts != 2 || *r.CostUSD != 0.25 {
+		t.Errorf("a miss gives what the model gave: %+v", r)
+	}
+	// Another process opens the folder later.
+	r := ask(t, t.Context(), cache.Cached(model, open(t, path), source), question())
+	if !r.Cached || r.CostUSD == nil || *r.CostUSD != 0 || r.Usage != (outcome.Usage{}) || r.Attempts != 0 {
+		t.Errorf("a hit costs nothing: %+v", r)
+	}
+	if r.Text != paid().Text || r.Finish != pipeline.FinishStop || r.Model != "m-2026" || model.asked != 1 {
+		t.Errorf("%+v after %d calls", r, model.asked)
+	}
+	for _, file := range files(t, path) {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode != 0o600 {
+			t.Errorf("%s has mode %o", file, mode)
+		}
+		if raw, err := os.ReadFile(file); err != nil || bytes.Contains(raw, []byte("who?")) {
+			t.Errorf("the prompt is in the file: %v", err)
+		}
+	}
+}
+
+// files lists what is in the folder, without folders.
+func files(t testing.TB, path string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(path, "*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// Everything that is asked is part of the key.
+func TestCached_otherQuestions(t *testing.T) {
+	zero, one, tokens, seed := 0.0, 1.0, 5, int64(0)
+	model := &counting{response: paid()}
+	folder := open(t, t.TempDir())
+	asks := 0
+	try := func(what string, source cache.Source, ctx context.Context, change func(*pipeline.Request)) {
+		t.Helper()
+		req := question()
+		change(&req)
+		for range 2 { // the second time it is there
+			ask(t, ctx, cache.Cached(model, folder, source), req)
+		}
+		if asks++; model.asked != asks {
+			t.Errorf("%s: the model was asked %d times, want %d", what, model.asked, asks)
+		}
+	}
+	same := func(*pipeline.Request) {}
+	try("first", source, t.Context(), same)
+	try("trial", source, pipeline.WithTrial(t.Context(), pipeline.Trial{Number: 2}), same)
+	try("provider", cache.Source{Provider: "gemini", Model: "m"}, t.Context(), same)
+	try("model", cache.Source{Provider: "openai", Model: "n"}, t.Context(), same)
+	try("endpoint", cache.Source{Provider: "openai", Model: "m", Endpoint: "http://localhost/v1"}, t.Context(), same)
+	try("message", source, t.Context(), func(r *pipeline.Request) { r.Messages[0].Content += " " })
+	try("role", source, t.Context(), func(r *pipeline.Request) { r.Messages[0].Role = "system" })
+	try("more messages", source, t.Context(), func(r *pipeline.Request) { r.Messages = append(r.Messages, r.Messages[0]) })
+	try("temperature", source, t.Context(), func(r *pipeline.Request) { r.Parameters.Temperature = &zero })
+	try("another", source, t.Context(), func(r *pipeline.Request) { r.Parameters.Temperature = &one })
+	try("top p", source, t.Context(), func(r *pipeline.Request) { r.Parameters.TopP = &one })
+	try("tokens", source, t.Context(), func(r *pipeline.Request) { r.Parameters.MaxTokens = &tokens })
+	try("seed", source, t.Context(), func(r *pipeline.Request) { r.Parameters.Seed = &seed })
+	try("schema", source, t.Context(), func(r *pipeline.Request) { r.Schema.JSON = []byte(`{}`) })
+	try("its name", source, t.Context(), func(r *pipeline.Request) { r.Schema.Name = "t" })
+	try("no schema", source, t.Context(), func(r *pipeline.Request) { r.Schema = nil })
+}
+
+// The first trial is that of a context without one; Again asks anew and replaces.
+func TestCached_trials(t *testing.T) {
+	model := &counting{response: paid()}
+	cached := cache.Cached(model, open(t, t.TempDir()), source)
+	ask(t, t.Context(), cached, question())
+	if r := ask(t, pipeline.WithTrial(t.Context(), pipeline.Trial{Number: 1}), cached, question()); !r.Cached {
+		t.Error("trial 1 is the first")
+	}
+	model.response.Text = "newer"
+	if r := ask(t, pipeline.WithTrial(t.Context(), pipeline.Trial{Again: true}), cached, question()); r.Cached || model.asked != 2 {
+		t.Errorf("%+v after %d calls", r, model.asked)
+	}
+	if r := ask(t, t.Context(), cached, question()); !r.Cached || r.Text != "newer" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestCached_notKept(t *testing.T) {
+	for name, model := range map[string]*counting{
+		"an error":    {err: errors.New("no")},
+		"with a text": {response: paid(), err: errors.New("no")},
+		"cut":         {response: pipeline.Response{Text: "{", Finish: pipeline.FinishLength}},
+		"a refusal":   {response: pipeline.Response{Text: "no", Finish: pipeline.FinishRefused}},
+		"blank":       {response: pipeline.Response{Text: " \n", Finish: pipeline.FinishStop}},
+		"too large":   {response: pipeline.Response{Text: strings.Repeat("x", cache.MaxEntry), Finish: pipeline.FinishStop}},
+	} {
+		path := t.TempDir()
+		cached := cache.Cached(model, open(t, path), source)
+		for range 2 {
+			if r, err := cached.Generate(t.Context(), question()); !errors.Is(err, model.err) || r.Cached {
+				t.Errorf("%s: %v, %v", name, r.Cached, err)
+			}
+		}
+		if left := files(t, path); model.asked != 2 || len(left) > 0 {
+			t.Errorf("%s: %d calls, files %v", name, model.asked, left)
+		}
+	}
+}
+
+// A file that was cut anywhere, or has a byte changed anywhere, is a miss, never
+// another answer; the answer is then written anew.
+func TestCached_corrupted(t *testing.T) {
+	path := t.TempDir()
+	model := &counting{response: paid()}
+	cached := cache.Cached(model, open(t, path), source)
+	ask(t, t.Context(), cached, question())
+	file := files(t, path)[0]
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, at int, damaged []byte) {
+		t.Helper()
+		if err := os.WriteFile(file, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := model.asked
+		if r := ask(t, t.Context(), cached, question()); r.Text != paid().Text || r.Model != paid().Model {
+			t.Fatalf("%s at %d gave %+v", what, at, r)
+		}
+		now, err := os.ReadFile(file)
+		if err != nil || !bytes.Equal(now, whole) && model.asked > before {
+			t.Fatalf("%s at %d was not repaired: %v", what, at, err)
+		}
+	}
+	for at := range whole {
+		check("cut", at, whole[:at])
+		damaged := bytes.Clone(whole)
+		damaged[at] ^= 0x04
+		check("changed", at, damaged)
+	}
+	if model.asked < len(whole) {
+		t.Errorf("%d of %d cuts were noticed", model.asked-1, len(whole))
+	}
+	check("larger than allowed", 0, append(bytes.Clone(whole), bytes.Repeat([]byte(" "), cache.MaxEntry)...))
+}
+
+func TestOpen_cannotBeWritten(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var wrong *cache.FolderError
+	if _, err := cache.Open(filepath.Join(file, "sub")); !errors.As(err, &wrong) || wrong.ExitCode() != 74 {
+		t.Errorf("%v", err)
+	}
+}
+
+// A folder that goes away while in use harms no call, and is told afterwards.
+func TestFolder_Err(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	folder, err := cache.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	ask(t, t.Context(), cache.Cached(&counting{response: paid()}, folder, source), question())
+	if folder.Err() == nil {
+		t.Error("nothing is said of an answer that was not kept")
+	}
+}
+
+func FuzzCached(f *testing.F) {
+	path := f.TempDir()
+	model := &counting{response: paid()}
+	cached := cache.Cached(model, open(f, path), source)
+	ask(f, f.Context(), cached, question())
+	file := files(f, path)[0]
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Add([]byte(`{"format":1,"key":"","checksum":"","response":null}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if err := os.WriteFile(file, raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r := ask(t, t.Context(), cached, question()); r.Text != paid().Text {
+			t.Errorf("%+v", r)
+		}
+	})
+}

@@ -1,0 +1,94 @@
+package cache_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/cache"
+)
+
+// envFolder tells a process of this test binary to use the folder.
+const envFolder = "CACHE_TEST_FOLDER"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(envFolder); path != "" {
+		if err := useFolder(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// numbered answers a request with a long text that follows from it.
+type numbered struct{}
+
+func (numbered) Generate(_ context.Context, req pipeline.Request) (pipeline.Response, error) {
+	return pipeline.Response{Text: longAnswer(req), Finish: pipeline.FinishStop}, nil
+}
+
+func longAnswer(req pipeline.Request) string {
+	return strings.Repeat(req.Messages[0].Content, 20_000)
+}
+
+// useFolder asks the same questions again and again, writing every answer each
+// third time, and checks what it gets.
+func useFolder(path string) error {
+	folder, err := cache.Open(path)
+	if err != nil {
+		return err
+	}
+	model := cache.Cached(numbered{}, folder, source)
+	for i := range 90 {
+		ctx := pipeline.WithTrial(context.Background(), pipeline.Trial{Again: i%3 == 0})
+		req := pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: fmt.Sprintf("<%d>", i%7)}}}
+		r, err := model.Generate(ctx, req)
+		if err != nil {
+			return err
+		}
+		if r.Text != longAnswer(req) {
+			return fmt.Errorf("question %d got an answer of %d bytes: %.40q", i%7, len(r.Text), r.Text)
+		}
+		if i >= 21 && i%3 != 0 && !r.Cached {
+			return fmt.Errorf("question %d was lost", i%7)
+		}
+	}
+	return folder.Err()
+}
+
+// Two processes and this one write and read the same answers at the same time:
+// none gets a part of one, and none is lost.
+func TestCached_processes(t *testing.T) {
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := t.TempDir()
+	var others []*exec.Cmd
+	for range 2 {
+		other := exec.Command(binary)
+		other.Env = append(os.Environ(), envFolder+"="+path)
+		other.Stderr = os.Stderr
+		if err := other.Start(); err != nil {
+			t.Fatal(err)
+		}
+		others = append(others, other)
+	}
+	if err := useFolder(path); err != nil {
+		t.Error(err)
+	}
+	for _, other := range others {
+		if err := other.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	if left := files(t, path); len(left) != 7 {
+		t.Errorf("7 questions left %d files: %v", len(left), left)
+	}
+}

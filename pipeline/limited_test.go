@@ -1,0 +1,269 @@
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"extraction-experiment/internal/limit"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/provider/openai"
+)
+
+// asked is a model made of a function that is told how often it was asked.
+type asked struct {
+	times  int
+	answer func(ctx context.Context, time int) (pipeline.Response, error)
+}
+
+func (a *asked) Generate(ctx context.Context, _ pipeline.Request) (pipeline.Response, error) {
+	a.times++
+	return a.answer(ctx, a.times)
+}
+
+var (
+	request = pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: "x"}}}
+	fine    = pipeline.Response{Text: "{}", Finish: pipeline.FinishStop, Attempts: 1, Usage: outcome.Usage{Input: 10, Output: 2}}
+)
+
+func fault(class outcome.Class, status int, retry bool) *pipeline.ModelError {
+	return &pipeline.ModelError{Failure: outcome.Failure{Class: class, Message: fmt.Sprintf("status %d", status)}, Status: status, Retry: retry}
+}
+
+func newLimited(t *testing.T, cfg pipeline.LimitedConfig) pipeline.Model {
+	t.Helper()
+	still := func() float64 { return 0 }
+	if cfg.Limiter == nil {
+		limiter, err := limit.New(limit.Config{Jitter: still})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Limiter = limiter
+	}
+	cfg.Jitter = still
+	model, err := pipeline.Limited(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return model
+}
+
+func TestLimited_missing(t *testing.T) {
+	_, err := pipeline.Limited(pipeline.LimitedConfig{Tries: -1})
+	for _, part := range []string{"Model is missing", "Limiter is missing", "tries"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%v does not say %q", err, part)
+		}
+	}
+}
+
+// Two failures of a second with pauses of 0.5 s and 1 s, then an answer of a
+// second: 3.5 s of waiting. The first failure cost 5 tokens in and 1 out.
+func TestLimited_waitingIsNoLatency(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cents := func(n float64) *float64 { n /= 100; return &n }
+		model := &asked{answer: func(_ context.Context, n int) (pipeline.Response, error) {
+			time.Sleep(time.Second)
+			switch n {
+			case 1:
+				return pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 5, Output: 1}, CostUSD: cents(2)}, fault(outcome.Provider, 500, true)
+			case 2:
+				return pipeline.Response{Attempts: 1}, fault(outcome.Provider, 502, true)
+			}
+			response := fine
+			response.CostUSD = cents(4)
+			return response, nil
+		}}
+		began := time.Now()
+		r, err := newLimited(t, pipeline.LimitedConfig{Model: model}).Generate(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != 4500*time.Millisecond || r.Waited != 3500*time.Millisecond {
+			t.Errorf("took %s, waited %s", took, r.Waited)
+		}
+		if r.Attempts != 3 || r.Usage != (outcome.Usage{Input: 15, Output: 3}) || *r.CostUSD != 0.06 {
+			t.Errorf("%+v, cost %v", r, *r.CostUSD)
+		}
+	})
+}
+
+func TestLimited_whatIsTriedAgain(t *testing.T) {
+	for status, want := range map[int]int{
+		400: 1, 401: 1, 403: 1, 404: 1, 422: 1, 501: 1,
+		408: 6, 500: 6, 502: 6, 503: 6, 529: 6,
+	} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			sent := 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				sent++
+				http.Error(w, `{"error":{"message":"no"}}`, status)
+			}))
+			defer server.Close()
+			model, err := openai.New(openai.Config{Model: "m", BaseURL: server.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			limited := newLimited(t, pipeline.LimitedConfig{Model: model, Pause: time.Microsecond})
+			r, err := limited.Generate(t.Context(), request)
+			if err == nil || sent != want || r.Attempts != want {
+				t.Errorf("%d requests, %d attempts, want %d: %v", sent, r.Attempts, want, err)
+			}
+			if stops := limit.StopsRun(err); stops != (status == 401 || status == 403) {
+				t.Errorf("the run stops: %v; %v", stops, err)
+			}
+		})
+	}
+}
+
+// A request that is rejected time and again while others are answered, such as
+// one that is larger than the limit, ends after 10 rejections and one more.
+func TestLimited_rejectedAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter, err := limit.New(limit.Config{Most: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		large := &asked{answer: func(context.Context, int) (pipeline.Response, error) {
+			return pipeline.Response{Attempts: 1}, fault(outcome.RateLimited, 429, true)
+		}}
+		others := newLimited(t, pipeline.LimitedConfig{Limiter: limiter, Model: &asked{answer: func(context.Context, int) (pipeline.Response, error) {
+			time.Sleep(time.Second)
+			return fine, nil
+		}}})
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			r, err := newLimited(t, pipeline.LimitedConfig{Limiter: limiter, Model: large}).Generate(t.Context(), request)
+			if class := outcome.FailureOf(err, outcome.Provider).Class; class != outcome.RateLimited || r.Attempts < 11 || r.Attempts > 22 {
+				t.Errorf("%v, %d attempts", err, r.Attempts)
+			}
+		}()
+		for {
+			if _, err := others.Generate(t.Context(), request); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	})
+}
+
+// A request that hangs is given up after the timeout and sent again; the item's
+// own time does not run while it waits.
+func TestLimited_hanging(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := &asked{answer: func(ctx context.Context, n int) (pipeline.Response, error) {
+			<-ctx.Done()
+			return pipeline.Response{Attempts: 1}, fmt.Errorf("hanging: %w", ctx.Err())
+		}}
+		began := time.Now()
+		r, err := newLimited(t, pipeline.LimitedConfig{Model: model, Timeout: time.Minute, Tries: 3}).Generate(t.Context(), request)
+		if class := outcome.FailureOf(err, outcome.Provider).Class; class != outcome.Timeout || r.Attempts != 3 {
+			t.Errorf("%v, class %s, %d attempts", err, class, r.Attempts)
+		}
+		if took := time.Since(began); took != 3*time.Minute+1500*time.Millisecond || r.Waited != took-time.Minute {
+			t.Errorf("took %s, waited %s", took, r.Waited)
+		}
+	})
+}
+
+// With one place, a call that pauses after a failure leaves it to another.
+func TestLimited_noPlaceHeldWhilePausing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter, err := limit.New(limit.Config{Most: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		failing := &asked{answer: func(_ context.Context, n int) (pipeline.Response, error) {
+			if n == 1 {
+				return pipeline.Response{Attempts: 1}, fault(outcome.Provider, 500, true)
+			}
+			return fine, nil
+		}}
+		quick := &asked{answer: func(context.Context, int) (pipeline.Response, error) { return fine, nil }}
+		done := make(chan error)
+		go func() {
+			_, err := newLimited(t, pipeline.LimitedConfig{Model: failing, Limiter: limiter, Pause: time.Hour}).Generate(t.Context(), request)
+			done <- err
+		}()
+		synctest.Wait()
+		began := time.Now()
+		if r, err := newLimited(t, pipeline.LimitedConfig{Model: quick, Limiter: limiter}).Generate(t.Context(), request); err != nil || r.Waited != 0 || !time.Now().Equal(began) {
+			t.Errorf("%v, waited %s", err, r.Waited)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Ten minutes that the provider asks for do not use up the minute of an item.
+func TestLimited_waitingIsNotTheItemsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := &asked{answer: func(_ context.Context, n int) (pipeline.Response, error) {
+			if n == 1 {
+				busy := fault(outcome.RateLimited, 429, true)
+				busy.RetryAfter = 10 * time.Minute
+				return pipeline.Response{Attempts: 1}, busy
+			}
+			return fine, nil
+		}}
+		ctx, cancel := limit.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		r, err := newLimited(t, pipeline.LimitedConfig{Model: model}).Generate(ctx, request)
+		if err != nil || r.Waited != 10*time.Minute || r.Attempts != 2 {
+			t.Errorf("%v, waited %s", err, r.Waited)
+		}
+	})
+}
+
+// A key that is not accepted is found with one request, however many items wait.
+func TestLimited_wrongKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := &asked{answer: func(context.Context, int) (pipeline.Response, error) {
+			time.Sleep(time.Second)
+			return pipeline.Response{Attempts: 1}, fault(outcome.Provider, 401, false)
+		}}
+		limited := newLimited(t, pipeline.LimitedConfig{Model: model})
+		results := make(chan error)
+		for range 100 {
+			go func() {
+				_, err := limited.Generate(t.Context(), request)
+				results <- err
+			}()
+		}
+		for range 100 {
+			if err := <-results; !limit.StopsRun(err) || !strings.Contains(err.Error(), "status 401") {
+				t.Errorf("%v", err)
+			}
+		}
+		if model.times != 1 {
+			t.Errorf("%d requests", model.times)
+		}
+	})
+}
+
+func TestLimited_cancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := &asked{answer: func(context.Context, int) (pipeline.Response, error) {
+			return pipeline.Response{Attempts: 1}, fault(outcome.Provider, 500, true)
+		}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := newLimited(t, pipeline.LimitedConfig{Model: model, Pause: time.Hour}).Generate(ctx, request)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+	})
+}

@@ -1,0 +1,31 @@
+package report
+
+// The ways in which numbers are written for people, for the packages below
+// this one: rounding is done here and nowhere else.
+
+// FormatScore shows a ratio with so many decimals; what is not perfect never
+// looks so. Nil, NaN and infinity are a dash.
+func FormatScore(v *float64, decimals int) string { return score(v, decimals) }
+
+// FormatInterval shows both ends of an interval, "0.412–0.508"; nil is a dash.
+func FormatInterval(ci *[2]float64) string { return interval(ci, false) }
+
+// FormatCount shows an integer with its thousands apart.
+func FormatCount[T int | int64](n T) string { return count(n) }
+
+// FormatMilliseconds shows a duration in the unit that suits its size.
+func FormatMilliseconds(ms float64) string { return milliseconds(ms) }
+
+// FormatCost says what is known of the cost of a run; it is empty where nothing
+// was bought.
+func FormatCost(s Run) []string { return costParts(s.Summary) }
+
+// FormatSystem lists what was measured: provider, parameters, prompt, trials.
+func FormatSystem(s Run) []string { return systemParts(s.Summary.Run) }
+
+// FormatTokens lists the tokens of a run; it is empty where there were none.
+func FormatTokens(s Run) []string { return tokenParts(s.Summary.Usage) }
+
+// WebLink returns an address that a browser may be sent to: http or https with
+// a host; ok is false for anything else.
+func WebLink(raw string) (link string, ok bool) { return webLink(raw) }

@@ -1,0 +1,246 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"extraction-experiment/internal/printable"
+	"extraction-experiment/outcome"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/joshdk/go-junit"
+	"pgregory.net/rapid"
+)
+
+// tricky tries to end a cell, a column, a comment, an element, a code span or a
+// command, and to call somebody by name.
+const tricky = "=1+1,\"two\"\r\nthree | four``` ` @octocat <img src=x onerror=x> ]]> & ::error::forged %0A [link](http://x)\n::error::forged"
+
+// shown is a run of three items: one scored, one that failed, one tricky.
+func shown() Run {
+	h := outcome.Header{Name: "gpt-prompt-3", Started: began, Trials: 1, Dataset: outcome.Dataset{Name: "extraction-eval"},
+		System: outcome.System{Model: "gpt-4o-mini", Prompt: outcome.Prompt{Name: "extract", Version: 3}}, Scorer: outcome.Scorer{Primary: "entity_f1"}}
+	items := []ItemView{itemView(), itemView(), itemView()}
+	items[0].Outcome.Trial, items[0].Outcome.Started = 1, began
+	items[0].Outcome.Causes = []outcome.Cause{{What: "entity", Name: "missed", Count: 2}}
+	failure := outcome.Failure{Class: outcome.Timeout, Message: "no answer within 30s"}
+	items[1].Outcome = outcome.Outcome{Item: "doc-06", Trial: 1, Attempt: 1, Class: failure.Class, Latency: 30 * time.Second,
+		Scores: []outcome.Score{{Name: "entity_f1"}}, Detail: outcome.Detail{Failure: &failure}}
+	odd := outcome.Failure{Class: "odd " + tricky, Message: tricky}
+	items[2].Run, items[2].Dataset = tricky, tricky
+	items[2].Outcome = outcome.Outcome{Item: tricky, Trial: 2, Attempt: 1, Class: odd.Class,
+		Scores: []outcome.Score{{Name: tricky, Value: ptr(-0.5)}}, Detail: outcome.Detail{Failure: &odd, Warnings: []string{tricky, "+2"}}}
+	return runOf(h, items)
+}
+
+func runOf(h outcome.Header, items []ItemView) Run {
+	sum := outcome.NewSummariser(h, outcome.SummaryConfig{})
+	for _, v := range items {
+		sum.Add(v.Outcome)
+	}
+	s := sum.Summary()
+	s.Finish(outcome.Footer{Status: outcome.Complete, Planned: len(items)})
+	s.Run.URL = "https://langfuse.example.com/run?a=1&b=<2>"
+	return Run{Summary: s, Items: eachItem(items, nil)}
+}
+
+func eachItem(items []ItemView, end error) iter.Seq2[ItemView, error] {
+	return func(yield func(ItemView, error) bool) {
+		for _, v := range items {
+			if !yield(v, nil) {
+				return
+			}
+		}
+		if end != nil {
+			yield(ItemView{}, end)
+		}
+	}
+}
+
+// forms are the formats of whole runs, by the name of their golden file.
+var forms = map[string]func(io.Writer, []Run) error{
+	"run.csv": CSV, "run.md": Markdown, "run.junit.xml": JUnit, "run.github.txt": GitHub, "run.jsonl": JSONL,
+}
+
+func TestFormats_golden(t *testing.T) {
+	for name, write := range forms {
+		golden(t, name, printed(t, func(b *bytes.Buffer) error { return write(b, []Run{shown()}) }))
+	}
+	golden(t, "runs.md", printed(t, func(b *bytes.Buffer) error { return Markdown(b, []Run{shown(), shown()}) }))
+}
+
+func TestFormats_errors(t *testing.T) {
+	broken := shown()
+	broken.Items = eachItem([]ItemView{itemView()}, errFull)
+	for name, write := range forms {
+		if err := write(full{}, []Run{shown()}); !errors.Is(err, errFull) {
+			t.Errorf("%s: a full disk: %v", name, err)
+		}
+		if name == "run.md" || name == "run.github.txt" {
+			continue // they read no items
+		}
+		if err := write(io.Discard, []Run{broken}); !errors.Is(err, errFull) {
+			t.Errorf("%s: a run that breaks off: %v", name, err)
+		}
+	}
+}
+
+// TestCSV_everyField reads any text back as it was, and finds none that a
+// spreadsheet would calculate.
+func TestCSV_everyField(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[=+\-@'"\t\r\n, a]{0,6}`))
+		v := itemView()
+		v.Run, v.Dataset, v.Outcome.Item = text.Draw(t, "run"), text.Draw(t, "dataset"), text.Draw(t, "item")
+		failure := outcome.Failure{Class: outcome.Class("c" + text.Draw(t, "class")), Message: text.Draw(t, "message")}
+		v.Outcome.Class, v.Outcome.Failure = failure.Class, &failure
+		v.Outcome.Warnings = []string{text.Draw(t, "warning")}
+		var b bytes.Buffer
+		if err := CSV(&b, []Run{runOf(outcome.Header{}, []ItemView{v})}); err != nil {
+			t.Fatal(err)
+		}
+		table, err := csv.NewReader(&b).ReadAll()
+		if err != nil || len(table) != 2 {
+			t.Fatal(table, err)
+		}
+		row := table[1]
+		got := []string{}
+		for _, i := range []int{0, 1, 2, 5, 6, len(row) - 1} {
+			if row[i] != "" && strings.ContainsRune("=+-@\t\r\n", rune(row[i][0])) {
+				t.Errorf("a spreadsheet would calculate %q", row[i])
+			}
+			got = append(got, strings.TrimPrefix(row[i], "'"))
+		}
+		want := []string{v.Run, v.Dataset, v.Outcome.Item, string(failure.Class), failure.Message, v.Outcome.Warnings[0]}
+		for i := range want { // the reader of the standard library makes one of the two
+			want[i] = strings.ReplaceAll(want[i], "\r\n", "\n")
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
+}
+
+// TestJUnit_publicParser reads the report with a parser that is not ours.
+func TestJUnit_publicParser(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		scored, failed := itemView(), itemView()
+		scored.Outcome.Item, scored.Dataset = rapid.String().Draw(t, "item"), rapid.String().Draw(t, "dataset")
+		failure := outcome.Failure{Class: outcome.Class("c" + rapid.String().Draw(t, "class")), Message: "m" + rapid.String().Draw(t, "message")}
+		failed.Outcome.Class, failed.Outcome.Failure = failure.Class, &failure
+		var b bytes.Buffer
+		if err := JUnit(&b, []Run{runOf(outcome.Header{Name: "r"}, []ItemView{scored, failed})}); err != nil {
+			t.Fatal(err)
+		}
+		suites, err := junit.Ingest(b.Bytes())
+		if err != nil || len(suites) != 1 || len(suites[0].Tests) != 2 {
+			t.Fatalf("%v %+v", err, suites)
+		}
+		if totals := suites[0].Totals; totals.Tests != 2 || totals.Failed != 1 || totals.Passed != 1 {
+			t.Errorf("totals are %+v", totals)
+		}
+		one, two := suites[0].Tests[0], suites[0].Tests[1]
+		if want := strings.ToValidUTF8(printable.Line(scored.Outcome.Item), "�") + " #2"; legal(want) != one.Name || one.Status != junit.StatusPassed {
+			t.Errorf("name %q, want %q; %s", one.Name, want, one.Status)
+		}
+		if two.Status != junit.StatusFailed || two.Message != legal(printable.Line(failure.Message)) {
+			t.Errorf("%s, message %q, want %q", two.Status, two.Message, failure.Message)
+		}
+		if one.Duration != 1234*time.Millisecond {
+			t.Errorf("it took %s", one.Duration)
+		}
+	})
+}
+
+// legal replaces the two characters that XML cannot hold and no printable text
+// has been cleared of.
+func legal(s string) string {
+	return strings.NewReplacer("\ufffe", "\ufffd", "\uffff", "\ufffd").Replace(s)
+}
+
+func TestGitHub_noForgedCommands(t *testing.T) {
+	got := printed(t, func(b *bytes.Buffer) error { return GitHub(b, []Run{shown()}) })
+	for line := range strings.Lines(string(got)) {
+		if !strings.HasPrefix(line, "::error title=") && !strings.HasPrefix(line, "::notice title=") {
+			t.Errorf("a line of its own: %q", line)
+		}
+		if strings.Count(line, "title=") != 1 || strings.Contains(strings.SplitN(line, "::", 3)[1], "forged::") {
+			t.Errorf("forged: %q", line)
+		}
+	}
+}
+
+func TestGitHub_atMostTenErrors(t *testing.T) {
+	var items []ItemView
+	for i := range 30 {
+		v := itemView()
+		v.Outcome.Item = strings.Repeat("x", i+1)
+		v.Outcome.Class, v.Outcome.Failure = outcome.Timeout, &outcome.Failure{Class: outcome.Timeout, Message: "late"}
+		items = append(items, v)
+	}
+	sum := outcome.NewSummariser(outcome.Header{Name: "r"}, outcome.SummaryConfig{Messages: 100})
+	for _, v := range items {
+		sum.Add(v.Outcome)
+	}
+	got := string(printed(t, func(b *bytes.Buffer) error { return GitHub(b, []Run{{Summary: sum.Summary()}}) }))
+	if n := strings.Count(got, "::error"); n != 10 {
+		t.Errorf("%d errors", n)
+	}
+	if !strings.Contains(got, "::error title=r::and 21 more failed items\n") { // 30 - 9
+		t.Error(got)
+	}
+}
+
+// TestCode: whatever is put into a code span, only its own fence ends it.
+func TestCode(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.OneOf(rapid.String(), rapid.StringMatching("[`a |]{0,8}")).Draw(t, "text")
+		got := code(s)
+		if printable.Line(s) == "" {
+			if got != "(none)" {
+				t.Fatal(got)
+			}
+			return
+		}
+		fence := got[:len(got)-len(strings.TrimLeft(got, "`"))]
+		inner, ok := strings.CutSuffix(strings.TrimPrefix(got, fence), fence)
+		if !ok || fence == "" || strings.HasPrefix(inner, "`") || strings.HasSuffix(inner, "`") || strings.ContainsAny(inner, "\n\r") {
+			t.Fatalf("%q", got)
+		}
+		for _, run := range strings.FieldsFunc(inner, func(r rune) bool { return r != '`' }) {
+			if len(run) == len(fence) {
+				t.Fatalf("%q ends early", got)
+			}
+		}
+	})
+}
+
+func TestWebLink(t *testing.T) {
+	for raw, want := range map[string]string{
+		"https://x.example/a?b=1": "https://x.example/a?b=1", "http://127.0.0.1:4711/p": "http://127.0.0.1:4711/p",
+		"javascript:alert(1)": "", "data:text/html,x": "", "": "", "//x.example": "", "https://": "", "file:///etc/passwd": "", "https://x.example/<b>": "https://x.example/%3Cb%3E",
+	} {
+		if got, ok := WebLink(raw); got != want || ok != (want != "") {
+			t.Errorf("%q became %q, %v", raw, got, ok)
+		}
+	}
+}
+
+func TestJSONL_lines(t *testing.T) {
+	got := printed(t, func(b *bytes.Buffer) error { return JSONL(b, []Run{shown(), shown()}) })
+	lines := strings.Split(strings.TrimSuffix(string(got), "\n"), "\n")
+	if len(lines) != 6 {
+		t.Fatalf("%d lines", len(lines))
+	}
+	var back ItemView
+	if err := json.Unmarshal([]byte(lines[5]), &back); err != nil || back.Outcome.Item != tricky {
+		t.Errorf("%v %q", err, back.Outcome.Item)
+	}
+}

@@ -1,0 +1,49 @@
+// Elements are made of text only: nothing here takes markup.
+
+function el(name, attributes, ...children) {
+  const e = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key.startsWith("on")) e.addEventListener(key.slice(2), value);
+    else if (key === "class") e.className = value;
+    else e.setAttribute(key, value === true ? "" : value);
+  }
+  e.append(...children.flat().filter((c) => c !== null && c !== undefined && c !== ""));
+  return e;
+}
+
+function svg(name, attributes, ...children) {
+  const e = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) e.setAttribute(key, value);
+  e.append(...children);
+  return e;
+}
+
+const byId = (id) => document.getElementById(id);
+const bdi = (text) => el("bdi", null, text);
+
+// ratio shows a score with three digits; what is not perfect never looks so.
+function ratio(v, digits = 3) {
+  if (v === null || v === undefined) return "–";
+  const step = 10 ** -digits;
+  if (v < 1 && v > 1 - step) v = 1 - step;
+  else if (v > 0 && v < step) v = step;
+  return v.toFixed(digits);
+}
+
+function milliseconds(ms) {
+  if (!ms) return "–";
+  if (ms < 1) return Math.round(ms * 1000) + " µs";
+  if (ms < 9.95) return ms.toFixed(1) + " ms";
+  if (ms < 999.5) return Math.round(ms) + " ms";
+  return (ms / 1000).toFixed(1) + " s";
+}
+
+function dollars(v) {
+  if (v === null || v === undefined) return "–";
+  if (v === 0 || v >= 0.995) return "$" + v.toFixed(2);
+  return "$" + v.toFixed(Math.min(12, Math.max(2, 1 - Math.floor(Math.log10(v)))));
+}
+
+const count = (n) => n.toLocaleString("en");
+const counted = (n, noun) => count(n) + " " + noun + (n === 1 ? "" : "s");

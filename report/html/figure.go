@@ -1,0 +1,57 @@
+package html
+
+import "extraction-experiment/outcome"
+
+// The drawing of a score is as wide as its scale from 0 to 1 and high enough
+// for the bars, with the mean and its interval below them.
+const (
+	figureWidth  = 300.0
+	figureHeight = 44.0
+	barsHeight   = 30.0
+	barGap       = 1.0
+)
+
+// figure is the distribution of a score with its mean and interval.
+type figure struct {
+	Width, Height, Base float64
+	Bars                []figureBar
+	Mean                *float64 // x
+	From, To            float64  // x of the interval
+	Interval            bool
+	Label               string
+}
+
+type figureBar struct {
+	X, Y, Width, Height float64
+	Hint                string
+}
+
+func newFigure(s outcome.Stat, d *[bins]int) figure {
+	f := figure{Width: figureWidth, Height: figureHeight, Base: barsHeight}
+	most := 1
+	for _, n := range d {
+		most = max(most, n)
+	}
+	step := figureWidth / bins
+	for i, n := range d {
+		if n == 0 {
+			continue
+		}
+		high := max(1.5, (barsHeight-2)*float64(n)/float64(most))
+		f.Bars = append(f.Bars, figureBar{
+			X: step*float64(i) + barGap/2, Y: barsHeight - high, Width: step - barGap, Height: high,
+			Hint: binTitle(i) + ": " + counted(n, "item"),
+		})
+	}
+	if s.Mean != nil {
+		x := place(*s.Mean)
+		f.Mean = &x
+	}
+	if s.CI95 != nil {
+		f.From, f.To, f.Interval = place(s.CI95[0]), place(s.CI95[1]), true
+	}
+	f.Label = "Distribution of " + named(s.Name) + " over " + counted(s.N, "item")
+	return f
+}
+
+func place(v float64) float64 { return figureWidth * min(1, max(0, v)) }

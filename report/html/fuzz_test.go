@@ -1,0 +1,43 @@
+package html
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+)
+
+// FuzzWrite: whatever strangers write, the page keeps its form, its blocks are
+// JSON, and it stays within its bounds.
+func FuzzWrite(f *testing.F) {
+	f.Add("a text", "a name", []byte(`[{"role":"user","content":"x"}]`))
+	f.Add(hostile, hostile, []byte(`"</script>"`))
+	f.Add("\xff\x00\u202e", "", []byte(`{`))
+	f.Fuzz(func(t *testing.T, text, name string, raw []byte) {
+		run := built(name, 2, func(i int, v *report.ItemView) {
+			v.Text, v.Outcome.Item, v.Outcome.Calls[0].Error = text, name, text
+			v.Outcome.Causes = append(v.Outcome.Causes, outcome.Cause{What: name, Name: text, Count: 1})
+			v.Outcome.Scores = append(v.Outcome.Scores, outcome.Score{Name: text, Comment: name})
+			v.Outcome.Calls[0].Input, v.Outcome.Output = raw, raw
+			v.Expected.Entities[0].Name, v.Expected.Entities[1].Type = name, text
+			v.Missed[0].Nearest, v.Faults[0].Cause = text, name
+		})
+		run.Summary.Run.URL, run.Summary.Warnings = text, []string{text}
+		got := page(t, []report.Run{run}, Config{MaxBytes: 20_000})
+		if n := strings.Count(got, "<script"); n != 2*2+2 {
+			t.Errorf("%d scripts", n)
+		}
+		for id, raw := range details(t, got) {
+			if !json.Valid(raw) || strings.HasPrefix(id, "detail") && len(raw) > 20_000 {
+				t.Errorf("%s: %d bytes", id, len(raw))
+			}
+		}
+		for _, tag := range []string{"<img", "<iframe", "<link", "<object", "<base", "<svg onload", `href="javascript:`} {
+			if strings.Contains(strings.ToLower(got), tag) {
+				t.Errorf("the page has %s", tag)
+			}
+		}
+	})
+}

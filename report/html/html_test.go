@@ -1,0 +1,191 @@
+package html
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+
+	"extraction-experiment/report"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var blocks = regexp.MustCompile(`(?s)<script([^>]*)>(.*?)</script>`)
+
+// details decodes every block of JSON of a page, by id.
+func details(t *testing.T, page string) map[string]json.RawMessage {
+	t.Helper()
+	found := map[string]json.RawMessage{}
+	id := regexp.MustCompile(`type="application/json" class="\w+" id="(\w+)"`)
+	for _, m := range blocks.FindAllStringSubmatch(page, -1) {
+		if name := id.FindStringSubmatch(m[1]); name != nil {
+			if !json.Valid([]byte(m[2])) {
+				t.Errorf("%s is no JSON", name[1])
+			}
+			found[name[1]] = json.RawMessage(m[2])
+		}
+	}
+	return found
+}
+
+func TestWrite_policy(t *testing.T) {
+	got := page(t, []report.Run{built("r", 3, nil)}, Config{})
+	var script string
+	for _, m := range blocks.FindAllStringSubmatch(got, -1) {
+		if m[1] == "" {
+			script = m[2]
+		}
+	}
+	style := regexp.MustCompile(`(?s)<style>(.*?)</style>`).FindStringSubmatch(got)[1]
+	a, err := loadAssets()
+	if err != nil || script != a.script || style != a.style {
+		t.Fatal("the page's script and style are not those of the policy", err)
+	}
+	want := "default-src &#39;none&#39;; script-src " + strings.NewReplacer("'", "&#39;", "+", "&#43;").Replace(hashOf(script)) + "; style-src "
+	if !strings.Contains(got, want) {
+		t.Errorf("no policy %s in\n%.600s", want, got)
+	}
+	if strings.Contains(got, " style=") || regexp.MustCompile(`<[^>]+ on\w+=`).MatchString(got[:strings.Index(got, "<script>")]) {
+		t.Error("the page has styles or handlers that its policy forbids")
+	}
+}
+
+// TestWrite_hostile: no text of strangers becomes markup.
+func TestWrite_hostile(t *testing.T) {
+	run := built(hostile, 30, poison)
+	run.Summary.Run.Dataset, run.Summary.Warnings = hostile, []string{hostile}
+	got := page(t, []report.Run{run}, Config{})
+	details(t, got)
+	for _, forbidden := range []string{"<img", "window.pwned=1</script>", "<svg onload", "\u2028", "<!--<"} {
+		if strings.Contains(got, forbidden) {
+			t.Errorf("the page has %q", forbidden)
+		}
+	}
+	if n := strings.Count(got, "<script"); n != 30*2+2 { // a row and a detail each, what they mean, and the script
+		t.Errorf("%d scripts", n)
+	}
+}
+
+func TestWrite_bounded(t *testing.T) {
+	long := func(i int, v *report.ItemView) {
+		if i%3 == 0 {
+			v.Text = strings.Repeat("Ada Lovelace <b>\u2028</b> ", 20_000) // 480 kB, and much more when it is escaped
+			v.Outcome.Calls[0].Output = encoded(strings.Repeat("é", 300_000))
+		}
+	}
+	for name, tt := range map[string]struct {
+		bytes, items, n int
+	}{"one large": {0, 0, 1}, "many large": {1 << 20, 0, 60}, "no room": {1000, 0, 60}, "fewer items": {1 << 20, 10, 60}} {
+		t.Run(name, func(t *testing.T) {
+			cfg := Config{MaxBytes: tt.bytes, MaxItems: tt.items}
+			got := page(t, []report.Run{built("r", tt.n, long)}, cfg)
+			cfg, _ = cfg.filled()
+			sum, listed := 0, 0
+			for id, raw := range details(t, got) {
+				if strings.HasPrefix(id, "detail") {
+					listed++
+					sum += len(raw)
+					if len(raw) > mostDetail {
+						t.Errorf("%s has %d bytes", id, len(raw))
+					}
+				}
+			}
+			if want := min(tt.n, cfg.MaxItems); listed != want {
+				t.Errorf("%d items are listed, want %d", listed, want)
+			}
+			if sum > cfg.MaxBytes+listed*len(nothing) {
+				t.Errorf("details have %d bytes, the bound is %d", sum, cfg.MaxBytes)
+			}
+			if tt.n > cfg.MaxItems && !strings.Contains(got, "50 more items are not in this file") {
+				t.Error("nothing says that items are left out")
+			}
+			if !strings.Contains(got, "item pages are shortened") {
+				t.Error("nothing says that items are shortened")
+			}
+		})
+	}
+}
+
+// TestPurse_leftOver: what small items do not need is there for large ones.
+func TestPurse_leftOver(t *testing.T) {
+	var out []int
+	p := purse{bytes: 400_000, items: 4}
+	for i := range 4 {
+		v := view("r", 0, 4)
+		if i == 3 {
+			v.Text = strings.Repeat("x", 200_000)
+		}
+		raw, cut := p.fit(merging{"a", 1, []*report.ItemView{&v}})
+		if cut {
+			t.Errorf("item %d was cut", i)
+		}
+		out = append(out, len(raw))
+	}
+	if out[0] > 5000 || out[3] < 200_000 {
+		t.Errorf("sizes %d", out)
+	}
+}
+
+func TestWrite_errors(t *testing.T) {
+	gone := errors.New("gone")
+	run := built("r", 3, nil)
+	broken := report.Run{Summary: run.Summary, Items: func(yield func(report.ItemView, error) bool) {
+		if yield(view("r", 0, 3), nil) {
+			yield(report.ItemView{}, gone)
+		}
+	}}
+	if err := Write(io.Discard, []report.Run{run, broken}, Config{}); !errors.Is(err, gone) {
+		t.Errorf("a run that breaks off: %v", err)
+	}
+	if err := Write(full{}, []report.Run{run}, Config{}); !errors.Is(err, errFull) {
+		t.Errorf("a full disk: %v", err)
+	}
+	if err := Write(io.Discard, nil, Config{}); err == nil {
+		t.Error("a page of no run")
+	}
+	if err := Write(io.Discard, []report.Run{run}, Config{MaxBytes: -1}); err == nil {
+		t.Error("a page of less than no bytes")
+	}
+}
+
+type full struct{}
+
+var errFull = errors.New("no space left")
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+func TestMerged(t *testing.T) {
+	only := func(ids ...string) report.Run {
+		var views []report.ItemView
+		for _, id := range ids {
+			v := report.ItemView{}
+			v.Outcome.Item, v.Outcome.Trial = id, 1
+			views = append(views, v)
+		}
+		return report.Run{Items: each(views)}
+	}
+	var got []string
+	for row, err := range merged([]report.Run{only("a", "b", "d"), only("b", "c", "d")}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		who := ""
+		for _, v := range row.views {
+			if v == nil {
+				who += "-"
+			} else {
+				who += "+"
+			}
+		}
+		got = append(got, row.id+who)
+	}
+	if diff := cmp.Diff([]string{"a+-", "b++", "c-+", "d++"}, got); diff != "" {
+		t.Error(diff)
+	}
+	for range merged([]report.Run{only("a", "b"), only("b")}) {
+		break // whoever stops early leaves nothing behind
+	}
+}

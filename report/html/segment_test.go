@@ -1,0 +1,132 @@
+package html
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"extraction-experiment/extraction"
+	"extraction-experiment/report"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestHighlighted(t *testing.T) {
+	gold := extraction.Extraction{Entities: []extraction.Entity{{Name: "University of London"}, {Name: "Ada", Aliases: []string{"Lovelace"}}}}
+	found := extraction.Extraction{Entities: []extraction.Entity{{Name: "London"}, {Name: "of London"}}}
+	v := report.ItemView{Text: "Ada, or Lovelace, left the University of London.", Expected: &gold, Extracted: &found}
+	segments, cut := highlighted(v, mostShown)
+	raw, err := json.Marshal(segments)
+	if err != nil || cut != 0 {
+		t.Fatal(err, cut)
+	}
+	want := `[["Ada",[1],[]],", or ",["Lovelace",[1],[]],", left the ",["University ",[0],[]],["of ",[0],[1]],["London",[0],[0,1]],"."]`
+	if diff := cmp.Diff(want, string(raw)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	segments, cut = highlighted(v, limits{text: 20, list: 10})
+	if segments[len(segments)-1].text != ", le" || cut != 28 { // 48 characters in all
+		t.Errorf("%v, %d left out", segments, cut)
+	}
+}
+
+// TestDivide: segments are the text again, and each has exactly the spans that
+// lie over it.
+func TestDivide(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := []rune(rapid.StringN(1, 40, -1).Draw(t, "text"))
+		var spans []span
+		for range rapid.IntRange(0, 8).Draw(t, "spans") {
+			from := rapid.IntRange(0, len(text)-1).Draw(t, "from")
+			spans = append(spans, span{from, rapid.IntRange(from+1, len(text)).Draw(t, "to"), rapid.IntRange(0, 3).Draw(t, "entity"), rapid.Bool().Draw(t, "extracted")})
+		}
+		at := 0
+		var all strings.Builder
+		for _, s := range divide(text, slices.Clone(spans)) {
+			all.WriteString(s.text)
+			for range []rune(s.text) {
+				var expected, extracted []int
+				for _, p := range spans {
+					if p.from <= at && at < p.to && p.extracted {
+						extracted = append(extracted, p.entity)
+					} else if p.from <= at && at < p.to {
+						expected = append(expected, p.entity)
+					}
+				}
+				slices.Sort(expected)
+				slices.Sort(extracted)
+				if !slices.Equal(slices.Compact(expected), s.expected) || !slices.Equal(slices.Compact(extracted), s.extracted) {
+					t.Fatalf("character %d has %v and %v, want %v and %v", at, s.expected, s.extracted, expected, extracted)
+				}
+				at++
+			}
+		}
+		if all.String() != string(text) {
+			t.Fatalf("%q became %q", string(text), all.String())
+		}
+	})
+}
+
+func TestConfusion(t *testing.T) {
+	c := newConfusion()
+	for range 3 {
+		c.add("person", "person")
+	}
+	c.add("person", "place")
+	c.add("place", nowhere)
+	c.add(nowhere, "place")
+	m := c.matrix()
+	if diff := cmp.Diff([]string{"person", "place", "missed"}, m.Titles); diff != "" {
+		t.Error(diff)
+	}
+	var got [][]int
+	for _, row := range m.Rows {
+		var cells []int
+		for _, cell := range row.Cells {
+			cells = append(cells, cell.N)
+		}
+		got = append(got, cells)
+	}
+	if diff := cmp.Diff([][]int{{3, 1, 0}, {0, 0, 1}, {0, 1, 0}}, got); diff != "" {
+		t.Error(diff)
+	}
+	if newConfusion().matrix() != nil {
+		t.Error("a table of nothing")
+	}
+	for i := range 5000 { // hostile types: all are counted, few are told apart
+		c.add(strings.Repeat("x", i+1), "y")
+	}
+	total := 0
+	m = c.matrix()
+	for _, row := range m.Rows {
+		for _, cell := range row.Cells {
+			total += cell.N
+		}
+	}
+	if total != 5006 || len(m.Rows) != shownTypes+2 || len(c.types) > mostTypes+1 {
+		t.Errorf("%d pairs in %d rows of %d types", total, len(m.Rows), len(c.types))
+	}
+}
+
+func TestBinOf(t *testing.T) {
+	for v, want := range map[float64]int{0: 0, 0.049: 0, 0.05: 1, 0.5: 10, 0.999: 19, 1: 19, 7: 19, -3: 0} {
+		if got := binOf(v); got != want {
+			t.Errorf("%v is in bin %d, want %d", v, got, want)
+		}
+	}
+}
+
+func TestMessages(t *testing.T) {
+	for raw, want := range map[string][]spoken{
+		``: nil, `"plain"`: {{"", "plain"}}, `[]`: {{"", "[]"}},
+		`[{"role":"user","content":"hi"}]`:                         {{"user", "hi"}},
+		`[{"role":"user","content":[{"type":"text","text":"a"}]}]`: {{"user", "[\n  {\n    \"type\": \"text\",\n    \"text\": \"a\"\n  }\n]"}},
+		`[{"x":1}]`: {{"", "[\n  {\n    \"x\": 1\n  }\n]"}}, `{bad`: {{"", "{bad"}},
+	} {
+		if diff := cmp.Diff(want, messages([]byte(raw)), cmp.AllowUnexported(spoken{})); diff != "" {
+			t.Errorf("%s: %s", raw, diff)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"extraction-experiment/internal/printable"
+	"extraction-experiment/outcome"
+)
+
+// Markdown writes the summary of each run, fit for the comment of a pull
+// request: scores with intervals, failures, top causes, the breakdown by type
+// folded away, and the worst items. Several runs are put side by side first.
+//
+// Whatever strangers wrote stands in code spans: it cannot format, link, embed
+// or call anybody by name. It writes once; the error is that of the writer.
+func Markdown(w io.Writer, runs []Run) error {
+	m := &summaryPage{}
+	if len(runs) > 1 {
+		m.side(runs)
+	}
+	for _, r := range runs {
+		m.run(r)
+	}
+	if _, err := io.WriteString(w, m.text.String()); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}
+
+// summaryPage is such a page in the making.
+type summaryPage struct{ markdown }
+
+// side shows the primary scores of several runs.
+func (m *summaryPage) side(runs []Run) {
+	m.line("## " + counted(len(runs), "run"))
+	m.line("")
+	var rows [][]string
+	for _, r := range runs {
+		s := r.Summary
+		row := []string{code(s.Run.Name), code(s.Run.Model), code(s.Run.Primary), none, none}
+		if stat, ok := s.Scores.Lookup(s.Run.Primary); ok {
+			row[3], row[4] = "**"+score(stat.Mean, 3)+"**", interval(stat.CI95, false)
+		}
+		cost := none
+		if parts := costParts(s); len(parts) > 0 {
+			cost = noMath(parts[0])
+		}
+		rows = append(rows, append(row, count(s.Items.Planned), count(s.Items.Failed), cost))
+	}
+	m.table([]string{"run", "model", "score", "mean:", "95 % interval:", "items:", "failed:", "cost:"}, rows)
+}
+
+func (m *summaryPage) run(r Run) {
+	s := r.Summary
+	m.line("## " + code(s.Run.Name))
+	m.line("")
+	what := []string{code(s.Run.Dataset), code(s.Run.Model)}
+	if s.Run.PromptName != "" {
+		what = append(what, "prompt "+code(fmt.Sprintf("%s@%d", s.Run.PromptName, s.Run.PromptVersion)))
+	}
+	items := counted(s.Items.Planned, "item") + ", " + count(s.Items.Failed) + " failed"
+	if n := s.Items.NotRun(); n > 0 {
+		items += ", **" + count(n) + " not run**"
+	}
+	if cost := costParts(s); len(cost) > 0 {
+		what = append(what, noMath(strings.Join(cost, ", ")))
+	}
+	m.line(strings.Join(append(what, items), " · "))
+	m.line("")
+	m.scores(s)
+	m.failures(s)
+	m.causes(s.Causes)
+	m.groups(s.Groups)
+	m.worst(s)
+	for _, warning := range s.Warnings {
+		m.line("> ⚠ " + code(warning))
+		m.line(">")
+	}
+	if link, ok := webLink(s.Run.URL); ok {
+		m.line("[The run in Langfuse](<" + link + ">)")
+		m.line("")
+	}
+}
+
+func (m *summaryPage) scores(s outcome.Summary) {
+	var rows [][]string
+	for _, stat := range s.Scores {
+		name, mean := code(stat.Name), score(stat.Mean, 3)
+		if stat.Name == s.Run.Primary {
+			name, mean = "**"+name+"**", "**"+mean+"**"
+		}
+		rows = append(rows, []string{name, mean, interval(stat.CI95, false), count(stat.N), score(stat.FailuresAsZero, 3), score(stat.Pooled, 3)})
+	}
+	if len(rows) > 0 {
+		m.table([]string{"score", "mean:", "95 % interval:", "n:", "failed as 0:", "pooled:"}, rows)
+	}
+}
+
+func (m *summaryPage) failures(s outcome.Summary) {
+	if len(s.Failures) == 0 {
+		return
+	}
+	m.line("### " + counted(s.Items.Failed, "failed item"))
+	m.line("")
+	for _, f := range s.Failures {
+		m.line("- **" + code(string(f.Class)) + "** " + count(f.Count))
+		for _, item := range f.Items {
+			m.line("  - " + code(item.ID) + ": " + code(snip(item.Message, 300)))
+		}
+	}
+	m.line("")
+}
+
+func (m *summaryPage) causes(causes []outcome.CauseCount) {
+	if len(causes) == 0 {
+		return
+	}
+	m.line("### Top causes")
+	m.line("")
+	var rows [][]string
+	for _, c := range causes {
+		var items []string
+		for _, item := range c.Worst[:min(3, len(c.Worst))] {
+			items = append(items, code(item.ID)+" "+count(item.Count))
+		}
+		rows = append(rows, []string{code(plainWords(c.What + " " + c.Name)), count(c.Count), count(c.Items), strings.Join(items, ", ")})
+	}
+	m.table([]string{"cause", "faults:", "items:", "most in"}, rows)
+}
+
+func (m *summaryPage) groups(groups []outcome.GroupStat) {
+	const most = 30
+	for len(groups) > 0 {
+		n := 1
+		for n < len(groups) && groups[n].Kind == groups[0].Kind {
+			n++
+		}
+		m.line("<details><summary>By " + escapedHTML(plainWords(groups[0].Kind)) + " (" + count(n) + ")</summary>")
+		m.line("")
+		var rows [][]string
+		for _, g := range groups[:min(n, most)] {
+			rows = append(rows, []string{code(g.Name), count(g.Expected), count(g.Extracted), count(g.Matched), ratio(g.Precision), ratio(g.Recall), ratio(g.F1)})
+		}
+		m.table([]string{"type", "expected:", "extracted:", "matched:", "P:", "R:", "F1:"}, rows)
+		if n > most {
+			m.line("and " + counted(n-most, "more type"))
+			m.line("")
+		}
+		m.line("</details>")
+		m.line("")
+		groups = groups[n:]
+	}
+}
+
+func (m *summaryPage) worst(s outcome.Summary) {
+	if len(s.Worst) == 0 {
+		return
+	}
+	m.line("### Lowest " + code(s.Run.Primary))
+	m.line("")
+	var rows [][]string
+	for _, item := range s.Worst {
+		id := code(item.ID)
+		if item.Trial > 0 {
+			id += fmt.Sprintf(" #%d", item.Trial)
+		}
+		rows = append(rows, []string{id, ratio(item.Score), code(item.Comment)})
+	}
+	m.table([]string{"item", "score:", ""}, rows)
+}
+
+// noMath keeps two amounts of money from being read as a formula between them.
+func noMath(s string) string { return strings.ReplaceAll(s, "$", `\$`) }
+
+func plainWords(s string) string { return strings.ReplaceAll(printable.Line(s), "_", " ") }

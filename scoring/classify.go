@@ -1,0 +1,167 @@
+package scoring
+
+import (
+	"cmp"
+	"strings"
+
+	"extraction-experiment/internal/fold"
+)
+
+// Classify gives every fault of a result its cause.
+//
+// A missed and a spurious thing that explain each other are one fault with both
+// indices; the most similar pairs are joined first, each thing at most once.
+// What is left over of the extracted side is, by the first rule that holds:
+// dangling, a duplicate, swapped or of the wrong relationship type (where its
+// counterpart has a better partner), invented, spurious. What is left over of
+// the expected side is missed, or a duplicate where the gold repeats itself.
+//
+// A boundary fault needs a similarity of at least 0.5, or one name whose words
+// stand in a row within the other's. inDocument says whether a name stands in
+// the document; nil calls nothing invented. Faults are in the order of the
+// expected list, entities first, then the rest in the order of the extracted
+// one. The counts by cause do not depend on the order of the lists, unless
+// things of equal spelling compete. Cost O(f·log f) for f faults.
+func Classify(r Result, inDocument func(name string) bool) []Fault {
+	if inDocument == nil {
+		inDocument = func(string) bool { return true }
+	}
+	faults := classifyEntities(r, inDocument)
+	return append(faults, classifyRelationships(r, inDocument)...)
+}
+
+func classifyEntities(r Result, inDocument func(string) bool) []Fault {
+	c := classifier{what: AnEntity, repeated: repetitions(r.Duplicates.ExtractedEntities)}
+	for _, m := range r.Entities {
+		if m.Type == TypeWrong {
+			c.add(CauseWrongType, &m.ExpectedIndex, &m.ExtractedIndex)
+		}
+	}
+	for _, m := range r.MissedEntities {
+		if near := m.Nearest; boundaryOf(m) {
+			c.propose(joint{CauseBoundary, boundaryRank, near.Similarity, m.Index, near.Index, m.Name + "\x00" + near.Name})
+		}
+	}
+	for _, m := range r.SpuriousEntities {
+		if near := m.Nearest; boundaryOf(m) {
+			c.propose(joint{CauseBoundary, boundaryRank, near.Similarity, near.Index, m.Index, near.Name + "\x00" + m.Name})
+		}
+	}
+	c.join()
+	for _, m := range r.MissedEntities {
+		c.left(m.Index, m.Reason)
+	}
+	for _, m := range r.SpuriousEntities {
+		c.over(m.Index, m.Reason, func() bool { return m.Name == "" || inDocument(m.Name) })
+	}
+	return c.sorted()
+}
+
+func classifyRelationships(r Result, inDocument func(string) bool) []Fault {
+	c := classifier{what: ARelationship, repeated: repetitions(r.Duplicates.ExtractedRelationships)}
+	for _, m := range r.MissedRelationships {
+		if cause, rank := explained(m); rank > 0 {
+			c.propose(joint{cause, rank, m.Nearest.similarity(), m.Index, m.Nearest.Index, m.text() + "\x00" + m.Nearest.text()})
+		}
+	}
+	for _, m := range r.SpuriousRelationships {
+		if cause, rank := explained(m); rank > 0 {
+			c.propose(joint{cause, rank, m.Nearest.similarity(), m.Nearest.Index, m.Index, m.Nearest.text() + "\x00" + m.text()})
+		}
+	}
+	c.join()
+	for _, m := range r.MissedRelationships {
+		c.left(m.Index, m.Reason)
+	}
+	for _, m := range r.SpuriousRelationships {
+		c.over(m.Index, m.Reason, func() bool { return inDocument(m.Source) && inDocument(m.Target) })
+	}
+	return c.sorted()
+}
+
+// leastBoundary is the similarity from which a name that did not match is still
+// called similar.
+const leastBoundary = 0.5
+
+// The ranks of the causes that join a missed and a spurious thing.
+const (
+	swappedRank = iota + 1
+	wrongTypeRank
+	boundaryRank
+)
+
+// boundaryOf reports whether the nearest entity is free and nearly the same.
+func boundaryOf(m EntityMiss) bool {
+	if m.Nearest == nil || m.Nearest.TakenBy != nil {
+		return false
+	}
+	switch m.Reason {
+	case ReasonFuzzyOff:
+		return true
+	case ReasonUnderThreshold:
+		return m.Nearest.Similarity >= leastBoundary || partOf(m.Name, m.Nearest.Name)
+	}
+	return false
+}
+
+// explained returns the cause that a free nearest statement gives to a miss,
+// and its rank, the best first; 0 for none.
+func explained(m RelationshipMiss) (Cause, int) {
+	if m.Nearest == nil || m.Nearest.TakenBy != nil {
+		return "", 0
+	}
+	switch m.Reason {
+	case ReasonWrongDirection:
+		return CauseSwapped, swappedRank
+	case ReasonWrongType:
+		return CauseWrongRelationshipType, wrongTypeRank
+	case ReasonFuzzyOff:
+		return CauseBoundary, boundaryRank
+	case ReasonWrongEnd:
+		end := m.Source
+		if m.Nearest.TargetSimilarity < m.Nearest.SourceSimilarity {
+			end = m.Target
+		}
+		if min(m.Nearest.SourceSimilarity, m.Nearest.TargetSimilarity) >= leastBoundary ||
+			partOf(end, m.Nearest.Source) || partOf(end, m.Nearest.Target) {
+			return CauseBoundary, boundaryRank
+		}
+	}
+	return "", 0
+}
+
+func (n NearestRelationship) similarity() float64 { return n.SourceSimilarity + n.TargetSimilarity }
+
+func (s Statement) text() string { return s.Source + "\x00" + s.Type + "\x00" + s.Target }
+
+// partOf reports whether the words of one name stand in a row in the other, and
+// the names differ.
+func partOf(a, b string) bool {
+	a, b = fold.Name(a), fold.Name(b)
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	return a != "" && a != b && strings.Contains(" "+b+" ", " "+a+" ")
+}
+
+func repetitions(list []Duplicate) map[int]bool {
+	repeated := map[int]bool{}
+	for _, d := range list {
+		repeated[d.Index] = true
+	}
+	return repeated
+}
+
+// joint is an expected and an extracted thing that may be one fault.
+type joint struct {
+	cause               Cause
+	rank                int
+	similarity          float64
+	expected, extracted int
+	text                string // of both, so that ties do not depend on the order of the lists
+}
+
+func (a joint) compare(b joint) int {
+	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.similarity, a.similarity), cmp.Compare(a.text, b.text),
+		cmp.Compare(a.expected, b.expected), cmp.Compare(a.extracted, b.extracted))
+}

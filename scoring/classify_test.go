@@ -1,0 +1,156 @@
+package scoring
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"extraction-experiment/extraction"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// written shows a fault as "cause what expected>extracted".
+func written(f Fault) string {
+	index := func(i *int) string {
+		if i == nil {
+			return "-"
+		}
+		return fmt.Sprint(*i)
+	}
+	return fmt.Sprintf("%s %s %s>%s", f.Cause, f.What, index(f.Expected), index(f.Extracted))
+}
+
+func TestClassify(t *testing.T) {
+	const document = "ada lovelace wrote to charles babbage from london about microsoft corporation"
+	cases := map[string]struct {
+		expected, extracted extraction.Extraction
+		want                []string
+	}{
+		"nothing wrong": {
+			expected:  extraction.Extraction{Entities: ents("Ada Lovelace", "Person")},
+			extracted: extraction.Extraction{Entities: ents("ada  lovelace", "person")},
+		},
+		"missed, spurious and invented": {
+			expected:  extraction.Extraction{Entities: ents("Ada Lovelace", "Person")},
+			extracted: extraction.Extraction{Entities: ents("London", "Place", "Xyzzy", "Place")},
+			want:      []string{"missed entity 0>-", "spurious entity ->0", "invented entity ->1"},
+		},
+		"a part of the name is a boundary": { // 12/21 edits: similarity 0.43
+			expected:  extraction.Extraction{Entities: ents("Microsoft Corporation", "Company")},
+			extracted: extraction.Extraction{Entities: ents("Microsoft", "Company")},
+			want:      []string{"boundary entity 0>0"},
+		},
+		"a similar name is a boundary": { // 3/10 edits: similarity 0.7
+			expected:  extraction.Extraction{Entities: ents("John Smith", "Person")},
+			extracted: extraction.Extraction{Entities: ents("Jane Smith", "Person")},
+			want:      []string{"boundary entity 0>0"},
+		},
+		"the most similar pair is joined, the other is left over": {
+			expected:  extraction.Extraction{Entities: ents("Charles Babbage", "Person")},
+			extracted: extraction.Extraction{Entities: ents("Babbage", "Person", "Charles Babb", "Person")}, // 7/15 and 12/15
+			want:      []string{"boundary entity 0>1", "spurious entity ->0"},
+		},
+		"a wrong type": {
+			expected:  extraction.Extraction{Entities: ents("London", "City")},
+			extracted: extraction.Extraction{Entities: ents("London", "Person")},
+			want:      []string{"wrong_type entity 0>0"},
+		},
+		"a repetition": {
+			expected:  extraction.Extraction{Entities: ents("London", "City")},
+			extracted: extraction.Extraction{Entities: ents("London", "City", "LONDON", "City")},
+			want:      []string{"duplicate entity ->0"}, // of two equal ones the matching took the later
+		},
+		"gold that repeats itself": {
+			expected:  extraction.Extraction{Entities: ents("London", "City", "London", "City")},
+			extracted: extraction.Extraction{Entities: ents("London", "City")},
+			want:      []string{"duplicate entity 1>-"},
+		},
+		"relationships": {
+			expected: extraction.Extraction{Relationships: rels("Ada Lovelace", "wrote_to", "Charles Babbage",
+				"Ada Lovelace", "lives_in", "London", "London", "home_of", "Microsoft Corporation")},
+			extracted: extraction.Extraction{Relationships: rels("Charles Babbage", "wrote_to", "Ada Lovelace",
+				"Ada Lovelace", "born_in", "London", "London", "home_of", "Microsoft",
+				"Zorro", "met", "Ada Lovelace", "London", "saw", "")},
+			want: []string{"swapped_direction relationship 0>0", "wrong_relationship_type relationship 1>1",
+				"boundary relationship 2>2", "invented relationship ->3", "dangling_end relationship ->4"},
+		},
+		"both directions extracted of a directed one": {
+			expected:  extraction.Extraction{Relationships: rels("Ada Lovelace", "wrote_to", "Charles Babbage")},
+			extracted: extraction.Extraction{Relationships: rels("Ada Lovelace", "wrote_to", "Charles Babbage", "Charles Babbage", "wrote_to", "Ada Lovelace")},
+			want:      []string{"swapped_direction relationship ->1"},
+		},
+		"an end that is a reference to nothing": {
+			expected:  extraction.Extraction{Relationships: rels("Ada Lovelace", "wrote_to", "Charles Babbage")},
+			extracted: extraction.Extraction{Relationships: []extraction.Relationship{{Source: "Ada Lovelace", Type: "wrote_to", TargetRef: "e9"}}},
+			want:      []string{"missed relationship 0>-", "dangling_end relationship ->0"},
+		},
+	}
+	for name, tt := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := mustNew(t, DefaultOptions()).Score(tt.expected, tt.extracted)
+			faults := Classify(r, func(name string) bool { return strings.Contains(document, strings.ToLower(name)) })
+			var got []string
+			for _, f := range faults {
+				got = append(got, written(f))
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("faults (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestClassify_once: every miss and every wrong type is in exactly one fault,
+// and nothing else is in any.
+func TestClassify_once(t *testing.T) {
+	scorer := mustNew(t, DefaultOptions())
+	name := rapid.SampledFrom([]string{"", "Ada", "Ada Lovelace", "Adam Lovelace", "London", "Londen", "Microsoft", "Microsoft Corp", "J. Smith", "John Smith"})
+	kind := rapid.SampledFrom([]string{"", "a", "b", "parent_of", "child_of"})
+	side := rapid.Custom(func(t *rapid.T) extraction.Extraction {
+		e := extraction.Extraction{Entities: []extraction.Entity{}, Relationships: []extraction.Relationship{}}
+		for range rapid.IntRange(0, 6).Draw(t, "entities") {
+			e.Entities = append(e.Entities, extraction.Entity{Name: name.Draw(t, "name"), Type: kind.Draw(t, "type")})
+		}
+		for range rapid.IntRange(0, 6).Draw(t, "relationships") {
+			e.Relationships = append(e.Relationships, extraction.Relationship{Source: name.Draw(t, "source"), Type: kind.Draw(t, "type"), Target: name.Draw(t, "target")})
+		}
+		return e
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		r := scorer.Score(side.Draw(t, "expected"), side.Draw(t, "extracted"))
+		var want, got []string
+		for _, m := range r.Entities {
+			if m.Type == TypeWrong {
+				want = append(want, fmt.Sprint("entity e", m.ExpectedIndex), fmt.Sprint("entity x", m.ExtractedIndex))
+			}
+		}
+		for _, m := range r.MissedEntities {
+			want = append(want, fmt.Sprint("entity e", m.Index))
+		}
+		for _, m := range r.SpuriousEntities {
+			want = append(want, fmt.Sprint("entity x", m.Index))
+		}
+		for _, m := range r.MissedRelationships {
+			want = append(want, fmt.Sprint("relationship e", m.Index))
+		}
+		for _, m := range r.SpuriousRelationships {
+			want = append(want, fmt.Sprint("relationship x", m.Index))
+		}
+		for _, f := range Classify(r, nil) {
+			if f.Expected != nil {
+				got = append(got, fmt.Sprint(f.What, " e", *f.Expected))
+			}
+			if f.Extracted != nil {
+				got = append(got, fmt.Sprint(f.What, " x", *f.Extracted))
+			}
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("things at fault (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,184 @@
+package seed
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/langfuse"
+)
+
+// refusal says why no item is made of a trace.
+type refusal struct {
+	kind   Kind
+	path   string // of the item to be, where one value is to blame
+	reason string
+}
+
+func (r *refusal) Error() string { return r.reason }
+
+func refuse(kind Kind, path, format string, args ...any) error {
+	return &refusal{kind, path, fmt.Sprintf(format, args...)}
+}
+
+// mapper makes items of traces.
+type mapper struct {
+	dataset  string
+	mapping  Mapping
+	accept   bool // traces without evidence
+	redact   *Redaction
+	queues   map[string][]completed
+	replaced map[string]int // by the redaction, in all items
+}
+
+// made is an item with what a person should know about its making.
+type made struct {
+	item     dataset.Item
+	evidence Evidence
+	warnings []Finding
+}
+
+func (m *made) warn(kind Kind, path, format string, args ...any) {
+	m.warnings = append(m.warnings, Finding{Kind: kind, Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// item maps one trace, in this order: choose the observation, demand evidence,
+// take input and gold, normalise them, redact. The error is a *refusal.
+func (m *mapper) item(trace langfuse.Trace, scores []langfuse.Score) (made, error) {
+	chosen, err := m.choose(trace, scores)
+	if err != nil {
+		return made{}, err
+	}
+	w := newWitness(trace, scores, m.queues, m.mapping.Evidence, chosen)
+	var out made
+	evidence, reason := w.find()
+	if no := w.rejected(); reason != "" && no != "" { // that is no lack of evidence
+		return made{}, refuse(JudgedWrong, "", "%s", no)
+	}
+	switch {
+	case reason == "":
+	case !m.accept:
+		return made{}, refuse(NoEvidence, "", "%s", reason)
+	default:
+		evidence = Evidence{Kind: Unvalidated}
+		out.warn(NoEvidence, "", "is taken without evidence: %s", reason)
+	}
+	out.evidence = evidence
+	correction, corrected := w.correction()
+	if err := chosen.truncated(corrected); err != nil {
+		return made{}, err
+	}
+	input, err := m.input(chosen.places)
+	if err != nil {
+		return made{}, err
+	}
+	var gold any
+	where := "the trace's output"
+	if paths := m.mapping.expectedPaths(); corrected {
+		where, gold = "the correction "+correction.ID, correctedOutput(correction, paths, chosen.places)
+	} else {
+		gold, _ = first(paths, chosen.places)
+	}
+	expected, err := normalGold(&out, where, gold)
+	if err != nil {
+		return made{}, err
+	}
+	metadata := map[string]any{"source_trace_id": trace.ID, evidenceKey: evidence}
+	for key, paths := range m.mapping.Metadata {
+		if value, ok := first(paths, chosen.places); ok {
+			metadata[key] = value
+		}
+	}
+	out.item = dataset.Item{
+		ID: ItemID(m.dataset, trace.ID, chosen.id), Input: input, Expected: expected,
+		SourceTraceID: trace.ID, SourceObservationID: chosen.id,
+	}
+	if out.item.Metadata, err = marshal(metadata); err != nil {
+		return made{}, refuse(Syntax, "metadata", "cannot be written as JSON: %v", err)
+	}
+	return out, m.redacted(&out)
+}
+
+func (m *mapper) redacted(out *made) error {
+	if m.redact == nil {
+		return nil
+	}
+	item, count, err := m.redact.Item(out.item)
+	if err != nil {
+		return refuse(Unredacted, "", "%v", err)
+	}
+	for name, n := range count {
+		m.replaced[name] += n
+	}
+	out.item = item
+	return nil
+}
+
+// ItemID names the item that is made of an observation of a trace: a function of
+// the three, so that seeding again finds it. Ids are unique in a project, hence
+// the dataset.
+func ItemID(dataset, traceID, observationID string) string {
+	// Lengths keep ("a", "bc") and ("ab", "c") apart.
+	return "trace-" + sum(fmt.Sprintf("%d:%s%d:%s%s", len(dataset), dataset, len(traceID), traceID, observationID))[:32]
+}
+
+// input makes the item's input.
+func (m *mapper) input(places map[string]any) (json.RawMessage, error) {
+	fields := map[string]any{}
+	if len(m.mapping.Input) == 0 {
+		switch whole := opened(places[placeInput]).(type) {
+		case nil:
+			return nil, refuse(NoInput, "input", "the trace has no input")
+		case string:
+			fields["document_text"] = whole
+		case map[string]any:
+			maps.Copy(fields, whole)
+		default:
+			return nil, refuse(NoInput, "input", "the trace's input is %s: say in a mapping file where the document is (input: {document_text: …})", described(whole))
+		}
+	}
+	for field, paths := range m.mapping.Input {
+		value, ok := first(paths, places)
+		if !ok {
+			continue
+		}
+		if field != "document_text" && field != "text" {
+			value = opened(value)
+		}
+		fields[field] = value
+	}
+	if text, isText := orElse(fields["document_text"], fields["text"]).(string); isText && strings.TrimSpace(text) == "" || orElse(fields["document_text"], fields["text"]) == nil {
+		return nil, refuse(NoInput, "input.document_text", "the trace has no document there: %s", m.soughtFor(fields))
+	}
+	for field, value := range m.mapping.Constant {
+		if fields[field] == nil {
+			fields[field] = value
+		}
+	}
+	raw, err := marshal(fields)
+	if err == nil {
+		raw, err = dataset.Canonical(raw)
+	}
+	if err != nil {
+		return nil, refuse(Syntax, "input", "%v", err)
+	}
+	return raw, nil
+}
+
+func orElse(a, b any) any {
+	if a == nil {
+		return b
+	}
+	return a
+}
+
+// soughtFor says where a document was looked for.
+func (m *mapper) soughtFor(fields map[string]any) string {
+	if paths := slices.Concat(m.mapping.Input["document_text"], m.mapping.Input["text"]); len(paths) > 0 {
+		return fmt.Sprintf("%v lead to no text", paths)
+	}
+	return fmt.Sprintf("its input has the keys %q; a mapping file says which one it is", slices.Sorted(maps.Keys(fields)))
+}

@@ -1,0 +1,135 @@
+package seed
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/extraction"
+	"extraction-experiment/langfuse"
+)
+
+// told is a trace with a root, a step below it, and one beside that step.
+func told(input, output string) langfuse.Trace {
+	return langfuse.Trace{ID: "t", Input: json.RawMessage(input), Output: json.RawMessage(output), Observations: []langfuse.Observation{
+		{ID: "root", Name: "request"}, {ID: "a", ParentID: "root", Name: "llm", Input: json.RawMessage(input), Output: json.RawMessage(output)},
+		{ID: "a1", ParentID: "a", Name: "parse"}, {ID: "b", ParentID: "root", Name: "store"}}}
+}
+
+const (
+	someInput  = `{"document_text":"Ada lived in London."}`
+	someOutput = `{"entities":[{"name":"Ada","type":"Person"}],"relationships":[]}`
+)
+
+// Which score on which observation is evidence for the step "a" of the trace, and
+// which a person's no.
+func TestWitness(t *testing.T) {
+	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	score := func(name string, value any, kind, id, author string, minute int) langfuse.Score {
+		s := scoresOf(name, value)[0]
+		s.ID, s.Source, s.AuthorUserID, s.Timestamp = name+"-"+id, "ANNOTATION", author, at.Add(time.Duration(minute)*time.Minute)
+		s.Subject = langfuse.ScoreSubject{Kind: kind, ID: id}
+		s.Type = map[bool]langfuse.ScoreType{true: langfuse.ScoreBoolean, false: langfuse.ScoreNumeric}[value == true || value == false]
+		if _, isText := value.(string); isText {
+			s.Type = langfuse.ScoreCategorical
+		}
+		return s
+	}
+	correction := func(kind, id string) langfuse.Score {
+		s := score("output", someOutput, kind, id, "", 0)
+		s.Type = langfuse.ScoreCorrection
+		return s
+	}
+	rules := EvidenceRules{Scores: []ScoreRule{rule("verdict=right")}}
+	tests := map[string]struct {
+		scores []langfuse.Score
+		rules  EvidenceRules
+		want   string // kind and id of the evidence, or a part of the reason
+	}{
+		"nothing":                          {nil, EvidenceRules{}, "no completed queue item"},
+		"on the trace":                     {[]langfuse.Score{score("ok", true, "trace", "t", "u", 0)}, EvidenceRules{}, "annotation ok-t"},
+		"on it":                            {[]langfuse.Score{score("ok", true, "observation", "a", "u", 0)}, EvidenceRules{}, "annotation ok-a"},
+		"above it":                         {[]langfuse.Score{score("ok", true, "observation", "root", "u", 0)}, EvidenceRules{}, "annotation ok-root"},
+		"below it":                         {[]langfuse.Score{score("ok", true, "observation", "a1", "u", 0)}, EvidenceRules{}, "annotation ok-a1"},
+		"beside it":                        {[]langfuse.Score{score("ok", true, "observation", "b", "u", 0)}, EvidenceRules{}, "which is another"},
+		"of another trace":                 {[]langfuse.Score{score("ok", true, "trace", "x", "u", 0)}, EvidenceRules{}, "which is another"},
+		"without an author":                {[]langfuse.Score{score("ok", true, "trace", "t", "", 0)}, EvidenceRules{}, "a program wrote it"},
+		"a number above 0":                 {[]langfuse.Score{score("stars", 4.0, "trace", "t", "u", 0)}, EvidenceRules{}, "annotation stars-t"},
+		"0":                                {[]langfuse.Score{score("stars", 0.0, "trace", "t", "u", 0)}, EvidenceRules{}, "does not say that it is right"},
+		"a category says nothing":          {[]langfuse.Score{score("verdict", "right", "trace", "t", "u", 0)}, EvidenceRules{}, "does not say"},
+		"unless a rule names it":           {[]langfuse.Score{score("verdict", "right", "trace", "t", "u", 0)}, rules, "annotation verdict-t"},
+		"a no of that rule":                {[]langfuse.Score{score("verdict", "wrong", "trace", "t", "u", 0), score("ok", true, "trace", "t", "u", 1)}, rules, "judged wrong"},
+		"a later yes":                      {[]langfuse.Score{score("validated", false, "trace", "t", "u", 0), score("validated", true, "observation", "a", "v", 1)}, EvidenceRules{}, "annotation validated-a"},
+		"a later no":                       {[]langfuse.Score{score("validated", true, "observation", "a", "v", 0), score("validated", false, "trace", "t", "u", 1)}, EvidenceRules{}, "judged wrong"},
+		"yes and no at once":               {[]langfuse.Score{score("validated", true, "observation", "a", "v", 0), score("validated", false, "trace", "t", "u", 0)}, EvidenceRules{}, "judged wrong"},
+		"a no without an author is none":   {[]langfuse.Score{score("validated", false, "trace", "t", "", 1), score("ok", true, "trace", "t", "u", 0)}, EvidenceRules{}, "annotation ok-t"},
+		"another false is no verdict":      {[]langfuse.Score{score("urgent", false, "trace", "t", "u", 1), score("ok", true, "trace", "t", "u", 0)}, EvidenceRules{}, "annotation ok-t"},
+		"a correction of it":               {[]langfuse.Score{correction("observation", "a")}, EvidenceRules{}, "correction output-a"},
+		"of the trace":                     {[]langfuse.Score{correction("trace", "t")}, EvidenceRules{}, "correction output-t"},
+		"of a step below":                  {[]langfuse.Score{correction("observation", "a1")}, EvidenceRules{}, "no correction"},
+		"the nearest correction":           {[]langfuse.Score{correction("trace", "t"), correction("observation", "root"), correction("observation", "a")}, EvidenceRules{}, "correction output-a"},
+		"an annotation before corrections": {[]langfuse.Score{correction("trace", "t"), score("ok", true, "trace", "t", "u", 0)}, EvidenceRules{}, "annotation ok-t"},
+	}
+	for name, tt := range tests {
+		e, reason := newWitness(told(someInput, someOutput), tt.scores, nil, tt.rules, chosen{id: "a"}).find()
+		got := reason
+		if reason == "" {
+			got = string(e.Kind) + " " + e.ID
+		}
+		if !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// A trace whose root is missing was cut, or has not arrived; so was one whose
+// writer left a mark.
+func TestMapper_truncated(t *testing.T) {
+	noRoot := langfuse.Trace{ID: "t", Observations: []langfuse.Observation{{ID: "a", ParentID: "root", Output: json.RawMessage(someOutput)}}}
+	for name, trace := range map[string]langfuse.Trace{
+		"no root":        noRoot,
+		"our mark":       told(`{"truncated":true,"bytes":9,"begins":"{"}`, someOutput),
+		"mark of an SDK": told(someInput, `"<truncated due to size exceeding limit>"`),
+		"inside":         told(`{"document_text":"Ada lived in [truncated]"}`, someOutput),
+		"half of JSON":   told(someInput, `"{\"entities\":[{\"name\":\"Ada\"},{\"na"`),
+	} {
+		_, err := (&mapper{dataset: "d", accept: true}).item(trace, nil)
+		var why *refusal
+		if !errors.As(err, &why) || why.kind != Truncated {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Whatever a trace holds, mapping it ends with an item or a refusal.
+func FuzzMapper_item(f *testing.F) {
+	f.Add(someInput, someOutput, "", "a@b")
+	f.Add(`"text"`, `"no"`, `{"entities":[]}`, "x")
+	f.Add(`{"text":"a@b c@d"}`, `[1]`, `[`, "")
+	f.Add(`{"document_text":"ß@ſ Ⅷ İ"}`, `{"entities":[{"name":"SS@S","mentions":[{"quote":"ß","start":0,"end":1}]}]}`, ``, "ß")
+	redaction := mustRedaction(f, "patterns: [{name: mail, regex: '\\S+@\\S+'}, {name: b, regex: '[a-c]{2}'}]\nfields: [name]")
+	f.Fuzz(func(t *testing.T, input, output, corrected, note string) {
+		trace := told(input, output)
+		for i := range trace.Observations {
+			trace.Observations[i].Metadata = must(marshal(map[string]string{"note": note}))
+		}
+		var scores []langfuse.Score
+		if corrected != "" {
+			scores = []langfuse.Score{{ID: "c", Type: langfuse.ScoreCorrection, Value: langfuse.TextValue(corrected), Subject: langfuse.ScoreSubject{Kind: "trace", ID: "t"}}}
+		}
+		for _, r := range []*Redaction{nil, redaction} {
+			m := &mapper{dataset: "d", accept: true, redact: r, replaced: map[string]int{}, mapping: Mapping{Metadata: map[string][]Path{"note": {path("metadata.note")}}}}
+			out, err := m.item(trace, scores)
+			if err != nil {
+				continue
+			}
+			if _, _, err := extraction.DecodeExtraction(out.item.Expected); err != nil || !utf8.Valid(out.item.Input) || dataset.ValidID(out.item.ID) != nil {
+				t.Errorf("%+v: %v", out.item, err)
+			}
+		}
+	})
+}

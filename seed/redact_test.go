@@ -1,0 +1,279 @@
+package seed
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/extraction"
+	"extraction-experiment/internal/fold"
+)
+
+func mustRedaction(t interface{ Fatal(...any) }, text string) *Redaction {
+	r, err := ParseRedaction([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestRedaction_Item(t *testing.T) {
+	tests := map[string]struct {
+		patterns string
+		item     dataset.Item
+		want     dataset.Item
+		count    map[string]int
+	}{
+		"the same everywhere, in any case": {
+			`patterns: [{name: person, regex: 'Ada Lovelace'}]`,
+			dataset.Item{Input: json.RawMessage(`{"document_text":"Ada Lovelace wrote. ADA  LOVELACE was first."}`),
+				Expected: json.RawMessage(`{"entities":[{"name":"ada lovelace","type":"Person"}]}`)},
+			dataset.Item{Input: json.RawMessage(`{"document_text":"[PERSON-1] wrote. [PERSON-1] was first."}`),
+				Expected: json.RawMessage(`{"entities":[{"name":"[PERSON-1]","type":"Person"}]}`)},
+			map[string]int{"PERSON": 3},
+		},
+		"a match beyond the end of a gold name": {
+			// "John Smith" is matched, "Smith of London" is gold: both keep agreeing,
+			// and the other Smith of London is covered as far.
+			`patterns: [{name: p, regex: 'John Smith'}]`,
+			dataset.Item{Input: json.RawMessage(`{"document_text":"John Smith of London. Smith of London left."}`),
+				Expected: json.RawMessage(`{"entities":[{"name":"Smith of London"}]}`)},
+			dataset.Item{Input: json.RawMessage(`{"document_text":"[P-1][P-2] of London. [P-2] of London left."}`),
+				Expected: json.RawMessage(`{"entities":[{"name":"[P-2] of London"}]}`)},
+			map[string]int{"P": 4},
+		},
+		"a match around a gold name": {
+			`patterns: [{name: p, regex: 'Mr\. \w+'}]`,
+			dataset.Item{Input: json.RawMessage(`{"document_text":"Mr. Smith left. Smith came."}`),
+				Expected: json.RawMessage(`{"entities":[{"name":"Smith"}]}`)},
+			dataset.Item{Input: json.RawMessage(`{"document_text":"[P-1][P-2] left. [P-2] came."}`),
+				Expected: json.RawMessage(`{"entities":[{"name":"[P-2]"}]}`)},
+			map[string]int{"P": 4},
+		},
+		"a group alone, found elsewhere too": {
+			`patterns: [{name: patient, regex: 'Patient: (\w+ \w+)'}]`,
+			dataset.Item{Input: json.RawMessage(`{"document_text":"Patient: Jo Doe\nJo Doe is well."}`),
+				Metadata: json.RawMessage(`{"note":"seen jo doe"}`)},
+			dataset.Item{Input: json.RawMessage(`{"document_text":"Patient: [PATIENT-1]\n[PATIENT-1] is well."}`),
+				Metadata: json.RawMessage(`{"note":"seen [PATIENT-1]"}`)},
+			map[string]int{"PATIENT": 3},
+		},
+		"overlapping matches: the first pattern wins": {
+			`patterns: [{name: mail, regex: '\w+@\w+'}, {name: word, regex: 'ada'}]`,
+			dataset.Item{Input: json.RawMessage(`{"document_text":"ada@x and ada"}`)},
+			// The secret of word is a part of that of mail.
+			dataset.Item{Input: json.RawMessage(`{"document_text":"[MAIL-1] and [WORD-1]"}`)},
+			map[string]int{"MAIL": 1, "WORD": 1},
+		},
+		"fields, numbers too": {
+			`fields: [ssn, user.name]`,
+			dataset.Item{Input: json.RawMessage(`{"document_text":"No 12345 of Bo."}`),
+				Metadata: json.RawMessage(`{"ssn":12345,"user":{"name":"Bo"},"name":"kept"}`)},
+			dataset.Item{Input: json.RawMessage(`{"document_text":"No [SSN-1] of [USER_NAME-1]."}`),
+				Metadata: json.RawMessage(`{"name":"kept","ssn":"[SSN-1]","user":{"name":"[USER_NAME-1]"}}`)},
+			map[string]int{"SSN": 2, "USER_NAME": 2},
+		},
+		"mentions move": {
+			`patterns: [{name: p, regex: 'Ada'}]`,
+			dataset.Item{Input: json.RawMessage(`{"document_text":"Ada met Bob."}`),
+				Expected: json.RawMessage(`{"entities":[{"name":"Bob","mentions":[{"quote":"Bob","start":8,"end":11}]},{"name":"Ada","mentions":[{"quote":"Ada","start":0,"end":3}]}]}`)},
+			// "[P-1] met Bob.": Bob begins at 10.
+			dataset.Item{Input: json.RawMessage(`{"document_text":"[P-1] met Bob."}`),
+				Expected: json.RawMessage(`{"entities":[{"mentions":[{"end":13,"quote":"Bob","start":10}],"name":"Bob"},{"mentions":[{"end":5,"quote":"[P-1]","start":0}],"name":"[P-1]"}]}`)},
+			map[string]int{"P": 3}, // text, name and quote
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, count, err := mustRedaction(t, tt.patterns).Item(tt.item)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range []struct {
+				name      string
+				got, want json.RawMessage
+			}{{"input", got.Input, tt.want.Input}, {"expected", got.Expected, tt.want.Expected}, {"metadata", got.Metadata, tt.want.Metadata}} {
+				if diff := cmp.Diff(canonical(t, f.want), canonical(t, f.got)); diff != "" {
+					t.Errorf("%s: %s", f.name, diff)
+				}
+			}
+			if diff := cmp.Diff(tt.count, count); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func canonical(t *testing.T, raw json.RawMessage) string {
+	t.Helper()
+	b, err := dataset.Canonical(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestRedaction_key(t *testing.T) {
+	item := dataset.Item{Input: json.RawMessage(`{"document_text":"Ada"}`), Metadata: json.RawMessage(`{"by":{"Ada":1}}`)}
+	_, _, err := mustRedaction(t, `patterns: [{name: p, regex: 'Ada'}]`).Item(item)
+	if err == nil || !strings.Contains(err.Error(), "key") || strings.Contains(err.Error(), "Ada") {
+		t.Errorf("%v: a key with a secret must be refused, without naming it", err)
+	}
+}
+
+func TestParseRedaction_problems(t *testing.T) {
+	tests := map[string]string{
+		"":                                          "neither a pattern nor a field",
+		`patterns: [{name: a, regex: '('}]`:         "missing closing",
+		`patterns: [{name: a, regex: '(a)(b)'}]`:    "2 groups",
+		`patterns: [{name: 'a b', regex: 'x'}]`:     "letters, digits",
+		`{patterns: [{regex: 'x'}], fields: ['.']}`: "empty",
+		`patterns: [{name: a}]`:                     "regex is missing",
+		`{fields: [ssn, ssn]}`:                      "twice",
+		`pattern: x`:                                "pattern",
+	}
+	for text, want := range tests {
+		_, err := ParseRedaction([]byte(text))
+		var coded interface{ ExitCode() int }
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		} else if !asExit(err, &coded) || coded.ExitCode() != 64 {
+			t.Errorf("%q: %v has not exit code 64", text, err)
+		}
+	}
+}
+
+// Whatever the text, the gold and the patterns: nothing that a pattern matched
+// is left, gold that stood in the text still stands in it, ends of relationships
+// are still the names of their entities, and mentions quote the text.
+func TestRedaction_agrees(t *testing.T) {
+	const alphabet = "aAbBé ß-.1"
+	patterns := []string{`a`, `ab`, `b\W`, `\b\w`, `[ab]+`, `^.b`, `1.`, `é`, `(?:a|b) (\w+)`, `ss|ß`, `.$`, `b a`}
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOfN(rapid.SampledFrom([]rune(alphabet)), 1, 30, -1).Draw(t, "text")
+		runes := []rune(text)
+		var entities []extraction.Entity
+		for range rapid.IntRange(1, 4).Draw(t, "entities") {
+			from := rapid.IntRange(0, len(runes)-1).Draw(t, "from")
+			to := rapid.IntRange(from+1, min(len(runes), from+6)).Draw(t, "to")
+			quote := string(runes[from:to])
+			entities = append(entities, extraction.Entity{Name: quote, Mentions: []extraction.Span{{Quote: quote, Start: from, End: to}}})
+		}
+		var relationships []extraction.Relationship
+		for _, e := range entities {
+			relationships = append(relationships, extraction.Relationship{Source: e.Name, Target: entities[0].Name, Type: "R"})
+		}
+		chosen := rapid.SliceOfNDistinct(rapid.SampledFrom(patterns), 1, 3, rapid.ID[string]).Draw(t, "patterns")
+		file := "patterns:\n"
+		for i, p := range chosen {
+			file += fmt.Sprintf("  - {name: Q%d, regex: '%s'}\n", i, p)
+		}
+		r := mustRedaction(t, file)
+		input, _ := marshal(map[string]any{"document_text": text})
+		expected, _ := marshal(extraction.Extraction{Entities: entities, Relationships: relationships})
+		got, _, err := r.Item(dataset.Item{Input: input, Expected: expected})
+		if err != nil {
+			return // a key
+		}
+		checkAgreement(t, r, text, entities, got)
+	})
+}
+
+func checkAgreement(t *rapid.T, r *Redaction, text string, before []extraction.Entity, got dataset.Item) {
+	document, _, err := extraction.DecodeDocument(got.Input)
+	if err != nil {
+		t.Skip("nothing but white space")
+	}
+	after, _, err := extraction.DecodeExtraction(got.Expected)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.matches(text, func(from, to int, _ byte) {
+		found := newFoldedText(text[from:to]).folded
+		for at := range newFoldedText(plain(document.Text)).occurrences(found, isShort(found)) {
+			t.Fatalf("%q is left in %q, of %q (at %d)", text[from:to], document.Text, text, at)
+		}
+	})
+	folded := newFoldedText(text)
+	for i, e := range after.Entities {
+		name := newFoldedText(before[i].Name).folded
+		stood := false
+		for range folded.occurrences(name, isShort(name)) {
+			stood = true
+		}
+		if stood && !strings.Contains(fold.Name(document.Text), fold.Name(e.Name)) {
+			t.Fatalf("%q became %q, which is not in %q, of %q", before[i].Name, e.Name, document.Text, text)
+		}
+		if after.Relationships[i].Source != e.Name || after.Relationships[i].Target != after.Entities[0].Name {
+			t.Fatalf("%+v do not name %+v", after.Relationships[i], after.Entities)
+		}
+		m := e.Mentions[0]
+		if quote := string([]rune(document.Text)[m.Start:m.End]); quote != m.Quote {
+			t.Fatalf("mention %+v stands where the text has %q", m, quote)
+		}
+	}
+}
+
+// plain puts a letter that nothing matches in the place of what was put in.
+func plain(text string) string {
+	for label := range 3 {
+		for n := range 60 {
+			text = strings.ReplaceAll(text, fmt.Sprintf("[Q%d-%d]", label, n), "z")
+		}
+	}
+	return text
+}
+
+// occurrences yields every place of folded where another folded text stands,
+// overlapping ones too. A short one (under 3 characters) must be a word of its
+// own, else a single letter would be found everywhere.
+func (t foldedText) occurrences(of string, wholeWord bool) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for at := 0; of != "" && at+len(of) <= len(t.folded); {
+			i := strings.Index(t.folded[at:], of)
+			if i < 0 {
+				return
+			}
+			at += i
+			if (!wholeWord || t.isWord(at, at+len(of))) && !yield(at) {
+				return
+			}
+			_, width := utf8.DecodeRuneInString(t.folded[at:])
+			at += width
+		}
+	}
+}
+
+// However much the patterns take out, it ends: with an item, or with an error
+// before it would take too long.
+func TestRedaction_bounded(t *testing.T) {
+	var words, runs strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&words, "w%d ", i)
+	}
+	for i := range 700 { // all lengths in all runs: 699³/6, 57 million places
+		runs.WriteString(strings.Repeat("a", i) + " ")
+	}
+	for name, tt := range map[string]struct {
+		text, pattern string
+		refused       bool
+	}{
+		"every word": {words.String(), `\w+`, false}, "every run": {runs.String(), `a+`, true},
+		"every letter": {words.String(), `.`, false}, "all": {words.String(), `(?s).+`, false},
+	} {
+		input := must(marshal(map[string]any{"document_text": tt.text}))
+		expected := must(marshal(map[string]any{"entities": []any{map[string]any{"name": tt.text[:100]}, map[string]any{"name": "a"}, map[string]any{"name": "w1"}}}))
+		_, count, err := mustRedaction(t, "patterns: [{name: p, regex: '"+tt.pattern+"'}]").Item(dataset.Item{Input: input, Expected: expected})
+		if errors.Is(err, errTooMuch) != tt.refused || err == nil && count["P"] == 0 {
+			t.Errorf("%s: %d replacements, %v", name, count["P"], err)
+		}
+	}
+}

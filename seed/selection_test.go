@@ -1,0 +1,267 @@
+package seed
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
+)
+
+// Every way to select finds the traces it should, in every mode.
+func TestFromTraces_selection(t *testing.T) {
+	inModes(t, func(t *testing.T, s *server) {
+		verdict, queue := s.config("validated", "BOOLEAN"), s.newQueue("review")
+		// Ten traces, a minute apart; the even ones tagged, of another name and
+		// environment, and of the category a; the odd ones of b.
+		for i := range 10 {
+			attributes := map[string]string{"langfuse.trace.name": "odd", "langfuse.trace.metadata.category": "b"}
+			if i%2 == 0 {
+				attributes = map[string]string{"langfuse.trace.name": "even", "langfuse.environment": "staging", "langfuse.trace.metadata.category": "a"}
+			}
+			id := traceID(i)
+			one := span{id: spanID(i, 0), name: "root", at: time.Duration(i) * time.Minute, attributes: attributes,
+				input: map[string]any{"document_text": fmt.Sprintf("Ada lived in London, at number %d.", i*104729)}, output: gold("Ada", "London")}
+			s.taggedTrace(id, i%2 == 0, one)
+			s.annotate(embedded.Annotation{TraceID: id, ConfigID: verdict, Value: true, Author: "ann"})
+			s.post("/api/public/scores", map[string]any{"id": fmt.Sprint("q", i), "traceId": id, "observationId": spanID(i, 0), "name": "quality", "value": float64(i) / 10})
+		}
+		s.complete(queue, traceID(1), "TRACE")
+		s.complete(queue, spanID(2, 0), "OBSERVATION")
+		s.complete(queue, "session-1", "SESSION")
+		s.complete(queue, spanID(99, 0), "OBSERVATION") // of no trace
+
+		tests := []struct {
+			name      string
+			selection Selection
+			want      string
+			refused   int
+		}{
+			{"ids", Selection{IDs: []string{traceID(3), traceID(1)}}, "1 3", 0},
+			{"ids with a limit", Selection{IDs: []string{traceID(3), traceID(1)}, Limit: 1}, "3", 0},
+			{"tag", Selection{Tags: []string{"checked"}}, "0 2 4 6 8", 0},
+			{"two tags", Selection{Tags: []string{"checked", "none"}}, "", 0},
+			{"name", Selection{Name: "odd"}, "1 3 5 7 9", 0},
+			{"environment", Selection{Environment: "staging"}, "0 2 4 6 8", 0},
+			{"time", Selection{Since: began.Add(3 * time.Minute), Until: began.Add(6 * time.Minute)}, "3 4 5", 0},
+			{"the newest", Selection{Since: began, Limit: 2}, "8 9", 0},
+			{"score of an observation", Selection{Scores: []ScoreRule{rule("quality>0.7")}}, "8 9", 0},
+			{"two scores", Selection{Scores: []ScoreRule{rule("quality>=0.5"), rule("quality<=0.6"), rule("validated=true")}}, "5 6", 0},
+			{"score and tag", Selection{Scores: []ScoreRule{rule("quality>=0.5")}, Tags: []string{"checked"}}, "6 8", 0},
+			{"queue", Selection{Queue: "review"}, "1 2", 2},
+			{"queue and name", Selection{Queue: "review", Name: "odd"}, "1", 2},
+			{"a sample of every kind", Selection{Since: began, Sample: 4, Seed: 7, Stratify: "metadata.category"}, "2 of a, 2 of b", 0},
+		}
+		for i, tt := range tests {
+			name := fmt.Sprint("gold-", i)
+			result := s.mustSeedTraces(tt.selection, TraceConfig{Config: Config{Dataset: name, DryRun: true}, Mapping: Mapping{
+				Metadata: map[string][]Path{"category": {path("trace.metadata.category")}}},
+				Show: func(Seeded) {}})
+			if result.Refused != tt.refused || (result.Err() == nil) != (tt.refused == 0) {
+				t.Errorf("%s: %d refused: %v", tt.name, result.Refused, result.Err())
+			}
+			if got := s.selected(tt.selection); got != tt.want {
+				t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+			}
+		}
+		if _, err := s.seedTraces(Selection{Queue: "nowhere"}, TraceConfig{}); err == nil || !strings.Contains(err.Error(), `"nowhere"`) {
+			t.Errorf("%v: the queue must be named", err)
+		}
+	})
+}
+
+func path(text string) Path {
+	p, err := ParsePath(text)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+// taggedTrace sends a trace over OTLP, perhaps with the tag "checked".
+func (s *server) taggedTrace(trace string, tagged bool, one span) {
+	if tagged {
+		one.attributes["langfuse.trace.tags"] = `["checked","x"]`
+	}
+	s.traced(trace, one)
+}
+
+// selected returns the numbers of the traces of a dry run, sorted; of a sample
+// how many there are of each category.
+func (s *server) selected(selection Selection) string {
+	s.t.Helper()
+	var numbers [100]bool
+	category := map[string]int{}
+	s.mustSeedTraces(selection, TraceConfig{Config: Config{DryRun: true}, Show: func(one Seeded) {
+		for i := range numbers {
+			if one.Trace == traceID(i) && one.Content != nil {
+				numbers[i] = true
+				category[map[bool]string{true: "a", false: "b"}[i%2 == 0]]++
+			}
+		}
+	}})
+	if selection.Stratify != "" {
+		return fmt.Sprintf("%d of a, %d of b", category["a"], category["b"])
+	}
+	var list []string
+	for i, there := range numbers {
+		if there {
+			list = append(list, fmt.Sprint(i))
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+func TestSelection_validate(t *testing.T) {
+	for want, s := range map[string]Selection{
+		"nothing says which": {},
+		"not both":           {IDs: []string{"a"}, Name: "b"},
+		"negative":           {Name: "a", Limit: -1},
+		"not before":         {Since: began, Until: began},
+		"size of the sample": {Name: "a", Stratify: "metadata.x"},
+		"key is missing":     {Name: "a", Sample: 1, Stratify: "metadata.x..y"},
+	} {
+		_, err := FromTraces(context.Background(), nil, langfuse.Capabilities{}, s, TraceConfig{Config: Config{Dataset: "d"}})
+		var coded interface{ ExitCode() int }
+		if err == nil || !strings.Contains(err.Error(), want) || !asExit(err, &coded) || coded.ExitCode() != 64 {
+			t.Errorf("%v: want %q and exit code 64", err, want)
+		}
+	}
+}
+
+// A server that is too busy for one trace, and for one item, has them named; the
+// others go in.
+func TestFromTraces_rateLimits(t *testing.T) {
+	s := newServerIn(t, embedded.ModeV3)
+	for i := range 3 {
+		s.correct(s.extracted(i, fmt.Sprintf("Ada lived in London, %d.", i*104729), nil), gold("Ada", "London"))
+	}
+	s.breaks(func(w http.ResponseWriter, r *http.Request, n int) bool {
+		busy := strings.HasSuffix(r.URL.Path, "/traces/"+traceID(1)) || r.Method == "POST" && strings.HasSuffix(r.URL.Path, "/dataset-items") && n == 1
+		if busy {
+			w.Header().Set("Retry-After", "0")
+			http.Error(w, "429 - rate limit exceeded", http.StatusTooManyRequests)
+		}
+		return busy
+	})
+	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0), traceID(1), traceID(2)}}, TraceConfig{})
+	if result.Created != 1 || result.Refused != 2 || !strings.Contains(result.refusals()[traceID(1)], "rate limit") {
+		t.Errorf("%d created, %d refused: %v", result.Created, result.Refused, result.Err())
+	}
+	s.breaks(nil)
+	again := s.mustSeedTraces(Selection{IDs: []string{traceID(0), traceID(1), traceID(2)}}, TraceConfig{})
+	if again.Created != 2 || again.Unchanged != 1 || again.Err() != nil {
+		t.Errorf("again: %d created, %d unchanged: %v", again.Created, again.Unchanged, again.Err())
+	}
+}
+
+// Where many traces are read with one request, all of them are named, after that
+// one request.
+func TestFromTraces_rateLimitOfMany(t *testing.T) {
+	s := newServer(t)
+	var ids []string
+	for i := range 20 { // 16 at a time
+		s.correct(s.extracted(i, fmt.Sprintf("Ada lived in London, %d.", i*104729), nil), gold("Ada", "London"))
+		ids = append(ids, traceID(i))
+	}
+	s.breaks(func(w http.ResponseWriter, r *http.Request, n int) bool {
+		busy := strings.HasSuffix(r.URL.Path, "/v2/observations") && n == 1
+		if busy {
+			http.Error(w, "429 - rate limit exceeded", http.StatusTooManyRequests)
+		}
+		return busy
+	})
+	result := s.mustSeedTraces(Selection{IDs: ids}, TraceConfig{})
+	if result.Created != 4 || result.Refused != 16 || result.Report.Problems.Kinds[NotRead] != 16 || s.count["GET /v2/observations"] != 2 {
+		t.Errorf("%d created, %d refused, %d requests: %v", result.Created, result.Refused, s.count["GET /v2/observations"], result.Err())
+	}
+}
+
+// Langfuse out of reach ends the work with exit code 69.
+func TestFromTraces_unreachable(t *testing.T) {
+	s := newServer(t)
+	id := s.extracted(0, "Ada lived in London.", gold("Ada", "London"))
+	s.breaks(func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		if strings.HasSuffix(r.URL.Path, "/observations") {
+			w.WriteHeader(http.StatusBadGateway)
+			return true
+		}
+		return false
+	})
+	_, err := s.seedTraces(Selection{IDs: []string{id}}, TraceConfig{})
+	var coded interface{ ExitCode() int }
+	if err == nil || !asExit(err, &coded) || coded.ExitCode() != 69 {
+		t.Errorf("%v: want exit code 69", err)
+	}
+}
+
+// The schemas that the dataset has are checked before anything is sent, and all
+// breaks are named with their paths.
+func TestFromTraces_schemas(t *testing.T) {
+	s := newServer(t)
+	s.post("/api/public/v2/datasets", map[string]any{"name": "gold", "expectedOutputSchema": map[string]any{
+		"type": "object", "required": []any{"entities"}, "properties": map[string]any{"entities": map[string]any{"items": map[string]any{
+			"properties": map[string]any{"type": map[string]any{"enum": []any{"Person"}}, "name": map[string]any{"maxLength": 4}}}}}}})
+	id := s.extracted(0, "Ada lived in London.", nil)
+	s.correct(id, gold("Ada", "London"))
+	result := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{})
+	for _, path := range []string{"expectedOutput.entities[1].name", "expectedOutput.entities[1].type"} {
+		if !strings.Contains(result.refusals()[id], path) {
+			t.Errorf("%v does not name %s", result.Err(), path)
+		}
+	}
+	if s.writes() != 0 || result.Refused != 1 {
+		t.Errorf("%d refused", result.Refused)
+	}
+}
+
+// An item whose document is almost that of an item already there is named with
+// it, and so are two of one batch.
+func TestFromTraces_similar(t *testing.T) {
+	s := newServer(t)
+	text := strings.Repeat("Ada lived in London, in a small house by the river, for many years. ", 3)
+	s.mustSeed(`{"id":"there","input":{"document_text":"`+text+`"},"expectedOutput":{"entities":[],"relationships":[]}}`, Config{Dataset: "gold"})
+	for i, addition := range []string{"", "Then she left.", "It has nothing to do with anything, this text of a length that makes it quite another text than the one it begins with, so that most of its parts are its own. All of them differ, one from the other, and from what stands before."} {
+		s.correct(s.extracted(i, text+addition, nil), gold("Ada", "London"))
+	}
+	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0), traceID(1), traceID(2)}}, TraceConfig{Config: Config{Similar: DefaultSimilar}})
+	named := map[string]string{}
+	for _, w := range result.Report.Warnings.First {
+		if w.Kind == Similar {
+			named[w.File] = w.Message
+		}
+	}
+	if len(named) != 2 || named["trace "+traceID(0)] != "is 100% similar to the document of the item there" || !strings.Contains(named["trace "+traceID(1)], "similar to the document of the item there") || result.Created != 3 {
+		t.Errorf("%q, %d created", named, result.Created)
+	}
+}
+
+// With Out the items go there, and Langfuse is not written to.
+func TestFromTraces_out(t *testing.T) {
+	s := newServer(t)
+	s.correct(s.extracted(0, "Ada lived in London.", nil), gold("Ada", "London"))
+	s.extracted(1, "Ada lived in London.", nil)
+	var b strings.Builder
+	w, err := dataset.NewWriter(&b, dataset.JSONL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0), traceID(1)}}, TraceConfig{Out: w})
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if result.Written != 1 || result.Refused != 1 || s.writes() != 0 || !strings.Contains(b.String(), ItemID("gold", traceID(0), spanID(0, 0))) {
+		t.Errorf("%+v\n%s", result, b.String())
+	}
+	if file := s.mustSeed(b.String(), Config{Dataset: "gold"}); file.Created != 1 {
+		t.Errorf("%+v", file)
+	}
+	if again := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{}); again.Unchanged != 1 {
+		t.Errorf("%+v: what was seeded from the file is what the trace gives", again.Result)
+	}
+}

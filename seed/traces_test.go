@@ -1,0 +1,230 @@
+package seed
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"extraction-experiment/langfuse/embedded"
+)
+
+// Each kind of evidence makes an item that says so, in every mode.
+func TestFromTraces_evidence(t *testing.T) {
+	inModes(t, func(t *testing.T, s *server) {
+		verdict, queue := s.config("validated", "BOOLEAN"), s.newQueue("review")
+		answer := gold("Ada", "London")
+		const text = "Ada lived in London and in Paris."
+		tests := []struct {
+			name   string
+			leave  func(trace string, n int)
+			rules  EvidenceRules
+			kind   EvidenceKind
+			author string
+			city   string // in the gold
+			about  int    // the span that the evidence is about; -1 the trace
+		}{
+			{"queue item of the trace", func(id string, _ int) { s.complete(queue, id, "TRACE") }, EvidenceRules{}, ByQueue, "", "London", -1},
+			{"queue item of the root", func(_ string, n int) { s.complete(queue, spanID(n, 0), "OBSERVATION") }, EvidenceRules{}, ByQueue, "", "London", 0},
+			{"annotation of the trace", func(id string, _ int) {
+				s.annotate(embedded.Annotation{TraceID: id, ConfigID: verdict, Value: true, Author: "bob"})
+			}, EvidenceRules{}, ByAnnotation, "bob", "London", -1},
+			{"annotation of an observation", func(id string, n int) {
+				s.annotate(embedded.Annotation{TraceID: id, ObservationID: spanID(n, 1), ConfigID: verdict, Value: true, Author: "bob"})
+			}, EvidenceRules{}, ByAnnotation, "bob", "London", 1},
+			{"correction of the trace", func(id string, _ int) { s.correct(id, gold("Ada", "Paris")) }, EvidenceRules{}, ByCorrection, "ann", "Paris", -1},
+			{"queue and correction", func(id string, _ int) {
+				s.complete(queue, id, "TRACE")
+				s.correct(id, gold("Ada", "Paris"))
+			}, EvidenceRules{}, ByQueue, "", "Paris", -1},
+			{"a correction of what was judged wrong", func(id string, _ int) {
+				s.annotate(embedded.Annotation{TraceID: id, ConfigID: verdict, Value: false, Author: "bob"})
+				s.correct(id, gold("Ada", "Paris"))
+			}, EvidenceRules{}, ByCorrection, "ann", "Paris", -1},
+			{"a configured score", func(id string, _ int) {
+				s.post("/api/public/scores", map[string]any{"id": "q-" + id, "traceId": id, "name": "quality", "value": 0.95})
+			}, EvidenceRules{Scores: []ScoreRule{rule("quality>=0.9")}}, ByScore, "", "London", -1},
+		}
+		for i, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				dataset := fmt.Sprint("gold-", i)
+				id := s.extracted(i, text, answer)
+				tt.leave(id, i)
+				result := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{Config: Config{Dataset: dataset}, Mapping: Mapping{Evidence: tt.rules}})
+				if result.Err() != nil || result.Created != 1 {
+					t.Fatalf("%+v: %v", result, result.Err())
+				}
+				for _, item := range s.items(dataset) {
+					var metadata struct {
+						Evidence Evidence
+						Source   string `json:"source_trace_id"`
+					}
+					if err := json.Unmarshal(item.Metadata, &metadata); err != nil {
+						t.Fatal(err)
+					}
+					about := ""
+					if tt.about >= 0 {
+						about = spanID(i, tt.about)
+					}
+					e := metadata.Evidence
+					if e.Kind != tt.kind || e.Author != tt.author || e.Time == "" || e.ID == "" || e.Observation != about || metadata.Source != id {
+						t.Errorf("metadata %s", item.Metadata)
+					}
+					if item.SourceTraceID != id || item.SourceObservationID != spanID(i, 0) {
+						t.Errorf("links to %s, %s", item.SourceTraceID, item.SourceObservationID)
+					}
+					want := fmt.Sprintf(`{"entities":[{"name":"Ada","type":"Person"},{"name":%[1]q,"type":"City"}],"relationships":[{"relationship_type":"lived_in","source_name":"Ada","target_name":%[1]q}]}`, tt.city)
+					if diff := cmp.Diff(want, canonical(t, item.ExpectedOutput)); diff != "" {
+						t.Error(diff)
+					}
+					if !strings.Contains(string(item.Input), text) || !strings.Contains(string(item.Input), "object_schemas") {
+						t.Errorf("input %s", item.Input)
+					}
+				}
+			})
+		}
+	})
+}
+
+func rule(text string) ScoreRule {
+	r, err := ParseScoreRule(text)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// What is no evidence, and what is no gold, is refused by name, and the good
+// trace beside it is seeded.
+func TestFromTraces_refusals(t *testing.T) {
+	inModes(t, func(t *testing.T, s *server) {
+		verdict := s.config("validated", "BOOLEAN")
+		approve := func(id string) {
+			s.annotate(embedded.Annotation{TraceID: id, ConfigID: verdict, Value: true, Author: "bob"})
+		}
+		answer := gold("Ada", "London")
+		good := s.extracted(0, "Ada lived in London.", answer)
+		approve(good)
+		refused := map[string]string{
+			"nowhere-to-be-found": "no such trace in this project",
+			"two words":           "is no trace id",
+			s.extracted(1, "Ada lived in London.", answer): "nothing shows that a person validated it",
+		}
+		bad := func(n int, text string, output any, want string) {
+			id := s.extracted(n, text, output)
+			approve(id)
+			refused[id] = want
+		}
+		bad(2, " ", answer, "has no document")
+		bad(3, "Ada lived in London.", "I am sorry, I cannot.", "not JSON")
+		bad(4, "Ada lived in London.", `{"entities":[{"name":"Ada","type":"Person"},{"name":"Lon`, "ends in the middle")
+		bad(5, "Ada lived in London.", nil, "has no value")
+		bad(6, "Ada lived in London.", map[string]any{"truncated": true, "bytes": 5000000, "begins": "{"}, "was cut")
+		bad(7, "Ada lived in London.", map[string]any{"answer": "Ada"}, "without entities and relationships")
+		bad(8, "Ada lived in London.", map[string]any{"entities": []any{map[string]any{"name": []any{}}, 5}}, "expectedOutput.entities[1]")
+		bad(9, "Ada lived in London.", map[string]any{"entities": []any{}, "relationships": []any{map[string]any{"source_ref": "e9", "target_name": "Ada", "type": "knows"}}}, `refers to "e9"`)
+		judged := s.extracted(11, "Ada lived in London.", answer)
+		approve(judged)
+		s.annotate(embedded.Annotation{TraceID: judged, ConfigID: verdict, Value: false, Author: "eve"})
+		refused[judged] = "eve annotated it with validated = "
+		robot := s.extracted(12, "Ada lived in London.", answer)
+		s.post("/api/public/scores", map[string]any{"traceId": robot, "name": "validated", "value": 1, "dataType": "BOOLEAN", "source": "ANNOTATION", "configId": verdict})
+		refused[robot] = "has no author: a program wrote it"
+
+		ids := []string{good, good}
+		for id := range refused {
+			ids = append(ids, id)
+		}
+		result := s.mustSeedTraces(Selection{IDs: ids}, TraceConfig{})
+		got := result.refusals()
+		for id, want := range refused {
+			if !strings.Contains(got[id], want) {
+				t.Errorf("trace %s: %q, want %q", id, got[id], want)
+			}
+		}
+		if result.Created != 1 || result.Refused != len(refused) || result.Report.Warnings.Kinds[Repeated] != 1 {
+			t.Errorf("%d created, %d refused of %d, warnings %v", result.Created, result.Refused, len(refused), result.Report.Warnings.Kinds)
+		}
+		var coded interface{ ExitCode() int }
+		if !asExit(result.Err(), &coded) || coded.ExitCode() != 4 {
+			t.Errorf("%v: want exit code 4", result.Err())
+		}
+	})
+}
+
+// 500 traces: created once, then unchanged and not written; of a correction that
+// changed, one is updated.
+func TestFromTraces_again(t *testing.T) {
+	inModes(t, func(t *testing.T, s *server) {
+		n := 120
+		if s.mode == embedded.ModeV4 {
+			n = 500
+		}
+		var ids []string
+		var spans []any
+		for i := range n {
+			spans = append(spans, s.encoded(traceID(i), span{id: spanID(i, 0), name: "extract", attributes: map[string]string{"langfuse.trace.name": "extract"},
+				input: fmt.Sprintf("Person%03d lived in City%03d, in house number %d.", i, i, i*7919)}))
+			ids = append(ids, traceID(i))
+		}
+		s.export(spans)
+		for i, id := range ids {
+			s.correct(id, gold(fmt.Sprintf("Person%03d", i), fmt.Sprintf("City%03d", i)))
+		}
+		selection := Selection{Name: "extract"}
+		for _, step := range []struct{ created, updated, unchanged, writes int }{{n, 0, 0, n}, {0, 0, n, 0}, {0, 1, n - 1, 1}} {
+			if step.updated > 0 {
+				s.correct(ids[7], gold("Person007", "London"))
+			}
+			result := s.mustSeedTraces(selection, TraceConfig{})
+			if result.Created != step.created || result.Updated != step.updated || result.Unchanged != step.unchanged || result.Err() != nil {
+				t.Fatalf("%d created, %d updated, %d unchanged: %v", result.Created, result.Updated, result.Unchanged, result.Err())
+			}
+			if writes := s.writes(); writes != step.writes {
+				t.Fatalf("%d items written, want %d", writes, step.writes)
+			}
+		}
+	})
+}
+
+// A document of 3 MB becomes an item; what Langfuse would not take, here because
+// the mapping has the document twice, is refused with its size.
+func TestFromTraces_large(t *testing.T) {
+	s := newServer(t)
+	s.correct(s.extracted(0, strings.Repeat("Ada lived in London. ", 150_000), nil), gold("Ada", "London")) // 3.15 MB
+	twice := Mapping{Metadata: map[string][]Path{"copy": {path("input.document_text")}}}
+	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: twice})
+	why := result.refusals()[traceID(0)]
+	if result.Created != 0 || result.Refused != 1 || !strings.Contains(why, "is 6.3 MB") || !strings.Contains(why, "Langfuse takes 4718592 bytes") {
+		t.Errorf("%d created: %q", result.Created, why)
+	}
+	if result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{}); result.Created != 1 || result.Err() != nil {
+		t.Errorf("%d created: %v", result.Created, result.Err())
+	}
+}
+
+// What a person archived stays so, and what a person judged wrong is not taken
+// for unvalidated.
+func TestFromTraces_decisions(t *testing.T) {
+	s := newServer(t)
+	id := s.extracted(0, "Ada lived in London.", gold("Ada", "London"))
+	s.correct(id, gold("Ada", "London"))
+	s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{})
+	if _, err := Archive(t.Context(), s.Client, "gold", []string{s.only().ID}); err != nil {
+		t.Fatal(err)
+	}
+	again := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{})
+	if again.Unchanged != 1 || again.Report.Warnings.Kinds[LeftArchived] != 1 || len(s.items("gold")) != 0 {
+		t.Errorf("%+v", again.Result)
+	}
+
+	verdict := s.config("validated", "BOOLEAN")
+	wrong := s.extracted(1, "Ada lived in London.", gold("Ada", "London"))
+	s.annotate(embedded.Annotation{TraceID: wrong, ConfigID: verdict, Value: false, Author: "eve"})
+	refused := s.mustSeedTraces(Selection{IDs: []string{wrong}}, TraceConfig{AcceptUnvalidated: true})
+	if refused.Report.Problems.Kinds[JudgedWrong] != 1 {
+		t.Errorf("%v", refused.Err())
+	}
+}

@@ -1,0 +1,256 @@
+package seed
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"extraction-experiment/langfuse"
+)
+
+// verdictName is the annotation that says no when it is false.
+const verdictName = "validated"
+
+// witness looks for the evidence of one trace as seen from one observation.
+type witness struct {
+	trace    langfuse.Trace
+	scores   []langfuse.Score
+	queues   map[string][]completed // by object id
+	rules    EvidenceRules
+	observed string // id of the chosen observation; "" where there is none
+	related  map[string]bool
+}
+
+// newWitness looks at a trace as it was chosen: evidence on the chosen
+// observation, on those above it, on those below it and on the trace counts,
+// that on others does not. Of a trace that is seen as a whole all count.
+func newWitness(trace langfuse.Trace, scores []langfuse.Score, queues map[string][]completed, rules EvidenceRules, c chosen) witness {
+	from := c.id
+	if c.whole {
+		from = ""
+	}
+	return witness{trace, newestFirst(scores), queues, rules, c.id, relatives(trace, from)}
+}
+
+// relatives returns the observation with those above and below it; of none all
+// observations of the trace.
+func relatives(trace langfuse.Trace, observed string) map[string]bool {
+	parent, below := map[string]string{}, map[string][]string{}
+	for _, o := range trace.Observations {
+		parent[o.ID] = o.ParentID
+		below[o.ParentID] = append(below[o.ParentID], o.ID)
+	}
+	related := map[string]bool{}
+	if observed == "" {
+		for id := range parent {
+			related[id] = true
+		}
+		return related
+	}
+	for rest := []string{observed}; len(rest) > 0; rest = rest[1:] {
+		if id := rest[0]; !related[id] { // a circle ends it
+			related[id] = true
+			rest = append(rest, below[id]...)
+		}
+	}
+	for id := parent[observed]; id != "" && !related[id]; id = parent[id] {
+		related[id] = true
+	}
+	return related
+}
+
+// newestFirst sorts by time, then id, so that the answer does not depend on the
+// order of the server.
+func newestFirst(scores []langfuse.Score) []langfuse.Score {
+	sorted := slices.Clone(scores)
+	slices.SortFunc(sorted, func(a, b langfuse.Score) int {
+		return cmp.Or(b.Timestamp.Compare(a.Timestamp), cmp.Compare(a.ID, b.ID))
+	})
+	return sorted
+}
+
+// concerns reports whether a score is about the trace or a related observation.
+func (w witness) concerns(s langfuse.Score) bool {
+	switch s.Subject.Kind {
+	case "trace":
+		return s.Subject.ID == w.trace.ID
+	case "observation":
+		return w.related[s.Subject.ID]
+	}
+	return false
+}
+
+// find returns the strongest evidence, of equals the newest, or why there is
+// none. A person's "no" beats everything but a correction.
+func (w witness) find() (Evidence, string) {
+	correction, corrected := w.correction()
+	no := w.rejected()
+	if no != "" && !corrected {
+		return Evidence{}, no
+	}
+	if no == "" {
+		if e, ok := w.inQueue(); ok {
+			return e, ""
+		}
+		if e, ok := w.annotated(); ok {
+			return e, ""
+		}
+	}
+	if corrected {
+		return evidenceOf(ByCorrection, correction), ""
+	}
+	if e, ok := w.configured(); ok {
+		return e, ""
+	}
+	return Evidence{}, w.nothing()
+}
+
+// rejected names the newest verdict of a person, if it says no; of two at the
+// same instant the no counts.
+func (w witness) rejected() string {
+	var newest time.Time
+	found := false
+	for _, s := range w.scores {
+		if !w.human(s) || !w.isVerdict(s) {
+			continue
+		}
+		if found && !s.Timestamp.Equal(newest) {
+			break
+		}
+		newest, found = s.Timestamp, true
+		if !w.approves(s) {
+			return fmt.Sprintf("the user %s annotated it with %s = %s: it is judged wrong", s.AuthorUserID, s.Name, s.Value)
+		}
+	}
+	return ""
+}
+
+func (w witness) human(s langfuse.Score) bool {
+	return s.Source == "ANNOTATION" && s.AuthorUserID != "" && s.Type != langfuse.ScoreCorrection && w.concerns(s)
+}
+
+func (w witness) isVerdict(s langfuse.Score) bool {
+	return s.Name == verdictName || slices.ContainsFunc(w.rules.Scores, func(r ScoreRule) bool { return r.Name == s.Name })
+}
+
+// approves reports whether an annotation says that the trace is right. A rule
+// of its name decides; without one true and numbers above 0 do, and a category
+// or a text says nothing.
+func (w witness) approves(s langfuse.Score) bool {
+	named := false
+	for _, rule := range w.rules.Scores {
+		if rule.Name == s.Name {
+			if named = true; rule.Holds(s) {
+				return true
+			}
+		}
+	}
+	number, isNumber := s.Value.Number()
+	isNumber = isNumber && (s.Type == langfuse.ScoreBoolean || s.Type == langfuse.ScoreNumeric)
+	return !named && isNumber && number > 0
+}
+
+func (w witness) inQueue() (Evidence, bool) {
+	var best *completed
+	take := func(items []completed, kind string) {
+		for _, item := range items {
+			if item.ObjectType == kind && (best == nil || item.CompletedAt.After(best.CompletedAt)) {
+				best = &item
+			}
+		}
+	}
+	take(w.queues[w.trace.ID], langfuse.ObjectTrace)
+	for _, o := range w.trace.Observations { // in their order, so that of equals the first stays
+		if w.related[o.ID] {
+			take(w.queues[o.ID], langfuse.ObjectObservation)
+		}
+	}
+	if best == nil {
+		return Evidence{}, false
+	}
+	e := Evidence{Kind: ByQueue, Name: best.queue, Time: instant(best.CompletedAt), ID: best.ID}
+	if best.ObjectType == langfuse.ObjectObservation {
+		e.Observation = best.ObjectID
+	}
+	e.Author = w.queueAuthor(best.QueueID)
+	return e, true
+}
+
+// queueAuthor is who scored for the queue: the queue itself does not say.
+func (w witness) queueAuthor(queue string) string {
+	for _, s := range w.scores {
+		if w.human(s) && s.QueueID == queue {
+			return s.AuthorUserID
+		}
+	}
+	return ""
+}
+
+func (w witness) annotated() (Evidence, bool) {
+	for _, s := range w.scores {
+		if w.human(s) && w.approves(s) {
+			return evidenceOf(ByAnnotation, s), true
+		}
+	}
+	return Evidence{}, false
+}
+
+func (w witness) configured() (Evidence, bool) {
+	for _, s := range w.scores {
+		for _, rule := range w.rules.Scores {
+			if w.concerns(s) && rule.Holds(s) {
+				return evidenceOf(ByScore, s), true
+			}
+		}
+	}
+	for _, tag := range w.rules.Tags {
+		if slices.Contains(w.trace.Tags, tag) {
+			return Evidence{Kind: ByTag, Name: tag}, true
+		}
+	}
+	return Evidence{}, false
+}
+
+// correction returns the correction that counts: of the chosen observation,
+// else of the nearest above it, else of the trace; of several the newest.
+// Corrections of steps below are corrections of something else.
+func (w witness) correction() (langfuse.Score, bool) {
+	of := func(kind, id string) (langfuse.Score, bool) {
+		for _, s := range w.scores {
+			if s.Type == langfuse.ScoreCorrection && s.Subject.Kind == kind && s.Subject.ID == id {
+				return s, true
+			}
+		}
+		return langfuse.Score{}, false
+	}
+	parent := map[string]string{}
+	for _, o := range w.trace.Observations {
+		parent[o.ID] = o.ParentID
+	}
+	seen := map[string]bool{}
+	for id := w.observed; id != "" && !seen[id]; id = parent[id] {
+		if s, ok := of("observation", id); ok {
+			return s, true
+		}
+		seen[id] = true
+	}
+	return of("trace", w.trace.ID)
+}
+
+// nothing says why there is no evidence, and what was there that is none.
+func (w witness) nothing() string {
+	reason := "nothing shows that a person validated it: no completed queue item, no annotation with an author, no correction"
+	for _, s := range w.scores {
+		switch {
+		case s.Source != "ANNOTATION" || s.Type == langfuse.ScoreCorrection:
+		case !w.concerns(s):
+			return reason + fmt.Sprintf("; the annotation %s is about the observation %s, which is another", s.Name, s.Subject.ID)
+		case s.AuthorUserID == "":
+			return reason + fmt.Sprintf("; the annotation %s has no author: a program wrote it", s.Name)
+		default:
+			return reason + fmt.Sprintf("; the annotation %s = %s does not say that it is right", s.Name, s.Value)
+		}
+	}
+	return reason
+}

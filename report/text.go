@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"extraction-experiment/internal/printable"
@@ -52,6 +53,9 @@ func (p *page) runLines(s outcome.Summary) {
 	p.parts("system", systemParts(r)...)
 	if r.Selection != "" {
 		p.parts("selected", printable.Line(r.Selection))
+	}
+	if a := s.Answers; a != nil {
+		p.parts("weighted", weightedScore(a), "document "+short(a.PDFSHA256), "questions "+short(a.QuestionsSHA256))
 	}
 	i := s.Items
 	failed := count(i.Failed) + " failed"
@@ -147,4 +151,18 @@ func costParts(s outcome.Summary) []string {
 		parts = append(parts, dollars(*u.CostUSD/float64(n))+" per item")
 	}
 	return parts
+}
+
+// weightedScore is the weighted mean of a run about a document.
+func weightedScore(a *outcome.Answers) string {
+	if a.WeightedScore == nil {
+		return "weighted_score undefined"
+	}
+	return "weighted_score " + strconv.FormatFloat(*a.WeightedScore, 'f', 4, 64)
+}
+
+// short is the beginning of a hash.
+func short(hash string) string {
+	hash = printable.Line(hash)
+	return hash[:min(len(hash), 12)]
 }

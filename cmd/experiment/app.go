@@ -27,6 +27,7 @@ func commands(env cli.Env) []*urfave.Command {
 		exportCommand(env),
 		scoreCommand(env),
 		rescoreCommand(env),
+		answersCommand(env),
 		promptsCommand(env),
 		serveCommand(env),
 		doctorCommand(env),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/term"
 
@@ -28,6 +29,7 @@ func summarise(ctx context.Context, run *runstore.Reader) (outcome.Summary, erro
 		sum.Add(o)
 	}
 	s := sum.Summary()
+	s.Warnings = append(s.Warnings, documentWarnings(header)...)
 	counts, err := run.Counts(ctx)
 	if err != nil {
 		return s, err
@@ -81,5 +83,5 @@ func scoreOrder() []string {
 	for _, d := range scoring.Catalog() {
 		names = append(names, d.Name)
 	}
-	return append(names, outcome.ErrorScore)
+	return slices.Concat(names, answersOrder(), []string{outcome.ErrorScore})
 }

@@ -46,6 +46,7 @@ var floors = map[string]int{
 	"compare":            5,
 	"harness/extraction": 6,
 	"harness/answers":    6,
+	"harness/answers/":   7, // programs that draw the sample
 	"report":             8,
 	"report/html":        9,
 	"cmd/internal/":      9,

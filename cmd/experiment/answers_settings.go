@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -82,6 +83,7 @@ func (s settings) answersConfig() (answersConfig, error) {
 	}
 	p.runName(c.name)
 	if c.output != "" {
+		p.err(os.MkdirAll(filepath.Dir(c.output), 0o755))
 		p.err(cli.CanWrite(c.output))
 	}
 	c.resume, c.verify = p.toggle(s, "resume"), p.toggle(s, "verify")

@@ -1,7 +1,10 @@
 package answers
 
 import (
+	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"extraction-experiment/internal/search"
 )
@@ -12,42 +15,68 @@ type statement struct {
 	said     string // as an answer says it
 }
 
+// pageNumber is a line that says nothing else; it would pass for a citation.
+var pageNumber = regexp.MustCompile(`(?i)^[-–— ]*(стр\.|с\.|page|p\.)? *\d+[-–— ]*$`)
+
 // cell is what pdftext puts between the cells of a row.
 const cell = " | "
 
 // statements takes the text of a page apart: running text into sentences,
-// tables into rows. A row is found by the words of the table's header, too, and
-// says of each number what it is.
+// tables into rows. Both are found by the words of the heading above, too, a row
+// also by those of its table's header; a row says of each number what it is.
 func statements(text string) []statement {
 	var out []statement
-	var prose []string
-	var header []string
+	var prose, header []string
+	heading := ""
+	say := func(searched, said string) {
+		out = append(out, statement{strings.TrimSpace(heading + " " + searched), said})
+	}
 	flush := func() {
 		for _, s := range search.Sentences(strings.Join(prose, " ")) {
-			out = append(out, statement{s, s})
+			say(s, s)
 		}
 		prose = nil
 	}
-	for line := range strings.Lines(text) {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
 		line = strings.TrimSpace(line)
 		cells := strings.Split(line, cell)
-		switch {
-		case line == "":
+		if len(cells) > 1 {
 			flush()
-		case len(cells) == 1:
+		} else {
 			header = nil
+		}
+		switch {
+		case line == "" || pageNumber.MatchString(line):
+		case len(cells) == 1 && isHeading(line, lines[i+1:]):
+			flush()
+			heading = line
+		case len(cells) == 1:
 			prose = append(prose, line)
-		case header == nil || len(header) != len(cells):
-			flush()
+		case len(header) != len(cells):
 			header = cells
-			out = append(out, statement{line, line})
+			if i+1 == len(lines) || strings.Count(lines[i+1], cell) != len(cells)-1 {
+				say(line, line) // a row by itself
+			}
 		default:
-			flush()
-			out = append(out, statement{strings.Join(header, " ") + cell + line, row(header, cells)})
+			say(strings.Join(header, " ")+cell+line, row(header, cells))
 		}
 	}
 	flush()
 	return out
+}
+
+// longestHeading is how many characters a heading has at most.
+const longestHeading = 60
+
+// isHeading recognises a short line without a point at its end, with text that
+// begins anew below it.
+func isHeading(line string, below []string) bool {
+	if len(below) == 0 || len([]rune(line)) > longestHeading || strings.ContainsAny(line[len(line)-1:], ".!?;:,") {
+		return false
+	}
+	next, _ := utf8.DecodeRuneInString(strings.TrimSpace(below[0]))
+	return unicode.IsUpper(next)
 }
 
 // row says a row with its header: "Выручка — 2022: 95; 2023: 102".

@@ -60,7 +60,7 @@ func pieces(text string, most int) []string {
 
 // Sentences cuts a text behind . ! ? and …, where white space and a capital
 // letter, a digit or a quotation mark follow, and no abbreviation stands before:
-// a word of one to four letters, or a single digit. White space collapses.
+// a usual one, a single letter, or a single digit. White space collapses.
 func Sentences(text string) []string {
 	words := strings.Fields(text)
 	var out []string
@@ -81,15 +81,22 @@ func endsSentence(word string) bool {
 	if last != '.' {
 		return last == '!' || last == '?' || last == '…'
 	}
-	head := []rune(strings.TrimLeft(strings.TrimSuffix(bare, "."), "«“\"("))
-	letters := 0
-	for _, r := range head {
-		if unicode.IsLetter(r) {
-			letters++
-		}
+	head := strings.ToLower(strings.TrimLeft(strings.TrimSuffix(bare, "."), "«“\"("))
+	if runes := []rune(head); len(runes) < 2 {
+		return len(runes) == 1 && !unicode.IsLetter(runes[0]) && !unicode.IsDigit(runes[0])
 	}
-	return letters == 0 && len(head) > 1 || letters > 4
+	return !abbreviations[head]
 }
+
+// abbreviations end in a point that ends no sentence.
+var abbreviations = func() map[string]bool {
+	words := map[string]bool{}
+	for word := range strings.FieldsSeq(`млн млрд трлн тыс руб коп гг ул им стр рис табл гл см др пр проч напр тел кв обл р-н т.д т.п т.е т.к
+mr mrs dr st no vol fig figs ch sec pp etc vs approx inc ltd co e.g i.e ca`) {
+		words[word] = true
+	}
+	return words
+}()
 
 func beginsSentence(word string) bool {
 	first, _ := utf8.DecodeRuneInString(word)

@@ -57,7 +57,7 @@ func answersMain(c *urfave.Context, env cli.Env) error {
 	word := c.Args().First()
 	action, ok := actions[word]
 	if !ok {
-		return cli.Usage("answers does not know %q%s; there are: %s", word, nearest.Hint(word, names), strings.Join(names, ", "))
+		return cli.Usage("answers does not know %q%s (there are: %s)", word, nearest.Hint(word, names), strings.Join(names, ", "))
 	}
 	if c.NArg() > 1 {
 		return cli.Usage("answers %s takes no argument, got %q", word, c.Args().Get(1))

@@ -110,6 +110,9 @@ func (s settings) answersSystem() (answersConfig, *problems) {
 // runAndFile tells the name of a run from that of a file: a file has a folder
 // or an ending.
 func runAndFile(out, name string) (run, file string) {
+	if out == "" {
+		return name, ""
+	}
 	ext := filepath.Ext(out)
 	if filepath.Base(out) == out && ext != ".json" && ext != ".jsonl" {
 		if name != "" {

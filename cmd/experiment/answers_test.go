@@ -78,11 +78,21 @@ func TestAnswers_model(t *testing.T) {
 // TestAnswers_dataset: questions come from a dataset in Langfuse, where each
 // answer is a trace with its scores, and a prompt of Langfuse is used.
 func TestAnswers_dataset(t *testing.T) {
+	pdf := samplePath(t, "manual.pdf") // before the folder changes
 	b, server := newBench(t), newChatServer(t, "42 (стр. 1)")
-	b.seed("asked", `{"id":"q1","input":{"question":"What is the rated load?"},"expectedOutput":{"must_include":["42"],"require_citation":true,"weight":2}}
-{"id":"q2","input":{"question":"Which licence?"},"expectedOutput":{"must_include":["class C"]}}
-`)
 	b.langfuse(func(client *langfuse.Client) {
+		if _, err := client.UpsertDataset(t.Context(), langfuse.DatasetUpsert{Name: "asked"}); err != nil {
+			t.Fatal(err)
+		}
+		for id, item := range map[string][2]string{
+			"q1": {`{"question":"What is the rated load?"}`, `{"must_include":["42"],"require_citation":true,"weight":2}`},
+			"q2": {`{"question":"Which licence?"}`, `{"must_include":["class C"]}`},
+		} {
+			upsert := langfuse.DatasetItemUpsert{ID: id, DatasetName: "asked", Input: json.RawMessage(item[0]), ExpectedOutput: json.RawMessage(item[1])}
+			if _, err := client.UpsertDatasetItem(t.Context(), upsert); err != nil {
+				t.Fatal(err)
+			}
+		}
 		raw, err := json.Marshal("Passages: {{passages}} Question: {{question}}")
 		if err != nil {
 			t.Fatal(err)
@@ -93,7 +103,7 @@ func TestAnswers_dataset(t *testing.T) {
 		}
 	})
 	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
-	code, stdout, stderr := b.with(env, "answers", "run", "--pdf", samplePath(t, "manual.pdf"), "--questions", "asked",
+	code, stdout, stderr := b.with(env, "answers", "run", "--pdf", pdf, "--questions", "asked",
 		"--model", "openai/gpt-test", "--prompt", "ask", "--out", "first", "--verify", "--json")
 	// (1·2 + 0.3·1)/3
 	if code != 0 || !strings.Contains(stdout, `"weighted_score":0.7666666666666`) || !strings.Contains(stdout, `"prompt_name":"ask"`) {
@@ -102,7 +112,7 @@ func TestAnswers_dataset(t *testing.T) {
 	if code, stdout, stderr := b.with(env, "verify", "first"); code != 0 {
 		t.Errorf("verify: exit %d: %s%s", code, stdout, stderr)
 	}
-	if code, stdout, stderr := b.with(env, "answers", "run", "--pdf", samplePath(t, "manual.pdf"), "--questions", "asked",
+	if code, stdout, stderr := b.with(env, "answers", "run", "--pdf", pdf, "--questions", "asked",
 		"--model", "openai/gpt-test", "--prompt", "none", "--out", "second"); code != 64 {
 		t.Errorf("a prompt that is not there: exit %d: %s%s", code, stdout, stderr)
 	}

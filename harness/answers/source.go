@@ -8,6 +8,8 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
+	"strings"
 
 	"extraction-experiment/dataset"
 )
@@ -57,17 +59,18 @@ func Collect(ctx context.Context, source pager) (Questions, error) {
 		if err != nil {
 			return q, fmt.Errorf("listing the questions: %w", err)
 		}
-		for _, item := range page {
-			hash, err := dataset.Hash(item)
-			if err == nil {
-				err = fingerprint.Add(item.ID, hash)
-			}
-			if err != nil {
-				return q, fmt.Errorf("listing the questions: item %q: %w", item.ID, err)
-			}
-			if q.Items = append(q.Items, item); len(q.Items) > MaxQuestions {
-				return q, fmt.Errorf("the dataset has more than %d questions", MaxQuestions)
-			}
+		if q.Items = append(q.Items, page...); len(q.Items) > MaxQuestions {
+			return q, fmt.Errorf("the dataset has more than %d questions", MaxQuestions)
+		}
+	}
+	slices.SortFunc(q.Items, func(a, b dataset.Item) int { return strings.Compare(a.ID, b.ID) })
+	for _, item := range q.Items {
+		hash, err := dataset.Hash(item)
+		if err == nil {
+			err = fingerprint.Add(item.ID, hash)
+		}
+		if err != nil {
+			return q, fmt.Errorf("listing the questions: item %q: %w", item.ID, err)
 		}
 	}
 	q.SHA256 = fingerprint.Sum()

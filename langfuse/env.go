@@ -23,8 +23,16 @@ type EnvError struct {
 
 // Error names what is set and what is missing.
 func (e *EnvError) Error() string {
-	return fmt.Sprintf("%s is set but %s is not: set %s too, or unset all LANGFUSE_* variables",
-		strings.Join(e.Set, " and "), strings.Join(e.Missing, " and "), strings.Join(e.Missing, " and "))
+	missing := strings.Join(e.Missing, " and ")
+	return fmt.Sprintf("%s %s set but %s %s not: set %s too, or unset all LANGFUSE_* variables",
+		strings.Join(e.Set, " and "), verb(e.Set), missing, verb(e.Missing), missing)
+}
+
+func verb(names []string) string {
+	if len(names) == 1 {
+		return "is"
+	}
+	return "are"
 }
 
 // ExitCode returns 64: the command was started with an incomplete environment.

@@ -24,7 +24,7 @@ type ModeError struct{ Text string }
 
 // Error lists the modes.
 func (e *ModeError) Error() string {
-	return fmt.Sprintf("%q is no mode of Langfuse: use %s (v4's default), %s (v4 that also keeps v3's tables), %s (v3) or auto",
+	return fmt.Sprintf("%q is no mode of Langfuse: use v4 (%s), v4-dual (%s, which keeps v3's tables too), v3 (%s) or auto",
 		cutText(e.Text, 40), ModeEventsOnly, ModeDual, ModeLegacy)
 }
 

@@ -29,7 +29,7 @@ import (
 // API: GET /api/public/health, GET /api/public/dataset-items
 func Export(ctx context.Context, client *langfuse.Client, name string, version time.Time, w *dataset.Writer) (n int, err error) {
 	if version.IsZero() {
-		if version, err = serverNow(ctx, client); err != nil {
+		if version, err = client.CurrentDatasetVersion(ctx, name); err != nil {
 			return 0, fmt.Errorf("exporting: %w", err)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"time"
 
 	"extraction-experiment/langfuse"
 )
@@ -18,7 +17,7 @@ func (s *seeder) learn(ctx context.Context) error {
 	if s.result.DatasetCreated {
 		return nil
 	}
-	version, err := serverNow(ctx, s.client)
+	version, err := s.client.CurrentDatasetVersion(ctx, s.cfg.Dataset)
 	if err != nil {
 		return fmt.Errorf("seeding: %w", err)
 	}
@@ -33,19 +32,6 @@ func (s *seeder) learn(ctx context.Context) error {
 		s.cfg.progress(Progress{Phase: Comparing, Done: len(s.there)})
 	}
 	return nil
-}
-
-// serverNow returns an instant of the server's clock that is not before
-// anything written so far: Langfuse gives its time in whole seconds.
-func serverNow(ctx context.Context, client *langfuse.Client) (time.Time, error) {
-	health, err := client.GetHealth(ctx)
-	if err != nil {
-		return time.Time{}, err
-	}
-	if health.Time.IsZero() {
-		return time.Now().Add(time.Second), nil
-	}
-	return health.Time.Add(time.Second), nil
 }
 
 func key(id string) [16]byte {

@@ -10,13 +10,14 @@ import (
 )
 
 // The public data is good gold: nothing is wrong with it, and what is odd is
-// known.
+// known. Three statements of documents60 stand there in both directions although
+// their types are not symmetric, two of them between names of the same thing.
 func TestCheck_sharedData(t *testing.T) {
 	tests := map[string]struct {
 		items    int
 		warnings map[Kind]int
 	}{
-		"documents60.jsonl": {60, nil},
+		"documents60.jsonl": {60, map[Kind]int{Contradicts: 3}},
 		"sentences22.jsonl": {22, nil},
 	}
 	for name, tt := range tests {

@@ -1,7 +1,6 @@
 package tracking
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -35,7 +34,7 @@ func OpenDataset(ctx context.Context, client *langfuse.Client, name string) (*Da
 		found, unknown = client.GetDataset(ctx, name)
 		d.id = found.ID
 	})
-	asked.Go(func() { d.version, unpinned = pin(ctx, client, name) })
+	asked.Go(func() { d.version, unpinned = client.CurrentDatasetVersion(ctx, name) })
 	asked.Wait()
 	switch {
 	case unknown != nil:
@@ -53,55 +52,6 @@ func ReopenDataset(client *langfuse.Client, id, name, version string) (*Dataset,
 		return nil, fmt.Errorf("the run's dataset version %q is not a time: %w", version, err)
 	}
 	return &Dataset{client, name, id, t}, nil
-}
-
-// pin returns the version that "now" is for the server, or the time of the
-// newest item if that is later.
-func pin(ctx context.Context, client *langfuse.Client, name string) (time.Time, error) {
-	var created time.Time
-	var unlisted error
-	var asked sync.WaitGroup
-	asked.Go(func() { created, unlisted = newest(ctx, client, name) })
-	before := time.Now()
-	health, err := client.GetHealth(ctx)
-	after := time.Now()
-	asked.Wait()
-	if err := cmp.Or(err, unlisted); err != nil {
-		return time.Time{}, err
-	}
-	now, wait := serverNow(health.Time, before, after)
-	select {
-	case <-time.After(wait):
-	case <-ctx.Done():
-		return time.Time{}, ctx.Err()
-	}
-	if created.After(now) {
-		now = created
-	}
-	return now.UTC(), nil
-}
-
-// newest returns when the newest item was made; zero where there is none. A
-// version in the future gives the items as they are, the newest first.
-func newest(ctx context.Context, client *langfuse.Client, name string) (time.Time, error) {
-	query := langfuse.DatasetItemsQuery{DatasetName: name, Version: time.Now().AddDate(1, 0, 0), Limit: 1}
-	for item, err := range client.ListDatasetItems(ctx, query) {
-		return item.CreatedAt, err
-	}
-	return time.Time{}, nil
-}
-
-// serverNow returns the server's time from its clock, which tells seconds only,
-// and how long to wait until that time has come. Where our clock agrees with
-// it, ours is taken, which is finer; else the end of the server's second: a
-// version in the middle of it could leave out, or bring back, what was written
-// or archived just before.
-func serverNow(server, before, after time.Time) (now time.Time, wait time.Duration) {
-	agrees := !server.Before(before.Truncate(time.Second)) && !server.After(after)
-	if server.IsZero() || agrees {
-		return after.UTC(), 0
-	}
-	return server.Add(time.Second).UTC(), time.Second
 }
 
 // ID returns the dataset's id in Langfuse.

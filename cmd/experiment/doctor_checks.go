@@ -42,6 +42,10 @@ func (d *doctor) keys() {
 		d.ok("keys", "no LANGFUSE_* variable is set: the embedded Langfuse of this folder is used")
 		return
 	}
+	if d.env.Getenv(langfuse.EnvPublicKey) == "" || d.env.Getenv(langfuse.EnvSecretKey) == "" {
+		d.note("keys", "not both keys are set; there is: "+strings.Join(set, ", "), "")
+		return
+	}
 	d.ok("keys", "set: %s", strings.Join(set, ", "))
 }
 
@@ -96,7 +100,7 @@ func (d *doctor) limits(can langfuse.Capabilities) {
 		limits = append(limits, "before 3.179 scores are read back trace by trace, which is slow")
 	}
 	if len(limits) == 0 {
-		d.ok("limits", "none: datasets are pinned to a version, scores are read in bulk")
+		d.ok("limits", "nothing is missing: datasets are pinned to a version, scores are read in bulk")
 		return
 	}
 	d.note("limits", strings.Join(limits, "\n"), "upgrade Langfuse")

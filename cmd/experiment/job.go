@@ -200,7 +200,7 @@ func (j *job) datasetError(err error) error {
 		return err
 	}
 	return cli.Usage("there is no dataset %q in Langfuse (%s); seed --list shows those that are, seed --dataset %s --file FILE makes it",
-		j.cfg.dataset, j.lf.Client.BaseURL(), j.cfg.dataset)
+		j.cfg.dataset, j.lf.Client.BaseURL(), quote(j.cfg.dataset))
 }
 
 // publisher sends the run to Langfuse.

@@ -132,6 +132,7 @@ func (j *job) carryOut(ctx context.Context, signals *signals, view *progress, lo
 	go func() { sent <- publisher.Follow(ctx, finished) }()
 	signals.working.Store(true)
 	_, ran = runner.Run(ctx)
+	signals.working.Store(false) // from here on a signal ends the publishing at once: nothing is lost
 	close(finished)
 	if ran == nil || errors.Is(ran, experiment.ErrInterrupted) {
 		view.publishing()

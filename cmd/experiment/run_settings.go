@@ -13,6 +13,7 @@ import (
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/tracking"
 )
@@ -128,6 +129,9 @@ func (s settings) runConfigOf(p *problems) runConfig {
 		cfg.retryClasses = p.classes(text)
 	}
 	cfg.system.limits.timeout = cfg.timeout
+	if _, err := langfuse.ParseMode(cfg.langfuseMode); err != nil {
+		p.add("--langfuse-mode: %v", err)
+	}
 	cfg.environmentGiven = s["environment"].from != "default"
 	for _, key := range tracking.FixedKeys() {
 		if _, taken := cfg.metadata[key]; taken {

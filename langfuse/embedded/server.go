@@ -72,14 +72,17 @@ func (s *Server) Close() error {
 // those under way up to ten seconds, and returns nil. It closes l but not the
 // store. Any other end is an error.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	var silent unused
 	hs := &http.Server{
 		Handler:           s.Handler(),
+		ConnState:         silent.watch,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       5 * time.Minute,
 		WriteTimeout:      5 * time.Minute,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 	}
+	hs.RegisterOnShutdown(silent.close) // when no connection comes any more
 	ended := make(chan error, 1)
 	go func() { ended <- hs.Serve(l) }()
 	select {

@@ -66,16 +66,25 @@ func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode) (*Lan
 // probe asks the server what it is, less patiently than results are sent: a
 // person is waiting.
 func probe(ctx context.Context, config langfuse.Config, mode langfuse.Mode) (langfuse.Server, error) {
-	config.Timeout, config.MaxAttempts = 15*time.Second, 3
+	config.Timeout, config.MaxAttempts = 15*time.Second, 5
 	client, err := langfuse.New(config)
 	if err != nil {
 		return langfuse.Server{}, err
 	}
 	defer client.CloseIdleConnections()
-	if mode != "" {
+	server, err := client.Probe(ctx)
+	if mode == "" {
+		return server, err
+	}
+	if err != nil { // what it is cannot be found out; the mode is insisted on
 		return client.ProbeAs(ctx, mode)
 	}
-	return client.Probe(ctx)
+	forced := server.WithMode(mode)
+	if forced.NewReads && !server.NewReads || forced.LegacyReads && !server.LegacyReads {
+		return server, &modeError{asked: mode, is: server.Mode()}
+	}
+	server.Capabilities = forced
+	return server, nil
 }
 
 // Close ends what Open started. Safe to repeat.

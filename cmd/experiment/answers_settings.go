@@ -29,7 +29,7 @@ func answersSystemTable() []setting {
 		{flag: "prompt-version", usage: "`N` is the version of the prompt"},
 		{flag: "prompt-file", usage: "push the prompt in `FILE` where it differs from the newest, and use that"},
 		{flag: "passages", fallback: "6", usage: "`N` passages are given to the model"},
-		{flag: "command", env: "EXPERIMENT_ANSWERS_COMMAND", usage: "`PROGRAM` of a team's own that answers (docs/answers-protocol.md)"},
+		{flag: "command", env: "EXPERIMENT_ANSWERS_COMMAND", usage: "`PROGRAM` of a team's own that answers (docs/answers.md)"},
 		{flag: "url", env: "EXPERIMENT_ANSWERS_URL", usage: "`URL` of a team's own service that answers"},
 	}
 	for _, s := range runTable() {

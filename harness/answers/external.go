@@ -12,7 +12,7 @@ import (
 )
 
 // External asks a team's own system, a program or an address, by the protocol
-// of docs/answers-protocol.md: a request is {"id", "question", "pdf",
+// of docs/answers.md: a request is {"id", "question", "pdf",
 // "pdf_sha256"}, an answer {"answer", "pages"?, …}. It is safe for concurrent
 // use.
 type External struct {

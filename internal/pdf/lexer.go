@@ -235,8 +235,10 @@ func number(text string) Object {
 	if v, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
 		return v
 	}
-	end := 1 // "12-34" and the like: what there is of a number at the start
-	for end < len(text) && (text[end] >= '0' && text[end] <= '9' || text[end] == '.') {
+	end := 1 // "12-34" and "1.2.3": what there is of a number at the start
+	point := text[0] == '.'
+	for end < len(text) && (text[end] >= '0' && text[end] <= '9' || text[end] == '.' && !point) {
+		point = point || text[end] == '.'
 		end++
 	}
 	if v, err := strconv.ParseFloat(text[:end], 64); err == nil && !math.IsInf(v, 0) {

@@ -117,7 +117,7 @@ func accented(name string) (string, bool) {
 
 // accents are the endings of names, longer ones first where one ends another.
 var accents = []struct{ name, combining string }{
-	{"hungarumlaut", "\u030b"}, {"circumflex", "\u0302"}, {"dotaccent", "\u0307"}, {"commaaccent", "\u0327"},
+	{"hungarumlaut", "\u030b"}, {"dieresistonos", "\u0308\u0301"}, {"tonos", "\u0301"}, {"circumflex", "\u0302"}, {"dotaccent", "\u0307"}, {"commaaccent", "\u0327"},
 	{"dieresis", "\u0308"}, {"cedilla", "\u0327"}, {"macron", "\u0304"}, {"ogonek", "\u0328"},
 	{"grave", "\u0300"}, {"acute", "\u0301"}, {"tilde", "\u0303"}, {"caron", "\u030c"}, {"breve", "\u0306"}, {"ring", "\u030a"},
 }

@@ -140,8 +140,22 @@ func describeAnswers(h *outcome.Header, j *job, doc *answers.Document, questions
 	j.cfg.metadata = metadata
 	h.Format, h.RunUID, h.Name, h.Harness = outcome.FormatVersion, hex.EncodeToString(uid), j.cfg.name, answers.Name
 	h.Dataset.Name = j.cfg.dataset
-	h.Scorer = outcome.Scorer{Version: answers.Version, Options: json.RawMessage(`{}`), Primary: answers.Primary}
+	h.Scorer = answersPin()
 	h.Trials, h.Description, h.Environment, h.Metadata = 1, j.cfg.description, j.cfg.environment, metadata
 	h.GitSHA, h.Runner, h.Project, h.Started = gitSHA(), build.Version(), j.lf.Server.Project.ID, time.Now().UTC()
 	return nil
+}
+
+// answersPin is how answers are scored: there are no options.
+func answersPin() outcome.Scorer {
+	return outcome.Scorer{Version: answers.Version, Options: json.RawMessage(`{}`), Primary: answers.Primary}
+}
+
+// answersScorer scores the answers of a run again.
+func answersScorer(h outcome.Header) answers.Scorer {
+	pages, err := strconv.Atoi(h.Metadata[metaPages])
+	if err != nil {
+		pages = 0 // not known: citations are not checked
+	}
+	return answers.Scorer{Pages: pages}
 }

@@ -41,6 +41,7 @@ var floors = map[string]int{
 	"pipeline/provider/": 4,
 	"pipeline/provider":  5,
 	"experiment":         5,
+	"experiment/sweep":   5,
 	"tracking":           5,
 	"seed":               5,
 	"compare":            5,

@@ -20,6 +20,7 @@ type collector struct {
 	cost         amounts
 	latency      amounts
 	groups       map[groupKey]*Group
+	grouped      [2]bool // base, candidate: there are counts by type
 	changed      shortlist[changed]
 	regressed    shortlist[ItemChange]
 

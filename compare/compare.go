@@ -112,7 +112,20 @@ func (c *Comparer) compareOne(ctx context.Context, base known, cand Source) (Res
 		return out, ofBase, nil
 	}
 	result, err := run.result(ctx, ofBase, ofCand)
+	result.Warnings = append(result.Warnings, unchecked(base.source, cand)...)
 	return result, ofBase, err
+}
+
+// unchecked says what cannot be checked of the two runs.
+func unchecked(base, cand Source) (warnings []string) {
+	for i, s := range []Source{base, cand} {
+		if cautious, ok := s.(Cautious); ok {
+			for _, text := range cautious.Unchecked() {
+				warnings = append(warnings, []string{"the base", "the candidate"}[i]+": "+text)
+			}
+		}
+	}
+	return warnings
 }
 
 func side(ctx context.Context, s Source, sum *outcome.Summariser) (Side, error) {

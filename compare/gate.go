@@ -90,10 +90,7 @@ func (g Gate) check() error {
 
 // judge judges every rule; nil without any.
 func (g Gate) judge(base Side, r Result) (*GateResult, error) {
-	out := &GateResult{Answer: Pass, Inconclusive: g.Inconclusive, Rules: []RuleResult{}}
-	if out.Inconclusive == "" {
-		out.Inconclusive = InconclusiveFails
-	}
+	out := g.result()
 	primary := r.primary()
 	if g.MinDelta != nil {
 		out.Rules = append(out.Rules, minDelta(*g.MinDelta, primary))
@@ -114,15 +111,29 @@ func (g Gate) judge(base Side, r Result) (*GateResult, error) {
 	if err := errors.Join(problems...); err != nil || len(out.Rules) == 0 {
 		return nil, err
 	}
-	for _, rule := range out.Rules {
+	out.sumUp()
+	return out, nil
+}
+
+// result is that of no rules yet.
+func (g Gate) result() *GateResult {
+	out := &GateResult{Answer: Pass, Inconclusive: g.Inconclusive, Rules: []RuleResult{}}
+	if out.Inconclusive == "" {
+		out.Inconclusive = InconclusiveFails
+	}
+	return out
+}
+
+// sumUp fills in what all rules come to.
+func (g *GateResult) sumUp() {
+	for _, rule := range g.Rules {
 		switch {
 		case rule.Answer == Fail:
-			out.Answer = Fail
-		case rule.Answer == Inconclusive && out.Answer == Pass:
-			out.Answer = Inconclusive
+			g.Answer = Fail
+		case rule.Answer == Inconclusive && g.Answer == Pass:
+			g.Answer = Inconclusive
 		}
 	}
-	return out, nil
 }
 
 func (r Result) primary() Score {

@@ -12,6 +12,7 @@ type groupKey struct{ kind, name string }
 
 // addGroups adds what one item counts for each type, in both runs.
 func (r *collector) addGroups(base, cand []outcome.Group) {
+	r.grouped[0], r.grouped[1] = r.grouped[0] || len(base) > 0, r.grouped[1] || len(cand) > 0
 	for _, g := range base {
 		addGroup(&r.group(g).Base, g)
 	}
@@ -39,6 +40,9 @@ func addGroup(sum *outcome.GroupStat, g outcome.Group) {
 
 // groupList sorts by kind, then the most expected first, then by name.
 func (r *collector) groupList() []Group {
+	if !r.grouped[0] || !r.grouped[1] {
+		return []Group{} // a run without counts by type is not one that matched nothing
+	}
 	list := make([]Group, 0, len(r.groups))
 	for _, g := range slices.Collect(maps.Values(r.groups)) {
 		derive(&g.Base)

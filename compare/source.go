@@ -26,6 +26,12 @@ type Source interface {
 	Outcomes(ctx context.Context) iter.Seq2[outcome.Outcome, error]
 }
 
+// Cautious is a Source that knows what cannot be checked of it; a comparison
+// with it says so.
+type Cautious interface {
+	Unchecked() []string
+}
+
 // Item is what is compared of an item before its outcome is.
 type Item struct {
 	ID string

@@ -35,6 +35,7 @@ type Experiment struct {
 	TopP          string            `yaml:"top_p"`
 	MaxTokens     string            `yaml:"max_tokens"`
 	Seed          string            `yaml:"seed"`
+	Trials        string            `yaml:"trials"`
 	Concurrency   string            `yaml:"concurrency"`
 	Timeout       string            `yaml:"timeout"` // as "90s" or "2m"
 	RPM           string            `yaml:"rpm"`
@@ -47,10 +48,14 @@ type Experiment struct {
 	Item          []string          `yaml:"item"`
 	Filter        []string          `yaml:"filter"`
 	MaxFailures   string            `yaml:"max_failures"` // "3" or "5%"
+	Gate          []string          `yaml:"gate"`         // rules, or files of rules
+	Inconclusive  string            `yaml:"inconclusive"` // fail, pass or 6
 	Description   string            `yaml:"description"`
 	Metadata      map[string]string `yaml:"metadata"`
 	Environment   string            `yaml:"environment"`
 	Output        string            `yaml:"output"`
+	// Matrix makes a sweep: by flag, the values to try.
+	Matrix map[string][]string `yaml:"matrix"`
 	// Scoring holds the options of docs/metrics.md by name.
 	Scoring map[string]any `yaml:"scoring"`
 }

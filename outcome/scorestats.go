@@ -140,7 +140,7 @@ func (t *tally) addValue(s Score) {
 
 func countable(n int64) bool { return n >= 0 && n <= largestCount }
 
-func (t *tally) stat(name string, withInterval bool) Stat {
+func (t *tally) stat(name string) Stat {
 	s := Stat{Name: name, N: t.moments.N(), Failed: t.failed, Undefined: t.undefined, Vacuous: t.vacuous}
 	if mean, ok := t.moments.Mean(); ok {
 		s.Mean = &mean
@@ -148,7 +148,7 @@ func (t *tally) stat(name string, withInterval bool) Stat {
 	if least, top, ok := t.moments.Range(); ok {
 		s.Min, s.Max = &least, &top
 	}
-	if lo, hi, ok := t.moments.Interval95(); ok && withInterval {
+	if lo, hi, ok := t.moments.Interval95(); ok {
 		s.CI95 = &[2]float64{lo, hi}
 	}
 	if mean, ok := t.moments.MeanOver(s.N + s.Failed); ok {

@@ -28,7 +28,8 @@ type SummaryConfig struct {
 // The order of Add changes no digit of the Summary: sums are exact
 // (stats.Sum), lists are sorted by rules without ties. Memory is bounded by
 // the number of score names, groups, causes and failure classes, the items kept, and 8
-// bytes per timed outcome. Not safe for concurrent use.
+// bytes per timed outcome; a run of several trials also keeps each score of each
+// item, about 100 bytes and 8 a trial. Not safe for concurrent use.
 type Summariser struct {
 	header Header
 	config SummaryConfig
@@ -46,6 +47,7 @@ type Summariser struct {
 	costKnown    int
 	latencies    []float64 // milliseconds
 	worst        shortlist[WorstItem]
+	trials       *trials // nil for a run of one trial
 }
 
 // NewSummariser returns a Summariser for the run that h describes.
@@ -56,7 +58,7 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 	if cfg.Messages == 0 {
 		cfg.Messages = 3
 	}
-	return &Summariser{
+	s := &Summariser{
 		header: h, config: cfg,
 		scores:   map[string]*tally{},
 		failures: map[Class]*failureTally{},
@@ -64,6 +66,10 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 		causes:   map[groupKey]*causeTally{},
 		worst:    shortlist[WorstItem]{limit: cfg.Worst, order: compareWorst},
 	}
+	if h.Trials > 1 {
+		s.trials = &trials{items: map[string]*trialItem{}, runs: map[int]*trialRun{}}
+	}
+	return s
 }
 
 // Add takes one outcome into account. Of an item that was run again only the
@@ -71,6 +77,9 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 // Failure, Groups, Causes and Warnings are looked at; without Failure the comment of the error
 // score is the message.
 func (s *Summariser) Add(o Outcome) {
+	if s.trials != nil {
+		s.trials.add(o)
+	}
 	if o.Failed() {
 		s.items.Failed++
 		s.addFailure(o)
@@ -114,7 +123,7 @@ func (s *Summariser) Mean(score string) (mean float64, n int, ok bool) {
 // latencies: O(n log n).
 func (s *Summariser) Summary() Summary {
 	scores := s.scoreStats()
-	return Summary{
+	out := Summary{
 		Run:       describe(s.header),
 		Status:    Unfinished,
 		Items:     s.Items(),
@@ -125,9 +134,26 @@ func (s *Summariser) Summary() Summary {
 		LatencyMS: s.latencySummary(),
 		Groups:    s.groupStats(),
 		Causes:    s.causeCounts(),
-		Worst:     append([]WorstItem{}, s.worst.list...),
+		Worst:     s.worstItems(),
 		Warnings:  s.warnings(),
 	}
+	if s.trials != nil {
+		out.Trials = s.trials.summary(s.header.Trials, s.header.Scorer.Primary, scores)
+	}
+	return out
+}
+
+// worstItems lists the worst items, each by its worst trial.
+func (s *Summariser) worstItems() []WorstItem {
+	list := shortlist[WorstItem]{limit: s.config.Worst, order: compareWorst, list: slices.Clone(s.worst.list)}
+	if s.trials != nil {
+		for _, item := range s.trials.items {
+			if item.worst != nil {
+				list.offer(*item.worst)
+			}
+		}
+	}
+	return append([]WorstItem{}, list.list...)
 }
 
 func (s *Summariser) addScores(o Outcome) {
@@ -159,8 +185,10 @@ func (s *Summariser) addPrimary(o Outcome) {
 		return // perfect, or no number
 	}
 	w := WorstItem{ID: o.Item, Score: value, Comment: cut(score.Comment)}
-	if s.header.Trials > 1 {
+	if s.trials != nil {
 		w.Trial = o.Trial
+		s.trials.worse(w)
+		return
 	}
 	s.worst.offer(w)
 }
@@ -172,7 +200,11 @@ func (s *Summariser) scoreStats() Stats {
 	for _, name := range names {
 		if t := s.scores[name]; t != nil && !done[name] {
 			done[name] = true
-			list = append(list, t.stat(name, s.header.Trials <= 1))
+			stat := t.stat(name)
+			if s.trials != nil {
+				stat = s.trials.stat(stat)
+			}
+			list = append(list, stat)
 		}
 	}
 	return list
@@ -180,9 +212,6 @@ func (s *Summariser) scoreStats() Stats {
 
 func (s *Summariser) warnings() []string {
 	list := []string{}
-	if s.header.Trials > 1 {
-		list = append(list, fmt.Sprintf("%d trials: every trial of an item counts as an outcome of its own, so no interval is given", s.header.Trials))
-	}
 	for _, name := range slices.Sorted(maps.Keys(s.scores)) {
 		if n := s.scores[name].refused; n > 0 {
 			list = append(list, fmt.Sprintf("%s: %d values are no finite numbers and count as undefined", name, n))

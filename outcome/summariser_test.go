@@ -168,19 +168,6 @@ func TestSummary_hostileScores(t *testing.T) {
 	}
 }
 
-func TestSummary_trialsGetNoInterval(t *testing.T) {
-	h := header()
-	h.Trials = 2
-	s := NewSummariser(h, SummaryConfig{})
-	for trial := 1; trial <= 2; trial++ {
-		s.Add(Outcome{Item: "a", Trial: trial, Scores: []Score{ratio("f1", 1, 2)}})
-	}
-	got := s.Summary()
-	if got.Scores[0].CI95 != nil || len(got.Warnings) != 1 || got.Worst[1].Trial != 2 {
-		t.Errorf("interval %v, warnings %q, worst %v", got.Scores[0].CI95, got.Warnings, got.Worst)
-	}
-}
-
 func TestSummary_finish(t *testing.T) {
 	s := NewSummariser(header(), SummaryConfig{})
 	for _, o := range fourOutcomes() {

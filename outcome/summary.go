@@ -26,6 +26,9 @@ type Summary struct {
 	Worst     []WorstItem     `json:"worst"`
 	Published *PublishedCount `json:"published"` // nil until the caller says
 
+	// Trials is nil for a run of one trial.
+	Trials *Trials `json:"trials,omitempty"`
+
 	// Warnings are reasons to read the numbers with care.
 	Warnings []string `json:"warnings"`
 }
@@ -92,7 +95,8 @@ type RunInfo struct {
 	URL     string     `json:"url"`   // filled in by the caller
 }
 
-// Items counts the outcomes of a run.
+// Items counts the outcomes of a run: items, times the trials where there are
+// several.
 type Items struct {
 	Planned int `json:"planned"` // scored + failed unless a Footer says more
 	Scored  int `json:"scored"`
@@ -105,7 +109,10 @@ type Items struct {
 // NotRun returns how many planned items have no outcome.
 func (i Items) NotRun() int { return max(0, i.Planned-i.Scored-i.Failed) }
 
-// Stat is one score over all outcomes.
+// Stat is one score over all items. Where there are several trials the value of
+// an item is the mean over those of its trials that have one, with failed ones as
+// 0 in FailuresAsZero; Failed, Undefined and Vacuous then count items of which
+// all trials are so, and only Pooled is over all outcomes.
 type Stat struct {
 	Name string `json:"-"`
 	// Mean is the mean over the N outcomes whose score has a value; nil for
@@ -113,7 +120,7 @@ type Stat struct {
 	Mean *float64 `json:"mean"`
 	N    int      `json:"n"`
 	// CI95 is Student's interval of the mean, lower and upper end; nil for
-	// N < 2 and for runs of several trials.
+	// N < 2.
 	CI95 *[2]float64 `json:"ci95"`
 	Min  *float64    `json:"min"`
 	Max  *float64    `json:"max"`

@@ -77,7 +77,7 @@ func (p *page) sideLines(name string, s compare.Side) {
 		prompt = fmt.Sprintf("%s@%d", printable.Line(r.PromptName), r.PromptVersion)
 	}
 	p.parts(name, p.bold(label(r.Name)), printable.Line(r.Dataset), printable.Line(r.Model), prompt,
-		counted(items.Planned, "item"), failed, printable.Line(s.Where))
+		plannedItems(s.Summary), failed, printable.Line(s.Where))
 }
 
 // weightedChange is the change of a weighted mean.

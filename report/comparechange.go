@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"extraction-experiment/compare"
@@ -54,6 +55,14 @@ func (p *page) matchLines(what string, lines []string) {
 		tail = fmt.Sprintf(" and %s more", count(more))
 	}
 	p.wrapped(what+": "+strings.Join(words, "; ")+tail, 4, messageLines, nil)
+}
+
+// Gate writes the rules of a gate, each with its answer and reason; nothing for
+// nil. It writes once; the error is that of the writer.
+func Gate(w io.Writer, g *compare.GateResult, opt Options) error {
+	p := newPage(opt)
+	p.gate(g)
+	return p.writeTo(w)
 }
 
 // gate writes every rule with its answer and its reason.

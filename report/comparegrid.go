@@ -31,6 +31,20 @@ func (g *grid) shorten(width int, titles ...string) []string {
 	return dropped
 }
 
+// shortenWhole drops columns, in the order given, until the line fits with no
+// name cut at all, and returns which.
+func (g *grid) shortenWhole(width int, titles ...string) []string {
+	var dropped []string
+	for _, title := range titles {
+		if _, total := g.widths(); total <= width {
+			break
+		}
+		g.drop(title)
+		dropped = append(dropped, title)
+	}
+	return dropped
+}
+
 // narrow draws a grid without the columns that do not fit, and names them.
 func (p *page) narrow(g *grid, titles ...string) {
 	if len(g.rows) == 0 {

@@ -20,6 +20,7 @@ type Estimate struct {
 	// team's own pipeline.
 	Asks         bool  `json:"asks"`
 	Stages       int   `json:"stages"`
+	Trials       int   `json:"trials"` // all that follows is for all of them
 	Requests     int64 `json:"requests"`
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
@@ -33,6 +34,9 @@ func (e Estimate) Text() string {
 	line := func(label, text string) { fmt.Fprintf(&b, "%-9s %s\n", label, text) }
 	fmt.Fprintf(&b, "%s · %s · an estimate, nothing was asked\n", printable.Line(e.Dataset), printable.Line(e.Model))
 	items := count(e.Items)
+	if e.Trials > 1 {
+		items += " × " + counted(e.Trials, "trial")
+	}
 	if e.Unusable > 0 {
 		items += fmt.Sprintf(" · %s of them cannot be asked about", count(e.Unusable))
 	}

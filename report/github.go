@@ -50,7 +50,7 @@ func (r Run) inOneLine() string {
 	if stat, ok := s.Scores.Lookup(s.Run.Primary); ok {
 		parts = append(parts, printable.Line(stat.Name)+" "+score(stat.Mean, 3)+" ("+interval(stat.CI95, false)+")")
 	}
-	parts = append(parts, counted(s.Items.Planned, "item"), count(s.Items.Failed)+" failed")
+	parts = append(parts, plannedItems(s), count(s.Items.Failed)+" failed")
 	if n := s.Items.NotRun(); n > 0 {
 		parts = append(parts, count(n)+" not run")
 	}

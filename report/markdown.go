@@ -60,7 +60,7 @@ func (m *summaryPage) run(r Run) {
 	if s.Run.PromptName != "" {
 		what = append(what, "prompt "+code(fmt.Sprintf("%s@%d", s.Run.PromptName, s.Run.PromptVersion)))
 	}
-	items := counted(s.Items.Planned, "item") + ", " + count(s.Items.Failed) + " failed"
+	items := plannedItems(s) + ", " + count(s.Items.Failed) + " failed"
 	if n := s.Items.NotRun(); n > 0 {
 		items += ", **" + count(n) + " not run**"
 	}

@@ -23,8 +23,12 @@ func Text(w io.Writer, s outcome.Summary, opt Options) error {
 	p := newPage(opt)
 	p.runLines(s)
 	p.scoreTable(s.Scores)
+	p.trials(s)
 	p.failures(s.Failures)
 	p.breakdown(s.Groups)
+	if s.Trials != nil && len(s.Groups) > 0 {
+		p.wrapped("counts of all trials together", gap, 0, p.faint)
+	}
 	p.causes(s.Causes)
 	p.worst(s)
 	if len(s.Warnings) > 0 {
@@ -47,7 +51,7 @@ func (p *page) runLines(s outcome.Summary) {
 			head = append(head, printable.Line(part))
 		}
 	}
-	head = append(head, counted(s.Items.Planned, "item"))
+	head = append(head, plannedItems(s))
 	p.wrapped(strings.Join(head, " · "), 0, 2, p.bold)
 	p.parts("status", p.status(s)...)
 	p.parts("system", systemParts(r)...)
@@ -62,7 +66,11 @@ func (p *page) runLines(s outcome.Summary) {
 	if i.Failed > 0 {
 		failed = p.red(failed)
 	}
-	p.parts("items", count(i.Planned)+" planned", count(i.Scored)+" scored", failed,
+	noun := "items"
+	if s.Trials != nil {
+		noun = "outcomes"
+	}
+	p.parts(noun, count(i.Planned)+" planned", count(i.Scored)+" scored", failed,
 		count(i.BothEmpty)+" with nothing to find")
 	if l := s.LatencyMS; l != nil {
 		p.parts("latency", "p50 "+milliseconds(l.P50), "p95 "+milliseconds(l.P95),
@@ -71,8 +79,17 @@ func (p *page) runLines(s outcome.Summary) {
 	p.parts("tokens", tokenParts(s.Usage)...)
 	p.parts("cost", costParts(s)...)
 	if pub := s.Published; pub != nil {
-		p.parts("langfuse", counted(pub.Outcomes, "item")+" published", p.waiting(pub.Waiting))
+		noun = strings.TrimSuffix(noun, "s")
+		p.parts("langfuse", counted(pub.Outcomes, noun)+" published", p.waiting(pub.Waiting, noun))
 	}
+}
+
+// plannedItems counts items; trials are no more of them.
+func plannedItems(s outcome.Summary) string {
+	if s.Trials == nil {
+		return counted(s.Items.Planned, "item")
+	}
+	return counted(s.Items.Planned/max(1, s.Trials.Count), "item") + " × " + counted(s.Trials.Count, "trial")
 }
 
 // status is empty for a run that is complete, and for what is no run.
@@ -82,16 +99,20 @@ func (p *page) status(s outcome.Summary) []string {
 	}
 	parts := []string{p.yellow(printable.Line(string(s.Status)))}
 	if n := s.Items.NotRun(); n > 0 {
-		parts = append(parts, p.yellow(counted(n, "item")+" not run"))
+		noun := "item"
+		if s.Trials != nil {
+			noun = "outcome"
+		}
+		parts = append(parts, p.yellow(counted(n, noun)+" not run"))
 	}
 	return parts
 }
 
-func (p *page) waiting(n int) string {
+func (p *page) waiting(n int, noun string) string {
 	if n == 0 {
 		return ""
 	}
-	return p.yellow(counted(n, "item") + " waiting to be published")
+	return p.yellow(counted(n, noun) + " waiting to be published")
 }
 
 func systemParts(r outcome.RunInfo) []string {
@@ -114,9 +135,6 @@ func systemParts(r outcome.RunInfo) []string {
 			prompt += " (" + printable.Line(r.PromptLabel) + ")"
 		}
 		parts = append(parts, prompt)
-	}
-	if r.Trials > 1 {
-		parts = append(parts, counted(r.Trials, "trial"))
 	}
 	return parts
 }
@@ -146,9 +164,12 @@ func costParts(s outcome.Summary) []string {
 	case u.CostUnknown > 0:
 		return []string{"at least " + dollars(*u.CostUSD), "unknown for " + counted(u.CostUnknown, "item")}
 	}
-	parts := []string{dollars(*u.CostUSD)}
+	parts, per := []string{dollars(*u.CostUSD)}, "item"
+	if s.Trials != nil {
+		per = "item and trial"
+	}
 	if n := s.Items.Scored + s.Items.Failed; n > 0 && *u.CostUSD > 0 {
-		parts = append(parts, dollars(*u.CostUSD/float64(n))+" per item")
+		parts = append(parts, dollars(*u.CostUSD/float64(n))+" per "+per)
 	}
 	return parts
 }

@@ -113,10 +113,10 @@ func TestText_nothing(t *testing.T) {
 func TestText_interrupted(t *testing.T) {
 	s := outcome.NewSummariser(outcome.Header{Name: "r", Dataset: outcome.Dataset{Name: "d", Selection: "--limit 50"}, Trials: 3,
 		System: outcome.System{Model: "m", Seed: ptr(int64(7)), TopP: ptr(0.9), MaxTokens: ptr(1024)}}, outcome.SummaryConfig{})
-	s.Add(outcome.Outcome{Item: "a", Class: outcome.Item, Scores: []outcome.Score{{Name: "entity_f1"}},
+	s.Add(outcome.Outcome{Item: "a", Trial: 1, Class: outcome.Item, Scores: []outcome.Score{{Name: "entity_f1"}},
 		Usage: outcome.Usage{Input: 5, Reasoning: 2}})
 	sum := s.Summary()
-	sum.Finish(outcome.Footer{Status: outcome.Interrupted, Planned: 50})
+	sum.Finish(outcome.Footer{Status: outcome.Interrupted, Planned: 51})
 	got := printed(t, func(b *bytes.Buffer) error { return Text(b, sum, Options{}) })
 	fits(t, string(got), Options{})
 	golden(t, "summary-interrupted.txt", got)

@@ -65,7 +65,7 @@ func openAnswers(ctx context.Context, lf *connect.Langfuse, cfg answersConfig, g
 	if err := j.begin(ctx, header, questions, dataset.Filter{}); err != nil {
 		return nil, errors.Join(err, j.system.close())
 	}
-	if err := j.system.asks.book(ctx, j.run); err != nil {
+	if err := j.system.asks.book(ctx, j.run, cfg.beside); err != nil {
 		return nil, errors.Join(err, j.run.Close(), j.system.close())
 	}
 	return j, nil
@@ -141,7 +141,7 @@ func describeAnswers(h *outcome.Header, j *job, doc *answers.Document, questions
 	h.Format, h.RunUID, h.Name, h.Harness = outcome.FormatVersion, hex.EncodeToString(uid), j.cfg.name, answers.Name
 	h.Dataset.Name = j.cfg.dataset
 	h.Scorer = answersPin()
-	h.Trials, h.Description, h.Environment, h.Metadata = 1, j.cfg.description, j.cfg.environment, metadata
+	h.Trials, h.Description, h.Environment, h.Metadata = j.cfg.trials, j.cfg.description, j.cfg.environment, metadata
 	h.GitSHA, h.Runner, h.Project, h.Started = gitSHA(), build.Version(), j.lf.Server.Project.ID, time.Now().UTC()
 	return nil
 }

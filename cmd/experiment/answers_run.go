@@ -36,7 +36,7 @@ func runAnswers(ctx context.Context, env cli.Env, cfg answersConfig, log *slog.L
 	if err != nil {
 		return "", signals.interrupted(err)
 	}
-	defer lf.Close() // closed in finish too; the second call is for early returns
+	defer func() { err = errors.Join(err, lf.Close()) }()
 	if !cfg.quiet {
 		fmt.Fprintln(env.Stderr, lf.Describe())
 	}

@@ -17,7 +17,7 @@ import (
 // sharedSettings are those that mean the same for answers as for extraction.
 var sharedSettings = []string{
 	"temperature", "top-p", "max-tokens", "seed", "concurrency", "timeout", "rpm", "tpm", "retries", "cache", "budget-usd", "budget-tokens",
-	"max-failures", "description", "metadata", "environment", "langfuse-mode", "json", "quiet", "log-level", "log-format",
+	"trials", "gate", "inconclusive", "max-failures", "description", "metadata", "environment", "langfuse-mode", "json", "quiet", "log-level", "log-format",
 }
 
 // answersSystemTable lists the settings that say what answers, and how.

@@ -16,6 +16,7 @@ import (
 	"extraction-experiment/harness/answers"
 	"extraction-experiment/harness/answers/benchmark"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
@@ -39,6 +40,9 @@ type benchmarkJob struct {
 	base   *benchmark.Report
 	log    *slog.Logger
 	failed []error // of runs, where the others went on
+	paths  []string
+
+	limiters map[string]*limit.Limiter // by model, for all runs
 }
 
 func benchmarkAction(c *urfave.Context, env cli.Env, values settings) error {
@@ -69,7 +73,7 @@ func benchmarkAction(c *urfave.Context, env cli.Env, values settings) error {
 
 func newBenchmark(env cli.Env, values settings) (*benchmarkJob, error) {
 	cfg, p := values.answersSystem()
-	b := &benchmarkJob{env: env, cfg: cfg}
+	b := &benchmarkJob{env: env, cfg: cfg, limiters: map[string]*limit.Limiter{}}
 	path := values.text("config")
 	if path == "" {
 		p.add("--config is missing: name the file that lists the datasets")
@@ -147,6 +151,7 @@ func (b *benchmarkJob) runOne(ctx context.Context, d benchmarkDataset, n int) (b
 	cfg := b.cfg
 	cfg.pdf, cfg.dataset, cfg.output, cfg.quiet, cfg.json = d.PDF, d.Questions, "", true, false
 	cfg.name = fmt.Sprintf("%s-%s-%d", b.cfg.name, d.ID, n)
+	cfg.beside, cfg.system.limits.limiters = b.paths, b.limiters // one budget, one provider
 	run := benchmark.Run{Name: cfg.name}
 	if !b.cfg.quiet {
 		fmt.Fprintf(b.env.Stderr, "dataset %s, run %d of %d: %s\n", d.ID, n, b.file.Runs, cfg.name)
@@ -160,6 +165,7 @@ func (b *benchmarkJob) runOne(ctx context.Context, d benchmarkDataset, n int) (b
 	if path == "" {
 		return run, failed
 	}
+	b.paths = append(b.paths, path)
 	return run, errors.Join(failed, fill(ctx, path, &run))
 }
 
@@ -198,7 +204,11 @@ func fill(ctx context.Context, path string, run *benchmark.Run) (err error) {
 				q.Weight = *s.Weight
 			}
 		}
-		run.Questions[o.Item] = q
+		id := o.Item
+		if o.Trial > 1 {
+			id = fmt.Sprintf("%s#%d", id, o.Trial)
+		}
+		run.Questions[id] = q
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func compareCommand(env cli.Env) *urfave.Command {
 		Usage:     "say whether a run did better than another, by how much, and whether to trust it",
 		UsageText: "experiment compare BASE CANDIDATE… [--gate RULE|FILE] [--json]",
 		ArgsUsage: "BASE CANDIDATE…",
-		Description: "BASE and CANDIDATE are names of runs, run files or exports.\n" +
+		Description: "BASE and CANDIDATE are names of runs, run files, exports, or langfuse:NAME for a run that is only there.\n" +
 			"Rules: entity_f1 >= base - 0.02 (the whole 95 % interval keeps it), entity_f1 > base, pooled(entity_f1) >= base - 0.02,\n" +
 			"entity_f1 >= 0.7, coverage >= 99%, failures <= 2, cost <= base * 1.1, cost_per_item <= 0.01, latency_p95 <= 2s.\n" +
 			"Exit codes: 0 compared, and every rule passed; 1 a rule failed; 2 the runs cannot be compared; 6 inconclusive, with --inconclusive 6.",
@@ -67,14 +67,10 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	var sources []compare.Source
-	for _, named := range append([]string{base}, candidates...) {
-		run, err := openRun(ctx, named, c.String("dataset"))
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, run.Close()) }()
-		sources = append(sources, runSource{run, cfg.ClusterBy != ""})
+	sources, done, err := openSources(ctx, env, append([]string{base}, candidates...), c.String("dataset"), cfg.ClusterBy != "")
+	defer func() { err = errors.Join(err, done()) }()
+	if err != nil {
+		return err
 	}
 	result, err := comparer.Compare(ctx, sources[0], sources[1:]...)
 	if errors.Is(err, context.Canceled) {

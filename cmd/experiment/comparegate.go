@@ -13,12 +13,27 @@ import (
 	"extraction-experiment/internal/cli"
 )
 
-// compareGate puts the rules of flags and files together, and the metric that
-// a file names. Flags win over files, a later file over an earlier one; rules
-// add up. All problems are returned at once.
+// compareGate reads the flags that are about the gate of a comparison.
 func compareGate(c *urfave.Context) (gate compare.Gate, metric string, err error) {
+	gate, metric, err = readGate(c.StringSlice("gate"), c.String("inconclusive"))
+	metric = override(metric, c.String("metric"))
+	if c.IsSet("min-delta") {
+		least := c.Float64("min-delta")
+		gate.MinDelta = &least
+	}
+	if c.IsSet("max-regressions") {
+		most := c.Int("max-regressions")
+		gate.MaxRegressions = &most
+	}
+	return gate, metric, err
+}
+
+// readGate puts rules and files of rules together, and the metric that a file
+// names. Flags win over files, a later file over an earlier one; rules add up.
+// All problems are returned at once.
+func readGate(words []string, inconclusive string) (gate compare.Gate, metric string, err error) {
 	var problems []error
-	for _, word := range c.StringSlice("gate") {
+	for _, word := range words {
 		rules := []string{word}
 		if isRuleFile(word) {
 			file, err := configs.LoadGate(word)
@@ -40,16 +55,7 @@ func compareGate(c *urfave.Context) (gate compare.Gate, metric string, err error
 			gate.Rules = append(gate.Rules, rule)
 		}
 	}
-	metric = override(metric, c.String("metric"))
-	gate.Inconclusive = compare.Policy(override(string(gate.Inconclusive), c.String("inconclusive")))
-	if c.IsSet("min-delta") {
-		least := c.Float64("min-delta")
-		gate.MinDelta = &least
-	}
-	if c.IsSet("max-regressions") {
-		most := c.Int("max-regressions")
-		gate.MaxRegressions = &most
-	}
+	gate.Inconclusive = compare.Policy(override(string(gate.Inconclusive), inconclusive))
 	if err := errors.Join(problems...); err != nil {
 		return gate, metric, cli.Usage("%w", err)
 	}

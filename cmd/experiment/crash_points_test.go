@@ -126,7 +126,7 @@ func TestCrash_everyCommit(t *testing.T) {
 // EXPERIMENT_TEST_KILLS and EXPERIMENT_TEST_SEED say how often and which.
 func TestCrash_anyInstant(t *testing.T) {
 	t.Parallel()
-	kills, seed := number(t, "EXPERIMENT_TEST_KILLS", 8), number(t, "EXPERIMENT_TEST_SEED", int(time.Now().UnixNano()&0xffffff))
+	kills, seed := number(t, "EXPERIMENT_TEST_KILLS", 3), number(t, "EXPERIMENT_TEST_SEED", int(time.Now().UnixNano()&0xffffff))
 	t.Logf("EXPERIMENT_TEST_KILLS=%d EXPERIMENT_TEST_SEED=%d", kills, seed)
 	rng := rand.New(rand.NewPCG(uint64(seed), 6))
 	c := newCrashes(t, 24, buildProgram(t, ""))

@@ -8,6 +8,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"extraction-experiment/configs"
+	"extraction-experiment/experiment/sweep"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/langfuse"
@@ -25,7 +26,7 @@ type settled struct {
 // dryRun prints every value and where it came from: the settings, the scoring
 // options, and the environment. Nothing is asked of any server, so what the
 // config of a prompt would set is not among them. Keys are never shown.
-func dryRun(env cli.Env, values settings, order []setting, file configs.Experiment, path string) error {
+func dryRun(env cli.Env, values settings, order []setting, cells []sweep.Cell, file configs.Experiment, path string) error {
 	var rows []settled
 	for _, o := range order {
 		r := values[o.flag]
@@ -40,6 +41,9 @@ func dryRun(env cli.Env, values settings, order []setting, file configs.Experime
 		from = path
 	}
 	rows = append(rows, settled{"scoring", string(scoring), from})
+	for _, cell := range cells {
+		rows = append(rows, settled{"run", cell.Name, "sweep"})
+	}
 	rows = append(rows, environment(env.Getenv)...)
 	if values.text("json") == "true" {
 		return written(report.JSON(env.Stdout, rows, isTerminal(os.Stdout)))

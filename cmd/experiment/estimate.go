@@ -20,6 +20,19 @@ import (
 // cautious number as for requests.
 const bytesPerToken = 3
 
+// estimates tells what each run would take; of a sweep one after the other.
+func estimates(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfgs []runConfig) error {
+	for i, cfg := range cfgs {
+		if i > 0 && !cfg.json {
+			fmt.Fprintln(env.Stdout)
+		}
+		if err := estimate(ctx, env, lf, cfg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // estimate lists the items, makes every request that a run would begin with, and
 // tells what they would take. Nothing is sent to the model and nothing written.
 func estimate(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfg runConfig) (err error) {
@@ -41,7 +54,7 @@ func estimate(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfg runCon
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	e := report.Estimate{Dataset: cfg.dataset, Model: s.header.Model, Stages: 1}
+	e := report.Estimate{Dataset: cfg.dataset, Model: s.header.Model, Stages: 1, Trials: cfg.trials}
 	if _, asks := s.extractor.(*pipeline.Pipeline); asks {
 		e.Asks = true
 	}
@@ -77,8 +90,9 @@ func printEstimate(env cli.Env, cfg runConfig, e report.Estimate, counter *pipel
 		return err
 	}
 	e.Requests, e.InputTokens = counter.Sum()
-	e.Requests *= int64(e.Stages)
-	e.InputTokens *= int64(e.Stages)
+	e.Requests *= int64(e.Stages * e.Trials)
+	e.InputTokens *= int64(e.Stages * e.Trials)
+	e.OutputTokens *= int64(e.Trials)
 	if price, ok := known.price(e.Model); ok && e.Asks {
 		e.CostUSD = new((float64(e.InputTokens)*price.Input + float64(e.OutputTokens)*price.Output) / 1e6)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"extraction-experiment/compare"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
@@ -28,8 +29,12 @@ func (j *job) finish(env cli.Env, ran, published error) error {
 	if err != nil {
 		return errors.Join(append(problems, err, j.run.Close())...)
 	}
-	problems = append(problems, j.write(ctx, env, summary), j.verdict(summary))
-	problems = append(problems, j.system.asks.kept(), j.run.Close(), j.system.close(), j.lf.Close())
+	gate, err := j.cfg.gate.JudgeRun(summary)
+	problems = append(problems, err, j.write(ctx, env, gated{summary, gate}), j.verdict(summary))
+	if ran == nil {
+		problems = append(problems, gate.Err(j.cfg.name))
+	}
+	problems = append(problems, j.system.asks.kept(), j.run.Close(), j.system.close())
 	if code := cli.ExitCode(ran); ran != nil && (errors.Is(ran, experiment.ErrInterrupted) || code == cli.ExitInterrupted || code == cli.ExitIO) {
 		problems[0] = cli.Errorf(code, "%w; go on with: %s", ran, resumeCommand(env.Args))
 	}
@@ -82,17 +87,25 @@ func (j *job) unbegun(ran error) bool {
 
 // discard removes a run of which nothing came, so that its name stays free.
 func (j *job) discard() error {
-	return errors.Join(j.run.Close(), os.Remove(j.path), j.system.close(), j.lf.Close())
+	return errors.Join(j.run.Close(), os.Remove(j.path), j.system.close())
+}
+
+// gated is the summary of a run with what its gate says of it.
+type gated struct {
+	outcome.Summary
+	Gate *compare.GateResult `json:"gate,omitempty"`
 }
 
 // write prints the summary and exports the run.
-func (j *job) write(ctx context.Context, env cli.Env, s outcome.Summary) error {
+func (j *job) write(ctx context.Context, env cli.Env, s gated) error {
 	var problems []error
 	switch {
+	case j.cfg.cell: // the sweep reports all of its runs
 	case j.cfg.json:
 		problems = append(problems, written(report.JSON(env.Stdout, s, isTerminal(os.Stdout))))
 	case !j.cfg.quiet:
-		problems = append(problems, written(report.Text(env.Stdout, s, textOptions(env, j.whereToLook(s)))))
+		problems = append(problems, written(report.Text(env.Stdout, s.Summary, textOptions(env, j.whereToLook(s.Summary)))))
+		problems = append(problems, written(report.Gate(env.Stdout, s.Gate, textOptions(env, nil))))
 	}
 	if j.cfg.output != "" {
 		if err := exportTo(ctx, env, j.run.Reader, j.cfg.output); err != nil {

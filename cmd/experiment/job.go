@@ -102,7 +102,7 @@ func openJob(ctx context.Context, lf *connect.Langfuse, cfg runConfig, rules sco
 	if err := j.begin(ctx, header, source, filter); err != nil {
 		return nil, errors.Join(err, j.system.close())
 	}
-	if err := j.system.asks.book(ctx, j.run); err != nil {
+	if err := j.system.asks.book(ctx, j.run, cfg.beside); err != nil {
 		return nil, errors.Join(err, j.run.Close(), j.system.close())
 	}
 	return j, nil
@@ -122,7 +122,7 @@ func (j *job) header(rules scorer, filter dataset.Filter) (outcome.Header, error
 		Format: outcome.FormatVersion, RunUID: hex.EncodeToString(uid), Name: j.cfg.name, Harness: harness.Name,
 		Dataset:     outcome.Dataset{Name: j.cfg.dataset, Selection: filter.String()},
 		Scorer:      outcome.Scorer{Version: scoring.Version, Options: options, Primary: harness.Primary},
-		Trials:      1,
+		Trials:      j.cfg.trials,
 		Description: j.cfg.description, Environment: j.cfg.environment, Metadata: j.cfg.metadata,
 		GitSHA: gitSHA(), Runner: build.Version(), Project: j.lf.Server.Project.ID, Started: time.Now().UTC(),
 	}, nil
@@ -177,12 +177,20 @@ func (j *job) pinSource(ctx context.Context, h *outcome.Header) (experiment.Sour
 		}
 		return experiment.File(j.cfg.dataset), nil
 	}
-	pinned, err := tracking.OpenDataset(ctx, j.lf.Client, j.cfg.dataset)
+	pinned, err := j.openDataset(ctx)
 	if err != nil {
 		return nil, j.datasetError(err)
 	}
 	h.Dataset.ID, h.Dataset.Version = pinned.ID(), pinned.Version()
 	return pinned, nil
+}
+
+// openDataset pins the dataset, as the other runs of a sweep have it.
+func (j *job) openDataset(ctx context.Context) (*tracking.Dataset, error) {
+	if pin := j.cfg.pin; pin != nil {
+		return tracking.ReopenDataset(j.lf.Client, pin.ID, pin.Name, pin.Version)
+	}
+	return tracking.OpenDataset(ctx, j.lf.Client, j.cfg.dataset)
 }
 
 // isItemFile reports whether a dataset is meant to be a file: it is there, or

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"math"
+	"os"
 	"strconv"
 	"time"
 
@@ -26,6 +28,8 @@ type limitsConfig struct {
 	concurrency       int
 	timeout           time.Duration // of an item
 	getenv            func(string) string
+	// limiters are those that the runs of a sweep share, by model; nil for one run.
+	limiters map[string]*limit.Limiter
 }
 
 // limited reports whether anything was asked for that only a model has.
@@ -65,7 +69,7 @@ func within(opened provider.Opened, known catalogue, c limitsConfig) (asker, err
 	if opened.Info.Pipeline == recorded.Name {
 		return asker{Model: priced}, nil
 	}
-	limiter, err := limit.New(limit.Config{Most: c.concurrency, RequestsPerMinute: int64(c.rpm), TokensPerMinute: int64(c.tpm)})
+	limiter, err := c.limiter(opened)
 	if err != nil {
 		return asker{}, err
 	}
@@ -88,6 +92,20 @@ func within(opened provider.Opened, known catalogue, c limitsConfig) (asker, err
 	return a, err
 }
 
+// limiter is that of the model, which runs of a sweep have in common: what one of
+// them learned about the provider holds for the next.
+func (c limitsConfig) limiter(opened provider.Opened) (*limit.Limiter, error) {
+	key := opened.Provider + " " + opened.Info.Model
+	if known := c.limiters[key]; known != nil {
+		return known, nil
+	}
+	limiter, err := limit.New(limit.Config{Most: c.concurrency, RequestsPerMinute: int64(c.rpm), TokensPerMinute: int64(c.tpm)})
+	if err == nil && c.limiters != nil {
+		c.limiters[key] = limiter
+	}
+	return limiter, err
+}
+
 // endpoint is the address that the environment gives to a provider.
 func (c limitsConfig) endpoint(of string) string {
 	switch of {
@@ -99,11 +117,37 @@ func (c limitsConfig) endpoint(of string) string {
 	return ""
 }
 
-// book tells the budget what the run took before it was resumed.
-func (a asker) book(ctx context.Context, run *runstore.Run) error {
-	if a.budget == nil || run == nil {
+// book tells the budget what the run took before it was resumed, and what the
+// other runs of its sweep took.
+func (a asker) book(ctx context.Context, run *runstore.Run, others []string) error {
+	if a.budget == nil {
 		return nil
 	}
+	for _, path := range others {
+		if path == run.Path() {
+			continue
+		}
+		if err := a.bookFile(ctx, path); err != nil {
+			return err
+		}
+	}
+	return a.bookRun(ctx, run.Reader)
+}
+
+// bookFile books what the run of that file took; none took nothing.
+func (a asker) bookFile(ctx context.Context, path string) (err error) {
+	if _, missing := os.Stat(path); missing != nil {
+		return nil
+	}
+	run, err := runstore.Load(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	return a.bookRun(ctx, run)
+}
+
+func (a asker) bookRun(ctx context.Context, run *runstore.Reader) error {
 	for o, err := range run.Outcomes(ctx, runstore.Query{}) {
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -51,11 +52,14 @@ func (j *job) whereTaken(ctx context.Context, h outcome.Header, name string) (st
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	known, err := tracking.RunExists(ctx, j.lf.Client, j.lf.Server, h.Dataset.ID, name)
-	if known {
-		return inLangfuse, err
+	h.Name = name
+	for trial := 1; trial <= h.Trials; trial++ {
+		known, err := tracking.RunExists(ctx, j.lf.Client, j.lf.Server, h.Dataset.ID, tracking.RunName(h, trial))
+		if err != nil || known {
+			return inLangfuse, err
+		}
 	}
-	return "", err
+	return "", nil
 }
 
 // resume opens the run of that name, if its items were listed, and checks that
@@ -115,6 +119,7 @@ func sameExperiment(began, now outcome.Header, cfg runConfig) error {
 	note("description", began.Description, now.Description)
 	note("metadata", pairs(began.Metadata), pairs(now.Metadata))
 	note("environment", began.Environment, now.Environment)
+	note("trials", strconv.Itoa(max(1, began.Trials)), strconv.Itoa(now.Trials))
 	before, after := facts(began.System), facts(now.System)
 	for i, f := range before {
 		note(f.name, f.value, after[i].value)

@@ -51,12 +51,16 @@ func runAction(c *urfave.Context, env cli.Env, table []setting) error {
 		}
 	}
 	values := resolve(c, table, env.Getenv, file, path)
+	cells, err := values.cells(file.Matrix, path)
+	if err != nil {
+		return cli.Usage("%w", err)
+	}
 	if values.on("dry-run") {
-		if err := dryRun(env, values, table, file, path); err != nil {
+		if err := dryRun(env, values, table, cells, file, path); err != nil {
 			return err
 		}
 	}
-	cfg, err := values.runConfig()
+	cfgs, err := values.runConfigs(cells)
 	if err != nil {
 		return cli.Errorf(cli.ExitUsage, "%w", err)
 	}
@@ -68,26 +72,47 @@ func runAction(c *urfave.Context, env cli.Env, table []setting) error {
 	if err != nil || values.on("dry-run") {
 		return err
 	}
-	return runExperiment(c.Context, env, cfg, rules, log)
+	return runExperiment(c.Context, env, cfgs, rules, log)
 }
 
-// runExperiment carries a run from the connection to the summary.
-func runExperiment(ctx context.Context, env cli.Env, cfg runConfig, rules scorer, log *slog.Logger) error {
+// runExperiment connects to Langfuse and carries out one run, or the runs of a
+// sweep.
+func runExperiment(ctx context.Context, env cli.Env, cfgs []runConfig, rules scorer, log *slog.Logger) error {
 	ctx, signals := watchSignals(ctx, env.Stderr)
 	defer signals.stop()
-	lf, err := connect.Open(ctx, cfg.getenv(env.Getenv))
+	lf, err := connect.Open(ctx, cfgs[0].getenv(env.Getenv))
 	if err != nil {
 		return signals.interrupted(err)
 	}
-	defer lf.Close() // closed in finish too; the second call is for early returns
 	log.Info("connected", "langfuse", lf.Client.BaseURL(), "version", lf.Server.Version.String(), "mode", lf.Server.Mode(), "project", lf.Server.Project.ID)
-	if !cfg.quiet {
+	if !cfgs[0].quiet {
 		fmt.Fprintln(env.Stderr, lf.Describe())
 	}
-	if cfg.estimate {
-		return signals.interrupted(estimate(ctx, env, lf, cfg))
+	b := workbench{env, lf, signals, rules, log}
+	switch {
+	case cfgs[0].estimate:
+		err = signals.interrupted(estimates(ctx, env, lf, cfgs))
+	case cfgs[0].cell:
+		err = (&sweepJob{workbench: b, cells: cfgs}).run(ctx)
+	default:
+		err = b.run(ctx, cfgs[0])
 	}
-	j, err := openJob(ctx, lf, cfg, rules, env.Getenv)
+	return errors.Join(distinct([]error{err, lf.Close()})...)
+}
+
+// workbench is what runs of one command share.
+type workbench struct {
+	env     cli.Env
+	lf      *connect.Langfuse
+	signals *signals
+	rules   scorer
+	log     *slog.Logger
+}
+
+// run carries one run from its beginning to the summary.
+func (b workbench) run(ctx context.Context, cfg runConfig) error {
+	env, log, signals := b.env, b.log, b.signals
+	j, err := openJob(ctx, b.lf, cfg, b.rules, env.Getenv)
 	if err != nil {
 		return signals.interrupted(err)
 	}

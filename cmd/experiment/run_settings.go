@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/compare"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
@@ -23,7 +24,7 @@ func runTable() []setting {
 	return []setting{
 		{flag: "dataset", alias: "d", env: "EXPERIMENT_DATASET", usage: "`NAME` of a dataset in Langfuse, or a file of items that exists"},
 		{flag: "name", alias: "n", env: "EXPERIMENT_NAME", usage: "`NAME` of the run; used once"},
-		{flag: "model", alias: "m", env: "EXPERIMENT_MODEL", fallback: "baseline", usage: "`MODEL` that extracts"},
+		{flag: "model", alias: "m", env: "EXPERIMENT_MODEL", fallback: "baseline", usage: "`MODEL` that extracts; a,b makes a sweep (docs/sweeps.md), as with the other settings of model and prompt"},
 		{flag: "pipeline", env: "EXPERIMENT_PIPELINE", usage: "`PROGRAM|URL` of a team's own pipeline (docs/pipeline-protocol.md)"},
 		{flag: "record", env: "EXPERIMENT_RECORD", usage: "write every exchange with the model to `FILE`; --model recorded/FILE answers from it"},
 		{flag: "prompt", env: "EXPERIMENT_PROMPT", usage: "`NAME` of the prompt in Langfuse (default for a model: extraction)"},
@@ -36,6 +37,7 @@ func runTable() []setting {
 		{flag: "top-p", env: "EXPERIMENT_TOP_P", usage: "`P` of the model"},
 		{flag: "max-tokens", env: "EXPERIMENT_MAX_TOKENS", usage: "`N` tokens an answer may have"},
 		{flag: "seed", env: "EXPERIMENT_SEED", usage: "`N` seeds the model's sampling"},
+		{flag: "trials", env: "EXPERIMENT_TRIALS", fallback: "1", usage: "run every item `N` times: one run file, one run in Langfuse per trial"},
 		{flag: "concurrency", alias: "c", env: "EXPERIMENT_CONCURRENCY", fallback: "4", usage: "`N` items are worked on at once"},
 		{flag: "timeout", env: "EXPERIMENT_TIMEOUT", fallback: "5m", usage: "`TIME` that one item may take, as 90s or 2m"},
 		{flag: "rpm", env: "EXPERIMENT_RPM", usage: "`N` requests a minute that the provider allows (default: found out)"},
@@ -48,6 +50,8 @@ func runTable() []setting {
 		{flag: "item", many: true, usage: "run only the item with this `ID`; may be repeated"},
 		{flag: "filter", env: "EXPERIMENT_FILTER", many: true, usage: "run only items with `metadata.K=V`; may be repeated, all must hold"},
 		{flag: "max-failures", env: "EXPERIMENT_MAX_FAILURES", fallback: "0", usage: "`N|P%` of the items may fail; more make exit code 4"},
+		{flag: "gate", many: true, usage: "`RULE|FILE` that the run must keep, such as 'entity_f1 >= 0.7', or a YAML file of rules; may be repeated; exit code 1"},
+		{flag: "inconclusive", usage: "what an inconclusive rule counts as: fail, pass, or `6`, which is an exit code of its own (default: fail)"},
 		{flag: "description", env: "EXPERIMENT_DESCRIPTION", usage: "`TEXT` shown beside the run in Langfuse"},
 		{flag: "metadata", many: true, usage: "record `K=V` with the run; may be repeated"},
 		{flag: "environment", env: "LANGFUSE_TRACING_ENVIRONMENT", fallback: "sdk-experiment", usage: "`NAME` of the Langfuse environment of the traces"},
@@ -66,14 +70,22 @@ func runTable() []setting {
 	}
 }
 
+// maxTrials bounds --trials: each is a run of its own in Langfuse.
+const maxTrials = 100
+
 // runConfig is what the settings of a run mean.
 type runConfig struct {
 	dataset, name            string
 	system                   systemConfig
 	concurrency, limit       int
+	trials                   int
+	pin                      *outcome.Dataset // the dataset's version, where another run of the sweep has it
+	cell                     bool             // a run of a sweep, which is reported as a whole
+	beside                   []string         // the run files of its sweep, whose cost is of the same budget
 	timeout                  time.Duration
 	items, filters           []string
 	allowance                experiment.Allowance
+	gate                     compare.Gate
 	description, environment string
 	metadata                 map[string]string
 	output                   string
@@ -109,6 +121,7 @@ func (s settings) runConfigOf(p *problems) runConfig {
 		name:        s.text("name"),
 		system:      p.system(s),
 		concurrency: p.count("concurrency", s.text("concurrency"), 1, 1000),
+		trials:      p.count("trials", s.text("trials"), 1, maxTrials),
 		timeout:     p.duration("timeout", s.text("timeout")),
 		items:       s.all("item"),
 		filters:     s.all("filter"),
@@ -150,7 +163,20 @@ func (s settings) runConfigOf(p *problems) runConfig {
 	if cfg.allowance, err = experiment.ParseAllowance(s.text("max-failures")); err != nil {
 		p.add("--max-failures: %v", err)
 	}
+	p.gate(s, &cfg)
 	return cfg
+}
+
+// gate reads the rules; what one run cannot answer is found before it is paid
+// for.
+func (p *problems) gate(s settings, cfg *runConfig) {
+	var err error
+	if cfg.gate, _, err = readGate(s.all("gate"), s.text("inconclusive")); err == nil {
+		err = cfg.gate.CheckRun(scoreOrder())
+	}
+	if err != nil {
+		p.add("--gate: %w", err)
+	}
 }
 
 // classes reads classes of failure; "true" stands for all of them.

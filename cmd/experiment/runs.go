@@ -83,9 +83,8 @@ func runRow(ctx context.Context, e runstore.Entry) (row report.RunRow, err error
 		}
 		sum.Add(o)
 	}
-	if mean, _, ok := sum.Mean(row.Primary); ok {
-		row.Mean = &mean
-	}
+	stat, _ := sum.Summary().Scores.Lookup(row.Primary)
+	row.Mean = stat.Mean
 	return row, nil
 }
 

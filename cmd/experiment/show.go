@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 
 	urfave "github.com/urfave/cli/v2"
@@ -60,11 +61,28 @@ func showAction(c *urfave.Context, env cli.Env) (err error) {
 	if c.Bool("json") {
 		return written(report.JSON(env.Stdout, view, isTerminal(os.Stdout)))
 	}
-	opt := textOptions(env, nil)
+	where, err := otherTrials(c.Context, run, words[0], words[1], view.Outcome.Trial)
+	if err != nil {
+		return err
+	}
+	opt := textOptions(env, where)
 	if c.Bool("full") {
 		opt.Document = -1
 	}
 	return written(report.Item(env.Stdout, view, opt))
+}
+
+// otherTrials names the commands that show the item's other trials.
+func otherTrials(ctx context.Context, run *runstore.Reader, named, id string, shown int) (lines []string, err error) {
+	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Brief: true, Item: id}) {
+		if err != nil {
+			return nil, err
+		}
+		if o.Trial != shown && len(lines) < 9 {
+			lines = append(lines, fmt.Sprintf("experiment show %s %s --trial %d", quote(named), quote(id), o.Trial))
+		}
+	}
+	return lines, nil
 }
 
 func showRun(c *urfave.Context, env cli.Env, run *runstore.Reader) error {

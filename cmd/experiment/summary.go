@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
 	"extraction-experiment/scoring"
+	"extraction-experiment/tracking"
 )
 
 // summarise sums a run up from its file alone, newest attempts only.
@@ -44,12 +46,24 @@ func summarise(ctx context.Context, run *runstore.Reader) (outcome.Summary, erro
 		return s, nil // an export does not say what was published, nor where
 	}
 	s.Published = &outcome.PublishedCount{Outcomes: int(counts.Published), Waiting: int(counts.Done - counts.Published)}
-	if e, ok, err := run.Experiment(ctx, 1); err != nil {
-		return s, err
-	} else if ok {
-		s.Run.ID, s.Run.URL = e.ID, e.URL
+	e, _, err := run.Experiment(ctx, 1)
+	s.Run.ID, s.Run.URL = e.ID, e.URL
+	return s, errors.Join(err, whereTrials(ctx, run, header, s.Trials))
+}
+
+// whereTrials fills in what each trial is called in Langfuse, and where it is.
+func whereTrials(ctx context.Context, run *runstore.Reader, h outcome.Header, t *outcome.Trials) error {
+	if t == nil {
+		return nil
 	}
-	return s, nil
+	for i, trial := range t.Runs {
+		e, _, err := run.Experiment(ctx, trial.Trial)
+		if err != nil {
+			return err
+		}
+		t.Runs[i].Name, t.Runs[i].ID, t.Runs[i].URL = tracking.RunName(h, trial.Trial), e.ID, e.URL
+	}
+	return nil
 }
 
 // textOptions lays a report out for the terminal of standard output.

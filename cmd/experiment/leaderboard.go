@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"extraction-experiment/compare"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/report"
+	"extraction-experiment/runstore"
+)
+
+// leaderboard is what a sweep prints.
+type leaderboard struct {
+	compare.Leaderboard
+	URL string `json:"url"` // Langfuse sets the runs side by side there
+}
+
+// rank compares the runs of the sweep with each other and prints what comes of
+// it.
+func (s *sweepJob) rank(ctx context.Context) (err error) {
+	comparer, err := compare.New(compare.Config{Order: scoreOrder()})
+	if err != nil {
+		return err
+	}
+	var sources []compare.Source
+	var closed []error
+	defer func() { err = errors.Join(append(closed, err)...) }()
+	for _, path := range s.paths {
+		run, err := runstore.Load(path)
+		if err != nil {
+			return err
+		}
+		defer func() { closed = append(closed, run.Close()) }()
+		sources = append(sources, runSource{run, false})
+	}
+	ranked, err := comparer.Rank(ctx, sources...)
+	if errors.Is(err, context.Canceled) {
+		return cli.Errorf(cli.ExitInterrupted, "stopped before the runs were compared; go on with: %s", resumeCommand(s.env.Args))
+	}
+	if err != nil {
+		return err
+	}
+	board := leaderboard{Leaderboard: ranked}
+	if board.URL, err = s.compareURL(ctx, ranked); err != nil {
+		return err
+	}
+	return errors.Join(s.show(board), ranked.Err())
+}
+
+// compareURL is the page that sets the runs side by side, the best as baseline;
+// "" where there is no such page.
+func (s *sweepJob) compareURL(ctx context.Context, l compare.Leaderboard) (string, error) {
+	pin := s.cells[0].pin
+	if s.lf.Embedded || pin == nil {
+		return "", nil
+	}
+	var ids []string
+	for _, r := range l.Runs {
+		id, err := experimentOf(ctx, r.Where)
+		if err != nil {
+			return "", err
+		}
+		if id != "" {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) < 2 {
+		return "", nil
+	}
+	return langfuse.CompareURL(s.lf.Client.BaseURL(), s.lf.Server.Project.ID, pin.ID, ids...), nil
+}
+
+// experimentOf reads the id that the first trial of a run has in Langfuse.
+func experimentOf(ctx context.Context, path string) (id string, err error) {
+	run, err := runstore.Load(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	e, _, err := run.Experiment(ctx, 1)
+	return e.ID, err
+}
+
+func (s *sweepJob) show(board leaderboard) error {
+	cfg := s.cells[0]
+	switch {
+	case cfg.json:
+		return written(report.JSON(s.env.Stdout, board, isTerminal(os.Stdout)))
+	case cfg.quiet:
+		return nil
+	}
+	where := []string{"experiment show " + quote(board.Runs[0].Summary.Run.Name)}
+	if len(board.Runs) > 1 {
+		where = append(where, "experiment compare "+quote(board.Runs[1].Summary.Run.Name)+" "+quote(board.Runs[0].Summary.Run.Name))
+	}
+	return written(report.Leaderboard(s.env.Stdout, board.Leaderboard, textOptions(s.env, append(where, board.URL))))
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/compare"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+	"extraction-experiment/tracking"
+)
+
+// inLangfusePrefix stands before the name of a run that is read from Langfuse.
+const inLangfusePrefix = "langfuse:"
+
+// openSources opens the runs that were named, in this order. done closes what was
+// opened, also after an error.
+func openSources(ctx context.Context, env cli.Env, names []string, dataset string, metadata bool) (sources []compare.Source, done func() error, err error) {
+	var closers []func() error
+	done = func() error {
+		var problems []error
+		for _, close := range closers {
+			problems = append(problems, close())
+		}
+		return errors.Join(problems...)
+	}
+	sources = make([]compare.Source, len(names))
+	var remote []int
+	like := outcome.Header{Harness: harness.Name, Scorer: outcome.Scorer{Primary: harness.Primary}}
+	for i, named := range names {
+		if strings.HasPrefix(named, inLangfusePrefix) {
+			remote = append(remote, i)
+			continue
+		}
+		run, err := openRun(ctx, named, dataset)
+		if err != nil {
+			return nil, done, err
+		}
+		closers = append(closers, run.Close)
+		sources[i] = runSource{run, metadata}
+		header, err := run.Header(ctx)
+		if err != nil {
+			return nil, done, err
+		}
+		if like.Dataset.Name == "" {
+			like = header
+		}
+	}
+	if dataset == "" {
+		dataset = like.Dataset.Name
+	}
+	if len(remote) == 0 {
+		return sources, done, nil
+	}
+	lf, err := connect.Open(ctx, env.Getenv)
+	if err != nil {
+		return nil, done, err
+	}
+	closers = append(closers, lf.Close)
+	for _, i := range remote {
+		if sources[i], err = readRemote(ctx, lf, like, dataset, strings.TrimPrefix(names[i], inLangfusePrefix)); err != nil {
+			return nil, done, err
+		}
+	}
+	return sources, done, nil
+}
+
+func readRemote(ctx context.Context, lf *connect.Langfuse, like outcome.Header, dataset, name string) (compare.Source, error) {
+	if dataset == "" {
+		return nil, cli.Usage("%s%s: a run in Langfuse is found by its dataset, too: add --dataset", inLangfusePrefix, name)
+	}
+	run, err := tracking.ReadRun(ctx, lf.Client, lf.Server, dataset, name)
+	if errors.Is(err, langfuse.ErrNotFound) {
+		return nil, cli.Usage("there is no run %q of dataset %q in Langfuse (%s): %w", name, dataset, lf.Client.BaseURL(), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// Langfuse does not say of which harness a run is: that of the run beside it,
+	// whose fingerprint and scorer version it must have anyway.
+	run.Header.Harness, run.Header.Scorer.Primary = like.Harness, like.Scorer.Primary
+	return remoteSource{run}, nil
+}
+
+// remoteSource is a run that is only in Langfuse, as package compare reads it.
+type remoteSource struct{ run tracking.Remote }
+
+func (s remoteSource) Where() string { return s.run.Where }
+
+func (s remoteSource) Unchecked() []string { return s.run.Unchecked }
+
+func (s remoteSource) Header(context.Context) (outcome.Header, error) { return s.run.Header, nil }
+
+func (s remoteSource) Footer(context.Context) (outcome.Footer, bool, error) {
+	return s.run.Footer, true, nil
+}
+
+func (s remoteSource) Outcomes(context.Context) iter.Seq2[outcome.Outcome, error] {
+	return func(yield func(outcome.Outcome, error) bool) {
+		for _, o := range s.run.Outcomes {
+			if !yield(o, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Items knows no content: the fingerprint alone vouches for it.
+func (s remoteSource) Items(context.Context) iter.Seq2[compare.Item, error] {
+	return func(yield func(compare.Item, error) bool) {
+		last := ""
+		for i, o := range s.run.Outcomes {
+			if i > 0 && o.Item == last {
+				continue
+			}
+			last = o.Item
+			if !yield(compare.Item{ID: o.Item}, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"extraction-experiment/experiment/sweep"
+	"extraction-experiment/internal/limit"
+)
+
+// cells returns the runs of a sweep: one for every combination of the values
+// that flags (a,b), environment and matrix give; none where every setting has one
+// value and there is no matrix. A flag or variable wins over the matrix.
+func (s settings) cells(matrix map[string][]string, path string) ([]sweep.Cell, error) {
+	var axes []sweep.Axis
+	several := len(matrix) > 0
+	left := maps.Clone(matrix)
+	for _, flag := range sweep.Flags() {
+		key := strings.ReplaceAll(flag, "-", "_")
+		given := s[flag]
+		values, inMatrix := matrix[key]
+		delete(left, key)
+		switch {
+		case given.from == "default" || given.from == "not set" || given.from == path:
+			if !inMatrix && (given.from != path || path == "") {
+				continue
+			}
+			if !inMatrix {
+				values = listed(given.words)
+			}
+		default:
+			values = listed(given.words)
+		}
+		several = several || len(values) > 1
+		axes = append(axes, sweep.Axis{Flag: flag, Values: values})
+	}
+	if !several {
+		return nil, nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(left)) { // the package says what can be swept
+		axes = append(axes, sweep.Axis{Flag: strings.ReplaceAll(key, "_", "-"), Values: left[key]})
+	}
+	bare := func(model string) bool { return isBaseline(model) && s.text("pipeline") == "" }
+	return sweep.Cells(sweep.Config{Base: s.text("name"), Axes: axes, Bare: bare})
+}
+
+// listed takes a list apart: a,b.
+func listed(words []string) []string {
+	var values []string
+	for _, word := range words {
+		for value := range strings.SplitSeq(word, ",") {
+			values = append(values, strings.TrimSpace(value))
+		}
+	}
+	return values
+}
+
+// aboutModels are the settings that mean nothing to a model that reads no prompt
+// and has no parameters.
+func aboutModels() []string {
+	return append([]string{"prompt-file", "var", "two-stages", "rpm", "tpm", "cache", "budget-usd", "budget-tokens"}, sweep.Flags()[1:]...)
+}
+
+// runConfigs reads the settings of every run and returns every problem once.
+func (s settings) runConfigs(cells []sweep.Cell) ([]runConfig, error) {
+	if len(cells) == 0 {
+		cfg, err := s.runConfig()
+		return []runConfig{cfg}, err
+	}
+	p := &problems{}
+	for _, flag := range []string{"record", "output"} {
+		if s.text(flag) != "" {
+			p.add("--%s is one file, and a sweep has %d runs: give it to single runs", flag, len(cells))
+		}
+	}
+	if name := s.text("name"); name == "" {
+		p.add("--name is missing: the names of the runs begin with it")
+	} else {
+		p.runName(name)
+	}
+	var cfgs []runConfig
+	limiters := map[string]*limit.Limiter{}
+	for _, cell := range cells {
+		cfg, err := s.of(cell).runConfig()
+		p.found = append(p.found, separate(err)...)
+		cfg.cell, cfg.system.limits.limiters = true, limiters
+		cfgs = append(cfgs, cfg)
+	}
+	return cfgs, errors.Join(distinct(p.found)...)
+}
+
+// of returns the settings of one run of a sweep.
+func (s settings) of(cell sweep.Cell) settings {
+	out := maps.Clone(s)
+	if cell.Bare {
+		for _, flag := range aboutModels() {
+			out[flag] = resolved{nil, "not set"}
+		}
+	}
+	for _, setting := range cell.Settings {
+		out[setting.Flag] = resolved{[]string{setting.Value}, "sweep"}
+	}
+	out["name"] = resolved{[]string{cell.Name}, "sweep"}
+	return out
+}
+
+// separate returns what errors.Join joined.
+func separate(err error) []error {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		return many.Unwrap()
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"extraction-experiment/configs/sample"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/outcome"
+	"extraction-experiment/tracking"
+)
+
+// knowing speaks as OpenAI's chat completions do and knows the answers of the
+// built-in dataset: the large model gives more of the entities than the small
+// one, both fewer when they are warm.
+func knowing(t *testing.T) (url string) {
+	t.Helper()
+	var known []annotated
+	for lines := bufio.NewScanner(sample.Open()); lines.Scan(); {
+		var item annotated
+		must(t, json.Unmarshal(lines.Bytes(), &item))
+		known = append(known, item)
+	}
+	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct {
+			Model       string
+			Temperature float64
+			Messages    []struct{ Content string }
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		share := map[string]float64{"gpt-4o": .95, "gpt-4o-mini": .7}[body.Model] - body.Temperature/5
+		answer := `{"entities":[],"relationships":[]}`
+		for _, item := range known {
+			if strings.Contains(body.Messages[len(body.Messages)-1].Content, item.Input.Text) {
+				kept := item.Expected.Entities[:int(math.Ceil(share*float64(len(item.Expected.Entities))))]
+				raw, err := json.Marshal(map[string]any{"entities": append([]json.RawMessage{}, kept...), "relationships": []any{}})
+				if err != nil {
+					http.Error(w, err.Error(), http.StatusInternalServerError)
+					return
+				}
+				answer = string(raw)
+			}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(map[string]any{
+			"id": "1", "object": "chat.completion", "model": body.Model,
+			"choices": []any{map[string]any{"index": 0, "finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": answer}}},
+			"usage":   map[string]any{"prompt_tokens": 900, "completion_tokens": 200, "total_tokens": 1100},
+		})
+	}))
+	t.Cleanup(hs.Close)
+	return hs.URL + "/v1"
+}
+
+// tape records a model at both temperatures of the sweep in one file.
+func (f folder) tape(t *testing.T, model, file string) {
+	t.Helper()
+	var tape bytes.Buffer
+	for i, temperature := range []string{"0", "0.7"} {
+		part := fmt.Sprintf("%s-%d.jsonl", file, i)
+		f.run(t, 0, "--dataset", "extraction-eval", "--name", part, "--model", "openai/"+model, "--temperature", temperature, "--record", part, "--quiet")
+		raw, err := os.ReadFile(f.path(part))
+		must(t, err)
+		if i > 0 {
+			_, raw, _ = bytes.Cut(raw, []byte("\n"))
+		}
+		tape.Write(raw)
+	}
+	must(t, os.WriteFile(f.path(file), tape.Bytes(), 0o600))
+}
+
+// TestSweep_killedAndResumed runs the baseline and two recorded models at two
+// temperatures, is killed in the third run and in the fourth, and resumed. Every
+// run must be that of a sweep that nobody disturbed.
+func TestSweep_killedAndResumed(t *testing.T) {
+	t.Parallel()
+	url := knowing(t)
+	f := newFolder(t, "OPENAI_API_KEY=sk-test-secret", "OPENAI_BASE_URL="+url)
+	f.tape(t, "gpt-4o", "large.jsonl")
+	f.tape(t, "gpt-4o-mini", "small.jsonl")
+	f.env = nil // from here on no model can be asked
+	sweep := func(name string, more ...string) []string {
+		return append([]string{"--dataset", "extraction-eval", "--name", name, "--model", "baseline,recorded/large.jsonl,recorded/small.jsonl", "--temperature", "0,0.7"}, more...)
+	}
+	whole := boardOf(t, f.run(t, 0, sweep("whole", "--json")...))
+
+	cells := []string{"baseline", "large-t0", "large-t0.7", "small-t0", "small-t0.7"}
+	rng := rand.New(rand.NewPCG(7, 7))
+	committed := map[string]map[string]outcome.Outcome{}
+	for i, at := range []struct {
+		cell string
+		at   instant
+	}{{"large-t0.7", instant{10, 0}}, {"small-t0", instant{5, 0}}} {
+		args := sweep("killed")
+		if i > 0 {
+			args = append(args, "--resume")
+		}
+		path := f.runFile("extraction-eval", "killed-"+at.cell)
+		c := f.start(t, args...)
+		c.reach(t, path, at.at, rng)
+		committed[at.cell] = c.kill(t, path)
+		t.Logf("killed at %+v of %s", counted(t, path), at.cell)
+	}
+	if c := f.run(t, cli.ExitUsage, sweep("killed")...); !strings.Contains(c.stderr.String(), "killed-large-t0.7, killed-small-t0): use --resume") {
+		t.Error(c.stderr.String())
+	}
+	last := f.run(t, 0, sweep("killed", "--resume")...)
+	t.Logf("%s%s", &last.stderr, &last.stdout)
+	for cell, before := range committed {
+		_, after := outcomes(t, f.runFile("extraction-eval", "killed-"+cell))
+		notPaidTwice(t, before, after)
+	}
+	for _, cell := range cells {
+		f.run(t, 0, "export", "whole-"+cell, "--output", "whole.jsonl")
+		f.run(t, 0, "export", "killed-"+cell, "--output", "killed.jsonl")
+		sameExport(t, f.path("whole.jsonl"), f.path("killed.jsonl"))
+		f.run(t, 0, "verify", "killed-"+cell)
+	}
+	whole.isSweep(t, "whole-")
+	boardOf(t, f.run(t, 0, sweep("killed", "--resume", "--json")...)).isSweep(t, "killed-")
+}
+
+func boardOf(t *testing.T, c *child) leaderboard {
+	t.Helper()
+	var board leaderboard
+	if err := json.Unmarshal(c.stdout.Bytes(), &board); err != nil {
+		t.Fatalf("%v\n%s", err, &c.stdout)
+	}
+	return board
+}
+
+// isSweep demands the leaderboard of the sweep: what was kept of the answers
+// decides the order; the small model is cheaper than the large one, the baseline
+// free, and so all but the warm ones are on the front. 1,100 tokens an item cost
+// 900·2.5 + 200·10 and 900·0.15 + 200·0.6 dollars a million.
+func (l leaderboard) isSweep(t *testing.T, base string) {
+	t.Helper()
+	want := []struct {
+		name  string
+		cost  float64
+		front bool
+	}{{"large-t0", .00425, true}, {"large-t0.7", .00425, false}, {"small-t0", .000255, true}, {"small-t0.7", .000255, false}, {"baseline", 0, true}}
+	if len(l.Runs) != len(want) || len(l.Pairs) != 10 {
+		t.Fatalf("%d runs, %d pairs", len(l.Runs), len(l.Pairs))
+	}
+	for i, r := range l.Runs {
+		name := r.Summary.Run.Name
+		if name != base+want[i].name || r.Rank != i+1 || math.Abs(*r.CostPerItem-want[i].cost) > 1e-12 || *r.Front != want[i].front || r.Tied != (i == 0) {
+			t.Errorf("%d %s $%v front %v tied %v, want %+v", r.Rank, name, *r.CostPerItem, *r.Front, r.Tied, want[i])
+		}
+		if r.Summary.Status != outcome.Complete || r.N != 38 || r.CI95 == nil {
+			t.Errorf("%+v", r)
+		}
+	}
+	if l.URL != "" { // the embedded server has no pages
+		t.Error(l.URL)
+	}
+}
+
+// TestSweep_interruptedByHand presses Ctrl-C once in the first of two runs, then
+// does what the program says.
+func TestSweep_interruptedByHand(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("no signal can be sent to another process there")
+	}
+	f := newFolder(t)
+	file := f.writeItems(t, makeItems(32, 25_000))
+	must(t, os.WriteFile(f.path("none.jsonl"), []byte(`{"cassette":1,"provider":"openai","model":"gpt-4o"}`+"\n"), 0o600))
+	first, second := f.runFile(file, "by hand-baseline"), f.runFile(file, "by hand-none")
+	args := []string{"--dataset", file, "--name", "by hand", "--model", "baseline,recorded/none.jsonl", "--concurrency", "2", "--max-failures", "100%"}
+	c := f.start(t, args...)
+	c.reach(t, first, instant{done: 3}, rand.New(rand.NewPCG(3, 3)))
+	must(t, c.Process.Signal(os.Interrupt))
+	c.exits(t, cli.ExitInterrupted)
+	for _, advice := range []string{"go on with: experiment --dataset", "--name 'by hand'", "--model 'baseline,recorded/none.jsonl'", "--resume"} {
+		if !strings.Contains(c.stderr.String(), advice) {
+			t.Errorf("standard error lacks %q:\n%s", advice, &c.stderr)
+		}
+	}
+	if _, err := os.Stat(second); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the second run was begun after the interruption: %v", err)
+	}
+	_, before := outcomes(t, first)
+	f.run(t, 0, append(args, "--resume")...)
+	_, after := outcomes(t, first)
+	notPaidTwice(t, before, after)
+	if counts := counted(t, second); counts.Done != 32 || counts.Failed != 32 {
+		t.Errorf("%+v", counts)
+	}
+}
+
+// TestSweep_comparePage: a server that has pages sets the runs side by side, the
+// best first.
+func TestSweep_comparePage(t *testing.T) {
+	t.Parallel()
+	f := newFolder(t)
+	client, stop := f.langfuse(t)
+	defer stop()
+	must(t, tracking.CreateDefaultPrompt(t.Context(), client))
+	seedItems(t, client, "made", makeItems(4, 100))
+	must(t, os.WriteFile(f.path("none.jsonl"), []byte(`{"cassette":1,"provider":"openai","model":"gpt-4o"}`+"\n"), 0o600))
+	remote := f.with("LANGFUSE_BASE_URL="+client.BaseURL(), "LANGFUSE_PUBLIC_KEY="+embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY="+embedded.DefaultSecretKey)
+	args := []string{"--dataset", "made", "--name", "s", "--model", "recorded/none.jsonl,baseline", "--trials", "2", "--max-failures", "100%"}
+	c := remote.run(t, 0, append(args, "--json")...)
+	board := boardOf(t, c)
+	dataset, err := client.GetDataset(t.Context(), "made")
+	must(t, err)
+	ids := []string{experimentID(t, f.runFile("made", "s-baseline")), experimentID(t, f.runFile("made", "s-none"))}
+	if want := langfuse.CompareURL(client.BaseURL(), embedded.DefaultProjectID, dataset.ID, ids...); board.URL != want {
+		t.Errorf("%q, want %q", board.URL, want)
+	}
+	if r := board.Runs[0]; r.N != 4 || r.Summary.Trials == nil || r.Summary.Trials.Count != 2 {
+		t.Errorf("trials are no items: %+v", r)
+	}
+	if a, b := board.Runs[0].Summary.Run, board.Runs[1].Summary.Run; a.DatasetVersion == "" || a.DatasetVersion != b.DatasetVersion {
+		t.Errorf("the runs read the dataset at %q and %q", a.DatasetVersion, b.DatasetVersion)
+	}
+	if out := remote.run(t, 0, append(args, "--resume")...).stdout.String(); !strings.Contains(out, board.URL) {
+		t.Errorf("no link in\n%s", out)
+	}
+}
+
+// TestSweep_oneBudget: what may be spent is of the whole sweep, also of one that
+// is taken up again.
+func TestSweep_oneBudget(t *testing.T) {
+	b := newBench(t)
+	server, env := newLimitedServer(t)
+	b.seed("docs", fiveItems())
+	args := []string{"--dataset", "docs", "--name", "s", "--model", "baseline,openai/gpt-test", "--temperature", "0,1", "--max-tokens", "50", "--concurrency", "1", "--json"}
+	// One run takes 5 · 120 tokens, two take 1,200; a request is put aside at
+	// more than a thousand.
+	for _, more := range [][]string{{"--budget-tokens", "2000"}, {"--budget-tokens", "2000", "--resume"}} {
+		code, _, stderr := b.with(env, append(args, more...)...)
+		if code != cli.ExitInterrupted || server.asked <= 5 || server.asked >= 10 || !strings.Contains(stderr, "2000 tokens") {
+			t.Fatalf("exit %d after %d requests: %s", code, server.asked, stderr)
+		}
+	}
+	code, stdout, stderr := b.with(env, append(args, "--budget-tokens", "8000", "--resume")...)
+	var board leaderboard
+	if err := json.Unmarshal([]byte(stdout), &board); err != nil || code != cli.ExitOK || server.asked != 10 || len(board.Runs) != 3 {
+		t.Errorf("exit %d after %d requests, %v: %s", code, server.asked, err, stderr)
+	}
+}

@@ -1,0 +1,102 @@
+package compare
+
+import (
+	"strings"
+	"testing"
+
+	"extraction-experiment/outcome"
+)
+
+// alone is a run by itself: 10 planned, 8 scored, 2 failed; f1 sums to 6.4 over
+// the 8, so that its mean with failures as 0 is 0.64.
+func alone() outcome.Summary {
+	mean, zero, pooled, cost := 0.8, 0.64, 0.75, 0.5
+	return outcome.Summary{
+		Run: outcome.RunInfo{Name: "r"}, Status: outcome.Complete,
+		Items:  outcome.Items{Planned: 10, Scored: 8, Failed: 2},
+		Scores: outcome.Stats{{Name: "f1", Mean: &mean, N: 8, Failed: 2, FailuresAsZero: &zero, Pooled: &pooled}, {Name: "empty"}},
+		Usage:  outcome.UsageSum{CostUSD: &cost, CostUnknown: 1},
+	}
+}
+
+func TestGate_JudgeRun(t *testing.T) {
+	unfinished := alone()
+	unfinished.Status, unfinished.Items = outcome.Interrupted, outcome.Items{Planned: 12, Scored: 8, Failed: 2}
+	tests := map[string]struct {
+		summary outcome.Summary
+		policy  Policy
+		rules   []string
+		answers []Answer
+		reason  string // of the last rule
+		exit    int
+	}{
+		"all kept":             {alone(), "", []string{"f1 >= 0.64", "coverage >= 80%", "failures <= 2"}, []Answer{Pass, Pass, Pass}, "failures is 2", 0},
+		"failures count as 0":  {alone(), "", []string{"f1 >= 0.65"}, []Answer{Fail}, "f1 is 0.64", 1},
+		"pooled":               {alone(), "", []string{"pooled(f1) > 0.74"}, []Answer{Pass}, "pooled f1 is 0.75", 0},
+		"all are answered":     {alone(), "", []string{"f1 > 1", "coverage > 0.9", "failures < 3"}, []Answer{Fail, Fail, Pass}, "failures is 2", 1},
+		"a lower bound":        {alone(), "6", []string{"cost <= 1"}, []Answer{Inconclusive}, "at least $0.5", 6},
+		"over the lower bound": {alone(), "6", []string{"cost <= 0.4"}, []Answer{Fail}, "cost is $0.5", 1},
+		"fail beats unclear":   {alone(), "6", []string{"f1 > 1", "cost <= 1"}, []Answer{Fail, Inconclusive}, "", 1},
+		"unclear fails":        {alone(), "", []string{"cost <= 1"}, []Answer{Inconclusive}, "", 1},
+		"unclear passes":       {alone(), "pass", []string{"cost <= 1"}, []Answer{Inconclusive}, "", 0},
+		"no value":             {alone(), "6", []string{"empty > 0"}, []Answer{Inconclusive}, "empty is defined for no item", 6},
+		"no item has it":       {alone(), "6", []string{"other > 0"}, []Answer{Inconclusive}, "other is defined for no item", 6},
+		"no latency":           {alone(), "6", []string{"latency_p95 < 1s"}, []Answer{Inconclusive}, "not known", 6},
+		"not complete":         {unfinished, "6", []string{"f1 >= 0.1"}, []Answer{Inconclusive}, "2 of 12 outcomes are missing; so far: f1 is 0.64", 6},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := Gate{Inconclusive: tt.policy}
+			for _, text := range tt.rules {
+				g.Rules = append(g.Rules, mustRule(t, text))
+			}
+			got, err := g.JudgeRun(tt.summary)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, want := range tt.answers {
+				if r := got.Rules[i]; r.Answer != want || r.Rule != tt.rules[i] || r.Reason == "" {
+					t.Errorf("%+v, want %s", r, want)
+				}
+			}
+			if last := got.Rules[len(got.Rules)-1].Reason; !strings.Contains(last, tt.reason) {
+				t.Errorf("reason %q, want %q", last, tt.reason)
+			}
+			if got.ExitCode() != tt.exit || (got.Err("r") == nil) != (tt.exit == 0) {
+				t.Errorf("exit %d (%v), want %d", got.ExitCode(), got.Err("r"), tt.exit)
+			}
+		})
+	}
+	if got, err := (Gate{}).JudgeRun(alone()); got != nil || err != nil || got.Err("r") != nil {
+		t.Errorf("without rules: %v, %v", got, err)
+	}
+}
+
+func TestGate_CheckRun(t *testing.T) {
+	zero, none := 0.0, 0
+	g := Gate{MinDelta: &zero, MaxRegressions: &none, Inconclusive: "maybe", Rules: []Rule{
+		mustRule(t, "f1 >= base"), mustRule(t, "cost <= base * 2"), mustRule(t, "fi > 0"), mustRule(t, "f1 > 0"), mustRule(t, "coverage > 0"),
+	}}
+	err := g.CheckRun([]string{"f1"})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	lines := strings.Split(err.Error(), "\n")
+	for i, want := range []string{"inconclusive:", "min-delta:", "max-regressions:", `"f1 >= base"`, `"cost <= base * 2"`, `there is no score "fi"; did you mean`} {
+		if i >= len(lines) || !strings.Contains(lines[i], want) {
+			t.Errorf("line %d of\n%v\nwant %q", i, err, want)
+		}
+	}
+	if len(lines) != 6 {
+		t.Errorf("%d problems", len(lines))
+	}
+}
+
+func mustRule(t *testing.T, text string) Rule {
+	t.Helper()
+	r, err := ParseRule(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}

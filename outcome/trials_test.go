@@ -1,0 +1,109 @@
+package outcome
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+)
+
+// fails is a trial of an item that failed; the score counts as 0.
+const fails = -1
+
+// trialsOf makes outcomes of values: item → value of each trial.
+func trialsOf(values map[string][]float64) []Outcome {
+	var list []Outcome
+	for item, row := range values {
+		for i, v := range row {
+			o := Outcome{Item: item, Trial: i + 1, Scores: []Score{{Name: "f1", Value: &v}}}
+			if v == fails {
+				o.Class, o.Scores = Timeout, []Score{{Name: "f1"}}
+			}
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+func TestSummary_trialsByHand(t *testing.T) {
+	// a: 0.5 0.7 0.6, mean 0.6 · b: 1 1 1, mean 1 · c: 0.8 failed 0.4, mean 0.6
+	// of those scored, 0.4 with the failed one as 0 · d: failed failed failed.
+	sum := summariseTrials(trialsOf(map[string][]float64{
+		"a": {.5, .7, .6}, "b": {1, 1, 1}, "c": {.8, fails, .4}, "d": {fails, fails, fails},
+	}), 3)
+	near := cmpopts.EquateApprox(0, 1e-12)
+	if diff := cmp.Diff(Items{Planned: 12, Scored: 8, Failed: 4}, sum.Items); diff != "" {
+		t.Error(diff)
+	}
+	// mean (0.6+1+0.6)/3 = 2.2/3; with failures as 0 (0.6+1+0.4+0)/4 = 0.5.
+	// sd of 0.6 1 0.6: mean 11/15, squares 2·(2/15)²+(4/15)² = 24/225, /2 = 12/225
+	half := 4.302652729749464 * math.Sqrt(12.0/225) / math.Sqrt(3)
+	want := Stat{Name: "f1", Mean: ptr(2.2 / 3), N: 3, CI95: &[2]float64{2.2/3 - half, 2.2/3 + half}, Min: ptr(.6), Max: ptr(1.0), FailuresAsZero: ptr(.5), Failed: 1}
+	if diff := cmp.Diff(want, sum.Scores[0], near); diff != "" {
+		t.Error(diff)
+	}
+	// Trials over a b c d with failures as 0: (0.5+1+0.8+0)/4 = 0.575, (0.7+1+0+0)/4
+	// = 0.425, (0.6+1+0.4+0)/4 = 0.5; their mean is 0.5, sd √((0.075²+0.075²)/2) = 0.075.
+	// Variances within: a 0.01, b 0, c (0.4²+0.4²+0)/2 = 0.16, d 0: mean 0.0425.
+	trials := &Trials{
+		Count: 3, Items: 4,
+		Runs:   []Trial{{Trial: 1, Scored: 3, Failed: 1, Mean: ptr(.575)}, {Trial: 2, Scored: 2, Failed: 2, Mean: ptr(.425)}, {Trial: 3, Scored: 3, Failed: 1, Mean: ptr(.5)}},
+		Scores: []Spread{{Name: "f1", Least: ptr(.425), Top: ptr(.575), Between: ptr(.075), Within: ptr(math.Sqrt(.0425)), Consistent: 2, N: 4}},
+		Flaky:  2,
+		FlakyItems: []FlakyItem{
+			{ID: "c", Trials: 3, Failed: 1, Least: 0, Top: .8, Mean: .4},
+			{ID: "a", Trials: 3, Least: .5, Top: .7, Mean: .6},
+		},
+	}
+	if diff := cmp.Diff(trials, sum.Trials, near); diff != "" {
+		t.Error(diff)
+	}
+	// One row an item, its worst trial.
+	worst := []WorstItem{{ID: "c", Trial: 3, Score: .4}, {ID: "a", Trial: 1, Score: .5}}
+	if diff := cmp.Diff(worst, sum.Worst); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSummary_trialsUneven(t *testing.T) {
+	sum := summariseTrials(trialsOf(map[string][]float64{"a": {.5, .5}, "b": {1}}), 2)
+	if sum.Trials.Uneven != 1 || sum.Trials.Items != 2 || sum.Trials.Flaky != 0 || sum.Trials.Scores[0].N != 1 {
+		t.Errorf("%+v", sum.Trials)
+	}
+	// A single trial says nothing of the spread, and none nothing at all.
+	sum = summariseTrials(trialsOf(map[string][]float64{"a": {.5}}), 2)
+	if s := sum.Trials.Scores[0]; s.Between != nil || s.Within != nil || s.Least != nil {
+		t.Errorf("%+v", s)
+	}
+	if sum = summariseTrials(nil, 2); sum.Trials.Items != 0 || len(sum.Scores) != 0 {
+		t.Errorf("%+v", sum.Trials)
+	}
+}
+
+// TestSummary_trialsAreNoItems: repeating every outcome exactly changes neither
+// mean nor interval, whatever the number of trials.
+func TestSummary_trialsAreNoItems(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		once, many := map[string][]float64{}, map[string][]float64{}
+		trials := rapid.IntRange(2, 5).Draw(t, "trials")
+		for i := range rapid.IntRange(1, 12).Draw(t, "items") {
+			id := fmt.Sprint(i)
+			v := rapid.SampledFrom([]float64{0, .25, .5, 1, fails}).Draw(t, "value")
+			once[id] = []float64{v}
+			for range trials {
+				many[id] = append(many[id], v)
+			}
+		}
+		want, got := summarise(trialsOf(once)), summariseTrials(trialsOf(many), trials)
+		if diff := cmp.Diff(want.Scores, got.Scores); diff != "" {
+			t.Fatal(diff)
+		}
+		s := got.Trials.Scores[0]
+		if got.Trials.Flaky != 0 || s.Consistent != s.N || s.N != len(once) || *s.Within != 0 || *s.Between > 1e-12 {
+			t.Fatalf("%+v", s)
+		}
+	})
+}

@@ -1,0 +1,74 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+
+	"extraction-experiment/compare"
+
+	"pgregory.net/rapid"
+)
+
+// board has a run on the front, one that is not, one of which the cost is partly
+// unknown and one that cannot be compared.
+func board() compare.Leaderboard {
+	run := func(rank int, name string, mean, cost float64, front, tied bool) compare.Ranked {
+		r := compare.Ranked{Rank: rank, Mean: &mean, CI95: &[2]float64{mean - .05, mean + .05}, N: 60, CostPerItem: &cost, Front: &front, Tied: tied}
+		r.Summary = summary()
+		r.Summary.Run.Name = name
+		return r
+	}
+	runs := []compare.Ranked{
+		run(1, "nightly-gpt-4o-staging-t0", .81, .0042, true, true),
+		run(2, "nightly-gpt-4o-production-t0", .8, .0051, false, true),
+		run(3, "nightly-gpt-4o-mini-production-t0", .7, .0002, true, false),
+		run(4, "nightly-other", .2, .0001, false, false),
+	}
+	runs[2].CostPartly, runs[2].Front = true, nil
+	runs[3].Mean, runs[3].CI95, runs[3].CostPerItem, runs[3].Front, runs[3].Rank = nil, nil, nil, nil, 0
+	pair := func(first, second int, d, p float64, verdict compare.Verdict) compare.Pair {
+		return compare.Pair{First: runs[first].Summary.Run.Name, Second: runs[second].Summary.Run.Name, N: 60, Difference: &d,
+			CI95: &[2]float64{d - .04, d + .04}, P: &p, PHolm: &p, Verdict: verdict}
+	}
+	none := func(first int) compare.Pair {
+		return compare.Pair{First: runs[first].Summary.Run.Name, Second: "nightly-other", Verdict: compare.Unclear,
+			Incompatible: []compare.Mismatch{{What: "fingerprint of the dataset", Base: "f00d", Candidate: "beef"}, {What: "the run nightly-other is not finished"}}}
+	}
+	return compare.Leaderboard{
+		Metric: "entity_f1", Seed: 1, Runs: runs, Warnings: []string{"4 runs, 6 pairs: p (Holm) and verdicts allow for that, intervals do not"},
+		Pairs: []compare.Pair{pair(0, 1, -.01, .42, compare.Unclear), pair(0, 2, -.11, .0001, compare.Worse), none(0), pair(1, 2, -.1, .0002, compare.Worse), none(1), none(2)},
+	}
+}
+
+func TestLeaderboard_golden(t *testing.T) {
+	for _, width := range []int{60, 80, 120} {
+		opt := Options{Width: width, Where: []string{"experiment show nightly-gpt-4o-staging-t0", "https://langfuse.example/project/p/datasets/d/compare?runs=a&runs=b"}}
+		page := printed(t, func(b *bytes.Buffer) error { return Leaderboard(b, board(), opt) })
+		golden(t, fmt.Sprintf("leaderboard-%d.txt", width), page)
+		fits(t, string(page), opt)
+	}
+	if err := Leaderboard(full{}, board(), Options{}); !errors.Is(err, errFull) {
+		t.Error(err)
+	}
+}
+
+// TestLeaderboard_anything: names and reasons are strangers' words.
+func TestLeaderboard_anything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := board()
+		l.Metric = rapid.String().Draw(t, "metric")
+		l.Runs[1].Summary.Run.Name = rapid.SampledFrom([]string{hostile, "", "名前名前名前名前"}).Draw(t, "name")
+		l.Pairs[2].Second, l.Pairs[2].Incompatible[0].Base = hostile, hostile
+		l.Warnings[0] = hostile
+		keep := rapid.IntRange(0, 4).Draw(t, "runs")
+		l.Runs = l.Runs[:keep]
+		opt := Options{Width: rapid.IntRange(50, 200).Draw(t, "width"), Color: rapid.Bool().Draw(t, "colour")}
+		var b bytes.Buffer
+		if err := Leaderboard(&b, l, opt); err != nil {
+			t.Fatal(err)
+		}
+		fits(t, b.String(), opt)
+	})
+}

@@ -1,0 +1,106 @@
+package tracking_test
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/outcome"
+	"extraction-experiment/tracking"
+)
+
+// TestModes_readRun reads a run as only Langfuse has it, in each mode: while it
+// goes on, and when it is complete and an item was run again.
+func TestModes_readRun(t *testing.T) {
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			w := newWorldIn(t, mode)
+			run := w.newRun(t, "base", 7)
+			if err := run.CompleteListing(t.Context(), "f00d"); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.follow(t, t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+			got := w.read(t, "base")
+			if got.Footer.Status == outcome.Complete || !strings.Contains(string(got.Footer.Status), "trial 1 has no score items_planned") {
+				t.Errorf("a run that goes on is %q", got.Footer.Status)
+			}
+			again(t, run, 2, 1)
+			finish(t, run, start.Add(time.Minute))
+			if err := w.follow(t, t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+			w.sameOutcomes(t, w.read(t, "base"))
+		})
+	}
+}
+
+func (w *world) read(t *testing.T, name string) tracking.Remote {
+	t.Helper()
+	got, err := tracking.ReadRun(t.Context(), w.client, w.server, "d", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// sameOutcomes demands the seven outcomes of newRun, item 2 in its second attempt.
+func (w *world) sameOutcomes(t *testing.T, got tracking.Remote) {
+	t.Helper()
+	h := got.Header
+	if got.Footer.Status != outcome.Complete || got.Footer.Planned != 7 || h.Dataset.Fingerprint != "f00d" || h.System.Model != "m" || h.Trials != 1 {
+		t.Errorf("%+v, %+v", got.Footer, h)
+	}
+	if !strings.Contains(got.Where, "Langfuse http://") || len(got.Unchecked) == 0 {
+		t.Errorf("%q, %q", got.Where, got.Unchecked)
+	}
+	var ids []string
+	for i, o := range got.Outcomes {
+		ids = append(ids, o.Item)
+		want := made(i)
+		if i == 2 {
+			want.Class, want.Scores[0] = outcome.OK, outcome.Score{Value: new(1.0), Ratio: &outcome.Ratio{Num: 4, Den: 4}}
+		}
+		f1, there := outcome.Lookup(o.Scores, "entity_f1")
+		failed, _ := outcome.Lookup(o.Scores, "error")
+		if !there || o.Failed() != want.Failed() || !failed.Boolean || (*failed.Value == 1) != want.Failed() {
+			t.Errorf("%s: %+v", o.Item, o)
+			continue
+		}
+		if want.Failed() {
+			if f1.Value != nil || o.Failure.Message != "Langfuse does not say why" {
+				t.Errorf("%s failed: %+v, %+v", o.Item, f1, o.Failure)
+			}
+			continue
+		}
+		if *f1.Value != *want.Scores[0].Value || *f1.Ratio != *want.Scores[0].Ratio {
+			t.Errorf("%s: %+v, want %+v", o.Item, f1, want.Scores[0])
+		}
+	}
+	if len(ids) != 7 || !slices.IsSorted(ids) {
+		t.Errorf("%q", ids)
+	}
+}
+
+func TestReadRun_problems(t *testing.T) {
+	w := newWorld(t)
+	run := w.newRun(t, "base", 4)
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	for dataset, name := range map[string]string{"d": "other", "nowhere": "base"} {
+		if _, err := tracking.ReadRun(t.Context(), w.client, w.server, dataset, name); !errors.Is(err, langfuse.ErrNotFound) {
+			t.Errorf("%s of %s: %v", name, dataset, err)
+		}
+	}
+	w.refuse("/scores", http.StatusInternalServerError)
+	if _, err := tracking.ReadRun(t.Context(), w.client, w.server, "d", "base"); err == nil || errors.Is(err, langfuse.ErrNotFound) {
+		t.Errorf("scores that cannot be read: %v", err)
+	}
+}

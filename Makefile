@@ -4,7 +4,7 @@ FUZZTIME ?= 30s
 
 .DEFAULT_GOAL := help
 
-.PHONY: help build test check race fuzz bench docs
+.PHONY: help build test check race fuzz bench producers docs
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ race: ## the tests with the race detector
 
 fuzz: ## every fuzz target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)
+
+producers: ## write the PDF files of the tests anew, with the tools that are on this machine
+	$(GO) run ./internal/pdftext/testdata/producers
 
 bench: ## every benchmark
 	$(GO) test -run '^$$' -bench . -benchmem ./...

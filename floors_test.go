@@ -22,6 +22,7 @@ var floors = map[string]int{
 	"internal/":           0,
 	"internal/cli":        1, // above the other internal ones, which it uses
 	"internal/exchange":   1,
+	"internal/pdftext":    1,
 	"extraction":          1,
 	"outcome":             1,
 	"langfuse":            1,
@@ -48,6 +49,8 @@ var floors = map[string]int{
 	"compare":             5,
 	"harness/extraction":  6,
 	"harness/custom":      6,
+	"harness/answers":     6,
+	"harness/answers/":    7, // programs that draw the sample
 	"harness/conformance": 7,
 	"harness/bench":       7,
 	"report":              8,

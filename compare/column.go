@@ -14,6 +14,8 @@ type column struct {
 	wins        int // differences above 0
 	losses      int // below
 
+	weights weights // of those items that have one
+
 	ratios        []stats.PairedRatio
 	ratioClusters []int32
 	noRatio       int // scored items without
@@ -52,6 +54,7 @@ func (c *column) add(base, cand *value, cluster int, scored bool) {
 	c.cand.Add(d)
 	c.differences = append(c.differences, difference)
 	c.clusters = append(c.clusters, int32(cluster))
+	c.weights.add(base, cand, b, d)
 	c.boolean = c.boolean || base.boolean || cand.boolean
 	c.yesNo(b, d)
 	c.ratio(base, cand, cluster, scored)

@@ -9,7 +9,8 @@ import (
 // Gate is what a candidate must keep to. The zero value has no rules.
 type Gate struct {
 	Rules []Rule
-	// MinDelta is the least difference of the means of the primary score; nil
+	// MinDelta is the least difference of the means of the primary score,
+	// weighted where its items have weights; nil
 	// asks for none. It looks at the means as they are, not at their interval:
 	// with 0, half of all comparisons without any real difference fail.
 	MinDelta *float64
@@ -144,20 +145,24 @@ func (r Result) primary() Score {
 	return Score{}
 }
 
-// minDelta looks at the difference of the means. Rounding of up to Epsilon is
-// no difference.
+// minDelta looks at the difference of the means, weighted where items have
+// weights. Rounding of up to Epsilon is no difference.
 func minDelta(least float64, s Score) RuleResult {
 	out := RuleResult{Rule: "min-delta " + decimal(least), Threshold: least, Value: s.Difference}
 	if s.Difference == nil {
 		out.Answer, out.Reason = Inconclusive, s.Name+" is defined for no item in both runs"
 		return out
 	}
-	delta := *s.Difference
+	delta, how := *s.Difference, "on average"
+	if s.Weighted != nil {
+		delta, how = s.Weighted.Difference, "on weighted average"
+		out.Value = &s.Weighted.Difference
+	}
+	out.Reason = fmt.Sprintf("%s changed by %s %s", s.Name, signed(delta), how)
 	if s.LowerIsBetter {
 		delta = -delta
 	}
 	out.Answer = answer(delta >= least-Epsilon)
-	out.Reason = fmt.Sprintf("%s changed by %s on average", s.Name, signed(*s.Difference))
 	return out
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -312,5 +313,31 @@ func TestCorrect(t *testing.T) {
 		if !strings.Contains(strings.Join(out.Candidates[i].Warnings, "\n"), "3 candidates were compared") {
 			t.Errorf("candidate %d: %q", i, out.Candidates[i].Warnings)
 		}
+	}
+}
+
+// TestGate_weighted: with weights, min-delta looks at Σ value·weight / Σ weight.
+// Base .5·1 + .5·3 over 4 = .5; candidate .1·1 + .7·3 over 4 = .55, whose plain
+// mean fell by .1.
+func TestGate_weighted(t *testing.T) {
+	base, cand := newRun("b", .5, .5), newRun("c", .1, .7)
+	for _, run := range []*memory{base, cand} {
+		for i := range run.outcomes {
+			weight := float64(1 + 2*i)
+			run.outcomes[i].Scores[0].Weight = &weight
+		}
+	}
+	least := .05
+	r := compared(t, Config{Gate: Gate{MinDelta: &least}}, base, cand)
+	if w := r.Scores[0].Weighted; w == nil || math.Abs(w.Difference-.05) > 1e-12 || w.Base != .5 {
+		t.Errorf("weighted %+v", w)
+	}
+	if rule := r.Gate.Rules[0]; rule.Answer != Pass || !strings.Contains(rule.Reason, "weighted") {
+		t.Errorf("%+v", rule)
+	}
+	cand.outcomes[1].Scores[0].Weight = nil // an item without weight: nothing is weighted
+	r = compared(t, Config{Gate: Gate{MinDelta: &least}}, base, cand)
+	if r.Scores[0].Weighted != nil || r.Gate.Rules[0].Answer != Fail {
+		t.Errorf("%+v %+v", r.Scores[0].Weighted, r.Gate.Rules[0])
 	}
 }

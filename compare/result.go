@@ -101,6 +101,9 @@ type Score struct {
 
 	Pooled *Pooled `json:"pooled"` // nil where values come without ratios
 
+	// Weighted is nil where the items have no weights.
+	Weighted *Weighted `json:"weighted,omitempty"`
+
 	Wins   int `json:"wins"` // items where the candidate is better
 	Losses int `json:"losses"`
 	Ties   int `json:"ties"`
@@ -123,6 +126,15 @@ type Pooled struct {
 	Candidate  float64     `json:"candidate"`
 	Difference float64     `json:"difference"`
 	CI95       *[2]float64 `json:"ci95"` // paired bootstrap; nil below 60 items or clusters
+}
+
+// Weighted is Σ value·weight / Σ weight of each run, failed items as 0, and the
+// difference of the two. Gate.MinDelta looks at it where there is one; interval
+// and p-value are those of the plain mean.
+type Weighted struct {
+	Base       float64 `json:"base"`
+	Candidate  float64 `json:"candidate"`
+	Difference float64 `json:"difference"`
 }
 
 // YesNo compares a yes/no result by McNemar's exact test.

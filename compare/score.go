@@ -16,6 +16,7 @@ func (c *Comparer) score(name string, col *column, clustered bool) Score {
 	s.Base, s.Candidate = mean(col.base), mean(col.cand)
 	c.estimate(&s, col, clustered)
 	s.Pooled = c.pooled(col, clustered)
+	s.Weighted = col.weights.mean(s.N)
 	s.Verdict = verdict(s, col.sameEverywhere())
 	return s
 }

@@ -28,6 +28,7 @@ type value struct {
 	num, den int64
 	ratios   int  // trials with a usable ratio
 	boolean  bool // a value means no or yes
+	weight   *float64
 }
 
 func newUnit(o outcome.Outcome) *unit {
@@ -74,6 +75,9 @@ func (u *unit) value(name string, seen int) *value {
 // add takes a score into account. Without a value it counts as 0 when the item
 // failed, since it stands there only if the expected output defines it.
 func (v *value) add(s outcome.Score, failed bool) {
+	if v.weight == nil && s.Weight != nil && *s.Weight >= 0 && usable(*s.Weight) {
+		v.weight = s.Weight
+	}
 	switch {
 	case s.Value != nil && usable(*s.Value):
 		v.sum += *s.Value

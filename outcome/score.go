@@ -21,6 +21,9 @@ type Score struct {
 	// Vacuous says that the value is 1 only because nothing was expected and
 	// nothing was extracted.
 	Vacuous bool `json:"vacuous,omitempty"`
+	// Weight is how much the item counts in the weighted mean of this score,
+	// at least 0; nil where there are no weights. A failed item has it too.
+	Weight *float64 `json:"weight,omitempty"`
 	// Reason says why Value is nil.
 	Reason string `json:"reason,omitempty"`
 	// Comment explains the value to a person: "7/9 extracted entities matched".

@@ -139,6 +139,7 @@ func (s *Summariser) Summary() Summary {
 		Run:       describe(s.header),
 		Status:    Unfinished,
 		Items:     s.Items(),
+		Answers:   s.answers(scores),
 		Scores:    scores,
 		Failures:  s.failureCounts(),
 		Usage:     s.usageSum(),

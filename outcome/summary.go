@@ -13,6 +13,9 @@ type Summary struct {
 	Status Status  `json:"status"`
 	Items  Items   `json:"items"`
 
+	// Answers is what only runs about documents have; nil for others.
+	*Answers
+
 	Scores    Stats          `json:"scores"`
 	Failures  []FailureCount `json:"failures"`
 	Usage     UsageSum       `json:"usage"`
@@ -28,6 +31,32 @@ type Summary struct {
 
 	// Warnings are reasons to read the numbers with care.
 	Warnings []string `json:"warnings"`
+}
+
+// Answers is the summary of a run that answered questions about a document: its
+// keys stand in the summary itself.
+type Answers struct {
+	// WeightedScore is the WeightedMean of the primary score; nil is undefined:
+	// no question, or weights that sum up to 0.
+	WeightedScore   *float64 `json:"weighted_score"`
+	PDFSHA256       string   `json:"pdf_sha256"`
+	QuestionsSHA256 string   `json:"questions_sha256"`
+}
+
+// The keys of a run's metadata that identify document and questions.
+const (
+	PDFSHA256       = "pdf_sha256"
+	QuestionsSHA256 = "questions_sha256"
+)
+
+// answers returns nil for a run that names no document.
+func (s *Summariser) answers(scores Stats) *Answers {
+	pdf, ok := s.header.Metadata[PDFSHA256]
+	if !ok {
+		return nil
+	}
+	primary, _ := scores.Lookup(s.header.Scorer.Primary)
+	return &Answers{primary.WeightedMean, pdf, s.header.Metadata[QuestionsSHA256]}
 }
 
 // RunInfo says which run a Summary is of, with the keys of the run's metadata.
@@ -108,6 +137,10 @@ type Stat struct {
 	// when a failed item scores 0 wherever its expected output defines the
 	// score. Nil when both are 0.
 	FailuresAsZero *float64 `json:"mean_failures_as_zero"`
+	// WeightedMean is Σ value·weight / Σ weight over the outcomes whose score
+	// has a weight; a failed item's value counts as 0. Nil without weights, and
+	// where they sum up to 0.
+	WeightedMean *float64 `json:"weighted_mean,omitempty"`
 	// Pooled is the sum of numerators over the sum of denominators of the N
 	// values. With nothing in any denominator it is 1 if every value is
 	// Vacuous, else 0, as each of the ratios is. Nil for N = 0 and where a

@@ -80,6 +80,11 @@ func (p *page) sideLines(name string, s compare.Side) {
 		plannedItems(s.Summary), failed, printable.Line(s.Where))
 }
 
+// weightedChange is the change of a weighted mean.
+func weightedChange(w compare.Weighted) string {
+	return fmt.Sprintf("%s → %s, %s", score(&w.Base, 4), score(&w.Candidate, 4), delta(&w.Difference))
+}
+
 // headline says what the primary score comes to.
 func (p *page) headline(c compare.Comparison, r compare.Result) {
 	s := primary(r)
@@ -92,6 +97,9 @@ func (p *page) headline(c compare.Comparison, r compare.Result) {
 	}
 	p.line("")
 	p.wrapped(text+": "+verdict(s), 0, 0, p.bold)
+	if w := s.Weighted; w != nil {
+		p.wrapped("weighted "+weightedChange(*w), 2, 0, p.faint)
+	}
 	if s.Clusters > 0 && s.Unclustered != nil {
 		p.wrapped(fmt.Sprintf("%s by %s; as if items were independent: %s", counted(s.Clusters, "cluster"), printable.Line(c.ClusterBy), deltas(s.Unclustered)), 2, 0, p.faint)
 	}

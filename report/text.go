@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"extraction-experiment/internal/printable"
@@ -56,6 +57,9 @@ func (p *page) runLines(s outcome.Summary) {
 	p.parts("system", systemParts(r)...)
 	if r.Selection != "" {
 		p.parts("selected", printable.Line(r.Selection))
+	}
+	if a := s.Answers; a != nil {
+		p.parts("weighted", weightedScore(a), "document "+short(a.PDFSHA256), "questions "+short(a.QuestionsSHA256))
 	}
 	i := s.Items
 	failed := count(i.Failed) + " failed"
@@ -187,4 +191,18 @@ func allAttempts(u outcome.UsageSum) []string {
 		return nil
 	}
 	return []string{"newest attempts; " + dollars(*u.AllCostUSD) + " in all"}
+}
+
+// weightedScore is the weighted mean of a run about a document.
+func weightedScore(a *outcome.Answers) string {
+	if a.WeightedScore == nil {
+		return "weighted_score undefined"
+	}
+	return "weighted_score " + strconv.FormatFloat(*a.WeightedScore, 'f', 4, 64)
+}
+
+// short is the beginning of a hash.
+func short(hash string) string {
+	hash = printable.Line(hash)
+	return hash[:min(len(hash), 12)]
 }

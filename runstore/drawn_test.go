@@ -39,6 +39,9 @@ func drawOutcome(t *rapid.T, item string, attempt int) outcome.Outcome {
 				s.Value = value(quotient(*s.Ratio))
 			}
 		}
+		if rapid.Bool().Draw(t, "weighted") {
+			s.Weight = value(rapid.Float64().Draw(t, "weight"))
+		}
 		if rapid.Bool().Draw(t, "counted") {
 			s.Counts = map[string]int64{text.Draw(t, "key"): 1}
 		}

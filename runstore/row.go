@@ -73,7 +73,7 @@ func checkOutcome(o outcome.Outcome) error {
 		problems = append(problems, errors.New("its cost is no finite number"))
 	}
 	for _, s := range o.Scores {
-		if s.Value != nil && !isFinite(*s.Value) {
+		if s.Value != nil && !isFinite(*s.Value) || s.Weight != nil && !isFinite(*s.Weight) {
 			problems = append(problems, fmt.Errorf("score %s is no finite number; an undefined one has no value", s.Name))
 		}
 	}

@@ -20,6 +20,7 @@ const (
 	hasFloat               // the value follows; without it, it is the quotient of the ratio
 	isBoolean              //
 	isVacuous              //
+	hasWeight              // the weight follows
 	knownFlags = 1<<iota - 1
 )
 
@@ -29,7 +30,7 @@ var errScores = errors.New("its scores cannot be decoded")
 // in the detail. A ratio takes about 5 bytes, any other value about 10.
 //
 // Form: version, number of scores; each: name, flags, then by flags reason,
-// numerator, denominator, value. Integers are varints, the value is a float64,
+// numerator, denominator, value, weight. Integers are varints, the value is a float64,
 // a word is its position in the list, or 0, length and bytes.
 func appendScores(b []byte, w *words, scores []outcome.Score) []byte {
 	if len(scores) == 0 {
@@ -56,6 +57,9 @@ func appendScore(b []byte, w *words, s outcome.Score) []byte {
 	if flags&hasFloat != 0 {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*s.Value))
 	}
+	if flags&hasWeight != 0 {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*s.Weight))
+	}
 	return b
 }
 
@@ -72,6 +76,9 @@ func flagsOf(s outcome.Score) byte {
 	}
 	if s.Reason != "" {
 		flags |= hasReason
+	}
+	if s.Weight != nil {
+		flags |= hasWeight
 	}
 	if s.Boolean {
 		flags |= isBoolean
@@ -148,6 +155,11 @@ func (d *scoreDecoder) score(s *outcome.Score, value *float64) {
 	if flags&hasValue != 0 {
 		s.Value = value
 		d.bad = d.bad || math.IsNaN(*value) || math.IsInf(*value, 0)
+	}
+	if flags&hasWeight != 0 {
+		weight := math.Float64frombits(binary.LittleEndian.Uint64(d.bytes(8)))
+		s.Weight = &weight
+		d.bad = d.bad || math.IsNaN(weight) || math.IsInf(weight, 0)
 	}
 	s.Boolean = flags&isBoolean != 0
 	s.Vacuous = flags&isVacuous != 0

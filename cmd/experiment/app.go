@@ -29,6 +29,7 @@ func commands(env cli.Env) []*urfave.Command {
 		rescoreCommand(env),
 		benchCommand(env),
 		conformanceCommand(env),
+		answersCommand(env),
 		promptsCommand(env),
 		serveCommand(env),
 		doctorCommand(env),

@@ -13,6 +13,7 @@ import (
 
 	"extraction-experiment/cmd/internal/flags"
 	"extraction-experiment/compare"
+	"extraction-experiment/harness/answers"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/report"
@@ -124,13 +125,16 @@ func compareConfig(c *urfave.Context) (compare.Config, error) {
 	}
 	return compare.Config{
 		Metric: metric, ClusterBy: c.String("cluster-by"), Seed: c.Uint64("seed"), Changed: changed,
-		Order: scoreOrder(), LowerIsBetter: harness.LowerIsBetter(), Matches: matchedLines, Gate: gate,
+		Order: scoreOrder(), LowerIsBetter: append(harness.LowerIsBetter(), answers.CitationPenalty), Matches: matchedLines, Gate: gate,
 	}, nil
 }
 
 // matchedLines lists what an outcome's explanation says was matched, as a person
 // reads it. What was extracted under another name is the same match.
 func matchedLines(explanation json.RawMessage) ([]string, error) {
+	if lines, ok := foundTerms(explanation); ok {
+		return lines, nil
+	}
 	var why harness.Explanation
 	if err := json.Unmarshal(explanation, &why); err != nil {
 		return nil, fmt.Errorf("the explanation is not one of this program: %w", err)

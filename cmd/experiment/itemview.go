@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/harness/answers"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
@@ -18,6 +19,9 @@ import (
 // What cannot be decoded any more is left out: the raw values are in the
 // outcome.
 func newItemView(h outcome.Header, item runstore.Item, o outcome.Outcome) (report.ItemView, error) {
+	if h.Harness == answers.Name {
+		return newAnswerView(h, item, o)
+	}
 	view := report.ItemView{Run: h.Name, Dataset: h.Dataset.Name, Outcome: o}
 	if doc, _, err := extraction.DecodeDocument(item.Input); err == nil {
 		view.Text = doc.Text

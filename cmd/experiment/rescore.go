@@ -17,6 +17,7 @@ import (
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/flags"
 	"extraction-experiment/experiment"
+	"extraction-experiment/harness/answers"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
@@ -68,6 +69,9 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	if header.Harness == answers.Name && c.IsSet("options") {
+		return cli.Usage("answers are scored in one way: leave --options out")
+	}
 	path := runstore.Path(connect.Folder, header.Project, header.Dataset.Name, header.Name)
 	if _, err := os.Stat(path); err == nil {
 		return cli.Usage("the run name %q is taken (%s): choose another with --name", header.Name, path)
@@ -80,7 +84,11 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 		return errors.Join(err, to.Close(), os.Remove(path))
 	}
 	moves := report.NewMoves()
-	_, err = experiment.Rescore(ctx, from, to, harness.Scorer{Rules: rules}, moves.Add)
+	var scorer experiment.Scorer = harness.Scorer{Rules: rules}
+	if header.Harness == answers.Name {
+		scorer = answersScorer(header)
+	}
+	_, err = experiment.Rescore(ctx, from, to, scorer, moves.Add)
 	if err != nil { // half a run is of no use, and it is made again in no time
 		return errors.Join(err, to.Close(), os.Remove(path))
 	}
@@ -122,7 +130,7 @@ func rescoredHeader(ctx context.Context, from *runstore.Reader, options scoring.
 	if err != nil {
 		return h, err
 	}
-	if h.Harness != harness.Name {
+	if h.Harness != harness.Name && h.Harness != answers.Name {
 		return h, cli.Usage("the run %q is of the harness %s, which is not scored again here", h.Name, h.Harness)
 	}
 	uid := make([]byte, 16)
@@ -136,6 +144,9 @@ func rescoredHeader(ctx context.Context, from *runstore.Reader, options scoring.
 	h.Rescored = &outcome.Origin{Name: h.Name, RunUID: h.RunUID}
 	h.Format, h.RunUID = outcome.FormatVersion, hex.EncodeToString(uid)
 	h.Scorer = outcome.Scorer{Version: scoring.Version, Options: raw, Primary: harness.Primary}
+	if h.Harness == answers.Name {
+		h.Scorer = answersPin()
+	}
 	h.Runner, h.GitSHA, h.Started = build.Version(), gitSHA(), time.Now().UTC()
 	if name == "" {
 		name = h.Name + "-rescored"

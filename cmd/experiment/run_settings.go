@@ -101,6 +101,24 @@ type runConfig struct {
 // runConfig reads the settings and returns every problem of them at once.
 func (s settings) runConfig() (runConfig, error) {
 	p := &problems{}
+	cfg := s.runConfigOf(p)
+	if cfg.estimate && cfg.resume {
+		p.add("--estimate tells what a whole run would take, and not what is left of one: leave out --resume")
+	}
+	if cfg.dataset == "" {
+		p.add("--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")
+	}
+	if cfg.name == "" && !cfg.estimate {
+		p.add("--name is missing: give the run a name, such as baseline-v1")
+	}
+	if cfg.name != "" || !cfg.estimate {
+		p.runName(cfg.name)
+	}
+	return cfg, errors.Join(p.found...)
+}
+
+// runConfigOf reads what runs of every harness have.
+func (s settings) runConfigOf(p *problems) runConfig {
 	cfg := runConfig{
 		dataset:     s.text("dataset"),
 		name:        s.text("name"),
@@ -141,18 +159,6 @@ func (s settings) runConfig() (runConfig, error) {
 	} else if cfg.output != "" && cfg.output != "-" {
 		p.err(cli.CanWrite(cfg.output))
 	}
-	if cfg.dataset == "" {
-		p.add("--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")
-	}
-	if cfg.estimate && cfg.resume {
-		p.add("--estimate tells what a whole run would take, and not what is left of one: leave out --resume")
-	}
-	if cfg.name == "" && !cfg.estimate {
-		p.add("--name is missing: give the run a name, such as baseline-v1")
-	}
-	if cfg.name != "" || !cfg.estimate {
-		p.runName(cfg.name)
-	}
 	if text := s.text("limit"); text != "" {
 		cfg.limit = p.count("limit", text, 1, 1<<31-1)
 	}
@@ -161,7 +167,7 @@ func (s settings) runConfig() (runConfig, error) {
 		p.add("--max-failures: %v", err)
 	}
 	p.gate(s, &cfg)
-	return cfg, errors.Join(p.found...)
+	return cfg
 }
 
 // gate reads the rules; what one run cannot answer is found before it is paid

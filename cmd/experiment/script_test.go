@@ -13,6 +13,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"experiment": func() { os.Exit(Main()) },
 		"oracle":     func() { os.Exit(oracle(os.Args[1:])) },
+		"answerer":   func() { os.Exit(answerer()) },
 	})
 }
 

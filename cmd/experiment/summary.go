@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/term"
 
@@ -42,6 +43,7 @@ func summarise(ctx context.Context, run *runstore.Reader) (outcome.Summary, erro
 		sum.Add(*held)
 	}
 	s := sum.Summary()
+	s.Warnings = append(s.Warnings, documentWarnings(header)...)
 	counts, err := run.Counts(ctx)
 	if err != nil {
 		return s, err
@@ -108,6 +110,5 @@ func scoreOrder() []string {
 	for _, d := range scoring.Catalog() {
 		names = append(names, d.Name)
 	}
-	names = append(names, harness.GroundingScores()...)
-	return append(names, outcome.ErrorScore)
+	return slices.Concat(names, harness.GroundingScores(), answersOrder(), []string{outcome.ErrorScore})
 }

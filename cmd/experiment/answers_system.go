@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"extraction-experiment/harness/answers"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/prompt"
+	"extraction-experiment/pipeline/provider"
+	"extraction-experiment/pipeline/provider/external"
+	"extraction-experiment/tracking"
+)
+
+// maxExternalAnswer bounds what a team's own system may reply, in bytes: an
+// answer and what it reports of its calls.
+const maxExternalAnswer = 4 << 20
+
+// openAnswerer opens the system under test and describes it.
+func (j *job) openAnswerer(ctx context.Context, cfg answersConfig, doc *answers.Document, getenv func(string) string) (answers.Answerer, error) {
+	switch {
+	case cfg.command != "" || cfg.url != "":
+		return j.openExternalAnswerer(cfg, doc, getenv)
+	case isBaseline(cfg.system.model):
+		if cfg.system.asksPrompt() || cfg.system.limits.limited() || cfg.system.parameters != (pipeline.Parameters{}) {
+			return nil, cli.Usage("the baseline reads no prompt and has no temperature and the like: name a model with --model")
+		}
+		info := provider.Info{Provider: "baseline", Model: "baseline", Pipeline: answers.ExtractiveName}
+		j.system = system{header: describe(info, cfg.system, outcome.Prompt{}), close: func() error { return nil }}
+		return answers.Extractive{Document: doc}, nil
+	}
+	return j.openModelAnswerer(ctx, cfg, doc, getenv)
+}
+
+func (j *job) openExternalAnswerer(cfg answersConfig, doc *answers.Document, getenv func(string) string) (answers.Answerer, error) {
+	target := cfg.command
+	if cfg.url != "" {
+		target = cfg.url
+		if !strings.Contains(target, "://") {
+			return nil, cli.Usage("--url %q is no address such as http://localhost:8080/answer", target)
+		}
+	}
+	asker, err := external.NewAsker(external.Config{
+		Target: target, Concurrency: cfg.concurrency, Stderr: os.Stderr, Token: getenv(envPipelineToken), MaxAnswer: maxExternalAnswer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	info := provider.Info{Provider: external.Name, Model: external.Name, Pipeline: asker.Target()}
+	j.system = system{header: describe(info, cfg.system, outcome.Prompt{}), close: asker.Close}
+	absolute := *doc
+	if path, err := filepath.Abs(doc.Path); err == nil {
+		absolute.Path = path
+	}
+	return answers.External{Asker: asker, Document: &absolute}, nil
+}
+
+func (j *job) openModelAnswerer(ctx context.Context, cfg answersConfig, doc *answers.Document, getenv func(string) string) (answers.Answerer, error) {
+	known, err := readCatalogue(getenv)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := provider.Open(cfg.system.model, known.providerConfig(getenv))
+	if err != nil {
+		return nil, withCode(err)
+	}
+	if opened.Model == nil {
+		return nil, errors.Join(cli.Usage("%s extracts, it does not answer questions: name a model", opened.Info.Model), opened.Close())
+	}
+	template, pin, err := j.answersPrompt(ctx, cfg.system)
+	if err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
+	limits := cfg.system.limits
+	limits.concurrency, limits.getenv = cfg.concurrency, getenv
+	asks, err := within(opened, known, limits)
+	if err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
+	asking, err := answers.NewAsking(answers.AskingConfig{
+		Document: doc, Model: asks.Model, Name: opened.Info.Model, Provider: opened.Provider,
+		Prompt: template, Parameters: cfg.system.parameters, Passages: cfg.passages,
+	})
+	if err != nil {
+		return nil, errors.Join(cli.Usage("%w", err), opened.Close())
+	}
+	info := opened.Info
+	info.Pipeline = strings.TrimSpace(info.Pipeline + " retrieve@1 passages:" + given(&cfg.passages))
+	j.system = system{header: describe(info, cfg.system, pin), close: opened.Close, asks: asks}
+	return asking, nil
+}
+
+// answersPrompt finds the prompt that is asked for, else the built-in one.
+func (j *job) answersPrompt(ctx context.Context, cfg systemConfig) (prompt.Template, outcome.Prompt, error) {
+	ref := cfg.prompt
+	if ref.Name == "" {
+		ref.Name = answers.PromptName
+	}
+	switch {
+	case cfg.promptFile != "":
+		template, err := readAnswersPrompt(cfg.promptFile)
+		if err != nil {
+			return template, outcome.Prompt{}, err
+		}
+		return tracking.PushPrompt(ctx, j.lf.Client, ref.Name, template)
+	case !cfg.asksPrompt():
+		template := answers.DefaultPrompt()
+		return template, outcome.Prompt{Name: template.Name + " (built in)", SHA256: template.SHA256()}, nil
+	case ref.Label == "" && ref.Version == 0:
+		ref.Label = "production"
+	}
+	template, pin, err := tracking.FindPrompt(ctx, j.lf.Client, ref)
+	if errors.Is(err, langfuse.ErrNotFound) {
+		return template, pin, cli.Usage("%w; experiment prompts lists what there is, --prompt-file FILE makes one", err)
+	}
+	if err == nil {
+		if err = answers.CheckPrompt(template); err != nil {
+			err = cli.Usage("prompt %s: %w", ref.Name, err)
+		}
+	}
+	return template, pin, err
+}
+
+func readAnswersPrompt(path string) (prompt.Template, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return prompt.Template{}, cli.Usage("reading the prompt: %w", err)
+	}
+	template := prompt.ParseText(string(raw))
+	if strings.EqualFold(filepath.Ext(path), ".json") {
+		if template, err = prompt.ParseChat(raw); err != nil {
+			return template, cli.Usage("reading %s: %w", path, err)
+		}
+	}
+	if err := answers.CheckPrompt(template); err != nil {
+		return template, cli.Usage("%s: %w", path, err)
+	}
+	return template, nil
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"extraction-experiment/langfuse"
+)
+
+// samplePath is a file of the sample, found from any folder.
+func samplePath(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "..", "harness", "answers", "sample", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestAnswers_model: a model behind an OpenAI-compatible server is given the
+// passages with their pages; two runs that differ in its answers are compared
+// with all three exit codes.
+func TestAnswers_model(t *testing.T) {
+	pdf, questions := samplePath(t, "report.pdf"), samplePath(t, "report.jsonl")
+	b := newBench(t)
+	good, bad := newChatServer(t, "Чистая прибыль составила 476,5 млн рублей (стр. 3)."), newChatServer(t, "Не знаю.")
+	run := func(server *chatServer, name string, more ...string) string {
+		t.Helper()
+		env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
+		args := append([]string{"answers", "run", "--pdf", pdf, "--questions", questions, "--model", "openai/gpt-test", "--temperature", "0", "--json", "--out", name}, more...)
+		code, stdout, stderr := b.with(env, args...)
+		if code != 0 {
+			t.Fatalf("exit %d: %s", code, stderr)
+		}
+		return stdout
+	}
+	stdout := run(good, "good")
+	var summary struct {
+		WeightedScore float64 `json:"weighted_score"`
+		PDF           string  `json:"pdf_sha256"`
+		Run           struct {
+			Model  string `json:"model"`
+			Prompt string `json:"prompt_name"`
+		} `json:"run"`
+		Usage struct {
+			Input int `json:"input"`
+		} `json:"usage"`
+	}
+	if err := json.Unmarshal([]byte(stdout), &summary); err != nil || len(summary.PDF) != 64 || summary.Run.Model != "gpt-test" || summary.Usage.Input != 21*100 {
+		t.Errorf("%v %s", err, stdout)
+	}
+	sent := good.last()
+	raw, err := json.Marshal(sent["messages"])
+	if err != nil || !strings.Contains(string(raw), "(стр. ") || sent["temperature"] != 0.0 {
+		t.Errorf("sent %s, temperature %v", raw, sent["temperature"])
+	}
+	run(good, "again")
+	run(bad, "bad")
+	for name, want := range map[string]int{"again": 0, "bad": 1} {
+		if code, _, stderr := b.with(nil, "compare", "good", name, "--min-delta", "0", "--max-regressions", "0"); code != want {
+			t.Errorf("compare good %s: exit %d, want %d: %s", name, code, want, stderr)
+		}
+	}
+	other := filepath.Join(t.TempDir(), "other.jsonl")
+	if err := os.WriteFile(other, []byte(`{"id":"r01","question":"Кто?"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	questions = other
+	run(good, "other")
+	if code, _, stderr := b.with(nil, "compare", "good", "other", "--min-delta", "0"); code != 2 || !strings.Contains(stderr, "questions_sha256") {
+		t.Errorf("compare other questions: exit %d: %s", code, stderr)
+	}
+}
+
+// TestAnswers_dataset: questions come from a dataset in Langfuse, where each
+// answer is a trace with its scores, and a prompt of Langfuse is used.
+func TestAnswers_dataset(t *testing.T) {
+	pdf := samplePath(t, "manual.pdf") // before the folder changes
+	b, server := newBench(t), newChatServer(t, "42 (стр. 1)")
+	b.langfuse(func(client *langfuse.Client) {
+		if _, err := client.UpsertDataset(t.Context(), langfuse.DatasetUpsert{Name: "asked"}); err != nil {
+			t.Fatal(err)
+		}
+		for id, item := range map[string][2]string{
+			"q1": {`{"question":"What is the rated load?"}`, `{"must_include":["42"],"require_citation":true,"weight":2}`},
+			"q2": {`{"question":"Which licence?"}`, `{"must_include":["class C"]}`},
+		} {
+			upsert := langfuse.DatasetItemUpsert{ID: id, DatasetName: "asked", Input: json.RawMessage(item[0]), ExpectedOutput: json.RawMessage(item[1])}
+			if _, err := client.UpsertDatasetItem(t.Context(), upsert); err != nil {
+				t.Fatal(err)
+			}
+		}
+		raw, err := json.Marshal("Passages: {{passages}} Question: {{question}}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		create := langfuse.PromptCreate{Name: "ask", Type: langfuse.PromptText, Prompt: raw, Labels: []string{"production"}}
+		if _, err := client.CreatePrompt(t.Context(), create); err != nil {
+			t.Fatal(err)
+		}
+	})
+	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
+	code, stdout, stderr := b.with(env, "answers", "run", "--pdf", pdf, "--questions", "asked",
+		"--model", "openai/gpt-test", "--prompt", "ask", "--out", "first", "--verify", "--json")
+	// (1·2 + 0.3·1)/3
+	if code != 0 || !strings.Contains(stdout, `"weighted_score":0.7666666666666`) || !strings.Contains(stdout, `"prompt_name":"ask"`) {
+		t.Errorf("exit %d: %s\n%s", code, stderr, stdout)
+	}
+	if code, stdout, stderr := b.with(env, "verify", "first"); code != 0 {
+		t.Errorf("verify: exit %d: %s%s", code, stdout, stderr)
+	}
+	if code, stdout, stderr := b.with(env, "answers", "run", "--pdf", pdf, "--questions", "asked",
+		"--model", "openai/gpt-test", "--prompt", "none", "--out", "second"); code != 64 {
+		t.Errorf("a prompt that is not there: exit %d: %s%s", code, stdout, stderr)
+	}
+}

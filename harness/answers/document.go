@@ -1,0 +1,74 @@
+package answers
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"extraction-experiment/internal/pdftext"
+	"extraction-experiment/internal/search"
+	"extraction-experiment/outcome"
+)
+
+// passageSize is about how many characters a passage has.
+const passageSize = 900
+
+// Document is a PDF file that questions are asked about, ready to be searched.
+// It is safe for concurrent use.
+type Document struct {
+	Path string
+	pdftext.Document
+	index     *search.Index
+	sentences *search.Index
+	tables    map[string]string // sentence → as it is said in an answer
+}
+
+// OpenDocument reads a PDF file through a cache and makes it searchable. What
+// is on unreadable pages is not searched: nonsense must not be cited. Errors are
+// those of pdftext (exit code 64).
+func OpenDocument(ctx context.Context, path string, cache pdftext.Cache, opt pdftext.Options) (*Document, error) {
+	read, _, err := cache.Read(ctx, path, opt)
+	if err != nil {
+		return nil, err
+	}
+	return newDocument(path, read), nil
+}
+
+func newDocument(path string, read pdftext.Document) *Document {
+	d := &Document{Path: path, Document: read, tables: map[string]string{}}
+	var pages, sentences []search.Passage
+	for _, p := range read.Pages {
+		if p.Kind != pdftext.Readable {
+			continue
+		}
+		pages = append(pages, search.Passage{Page: p.Number, Text: p.Text})
+		for _, s := range statements(p.Text) {
+			if s.said != s.searched {
+				d.tables[s.searched] = s.said
+			}
+			sentences = append(sentences, search.Passage{Page: p.Number, Text: s.searched})
+		}
+	}
+	d.index = search.New(search.Split(pages, passageSize))
+	d.sentences = search.New(sentences)
+	return d
+}
+
+// Find returns the n passages that fit a question best, and the call that
+// records the search.
+func (d *Document) Find(question string, n int, now func() time.Time) ([]search.Found, outcome.Call) {
+	call := outcome.Call{Name: "retrieve", Kind: "span", Started: now().UTC()}
+	found := d.index.Find(question, n)
+	call.Ended = now().UTC()
+	call.Input, call.Output = encode(question), encode(found)
+	return found, call
+}
+
+// encode marshals what always can be marshalled.
+func encode(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	return raw
+}

@@ -1,0 +1,77 @@
+package answers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/provider/external"
+)
+
+// External asks a team's own system, a program or an address, by the protocol
+// of docs/answers.md: a request is {"id", "question", "pdf",
+// "pdf_sha256"}, an answer {"answer", "pages"?, …}. It is safe for concurrent
+// use.
+type External struct {
+	Asker    *external.Asker
+	Document *Document
+	// Tries is how often a question is asked that fails in a way which may pass
+	// (a process that ended, 5xx, 429); 0 means 3.
+	Tries int
+	// Pause is the time before the second try, doubled with each; 0 means half a
+	// second. A longer Retry-After is kept, up to 30 s.
+	Pause time.Duration
+}
+
+// longestPause bounds what a Retry-After can ask for.
+const longestPause = 30 * time.Second
+
+// Answer asks until there is an answer, the failure is one that stays, or the
+// tries are used up. What hangs ends with ctx; what answers with more than the
+// Asker takes, or with no "answer", fails with class invalid_output.
+func (e External) Answer(ctx context.Context, question string) (Answer, []outcome.Call, error) {
+	request := map[string]any{"question": question, "pdf": e.Document.Path, "pdf_sha256": e.Document.SHA256}
+	tries, pause := e.Tries, e.Pause
+	if tries == 0 {
+		tries = 3
+	}
+	if pause == 0 {
+		pause = 500 * time.Millisecond
+	}
+	var all []outcome.Call
+	for try := 1; ; try++ {
+		fields, calls, err := e.Asker.Ask(ctx, request)
+		all = append(all, calls...)
+		if err == nil {
+			answer, err := readAnswer(fields)
+			return answer, all, err
+		}
+		var failed *pipeline.ModelError
+		if try >= tries || !errors.As(err, &failed) || !failed.Retry || ctx.Err() != nil {
+			return Answer{}, all, err
+		}
+		wait := time.NewTimer(max(pause, min(failed.RetryAfter, longestPause)))
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+			wait.Stop()
+			return Answer{}, all, err
+		}
+		pause *= 2
+	}
+}
+
+func readAnswer(fields map[string]json.RawMessage) (Answer, error) {
+	var a Answer
+	raw, ok := fields["answer"]
+	if !ok || string(raw) == "null" || json.Unmarshal(raw, &a.Text) != nil {
+		return a, &outcome.Failure{Class: outcome.InvalidOutput, Message: `the reply has no text "answer"`}
+	}
+	if raw, ok := fields["pages"]; ok && json.Unmarshal(raw, &a.Pages) != nil {
+		return a, &outcome.Failure{Class: outcome.InvalidOutput, Message: `the reply's "pages" is no list of numbers`}
+	}
+	return a, nil
+}

@@ -1,0 +1,137 @@
+package answers_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/harness/answers"
+	"extraction-experiment/outcome"
+)
+
+func TestRead(t *testing.T) {
+	text := "\xef\xbb\xbf" + `{"id":"q1","question":"Когда?","must_include":["2023"],"must_include_any":["a",["b","c"]],"must_not_include":["??"],"require_citation":true,"weight":2.5}` +
+		"\r\n\n" + `{"id":"q2","question":"Who?","must_include":null,"weight":0,"note":"x"}` + "\n"
+	questions, warnings, err := answers.Read(strings.NewReader(text), "q.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	weights := []float64{2.5, 0}
+	want := []answers.Question{
+		{ID: "q1", Question: "Когда?", Expected: answers.Expected{
+			MustInclude: []string{"2023"}, MustIncludeAny: []answers.Group{{"a"}, {"b", "c"}},
+			MustNotInclude: []string{"??"}, RequireCitation: true, Weight: &weights[0]}},
+		{ID: "q2", Question: "Who?", Expected: answers.Expected{Weight: &weights[1]}},
+	}
+	if diff := cmp.Diff(want, questions); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{
+		"q.jsonl: line 3: unknown keys are not looked at: note",
+		"q.jsonl: line 3: the weight is 0: the question counts for nothing in weighted_score",
+	}, warnings); diff != "" {
+		t.Error(diff)
+	}
+	for _, q := range questions {
+		item, err := q.Item()
+		if err != nil {
+			t.Fatal(err)
+		}
+		expected, err := answers.DecodeExpected(item.Expected)
+		if diff := cmp.Diff(q.Expected, expected); err != nil || diff != "" {
+			t.Errorf("through an item: %v %s", err, diff)
+		}
+		if question, err := answers.DecodeInput(item.Input); err != nil || question != q.Question {
+			t.Errorf("%q %v", question, err)
+		}
+	}
+}
+
+func TestRead_namesEveryProblem(t *testing.T) {
+	tests := map[string]string{
+		``:                                       "q.jsonl: there is no question",
+		"\n \n":                                  "q.jsonl: there is no question",
+		`{"question":"a"}`:                       "q.jsonl: line 1: id: is missing",
+		`{"id":"a"}`:                             "q.jsonl: line 1: question: is missing",
+		`{"id":"a","question":"  "}`:             "q.jsonl: line 1: question: is empty",
+		`{"id":7,"question":"a"}`:                "q.jsonl: line 1: id: expected a text, found 7",
+		`{"id":"a","question":null}`:             "q.jsonl: line 1: question: expected a text, found null",
+		`{"id":"a","question":"b","weight":-1}`:  "q.jsonl: line 1: weight: -1 is not a number from 0",
+		`{"id":"a","question":"b","weight":"1"}`: `q.jsonl: line 1: weight: expected a number, found "1"`,
+		`{"id":"a","question":"b","weight":1e300}`:                       "q.jsonl: line 1: weight: 1e+300 is not a number",
+		`{"id":"a","question":"b","require_citation":"y"}`:               `q.jsonl: line 1: require_citation: expected true or false, found "y"`,
+		`{"id":"a","question":"b","must_include":"x"}`:                   "q.jsonl: line 1: must_include: expected a list of texts",
+		`{"id":"a","question":"b","must_include_any":[7]}`:               "q.jsonl: line 1: must_include_any: expected a list of texts and of lists",
+		`{"id":"a","question":"b","must_include_any":[null]}`:            "q.jsonl: line 1: must_include_any",
+		`{"id":"a","question":"b"}` + "\n" + `{"id":"a","question":"c"}`: `q.jsonl: line 2: id: "a" is the id of line 1 already`,
+		`[1]`:     "q.jsonl: line 1: is no JSON object",
+		`null`:    "q.jsonl: line 1: is no JSON object: it is null",
+		"{\"id\"": "q.jsonl: line 1: is no JSON object",
+		"\n\xff":  "q.jsonl: line 2: is not valid UTF-8",
+		`{"id":"a","question":"b","x":"` + strings.Repeat("y", answers.MaxLine) + `"}`: "q.jsonl: line 1: the line is longer",
+		`{"id":"","question":""}`: "question: is empty",
+	}
+	for text, want := range tests {
+		_, _, err := answers.Read(strings.NewReader(text), "q.jsonl")
+		var coded interface{ ExitCode() int }
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.80q: %v, want %s", text, err, want)
+		} else if c, ok := err.(interface{ ExitCode() int }); !ok || c.ExitCode() != 64 {
+			t.Errorf("%.80q: %v has no exit code 64 (%v)", text, err, coded)
+		}
+	}
+}
+
+func TestScorer(t *testing.T) {
+	weight := 3.0
+	item, err := answers.Question{ID: "a", Question: "b", Expected: answers.Expected{MustInclude: []string{"x", "y"}, RequireCitation: true, Weight: &weight}}.Item()
+	if err != nil {
+		t.Fatal(err)
+	}
+	judge, err := answers.Scorer{Pages: 5}.Judge(item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scored, err := judge.Score(json.RawMessage(`{"answer":"x (стр. 6)"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	primary, _ := outcome.Lookup(scored.Scores, answers.Primary)
+	if *primary.Value != 0.65 || *primary.Weight != 3 || primary.Comment != "1/2 required groups found" {
+		t.Errorf("%+v", primary)
+	}
+	if len(scored.Warnings) != 1 || len(scored.Scores) != len(answers.ScoreOrder()) {
+		t.Errorf("warnings %q, scores %v", scored.Warnings, scored.Scores)
+	}
+	for _, s := range judge.Undelivered() {
+		if s.Value != nil || s.Name == answers.Primary && *s.Weight != 3 {
+			t.Errorf("undelivered %+v", s)
+		}
+	}
+	for _, bad := range []dataset.Item{
+		{Input: json.RawMessage(`{}`)}, {Input: json.RawMessage(`""`)}, {Input: json.RawMessage(`7`)},
+		{Input: json.RawMessage(`"q"`), Expected: json.RawMessage(`[]`)}, {Input: json.RawMessage(`"q"`), Expected: json.RawMessage(`{"weight":-1}`)},
+	} {
+		if _, err := (answers.Scorer{}).Judge(bad); outcome.FailureOf(err, outcome.OK).Class != outcome.Item {
+			t.Errorf("%s %s: %v", bad.Input, bad.Expected, err)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(`{"id":"a","question":"b","must_include_any":["x",["y"]],"weight":1}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		questions, _, err := answers.Read(strings.NewReader(text), "f")
+		if (err == nil) == (len(questions) == 0) {
+			t.Errorf("%d questions, %v", len(questions), err)
+		}
+		for _, q := range questions {
+			if _, err := q.Item(); err != nil || q.ID == "" || q.Importance() < 0 {
+				t.Errorf("%+v %v", q, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,190 @@
+package pdf
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/md5"
+	"crypto/rc4"
+)
+
+// crypt decrypts strings and streams.
+type crypt struct {
+	key      []byte
+	err      error
+	strings  method
+	streams  method
+	metadata bool // metadata is encrypted, too
+}
+
+// method is a way of encrypting.
+type method int
+
+const (
+	identity method = iota
+	methodRC4
+	methodAES128
+	methodAES256
+)
+
+func (f *File) cryptError() error {
+	if f.crypt == nil {
+		return nil
+	}
+	return f.crypt.err
+}
+
+// prepareCrypt finds the key by the password of the user, else by none.
+func (f *File) prepareCrypt() {
+	d := f.Dict(f.trailer["Encrypt"]) // read before there is a key: its strings are plain
+	f.crypt = &crypt{metadata: true}
+	if v, ok := f.Resolve(d["EncryptMetadata"]).(bool); ok {
+		f.crypt.metadata = v
+	}
+	f.objects, f.packs = map[int]Object{}, map[int]*pack{}
+	version, revision := f.Int(d["V"]), f.Int(d["R"])
+	if f.Name(d["Filter"]) != "Standard" || version < 1 || version > 5 || version == 3 {
+		f.crypt.err = ErrCipher
+		return
+	}
+	f.crypt.strings, f.crypt.streams = f.methodOf(d, "StrF", version), f.methodOf(d, "StmF", version)
+	for _, password := range []string{f.cfg.Password, ""} {
+		if version == 5 {
+			f.crypt.key = f.key256(d, password, revision)
+		} else {
+			f.crypt.key = f.key128(d, password, revision)
+		}
+		if f.crypt.key != nil {
+			return
+		}
+	}
+	f.crypt.err = ErrPassword
+}
+
+func (f *File) methodOf(d Dict, which Name, version int) method {
+	if version < 4 {
+		return methodRC4
+	}
+	filter := f.Dict(f.Dict(d["CF"])[f.Name(d[which])])
+	switch f.Name(filter["CFM"]) {
+	case "V2":
+		return methodRC4
+	case "AESV2":
+		return methodAES128
+	case "AESV3":
+		return methodAES256
+	}
+	return identity
+}
+
+const pad = "\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08\x2E\x2E\x00\xB6\xD0\x68\x3E\x80\x2F\x0C\xA9\xFE\x64\x53\x69\x7A"
+
+// key128 is algorithm 2 of ISO 32000-1 with the check of algorithms 4 and 5;
+// nil where the password is wrong.
+func (f *File) key128(d Dict, password string, revision int) []byte {
+	text := func(key Name) []byte {
+		s, _ := f.Resolve(d[key]).(String)
+		return []byte(s)
+	}
+	id := []byte{}
+	if ids := f.Array(f.trailer["ID"]); len(ids) > 0 {
+		s, _ := f.Resolve(ids[0]).(String)
+		id = []byte(s)
+	}
+	size := 5
+	if v := f.Int(d["Length"]); revision >= 3 && v >= 40 && v <= 128 {
+		size = v / 8
+	} else if revision >= 4 {
+		size = 16
+	}
+	p := uint32(int64(f.Int(d["P"])))
+	h := md5.New()
+	h.Write([]byte((password + pad)[:32]))
+	h.Write(text("O")[:min(32, len(text("O")))])
+	h.Write([]byte{byte(p), byte(p >> 8), byte(p >> 16), byte(p >> 24)})
+	h.Write(id)
+	if revision >= 4 && !f.crypt.metadata {
+		h.Write([]byte{255, 255, 255, 255})
+	}
+	key := h.Sum(nil)
+	if revision >= 3 {
+		for range 50 {
+			sum := md5.Sum(key[:size])
+			key = sum[:]
+		}
+	}
+	key = key[:size]
+	if !bytes.HasPrefix(text("U"), userCheck(key, id, revision)) {
+		return nil
+	}
+	return key
+}
+
+// userCheck is what the entry U must begin with.
+func userCheck(key, id []byte, revision int) []byte {
+	if revision == 2 {
+		return rc4Of(key, []byte(pad))
+	}
+	sum := md5.Sum(append([]byte(pad), id...))
+	check := sum[:]
+	for i := range 20 {
+		turned := make([]byte, len(key))
+		for j := range key {
+			turned[j] = key[j] ^ byte(i)
+		}
+		check = rc4Of(turned, check)
+	}
+	return check
+}
+
+func rc4Of(key, data []byte) []byte {
+	c, err := rc4.NewCipher(key)
+	if err != nil {
+		return data
+	}
+	out := make([]byte, len(data))
+	c.XORKeyStream(out, data)
+	return out
+}
+
+func (c *crypt) text(ref Ref, s String) String { return String(c.decrypt(c.strings, ref, []byte(s))) }
+
+func (c *crypt) stream(ref Ref, data []byte) []byte { return c.decrypt(c.streams, ref, data) }
+
+func (c *crypt) decrypt(m method, ref Ref, data []byte) []byte {
+	if c.err != nil || len(c.key) == 0 {
+		return data
+	}
+	switch m {
+	case methodRC4:
+		return rc4Of(c.objectKey(ref, ""), data)
+	case methodAES128:
+		return unCBC(c.objectKey(ref, "sAlT"), data)
+	case methodAES256:
+		return unCBC(c.key, data)
+	}
+	return data
+}
+
+func (c *crypt) objectKey(ref Ref, salt string) []byte {
+	h := md5.New()
+	h.Write(c.key)
+	h.Write([]byte{byte(ref.Num), byte(ref.Num >> 8), byte(ref.Num >> 16), byte(ref.Gen), byte(ref.Gen >> 8)})
+	h.Write([]byte(salt))
+	return h.Sum(nil)[:min(16, len(c.key)+5)]
+}
+
+// unCBC decrypts AES in CBC mode, the vector in front, and removes the padding.
+func unCBC(key, data []byte) []byte {
+	block, err := aes.NewCipher(key)
+	if err != nil || len(data) < 2*aes.BlockSize {
+		return nil
+	}
+	body := bytes.Clone(data[aes.BlockSize:])
+	body = body[:len(body)/aes.BlockSize*aes.BlockSize]
+	cipher.NewCBCDecrypter(block, data[:aes.BlockSize]).CryptBlocks(body, body)
+	if n := int(body[len(body)-1]); n >= 1 && n <= aes.BlockSize {
+		body = body[:len(body)-n]
+	}
+	return body
+}

@@ -1,0 +1,238 @@
+package pdf
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Config bounds what reading a file may cost. Zero values are usable.
+type Config struct {
+	// Password opens an encrypted file; most have none for reading.
+	Password string
+	// MaxDecoded bounds the bytes that all streams together may decode to, each
+	// as often as it is decoded; 0 means 512 MiB.
+	MaxDecoded int64
+	// MaxStream bounds one decoded stream; 0 means 64 MiB.
+	MaxStream int64
+	// MaxPages bounds the pages; 0 means 20,000.
+	MaxPages int
+	// Context ends the reading; nil never does.
+	Context context.Context
+}
+
+// MaxFile is the size, in bytes, above which a file is refused.
+const MaxFile = 512 << 20
+
+// The reasons why a file cannot be read at all.
+var (
+	ErrNotPDF   = errors.New("it is no PDF file: it does not begin with %PDF-")
+	ErrDamaged  = errors.New("the PDF file is damaged: no pages can be found in it")
+	ErrPassword = errors.New("the PDF file is encrypted and needs a password")
+	ErrCipher   = errors.New("the PDF file is encrypted in a way that is not supported")
+	ErrBudget   = errors.New("the PDF file costs too much to read")
+)
+
+// File is an open file. It is not safe for concurrent use.
+type File struct {
+	cfg     Config
+	data    []byte
+	xref    map[int]entry
+	trailer Dict
+	crypt   *crypt
+	objects map[int]Object
+	loading map[int]bool
+	packs   map[int]*pack
+	decoded int64
+	spent   error
+	// Repaired says that the cross-reference table could not be used.
+	Repaired bool
+}
+
+// entry says where an object is.
+type entry struct {
+	offset int // in the file, or index in the pack
+	gen    int
+	pack   int // object stream that holds it; 0 for none
+	free   bool
+}
+
+// Open reads the structure of a file, whose bytes are kept.
+//
+// Errors: ErrNotPDF, ErrPassword, ErrCipher, ErrDamaged, ErrBudget, and those
+// of Config.Context.
+func Open(data []byte, cfg Config) (*File, error) {
+	if cfg.MaxDecoded == 0 {
+		cfg.MaxDecoded = 512 << 20
+	}
+	if cfg.MaxStream == 0 {
+		cfg.MaxStream = 64 << 20
+	}
+	if cfg.MaxPages == 0 {
+		cfg.MaxPages = 20_000
+	}
+	if cfg.Context == nil {
+		cfg.Context = context.Background()
+	}
+	if len(data) > MaxFile {
+		return nil, fmt.Errorf("%w: it has more than %d MiB", ErrBudget, MaxFile>>20)
+	}
+	head := bytes.Index(data[:min(len(data), 1024)], []byte("%PDF-"))
+	if head < 0 {
+		return nil, ErrNotPDF
+	}
+	f := &File{cfg: cfg, data: data[head:]}
+	f.reset()
+	ok := f.readXref() && f.hasPages()
+	if !ok && f.spent == nil && !errors.Is(f.cryptError(), ErrPassword) {
+		f.reset()
+		f.repair()
+	}
+	if err := f.cryptError(); err != nil {
+		return nil, err
+	}
+	if f.spent != nil {
+		return nil, f.spent
+	}
+	if !f.hasPages() {
+		return nil, ErrDamaged
+	}
+	return f, nil
+}
+
+func (f *File) reset() {
+	f.xref, f.trailer, f.crypt = map[int]entry{}, Dict{}, nil
+	f.objects, f.loading, f.packs = map[int]Object{}, map[int]bool{}, map[int]*pack{}
+}
+
+// hasPages prepares decryption and looks for the tree of pages.
+func (f *File) hasPages() bool {
+	if f.crypt == nil && f.trailer["Encrypt"] != nil {
+		f.prepareCrypt()
+	}
+	if f.cryptError() != nil {
+		return false
+	}
+	root := f.Dict(f.trailer["Root"])
+	return f.Dict(root["Pages"]) != nil
+}
+
+// Spend takes the cost of work, in bytes, off the budget; false ends it.
+func (f *File) Spend(bytes int64) bool {
+	if f.spent != nil {
+		return false
+	}
+	if f.decoded += bytes; f.decoded > f.cfg.MaxDecoded {
+		f.spent = fmt.Errorf("%w: its streams decode to more than %d MiB", ErrBudget, f.cfg.MaxDecoded>>20)
+	} else if err := f.cfg.Context.Err(); err != nil {
+		f.spent = err
+	}
+	return f.spent == nil
+}
+
+// Err says why the budget is spent; nil while it is not.
+func (f *File) Err() error { return f.spent }
+
+// load reads an object, once.
+func (f *File) load(ref Ref) Object {
+	if o, ok := f.objects[ref.Num]; ok {
+		return o
+	}
+	e, ok := f.xref[ref.Num]
+	if !ok || e.free || f.loading[ref.Num] || len(f.loading) > maxDepth || !f.Spend(64) {
+		return nil
+	}
+	f.loading[ref.Num] = true
+	defer delete(f.loading, ref.Num)
+	var o Object
+	if e.pack != 0 {
+		o = f.packed(e.pack, ref.Num)
+	} else {
+		o = f.indirect(e.offset, ref.Num)
+	}
+	f.objects[ref.Num] = o
+	return o
+}
+
+// indirect reads "N G obj …" at an offset. A wrong number there is no object.
+func (f *File) indirect(offset, num int) Object {
+	if offset < 0 || offset >= len(f.data) {
+		return nil
+	}
+	l := &Lexer{data: f.data, pos: offset}
+	n, _ := l.word0()
+	g, _ := l.word0()
+	number, ok1 := n.(int64)
+	gen, ok2 := g.(int64)
+	if word, _ := l.word0(); !ok1 || !ok2 || int(number) != num || word != Keyword("obj") {
+		return nil
+	}
+	ref := Ref{int(number), int(gen)}
+	if f.crypt != nil {
+		l.decrypt = func(s String) String { return f.crypt.text(ref, s) }
+	}
+	before := l.pos
+	o, ok := l.object(0)
+	f.Spend(int64(l.pos - before))
+	if !ok {
+		return nil
+	}
+	if a, isInt := o.(int64); isInt { // "7 0 R endobj": a reference by itself
+		at := l.pos
+		b, _ := l.word0()
+		if c, _ := l.word0(); c == Keyword("R") {
+			if r, ok := reference([]Object{a, b}); ok {
+				return r
+			}
+		}
+		l.pos = at
+	}
+	if d, isDict := o.(Dict); isDict {
+		if s := f.stream(l, d); s != nil {
+			s.ref = ref
+			return s
+		}
+	}
+	return o
+}
+
+// word0 reads one token that is no string: what is in front of an object.
+func (l *Lexer) word0() (Object, bool) {
+	l.space()
+	if l.pos >= len(l.data) || isDelimiter(l.data[l.pos]) {
+		return nil, false
+	}
+	return l.word(), true
+}
+
+// stream reads the bytes behind a dictionary, if there are any.
+func (f *File) stream(l *Lexer, d Dict) *Stream {
+	l.space()
+	if !bytes.HasPrefix(l.data[l.pos:], []byte("stream")) {
+		return nil
+	}
+	start := l.pos + len("stream")
+	if start < len(l.data) && l.data[start] == '\r' {
+		start++
+	}
+	if start < len(l.data) && l.data[start] == '\n' {
+		start++
+	}
+	if n, ok := f.Number(d["Length"]); ok && n >= 0 && n <= float64(len(l.data)-start) {
+		end := start + int(n)
+		tail := bytes.TrimLeft(l.data[end:min(len(l.data), end+20)], "\r\n \t")
+		if bytes.HasPrefix(tail, []byte("endstream")) {
+			l.pos = end
+			return &Stream{Dict: d, raw: l.data[start:end]}
+		}
+	}
+	start = min(start, len(l.data))
+	end := bytes.Index(l.data[start:], []byte("endstream"))
+	if end < 0 {
+		end = len(l.data) - start
+	}
+	f.Spend(int64(end))
+	l.pos = start + end
+	return &Stream{Dict: d, raw: l.data[start : start+end]}
+}

@@ -1,0 +1,206 @@
+package pdf
+
+import (
+	"bytes"
+	"compress/flate"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// maxFilters bounds how many filters one stream may go through.
+const maxFilters = 8
+
+// FilterError names a filter that is not for text, or not known.
+type FilterError struct{ Filter string }
+
+// Error names the filter.
+func (e *FilterError) Error() string {
+	return fmt.Sprintf("the filter %.40q is not decoded", e.Filter)
+}
+
+// Decode returns the bytes of a stream, decrypted and through its filters. With
+// an error comes what was decoded before it. Safe to repeat; each time it is
+// taken off the budget.
+func (f *File) Decode(s *Stream) ([]byte, error) { return f.decode(s, true) }
+
+func (f *File) decode(s *Stream, decrypt bool) ([]byte, error) {
+	if !f.Spend(int64(len(s.raw)) + 256) {
+		return nil, f.spent
+	}
+	filters, params := f.filters(s)
+	if len(filters) > maxFilters {
+		return nil, &FilterError{"more than 8 filters"}
+	}
+	data := s.raw
+	if decrypt && f.crypt != nil && s.ref != (Ref{}) && !f.isPlain(s, filters) {
+		data = f.crypt.stream(s.ref, data)
+	}
+	for i, name := range filters {
+		var err error
+		data, err = f.filter(name, data, params[i])
+		if !f.Spend(int64(len(data))) {
+			return nil, f.spent
+		}
+		if err != nil {
+			return data, err
+		}
+	}
+	return data, nil
+}
+
+// isPlain reports whether a stream of an encrypted file is not encrypted.
+func (f *File) isPlain(s *Stream, filters []Name) bool {
+	if f.Name(s.Dict["Type"]) == "XRef" || f.Name(s.Dict["Type"]) == "Metadata" && !f.crypt.metadata {
+		return true
+	}
+	return len(filters) > 0 && filters[0] == "Crypt"
+}
+
+// filters lists the filters of a stream with the parameters of each.
+func (f *File) filters(s *Stream) (names []Name, params []Dict) {
+	filter := s.Dict["Filter"]
+	if filter == nil {
+		filter = s.Dict["F"]
+	}
+	param := s.Dict["DecodeParms"]
+	if param == nil {
+		param = s.Dict["DP"]
+	}
+	switch o := f.Resolve(filter).(type) {
+	case Name:
+		d := f.Dict(param)
+		if list := f.Array(param); len(list) > 0 {
+			d = f.Dict(list[0])
+		}
+		return []Name{o}, []Dict{d}
+	case Array:
+		list := f.Array(param)
+		for i, item := range o {
+			names = append(names, f.Name(item))
+			var d Dict
+			if i < len(list) {
+				d = f.Dict(list[i])
+			}
+			params = append(params, d)
+		}
+	}
+	return names, params
+}
+
+func (f *File) filter(name Name, data []byte, param Dict) ([]byte, error) {
+	var err error
+	switch name {
+	case "FlateDecode", "Fl":
+		data, err = f.inflate(data)
+		return f.unpredict(data, param, err)
+	case "LZWDecode", "LZW":
+		early := 1
+		if v, ok := f.Number(param["EarlyChange"]); ok {
+			early = clampInt(v)
+		}
+		data, err = unLZW(data, early != 0, f.cfg.MaxStream)
+		return f.unpredict(data, param, err)
+	case "ASCIIHexDecode", "AHx":
+		return []byte((&Lexer{data: data}).hex()), nil
+	case "ASCII85Decode", "A85":
+		return un85(data), nil
+	case "RunLengthDecode", "RL":
+		return unRunLength(data, f.cfg.MaxStream)
+	case "Crypt":
+		return data, nil
+	}
+	return nil, &FilterError{string(name)}
+}
+
+// inflate decodes zlib. Checksums are not looked at, and what comes before
+// damage is kept: damaged files are common.
+func (f *File) inflate(data []byte) ([]byte, error) {
+	if len(data) < 2 {
+		return nil, nil
+	}
+	body := data
+	if data[0]&0x0f == 8 && (int(data[0])<<8|int(data[1]))%31 == 0 {
+		body = data[2:]
+	}
+	out, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(body)), f.cfg.MaxStream+1))
+	if int64(len(out)) > f.cfg.MaxStream {
+		return nil, fmt.Errorf("%w: a stream decodes to more than %d MiB", ErrBudget, f.cfg.MaxStream>>20)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return out, err
+}
+
+// unpredict undoes the predictors of PNG and TIFF.
+func (f *File) unpredict(data []byte, param Dict, err error) ([]byte, error) {
+	predictor := f.Int(param["Predictor"])
+	if predictor < 2 {
+		return data, err
+	}
+	or := func(key Name, missing int) int {
+		if v, ok := f.Number(param[key]); ok {
+			return clampInt(v)
+		}
+		return missing
+	}
+	colors, bits, columns := or("Colors", 1), or("BitsPerComponent", 8), or("Columns", 1)
+	if colors < 1 || colors > 32 || bits < 1 || bits > 16 || columns < 1 || columns > 1<<20 {
+		return nil, errors.New("the parameters of a predictor make no sense")
+	}
+	size, row := max(1, colors*bits/8), (colors*bits*columns+7)/8
+	if predictor == 2 {
+		if bits == 8 {
+			for at := 0; at+row <= len(data); at += row {
+				for i := size; i < row; i++ {
+					data[at+i] += data[at+i-size]
+				}
+			}
+		}
+		return data, err
+	}
+	return unPNG(data, size, row), err
+}
+
+func unPNG(data []byte, size, row int) []byte {
+	out := make([]byte, 0, len(data))
+	above := make([]byte, row)
+	for len(data) > 1 {
+		kind := data[0]
+		line := make([]byte, row)
+		n := copy(line, data[1:])
+		data = data[1+n:]
+		for i := range line {
+			var left, up, corner int
+			up = int(above[i])
+			if i >= size {
+				left, corner = int(line[i-size]), int(above[i-size])
+			}
+			switch kind {
+			case 1:
+				line[i] += byte(left)
+			case 2:
+				line[i] += byte(up)
+			case 3:
+				line[i] += byte((left + up) / 2)
+			case 4:
+				line[i] += byte(paeth(left, up, corner))
+			}
+		}
+		out = append(out, line[:n]...)
+		above = line
+	}
+	return out
+}
+
+func paeth(a, b, c int) int {
+	distance := func(v int) int { return max(a+b-c-v, v-(a+b-c)) }
+	switch {
+	case distance(a) <= distance(b) && distance(a) <= distance(c):
+		return a
+	case distance(b) <= distance(c):
+		return b
+	}
+	return c
+}

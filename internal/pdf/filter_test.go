@@ -1,0 +1,135 @@
+package pdf
+
+import (
+	"bytes"
+	"compress/lzw"
+	"encoding/ascii85"
+	"errors"
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestLZW_specification is the example of ISO 32000-1, 7.4.4.2.
+func TestLZW_specification(t *testing.T) {
+	got, err := unLZW([]byte{0x80, 0x0b, 0x60, 0x50, 0x22, 0x0c, 0x0c, 0x85, 0x01}, true, 100)
+	if want := []byte{45, 45, 45, 45, 45, 65, 45, 45, 45, 66}; err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%v %v, want %v", err, got, want)
+	}
+}
+
+// TestFilters_inverse: what others encode is decoded.
+func TestFilters_inverse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		data := rapid.SliceOfN(rapid.ByteRange(0, 5), 0, 9000).Draw(t, "data")
+		var b bytes.Buffer
+		w := lzw.NewWriter(&b, lzw.MSB, 8)
+		if _, err := w.Write(data); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := unLZW(b.Bytes(), false, 1<<20); err != nil || !bytes.Equal(got, data) {
+			t.Errorf("LZW: %v", err)
+		}
+		text := make([]byte, ascii85.MaxEncodedLen(len(data)))
+		text = append(text[:ascii85.Encode(text, data)], "~>"...)
+		if got := un85(text); !bytes.Equal(got, data) {
+			t.Errorf("base 85: %v is %v", data, got)
+		}
+		hex := fmt.Sprintf("%x>", data)
+		if got := (&Lexer{data: []byte(hex)}).hex(); string(got) != string(data) {
+			t.Errorf("hex: %v is %v", data, got)
+		}
+	})
+}
+
+func TestUnRunLength(t *testing.T) {
+	got, err := unRunLength([]byte{2, 'a', 'b', 'c', 254, 'x', 128, 'y'}, 100) // 3 as they are, 257−254 = 3 times x
+	if err != nil || string(got) != "abcxxx" {
+		t.Errorf("%v %q", err, got)
+	}
+	if _, err := unRunLength(bytes.Repeat([]byte{129, 'x'}, 100), 1000); !errors.Is(err, ErrBudget) {
+		t.Errorf("no limit: %v", err)
+	}
+}
+
+// TestUnPNG undoes each predictor of a row 10 20 30 below a row 1 2 3.
+func TestUnPNG(t *testing.T) {
+	for kind, row := range map[byte][]byte{
+		0: {10, 20, 30},
+		1: {10, 10, 10},                       // minus left
+		2: {9, 18, 27},                        // minus above
+		3: {10, 20 - (10+2)/2, 30 - (20+3)/2}, // minus mean of both
+		4: {10 - 1, 20 - 10, 30 - 20},         // minus Paeth: 1, 10 and 20 are nearest
+	} {
+		got := unPNG(append([]byte{0, 1, 2, 3, kind}, row...), 1, 3)
+		if want := []byte{1, 2, 3, 10, 20, 30}; !bytes.Equal(got, want) {
+			t.Errorf("predictor %d: %v, want %v", kind, got, want)
+		}
+	}
+}
+
+func TestLexer(t *testing.T) {
+	tests := map[string]string{
+		`12 -3.5 +7 .5 -.25 4.`: "[12 -3.5 7 0.5 -0.25 4]",
+		`/Name /A#20B /`:        "[Name A B ]",
+		`(a\(b\)\n\101\
+c) (nested (x) y)`: "[a(b)\nAc nested (x) y]",
+		`<48 65 6C6c6F7>`: "[Hellop]",
+		`[1 [2] null true] <</K 1 0 R /L [3 0 R]>>`: "[[1 [2] <nil> true] map[K:{1 0} L:[{3 0}]]]",
+		`% comment
+5 Tj`: "[5 Tj]",
+		`] >> 1 ) 2`:           "[1 ) 2]",
+		`<</A 1 /B`:            "[map[A:1]]",
+		`99999999999999999999`: "[1e+20]",
+		`1.2.3 --5`:            "[1.2 0]",
+	}
+	for text, want := range tests {
+		l := NewLexer([]byte(text))
+		list := []Object{}
+		for {
+			o, ok := l.Next()
+			if !ok {
+				break
+			}
+			list = append(list, o)
+		}
+		if got := fmt.Sprint(list); got != want {
+			t.Errorf("%q is %s, want %s", text, got, want)
+		}
+	}
+}
+
+func FuzzLexer(f *testing.F) {
+	f.Add([]byte("[1 (a\\051) <</K /V>>] BT <41> Tj"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		l := NewLexer(data)
+		for n := 0; ; n++ {
+			if _, ok := l.Next(); !ok {
+				return
+			}
+			if n > len(data) {
+				t.Fatal("it does not come to the end")
+			}
+		}
+	})
+}
+
+func FuzzFilters(f *testing.F) {
+	f.Add([]byte{0x80, 0x0b, 0x60, 0x50, 0x22})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, early := range []bool{true, false} {
+			if out, err := unLZW(data, early, 1000); err == nil && len(out) > 1000 {
+				t.Error("longer than the limit")
+			}
+		}
+		un85(data)
+		if out, err := unRunLength(data, 1000); err == nil && len(out) > 1000 {
+			t.Error("longer than the limit")
+		}
+		unPNG(bytes.Clone(data), 1, 7)
+	})
+}

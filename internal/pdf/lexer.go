@@ -1,0 +1,263 @@
+package pdf
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+)
+
+// Lexer reads objects out of bytes. What is malformed is passed over: a Lexer
+// always comes to the end.
+type Lexer struct {
+	data []byte
+	pos  int
+	// decrypt, if set, is applied to every string.
+	decrypt func(String) String
+}
+
+// NewLexer returns a Lexer over a content stream.
+func NewLexer(data []byte) *Lexer { return &Lexer{data: data} }
+
+// Next returns the next object or Keyword; ok is false at the end. References
+// are not read: content streams have none.
+func (l *Lexer) Next() (o Object, ok bool) {
+	return l.object(0)
+}
+
+// Skip passes over n bytes.
+func (l *Lexer) Skip(n int) { l.pos = min(len(l.data), l.pos+max(0, n)) }
+
+// SkipImage passes over the bytes of an inline image, up to its EI.
+func (l *Lexer) SkipImage() {
+	for at := l.pos + 1; ; {
+		i := bytes.Index(l.data[min(at, len(l.data)):], []byte("EI"))
+		if i < 0 {
+			l.pos = len(l.data)
+			return
+		}
+		at += i
+		end := at + 2
+		if isSpace(l.data[at-1]) && (end >= len(l.data) || isSpace(l.data[end])) {
+			l.pos = end
+			return
+		}
+		at = end
+	}
+}
+
+// closing stands for ] and >> while a list is read.
+type closing byte
+
+func (l *Lexer) object(depth int) (Object, bool) {
+	for {
+		o, ok := l.token(depth)
+		if _, stray := o.(closing); !stray || !ok {
+			return o, ok
+		}
+	}
+}
+
+// token reads one token, an array and a dictionary as a whole.
+func (l *Lexer) token(depth int) (Object, bool) {
+	l.space()
+	if l.pos >= len(l.data) {
+		return nil, false
+	}
+	c := l.data[l.pos]
+	l.pos++
+	switch c {
+	case '/':
+		return l.name(), true
+	case '(':
+		return l.secret(l.literal()), true
+	case '<':
+		if l.at('<') {
+			l.pos++
+			return l.dict(depth), true
+		}
+		return l.secret(l.hex()), true
+	case '>':
+		if l.at('>') {
+			l.pos++
+		}
+		return closing('>'), true
+	case '[':
+		return l.array(depth), true
+	case ']':
+		return closing(']'), true
+	case '{', '}', ')':
+		return Keyword(c), true
+	}
+	l.pos--
+	return l.word(), true
+}
+
+func (l *Lexer) at(c byte) bool { return l.pos < len(l.data) && l.data[l.pos] == c }
+
+func (l *Lexer) secret(s String) String {
+	if l.decrypt == nil {
+		return s
+	}
+	return l.decrypt(s)
+}
+
+func (l *Lexer) space() {
+	for l.pos < len(l.data) {
+		switch c := l.data[l.pos]; {
+		case isSpace(c):
+			l.pos++
+		case c == '%':
+			for l.pos < len(l.data) && l.data[l.pos] != '\n' && l.data[l.pos] != '\r' {
+				l.pos++
+			}
+		default:
+			return
+		}
+	}
+}
+
+// list reads up to a closing bracket; deeper than maxDepth nothing is kept.
+func (l *Lexer) list(depth int, end closing) []Object {
+	var list []Object
+	for {
+		var o Object
+		var ok bool
+		if depth >= maxDepth {
+			o, ok = l.flat()
+		} else {
+			o, ok = l.token(depth + 1)
+		}
+		if !ok || o == Object(end) {
+			return list
+		}
+		if _, stray := o.(closing); stray {
+			if end == ']' {
+				return list // ">>" ends an array that was not closed
+			}
+			continue
+		}
+		if o == Keyword("R") && len(list) >= 2 {
+			if ref, ok := reference(list[len(list)-2:]); ok {
+				list = append(list[:len(list)-2], ref)
+				continue
+			}
+		}
+		if o == Keyword("endobj") {
+			return list
+		}
+		list = append(list, o)
+	}
+}
+
+// flat reads a token without going into brackets.
+func (l *Lexer) flat() (Object, bool) {
+	l.space()
+	if l.pos < len(l.data) && (l.data[l.pos] == '[' || l.data[l.pos] == '<') {
+		l.pos++
+		return nil, true
+	}
+	return l.token(maxDepth)
+}
+
+func reference(two []Object) (Ref, bool) {
+	num, ok1 := two[0].(int64)
+	gen, ok2 := two[1].(int64)
+	return Ref{int(num), int(gen)}, ok1 && ok2 && num >= 0 && gen >= 0
+}
+
+func (l *Lexer) array(depth int) Array { return Array(l.list(depth, ']')) }
+
+func (l *Lexer) dict(depth int) Dict {
+	list := l.list(depth, '>')
+	d := Dict{}
+	for i := 0; i+1 < len(list); {
+		key, ok := list[i].(Name)
+		if !ok {
+			i++
+			continue
+		}
+		d[key] = list[i+1]
+		i += 2
+	}
+	return d
+}
+
+func (l *Lexer) name() Name {
+	start, escaped := l.pos, false
+	for l.pos < len(l.data) && !isSpace(l.data[l.pos]) && !isDelimiter(l.data[l.pos]) {
+		escaped = escaped || l.data[l.pos] == '#'
+		l.pos++
+	}
+	raw := l.data[start:l.pos]
+	if !escaped {
+		return Name(raw)
+	}
+	var b []byte
+	for i := 0; i < len(raw); i++ {
+		if raw[i] == '#' && i+2 < len(raw) {
+			hi, lo := hexDigit(raw[i+1]), hexDigit(raw[i+2])
+			if hi >= 0 && lo >= 0 {
+				b = append(b, byte(hi<<4|lo))
+				i += 2
+				continue
+			}
+		}
+		b = append(b, raw[i])
+	}
+	return Name(b)
+}
+
+// word reads a number or a keyword.
+func (l *Lexer) word() Object {
+	start := l.pos
+	for l.pos < len(l.data) && !isSpace(l.data[l.pos]) && !isDelimiter(l.data[l.pos]) {
+		l.pos++
+	}
+	text := string(l.data[start:l.pos])
+	if c := text[0]; c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.' {
+		return number(text)
+	}
+	switch text {
+	case "true":
+		return true
+	case "false":
+		return false
+	case "null":
+		return nil
+	}
+	return Keyword(text)
+}
+
+func number(text string) Object {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
+	}
+	if v, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
+		return v
+	}
+	end := 1 // "12-34" and "1.2.3": what there is of a number at the start
+	point := text[0] == '.'
+	for end < len(text) && (text[end] >= '0' && text[end] <= '9' || text[end] == '.' && !point) {
+		point = point || text[end] == '.'
+		end++
+	}
+	if v, err := strconv.ParseFloat(text[:end], 64); err == nil && !math.IsInf(v, 0) {
+		return v
+	}
+	if text[0] == '-' || text[0] == '+' || text[0] == '.' {
+		return int64(0)
+	}
+	return Keyword(text)
+}
+
+func isSpace(c byte) bool {
+	return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == '\f' || c == 0
+}
+
+func isDelimiter(c byte) bool {
+	switch c {
+	case '(', ')', '<', '>', '[', ']', '{', '}', '/', '%':
+		return true
+	}
+	return false
+}

@@ -1,0 +1,103 @@
+package pdftext
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"extraction-experiment/internal/pdf"
+)
+
+// Cache keeps the text of files by their hash, so that a file is read once.
+// The zero value keeps nothing. It is safe for concurrent use, also by several
+// processes: entries are written whole.
+type Cache struct {
+	// Dir is made when it is needed; "" keeps nothing.
+	Dir string
+}
+
+// Read returns the text of the file at path, from the cache where it is there.
+// An entry that is damaged, or of another Version, is made anew. hit says that
+// the file was not read again.
+//
+// Errors: *Error (exit code 64) also for a file that is not there. That an entry
+// cannot be written is a warning of nobody: the next Read reads the file again.
+func (c Cache) Read(ctx context.Context, path string, opt Options) (doc Document, hit bool, err error) {
+	data, err := readFile(path)
+	if err != nil {
+		return Document{}, false, &Error{err}
+	}
+	sum := sha256.Sum256(data)
+	key := hex.EncodeToString(sum[:])
+	entry := filepath.Join(c.Dir, key+"-"+Version+".json")
+	if c.Dir != "" {
+		if doc, ok := load(entry, key); ok {
+			return doc, true, nil
+		}
+	}
+	doc, err = Read(ctx, data, opt)
+	var bad *Error
+	if errors.As(err, &bad) {
+		return doc, false, &Error{fmt.Errorf("%s: %w", path, bad.Err)}
+	}
+	if err == nil && c.Dir != "" {
+		_ = c.store(entry, doc) // a cache that cannot be written costs time only
+	}
+	return doc, false, err
+}
+
+// readFile refuses what is no regular file, and what is too large.
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no file", path)
+	case info.Size() > pdf.MaxFile:
+		return nil, fmt.Errorf("%s is larger than %d MiB", path, pdf.MaxFile>>20)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read: nothing can be lost
+	return io.ReadAll(io.LimitReader(f, pdf.MaxFile))
+}
+
+// load returns an entry that is whole and of this file and version.
+func load(entry, key string) (doc Document, ok bool) {
+	raw, err := os.ReadFile(entry)
+	if err != nil || json.Unmarshal(raw, &doc) != nil {
+		return Document{}, false
+	}
+	return doc, doc.SHA256 == key && doc.Version == Version && len(doc.Pages) > 0
+}
+
+func (c Cache) store(entry string, doc Document) error {
+	raw, err := json.Marshal(doc)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(c.Dir, "new-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(raw)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), entry)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}

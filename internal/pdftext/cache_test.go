@@ -1,0 +1,46 @@
+package pdftext_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"extraction-experiment/internal/pdftext"
+)
+
+func TestCache(t *testing.T) {
+	cache := pdftext.Cache{Dir: filepath.Join(t.TempDir(), "pdf")}
+	path := "testdata/producers/gopdf.pdf"
+	first, hit, err := cache.Read(t.Context(), path, pdftext.Options{})
+	if err != nil || hit {
+		t.Fatal(err, hit)
+	}
+	second, hit, err := cache.Read(t.Context(), path, pdftext.Options{})
+	if err != nil || !hit || cmp.Diff(first, second) != "" {
+		t.Errorf("%v, hit %v, %s", err, hit, cmp.Diff(first, second))
+	}
+	entries, err := os.ReadDir(cache.Dir)
+	if err != nil || len(entries) != 1 {
+		t.Fatalf("%v %v", entries, err)
+	}
+	for _, damage := range []string{"", "{", `{"sha256":"x","pages":[{"text":"wrong"}]}`} {
+		if err := os.WriteFile(filepath.Join(cache.Dir, entries[0].Name()), []byte(damage), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if again, hit, err := cache.Read(t.Context(), path, pdftext.Options{}); err != nil || hit || cmp.Diff(first, again) != "" {
+			t.Errorf("a damaged entry %q is used: %v", damage, err)
+		}
+	}
+	var refused *pdftext.Error
+	for _, path := range []string{"testdata/none.pdf", "testdata", "cache_test.go"} {
+		if _, _, err := cache.Read(t.Context(), path, pdftext.Options{}); !errors.As(err, &refused) || refused.ExitCode() != 64 {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if _, _, err := (pdftext.Cache{Dir: "/dev/null/x"}).Read(t.Context(), path, pdftext.Options{}); err != nil {
+		t.Errorf("a folder that cannot be made: %v", err)
+	}
+}

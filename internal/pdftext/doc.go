@@ -1,0 +1,23 @@
+// Package pdftext turns a PDF file into text, page by page, and says of which
+// pages the text cannot be trusted. It does not recognise characters in
+// pictures: a scanned page is reported, not read.
+//
+// The steps for each page:
+//
+//  1. interpret the operators: every glyph with its text, place and size;
+//  2. lay out: glyphs become chunks, chunks become lines, columns of prose are
+//     read one after the other, rows of a table one below the other with " | "
+//     between cells; ligatures become letters, words that were hyphenated at the
+//     end of a line are joined;
+//  3. judge: no text under a picture is a scan; glyphs without a meaning, or
+//     words that are no words, make the page unreadable.
+//
+// A file is hostile data: package pdf bounds what it may cost, and nothing of it
+// panics here.
+//
+//	doc, err := pdftext.Read(ctx, data)
+//	for _, page := range doc.Pages { fmt.Println(page.Number, page.Text, page.Problem) }
+package pdftext
+
+// Version changes when the text of a page may; caches are keyed by it.
+const Version = "1"

@@ -1,0 +1,310 @@
+package pdftext
+
+import (
+	"math"
+
+	"extraction-experiment/internal/pdf"
+)
+
+// The limits of one page.
+const (
+	maxGlyphs = 400_000
+	maxForms  = 12  // forms within forms
+	maxState  = 256 // of q without Q
+)
+
+// glyph is a piece of text where it is shown. Text runs to the right along x
+// after the page was turned by direction quarters.
+type glyph struct {
+	text      string
+	x, y      float64 // of its origin
+	width     float64
+	size      float64
+	direction int // quarters of a turn counter-clockwise
+	unknown   bool
+}
+
+// state is what q saves.
+type state struct {
+	ctm                       matrix
+	font                      *font
+	size, charSpace           float64
+	wordSpace, scale, leading float64
+	rise                      float64
+}
+
+// interpreter walks the operators of a page.
+type interpreter struct {
+	file   *pdf.File
+	fonts  map[pdf.Ref]*font
+	glyphs []glyph
+	images float64 // area covered, in points²
+	full   bool    // there were more than maxGlyphs
+	state
+	stack     []state
+	tm, line  matrix
+	marked    []bool  // for each BDC: it set actual
+	actual    *string // replaces the glyphs of a marked sequence
+	forms     int
+	resources pdf.Dict
+}
+
+// run carries out the operators of a content stream.
+func (in *interpreter) run(content []byte, resources pdf.Dict) {
+	saved := in.resources
+	in.resources = resources
+	defer func() { in.resources = saved }()
+	l := pdf.NewLexer(content)
+	var args []pdf.Object
+	for !in.full {
+		o, ok := l.Next()
+		if !ok {
+			return
+		}
+		word, isWord := o.(pdf.Keyword)
+		if !isWord {
+			if args = append(args, o); len(args) > 200 {
+				args = args[100:]
+			}
+			continue
+		}
+		if word == "ID" {
+			l.SkipImage()
+			w, h := in.ctm.area()
+			in.images += w * h
+		} else {
+			in.operator(string(word), args)
+		}
+		args = args[:0]
+	}
+}
+
+func (m matrix) area() (w, h float64) {
+	return math.Hypot(m[0], m[1]), math.Hypot(m[2], m[3])
+}
+
+func (in *interpreter) operator(op string, args []pdf.Object) {
+	n := func(i int) float64 { // the i-th argument from the end, from 1
+		if i > len(args) {
+			return 0
+		}
+		v, _ := pdf.Number(args[len(args)-i])
+		return max(-1e8, min(v, 1e8))
+	}
+	switch op {
+	case "q":
+		if len(in.stack) < maxState {
+			in.stack = append(in.stack, in.state)
+		}
+	case "Q":
+		if top := len(in.stack) - 1; top >= 0 {
+			in.state, in.stack = in.stack[top], in.stack[:top]
+		}
+	case "cm":
+		if m := (matrix{n(6), n(5), n(4), n(3), n(2), n(1)}).times(in.ctm); m.finite() {
+			in.ctm = m
+		}
+	case "BT":
+		in.tm, in.line = unit, unit
+	case "Tc":
+		in.charSpace = n(1)
+	case "Tw":
+		in.wordSpace = n(1)
+	case "Tz":
+		in.scale = n(1) / 100
+	case "TL":
+		in.leading = n(1)
+	case "Ts":
+		in.rise = n(1)
+	case "Tf":
+		in.setFont(args, n(1))
+	case "Td":
+		in.move(n(2), n(1))
+	case "TD":
+		in.leading = -n(1)
+		in.move(n(2), n(1))
+	case "T*":
+		in.move(0, -in.leading)
+	case "Tm":
+		if m := (matrix{n(6), n(5), n(4), n(3), n(2), n(1)}); m.finite() {
+			in.tm, in.line = m, m
+		}
+	case "Tj", "'", "\"", "TJ":
+		in.showOp(op, args, n)
+	case "Do":
+		in.draw(args)
+	case "BDC", "BMC":
+		in.mark(op, args)
+	case "EMC":
+		in.unmark()
+	}
+}
+
+func (in *interpreter) move(x, y float64) {
+	if m := (matrix{1, 0, 0, 1, x, y}).times(in.line); m.finite() {
+		in.tm, in.line = m, m
+	}
+}
+
+func (in *interpreter) setFont(args []pdf.Object, size float64) {
+	in.size = size
+	if len(args) < 2 {
+		return
+	}
+	name, _ := args[len(args)-2].(pdf.Name)
+	entry := in.file.Dict(in.resources["Font"])[name]
+	if ref, ok := entry.(pdf.Ref); ok {
+		if in.fonts[ref] == nil {
+			in.fonts[ref] = openFont(in.file, in.file.Dict(ref))
+		}
+		in.font = in.fonts[ref]
+		return
+	}
+	in.font = nil
+	if d := in.file.Dict(entry); d != nil {
+		in.font = openFont(in.file, d)
+	}
+}
+
+func (in *interpreter) showOp(op string, args []pdf.Object, n func(int) float64) {
+	if op == "'" || op == "\"" {
+		if op == "\"" {
+			in.wordSpace, in.charSpace = n(3), n(2)
+		}
+		in.move(0, -in.leading)
+	}
+	if len(args) == 0 {
+		return
+	}
+	switch o := args[len(args)-1].(type) {
+	case pdf.String:
+		in.show(o)
+	case pdf.Array:
+		for _, item := range o {
+			if s, ok := item.(pdf.String); ok {
+				in.show(s)
+			} else if v, ok := pdf.Number(item); ok {
+				in.advance(-v / 1000 * in.size * in.scale)
+			}
+		}
+	}
+}
+
+func (in *interpreter) advance(x float64) {
+	if m := (matrix{1, 0, 0, 1, x, 0}).times(in.tm); m.finite() {
+		in.tm = m
+	}
+}
+
+// show places the glyphs of a string.
+func (in *interpreter) show(s pdf.String) {
+	if in.font == nil {
+		in.font = &font{scale: 0.001, guess: true}
+	}
+	for _, c := range in.font.decode(s) {
+		if len(in.glyphs) >= maxGlyphs {
+			in.full = true
+			return
+		}
+		in.place(c)
+		step := c.width*in.size + in.charSpace
+		if c.space {
+			step += in.wordSpace
+		}
+		in.advance(step * in.scale)
+	}
+}
+
+// place appends one glyph, in the frame of its direction.
+func (in *interpreter) place(c char) {
+	m := in.tm.times(in.ctm)
+	x, y := m.apply(0, in.rise)
+	size := math.Hypot(m[2], m[3]) * math.Abs(in.size)
+	width := math.Hypot(m[0], m[1]) * math.Abs(c.width*in.size*in.scale)
+	dx, dy := m[0]*in.size, m[1]*in.size
+	g := glyph{text: c.text, width: width, size: size, unknown: !c.known}
+	switch {
+	case math.Abs(dx) >= math.Abs(dy) && dx >= 0:
+		g.x, g.y = x, y
+	case math.Abs(dx) >= math.Abs(dy):
+		g.direction, g.x, g.y = 2, -x, -y
+	case dy > 0:
+		g.direction, g.x, g.y = 1, y, -x
+	default:
+		g.direction, g.x, g.y = 3, -y, x
+	}
+	if in.actual != nil {
+		g.text, g.unknown = *in.actual, false
+		*in.actual = ""
+	}
+	if math.Abs(g.x) < 1e8 && math.Abs(g.y) < 1e8 && size > 0.1 && size < 1e5 {
+		in.glyphs = append(in.glyphs, g)
+	}
+}
+
+// mark begins a marked sequence; ActualText says what its glyphs stand for.
+func (in *interpreter) mark(op string, args []pdf.Object) {
+	if len(in.marked) >= maxState {
+		return
+	}
+	set := false
+	if op == "BDC" && len(args) > 0 && in.actual == nil {
+		properties := args[len(args)-1]
+		if name, ok := properties.(pdf.Name); ok {
+			properties = in.file.Dict(in.resources["Properties"])[name]
+		}
+		if s, ok := in.file.Resolve(in.file.Dict(properties)["ActualText"]).(pdf.String); ok {
+			text := textString(s)
+			in.actual, set = &text, true
+		}
+	}
+	in.marked = append(in.marked, set)
+}
+
+func (in *interpreter) unmark() {
+	if top := len(in.marked) - 1; top >= 0 {
+		if in.marked[top] {
+			in.actual = nil
+		}
+		in.marked = in.marked[:top]
+	}
+}
+
+// draw shows an image, or carries out a form.
+func (in *interpreter) draw(args []pdf.Object) {
+	if len(args) == 0 {
+		return
+	}
+	name, _ := args[len(args)-1].(pdf.Name)
+	s := in.file.Stream(in.file.Dict(in.resources["XObject"])[name])
+	if s == nil {
+		return
+	}
+	if in.file.Name(s.Dict["Subtype"]) == "Image" {
+		w, h := in.ctm.area()
+		in.images += w * h
+		return
+	}
+	if in.file.Name(s.Dict["Subtype"]) != "Form" || in.forms >= maxForms || !in.file.Spend(4096) {
+		return
+	}
+	content, _ := in.file.Decode(s) // what could be decoded is shown
+	saved, depth := in.state, len(in.stack)
+	if list := in.file.Array(s.Dict["Matrix"]); len(list) == 6 {
+		var m matrix
+		for i := range m {
+			m[i], _ = in.file.Number(list[i])
+		}
+		if m = m.times(in.ctm); m.finite() {
+			in.ctm = m
+		}
+	}
+	resources := in.file.Dict(s.Dict["Resources"])
+	if resources == nil {
+		resources = in.resources
+	}
+	in.forms++
+	in.run(content, resources)
+	in.forms--
+	in.state, in.stack = saved, in.stack[:min(depth, len(in.stack))]
+}

@@ -1,0 +1,110 @@
+package pdftext_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"golang.org/x/text/encoding/charmap"
+
+	"extraction-experiment/internal/pdftext"
+)
+
+// build makes a file of one page out of objects written by hand: 1 is the
+// catalogue, 2 the pages, 3 the page with the content in 4; the rest is given.
+// There is no cross-reference table: the reader finds the objects.
+func build(page, content string, objects ...string) []byte {
+	var b strings.Builder
+	b.WriteString("%PDF-1.7\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n")
+	fmt.Fprintf(&b, "3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R %s>>endobj\n", page)
+	fmt.Fprintf(&b, "4 0 obj<</Length %d>>stream\n%s\nendstream endobj\n", len(content), content)
+	for i, o := range objects {
+		fmt.Fprintf(&b, "%d 0 obj%s endobj\n", i+5, o)
+	}
+	return []byte(b.String() + "trailer<</Root 1 0 R>>\n%%EOF\n")
+}
+
+const russian = "Выручка компании за отчётный период выросла благодаря новым договорам с портами северного побережья и снижению расходов на топливо"
+
+// shown is a content stream that shows a text line by line.
+func shown(text string) string {
+	return "BT /F 12 Tf 50 700 Td (" + strings.ReplaceAll(text, " ", ") Tj 0 -14 Td (") + ") Tj ET"
+}
+
+func TestJudge(t *testing.T) {
+	cp1251, err := charmap.Windows1251.NewEncoder().String(russian)
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture := "<</Type/XObject/Subtype/Image/Width 1/Height 1/Length 1>>stream\nx\nendstream"
+	composite := "<</Type/Font/Subtype/Type0/Encoding/Identity-H/DescendantFonts[<</DW 500>>]%s>>"
+	same := "<</Length 70>>stream\n1 beginbfrange <0000> <ffff> [<0041><0041>] endbfrange 1 beginbfchar <0030> <0041> endbfchar\nendstream"
+	tests := map[string]struct {
+		file []byte
+		kind pdftext.Kind
+		says string
+	}{
+		"text":  {build("/Resources<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>", shown("The office was closed because of the storm and nobody went to work that day at all")), pdftext.Readable, ""},
+		"blank": {build("", ""), pdftext.Blank, "blank"},
+		"scan":  {build("/Resources<</XObject<</I 5 0 R>>>>", "q 600 0 0 800 0 0 cm /I Do Q", picture), pdftext.Scan, "OCR"},
+		"scan with a page number": {build("/Resources<</XObject<</I 5 0 R>>/Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>",
+			"q 500 0 0 780 0 0 cm /I Do Q BT /F 9 Tf 300 20 Td (page 7) Tj ET", picture), pdftext.Scan, "OCR"},
+		"a small picture beside text": {build("/Resources<</XObject<</I 5 0 R>>/Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>",
+			"q 90 0 0 80 0 0 cm /I Do Q "+shown("Some words under a picture are text"), picture), pdftext.Readable, ""},
+		"a composite font without a map": {build("/Resources<</Font<</F 5 0 R>>>>", shown("abcdefgh ijklmnop"), fmt.Sprintf(composite, "")), pdftext.Unreadable, "no meaning"},
+		"a map of everything to one letter": {build("/Resources<</Font<</F 5 0 R>>>>", "BT /F 9 Tf 9 700 Td <"+strings.Repeat("00300030003000300030003000300001"+"0020", 20)+"> Tj ET",
+			fmt.Sprintf(composite, "/ToUnicode 6 0 R"), same), pdftext.Unreadable, ""},
+		"windows-1251 that says it is Latin": {build("/Resources<</Font<</F<</Subtype/TrueType/Encoding/WinAnsiEncoding>>>>>>", shown(cp1251)), pdftext.Unreadable, "words are none"},
+		"symbols of a private font":          {build("/Resources<</Font<</F<</Subtype/Type3/Encoding<</Differences[97/g1/g2/g3/g4/g5]>>>>>>>>", shown("abcde edcba")), pdftext.Unreadable, "no meaning"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			doc, err := pdftext.Read(t.Context(), tt.file, pdftext.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := doc.Pages[0]
+			if p.Kind != tt.kind || !strings.Contains(p.Problem, tt.says) {
+				t.Errorf("%s %q %q, want %s %q", p.Kind, p.Problem, p.Text, tt.kind, tt.says)
+			}
+			if bad := len(doc.Problems()) > 0; bad != (tt.kind == pdftext.Scan || tt.kind == pdftext.Unreadable) {
+				t.Errorf("problems %v", doc.Problems())
+			}
+		})
+	}
+}
+
+// TestJudge_realText: what people write is not called nonsense.
+func TestJudge_realText(t *testing.T) {
+	for _, text := range []string{
+		russian,
+		"Параметр MaxLine ограничивает длину строки; GmbH, Ltd, HTTP, JSONL и XMLHttpRequest — сокращения, взгляд и контрстратегия — слова",
+		"Rhythm myths: the strengths of Schwarzschild geometry, naïve café, Ærøskøbing, Łódź and Ångström were discussed there at length",
+	} {
+		data := build("/Resources<</Font<</F<</Subtype/Type0/Encoding/UniGB-UTF16-H/DescendantFonts[<<>>]>>>>>>", "BT /F 9 Tf 9 700 Td <"+hexUTF16(text)+"> Tj ET")
+		doc, err := pdftext.Read(t.Context(), data, pdftext.Options{})
+		if err != nil || doc.Pages[0].Kind != pdftext.Readable || plain(doc.Pages[0].Text) != plain(text) {
+			t.Errorf("%v %+v", err, doc.Pages[0])
+		}
+	}
+}
+
+func hexUTF16(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		fmt.Fprintf(&b, "%04x", r)
+	}
+	return b.String()
+}
+
+// TestRead_turned: a page that is shown turned is read as it is shown.
+func TestRead_turned(t *testing.T) {
+	font := "/Resources<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>"
+	for rotate, matrix := range map[int]string{0: "1 0 0 1 50 700", 90: "0 1 -1 0 50 50", 180: "-1 0 0 -1 500 700", 270: "0 -1 1 0 50 700"} {
+		content := "BT /F 12 Tf " + matrix + " Tm (First line) Tj 0 -14 Td (second line) Tj ET"
+		doc, err := pdftext.Read(t.Context(), build(fmt.Sprintf("/Rotate %d %s", rotate, font), content), pdftext.Options{})
+		if err != nil || doc.Pages[0].Text != "First line\nsecond line" {
+			t.Errorf("turned by %d: %v %q", rotate, err, doc.Pages[0].Text)
+		}
+	}
+}

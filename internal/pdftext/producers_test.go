@@ -1,0 +1,151 @@
+package pdftext_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"extraction-experiment/internal/pdf"
+	"extraction-experiment/internal/pdftext"
+)
+
+// page is what content.json puts on one page.
+type page struct {
+	Title      string     `json:"title"`
+	Paragraphs []string   `json:"paragraphs"`
+	Table      [][]string `json:"table"`
+	Columns    []string   `json:"columns"`
+	Rotated    string     `json:"rotated"`
+}
+
+// phrases are the texts of a page that must be found whole.
+func (p page) phrases() []string {
+	list := append([]string{p.Title}, p.Paragraphs...)
+	for _, row := range p.Table {
+		list = append(list, strings.Join(row, " "))
+	}
+	list = append(list, p.Columns...)
+	if p.Rotated != "" {
+		list = append(list, p.Rotated)
+	}
+	return list
+}
+
+func readContent(t *testing.T) []page {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/producers/content.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pages []page
+	if err := json.Unmarshal(raw, &pages); err != nil {
+		t.Fatal(err)
+	}
+	return pages
+}
+
+func read(t *testing.T, path string, opt pdftext.Options) pdftext.Document {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := pdftext.Read(t.Context(), data, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// plain leaves out what layout may do in one way or another: ends of lines and
+// the sign between cells.
+func plain(text string) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(text, "|", " ")), " ")
+}
+
+// checkPages compares every page with content.json: each phrase on its page,
+// and on no other.
+func checkPages(t *testing.T, doc pdftext.Document, want []page) {
+	t.Helper()
+	if len(doc.Pages) != len(want) {
+		t.Fatalf("%d pages, want %d", len(doc.Pages), len(want))
+	}
+	correct := 0
+	for i, p := range want {
+		got := plain(doc.Pages[i].Text)
+		exact := doc.Pages[i].Kind == pdftext.Readable && doc.Pages[i].Number == i+1
+		for _, phrase := range p.phrases() {
+			exact = exact && strings.Contains(got, plain(phrase))
+			for j := range doc.Pages {
+				exact = exact && (i == j || !strings.Contains(plain(doc.Pages[j].Text), plain(phrase)))
+			}
+		}
+		if !exact {
+			t.Errorf("page %d (%s %s) is\n%s", i+1, doc.Pages[i].Kind, doc.Pages[i].Problem, doc.Pages[i].Text)
+			continue
+		}
+		correct++
+	}
+	t.Logf("%d of %d pages correct", correct, len(want))
+}
+
+// TestProducers reads files of five producers, made of the same pages.
+func TestProducers(t *testing.T) {
+	want := readContent(t)
+	for _, producer := range []string{"latex", "libreoffice", "chromium", "fpdf", "gopdf"} {
+		t.Run(producer, func(t *testing.T) {
+			checkPages(t, read(t, filepath.Join("testdata", "producers", producer+".pdf"), pdftext.Options{}), want)
+		})
+	}
+}
+
+// TestForms reads the same pages encrypted, linearised and in object streams.
+func TestForms(t *testing.T) {
+	want := readContent(t)
+	for _, form := range []string{"aes128", "aes256", "linearized"} {
+		t.Run(form, func(t *testing.T) {
+			checkPages(t, read(t, filepath.Join("testdata", "forms", form+".pdf"), pdftext.Options{}), want)
+		})
+	}
+	checkPages(t, read(t, "testdata/forms/password.pdf", pdftext.Options{Password: "secret"}), want)
+	data, err := os.ReadFile("testdata/forms/password.pdf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, password := range []string{"", "wrong"} {
+		if _, err := pdftext.Read(t.Context(), data, pdftext.Options{Password: password}); !errors.Is(err, pdf.ErrPassword) {
+			t.Errorf("password %q: %v", password, err)
+		}
+	}
+}
+
+// TestRead_damaged: a file without its cross-reference table is searched for
+// its objects; one that is cut off gives what is left of it, or an error.
+func TestRead_damaged(t *testing.T) {
+	want := readContent(t)
+	for _, name := range []string{"producers/fpdf.pdf", "producers/latex.pdf", "forms/linearized.pdf", "forms/aes256.pdf"} {
+		data, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		broken := bytes.ReplaceAll(data, []byte("startxref"), []byte("startxxxx"))
+		doc, err := pdftext.Read(t.Context(), broken, pdftext.Options{})
+		if err != nil || !doc.Repaired {
+			t.Errorf("%s without its table: %v, repaired %v", name, err, doc.Repaired)
+			continue
+		}
+		checkPages(t, doc, want)
+		for cut := 0; cut < len(data); cut += len(data)/23 + 1 {
+			if _, err := pdftext.Read(t.Context(), data[:cut], pdftext.Options{}); err != nil {
+				var refused *pdftext.Error
+				if !errors.As(err, &refused) || refused.ExitCode() != 64 {
+					t.Errorf("%s cut to %d: %v", name, cut, err)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package external
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"extraction-experiment/outcome"
+)
+
+// Asker sends requests of any form to a program or an endpoint, by the same
+// protocol as an Extractor: one JSON object a request, one an answer. It is safe
+// for concurrent use.
+type Asker struct{ extractor *Extractor }
+
+// NewAsker makes an Asker. It sends nothing and starts nothing; errors as of
+// New.
+func NewAsker(cfg Config) (*Asker, error) {
+	e, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Asker{e}, nil
+}
+
+// Target says what is asked, for run metadata; secrets are masked.
+func (a *Asker) Target() string { return a.extractor.Target() }
+
+// Close ends all processes, or closes idle connections.
+func (a *Asker) Close() error { return a.extractor.Close() }
+
+// Ask sends one request, once, with an "id" added, and returns the fields of
+// the answer. The calls are a span "external-ask" and those that the answer
+// reports with "calls", "usage", "cost_usd" and "model", as of an Extractor; an
+// "error" in the answer is an error here. Errors as of Extractor.Extract.
+func (a *Asker) Ask(ctx context.Context, request map[string]any) (map[string]json.RawMessage, []outcome.Call, error) {
+	e := a.extractor
+	span := outcome.Call{Name: "external-ask", Kind: "span", Provider: Name, Model: e.cfg.Model, Attempts: 1, Started: e.cfg.Now().UTC()}
+	whole := map[string]any{"id": strconv.FormatInt(e.asked.Add(1), 10)}
+	for key, value := range request {
+		whole[key] = value
+	}
+	line, err := json.Marshal(whole)
+	if err != nil {
+		return nil, nil, fmt.Errorf("writing the request: %w", err)
+	}
+	raw, err := e.peer.ask(ctx, line)
+	span.Ended = e.cfg.Now().UTC()
+	if err != nil {
+		return nil, e.failed(span, err), err
+	}
+	return e.take(raw, span)
+}
+
+// take reads what an answer says of itself, and leaves the rest to the caller.
+func (e *Extractor) take(raw []byte, span outcome.Call) (map[string]json.RawMessage, []outcome.Call, error) {
+	a := &answer{span: span}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		a.err = fail(outcome.InvalidOutput, false, "the answer cannot be read: "+err.Error(), err)
+		a.span.Error = a.err.Error()
+		return nil, a.all(), a.err
+	}
+	a.readWarnings(fields["warnings"])
+	r := reporter{span: &a.span, warn: a.warnings.add}
+	a.calls = r.read(fields)
+	a.span.Warnings = a.warnings.list
+	if reason := readError(fields["error"], outcome.Provider); reason != nil {
+		a.err = fail(reason.Class, reason.Class == outcome.RateLimited || reason.Class == outcome.Timeout, e.mask.Replace(reason.Message), nil)
+		a.span.Error = a.err.Error()
+		return nil, a.all(), a.err
+	}
+	return fields, a.all(), nil
+}

@@ -163,3 +163,11 @@ func number(t *testing.T, name string, otherwise int) int {
 	must(t, err)
 	return n
 }
+
+// inFull skips a long test that .ci/run makes.
+func inFull(t *testing.T) {
+	t.Helper()
+	if os.Getenv("EXPERIMENT_TEST_FULL") == "" {
+		t.Skip("it takes long: set EXPERIMENT_TEST_FULL=1, as .ci/run does")
+	}
+}

@@ -87,6 +87,7 @@ func notPaidTwice(t *testing.T, before, after map[string]outcome.Outcome) {
 // again, and resumes it until it finishes. The result must be that of a run
 // that nobody disturbed, in the run file and in Langfuse.
 func TestCrash_killedAndResumed(t *testing.T) {
+	inFull(t)
 	t.Parallel()
 	const n = 32
 	f := newFolder(t)

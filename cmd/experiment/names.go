@@ -119,7 +119,7 @@ func sameExperiment(began, now outcome.Header, cfg runConfig) error {
 	note("description", began.Description, now.Description)
 	note("metadata", pairs(began.Metadata), pairs(now.Metadata))
 	note("environment", began.Environment, now.Environment)
-	note("trials", strconv.Itoa(max(1, began.Trials)), strconv.Itoa(now.Trials))
+	note("trials", strconv.Itoa(max(1, began.Trials)), strconv.Itoa(max(1, now.Trials)))
 	if began.System.Endpoint == "" { // of a version that did not note it
 		now.System.Endpoint = ""
 	}

@@ -90,6 +90,7 @@ func (f folder) tape(t *testing.T, model, file string) {
 // temperatures, is killed in the third run and in the fourth, and resumed. Every
 // run must be that of a sweep that nobody disturbed.
 func TestSweep_killedAndResumed(t *testing.T) {
+	inFull(t)
 	t.Parallel()
 	url := knowing(t)
 	f := newFolder(t, "OPENAI_API_KEY=sk-test-secret", "OPENAI_BASE_URL="+url)

@@ -169,6 +169,7 @@ func TestTrials_takenInLangfuse(t *testing.T) {
 // TestTrials_killedAndResumed kills a run in its second trial, resumes it, and
 // demands the run that nobody disturbed, here and in Langfuse.
 func TestTrials_killedAndResumed(t *testing.T) {
+	inFull(t)
 	t.Parallel()
 	const n, trials = 12, 3
 	f := newFolder(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -66,13 +67,19 @@ func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode) (*Lan
 // probe asks the server what it is, less patiently than results are sent: a
 // person is waiting.
 func probe(ctx context.Context, config langfuse.Config, mode langfuse.Mode) (langfuse.Server, error) {
-	config.Timeout, config.MaxAttempts = 15*time.Second, 5
+	config.Timeout, config.MaxAttempts = 15*time.Second, 3
 	client, err := langfuse.New(config)
 	if err != nil {
 		return langfuse.Server{}, err
 	}
 	defer client.CloseIdleConnections()
 	server, err := client.Probe(ctx)
+	for range 2 { // a server that is there and busy is asked again, one that is not is not
+		if !busy(err) {
+			break
+		}
+		server, err = client.Probe(ctx)
+	}
 	if mode == "" {
 		return server, err
 	}
@@ -125,4 +132,10 @@ func (l *Langfuse) Describe() string {
 		return "Langfuse: the embedded server of this folder, as no LANGFUSE_* variable is set"
 	}
 	return fmt.Sprintf("Langfuse: %s, project %s (version %s)", l.Client.BaseURL(), l.Server.Project.Name, l.Server.Version)
+}
+
+// busy reports whether a server answered that it cannot at the moment.
+func busy(err error) bool {
+	var api *langfuse.APIError
+	return errors.As(err, &api) && (api.Status == http.StatusTooManyRequests || api.Status >= 500)
 }

@@ -27,11 +27,17 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newReader(t)
-	fresh := fence.ReplaceAllStringFunc(string(page), func(block string) string {
-		m := fence.FindStringSubmatch(block)
-		return "```" + m[1] + "\n" + r.execute(m[1], m[2]) + "```"
-	})
+	fresh := ""
+	for range 3 { // a time of many digits makes a column wider: then once more
+		r := newReader(t)
+		fresh = fence.ReplaceAllStringFunc(string(page), func(block string) string {
+			m := fence.FindStringSubmatch(block)
+			return "```" + m[1] + "\n" + r.execute(m[1], m[2]) + "```"
+		})
+		if fresh == string(page) || *update {
+			break
+		}
+	}
 	if *update {
 		if err := os.WriteFile("README.md", []byte(fresh), 0o644); err != nil {
 			t.Fatal(err)

@@ -18,7 +18,7 @@ const (
 	firstRow = `document.querySelector("#list tbody td a").textContent`
 	rowCount = `document.querySelectorAll("#list tbody tr").length`
 	found    = `document.getElementById("found").textContent`
-	place_   = `document.querySelector("#item .place").textContent`
+	place_   = `(document.querySelector("#item .place") || {}).textContent || ""`
 )
 
 // TestBrowser opens pages in a headless Chromium and uses them as a person does.

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -69,17 +66,14 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return cli.Usage("%w", err)
 	}
-	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	ctx, ended := untilSignal(c.Context)
+	defer func() { err = ended(err) }()
 	sources, done, err := openSources(ctx, env, append([]string{base}, candidates...), c.String("dataset"), cfg.ClusterBy != "")
 	defer func() { err = errors.Join(err, done()) }()
 	if err != nil {
 		return err
 	}
 	result, err := comparer.Compare(ctx, sources[0], sources[1:]...)
-	if errors.Is(err, context.Canceled) {
-		return cli.Errorf(cli.ExitInterrupted, "stopped before the comparison was done")
-	}
 	if err != nil {
 		return err
 	}

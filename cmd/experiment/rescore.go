@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
@@ -58,8 +56,8 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return cli.Usage("the scoring options: %w", err)
 	}
-	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	ctx, ended := untilSignal(c.Context)
+	defer func() { err = ended(err) }()
 	from, err := openRun(ctx, c.Args().First(), c.String("dataset"))
 	if err != nil {
 		return err

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -56,8 +54,8 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 		defer f.Close() // only read: nothing can be lost
 		in, name = f, path
 	}
-	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	ctx, ended := untilSignal(c.Context)
+	defer func() { err = ended(err) }()
 	pairs := harness.Pairs{Options: options, Name: name}
 	if !c.Bool("summary") && !c.Bool("json") {
 		return scoreError(pairs.Score(ctx, in, env.Stdout))

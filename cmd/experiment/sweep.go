@@ -31,7 +31,7 @@ func (s *sweepJob) run(ctx context.Context) error {
 	}
 	var problems []error
 	for i, cfg := range s.cells {
-		if s.stopping() {
+		if s.signals.came() {
 			return errors.Join(append(problems, s.interrupted(i))...)
 		}
 		if !cfg.quiet {
@@ -48,15 +48,6 @@ func (s *sweepJob) run(ctx context.Context) error {
 		}
 	}
 	return errors.Join(append(problems, s.rank(ctx))...)
-}
-
-func (s *sweepJob) stopping() bool {
-	select {
-	case <-s.signals.soft:
-		return true
-	default:
-		return false
-	}
 }
 
 func (s *sweepJob) interrupted(done int) error {

@@ -65,6 +65,7 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	ctx, signals := watchSignals(c.Context, env.Stderr)
 	defer signals.stop()
+	defer func() { err = signals.cutShort(err) }()
 	lf, err := connect.Open(ctx, env.Getenv)
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 // all of them together.
 type sweepJob struct {
 	workbench
+	rules scorer
 	cells []runConfig
 	paths []string
 }
@@ -37,7 +38,7 @@ func (s *sweepJob) run(ctx context.Context) error {
 		if !cfg.quiet {
 			fmt.Fprintf(s.env.Stderr, "run %d of %d: %s\n", i+1, len(s.cells), cfg.name)
 		}
-		err := s.workbench.run(ctx, cfg)
+		err := s.workbench.run(ctx, cfg, s.rules)
 		problems = append(problems, err)
 		switch cli.ExitCode(err) {
 		case cli.ExitOK, cli.ExitGate, cli.ExitFailures, cli.ExitInconclusive:

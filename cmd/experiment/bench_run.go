@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/pipeline/prompt"
-	"extraction-experiment/report"
 	"extraction-experiment/runstore"
 )
 
@@ -47,7 +45,7 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	problems := []error{ran, benchWrite(c, env, result)}
 	if !c.Bool("json") {
 		_, err := fmt.Fprintf(env.Stdout, "\n%s; experiment bench score %s judges it\n", cfg.Out, quote(cmp.Or(cfg.Name, cfg.Out)))
-		problems = append(problems, written(err))
+		problems = append(problems, cli.Written(err))
 	}
 	return errors.Join(problems...)
 }
@@ -110,7 +108,7 @@ func benchSystem(ctx context.Context, c *urfave.Context, env cli.Env, concurrenc
 
 func benchWrite(c *urfave.Context, env cli.Env, r benches.Report) error {
 	if c.Bool("json") {
-		return written(report.JSON(env.Stdout, r, isTerminal(os.Stdout)))
+		return printJSON(env, r)
 	}
-	return written(r.WriteText(env.Stdout))
+	return cli.Written(r.WriteText(env.Stdout))
 }

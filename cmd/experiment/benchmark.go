@@ -226,9 +226,9 @@ func (b *benchmarkJob) show(r benchmark.Report) error {
 	var problems []error
 	switch {
 	case b.cfg.json:
-		problems = append(problems, written(report.JSON(b.env.Stdout, r, isTerminal(os.Stdout))))
+		problems = append(problems, printJSON(b.env, r))
 	case !b.cfg.quiet:
-		problems = append(problems, written(benchmarkTable(b.env.Stdout, r)))
+		problems = append(problems, cli.Written(benchmarkTable(b.env.Stdout, r)))
 	}
 	if b.cfg.output != "" {
 		err := cli.WriteFile(b.cfg.output, func(w io.Writer) error { return report.JSON(w, r, true) })

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -85,13 +84,13 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 func showComparison(c *urfave.Context, env cli.Env, result compare.Comparison) error {
 	switch {
 	case c.Bool("json"):
-		return written(report.JSON(env.Stdout, result, isTerminal(os.Stdout)))
+		return printJSON(env, result)
 	case c.Bool("markdown"):
-		return written(report.CompareMarkdown(env.Stdout, result, textOptions(env, nil)))
+		return cli.Written(report.CompareMarkdown(env.Stdout, result, textOptions(env, nil)))
 	case len(result.Candidates) == 1 && len(result.Candidates[0].Incompatible) > 0:
 		return nil
 	}
-	return written(report.Compare(env.Stdout, result, textOptions(env, nil)))
+	return cli.Written(report.Compare(env.Stdout, result, textOptions(env, nil)))
 }
 
 // comparedRuns sorts out which word names which run.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -104,9 +103,9 @@ func conformanceWrite(c *urfave.Context, env cli.Env, r conformance.Report) erro
 		problems = append(problems, cli.WriteFile(out, func(w io.Writer) error { return report.JSON(w, r, true) }))
 	}
 	if c.Bool("json") {
-		return errors.Join(append(problems, written(report.JSON(env.Stdout, r, isTerminal(os.Stdout))))...)
+		return errors.Join(append(problems, printJSON(env, r))...)
 	}
-	return errors.Join(append(problems, written(report.Conformance(env.Stdout, r)))...)
+	return errors.Join(append(problems, cli.Written(report.Conformance(env.Stdout, r)))...)
 }
 
 // conformanceVerdict makes the exit code of a report.

@@ -155,14 +155,15 @@ func (j *job) write(ctx context.Context, env cli.Env, s gated) error {
 	switch {
 	case j.cfg.cell: // the sweep reports all of its runs
 	case j.cfg.json:
-		problems = append(problems, written(report.JSON(env.Stdout, s, isTerminal(os.Stdout))))
+		problems = append(problems, printJSON(env, s))
 	case !j.cfg.quiet:
-		problems = append(problems, written(report.Text(env.Stdout, s.Summary, textOptions(env, j.whereToLook(s.Summary)))))
-		problems = append(problems, written(report.Gate(env.Stdout, s.Gate, textOptions(env, nil))))
+		problems = append(problems, cli.Written(report.Text(env.Stdout, s.Summary, textOptions(env, j.whereToLook(s.Summary)))))
+		problems = append(problems, cli.Written(report.Gate(env.Stdout, s.Gate, textOptions(env, nil))))
 	}
 	if j.cfg.output != "" {
 		if err := exportTo(ctx, env, j.run.Reader, j.cfg.output); err != nil {
-			problems = append(problems, cli.Errorf(cli.ExitIO, "writing %s: %w; the run is safe: experiment export %s", j.cfg.output, err, quote(j.cfg.name)))
+			err = fmt.Errorf("writing %s: %w; the run is safe: experiment export %s", j.cfg.output, err, quote(j.cfg.name))
+			problems = append(problems, cli.Written(err))
 		}
 	}
 	return errors.Join(problems...)
@@ -209,7 +210,7 @@ func (j *job) verdict(s outcome.Summary) error {
 // exportTo writes the run as JSONL; "-" is standard output.
 func exportTo(ctx context.Context, env cli.Env, run *runstore.Reader, path string) error {
 	if path == "-" {
-		return written(run.Export(ctx, env.Stdout))
+		return cli.Written(run.Export(ctx, env.Stdout))
 	}
 	if cli.SameFile(path, run.Path()) {
 		return cli.Usage("%s is the run itself: name another file", path)

@@ -116,10 +116,16 @@ func compareConfig(c *urfave.Context) (compare.Config, error) {
 	if changed == 0 {
 		changed = -1
 	}
+	cfg := plainComparison()
+	cfg.Metric, cfg.ClusterBy, cfg.Seed, cfg.Changed, cfg.Gate = metric, c.String("cluster-by"), c.Uint64("seed"), changed, gate
+	return cfg, nil
+}
+
+// plainComparison is how runs are compared without flags.
+func plainComparison() compare.Config {
 	return compare.Config{
-		Metric: metric, ClusterBy: c.String("cluster-by"), Seed: c.Uint64("seed"), Changed: changed,
-		Order: scoreOrder(), LowerIsBetter: append(harness.LowerIsBetter(), answers.CitationPenalty), Matches: matchedLines, Gate: gate,
-	}, nil
+		Order: scoreOrder(), LowerIsBetter: append(harness.LowerIsBetter(), answers.CitationPenalty), Matches: matchedLines,
+	}
 }
 
 // matchedLines lists what an outcome's explanation says was matched, as a person

@@ -20,7 +20,7 @@ type leaderboard struct {
 // rank compares the runs of the sweep with each other and prints what comes of
 // it.
 func (s *sweepJob) rank(ctx context.Context) (err error) {
-	comparer, err := compare.New(compare.Config{Order: scoreOrder()})
+	comparer, err := compare.New(plainComparison())
 	if err != nil {
 		return err
 	}

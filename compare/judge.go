@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/outcome"
 )
 
@@ -40,7 +41,7 @@ func (r Rule) judgeDifference(s Score) RuleResult {
 		why = "it has no pooled value"
 		if p := s.Pooled; p != nil {
 			out.Value, out.CI95, ci = &p.Difference, p.CI95, p.CI95
-			why = "below 60 items or clusters there is no interval of a pooled value"
+			why = fmt.Sprintf("below %d items or clusters there is no interval of a pooled value", stats.LeastResampled)
 		}
 	}
 	if out.Value == nil || ci == nil {

@@ -1,11 +1,13 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"extraction-experiment/compare"
 	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/stats"
 
 	"github.com/jedib0t/go-pretty/v6/text"
 )
@@ -69,7 +71,7 @@ func (p *page) pooled(r compare.Result) {
 	p.title("Pooled over the counts of all items")
 	p.narrow(g, "n", "base", "cand.")
 	if !intervals {
-		p.wrapped("no intervals: the bootstrap is too narrow below 60 items or clusters", gap, 0, p.faint)
+		p.wrapped(fmt.Sprintf("no intervals: the bootstrap is too narrow below %d items or clusters", stats.LeastResampled), gap, 0, p.faint)
 	}
 	if len(without) > 0 {
 		p.wrapped("nothing to divide by in one of the runs: "+strings.Join(without, ", "), gap, 0, p.faint)

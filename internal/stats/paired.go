@@ -88,7 +88,7 @@ func ClusteredMean(differences []float64, cluster []int) (e Estimate, ok bool) {
 }
 
 func newEstimate(mean, se, df float64) Estimate {
-	half := StudentQuantile(0.975, df) * se
+	half := studentQuantile(0.975, df) * se
 	return Estimate{Mean: mean, SE: se, DF: df, Lo: mean - half, Hi: mean + half}
 }
 

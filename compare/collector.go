@@ -3,8 +3,8 @@ package compare
 import (
 	"cmp"
 	"context"
-	"slices"
 
+	"extraction-experiment/internal/shortlist"
 	"extraction-experiment/outcome"
 )
 
@@ -21,8 +21,8 @@ type collector struct {
 	latency      amounts
 	groups       map[groupKey]*Group
 	grouped      [2]bool // base, candidate: there are counts by type
-	changed      shortlist[changed]
-	regressed    shortlist[ItemChange]
+	changed      *shortlist.List[changed]
+	regressed    *shortlist.List[ItemChange]
 
 	onlyBase, onlyCand []string // ids without an outcome in the other run
 	without            []string // ids without an outcome in either
@@ -37,8 +37,8 @@ func newCollector(c *Comparer, base known, cand outcome.Header) *collector {
 		config: c, known: base,
 		base: outcome.NewSummariser(base.header, summary), cand: outcome.NewSummariser(cand, summary),
 		columns: map[string]*column{}, seenClusters: map[int]bool{}, groups: map[groupKey]*Group{},
-		changed:   shortlist[changed]{limit: max(0, c.config.Changed), order: compareChanged},
-		regressed: shortlist[ItemChange]{limit: MaxRegressed, order: compareRegressed},
+		changed:   shortlist.New(c.config.Changed, compareChanged),
+		regressed: shortlist.New(MaxRegressed, compareRegressed),
 		planned:   [2]int{max(1, base.header.Trials), max(1, cand.Trials)},
 	}
 }
@@ -149,22 +149,6 @@ func (r *collector) missing() []Mismatch {
 		}
 	}
 	return list
-}
-
-// shortlist keeps the first few of everything offered, sorted by order.
-type shortlist[T any] struct {
-	limit int
-	order func(a, b T) int
-	list  []T
-}
-
-func (s *shortlist[T]) offer(x T) {
-	at, _ := slices.BinarySearchFunc(s.list, x, s.order)
-	if at >= s.limit {
-		return
-	}
-	s.list = slices.Insert(s.list, at, x)
-	s.list = s.list[:min(len(s.list), s.limit)]
 }
 
 func compareRegressed(a, b ItemChange) int {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"extraction-experiment/internal/shortlist"
 	"extraction-experiment/internal/stats"
 )
 
@@ -47,9 +48,9 @@ type Summariser struct {
 	costKnown    int
 	replaced     stats.Sum // the cost of attempts that newer ones replaced
 	anyReplaced  bool
-	latencies    []float64 // milliseconds
-	worst        shortlist[WorstItem]
-	trials       *trials // nil for a run of one trial
+	latencies    []float64                  // milliseconds
+	worst        *shortlist.List[WorstItem] // of a run of one trial
+	trials       *trials                    // nil for a run of one trial
 }
 
 // NewSummariser returns a Summariser for the run that h describes.
@@ -66,7 +67,7 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 		failures: map[Class]*failureTally{},
 		groups:   map[groupKey]*Group{},
 		causes:   map[groupKey]*causeTally{},
-		worst:    shortlist[WorstItem]{limit: cfg.Worst, order: compareWorst},
+		worst:    shortlist.New(cfg.Worst, compareWorst),
 	}
 	if h.Trials > 1 {
 		s.trials = &trials{items: map[string]*trialItem{}, runs: map[int]*trialRun{}}
@@ -157,15 +158,16 @@ func (s *Summariser) Summary() Summary {
 
 // worstItems lists the worst items, each by its worst trial.
 func (s *Summariser) worstItems() []WorstItem {
-	list := shortlist[WorstItem]{limit: s.config.Worst, order: compareWorst, list: slices.Clone(s.worst.list)}
-	if s.trials != nil {
-		for _, item := range s.trials.items {
-			if item.worst != nil {
-				list.offer(*item.worst)
-			}
+	if s.trials == nil {
+		return s.worst.Values()
+	}
+	list := shortlist.New(s.config.Worst, compareWorst)
+	for _, item := range s.trials.items {
+		if item.worst != nil {
+			list.Offer(*item.worst)
 		}
 	}
-	return append([]WorstItem{}, list.list...)
+	return list.Values()
 }
 
 func (s *Summariser) addScores(o Outcome) {
@@ -202,7 +204,7 @@ func (s *Summariser) addPrimary(o Outcome) {
 		s.trials.worse(w)
 		return
 	}
-	s.worst.offer(w)
+	s.worst.Offer(w)
 }
 
 func (s *Summariser) scoreStats() Stats {

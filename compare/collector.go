@@ -19,7 +19,7 @@ type collector struct {
 	seenClusters map[int]bool
 	cost         amounts
 	latency      amounts
-	groups       map[groupKey]*Group
+	groups       map[groupKey]*bothGroups
 	grouped      [2]bool // base, candidate: there are counts by type
 	changed      *shortlist.List[changed]
 	regressed    *shortlist.List[ItemChange]
@@ -36,7 +36,7 @@ func newCollector(c *Comparer, base known, cand outcome.Header) *collector {
 	return &collector{
 		config: c, known: base,
 		base: outcome.NewSummariser(base.header, summary), cand: outcome.NewSummariser(cand, summary),
-		columns: map[string]*column{}, seenClusters: map[int]bool{}, groups: map[groupKey]*Group{},
+		columns: map[string]*column{}, seenClusters: map[int]bool{}, groups: map[groupKey]*bothGroups{},
 		changed:   shortlist.New(c.config.Changed, compareChanged),
 		regressed: shortlist.New(MaxRegressed, compareRegressed),
 		planned:   [2]int{max(1, base.header.Trials), max(1, cand.Trials)},
@@ -134,21 +134,21 @@ func (u *unit) find(name string) *value {
 
 // missing lists items that were not run, or not in every trial.
 func (r *collector) missing() []Mismatch {
-	var list []Mismatch
+	var found []Mismatch
 	for _, m := range []struct {
 		ids  []string
 		what string
 	}{{r.onlyBase, "without an outcome in the candidate"}, {r.onlyCand, "without an outcome in the base"}, {r.without, "without an outcome in either run"}} {
 		if len(m.ids) > 0 {
-			list = append(list, Mismatch{What: named(m.ids, "item") + " " + m.what + ": " + some(m.ids)})
+			found = append(found, affected(m.ids, m.what))
 		}
 	}
 	for i, which := range []string{"base", "candidate"} {
 		if n := r.uneven[i]; n > 0 {
-			list = append(list, Mismatch{What: counted(n, "item") + " not run in every trial of the " + which})
+			found = append(found, Mismatch{What: counted(n, "item") + " not run in every trial of the " + which})
 		}
 	}
-	return list
+	return found
 }
 
 func compareRegressed(a, b ItemChange) int {

@@ -67,7 +67,7 @@ func New(cfg Config) (*Comparer, error) {
 		cfg.Changed = 10
 	}
 	if cfg.Identities == nil {
-		cfg.Identities = []string{"pdf_sha256", "questions_sha256"}
+		cfg.Identities = []string{outcome.PDFSHA256, outcome.QuestionsSHA256}
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err

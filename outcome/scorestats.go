@@ -118,7 +118,7 @@ func (t *tally) addValue(s Score) {
 	if s.Vacuous {
 		t.vacuous++
 	}
-	if r := s.Ratio; r != nil && countable(r.Num) && countable(r.Den) {
+	if r := s.Ratio; r.Usable() {
 		t.ratios++
 		t.num += r.Num
 		t.den += r.Den

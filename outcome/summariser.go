@@ -38,7 +38,7 @@ type Summariser struct {
 	items     Items
 	scores    map[string]*tally
 	failures  map[Class]*failureTally
-	groups    map[groupKey]*Group
+	groups    map[groupKey]Group
 	oddGroups int
 	causes    map[groupKey]*causeTally
 
@@ -65,7 +65,7 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 		header: h, config: cfg,
 		scores:   map[string]*tally{},
 		failures: map[Class]*failureTally{},
-		groups:   map[groupKey]*Group{},
+		groups:   map[groupKey]Group{},
 		causes:   map[groupKey]*causeTally{},
 		worst:    shortlist.New(cfg.Worst, compareWorst),
 	}

@@ -2,7 +2,6 @@ package outcome
 
 import (
 	"math"
-	"slices"
 
 	"extraction-experiment/internal/stats"
 )
@@ -50,7 +49,7 @@ func (t *trials) add(o Outcome) {
 		run.scored++
 	}
 	for i, s := range o.Scores {
-		if slices.ContainsFunc(o.Scores[:i], func(e Score) bool { return e.Name == s.Name }) {
+		if _, twice := Lookup(o.Scores[:i], s.Name); twice {
 			continue // named twice in one outcome: the first counts, as in Lookup
 		}
 		v, m := item.scores[s.Name], run.means[s.Name]

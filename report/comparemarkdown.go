@@ -44,7 +44,7 @@ func (m *comparePage) candidate(c compare.Comparison, r compare.Result) {
 		m.linef("")
 		return
 	}
-	s := primary(r)
+	s := r.Primary()
 	m.linef("### %s against %s: %s\n", cand, base, verdict(s))
 	m.linef("%s **%s → %s**, %s (95 %% %s, p %s), %s of %s\n", code(s.Name), score(s.Base, 3), score(s.Candidate, 3),
 		delta(s.Difference), deltas(s.CI95), pValue(s.P), counted(r.Items, "item"), code(c.Base.Summary.Run.Dataset))

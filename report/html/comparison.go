@@ -76,7 +76,7 @@ func (c *comparing) versus(i int, r compare.Result) versus {
 	if len(r.Incompatible) > 0 {
 		return v
 	}
-	primary, _ := primaryScore(r)
+	primary := r.Primary()
 	scale := scaleOf(r.Scores)
 	v.Verdict = newVerdictCard(c.comparison, primary)
 	v.Verdict.Figure, v.Verdict.Spread = newIntervalFigure(primary, scale), newSpreadFigure(c.spreads[c.at[i]], primary)
@@ -110,13 +110,4 @@ func (c *comparing) sideCard(title string, at int, s compare.Side) sideCard {
 		card.About = append(card.About, long(s.Where))
 	}
 	return card
-}
-
-func primaryScore(r compare.Result) (compare.Score, bool) {
-	for _, s := range r.Scores {
-		if s.Primary {
-			return s, true
-		}
-	}
-	return compare.Score{Verdict: compare.Unclear}, false
 }

@@ -45,12 +45,11 @@ func newVerdictCard(c compare.Comparison, s compare.Score) verdictCard {
 
 // routes link to the parts of the list.
 func routes(s compare.Score, r compare.Result, against string) []routeLink {
-	failed := max(r.Candidate.Summary.Items.Failed, 0)
 	var list []routeLink
 	for _, part := range []struct {
 		state, title string
 		n            int
-	}{{"better", "better", s.Wins}, {"worse", "worse", s.Losses}, {"same", "the same", s.Ties}, {"failed", "failed in the candidate", failed}} {
+	}{{"better", "better", s.Wins}, {"worse", "worse", s.Losses}, {"same", "the same", s.Ties}, {"failed", "failed in the candidate", r.Candidate.Summary.Items.Failed}} {
 		if part.n == 0 {
 			continue
 		}
@@ -82,7 +81,7 @@ type boardLine struct {
 func board(c compare.Comparison) []boardLine {
 	var lines []boardLine
 	for _, r := range c.Candidates {
-		s, _ := primaryScore(r)
+		s := r.Primary()
 		line := boardLine{Name: named(r.Candidate.Summary.Run.Name), Mean: report.FormatScore(s.Candidate, 3), Difference: report.FormatDelta(s.Difference),
 			Interval: report.FormatDeltas(s.CI95), P: report.FormatP(s.PHolm), Verdict: report.FormatVerdict(s), State: string(s.Verdict)}
 		if len(r.Incompatible) > 0 {

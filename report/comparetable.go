@@ -93,19 +93,13 @@ func (p *page) yesNo(list []compare.YesNo) {
 
 // groupChanges draws one table per kind of group.
 func (p *page) groupChanges(groups []compare.Group) {
-	for len(groups) > 0 {
-		kind := groups[0].Kind
-		n := slices.IndexFunc(groups, func(g compare.Group) bool { return g.Kind != kind })
-		if n < 0 {
-			n = len(groups)
-		}
-		p.groupChangeTable(kind, groups[:n])
-		groups = groups[n:]
+	for _, list := range Kinds(groups, func(g compare.Group) string { return g.Kind }) {
+		p.groupChangeTable(list[0].Kind, list)
 	}
 }
 
 func (p *page) groupChangeTable(kind string, groups []compare.Group) {
-	p.title("By " + label(strings.ReplaceAll(kind, "_", " ")))
+	p.title("By " + label(plainWords(kind)))
 	g := &grid{columns: []column{{title: "type", flex: true}, {title: "expected", right: true}, {title: "matched", right: true},
 		{title: "extracted", right: true}, {title: "base F1", right: true}, {title: "cand. F1", right: true}, {title: "diff.", right: true, paint: p.bold}}}
 	shown := groups

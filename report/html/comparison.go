@@ -54,7 +54,7 @@ type versus struct {
 	Pooled          []pooledLine
 	YesNo           []yesNoLine
 	Consumption     []string
-	Groups          []groupDifferences
+	Groups          []typeTable[groupDifference]
 	Changed         []changeLine
 	Metric          string
 }
@@ -90,7 +90,7 @@ func (c *comparing) versus(i int, r compare.Result) versus {
 	for _, line := range report.FormatConsumption(c.all[0], r) {
 		v.Consumption = append(v.Consumption, long(line))
 	}
-	v.Groups = groupDifferenceTables(r.Groups)
+	v.Groups = groupDifferences(r.Groups)
 	v.Changed = changeLines(r.Changed, againstValue(c.at[i]), primary.LowerIsBetter)
 	return v
 }

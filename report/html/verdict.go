@@ -32,13 +32,13 @@ func newVerdictCard(c compare.Comparison, s compare.Score) verdictCard {
 		v.Interval = fmt.Sprintf("%s, 95 %% interval %s, p %s", report.FormatDelta(s.Difference), report.FormatDeltas(s.CI95), report.FormatP(s.P))
 	}
 	if s.Clusters > 0 && s.Unclustered != nil {
-		v.Notes = append(v.Notes, fmt.Sprintf("%s by %s; as if items were independent: %s", counted(s.Clusters, "cluster"), named(c.ClusterBy), report.FormatDeltas(s.Unclustered)))
+		v.Notes = append(v.Notes, fmt.Sprintf("%s by %s; as if items were independent: %s", report.FormatCounted(s.Clusters, "cluster"), named(c.ClusterBy), report.FormatDeltas(s.Unclustered)))
 	}
 	if s.Detectable != nil {
 		v.Notes = append(v.Notes, fmt.Sprintf("A true difference of %s would be found 4 times of 5.", report.FormatScore(s.Detectable, 3)))
 	}
 	if s.Needed != nil && *s.Needed > s.N {
-		v.Notes = append(v.Notes, fmt.Sprintf("To find one of %s it takes about %s.", report.FormatDelta(s.Difference), counted(*s.Needed, "item")))
+		v.Notes = append(v.Notes, fmt.Sprintf("To find one of %s it takes about %s.", report.FormatDelta(s.Difference), report.FormatCounted(*s.Needed, "item")))
 	}
 	return v
 }

@@ -36,7 +36,11 @@ func (s *Summariser) addFailure(o Outcome) {
 	} else if score, ok := Lookup(o.Scores, ErrorScore); ok {
 		message = score.Comment
 	}
-	t.first.Offer(failedAt{FailedItem{o.Item, cut(message)}, o.Seq, o.Trial})
+	item := FailedItem{ID: o.Item, Message: cut(message)}
+	if s.trials != nil {
+		item.Trial = o.Trial
+	}
+	t.first.Offer(failedAt{item, o.Seq, o.Trial})
 }
 
 func (s *Summariser) failureCounts() []FailureCount {

@@ -231,16 +231,16 @@ func (s *Summariser) warnings() []string {
 			list = append(list, fmt.Sprintf("%s comes from an external evaluator that is not certified (%s): %s", c.Name, c.Evaluator, c.Uncertified))
 		}
 		if t := s.scores[c.Name]; t != nil && t.undefined > 0 {
-			list = append(list, fmt.Sprintf("%s has no value for %d items: the evaluator gave none; experiment show says why", c.Name, t.undefined))
+			list = append(list, fmt.Sprintf("%s has no value for %s: the evaluator gave none; experiment show says why", c.Name, counted(t.undefined, "item")))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.scores)) {
 		if n := s.scores[name].refused; n > 0 {
-			list = append(list, fmt.Sprintf("%s: %d values are no finite numbers and count as undefined", name, n))
+			list = append(list, fmt.Sprintf("%s: not finite, and taken for undefined: %s", name, counted(n, "value")))
 		}
 	}
 	if s.oddGroups > 0 {
-		list = append(list, fmt.Sprintf("%d counts of the breakdown by type are negative or absurd and are left out", s.oddGroups))
+		list = append(list, fmt.Sprintf("left out of the breakdown by type: %s of which a count is negative or absurd", counted(s.oddGroups, "row")))
 	}
 	return append(list, s.itemWarnings.list()...)
 }

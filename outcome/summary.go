@@ -162,6 +162,7 @@ type FailureCount struct {
 // FailedItem is an item that failed, with the message of its Failure.
 type FailedItem struct {
 	ID      string `json:"id"`
+	Trial   int    `json:"trial,omitempty"` // 0 in a run of one trial
 	Message string `json:"message"`
 }
 

@@ -83,7 +83,7 @@ func newOverview(r report.Run, t *tally) overview {
 	for _, f := range s.Failures[:min(len(s.Failures), mostLines)] {
 		line := failureLine{Class: named(string(f.Class)), Count: report.FormatCount(f.Count)}
 		for _, item := range f.Items[:min(len(f.Items), 10)] {
-			line.Items = append(line.Items, failedLink{link(item.ID, 1), printable.Line(cutTo(item.Message, 400))})
+			line.Items = append(line.Items, failedLink{link(item.ID, item.Trial), printable.Line(cutTo(item.Message, 400))})
 		}
 		o.Failures = append(o.Failures, line)
 	}

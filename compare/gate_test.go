@@ -340,3 +340,22 @@ func TestGate_weighted(t *testing.T) {
 		t.Errorf("%+v %+v", r.Scores[0].Weighted, r.Gate.Rules[0])
 	}
 }
+
+// TestWeights_absurd: a product that is too large to be summed leaves nothing
+// weighted; without it the mean would be that of the other items.
+func TestWeights_absurd(t *testing.T) {
+	base, cand := newRun("b", .5, .5), newRun("c", .5, .5)
+	large, weight := 1e100, 1e60
+	for _, run := range []*memory{base, cand} {
+		for i := range run.outcomes {
+			run.outcomes[i].Scores[0].Weight = &weight
+		}
+	}
+	if s := primaryOf(t, compared(t, Config{}, base, cand)); s.Weighted == nil || s.Weighted.Base != .5 {
+		t.Errorf("%+v", s.Weighted)
+	}
+	cand.outcomes[1].Scores[0].Value = &large
+	if s := primaryOf(t, compared(t, Config{}, base, cand)); s.Weighted != nil {
+		t.Errorf("%+v", s.Weighted)
+	}
+}

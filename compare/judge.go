@@ -4,16 +4,17 @@ import (
 	"fmt"
 	"strings"
 
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/outcome"
 )
 
-// judge answers a rule for a candidate.
+// judge answers a rule for a candidate; Rule of the result is left to the caller.
 func (r Rule) judge(base Side, result Result) (RuleResult, error) {
 	switch {
 	case r.measure():
 		return r.judgeMeasure(&base.Summary, result.Candidate.Summary), nil
 	case !r.Relative:
-		return r.JudgeRun(result.Candidate.Summary)
+		return r.judgeRun(result.Candidate.Summary)
 	}
 	for _, s := range result.Scores {
 		if s.Name == r.Metric {
@@ -40,7 +41,7 @@ func (r Rule) judgeDifference(s Score) RuleResult {
 		why = "it has no pooled value"
 		if p := s.Pooled; p != nil {
 			out.Value, out.CI95, ci = &p.Difference, p.CI95, p.CI95
-			why = "below 60 items or clusters there is no interval of a pooled value"
+			why = fmt.Sprintf("below %d items or clusters there is no interval of a pooled value", stats.LeastResampled)
 		}
 	}
 	if out.Value == nil || ci == nil {
@@ -71,20 +72,17 @@ func (r Rule) name() string {
 	return r.Metric
 }
 
-// JudgeRun answers a rule that is about one run alone. It is an error when the
-// rule speaks of a base, or of a score that the run does not have.
-func (r Rule) JudgeRun(s outcome.Summary) (RuleResult, error) {
-	if r.Relative {
-		return RuleResult{}, fmt.Errorf("there is no base to compare with")
-	}
-	if r.measure() {
-		return r.judgeMeasure(nil, s), nil
-	}
+// judgeRun answers a rule about a score of one run by itself. It is an error
+// when the run does not have the score.
+func (r Rule) judgeRun(s outcome.Summary) (RuleResult, error) {
 	stat, ok := s.Scores.Lookup(r.Metric)
 	if !ok {
 		return RuleResult{}, r.unknown(scoreNames(s))
 	}
-	out := RuleResult{Rule: r.Text, Threshold: r.Offset, Value: stat.FailuresAsZero, CI95: stat.CI95}
+	out := RuleResult{Threshold: r.Offset, Value: stat.FailuresAsZero}
+	if stat.Failed == 0 { // else the interval is that of another mean
+		out.CI95 = stat.CI95
+	}
 	if r.Pooled {
 		out.Value, out.CI95 = stat.Pooled, nil
 	}
@@ -100,7 +98,7 @@ func (r Rule) JudgeRun(s outcome.Summary) (RuleResult, error) {
 // judgeMeasure answers a rule about an observed amount. Without a base nothing
 // may be relative. A cost that is only partly known is a lower bound.
 func (r Rule) judgeMeasure(base *outcome.Summary, cand outcome.Summary) RuleResult {
-	out := RuleResult{Rule: r.Text, Threshold: r.Offset}
+	out := RuleResult{Threshold: r.Offset}
 	value, bound := measured(r.Metric, cand)
 	out.Value = value
 	if r.Relative {

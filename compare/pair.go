@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -43,7 +42,7 @@ func (e *entry) unmatched(other *entry) []Mismatch {
 			}
 		}
 		if len(ids) > 0 {
-			list = append(list, Mismatch{What: fmt.Sprintf("%s without an outcome in %s: %s", named(ids, "item"), runs[1].header.Name, some(ids))})
+			list = append(list, affected(ids, "without an outcome in "+runs[1].header.Name))
 		}
 	}
 	return list

@@ -45,6 +45,17 @@ type Result struct {
 	Warnings    []string     `json:"warnings"`
 }
 
+// Primary returns the primary score; of runs that cannot be compared, which have
+// no scores, it is one that says nothing.
+func (r Result) Primary() Score {
+	for _, s := range r.Scores {
+		if s.Primary {
+			return s
+		}
+	}
+	return Score{Verdict: Unclear}
+}
+
 // MaxRegressed bounds Result.Regressed.
 const MaxRegressed = 50
 

@@ -21,8 +21,9 @@ import (
 //	cost <= base * 1.1              USD; also cost_per_item
 //	latency_p95 <= 2s               also latency_p50, latency_mean, latency_max
 //
-// The operators are >=, >, <= and <. Numbers may end in % and, for latency, in
-// ms or s; a cost may begin with $.
+// The operators are >=, >, <= and <; numbers that differ by no more than Epsilon
+// are equal. Numbers may end in % and, for latency, in ms or s; a cost may begin
+// with $.
 type Rule struct {
 	Text     string
 	Metric   string
@@ -144,15 +145,15 @@ func (r Rule) measure() bool { return !r.Pooled && slices.Contains(measures, r.M
 // upper reports whether the rule keeps a value from growing.
 func (r Rule) upper() bool { return r.Op == "<=" || r.Op == "<" }
 
-// holds compares two numbers with the operator.
+// holds compares two numbers with the operator. Up to Epsilon they are equal:
+// 0.78 - 0.8 is a little less than -0.02.
 func (r Rule) holds(value, threshold float64) bool {
+	if math.Abs(value-threshold) <= Epsilon {
+		return r.Op == ">=" || r.Op == "<="
+	}
 	switch r.Op {
-	case ">=":
-		return value >= threshold
-	case ">":
+	case ">=", ">":
 		return value > threshold
-	case "<=":
-		return value <= threshold
 	}
 	return value < threshold
 }

@@ -63,21 +63,11 @@ func (c *Comparer) pooled(col *column, clustered bool) *Pooled {
 	if clustered {
 		units = clusterRatios(col.ratios, col.ratioClusters)
 	}
-	difference, interval, ok, intervalOK := stats.PooledDifference(units, c.config.Seed)
+	p, ok := stats.PooledDifference(units, c.config.Seed)
 	if !ok {
 		return nil
 	}
-	p := &Pooled{N: len(col.ratios), Difference: difference}
-	var sum stats.PairedRatio
-	for _, r := range clusterRatios(col.ratios, make([]int32, len(col.ratios))) {
-		sum = r
-	}
-	p.Base = float64(sum.BaseNum) / float64(sum.BaseDen)
-	p.Candidate = float64(sum.CandNum) / float64(sum.CandDen)
-	if intervalOK {
-		p.CI95 = &interval
-	}
-	return p
+	return &Pooled{len(col.ratios), p.Base, p.Candidate, p.Difference, p.CI95}
 }
 
 // verdict claims something only if there is enough to go by.

@@ -18,12 +18,7 @@ const (
 func (r *collector) warnings(out Result, base, cand Side) []string {
 	list := []string{}
 	warn := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
-	var primary Score
-	for _, s := range out.Scores {
-		if s.Primary {
-			primary = s
-		}
-	}
+	primary := out.Primary()
 	switch {
 	case primary.N < LeastItems:
 		warn("%s with %s: too few to claim anything", counted(primary.N, "item"), primary.Name)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"extraction-experiment/internal/shortlist"
 )
 
 // messageLimit cuts messages and comments that a Summary keeps, in bytes.
@@ -12,7 +14,7 @@ const messageLimit = 1000
 
 type failureTally struct {
 	count int
-	first shortlist[failedAt]
+	first *shortlist.List[failedAt]
 }
 
 type failedAt struct {
@@ -24,7 +26,7 @@ type failedAt struct {
 func (s *Summariser) addFailure(o Outcome) {
 	t := s.failures[o.Class]
 	if t == nil {
-		t = &failureTally{first: shortlist[failedAt]{limit: s.config.Messages, order: compareFailed}}
+		t = &failureTally{first: shortlist.New(s.config.Messages, compareFailed)}
 		s.failures[o.Class] = t
 	}
 	t.count++
@@ -34,14 +36,18 @@ func (s *Summariser) addFailure(o Outcome) {
 	} else if score, ok := Lookup(o.Scores, ErrorScore); ok {
 		message = score.Comment
 	}
-	t.first.offer(failedAt{FailedItem{o.Item, cut(message)}, o.Seq, o.Trial})
+	item := FailedItem{ID: o.Item, Message: cut(message)}
+	if s.trials != nil {
+		item.Trial = o.Trial
+	}
+	t.first.Offer(failedAt{item, o.Seq, o.Trial})
 }
 
 func (s *Summariser) failureCounts() []FailureCount {
 	list := make([]FailureCount, 0, len(s.failures))
 	for class, t := range s.failures {
-		items := make([]FailedItem, 0, len(t.first.list))
-		for _, f := range t.first.list {
+		items := []FailedItem{}
+		for _, f := range t.first.Values() {
 			items = append(items, f.FailedItem)
 		}
 		list = append(list, FailureCount{class, t.count, items})

@@ -97,8 +97,8 @@ type Call struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Group counts one class of one item: how many entities of a type were
-// expected, extracted and matched.
+// Group counts one class: how many entities of a type were expected, extracted
+// and matched, in one item or in several together.
 type Group struct {
 	Kind      string `json:"kind"` // "entity_type", "relationship_type"
 	Name      string `json:"name"`

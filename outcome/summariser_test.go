@@ -68,7 +68,7 @@ func TestSummary_byHand(t *testing.T) {
 	if diff := cmp.Diff(want, got.Scores, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]FailureCount{{Timeout, 1, []FailedItem{{"d", "no answer within 800ms"}}}}, got.Failures); diff != "" {
+	if diff := cmp.Diff([]FailureCount{{Timeout, 1, []FailedItem{{ID: "d", Message: "no answer within 800ms"}}}}, got.Failures); diff != "" {
 		t.Error(diff)
 	}
 	// 0.1 + 0.2 is exactly summed and then rounded: the float64 next to 0.3

@@ -120,7 +120,7 @@ func (i Items) NotRun() int { return max(0, i.Planned-i.Scored-i.Failed) }
 
 // Stat is one score over all items. Where there are several trials the value of
 // an item is the mean over those of its trials that have one, with failed ones as
-// 0 in FailuresAsZero; Failed, Undefined and Vacuous then count items of which
+// 0 in FailuresAsZero and WeightedMean; Failed, Undefined and Vacuous then count items of which
 // all trials are so, and only Pooled is over all outcomes.
 type Stat struct {
 	Name string `json:"-"`
@@ -137,9 +137,9 @@ type Stat struct {
 	// when a failed item scores 0 wherever its expected output defines the
 	// score. Nil when both are 0.
 	FailuresAsZero *float64 `json:"mean_failures_as_zero"`
-	// WeightedMean is Σ value·weight / Σ weight over the outcomes whose score
-	// has a weight; a failed item's value counts as 0. Nil without weights, and
-	// where they sum up to 0.
+	// WeightedMean is Σ value·weight / Σ weight over the items whose score has a
+	// weight; a failed item's value counts as 0. Nil without weights, and where
+	// they sum up to 0.
 	WeightedMean *float64 `json:"weighted_mean,omitempty"`
 	// Pooled is the sum of numerators over the sum of denominators of the N
 	// values. With nothing in any denominator it is 1 if every value is
@@ -162,6 +162,7 @@ type FailureCount struct {
 // FailedItem is an item that failed, with the message of its Failure.
 type FailedItem struct {
 	ID      string `json:"id"`
+	Trial   int    `json:"trial,omitempty"` // 0 in a run of one trial
 	Message string `json:"message"`
 }
 

@@ -148,7 +148,7 @@ func comment(v evaluator.Verdict) string {
 	case len(v.Hits)+len(v.Misses) == 0:
 		return ""
 	}
-	text := fmt.Sprintf("%d hits, %d misses", len(v.Hits), len(v.Misses))
+	text := fmt.Sprintf("hits %d, misses %d", len(v.Hits), len(v.Misses))
 	if len(v.Misses) > 0 {
 		text += ": " + strings.Join(v.Misses[:min(len(v.Misses), 10)], "; ")
 	}

@@ -43,7 +43,8 @@ func PairedMean(differences []float64) (e Estimate, ok bool) {
 // with G−1 degrees of freedom, G the number of clusters. cluster holds a number
 // for each difference; equal numbers are one cluster. With every difference in
 // a cluster of its own it is PairedMean. Undefined for fewer than two clusters,
-// for lists of different length, and where a difference is not finite.
+// for lists of different length, and where a difference is not finite or so
+// large that a square of a cluster's sum passes Limit.
 //
 // Below about 10 clusters the interval is too narrow, the more so the more
 // their sizes differ; callers refuse to claim anything below 5.
@@ -69,21 +70,25 @@ func ClusteredMean(differences []float64, cluster []int) (e Estimate, ok bool) {
 		if sums[cluster[i]] == nil {
 			sums[cluster[i]] = &Sum{}
 		}
-		sums[cluster[i]].Add(d - mean)
+		if !sums[cluster[i]].Add(d - mean) {
+			return Estimate{}, false
+		}
 	}
 	if len(sums) < 2 {
 		return Estimate{}, false
 	}
 	var squares Sum
 	for _, s := range sums {
-		squares.Add(s.Value() * s.Value())
+		if !squares.Add(s.Value() * s.Value()) { // left out, it would narrow the interval
+			return Estimate{}, false
+		}
 	}
 	g, n := float64(len(sums)), float64(len(differences))
 	return newEstimate(mean, math.Sqrt(g/(g-1)*squares.Value())/n, g-1), true
 }
 
 func newEstimate(mean, se, df float64) Estimate {
-	half := StudentQuantile(0.975, df) * se
+	half := studentQuantile(0.975, df) * se
 	return Estimate{Mean: mean, SE: se, DF: df, Lo: mean - half, Hi: mean + half}
 }
 

@@ -59,8 +59,11 @@ func TestClusteredMean_byHand(t *testing.T) {
 			t.Errorf("%s: defined", name)
 		}
 	}
-	if _, ok := ClusteredMean([]float64{1, math.NaN()}, []int{1, 2}); ok {
-		t.Error("NaN: defined")
+	// The square of 1e80 is over Limit: an interval without it would have no width.
+	for name, large := range map[string]float64{"NaN": math.NaN(), "squares that pass the limit": 1e80, "residuals that do": Limit} {
+		if e, ok := ClusteredMean([]float64{large, -large}, []int{1, 2}); ok {
+			t.Errorf("%s: defined as %+v", name, e)
+		}
 	}
 }
 

@@ -142,7 +142,7 @@ func TestSimulation_pooled(t *testing.T) {
 				for i := range items {
 					items[i] = drawPooled(random)
 				}
-				if _, ci, _, ok := PooledDifference(items, random.Uint64()); ok && (ci[0] > 0 || ci[1] < 0) {
+				if p, ok := PooledDifference(items, random.Uint64()); ok && (p.CI95[0] > 0 || p.CI95[1] < 0) {
 					alarms++
 				}
 			}

@@ -48,7 +48,7 @@ func (q *question) answer(ctx context.Context) (extraction.Extraction, error) {
 		}
 		last := repair >= q.pipeline.cfg.Repairs || problems == nil
 		switch {
-		case ctx.Err() != nil, limit.StopsRun(err), last && readable == nil:
+		case err != nil && (ctx.Err() != nil || limit.StopsRun(err)), last && readable == nil:
 			return extraction.Extraction{}, err
 		case last:
 			return *readable, nil

@@ -87,6 +87,32 @@ func TestAsking(t *testing.T) {
 	}
 }
 
+// TestAsking_recordsWhatWasWaitedAndAssumed: a call is that of its last request,
+// says what is assumed of those that were given up, and has no attempts where
+// the answer comes from a cache.
+func TestAsking_recordsWhatWasWaitedAndAssumed(t *testing.T) {
+	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	answer := pipeline.Response{Text: "5 (стр. 1)", Finish: pipeline.FinishStop, Attempts: 2, Waited: time.Second, Assumed: outcome.Usage{Input: 7}}
+	asking, err := answers.NewAsking(answers.AskingConfig{
+		Document: openSample(t, "report"), Name: "m", Now: func() time.Time { return at },
+		Model: model(func(pipeline.Request) (pipeline.Response, error) { return answer, nil }),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, calls, err := asking.Answer(t.Context(), "?")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := calls[1]; c.Waited != time.Second || !c.Started.Equal(at.Add(time.Second)) || c.Attempts != 2 || c.Assumed.Input != 7 {
+		t.Errorf("%+v", c)
+	}
+	answer = pipeline.Response{Text: "5 (стр. 1)", Finish: pipeline.FinishStop, Cached: true}
+	if _, calls, err = asking.Answer(t.Context(), "?"); err != nil || !calls[1].Cached || calls[1].Attempts != 0 {
+		t.Errorf("%v %+v", err, calls[1])
+	}
+}
+
 func TestNewAsking_problems(t *testing.T) {
 	_, err := answers.NewAsking(answers.AskingConfig{Passages: -1, Prompt: prompt.ParseText("{{question}} {{document_text}}")})
 	for _, want := range []string{"Document, Model and Name", "-1 passages", "{{document_text}}", "never shows {{passages}}"} {

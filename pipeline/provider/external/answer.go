@@ -22,21 +22,30 @@ type answer struct {
 
 func (a *answer) all() []outcome.Call { return append([]outcome.Call{a.span}, a.calls...) }
 
-// readAnswer takes a JSON object apart. What it says about itself (calls, usage,
-// cost) is read first and tolerantly, since it holds for a failure as well: what
-// cannot be used is named in a warning. The extraction is read strictly.
-func readAnswer(raw []byte, span outcome.Call, maxFound int, mask *strings.Replacer) *answer {
+// readReport takes a JSON object apart. What it says about itself (calls, usage,
+// cost) is read tolerantly, since it holds for a failure as well: what cannot be
+// used is named in a warning. A failure that it states is the answer's error.
+func readReport(raw []byte, span outcome.Call, mask *strings.Replacer) (*answer, map[string]json.RawMessage) {
 	a := &answer{span: span, warnings: warnings{list: []string{}}}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		a.err = fail(outcome.InvalidOutput, false, "the answer cannot be read: "+err.Error(), err)
-		return a
+		return a, nil
 	}
 	a.readWarnings(fields["warnings"])
 	r := reporter{span: &a.span, warn: a.warnings.add}
 	a.calls = r.read(fields)
 	if reason := readError(fields["error"], outcome.Provider); reason != nil {
 		a.err = fail(reason.Class, reason.Class == outcome.RateLimited || reason.Class == outcome.Timeout, mask.Replace(reason.Message), nil)
+	}
+	return a, fields
+}
+
+// readAnswer reads what an answer says of itself, and then, strictly, the
+// extraction.
+func readAnswer(raw []byte, span outcome.Call, maxFound int, mask *strings.Replacer) *answer {
+	a, fields := readReport(raw, span, mask)
+	if a.err != nil {
 		return a
 	}
 	if reason := a.readFound(fields, maxFound); reason != nil {

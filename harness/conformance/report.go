@@ -117,10 +117,7 @@ func judge(cfg Config, f Fixture, answers []answer) FixtureResult {
 	}
 	if n := len(r.Scores); n > 0 {
 		mean, _ := m.Mean()
-		variance := 0.0
-		if v, ok := m.Variance(); ok { // over n-1; that of the population is over n
-			variance = v * float64(n-1) / float64(n)
-		}
+		variance, _ := m.PopulationVariance()
 		r.Mean, r.Variance = &mean, &variance
 		r.FlipRate = float64(r.Flips) / float64(n)
 	}

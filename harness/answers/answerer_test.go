@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"extraction-experiment/harness/answers"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/pdftext"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -182,6 +183,26 @@ func TestExternal(t *testing.T) {
 		if f := outcome.FailureOf(err, outcome.OK); f.Class != want.class || requests.Load() != want.requests || len(calls) == 0 {
 			t.Errorf("%s: %v after %d requests", path, err, requests.Load())
 		}
+	}
+}
+
+// TestExternal_stopped: a question that would be asked again is left for the
+// resumed run when this one is stopped.
+func TestExternal_stopped(t *testing.T) {
+	stop := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(stop)
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	defer server.Close()
+	asker, err := external.NewAsker(external.Config{Target: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer asker.Close()
+	_, calls, err := answers.External{Asker: asker, Document: openSample(t, "manual"), Pause: time.Hour}.Answer(limit.WithStop(t.Context(), stop), "?")
+	if !errors.Is(err, limit.ErrStopped) || len(calls) == 0 {
+		t.Errorf("%v, %d calls", err, len(calls))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 )
 
@@ -100,7 +101,7 @@ func countList(raw json.RawMessage) (there bool, n int, err error) {
 	}
 	var elements []skipped
 	if err := json.Unmarshal(raw, &elements); err != nil {
-		return false, 0, fmt.Errorf("expected a list, got %s", excerpt(raw, 40))
+		return false, 0, fmt.Errorf("expected a list, got %s", printable.Cut(string(raw), 40))
 	}
 	return true, len(elements), nil
 }
@@ -139,7 +140,7 @@ func (w *warnings) add(format string, args ...any) {
 		w.list = append(w.list, "there are more warnings")
 	}
 	if len(w.list) < maxWarnings {
-		w.list = append(w.list, excerpt(fmt.Appendf(nil, format, args...), maxWarning))
+		w.list = append(w.list, printable.Cut(fmt.Sprintf(format, args...), maxWarning))
 	}
 }
 

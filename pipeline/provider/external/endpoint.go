@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"extraction-experiment/internal/exchange"
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -176,5 +177,5 @@ func advice(status int) string {
 
 // excerpt masks before it cuts: half a secret is one too.
 func (e *endpoint) excerpt(body []byte) string {
-	return excerpt([]byte(e.mask.Replace(string(body[:min(len(body), 8<<10)]))), 500)
+	return printable.Cut(e.mask.Replace(string(body[:min(len(body), 8<<10)])), 500)
 }

@@ -1,6 +1,8 @@
 package seed
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -117,7 +119,7 @@ func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, er
 	if err != nil {
 		return made{}, err
 	}
-	metadata := map[string]any{"source_trace_id": trace.ID, evidenceKey: evidence}
+	metadata := map[string]any{sourceKey: trace.ID, evidenceKey: evidence}
 	for key, paths := range m.mapping.Metadata {
 		if value, ok := first(paths, chosen.places); ok {
 			metadata[key] = value
@@ -153,7 +155,8 @@ func (m *mapper) redacted(out *made) error {
 // the dataset.
 func ItemID(dataset, traceID, observationID string) string {
 	// Lengths keep ("a", "bc") and ("ab", "c") apart.
-	return "trace-" + sum(fmt.Sprintf("%d:%s%d:%s%s", len(dataset), dataset, len(traceID), traceID, observationID))[:32]
+	hash := sha256.Sum256(fmt.Appendf(nil, "%d:%s%d:%s%s", len(dataset), dataset, len(traceID), traceID, observationID))
+	return "trace-" + hex.EncodeToString(hash[:16])
 }
 
 // input makes the item's input.

@@ -96,7 +96,7 @@ func walk(path []string, value any, give func(path []string, value any) any) any
 			v[key] = walk(append(slices.Clip(path), keyPath(key)...), v[key], give)
 		}
 	case string, json.Number:
-		if !exempt[strings.Join(path, ".")] && !isOffset(path) {
+		if !exempt[strings.Join(path, ".")] && !isOffset(path, value) {
 			return give(path, value)
 		}
 	}

@@ -23,7 +23,7 @@ type seeder struct {
 	client  *langfuse.Client
 	cfg     Config
 	checker *checker
-	bad     map[int]bool // lines of items that must not be written
+	bad     map[int]bool // numbers of items that must not be written
 	there   map[[16]byte]shape
 	similar *similarDocuments // nil: not looked for
 
@@ -50,9 +50,13 @@ type silence struct {
 func (s *seeder) write(ctx context.Context, items iter.Seq2[dataset.Located, error]) error {
 	group, working := errgroup.WithContext(ctx)
 	group.SetLimit(s.cfg.workers())
+	number := 0
 	for located, err := range items {
 		if working.Err() != nil {
 			break
+		}
+		if err == nil {
+			number++
 		}
 		var syntax *dataset.SyntaxError
 		switch {
@@ -61,7 +65,7 @@ func (s *seeder) write(ctx context.Context, items iter.Seq2[dataset.Located, err
 		case err != nil:
 			group.Go(func() error { return err })
 			continue
-		case s.bad[located.Line]:
+		case s.bad[number]:
 			s.count(Change{Item: s.cfg.IDPrefix + located.ID, Line: located.Line, Action: NotDone, Reason: seeProblems})
 			continue
 		}

@@ -139,7 +139,7 @@ func (s *Server) listPrompts(c *call) (reply, error) {
 		return reply{}, err
 	}
 	data, err := collect(s.store.r, scanPromptEntry, `SELECT g.name, x.type, x.config, x.tags, g.updated, g.versions,
-			(SELECT json_group_array(label) FROM prompt_labels l WHERE l.name = g.name)
+			(SELECT json_group_array(label) FROM prompt_labels l WHERE l.name = g.name AND l.version IN (SELECT value FROM json_each(g.versions)))
 		FROM (SELECT p.name AS name, max(p.version) AS newest, max(p.updated) AS updated, json_group_array(p.version) AS versions
 			FROM prompts p WHERE `+w.String()+` GROUP BY p.name ORDER BY max(p.updated) DESC, p.name LIMIT ? OFFSET ?) g
 		JOIN prompts x ON x.name = g.name AND x.version = g.newest ORDER BY g.updated DESC, g.name`,

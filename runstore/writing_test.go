@@ -30,34 +30,6 @@ func TestWriting(t *testing.T) {
 	if err := run.Close(); err != nil {
 		t.Fatal(err)
 	}
-	looking, done := make(chan struct{}), make(chan struct{})
-	go func() { // who looks hinders nobody, and no one else who looks
-		defer close(done)
-		for {
-			select {
-			case <-looking:
-				return
-			default:
-			}
-			if err := runstore.Writing(path); err != nil && !errors.Is(err, runstore.ErrLocked) {
-				t.Errorf("looking: %v", err)
-			}
-		}
-	}()
-	for range 20 {
-		if run, err = runstore.Open(path); err != nil {
-			t.Error(err)
-			break
-		}
-		if err := run.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := runstore.Writing(path); err != nil {
-			t.Errorf("after it was closed: %v", err)
-		}
-	}
-	close(looking)
-	<-done
 	if err := os.WriteFile(path+".lock", []byte("1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -121,8 +121,7 @@ evidence: {tags: [checked], scores: ["quality>=0.9", approved]}
 		"observation: {}\n---\nx: 1":        "second",
 	} {
 		_, err := ParseMapping([]byte(text))
-		var coded interface{ ExitCode() int }
-		if err == nil || !strings.Contains(err.Error(), want) || !asExit(err, &coded) || coded.ExitCode() != 64 {
+		if err == nil || !strings.Contains(err.Error(), want) || exitCode(err) != 64 {
 			t.Errorf("%q: %v, want %q and exit code 64", text, err, want)
 		}
 	}

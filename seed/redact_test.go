@@ -175,10 +175,9 @@ func TestParseRedaction_problems(t *testing.T) {
 	}
 	for text, want := range tests {
 		_, err := ParseRedaction([]byte(text))
-		var coded interface{ ExitCode() int }
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
-		} else if !asExit(err, &coded) || coded.ExitCode() != 64 {
+		} else if exitCode(err) != 64 {
 			t.Errorf("%q: %v has not exit code 64", text, err)
 		}
 	}

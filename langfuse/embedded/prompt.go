@@ -59,23 +59,33 @@ func (s *Server) promptJSON(p prompt) object {
 // getPrompt answers GET /v2/prompts/{name}, with the references to other
 // prompts filled in unless ?resolve=false.
 func (s *Server) getPrompt(c *call) (reply, error) {
-	return s.answerPrompt(c, c.path["name"])
-}
-
-// getPromptByQuery answers GET /prompts?name=, which needs no name in a path.
-func (s *Server) getPromptByQuery(c *call) (reply, error) {
-	name := c.query.Get("name")
-	if name == "" {
-		return reply{}, badQuery("name", "Invalid input: expected string, received undefined")
-	}
-	return s.answerPrompt(c, name)
-}
-
-func (s *Server) answerPrompt(c *call, name string) (reply, error) {
 	label, version, err := promptChoice(c)
 	if err != nil {
 		return reply{}, err
 	}
+	return s.answerPrompt(c, c.path["name"], label, version)
+}
+
+// getPromptByQuery answers GET /prompts?name=, which needs no name in a path. The
+// name is decoded a second time, and a label is not heard: it is the version, or
+// else the one that production points to.
+func (s *Server) getPromptByQuery(c *call) (reply, error) {
+	if c.query.Get("name") == "" {
+		return reply{}, badQuery("name", "Invalid input: expected string, received undefined")
+	}
+	name, err := decodedAgain(c.query.Get("name"))
+	if err != nil {
+		return reply{}, err
+	}
+	c.query.Del("label")
+	_, version, err := promptChoice(c)
+	if err != nil {
+		return reply{}, err
+	}
+	return s.answerPrompt(c, name, "", version)
+}
+
+func (s *Server) answerPrompt(c *call, name, label string, version int64) (reply, error) {
 	if label == "" && version == 0 {
 		label = "production"
 	}

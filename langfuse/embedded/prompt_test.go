@@ -84,8 +84,13 @@ func TestPrompts_names(t *testing.T) {
 	for _, name := range []string{"a/b/c", "50%off", "Ünïcode 😀", "a b?&"} {
 		r.must(201, r.post(api+"/v2/prompts", object{"name": name, "prompt": "x", "labels": []string{"production"}}))
 		equal(t, name, r.must(200, r.get(api+"/v2/prompts/"+url.PathEscape(name))).at("name"), name)
-		equal(t, name+" by query", r.must(200, r.get(api+"/prompts?name="+url.QueryEscape(name))).at("name"), name)
+		twice := url.QueryEscape(strings.ReplaceAll(name, "%", "%25")) // this route decodes once more
+		equal(t, name+" by query", r.must(200, r.get(api+"/prompts?name="+twice)).at("name"), name)
 	}
+	equal(t, "percent sent once", r.must(500, r.get(api+"/prompts?name="+url.QueryEscape("50%off"))).at("error"), "URI malformed")
+	r.must(201, r.post(api+"/v2/prompts", object{"name": "a b?&", "prompt": "y", "labels": []string{"next"}}))
+	equal(t, "a label is not heard", r.must(200, r.get(api+"/prompts?name=a+b%3F%26&label=next")).at("version"), 1)
+	equal(t, "a version is", r.must(200, r.get(api+"/prompts?name=a+b%3F%26&version=2")).at("version"), 2)
 }
 
 func TestPrompts_chat(t *testing.T) {

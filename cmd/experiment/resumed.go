@@ -23,11 +23,10 @@ import (
 // of a hash of the address, which may hold more than a stranger should read;
 // "default" for the provider's own, and empty where no server is asked.
 func endpointOf(s outcome.System, getenv func(string) string) string {
-	variable := map[string]string{openai.Name: openai.EnvBaseURL, gemini.Name: gemini.EnvBaseURL}[s.Provider]
-	if variable == "" || strings.HasPrefix(s.Pipeline, recorded.Name) {
+	if s.Provider != openai.Name && s.Provider != gemini.Name || strings.HasPrefix(s.Pipeline, recorded.Name) {
 		return ""
 	}
-	address := strings.TrimRight(strings.TrimSpace(getenv(variable)), "/")
+	address := strings.TrimRight(strings.TrimSpace(addressOf(s.Provider, getenv)), "/")
 	if address == "" {
 		return "default"
 	}
@@ -38,6 +37,18 @@ func endpointOf(s outcome.System, getenv func(string) string) string {
 	}
 	hash := sha256.Sum256([]byte(address))
 	return host + "~" + hex.EncodeToString(hash[:4])
+}
+
+// addressOf is the address that the environment gives to a provider; "" is its
+// own, or none.
+func addressOf(provider string, getenv func(string) string) string {
+	switch provider {
+	case openai.Name:
+		return getenv(openai.EnvBaseURL)
+	case gemini.Name:
+		return getenv(gemini.EnvBaseURL)
+	}
+	return ""
 }
 
 // changedSource says what is known of the items' file since the run began: it

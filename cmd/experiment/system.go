@@ -67,7 +67,8 @@ func openSystem(ctx context.Context, lf *connect.Langfuse, cfg systemConfig, con
 	}
 	if opened.Extractor != nil {
 		if cfg.asksPrompt() || cfg.parameters != (pipeline.Parameters{}) || cfg.record != "" || cfg.twoStages || len(cfg.vars) > 0 || cfg.limits.limited() {
-			return system{}, cli.Usage("the %s reads no prompt, has no temperature and the like, and nothing to record: name a model with --model", opened.Info.Model)
+			refused := cli.Usage("the %s reads no prompt, has no temperature and the like, and nothing to record: name a model with --model", opened.Info.Model)
+			return system{}, errors.Join(refused, opened.Close())
 		}
 		return system{extractor: opened.Extractor, header: describe(opened.Info, cfg, pin), close: opened.Close, notes: notes}, nil
 	}
@@ -92,11 +93,11 @@ func openBuiltinPrompt(cfg systemConfig, template prompt.Template, getenv func(s
 // overModel puts the pipeline over a model that is priced, and recorded where
 // that is asked for.
 func overModel(opened provider.Opened, known catalogue, template prompt.Template, pin outcome.Prompt, cfg systemConfig) (system, error) {
-	asks, err := within(opened, known, cfg.limits)
-	if cfg.estimator != nil {
+	var asks asker
+	var err error
+	if cfg.estimator != nil { // no folder of answers is made, no recording begun
 		asks, cfg.record = asker{Model: cfg.estimator}, ""
-	}
-	if err != nil {
+	} else if asks, err = within(opened, known, cfg.limits); err != nil {
 		return system{}, errors.Join(withCode(err), opened.Close())
 	}
 	config := pipeline.Config{

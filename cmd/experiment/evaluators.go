@@ -104,6 +104,6 @@ func judgePrompt(ctx context.Context, env cli.Env, spec conformance.Spec, dir st
 	}
 	defer func() { err = errors.Join(err, lf.Close()) }()
 	ref := langfuse.PromptRef{Name: spec.Prompt, Label: spec.PromptLabel, Version: spec.PromptVersion}
-	template, _, err = findPrompt(ctx, lf, systemConfig{prompt: ref})
+	template, _, err = fetchPrompt(ctx, lf, ref)
 	return template, err
 }

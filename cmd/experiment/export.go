@@ -24,10 +24,11 @@ func exportCommand(env cli.Env) *urfave.Command {
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write; - is standard output"},
 		},
 		Action: func(c *urfave.Context) (err error) {
-			if c.NArg() != 1 {
-				return cli.Usage("export takes the name or file of one run; experiment runs lists them")
+			named, err := oneRun(c)
+			if err != nil {
+				return err
 			}
-			path, err := findRun(c.Context, c.Args().First(), c.String("dataset"))
+			path, err := findRun(c.Context, named, c.String("dataset"))
 			if err != nil {
 				return err
 			}

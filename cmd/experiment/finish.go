@@ -48,13 +48,17 @@ func (j *job) finish(env cli.Env, ran, published error) error {
 }
 
 // distinct leaves out what an earlier error says already: a disk that fails is
-// met by everybody who writes.
+// met by everybody who writes. An error that changes the exit code stays.
 func distinct(problems []error) []error {
 	var kept []error
 	for _, err := range problems {
-		said := func(earlier error) bool { return strings.Contains(earlier.Error(), err.Error()) }
-		if err != nil && !slices.ContainsFunc(kept, said) {
-			kept = append(kept, err)
+		if err == nil {
+			continue
+		}
+		said := slices.ContainsFunc(kept, func(earlier error) bool { return strings.Contains(earlier.Error(), err.Error()) })
+		with := append(slices.Clip(kept), err)
+		if !said || cli.ExitCode(errors.Join(with...)) != cli.ExitCode(errors.Join(kept...)) {
+			kept = with
 		}
 	}
 	return kept

@@ -187,7 +187,7 @@ func findPrompt(ctx context.Context, lf *connect.Langfuse, cfg systemConfig) (pr
 		ref.Name = prompt.DefaultName
 	}
 	if cfg.promptFile != "" {
-		template, err := readPrompt(cfg.promptFile, cfg.vars)
+		template, err := readPrompt(cfg.promptFile, func(t prompt.Template) error { return t.Check(cfg.vars, nil) })
 		if err != nil {
 			return prompt.Template{}, outcome.Prompt{}, err
 		}
@@ -196,6 +196,12 @@ func findPrompt(ctx context.Context, lf *connect.Langfuse, cfg systemConfig) (pr
 		}
 		return tracking.PushPrompt(ctx, lf.Client, ref.Name, template)
 	}
+	return fetchPrompt(ctx, lf, ref)
+}
+
+// fetchPrompt finds a prompt in Langfuse; without label and version, that of
+// production.
+func fetchPrompt(ctx context.Context, lf *connect.Langfuse, ref langfuse.PromptRef) (prompt.Template, outcome.Prompt, error) {
 	if ref.Label == "" && ref.Version == 0 {
 		ref.Label = "production"
 	}
@@ -207,8 +213,8 @@ func findPrompt(ctx context.Context, lf *connect.Langfuse, cfg systemConfig) (pr
 }
 
 // readPrompt reads a prompt from a file: messages where it ends in .json, else
-// a text.
-func readPrompt(path string, vars []prompt.Var) (prompt.Template, error) {
+// a text. check says whether it can be used.
+func readPrompt(path string, check func(prompt.Template) error) (prompt.Template, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return prompt.Template{}, cli.Usage("reading the prompt: %w", err)
@@ -219,7 +225,7 @@ func readPrompt(path string, vars []prompt.Var) (prompt.Template, error) {
 			return template, cli.Usage("reading %s: %w", path, err)
 		}
 	}
-	if err := template.Check(vars, nil); err != nil {
+	if err := check(template); err != nil {
 		return template, cli.Usage("%s: %w", path, err)
 	}
 	return template, nil

@@ -133,7 +133,7 @@ func of(item string, trial int) string {
 // short makes one harmless line of at most 100 characters.
 func short(text string) string {
 	const most = 100
-	text = strings.ReplaceAll(printable.Line(text), "\t", " ")
+	text = printable.Line(text)
 	if utf8.RuneCountInString(text) <= most {
 		return text
 	}

@@ -211,16 +211,17 @@ func TestModels_refusals(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args []string
 		want string
+		code int
 	}{
-		"no key":                   {[]string{"--model", "openai/gpt-test"}, "OPENAI_API_KEY"},
-		"unknown model":            {[]string{"--model", "nonsense"}, "there are: baseline, openai/NAME, gemini/NAME"},
-		"unknown prompt":           {[]string{"--model", "openai/gpt-test", "--prompt", "nowhere"}, "nowhere"},
-		"unknown label":            {[]string{"--model", "openai/gpt-test", "--prompt-label", "nolabel"}, "nolabel"},
-		"baseline with two stages": {[]string{"--two-stages"}, "name a model"},
-		"recording a pipeline":     {[]string{"--pipeline", "cat", "--record", "x"}, "leave --record"},
-		"baseline with parameters": {[]string{"--temperature", "0.5"}, "name a model"},
-		"label and version":        {[]string{"--model", "openai/x", "--prompt-label", "a", "--prompt-version", "2"}, "cannot both"},
-		"pipeline that is not":     {[]string{"--pipeline", "./nothing-there"}, "nothing-there"},
+		"no key":                   {[]string{"--model", "openai/gpt-test"}, "OPENAI_API_KEY", cli.ExitUsage},
+		"unknown model":            {[]string{"--model", "nonsense"}, "there are: baseline, openai/NAME, gemini/NAME", cli.ExitUsage},
+		"unknown prompt":           {[]string{"--model", "openai/gpt-test", "--prompt", "nowhere"}, "nowhere", cli.ExitUsage},
+		"unknown label":            {[]string{"--model", "openai/gpt-test", "--prompt-label", "nolabel"}, "nolabel", cli.ExitUsage},
+		"baseline with two stages": {[]string{"--two-stages"}, "name a model", cli.ExitUsage},
+		"recording a pipeline":     {[]string{"--pipeline", "cat", "--record", "x"}, "leave --record", cli.ExitUsage},
+		"baseline with parameters": {[]string{"--temperature", "0.5"}, "name a model", cli.ExitUsage},
+		"label and version":        {[]string{"--model", "openai/x", "--prompt-label", "a", "--prompt-version", "2"}, "cannot both", cli.ExitUsage},
+		"pipeline that is not":     {[]string{"--pipeline", "./nothing-there"}, "nothing-there", cli.ExitUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := map[string]string{"OPENAI_API_KEY": "sk-test-secret"}
@@ -228,7 +229,7 @@ func TestModels_refusals(t *testing.T) {
 				env = nil
 			}
 			code, _, stderr := b.with(env, append([]string{"--dataset", "extraction-eval", "--name", "x"}, tt.args...)...)
-			if (code != cli.ExitUsage && code != cli.ExitUnavailable) || !strings.Contains(stderr, tt.want) {
+			if code != tt.code || !strings.Contains(stderr, tt.want) {
 				t.Errorf("exit %d: %s", code, stderr)
 			}
 		})

@@ -41,16 +41,25 @@ func newChatServer(t *testing.T, answer string) *chatServer {
 		s.mu.Lock()
 		s.bodies = append(s.bodies, body)
 		s.mu.Unlock()
-		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(map[string]any{
-			"id": "1", "object": "chat.completion", "model": "gpt-test-2026",
-			"choices": []any{map[string]any{"index": 0, "finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": answer}}},
-			"usage":   map[string]any{"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
-		})
+		writeCompletion(w, "gpt-test-2026", answer, 100, 20)
 	}))
 	t.Cleanup(hs.Close)
 	s.url = hs.URL + "/v1"
 	return s
+}
+
+// writeCompletion answers as OpenAI's chat completions do; with no tokens at all,
+// the server does not say what the answer took.
+func writeCompletion(w http.ResponseWriter, model, answer string, in, out int) {
+	body := map[string]any{
+		"id": "1", "object": "chat.completion", "model": model,
+		"choices": []any{map[string]any{"index": 0, "finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": answer}}},
+	}
+	if in+out > 0 {
+		body["usage"] = map[string]any{"prompt_tokens": in, "completion_tokens": out, "total_tokens": in + out}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(body) // a client that went away is what a test may want
 }
 
 func (s *chatServer) last() map[string]any {

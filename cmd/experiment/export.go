@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"io"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -40,4 +42,26 @@ func exportCommand(env cli.Env) *urfave.Command {
 			return exportTo(c.Context, env, run, c.String("output"))
 		},
 	}
+}
+
+// exportTo writes the run as JSONL; "-" is standard output.
+func exportTo(ctx context.Context, env cli.Env, run *runstore.Reader, path string) error {
+	if path == "-" {
+		return cli.Written(run.Export(ctx, env.Stdout))
+	}
+	if cli.SameFile(path, run.Path()) {
+		return cli.Usage("%s is the run itself: name another file", path)
+	}
+	var loss *runstore.Loss // what can be read of a damaged run is a file too
+	err := cli.WriteFile(path, func(w io.Writer) error {
+		err := run.Export(ctx, w)
+		if errors.As(err, &loss) {
+			return nil
+		}
+		return err
+	})
+	if err == nil && loss != nil {
+		return loss
+	}
+	return err
 }

@@ -232,6 +232,3 @@ func readPrompt(path string, check func(prompt.Template) error) (prompt.Template
 }
 
 func isBaseline(model string) bool { return strings.EqualFold(strings.TrimSpace(model), "baseline") }
-
-// withCode gives a refused configuration exit code 64 where it has none.
-func withCode(err error) error { return cli.WithCode(cli.ExitUsage, err) }

@@ -57,10 +57,11 @@ func traceConfig(c *urfave.Context) (seed.TraceConfig, error) {
 		},
 		Mapping: mapping, Redaction: redaction, AcceptUnvalidated: c.Bool("accept-unvalidated"), Before: c.Bool("diff"),
 	}
+	var errDiff error
 	if c.Bool("diff") && !c.Bool("dry-run") {
-		return config, cli.Usage("--diff is a form of --dry-run: give both")
+		errDiff = cli.Usage("--diff is a form of --dry-run: give both")
 	}
-	return config, errors.Join(errSchemas, errMapping, errRedaction)
+	return config, errors.Join(errDiff, errSchemas, errMapping, errRedaction)
 }
 
 // readNamed reads the file of a flag; none is the zero value.

@@ -85,6 +85,7 @@ func (t *traceSeeder) collect(ctx context.Context, selection Selection) error {
 		}
 		t.result.Report.Problems.add(t.keep, f)
 		t.result.Refused++
+		t.result.RefusedQueueItems++
 	}
 	if selection.Sample > 0 {
 		if selection.Stratify != "" {

@@ -152,7 +152,7 @@ func (t *traceSeeder) part(ctx context.Context, m *mapper, list []candidate) err
 			t.result.Report.Warnings.add(t.keep, warning)
 		}
 		t.result.Evidence[out.evidence.Kind]++
-		t.made = append(t.made, origin{ids[i], out.evidence})
+		t.made = append(t.made, origin{ids[i], t.cfg.Redaction.evidence(out.evidence)})
 		if err := t.spool.add(out.item); err != nil {
 			return fmt.Errorf("seeding from traces: %w", err)
 		}

@@ -124,7 +124,7 @@ func seedTraces(c *urfave.Context, env cli.Env, lf *connect.Langfuse, selection 
 	if err != nil && result.Created+result.Updated+result.Unchanged+result.Refused == 0 {
 		return err // it did not come to anything
 	}
-	if !c.Bool("quiet") && result.Selected > result.Refused {
+	if !c.Bool("quiet") && result.Selected > result.Refused-result.RefusedQueueItems {
 		warnUnused(env, result.Redacted)
 	}
 	if result.Selected == 0 && result.Refused == 0 && !c.Bool("quiet") {

@@ -63,6 +63,14 @@ func (u Usage) Add(v Usage) Usage {
 	return Usage{u.Input + v.Input, u.Output + v.Output, u.Cached + v.Cached, u.Reasoning + v.Reasoning}
 }
 
+// bounded cuts counts at 0 and at a number that no call uses and of which millions
+// can be summed.
+func (u Usage) bounded() Usage {
+	const most = 1 << 40
+	bound := func(n int64) int64 { return min(max(n, 0), most) }
+	return Usage{bound(u.Input), bound(u.Output), bound(u.Cached), bound(u.Reasoning)}
+}
+
 // Total returns input and output tokens together.
 func (u Usage) Total() int64 { return u.Input + u.Output }
 

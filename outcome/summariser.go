@@ -94,7 +94,7 @@ func (s *Summariser) Add(o Outcome) {
 	}
 	s.addScores(o)
 	s.itemWarnings.add(o.Warnings)
-	s.usage = s.usage.Add(o.Usage)
+	s.usage = s.usage.Add(o.Usage.bounded())
 	if o.CostUSD != nil && s.cost.Add(*o.CostUSD) {
 		s.costKnown++
 	}

@@ -182,6 +182,10 @@ func TestSummary_finish(t *testing.T) {
 	if got.Status != Interrupted || got.Items.Planned != 10 || got.Items.NotRun() != 6 || !got.Run.Ended.Equal(ended) {
 		t.Errorf("%s, %+v, ended %v", got.Status, got.Items, got.Run.Ended)
 	}
+	// Whatever a footer says, a share of those planned is never over 1.
+	if got.Finish(Footer{Status: Interrupted}); got.Items.Planned != 4 || got.Items.NotRun() != 0 {
+		t.Errorf("%+v", got.Items)
+	}
 }
 
 func TestSummary_longMessagesAreCut(t *testing.T) {

@@ -149,6 +149,6 @@ type PublishedCount struct {
 // Finish takes over what the footer of a run says.
 func (s *Summary) Finish(f Footer) {
 	s.Status = f.Status
-	s.Items.Planned = f.Planned
+	s.Items.Planned = max(f.Planned, s.Items.Scored+s.Items.Failed)
 	s.Run.Ended = &f.Ended
 }

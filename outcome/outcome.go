@@ -32,7 +32,8 @@ type Detail struct {
 	Failure  *Failure        `json:"failure,omitempty"` // set exactly when Class is not OK
 	Warnings []string        `json:"warnings,omitempty"`
 
-	// Assumed and FromCache are the sums of the calls' Assumed and Cached.
+	// Assumed and FromCache are the sums of the calls' Assumed and Cached, in a
+	// rescored run those of the calls as they were once made.
 	Assumed   Usage `json:"assumed_usage,omitzero"`
 	FromCache int   `json:"from_cache,omitempty"`
 

@@ -23,6 +23,7 @@ var floors = map[string]int{
 	"internal/cli":        1, // above the other internal ones, which it uses
 	"internal/exchange":   1,
 	"internal/pdftext":    1,
+	"internal/proc":       1,
 	"extraction":          1,
 	"outcome":             1,
 	"langfuse":            1,

@@ -148,8 +148,6 @@ func TestLinks(t *testing.T) {
 	const base = "https://host/sub/"
 	for got, want := range map[string]string{
 		TraceURL(base, "p1", "t1"):               "https://host/sub/project/p1/traces/t1",
-		DatasetURL(base, "p1", "d1"):             "https://host/sub/project/p1/datasets/d1",
-		DatasetItemURL(base, "p1", "d1", "a/b"):  "https://host/sub/project/p1/datasets/d1/items/a%2Fb",
 		RunURL(base, "p1", "d1", "r1"):           "https://host/sub/project/p1/datasets/d1/runs/r1",
 		CompareURL(base, "p1", "d1", "r2", "r1"): "https://host/sub/project/p1/datasets/d1/compare?runs=r2&runs=r1",
 		ExperimentsURL(base, "p1"):               "https://host/sub/project/p1/experiments",

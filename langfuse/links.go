@@ -15,16 +15,6 @@ func TraceURL(base, projectID, traceID string) string {
 	return pageURL(base, projectID, "traces", traceID)
 }
 
-// DatasetURL returns the page of a dataset.
-func DatasetURL(base, projectID, datasetID string) string {
-	return pageURL(base, projectID, "datasets", datasetID)
-}
-
-// DatasetItemURL returns the page of a dataset item.
-func DatasetItemURL(base, projectID, datasetID, itemID string) string {
-	return pageURL(base, projectID, "datasets", datasetID, "items", itemID)
-}
-
 // RunURL returns the page of one run; v4 redirects it to the experiment's
 // results.
 func RunURL(base, projectID, datasetID, runID string) string {

@@ -10,7 +10,7 @@ import (
 
 // How far pages are fetched ahead of the one that is yielded.
 const (
-	maxPagesAhead = 16
+	maxPagesAhead = 32
 	maxBytesAhead = 8 << 20 // by the size of the first page
 )
 

@@ -40,7 +40,7 @@ func compareScores(want map[string]wanted, derived func(id string) bool, there [
 	slices.SortFunc(there, func(a, b langfuse.Score) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 	for _, s := range there {
 		byID[s.ID] = s
-		if _, ours := want[s.ID]; ours || !names[s.Name] || s.AuthorUserID != "" || s.Source != "" && s.Source != "API" {
+		if _, ours := want[s.ID]; ours || !names[s.Name] || !byProgram(s) {
 			continue
 		}
 		if !derived(s.ID) {

@@ -80,7 +80,7 @@ func (p *Publisher) links(ctx context.Context, batch []runstore.Pending) error {
 	}
 	answers := make([]error, len(todo))
 	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(p.cfg.Links)
+	group.SetLimit(p.cfg.Requests)
 	for i, o := range todo {
 		group.Go(func() error {
 			_, answers[i] = p.link(inner, o)

@@ -30,12 +30,9 @@ type Config struct {
 	// Place is what the server is called in the run file, which is published to
 	// one server only; empty is the client's address. See Embedded.
 	Place string
-	// Links is how many links are sent at once, one request each, to a server
-	// that stores them; 0 means 32.
-	Links int
-	// ScoreRequests is how many requests of up to 100 scores are sent at once;
-	// 0 means 12.
-	ScoreRequests int
+	// Requests is how many requests are under way at once, of a link each or of up
+	// to 100 scores; 0 means 32.
+	Requests int
 	// LastTries is how often a round may fail in a row once the run is finished
 	// before Follow gives up; 0 means 3.
 	LastTries int
@@ -87,8 +84,7 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
-	cfg.Links = orDefault(cfg.Links, 32)
-	cfg.ScoreRequests = orDefault(cfg.ScoreRequests, 12)
+	cfg.Requests = orDefault(cfg.Requests, 32)
 	cfg.LastTries = orDefault(cfg.LastTries, 3)
 	cfg.Patience = orDefault(cfg.Patience, 2*time.Minute)
 	if cfg.Now == nil {

@@ -143,7 +143,7 @@ func (r *remoteReader) scores(ctx context.Context, traces []string) (map[string]
 		if err != nil {
 			return nil, err
 		}
-		if s.AuthorUserID != "" || s.Source != "" && s.Source != "API" {
+		if !byProgram(s) {
 			continue
 		}
 		trace := s.TraceID()

@@ -52,6 +52,12 @@ func countsOf(s outcome.Score) map[string]int64 {
 	return counts
 }
 
+// byProgram reports whether a score came through the API; others are those of
+// people and of evaluators that Langfuse runs.
+func byProgram(s langfuse.Score) bool {
+	return s.AuthorUserID == "" && (s.Source == "" || s.Source == "API")
+}
+
 // cut shortens a text to n runes.
 func cut(text string, n int) string {
 	if len(text) <= n {

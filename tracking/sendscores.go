@@ -85,7 +85,7 @@ func (p *Publisher) createScores(ctx context.Context, scores []langfuse.ScoreCre
 func (p *Publisher) sendScores(ctx context.Context, scores []langfuse.ScoreCreate, todo []int, results []langfuse.ScoreResult) error {
 	var mu sync.Mutex
 	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(p.cfg.ScoreRequests)
+	group.SetLimit(p.cfg.Requests)
 	for len(todo) > 0 {
 		n := min(scoreBatch, len(todo))
 		part := todo[:n]

@@ -79,7 +79,7 @@ func (s settings) answersConfig() (answersConfig, error) {
 	}
 	c.name, c.output = runAndFile(s.text("out"), s.text("name"))
 	if c.name == "" {
-		c.name = "answers-" + time.Now().UTC().Format("20060102-150405")
+		c.name, c.nameMade = "answers-"+time.Now().UTC().Format("20060102-150405"), true
 	}
 	p.runName(c.name)
 	if c.output != "" {
@@ -97,6 +97,7 @@ func (s settings) answersConfig() (answersConfig, error) {
 func (s settings) answersSystem() (answersConfig, *problems) {
 	p := &problems{}
 	c := answersConfig{runConfig: s.runConfigOf(p), command: s.text("command"), url: s.text("url")}
+	c.revival = byResuming
 	c.passages = p.count("passages", s.text("passages"), 1, 100)
 	switch own := c.command != "" || c.url != ""; {
 	case c.command != "" && c.url != "":

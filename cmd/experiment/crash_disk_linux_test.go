@@ -3,7 +3,9 @@ package main
 import (
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"extraction-experiment/internal/cli"
@@ -35,15 +37,33 @@ func TestCrash_diskFull(t *testing.T) {
 // TestCrash_readOnlyFolder: where nothing can be written, nothing is begun.
 func TestCrash_readOnlyFolder(t *testing.T) {
 	t.Parallel()
-	if os.Getuid() == 0 {
-		t.Skip("the superuser may write everywhere")
-	}
 	items := paidItems(2)
 	_, env := sharedLangfuse(t, items, func(h http.Handler) http.Handler { return h })
 	f := newFolder(t, env...)
 	must(t, os.Chmod(f.path(".experiment"), 0o500))
-	c := f.run(t, cli.ExitIO, "--dataset", "made", "--name", "r")
+	var c *child
+	withoutPrivilege(t, func() { c = f.start(t, "--dataset", "made", "--name", "r") })
+	<-c.ended
+	c.exits(t, cli.ExitIO)
 	if !strings.Contains(c.stderr.String(), ".experiment") {
 		t.Errorf("standard error does not name the folder:\n%s", &c.stderr)
 	}
+}
+
+// withoutPrivilege calls start on a thread whose children cannot write where the
+// permissions of a file forbid it, not even those of the superuser.
+func withoutPrivilege(t *testing.T, start func()) {
+	const dropFromBoundingSet, mayOverrideFilePermissions = 24, 1 // PR_CAPBSET_DROP, CAP_DAC_OVERRIDE
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread() // for good: the thread ends with this function
+		if os.Getuid() == 0 {
+			if _, _, err := syscall.RawSyscall(syscall.SYS_PRCTL, dropFromBoundingSet, mayOverrideFilePermissions, 0); err != 0 {
+				t.Errorf("giving up the privilege: %v", err)
+			}
+		}
+		start()
+	}()
+	<-ended
 }

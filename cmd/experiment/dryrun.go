@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -13,7 +12,6 @@ import (
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/pipeline/provider"
-	"extraction-experiment/report"
 )
 
 // settled is one value of a dry run.
@@ -46,7 +44,7 @@ func dryRun(env cli.Env, values settings, order []setting, cells []sweep.Cell, f
 	}
 	rows = append(rows, environment(env.Getenv)...)
 	if values.text("json") == "true" {
-		return written(report.JSON(env.Stdout, rows, isTerminal(os.Stdout)))
+		return printJSON(env, rows)
 	}
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
@@ -56,7 +54,7 @@ func dryRun(env cli.Env, values settings, order []setting, cells []sweep.Cell, f
 		t.AppendRow(table.Row{r.Setting, printable.Line(r.Value), printable.Line(r.From)})
 	}
 	_, err = fmt.Fprintln(env.Stdout, t.Render())
-	return written(err)
+	return cli.Written(err)
 }
 
 // environment returns what the environment says beside the settings. The value

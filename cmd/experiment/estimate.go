@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/dataset"
@@ -97,8 +96,8 @@ func printEstimate(env cli.Env, cfg runConfig, e report.Estimate, counter *pipel
 		e.CostUSD = new((float64(e.InputTokens)*price.Input + float64(e.OutputTokens)*price.Output) / 1e6)
 	}
 	if cfg.json {
-		return written(report.JSON(env.Stdout, e, isTerminal(os.Stdout)))
+		return printJSON(env, e)
 	}
 	_, err = fmt.Fprint(env.Stdout, e.Text())
-	return written(err)
+	return cli.Written(err)
 }

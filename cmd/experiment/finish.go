@@ -30,7 +30,7 @@ func (j *job) finish(env cli.Env, ran, published error) error {
 	problems := []error{ran, j.advise(published)}
 	summary, err := summarise(ctx, j.run.Reader)
 	if err != nil {
-		return errors.Join(append(problems, err, j.run.Close())...)
+		return errors.Join(append(problems, err, j.run.Close(), j.system.close())...)
 	}
 	gate, err := j.cfg.gate.JudgeRun(summary)
 	problems = append(problems, err, j.write(ctx, env, gated{summary, gate}), j.verdict(summary))
@@ -42,7 +42,7 @@ func (j *job) finish(env cli.Env, ran, published error) error {
 	}
 	problems = append(problems, j.run.Close(), j.system.close())
 	if code := cli.ExitCode(ran); ran != nil && (errors.Is(ran, experiment.ErrInterrupted) || code == cli.ExitInterrupted || code == cli.ExitIO) {
-		problems[0] = cli.Errorf(code, "%w; go on with: %s", ran, goOn(env.Args, ran))
+		problems[0] = cli.Errorf(code, "%w; %s", ran, j.goOn(env.Args, ran))
 	}
 	return errors.Join(distinct(problems)...)
 }
@@ -58,6 +58,29 @@ func distinct(problems []error) []error {
 		}
 	}
 	return kept
+}
+
+// revival is how a run is taken up again that did not come to its end.
+type revival int
+
+const (
+	byRetrying revival = iota // with --resume, and --retry-failed for what failed
+	byResuming                // with --resume
+	byNothing                 // a run of a benchmark, which begins anew
+)
+
+// anew is what to do where nothing is taken up again.
+const anew = "a benchmark is not taken up again: run it anew; with --cache no answer is paid for twice"
+
+// goOn says how to go on with the run.
+func (j *job) goOn(args []string, ran error) string {
+	if j.cfg.revival == byNothing {
+		return anew
+	}
+	if j.cfg.nameMade {
+		args = append(slices.Clone(args), "--name", j.cfg.name)
+	}
+	return "go on with: " + goOn(args, ran)
 }
 
 // resumeCommand returns the command line that goes on with this run: the same
@@ -132,14 +155,15 @@ func (j *job) write(ctx context.Context, env cli.Env, s gated) error {
 	switch {
 	case j.cfg.cell: // the sweep reports all of its runs
 	case j.cfg.json:
-		problems = append(problems, written(report.JSON(env.Stdout, s, isTerminal(os.Stdout))))
+		problems = append(problems, printJSON(env, s))
 	case !j.cfg.quiet:
-		problems = append(problems, written(report.Text(env.Stdout, s.Summary, textOptions(env, j.whereToLook(s.Summary)))))
-		problems = append(problems, written(report.Gate(env.Stdout, s.Gate, textOptions(env, nil))))
+		problems = append(problems, cli.Written(report.Text(env.Stdout, s.Summary, textOptions(env, j.whereToLook(s.Summary)))))
+		problems = append(problems, cli.Written(report.Gate(env.Stdout, s.Gate, textOptions(env, nil))))
 	}
 	if j.cfg.output != "" {
 		if err := exportTo(ctx, env, j.run.Reader, j.cfg.output); err != nil {
-			problems = append(problems, cli.Errorf(cli.ExitIO, "writing %s: %w; the run is safe: experiment export %s", j.cfg.output, err, quote(j.cfg.name)))
+			err = fmt.Errorf("writing %s: %w; the run is safe: experiment export %s", j.cfg.output, err, quote(j.cfg.name))
+			problems = append(problems, cli.Written(err))
 		}
 	}
 	return errors.Join(problems...)
@@ -171,7 +195,11 @@ func (j *job) verdict(s outcome.Summary) error {
 		}
 	}
 	if remote := j.system.asks.remote; j.fresh && remote != nil && s.Items.Scored == 0 && s.Items.Failed > 0 && !pipeline.Reached(remote) && len(s.Failures) == 1 && s.Failures[0].Class == outcome.Provider {
-		return cli.Errorf(cli.ExitUnavailable, "the model was never reached: %s; when it can be, go on with --resume --retry-failed", s.Failures[0].Items[0].Message)
+		advice := "go on with --resume --retry-failed"
+		if j.cfg.revival != byRetrying {
+			advice = "run it again under another --name"
+		}
+		return cli.Errorf(cli.ExitUnavailable, "the model was never reached: %s; when it can be, %s", s.Failures[0].Items[0].Message, advice)
 	}
 	if j.cfg.allowance.Exceeded(s.Items.Failed, s.Items.Planned) {
 		return cli.Errorf(cli.ExitFailures, "%d of %d items failed, %s allowed (--max-failures)", s.Items.Failed, s.Items.Planned, j.cfg.allowance)
@@ -182,7 +210,7 @@ func (j *job) verdict(s outcome.Summary) error {
 // exportTo writes the run as JSONL; "-" is standard output.
 func exportTo(ctx context.Context, env cli.Env, run *runstore.Reader, path string) error {
 	if path == "-" {
-		return written(run.Export(ctx, env.Stdout))
+		return cli.Written(run.Export(ctx, env.Stdout))
 	}
 	if cli.SameFile(path, run.Path()) {
 		return cli.Usage("%s is the run itself: name another file", path)

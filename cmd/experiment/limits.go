@@ -39,11 +39,13 @@ func (c limitsConfig) limited() bool {
 
 func (p *problems) limits(s settings) limitsConfig {
 	c := limitsConfig{retries: p.count("retries", s.text("retries"), 0, 100), cache: s.text("cache")}
-	for flag, value := range map[string]*int{"rpm": &c.rpm, "tpm": &c.tpm, "budget-tokens": &c.tokens} {
+	bound := func(flag string) int {
 		if text := s.text(flag); text != "" {
-			*value = p.count(flag, text, 1, math.MaxInt32)
+			return p.count(flag, text, 1, math.MaxInt32)
 		}
+		return 0
 	}
+	c.rpm, c.tpm, c.tokens = bound("rpm"), bound("tpm"), bound("budget-tokens")
 	if text := s.text("budget-usd"); text != "" {
 		usd, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(usd > 0) || math.IsInf(usd, 0) {

@@ -44,6 +44,7 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	ctx, signals := watchSignals(c.Context, env.Stderr)
 	defer signals.stop()
+	defer func() { err = signals.cutShort(err) }()
 	lf, err := connect.Open(ctx, env.Getenv)
 	if err != nil {
 		return err
@@ -72,7 +73,7 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	_, err = fmt.Fprintf(env.Stdout, "%d of %d results were acknowledged by %s; experiment verify %s reads them back\n",
 		counts.Published, counts.Done, lf.Client.BaseURL(), quote(c.Args().First()))
-	return written(err)
+	return cli.Written(err)
 }
 
 // sameProject refuses to publish a run into another project than it was made

@@ -76,6 +76,8 @@ const maxTrials = 100
 // runConfig is what the settings of a run mean.
 type runConfig struct {
 	dataset, name            string
+	nameMade                 bool // by the program, as none was given
+	revival                  revival
 	system                   systemConfig
 	concurrency, limit       int
 	trials                   int

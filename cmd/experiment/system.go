@@ -227,10 +227,4 @@ func readPrompt(path string, vars []prompt.Var) (prompt.Template, error) {
 func isBaseline(model string) bool { return strings.EqualFold(strings.TrimSpace(model), "baseline") }
 
 // withCode gives a refused configuration exit code 64 where it has none.
-func withCode(err error) error {
-	var coded interface{ ExitCode() int }
-	if err == nil || errors.As(err, &coded) {
-		return err
-	}
-	return cli.Errorf(cli.ExitUsage, "%w", err)
-}
+func withCode(err error) error { return cli.WithCode(cli.ExitUsage, err) }

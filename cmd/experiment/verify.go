@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
-	"extraction-experiment/report"
 	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
@@ -65,6 +63,7 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	ctx, signals := watchSignals(c.Context, env.Stderr)
 	defer signals.stop()
+	defer func() { err = signals.cutShort(err) }()
 	lf, err := connect.Open(ctx, env.Getenv)
 	if err != nil {
 		return err
@@ -76,9 +75,9 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	if c.Bool("json") {
-		err = errors.Join(err, written(report.JSON(env.Stdout, checked, isTerminal(os.Stdout))))
+		err = errors.Join(err, printJSON(env, checked))
 	} else {
-		err = errors.Join(err, written(checked.write(env.Stdout)))
+		err = errors.Join(err, cli.Written(checked.write(env.Stdout)))
 	}
 	return errors.Join(err, checked.failed())
 }
@@ -165,5 +164,5 @@ func (j *job) verify(ctx context.Context, env cli.Env, ran, published error) err
 	if j.cfg.quiet && v.OK {
 		return nil
 	}
-	return errors.Join(written(v.write(env.Stderr)), v.failed())
+	return errors.Join(cli.Written(v.write(env.Stderr)), v.failed())
 }

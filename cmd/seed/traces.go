@@ -131,7 +131,7 @@ func seedTraces(c *urfave.Context, env cli.Env, lf *connect.Langfuse, selection 
 	}
 	if preview != nil {
 		if closing := preview.Close(result); closing != nil {
-			return errors.Join(written(closing), result.Err(), err)
+			return errors.Join(cli.Written(closing), result.Err(), err)
 		}
 	}
 	return errors.Join(printTraces(c, env, result), result.Err(), err)
@@ -157,7 +157,7 @@ func printTraces(c *urfave.Context, env cli.Env, r seed.TraceResult) error {
 		if c.Bool("dry-run") {
 			return nil
 		}
-		return written(report.JSON(env.Stdout, r, false))
+		return cli.Written(report.JSON(env.Stdout, r, false))
 	}
 	var b strings.Builder
 	switch {
@@ -174,7 +174,7 @@ func printTraces(c *urfave.Context, env cli.Env, r seed.TraceResult) error {
 	counts(&b, "evidence", r.Evidence)
 	counts(&b, "redacted", r.Redacted)
 	_, err := io.WriteString(env.Stdout, b.String())
-	return written(err)
+	return cli.Written(err)
 }
 
 // warnUnused names the patterns and fields that took nothing out.

@@ -9,13 +9,13 @@ import (
 
 // WriteFile lets write fill a file and gives it its name only when all of it
 // is there, so that an error leaves what was there before. Devices and pipes
-// are written as they are. The file is for its owner only; errors have exit
-// code 74.
+// are written as they are. The file is for its owner only; errors that have no
+// exit code get 74.
 func WriteFile(path string, write func(io.Writer) error) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return code74(writeThrough(path, write))
+		return Written(writeThrough(path, write))
 	}
-	return code74(replace(path, write))
+	return Written(replace(path, write))
 }
 
 func writeThrough(path string, write func(io.Writer) error) error {
@@ -64,12 +64,4 @@ func SameFile(a, b string) bool {
 	}
 	other, err := os.Stat(b)
 	return err == nil && os.SameFile(one, other)
-}
-
-func code74(err error) error {
-	var coded coder
-	if err == nil || errors.As(err, &coded) {
-		return err
-	}
-	return &Error{ExitIO, err}
 }

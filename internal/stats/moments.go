@@ -96,6 +96,16 @@ func (m Moments) Variance() (variance float64, ok bool) {
 	return variance, true
 }
 
+// PopulationVariance returns Σ(x−mean)²/n, that of all there is and not of a
+// sample: 0 for n = 1. Undefined for n = 0.
+func (m Moments) PopulationVariance() (variance float64, ok bool) {
+	if m.n < 2 {
+		return 0, m.n == 1
+	}
+	sample, _ := m.Variance()
+	return sample * float64(m.n-1) / float64(m.n), true
+}
+
 // SD returns the sample standard deviation, the root of Variance. Undefined
 // for n < 2.
 func (m Moments) SD() (sd float64, ok bool) {

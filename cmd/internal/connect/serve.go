@@ -17,16 +17,16 @@ import (
 // next free one is taken if it is in use.
 const DefaultPort = 4711
 
-// ErrServed says that a server runs in this folder already.
-type ErrServed struct{ URL string }
+// servedError says that a server runs in this folder already.
+type servedError struct{ url string }
 
 // Error names its address.
-func (e *ErrServed) Error() string {
-	return "the embedded Langfuse of this folder runs already at " + e.URL
+func (e *servedError) Error() string {
+	return "the embedded Langfuse of this folder runs already at " + e.url
 }
 
 // ExitCode returns 64.
-func (e *ErrServed) ExitCode() int { return cli.ExitUsage }
+func (e *servedError) ExitCode() int { return cli.ExitUsage }
 
 // Serve runs the embedded server of this folder until ctx is done. It listens
 // on the port, or if that is in use and next is set, on the next free one.
@@ -37,8 +37,11 @@ func Serve(ctx context.Context, port int, next bool, play embedded.Config, pages
 	if err := makeFolder(); err != nil {
 		return err
 	}
-	if l, ok := findRunning(ctx, ""); ok {
-		return errors.Join(&ErrServed{l.Client.BaseURL()}, l.Close())
+	switch l, err := findRunning(ctx, ""); {
+	case err != nil:
+		return err
+	case l != nil:
+		return errors.Join(&servedError{l.Client.BaseURL()}, l.Close())
 	}
 	listener, err := listen(port, next)
 	if err != nil {
@@ -62,7 +65,7 @@ func Serve(ctx context.Context, port int, next bool, play embedded.Config, pages
 	return errors.Join(err, withdraw(in.url), in.stop())
 }
 
-// show fills a new store and puts the pages in place.
+// show fills a new store and puts the pages in place; they keep the connection.
 func (in *inside) show(ctx context.Context, pages func(*Langfuse) (http.Handler, error)) error {
 	l, err := dial(ctx, withKeys(in.url), "")
 	if err != nil {

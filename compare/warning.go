@@ -92,7 +92,10 @@ func (r *collector) clusterWarnings(primary Score) []string {
 	case n < LeastClusters:
 		list = append(list, fmt.Sprintf("%s: too few to claim anything", counted(n, "cluster")))
 	case n < fewClusters:
-		list = append(list, fmt.Sprintf("few clusters (%d): the interval is too narrow rather than too wide", n))
+		list = append(list, fmt.Sprintf("few clusters (%d): only large differences can be found", n))
+	}
+	if df := primary.DF; df != nil && *df < float64(primary.Clusters-1)/2 {
+		list = append(list, fmt.Sprintf("the clusters are of very different sizes: together they tell as much as %.1f of one size", *df+1))
 	}
 	return list
 }

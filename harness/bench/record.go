@@ -104,7 +104,7 @@ type wire struct {
 func (r reader) record(raw json.RawMessage) Record {
 	var w wire
 	if err := json.Unmarshal(raw, &w); err != nil {
-		return Record{Shape: "it is no record: " + shortened(err.Error()), Code: InvalidOffsets}
+		return Record{Shape: "it is no record: " + shortened(plainly(err)), Code: InvalidOffsets}
 	}
 	rec := Record{Class: w.Class, Quote: w.Quote, Shape: r.shape(raw, w)}
 	twice := false

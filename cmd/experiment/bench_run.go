@@ -2,11 +2,12 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/pipeline/prompt"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
 )
@@ -31,31 +32,52 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	ctx, signals := watchSignals(c.Context, env.Stderr)
 	defer signals.stop()
 	cfg.Stop = signals.soft
-	if c.String("model") != "" || c.String("pipeline") != "" {
-		system, err := benchSystem(ctx, c, env, cfg.Concurrency)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, system.close()) }()
-		cfg.Extractor, cfg.System = system.extractor, system.header
+	system, err := openBenchSystem(c, env.Getenv, cfg.Concurrency, cfg.Timeout)
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, system.close()) }()
+	cfg.Answerer, cfg.System = system.answerer, system.header
+	view := newProgress(env, c.Bool("quiet"), benches.CaseSuccess, slog.New(slog.DiscardHandler))
+	system.asks.follow(view)
+	cfg.Observer = view
 	signals.working.Store(true)
-	result, ran := benches.Run(ctx, cfg)
+	result, ran := benches.Run(limit.WithStop(ctx, signals.soft), cfg)
+	view.close()
 	if result.Run == "" {
 		return withCodeOf(ran, cfg.Out)
 	}
-	problems := []error{ran, benchWrite(c, env, result)}
-	if !c.Bool("json") {
-		_, err := fmt.Fprintf(env.Stdout, "\n%s; experiment bench score %s judges it\n", cfg.Out, quote(cmp.Or(cfg.Name, cfg.Out)))
+	if ran != nil {
+		ran = cli.Errorf(cli.ExitCode(ran), "%w; go on with: %s", ran, benchResume(env.Args, cfg))
+	}
+	problems := []error{ran, benchFailures(env.Args, cfg, result), benchWrite(c, env, result)}
+	if !c.Bool("json") && ran == nil && result.Err() == nil {
+		_, err := fmt.Fprintf(env.Stdout, "\n%s\nexperiment bench score %s judges it\n", cfg.Out, quote(cmp.Or(cfg.Name, cfg.Out)))
 		problems = append(problems, written(err))
 	}
 	return errors.Join(problems...)
 }
 
+// benchResume is the command line that goes on with the run.
+func benchResume(args []string, cfg benches.Config) string {
+	kept := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--retry-failed" })
+	named := func(arg string) bool {
+		name, _, _ := strings.Cut(arg, "=")
+		return name == "--out" || name == "-o"
+	}
+	if !slices.ContainsFunc(kept, named) {
+		kept = append(kept, "--out", cfg.Name)
+	}
+	return resumeCommand(kept)
+}
+
 // withCodeOf explains that the run is there already.
 func withCodeOf(err error, out string) error {
 	if errors.Is(err, runstore.ErrExists) {
-		return cli.Usage("the run %s is there already: choose another with --out", out)
+		return cli.Usage("the run %s is there already: choose another with --out, or go on with it with --resume", out)
+	}
+	if errors.Is(err, runstore.ErrMissing) {
+		return cli.Usage("there is no run %s to resume", out)
 	}
 	return err
 }
@@ -65,7 +87,7 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 	cfg := benches.Config{
 		Datasets: c.StringSlice("dataset"), Mode: benches.Mode(c.String("mode")), Options: benches.Options{Strict: c.Bool("strict")},
 		Concurrency: p.count("concurrency", c.String("concurrency"), 1, 1000), Timeout: p.duration("timeout", c.String("timeout")),
-		Runner: build.Version(),
+		Resume: c.Bool("resume") || c.Bool("retry-failed"), RetryFailed: c.Bool("retry-failed"), Runner: build.Version(),
 	}
 	if text := c.String("trials"); text != "" {
 		cfg.Trials = p.count("trials", text, 1, 1000)
@@ -76,10 +98,13 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 	cfg.Out = c.String("out")
 	if filepath.Ext(cfg.Out) != runstore.Extension {
 		name := cfg.Out
+		if name == "" && cfg.Resume {
+			p.add("--resume and --retry-failed need the run: --out RUN")
+		}
 		if name == "" {
 			name = "bench-" + time.Now().UTC().Format("20060102-150405.000")
 		}
-		p.runName(name)
+		p.runNameOf("out", name)
 		cfg.Name, cfg.Out = name, runstore.Path(connect.Folder, "", "bench", name)
 	}
 	if err := errors.Join(p.found...); err != nil {
@@ -96,16 +121,6 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 		cfg.Cases = append(cfg.Cases, cases...)
 	}
 	return cfg, nil
-}
-
-// benchSystem opens what answers: a pipeline, or a model with the prompt that
-// comes with the program.
-func benchSystem(ctx context.Context, c *urfave.Context, env cli.Env, concurrency int) (system, error) {
-	cfg := systemConfig{model: c.String("model"), modelGiven: c.String("model") != "", pipeline: c.String("pipeline")}
-	if cfg.pipeline != "" || isBaseline(cfg.model) {
-		return openSystem(ctx, nil, cfg, concurrency, env.Getenv)
-	}
-	return openBuiltinPrompt(cfg, prompt.Default(), env.Getenv)
 }
 
 func benchWrite(c *urfave.Context, env cli.Env, r benches.Report) error {

@@ -45,31 +45,3 @@ func TestConformance_modelJudge(t *testing.T) {
 		t.Errorf("a prompt that is not there: exit %d: %s", code, stderr)
 	}
 }
-
-// TestBench_model runs the bench with a language model in place of the stored
-// answers.
-func TestBench_model(t *testing.T) {
-	b, server := newBench(t), newChatServer(t, `{"entities":[{"name":"Mara Voss","type":"person"}],"relationships":[]}`)
-	record := `{"caseId":"one","documentText":"Mara Voss signed.","instructions":"Extract people.","targetSchema":{"properties":{"extractionClass":{"enum":["person"]}}},` +
-		`"providerResponseText":"","goldSpans":[{"extractionClass":"person","quote":"Mara Voss","charStart":0,"charEnd":9}]}`
-	if err := os.WriteFile("case.jsonl", []byte(record), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
-	code, stdout, stderr := b.with(env, "bench", "run", "--dataset", "case.jsonl", "--model", "openai/gpt-4o", "--trials", "2", "--json")
-	if code != cli.ExitOK || len(server.bodies) != 2 {
-		t.Fatalf("exit %d, %d requests: %s", code, len(server.bodies), stderr)
-	}
-	var r map[string]any
-	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []string{"schemaValidRate", "quoteInvariantRate", "uniqueExtractionStability", "successRate", "coverageRate"} {
-		if r[key] != 1.0 {
-			t.Errorf("%s is %v", key, r[key])
-		}
-	}
-	if !strings.Contains(fmt.Sprint(server.bodies[0]), "Extract people.") {
-		t.Errorf("the instructions are not in %s", server.bodies[0])
-	}
-}

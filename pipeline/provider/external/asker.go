@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
 )
 
@@ -50,7 +51,7 @@ func (a *Asker) Ask(ctx context.Context, request map[string]any) (map[string]jso
 	if err != nil {
 		return nil, e.failed(span, err), err
 	}
-	return e.take(raw, span)
+	return e.take(secret.Mask(raw, e.keys...), span)
 }
 
 // take reads what an answer says of itself, and leaves the rest to the caller.

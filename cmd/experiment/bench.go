@@ -74,6 +74,19 @@ func benchCommand(env cli.Env) *urfave.Command {
 	return command
 }
 
+// onlyAction leaves of the command's help what the action takes that the words
+// name; without one it stays whole.
+func onlyAction(command *urfave.Command, words []string) {
+	for _, a := range benchActions() {
+		if !slices.Contains(words, a.name) {
+			continue
+		}
+		command.UsageText, command.ArgsUsage = "experiment "+a.usage, ""
+		command.Flags = slices.DeleteFunc(slices.Clone(command.Flags), func(f urfave.Flag) bool { return !slices.Contains(a.flags, f.Names()[0]) })
+		return
+	}
+}
+
 func benchDispatch(c *urfave.Context, env cli.Env) error {
 	words := c.Args().Slice()
 	if len(words) == 0 {

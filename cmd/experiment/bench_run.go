@@ -47,11 +47,15 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	if result.Run == "" {
 		return withCodeOf(ran, cfg.Out)
 	}
-	if ran != nil {
+	failed := result.Err()
+	switch {
+	case ran != nil:
 		ran = cli.Errorf(cli.ExitCode(ran), "%w; go on with: %s", ran, benchResume(env.Args, cfg))
+	case failed != nil:
+		failed = cli.Errorf(cli.ExitCode(failed), "%w; ask again about these with: %s --retry-failed", failed, benchResume(env.Args, cfg))
 	}
-	problems := []error{ran, benchFailures(env.Args, cfg, result), benchWrite(c, env, result)}
-	if !c.Bool("json") && ran == nil && result.Err() == nil {
+	problems := []error{ran, failed, benchWrite(c, env, result)}
+	if !c.Bool("json") && ran == nil && failed == nil {
 		_, err := fmt.Fprintf(env.Stdout, "\n%s\nexperiment bench score %s judges it\n", cfg.Out, quote(cmp.Or(cfg.Name, cfg.Out)))
 		problems = append(problems, written(err))
 	}

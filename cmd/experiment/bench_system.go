@@ -8,7 +8,6 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	benches "extraction-experiment/harness/bench"
-	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/pipeline/provider/external"
@@ -68,13 +67,4 @@ func openBenchPipeline(target string, getenv func(string) string, concurrency in
 	}
 	info := provider.Info{Provider: external.Name, Model: external.Name, Pipeline: asker.Target()}
 	return benchSystem{answerer: benches.External{Asker: asker}, header: describe(info, systemConfig{}, outcome.Prompt{}), close: asker.Close}, nil
-}
-
-// benchFailures adds to what went wrong how to ask again.
-func benchFailures(args []string, cfg benches.Config, r benches.Report) error {
-	failed := r.Err()
-	if failed == nil {
-		return nil
-	}
-	return cli.Errorf(cli.ExitCode(failed), "%w; ask again about these with: %s --retry-failed", failed, benchResume(args, cfg))
 }

@@ -21,8 +21,9 @@ type FailedCalls struct {
 	trial int
 }
 
-// failed notes the failures. Where no call was answered there is nothing to
-// measure, and the rates are 0: a system that is dead is not without faults.
+// failed notes the failures among so many outcomes. Where no call was answered
+// there is nothing to measure, and the rates are 0: a system that is dead is not
+// without faults.
 func (r *Report) failed(failures map[outcome.Class]*FailedCalls, outcomes int) {
 	r.Failures = []FailedCalls{}
 	for _, class := range slices.Sorted(maps.Keys(failures)) {
@@ -30,13 +31,10 @@ func (r *Report) failed(failures map[outcome.Class]*FailedCalls, outcomes int) {
 		r.FailedCalls += failures[class].Count
 	}
 	r.answered = outcomes - r.FailedCalls
-	if r.dead() {
+	if r.unanswered = r.answered == 0; r.unanswered {
 		r.SchemaValidRate, r.QuoteInvariantRate, r.UniqueExtractionStability = 0, 0, 0
 	}
 }
-
-// dead reports whether the system answered nothing.
-func (r Report) dead() bool { return r.answered == 0 && r.FailedCalls > 0 }
 
 // Err returns nil where every call was answered, else a *FailedError.
 func (r Report) Err() error {
@@ -45,7 +43,7 @@ func (r Report) Err() error {
 	}
 	e := &FailedError{Failed: r.FailedCalls, Calls: r.FailedCalls + r.answered, First: r.Failures[0], code: 4}
 	reach := []outcome.Class{outcome.Provider, outcome.RateLimited, outcome.Timeout}
-	if r.dead() && !slices.ContainsFunc(r.Failures, func(f FailedCalls) bool { return !slices.Contains(reach, f.Class) }) {
+	if r.unanswered && !slices.ContainsFunc(r.Failures, func(f FailedCalls) bool { return !slices.Contains(reach, f.Class) }) {
 		e.code = 69
 	}
 	if slices.ContainsFunc(r.Failures, func(f FailedCalls) bool { return f.Class == outcome.Internal }) {

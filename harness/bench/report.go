@@ -10,7 +10,7 @@ type Report struct {
 
 	// FailedCalls counts the cases and trials that nobody answered, Failures says
 	// why, by class. They are no successes and cover nothing, whatever was
-	// expected. Where they are all that there is, the rates of records and the
+	// expected. Where nobody answered anything, the rates of records and the
 	// stability are 0.
 	FailedCalls int           `json:"failedCalls"`
 	Failures    []FailedCalls `json:"failures"`
@@ -46,7 +46,8 @@ type Report struct {
 	MoreCauses int      `json:"moreCauses"`
 	Warnings   []string `json:"warnings"`
 
-	answered int
+	answered   int
+	unanswered bool // there is nothing to measure
 }
 
 // Variance describes the numbers of extractions of the trials.

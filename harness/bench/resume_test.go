@@ -29,6 +29,19 @@ func (s *stopper) Done(o outcome.Outcome) {
 	}
 }
 
+// TestRun_unanswered: of a run that was stopped before its first answer nothing
+// is said to be right.
+func TestRun_unanswered(t *testing.T) {
+	stop := make(chan struct{})
+	close(stop)
+	r, err := bench.Run(t.Context(), bench.Config{Cases: cases(t, line("p", "a b", "a")), Trials: 2, Answerer: &noisy{}, Stop: stop})
+	var text strings.Builder
+	must(t, r.WriteText(&text))
+	if !errors.Is(err, experiment.ErrInterrupted) || r.SchemaValidRate != 0 || r.QuoteInvariantRate != 0 || r.UniqueExtractionStability != 0 || r.Err() != nil || !strings.Contains(text.String(), "nothing to measure") {
+		t.Errorf("%v %+v\n%s", err, r, &text)
+	}
+}
+
 // TestResume stops a run and goes on with it. What is missing is no drift, and
 // nothing is asked twice.
 func TestResume(t *testing.T) {

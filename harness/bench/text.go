@@ -19,7 +19,7 @@ func (r Report) WriteText(w io.Writer) error {
 		r.Breadth.SmokeCaseCount, r.Breadth.RegressionCaseCount, counted(r.Breadth.RegressionCategoryCount, "category")))
 	b.WriteString("\n")
 	r.writeFailures(&b)
-	if !r.dead() {
+	if !r.unanswered {
 		r.writeMetrics(&b)
 		r.writeCauses(&b)
 	}
@@ -33,18 +33,20 @@ func (r Report) WriteText(w io.Writer) error {
 
 // writeFailures tells what nobody answered.
 func (r Report) writeFailures(b *bytes.Buffer) {
-	if r.FailedCalls == 0 {
-		return
-	}
-	if r.dead() {
+	switch {
+	case r.unanswered && r.FailedCalls == 0:
+		wrapped(b, "  ", "no call was answered: there is nothing to measure")
+	case r.unanswered:
 		wrapped(b, "  ", fmt.Sprintf("no call was answered (%d of %d failed): there is nothing to measure", r.FailedCalls, r.FailedCalls))
-	} else {
+	case r.FailedCalls == 0:
+		return
+	default:
 		wrapped(b, "  ", fmt.Sprintf("%d of %d calls failed", r.FailedCalls, r.FailedCalls+r.answered))
 	}
 	for _, f := range r.Failures {
 		wrapped(b, "    ", fmt.Sprintf("%d %s, such as %s: %s", f.Count, f.Class, printable.Line(f.CaseID), printable.Line(shortened(f.Message))))
 	}
-	if !r.dead() {
+	if !r.unanswered {
 		b.WriteString("\n")
 	}
 }

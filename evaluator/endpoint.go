@@ -65,7 +65,7 @@ func (e endpoint) ask(ctx context.Context, c Case) (Verdict, error) {
 	case len(body) > e.cfg.MaxOutput:
 		return Verdict{}, &Fault{Flooded, fmt.Sprintf("%s answered with more than %d bytes", shownURL(e.cfg.URL), e.cfg.MaxOutput), nil}
 	}
-	return ParseVerdict(body)
+	return parseVerdict(body)
 }
 
 // unreachable drops the text of a url.Error, which holds the whole address.

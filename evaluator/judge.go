@@ -80,7 +80,7 @@ func (j judge) ask(ctx context.Context, c Case) (Verdict, error) {
 		}
 		return Verdict{}, &Fault{kind, err.Error(), err}
 	}
-	v, err := ParseVerdict(objectIn(resp.Text))
+	v, err := parseVerdict(objectIn(resp.Text))
 	v.Usage, v.CostUSD = resp.Usage, resp.CostUSD
 	return v, err
 }

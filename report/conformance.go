@@ -53,7 +53,7 @@ func conformanceRow(b *bytes.Buffer, f conformance.FixtureResult) {
 	}
 	for i, text := range f.Errors {
 		if i == mostErrors {
-			fmt.Fprintf(b, "       and %d more runs without a valid answer\n", len(f.Errors)-i)
+			fmt.Fprintf(b, "       and %s without a valid answer\n", counted(len(f.Errors)-i, "more run"))
 			break
 		}
 		fmt.Fprintf(b, "       %s\n", printable.Line(text))

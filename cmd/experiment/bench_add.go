@@ -37,7 +37,7 @@ func benchAdd(c *urfave.Context, env cli.Env, words []string) error {
 		return err
 	}
 	_, err = fmt.Fprintf(env.Stdout, "added %s to %s\n", plural(n, "record"), target)
-	return written(err)
+	return cli.Written(err)
 }
 
 // appendLines adds whole lines to the end of a file, which stays the file that it

@@ -113,3 +113,22 @@ func TestBench_pipeline(t *testing.T) {
 		t.Errorf("exit %d: %s\n%s", code, stderr, stdout)
 	}
 }
+
+// TestBench_rateLimited: a request that the provider turns away for a while is
+// sent again, as in a run, and does not count against the model.
+func TestBench_rateLimited(t *testing.T) {
+	b := newBench(t)
+	server, env := newLimitedServer(t)
+	server.answer = `{"extractions":[{"extractionClass":"person","quote":"Mara Voss","attributes":{"role":"signer"},"charStart":0,"charEnd":9}]}`
+	server.refuse = func(n int) int {
+		if n <= 2 {
+			return http.StatusTooManyRequests
+		}
+		return 0
+	}
+	must(t, os.WriteFile("case.jsonl", []byte(benchCase("one", "Mara Voss signed.", "Mara Voss")), 0o600))
+	code, stdout, stderr := b.with(env, "bench", "run", "--dataset", "case.jsonl", "--model", "openai/gpt-test", "--trials", "2", "--json")
+	if code != cli.ExitOK || server.asked != 4 || !strings.Contains(stdout, `"successRate":1`) {
+		t.Errorf("exit %d after %d requests: %s%s", code, server.asked, stdout, stderr)
+	}
+}

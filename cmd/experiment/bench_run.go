@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,8 +17,6 @@ import (
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/limit"
-	"extraction-experiment/report"
 	"extraction-experiment/runstore"
 )
 
@@ -34,7 +31,7 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	cfg.Stop = signals.soft
 	system, err := openBenchSystem(c, env.Getenv, cfg.Concurrency, cfg.Timeout)
 	if err != nil {
-		return err
+		return signals.interrupted(err)
 	}
 	defer func() { err = errors.Join(err, system.close()) }()
 	cfg.Answerer, cfg.System = system.answerer, system.header
@@ -42,10 +39,10 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	system.asks.follow(view)
 	cfg.Observer = view
 	signals.working.Store(true)
-	result, ran := benches.Run(limit.WithStop(ctx, signals.soft), cfg)
+	result, ran := benches.Run(ctx, cfg)
 	view.close()
 	if result.Run == "" {
-		return withCodeOf(ran, cfg.Out)
+		return alreadyThere(ran, cfg.Out)
 	}
 	failed := result.Err()
 	switch {
@@ -57,7 +54,7 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	problems := []error{ran, failed, benchWrite(c, env, result)}
 	if !c.Bool("json") && ran == nil && failed == nil {
 		_, err := fmt.Fprintf(env.Stdout, "\n%s\nexperiment bench score %s judges it\n", cfg.Out, quote(cmp.Or(cfg.Name, cfg.Out)))
-		problems = append(problems, written(err))
+		problems = append(problems, cli.Written(err))
 	}
 	return errors.Join(problems...)
 }
@@ -75,8 +72,8 @@ func benchResume(args []string, cfg benches.Config) string {
 	return resumeCommand(kept)
 }
 
-// withCodeOf explains that the run is there already.
-func withCodeOf(err error, out string) error {
+// alreadyThere explains that the run is there already.
+func alreadyThere(err error, out string) error {
 	if errors.Is(err, runstore.ErrExists) {
 		return cli.Usage("the run %s is there already: choose another with --out, or go on with it with --resume", out)
 	}
@@ -129,7 +126,7 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 
 func benchWrite(c *urfave.Context, env cli.Env, r benches.Report) error {
 	if c.Bool("json") {
-		return written(report.JSON(env.Stdout, r, isTerminal(os.Stdout)))
+		return printJSON(env, r)
 	}
-	return written(r.WriteText(env.Stdout))
+	return cli.Written(r.WriteText(env.Stdout))
 }

@@ -9,13 +9,10 @@ import (
 
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/pipeline/provider/external"
 )
-
-// benchRetries is how often a request of the bench is sent again that failed in
-// passing, as the runs of experiments have it.
-const benchRetries = 5
 
 // benchSystem is what answers the cases.
 type benchSystem struct {
@@ -47,7 +44,7 @@ func openBenchSystem(c *urfave.Context, getenv func(string) string, concurrency 
 		s.answerer = benches.Extracting{Extractor: opened.Extractor}
 		return s, nil
 	}
-	s.asks, err = within(opened, known, limitsConfig{retries: benchRetries, concurrency: concurrency, timeout: timeout, getenv: getenv})
+	s.asks, err = within(opened, known, limitsConfig{retries: pipeline.DefaultTries - 1, concurrency: concurrency, timeout: timeout, getenv: getenv})
 	if err == nil {
 		s.answerer, err = benches.NewAsking(benches.AskingConfig{Model: s.asks.Model, Name: opened.Info.Model, Provider: opened.Provider})
 	}

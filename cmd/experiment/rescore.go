@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
@@ -47,8 +45,9 @@ func rescoreCommand(env cli.Env) *urfave.Command {
 }
 
 func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
-	if c.NArg() != 1 {
-		return cli.Usage("rescore takes the name or file of one run; experiment runs lists them")
+	named, err := oneRun(c)
+	if err != nil {
+		return err
 	}
 	options, err := readOptions(c.String("options"))
 	if err != nil {
@@ -58,9 +57,9 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return cli.Usage("the scoring options: %w", err)
 	}
-	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	from, err := openRun(ctx, c.Args().First(), c.String("dataset"))
+	ctx, ended := untilSignal(c.Context)
+	defer func() { err = ended(err) }()
+	from, err := openRun(ctx, named, c.String("dataset"))
 	if err != nil {
 		return err
 	}
@@ -121,7 +120,7 @@ func noteUnfinished(ctx context.Context, env cli.Env, from *runstore.Reader) err
 		whose = "another process writes it"
 	}
 	_, err = fmt.Fprintf(env.Stderr, "note: the run is not finished: %d of %d are there; %s\n", counts.Done, counts.Planned, whose)
-	return written(err)
+	return cli.Written(err)
 }
 
 // rescoredHeader describes the new run.
@@ -159,11 +158,11 @@ func rescoredHeader(ctx context.Context, from *runstore.Reader, options scoring.
 
 func printMoves(env cli.Env, asJSON bool, moves report.MovesResult, path string) error {
 	if asJSON {
-		return written(report.JSON(env.Stdout, moves, isTerminal(os.Stdout)))
+		return printJSON(env, moves)
 	}
-	if err := written(report.MovesText(env.Stdout, moves, textOptions(env, nil))); err != nil {
+	if err := cli.Written(report.MovesText(env.Stdout, moves, textOptions(env, nil))); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(env.Stdout, "\n%s; experiment publish %s sends it to Langfuse\n", path, quote(moves.Name))
-	return written(err)
+	return cli.Written(err)
 }

@@ -1,7 +1,5 @@
 package bench
 
-import "encoding/json"
-
 // Answer is what one trial made of a case: the output of the task.
 type Answer struct {
 	Records  []Record  `json:"extractions"`
@@ -31,14 +29,4 @@ func (r reader) plain(text string, passes int) Answer {
 		return newAnswer(nil, passes, *failure)
 	}
 	return newAnswer(records, passes)
-}
-
-// Stored takes the stored answer of a case apart, as the deterministic mode does.
-// The error says what is wrong with the schema.
-func Stored(document string, schema json.RawMessage, answer string) (Answer, error) {
-	compiled, err := compileSchema(schema)
-	if err != nil {
-		return Answer{}, err
-	}
-	return reader{compiled, newChecker(document)}.stored(answer), nil
 }

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -91,8 +92,9 @@ func (m *measurer) add(o outcome.Outcome) {
 	}
 	a := answerOf(o)
 	r := c.gold.judge(a)
-	if o.Failed() {
-		r.covered, r.wanted = 0, 1 // nobody answered: not even nothing is covered
+	if o.Failed() { // whatever is expected: nobody answered, not even that there is nothing
+		r.success, r.why = false, "there is no answer: "+a.Failures[0].Message
+		r.covered, r.wanted = 0, 1
 		m.failed(o)
 	}
 	t := &m.perTrial[o.Trial-1]
@@ -172,11 +174,6 @@ func (m *measurer) trimCauses() {
 }
 
 func compareCauses(a, b Cause) int {
-	for _, c := range []int{strings.Compare(a.CaseID, b.CaseID), strings.Compare(a.Metric, b.Metric), strings.Compare(string(a.Code), string(b.Code)),
-		strings.Compare(a.Quote, b.Quote), strings.Compare(a.Class, b.Class), strings.Compare(a.Detail, b.Detail), a.Trial - b.Trial} {
-		if c != 0 {
-			return c
-		}
-	}
-	return 0
+	return cmp.Or(strings.Compare(a.CaseID, b.CaseID), strings.Compare(a.Metric, b.Metric), strings.Compare(string(a.Code), string(b.Code)),
+		strings.Compare(a.Quote, b.Quote), strings.Compare(a.Class, b.Class), strings.Compare(a.Detail, b.Detail), a.Trial-b.Trial)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"extraction-experiment/internal/printable"
 )
 
 // Record is one extraction as an answer states it, with what is wrong with it.
@@ -195,13 +197,7 @@ func unfenced(text string) string {
 	return strings.TrimSpace(strings.TrimSuffix(body, "```"))
 }
 
-// shortened makes hostile text fit into a line of a message.
+// shortened is a text of others as a report holds it.
 func shortened(text string) string { return clipped(text, 300) }
 
-func clipped(text string, most int) string {
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
-}
+func clipped(text string, most int) string { return printable.Brief(text, most) }

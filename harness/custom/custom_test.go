@@ -58,7 +58,7 @@ func TestScorer(t *testing.T) {
 	if own, ok := outcome.Lookup(scored.Scores, "own"); !ok || *own.Value != 1 || scored.Warnings[0] != "w" {
 		t.Errorf("the harness's own judgement is %+v", scored)
 	}
-	if g, _ := outcome.Lookup(scored.Scores, "good"); g.Value == nil || *g.Value != 0.25 || g.Comment != "1 hits, 1 misses: m n" {
+	if g, _ := outcome.Lookup(scored.Scores, "good"); g.Value == nil || *g.Value != 0.25 || g.Comment != "hits 1, misses 1: m n" {
 		t.Errorf("good is %+v", g)
 	}
 	if b, ok := outcome.Lookup(scored.Scores, "bad"); !ok || b.Value != nil || b.Reason != "the evaluator gave no score: timeout: no answer within 1s" {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -239,16 +238,4 @@ func BenchmarkExtract(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "documents/s")
-}
-
-// TestAsker_masks: what a pipeline was given in confidence does not come back
-// into a run file.
-func TestAsker_masks(t *testing.T) {
-	e := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		io.WriteString(w, `{"answer":"the token is a-token-of-some-length-1234","calls":[{"output":"a-token-of-some-length-1234"}]}`)
-	}, func(c *Config) { c.Token = "a-token-of-some-length-1234" })
-	fields, calls, err := (&Asker{e}).Ask(t.Context(), map[string]any{"question": "?"})
-	if all := fmt.Sprintf("%s %s", fields["answer"], calls[1].Output); err != nil || strings.Contains(all, "length-1234") || !strings.Contains(all, "***") {
-		t.Errorf("%v: %s", err, all)
-	}
 }

@@ -8,6 +8,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/flags"
+	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/nearest"
@@ -95,6 +96,9 @@ func arrange(app *urfave.App, args []string) ([]string, error) {
 	}
 	rest := append(append([]string{}, args[:at]...), args[at+1:]...)
 	if wantsHelp(rest) {
+		if command.Name == benches.Name {
+			onlyAction(command, rest)
+		}
 		return []string{command.Name, "--help"}, nil
 	}
 	if err := knownFlags(command, rest); err != nil {

@@ -23,11 +23,22 @@ type benchAction struct {
 func benchActions() []benchAction {
 	gates := append([]string{"json"}, gateNames()...)
 	return []benchAction{
-		{"run", "bench run [--mode deterministic|variance] [--trials N] [--dataset FILE...] [--model MODEL | --pipeline PROGRAM] [--out RUN]", 0, 0,
-			[]string{"mode", "trials", "dataset", "model", "pipeline", "out", "concurrency", "timeout", "strict", "json"}, benchRun},
+		{"run", "bench run [--mode deterministic|variance] [--trials N] [--dataset FILE...] [--model MODEL | --pipeline PROGRAM] [--out RUN] [--resume]", 0, 0,
+			[]string{"mode", "trials", "dataset", "model", "pipeline", "out", "resume", "retry-failed", "concurrency", "timeout", "strict", "quiet", "json"}, benchRun},
 		{"score", "bench score [RUN] [--min-success-rate X ...] [--json]", 0, 1, gates, benchScore},
 		{"add", "bench add PACK/regressions.jsonl [--dataset FILE]", 1, 1, []string{"dataset", "strict"}, benchAdd},
 	}
+}
+
+// takes says what is wrong with the words behind the action.
+func (a benchAction) takes(words []string) string {
+	switch {
+	case len(words) < a.least:
+		return "needs a file"
+	case a.most == 0:
+		return "takes no argument, got " + quote(words[0])
+	}
+	return "takes one argument, got " + quote(words[a.most]) + " as well"
 }
 
 func benchCommand(env cli.Env) *urfave.Command {
@@ -49,6 +60,9 @@ func benchCommand(env cli.Env) *urfave.Command {
 			&urfave.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "`MODEL` that answers, as of experiment run"},
 			&urfave.StringFlag{Name: "pipeline", Usage: "`PROGRAM|URL` of a team's own pipeline that answers"},
 			&urfave.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "`RUN` is the name of the run, or a file that ends in .run"},
+			&urfave.BoolFlag{Name: "resume", Usage: "go on with the run of --out, which was stopped", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "retry-failed", Usage: "go on with it, and ask again what nobody answered", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show no progress", DisableDefaultText: true},
 			&urfave.StringFlag{Name: "concurrency", Aliases: []string{"c"}, Value: "4", Usage: "`N` cases at once"},
 			&urfave.StringFlag{Name: "timeout", Value: "5m", Usage: "`TIME` that one case may take"},
 			&urfave.BoolFlag{Name: "strict", Usage: "also demand the grammars of caseId and packId", DisableDefaultText: true},
@@ -58,6 +72,19 @@ func benchCommand(env cli.Env) *urfave.Command {
 	}
 	command.Flags = append(command.Flags, gateFlags()...)
 	return command
+}
+
+// onlyAction leaves of the command's help what the action takes that the words
+// name; without one it stays whole.
+func onlyAction(command *urfave.Command, words []string) {
+	for _, a := range benchActions() {
+		if !slices.Contains(words, a.name) {
+			continue
+		}
+		command.UsageText, command.ArgsUsage = "experiment "+a.usage, ""
+		command.Flags = slices.DeleteFunc(slices.Clone(command.Flags), func(f urfave.Flag) bool { return !slices.Contains(a.flags, f.Names()[0]) })
+		return
+	}
 }
 
 func benchDispatch(c *urfave.Context, env cli.Env) error {
@@ -70,7 +97,7 @@ func benchDispatch(c *urfave.Context, env cli.Env) error {
 		return err
 	}
 	if n := len(words) - 1; n < action.least || n > action.most {
-		return cli.Usage("bench %s does not take %d arguments: experiment %s", action.name, n, action.usage)
+		return cli.Usage("bench %s %s: experiment %s", action.name, action.takes(words[1:]), action.usage)
 	}
 	var problems []error
 	for _, flag := range c.Command.Flags {

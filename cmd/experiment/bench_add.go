@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -34,20 +33,35 @@ func benchAdd(c *urfave.Context, env cli.Env, words []string) error {
 	if err != nil {
 		return err
 	}
-	before, err := os.ReadFile(target)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return cli.Usage("reading %s: %w", target, err)
-	}
-	if len(before) > 0 && !bytes.HasSuffix(before, []byte("\n")) {
-		before = append(before, '\n')
-	}
-	err = cli.WriteFile(target, func(w io.Writer) error {
-		_, err := w.Write(append(before, lines...))
-		return err
-	})
-	if err != nil {
+	if err := appendLines(target, lines); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stdout, "added %d records to %s\n", n, target)
+	_, err = fmt.Fprintf(env.Stdout, "added %s to %s\n", plural(n, "record"), target)
 	return cli.Written(err)
+}
+
+// appendLines adds whole lines to the end of a file, which stays the file that it
+// is: its mode, and where a link leads. What cannot be written as a whole is taken
+// away again.
+func appendLines(path string, lines []byte) (err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666) // less what umask takes
+	if err != nil {
+		return cli.Errorf(cli.ExitIO, "writing %s: %w", path, err)
+	}
+	end, err := f.Seek(0, io.SeekEnd)
+	if err == nil && end > 0 {
+		last := make([]byte, 1)
+		if _, err = f.ReadAt(last, end-1); err == nil && last[0] != '\n' {
+			lines = append([]byte{'\n'}, lines...)
+		}
+	}
+	if err == nil {
+		if _, err = f.Write(lines); err != nil {
+			err = errors.Join(err, f.Truncate(end))
+		}
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return cli.Errorf(cli.ExitIO, "writing %s: %w", path, err)
+	}
+	return nil
 }

@@ -2,10 +2,11 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,8 +17,6 @@ import (
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/prompt"
 	"extraction-experiment/runstore"
 )
 
@@ -30,31 +29,56 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	ctx, signals := watchSignals(c.Context, env.Stderr)
 	defer signals.stop()
 	cfg.Stop = signals.soft
-	if c.String("model") != "" || c.String("pipeline") != "" {
-		system, opening := benchSystem(ctx, c, env, cfg)
-		if opening != nil {
-			return signals.interrupted(opening)
-		}
-		defer func() { err = errors.Join(err, system.close()) }()
-		cfg.Extractor, cfg.System = system.extractor, system.header
+	system, err := openBenchSystem(c, env.Getenv, cfg.Concurrency, cfg.Timeout)
+	if err != nil {
+		return signals.interrupted(err)
 	}
+	defer func() { err = errors.Join(err, system.close()) }()
+	cfg.Answerer, cfg.System = system.answerer, system.header
+	view := newProgress(env, c.Bool("quiet"), benches.CaseSuccess, slog.New(slog.DiscardHandler))
+	system.asks.follow(view)
+	cfg.Observer = view
 	signals.working.Store(true)
 	result, ran := benches.Run(ctx, cfg)
+	view.close()
 	if result.Run == "" {
 		return alreadyThere(ran, cfg.Out)
 	}
-	problems := []error{ran, benchWrite(c, env, result)}
-	if !c.Bool("json") {
-		_, err := fmt.Fprintf(env.Stdout, "\n%s; experiment bench score %s judges it\n", cfg.Out, quote(cmp.Or(cfg.Name, cfg.Out)))
+	failed := result.Err()
+	switch {
+	case ran != nil:
+		ran = cli.Errorf(cli.ExitCode(ran), "%w; go on with: %s", ran, benchResume(env.Args, cfg))
+	case failed != nil:
+		failed = cli.Errorf(cli.ExitCode(failed), "%w; ask again about these with: %s --retry-failed", failed, benchResume(env.Args, cfg))
+	}
+	problems := []error{ran, failed, benchWrite(c, env, result)}
+	if !c.Bool("json") && ran == nil && failed == nil {
+		_, err := fmt.Fprintf(env.Stdout, "\n%s\nexperiment bench score %s judges it\n", cfg.Out, quote(cmp.Or(cfg.Name, cfg.Out)))
 		problems = append(problems, cli.Written(err))
 	}
 	return errors.Join(problems...)
 }
 
+// benchResume is the command line that goes on with the run.
+func benchResume(args []string, cfg benches.Config) string {
+	kept := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--retry-failed" })
+	named := func(arg string) bool {
+		name, _, _ := strings.Cut(arg, "=")
+		return name == "--out" || name == "-o"
+	}
+	if !slices.ContainsFunc(kept, named) {
+		kept = append(kept, "--out", cfg.Name)
+	}
+	return resumeCommand(kept)
+}
+
 // alreadyThere explains that the run is there already.
 func alreadyThere(err error, out string) error {
 	if errors.Is(err, runstore.ErrExists) {
-		return cli.Usage("the run %s is there already: choose another with --out", out)
+		return cli.Usage("the run %s is there already: choose another with --out, or go on with it with --resume", out)
+	}
+	if errors.Is(err, runstore.ErrMissing) {
+		return cli.Usage("there is no run %s to resume", out)
 	}
 	return err
 }
@@ -64,7 +88,7 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 	cfg := benches.Config{
 		Datasets: c.StringSlice("dataset"), Mode: benches.Mode(c.String("mode")), Options: benches.Options{Strict: c.Bool("strict")},
 		Concurrency: p.count("concurrency", c.String("concurrency"), 1, 1000), Timeout: p.duration("timeout", c.String("timeout")),
-		Runner: build.Version(),
+		Resume: c.Bool("resume") || c.Bool("retry-failed"), RetryFailed: c.Bool("retry-failed"), Runner: build.Version(),
 	}
 	if text := c.String("trials"); text != "" {
 		cfg.Trials = p.count("trials", text, 1, 1000)
@@ -75,10 +99,13 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 	cfg.Out = c.String("out")
 	if filepath.Ext(cfg.Out) != runstore.Extension {
 		name := cfg.Out
+		if name == "" && cfg.Resume {
+			p.add("--resume and --retry-failed need the run: --out RUN")
+		}
 		if name == "" {
 			name = "bench-" + time.Now().UTC().Format("20060102-150405.000")
 		}
-		p.runName(name)
+		p.runNameOf("out", name)
 		cfg.Name, cfg.Out = name, runstore.Path(connect.Folder, "", "bench", name)
 	}
 	if err := errors.Join(p.found...); err != nil {
@@ -95,17 +122,6 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 		cfg.Cases = append(cfg.Cases, cases...)
 	}
 	return cfg, nil
-}
-
-// benchSystem opens what answers: a pipeline, or a model with the prompt that
-// comes with the program, asked as patiently as a run asks it.
-func benchSystem(ctx context.Context, c *urfave.Context, env cli.Env, bench benches.Config) (system, error) {
-	cfg := systemConfig{model: c.String("model"), modelGiven: c.String("model") != "", pipeline: c.String("pipeline")}
-	cfg.limits = limitsConfig{retries: pipeline.DefaultTries - 1, timeout: bench.Timeout, concurrency: bench.Concurrency, getenv: env.Getenv}
-	if cfg.pipeline != "" || isBaseline(cfg.model) {
-		return openSystem(ctx, nil, cfg, bench.Concurrency, env.Getenv)
-	}
-	return openBuiltinPrompt(cfg, prompt.Default(), env.Getenv)
 }
 
 func benchWrite(c *urfave.Context, env cli.Env, r benches.Report) error {

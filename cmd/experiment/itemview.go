@@ -8,6 +8,7 @@ import (
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/harness/answers"
+	benches "extraction-experiment/harness/bench"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
@@ -21,6 +22,9 @@ import (
 func newItemView(h outcome.Header, item runstore.Item, o outcome.Outcome) (report.ItemView, error) {
 	if h.Harness == answers.Name {
 		return newAnswerView(h, item, o)
+	}
+	if h.Harness == benches.Name {
+		return newBenchView(h, item, o)
 	}
 	view := report.ItemView{Run: h.Name, Dataset: h.Dataset.Name, Outcome: o}
 	if doc, _, err := extraction.DecodeDocument(item.Input); err == nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -44,56 +43,5 @@ func TestConformance_modelJudge(t *testing.T) {
 	}
 	if code, _, stderr = b.with(env, "conformance", "--fixture", "blind.yaml"); code != cli.ExitUsage || !strings.Contains(stderr, "nobody") {
 		t.Errorf("a prompt that is not there: exit %d: %s", code, stderr)
-	}
-}
-
-// TestBench_model runs the bench with a language model in place of the stored
-// answers.
-func TestBench_model(t *testing.T) {
-	b, server := newBench(t), newChatServer(t, `{"entities":[{"name":"Mara Voss","type":"person"}],"relationships":[]}`)
-	record := `{"caseId":"one","documentText":"Mara Voss signed.","instructions":"Extract people.","targetSchema":{"properties":{"extractionClass":{"enum":["person"]}}},` +
-		`"providerResponseText":"","goldSpans":[{"extractionClass":"person","quote":"Mara Voss","charStart":0,"charEnd":9}]}`
-	if err := os.WriteFile("case.jsonl", []byte(record), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
-	code, stdout, stderr := b.with(env, "bench", "run", "--dataset", "case.jsonl", "--model", "openai/gpt-4o", "--trials", "2", "--json")
-	if code != cli.ExitOK || len(server.bodies) != 2 {
-		t.Fatalf("exit %d, %d requests: %s", code, len(server.bodies), stderr)
-	}
-	var r map[string]any
-	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []string{"schemaValidRate", "quoteInvariantRate", "uniqueExtractionStability", "successRate", "coverageRate"} {
-		if r[key] != 1.0 {
-			t.Errorf("%s is %v", key, r[key])
-		}
-	}
-	if !strings.Contains(fmt.Sprint(server.bodies[0]), "Extract people.") {
-		t.Errorf("the instructions are not in %s", server.bodies[0])
-	}
-}
-
-// TestBench_rateLimited: a request that the provider turns away for a while is
-// sent again, as in a run, and does not count against the model.
-func TestBench_rateLimited(t *testing.T) {
-	b := newBench(t)
-	server, env := newLimitedServer(t)
-	server.answer = `{"entities":[{"name":"Mara Voss","type":"person"}],"relationships":[]}`
-	server.refuse = func(n int) int {
-		if n <= 2 {
-			return http.StatusTooManyRequests
-		}
-		return 0
-	}
-	record := `{"caseId":"one","documentText":"Mara Voss signed.","instructions":"Extract people.","targetSchema":{"properties":{"extractionClass":{"enum":["person"]}}},"providerResponseText":"",` +
-		`"goldSpans":[{"extractionClass":"person","quote":"Mara Voss","charStart":0,"charEnd":9}]}`
-	if err := os.WriteFile("case.jsonl", []byte(record), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	code, stdout, stderr := b.with(env, "bench", "run", "--dataset", "case.jsonl", "--model", "openai/gpt-test", "--trials", "2", "--json")
-	if code != cli.ExitOK || server.asked != 4 || !strings.Contains(stdout, `"successRate":1`) {
-		t.Errorf("exit %d after %d requests: %s%s", code, server.asked, stdout, stderr)
 	}
 }

@@ -214,21 +214,24 @@ func (p *problems) environment(name string) string {
 // reserved names are made by the program: one for each trial of a run.
 var reserved = regexp.MustCompile(`#[0-9]+$`)
 
-func (p *problems) runName(name string) {
+func (p *problems) runName(name string) { p.runNameOf("name", name) }
+
+// runNameOf does so for a name that another flag gives.
+func (p *problems) runNameOf(flag, name string) {
 	switch {
 	case name == "." || name == "..":
-		p.add("--name: %q is no name that can be looked up", name)
+		p.add("--%s: %q is no name that can be looked up", flag, name)
 	case !utf8.ValidString(name):
-		p.add("--name: %q is not valid UTF-8", name)
+		p.add("--%s: %q is not valid UTF-8", flag, name)
 	case strings.ContainsAny(name, "/,"):
-		p.add("--name: %q contains a slash or comma, which Langfuse cannot look up; try %q", name, strings.NewReplacer("/", "-", ",", "-").Replace(name))
+		p.add("--%s: %q contains a slash or comma, which Langfuse cannot look up; try %q", flag, name, strings.NewReplacer("/", "-", ",", "-").Replace(name))
 	case reserved.MatchString(name):
-		p.add("--name: %q ends in # and digits, which is kept for trials", name)
+		p.add("--%s: %q ends in # and digits, which is kept for trials", flag, name)
 	case name != strings.TrimSpace(name):
-		p.add("--name: %q begins or ends with a space", name)
+		p.add("--%s: %q begins or ends with a space", flag, name)
 	case len(name) > 200:
-		p.add("--name is longer than 200 bytes")
+		p.add("--%s is longer than 200 bytes", flag)
 	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		p.add("--name: %q contains control characters", name)
+		p.add("--%s: %q contains control characters", flag, name)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"extraction-experiment/harness/answers"
+	benches "extraction-experiment/harness/bench"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -52,6 +53,9 @@ func summarise(ctx context.Context, run *runstore.Reader) (outcome.Summary, erro
 	}
 	if filepath.Ext(run.Path()) != runstore.Extension {
 		return s, nil // an export does not say what was published, nor where
+	}
+	if header.Harness == benches.Name {
+		return s, nil // it is never published
 	}
 	s.Published = &outcome.PublishedCount{Outcomes: int(counts.Published), Waiting: int(counts.Done - counts.Published)}
 	e, _, err := run.Experiment(ctx, 1)

@@ -77,19 +77,6 @@ func openSystem(ctx context.Context, lf *connect.Langfuse, cfg systemConfig, con
 	return made, err
 }
 
-// openBuiltinPrompt opens a model with a prompt that is not in Langfuse.
-func openBuiltinPrompt(cfg systemConfig, template prompt.Template, getenv func(string) string) (system, error) {
-	known, err := readCatalogue(getenv)
-	if err != nil {
-		return system{}, err
-	}
-	opened, err := provider.Open(cfg.model, known.providerConfig(getenv))
-	if err != nil {
-		return system{}, withCode(err)
-	}
-	return overModel(opened, known, template, outcome.Prompt{}, cfg)
-}
-
 // overModel puts the pipeline over a model that is priced, and recorded where
 // that is asked for.
 func overModel(opened provider.Opened, known catalogue, template prompt.Template, pin outcome.Prompt, cfg systemConfig) (system, error) {

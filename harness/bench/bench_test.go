@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"unicode/utf8"
 
-	"extraction-experiment/extraction"
 	"extraction-experiment/harness/bench"
 	"extraction-experiment/outcome"
 )
@@ -76,16 +76,20 @@ type noisy struct {
 	answers map[string][][]string
 }
 
-func (n *noisy) Extract(_ context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
+func (n *noisy) Answer(_ context.Context, q bench.Question) (string, []outcome.Call, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	names := n.answers[doc.Text][n.calls[doc.Text]]
-	n.calls[doc.Text]++
-	e := extraction.Extraction{}
+	names := n.answers[q.DocumentText][n.calls[q.DocumentText]]
+	n.calls[q.DocumentText]++
+	records := []string{}
 	for _, name := range names {
-		e.Entities = append(e.Entities, extraction.Entity{Name: name, Type: "letter"})
+		if name == "fail" {
+			return "", nil, &outcome.Failure{Class: outcome.Provider, Message: "nobody there"}
+		}
+		at := strings.Index(q.DocumentText, name)
+		records = append(records, fmt.Sprintf(`{"extractionClass":"letter","quote":%q,"span":{"offsetMode":%q,"charStart":%d,"charEnd":%d}}`, name, q.OffsetMode, at, at+len(name)))
 	}
-	return e, nil, nil
+	return `{"extractions":[` + strings.Join(records, ",") + `]}`, nil, nil
 }
 
 func line(id, text string, gold ...string) string {
@@ -120,7 +124,7 @@ func TestVariance(t *testing.T) {
 		"a b c": {{"a", "b", "c"}, {"a", "b"}, {"a", "b", "c"}, {"a"}, {"a", "b", "c"}},
 		"x y":   {{"x"}, {"x"}, {"x"}, {"x", "y"}, {"x"}},
 	}}
-	r, err := bench.Run(t.Context(), bench.Config{Cases: cases(t, line("p", "a b c", "a"), line("q", "x y", "x")), Mode: bench.VarianceMode, Trials: 5, Extractor: n})
+	r, err := bench.Run(t.Context(), bench.Config{Cases: cases(t, line("p", "a b c", "a"), line("q", "x y", "x")), Mode: bench.VarianceMode, Trials: 5, Answerer: n})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +150,7 @@ func TestVariance(t *testing.T) {
 // it would be 1.
 func TestStability_caseInKey(t *testing.T) {
 	n := &noisy{calls: map[string]int{}, answers: map[string][][]string{"a b": {{"a"}, {"a"}}, "a c": {{"a"}, {}}}}
-	r, err := bench.Run(t.Context(), bench.Config{Cases: cases(t, line("p", "a b", "a"), line("q", "a c", "a")), Trials: 2, Extractor: n})
+	r, err := bench.Run(t.Context(), bench.Config{Cases: cases(t, line("p", "a b", "a"), line("q", "a c", "a")), Trials: 2, Answerer: n})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,6 +214,28 @@ func TestQuoteCodes(t *testing.T) {
 	twice := `{"extractionClass":"letter","quote":"z","offsetMode":"rune","charStart":4,"charEnd":6,"span":{"offsetMode":"rune","charStart":5,"charEnd":6}}`
 	if r := single(t, doc, twice); r.QuoteErrors[bench.OffsetMismatch] != 1 {
 		t.Errorf("offsets stated twice and differently: %v", r.QuoteErrors)
+	}
+}
+
+// TestCause_offsets: offsets that are no whole numbers are shown as they were
+// stated, and what cannot be read is said without the words of Go.
+func TestCause_offsets(t *testing.T) {
+	for record, want := range map[string]string{
+		`{"extractionClass":"letter","quote":"z","span":{"charStart":1.5,"charEnd":1e30}}`:      "at 1.5 to 1e30 (utf16_code_unit)",
+		`{"extractionClass":"letter","quote":"z","span":{"offsetMode":"rune","charStart":"1"}}`: `at "1" to none (rune)`,
+		`{"extractionClass":"letter","quote":"z","charStart":0,"charEnd":-1}`:                   "at 0 to -1 (utf16_code_unit)",
+		`{"extractionClass":"letter","quote":"z"}`:                                              "no offsets are stated",
+		`{"extractionClass":"letter","quote":7}`:                                                "it is no record: quote: expected a text, got number",
+		`7`:                                                                                     "it is no record: expected an object, got number",
+	} {
+		r := single(t, "z", record)
+		var details []string
+		for _, c := range r.Causes {
+			details = append(details, c.Detail)
+		}
+		if !slices.Contains(details, want) {
+			t.Errorf("%s: %q do not say %q", record, details, want)
+		}
 	}
 }
 
@@ -291,7 +317,7 @@ func TestRun_usage(t *testing.T) {
 		"no dataset":               {},
 		`no mode "fast"`:           {Mode: "fast", Cases: []bench.Case{{}}},
 		"one is not enough":        {Mode: bench.VarianceMode, Trials: 1, Cases: []bench.Case{{}}},
-		"leave the model out":      {Mode: bench.DeterministicMode, Extractor: &noisy{}, Cases: []bench.Case{{}}},
+		"leave the model out":      {Mode: bench.DeterministicMode, Answerer: &noisy{}, Cases: []bench.Case{{}}},
 		"-1 trials are impossible": {Trials: -1, Cases: []bench.Case{{}}},
 		"none.jsonl":               {Datasets: []string{filepath.Join(t.TempDir(), "none.jsonl")}},
 	} {

@@ -10,7 +10,8 @@
 //
 //  1. Read reads and validates the cases, all of them before anything runs;
 //  2. Run takes them through the project's runner, several trials, into a run
-//     file: answers are those stored with the cases, or an extractor's;
+//     file: answers are those stored with the cases, or an Answerer's (a model by
+//     Asking, a team's pipeline by External, an extractor by Extracting);
 //  3. every answer is taken apart into records, each checked against the
 //     case's schema and against the document;
 //  4. Measure makes the metrics of a run file, and Gates.Check judges them.
@@ -25,4 +26,4 @@ package bench
 const Name = "bench"
 
 // Version changes when the same answers could give other metrics.
-const Version = "1"
+const Version = "2"

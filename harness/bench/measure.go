@@ -42,7 +42,7 @@ func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 	r := m.report()
 	r.Run, r.Model, r.Trials, r.Mode = header.Name, header.System.Model, m.trials, header.Metadata[keyMode]
 	if n := header.Metadata[keyLeftOut]; n != "" {
-		r.Warnings = append(r.Warnings, n+" cases expect that their stored answer fails; they were left out, as an extractor answered")
+		r.Warnings = append(r.Warnings, n+" cases expect that their stored answer fails; they were left out, as they are not about the system that answered")
 	}
 	return r, nil
 }
@@ -75,6 +75,7 @@ func (m *measurer) report() Report {
 	r.SuccessRateStdDev = math.Sqrt(variance)
 	m.drift(&r)
 	m.breadth(&r)
+	r.failed(m.failures, m.all.outcomes)
 	if missing := planned - m.all.outcomes; missing > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d of %d outcomes are missing: the run did not finish; they count as not successful", missing, planned))
 	}
@@ -91,12 +92,12 @@ func (s *sum) coverageRate(planned int) float64 {
 
 func (m *measurer) drift(r *Report) {
 	for _, id := range slices.Sorted(maps.Keys(m.cases)) {
-		first, ok := m.cases[id].signatures[1]
-		for t := 2; t <= m.trials; t++ {
-			if other, there := m.cases[id].signatures[t]; other != first || there != ok {
-				r.DriftingCases = append(r.DriftingCases, id)
-				break
-			}
+		came := map[string]bool{}
+		for _, signature := range m.cases[id].signatures {
+			came[signature] = true
+		}
+		if len(came) > 1 {
+			r.DriftingCases = append(r.DriftingCases, id)
 		}
 	}
 	if n := len(m.cases); n > 0 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,10 +31,11 @@ func (s *sum) add(r judgement) {
 	s.coverage.Add(rate(r.covered, r.wanted))
 }
 
-// trial is one pass over the cases.
+// trial is one pass over the cases. Its keys are those of what was extracted, by
+// case; a case without an outcome has no entry.
 type trial struct {
 	sum
-	keys map[string]bool
+	keys map[string]map[string]bool
 }
 
 // measured is a case with what it came to in each trial.
@@ -51,12 +53,13 @@ type measurer struct {
 	errors     map[Code]int
 	causes     []Cause
 	more       int
+	failures   map[outcome.Class]*FailedCalls
 }
 
 func newMeasurer(trials int) *measurer {
-	m := &measurer{trials: trials, perTrial: make([]trial, trials), cases: map[string]*measured{}, categories: map[string]*sum{}, errors: map[Code]int{}}
+	m := &measurer{trials: trials, perTrial: make([]trial, trials), cases: map[string]*measured{}, categories: map[string]*sum{}, errors: map[Code]int{}, failures: map[outcome.Class]*FailedCalls{}}
 	for i := range m.perTrial {
-		m.perTrial[i].keys = map[string]bool{}
+		m.perTrial[i].keys = map[string]map[string]bool{}
 	}
 	return m
 }
@@ -89,25 +92,25 @@ func (m *measurer) add(o outcome.Outcome) {
 	}
 	a := answerOf(o)
 	r := c.gold.judge(a)
-	if o.Failed() && r.success { // a failure is expected of the answer, not of the case
+	if o.Failed() { // whatever is expected: nobody answered, not even that there is nothing
 		r.success, r.why = false, "there is no answer: "+a.Failures[0].Message
+		r.covered, r.wanted = 0, 1
+		m.failed(o)
 	}
 	t := &m.perTrial[o.Trial-1]
 	for _, s := range []*sum{&m.all, &t.sum, m.category(c.gold)} {
 		s.add(r)
 	}
-	var keys []string
+	keys := map[string]bool{}
 	for _, rec := range a.Records {
-		key := rec.key(o.Item)
-		t.keys[key] = true
-		keys = append(keys, key)
+		keys[rec.key()] = true
 		m.explain(o, rec)
 	}
+	t.keys[o.Item] = keys
 	if !r.success {
 		m.cause(Cause{CaseID: o.Item, Trial: o.Trial, Metric: "successRate", Detail: r.why})
 	}
-	slices.Sort(keys)
-	c.signatures[o.Trial] = fmt.Sprint(a.Kind, len(a.Failures) > 0, slices.Compact(keys))
+	c.signatures[o.Trial] = fmt.Sprint(a.Kind, len(a.Failures) > 0, slices.Sorted(maps.Keys(keys)))
 }
 
 // answerOf returns the answer of an outcome; a case that failed has none.
@@ -123,6 +126,24 @@ func answerOf(o outcome.Outcome) Answer {
 	return a
 }
 
+// failed counts a case that nobody answered; the message that is kept is the
+// first by case and trial.
+func (m *measurer) failed(o outcome.Outcome) {
+	message := string(o.Class)
+	if o.Failure != nil {
+		message = o.Failure.Message
+	}
+	f := m.failures[o.Class]
+	if f == nil {
+		f = &FailedCalls{Class: o.Class}
+		m.failures[o.Class] = f
+	}
+	if f.Count == 0 || o.Item < f.CaseID || o.Item == f.CaseID && o.Trial < f.trial {
+		f.CaseID, f.trial, f.Message = o.Item, o.Trial, message
+	}
+	f.Count++
+}
+
 // explain notes what is wrong with a record.
 func (m *measurer) explain(o outcome.Outcome, rec Record) {
 	c := Cause{CaseID: o.Item, Trial: o.Trial, Class: shortened(rec.Class), Quote: shortened(rec.Quote)}
@@ -132,7 +153,7 @@ func (m *measurer) explain(o outcome.Outcome, rec Record) {
 	}
 	if rec.Code != "" {
 		m.errors[rec.Code]++
-		c.Metric, c.Code, c.Detail = "quoteInvariantRate", rec.Code, fmt.Sprintf("at %s to %s (%s)", number(rec.Start), number(rec.End), rec.Mode)
+		c.Metric, c.Code, c.Detail = "quoteInvariantRate", rec.Code, rec.place()
 		m.cause(c)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"unicode/utf8"
 
 	"extraction-experiment/dataset"
 )
@@ -83,7 +84,10 @@ func (r *caseReader) file(path string, text io.Reader) {
 	number := 0
 	for in.Scan() {
 		number++
-		line := bytes.TrimSpace(bytes.TrimPrefix(in.Bytes(), []byte("\xef\xbb\xbf")))
+		line := bytes.TrimSpace(in.Bytes())
+		if number == 1 {
+			line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")))
+		}
 		if len(line) == 0 {
 			continue
 		}
@@ -106,10 +110,17 @@ func (r *caseReader) line(path string, number int, line []byte) {
 		bad("there are more than %d cases", maxCases)
 		return
 	}
+	if !utf8.Valid(line) {
+		bad("it is not valid UTF-8: convert the file first")
+		return
+	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(line, &fields); err != nil || fields == nil {
 		bad("expected one JSON object")
 		return
+	}
+	if key := twice(line); key != "" {
+		bad("the key %s is there twice", key)
 	}
 	c := decodeCase(fields, r.opt, bad)
 	c.File, c.Line = path, number

@@ -58,6 +58,16 @@ func TestParse_malformed(t *testing.T) {
 		"sourceUrl is missing":                             {"sourceUrl": nil}, `sourceUrl: "not a url" is no address`: {"sourceUrl": "not a url"},
 		"packId is missing": {"packId": nil}, `packId: "pack" is not of the form`: {"packId": "pack"},
 		"sourceQuote has 281 characters": {"sourceQuote": strings.Repeat("é", 281)}, "sourceQuote is empty": {"sourceQuote": ""},
+		`the script "multi_pass_v9" is not known`:                    {"providerResponseText": `{"mode":"multi_pass_v9"}`},
+		`multi_pass_v1 needs a text "repair"`:                        {"providerResponseText": `{"mode":"multi_pass_v1","draft":"x","failureKind":"json_pipeline"}`},
+		`multi_pass_v1 needs a text "draft"`:                         {"providerResponseText": `{"mode":"multi_pass_v1","draft":null,"repair":"{}","failureKind":"json_pipeline"}`},
+		`the failureKind "zzz" is none of json_pipeline`:             {"providerResponseText": `{"mode":"multi_pass_v1","draft":"x","repair":"{}","failureKind":"zzz"}`},
+		`needs a text "generateStructured"`:                          {"providerResponseText": `{"mode":"structured_split_v1","generate":"x"}`},
+		`has no key "generated"; did you mean`:                       {"providerResponseText": `{"mode":"structured_split_v1","generate":"x","generateStructured":"x","generated":"x"}`},
+		`the draft should fail with "json_pipeline" and`:             {"providerResponseText": `{"mode":"multi_pass_v1","draft":"{\"extractions\":[]}","repair":"{}","failureKind":"json_pipeline_failure"}`},
+		`should fail with "quote_invariant" and does wi`:             {"providerResponseText": `{"mode":"multi_pass_v1","draft":"x","repair":"{}","failureKind":"quote_invariant"}`},
+		`the script has the key "draft" twice`:                       {"providerResponseText": `{"mode":"multi_pass_v1","draft":"x","draft":"x","repair":"{}","failureKind":"json_pipeline"}`},
+		"minExtractions: expected a whole number, got n":             {"expected": expected("non_empty", 1.5, 2)},
 		`unknown field "documenttext"; did you mean "documentText"?`: {"documenttext": "x"},
 	} {
 		record := base()
@@ -70,10 +80,15 @@ func TestParse_malformed(t *testing.T) {
 	}
 	for want, text := range map[string]string{
 		"x: line 1: expected one JSON object": "[1]", "line 2: expected one JSON object": "\n{", "there is no case": "\n",
-		"goldSpans[0]: QUOTE_MISMATCH":  strings.Replace(line("a", "a b", "a"), `"quote":"a"`, `"quote":"b"`, 1),
-		"goldSpans: cannot be read":     strings.Replace(line("a", "a b", "a"), `"quote":"a"`, `"text":"a"`, 1),
-		`unknown field "packId"`:        strings.Replace(line("a", "a b", "a"), `"caseId"`, `"packId":"p","caseId"`, 1),
-		"goldSpans[0]: OFFSETS_OUT_OF_": strings.Replace(line("a", "a b", "a"), `"charEnd":1`, `"charEnd":9`, 1),
+		"goldSpans[0]: QUOTE_MISMATCH":                           strings.Replace(line("a", "a b", "a"), `"quote":"a"`, `"quote":"b"`, 1),
+		"goldSpans: cannot be read":                              strings.Replace(line("a", "a b", "a"), `"quote":"a"`, `"text":"a"`, 1),
+		"goldSpans: expected a list, []":                         `{"caseId":"a","documentText":"x","instructions":"i","targetSchema":{},"providerResponseText":"","goldSpans":null}`,
+		`line 1: the key "caseId" is there twice`:                strings.Replace(line("a", "a b", "a"), `{"caseId"`, `{"caseId":"b","caseId"`, 1),
+		`line 1: the key "goldSpans[0].quote" is there twice`:    strings.Replace(line("a", "a b", "a"), `"quote"`, `"quote":"a","quote"`, 1),
+		"line 1: it is not valid UTF-8":                          strings.Replace(line("a", "a b", "a"), "Extract letters", "Extract letters \xff", 1),
+		"goldSpans: cannot be read: charStart: expected a whole": strings.Replace(line("a", "a b", "a"), `"charStart":0`, `"charStart":"0"`, 1),
+		`unknown field "packId"`:                                 strings.Replace(line("a", "a b", "a"), `"caseId"`, `"packId":"p","caseId"`, 1),
+		"goldSpans[0]: OFFSETS_OUT_OF_":                          strings.Replace(line("a", "a b", "a"), `"charEnd":1`, `"charEnd":9`, 1),
 	} {
 		if _, err := bench.Parse(bench.Options{}, "x", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s:\n%v does not say %q", text, err, want)
@@ -111,6 +126,8 @@ func FuzzRun(f *testing.F) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(`{"caseId":"a","documentText":"x","instructions":"i","targetSchema":{},"providerResponseText":"","goldSpans":[]}`)
+	f.Add(`{"caseId":"a","caseId":[{"b":{},"b":[1,{"c":null}]}]}`)
+	f.Add(`{"caseId":"a","documentText":"x","instructions":"i","targetSchema":{},"goldSpans":[],"providerResponseText":"{\"mode\":\"multi_pass_v1\"}"}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		cases, err := bench.Parse(bench.Options{}, "f", strings.NewReader(text))
 		if err == nil && len(cases) == 0 {

@@ -19,6 +19,9 @@ type Record struct {
 	// Start and End are as stated; nil where they are no whole numbers.
 	Start *int `json:"start"`
 	End   *int `json:"end"`
+	// Stated are the offsets as the answer writes them, where they are no whole
+	// numbers: "1.5 to 7".
+	Stated string `json:"stated,omitempty"`
 	// Spans are the offsets in every mode, where they name a stretch.
 	Spans *Spans `json:"spans,omitempty"`
 	// Shape says why the record has not the shape that the case asks for.
@@ -29,12 +32,23 @@ type Record struct {
 
 // key identifies what was extracted from a case: class, offsets in code points
 // where they can be converted, and quote.
-func (r Record) key(caseID string) string {
+func (r Record) key() string {
 	at := fmt.Sprintf("%s:%s:%s", r.Mode, number(r.Start), number(r.End))
 	if r.Spans != nil {
 		at = fmt.Sprintf("%d:%d", r.Spans.Rune[0], r.Spans.Rune[1])
 	}
-	return fmt.Sprintf("%q|%q|%s|%q", caseID, r.Class, at, r.Quote)
+	return fmt.Sprintf("%q|%s|%q", r.Class, at, r.Quote)
+}
+
+// place says where the record claims to stand.
+func (r Record) place() string {
+	switch {
+	case r.Stated != "":
+		return fmt.Sprintf("at %s (%s)", r.Stated, r.Mode)
+	case r.Start == nil && r.End == nil:
+		return "no offsets are stated"
+	}
+	return fmt.Sprintf("at %s to %s (%s)", number(r.Start), number(r.End), r.Mode)
 }
 
 func number(n *int) string {
@@ -106,13 +120,14 @@ type wire struct {
 func (r reader) record(raw json.RawMessage) Record {
 	var w wire
 	if err := json.Unmarshal(raw, &w); err != nil {
-		return Record{Shape: "it is no record: " + shortened(err.Error()), Code: InvalidOffsets}
+		return Record{Shape: "it is no record: " + shortened(plainly(err)), Code: InvalidOffsets}
 	}
 	rec := Record{Class: w.Class, Quote: w.Quote, Shape: r.shape(raw, w)}
+	rec.Mode, rec.Start, rec.End, rec.Stated = w.Mode, integer(w.Start), integer(w.End), stated(w.Start, w.End)
 	twice := false
-	rec.Mode, rec.Start, rec.End = w.Mode, integer(w.Start), integer(w.End)
 	if s := w.Span; s != nil {
 		mode, start, end := s.Mode, integer(s.Start), integer(s.End)
+		rec.Stated = stated(s.Start, s.End)
 		twice = w.Mode != "" && w.Mode != mode || w.Start != nil && number(rec.Start) != number(start) || w.End != nil && number(rec.End) != number(end)
 		rec.Mode, rec.Start, rec.End = mode, start, end
 	}
@@ -154,6 +169,21 @@ func integer(raw json.RawMessage) *int {
 	return n
 }
 
+// stated writes offsets of which one is there and no whole number; else "".
+func stated(start, end json.RawMessage) string {
+	odd := func(raw json.RawMessage) bool { return len(raw) > 0 && integer(raw) == nil }
+	if !odd(start) && !odd(end) {
+		return ""
+	}
+	shown := func(raw json.RawMessage) string {
+		if len(raw) == 0 {
+			return "none"
+		}
+		return clipped(string(raw), 40)
+	}
+	return shown(start) + " to " + shown(end)
+}
+
 // unfenced removes white space and one code fence around a text.
 func unfenced(text string) string {
 	text = strings.TrimSpace(text)
@@ -168,4 +198,6 @@ func unfenced(text string) string {
 }
 
 // shortened is a text of others as a report holds it.
-func shortened(text string) string { return printable.Brief(text, 300) }
+func shortened(text string) string { return clipped(text, 300) }
+
+func clipped(text string, most int) string { return printable.Brief(text, most) }

@@ -8,6 +8,13 @@ type Report struct {
 	Model  string `json:"model"`
 	Trials int    `json:"trials"`
 
+	// FailedCalls counts the cases and trials that nobody answered, Failures says
+	// why, by class. They are no successes and cover nothing, whatever was
+	// expected. Where nobody answered anything, the rates of records and the
+	// stability are 0.
+	FailedCalls int           `json:"failedCalls"`
+	Failures    []FailedCalls `json:"failures"`
+
 	// SchemaValidRate is records of valid shape / records, QuoteInvariantRate
 	// records that quote the document / records, over all trials.
 	SchemaValidRate    float64      `json:"schemaValidRate"`
@@ -15,7 +22,8 @@ type Report struct {
 	QuoteErrors        map[Code]int `json:"quoteErrors"`
 	// UniqueExtractionStability is the mean, over all pairs of trials, of the
 	// Jaccard index of their sets of keys (case, class, offsets, quote): shared
-	// / all; 1 for two empty sets and for a single trial.
+	// / all; 1 for two empty sets and for a single trial. Cases count that have
+	// an outcome in both.
 	UniqueExtractionStability float64  `json:"uniqueExtractionStability"`
 	Variance                  Variance `json:"variance"`
 
@@ -26,7 +34,7 @@ type Report struct {
 	// SuccessRateStdDev is that of the trials' success rates (of a population).
 	SuccessRateStdDev float64 `json:"successRateStdDev"`
 	// CaseOutcomeDriftRate is the share of cases that did not come to the same
-	// in every trial: kind of emptiness, failure, and set of keys.
+	// in every trial that has them: kind of emptiness, failure, and set of keys.
 	CaseOutcomeDriftRate float64  `json:"caseOutcomeDriftRate"`
 	DriftingCases        []string `json:"driftingCases"`
 
@@ -37,6 +45,9 @@ type Report struct {
 	Causes     []Cause  `json:"causes"`
 	MoreCauses int      `json:"moreCauses"`
 	Warnings   []string `json:"warnings"`
+
+	answered   int
+	unanswered bool // there is nothing to measure
 }
 
 // Variance describes the numbers of extractions of the trials.

@@ -18,7 +18,6 @@ import (
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
-	"extraction-experiment/pipeline"
 	"extraction-experiment/runstore"
 )
 
@@ -40,20 +39,23 @@ type Config struct {
 	Datasets []string
 	Cases    []Case
 	Options  Options
-	// Mode is DeterministicMode where it is empty and there is no Extractor, else
+	// Mode is DeterministicMode where it is empty and there is no Answerer, else
 	// VarianceMode.
 	Mode Mode
 	// Trials is how often each case is answered; 0 means 1, and 5 in mode
 	// VarianceMode.
 	Trials int
-	// Extractor answers the cases; nil answers from what is stored with them.
-	// Cases that expect a failure are about the stored answer: an extractor is
+	// Answerer answers the cases; nil answers from what is stored with them.
+	// Cases that expect a failure are about the stored answer: an Answerer is
 	// not asked about them, and a warning says how many there are.
-	Extractor pipeline.Extractor
-	// System describes the extractor for the run's header.
+	Answerer Answerer
+	// System describes the Answerer for the run's header.
 	System outcome.System
 	// Out is the run file; empty keeps none.
 	Out string
+	// Resume goes on with the run of that file: the same cases, mode, trials and
+	// system. RetryFailed then also asks again about what nobody answered.
+	Resume, RetryFailed bool
 	// Name of the run; empty is the name of the file.
 	Name string
 	// Runner names the program and its version for the run's header.
@@ -66,7 +68,7 @@ type Config struct {
 	Stop     <-chan struct{}
 	Observer experiment.Observer // may be nil
 
-	leftOut int // cases that an extractor cannot be asked
+	leftOut int // cases that an Answerer cannot be asked
 }
 
 // Run takes every case through the trials and returns what the run comes to.
@@ -104,7 +106,7 @@ func (e *UsageError) Unwrap() error { return e.Err }
 func (e *UsageError) ExitCode() int { return 64 }
 
 func (cfg Config) complete() (Config, error) {
-	if cfg.Mode == "" && cfg.Extractor == nil {
+	if cfg.Mode == "" && cfg.Answerer == nil {
 		cfg.Mode = DeterministicMode
 	}
 	cfg.Mode = cmp.Or(cfg.Mode, VarianceMode)
@@ -115,13 +117,16 @@ func (cfg Config) complete() (Config, error) {
 	switch {
 	case cfg.Mode != DeterministicMode && cfg.Mode != VarianceMode:
 		usage("there is no mode %q; there are %s and %s", cfg.Mode, DeterministicMode, VarianceMode)
-	case cfg.Mode == DeterministicMode && cfg.Extractor != nil:
+	case cfg.Mode == DeterministicMode && cfg.Answerer != nil:
 		usage("the mode %s answers from what is stored with the cases: leave the model out, or choose %s", DeterministicMode, VarianceMode)
 	case cfg.Mode == VarianceMode && cfg.Trials == 1:
 		usage("the mode %s compares trials: one is not enough", VarianceMode)
 	}
 	if cfg.Trials < 0 || cfg.Trials > 1000 {
 		usage("%d trials are impossible: at most 1000", cfg.Trials)
+	}
+	if (cfg.Resume || cfg.RetryFailed) && cfg.Out == "" {
+		usage("only a run that has a file can be resumed")
 	}
 	if cfg.Trials == 0 {
 		cfg.Trials = map[Mode]int{DeterministicMode: 1, VarianceMode: 5}[cfg.Mode]
@@ -133,19 +138,19 @@ func (cfg Config) complete() (Config, error) {
 	} else if len(cfg.Cases) == 0 {
 		usage("there is no dataset to run")
 	}
-	if cfg.Extractor == nil {
+	if cfg.Answerer == nil {
 		cfg.System = outcome.System{Model: "stored", Provider: "stored"}
 	} else {
 		cfg.leaveOut()
 	}
 	if len(problems) == 0 && len(cfg.Cases) == 0 {
-		usage("every case is about its stored answer: an extractor has nothing to answer")
+		usage("every case is about its stored answer: a system has nothing to answer")
 	}
 	return cfg, errors.Join(problems...)
 }
 
 // leaveOut drops the cases that expect a failure: it is that of their stored
-// answer, which an extractor does not give.
+// answer, which an Answerer does not give.
 func (cfg *Config) leaveOut() {
 	kept := slices.DeleteFunc(slices.Clone(cfg.Cases), func(c Case) bool {
 		return c.Expected != nil && c.Expected.EmptyResultKind == EmptyByFailure
@@ -155,28 +160,14 @@ func (cfg *Config) leaveOut() {
 }
 
 func (cfg Config) run(ctx context.Context) (report Report, err error) {
-	uid := make([]byte, 16)
-	if _, err := rand.Read(uid); err != nil {
-		return Report{}, err
-	}
-	name := cfg.Name
-	if name == "" {
-		base := filepath.Base(cfg.Out)
-		name = base[:len(base)-len(filepath.Ext(base))]
-	}
-	run, err := runstore.Create(cfg.Out, outcome.Header{
-		Format: outcome.FormatVersion, RunUID: hex.EncodeToString(uid), Name: name, Harness: Name,
-		Dataset: outcome.Dataset{Name: "bench"}, System: cfg.System, Trials: cfg.Trials,
-		Scorer:      outcome.Scorer{Version: "bench-" + Version, Primary: CaseSuccess},
-		Environment: "bench", Metadata: cfg.metadata(), Runner: cfg.Runner, Started: time.Now().UTC(),
-	})
+	run, err := cfg.open(ctx)
 	if err != nil {
 		return Report{}, err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
 	runner, err := experiment.New(experiment.Config{
-		Run: run, Source: source(cfg.Cases), Task: task{cfg.Extractor}, Scorer: scorer{},
-		Concurrency: cfg.Concurrency, Timeout: cfg.Timeout, Stop: cfg.Stop, Observer: cfg.Observer,
+		Run: run, Source: source(cfg.Cases), Task: task{cfg.Answerer}, Scorer: scorer{},
+		Concurrency: cfg.Concurrency, Timeout: cfg.Timeout, Stop: cfg.Stop, Observer: cfg.Observer, Retry: cfg.RetryFailed,
 	})
 	if err != nil {
 		return Report{}, err
@@ -187,6 +178,25 @@ func (cfg Config) run(ctx context.Context) (report Report, err error) {
 	}
 	report, err = Measure(context.WithoutCancel(ctx), run.Reader)
 	return report, errors.Join(ran, err)
+}
+
+// header describes a new run.
+func (cfg Config) header() (outcome.Header, error) {
+	uid := make([]byte, 16)
+	if _, err := rand.Read(uid); err != nil {
+		return outcome.Header{}, err
+	}
+	name := cfg.Name
+	if name == "" {
+		base := filepath.Base(cfg.Out)
+		name = base[:len(base)-len(filepath.Ext(base))]
+	}
+	return outcome.Header{
+		Format: outcome.FormatVersion, RunUID: hex.EncodeToString(uid), Name: name, Harness: Name,
+		Dataset: outcome.Dataset{Name: "bench"}, System: cfg.System, Trials: cfg.Trials,
+		Scorer:      outcome.Scorer{Version: "bench-" + Version, Primary: CaseSuccess},
+		Environment: "bench", Metadata: cfg.metadata(), Runner: cfg.Runner, Started: time.Now().UTC(),
+	}, nil
 }
 
 // The keys of the run's metadata.

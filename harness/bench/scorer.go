@@ -3,6 +3,7 @@ package bench
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
@@ -39,8 +40,11 @@ func (j judge) Score(output json.RawMessage) (experiment.Scored, error) {
 	}
 	r := j.gold.judge(a)
 	reason := "as expected"
-	if !r.success {
+	switch {
+	case !r.success:
 		reason = r.why
+	case len(a.Failures) > 0:
+		reason += ": " + a.Failures[0].Message
 	}
 	success := ratio(CaseSuccess, toInt(r.success), 1, reason)
 	success.Boolean = true
@@ -97,14 +101,9 @@ type judgement struct {
 // record the extractions, up to the least number.
 func (g gold) judge(a Answer) judgement {
 	r := judgement{count: len(a.Records)}
-	found := map[string]bool{}
 	for _, rec := range a.Records {
 		r.shaped += toInt(rec.Shape == "")
 		r.quoted += toInt(rec.Code == "")
-		if rec.Code == "" && rec.Spans != nil {
-			found[fmt.Sprint(rec.Spans.Rune)] = true
-			found[fmt.Sprint(rec.Spans.Rune, rec.Class)] = true
-		}
 	}
 	if x := g.Expected; x != nil {
 		r.wanted = x.MinExtractions
@@ -113,14 +112,9 @@ func (g gold) judge(a Answer) judgement {
 		r.success = r.why == ""
 		return r
 	}
-	check := newChecker(g.DocumentText)
 	r.wanted = len(g.GoldSpans)
-	for _, s := range g.GoldSpans {
-		start, end := s.CharStart, s.CharEnd
-		spans, _ := check.quote(orUTF16(s.OffsetMode), &start, &end, s.Quote)
-		if spans != nil && (s.Class == "" && found[fmt.Sprint(spans.Rune)] || found[fmt.Sprint(spans.Rune, s.Class)]) {
-			r.covered++
-		}
+	for _, by := range g.coveredBy(a) {
+		r.covered += toInt(by >= 0)
 	}
 	switch {
 	case len(a.Failures) > 0:
@@ -130,6 +124,35 @@ func (g gold) judge(a Answer) judgement {
 	}
 	r.success = r.why == ""
 	return r
+}
+
+// coveredBy says for each gold span which record is the first that quotes it at
+// its place, with its class where it has one; -1 where none does.
+func (g gold) coveredBy(a Answer) []int {
+	first := map[string]int{}
+	for i, rec := range slices.Backward(a.Records) {
+		if rec.Code == "" && rec.Spans != nil {
+			first[fmt.Sprint(rec.Spans.Rune)] = i
+			first[fmt.Sprintf("%d %q", rec.Spans.Rune, rec.Class)] = i
+		}
+	}
+	check := newChecker(g.DocumentText)
+	covered := make([]int, len(g.GoldSpans))
+	for i, s := range g.GoldSpans {
+		covered[i] = -1
+		spans, _ := check.quote(orUTF16(s.OffsetMode), &s.CharStart, &s.CharEnd, s.Quote)
+		if spans == nil {
+			continue
+		}
+		key := fmt.Sprint(spans.Rune)
+		if s.Class != "" {
+			key = fmt.Sprintf("%d %q", spans.Rune, s.Class)
+		}
+		if by, ok := first[key]; ok {
+			covered[i] = by
+		}
+	}
+	return covered
 }
 
 // disagrees says in what an answer is not as expected; "" where it is.

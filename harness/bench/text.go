@@ -4,22 +4,60 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"extraction-experiment/internal/printable"
 )
 
-// WriteText writes the report for a person. The error is that of w.
+// WriteText writes the report for a person, in lines of at most 80 characters
+// but for words that are longer. The error is that of w.
 func (r Report) WriteText(w io.Writer) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "bench %s: %s, %s, %d trials of %d cases (%d smoke, %d regression in %d categories)\n\n",
-		printable.Line(r.Run), r.Mode, printable.Line(r.Model), r.Trials, r.Breadth.TotalCaseCount, r.Breadth.SmokeCaseCount, r.Breadth.RegressionCaseCount, r.Breadth.RegressionCategoryCount)
-	row := func(name string, value float64) { fmt.Fprintf(&b, "  %-27s %.4f\n", name, value) }
+	wrapped(&b, "", fmt.Sprintf("bench %s: %s, %s, %s of %s (%d smoke, %d regression in %s)",
+		printable.Line(r.Run), r.Mode, printable.Line(r.Model), counted(r.Trials, "trial"), counted(r.Breadth.TotalCaseCount, "case"),
+		r.Breadth.SmokeCaseCount, r.Breadth.RegressionCaseCount, counted(r.Breadth.RegressionCategoryCount, "category")))
+	b.WriteString("\n")
+	r.writeFailures(&b)
+	if !r.unanswered {
+		r.writeMetrics(&b)
+		r.writeCauses(&b)
+	}
+	for _, warning := range r.Warnings {
+		b.WriteString("\n")
+		wrapped(&b, "  ", "warning: "+warning)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// writeFailures tells what nobody answered.
+func (r Report) writeFailures(b *bytes.Buffer) {
+	switch {
+	case r.unanswered && r.FailedCalls == 0:
+		wrapped(b, "  ", "no call was answered: there is nothing to measure")
+	case r.unanswered:
+		wrapped(b, "  ", fmt.Sprintf("no call was answered (%d of %d failed): there is nothing to measure", r.FailedCalls, r.FailedCalls))
+	case r.FailedCalls == 0:
+		return
+	default:
+		wrapped(b, "  ", fmt.Sprintf("%d of %d calls failed", r.FailedCalls, r.FailedCalls+r.answered))
+	}
+	for _, f := range r.Failures {
+		wrapped(b, "    ", fmt.Sprintf("%d %s, such as %s: %s", f.Count, f.Class, printable.Line(f.CaseID), printable.Line(shortened(f.Message))))
+	}
+	if !r.unanswered {
+		b.WriteString("\n")
+	}
+}
+
+func (r Report) writeMetrics(b *bytes.Buffer) {
+	row := func(name string, value float64) { fmt.Fprintf(b, "  %-27s %.4f\n", name, value) }
 	row("schemaValidRate", r.SchemaValidRate)
 	row("quoteInvariantRate", r.QuoteInvariantRate)
 	for _, code := range Codes() {
 		if n := r.QuoteErrors[code]; n > 0 {
-			fmt.Fprintf(&b, "    %-25s %d\n", code, n)
+			fmt.Fprintf(b, "    %-25s %d\n", code, n)
 		}
 	}
 	row("uniqueExtractionStability", r.UniqueExtractionStability)
@@ -28,14 +66,44 @@ func (r Report) WriteText(w io.Writer) error {
 	row("coverageRate", r.CoverageRate)
 	row("caseOutcomeDriftRate", r.CaseOutcomeDriftRate)
 	v := r.Variance
-	fmt.Fprintf(&b, "  %-27s min %d, max %d, mean %.4g, stability %.4f, variance %.4g\n", "extractions per trial", v.Min, v.Max, v.Mean, v.Stability, v.Variance)
-	fmt.Fprintf(&b, "\n  %-28s %5s %8s %8s %8s %8s\n", "category", "cases", "success", "schema", "quote", "coverage")
+	fmt.Fprintf(b, "  %-27s min %d, max %d, mean %.4g,\n  %27s stability %.4f, variance %.4g\n", "extractions per trial", v.Min, v.Max, v.Mean, "", v.Stability, v.Variance)
+	fmt.Fprintf(b, "\n  %-28s %5s %8s %8s %8s %8s\n", "category", "cases", "success", "schema", "quote", "coverage")
 	for _, c := range r.Categories {
-		fmt.Fprintf(&b, "  %-28s %5d %8.4f %8.4f %8.4f %8.4f\n", printable.Line(c.Name), c.Cases, c.SuccessRate, c.SchemaValidRate, c.QuoteInvariantRate, c.CoverageRate)
+		fmt.Fprintf(b, "  %-28s %5d %8.4f %8.4f %8.4f %8.4f\n", clipped(printable.Line(c.Name), 28), c.Cases, c.SuccessRate, c.SchemaValidRate, c.QuoteInvariantRate, c.CoverageRate)
 	}
-	r.writeCauses(&b)
-	_, err := w.Write(b.Bytes())
-	return err
+}
+
+// wide is how long a line may be.
+const wide = 80
+
+// wrapped writes a text in lines that begin with an indent, and those after the
+// first one with two more spaces.
+func wrapped(b *bytes.Buffer, indent, text string) {
+	line := indent
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i == 0:
+			line += word
+			continue
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > wide:
+			b.WriteString(line + "\n")
+			line = indent + "  " + word
+			continue
+		}
+		line += " " + word
+	}
+	b.WriteString(line + "\n")
+}
+
+// counted writes a number with its noun.
+func counted(n int, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case strings.HasSuffix(noun, "y"):
+		noun = strings.TrimSuffix(noun, "y") + "ie"
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // mostShown is how many causes and drifting cases are printed.
@@ -84,13 +152,14 @@ func (r Report) writeCauses(b *bytes.Buffer) {
 		if c.Quote != "" {
 			what += fmt.Sprintf(" %q", c.Quote)
 		}
-		fmt.Fprintf(b, "  %s (%s): %s: %s\n", printable.Line(c.CaseID), when, printable.Line(what), printable.Line(c.Detail))
+		wrapped(b, "  ", fmt.Sprintf("%s (%s): %s: %s", printable.Line(c.CaseID), when, printable.Line(what), printable.Line(c.Detail)))
 	}
 	if n := len(r.DriftingCases); n > 0 {
-		shown := slices.Clone(r.DriftingCases[:min(n, mostShown)])
-		fmt.Fprintf(b, "\n  %d cases differ between trials: %s\n", n, printable.Line(fmt.Sprint(shown)))
-	}
-	for _, warning := range r.Warnings {
-		fmt.Fprintf(b, "\n  warning: %s\n", warning)
+		names := strings.Join(r.DriftingCases[:min(n, mostShown)], ", ")
+		if n > mostShown {
+			names += fmt.Sprintf(" and %d more", n-mostShown)
+		}
+		b.WriteString("\n")
+		wrapped(b, "  ", fmt.Sprintf("%s of %d came to different things: %s", counted(n, "case"), r.Breadth.TotalCaseCount, printable.Line(names)))
 	}
 }

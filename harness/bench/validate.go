@@ -1,10 +1,14 @@
 package bench
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -46,7 +50,7 @@ func decodeCase(fields map[string]json.RawMessage, opt Options, bad bad) Case {
 		CaseID: r.text("caseId", true), DocumentText: r.text("documentText", true), Instructions: r.text("instructions", true),
 		ProviderResponseText: r.text("providerResponseText", false), Category: r.optional("category"),
 	}
-	c.TargetSchema = r.schema()
+	r.schema(&c)
 	if c.CaseID != "" {
 		if err := dataset.ValidID(c.CaseID); err != nil {
 			bad("caseId: %v", err)
@@ -92,20 +96,29 @@ func (r recordReader) optional(key string) string {
 	return r.text(key, true)
 }
 
-func (r recordReader) schema() json.RawMessage {
+// schema reads the schema, and looks whether a stored answer that is a script
+// does what it says.
+func (r recordReader) schema(c *Case) {
 	raw, there := r.fields["targetSchema"]
 	var object map[string]json.RawMessage
-	switch {
-	case !there:
+	if !there {
 		r.bad("targetSchema is missing")
-	case json.Unmarshal(raw, &object) != nil || object == nil:
-		r.bad("targetSchema: expected an object")
-	default:
-		if _, err := compileSchema(raw); err != nil {
-			r.bad("targetSchema: %v", err)
-		}
+		return
 	}
-	return raw
+	if json.Unmarshal(raw, &object) != nil || object == nil {
+		r.bad("targetSchema: expected an object")
+		return
+	}
+	c.TargetSchema = raw
+	compiled, err := compileSchema(raw)
+	if err != nil {
+		r.bad("targetSchema: %s", shortened(err.Error()))
+		return
+	}
+	a := reader{compiled, newChecker(c.DocumentText)}.stored(c.ProviderResponseText)
+	if len(a.Failures) > 0 && a.Failures[0].Kind == FailScript {
+		r.bad("providerResponseText: %s", a.Failures[0].Message)
+	}
 }
 
 func (r recordReader) regression(c *Case, opt Options) {
@@ -163,6 +176,10 @@ func (r recordReader) expected(c *Case) {
 }
 
 func (r recordReader) goldSpans(c *Case) {
+	if string(r.fields["goldSpans"]) == "null" {
+		r.bad("goldSpans: expected a list, [] where there is nothing to extract")
+		return
+	}
 	if err := strictly(r.fields["goldSpans"], &c.GoldSpans); err != nil {
 		r.bad("goldSpans: %v", err)
 		return
@@ -185,10 +202,24 @@ func orUTF16(mode string) string {
 
 // strictly decodes JSON and refuses fields that the form does not have.
 func strictly(raw json.RawMessage, to any) error {
-	dec := json.NewDecoder(strings.NewReader(string(raw)))
+	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(to); err != nil {
-		return fmt.Errorf("cannot be read: %s", strings.TrimPrefix(err.Error(), "json: "))
+		return errors.New("cannot be read: " + plainly(err))
 	}
 	return nil
+}
+
+// plainly says what is wrong with JSON without the words of Go.
+func plainly(err error) string {
+	var kind *json.UnmarshalTypeError
+	if !errors.As(err, &kind) {
+		return strings.TrimPrefix(err.Error(), "json: ")
+	}
+	wanted := map[reflect.Kind]string{reflect.String: "a text", reflect.Int: "a whole number", reflect.Slice: "a list", reflect.Struct: "an object"}[kind.Type.Kind()]
+	where := ""
+	if kind.Field != "" {
+		where = kind.Field + ": "
+	}
+	return fmt.Sprintf("%sexpected %s, got %s", where, cmp.Or(wanted, "something else"), kind.Value)
 }

@@ -7,7 +7,8 @@ import (
 	"extraction-experiment/internal/stats"
 )
 
-// stability is the mean Jaccard index of all pairs of trials.
+// stability is the mean Jaccard index of all pairs of trials, over the cases that
+// have an outcome in both.
 func (m *measurer) stability() float64 {
 	if m.trials < 2 {
 		return 1
@@ -23,13 +24,24 @@ func (m *measurer) stability() float64 {
 	return all.Value() / float64(pairs)
 }
 
-// jaccard is shared / all of two sets, 1 for two empty ones.
-func jaccard(a, b map[string]bool) float64 {
-	shared := 0
-	for key := range a {
-		shared += toInt(b[key])
+// jaccard is shared / all of the keys of two trials, 1 for two empty sets.
+func jaccard(a, b map[string]map[string]bool) float64 {
+	shared, all := 0, 0
+	for id, keys := range a {
+		other, both := b[id]
+		if !both {
+			continue
+		}
+		all += len(other)
+		for key := range keys {
+			if other[key] {
+				shared++
+			} else {
+				all++
+			}
+		}
 	}
-	return rate(shared, len(a)+len(b)-shared)
+	return rate(shared, all)
 }
 
 func (m *measurer) variance() Variance {

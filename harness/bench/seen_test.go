@@ -1,0 +1,53 @@
+package bench_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"extraction-experiment/harness/bench"
+)
+
+// TestSee: two spans of gold, of which the first record that is right covers
+// one; a record of another class covers none, and one that quotes another place
+// is faulty.
+func TestSee(t *testing.T) {
+	input := json.RawMessage(`{"documentText":"𝒜 b b"}`)
+	gold := json.RawMessage(`{"documentText":"𝒜 b b","goldSpans":[{"extractionClass":"letter","quote":"b","charStart":3,"charEnd":4},{"quote":"𝒜","charStart":0,"charEnd":2}]}`)
+	a, err := bench.Stored("𝒜 b b", json.RawMessage(`{}`), `{"extractions":[
+		{"extractionClass":"digit","quote":"b","charStart":3,"charEnd":4},
+		{"extractionClass":"letter","quote":"b","offsetMode":"byte","charStart":5,"charEnd":6},
+		{"extractionClass":"letter","quote":"b","charStart":3,"charEnd":4},
+		{"extractionClass":"letter","quote":"x","charStart":0,"charEnd":2}]}`)
+	must(t, err)
+	output, err := json.Marshal(a)
+	must(t, err)
+	s, err := bench.See(input, gold, output)
+	must(t, err)
+	got := fmt.Sprint(s.Quoted, s.Faulty, s.Missed, s.Extracted[1].Mentions)
+	want := `[{0 "b" (digit), at 3 to 4 (utf16_code_unit) -1 } {1 "b" (letter), at 5 to 6 (byte) 0 } {2 "b" (letter), at 3 to 4 (utf16_code_unit) -1 }] ` +
+		`[{3 "x" (letter), at 0 to 2 (utf16_code_unit) -1 QUOTE_MISMATCH}] [{1 "𝒜", at 0 to 2 (utf16_code_unit) 1 }] [{ 2 3}]`
+	if got != want || s.DocumentText != "𝒜 b b" || len(s.Gold) != 2 {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if s, err = bench.See(input, gold, nil); err != nil || len(s.Missed) != 2 || s.Extracted != nil {
+		t.Errorf("%v %+v", err, s)
+	}
+	for want, raw := range map[string]json.RawMessage{"the input is no case": []byte("7"), "the output is no answer": []byte("7")} {
+		in, out := input, raw
+		if strings.Contains(want, "input") {
+			in, out = raw, nil
+		}
+		if _, err := bench.See(in, gold, out); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

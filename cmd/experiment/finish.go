@@ -42,7 +42,7 @@ func (j *job) finish(env cli.Env, ran, published error) error {
 	}
 	problems = append(problems, j.run.Close(), j.system.close())
 	if code := cli.ExitCode(ran); ran != nil && (errors.Is(ran, experiment.ErrInterrupted) || code == cli.ExitInterrupted || code == cli.ExitIO) {
-		problems[0] = cli.Errorf(code, "%w; %s", ran, j.goOn(env.Args, ran))
+		problems[0] = cli.Errorf(code, "%w; go on with: %s", ran, goOn(named(env.Args, j.cfg.nameMade), ran))
 	}
 	return errors.Join(distinct(problems)...)
 }
@@ -60,27 +60,12 @@ func distinct(problems []error) []error {
 	return kept
 }
 
-// revival is how a run is taken up again that did not come to its end.
-type revival int
-
-const (
-	byRetrying revival = iota // with --resume, and --retry-failed for what failed
-	byResuming                // with --resume
-	byNothing                 // a run of a benchmark, which begins anew
-)
-
-// anew is what to do where nothing is taken up again.
-const anew = "a benchmark is not taken up again: run it anew; with --cache no answer is paid for twice"
-
-// goOn says how to go on with the run.
-func (j *job) goOn(args []string, ran error) string {
-	if j.cfg.revival == byNothing {
-		return anew
+// named adds the name to a command line that the program made for want of one.
+func named(args []string, made string) []string {
+	if made == "" {
+		return args
 	}
-	if j.cfg.nameMade {
-		args = append(slices.Clone(args), "--name", j.cfg.name)
-	}
-	return "go on with: " + goOn(args, ran)
+	return append(slices.Clone(args), "--name", made)
 }
 
 // resumeCommand returns the command line that goes on with this run: the same
@@ -194,12 +179,9 @@ func (j *job) verdict(s outcome.Summary) error {
 			return cli.Errorf(cli.ExitBug, "%d items met a fault of this program: %s", f.Count, f.Items[0].Message)
 		}
 	}
-	if remote := j.system.asks.remote; j.fresh && remote != nil && s.Items.Scored == 0 && s.Items.Failed > 0 && !pipeline.Reached(remote) && len(s.Failures) == 1 && s.Failures[0].Class == outcome.Provider {
-		advice := "go on with --resume --retry-failed"
-		if j.cfg.revival != byRetrying {
-			advice = "run it again under another --name"
-		}
-		return cli.Errorf(cli.ExitUnavailable, "the model was never reached: %s; when it can be, %s", s.Failures[0].Items[0].Message, advice)
+	if j.fresh && s.Items.Scored == 0 && len(s.Failures) == 1 && s.Failures[0].Class == outcome.Provider && !j.system.met() {
+		advice := strings.Join(named([]string{"--resume --retry-failed"}, j.cfg.nameMade), " ")
+		return cli.Errorf(cli.ExitUnavailable, "the model was never reached: %s; when it can be, go on with %s", s.Failures[0].Items[0].Message, advice)
 	}
 	if j.cfg.allowance.Exceeded(s.Items.Failed, s.Items.Planned) {
 		return cli.Errorf(cli.ExitFailures, "%d of %d items failed, %s allowed (--max-failures)", s.Items.Failed, s.Items.Planned, j.cfg.allowance)

@@ -136,8 +136,8 @@ func (e *Expected) read(values map[string]json.RawMessage) []*fieldError {
 	return problems
 }
 
-// odd says what is allowed and probably a mistake.
-func (e Expected) odd() []string {
+// Odd says what is allowed and probably a mistake.
+func (e Expected) Odd() []string {
 	var list []string
 	if e.Importance() == 0 {
 		list = append(list, "the weight is 0: the question counts for nothing in weighted_score")

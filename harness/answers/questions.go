@@ -136,7 +136,7 @@ func (r *reader) advise(line int, q Question, values map[string]json.RawMessage)
 	if len(unknown) > 0 {
 		r.warn(line, "unknown keys are not looked at: %s", excerpt(strings.Join(unknown, ", "), 200))
 	}
-	for _, text := range q.odd() {
+	for _, text := range q.Odd() {
 		r.warn(line, "%s", text)
 	}
 }

@@ -89,18 +89,27 @@ func Collect(ctx context.Context, source pager) (Questions, error) {
 func (q *Questions) check() error {
 	var problems dataset.Problems
 	for _, item := range q.Items {
-		_, err := DecodeInput(item.Input)
-		expected, unexpected := DecodeExpected(item.Expected)
-		if err := errors.Join(err, unexpected); err != nil {
+		expected, err := ReadItem(item)
+		if err != nil {
 			msg := strings.ReplaceAll(err.Error(), "\n", "; ")
 			problems.Add(&dataset.SyntaxError{File: "the dataset", Path: fmt.Sprintf("item %q", item.ID), Msg: msg})
 			continue
 		}
-		for _, text := range expected.odd() {
+		for _, text := range expected.Odd() {
 			q.Warnings = append(q.Warnings, fmt.Sprintf("item %q: %s", item.ID, text))
 		}
 	}
 	return problems.Err()
+}
+
+// ReadItem reads an item as a question; all that is wrong with it is joined.
+func ReadItem(item dataset.Item) (Expected, error) {
+	_, err := DecodeInput(item.Input)
+	expected, unexpected := DecodeExpected(item.Expected)
+	if joined, ok := unexpected.(interface{ Unwrap() []error }); ok {
+		return expected, errors.Join(append([]error{err}, joined.Unwrap()...)...)
+	}
+	return expected, errors.Join(err, unexpected)
 }
 
 // Pages yields all questions as one page.

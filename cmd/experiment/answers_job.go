@@ -60,7 +60,7 @@ func openAnswers(ctx context.Context, lf *connect.Langfuse, cfg answersConfig, g
 	if err != nil {
 		return nil, err
 	}
-	j.system.notes = notes
+	j.system.notes, j.system.header.Endpoint = notes, endpointOf(j.system.header, getenv)
 	header.System, j.task, j.scorer = j.system.header, answers.Task{Answerer: answerer}, answers.Scorer{Pages: len(doc.Pages)}
 	if err := j.begin(ctx, header, questions, dataset.Filter{}); err != nil {
 		return nil, errors.Join(err, j.system.close())

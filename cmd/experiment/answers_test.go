@@ -159,8 +159,8 @@ func TestAnswers_takenUpAgain(t *testing.T) {
 		t.Errorf("a model that is not there: exit %d: %s", code, stderr)
 	}
 	env["OPENAI_BASE_URL"] = reachable
-	if code, _, stderr := b.with(env, append(args, "--out", "r", "--resume", "--retry-failed")...); code != cli.ExitOK {
-		t.Errorf("and when it is there again: exit %d: %s", code, stderr)
+	if code, _, stderr := b.with(env, append(args, "--out", "r", "--resume", "--retry-failed")...); code != cli.ExitUsage || !strings.Contains(stderr, "server of the model: began with 127.0.0.1:1~") {
+		t.Errorf("at another server it is another experiment: exit %d: %s", code, stderr)
 	}
 }
 

@@ -181,7 +181,7 @@ func (j *job) verdict(s outcome.Summary) error {
 	}
 	if j.fresh && s.Items.Scored == 0 && len(s.Failures) == 1 && s.Failures[0].Class == outcome.Provider && !j.system.met() {
 		advice := strings.Join(named([]string{"--resume --retry-failed"}, j.cfg.nameMade), " ")
-		return cli.Errorf(cli.ExitUnavailable, "the model was never reached: %s; when it can be, go on with %s", s.Failures[0].Items[0].Message, advice)
+		return cli.Errorf(cli.ExitUnavailable, "%s was never reached: %s; when it can be, go on with %s", j.system.asked(), s.Failures[0].Items[0].Message, advice)
 	}
 	if j.cfg.allowance.Exceeded(s.Items.Failed, s.Items.Planned) {
 		return cli.Errorf(cli.ExitFailures, "%d of %d items failed, %s allowed (--max-failures)", s.Items.Failed, s.Items.Planned, j.cfg.allowance)

@@ -42,6 +42,14 @@ func (s system) met() bool {
 	return s.asks.remote == nil || pipeline.Reached(s.asks.remote)
 }
 
+// asked says in words who is.
+func (s system) asked() string {
+	if s.reached != nil {
+		return "the service"
+	}
+	return "the model"
+}
+
 // openSystem opens the extractor that the settings name: a team's own
 // pipeline, one that needs no model, or a model with its prompt.
 func openSystem(ctx context.Context, lf *connect.Langfuse, cfg systemConfig, concurrency int, getenv func(string) string) (system, error) {

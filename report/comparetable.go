@@ -74,7 +74,7 @@ func (p *page) pooled(r compare.Result) {
 		p.wrapped(fmt.Sprintf("no intervals: the bootstrap is too narrow below %d items or clusters", stats.LeastResampled), gap, 0, p.faint)
 	}
 	if len(without) > 0 {
-		p.wrapped("nothing to divide by in one of the runs: "+strings.Join(without, ", "), gap, 0, p.faint)
+		p.wrapped("without counts, or with nothing to divide by in one of the runs: "+strings.Join(without, ", "), gap, 0, p.faint)
 	}
 }
 

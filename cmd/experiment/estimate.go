@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
@@ -37,12 +36,10 @@ func estimates(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfgs []ru
 func estimate(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfg runConfig) (err error) {
 	counter := &pipeline.Estimator{}
 	cfg.system.estimator = counter
-	filter, err := dataset.ParseFilter(cfg.filters...)
+	filter, err := cfg.filter()
 	if err != nil {
 		return err
 	}
-	filter = filter.WithIDs(cfg.items...)
-	filter.Limit = cfg.limit
 	j := &job{cfg: cfg, lf: lf}
 	source, err := j.pinSource(ctx, &outcome.Header{})
 	if err != nil {
@@ -71,7 +68,11 @@ func estimate(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfg runCon
 			if !e.Asks {
 				continue
 			}
-			if _, err := task.Do(ctx, experiment.Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata}); err != nil {
+			_, err := task.Do(ctx, experiment.Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata})
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
 				e.Unusable++
 			}
 		}

@@ -10,8 +10,8 @@ import (
 type Gate struct {
 	Rules []Rule
 	// MinDelta is the least difference of the means of the primary score,
-	// weighted where its items have weights; nil
-	// asks for none. It looks at the means as they are, not at their interval:
+	// weighted where its items have weights, and inconclusive where it should
+	// be and the weights are not known; nil asks for none. It looks at the means as they are, not at their interval:
 	// with 0, half of all comparisons without any real difference fail.
 	MinDelta *float64
 	// MaxRegressions is how many items may have become worse by more than
@@ -93,7 +93,7 @@ func (g Gate) judge(base Side, r Result) (*GateResult, error) {
 	out := g.result()
 	primary := r.Primary()
 	if g.MinDelta != nil {
-		out.Rules = append(out.Rules, minDelta(*g.MinDelta, primary))
+		out.Rules = append(out.Rules, minDelta(*g.MinDelta, primary, base.weighted(primary.Name)))
 	}
 	if g.MaxRegressions != nil {
 		out.Rules = append(out.Rules, maxRegressions(*g.MaxRegressions, r, primary.Name))
@@ -137,8 +137,9 @@ func (g *GateResult) sumUp() {
 }
 
 // minDelta looks at the difference of the means, weighted where items have
-// weights. Rounding of up to Epsilon is no difference.
-func minDelta(least float64, s Score) RuleResult {
+// weights. Rounding of up to Epsilon is no difference. Where there must be
+// weights and they are not known, the plain means are no answer.
+func minDelta(least float64, s Score, weighted bool) RuleResult {
 	out := RuleResult{Rule: "min-delta " + decimal(least), Threshold: least, Value: s.Difference}
 	if s.Difference == nil {
 		out.Answer, out.Reason = Inconclusive, s.Name+" is defined for no item in both runs"
@@ -148,6 +149,10 @@ func minDelta(least float64, s Score) RuleResult {
 	if s.Weighted != nil {
 		delta, how = s.Weighted.Difference, "on weighted average"
 		out.Value = &s.Weighted.Difference
+	} else if weighted {
+		out.Answer, out.Value = Inconclusive, nil
+		out.Reason = s.Name + " has no weighted mean here: weights are not known of every item, or sum up to 0"
+		return out
 	}
 	out.Reason = fmt.Sprintf("%s changed by %s %s", s.Name, signed(delta), how)
 	if s.LowerIsBetter {

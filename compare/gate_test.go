@@ -351,6 +351,13 @@ func TestGate_weighted(t *testing.T) {
 	if r.Scores[0].Weighted != nil || r.Gate.Rules[0].Answer != Fail {
 		t.Errorf("%+v %+v", r.Scores[0].Weighted, r.Gate.Rules[0])
 	}
+	for _, run := range []*memory{base, cand} { // answers, of which the plain mean is no measure
+		run.header.Harness, run.header.Metadata = "answers", map[string]string{"pdf_sha256": "a", "questions_sha256": "b"}
+	}
+	r = compared(t, Config{Gate: Gate{MinDelta: &least}}, base, cand)
+	if rule := r.Gate.Rules[0]; rule.Answer != Inconclusive || rule.Value != nil || !strings.Contains(rule.Reason, "weights are not known") {
+		t.Errorf("%+v", rule)
+	}
 }
 
 // TestWeights_absurd: a product that is too large to be summed leaves nothing

@@ -87,6 +87,25 @@ func TestGate_JudgeRun(t *testing.T) {
 	}
 }
 
+// TestGate_weightedScore: the headline of answers is judged as it is; a run
+// that has none is inconclusive.
+func TestGate_weightedScore(t *testing.T) {
+	s := alone()
+	for want, answers := range map[Answer]*outcome.Answers{
+		Pass: {WeightedScore: new(0.5)}, Fail: {WeightedScore: new(0.4)}, Inconclusive: {},
+	} {
+		s.Answers = answers
+		got, err := (Gate{Rules: []Rule{mustRule(t, "weighted_score >= 50%")}}).JudgeRun(s)
+		if err != nil || got.Answer != want {
+			t.Errorf("%+v, %v, want %s", got, err, want)
+		}
+	}
+	s.Answers = nil
+	if got, err := (Gate{Rules: []Rule{mustRule(t, "weighted_score >= 0")}}).JudgeRun(s); err != nil || got.Answer != Inconclusive {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestGate_CheckRun(t *testing.T) {
 	zero, none := 0.0, 0
 	g := Gate{MinDelta: &zero, MaxRegressions: &none, Inconclusive: "maybe", Rules: []Rule{

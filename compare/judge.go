@@ -142,6 +142,11 @@ func measured(name string, s outcome.Summary) (value *float64, bound bool) {
 			return nil, false
 		}
 		return at(float64(s.Items.Scored) / float64(s.Items.Planned))
+	case weightedScore:
+		if s.Answers == nil {
+			return nil, false
+		}
+		return s.WeightedScore, false
 	case "failures":
 		return at(float64(s.Items.Failed))
 	case "cost", "cost_per_item":

@@ -18,6 +18,7 @@ import (
 //	pooled(entity_f1) >= base - 1%  the pooled value, by its bootstrap interval
 //	relationship_f1 >= 0.6          a score by itself: the mean decides, failures as 0
 //	coverage >= 99%                 share of the items that did not fail
+//	weighted_score >= 0.5           that of answers about a document, as it is
 //	failures <= 2                   items that failed
 //	cost <= base * 1.1              USD; also cost_per_item
 //	latency_p95 <= 2s               also latency_p50, latency_mean, latency_max
@@ -37,7 +38,10 @@ type Rule struct {
 
 // measures are what can be asked of a run beside its scores: observed amounts,
 // compared as they are.
-var measures = []string{"coverage", "failures", "cost", "cost_per_item", "latency_mean", "latency_p50", "latency_p95", "latency_max"}
+var measures = []string{"coverage", "failures", "cost", "cost_per_item", "latency_mean", "latency_p50", "latency_p95", "latency_max", weightedScore}
+
+// weightedScore is called as in the summary.
+const weightedScore = "weighted_score"
 
 // maxRule bounds the text of a rule.
 const maxRule = 500

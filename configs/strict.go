@@ -14,6 +14,13 @@ import (
 	"extraction-experiment/internal/nearest"
 )
 
+// Decode reads a YAML document of a command's own into a pointer to a struct, as
+// strictly as the files of this package are read. where names it in errors; rows
+// are structs in it whose keys a hint may name as well.
+func Decode(text []byte, where string, into any, rows ...any) error {
+	return strict(text, where, into, rows...)
+}
+
 // strict reads one YAML document into a pointer to a struct or map. Keys that a
 // struct does not have, values of the wrong kind, keys given twice and a second
 // document are errors that name where and the line. An empty document changes
@@ -29,6 +36,9 @@ func strict(text []byte, where string, into any, rows ...any) error {
 	}
 	return nil
 }
+
+// goType is what is left of the words of Go where no better ones are known.
+var goType = regexp.MustCompile(`into \*?(\[\]|map\[string\])?[a-z]+\.[A-Za-z]+`)
 
 // unknownKey is how the YAML library speaks of a key that a struct does not have.
 var unknownKey = regexp.MustCompile(`field (\S+) not found in type \S+`)
@@ -51,7 +61,7 @@ func keyHints(err error, structs []any) string {
 		key := unknownKey.FindStringSubmatch(found)[1]
 		return fmt.Sprintf("unknown key %q%s", key, nearest.Hint(key, keys))
 	})
-	return strings.NewReplacer("!!map", "a mapping", "!!seq", "a list", "!!str", "a text", "!!bool", "true or false",
+	text = strings.NewReplacer("!!map", "a mapping", "!!seq", "a list", "!!str", "a text", "!!bool", "true or false",
 		"into float64", "where a number is expected", "into int64", "where a whole number is expected",
 		"into bool", "where true or false is expected", "into string", "where a text is expected",
 		"into configs.priceRow", "where a price such as {input: 1, cached_input: 1, output: 2} is expected",
@@ -61,4 +71,5 @@ func keyHints(err error, structs []any) string {
 		"into map[string]string", "where keys with texts are expected", "into map[string]interface {}", "where keys with values are expected", "into []string", "where a list is expected",
 		"into map[string]configs.priceRow", "where names with prices are expected",
 		"into map[string]configs.Model", "where names with rows are expected", "yaml: ", "").Replace(text)
+	return goType.ReplaceAllString(text, "where something of another form is expected")
 }

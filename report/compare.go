@@ -80,6 +80,9 @@ func (p *page) sideLines(name string, s compare.Side) {
 		plannedItems(s.Summary), failed, printable.Line(s.Where))
 }
 
+// FormatWeighted shows the change of a weighted mean.
+func FormatWeighted(w compare.Weighted) string { return weightedChange(w) }
+
 // weightedChange is the change of a weighted mean.
 func weightedChange(w compare.Weighted) string {
 	return fmt.Sprintf("%s → %s, %s", score(&w.Base, 4), score(&w.Candidate, 4), delta(&w.Difference))

@@ -14,7 +14,8 @@ import (
 
 // CSV writes one row per item, after a row of titles: what the item is, how it
 // ended, time, tokens and cost, every score of the runs (empty where it is
-// undefined), the number of faults of each cause, and the warnings. Numbers are
+// undefined), the weight of the primary score where runs are of answers, the
+// number of faults of each cause, and the warnings. Numbers are
 // not rounded.
 //
 // A spreadsheet must not take the text of strangers for a formula: a text that
@@ -24,11 +25,15 @@ import (
 // It writes item by item; the errors are those of the run and of the writer.
 func CSV(w io.Writer, runs []Run) error {
 	scores, causes := csvColumns(runs)
+	weighted := slices.ContainsFunc(runs, func(r Run) bool { return r.Summary.Answers != nil })
 	table := csv.NewWriter(w)
 	titles := []string{"run", "dataset", "item", "trial", "attempt", "class", "message", "started", "latency_ms",
 		"input_tokens", "output_tokens", "cost_usd"}
 	for _, s := range scores {
 		titles = append(titles, inert(s))
+	}
+	if weighted {
+		titles = append(titles, "weight")
 	}
 	for _, c := range causes {
 		titles = append(titles, "faults_"+c.what+"_"+c.name)
@@ -41,7 +46,11 @@ func CSV(w io.Writer, runs []Run) error {
 			if err != nil {
 				return err
 			}
-			if err := table.Write(csvRow(item, scores, causes)); err != nil {
+			row := csvScores(csvHead(item), item.Outcome, scores)
+			if weighted {
+				row = append(row, weightOf(item.Outcome, r.Summary.Run.Primary))
+			}
+			if err := table.Write(csvCauses(row, item.Outcome, causes)); err != nil {
 				return fmt.Errorf("writing the report: %w", err)
 			}
 		}
@@ -72,7 +81,8 @@ func csvColumns(runs []Run) (scores []string, causes []causeColumn) {
 	return scores, causes
 }
 
-func csvRow(v ItemView, scores []string, causes []causeColumn) []string {
+// csvHead is what an item is and took.
+func csvHead(v ItemView) []string {
 	o := v.Outcome
 	started, cost := "", ""
 	if !o.Started.IsZero() {
@@ -81,12 +91,15 @@ func csvRow(v ItemView, scores []string, causes []causeColumn) []string {
 	if o.CostUSD != nil {
 		cost = plainNumber(*o.CostUSD)
 	}
-	row := []string{
+	return []string{
 		inert(v.Run), inert(v.Dataset), inert(o.Item), strconv.Itoa(o.Trial), strconv.Itoa(o.Attempt),
 		inert(string(o.Class)), inert(v.message()), started,
 		plainNumber(float64(o.Latency) / float64(time.Millisecond)),
 		strconv.FormatInt(o.Usage.Input, 10), strconv.FormatInt(o.Usage.Output, 10), cost,
 	}
+}
+
+func csvScores(row []string, o outcome.Outcome, scores []string) []string {
 	for _, name := range scores {
 		cell := ""
 		if s, ok := outcome.Lookup(o.Scores, name); ok && s.Value != nil {
@@ -94,6 +107,19 @@ func csvRow(v ItemView, scores []string, causes []causeColumn) []string {
 		}
 		row = append(row, cell)
 	}
+	return row
+}
+
+// weightOf is the weight of an item; "" where it has none.
+func weightOf(o outcome.Outcome, primary string) string {
+	if s, ok := outcome.Lookup(o.Scores, primary); ok && s.Weight != nil {
+		return plainNumber(*s.Weight)
+	}
+	return ""
+}
+
+// csvCauses ends a row with its faults and warnings.
+func csvCauses(row []string, o outcome.Outcome, causes []causeColumn) []string {
 	for _, column := range causes {
 		n := int64(0)
 		for _, c := range o.Causes {

@@ -120,6 +120,9 @@ func (r Run) junitProperties(x *xml.Encoder) error {
 	run := r.Summary.Run
 	list := [][2]string{{"dataset", run.Dataset}, {"dataset_fingerprint", run.DatasetFingerprint}, {"model", run.Model},
 		{"provider", run.Provider}, {"prompt", run.PromptName}, {"status", string(r.Summary.Status)}, {"url", run.URL}}
+	if a := r.Summary.Answers; a != nil && a.WeightedScore != nil {
+		list = append(list, [2]string{"weighted_score", plainNumber(*a.WeightedScore)})
+	}
 	for _, s := range r.Summary.Scores {
 		if s.Mean != nil {
 			list = append(list, [2]string{"mean_" + s.Name, plainNumber(*s.Mean)})

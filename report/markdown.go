@@ -68,6 +68,10 @@ func (m *summaryPage) run(r Run) {
 	}
 	m.line(strings.Join(append(what, items), " · "))
 	m.line("")
+	if s.Answers != nil {
+		m.line("**weighted_score** " + score(s.WeightedScore, 4))
+		m.line("")
+	}
 	m.scores(s)
 	m.failures(s)
 	m.causes(s.Causes)

@@ -11,15 +11,17 @@ import (
 
 // RunRow is one run as "experiment runs" lists it.
 type RunRow struct {
-	Name    string    `json:"name"`
-	Dataset string    `json:"dataset"`
-	Model   string    `json:"model"`
-	Status  string    `json:"status"`
-	Items   int       `json:"items"`   // planned
-	Failed  int       `json:"failed"`  // newest attempts that failed
-	Primary string    `json:"primary"` // name of the primary score
-	Mean    *float64  `json:"mean"`    // of the primary score; nil when no item has it
-	Started time.Time `json:"started"`
+	Name    string   `json:"name"`
+	Dataset string   `json:"dataset"`
+	Model   string   `json:"model"`
+	Status  string   `json:"status"`
+	Items   int      `json:"items"`   // planned
+	Failed  int      `json:"failed"`  // newest attempts that failed
+	Primary string   `json:"primary"` // name of the primary score
+	Mean    *float64 `json:"mean"`    // of the primary score; nil when no item has it
+	// Weighted is weighted_score of answers about a document; nil of others.
+	Weighted *float64  `json:"weighted_score,omitempty"`
+	Started  time.Time `json:"started"`
 }
 
 // runColumn is a column of the list of runs.
@@ -69,7 +71,7 @@ func runGrid(columns []runColumn, runs []RunRow) *grid {
 
 func (p *page) runColumns(runs []RunRow) []runColumn {
 	primary := primaryTitle(runs)
-	return []runColumn{
+	columns := []runColumn{
 		{column{title: "run", flex: true, paint: p.bold}, func(r RunRow) string { return label(r.Name) }},
 		{column{title: "dataset", flex: true}, func(r RunRow) string { return printable.Line(r.Dataset) }},
 		{column{title: "model", flex: true}, func(r RunRow) string { return printable.Line(r.Model) }},
@@ -89,6 +91,11 @@ func (p *page) runColumns(runs []RunRow) []runColumn {
 			return r.Started.Format("2006-01-02 15:04")
 		}},
 	}
+	if !slices.ContainsFunc(runs, func(r RunRow) bool { return r.Weighted != nil }) {
+		return columns
+	}
+	weighted := runColumn{column{title: "weighted", right: true}, func(r RunRow) string { return score(r.Weighted, 3) }}
+	return slices.Insert(columns, len(columns)-1, weighted)
 }
 
 // mixed is the title over different primary scores.

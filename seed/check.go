@@ -22,6 +22,10 @@ type CheckConfig struct {
 	Schemas Schemas
 	// Vocabulary tells which gold relationships say the same.
 	Vocabulary Vocabulary
+	// Foreign, if set, says of each item whether it is of another harness than
+	// extraction; err is then what is wrong with it, a problem each if they are
+	// joined, and odd what is probably a mistake.
+	Foreign func(item dataset.Item) (is bool, odd []string, err error)
 	// MaxFindings bounds how many problems, and how many warnings, are kept;
 	// 0 is DefaultMaxFindings.
 	MaxFindings int
@@ -111,7 +115,7 @@ func (n *notes) finding(kind Kind, path, format string, args []any) Finding {
 	return f
 }
 
-// item checks one item as an extraction item.
+// item checks one item, as an extraction item unless it is of another harness.
 func (c *checker) item(located dataset.Located) *notes {
 	n := &notes{at: Finding{File: located.File, Line: located.Line, Item: located.ID}}
 	for _, warning := range located.Warnings {
@@ -120,13 +124,34 @@ func (c *checker) item(located dataset.Located) *notes {
 	if err := dataset.ValidID(c.cfg.IDPrefix + located.ID); err != nil {
 		n.problem(BadID, "id", "with the prefix %q it %v", c.cfg.IDPrefix, err)
 	}
-	document, readable := c.input(n, located.Item)
-	if expected, ok := c.expected(n, located.Item); ok && readable {
-		c.gold(n, document, expected)
+	if !c.foreign(n, located.Item) {
+		document, readable := c.input(n, located.Item)
+		if expected, ok := c.expected(n, located.Item); ok && readable {
+			c.gold(n, document, expected)
+		}
 	}
 	c.schemas.check(n, located.Item)
 	c.stored(n, located.Item)
 	return n
+}
+
+// foreign reports whether an item is of another harness, and then notes what is
+// to be said of it.
+func (c *checker) foreign(n *notes, item dataset.Item) bool {
+	if c.cfg.Foreign == nil {
+		return false
+	}
+	is, odd, err := c.cfg.Foreign(item)
+	if !is {
+		return false
+	}
+	for _, one := range all(err) {
+		n.problem(Foreign, "", "%v", one)
+	}
+	for _, text := range odd {
+		n.warn(Reading, "", "%s", text)
+	}
+	return true
 }
 
 func (c *checker) input(n *notes, item dataset.Item) (extraction.Document, bool) {

@@ -22,6 +22,8 @@ type Config struct {
 	IDPrefix string
 	// Vocabulary tells which gold relationships say the same.
 	Vocabulary Vocabulary
+	// Foreign is as in CheckConfig.
+	Foreign func(item dataset.Item) (is bool, odd []string, err error)
 	// KeepGoing seeds the good items of a file that has bad ones; otherwise a
 	// bad item keeps the whole file from being written.
 	KeepGoing bool
@@ -123,7 +125,7 @@ func validDataset(name string) error {
 }
 
 func (c Config) check() CheckConfig {
-	return CheckConfig{Dataset: c.Dataset, IDPrefix: c.IDPrefix, Schemas: c.Schemas, Vocabulary: c.Vocabulary, MaxFindings: c.MaxFindings}
+	return CheckConfig{Dataset: c.Dataset, IDPrefix: c.IDPrefix, Schemas: c.Schemas, Vocabulary: c.Vocabulary, Foreign: c.Foreign, MaxFindings: c.MaxFindings}
 }
 
 func (c Config) workers() int {

@@ -15,6 +15,7 @@ const (
 	Syntax    Kind = "syntax"     // the file cannot be read as items there
 	Input     Kind = "input"      // the input is no document with a text
 	Expected  Kind = "expected"   // the expected output is no extraction
+	Foreign   Kind = "foreign"    // the item is of another harness, which cannot use it
 	EmptyName Kind = "empty_name" // a gold name, end or relationship type is empty
 	Schema    Kind = "schema"     // breaks the dataset's JSON Schema
 	TooLarge  Kind = "too_large"  // more than Langfuse takes

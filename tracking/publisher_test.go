@@ -166,11 +166,12 @@ var start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 // made is the outcome of item i; every third one failed.
 func made(i int) outcome.Outcome {
 	value := float64(i%5) / 4 // 0 is among them
+	weight := float64(i) / 2 // 0 is among them
 	begin := start.Add(time.Duration(i) * time.Second)
 	o := outcome.Outcome{
 		Item: itemID(i), Trial: 1, Attempt: 1, Started: begin, Ended: begin.Add(time.Second), Latency: time.Second,
 		Scores: []outcome.Score{
-			{Name: "entity_f1", Value: &value, Ratio: &outcome.Ratio{Num: int64(i % 5), Den: 4}, Comment: "so many matched"},
+			{Name: "entity_f1", Value: &value, Ratio: &outcome.Ratio{Num: int64(i % 5), Den: 4}, Comment: "so many matched", Weight: &weight},
 			{Name: "type_accuracy", Reason: "nothing matched"},
 		},
 	}
@@ -181,7 +182,7 @@ func made(i int) outcome.Outcome {
 		failed = 1
 		o.Class, o.Failure = outcome.Timeout, &outcome.Failure{Class: outcome.Timeout, Message: "too slow"}
 		o.Output = nil
-		o.Scores[0] = outcome.Score{Name: "entity_f1", Reason: "failed"}
+		o.Scores[0] = outcome.Score{Name: "entity_f1", Reason: "failed", Weight: &weight}
 	}
 	o.Scores = append(o.Scores, outcome.Score{Name: "error", Boolean: true, Value: &failed})
 	return o

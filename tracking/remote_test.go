@@ -73,6 +73,9 @@ func (w *world) sameOutcomes(t *testing.T, got tracking.Remote) {
 			t.Errorf("%s: %+v", o.Item, o)
 			continue
 		}
+		if i != 2 && (f1.Weight == nil || *f1.Weight != *want.Scores[0].Weight) { // that of item 2 came without
+			t.Errorf("%s: %+v has another weight than %v", o.Item, f1, *want.Scores[0].Weight)
+		}
 		if want.Failed() {
 			if f1.Value != nil || o.Failure.Message != "Langfuse does not say why" {
 				t.Errorf("%s failed: %+v, %+v", o.Item, f1, o.Failure)

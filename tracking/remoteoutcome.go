@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,6 +73,13 @@ func outcomeFrom(item langfuse.RunItem, trial int, scores map[string]langfuse.Sc
 			o.Scores = append(o.Scores, s)
 		}
 	}
+	held := behindScore(scores[outcome.ErrorScore])
+	for _, key := range slices.Sorted(maps.Keys(held)) {
+		name, isWeight := strings.CutPrefix(key, heldWeight)
+		if _, there := scores[name]; isWeight && o.Failed() && !there {
+			o.Scores = append(o.Scores, outcome.Score{Name: name, Reason: itemFailed, Weight: weightOf(held[key])})
+		}
+	}
 	return o
 }
 
@@ -79,16 +87,41 @@ func outcomeFrom(item langfuse.RunItem, trial int, scores map[string]langfuse.Sc
 func scoreFrom(s langfuse.Score) (outcome.Score, bool) {
 	value, ok := s.Value.Number()
 	out := outcome.Score{Name: s.Name, Value: &value, Boolean: s.Type == langfuse.ScoreBoolean, Comment: s.Comment}
-	var counts map[string]any
-	if json.Unmarshal(s.Metadata, &counts) == nil {
-		num, isNum := integral(counts["numerator"])
-		den, isDen := integral(counts["denominator"])
-		if isNum && isDen {
-			out.Ratio = &outcome.Ratio{Num: num, Den: den}
-		}
+	behind := behindScore(s)
+	num, isNum := integral(behind["numerator"])
+	den, isDen := integral(behind["denominator"])
+	if isNum && isDen {
+		out.Ratio = &outcome.Ratio{Num: num, Den: den}
 	}
+	out.Weight = weightOf(behind[weightKey])
 	return out, ok
 }
+
+// behindScore is the metadata of a score; empty where it is no object.
+func behindScore(s langfuse.Score) map[string]any {
+	var values map[string]any
+	if json.Unmarshal(s.Metadata, &values) != nil {
+		return nil
+	}
+	return values
+}
+
+// weightOf reads a weight, which servers give as a number or as its text.
+func weightOf(value any) *float64 {
+	weight, isNumber := value.(float64)
+	if text, ok := value.(string); ok {
+		var err error
+		weight, err = strconv.ParseFloat(text, 64)
+		isNumber = err == nil
+	}
+	if !isNumber || !(weight >= 0 && weight <= math.MaxFloat64) {
+		return nil
+	}
+	return &weight
+}
+
+// itemFailed is why a score has no value.
+const itemFailed = "the item failed"
 
 // integral reads a count, which servers give as a number or as its text.
 func integral(value any) (int64, bool) {
@@ -119,7 +152,7 @@ func (r *remoteReader) finished() []outcome.Outcome {
 		}
 		for _, name := range slices.Sorted(maps.Keys(names)) {
 			if _, there := outcome.Lookup(o.Scores, name); !there {
-				o.Scores = append(o.Scores, outcome.Score{Name: name, Reason: "the item failed"})
+				o.Scores = append(o.Scores, outcome.Score{Name: name, Reason: itemFailed})
 			}
 		}
 	}

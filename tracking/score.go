@@ -1,6 +1,8 @@
 package tracking
 
 import (
+	"maps"
+
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -31,25 +33,51 @@ func (b builder) scores(o runstore.Pending) []langfuse.ScoreCreate {
 		if s.Boolean {
 			score.Type = langfuse.ScoreBoolean
 		}
-		if counts := countsOf(s); len(counts) > 0 {
-			score.Metadata = encode(counts)
+		behind := countsOf(s)
+		if s.Name == outcome.ErrorScore {
+			maps.Copy(behind, heldWeights(o.Scores))
+		}
+		if len(behind) > 0 {
+			score.Metadata = encode(behind)
 		}
 		scores = append(scores, score)
 	}
 	return scores
 }
 
-// countsOf returns the integers behind a score: from them pooled values can be
-// rebuilt by anyone who reads Langfuse.
-func countsOf(s outcome.Score) map[string]int64 {
-	counts := map[string]int64{}
-	if s.Ratio != nil {
-		counts["numerator"], counts["denominator"] = s.Ratio.Num, s.Ratio.Den
-	}
+// weightKey is where the metadata of a score has its weight; the error score has
+// those of scores without a value behind heldWeight and their names.
+const (
+	weightKey  = "weight"
+	heldWeight = "weight_of_"
+)
+
+// countsOf returns the integers behind a score, and its weight: from them pooled
+// values and weighted means can be rebuilt by anyone who reads Langfuse.
+func countsOf(s outcome.Score) map[string]any {
+	counts := map[string]any{}
 	for name, n := range s.Counts {
 		counts[name] = n
 	}
+	if s.Ratio != nil {
+		counts["numerator"], counts["denominator"] = s.Ratio.Num, s.Ratio.Den
+	}
+	if s.Weight != nil {
+		counts[weightKey] = *s.Weight
+	}
 	return counts
+}
+
+// heldWeights returns the weights of scores that are not recorded, having no
+// value: in a weighted mean a failed item counts as 0.
+func heldWeights(scores []outcome.Score) map[string]any {
+	held := map[string]any{}
+	for _, s := range scores {
+		if s.Value == nil && s.Weight != nil {
+			held[heldWeight+scoreName(s.Name)] = *s.Weight
+		}
+	}
+	return held
 }
 
 // byProgram reports whether a score came through the API; others are those of

@@ -20,13 +20,16 @@ const (
 	itemsPlanned = "items_planned"
 	itemsScored  = "items_scored"
 	itemsFailed  = "items_failed"
+	// weightedScore is called as in the summary.
+	weightedScore = "weighted_score"
+
 	meanEnding   = "_mean"
 	pooledEnding = "_pooled"
 )
 
 // RunScores returns what a run comes to as scores on the run itself, by name:
 // of every score its mean (entity_f1_mean) and its pooled value where it has
-// one (entity_f1_pooled), and how many items were planned, scored and failed,
+// one (entity_f1_pooled), weighted_score of answers about a document, and how many items were planned, scored and failed,
 // because Langfuse shows means without saying over how many. What is undefined
 // is left out.
 func RunScores(s outcome.Summary) map[string]float64 {
@@ -34,6 +37,9 @@ func RunScores(s outcome.Summary) map[string]float64 {
 		itemsPlanned: float64(s.Items.Planned),
 		itemsScored:  float64(s.Items.Scored),
 		itemsFailed:  float64(s.Items.Failed),
+	}
+	if s.Answers != nil && s.WeightedScore != nil {
+		values[weightedScore] = *s.WeightedScore
 	}
 	for _, stat := range s.Scores {
 		if stat.Mean != nil {

@@ -83,6 +83,17 @@ func TestPublisher_totals(t *testing.T) {
 	}
 }
 
+// TestRunScores_weighted: the weighted mean of answers is there under its name.
+func TestRunScores_weighted(t *testing.T) {
+	got := tracking.RunScores(outcome.Summary{Answers: &outcome.Answers{WeightedScore: new(0.25)}})
+	if got["weighted_score"] != 0.25 {
+		t.Errorf("%v", got)
+	}
+	if _, there := tracking.RunScores(outcome.Summary{Answers: &outcome.Answers{}})["weighted_score"]; there {
+		t.Error("an undefined one is there")
+	}
+}
+
 // again commits a second attempt of an item, which succeeds.
 func again(t *testing.T, run *runstore.Run, i int, value float64) {
 	t.Helper()

@@ -10,27 +10,12 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// revival is how a run is taken up again that did not come to its end.
-type revival int
-
-const (
-	byRetrying revival = iota // with --resume, and --retry-failed for what failed
-	byResuming                // with --resume
-	byNothing                 // a run of a benchmark, which begins anew
-)
-
-// anew is what to do where nothing is taken up again.
-const anew = "a benchmark is not taken up again: run it anew; with --cache no answer is paid for twice"
-
-// goOn says how to go on with the run.
-func (j *job) goOn(args []string, ran error) string {
-	if j.cfg.revival == byNothing {
-		return anew
+// named adds the name to a command line that the program made for want of one.
+func named(args []string, made string) []string {
+	if made == "" {
+		return args
 	}
-	if j.cfg.nameMade {
-		args = append(slices.Clone(args), "--name", j.cfg.name)
-	}
-	return "go on with: " + goOn(args, ran)
+	return append(slices.Clone(args), "--name", made)
 }
 
 // resumeCommand returns the command line that goes on with this run: the same

@@ -31,6 +31,11 @@ func answerer() int {
 			answer = strings.Repeat("x", 10<<20)
 		case "die":
 			return 3
+		case "once":
+			if os.Getenv("ANSWERER_WELL") == "" {
+				fmt.Printf("{\"id\":%q,\"error\":{\"class\":\"provider\",\"message\":\"not today\"}}\n", request.ID)
+				continue
+			}
 		case "fail":
 			fmt.Printf("{\"id\":%q,\"error\":{\"class\":\"provider\",\"message\":\"no such index\"}}\n", request.ID)
 			continue

@@ -40,13 +40,13 @@ func openAnswers(ctx context.Context, lf *connect.Langfuse, cfg answersConfig, g
 	if err != nil {
 		return nil, err
 	}
-	notes = append(notes, unreadable(doc)...)
+	notes = append(notes, first(mostNotes, unreadable(doc), "about pages")...)
 	header := outcome.Header{}
 	questions, err := j.questions(ctx, &header)
 	if err != nil {
 		return nil, err
 	}
-	notes = append(notes, questions.Warnings...)
+	notes = append(notes, first(mostNotes, questions.Warnings, "about questions")...)
 	if err := describeAnswers(&header, j, doc, questions); err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func openAnswers(ctx context.Context, lf *connect.Langfuse, cfg answersConfig, g
 	if err != nil {
 		return nil, err
 	}
-	j.system.notes = notes
+	j.system.notes, j.system.header.Endpoint = notes, endpointOf(j.system.header, getenv)
 	header.System, j.task, j.scorer = j.system.header, answers.Task{Answerer: answerer}, answers.Scorer{Pages: len(doc.Pages)}
 	if err := j.begin(ctx, header, questions, dataset.Filter{}); err != nil {
 		return nil, errors.Join(err, j.system.close())
@@ -69,6 +69,17 @@ func openAnswers(ctx context.Context, lf *connect.Langfuse, cfg answersConfig, g
 		return nil, errors.Join(err, j.run.Close(), j.system.close())
 	}
 	return j, nil
+}
+
+// mostNotes is how many notes of one kind a person is shown.
+const mostNotes = 10
+
+// first keeps the first notes, and counts the others.
+func first(most int, notes []string, about string) []string {
+	if len(notes) <= most {
+		return notes
+	}
+	return append(notes[:most:most], fmt.Sprintf("and %d more notes %s", len(notes)-most, about))
 }
 
 // readDocument reads the PDF through the cache of this folder.

@@ -13,7 +13,7 @@ import (
 // sharedSettings are those that mean the same for answers as for extraction.
 var sharedSettings = []string{
 	"temperature", "top-p", "max-tokens", "seed", "concurrency", "timeout", "rpm", "tpm", "retries", "cache", "budget-usd", "budget-tokens",
-	"trials", "gate", "inconclusive", "max-failures", "description", "metadata", "environment", "langfuse-mode", "json", "quiet", "log-level", "log-format",
+	"trials", "gate", "inconclusive", "max-failures", "description", "metadata", "environment", "langfuse-mode", "resume", "retry-failed", "json", "quiet", "log-level", "log-format",
 }
 
 // answersSystemTable lists the settings that say what answers, and how.
@@ -45,7 +45,6 @@ func answersRunTable() []setting {
 		{flag: "questions", usage: "`FILE` of questions in JSONL, or the name of a dataset in Langfuse"},
 		{flag: "out", alias: "o", usage: "`RUN` is the name of the run, or a file that it is also written to as JSONL (default: a name with the time)"},
 		{flag: "name", alias: "n", usage: "`NAME` of the run, where --out is a file"},
-		{flag: "resume", toggle: true, usage: "go on with the run of this name"},
 		{flag: "verify", toggle: true, usage: "read the run back from Langfuse at the end and compare it with the run file"},
 	}, answersSystemTable()...)
 }
@@ -69,15 +68,15 @@ func (s settings) answersConfig() (answersConfig, error) {
 	}
 	c.name, c.output = runAndFile(s.text("out"), s.text("name"))
 	if c.name == "" {
-		c.name, c.nameMade = "answers-"+time.Now().UTC().Format("20060102-150405"), true
+		c.name = "answers-" + time.Now().UTC().Format("20060102-150405")
+		c.nameMade = c.name
 	}
 	p.runName(c.name)
 	if c.output != "" {
 		p.err(os.MkdirAll(filepath.Dir(c.output), 0o755))
 		p.err(cli.CanWrite(c.output))
 	}
-	c.resume, c.verify = p.toggle(s, "resume"), p.toggle(s, "verify")
-	if c.resume && s.text("out") == "" && s.text("name") == "" {
+	if c.resume && c.nameMade != "" {
 		p.add("--resume: say which run, with --out or --name")
 	}
 	return c, errors.Join(p.found...)
@@ -87,7 +86,6 @@ func (s settings) answersConfig() (answersConfig, error) {
 func (s settings) answersSystem() (answersConfig, *problems) {
 	p := &problems{}
 	c := answersConfig{runConfig: s.runConfigOf(p), command: s.text("command"), url: s.text("url")}
-	c.revival = byResuming
 	c.passages = p.count("passages", s.text("passages"), 1, 100)
 	switch own := c.command != "" || c.url != ""; {
 	case c.command != "" && c.url != "":

@@ -52,7 +52,7 @@ func (j *job) openExternalAnswerer(cfg answersConfig, doc *answers.Document, get
 		return nil, err
 	}
 	info := provider.Info{Provider: external.Name, Model: external.Name, Pipeline: asker.Target()}
-	j.system = system{header: describe(info, cfg.system, outcome.Prompt{}), close: asker.Close}
+	j.system = system{header: describe(info, cfg.system, outcome.Prompt{}), close: asker.Close, reached: asker.Reached}
 	absolute := *doc
 	if path, err := filepath.Abs(doc.Path); err == nil {
 		absolute.Path = path

@@ -125,7 +125,7 @@ func TestAnswers_dataset(t *testing.T) {
 func TestAnswers_takenUpAgain(t *testing.T) {
 	pdf, questions := samplePath(t, "manual.pdf"), samplePath(t, "manual.jsonl")
 	b := newBench(t)
-	_, env := newLimitedServer(t)
+	server, env := newLimitedServer(t)
 	args := []string{"answers", "run", "--pdf", pdf, "--questions", questions, "--model", "openai/gpt-test", "--quiet", "--concurrency", "1", "--max-tokens", "50"}
 	code, _, stderr := b.with(env, append(args, "--budget-tokens", "1700")...)
 	made := regexp.MustCompile(`--name (answers-[0-9-]+) --budget-tokens MORE --resume`).FindStringSubmatch(stderr)
@@ -140,14 +140,62 @@ func TestAnswers_takenUpAgain(t *testing.T) {
 	if err := os.WriteFile("benchmark.yaml", []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, _, stderr = b.with(env, "answers", "benchmark", "--config", "benchmark.yaml", "--model", "openai/gpt-test", "--concurrency", "1", "--budget-tokens", "1700")
-	if code != cli.ExitInterrupted || !strings.Contains(stderr, "run it anew") || strings.Contains(stderr, "--resume") || strings.Contains(stderr, "run 2 of 2") {
-		t.Errorf("a benchmark whose budget is used up: exit %d: %s", code, stderr)
+	bench := []string{"answers", "benchmark", "--config", "benchmark.yaml", "--model", "openai/gpt-test", "--concurrency", "1", "--max-tokens", "50", "--out", "report.json"}
+	server.asked = 0
+	code, _, stderr = b.with(env, append(bench, "--budget-tokens", "2500")...)
+	made = regexp.MustCompile(`go on with: experiment answers benchmark .*--name (b-[0-9-]+) --budget-tokens MORE --resume`).FindStringSubmatch(stderr)
+	if code != cli.ExitInterrupted || made == nil || server.asked == 0 {
+		t.Fatalf("a benchmark whose budget is used up: exit %d: %s", code, stderr)
+	}
+	code, stdout, stderr := b.with(env, append(bench, "--name", made[1], "--budget-tokens", "1000000", "--resume", "--json")...)
+	if code != cli.ExitOK || server.asked != 2*13 || strings.Contains(stderr, "changed since") {
+		t.Errorf("the command that it named: exit %d after %d requests: %s%s", code, server.asked, stderr, stdout)
 	}
 
+	reachable := env["OPENAI_BASE_URL"]
 	env["OPENAI_BASE_URL"] = "http://127.0.0.1:1/v1"
 	code, _, stderr = b.with(env, append(args, "--out", "r", "--retries", "0")...)
-	if code != cli.ExitUnavailable || !strings.Contains(stderr, "run it again under another --name") || strings.Contains(stderr, "--retry-failed") {
+	if code != cli.ExitUnavailable || !strings.Contains(stderr, "go on with --resume --retry-failed") {
 		t.Errorf("a model that is not there: exit %d: %s", code, stderr)
+	}
+	env["OPENAI_BASE_URL"] = reachable
+	if code, _, stderr := b.with(env, append(args, "--out", "r", "--resume", "--retry-failed")...); code != cli.ExitUsage || !strings.Contains(stderr, "server of the model: began with 127.0.0.1:1~") {
+		t.Errorf("at another server it is another experiment: exit %d: %s", code, stderr)
+	}
+}
+
+// TestAnswers_readFromLangfuse: runs that only Langfuse has are compared by the
+// weighted means, failed questions included. Base (1·1 + 1·3)/4 = 1; the
+// candidate answers the light one and fails at the heavy one: 1/4.
+func TestAnswers_readFromLangfuse(t *testing.T) {
+	pdf := samplePath(t, "manual.pdf")
+	b, server := newBench(t), newChatServer(t, "42")
+	b.langfuse(func(client *langfuse.Client) {
+		if _, err := client.UpsertDataset(t.Context(), langfuse.DatasetUpsert{Name: "asked"}); err != nil {
+			t.Fatal(err)
+		}
+		for id, weight := range map[string]string{"light": "1", "heavy": "3"} {
+			upsert := langfuse.DatasetItemUpsert{ID: id, DatasetName: "asked", Input: json.RawMessage(`"ok"`),
+				ExpectedOutput: json.RawMessage(`{"must_include":["42"],"weight":` + weight + `}`)}
+			if id == "heavy" {
+				upsert.Input = json.RawMessage(`"fail"`)
+			}
+			if _, err := client.UpsertDatasetItem(t.Context(), upsert); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
+	run := []string{"answers", "run", "--pdf", pdf, "--questions", "asked", "--quiet"}
+	for _, args := range [][]string{append(run, "--model", "openai/gpt-test", "--out", "base"), append(run, "--command", "answerer", "--out", "cand", "--max-failures", "1")} {
+		if code, _, stderr := b.with(env, args...); code != 0 {
+			t.Fatalf("exit %d: %s", code, stderr)
+		}
+	}
+	for _, named := range [][]string{{"langfuse:base", "langfuse:cand"}, {"base", "langfuse:cand"}, {"base", "cand"}} {
+		code, stdout, stderr := b.with(nil, append([]string{"compare", "-d", "asked", "--min-delta", "-0.7", "--json"}, named...)...)
+		if code != cli.ExitGate || !strings.Contains(stdout, `"difference":-0.75`) || !strings.Contains(stdout, `"harness":"answers"`) || strings.Contains(stdout, `"harness":"extraction"`) {
+			t.Errorf("%q: exit %d: %s%s", named, code, stderr, stdout)
+		}
 	}
 }

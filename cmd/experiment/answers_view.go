@@ -29,21 +29,22 @@ func newAnswerView(h outcome.Header, item runstore.Item, o outcome.Outcome) (rep
 	if err := json.Unmarshal(o.Explanation, &why); err != nil {
 		return view, fmt.Errorf("reading the terms found in item %q: %w", item.ID, err)
 	}
-	for _, group := range why.Groups {
+	for i, group := range why.Groups {
 		terms := strings.Join(group.Terms, " | ")
 		if group.Hit == nil {
-			view.Missed = append(view.Missed, report.Miss{What: "term", Value: terms, Reason: "not in the answer"})
+			view.Missed = append(view.Missed, report.Miss{What: "term", Index: i, Value: terms, Reason: "not in the answer"})
 			continue
 		}
 		view.Matches = append(view.Matches, report.Match{
 			What: "term", Kind: strings.ReplaceAll(group.From, "_", " "), Similarity: 1, Expected: terms, Extracted: "…" + group.Hit.Context + "…",
+			ExpectedIndex: i, ExtractedIndex: i,
 		})
 	}
-	for _, hit := range why.Forbidden {
-		view.Spurious = append(view.Spurious, report.Miss{What: "term", Value: hit.Term, Reason: "forbidden, at character " + fmt.Sprint(hit.At)})
+	for i, hit := range why.Forbidden {
+		view.Spurious = append(view.Spurious, report.Miss{What: "term", Index: len(why.Groups) + i, Value: hit.Term, Reason: "forbidden, at character " + fmt.Sprint(hit.At)})
 	}
 	if why.CitationRequired && len(why.Citations) == 0 {
-		view.Missed = append(view.Missed, report.Miss{What: "citation", Value: "стр. N", Reason: "the answer cites no page"})
+		view.Missed = append(view.Missed, report.Miss{What: "citation", Index: len(why.Groups), Value: "стр. N", Reason: "the answer cites no page"})
 	}
 	return view, nil
 }

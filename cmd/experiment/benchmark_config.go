@@ -1,14 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 
-	"go.yaml.in/yaml/v3"
-
+	"extraction-experiment/configs"
 	"extraction-experiment/internal/cli"
 )
 
@@ -52,15 +52,15 @@ func (d benchmarkDataset) weight() float64 {
 // Every problem is returned at once, with the file's name.
 func readBenchmark(path string) (benchmarkConfig, error) {
 	var c benchmarkConfig
-	f, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return c, cli.Usage("reading the benchmark: %w", err)
 	}
-	defer f.Close() // only read: nothing can be lost
-	decoder := yaml.NewDecoder(f)
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&c); err != nil {
-		return c, cli.Usage("reading %s: %w", path, err)
+	if len(bytes.TrimSpace(text)) == 0 {
+		return c, cli.Usage("reading %s: the file is empty", path)
+	}
+	if err := configs.Decode(text, path, &c, benchmarkDataset{}, benchmarkGates{}); err != nil {
+		return c, cli.Usage("%w", err)
 	}
 	if err := c.check(); err != nil {
 		return c, cli.Usage("%s: %w", path, err)

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"extraction-experiment/compare"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
-	"extraction-experiment/pipeline"
 	"extraction-experiment/report"
 )
 
@@ -37,7 +37,7 @@ func (j *job) finish(env cli.Env, ran, published error) error {
 	}
 	problems = append(problems, j.run.Close(), j.system.close())
 	if code := cli.ExitCode(ran); ran != nil && (errors.Is(ran, experiment.ErrInterrupted) || code == cli.ExitInterrupted || code == cli.ExitIO) {
-		problems[0] = cli.Errorf(code, "%w; %s", ran, j.goOn(env.Args, ran))
+		problems[0] = cli.Errorf(code, "%w; go on with: %s", ran, goOn(named(env.Args, j.cfg.nameMade), ran))
 	}
 	return errors.Join(distinct(problems)...)
 }
@@ -109,12 +109,9 @@ func (j *job) verdict(s outcome.Summary) error {
 			return cli.Errorf(cli.ExitBug, "%d items met a fault of this program: %s", f.Count, f.Items[0].Message)
 		}
 	}
-	if remote := j.system.asks.remote; j.fresh && remote != nil && s.Items.Scored == 0 && s.Items.Failed > 0 && !pipeline.Reached(remote) && len(s.Failures) == 1 && s.Failures[0].Class == outcome.Provider {
-		advice := "go on with --resume --retry-failed"
-		if j.cfg.revival != byRetrying {
-			advice = "run it again under another --name"
-		}
-		return cli.Errorf(cli.ExitUnavailable, "the model was never reached: %s; when it can be, %s", s.Failures[0].Items[0].Message, advice)
+	if j.fresh && s.Items.Scored == 0 && len(s.Failures) == 1 && s.Failures[0].Class == outcome.Provider && !j.system.met() {
+		advice := strings.Join(named([]string{"--resume --retry-failed"}, j.cfg.nameMade), " ")
+		return cli.Errorf(cli.ExitUnavailable, "%s was never reached: %s; when it can be, go on with %s", j.system.asked(), s.Failures[0].Items[0].Message, advice)
 	}
 	if j.cfg.allowance.Exceeded(s.Items.Failed, s.Items.Planned) {
 		return cli.Errorf(cli.ExitFailures, "%d of %d items failed, %s allowed (--max-failures)", s.Items.Failed, s.Items.Planned, j.cfg.allowance)

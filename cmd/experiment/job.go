@@ -171,7 +171,8 @@ func (j *job) claim(ctx context.Context, h *outcome.Header) (experiment.Source, 
 	return source, j.nameIsFree(ctx, *h)
 }
 
-// begin makes the run file, or with --resume opens it.
+// begin makes the run file, or with --resume opens it; source is then nil, or
+// what was read of the items anyway.
 func (j *job) begin(ctx context.Context, h outcome.Header, source experiment.Source, filter dataset.Filter) error {
 	if j.cfg.resume {
 		listed, err := j.resume(h)
@@ -179,7 +180,7 @@ func (j *job) begin(ctx context.Context, h outcome.Header, source experiment.Sou
 			return err
 		}
 		if listed {
-			note, err := j.changedSource(ctx, filter)
+			note, err := j.changedSource(ctx, source, filter)
 			if err != nil {
 				return closing(j.run, err)
 			}
@@ -188,8 +189,12 @@ func (j *job) begin(ctx context.Context, h outcome.Header, source experiment.Sou
 			}
 			return nil
 		}
-		if source, err = j.claim(ctx, &h); err != nil {
+		claimed, err := j.claim(ctx, &h)
+		if err != nil {
 			return err
+		}
+		if source == nil {
+			source = claimed
 		}
 	}
 	j.source = experiment.Selected{Source: source, Filter: filter}

@@ -8,6 +8,7 @@ import (
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/compare"
+	"extraction-experiment/harness/answers"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
@@ -70,6 +71,9 @@ func openSources(ctx context.Context, env cli.Env, names []string, dataset strin
 	return sources, done, nil
 }
 
+// readRemote reads a run from Langfuse, which does not say of which harness it
+// is: a run with a hash of questions is of answers, another one of that of the
+// run beside it, whose fingerprint and scorer version it must have anyway.
 func readRemote(ctx context.Context, lf *connect.Langfuse, like outcome.Header, dataset, name string) (compare.Source, error) {
 	if dataset == "" {
 		return nil, cli.Usage("%s%s: a run in Langfuse is found by its dataset, too: add --dataset", inLangfusePrefix, name)
@@ -81,9 +85,10 @@ func readRemote(ctx context.Context, lf *connect.Langfuse, like outcome.Header, 
 	if err != nil {
 		return nil, err
 	}
-	// Langfuse does not say of which harness a run is: that of the run beside it,
-	// whose fingerprint and scorer version it must have anyway.
 	run.Header.Harness, run.Header.Scorer.Primary = like.Harness, like.Scorer.Primary
+	if _, asked := run.Header.Metadata[outcome.QuestionsSHA256]; asked {
+		run.Header.Harness, run.Header.Scorer.Primary = answers.Name, answers.Primary
+	}
 	return remoteSource{run}, nil
 }
 

@@ -98,8 +98,9 @@ func sameExperiment(began, now outcome.Header, cfg runConfig) error {
 }
 
 // changedSource says what is known of the items' file since the run began: it
-// goes on with those that it has.
-func (j *job) changedSource(ctx context.Context, filter dataset.Filter) (string, error) {
+// goes on with those that it has. source is what was read of the file already;
+// nil reads it.
+func (j *job) changedSource(ctx context.Context, source experiment.Source, filter dataset.Filter) (string, error) {
 	header, err := j.run.Header(ctx)
 	if err != nil || header.Dataset.ID != "" { // in Langfuse it has a version, which is pinned
 		return "", err
@@ -108,7 +109,10 @@ func (j *job) changedSource(ctx context.Context, filter dataset.Filter) (string,
 	if _, err := os.Stat(j.cfg.dataset); err != nil {
 		return fmt.Sprintf("the dataset %s is not there any more; %s", j.cfg.dataset, goesOn), nil
 	}
-	sum, err := fingerprint(ctx, experiment.Selected{Source: experiment.File(j.cfg.dataset), Filter: filter})
+	if source == nil {
+		source = experiment.File(j.cfg.dataset)
+	}
+	sum, err := fingerprint(ctx, experiment.Selected{Source: source, Filter: filter})
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()

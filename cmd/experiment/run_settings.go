@@ -75,8 +75,7 @@ const maxTrials = 100
 // runConfig is what the settings of a run mean.
 type runConfig struct {
 	dataset, name            string
-	nameMade                 bool // by the program, as none was given
-	revival                  revival
+	nameMade                 string // the --name that the program made, where none was given
 	system                   systemConfig
 	concurrency, limit       int
 	trials                   int

@@ -86,8 +86,12 @@ func runRow(ctx context.Context, e runstore.Entry) (row report.RunRow, err error
 		}
 		sum.Add(o)
 	}
-	stat, _ := sum.Summary().Scores.Lookup(row.Primary)
+	summary := sum.Summary()
+	stat, _ := summary.Scores.Lookup(row.Primary)
 	row.Mean = stat.Mean
+	if summary.Answers != nil {
+		row.Weighted = summary.WeightedScore
+	}
 	return row, nil
 }
 

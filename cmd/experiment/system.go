@@ -27,7 +27,27 @@ type system struct {
 	header    outcome.System
 	close     func() error
 	asks      asker
-	notes     []string // what a person should know before it begins
+	// reached reports whether a team's own system ever answered; nil where that
+	// is not known.
+	reached func() bool
+	notes   []string // what a person should know before it begins
+}
+
+// met reports whether there was ever anything from the model or a team's own
+// system: false says that every connection failed.
+func (s system) met() bool {
+	if s.reached != nil {
+		return s.reached()
+	}
+	return s.asks.remote == nil || pipeline.Reached(s.asks.remote)
+}
+
+// asked says in words who is.
+func (s system) asked() string {
+	if s.reached != nil {
+		return "the service"
+	}
+	return "the model"
 }
 
 // openSystem opens the extractor that the settings name: a team's own
@@ -137,7 +157,7 @@ func openPipeline(cfg systemConfig, concurrency int, getenv func(string) string)
 	if model == "" {
 		header.Model = external.Name
 	}
-	return system{extractor: extractor, header: header, close: extractor.Close}, nil
+	return system{extractor: extractor, header: header, close: extractor.Close, reached: extractor.Reached}, nil
 }
 
 // envPipelineToken is sent to a pipeline's address as a bearer token.

@@ -33,7 +33,10 @@ func fileAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	items := dataset.ReadFile(path)
+	items, err := itemsOf(path)
+	if err != nil {
+		return err
+	}
 	var redacted map[string]int
 	if redaction != nil {
 		redacted = redaction.Counts()
@@ -47,7 +50,7 @@ func fileAction(c *urfave.Context, env cli.Env) (err error) {
 	bar := newBar(env, c.Bool("quiet"))
 	result, err := seed.File(c.Context, lf.Client, items, seed.Config{
 		Dataset: c.String("dataset"), Description: c.String("description"), Schemas: schemas,
-		IDPrefix: c.String("id-prefix"), Vocabulary: vocabulary(),
+		IDPrefix: c.String("id-prefix"), Vocabulary: vocabulary(), Foreign: question,
 		KeepGoing: c.Bool("keep-going"), DryRun: c.Bool("dry-run"), Progress: bar.progress,
 	})
 	bar.close()
@@ -96,8 +99,12 @@ func checkAction(c *urfave.Context, env cli.Env) error {
 	if err := readable(path); err != nil {
 		return err
 	}
-	found, err := seed.Check(dataset.ReadFile(path), seed.CheckConfig{
-		Dataset: c.String("dataset"), IDPrefix: c.String("id-prefix"), Schemas: schemas, Vocabulary: vocabulary(),
+	items, err := itemsOf(path)
+	if err != nil {
+		return err
+	}
+	found, err := seed.Check(items, seed.CheckConfig{
+		Dataset: c.String("dataset"), IDPrefix: c.String("id-prefix"), Schemas: schemas, Vocabulary: vocabulary(), Foreign: question,
 	})
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func newApp(env cli.Env) *urfave.App {
 		ErrWriter: env.Stderr,
 		Flags: append([]urfave.Flag{
 			&urfave.StringFlag{Name: "dataset", Aliases: []string{"d"}, Usage: "`NAME` of the dataset"},
-			&urfave.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "create and update the items of `FILE` (JSONL, JSON or CSV)"},
+			&urfave.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "create and update the items of `FILE` (JSONL, JSON or CSV), which may be questions (docs/answers.md)"},
 			&urfave.StringFlag{Name: "check", Usage: "check the items of `FILE` and send nothing"},
 			&urfave.StringFlag{Name: "export", Usage: "write the dataset's items to `FILE`; its ending says the form, - is JSONL on standard output"},
 			&urfave.StringSliceFlag{Name: "archive", Usage: "archive the item `ID`; may be repeated"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"extraction-experiment/dataset"
@@ -50,11 +51,11 @@ func (g *Group) UnmarshalJSON(raw []byte) error {
 		*g = Group{one}
 		return nil
 	}
-	var many []string
-	if err := json.Unmarshal(raw, &many); err != nil || many == nil {
+	var many texts
+	if json.Unmarshal(raw, &many) != nil || many == nil {
 		return errors.New("is neither a text nor a list of texts")
 	}
-	*g = many
+	*g = Group(many)
 	return nil
 }
 
@@ -96,9 +97,9 @@ func DecodeExpected(raw json.RawMessage) (Expected, error) {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
 		return e, nil
 	}
-	var values map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &values); err != nil || values == nil {
-		return e, errors.New("the expected output is no object with must_include and the like")
+	values, err := readObject(raw)
+	if err != nil {
+		return e, fmt.Errorf("the expected output is no object with must_include and the like: %w", err)
 	}
 	var problems []error
 	for _, p := range e.read(values) {
@@ -124,15 +125,34 @@ func (e *Expected) read(values map[string]json.RawMessage) []*fieldError {
 			problems = append(problems, &fieldError{field, fmt.Sprintf("expected %s, found %s", want, excerpt(string(raw), 60))})
 		}
 	}
-	take("must_include", &e.MustInclude, "a list of texts")
+	take("must_include", (*texts)(&e.MustInclude), "a list of texts")
 	take("must_include_any", &e.MustIncludeAny, "a list of texts and of lists of texts")
-	take("must_not_include", &e.MustNotInclude, "a list of texts")
+	take("must_not_include", (*texts)(&e.MustNotInclude), "a list of texts")
 	take("require_citation", &e.RequireCitation, "true or false")
 	take("weight", &e.Weight, "a number")
 	if w := e.Importance(); math.IsNaN(w) || w < 0 || w > MaxWeight {
 		problems = append(problems, &fieldError{"weight", fmt.Sprintf("%g is not a number from 0 to %g", w, float64(MaxWeight))})
 	}
 	return problems
+}
+
+// Odd says what is allowed and probably a mistake.
+func (e Expected) Odd() []string {
+	var list []string
+	if e.Importance() == 0 {
+		list = append(list, "the weight is 0: the question counts for nothing in weighted_score")
+	}
+	for _, term := range slices.Concat(e.MustInclude, e.MustNotInclude) {
+		if Normalise(term) == "" {
+			list = append(list, "an empty term is never found")
+		}
+	}
+	for _, group := range e.MustIncludeAny {
+		if !slices.ContainsFunc(group, func(term string) bool { return Normalise(term) != "" }) {
+			list = append(list, "a group of must_include_any has no term: it is never hit")
+		}
+	}
+	return list
 }
 
 // MaxWeight bounds the weight of a question, so that sums of them stay exact

@@ -84,9 +84,9 @@ func (r *reader) row(line int, raw []byte) {
 		r.fail(line, "", "is not valid UTF-8")
 		return
 	}
-	var values map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &values); err != nil || values == nil {
-		r.fail(line, "", "is no JSON object: %s", reasonOf(err))
+	values, err := readObject(raw)
+	if err != nil {
+		r.fail(line, "", "is no JSON object: %v", err)
 		return
 	}
 	q := Question{}
@@ -136,24 +136,7 @@ func (r *reader) advise(line int, q Question, values map[string]json.RawMessage)
 	if len(unknown) > 0 {
 		r.warn(line, "unknown keys are not looked at: %s", excerpt(strings.Join(unknown, ", "), 200))
 	}
-	if q.Importance() == 0 {
-		r.warn(line, "the weight is 0: the question counts for nothing in weighted_score")
+	for _, text := range q.Odd() {
+		r.warn(line, "%s", text)
 	}
-	for _, term := range slices.Concat(q.MustInclude, q.MustNotInclude) {
-		if Normalise(term) == "" {
-			r.warn(line, "an empty term is never found")
-		}
-	}
-	for _, group := range q.MustIncludeAny {
-		if !slices.ContainsFunc(group, func(term string) bool { return Normalise(term) != "" }) {
-			r.warn(line, "a group of must_include_any has no term: it is never hit")
-		}
-	}
-}
-
-func reasonOf(err error) string {
-	if err == nil {
-		return "it is null"
-	}
-	return err.Error()
 }

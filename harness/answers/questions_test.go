@@ -1,8 +1,10 @@
 package answers_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"strings"
 	"testing"
 
@@ -73,7 +75,12 @@ func TestRead_namesEveryProblem(t *testing.T) {
 		"{\"id\"": "q.jsonl: line 1: is no JSON object",
 		"\n\xff":  "q.jsonl: line 2: is not valid UTF-8",
 		`{"id":"a","question":"b","x":"` + strings.Repeat("y", answers.MaxLine) + `"}`: "q.jsonl: line 1: the line is longer",
-		`{"id":"","question":""}`: "question: is empty",
+		`{"id":"","question":""}`:                                   "question: is empty",
+		`{"id":"a","question":"b","must_include":[null]}`:           "q.jsonl: line 1: must_include: expected a list of texts, found [null]",
+		`{"id":"a","question":"b","must_not_include":["x",null]}`:   "q.jsonl: line 1: must_not_include: expected a list of texts",
+		`{"id":"a","question":"b","must_include_any":[["x",null]]}`: "q.jsonl: line 1: must_include_any",
+		`{"id":"a","question":"b","weight":1,"weight":2}`:           `q.jsonl: line 1: is no JSON object: the key "weight" is given twice`,
+		`"a"`: `q.jsonl: line 1: is no JSON object: found "a"`,
 	}
 	for text, want := range tests {
 		_, _, err := answers.Read(strings.NewReader(text), "q.jsonl")
@@ -81,6 +88,45 @@ func TestRead_namesEveryProblem(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, &coded) || coded.ExitCode() != 64 {
 			t.Errorf("%.80q: %v, want %s and exit code 64", text, err, want)
 		}
+	}
+}
+
+// TestRead_inWords: no error shows what only a programmer knows.
+func TestRead_inWords(t *testing.T) {
+	for _, text := range []string{`[1]`, `{"id":[]}`, `7`, `{`, `{"id":"a","question":"b","must_include":{}}`} {
+		_, _, err := answers.Read(strings.NewReader(text), "q.jsonl")
+		if err == nil || strings.Contains(err.Error(), "Go ") || strings.Contains(err.Error(), "json:") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestReadFile_folder: a folder is no fault of this program.
+func TestReadFile_folder(t *testing.T) {
+	_, err := answers.ReadFile(t.TempDir())
+	var syntax *dataset.SyntaxError
+	if !errors.As(err, &syntax) || !strings.Contains(err.Error(), "it is a folder") {
+		t.Error(err)
+	}
+}
+
+type onePage []dataset.Item
+
+func (p onePage) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
+	return func(yield func([]dataset.Item, error) bool) { yield(p, nil) }
+}
+
+// TestCollect: items of a dataset are questions, or all that are none are named.
+func TestCollect(t *testing.T) {
+	good := dataset.Item{ID: "a", Input: json.RawMessage(`"q"`), Expected: json.RawMessage(`{"weight":0}`)}
+	q, err := answers.Collect(t.Context(), onePage{good})
+	if err != nil || len(q.Items) != 1 || len(q.Warnings) != 1 || !strings.Contains(q.Warnings[0], `item "a": the weight is 0`) {
+		t.Errorf("%+v %v", q, err)
+	}
+	_, err = answers.Collect(t.Context(), onePage{good, {ID: "b", Input: json.RawMessage(`{}`)}, {ID: "c", Input: json.RawMessage(`"q"`), Expected: json.RawMessage(`{"weight":-1}`)}})
+	var coded interface{ ExitCode() int }
+	if !errors.As(err, &coded) || coded.ExitCode() != 64 || !strings.Contains(err.Error(), `item "b": the input has no "question"`) || !strings.Contains(err.Error(), `item "c": weight: -1`) {
+		t.Error(err)
 	}
 }
 

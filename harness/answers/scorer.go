@@ -83,7 +83,10 @@ func (g Grade) comment() string {
 	if g.Groups == 0 {
 		text = "nothing required"
 	}
-	if n := len(g.Explanation.Forbidden); n > 0 {
+	switch n := len(g.Explanation.Forbidden); {
+	case n == 1:
+		text += ", 1 forbidden term"
+	case n > 1:
 		text += fmt.Sprintf(", %d forbidden terms", n)
 	}
 	if g.CitationPenalty > 0 {

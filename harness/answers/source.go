@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -29,6 +30,9 @@ func ReadFile(path string) (Questions, error) {
 		return Questions{}, &dataset.SyntaxError{File: path, Msg: "the file of questions cannot be opened: " + err.Error()}
 	}
 	defer f.Close() // only read: nothing can be lost
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return Questions{}, &dataset.SyntaxError{File: path, Msg: "it is a folder; questions are one file"}
+	}
 	hash := sha256.New()
 	list, warnings, err := Read(io.TeeReader(f, hash), path)
 	if err != nil {
@@ -50,8 +54,9 @@ type pager interface {
 	Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error]
 }
 
-// Collect reads the questions of a dataset, whose hash is its fingerprint. An
-// item that is no question fails when it is run, not here.
+// Collect reads the questions of a dataset, whose hash is its fingerprint. Items
+// that are no questions are errors as in a file, all of them at once: without
+// them weighted_score would be that of other questions.
 func Collect(ctx context.Context, source pager) (Questions, error) {
 	var q Questions
 	var fingerprint dataset.Fingerprint
@@ -64,6 +69,9 @@ func Collect(ctx context.Context, source pager) (Questions, error) {
 		}
 	}
 	slices.SortFunc(q.Items, func(a, b dataset.Item) int { return strings.Compare(a.ID, b.ID) })
+	if err := q.check(); err != nil {
+		return Questions{}, err
+	}
 	for _, item := range q.Items {
 		hash, err := dataset.Hash(item)
 		if err == nil {
@@ -75,6 +83,33 @@ func Collect(ctx context.Context, source pager) (Questions, error) {
 	}
 	q.SHA256 = fingerprint.Sum()
 	return q, nil
+}
+
+// check reads every item as a question.
+func (q *Questions) check() error {
+	var problems dataset.Problems
+	for _, item := range q.Items {
+		expected, err := ReadItem(item)
+		if err != nil {
+			msg := strings.ReplaceAll(err.Error(), "\n", "; ")
+			problems.Add(&dataset.SyntaxError{File: "the dataset", Path: fmt.Sprintf("item %q", item.ID), Msg: msg})
+			continue
+		}
+		for _, text := range expected.Odd() {
+			q.Warnings = append(q.Warnings, fmt.Sprintf("item %q: %s", item.ID, text))
+		}
+	}
+	return problems.Err()
+}
+
+// ReadItem reads an item as a question; all that is wrong with it is joined.
+func ReadItem(item dataset.Item) (Expected, error) {
+	_, err := DecodeInput(item.Input)
+	expected, unexpected := DecodeExpected(item.Expected)
+	if joined, ok := unexpected.(interface{ Unwrap() []error }); ok {
+		return expected, errors.Join(append([]error{err}, joined.Unwrap()...)...)
+	}
+	return expected, errors.Join(err, unexpected)
 }
 
 // Pages yields all questions as one page.

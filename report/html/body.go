@@ -17,6 +17,8 @@ type meta struct {
 	Left    int       `json:"left"` // items that are not listed
 	// Lower says that less of the primary score is better.
 	Lower bool `json:"lower,omitempty"`
+	// Answers says that items are questions about a document.
+	Answers bool `json:"answers,omitempty"`
 }
 
 type metaRun struct {
@@ -51,7 +53,7 @@ func (w *writer) columns(primary int) []int {
 }
 
 func (w *writer) meta() meta {
-	m := meta{Scores: []string{}, Causes: []string{}, Left: w.left}
+	m := meta{Scores: []string{}, Causes: []string{}, Left: w.left, Answers: w.runs[0].Summary.Answers != nil}
 	m.Primary = slices.Index(w.scores, w.runs[0].Summary.Run.Primary)
 	for _, name := range w.scores {
 		m.Scores = append(m.Scores, named(name))

@@ -22,6 +22,7 @@ type pane struct {
 	Scores        []scoreRow `json:"scores"`
 	Entities      []thing    `json:"entities"`
 	Relationships []thing    `json:"relationships"`
+	Terms         []thing    `json:"terms,omitempty"` // of an answer
 	Calls         []call     `json:"calls"`
 	Output        *quote     `json:"output,omitempty"`
 	Warnings      []string   `json:"warnings"`
@@ -99,6 +100,7 @@ func newPane(v report.ItemView, l limits) *pane {
 	p.Scores = scoreRows(o.Scores)
 	p.Entities = bounded(p, entityThings(v), l)
 	p.Relationships = bounded(p, relationshipThings(v), l)
+	p.Terms = bounded(p, termThings(v), l)
 	for _, c := range bounded(p, o.Calls, l) {
 		p.Calls = append(p.Calls, p.call(c, l))
 	}

@@ -130,6 +130,9 @@ func about(r report.Run) []string {
 func tiles(r report.Run) []tile {
 	s := r.Summary
 	var list []tile
+	if s.Answers != nil {
+		list = append(list, tile{"weighted_score", report.FormatScore(s.WeightedScore, 3), "by the weights of the questions", "primary"})
+	}
 	if stat, ok := s.Scores.Lookup(s.Run.Primary); ok {
 		note := ""
 		if stat.CI95 != nil {

@@ -60,7 +60,7 @@ const mostRuns = 2000
 
 type runLine struct {
 	Name, Address, Path, Dataset, Model, Status, State string
-	Items, Failed, Primary, Mean, Started              string
+	Items, Failed, Primary, Mean, Weighted, Started    string
 	Bar                                                *float64
 	Base, Candidate                                    bool // chosen at first
 }
@@ -70,6 +70,9 @@ func newRunLine(r RunLink) runLine {
 		Items: report.FormatCount(r.Items), Primary: named(r.Primary), Mean: report.FormatScore(r.Mean, 3)}
 	if r.Status != "complete" {
 		line.State = "warn"
+	}
+	if r.Weighted != nil {
+		line.Weighted = "weighted " + report.FormatScore(r.Weighted, 3)
 	}
 	if r.Failed > 0 {
 		line.Failed = report.FormatCount(r.Failed)

@@ -31,6 +31,9 @@ func newVerdictCard(c compare.Comparison, s compare.Score) verdictCard {
 	if s.CI95 != nil {
 		v.Interval = fmt.Sprintf("%s, 95 %% interval %s, p %s", report.FormatDelta(s.Difference), report.FormatDeltas(s.CI95), report.FormatP(s.P))
 	}
+	if w := s.Weighted; w != nil {
+		v.Notes = append(v.Notes, "weighted "+report.FormatWeighted(*w))
+	}
 	if s.Clusters > 0 && s.Unclustered != nil {
 		v.Notes = append(v.Notes, fmt.Sprintf("%s by %s; as if items were independent: %s", report.FormatCounted(s.Clusters, "cluster"), named(c.ClusterBy), report.FormatDeltas(s.Unclustered)))
 	}

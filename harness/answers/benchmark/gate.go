@@ -19,20 +19,38 @@ type Gates struct {
 type Gate struct {
 	Name   string `json:"name"`
 	Passed bool   `json:"passed"`
-	Reason string `json:"reason"`
+	// Skipped says that there was no base to compare with; it did not pass, and
+	// did not fail.
+	Skipped bool   `json:"skipped,omitempty"`
+	Reason  string `json:"reason"`
 }
 
-// Passed reports whether every gate passed.
-func (r Report) Passed() bool {
-	return !slices.ContainsFunc(r.Gates, func(g Gate) bool { return !g.Passed })
+// Failed reports whether the gate was judged and did not pass.
+func (g Gate) Failed() bool { return !g.Passed && !g.Skipped }
+
+// Word is pass, FAIL or skip.
+func (g Gate) Word() string {
+	switch {
+	case g.Skipped:
+		return "skip"
+	case g.Passed:
+		return "pass"
+	}
+	return "FAIL"
 }
 
-// Judge judges every gate; those against a base fail without one. A bound that
-// is met exactly passes. What has no score passes nothing.
+// Passed reports whether no gate failed.
+func (r Report) Passed() bool { return !slices.ContainsFunc(r.Gates, Gate.Failed) }
+
+// Judge judges every gate; those against a base are skipped without one. A
+// bound that is met exactly passes. What has no score passes nothing.
 func (r Report) Judge(g Gates, base *Report) []Gate {
 	out := []Gate{}
 	add := func(name string, passed bool, format string, args ...any) {
-		out = append(out, Gate{name, passed, fmt.Sprintf(format, args...)})
+		out = append(out, Gate{Name: name, Passed: passed, Reason: fmt.Sprintf(format, args...)})
+	}
+	skip := func(name string) {
+		out = append(out, Gate{Name: name, Skipped: true, Reason: "there is no baseline to compare with (--baseline)"})
 	}
 	score := r.Summary.WeightedScore
 	if g.MinScore != nil {
@@ -46,7 +64,7 @@ func (r Report) Judge(g Gates, base *Report) []Gate {
 	if g.MaxDrop != nil {
 		switch {
 		case base == nil:
-			add("max_drop", false, "there is no baseline to compare with (--baseline)")
+			skip("max_drop")
 		case score == nil || base.Summary.WeightedScore == nil:
 			add("max_drop", false, "weighted_score is %s, it was %s", number(score), number(base.Summary.WeightedScore))
 		default:
@@ -56,7 +74,7 @@ func (r Report) Judge(g Gates, base *Report) []Gate {
 	}
 	if g.MaxRegressions != nil {
 		if base == nil {
-			add("max_regressions", false, "there is no baseline to compare with (--baseline)")
+			skip("max_regressions")
 		} else {
 			worse := r.regressions(*base)
 			add("max_regressions", len(worse) <= *g.MaxRegressions, "%d questions are worse, %d are allowed%s", len(worse), *g.MaxRegressions, some(worse))

@@ -29,6 +29,9 @@ func NewAsker(cfg Config) (*Asker, error) {
 // Target says what is asked, for run metadata; secrets are masked.
 func (a *Asker) Target() string { return a.extractor.Target() }
 
+// Reached reports as that of an Extractor.
+func (a *Asker) Reached() bool { return a.extractor.Reached() }
+
 // Close ends all processes, or closes idle connections.
 func (a *Asker) Close() error { return a.extractor.Close() }
 

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 
 	"extraction-experiment/internal/exchange"
 	"extraction-experiment/internal/printable"
@@ -28,6 +29,7 @@ type endpoint struct {
 	shown  string
 	mask   *strings.Replacer
 	cfg    Config
+	met    atomic.Bool // it answered once, whatever it said
 }
 
 // isAddress reports whether a target is an address rather than a command.
@@ -66,6 +68,8 @@ func newEndpoint(cfg Config) (peer, error) {
 
 func (e *endpoint) target() string { return e.shown }
 
+func (e *endpoint) reached() bool { return e.met.Load() }
+
 func (e *endpoint) Close() error {
 	e.client.CloseIdleConnections()
 	return nil
@@ -85,6 +89,7 @@ func (e *endpoint) ask(ctx context.Context, request []byte) ([]byte, error) {
 	if err != nil {
 		return nil, e.unreachable(ctx, err)
 	}
+	e.met.Store(true)
 	defer resp.Body.Close()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return nil, e.refused(ctx, resp)

@@ -64,6 +64,8 @@ type Config struct {
 type peer interface {
 	// ask sends one request and returns the answer, a JSON object.
 	ask(ctx context.Context, request []byte) ([]byte, error)
+	// reached is false while every connection failed.
+	reached() bool
 	target() string
 	Close() error
 }
@@ -129,6 +131,10 @@ func connect(cfg Config) (peer, error) {
 // Target says what is asked, for run metadata: the command line, or the address
 // without its query. Values of secret environment variables are masked.
 func (e *Extractor) Target() string { return e.peer.target() }
+
+// Reached reports whether the pipeline was ever met: false says that every
+// connection to an address failed, or none was tried. A program is always there.
+func (e *Extractor) Reached() bool { return e.peer.reached() }
 
 // Close ends all processes, or closes idle connections, and Extracts under way.
 // The error names processes that the system would not end.

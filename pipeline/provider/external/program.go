@@ -34,4 +34,6 @@ func (p *program) ask(ctx context.Context, request []byte) ([]byte, error) {
 
 func (p *program) target() string { return p.line }
 
+func (p *program) reached() bool { return true }
+
 func (p *program) Close() error { return p.pool.Close() }

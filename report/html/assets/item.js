@@ -26,7 +26,8 @@ function paneOf(run, part, pane) {
     pane.warnings.map((w) => el("p", { class: "notice warn" }, w)),
     pane.shorter ? el("p", { class: "notice warn cut" }, "Parts of this item are left out to keep the file small.") : null,
     el("div", { class: "split" }, documentCard(pane, states, tallied(pane.entities.map((t) => t.state)), marksOf(pane.entities)),
-      el("div", null, thingTable("Entities", pane.entities, "entities"), thingTable("Relationships", pane.relationships, "relationships"))),
+      el("div", null, meta.answers ? thingTable("Terms", pane.terms || [], "terms")
+        : [thingTable("Entities", pane.entities, "entities"), thingTable("Relationships", pane.relationships, "relationships")])),
     callList(pane)));
 }
 
@@ -36,13 +37,15 @@ function scoreChips(pane) {
   }, s.name, el("b", null, ratio(s.value)))));
 }
 
+const noThings = () => el("p", { class: "dim" }, meta.answers ? "none asked for, none forbidden" : "none expected, none extracted");
+
 function thingTable(title, things, kind) {
-  if (!things.length) return el("div", null, el("h3", null, title), el("p", { class: "dim" }, "none expected, none extracted"));
+  if (!things.length) return el("div", null, el("h3", null, title), noThings());
   const order = ["near", "type", "missed", "spurious", "ok"];
   const sorted = things.map((t, row) => ({ ...t, row })).sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state));
   return el("div", null, el("h3", null, title + " ", el("span", { class: "count" }, String(things.length))),
     el("div", { class: "card scroll" }, el("table", { class: "things " + kind },
-      el("thead", null, el("tr", null, el("th", { scope: "col", class: "half" }, "expected"), el("th", { scope: "col", class: "half" }, "extracted"), el("th", { scope: "col" }, "result"), el("th", { scope: "col", class: "num sim" }, "sim."))),
+      el("thead", null, el("tr", null, el("th", { scope: "col", class: "half" }, "expected"), el("th", { scope: "col", class: "half" }, meta.answers ? "in the answer" : "extracted"), el("th", { scope: "col" }, "result"), el("th", { scope: "col", class: "num sim" }, "sim."))),
       el("tbody", null, sorted.map(thingRow)))));
 }
 
@@ -56,6 +59,7 @@ function thingRow(t) {
 }
 
 function sideOf(s) {
+  if (s.plain) return bdi(s.name);
   if (s.target !== undefined) return el("span", null, bdi(s.name), el("span", { class: "arrow" }, " – "), el("i", null, bdi(s.type || "(no type)")), el("span", { class: "arrow" }, " → "), bdi(s.target));
   return el("span", null, el("button", { type: "button", class: "name" }, bdi(s.name || "(no name)")), " ", s.type ? el("span", { class: "tag type" }, s.type) : null);
 }
@@ -71,7 +75,7 @@ function callList(pane) {
         c.messages.map((m) => el("div", { class: "message" }, el("div", { class: "role" }, m.role || "input"), quoted(m))),
         c.answer ? el("div", { class: "message" }, el("div", { class: "role" }, "answer"), quoted(c.answer)) : null));
   });
-  const output = pane.output ? el("details", { class: "output" }, el("summary", null, el("strong", null, "Extraction"), " ", el("span", { class: "dim" }, "as JSON")), el("div", { class: "inner" }, quoted(pane.output))) : null;
+  const output = pane.output ? el("details", { class: "output" }, el("summary", null, el("strong", null, meta.answers ? "Answer" : "Extraction"), " ", el("span", { class: "dim" }, "as JSON")), el("div", { class: "inner" }, quoted(pane.output))) : null;
   const trace = pane.trace ? el("p", null, el("a", { href: pane.trace }, "Trace of this item")) : null;
   return parts.length || output || trace ? el("div", null, el("h3", null, "Prompt and answer"), parts, output, trace) : null;
 }

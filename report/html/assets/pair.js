@@ -11,15 +11,26 @@ function itemBody(row) {
   const detail = detailOf(row), i = against();
   const panes = [detail.runs[base], detail.runs[i]];
   if (!detail.runs.length) return el("p", { class: "notice warn" }, "There was no room for this item in the file: experiment show RUN ITEM shows it.");
-  const entities = joined(panes, "entities"), relationships = joined(panes, "relationships");
+  const entities = joined(panes, "entities"), relationships = joined(panes, "relationships"), terms = joined(panes, "terms");
   return selecting(el("section", { class: "pane panes one changing" }, verdictOf(row), failuresOf(panes), scoresOf(panes, i),
     panes.some((p) => p && p.shorter) ? el("p", { class: "notice warn cut" }, "Parts of this item are left out to keep the file small.") : null,
     el("div", { class: "split" }, documentCard(detail, changes, tallied(entities.map((t) => t.change)), changesIn(entities, i), whose()),
-      el("div", null, changeTable("Entities", entities, "entities"), changeTable("Relationships", relationships, "relationships"))),
-    el("div", { class: "columns" }, panes.map((pane, k) => el("div", null, el("h2", null, sideName(k, i)), pane ? callList(pane) : el("p", { class: "notice" }, "This run has no such item."))))));
+      el("div", null, meta.answers ? changeTable("Terms", terms, "terms")
+        : [changeTable("Entities", entities, "entities"), changeTable("Relationships", relationships, "relationships")])),
+    el("div", { class: "columns" }, panes.map((pane, k) => el("div", null, el("h2", null, sideName(k, i)), answerOf(pane), pane ? callList(pane) : el("p", { class: "notice" }, "This run has no such item."))))));
 }
 
-const whose = () => el("p", { class: "lines" }, el("span", { class: "sample of-base" }, "line above"), ": extracted by the base; ",
+// answerOf is what a run answered to a question.
+function answerOf(pane) {
+  if (!meta.answers || !pane || !pane.output || pane.output.cut) return null;
+  try {
+    return el("pre", { dir: "auto", class: "answer" }, String(JSON.parse(pane.output.text).answer));
+  } catch {
+    return null; // it stands below as it is
+  }
+}
+
+const whose = () => meta.answers ? el("p", { class: "dim" }, "The answer is that of the base; both stand below.") : el("p", { class: "lines" }, el("span", { class: "sample of-base" }, "line above"), ": extracted by the base; ",
   el("span", { class: "sample of-candidate" }, "line below"), ": by the candidate");
 
 const sideName = (k, i) => [k ? "Candidate " : "Base ", el("span", { class: "dim" }, bdi(meta.runs[k ? i : base].name))];
@@ -55,7 +66,7 @@ function scoresOf(panes, i) {
 function joined(panes, kind) {
   const rows = [], expected = new Map(), stray = new Map();
   panes.forEach((pane, k) => {
-    for (const t of pane ? pane[kind] : []) {
+    for (const t of pane && pane[kind] || []) {
       const found = t.expected ? expected : stray;
       const s = t.expected || t.extracted;
       const key = t.expected ? s.i : [s.name, s.type, s.target].join("\n").toLowerCase();
@@ -90,7 +101,7 @@ function changesIn(rows, i) {
 }
 
 function changeTable(title, rows, kind) {
-  if (!rows.length) return el("div", null, el("h3", null, title), el("p", { class: "dim" }, "none expected, none extracted"));
+  if (!rows.length) return el("div", null, el("h3", null, title), noThings());
   return el("div", null, el("h3", null, title + " ", el("span", { class: "count" }, String(rows.length))),
     el("div", { class: "card scroll" }, el("table", { class: "things changes " + kind },
       el("thead", null, el("tr", null, ["expected", "base", "candidate", "change"].map((t) => el("th", { scope: "col" }, t)))),

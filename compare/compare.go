@@ -148,7 +148,7 @@ func newResult(cand Side) Result {
 // result computes everything from what was collected.
 func (r *collector) result(ctx context.Context, base, cand Side) (Result, error) {
 	out := newResult(cand)
-	out.Items = r.items
+	out.Items, out.Scored = r.items, r.scored
 	clustered := r.known.clusters.key != ""
 	if clustered {
 		out.Clusters = len(r.seenClusters)

@@ -196,8 +196,8 @@ func TestCompare_trials(t *testing.T) {
 	r := compared(t, Config{}, base, cand)
 	s := primaryOf(t, r)
 	// (0.7 + 0.3 + 0.6)/3
-	if s.N != 3 || !near(s.Candidate, 1.6/3) || s.Pooled.N != 2 || r.Cost.N != 3 {
-		t.Errorf("%+v", s)
+	if s.N != 3 || !near(s.Candidate, 1.6/3) || s.Pooled.N != 2 || r.Scored != 2 || r.Cost.N != 3 {
+		t.Errorf("%d scored in both, %+v", r.Scored, s)
 	}
 	if !strings.Contains(strings.Join(r.Warnings, "\n"), "the base has 1 trial, the candidate 2") {
 		t.Errorf("%q", r.Warnings)

@@ -86,8 +86,12 @@ func TestRule_judgeDifference(t *testing.T) {
 	few, fewClusters, same := difference(.01, .02), difference(.01, .02), difference(0, 0)
 	few.N, fewClusters.Clusters, same.Verdict, same.N = 5, 4, Same, 2
 	pooled, unpooled := difference(-.5, .5), difference(.1, .2)
+	pooled.N = 60
+	failing := pooled
+	failing.N = 80
 	pooled.Pooled = &Pooled{N: 60, Difference: .15, CI95: &[2]float64{.1, .2}}
 	unpooled.Pooled = &Pooled{N: 50, Difference: .15}
+	failing.Pooled = pooled.Pooled
 	tests := []struct {
 		rule  string
 		score Score
@@ -118,6 +122,7 @@ func TestRule_judgeDifference(t *testing.T) {
 		{"pooled(f1) > base", pooled, Pass},
 		{"pooled(f1) > base", unpooled, Inconclusive},
 		{"pooled(f1) > base", difference(.1, .2), Inconclusive},
+		{"pooled(f1) > base", failing, Inconclusive}, // the 20 that failed have no counts
 	}
 	for _, tt := range tests {
 		r, err := ParseRule(tt.rule)

@@ -42,6 +42,9 @@ func (r Rule) judgeDifference(s Score) RuleResult {
 		if p := s.Pooled; p != nil {
 			out.Value, out.CI95, ci = &p.Difference, p.CI95, p.CI95
 			why = fmt.Sprintf("below %d items or clusters there is no interval of a pooled value", stats.LeastResampled)
+			if failed := s.N - p.N; failed > 0 {
+				ci, why = nil, leavesOut(failed, s.N, "item")
+			}
 		}
 	}
 	if out.Value == nil || ci == nil {
@@ -63,6 +66,12 @@ func (r Rule) judgeDifference(s Score) RuleResult {
 	out.Reason = fmt.Sprintf("%s changed by %s, 95 %% interval %s to %s; allowed is %s %s",
 		r.name(), signed(*out.Value), signed(ci[0]), signed(ci[1]), r.Op, signed(r.Offset))
 	return out
+}
+
+// leavesOut says why a pooled value decides nothing where something failed: it
+// would favour whoever fails on what is hard.
+func leavesOut(failed, all int, noun string) string {
+	return fmt.Sprintf("%d of %s failed and have no counts, which a pooled value leaves out; ask for the mean, in which they count as 0", failed, counted(all, noun))
 }
 
 func (r Rule) name() string {
@@ -88,6 +97,14 @@ func (r Rule) judgeRun(s outcome.Summary) (RuleResult, error) {
 	}
 	if out.Value == nil {
 		out.Answer, out.Reason = Inconclusive, r.name()+" is defined for no item"
+		return out, nil
+	}
+	failed, all, noun := stat.Failed, stat.Failed+stat.N, "item"
+	if s.Trials != nil { // pooled over all outcomes, and Failed counts items of which all did
+		failed, all, noun = s.Items.Failed, s.Items.Failed+s.Items.Scored, "outcome"
+	}
+	if r.Pooled && failed > 0 {
+		out.Answer, out.Reason = Inconclusive, r.name()+": "+leavesOut(failed, all, noun)
 		return out, nil
 	}
 	out.Answer = answer(r.holds(*out.Value, r.Offset))

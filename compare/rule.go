@@ -14,7 +14,7 @@ import (
 //
 //	entity_f1 >= base - 0.02        a score against the base: the 95 % interval decides
 //	entity_f1 > base                better than the base, shown
-//	pooled(entity_f1) >= base - 1%  the pooled value, by its bootstrap interval
+//	pooled(entity_f1) >= base - 1%  the pooled value, by its bootstrap interval; where items failed, none
 //	relationship_f1 >= 0.6          a score by itself: the mean decides, failures as 0
 //	coverage >= 99%                 share of the items that did not fail
 //	failures <= 2                   items that failed

@@ -63,8 +63,11 @@ func (r Rule) judgeDifference(s Score) RuleResult {
 	default:
 		out.Answer = Inconclusive
 	}
-	out.Reason = fmt.Sprintf("%s changed by %s, 95 %% interval %s to %s; allowed is %s %s",
-		r.name(), signed(*out.Value), signed(ci[0]), signed(ci[1]), r.Op, signed(r.Offset))
+	out.Reason = fmt.Sprintf("%s changed by %s, 95 %% interval %s to %s", r.name(), signed(*out.Value), signed(ci[0]), signed(ci[1]))
+	if out.CI95 == nil {
+		out.Reason = fmt.Sprintf("%s is the same in %s, which is too few for an interval", r.name(), counted(s.N, "item"))
+	}
+	out.Reason += fmt.Sprintf("; allowed is %s %s", r.Op, signed(r.Offset))
 	return out
 }
 

@@ -49,6 +49,8 @@ func TestLeaderboard_golden(t *testing.T) {
 		golden(t, fmt.Sprintf("leaderboard-%d.txt", width), page)
 		fits(t, string(page), opt)
 	}
+	whole := printed(t, func(b *bytes.Buffer) error { return Leaderboard(b, board(), Options{Whole: true}) })
+	golden(t, "leaderboard-whole.txt", whole)
 	if err := Leaderboard(full{}, board(), Options{}); !errors.Is(err, errFull) {
 		t.Error(err)
 	}

@@ -37,7 +37,11 @@ func (p *page) scoreTable(scores outcome.Stats) {
 	var l layout
 	var g *grid
 	hasPooled := slices.ContainsFunc(scores, func(s outcome.Stat) bool { return s.Pooled != nil })
-	for _, l = range layouts {
+	for _, next := range layouts {
+		if p.Whole && !(next.span && next.pooled) {
+			break // it would leave numbers out
+		}
+		l = next
 		l.pooled = l.pooled && hasPooled
 		g = p.scoreGrid(scores, l)
 		if _, total := g.widths(); total <= p.Width {

@@ -128,7 +128,7 @@ func TestCompare_hostile(t *testing.T) {
 func runList(t *testing.T) string {
 	t.Helper()
 	mean := 0.5
-	row := report.RunRow{Name: hostile, Dataset: hostile, Model: hostile, Status: hostile, Primary: hostile, Mean: &mean, Items: 3, Failed: 1, Started: time.Now()}
+	row := report.RunRow{Name: hostile, Dataset: hostile, Model: hostile, Status: hostile, Primary: hostile, Mean: &mean, AsZero: &mean, Items: 3, Failed: 1, Started: time.Now()}
 	var b strings.Builder
 	if err := RunList(&b, hostile, []RunLink{{row, "/runs/a.run", strings.ReplaceAll(hostile, "\u2028", "")}, {row, "/runs/b.run", "b"}}, []string{hostile}); err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func (p *page) candidate(c compare.Comparison, r compare.Result) {
 	p.pooled(r)
 	p.yesNo(r.YesNo)
 	p.consumption(c.Base.Summary, r)
-	p.groupChanges(r.Groups)
+	p.groupChanges(r)
 	p.changes(c.Metric, r)
 	p.gate(r.Gate)
 	if len(r.Warnings) > 0 {

@@ -50,12 +50,13 @@ func (p *page) pooled(r compare.Result) {
 	g := &grid{columns: []column{{title: "score", flex: true, key: true}, {title: "base", right: true}, {title: "cand.", right: true},
 		{title: "diff.", right: true, paint: p.bold}, {title: intervals, right: true}, {title: "n", right: true}}}
 	bootstrapped := false
-	var without []string
+	var without, alike []string
 	for _, s := range r.Scores {
 		v := s.Pooled
 		switch {
 		case slices.ContainsFunc(r.YesNo, func(y compare.YesNo) bool { return y.Name == s.Name }):
-			continue // every item counts the same
+			alike = append(alike, printable.Line(s.Name))
+			continue
 		case v == nil:
 			without = append(without, printable.Line(s.Name))
 			continue
@@ -66,14 +67,30 @@ func (p *page) pooled(r compare.Result) {
 	if len(g.rows) == 0 {
 		return
 	}
-	p.title("Pooled over the counts of all items")
+	p.title("Pooled over the counts of " + counts(r))
 	p.narrow(g, "n", "base", "cand.")
 	if !bootstrapped {
-		p.wrapped(fmt.Sprintf("no intervals: the bootstrap is too narrow below %d items or clusters", stats.LeastResampled), gap, 0, p.faint)
+		p.wrapped(noIntervals(), gap, 0, p.faint)
 	}
 	if len(without) > 0 {
-		p.wrapped("nothing to divide by in one of the runs: "+strings.Join(without, ", "), gap, 0, p.faint)
+		p.wrapped("without counts, or nothing to divide by: "+strings.Join(without, ", "), gap, 0, p.faint)
 	}
+	if len(alike) > 0 {
+		p.wrapped("yes or no, where every item counts the same: "+strings.Join(alike, ", "), gap, 0, p.faint)
+	}
+}
+
+// counts says which items have counts: those that failed have none.
+func counts(r compare.Result) string {
+	if r.Scored == r.Items {
+		return "all items"
+	}
+	return fmt.Sprintf("%s of %s: the others failed", count(r.Scored), counted(r.Items, "item"))
+}
+
+// noIntervals says why pooled values have none.
+func noIntervals() string {
+	return fmt.Sprintf("no intervals: the bootstrap is too narrow below %d items or clusters", stats.LeastResampled)
 }
 
 func (p *page) yesNo(list []compare.YesNo) {
@@ -90,9 +107,12 @@ func (p *page) yesNo(list []compare.YesNo) {
 }
 
 // groupChanges draws one table per kind of group.
-func (p *page) groupChanges(groups []compare.Group) {
-	for _, list := range Kinds(groups, func(g compare.Group) string { return g.Kind }) {
+func (p *page) groupChanges(r compare.Result) {
+	for _, list := range Kinds(r.Groups, func(g compare.Group) string { return g.Kind }) {
 		p.groupChangeTable(list[0].Kind, list)
+	}
+	if len(r.Groups) > 0 && r.Scored < r.Items {
+		p.wrapped("types are over the counts of "+counts(r), gap, 0, p.faint)
 	}
 }
 

@@ -15,6 +15,13 @@ func FormatP(p *float64) string { return pValue(p) }
 // FormatVerdict says the verdict of a score in words.
 func FormatVerdict(s compare.Score) string { return verdict(s) }
 
+// FormatCounts says which items pooled values and types are over: those that
+// failed have no counts.
+func FormatCounts(r compare.Result) string { return counts(r) }
+
+// FormatNoIntervals says why pooled values have no intervals.
+func FormatNoIntervals() string { return noIntervals() }
+
 // FormatGate says in words what a gate comes to.
 func FormatGate(g compare.GateResult) string { return gateWord(g) }
 

@@ -38,17 +38,17 @@ func (m *summaryPage) side(runs []Run) {
 	var rows [][]string
 	for _, r := range runs {
 		s := r.Summary
-		row := []string{code(s.Run.Name), code(s.Run.Model), code(s.Run.Primary), none, none}
+		row := []string{code(s.Run.Name), code(s.Run.Model), code(s.Run.Primary), none, none, none}
 		if stat, ok := s.Scores.Lookup(s.Run.Primary); ok {
-			row[3], row[4] = "**"+score(stat.Mean, 3)+"**", interval(stat.CI95, false)
+			row[3], row[4], row[5] = "**"+score(stat.FailuresAsZero, 3)+"**", score(stat.Mean, 3), interval(stat.CI95, false)
 		}
 		cost := none
 		if parts := costParts(s); len(parts) > 0 {
 			cost = noMath(parts[0])
 		}
-		rows = append(rows, append(row, count(s.Items.Planned), count(s.Items.Failed), cost))
+		rows = append(rows, append(row, plannedItems(s), count(s.Items.Failed), cost))
 	}
-	m.table([]string{"run", "model", "score", "mean:", "95 % interval:", "items:", "failed:", "cost:"}, rows)
+	m.table([]string{"run", "model", "score", "failed as 0:", "mean of scored:", "95 % interval:", "items:", "failed:", "cost:"}, rows)
 }
 
 func (m *summaryPage) run(r Run) {
@@ -86,14 +86,14 @@ func (m *summaryPage) run(r Run) {
 func (m *summaryPage) scores(s outcome.Summary) {
 	var rows [][]string
 	for _, stat := range s.Scores {
-		name, mean := code(stat.Name), score(stat.Mean, 3)
+		name, zero := code(stat.Name), score(stat.FailuresAsZero, 3)
 		if stat.Name == s.Run.Primary {
-			name, mean = "**"+name+"**", "**"+mean+"**"
+			name, zero = "**"+name+"**", "**"+zero+"**"
 		}
-		rows = append(rows, []string{name, mean, interval(stat.CI95, false), count(stat.N), score(stat.FailuresAsZero, 3), score(stat.Pooled, 3)})
+		rows = append(rows, []string{name, zero, score(stat.Mean, 3), interval(stat.CI95, false), count(stat.N), score(stat.Pooled, 3)})
 	}
 	if len(rows) > 0 {
-		m.table([]string{"score", "mean:", "95 % interval:", "n:", "failed as 0:", "pooled:"}, rows)
+		m.table([]string{"score", "failed as 0:", "mean of scored:", "95 % interval:", "n:", "pooled:"}, rows)
 	}
 }
 
@@ -101,7 +101,7 @@ func (m *summaryPage) failures(s outcome.Summary) {
 	if len(s.Failures) == 0 {
 		return
 	}
-	m.line("### " + counted(s.Items.Failed, "failed item"))
+	m.line("### " + counted(s.Items.Failed, "failed "+outcomes(s)))
 	m.line("")
 	for _, f := range s.Failures {
 		m.line("- **" + code(string(f.Class)) + "** " + count(f.Count))

@@ -51,7 +51,7 @@ func (p *page) scoreTable(scores outcome.Stats) {
 	p.grid(g)
 	notes := []string{"as 0: mean with failed items as 0"}
 	if l.pooled {
-		notes = append(notes, "pooled: over the counts of all items")
+		notes = append(notes, "pooled: over the counts of all scored items")
 	}
 	p.wrapped(strings.Join(notes, " · "), gap, 0, p.faint)
 	if left := leftOut(l, hasPooled); left != "" {

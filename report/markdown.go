@@ -69,6 +69,7 @@ func (m *summaryPage) run(r Run) {
 	m.line(strings.Join(append(what, items), " · "))
 	m.line("")
 	m.scores(s)
+	m.trials(s)
 	m.failures(s)
 	m.causes(s.Causes)
 	m.groups(s.Groups)
@@ -95,6 +96,36 @@ func (m *summaryPage) scores(s outcome.Summary) {
 	if len(rows) > 0 {
 		m.table([]string{"score", "failed as 0:", "mean of scored:", "95 % interval:", "n:", "pooled:"}, rows)
 	}
+}
+
+// trials says how much the scores vary where nothing was changed, and which items
+// vary most.
+func (m *summaryPage) trials(s outcome.Summary) {
+	t := s.Trials
+	if t == nil {
+		return
+	}
+	var rows [][]string
+	for _, v := range t.Scores {
+		same := none
+		if v.N > 0 {
+			same = count(v.Consistent) + "/" + count(v.N)
+		}
+		rows = append(rows, []string{code(v.Name), ends3(v.Least, v.Top), score(v.Between, 3), score(v.Within, 3), same})
+	}
+	m.line("### Spread over " + counted(t.Count, "trial"))
+	m.line("")
+	m.table([]string{"score", "trials:", "sd of trials:", "sd within items:", "items the same:"}, rows)
+	if t.Flaky == 0 {
+		return
+	}
+	rows = nil
+	for _, item := range t.FlakyItems {
+		rows = append(rows, []string{code(item.ID), ratio(item.Least), ratio(item.Top), ratio(item.Mean), count(item.Failed) + "/" + count(item.Trials)})
+	}
+	m.folded(fmt.Sprintf("Flaky: %s of %s", count(t.Flaky), counted(t.Items, "item")), func() {
+		m.table([]string{"item", "least:", "most:", "mean:", "failed:"}, rows)
+	})
 }
 
 func (m *summaryPage) failures(s outcome.Summary) {

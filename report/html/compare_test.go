@@ -57,7 +57,7 @@ func TestCompare_trials(t *testing.T) {
 	}
 	runs := pairOf(t, 8, twice)
 	got := comparePage(t, compared(t, runs, compare.Config{}), runs, Config{})
-	if !strings.Contains(got, "Every trial has a row of its own") || !strings.Contains(string(details(t, got)["row1"]), `"id":"doc-0000","trial":2`) {
+	if !strings.Contains(got, "Every trial of an item has a row of its own") || !strings.Contains(string(details(t, got)["row1"]), `"id":"doc-0000","trial":2`) {
 		t.Errorf("%s", details(t, got)["row1"])
 	}
 }

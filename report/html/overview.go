@@ -21,6 +21,7 @@ type overview struct {
 	Link     string
 	Tiles    []tile
 	Scores   []scoreLine
+	Trials   *trialsPart
 	Causes   []causeLine
 	Failures []failureLine
 	Groups   []typeTable[groupRow]
@@ -79,7 +80,7 @@ func newOverview(r report.Run, t *tally) overview {
 			Figure: newFigure(stat, t.distributions[stat.Name]),
 		})
 	}
-	o.Causes = causeLines(s)
+	o.Trials, o.Causes = newTrialsPart(s), causeLines(s)
 	for _, f := range s.Failures[:min(len(s.Failures), mostLines)] {
 		line := failureLine{Class: named(string(f.Class)), Count: report.FormatCount(f.Count)}
 		for _, item := range f.Items[:min(len(f.Items), 10)] {

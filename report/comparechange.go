@@ -66,11 +66,14 @@ func Gate(w io.Writer, g *compare.GateResult, opt Options) error {
 }
 
 // gate writes every rule with its answer and its reason.
-func (p *page) gate(g *compare.GateResult) {
+func (p *page) gate(g *compare.GateResult) { p.gateOf("", g) }
+
+// gateOf names whose gate it is.
+func (p *page) gateOf(whose string, g *compare.GateResult) {
 	if g == nil {
 		return
 	}
-	p.title("Gate: " + gateWord(*g))
+	p.title("Gate" + whose + ": " + gateWord(*g))
 	for _, r := range g.Rules {
 		p.line("  " + p.answer(r.Answer) + "  " + isolate(p.snip(label(r.Rule), p.Width-18)))
 		p.wrapped(printable.Line(r.Reason), 6, messageLines, p.faint)

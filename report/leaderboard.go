@@ -15,8 +15,8 @@ const shownPairs = 20
 
 // Leaderboard writes runs in order of their metric: what each is, its mean with
 // interval, how it compares with the best one, cost and latency, whether it is on
-// the Pareto front of quality against cost; then every two runs, and what to read
-// with care. Lines fit Options.Width: what does not is left out, and named.
+// the Pareto front of quality against cost; then every two runs, the rules of each
+// run's gate, and what to read with care. Lines fit Options.Width: what does not is left out, and named.
 //
 // It writes once; the error is that of the writer.
 func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
@@ -24,6 +24,9 @@ func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
 	p.title("Leaderboard by " + label(l.Metric))
 	p.rankGrid(l)
 	p.pairGrid(l)
+	for _, r := range l.Runs {
+		p.gateOf(" of "+label(r.Summary.Run.Name), r.Gate)
+	}
 	p.incompatible(l.Pairs)
 	if len(l.Warnings) > 0 {
 		p.title("Read with care")

@@ -42,6 +42,11 @@ func (s *sweepJob) rank(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	for i, r := range ranked.Runs { // as each run was judged: they share their rules
+		if ranked.Runs[i].Gate, err = s.cells[0].gate.JudgeRun(r.Summary); err != nil {
+			return err
+		}
+	}
 	board := leaderboard{Leaderboard: ranked}
 	if board.URL, err = s.compareURL(ctx, ranked); err != nil {
 		return err

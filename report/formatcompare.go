@@ -25,6 +25,13 @@ func FormatNoIntervals() string { return noIntervals() }
 // FormatGate says in words what a gate comes to.
 func FormatGate(g compare.GateResult) string { return gateWord(g) }
 
+// FormatPerItem shows what one item of a ranked run costs; "≥" where that is only
+// partly known.
+func FormatPerItem(r compare.Ranked) string { return costOf(r) }
+
+// FormatFront says whether a ranked run is on the Pareto front; empty for no.
+func FormatFront(r compare.Ranked) string { return frontWord(r) }
+
 // FormatConsumption lists what is known of cost and latency in both runs, one
 // line each; it is empty where nothing is.
 func FormatConsumption(base Run, r compare.Result) []string {

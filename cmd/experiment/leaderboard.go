@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 
 	"extraction-experiment/compare"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/report"
+	"extraction-experiment/report/html"
 	"extraction-experiment/runstore"
 )
 
@@ -51,7 +53,15 @@ func (s *sweepJob) rank(ctx context.Context) (err error) {
 	if board.URL, err = s.compareURL(ctx, ranked); err != nil {
 		return err
 	}
-	return errors.Join(s.show(board), ranked.Err())
+	return errors.Join(s.show(board), writeBoard(s.cells[0].html, ranked), ranked.Err())
+}
+
+// writeBoard writes the page of a leaderboard to a file, if one is named.
+func writeBoard(path string, l compare.Leaderboard) error {
+	if path == "" {
+		return nil
+	}
+	return cli.WriteFile(path, func(w io.Writer) error { return cli.Written(html.Leaderboard(w, l)) })
 }
 
 // compareURL is the page that sets the runs side by side, the best as baseline;

@@ -95,6 +95,7 @@ func TestFlagsFirst(t *testing.T) {
 		"a value with dash":  {[]string{"a", "--name=--json"}, []string{"--name=--json", "--", "a"}},
 		"standard output":    {[]string{"a", "-n", "-"}, []string{"-n", "-", "--", "a"}},
 		"a negative number":  {[]string{"a", "--name", "-0.02"}, []string{"--name", "-0.02", "--", "a"}},
+		"a negative time":    {[]string{"a", "--name", "-1s"}, []string{"--name", "-1s", "--", "a"}},
 		"no arguments":       {[]string{"--json"}, []string{"--json"}},
 	}
 	for name, tt := range tests {

@@ -1,9 +1,6 @@
 package cli
 
-import (
-	"strconv"
-	"strings"
-)
+import "strings"
 
 // Takes says of a flag, by its name without dashes, whether it exists and
 // whether it takes a value.
@@ -15,7 +12,7 @@ type Takes func(name string) (known, value bool)
 // so that the library names it.
 //
 // A flag that needs a value and has none is an error of usage: what begins with
-// a dash is none, but for "-" and numbers. Behind = anything is.
+// a dash is none, but for "-" and negative numbers, with or without a unit. Behind = anything is.
 func FlagsFirst(args []string, takes Takes) ([]string, error) {
 	var flags, words []string
 	for i := 0; i < len(args); i++ {
@@ -48,11 +45,8 @@ func FlagsFirst(args []string, takes Takes) ([]string, error) {
 	return append(flags, words...), nil
 }
 
-// isValue tells a value from a flag.
+// isValue tells a value from a flag, whose name does not begin with a digit.
 func isValue(word string) bool {
-	if word == "-" || !strings.HasPrefix(word, "-") {
-		return true
-	}
-	_, err := strconv.ParseFloat(word, 64)
-	return err == nil
+	rest, dashed := strings.CutPrefix(word, "-")
+	return !dashed || rest == "" || strings.ContainsRune(".0123456789", rune(rest[0]))
 }

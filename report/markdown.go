@@ -73,6 +73,10 @@ func (m *summaryPage) run(r Run) {
 	m.failures(s)
 	m.causes(s.Causes)
 	m.groups(s.Groups)
+	if note := groupNote(s); note != "" {
+		m.line(note)
+		m.line("")
+	}
 	m.worst(s)
 	for _, warning := range s.Warnings {
 		m.line("> ⚠ " + code(warning))

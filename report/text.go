@@ -26,8 +26,8 @@ func Text(w io.Writer, s outcome.Summary, opt Options) error {
 	p.trials(s)
 	p.failures(s.Failures)
 	p.breakdown(s.Groups)
-	if s.Trials != nil && len(s.Groups) > 0 {
-		p.wrapped("counts of all trials together", gap, 0, p.faint)
+	if note := groupNote(s); note != "" {
+		p.wrapped(note, gap, 0, p.faint)
 	}
 	p.causes(s.Causes)
 	p.worst(s)
@@ -78,6 +78,19 @@ func (p *page) runLines(s outcome.Summary) {
 	if pub := s.Published; pub != nil {
 		p.parts("langfuse", counted(pub.Outcomes, noun)+" published", p.waiting(pub.Waiting, noun))
 	}
+}
+
+// groupNote says what the counts by type are over, where that is not every item
+// once.
+func groupNote(s outcome.Summary) string {
+	var notes []string
+	if len(s.Groups) > 0 && s.Trials != nil {
+		notes = append(notes, "counts of all trials together")
+	}
+	if len(s.Groups) > 0 && s.Items.Failed > 0 {
+		notes = append(notes, "failed "+outcomes(s)+"s have no counts by type")
+	}
+	return strings.Join(notes, " · ")
 }
 
 // plannedItems counts items; trials are no more of them.

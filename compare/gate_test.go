@@ -122,10 +122,17 @@ func FuzzParseRule(f *testing.F) {
 	})
 }
 
-// difference is a score whose interval is given.
+// difference is a score whose interval is given, with a p-value of 0.01.
 func difference(lo, hi float64) Score {
-	mid := (lo + hi) / 2
-	return Score{Name: "f1", N: 50, Difference: &mid, CI95: &[2]float64{lo, hi}, Verdict: Unclear}
+	mid, p := (lo+hi)/2, 0.01
+	return Score{Name: "f1", N: 50, Difference: &mid, CI95: &[2]float64{lo, hi}, P: &p, Verdict: Unclear}
+}
+
+// doubtful is the same with a p-value of 0.125.
+func doubtful(lo, hi float64) Score {
+	s, p := difference(lo, hi), 0.125
+	s.P = &p
+	return s
 }
 
 func TestRule_judgeDifference(t *testing.T) {
@@ -162,6 +169,11 @@ func TestRule_judgeDifference(t *testing.T) {
 		{"f1 >= base - 0.02", difference(.78-.8, .78-.8), Pass}, // -0.020000000000000018
 		{"f1 > base - 0.02", difference(.8-.78-.04, .8-.78-.04), Fail},
 		{"f1 > base", difference(1e-10, .05), Inconclusive},
+		{"f1 > base", doubtful(.001, .05), Inconclusive},
+		{"f1 >= base", doubtful(-.05, -.001), Inconclusive},
+		{"f1 >= base - 0.02", doubtful(-.05, -.03), Inconclusive},
+		{"f1 >= base - 0.02", doubtful(-.01, .05), Pass}, // no difference would pass, too
+		{"f1 > base", doubtful(-.05, 0), Fail},           // and would fail here
 		{"f1 >= base", few, Inconclusive},
 		{"f1 >= base", fewClusters, Inconclusive},
 		{"f1 >= base", same, Pass},

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"extraction-experiment/internal/stats"
@@ -26,7 +27,8 @@ func (r Rule) judge(base Side, result Result) (RuleResult, error) {
 
 // judgeDifference answers a rule about a score against the base by the
 // interval of the difference: pass when all of it keeps the rule, fail when none
-// of it does, inconclusive when it lies on both sides or there is none.
+// of it does, inconclusive when it lies on both sides or there is none. An answer
+// that no difference at all would not get claims one, and needs the p-value too.
 func (r Rule) judgeDifference(s Score) RuleResult {
 	out := RuleResult{Threshold: r.Offset, Value: s.Difference, CI95: s.CI95}
 	ci, why := s.CI95, ""
@@ -63,11 +65,25 @@ func (r Rule) judgeDifference(s Score) RuleResult {
 	default:
 		out.Answer = Inconclusive
 	}
+	return r.claimed(out, s, *ci)
+}
+
+// claimed says what was found in the interval, and takes back a claim that the
+// p-value does not bear.
+func (r Rule) claimed(out RuleResult, s Score, ci [2]float64) RuleResult {
 	out.Reason = fmt.Sprintf("%s changed by %s, 95 %% interval %s to %s", r.name(), signed(*out.Value), signed(ci[0]), signed(ci[1]))
 	if out.CI95 == nil {
 		out.Reason = fmt.Sprintf("%s is the same in %s, which is too few for an interval", r.name(), counted(s.N, "item"))
 	}
 	out.Reason += fmt.Sprintf("; allowed is %s %s", r.Op, signed(r.Offset))
+	claims := out.Answer != Inconclusive && s.Verdict != Same && answer(r.holds(0, r.Offset)) != out.Answer
+	if claims && !r.Pooled && !s.significant() {
+		out.Answer = Inconclusive
+		out.Reason += "; a claim needs p of at most " + decimal(alpha)
+		if s.P != nil {
+			out.Reason += ", and it is " + decimal(math.Round(*s.P*1e4)/1e4)
+		}
+	}
 	return out
 }
 

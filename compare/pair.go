@@ -48,8 +48,9 @@ func (e *entry) unmatched(other *entry) []Mismatch {
 	return list
 }
 
-// concludePairs corrects for the number of pairs and says what each shows.
-func (c *Comparer) concludePairs(pairs []Pair, metric string) {
+// concludePairs corrects for the number of pairs and takes back what does not hold
+// any more.
+func concludePairs(pairs []Pair) {
 	var p []float64
 	var of []*Pair
 	for i := range pairs {
@@ -61,15 +62,8 @@ func (c *Comparer) concludePairs(pairs []Pair, metric string) {
 	}
 	for i, corrected := range stats.Holm(p) {
 		of[i].PHolm = &corrected
-		better := *of[i].Difference > 0 != c.config.lower(metric)
-		switch {
-		case of[i].Verdict == Same:
-		case corrected >= alpha:
+		if of[i].Verdict != Same && corrected > alpha {
 			of[i].Verdict = Unclear
-		case better:
-			of[i].Verdict = Better
-		default:
-			of[i].Verdict = Worse
 		}
 	}
 }

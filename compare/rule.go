@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"extraction-experiment/internal/nearest"
+	"extraction-experiment/internal/printable"
 )
 
 // Rule is one condition of a gate:
@@ -174,9 +175,5 @@ func (r Rule) unknown(scores []string) error {
 	return fmt.Errorf("%w%s", &MetricError{Metric: r.Metric, Known: names}, nearest.Hint(r.Metric, names))
 }
 
-func cut(text string) string {
-	if len(text) <= 100 {
-		return text
-	}
-	return strings.ToValidUTF8(text[:100], "") + "…"
-}
+// cut shortens what a message repeats of a rule.
+func cut(text string) string { return printable.Cut(text, 100) }

@@ -45,7 +45,7 @@ func (c *Comparer) estimate(s *Score, col *column, clustered bool) {
 	if !ok {
 		return
 	}
-	s.SE, s.CI95 = &plain.SE, &[2]float64{plain.Lo, plain.Hi}
+	s.SE, s.DF, s.CI95 = &plain.SE, &plain.DF, &[2]float64{plain.Lo, plain.Hi}
 	if effect, ok := stats.DetectableDifference(plain.SE); ok {
 		s.Detectable = &effect
 	}
@@ -83,6 +83,8 @@ func verdict(s Score, same bool) Verdict {
 		lo, hi = -hi, -lo
 	}
 	switch {
+	case !s.significant():
+		return Unclear
 	case lo > 0:
 		return Better
 	case hi < 0:
@@ -90,6 +92,9 @@ func verdict(s Score, same bool) Verdict {
 	}
 	return Unclear
 }
+
+// significant reports whether the p-value allows to claim a difference.
+func (s Score) significant() bool { return s.P != nil && *s.P <= alpha }
 
 // claims reports whether there are enough items and clusters to claim anything.
 func (s Score) claims() bool {

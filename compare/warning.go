@@ -31,7 +31,11 @@ func (r *collector) warnings(out Result, base, cand Side) []string {
 	list = append(list, r.clusterWarnings(primary)...)
 	list = append(list, evaluatorWarnings(base.Summary.Run.CustomScorers, cand.Summary.Run.CustomScorers)...)
 	if b, c := base.Summary.Items.Failed, cand.Summary.Items.Failed; b > 0 || c > 0 {
-		warn("different coverage: %s failed in the base, %d in the candidate; they count as 0 in the differences and are left out of pooled values and types", counted(b, "item"), c)
+		noun := "item"
+		if base.Summary.Trials != nil || cand.Summary.Trials != nil {
+			noun = "outcome"
+		}
+		warn("%s failed in the base, %d in the candidate: they count as 0 in the differences and are left out of pooled values and types", counted(b, noun), c)
 	}
 	for _, s := range out.Scores {
 		var where []string
@@ -85,7 +89,10 @@ func (r *collector) clusterWarnings(primary Score) []string {
 	case n < LeastClusters:
 		list = append(list, fmt.Sprintf("%s: too few to claim anything", counted(n, "cluster")))
 	case n < fewClusters:
-		list = append(list, fmt.Sprintf("few clusters (%d): the interval is too narrow rather than too wide", n))
+		list = append(list, fmt.Sprintf("few clusters (%d): only large differences can be found", n))
+	}
+	if df := primary.DF; df != nil && *df < float64(primary.Clusters-1)/2 {
+		list = append(list, fmt.Sprintf("the clusters are of very different sizes: together they tell as much as %.1f of one size", *df+1))
 	}
 	return list
 }

@@ -3,9 +3,8 @@ package outcome
 import (
 	"cmp"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/shortlist"
 )
 
@@ -69,14 +68,5 @@ func compareFailed(a, b failedAt) int {
 	return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.ID, b.ID), cmp.Compare(a.trial, b.trial), cmp.Compare(a.Message, b.Message))
 }
 
-// cut shortens a message to messageLimit bytes at a rune's edge.
-func cut(message string) string {
-	if len(message) <= messageLimit {
-		return message
-	}
-	end := messageLimit
-	for end > 0 && !utf8.RuneStart(message[end]) {
-		end--
-	}
-	return strings.Clone(message[:end]) + "…"
-}
+// cut shortens what a Summary keeps of a stranger's text.
+func cut(message string) string { return printable.Cut(message, messageLimit) }

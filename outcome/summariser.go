@@ -1,7 +1,6 @@
 package outcome
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -94,7 +93,7 @@ func (s *Summariser) Add(o Outcome) {
 	}
 	s.addScores(o)
 	s.itemWarnings.add(o.Warnings)
-	s.usage = s.usage.Add(o.Usage)
+	s.usage = s.usage.Add(o.Usage.bounded())
 	if o.CostUSD != nil && s.cost.Add(*o.CostUSD) {
 		s.costKnown++
 	}
@@ -156,20 +155,6 @@ func (s *Summariser) Summary() Summary {
 	return out
 }
 
-// worstItems lists the worst items, each by its worst trial.
-func (s *Summariser) worstItems() []WorstItem {
-	if s.trials == nil {
-		return s.worst.Values()
-	}
-	list := shortlist.New(s.config.Worst, compareWorst)
-	for _, item := range s.trials.items {
-		if item.worst != nil {
-			list.Offer(*item.worst)
-		}
-	}
-	return list.Values()
-}
-
 func (s *Summariser) addScores(o Outcome) {
 	ordinal := s.items.Scored + s.items.Failed
 	for _, score := range o.Scores {
@@ -184,27 +169,6 @@ func (s *Summariser) addScores(o Outcome) {
 		t.last = ordinal
 		t.add(score, o.Failed())
 	}
-}
-
-func (s *Summariser) addPrimary(o Outcome) {
-	score, ok := Lookup(o.Scores, s.header.Scorer.Primary)
-	if !ok || score.Value == nil {
-		return
-	}
-	if score.Vacuous {
-		s.items.BothEmpty++
-	}
-	value := *score.Value
-	if !(value < 1 && value >= -stats.Limit) {
-		return // perfect, or no number
-	}
-	w := WorstItem{ID: o.Item, Score: value, Comment: cut(score.Comment)}
-	if s.trials != nil {
-		w.Trial = o.Trial
-		s.trials.worse(w)
-		return
-	}
-	s.worst.Offer(w)
 }
 
 func (s *Summariser) scoreStats() Stats {
@@ -243,8 +207,4 @@ func (s *Summariser) warnings() []string {
 		list = append(list, fmt.Sprintf("left out of the breakdown by type: %s of which a count is negative or absurd", counted(s.oddGroups, "row")))
 	}
 	return append(list, s.itemWarnings.list()...)
-}
-
-func compareWorst(a, b WorstItem) int {
-	return cmp.Or(cmp.Compare(a.Score, b.Score), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Comment, b.Comment))
 }

@@ -73,7 +73,7 @@ func (p *page) pooled(r compare.Result) {
 		p.wrapped(noIntervals(), gap, 0, p.faint)
 	}
 	if len(without) > 0 {
-		p.wrapped("without counts, or nothing to divide by: "+strings.Join(without, ", "), gap, 0, p.faint)
+		p.wrapped("without counts, or with nothing to divide by in one of the runs: "+strings.Join(without, ", "), gap, 0, p.faint)
 	}
 	if len(alike) > 0 {
 		p.wrapped("yes or no, where every item counts the same: "+strings.Join(alike, ", "), gap, 0, p.faint)

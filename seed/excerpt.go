@@ -46,6 +46,20 @@ func (r *Redaction) finding(f Finding) Finding {
 // pathPart is a key of a path, with indexes.
 var pathPart = regexp.MustCompile(`^([A-Za-z_]+)((?:\[\d+\])*)$`)
 
+// evidence is evidence as it may be shown; without a redaction as it is.
+func (r *Redaction) evidence(e Evidence) Evidence {
+	if r == nil {
+		return e
+	}
+	for key, text := range map[string]*string{"name": &e.Name, "author": &e.Author} {
+		*text = r.Text(*text)
+		if label := r.fieldAround([]string{"metadata", evidenceKey, key}); label != 0 && *text != "" {
+			*text = "[" + r.labels[label] + "]"
+		}
+	}
+	return e
+}
+
 // placeKeys are the first keys of paths, of traces and of items in files.
 var placeKeys = []string{"input", "output", "expectedOutput", "metadata", "trace", "sourceTraceId", "sourceObservationId", "items"}
 

@@ -85,20 +85,11 @@ func (w *redacting) collect(path []string, value any) {
 		if _, isText := value.(string); isText && w.aligning {
 			w.gold = append(w.gold, text)
 		}
-		if label := w.fieldAt(path); label != 0 {
+		if label := w.r.fieldAround(path); label != 0 {
 			w.secrets = append(w.secrets, secret{text, label})
 		}
 		return value
 	})
-}
-
-// fieldAt looks at the field itself and at those it stands in.
-func (w *redacting) fieldAt(path []string) byte {
-	var label byte
-	for end := len(path); end > 0; end-- {
-		label = meet(label, w.r.fieldAt(path[:end]))
-	}
-	return label
 }
 
 func (w *redacting) cover(text string) *cover {

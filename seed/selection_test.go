@@ -65,6 +65,10 @@ func TestFromTraces_selection(t *testing.T) {
 			if result.Refused != tt.refused || (result.Err() == nil) != (tt.refused == 0) {
 				t.Errorf("%s: %d refused: %v", tt.name, result.Refused, result.Err())
 			}
+			said := fmt.Sprintf("0 of %d traces were refused, and %d items of the queue:", result.Selected, tt.refused)
+			if tt.refused > 0 && !strings.HasPrefix(result.Err().Error(), said) {
+				t.Errorf("%s: %v, want %q", tt.name, result.Err(), said)
+			}
 			if got := s.selected(tt.selection); got != tt.want {
 				t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 			}

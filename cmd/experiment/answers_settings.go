@@ -7,10 +7,6 @@ import (
 	"strings"
 	"time"
 
-	urfave "github.com/urfave/cli/v2"
-
-	"extraction-experiment/configs"
-	"extraction-experiment/harness/answers"
 	"extraction-experiment/internal/cli"
 )
 
@@ -52,12 +48,6 @@ func answersRunTable() []setting {
 		{flag: "resume", toggle: true, usage: "go on with the run of this name"},
 		{flag: "verify", toggle: true, usage: "read the run back from Langfuse at the end and compare it with the run file"},
 	}, answersSystemTable()...)
-}
-
-// resolveWithoutFile looks the settings up of a command that has no
-// configuration file of the run's kind.
-func resolveWithoutFile(c *urfave.Context, table []setting, getenv func(string) string) settings {
-	return resolve(c, table, getenv, configs.Experiment{}, "")
 }
 
 // answersConfig is what the settings of a run of answers mean.
@@ -126,6 +116,3 @@ func runAndFile(out, name string) (run, file string) {
 	}
 	return name, out
 }
-
-// answersOrder is the order in which the scores of answers are shown.
-func answersOrder() []string { return answers.ScoreOrder() }

@@ -81,13 +81,6 @@ func doctorAction(ctx context.Context, env cli.Env, model string, asJSON bool) e
 	return err
 }
 
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 func (d *doctor) ok(check, format string, args ...any) {
 	d.findings = append(d.findings, finding{Check: check, State: foundOK, Found: fmt.Sprintf(format, args...)})
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -28,7 +29,7 @@ func dryRun(env cli.Env, values settings, order []setting, cells []sweep.Cell, f
 	var rows []settled
 	for _, o := range order {
 		r := values[o.flag]
-		rows = append(rows, settled{o.flag, strings.Join(r.words, " "), r.from})
+		rows = append(rows, settled{o.flag, keyless(strings.Join(r.words, " ")), r.from})
 	}
 	scoring, err := file.ScoringJSON()
 	if err != nil {
@@ -43,7 +44,7 @@ func dryRun(env cli.Env, values settings, order []setting, cells []sweep.Cell, f
 		rows = append(rows, settled{"run", cell.Name, "sweep"})
 	}
 	rows = append(rows, environment(env.Getenv)...)
-	if values.text("json") == "true" {
+	if values.on("json") {
 		return printJSON(env, rows)
 	}
 	t := table.NewWriter()
@@ -55,6 +56,11 @@ func dryRun(env cli.Env, values settings, order []setting, cells []sweep.Cell, f
 	}
 	_, err = fmt.Fprintln(env.Stdout, t.Render())
 	return cli.Written(err)
+}
+
+// keyless is a value without the user and the password of an address in it.
+func keyless(value string) string {
+	return regexp.MustCompile(`(\w://)[^/?#\s]*@`).ReplaceAllString(value, "$1***@")
 }
 
 // environment returns what the environment says beside the settings. The value
@@ -69,7 +75,7 @@ func environment(getenv func(string) string) []settled {
 	for _, v := range append(variables, provider.Variables()...) {
 		row := settled{v.Name, "", "not set"}
 		if value := getenv(v.Name); value != "" {
-			row.Value, row.From = value, "environment"
+			row.Value, row.From = keyless(value), "environment"
 			if v.Secret {
 				row.Value = "***"
 			}

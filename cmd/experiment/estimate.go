@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
@@ -58,12 +57,10 @@ func between(estimates []report.Estimate) string {
 func estimate(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfg runConfig) (e report.Estimate, err error) {
 	counter := &pipeline.Estimator{}
 	cfg.system.estimator = counter
-	filter, err := dataset.ParseFilter(cfg.filters...)
+	filter, err := cfg.filter()
 	if err != nil {
 		return e, err
 	}
-	filter = filter.WithIDs(cfg.items...)
-	filter.Limit = cfg.limit
 	j := &job{cfg: cfg, lf: lf}
 	source, err := j.pinSource(ctx, &outcome.Header{})
 	if err != nil {
@@ -92,7 +89,11 @@ func estimate(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfg runCon
 			if !e.Asks {
 				continue
 			}
-			if _, err := task.Do(ctx, experiment.Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata}); err != nil {
+			_, err := task.Do(ctx, experiment.Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata})
+			if ctx.Err() != nil {
+				return e, ctx.Err()
+			}
+			if err != nil {
 				e.Unusable++
 			}
 		}

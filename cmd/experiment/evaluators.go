@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -50,12 +51,14 @@ func openEvaluator(ctx context.Context, env cli.Env, spec conformance.Spec, dir 
 		}
 	}
 	made, err := evaluator.New(cfg)
-	if err != nil {
-		return opened, withCode(err)
+	if err == nil {
+		opened.evaluator = made
+		opened.fingerprint, err = made.Fingerprint()
 	}
-	opened.evaluator = made
-	opened.fingerprint, err = made.Fingerprint()
-	return opened, withCode(err)
+	if err != nil {
+		return opened, errors.Join(withCode(err), opened.close())
+	}
+	return opened, nil
 }
 
 // judgeModel opens the model and finds its prompt: in a file, or in Langfuse by
@@ -73,7 +76,7 @@ func judgeModel(ctx context.Context, env cli.Env, spec conformance.Spec, dir str
 		return nil, withCode(err)
 	}
 	if opened.Model == nil {
-		return nil, cli.Usage("%s is no language model and cannot judge", spec.Model)
+		return nil, errors.Join(cli.Usage("%s is no language model and cannot judge", spec.Model), opened.Close())
 	}
 	zero := 0.0
 	cfg.Model = pipeline.Priced(opened.Model, opened.Info.Model, known.price)
@@ -84,7 +87,7 @@ func judgeModel(ctx context.Context, env cli.Env, spec conformance.Spec, dir str
 	return opened.Close, nil
 }
 
-func judgePrompt(ctx context.Context, env cli.Env, spec conformance.Spec, dir string) (prompt.Template, error) {
+func judgePrompt(ctx context.Context, env cli.Env, spec conformance.Spec, dir string) (template prompt.Template, err error) {
 	switch {
 	case spec.PromptFile != "":
 		raw, err := os.ReadFile(filepath.Join(dir, spec.PromptFile))
@@ -99,8 +102,8 @@ func judgePrompt(ctx context.Context, env cli.Env, spec conformance.Spec, dir st
 	if err != nil {
 		return prompt.Template{}, err
 	}
-	defer lf.Close() // only read
+	defer func() { err = errors.Join(err, lf.Close()) }()
 	ref := langfuse.PromptRef{Name: spec.Prompt, Label: spec.PromptLabel, Version: spec.PromptVersion}
-	template, _, err := findPrompt(ctx, lf, systemConfig{prompt: ref})
+	template, _, err = fetchPrompt(ctx, lf, ref)
 	return template, err
 }

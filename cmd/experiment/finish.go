@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"slices"
-	"strings"
 
 	"extraction-experiment/compare"
 	"extraction-experiment/experiment"
@@ -16,8 +13,6 @@ import (
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/report"
-	"extraction-experiment/runstore"
-	"extraction-experiment/tracking"
 )
 
 // finish sums the run up from the run file alone, prints and exports it, closes
@@ -45,86 +40,6 @@ func (j *job) finish(env cli.Env, ran, published error) error {
 		problems[0] = cli.Errorf(code, "%w; %s", ran, j.goOn(env.Args, ran))
 	}
 	return errors.Join(distinct(problems)...)
-}
-
-// distinct leaves out what an earlier error says already: a disk that fails is
-// met by everybody who writes.
-func distinct(problems []error) []error {
-	var kept []error
-	for _, err := range problems {
-		said := func(earlier error) bool { return strings.Contains(earlier.Error(), err.Error()) }
-		if err != nil && !slices.ContainsFunc(kept, said) {
-			kept = append(kept, err)
-		}
-	}
-	return kept
-}
-
-// revival is how a run is taken up again that did not come to its end.
-type revival int
-
-const (
-	byRetrying revival = iota // with --resume, and --retry-failed for what failed
-	byResuming                // with --resume
-	byNothing                 // a run of a benchmark, which begins anew
-)
-
-// anew is what to do where nothing is taken up again.
-const anew = "a benchmark is not taken up again: run it anew; with --cache no answer is paid for twice"
-
-// goOn says how to go on with the run.
-func (j *job) goOn(args []string, ran error) string {
-	if j.cfg.revival == byNothing {
-		return anew
-	}
-	if j.cfg.nameMade {
-		args = append(slices.Clone(args), "--name", j.cfg.name)
-	}
-	return "go on with: " + goOn(args, ran)
-}
-
-// resumeCommand returns the command line that goes on with this run: the same
-// one, with --resume.
-func resumeCommand(args []string) string {
-	command := "experiment"
-	for _, arg := range args {
-		if arg != "--resume" {
-			command += " " + quote(arg)
-		}
-	}
-	return command + " --resume"
-}
-
-// goOn is the resume command, with MORE in the place of a budget that is used up.
-func goOn(args []string, ran error) string {
-	var used *pipeline.BudgetError
-	if !errors.As(ran, &used) {
-		return resumeCommand(args)
-	}
-	flag := "budget-usd"
-	if used.Tokens {
-		flag = "budget-tokens"
-	}
-	var kept []string
-	for i := 0; i < len(args); i++ {
-		name, _, joined := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		switch {
-		case name != flag || !strings.HasPrefix(args[i], "-"):
-			kept = append(kept, args[i])
-		case !joined:
-			i++ // its value
-		}
-	}
-	return resumeCommand(append(kept, "--"+flag, "MORE")) + ", a larger budget in the place of MORE"
-}
-
-// advise says how to send what could not be sent.
-func (j *job) advise(published error) error {
-	var left *tracking.UnpublishedError
-	if published == nil || errors.As(published, &left) && left.Refused {
-		return published
-	}
-	return fmt.Errorf("%w; nothing is lost, send it later with: experiment publish %s", published, quote(j.cfg.name))
 }
 
 // unbegun reports whether this process made the run and nothing came of it for
@@ -205,26 +120,4 @@ func (j *job) verdict(s outcome.Summary) error {
 		return cli.Errorf(cli.ExitFailures, "%d of %d items failed, %s allowed (--max-failures)", s.Items.Failed, s.Items.Planned, j.cfg.allowance)
 	}
 	return nil
-}
-
-// exportTo writes the run as JSONL; "-" is standard output.
-func exportTo(ctx context.Context, env cli.Env, run *runstore.Reader, path string) error {
-	if path == "-" {
-		return cli.Written(run.Export(ctx, env.Stdout))
-	}
-	if cli.SameFile(path, run.Path()) {
-		return cli.Usage("%s is the run itself: name another file", path)
-	}
-	var loss *runstore.Loss // what can be read of a damaged run is a file too
-	err := cli.WriteFile(path, func(w io.Writer) error {
-		err := run.Export(ctx, w)
-		if errors.As(err, &loss) {
-			return nil
-		}
-		return err
-	})
-	if err == nil && loss != nil {
-		return loss
-	}
-	return err
 }

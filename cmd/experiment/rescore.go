@@ -45,8 +45,9 @@ func rescoreCommand(env cli.Env) *urfave.Command {
 }
 
 func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
-	if c.NArg() != 1 {
-		return cli.Usage("rescore takes the name or file of one run; experiment runs lists them")
+	named, err := oneRun(c)
+	if err != nil {
+		return err
 	}
 	options, err := readOptions(c.String("options"))
 	if err != nil {
@@ -58,7 +59,7 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	ctx, ended := untilSignal(c.Context)
 	defer func() { err = ended(err) }()
-	from, err := openRun(ctx, c.Args().First(), c.String("dataset"))
+	from, err := openRun(ctx, named, c.String("dataset"))
 	if err != nil {
 		return err
 	}

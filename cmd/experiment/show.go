@@ -40,6 +40,14 @@ func jsonFlag() urfave.Flag {
 	return &urfave.BoolFlag{Name: "json", Usage: "print JSON on standard output", DisableDefaultText: true}
 }
 
+// oneRun returns the only argument of a command: the name or file of a run.
+func oneRun(c *urfave.Context) (string, error) {
+	if c.NArg() != 1 {
+		return "", cli.Usage("%s takes the name or file of one run; experiment runs lists them", c.Command.Name)
+	}
+	return c.Args().First(), nil
+}
+
 func showAction(c *urfave.Context, env cli.Env) (err error) {
 	words := c.Args().Slice()
 	if len(words) < 1 || len(words) > 2 {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"extraction-experiment/harness/answers"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -80,5 +81,5 @@ func scoreOrder() []string {
 	for _, d := range scoring.Catalog() {
 		names = append(names, d.Name)
 	}
-	return slices.Concat(names, harness.GroundingScores(), answersOrder(), []string{outcome.ErrorScore})
+	return slices.Concat(names, harness.GroundingScores(), answers.ScoreOrder(), []string{outcome.ErrorScore})
 }

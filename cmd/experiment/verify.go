@@ -31,30 +31,29 @@ func verifyCommand(env cli.Env) *urfave.Command {
 		ArgsUsage:    "RUN",
 		Description:  "Exit code 0: nothing differs, 1: something does, 64: no such run, one that is being written, or another server than the run was published to, 69: Langfuse cannot be reached.",
 		OnUsageError: flags.UsageError,
-		Flags: []urfave.Flag{
+		Flags: append([]urfave.Flag{
 			datasetFlag(),
 			jsonFlag(),
 			&urfave.BoolFlag{Name: "repair", Usage: "send again what is missing or different, delete scores of this run that are there twice, and verify again", DisableDefaultText: true},
 			&urfave.DurationFlag{Name: "timeout", Usage: "look for what is missing for this `TIME`; 0s looks once, and so does the embedded Langfuse unless told otherwise, as it stores before it answers", DefaultText: "60s"},
-			&urfave.StringFlag{Name: "log-level", Value: "warn", Usage: "`LEVEL` is debug, info, warn or error"},
-			&urfave.StringFlag{Name: "log-format", Value: "text", Usage: "`FORM` is text or json"},
-		},
+		}, logFlags()...),
 		Action: func(c *urfave.Context) error { return verifyAction(c, env) },
 	}
 }
 
 func verifyAction(c *urfave.Context, env cli.Env) (err error) {
-	if c.NArg() != 1 {
-		return cli.Usage("verify takes the name or file of one run; experiment runs lists them")
+	named, err := oneRun(c)
+	if err != nil {
+		return err
 	}
 	if c.Duration("timeout") < 0 {
 		return cli.Usage("--timeout: %s is no time to wait", c.Duration("timeout"))
 	}
-	log, err := newLog(env.Stderr, c.String("log-level"), c.String("log-format"))
+	log, err := flaggedLog(c, env)
 	if err != nil {
 		return err
 	}
-	path, err := findRun(c.Context, c.Args().First(), c.String("dataset"))
+	path, err := findRun(c.Context, named, c.String("dataset"))
 	if err != nil {
 		return err
 	}

@@ -57,10 +57,11 @@ func traceConfig(c *urfave.Context) (seed.TraceConfig, error) {
 		},
 		Mapping: mapping, Redaction: redaction, AcceptUnvalidated: c.Bool("accept-unvalidated"), Before: c.Bool("diff"),
 	}
+	var errDiff error
 	if c.Bool("diff") && !c.Bool("dry-run") {
-		return config, cli.Usage("--diff is a form of --dry-run: give both")
+		errDiff = cli.Usage("--diff is a form of --dry-run: give both")
 	}
-	return config, errors.Join(errSchemas, errMapping, errRedaction)
+	return config, errors.Join(errDiff, errSchemas, errMapping, errRedaction)
 }
 
 // readNamed reads the file of a flag; none is the zero value.
@@ -123,7 +124,7 @@ func seedTraces(c *urfave.Context, env cli.Env, lf *connect.Langfuse, selection 
 	if err != nil && result.Created+result.Updated+result.Unchanged+result.Refused == 0 {
 		return err // it did not come to anything
 	}
-	if !c.Bool("quiet") && result.Selected > result.Refused {
+	if !c.Bool("quiet") && result.Selected > result.Refused-result.RefusedQueueItems {
 		warnUnused(env, result.Redacted)
 	}
 	if result.Selected == 0 && result.Refused == 0 && !c.Bool("quiet") {

@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"extraction-experiment/internal/wholefile"
 )
 
 // WriteFile lets write fill a file and gives it its name only when all of it
@@ -15,7 +17,7 @@ func WriteFile(path string, write func(io.Writer) error) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return Written(writeThrough(path, write))
 	}
-	return Written(replace(path, write))
+	return Written(wholefile.Write(path, write))
 }
 
 func writeThrough(path string, write func(io.Writer) error) error {
@@ -24,21 +26,6 @@ func writeThrough(path string, write func(io.Writer) error) error {
 		return err
 	}
 	return errors.Join(write(f), f.Close())
-}
-
-func replace(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-*")
-	if err != nil {
-		return err
-	}
-	err = errors.Join(write(f), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }
 
 // CanWrite checks before a long work that WriteFile will find the folder.

@@ -110,6 +110,7 @@ func startInside(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 type inside struct {
 	server *embedded.Server
 	url    string
+	gone   <-chan struct{} // closed when it answers no more
 	stop   func() error
 }
 
@@ -120,9 +121,12 @@ func serve(listener net.Listener, play embedded.Config) (*inside, error) {
 		return nil, &folderError{errors.Join(err, listener.Close())}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ctx, listener) }()
-	return &inside{server: server, url: "http://" + listener.Addr().String(), stop: sync.OnceValue(func() error {
+	ended, gone := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(gone)
+		ended <- server.Serve(ctx, listener)
+	}()
+	return &inside{server: server, url: "http://" + listener.Addr().String(), gone: gone, stop: sync.OnceValue(func() error {
 		cancel()
 		return errors.Join(<-ended, server.Close())
 	})}, nil

@@ -28,8 +28,9 @@ func (e *servedError) Error() string {
 // ExitCode returns 64.
 func (e *servedError) ExitCode() int { return cli.ExitUsage }
 
-// Serve runs the embedded server of this folder until ctx is done. It listens
-// on the port, or if that is in use and next is set, on the next free one.
+// Serve runs the embedded server of this folder until ctx is done, or it cannot
+// go on. It listens on the port, or if that is in use and next is set, on the next
+// free one.
 // Of play the mode and the faults count; the faults begin once the server is
 // ready. pages is called once, with a connection to it, and makes what is served
 // outside of the API. started is called with its address then.
@@ -60,7 +61,10 @@ func Serve(ctx context.Context, port int, next bool, play embedded.Config, pages
 	}
 	if err == nil {
 		started(in.url)
-		<-ctx.Done()
+		select {
+		case <-ctx.Done():
+		case <-in.gone: // by an error, which stop returns
+		}
 	}
 	return errors.Join(err, withdraw(in.url), in.stop())
 }

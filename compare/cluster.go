@@ -2,6 +2,8 @@ package compare
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
 	"extraction-experiment/dataset"
@@ -12,12 +14,13 @@ type clusters struct {
 	key     string // "" takes every item for itself
 	of      map[string]int
 	numbers map[string]int
-	without int // items that have no value
+	keys    map[string]bool // of items that have no value
+	without int             // items that have no value
 	next    int
 }
 
 func newClusters(key string) *clusters {
-	return &clusters{key: key, of: map[string]int{}, numbers: map[string]int{}}
+	return &clusters{key: key, of: map[string]int{}, numbers: map[string]int{}, keys: map[string]bool{}}
 }
 
 // add takes an item into account. One without a value is a cluster of its own.
@@ -35,8 +38,39 @@ func (c *clusters) add(item Item) {
 		c.numbers[value] = number
 	} else {
 		c.without++
+		c.note(item.Metadata, "")
 	}
 	c.of[item.ID] = number
+}
+
+// check is a *KeyError where no item has the key: each would silently stand for
+// itself.
+func (c *clusters) check() error {
+	if c.key == "" || len(c.of) == 0 || c.without < len(c.of) {
+		return nil
+	}
+	return &KeyError{Key: c.key, Known: slices.Sorted(maps.Keys(c.keys))}
+}
+
+// mostKeys bounds the keys that are listed for a person.
+const mostKeys = 50
+
+// note lists the keys of an item, those of nested objects with dots.
+func (c *clusters) note(raw json.RawMessage, prefix string) {
+	var object map[string]json.RawMessage
+	if len(prefix) > maxRule || json.Unmarshal(raw, &object) != nil {
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		value := object[key]
+		if len(value) > 0 && value[0] == '{' {
+			c.note(value, prefix+key+".")
+			continue
+		}
+		if len(c.keys) < mostKeys {
+			c.keys[prefix+key] = true
+		}
+	}
 }
 
 // lookup returns the value at a path below a JSON object as text: a string as

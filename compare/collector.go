@@ -15,6 +15,7 @@ type collector struct {
 
 	base, cand   *outcome.Summariser
 	items        int
+	scored       int // items that failed in neither run
 	columns      map[string]*column
 	seenClusters map[int]bool
 	cost         amounts
@@ -103,6 +104,7 @@ func (r *collector) pair(base, cand *unit) {
 		col.add(base.find(name), cand.find(name), cluster, scored)
 	}
 	if scored {
+		r.scored++
 		r.addGroups(base.groups, cand.groups)
 	}
 	r.cost.add(base.cost, cand.cost, base.trials, cand.trials)

@@ -159,9 +159,33 @@ func TestCompare_clusters(t *testing.T) {
 	if s := primaryOf(t, r); s.CI95[0] <= 0 || s.Verdict != Unclear || !strings.Contains(strings.Join(r.Warnings, "\n"), "4 clusters: too few") {
 		t.Errorf("four clusters: %+v %q", s, r.Warnings)
 	}
-	r = compared(t, Config{ClusterBy: "nothing"}, newRun("b", b...), newRun("c", c...))
-	if r.Clusters != 40 || !strings.Contains(strings.Join(r.Warnings, "\n"), "no item has nothing") {
-		t.Errorf("no key: %d clusters, %q", r.Clusters, r.Warnings)
+	some := newRun("b", b...)
+	some.items[7].Metadata = json.RawMessage(`{"source":{"part":1}}`)
+	r = compared(t, Config{ClusterBy: "source.doc"}, some, newRun("c", c...))
+	if !strings.Contains(strings.Join(r.Warnings, "\n"), "1 item without source.doc in the metadata") {
+		t.Errorf("a key that one item has not: %q", r.Warnings)
+	}
+}
+
+// TestCompare_unknownCluster: a mistyped key would take every item for itself.
+func TestCompare_unknownCluster(t *testing.T) {
+	c, err := New(Config{ClusterBy: "source.dok"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, cand, bare := newRun("b", .5, .6), newRun("c", .5, .7), newRun("bare", .5)
+	base.items[0].Metadata = json.RawMessage(`{"tags":["x"],"source":{"doc":"d","page":3}}`)
+	bare.items[0].Metadata = nil
+	var unknown *KeyError
+	_, err = c.Compare(t.Context(), base, cand)
+	if !errors.As(err, &unknown) || unknown.ExitCode() != 64 || !slices.Equal(unknown.Known, []string{"source.doc", "source.page", "tags"}) || !strings.Contains(err.Error(), `did you mean "source.doc"`) {
+		t.Errorf("%v", err)
+	}
+	if _, err = c.Compare(t.Context(), bare, cand); !errors.As(err, &unknown) || !strings.Contains(err.Error(), "none has any other key") {
+		t.Errorf("%v", err)
+	}
+	if _, err = c.Rank(t.Context(), base, cand); !errors.As(err, &unknown) {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -196,8 +220,8 @@ func TestCompare_trials(t *testing.T) {
 	r := compared(t, Config{}, base, cand)
 	s := primaryOf(t, r)
 	// (0.7 + 0.3 + 0.6)/3
-	if s.N != 3 || !near(s.Candidate, 1.6/3) || s.Pooled.N != 2 || r.Cost.N != 3 {
-		t.Errorf("%+v", s)
+	if s.N != 3 || !near(s.Candidate, 1.6/3) || s.Pooled.N != 2 || r.Scored != 2 || r.Cost.N != 3 {
+		t.Errorf("%d scored in both, %+v", r.Scored, s)
 	}
 	for _, want := range []string{"the base has 1 trial, the candidate 2", "0 outcomes failed in the base, 1 in the candidate"} {
 		if !strings.Contains(strings.Join(r.Warnings, "\n"), want) {

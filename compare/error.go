@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"extraction-experiment/internal/nearest"
 )
 
 // IncompatibleError says that a candidate cannot be compared with the base.
@@ -78,8 +80,28 @@ type MetricError struct {
 
 // Error names the scores that there are.
 func (e *MetricError) Error() string {
-	return fmt.Sprintf("no item of the runs has a score %q; there are: %v", e.Metric, e.Known)
+	if len(e.Known) == 0 {
+		return fmt.Sprintf("no item of the runs has a score %q, or any other", e.Metric)
+	}
+	return fmt.Sprintf("no item of the runs has a score %q; there are: %s", e.Metric, strings.Join(e.Known, ", "))
 }
 
 // ExitCode is that of wrong usage.
 func (e *MetricError) ExitCode() int { return 64 }
+
+// KeyError says that no item has the metadata that items are clustered by.
+type KeyError struct {
+	Key   string
+	Known []string // the first keys that the items have
+}
+
+// Error names the keys that there are.
+func (e *KeyError) Error() string {
+	if len(e.Known) == 0 {
+		return fmt.Sprintf("cluster-by: no item has %q in its metadata, and none has any other key", e.Key)
+	}
+	return fmt.Sprintf("cluster-by: no item has %q in its metadata (there are: %s)%s", e.Key, strings.Join(e.Known, ", "), nearest.Hint(e.Key, e.Known))
+}
+
+// ExitCode is that of wrong usage.
+func (e *KeyError) ExitCode() int { return 64 }

@@ -47,6 +47,18 @@ func TestParseRule(t *testing.T) {
 		"entity_f1 >= base - -0.1":      "two signs",
 		"entity_f1 >= base * 0.9":       "multiple of the base",
 		"entity_f1 >= 5ms":              "expected a number",
+		"latency_p95 <= 2":              "such as 2s or 2ms",
+		"latency_p95 <= base + 2":       "such as 2s or 2ms",
+		"latency_p95 <= 5%":             "no share",
+		"latency_p95 <= base + 10%":     "base * 1.1",
+		"cost <= 5%":                    "no share",
+		"cost <= -1":                    "nothing can keep it: cost is never below 0",
+		"cost >= 0":                     "everything keeps it",
+		"failures <= 2%":                "coverage >= 98%",
+		"failures < 0":                  "nothing can keep it",
+		"coverage >= 99":                "nothing can keep it: coverage lies from 0 to 1; did you mean 99%?",
+		"coverage >= 0":                 "everything keeps it",
+		"coverage > base + 1":           "nothing can keep it: a difference of coverage lies from -1 to 1",
 		"entity f1 >= 0.5":              "no name of a score",
 		"pooled(cost) <= 3":             "pooled(SCORE)",
 		"pooled(entity_f1 >= 0.5":       "pooled(SCORE)",
@@ -58,8 +70,42 @@ func TestParseRule(t *testing.T) {
 	}
 }
 
+// TestRule_Decides: a rule about a score from 0 to 1.
+func TestRule_Decides(t *testing.T) {
+	for text, want := range map[string]string{
+		"f1 >= 0.5":             "",
+		"f1 >= 1":               "",
+		"f1 > 0":                "",
+		"f1 < 0.9":              "", // one run by itself: no worse than thought
+		"f1 >= base - 0.02":     "",
+		"f1 > base - 1":         "",
+		"f1 >= base + 1":        "",
+		"f1 >= base - 1":        "everything keeps it",
+		"f1 >= base - 2":        "everything keeps it: a difference of f1 lies from -1 to 1; did you mean 2%?",
+		"f1 > base + 1":         "nothing can keep it",
+		"f1 >= 70":              "nothing can keep it: f1 lies from 0 to 1; did you mean 70%?",
+		"f1 >= 0":               "everything keeps it",
+		"f1 > 1":                "nothing can keep it",
+		"f1 <= 1":               "everything keeps it",
+		"f1 < base":             "did you mean f1 > base?",
+		"pooled(f1) <= base":    "more of pooled f1 is better",
+		"pooled(f1) >= base-3%": "",
+	} {
+		err := mustRule(t, text).Decides(0, 1, false)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	if err := mustRule(t, "error <= base + 1%").Decides(0, 1, true); err != nil {
+		t.Error(err)
+	}
+	if err := mustRule(t, "error > base").Decides(0, 1, true); err == nil || !strings.Contains(err.Error(), "less of error is better") {
+		t.Error(err)
+	}
+}
+
 func FuzzParseRule(f *testing.F) {
-	for _, seed := range []string{"entity_f1 >= base - 0.02", "pooled(a)>1%", "latency_p95 <= base * 1.1", "cost<$1e3", "<", "a>=base*", "a!=1"} {
+	for _, seed := range []string{"entity_f1 >= base - 0.02", "pooled(a)>1%", "latency_p95 <= base * 1.1", "latency_p95<=base*110%", "coverage>=99", "cost<$1e3", "<", "a>=base*", "a!=1"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -92,9 +138,15 @@ func doubtful(lo, hi float64) Score {
 func TestRule_judgeDifference(t *testing.T) {
 	few, fewClusters, same := difference(.01, .02), difference(.01, .02), difference(0, 0)
 	few.N, fewClusters.Clusters, same.Verdict, same.N = 5, 4, Same, 2
+	one := same
+	one.N, one.CI95 = 1, nil
 	pooled, unpooled := difference(-.5, .5), difference(.1, .2)
+	pooled.N = 60
+	failing := pooled
+	failing.N = 80
 	pooled.Pooled = &Pooled{N: 60, Difference: .15, CI95: &[2]float64{.1, .2}}
 	unpooled.Pooled = &Pooled{N: 50, Difference: .15}
+	failing.Pooled = pooled.Pooled
 	tests := []struct {
 		rule  string
 		score Score
@@ -125,18 +177,24 @@ func TestRule_judgeDifference(t *testing.T) {
 		{"f1 >= base", few, Inconclusive},
 		{"f1 >= base", fewClusters, Inconclusive},
 		{"f1 >= base", same, Pass},
+		{"f1 >= base", one, Pass},
 		{"f1 > base", same, Fail},
 		{"f1 >= base", Score{Name: "f1"}, Inconclusive},
 		{"pooled(f1) > base", pooled, Pass},
 		{"pooled(f1) > base", unpooled, Inconclusive},
 		{"pooled(f1) > base", difference(.1, .2), Inconclusive},
+		{"pooled(f1) > base", failing, Inconclusive}, // the 20 that failed have no counts
 	}
 	for _, tt := range tests {
 		r, err := ParseRule(tt.rule)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := r.judgeDifference(tt.score); got.Answer != tt.want || got.Reason == "" {
+		got := r.judgeDifference(tt.score)
+		if got.CI95 == nil && strings.Contains(got.Reason, "interval 0") {
+			t.Errorf("%s: %s, and there is no interval", tt.rule, got.Reason)
+		}
+		if got.Answer != tt.want || got.Reason == "" {
 			t.Errorf("%s on %v: %s (%s), want %s", tt.rule, tt.score.CI95, got.Answer, got.Reason, tt.want)
 		}
 	}

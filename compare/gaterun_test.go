@@ -20,6 +20,10 @@ func alone() outcome.Summary {
 }
 
 func TestGate_JudgeRun(t *testing.T) {
+	whole, fell := alone(), alone()
+	whole.Items, whole.Scores[0].N, whole.Scores[0].Failed = outcome.Items{Planned: 10, Scored: 10}, 10, 0
+	fell.Items, fell.Scores[0].N, fell.Scores[0].Failed = outcome.Items{Planned: 20, Scored: 19, Failed: 1}, 10, 0
+	fell.Trials = &outcome.Trials{Count: 2}
 	unfinished := alone()
 	unfinished.Status, unfinished.Items = outcome.Interrupted, outcome.Items{Planned: 12, Scored: 8, Failed: 2}
 	tests := map[string]struct {
@@ -32,7 +36,9 @@ func TestGate_JudgeRun(t *testing.T) {
 	}{
 		"all kept":             {alone(), "", []string{"f1 >= 0.64", "coverage >= 80%", "failures <= 2"}, []Answer{Pass, Pass, Pass}, "failures is 2", 0},
 		"failures count as 0":  {alone(), "", []string{"f1 >= 0.65"}, []Answer{Fail}, "f1 is 0.64", 1},
-		"pooled":               {alone(), "", []string{"pooled(f1) > 0.74"}, []Answer{Pass}, "pooled f1 is 0.75", 0},
+		"pooled":               {whole, "", []string{"pooled(f1) > 0.74"}, []Answer{Pass}, "pooled f1 is 0.75", 0},
+		"pooled of survivors":  {alone(), "6", []string{"pooled(f1) > 0.74"}, []Answer{Inconclusive}, "2 of 10 items failed", 6},
+		"pooled, a trial fell": {fell, "6", []string{"pooled(f1) > 0.74"}, []Answer{Inconclusive}, "1 of 20 outcomes failed", 6},
 		"all are answered":     {alone(), "", []string{"f1 > 1", "coverage > 0.9", "failures < 3"}, []Answer{Fail, Fail, Pass}, "failures is 2", 1},
 		"a lower bound":        {alone(), "6", []string{"cost <= 1"}, []Answer{Inconclusive}, "at least $0.5", 6},
 		"over the lower bound": {alone(), "6", []string{"cost <= 0.4"}, []Answer{Fail}, "cost is $0.5", 1},
@@ -72,7 +78,7 @@ func TestGate_JudgeRun(t *testing.T) {
 	}
 	// The interval is that of the mean of those that did not fail: it is told only
 	// where none did.
-	whole := alone()
+	whole = alone()
 	whole.Scores[0].Failed, whole.Scores[0].CI95 = 0, &[2]float64{.7, .9}
 	failing := alone()
 	failing.Scores[0].CI95 = &[2]float64{.7, .9}
@@ -101,7 +107,7 @@ func TestGate_weightedScore(t *testing.T) {
 		}
 	}
 	s.Answers = nil
-	if got, err := (Gate{Rules: []Rule{mustRule(t, "weighted_score >= 0")}}).JudgeRun(s); err != nil || got.Answer != Inconclusive {
+	if got, err := (Gate{Rules: []Rule{mustRule(t, "weighted_score >= 0.1")}}).JudgeRun(s); err != nil || got.Answer != Inconclusive {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -44,6 +44,9 @@ func (r Rule) judgeDifference(s Score) RuleResult {
 		if p := s.Pooled; p != nil {
 			out.Value, out.CI95, ci = &p.Difference, p.CI95, p.CI95
 			why = fmt.Sprintf("below %d items or clusters there is no interval of a pooled value", stats.LeastResampled)
+			if failed := s.N - p.N; failed > 0 {
+				ci, why = nil, leavesOut(failed, s.N, "item")
+			}
 		}
 	}
 	if out.Value == nil || ci == nil {
@@ -62,8 +65,17 @@ func (r Rule) judgeDifference(s Score) RuleResult {
 	default:
 		out.Answer = Inconclusive
 	}
-	out.Reason = fmt.Sprintf("%s changed by %s, 95 %% interval %s to %s; allowed is %s %s",
-		r.name(), signed(*out.Value), signed(ci[0]), signed(ci[1]), r.Op, signed(r.Offset))
+	return r.claimed(out, s, *ci)
+}
+
+// claimed says what was found in the interval, and takes back a claim that the
+// p-value does not bear.
+func (r Rule) claimed(out RuleResult, s Score, ci [2]float64) RuleResult {
+	out.Reason = fmt.Sprintf("%s changed by %s, 95 %% interval %s to %s", r.name(), signed(*out.Value), signed(ci[0]), signed(ci[1]))
+	if out.CI95 == nil {
+		out.Reason = fmt.Sprintf("%s is the same in %s, which is too few for an interval", r.name(), counted(s.N, "item"))
+	}
+	out.Reason += fmt.Sprintf("; allowed is %s %s", r.Op, signed(r.Offset))
 	claims := out.Answer != Inconclusive && s.Verdict != Same && answer(r.holds(0, r.Offset)) != out.Answer
 	if claims && !r.Pooled && !s.significant() {
 		out.Answer = Inconclusive
@@ -73,6 +85,12 @@ func (r Rule) judgeDifference(s Score) RuleResult {
 		}
 	}
 	return out
+}
+
+// leavesOut says why a pooled value decides nothing where something failed: it
+// would favour whoever fails on what is hard.
+func leavesOut(failed, all int, noun string) string {
+	return fmt.Sprintf("%d of %s failed and have no counts, which a pooled value leaves out; ask for the mean, in which they count as 0", failed, counted(all, noun))
 }
 
 func (r Rule) name() string {
@@ -98,6 +116,14 @@ func (r Rule) judgeRun(s outcome.Summary) (RuleResult, error) {
 	}
 	if out.Value == nil {
 		out.Answer, out.Reason = Inconclusive, r.name()+" is defined for no item"
+		return out, nil
+	}
+	failed, all, noun := stat.Failed, stat.Failed+stat.N, "item"
+	if s.Trials != nil { // pooled over all outcomes, and Failed counts items of which all did
+		failed, all, noun = s.Items.Failed, s.Items.Failed+s.Items.Scored, "outcome"
+	}
+	if r.Pooled && failed > 0 {
+		out.Answer, out.Reason = Inconclusive, r.name()+": "+leavesOut(failed, all, noun)
 		return out, nil
 	}
 	out.Answer = answer(r.holds(*out.Value, r.Offset))

@@ -37,6 +37,9 @@ type Ranked struct {
 	// Tied says that the run is not shown to differ from the best one, allowing
 	// for all pairs that were compared.
 	Tied bool `json:"tied_with_best"`
+	// Gate is what the rules of the run come to, filled in by the caller; nil
+	// without rules.
+	Gate *GateResult `json:"gate,omitempty"`
 }
 
 // Pair compares two runs of a Leaderboard by the metric.

@@ -10,7 +10,7 @@ import (
 // pairUp compares two runs, all but what depends on the other pairs.
 func (c *Comparer) pairUp(metric string, first, second *entry) Pair {
 	p := Pair{First: first.header.Name, Second: second.header.Name, Verdict: Unclear}
-	p.Incompatible = slices.Concat([]Mismatch{}, c.compareHeaders(first.header, second.header), first.problems, second.problems)
+	p.Incompatible = append(append(append([]Mismatch{}, c.compareHeaders(first.header, second.header)...), first.problems...), second.problems...)
 	if len(p.Incompatible) == 0 {
 		p.Incompatible = append(p.Incompatible, first.unmatched(second)...)
 	}

@@ -19,7 +19,7 @@ import (
 // item, about 100 bytes. A pair costs the resampling of one score.
 //
 // Errors: those of the sources; a *MetricError when no item of any run has the
-// metric.
+// metric; a *KeyError when no item of a run has Config.ClusterBy.
 func (c *Comparer) Rank(ctx context.Context, sources ...Source) (Leaderboard, error) {
 	out := Leaderboard{Metric: c.config.Metric, ClusterBy: c.config.ClusterBy, Seed: c.config.Seed, Runs: []Ranked{}, Pairs: []Pair{}, Warnings: []string{}}
 	if len(sources) == 0 {
@@ -76,6 +76,9 @@ func (c *Comparer) enter(ctx context.Context, s Source, metric *string) (*entry,
 				return nil, err
 			}
 			e.clusters.add(item)
+		}
+		if err := e.clusters.check(); err != nil {
+			return nil, err
 		}
 	}
 	if e.problems, err = complete(ctx, "run "+header.Name, s); err != nil {

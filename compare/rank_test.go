@@ -170,6 +170,9 @@ func TestRank_incompatible(t *testing.T) {
 
 func TestRank_few(t *testing.T) {
 	l := ranked(t, Config{}, newRun("a", 1, 1, 1), newRun("b", 0, 0, 0))
+	if l.Pairs[0].Incompatible == nil {
+		t.Error("null stands where an empty list belongs")
+	}
 	if p := l.Pairs[0]; p.Verdict != Unclear || p.PHolm != nil || !l.Runs[1].Tied {
 		t.Errorf("three items claim something: %+v", p)
 	}

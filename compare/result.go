@@ -35,6 +35,7 @@ type Result struct {
 	// Verdict is that of the primary score.
 	Verdict  Verdict  `json:"verdict"`
 	Items    int      `json:"items"`    // compared
+	Scored   int      `json:"scored"`   // of them, those that failed in neither run: only these have counts
 	Clusters int      `json:"clusters"` // 0 without ClusterBy
 	Scores   []Score  `json:"scores"`
 	YesNo    []YesNo  `json:"yes_no"`

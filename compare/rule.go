@@ -15,7 +15,7 @@ import (
 //
 //	entity_f1 >= base - 0.02        a score against the base: the 95 % interval decides
 //	entity_f1 > base                better than the base, shown
-//	pooled(entity_f1) >= base - 1%  the pooled value, by its bootstrap interval
+//	pooled(entity_f1) >= base - 1%  the pooled value, by its bootstrap interval; where items failed, none
 //	relationship_f1 >= 0.6          a score by itself: the mean decides, failures as 0
 //	coverage >= 99%                 share of the items that did not fail
 //	weighted_score >= 0.5           that of answers about a document, as it is
@@ -24,8 +24,9 @@ import (
 //	latency_p95 <= 2s               also latency_p50, latency_mean, latency_max
 //
 // The operators are >=, >, <= and <; numbers that differ by no more than Epsilon
-// are equal. Numbers may end in % and, for latency, in ms or s; a cost may begin
-// with $.
+// are equal. Shares and multiples may end in %, a time ends in ms or s, a cost may
+// begin with $. A bound that no amount can meet, or that all do, is an error; for
+// scores see Decides.
 type Rule struct {
 	Text     string
 	Metric   string
@@ -91,8 +92,10 @@ func (r Rule) value(text string) (Rule, error) {
 	rest, relative := strings.CutPrefix(text, "base")
 	if !relative {
 		var err error
-		r.Offset, err = r.number(text)
-		return r, err
+		if r.Offset, err = r.number(text, false); err != nil {
+			return r, err
+		}
+		return r, r.possible()
 	}
 	r.Relative = true
 	rest = strings.TrimSpace(rest)
@@ -103,7 +106,7 @@ func (r Rule) value(text string) (Rule, error) {
 	if !strings.ContainsRune("+-*", rune(sign)) {
 		return r, fmt.Errorf("expected base, base - NUMBER, base + NUMBER or base * NUMBER, not base %s", rest)
 	}
-	n, err := r.number(number)
+	n, err := r.number(number, sign == '*')
 	switch {
 	case err != nil:
 		return r, err
@@ -118,16 +121,20 @@ func (r Rule) value(text string) (Rule, error) {
 	default:
 		r.Offset = n
 	}
-	return r, nil
+	return r, r.possible()
 }
 
-// number reads a number with the unit that the metric allows.
-func (r Rule) number(text string) (float64, error) {
+// number reads a number with the unit that the metric allows, or a multiple of
+// the base. A time has a unit: 2 might be seconds.
+func (r Rule) number(text string, multiple bool) (float64, error) {
 	digits, factor := text, 1.0
-	latency := strings.HasPrefix(r.Metric, "latency_")
+	latency := strings.HasPrefix(r.Metric, "latency_") && !multiple
 	switch {
 	case strings.HasSuffix(text, "%"):
 		digits, factor = strings.TrimSuffix(text, "%"), 0.01
+		if err := r.percent(multiple); err != nil {
+			return 0, err
+		}
 	case latency && strings.HasSuffix(text, "ms"):
 		digits = strings.TrimSuffix(text, "ms")
 	case latency && strings.HasSuffix(text, "s"):
@@ -138,6 +145,9 @@ func (r Rule) number(text string) (float64, error) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
 	if err != nil || math.IsNaN(v) || math.Abs(v) > 1e12 || strings.ContainsAny(digits, "xXpP_") {
 		return 0, fmt.Errorf("expected a number or base, not %q", text)
+	}
+	if latency && digits == text && v != 0 {
+		return 0, fmt.Errorf("expected a time with its unit, such as %ss or %sms", text, text)
 	}
 	if factor == 0.01 {
 		return v / 100, nil // 2 % is 0.02 to the last digit

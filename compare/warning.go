@@ -82,10 +82,7 @@ func (r *collector) clusterWarnings(primary Score) []string {
 		return nil
 	}
 	var list []string
-	switch {
-	case c.without == len(c.of):
-		list = append(list, fmt.Sprintf("no item has %s in its metadata: every item is a cluster of its own", c.key))
-	case c.without > 0:
+	if c.without > 0 {
 		list = append(list, fmt.Sprintf("%s without %s in the metadata: each is a cluster of its own", counted(c.without, "item"), c.key))
 	}
 	switch n := primary.Clusters; {

@@ -24,7 +24,7 @@ const maxRules = 1000
 
 // LoadGate reads a file of rules in the form of gate.yaml. Unknown keys, values
 // of the wrong kind, a second document and a file without any rule are errors
-// that name file and line.
+// that name file and line; the rules that could be read are returned with them.
 func LoadGate(path string) (Gate, error) {
 	text, err := read(path)
 	if err != nil {
@@ -32,7 +32,7 @@ func LoadGate(path string) (Gate, error) {
 	}
 	var g Gate
 	if err := strict(text, path, &g); err != nil {
-		return Gate{}, err
+		return g, err // with what could be read, so that the caller finds what else is wrong
 	}
 	switch {
 	case len(g.Rules) == 0 && g.MinDelta == nil && g.MaxRegressions == nil:

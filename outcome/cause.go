@@ -25,7 +25,8 @@ type CauseCount struct {
 	Worst []CauseItem `json:"worst"`
 }
 
-// CauseItem is an item with the number of its faults of one kind.
+// CauseItem is an item with the number of its faults of one kind, in all of its
+// trials together; Trial is the one with most of them, 0 in a run of one trial.
 type CauseItem struct {
 	ID    string `json:"id"`
 	Trial int    `json:"trial,omitempty"`
@@ -36,6 +37,16 @@ type causeTally struct {
 	count int64
 	items int
 	worst *shortlist.List[CauseItem]
+	// trials has the items of a run of several trials, nil for others: their
+	// faults are added up before they are put in order.
+	trials map[string]*causeTrials
+}
+
+// causeTrials is an item of several trials; most is how often the fault is in the
+// one that has most of it.
+type causeTrials struct {
+	CauseItem
+	most int64
 }
 
 func (s *Summariser) addCauses(o Outcome) {
@@ -47,23 +58,53 @@ func (s *Summariser) addCauses(o Outcome) {
 		t := s.causes[key]
 		if t == nil {
 			t = &causeTally{worst: shortlist.New(s.config.Worst, compareCauseItems)}
+			if s.header.Trials > 1 {
+				t.trials = map[string]*causeTrials{}
+			}
 			s.causes[key] = t
 		}
-		t.count += c.Count
-		t.items++
-		item := CauseItem{ID: o.Item, Count: c.Count}
-		if s.header.Trials > 1 {
-			item.Trial = o.Trial
-		}
-		t.worst.Offer(item)
+		t.add(o, c.Count)
 	}
+}
+
+func (t *causeTally) add(o Outcome, count int64) {
+	t.count += count
+	if t.trials == nil {
+		t.items++
+		t.worst.Offer(CauseItem{ID: o.Item, Count: count})
+		return
+	}
+	item := t.trials[o.Item]
+	if item == nil {
+		item = &causeTrials{CauseItem: CauseItem{ID: o.Item}}
+		t.trials[o.Item] = item
+	}
+	item.Count += count
+	if count > item.most || count == item.most && o.Trial < item.Trial {
+		item.most, item.Trial = count, o.Trial
+	}
+}
+
+// list counts the items that have the fault, and lists those that have it most
+// often.
+func (t *causeTally) list(most int) (items int, worst []CauseItem) {
+	if t.trials == nil {
+		return t.items, t.worst.Values()
+	}
+	worst = []CauseItem{}
+	for _, item := range t.trials {
+		worst = append(worst, item.CauseItem)
+	}
+	slices.SortFunc(worst, compareCauseItems)
+	return len(worst), worst[:min(len(worst), most)]
 }
 
 // causeCounts puts the most frequent first.
 func (s *Summariser) causeCounts() []CauseCount {
 	list := make([]CauseCount, 0, len(s.causes))
 	for key, t := range s.causes {
-		list = append(list, CauseCount{What: key.kind, Name: key.name, Count: t.count, Items: t.items, Worst: t.worst.Values()})
+		items, worst := t.list(max(0, s.config.Worst))
+		list = append(list, CauseCount{What: key.kind, Name: key.name, Count: t.count, Items: items, Worst: worst})
 	}
 	slices.SortFunc(list, func(a, b CauseCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.What, b.What), cmp.Compare(a.Name, b.Name))

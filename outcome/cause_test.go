@@ -27,3 +27,22 @@ func TestSummary_causes(t *testing.T) {
 		t.Errorf("causes (-want +got):\n%s", diff)
 	}
 }
+
+// TestSummary_causesOfTrials: trials are no more items. a misses
+// 1 + 3 + 3, b 2 + 0.
+func TestSummary_causesOfTrials(t *testing.T) {
+	sum := outcome.NewSummariser(outcome.Header{Trials: 3}, outcome.SummaryConfig{Worst: 1})
+	for _, o := range []struct {
+		item   string
+		trial  int
+		missed int64
+	}{{"b", 1, 2}, {"a", 3, 3}, {"a", 1, 1}, {"b", 2, 0}, {"a", 2, 3}} {
+		sum.Add(outcome.Outcome{Item: o.item, Trial: o.trial, Detail: outcome.Detail{Causes: []outcome.Cause{{What: "entity", Name: "missed", Count: o.missed}}}})
+	}
+	want := []outcome.CauseCount{{What: "entity", Name: "missed", Count: 9, Items: 2, Worst: []outcome.CauseItem{{ID: "a", Trial: 2, Count: 7}}}}
+	for range 2 { // summing up twice changes nothing
+		if diff := cmp.Diff(want, sum.Summary().Causes); diff != "" {
+			t.Errorf("causes (-want +got):\n%s", diff)
+		}
+	}
+}

@@ -14,7 +14,7 @@ import (
 // values, yes/no results, cost and latency, the breakdown by type, the items
 // that changed most, the rules of the gate and what to read with care. Of
 // candidates that cannot be compared it says why. Lines fit Options.Width: what
-// does not is left out, and named.
+// does not is left out, and named; see Options.Whole.
 //
 // It writes once; the error is that of the writer.
 func Compare(w io.Writer, c compare.Comparison, opt Options) error {
@@ -54,7 +54,7 @@ func (p *page) candidate(c compare.Comparison, r compare.Result) {
 	p.pooled(r)
 	p.yesNo(r.YesNo)
 	p.consumption(c.Base.Summary, r)
-	p.groupChanges(r.Groups)
+	p.groupChanges(r)
 	p.changes(c.Metric, r)
 	p.gate(r.Gate)
 	if len(r.Warnings) > 0 {
@@ -131,8 +131,8 @@ func verdict(s compare.Score) string {
 // overview compares the candidates with each other at a glance.
 func (p *page) overview(c compare.Comparison) {
 	p.title("Candidates by " + label(c.Metric))
-	g := &grid{columns: []column{{title: "run", flex: true}, {title: "mean", right: true, paint: p.bold},
-		{title: "difference", right: true}, {title: "95 % interval", right: true}, {title: "p (Holm)", right: true}, {title: "verdict"}, {title: "gate"}}}
+	g := &grid{columns: []column{{title: "run", flex: true, key: true}, {title: "mean", right: true, paint: p.bold},
+		{title: "difference", right: true}, {title: intervals, right: true}, {title: "p (Holm)", right: true}, {title: "verdict"}, {title: "gate"}}}
 	for _, r := range c.Candidates {
 		s, says, gate := r.Primary(), string(r.Verdict), none
 		if len(r.Incompatible) > 0 {
@@ -143,7 +143,7 @@ func (p *page) overview(c compare.Comparison) {
 		}
 		g.add(label(r.Candidate.Summary.Run.Name), score(s.Candidate, 3), delta(s.Difference), deltas(s.CI95), pValue(s.PHolm), says, gate)
 	}
-	p.narrow(g, "mean", "p (Holm)", "95 % interval")
+	p.narrow(g, "mean", "p (Holm)")
 }
 
 // delta shows a difference with its sign; what is not 0 never looks so.

@@ -38,7 +38,7 @@ func comparison() compare.Comparison {
 		Base: compare.Side{Where: ".experiment/runs/a.run", Summary: base}, Metric: "entity_f1", ClusterBy: "source.doc", Seed: 1,
 		Candidates: []compare.Result{
 			{
-				Candidate: compare.Side{Where: "b.jsonl", Summary: cand}, Verdict: compare.Better, Items: 60,
+				Candidate: compare.Side{Where: "b.jsonl", Summary: cand}, Verdict: compare.Better, Items: 60, Scored: 58,
 				Scores:  []compare.Score{better, worse, perfect},
 				YesNo:   []compare.YesNo{{Name: "item_perfect", Gained: 7, Lost: 2, Both: 10, None: 41, P: 0.1797}},
 				Cost:    compare.Amount{N: 60, Base: ptr(0.00042), Candidate: ptr(0.0006), Difference: ptr(0.00018), Ratio: ptr(1.43), CI95: &[2]float64{0.0001, 0.00026}},

@@ -21,7 +21,7 @@ func (p *page) changes(metric string, r compare.Result) {
 	for _, c := range r.Changed {
 		lead := fmt.Sprintf("%s → %s  %s  ", score(&c.Base, 3), score(&c.Candidate, 3), delta(&c.Delta))
 		room := p.Width - 2 - text.StringWidthWithoutEscSequences(lead)
-		p.line("  " + lead + p.bold(isolate(text.Snip(label(c.Item), room, "…"))))
+		p.line("  " + lead + p.bold(isolate(p.snip(label(c.Item), room))))
 		p.change(c)
 	}
 }
@@ -66,13 +66,16 @@ func Gate(w io.Writer, g *compare.GateResult, opt Options) error {
 }
 
 // gate writes every rule with its answer and its reason.
-func (p *page) gate(g *compare.GateResult) {
+func (p *page) gate(g *compare.GateResult) { p.gateOf("", g) }
+
+// gateOf names whose gate it is.
+func (p *page) gateOf(whose string, g *compare.GateResult) {
 	if g == nil {
 		return
 	}
-	p.title("Gate: " + gateWord(*g))
+	p.title("Gate" + whose + ": " + gateWord(*g))
 	for _, r := range g.Rules {
-		p.line("  " + p.answer(r.Answer) + "  " + isolate(text.Snip(label(r.Rule), p.Width-18, "…")))
+		p.line("  " + p.answer(r.Answer) + "  " + isolate(p.snip(label(r.Rule), p.Width-18)))
 		p.wrapped(printable.Line(r.Reason), 6, messageLines, p.faint)
 	}
 }

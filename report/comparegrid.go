@@ -17,12 +17,12 @@ func (g *grid) drop(title string) {
 	}
 }
 
-// shorten drops columns, in the order given, until the line fits with no name
-// cut beyond recognition, and returns which.
-func (g *grid) shorten(width int, titles ...string) []string {
+// shorten drops columns, in the order given, until the grid fits, and returns
+// which.
+func (g *grid) shorten(fits func() bool, titles ...string) []string {
 	var dropped []string
 	for _, title := range titles {
-		if g.fitsReadably(width) {
+		if fits() {
 			break
 		}
 		g.drop(title)
@@ -31,26 +31,26 @@ func (g *grid) shorten(width int, titles ...string) []string {
 	return dropped
 }
 
-// shortenWhole drops columns, in the order given, until the line fits with no
-// name cut at all, and returns which.
-func (g *grid) shortenWhole(width int, titles ...string) []string {
-	var dropped []string
-	for _, title := range titles {
-		if _, total := g.widths(); total <= width {
-			break
-		}
-		g.drop(title)
-		dropped = append(dropped, title)
+// intervals is the title of the column that goes last of all: a number without
+// its interval says too much.
+const intervals = "95 % interval"
+
+// fit drops columns, in the order given, until the line fits without cutting the
+// names that it is told by, and returns which. In a pipe there is always room.
+func (p *page) fit(g *grid, titles ...string) []string {
+	if p.Whole || len(g.rows) == 0 {
+		return nil
+	}
+	dropped := g.shorten(func() bool { return g.fits(p.Width, false) }, titles...)
+	if slices.ContainsFunc(g.columns, func(c column) bool { return c.title == intervals }) {
+		dropped = append(dropped, g.shorten(func() bool { return g.fits(p.Width, true) }, intervals)...)
 	}
 	return dropped
 }
 
 // narrow draws a grid without the columns that do not fit, and names them.
 func (p *page) narrow(g *grid, titles ...string) {
-	if len(g.rows) == 0 {
-		return
-	}
-	dropped := g.shorten(p.Width, titles...)
+	dropped := p.fit(g, titles...)
 	p.grid(g)
 	p.leftOut(dropped)
 }

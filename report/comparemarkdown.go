@@ -59,7 +59,7 @@ func (m *comparePage) candidate(c compare.Comparison, r compare.Result) {
 	if len(r.Warnings) > 0 {
 		m.linef("")
 	}
-	m.groups(r.Groups)
+	m.groups(r)
 	m.changes(r.Changed)
 }
 
@@ -95,12 +95,12 @@ func (m *comparePage) scores(r compare.Result) {
 }
 
 // groups folds the breakdown away.
-func (m *comparePage) groups(groups []compare.Group) {
-	if len(groups) == 0 {
+func (m *comparePage) groups(r compare.Result) {
+	if len(r.Groups) == 0 {
 		return
 	}
 	var rows [][]string
-	for _, list := range Kinds(groups, func(g compare.Group) string { return g.Kind }) {
+	for _, list := range Kinds(r.Groups, func(g compare.Group) string { return g.Kind }) {
 		if m.opt.Groups >= 0 {
 			list = list[:min(len(list), m.opt.Groups)]
 		}
@@ -108,7 +108,7 @@ func (m *comparePage) groups(groups []compare.Group) {
 			rows = append(rows, []string{excerpt(g.Kind), excerpt(g.Name), count(g.Candidate.Expected), ratio(g.Base.F1), ratio(g.Candidate.F1), delta(&g.Difference)})
 		}
 	}
-	m.folded("By type", func() {
+	m.folded("By type, over the counts of "+counts(r), func() {
 		m.table([]string{"kind", "type", "expected:", "base F1:", "candidate F1:", "difference:"}, rows)
 	})
 }

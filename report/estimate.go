@@ -54,3 +54,27 @@ func (e Estimate) Text() string {
 	}
 	return b.String()
 }
+
+// EstimateSum writes in one line what several runs would take together. A run of
+// which the price is not known, or that asks no model that is, makes the sum one
+// of the others.
+func EstimateSum(list []Estimate) string {
+	var requests, input, output int64
+	cost, unknown := 0.0, 0
+	for _, e := range list {
+		if !e.Asks {
+			continue
+		}
+		requests, input, output = requests+e.Requests, input+e.InputTokens, output+e.OutputTokens
+		if e.CostUSD == nil {
+			unknown++
+			continue
+		}
+		cost += *e.CostUSD
+	}
+	line := fmt.Sprintf("%s together: %s, about %s tokens in and %s out, about %s", counted(len(list), "run"), counted(requests, "request"), count(input), count(output), dollars(cost))
+	if unknown > 0 {
+		line += ", and " + counted(unknown, "run") + " without a known price"
+	}
+	return line + "\n"
+}

@@ -20,12 +20,12 @@ func (p *page) extracted(e *extraction.Extraction) {
 		p.line("  " + p.faint("nothing"))
 		return
 	}
-	g := &grid{columns: []column{{flex: true}, {flex: true, paint: p.faint}}}
+	g := &grid{columns: []column{{flex: true, free: true}, {flex: true, free: true, paint: p.faint}}}
 	for _, entity := range e.Entities {
 		g.add(label(entity.Name), printable.Line(entity.Type))
 	}
 	p.grid(g)
-	g = &grid{columns: []column{{flex: true}, {flex: true, paint: p.faint}, {flex: true}}}
+	g = &grid{columns: []column{{flex: true, free: true}, {flex: true, free: true, paint: p.faint}, {flex: true, free: true}}}
 	for _, r := range e.Relationships {
 		g.add(end(r.Source, r.SourceRef), printable.Line(r.Type), end(r.Target, r.TargetRef))
 	}

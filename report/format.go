@@ -16,6 +16,16 @@ func FormatCount[T int | int64](n T) string { return count(n) }
 // FormatCounted is a number with its noun: "1 item", "3,000 items".
 func FormatCounted(n int, noun string) string { return counted(n, noun) }
 
+// FormatItems counts the items of a run, times its trials where there are several.
+func FormatItems(r RunRow) string { return timesTrials(r) }
+
+// FormatPlanned counts the items of a run with their noun, and the trials.
+func FormatPlanned(s Run) string { return plannedItems(s.Summary) }
+
+// FormatOutcomes is the noun for what is counted of a run: items, or outcomes
+// where every item has several trials.
+func FormatOutcomes(s Run) string { return outcomes(s.Summary) }
+
 // FormatWords shows a name of the program as words: "wrong type" for wrong_type.
 func FormatWords(name string) string { return plainWords(name) }
 

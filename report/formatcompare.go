@@ -15,8 +15,22 @@ func FormatP(p *float64) string { return pValue(p) }
 // FormatVerdict says the verdict of a score in words.
 func FormatVerdict(s compare.Score) string { return verdict(s) }
 
+// FormatCounts says which items pooled values and types are over: those that
+// failed have no counts.
+func FormatCounts(r compare.Result) string { return counts(r) }
+
+// FormatNoIntervals says why pooled values have no intervals.
+func FormatNoIntervals() string { return noIntervals() }
+
 // FormatGate says in words what a gate comes to.
 func FormatGate(g compare.GateResult) string { return gateWord(g) }
+
+// FormatPerItem shows what one item of a ranked run costs; "≥" where that is only
+// partly known.
+func FormatPerItem(r compare.Ranked) string { return costOf(r) }
+
+// FormatFront says whether a ranked run is on the Pareto front; empty for no.
+func FormatFront(r compare.Ranked) string { return frontWord(r) }
 
 // FormatConsumption lists what is known of cost and latency in both runs, one
 // line each; it is empty where nothing is.

@@ -33,7 +33,7 @@ func GitHub(w io.Writer, runs []Run) error {
 			}
 		}
 		if more := r.Summary.Items.Failed - shown; more > 0 {
-			annotate(&b, "error", label(r.Summary.Run.Name), "and "+counted(more, "more failed item"))
+			annotate(&b, "error", label(r.Summary.Run.Name), "and "+counted(more, "more failed "+outcomes(r.Summary)))
 		}
 		annotate(&b, "notice", r.title(), r.inOneLine())
 	}
@@ -48,7 +48,12 @@ func (r Run) inOneLine() string {
 	s := r.Summary
 	parts := []string{}
 	if stat, ok := s.Scores.Lookup(s.Run.Primary); ok {
-		parts = append(parts, printable.Line(stat.Name)+" "+score(stat.Mean, 3)+" ("+interval(stat.CI95, false)+")")
+		name, mean := printable.Line(stat.Name), score(stat.Mean, 3)+" ("+interval(stat.CI95, false)+")"
+		if s.Items.Failed > 0 { // first what counts them
+			parts = append(parts, name+" "+score(stat.FailuresAsZero, 3)+" with failed items as 0", mean+" of those scored")
+		} else {
+			parts = append(parts, name+" "+mean)
+		}
 	}
 	parts = append(parts, plannedItems(s), count(s.Items.Failed)+" failed")
 	if n := s.Items.NotRun(); n > 0 {

@@ -134,7 +134,7 @@ func (p *page) itemScores(scores []outcome.Score) {
 		return
 	}
 	p.title("Scores")
-	g := &grid{columns: []column{{flex: true}, {paint: p.cyan}, {right: true, paint: p.bold}, {flex: true, paint: p.faint}}}
+	g := &grid{columns: []column{{flex: true, key: true}, {paint: p.cyan}, {right: true, paint: p.bold}, {flex: true, free: true, paint: p.faint}}}
 	for _, s := range scores {
 		note := s.Comment
 		if s.Value == nil {

@@ -95,8 +95,8 @@ func TestItem_nothingExtracted(t *testing.T) {
 
 func runRows() []RunRow {
 	return []RunRow{
-		{Name: "baseline-v1", Dataset: "extraction-eval", Model: "baseline", Status: "complete", Items: 24, Primary: "entity_f1", Mean: ptr(0.41234), Started: began},
-		{Name: "gpt-prompt-3-with-a-rather-long-name", Dataset: "extraction-eval", Model: "gpt-4o-mini-2024-07-18", Status: "interrupted", Items: 1024, Failed: 3, Primary: "entity_f1", Mean: ptr(0.7), Started: began.Add(time.Hour)},
+		{Name: "baseline-v1", Dataset: "extraction-eval", Model: "baseline", Status: "complete", Items: 24, Primary: "entity_f1", Mean: ptr(0.41234), AsZero: ptr(0.41234), Started: began},
+		{Name: "gpt-prompt-3-with-a-rather-long-name", Dataset: "extraction-eval", Model: "gpt-4o-mini-2024-07-18", Status: "interrupted", Items: 1024, Trials: 3, Failed: 3, Primary: "entity_f1", Mean: ptr(0.72), AsZero: ptr(0.7), Started: began.Add(time.Hour)},
 		{Name: "実験" + hostile, Dataset: "بيانات", Model: "模型", Status: "unfinished", Items: 0, Primary: "entity_f1"},
 	}
 }
@@ -108,6 +108,8 @@ func TestRuns_golden(t *testing.T) {
 		fits(t, string(got), opt)
 		golden(t, fmt.Sprintf("runs-%d.txt", width), got)
 	}
+	whole := printed(t, func(b *bytes.Buffer) error { return Runs(b, runRows(), Options{Whole: true}) })
+	golden(t, "runs-whole.txt", whole)
 }
 
 func TestRuns_differentPrimaries(t *testing.T) {

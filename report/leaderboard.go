@@ -15,8 +15,8 @@ const shownPairs = 20
 
 // Leaderboard writes runs in order of their metric: what each is, its mean with
 // interval, how it compares with the best one, cost and latency, whether it is on
-// the Pareto front of quality against cost; then every two runs, and what to read
-// with care. Lines fit Options.Width: what does not is left out, and named.
+// the Pareto front of quality against cost; then every two runs, the rules of each
+// run's gate, and what to read with care. Lines fit Options.Width: what does not is left out, and named.
 //
 // It writes once; the error is that of the writer.
 func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
@@ -24,6 +24,9 @@ func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
 	p.title("Leaderboard by " + label(l.Metric))
 	p.rankGrid(l)
 	p.pairGrid(l)
+	for _, r := range l.Runs {
+		p.gateOf(" of "+label(r.Summary.Run.Name), r.Gate)
+	}
 	p.incompatible(l.Pairs)
 	if len(l.Warnings) > 0 {
 		p.title("Read with care")
@@ -36,8 +39,8 @@ func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
 }
 
 func (p *page) rankGrid(l compare.Leaderboard) {
-	g := &grid{columns: []column{{title: "#", right: true}, {title: "run", flex: true}, {title: "mean", right: true, paint: p.bold},
-		{title: "95 % interval", right: true}, {title: "to the best", right: true}, {title: "p (Holm)", right: true}, {title: "failed", right: true},
+	g := &grid{columns: []column{{title: "#", right: true}, {title: "run", flex: true, key: true}, {title: "mean", right: true, paint: p.bold},
+		{title: intervals, right: true}, {title: "to the best", right: true}, {title: "p (Holm)", right: true}, {title: "failed", right: true},
 		{title: "per item", right: true}, {title: "p95", right: true}, {title: "front", paint: p.cyan}}}
 	for i, r := range l.Runs {
 		away, holm := none, none
@@ -47,21 +50,11 @@ func (p *page) rankGrid(l compare.Leaderboard) {
 		g.add(strconv.Itoa(i+1), label(r.Summary.Run.Name), score(r.Mean, 3), interval(r.CI95, false), away, holm,
 			count(r.Summary.Items.Failed), costOf(r), p95(r.Summary.LatencyMS), frontWord(r))
 	}
-	p.whole(g, []string{"p95", "failed", "95 % interval"}, "to the best", "p (Holm)", "per item", "front")
+	p.narrow(g, "p95", "p (Holm)", "to the best", "per item", "front", "failed")
 	p.wrapped("front: no other run is at least as good and at most as dear, and better in one of the two", gap, 0, p.faint)
 	if names := tied(l); len(names) > 0 {
 		p.wrapped("not shown to differ from the best: "+strings.Join(names, ", "), gap, 0, nil)
 	}
-}
-
-// whole draws a grid in which names are not cut for the sake of the first columns,
-// and without the others where they do not fit: the names of a sweep's runs begin
-// alike.
-func (p *page) whole(g *grid, first []string, others ...string) {
-	dropped := g.shortenWhole(p.Width, first...)
-	dropped = append(dropped, g.shorten(p.Width, others...)...)
-	p.grid(g)
-	p.leftOut(dropped)
 }
 
 // tied lists the runs that the best one is not shown to differ from.
@@ -107,7 +100,7 @@ func (p *page) pairGrid(l compare.Leaderboard) {
 	}
 	p.title("Every two runs")
 	g := &grid{columns: []column{{title: "first", flex: true}, {title: "second", flex: true}, {title: "difference", right: true, paint: p.bold},
-		{title: "95 % interval", right: true}, {title: "p", right: true}, {title: "p (Holm)", right: true}, {title: "second is"}}}
+		{title: intervals, right: true}, {title: "p", right: true}, {title: "p (Holm)", right: true}, {title: "second is"}}}
 	shown := l.Pairs[:min(shownPairs, len(l.Pairs))]
 	place := map[string]string{}
 	for i, r := range l.Runs {
@@ -120,7 +113,7 @@ func (p *page) pairGrid(l compare.Leaderboard) {
 		}
 		g.add(place[pair.First]+label(pair.First), place[pair.Second]+label(pair.Second), delta(pair.Difference), deltas(pair.CI95), pValue(pair.P), pValue(pair.PHolm), says)
 	}
-	p.whole(g, []string{"p", "95 % interval"}, "p (Holm)", "difference")
+	p.narrow(g, "p", "p (Holm)", "difference")
 	if more := len(l.Pairs) - len(shown); more > 0 {
 		p.line("  " + p.faint("and "+counted(more, "more pair")+" (--json)"))
 	}

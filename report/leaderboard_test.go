@@ -26,6 +26,7 @@ func board() compare.Leaderboard {
 		run(3, "nightly-gpt-4o-mini-production-t0", .7, .0002, true, false),
 		run(4, "nightly-other", .2, .0001, false, false),
 	}
+	runs[1].Gate = &compare.GateResult{Answer: compare.Fail, Rules: []compare.RuleResult{{Rule: "entity_f1 >= 0.85", Answer: compare.Fail, Reason: "entity_f1 is 0.8"}}}
 	runs[2].CostPartly, runs[2].Front = true, nil
 	runs[3].Mean, runs[3].CI95, runs[3].CostPerItem, runs[3].Front, runs[3].Rank = nil, nil, nil, nil, 0
 	pair := func(first, second int, d, p float64, verdict compare.Verdict) compare.Pair {
@@ -49,6 +50,8 @@ func TestLeaderboard_golden(t *testing.T) {
 		golden(t, fmt.Sprintf("leaderboard-%d.txt", width), page)
 		fits(t, string(page), opt)
 	}
+	whole := printed(t, func(b *bytes.Buffer) error { return Leaderboard(b, board(), Options{Whole: true}) })
+	golden(t, "leaderboard-whole.txt", whole)
 	if err := Leaderboard(full{}, board(), Options{}); !errors.Is(err, errFull) {
 		t.Error(err)
 	}

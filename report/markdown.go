@@ -38,17 +38,17 @@ func (m *summaryPage) side(runs []Run) {
 	var rows [][]string
 	for _, r := range runs {
 		s := r.Summary
-		row := []string{code(s.Run.Name), code(s.Run.Model), code(s.Run.Primary), none, none}
+		row := []string{code(s.Run.Name), code(s.Run.Model), code(s.Run.Primary), none, none, none}
 		if stat, ok := s.Scores.Lookup(s.Run.Primary); ok {
-			row[3], row[4] = "**"+score(stat.Mean, 3)+"**", interval(stat.CI95, false)
+			row[3], row[4], row[5] = "**"+score(stat.FailuresAsZero, 3)+"**", score(stat.Mean, 3), interval(stat.CI95, false)
 		}
 		cost := none
 		if parts := costParts(s); len(parts) > 0 {
 			cost = noMath(parts[0])
 		}
-		rows = append(rows, append(row, count(s.Items.Planned), count(s.Items.Failed), cost))
+		rows = append(rows, append(row, plannedItems(s), count(s.Items.Failed), cost))
 	}
-	m.table([]string{"run", "model", "score", "mean:", "95 % interval:", "items:", "failed:", "cost:"}, rows)
+	m.table([]string{"run", "model", "score", "failed as 0:", "mean of scored:", "95 % interval:", "items:", "failed:", "cost:"}, rows)
 }
 
 func (m *summaryPage) run(r Run) {
@@ -73,9 +73,14 @@ func (m *summaryPage) run(r Run) {
 		m.line("")
 	}
 	m.scores(s)
+	m.trials(s)
 	m.failures(s)
 	m.causes(s.Causes)
 	m.groups(s.Groups)
+	if note := groupNote(s); note != "" {
+		m.line(note)
+		m.line("")
+	}
 	m.worst(s)
 	for _, warning := range s.Warnings {
 		m.line("> ⚠ " + code(warning))
@@ -90,22 +95,52 @@ func (m *summaryPage) run(r Run) {
 func (m *summaryPage) scores(s outcome.Summary) {
 	var rows [][]string
 	for _, stat := range s.Scores {
-		name, mean := code(stat.Name), score(stat.Mean, 3)
+		name, zero := code(stat.Name), score(stat.FailuresAsZero, 3)
 		if stat.Name == s.Run.Primary {
-			name, mean = "**"+name+"**", "**"+mean+"**"
+			name, zero = "**"+name+"**", "**"+zero+"**"
 		}
-		rows = append(rows, []string{name, mean, interval(stat.CI95, false), count(stat.N), score(stat.FailuresAsZero, 3), score(stat.Pooled, 3)})
+		rows = append(rows, []string{name, zero, score(stat.Mean, 3), interval(stat.CI95, false), count(stat.N), score(stat.Pooled, 3)})
 	}
 	if len(rows) > 0 {
-		m.table([]string{"score", "mean:", "95 % interval:", "n:", "failed as 0:", "pooled:"}, rows)
+		m.table([]string{"score", "failed as 0:", "mean of scored:", "95 % interval:", "n:", "pooled:"}, rows)
 	}
+}
+
+// trials says how much the scores vary where nothing was changed, and which items
+// vary most.
+func (m *summaryPage) trials(s outcome.Summary) {
+	t := s.Trials
+	if t == nil {
+		return
+	}
+	var rows [][]string
+	for _, v := range t.Scores {
+		same := none
+		if v.N > 0 {
+			same = count(v.Consistent) + "/" + count(v.N)
+		}
+		rows = append(rows, []string{code(v.Name), ends3(v.Least, v.Top), score(v.Between, 3), score(v.Within, 3), same})
+	}
+	m.line("### Spread over " + counted(t.Count, "trial"))
+	m.line("")
+	m.table([]string{"score", "trials:", "sd of trials:", "sd within items:", "items the same:"}, rows)
+	if t.Flaky == 0 {
+		return
+	}
+	rows = nil
+	for _, item := range t.FlakyItems {
+		rows = append(rows, []string{code(item.ID), ratio(item.Least), ratio(item.Top), ratio(item.Mean), count(item.Failed) + "/" + count(item.Trials)})
+	}
+	m.folded(fmt.Sprintf("Flaky: %s of %s", count(t.Flaky), counted(t.Items, "item")), func() {
+		m.table([]string{"item", "least:", "most:", "mean:", "failed:"}, rows)
+	})
 }
 
 func (m *summaryPage) failures(s outcome.Summary) {
 	if len(s.Failures) == 0 {
 		return
 	}
-	m.line("### " + counted(s.Items.Failed, "failed item"))
+	m.line("### " + counted(s.Items.Failed, "failed "+outcomes(s)))
 	m.line("")
 	for _, f := range s.Failures {
 		m.line("- **" + code(string(f.Class)) + "** " + count(f.Count))

@@ -77,7 +77,7 @@ func TestCompareMarkdown_rendered(t *testing.T) {
 			{"item", "base", "candidate", "difference", "matched by the candidate only", "matched by the base only"},
 		},
 		Rows: strings.Count(string(source), "\n| ") - 2*4, // lines with bars, without each head and its rule
-		HTML: []string{"<details><summary>By type</summary>", "</details>", "<details><summary>Items that changed most</summary>", "</details>"},
+		HTML: []string{"<details><summary>By type, over the counts of 58 of 60 items: the others failed</summary>", "</details>", "<details><summary>Items that changed most</summary>", "</details>"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s\n%s", diff, source)

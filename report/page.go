@@ -14,6 +14,9 @@ import (
 type Options struct {
 	// Width is that of the terminal in cells; 0 is 80, less than 50 is 50.
 	Width int
+	// Whole is for what is no terminal, as a pipe: tables are as wide as they
+	// need, no column is left out and no name is cut. Text is wrapped as ever.
+	Whole bool
 	// Color allows colours. The caller decides, by the terminal and NO_COLOR.
 	Color bool
 	// Where are lines that say where to look further, links or commands. They
@@ -58,6 +61,14 @@ func (p *page) writeTo(w io.Writer) error {
 // title begins a section.
 func (p *page) title(s string) {
 	p.text.WriteString("\n" + p.bold(isolate(text.Snip(s, p.Width, "…"))) + "\n")
+}
+
+// snip cuts a name that does not fit, with "…"; not where all is to be whole.
+func (p *page) snip(name string, width int) string {
+	if p.Whole {
+		return name
+	}
+	return text.Snip(name, width, "…")
 }
 
 // line writes one line as it is.
@@ -121,7 +132,7 @@ func (p *page) parts(label string, parts ...string) {
 
 func (p *page) grid(g *grid) {
 	if len(g.rows) > 0 {
-		p.text.WriteString(g.render(p.Width))
+		p.text.WriteString(g.render(p.Width, p.Whole))
 	}
 }
 

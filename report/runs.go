@@ -11,14 +11,18 @@ import (
 
 // RunRow is one run as "experiment runs" lists it.
 type RunRow struct {
-	Name    string   `json:"name"`
-	Dataset string   `json:"dataset"`
-	Model   string   `json:"model"`
-	Status  string   `json:"status"`
-	Items   int      `json:"items"`   // planned
-	Failed  int      `json:"failed"`  // newest attempts that failed
-	Primary string   `json:"primary"` // name of the primary score
-	Mean    *float64 `json:"mean"`    // of the primary score; nil when no item has it
+	Name    string `json:"name"`
+	Dataset string `json:"dataset"`
+	Model   string `json:"model"`
+	Status  string `json:"status"`
+	Items   int    `json:"items"`   // planned; trials are no more items
+	Trials  int    `json:"trials"`  // of every item
+	Failed  int    `json:"failed"`  // newest attempts that failed, in any trial
+	Primary string `json:"primary"` // name of the primary score
+	// Mean is that of the primary score over the items that did not fail, AsZero
+	// with failed ones as 0, by which runs are told apart; nil when no item has it.
+	Mean   *float64 `json:"mean"`
+	AsZero *float64 `json:"mean_failures_as_zero"`
 	// Weighted is weighted_score of answers about a document; nil of others.
 	Weighted *float64  `json:"weighted_score,omitempty"`
 	Started  time.Time `json:"started"`
@@ -31,8 +35,9 @@ type runColumn struct {
 }
 
 // Runs writes a table of runs in the order given, times in the zone that they
-// carry. Names are cut where the line would not fit; before they become
-// unreadable, the start, the model and the dataset are left out, in that order.
+// carry. Failed items count as 0; where there are any, the mean of the others
+// stands beside. At a terminal the start, the model, the dataset and that mean
+// are left out, in that order, before the name of a run is cut.
 //
 // It writes once; the error is that of the writer.
 func Runs(w io.Writer, runs []RunRow, opt Options) error {
@@ -41,20 +46,6 @@ func Runs(w io.Writer, runs []RunRow, opt Options) error {
 		p.line("no runs")
 	}
 	columns := p.runColumns(runs)
-	g := runGrid(columns, runs)
-	for _, title := range []string{"started", "model", "dataset"} {
-		if g.fitsReadably(p.Width) {
-			break
-		}
-		columns = slices.DeleteFunc(columns, func(c runColumn) bool { return c.title == title })
-		g = runGrid(columns, runs)
-	}
-	p.grid(g)
-	p.where()
-	return p.writeTo(w)
-}
-
-func runGrid(columns []runColumn, runs []RunRow) *grid {
 	g := &grid{}
 	for _, c := range columns {
 		g.columns = append(g.columns, c.column)
@@ -66,24 +57,51 @@ func runGrid(columns []runColumn, runs []RunRow) *grid {
 		}
 		g.add(cells...)
 	}
-	return g
+	dropped := p.fit(g, "started", "model", "dataset", ofScored)
+	p.grid(g)
+	if anyFailed(runs) {
+		note := "failed items count as 0"
+		if !slices.Contains(dropped, ofScored) {
+			note += " · " + ofScored + ": the mean of the others"
+		}
+		p.wrapped(note, gap, 0, p.faint)
+	}
+	p.leftOut(dropped)
+	p.where()
+	return p.writeTo(w)
+}
+
+// ofScored is the title over means of items that did not fail.
+const ofScored = "of scored"
+
+func anyFailed(runs []RunRow) bool {
+	return slices.ContainsFunc(runs, func(r RunRow) bool { return r.Failed > 0 })
+}
+
+// timesTrials counts items, and their trials where there are several.
+func timesTrials(r RunRow) string {
+	if r.Trials > 1 {
+		return count(r.Items) + " × " + count(r.Trials)
+	}
+	return count(r.Items)
 }
 
 func (p *page) runColumns(runs []RunRow) []runColumn {
 	primary := primaryTitle(runs)
 	columns := []runColumn{
-		{column{title: "run", flex: true, paint: p.bold}, func(r RunRow) string { return label(r.Name) }},
+		{column{title: "run", flex: true, key: true, paint: p.bold}, func(r RunRow) string { return label(r.Name) }},
 		{column{title: "dataset", flex: true}, func(r RunRow) string { return printable.Line(r.Dataset) }},
 		{column{title: "model", flex: true}, func(r RunRow) string { return printable.Line(r.Model) }},
 		{column{title: "status", flex: true}, func(r RunRow) string { return printable.Line(r.Status) }},
-		{column{title: "items", right: true}, func(r RunRow) string { return count(r.Items) }},
+		{column{title: "items", right: true}, func(r RunRow) string { return timesTrials(r) }},
 		{column{title: "failed", right: true}, func(r RunRow) string { return count(r.Failed) }},
 		{column{title: primary, right: primary != mixed, flex: true}, func(r RunRow) string {
 			if primary == mixed {
-				return strings.TrimSpace(score(r.Mean, 3) + " " + printable.Line(r.Primary))
+				return strings.TrimSpace(score(r.AsZero, 3) + " " + printable.Line(r.Primary))
 			}
-			return score(r.Mean, 3)
+			return score(r.AsZero, 3)
 		}},
+		{column{title: ofScored, right: true}, func(r RunRow) string { return score(r.Mean, 3) }},
 		{column{title: "started"}, func(r RunRow) string {
 			if r.Started.IsZero() {
 				return none
@@ -91,11 +109,14 @@ func (p *page) runColumns(runs []RunRow) []runColumn {
 			return r.Started.Format("2006-01-02 15:04")
 		}},
 	}
-	if !slices.ContainsFunc(runs, func(r RunRow) bool { return r.Weighted != nil }) {
+	if slices.ContainsFunc(runs, func(r RunRow) bool { return r.Weighted != nil }) {
+		weighted := runColumn{column{title: "weighted", right: true}, func(r RunRow) string { return score(r.Weighted, 3) }}
+		columns = slices.Insert(columns, len(columns)-1, weighted)
+	}
+	if anyFailed(runs) {
 		return columns
 	}
-	weighted := runColumn{column{title: "weighted", right: true}, func(r RunRow) string { return score(r.Weighted, 3) }}
-	return slices.Insert(columns, len(columns)-1, weighted)
+	return slices.DeleteFunc(columns, func(c runColumn) bool { return c.title == ofScored })
 }
 
 // mixed is the title over different primary scores.

@@ -37,7 +37,11 @@ func (p *page) scoreTable(scores outcome.Stats) {
 	var l layout
 	var g *grid
 	hasPooled := slices.ContainsFunc(scores, func(s outcome.Stat) bool { return s.Pooled != nil })
-	for _, l = range layouts {
+	for _, next := range layouts {
+		if p.Whole && !(next.span && next.pooled) {
+			break // it would leave numbers out
+		}
+		l = next
 		l.pooled = l.pooled && hasPooled
 		g = p.scoreGrid(scores, l)
 		if _, total := g.widths(); total <= p.Width {
@@ -47,7 +51,7 @@ func (p *page) scoreTable(scores outcome.Stats) {
 	p.grid(g)
 	notes := []string{"as 0: mean with failed items as 0"}
 	if l.pooled {
-		notes = append(notes, "pooled: over the counts of all items")
+		notes = append(notes, "pooled: over the counts of all scored items")
 	}
 	p.wrapped(strings.Join(notes, " · "), gap, 0, p.faint)
 	if left := leftOut(l, hasPooled); left != "" {

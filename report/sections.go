@@ -69,7 +69,7 @@ func (p *page) causes(causes []outcome.CauseCount) {
 	}
 	p.title("Top causes")
 	g := &grid{columns: []column{{title: "cause", flex: true}, {title: "faults", right: true, paint: p.bold},
-		{title: "items", right: true}, {title: "most in", flex: true, paint: p.faint}}}
+		{title: "items", right: true}, {title: "most in", flex: true, free: true, paint: p.faint}}}
 	for _, c := range causes {
 		var items []string
 		for _, item := range c.Worst[:min(3, len(c.Worst))] {
@@ -85,7 +85,7 @@ func (p *page) worst(s outcome.Summary) {
 		return
 	}
 	p.title("Lowest " + label(s.Run.Primary))
-	g := &grid{columns: []column{{flex: true}, {right: true, paint: p.bold}, {flex: true, paint: p.faint}}}
+	g := &grid{columns: []column{{flex: true, key: true}, {right: true, paint: p.bold}, {flex: true, free: true, paint: p.faint}}}
 	for _, w := range s.Worst {
 		id := label(w.ID)
 		if w.Trial > 0 {

@@ -10,11 +10,15 @@ import (
 // gap is the space before every column; that before the first indents the grid.
 const gap = 2
 
-// column describes one column of a grid.
+// column describes one column of a grid. Where it is too wide, flexible columns
+// are cut with "…": free text first and even in a pipe, names that tell the lines
+// apart last.
 type column struct {
 	title string
 	right bool // numbers stand at the right
-	flex  bool // may be cut with "…" when the grid is too wide
+	flex  bool
+	free  bool // free text
+	key   bool // tells the lines apart
 	paint func(string) string
 }
 
@@ -46,41 +50,62 @@ const narrowest = 6
 // readable is the width at which a cut name can still be told from others.
 const readable = 11
 
-// fitsReadably reports whether the line fits with no flexible column cut to
-// less than readable.
-func (g *grid) fitsReadably(width int) bool {
+// fits reports whether the line fits with no flexible column cut to less than
+// readable; keys only to half of the width, unless cutKeys says so.
+func (g *grid) fits(width int, cutKeys bool) bool {
 	widths, total := g.widths()
 	for i, c := range g.columns {
+		least := readable
+		if c.key && !cutKeys {
+			least = width / 2
+		}
 		if c.flex {
-			total -= max(0, widths[i]-readable)
+			total -= max(0, widths[i]-least)
 		}
 	}
 	return total <= width
 }
 
-// shrink takes from the widest flexible column until the line fits.
-func (g *grid) shrink(width int) []int {
+// shrink takes from the flexible columns until the line fits: from free text,
+// from keys what is over half of the width, and from all but keys, down to what is
+// readable; at last from all. Where the grid is to be whole it takes from free
+// text only.
+func (g *grid) shrink(width int, whole bool) []int {
 	widths, total := g.widths()
-	for total > width {
-		widest := -1
-		for i, c := range g.columns {
-			if c.flex && widths[i] > narrowest && (widest < 0 || widths[i] > widths[widest]) {
-				widest = i
+	steps := []struct {
+		least int
+		gives func(column) bool
+	}{
+		{readable, func(c column) bool { return c.free }},
+		{max(readable, width/2), func(c column) bool { return c.key }},
+		{readable, func(c column) bool { return !c.key }},
+		{narrowest, func(column) bool { return true }},
+	}
+	if whole {
+		steps = steps[:1]
+	}
+	for _, step := range steps {
+		for total > width {
+			widest := -1
+			for i, c := range g.columns {
+				if c.flex && step.gives(c) && widths[i] > step.least && (widest < 0 || widths[i] > widths[widest]) {
+					widest = i
+				}
 			}
+			if widest < 0 {
+				break
+			}
+			widths[widest]--
+			total--
 		}
-		if widest < 0 {
-			break
-		}
-		widths[widest]--
-		total--
 	}
 	return widths
 }
 
 // render draws the grid in lines of at most width cells, if its fixed columns
-// leave room for that.
-func (g *grid) render(width int) string {
-	widths := g.shrink(width)
+// leave room for that and it need not be whole.
+func (g *grid) render(width int, whole bool) string {
+	widths := g.shrink(width, whole)
 	t := table.NewWriter()
 	t.SetStyle(plain())
 	t.SuppressTrailingSpaces()

@@ -26,8 +26,8 @@ func Text(w io.Writer, s outcome.Summary, opt Options) error {
 	p.trials(s)
 	p.failures(s.Failures)
 	p.breakdown(s.Groups)
-	if s.Trials != nil && len(s.Groups) > 0 {
-		p.wrapped("counts of all trials together", gap, 0, p.faint)
+	if note := groupNote(s); note != "" {
+		p.wrapped(note, gap, 0, p.faint)
 	}
 	p.causes(s.Causes)
 	p.worst(s)
@@ -66,11 +66,8 @@ func (p *page) runLines(s outcome.Summary) {
 	if i.Failed > 0 {
 		failed = p.red(failed)
 	}
-	noun := "items"
-	if s.Trials != nil {
-		noun = "outcomes"
-	}
-	p.parts(noun, count(i.Planned)+" planned", count(i.Scored)+" scored", failed,
+	noun := outcomes(s)
+	p.parts(noun+"s", count(i.Planned)+" planned", count(i.Scored)+" scored", failed,
 		count(i.BothEmpty)+" with nothing to find", fromCache(i.FromCache))
 	if l := s.LatencyMS; l != nil {
 		p.parts("latency", "p50 "+milliseconds(l.P50), "p95 "+milliseconds(l.P95),
@@ -79,9 +76,21 @@ func (p *page) runLines(s outcome.Summary) {
 	p.parts("tokens", tokenParts(s.Usage)...)
 	p.parts("cost", costParts(s)...)
 	if pub := s.Published; pub != nil {
-		noun = strings.TrimSuffix(noun, "s")
 		p.parts("langfuse", counted(pub.Outcomes, noun)+" published", p.waiting(pub.Waiting, noun))
 	}
+}
+
+// groupNote says what the counts by type are over, where that is not every item
+// once.
+func groupNote(s outcome.Summary) string {
+	var notes []string
+	if len(s.Groups) > 0 && s.Trials != nil {
+		notes = append(notes, "counts of all trials together")
+	}
+	if len(s.Groups) > 0 && s.Items.Failed > 0 {
+		notes = append(notes, "failed "+outcomes(s)+"s have no counts by type")
+	}
+	return strings.Join(notes, " · ")
 }
 
 // plannedItems counts items; trials are no more of them.
@@ -90,6 +99,14 @@ func plannedItems(s outcome.Summary) string {
 		return counted(s.Items.Planned, "item")
 	}
 	return counted(s.Items.Planned/max(1, s.Trials.Count), "item") + " × " + counted(s.Trials.Count, "trial")
+}
+
+// outcomes is the noun for what is counted of a run.
+func outcomes(s outcome.Summary) string {
+	if s.Trials == nil {
+		return "item"
+	}
+	return "outcome"
 }
 
 // fromCache is empty where no item came from a cache.
@@ -107,11 +124,7 @@ func (p *page) status(s outcome.Summary) []string {
 	}
 	parts := []string{p.yellow(printable.Line(string(s.Status)))}
 	if n := s.Items.NotRun(); n > 0 {
-		noun := "item"
-		if s.Trials != nil {
-			noun = "outcome"
-		}
-		parts = append(parts, p.yellow(counted(n, noun)+" not run"))
+		parts = append(parts, p.yellow(counted(n, outcomes(s))+" not run"))
 	}
 	return parts
 }

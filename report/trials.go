@@ -18,7 +18,7 @@ func (p *page) trials(s outcome.Summary) {
 		return
 	}
 	p.title("Trials")
-	g := &grid{columns: []column{{title: "trial", right: true}, {title: "run", flex: true}, {title: "scored", right: true},
+	g := &grid{columns: []column{{title: "trial", right: true}, {title: "run", flex: true, key: true}, {title: "scored", right: true},
 		{title: "failed", right: true}, {title: text.Snip(label(s.Run.Primary), 20, "…"), right: true, paint: p.bold}}}
 	for _, run := range t.Runs {
 		g.add(strconv.Itoa(run.Trial), printable.Line(run.Name), count(run.Scored), count(run.Failed), score(run.Mean, 3))

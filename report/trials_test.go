@@ -58,6 +58,13 @@ func TestTrials_areNoItems(t *testing.T) {
 	}
 }
 
+// TestMarkdown_trials: how much the trials vary stands in Markdown, too.
+func TestMarkdown_trials(t *testing.T) {
+	golden(t, "run-trials.md", printed(t, func(b *bytes.Buffer) error {
+		return Markdown(b, []Run{{Summary: repeated(), Items: func(func(ItemView, error) bool) {}}})
+	}))
+}
+
 func TestText_trialsOfAnyName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := repeated()

@@ -88,7 +88,7 @@ func arrange(app *urfave.App, args []string) ([]string, error) {
 		return nil, err
 	}
 	if at < 0 {
-		return cli.FlagsFirst(args, flags.Takes(app.Flags)), nil
+		return cli.FlagsFirst(args, flags.Takes(app.Flags))
 	}
 	command := app.Command(args[at])
 	if command == nil {
@@ -104,7 +104,8 @@ func arrange(app *urfave.App, args []string) ([]string, error) {
 	if err := knownFlags(command, rest); err != nil {
 		return nil, err
 	}
-	return append([]string{command.Name}, cli.FlagsFirst(rest, flags.Takes(command.Flags))...), nil
+	ordered, err := cli.FlagsFirst(rest, flags.Takes(command.Flags))
+	return append([]string{command.Name}, ordered...), err
 }
 
 func unknownCommand(app *urfave.App, word string) error {

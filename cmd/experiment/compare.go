@@ -58,11 +58,8 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	cfg, err := compareConfig(c)
-	if err != nil {
-		return err
-	}
-	comparer, err := compare.New(cfg)
-	if err != nil {
+	comparer, wrong := compare.New(cfg)
+	if err := errors.Join(err, wrong); err != nil {
 		return cli.Usage("%w", err)
 	}
 	ctx, ended := untilSignal(c.Context)
@@ -109,16 +106,16 @@ func comparedRuns(c *urfave.Context) (base string, candidates []string, err erro
 
 func compareConfig(c *urfave.Context) (compare.Config, error) {
 	gate, metric, err := compareGate(c)
-	if err != nil {
-		return compare.Config{}, err
-	}
 	changed := c.Int("changed")
-	if changed == 0 {
+	switch {
+	case changed < 0:
+		err = errors.Join(err, cli.Usage("--changed: %d is negative", changed))
+	case changed == 0:
 		changed = -1
 	}
 	cfg := plainComparison()
 	cfg.Metric, cfg.ClusterBy, cfg.Seed, cfg.Changed, cfg.Gate = metric, c.String("cluster-by"), c.Uint64("seed"), changed, gate
-	return cfg, nil
+	return cfg, err
 }
 
 // plainComparison is how runs are compared without flags.

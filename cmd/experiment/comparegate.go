@@ -2,8 +2,10 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
@@ -11,6 +13,7 @@ import (
 	"extraction-experiment/compare"
 	"extraction-experiment/configs"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
 )
 
 // compareGate reads the flags that are about the gate of a comparison.
@@ -39,7 +42,6 @@ func readGate(words []string, inconclusive string) (gate compare.Gate, metric st
 			file, err := configs.LoadGate(word)
 			if err != nil {
 				problems = append(problems, err)
-				continue
 			}
 			rules = file.Rules
 			metric = override(metric, file.Metric)
@@ -48,7 +50,7 @@ func readGate(words []string, inconclusive string) (gate compare.Gate, metric st
 			gate.MaxRegressions = overrideNumber(gate.MaxRegressions, file.MaxRegressions)
 		}
 		for _, text := range rules {
-			rule, err := compare.ParseRule(text)
+			rule, err := parseRule(text)
 			if err != nil {
 				problems = append(problems, err)
 			}
@@ -60,6 +62,20 @@ func readGate(words []string, inconclusive string) (gate compare.Gate, metric st
 		return gate, metric, cli.Usage("%w", err)
 	}
 	return gate, metric, nil
+}
+
+// parseRule reads a rule. One about a score of this program, all of which lie from
+// 0 to 1, must decide something.
+func parseRule(text string) (compare.Rule, error) {
+	rule, err := compare.ParseRule(text)
+	if err != nil || !slices.Contains(scoreOrder(), rule.Metric) {
+		return rule, err
+	}
+	lower := append(plainComparison().LowerIsBetter, outcome.ErrorScore)
+	if err := rule.Decides(0, 1, slices.Contains(lower, rule.Metric)); err != nil {
+		return rule, fmt.Errorf("rule %q: %w", rule.Text, err)
+	}
+	return rule, nil
 }
 
 // isRuleFile tells a file of rules from a rule: it is there, or its name ends as

@@ -18,39 +18,60 @@ import (
 // cautious number as for requests.
 const bytesPerToken = 3
 
-// estimates tells what each run would take; of a sweep one after the other.
+// estimates tells what each run would take, of a sweep one after the other and
+// then all of them together. In JSON every estimate is an object on its own.
 func estimates(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfgs []runConfig) error {
-	for i, cfg := range cfgs {
-		if i > 0 && !cfg.json {
-			fmt.Fprintln(env.Stdout)
-		}
-		if err := estimate(ctx, env, lf, cfg); err != nil {
+	var all []report.Estimate
+	for _, cfg := range cfgs {
+		e, err := estimate(ctx, env, lf, cfg)
+		if err != nil {
 			return err
 		}
+		all = append(all, e)
+		if cfg.json {
+			err = printJSON(env, e)
+		} else {
+			_, err = fmt.Fprint(env.Stdout, between(all), e.Text())
+		}
+		if err != nil {
+			return cli.Written(err)
+		}
 	}
-	return nil
+	if len(all) < 2 || cfgs[0].json {
+		return nil
+	}
+	_, err := fmt.Fprint(env.Stdout, "\n", report.EstimateSum(all))
+	return cli.Written(err)
+}
+
+// between is the empty line before all but the first of several.
+func between(estimates []report.Estimate) string {
+	if len(estimates) > 1 {
+		return "\n"
+	}
+	return ""
 }
 
 // estimate lists the items, makes every request that a run would begin with, and
 // tells what they would take. Nothing is sent to the model and nothing written.
-func estimate(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfg runConfig) (err error) {
+func estimate(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfg runConfig) (e report.Estimate, err error) {
 	counter := &pipeline.Estimator{}
 	cfg.system.estimator = counter
 	filter, err := cfg.filter()
 	if err != nil {
-		return err
+		return e, err
 	}
 	j := &job{cfg: cfg, lf: lf}
 	source, err := j.pinSource(ctx, &outcome.Header{})
 	if err != nil {
-		return err
+		return e, err
 	}
 	s, err := openSystem(ctx, lf, cfg.system, cfg.concurrency, env.Getenv)
 	if err != nil {
-		return err
+		return e, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	e := report.Estimate{Dataset: cfg.dataset, Model: s.header.Model, Stages: 1, Trials: cfg.trials}
+	e = report.Estimate{Dataset: cfg.dataset, Model: s.header.Model, Stages: 1, Trials: cfg.trials}
 	if _, asks := s.extractor.(*pipeline.Pipeline); asks {
 		e.Asks = true
 	}
@@ -60,7 +81,7 @@ func estimate(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfg runCon
 	task := harness.Task{Extractor: s.extractor}
 	for page, err := range (experiment.Selected{Source: source, Filter: filter}).Pages(ctx) {
 		if err != nil {
-			return err
+			return e, err
 		}
 		for _, item := range page {
 			e.Items++
@@ -70,7 +91,7 @@ func estimate(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfg runCon
 			}
 			_, err := task.Do(ctx, experiment.Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata})
 			if ctx.Err() != nil {
-				return ctx.Err()
+				return e, ctx.Err()
 			}
 			if err != nil {
 				e.Unusable++
@@ -78,16 +99,16 @@ func estimate(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfg runCon
 		}
 	}
 	if e.Items == 0 {
-		return experiment.ErrNoItems
+		return e, experiment.ErrNoItems
 	}
-	return printEstimate(env, cfg, e, counter)
+	return priced(env, e, counter)
 }
 
-// printEstimate adds up and prints.
-func printEstimate(env cli.Env, cfg runConfig, e report.Estimate, counter *pipeline.Estimator) error {
+// priced adds up what was counted.
+func priced(env cli.Env, e report.Estimate, counter *pipeline.Estimator) (report.Estimate, error) {
 	known, err := readCatalogue(env.Getenv)
 	if err != nil {
-		return err
+		return e, err
 	}
 	e.Requests, e.InputTokens = counter.Sum()
 	e.Requests *= int64(e.Stages * e.Trials)
@@ -96,9 +117,5 @@ func printEstimate(env cli.Env, cfg runConfig, e report.Estimate, counter *pipel
 	if price, ok := known.price(e.Model); ok && e.Asks {
 		e.CostUSD = new((float64(e.InputTokens)*price.Input + float64(e.OutputTokens)*price.Output) / 1e6)
 	}
-	if cfg.json {
-		return printJSON(env, e)
-	}
-	_, err = fmt.Fprint(env.Stdout, e.Text())
-	return cli.Written(err)
+	return e, nil
 }

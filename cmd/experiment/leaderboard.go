@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 
 	"extraction-experiment/compare"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/report"
+	"extraction-experiment/report/html"
 	"extraction-experiment/runstore"
 )
 
@@ -42,11 +44,24 @@ func (s *sweepJob) rank(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	for i, r := range ranked.Runs { // as each run was judged: they share their rules
+		if ranked.Runs[i].Gate, err = s.cells[0].gate.JudgeRun(r.Summary); err != nil {
+			return err
+		}
+	}
 	board := leaderboard{Leaderboard: ranked}
 	if board.URL, err = s.compareURL(ctx, ranked); err != nil {
 		return err
 	}
-	return errors.Join(s.show(board), ranked.Err())
+	return errors.Join(s.show(board), writeBoard(s.cells[0].html, ranked), ranked.Err())
+}
+
+// writeBoard writes the page of a leaderboard to a file, if one is named.
+func writeBoard(path string, l compare.Leaderboard) error {
+	if path == "" {
+		return nil
+	}
+	return cli.WriteFile(path, func(w io.Writer) error { return cli.Written(html.Leaderboard(w, l)) })
 }
 
 // compareURL is the page that sets the runs side by side, the best as baseline;

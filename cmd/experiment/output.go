@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"strconv"
 
 	"golang.org/x/term"
 
@@ -15,19 +16,25 @@ func printJSON(env cli.Env, value any) error {
 	return cli.Written(report.JSON(env.Stdout, value, isTerminal(os.Stdout)))
 }
 
-// textOptions lays a report out for the terminal of standard output.
+// textOptions lays a report out for the terminal of standard output, or for a
+// file or pipe, where tables are whole.
 func textOptions(env cli.Env, where []string) report.Options {
-	return report.Options{Width: stdoutWidth(), Color: isTerminal(os.Stdout) && env.Getenv("NO_COLOR") == "", Where: where}
+	opt := report.Options{Color: isTerminal(os.Stdout) && env.Getenv("NO_COLOR") == "", Where: where}
+	opt.Width, opt.Whole = stdoutWidth(env.Getenv("COLUMNS"))
+	return opt
 }
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
-// stdoutWidth is that of the terminal, and a comfortable one for files and
-// pipes.
-func stdoutWidth() int {
-	const piped = 100
-	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && width > 0 {
-		return width
+// stdoutWidth is what COLUMNS says, else the width of the terminal. Where there
+// is neither, text is as wide as is comfortable, and tables are whole.
+func stdoutWidth(columns string) (width int, whole bool) {
+	const comfortable = 100
+	if n, err := strconv.Atoi(columns); err == nil && n > 0 {
+		return n, false
 	}
-	return piped
+	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && width > 0 {
+		return width, false
+	}
+	return comfortable, true
 }

@@ -59,6 +59,7 @@ func runTable() []setting {
 		{flag: "retry-failed", bare: true, usage: "go on with the run of this name, and give failed items a new attempt; `[=CLASS,…]` those of these classes only"},
 		{flag: "config", env: "EXPERIMENT_CONFIG", usage: "read settings from the YAML `FILE`"},
 		{flag: "output", alias: "o", env: "EXPERIMENT_OUTPUT", usage: "also write the run as JSONL to `FILE`"},
+		{flag: "html", usage: "of a sweep: also write the leaderboard to `FILE`, a page to look at"},
 		{flag: "verify", env: "EXPERIMENT_VERIFY", toggle: true, usage: "read the run back from Langfuse at the end and compare it with the run file"},
 		{flag: "json", toggle: true, usage: "print the summary as one JSON object on standard output"},
 		{flag: "quiet", alias: "q", env: "EXPERIMENT_QUIET", toggle: true, usage: "no progress and no summary"},
@@ -89,6 +90,7 @@ type runConfig struct {
 	description, environment string
 	metadata                 map[string]string
 	output                   string
+	html                     string // page of the sweep's leaderboard
 	environmentGiven         bool
 	resume, json, quiet      bool
 	estimate                 bool
@@ -132,6 +134,7 @@ func (s settings) runConfigOf(p *problems) runConfig {
 		environment: p.environment(s.text("environment")),
 		metadata:    p.pairs("metadata", s.all("metadata")),
 		output:      s.text("output"),
+		html:        s.text("html"),
 
 		langfuseMode: s.text("langfuse-mode"),
 		resume:       p.toggle(s, "resume"),

@@ -69,7 +69,7 @@ func runRow(ctx context.Context, e runstore.Entry) (row report.RunRow, err error
 	}
 	row = report.RunRow{
 		Name: e.Header.Name, Dataset: e.Header.Dataset.Name, Model: e.Header.System.Model, Status: string(status),
-		Items: int(e.Counts.Planned), Failed: int(e.Counts.Failed), Primary: e.Header.Scorer.Primary, Started: e.Header.Started.Local(),
+		Items: int(e.Counts.Planned) / max(1, e.Header.Trials), Trials: max(1, e.Header.Trials), Failed: int(e.Counts.Failed), Primary: e.Header.Scorer.Primary, Started: e.Header.Started.Local(),
 	}
 	run, err := runstore.Load(e.Path)
 	if err != nil {
@@ -88,7 +88,7 @@ func runRow(ctx context.Context, e runstore.Entry) (row report.RunRow, err error
 	}
 	summary := sum.Summary()
 	stat, _ := summary.Scores.Lookup(row.Primary)
-	row.Mean = stat.Mean
+	row.Mean, row.AsZero = stat.Mean, stat.FailuresAsZero
 	if summary.Answers != nil {
 		row.Weighted = summary.WeightedScore
 	}

@@ -65,11 +65,15 @@ func aboutModels() []string {
 
 // runConfigs reads the settings of every run and returns every problem once.
 func (s settings) runConfigs(cells []sweep.Cell) ([]runConfig, error) {
+	p := &problems{}
 	if len(cells) == 0 {
 		cfg, err := s.runConfig()
-		return []runConfig{cfg}, err
+		if cfg.html != "" {
+			p.add("--html is the page of a sweep; that of one run is written by: experiment report RUN --format html --output FILE")
+		}
+		return []runConfig{cfg}, errors.Join(append([]error{err}, p.found...)...)
 	}
-	p := &problems{}
+	p.err(canWritePage(s.text("html")))
 	for _, flag := range []string{"record", "output"} {
 		if s.text(flag) != "" {
 			p.add("--%s is one file, and a sweep has %d runs: give it to single runs", flag, len(cells))

@@ -21,8 +21,10 @@ func Run(ctx context.Context, env cli.Env) (code int) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	app := newApp(env)
-	args := cli.FlagsFirst(env.Args, flags.Takes(app.Flags))
-	err := app.RunContext(ctx, append([]string{app.Name}, args...))
+	args, err := cli.FlagsFirst(env.Args, flags.Takes(app.Flags))
+	if err == nil {
+		err = app.RunContext(ctx, append([]string{app.Name}, args...))
+	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = cli.Errorf(cli.ExitInterrupted, "stopped; the same command goes on where it was: items that are there already are not written again")
 	}

@@ -92,13 +92,28 @@ func TestFlagsFirst(t *testing.T) {
 		"double dash":        {[]string{"--json", "--", "--name"}, []string{"--json", "--", "--name"}},
 		"lone dash":          {[]string{"-", "-n", "x"}, []string{"-n", "x", "--", "-"}},
 		"unknown flag":       {[]string{"a", "--jsn"}, []string{"--jsn", "--", "a"}},
+		"a value with dash":  {[]string{"a", "--name=--json"}, []string{"--name=--json", "--", "a"}},
+		"standard output":    {[]string{"a", "-n", "-"}, []string{"-n", "-", "--", "a"}},
+		"a negative number":  {[]string{"a", "--name", "-0.02"}, []string{"--name", "-0.02", "--", "a"}},
+		"a negative time":    {[]string{"a", "--name", "-1s"}, []string{"--name", "-1s", "--", "a"}},
 		"no arguments":       {[]string{"--json"}, []string{"--json"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := FlagsFirst(tt.in, takes); !slices.Equal(got, tt.want) {
-				t.Errorf("got %q, want %q", got, tt.want)
+			if got, err := FlagsFirst(tt.in, takes); err != nil || !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, %v, want %q", got, err, tt.want)
 			}
 		})
+	}
+	for want, in := range map[string][]string{
+		"--name needs a value":                     {"a", "--name"},
+		"-n needs a value":                         {"-n", "--", "a"},
+		"--name needs a value, and --json looks":   {"a", "--name", "--json"},
+		"--name=--jsn if it is the value":          {"--name", "--jsn", "a"},
+		"-n needs a value, and -name=x looks like": {"-n", "-name=x"},
+	} {
+		if got, err := FlagsFirst(in, takes); ExitCode(err) != 64 || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %q, %v, want %q", in, got, err, want)
+		}
 	}
 }

@@ -96,6 +96,7 @@ func (w *writer) body() error {
 	}{frame: w.frame()}
 	page.States = []choice{{"", "all"}, {"wrong", "not perfect"}, {"perfect", "perfect"}, {"failed", "failed"}}
 	for i, r := range w.runs {
+		page.Trials = page.Trials || r.Summary.Trials != nil
 		page.Runs = append(page.Runs, newOverview(r, w.tallies[i]))
 	}
 	return w.ExecuteTemplate(w, "body", page)

@@ -57,7 +57,7 @@ func TestCompare_trials(t *testing.T) {
 	}
 	runs := pairOf(t, 8, twice)
 	got := comparePage(t, compared(t, runs, compare.Config{}), runs, Config{})
-	if !strings.Contains(got, "Every trial has a row of its own") || !strings.Contains(string(details(t, got)["row1"]), `"id":"doc-0000","trial":2`) {
+	if !strings.Contains(got, "Every trial of an item has a row of its own") || !strings.Contains(string(details(t, got)["row1"]), `"id":"doc-0000","trial":2`) {
 		t.Errorf("%s", details(t, got)["row1"])
 	}
 }
@@ -128,7 +128,7 @@ func TestCompare_hostile(t *testing.T) {
 func runList(t *testing.T) string {
 	t.Helper()
 	mean := 0.5
-	row := report.RunRow{Name: hostile, Dataset: hostile, Model: hostile, Status: hostile, Primary: hostile, Mean: &mean, Items: 3, Failed: 1, Started: time.Now()}
+	row := report.RunRow{Name: hostile, Dataset: hostile, Model: hostile, Status: hostile, Primary: hostile, Mean: &mean, AsZero: &mean, Items: 3, Failed: 1, Started: time.Now()}
 	var b strings.Builder
 	if err := RunList(&b, hostile, []RunLink{{row, "/runs/a.run", strings.ReplaceAll(hostile, "\u2028", "")}, {row, "/runs/b.run", "b"}}, []string{hostile}); err != nil {
 		t.Fatal(err)
@@ -241,5 +241,30 @@ func TestDepthsOf(t *testing.T) {
 	want := map[string]int{"b": 1, "c": 2, "x": deepest, "y": deepest, "self": deepest}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestShownState: of secondary scores, green and red is what holds after Holm.
+func TestShownState(t *testing.T) {
+	weak, strong := 0.176, 0.049
+	for _, tt := range []struct {
+		score compare.Score
+		want  compare.Verdict
+	}{
+		{compare.Score{Verdict: compare.Better, PHolm: &weak}, compare.Unclear},
+		{compare.Score{Verdict: compare.Worse, PHolm: &weak}, compare.Unclear},
+		{compare.Score{Verdict: compare.Worse}, compare.Unclear},
+		{compare.Score{Verdict: compare.Better, PHolm: &strong}, compare.Better},
+		{compare.Score{Verdict: compare.Better, PHolm: &weak, Primary: true}, compare.Better},
+		{compare.Score{Verdict: compare.Same, PHolm: &weak}, compare.Same},
+	} {
+		if got := shownState(tt.score); got != string(tt.want) {
+			t.Errorf("%+v: %s, want %s", tt.score, got, tt.want)
+		}
+		zero := 0.0
+		tt.score.Difference = &zero
+		if lines, f := differenceLines([]compare.Score{tt.score}, 1), newIntervalFigure(tt.score, 1); lines[0].State != string(tt.want) || f.State != string(tt.want) {
+			t.Errorf("%+v: the line is %s, the drawing %s", tt.score, lines[0].State, f.State)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package html
 
 import (
+	"slices"
 	"strconv"
 
 	"extraction-experiment/compare"
@@ -51,7 +52,9 @@ type versus struct {
 	Warnings        []string
 	Scale           string
 	Scores          []differenceLine
+	Counts          string // which items have any
 	Pooled          []pooledLine
+	PooledNote      string
 	YesNo           []yesNoLine
 	Consumption     []string
 	Groups          []typeTable[groupDifference]
@@ -86,7 +89,10 @@ func (c *comparing) versus(i int, r compare.Result) versus {
 		v.Warnings = append(v.Warnings, long(warning))
 	}
 	v.Scale, v.Scores = report.FormatScore(&scale, 2), differenceLines(r.Scores, scale)
-	v.Pooled, v.YesNo = pooledLines(r), yesNoLines(r.YesNo)
+	v.Pooled, v.YesNo, v.Counts = pooledLines(r), yesNoLines(r.YesNo), report.FormatCounts(r)
+	if !slices.ContainsFunc(r.Scores, func(s compare.Score) bool { return s.Pooled != nil && s.Pooled.CI95 != nil }) {
+		v.PooledNote = report.FormatNoIntervals()
+	}
 	for _, line := range report.FormatConsumption(c.all[0], r) {
 		v.Consumption = append(v.Consumption, long(line))
 	}
@@ -99,7 +105,7 @@ func (c *comparing) versus(i int, r compare.Result) versus {
 func long(s string) string { return printable.Line(cutTo(s, 1000)) }
 
 func (c *comparing) sideCard(title string, at int, s compare.Side) sideCard {
-	card := sideCard{Title: title, Name: c.titles[at], About: append(about(c.all[at]), report.FormatCount(s.Summary.Items.Planned)+" items")}
+	card := sideCard{Title: title, Name: c.titles[at], About: append(about(c.all[at]), report.FormatPlanned(c.all[at]))}
 	if at < len(c.cfg.Links) {
 		card.Link = c.cfg.Links[at]
 	}

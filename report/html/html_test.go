@@ -3,11 +3,13 @@ package html
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"strings"
 	"testing"
 
+	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 
 	"github.com/google/go-cmp/cmp"
@@ -187,5 +189,47 @@ func TestMerged(t *testing.T) {
 	}
 	for range merged([]report.Run{only("a", "b"), only("b")}) {
 		break // whoever stops early leaves nothing behind
+	}
+}
+
+// TestWrite_trials: trials are counted as trials, and how much they vary is said;
+// remarks stand behind the numbers, folded.
+func TestWrite_trials(t *testing.T) {
+	header := outcome.Header{Name: "thrice", Trials: 3, Scorer: outcome.Scorer{Primary: "f1"}}
+	sum := outcome.NewSummariser(header, outcome.SummaryConfig{})
+	var views []report.ItemView
+	for i := range 12 {
+		v := float64(i%3) / 2
+		o := outcome.Outcome{Item: fmt.Sprint("doc-", i/3), Trial: 1 + i%3, Scores: []outcome.Score{{Name: "f1", Value: &v}}}
+		if i == 11 {
+			o.Class, o.Scores = outcome.Timeout, []outcome.Score{{Name: "f1"}}
+		}
+		sum.Add(o)
+		views = append(views, report.ItemView{Run: "thrice", Outcome: o})
+	}
+	s := sum.Summary()
+	s.Warnings = []string{"the first remark", "the second"}
+	var b strings.Builder
+	err := Write(&b, []report.Run{{Summary: s, Items: func(yield func(report.ItemView, error) bool) {
+		for _, v := range views {
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}}}, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	// f1 of the items: 0.5, 0.5, 0.5 and (0 + 0.5 + failed)/3
+	for _, want := range []string{`Outcomes <span class="count">12</span>`, `<span class="name">items</span><strong>4</strong><span class="note">3 trials each, 11 outcomes scored</span>`,
+		"of 12 outcomes", `<strong>0.417</strong><span class="note">failed as 0; of those scored`, "sd of trials", `Flaky by <bdi>f1</bdi> <span class="count">4 of 4 items</span>`,
+		"Every trial of an item has a row of its own", "Read with care: 2 remarks"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	if strings.Index(page, "the first remark") < strings.Index(page, "<h2>Scores</h2>") {
+		t.Error("remarks stand before the scores")
 	}
 }

@@ -21,6 +21,7 @@ type overview struct {
 	Link     string
 	Tiles    []tile
 	Scores   []scoreLine
+	Trials   *trialsPart
 	Causes   []causeLine
 	Failures []failureLine
 	Groups   []typeTable[groupRow]
@@ -79,7 +80,7 @@ func newOverview(r report.Run, t *tally) overview {
 			Figure: newFigure(stat, t.distributions[stat.Name]),
 		})
 	}
-	o.Causes = causeLines(s)
+	o.Trials, o.Causes = newTrialsPart(s), causeLines(s)
 	for _, f := range s.Failures[:min(len(s.Failures), mostLines)] {
 		line := failureLine{Class: named(string(f.Class)), Count: report.FormatCount(f.Count)}
 		for _, item := range f.Items[:min(len(f.Items), 10)] {
@@ -138,14 +139,22 @@ func tiles(r report.Run) []tile {
 		if stat.CI95 != nil {
 			note = "95 % interval " + report.FormatInterval(stat.CI95)
 		}
-		list = append(list, tile{named(stat.Name), report.FormatScore(stat.Mean, 3), note, "primary"})
+		if s.Items.Failed > 0 {
+			note = strings.TrimSuffix("failed as 0; of those scored "+report.FormatScore(stat.Mean, 3)+", "+note, ", ")
+		}
+		list = append(list, tile{named(stat.Name), report.FormatScore(stat.FailuresAsZero, 3), note, "primary"})
 	}
+	noun := report.FormatOutcomes(r)
 	items := tile{"items", report.FormatCount(s.Items.Planned), report.FormatCount(s.Items.Scored) + " scored", ""}
+	if t := s.Trials; t != nil {
+		items.Value = report.FormatCount(s.Items.Planned / max(1, t.Count))
+		items.Note = fmt.Sprintf("%s each, %s scored", report.FormatCounted(t.Count, "trial"), report.FormatCounted(s.Items.Scored, noun))
+	}
 	if n := s.Items.NotRun(); n > 0 {
 		items.Note += ", " + report.FormatCount(n) + " not run"
 		items.State = "warn"
 	}
-	failed := tile{"failed", report.FormatCount(s.Items.Failed), "of " + report.FormatCounted(s.Items.Scored+s.Items.Failed, "item"), ""}
+	failed := tile{"failed", report.FormatCount(s.Items.Failed), "of " + report.FormatCounted(s.Items.Scored+s.Items.Failed, noun), ""}
 	if s.Items.Failed > 0 {
 		failed.State = "bad"
 	}

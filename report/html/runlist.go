@@ -60,14 +60,15 @@ const mostRuns = 2000
 
 type runLine struct {
 	Name, Address, Path, Dataset, Model, Status, State string
-	Items, Failed, Primary, Mean, Weighted, Started    string
+	Items, Failed, Primary, Mean, Weighted             string
+	Note, Started                                      string
 	Bar                                                *float64
 	Base, Candidate                                    bool // chosen at first
 }
 
 func newRunLine(r RunLink) runLine {
 	line := runLine{Name: named(r.Name), Address: r.Address, Path: r.Path, Dataset: named(r.Dataset), Model: named(r.Model), Status: named(r.Status),
-		Items: report.FormatCount(r.Items), Primary: named(r.Primary), Mean: report.FormatScore(r.Mean, 3)}
+		Items: report.FormatItems(r.RunRow), Primary: named(r.Primary), Mean: report.FormatScore(r.AsZero, 3)}
 	if r.Status != "complete" {
 		line.State = "warn"
 	}
@@ -76,12 +77,13 @@ func newRunLine(r RunLink) runLine {
 	}
 	if r.Failed > 0 {
 		line.Failed = report.FormatCount(r.Failed)
+		line.Note = "failed items as 0; " + report.FormatScore(r.Mean, 3) + " of the others"
 	}
 	if !r.Started.IsZero() {
 		line.Started = r.Started.Format("2006-01-02 15:04")
 	}
-	if r.Mean != nil {
-		bar := 60 * min(1, max(0, *r.Mean))
+	if r.AsZero != nil {
+		bar := 60 * min(1, max(0, *r.AsZero))
 		line.Bar = &bar
 	}
 	return line

@@ -65,8 +65,9 @@ function showList() {
   const from = list.page * pageSize;
   const shown = list.found.slice(from, from + pageSize);
   byId("list").tBodies[0].replaceChildren(...shown.map(listRow));
-  byId("found").textContent = list.found.length === rows.length ? counted(rows.length, "item")
-    : count(list.found.length) + " of " + counted(rows.length, "item");
+  const noun = rows.some((r) => r.trial > 1) ? "outcome" : "item";
+  byId("found").textContent = list.found.length === rows.length ? counted(rows.length, noun)
+    : count(list.found.length) + " of " + counted(rows.length, noun);
   byId("found").append(foundNote());
   showPages(from, shown.length);
   if (inRows) showAt();

@@ -1,0 +1,73 @@
+package html
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"extraction-experiment/compare"
+)
+
+// ranked has a dear best run, a cheap one of nearly the same, and one that is
+// dearer and worse than the second.
+func ranked() compare.Leaderboard {
+	run := func(rank int, name string, mean, cost float64, front bool) compare.Ranked {
+		r := compare.Ranked{Rank: rank, Mean: &mean, CI95: &[2]float64{mean - .05, mean + .05}, CostPerItem: &cost, Front: &front}
+		r.Summary.Run.Name = name
+		return r
+	}
+	l := compare.Leaderboard{Metric: "entity_f1", Runs: []compare.Ranked{run(1, "dear", .9, .004, true), run(2, "cheap", .8, .001, true), run(3, hostile, .7, .002, false)}}
+	l.Runs[1].Tied = true
+	l.Runs[1].Gate = &compare.GateResult{Answer: compare.Fail, Rules: []compare.RuleResult{{Rule: "entity_f1 >= 0.85", Answer: compare.Fail, Reason: "entity_f1 is 0.8"}}}
+	d, p := -.1, .04
+	l.Pairs = []compare.Pair{
+		{First: "dear", Second: "cheap", Difference: &d, CI95: &[2]float64{-.25, .05}, P: &p, PHolm: &p, Verdict: compare.Unclear},
+		{First: "dear", Second: hostile, Incompatible: []compare.Mismatch{{What: "fingerprint of the dataset"}, {What: "another"}}, Verdict: compare.Unclear},
+	}
+	l.Warnings = []string{hostile}
+	return l
+}
+
+func TestLeaderboard(t *testing.T) {
+	var b strings.Builder
+	if err := Leaderboard(&b, ranked()); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	for _, want := range []string{
+		"Leaderboard by <bdi>entity_f1</bdi>", "0.850–0.950", "not shown to differ from the best", "$0.0040", "-0.250 to &#43;0.050", "Gate of <bdi>cheap</bdi>: failed",
+		"entity_f1 is 0.8", "fingerprint of the dataset; and more", "Quality against cost", "dear: 0.900, $0.0040 per item", `<g class="front">`, `−0.25`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	if strings.Contains(page, "<script") || strings.Contains(page, "<img") {
+		t.Error("text of strangers has become an element, or the page a script")
+	}
+	if err := Leaderboard(full{}, ranked()); !errors.Is(err, errFull) {
+		t.Error(err)
+	}
+	if err := Leaderboard(&b, compare.Leaderboard{}); err != nil { // nothing to show is no panic
+		t.Error(err)
+	}
+}
+
+// TestNewFrontFigure: costs .001, .002 and .004 lie at 0, 1/3 and 1 of the width;
+// means .9, .8, .7 at the top, in the middle and at the bottom.
+func TestNewFrontFigure(t *testing.T) {
+	f := newFrontFigure(ranked())
+	for i, want := range []frontPoint{{X: 506, Y: 14, State: "front"}, {X: 14, Y: 110, State: "front"}, {X: 178, Y: 206}} {
+		if got := f.Points[i]; math.Abs(got.X-want.X) > 1e-9 || math.Abs(got.Y-want.Y) > 1e-9 || got.State != want.State {
+			t.Errorf("%d: %+v, want %+v", i, got, want)
+		}
+	}
+	same := ranked()
+	for i := range same.Runs {
+		same.Runs[i].CostPerItem = same.Runs[0].CostPerItem
+	}
+	if newFrontFigure(same) != nil {
+		t.Error("runs that cost the same are drawn against cost")
+	}
+}

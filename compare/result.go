@@ -114,6 +114,9 @@ type Score struct {
 	Detectable *float64 `json:"minimum_detectable_effect"`
 	Needed     *int     `json:"needed_items"`
 
+	// Doubt, behind the name, says why Difference says nothing of the runs:
+	// Verdict is then Unclear, and rules about it are inconclusive.
+	Doubt   string  `json:"doubt,omitempty"`
 	Verdict Verdict `json:"verdict"`
 }
 

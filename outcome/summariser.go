@@ -70,6 +70,9 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 	}
 	if h.Trials > 1 {
 		s.trials = &trials{items: map[string]*trialItem{}, runs: map[int]*trialRun{}}
+		for _, c := range h.Scorer.Custom {
+			s.trials.external = append(s.trials.external, c.Name)
+		}
 	}
 	return s
 }
@@ -173,7 +176,7 @@ func (s *Summariser) addScores(o Outcome) {
 	for _, score := range o.Scores {
 		t := s.scores[score.Name]
 		if t == nil {
-			t = &tally{}
+			t = &tally{external: s.header.Scorer.External(score.Name)}
 			s.scores[score.Name] = t
 		}
 		if t.last == ordinal {
@@ -228,8 +231,8 @@ func (s *Summariser) warnings() []string {
 		if c.Uncertified != "" {
 			list = append(list, fmt.Sprintf("%s comes from an external evaluator that is not certified (%s): %s", c.Name, c.Evaluator, c.Uncertified))
 		}
-		if t := s.scores[c.Name]; t != nil && t.undefined > 0 {
-			list = append(list, fmt.Sprintf("%s has no value for %d items: the evaluator gave none; experiment show says why", c.Name, t.undefined))
+		if t := s.scores[c.Name]; t != nil && t.unanswered > 0 {
+			list = append(list, fmt.Sprintf("%s has no value for %d of %d outcomes, which count as 0 in \"as 0\": the evaluator gave none; experiment show says why", c.Name, t.unanswered, s.items.Scored))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.scores)) {

@@ -8,7 +8,7 @@ package report
 func FormatScore(v *float64, decimals int) string { return score(v, decimals) }
 
 // FormatInterval shows both ends of an interval, "0.412–0.508"; nil is a dash.
-func FormatInterval(ci *[2]float64) string { return interval(ci, false) }
+func FormatInterval(ci *[2]float64) string { return interval(ci, nil, false) }
 
 // FormatCount shows an integer with its thousands apart.
 func FormatCount[T int | int64](n T) string { return count(n) }

@@ -48,7 +48,7 @@ func (r Run) inOneLine() string {
 	s := r.Summary
 	parts := []string{}
 	if stat, ok := s.Scores.Lookup(s.Run.Primary); ok {
-		parts = append(parts, printable.Line(stat.Name)+" "+score(stat.Mean, 3)+" ("+interval(stat.CI95, false)+")")
+		parts = append(parts, printable.Line(stat.Name)+" "+score(stat.Mean, 3)+" ("+interval(stat.CI95, stat.Mean, false)+")")
 	}
 	parts = append(parts, plannedItems(s), count(s.Items.Failed)+" failed")
 	if n := s.Items.NotRun(); n > 0 {

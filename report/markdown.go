@@ -41,7 +41,7 @@ func (m *summaryPage) side(runs []Run) {
 		s := r.Summary
 		row := []string{code(s.Run.Name), code(s.Run.Model), code(s.Run.Primary), none, none}
 		if stat, ok := s.Scores.Lookup(s.Run.Primary); ok {
-			row[3], row[4] = "**"+score(stat.Mean, 3)+"**", interval(stat.CI95, false)
+			row[3], row[4] = "**"+score(stat.Mean, 3)+"**", interval(stat.CI95, stat.Mean, false)
 		}
 		cost := none
 		if parts := costParts(s); len(parts) > 0 {
@@ -91,7 +91,7 @@ func (m *summaryPage) scores(s outcome.Summary) {
 		if stat.Name == s.Run.Primary {
 			name, mean = "**"+name+"**", "**"+mean+"**"
 		}
-		rows = append(rows, []string{name, mean, interval(stat.CI95, false), count(stat.N), score(stat.FailuresAsZero, 3), score(stat.Pooled, 3)})
+		rows = append(rows, []string{name, mean, interval(stat.CI95, stat.Mean, false), count(stat.N), score(stat.FailuresAsZero, 3), score(stat.Pooled, 3)})
 	}
 	if len(rows) > 0 {
 		m.table([]string{"score", "mean:", "95 % interval:", "n:", "failed as 0:", "pooled:"}, rows)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -61,7 +62,7 @@ func runAction(c *urfave.Context, env cli.Env, table []setting) error {
 			return err
 		}
 	}
-	cfgs, err := values.runConfigs(cells)
+	cfgs, err := values.runConfigs(cells, slices.Concat(scoreOrder(), customNames(file)))
 	if err != nil {
 		return cli.Errorf(cli.ExitUsage, "%w", err)
 	}

@@ -109,6 +109,15 @@ func doubt(entry configs.Scorer, dir string, opened openedEvaluator) (string, er
 	return "", nil
 }
 
+// customNames are the names of the scores under scorers: in a file.
+func customNames(file configs.Experiment) []string {
+	var names []string
+	for _, entry := range file.Scorers {
+		names = append(names, entry.Name)
+	}
+	return names
+}
+
 // customText describes custom scorers to compare them when a run is resumed.
 func customText(list []outcome.CustomScorer) string {
 	var parts []string

@@ -42,6 +42,7 @@ type Summariser struct {
 	causes    map[groupKey]*causeTally
 
 	itemWarnings itemWarnings
+	judging      judgingSum
 	usage        Usage
 	cost         stats.Sum
 	costKnown    int
@@ -79,7 +80,7 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 
 // Add takes one outcome into account. Of an item that was run again only the
 // newest attempt must be added, and each outcome once. Of the Detail only
-// Failure, Groups, Causes, FromCache and Warnings are looked at; without Failure the comment of the error
+// Failure, Groups, Causes, FromCache, Judging and Warnings are looked at; without Failure the comment of the error
 // score is the message.
 func (s *Summariser) Add(o Outcome) {
 	if s.trials != nil {
@@ -96,6 +97,7 @@ func (s *Summariser) Add(o Outcome) {
 	}
 	s.addScores(o)
 	s.itemWarnings.add(o.Warnings)
+	s.judging.add(o.Judging)
 	s.usage = s.usage.Add(o.Usage)
 	if o.CostUSD != nil && s.cost.Add(*o.CostUSD) {
 		s.costKnown++
@@ -110,6 +112,7 @@ func (s *Summariser) Add(o Outcome) {
 // AddReplaced takes into account what an attempt cost that a newer one
 // replaced.
 func (s *Summariser) AddReplaced(o Outcome) {
+	s.judging.add(o.Judging)
 	if o.CostUSD != nil && s.replaced.Add(*o.CostUSD) {
 		s.anyReplaced = true
 	}
@@ -146,6 +149,7 @@ func (s *Summariser) Summary() Summary {
 		Scores:    scores,
 		Failures:  s.failureCounts(),
 		Usage:     s.usageSum(),
+		Judging:   s.judging.sum(),
 		LatencyMS: s.latencySummary(),
 		Groups:    s.groupStats(),
 		Causes:    s.causeCounts(),

@@ -16,11 +16,13 @@ type Summary struct {
 	// Answers is what only runs about documents have; nil for others.
 	*Answers
 
-	Scores    Stats          `json:"scores"`
-	Failures  []FailureCount `json:"failures"`
-	Usage     UsageSum       `json:"usage"`
-	LatencyMS *Latencies     `json:"latency_ms"` // nil when no task was timed
-	Groups    []GroupStat    `json:"groups"`
+	Scores   Stats          `json:"scores"`
+	Failures []FailureCount `json:"failures"`
+	Usage    UsageSum       `json:"usage"`
+	// Judging is what judging models took, all attempts together; nil without any.
+	Judging   *Judging    `json:"judging,omitempty"`
+	LatencyMS *Latencies  `json:"latency_ms"` // nil when no task was timed
+	Groups    []GroupStat `json:"groups"`
 	// Causes are the kinds of fault, the most frequent first.
 	Causes    []CauseCount    `json:"causes"`
 	Worst     []WorstItem     `json:"worst"`

@@ -23,6 +23,9 @@ func FormatCost(s Run) []string { return costParts(s.Summary) }
 // FormatSystem lists what was measured: provider, parameters, prompt, trials.
 func FormatSystem(s Run) []string { return systemParts(s.Summary.Run) }
 
+// FormatJudging says what judging models took; nothing without any.
+func FormatJudging(s Run) []string { return judgingParts(s.Summary.Judging) }
+
 // FormatTokens lists the tokens of a run; it is empty where there were none.
 func FormatTokens(s Run) []string { return tokenParts(s.Summary.Usage) }
 

@@ -67,6 +67,9 @@ func (m *summaryPage) run(r Run) {
 	if cost := costParts(s); len(cost) > 0 {
 		what = append(what, noMath(strings.Join(cost, ", ")))
 	}
+	if judging := judgingParts(s.Judging); len(judging) > 0 {
+		items += " · judging: " + noMath(strings.Join(judging, ", "))
+	}
 	m.line(strings.Join(append(what, items), " · "))
 	m.line("")
 	m.scores(s)

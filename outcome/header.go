@@ -103,6 +103,13 @@ type CustomScorer struct {
 	// Uncertified says why the evaluator counts as not certified; empty for one
 	// that passed its conformance fixtures and has not changed since.
 	Uncertified string `json:"uncertified,omitempty"`
+	// Certified says on what terms it passed; Weak says which of them make that
+	// worth little.
+	Certified string `json:"certified,omitempty"`
+	Weak      string `json:"weak,omitempty"`
+	// Carried names the run in which the evaluator was asked, where the scores of
+	// that were taken over without asking again.
+	Carried string `json:"carried,omitempty"`
 }
 
 // Same reports whether two scores come from one and the same evaluator, asked

@@ -235,6 +235,12 @@ func (s *Summariser) warnings() []string {
 		if c.Uncertified != "" {
 			list = append(list, fmt.Sprintf("%s comes from an external evaluator that is not certified (%s): %s", c.Name, c.Evaluator, c.Uncertified))
 		}
+		if c.Weak != "" {
+			list = append(list, fmt.Sprintf("%s comes from an external evaluator whose certificate says little (%s): %s", c.Name, c.Evaluator, c.Weak))
+		}
+		if c.Carried != "" {
+			list = append(list, fmt.Sprintf("%s was taken over from the run %s: the evaluator was not asked again", c.Name, c.Carried))
+		}
 		if t := s.scores[c.Name]; t != nil && t.unanswered > 0 {
 			list = append(list, fmt.Sprintf("%s has no value for %d of %d outcomes, which count as 0 in \"as 0\": the evaluator gave none; experiment show says why", c.Name, t.unanswered, s.items.Scored))
 		}

@@ -61,6 +61,11 @@ func (p *page) runLines(s outcome.Summary) {
 	if a := s.Answers; a != nil {
 		p.parts("weighted", weightedScore(a), "document "+short(a.PDFSHA256), "questions "+short(a.QuestionsSHA256))
 	}
+	for _, c := range r.CustomScorers {
+		if c.Certified != "" {
+			p.wrapped("evaluator "+printable.Line(c.Name)+" is certified: "+printable.Line(c.Certified), 0, 0, p.faint)
+		}
+	}
 	i := s.Items
 	failed := count(i.Failed) + " failed"
 	if i.Failed > 0 {

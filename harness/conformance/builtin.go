@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"extraction-experiment/evaluator"
 	"extraction-experiment/extraction"
@@ -19,15 +20,17 @@ type Builtin struct {
 	rules *scoring.Scorer
 }
 
-// NewBuiltin returns the score of that name; the error names the nearest one
-// and has exit code 64.
+// NewBuiltin returns the score of that name; the error names the nearest one and
+// lists those that there are, and has exit code 64. Scores that need more than
+// two extractions are none of them: those of grounding need a document, error a
+// run.
 func NewBuiltin(name string, rules *scoring.Scorer) (Builtin, error) {
 	var names []string
 	for _, d := range scoring.Catalog() {
 		names = append(names, d.Name)
 	}
 	if !slices.Contains(names, name) {
-		return Builtin{}, &FileError{fmt.Errorf("there is no score %q%s", name, nearest.Hint(name, names))}
+		return Builtin{}, &FileError{fmt.Errorf("evaluator.scorer: %q is no score of two extractions%s; there are: %s", name, nearest.Hint(name, names), strings.Join(names, ", "))}
 	}
 	return Builtin{name, rules}, nil
 }

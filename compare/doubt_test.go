@@ -16,7 +16,7 @@ func TestCompare_evaluators(t *testing.T) {
 		return run
 	}
 	low, high := []float64{.1, .1, .2, .1, .1, .2, .1, .1}, []float64{.8, .9, .9, .8, .9, .8, .9, .8}
-	gate := Gate{Rules: []Rule{mustRule(t, "f1 > base"), mustRule(t, "pooled(f1) >= base - 1")}, MinDelta: new(float64), MaxRegressions: new(int)}
+	gate := Gate{Rules: []Rule{mustRule(t, "f1 > base"), mustRule(t, "f1 >= base - 1")}, MinDelta: new(float64), MaxRegressions: new(int)}
 	for name, tt := range map[string]struct {
 		base, cand *memory
 		answer     Answer
@@ -40,5 +40,19 @@ func TestCompare_evaluators(t *testing.T) {
 		if tt.says != "" && !strings.Contains(strings.Join(r.Warnings, "\n"), tt.says) {
 			t.Errorf("%s: no warning in %q", name, r.Warnings)
 		}
+	}
+}
+
+// TestCompare_bounds: a difference of scores from 0 to 1 lies between -1 and 1, and
+// so does its interval; that of others is not cut.
+func TestCompare_bounds(t *testing.T) {
+	r := compared(t, Config{}, newRun("b", 0, 1), newRun("c", 1, 0.5))
+	// differences 1 and -0.5: 0.25 ± 12.7·1.0607/√2 = 9.5
+	if s := primaryOf(t, r); *s.CI95 != [2]float64{-1, 1} {
+		t.Errorf("%v", *s.CI95)
+	}
+	r = compared(t, Config{}, newRun("b", 0, 1.5), newRun("c", 1, 0.5))
+	if s := primaryOf(t, r); s.CI95[0] > -2 || s.CI95[1] < 2 {
+		t.Errorf("%v", *s.CI95)
 	}
 }

@@ -87,7 +87,7 @@ type Score struct {
 	Candidate  *float64    `json:"candidate"`  // likewise
 	Difference *float64    `json:"difference"` // mean of candidate − base
 	SE         *float64    `json:"se"`         // of Difference, clustered with ClusterBy
-	CI95       *[2]float64 `json:"ci95"`       // of Difference; nil for N < 2
+	CI95       *[2]float64 `json:"ci95"`       // of Difference, cut at -1 and 1 for scores in [0,1]; nil for N < 2
 	Clusters   int         `json:"clusters"`   // of these N items; 0 without ClusterBy
 	// Unclustered is CI95 as if every item stood for itself.
 	Unclustered *[2]float64 `json:"ci95_unclustered,omitempty"`

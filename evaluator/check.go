@@ -61,11 +61,11 @@ func (e *Evaluator) checkAddress(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		return &Fault{Unreachable, a.unreachable(ctx, err).Error(), err}
+		return e.notAnswered(a.unreachable(ctx, err))
 	}
 	defer resp.Body.Close() // nothing is read
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
-		return &Fault{Unreachable, a.refused(resp, nil).Error(), nil}
+		return e.notAnswered(a.refused(resp, nil))
 	}
 	return nil
 }

@@ -153,7 +153,7 @@ func (p *page) itemScores(scores []outcome.Score) {
 
 // shortReason is how long the reason of a missing score may be to fit its table
 // in any case.
-const shortReason = 40
+const shortReason = 60
 
 // document writes the text, cut to so many characters.
 func (p *page) document(text string) {

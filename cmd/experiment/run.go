@@ -77,7 +77,13 @@ func runAction(c *urfave.Context, env cli.Env, table []setting) error {
 	if rules.custom, err = openScorers(c.Context, env, file, path); err != nil {
 		return err
 	}
-	return errors.Join(runExperiment(c.Context, env, cfgs, rules, log), rules.custom.close())
+	if !cfgs[0].estimate {
+		err = rules.custom.check(c.Context)
+	}
+	if err == nil {
+		err = runExperiment(c.Context, env, cfgs, rules, log)
+	}
+	return errors.Join(err, rules.custom.close())
 }
 
 // runExperiment connects to Langfuse and carries out one run, or the runs of a

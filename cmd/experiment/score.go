@@ -4,9 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -56,7 +54,7 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 		defer f.Close() // only read: nothing can be lost
 		in, name = f, path
 	}
-	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(c.Context)
 	defer stop()
 	pairs := harness.Pairs{Options: options, Name: name}
 	if !c.Bool("summary") && !c.Bool("json") {

@@ -28,10 +28,7 @@ type signals struct {
 func watchSignals(ctx context.Context, stderr io.Writer) (context.Context, *signals) {
 	ctx, cancel := context.WithCancel(ctx)
 	received := make(chan os.Signal, 2)
-	signal.Notify(received, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
-		signal.Notify(received, syscall.SIGHUP)
-	}
+	signal.Notify(received, ending()...)
 	// Caught, not ignored: programs that the run starts would inherit that. To
 	// the end of the process: what went wrong is printed last.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -64,6 +61,21 @@ func watchSignals(ctx context.Context, stderr io.Writer) (context.Context, *sign
 		})
 	}
 	return ctx, s
+}
+
+// ending are the signals that end a command: that of the end of the terminal too,
+// unless it is ignored as nohup has it.
+func ending() []os.Signal {
+	list := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		list = append(list, syscall.SIGHUP)
+	}
+	return list
+}
+
+// untilSignal returns a context that ends at the first signal that ends a command.
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, ending()...)
 }
 
 // interrupted gives an error that a signal caused the exit code of a stop.

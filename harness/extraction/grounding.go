@@ -29,8 +29,8 @@ func LowerIsBetter() []string { return []string{InventedRate} }
 const NothingExtracted = "nothing was extracted that could stand in the document"
 
 // Grounding returns GroundedRate and InventedRate of what was extracted from a
-// document. It looks for every entity as ground.Locate does: white space, case and the like do not matter. Time is linear but for
-// logarithms.
+// document. It looks for every entity as ground.Locate does: white space, case and
+// the like do not matter. Time is linear but for logarithms.
 func Grounding(document string, found extraction.Extraction) []outcome.Score {
 	index := ground.NewIndex(document)
 	quoted, standing, invented := 0, 0, 0

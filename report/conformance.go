@@ -36,8 +36,10 @@ func Conformance(w io.Writer, r conformance.Report) error {
 	var statistics bytes.Buffer
 	conformanceStatistics(&statistics, r)
 	p.text.Write(statistics.Bytes())
-	for _, weak := range r.Weak() {
-		p.wrapped("with care: "+weak, 2, 0, nil)
+	if r.Passed() {
+		for _, weak := range r.Weak() {
+			p.wrapped("with care: "+weak, 2, 0, nil)
+		}
 	}
 	for _, warning := range r.Warnings {
 		p.wrapped("warning: "+printable.Line(warning), 2, 0, nil)

@@ -46,6 +46,9 @@ func (p *page) scoreTable(scores outcome.Stats) {
 	}
 	p.grid(g)
 	notes := []string{"as 0: mean with failed items as 0"}
+	if slices.ContainsFunc(scores, func(s outcome.Stat) bool { return s.Unanswered > 0 }) {
+		notes[0] += ", and those that an evaluator gave no score for"
+	}
 	if l.pooled {
 		notes = append(notes, "pooled: over the counts of all items")
 	}

@@ -7,10 +7,7 @@ import (
 
 // Terms say in one line on what a certificate was given.
 func (r Report) Terms() string {
-	labels := map[Label]int{}
-	for _, f := range r.Fixtures {
-		labels[f.Label]++
-	}
+	labels := r.labels()
 	text := fmt.Sprintf("%s of each of %s (%d pass, %d fail, %d ambiguous), flip rate up to %s allowed, tolerance %s",
 		counted(r.Runs, "run"), counted(r.TotalFixtures, "fixture"), labels[Pass], labels[Fail], labels[Ambiguous], decimal(r.MaxFlipRate), decimal(r.ScoreTolerance))
 	if rate := r.Statistics.Certification.FlipRate; rate != nil {
@@ -31,11 +28,10 @@ func (r Report) Weak() []string {
 		list = append(list, fmt.Sprintf("its %s leave a flip rate of %.0f %% possible", counted(s.FlipRate.Of, "comparison"), *rate*100))
 	}
 	var missing []string
-	if s.FalseFail.Of == 0 {
-		missing = append(missing, "pass")
-	}
-	if s.FalsePass.Of == 0 {
-		missing = append(missing, "fail")
+	for _, label := range []Label{Pass, Fail} {
+		if r.labels()[label] == 0 {
+			missing = append(missing, string(label))
+		}
 	}
 	if len(missing) > 0 {
 		list = append(list, fmt.Sprintf("there is no %s fixture: an evaluator that always says the same would pass", strings.Join(missing, " and no ")))
@@ -47,6 +43,15 @@ func (r Report) Weak() []string {
 		list = append(list, fmt.Sprintf("with a tolerance of %s a pass fixture passes below 0.8, which is no pass", decimal(r.ScoreTolerance)))
 	}
 	return list
+}
+
+// labels counts the fixtures of each label.
+func (r Report) labels() map[Label]int {
+	labels := map[Label]int{}
+	for _, f := range r.Fixtures {
+		labels[f.Label]++
+	}
+	return labels
 }
 
 // decimal writes a number as it was given, without the digits that arithmetic in

@@ -25,13 +25,13 @@ func (r *collector) change(base, cand *unit) {
 		return
 	}
 	item := ItemChange{Item: base.id, Base: b, Candidate: c, Delta: c - b}
-	r.changed.offer(changed{item, base.first, cand.first})
+	r.changed.Offer(changed{item, base.first, cand.first})
 	worse := item
 	if r.config.config.lower(r.known.metric) {
 		worse.Delta = -worse.Delta
 	}
 	if worse.Delta < -Epsilon {
-		r.regressed.offer(worse)
+		r.regressed.Offer(worse)
 	}
 }
 
@@ -43,7 +43,7 @@ func compareChanged(a, b changed) int {
 // changes explains the items of the shortlist.
 func (r *collector) changes() ([]Change, error) {
 	list := []Change{}
-	for _, item := range r.changed.list {
+	for _, item := range r.changed.Values() {
 		c := Change{
 			ItemChange:       item.ItemChange,
 			BaseComment:      comment(item.base, r.known.metric),

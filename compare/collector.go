@@ -3,8 +3,8 @@ package compare
 import (
 	"cmp"
 	"context"
-	"slices"
 
+	"extraction-experiment/internal/shortlist"
 	"extraction-experiment/outcome"
 )
 
@@ -19,10 +19,10 @@ type collector struct {
 	seenClusters map[int]bool
 	cost         amounts
 	latency      amounts
-	groups       map[groupKey]*Group
+	groups       map[groupKey]*bothGroups
 	grouped      [2]bool // base, candidate: there are counts by type
-	changed      shortlist[changed]
-	regressed    shortlist[ItemChange]
+	changed      *shortlist.List[changed]
+	regressed    *shortlist.List[ItemChange]
 
 	onlyBase, onlyCand []string // ids without an outcome in the other run
 	without            []string // ids without an outcome in either
@@ -36,9 +36,9 @@ func newCollector(c *Comparer, base known, cand outcome.Header) *collector {
 	return &collector{
 		config: c, known: base,
 		base: outcome.NewSummariser(base.header, summary), cand: outcome.NewSummariser(cand, summary),
-		columns: map[string]*column{}, seenClusters: map[int]bool{}, groups: map[groupKey]*Group{},
-		changed:   shortlist[changed]{limit: max(0, c.config.Changed), order: compareChanged},
-		regressed: shortlist[ItemChange]{limit: MaxRegressed, order: compareRegressed},
+		columns: map[string]*column{}, seenClusters: map[int]bool{}, groups: map[groupKey]*bothGroups{},
+		changed:   shortlist.New(c.config.Changed, compareChanged),
+		regressed: shortlist.New(MaxRegressed, compareRegressed),
 		planned:   [2]int{max(1, base.header.Trials), max(1, cand.Trials)},
 	}
 }
@@ -134,37 +134,21 @@ func (u *unit) find(name string) *value {
 
 // missing lists items that were not run, or not in every trial.
 func (r *collector) missing() []Mismatch {
-	var list []Mismatch
+	var found []Mismatch
 	for _, m := range []struct {
 		ids  []string
 		what string
 	}{{r.onlyBase, "without an outcome in the candidate"}, {r.onlyCand, "without an outcome in the base"}, {r.without, "without an outcome in either run"}} {
 		if len(m.ids) > 0 {
-			list = append(list, Mismatch{What: named(m.ids, "item") + " " + m.what + ": " + some(m.ids)})
+			found = append(found, affected(m.ids, m.what))
 		}
 	}
 	for i, which := range []string{"base", "candidate"} {
 		if n := r.uneven[i]; n > 0 {
-			list = append(list, Mismatch{What: counted(n, "item") + " not run in every trial of the " + which})
+			found = append(found, Mismatch{What: counted(n, "item") + " not run in every trial of the " + which})
 		}
 	}
-	return list
-}
-
-// shortlist keeps the first few of everything offered, sorted by order.
-type shortlist[T any] struct {
-	limit int
-	order func(a, b T) int
-	list  []T
-}
-
-func (s *shortlist[T]) offer(x T) {
-	at, _ := slices.BinarySearchFunc(s.list, x, s.order)
-	if at >= s.limit {
-		return
-	}
-	s.list = slices.Insert(s.list, at, x)
-	s.list = s.list[:min(len(s.list), s.limit)]
+	return found
 }
 
 func compareRegressed(a, b ItemChange) int {

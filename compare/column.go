@@ -131,9 +131,7 @@ func clusterRatios(ratios []stats.PairedRatio, cluster []int32) []stats.PairedRa
 			at[cluster[i]] = j
 			sums = append(sums, stats.PairedRatio{})
 		}
-		s := &sums[j]
-		s.BaseNum, s.BaseDen = s.BaseNum+r.BaseNum, s.BaseDen+r.BaseDen
-		s.CandNum, s.CandDen = s.CandNum+r.CandNum, s.CandDen+r.CandDen
+		sums[j] = sums[j].Plus(r)
 	}
 	return sums
 }

@@ -165,7 +165,7 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 			s.Verdict = Unclear
 		}
 		if s.Primary = name == r.known.metric; s.Primary {
-			out.Verdict = s.Verdict
+			out.Verdict, out.Regressions = s.Verdict, s.Losses
 		}
 		out.Scores = append(out.Scores, s)
 		if col := r.columns[name]; col.boolean && !col.between {
@@ -178,8 +178,7 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 	}
 	out.Cost, out.Latency = r.cost.amount(), r.latency.amount()
 	out.Groups = r.groupList()
-	out.Regressions = r.columns[r.known.metric].losing(r.config.config.lower(r.known.metric))
-	out.Regressed = append(out.Regressed, r.regressed.list...)
+	out.Regressed = r.regressed.Values()
 	out.Warnings = r.warnings(out, base, cand)
 	out.Gate, err = r.config.config.Gate.judge(base, out)
 	return out, err
@@ -194,12 +193,4 @@ func (r *collector) order() []string {
 		}
 	}
 	return names
-}
-
-// losing counts the items that became worse.
-func (c *column) losing(lower bool) int {
-	if lower {
-		return c.wins
-	}
-	return c.losses
 }

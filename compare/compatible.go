@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/outcome"
@@ -137,7 +136,7 @@ func (set itemSet) compareItems(ctx context.Context, cand Source) ([]Mismatch, e
 		}
 		delete(left, item.ID)
 	}
-	var list []Mismatch
+	var found []Mismatch
 	for _, group := range []struct {
 		ids  []string
 		what string
@@ -147,30 +146,16 @@ func (set itemSet) compareItems(ctx context.Context, cand Source) ([]Mismatch, e
 		{changed, "with other content"},
 	} {
 		if len(group.ids) > 0 {
-			list = append(list, Mismatch{What: named(group.ids, "item") + " " + group.what + ": " + some(group.ids)})
+			found = append(found, affected(group.ids, group.what))
 		}
 	}
-	return list, nil
+	return found, nil
 }
 
-// some lists the first ids.
-func some(ids []string) string {
-	const shown = 5
+// affected is a Mismatch about some items, of which it names the first.
+func affected(ids []string, what string) Mismatch {
 	slices.Sort(ids)
-	if len(ids) <= shown {
-		return strings.Join(ids, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(ids[:shown], ", "), len(ids)-shown)
-}
-
-// named is a count with its noun.
-func named[T any](list []T, noun string) string { return counted(len(list), noun) }
-
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return Mismatch{What: fmt.Sprintf("%s %s: %s", counted(len(ids), "item"), what, list(ids[:min(5, len(ids))], len(ids)))}
 }
 
 func orAbsent(text string) string {

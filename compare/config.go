@@ -9,8 +9,8 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Epsilon is up to what size a difference of one item is none: a regression is
-// a difference below −Epsilon.
+// Epsilon is up to what size a difference is none: a regression is a difference
+// of an item below −Epsilon, and a value this near to a threshold is at it.
 const Epsilon = 1e-9
 
 // Config says how runs are compared. The zero value is usable.
@@ -67,7 +67,7 @@ func New(cfg Config) (*Comparer, error) {
 		cfg.Changed = 10
 	}
 	if cfg.Identities == nil {
-		cfg.Identities = []string{"pdf_sha256", "questions_sha256"}
+		cfg.Identities = []string{outcome.PDFSHA256, outcome.QuestionsSHA256}
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err

@@ -19,6 +19,9 @@
 //  4. warn of what makes the numbers weak;
 //  5. judge the rules of a Gate: pass, fail or inconclusive, each with its reason.
 //
+// Rank compares every two of several runs in the same way and puts them in order
+// (Leaderboard); Gate.JudgeRun asks the rules of one run by itself.
+//
 // The formulas stand in package stats. Exchanging base and candidate negates
 // every difference and leaves every p-value.
 //

@@ -91,7 +91,7 @@ func (g Gate) check() error {
 // judge judges every rule; nil without any.
 func (g Gate) judge(base Side, r Result) (*GateResult, error) {
 	out := g.result()
-	primary := r.primary()
+	primary := r.Primary()
 	if g.MinDelta != nil {
 		out.Rules = append(out.Rules, minDelta(*g.MinDelta, primary))
 	}
@@ -134,15 +134,6 @@ func (g *GateResult) sumUp() {
 			g.Answer = Inconclusive
 		}
 	}
-}
-
-func (r Result) primary() Score {
-	for _, s := range r.Scores {
-		if s.Primary {
-			return s
-		}
-	}
-	return Score{}
 }
 
 // minDelta looks at the difference of the means, weighted where items have

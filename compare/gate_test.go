@@ -76,10 +76,17 @@ func FuzzParseRule(f *testing.F) {
 	})
 }
 
-// difference is a score whose interval is given.
+// difference is a score whose interval is given, with a p-value of 0.01.
 func difference(lo, hi float64) Score {
-	mid := (lo + hi) / 2
-	return Score{Name: "f1", N: 50, Difference: &mid, CI95: &[2]float64{lo, hi}, Verdict: Unclear}
+	mid, p := (lo+hi)/2, 0.01
+	return Score{Name: "f1", N: 50, Difference: &mid, CI95: &[2]float64{lo, hi}, P: &p, Verdict: Unclear}
+}
+
+// doubtful is the same with a p-value of 0.125.
+func doubtful(lo, hi float64) Score {
+	s, p := difference(lo, hi), 0.125
+	s.P = &p
+	return s
 }
 
 func TestRule_judgeDifference(t *testing.T) {
@@ -107,6 +114,14 @@ func TestRule_judgeDifference(t *testing.T) {
 		{"f1 <= base + 0.01", difference(-.05, .02), Inconclusive},
 		{"f1 <= base + 0.01", difference(.02, .05), Fail},
 		{"f1 < base", difference(-.05, -.01), Pass},
+		{"f1 >= base - 0.02", difference(.78-.8, .78-.8), Pass}, // -0.020000000000000018
+		{"f1 > base - 0.02", difference(.8-.78-.04, .8-.78-.04), Fail},
+		{"f1 > base", difference(1e-10, .05), Inconclusive},
+		{"f1 > base", doubtful(.001, .05), Inconclusive},
+		{"f1 >= base", doubtful(-.05, -.001), Inconclusive},
+		{"f1 >= base - 0.02", doubtful(-.05, -.03), Inconclusive},
+		{"f1 >= base - 0.02", doubtful(-.01, .05), Pass}, // no difference would pass, too
+		{"f1 > base", doubtful(-.05, 0), Fail},           // and would fail here
 		{"f1 >= base", few, Inconclusive},
 		{"f1 >= base", fewClusters, Inconclusive},
 		{"f1 >= base", same, Pass},
@@ -183,10 +198,6 @@ func TestRule_measures(t *testing.T) {
 		if _, err := r.judge(base, Result{Candidate: Side{Summary: run}}); !errors.As(err, &e) || !strings.Contains(err.Error(), `did you mean`) {
 			t.Errorf("%s: %v", text, err)
 		}
-	}
-	r, _ := ParseRule("f1 >= base")
-	if _, err := r.JudgeRun(run); err == nil {
-		t.Error("a run alone is compared with a base")
 	}
 }
 
@@ -339,5 +350,24 @@ func TestGate_weighted(t *testing.T) {
 	r = compared(t, Config{Gate: Gate{MinDelta: &least}}, base, cand)
 	if r.Scores[0].Weighted != nil || r.Gate.Rules[0].Answer != Fail {
 		t.Errorf("%+v %+v", r.Scores[0].Weighted, r.Gate.Rules[0])
+	}
+}
+
+// TestWeights_absurd: a product that is too large to be summed leaves nothing
+// weighted; without it the mean would be that of the other items.
+func TestWeights_absurd(t *testing.T) {
+	base, cand := newRun("b", .5, .5), newRun("c", .5, .5)
+	large, weight := 1e100, 1e60
+	for _, run := range []*memory{base, cand} {
+		for i := range run.outcomes {
+			run.outcomes[i].Scores[0].Weight = &weight
+		}
+	}
+	if s := primaryOf(t, compared(t, Config{}, base, cand)); s.Weighted == nil || s.Weighted.Base != .5 {
+		t.Errorf("%+v", s.Weighted)
+	}
+	cand.outcomes[1].Scores[0].Value = &large
+	if s := primaryOf(t, compared(t, Config{}, base, cand)); s.Weighted != nil {
+		t.Errorf("%+v", s.Weighted)
 	}
 }

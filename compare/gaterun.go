@@ -56,8 +56,11 @@ func (g Gate) JudgeRun(s outcome.Summary) (*GateResult, error) {
 }
 
 func (r Rule) judgeAlone(s outcome.Summary) RuleResult {
-	out, err := r.JudgeRun(s)
-	if err != nil { // no item has the score
+	var out RuleResult
+	var err error
+	if r.measure() {
+		out = r.judgeMeasure(nil, s)
+	} else if out, err = r.judgeRun(s); err != nil { // no item has the score
 		out = RuleResult{Threshold: r.Offset, Answer: Inconclusive, Reason: r.name() + " is defined for no item"}
 	}
 	out.Rule = r.Text

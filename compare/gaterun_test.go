@@ -76,6 +76,21 @@ func TestGate_JudgeRun(t *testing.T) {
 			}
 		})
 	}
+	if _, err := (Gate{Rules: []Rule{mustRule(t, "f1 >= base")}}).JudgeRun(alone()); err == nil {
+		t.Error("a run alone is compared with a base")
+	}
+	// The interval is that of the mean of those that did not fail: it is told only
+	// where none did.
+	whole := alone()
+	whole.Scores[0].Failed, whole.Scores[0].CI95 = 0, &[2]float64{.7, .9}
+	failing := alone()
+	failing.Scores[0].CI95 = &[2]float64{.7, .9}
+	for _, s := range []outcome.Summary{whole, failing} {
+		got, err := (Gate{Rules: []Rule{mustRule(t, "f1 >= 0.5")}}).JudgeRun(s)
+		if err != nil || (got.Rules[0].CI95 != nil) != (s.Scores[0].Failed == 0) {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
 	if got, err := (Gate{}).JudgeRun(alone()); got != nil || err != nil || got.Err("r") != nil {
 		t.Errorf("without rules: %v, %v", got, err)
 	}

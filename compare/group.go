@@ -2,7 +2,6 @@ package compare
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"extraction-experiment/outcome"
@@ -10,32 +9,27 @@ import (
 
 type groupKey struct{ kind, name string }
 
+// bothGroups are the counts of one class in both runs.
+type bothGroups struct{ base, cand outcome.Group }
+
 // addGroups adds what one item counts for each type, in both runs.
 func (r *collector) addGroups(base, cand []outcome.Group) {
 	r.grouped[0], r.grouped[1] = r.grouped[0] || len(base) > 0, r.grouped[1] || len(cand) > 0
 	for _, g := range base {
-		addGroup(&r.group(g).Base, g)
+		r.group(g).base.Add(g) // absurd counts are left out, and the run's summary says so
 	}
 	for _, g := range cand {
-		addGroup(&r.group(g).Candidate, g)
+		r.group(g).cand.Add(g)
 	}
 }
 
-func (r *collector) group(g outcome.Group) *Group {
+func (r *collector) group(g outcome.Group) *bothGroups {
 	key := groupKey{g.Kind, g.Name}
 	if r.groups[key] == nil {
-		stat := outcome.GroupStat{Kind: g.Kind, Name: g.Name}
-		r.groups[key] = &Group{Kind: g.Kind, Name: g.Name, Base: stat, Candidate: stat}
+		none := outcome.Group{Kind: g.Kind, Name: g.Name}
+		r.groups[key] = &bothGroups{none, none}
 	}
 	return r.groups[key]
-}
-
-func addGroup(sum *outcome.GroupStat, g outcome.Group) {
-	if countable(g.Expected) && countable(g.Extracted) && countable(g.Matched) {
-		sum.Expected += g.Expected
-		sum.Extracted += g.Extracted
-		sum.Matched += g.Matched
-	}
 }
 
 // groupList sorts by kind, then the most expected first, then by name.
@@ -44,11 +38,9 @@ func (r *collector) groupList() []Group {
 		return []Group{} // a run without counts by type is not one that matched nothing
 	}
 	list := make([]Group, 0, len(r.groups))
-	for _, g := range slices.Collect(maps.Values(r.groups)) {
-		derive(&g.Base)
-		derive(&g.Candidate)
-		g.Difference = g.Candidate.F1 - g.Base.F1
-		list = append(list, *g)
+	for key, both := range r.groups {
+		base, cand := both.base.Stat(), both.cand.Stat()
+		list = append(list, Group{key.kind, key.name, base, cand, cand.F1 - base.F1})
 	}
 	slices.SortFunc(list, func(a, b Group) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind),
@@ -57,22 +49,4 @@ func (r *collector) groupList() []Group {
 			cmp.Compare(a.Name, b.Name))
 	})
 	return list
-}
-
-// derive fills in the ratios of the counts, as in outcome.GroupStat.
-func derive(g *outcome.GroupStat) {
-	nothing := g.Expected+g.Extracted == 0
-	g.Precision = quotient(g.Matched, g.Extracted, nothing)
-	g.Recall = quotient(g.Matched, g.Expected, nothing)
-	g.F1 = quotient(2*g.Matched, g.Expected+g.Extracted, nothing)
-}
-
-func quotient(num, den int64, nothing bool) float64 {
-	switch {
-	case den > 0:
-		return float64(num) / float64(den)
-	case nothing:
-		return 1
-	}
-	return 0
 }

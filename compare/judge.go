@@ -2,18 +2,20 @@ package compare
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/outcome"
 )
 
-// judge answers a rule for a candidate.
+// judge answers a rule for a candidate; Rule of the result is left to the caller.
 func (r Rule) judge(base Side, result Result) (RuleResult, error) {
 	switch {
 	case r.measure():
 		return r.judgeMeasure(&base.Summary, result.Candidate.Summary), nil
 	case !r.Relative:
-		return r.JudgeRun(result.Candidate.Summary)
+		return r.judgeRun(result.Candidate.Summary)
 	}
 	for _, s := range result.Scores {
 		if s.Name == r.Metric {
@@ -25,7 +27,8 @@ func (r Rule) judge(base Side, result Result) (RuleResult, error) {
 
 // judgeDifference answers a rule about a score against the base by the
 // interval of the difference: pass when all of it keeps the rule, fail when none
-// of it does, inconclusive when it lies on both sides or there is none.
+// of it does, inconclusive when it lies on both sides or there is none. An answer
+// that no difference at all would not get claims one, and needs the p-value too.
 func (r Rule) judgeDifference(s Score) RuleResult {
 	out := RuleResult{Threshold: r.Offset, Value: s.Difference, CI95: s.CI95}
 	if s.Doubt != "" {
@@ -44,7 +47,7 @@ func (r Rule) judgeDifference(s Score) RuleResult {
 		why = "it has no pooled value"
 		if p := s.Pooled; p != nil {
 			out.Value, out.CI95, ci = &p.Difference, p.CI95, p.CI95
-			why = "below 60 items or clusters there is no interval of a pooled value"
+			why = fmt.Sprintf("below %d items or clusters there is no interval of a pooled value", stats.LeastResampled)
 		}
 	}
 	if out.Value == nil || ci == nil {
@@ -65,6 +68,14 @@ func (r Rule) judgeDifference(s Score) RuleResult {
 	}
 	out.Reason = fmt.Sprintf("%s changed by %s, 95 %% interval %s to %s; allowed is %s %s",
 		r.name(), signed(*out.Value), signed(ci[0]), signed(ci[1]), r.Op, signed(r.Offset))
+	claims := out.Answer != Inconclusive && s.Verdict != Same && answer(r.holds(0, r.Offset)) != out.Answer
+	if claims && !r.Pooled && !s.significant() {
+		out.Answer = Inconclusive
+		out.Reason += "; a claim needs p of at most " + decimal(alpha)
+		if s.P != nil {
+			out.Reason += ", and it is " + decimal(math.Round(*s.P*1e4)/1e4)
+		}
+	}
 	return out
 }
 
@@ -75,20 +86,17 @@ func (r Rule) name() string {
 	return r.Metric
 }
 
-// JudgeRun answers a rule that is about one run alone. It is an error when the
-// rule speaks of a base, or of a score that the run does not have.
-func (r Rule) JudgeRun(s outcome.Summary) (RuleResult, error) {
-	if r.Relative {
-		return RuleResult{}, fmt.Errorf("there is no base to compare with")
-	}
-	if r.measure() {
-		return r.judgeMeasure(nil, s), nil
-	}
+// judgeRun answers a rule about a score of one run by itself. It is an error
+// when the run does not have the score.
+func (r Rule) judgeRun(s outcome.Summary) (RuleResult, error) {
 	stat, ok := s.Scores.Lookup(r.Metric)
 	if !ok {
 		return RuleResult{}, r.unknown(scoreNames(s))
 	}
-	out := RuleResult{Rule: r.Text, Threshold: r.Offset, Value: stat.FailuresAsZero, CI95: stat.CI95}
+	out := RuleResult{Threshold: r.Offset, Value: stat.FailuresAsZero}
+	if stat.Failed == 0 { // else the interval is that of another mean
+		out.CI95 = stat.CI95
+	}
 	if r.Pooled {
 		out.Value, out.CI95 = stat.Pooled, nil
 	}
@@ -118,7 +126,7 @@ func optional(v *float64) string {
 // judgeMeasure answers a rule about an observed amount. Without a base nothing
 // may be relative. A cost that is only partly known is a lower bound.
 func (r Rule) judgeMeasure(base *outcome.Summary, cand outcome.Summary) RuleResult {
-	out := RuleResult{Rule: r.Text, Threshold: r.Offset}
+	out := RuleResult{Threshold: r.Offset}
 	value, bound := measured(r.Metric, cand)
 	out.Value = value
 	if r.Relative {

@@ -54,13 +54,10 @@ type Pair struct {
 	Wins         int         `json:"wins"`   // items where the second is better
 	Losses       int         `json:"losses"`
 	Ties         int         `json:"ties"`
-	// Verdict is that of the second: Better and Worse only if PHolm < 0.05, of
-	// at least LeastItems items and LeastClusters clusters.
+	// Verdict is that of the second, as in a comparison of the two, if PHolm is at
+	// most 0.05 too; else Unclear.
 	Verdict Verdict `json:"verdict"`
 }
-
-// alpha is the level of a Pair's verdict.
-const alpha = 0.05
 
 // Err is a *PairError for runs that cannot be compared, one for every second run;
 // nil if all can.

@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -43,14 +42,15 @@ func (e *entry) unmatched(other *entry) []Mismatch {
 			}
 		}
 		if len(ids) > 0 {
-			list = append(list, Mismatch{What: fmt.Sprintf("%s without an outcome in %s: %s", named(ids, "item"), runs[1].header.Name, some(ids))})
+			list = append(list, affected(ids, "without an outcome in "+runs[1].header.Name))
 		}
 	}
 	return list
 }
 
-// concludePairs corrects for the number of pairs and says what each shows.
-func (c *Comparer) concludePairs(pairs []Pair, metric string) {
+// concludePairs corrects for the number of pairs and takes back what does not hold
+// any more.
+func concludePairs(pairs []Pair) {
 	var p []float64
 	var of []*Pair
 	for i := range pairs {
@@ -62,15 +62,8 @@ func (c *Comparer) concludePairs(pairs []Pair, metric string) {
 	}
 	for i, corrected := range stats.Holm(p) {
 		of[i].PHolm = &corrected
-		better := *of[i].Difference > 0 != c.config.lower(metric)
-		switch {
-		case of[i].Verdict == Same:
-		case corrected >= alpha:
+		if of[i].Verdict != Same && corrected > alpha {
 			of[i].Verdict = Unclear
-		case better:
-			of[i].Verdict = Better
-		default:
-			of[i].Verdict = Worse
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (c *Comparer) Rank(ctx context.Context, sources ...Source) (Leaderboard, er
 			out.Pairs = append(out.Pairs, c.pairUp(out.Metric, first, second))
 		}
 	}
-	c.concludePairs(out.Pairs, out.Metric)
+	concludePairs(out.Pairs)
 	out.Runs = place(entries, out.Pairs, c.config.lower(out.Metric))
 	out.Warnings = rankWarnings(out)
 	return out, nil

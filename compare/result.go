@@ -45,6 +45,17 @@ type Result struct {
 	Warnings    []string     `json:"warnings"`
 }
 
+// Primary returns the primary score; of runs that cannot be compared, which have
+// no scores, it is one that says nothing.
+func (r Result) Primary() Score {
+	for _, s := range r.Scores {
+		if s.Primary {
+			return s
+		}
+	}
+	return Score{Verdict: Unclear}
+}
+
 // MaxRegressed bounds Result.Regressed.
 const MaxRegressed = 50
 
@@ -55,13 +66,18 @@ type Verdict string
 const (
 	// Same: no item differs.
 	Same Verdict = "same"
-	// Better: the whole 95 % interval lies on the good side of 0.
+	// Better: the whole 95 % interval lies on the good side of 0, and the p-value
+	// is at most 0.05. Either alone finds too much somewhere: the interval where
+	// few items differ, the flips of signs where a few clusters are large.
 	Better Verdict = "better"
-	// Worse: it lies on the bad side.
+	// Worse: the same on the bad side.
 	Worse Verdict = "worse"
-	// Unclear: it holds 0, or there are too few items or clusters to say.
+	// Unclear: neither, or there are too few items or clusters to say.
 	Unclear Verdict = "unclear"
 )
+
+// alpha is the largest p-value of a claim.
+const alpha = 0.05
 
 // Below these, nothing is claimed: with 5 items even five wins have a p-value
 // of 2/2^5 = 0.06, and clustered intervals of under 5 clusters are worthless.
@@ -88,6 +104,7 @@ type Score struct {
 	Difference *float64    `json:"difference"` // mean of candidate − base
 	SE         *float64    `json:"se"`         // of Difference, clustered with ClusterBy
 	CI95       *[2]float64 `json:"ci95"`       // of Difference, cut at -1 and 1 for scores in [0,1]; nil for N < 2
+	DF         *float64    `json:"df"`         // degrees of freedom of SE: N−1, or fewer with ClusterBy
 	Clusters   int         `json:"clusters"`   // of these N items; 0 without ClusterBy
 	// Unclustered is CI95 as if every item stood for itself.
 	Unclustered *[2]float64 `json:"ci95_unclustered,omitempty"`

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"extraction-experiment/internal/nearest"
+	"extraction-experiment/internal/printable"
 )
 
 // Rule is one condition of a gate:
@@ -21,8 +22,9 @@ import (
 //	cost <= base * 1.1              USD; also cost_per_item
 //	latency_p95 <= 2s               also latency_p50, latency_mean, latency_max
 //
-// The operators are >=, >, <= and <. Numbers may end in % and, for latency, in
-// ms or s; a cost may begin with $.
+// The operators are >=, >, <= and <; numbers that differ by no more than Epsilon
+// are equal. Numbers may end in % and, for latency, in ms or s; a cost may begin
+// with $.
 type Rule struct {
 	Text     string
 	Metric   string
@@ -144,15 +146,15 @@ func (r Rule) measure() bool { return !r.Pooled && slices.Contains(measures, r.M
 // upper reports whether the rule keeps a value from growing.
 func (r Rule) upper() bool { return r.Op == "<=" || r.Op == "<" }
 
-// holds compares two numbers with the operator.
+// holds compares two numbers with the operator. Up to Epsilon they are equal:
+// 0.78 - 0.8 is a little less than -0.02.
 func (r Rule) holds(value, threshold float64) bool {
+	if math.Abs(value-threshold) <= Epsilon {
+		return r.Op == ">=" || r.Op == "<="
+	}
 	switch r.Op {
-	case ">=":
-		return value >= threshold
-	case ">":
+	case ">=", ">":
 		return value > threshold
-	case "<=":
-		return value <= threshold
 	}
 	return value < threshold
 }
@@ -163,9 +165,5 @@ func (r Rule) unknown(scores []string) error {
 	return fmt.Errorf("%w%s", &MetricError{Metric: r.Metric, Known: names}, nearest.Hint(r.Metric, names))
 }
 
-func cut(text string) string {
-	if len(text) <= 100 {
-		return text
-	}
-	return strings.ToValidUTF8(text[:100], "") + "…"
-}
+// cut shortens what a message repeats of a rule.
+func cut(text string) string { return printable.Cut(text, 100) }

@@ -45,7 +45,7 @@ func (c *Comparer) estimate(s *Score, col *column, clustered bool) {
 	if !ok {
 		return
 	}
-	s.SE, s.CI95 = &plain.SE, &[2]float64{plain.Lo, plain.Hi}
+	s.SE, s.DF, s.CI95 = &plain.SE, &plain.DF, &[2]float64{plain.Lo, plain.Hi}
 	if col.bounded() { // by the same reason as stats.Moments.UnitInterval95
 		for _, ci := range []*[2]float64{s.CI95, s.Unclustered} {
 			if ci != nil {
@@ -70,21 +70,11 @@ func (c *Comparer) pooled(col *column, clustered bool) *Pooled {
 	if clustered {
 		units = clusterRatios(col.ratios, col.ratioClusters)
 	}
-	difference, interval, ok, intervalOK := stats.PooledDifference(units, c.config.Seed)
+	p, ok := stats.PooledDifference(units, c.config.Seed)
 	if !ok {
 		return nil
 	}
-	p := &Pooled{N: len(col.ratios), Difference: difference}
-	var sum stats.PairedRatio
-	for _, r := range clusterRatios(col.ratios, make([]int32, len(col.ratios))) {
-		sum = r
-	}
-	p.Base = float64(sum.BaseNum) / float64(sum.BaseDen)
-	p.Candidate = float64(sum.CandNum) / float64(sum.CandDen)
-	if intervalOK {
-		p.CI95 = &interval
-	}
-	return p
+	return &Pooled{len(col.ratios), p.Base, p.Candidate, p.Difference, p.CI95}
 }
 
 // verdict claims something only if there is enough to go by.
@@ -100,6 +90,8 @@ func verdict(s Score, same bool) Verdict {
 		lo, hi = -hi, -lo
 	}
 	switch {
+	case !s.significant():
+		return Unclear
 	case lo > 0:
 		return Better
 	case hi < 0:
@@ -107,6 +99,9 @@ func verdict(s Score, same bool) Verdict {
 	}
 	return Unclear
 }
+
+// significant reports whether the p-value allows to claim a difference.
+func (s Score) significant() bool { return s.P != nil && *s.P <= alpha }
 
 // claims reports whether there are enough items and clusters to claim anything.
 func (s Score) claims() bool {

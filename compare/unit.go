@@ -45,7 +45,7 @@ func (u *unit) add(o outcome.Outcome) {
 	}
 	seen := len(u.values)
 	for i, s := range o.Scores {
-		if first, _ := outcome.Lookup(o.Scores[:i], s.Name); first.Name == s.Name && i > 0 {
+		if _, twice := outcome.Lookup(o.Scores[:i], s.Name); twice {
 			continue // named twice in one outcome: the first counts
 		}
 		u.value(s.Name, seen).add(s, o.Failed())
@@ -83,7 +83,7 @@ func (v *value) add(s outcome.Score, failed bool) {
 		v.sum += *s.Value
 		v.n++
 		v.boolean = v.boolean || s.Boolean
-		if r := s.Ratio; r != nil && countable(r.Num) && countable(r.Den) {
+		if r := s.Ratio; r.Usable() {
 			v.num += r.Num
 			v.den += r.Den
 			v.ratios++
@@ -103,7 +103,3 @@ func (v value) mean() (float64, bool) {
 
 // usable bounds values so that differences can be added up; NaN is not usable.
 func usable(v float64) bool { return math.Abs(v) <= stats.Limit/4 }
-
-// countable bounds the integers that are taken from outcomes, so that no sum
-// of them can overflow.
-func countable(n int64) bool { return n >= 0 && n <= 1<<31 }

@@ -18,12 +18,7 @@ const (
 func (r *collector) warnings(out Result, base, cand Side) []string {
 	list := []string{}
 	warn := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
-	var primary Score
-	for _, s := range out.Scores {
-		if s.Primary {
-			primary = s
-		}
-	}
+	primary := out.Primary()
 	switch {
 	case primary.N < LeastItems:
 		warn("%s with %s: too few to claim anything", counted(primary.N, "item"), primary.Name)
@@ -41,7 +36,11 @@ func (r *collector) warnings(out Result, base, cand Side) []string {
 	}
 	list = append(list, evaluatorWarnings(base.Summary.Run.CustomScorers, cand.Summary.Run.CustomScorers)...)
 	if b, c := base.Summary.Items.Failed, cand.Summary.Items.Failed; b > 0 || c > 0 {
-		warn("different coverage: %s failed in the base, %d in the candidate; they count as 0 in the differences and are left out of pooled values and types", counted(b, "item"), c)
+		noun := "item"
+		if base.Summary.Trials != nil || cand.Summary.Trials != nil {
+			noun = "outcome"
+		}
+		warn("%s failed in the base, %d in the candidate: they count as 0 in the differences and are left out of pooled values and types", counted(b, noun), c)
 	}
 	for _, s := range out.Scores {
 		var where []string
@@ -96,7 +95,10 @@ func (r *collector) clusterWarnings(primary Score) []string {
 	case n < LeastClusters:
 		list = append(list, fmt.Sprintf("%s: too few to claim anything", counted(n, "cluster")))
 	case n < fewClusters:
-		list = append(list, fmt.Sprintf("few clusters (%d): the interval is too narrow rather than too wide", n))
+		list = append(list, fmt.Sprintf("few clusters (%d): only large differences can be found", n))
+	}
+	if df := primary.DF; df != nil && *df < float64(primary.Clusters-1)/2 {
+		list = append(list, fmt.Sprintf("the clusters are of very different sizes: together they tell as much as %.1f of one size", *df+1))
 	}
 	return list
 }

@@ -8,15 +8,15 @@ type weights struct {
 	total, base, cand stats.Sum
 }
 
-// add takes an item into account that has the same weight in both runs.
+// add takes an item into account that has the same weight in both runs. One
+// whose products cannot be summed counts as one without a weight.
 func (w *weights) add(base, cand *value, b, d float64) {
 	if base.weight == nil || cand.weight == nil || *base.weight != *cand.weight {
 		return
 	}
-	w.items++
-	w.total.Add(*base.weight)
-	w.base.Add(b * *base.weight)
-	w.cand.Add(d * *base.weight)
+	if w.total.Add(*base.weight) && w.base.Add(b**base.weight) && w.cand.Add(d**base.weight) {
+		w.items++
+	}
 }
 
 // mean returns the weighted means; nil unless each of the n items has a weight

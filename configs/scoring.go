@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // ScoringJSON returns the scoring options of the file as JSON; {} if it has none.
@@ -22,7 +20,8 @@ func (e Experiment) ScoringJSON() ([]byte, error) {
 }
 
 // LoadScoring reads a file of scoring options, in YAML or JSON by its ending,
-// and returns it as JSON. Which options there are, the scorer knows.
+// and returns it as JSON; an empty file of YAML has none of them. A second
+// document is an error. Which options there are, the scorer knows.
 func LoadScoring(path string) ([]byte, error) {
 	text, err := read(path)
 	if err != nil {
@@ -33,9 +32,12 @@ func LoadScoring(path string) ([]byte, error) {
 	default:
 		return text, nil
 	}
-	var options map[string]any
-	if err := yaml.Unmarshal(text, &options); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
+	options := map[string]any{}
+	if err := strict(text, path, &options); err != nil {
+		return nil, err
+	}
+	if options == nil { // the document is the word null
+		return []byte("{}"), nil
 	}
 	raw, err := json.Marshal(options)
 	if err != nil {

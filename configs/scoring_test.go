@@ -3,6 +3,7 @@ package configs_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,13 +46,31 @@ func TestExperimentFile_scoring(t *testing.T) {
 }
 
 func TestLoadScoring_problems(t *testing.T) {
-	for name, text := range map[string]string{"a.yaml": "- a list\n", "b.yaml": "a: {b\n", "c.yaml": "a: {1: 2}\n? [x]\n: y\n"} {
-		path := filepath.Join(t.TempDir(), name)
+	for text, want := range map[string]string{
+		"- a list\n": "where keys with values are expected", "a: {b\n": "line", "a: {1: 2}\n? [x]\n: y\n": "reading",
+		"a: 1\na: 2\n": "already defined", "threshold: 0.8\n---\nthreshold: 0.9\n": "one document is expected",
+	} {
+		path := filepath.Join(t.TempDir(), "options.yaml")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if raw, err := configs.LoadScoring(path); err == nil {
-			t.Errorf("%s was read as %s", name, raw)
+		if raw, err := configs.LoadScoring(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%q was read as %s, %v; want %q", text, raw, err, want)
+		}
+	}
+}
+
+// TestLoadScoring_empty: a file in which everything is commented out is one
+// without options.
+func TestLoadScoring_empty(t *testing.T) {
+	for _, text := range []string{"", "# threshold: 0.8\n", "null\n"} {
+		path := filepath.Join(t.TempDir(), "options.yml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := configs.LoadScoring(path)
+		if err != nil || string(raw) != "{}" {
+			t.Errorf("%q was read as %s, %v", text, raw, err)
 		}
 	}
 }

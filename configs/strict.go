@@ -14,9 +14,10 @@ import (
 	"extraction-experiment/internal/nearest"
 )
 
-// strict reads one YAML document into a pointer to a struct. Unknown keys,
-// values of the wrong kind, keys given twice and a second document are errors
-// that name where and the line. An empty document changes nothing.
+// strict reads one YAML document into a pointer to a struct or map. Keys that a
+// struct does not have, values of the wrong kind, keys given twice and a second
+// document are errors that name where and the line. An empty document changes
+// nothing. Rows are structs whose keys a hint may name as well.
 func strict(text []byte, where string, into any, rows ...any) error {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
@@ -38,6 +39,9 @@ func keyHints(err error, structs []any) string {
 	var keys []string
 	for _, s := range structs {
 		t := reflect.Indirect(reflect.ValueOf(s)).Type()
+		if t.Kind() != reflect.Struct {
+			continue // a map knows every key
+		}
 		for i := range t.NumField() {
 			key, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
 			keys = append(keys, key)
@@ -54,7 +58,7 @@ func keyHints(err error, structs []any) string {
 		"into configs.Model", "where a row such as {provider: openai} is expected",
 		"into configs.Scorer", "where a scorer such as {name: judge, script: [./judge]} is expected",
 		"into []configs.Scorer", "where a list of scorers is expected", "into int", "where a whole number is expected",
-		"into map[string]string", "where keys with texts are expected", "into []string", "where a list is expected",
+		"into map[string]string", "where keys with texts are expected", "into map[string]interface {}", "where keys with values are expected", "into []string", "where a list is expected",
 		"into map[string]configs.priceRow", "where names with prices are expected",
 		"into map[string]configs.Model", "where names with rows are expected", "yaml: ", "").Replace(text)
 }

@@ -113,7 +113,7 @@ func TestFilter_String(t *testing.T) {
 	}
 }
 
-func TestFilter_Select(t *testing.T) {
+func TestSelection(t *testing.T) {
 	text := ""
 	for i := range 10 {
 		text += fmt.Sprintf(`{"id":"%d","input":%d,"metadata":{"odd":%t}}`+"\n", i, i, i%2 == 1)
@@ -142,13 +142,15 @@ func TestFilter_Select(t *testing.T) {
 			f.Limit = tt.limit
 			s := f.Start()
 			var got []string
-			for located, err := range f.Select(Read(strings.NewReader(text), JSONL, "f")) {
+			for located, err := range Read(strings.NewReader(text), JSONL, "f") {
 				if err != nil {
 					got = append(got, "!")
-					continue
+				} else if s.Take(located.Item) {
+					got = append(got, located.ID)
 				}
-				s.Take(located.Item)
-				got = append(got, located.ID)
+				if s.Full() {
+					break
+				}
 			}
 			if strings.Join(got, " ") != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)

@@ -1,9 +1,6 @@
 package dataset
 
-import (
-	"iter"
-	"slices"
-)
+import "slices"
 
 // Selection applies a Filter to items as they come, from whatever source. It
 // counts, and remembers which of the ids that were asked for have come. Not
@@ -44,20 +41,4 @@ func (s *Selection) Full() bool {
 // a limit, or other conditions, they may exist all the same.
 func (s *Selection) Missing() []string {
 	return slices.DeleteFunc(slices.Clone(s.filter.ids), func(id string) bool { return s.found[id] })
-}
-
-// Select passes on the items that the filter takes, and every error; it stops
-// reading when nothing more can be taken.
-func (f Filter) Select(items iter.Seq2[Located, error]) iter.Seq2[Located, error] {
-	return func(yield func(Located, error) bool) {
-		s := f.Start()
-		for located, err := range items {
-			if err == nil && !s.Take(located.Item) {
-				continue
-			}
-			if !yield(located, err) || s.Full() {
-				return
-			}
-		}
-	}
 }

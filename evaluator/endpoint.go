@@ -30,7 +30,7 @@ func (e endpoint) ask(ctx context.Context, c Case) (Verdict, error) {
 	if err != nil {
 		return Verdict{}, err
 	}
-	return ParseVerdict([]byte(answer.Text))
+	return parseVerdict([]byte(answer.Text))
 }
 
 // address makes an HTTP address a pipeline.Model, so that it is asked within

@@ -81,7 +81,7 @@ func (j judge) ask(ctx context.Context, c Case) (Verdict, error) {
 	resp, err := j.asked.Generate(ctx, req)
 	var v Verdict
 	if err == nil {
-		v, err = ParseVerdict(objectIn(resp.Text))
+		v, err = parseVerdict(objectIn(resp.Text))
 	}
 	v.Usage, v.CostUSD = resp.Usage, resp.CostUSD
 	v.Call = callOf(j.cfg, req, resp, began, err)

@@ -20,5 +20,5 @@ func (p program) ask(ctx context.Context, c Case) (Verdict, error) {
 	if err != nil {
 		return Verdict{}, ofProgram(err)
 	}
-	return ParseVerdict(raw)
+	return parseVerdict(raw)
 }

@@ -57,12 +57,12 @@ const (
 	maxShown  = 200 // bytes of an answer in a message
 )
 
-// ParseVerdict reads an answer: exactly one JSON object with a finite "score"
+// parseVerdict reads an answer: exactly one JSON object with a finite "score"
 // from 0 to 1, and "hits" and "misses", two lists of texts, or "assertions", a
 // list of {"text", "passed", "evidence"?}; "reasoning" is optional, other keys
 // are ignored. The error is a *Fault of kind NotJSON or BadVerdict that says
 // every field that is wrong.
-func ParseVerdict(raw []byte) (Verdict, error) {
+func parseVerdict(raw []byte) (Verdict, error) {
 	fields, err := oneObject(raw)
 	if err != nil {
 		return Verdict{}, &Fault{NotJSON, fmt.Sprintf("%v; it printed %q", err, excerpt(raw)), nil}

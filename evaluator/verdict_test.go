@@ -16,7 +16,7 @@ func TestParseVerdict(t *testing.T) {
 		`{"score":0,"assertions":[],"hits":null}`:                                                            {Generation: 2, Hits: []string{}, Misses: []string{}},
 		`{"score":1e-3,"hits":[],"misses":[]}`:                                                               {Score: 0.001, Generation: 1, Hits: []string{}, Misses: []string{}},
 	} {
-		got, err := ParseVerdict([]byte(in))
+		got, err := parseVerdict([]byte(in))
 		if err != nil || got.Score != want.Score || !slices.Equal(got.Hits, want.Hits) || !slices.Equal(got.Misses, want.Misses) ||
 			got.Reasoning != want.Reasoning || got.Generation != want.Generation {
 			t.Errorf("%s: %+v, %v", in, got, err)
@@ -46,7 +46,7 @@ func TestParseVerdict_faults(t *testing.T) {
 		`{"score":1,"assertions":{}}`:                     "assertions: expected a list",
 		`{"score":1,"hits":[],"misses":[],"reasoning":3}`: "reasoning: expected a text",
 	} {
-		_, err := ParseVerdict([]byte(in))
+		_, err := parseVerdict([]byte(in))
 		var fault *Fault
 		if !errors.As(err, &fault) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s:\n%v\nwant %q", in, err, want)
@@ -81,7 +81,7 @@ func FuzzParseVerdict(f *testing.F) {
 	f.Add([]byte(`{"score":NaN}`))
 	f.Add([]byte(`{"score":0.5,"assertions":[{"text":"a","passed":true}]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		v, err := ParseVerdict(raw)
+		v, err := parseVerdict(raw)
 		var fault *Fault
 		if err != nil && !errors.As(err, &fault) {
 			t.Fatalf("%v is no fault", err)

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"math/big"
 	"strconv"
 	"strings"
 )
@@ -34,10 +35,16 @@ func ParseAllowance(text string) (Allowance, error) {
 // Exceeded reports whether failed items are more than allowed of those
 // planned. Exactly the allowed number is not exceeded.
 func (a Allowance) Exceeded(failed, planned int) bool {
-	if a.IsShare {
-		return float64(failed)*100 > a.Percent*float64(planned)
+	if !a.IsShare {
+		return failed > a.Number
 	}
-	return failed > a.Number
+	// In decimals, as it was written: 0.57*10000 is less than 5700 in float64.
+	share, ok := new(big.Rat).SetString(strconv.FormatFloat(a.Percent, 'g', -1, 64))
+	if !ok { // a Percent that nobody parsed, and that is no number
+		return failed > 0
+	}
+	allowed := share.Mul(share, new(big.Rat).SetFrac64(int64(planned), 100))
+	return new(big.Rat).SetInt64(int64(failed)).Cmp(allowed) > 0
 }
 
 // String returns the form that ParseAllowance reads.

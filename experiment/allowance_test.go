@@ -20,6 +20,9 @@ func TestAllowance(t *testing.T) {
 		{"10%", 2, 10, true},
 		{"2.5%", 1, 40, false}, // 1·100 = 2.5·40
 		{"2.5%", 1, 39, true},  // 100 > 97.5
+		{"0.57%", 57, 10_000, false},
+		{"0.57%", 58, 10_000, true},
+		{"1e-300%", 1, 10, true},
 		{"100%", 5, 5, false},
 	}
 	for _, tt := range tests {

@@ -75,3 +75,27 @@ func TestRunner_retry(t *testing.T) {
 		t.Errorf("attempts of i01: %v", attempts)
 	}
 }
+
+// TestRunner_retryStopped: a complete run stays one when it is stopped before
+// anything was tried again.
+func TestRunner_retryStopped(t *testing.T) {
+	run := create(t)
+	refuses := func(context.Context, experiment.Item) (experiment.Result, error) {
+		return experiment.Result{}, errors.New("refused")
+	}
+	cfg := experiment.Config{Run: run, Source: list(3), Task: task(refuses), Scorer: half{}}
+	_, footer, err := carryOut(t, t.Context(), cfg)
+	if err != nil || footer.Status != outcome.Complete {
+		t.Fatalf("%v, %+v", err, footer)
+	}
+	stop := make(chan struct{})
+	close(stop)
+	cfg.Retry, cfg.Stop = true, stop
+	_, again, err := carryOut(t, t.Context(), cfg)
+	if !errors.Is(err, experiment.ErrInterrupted) || again != footer {
+		t.Errorf("%v, %+v; want %+v", err, again, footer)
+	}
+	if kept, ok, err := run.Footer(t.Context()); err != nil || !ok || kept != footer {
+		t.Errorf("in the file: %+v, %v, %v", kept, ok, err)
+	}
+}

@@ -122,11 +122,11 @@ func New(cfg Config) (*Runner, error) {
 // Run works until every item of the run file has an outcome in every trial,
 // and with Config.Retry every failed one another attempt.
 //
-// The footer is valid whenever the run file could be written, also beside
-// ErrInterrupted, which may be a *StoppedError. Failed items are outcomes, not errors; an error other than
-// ErrInterrupted means that items could not be listed or outcomes not be
-// written. Everything committed before the error stays; running again on the
-// same file goes on from there.
+// The footer is that of the run file, and valid whenever that could be written,
+// also beside ErrInterrupted, which may be a *StoppedError. Failed items are
+// outcomes, not errors; an error other than ErrInterrupted means that items could
+// not be listed or outcomes not be written. Everything committed before the error
+// stays; running again on the same file goes on from there.
 func (r *Runner) Run(ctx context.Context) (outcome.Footer, error) {
 	header, err := r.cfg.Run.Header(ctx)
 	if err != nil {
@@ -145,10 +145,16 @@ func (r *Runner) Run(ctx context.Context) (outcome.Footer, error) {
 }
 
 // finish writes the footer, whatever happened, and says whether the run is
-// complete.
+// complete. A complete run to which nothing was added stays as it is: nothing was
+// left to do, or it was stopped before an item was tried again.
 func (r *Runner) finish(planned int, cause error) (outcome.Footer, error) {
-	if kept, ok, err := r.cfg.Run.Footer(context.Background()); err == nil && ok && cause == nil && kept.Status == outcome.Complete {
-		return kept, nil // nothing was left to do
+	if kept, ok, err := r.cfg.Run.Footer(context.Background()); err == nil && ok && kept.Status == outcome.Complete {
+		return kept, cause
+	}
+	if planned == 0 { // the plan was not finished: what an earlier process knew
+		if counts, err := r.cfg.Run.Counts(context.Background()); err == nil {
+			planned = int(counts.Planned)
+		}
 	}
 	footer := outcome.Footer{Status: outcome.Complete, Planned: planned, Ended: r.cfg.Now().UTC()}
 	if cause != nil {

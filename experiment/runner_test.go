@@ -293,9 +293,9 @@ func (broken) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 func TestRunner_listing(t *testing.T) {
 	run := create(t)
 	cfg := experiment.Config{Run: run, Source: broken{}, Task: task(echo), Scorer: half{}}
-	found, _, err := carryOut(t, t.Context(), cfg)
-	if err == nil || !strings.Contains(err.Error(), "connection lost") || len(found) != 0 {
-		t.Fatalf("%v, %d outcomes: nothing runs before the listing is complete", err, len(found))
+	found, footer, err := carryOut(t, t.Context(), cfg)
+	if err == nil || !strings.Contains(err.Error(), "connection lost") || len(found) != 0 || footer.Planned != 2 {
+		t.Fatalf("%v, %d outcomes, %+v: nothing runs before the listing is complete", err, len(found), footer)
 	}
 	cfg.Source = list(5)
 	if found, _, err = carryOut(t, t.Context(), cfg); err != nil || len(found) != 5 {

@@ -9,19 +9,40 @@ type groupKey struct{ kind, name string }
 
 func (s *Summariser) addGroups(groups []Group) {
 	for _, g := range groups {
-		if !countable(g.Expected) || !countable(g.Extracted) || !countable(g.Matched) {
+		key := groupKey{g.Kind, g.Name}
+		sum, known := s.groups[key]
+		if !known {
+			sum = Group{Kind: g.Kind, Name: g.Name}
+		}
+		if !sum.Add(g) {
 			s.oddGroups++
 			continue
 		}
-		key := groupKey{g.Kind, g.Name}
-		sum := s.groups[key]
-		if sum == nil {
-			sum = &Group{Kind: g.Kind, Name: g.Name}
-			s.groups[key] = sum
-		}
-		sum.Expected += g.Expected
-		sum.Extracted += g.Extracted
-		sum.Matched += g.Matched
+		s.groups[key] = sum
+	}
+}
+
+// Add adds the counts of h to those of g. Negative and absurd ones are refused:
+// nothing changes and the result is false.
+func (g *Group) Add(h Group) bool {
+	if !countable(h.Expected) || !countable(h.Extracted) || !countable(h.Matched) {
+		return false
+	}
+	g.Expected += h.Expected
+	g.Extracted += h.Extracted
+	g.Matched += h.Matched
+	return true
+}
+
+// Stat returns the counts with their ratios.
+func (g Group) Stat() GroupStat {
+	nothing := g.Expected+g.Extracted == 0
+	return GroupStat{
+		Kind: g.Kind, Name: g.Name,
+		Expected: g.Expected, Extracted: g.Extracted, Matched: g.Matched,
+		Precision: quotient(g.Matched, g.Extracted, nothing),
+		Recall:    quotient(g.Matched, g.Expected, nothing),
+		F1:        quotient(2*g.Matched, g.Expected+g.Extracted, nothing),
 	}
 }
 
@@ -29,14 +50,7 @@ func (s *Summariser) addGroups(groups []Group) {
 func (s *Summariser) groupStats() []GroupStat {
 	list := make([]GroupStat, 0, len(s.groups))
 	for _, g := range s.groups {
-		nothing := g.Expected+g.Extracted == 0
-		list = append(list, GroupStat{
-			Kind: g.Kind, Name: g.Name,
-			Expected: g.Expected, Extracted: g.Extracted, Matched: g.Matched,
-			Precision: quotient(g.Matched, g.Extracted, nothing),
-			Recall:    quotient(g.Matched, g.Expected, nothing),
-			F1:        quotient(2*g.Matched, g.Expected+g.Extracted, nothing),
-		})
+		list = append(list, g.Stat())
 	}
 	slices.SortFunc(list, func(a, b GroupStat) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(b.Expected, a.Expected),

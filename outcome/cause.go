@@ -3,6 +3,8 @@ package outcome
 import (
 	"cmp"
 	"slices"
+
+	"extraction-experiment/internal/shortlist"
 )
 
 // Cause counts one kind of fault of one item, in the words of the harness:
@@ -33,7 +35,7 @@ type CauseItem struct {
 type causeTally struct {
 	count int64
 	items int
-	worst shortlist[CauseItem]
+	worst *shortlist.List[CauseItem]
 }
 
 func (s *Summariser) addCauses(o Outcome) {
@@ -44,7 +46,7 @@ func (s *Summariser) addCauses(o Outcome) {
 		key := groupKey{c.What, c.Name}
 		t := s.causes[key]
 		if t == nil {
-			t = &causeTally{worst: shortlist[CauseItem]{limit: s.config.Worst, order: compareCauseItems}}
+			t = &causeTally{worst: shortlist.New(s.config.Worst, compareCauseItems)}
 			s.causes[key] = t
 		}
 		t.count += c.Count
@@ -53,7 +55,7 @@ func (s *Summariser) addCauses(o Outcome) {
 		if s.header.Trials > 1 {
 			item.Trial = o.Trial
 		}
-		t.worst.offer(item)
+		t.worst.Offer(item)
 	}
 }
 
@@ -61,7 +63,7 @@ func (s *Summariser) addCauses(o Outcome) {
 func (s *Summariser) causeCounts() []CauseCount {
 	list := make([]CauseCount, 0, len(s.causes))
 	for key, t := range s.causes {
-		list = append(list, CauseCount{What: key.kind, Name: key.name, Count: t.count, Items: t.items, Worst: append([]CauseItem{}, t.worst.list...)})
+		list = append(list, CauseCount{What: key.kind, Name: key.name, Count: t.count, Items: t.items, Worst: t.worst.Values()})
 	}
 	slices.SortFunc(list, func(a, b CauseCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.What, b.What), cmp.Compare(a.Name, b.Name))

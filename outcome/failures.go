@@ -3,8 +3,9 @@ package outcome
 import (
 	"cmp"
 	"slices"
-	"strings"
-	"unicode/utf8"
+
+	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/shortlist"
 )
 
 // messageLimit cuts messages and comments that a Summary keeps, in bytes.
@@ -12,7 +13,7 @@ const messageLimit = 1000
 
 type failureTally struct {
 	count int
-	first shortlist[failedAt]
+	first *shortlist.List[failedAt]
 }
 
 type failedAt struct {
@@ -24,7 +25,7 @@ type failedAt struct {
 func (s *Summariser) addFailure(o Outcome) {
 	t := s.failures[o.Class]
 	if t == nil {
-		t = &failureTally{first: shortlist[failedAt]{limit: s.config.Messages, order: compareFailed}}
+		t = &failureTally{first: shortlist.New(s.config.Messages, compareFailed)}
 		s.failures[o.Class] = t
 	}
 	t.count++
@@ -34,14 +35,18 @@ func (s *Summariser) addFailure(o Outcome) {
 	} else if score, ok := Lookup(o.Scores, ErrorScore); ok {
 		message = score.Comment
 	}
-	t.first.offer(failedAt{FailedItem{o.Item, cut(message)}, o.Seq, o.Trial})
+	item := FailedItem{ID: o.Item, Message: cut(message)}
+	if s.trials != nil {
+		item.Trial = o.Trial
+	}
+	t.first.Offer(failedAt{item, o.Seq, o.Trial})
 }
 
 func (s *Summariser) failureCounts() []FailureCount {
 	list := make([]FailureCount, 0, len(s.failures))
 	for class, t := range s.failures {
-		items := make([]FailedItem, 0, len(t.first.list))
-		for _, f := range t.first.list {
+		items := []FailedItem{}
+		for _, f := range t.first.Values() {
 			items = append(items, f.FailedItem)
 		}
 		list = append(list, FailureCount{class, t.count, items})
@@ -63,14 +68,5 @@ func compareFailed(a, b failedAt) int {
 	return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.ID, b.ID), cmp.Compare(a.trial, b.trial), cmp.Compare(a.Message, b.Message))
 }
 
-// cut shortens a message to messageLimit bytes at a rune's edge.
-func cut(message string) string {
-	if len(message) <= messageLimit {
-		return message
-	}
-	end := messageLimit
-	for end > 0 && !utf8.RuneStart(message[end]) {
-		end--
-	}
-	return strings.Clone(message[:end]) + "…"
-}
+// cut shortens what a Summary keeps of a stranger's text.
+func cut(message string) string { return printable.Cut(message, messageLimit) }

@@ -42,20 +42,21 @@ func (w *itemWarnings) list() []string {
 	hidden := w.other
 	for i, text := range texts {
 		if i < shownWarnings {
-			list = append(list, fmt.Sprintf("%s (%s)", text, counted(w.texts[text])))
+			list = append(list, fmt.Sprintf("%s (%s)", text, counted(w.texts[text], "item")))
 		} else {
 			hidden += w.texts[text]
 		}
 	}
 	if hidden > 0 {
-		list = append(list, fmt.Sprintf("and %d other warnings of items", hidden))
+		list = append(list, "and "+counted(hidden, "other warning")+" of items")
 	}
 	return list
 }
 
-func counted(n int) string {
+// counted is a number with its noun.
+func counted(n int, noun string) string {
 	if n == 1 {
-		return "1 item"
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d items", n)
+	return fmt.Sprintf("%d %ss", n, noun)
 }

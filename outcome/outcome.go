@@ -32,7 +32,8 @@ type Detail struct {
 	Failure  *Failure        `json:"failure,omitempty"` // set exactly when Class is not OK
 	Warnings []string        `json:"warnings,omitempty"`
 
-	// Assumed and FromCache are the sums of the calls' Assumed and Cached.
+	// Assumed and FromCache are the sums of the calls' Assumed and Cached, in a
+	// rescored run those of the calls as they were once made.
 	Assumed   Usage `json:"assumed_usage,omitzero"`
 	FromCache int   `json:"from_cache,omitempty"`
 
@@ -64,6 +65,14 @@ type Usage struct {
 // Add returns the sum of two usages.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{u.Input + v.Input, u.Output + v.Output, u.Cached + v.Cached, u.Reasoning + v.Reasoning}
+}
+
+// bounded cuts counts at 0 and at a number that no call uses and of which millions
+// can be summed.
+func (u Usage) bounded() Usage {
+	const most = 1 << 40
+	bound := func(n int64) int64 { return min(max(n, 0), most) }
+	return Usage{bound(u.Input), bound(u.Output), bound(u.Cached), bound(u.Reasoning)}
 }
 
 // Total returns input and output tokens together.
@@ -101,8 +110,8 @@ type Call struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Group counts one class of one item: how many entities of a type were
-// expected, extracted and matched.
+// Group counts one class: how many entities of a type were expected, extracted
+// and matched, in one item or in several together.
 type Group struct {
 	Kind      string `json:"kind"` // "entity_type", "relationship_type"
 	Name      string `json:"name"`

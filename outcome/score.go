@@ -38,6 +38,10 @@ type Ratio struct {
 	Den int64 `json:"den"`
 }
 
+// Usable reports whether the ratio is there and its numbers are neither negative
+// nor absurd, so that sums of them cannot overflow.
+func (r *Ratio) Usable() bool { return r != nil && countable(r.Num) && countable(r.Den) }
+
 // Lookup returns the score of that name.
 func Lookup(scores []Score, name string) (Score, bool) {
 	for _, s := range scores {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
 
 	"extraction-experiment/internal/stats"
 )
@@ -90,7 +89,7 @@ type tally struct {
 	unanswered                 int
 	ratios                     int // values that came with a usable ratio
 	num, den                   int64
-	weighted, weights          stats.Sum
+	weighted                   weightedSum
 	refused                    int // values that are no finite number
 	last                       int // ordinal of the outcome that was added last
 }
@@ -100,7 +99,13 @@ func (t *tally) add(s Score, failed bool) {
 	if refused {
 		t.refused++
 	}
-	t.weigh(s, failed)
+	switch {
+	case !s.weighty():
+	case s.Value != nil && !refused:
+		t.weighted.add(*s.Value, s.Weight)
+	case failed:
+		t.weighted.add(0, s.Weight)
+	}
 	switch {
 	case s.Value != nil && !refused:
 		t.addValue(s)
@@ -113,29 +118,11 @@ func (t *tally) add(s Score, failed bool) {
 	}
 }
 
-// weigh counts a value, or the 0 of a failed item, by its weight.
-func (t *tally) weigh(s Score, failed bool) {
-	if s.Weight == nil || !(*s.Weight >= 0 && *s.Weight <= heaviest) {
-		return
-	}
-	switch {
-	case s.Value != nil && math.Abs(*s.Value) <= heaviest:
-		t.weighted.Add(*s.Value * *s.Weight)
-	case !failed:
-		return
-	}
-	t.weights.Add(*s.Weight)
-}
-
-// heaviest bounds weights and what they are multiplied with, so that sums of
-// products are exact to the last digits.
-const heaviest = 1e12
-
 func (t *tally) addValue(s Score) {
 	if s.Vacuous {
 		t.vacuous++
 	}
-	if r := s.Ratio; r != nil && countable(r.Num) && countable(r.Den) {
+	if r := s.Ratio; r.Usable() {
 		t.ratios++
 		t.num += r.Num
 		t.den += r.Den
@@ -158,10 +145,7 @@ func (t *tally) stat(name string) Stat {
 	if mean, ok := t.moments.MeanOver(s.N + s.Failed + s.Unanswered); ok {
 		s.FailuresAsZero = &mean
 	}
-	if weights := t.weights.Value(); weights > 0 {
-		mean := t.weighted.Value() / weights
-		s.WeightedMean = &mean
-	}
+	s.WeightedMean = t.weighted.mean()
 	if s.N > 0 && t.ratios == s.N {
 		pooled := quotient(t.num, t.den, t.vacuous == s.N)
 		s.Pooled = &pooled

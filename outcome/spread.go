@@ -5,23 +5,24 @@ import (
 	"math"
 	"slices"
 
+	"extraction-experiment/internal/shortlist"
 	"extraction-experiment/internal/stats"
 )
 
 // summary says what the trials come to; planned is how many there are.
 func (t *trials) summary(planned int, primary string, scores Stats) *Trials {
 	out := &Trials{Count: planned, Items: len(t.items), Runs: []Trial{}, Scores: []Spread{}}
-	flaky := shortlist[FlakyItem]{limit: mostFlaky, order: compareFlaky}
+	flaky := shortlist.New(mostFlaky, compareFlaky)
 	for id, item := range t.items {
 		if item.outcomes < planned {
 			out.Uneven++
 		}
 		if f, ok := item.flaky(id, primary); ok {
 			out.Flaky++
-			flaky.offer(f)
+			flaky.Offer(f)
 		}
 	}
-	out.FlakyItems = append([]FlakyItem{}, flaky.list...)
+	out.FlakyItems = flaky.Values()
 	for _, n := range slices.Sorted(maps.Keys(t.runs)) {
 		run := t.runs[n]
 		trial := Trial{Trial: n, Scored: run.scored, Failed: run.failed}

@@ -1,12 +1,12 @@
 package outcome
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	"extraction-experiment/internal/shortlist"
 	"extraction-experiment/internal/stats"
 )
 
@@ -37,7 +37,7 @@ type Summariser struct {
 	items     Items
 	scores    map[string]*tally
 	failures  map[Class]*failureTally
-	groups    map[groupKey]*Group
+	groups    map[groupKey]Group
 	oddGroups int
 	causes    map[groupKey]*causeTally
 
@@ -48,9 +48,9 @@ type Summariser struct {
 	costKnown    int
 	replaced     stats.Sum // the cost of attempts that newer ones replaced
 	anyReplaced  bool
-	latencies    []float64 // milliseconds
-	worst        shortlist[WorstItem]
-	trials       *trials // nil for a run of one trial
+	latencies    []float64                  // milliseconds
+	worst        *shortlist.List[WorstItem] // of a run of one trial
+	trials       *trials                    // nil for a run of one trial
 }
 
 // NewSummariser returns a Summariser for the run that h describes.
@@ -65,9 +65,9 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 		header: h, config: cfg,
 		scores:   map[string]*tally{},
 		failures: map[Class]*failureTally{},
-		groups:   map[groupKey]*Group{},
+		groups:   map[groupKey]Group{},
 		causes:   map[groupKey]*causeTally{},
-		worst:    shortlist[WorstItem]{limit: cfg.Worst, order: compareWorst},
+		worst:    shortlist.New(cfg.Worst, compareWorst),
 	}
 	if h.Trials > 1 {
 		s.trials = &trials{items: map[string]*trialItem{}, runs: map[int]*trialRun{}}
@@ -98,7 +98,7 @@ func (s *Summariser) Add(o Outcome) {
 	s.addScores(o)
 	s.itemWarnings.add(o.Warnings)
 	s.judging.add(o.Judging)
-	s.usage = s.usage.Add(o.Usage)
+	s.usage = s.usage.Add(o.Usage.bounded())
 	if o.CostUSD != nil && s.cost.Add(*o.CostUSD) {
 		s.costKnown++
 	}
@@ -162,19 +162,6 @@ func (s *Summariser) Summary() Summary {
 	return out
 }
 
-// worstItems lists the worst items, each by its worst trial.
-func (s *Summariser) worstItems() []WorstItem {
-	list := shortlist[WorstItem]{limit: s.config.Worst, order: compareWorst, list: slices.Clone(s.worst.list)}
-	if s.trials != nil {
-		for _, item := range s.trials.items {
-			if item.worst != nil {
-				list.offer(*item.worst)
-			}
-		}
-	}
-	return append([]WorstItem{}, list.list...)
-}
-
 func (s *Summariser) addScores(o Outcome) {
 	ordinal := s.items.Scored + s.items.Failed
 	for _, score := range o.Scores {
@@ -189,27 +176,6 @@ func (s *Summariser) addScores(o Outcome) {
 		t.last = ordinal
 		t.add(score, o.Failed())
 	}
-}
-
-func (s *Summariser) addPrimary(o Outcome) {
-	score, ok := Lookup(o.Scores, s.header.Scorer.Primary)
-	if !ok || score.Value == nil {
-		return
-	}
-	if score.Vacuous {
-		s.items.BothEmpty++
-	}
-	value := *score.Value
-	if !(value < 1 && value >= -stats.Limit) {
-		return // perfect, or no number
-	}
-	w := WorstItem{ID: o.Item, Score: value, Comment: cut(score.Comment)}
-	if s.trials != nil {
-		w.Trial = o.Trial
-		s.trials.worse(w)
-		return
-	}
-	s.worst.offer(w)
 }
 
 func (s *Summariser) scoreStats() Stats {
@@ -247,15 +213,11 @@ func (s *Summariser) warnings() []string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.scores)) {
 		if n := s.scores[name].refused; n > 0 {
-			list = append(list, fmt.Sprintf("%s: %d values are no finite numbers and count as undefined", name, n))
+			list = append(list, fmt.Sprintf("%s: not finite, and taken for undefined: %s", name, counted(n, "value")))
 		}
 	}
 	if s.oddGroups > 0 {
-		list = append(list, fmt.Sprintf("%d counts of the breakdown by type are negative or absurd and are left out", s.oddGroups))
+		list = append(list, fmt.Sprintf("left out of the breakdown by type: %s of which a count is negative or absurd", counted(s.oddGroups, "row")))
 	}
 	return append(list, s.itemWarnings.list()...)
-}
-
-func compareWorst(a, b WorstItem) int {
-	return cmp.Or(cmp.Compare(a.Score, b.Score), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Comment, b.Comment))
 }

@@ -67,7 +67,7 @@ func TestSummary_byHand(t *testing.T) {
 	if diff := cmp.Diff(want, got.Scores, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]FailureCount{{Timeout, 1, []FailedItem{{"d", "no answer within 800ms"}}}}, got.Failures); diff != "" {
+	if diff := cmp.Diff([]FailureCount{{Timeout, 1, []FailedItem{{ID: "d", Message: "no answer within 800ms"}}}}, got.Failures); diff != "" {
 		t.Error(diff)
 	}
 	// 0.1 + 0.2 is exactly summed and then rounded: the float64 next to 0.3
@@ -151,13 +151,16 @@ func TestSummary_allFailed(t *testing.T) {
 func TestSummary_hostileScores(t *testing.T) {
 	s := NewSummariser(header(), SummaryConfig{})
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e300, -1e300, 0.5} {
-		s.Add(Outcome{Item: "x", Scores: []Score{{Name: "f1", Value: ptr(v)}, {Name: "f1", Value: ptr(0.0)}},
+		s.Add(Outcome{Item: "x", Usage: Usage{Input: math.MaxInt64, Output: -7}, Scores: []Score{{Name: "f1", Value: ptr(v)}, {Name: "f1", Value: ptr(0.0)}},
 			Detail: Detail{Groups: []Group{{Kind: "k", Name: "n", Expected: -5}, {Kind: "k", Name: "n", Expected: math.MaxInt64}}}})
 	}
 	got := s.Summary()
 	stat, _ := got.Scores.Lookup("f1")
 	if stat.N != 1 || *stat.Mean != 0.5 || stat.Undefined != 5 {
 		t.Errorf("%d values with mean %v, %d undefined; want 1, 0.5, 5", stat.N, *stat.Mean, stat.Undefined)
+	}
+	if got.Usage.Input <= 0 || got.Usage.Output != 0 || got.Usage.Total != got.Usage.Input {
+		t.Errorf("tokens %+v", got.Usage)
 	}
 	if len(got.Worst) != 1 || len(got.Groups) != 0 || len(got.Warnings) != 2 {
 		t.Errorf("worst %v, groups %v, warnings %q", got.Worst, got.Groups, got.Warnings)
@@ -177,6 +180,10 @@ func TestSummary_finish(t *testing.T) {
 	got.Finish(Footer{Status: Interrupted, Planned: 10, Ended: ended})
 	if got.Status != Interrupted || got.Items.Planned != 10 || got.Items.NotRun() != 6 || !got.Run.Ended.Equal(ended) {
 		t.Errorf("%s, %+v, ended %v", got.Status, got.Items, got.Run.Ended)
+	}
+	// Whatever a footer says, a share of those planned is never over 1.
+	if got.Finish(Footer{Status: Interrupted}); got.Items.Planned != 4 || got.Items.NotRun() != 0 {
+		t.Errorf("%+v", got.Items)
 	}
 }
 

@@ -1,7 +1,5 @@
 package outcome
 
-import "time"
-
 // Unfinished is the status of a run that has no Footer: it is still going on,
 // or it was killed.
 const Unfinished Status = "unfinished"
@@ -35,74 +33,6 @@ type Summary struct {
 	Warnings []string `json:"warnings"`
 }
 
-// Answers is the summary of a run that answered questions about a document: its
-// keys stand in the summary itself.
-type Answers struct {
-	// WeightedScore is the WeightedMean of the primary score; nil is undefined:
-	// no question, or weights that sum up to 0.
-	WeightedScore   *float64 `json:"weighted_score"`
-	PDFSHA256       string   `json:"pdf_sha256"`
-	QuestionsSHA256 string   `json:"questions_sha256"`
-}
-
-// The keys of a run's metadata that identify document and questions.
-const (
-	PDFSHA256       = "pdf_sha256"
-	QuestionsSHA256 = "questions_sha256"
-)
-
-// answers returns nil for a run that names no document.
-func (s *Summariser) answers(scores Stats) *Answers {
-	pdf, ok := s.header.Metadata[PDFSHA256]
-	if !ok {
-		return nil
-	}
-	primary, _ := scores.Lookup(s.header.Scorer.Primary)
-	return &Answers{primary.WeightedMean, pdf, s.header.Metadata[QuestionsSHA256]}
-}
-
-// RunInfo says which run a Summary is of, with the keys of the run's metadata.
-type RunInfo struct {
-	Name    string `json:"name"`
-	ID      string `json:"id"` // the experiment's id in Langfuse, filled in by the caller
-	UID     string `json:"run_uid"`
-	Harness string `json:"harness"`
-
-	Dataset            string `json:"dataset"`
-	DatasetVersion     string `json:"dataset_version"`
-	DatasetFingerprint string `json:"dataset_fingerprint"`
-	Selection          string `json:"selection"`
-
-	// RescoredFrom is the run whose extractions were scored again, if they were.
-	RescoredFrom string `json:"rescored_from,omitempty"`
-
-	Model         string   `json:"model"`
-	Provider      string   `json:"provider"`
-	Pipeline      string   `json:"pipeline"`
-	Temperature   *float64 `json:"temperature"`
-	TopP          *float64 `json:"top_p"`
-	MaxTokens     *int     `json:"max_tokens"`
-	Seed          *int64   `json:"seed"`
-	PromptName    string   `json:"prompt_name"`
-	PromptVersion int      `json:"prompt_version"`
-	PromptLabel   string   `json:"prompt_label"`
-
-	ScorerVersion string `json:"scorer_version"`
-	// CustomScorers are the scores of external evaluators, certified or not.
-	CustomScorers []CustomScorer `json:"custom_scorers,omitempty"`
-
-	Primary     string `json:"primary_score"`
-	Trials      int    `json:"trials"`
-	Description string `json:"description"`
-	Environment string `json:"environment"`
-	GitSHA      string `json:"git_sha"`
-	Runner      string `json:"runner_version"`
-
-	Started time.Time  `json:"started"`
-	Ended   *time.Time `json:"ended"` // nil without a Footer
-	URL     string     `json:"url"`   // filled in by the caller
-}
-
 // Items counts the outcomes of a run: items, times the trials where there are
 // several.
 type Items struct {
@@ -122,9 +52,9 @@ func (i Items) NotRun() int { return max(0, i.Planned-i.Scored-i.Failed) }
 
 // Stat is one score over all items. Where there are several trials the value of
 // an item is the mean over those of its trials that have one, with failed ones as
-// 0 in FailuresAsZero; Failed, Undefined and Vacuous then count items of which
-// all trials are so, Unanswered those of which any is, and only Pooled is over
-// all outcomes.
+// 0 in FailuresAsZero and WeightedMean; Failed, Undefined and Vacuous then count
+// items of which all trials are so, Unanswered those of which any is, and only
+// Pooled is over all outcomes.
 type Stat struct {
 	Name string `json:"-"`
 	// Mean is the mean over the N outcomes whose score has a value; nil for
@@ -143,9 +73,9 @@ type Stat struct {
 	// the score, and an item that an evaluator did not answer for. Nil when all
 	// are 0.
 	FailuresAsZero *float64 `json:"mean_failures_as_zero"`
-	// WeightedMean is Σ value·weight / Σ weight over the outcomes whose score
-	// has a weight; a failed item's value counts as 0. Nil without weights, and
-	// where they sum up to 0.
+	// WeightedMean is Σ value·weight / Σ weight over the items whose score has a
+	// weight; a failed item's value counts as 0. Nil without weights, and where
+	// they sum up to 0.
 	WeightedMean *float64 `json:"weighted_mean,omitempty"`
 	// Pooled is the sum of numerators over the sum of denominators of the N
 	// values. With nothing in any denominator it is 1 if every value is
@@ -171,6 +101,7 @@ type FailureCount struct {
 // FailedItem is an item that failed, with the message of its Failure.
 type FailedItem struct {
 	ID      string `json:"id"`
+	Trial   int    `json:"trial,omitempty"` // 0 in a run of one trial
 	Message string `json:"message"`
 }
 
@@ -218,14 +149,6 @@ type GroupStat struct {
 	F1        float64 `json:"f1"`
 }
 
-// WorstItem is a scored item with a low primary score.
-type WorstItem struct {
-	ID      string  `json:"id"`
-	Trial   int     `json:"trial,omitempty"`
-	Score   float64 `json:"score"`
-	Comment string  `json:"comment,omitempty"`
-}
-
 // PublishedCount says how many outcomes Langfuse has acknowledged.
 type PublishedCount struct {
 	Outcomes int `json:"outcomes"` // link, spans and scores acknowledged
@@ -235,27 +158,6 @@ type PublishedCount struct {
 // Finish takes over what the footer of a run says.
 func (s *Summary) Finish(f Footer) {
 	s.Status = f.Status
-	s.Items.Planned = f.Planned
+	s.Items.Planned = max(f.Planned, s.Items.Scored+s.Items.Failed)
 	s.Run.Ended = &f.Ended
-}
-
-func describe(h Header) RunInfo {
-	info := RunInfo{
-		Name: h.Name, UID: h.RunUID, Harness: h.Harness,
-		Dataset: h.Dataset.Name, DatasetVersion: h.Dataset.Version,
-		DatasetFingerprint: h.Dataset.Fingerprint, Selection: h.Dataset.Selection,
-		Model: h.System.Model, Provider: h.System.Provider, Pipeline: h.System.Pipeline,
-		Temperature: h.System.Temperature, TopP: h.System.TopP,
-		MaxTokens: h.System.MaxTokens, Seed: h.System.Seed,
-		PromptName: h.System.Prompt.Name, PromptVersion: h.System.Prompt.Version,
-		PromptLabel:   h.System.Prompt.Label,
-		CustomScorers: h.Scorer.Custom,
-		ScorerVersion: h.Scorer.Version, Primary: h.Scorer.Primary, Trials: max(1, h.Trials),
-		Description: h.Description, Environment: h.Environment, GitSHA: h.GitSHA,
-		Runner: h.Runner, Started: h.Started,
-	}
-	if h.Rescored != nil {
-		info.RescoredFrom = h.Rescored.Name
-	}
-	return info
 }

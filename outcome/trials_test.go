@@ -61,6 +61,11 @@ func TestSummary_trialsByHand(t *testing.T) {
 	if diff := cmp.Diff(trials, sum.Trials, near); diff != "" {
 		t.Error(diff)
 	}
+	// A failed item says in which trial; arrival and order of trials decide.
+	failures := []FailureCount{{Timeout, 4, []FailedItem{{ID: "c", Trial: 2}, {ID: "d", Trial: 1}, {ID: "d", Trial: 2}}}}
+	if diff := cmp.Diff(failures, sum.Failures); diff != "" {
+		t.Error(diff)
+	}
 	// One row an item, its worst trial.
 	worst := []WorstItem{{ID: "c", Trial: 3, Score: .4}, {ID: "a", Trial: 1, Score: .5}}
 	if diff := cmp.Diff(worst, sum.Worst); diff != "" {

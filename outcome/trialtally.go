@@ -25,6 +25,7 @@ type trialValues struct {
 	values                     []float64
 	failed, undefined, vacuous int
 	unanswered                 int
+	weight                     *float64 // nil is none; all trials have the same
 }
 
 type trialRun struct {
@@ -51,7 +52,7 @@ func (t *trials) add(o Outcome) {
 		run.scored++
 	}
 	for i, s := range o.Scores {
-		if slices.ContainsFunc(o.Scores[:i], func(e Score) bool { return e.Name == s.Name }) {
+		if _, twice := Lookup(o.Scores[:i], s.Name); twice {
 			continue // named twice in one outcome: the first counts, as in Lookup
 		}
 		v, m := item.scores[s.Name], run.means[s.Name]
@@ -68,6 +69,9 @@ func (t *trials) add(o Outcome) {
 }
 
 func (v *trialValues) add(s Score, failed, external bool, run *stats.Moments) {
+	if s.weighty() && (v.weight == nil || *s.Weight < *v.weight) {
+		v.weight = s.Weight // of different ones, which a stranger wrote, the least in any order
+	}
 	switch {
 	case s.Value != nil && math.Abs(*s.Value) <= stats.Limit:
 		v.values = append(v.values, *s.Value)
@@ -124,6 +128,7 @@ func (t *trials) worse(w WorstItem) {
 func (t *trials) stat(s Stat) Stat {
 	out := Stat{Name: s.Name, Pooled: s.Pooled}
 	var means, zeros stats.Moments
+	var weighted weightedSum
 	for _, item := range t.items {
 		v := item.scores[s.Name]
 		if v == nil {
@@ -134,6 +139,7 @@ func (t *trials) stat(s Stat) Stat {
 		}
 		if mean, ok := v.owed().Mean(); ok {
 			zeros.Add(mean)
+			weighted.add(mean, v.weight)
 		}
 		if v.unanswered > 0 {
 			out.Unanswered++
@@ -150,7 +156,7 @@ func (t *trials) stat(s Stat) Stat {
 		}
 	}
 	out.N = means.N()
-	out.Mean, out.FailuresAsZero = meanOf(means), meanOf(zeros)
+	out.Mean, out.FailuresAsZero, out.WeightedMean = meanOf(means), meanOf(zeros), weighted.mean()
 	if least, top, ok := means.Range(); ok {
 		out.Min, out.Max = &least, &top
 	}

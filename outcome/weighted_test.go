@@ -58,3 +58,23 @@ func TestSummary_weightless(t *testing.T) {
 		t.Errorf("%v %s", err, raw)
 	}
 }
+
+// TestSummary_weightedTrials: trials are no more items. a has (1 + 0.5)/2 with
+// weight 1, b (0.5 + 0 for the failed trial)/2 with weight 3: (0.75 + 3·0.25)/4.
+func TestSummary_weightedTrials(t *testing.T) {
+	header := outcome.Header{Trials: 2, Scorer: outcome.Scorer{Primary: "q"}, Metadata: map[string]string{outcome.PDFSHA256: "aa"}}
+	sum := outcome.NewSummariser(header, outcome.SummaryConfig{})
+	for item, values := range map[string][]float64{"a": {1, 0.5}, "b": {0.5, -1}} {
+		weight := map[string]float64{"a": 1, "b": 3}[item]
+		for i, v := range values {
+			o := outcome.Outcome{Item: item, Trial: i + 1, Scores: []outcome.Score{{Name: "q", Value: &v, Weight: &weight}}}
+			if v < 0 {
+				o.Class, o.Scores[0].Value = outcome.Timeout, nil
+			}
+			sum.Add(o)
+		}
+	}
+	if s := sum.Summary(); s.WeightedScore == nil || *s.WeightedScore != 0.375 || *s.Scores[0].WeightedMean != 0.375 {
+		t.Errorf("%+v", s.Answers)
+	}
+}

@@ -322,3 +322,31 @@ func TestLimited_stoppedWhileUnderWay(t *testing.T) {
 		}
 	})
 }
+
+// A model that panics gives its place back: with one place, the next call has
+// its turn.
+func TestLimited_panic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter, err := limit.New(limit.Config{Most: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		model := newLimited(t, pipeline.LimitedConfig{Limiter: limiter, Model: &asked{answer: func(_ context.Context, n int) (pipeline.Response, error) {
+			if n == 1 {
+				panic("a fault of the provider's library")
+			}
+			return fine, nil
+		}}})
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = model.Generate(t.Context(), request)
+			t.Error("the panic was swallowed")
+		}()
+		if s := limiter.State(); s.UnderWay != 0 {
+			t.Errorf("%d calls are under way", s.UnderWay)
+		}
+		if _, err := model.Generate(t.Context(), request); err != nil {
+			t.Error(err)
+		}
+	})
+}

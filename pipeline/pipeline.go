@@ -71,7 +71,8 @@ type Config struct {
 type Pipeline struct{ cfg Config }
 
 // New checks the configuration, the prompt included, and returns every problem
-// of it at once; their exit code is 64.
+// of it at once. The exit code is for the caller to say: 64, if a person chose
+// what is wrong.
 func New(cfg Config) (*Pipeline, error) {
 	var problems []error
 	if cfg.Model == nil {

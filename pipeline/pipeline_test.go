@@ -145,6 +145,37 @@ func TestPipeline_unusable(t *testing.T) {
 	}
 }
 
+// TestPipeline_contextEnds: where the time is over just when the answer is there,
+// the answer counts; where it has to be asked again, the item fails. Neither is
+// an extraction without entities.
+func TestPipeline_contextEnds(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer   string
+		entities int
+		fails    bool
+	}{
+		"a valid answer":   {good, 2, false},
+		"an invalid one":   {strings.Replace(good, `"City"`, `"Town"`, 1), 0, true},
+		"an unusable text": {"I cannot say.", 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			m := &model{answer: func(n int, _ pipeline.Request) (pipeline.Response, error) {
+				if n > 0 {
+					return pipeline.Response{}, ctx.Err()
+				}
+				cancel()
+				return pipeline.Response{Text: tt.answer, Finish: pipeline.FinishStop}, nil
+			}}
+			found, _, err := open(t, m, nil).Extract(ctx, document)
+			if len(found.Entities) != tt.entities || (err != nil) != tt.fails {
+				t.Errorf("%d entities, %v", len(found.Entities), err)
+			}
+		})
+	}
+}
+
 // TestPipeline_longDocument splits a document in which the same people recur
 // on every page: the merged result is that of reading it whole.
 func TestPipeline_longDocument(t *testing.T) {

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -48,7 +47,7 @@ func (q *question) answer(ctx context.Context) (extraction.Extraction, error) {
 		}
 		last := repair >= q.pipeline.cfg.Repairs || problems == nil
 		switch {
-		case ctx.Err() != nil, limit.StopsRun(err), last && readable == nil:
+		case err != nil && (ctx.Err() != nil || limit.StopsRun(err)), last && readable == nil:
 			return extraction.Extraction{}, err
 		case last:
 			return *readable, nil
@@ -120,55 +119,13 @@ func names(entities []extraction.Entity) []map[string]string {
 // ask sends one request and records it as a call.
 func (q *question) ask(ctx context.Context, req Request, repair int) (string, error) {
 	cfg := q.pipeline.cfg
-	call := outcome.Call{
-		Name: q.name, Kind: "generation", Provider: cfg.Provider, Model: cfg.Name,
-		Parameters: encoded(cfg.Parameters), Input: encoded(req.Messages), Started: cfg.Now().UTC(),
-	}
+	name := q.name
 	if repair > 0 {
-		call.Name = fmt.Sprintf("%s-repair-%d", q.name, repair)
+		name = fmt.Sprintf("%s-repair-%d", q.name, repair)
 	}
-	res, err := cfg.Model.Generate(ctx, req)
-	call.Ended = cfg.Now().UTC()
-	call.Started = call.Started.Add(res.Waited)
-	call.Waited, call.Cached, call.Attempts = res.Waited, res.Cached, res.Attempts
-	if !res.Cached {
-		call.Attempts = max(1, res.Attempts)
-	}
-	// An answer that comes with an error was paid for all the same.
-	if res.Model != "" {
-		call.Model = res.Model
-	}
-	call.Usage, call.Assumed, call.CostUSD, call.Finish = res.Usage, res.Assumed, res.CostUSD, string(res.Finish)
-	if res.Text != "" {
-		call.Output = encoded(res.Text)
-	}
-	if err == nil {
-		err = unusable(res)
-	}
-	if err != nil {
-		call.Error = outcome.FailureOf(err, outcome.Provider).Message
-	}
+	res, call, err := Ask(ctx, cfg.Model, req, outcome.Call{Name: name, Provider: cfg.Provider, Model: cfg.Name}, cfg.Now)
 	q.calls = append(q.calls, call)
 	return res.Text, err
-}
-
-// unusable says why an answer cannot be used whatever it says.
-func unusable(res Response) error {
-	fail := func(format string, args ...any) error {
-		return &outcome.Failure{Class: outcome.InvalidOutput, Message: fmt.Sprintf(format, args...)}
-	}
-	switch {
-	case res.Finish == FinishRefused:
-		if res.Text == "" {
-			return fail("the model or its content filter declined to answer, without a reason")
-		}
-		return fail("the model declined to answer: %.300s", res.Text)
-	case res.Finish == FinishLength:
-		return fail("the answer was cut by the limit of tokens after %d: raise --max-tokens", res.Usage.Output)
-	case strings.TrimSpace(res.Text) == "":
-		return fail("the answer is empty")
-	}
-	return nil
 }
 
 // read takes an answer apart; problems are what the model is told, the error is
@@ -200,13 +157,4 @@ func complaint(problems []string) string {
 	}
 	return "Your answer has problems:\n- " + strings.Join(problems, "\n- ") +
 		"\nAnswer again with the whole corrected JSON object and nothing else."
-}
-
-// encoded marshals what always can be marshalled.
-func encoded(v any) json.RawMessage {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil
-	}
-	return raw
 }

@@ -31,10 +31,12 @@ func (t *tries) ask(ctx context.Context, req Request) (Response, error) {
 		t.over = true
 		return Response{}, err
 	}
+	// Where nothing was sent, or the model panics: only the first Done counts,
+	// and what it says of the limiter matters less.
+	defer func() { _ = permit.Done(limit.Result{Kind: limit.Abandoned}) }()
 	held, err := t.cfg.Budget.hold(ctx, req)
 	if err != nil {
 		t.over = true
-		permit.Done(limit.Result{Kind: limit.Abandoned}) // what it says of the limiter matters less
 		return Response{}, err
 	}
 	permit.Sent()

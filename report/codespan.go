@@ -1,7 +1,6 @@
 package report
 
 import (
-	"html"
 	"net/url"
 	"strings"
 
@@ -33,8 +32,6 @@ func snip(s string, most int) string {
 	}
 	return s
 }
-
-func escapedHTML(s string) string { return html.EscapeString(s) }
 
 // webLink returns an address that a browser may be sent to: http or https.
 func webLink(raw string) (string, bool) {

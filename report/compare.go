@@ -87,7 +87,7 @@ func weightedChange(w compare.Weighted) string {
 
 // headline says what the primary score comes to.
 func (p *page) headline(c compare.Comparison, r compare.Result) {
-	s := primary(r)
+	s := r.Primary()
 	if s.Difference == nil {
 		return
 	}
@@ -125,22 +125,13 @@ func verdict(s compare.Score) string {
 	return "no difference can be claimed"
 }
 
-func primary(r compare.Result) compare.Score {
-	for _, s := range r.Scores {
-		if s.Primary {
-			return s
-		}
-	}
-	return compare.Score{}
-}
-
 // overview compares the candidates with each other at a glance.
 func (p *page) overview(c compare.Comparison) {
 	p.title("Candidates by " + label(c.Metric))
 	g := &grid{columns: []column{{title: "run", flex: true}, {title: "mean", right: true, paint: p.bold},
 		{title: "difference", right: true}, {title: "95 % interval", right: true}, {title: "p (Holm)", right: true}, {title: "verdict"}, {title: "gate"}}}
 	for _, r := range c.Candidates {
-		s, says, gate := primary(r), string(r.Verdict), none
+		s, says, gate := r.Primary(), string(r.Verdict), none
 		if len(r.Incompatible) > 0 {
 			says = "incompatible"
 		}

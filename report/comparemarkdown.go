@@ -44,7 +44,7 @@ func (m *comparePage) candidate(c compare.Comparison, r compare.Result) {
 		m.linef("")
 		return
 	}
-	s := primary(r)
+	s := r.Primary()
 	m.linef("### %s against %s: %s\n", cand, base, verdict(s))
 	m.linef("%s **%s → %s**, %s (95 %% %s, p %s), %s of %s\n", code(s.Name), score(s.Base, 3), score(s.Candidate, 3),
 		delta(s.Difference), deltas(s.CI95), pValue(s.P), counted(r.Items, "item"), code(c.Base.Summary.Run.Dataset))
@@ -68,12 +68,11 @@ func (m *comparePage) gate(g *compare.GateResult) {
 		return
 	}
 	m.linef("**Gate: %s**\n", gateWord(*g))
-	m.row("", "rule", "reason")
-	m.row("---", "---", "---")
+	var rows [][]string
 	for _, r := range g.Rules {
-		m.row(answerMark(r.Answer)+" "+string(r.Answer), cell(r.Rule), cell(r.Reason))
+		rows = append(rows, []string{answerMark(r.Answer) + " " + string(r.Answer), excerpt(r.Rule), excerpt(r.Reason)})
 	}
-	m.linef("")
+	m.table([]string{"", "rule", "reason"}, rows)
 }
 
 func answerMark(a compare.Answer) string {
@@ -87,13 +86,12 @@ func answerMark(a compare.Answer) string {
 }
 
 func (m *comparePage) scores(r compare.Result) {
-	m.row("score", "base", "candidate", "difference", "95 % interval", "p (Holm)", "better / worse / equal", "n")
-	m.row("---", "---:", "---:", "---:", "---:", "---:", "---:", "---:")
+	var rows [][]string
 	for _, s := range r.Scores {
-		m.row(cell(s.Name), score(s.Base, 3), score(s.Candidate, 3), "**"+delta(s.Difference)+"**", deltas(s.CI95), pValue(s.PHolm),
-			fmt.Sprintf("%s / %s / %s", count(s.Wins), count(s.Losses), count(s.Ties)), count(s.N))
+		rows = append(rows, []string{excerpt(s.Name), score(s.Base, 3), score(s.Candidate, 3), "**" + delta(s.Difference) + "**", deltas(s.CI95), pValue(s.PHolm),
+			fmt.Sprintf("%s / %s / %s", count(s.Wins), count(s.Losses), count(s.Ties)), count(s.N)})
 	}
-	m.linef("")
+	m.table([]string{"score", "base:", "candidate:", "difference:", "95 % interval:", "p (Holm):", "better / worse / equal:", "n:"}, rows)
 }
 
 // groups folds the breakdown away.
@@ -101,47 +99,46 @@ func (m *comparePage) groups(groups []compare.Group) {
 	if len(groups) == 0 {
 		return
 	}
-	m.linef("<details><summary>By type</summary>\n")
-	m.row("kind", "type", "expected", "base F1", "candidate F1", "difference")
-	m.row("---", "---", "---:", "---:", "---:", "---:")
-	shown := map[string]int{}
-	for _, g := range groups {
-		if shown[g.Kind]++; m.opt.Groups >= 0 && shown[g.Kind] > m.opt.Groups {
-			continue
+	var rows [][]string
+	for _, list := range Kinds(groups, func(g compare.Group) string { return g.Kind }) {
+		if m.opt.Groups >= 0 {
+			list = list[:min(len(list), m.opt.Groups)]
 		}
-		m.row(cell(g.Kind), cell(g.Name), count(g.Candidate.Expected), ratio(g.Base.F1), ratio(g.Candidate.F1), delta(&g.Difference))
+		for _, g := range list {
+			rows = append(rows, []string{excerpt(g.Kind), excerpt(g.Name), count(g.Candidate.Expected), ratio(g.Base.F1), ratio(g.Candidate.F1), delta(&g.Difference)})
+		}
 	}
-	m.linef("\n</details>\n")
+	m.folded("By type", func() {
+		m.table([]string{"kind", "type", "expected:", "base F1:", "candidate F1:", "difference:"}, rows)
+	})
 }
 
 func (m *comparePage) changes(list []compare.Change) {
 	if len(list) == 0 {
 		return
 	}
-	m.linef("<details><summary>Items that changed most</summary>\n")
-	m.row("item", "base", "candidate", "difference", "matched by the candidate only", "matched by the base only")
-	m.row("---", "---:", "---:", "---:", "---", "---")
+	var rows [][]string
 	for _, c := range list {
 		base, cand := score(&c.Base, 3), score(&c.Candidate, 3)
 		if c.BaseFailure != "" {
-			base = "failed: " + cell(c.BaseFailure)
+			base = "failed: " + excerpt(c.BaseFailure)
 		}
 		if c.CandidateFailure != "" {
-			cand = "failed: " + cell(c.CandidateFailure)
+			cand = "failed: " + excerpt(c.CandidateFailure)
 		}
-		m.row(cell(c.Item), base, cand, delta(&c.Delta), cells(c.Gained), cells(c.Lost))
+		rows = append(rows, []string{excerpt(c.Item), base, cand, delta(&c.Delta), excerpts(c.Gained), excerpts(c.Lost)})
 	}
-	m.linef("\n</details>\n")
+	m.folded("Items that changed most", func() {
+		m.table([]string{"item", "base:", "candidate:", "difference:", "matched by the candidate only", "matched by the base only"}, rows)
+	})
 }
 
-func (m *comparePage) row(cells ...string) { m.linef("| %s |", strings.Join(cells, " | ")) }
-
-// cells lists the first words of a list, each a code span.
-func cells(words []string) string {
+// excerpts lists the first words of a list, each a code span.
+func excerpts(words []string) string {
 	const shown = 8
 	var list []string
 	for _, w := range words[:min(shown, len(words))] {
-		list = append(list, cell(w))
+		list = append(list, excerpt(w))
 	}
 	if more := len(words) - shown; more > 0 {
 		list = append(list, "and "+count(more)+" more")
@@ -149,5 +146,5 @@ func cells(words []string) string {
 	return strings.Join(list, ", ")
 }
 
-// cell is a code span within a table.
-func cell(s string) string { return noBar(code(snip(s, 300))) }
+// excerpt is the beginning of a stranger's text as a code span.
+func excerpt(s string) string { return code(snip(s, 300)) }

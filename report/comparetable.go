@@ -1,11 +1,13 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"extraction-experiment/compare"
 	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/stats"
 
 	"github.com/jedib0t/go-pretty/v6/text"
 )
@@ -69,10 +71,10 @@ func (p *page) pooled(r compare.Result) {
 	p.title("Pooled over the counts of all items")
 	p.narrow(g, "n", "base", "cand.")
 	if !intervals {
-		p.wrapped("no intervals: the bootstrap is too narrow below 60 items or clusters", gap, 0, p.faint)
+		p.wrapped(fmt.Sprintf("no intervals: the bootstrap is too narrow below %d items or clusters", stats.LeastResampled), gap, 0, p.faint)
 	}
 	if len(without) > 0 {
-		p.wrapped("nothing to divide by in one of the runs: "+strings.Join(without, ", "), gap, 0, p.faint)
+		p.wrapped("without counts, or with nothing to divide by in one of the runs: "+strings.Join(without, ", "), gap, 0, p.faint)
 	}
 }
 
@@ -91,19 +93,13 @@ func (p *page) yesNo(list []compare.YesNo) {
 
 // groupChanges draws one table per kind of group.
 func (p *page) groupChanges(groups []compare.Group) {
-	for len(groups) > 0 {
-		kind := groups[0].Kind
-		n := slices.IndexFunc(groups, func(g compare.Group) bool { return g.Kind != kind })
-		if n < 0 {
-			n = len(groups)
-		}
-		p.groupChangeTable(kind, groups[:n])
-		groups = groups[n:]
+	for _, list := range Kinds(groups, func(g compare.Group) string { return g.Kind }) {
+		p.groupChangeTable(list[0].Kind, list)
 	}
 }
 
 func (p *page) groupChangeTable(kind string, groups []compare.Group) {
-	p.title("By " + label(strings.ReplaceAll(kind, "_", " ")))
+	p.title("By " + label(plainWords(kind)))
 	g := &grid{columns: []column{{title: "type", flex: true}, {title: "expected", right: true}, {title: "matched", right: true},
 		{title: "extracted", right: true}, {title: "base F1", right: true}, {title: "cand. F1", right: true}, {title: "diff.", right: true, paint: p.bold}}}
 	shown := groups

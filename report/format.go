@@ -13,6 +13,12 @@ func FormatInterval(ci *[2]float64) string { return interval(ci, nil, false) }
 // FormatCount shows an integer with its thousands apart.
 func FormatCount[T int | int64](n T) string { return count(n) }
 
+// FormatCounted is a number with its noun: "1 item", "3,000 items".
+func FormatCounted(n int, noun string) string { return counted(n, noun) }
+
+// FormatWords shows a name of the program as words: "wrong type" for wrong_type.
+func FormatWords(name string) string { return plainWords(name) }
+
 // FormatMilliseconds shows a duration in the unit that suits its size.
 func FormatMilliseconds(ms float64) string { return milliseconds(ms) }
 

@@ -3,13 +3,14 @@ package report
 import (
 	"bytes"
 	"errors"
-	"extraction-experiment/internal/printable"
 	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"unicode"
+
+	"extraction-experiment/internal/printable"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jedib0t/go-pretty/v6/text"

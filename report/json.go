@@ -3,10 +3,11 @@ package report
 import (
 	"bytes"
 	"encoding/json"
-	"extraction-experiment/internal/printable"
 	"fmt"
 	"io"
 	"strings"
+
+	"extraction-experiment/internal/printable"
 )
 
 // JSON writes v as one JSON value and a line end: on one line, or indented by

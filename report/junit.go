@@ -3,6 +3,7 @@ package report
 import (
 	"bufio"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -58,6 +59,10 @@ func JUnit(w io.Writer, runs []Run) error {
 			err = r.junit(x)
 		}
 	}
+	var unread runError
+	if errors.As(err, &unread) {
+		return unread.error
+	}
 	if err == nil {
 		err = x.EncodeToken(suites.End())
 	}
@@ -95,7 +100,7 @@ func (r Run) junit(x *xml.Encoder) error {
 	}
 	for item, err := range r.Items {
 		if err != nil {
-			return err
+			return runError{err}
 		}
 		if err := x.Encode(newJUnitCase(item)); err != nil {
 			return err
@@ -103,6 +108,9 @@ func (r Run) junit(x *xml.Encoder) error {
 	}
 	return x.EncodeToken(suite.End())
 }
+
+// runError is an error of reading a run, not of writing the report.
+type runError struct{ error }
 
 func (r Run) junitProperties(x *xml.Encoder) error {
 	open := element("properties")

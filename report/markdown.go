@@ -5,7 +5,6 @@ import (
 	"io"
 	"strings"
 
-	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 )
 
@@ -135,25 +134,18 @@ func (m *summaryPage) causes(causes []outcome.CauseCount) {
 
 func (m *summaryPage) groups(groups []outcome.GroupStat) {
 	const most = 30
-	for len(groups) > 0 {
-		n := 1
-		for n < len(groups) && groups[n].Kind == groups[0].Kind {
-			n++
-		}
-		m.line("<details><summary>By " + escapedHTML(plainWords(groups[0].Kind)) + " (" + count(n) + ")</summary>")
-		m.line("")
+	for _, list := range Kinds(groups, func(g outcome.GroupStat) string { return g.Kind }) {
 		var rows [][]string
-		for _, g := range groups[:min(n, most)] {
+		for _, g := range list[:min(len(list), most)] {
 			rows = append(rows, []string{code(g.Name), count(g.Expected), count(g.Extracted), count(g.Matched), ratio(g.Precision), ratio(g.Recall), ratio(g.F1)})
 		}
-		m.table([]string{"type", "expected:", "extracted:", "matched:", "P:", "R:", "F1:"}, rows)
-		if n > most {
-			m.line("and " + counted(n-most, "more type"))
-			m.line("")
-		}
-		m.line("</details>")
-		m.line("")
-		groups = groups[n:]
+		m.folded("By "+plainWords(list[0].Kind)+" ("+count(len(list))+")", func() {
+			m.table([]string{"type", "expected:", "extracted:", "matched:", "P:", "R:", "F1:"}, rows)
+			if more := len(list) - most; more > 0 {
+				m.line("and " + counted(more, "more type"))
+				m.line("")
+			}
+		})
 	}
 }
 
@@ -176,5 +168,3 @@ func (m *summaryPage) worst(s outcome.Summary) {
 
 // noMath keeps two amounts of money from being read as a formula between them.
 func noMath(s string) string { return strings.ReplaceAll(s, "$", `\$`) }
-
-func plainWords(s string) string { return strings.ReplaceAll(printable.Line(s), "_", " ") }

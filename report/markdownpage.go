@@ -1,6 +1,9 @@
 package report
 
-import "strings"
+import (
+	"html"
+	"strings"
+)
 
 // markdown is a page of Markdown in the making.
 type markdown struct{ text strings.Builder }
@@ -23,6 +26,15 @@ func (m *markdown) table(titles []string, rows [][]string) {
 		}
 		m.line(line)
 	}
+	m.line("")
+}
+
+// folded writes a part that is opened by clicking on its title.
+func (m *markdown) folded(title string, write func()) {
+	m.line("<details><summary>" + html.EscapeString(title) + "</summary>")
+	m.line("")
+	write()
+	m.line("</details>")
 	m.line("")
 }
 

@@ -2,19 +2,18 @@ package report
 
 import (
 	"cmp"
-	"fmt"
-	"io"
 	"math"
 	"slices"
 
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/outcome"
 )
 
-// Moves gathers what scoring again changed, one outcome at a time. Memory is
-// bounded by the number of scores and shownMoves items.
+// Moves gathers what scoring again changed, one outcome at a time, in any order:
+// the order changes no digit and no line of the result. Memory is bounded by the
+// number of scores and shownMoves items.
 type Moves struct {
-	scores []*MovedScore
+	scores []*movingScore
 	items  []MovedItem
 	n      int
 }
@@ -39,8 +38,14 @@ type MovedScore struct {
 	Down      int `json:"down"`
 	Defined   int `json:"newly_defined"`
 	Undefined int `json:"newly_undefined"`
+}
 
-	sumOld, sumNew float64
+// movingScore is a MovedScore in the making.
+type movingScore struct {
+	MovedScore
+	before, after stats.Moments
+	// first is where it stands first in the run: item, trial, place in the list.
+	first [3]int64
 }
 
 // MovedItem is an outcome whose scores moved far.
@@ -68,34 +73,38 @@ func NewMoves() *Moves { return &Moves{} }
 // Add takes what an outcome was and is. It is not safe for concurrent use.
 func (m *Moves) Add(before, after outcome.Outcome) {
 	m.n++
-	for _, s := range before.Scores {
+	for i, s := range slices.Concat(before.Scores, after.Scores) {
 		if s.Value != nil {
-			row := m.row(s.Name)
-			row.NOld, row.sumOld = row.NOld+1, row.sumOld+*s.Value
-		}
-	}
-	for _, s := range after.Scores {
-		if s.Value != nil {
-			row := m.row(s.Name)
-			row.NNew, row.sumNew = row.NNew+1, row.sumNew+*s.Value
+			m.note(s.Name, [3]int64{before.Seq, int64(before.Trial), int64(i)})
 		}
 	}
 	for _, row := range m.scores {
-		m.one(row, valueOf(before, row.Score), valueOf(after, row.Score), after)
+		then, _ := outcome.Lookup(before.Scores, row.Score)
+		now, _ := outcome.Lookup(after.Scores, row.Score)
+		m.one(row, then.Value, now.Value, after)
 	}
 }
 
-func (m *Moves) row(name string) *MovedScore {
-	for _, s := range m.scores {
-		if s.Score == name {
-			return s
+// note makes a row for a score, and remembers where it stands first.
+func (m *Moves) note(name string, at [3]int64) {
+	for _, row := range m.scores {
+		if row.Score == name {
+			if slices.Compare(at[:], row.first[:]) < 0 {
+				row.first = at
+			}
+			return
 		}
 	}
-	m.scores = append(m.scores, &MovedScore{Score: name})
-	return m.scores[len(m.scores)-1]
+	m.scores = append(m.scores, &movingScore{MovedScore: MovedScore{Score: name}, first: at})
 }
 
-func (m *Moves) one(row *MovedScore, before, after *float64, o outcome.Outcome) {
+func (m *Moves) one(row *movingScore, before, after *float64, o outcome.Outcome) {
+	if before != nil {
+		row.before.Add(*before)
+	}
+	if after != nil {
+		row.after.Add(*after)
+	}
 	switch {
 	case before == nil && after == nil:
 	case before == nil:
@@ -132,29 +141,17 @@ func farthest(items []MovedItem) []MovedItem {
 	return kept
 }
 
-func valueOf(o outcome.Outcome, name string) *float64 {
-	for _, s := range o.Scores {
-		if s.Name == name {
-			return s.Value
-		}
-	}
-	return nil
-}
-
 // Result sums up; h is the header of the new run.
 func (m *Moves) Result(h outcome.Header) MovesResult {
 	r := MovesResult{Name: h.Name, Scorer: h.Scorer, Items: m.n, Scores: []MovedScore{}, Moved: []MovedItem{}}
 	if h.Rescored != nil {
 		r.From = *h.Rescored
 	}
+	slices.SortFunc(m.scores, func(a, b *movingScore) int { return slices.Compare(a.first[:], b.first[:]) })
 	for _, s := range m.scores {
-		row := *s
-		if row.NOld > 0 {
-			row.Before = new(row.sumOld / float64(row.NOld))
-		}
-		if row.NNew > 0 {
-			row.After = new(row.sumNew / float64(row.NNew))
-		}
+		row := s.MovedScore
+		row.NOld, row.NNew = s.before.N(), s.after.N()
+		row.Before, row.After = meanOf(s.before), meanOf(s.after)
 		r.Scores = append(r.Scores, row)
 	}
 	for _, item := range farthest(m.items) {
@@ -165,53 +162,9 @@ func (m *Moves) Result(h outcome.Header) MovesResult {
 	return r
 }
 
-// MovesText writes what moved as a table: the scores that moved, then the
-// items. It writes once; the error is that of the writer.
-func MovesText(w io.Writer, r MovesResult, opt Options) error {
-	p := newPage(opt)
-	p.line(p.bold(printable.Line(r.Name)) + " · " + printable.Line(r.From.Name) + " scored again, " + counted(r.Items, "result"))
-	g := &grid{columns: []column{{title: "score"}, {title: "before", right: true}, {title: "after", right: true},
-		{title: "difference", right: true}, {title: "up", right: true}, {title: "down", right: true}, {title: "n", right: true}}}
-	still := 0
-	for _, s := range r.Scores {
-		if s.Up+s.Down+s.Defined+s.Undefined == 0 {
-			still++
-			continue
-		}
-		difference, n := "–", fmt.Sprint(s.NNew)
-		if s.Before != nil && s.After != nil {
-			difference = fmt.Sprintf("%+.3f", *s.After-*s.Before)
-		}
-		if s.NOld != s.NNew {
-			n = fmt.Sprintf("%d → %d", s.NOld, s.NNew)
-		}
-		g.add(printable.Line(s.Score), score(s.Before, 3), score(s.After, 3), difference, fmt.Sprint(s.Up), fmt.Sprint(s.Down), n)
+func meanOf(m stats.Moments) *float64 {
+	if mean, ok := m.Mean(); ok {
+		return &mean
 	}
-	if len(g.rows) == 0 {
-		p.line("no score moved")
-		return p.writeTo(w)
-	}
-	p.title("Scores that moved")
-	p.grid(g)
-	if still > 0 {
-		p.wrapped(counted(still, "other score")+" did not move", gap, 0, p.faint)
-	}
-	p.movedItems(r)
-	return p.writeTo(w)
-}
-
-func (p *page) movedItems(r MovesResult) {
-	if len(r.Moved) == 0 {
-		return
-	}
-	p.title("Items that moved most, by " + printable.Line(r.Scorer.Primary))
-	g := &grid{columns: []column{{title: "item", flex: true}, {title: "before", right: true}, {title: "after", right: true}, {title: "difference", right: true}}}
-	for _, item := range r.Moved {
-		name := printable.Line(item.Item)
-		if item.Trial > 1 {
-			name += fmt.Sprintf(" #%d", item.Trial)
-		}
-		g.add(name, ratio(item.Before), ratio(item.After), fmt.Sprintf("%+.3f", item.After-item.Before))
-	}
-	p.grid(g)
+	return nil
 }

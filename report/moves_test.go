@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -60,5 +61,51 @@ func TestMoves_anyOrder(t *testing.T) {
 		if len(r.Moved) != 10 {
 			t.Errorf("%d items", len(r.Moved))
 		}
+	}
+}
+
+// TestMoves_anyOrderOfScores: the first item failed before, so that only its error
+// has a value there, and a mean of thirds has the same last digit, in whatever
+// order the outcomes come.
+func TestMoves_anyOrderOfScores(t *testing.T) {
+	var before, after []outcome.Outcome
+	for i := range 9 {
+		v, one := float64(i+1)/3, 1.0
+		o := outcome.Outcome{Item: fmt.Sprint(i), Seq: int64(i + 1), Trial: 1, Scores: []outcome.Score{{Name: "f1", Value: &v}, {Name: "error", Value: &one}}}
+		after = append(after, o)
+		if i == 0 {
+			o.Scores = []outcome.Score{{Name: "f1"}, {Name: "error", Value: &one}}
+		}
+		before = append(before, o)
+	}
+	want := ""
+	for seed := range uint64(20) {
+		m := report.NewMoves()
+		for _, i := range rand.New(rand.NewPCG(seed, 2)).Perm(len(before)) {
+			m.Add(before[i], after[i])
+		}
+		raw, err := json.Marshal(m.Result(outcome.Header{Scorer: outcome.Scorer{Primary: "f1"}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == "" {
+			want = string(raw)
+		}
+		if string(raw) != want {
+			t.Fatalf("seed %d:\n%s\nwant\n%s", seed, raw, want)
+		}
+	}
+}
+
+// TestMovesText: what moved by little does not look as if it had not.
+func TestMovesText(t *testing.T) {
+	m := report.NewMoves()
+	m.Add(scored("a", map[string]float64{"f1": 0.5}), scored("a", map[string]float64{"f1": 0.50001}))
+	var b strings.Builder
+	if err := report.MovesText(&b, m.Result(outcome.Header{Scorer: outcome.Scorer{Primary: "f1"}}), report.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(b.String(), "+0.001") != 2 || strings.Contains(b.String(), "+0.000") {
+		t.Error(b.String())
 	}
 }

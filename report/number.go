@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"extraction-experiment/internal/printable"
 )
 
 // none stands where there is no number.
@@ -53,6 +55,9 @@ func counted[T int | int64](n T, noun string) string {
 	}
 	return count(n) + " " + noun + "s"
 }
+
+// plainWords shows a name of the program as words.
+func plainWords(s string) string { return strings.ReplaceAll(printable.Line(s), "_", " ") }
 
 // milliseconds shows a duration in the unit that suits its size.
 func milliseconds(ms float64) string {

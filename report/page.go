@@ -1,10 +1,11 @@
 package report
 
 import (
-	"extraction-experiment/internal/printable"
 	"fmt"
 	"io"
 	"strings"
+
+	"extraction-experiment/internal/printable"
 
 	"github.com/jedib0t/go-pretty/v6/text"
 )

@@ -1,11 +1,12 @@
 package report
 
 import (
-	"extraction-experiment/internal/printable"
 	"io"
 	"slices"
 	"strings"
 	"time"
+
+	"extraction-experiment/internal/printable"
 )
 
 // RunRow is one run as "experiment runs" lists it.

@@ -32,19 +32,13 @@ func (p *page) failures(list []outcome.FailureCount) {
 
 // breakdown draws one table per kind of group.
 func (p *page) breakdown(groups []outcome.GroupStat) {
-	for len(groups) > 0 {
-		kind := groups[0].Kind
-		n := 1
-		for n < len(groups) && groups[n].Kind == kind {
-			n++
-		}
-		p.groupTable(kind, groups[:n])
-		groups = groups[n:]
+	for _, list := range Kinds(groups, func(g outcome.GroupStat) string { return g.Kind }) {
+		p.groupTable(list[0].Kind, list)
 	}
 }
 
 func (p *page) groupTable(kind string, groups []outcome.GroupStat) {
-	p.title("By " + label(strings.ReplaceAll(kind, "_", " ")))
+	p.title("By " + label(plainWords(kind)))
 	titles := []string{"expected", "extracted", "matched"}
 	if p.Width < 80 {
 		titles = []string{"exp", "ext", "match"}

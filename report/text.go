@@ -225,6 +225,6 @@ func weightedScore(a *outcome.Answers) string {
 
 // short is the beginning of a hash.
 func short(hash string) string {
-	hash = printable.Line(hash)
-	return hash[:min(len(hash), 12)]
+	shown, _ := firstRunes(printable.Line(hash), 12)
+	return shown
 }

@@ -204,3 +204,14 @@ func TestEveryWriterReturnsItsError(t *testing.T) {
 		}
 	}
 }
+
+// TestText_hashes: what stands in for a hash in a file of strangers is cut between
+// its characters.
+func TestText_hashes(t *testing.T) {
+	s := summary()
+	s.Answers = &outcome.Answers{PDFSHA256: strings.Repeat("文", 20), QuestionsSHA256: "0123456789abcdef"}
+	got := string(printed(t, func(b *bytes.Buffer) error { return Text(b, s, Options{Width: 120}) }))
+	if want := "document " + strings.Repeat("文", 12) + " · questions 0123456789ab\n"; !strings.Contains(got, want) {
+		t.Errorf("no %q in\n%s", want, got)
+	}
+}

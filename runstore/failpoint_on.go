@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 )
 
-// FailpointEnv holds where the process ends, as "before 7" or "after 7": without
+// failpointEnv holds where the process ends, as "before 7" or "after 7": without
 // a word, right before or after the seventh transaction that it writes. Only a
 // program that was built with the tag failpoints, for crash tests, looks at it.
-const FailpointEnv = "RUNSTORE_FAILPOINT"
+const failpointEnv = "RUNSTORE_FAILPOINT"
 
 // failpointCode is how such a process exits.
 const failpointCode = 86
@@ -24,7 +24,7 @@ func failpoint(where string) {
 	if where == "before" {
 		n = commits.Add(1)
 	}
-	if os.Getenv(FailpointEnv) == fmt.Sprintf("%s %d", where, n) {
+	if os.Getenv(failpointEnv) == fmt.Sprintf("%s %d", where, n) {
 		os.Exit(failpointCode)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 )
 
 // lock is the writer's claim on a run file: an exclusive lock of the operating
@@ -26,13 +27,13 @@ func lockRun(path string) (*lock, error) {
 		if err != nil {
 			return nil, fault(path, ErrWrite, err)
 		}
-		held, err := tryLock(f)
+		held, err := lockPatiently(f)
 		if err != nil {
 			return nil, fault(path, ErrWrite, errors.Join(fmt.Errorf("locking %s: %w", name, err), f.Close()))
 		}
 		if !held {
-			owner := readOwner(f)
-			return nil, fault(path, ErrLocked, errors.Join(owner, f.Close()))
+			holder := heldBy(owner(f))
+			return nil, fault(path, ErrLocked, errors.Join(holder, f.Close()))
 		}
 		if !isCurrent(f, name) { // its last owner removed it between open and lock
 			if err := f.Close(); err != nil {
@@ -48,19 +49,16 @@ func lockRun(path string) (*lock, error) {
 	}
 }
 
-// Writer reports whether a process, this one or another, is writing the run just
-// now, and its number where it is known.
-func (r *Reader) Writer() (pid string, writing bool, err error) {
-	f, err := os.OpenFile(r.path+".lock", os.O_RDWR, 0)
-	if err != nil {
-		return "", false, faultOf(r.path, ErrRead, ignoreMissing(err))
+// lockPatiently tries again for a moment before it says that the lock is held:
+// who only looks at it (see look) holds it for an instant.
+func lockPatiently(f *os.File) (held bool, err error) {
+	for range 20 {
+		if held, err = tryLock(f, true); held || err != nil {
+			return held, err
+		}
+		time.Sleep(2 * time.Millisecond)
 	}
-	// To look means to hold it for a moment: it is let go of by Close.
-	held, err := tryLock(f)
-	if err == nil && !held {
-		writing, pid = true, owner(f)
-	}
-	return pid, writing, faultOf(r.path, ErrRead, errors.Join(err, f.Close()))
+	return false, nil
 }
 
 // sign writes who holds the lock, for the message of whoever comes second.
@@ -87,11 +85,12 @@ func isCurrent(f *os.File, name string) bool {
 	return err == nil && os.SameFile(held, there)
 }
 
-func readOwner(f *os.File) error {
-	if pid := owner(f); pid != "" {
-		return fmt.Errorf("process %s holds it", pid)
+// heldBy names the process that holds a lock, where it is known.
+func heldBy(pid string) error {
+	if pid == "" {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("process %s holds it", pid)
 }
 
 // owner returns the number of the process that signed the lock, "" if it cannot

@@ -8,9 +8,15 @@ import (
 	"syscall"
 )
 
-func tryLock(f *os.File) (held bool, err error) {
+// tryLock takes the lock, alone or beside others that are not alone with it
+// either; it never waits.
+func tryLock(f *os.File, alone bool) (held bool, err error) {
+	how := syscall.LOCK_SH
+	if alone {
+		how = syscall.LOCK_EX
+	}
 	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 			continue

@@ -97,8 +97,8 @@ func rename(from, to string) error {
 		err = errors.Join(err, os.Remove(from))
 	} else if _, there := os.Lstat(to); there == nil {
 		err = errors.Join(os.ErrExist, os.Remove(from))
-	} else { // a file system without hard links
-		err = os.Rename(from, to)
+	} else if err = os.Rename(from, to); err != nil { // a file system without hard links
+		err = errors.Join(err, os.Remove(from))
 	}
 	if errors.Is(err, os.ErrExist) {
 		return fault(to, ErrExists, nil)

@@ -2,6 +2,7 @@ package scoring
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"extraction-experiment/internal/fold"
@@ -20,8 +21,9 @@ import (
 // stand in a row within the other's. inDocument says whether a name stands in
 // the document; nil calls nothing invented. Faults are in the order of the
 // expected list, entities first, then the rest in the order of the extracted
-// one. The counts by cause do not depend on the order of the lists, unless
-// things of equal spelling compete. Cost O(f·log f) for f faults.
+// one. The counts by cause do not depend on the order of the lists, but for
+// collapsed repetitions, which are worded as the first of them. Cost O(f·log f)
+// for f faults.
 func Classify(r Result, inDocument func(name string) bool) []Fault {
 	if inDocument == nil {
 		inDocument = func(string) bool { return true }
@@ -31,7 +33,11 @@ func Classify(r Result, inDocument func(name string) bool) []Fault {
 }
 
 func classifyEntities(r Result, inDocument func(string) bool) []Fault {
-	c := classifier{what: AnEntity, repeated: repetitions(r.Duplicates.ExtractedEntities)}
+	spurious := map[int]string{}
+	for _, m := range r.SpuriousEntities {
+		spurious[m.Index] = m.text()
+	}
+	c := classifier{what: AnEntity, repeated: repetitions(r.Duplicates.ExtractedEntities, spurious)}
 	for _, m := range r.Entities {
 		if m.Type == TypeWrong {
 			c.add(CauseWrongType, &m.ExpectedIndex, &m.ExtractedIndex)
@@ -39,12 +45,12 @@ func classifyEntities(r Result, inDocument func(string) bool) []Fault {
 	}
 	for _, m := range r.MissedEntities {
 		if near := m.Nearest; boundaryOf(m) {
-			c.propose(joint{CauseBoundary, boundaryRank, near.Similarity, m.Index, near.Index, m.Name + "\x00" + near.Name})
+			c.propose(joint{CauseBoundary, boundaryRank, near.Similarity, m.Index, near.Index, m.text() + "\x00" + near.text()})
 		}
 	}
 	for _, m := range r.SpuriousEntities {
 		if near := m.Nearest; boundaryOf(m) {
-			c.propose(joint{CauseBoundary, boundaryRank, near.Similarity, near.Index, m.Index, near.Name + "\x00" + m.Name})
+			c.propose(joint{CauseBoundary, boundaryRank, near.Similarity, near.Index, m.Index, near.text() + "\x00" + m.text()})
 		}
 	}
 	c.join()
@@ -58,7 +64,11 @@ func classifyEntities(r Result, inDocument func(string) bool) []Fault {
 }
 
 func classifyRelationships(r Result, inDocument func(string) bool) []Fault {
-	c := classifier{what: ARelationship, repeated: repetitions(r.Duplicates.ExtractedRelationships)}
+	spurious := map[int]string{}
+	for _, m := range r.SpuriousRelationships {
+		spurious[m.Index] = m.text()
+	}
+	c := classifier{what: ARelationship, repeated: repetitions(r.Duplicates.ExtractedRelationships, spurious)}
 	for _, m := range r.MissedRelationships {
 		if cause, rank := explained(m); rank > 0 {
 			c.propose(joint{cause, rank, m.Nearest.similarity(), m.Index, m.Nearest.Index, m.text() + "\x00" + m.Nearest.text()})
@@ -132,6 +142,10 @@ func explained(m RelationshipMiss) (Cause, int) {
 
 func (n NearestRelationship) similarity() float64 { return n.SourceSimilarity + n.TargetSimilarity }
 
+func (m EntityMiss) text() string { return m.Name + "\x00" + m.Type }
+
+func (n NearestEntity) text() string { return n.Name + "\x00" + n.Type }
+
 func (s Statement) text() string { return s.Source + "\x00" + s.Type + "\x00" + s.Target }
 
 // partOf reports whether the words of one name stand in a row in the other, and
@@ -144,10 +158,26 @@ func partOf(a, b string) bool {
 	return a != "" && a != b && strings.Contains(" "+b+" ", " "+a+" ")
 }
 
-func repetitions(list []Duplicate) map[int]bool {
-	repeated := map[int]bool{}
+// repetitions returns which of the spurious things, texts by index, repeat
+// another. Where one of those that say the same is matched, all others do; else
+// all but the one that is first by its text.
+func repetitions(list []Duplicate, spurious map[int]string) map[int]bool {
+	groups := map[int][]int{}
 	for _, d := range list {
-		repeated[d.Index] = true
+		if !d.Collapsed { // else it counts nowhere
+			groups[d.Of] = append(groups[d.Of], d.Index)
+		}
+	}
+	repeated := map[int]bool{}
+	for first, others := range groups {
+		members := append([]int{first}, others...)
+		left := slices.DeleteFunc(slices.Clone(members), func(i int) bool { _, is := spurious[i]; return !is })
+		for _, i := range left {
+			repeated[i] = true
+		}
+		if len(left) == len(members) {
+			delete(repeated, slices.MinFunc(left, func(i, j int) int { return cmp.Compare(spurious[i], spurious[j]) }))
+		}
 	}
 	return repeated
 }

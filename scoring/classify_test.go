@@ -2,6 +2,7 @@ package scoring
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -62,6 +63,11 @@ func TestClassify(t *testing.T) {
 			expected:  extraction.Extraction{Entities: ents("London", "City")},
 			extracted: extraction.Extraction{Entities: ents("London", "City", "LONDON", "City")},
 			want:      []string{"duplicate entity ->0"}, // of two equal ones the matching took the later
+		},
+		"a repetition by inverse, whichever stands first": {
+			expected:  extraction.Extraction{Relationships: rels("Ada Lovelace", "parent_of", "Charles Babbage")},
+			extracted: extraction.Extraction{Relationships: rels("Charles Babbage", "child_of", "Ada Lovelace", "Ada Lovelace", "parent_of", "Charles Babbage")},
+			want:      []string{"duplicate relationship ->0"},
 		},
 		"gold that repeats itself": {
 			expected:  extraction.Extraction{Entities: ents("London", "City", "London", "City")},
@@ -151,6 +157,30 @@ func TestClassify_once(t *testing.T) {
 		slices.Sort(got)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("things at fault (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestClassify_order: how often each cause is given does not depend on the order
+// of the lists. (Where repetitions are collapsed, the wording of the first counts.)
+func TestClassify_order(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawOptions(t)
+		o.Dedupe = KeepAll
+		s := mustNew(t, o)
+		expected, extracted := drawExtraction(t, "expected", false), drawExtraction(t, "extracted", false)
+		causes := func(r Result) map[string]int {
+			n := map[string]int{}
+			for _, f := range Classify(r, func(name string) bool { return !strings.HasPrefix(name, "item") }) {
+				n[f.What+" "+string(f.Cause)]++
+			}
+			return n
+		}
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		want := causes(s.Score(expected, extracted))
+		got := causes(s.Score(shuffled(expected, random), shuffled(extracted, random)))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatal(diff)
 		}
 	})
 }

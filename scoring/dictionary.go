@@ -53,7 +53,7 @@ type profile struct {
 	// letters has a bit for each code point of the name, by its value modulo
 	// 64. One edit takes at most one bit away and adds at most one.
 	letters uint64
-	digits  string   // the decimal digits in order
+	digits  *string  // the decimal digits in order; nil until asked for
 	tokens  []string // words without dots, at most maxTokens
 }
 
@@ -85,15 +85,16 @@ func (n *names) profile(id int) *profile {
 // digitsOf returns the decimal digits of a name, in order.
 func (n *names) digitsOf(id int) string {
 	p := n.profile(id)
-	if p.digits == "" {
-		p.digits = strings.Map(func(r rune) rune {
+	if p.digits == nil {
+		digits := strings.Map(func(r rune) rune {
 			if unicode.IsDigit(r) {
 				return r
 			}
 			return -1
 		}, n.texts[id])
+		p.digits = &digits
 	}
-	return p.digits
+	return *p.digits
 }
 
 // leastEdits returns a lower bound of the edit distance of two names that

@@ -61,7 +61,8 @@ func newChecker(cfg CheckConfig) (*checker, error) {
 	return &checker{cfg: cfg, schemas: schemas, facts: newFacts(cfg.Vocabulary), keep: keep}, nil
 }
 
-// run checks all items; bad holds the lines of those that cannot be used.
+// run checks all items; bad holds the numbers, from 1, of those among the items
+// read that cannot be used. A line would not do: a JSON list may be one line.
 func (c *checker) run(items iter.Seq2[dataset.Located, error], progress func(Progress)) (Report, map[int]bool, error) {
 	var report Report
 	bad := map[int]bool{}
@@ -82,7 +83,7 @@ func (c *checker) run(items iter.Seq2[dataset.Located, error], progress func(Pro
 		report.Problems.add(c.keep, n.problems...)
 		report.Warnings.add(c.keep, n.warnings...)
 		if len(n.problems) > 0 {
-			bad[located.Line] = true
+			bad[report.Items] = true
 		}
 		progress(Progress{Phase: Checking, Done: report.Items})
 	}

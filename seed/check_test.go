@@ -174,6 +174,14 @@ func TestParseSchemas_problems(t *testing.T) {
 	}
 }
 
+// White space between the tokens of a schema does not count: Langfuse drops it.
+func TestParseSchemas_indented(t *testing.T) {
+	text := `{"input":{"type":` + strings.Repeat(" ", 10_000) + `"object","description":"` + strings.Repeat("é", 9_000) + `"}}`
+	if _, err := ParseSchemas([]byte(text)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestStoredForm(t *testing.T) {
 	tests := map[string]struct{ in, want string }{
 		"absent":             {``, `null`},

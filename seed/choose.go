@@ -2,10 +2,9 @@ package seed
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -151,6 +150,9 @@ func (c chosen) truncated(corrected bool) error {
 // project's spans, that of the official SDKs, and the usual ends of texts.
 func cutMark(value any, depth int) string {
 	const deepest = 20 // marks stand in the place of whole fields
+	if depth > deepest {
+		return ""
+	}
 	switch v := value.(type) {
 	case string:
 		for _, mark := range []string{"<truncated due to size exceeding limit>", "[truncated]"} {
@@ -160,7 +162,7 @@ func cutMark(value any, depth int) string {
 		}
 	case []any:
 		for _, element := range v {
-			if mark := cutMark(element, depth+1); mark != "" && depth < deepest {
+			if mark := cutMark(element, depth+1); mark != "" {
 				return mark
 			}
 		}
@@ -168,16 +170,11 @@ func cutMark(value any, depth int) string {
 		if v["truncated"] == true && v["begins"] != nil {
 			return fmt.Sprintf("truncated, of %s bytes", spelled(v["bytes"]))
 		}
-		for _, element := range v {
-			if mark := cutMark(element, depth+1); mark != "" && depth < deepest {
+		for _, key := range slices.Sorted(maps.Keys(v)) { // of several always the same
+			if mark := cutMark(v[key], depth+1); mark != "" {
 				return mark
 			}
 		}
 	}
 	return ""
-}
-
-func sum(text string) string {
-	hash := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(hash[:])
 }

@@ -1,8 +1,6 @@
 package seed
 
 import (
-	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -45,96 +43,6 @@ func (c *cover) covered() bool {
 	return slices.ContainsFunc(c.label, func(l byte) bool { return l != 0 })
 }
 
-// agreement is a gold text that stands in the document: what is covered in the
-// one is covered in the other.
-type agreement struct {
-	gold *cover
-	at   []int // where it stands in the folded document
-}
-
-// agree covers the same in the gold texts and in all their places in the
-// document, until nothing changes: a name that is covered in one place for what
-// stands beside it is then covered in every place. The error says that it would
-// take too long.
-func agree(document *cover, agreements []agreement) error {
-	steps := 0
-	for changed := true; changed; {
-		changed = false
-		for _, a := range agreements {
-			if steps += len(a.at) * len(a.gold.label); steps > maxSteps {
-				return errTooMuch
-			}
-			for _, at := range a.at {
-				for i := range a.gold.label {
-					met := meet(a.gold.label[i], document.label[at+i])
-					if met == 0 {
-						continue
-					}
-					inGold, inDocument := a.gold.mark(i, i+1, met), document.mark(at+i, at+i+1, met)
-					changed = changed || inGold || inDocument
-				}
-			}
-		}
-	}
-	for _, a := range agreements {
-		if !a.gold.covered() {
-			continue
-		}
-		for _, at := range a.at {
-			document.cuts = append(document.cuts, at, at+len(a.gold.label))
-		}
-	}
-	slices.Sort(document.cuts)
-	document.cuts = slices.Compact(document.cuts)
-	return nil
-}
-
-// piece is a stretch of a text and what it became; bytes.
-type piece struct {
-	from, to       int // in the old text
-	newFrom, newTo int // in the new one
-	replaced       bool
-}
-
-// tokens numbers what was taken out of one item.
-type tokens struct {
-	labels []string
-	number map[string]int // by label and folded text
-	next   map[byte]int
-	count  map[string]int  // replacements by name
-	taken  map[string]bool // what an item has that looks like one, folded
-	// unnumbered writes [NAME], and counts nothing.
-	unnumbered bool
-}
-
-func (t *tokens) of(label byte, folded string) string {
-	if t.unnumbered {
-		return "[" + t.labels[label] + "]"
-	}
-	folded = strings.TrimSpace(folded)
-	key := string([]byte{label}) + folded
-	if t.number[key] == 0 {
-		for t.next[label]++; t.taken[t.write(label, t.next[label])]; {
-			t.next[label]++
-		}
-		t.number[key] = t.next[label]
-	}
-	t.count[t.labels[label]]++
-	return t.write(label, t.number[key])
-}
-
-func (t *tokens) write(label byte, n int) string { return fmt.Sprintf("[%s-%d]", t.labels[label], n) }
-
-// tokenForm is that of what stands for a secret, in any case.
-var tokenForm = regexp.MustCompile(`(?i)\[[A-Z][A-Z0-9_]*-[0-9]+\]`)
-
-// take keeps the numbers free that stand in a text already: they are another's.
-func (t *tokens) take(text string) {
-	for _, found := range tokenForm.FindAllString(text, -1) {
-		t.taken[strings.ToUpper(found)] = true
-	}
-}
-
 // render writes folded[from:to] as it is after redaction, and how the pieces of
 // the old text lie in the new one.
 func (c *cover) render(t *tokens, from, to int) (string, []piece) {
@@ -174,30 +82,4 @@ func (c *cover) whole(t *tokens) (string, []piece) {
 		pieces[i].newTo += start
 	}
 	return c.text[:start] + inside + c.text[end:], pieces
-}
-
-// moved returns where a place of the old text is in the new one. A place inside
-// a replacement moves to its beginning, or with atEnd to its end.
-func moved(pieces []piece, place int, atEnd bool) int {
-	i, _ := slices.BinarySearchFunc(pieces, place, func(p piece, place int) int {
-		if p.to < place || p.to == place && !atEnd {
-			return -1
-		}
-		return 1
-	})
-	switch {
-	case i == len(pieces):
-		if i == 0 {
-			return place
-		}
-		last := pieces[i-1]
-		return place - last.to + last.newTo
-	case place <= pieces[i].from && i == 0:
-		return place
-	case !pieces[i].replaced:
-		return place - pieces[i].from + pieces[i].newFrom
-	case atEnd:
-		return pieces[i].newTo
-	}
-	return pieces[i].newFrom
 }

@@ -26,8 +26,12 @@ const (
 	Unvalidated EvidenceKind = "unvalidated"
 )
 
-// evidenceKey is where an item's metadata holds its Evidence.
-const evidenceKey = "evidence"
+// Where the metadata of an item that was made of a trace holds its Evidence and
+// the id of the trace.
+const (
+	evidenceKey = "evidence"
+	sourceKey   = "source_trace_id"
+)
 
 // Evidence is why a trace was taken for right. It is kept in the item's
 // metadata under "evidence".

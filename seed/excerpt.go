@@ -3,6 +3,7 @@ package seed
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -45,13 +46,30 @@ func (r *Redaction) finding(f Finding) Finding {
 // pathPart is a key of a path, with indexes.
 var pathPart = regexp.MustCompile(`^([A-Za-z_]+)((?:\[\d+\])*)$`)
 
+// evidence is evidence as it may be shown; without a redaction as it is.
+func (r *Redaction) evidence(e Evidence) Evidence {
+	if r == nil {
+		return e
+	}
+	for key, text := range map[string]*string{"name": &e.Name, "author": &e.Author} {
+		*text = r.Text(*text)
+		if label := r.fieldAround([]string{"metadata", evidenceKey, key}); label != 0 && *text != "" {
+			*text = "[" + r.labels[label] + "]"
+		}
+	}
+	return e
+}
+
+// placeKeys are the first keys of paths, of traces and of items in files.
+var placeKeys = []string{"input", "output", "expectedOutput", "metadata", "trace", "sourceTraceId", "sourceObservationId", "items"}
+
 // shownPath leaves keys out of a path that not every item may have: somebody's
 // name may be one.
 func shownPath(path string) string {
 	parts := strings.Split(path, ".")
 	for i, part := range parts {
 		m := pathPart.FindStringSubmatch(part)
-		known := m != nil && (wireKeys[m[1]] || m[1] == "input" || m[1] == "output" || m[1] == "expectedOutput" || m[1] == "metadata" || m[1] == "trace")
+		known := m != nil && (wireKeys[m[1]] || slices.Contains(placeKeys, m[1]))
 		if part != "" && !known {
 			parts[i] = "…"
 		}

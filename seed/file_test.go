@@ -158,6 +158,23 @@ func TestFile_badItemsKeepEverythingOut(t *testing.T) {
 	}
 }
 
+// Items of a JSON list may all stand on one line: the bad ones alone are kept out.
+func TestFile_badItemsOfOneLine(t *testing.T) {
+	s := newServer(t)
+	one := func(id, text string) string { return strings.TrimSpace(line(id, text)) }
+	list := "[" + one("a", "one") + `,7,{"id":"b","input":{}},` + one("c", "three") + "]"
+	items := func(yield func(dataset.Located, error) bool) {
+		dataset.Read(strings.NewReader(list), dataset.JSON, "f.json")(yield)
+	}
+	result, err := File(t.Context(), s.Client, items, Config{Dataset: "docs", KeepGoing: true})
+	if err != nil || counts(result) != [4]int{2, 0, 0, 1} {
+		t.Errorf("%v, %v", counts(result), err)
+	}
+	if got := s.items("docs"); got["a"].ID == "" || got["c"].ID == "" || len(got) != 2 {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestFile_refusals(t *testing.T) {
 	tests := map[string]struct {
 		text string

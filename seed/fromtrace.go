@@ -1,6 +1,8 @@
 package seed
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,21 +12,6 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/langfuse"
 )
-
-// refusal says why no item is made of a trace.
-type refusal struct {
-	kind    Kind
-	path    string // of the item to be, where one value is to blame
-	reason  string
-	private string // the reason without excerpts
-	item    string // id of the item that was judged wrong
-}
-
-func (r *refusal) Error() string { return r.reason }
-
-func refuse(kind Kind, path, format string, args ...any) error {
-	return &refusal{kind, path, fmt.Sprintf(format, args...), fmt.Sprintf(format, withheld(args)...), ""}
-}
 
 // mapper makes items of traces.
 type mapper struct {
@@ -98,18 +85,7 @@ func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, er
 	if err != nil {
 		return made{}, err
 	}
-	var gold any
-	where := "the trace's output"
-	if paths := m.mapping.expectedPaths(); corrected {
-		where, gold = "the correction "+correction.ID, correctedOutput(correction, paths, chosen.places)
-	} else {
-		gold, _ = first(paths, chosen.places)
-	}
-	raw := chosen.output
-	if corrected {
-		text, _ := correction.Value.Text()
-		raw = json.RawMessage(text)
-	}
+	where, gold, raw := m.gold(chosen, correction, corrected)
 	if key := doubledKey(raw); key != "" {
 		out.warn(Reading, "expectedOutput", "%s has the key %s twice in one object: the last one counts", where, excerpt(key))
 	}
@@ -117,7 +93,7 @@ func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, er
 	if err != nil {
 		return made{}, err
 	}
-	metadata := map[string]any{"source_trace_id": trace.ID, evidenceKey: evidence}
+	metadata := map[string]any{sourceKey: trace.ID, evidenceKey: evidence}
 	for key, paths := range m.mapping.Metadata {
 		if value, ok := first(paths, chosen.places); ok {
 			metadata[key] = value
@@ -131,6 +107,18 @@ func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, er
 		return made{}, refuse(Syntax, "metadata", "cannot be written as JSON: %s", excerpt(err.Error()))
 	}
 	return out, m.redacted(&out)
+}
+
+// gold finds the expected output: in the correction, else where the mapping says.
+// It comes with the name of its place, and as it was recorded.
+func (m *mapper) gold(c chosen, correction langfuse.Score, corrected bool) (where string, gold any, raw json.RawMessage) {
+	paths := m.mapping.expectedPaths()
+	if corrected {
+		text, _ := correction.Value.Text()
+		return "the correction " + correction.ID, correctedOutput(correction, paths, c.places), json.RawMessage(text)
+	}
+	gold, _ = first(paths, c.places)
+	return "the trace's output", gold, c.output
 }
 
 func (m *mapper) redacted(out *made) error {
@@ -153,7 +141,8 @@ func (m *mapper) redacted(out *made) error {
 // the dataset.
 func ItemID(dataset, traceID, observationID string) string {
 	// Lengths keep ("a", "bc") and ("ab", "c") apart.
-	return "trace-" + sum(fmt.Sprintf("%d:%s%d:%s%s", len(dataset), dataset, len(traceID), traceID, observationID))[:32]
+	hash := sha256.Sum256(fmt.Appendf(nil, "%d:%s%d:%s%s", len(dataset), dataset, len(traceID), traceID, observationID))
+	return "trace-" + hex.EncodeToString(hash[:16])
 }
 
 // input makes the item's input.

@@ -140,8 +140,9 @@ func ParseMapping(text []byte) (Mapping, error) {
 		m.Evidence.Scores = append(m.Evidence.Scores, rule)
 	}
 	for _, key := range slices.Sorted(maps.Keys(m.Metadata)) {
-		if key == evidenceKey {
-			problems = append(problems, fmt.Errorf("metadata: the key %q is taken by the evidence itself", key))
+		// Their values link to Langfuse, and no redaction looks at them: see exempt.
+		if first := keyPath(key)[0]; first == evidenceKey || first == sourceKey {
+			problems = append(problems, fmt.Errorf("metadata: the key %q is taken: %s is written there; choose another", key, first))
 		}
 	}
 	for key, value := range m.Constant {

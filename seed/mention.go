@@ -4,14 +4,16 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
-// isOffset reports whether a path is that of a mention's place, which moves with
-// the text instead.
-func isOffset(path []string) bool {
-	last := path[len(path)-1]
-	return len(path) > 1 && path[len(path)-2] == "mentions" && (last == "start" || last == "end")
+// isOffset reports whether a value is the place of a mention in the gold, which
+// moves with the text instead. Texts, and the same keys elsewhere, are no places.
+func isOffset(path []string, value any) bool {
+	_, isNumber := value.(json.Number)
+	place := strings.Join(path, ".")
+	return isNumber && (place == "expectedoutput.entities.mentions.start" || place == "expectedoutput.entities.mentions.end")
 }
 
 // movedMention is a mention and what it is in the new document.

@@ -108,19 +108,20 @@ evidence: {tags: [checked], scores: ["quality>=0.9", approved]}
 		t.Errorf("%+v: both keys must be read whole", parts)
 	}
 	for text, want := range map[string]string{
-		"inputs: {}":                    "inputs",
-		"expected: trace.":              "ends in a dot",
-		"expected: outcome.x":           "begins with none of",
-		"metadata: {evidence: input.x}": "taken",
-		"evidence: {scores: ['a>=b']}":  "compares numbers",
-		"evidence: {scores: ['>=1']}":   "expected such as",
-		"input: {document_text: [[a]]}": "found a list, expected a text",
-		"a: b\n---\nc: d":               "is none of this file",
-		"observation: {}\n---\nx: 1":    "second",
+		"inputs: {}":                        "inputs",
+		"expected: trace.":                  "ends in a dot",
+		"expected: outcome.x":               "begins with none of",
+		"metadata: {evidence: input.x}":     "taken",
+		"metadata: {Evidence.id: name}":     "taken",
+		"metadata: {source_trace_id: name}": "taken",
+		"evidence: {scores: ['a>=b']}":      "compares numbers",
+		"evidence: {scores: ['>=1']}":       "expected such as",
+		"input: {document_text: [[a]]}":     "found a list, expected a text",
+		"a: b\n---\nc: d":                   "is none of this file",
+		"observation: {}\n---\nx: 1":        "second",
 	} {
 		_, err := ParseMapping([]byte(text))
-		var coded interface{ ExitCode() int }
-		if err == nil || !strings.Contains(err.Error(), want) || !asExit(err, &coded) || coded.ExitCode() != 64 {
+		if err == nil || !strings.Contains(err.Error(), want) || exitCode(err) != 64 {
 			t.Errorf("%q: %v, want %q and exit code 64", text, err, want)
 		}
 	}

@@ -83,6 +83,27 @@ patterns:
 	})
 }
 
+// The author of an annotation may be somebody's address: neither the item nor
+// what is shown has it.
+func TestFromTraces_redactedAuthor(t *testing.T) {
+	s := newServer(t)
+	id := s.extracted(0, "Ada lived in London.", gold("Ada", "London"))
+	s.annotate(embedded.Annotation{TraceID: id, ConfigID: s.config("validated", "BOOLEAN"), Value: true, Author: "bob@example.org"})
+	for _, form := range []PreviewForm{PreviewTable, PreviewJSON, PreviewDiff} {
+		for want, patterns := range map[string]string{"[MAIL": `patterns: [{name: mail, regex: '\w+@[\w.]+'}]`, "[EVIDENCE_AUTHOR": "fields: [evidence.author]"} {
+			var shown bytes.Buffer
+			preview := NewPreview(&shown, form)
+			result := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{Config: Config{DryRun: true}, Show: preview.Show, Redaction: mustRedaction(t, patterns)})
+			if err := preview.Close(result); err != nil || result.Created != 1 {
+				t.Fatal(result.Err(), err)
+			}
+			if text := shown.String(); strings.Contains(text, "bob") || !strings.Contains(text, want) {
+				t.Errorf("%s, %s: %s", form, patterns, text)
+			}
+		}
+	}
+}
+
 // A secret in a key cannot be taken out: that trace is refused, without saying it.
 func TestFromTraces_unredacted(t *testing.T) {
 	s := newServer(t)

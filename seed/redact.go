@@ -162,8 +162,17 @@ func (r *Redaction) matches(text string, give func(from, to int, label byte)) {
 	}
 }
 
-// fieldAt returns the label of the field at the end of a path of lower-case
-// keys, or 0.
+// fieldAround returns the label of the field at the end of a path of lower-case
+// keys, or of one that it stands in, or 0.
+func (r *Redaction) fieldAround(path []string) byte {
+	var label byte
+	for end := len(path); end > 0; end-- {
+		label = meet(label, r.fieldAt(path[:end]))
+	}
+	return label
+}
+
+// fieldAt returns the label of the field at the end of a path, or 0.
 func (r *Redaction) fieldAt(path []string) byte {
 	for i, keys := range r.fields {
 		if len(keys) > len(path) {

@@ -113,6 +113,16 @@ func TestRedaction_Item(t *testing.T) {
 				Expected: json.RawMessage(`{"entities":[{"mentions":[{"end":13,"quote":"Bob","start":10}],"name":"Bob"},{"mentions":[{"end":5,"quote":"[P-1]","start":0}],"name":"[P-1]"}]}`)},
 			map[string]int{"P": 3}, // text, name and quote
 		},
+		"what only looks like the place of a mention": {
+			`patterns: [{name: p, regex: 'Ada'}, {name: n, regex: '4711'}]`,
+			dataset.Item{Input: json.RawMessage(`{"document_text":"x","mentions":[{"start":"Ada","end":4711}]}`),
+				Expected: json.RawMessage(`{"entities":[{"name":"x","mentions":[{"quote":"x","start":"Ada","end":4711}]}]}`),
+				Metadata: json.RawMessage(`{"mentions":{"end":"Ada"}}`)},
+			dataset.Item{Input: json.RawMessage(`{"document_text":"x","mentions":[{"start":"[P-1]","end":"[N-1]"}]}`),
+				Expected: json.RawMessage(`{"entities":[{"name":"x","mentions":[{"quote":"x","start":"[P-1]","end":4711}]}]}`),
+				Metadata: json.RawMessage(`{"mentions":{"end":"[P-1]"}}`)},
+			map[string]int{"P": 3, "N": 1},
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -165,10 +175,9 @@ func TestParseRedaction_problems(t *testing.T) {
 	}
 	for text, want := range tests {
 		_, err := ParseRedaction([]byte(text))
-		var coded interface{ ExitCode() int }
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
-		} else if !asExit(err, &coded) || coded.ExitCode() != 64 {
+		} else if exitCode(err) != 64 {
 			t.Errorf("%q: %v has not exit code 64", text, err)
 		}
 	}

@@ -39,7 +39,7 @@ func (r *Redaction) Items(items iter.Seq2[dataset.Located, error], replaced map[
 			var syntax *dataset.SyntaxError
 			if errors.As(err, &syntax) {
 				told := *syntax
-				told.Msg = r.Text(told.Msg)
+				told.Path, told.Msg = shownPath(told.Path), r.Text(told.Msg)
 				err = &told
 			}
 			if err == nil {

@@ -10,10 +10,6 @@ import (
 	"extraction-experiment/dataset"
 )
 
-// maxAligned bounds the gold texts that are looked for in the document, in
-// bytes: names and quotes, not pages.
-const maxAligned = 2000
-
 // Item returns the item without what the redaction takes out, and how many
 // replacements there were by name. A text that a pattern matched anywhere in the
 // item, or that a field held, is taken out wherever it stands in the item, case
@@ -78,31 +74,6 @@ type redacting struct {
 	tokens   tokens
 }
 
-// exempt are the paths of metadata that link to Langfuse.
-var exempt = map[string]bool{
-	"metadata.source_trace_id": true, "metadata.evidence.id": true, "metadata.evidence.time": true,
-	"metadata.evidence.kind": true, "metadata.evidence.observation": true,
-}
-
-// walk goes through a value; give gets every text and number with its path.
-func walk(path []string, value any, give func(path []string, value any) any) any {
-	switch v := value.(type) {
-	case []any:
-		for i := range v {
-			v[i] = walk(path, v[i], give)
-		}
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			v[key] = walk(append(slices.Clip(path), keyPath(key)...), v[key], give)
-		}
-	case string, json.Number:
-		if !exempt[strings.Join(path, ".")] && !isOffset(path) {
-			return give(path, value)
-		}
-	}
-	return value
-}
-
 // collect takes in all texts, covers what is to be taken out of them, and
 // remembers it as a secret.
 func (w *redacting) collect(path []string, value any) {
@@ -114,20 +85,11 @@ func (w *redacting) collect(path []string, value any) {
 		if _, isText := value.(string); isText && w.aligning {
 			w.gold = append(w.gold, text)
 		}
-		if label := w.fieldAt(path); label != 0 {
+		if label := w.r.fieldAround(path); label != 0 {
 			w.secrets = append(w.secrets, secret{text, label})
 		}
 		return value
 	})
-}
-
-// fieldAt looks at the field itself and at those it stands in.
-func (w *redacting) fieldAt(path []string) byte {
-	var label byte
-	for end := len(path); end > 0; end-- {
-		label = meet(label, w.r.fieldAt(path[:end]))
-	}
-	return label
 }
 
 func (w *redacting) cover(text string) *cover {
@@ -143,16 +105,6 @@ func (w *redacting) cover(text string) *cover {
 		})
 	}
 	return c
-}
-
-func (w *redacting) findDocument(input any) {
-	object, _ := input.(map[string]any)
-	for _, key := range []string{"document_text", "text"} {
-		if text, ok := object[key].(string); ok {
-			w.document = w.covers[text]
-			return
-		}
-	}
 }
 
 // spread covers every secret wherever it stands.
@@ -181,36 +133,6 @@ func (w *redacting) spread() error {
 			return err
 		}
 	}
-	return nil
-}
-
-// align covers gold texts and their places in the document alike.
-func (w *redacting) align() error {
-	w.aligned = map[string]agreement{}
-	if w.document == nil {
-		return nil
-	}
-	var list []agreement
-	document := newConcordance([]*cover{w.document})
-	for _, text := range w.gold {
-		c := w.covers[text]
-		if _, known := w.aligned[text]; known || c == w.document || len(c.folded) > maxAligned {
-			continue
-		}
-		a := agreement{gold: c}
-		if err := document.find(c.folded, func(_ *cover, at int) { a.at = append(a.at, at) }); err != nil {
-			return err
-		}
-		if len(a.at) > 0 {
-			w.aligned[text] = a
-			list = append(list, a)
-		}
-	}
-	if err := agree(w.document, list); err != nil {
-		return err
-	}
-	w.document.whole(&w.tokens) // the document has the first numbers
-	clear(w.tokens.count)       // it is written again, and counted then
 	return nil
 }
 

@@ -92,7 +92,7 @@ func (w *redacting) collectInside(path []string, text string, c *cover) byte {
 	for _, one := range literals(text) {
 		full := slices.Concat(path, one.path)
 		raw := text[one.from:one.to]
-		label := w.fieldAt(full)
+		label := w.r.fieldAround(full)
 		if label != 0 {
 			w.secrets = append(w.secrets, secret{one.text, label}, secret{raw, label})
 		}

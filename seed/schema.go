@@ -16,7 +16,8 @@ import (
 	"extraction-experiment/dataset"
 )
 
-// maxSchema is how long a schema of a dataset may be in Langfuse, in characters.
+// maxSchema is how long a schema of a dataset may be in Langfuse, in characters,
+// white space between its tokens aside.
 const maxSchema = 10_000
 
 // Schemas are the JSON Schemas (draft 7, which Langfuse uses) of a dataset; nil
@@ -65,12 +66,16 @@ func compileSchema(name string, raw json.RawMessage) (*jsonschema.Schema, error)
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
 	}
-	if n := utf8.RuneCount(raw); n > maxSchema {
-		return nil, fmt.Errorf("the schema of %s has %d characters, Langfuse takes %d", name, n, maxSchema)
-	}
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		return nil, fmt.Errorf("the schema of %s is not JSON: %w", name, err)
+	}
+	var compact bytes.Buffer // Langfuse counts what it stores, without white space
+	if err := json.Compact(&compact, raw); err != nil {
+		return nil, fmt.Errorf("the schema of %s is not JSON: %w", name, err)
+	}
+	if n := utf8.RuneCount(compact.Bytes()); n > maxSchema {
+		return nil, fmt.Errorf("the schema of %s has %d characters, Langfuse takes %d", name, n, maxSchema)
 	}
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft7)

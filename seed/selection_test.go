@@ -65,6 +65,10 @@ func TestFromTraces_selection(t *testing.T) {
 			if result.Refused != tt.refused || (result.Err() == nil) != (tt.refused == 0) {
 				t.Errorf("%s: %d refused: %v", tt.name, result.Refused, result.Err())
 			}
+			said := fmt.Sprintf("0 of %d traces were refused, and %d items of the queue:", result.Selected, tt.refused)
+			if tt.refused > 0 && !strings.HasPrefix(result.Err().Error(), said) {
+				t.Errorf("%s: %v, want %q", tt.name, result.Err(), said)
+			}
 			if got := s.selected(tt.selection); got != tt.want {
 				t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 			}
@@ -127,8 +131,7 @@ func TestSelection_validate(t *testing.T) {
 		"key is missing":     {Name: "a", Sample: 1, Stratify: "metadata.x..y"},
 	} {
 		_, err := FromTraces(context.Background(), nil, langfuse.Capabilities{}, s, TraceConfig{Config: Config{Dataset: "d"}})
-		var coded interface{ ExitCode() int }
-		if err == nil || !strings.Contains(err.Error(), want) || !asExit(err, &coded) || coded.ExitCode() != 64 {
+		if err == nil || !strings.Contains(err.Error(), want) || exitCode(err) != 64 {
 			t.Errorf("%v: want %q and exit code 64", err, want)
 		}
 	}
@@ -194,8 +197,7 @@ func TestFromTraces_unreachable(t *testing.T) {
 		return false
 	})
 	_, err := s.seedTraces(Selection{IDs: []string{id}}, TraceConfig{})
-	var coded interface{ ExitCode() int }
-	if err == nil || !asExit(err, &coded) || coded.ExitCode() != 69 {
+	if err == nil || exitCode(err) != 69 {
 		t.Errorf("%v: want exit code 69", err)
 	}
 }

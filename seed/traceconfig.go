@@ -50,6 +50,9 @@ type TraceResult struct {
 	Result
 	// Selected is how many traces there were, each counted once.
 	Selected int `json:"selected"`
+	// RefusedQueueItems is how many of Refused are items of the annotation queue
+	// that lead to no trace: Selected does not have them.
+	RefusedQueueItems int `json:"refused_queue_items,omitempty"`
 	// Evidence counts the items made by kind.
 	Evidence map[EvidenceKind]int `json:"evidence"`
 	// Redacted counts the replacements by name, in all items made; a name at 0
@@ -65,7 +68,11 @@ func (r TraceResult) Err() error {
 	if r.Refused == 0 && r.Report.Problems.Total == 0 {
 		return nil
 	}
-	return &exitError{fmt.Errorf("%d of %d traces were refused:\n%w", r.Refused, max(r.Selected, r.Refused), r.Report.Err()), 4}
+	said := fmt.Sprintf("%d of %d traces were refused", r.Refused-r.RefusedQueueItems, r.Selected)
+	if r.RefusedQueueItems > 0 {
+		said += fmt.Sprintf(", and %d items of the queue", r.RefusedQueueItems)
+	}
+	return &exitError{fmt.Errorf("%s:\n%w", said, r.Report.Err()), 4}
 }
 
 // parts says what has to be read of traces for the mapping.

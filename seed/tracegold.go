@@ -67,6 +67,9 @@ func correctedOutput(correction langfuse.Score, paths []Path, places map[string]
 // throughOutput reports whether a path leads into an output, which a correction
 // stands for; the others lead past it.
 func (p Path) throughOutput() bool {
+	if len(p.steps) == 0 {
+		return false
+	}
 	return p.steps[0].key == placeOutput || len(p.steps) > 1 && p.steps[0].key == placeTrace && p.steps[1].key == placeOutput
 }
 

@@ -85,6 +85,7 @@ func (t *traceSeeder) collect(ctx context.Context, selection Selection) error {
 		}
 		t.result.Report.Problems.add(t.keep, f)
 		t.result.Refused++
+		t.result.RefusedQueueItems++
 	}
 	if selection.Sample > 0 {
 		if selection.Stratify != "" {
@@ -151,7 +152,7 @@ func (t *traceSeeder) part(ctx context.Context, m *mapper, list []candidate) err
 			t.result.Report.Warnings.add(t.keep, warning)
 		}
 		t.result.Evidence[out.evidence.Kind]++
-		t.made = append(t.made, origin{ids[i], out.evidence})
+		t.made = append(t.made, origin{ids[i], t.cfg.Redaction.evidence(out.evidence)})
 		if err := t.spool.add(out.item); err != nil {
 			return fmt.Errorf("seeding from traces: %w", err)
 		}

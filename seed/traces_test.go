@@ -147,8 +147,7 @@ func TestFromTraces_refusals(t *testing.T) {
 		if result.Created != 1 || result.Refused != len(refused) || result.Report.Warnings.Kinds[Repeated] != 1 {
 			t.Errorf("%d created, %d refused of %d, warnings %v", result.Created, result.Refused, len(refused), result.Report.Warnings.Kinds)
 		}
-		var coded interface{ ExitCode() int }
-		if !asExit(result.Err(), &coded) || coded.ExitCode() != 4 {
+		if exitCode(result.Err()) != 4 {
 			t.Errorf("%v: want exit code 4", result.Err())
 		}
 	})

@@ -78,7 +78,7 @@ func (t *traceSeeder) writeOut(ctx context.Context) error {
 			return fmt.Errorf("seeding from traces: %w", errors.Join(err, ctx.Err()))
 		}
 		change := Change{Item: t.cfg.IDPrefix + located.ID, Line: located.Line, Action: Created}
-		if bad[located.Line] {
+		if bad[located.Line] { // here the line is the number
 			change.Action, change.Reason = NotDone, seeProblems
 			after.Refused++
 		} else {
@@ -100,7 +100,8 @@ func (t *traceSeeder) show(ctx context.Context, change Change) {
 	from := t.made[change.Line-1]
 	item, err := t.spool.at(change.Line - 1)
 	shown := Seeded{Change: change, Trace: from.trace, Evidence: from.evidence}
-	if err == nil {
+	if err == nil { // else File cannot read it either, and says so
+		item.ID = change.Item
 		shown.Content = &item
 	}
 	shown.Line = 0 // there is no file

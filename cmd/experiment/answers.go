@@ -7,6 +7,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/configs"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/nearest"
 )
@@ -69,5 +70,6 @@ func answersMain(c *urfave.Context, env cli.Env) error {
 			return cli.Usage("answers %s has no --%s", word, name)
 		}
 	}
-	return action.run(c, env, resolveWithoutFile(c, action.table, env.Getenv))
+	// The configuration file of a run has no settings of answers.
+	return action.run(c, env, resolve(c, action.table, env.Getenv, configs.Experiment{}, ""))
 }

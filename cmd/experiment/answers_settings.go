@@ -7,10 +7,6 @@ import (
 	"strings"
 	"time"
 
-	urfave "github.com/urfave/cli/v2"
-
-	"extraction-experiment/configs"
-	"extraction-experiment/harness/answers"
 	"extraction-experiment/internal/cli"
 )
 
@@ -54,12 +50,6 @@ func answersRunTable() []setting {
 	}, answersSystemTable()...)
 }
 
-// resolveWithoutFile looks the settings up of a command that has no
-// configuration file of the run's kind.
-func resolveWithoutFile(c *urfave.Context, table []setting, getenv func(string) string) settings {
-	return resolve(c, table, getenv, configs.Experiment{}, "")
-}
-
 // answersConfig is what the settings of a run of answers mean.
 type answersConfig struct {
 	runConfig
@@ -79,7 +69,7 @@ func (s settings) answersConfig() (answersConfig, error) {
 	}
 	c.name, c.output = runAndFile(s.text("out"), s.text("name"))
 	if c.name == "" {
-		c.name = "answers-" + time.Now().UTC().Format("20060102-150405")
+		c.name, c.nameMade = "answers-"+time.Now().UTC().Format("20060102-150405"), true
 	}
 	p.runName(c.name)
 	if c.output != "" {
@@ -97,6 +87,7 @@ func (s settings) answersConfig() (answersConfig, error) {
 func (s settings) answersSystem() (answersConfig, *problems) {
 	p := &problems{}
 	c := answersConfig{runConfig: s.runConfigOf(p, scoreOrder()), command: s.text("command"), url: s.text("url")}
+	c.revival = byResuming
 	c.passages = p.count("passages", s.text("passages"), 1, 100)
 	switch own := c.command != "" || c.url != ""; {
 	case c.command != "" && c.url != "":
@@ -125,6 +116,3 @@ func runAndFile(out, name string) (run, file string) {
 	}
 	return name, out
 }
-
-// answersOrder is the order in which the scores of answers are shown.
-func answersOrder() []string { return answers.ScoreOrder() }

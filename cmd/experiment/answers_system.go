@@ -9,7 +9,6 @@ import (
 
 	"extraction-experiment/harness/answers"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/prompt"
@@ -104,7 +103,7 @@ func (j *job) answersPrompt(ctx context.Context, cfg systemConfig) (prompt.Templ
 	}
 	switch {
 	case cfg.promptFile != "":
-		template, err := readAnswersPrompt(cfg.promptFile)
+		template, err := readPrompt(cfg.promptFile, answers.CheckPrompt)
 		if err != nil {
 			return template, outcome.Prompt{}, err
 		}
@@ -112,34 +111,12 @@ func (j *job) answersPrompt(ctx context.Context, cfg systemConfig) (prompt.Templ
 	case !cfg.asksPrompt():
 		template := answers.DefaultPrompt()
 		return template, outcome.Prompt{Name: template.Name + " (built in)", SHA256: template.SHA256()}, nil
-	case ref.Label == "" && ref.Version == 0:
-		ref.Label = "production"
 	}
-	template, pin, err := tracking.FindPrompt(ctx, j.lf.Client, ref)
-	if errors.Is(err, langfuse.ErrNotFound) {
-		return template, pin, cli.Usage("%w; experiment prompts lists what there is, --prompt-file FILE makes one", err)
-	}
+	template, pin, err := fetchPrompt(ctx, j.lf, ref)
 	if err == nil {
 		if err = answers.CheckPrompt(template); err != nil {
 			err = cli.Usage("prompt %s: %w", ref.Name, err)
 		}
 	}
 	return template, pin, err
-}
-
-func readAnswersPrompt(path string) (prompt.Template, error) {
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return prompt.Template{}, cli.Usage("reading the prompt: %w", err)
-	}
-	template := prompt.ParseText(string(raw))
-	if strings.EqualFold(filepath.Ext(path), ".json") {
-		if template, err = prompt.ParseChat(raw); err != nil {
-			return template, cli.Usage("reading %s: %w", path, err)
-		}
-	}
-	if err := answers.CheckPrompt(template); err != nil {
-		return template, cli.Usage("%s: %w", path, err)
-	}
-	return template, nil
 }

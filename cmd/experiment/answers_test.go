@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 )
 
@@ -115,5 +117,37 @@ func TestAnswers_dataset(t *testing.T) {
 	if code, stdout, stderr := b.with(env, "answers", "run", "--pdf", pdf, "--questions", "asked",
 		"--model", "openai/gpt-test", "--prompt", "none", "--out", "second"); code != 64 {
 		t.Errorf("a prompt that is not there: exit %d: %s%s", code, stdout, stderr)
+	}
+}
+
+// TestAnswers_takenUpAgain: what a run or a benchmark says of how to go on is
+// what the program then takes.
+func TestAnswers_takenUpAgain(t *testing.T) {
+	pdf, questions := samplePath(t, "manual.pdf"), samplePath(t, "manual.jsonl")
+	b := newBench(t)
+	_, env := newLimitedServer(t)
+	args := []string{"answers", "run", "--pdf", pdf, "--questions", questions, "--model", "openai/gpt-test", "--quiet", "--concurrency", "1", "--max-tokens", "50"}
+	code, _, stderr := b.with(env, append(args, "--budget-tokens", "1700")...)
+	made := regexp.MustCompile(`--name (answers-[0-9-]+) --budget-tokens MORE --resume`).FindStringSubmatch(stderr)
+	if code != cli.ExitInterrupted || made == nil {
+		t.Fatalf("a budget that is used up: exit %d: %s", code, stderr)
+	}
+	if code, _, stderr := b.with(env, append(args, "--name", made[1], "--budget-tokens", "1000000", "--resume")...); code != cli.ExitOK {
+		t.Errorf("the command that it named: exit %d: %s", code, stderr)
+	}
+
+	config := "name: b\nruns: 2\ndatasets:\n  - {id: d, pdf: " + pdf + ", questions: " + questions + "}\n"
+	if err := os.WriteFile("benchmark.yaml", []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr = b.with(env, "answers", "benchmark", "--config", "benchmark.yaml", "--model", "openai/gpt-test", "--concurrency", "1", "--budget-tokens", "1700")
+	if code != cli.ExitInterrupted || !strings.Contains(stderr, "run it anew") || strings.Contains(stderr, "--resume") || strings.Contains(stderr, "run 2 of 2") {
+		t.Errorf("a benchmark whose budget is used up: exit %d: %s", code, stderr)
+	}
+
+	env["OPENAI_BASE_URL"] = "http://127.0.0.1:1/v1"
+	code, _, stderr = b.with(env, append(args, "--out", "r", "--retries", "0")...)
+	if code != cli.ExitUnavailable || !strings.Contains(stderr, "run it again under another --name") || strings.Contains(stderr, "--retry-failed") {
+		t.Errorf("a model that is not there: exit %d: %s", code, stderr)
 	}
 }

@@ -82,7 +82,7 @@ func arrange(app *urfave.App, args []string) ([]string, error) {
 	if len(args) > 0 && args[len(args)-1] == "--generate-bash-completion" {
 		return args, nil
 	}
-	at, err := firstWord(app, args)
+	at, err := firstWord(allFlags(app), args)
 	if err != nil {
 		return nil, err
 	}
@@ -134,28 +134,19 @@ func wantsHelp(args []string) bool {
 // knownFlags refuses a flag that the command does not have.
 func knownFlags(command *urfave.Command, args []string) error {
 	list := append([]urfave.Flag{urfave.HelpFlag}, command.Flags...)
-	takes := flags.Takes(list)
-	for i := 0; i < len(args) && args[i] != "--"; i++ {
-		if !strings.HasPrefix(args[i], "-") || args[i] == "-" {
-			continue
+	for {
+		at, err := firstWord(list, args)
+		if err != nil || at < 0 {
+			return err
 		}
-		name, _, inline := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		known, value := takes(name)
-		if !known {
-			return unknownFlag(list, name)
-		}
-		if value && !inline {
-			i++
-		}
+		args = args[at+1:]
 	}
-	return nil
 }
 
 // firstWord returns where the first word stands that is neither a flag nor the
-// value of one, or -1. A flag that no command has is an error: whether the word
-// behind it is its value cannot be known.
-func firstWord(app *urfave.App, args []string) (int, error) {
-	all := allFlags(app)
+// value of one, or -1. A flag that is not in the list is an error: whether the
+// word behind it is its value cannot be known.
+func firstWord(all []urfave.Flag, args []string) (int, error) {
 	takes := flags.Takes(all)
 	for i := 0; i < len(args); i++ {
 		if args[i] == "--" {
@@ -181,8 +172,8 @@ func unknownFlag(all []urfave.Flag, name string) error {
 	for _, f := range all {
 		names = append(names, f.Names()...)
 	}
-	if nearest := nearest.Word(name, names); nearest != "" {
-		return cli.Usage("there is no flag --%s; did you mean --%s?", name, nearest)
+	if meant := nearest.Word(name, names); meant != "" {
+		return cli.Usage("there is no flag --%s; did you mean --%s?", name, meant)
 	}
 	return cli.Usage("there is no flag --%s (experiment --help lists the flags)", name)
 }

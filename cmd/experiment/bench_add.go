@@ -49,5 +49,5 @@ func benchAdd(c *urfave.Context, env cli.Env, words []string) error {
 		return err
 	}
 	_, err = fmt.Fprintf(env.Stdout, "added %d records to %s\n", n, target)
-	return written(err)
+	return cli.Written(err)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -17,8 +16,8 @@ import (
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/prompt"
-	"extraction-experiment/report"
 	"extraction-experiment/runstore"
 )
 
@@ -32,9 +31,9 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	defer signals.stop()
 	cfg.Stop = signals.soft
 	if c.String("model") != "" || c.String("pipeline") != "" {
-		system, err := benchSystem(ctx, c, env, cfg.Concurrency)
-		if err != nil {
-			return err
+		system, opening := benchSystem(ctx, c, env, cfg)
+		if opening != nil {
+			return signals.interrupted(opening)
 		}
 		defer func() { err = errors.Join(err, system.close()) }()
 		cfg.Extractor, cfg.System = system.extractor, system.header
@@ -42,18 +41,18 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	signals.working.Store(true)
 	result, ran := benches.Run(ctx, cfg)
 	if result.Run == "" {
-		return withCodeOf(ran, cfg.Out)
+		return alreadyThere(ran, cfg.Out)
 	}
 	problems := []error{ran, benchWrite(c, env, result)}
 	if !c.Bool("json") {
 		_, err := fmt.Fprintf(env.Stdout, "\n%s; experiment bench score %s judges it\n", cfg.Out, quote(cmp.Or(cfg.Name, cfg.Out)))
-		problems = append(problems, written(err))
+		problems = append(problems, cli.Written(err))
 	}
 	return errors.Join(problems...)
 }
 
-// withCodeOf explains that the run is there already.
-func withCodeOf(err error, out string) error {
+// alreadyThere explains that the run is there already.
+func alreadyThere(err error, out string) error {
 	if errors.Is(err, runstore.ErrExists) {
 		return cli.Usage("the run %s is there already: choose another with --out", out)
 	}
@@ -99,18 +98,19 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 }
 
 // benchSystem opens what answers: a pipeline, or a model with the prompt that
-// comes with the program.
-func benchSystem(ctx context.Context, c *urfave.Context, env cli.Env, concurrency int) (system, error) {
+// comes with the program, asked as patiently as a run asks it.
+func benchSystem(ctx context.Context, c *urfave.Context, env cli.Env, bench benches.Config) (system, error) {
 	cfg := systemConfig{model: c.String("model"), modelGiven: c.String("model") != "", pipeline: c.String("pipeline")}
+	cfg.limits = limitsConfig{retries: pipeline.DefaultTries - 1, timeout: bench.Timeout, concurrency: bench.Concurrency, getenv: env.Getenv}
 	if cfg.pipeline != "" || isBaseline(cfg.model) {
-		return openSystem(ctx, nil, cfg, concurrency, env.Getenv)
+		return openSystem(ctx, nil, cfg, bench.Concurrency, env.Getenv)
 	}
 	return openBuiltinPrompt(cfg, prompt.Default(), env.Getenv)
 }
 
 func benchWrite(c *urfave.Context, env cli.Env, r benches.Report) error {
 	if c.Bool("json") {
-		return written(report.JSON(env.Stdout, r, isTerminal(os.Stdout)))
+		return printJSON(env, r)
 	}
-	return written(r.WriteText(env.Stdout))
+	return cli.Written(r.WriteText(env.Stdout))
 }

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 
 	urfave "github.com/urfave/cli/v2"
 
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/report"
 	"extraction-experiment/runstore"
 )
 
@@ -106,7 +104,7 @@ func benchScore(c *urfave.Context, env cli.Env, words []string) (err error) {
 	}
 	violations := gates.Check(result)
 	if c.Bool("json") {
-		err = written(report.JSON(env.Stdout, scoredBench{result, gates, violations}, isTerminal(os.Stdout)))
+		err = printJSON(env, scoredBench{result, gates, violations})
 	} else {
 		err = benchWrite(c, env, result)
 	}

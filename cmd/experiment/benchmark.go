@@ -50,9 +50,13 @@ func benchmarkAction(c *urfave.Context, env cli.Env, values settings) error {
 	if err != nil {
 		return err
 	}
-	list, err := b.runAll(c.Context)
-	if cli.ExitCode(err) == cli.ExitInterrupted {
+	var list []benchmark.Dataset
+	err = atWorkbench(c.Context, env, b.cfg.runConfig, b.log, func(ctx context.Context, w workbench) (err error) {
+		list, err = b.runAll(ctx, w)
 		return err
+	})
+	if list == nil || cli.ExitCode(err) == cli.ExitInterrupted {
+		return errors.Join(append(b.failed, err)...)
 	}
 	r := benchmark.Sum(b.file.Name, list)
 	g := b.file.Gates
@@ -124,7 +128,7 @@ func readBaseline(path string) (*benchmark.Report, error) {
 // runAll runs every dataset as often as is asked for. A run that fails ends the
 // benchmark with fail-fast; else it is noted, and the others go on. An
 // interruption always ends it.
-func (b *benchmarkJob) runAll(ctx context.Context) ([]benchmark.Dataset, error) {
+func (b *benchmarkJob) runAll(ctx context.Context, w workbench) ([]benchmark.Dataset, error) {
 	var list []benchmark.Dataset
 	for _, d := range b.file.Datasets { // those that are not reached have no score
 		list = append(list, benchmark.Dataset{ID: d.ID, Kind: d.Kind, Weight: d.weight(), Runs: []benchmark.Run{}})
@@ -132,7 +136,10 @@ func (b *benchmarkJob) runAll(ctx context.Context) ([]benchmark.Dataset, error) 
 	for i, d := range b.file.Datasets {
 		done := &list[i]
 		for n := 1; n <= b.file.Runs; n++ {
-			run, err := b.runOne(ctx, d, n)
+			if w.signals.came() { // while the run before was published
+				return list, cli.Errorf(cli.ExitInterrupted, "stopped before dataset %s, run %d; %s", d.ID, n, anew)
+			}
+			run, err := b.runOne(ctx, w, d, n)
 			done.Runs = append(done.Runs, run)
 			switch {
 			case err == nil:
@@ -147,17 +154,18 @@ func (b *benchmarkJob) runAll(ctx context.Context) ([]benchmark.Dataset, error) 
 }
 
 // runOne runs one dataset once, and reads its run file back.
-func (b *benchmarkJob) runOne(ctx context.Context, d benchmarkDataset, n int) (benchmark.Run, error) {
+func (b *benchmarkJob) runOne(ctx context.Context, w workbench, d benchmarkDataset, n int) (benchmark.Run, error) {
 	cfg := b.cfg
 	cfg.pdf, cfg.dataset, cfg.output, cfg.quiet, cfg.json = d.PDF, d.Questions, "", true, false
 	cfg.name = fmt.Sprintf("%s-%s-%d", b.cfg.name, d.ID, n)
 	cfg.beside, cfg.system.limits.limiters = b.paths, b.limiters // one budget, one provider
+	cfg.revival = byNothing
 	run := benchmark.Run{Name: cfg.name}
 	if !b.cfg.quiet {
 		fmt.Fprintf(b.env.Stderr, "dataset %s, run %d of %d: %s\n", d.ID, n, b.file.Runs, cfg.name)
 	}
 	began := time.Now()
-	path, failed := runAnswers(ctx, b.env, cfg, b.log)
+	path, failed := w.runAnswers(ctx, cfg)
 	run.Seconds, run.Path = time.Since(began).Seconds(), path
 	if failed != nil {
 		run.Error = failed.Error()
@@ -218,9 +226,9 @@ func (b *benchmarkJob) show(r benchmark.Report) error {
 	var problems []error
 	switch {
 	case b.cfg.json:
-		problems = append(problems, written(report.JSON(b.env.Stdout, r, isTerminal(os.Stdout))))
+		problems = append(problems, printJSON(b.env, r))
 	case !b.cfg.quiet:
-		problems = append(problems, written(benchmarkTable(b.env.Stdout, r)))
+		problems = append(problems, cli.Written(benchmarkTable(b.env.Stdout, r)))
 	}
 	if b.cfg.output != "" {
 		err := cli.WriteFile(b.cfg.output, func(w io.Writer) error { return report.JSON(w, r, true) })

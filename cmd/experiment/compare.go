@@ -1,11 +1,9 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -67,17 +65,14 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return cli.Usage("%w", err)
 	}
-	ctx, stop := untilSignal(c.Context)
-	defer stop()
+	ctx, ended := untilSignal(c.Context)
+	defer func() { err = ended(err) }()
 	sources, done, err := openSources(ctx, env, append([]string{base}, candidates...), c.String("dataset"), cfg.ClusterBy != "")
 	defer func() { err = errors.Join(err, done()) }()
 	if err != nil {
 		return err
 	}
 	result, err := comparer.Compare(ctx, sources[0], sources[1:]...)
-	if errors.Is(err, context.Canceled) {
-		return cli.Errorf(cli.ExitInterrupted, "stopped before the comparison was done")
-	}
 	if err != nil {
 		return err
 	}
@@ -89,13 +84,13 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 func showComparison(c *urfave.Context, env cli.Env, result compare.Comparison) error {
 	switch {
 	case c.Bool("json"):
-		return written(report.JSON(env.Stdout, result, isTerminal(os.Stdout)))
+		return printJSON(env, result)
 	case c.Bool("markdown"):
-		return written(report.CompareMarkdown(env.Stdout, result, textOptions(env, nil)))
+		return cli.Written(report.CompareMarkdown(env.Stdout, result, textOptions(env, nil)))
 	case len(result.Candidates) == 1 && len(result.Candidates[0].Incompatible) > 0:
 		return nil
 	}
-	return written(report.Compare(env.Stdout, result, textOptions(env, nil)))
+	return cli.Written(report.Compare(env.Stdout, result, textOptions(env, nil)))
 }
 
 // comparedRuns sorts out which word names which run.
@@ -121,10 +116,16 @@ func compareConfig(c *urfave.Context) (compare.Config, error) {
 	if changed == 0 {
 		changed = -1
 	}
+	cfg := plainComparison()
+	cfg.Metric, cfg.ClusterBy, cfg.Seed, cfg.Changed, cfg.Gate = metric, c.String("cluster-by"), c.Uint64("seed"), changed, gate
+	return cfg, nil
+}
+
+// plainComparison is how runs are compared without flags.
+func plainComparison() compare.Config {
 	return compare.Config{
-		Metric: metric, ClusterBy: c.String("cluster-by"), Seed: c.Uint64("seed"), Changed: changed,
-		Order: scoreOrder(), LowerIsBetter: append(harness.LowerIsBetter(), answers.CitationPenalty), Matches: matchedLines, Gate: gate,
-	}, nil
+		Order: scoreOrder(), LowerIsBetter: append(harness.LowerIsBetter(), answers.CitationPenalty), Matches: matchedLines,
+	}
 }
 
 // matchedLines lists what an outcome's explanation says was matched, as a person

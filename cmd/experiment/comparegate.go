@@ -62,8 +62,8 @@ func readGate(words []string, inconclusive string) (gate compare.Gate, metric st
 	return gate, metric, nil
 }
 
-// isRuleFile tells a file of rules from a rule: a rule has an operator, and no
-// file ends in one of a YAML file's endings otherwise.
+// isRuleFile tells a file of rules from a rule: it is there, or its name ends as
+// those of YAML files do, which no rule does.
 func isRuleFile(word string) bool {
 	switch strings.ToLower(filepath.Ext(word)) {
 	case ".yaml", ".yml":

@@ -28,7 +28,7 @@ func writeComparison(ctx context.Context, path string, result compare.Comparison
 		return nil
 	}
 	return cli.WriteFile(path, func(w io.Writer) error {
-		return streamed(comparisonPage(ctx, w, result, sources, html.Config{}))
+		return cli.Written(comparisonPage(ctx, w, result, sources, html.Config{}))
 	})
 }
 

@@ -57,7 +57,7 @@ func completionCommand(env cli.Env) *urfave.Command {
 				return cli.Usage("completion takes one of bash, zsh, fish")
 			}
 			_, err := fmt.Fprint(env.Stdout, script)
-			return written(err)
+			return cli.Written(err)
 		},
 	}
 }

@@ -47,9 +47,12 @@ func conformanceConfig(c *urfave.Context) (conformance.Config, time.Duration, er
 		Runs:        p.count("runs", c.String("runs"), 1, 100_000),
 		Concurrency: p.count("concurrency", c.String("concurrency"), 1, 1000),
 	}
-	for flag, to := range map[string]*float64{"max-flip-rate": &cfg.MaxFlipRate, "score-tolerance": &cfg.ScoreTolerance} {
-		if v := p.number(flag, c.String(flag), 0, 1); v != nil {
-			*to = *v
+	for _, share := range []struct {
+		flag string
+		to   *float64
+	}{{"max-flip-rate", &cfg.MaxFlipRate}, {"score-tolerance", &cfg.ScoreTolerance}} {
+		if v := p.number(share.flag, c.String(share.flag), 0, 1); v != nil {
+			*share.to = *v
 		}
 	}
 	if cfg.ScoreTolerance == 1 {
@@ -66,7 +69,7 @@ func conformanceConfig(c *urfave.Context) (conformance.Config, time.Duration, er
 	return cfg, timeout, withCode(errors.Join(p.found...))
 }
 
-func conformanceAction(c *urfave.Context, env cli.Env) error {
+func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
 	if err := noWords(c); err != nil {
 		return err
 	}
@@ -81,13 +84,13 @@ func conformanceAction(c *urfave.Context, env cli.Env) error {
 	if out := c.String("output"); out != "" && cli.SameFile(out, set.Path) {
 		return cli.Usage("--output %s would replace the fixtures: name another file", out)
 	}
-	ctx, stop := untilSignal(c.Context)
-	defer stop()
+	ctx, ended := untilSignal(c.Context)
+	defer func() { err = ended(err) }()
 	opened, err := openEvaluator(ctx, env, set.Evaluator, filepath.Dir(set.Path), timeout)
 	if err != nil {
 		return fmt.Errorf("%s: line %d: %w", set.Path, set.Evaluator.Line, err)
 	}
-	defer opened.close()
+	defer func() { err = errors.Join(err, opened.close()) }()
 	cfg.Evaluator, cfg.Fingerprint = opened.evaluator, opened.fingerprint
 	cfg.Fixtures, cfg.Warnings = set.Fixtures, set.Warnings
 	result, err := conformance.Run(ctx, cfg)
@@ -117,9 +120,9 @@ func conformanceWrite(c *urfave.Context, env cli.Env, r conformance.Report) erro
 		problems = append(problems, cli.WriteFile(out, func(w io.Writer) error { return report.JSON(w, r, true) }))
 	}
 	if c.Bool("json") {
-		return errors.Join(append(problems, written(report.JSON(env.Stdout, r, isTerminal(os.Stdout))))...)
+		return errors.Join(append(problems, printJSON(env, r))...)
 	}
-	return errors.Join(append(problems, written(report.Conformance(env.Stdout, r)))...)
+	return errors.Join(append(problems, cli.Written(report.Conformance(env.Stdout, r)))...)
 }
 
 // conformanceVerdict makes the exit code of a report.

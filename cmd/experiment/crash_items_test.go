@@ -92,7 +92,7 @@ func (f folder) langfuse(t testing.TB) (client *langfuse.Client, close func()) {
 	}
 }
 
-// seed makes a dataset of the items in Langfuse. It does not go through the
+// seedItems makes a dataset of the items in Langfuse. It does not go through the
 // program seed, which would refuse the item that is to fail.
 func seedItems(t testing.TB, client *langfuse.Client, dataset string, items []madeItem) {
 	t.Helper()

@@ -59,12 +59,7 @@ func (m *paidModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(err)
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"id": "1", "object": "chat.completion", "model": "gpt-test",
-		"choices": []any{map[string]any{"index": 0, "finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": string(answer)}}},
-		"usage":   map[string]any{"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
-	})
+	writeCompletion(w, "gpt-test", string(answer), 100, 20)
 }
 
 // times returns how often a run asked about a document.
@@ -108,7 +103,7 @@ func sharedLangfuse(t testing.TB, items []madeItem, front func(http.Handler) htt
 	return client, []string{"LANGFUSE_BASE_URL=" + hs.URL, "LANGFUSE_PUBLIC_KEY=" + embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY=" + embedded.DefaultSecretKey}
 }
 
-// build compiles the program with the tags.
+// buildProgram compiles the program with the tags.
 func buildProgram(t testing.TB, tags string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "experiment")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
@@ -14,7 +13,6 @@ import (
 	"extraction-experiment/cmd/internal/flags"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
-	"extraction-experiment/report"
 )
 
 func doctorCommand(env cli.Env) *urfave.Command {
@@ -72,22 +70,15 @@ func doctorAction(ctx context.Context, env cli.Env, model string, asJSON bool) e
 	}
 	d.folder(ctx)
 	if asJSON {
-		err = errors.Join(err, written(report.JSON(env.Stdout, d.findings, isTerminal(os.Stdout))))
+		err = errors.Join(err, printJSON(env, d.findings))
 	} else {
-		err = errors.Join(err, written(printFindings(env.Stdout, d.findings)))
+		err = errors.Join(err, cli.Written(printFindings(env.Stdout, d.findings)))
 	}
 	if n := len(d.problems); n > 0 {
 		code := cli.ExitCode(errors.Join(d.problems...))
 		err = errors.Join(err, cli.Errorf(code, "%s, see above", plural(n, "problem")))
 	}
 	return err
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func (d *doctor) ok(check, format string, args ...any) {

@@ -2,7 +2,7 @@ package main
 
 import (
 	"fmt"
-	"os"
+	"regexp"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -13,7 +13,6 @@ import (
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/pipeline/provider"
-	"extraction-experiment/report"
 )
 
 // settled is one value of a dry run.
@@ -30,7 +29,7 @@ func dryRun(env cli.Env, values settings, order []setting, cells []sweep.Cell, f
 	var rows []settled
 	for _, o := range order {
 		r := values[o.flag]
-		rows = append(rows, settled{o.flag, strings.Join(r.words, " "), r.from})
+		rows = append(rows, settled{o.flag, keyless(strings.Join(r.words, " ")), r.from})
 	}
 	scoring, err := file.ScoringJSON()
 	if err != nil {
@@ -45,8 +44,8 @@ func dryRun(env cli.Env, values settings, order []setting, cells []sweep.Cell, f
 		rows = append(rows, settled{"run", cell.Name, "sweep"})
 	}
 	rows = append(rows, environment(env.Getenv)...)
-	if values.text("json") == "true" {
-		return written(report.JSON(env.Stdout, rows, isTerminal(os.Stdout)))
+	if values.on("json") {
+		return printJSON(env, rows)
 	}
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
@@ -56,7 +55,12 @@ func dryRun(env cli.Env, values settings, order []setting, cells []sweep.Cell, f
 		t.AppendRow(table.Row{r.Setting, printable.Line(r.Value), printable.Line(r.From)})
 	}
 	_, err = fmt.Fprintln(env.Stdout, t.Render())
-	return written(err)
+	return cli.Written(err)
+}
+
+// keyless is a value without the user and the password of an address in it.
+func keyless(value string) string {
+	return regexp.MustCompile(`(\w://)[^/?#\s]*@`).ReplaceAllString(value, "$1***@")
 }
 
 // environment returns what the environment says beside the settings. The value
@@ -71,7 +75,7 @@ func environment(getenv func(string) string) []settled {
 	for _, v := range append(variables, provider.Variables()...) {
 		row := settled{v.Name, "", "not set"}
 		if value := getenv(v.Name); value != "" {
-			row.Value, row.From = value, "environment"
+			row.Value, row.From = keyless(value), "environment"
 			if v.Secret {
 				row.Value = "***"
 			}

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
@@ -38,12 +36,10 @@ func estimates(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfgs []ru
 func estimate(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfg runConfig) (err error) {
 	counter := &pipeline.Estimator{}
 	cfg.system.estimator = counter
-	filter, err := dataset.ParseFilter(cfg.filters...)
+	filter, err := cfg.filter()
 	if err != nil {
 		return err
 	}
-	filter = filter.WithIDs(cfg.items...)
-	filter.Limit = cfg.limit
 	j := &job{cfg: cfg, lf: lf}
 	source, err := j.pinSource(ctx, &outcome.Header{})
 	if err != nil {
@@ -72,7 +68,11 @@ func estimate(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfg runCon
 			if !e.Asks {
 				continue
 			}
-			if _, err := task.Do(ctx, experiment.Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata}); err != nil {
+			_, err := task.Do(ctx, experiment.Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata})
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
 				e.Unusable++
 			}
 		}
@@ -97,8 +97,8 @@ func printEstimate(env cli.Env, cfg runConfig, e report.Estimate, counter *pipel
 		e.CostUSD = new((float64(e.InputTokens)*price.Input + float64(e.OutputTokens)*price.Output) / 1e6)
 	}
 	if cfg.json {
-		return written(report.JSON(env.Stdout, e, isTerminal(os.Stdout)))
+		return printJSON(env, e)
 	}
 	_, err = fmt.Fprint(env.Stdout, e.Text())
-	return written(err)
+	return cli.Written(err)
 }

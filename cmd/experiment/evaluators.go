@@ -61,12 +61,14 @@ func openEvaluator(ctx context.Context, env cli.Env, spec conformance.Spec, dir 
 		}
 	}
 	made, err := evaluator.New(cfg)
-	if err != nil {
-		return opened, withCode(err)
+	if err == nil {
+		opened.evaluator = made
+		opened.fingerprint, err = made.Fingerprint()
 	}
-	opened.evaluator = made
-	opened.fingerprint, err = made.Fingerprint()
-	return opened, withCode(err)
+	if err != nil {
+		return opened, errors.Join(withCode(err), opened.close())
+	}
+	return opened, nil
 }
 
 // judgeModel opens the model and finds its prompt: in a file, or in Langfuse by

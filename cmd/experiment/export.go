@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"io"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -24,10 +26,11 @@ func exportCommand(env cli.Env) *urfave.Command {
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write; - is standard output"},
 		},
 		Action: func(c *urfave.Context) (err error) {
-			if c.NArg() != 1 {
-				return cli.Usage("export takes the name or file of one run; experiment runs lists them")
+			named, err := oneRun(c)
+			if err != nil {
+				return err
 			}
-			path, err := findRun(c.Context, c.Args().First(), c.String("dataset"))
+			path, err := findRun(c.Context, named, c.String("dataset"))
 			if err != nil {
 				return err
 			}
@@ -39,4 +42,26 @@ func exportCommand(env cli.Env) *urfave.Command {
 			return exportTo(c.Context, env, run, c.String("output"))
 		},
 	}
+}
+
+// exportTo writes the run as JSONL; "-" is standard output.
+func exportTo(ctx context.Context, env cli.Env, run *runstore.Reader, path string) error {
+	if path == "-" {
+		return cli.Written(run.Export(ctx, env.Stdout))
+	}
+	if cli.SameFile(path, run.Path()) {
+		return cli.Usage("%s is the run itself: name another file", path)
+	}
+	var loss *runstore.Loss // what can be read of a damaged run is a file too
+	err := cli.WriteFile(path, func(w io.Writer) error {
+		err := run.Export(ctx, w)
+		if errors.As(err, &loss) {
+			return nil
+		}
+		return err
+	})
+	if err == nil && loss != nil {
+		return loss
+	}
+	return err
 }

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"slices"
-	"strings"
 
 	"extraction-experiment/compare"
 	"extraction-experiment/experiment"
@@ -16,8 +13,6 @@ import (
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/report"
-	"extraction-experiment/runstore"
-	"extraction-experiment/tracking"
 )
 
 // finish sums the run up from the run file alone, prints and exports it, closes
@@ -30,7 +25,7 @@ func (j *job) finish(env cli.Env, ran, published error) error {
 	problems := []error{ran, j.advise(published)}
 	summary, err := summarise(ctx, j.run.Reader)
 	if err != nil {
-		return errors.Join(append(problems, err, j.run.Close())...)
+		return errors.Join(append(problems, err, j.run.Close(), j.system.close())...)
 	}
 	gate, err := j.cfg.gate.JudgeRun(summary)
 	problems = append(problems, err, j.write(ctx, env, gated{summary, gate}), j.verdict(summary))
@@ -42,66 +37,9 @@ func (j *job) finish(env cli.Env, ran, published error) error {
 	}
 	problems = append(problems, j.run.Close(), j.system.close())
 	if code := cli.ExitCode(ran); ran != nil && (errors.Is(ran, experiment.ErrInterrupted) || code == cli.ExitInterrupted || code == cli.ExitIO) {
-		problems[0] = cli.Errorf(code, "%w; go on with: %s", ran, goOn(env.Args, ran))
+		problems[0] = cli.Errorf(code, "%w; %s", ran, j.goOn(env.Args, ran))
 	}
 	return errors.Join(distinct(problems)...)
-}
-
-// distinct leaves out what an earlier error says already: a disk that fails is
-// met by everybody who writes.
-func distinct(problems []error) []error {
-	var kept []error
-	for _, err := range problems {
-		said := func(earlier error) bool { return strings.Contains(earlier.Error(), err.Error()) }
-		if err != nil && !slices.ContainsFunc(kept, said) {
-			kept = append(kept, err)
-		}
-	}
-	return kept
-}
-
-// resumeCommand returns the command line that goes on with this run: the same
-// one, with --resume.
-func resumeCommand(args []string) string {
-	command := "experiment"
-	for _, arg := range args {
-		if arg != "--resume" {
-			command += " " + quote(arg)
-		}
-	}
-	return command + " --resume"
-}
-
-// goOn is the resume command, with MORE in the place of a budget that is used up.
-func goOn(args []string, ran error) string {
-	var used *pipeline.BudgetError
-	if !errors.As(ran, &used) {
-		return resumeCommand(args)
-	}
-	flag := "budget-usd"
-	if used.Tokens {
-		flag = "budget-tokens"
-	}
-	var kept []string
-	for i := 0; i < len(args); i++ {
-		name, _, joined := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		switch {
-		case name != flag || !strings.HasPrefix(args[i], "-"):
-			kept = append(kept, args[i])
-		case !joined:
-			i++ // its value
-		}
-	}
-	return resumeCommand(append(kept, "--"+flag, "MORE")) + ", a larger budget in the place of MORE"
-}
-
-// advise says how to send what could not be sent.
-func (j *job) advise(published error) error {
-	var left *tracking.UnpublishedError
-	if published == nil || errors.As(published, &left) && left.Refused {
-		return published
-	}
-	return fmt.Errorf("%w; nothing is lost, send it later with: experiment publish %s", published, quote(j.cfg.name))
 }
 
 // unbegun reports whether this process made the run and nothing came of it for
@@ -132,14 +70,15 @@ func (j *job) write(ctx context.Context, env cli.Env, s gated) error {
 	switch {
 	case j.cfg.cell: // the sweep reports all of its runs
 	case j.cfg.json:
-		problems = append(problems, written(report.JSON(env.Stdout, s, isTerminal(os.Stdout))))
+		problems = append(problems, printJSON(env, s))
 	case !j.cfg.quiet:
-		problems = append(problems, written(report.Text(env.Stdout, s.Summary, textOptions(env, j.whereToLook(s.Summary)))))
-		problems = append(problems, written(report.Gate(env.Stdout, s.Gate, textOptions(env, nil))))
+		problems = append(problems, cli.Written(report.Text(env.Stdout, s.Summary, textOptions(env, j.whereToLook(s.Summary)))))
+		problems = append(problems, cli.Written(report.Gate(env.Stdout, s.Gate, textOptions(env, nil))))
 	}
 	if j.cfg.output != "" {
 		if err := exportTo(ctx, env, j.run.Reader, j.cfg.output); err != nil {
-			problems = append(problems, cli.Errorf(cli.ExitIO, "writing %s: %w; the run is safe: experiment export %s", j.cfg.output, err, quote(j.cfg.name)))
+			err = fmt.Errorf("writing %s: %w; the run is safe: experiment export %s", j.cfg.output, err, quote(j.cfg.name))
+			problems = append(problems, cli.Written(err))
 		}
 	}
 	return errors.Join(problems...)
@@ -171,32 +110,14 @@ func (j *job) verdict(s outcome.Summary) error {
 		}
 	}
 	if remote := j.system.asks.remote; j.fresh && remote != nil && s.Items.Scored == 0 && s.Items.Failed > 0 && !pipeline.Reached(remote) && len(s.Failures) == 1 && s.Failures[0].Class == outcome.Provider {
-		return cli.Errorf(cli.ExitUnavailable, "the model was never reached: %s; when it can be, go on with --resume --retry-failed", s.Failures[0].Items[0].Message)
+		advice := "go on with --resume --retry-failed"
+		if j.cfg.revival != byRetrying {
+			advice = "run it again under another --name"
+		}
+		return cli.Errorf(cli.ExitUnavailable, "the model was never reached: %s; when it can be, %s", s.Failures[0].Items[0].Message, advice)
 	}
 	if j.cfg.allowance.Exceeded(s.Items.Failed, s.Items.Planned) {
 		return cli.Errorf(cli.ExitFailures, "%d of %d items failed, %s allowed (--max-failures)", s.Items.Failed, s.Items.Planned, j.cfg.allowance)
 	}
 	return nil
-}
-
-// exportTo writes the run as JSONL; "-" is standard output.
-func exportTo(ctx context.Context, env cli.Env, run *runstore.Reader, path string) error {
-	if path == "-" {
-		return written(run.Export(ctx, env.Stdout))
-	}
-	if cli.SameFile(path, run.Path()) {
-		return cli.Usage("%s is the run itself: name another file", path)
-	}
-	var loss *runstore.Loss // what can be read of a damaged run is a file too
-	err := cli.WriteFile(path, func(w io.Writer) error {
-		err := run.Export(ctx, w)
-		if errors.As(err, &loss) {
-			return nil
-		}
-		return err
-	})
-	if err == nil && loss != nil {
-		return loss
-	}
-	return err
 }

@@ -83,12 +83,10 @@ type job struct {
 // openJob finds the dataset and the extractor and begins the run, or takes it
 // up again.
 func openJob(ctx context.Context, lf *connect.Langfuse, cfg runConfig, rules scorer, getenv func(string) string) (*job, error) {
-	filter, err := dataset.ParseFilter(cfg.filters...)
+	filter, err := cfg.filter()
 	if err != nil {
 		return nil, err
 	}
-	filter = filter.WithIDs(cfg.items...)
-	filter.Limit = cfg.limit
 	j := &job{cfg: cfg, lf: lf}
 	header, err := j.header(rules, filter)
 	if err != nil {
@@ -134,6 +132,17 @@ func openJob(ctx context.Context, lf *connect.Langfuse, cfg runConfig, rules sco
 		return nil, errors.Join(err, j.run.Close(), j.system.close())
 	}
 	return j, nil
+}
+
+// filter says which items of the dataset are run.
+func (c runConfig) filter() (dataset.Filter, error) {
+	filter, err := dataset.ParseFilter(c.filters...)
+	if err != nil {
+		return filter, err
+	}
+	filter = filter.WithIDs(c.items...)
+	filter.Limit = c.limit
+	return filter, nil
 }
 
 // header describes the run, all but what the dataset and the system tell.
@@ -251,8 +260,7 @@ func (j *job) datasetError(err error) error {
 
 // publisher sends the run to Langfuse.
 func (j *job) publisher(published func(int), log *slog.Logger) (*tracking.Publisher, error) {
-	return tracking.NewPublisher(tracking.Config{
-		Client: j.lf.Client, Server: j.lf.Server, Place: placeOf(j.lf), Pages: !j.lf.Embedded, Run: j.run, Published: published, Log: log,
-		Runner: langfuse.Scope{Name: "extraction-experiment", Version: build.Version()},
-	})
+	cfg := publishing(j.lf, j.run, log)
+	cfg.Published = published
+	return tracking.NewPublisher(cfg)
 }

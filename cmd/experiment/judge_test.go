@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -120,5 +121,28 @@ func TestRun_judgingModel(t *testing.T) {
 	code, _, stderr = b.with(env, "run", "--config", "run.yaml", "--name", "bounded", "--model", "openai/gpt-4o-mini", "--budget-tokens", "300", "--concurrency", "1")
 	if code != cli.ExitInterrupted || !strings.Contains(stderr, "budget of 300 tokens") {
 		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+// TestBench_rateLimited: a request that the provider turns away for a while is
+// sent again, as in a run, and does not count against the model.
+func TestBench_rateLimited(t *testing.T) {
+	b := newBench(t)
+	server, env := newLimitedServer(t)
+	server.answer = `{"entities":[{"name":"Mara Voss","type":"person"}],"relationships":[]}`
+	server.refuse = func(n int) int {
+		if n <= 2 {
+			return http.StatusTooManyRequests
+		}
+		return 0
+	}
+	record := `{"caseId":"one","documentText":"Mara Voss signed.","instructions":"Extract people.","targetSchema":{"properties":{"extractionClass":{"enum":["person"]}}},"providerResponseText":"",` +
+		`"goldSpans":[{"extractionClass":"person","quote":"Mara Voss","charStart":0,"charEnd":9}]}`
+	if err := os.WriteFile("case.jsonl", []byte(record), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := b.with(env, "bench", "run", "--dataset", "case.jsonl", "--model", "openai/gpt-test", "--trials", "2", "--json")
+	if code != cli.ExitOK || server.asked != 4 || !strings.Contains(stdout, `"successRate":1`) {
+		t.Errorf("exit %d after %d requests: %s%s", code, server.asked, stdout, stderr)
 	}
 }

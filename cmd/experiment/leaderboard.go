@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 
 	"extraction-experiment/compare"
 	"extraction-experiment/internal/cli"
@@ -21,7 +20,7 @@ type leaderboard struct {
 // rank compares the runs of the sweep with each other and prints what comes of
 // it.
 func (s *sweepJob) rank(ctx context.Context) (err error) {
-	comparer, err := compare.New(compare.Config{Order: scoreOrder()})
+	comparer, err := compare.New(plainComparison())
 	if err != nil {
 		return err
 	}
@@ -88,7 +87,7 @@ func (s *sweepJob) show(board leaderboard) error {
 	cfg := s.cells[0]
 	switch {
 	case cfg.json:
-		return written(report.JSON(s.env.Stdout, board, isTerminal(os.Stdout)))
+		return printJSON(s.env, board)
 	case cfg.quiet:
 		return nil
 	}
@@ -96,5 +95,5 @@ func (s *sweepJob) show(board leaderboard) error {
 	if len(board.Runs) > 1 {
 		where = append(where, "experiment compare "+quote(board.Runs[1].Summary.Run.Name)+" "+quote(board.Runs[0].Summary.Run.Name))
 	}
-	return written(report.Leaderboard(s.env.Stdout, board.Leaderboard, textOptions(s.env, append(where, board.URL))))
+	return cli.Written(report.Leaderboard(s.env.Stdout, board.Leaderboard, textOptions(s.env, append(where, board.URL))))
 }

@@ -13,8 +13,6 @@ import (
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/cache"
 	"extraction-experiment/pipeline/provider"
-	"extraction-experiment/pipeline/provider/gemini"
-	"extraction-experiment/pipeline/provider/openai"
 	"extraction-experiment/pipeline/provider/recorded"
 	"extraction-experiment/runstore"
 )
@@ -39,11 +37,13 @@ func (c limitsConfig) limited() bool {
 
 func (p *problems) limits(s settings) limitsConfig {
 	c := limitsConfig{retries: p.count("retries", s.text("retries"), 0, 100), cache: s.text("cache")}
-	for flag, value := range map[string]*int{"rpm": &c.rpm, "tpm": &c.tpm, "budget-tokens": &c.tokens} {
+	bound := func(flag string) int {
 		if text := s.text(flag); text != "" {
-			*value = p.count(flag, text, 1, math.MaxInt32)
+			return p.count(flag, text, 1, math.MaxInt32)
 		}
+		return 0
 	}
+	c.rpm, c.tpm, c.tokens = bound("rpm"), bound("tpm"), bound("budget-tokens")
 	if text := s.text("budget-usd"); text != "" {
 		usd, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(usd > 0) || math.IsInf(usd, 0) {
@@ -108,7 +108,7 @@ func within(opened provider.Opened, known catalogue, c limitsConfig) (asker, err
 	if err == nil && c.cache != "" {
 		a.cache, err = cache.Open(c.cache)
 		if err == nil {
-			a.Model = cache.Cached(a.Model, a.cache, cache.Source{Provider: opened.Provider, Endpoint: c.endpoint(opened.Provider), Model: opened.Info.Model})
+			a.Model = cache.Cached(a.Model, a.cache, cache.Source{Provider: opened.Provider, Endpoint: addressOf(opened.Provider, c.getenv), Model: opened.Info.Model})
 		}
 	}
 	return a, err
@@ -126,17 +126,6 @@ func (c limitsConfig) limiter(opened provider.Opened) (*limit.Limiter, error) {
 		c.limiters[key] = limiter
 	}
 	return limiter, err
-}
-
-// endpoint is the address that the environment gives to a provider.
-func (c limitsConfig) endpoint(of string) string {
-	switch of {
-	case openai.Name:
-		return c.getenv(openai.EnvBaseURL)
-	case gemini.Name:
-		return c.getenv(gemini.EnvBaseURL)
-	}
-	return ""
 }
 
 // book tells the budget what the run took before it was resumed, and what the

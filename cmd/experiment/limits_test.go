@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,7 +13,6 @@ import (
 	"testing"
 
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/outcome"
 )
 
 // limitedServer answers every request with 120 tokens, unless it is told to
@@ -40,15 +38,11 @@ func newLimitedServer(t *testing.T) (*limitedServer, map[string]string) {
 			http.Error(w, `{"error":{"message":"not now"}}`, status)
 			return
 		}
-		usage := map[string]any{"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
+		in, out := 100, 20
 		if s.silent {
-			usage = nil
+			in, out = 0, 0
 		}
-		json.NewEncoder(w).Encode(map[string]any{
-			"model":   "gpt-test-2026",
-			"choices": []any{map[string]any{"finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": s.answer}}},
-			"usage":   usage,
-		})
+		writeCompletion(w, "gpt-test-2026", s.answer, in, out)
 	}))
 	t.Cleanup(hs.Close)
 	return s, map[string]string{
@@ -66,14 +60,6 @@ func fiveItems() string {
 	return lines.String()
 }
 
-func summaryIn(t *testing.T, stdout string) (s outcome.Summary) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(stdout), &s); err != nil {
-		t.Fatalf("%v: %s", err, stdout)
-	}
-	return s
-}
-
 // A key that is not accepted costs one request, not one for each item, and the
 // name stays free.
 func TestRun_wrongKey(t *testing.T) {
@@ -87,7 +73,7 @@ func TestRun_wrongKey(t *testing.T) {
 		t.Fatalf("exit %d after %d requests: %s", code, server.asked, stderr)
 	}
 	server.refuse = func(int) int { return 0 }
-	if code, stdout, stderr := b.with(env, args...); code != cli.ExitOK || summaryIn(t, stdout).Items.Scored != 5 {
+	if code, stdout, stderr := b.with(env, args...); code != cli.ExitOK || summaryOf(t, stdout).Items.Scored != 5 {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
@@ -103,7 +89,7 @@ func TestRun_rateLimited(t *testing.T) {
 		return 0
 	}
 	code, stdout, stderr := b.with(env, "--dataset", "docs", "--name", "r", "--model", "openai/gpt-test", "--json")
-	if code != cli.ExitOK || server.asked != 3 || summaryIn(t, stdout).Items.Scored != 1 {
+	if code != cli.ExitOK || server.asked != 3 || summaryOf(t, stdout).Items.Scored != 1 {
 		t.Errorf("exit %d after %d requests: %s", code, server.asked, stderr)
 	}
 }
@@ -117,7 +103,7 @@ func TestRun_budget(t *testing.T) {
 	args := []string{"--dataset", "docs", "--name", "r", "--model", "openai/gpt-test", "--json", "--max-tokens", "50", "--concurrency", "1"}
 	// A request is estimated at some hundreds of tokens and takes 120.
 	code, stdout, stderr := b.with(env, append(args, "--budget-tokens", "1500")...)
-	s := summaryIn(t, stdout)
+	s := summaryOf(t, stdout)
 	if code != cli.ExitInterrupted || s.Usage.Total > 1500 || s.Items.Scored != server.asked || s.Items.Scored == 0 || s.Items.Failed != 0 {
 		t.Fatalf("exit %d, %d tokens, %+v after %d requests: %s", code, s.Usage.Total, s.Items, server.asked, stderr)
 	}
@@ -128,7 +114,7 @@ func TestRun_budget(t *testing.T) {
 		t.Errorf("the budget counts what the run took before: exit %d, %d requests: %s", code, server.asked, stderr)
 	}
 	code, stdout, stderr = b.with(env, append(args, "--budget-tokens", "8000", "--resume")...)
-	if s = summaryIn(t, stdout); code != cli.ExitOK || s.Items.Scored != 5 || server.asked != 5 {
+	if s = summaryOf(t, stdout); code != cli.ExitOK || s.Items.Scored != 5 || server.asked != 5 {
 		t.Errorf("exit %d, %+v after %d requests: %s", code, s.Items, server.asked, stderr)
 	}
 }
@@ -174,7 +160,7 @@ func TestRun_cache(t *testing.T) {
 	b.seed("docs", fiveItems())
 	for _, name := range []string{"first", "second"} {
 		code, stdout, stderr := b.with(env, "--dataset", "docs", "--name", name, "--model", "openai/gpt-test", "--cache", "answers", "--json")
-		s := summaryIn(t, stdout)
+		s := summaryOf(t, stdout)
 		if code != cli.ExitOK || server.asked != 5 || s.Items.Scored != 5 {
 			t.Fatalf("%s: exit %d after %d requests: %s", name, code, server.asked, stderr)
 		}
@@ -206,7 +192,7 @@ func TestRun_costOfReplacedAttempts(t *testing.T) {
 	b.with(env, args...) // asks twice: one repair
 	server.answer = adaAnswer
 	code, stdout, stderr := b.with(env, append(args, "--resume", "--retry-failed")...)
-	s := summaryIn(t, stdout)
+	s := summaryOf(t, stdout)
 	// A request costs 100 × 2 + 20 × 8 = 360 millionths.
 	if code != cli.ExitOK || server.asked != 3 || s.Usage.CostUSD == nil || *s.Usage.CostUSD != 0.00036 || s.Usage.AllCostUSD == nil || *s.Usage.AllCostUSD != 0.00108 {
 		t.Fatalf("exit %d after %d requests, %+v: %s", code, server.asked, s.Usage, stderr)

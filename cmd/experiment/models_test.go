@@ -41,16 +41,25 @@ func newChatServer(t *testing.T, answer string) *chatServer {
 		s.mu.Lock()
 		s.bodies = append(s.bodies, body)
 		s.mu.Unlock()
-		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(map[string]any{
-			"id": "1", "object": "chat.completion", "model": "gpt-test-2026",
-			"choices": []any{map[string]any{"index": 0, "finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": answer}}},
-			"usage":   map[string]any{"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
-		})
+		writeCompletion(w, "gpt-test-2026", answer, 100, 20)
 	}))
 	t.Cleanup(hs.Close)
 	s.url = hs.URL + "/v1"
 	return s
+}
+
+// writeCompletion answers as OpenAI's chat completions do; with no tokens at all,
+// the server does not say what the answer took.
+func writeCompletion(w http.ResponseWriter, model, answer string, in, out int) {
+	body := map[string]any{
+		"id": "1", "object": "chat.completion", "model": model,
+		"choices": []any{map[string]any{"index": 0, "finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": answer}}},
+	}
+	if in+out > 0 {
+		body["usage"] = map[string]any{"prompt_tokens": in, "completion_tokens": out, "total_tokens": in + out}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(body) // a client that went away is what a test may want
 }
 
 func (s *chatServer) last() map[string]any {
@@ -211,16 +220,17 @@ func TestModels_refusals(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args []string
 		want string
+		code int
 	}{
-		"no key":                   {[]string{"--model", "openai/gpt-test"}, "OPENAI_API_KEY"},
-		"unknown model":            {[]string{"--model", "nonsense"}, "there are: baseline, openai/NAME, gemini/NAME"},
-		"unknown prompt":           {[]string{"--model", "openai/gpt-test", "--prompt", "nowhere"}, "nowhere"},
-		"unknown label":            {[]string{"--model", "openai/gpt-test", "--prompt-label", "nolabel"}, "nolabel"},
-		"baseline with two stages": {[]string{"--two-stages"}, "name a model"},
-		"recording a pipeline":     {[]string{"--pipeline", "cat", "--record", "x"}, "leave --record"},
-		"baseline with parameters": {[]string{"--temperature", "0.5"}, "name a model"},
-		"label and version":        {[]string{"--model", "openai/x", "--prompt-label", "a", "--prompt-version", "2"}, "cannot both"},
-		"pipeline that is not":     {[]string{"--pipeline", "./nothing-there"}, "nothing-there"},
+		"no key":                   {[]string{"--model", "openai/gpt-test"}, "OPENAI_API_KEY", cli.ExitUsage},
+		"unknown model":            {[]string{"--model", "nonsense"}, "there are: baseline, openai/NAME, gemini/NAME", cli.ExitUsage},
+		"unknown prompt":           {[]string{"--model", "openai/gpt-test", "--prompt", "nowhere"}, "nowhere", cli.ExitUsage},
+		"unknown label":            {[]string{"--model", "openai/gpt-test", "--prompt-label", "nolabel"}, "nolabel", cli.ExitUsage},
+		"baseline with two stages": {[]string{"--two-stages"}, "name a model", cli.ExitUsage},
+		"recording a pipeline":     {[]string{"--pipeline", "cat", "--record", "x"}, "leave --record", cli.ExitUsage},
+		"baseline with parameters": {[]string{"--temperature", "0.5"}, "name a model", cli.ExitUsage},
+		"label and version":        {[]string{"--model", "openai/x", "--prompt-label", "a", "--prompt-version", "2"}, "cannot both", cli.ExitUsage},
+		"pipeline that is not":     {[]string{"--pipeline", "./nothing-there"}, "nothing-there", cli.ExitUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := map[string]string{"OPENAI_API_KEY": "sk-test-secret"}
@@ -228,7 +238,7 @@ func TestModels_refusals(t *testing.T) {
 				env = nil
 			}
 			code, _, stderr := b.with(env, append([]string{"--dataset", "extraction-eval", "--name", "x"}, tt.args...)...)
-			if (code != cli.ExitUsage && code != cli.ExitUnavailable) || !strings.Contains(stderr, tt.want) {
+			if code != tt.code || !strings.Contains(stderr, tt.want) {
 				t.Errorf("exit %d: %s", code, stderr)
 			}
 		})

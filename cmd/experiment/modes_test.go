@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -51,11 +50,7 @@ func newDeployment(t *testing.T, mode embedded.Mode) deployment {
 	must(t, err)
 	must(t, tracking.CreateDefaultPrompt(t.Context(), d.client))
 	items := func(yield func(dataset.Located, error) bool) { // anew each time
-		for item, err := range dataset.Read(sample.Open(), dataset.JSONL, sample.FileName) {
-			if !yield(item, err) {
-				return
-			}
-		}
+		dataset.Read(sample.Open(), dataset.JSONL, sample.FileName)(yield)
 	}
 	_, err = seed.File(t.Context(), d.client, items, seed.Config{Dataset: sample.Name})
 	must(t, err)
@@ -116,12 +111,7 @@ func newFickleModel(t *testing.T) *fickleModel {
 		if m.wise.Load() {
 			answer = adaAnswer
 		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{
-			"id": "1", "object": "chat.completion", "model": "gpt-test-2026",
-			"choices": []any{map[string]any{"index": 0, "finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": answer}}},
-			"usage":   map[string]any{"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
-		})
+		writeCompletion(w, "gpt-test-2026", answer, 100, 20)
 	}))
 	t.Cleanup(hs.Close)
 	m.url = hs.URL + "/v1"

@@ -2,23 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"iter"
-	"maps"
 	"os"
-	"slices"
-	"strconv"
-	"strings"
-	"time"
 
-	"extraction-experiment/dataset"
+	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
-
-	"extraction-experiment/cmd/internal/connect"
 )
 
 // nameIsFree checks that neither a run file nor Langfuse knows the run's name;
@@ -60,128 +51,4 @@ func (j *job) whereTaken(ctx context.Context, h outcome.Header, name string) (st
 		}
 	}
 	return "", nil
-}
-
-// resume opens the run of that name, if its items were listed, and checks that
-// it is the same experiment. A run that was stopped before that has nothing to
-// go on with, and its source may have changed: it is removed to begin again.
-func (j *job) resume(h outcome.Header) (listed bool, err error) {
-	if _, err := os.Stat(j.path); err != nil {
-		return false, cli.Usage("there is no run %q of %s to resume (%s is missing)", h.Name, h.Dataset.Name, j.path)
-	}
-	run, err := runstore.Open(j.path)
-	if err != nil {
-		return false, err
-	}
-	began, err := run.Header(context.Background())
-	if err == nil {
-		err = sameExperiment(began, h, j.cfg)
-	}
-	if err == nil {
-		listed, err = run.Listed(context.Background())
-	}
-	if err != nil {
-		return false, closing(run, err)
-	}
-	if !listed {
-		return false, errors.Join(run.Close(), os.Remove(j.path))
-	}
-	j.run, j.source = run, noSource{}
-	return true, nil
-}
-
-// noSource stands for the source of a run whose items are in its file already.
-type noSource struct{}
-
-func (noSource) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
-	return func(func([]dataset.Item, error) bool) {}
-}
-
-// sameExperiment refuses to go on with a run under other settings: its numbers
-// would be a mixture.
-func sameExperiment(began, now outcome.Header, cfg runConfig) error {
-	// What only describes the run may be left out when it is resumed.
-	if cfg.description == "" {
-		now.Description = began.Description
-	}
-	if len(cfg.metadata) == 0 {
-		now.Metadata = began.Metadata
-	}
-	if !cfg.environmentGiven {
-		now.Environment = began.Environment
-	}
-	var differences []string
-	note := func(what, began, now string) {
-		if began != now {
-			differences = append(differences, fmt.Sprintf("%s: began with %s, now %s", what, orNone(began), orNone(now)))
-		}
-	}
-	note("description", began.Description, now.Description)
-	note("metadata", pairs(began.Metadata), pairs(now.Metadata))
-	note("environment", began.Environment, now.Environment)
-	note("trials", strconv.Itoa(max(1, began.Trials)), strconv.Itoa(max(1, now.Trials)))
-	if began.System.Endpoint == "" { // of a version that did not note it
-		now.System.Endpoint = ""
-	}
-	before, after := facts(began.System), facts(now.System)
-	for i, f := range before {
-		note(f.name, f.value, after[i].value)
-	}
-	note("selection of items", began.Dataset.Selection, now.Dataset.Selection)
-	note("scorer version", began.Scorer.Version, now.Scorer.Version)
-	note("scorers", customText(began.Scorer.Custom), customText(now.Scorer.Custom))
-	note("scoring options", string(began.Scorer.Options), string(now.Scorer.Options))
-	note("harness", began.Harness, now.Harness)
-	if len(differences) == 0 {
-		return nil
-	}
-	return cli.Usage("the run %q is another experiment:\n  %s\nresume it with the settings that it began with, or use another name such as %s-%s",
-		began.Name, strings.Join(differences, "\n  "), began.Name, time.Now().UTC().Format("0102-1504"))
-}
-
-func orNone(value string) string {
-	if value == "" {
-		return "none"
-	}
-	return value
-}
-
-func pairs(metadata map[string]string) string {
-	var words []string
-	for _, key := range slices.Sorted(maps.Keys(metadata)) {
-		words = append(words, key+"="+metadata[key])
-	}
-	return strings.Join(words, " ")
-}
-
-// fact is one thing that makes a system what it is.
-type fact struct{ name, value string }
-
-// facts takes a system apart. The label that led to a prompt's version may have
-// moved since; the version and its text are what counts.
-func facts(s outcome.System) []fact {
-	prompt := ""
-	if s.Prompt.Name != "" {
-		prompt = fmt.Sprintf("%s@%d", s.Prompt.Name, s.Prompt.Version)
-	}
-	return []fact{
-		{"model", s.Model}, {"provider", s.Provider}, {"pipeline", s.Pipeline}, {"server of the model", s.Endpoint},
-		{"temperature", given(s.Temperature)}, {"top_p", given(s.TopP)}, {"max_tokens", given(s.MaxTokens)}, {"seed", given(s.Seed)},
-		{"prompt", prompt}, {"text of the prompt (sha256)", s.Prompt.SHA256},
-	}
-}
-
-func given[T any](value *T) string {
-	if value == nil {
-		return ""
-	}
-	return fmt.Sprint(*value)
-}
-
-// closing closes a run on the way out with an error.
-func closing(run *runstore.Run, err error) error {
-	if closed := run.Close(); closed != nil {
-		return fmt.Errorf("%w (and closing the run: %v)", err, closed)
-	}
-	return err
 }

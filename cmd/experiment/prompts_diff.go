@@ -33,7 +33,7 @@ func diffPrompts(call promptCall) error {
 		return err
 	}
 	_, err = io.WriteString(call.env.Stdout, promptDiff(a, b))
-	return written(err)
+	return cli.Written(err)
 }
 
 // versionOrLabel reads a word: a number is a version, unless the prompt has no

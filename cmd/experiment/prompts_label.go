@@ -86,7 +86,7 @@ func (call promptCall) labelled(name, label string) (int, error) {
 
 func labelsStay(w io.Writer, p langfuse.Prompt, labels []string) error {
 	_, err := fmt.Fprintf(w, "nothing moved: %s\n%s", alreadyOn(labels, p.Version), labelledLine(p))
-	return written(err)
+	return cli.Written(err)
 }
 
 func alreadyOn(labels []string, version int) string {
@@ -108,7 +108,7 @@ func labelsMoved(w io.Writer, p langfuse.Prompt, labels []string, before map[str
 	}
 	b.WriteString(labelledLine(p))
 	_, err := io.WriteString(w, b.String())
-	return written(err)
+	return cli.Written(err)
 }
 
 func labelledLine(p langfuse.Prompt) string {

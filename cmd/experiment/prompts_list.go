@@ -4,16 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/langfuse"
-	"extraction-experiment/report"
 )
 
 // listPrompts writes the prompts by name.
@@ -28,9 +27,9 @@ func listPrompts(call promptCall) error {
 	}
 	slices.SortStableFunc(list, func(a, b langfuse.PromptSummary) int { return cmp.Compare(a.Name, b.Name) })
 	if call.c.Bool("json") {
-		return written(report.JSON(call.env.Stdout, list, isTerminal(os.Stdout)))
+		return printJSON(call.env, list)
 	}
-	return written(promptTable(call.env.Stdout, list, time.Local))
+	return cli.Written(promptTable(call.env.Stdout, list, time.Local))
 }
 
 // promptTable writes one line for each prompt. Names stay whole, to be copied.

@@ -3,14 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/langfuse"
-	"extraction-experiment/report"
 )
 
 // showPrompt writes one version, references to other prompts filled in as a
@@ -35,9 +33,9 @@ func showPrompt(call promptCall) error {
 		return err
 	}
 	if call.c.Bool("json") {
-		return written(report.JSON(call.env.Stdout, found, isTerminal(os.Stdout)))
+		return printJSON(call.env, found)
 	}
-	return written(promptPage(call.env.Stdout, found))
+	return cli.Written(promptPage(call.env.Stdout, found))
 }
 
 // promptPage writes a version for a person.

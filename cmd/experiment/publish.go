@@ -21,29 +21,27 @@ func publishCommand(env cli.Env) *urfave.Command {
 		UsageText:    "experiment publish RUN",
 		ArgsUsage:    "RUN",
 		OnUsageError: flags.UsageError,
-		Flags: []urfave.Flag{
-			datasetFlag(),
-			&urfave.StringFlag{Name: "log-level", Value: "warn", Usage: "`LEVEL` is debug, info, warn or error"},
-			&urfave.StringFlag{Name: "log-format", Value: "text", Usage: "`FORM` is text or json"},
-		},
-		Action: func(c *urfave.Context) error { return publishAction(c, env) },
+		Flags:        append([]urfave.Flag{datasetFlag()}, logFlags()...),
+		Action:       func(c *urfave.Context) error { return publishAction(c, env) },
 	}
 }
 
 func publishAction(c *urfave.Context, env cli.Env) (err error) {
-	if c.NArg() != 1 {
-		return cli.Usage("publish takes the name or file of one run; experiment runs lists them")
-	}
-	log, err := newLog(env.Stderr, c.String("log-level"), c.String("log-format"))
+	named, err := oneRun(c)
 	if err != nil {
 		return err
 	}
-	path, err := findRun(c.Context, c.Args().First(), c.String("dataset"))
+	log, err := flaggedLog(c, env)
+	if err != nil {
+		return err
+	}
+	path, err := findRun(c.Context, named, c.String("dataset"))
 	if err != nil {
 		return err
 	}
 	ctx, signals := watchSignals(c.Context, env.Stderr)
 	defer signals.stop()
+	defer func() { err = signals.cutShort(err) }()
 	lf, err := connect.Open(ctx, env.Getenv)
 	if err != nil {
 		return err
@@ -71,8 +69,8 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	_, err = fmt.Fprintf(env.Stdout, "%d of %d results were acknowledged by %s; experiment verify %s reads them back\n",
-		counts.Published, counts.Done, lf.Client.BaseURL(), quote(c.Args().First()))
-	return written(err)
+		counts.Published, counts.Done, lf.Client.BaseURL(), quote(named))
+	return cli.Written(err)
 }
 
 // sameProject refuses to publish a run into another project than it was made

@@ -85,7 +85,7 @@ func reportAction(c *urfave.Context, env cli.Env) (err error) {
 		}
 		runs = append(runs, whole)
 	}
-	write := func(w io.Writer) error { return streamed(list[at].write(w, runs)) }
+	write := func(w io.Writer) error { return cli.Written(list[at].write(w, runs)) }
 	if output := c.String("output"); output != "-" {
 		if err := cli.CanWrite(output); err != nil {
 			return err
@@ -93,16 +93,6 @@ func reportAction(c *urfave.Context, env cli.Env) (err error) {
 		return cli.WriteFile(output, write)
 	}
 	return write(env.Stdout)
-}
-
-// streamed gives an error of writing its exit code; one of reading the run has
-// its own.
-func streamed(err error) error {
-	var coded interface{ ExitCode() int }
-	if errors.As(err, &coded) {
-		return err
-	}
-	return written(err)
 }
 
 func textReports(w io.Writer, env cli.Env, runs []report.Run) error {

@@ -50,8 +50,9 @@ func rescoreCommand(env cli.Env) *urfave.Command {
 }
 
 func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
-	if c.NArg() != 1 {
-		return cli.Usage("rescore takes the name or file of one run; experiment runs lists them")
+	named, err := oneRun(c)
+	if err != nil {
+		return err
 	}
 	options, err := readOptions(c.String("options"))
 	if err != nil {
@@ -61,9 +62,9 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return cli.Usage("the scoring options: %w", err)
 	}
-	ctx, stop := untilSignal(c.Context)
-	defer stop()
-	from, err := openRun(ctx, c.Args().First(), c.String("dataset"))
+	ctx, ended := untilSignal(c.Context)
+	defer func() { err = ended(err) }()
+	from, err := openRun(ctx, named, c.String("dataset"))
 	if err != nil {
 		return err
 	}
@@ -173,7 +174,7 @@ func noteUnfinished(ctx context.Context, env cli.Env, from *runstore.Reader) err
 		whose = "another process writes it"
 	}
 	_, err = fmt.Fprintf(env.Stderr, "note: the run is not finished: %d of %d are there; %s\n", counts.Done, counts.Planned, whose)
-	return written(err)
+	return cli.Written(err)
 }
 
 // rescoredHeader describes the new run.
@@ -211,11 +212,11 @@ func rescoredHeader(ctx context.Context, from *runstore.Reader, options scoring.
 
 func printMoves(env cli.Env, asJSON bool, moves report.MovesResult, path string) error {
 	if asJSON {
-		return written(report.JSON(env.Stdout, moves, isTerminal(os.Stdout)))
+		return printJSON(env, moves)
 	}
-	if err := written(report.MovesText(env.Stdout, moves, textOptions(env, nil))); err != nil {
+	if err := cli.Written(report.MovesText(env.Stdout, moves, textOptions(env, nil))); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(env.Stdout, "\n%s; experiment publish %s sends it to Langfuse\n", path, quote(moves.Name))
-	return written(err)
+	return cli.Written(err)
 }

@@ -3,20 +3,17 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/flags"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
-	"extraction-experiment/internal/printable"
 )
 
 func runCommand(env cli.Env) *urfave.Command {
@@ -78,75 +75,33 @@ func runAction(c *urfave.Context, env cli.Env, table []setting) error {
 		return err
 	}
 	if !cfgs[0].estimate {
-		err = rules.custom.check(c.Context)
+		if err := rules.custom.check(c.Context); err != nil {
+			return errors.Join(err, rules.custom.close())
+		}
 	}
-	if err == nil {
-		err = runExperiment(c.Context, env, cfgs, rules, log)
-	}
-	return errors.Join(err, rules.custom.close())
+	work := func(ctx context.Context, b workbench) error { return b.runAll(ctx, cfgs, rules) }
+	return errors.Join(atWorkbench(c.Context, env, cfgs[0], log, work), rules.custom.close())
 }
 
-// runExperiment connects to Langfuse and carries out one run, or the runs of a
-// sweep.
-func runExperiment(ctx context.Context, env cli.Env, cfgs []runConfig, rules scorer, log *slog.Logger) error {
-	ctx, signals := watchSignals(ctx, env.Stderr)
-	defer signals.stop()
-	lf, err := connect.Open(ctx, cfgs[0].getenv(env.Getenv))
-	if err != nil {
-		return signals.interrupted(err)
-	}
-	log.Info("connected", "langfuse", lf.Client.BaseURL(), "version", lf.Server.Version.String(), "mode", lf.Server.Mode(), "project", lf.Server.Project.ID)
-	if !cfgs[0].quiet {
-		fmt.Fprintln(env.Stderr, lf.Describe())
-	}
-	b := workbench{env, lf, signals, rules, log}
+// runAll carries out one run, or the runs of a sweep, or tells what they would
+// take.
+func (b workbench) runAll(ctx context.Context, cfgs []runConfig, rules scorer) error {
 	switch {
 	case cfgs[0].estimate:
-		err = signals.interrupted(estimates(ctx, env, lf, cfgs))
+		return b.signals.interrupted(estimates(ctx, b.env, b.lf, cfgs))
 	case cfgs[0].cell:
-		err = (&sweepJob{workbench: b, cells: cfgs}).run(ctx)
-	default:
-		err = b.run(ctx, cfgs[0])
+		return (&sweepJob{workbench: b, rules: rules, cells: cfgs}).run(ctx)
 	}
-	return errors.Join(distinct([]error{err, lf.Close()})...)
+	return b.run(ctx, cfgs[0], rules)
 }
 
-// workbench is what runs of one command share.
-type workbench struct {
-	env     cli.Env
-	lf      *connect.Langfuse
-	signals *signals
-	rules   scorer
-	log     *slog.Logger
-}
-
-// run carries one run from its beginning to the summary.
-func (b workbench) run(ctx context.Context, cfg runConfig) error {
-	env, log, signals := b.env, b.log, b.signals
-	j, err := openJob(ctx, b.lf, cfg, b.rules, env.Getenv)
+// run carries one run of extraction from its beginning to the summary.
+func (b workbench) run(ctx context.Context, cfg runConfig, rules scorer) error {
+	j, err := openJob(ctx, b.lf, cfg, rules, b.env.Getenv)
 	if err != nil {
-		return signals.interrupted(err)
+		return b.signals.interrupted(err)
 	}
-	log.Info("run file", "path", j.path, "new", j.fresh)
-	for _, note := range j.system.notes {
-		fmt.Fprintln(env.Stderr, "note: "+printable.Line(note))
-	}
-	view := newProgress(env, cfg.quiet, harness.Primary, log)
-	j.system.asks.follow(view)
-	ran, published := j.carryOut(ctx, signals, view, log)
-	view.close()
-	verified := j.verify(ctx, env, ran, published)
-	return errors.Join(j.finish(env, ran, published), verified)
-}
-
-// getenv is the environment with what the flags say of the connection.
-func (c runConfig) getenv(getenv func(string) string) func(string) string {
-	return func(name string) string {
-		if name == connect.EnvMode {
-			return c.langfuseMode
-		}
-		return getenv(name)
-	}
+	return b.complete(ctx, j, harness.Primary)
 }
 
 // carryOut runs the items and publishes them at the same time. Publishing ends

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -76,6 +75,8 @@ const maxTrials = 100
 // runConfig is what the settings of a run mean.
 type runConfig struct {
 	dataset, name            string
+	nameMade                 bool // by the program, as none was given
+	revival                  revival
 	system                   systemConfig
 	concurrency, limit       int
 	trials                   int
@@ -198,61 +199,6 @@ func (p *problems) classes(text string) []outcome.Class {
 		classes = append(classes, class)
 	}
 	return classes
-}
-
-// problems collects what is wrong with the settings.
-type problems struct{ found []error }
-
-func (p *problems) add(format string, args ...any) {
-	p.found = append(p.found, fmt.Errorf(format, args...))
-}
-
-func (p *problems) err(err error) {
-	if err != nil {
-		p.found = append(p.found, err)
-	}
-}
-
-// toggle reads a switch, which the environment may write as 1 or true.
-func (p *problems) toggle(s settings, flag string) bool {
-	text := s.text(flag)
-	on, err := strconv.ParseBool(text)
-	if text != "" && err != nil {
-		p.add("%s: %q is neither true nor false", s[flag].from, text)
-	}
-	return on
-}
-
-func (p *problems) count(flag, text string, low, high int) int {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < low || n > high {
-		p.add("--%s: %q is not a whole number from %d to %d", flag, text, low, high)
-	}
-	return n
-}
-
-func (p *problems) duration(flag, text string) time.Duration {
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		p.add("--%s: %q is not a time such as 90s, 2m or 1m30s", flag, text)
-	}
-	return d
-}
-
-func (p *problems) pairs(flag string, words []string) map[string]string {
-	pairs := map[string]string{}
-	for _, word := range words {
-		key, value, ok := strings.Cut(word, "=")
-		if !ok || strings.TrimSpace(key) == "" {
-			p.add("--%s: %q is not of the form key=value", flag, word)
-			continue
-		}
-		if _, twice := pairs[key]; twice {
-			p.add("--%s: the key %q is given twice", flag, key)
-		}
-		pairs[key] = value
-	}
-	return pairs
 }
 
 // environments is the form that Langfuse accepts; anything else it would

@@ -55,9 +55,9 @@ func runsAction(c *urfave.Context, env cli.Env) error {
 	}
 	slices.SortStableFunc(rows, func(a, b report.RunRow) int { return b.Started.Compare(a.Started) })
 	if c.Bool("json") {
-		problems = append(problems, written(report.JSON(env.Stdout, rows, isTerminal(os.Stdout))))
+		problems = append(problems, printJSON(env, rows))
 	} else {
-		problems = append(problems, written(report.Runs(env.Stdout, rows, textOptions(env, nil))))
+		problems = append(problems, cli.Written(report.Runs(env.Stdout, rows, textOptions(env, nil))))
 	}
 	return errors.Join(problems...)
 }

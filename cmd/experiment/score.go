@@ -54,30 +54,20 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 		defer f.Close() // only read: nothing can be lost
 		in, name = f, path
 	}
-	ctx, stop := untilSignal(c.Context)
-	defer stop()
+	ctx, ended := untilSignal(c.Context)
+	defer func() { err = ended(err) }()
 	pairs := harness.Pairs{Options: options, Name: name}
 	if !c.Bool("summary") && !c.Bool("json") {
-		return scoreError(pairs.Score(ctx, in, env.Stdout))
+		return cli.Written(pairs.Score(ctx, in, env.Stdout))
 	}
 	header := outcome.Header{Scorer: outcome.Scorer{Version: scoring.Version, Primary: harness.Primary}}
 	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: scoreOrder()})
 	pairs.Scored = sum.Add
-	scored := scoreError(pairs.Score(ctx, in, io.Discard))
+	scored := cli.Written(pairs.Score(ctx, in, io.Discard))
 	if c.Bool("json") {
-		return errors.Join(scored, written(report.JSON(env.Stdout, sum.Summary(), isTerminal(os.Stdout))))
+		return errors.Join(scored, printJSON(env, sum.Summary()))
 	}
-	return errors.Join(scored, written(report.Text(env.Stdout, sum.Summary(), textOptions(env, nil))))
-}
-
-// scoreError gives errors without a code of their own, which are those of
-// reading and writing, theirs.
-func scoreError(err error) error {
-	var coded interface{ ExitCode() int }
-	if err == nil || errors.As(err, &coded) {
-		return err
-	}
-	return cli.Errorf(cli.ExitIO, "%w", err)
+	return errors.Join(scored, cli.Written(report.Text(env.Stdout, sum.Summary(), textOptions(env, nil))))
 }
 
 // readOptions reads scoring options from a file or from the word itself.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os/signal"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -40,7 +41,7 @@ func serveCommand(env cli.Env) *urfave.Command {
 			if err := play.Validate(); err != nil {
 				return cli.Usage("%w", err)
 			}
-			ctx, stop := untilSignal(c.Context)
+			ctx, stop := signal.NotifyContext(c.Context, ending()...)
 			defer stop()
 			return connect.Serve(ctx, c.Int("port"), !c.IsSet("port"), play, pages, func(url string) { greet(env, url) })
 		},

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -265,4 +266,35 @@ func TestServe_browser(t *testing.T) {
 		browsertest.Want(b, `document.querySelector("#item h1") !== null && window.pwned === undefined`, true)
 	}
 	b.Quiet()
+}
+
+// TestServe_compareAsCommand: the page of a comparison says of a score of which
+// less is better what the command says.
+func TestServe_compareAsCommand(t *testing.T) {
+	pdf, questions := samplePath(t, "report.pdf"), samplePath(t, "report.jsonl")
+	b := newBench(t)
+	silent := "while read -r question; do echo '{\"answer\":\"42\"}'; done"
+	if err := os.WriteFile("silent.sh", []byte(silent), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, more := range map[string][]string{"cites": nil, "silent": {"--command", "sh silent.sh", "--concurrency", "1"}} {
+		args := append([]string{"answers", "run", "--pdf", pdf, "--questions", questions, "--out", name, "--quiet"}, more...)
+		if code, _, stderr := b.experiment(args...); code != cli.ExitOK {
+			t.Fatalf("%s: exit code %d: %s", name, code, stderr)
+		}
+	}
+	if code, _, stderr := b.experiment("compare", "cites", "silent", "--html", "page.html"); code != cli.ExitOK {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	raw, err := os.ReadFile("page.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := served{b, serveHere(t)}
+	_, page := s.get("/compare?base=" + url.QueryEscape(s.path("cites")) + "&cand=" + url.QueryEscape(s.path("silent")))
+	row := regexp.MustCompile(`<tr>[^\n]*citation_penalty.*`)
+	want, got := row.FindString(string(raw)), row.FindString(page)
+	if !strings.Contains(want, "worse") || got != want {
+		t.Errorf("the page has\n%s\nthe command\n%s", got, want)
+	}
 }

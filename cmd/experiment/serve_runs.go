@@ -120,7 +120,7 @@ func comparePage(ctx context.Context, w io.Writer, base string, candidates []str
 		sources, links = append(sources, runSource{run, false}), append(links, site.RunAddress(path))
 		headers = append(headers, header)
 	}
-	comparer, err := compare.New(compare.Config{Order: scoreOrder(), Matches: matchedLines})
+	comparer, err := compare.New(plainComparison())
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/urfave/cli/v2"
+	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/configs"
 )
@@ -22,7 +22,7 @@ type setting struct {
 
 // flagFor translates the setting for the command library. Its default is not
 // given to the library, so that "not set" can be told from "set to the default".
-func (s setting) flagFor() cli.Flag {
+func (s setting) flagFor() urfave.Flag {
 	usage := s.usage
 	if s.fallback != "" {
 		usage += fmt.Sprintf(" (default: %s)", s.fallback)
@@ -36,13 +36,13 @@ func (s setting) flagFor() cli.Flag {
 	}
 	switch {
 	case s.many:
-		return &cli.StringSliceFlag{Name: s.flag, Aliases: aliases, Usage: usage}
+		return &urfave.StringSliceFlag{Name: s.flag, Aliases: aliases, Usage: usage}
 	case s.bare:
-		return &cli.GenericFlag{Name: s.flag, Aliases: aliases, Usage: usage, Value: &optional{}}
+		return &urfave.GenericFlag{Name: s.flag, Aliases: aliases, Usage: usage, Value: &optional{}}
 	case s.toggle:
-		return &cli.BoolFlag{Name: s.flag, Aliases: aliases, Usage: usage, DisableDefaultText: true}
+		return &urfave.BoolFlag{Name: s.flag, Aliases: aliases, Usage: usage, DisableDefaultText: true}
 	default:
-		return &cli.StringFlag{Name: s.flag, Aliases: aliases, Usage: usage}
+		return &urfave.StringFlag{Name: s.flag, Aliases: aliases, Usage: usage}
 	}
 }
 
@@ -57,7 +57,7 @@ type settings map[string]resolved
 
 // resolve looks every setting up: flag, then environment, then file, then
 // default. An environment variable that is set but empty counts as not set.
-func resolve(c *cli.Context, table []setting, getenv func(string) string, file configs.Experiment, path string) settings {
+func resolve(c *urfave.Context, table []setting, getenv func(string) string, file configs.Experiment, path string) settings {
 	out := settings{}
 	for _, s := range table {
 		out[s.flag] = s.lookup(c, getenv, file, path)
@@ -65,7 +65,7 @@ func resolve(c *cli.Context, table []setting, getenv func(string) string, file c
 	return out
 }
 
-func (s setting) lookup(c *cli.Context, getenv func(string) string, file configs.Experiment, path string) resolved {
+func (s setting) lookup(c *urfave.Context, getenv func(string) string, file configs.Experiment, path string) resolved {
 	if c.IsSet(s.flag) {
 		switch {
 		case s.many:

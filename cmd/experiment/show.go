@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -41,6 +40,14 @@ func jsonFlag() urfave.Flag {
 	return &urfave.BoolFlag{Name: "json", Usage: "print JSON on standard output", DisableDefaultText: true}
 }
 
+// oneRun returns the only argument of a command: the name or file of a run.
+func oneRun(c *urfave.Context) (string, error) {
+	if c.NArg() != 1 {
+		return "", cli.Usage("%s takes the name or file of one run; experiment runs lists them", c.Command.Name)
+	}
+	return c.Args().First(), nil
+}
+
 func showAction(c *urfave.Context, env cli.Env) (err error) {
 	words := c.Args().Slice()
 	if len(words) < 1 || len(words) > 2 {
@@ -59,7 +66,7 @@ func showAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	if c.Bool("json") {
-		return written(report.JSON(env.Stdout, view, isTerminal(os.Stdout)))
+		return printJSON(env, view)
 	}
 	where, err := otherTrials(c.Context, run, words[0], words[1], view.Outcome.Trial)
 	if err != nil {
@@ -69,7 +76,7 @@ func showAction(c *urfave.Context, env cli.Env) (err error) {
 	if c.Bool("full") {
 		opt.Document = -1
 	}
-	return written(report.Item(env.Stdout, view, opt))
+	return cli.Written(report.Item(env.Stdout, view, opt))
 }
 
 // otherTrials names the commands that show the item's other trials.
@@ -94,9 +101,9 @@ func showRun(c *urfave.Context, env cli.Env, run *runstore.Reader) error {
 		return err
 	}
 	if c.Bool("json") {
-		return written(report.JSON(env.Stdout, summary, isTerminal(os.Stdout)))
+		return printJSON(env, summary)
 	}
-	return written(report.Text(env.Stdout, summary, textOptions(env, nil)))
+	return cli.Written(report.Text(env.Stdout, summary, textOptions(env, nil)))
 }
 
 // itemView gathers what is known of one item: its newest attempt.

@@ -73,19 +73,53 @@ func ending() []os.Signal {
 	return list
 }
 
-// untilSignal returns a context that ends at the first signal that ends a command.
-func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(ctx, ending()...)
+// interrupted gives an error that a signal caused before the work was begun the
+// exit code of a stop.
+func (s *signals) interrupted(err error) error {
+	if s.came() && errors.Is(err, context.Canceled) {
+		return cli.Errorf(cli.ExitInterrupted, "stopped before anything was begun")
+	}
+	return err
 }
 
-// interrupted gives an error that a signal caused the exit code of a stop.
-func (s *signals) interrupted(err error) error {
+// cutShort is interrupted for an error within the work.
+func (s *signals) cutShort(err error) error {
+	if s.came() {
+		return cutShort(err)
+	}
+	return err
+}
+
+// came reports whether there was a signal.
+func (s *signals) came() bool {
 	select {
 	case <-s.soft:
-		if errors.Is(err, context.Canceled) {
-			return cli.Errorf(cli.ExitInterrupted, "stopped before anything was begun")
-		}
+		return true
 	default:
+		return false
+	}
+}
+
+// untilSignal returns a context that ends at the first signal that ends a command,
+// for work that has nothing in flight to finish; the second ends the process. ended
+// lets go of the signals, and gives the error of the work the exit code of a stop
+// if one caused it.
+func untilSignal(ctx context.Context) (until context.Context, ended func(error) error) {
+	until, stop := signal.NotifyContext(ctx, ending()...)
+	context.AfterFunc(until, stop)
+	return until, func(err error) error {
+		defer stop()
+		if until.Err() != nil {
+			return cutShort(err)
+		}
+		return err
+	}
+}
+
+// cutShort gives the end of a context the exit code of a stop.
+func cutShort(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return cli.Errorf(cli.ExitInterrupted, "stopped before the end: %w", err)
 	}
 	return err
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"strings"
@@ -30,12 +29,7 @@ func newBench(t *testing.T) bench {
 // experiment runs a command line and returns what it printed.
 func (b bench) experiment(args ...string) (code int, stdout, stderr string) {
 	b.t.Helper()
-	var out, err bytes.Buffer
-	code = Run(b.t.Context(), cli.Env{
-		Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &err,
-		Getenv: func(string) string { return "" }, Terminal: func() int { return 0 },
-	})
-	return code, out.String(), err.String()
+	return b.with(nil, args...)
 }
 
 // langfuse opens the folder's Langfuse for a while.
@@ -56,11 +50,7 @@ func (b bench) seed(name, lines string) {
 	b.t.Helper()
 	b.langfuse(func(client *langfuse.Client) {
 		items := func(yield func(dataset.Located, error) bool) {
-			for item, err := range dataset.Read(strings.NewReader(lines), dataset.JSONL, "items.jsonl") {
-				if !yield(item, err) {
-					return
-				}
-			}
+			dataset.Read(strings.NewReader(lines), dataset.JSONL, "items.jsonl")(yield)
 		}
 		if _, err := seed.File(b.t.Context(), client, items, seed.Config{Dataset: name}); err != nil {
 			b.t.Fatal(err)

@@ -3,16 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 
-	"golang.org/x/term"
-
+	"extraction-experiment/harness/answers"
 	harness "extraction-experiment/harness/extraction"
-	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
-	"extraction-experiment/report"
 	"extraction-experiment/runstore"
 	"extraction-experiment/scoring"
 	"extraction-experiment/tracking"
@@ -78,31 +74,6 @@ func whereTrials(ctx context.Context, run *runstore.Reader, h outcome.Header, t 
 	return nil
 }
 
-// textOptions lays a report out for the terminal of standard output.
-func textOptions(env cli.Env, where []string) report.Options {
-	return report.Options{Width: stdoutWidth(), Color: isTerminal(os.Stdout) && env.Getenv("NO_COLOR") == "", Where: where}
-}
-
-func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
-
-// stdoutWidth is that of the terminal, and a comfortable one for files and
-// pipes.
-func stdoutWidth() int {
-	const piped = 100
-	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && width > 0 {
-		return width
-	}
-	return piped
-}
-
-// written gives an error of writing its exit code.
-func written(err error) error {
-	if err == nil {
-		return nil
-	}
-	return cli.Errorf(cli.ExitIO, "%w", err)
-}
-
 // scoreOrder is the order in which scores are shown: that of the catalogue, then
 // those of grounding.
 func scoreOrder() []string {
@@ -110,5 +81,5 @@ func scoreOrder() []string {
 	for _, d := range scoring.Catalog() {
 		names = append(names, d.Name)
 	}
-	return slices.Concat(names, harness.GroundingScores(), answersOrder(), []string{outcome.ErrorScore})
+	return slices.Concat(names, harness.GroundingScores(), answers.ScoreOrder(), []string{outcome.ErrorScore})
 }

@@ -19,6 +19,7 @@ import (
 // all of them together.
 type sweepJob struct {
 	workbench
+	rules scorer
 	cells []runConfig
 	paths []string
 }
@@ -31,13 +32,13 @@ func (s *sweepJob) run(ctx context.Context) error {
 	}
 	var problems []error
 	for i, cfg := range s.cells {
-		if s.stopping() {
+		if s.signals.came() {
 			return errors.Join(append(problems, s.interrupted(i))...)
 		}
 		if !cfg.quiet {
 			fmt.Fprintf(s.env.Stderr, "run %d of %d: %s\n", i+1, len(s.cells), cfg.name)
 		}
-		err := s.workbench.run(ctx, cfg)
+		err := s.workbench.run(ctx, cfg, s.rules)
 		problems = append(problems, err)
 		switch cli.ExitCode(err) {
 		case cli.ExitOK, cli.ExitGate, cli.ExitFailures, cli.ExitInconclusive:
@@ -48,15 +49,6 @@ func (s *sweepJob) run(ctx context.Context) error {
 		}
 	}
 	return errors.Join(append(problems, s.rank(ctx))...)
-}
-
-func (s *sweepJob) stopping() bool {
-	select {
-	case <-s.signals.soft:
-		return true
-	default:
-		return false
-	}
 }
 
 func (s *sweepJob) interrupted(done int) error {

@@ -106,14 +106,3 @@ func (s settings) of(cell sweep.Cell) settings {
 	out["name"] = resolved{[]string{cell.Name}, "sweep"}
 	return out
 }
-
-// separate returns what errors.Join joined.
-func separate(err error) []error {
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		return many.Unwrap()
-	}
-	if err == nil {
-		return nil
-	}
-	return []error{err}
-}

@@ -58,12 +58,7 @@ func knowing(t *testing.T) (url string) {
 				answer = string(raw)
 			}
 		}
-		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(map[string]any{
-			"id": "1", "object": "chat.completion", "model": body.Model,
-			"choices": []any{map[string]any{"index": 0, "finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": answer}}},
-			"usage":   map[string]any{"prompt_tokens": 900, "completion_tokens": 200, "total_tokens": 1100},
-		})
+		writeCompletion(w, body.Model, answer, 900, 200)
 	}))
 	t.Cleanup(hs.Close)
 	return hs.URL + "/v1"

@@ -67,7 +67,8 @@ func openSystem(ctx context.Context, lf *connect.Langfuse, cfg systemConfig, con
 	}
 	if opened.Extractor != nil {
 		if cfg.asksPrompt() || cfg.parameters != (pipeline.Parameters{}) || cfg.record != "" || cfg.twoStages || len(cfg.vars) > 0 || cfg.limits.limited() {
-			return system{}, cli.Usage("the %s reads no prompt, has no temperature and the like, and nothing to record: name a model with --model", opened.Info.Model)
+			refused := cli.Usage("the %s reads no prompt, has no temperature and the like, and nothing to record: name a model with --model", opened.Info.Model)
+			return system{}, errors.Join(refused, opened.Close())
 		}
 		return system{extractor: opened.Extractor, header: describe(opened.Info, cfg, pin), close: opened.Close, notes: notes}, nil
 	}
@@ -92,11 +93,11 @@ func openBuiltinPrompt(cfg systemConfig, template prompt.Template, getenv func(s
 // overModel puts the pipeline over a model that is priced, and recorded where
 // that is asked for.
 func overModel(opened provider.Opened, known catalogue, template prompt.Template, pin outcome.Prompt, cfg systemConfig) (system, error) {
-	asks, err := within(opened, known, cfg.limits)
-	if cfg.estimator != nil {
+	var asks asker
+	var err error
+	if cfg.estimator != nil { // no folder of answers is made, no recording begun
 		asks, cfg.record = asker{Model: cfg.estimator}, ""
-	}
-	if err != nil {
+	} else if asks, err = within(opened, known, cfg.limits); err != nil {
 		return system{}, errors.Join(withCode(err), opened.Close())
 	}
 	config := pipeline.Config{
@@ -186,7 +187,7 @@ func findPrompt(ctx context.Context, lf *connect.Langfuse, cfg systemConfig) (pr
 		ref.Name = prompt.DefaultName
 	}
 	if cfg.promptFile != "" {
-		template, err := readPrompt(cfg.promptFile, cfg.vars)
+		template, err := readPrompt(cfg.promptFile, func(t prompt.Template) error { return t.Check(cfg.vars, nil) })
 		if err != nil {
 			return prompt.Template{}, outcome.Prompt{}, err
 		}
@@ -195,6 +196,12 @@ func findPrompt(ctx context.Context, lf *connect.Langfuse, cfg systemConfig) (pr
 		}
 		return tracking.PushPrompt(ctx, lf.Client, ref.Name, template)
 	}
+	return fetchPrompt(ctx, lf, ref)
+}
+
+// fetchPrompt finds a prompt in Langfuse; without label and version, that of
+// production.
+func fetchPrompt(ctx context.Context, lf *connect.Langfuse, ref langfuse.PromptRef) (prompt.Template, outcome.Prompt, error) {
 	if ref.Label == "" && ref.Version == 0 {
 		ref.Label = "production"
 	}
@@ -206,8 +213,8 @@ func findPrompt(ctx context.Context, lf *connect.Langfuse, cfg systemConfig) (pr
 }
 
 // readPrompt reads a prompt from a file: messages where it ends in .json, else
-// a text.
-func readPrompt(path string, vars []prompt.Var) (prompt.Template, error) {
+// a text. check says whether it can be used.
+func readPrompt(path string, check func(prompt.Template) error) (prompt.Template, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return prompt.Template{}, cli.Usage("reading the prompt: %w", err)
@@ -218,19 +225,10 @@ func readPrompt(path string, vars []prompt.Var) (prompt.Template, error) {
 			return template, cli.Usage("reading %s: %w", path, err)
 		}
 	}
-	if err := template.Check(vars, nil); err != nil {
+	if err := check(template); err != nil {
 		return template, cli.Usage("%s: %w", path, err)
 	}
 	return template, nil
 }
 
 func isBaseline(model string) bool { return strings.EqualFold(strings.TrimSpace(model), "baseline") }
-
-// withCode gives a refused configuration exit code 64 where it has none.
-func withCode(err error) error {
-	var coded interface{ ExitCode() int }
-	if err == nil || errors.As(err, &coded) {
-		return err
-	}
-	return cli.Errorf(cli.ExitUsage, "%w", err)
-}

@@ -42,12 +42,7 @@ func moody(t *testing.T, answers ...string) (url string) {
 			http.Error(w, "not now", http.StatusBadRequest)
 			return
 		}
-		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(map[string]any{
-			"id": "1", "object": "chat.completion", "model": "gpt-test",
-			"choices": []any{map[string]any{"index": 0, "finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": answer}}},
-			"usage":   map[string]any{"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
-		})
+		writeCompletion(w, "gpt-test", answer, 100, 20)
 	}))
 	t.Cleanup(hs.Close)
 	return hs.URL + "/v1"

@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-	"unicode/utf8"
 
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/langfuse"
@@ -128,14 +127,4 @@ func of(item string, trial int) string {
 		text += fmt.Sprintf(" #%d", trial)
 	}
 	return text
-}
-
-// short makes one harmless line of at most 100 characters.
-func short(text string) string {
-	const most = 100
-	text = strings.ReplaceAll(printable.Line(text), "\t", " ")
-	if utf8.RuneCountInString(text) <= most {
-		return text
-	}
-	return string([]rune(text)[:most-1]) + "…"
 }

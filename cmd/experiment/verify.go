@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
-	"extraction-experiment/report"
 	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
@@ -33,30 +31,29 @@ func verifyCommand(env cli.Env) *urfave.Command {
 		ArgsUsage:    "RUN",
 		Description:  "Exit code 0: nothing differs, 1: something does, 64: no such run, one that is being written, or another server than the run was published to, 69: Langfuse cannot be reached.",
 		OnUsageError: flags.UsageError,
-		Flags: []urfave.Flag{
+		Flags: append([]urfave.Flag{
 			datasetFlag(),
 			jsonFlag(),
 			&urfave.BoolFlag{Name: "repair", Usage: "send again what is missing or different, delete scores of this run that are there twice, and verify again", DisableDefaultText: true},
 			&urfave.DurationFlag{Name: "timeout", Usage: "look for what is missing for this `TIME`; 0s looks once, and so does the embedded Langfuse unless told otherwise, as it stores before it answers", DefaultText: "60s"},
-			&urfave.StringFlag{Name: "log-level", Value: "warn", Usage: "`LEVEL` is debug, info, warn or error"},
-			&urfave.StringFlag{Name: "log-format", Value: "text", Usage: "`FORM` is text or json"},
-		},
+		}, logFlags()...),
 		Action: func(c *urfave.Context) error { return verifyAction(c, env) },
 	}
 }
 
 func verifyAction(c *urfave.Context, env cli.Env) (err error) {
-	if c.NArg() != 1 {
-		return cli.Usage("verify takes the name or file of one run; experiment runs lists them")
+	named, err := oneRun(c)
+	if err != nil {
+		return err
 	}
 	if c.Duration("timeout") < 0 {
 		return cli.Usage("--timeout: %s is no time to wait", c.Duration("timeout"))
 	}
-	log, err := newLog(env.Stderr, c.String("log-level"), c.String("log-format"))
+	log, err := flaggedLog(c, env)
 	if err != nil {
 		return err
 	}
-	path, err := findRun(c.Context, c.Args().First(), c.String("dataset"))
+	path, err := findRun(c.Context, named, c.String("dataset"))
 	if err != nil {
 		return err
 	}
@@ -65,6 +62,7 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	ctx, signals := watchSignals(c.Context, env.Stderr)
 	defer signals.stop()
+	defer func() { err = signals.cutShort(err) }()
 	lf, err := connect.Open(ctx, env.Getenv)
 	if err != nil {
 		return err
@@ -76,9 +74,9 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	if c.Bool("json") {
-		err = errors.Join(err, written(report.JSON(env.Stdout, checked, isTerminal(os.Stdout))))
+		err = errors.Join(err, printJSON(env, checked))
 	} else {
-		err = errors.Join(err, written(checked.write(env.Stdout)))
+		err = errors.Join(err, cli.Written(checked.write(env.Stdout)))
 	}
 	return errors.Join(err, checked.failed())
 }
@@ -165,5 +163,5 @@ func (j *job) verify(ctx context.Context, env cli.Env, ran, published error) err
 	if j.cfg.quiet && v.OK {
 		return nil
 	}
-	return errors.Join(written(v.write(env.Stderr)), v.failed())
+	return errors.Join(cli.Written(v.write(env.Stderr)), v.failed())
 }

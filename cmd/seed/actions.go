@@ -72,7 +72,7 @@ type fileResult struct {
 
 func printFile(c *urfave.Context, env cli.Env, r fileResult) error {
 	if c.Bool("json") {
-		return written(report.JSON(env.Stdout, r, false))
+		return cli.Written(report.JSON(env.Stdout, r, false))
 	}
 	var b strings.Builder
 	verb := "seeded"
@@ -83,7 +83,7 @@ func printFile(c *urfave.Context, env cli.Env, r fileResult) error {
 		verb, c.String("dataset"), r.Created, r.Updated, r.Unchanged, r.Refused)
 	counts(&b, "redacted", r.Redacted)
 	_, err := io.WriteString(env.Stdout, b.String())
-	return written(err)
+	return cli.Written(err)
 }
 
 // checkAction checks a file of anyone's and sends nothing.
@@ -103,11 +103,11 @@ func checkAction(c *urfave.Context, env cli.Env) error {
 		return err
 	}
 	if c.Bool("json") {
-		return errors.Join(written(report.JSON(env.Stdout, found, false)), found.Err())
+		return errors.Join(cli.Written(report.JSON(env.Stdout, found, false)), found.Err())
 	}
 	warn(env, c.Bool("quiet"), found.Warnings, "seed --check FILE --json")
 	_, err = fmt.Fprintf(env.Stdout, "%s: %d items, %d problems, %d warnings\n", path, found.Items, found.Problems.Total, found.Warnings.Total)
-	return errors.Join(written(err), found.Err())
+	return errors.Join(cli.Written(err), found.Err())
 }
 
 // exportAction writes the items of a dataset.
@@ -123,32 +123,23 @@ func exportAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lf.Close()) }()
-	if path == "-" {
-		w, err := dataset.NewWriter(env.Stdout, format)
-		if err != nil {
-			return err
-		}
-		_, err = seed.Export(c.Context, lf.Client, c.String("dataset"), time.Time{}, w)
-		return errors.Join(err, w.Close())
-	}
-	return exportFile(c, env, lf, path, format)
-}
-
-func exportFile(c *urfave.Context, env cli.Env, lf *connect.Langfuse, path string, format dataset.Format) error {
 	n := 0
-	err := cli.WriteFile(path, func(f io.Writer) error {
+	export := func(f io.Writer) error {
 		w, err := dataset.NewWriter(f, format)
 		if err != nil {
 			return err
 		}
 		n, err = seed.Export(c.Context, lf.Client, c.String("dataset"), time.Time{}, w)
 		return errors.Join(err, w.Close())
-	})
-	if err != nil {
+	}
+	if path == "-" {
+		return cli.Written(export(env.Stdout))
+	}
+	if err := cli.WriteFile(path, export); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(env.Stdout, "%d items of %s in %s\n", n, c.String("dataset"), path)
-	return written(err)
+	return cli.Written(err)
 }
 
 // archiveAction takes items out of a dataset's listing.
@@ -160,11 +151,11 @@ func archiveAction(c *urfave.Context, env cli.Env) (err error) {
 	defer func() { err = errors.Join(err, lf.Close()) }()
 	changes, err := seed.Archive(c.Context, lf.Client, c.String("dataset"), c.StringSlice("archive"))
 	if c.Bool("json") {
-		return errors.Join(err, written(report.JSON(env.Stdout, changes, false)))
+		return errors.Join(err, cli.Written(report.JSON(env.Stdout, changes, false)))
 	}
 	for _, change := range changes {
 		_, printed := fmt.Fprintf(env.Stdout, "%s: %s\n", change.Item, change.Action)
-		err = errors.Join(err, written(printed))
+		err = errors.Join(err, cli.Written(printed))
 	}
 	return err
 }
@@ -186,7 +177,7 @@ func listAction(c *urfave.Context, env cli.Env) (err error) {
 		}
 		fmt.Fprintf(table, "%s\t%s\n", printable.Line(d.Name), printable.Line(d.Description))
 	}
-	return written(table.Flush()) // Flush returns the error of every write
+	return cli.Written(table.Flush()) // Flush returns the error of every write
 }
 
 func listJSON(c *urfave.Context, env cli.Env, lf *connect.Langfuse) error {
@@ -197,5 +188,5 @@ func listJSON(c *urfave.Context, env cli.Env, lf *connect.Langfuse) error {
 		}
 		list = append(list, d)
 	}
-	return written(report.JSON(env.Stdout, list, false))
+	return cli.Written(report.JSON(env.Stdout, list, false))
 }

@@ -1,5 +1,5 @@
-// Command seed fills datasets in Langfuse: it checks items, creates and updates
-// them, exports and archives them.
+// Command seed fills datasets in Langfuse, from files and from production
+// traces: it checks items, creates and updates them, exports and archives them.
 package main
 
 import (

@@ -74,10 +74,3 @@ func warn(env cli.Env, quiet bool, warnings seed.Findings, all string) {
 		fmt.Fprintf(env.Stderr, "warning: and %d more (%s lists them)\n", warnings.Total-shown, all)
 	}
 }
-
-func written(err error) error {
-	if err == nil {
-		return nil
-	}
-	return cli.Errorf(cli.ExitIO, "%w", err)
-}

@@ -86,7 +86,7 @@ func readSelection(c *urfave.Context, env cli.Env) (seed.Selection, error) {
 		problems = append(problems, err)
 		s.Scores = append(s.Scores, rule)
 	}
-	now := time.Now()
+	now := time.Now().UTC()
 	for _, bound := range []struct {
 		flag string
 		into *time.Time
@@ -102,19 +102,23 @@ func readSelection(c *urfave.Context, env cli.Env) (seed.Selection, error) {
 	return s, errors.Join(problems...)
 }
 
+// mostIDs bounds a list of ids, in bytes.
+const mostIDs = 256 << 20
+
 // readIDs reads one id a line; empty lines and those that begin with # do not
 // count.
 func readIDs(path string, env cli.Env) (ids []string, err error) {
 	in := env.Stdin
 	if path != "-" {
-		file, err := os.Open(path)
-		if err != nil {
-			return nil, cli.Usage("reading trace ids: %w", err)
+		file, opening := os.Open(path)
+		if opening != nil {
+			return nil, cli.Usage("reading trace ids: %w", opening)
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
 		in = file
 	}
-	lines := bufio.NewScanner(io.LimitReader(in, 256<<20))
+	bounded := &io.LimitedReader{R: in, N: mostIDs}
+	lines := bufio.NewScanner(bounded)
 	for lines.Scan() {
 		if id := strings.TrimSpace(lines.Text()); id != "" && id[0] != '#' {
 			ids = append(ids, id)
@@ -122,6 +126,9 @@ func readIDs(path string, env cli.Env) (ids []string, err error) {
 	}
 	if err := lines.Err(); err != nil {
 		return nil, cli.Usage("reading trace ids from %s: %w", path, err)
+	}
+	if bounded.N == 0 {
+		return nil, cli.Usage("reading trace ids from %s: more than %d MB are no list of ids", path, mostIDs>>20)
 	}
 	return ids, nil
 }

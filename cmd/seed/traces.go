@@ -57,10 +57,11 @@ func traceConfig(c *urfave.Context) (seed.TraceConfig, error) {
 		},
 		Mapping: mapping, Redaction: redaction, AcceptUnvalidated: c.Bool("accept-unvalidated"), Before: c.Bool("diff"),
 	}
+	var errDiff error
 	if c.Bool("diff") && !c.Bool("dry-run") {
-		return config, cli.Usage("--diff is a form of --dry-run: give both")
+		errDiff = cli.Usage("--diff is a form of --dry-run: give both")
 	}
-	return config, errors.Join(errSchemas, errMapping, errRedaction)
+	return config, errors.Join(errDiff, errSchemas, errMapping, errRedaction)
 }
 
 // readNamed reads the file of a flag; none is the zero value.
@@ -123,7 +124,7 @@ func seedTraces(c *urfave.Context, env cli.Env, lf *connect.Langfuse, selection 
 	if err != nil && result.Created+result.Updated+result.Unchanged+result.Refused == 0 {
 		return err // it did not come to anything
 	}
-	if !c.Bool("quiet") && result.Selected > result.Refused {
+	if !c.Bool("quiet") && result.Selected > result.Refused-result.RefusedQueueItems {
 		warnUnused(env, result.Redacted)
 	}
 	if result.Selected == 0 && result.Refused == 0 && !c.Bool("quiet") {
@@ -131,7 +132,7 @@ func seedTraces(c *urfave.Context, env cli.Env, lf *connect.Langfuse, selection 
 	}
 	if preview != nil {
 		if closing := preview.Close(result); closing != nil {
-			return errors.Join(written(closing), result.Err(), err)
+			return errors.Join(cli.Written(closing), result.Err(), err)
 		}
 	}
 	return errors.Join(printTraces(c, env, result), result.Err(), err)
@@ -157,7 +158,7 @@ func printTraces(c *urfave.Context, env cli.Env, r seed.TraceResult) error {
 		if c.Bool("dry-run") {
 			return nil
 		}
-		return written(report.JSON(env.Stdout, r, false))
+		return cli.Written(report.JSON(env.Stdout, r, false))
 	}
 	var b strings.Builder
 	switch {
@@ -174,7 +175,7 @@ func printTraces(c *urfave.Context, env cli.Env, r seed.TraceResult) error {
 	counts(&b, "evidence", r.Evidence)
 	counts(&b, "redacted", r.Redacted)
 	_, err := io.WriteString(env.Stdout, b.String())
-	return written(err)
+	return cli.Written(err)
 }
 
 // warnUnused names the patterns and fields that took nothing out.

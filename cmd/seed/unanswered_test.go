@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse/embedded"
 )
 
@@ -47,7 +48,7 @@ func TestRun_unanswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, stdout, stderr := runSeed(t, web.URL, "--dataset", "d", "--file", path)
-	if code != 4 && code != 69 || !strings.Contains(stdout, "2 created, 0 updated, 0 unchanged, 1 refused") ||
+	if code != cli.ExitUnavailable || !strings.Contains(stdout, "2 created, 0 updated, 0 unchanged, 1 refused") ||
 		!strings.Contains(stderr, "item b: was not answered") || !strings.Contains(stderr, "the same command again goes on") {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}

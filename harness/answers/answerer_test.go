@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"extraction-experiment/harness/answers"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/pdftext"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -87,6 +88,32 @@ func TestAsking(t *testing.T) {
 	}
 }
 
+// TestAsking_recordsWhatWasWaitedAndAssumed: a call is that of its last request,
+// says what is assumed of those that were given up, and has no attempts where
+// the answer comes from a cache.
+func TestAsking_recordsWhatWasWaitedAndAssumed(t *testing.T) {
+	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	answer := pipeline.Response{Text: "5 (стр. 1)", Finish: pipeline.FinishStop, Attempts: 2, Waited: time.Second, Assumed: outcome.Usage{Input: 7}}
+	asking, err := answers.NewAsking(answers.AskingConfig{
+		Document: openSample(t, "report"), Name: "m", Now: func() time.Time { return at },
+		Model: model(func(pipeline.Request) (pipeline.Response, error) { return answer, nil }),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, calls, err := asking.Answer(t.Context(), "?")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := calls[1]; c.Waited != time.Second || !c.Started.Equal(at.Add(time.Second)) || c.Attempts != 2 || c.Assumed.Input != 7 {
+		t.Errorf("%+v", c)
+	}
+	answer = pipeline.Response{Text: "5 (стр. 1)", Finish: pipeline.FinishStop, Cached: true}
+	if _, calls, err = asking.Answer(t.Context(), "?"); err != nil || !calls[1].Cached || calls[1].Attempts != 0 {
+		t.Errorf("%v %+v", err, calls[1])
+	}
+}
+
 func TestNewAsking_problems(t *testing.T) {
 	_, err := answers.NewAsking(answers.AskingConfig{Passages: -1, Prompt: prompt.ParseText("{{question}} {{document_text}}")})
 	for _, want := range []string{"Document, Model and Name", "-1 passages", "{{document_text}}", "never shows {{passages}}"} {
@@ -156,6 +183,26 @@ func TestExternal(t *testing.T) {
 		if f := outcome.FailureOf(err, outcome.OK); f.Class != want.class || requests.Load() != want.requests || len(calls) == 0 {
 			t.Errorf("%s: %v after %d requests", path, err, requests.Load())
 		}
+	}
+}
+
+// TestExternal_stopped: a question that would be asked again is left for the
+// resumed run when this one is stopped.
+func TestExternal_stopped(t *testing.T) {
+	stop := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(stop)
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	defer server.Close()
+	asker, err := external.NewAsker(external.Config{Target: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer asker.Close()
+	_, calls, err := answers.External{Asker: asker, Document: openSample(t, "manual"), Pause: time.Hour}.Answer(limit.WithStop(t.Context(), stop), "?")
+	if !errors.Is(err, limit.ErrStopped) || len(calls) == 0 {
+		t.Errorf("%v, %d calls", err, len(calls))
 	}
 }
 

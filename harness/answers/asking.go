@@ -73,47 +73,12 @@ func (a *Asking) Answer(ctx context.Context, question string) (Answer, []outcome
 	for _, m := range compiled {
 		req.Messages = append(req.Messages, pipeline.Message{Role: m.Role, Content: m.Content})
 	}
-	call, text, err := a.ask(ctx, req)
+	call := outcome.Call{Name: "answer", Provider: a.cfg.Provider, Model: a.cfg.Name}
+	res, call, err := pipeline.Ask(ctx, a.cfg.Model, req, call, a.cfg.Now)
 	calls = append(calls, call)
 	if err != nil {
 		return Answer{}, calls, err
 	}
+	text := strings.TrimSpace(res.Text)
 	return Answer{Text: text, Pages: Citations(text)}, calls, nil
-}
-
-// ask sends one request and records it.
-func (a *Asking) ask(ctx context.Context, req pipeline.Request) (outcome.Call, string, error) {
-	call := outcome.Call{
-		Name: "answer", Kind: "generation", Provider: a.cfg.Provider, Model: a.cfg.Name,
-		Parameters: encode(req.Parameters), Input: encode(req.Messages), Started: a.cfg.Now().UTC(),
-	}
-	res, err := a.cfg.Model.Generate(ctx, req)
-	call.Ended, call.Attempts = a.cfg.Now().UTC(), max(1, res.Attempts)
-	if res.Model != "" {
-		call.Model = res.Model
-	}
-	call.Usage, call.CostUSD, call.Finish, call.Cached = res.Usage, res.CostUSD, string(res.Finish), res.Cached
-	if res.Text != "" {
-		call.Output = encode(res.Text)
-	}
-	if err == nil {
-		err = unusable(res)
-	}
-	if err != nil {
-		call.Error = outcome.FailureOf(err, outcome.Provider).Message
-	}
-	return call, strings.TrimSpace(res.Text), err
-}
-
-// unusable says why an answer cannot be judged whatever it says.
-func unusable(res pipeline.Response) error {
-	switch {
-	case res.Finish == pipeline.FinishRefused:
-		return &outcome.Failure{Class: outcome.InvalidOutput, Message: "the model declined to answer: " + excerpt(res.Text, 300)}
-	case res.Finish == pipeline.FinishLength:
-		return &outcome.Failure{Class: outcome.InvalidOutput, Message: "the answer was cut by the limit of tokens: raise --max-tokens"}
-	case strings.TrimSpace(res.Text) == "":
-		return &outcome.Failure{Class: outcome.InvalidOutput, Message: "the answer is empty"}
-	}
-	return nil
 }

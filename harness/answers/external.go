@@ -1,11 +1,13 @@
 package answers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"time"
 
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider/external"
@@ -18,29 +20,27 @@ import (
 type External struct {
 	Asker    *external.Asker
 	Document *Document
-	// Tries is how often a question is asked that fails in a way which may pass
-	// (a process that ended, 5xx, 429); 0 means 3.
-	Tries int
 	// Pause is the time before the second try, doubled with each; 0 means half a
 	// second. A longer Retry-After is kept, up to 30 s.
 	Pause time.Duration
 }
 
-// longestPause bounds what a Retry-After can ask for.
-const longestPause = 30 * time.Second
+const (
+	// tries is how often a question is asked that fails in a way which may pass:
+	// a process that ended, 5xx, 429.
+	tries = 3
+	// longestPause bounds what a Retry-After can ask for.
+	longestPause = 30 * time.Second
+)
 
-// Answer asks until there is an answer, the failure is one that stays, or the
-// tries are used up. What hangs ends with ctx; what answers with more than the
-// Asker takes, or with no "answer", fails with class invalid_output.
+// Answer asks until there is an answer, the failure is one that stays, or it was
+// asked three times. What hangs ends with ctx; where the run is stopped during a
+// pause, the question is given up with limit.ErrStopped and asked when the run is
+// resumed. What answers with more than the Asker takes, or with no "answer",
+// fails with class invalid_output.
 func (e External) Answer(ctx context.Context, question string) (Answer, []outcome.Call, error) {
 	request := map[string]any{"question": question, "pdf": e.Document.Path, "pdf_sha256": e.Document.SHA256}
-	tries, pause := e.Tries, e.Pause
-	if tries == 0 {
-		tries = 3
-	}
-	if pause == 0 {
-		pause = 500 * time.Millisecond
-	}
+	pause := cmp.Or(e.Pause, 500*time.Millisecond)
 	var all []outcome.Call
 	for try := 1; ; try++ {
 		fields, calls, err := e.Asker.Ask(ctx, request)
@@ -56,6 +56,9 @@ func (e External) Answer(ctx context.Context, question string) (Answer, []outcom
 		wait := time.NewTimer(max(pause, min(failed.RetryAfter, longestPause)))
 		select {
 		case <-wait.C:
+		case <-limit.Stop(ctx):
+			wait.Stop()
+			return Answer{}, all, limit.ErrStopped
 		case <-ctx.Done():
 			wait.Stop()
 			return Answer{}, all, err

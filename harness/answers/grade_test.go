@@ -57,7 +57,7 @@ func TestJudge(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := answers.Judge(tt.expected, tt.answer)
-			if g.IncludeRate != tt.rate || !close(g.BaseScore, tt.base) || g.CitationPenalty != tt.penalty || !close(g.Score, tt.score) {
+			if g.IncludeRate != tt.rate || !near(g.BaseScore, tt.base) || g.CitationPenalty != tt.penalty || !near(g.Score, tt.score) {
 				t.Errorf("rate %v base %v penalty %v score %v, want %v %v %v %v",
 					g.IncludeRate, g.BaseScore, g.CitationPenalty, g.Score, tt.rate, tt.base, tt.penalty, tt.score)
 			}
@@ -65,9 +65,9 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// close allows for the last bit: 16./30 of this file and 16/30 of the program
+// near allows for the last bit: 16./30 of this file and 16/30 of the program
 // are the same number, 0.3−0.2 written out is not.
-func close(a, b float64) bool { return math.Abs(a-b) < 1e-15 }
+func near(a, b float64) bool { return math.Abs(a-b) < 1e-15 }
 
 func TestJudge_saysWhereTermsAre(t *testing.T) {
 	g := answers.Judge(answers.Expected{

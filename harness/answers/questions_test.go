@@ -2,6 +2,7 @@ package answers_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -77,10 +78,8 @@ func TestRead_namesEveryProblem(t *testing.T) {
 	for text, want := range tests {
 		_, _, err := answers.Read(strings.NewReader(text), "q.jsonl")
 		var coded interface{ ExitCode() int }
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.80q: %v, want %s", text, err, want)
-		} else if c, ok := err.(interface{ ExitCode() int }); !ok || c.ExitCode() != 64 {
-			t.Errorf("%.80q: %v has no exit code 64 (%v)", text, err, coded)
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, &coded) || coded.ExitCode() != 64 {
+			t.Errorf("%.80q: %v, want %s and exit code 64", text, err, want)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func Collect(ctx context.Context, source pager) (Questions, error) {
 			return q, fmt.Errorf("listing the questions: %w", err)
 		}
 		if q.Items = append(q.Items, page...); len(q.Items) > MaxQuestions {
-			return q, fmt.Errorf("the dataset has more than %d questions", MaxQuestions)
+			return q, &dataset.SyntaxError{File: "the dataset", Msg: fmt.Sprintf("has more than %d questions: give a part of it", MaxQuestions)}
 		}
 	}
 	slices.SortFunc(q.Items, func(a, b dataset.Item) int { return strings.Compare(a.ID, b.ID) })

@@ -39,10 +39,9 @@ const (
 type script struct {
 	Mode string `json:"mode"`
 	// A draft that fails with FailureKind, and its repair.
-	Draft          *string `json:"draft"`
-	Repair         *string `json:"repair"`
-	FailureKind    string  `json:"failureKind"`
-	FailureMessage string  `json:"failureMessage"`
+	Draft       *string `json:"draft"`
+	Repair      *string `json:"repair"`
+	FailureKind string  `json:"failureKind"`
 	// The answer to a request for text and to one with a schema.
 	Generate           *string `json:"generate"`
 	GenerateStructured *string `json:"generateStructured"`
@@ -110,14 +109,4 @@ func (r reader) structuredSplit(s script) Answer {
 		return a
 	}
 	return r.plain(*s.Generate, 2)
-}
-
-// Stored takes the stored answer of a case apart, as the deterministic mode does.
-// The error says what is wrong with the schema.
-func Stored(document string, schema json.RawMessage, answer string) (Answer, error) {
-	compiled, err := compileSchema(schema)
-	if err != nil {
-		return Answer{}, err
-	}
-	return reader{compiled, newChecker(document)}.stored(answer), nil
 }

@@ -241,6 +241,21 @@ func TestShape(t *testing.T) {
 	}
 }
 
+// TestRun_failedCase: a case that expects its stored answer to fail does not
+// succeed by failing itself; here its schema, which nobody validated, is none.
+func TestRun_failedCase(t *testing.T) {
+	r, err := bench.Run(t.Context(), bench.Config{Cases: []bench.Case{{
+		CaseID: "one", DocumentText: "z", Instructions: "i", TargetSchema: json.RawMessage(`{"type":7}`),
+		Expected: &bench.Expected{EmptyResultKind: bench.EmptyByFailure},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.SuccessRate != 0 || len(r.Causes) != 1 || !strings.Contains(r.Causes[0].Detail, "targetSchema") {
+		t.Errorf("success rate %v, causes %+v", r.SuccessRate, r.Causes)
+	}
+}
+
 // TestGates is at every threshold exactly, and beyond all of them at once.
 func TestGates(t *testing.T) {
 	g := bench.Gates{

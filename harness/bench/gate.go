@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -40,7 +39,7 @@ type Violation struct {
 	Value float64 `json:"value"`
 }
 
-// String says what is wrong: "successRate is 0.9, --min-success-rate is 1".
+// String says what is wrong: "0.9 is not within --min-success-rate 1".
 func (v Violation) String() string {
 	return fmt.Sprintf("%.6g is not within --%s %g", v.Value, v.Gate, v.Limit)
 }
@@ -86,7 +85,7 @@ func Verdict(violations []Violation) error {
 	for _, v := range violations {
 		lines = append(lines, v.String())
 	}
-	return &gateError{errors.New(fmt.Sprintf("%d gates do not hold:\n", len(violations)) + strings.Join(lines, "\n"))}
+	return &gateError{fmt.Errorf("%d of %d gates do not hold:\n%s", len(violations), len(Gates{}.checks(Report{})), strings.Join(lines, "\n"))}
 }
 
 type gateError struct{ error }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"extraction-experiment/runstore"
@@ -63,14 +64,15 @@ func (m *measurer) report() Report {
 	r := Report{
 		SchemaValidRate: rate(m.all.shaped, m.all.count), QuoteInvariantRate: rate(m.all.quoted, m.all.count), QuoteErrors: m.errors,
 		UniqueExtractionStability: m.stability(), Variance: m.variance(),
-		SuccessRate: rate(m.all.success, planned), CoverageRate: m.coverage(m.all, planned),
+		SuccessRate: rate(m.all.success, planned), CoverageRate: m.all.coverageRate(planned),
 		Causes: append([]Cause{}, m.causes...), MoreCauses: m.more, DriftingCases: []string{}, Categories: []Category{}, Warnings: []string{},
 	}
 	rates := make([]float64, m.trials)
 	for i, t := range m.perTrial {
 		rates[i] = rate(t.success, m.all.cases)
 	}
-	_, r.SuccessRateStdDev = spread(rates)
+	_, variance := spread(rates)
+	r.SuccessRateStdDev = math.Sqrt(variance)
 	m.drift(&r)
 	m.breadth(&r)
 	if missing := planned - m.all.outcomes; missing > 0 {
@@ -79,7 +81,8 @@ func (m *measurer) report() Report {
 	return r
 }
 
-func (m *measurer) coverage(s sum, planned int) float64 {
+// coverageRate is the mean over so many planned outcomes, 1 for none.
+func (s *sum) coverageRate(planned int) float64 {
 	if planned == 0 {
 		return 1
 	}
@@ -96,7 +99,6 @@ func (m *measurer) drift(r *Report) {
 			}
 		}
 	}
-	r.CaseOutcomeDriftRate = 0
 	if n := len(m.cases); n > 0 {
 		r.CaseOutcomeDriftRate = float64(len(r.DriftingCases)) / float64(n)
 	}
@@ -118,7 +120,7 @@ func (m *measurer) breadth(r *Report) {
 		s := m.categories[name]
 		r.Categories = append(r.Categories, Category{
 			Name: name, Cases: s.cases, Extractions: s.count, SuccessRate: rate(s.success, s.cases*m.trials),
-			SchemaValidRate: rate(s.shaped, s.count), QuoteInvariantRate: rate(s.quoted, s.count), CoverageRate: m.coverage(*s, s.cases*m.trials),
+			SchemaValidRate: rate(s.shaped, s.count), QuoteInvariantRate: rate(s.quoted, s.count), CoverageRate: s.coverageRate(s.cases * m.trials),
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -88,6 +89,9 @@ func (m *measurer) add(o outcome.Outcome) {
 	}
 	a := answerOf(o)
 	r := c.gold.judge(a)
+	if o.Failed() && r.success { // a failure is expected of the answer, not of the case
+		r.success, r.why = false, "there is no answer: "+a.Failures[0].Message
+	}
 	t := &m.perTrial[o.Trial-1]
 	for _, s := range []*sum{&m.all, &t.sum, m.category(c.gold)} {
 		s.add(r)
@@ -149,11 +153,6 @@ func (m *measurer) trimCauses() {
 }
 
 func compareCauses(a, b Cause) int {
-	for _, c := range []int{strings.Compare(a.CaseID, b.CaseID), strings.Compare(a.Metric, b.Metric), strings.Compare(string(a.Code), string(b.Code)),
-		strings.Compare(a.Quote, b.Quote), strings.Compare(a.Class, b.Class), strings.Compare(a.Detail, b.Detail), a.Trial - b.Trial} {
-		if c != 0 {
-			return c
-		}
-	}
-	return 0
+	return cmp.Or(strings.Compare(a.CaseID, b.CaseID), strings.Compare(a.Metric, b.Metric), strings.Compare(string(a.Code), string(b.Code)),
+		strings.Compare(a.Quote, b.Quote), strings.Compare(a.Class, b.Class), strings.Compare(a.Detail, b.Detail), a.Trial-b.Trial)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"extraction-experiment/internal/printable"
 )
 
 // Record is one extraction as an answer states it, with what is wrong with it.
@@ -165,11 +167,5 @@ func unfenced(text string) string {
 	return strings.TrimSpace(strings.TrimSuffix(body, "```"))
 }
 
-func shortened(text string) string {
-	const most = 300
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
-}
+// shortened is a text of others as a report holds it.
+func shortened(text string) string { return printable.Brief(text, 300) }

@@ -16,6 +16,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/runstore"
@@ -60,8 +61,10 @@ type Config struct {
 
 	Concurrency int           // 0 means 4
 	Timeout     time.Duration // of one case; 0 means 5 minutes
-	Stop        <-chan struct{}
-	Observer    experiment.Observer
+	// Stop, when closed, ends the run after the cases under way; calls that
+	// wait for a model's limits are given up.
+	Stop     <-chan struct{}
+	Observer experiment.Observer // may be nil
 
 	leftOut int // cases that an extractor cannot be asked
 }
@@ -178,7 +181,7 @@ func (cfg Config) run(ctx context.Context) (report Report, err error) {
 	if err != nil {
 		return Report{}, err
 	}
-	_, ran := runner.Run(ctx)
+	_, ran := runner.Run(limit.WithStop(ctx, cfg.Stop))
 	if ran != nil && !errors.Is(ran, experiment.ErrInterrupted) {
 		return Report{}, ran
 	}

@@ -97,7 +97,6 @@ type judgement struct {
 // record the extractions, up to the least number.
 func (g gold) judge(a Answer) judgement {
 	r := judgement{count: len(a.Records)}
-	check := newChecker(g.DocumentText)
 	found := map[string]bool{}
 	for _, rec := range a.Records {
 		r.shaped += toInt(rec.Shape == "")
@@ -114,6 +113,7 @@ func (g gold) judge(a Answer) judgement {
 		r.success = r.why == ""
 		return r
 	}
+	check := newChecker(g.DocumentText)
 	r.wanted = len(g.GoldSpans)
 	for _, s := range g.GoldSpans {
 		start, end := s.CharStart, s.CharEnd

@@ -41,28 +41,18 @@ func (m *measurer) variance() Variance {
 	}
 	v.Min, v.Max = slices.Min(v.ExtractionCounts), slices.Max(v.ExtractionCounts)
 	v.Stability = rate(v.Min, v.Max)
-	v.Mean, v.StdDev = spread(counts)
-	v.Variance = v.StdDev * v.StdDev
-	var moments stats.Moments
-	for _, c := range counts {
-		moments.Add(c)
-	}
-	if sample, ok := moments.Variance(); ok {
-		v.Variance = sample * float64(m.trials-1) / float64(m.trials)
-	}
+	v.Mean, v.Variance = spread(counts)
+	v.StdDev = math.Sqrt(v.Variance)
 	return v
 }
 
-// spread returns the mean and the standard deviation of a population.
-func spread(values []float64) (mean, deviation float64) {
+// spread returns the mean and the variance of a population.
+func spread(values []float64) (mean, variance float64) {
 	var m stats.Moments
 	for _, v := range values {
 		m.Add(v)
 	}
 	mean, _ = m.Mean()
-	if sample, ok := m.Variance(); ok {
-		n := float64(len(values))
-		deviation = math.Sqrt(sample * (n - 1) / n)
-	}
-	return mean, deviation
+	variance, _ = m.PopulationVariance()
+	return mean, variance
 }

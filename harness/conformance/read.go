@@ -69,7 +69,7 @@ func Parse(path string, text []byte) (Set, error) {
 	top := r.mapping(document.Content[0], "the file")
 	set.Evaluator = r.spec(top)
 	set.Fixtures = r.fixtures(top, document.Content[0].Line)
-	top.end(nil)
+	top.end([]string{"evaluator", "fixtures"})
 	set.Warnings = r.warnings
 	if err := r.problems.Err(); err != nil {
 		return Set{}, err
@@ -164,7 +164,7 @@ func (r *reader) fixture(node *yaml.Node) Fixture {
 	if one.Label == Ambiguous && one.Bounds == nil {
 		r.warn("fixture %q is ambiguous and has no score_bounds: any score is accepted", one.ID)
 	}
-	f.end([]string{"id", "label", "question", "criteria", "expected_output", "candidate_answer", "answer", "score_bounds", "input_files", "guideline_files"})
+	f.end([]string{"id", "label", "question", "criteria", "expected_output", "reference_answer", "candidate_answer", "answer", "score_bounds", "input_files", "guideline_files"})
 	return one
 }
 

@@ -3,9 +3,9 @@ package conformance
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"extraction-experiment/evaluator"
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/stats"
 )
 
@@ -89,6 +89,9 @@ func newReport(cfg Config, answers [][]answer) Report {
 	return r
 }
 
+// maxMessage bounds what a report says of one error, in bytes.
+const maxMessage = 1000
+
 // judge makes the result of one fixture.
 func judge(cfg Config, f Fixture, answers []answer) FixtureResult {
 	r := FixtureResult{ID: f.ID, Label: f.Label, Runs: len(answers), Scores: []float64{}, Errors: []string{}, Reasons: []string{}}
@@ -99,7 +102,7 @@ func judge(cfg Config, f Fixture, answers []answer) FixtureResult {
 	var first evaluator.Grade
 	for run, a := range answers {
 		if a.err != nil {
-			r.Errors = append(r.Errors, fmt.Sprintf("run %d: %s", run+1, message(a.err)))
+			r.Errors = append(r.Errors, fmt.Sprintf("run %d: %s", run+1, printable.Brief(a.err.Error(), maxMessage)))
 			continue
 		}
 		score := a.verdict.Score
@@ -117,10 +120,7 @@ func judge(cfg Config, f Fixture, answers []answer) FixtureResult {
 	}
 	if n := len(r.Scores); n > 0 {
 		mean, _ := m.Mean()
-		variance := 0.0
-		if v, ok := m.Variance(); ok { // over n-1; that of the population is over n
-			variance = v * float64(n-1) / float64(n)
-		}
+		variance, _ := m.PopulationVariance()
 		r.Mean, r.Variance = &mean, &variance
 		r.FlipRate = new(float64(r.Flips) / float64(n))
 	}
@@ -177,16 +177,6 @@ func demanded(cfg Config, f Fixture) string {
 	default:
 		return "0"
 	}
-}
-
-// message is an error in one bounded line.
-func message(err error) string {
-	const most = 1000
-	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "\uFFFD")), " ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
 }
 
 // kindOf returns the kind of a fault.

@@ -27,12 +27,12 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
-	"unicode/utf8"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/evaluator"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 )
 
@@ -215,14 +215,7 @@ func counted(n int, one, many string) string {
 }
 
 // cut bounds text that is stored with every item.
-func cut(text string) string {
-	const most = 500
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, string(utf8.RuneError))), " ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
-}
+func cut(text string) string { return printable.Brief(text, 500) }
 
 // caseOf makes a case of an item: the question is the document's text where the
 // input has one, else the input itself.

@@ -4,8 +4,10 @@
 // domain words, once in each direction; the runner below sees only JSON.
 package extraction
 
+import "extraction-experiment/scoring"
+
 // Name is how run files call this harness.
 const Name = "extraction"
 
 // Primary is the score by which items are called best and worst.
-const Primary = "entity_f1"
+const Primary = scoring.EntityF1

@@ -25,8 +25,8 @@ func GroundingScores() []string { return []string{GroundedRate, InventedRate} }
 // LowerIsBetter lists the scores of this harness of which less is better.
 func LowerIsBetter() []string { return []string{InventedRate} }
 
-// NothingExtracted is the reason why a score of grounding has no value.
-const NothingExtracted = "nothing was extracted that could stand in the document"
+// nothingExtracted is the reason why a score of grounding has no value.
+const nothingExtracted = "nothing was extracted that could stand in the document"
 
 // Grounding returns GroundedRate and InventedRate of what was extracted from a
 // document. It looks for every entity as ground.Locate does: white space, case and
@@ -59,7 +59,7 @@ func Grounding(document string, found extraction.Extraction) []outcome.Score {
 // groundingScore makes a score; of nothing it is undefined.
 func groundingScore(name string, num, den int, comment string) outcome.Score {
 	if den == 0 {
-		return outcome.Score{Name: name, Reason: NothingExtracted}
+		return outcome.Score{Name: name, Reason: nothingExtracted}
 	}
 	value := float64(num) / float64(den)
 	return outcome.Score{Name: name, Value: &value, Ratio: &outcome.Ratio{Num: int64(num), Den: int64(den)}, Comment: comment}

@@ -9,9 +9,9 @@ import (
 
 // inOrder passes values through do on all processors and gives the results to
 // emit in the order in which next returned the values. next says with ok false
-// that there are no more. The first error of next or emit, or the end of ctx,
-// stops it. A few values per processor are in memory at a time.
-func inOrder[In, Out any](ctx context.Context, next func() (value In, ok bool, err error), do func(In) Out, emit func(Out) error) error {
+// that there are no more. The first error of emit, or the end of ctx, stops it. A
+// few values per processor are in memory at a time.
+func inOrder[In, Out any](ctx context.Context, next func() (value In, ok bool), do func(In) Out, emit func(Out) error) error {
 	type job struct {
 		in  In
 		out chan Out
@@ -23,9 +23,9 @@ func inOrder[In, Out any](ctx context.Context, next func() (value In, ok bool, e
 		defer close(todo)
 		defer close(order)
 		for {
-			value, ok, err := next()
-			if err != nil || !ok {
-				return err
+			value, ok := next()
+			if !ok {
+				return nil
 			}
 			j := job{value, make(chan Out, 1)}
 			for _, to := range []chan<- job{order, todo} {

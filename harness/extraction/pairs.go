@@ -33,8 +33,9 @@ type Pairs struct {
 // Lines are scored on all processors; some hundred are in memory at a time.
 //
 // Lines that cannot be used are left out of the output; the error lists them
-// with file and line, after everything else was written. Cancelling ctx stops
-// it between two lines.
+// with file and line, after everything else was written. An input that cannot be
+// read on, or a line of more than 64 MiB, ends it, also after everything before
+// was written. Cancelling ctx stops it between two lines.
 func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 	base, err := scoring.New(p.Options)
 	if err != nil {
@@ -43,12 +44,16 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 	in, out := bufio.NewReaderSize(r, 1<<20), bufio.NewWriterSize(w, 1<<20)
 	var problems dataset.Problems
 	number := 0
-	next := func() ([]numbered, bool, error) {
+	var broken error // the input ends there; what was read before it is scored all the same
+	next := func() ([]numbered, bool) {
+		if broken != nil {
+			return nil, false
+		}
 		lines, err := readLines(in, &number)
 		if err != nil {
-			return nil, false, fmt.Errorf("reading %s: line %d: %w", p.Name, number, err)
+			broken = fmt.Errorf("reading %s: line %d: %w", p.Name, number, err)
 		}
-		return lines, len(lines) > 0, nil
+		return lines, len(lines) > 0
 	}
 	score := func(lines []numbered) []scored {
 		return scoreLines(&lineRules{base: base, options: p.Options}, lines)
@@ -69,7 +74,7 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 		return nil
 	}
 	err = inOrder(ctx, next, score, emit)
-	return errors.Join(err, out.Flush(), problems.Err())
+	return errors.Join(err, out.Flush(), broken, problems.Err())
 }
 
 // numbered is a line that goes in, scored what comes of it.
@@ -91,7 +96,8 @@ const (
 	batchBytes = 1 << 20
 )
 
-// readLines returns the next lines that are not blank; none at the end.
+// readLines returns the next lines that are not blank, those before an error
+// beside it; none at the end.
 func readLines(in *bufio.Reader, number *int) ([]numbered, error) {
 	var lines []numbered
 	for size := 0; len(lines) < batchLines && size < batchBytes; {
@@ -101,7 +107,7 @@ func readLines(in *bufio.Reader, number *int) ([]numbered, error) {
 		}
 		*number++
 		if err != nil {
-			return nil, err
+			return lines, err
 		}
 		if *number == 1 {
 			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/outcome"
@@ -184,6 +186,22 @@ not json
 	}
 	if lines := strings.Count(out.String(), "\n"); lines != 2 || len(seen) != 2 || seen[1].Class != outcome.Timeout {
 		t.Errorf("%d lines, outcomes %+v\n%s", lines, seen, out.String())
+	}
+}
+
+// TestPairs_broken: what was read before the input broke off is written, all of it.
+func TestPairs_broken(t *testing.T) {
+	const pairs = 1000
+	gone := errors.New("the disk is gone")
+	good := strings.Repeat(`{"id":"a","expected":{"entities":[]},"extracted":{}}`+"\n", pairs)
+	var out bytes.Buffer
+	p := harness.Pairs{Options: scoring.DefaultOptions(), Name: "x.jsonl"}
+	err := p.Score(t.Context(), io.MultiReader(strings.NewReader(good+`{"id":`), iotest.ErrReader(gone)), &out)
+	if !errors.Is(err, gone) || !strings.Contains(err.Error(), "x.jsonl: line 1001") {
+		t.Errorf("got %v", err)
+	}
+	if lines := strings.Count(out.String(), "\n"); lines != pairs {
+		t.Errorf("%d lines of %d", lines, pairs)
 	}
 }
 

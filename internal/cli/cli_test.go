@@ -19,6 +19,10 @@ func TestExitCode(t *testing.T) {
 		"joined, the most severe counts": {errors.Join(Errorf(ExitFailures, "a"), Errorf(ExitUnavailable, "b")), 69},
 		"interrupted beats unavailable":  {errors.Join(Errorf(ExitUnavailable, "a"), Errorf(ExitInterrupted, "b")), 5},
 		"the outer code counts":          {Errorf(ExitIO, "writing: %w", Usage("x")), 74},
+		"a remark beside a code":         {errors.Join(Errorf(ExitFailures, "a"), errors.New("the second of two")), 4},
+		"a code is given":                {fmt.Errorf("x: %w", Written(errors.New("disk full"))), 74},
+		"a code is kept":                 {Written(fmt.Errorf("reading: %w", Usage("x"))), 64},
+		"no error gets no code":          {Written(nil), 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -50,6 +54,18 @@ func TestReport(t *testing.T) {
 				t.Errorf("got %q, want %q", b.String(), tt.want)
 			}
 		})
+	}
+}
+
+func TestRecover(t *testing.T) {
+	var b strings.Builder
+	code := 0
+	func() {
+		defer Recover(&b, &code)
+		panic("\x1b[2Jworse")
+	}()
+	if code != ExitBug || !strings.Contains(b.String(), `a fault of this program: \x1b[2Jworse`) || !strings.Contains(b.String(), "please report") {
+		t.Errorf("code %d: %q", code, b.String())
 	}
 }
 

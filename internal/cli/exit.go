@@ -47,6 +47,19 @@ func Errorf(code int, format string, args ...any) error {
 // Usage makes an error of exit code 64.
 func Usage(format string, args ...any) error { return Errorf(ExitUsage, format, args...) }
 
+// WithCode gives an error that has no exit code this one. Nil stays nil.
+func WithCode(code int, err error) error {
+	var coded coder
+	if err == nil || errors.As(err, &coded) {
+		return err
+	}
+	return &Error{code, err}
+}
+
+// Written gives an error of writing, as on standard output, exit code 74, unless
+// it has one of its own, as that of reading what is written has.
+func Written(err error) error { return WithCode(ExitIO, err) }
+
 func (e *Error) Error() string { return e.Err.Error() }
 
 // Unwrap returns the error without its code.
@@ -56,7 +69,8 @@ func (e *Error) Unwrap() error { return e.Err }
 func (e *Error) ExitCode() int { return e.Code }
 
 // ExitCode returns the code that an error asks for: 0 for nil, 70 for an error
-// that asks for none. Of joined errors the most severe one counts.
+// that asks for none. Of joined errors the most severe code counts; one without a
+// code is a remark to the others.
 func ExitCode(err error) int {
 	if err == nil {
 		return ExitOK
@@ -127,6 +141,6 @@ func errorsIn(err error) []error {
 func Recover(w io.Writer, code *int) {
 	if p := recover(); p != nil {
 		*code = ExitBug
-		fmt.Fprintf(w, "a fault of this program: %v\n%s\nplease report it with the command that you gave\n", p, debug.Stack())
+		fmt.Fprintf(w, "a fault of this program: %s\n%s\nplease report it with the command that you gave\n", printable.Block(fmt.Sprint(p)), debug.Stack())
 	}
 }

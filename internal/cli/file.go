@@ -5,17 +5,19 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"extraction-experiment/internal/wholefile"
 )
 
 // WriteFile lets write fill a file and gives it its name only when all of it
 // is there, so that an error leaves what was there before. Devices and pipes
-// are written as they are. The file is for its owner only; errors have exit
-// code 74.
+// are written as they are. The file is for its owner only; errors that have no
+// exit code get 74.
 func WriteFile(path string, write func(io.Writer) error) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return code74(writeThrough(path, write))
+		return Written(writeThrough(path, write))
 	}
-	return code74(replace(path, write))
+	return Written(wholefile.Write(path, write))
 }
 
 func writeThrough(path string, write func(io.Writer) error) error {
@@ -24,21 +26,6 @@ func writeThrough(path string, write func(io.Writer) error) error {
 		return err
 	}
 	return errors.Join(write(f), f.Close())
-}
-
-func replace(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-*")
-	if err != nil {
-		return err
-	}
-	err = errors.Join(write(f), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }
 
 // CanWrite checks before a long work that WriteFile will find the folder.
@@ -64,12 +51,4 @@ func SameFile(a, b string) bool {
 	}
 	other, err := os.Stat(b)
 	return err == nil && os.SameFile(one, other)
-}
-
-func code74(err error) error {
-	var coded coder
-	if err == nil || errors.As(err, &coded) {
-		return err
-	}
-	return &Error{ExitIO, err}
 }

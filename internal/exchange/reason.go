@@ -51,7 +51,7 @@ type reasonFields struct {
 // memory are O(len(body)).
 func ReadReason(contentType string, body []byte) Reason {
 	body = bytes.TrimSpace(body)
-	if LooksLikeHTML(contentType, body) {
+	if looksLikeHTML(contentType, body) {
 		return Reason{HTML: true}
 	}
 	var list []json.RawMessage
@@ -141,8 +141,8 @@ func protoDuration(text string) time.Duration {
 	return believed(seconds)
 }
 
-// LooksLikeHTML reports whether an answer is a web page.
-func LooksLikeHTML(contentType string, body []byte) bool {
+// looksLikeHTML reports whether an answer is a web page.
+func looksLikeHTML(contentType string, body []byte) bool {
 	if strings.Contains(strings.ToLower(contentType), "text/html") {
 		return true
 	}

@@ -29,9 +29,11 @@ type Limiter struct {
 // waiter is a caller of Acquire.
 type waiter struct {
 	tokens int64
-	ready  chan struct{} // closed when one of the following is set
-	permit *Permit
-	err    error
+	// hurried waits for no pause: it came after it was told to stop.
+	hurried bool
+	ready   chan struct{} // closed when one of the following is set
+	permit  *Permit
+	err     error
 }
 
 // Acquire waits until a call of about so many tokens may begin. The permit must
@@ -46,13 +48,10 @@ func (l *Limiter) Acquire(ctx context.Context, tokens int64) (*Permit, error) {
 		return nil, fmt.Errorf("waiting for a call to be allowed: %w", err)
 	}
 	stop := Stop(ctx)
-	if isClosed(stop) {
-		if l.State().PausedUntil.After(time.Now()) {
-			return nil, ErrStopped
-		}
+	w := &waiter{tokens: max(tokens, 0), hurried: isClosed(stop), ready: make(chan struct{})}
+	if w.hurried {
 		stop = nil
 	}
-	w := &waiter{tokens: max(tokens, 0), ready: make(chan struct{})}
 	l.mu.Lock()
 	l.queue = append(l.queue, w)
 	l.dispatch()
@@ -81,22 +80,29 @@ func (l *Limiter) Acquire(ctx context.Context, tokens int64) (*Permit, error) {
 // next moment at which something can. The mutex is held.
 func (l *Limiter) dispatch() {
 	for len(l.queue) > 0 {
-		if l.breaker.tripped == nil {
-			if l.full() {
-				break
-			}
-			now := time.Now()
-			if wait := l.next().Sub(now); wait > 0 {
-				l.wake(wait)
-				return
-			}
-			l.queue[0].permit = l.begin(now, l.queue[0].tokens)
-		} else {
-			l.queue[0].err = l.breaker.tripped
+		first, now := l.queue[0], time.Now()
+		switch wait := l.next().Sub(now); {
+		case l.breaker.tripped != nil:
+			first.err = l.breaker.tripped
+		case first.hurried && l.gate.until.After(now):
+			first.err = ErrStopped
+		case l.full():
+			l.sleep()
+			return
+		case wait > 0:
+			l.wake(wait)
+			return
+		default:
+			first.permit = l.begin(now, first.tokens)
 		}
-		close(l.queue[0].ready)
+		close(first.ready)
 		l.queue = slices.Delete(l.queue, 0, 1)
 	}
+	l.sleep()
+}
+
+// sleep ends what wake began: the next call of dispatch is that of a caller.
+func (l *Limiter) sleep() {
 	if l.timer != nil {
 		l.timer.Stop()
 	}

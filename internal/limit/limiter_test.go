@@ -230,3 +230,35 @@ func TestLimiter_cancelRace(t *testing.T) {
 		}
 	})
 }
+
+// What comes after the stop waits for a place, and for no pause, whether that
+// was there before or begins while it waits.
+func TestLimiter_stopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stop := make(chan struct{})
+		close(stop)
+		stopped := limit.WithStop(t.Context(), stop)
+		l := open(t, limit.Config{Most: 1})
+		p := acquire(t, l, 0)
+		began := time.Now()
+		waiting := make(chan error)
+		go func() {
+			_, err := l.Acquire(stopped, 0)
+			waiting <- err
+		}()
+		synctest.Wait()
+		done(t, p, limit.Result{Kind: limit.Rejected, RetryAfter: 10 * time.Minute})
+		if err := <-waiting; !errors.Is(err, limit.ErrStopped) {
+			t.Errorf("a pause that began later: %v", err)
+		}
+		if _, err := l.Acquire(stopped, 0); !errors.Is(err, limit.ErrStopped) || !time.Now().Equal(began) {
+			t.Errorf("a pause that was there: %v after %s", err, time.Since(began))
+		}
+		done(t, acquire(t, l, 0), limit.Result{}) // ten minutes later
+		p, err := l.Acquire(stopped, 0)
+		if err != nil {
+			t.Fatalf("without a pause: %v", err)
+		}
+		done(t, p, limit.Result{})
+	})
+}

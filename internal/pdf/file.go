@@ -12,18 +12,21 @@ type Config struct {
 	// Password opens an encrypted file; most have none for reading.
 	Password string
 	// MaxDecoded bounds the bytes that all streams together may decode to, each
-	// as often as it is decoded; 0 means 512 MiB.
+	// as often as it is decoded, and what tables, fonts and long lists take
+	// beside them; 0 means 512 MiB.
 	MaxDecoded int64
-	// MaxStream bounds one decoded stream; 0 means 64 MiB.
-	MaxStream int64
-	// MaxPages bounds the pages; 0 means 20,000.
-	MaxPages int
 	// Context ends the reading; nil never does.
 	Context context.Context
 }
 
 // MaxFile is the size, in bytes, above which a file is refused.
 const MaxFile = 512 << 20
+
+// The limits within a file.
+const (
+	maxStream = 64 << 20 // bytes of one decoded stream
+	maxPages  = 20_000
+)
 
 // The reasons why a file cannot be read at all.
 var (
@@ -52,11 +55,14 @@ type File struct {
 
 // entry says where an object is.
 type entry struct {
-	offset int // in the file, or index in the pack
-	gen    int
+	offset int // in the file; not used for an object in a pack
 	pack   int // object stream that holds it; 0 for none
 	free   bool
 }
+
+// entryCost is about what an entry takes of memory, in bytes: a few bytes of a
+// compressed table must not ask for gigabytes.
+const entryCost = 100
 
 // Open reads the structure of a file, whose bytes are kept.
 //
@@ -65,12 +71,6 @@ type entry struct {
 func Open(data []byte, cfg Config) (*File, error) {
 	if cfg.MaxDecoded == 0 {
 		cfg.MaxDecoded = 512 << 20
-	}
-	if cfg.MaxStream == 0 {
-		cfg.MaxStream = 64 << 20
-	}
-	if cfg.MaxPages == 0 {
-		cfg.MaxPages = 20_000
 	}
 	if cfg.Context == nil {
 		cfg.Context = context.Background()
@@ -118,13 +118,14 @@ func (f *File) hasPages() bool {
 	return f.Dict(root["Pages"]) != nil
 }
 
-// Spend takes the cost of work, in bytes, off the budget; false ends it.
+// Spend takes the cost of work or memory, in bytes, off the budget; false ends
+// the reading, with Err as the reason.
 func (f *File) Spend(bytes int64) bool {
 	if f.spent != nil {
 		return false
 	}
 	if f.decoded += bytes; f.decoded > f.cfg.MaxDecoded {
-		f.spent = fmt.Errorf("%w: its streams decode to more than %d MiB", ErrBudget, f.cfg.MaxDecoded>>20)
+		f.spent = fmt.Errorf("%w: its streams, tables and fonts come to more than %d MiB", ErrBudget, f.cfg.MaxDecoded>>20)
 	} else if err := f.cfg.Context.Err(); err != nil {
 		f.spent = err
 	}
@@ -173,8 +174,8 @@ func (f *File) indirect(offset, num int) Object {
 		l.decrypt = func(s String) String { return f.crypt.text(ref, s) }
 	}
 	before := l.pos
-	o, ok := l.object(0)
-	f.Spend(int64(l.pos - before))
+	o, ok := l.object()
+	f.spendOn(l, before)
 	if !ok {
 		return nil
 	}
@@ -195,6 +196,13 @@ func (f *File) indirect(offset, num int) Object {
 		}
 	}
 	return o
+}
+
+// spendOn takes the cost of an object off the budget that was read from a place
+// on: its bytes, and the memory of long lists.
+func (f *File) spendOn(l *Lexer, from int) {
+	const element, usual = 16, 1000
+	f.Spend(int64(l.pos-from) + element*int64(max(0, l.kept-usual)))
 }
 
 // word0 reads one token that is no string: what is in front of an object.

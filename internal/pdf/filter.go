@@ -92,30 +92,35 @@ func (f *File) filter(name Name, data []byte, param Dict) ([]byte, error) {
 	var err error
 	switch name {
 	case "FlateDecode", "Fl":
-		data, err = f.inflate(data)
+		data, err = inflate(data)
 		return f.unpredict(data, param, err)
 	case "LZWDecode", "LZW":
 		early := 1
 		if v, ok := f.Number(param["EarlyChange"]); ok {
 			early = clampInt(v)
 		}
-		data, err = unLZW(data, early != 0, f.cfg.MaxStream)
+		data, err = unLZW(data, early != 0, maxStream)
 		return f.unpredict(data, param, err)
 	case "ASCIIHexDecode", "AHx":
 		return []byte((&Lexer{data: data}).hex()), nil
 	case "ASCII85Decode", "A85":
 		return un85(data), nil
 	case "RunLengthDecode", "RL":
-		return unRunLength(data, f.cfg.MaxStream)
+		return unRunLength(data, maxStream)
 	case "Crypt":
 		return data, nil
 	}
 	return nil, &FilterError{string(name)}
 }
 
+// tooLong says that a stream decodes to more than limit bytes.
+func tooLong(limit int64) error {
+	return fmt.Errorf("%w: a stream decodes to more than %d MiB", ErrBudget, limit>>20)
+}
+
 // inflate decodes zlib. Checksums are not looked at, and what comes before
 // damage is kept: damaged files are common.
-func (f *File) inflate(data []byte) ([]byte, error) {
+func inflate(data []byte) ([]byte, error) {
 	if len(data) < 2 {
 		return nil, nil
 	}
@@ -123,9 +128,9 @@ func (f *File) inflate(data []byte) ([]byte, error) {
 	if data[0]&0x0f == 8 && (int(data[0])<<8|int(data[1]))%31 == 0 {
 		body = data[2:]
 	}
-	out, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(body)), f.cfg.MaxStream+1))
-	if int64(len(out)) > f.cfg.MaxStream {
-		return nil, fmt.Errorf("%w: a stream decodes to more than %d MiB", ErrBudget, f.cfg.MaxStream>>20)
+	out, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(body)), maxStream+1))
+	if len(out) > maxStream {
+		return nil, tooLong(maxStream)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = nil
@@ -149,7 +154,8 @@ func (f *File) unpredict(data []byte, param Dict, err error) ([]byte, error) {
 	if colors < 1 || colors > 32 || bits < 1 || bits > 16 || columns < 1 || columns > 1<<20 {
 		return nil, errors.New("the parameters of a predictor make no sense")
 	}
-	size, row := max(1, colors*bits/8), (colors*bits*columns+7)/8
+	// No row is longer than all of the data: it would only take memory.
+	size, row := max(1, colors*bits/8), min((colors*bits*columns+7)/8, max(1, len(data)))
 	if predictor == 2 {
 		if bits == 8 {
 			for at := 0; at+row <= len(data); at += row {

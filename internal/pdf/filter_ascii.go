@@ -1,7 +1,5 @@
 package pdf
 
-import "fmt"
-
 // un85 decodes ASCII base 85; what is no digit of it is passed over.
 func un85(data []byte) []byte {
 	var out []byte
@@ -57,7 +55,7 @@ func unRunLength(data []byte, limit int64) ([]byte, error) {
 			data = data[1:]
 		}
 		if int64(len(out)) > limit {
-			return nil, fmt.Errorf("%w: a stream decodes to more than %d MiB", ErrBudget, limit>>20)
+			return nil, tooLong(limit)
 		}
 	}
 	return out, nil
@@ -122,7 +120,7 @@ func unLZW(data []byte, early bool, limit int64) ([]byte, error) {
 		}
 		previous = code
 		if int64(len(out)) > limit {
-			return nil, fmt.Errorf("%w: a stream decodes to more than %d MiB", ErrBudget, limit>>20)
+			return nil, tooLong(limit)
 		}
 	}
 }

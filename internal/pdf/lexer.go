@@ -11,6 +11,7 @@ import (
 type Lexer struct {
 	data []byte
 	pos  int
+	kept int // elements of lists of the object that is read
 	// decrypt, if set, is applied to every string.
 	decrypt func(String) String
 }
@@ -21,11 +22,8 @@ func NewLexer(data []byte) *Lexer { return &Lexer{data: data} }
 // Next returns the next object or Keyword; ok is false at the end. References
 // are not read: content streams have none.
 func (l *Lexer) Next() (o Object, ok bool) {
-	return l.object(0)
+	return l.object()
 }
-
-// Skip passes over n bytes.
-func (l *Lexer) Skip(n int) { l.pos = min(len(l.data), l.pos+max(0, n)) }
 
 // SkipImage passes over the bytes of an inline image, up to its EI.
 func (l *Lexer) SkipImage() {
@@ -48,9 +46,15 @@ func (l *Lexer) SkipImage() {
 // closing stands for ] and >> while a list is read.
 type closing byte
 
-func (l *Lexer) object(depth int) (Object, bool) {
+// maxKept bounds the elements of all lists of one object; the largest real ones
+// have some ten thousand. What comes behind is passed over.
+const maxKept = 1 << 20
+
+// object reads one object, or a Keyword.
+func (l *Lexer) object() (Object, bool) {
+	l.kept = 0
 	for {
-		o, ok := l.token(depth)
+		o, ok := l.token(0)
 		if _, stray := o.(closing); !stray || !ok {
 			return o, ok
 		}
@@ -145,7 +149,9 @@ func (l *Lexer) list(depth int, end closing) []Object {
 		if o == Keyword("endobj") {
 			return list
 		}
-		list = append(list, o)
+		if l.kept++; l.kept <= maxKept {
+			list = append(list, o)
+		}
 	}
 }
 

@@ -18,8 +18,8 @@ func (f *File) packed(in, num int) Object {
 		return nil
 	}
 	l := &Lexer{data: p.data, pos: at}
-	o, _ := l.object(0)
-	f.Spend(int64(l.pos - at))
+	o, _ := l.object()
+	f.spendOn(l, at)
 	return o
 }
 
@@ -41,7 +41,7 @@ func (f *File) openPack(num int) *pack {
 		b, ok := l.word0()
 		id, ok1 := a.(int64)
 		offset, ok2 := b.(int64)
-		if !ok || !ok1 || !ok2 {
+		if !ok || !ok1 || !ok2 || !f.Spend(entryCost) {
 			break
 		}
 		if at := first + clampInt(float64(offset)); at >= 0 && at < len(p.data) {

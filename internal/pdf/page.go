@@ -18,7 +18,7 @@ func (f *File) Pages() ([]Page, error) {
 	root := f.Dict(f.trailer["Root"])
 	w.node(root["Pages"], Page{Box: [4]float64{0, 0, 612, 792}}, 0)
 	if w.tooMany {
-		return nil, fmt.Errorf("%w: it has more than %d pages", ErrBudget, f.cfg.MaxPages)
+		return nil, fmt.Errorf("%w: it has more than %d pages", ErrBudget, maxPages)
 	}
 	if f.spent != nil {
 		return nil, f.spent
@@ -50,7 +50,7 @@ func (w *walk) node(o Object, inherited Page, depth int) {
 	page := w.inherit(inherited, d)
 	kids := w.f.Array(d["Kids"])
 	if kids == nil || w.f.Name(d["Type"]) == "Page" {
-		if len(w.pages) >= w.f.cfg.MaxPages {
+		if len(w.pages) >= maxPages {
 			w.tooMany = true
 			return
 		}

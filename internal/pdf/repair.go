@@ -14,8 +14,8 @@ func (f *File) repair() {
 			break
 		}
 		at += i
-		if num, gen, start, ok := f.headerBefore(at); ok {
-			f.xref[num] = entry{offset: start, gen: gen}
+		if num, start, ok := f.headerBefore(at); ok {
+			f.xref[num] = entry{offset: start}
 			if window := f.data[at:min(len(f.data), at+300)]; bytes.Contains(window, []byte("/ObjStm")) || bytes.Contains(window, []byte("/XRef")) {
 				streams = append(streams, num)
 			}
@@ -36,7 +36,7 @@ func (f *File) repair() {
 }
 
 // headerBefore reads the two numbers in front of "obj", backwards.
-func (f *File) headerBefore(at int) (num, gen, start int, ok bool) {
+func (f *File) headerBefore(at int) (num, start int, ok bool) {
 	pos := at
 	back := func() (int, bool) {
 		spaces := pos
@@ -56,11 +56,11 @@ func (f *File) headerBefore(at int) (num, gen, start int, ok bool) {
 		}
 		return v, true
 	}
-	if gen, ok = back(); !ok {
-		return 0, 0, 0, false
+	if _, ok = back(); !ok { // the generation
+		return 0, 0, false
 	}
 	num, ok = back()
-	return num, gen, pos, ok
+	return num, pos, ok
 }
 
 func (f *File) findTrailers() {
@@ -71,7 +71,7 @@ func (f *File) findTrailers() {
 		}
 		at += i + len("trailer")
 		l := &Lexer{data: f.data, pos: at}
-		if o, _ := l.object(0); o != nil {
+		if o, _ := l.object(); o != nil {
 			if d, ok := o.(Dict); ok {
 				f.mergeTrailer(d)
 			}

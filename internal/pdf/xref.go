@@ -69,7 +69,7 @@ func (f *File) table(l *Lexer) (Dict, bool) {
 	for {
 		o, ok := l.word0()
 		if o == Keyword("trailer") {
-			o, _ := l.object(0)
+			o, _ := l.object()
 			d, ok := o.(Dict)
 			return d, ok
 		}
@@ -84,11 +84,11 @@ func (f *File) table(l *Lexer) (Dict, bool) {
 			b, _ := l.word0()
 			c, ok := l.word0()
 			offset, ok1 := a.(int64)
-			gen, ok2 := b.(int64)
-			if !ok || !ok1 || !ok2 || c != Keyword("n") && c != Keyword("f") || !f.Spend(20) {
+			_, ok2 := b.(int64) // the generation
+			if !ok || !ok1 || !ok2 || c != Keyword("n") && c != Keyword("f") || !f.Spend(entryCost) {
 				return nil, false
 			}
-			f.enter(start+i, entry{offset: clampInt(float64(offset)), gen: int(gen), free: c == Keyword("f")})
+			f.enter(start+i, entry{offset: clampInt(float64(offset)), free: c == Keyword("f")})
 		}
 	}
 }
@@ -123,7 +123,7 @@ func (f *File) table2(s *Stream) bool {
 		for n := 0; n < count && len(data) >= row; n++ {
 			f.enter(int64(start+n), entryOf(data, width))
 			data = data[row:]
-			if !f.Spend(int64(row)) {
+			if !f.Spend(entryCost) {
 				return false
 			}
 		}
@@ -143,12 +143,11 @@ func entryOf(row []byte, width [3]int) entry {
 		row = row[n:]
 		return v
 	}
-	kind, a, b := field(width[0], 1), field(width[1], 0), field(width[2], 0)
-	switch kind {
+	switch kind, a := field(width[0], 1), field(width[1], 0); kind {
 	case 1:
-		return entry{offset: a, gen: b}
+		return entry{offset: a}
 	case 2:
-		return entry{pack: a, offset: b}
+		return entry{pack: a}
 	}
 	return entry{free: true}
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"extraction-experiment/internal/pdf"
+	"extraction-experiment/internal/wholefile"
 )
 
 // Cache keeps the text of files by their hash, so that a file is read once.
@@ -27,9 +28,9 @@ type Cache struct {
 // the file was not read again.
 //
 // Errors: *Error (exit code 64) also for a file that is not there. That an entry
-// cannot be written is a warning of nobody: the next Read reads the file again.
+// cannot be written is none: the next Read reads the file again.
 func (c Cache) Read(ctx context.Context, path string, opt Options) (doc Document, hit bool, err error) {
-	data, err := readFile(path)
+	data, err := wholefile.Read(path, pdf.MaxFile)
 	if err != nil {
 		return Document{}, false, &Error{err}
 	}
@@ -52,25 +53,6 @@ func (c Cache) Read(ctx context.Context, path string, opt Options) (doc Document
 	return doc, false, err
 }
 
-// readFile refuses what is no regular file, and what is too large.
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no file", path)
-	case info.Size() > pdf.MaxFile:
-		return nil, fmt.Errorf("%s is larger than %d MiB", path, pdf.MaxFile>>20)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() // only read: nothing can be lost
-	return io.ReadAll(io.LimitReader(f, pdf.MaxFile))
-}
-
 // load returns an entry that is whole and of this file and version.
 func load(entry, key string) (doc Document, ok bool) {
 	raw, err := os.ReadFile(entry)
@@ -88,16 +70,8 @@ func (c Cache) store(entry string, doc Document) error {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(c.Dir, "new-*")
-	if err != nil {
+	return wholefile.Write(entry, func(w io.Writer) error {
+		_, err := w.Write(raw)
 		return err
-	}
-	_, err = f.Write(raw)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), entry)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	})
 }

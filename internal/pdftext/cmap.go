@@ -14,6 +14,14 @@ type cmap struct {
 	ranges []codeRange // by low
 }
 
+// size is how many ranges a map has; none if there is no map.
+func (c *cmap) size() int {
+	if c == nil {
+		return 0
+	}
+	return len(c.ranges)
+}
+
 // codespace says how many bytes the codes of a range have.
 type codespace struct {
 	bytes     int

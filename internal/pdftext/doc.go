@@ -15,7 +15,7 @@
 // A file is hostile data: package pdf bounds what it may cost, and nothing of it
 // panics here.
 //
-//	doc, err := pdftext.Read(ctx, data)
+//	doc, err := pdftext.Read(ctx, data, pdftext.Options{})
 //	for _, page := range doc.Pages { fmt.Println(page.Number, page.Text, page.Problem) }
 package pdftext
 

@@ -59,8 +59,8 @@ type Options struct {
 	Password string
 	// Timeout bounds the time for the whole file; 0 means 2 minutes.
 	Timeout time.Duration
-	// MaxDecoded bounds what all streams together decode to, in bytes; 0 means
-	// that of package pdf.
+	// MaxDecoded bounds what all streams together decode to, and tables and
+	// fonts take, in bytes; 0 means that of package pdf.
 	MaxDecoded int64
 }
 

@@ -2,6 +2,7 @@ package pdftext
 
 import (
 	"bytes"
+	"iter"
 	"strings"
 
 	"extraction-experiment/internal/pdf"
@@ -20,9 +21,22 @@ type font struct {
 	scale     float64 // from glyph space to text space
 }
 
-// openFont reads a font; what is missing of it makes glyphs unreadable, not the
-// page.
+// The memory that a font takes for each width and range of codes, in bytes,
+// about: a few bytes of a file can ask for 65,536 of either.
+const (
+	widthCost = 40
+	rangeCost = 72
+)
+
+// openFont reads a font and takes its memory off the file's budget; what is
+// missing of it makes glyphs unreadable, not the page.
 func openFont(file *pdf.File, d pdf.Dict) *font {
+	f := readFont(file, d)
+	file.Spend(int64(widthCost*len(f.widths) + rangeCost*(f.toUnicode.size()+f.codes.size())))
+	return f
+}
+
+func readFont(file *pdf.File, d pdf.Dict) *font {
 	f := &font{widths: map[uint32]float64{}, scale: 0.001}
 	if s := file.Stream(d["ToUnicode"]); s != nil {
 		if data, _ := file.Decode(s); len(data) > 0 {
@@ -100,12 +114,15 @@ func (f *font) openComposite(file *pdf.File, d pdf.Dict) {
 	f.cidWidths(file, file.Array(cid["W"]))
 }
 
+// maxWidths bounds the widths of a font: there are no more glyphs in one.
+const maxWidths = 1 << 16
+
 // cidWidths reads "c [w …]" and "first last w".
 func (f *font) cidWidths(file *pdf.File, list pdf.Array) {
-	for i := 0; i+1 < len(list) && len(f.widths) < 1<<16; {
+	for i := 0; i+1 < len(list) && len(f.widths) < maxWidths; {
 		first := file.Int(list[i])
 		if widths := file.Array(list[i+1]); widths != nil {
-			for n, o := range widths {
+			for n, o := range widths[:min(len(widths), maxWidths)] {
 				f.widths[uint32(first+n)], _ = file.Number(o)
 			}
 			i += 2
@@ -114,9 +131,9 @@ func (f *font) cidWidths(file *pdf.File, list pdf.Array) {
 		if i+2 >= len(list) {
 			return
 		}
-		last := min(file.Int(list[i+1]), first+1<<16)
+		last := min(file.Int(list[i+1]), first+maxWidths)
 		w, _ := file.Number(list[i+2])
-		for c := first; c <= last && len(f.widths) < 1<<16; c++ {
+		for c := first; c <= last && len(f.widths) < maxWidths; c++ {
 			f.widths[uint32(c)] = w
 		}
 		i += 3
@@ -131,21 +148,24 @@ type char struct {
 	space bool    // a single byte 32, which word spacing widens
 }
 
-// decode takes a string apart.
-func (f *font) decode(s pdf.String) []char {
-	var out []char
-	for len(s) > 0 {
-		code, size := uint32(s[0]), 1
-		if f.codes != nil {
-			code, size = f.codes.next(s, 2)
+// decode takes a string apart, one code at a time: a string may be as long as
+// its stream.
+func (f *font) decode(s pdf.String) iter.Seq[char] {
+	return func(yield func(char) bool) {
+		for len(s) > 0 {
+			code, size := uint32(s[0]), 1
+			if f.codes != nil {
+				code, size = f.codes.next(s, 2)
+			}
+			c := char{space: size == 1 && code == 32}
+			c.text, c.known = f.text(code)
+			c.width = f.width(code, c.text) * f.scale
+			if !yield(c) {
+				return
+			}
+			s = s[size:]
 		}
-		c := char{space: size == 1 && code == 32}
-		c.text, c.known = f.text(code)
-		c.width = f.width(code, c.text) * f.scale
-		out = append(out, c)
-		s = s[size:]
 	}
-	return out
 }
 
 func (f *font) text(code uint32) (string, bool) {

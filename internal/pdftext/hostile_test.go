@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -16,12 +17,14 @@ import (
 	"extraction-experiment/internal/pdftext"
 )
 
-// flated compresses zeros: 1 MiB takes a kilobyte.
-func flated(t testing.TB, size int) string {
+// flated compresses spaces: 1 MiB takes a kilobyte.
+func flated(t testing.TB, size int) string { return deflated(t, strings.Repeat(" ", size)) }
+
+func deflated(t testing.TB, text string) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := zlib.NewWriter(&b)
-	if _, err := w.Write(bytes.Repeat([]byte(" "), size)); err != nil {
+	if _, err := w.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
@@ -42,7 +45,7 @@ func hostile(t testing.TB) map[string][]byte {
 		lengths = append(lengths, fmt.Sprintf("<</Length %d 0 R>>stream\nx\nendstream", i+1))
 	}
 	return map[string][]byte{
-		"a stream of 80 MiB in 80 KiB":          build("", bomb, ""), /* not compressed here */
+		"bytes that are no operators":           build("", bomb),
 		"a bomb":                                []byte(strings.Replace(string(build("", bomb)), "<</Length", "<</Filter/FlateDecode/Length", 1)),
 		"a bomb in a bomb":                      []byte(strings.Replace(string(build("", bomb)), "<</Length", "<</Filter[/FlateDecode/FlateDecode/FlateDecode]/Length", 1)),
 		"forms without end":                     build("/Resources 5 0 R", "/A Do", forms...),
@@ -83,6 +86,51 @@ func TestRead_hostile(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestRead_memory: what a few bytes of a file stand for is taken off the budget,
+// or not made at all. Each of these took a gigabyte and more, and would with the
+// usual budget and a file of some hundred kilobytes take all there is.
+func TestRead_memory(t *testing.T) {
+	compressed := func(text string) string {
+		data := deflated(t, text)
+		return fmt.Sprintf("/Filter/FlateDecode/Length %d>>stream\n%s\nendstream", len(data), data)
+	}
+	content := func(page, text string, objects ...string) []byte {
+		file := string(build(page, "", objects...))
+		return []byte(strings.Replace(file, "/Length 0>>stream\n\nendstream", compressed(text), 1))
+	}
+	fonts, uses := "", ""
+	for i := range 400 {
+		fonts += fmt.Sprintf("/F%d %d 0 R", i, i+6)
+		uses += fmt.Sprintf("/F%d 1 Tf ", i)
+	}
+	manyFonts := func(font string) []byte {
+		objects := []string{"<<" + compressed(strings.Repeat(strings.Repeat("()", 1000)+" endbfchar ", 600))}
+		for range 400 {
+			objects = append(objects, font)
+		}
+		return build("/Resources<</Font<<"+fonts+">>>>", "BT "+uses+" ET", objects...)
+	}
+	for name, data := range map[string][]byte{
+		"a string of glyphs": content("", "BT /F 9 Tf ("+strings.Repeat("a", 12<<20)+") Tj ET"),
+		"a list":             content("", "["+strings.Repeat("0 ", 12<<20)+"] TJ"),
+		"a table": []byte("%PDF-1.5\n1 0 obj<</Type/XRef/W[0 1 0]/Index[5 99999999]/Size 99999999/Root 1 0 R" +
+			compressed(strings.Repeat(" ", 12<<20)) + " endobj\nstartxref\n9\n%%EOF"),
+		"widths of fonts": manyFonts("<</Subtype/Type0/Encoding/Identity-H/DescendantFonts[<</W[0 65535 500]>>]>>"),
+		"maps of fonts":   manyFonts("<</Subtype/Type1/ToUnicode 5 0 R>>"),
+		"texts of glyphs": content("/Resources<</Properties<</P<</ActualText("+strings.Repeat("a", 1<<20)+")>>>>>>",
+			strings.Repeat("/Span /P BDC (a) Tj EMC ", 1000)),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		// What is found matters less than what it takes.
+		_, err := pdftext.Read(t.Context(), data, pdftext.Options{MaxDecoded: 64 << 20})
+		runtime.ReadMemStats(&after)
+		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 600 {
+			t.Errorf("%s: a file of %d KiB took %d MiB (%v)", name, len(data)>>10, took, err)
+		}
 	}
 }
 

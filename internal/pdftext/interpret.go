@@ -11,6 +11,7 @@ const (
 	maxGlyphs = 400_000
 	maxForms  = 12  // forms within forms
 	maxState  = 256 // of q without Q
+	usualText = 8   // bytes that a glyph stands for at most, but for a few; more cost
 )
 
 // glyph is a piece of text where it is shown. Text runs to the right along x
@@ -56,7 +57,7 @@ func (in *interpreter) run(content []byte, resources pdf.Dict) {
 	defer func() { in.resources = saved }()
 	l := pdf.NewLexer(content)
 	var args []pdf.Object
-	for !in.full {
+	for !in.full && in.file.Err() == nil {
 		o, ok := l.Next()
 		if !ok {
 			return
@@ -201,7 +202,7 @@ func (in *interpreter) show(s pdf.String) {
 	if in.font == nil {
 		in.font = &font{scale: 0.001, guess: true}
 	}
-	for _, c := range in.font.decode(s) {
+	for c := range in.font.decode(s) {
 		if len(in.glyphs) >= maxGlyphs {
 			in.full = true
 			return
@@ -237,6 +238,9 @@ func (in *interpreter) place(c char) {
 		g.text, g.unknown = *in.actual, false
 		*in.actual = ""
 	}
+	if n := len(g.text); n > usualText && !in.file.Spend(int64(n)) {
+		return
+	}
 	if math.Abs(g.x) < 1e8 && math.Abs(g.y) < 1e8 && size > 0.1 && size < 1e5 {
 		in.glyphs = append(in.glyphs, g)
 	}
@@ -253,7 +257,7 @@ func (in *interpreter) mark(op string, args []pdf.Object) {
 		if name, ok := properties.(pdf.Name); ok {
 			properties = in.file.Dict(in.resources["Properties"])[name]
 		}
-		if s, ok := in.file.Resolve(in.file.Dict(properties)["ActualText"]).(pdf.String); ok {
+		if s, ok := in.file.Resolve(in.file.Dict(properties)["ActualText"]).(pdf.String); ok && in.file.Spend(int64(len(s))) {
 			text := textString(s)
 			in.actual, set = &text, true
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"extraction-experiment/internal/printable"
 )
 
 // operators are words that only a shell understands.
@@ -107,15 +109,4 @@ func escapes(rest string) bool {
 }
 
 // shorten cuts a line for a message.
-func shorten(line string) string {
-	const limit = 200
-	line = strings.ToValidUTF8(line, string(utf8.RuneError))
-	if len(line) <= limit {
-		return line
-	}
-	end := limit
-	for !utf8.RuneStart(line[end]) {
-		end--
-	}
-	return line[:end] + "…"
-}
+func shorten(line string) string { return printable.Cut(line, 200) }

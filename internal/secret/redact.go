@@ -18,7 +18,8 @@ const shortestInData = 16
 
 // Mask returns data with every occurrence of the keys replaced by "***". It is
 // for what a server answers, which is kept as it is: keys of fewer than 16 bytes
-// stay. Data without a key is returned itself. Time O(len(data)·keys).
+// stay. A key that is part of another must stand behind it. Data without a key is
+// returned itself. Time O(len(data)·keys).
 func Mask(data []byte, keys ...Secret) []byte {
 	for _, key := range keys {
 		if plain := []byte(key.Reveal()); len(plain) >= shortestInData && bytes.Contains(data, plain) {

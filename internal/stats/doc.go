@@ -2,7 +2,8 @@
 // sums, mean and variance, Student's interval, quantiles; and for two runs over
 // the same items the paired mean with its interval, also clustered, the
 // sign-flip permutation test, Holm's correction, McNemar's test, the bootstrap
-// of pooled ratios, and what a comparison could have detected. It is not a
+// of pooled ratios, and what a comparison could have detected; and exact
+// intervals of rates, with the trials that it takes to bound one. It is not a
 // general library, and it knows neither runs nor scores: package compare does.
 //
 // Every function says when its result is undefined and then returns ok ==

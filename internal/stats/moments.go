@@ -96,6 +96,16 @@ func (m Moments) Variance() (variance float64, ok bool) {
 	return variance, true
 }
 
+// PopulationVariance returns Σ(x−mean)²/n, that of all there is and not of a
+// sample: 0 for n = 1. Undefined for n = 0.
+func (m Moments) PopulationVariance() (variance float64, ok bool) {
+	if m.n < 2 {
+		return 0, m.n == 1
+	}
+	sample, _ := m.Variance()
+	return sample * float64(m.n-1) / float64(m.n), true
+}
+
 // SD returns the sample standard deviation, the root of Variance. Undefined
 // for n < 2.
 func (m Moments) SD() (sd float64, ok bool) {
@@ -103,15 +113,16 @@ func (m Moments) SD() (sd float64, ok bool) {
 	return math.Sqrt(v), ok
 }
 
-// Interval95 returns Student's 95 % interval of the mean, mean ± HalfWidth95.
-// It is not cut at the range of the values: the interval of scores near 1 may
-// reach beyond 1; UnitInterval95 cuts it. Undefined for n < 2; of width 0 when all values are equal.
+// Interval95 returns Student's 95 % interval of the mean, mean ±
+// t(0.975, n−1)·sd/√n. It is not cut at the range of the values: the interval of
+// scores near 1 may reach beyond 1; UnitInterval95 cuts it. Undefined for n < 2; of width 0 when
+// all values are equal.
 func (m Moments) Interval95() (lo, hi float64, ok bool) {
 	sd, ok := m.SD()
 	if !ok {
 		return 0, 0, false
 	}
-	half, ok := HalfWidth95(m.n, sd)
+	half, ok := halfWidth95(m.n, sd)
 	mean, _ := m.Mean()
 	return mean - half, mean + half, ok
 }

@@ -178,3 +178,15 @@ func BenchmarkMomentsAdd(b *testing.B) {
 		m.Add(float64(i%97) / 97)
 	}
 }
+
+// 1, 2 and 6 have the mean 3: (4 + 1 + 9)/3 = 14/3.
+func TestMoments_PopulationVariance(t *testing.T) {
+	if _, ok := moments().PopulationVariance(); ok {
+		t.Error("that of nothing is defined")
+	}
+	for i, want := range []float64{0, 0.25, 14.0 / 3} { // of 1; of 1 and 2; of all
+		if v, ok := moments([]float64{1, 2, 6}[:i+1]...).PopulationVariance(); !ok || math.Abs(v-want) > 1e-15 {
+			t.Errorf("%d numbers: %v, want %v", i+1, v, want)
+		}
+	}
+}

@@ -43,24 +43,34 @@ func TestPairedMean_undefined(t *testing.T) {
 
 func TestClusteredMean_byHand(t *testing.T) {
 	// Mean 1. Residuals 0, 2 | −1, −1, so the clusters sum to 2 and −2:
-	// SE² = 2/1 · (4+4)/4² = 1, one degree of freedom, t = 12.7062.
+	// SE² = (4+4)/(1−2/4)/4² = 1; a = 4/2 twice, n²/(8 + 16 − 8) = 1 degree of
+	// freedom, t = 12.7062.
 	e, ok := ClusteredMean([]float64{1, 3, 0, 0}, []int{7, 7, 2, 2})
-	if !ok || e.Mean != 1 || !near(e.SE, 1, 1e-12) || e.DF != 1 || !near(e.Hi, 1+math.Tan(math.Pi*0.475), 1e-9) {
+	if !ok || e.Mean != 1 || !near(e.SE, 1, 1e-12) || !near(e.DF, 1, 1e-12) || !near(e.Hi, 1+math.Tan(math.Pi*0.475), 1e-9) {
 		t.Errorf("two clusters: %+v, %v", e, ok)
 	}
 	// Unequal sizes: values 1, 1, 4, mean 2, clusters sum to −2 and 2:
-	// SE² = 2 · 8/9 = 16/9.
+	// SE² = (4/(1/3) + 4/(2/3))/9 = 2; a = 4/1, 1/2: 9/(5 + 4.5² − 16.25) = 1.
 	e, ok = ClusteredMean([]float64{1, 1, 4}, []int{1, 1, 2})
-	if !ok || !near(e.SE, 4.0/3, 1e-12) {
+	if !ok || !near(e.SE, math.Sqrt2, 1e-12) || !near(e.DF, 1, 1e-12) {
 		t.Errorf("unequal clusters: %+v, %v", e, ok)
+	}
+	// Sizes 1, 1, 2: a = 1/3, 1/3, 4/2: 16/(6 + 64/9 − 38/9) = 1.8. Mean 2,
+	// residuals −2 | −1 | 1, 2: SE² = (4/.75 + 1/.75 + 9/.5)/16 = 74/48.
+	e, ok = ClusteredMean([]float64{0, 1, 3, 4}, []int{1, 2, 3, 3})
+	if !ok || !near(e.DF, 1.8, 1e-12) || !near(e.SE*e.SE, 74.0/48, 1e-12) {
+		t.Errorf("three clusters: %+v, %v", e, ok)
 	}
 	for name, cluster := range map[string][]int{"one cluster": {1, 1, 1}, "lists differ": {1, 2}, "none": nil} {
 		if _, ok := ClusteredMean([]float64{1, 2, 3}, cluster); ok {
 			t.Errorf("%s: defined", name)
 		}
 	}
-	if _, ok := ClusteredMean([]float64{1, math.NaN()}, []int{1, 2}); ok {
-		t.Error("NaN: defined")
+	// The square of 1e80 is over Limit: an interval without it would have no width.
+	for name, large := range map[string]float64{"NaN": math.NaN(), "squares that pass the limit": 1e80, "residuals that do": Limit} {
+		if e, ok := ClusteredMean([]float64{large, -large}, []int{1, 2}); ok {
+			t.Errorf("%s: defined as %+v", name, e)
+		}
 	}
 }
 
@@ -79,7 +89,7 @@ func TestClusteredMean_closedForms(t *testing.T) {
 		}
 		plain, _ := PairedMean(d)
 		got, ok := ClusteredMean(repeated, cluster)
-		if !ok || !near(got.SE, plain.SE, 1e-12) || got.DF != plain.DF || !near(got.Lo, plain.Lo, 1e-10) {
+		if !ok || !near(got.SE, plain.SE, 1e-12) || !near(got.DF, plain.DF, 1e-9) || !near(got.Lo, plain.Lo, 1e-10) {
 			t.Fatalf("%+v, want %+v", got, plain)
 		}
 		sums := ClusterSums(repeated, cluster)

@@ -2,12 +2,12 @@ package stats
 
 import "math"
 
-// PowerFactor is how many standard errors a true difference must be long to be
+// powerFactor is how many standard errors a true difference must be long to be
 // found with probability 80 % at the level 5 %, two-sided: the normal quantiles
 // of 0.975 and 0.8 together, 1.960 + 0.842, rounded as is usual.
-const PowerFactor = 2.80
+const powerFactor = 2.80
 
-// DetectableDifference returns the minimum detectable effect, PowerFactor·se: a
+// DetectableDifference returns the minimum detectable effect, powerFactor·se: a
 // true difference of that size would be found 80 times of 100 by a comparison
 // whose standard error is se. For n independent pairs it is 2.80·sd/√n.
 // Undefined for an se that is 0, negative or not finite: where nothing varies,
@@ -18,7 +18,7 @@ func DetectableDifference(se float64) (effect float64, ok bool) {
 	if !(se > 0) || math.IsInf(se, 1) {
 		return 0, false
 	}
-	return PowerFactor * se, true
+	return powerFactor * se, true
 }
 
 // NeededPairs returns how many pairs it takes to find a true difference delta

@@ -7,25 +7,22 @@ import (
 	"sort"
 )
 
-// ExactFlips is up to how many non-zero differences SignFlip looks at every
+// exactFlips is up to how many non-zero differences SignFlip looks at every
 // combination of signs.
-const ExactFlips = 20
+const exactFlips = 20
 
 // Permutation is the result of SignFlip.
 type Permutation struct {
-	P       float64
-	Exact   bool
-	NonZero int // differences that are not 0
-	Flips   int // combinations of signs that were looked at
+	P     float64
+	Exact bool // all combinations of signs were looked at
 }
 
 // SignFlip tests whether differences are symmetric about 0: P is the share of
 // all combinations of signs under which |Σ ±d| is at least the observed |Σ d|.
-// Two-sided, in (0,1]; 1 when there is no difference but 0. Zeros change
-// nothing, a shift of ranks or an outlier is no difference as such: it is a
-// test of the mean.
+// Two-sided, in (0,1]; 1 when there is no difference but 0. It is a test of the
+// mean: zeros change nothing, and sizes count, not ranks.
 //
-// Up to ExactFlips non-zero differences all 2^n combinations count, by sorting
+// Up to 20 non-zero differences all 2^n combinations count, by sorting
 // the sums of both halves: O(2^(n/2)·n). Beyond that, so many flips are drawn
 // and P = (k+1)/(flips+1), which is a valid p-value for any number of flips;
 // it cannot be less than 1/(flips+1). The drawing depends on seed alone, and P
@@ -50,18 +47,13 @@ func SignFlip(differences []float64, flips int, seed uint64) (p Permutation, ok 
 	}
 	slices.Sort(sizes)
 	bound := math.Abs(sum.Value()) - 1e-12*total.Value()
-	p.NonZero = len(sizes)
-	if len(sizes) <= ExactFlips {
-		p.Exact, p.Flips = true, 1<<len(sizes)
-		p.P = float64(extreme(sizes, bound)) / float64(p.Flips)
-		return p, true
+	if len(sizes) <= exactFlips {
+		return Permutation{float64(extreme(sizes, bound)) / float64(int(1)<<len(sizes)), true}, true
 	}
 	if flips < 1 {
 		return Permutation{}, false
 	}
-	p.Flips = flips
-	p.P = float64(1+drawn(sizes, total.Value(), bound, flips, seed)) / float64(flips+1)
-	return p, true
+	return Permutation{float64(1+drawn(sizes, total.Value(), bound, flips, seed)) / float64(flips+1), false}, true
 }
 
 // extreme counts the combinations of signs with |Σ ±size| ≥ bound.

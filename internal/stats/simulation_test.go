@@ -8,24 +8,33 @@ import (
 	"testing"
 )
 
-// simulated is a way to draw differences whose true mean is 0.
+// simulated is a way to draw differences whose true mean is 0, with the limit of
+// false alarms from n = 20 on; at n = 10 it is a hundredth more.
 type simulated struct {
-	name string
-	draw func(*rand.Rand) float64
+	name  string
+	draw  func(*rand.Rand) float64
+	limit float64
 }
 
 // nulls are those of the simulation: normal; skewed with 40 % ties, as an
-// exponential less its mean; two runs whose item scores pile up at 1, so that
-// a third of the items tie and the rest are far from normal.
+// exponential to the power of 0.7 less its mean; two runs whose item scores pile
+// up at 1, so that a third of the items tie and the rest are far from normal;
+// and, beyond what differences of scores are like, a whole exponential with
+// ties, where every method that assumes no form finds too much.
 var nulls = []simulated{
-	{"normal", func(r *rand.Rand) float64 { return r.NormFloat64() }},
-	{"skewed, 40 % ties", func(r *rand.Rand) float64 {
-		if r.Float64() < 0.4 {
-			return 0
-		}
-		return math.Pow(r.ExpFloat64(), 0.7) - math.Gamma(1.7)
-	}},
-	{"scores piled up at 1", func(r *rand.Rand) float64 { return piled(r) - piled(r) }},
+	{"normal", func(r *rand.Rand) float64 { return r.NormFloat64() }, 0.07},
+	{"skewed, 40 % ties", func(r *rand.Rand) float64 { return tied(r, 0.4, 0.7) }, 0.07},
+	{"scores piled up at 1", func(r *rand.Rand) float64 { return piled(r) - piled(r) }, 0.07},
+	{"exponential, 40 % ties", func(r *rand.Rand) float64 { return tied(r, 0.4, 1) }, 0.10},
+	{"exponential, 60 % ties", func(r *rand.Rand) float64 { return tied(r, 0.6, 1) }, 0.10},
+}
+
+// tied is 0 in a share of the items, else a power of an exponential less its mean.
+func tied(r *rand.Rand, ties, power float64) float64 {
+	if r.Float64() < ties {
+		return 0
+	}
+	return math.Pow(r.ExpFloat64(), power) - math.Gamma(1+power)
 }
 
 // piled is a score that is 1 in 55 % of the items and lies on a skewed lattice
@@ -53,74 +62,107 @@ func simulation(t *testing.T, main, all []int) (repeats, flips int, sizes []int)
 }
 
 // TestSimulation_falseAlarms draws comparisons without any difference and
-// counts how often one is claimed at 5 %. The skewed differences are the hard
-// case: 40,000 repeats gave the interval 5.7, 6.5, 6.2 and 5.8 % at n = 10, 20,
-// 30 and 60, the permutation 3.6, 6.5, 6.3 and 5.9 %.
+// counts how often one is claimed at 5 %: by the interval, by the permutation, and
+// by both, which a verdict needs. 20,000 repeats gave both, at n = 10, 20, 30 and
+// 60: normal 4.6, 5.0, 4.7, 4.7 %; skewed 3.0, 6.0, 6.4, 5.5 %; the exponential
+// with 40 % ties 4.9, 8.5, 8.5, 6.5 %, with 60 % ties 1.3, 7.5, 9.0, 7.3 %.
 func TestSimulation_falseAlarms(t *testing.T) {
 	repeats, flips, sizes := simulation(t, []int{10, 20, 60}, []int{10, 20, 30, 60, 100, 200})
 	for _, null := range nulls {
+		extreme := null.limit > 0.07
 		for _, n := range sizes {
+			if extreme && (repeats < 20_000 || n > 60) {
+				continue // for the full simulation; with more items it is as the others
+			}
 			t.Run(fmt.Sprintf("%s/%d", null.name, n), func(t *testing.T) {
 				t.Parallel()
 				random := rand.New(rand.NewPCG(1, uint64(n)))
-				interval, permutation := 0, 0
+				var alarms alarms
 				d := make([]float64, n)
 				for range repeats {
 					for i := range d {
 						d[i] = null.draw(random)
 					}
-					if e, ok := PairedMean(d); ok && (e.Lo > 0 || e.Hi < 0) {
-						interval++
-					}
-					if p, ok := SignFlip(d, flips, random.Uint64()); ok && p.P <= 0.05 {
-						permutation++
-					}
+					e, ok := PairedMean(d)
+					alarms.count(e, ok, d, flips, random)
 				}
-				limit := 0.07
+				limit := null.limit
 				if n == 10 {
-					limit = 0.08
+					limit += 0.01
 				}
-				report(t, "interval", interval, repeats, limit)
-				report(t, "permutation", permutation, repeats, limit)
+				alarms.report(t, repeats, limit, limit)
 			})
 		}
 	}
 }
 
-// TestSimulation_clusters does the same with items that share a source: half of
-// the variance is the cluster's, whose sizes differ up to threefold.
-func TestSimulation_clusters(t *testing.T) {
-	repeats, flips, counts := simulation(t, []int{10, 20}, []int{10, 15, 20, 30, 60})
-	for _, clusters := range counts {
-		t.Run(fmt.Sprint(clusters), func(t *testing.T) {
-			t.Parallel()
-			random := rand.New(rand.NewPCG(2, uint64(clusters)))
-			naive, interval, permutation := 0, 0, 0
-			for range repeats {
-				d, cluster := clustered(random, clusters)
-				if e, ok := PairedMean(d); ok && (e.Lo > 0 || e.Hi < 0) {
-					naive++
-				}
-				if e, ok := ClusteredMean(d, cluster); ok && (e.Lo > 0 || e.Hi < 0) {
-					interval++
-				}
-				if p, ok := SignFlip(ClusterSums(d, cluster), flips, random.Uint64()); ok && p.P <= 0.05 {
-					permutation++
-				}
-			}
-			report(t, "interval", interval, repeats, 0.06)
-			report(t, "permutation", permutation, repeats, 0.06)
-			if rate := float64(naive) / float64(repeats); rate < 0.12 {
-				t.Errorf("without clusters %.3f: this simulation shows nothing", rate)
-			}
-		})
+// alarms counts claims at 5 % where there is nothing to claim.
+type alarms struct{ interval, permutation, both int }
+
+// count takes one comparison: its interval, and what is flipped.
+func (a *alarms) count(e Estimate, ok bool, flipped []float64, flips int, random *rand.Rand) {
+	out := ok && (e.Lo > 0 || e.Hi < 0)
+	p, ok := SignFlip(flipped, flips, random.Uint64())
+	low := ok && p.P <= 0.05
+	if out {
+		a.interval++
+	}
+	if low {
+		a.permutation++
+	}
+	if out && low {
+		a.both++
 	}
 }
 
-func clustered(r *rand.Rand, clusters int) (d []float64, cluster []int) {
+func (a *alarms) report(t *testing.T, repeats int, each, both float64) {
+	t.Helper()
+	report(t, "interval", a.interval, repeats, each)
+	report(t, "permutation", a.permutation, repeats, each)
+	report(t, "both", a.both, repeats, both)
+}
+
+// TestSimulation_clusters does the same with items that share a source: half of
+// the variance is the cluster's. Without clusters far more would be claimed.
+func TestSimulation_clusters(t *testing.T) {
+	repeats, flips, counts := simulation(t, []int{10, 20}, []int{10, 15, 20, 30})
+	shapes := []struct {
+		name  string
+		size  func(g int) int
+		limit float64 // of interval and permutation each
+	}{
+		{"4, 6 and 8", func(g int) int { return 4 + g%3*2 }, 0.06},
+		{"1, 2, 3, …", func(g int) int { return g + 1 }, 0.07},
+		{"one of 60 and the rest of 2", func(g int) int { return 60 - 58*min(g, 1) }, 0.06},
+		{"two of 40 and the rest of 3", func(g int) int { return 40 - 37*min(g/2, 1) }, 0.09},
+	}
+	for _, shape := range shapes {
+		for _, clusters := range counts {
+			t.Run(fmt.Sprintf("%s/%d", shape.name, clusters), func(t *testing.T) {
+				t.Parallel()
+				random := rand.New(rand.NewPCG(2, uint64(clusters)))
+				naive, alarms := 0, alarms{}
+				for range repeats {
+					d, cluster := clustered(random, clusters, shape.size)
+					if e, ok := PairedMean(d); ok && (e.Lo > 0 || e.Hi < 0) {
+						naive++
+					}
+					e, ok := ClusteredMean(d, cluster)
+					alarms.count(e, ok, ClusterSums(d, cluster), flips, random)
+				}
+				alarms.report(t, repeats, shape.limit, 0.06)
+				if rate := float64(naive) / float64(repeats); rate < 0.12 {
+					t.Errorf("without clusters %.3f: this simulation shows nothing", rate)
+				}
+			})
+		}
+	}
+}
+
+func clustered(r *rand.Rand, clusters int, size func(int) int) (d []float64, cluster []int) {
 	for g := range clusters {
 		shared := r.NormFloat64()
-		for range 4 + g%3*2 {
+		for range size(g) {
 			d, cluster = append(d, shared+r.NormFloat64()), append(cluster, g)
 		}
 	}
@@ -142,7 +184,7 @@ func TestSimulation_pooled(t *testing.T) {
 				for i := range items {
 					items[i] = drawPooled(random)
 				}
-				if _, ci, _, ok := PooledDifference(items, random.Uint64()); ok && (ci[0] > 0 || ci[1] < 0) {
+				if p, ok := PooledDifference(items, random.Uint64()); ok && (p.CI95[0] > 0 || p.CI95[1] < 0) {
 					alarms++
 				}
 			}

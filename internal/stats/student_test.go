@@ -21,7 +21,7 @@ func TestStudentQuantile(t *testing.T) {
 		{1e6, 1.959966, 1e-6}, // normal quantile 1.959964 + (z³+z)/(4·10⁶) = 2.4e-6
 	}
 	for _, tt := range tests {
-		if got := StudentQuantile(0.975, tt.df); math.Abs(got-tt.want) > tt.within {
+		if got := studentQuantile(0.975, tt.df); math.Abs(got-tt.want) > tt.within {
 			t.Errorf("t(0.975, %v) = %.9f, want %.9f", tt.df, got, tt.want)
 		}
 	}
@@ -30,7 +30,7 @@ func TestStudentQuantile(t *testing.T) {
 func TestHalfWidth95(t *testing.T) {
 	// NIST/SEMATECH e-Handbook 1.3.5.2, data set ZARR13: 195 values, mean
 	// 9.261460, standard deviation 0.02278881, interval 9.258242 to 9.264679.
-	half, ok := HalfWidth95(195, 0.02278881)
+	half, ok := halfWidth95(195, 0.02278881)
 	if !ok || math.Abs(9.261460-half-9.258242) > 1e-6 || math.Abs(9.261460+half-9.264679) > 1e-6 {
 		t.Errorf("interval %.6f to %.6f, want 9.258242 to 9.264679", 9.261460-half, 9.261460+half)
 	}
@@ -38,11 +38,11 @@ func TestHalfWidth95(t *testing.T) {
 		n  int
 		sd float64
 	}{"no values": {0, 1}, "one value": {1, 1}, "negative": {5, -1}, "NaN": {5, math.NaN()}, "infinite": {5, math.Inf(1)}} {
-		if _, ok := HalfWidth95(tt.n, tt.sd); ok {
+		if _, ok := halfWidth95(tt.n, tt.sd); ok {
 			t.Errorf("%s: defined", name)
 		}
 	}
-	if half, ok := HalfWidth95(3, 0); half != 0 || !ok {
+	if half, ok := halfWidth95(3, 0); half != 0 || !ok {
 		t.Errorf("equal values: %v, %v, want 0, true", half, ok)
 	}
 }

@@ -88,17 +88,17 @@ func TestPower(t *testing.T) {
 
 func TestPooledDifference(t *testing.T) {
 	// 3/6 − 2/8 = 1/4; two items are too few for an interval.
-	d, _, ok, intervalOK := PooledDifference([]PairedRatio{{1, 4, 2, 4}, {1, 4, 1, 2}}, 1)
-	if d != 0.25 || !ok || intervalOK {
-		t.Errorf("two items: %v, %v, %v", d, ok, intervalOK)
+	p, ok := PooledDifference([]PairedRatio{{1, 4, 2, 4}, {1, 4, 1, 2}}, 1)
+	if !ok || p != (Pooled{Base: 0.25, Candidate: 0.5, Difference: 0.25}) {
+		t.Errorf("two items: %+v, %v", p, ok)
 	}
-	if _, _, ok, _ := PooledDifference([]PairedRatio{{0, 0, 1, 2}}, 1); ok {
+	if _, ok := PooledDifference([]PairedRatio{{0, 0, 1, 2}}, 1); ok {
 		t.Error("a base without denominator: defined")
 	}
 	// The same difference everywhere: nothing varies.
 	same := slices.Repeat([]PairedRatio{{1, 4, 2, 4}}, LeastResampled)
-	if d, i, _, ok := PooledDifference(same, 1); !ok || d != 0.25 || i != [2]float64{0.25, 0.25} {
-		t.Errorf("equal items: %v, %v, %v", d, i, ok)
+	if p, ok := PooledDifference(same, 1); !ok || p.Difference != 0.25 || p.CI95 == nil || *p.CI95 != [2]float64{0.25, 0.25} {
+		t.Errorf("equal items: %+v, %v", p, ok)
 	}
 	// With denominators of 1 it is the mean of differences, here −1, 0 and 1 in
 	// turn over 300 items. The bootstrap's standard error is the population's,
@@ -110,11 +110,11 @@ func TestPooledDifference(t *testing.T) {
 	// One end varies by 0.003 from seed to seed, the mean of 40 by 0.0005.
 	lo, hi := 0.0, 0.0
 	for seed := range 40 {
-		d, i, _, ok := PooledDifference(means, uint64(seed))
-		if !ok || d != 0 {
-			t.Fatalf("means: %v, %v, %v", d, i, ok)
+		p, ok := PooledDifference(means, uint64(seed))
+		if !ok || p.Difference != 0 || p.CI95 == nil {
+			t.Fatalf("means: %+v, %v", p, ok)
 		}
-		lo, hi = lo+i[0]/40, hi+i[1]/40
+		lo, hi = lo+p.CI95[0]/40, hi+p.CI95[1]/40
 	}
 	if !near(lo, -0.0924, 0.002) || !near(hi, 0.0924, 0.002) {
 		t.Errorf("means: %v to %v on average", lo, hi)
@@ -133,10 +133,11 @@ func TestPooledDifference_symmetric(t *testing.T) {
 		for i, r := range items {
 			swapped[i] = PairedRatio{r.CandNum, r.CandDen, r.BaseNum, r.BaseDen}
 		}
-		d, i, ok, _ := PooledDifference(items, 4)
-		e, j, ok2, _ := PooledDifference(swapped, 4)
-		if ok != ok2 || d != -e || i[0] != -j[1] || i[1] != -j[0] {
-			t.Fatalf("%v %v, swapped %v %v", d, i, e, j)
+		p, ok := PooledDifference(items, 4)
+		q, ok2 := PooledDifference(swapped, 4)
+		if ok != ok2 || p.Base != q.Candidate || p.Difference != -q.Difference || (p.CI95 == nil) != (q.CI95 == nil) ||
+			p.CI95 != nil && (p.CI95[0] != -q.CI95[1] || p.CI95[1] != -q.CI95[0]) {
+			t.Fatalf("%+v, swapped %+v", p, q)
 		}
 	})
 }

@@ -178,7 +178,9 @@ func TestModels(t *testing.T) {
 			attr("langfuse.observation.usage_details", `{"input":812,"output":64}`))...)
 	}
 	r.must(200, r.post(api+"/otel/v1/traces", export(span("a", "MODEL-X"), span("b", "model-xy"),
-		span("c", "model-x", attr("langfuse.observation.cost_details", `{"total":5}`)))))
+		span("c", "model-x", attr("langfuse.observation.cost_details", `{"total":5}`)),
+		rootSpan("t", "d", "e", "i", attr("langfuse.observation.model.name", "model-x"), attr("langfuse.observation.usage_details", `{"images":2}`)))))
+	equal(t, "no bucket with a price", r.get(api+"/observations/d").at("calculatedTotalCost"), nil)
 	// 0.812 + 0.128; no such model; its own cost
 	equal(t, "costs", []any{r.get(api + "/observations/a").at("calculatedTotalCost"), r.get(api + "/observations/b").at("calculatedTotalCost"),
 		r.get(api + "/observations/c").at("calculatedTotalCost")}, []any{0.9400000000000001, nil, 5})

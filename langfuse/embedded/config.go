@@ -61,15 +61,15 @@ type Config struct {
 	// again when it could be read already; 0 means that it never does. Langfuse 4
 	// takes minutes.
 	MergeDelay time.Duration
-	// Drop is asked for everything that is about to be stored of three kinds; where it
-	// returns true the thing is lost and the answer is that of a success. It is
-	// called from several goroutines. nil loses nothing.
+	// Drop is asked about every span, score and link that is about to be stored:
+	// where it returns true the thing is lost, and the answer is that of a success.
+	// It is called from several goroutines. nil loses nothing.
 	Drop func(kind, id string) bool
 	// Faults makes requests fail; the zero value lets all succeed.
 	Faults Faults
 }
 
-// The kinds of which Drop is asked, and what it is given as the id.
+// The kinds that Drop is asked about, and what it is given as the id.
 const (
 	DropSpan    = "span"     // the span id
 	DropScore   = "score"    // the score id

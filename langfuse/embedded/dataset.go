@@ -129,7 +129,8 @@ func (s *Server) listDatasets(c *call) (reply, error) {
 }
 
 // getWholeDataset answers GET /datasets/{name}: the dataset with all its active
-// items and the names of its runs, on one page.
+// items and the names of its runs, on one page. In events_only mode there are no
+// runs to name, also where an earlier mode left some.
 func (s *Server) getWholeDataset(c *call) (reply, error) {
 	d, err := s.dataset(c)
 	if err != nil {
@@ -143,6 +144,10 @@ func (s *Server) getWholeDataset(c *call) (reply, error) {
 		AND i.status = 'ACTIVE' AND i.valid_to IS NULL ORDER BY i.valid_from DESC, i.id`, d.id)
 	if err != nil {
 		return reply{}, err
+	}
+	if !s.cfg.Mode.legacy() {
+		out["runs"] = []string{}
+		return ok(out)
 	}
 	out["runs"], err = collect(s.store.r, scanText, "SELECT name FROM runs WHERE dataset_id = ? ORDER BY created DESC, id", d.id)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -23,12 +24,12 @@ func newSchema(old sql.NullString, given json.RawMessage) (sql.NullString, error
 	if string(given) == "null" {
 		return sql.NullString{}, nil
 	}
-	if len(given) > maxSchemaLength {
-		return old, invalid("JSON Schema is too long: at most %d characters", maxSchemaLength)
-	}
 	var text bytes.Buffer
 	if err := json.Compact(&text, given); err != nil {
 		return old, err
+	}
+	if utf8.RuneCount(text.Bytes()) > maxSchemaLength { // as it is stored, without white space
+		return old, invalid("JSON Schema is too long: at most %d characters", maxSchemaLength)
 	}
 	if _, err := compileSchema(text.String()); err != nil {
 		return old, invalid("Must be a valid JSON Schema: %s", clip(err.Error(), 500))

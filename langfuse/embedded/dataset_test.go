@@ -83,6 +83,17 @@ func TestDatasets_schema(t *testing.T) {
 	}
 }
 
+// What counts is the schema as it is stored: without white space, in characters.
+func TestDatasets_schemaLength(t *testing.T) {
+	r := newRig(t, Config{})
+	body := func(n int) string {
+		return `{"name":"d","inputSchema":{"description":` + strings.Repeat(" ", 9_000) + `"` + strings.Repeat("é", n) + `"}}`
+	}
+	// {"description":""} are 18 characters
+	r.must(200, r.post(api+"/v2/datasets", body(10_000-18)))
+	r.must(400, r.post(api+"/v2/datasets", body(10_000-17)))
+}
+
 // newItems is a rig with a dataset d and items 1 to n, a minute apart.
 func newItems(t *testing.T, n int) *rig {
 	r := newRig(t, Config{})

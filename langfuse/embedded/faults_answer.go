@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -71,9 +72,7 @@ func (h *held) Write(p []byte) (int, error) {
 func halfAnswer(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
 	done := &held{}
 	next(done, r)
-	for key, values := range done.header {
-		w.Header()[key] = values
-	}
+	maps.Copy(w.Header(), done.header)
 	w.Header().Set("Content-Length", strconv.Itoa(done.body.Len()))
 	w.WriteHeader(done.status)
 	_, _ = w.Write(done.body.Bytes()[:done.body.Len()/2])
@@ -115,6 +114,7 @@ func refuseSome(w http.ResponseWriter, r *http.Request, body []byte, dice *rand.
 		Errors    []any             `json:"errors"`
 	}
 	if done.status != http.StatusMultiStatus || json.Unmarshal(done.body.Bytes(), &out) != nil {
+		maps.Copy(w.Header(), done.header)
 		w.WriteHeader(done.status)
 		_, _ = w.Write(done.body.Bytes())
 		return

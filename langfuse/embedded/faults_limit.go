@@ -38,12 +38,12 @@ func (f *faulty) limit(w http.ResponseWriter, rt route, now time.Time) bool {
 }
 
 // bucket names the group of routes that share a limit; prompts, health and
-// projects have none.
+// projects have none, nor has what is not of Langfuse.
 func bucket(rt route) string {
-	path := strings.TrimPrefix(rt.pattern, "/api/public/")
+	path, public := strings.CutPrefix(rt.pattern, "/api/public/")
 	first, rest, _ := strings.Cut(path, "/")
 	switch {
-	case path == "" || strings.Contains(path, "prompts") || first == "health" || first == "ready" || first == "projects" || first == "comments":
+	case !public || strings.Contains(path, "prompts") || first == "health" || first == "ready" || first == "projects":
 		return ""
 	case first == "otel" || first == "ingestion":
 		return "ingestion"

@@ -2,6 +2,8 @@ package embedded
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -103,6 +105,17 @@ func TestFaults_doneAfterAll(t *testing.T) {
 	}
 }
 
+// A batch of which some was to be refused, and all is, is answered as without
+// faults.
+func TestFaults_refusedWhole(t *testing.T) {
+	r := newRig(t, Config{})
+	done := httptest.NewRecorder()
+	body := `{"batch":[]}`
+	req := httptest.NewRequest("POST", "http://127.0.0.1"+api+"/ingestion", strings.NewReader(body)) // no key
+	refuseSome(done, req, []byte(body), rand.New(rand.NewPCG(1, 2)), r.server.Handler().ServeHTTP)
+	equal(t, "answer", []any{done.Code, done.Header().Get("Content-Type")}, []any{401, "application/json; charset=utf-8"})
+}
+
 func TestFaults_rateLimit(t *testing.T) {
 	r := newRig(t, Config{Faults: Faults{RateLimit: 2}})
 	r.must(200, r.get(api+"/v2/datasets"))
@@ -125,7 +138,11 @@ func TestBucket(t *testing.T) {
 	want := map[string]string{"GET health": "", "POST ingestion": "ingestion", "POST otel/v1/traces": "ingestion", "GET v2/datasets": "datasets",
 		"POST dataset-run-items": "datasets", "GET datasets/{name}/runs": "datasets", "GET v2/prompts/{name}": "", "GET v3/scores": "public-api",
 		"POST scores": "public-api", "DELETE scores/{id}": "score-delete", "DELETE traces": "trace-delete", "GET traces": "public-api-legacy",
-		"GET observations": "public-api-legacy", "GET v2/observations": "public-api", "GET experiments": "public-api", "GET projects": ""}
+		"GET observations": "public-api-legacy", "GET v2/observations": "public-api", "GET experiments": "public-api", "GET projects": "",
+		"POST comments": "public-api", "GET score-configs/{id}": "public-api", "GET models": "public-api", "GET annotation-queues/{id}/items": "annotation-queues"}
+	if got := bucket(route{method: "POST", pattern: "/api/embedded/annotations"}); got != "" {
+		t.Errorf("what a person does in the user interface counts towards %q", got)
+	}
 	for name, want := range want {
 		method, path, _ := strings.Cut(name, " ")
 		if got := bucket(route{method: method, pattern: "/api/public/" + path}); got != want {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The sample export as the legacy reads show it, the same in both modes.
@@ -74,21 +75,21 @@ func TestLegacy_resend(t *testing.T) {
 	later := rootSpan("t", "s", "e", "i")
 	later["startTimeUnixNano"] = "1763694000500000000"
 	cases := map[string]struct {
-		again         object
-		name          string
-		start         string // in legacy reads
-		rows, v4Start int    // rows in v2/observations
+		again object
+		name  string
+		start string // in legacy reads
+		rows  int    // in v2/observations
 	}{
-		"identical":    {first, "experiment-item-run", "2025-11-21T03:00:00.000Z", 1, 0},
-		"renamed":      {renamed, "other", "2025-11-21T03:00:00.000Z", 1, 0},
-		"half a later": {later, "experiment-item-run", "2025-11-21T03:00:00.500Z", 2, 0},
+		"identical":    {first, "experiment-item-run", "2025-11-21T03:00:00.000Z", 1},
+		"renamed":      {renamed, "other", "2025-11-21T03:00:00.000Z", 1},
+		"half a later": {later, "experiment-item-run", "2025-11-21T03:00:00.500Z", 2},
 	}
 	for what, tc := range cases {
 		for _, mode := range []Mode{ModeV3, ModeV4Dual} {
 			t.Run(what+" "+string(mode), func(t *testing.T) {
 				r := newRig(t, Config{Mode: mode})
 				r.must(200, r.post(api+"/otel/v1/traces", export(first)))
-				r.clock.advance(1000)
+				r.clock.advance(time.Second)
 				r.must(200, r.post(api+"/otel/v1/traces", export(tc.again)))
 				a := r.must(200, r.get(api+"/traces/t"))
 				equal(t, "the first timestamp stays", a.at("timestamp"), "2025-11-21T03:00:00.000Z")

@@ -47,15 +47,13 @@ func mergeObservations(old, given observation) observation {
 	if given.eventAt < old.eventAt {
 		winner, loser = old, given
 	}
-	for _, field := range []struct{ into, from *string }{
+	keepTexts([][2]*string{
 		{&winner.trace, &loser.trace}, {&winner.parent, &loser.parent}, {&winner.name, &loser.name},
 		{&winner.level, &loser.level}, {&winner.statusMessage, &loser.statusMessage}, {&winner.version, &loser.version},
 		{&winner.model, &loser.model}, {&winner.parameters, &loser.parameters}, {&winner.usage, &loser.usage},
 		{&winner.release, &loser.release}, {&winner.user, &loser.user}, {&winner.session, &loser.session},
 		{&winner.traceName, &loser.traceName}, {&winner.tags, &loser.tags},
-	} {
-		*field.into = orElse(*field.into, *field.from)
-	}
+	}...)
 	for _, field := range []struct{ into, from *sql.NullString }{{&winner.input, &loser.input}, {&winner.output, &loser.output}} {
 		if !field.into.Valid {
 			*field.into = *field.from

@@ -11,7 +11,8 @@ import (
 func observe(b batch, sp span, now int64) observation {
 	a := sp.attributes
 	o := observation{
-		trace: sp.trace, span: sp.id, parent: sp.parent, name: sp.name, created: now, updated: now,
+		trace: sp.trace, span: sp.id, parent: sp.parent, created: now, updated: now,
+		name: orElse(a.text("gen_ai.tool.name", "logfire.msg"), sp.name),
 		kind: kindOf(a), level: levelOf(a, sp.failed),
 		statusMessage: orElse(a.text("langfuse.observation.status_message"), sp.message),
 		environment:   environment(first(a, b.resource, "langfuse.environment", "deployment.environment.name", "deployment.environment")),

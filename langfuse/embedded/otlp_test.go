@@ -399,3 +399,10 @@ func TestFlatFields(t *testing.T) {
 		})
 	}
 }
+
+// Some instrumentations name a span in an attribute, which counts then.
+func TestObserve_name(t *testing.T) {
+	for want, a := range map[string]attributes{"span": {}, "tool": {"gen_ai.tool.name": "tool", "logfire.msg": "m"}, "m": {"logfire.msg": "m", "gen_ai.tool.name": 7}} {
+		equal(t, "name", observe(batch{}, span{name: "span", attributes: a}, 0).name, want)
+	}
+}

@@ -47,6 +47,9 @@ func (l priceList) price(o *observation) {
 				cost[kind] = units * price
 			}
 		}
+		if len(cost) == 0 { // not free: its price is not known
+			return
+		}
 		cost = withTotal(cost)
 		o.cost, o.totalCost = asText(cost), sql.NullFloat64{Float64: cost["total"], Valid: true}
 		return

@@ -59,23 +59,33 @@ func (s *Server) promptJSON(p prompt) object {
 // getPrompt answers GET /v2/prompts/{name}, with the references to other
 // prompts filled in unless ?resolve=false.
 func (s *Server) getPrompt(c *call) (reply, error) {
-	return s.answerPrompt(c, c.path["name"])
-}
-
-// getPromptByQuery answers GET /prompts?name=, which needs no name in a path.
-func (s *Server) getPromptByQuery(c *call) (reply, error) {
-	name := c.query.Get("name")
-	if name == "" {
-		return reply{}, badQuery("name", "Invalid input: expected string, received undefined")
-	}
-	return s.answerPrompt(c, name)
-}
-
-func (s *Server) answerPrompt(c *call, name string) (reply, error) {
 	label, version, err := promptChoice(c)
 	if err != nil {
 		return reply{}, err
 	}
+	return s.answerPrompt(c, c.path["name"], label, version)
+}
+
+// getPromptByQuery answers GET /prompts?name=, which needs no name in a path. The
+// name is decoded a second time, and a label is not heard: it is the version, or
+// else the one that production points to.
+func (s *Server) getPromptByQuery(c *call) (reply, error) {
+	if c.query.Get("name") == "" {
+		return reply{}, badQuery("name", "Invalid input: expected string, received undefined")
+	}
+	name, err := decodedAgain(c.query.Get("name"))
+	if err != nil {
+		return reply{}, err
+	}
+	c.query.Del("label")
+	_, version, err := promptChoice(c)
+	if err != nil {
+		return reply{}, err
+	}
+	return s.answerPrompt(c, name, "", version)
+}
+
+func (s *Server) answerPrompt(c *call, name, label string, version int64) (reply, error) {
 	if label == "" && version == 0 {
 		label = "production"
 	}
@@ -139,7 +149,7 @@ func (s *Server) listPrompts(c *call) (reply, error) {
 		return reply{}, err
 	}
 	data, err := collect(s.store.r, scanPromptEntry, `SELECT g.name, x.type, x.config, x.tags, g.updated, g.versions,
-			(SELECT json_group_array(label) FROM prompt_labels l WHERE l.name = g.name)
+			(SELECT json_group_array(label) FROM prompt_labels l WHERE l.name = g.name AND l.version IN (SELECT value FROM json_each(g.versions)))
 		FROM (SELECT p.name AS name, max(p.version) AS newest, max(p.updated) AS updated, json_group_array(p.version) AS versions
 			FROM prompts p WHERE `+w.String()+` GROUP BY p.name ORDER BY max(p.updated) DESC, p.name LIMIT ? OFFSET ?) g
 		JOIN prompts x ON x.name = g.name AND x.version = g.newest ORDER BY g.updated DESC, g.name`,

@@ -28,9 +28,10 @@ func TestPrompts_versionsAndLabels(t *testing.T) {
 	equal(t, "and gone elsewhere", r.get(api+"/v2/prompts/p?version=2").at("labels"), []string{"latest"})
 	list := r.get(api + "/v2/prompts?label=a")
 	equal(t, "versions follow the label", list.at("data", 0, "versions"), []int{1})
-	equal(t, "labels are all", list.at("data", 0, "labels"), []string{"a", "b", "latest", "production"})
+	equal(t, "labels are all of these versions", list.at("data", 0, "labels"), []string{"a", "b", "production"})
 	whole := r.get(api + "/v2/prompts?name=p&tag=t&fromUpdatedAt=2026-11-21T03:00:00Z")
 	equal(t, "versions", whole.at("data", 0, "versions"), []int{1, 2})
+	equal(t, "labels", whole.at("data", 0, "labels"), []string{"a", "b", "latest", "production"})
 	equal(t, "usual page", whole.at("meta"), object{"page": 1, "limit": 10, "totalItems": 1, "totalPages": 1})
 	r.must(204, r.do("DELETE", api+"/v2/prompts/p?version=2", nil))
 	equal(t, "latest moves back", r.get(api+"/v2/prompts/p?label=latest").at("version"), 1)
@@ -83,8 +84,13 @@ func TestPrompts_names(t *testing.T) {
 	for _, name := range []string{"a/b/c", "50%off", "Ünïcode 😀", "a b?&"} {
 		r.must(201, r.post(api+"/v2/prompts", object{"name": name, "prompt": "x", "labels": []string{"production"}}))
 		equal(t, name, r.must(200, r.get(api+"/v2/prompts/"+url.PathEscape(name))).at("name"), name)
-		equal(t, name+" by query", r.must(200, r.get(api+"/prompts?name="+url.QueryEscape(name))).at("name"), name)
+		twice := url.QueryEscape(strings.ReplaceAll(name, "%", "%25")) // this route decodes once more
+		equal(t, name+" by query", r.must(200, r.get(api+"/prompts?name="+twice)).at("name"), name)
 	}
+	equal(t, "percent sent once", r.must(500, r.get(api+"/prompts?name="+url.QueryEscape("50%off"))).at("error"), "URI malformed")
+	r.must(201, r.post(api+"/v2/prompts", object{"name": "a b?&", "prompt": "y", "labels": []string{"next"}}))
+	equal(t, "a label is not heard", r.must(200, r.get(api+"/prompts?name=a+b%3F%26&label=next")).at("version"), 1)
+	equal(t, "a version is", r.must(200, r.get(api+"/prompts?name=a+b%3F%26&version=2")).at("version"), 2)
 }
 
 func TestPrompts_chat(t *testing.T) {

@@ -64,8 +64,10 @@ func (l link) runMetadata() (string, error) {
 
 // name returns a part of the path that the server decodes a second time: a
 // percent sign has to be sent as %2525.
-func (c *call) name(key string) (string, error) {
-	name, err := url.PathUnescape(c.path[key])
+func (c *call) name(key string) (string, error) { return decodedAgain(c.path[key]) }
+
+func decodedAgain(text string) (string, error) {
+	name, err := url.PathUnescape(text)
 	if err != nil {
 		return "", &fault{status: http.StatusInternalServerError,
 			body: object{"message": "Internal Server Error", "error": "URI malformed"}}

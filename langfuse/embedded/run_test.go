@@ -55,6 +55,25 @@ func TestRun_modes(t *testing.T) {
 	}
 }
 
+// A store that was written by Langfuse 3 names no runs once events_only is played.
+func TestRun_namesInEventsOnly(t *testing.T) {
+	path := t.TempDir() + "/s.db"
+	for _, tc := range []struct {
+		mode Mode
+		runs []any
+	}{{ModeV3, []any{"r"}}, {ModeV4, []any{}}, {ModeV4Dual, []any{"r"}}} {
+		t.Run(string(tc.mode), func(t *testing.T) {
+			r := newRig(t, Config{Path: path, Mode: tc.mode})
+			if tc.mode == ModeV3 {
+				r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
+				r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": "i", "input": object{}}))
+				r.must(200, r.post(api+"/dataset-run-items", object{"runName": "r", "datasetItemId": "i", "traceId": "t"}))
+			}
+			equal(t, "runs", r.must(200, r.get(api+"/datasets/d")).at("runs"), tc.runs)
+		})
+	}
+}
+
 // Every attempt is an item of an experiment: 3 root spans of 2 items.
 func checkExperiments(t *testing.T, r *rig, mode Mode, run string) {
 	t.Helper()

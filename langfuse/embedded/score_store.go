@@ -54,11 +54,8 @@ func replaceScore(old, given score) score {
 	if given.eventAt < old.eventAt || (given.eventAt == old.eventAt && given.eventID != old.eventID) {
 		winner, loser = old, given
 	}
-	winner.comment = orElse(winner.comment, loser.comment)
-	winner.metadata = orElse(winner.metadata, loser.metadata)
-	winner.config = orElse(winner.config, loser.config)
-	winner.queue = orElse(winner.queue, loser.queue)
-	winner.author = orElse(winner.author, loser.author)
+	keepTexts([2]*string{&winner.comment, &loser.comment}, [2]*string{&winner.metadata, &loser.metadata},
+		[2]*string{&winner.config, &loser.config}, [2]*string{&winner.queue, &loser.queue}, [2]*string{&winner.author, &loser.author})
 	winner.timestamp, winner.created, winner.updated = old.timestamp, old.created, given.updated
 	return winner
 }

@@ -241,7 +241,7 @@ func TestScoreConfigs(t *testing.T) {
 	number := r.must(200, r.post(api+"/score-configs", object{"name": "quality", "dataType": "NUMERIC", "minValue": 0, "maxValue": 1})).at("id")
 	label := r.must(200, r.post(api+"/score-configs", object{"name": "tone", "dataType": "CATEGORICAL", "categories": []object{{"label": "good", "value": 1}}})).at("id")
 	for _, bad := range []object{{"name": "x"}, {"name": strings.Repeat("x", 36), "dataType": "NUMERIC"}, {"name": "x", "dataType": "CATEGORICAL"},
-		{"name": "x", "dataType": "NUMERIC", "minValue": "0"}} {
+		{"name": "x", "dataType": "NUMERIC", "minValue": "0"}, {"name": "", "dataType": "NUMERIC"}, {"name": "a/b", "dataType": "NUMERIC"}} {
 		r.must(400, r.post(api+"/score-configs", bad))
 	}
 	r.must(207, r.post(api+"/ingestion", batchOf(
@@ -251,6 +251,9 @@ func TestScoreConfigs(t *testing.T) {
 		scoreEvent("4", "good", "good", at1, "configId", label),
 		scoreEvent("5", "bad", "bad", at1, "configId", label),
 		scoreEvent("6", "none", 1, at1, "configId", "nowhere"))))
+	r.must(400, r.do("PATCH", api+"/score-configs/"+number.(string), object{"name": "a:b"}))
+	r.must(200, r.do("PATCH", api+"/score-configs/"+number.(string), object{"name": "Qualität (2.0) of_x-y"}))
+	r.must(200, r.do("PATCH", api+"/score-configs/"+number.(string), object{"name": "quality"}))
 	a := r.get(api + "/v3/scores")
 	equal(t, "ids", a.column("id"), []string{"in", "good"})
 	equal(t, "names are those of the configuration", a.column("name"), []string{"quality", "tone"})

@@ -4,6 +4,8 @@ import (
 	"database/sql"
 	"encoding/json"
 	"net/http"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -91,8 +93,8 @@ func (s *Server) createScoreConfig(c *call) (reply, error) {
 	sc := scoreConfig{id: uuid.NewString(), name: f.must("name"), dataType: f.must("dataType"), low: nullNumber(f, "minValue"),
 		high: nullNumber(f, "maxValue"), categories: nullJSON(f, "categories"), description: nullText(f, "description"),
 		created: now, updated: now}
-	if length := utf8.RuneCountInString(sc.name); length < 1 || length > 35 {
-		f.add("custom", "name", "Invalid input: expected 1 to 35 characters")
+	if !f.failed("name") {
+		checkConfigName(f, sc.name)
 	}
 	switch sc.dataType {
 	case "NUMERIC", "TEXT":
@@ -117,6 +119,18 @@ func (s *Server) createScoreConfig(c *call) (reply, error) {
 		return reply{}, err
 	}
 	return ok(s.configJSON(sc))
+}
+
+// checkConfigName wants 1 to 35 letters, digits, blanks and some punctuation.
+func checkConfigName(f *form, name string) {
+	odd := strings.IndexFunc(name, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !strings.ContainsRune("_ .()-", r)
+	})
+	if length := utf8.RuneCountInString(name); length < 1 || length > 35 {
+		f.add("custom", "name", "Invalid input: expected 1 to 35 characters")
+	} else if odd >= 0 {
+		f.add("invalid_format", "name", "Invalid input: only letters, numbers, spaces and _.()- are allowed")
+	}
 }
 
 func nullNumber(f *form, key string) sql.NullFloat64 {
@@ -150,8 +164,8 @@ func (s *Server) updateScoreConfig(c *call) (reply, error) {
 	if f.has("isArchived") && json.Unmarshal(f.raw("isArchived"), &archived) != nil {
 		f.add("invalid_type", "isArchived", "Invalid input: expected boolean")
 	}
-	if utf8.RuneCountInString(name) > 35 {
-		f.add("custom", "name", "Invalid input: expected 1 to 35 characters")
+	if name != "" {
+		checkConfigName(f, name)
 	}
 	if err := f.err(); err != nil {
 		return reply{}, err

@@ -188,6 +188,14 @@ func count(q querier, query string, args ...any) (int, error) {
 	return n, err
 }
 
+// keepTexts fills each text that is empty with its counterpart: what a later
+// event leaves out is kept from an earlier one.
+func keepTexts(texts ...[2]*string) {
+	for _, pair := range texts {
+		*pair[0] = orElse(*pair[0], *pair[1])
+	}
+}
+
 // nullable is how an absent text is written: as null.
 func nullable(s string) any {
 	if s == "" {

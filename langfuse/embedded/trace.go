@@ -108,11 +108,8 @@ func mergeTraces(old, given trace) trace {
 	if given.eventAt < old.eventAt {
 		winner, loser = old, given
 	}
-	winner.name = orElse(winner.name, loser.name)
-	winner.user = orElse(winner.user, loser.user)
-	winner.session = orElse(winner.session, loser.session)
-	winner.release = orElse(winner.release, loser.release)
-	winner.version = orElse(winner.version, loser.version)
+	keepTexts([2]*string{&winner.name, &loser.name}, [2]*string{&winner.user, &loser.user}, [2]*string{&winner.session, &loser.session},
+		[2]*string{&winner.release, &loser.release}, [2]*string{&winner.version, &loser.version})
 	if !winner.public.Valid {
 		winner.public = loser.public
 	}

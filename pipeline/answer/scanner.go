@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"extraction-experiment/internal/printable"
 )
 
 // errCut says that the text ended inside a value.
@@ -153,14 +155,4 @@ func (s *scanner) array(depth int) error {
 }
 
 // shown is a hostile word as a message can hold it.
-func shown(word string) string {
-	const most = 80
-	if len(word) <= most {
-		return word
-	}
-	end := most
-	for end > 0 && !utf8.RuneStart(word[end]) {
-		end--
-	}
-	return word[:end] + "…"
-}
+func shown(word string) string { return printable.Cut(word, 80) }

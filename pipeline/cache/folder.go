@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,6 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"extraction-experiment/internal/wholefile"
 	"extraction-experiment/pipeline"
 )
 
@@ -87,7 +87,7 @@ func (f *Folder) file(key string) string {
 
 // load returns the answer under a key; false if there is none that is whole.
 func (f *Folder) load(key string) (pipeline.Response, bool) {
-	raw, err := readFile(f.file(key))
+	raw, err := wholefile.Read(f.file(key), MaxEntry)
 	if err != nil {
 		return pipeline.Response{}, false
 	}
@@ -100,22 +100,6 @@ func (f *Folder) load(key string) (pipeline.Response, bool) {
 		return pipeline.Response{}, false
 	}
 	return response, true
-}
-
-// readFile reads a regular file of at most MaxEntry bytes.
-func readFile(path string) ([]byte, error) {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, errors.ErrUnsupported)
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	raw, err := io.ReadAll(io.LimitReader(file, MaxEntry+1))
-	if err == nil && len(raw) > MaxEntry {
-		err = fmt.Errorf("%s is larger than %d bytes", path, MaxEntry)
-	}
-	return raw, errors.Join(err, file.Close())
 }
 
 // store keeps an answer; what is too large is left out.
@@ -142,18 +126,10 @@ func (f *Folder) write(key string, response pipeline.Response) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(filepath.Dir(name), ".new-*") // mode 0600
-	if err != nil {
+	return wholefile.Write(name, func(w io.Writer) error {
+		_, err := w.Write(raw)
 		return err
-	}
-	_, err = io.Copy(file, bytes.NewReader(raw))
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	return nil
+	})
 }
 
 func checksum(raw []byte) string {

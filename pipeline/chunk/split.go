@@ -1,12 +1,9 @@
 package chunk
 
-import (
-	"errors"
-	"fmt"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
-// Config says how long chunks are. The zero value keeps a document whole.
+// Config says how long chunks are. The zero value keeps a document whole; a
+// negative number is taken as 0.
 type Config struct {
 	// MaxRunes is the most code points of a chunk; 0 does not split.
 	MaxRunes int
@@ -14,22 +11,6 @@ type Config struct {
 	// chunk before it; 0 repeats nothing. More than half of MaxRunes is taken
 	// as half of it.
 	Overlap int
-}
-
-// Validate returns every problem of the configuration, joined. Split works with
-// an invalid one too: it takes a negative number as 0.
-func (c Config) Validate() error {
-	var problems []error
-	if c.MaxRunes < 0 {
-		problems = append(problems, fmt.Errorf("chunk length %d: give a positive number of code points, or 0 to keep documents whole", c.MaxRunes))
-	}
-	if c.Overlap < 0 {
-		problems = append(problems, fmt.Errorf("chunk overlap %d: give 0 or a positive number of code points", c.Overlap))
-	}
-	if c.MaxRunes > 0 && c.Overlap > c.MaxRunes/2 {
-		problems = append(problems, fmt.Errorf("chunk overlap %d: give at most half of the chunk length %d", c.Overlap, c.MaxRunes))
-	}
-	return errors.Join(problems...)
 }
 
 // Chunk is a stretch of a document.

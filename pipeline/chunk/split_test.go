@@ -91,19 +91,6 @@ func checkChunks(t *testing.T, text string, cfg Config, chunks []Chunk) {
 	}
 }
 
-func TestConfig_Validate(t *testing.T) {
-	if err := (Config{MaxRunes: 10, Overlap: 5}).Validate(); err != nil {
-		t.Error(err)
-	}
-	err := Config{MaxRunes: -1, Overlap: -2}.Validate()
-	if err == nil || !strings.Contains(err.Error(), "-1") || !strings.Contains(err.Error(), "-2") {
-		t.Errorf("not every problem is named: %v", err)
-	}
-	if (Config{MaxRunes: 10, Overlap: 6}).Validate() == nil {
-		t.Error("an overlap of more than half was accepted")
-	}
-}
-
 func TestSplit_sentencesStayWhole(t *testing.T) {
 	sentences := []string{"Ann met Bob in Rome, e.g. on 3. May. ", "Was it 3.5 km? ", "Yes! ", "她走了。", "من هو؟ "}
 	text := strings.Repeat(strings.Join(sentences, ""), 50)

@@ -7,8 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"unicode/utf8"
+
+	"extraction-experiment/internal/printable"
 )
 
 // The limits of a template; beyond them it is refused, as a mistake or an attack.
@@ -149,15 +150,4 @@ func (t Template) wellFormed() []string {
 }
 
 // shown is a hostile word as a message can hold it.
-func shown(word string) string {
-	const most = 80
-	word = strings.ToValidUTF8(word, string(utf8.RuneError))
-	if len(word) <= most {
-		return word
-	}
-	end := most
-	for !utf8.RuneStart(word[end]) {
-		end--
-	}
-	return word[:end] + "…"
-}
+func shown(word string) string { return printable.Cut(word, 80) }

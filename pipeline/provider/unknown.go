@@ -3,9 +3,9 @@ package provider
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"extraction-experiment/internal/nearest"
+	"extraction-experiment/internal/printable"
 )
 
 // maxShown bounds how much of a spec a message repeats, in bytes.
@@ -24,7 +24,7 @@ func (e *UnknownError) Error() string {
 	if e.Nearest != "" {
 		hint = fmt.Sprintf("; did you mean %q?", e.Nearest)
 	}
-	return fmt.Sprintf("unknown model %q%s (there are: %s)", shown(e.Spec), hint, strings.Join(e.Known, ", "))
+	return fmt.Sprintf("unknown model %q%s (there are: %s)", printable.Cut(e.Spec, maxShown), hint, strings.Join(e.Known, ", "))
 }
 
 // ExitCode is that of a wrong usage.
@@ -39,17 +39,4 @@ func unknown(spec string) *UnknownError {
 	kind, _, _ := strings.Cut(strings.TrimSpace(spec), "/")
 	e.Nearest = nearest.Word(kind, names)
 	return e
-}
-
-// shown cuts a long spec at a character's border.
-func shown(spec string) string {
-	spec = strings.ToValidUTF8(spec, string(utf8.RuneError))
-	if len(spec) <= maxShown {
-		return spec
-	}
-	end := maxShown
-	for !utf8.RuneStart(spec[end]) {
-		end--
-	}
-	return spec[:end] + "…"
 }

@@ -8,6 +8,8 @@ import (
 
 	"extraction-experiment/internal/browsertest"
 	"extraction-experiment/report"
+
+	"github.com/chromedp/chromedp/kb"
 )
 
 // open opens the page of runs in a tab of its own.
@@ -24,6 +26,29 @@ func openPage(t *testing.T, chromium context.Context, text string) *browsertest.
 		t.Fatal(err)
 	}
 	return browsertest.Open(t, chromium, "file://"+file, "file://"+file)
+}
+
+// through opens every item of the list in turn, from the first, with all that is
+// folded; last is the place of the last one, such as "22 of 22".
+func through(b *browsertest.Browser, last string) {
+	b.T.Helper()
+	b.Press("j", kb.Enter)
+	for range 60 { // a busy browser may miss a key
+		if value[string](b, place_) == last {
+			break
+		}
+		value[[]bool](b, `Array.from(document.querySelectorAll("#item details"), d => d.open = true)`)
+		b.Press("j")
+	}
+	want(b, place_, last)
+}
+
+// unharmed: nothing that strangers wrote ran, or became an element.
+func unharmed(b *browsertest.Browser, scripts int) {
+	b.T.Helper()
+	want(b, `window.pwned === undefined`, true)
+	want(b, `document.querySelectorAll("img, iframe, object, link, svg[onload]").length`, 0)
+	want(b, `document.querySelectorAll("script:not([type])").length`, scripts)
 }
 
 func value[T any](b *browsertest.Browser, expression string) T {

@@ -78,12 +78,7 @@ func (c *comparing) choose() []report.Run {
 
 // lower reports whether less of the primary score is better.
 func (c *comparing) lower() bool {
-	for _, r := range c.comparison.Candidates {
-		if at := slices.IndexFunc(r.Scores, func(s compare.Score) bool { return s.Primary }); at >= 0 {
-			return r.Scores[at].LowerIsBetter
-		}
-	}
-	return c.comparison.Metric == outcome.ErrorScore
+	return slices.ContainsFunc(c.comparison.Candidates, func(r compare.Result) bool { return r.Primary().LowerIsBetter })
 }
 
 func (c *comparing) meta() meta {

@@ -54,7 +54,7 @@ type versus struct {
 	Pooled          []pooledLine
 	YesNo           []yesNoLine
 	Consumption     []string
-	Groups          []groupDifferences
+	Groups          []typeTable[groupDifference]
 	Changed         []changeLine
 	Metric          string
 }
@@ -76,7 +76,7 @@ func (c *comparing) versus(i int, r compare.Result) versus {
 	if len(r.Incompatible) > 0 {
 		return v
 	}
-	primary, _ := primaryScore(r)
+	primary := r.Primary()
 	scale := scaleOf(r.Scores)
 	v.Verdict = newVerdictCard(c.comparison, primary)
 	v.Verdict.Figure, v.Verdict.Spread = newIntervalFigure(primary, scale), newSpreadFigure(c.spreads[c.at[i]], primary)
@@ -90,7 +90,7 @@ func (c *comparing) versus(i int, r compare.Result) versus {
 	for _, line := range report.FormatConsumption(c.all[0], r) {
 		v.Consumption = append(v.Consumption, long(line))
 	}
-	v.Groups = groupDifferenceTables(r.Groups)
+	v.Groups = groupDifferences(r.Groups)
 	v.Changed = changeLines(r.Changed, againstValue(c.at[i]), primary.LowerIsBetter)
 	return v
 }
@@ -110,13 +110,4 @@ func (c *comparing) sideCard(title string, at int, s compare.Side) sideCard {
 		card.About = append(card.About, long(s.Where))
 	}
 	return card
-}
-
-func primaryScore(r compare.Result) (compare.Score, bool) {
-	for _, s := range r.Scores {
-		if s.Primary {
-			return s, true
-		}
-	}
-	return compare.Score{Verdict: compare.Unclear}, false
 }

@@ -126,8 +126,6 @@ func typeTitle(name, none string) string {
 		return none
 	case others:
 		return "other types"
-	case "":
-		return "(no type)"
 	}
-	return named(name)
+	return typeName(name)
 }

@@ -91,7 +91,7 @@ func newPane(v report.ItemView, l limits) *pane {
 	o := v.Outcome
 	p := &pane{Warnings: []string{}}
 	if o.Failed() {
-		p.Failure = &failure{Class: printable.Line(string(o.Class))}
+		p.Failure = &failure{Class: printable.Line(cutTo(string(o.Class), rowClass))}
 		if o.Failure != nil {
 			p.Failure.Message = printable.Block(cutTo(o.Failure.Message, l.text))
 		}

@@ -58,14 +58,7 @@ func yesNoLines(list []compare.YesNo) []yesNoLine {
 	return lines
 }
 
-// groupDifferences is the breakdown by one kind of type.
-type groupDifferences struct {
-	Title string
-	Types int
-	Rows  []groupDifference
-	More  int // types that are not shown
-}
-
+// groupDifference is one type in the base and in the candidate.
 type groupDifference struct {
 	Name, Expected             string
 	BaseMatched, Matched       string // of those extracted
@@ -77,29 +70,12 @@ type groupDifference struct {
 // groupBar is half the width of the bar of a type.
 const groupBar = 30.0
 
-func groupDifferenceTables(groups []compare.Group) []groupDifferences {
-	var tables []groupDifferences
-	for len(groups) > 0 && len(tables) < mostTables {
-		n := 1
-		for n < len(groups) && groups[n].Kind == groups[0].Kind {
-			n++
-		}
-		t := groupDifferences{Title: "By " + plainWords(groups[0].Kind), Types: n, More: max(0, n-mostGroups)}
-		for _, g := range groups[:min(n, mostGroups)] {
-			t.Rows = append(t.Rows, newGroupDifference(g))
-		}
-		tables = append(tables, t)
-		groups = groups[n:]
-	}
-	return tables
+func groupDifferences(groups []compare.Group) []typeTable[groupDifference] {
+	return typeTables(groups, func(g compare.Group) string { return g.Kind }, newGroupDifference)
 }
 
 func newGroupDifference(g compare.Group) groupDifference {
-	name := named(g.Name)
-	if name == "" {
-		name = "(no type)"
-	}
-	row := groupDifference{Name: name, Expected: report.FormatCount(g.Candidate.Expected),
+	row := groupDifference{Name: typeName(g.Name), Expected: report.FormatCount(g.Candidate.Expected),
 		BaseMatched: matchedOf(g.Base), Matched: matchedOf(g.Candidate),
 		BaseF1: report.FormatScore(&g.Base.F1, 3), CandidateF1: report.FormatScore(&g.Candidate.F1, 3), Delta: report.FormatDelta(&g.Difference)}
 	d := min(1, max(-1, g.Difference))

@@ -1,6 +1,9 @@
 package html
 
-import "extraction-experiment/outcome"
+import (
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+)
 
 // The drawing of a score is as wide as its scale from 0 to 1 and high enough
 // for the bars, with the mean and its interval below them.
@@ -40,7 +43,7 @@ func newFigure(s outcome.Stat, d *[bins]int) figure {
 		high := max(1.5, (barsHeight-2)*float64(n)/float64(most))
 		f.Bars = append(f.Bars, figureBar{
 			X: step*float64(i) + barGap/2, Y: barsHeight - high, Width: step - barGap, Height: high,
-			Hint: binTitle(i) + ": " + counted(n, "item"),
+			Hint: binTitle(i) + ": " + report.FormatCounted(n, "item"),
 		})
 	}
 	if s.Mean != nil {
@@ -50,7 +53,7 @@ func newFigure(s outcome.Stat, d *[bins]int) figure {
 	if s.CI95 != nil {
 		f.From, f.To, f.Interval = place(s.CI95[0]), place(s.CI95[1]), true
 	}
-	f.Label = "Distribution of " + named(s.Name) + " over " + counted(s.N, "item")
+	f.Label = "Distribution of " + named(s.Name) + " over " + report.FormatCounted(s.N, "item")
 	return f
 }
 

@@ -1,6 +1,8 @@
 package html
 
 import (
+	"cmp"
+
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 )
@@ -11,40 +13,47 @@ const (
 	mostTables = 8
 )
 
-// groupTable is the breakdown by one kind of type.
-type groupTable struct {
+// typeTable is the breakdown by one kind of type, of a run or of a comparison.
+type typeTable[Row any] struct {
 	Title string
 	Types int
-	Rows  []groupRow
-	More  int // types that are not shown
+	Rows  []Row
+	More  string // how many types are not shown
 }
+
+// typeTables makes a table for each kind of group.
+func typeTables[G, Row any](groups []G, kind func(G) string, row func(G) Row) []typeTable[Row] {
+	var tables []typeTable[Row]
+	kinds := report.Kinds(groups, kind)
+	for _, list := range kinds[:min(len(kinds), mostTables)] {
+		t := typeTable[Row]{Title: "By " + report.FormatWords(kind(list[0])), Types: len(list)}
+		for _, g := range list[:min(len(list), mostGroups)] {
+			t.Rows = append(t.Rows, row(g))
+		}
+		if more := len(list) - mostGroups; more > 0 {
+			t.More = "and " + report.FormatCounted(more, "more type")
+		}
+		tables = append(tables, t)
+	}
+	return tables
+}
+
+// typeName is the name of a type, and says so when there is none.
+func typeName(name string) string { return cmp.Or(named(name), "(no type)") }
 
 type groupRow struct {
 	Name, Expected, Extracted, Matched, Precision, Recall, F1 string
 	Bar                                                       float64 // of F1, in the units of the drawing
 }
 
-func groupTables(groups []outcome.GroupStat) []groupTable {
-	var tables []groupTable
-	for len(groups) > 0 && len(tables) < mostTables {
-		n := 1
-		for n < len(groups) && groups[n].Kind == groups[0].Kind {
-			n++
-		}
-		t := groupTable{Title: "By " + plainWords(groups[0].Kind), Types: n, More: max(0, n-mostGroups)}
-		for _, g := range groups[:min(n, mostGroups)] {
-			name := named(g.Name)
-			if name == "" {
-				name = "(no type)"
-			}
-			t.Rows = append(t.Rows, groupRow{
-				Name: name, Expected: report.FormatCount(g.Expected), Extracted: report.FormatCount(g.Extracted), Matched: report.FormatCount(g.Matched),
-				Precision: report.FormatScore(&g.Precision, 3), Recall: report.FormatScore(&g.Recall, 3), F1: report.FormatScore(&g.F1, 3),
-				Bar: 60 * min(1, max(0, g.F1)),
-			})
-		}
-		tables = append(tables, t)
-		groups = groups[n:]
+func groupTables(groups []outcome.GroupStat) []typeTable[groupRow] {
+	return typeTables(groups, func(g outcome.GroupStat) string { return g.Kind }, newGroupRow)
+}
+
+func newGroupRow(g outcome.GroupStat) groupRow {
+	return groupRow{
+		Name: typeName(g.Name), Expected: report.FormatCount(g.Expected), Extracted: report.FormatCount(g.Extracted), Matched: report.FormatCount(g.Matched),
+		Precision: report.FormatScore(&g.Precision, 3), Recall: report.FormatScore(&g.Recall, 3), F1: report.FormatScore(&g.F1, 3),
+		Bar: 60 * min(1, max(0, g.F1)),
 	}
-	return tables
 }

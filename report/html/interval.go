@@ -80,7 +80,7 @@ func newSpreadFigure(s spread, primary compare.Score) *spreadFigure {
 		return nil
 	}
 	half, step := intervalWidth/2, intervalWidth/2/spreadBins
-	f := &spreadFigure{Width: intervalWidth, Height: spreadHeight, Zero: half, Same: counted(s.none, "item")}
+	f := &spreadFigure{Width: intervalWidth, Height: spreadHeight, Zero: half, Same: report.FormatCounted(s.none, "item")}
 	good, bad := string(compare.Better), string(compare.Worse)
 	if primary.LowerIsBetter {
 		good, bad = bad, good
@@ -90,7 +90,7 @@ func newSpreadFigure(s spread, primary compare.Score) *spreadFigure {
 			return
 		}
 		high := max(2, (spreadHeight-4)*float64(n)/float64(most))
-		f.Bars = append(f.Bars, spreadBar{figureBar{x + barGap/2, spreadHeight - high, step - barGap, high, sign + binTitle(i) + ": " + counted(n, "item")}, state})
+		f.Bars = append(f.Bars, spreadBar{figureBar{x + barGap/2, spreadHeight - high, step - barGap, high, sign + binTitle(i) + ": " + report.FormatCounted(n, "item")}, state})
 	}
 	for i := range spreadBins {
 		draw(s.below[i], i, half-float64(i+1)*step, "−", bad)

@@ -2,7 +2,6 @@ package html
 
 import (
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"extraction-experiment/internal/printable"
@@ -33,6 +32,7 @@ const (
 	rowID      = 300
 	rowText    = 140
 	rowMessage = 200
+	rowClass   = 40
 )
 
 func newListRow(row merging, scores []string) listRow {
@@ -55,7 +55,7 @@ func newListRow(row merging, scores []string) listRow {
 
 func newRowPart(v report.ItemView, scores []string) *rowPart {
 	o := v.Outcome
-	part := &rowPart{Class: printable.Line(string(o.Class)), MS: float64(o.Latency.Microseconds()) / 1000, Cost: o.CostUSD}
+	part := &rowPart{Class: printable.Line(cutTo(string(o.Class), rowClass)), MS: float64(o.Latency.Microseconds()) / 1000, Cost: o.CostUSD}
 	if o.Failure != nil {
 		part.Why = printable.Line(cutTo(o.Failure.Message, rowMessage))
 	}
@@ -77,10 +77,8 @@ func newRowPart(v report.ItemView, scores []string) *rowPart {
 
 // causeKey names a cause in the list and in its filter.
 func causeKey(what, name string) string {
-	return cutTo(plainWords(what), 40) + " · " + cutTo(plainWords(name), 60)
+	return cutTo(report.FormatWords(what), 40) + " · " + cutTo(report.FormatWords(name), 60)
 }
-
-func plainWords(s string) string { return strings.ReplaceAll(printable.Line(s), "_", " ") }
 
 // scoreNames are the scores of all runs, in the order of the first that has
 // each; no page shows more than 40.

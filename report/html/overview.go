@@ -23,7 +23,7 @@ type overview struct {
 	Scores   []scoreLine
 	Causes   []causeLine
 	Failures []failureLine
-	Groups   []groupTable
+	Groups   []typeTable[groupRow]
 	Matrices []namedMatrix
 	Warnings []string
 }
@@ -83,7 +83,7 @@ func newOverview(r report.Run, t *tally) overview {
 	for _, f := range s.Failures[:min(len(s.Failures), mostLines)] {
 		line := failureLine{Class: named(string(f.Class)), Count: report.FormatCount(f.Count)}
 		for _, item := range f.Items[:min(len(f.Items), 10)] {
-			line.Items = append(line.Items, failedLink{link(item.ID, 1), printable.Line(cutTo(item.Message, 400))})
+			line.Items = append(line.Items, failedLink{link(item.ID, item.Trial), printable.Line(cutTo(item.Message, 400))})
 		}
 		o.Failures = append(o.Failures, line)
 	}
@@ -145,7 +145,7 @@ func tiles(r report.Run) []tile {
 		items.Note += ", " + report.FormatCount(n) + " not run"
 		items.State = "warn"
 	}
-	failed := tile{"failed", report.FormatCount(s.Items.Failed), "of " + counted(s.Items.Scored+s.Items.Failed, "item"), ""}
+	failed := tile{"failed", report.FormatCount(s.Items.Failed), "of " + report.FormatCounted(s.Items.Scored+s.Items.Failed, "item"), ""}
 	if s.Items.Failed > 0 {
 		failed.State = "bad"
 	}
@@ -176,7 +176,7 @@ func causeLines(s outcome.Summary) []causeLine {
 	}
 	var lines []causeLine
 	for _, c := range s.Causes[:min(len(s.Causes), mostLines)] {
-		line := causeLine{Key: causeKey(c.What, c.Name), What: plainWords(c.What), Name: plainWords(c.Name), Meaning: meanings[c.Name],
+		line := causeLine{Key: causeKey(c.What, c.Name), What: report.FormatWords(c.What), Name: report.FormatWords(c.Name), Meaning: meanings[c.Name],
 			Count: report.FormatCount(c.Count), Items: report.FormatCount(c.Items), Share: int(100 * c.Count / total)}
 		for _, item := range c.Worst[:min(len(c.Worst), 10)] {
 			l := link(item.ID, item.Trial)
@@ -190,13 +190,6 @@ func causeLines(s outcome.Summary) []causeLine {
 
 func link(id string, trial int) itemLink {
 	return itemLink{ID: cutTo(id, rowID), Label: printable.Line(cutTo(id, 60)), Trial: max(1, trial)}
-}
-
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return report.FormatCount(n) + " " + noun + "s"
 }
 
 func binTitle(i int) string {

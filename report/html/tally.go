@@ -15,14 +15,13 @@ const bins = 20
 
 // tally counts what the overview of one run shows and its summary does not say.
 type tally struct {
-	summary       outcome.Summary
 	distributions map[string]*[bins]int
 	entities      *confusion
 	relationships *confusion
 }
 
 func newTally(s outcome.Summary) *tally {
-	t := &tally{summary: s, distributions: map[string]*[bins]int{}, entities: newConfusion(), relationships: newConfusion()}
+	t := &tally{distributions: map[string]*[bins]int{}, entities: newConfusion(), relationships: newConfusion()}
 	for _, score := range s.Scores {
 		t.distributions[score.Name] = &[bins]int{}
 	}

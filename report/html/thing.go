@@ -71,7 +71,7 @@ func things(v report.ItemView, what string, at func(*extraction.Extraction, int)
 		if m.What != what {
 			continue
 		}
-		t := thing{State: stateOK, Kind: plainWords(m.Kind), Similarity: m.Similarity,
+		t := thing{State: stateOK, Kind: report.FormatWords(m.Kind), Similarity: m.Similarity,
 			Expected: at(v.Expected, m.ExpectedIndex), Extracted: at(v.Extracted, m.ExtractedIndex)}
 		if m.TypeCorrect != nil && !*m.TypeCorrect {
 			t.State, t.Why = stateType, "wrong type"
@@ -85,7 +85,7 @@ func things(v report.ItemView, what string, at func(*extraction.Extraction, int)
 		}
 		t := thing{State: stateMissed, Expected: at(v.Expected, m.Index), Kind: stateMissed}.near(m)
 		if f := missed[m.Index]; f != nil {
-			t.Kind = plainWords(f.Cause)
+			t.Kind = report.FormatWords(f.Cause)
 			if f.ExtractedIndex != nil {
 				t.State, t.Extracted = stateNear, at(v.Extracted, *f.ExtractedIndex)
 			}
@@ -99,7 +99,7 @@ func things(v report.ItemView, what string, at func(*extraction.Extraction, int)
 		}
 		t := thing{State: stateSpurious, Extracted: at(v.Extracted, m.Index), Kind: stateSpurious}.near(m)
 		if f != nil {
-			t.Kind = plainWords(f.Cause)
+			t.Kind = report.FormatWords(f.Cause)
 		}
 		list = append(list, t)
 	}

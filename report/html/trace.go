@@ -165,5 +165,5 @@ func (q quote) Left() string {
 	if q.Cut == 0 {
 		return ""
 	}
-	return fmt.Sprintf("… %s", counted(q.Cut, "more character"))
+	return fmt.Sprintf("… %s", report.FormatCounted(q.Cut, "more character"))
 }

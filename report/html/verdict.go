@@ -32,25 +32,24 @@ func newVerdictCard(c compare.Comparison, s compare.Score) verdictCard {
 		v.Interval = fmt.Sprintf("%s, 95 %% interval %s, p %s", report.FormatDelta(s.Difference), report.FormatDeltas(s.CI95), report.FormatP(s.P))
 	}
 	if s.Clusters > 0 && s.Unclustered != nil {
-		v.Notes = append(v.Notes, fmt.Sprintf("%s by %s; as if items were independent: %s", counted(s.Clusters, "cluster"), named(c.ClusterBy), report.FormatDeltas(s.Unclustered)))
+		v.Notes = append(v.Notes, fmt.Sprintf("%s by %s; as if items were independent: %s", report.FormatCounted(s.Clusters, "cluster"), named(c.ClusterBy), report.FormatDeltas(s.Unclustered)))
 	}
 	if s.Detectable != nil {
 		v.Notes = append(v.Notes, fmt.Sprintf("A true difference of %s would be found 4 times of 5.", report.FormatScore(s.Detectable, 3)))
 	}
 	if s.Needed != nil && *s.Needed > s.N {
-		v.Notes = append(v.Notes, fmt.Sprintf("To find one of %s it takes about %s.", report.FormatDelta(s.Difference), counted(*s.Needed, "item")))
+		v.Notes = append(v.Notes, fmt.Sprintf("To find one of %s it takes about %s.", report.FormatDelta(s.Difference), report.FormatCounted(*s.Needed, "item")))
 	}
 	return v
 }
 
 // routes link to the parts of the list.
 func routes(s compare.Score, r compare.Result, against string) []routeLink {
-	failed := max(r.Candidate.Summary.Items.Failed, 0)
 	var list []routeLink
 	for _, part := range []struct {
 		state, title string
 		n            int
-	}{{"better", "better", s.Wins}, {"worse", "worse", s.Losses}, {"same", "the same", s.Ties}, {"failed", "failed in the candidate", failed}} {
+	}{{"better", "better", s.Wins}, {"worse", "worse", s.Losses}, {"same", "the same", s.Ties}, {"failed", "failed in the candidate", r.Candidate.Summary.Items.Failed}} {
 		if part.n == 0 {
 			continue
 		}
@@ -82,7 +81,7 @@ type boardLine struct {
 func board(c compare.Comparison) []boardLine {
 	var lines []boardLine
 	for _, r := range c.Candidates {
-		s, _ := primaryScore(r)
+		s := r.Primary()
 		line := boardLine{Name: named(r.Candidate.Summary.Run.Name), Mean: report.FormatScore(s.Candidate, 3), Difference: report.FormatDelta(s.Difference),
 			Interval: report.FormatDeltas(s.CI95), P: report.FormatP(s.PHolm), Verdict: report.FormatVerdict(s), State: string(s.Verdict)}
 		if len(r.Incompatible) > 0 {

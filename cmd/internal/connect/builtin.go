@@ -16,8 +16,8 @@ import (
 // seedBuiltIn puts the built-in prompt and dataset into a store that does not
 // have them.
 func seedBuiltIn(ctx context.Context, client *langfuse.Client) error {
-	if err := seedPrompt(ctx, client); err != nil {
-		return err
+	if err := tracking.CreateDefaultPrompt(ctx, client); err != nil {
+		return fmt.Errorf("writing the built-in prompt: %w", err)
 	}
 	_, err := client.GetDataset(ctx, sample.Name)
 	if !errors.Is(err, langfuse.ErrNotFound) {
@@ -30,21 +30,9 @@ func seedBuiltIn(ctx context.Context, client *langfuse.Client) error {
 	return nil
 }
 
-// seedPrompt puts the built-in prompt into a store that has none of its name.
-func seedPrompt(ctx context.Context, client *langfuse.Client) error {
-	if err := tracking.CreateDefaultPrompt(ctx, client); err != nil {
-		return fmt.Errorf("writing the built-in prompt: %w", err)
-	}
-	return nil
-}
-
 // builtIn gives the items anew each time it is ranged over.
 func builtIn() iter.Seq2[dataset.Located, error] {
 	return func(yield func(dataset.Located, error) bool) {
-		for located, err := range dataset.Read(sample.Open(), dataset.JSONL, sample.FileName) {
-			if !yield(located, err) {
-				return
-			}
-		}
+		dataset.Read(sample.Open(), dataset.JSONL, sample.FileName)(yield)
 	}
 }

@@ -32,8 +32,8 @@ func openEmbedded(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 	if err := makeFolder(); err != nil {
 		return nil, err
 	}
-	if l, ok := findRunning(ctx, mode); ok {
-		return l, nil
+	if l, err := findRunning(ctx, mode); l != nil || err != nil {
+		return l, err
 	}
 	l, err := startInside(ctx, mode)
 	if err != nil {
@@ -47,24 +47,32 @@ func openEmbedded(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 
 // findRunning connects to the server of the address note. A note without a
 // server behind it is what a killed process leaves, and its port may have gone
-// to the server of another folder meanwhile: both count as none.
-func findRunning(ctx context.Context, mode langfuse.Mode) (*Langfuse, bool) {
+// to the server of another folder meanwhile: both count as none. One that does
+// not speak the mode that is insisted on is an error: beside it, the store must
+// not be served in another mode.
+func findRunning(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 	raw, err := os.ReadFile(addressPath())
 	if err != nil {
-		return nil, false
+		return nil, nil
 	}
 	var at address
 	if json.Unmarshal(raw, &at) != nil || at.URL == "" {
-		return nil, false
+		return nil, nil
 	}
 	quick, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	l, err := dial(quick, withKeys(at.URL), mode)
-	if err != nil || l.Server.Project.Name != projectName() {
-		return nil, false
+	l, err := dial(quick, withKeys(at.URL), "")
+	if err != nil {
+		return nil, nil
+	}
+	if l.Server.Project.Name != projectName() {
+		return nil, l.Close()
+	}
+	if l.Server, err = inMode(l.Server, mode); err != nil {
+		return nil, errors.Join(err, l.Close())
 	}
 	l.Embedded, l.Shared = true, true
-	return l, true
+	return l, nil
 }
 
 func withKeys(url string) langfuse.Config {
@@ -102,6 +110,7 @@ func startInside(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 type inside struct {
 	server *embedded.Server
 	url    string
+	gone   <-chan struct{} // closed when it answers no more
 	stop   func() error
 }
 
@@ -112,9 +121,12 @@ func serve(listener net.Listener, play embedded.Config) (*inside, error) {
 		return nil, &folderError{errors.Join(err, listener.Close())}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ctx, listener) }()
-	return &inside{server: server, url: "http://" + listener.Addr().String(), stop: sync.OnceValue(func() error {
+	ended, gone := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(gone)
+		ended <- server.Serve(ctx, listener)
+	}()
+	return &inside{server: server, url: "http://" + listener.Addr().String(), gone: gone, stop: sync.OnceValue(func() error {
 		cancel()
 		return errors.Join(<-ended, server.Close())
 	})}, nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"extraction-experiment/internal/build"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 )
 
@@ -61,7 +62,10 @@ func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode) (*Lan
 	if err != nil {
 		return nil, fmt.Errorf("connecting to Langfuse at %s: %w", client.BaseURL(), err)
 	}
-	return &Langfuse{Client: client, Server: server, stop: func() error { return nil }}, nil
+	return &Langfuse{Client: client, Server: server, stop: func() error {
+		client.CloseIdleConnections()
+		return nil
+	}}, nil
 }
 
 // probe asks the server what it is, less patiently than results are sent: a
@@ -85,6 +89,14 @@ func probe(ctx context.Context, config langfuse.Config, mode langfuse.Mode) (lan
 	}
 	if err != nil { // what it is cannot be found out; the mode is insisted on
 		return client.ProbeAs(ctx, mode)
+	}
+	return inMode(server, mode)
+}
+
+// inMode is the server as it is spoken to in a mode; "" leaves it as it is.
+func inMode(server langfuse.Server, mode langfuse.Mode) (langfuse.Server, error) {
+	if mode == "" {
+		return server, nil
 	}
 	forced := server.WithMode(mode)
 	if forced.NewReads && !server.NewReads || forced.LegacyReads && !server.LegacyReads {
@@ -121,7 +133,7 @@ func (e *folderError) Error() string {
 func (e *folderError) Unwrap() error { return e.err }
 
 // ExitCode returns 74.
-func (e *folderError) ExitCode() int { return 74 }
+func (e *folderError) ExitCode() int { return cli.ExitIO }
 
 // Describe says in one line which Langfuse this is.
 func (l *Langfuse) Describe() string {

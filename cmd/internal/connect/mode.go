@@ -3,6 +3,7 @@ package connect
 import (
 	"fmt"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 )
 
@@ -16,4 +17,4 @@ func (e *modeError) Error() string {
 }
 
 // ExitCode returns 64.
-func (e *modeError) ExitCode() int { return 64 }
+func (e *modeError) ExitCode() int { return cli.ExitUsage }

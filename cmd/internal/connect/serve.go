@@ -17,19 +17,20 @@ import (
 // next free one is taken if it is in use.
 const DefaultPort = 4711
 
-// ErrServed says that a server runs in this folder already.
-type ErrServed struct{ URL string }
+// servedError says that a server runs in this folder already.
+type servedError struct{ url string }
 
 // Error names its address.
-func (e *ErrServed) Error() string {
-	return "the embedded Langfuse of this folder runs already at " + e.URL
+func (e *servedError) Error() string {
+	return "the embedded Langfuse of this folder runs already at " + e.url
 }
 
 // ExitCode returns 64.
-func (e *ErrServed) ExitCode() int { return cli.ExitUsage }
+func (e *servedError) ExitCode() int { return cli.ExitUsage }
 
-// Serve runs the embedded server of this folder until ctx is done. It listens
-// on the port, or if that is in use and next is set, on the next free one.
+// Serve runs the embedded server of this folder until ctx is done, or it cannot
+// go on. It listens on the port, or if that is in use and next is set, on the next
+// free one.
 // Of play the mode and the faults count; the faults begin once the server is
 // ready. pages is called once, with a connection to it, and makes what is served
 // outside of the API. started is called with its address then.
@@ -37,8 +38,11 @@ func Serve(ctx context.Context, port int, next bool, play embedded.Config, pages
 	if err := makeFolder(); err != nil {
 		return err
 	}
-	if l, ok := findRunning(ctx, ""); ok {
-		return errors.Join(&ErrServed{l.Client.BaseURL()}, l.Close())
+	switch l, err := findRunning(ctx, ""); {
+	case err != nil:
+		return err
+	case l != nil:
+		return errors.Join(&servedError{l.Client.BaseURL()}, l.Close())
 	}
 	listener, err := listen(port, next)
 	if err != nil {
@@ -57,12 +61,15 @@ func Serve(ctx context.Context, port int, next bool, play embedded.Config, pages
 	}
 	if err == nil {
 		started(in.url)
-		<-ctx.Done()
+		select {
+		case <-ctx.Done():
+		case <-in.gone: // by an error, which stop returns
+		}
 	}
 	return errors.Join(err, withdraw(in.url), in.stop())
 }
 
-// show fills a new store and puts the pages in place.
+// show fills a new store and puts the pages in place; they keep the connection.
 func (in *inside) show(ctx context.Context, pages func(*Langfuse) (http.Handler, error)) error {
 	l, err := dial(ctx, withKeys(in.url), "")
 	if err != nil {

@@ -1,7 +1,7 @@
 // Command sample draws the two PDF files of the sample of answers from their
 // texts: report.txt, the annual report of an invented company in Russian, and
-// manual.txt, the manual of an invented machine in English. Run it in this
-// folder:
+// manual.txt, the manual of an invented machine in English. Run it in the root of
+// the repository:
 //
 //	go run ./harness/answers/sample
 package main

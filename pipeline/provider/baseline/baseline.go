@@ -79,13 +79,13 @@ type counts struct {
 // occur in it; memory with the number of mentions, bounded per entity, and
 // with the number of different words, bounded as well.
 func (e *Extractor) Extract(ctx context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
-	call := outcome.Call{Name: "baseline-extract", Kind: "span", Provider: Name, Model: Name, Attempts: 1, Started: e.now()}
+	call := outcome.Call{Name: "baseline-extract", Kind: "span", Provider: Name, Model: Name, Attempts: 1, Started: e.now().UTC()}
 	b := &reading{Extractor: e, typing: newTyping(doc, e.lex), register: newRegister()}
 	b.grammar = newGrammar(doc, b.typing, e.lex)
 	b.words.usage = map[string]usage{}
 	b.counts.Mentions = map[string]int{}
 	found, err := b.read(ctx, doc.Text)
-	call.Ended = e.now()
+	call.Ended = e.now().UTC()
 	if err != nil {
 		call.Error = err.Error()
 		return extraction.Extraction{}, []outcome.Call{call}, err

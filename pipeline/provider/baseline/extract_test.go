@@ -39,6 +39,19 @@ func TestExtract_call(t *testing.T) {
 	}
 }
 
+// The times of the call are in UTC, as those of every other extractor.
+func TestExtract_times(t *testing.T) {
+	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.FixedZone("", 3600))
+	e, err := New(Config{Now: func() time.Time { return at }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, calls, err := e.Extract(t.Context(), extraction.Document{Text: "Ann"})
+	if want := at.UTC(); err != nil || calls[0].Started != want || calls[0].Ended != want {
+		t.Errorf("%v %v, want %v", calls, err, want)
+	}
+}
+
 func TestExtract_cancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	extractor, err := New(Config{Now: func() time.Time { cancel(); return time.Time{} }})

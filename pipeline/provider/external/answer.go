@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 )
 
@@ -22,21 +23,30 @@ type answer struct {
 
 func (a *answer) all() []outcome.Call { return append([]outcome.Call{a.span}, a.calls...) }
 
-// readAnswer takes a JSON object apart. What it says about itself (calls, usage,
-// cost) is read first and tolerantly, since it holds for a failure as well: what
-// cannot be used is named in a warning. The extraction is read strictly.
-func readAnswer(raw []byte, span outcome.Call, maxFound int, mask *strings.Replacer) *answer {
+// readReport takes a JSON object apart. What it says about itself (calls, usage,
+// cost) is read tolerantly, since it holds for a failure as well: what cannot be
+// used is named in a warning. A failure that it states is the answer's error.
+func readReport(raw []byte, span outcome.Call, mask *strings.Replacer) (*answer, map[string]json.RawMessage) {
 	a := &answer{span: span, warnings: warnings{list: []string{}}}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		a.err = fail(outcome.InvalidOutput, false, "the answer cannot be read: "+err.Error(), err)
-		return a
+		return a, nil
 	}
 	a.readWarnings(fields["warnings"])
 	r := reporter{span: &a.span, warn: a.warnings.add}
 	a.calls = r.read(fields)
 	if reason := readError(fields["error"], outcome.Provider); reason != nil {
 		a.err = fail(reason.Class, reason.Class == outcome.RateLimited || reason.Class == outcome.Timeout, mask.Replace(reason.Message), nil)
+	}
+	return a, fields
+}
+
+// readAnswer reads what an answer says of itself, and then, strictly, the
+// extraction.
+func readAnswer(raw []byte, span outcome.Call, maxFound int, mask *strings.Replacer) *answer {
+	a, fields := readReport(raw, span, mask)
+	if a.err != nil {
 		return a
 	}
 	if reason := a.readFound(fields, maxFound); reason != nil {
@@ -91,7 +101,7 @@ func countList(raw json.RawMessage) (there bool, n int, err error) {
 	}
 	var elements []skipped
 	if err := json.Unmarshal(raw, &elements); err != nil {
-		return false, 0, fmt.Errorf("expected a list, got %s", excerpt(raw, 40))
+		return false, 0, fmt.Errorf("expected a list, got %s", printable.Cut(string(raw), 40))
 	}
 	return true, len(elements), nil
 }
@@ -130,7 +140,7 @@ func (w *warnings) add(format string, args ...any) {
 		w.list = append(w.list, "there are more warnings")
 	}
 	if len(w.list) < maxWarnings {
-		w.list = append(w.list, excerpt(fmt.Appendf(nil, format, args...), maxWarning))
+		w.list = append(w.list, printable.Cut(fmt.Sprintf(format, args...), maxWarning))
 	}
 }
 

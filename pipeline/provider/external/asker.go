@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 
+	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
 )
 
@@ -33,14 +35,13 @@ func (a *Asker) Close() error { return a.extractor.Close() }
 // Ask sends one request, once, with an "id" added, and returns the fields of
 // the answer. The calls are a span "external-ask" and those that the answer
 // reports with "calls", "usage", "cost_usd" and "model", as of an Extractor; an
-// "error" in the answer is an error here. Errors as of Extractor.Extract.
+// "error" in the answer is an error here. Errors as of Extractor.Extract. Secrets
+// of the environment that the answer repeats are masked.
 func (a *Asker) Ask(ctx context.Context, request map[string]any) (map[string]json.RawMessage, []outcome.Call, error) {
 	e := a.extractor
 	span := outcome.Call{Name: "external-ask", Kind: "span", Provider: Name, Model: e.cfg.Model, Attempts: 1, Started: e.cfg.Now().UTC()}
 	whole := map[string]any{"id": strconv.FormatInt(e.asked.Add(1), 10)}
-	for key, value := range request {
-		whole[key] = value
-	}
+	maps.Copy(whole, request)
 	line, err := json.Marshal(whole)
 	if err != nil {
 		return nil, nil, fmt.Errorf("writing the request: %w", err)
@@ -50,26 +51,13 @@ func (a *Asker) Ask(ctx context.Context, request map[string]any) (map[string]jso
 	if err != nil {
 		return nil, e.failed(span, err), err
 	}
-	return e.take(raw, span)
-}
-
-// take reads what an answer says of itself, and leaves the rest to the caller.
-func (e *Extractor) take(raw []byte, span outcome.Call) (map[string]json.RawMessage, []outcome.Call, error) {
-	a := &answer{span: span}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		a.err = fail(outcome.InvalidOutput, false, "the answer cannot be read: "+err.Error(), err)
-		a.span.Error = a.err.Error()
-		return nil, a.all(), a.err
+	said, fields := readReport(secret.Mask(raw, e.keys...), span, e.mask)
+	if len(said.warnings.list) > 0 {
+		said.span.Warnings = said.warnings.list
 	}
-	a.readWarnings(fields["warnings"])
-	r := reporter{span: &a.span, warn: a.warnings.add}
-	a.calls = r.read(fields)
-	a.span.Warnings = a.warnings.list
-	if reason := readError(fields["error"], outcome.Provider); reason != nil {
-		a.err = fail(reason.Class, reason.Class == outcome.RateLimited || reason.Class == outcome.Timeout, e.mask.Replace(reason.Message), nil)
-		a.span.Error = a.err.Error()
-		return nil, a.all(), a.err
+	if said.err != nil {
+		said.span.Error = said.err.Error()
+		return nil, said.all(), said.err
 	}
-	return fields, a.all(), nil
+	return fields, said.all(), nil
 }

@@ -10,20 +10,16 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
-	"time"
 
+	"extraction-experiment/internal/exchange"
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
 
-const (
-	// maxErrorBody bounds how much of an error's body is read, in bytes.
-	maxErrorBody = 64 << 10
-	// longestWait bounds a Retry-After: more is taken for this.
-	longestWait = 24 * time.Hour
-)
+// maxErrorBody bounds how much of an error's body is read, in bytes.
+const maxErrorBody = 64 << 10
 
 // endpoint is a peer that is asked over HTTP.
 type endpoint struct {
@@ -147,7 +143,7 @@ func (e *endpoint) refused(ctx context.Context, resp *http.Response) error {
 	f.Message = strings.TrimSuffix(fmt.Sprintf("%s answered %d %s%s: %s", e.shown, status, http.StatusText(status), advice(status), e.mask.Replace(f.Message)), ": ")
 	return &pipeline.ModelError{
 		Failure: f, Status: status,
-		RetryAfter: retryAfter(resp.Header.Get("Retry-After"), e.cfg.Now()),
+		RetryAfter: exchange.RetryAfter(resp.Header, e.cfg.Now()),
 		Retry:      status == 408 || status == 425 || status == 429 || status >= 500 && status != 501 && status != 505,
 	}
 }
@@ -179,18 +175,7 @@ func advice(status int) string {
 	return ""
 }
 
-// retryAfter reads the header, seconds or a date; 0 where it says nothing.
-func retryAfter(header string, now time.Time) time.Duration {
-	var wait time.Duration
-	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
-		wait = time.Duration(seconds) * time.Second
-	} else if at, err := http.ParseTime(header); err == nil {
-		wait = at.Sub(now)
-	}
-	return min(max(wait, 0), longestWait)
-}
-
 // excerpt masks before it cuts: half a secret is one too.
 func (e *endpoint) excerpt(body []byte) string {
-	return excerpt([]byte(e.mask.Replace(string(body[:min(len(body), 8<<10)]))), 500)
+	return printable.Cut(e.mask.Replace(string(body[:min(len(body), 8<<10)])), 500)
 }

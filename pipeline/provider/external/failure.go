@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/proc"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -85,7 +86,7 @@ func readError(raw json.RawMessage, otherwise outcome.Class) *outcome.Failure {
 	case json.Unmarshal(raw, &text) == nil:
 		object.Message = text
 	case json.Unmarshal(raw, &object) != nil:
-		object.Message = "the pipeline reports an error in a form that is not known: " + excerpt(raw, 200)
+		object.Message = "the pipeline reports an error in a form that is not known: " + printable.Cut(string(raw), 200)
 	}
 	if object.Class == "" && object.Message == "" {
 		return nil
@@ -97,14 +98,5 @@ func readError(raw json.RawMessage, otherwise outcome.Class) *outcome.Failure {
 	if !slices.Contains(reported(), class) {
 		class = otherwise
 	}
-	return &outcome.Failure{Class: class, Message: excerpt([]byte(object.Message), outcome.MaxMessage)}
-}
-
-// excerpt returns the beginning of hostile text as valid UTF-8.
-func excerpt(text []byte, limit int) string {
-	cut := strings.ToValidUTF8(string(text[:min(len(text), limit)]), "�")
-	if len(text) > limit {
-		cut += "…"
-	}
-	return cut
+	return &outcome.Failure{Class: class, Message: printable.Cut(object.Message, outcome.MaxMessage)}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 )
 
@@ -29,7 +30,7 @@ func (r reporter) text(path string, raw json.RawMessage) string {
 	if strings.HasSuffix(path, ".error") {
 		limit = outcome.MaxMessage
 	}
-	return excerpt([]byte(s), limit)
+	return printable.Cut(s, limit)
 }
 
 // usage reads {"input", "output", "cached", "reasoning"}, whole numbers of

@@ -7,7 +7,6 @@ import (
 	"google.golang.org/genai"
 
 	"extraction-experiment/internal/exchange"
-	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
 
@@ -55,7 +54,7 @@ func (m *Model) Generate(ctx context.Context, req pipeline.Request) (pipeline.Re
 	if stop := m.service.Stopped(ctx, &x); stop != nil {
 		return pipeline.Response{Attempts: x.Requests}, stop
 	}
-	return pipeline.Response{Attempts: x.Requests}, modelError(m.service.Fault(&x, err))
+	return pipeline.Response{Attempts: x.Requests}, pipeline.FaultError(m.service.Fault(&x, err))
 }
 
 // call asks the library. It reads answers through type assertions and panics
@@ -120,23 +119,6 @@ func (m *Model) edit(body []byte, req pipeline.Request) ([]byte, error) {
 		config["responseJsonSchema"] = req.Schema.JSON
 	}
 	return exchange.Set(body, map[string]any{"generationConfig": config})
-}
-
-// modelError puts a fault into the words of the pipeline.
-func modelError(f exchange.Fault) *pipeline.ModelError {
-	class := outcome.Provider
-	switch f.Kind {
-	case exchange.Limited:
-		class = outcome.RateLimited
-	case exchange.TimedOut:
-		class = outcome.Timeout
-	case exchange.Unsent:
-		class = outcome.Internal
-	}
-	return &pipeline.ModelError{
-		Failure: outcome.Failure{Class: class, Message: f.Message},
-		Status:  f.Status, RetryAfter: f.RetryAfter, Retry: f.Retry,
-	}
 }
 
 // errorInstead reports whether a good status hides an error of a gateway.

@@ -7,7 +7,6 @@ import (
 	api "github.com/sashabaranov/go-openai"
 
 	"extraction-experiment/internal/exchange"
-	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
 
@@ -52,7 +51,7 @@ func (m *Model) Generate(ctx context.Context, req pipeline.Request) (pipeline.Re
 	if text, ok := filtered(&x); ok {
 		return pipeline.Response{Text: text, Finish: pipeline.FinishRefused, Attempts: x.Requests}, nil
 	}
-	return pipeline.Response{Attempts: x.Requests}, modelError(m.service.Fault(&x, err))
+	return pipeline.Response{Attempts: x.Requests}, pipeline.FaultError(m.service.Fault(&x, err))
 }
 
 // members are the members of the request's body.
@@ -82,23 +81,6 @@ func (m *Model) members(req pipeline.Request) map[string]any {
 		}
 	}
 	return members
-}
-
-// modelError puts a fault into the words of the pipeline.
-func modelError(f exchange.Fault) *pipeline.ModelError {
-	class := outcome.Provider
-	switch f.Kind {
-	case exchange.Limited:
-		class = outcome.RateLimited
-	case exchange.TimedOut:
-		class = outcome.Timeout
-	case exchange.Unsent:
-		class = outcome.Internal
-	}
-	return &pipeline.ModelError{
-		Failure: outcome.Failure{Class: class, Message: f.Message},
-		Status:  f.Status, RetryAfter: f.RetryAfter, Retry: f.Retry,
-	}
 }
 
 // errorInstead reports whether a good status hides an error, as gateways in

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/pipeline"
 )
 
@@ -11,8 +12,9 @@ import (
 // tape, answers and errors alike, in the order in which they end. Equal
 // requests are numbered in the order in which they begin.
 //
-// A call that was cancelled is not written: nothing was answered. One that ran
-// out of time is, as an error of class timeout. If writing fails, the answer
+// A call that was cancelled is not written, nor is one that was not made because
+// the run stops (limit.StopsRun): nothing was answered, and it is made again when
+// the run is resumed. One that ran out of time is, as an error of class timeout. If writing fails, the answer
 // comes back together with a *WriteError (exit code 74), and the model is not
 // asked again: every later call returns that error at once. It is safe for
 // concurrent use if the model is.
@@ -32,7 +34,7 @@ func (r recorder) Generate(ctx context.Context, req pipeline.Request) (pipeline.
 		return pipeline.Response{}, err
 	}
 	response, err := r.model.Generate(ctx, req)
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) || limit.StopsRun(err) {
 		return response, err
 	}
 	line.Error = failureOf(err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -277,4 +278,42 @@ func TestConcurrent(t *testing.T) {
 		t.Errorf("%d exchanges", replayed.Len())
 	}
 	together(replayed)
+}
+
+// A call that is not made because the run stops is no exchange: made again when
+// the run is resumed, it is the only one, and what is replayed.
+func TestRecord_runStops(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.cassette")
+	tape, err := Create(path, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stops := []error{limit.ErrStopped, &pipeline.BudgetError{}, fmt.Errorf("item 3: %w", &limit.TrippedError{Reason: "401"})}
+	for _, stop := range stops {
+		stopping := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+			return pipeline.Response{Attempts: 1}, stop
+		}), tape)
+		if _, err := stopping.Generate(t.Context(), ask("other")); !errors.Is(err, stop) {
+			t.Errorf("%v became %v", stop, err)
+		}
+	}
+	if err := tape.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if tape, err = Continue(path, source); err != nil {
+		t.Fatal(err)
+	}
+	answering := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+		return pipeline.Response{Text: "{}", Attempts: 1}, nil
+	}), tape)
+	if _, err := answering.Generate(t.Context(), ask("other")); err != nil {
+		t.Fatal(err)
+	}
+	if err := tape.Close(); err != nil {
+		t.Fatal(err)
+	}
+	model := replay(t, path)
+	if r, err := model.Generate(t.Context(), ask("other")); err != nil || r.Text != "{}" || model.Len() != 1 {
+		t.Errorf("%d exchanges, %+v, %v", model.Len(), r, err)
+	}
 }

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/printable"
+)
+
+// workbench is what the runs of one command share.
+type workbench struct {
+	env     cli.Env
+	lf      *connect.Langfuse
+	signals *signals
+	log     *slog.Logger
+}
+
+// atWorkbench connects to Langfuse, has the work done, and disconnects.
+func atWorkbench(ctx context.Context, env cli.Env, cfg runConfig, log *slog.Logger, work func(context.Context, workbench) error) error {
+	ctx, signals := watchSignals(ctx, env.Stderr)
+	defer signals.stop()
+	lf, err := connect.Open(ctx, cfg.getenv(env.Getenv))
+	if err != nil {
+		return signals.interrupted(err)
+	}
+	log.Info("connected", "langfuse", lf.Client.BaseURL(), "version", lf.Server.Version.String(), "mode", lf.Server.Mode(), "project", lf.Server.Project.ID)
+	if !cfg.quiet {
+		fmt.Fprintln(env.Stderr, lf.Describe())
+	}
+	err = work(ctx, workbench{env, lf, signals, log})
+	return errors.Join(distinct([]error{err, lf.Close()})...)
+}
+
+// getenv is the environment with what the flags say of the connection.
+func (c runConfig) getenv(getenv func(string) string) func(string) string {
+	return func(name string) string {
+		if name == connect.EnvMode {
+			return c.langfuseMode
+		}
+		return getenv(name)
+	}
+}
+
+// complete takes a run that is open to its summary; primary is the score whose
+// mean a person sees meanwhile.
+func (b workbench) complete(ctx context.Context, j *job, primary string) error {
+	b.log.Info("run file", "path", j.path, "new", j.fresh)
+	for _, note := range j.system.notes {
+		fmt.Fprintln(b.env.Stderr, "note: "+printable.Line(note))
+	}
+	view := newProgress(b.env, j.cfg.quiet, primary, b.log)
+	j.system.asks.follow(view)
+	ran, published := j.carryOut(ctx, b.signals, view, b.log)
+	view.close()
+	verified := b.signals.cutShort(j.verify(ctx, b.env, ran, published))
+	return errors.Join(j.finish(b.env, ran, published), verified)
+}

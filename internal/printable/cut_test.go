@@ -1,0 +1,43 @@
+package printable
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestCut(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		most int
+		want string
+	}{
+		{"", 3, ""},
+		{"abc", 3, "abc"},
+		{"abcd", 3, "abc…"},
+		{"aéé", 4, "aé…"}, // é has two bytes: 1 + 2 + 2
+		{"aéé", 5, "aéé"},
+		{"日本", 2, "…"},
+		{"a\xffb", 9, "a\uFFFDb"},
+		{"\xff\xff\xff\xff", 2, "\uFFFD…"},
+		{"\x80\x80\x80\x80\x80\x80", 5, "\uFFFD…"}, // no character begins anywhere
+	} {
+		if got := Cut(tt.text, tt.most); got != tt.want {
+			t.Errorf("%q cut to %d is %q, want %q", tt.text, tt.most, got, tt.want)
+		}
+	}
+	if got := Brief(" a \n\u00a0b\tc ", 3); got != "a b…" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func FuzzCut(f *testing.F) {
+	f.Add("日本 \xff", 4)
+	f.Fuzz(func(t *testing.T, text string, most int) {
+		most = max(0, most%1000)
+		got := Cut(text, most)
+		if !utf8.ValidString(got) || utf8.ValidString(text) && (len(got) > most+len("…") || !strings.HasPrefix(text, strings.TrimSuffix(got, "…"))) {
+			t.Errorf("%q cut to %d is %q", text, most, got)
+		}
+	})
+}

@@ -1,0 +1,36 @@
+package shortlist
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestList: what is kept is the beginning of all that was offered, sorted.
+func TestList(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOf(rapid.IntRange(-9, 9)).Draw(t, "values")
+		limit := rapid.IntRange(-1, 6).Draw(t, "limit")
+		l := New(limit, cmp.Compare[int])
+		for _, v := range values {
+			l.Offer(v)
+		}
+		want := slices.Sorted(slices.Values(values))
+		want = want[:min(len(want), max(0, limit))]
+		if got := l.Values(); got == nil || !slices.Equal(got, want) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+	})
+}
+
+// TestList_values: what is done with the values changes no list.
+func TestList_values(t *testing.T) {
+	l := New(2, cmp.Compare[int])
+	l.Offer(2)
+	l.Values()[0] = 7
+	if l.Offer(1); !slices.Equal(l.Values(), []int{1, 2}) {
+		t.Error(l.Values())
+	}
+}

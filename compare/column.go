@@ -106,6 +106,17 @@ func clusterNumbers(list []int32) (numbers []int, different int) {
 	return numbers, len(seen)
 }
 
+// bounded reports whether all values of both runs lie in [0,1], and differences in
+// [-1,1] therefore.
+func (c *column) bounded() bool {
+	for _, m := range []stats.Moments{c.base, c.cand} {
+		if least, top, ok := m.Range(); ok && (least < 0 || top > 1) {
+			return false
+		}
+	}
+	return true
+}
+
 // sameEverywhere reports whether no item differs.
 func (c *column) sameEverywhere() bool { return c.wins+c.losses == 0 && len(c.differences) > 0 }
 

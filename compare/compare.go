@@ -165,6 +165,9 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 			return out, err
 		}
 		s := r.config.score(name, r.columns[name], clustered)
+		if s.Doubt = doubt(name, base.Summary, cand.Summary); s.Doubt != "" {
+			s.Verdict = Unclear
+		}
 		if s.Primary = name == r.known.metric; s.Primary {
 			out.Verdict, out.Regressions = s.Verdict, s.Losses
 		}

@@ -96,7 +96,7 @@ func (g Gate) judge(base Side, r Result) (*GateResult, error) {
 		out.Rules = append(out.Rules, minDelta(*g.MinDelta, primary, base.weighted(primary.Name)))
 	}
 	if g.MaxRegressions != nil {
-		out.Rules = append(out.Rules, maxRegressions(*g.MaxRegressions, r, primary.Name))
+		out.Rules = append(out.Rules, maxRegressions(*g.MaxRegressions, r, primary))
 	}
 	var problems []error
 	for _, rule := range g.Rules {
@@ -145,6 +145,10 @@ func minDelta(least float64, s Score, weighted bool) RuleResult {
 		out.Answer, out.Reason = Inconclusive, s.Name+" is defined for no item in both runs"
 		return out
 	}
+	if s.Doubt != "" {
+		out.Answer, out.Reason = Inconclusive, s.Name+" "+s.Doubt
+		return out
+	}
 	delta, how := *s.Difference, "on average"
 	if s.Weighted != nil {
 		delta, how = s.Weighted.Difference, "on weighted average"
@@ -162,16 +166,19 @@ func minDelta(least float64, s Score, weighted bool) RuleResult {
 	return out
 }
 
-func maxRegressions(most int, r Result, metric string) RuleResult {
+func maxRegressions(most int, r Result, primary Score) RuleResult {
 	n := float64(r.Regressions)
 	out := RuleResult{Rule: "max-regressions " + strconv.Itoa(most), Threshold: float64(most), Value: &n, Answer: answer(r.Regressions <= most)}
-	out.Reason = fmt.Sprintf("%s worse in %s", counted(r.Regressions, "item"), metric)
+	out.Reason = fmt.Sprintf("%s worse in %s", counted(r.Regressions, "item"), primary.Name)
 	var ids []string
 	for _, item := range r.Regressed[:min(5, len(r.Regressed))] {
 		ids = append(ids, item.Item+" ("+signed(item.Candidate-item.Base)+")")
 	}
 	if len(ids) > 0 {
 		out.Reason += ": " + list(ids, r.Regressions)
+	}
+	if primary.Doubt != "" {
+		out.Answer, out.Reason = Inconclusive, primary.Name+" "+primary.Doubt
 	}
 	return out
 }

@@ -19,6 +19,13 @@ func alone() outcome.Summary {
 	}
 }
 
+// silent is alone with an evaluator that gave no score for 2 of its outcomes.
+func silent() outcome.Summary {
+	s := alone()
+	s.Scores[0].Unanswered = 2
+	return s
+}
+
 func TestGate_JudgeRun(t *testing.T) {
 	whole, fell := alone(), alone()
 	whole.Items, whole.Scores[0].N, whole.Scores[0].Failed = outcome.Items{Planned: 10, Scored: 10}, 10, 0
@@ -48,7 +55,9 @@ func TestGate_JudgeRun(t *testing.T) {
 		"no value":             {alone(), "6", []string{"empty > 0"}, []Answer{Inconclusive}, "empty is defined for no item", 6},
 		"no item has it":       {alone(), "6", []string{"other > 0"}, []Answer{Inconclusive}, "other is defined for no item", 6},
 		"no latency":           {alone(), "6", []string{"latency_p95 < 1s"}, []Answer{Inconclusive}, "not known", 6},
-		"not complete":         {unfinished, "6", []string{"f1 >= 0.1"}, []Answer{Inconclusive}, "2 of 12 outcomes are missing; so far: f1 is 0.64", 6},
+		"unanswered": {silent(), "6", []string{"f1 >= 0.1", "f1 < 2"}, []Answer{Inconclusive, Inconclusive},
+			"f1 has no value for 2 of 12 items: the evaluator gave none; it is 0.64 with them as 0 and 0.8 without them (n = 8)", 6},
+		"not complete": {unfinished, "6", []string{"f1 >= 0.1"}, []Answer{Inconclusive}, "2 of 12 outcomes are missing; so far: f1 is 0.64", 6},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -31,6 +31,10 @@ func (r Rule) judge(base Side, result Result) (RuleResult, error) {
 // that no difference at all would not get claims one, and needs the p-value too.
 func (r Rule) judgeDifference(s Score) RuleResult {
 	out := RuleResult{Threshold: r.Offset, Value: s.Difference, CI95: s.CI95}
+	if s.Doubt != "" {
+		out.Answer, out.Reason = Inconclusive, s.Name+" "+s.Doubt
+		return out
+	}
 	ci, why := s.CI95, ""
 	switch {
 	case s.Verdict == Same:
@@ -118,6 +122,12 @@ func (r Rule) judgeRun(s outcome.Summary) (RuleResult, error) {
 		out.Answer, out.Reason = Inconclusive, r.name()+" is defined for no item"
 		return out, nil
 	}
+	if stat.Unanswered > 0 { // their values could be anything
+		out.Answer = Inconclusive
+		out.Reason = fmt.Sprintf("%s has no value for %s: the evaluator gave none; it is %s with them as 0 and %s without them (n = %d)",
+			r.name(), unanswered(stat), decimal(*out.Value), optional(stat.Mean), stat.N)
+		return out, nil
+	}
 	failed, all, noun := stat.Failed, stat.Failed+stat.N, "item"
 	if s.Trials != nil { // pooled over all outcomes, and Failed counts items of which all did
 		failed, all, noun = s.Items.Failed, s.Items.Failed+s.Items.Scored, "outcome"
@@ -129,6 +139,14 @@ func (r Rule) judgeRun(s outcome.Summary) (RuleResult, error) {
 	out.Answer = answer(r.holds(*out.Value, r.Offset))
 	out.Reason = fmt.Sprintf("%s is %s", r.name(), decimal(*out.Value))
 	return out, nil
+}
+
+// optional writes a number that may not be there.
+func optional(v *float64) string {
+	if v == nil {
+		return "undefined"
+	}
+	return decimal(*v)
 }
 
 // judgeMeasure answers a rule about an observed amount. Without a base nothing

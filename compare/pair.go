@@ -25,8 +25,8 @@ func (c *Comparer) pairUp(metric string, first, second *entry) Pair {
 	p.N, p.Difference, p.CI95, p.P = s.N, s.Difference, s.CI95, s.P
 	p.Wins, p.Losses, p.Ties = s.Wins, s.Losses, s.Ties
 	p.Verdict = s.Verdict
-	if p.Verdict != Same && !s.claims() {
-		p.P = nil // too few items or clusters to claim anything
+	if p.Verdict != Same && !s.claims() || doubt(metric, first.Summary, second.Summary) != "" {
+		p.P = nil // too few items or clusters, or evaluators, to claim anything
 	}
 	return p
 }

@@ -110,7 +110,7 @@ type Score struct {
 	Candidate  *float64    `json:"candidate"`  // likewise
 	Difference *float64    `json:"difference"` // mean of candidate − base
 	SE         *float64    `json:"se"`         // of Difference, clustered with ClusterBy
-	CI95       *[2]float64 `json:"ci95"`       // of Difference; nil for N < 2
+	CI95       *[2]float64 `json:"ci95"`       // of Difference, cut at -1 and 1 for scores in [0,1]; nil for N < 2
 	DF         *float64    `json:"df"`         // degrees of freedom of SE: N−1, or fewer with ClusterBy
 	Clusters   int         `json:"clusters"`   // of these N items; 0 without ClusterBy
 	// Unclustered is CI95 as if every item stood for itself.
@@ -138,6 +138,9 @@ type Score struct {
 	Detectable *float64 `json:"minimum_detectable_effect"`
 	Needed     *int     `json:"needed_items"`
 
+	// Doubt, behind the name, says why Difference says nothing of the runs:
+	// Verdict is then Unclear, and rules about it are inconclusive.
+	Doubt   string  `json:"doubt,omitempty"`
 	Verdict Verdict `json:"verdict"`
 }
 

@@ -29,6 +29,11 @@ func (r *collector) warnings(out Result, base, cand Side) []string {
 		warn("%d of %d items tie: the difference rests on the other %d", ties, primary.N, primary.N-ties)
 	}
 	list = append(list, r.clusterWarnings(primary)...)
+	for _, s := range out.Scores {
+		if s.Doubt != "" {
+			warn("%s %s", s.Name, s.Doubt)
+		}
+	}
 	list = append(list, evaluatorWarnings(base.Summary.Run.CustomScorers, cand.Summary.Run.CustomScorers)...)
 	if b, c := base.Summary.Items.Failed, cand.Summary.Items.Failed; b > 0 || c > 0 {
 		noun := "item"
@@ -58,16 +63,14 @@ func (r *collector) warnings(out Result, base, cand Side) []string {
 	return list
 }
 
-// evaluatorWarnings names the scores of external evaluators that are not those
-// of one and the same certified evaluator in both runs.
+// evaluatorWarnings names the scores of one and the same external evaluator that
+// is not certified; what is worse about them is their Doubt.
 func evaluatorWarnings(base, cand []outcome.CustomScorer) []string {
 	var list []string
 	for _, b := range base {
 		for _, c := range cand {
 			switch {
-			case b.Name != c.Name:
-			case b.Evaluator != c.Evaluator || b.Fingerprint != c.Fingerprint || b.Criteria != c.Criteria:
-				list = append(list, fmt.Sprintf("%s comes from another evaluator, or one that has changed: its difference says nothing of the runs", b.Name))
+			case b.Name != c.Name || !b.Same(c):
 			case b.Uncertified != "" || c.Uncertified != "":
 				list = append(list, fmt.Sprintf("%s comes from an evaluator that is not certified: %s", b.Name, cmp.Or(b.Uncertified, c.Uncertified)))
 			}

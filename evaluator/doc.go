@@ -3,7 +3,8 @@
 // the same for all three, and contains what misbehaves.
 //
 // It does not say whether an evaluator can be trusted (that is the conformance
-// harness), it repeats nothing, and it knows nothing of runs or datasets.
+// harness), and it knows nothing of runs or datasets. An address or a model is
+// asked again after 429, 5xx and broken connections; a program never is.
 //
 // One question goes through these steps:
 //

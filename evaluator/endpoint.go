@@ -1,28 +1,53 @@
 package evaluator
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
 )
 
-// endpoint is asked over HTTP.
+// endpoint is asked over HTTP, within limits.
 type endpoint struct {
+	cfg   Config
+	asked pipeline.Model // address within limits
+}
+
+func (e endpoint) ask(ctx context.Context, c Case) (Verdict, error) {
+	request, err := c.encode()
+	if err != nil {
+		return Verdict{}, err
+	}
+	answer, err := e.asked.Generate(ctx, pipeline.Request{Messages: []pipeline.Message{{Content: string(request)}}})
+	if err != nil {
+		return Verdict{}, err
+	}
+	return parseVerdict([]byte(answer.Text))
+}
+
+// address makes an HTTP address a pipeline.Model, so that it is asked within
+// limits and again like one: the request is the content of the only message, the
+// answer the text.
+type address struct {
 	cfg    Config
 	client *http.Client
 }
 
-func newEndpoint(cfg Config) endpoint {
+func newAddress(cfg Config) address {
 	client := &http.Client{}
 	if cfg.Client != nil {
 		*client = *cfg.Client
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return endpoint{cfg, client}
+	return address{cfg, client}
 }
 
 // shownURL is the address without what may be secret.
@@ -35,44 +60,78 @@ func shownURL(address string) string {
 	return u.String()
 }
 
-func (e endpoint) ask(ctx context.Context, c Case) (Verdict, error) {
-	request, err := c.encode()
+// Generate sends one request.
+func (a address) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
+	resp, err := a.send(ctx, http.MethodPost, strings.NewReader(req.Messages[0].Content))
 	if err != nil {
-		return Verdict{}, err
+		return pipeline.Response{}, a.unreachable(ctx, err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.cfg.URL, bytes.NewReader(request))
+	defer resp.Body.Close() // only read: nothing can be lost
+	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(a.cfg.MaxOutput)+1))
+	switch {
+	case resp.StatusCode < 200 || resp.StatusCode > 299:
+		return pipeline.Response{}, a.refused(resp, body)
+	case err != nil && ctx.Err() != nil:
+		return pipeline.Response{}, a.unreachable(ctx, err)
+	case err != nil:
+		return pipeline.Response{}, &Fault{NotJSON, fmt.Sprintf("the answer of %s was cut off", shownURL(a.cfg.URL)), err}
+	case len(body) > a.cfg.MaxOutput:
+		return pipeline.Response{}, &Fault{Flooded, fmt.Sprintf("%s answered with more than %d bytes", shownURL(a.cfg.URL), a.cfg.MaxOutput), nil}
+	}
+	return pipeline.Response{Text: string(body), Attempts: 1}, nil
+}
+
+func (a address) send(ctx context.Context, method string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, a.cfg.URL, body)
 	if err != nil {
-		return Verdict{}, &Fault{Unreachable, "asking " + shownURL(e.cfg.URL), err}
+		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
-	if e.cfg.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+e.cfg.Token)
+	if a.cfg.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+a.cfg.Token)
 	}
-	resp, err := e.client.Do(req)
-	if err != nil {
-		return Verdict{}, e.unreachable(err)
-	}
-	defer resp.Body.Close() // only read: nothing can be lost
-	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(e.cfg.MaxOutput)+1))
-	switch status := resp.StatusCode; {
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return Verdict{}, &Fault{Unreachable, fmt.Sprintf("%s answered %s: check the token", shownURL(e.cfg.URL), resp.Status), nil}
-	case status < 200 || status > 299:
-		return Verdict{}, &Fault{Status, fmt.Sprintf("%s answered %s: %s", shownURL(e.cfg.URL), resp.Status, excerpt(body)), nil}
-	case err != nil:
-		return Verdict{}, &Fault{NotJSON, fmt.Sprintf("the answer of %s was cut off", shownURL(e.cfg.URL)), err}
-	case len(body) > e.cfg.MaxOutput:
-		return Verdict{}, &Fault{Flooded, fmt.Sprintf("%s answered with more than %d bytes", shownURL(e.cfg.URL), e.cfg.MaxOutput), nil}
-	}
-	return parseVerdict(body)
+	return a.client.Do(req)
 }
 
 // unreachable drops the text of a url.Error, which holds the whole address.
-func (e endpoint) unreachable(err error) error {
+func (a address) unreachable(ctx context.Context, err error) error {
 	var bad *url.Error
 	if errors.As(err, &bad) {
 		err = bad.Err
 	}
-	return &Fault{Unreachable, fmt.Sprintf("asking %s: %v", shownURL(e.cfg.URL), err), err}
+	if ctx.Err() != nil {
+		return fmt.Errorf("asking %s: %w", shownURL(a.cfg.URL), ctx.Err())
+	}
+	return &pipeline.ModelError{Retry: true, Failure: outcome.Failure{
+		Class: outcome.Provider, Message: fmt.Sprintf("asking %s: %v", shownURL(a.cfg.URL), err),
+	}}
+}
+
+// refused makes the error for a status that is no success.
+func (a address) refused(resp *http.Response, body []byte) error {
+	status, said := resp.StatusCode, excerpt(body)
+	failed := &pipeline.ModelError{Status: status, RetryAfter: retryAfter(resp.Header.Get("Retry-After")), Failure: outcome.Failure{Class: outcome.Provider}}
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		said = "check the token"
+	case status == http.StatusTooManyRequests:
+		failed.Failure.Class, failed.Retry = outcome.RateLimited, true
+	case status >= 500 || status == http.StatusRequestTimeout:
+		failed.Retry = true
+	}
+	failed.Failure.Message = strings.TrimSuffix(fmt.Sprintf("%s answered %s: %s", shownURL(a.cfg.URL), resp.Status, said), ": ")
+	return failed
+}
+
+// retryAfter reads the header, seconds or a date; 0 where it says nothing.
+func retryAfter(header string) time.Duration {
+	const longest = 24 * time.Hour
+	var wait time.Duration
+	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
+		wait = time.Duration(seconds) * time.Second
+	} else if at, err := http.ParseTime(header); err == nil {
+		wait = time.Until(at)
+	}
+	return min(max(wait, 0), longest)
 }

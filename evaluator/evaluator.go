@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"time"
 
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/prompt"
 )
@@ -20,11 +20,13 @@ type Config struct {
 	// Script is a program and its arguments, run once for each case. A program
 	// with a separator in its name is looked for relative to Dir.
 	Script []string
-	// Dir is the program's working directory, Env is added to its environment,
-	// Stderr is given all that it writes there.
-	Dir    string
-	Env    []string
-	Stderr io.Writer
+	// Dir is the program's working directory. Its environment is that of this
+	// process without the variables whose names speak of a key, secret, token,
+	// password or credential, but for those that Secrets names; Env is added.
+	// What it writes to standard error is shown by a Fault alone, the last lines.
+	Dir     string
+	Env     []string
+	Secrets []string
 
 	// URL is an address that answers a POST of the request with a verdict.
 	URL string
@@ -41,8 +43,14 @@ type Config struct {
 	Prompt     prompt.Template
 	Parameters pipeline.Parameters
 
-	// Timeout bounds one evaluation; 0 means 1 minute.
+	// Timeout bounds one evaluation, but for what is waited for limits and before
+	// a request is sent again; 0 means 1 minute.
 	Timeout time.Duration
+	// Tries is how many requests to an address or a model may fail for one
+	// evaluation, rejections for limits apart; 0 means 4. Pause is the time
+	// before the second one, doubled each time; 0 is pipeline.DefaultRetryPause.
+	Tries int
+	Pause time.Duration
 	// MaxOutput bounds an answer, in bytes; 0 means 1 MiB.
 	MaxOutput int
 }
@@ -53,10 +61,13 @@ type asker interface {
 }
 
 // Evaluator asks an external evaluator. It is safe for concurrent use and keeps
-// nothing between two cases.
+// nothing between two cases but what it learned of the limits of an address or a
+// model.
 type Evaluator struct {
-	cfg   Config
-	asker asker
+	cfg     Config
+	asker   asker
+	limiter *limit.Limiter // nil for a program, as
+	asked   pipeline.Model // what is asked within it
 }
 
 // New makes an Evaluator. It starts and sends nothing. The error joins
@@ -75,8 +86,8 @@ func New(cfg Config) (*Evaluator, error) {
 	if len(cfg.Script) > 0 && cfg.Script[0] == "" {
 		problems = append(problems, errors.New("evaluator: the script names no program"))
 	}
-	if cfg.Timeout < 0 || cfg.MaxOutput < 0 {
-		problems = append(problems, errors.New("evaluator: Timeout and MaxOutput must not be negative"))
+	if cfg.Timeout < 0 || cfg.MaxOutput < 0 || cfg.Tries < 0 || cfg.Pause < 0 {
+		problems = append(problems, errors.New("evaluator: Timeout, MaxOutput, Tries and Pause must not be negative"))
 	}
 	if cfg.URL != "" {
 		problems = append(problems, checkURL(cfg.URL))
@@ -89,16 +100,29 @@ func New(cfg Config) (*Evaluator, error) {
 	}
 	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute)
 	cfg.MaxOutput = cmp.Or(cfg.MaxOutput, 1<<20)
+	cfg.Tries = cmp.Or(cfg.Tries, defaultTries)
+	return cfg.open()
+}
+
+// open makes who is asked.
+func (cfg Config) open() (*Evaluator, error) {
 	e := &Evaluator{cfg: cfg}
-	switch {
-	case len(cfg.Script) > 0:
+	if len(cfg.Script) > 0 {
 		e.asker = program{cfg}
-	case cfg.URL != "":
-		e.asker = newEndpoint(cfg)
-	default:
-		e.asker = judge{cfg}
+		return e, nil
 	}
-	return e, nil
+	var err error
+	if e.limiter, err = newLimiter(cfg.Pause); err != nil {
+		return nil, err
+	}
+	if cfg.URL != "" {
+		e.asked, err = cfg.within(newAddress(cfg), e.limiter, nil)
+		e.asker = endpoint{cfg, e.asked}
+	} else {
+		e.asked, err = cfg.within(cfg.Model, e.limiter, nil)
+		e.asker = judge{cfg, e.asked}
+	}
+	return e, err
 }
 
 func checkURL(address string) error {
@@ -114,24 +138,32 @@ func checkURL(address string) error {
 	return nil
 }
 
-// Evaluate asks once, within Config.Timeout. The error is a *Fault, or that of
-// ctx when it ended. A program is run with a process group of its own, of which
-// nothing is left afterwards; a request to an endpoint may have been carried
-// out even if there was an error.
+// Evaluate asks once, within Config.Timeout; an address or a model is asked again
+// where that may help, see pipeline.Limited. The error is a *Fault, or that of
+// ctx when it ended, or one that stops a run (limit.StopsRun): the budget of
+// Within is used up, or the run was stopped while the evaluation waited. The
+// verdict beside an error holds what a model took and its Call, nothing else.
+//
+// A program is run with a process group of its own, of which nothing is left
+// afterwards; a request to an endpoint may have been carried out even if there
+// was an error.
 func (e *Evaluator) Evaluate(ctx context.Context, c Case) (Verdict, error) {
-	inner, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
+	inner, cancel := limit.WithTimeout(ctx, e.cfg.Timeout)
 	defer cancel()
 	v, err := e.asker.ask(inner, c)
 	if err == nil {
 		return v, nil
 	}
-	if ctx.Err() != nil {
+	v = Verdict{Usage: v.Usage, CostUSD: v.CostUSD, Call: v.Call}
+	switch {
+	case ctx.Err() != nil:
 		return Verdict{}, ctx.Err()
+	case errors.Is(inner.Err(), context.DeadlineExceeded):
+		return v, &Fault{TimedOut, fmt.Sprintf("no answer within %s", e.cfg.Timeout), err}
+	case e.asked != nil:
+		return v, e.notAnswered(err)
 	}
-	if errors.Is(inner.Err(), context.DeadlineExceeded) {
-		return Verdict{}, &Fault{TimedOut, fmt.Sprintf("no answer within %s", e.cfg.Timeout), err}
-	}
-	return Verdict{}, err
+	return v, err
 }
 
 // Command says who is asked, for reports: the words of the script, the address

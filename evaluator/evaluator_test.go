@@ -112,7 +112,7 @@ func TestEvaluate_program(t *testing.T) {
 func TestEvaluate_faults(t *testing.T) {
 	for behaviour, want := range map[string]evaluator.Kind{
 		"hang": evaluator.TimedOut, "exit": evaluator.Exited, "flood": evaluator.Flooded, "deaf": evaluator.Unread, "fork": evaluator.Strayed,
-		`{"score":1.5,"hits":[],"misses":[]}`: evaluator.BadVerdict, `{"score":1}`: evaluator.BadVerdict, `{"score":NaN}`: evaluator.NotJSON, good + good: evaluator.NotJSON, "hello": evaluator.NotJSON,
+		`{"score":1.5,"hits":[],"misses":[]}`: evaluator.BadVerdict, `{"score":1}`: evaluator.BadVerdict, `{"score":NaN}`: evaluator.NotJSON, "{\"score\":1,\"hits\":[\"\xff\"],\"misses\":[]}": evaluator.NotJSON, good + good: evaluator.NotJSON, "hello": evaluator.NotJSON,
 	} {
 		timeout := 10 * time.Second
 		if behaviour == "hang" {
@@ -178,7 +178,7 @@ func TestEvaluate_endpoint(t *testing.T) {
 		if path == "/slow" {
 			timeout = 50 * time.Millisecond
 		}
-		e, err := evaluator.New(evaluator.Config{URL: server.URL + path + "?key=hidden", Token: "s3cr3t-token", Client: server.Client(), Timeout: timeout, MaxOutput: 1 << 16})
+		e, err := evaluator.New(evaluator.Config{URL: server.URL + path + "?key=hidden", Token: "s3cr3t-token", Client: server.Client(), Timeout: timeout, MaxOutput: 1 << 16, Pause: time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}

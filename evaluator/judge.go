@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
+	"time"
 
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/prompt"
@@ -58,12 +61,15 @@ func promptName(t prompt.Template) string {
 }
 
 // judge is a language model that is asked by a prompt.
-type judge struct{ cfg Config }
+type judge struct {
+	cfg   Config
+	asked pipeline.Model // Config.Model within limits
+}
 
 func (j judge) ask(ctx context.Context, c Case) (Verdict, error) {
-	messages, err := prompt.Compile(j.cfg.Prompt, prompt.Vars{Texts: map[string]string{
-		VarQuestion: c.Question, VarCriteria: c.Criteria, VarCandidate: c.Candidate, VarReference: c.Reference,
-	}})
+	texts := map[string]string{VarQuestion: c.Question, VarCriteria: c.Criteria, VarCandidate: c.Candidate, VarReference: c.Reference}
+	guard(j.cfg.Prompt, texts)
+	messages, err := prompt.Compile(j.cfg.Prompt, prompt.Vars{Texts: texts})
 	if err != nil {
 		return Verdict{}, &Fault{ModelFailed, err.Error(), err}
 	}
@@ -71,16 +77,35 @@ func (j judge) ask(ctx context.Context, c Case) (Verdict, error) {
 	for _, m := range messages {
 		req.Messages = append(req.Messages, pipeline.Message{Role: m.Role, Content: m.Content})
 	}
-	resp, err := j.cfg.Model.Generate(ctx, req)
-	if err != nil {
-		kind := ModelFailed
-		var failed *pipeline.ModelError
-		if errors.As(err, &failed) && (failed.Status == 401 || failed.Status == 403) {
-			kind = Unreachable
-		}
-		return Verdict{}, &Fault{kind, err.Error(), err}
+	began := time.Now().UTC()
+	resp, err := j.asked.Generate(ctx, req)
+	var v Verdict
+	if err == nil {
+		v, err = parseVerdict(objectIn(resp.Text))
 	}
-	v, err := parseVerdict(objectIn(resp.Text))
 	v.Usage, v.CostUSD = resp.Usage, resp.CostUSD
+	v.Call = callOf(j.cfg, req, resp, began, err)
 	return v, err
+}
+
+// closing finds the tags that a prompt closes.
+var closing = regexp.MustCompile(`(?i)</\s*([a-z_][a-z0-9_-]*)`)
+
+// guard keeps texts within the tags that a prompt puts around them: where one of
+// them closes such a tag, its bracket is written as &lt;.
+func guard(t prompt.Template, texts map[string]string) {
+	tags := map[string]bool{}
+	for _, m := range t.Messages {
+		for _, found := range closing.FindAllStringSubmatch(m.Content, -1) {
+			tags[strings.ToLower(found[1])] = true
+		}
+	}
+	for name, text := range texts {
+		texts[name] = closing.ReplaceAllStringFunc(text, func(tag string) string {
+			if !tags[strings.ToLower(closing.FindStringSubmatch(tag)[1])] {
+				return tag
+			}
+			return "&lt;" + tag[1:]
+		})
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"unicode/utf8"
 )
 
 // notNumbers are what programs print for numbers that JSON does not have.
@@ -19,6 +20,8 @@ func oneObject(raw []byte) (map[string]json.RawMessage, error) {
 	switch {
 	case len(trimmed) == 0:
 		return nil, errors.New("it printed nothing; print one JSON object")
+	case !utf8.Valid(trimmed):
+		return nil, errors.New("that is not valid UTF-8, which JSON must be")
 	case !json.Valid(trimmed):
 		return nil, notJSON(trimmed)
 	case trimmed[0] != '{':

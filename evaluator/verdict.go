@@ -21,9 +21,11 @@ type Verdict struct {
 	// Generation of the protocol that the answer used, 1 or 2.
 	Generation int
 
-	// Usage and CostUSD are those of a model that judged; nil is unknown.
+	// Usage and CostUSD are those of a model that judged; nil is unknown. Call is
+	// what it was asked and answered, nil of others.
 	Usage   outcome.Usage
 	CostUSD *float64
+	Call    *outcome.Call
 }
 
 // Grade is a verdict in one word.

@@ -17,7 +17,7 @@ import (
 // is the outcome.
 //
 // Its second result is an error that stops the run instead: one for which the
-// task could not be tried, see limit.StopsRun.
+// task could not be tried, or the output not be judged, see limit.StopsRun.
 func (r *Runner) attempt(ctx context.Context, item unit, trial int) (outcome.Outcome, error) {
 	o := outcome.Outcome{Item: item.ID, Seq: item.Seq, Trial: trial, Attempt: item.attempt, Started: r.cfg.Now().UTC()}
 	judge, err := guard(func() (Judge, error) { return r.cfg.Scorer.Judge(item.Item.Item) })
@@ -44,7 +44,7 @@ func (r *Runner) attempt(ctx context.Context, item unit, trial int) (outcome.Out
 	if err != nil {
 		return fail(o, judge, outcome.FailureOf(err, outcome.Provider)), nil
 	}
-	return judged(ctx, o, judge), nil
+	return judged(ctx, o, judge)
 }
 
 // waited sums what calls waited for limits and before they were made again.
@@ -56,26 +56,30 @@ func waited(calls []outcome.Call) time.Duration {
 	return sum
 }
 
-// judged scores the output of an outcome.
-func judged(ctx context.Context, o outcome.Outcome, judge Judge) outcome.Outcome {
+// judged scores the output of an outcome. The error is one that stops the run.
+func judged(ctx context.Context, o outcome.Outcome, judge Judge) (outcome.Outcome, error) {
 	scored, err := guard(func() (Scored, error) {
 		if patient, ok := judge.(ContextJudge); ok {
 			return patient.ScoreContext(ctx, o.Output)
 		}
 		return judge.Score(o.Output)
 	})
-	if err != nil {
-		return fail(o, judge, outcome.FailureOf(err, outcome.Internal))
+	switch {
+	case limit.StopsRun(err):
+		return o, err
+	case err != nil:
+		return fail(o, judge, outcome.FailureOf(err, outcome.Internal)), nil
 	}
 	o.Scores = append(scored.Scores, errorScore(nil))
 	o.Groups, o.Counts, o.Explanation = scored.Groups, scored.Counts, scored.Explanation
 	o.Causes = scored.Causes
+	o.Calls, o.Judging = append(o.Calls, scored.Calls...), outcome.JudgingOf(scored.Calls)
 	for _, w := range scored.Warnings {
 		if !slices.Contains(o.Warnings, w) {
 			o.Warnings = append(o.Warnings, w)
 		}
 	}
-	return o
+	return o, nil
 }
 
 // do calls the task within the time that an item has, which stands still while

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,13 +18,15 @@ import (
 // Rescore fills a new run with the results of another one, scored again, and
 // finishes it. The task is not called: the calls come along marked as cached,
 // and cost nothing. Of several attempts the newest one is taken, as attempt 1.
-// moved is told what each outcome was and is, one call at a time.
+// The scores that carry names are taken over as they are, without asking who gave
+// them; scorer gives the others. moved is told what each outcome was and is, one
+// call at a time.
 //
 // An item that failed stays failed with its class, but for class
 // invalid_output, item and internal, which are judged anew where there is an
 // output. Memory: a page of items, and one outcome for each processor.
-func Rescore(ctx context.Context, from *runstore.Reader, to *runstore.Run, scorer Scorer, moved func(before, after outcome.Outcome)) (outcome.Footer, error) {
-	r := &rescoring{from: from, to: to, scorer: scorer, moved: moved}
+func Rescore(ctx context.Context, from *runstore.Reader, to *runstore.Run, scorer Scorer, carry []string, moved func(before, after outcome.Outcome)) (outcome.Footer, error) {
+	r := &rescoring{from: from, to: to, scorer: scorer, carry: carry, moved: moved}
 	if err := r.items(ctx); err != nil {
 		return outcome.Footer{}, err
 	}
@@ -43,6 +46,7 @@ type rescoring struct {
 	from   *runstore.Reader
 	to     *runstore.Run
 	scorer Scorer
+	carry  []string
 
 	mu    sync.Mutex
 	moved func(before, after outcome.Outcome)
@@ -92,7 +96,10 @@ func (r *rescoring) outcomes(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			after := again(inner, before, item, r.scorer)
+			after, err := r.again(inner, before, item)
+			if err != nil {
+				return err
+			}
 			err = r.to.Commit(inner, after)
 			if errors.Is(err, runstore.ErrUnknown) {
 				return nil // listed and run after the items were copied
@@ -110,23 +117,49 @@ func (r *rescoring) outcomes(ctx context.Context) error {
 }
 
 // again scores what an outcome holds.
-func again(ctx context.Context, before outcome.Outcome, item runstore.Item, scorer Scorer) outcome.Outcome {
+func (r *rescoring) again(ctx context.Context, before outcome.Outcome, item runstore.Item) (outcome.Outcome, error) {
 	o := before
 	o.Seq, o.Attempt, o.Class, o.Failure, o.Scores = 0, 1, outcome.OK, nil, nil
 	o.Groups, o.Counts, o.Causes, o.Explanation = nil, nil, nil, nil
-	o.CostUSD, o.Calls = new(float64), make([]outcome.Call, len(before.Calls))
-	for i, call := range before.Calls {
+	o.CostUSD, o.Calls, o.Judging = new(float64), r.calls(before.Calls), nil
+	judge, err := guard(func() (Judge, error) { return r.scorer.Judge(item.Item) })
+	switch {
+	case err != nil:
+		o = fail(o, nil, outcome.FailureOf(err, outcome.Item))
+	case before.Failed() && (len(before.Output) == 0 || paid(before.Class)):
+		o = fail(o, judge, *before.Failure)
+	default:
+		if o, err = judged(ctx, o, judge); err != nil {
+			return o, err
+		}
+	}
+	o.Scores = append(o.Scores, r.carried(before)...)
+	return o, nil
+}
+
+// calls are those that come along: they cost nothing. Those of judging models
+// belong to scores that are carried over.
+func (r *rescoring) calls(before []outcome.Call) []outcome.Call {
+	var calls []outcome.Call
+	for _, call := range before {
+		if call.Kind == outcome.JudgingKind && !slices.Contains(r.carry, call.Name) {
+			continue
+		}
 		call.Cached, call.CostUSD = true, new(float64)
-		o.Calls[i] = call
+		calls = append(calls, call)
 	}
-	judge, err := guard(func() (Judge, error) { return scorer.Judge(item.Item) })
-	if err != nil {
-		return fail(o, nil, outcome.FailureOf(err, outcome.Item))
+	return calls
+}
+
+// carried are the scores that are taken over as they are.
+func (r *rescoring) carried(before outcome.Outcome) []outcome.Score {
+	var scores []outcome.Score
+	for _, name := range r.carry {
+		if s, ok := outcome.Lookup(before.Scores, name); ok {
+			scores = append(scores, s)
+		}
 	}
-	if before.Failed() && (len(before.Output) == 0 || paid(before.Class)) {
-		return fail(o, judge, *before.Failure)
-	}
-	return judged(ctx, o, judge)
+	return scores
 }
 
 // paid reports whether a class of failure is of the task, not of the scoring.

@@ -67,7 +67,7 @@ func TestRescore(t *testing.T) {
 	}
 	defer func() { _ = to.Close() }()
 	moved := 0
-	footer, err := experiment.Rescore(t.Context(), from.Reader, to, full{}, func(before, after outcome.Outcome) { moved++ })
+	footer, err := experiment.Rescore(t.Context(), from.Reader, to, full{}, nil, func(before, after outcome.Outcome) { moved++ })
 	if err != nil || footer.Status != outcome.Interrupted || footer.Planned != 5 || moved != 4 {
 		t.Fatalf("%v, %+v, %d moved", err, footer, moved)
 	}
@@ -97,6 +97,52 @@ func TestRescore(t *testing.T) {
 	}
 }
 
+// TestRescore_carries takes scores of evaluators over as they are, with the calls
+// of their models, which cost nothing now; a call of a score that is not carried
+// stays behind.
+func TestRescore_carries(t *testing.T) {
+	from := create(t)
+	if err := from.AddItems(t.Context(), itemsOf(t, 1), dataset.Hash); err != nil {
+		t.Fatal(err)
+	}
+	if err := from.CompleteListing(t.Context(), "print"); err != nil {
+		t.Fatal(err)
+	}
+	began, cost, kept := time.Unix(1e9, 0).UTC(), 0.5, 0.75
+	judging := func(name string) outcome.Call {
+		return outcome.Call{Name: name, Kind: outcome.JudgingKind, CostUSD: &cost, Started: began, Ended: began}
+	}
+	o := outcome.Outcome{Item: "i00", Trial: 1, Attempt: 1, Started: began, Ended: began,
+		Scores: []outcome.Score{{Name: "half"}, {Name: "judge", Value: &kept, Comment: "it said so"}, {Name: "silent", Reason: "the evaluator gave no score"}, {Name: "other", Value: &kept}}}
+	o.Output, o.Judging = json.RawMessage(`{}`), outcome.JudgingOf([]outcome.Call{judging("judge"), judging("other")})
+	o.Calls = []outcome.Call{judging("judge"), judging("other")}
+	if err := from.Commit(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	to, err := runstore.Create(filepath.Join(t.TempDir(), "to.run"), outcome.Header{RunUID: strings.Repeat("b", 32), Name: "to", Trials: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = to.Close() }()
+	if _, err := experiment.Rescore(t.Context(), from.Reader, to, full{}, []string{"judge", "silent"}, func(outcome.Outcome, outcome.Outcome) {}); err != nil {
+		t.Fatal(err)
+	}
+	for o, err := range to.Outcomes(t.Context(), runstore.Query{Detail: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		judge, _ := outcome.Lookup(o.Scores, "judge")
+		silent, there := outcome.Lookup(o.Scores, "silent")
+		_, other := outcome.Lookup(o.Scores, "other")
+		if judge.Value == nil || *judge.Value != kept || judge.Comment != "it said so" || !there || silent.Reason == "" || other {
+			t.Errorf("the scores are %+v", o.Scores)
+		}
+		if len(o.Calls) != 1 || o.Calls[0].Name != "judge" || *o.Calls[0].CostUSD != 0 || o.Judging != nil {
+			t.Errorf("the calls are %+v, judging %+v", o.Calls, o.Judging)
+		}
+	}
+}
+
 // TestRescore_stops: a damaged or foreign result ends it with an error.
 func TestRescore_stops(t *testing.T) {
 	from, to := create(t), create(t)
@@ -106,7 +152,7 @@ func TestRescore_stops(t *testing.T) {
 	if err := to.AddItems(t.Context(), itemsOf(t, 1), dataset.Hash); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := experiment.Rescore(t.Context(), from.Reader, to, full{}, nil); !errors.Is(err, runstore.ErrDuplicate) {
+	if _, err := experiment.Rescore(t.Context(), from.Reader, to, full{}, nil, nil); !errors.Is(err, runstore.ErrDuplicate) {
 		t.Errorf("into a run that is not empty: %v", err)
 	}
 }
@@ -137,7 +183,7 @@ func TestRescore_unfinished(t *testing.T) {
 		t.Errorf("the writer is %q, %v, %v", pid, writing, err)
 	}
 	before := time.Now()
-	footer, err := experiment.Rescore(t.Context(), from.Reader, to, full{}, func(before, after outcome.Outcome) {})
+	footer, err := experiment.Rescore(t.Context(), from.Reader, to, full{}, nil, func(before, after outcome.Outcome) {})
 	if err != nil || footer.Status != outcome.Interrupted || footer.Planned != 3 || footer.Ended.Before(before) {
 		t.Errorf("%+v, %v", footer, err)
 	}

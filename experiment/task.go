@@ -65,7 +65,8 @@ type Judge interface {
 type ContextJudge interface {
 	Judge
 	// ScoreContext is Score that returns soon after ctx is done; what it then
-	// returns is not recorded.
+	// returns is not recorded. An error for which limit.StopsRun holds stops the
+	// run: the item is run again when that is resumed.
 	ScoreContext(ctx context.Context, output json.RawMessage) (Scored, error)
 }
 
@@ -77,4 +78,6 @@ type Scored struct {
 	Counts      map[string]int64
 	Explanation json.RawMessage
 	Warnings    []string
+	// Calls are those of models that judged: no part of what the task took.
+	Calls []outcome.Call
 }

@@ -2,6 +2,7 @@ package outcome
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -87,6 +88,11 @@ type Scorer struct {
 	Custom []CustomScorer `json:"custom,omitempty"`
 }
 
+// External reports whether an external evaluator gives the score of that name.
+func (s Scorer) External(score string) bool {
+	return slices.ContainsFunc(s.Custom, func(c CustomScorer) bool { return c.Name == score })
+}
+
 // CustomScorer is one score that an external evaluator gave.
 type CustomScorer struct {
 	Name      string `json:"name"`
@@ -97,6 +103,19 @@ type CustomScorer struct {
 	// Uncertified says why the evaluator counts as not certified; empty for one
 	// that passed its conformance fixtures and has not changed since.
 	Uncertified string `json:"uncertified,omitempty"`
+	// Certified says on what terms it passed; Weak says which of them make that
+	// worth little.
+	Certified string `json:"certified,omitempty"`
+	Weak      string `json:"weak,omitempty"`
+	// Carried names the run in which the evaluator was asked, where the scores of
+	// that were taken over without asking again.
+	Carried string `json:"carried,omitempty"`
+}
+
+// Same reports whether two scores come from one and the same evaluator, asked
+// for the same.
+func (c CustomScorer) Same(as CustomScorer) bool {
+	return c.Evaluator == as.Evaluator && c.Fingerprint == as.Fingerprint && c.Criteria == as.Criteria
 }
 
 // Status says how a run ended.

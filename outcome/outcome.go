@@ -37,6 +37,9 @@ type Detail struct {
 	Assumed   Usage `json:"assumed_usage,omitzero"`
 	FromCache int   `json:"from_cache,omitempty"`
 
+	// Judging is what the calls of judging models took; nil without any.
+	Judging *Judging `json:"judging,omitempty"`
+
 	// Causes count what is wrong with the item, by kind.
 	Causes []Cause `json:"causes,omitempty"`
 	// Groups is the part that the item plays in breakdowns by type.
@@ -76,10 +79,11 @@ func (u Usage) bounded() Usage {
 func (u Usage) Total() int64 { return u.Input + u.Output }
 
 // Call is one step that the task took outside or inside: a model call, or a
-// stage of the pipeline. Each becomes a span under the item's root span.
+// stage of the pipeline; or that of a model which judged the outcome. Each becomes a span under the item's root span.
 type Call struct {
 	Name string `json:"name"`
-	// Kind is "generation" for a model call, "span" for anything else.
+	// Kind is "generation" for a model call of the task, JudgingKind for that of
+	// a judging model, "span" for anything else.
 	Kind       string          `json:"kind"`
 	Provider   string          `json:"provider,omitempty"`
 	Model      string          `json:"model,omitempty"`

@@ -85,6 +85,8 @@ const largestCount = 1 << 31
 type tally struct {
 	moments                    stats.Moments
 	failed, undefined, vacuous int
+	external                   bool // an evaluator owes a value for every output
+	unanswered                 int
 	ratios                     int // values that came with a usable ratio
 	num, den                   int64
 	weighted                   weightedSum
@@ -109,6 +111,8 @@ func (t *tally) add(s Score, failed bool) {
 		t.addValue(s)
 	case failed:
 		t.failed++
+	case t.external:
+		t.unanswered++
 	default:
 		t.undefined++
 	}
@@ -128,17 +132,17 @@ func (t *tally) addValue(s Score) {
 func countable(n int64) bool { return n >= 0 && n <= largestCount }
 
 func (t *tally) stat(name string) Stat {
-	s := Stat{Name: name, N: t.moments.N(), Failed: t.failed, Undefined: t.undefined, Vacuous: t.vacuous}
+	s := Stat{Name: name, N: t.moments.N(), Failed: t.failed, Undefined: t.undefined, Unanswered: t.unanswered, Vacuous: t.vacuous}
 	if mean, ok := t.moments.Mean(); ok {
 		s.Mean = &mean
 	}
 	if least, top, ok := t.moments.Range(); ok {
 		s.Min, s.Max = &least, &top
 	}
-	if lo, hi, ok := t.moments.Interval95(); ok {
+	if lo, hi, ok := t.moments.UnitInterval95(); ok {
 		s.CI95 = &[2]float64{lo, hi}
 	}
-	if mean, ok := t.moments.MeanOver(s.N + s.Failed); ok {
+	if mean, ok := t.moments.MeanOver(s.N + s.Failed + s.Unanswered); ok {
 		s.FailuresAsZero = &mean
 	}
 	s.WeightedMean = t.weighted.mean()

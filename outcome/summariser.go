@@ -42,6 +42,7 @@ type Summariser struct {
 	causes    map[groupKey]*causeTally
 
 	itemWarnings itemWarnings
+	judging      judgingSum
 	usage        Usage
 	cost         stats.Sum
 	costKnown    int
@@ -70,13 +71,16 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 	}
 	if h.Trials > 1 {
 		s.trials = &trials{items: map[string]*trialItem{}, runs: map[int]*trialRun{}}
+		for _, c := range h.Scorer.Custom {
+			s.trials.external = append(s.trials.external, c.Name)
+		}
 	}
 	return s
 }
 
 // Add takes one outcome into account. Of an item that was run again only the
 // newest attempt must be added, and each outcome once. Of the Detail only
-// Failure, Groups, Causes, FromCache and Warnings are looked at; without Failure the comment of the error
+// Failure, Groups, Causes, FromCache, Judging and Warnings are looked at; without Failure the comment of the error
 // score is the message.
 func (s *Summariser) Add(o Outcome) {
 	if s.trials != nil {
@@ -93,6 +97,7 @@ func (s *Summariser) Add(o Outcome) {
 	}
 	s.addScores(o)
 	s.itemWarnings.add(o.Warnings)
+	s.judging.add(o.Judging)
 	s.usage = s.usage.Add(o.Usage.bounded())
 	if o.CostUSD != nil && s.cost.Add(*o.CostUSD) {
 		s.costKnown++
@@ -107,6 +112,7 @@ func (s *Summariser) Add(o Outcome) {
 // AddReplaced takes into account what an attempt cost that a newer one
 // replaced.
 func (s *Summariser) AddReplaced(o Outcome) {
+	s.judging.add(o.Judging)
 	if o.CostUSD != nil && s.replaced.Add(*o.CostUSD) {
 		s.anyReplaced = true
 	}
@@ -143,6 +149,7 @@ func (s *Summariser) Summary() Summary {
 		Scores:    scores,
 		Failures:  s.failureCounts(),
 		Usage:     s.usageSum(),
+		Judging:   s.judging.sum(),
 		LatencyMS: s.latencySummary(),
 		Groups:    s.groupStats(),
 		Causes:    s.causeCounts(),
@@ -160,7 +167,7 @@ func (s *Summariser) addScores(o Outcome) {
 	for _, score := range o.Scores {
 		t := s.scores[score.Name]
 		if t == nil {
-			t = &tally{}
+			t = &tally{external: s.header.Scorer.External(score.Name)}
 			s.scores[score.Name] = t
 		}
 		if t.last == ordinal {
@@ -194,8 +201,14 @@ func (s *Summariser) warnings() []string {
 		if c.Uncertified != "" {
 			list = append(list, fmt.Sprintf("%s comes from an external evaluator that is not certified (%s): %s", c.Name, c.Evaluator, c.Uncertified))
 		}
-		if t := s.scores[c.Name]; t != nil && t.undefined > 0 {
-			list = append(list, fmt.Sprintf("%s has no value for %s: the evaluator gave none; experiment show says why", c.Name, counted(t.undefined, "item")))
+		if c.Weak != "" {
+			list = append(list, fmt.Sprintf("%s comes from an external evaluator whose certificate says little (%s): %s", c.Name, c.Evaluator, c.Weak))
+		}
+		if c.Carried != "" {
+			list = append(list, fmt.Sprintf("%s was taken over from the run %s: the evaluator was not asked again", c.Name, c.Carried))
+		}
+		if t := s.scores[c.Name]; t != nil && t.unanswered > 0 {
+			list = append(list, fmt.Sprintf("%s has no value for %d of %d outcomes, which count as 0 in \"as 0\": the evaluator gave none; experiment show says why", c.Name, t.unanswered, s.items.Scored))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.scores)) {

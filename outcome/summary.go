@@ -14,11 +14,13 @@ type Summary struct {
 	// Answers is what only runs about documents have; nil for others.
 	*Answers
 
-	Scores    Stats          `json:"scores"`
-	Failures  []FailureCount `json:"failures"`
-	Usage     UsageSum       `json:"usage"`
-	LatencyMS *Latencies     `json:"latency_ms"` // nil when no task was timed
-	Groups    []GroupStat    `json:"groups"`
+	Scores   Stats          `json:"scores"`
+	Failures []FailureCount `json:"failures"`
+	Usage    UsageSum       `json:"usage"`
+	// Judging is what judging models took, all attempts together; nil without any.
+	Judging   *Judging    `json:"judging,omitempty"`
+	LatencyMS *Latencies  `json:"latency_ms"` // nil when no task was timed
+	Groups    []GroupStat `json:"groups"`
 	// Causes are the kinds of fault, the most frequent first.
 	Causes    []CauseCount    `json:"causes"`
 	Worst     []WorstItem     `json:"worst"`
@@ -50,22 +52,26 @@ func (i Items) NotRun() int { return max(0, i.Planned-i.Scored-i.Failed) }
 
 // Stat is one score over all items. Where there are several trials the value of
 // an item is the mean over those of its trials that have one, with failed ones as
-// 0 in FailuresAsZero and WeightedMean; Failed, Undefined and Vacuous then count items of which
-// all trials are so, and only Pooled is over all outcomes.
+// 0 in FailuresAsZero and WeightedMean; Failed, Undefined and Vacuous then count
+// items of which all trials are so, Unanswered those of which any is, and only
+// Pooled is over all outcomes.
 type Stat struct {
 	Name string `json:"-"`
 	// Mean is the mean over the N outcomes whose score has a value; nil for
 	// N = 0.
 	Mean *float64 `json:"mean"`
 	N    int      `json:"n"`
-	// CI95 is Student's interval of the mean, lower and upper end; nil for
-	// N < 2.
+	// CI95 is Student's interval of the mean, lower and upper end, nil for N < 2.
+	// It is cut at 0 and 1 where no value lies outside: a mean of scores that are
+	// bounded there cannot be beyond, though Student's symmetric interval of few
+	// of them reaches there (stats.Moments.UnitInterval95).
 	CI95 *[2]float64 `json:"ci95"`
 	Min  *float64    `json:"min"`
 	Max  *float64    `json:"max"`
-	// FailuresAsZero is the sum of the values over N + Failed: what Mean is
-	// when a failed item scores 0 wherever its expected output defines the
-	// score. Nil when both are 0.
+	// FailuresAsZero is the sum of the values over N + Failed + Unanswered: what
+	// Mean is when a failed item scores 0 wherever its expected output defines
+	// the score, and an item that an evaluator did not answer for. Nil when all
+	// are 0.
 	FailuresAsZero *float64 `json:"mean_failures_as_zero"`
 	// WeightedMean is Σ value·weight / Σ weight over the items whose score has a
 	// weight; a failed item's value counts as 0. Nil without weights, and where
@@ -79,7 +85,10 @@ type Stat struct {
 
 	Failed    int `json:"failed"`    // failed outcomes that list the score without a value
 	Undefined int `json:"undefined"` // other outcomes that list it without a value
-	Vacuous   int `json:"vacuous"`   // values that are 1 because there was nothing to find
+	// Unanswered counts the other outcomes of an external evaluator's score that
+	// have no value: it owed one and gave none. They are not Undefined.
+	Unanswered int `json:"unanswered,omitempty"`
+	Vacuous    int `json:"vacuous"` // values that are 1 because there was nothing to find
 }
 
 // FailureCount is one class of failure with the first items that failed so.

@@ -2,14 +2,16 @@ package outcome
 
 import (
 	"math"
+	"slices"
 
 	"extraction-experiment/internal/stats"
 )
 
 // trials gathers the outcomes of a run of several trials by item.
 type trials struct {
-	items map[string]*trialItem
-	runs  map[int]*trialRun
+	items    map[string]*trialItem
+	runs     map[int]*trialRun
+	external []string // the scores that evaluators give
 }
 
 type trialItem struct {
@@ -22,6 +24,7 @@ type trialItem struct {
 type trialValues struct {
 	values                     []float64
 	failed, undefined, vacuous int
+	unanswered                 int
 	weight                     *float64 // nil is none; all trials have the same
 }
 
@@ -61,11 +64,11 @@ func (t *trials) add(o Outcome) {
 			m = &stats.Moments{}
 			run.means[s.Name] = m
 		}
-		v.add(s, o.Failed(), m)
+		v.add(s, o.Failed(), slices.Contains(t.external, s.Name), m)
 	}
 }
 
-func (v *trialValues) add(s Score, failed bool, run *stats.Moments) {
+func (v *trialValues) add(s Score, failed, external bool, run *stats.Moments) {
 	if s.weighty() && (v.weight == nil || *s.Weight < *v.weight) {
 		v.weight = s.Weight // of different ones, which a stranger wrote, the least in any order
 	}
@@ -79,13 +82,16 @@ func (v *trialValues) add(s Score, failed bool, run *stats.Moments) {
 	case failed:
 		v.failed++
 		run.Add(0)
+	case external:
+		v.unanswered++
 	default:
 		v.undefined++
 	}
 }
 
 // scored are the moments of the trials that have a value, all those with the
-// failed ones as 0.
+// failed ones as 0, owed those with the ones as 0 too that an evaluator did not
+// answer for.
 func (v *trialValues) scored() (m stats.Moments) {
 	for _, x := range v.values {
 		m.Add(x)
@@ -96,6 +102,14 @@ func (v *trialValues) scored() (m stats.Moments) {
 func (v *trialValues) all() stats.Moments {
 	m := v.scored()
 	for range v.failed {
+		m.Add(0)
+	}
+	return m
+}
+
+func (v *trialValues) owed() stats.Moments {
+	m := v.all()
+	for range v.unanswered {
 		m.Add(0)
 	}
 	return m
@@ -123,9 +137,12 @@ func (t *trials) stat(s Stat) Stat {
 		if mean, ok := v.scored().Mean(); ok {
 			means.Add(mean)
 		}
-		if mean, ok := v.all().Mean(); ok {
+		if mean, ok := v.owed().Mean(); ok {
 			zeros.Add(mean)
 			weighted.add(mean, v.weight)
+		}
+		if v.unanswered > 0 {
+			out.Unanswered++
 		}
 		switch {
 		case len(v.values) > 0 && v.vacuous == len(v.values):
@@ -133,6 +150,7 @@ func (t *trials) stat(s Stat) Stat {
 		case len(v.values) > 0:
 		case v.failed > 0:
 			out.Failed++
+		case v.unanswered > 0:
 		default:
 			out.Undefined++
 		}
@@ -142,7 +160,7 @@ func (t *trials) stat(s Stat) Stat {
 	if least, top, ok := means.Range(); ok {
 		out.Min, out.Max = &least, &top
 	}
-	if lo, hi, ok := means.Interval95(); ok {
+	if lo, hi, ok := means.UnitInterval95(); ok {
 		out.CI95 = &[2]float64{lo, hi}
 	}
 	return out

@@ -71,7 +71,11 @@ type Budget struct {
 	cfg     BudgetConfig
 	price   Price
 	outputs recent
+	*account
+}
 
+// account is what all that draw on a budget have in common.
+type account struct {
 	mu       sync.Mutex
 	spent    amount
 	aside    amount
@@ -89,7 +93,7 @@ type amount struct {
 // NewBudget checks the configuration and returns every problem of it at once; a
 // bound in USD for a model without a known price is an *UnpricedError.
 func NewBudget(cfg BudgetConfig) (*Budget, error) {
-	b := &Budget{cfg: cfg, settled: make(chan struct{})}
+	b := &Budget{cfg: cfg, account: &account{settled: make(chan struct{})}}
 	var problems []error
 	if !(cfg.USD >= 0) || cfg.Tokens < 0 {
 		problems = append(problems, errors.New("pipeline: the bounds of a budget must not be negative"))
@@ -110,6 +114,19 @@ func NewBudget(cfg BudgetConfig) (*Budget, error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+// For returns the same budget for calls to another model, which have its price: of
+// both together no more is spent. Errors are those of NewBudget.
+func (b *Budget) For(model string) (*Budget, error) {
+	cfg := b.cfg
+	cfg.Model = model
+	other, err := NewBudget(cfg)
+	if err != nil {
+		return nil, err
+	}
+	other.account = b.account
+	return other, nil
 }
 
 // Book adds what was spent otherwise, such as by an earlier part of the run:

@@ -10,54 +10,116 @@ import (
 
 	"extraction-experiment/harness/conformance"
 	"extraction-experiment/internal/printable"
+
+	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// idColumn is how wide the ids of fixtures are padded.
-const idColumn = 30
+// conformanceWidth is that of the lines, whatever the terminal: only the evaluator
+// and what its rows of numbers need may be longer.
+const conformanceWidth = 80
 
 // Conformance writes what a certification came to: the fixtures as a table, the
-// summary, and what the runs say about the evaluator as a whole. The error is
-// that of w.
+// summary, and what the runs say about the evaluator as a whole. Lines that hold
+// text are wrapped at 80 cells. The error is that of w.
 func Conformance(w io.Writer, r conformance.Report) error {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "  Evaluator Conformance Harness\n")
-	fmt.Fprintf(&b, "  evaluator:  %s\n", printable.Line(strings.Join(r.Evaluator, " ")))
-	fmt.Fprintf(&b, "  fixtures:   %d\n  runs/each:  %d\n  max-flip:   %g\n\n", r.TotalFixtures, r.Runs, r.MaxFlipRate)
+	p := newPage(Options{Width: conformanceWidth})
+	p.line("  Evaluator Conformance Harness")
+	p.line("  evaluator:  " + printable.Line(strings.Join(r.Evaluator, " ")))
+	p.line(fmt.Sprintf("  fixtures:   %d\n  runs/each:  %d\n  max-flip:   %g\n", r.TotalFixtures, r.Runs, r.MaxFlipRate))
 	for _, f := range r.Fixtures {
-		conformanceRow(&b, f)
+		p.conformanceRow(f)
 	}
-	fmt.Fprintf(&b, "\n  ── Summary ──\n")
-	fmt.Fprintf(&b, "  Compatible:  %s\n  Consistent:  %s\n", tick(r.Compatible), tick(r.Consistent))
+	p.line("\n  ── Summary ──")
+	p.line(fmt.Sprintf("  Compatible:  %s\n  Consistent:  %s", tick(r.Compatible), tick(r.Consistent)))
 	passed := r.PassedFixtures()
-	fmt.Fprintf(&b, "  Passed:      %d/%d\n  Failed:      %d/%d\n", passed, r.TotalFixtures, r.TotalFixtures-passed, r.TotalFixtures)
-	conformanceStatistics(&b, r)
-	for _, warning := range r.Warnings {
-		fmt.Fprintf(&b, "  warning: %s\n", printable.Line(warning))
+	p.line(fmt.Sprintf("  Passed:      %d/%d\n  Failed:      %d/%d", passed, r.TotalFixtures, r.TotalFixtures-passed, r.TotalFixtures))
+	var statistics bytes.Buffer
+	conformanceStatistics(&statistics, r)
+	p.text.Write(statistics.Bytes())
+	if r.Passed() {
+		for _, weak := range r.Weak() {
+			p.wrapped("with care: "+weak, 2, 0, nil)
+		}
 	}
-	_, err := w.Write(b.Bytes())
-	return err
+	for _, warning := range r.Warnings {
+		p.wrapped("warning: "+printable.Line(warning), 2, 0, nil)
+	}
+	return p.writeTo(w)
 }
 
-// mostErrors is how many errors of a fixture are shown.
-const mostErrors = 5
+const (
+	// idColumn is how many cells of an id are shown.
+	idColumn = 29
+	// mostErrors is how many errors of a fixture are shown, errorLines how long
+	// each may be.
+	mostErrors, errorLines = 5, 4
+)
 
-func conformanceRow(b *bytes.Buffer, f conformance.FixtureResult) {
-	mean, variance := "–", "–"
+func (p *page) conformanceRow(f conformance.FixtureResult) {
+	mean, variance, flip := none, none, none
 	if f.Mean != nil {
-		mean, variance = fmt.Sprintf("%.2f", *f.Mean), fmt.Sprintf("%.4f", *f.Variance)
+		mean, variance, flip = fmt.Sprintf("%.2f", *f.Mean), fmt.Sprintf("%.4f", *f.Variance), fmt.Sprintf("%.2f", *f.FlipRate)
 	}
-	fmt.Fprintf(b, "  %s  [%-9s] %-*s mean=%s  var=%s  flip=%.2f\n", tick(f.Passed()), strings.ToUpper(string(f.Label)),
-		idColumn-1, printable.Line(f.ID), mean, variance, f.FlipRate)
+	id := text.Pad(text.Snip(printable.Line(f.ID), idColumn, "…"), idColumn, ' ')
+	p.line(fmt.Sprintf("  %s  [%-9s] %s mean=%s  var=%s  flip=%s", tick(f.Passed()), strings.ToUpper(string(f.Label)), id, mean, variance, flip))
 	for _, reason := range f.Reasons {
-		fmt.Fprintf(b, "       %s\n", reason)
+		p.wrapped(reason, 7, 0, nil)
 	}
-	for i, text := range f.Errors {
+	alike := errorsAlike(f.Errors)
+	for i, e := range alike {
 		if i == mostErrors {
-			fmt.Fprintf(b, "       and %s without a valid answer\n", counted(len(f.Errors)-i, "more run"))
+			p.wrapped(fmt.Sprintf("and %s without a valid answer", counted(len(f.Errors)-shownErrors(alike[:i]), "more run")), 7, 0, nil)
 			break
 		}
-		fmt.Fprintf(b, "       %s\n", printable.Line(text))
+		p.wrapped(e.String(), 7, errorLines, nil)
 	}
+}
+
+// alikeErrors is one message with the runs that had it.
+type alikeErrors struct {
+	runs []string
+	text string
+}
+
+// String is the message behind its runs: "runs 1, 2, 5: …".
+func (a alikeErrors) String() string {
+	switch n := len(a.runs); {
+	case n == 0:
+		return a.text
+	case n == 1:
+		return "run " + a.runs[0] + ": " + a.text
+	case n > 6:
+		return fmt.Sprintf("%d runs (%s, …): %s", n, strings.Join(a.runs[:5], ", "), a.text)
+	}
+	return "runs " + strings.Join(a.runs, ", ") + ": " + a.text
+}
+
+func shownErrors(list []alikeErrors) int {
+	n := 0
+	for _, a := range list {
+		n += max(1, len(a.runs))
+	}
+	return n
+}
+
+// errorsAlike puts errors of the form "run 3: …" with the same text together, in
+// the order of the first.
+func errorsAlike(errors []string) []alikeErrors {
+	var list []alikeErrors
+	for _, e := range errors {
+		e = printable.Line(e)
+		run, said, ok := strings.Cut(strings.TrimPrefix(e, "run "), ": ")
+		if !ok || !strings.HasPrefix(e, "run ") {
+			list = append(list, alikeErrors{text: e})
+			continue
+		}
+		i := slices.IndexFunc(list, func(a alikeErrors) bool { return len(a.runs) > 0 && a.text == said })
+		if i < 0 {
+			i, list = len(list), append(list, alikeErrors{text: said})
+		}
+		list[i].runs = append(list[i].runs, run)
+	}
+	return list
 }
 
 func conformanceStatistics(b *bytes.Buffer, r conformance.Report) {

@@ -8,7 +8,7 @@ package report
 func FormatScore(v *float64, decimals int) string { return score(v, decimals) }
 
 // FormatInterval shows both ends of an interval, "0.412–0.508"; nil is a dash.
-func FormatInterval(ci *[2]float64) string { return interval(ci, false) }
+func FormatInterval(ci *[2]float64) string { return interval(ci, nil, false) }
 
 // FormatCount shows an integer with its thousands apart.
 func FormatCount[T int | int64](n T) string { return count(n) }
@@ -38,6 +38,9 @@ func FormatCost(s Run) []string { return costParts(s.Summary) }
 
 // FormatSystem lists what was measured: provider, parameters, prompt, trials.
 func FormatSystem(s Run) []string { return systemParts(s.Summary.Run) }
+
+// FormatJudging says what judging models took; nothing without any.
+func FormatJudging(s Run) []string { return judgingParts(s.Summary.Judging) }
 
 // FormatTokens lists the tokens of a run; it is empty where there were none.
 func FormatTokens(s Run) []string { return tokenParts(s.Summary.Usage) }

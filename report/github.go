@@ -48,7 +48,7 @@ func (r Run) inOneLine() string {
 	s := r.Summary
 	parts := []string{}
 	if stat, ok := s.Scores.Lookup(s.Run.Primary); ok {
-		name, mean := printable.Line(stat.Name), score(stat.Mean, 3)+" ("+interval(stat.CI95, false)+")"
+		name, mean := printable.Line(stat.Name), score(stat.Mean, 3)+" ("+interval(stat.CI95, stat.Mean, false)+")"
 		if s.Items.Failed > 0 { // first what counts them
 			parts = append(parts, name+" "+score(stat.FailuresAsZero, 3)+" with failed items as 0", mean+" of those scored")
 		} else {

@@ -127,6 +127,7 @@ func (p *page) itemHead(v ItemView) {
 	case len(o.Calls) > 0:
 		p.parts("cost", "unknown")
 	}
+	p.parts("judging", judgingParts(o.Judging)...)
 }
 
 func (p *page) itemScores(scores []outcome.Score) {
@@ -143,7 +144,16 @@ func (p *page) itemScores(scores []outcome.Score) {
 		g.add(printable.Line(s.Name), bar(s.Value, 8), score(s.Value, 3), printable.Line(note))
 	}
 	p.grid(g)
+	for _, s := range scores { // a table cuts what is longer than it is wide
+		if s.Value == nil && len(s.Reason) > shortReason {
+			p.wrapped(label(s.Name)+": "+printable.Line(s.Reason), 2, 0, p.faint)
+		}
+	}
 }
+
+// shortReason is how long the reason of a missing score may be to fit its table
+// in any case.
+const shortReason = 60
 
 // document writes the text, cut to so many characters.
 func (p *page) document(text string) {

@@ -47,7 +47,7 @@ func (p *page) rankGrid(l compare.Leaderboard) {
 		if i > 0 && i-1 < len(l.Pairs) { // the first pairs are those of the best
 			away, holm = delta(l.Pairs[i-1].Difference), pValue(l.Pairs[i-1].PHolm)
 		}
-		g.add(strconv.Itoa(i+1), label(r.Summary.Run.Name), score(r.Mean, 3), interval(r.CI95, false), away, holm,
+		g.add(strconv.Itoa(i+1), label(r.Summary.Run.Name), score(r.Mean, 3), interval(r.CI95, r.Mean, false), away, holm,
 			count(r.Summary.Items.Failed), costOf(r), p95(r.Summary.LatencyMS), frontWord(r))
 	}
 	p.narrow(g, "p95", "p (Holm)", "to the best", "per item", "front", "failed")

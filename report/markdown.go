@@ -40,7 +40,7 @@ func (m *summaryPage) side(runs []Run) {
 		s := r.Summary
 		row := []string{code(s.Run.Name), code(s.Run.Model), code(s.Run.Primary), none, none, none}
 		if stat, ok := s.Scores.Lookup(s.Run.Primary); ok {
-			row[3], row[4], row[5] = "**"+score(stat.FailuresAsZero, 3)+"**", score(stat.Mean, 3), interval(stat.CI95, false)
+			row[3], row[4], row[5] = "**"+score(stat.FailuresAsZero, 3)+"**", score(stat.Mean, 3), interval(stat.CI95, stat.Mean, false)
 		}
 		cost := none
 		if parts := costParts(s); len(parts) > 0 {
@@ -65,6 +65,9 @@ func (m *summaryPage) run(r Run) {
 	}
 	if cost := costParts(s); len(cost) > 0 {
 		what = append(what, noMath(strings.Join(cost, ", ")))
+	}
+	if judging := judgingParts(s.Judging); len(judging) > 0 {
+		items += " · judging: " + noMath(strings.Join(judging, ", "))
 	}
 	m.line(strings.Join(append(what, items), " · "))
 	m.line("")
@@ -99,7 +102,7 @@ func (m *summaryPage) scores(s outcome.Summary) {
 		if stat.Name == s.Run.Primary {
 			name, zero = "**"+name+"**", "**"+zero+"**"
 		}
-		rows = append(rows, []string{name, zero, score(stat.Mean, 3), interval(stat.CI95, false), count(stat.N), score(stat.Pooled, 3)})
+		rows = append(rows, []string{name, zero, score(stat.Mean, 3), interval(stat.CI95, stat.Mean, false), count(stat.N), score(stat.Pooled, 3)})
 	}
 	if len(rows) > 0 {
 		m.table([]string{"score", "failed as 0:", "mean of scored:", "95 % interval:", "n:", "pooled:"}, rows)

@@ -50,6 +50,9 @@ func (p *page) scoreTable(scores outcome.Stats) {
 	}
 	p.grid(g)
 	notes := []string{"as 0: mean with failed items as 0"}
+	if slices.ContainsFunc(scores, func(s outcome.Stat) bool { return s.Unanswered > 0 }) {
+		notes[0] += ", and those that an evaluator gave no score for"
+	}
 	if l.pooled {
 		notes = append(notes, "pooled: over the counts of all scored items")
 	}
@@ -100,7 +103,7 @@ func scoreCells(s outcome.Stat, l layout) []string {
 	if l.bar > 0 {
 		cells = append(cells, bar(s.Mean, l.bar))
 	}
-	cells = append(cells, score(s.Mean, 3), interval(s.CI95, l.plusMinus))
+	cells = append(cells, score(s.Mean, 3), interval(s.CI95, s.Mean, l.plusMinus))
 	if l.span {
 		cells = append(cells, span(s.Min, s.Max))
 	}
@@ -111,13 +114,14 @@ func scoreCells(s outcome.Stat, l layout) []string {
 	return cells
 }
 
-// interval shows both ends, or half the width.
-func interval(ci *[2]float64, plusMinus bool) string {
+// interval shows both ends, or the way from the mean to the farther one: the
+// nearer one may be cut at a bound of the score.
+func interval(ci *[2]float64, mean *float64, plusMinus bool) string {
 	if ci == nil {
 		return none
 	}
-	if plusMinus {
-		half := (ci[1] - ci[0]) / 2
+	if plusMinus && mean != nil {
+		half := max(ci[1]-*mean, *mean-ci[0])
 		return score(&half, 3)
 	}
 	return ends(score(&ci[0], 3), score(&ci[1], 3))

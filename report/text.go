@@ -61,6 +61,11 @@ func (p *page) runLines(s outcome.Summary) {
 	if a := s.Answers; a != nil {
 		p.parts("weighted", weightedScore(a), "document "+short(a.PDFSHA256), "questions "+short(a.QuestionsSHA256))
 	}
+	for _, c := range r.CustomScorers {
+		if c.Certified != "" {
+			p.wrapped("evaluator "+printable.Line(c.Name)+" is certified: "+printable.Line(c.Certified), 0, 0, p.faint)
+		}
+	}
 	i := s.Items
 	failed := count(i.Failed) + " failed"
 	if i.Failed > 0 {
@@ -75,6 +80,7 @@ func (p *page) runLines(s outcome.Summary) {
 	}
 	p.parts("tokens", tokenParts(s.Usage)...)
 	p.parts("cost", costParts(s)...)
+	p.parts("judging", judgingParts(s.Judging)...)
 	if pub := s.Published; pub != nil {
 		p.parts("langfuse", counted(pub.Outcomes, noun)+" published", p.waiting(pub.Waiting, noun))
 	}
@@ -195,6 +201,22 @@ func costParts(s outcome.Summary) []string {
 		parts = append(parts, dollars(*u.CostUSD/float64(n))+" per "+per)
 	}
 	return append(parts, allAttempts(u)...)
+}
+
+// judgingParts says what judging models took, which is no part of the cost.
+func judgingParts(j *outcome.Judging) []string {
+	if j == nil {
+		return nil
+	}
+	parts := []string{counted(j.Calls, "call") + " of judging models"}
+	parts = append(parts, tokenParts(outcome.UsageSum{Input: j.Usage.Input, Output: j.Usage.Output, Total: j.Usage.Total(), Cached: j.Usage.Cached, Reasoning: j.Usage.Reasoning})...)
+	switch {
+	case j.CostUSD == nil:
+		return append(parts, "cost unknown")
+	case j.CostUnknown > 0:
+		return append(parts, "at least "+dollars(*j.CostUSD), "unknown for "+counted(j.CostUnknown, "call"))
+	}
+	return append(parts, dollars(*j.CostUSD))
 }
 
 // allAttempts says what attempts cost that newer ones replaced; it is empty

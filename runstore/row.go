@@ -143,12 +143,13 @@ func decodeBrief(text []byte, o *outcome.Outcome) error {
 		Counts   map[string]int64 `json:"counts"`
 		Assumed  outcome.Usage    `json:"assumed_usage"`
 		Cached   int              `json:"from_cache"`
+		Judging  *outcome.Judging `json:"judging"`
 		Notes    []note           `json:"notes"`
 	}
 	if err := json.Unmarshal(text, &b); err != nil {
 		return fmt.Errorf("its detail cannot be decoded: %w", err)
 	}
-	o.Detail = outcome.Detail{Failure: b.Failure, Warnings: b.Warnings, Groups: b.Groups, Causes: b.Causes, Counts: b.Counts, Assumed: b.Assumed, FromCache: b.Cached}
+	o.Detail = outcome.Detail{Failure: b.Failure, Warnings: b.Warnings, Groups: b.Groups, Causes: b.Causes, Counts: b.Counts, Assumed: b.Assumed, FromCache: b.Cached, Judging: b.Judging}
 	return annotate(o, b.Notes)
 }
 

@@ -166,7 +166,7 @@ var start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 // made is the outcome of item i; every third one failed.
 func made(i int) outcome.Outcome {
 	value := float64(i%5) / 4 // 0 is among them
-	weight := float64(i) / 2 // 0 is among them
+	weight := float64(i) / 2  // 0 is among them
 	begin := start.Add(time.Duration(i) * time.Second)
 	o := outcome.Outcome{
 		Item: itemID(i), Trial: 1, Attempt: 1, Started: begin, Ended: begin.Add(time.Second), Latency: time.Second,

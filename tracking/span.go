@@ -159,10 +159,22 @@ func callMetadata(call outcome.Call) string {
 	if call.Attempts > 1 {
 		m["attempts"] = call.Attempts
 	}
+	if call.Kind == outcome.JudgingKind { // in fields of Langfuse it would add to the cost of what is judged
+		m["model"], m["judging"] = call.Model, usageOf(call)
+	}
 	if len(m) == 0 {
 		return ""
 	}
 	return string(encode(m))
+}
+
+// usageOf is what a call took, as metadata.
+func usageOf(call outcome.Call) map[string]any {
+	took := map[string]any{"input_tokens": call.Usage.Input, "output_tokens": call.Usage.Output}
+	if call.CostUSD != nil {
+		took["cost_usd"] = *call.CostUSD
+	}
+	return took
 }
 
 func usageDetails(u outcome.Usage) string {

@@ -85,7 +85,7 @@ func (s settings) answersConfig() (answersConfig, error) {
 // answersSystem reads what all runs of answers have.
 func (s settings) answersSystem() (answersConfig, *problems) {
 	p := &problems{}
-	c := answersConfig{runConfig: s.runConfigOf(p), command: s.text("command"), url: s.text("url")}
+	c := answersConfig{runConfig: s.runConfigOf(p, scoreOrder()), command: s.text("command"), url: s.text("url")}
 	c.passages = p.count("passages", s.text("passages"), 1, 100)
 	switch own := c.command != "" || c.url != ""; {
 	case c.command != "" && c.url != "":

@@ -46,7 +46,7 @@ func (j *job) openExternalAnswerer(cfg answersConfig, doc *answers.Document, get
 		}
 	}
 	asker, err := external.NewAsker(external.Config{
-		Target: target, Concurrency: cfg.concurrency, Stderr: os.Stderr, Token: getenv(envPipelineToken), MaxAnswer: maxExternalAnswer,
+		Target: target, Concurrency: cfg.concurrency, Stderr: newPlain(os.Stderr), Token: getenv(envPipelineToken), MaxAnswer: maxExternalAnswer,
 	})
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -22,7 +23,8 @@ func conformanceCommand(env cli.Env) *urfave.Command {
 		Usage:     "certify that an evaluator gives valid and stable scores on labelled fixtures",
 		UsageText: "experiment conformance [--fixture FILE] [--runs N] [--max-flip-rate X] [--output FILE]",
 		Description: "The fixture file names the evaluator: a script, url, model or scorer (docs/evaluators.md).\n" +
-			"Exit code 0: every fixture passed; 1: one did not; 64: the file cannot be used; 69: the evaluator cannot be asked.",
+			"Exit code 0: every fixture passed; 1: one did not; 64: the file cannot be used; 69: the evaluator cannot be asked;\n" +
+			"5: stopped before every fixture was evaluated, nothing is written.",
 		OnUsageError: flags.UsageError,
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "fixture", Value: "fixtures.yaml", Usage: "`FILE` of labelled fixtures"},
@@ -57,7 +59,11 @@ func conformanceConfig(c *urfave.Context) (conformance.Config, time.Duration, er
 		p.add("--score-tolerance: 1 would accept any score")
 	}
 	timeout := p.duration("timeout", c.String("timeout"))
-	if out := c.String("output"); out != "" {
+	switch out := c.String("output"); out {
+	case "":
+	case "-":
+		p.add("--output - is no file: --json prints the report on standard output")
+	default:
 		p.err(cli.CanWrite(out))
 	}
 	return cfg, timeout, withCode(errors.Join(p.found...))
@@ -82,7 +88,7 @@ func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
 	defer func() { err = ended(err) }()
 	opened, err := openEvaluator(ctx, env, set.Evaluator, filepath.Dir(set.Path), timeout)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: line %d: %w", set.Path, set.Evaluator.Line, err)
 	}
 	defer func() { err = errors.Join(err, opened.close()) }()
 	cfg.Evaluator, cfg.Fingerprint = opened.evaluator, opened.fingerprint
@@ -90,11 +96,22 @@ func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
 	result, err := conformance.Run(ctx, cfg)
 	switch {
 	case ctx.Err() != nil:
-		return cli.Errorf(cli.ExitInterrupted, "stopped before every fixture was evaluated; nothing was written")
+		return cli.Errorf(cli.ExitInterrupted, "stopped before every fixture was evaluated; %s", notWritten(c.String("output")))
 	case err != nil:
-		return err
+		return fmt.Errorf("%w; %s", err, notWritten(c.String("output")))
 	}
 	return errors.Join(conformanceWrite(c, env, result), conformanceVerdict(result))
+}
+
+// notWritten says what became of the file of --output: an older report in it is
+// none of this evaluation.
+func notWritten(out string) string {
+	if out != "" {
+		if _, err := os.Stat(out); err == nil {
+			return "nothing was written: " + out + " still holds an earlier report"
+		}
+	}
+	return "nothing was written"
 }
 
 func conformanceWrite(c *urfave.Context, env cli.Env, r conformance.Report) error {

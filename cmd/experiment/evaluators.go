@@ -16,6 +16,7 @@ import (
 	"extraction-experiment/pipeline/prompt"
 	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/scoring"
+	"extraction-experiment/tracking"
 )
 
 // envEvaluatorToken is sent to an evaluator's address as a bearer token.
@@ -25,7 +26,16 @@ const envEvaluatorToken = "EXPERIMENT_EVALUATOR_TOKEN"
 type openedEvaluator struct {
 	evaluator   conformance.Evaluator
 	fingerprint string
+	model       string // whose price holds, of a judging model
 	close       func() error
+}
+
+// check says whether an external evaluator is there; see evaluator.Check.
+func (o openedEvaluator) check(ctx context.Context) error {
+	if external, ok := o.evaluator.(*evaluator.Evaluator); ok {
+		return external.Check(ctx)
+	}
+	return nil
 }
 
 // openEvaluator makes the evaluator that a file names; paths in it are relative
@@ -42,11 +52,11 @@ func openEvaluator(ctx context.Context, env cli.Env, spec conformance.Spec, dir 
 		return opened, err
 	}
 	cfg := evaluator.Config{
-		Script: spec.Script, Dir: dir, Stderr: env.Stderr, URL: spec.URL, Token: env.Getenv(envEvaluatorToken), Timeout: timeout,
+		Script: spec.Script, Dir: dir, Secrets: spec.Secrets, URL: spec.URL, Token: env.Getenv(envEvaluatorToken), Timeout: timeout,
 	}
 	if spec.Model != "" {
 		var err error
-		if opened.close, err = judgeModel(ctx, env, spec, dir, &cfg); err != nil {
+		if opened.close, opened.model, err = judgeModel(ctx, env, spec, dir, &cfg); err != nil {
 			return opened, err
 		}
 	}
@@ -62,21 +72,22 @@ func openEvaluator(ctx context.Context, env cli.Env, spec conformance.Spec, dir 
 }
 
 // judgeModel opens the model and finds its prompt: in a file, or in Langfuse by
-// name, label or version.
-func judgeModel(ctx context.Context, env cli.Env, spec conformance.Spec, dir string, cfg *evaluator.Config) (func() error, error) {
+// name, label or version. The name is that of the model for its provider.
+func judgeModel(ctx context.Context, env cli.Env, spec conformance.Spec, dir string, cfg *evaluator.Config) (end func() error, name string, err error) {
+	end = func() error { return nil }
 	known, err := readCatalogue(env.Getenv)
 	if err != nil {
-		return nil, err
+		return end, "", err
 	}
 	if cfg.Prompt, err = judgePrompt(ctx, env, spec, dir); err != nil {
-		return nil, err
+		return end, "", err
 	}
 	opened, err := provider.Open(spec.Model, known.providerConfig(env.Getenv))
 	if err != nil {
-		return nil, withCode(err)
+		return end, "", withCode(err)
 	}
 	if opened.Model == nil {
-		return nil, errors.Join(cli.Usage("%s is no language model and cannot judge", spec.Model), opened.Close())
+		return end, "", errors.Join(cli.Usage("%s is no language model and cannot judge", spec.Model), opened.Close())
 	}
 	zero := 0.0
 	cfg.Model = pipeline.Priced(opened.Model, opened.Info.Model, known.price)
@@ -84,7 +95,7 @@ func judgeModel(ctx context.Context, env cli.Env, spec conformance.Spec, dir str
 	if !opened.Capabilities.NoTemperature {
 		cfg.Parameters.Temperature = &zero
 	}
-	return opened.Close, nil
+	return opened.Close, opened.Info.Model, nil
 }
 
 func judgePrompt(ctx context.Context, env cli.Env, spec conformance.Spec, dir string) (template prompt.Template, err error) {
@@ -92,7 +103,7 @@ func judgePrompt(ctx context.Context, env cli.Env, spec conformance.Spec, dir st
 	case spec.PromptFile != "":
 		raw, err := os.ReadFile(filepath.Join(dir, spec.PromptFile))
 		if err != nil {
-			return prompt.Template{}, cli.Usage("reading the judge's prompt: %w", err)
+			return template, cli.Usage("reading the judge's prompt: %w", err)
 		}
 		return prompt.ParseText(string(raw)), nil
 	case spec.Prompt == "":
@@ -100,10 +111,16 @@ func judgePrompt(ctx context.Context, env cli.Env, spec conformance.Spec, dir st
 	}
 	lf, err := connect.Open(ctx, env.Getenv)
 	if err != nil {
-		return prompt.Template{}, err
+		return template, err
 	}
 	defer func() { err = errors.Join(err, lf.Close()) }()
 	ref := langfuse.PromptRef{Name: spec.Prompt, Label: spec.PromptLabel, Version: spec.PromptVersion}
-	template, _, err = fetchPrompt(ctx, lf, ref)
+	if ref.Label == "" && ref.Version == 0 {
+		ref.Label = "production"
+	}
+	template, _, err = tracking.FindPrompt(ctx, lf.Client, ref)
+	if errors.Is(err, langfuse.ErrNotFound) {
+		return template, cli.Usage("the judge's prompt: %w; experiment prompts lists what there is, and prompt_file: takes one from a file", err)
+	}
 	return template, err
 }

@@ -22,6 +22,7 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
 	"extraction-experiment/runstore"
 	"extraction-experiment/scoring"
 	"extraction-experiment/tracking"
@@ -34,13 +35,18 @@ type scorer struct {
 	custom  customScorers
 }
 
-// judge is the scorer of the run: ours, with those of external evaluators.
-func (s scorer) judge() (experiment.Scorer, error) {
+// judge is the scorer of the run: ours, with those of external evaluators, whose
+// models draw on its budget.
+func (s scorer) judge(budget *pipeline.Budget) (experiment.Scorer, error) {
 	base := harness.Scorer{Rules: s.rules}
 	if len(s.custom.extra) == 0 {
 		return base, nil
 	}
-	made, err := custom.New(base, scoreOrder(), s.custom.extra...)
+	extra, err := s.custom.within(budget)
+	if err != nil {
+		return nil, err
+	}
+	made, err := custom.New(base, scoreOrder(), extra...)
 	return made, withCode(err)
 }
 
@@ -81,11 +87,7 @@ func openJob(ctx context.Context, lf *connect.Langfuse, cfg runConfig, rules sco
 	if err != nil {
 		return nil, err
 	}
-	judge, err := rules.judge()
-	if err != nil {
-		return nil, err
-	}
-	j := &job{cfg: cfg, lf: lf, scorer: judge}
+	j := &job{cfg: cfg, lf: lf}
 	header, err := j.header(rules, filter)
 	if err != nil {
 		return nil, err
@@ -111,6 +113,15 @@ func openJob(ctx context.Context, lf *connect.Langfuse, cfg runConfig, rules sco
 		return nil, claimed
 	case err != nil:
 		return nil, err
+	}
+	if j.system.asks.budget == nil {
+		j.system.asks.budget, err = rules.custom.budget(cfg.system.limits, getenv)
+	}
+	if err == nil {
+		j.scorer, err = rules.judge(j.system.asks.budget)
+	}
+	if err != nil {
+		return nil, errors.Join(err, j.system.close())
 	}
 	j.system.header.Endpoint = endpointOf(j.system.header, getenv)
 	header.System, j.task = j.system.header, harness.Task{Extractor: j.system.extractor}

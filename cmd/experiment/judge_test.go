@@ -45,3 +45,52 @@ func TestConformance_modelJudge(t *testing.T) {
 		t.Errorf("a prompt that is not there: exit %d: %s", code, stderr)
 	}
 }
+
+// TestRun_judgingModel: what a judging model takes is told apart from what is
+// judged, kept with the trace, and held to the budget of the run.
+func TestRun_judgingModel(t *testing.T) {
+	b := newBench(t)
+	server := newChatServer(t, `{"score": 0.5, "hits": ["a"], "misses": [], "reasoning": "half", "entities": [], "relationships": []}`)
+	files := map[string]string{
+		"run.yaml":    "dataset: items.jsonl\nscorers: [{name: by_model, model: openai/gpt-4o}]\n",
+		"prices.yaml": "openai/gpt-4o: {input: 1, output: 5}\ngpt-test-2026: {input: 1, output: 5}\n",
+		"items.jsonl": `{"id":"a","input":{"document_text":"Ada wrote."},"expectedOutput":{"entities":[]}}` + "\n" +
+			`{"id":"b","input":{"document_text":"Ann wrote."},"expectedOutput":{"entities":[]}}` + "\n",
+	}
+	for name, text := range files {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
+	code, stdout, stderr := b.with(env, "run", "--config", "run.yaml", "--name", "judged", "--json")
+	var sum struct {
+		Usage   struct{ Total int64 } `json:"usage"`
+		Judging struct {
+			Calls int                           `json:"calls"`
+			Usage struct{ Input, Output int64 } `json:"usage"`
+		} `json:"judging"`
+	}
+	if err := json.Unmarshal([]byte(stdout), &sum); err != nil || code != cli.ExitOK {
+		t.Fatalf("exit %d, %v: %s", code, err, stderr)
+	}
+	// The baseline takes nothing; each of two judgements 100 tokens in, 20 out.
+	if sum.Usage.Total != 0 || sum.Judging.Calls != 2 || sum.Judging.Usage.Input != 200 || sum.Judging.Usage.Output != 40 {
+		t.Errorf("%+v", sum)
+	}
+	code, stdout, _ = b.with(env, "show", "judged", "a")
+	for _, want := range []string{"judging   1 call of judging models · 100 in · 20 out", "by_model", "evaluator", "half (1 hit, 0 misses)"} {
+		if code != cli.ExitOK || !strings.Contains(stdout, want) {
+			t.Errorf("show does not say %q:\n%s", want, stdout)
+		}
+	}
+	if code, stdout, stderr = b.with(env, "verify", "judged"); code != cli.ExitOK {
+		t.Errorf("verify: exit %d\n%s%s", code, stdout, stderr)
+	}
+	// Extraction and judgement take 120 tokens each: the third of four calls has no
+	// room beside 240 of 300 and the largest answer so far.
+	code, _, stderr = b.with(env, "run", "--config", "run.yaml", "--name", "bounded", "--model", "openai/gpt-4o-mini", "--budget-tokens", "300", "--concurrency", "1")
+	if code != cli.ExitInterrupted || !strings.Contains(stderr, "budget of 300 tokens") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}

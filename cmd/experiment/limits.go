@@ -164,6 +164,9 @@ func (a asker) bookRun(ctx context.Context, run *runstore.Reader) error {
 			return err
 		}
 		a.budget.Book(o.CostUSD, o.Usage, o.Assumed)
+		if j := o.Judging; j != nil {
+			a.budget.Book(j.CostUSD, j.Usage, j.Assumed)
+		}
 	}
 	return nil
 }

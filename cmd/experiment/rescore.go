@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -8,12 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers"
 	harness "extraction-experiment/harness/extraction"
@@ -29,14 +32,16 @@ func rescoreCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "rescore",
 		Usage:     "score the results of a run again, with other options or a newer scorer, and no model call",
-		UsageText: "experiment rescore RUN [--options FILE|JSON] [--name NEW]",
+		UsageText: "experiment rescore RUN [--options FILE|JSON] [--config FILE] [--name NEW]",
 		ArgsUsage: "RUN",
 		Description: "The results become a new run of the same items, beside the old one. It is not in Langfuse\n" +
-			"until experiment publish NEW sends it there.",
+			"until experiment publish NEW sends it there. Scores of external evaluators are taken over as they are;\n" +
+			"--config asks the evaluators that it names.",
 		OnUsageError: flags.UsageError,
 		Flags: []urfave.Flag{
 			datasetFlag(),
 			&urfave.StringFlag{Name: "options", Usage: "scoring options, as `FILE|JSON` (the file YAML or JSON); docs/metrics.md explains them"},
+			&urfave.StringFlag{Name: "config", TakesFile: true, Usage: "ask the evaluators under scorers: in the YAML `FILE` anew (nothing else of it is read)"},
 			&urfave.StringFlag{Name: "name", Aliases: []string{"n"}, Usage: "`NAME` of the new run (default: RUN-rescored)"},
 			&urfave.BoolFlag{Name: "json", Usage: "print what moved as JSON", DisableDefaultText: true},
 		},
@@ -68,9 +73,17 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	if header.Harness == answers.Name && c.IsSet("options") {
-		return cli.Usage("answers are scored in one way: leave --options out")
+	for _, flag := range []string{"options", "config"} {
+		if header.Harness == answers.Name && c.IsSet(flag) {
+			return cli.Usage("answers are scored in one way: leave --%s out", flag)
+		}
 	}
+	again := scorer{rules: rules, options: options}
+	if again.custom, err = evaluatorsAgain(ctx, env, c.String("config")); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, again.custom.close()) }()
+	carry := carryOver(&header, again.custom.described)
 	path := runstore.Path(connect.Folder, header.Project, header.Dataset.Name, header.Name)
 	if _, err := os.Stat(path); err == nil {
 		return cli.Usage("the run name %q is taken (%s): choose another with --name", header.Name, path)
@@ -83,11 +96,13 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 		return errors.Join(err, to.Close(), os.Remove(path))
 	}
 	moves := report.NewMoves()
-	var scorer experiment.Scorer = harness.Scorer{Rules: rules}
+	scorer, err := again.judge(nil)
 	if header.Harness == answers.Name {
 		scorer = answersScorer(header)
 	}
-	_, err = experiment.Rescore(ctx, from, to, scorer, moves.Add)
+	if err == nil {
+		_, err = experiment.Rescore(ctx, from, to, scorer, carry, moves.Add)
+	}
 	if err != nil { // half a run is of no use, and it is made again in no time
 		return errors.Join(err, to.Close(), os.Remove(path))
 	}
@@ -95,6 +110,45 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	return printMoves(env, c.Bool("json"), moves.Result(header), path)
+}
+
+// evaluatorsAgain opens the evaluators that a configuration file names; none
+// without one.
+func evaluatorsAgain(ctx context.Context, env cli.Env, path string) (customScorers, error) {
+	if path == "" {
+		return customScorers{}, nil
+	}
+	file, err := configs.Load(path)
+	if err != nil {
+		return customScorers{}, cli.Errorf(cli.ExitUsage, "%w", err)
+	}
+	if len(file.Scorers) == 0 {
+		return customScorers{}, cli.Usage("%s names no evaluators under scorers:", path)
+	}
+	opened, err := openScorers(ctx, env, file, path)
+	if err != nil {
+		return customScorers{}, err
+	}
+	if err := opened.check(ctx); err != nil {
+		return customScorers{}, errors.Join(err, opened.close())
+	}
+	return opened, nil
+}
+
+// carryOver lists the scores of evaluators that are taken over from the old run,
+// those that are not asked anew, and describes all of them in the header.
+func carryOver(h *outcome.Header, anew []outcome.CustomScorer) (names []string) {
+	before := h.Scorer.Custom
+	h.Scorer.Custom = nil
+	for _, c := range before {
+		if slices.ContainsFunc(anew, func(a outcome.CustomScorer) bool { return a.Name == c.Name }) {
+			continue
+		}
+		c.Carried = cmp.Or(c.Carried, h.Rescored.Name)
+		h.Scorer.Custom, names = append(h.Scorer.Custom, c), append(names, c.Name)
+	}
+	h.Scorer.Custom = append(h.Scorer.Custom, anew...)
+	return names
 }
 
 // noteUnfinished says how much of a run there is that has not ended, and who
@@ -142,7 +196,7 @@ func rescoredHeader(ctx context.Context, from *runstore.Reader, options scoring.
 	}
 	h.Rescored = &outcome.Origin{Name: h.Name, RunUID: h.RunUID}
 	h.Format, h.RunUID = outcome.FormatVersion, hex.EncodeToString(uid)
-	h.Scorer = outcome.Scorer{Version: scoring.Version, Options: raw, Primary: harness.Primary}
+	h.Scorer = outcome.Scorer{Version: scoring.Version, Options: raw, Primary: harness.Primary, Custom: h.Scorer.Custom}
 	if h.Harness == answers.Name {
 		h.Scorer = answersPin()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -58,7 +59,7 @@ func runAction(c *urfave.Context, env cli.Env, table []setting) error {
 			return err
 		}
 	}
-	cfgs, err := values.runConfigs(cells)
+	cfgs, err := values.runConfigs(cells, slices.Concat(scoreOrder(), customNames(file)))
 	if err != nil {
 		return cli.Errorf(cli.ExitUsage, "%w", err)
 	}
@@ -72,6 +73,11 @@ func runAction(c *urfave.Context, env cli.Env, table []setting) error {
 	}
 	if rules.custom, err = openScorers(c.Context, env, file, path); err != nil {
 		return err
+	}
+	if !cfgs[0].estimate {
+		if err := rules.custom.check(c.Context); err != nil {
+			return errors.Join(err, rules.custom.close())
+		}
 	}
 	work := func(ctx context.Context, b workbench) error { return b.runAll(ctx, cfgs, rules) }
 	return errors.Join(atWorkbench(c.Context, env, cfgs[0], log, work), rules.custom.close())

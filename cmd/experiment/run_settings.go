@@ -100,10 +100,11 @@ type runConfig struct {
 	retryClasses             []outcome.Class
 }
 
-// runConfig reads the settings and returns every problem of them at once.
-func (s settings) runConfig() (runConfig, error) {
+// runConfig reads the settings and returns every problem of them at once; scores
+// are the names of those that the run will have.
+func (s settings) runConfig(scores []string) (runConfig, error) {
 	p := &problems{}
-	cfg := s.runConfigOf(p)
+	cfg := s.runConfigOf(p, scores)
 	if cfg.estimate && cfg.resume {
 		p.add("--estimate tells what a whole run would take, and not what is left of one: leave out --resume")
 	}
@@ -120,7 +121,7 @@ func (s settings) runConfig() (runConfig, error) {
 }
 
 // runConfigOf reads what runs of every harness have.
-func (s settings) runConfigOf(p *problems) runConfig {
+func (s settings) runConfigOf(p *problems, scores []string) runConfig {
 	cfg := runConfig{
 		dataset:     s.text("dataset"),
 		name:        s.text("name"),
@@ -169,16 +170,16 @@ func (s settings) runConfigOf(p *problems) runConfig {
 	if cfg.allowance, err = experiment.ParseAllowance(s.text("max-failures")); err != nil {
 		p.add("--max-failures: %v", err)
 	}
-	p.gate(s, &cfg)
+	p.gate(s, &cfg, scores)
 	return cfg
 }
 
 // gate reads the rules; what one run cannot answer is found before it is paid
 // for.
-func (p *problems) gate(s settings, cfg *runConfig) {
+func (p *problems) gate(s settings, cfg *runConfig, scores []string) {
 	var err error
 	if cfg.gate, _, err = readGate(s.all("gate"), s.text("inconclusive")); err == nil {
-		err = cfg.gate.CheckRun(scoreOrder())
+		err = cfg.gate.CheckRun(scores)
 	}
 	if err != nil {
 		p.add("--gate: %w", err)

@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"extraction-experiment/configs"
+	"extraction-experiment/evaluator"
 	"extraction-experiment/harness/conformance"
 	"extraction-experiment/harness/custom"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
 )
 
 // customScorers are the external evaluators that a configuration names.
@@ -47,7 +49,7 @@ func openScorers(ctx context.Context, env cli.Env, file configs.Experiment, path
 		return all, errors.Join(withCode(err), all.close())
 	}
 	// What is wrong with the names is found before anything is connected.
-	_, err := scorer{custom: all}.judge()
+	_, err := scorer{custom: all}.judge(nil)
 	if err != nil {
 		return all, errors.Join(fmt.Errorf("%s: %w", path, err), all.close())
 	}
@@ -63,50 +65,109 @@ func (s *customScorers) open(ctx context.Context, env cli.Env, entry configs.Sco
 		}
 	}
 	opened, err := openEvaluator(ctx, env, conformance.Spec{
-		Script: entry.Script, URL: entry.URL, Model: entry.Model,
+		Script: entry.Script, URL: entry.URL, Model: entry.Model, Secrets: entry.Secrets,
 		Prompt: entry.Prompt, PromptLabel: entry.PromptLabel, PromptVersion: entry.PromptVersion, PromptFile: entry.PromptFile,
 	}, dir, timeout)
 	if err != nil {
 		return err
 	}
 	s.opened = append(s.opened, opened)
-	uncertified, err := doubt(entry, dir, opened)
-	if err != nil {
+	described := outcome.CustomScorer{
+		Name: entry.Name, Evaluator: strings.Join(opened.evaluator.Command(), " "), Criteria: entry.Criteria, Fingerprint: opened.fingerprint,
+	}
+	if err := certify(&described, entry, dir, opened); err != nil {
 		return err
 	}
 	s.extra = append(s.extra, custom.Extra{Name: entry.Name, Criteria: entry.Criteria, Evaluator: opened.evaluator})
-	s.described = append(s.described, outcome.CustomScorer{
-		Name: entry.Name, Evaluator: strings.Join(opened.evaluator.Command(), " "), Criteria: entry.Criteria,
-		Fingerprint: opened.fingerprint, Uncertified: uncertified,
-	})
+	s.described = append(s.described, described)
 	return nil
 }
 
-// doubt says why an evaluator counts as not certified; "" where it is certified.
-func doubt(entry configs.Scorer, dir string, opened openedEvaluator) (string, error) {
+// check finds evaluators that are not there, before anything is paid for.
+func (s customScorers) check(ctx context.Context) error {
+	var problems []error
+	for i, o := range s.opened {
+		if err := o.check(ctx); err != nil {
+			problems = append(problems, fmt.Errorf("the evaluator of %s cannot be asked: %w", s.described[i].Name, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// within has the judging models draw on the budget of the run, nil for none, and
+// returns the evaluators for it.
+func (s customScorers) within(budget *pipeline.Budget) ([]custom.Extra, error) {
+	extra := slices.Clone(s.extra)
+	for i, o := range s.opened {
+		judge, ok := o.evaluator.(*evaluator.Evaluator)
+		if !ok || o.model == "" || budget == nil {
+			continue
+		}
+		own, err := budget.For(o.model)
+		if err == nil {
+			extra[i].Evaluator, err = judge.Within(own)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the model that gives %s: %w", extra[i].Name, withCode(err))
+		}
+	}
+	return extra, nil
+}
+
+// budget bounds what judging models take of a run whose own system has no budget,
+// as a team's pipeline has none; nil where there are no such models, or no bound.
+func (s customScorers) budget(c limitsConfig, getenv func(string) string) (*pipeline.Budget, error) {
+	at := slices.IndexFunc(s.opened, func(o openedEvaluator) bool { return o.model != "" })
+	if at < 0 || c.usd == 0 && c.tokens == 0 {
+		return nil, nil
+	}
+	known, err := readCatalogue(getenv)
+	if err != nil {
+		return nil, err
+	}
+	budget, err := pipeline.NewBudget(pipeline.BudgetConfig{USD: c.usd, Tokens: int64(c.tokens), Model: s.opened[at].model, Prices: known.price})
+	return budget, withCode(err)
+}
+
+// certify says what the certificate of an evaluator is worth: why it counts as not
+// certified, or on what terms it is.
+func certify(c *outcome.CustomScorer, entry configs.Scorer, dir string, opened openedEvaluator) error {
 	if entry.Certificate == "" {
-		return "it has no certificate (experiment conformance --output FILE writes one)", nil
+		c.Uncertified = "it has no certificate (experiment conformance --output FILE writes one)"
+		return nil
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, entry.Certificate))
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Sprintf("its certificate %s is not there", entry.Certificate), nil
+		c.Uncertified = fmt.Sprintf("its certificate %s is not there", entry.Certificate)
+		return nil
 	}
 	if err != nil {
-		return "", cli.Usage("reading the certificate: %w", err)
+		return cli.Usage("reading the certificate: %w", err)
 	}
 	var r conformance.Report
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return "", cli.Usage("the certificate %s is no report of experiment conformance: %w", entry.Certificate, err)
+	if json.Unmarshal(raw, &r) != nil || len(r.Evaluator) == 0 {
+		return cli.Usage("the certificate %s is no report of experiment conformance: give the file that its --output wrote", entry.Certificate)
 	}
 	switch {
 	case !slices.Equal(r.Evaluator, opened.evaluator.Command()):
-		return fmt.Sprintf("the certificate %s is that of %s", entry.Certificate, strings.Join(r.Evaluator, " ")), nil
+		c.Uncertified = fmt.Sprintf("the certificate %s is that of %s", entry.Certificate, strings.Join(r.Evaluator, " "))
 	case !r.Passed() || r.TotalRuns == 0:
-		return fmt.Sprintf("it did not pass (%s)", entry.Certificate), nil
+		c.Uncertified = fmt.Sprintf("it did not pass (%s)", entry.Certificate)
 	case r.Fingerprint != opened.fingerprint:
-		return fmt.Sprintf("it has changed since it was certified (%s)", entry.Certificate), nil
+		c.Uncertified = fmt.Sprintf("it has changed since it was certified (%s)", entry.Certificate)
+	default:
+		c.Certified, c.Weak = r.Terms(), strings.Join(r.Weak(), "; ")
 	}
-	return "", nil
+	return nil
+}
+
+// customNames are the names of the scores under scorers: in a file.
+func customNames(file configs.Experiment) []string {
+	var names []string
+	for _, entry := range file.Scorers {
+		names = append(names, entry.Name)
+	}
+	return names
 }
 
 // customText describes custom scorers to compare them when a run is resumed.

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/signal"
-	"syscall"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -43,7 +41,7 @@ func serveCommand(env cli.Env) *urfave.Command {
 			if err := play.Validate(); err != nil {
 				return cli.Usage("%w", err)
 			}
-			ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+			ctx, stop := signal.NotifyContext(c.Context, ending()...)
 			defer stop()
 			return connect.Serve(ctx, c.Int("port"), !c.IsSet("port"), play, pages, func(url string) { greet(env, url) })
 		},

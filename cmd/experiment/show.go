@@ -113,7 +113,7 @@ func itemView(ctx context.Context, run *runstore.Reader, id string, trial int) (
 		return report.ItemView{}, err
 	}
 	if trial < 1 || trial > max(1, header.Trials) {
-		return report.ItemView{}, cli.Usage("the run has %d trials, there is no trial %d", max(1, header.Trials), trial)
+		return report.ItemView{}, cli.Usage("there is no trial %d: the run has %s", trial, trials(header.Trials))
 	}
 	item, err := run.Item(ctx, id)
 	if errors.Is(err, runstore.ErrUnknown) {
@@ -130,6 +130,13 @@ func itemView(ctx context.Context, run *runstore.Reader, id string, trial int) (
 		return newItemView(header, item, o)
 	}
 	return newItemView(header, item, outcome.Outcome{Item: id, Trial: trial})
+}
+
+func trials(n int) string {
+	if n <= 1 {
+		return "one"
+	}
+	return fmt.Sprintf("%d", n)
 }
 
 // nearestItem proposes an id for a mistyped one.

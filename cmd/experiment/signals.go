@@ -28,10 +28,7 @@ type signals struct {
 func watchSignals(ctx context.Context, stderr io.Writer) (context.Context, *signals) {
 	ctx, cancel := context.WithCancel(ctx)
 	received := make(chan os.Signal, 2)
-	signal.Notify(received, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
-		signal.Notify(received, syscall.SIGHUP)
-	}
+	signal.Notify(received, ending()...)
 	// Caught, not ignored: programs that the run starts would inherit that. To
 	// the end of the process: what went wrong is printed last.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -66,6 +63,16 @@ func watchSignals(ctx context.Context, stderr io.Writer) (context.Context, *sign
 	return ctx, s
 }
 
+// ending are the signals that end a command: that of the end of the terminal too,
+// unless it is ignored as nohup has it.
+func ending() []os.Signal {
+	list := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		list = append(list, syscall.SIGHUP)
+	}
+	return list
+}
+
 // interrupted gives an error that a signal caused before the work was begun the
 // exit code of a stop.
 func (s *signals) interrupted(err error) error {
@@ -93,12 +100,12 @@ func (s *signals) came() bool {
 	}
 }
 
-// untilSignal returns a context that ends at the first Ctrl-C or SIGTERM, for
-// work that has nothing in flight to finish; the second ends the process. ended
+// untilSignal returns a context that ends at the first signal that ends a command,
+// for work that has nothing in flight to finish; the second ends the process. ended
 // lets go of the signals, and gives the error of the work the exit code of a stop
 // if one caused it.
 func untilSignal(ctx context.Context) (until context.Context, ended func(error) error) {
-	until, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	until, stop := signal.NotifyContext(ctx, ending()...)
 	context.AfterFunc(until, stop)
 	return until, func(err error) error {
 		defer stop()

@@ -63,11 +63,12 @@ func aboutModels() []string {
 	return append([]string{"prompt-file", "var", "two-stages", "rpm", "tpm", "cache", "budget-usd", "budget-tokens"}, sweep.Flags()[1:]...)
 }
 
-// runConfigs reads the settings of every run and returns every problem once.
-func (s settings) runConfigs(cells []sweep.Cell) ([]runConfig, error) {
+// runConfigs reads the settings of every run and returns every problem once;
+// scores are the names of those that the runs will have.
+func (s settings) runConfigs(cells []sweep.Cell, scores []string) ([]runConfig, error) {
 	p := &problems{}
 	if len(cells) == 0 {
-		cfg, err := s.runConfig()
+		cfg, err := s.runConfig(scores)
 		if cfg.html != "" {
 			p.add("--html is the page of a sweep; that of one run is written by: experiment report RUN --format html --output FILE")
 		}
@@ -87,7 +88,7 @@ func (s settings) runConfigs(cells []sweep.Cell) ([]runConfig, error) {
 	var cfgs []runConfig
 	limiters := map[string]*limit.Limiter{}
 	for _, cell := range cells {
-		cfg, err := s.of(cell).runConfig()
+		cfg, err := s.of(cell).runConfig(scores)
 		p.found = append(p.found, separate(err)...)
 		cfg.cell, cfg.system.limits.limiters = true, limiters
 		cfgs = append(cfgs, cfg)

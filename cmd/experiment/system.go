@@ -147,7 +147,7 @@ func openPipeline(cfg systemConfig, concurrency int, getenv func(string) string)
 		model = cfg.model
 	}
 	extractor, err := external.New(external.Config{
-		Target: cfg.pipeline, Concurrency: concurrency, Model: model, Parameters: cfg.parameters, Stderr: os.Stderr,
+		Target: cfg.pipeline, Concurrency: concurrency, Model: model, Parameters: cfg.parameters, Stderr: newPlain(os.Stderr),
 		Token: getenv(envPipelineToken),
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"os/signal"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ import (
 // Run carries out one command line and returns the exit code.
 func Run(ctx context.Context, env cli.Env) (code int) {
 	defer cli.Recover(env.Stderr, &code)
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(ctx, ending()...)
 	defer stop()
 	app := newApp(env)
 	args, err := cli.FlagsFirst(env.Args, flags.Takes(app.Flags))
@@ -153,4 +154,14 @@ func isEmpty(c *urfave.Context, flag urfave.Flag) bool {
 		return c.IsSet(name) && c.Int(name) == 0
 	}
 	return false
+}
+
+// ending are the signals that end the program: that of the end of the terminal
+// too, unless it is ignored as nohup has it.
+func ending() []os.Signal {
+	list := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		list = append(list, syscall.SIGHUP)
+	}
+	return list
 }

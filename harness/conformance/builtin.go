@@ -4,30 +4,36 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"extraction-experiment/evaluator"
 	"extraction-experiment/extraction"
+	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/nearest"
+	"extraction-experiment/outcome"
 	"extraction-experiment/scoring"
 )
 
-// Builtin makes a score of the project's own catalogue an Evaluator: the
-// reference answer of a case is the expected extraction, the candidate answer
-// the extracted one, both as JSON. It is safe for concurrent use.
+// Builtin makes a score of the project's own an Evaluator: the reference answer
+// of a case is the expected extraction, the candidate answer the extracted one,
+// both as JSON; for a score of grounding the question is the document, and nothing
+// is expected. It is safe for concurrent use.
 type Builtin struct {
 	name  string
 	rules *scoring.Scorer
 }
 
-// NewBuiltin returns the score of that name; the error names the nearest one
-// and has exit code 64.
+// NewBuiltin returns the score of that name; the error names the nearest one and
+// lists those that there are, and has exit code 64. What is no score of one
+// extraction, such as error, which is about a run, is none of them.
 func NewBuiltin(name string, rules *scoring.Scorer) (Builtin, error) {
 	var names []string
 	for _, d := range scoring.Catalog() {
 		names = append(names, d.Name)
 	}
+	names = append(names, harness.GroundingScores()...)
 	if !slices.Contains(names, name) {
-		return Builtin{}, &FileError{fmt.Errorf("there is no score %q%s", name, nearest.Hint(name, names))}
+		return Builtin{}, &FileError{fmt.Errorf("evaluator.scorer: %q is no score of an extraction%s; there are: %s", name, nearest.Hint(name, names), strings.Join(names, ", "))}
 	}
 	return Builtin{name, rules}, nil
 }
@@ -41,24 +47,31 @@ func (b Builtin) Evaluate(ctx context.Context, c evaluator.Case) (evaluator.Verd
 	if err := ctx.Err(); err != nil {
 		return evaluator.Verdict{}, err
 	}
-	expected, _, err := extraction.DecodeExtraction([]byte(c.Reference))
-	if err != nil {
-		return evaluator.Verdict{}, &evaluator.Fault{Kind: evaluator.BadVerdict, Message: "expected_output is no extraction: " + err.Error(), Err: err}
-	}
 	extracted, _, err := extraction.DecodeExtraction([]byte(c.Candidate))
 	if err != nil {
 		return evaluator.Verdict{}, &evaluator.Fault{Kind: evaluator.BadVerdict, Message: "candidate_answer is no extraction: " + err.Error(), Err: err}
 	}
-	result := b.rules.Score(expected, extracted)
-	v := evaluator.Verdict{Hits: []string{}, Misses: []string{}, Generation: 1}
-	for _, s := range result.Scores {
-		if s.Name != b.name {
-			continue
-		}
-		if s.Value == nil {
-			return v, &evaluator.Fault{Kind: evaluator.BadVerdict, Message: "undefined: " + s.Reason}
-		}
-		v.Score, v.Reasoning = *s.Value, s.Comment
+	if slices.Contains(harness.GroundingScores(), b.name) {
+		return b.verdict(harness.Grounding(c.Question, extracted))
 	}
+	expected, _, err := extraction.DecodeExtraction([]byte(c.Reference))
+	if err != nil {
+		return evaluator.Verdict{}, &evaluator.Fault{Kind: evaluator.BadVerdict, Message: "expected_output is no extraction: " + err.Error(), Err: err}
+	}
+	var scores []outcome.Score
+	for _, s := range b.rules.Score(expected, extracted).Scores {
+		scores = append(scores, outcome.Score{Name: s.Name, Value: s.Value, Reason: s.Reason, Comment: s.Comment})
+	}
+	return b.verdict(scores)
+}
+
+// verdict is that of the score that was asked for.
+func (b Builtin) verdict(scores []outcome.Score) (evaluator.Verdict, error) {
+	v := evaluator.Verdict{Hits: []string{}, Misses: []string{}, Generation: 1}
+	s, _ := outcome.Lookup(scores, b.name)
+	if s.Value == nil {
+		return v, &evaluator.Fault{Kind: evaluator.BadVerdict, Message: "undefined: " + s.Reason}
+	}
+	v.Score, v.Reasoning = *s.Value, s.Comment
 	return v, nil
 }

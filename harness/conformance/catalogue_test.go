@@ -13,6 +13,7 @@ import (
 	"extraction-experiment/evaluator"
 	"extraction-experiment/extraction"
 	"extraction-experiment/harness/conformance"
+	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/scoring"
 )
 
@@ -32,20 +33,24 @@ func TestCatalogue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var scores []string
 	for _, d := range scoring.Catalog() {
-		path := filepath.Join("catalogue", d.Name+".yaml")
+		scores = append(scores, d.Name)
+	}
+	for _, name := range append(scores, harness.GroundingScores()...) {
+		path := filepath.Join("catalogue", name+".yaml")
 		at := slices.Index(files, path)
 		if at < 0 {
-			t.Errorf("the score %s has no fixtures: write harness/conformance/%s", d.Name, path)
+			t.Errorf("the score %s has no fixtures: write harness/conformance/%s", name, path)
 			continue
 		}
 		files = slices.Delete(files, at, at+1)
 		set, err := conformance.Read(path)
-		if err != nil || set.Evaluator.Scorer != d.Name {
+		if err != nil || set.Evaluator.Scorer != name {
 			t.Errorf("%s: %v, it is for %q", path, err, set.Evaluator.Scorer)
 			continue
 		}
-		b, err := conformance.NewBuiltin(d.Name, rules(t))
+		b, err := conformance.NewBuiltin(name, rules(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,11 +62,11 @@ func TestCatalogue(t *testing.T) {
 		for _, f := range r.Fixtures {
 			labels[f.Label]++
 			if !f.Passed() || *f.Variance != 0 {
-				t.Errorf("%s: %+v", d.Name, f)
+				t.Errorf("%s: %+v", name, f)
 			}
 		}
 		if len(labels) != 3 {
-			t.Errorf("%s: fixtures of every label are needed, there are %v", d.Name, labels)
+			t.Errorf("%s: fixtures of every label are needed, there are %v", name, labels)
 		}
 	}
 	if len(files) > 0 {

@@ -56,7 +56,7 @@ func TestRun_flaky(t *testing.T) {
 	cfg := conformance.Config{Fixtures: []conformance.Fixture{fixture("good", conformance.Pass, nil), fixture("bad", conformance.Fail, nil)}, Runs: 7}
 	r := run(t, cfg, of)
 	good := r.Fixtures[0]
-	if !r.Compatible || r.Consistent || r.Passed() || good.Flips != 1 || good.FlipRate != 1.0/7 || good.Violations != 1 {
+	if !r.Compatible || r.Consistent || r.Passed() || good.Flips != 1 || *good.FlipRate != 1.0/7 || good.Violations != 1 {
 		t.Errorf("%+v", good)
 	}
 	if math.Abs(*good.Mean-6.0/7) > 1e-15 || math.Abs(*good.Variance-6.0/49) > 1e-15 {
@@ -199,6 +199,7 @@ func TestParse_problems(t *testing.T) {
 		head + "- {id: a, label: pass, answer: {b: c}}":                               "candidate_answer: expected a text",
 		head + "- {id: a, label: pass, answer: x, id: b}":                             `the key "id" is there twice`,
 		head + "- {id: &x a, label: pass, answer: *x}":                                "aliases are not read",
+		head + "- {id: a, label: pass, answer: x}\n---\nfixtures: []":                 "f.yaml: line 4: there is a second document",
 		head + "- seven": "a fixture: expected keys",
 		head + "- {id: a, label: pass, answer: x, lable: y}": `unknown key "lable"; did you mean "label"?`,
 	} {

@@ -43,6 +43,12 @@ type Spec struct {
 
 	Prompt, PromptLabel, PromptFile string
 	PromptVersion                   int
+
+	// Secrets are the variables of the environment with keys and the like that a
+	// script is to have.
+	Secrets []string
+	// Line of the file is where the evaluator is named; 0 of other files.
+	Line int
 }
 
 // Set is a file of fixtures.

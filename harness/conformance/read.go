@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -52,11 +53,15 @@ func (e *FileError) ExitCode() int { return 64 }
 
 // Parse reads the text of a file of fixtures; see Read.
 func Parse(path string, text []byte) (Set, error) {
-	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil {
+	var document, second yaml.Node
+	documents := yaml.NewDecoder(bytes.NewReader(text))
+	if err := documents.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
 		return Set{}, &FileError{fmt.Errorf("reading %s: %w", path, err)}
 	}
 	r := &reader{path: path}
+	if err := documents.Decode(&second); !errors.Is(err, io.EOF) {
+		r.problem(max(second.Line, 1), "there is a second document (---), or what is none: put everything into one")
+	}
 	set := Set{Path: path}
 	if len(document.Content) == 0 {
 		return Set{}, &FileError{fmt.Errorf("reading %s: it is empty; it needs evaluator and fixtures", path)}
@@ -84,6 +89,7 @@ func (r *reader) spec(top fields) Spec {
 		URL: f.text("url"), Model: f.text("model"), Scorer: f.text("scorer"),
 		Prompt: f.text("prompt"), PromptLabel: f.text("prompt_label"), PromptFile: f.text("prompt_file"),
 	}
+	s.Secrets, s.Line = f.texts("secrets"), node.Line
 	if script != nil {
 		s.Script = r.texts(script, "evaluator.script")
 	}
@@ -94,7 +100,7 @@ func (r *reader) spec(top fields) Spec {
 		}
 		s.PromptVersion = n
 	}
-	f.end([]string{"script", "command", "url", "model", "scorer", "prompt", "prompt_label", "prompt_version", "prompt_file"})
+	f.end([]string{"script", "command", "url", "model", "scorer", "prompt", "prompt_label", "prompt_version", "prompt_file", "secrets"})
 	named := 0
 	for _, is := range []bool{script != nil, s.URL != "", s.Model != "", s.Scorer != ""} {
 		if is {

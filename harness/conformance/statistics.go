@@ -99,6 +99,9 @@ func (t *tally) add(r FixtureResult, answers []answer) {
 	for _, a := range answers {
 		if a.err != nil {
 			t.faults[kindOf(a.err)]++
+			if a.verdict.Usage.Total() > 0 { // an answer that is of no use is paid for too
+				t.addCost(a.verdict)
+			}
 			continue
 		}
 		t.addCost(a.verdict)

@@ -4,7 +4,8 @@
 //
 // It does not decide whether an evaluator can be trusted (package conformance
 // certifies it), and it never fails an item: an evaluator that gives no valid
-// answer leaves its score without a value, with the reason.
+// answer leaves its score without a value, with the reason. One that is not there
+// when it is asked first stops the run, and so does a budget that is used up.
 //
 // For each output it
 //
@@ -25,10 +26,12 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync/atomic"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/evaluator"
 	"extraction-experiment/experiment"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 )
@@ -52,7 +55,13 @@ type Extra struct {
 // for concurrent use if they are.
 type Scorer struct {
 	base  experiment.Scorer
-	extra []Extra
+	extra []*asked
+}
+
+// asked is an Extra of which it is known whether it was ever there.
+type asked struct {
+	Extra
+	there atomic.Bool
 }
 
 // names is how scores may be called; Langfuse shows them as they are.
@@ -80,7 +89,11 @@ func New(base experiment.Scorer, taken []string, extra ...Extra) (*Scorer, error
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	return &Scorer{base, extra}, nil
+	s := &Scorer{base: base}
+	for _, e := range extra {
+		s.extra = append(s.extra, &asked{Extra: e})
+	}
+	return s, nil
 }
 
 // Judge reads what is expected of an item; see experiment.Scorer.
@@ -94,7 +107,7 @@ func (s *Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
 
 type judge struct {
 	base  experiment.Judge
-	extra []Extra
+	extra []*asked
 	item  dataset.Item
 }
 
@@ -112,7 +125,14 @@ func (j judge) ScoreContext(ctx context.Context, output json.RawMessage) (experi
 	c := caseOf(j.item, output)
 	for _, e := range j.extra {
 		c.Criteria = e.Criteria
-		scored.Scores = append(scored.Scores, e.score(ctx, c))
+		score, call, err := e.score(ctx, c)
+		if err != nil {
+			return scored, err
+		}
+		scored.Scores = append(scored.Scores, score)
+		if call != nil {
+			scored.Calls = append(scored.Calls, *call)
+		}
 	}
 	return scored, nil
 }
@@ -126,33 +146,72 @@ func (j judge) Undelivered() []outcome.Score {
 	return scores
 }
 
-// score asks the evaluator. A panic in it would be one of ours, and is left to
-// the runner.
-func (e Extra) score(ctx context.Context, c evaluator.Case) outcome.Score {
-	s := outcome.Score{Name: e.Name}
-	v, err := e.Evaluator.Evaluate(ctx, c)
-	if err != nil {
-		s.Reason = "the evaluator gave no score: " + cut(err.Error())
-		return s
-	}
-	s.Value = &v.Score
-	s.Comment = comment(v)
-	return s
+// AbsentError says that an evaluator is not there: nothing is known of how it
+// judges, and every item would be paid for without its score.
+type AbsentError struct {
+	Score string
+	Fault *evaluator.Fault
 }
 
-// comment is the reasoning, or the misses and hits.
-func comment(v evaluator.Verdict) string {
-	switch {
-	case v.Reasoning != "":
-		return cut(v.Reasoning)
-	case len(v.Hits)+len(v.Misses) == 0:
-		return ""
+// Error names the score and says what is the matter.
+func (e *AbsentError) Error() string {
+	return fmt.Sprintf("the evaluator of %s cannot be asked: %v", e.Score, e.Fault)
+}
+
+// Unwrap returns the fault.
+func (e *AbsentError) Unwrap() error { return e.Fault }
+
+// ExitCode is 69: it cannot be reached, started or authorised.
+func (*AbsentError) ExitCode() int { return 69 }
+
+// StopsRun marks errors that are no failure of the item; see limit.StopsRun.
+func (*AbsentError) StopsRun() {}
+
+// score asks the evaluator; call is that of a judging model. The error is one
+// that stops the run. A panic in the evaluator would be one of ours, and is left
+// to the runner.
+func (e *asked) score(ctx context.Context, c evaluator.Case) (s outcome.Score, call *outcome.Call, err error) {
+	s = outcome.Score{Name: e.Name}
+	v, err := e.Evaluator.Evaluate(ctx, c)
+	if call = v.Call; call != nil {
+		call.Name = e.Name
 	}
-	text := fmt.Sprintf("hits %d, misses %d", len(v.Hits), len(v.Misses))
+	var fault *evaluator.Fault
+	switch {
+	case err == nil:
+		e.there.Store(true)
+		s.Value, s.Comment = &v.Score, comment(v)
+		return s, call, nil
+	case limit.StopsRun(err):
+		return s, nil, err
+	case errors.As(err, &fault) && fault.Unavailable() && !e.there.Load():
+		return s, nil, &AbsentError{e.Name, fault}
+	}
+	e.there.Store(true)
+	s.Reason = "the evaluator gave no score: " + cut(err.Error())
+	return s, call, nil
+}
+
+// comment is the reasoning, with the hits and misses.
+func comment(v evaluator.Verdict) string {
+	if len(v.Hits)+len(v.Misses) == 0 {
+		return cut(v.Reasoning)
+	}
+	text := counted(len(v.Hits), "hit", "hits") + ", " + counted(len(v.Misses), "miss", "misses")
 	if len(v.Misses) > 0 {
 		text += ": " + strings.Join(v.Misses[:min(len(v.Misses), 10)], "; ")
 	}
+	if v.Reasoning != "" {
+		text = cut(v.Reasoning) + " (" + text + ")"
+	}
 	return cut(text)
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // cut bounds text that is stored with every item.

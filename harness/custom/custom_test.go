@@ -11,7 +11,9 @@ import (
 	"extraction-experiment/evaluator"
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/custom"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
 )
 
 // base is a harness's scorer with one score.
@@ -58,7 +60,7 @@ func TestScorer(t *testing.T) {
 	if own, ok := outcome.Lookup(scored.Scores, "own"); !ok || *own.Value != 1 || scored.Warnings[0] != "w" {
 		t.Errorf("the harness's own judgement is %+v", scored)
 	}
-	if g, _ := outcome.Lookup(scored.Scores, "good"); g.Value == nil || *g.Value != 0.25 || g.Comment != "hits 1, misses 1: m n" {
+	if g, _ := outcome.Lookup(scored.Scores, "good"); g.Value == nil || *g.Value != 0.25 || g.Comment != "1 hit, 1 miss: m n" {
 		t.Errorf("good is %+v", g)
 	}
 	if b, ok := outcome.Lookup(scored.Scores, "bad"); !ok || b.Value != nil || b.Reason != "the evaluator gave no score: timeout: no answer within 1s" {
@@ -99,5 +101,53 @@ func TestNew_names(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}
+	}
+}
+
+// TestScorer_absent: an evaluator that is not there when it is asked first stops
+// the run; one that goes away later leaves its score without a value.
+func TestScorer_absent(t *testing.T) {
+	answers := []error{nil, &evaluator.Fault{Kind: evaluator.Unreachable, Message: "gone"}}
+	cost := 0.5
+	flaky := judge(func(context.Context, evaluator.Case) (evaluator.Verdict, error) {
+		err := answers[0]
+		answers = answers[1:]
+		return evaluator.Verdict{Score: 1, Reasoning: "It is right.", Hits: []string{"h", "g"}, Call: &outcome.Call{Kind: outcome.JudgingKind, CostUSD: &cost}}, err
+	})
+	ask := func() (experiment.Scored, error) {
+		s, err := custom.New(base{}, nil, custom.Extra{Name: "flaky", Evaluator: flaky})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, err := s.Judge(item)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var scored experiment.Scored
+		for len(answers) > 0 && err == nil {
+			scored, err = j.(experiment.ContextJudge).ScoreContext(t.Context(), json.RawMessage(`{}`))
+			if f, _ := outcome.Lookup(scored.Scores, "flaky"); f.Value != nil && f.Comment != "It is right. (2 hits, 0 misses)" {
+				t.Errorf("%+v", f)
+			}
+		}
+		return scored, err
+	}
+	scored, err := ask()
+	f, _ := outcome.Lookup(scored.Scores, "flaky")
+	if err != nil || f.Value != nil || f.Reason != "the evaluator gave no score: unreachable: gone" {
+		t.Errorf("%+v, %v", f, err)
+	}
+	if len(scored.Calls) != 1 || scored.Calls[0].Name != "flaky" {
+		t.Errorf("the calls are %+v", scored.Calls)
+	}
+	answers = []error{&evaluator.Fault{Kind: evaluator.NotStarted, Message: "no such program"}}
+	_, err = ask()
+	var absent *custom.AbsentError
+	if !errors.As(err, &absent) || absent.ExitCode() != 69 || !limit.StopsRun(err) {
+		t.Errorf("never there: %v", err)
+	}
+	answers = []error{&pipeline.BudgetError{}}
+	if _, err = ask(); !limit.StopsRun(err) {
+		t.Errorf("a budget that is used up: %v", err)
 	}
 }

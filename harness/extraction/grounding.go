@@ -28,10 +28,10 @@ func LowerIsBetter() []string { return []string{InventedRate} }
 // nothingExtracted is the reason why a score of grounding has no value.
 const nothingExtracted = "nothing was extracted that could stand in the document"
 
-// groundingScores looks for every entity in the document as ground.Locate does:
-// white space, case and the like do not matter. Time is linear but for
-// logarithms.
-func groundingScores(document string, found extraction.Extraction) []outcome.Score {
+// Grounding returns GroundedRate and InventedRate of what was extracted from a
+// document. It looks for every entity as ground.Locate does: white space, case and
+// the like do not matter. Time is linear but for logarithms.
+func Grounding(document string, found extraction.Extraction) []outcome.Score {
 	index := ground.NewIndex(document)
 	quoted, standing, invented := 0, 0, 0
 	for _, e := range found.Entities {

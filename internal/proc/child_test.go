@@ -3,6 +3,7 @@ package proc
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -50,6 +51,10 @@ func unread(behaviour string) (code int, done bool) {
 	case "fails":
 		fmt.Fprintln(os.Stderr, "no such config: extract.toml")
 		return 3, true
+	case "asks": // and is killed while it waits
+		_, err := Once(context.Background(), Config{Command: []string{"/bin/sh", "-c", "echo $$ >&2; exec sleep 60"}, Stderr: os.Stderr}, []byte("x"))
+		fmt.Fprintln(os.Stderr, err)
+		return 1, true
 	case "deaf":
 		time.Sleep(time.Minute)
 		return 0, true

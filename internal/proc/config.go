@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -22,6 +24,11 @@ type Config struct {
 	Dir string
 	// Env is added to the environment of this process, "NAME=value".
 	Env []string
+	// Withhold leaves variables out of that environment whose names speak of a
+	// secret, as Mask has it, but for those that Handed names. Env is given in
+	// any case.
+	Withhold bool
+	Handed   []string
 	// Processes is how many run at most; 0 means 1.
 	Processes int
 	// MaxLine bounds an answer, in bytes; 0 means 64 MiB. A process may need
@@ -62,6 +69,31 @@ func (cfg Config) complete() (Config, error) {
 	cfg.MaxLine = cmp.Or(cfg.MaxLine, 64<<20)
 	cfg.Grace = cmp.Or(cfg.Grace, 2*time.Second)
 	return cfg, nil
+}
+
+// environ is what a process finds in its environment.
+func (cfg Config) environ() []string {
+	given := os.Environ()
+	if cfg.Withhold {
+		given = slices.DeleteFunc(given, func(entry string) bool {
+			name, _, _ := strings.Cut(entry, "=")
+			return secretName(strings.ToUpper(name)) && !slices.Contains(cfg.Handed, name)
+		})
+	}
+	return append(given, cfg.Env...)
+}
+
+// Find says whether the program of a Config is there and may be run; it starts
+// nothing. The error is a *StartError, or what is wrong with the Config.
+func Find(cfg Config) error {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return err
+	}
+	if err := findProgram(cfg); err != nil {
+		return &StartError{Program: shorten(cfg.Command[0]), Err: err}
+	}
+	return nil
 }
 
 // findProgram looks for the program as the system will.

@@ -16,9 +16,10 @@
 // Once is for programs that answer a single request and end: one process per
 // request, which reads all of its input and then prints its answer.
 //
-// It is no sandbox: a program runs with the rights and the environment of this
-// process, and a grandchild that leaves the process group (a daemon) outlives
-// it, though nothing here waits for it.
+// It is no sandbox: a program runs with the rights and, but for Config.Withhold,
+// the environment of this process, and a grandchild that leaves the process
+// group (a daemon) outlives it, though nothing here waits for it. Once finds such
+// ones on Linux by a mark in their environment, unless they clear that too.
 //
 //	pool, err := proc.New(proc.Config{Line: "./extract --flag", Processes: 4})
 //	defer pool.Close()

@@ -62,15 +62,20 @@ func (e *InterruptedError) Error() string {
 // Unwrap returns the context's error.
 func (e *InterruptedError) Unwrap() error { return e.Err }
 
-// FloodError says that a line was longer than Config.MaxLine.
+// FloodError says that a line, or all that Once reads, was longer than
+// Config.MaxLine.
 type FloodError struct {
 	Program string
-	Limit   int // bytes
+	Limit   int  // bytes
+	Once    bool // the answer may have many lines: it is all that is printed
 	Stderr  string
 }
 
 // Error names the limit.
 func (e *FloodError) Error() string {
+	if e.Once {
+		return fmt.Sprintf("%s wrote more than %d bytes: print the answer and nothing else to standard output", e.Program, e.Limit) + saying(e.Stderr)
+	}
 	return fmt.Sprintf("%s wrote more than %d bytes without an end of line: an answer is one line of JSON", e.Program, e.Limit) + saying(e.Stderr)
 }
 

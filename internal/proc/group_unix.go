@@ -9,8 +9,12 @@ import (
 
 // isolate gives a process a group of its own: it can be killed with all of its
 // children, and an interrupt typed at the terminal does not reach it, so that
-// requests under way can finish.
-func isolate(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+// requests under way can finish. On Linux it does not outlive this process, even
+// one that is killed; what it started itself may then.
+func isolate(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	dieWithUs(cmd.SysProcAttr)
+}
 
 // killGroup kills the process and every process of its group. That the group is
 // gone already is no error.

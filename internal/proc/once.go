@@ -91,7 +91,7 @@ func (o *once) exchange(ctx context.Context, input []byte) ([]byte, error) {
 	case <-ctx.Done():
 		cause = &InterruptedError{Program: o.program, Err: ctx.Err()}
 	case <-o.flood:
-		cause = &FloodError{Program: o.program, Limit: o.cfg.MaxLine}
+		cause = &FloodError{Program: o.program, Limit: o.cfg.MaxLine, Once: true}
 	}
 	if err := p.kill(); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (o *once) judge(given int, unread int64, said string) ([]byte, error) {
 	p := o.process
 	select {
 	case <-o.flood: // it ended in the same moment
-		return nil, &FloodError{Program: o.program, Limit: o.cfg.MaxLine, Stderr: said}
+		return nil, &FloodError{Program: o.program, Limit: o.cfg.MaxLine, Once: true, Stderr: said}
 	default:
 	}
 	switch state := p.cmd.ProcessState; {

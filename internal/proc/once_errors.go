@@ -36,5 +36,8 @@ type StrayError struct {
 
 // Error says how many there were.
 func (e *StrayError) Error() string {
+	if e.Processes == 1 {
+		return e.Program + " ended and left a process running, which was killed: wait for what you start" + saying(e.Stderr)
+	}
 	return fmt.Sprintf("%s ended and left %d processes running, which were killed: wait for what you start", e.Program, e.Processes) + saying(e.Stderr)
 }

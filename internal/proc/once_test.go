@@ -128,3 +128,41 @@ func endedSoon(pid int) bool {
 	}
 	return false
 }
+
+func TestOnce_environment(t *testing.T) {
+	t.Setenv("MY_API_KEY", "s3cr3t-value-1")
+	t.Setenv("OTHER_SECRET", "s3cr3t-value-2")
+	t.Setenv("A_LANGUAGE", "de")
+	ask := func(withhold bool, handed ...string) string {
+		output, err := Once(t.Context(), Config{
+			Command: []string{"/bin/sh", "-c", `cat >/dev/null; echo "$MY_API_KEY|$OTHER_SECRET|$A_LANGUAGE|$GIVEN_TOKEN"`},
+			Env:     []string{"GIVEN_TOKEN=given"}, Withhold: withhold, Handed: handed,
+		}, []byte("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(output))
+	}
+	for want, got := range map[string]string{
+		"s3cr3t-value-1|s3cr3t-value-2|de|given": ask(false),
+		"||de|given":                             ask(true),
+		"|s3cr3t-value-2|de|given":               ask(true, "OTHER_SECRET"),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	var start *StartError
+	if err := Find(Config{Command: []string{"./no-such-program"}}); !errors.As(err, &start) {
+		t.Errorf("got %v", err)
+	}
+	if err := Find(Config{Command: []string{"/bin/sh"}}); err != nil {
+		t.Error(err)
+	}
+	if err := Find(Config{}); err == nil {
+		t.Error("no command was found")
+	}
+}

@@ -50,7 +50,7 @@ func start(cfg Config, all *tee) (*process, error) {
 func launch(cfg Config, all *tee, mark string, read func(*process)) (*process, error) {
 	cmd := exec.Command(cfg.Command[0], cfg.Command[1:]...)
 	cmd.Dir = cfg.Dir
-	cmd.Env = append(os.Environ(), cfg.Env...)
+	cmd.Env = cfg.environ()
 	isolate(cmd)
 	var files []*os.File // child's end and ours, in turn
 	closeAll := func() {

@@ -115,7 +115,8 @@ func (m Moments) SD() (sd float64, ok bool) {
 
 // Interval95 returns Student's 95 % interval of the mean, mean ±
 // t(0.975, n−1)·sd/√n. It is not cut at the range of the values: the interval of
-// scores near 1 may reach beyond 1. Undefined for n < 2; of width 0 when all values are equal.
+// scores near 1 may reach beyond 1; UnitInterval95 cuts it. Undefined for n < 2; of width 0 when
+// all values are equal.
 func (m Moments) Interval95() (lo, hi float64, ok bool) {
 	sd, ok := m.SD()
 	if !ok {
@@ -124,6 +125,20 @@ func (m Moments) Interval95() (lo, hi float64, ok bool) {
 	half, ok := halfWidth95(m.n, sd)
 	mean, _ := m.Mean()
 	return mean - half, mean + half, ok
+}
+
+// UnitInterval95 is Interval95 cut at 0 and 1 where all values lie between them,
+// as those of shares and of all scores of this project do: such a mean cannot
+// lie outside, but Student's interval is symmetric and knows of no bounds, so
+// that of few values near 1 promises what cannot be. What is cut away holds no
+// possible mean: the interval covers as often as before. With a value beyond 0
+// or 1 it is Interval95.
+func (m Moments) UnitInterval95() (lo, hi float64, ok bool) {
+	lo, hi, ok = m.Interval95()
+	if least, top, _ := m.Range(); ok && least >= 0 && top <= 1 {
+		lo, hi = max(lo, 0), min(hi, 1)
+	}
+	return lo, hi, ok
 }
 
 func integer(n int) *big.Rat { return new(big.Rat).SetInt64(int64(n)) }

@@ -55,3 +55,32 @@ func TestInterval95(t *testing.T) {
 		t.Errorf("interval %v to %v, want 0.5 ± %v", lo, hi, half)
 	}
 }
+
+func TestUnitInterval95(t *testing.T) {
+	for name, tt := range map[string]struct {
+		values []float64
+		lo, hi float64 // NaN: as Interval95 has it
+	}{
+		"cut at both ends":   {[]float64{0, 1}, 0, 1},
+		"cut at the top":     {[]float64{1, 1, 0.9}, math.NaN(), 1}, // 0.9667 ± 4.3027·0.0577/√3 = 0.1434
+		"a value beyond":     {[]float64{0, 1.5}, math.NaN(), math.NaN()},
+		"a value below":      {[]float64{-0.1, 1}, math.NaN(), math.NaN()},
+		"nothing to be cut":  {[]float64{0.5, 0.5, 0.52}, math.NaN(), math.NaN()},
+		"no width, at bound": {[]float64{1, 1}, 1, 1},
+	} {
+		m := moments(tt.values...)
+		wantLo, wantHi, _ := m.Interval95()
+		if !math.IsNaN(tt.lo) {
+			wantLo = tt.lo
+		}
+		if !math.IsNaN(tt.hi) {
+			wantHi = tt.hi
+		}
+		if lo, hi, ok := m.UnitInterval95(); !ok || lo != wantLo || hi != wantHi {
+			t.Errorf("%s: %v to %v, want %v to %v", name, lo, hi, wantLo, wantHi)
+		}
+	}
+	if _, _, ok := moments(1).UnitInterval95(); ok {
+		t.Error("one value has no interval")
+	}
+}

@@ -113,6 +113,9 @@ func about(r report.Run) []string {
 			parts = append(parts, part)
 		}
 	}
+	if judging := report.FormatJudging(r); len(judging) > 0 {
+		parts = append(parts, "judging: "+strings.Join(judging, ", "))
+	}
 	if run.Selection != "" {
 		parts = append(parts, named(run.Selection))
 	}

@@ -1,0 +1,63 @@
+package experiment_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/experiment"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+)
+
+// judged is a Scorer that asks a model, which cost 0.25 a call, so often.
+type judged struct {
+	half
+	calls *int
+}
+
+func (j judged) Judge(dataset.Item) (experiment.Judge, error) { return j, nil }
+
+func (j judged) ScoreContext(context.Context, json.RawMessage) (experiment.Scored, error) {
+	if *j.calls--; *j.calls < 0 {
+		return experiment.Scored{}, &pipeline.BudgetError{Bound: "1.00 USD", Spent: "1.00 USD"}
+	}
+	usd := 0.25
+	return experiment.Scored{
+		Scores: []outcome.Score{{Name: "judge", Value: &usd}},
+		Calls:  []outcome.Call{{Name: "judge", Kind: outcome.JudgingKind, Usage: outcome.Usage{Input: 7, Output: 3}, CostUSD: &usd}},
+	}, nil
+}
+
+// TestRunner_judging: what a judging model takes is kept with the outcome, apart
+// from what the task took; where its budget is used up, the run stops.
+func TestRunner_judging(t *testing.T) {
+	run, calls := create(t), 3
+	cfg := experiment.Config{Run: run, Source: list(5), Task: task(echo), Scorer: judged{calls: &calls}, Concurrency: 1}
+	found, footer, err := carryOut(t, t.Context(), cfg)
+	var used *pipeline.BudgetError
+	if !errors.As(err, &used) || !errors.Is(err, experiment.ErrInterrupted) || len(found) != 3 || footer.Status != outcome.Interrupted {
+		t.Fatalf("%d outcomes, %v", len(found), err)
+	}
+	header, err := run.Header(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := outcome.NewSummariser(header, outcome.SummaryConfig{})
+	for _, o := range found {
+		if j := o.Judging; j == nil || j.Calls != 1 || *j.CostUSD != 0.25 || j.Usage.Input != 7 || o.Usage.Total() != 0 || o.Calls[len(o.Calls)-1].Name != "judge" {
+			t.Errorf("%+v", o)
+		}
+		sum.Add(o)
+	}
+	s := sum.Summary()
+	if j := s.Judging; j == nil || j.Calls != 3 || *j.CostUSD != 0.75 || j.Usage.Total() != 30 || s.Usage.Total != 0 {
+		t.Errorf("%+v, %+v", s.Judging, s.Usage)
+	}
+	calls = 2
+	if found, footer, err = carryOut(t, t.Context(), cfg); err != nil || len(found) != 5 || footer.Status != outcome.Complete {
+		t.Errorf("resumed: %d outcomes, %v", len(found), err)
+	}
+}

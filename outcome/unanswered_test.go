@@ -1,0 +1,44 @@
+package outcome
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestSummary_unanswered has an evaluator that gives no score for some items: its
+// mean is over the others, but with them as 0 it says so.
+func TestSummary_unanswered(t *testing.T) {
+	h := header()
+	h.Scorer.Custom = []CustomScorer{{Name: "judge"}}
+	score := func(item string, trial int, v *float64) Outcome {
+		return Outcome{Item: item, Trial: trial, Scores: []Score{{Name: "judge", Value: v}, {Name: "type_accuracy"}}}
+	}
+	failed := score("d", 1, nil)
+	failed.Class, failed.Failure = Timeout, &Failure{Timeout, "late"}
+
+	s := NewSummariser(h, SummaryConfig{})
+	for _, o := range []Outcome{score("a", 1, ptr(1.0)), score("b", 1, ptr(0.5)), score("c", 1, nil), failed} {
+		s.Add(o)
+	}
+	// (1 + 0.5)/2 = 0.75; over a b c d (1 + 0.5 + 0 + 0)/4 = 0.375
+	sum := s.Summary()
+	if stat, _ := sum.Scores.Lookup("judge"); stat.N != 2 || *stat.Mean != 0.75 || *stat.FailuresAsZero != 0.375 || stat.Unanswered != 1 || stat.Undefined != 0 || stat.Failed != 1 {
+		t.Errorf("%+v", stat)
+	}
+	if stat, _ := sum.Scores.Lookup("type_accuracy"); stat.Unanswered != 0 || stat.Undefined != 3 {
+		t.Errorf("a score of our own owes nothing: %+v", stat)
+	}
+	if text := strings.Join(sum.Warnings, "\n"); !strings.Contains(text, "judge has no value for 1 of 3 outcomes") {
+		t.Error(text)
+	}
+
+	h.Trials = 2
+	s = NewSummariser(h, SummaryConfig{})
+	for _, o := range []Outcome{score("a", 1, ptr(1.0)), score("a", 2, nil), score("b", 1, nil), score("b", 2, nil)} {
+		s.Add(o)
+	}
+	// a: 1, with its second trial as 0 (1+0)/2; b: none, 0: (0.5 + 0)/2 = 0.25
+	if stat, _ := s.Summary().Scores.Lookup("judge"); stat.N != 1 || *stat.Mean != 1 || *stat.FailuresAsZero != 0.25 || stat.Unanswered != 2 || stat.Undefined != 0 {
+		t.Errorf("%+v", stat)
+	}
+}

@@ -20,4 +20,4 @@
 package pdftext
 
 // Version changes when the text of a page may; caches are keyed by it.
-const Version = "1"
+const Version = "2"

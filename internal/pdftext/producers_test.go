@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,7 +69,7 @@ func plain(text string) string {
 }
 
 // checkPages compares every page with content.json: each phrase on its page,
-// and on no other.
+// and on no other, each row of a table on a line with its cells.
 func checkPages(t *testing.T, doc pdftext.Document, want []page) {
 	t.Helper()
 	if len(doc.Pages) != len(want) {
@@ -83,6 +84,9 @@ func checkPages(t *testing.T, doc pdftext.Document, want []page) {
 			for j := range doc.Pages {
 				exact = exact && (i == j || !strings.Contains(plain(doc.Pages[j].Text), plain(phrase)))
 			}
+		}
+		for _, row := range p.Table { // cell by cell
+			exact = exact && slices.Contains(strings.Split(doc.Pages[i].Text, "\n"), strings.Join(row, " | "))
 		}
 		if !exact {
 			t.Errorf("page %d (%s %s) is\n%s", i+1, doc.Pages[i].Kind, doc.Pages[i].Problem, doc.Pages[i].Text)

@@ -92,21 +92,29 @@ var cyrillic = alphabet{'а', []string{
 
 // likely tells words of some language from letters by chance: a word costs at
 // most mostBits for each pair of its letters, with its edges. Letters that the
-// alphabet does not have count for nothing.
+// alphabet does not have count for nothing; in camelCase are two words.
 func (a alphabet) likely(word []rune) bool {
 	bits, pairs, last := 0, 0, 0
-	for i := range len(word) + 1 {
-		at := 0
-		if i < len(word) {
-			at = a.index(word[i])
-		}
+	add := func(at int) {
 		if last >= 0 && at >= 0 {
 			bits += int(a.pairs[last][at] - '0')
 			pairs++
 		}
 		last = at
 	}
+	for i, r := range word {
+		if isHump(word, i) {
+			add(0)
+		}
+		add(a.index(r))
+	}
+	add(0)
 	return float64(bits) <= mostBits*float64(pairs)
+}
+
+// isHump reports whether a new word begins in camelCase.
+func isHump(word []rune, i int) bool {
+	return i > 0 && i+1 < len(word) && unicode.IsLower(word[i-1]) && unicode.IsUpper(word[i]) && unicode.IsLower(word[i+1])
 }
 
 // index is the row of a letter; -1 for none.

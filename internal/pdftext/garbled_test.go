@@ -133,6 +133,7 @@ func TestJudge_unusual(t *testing.T) {
 		"Chrząszcz brzmi w trzcinie w Szczebrzeszynie, a gżegżółka siedzi na gałęzi i patrzy na rzekę, która płynie przez łąkę",
 		"Порт був побудований у минулому столітті, і його старі крани досі піднімають ліс, вугілля та контейнери через кригу",
 		"Cảng được xây dựng vào thế kỷ trước bởi những người đến từ phương bắc, và các cần cẩu cũ vẫn nâng gỗ, than và thùng hàng",
+		"labelRefresh, labelFloppy, labelHarddisk, setBrightnessDown, getCurrentValue, XMLHttpRequest, maxLineLength, paperSizeA",
 		"25 °C, 690 V, 50 Hz, 310 kW, 22 m/min, −30 to +45 °C, HVLP 46, LGX-2, W9, E01, E14, E22, E37, m²·K/W, 5 µm ± 0.1, ≤ 2.5 €",
 	} {
 		if p := readText(t, text); p.Kind != pdftext.Readable {

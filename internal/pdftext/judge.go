@@ -126,14 +126,14 @@ func spellingOf(text string) (s spelling) {
 }
 
 // isMojibake recognises Cyrillic that was read as Latin-1: nearly all letters
-// have accents, or capitals stand in the middle of lower case.
+// have accents, or capitals stand in the middle of lower case, but for camelCase.
 func isMojibake(word []rune) bool {
 	high, odd := 0, 0
 	for i, r := range word {
 		if r >= 0xc0 && r <= 0xff {
 			high++
 		}
-		if i > 0 && unicode.IsUpper(r) && unicode.IsLower(word[i-1]) {
+		if i > 0 && unicode.IsUpper(r) && unicode.IsLower(word[i-1]) && !isHump(word, i) {
 			odd++
 		}
 	}

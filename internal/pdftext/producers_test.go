@@ -143,6 +143,9 @@ func TestRead_damaged(t *testing.T) {
 			continue
 		}
 		checkPages(t, doc, want)
+		if doc.Declared != 0 {
+			t.Errorf("%s: no page is missing of %d", name, doc.Declared)
+		}
 		for cut := 0; cut < len(data); cut += len(data)/23 + 1 {
 			if _, err := pdftext.Read(t.Context(), data[:cut], pdftext.Options{}); err != nil {
 				var refused *pdftext.Error
@@ -150,6 +153,20 @@ func TestRead_damaged(t *testing.T) {
 					t.Errorf("%s cut to %d: %v", name, cut, err)
 				}
 			}
+		}
+	}
+}
+
+// TestRead_missingPages: a file says how many pages it has; those that cannot be
+// found are told.
+func TestRead_missingPages(t *testing.T) {
+	file := func(count string) []byte {
+		return bytes.Replace(build(mono, "BT /F 10 Tf "+at(50, 700, "One page of several")+" ET"), []byte("/Count 1>>"), []byte("/Count "+count+">>"), 1)
+	}
+	for count, want := range map[string]int{"1": 0, "0": 0, "-7": 0, "(x)": 0, "20000": 20000, "9e99": 1 << 40} {
+		doc, err := pdftext.Read(t.Context(), file(count), pdftext.Options{})
+		if err != nil || len(doc.Pages) != 1 || doc.Declared != want {
+			t.Errorf("count %s: %v, %d pages of %d", count, err, len(doc.Pages), doc.Declared)
 		}
 	}
 }

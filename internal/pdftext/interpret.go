@@ -2,8 +2,6 @@ package pdftext
 
 import (
 	"math"
-	"unicode"
-	"unicode/utf8"
 
 	"extraction-experiment/internal/pdf"
 )
@@ -193,26 +191,6 @@ func (in *interpreter) showOp(op string, args []pdf.Object, n func(int) float64)
 			}
 		}
 	}
-}
-
-// close fills the room between the letters of one string that are spaced out
-// for emphasis: they are words. Figures that are, may be those of a scale.
-func (in *interpreter) close(shown []glyph) {
-	if in.charSpace <= 0 || in.charSpace > cellGap*in.size {
-		return
-	}
-	m := in.tm.times(in.ctm)
-	room := math.Hypot(m[0], m[1]) * math.Abs(in.charSpace*in.scale)
-	for i := range shown[:max(0, len(shown)-1)] {
-		if isLetter(shown[i].text) {
-			shown[i].width += room
-		}
-	}
-}
-
-func isLetter(text string) bool {
-	first, _ := utf8.DecodeRuneInString(text)
-	return unicode.IsLetter(first)
 }
 
 func (in *interpreter) advance(x float64) {

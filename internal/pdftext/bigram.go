@@ -7,7 +7,9 @@ import (
 )
 
 // mostBits is what a pair of letters costs on average, above which a word is
-// none: words of English and Russian cost 3.6 ± 0.4, letters by chance 5.8 ± 0.5.
+// none. Words of four letters and more cost 3.8 ± 0.4 in English and 3.7 ± 0.4 in
+// Russian, with shuffled alphabets 5.8 ± 0.8 and 6.3 ± 0.9; 1 % of the former are
+// above the limit, 80 % and more of the latter.
 const mostBits = 5.0
 
 // alphabet is how letters of a script follow one another in the languages that
@@ -19,7 +21,7 @@ type alphabet struct {
 	pairs []string
 }
 
-// latin was counted in messages of programs in 25 languages: a third English,
+// latin was counted in messages of programs in 26 languages: a quarter English,
 // the rest German, French, Spanish, Italian, Portuguese, Dutch, Polish, Czech,
 // the Nordic, Baltic and Uralic ones, Romanian, Turkish, Croatian and others.
 var latin = alphabet{'a', []string{

@@ -26,6 +26,8 @@ const (
 	metaPDF        = "pdf"
 	metaPages      = "pdf_pages"
 	metaUnreadable = "pdf_unreadable_pages"
+	metaDeclared   = "pdf_declared_pages" // where fewer were found
+	metaDamaged    = "pdf_damaged"
 	metaReader     = "pdf_reader"
 )
 
@@ -105,12 +107,26 @@ func readDocument(ctx context.Context, path string, getenv func(string) string) 
 func unreadable(doc *answers.Document) []string {
 	var notes []string
 	if doc.Repaired {
-		notes = append(notes, doc.Path+" is damaged; its pages were found by searching the file")
+		notes = append(notes, fileDamaged(doc.Path))
+	}
+	if doc.Declared > 0 {
+		notes = append(notes, pagesMissing(doc.Path, doc.Declared, len(doc.Pages)))
 	}
 	for _, p := range doc.Problems() {
 		notes = append(notes, fmt.Sprintf("%s: page %d cannot be read and is not searched: %s", doc.Path, p.Number, p.Problem))
 	}
 	return notes
+}
+
+// fileDamaged says what searching a file for its pages means for the answers.
+func fileDamaged(path string) string {
+	return path + " is damaged; its pages were found by searching the file, and some may be missing"
+}
+
+// pagesMissing says how much of a file is lost.
+func pagesMissing(path string, declared, found int) string {
+	return fmt.Sprintf("%s says that it has %d pages, of which %d were found: %d are not searched, and pages behind them have too low a number",
+		path, declared, found, declared-found)
 }
 
 // questions reads the questions from a file, or from a dataset in Langfuse.
@@ -144,6 +160,12 @@ func describeAnswers(h *outcome.Header, j *job, doc *answers.Document, questions
 	var pages []string
 	for _, p := range doc.Problems() {
 		pages = append(pages, strconv.Itoa(p.Number))
+	}
+	if doc.Declared > 0 {
+		metadata[metaDeclared] = strconv.Itoa(doc.Declared)
+	}
+	if doc.Repaired {
+		metadata[metaDamaged] = "true"
 	}
 	if pages != nil {
 		metadata[metaUnreadable] = strings.Join(pages[:min(len(pages), 100)], ",")

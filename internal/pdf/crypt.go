@@ -15,6 +15,7 @@ type crypt struct {
 	strings  method
 	streams  method
 	metadata bool // metadata is encrypted, too
+	secret   bool // it took the password of Config
 }
 
 // method is a way of encrypting.
@@ -33,6 +34,10 @@ func (f *File) cryptError() error {
 	}
 	return f.crypt.err
 }
+
+// Secret reports whether it took the password to open the file: without it
+// nobody is to read what is in it.
+func (f *File) Secret() bool { return f.crypt != nil && f.crypt.secret }
 
 // prepareCrypt finds the key by the password of the user, else by none.
 func (f *File) prepareCrypt() {
@@ -55,6 +60,7 @@ func (f *File) prepareCrypt() {
 			f.crypt.key = f.key128(d, password, revision)
 		}
 		if f.crypt.key != nil {
+			f.crypt.secret = password != ""
 			return
 		}
 	}

@@ -29,6 +29,13 @@ func (f *File) Pages() ([]Page, error) {
 	return w.pages, nil
 }
 
+// Declared is how many pages the file says that it has: of one that is cut off
+// there are fewer. 0 where it does not say.
+func (f *File) Declared() int {
+	root := f.Dict(f.trailer["Root"])
+	return max(0, f.Int(f.Dict(root["Pages"])["Count"]))
+}
+
 type walk struct {
 	f       *File
 	seen    map[int]bool

@@ -16,7 +16,7 @@ import (
 )
 
 // Cache keeps the text of files by their hash, so that a file is read once.
-// The zero value keeps nothing. It is safe for concurrent use, also by several
+// What needs a password is not kept. The zero value keeps nothing. It is safe for concurrent use, also by several
 // processes: entries are written whole.
 type Cache struct {
 	// Dir is made when it is needed; "" keeps nothing.
@@ -47,7 +47,7 @@ func (c Cache) Read(ctx context.Context, path string, opt Options) (doc Document
 	if errors.As(err, &bad) {
 		return doc, false, &Error{fmt.Errorf("%s: %w", path, bad.Err)}
 	}
-	if err == nil && c.Dir != "" {
+	if err == nil && c.Dir != "" && !doc.Secret { // a cache asks for no password
 		_ = c.store(entry, doc) // a cache that cannot be written costs time only
 	}
 	return doc, false, err

@@ -34,7 +34,22 @@ func TestCache(t *testing.T) {
 			t.Errorf("a damaged entry %q is used: %v", damage, err)
 		}
 	}
+	secret := "testdata/forms/password.pdf"
+	if doc, hit, err := cache.Read(t.Context(), secret, pdftext.Options{Password: "secret"}); err != nil || hit || len(doc.Pages) == 0 {
+		t.Errorf("with its password: %v, hit %v", err, hit)
+	}
 	var refused *pdftext.Error
+	for _, password := range []string{"", "wrong"} {
+		if doc, _, err := cache.Read(t.Context(), secret, pdftext.Options{Password: password}); !errors.As(err, &refused) || doc.Pages != nil {
+			t.Errorf("read with the password %q: %v", password, err)
+		}
+	}
+	for range 2 { // anyone may open it
+		_, hit, err = cache.Read(t.Context(), "testdata/forms/aes128.pdf", pdftext.Options{Password: "of another file"})
+	}
+	if err != nil || !hit {
+		t.Errorf("encrypted without a password: %v, hit %v", err, hit)
+	}
 	for _, path := range []string{"testdata/none.pdf", "testdata", "cache_test.go"} {
 		if _, _, err := cache.Read(t.Context(), path, pdftext.Options{}); !errors.As(err, &refused) || refused.ExitCode() != 64 {
 			t.Errorf("%s: %v", path, err)

@@ -18,6 +18,11 @@ type Document struct {
 	Pages   []Page `json:"pages"`
 	// Repaired says that the file is damaged and was searched for its objects.
 	Repaired bool `json:"repaired,omitempty"`
+	// Declared is how many pages the file says that it has, where fewer of them
+	// could be found; else 0.
+	Declared int `json:"declared,omitempty"`
+	// Secret says that the file cannot be read without its password.
+	Secret bool `json:"-"`
 }
 
 // Page is the text of one page.
@@ -89,7 +94,10 @@ func Read(ctx context.Context, data []byte, opt Options) (doc Document, err erro
 		return Document{}, failure(ctx, err, opt.Timeout)
 	}
 	sum := sha256.Sum256(data)
-	doc = Document{SHA256: hex.EncodeToString(sum[:]), Version: Version, Repaired: file.Repaired}
+	doc = Document{SHA256: hex.EncodeToString(sum[:]), Version: Version, Repaired: file.Repaired, Secret: file.Secret()}
+	if n := file.Declared(); n > len(pages) {
+		doc.Declared = n
+	}
 	fonts := map[pdf.Ref]*font{}
 	for _, p := range pages {
 		doc.Pages = append(doc.Pages, readPage(file, p, fonts))

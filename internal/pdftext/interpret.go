@@ -177,6 +177,8 @@ func (in *interpreter) showOp(op string, args []pdf.Object, n func(int) float64)
 	if len(args) == 0 {
 		return
 	}
+	first := len(in.glyphs)
+	defer func() { in.close(in.glyphs[first:]) }()
 	switch o := args[len(args)-1].(type) {
 	case pdf.String:
 		in.show(o)

@@ -21,15 +21,17 @@ const (
 // at broken ones, see judge_test.go.
 const (
 	mostUnknown  = 0.10 // of its glyphs
-	mostNonsense = 0.35 // of its words
+	mostNonsense = 0.35 // of the letters in words that are judged
 	fewLetters   = 20
-	leastWords   = 12
+	chance       = 8  // letters that a name or two may have
+	leastJudged  = 20 // letters
+	longestWord  = 24 // letters; few are longer, even in German
 )
 
 // judge says what a page is, and why if it is not text. covered is the share of
 // the page under pictures.
 func judge(text string, covered float64) (kind Kind, problem string) {
-	letters, unknown, shown := 0, 0, 0
+	letters, unknown, shown := 0, torn(text), 0
 	for _, r := range text {
 		switch {
 		case r == unicode.ReplacementChar:
@@ -50,81 +52,108 @@ func judge(text string, covered float64) (kind Kind, problem string) {
 	case float64(unknown) > mostUnknown*float64(shown):
 		return Unreadable, fmt.Sprintf("%d of %d characters have no meaning: the map of a font is missing or broken", unknown, shown)
 	}
-	if bad, all := nonsense(text); all >= leastWords && float64(bad) > mostNonsense*float64(all) {
-		return Unreadable, fmt.Sprintf("%d of %d words are none: the map of a font is broken", bad, all)
+	s := spellingOf(text)
+	most := mostNonsense*float64(s.judged) + chance
+	switch {
+	case s.judged < leastJudged:
+	case float64(s.joined) > most:
+		return Unreadable, fmt.Sprintf("%d of %d letters are in words that run into one another: the spaces are lost", s.joined, s.judged)
+	case float64(s.nonsense+s.joined) > most:
+		return Unreadable, fmt.Sprintf("%d of %d letters are in words that no language has: the map of a font is broken", s.nonsense+s.joined, s.judged)
 	}
 	return Readable, ""
 }
 
-// nonsense counts the words of four letters and more that no language writes,
-// among those in Latin and Cyrillic letters.
-func nonsense(text string) (bad, all int) {
+// torn counts signs that are no letters between two letters, as where one
+// encoding was read for another: т╨▓о, Ð¾Ñ€.
+func torn(text string) int {
+	count, between := 0, 0
+	inWord := false
+	for _, r := range text {
+		switch {
+		case unicode.IsLetter(r):
+			count += between
+			inWord, between = true, 0
+		case inWord && unicode.In(r, unicode.So, unicode.Sk, unicode.Sc):
+			between++
+		default:
+			inWord, between = false, 0
+		}
+	}
+	return count
+}
+
+// spelling counts letters of words in Latin and Cyrillic that can be judged:
+// of four letters and more, and no abbreviations in capitals.
+type spelling struct {
+	judged   int
+	nonsense int // in words that no language has
+	joined   int // in words that are too long for one
+}
+
+func spellingOf(text string) (s spelling) {
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) {
 		runes := []rune(word)
-		if len(runes) < 4 {
-			continue
-		}
-		latin, cyrillic := 0, 0
+		latins, cyrillics, capitals := 0, 0, 0
 		for _, r := range runes {
 			switch {
 			case unicode.Is(unicode.Latin, r):
-				latin++
+				latins++
 			case unicode.Is(unicode.Cyrillic, r):
-				cyrillic++
+				cyrillics++
+			}
+			if unicode.IsUpper(r) {
+				capitals++
 			}
 		}
-		if latin+cyrillic < len(runes)-1 {
+		n := len(runes)
+		if n < 4 || n < 6 && capitals == n || latins+cyrillics < n-1 {
 			continue
 		}
-		all++
-		if latin > 1 && cyrillic > 1 || isMojibake(runes) || !pronounceable(runes) {
-			bad++
+		alphabet := latin
+		if cyrillics > latins {
+			alphabet = cyrillic
+		}
+		s.judged += n
+		switch {
+		case n > longestWord:
+			s.joined += n
+		case latins > 1 && cyrillics > 1 || isMojibake(runes) || !pronounceable(runes) || !alphabet.likely(runes):
+			s.nonsense += n
 		}
 	}
-	return bad, all
+	return s
 }
 
 // isMojibake recognises Cyrillic that was read as Latin-1: nearly all letters
-// have accents, or capitals stand in the middle of lower case.
+// have accents, or capitals stand in the middle of lower case, but for camelCase.
 func isMojibake(word []rune) bool {
 	high, odd := 0, 0
 	for i, r := range word {
 		if r >= 0xc0 && r <= 0xff {
 			high++
 		}
-		if i > 0 && unicode.IsUpper(r) && unicode.IsLower(word[i-1]) {
+		if i > 0 && unicode.IsUpper(r) && unicode.IsLower(word[i-1]) && !isHump(word, i) {
 			odd++
 		}
 	}
 	return high*3 > len(word)*2 || odd > 1
 }
 
-// pronounceable asks for a vowel among six letters in a row, and for one
-// consonant in a word of five; words in capitals are abbreviations.
+// pronounceable asks for a vowel, for a consonant in a word of five, and for
+// more than one letter that is repeated.
 func pronounceable(word []rune) bool {
-	vowels, row, longest, upper := 0, 0, 0, 0
-	same := 1
+	vowels, same := 0, 1
 	for i, r := range word {
-		if unicode.IsUpper(r) {
-			upper++
-		}
 		if i > 0 && r == word[i-1] {
 			same++
 		}
-		if isVowel(unicode.ToLower(r)) {
+		if strings.ContainsRune(vowelLetters, plain(r)) {
 			vowels++
-			row = 0
-			continue
 		}
-		row++
-		longest = max(longest, row)
 	}
-	if upper == len(word) && len(word) < 6 {
-		return true
-	}
-	return longest < 7 && vowels > 0 && (vowels < len(word) || len(word) < 5) && same*2 <= len(word)+1
+	return vowels > 0 && (vowels < len(word) || len(word) < 5) && same*2 <= len(word)+1
 }
 
-func isVowel(r rune) bool {
-	return strings.ContainsRune("aeiouyàáâãäåæèéêëìíîïòóôõöøùúûüýÿāăąēėęěīįōőœūůűų"+"аеёиоуыэюяіїєў", r)
-}
+// vowelLetters are those of both alphabets.
+const vowelLetters = "aeiouyаеиоуыэюя"

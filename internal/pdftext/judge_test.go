@@ -54,7 +54,7 @@ func TestJudge(t *testing.T) {
 		"a composite font without a map": {build("/Resources<</Font<</F 5 0 R>>>>", shown("abcdefgh ijklmnop"), fmt.Sprintf(composite, "")), pdftext.Unreadable, "no meaning"},
 		"a map of everything to one letter": {build("/Resources<</Font<</F 5 0 R>>>>", "BT /F 9 Tf 9 700 Td <"+strings.Repeat("00300030003000300030003000300001"+"0020", 20)+"> Tj ET",
 			fmt.Sprintf(composite, "/ToUnicode 6 0 R"), same), pdftext.Unreadable, ""},
-		"windows-1251 that says it is Latin": {build("/Resources<</Font<</F<</Subtype/TrueType/Encoding/WinAnsiEncoding>>>>>>", shown(cp1251)), pdftext.Unreadable, "words are none"},
+		"windows-1251 that says it is Latin": {build("/Resources<</Font<</F<</Subtype/TrueType/Encoding/WinAnsiEncoding>>>>>>", shown(cp1251)), pdftext.Unreadable, "no language has"},
 		"symbols of a private font":          {build("/Resources<</Font<</F<</Subtype/Type3/Encoding<</Differences[97/g1/g2/g3/g4/g5]>>>>>>>>", shown("abcde edcba")), pdftext.Unreadable, "no meaning"},
 	}
 	for name, tt := range tests {

@@ -18,7 +18,7 @@ func layout(glyphs []glyph) string {
 	slices.SortStableFunc(order, func(a, b int) int { return len(by[b]) - len(by[a]) })
 	var lines []string
 	for _, direction := range order {
-		lines = append(lines, readingOrder(chunksOf(by[direction]), 0, line.text)...)
+		lines = append(lines, readingOrder(aligned(chunksOf(by[direction])), 0, line.text)...)
 	}
 	return strings.Join(join(lines), "\n")
 }

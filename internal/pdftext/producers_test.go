@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,7 +69,7 @@ func plain(text string) string {
 }
 
 // checkPages compares every page with content.json: each phrase on its page,
-// and on no other.
+// and on no other, each row of a table on a line with its cells.
 func checkPages(t *testing.T, doc pdftext.Document, want []page) {
 	t.Helper()
 	if len(doc.Pages) != len(want) {
@@ -83,6 +84,9 @@ func checkPages(t *testing.T, doc pdftext.Document, want []page) {
 			for j := range doc.Pages {
 				exact = exact && (i == j || !strings.Contains(plain(doc.Pages[j].Text), plain(phrase)))
 			}
+		}
+		for _, row := range p.Table { // cell by cell
+			exact = exact && slices.Contains(strings.Split(doc.Pages[i].Text, "\n"), strings.Join(row, " | "))
 		}
 		if !exact {
 			t.Errorf("page %d (%s %s) is\n%s", i+1, doc.Pages[i].Kind, doc.Pages[i].Problem, doc.Pages[i].Text)
@@ -139,6 +143,9 @@ func TestRead_damaged(t *testing.T) {
 			continue
 		}
 		checkPages(t, doc, want)
+		if doc.Declared != 0 {
+			t.Errorf("%s: no page is missing of %d", name, doc.Declared)
+		}
 		for cut := 0; cut < len(data); cut += len(data)/23 + 1 {
 			if _, err := pdftext.Read(t.Context(), data[:cut], pdftext.Options{}); err != nil {
 				var refused *pdftext.Error
@@ -146,6 +153,20 @@ func TestRead_damaged(t *testing.T) {
 					t.Errorf("%s cut to %d: %v", name, cut, err)
 				}
 			}
+		}
+	}
+}
+
+// TestRead_missingPages: a file says how many pages it has; those that cannot be
+// found are told.
+func TestRead_missingPages(t *testing.T) {
+	file := func(count string) []byte {
+		return bytes.Replace(build(mono, "BT /F 10 Tf "+at(50, 700, "One page of several")+" ET"), []byte("/Count 1>>"), []byte("/Count "+count+">>"), 1)
+	}
+	for count, want := range map[string]int{"1": 0, "0": 0, "-7": 0, "(x)": 0, "20000": 20000, "9e99": 1 << 40} {
+		doc, err := pdftext.Read(t.Context(), file(count), pdftext.Options{})
+		if err != nil || len(doc.Pages) != 1 || doc.Declared != want {
+			t.Errorf("count %s: %v, %d pages of %d", count, err, len(doc.Pages), doc.Declared)
 		}
 	}
 }

@@ -1,0 +1,143 @@
+package pdftext_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode"
+
+	"golang.org/x/text/encoding/charmap"
+
+	"extraction-experiment/internal/pdftext"
+)
+
+const english = "The harbour was built in the last century by people who had come from the north, and its old cranes still " +
+	"lift timber, coal and containers. In winter two ships keep the way through the ice open. The company reached its best " +
+	"year when the second berth was finished, because larger vessels could be loaded without waiting for the tide."
+
+const harbour = "Порт был построен в прошлом веке, и его старые краны до сих пор поднимают лес, уголь и контейнеры. Зимой два " +
+	"ледокола держат открытым проход через льды. Лучшим годом компании стал тот, когда закончили второй причал: большие " +
+	"суда теперь загружают, не дожидаясь прилива, а очередь на рейде почти исчезла."
+
+// readText makes a page of a text, in lines of words, and reads it.
+func readText(t *testing.T, text string) pdftext.Page {
+	t.Helper()
+	var content strings.Builder
+	content.WriteString("BT /F 9 Tf 9 790 Td 11 TL ")
+	runes := []rune(text)
+	for len(runes) > 0 {
+		n := min(70, len(runes))
+		for n < len(runes) && n > 1 && strings.ContainsRune(text, ' ') && runes[n-1] != ' ' {
+			n--
+		}
+		if n == 1 {
+			n = min(70, len(runes))
+		}
+		fmt.Fprintf(&content, "<%s> Tj T* ", hexUTF16(string(runes[:n])))
+		runes = runes[n:]
+	}
+	file := build("/Resources<</Font<</F<</Subtype/Type0/Encoding/UniGB-UTF16-H/DescendantFonts[<</DW 500>>]>>>>>>", content.String()+"ET")
+	doc, err := pdftext.Read(t.Context(), file, pdftext.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc.Pages[0]
+}
+
+// replaced writes each letter of an alphabet as another one.
+func replaced(text string, from, to []rune) string {
+	letters := map[rune]rune{}
+	for i, r := range from {
+		letters[r], letters[unicode.ToUpper(r)] = to[i], unicode.ToUpper(to[i])
+	}
+	return strings.Map(func(r rune) rune {
+		if other, ok := letters[r]; ok {
+			return other
+		}
+		return r
+	}, text)
+}
+
+// garbled are ways in which fonts with wrong maps show a text.
+func garbled(t *testing.T) map[string]string {
+	list := map[string]string{}
+	for text, first := range map[string]rune{english: 'a', harbour: 'а'} {
+		letters := []rune("abcdefghijklmnopqrstuvwxyz")
+		if first == 'а' {
+			letters = []rune("абвгдежзийклмнопрстуфхцчшщъыьэюя")
+		}
+		for by := 1; by < len(letters); by++ {
+			list[fmt.Sprintf("%c + %d", first, by)] = replaced(text, letters, append(letters[by:len(letters):len(letters)], letters[:by]...))
+		}
+		for seed := range uint64(20) {
+			other := append([]rune{}, letters...)
+			rand.New(rand.NewPCG(seed, 8)).Shuffle(len(other), func(i, j int) { other[i], other[j] = other[j], other[i] })
+			list[fmt.Sprintf("%c shuffled by %d", first, seed)] = replaced(text, letters, other)
+		}
+		list[string(first)+" without spaces"] = strings.ReplaceAll(text, " ", "")
+	}
+	list["glyph numbers for codes"] = strings.Map(func(r rune) rune {
+		if r == ' ' {
+			return r
+		}
+		return r - 29
+	}, english)
+	coded, err := charmap.Windows1251.NewEncoder().String(harbour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, other := range map[string]*charmap.Charmap{"KOI8-R": charmap.KOI8R, "code page 866": charmap.CodePage866, "Latin-1": charmap.ISO8859_1, "Mac": charmap.Macintosh} {
+		if list["Windows-1251 as "+name], err = other.NewDecoder().String(coded); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list["UTF-8 as Windows-1252"] = strings.Map(func(r rune) rune { return charmap.Windows1252.DecodeByte(byte(r)) }, bytesAsRunes(harbour))
+	return list
+}
+
+func bytesAsRunes(text string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		b.WriteRune(rune(c))
+	}
+	return b.String()
+}
+
+// TestJudge_garbled: text that a broken font map makes of letters is not taken
+// for text, in whatever way it is broken.
+func TestJudge_garbled(t *testing.T) {
+	list := garbled(t)
+	if len(list) != 25+31+2*21+6 {
+		t.Fatalf("%d garbled texts", len(list))
+	}
+	for name, text := range list {
+		if p := readText(t, text); p.Kind != pdftext.Unreadable {
+			t.Errorf("%s: %s\n%s", name, p.Kind, p.Text)
+		}
+	}
+	if p := readText(t, strings.ReplaceAll(english, " ", "")); !strings.Contains(p.Problem, "spaces are lost") {
+		t.Errorf("without spaces: %q", p.Problem)
+	}
+}
+
+// TestJudge_unusual: text of which little is prose in English or Russian is
+// text all the same.
+func TestJudge_unusual(t *testing.T) {
+	for _, text := range []string{
+		english, harbour, "стр. 7", "HX-40", "Приложение № 3",
+		"ГОСТ СНГ ФЗ РФ МВД ФСБ ЦБ НДС ОКПО ОГРН ИНН КПП БИК ЕГРЮЛ ОКВЭД СНИП ОСТ ТУ МРОТ НДФЛ ЕСН ФСС ПФР ФНС МЧС",
+		"1 420 905 398 311 180 2 480 2 795 3 214 812 866 943 21,3 % 11,5 % 4 128,9 3 405,2 2 914,6",
+		"Kurt Schwarz, Łukasz Szczepański, Björn Åkesson, Nguyễn Văn Thành, Þórður Jónsson, Ömer Yıldız, Иван Щедрин",
+		"Artikelnummer GX-2291-QZ, Rechtsschutzversicherung, Geschwindigkeitsbegrenzung, Straßenverkehrsordnung, Kraftfahrzeug",
+		"Chrząszcz brzmi w trzcinie w Szczebrzeszynie, a gżegżółka siedzi na gałęzi i patrzy na rzekę, która płynie przez łąkę",
+		"Порт був побудований у минулому столітті, і його старі крани досі піднімають ліс, вугілля та контейнери через кригу",
+		"Cảng được xây dựng vào thế kỷ trước bởi những người đến từ phương bắc, và các cần cẩu cũ vẫn nâng gỗ, than và thùng hàng",
+		"labelRefresh, labelFloppy, labelHarddisk, setBrightnessDown, getCurrentValue, XMLHttpRequest, maxLineLength, paperSizeA",
+		"25 °C, 690 V, 50 Hz, 310 kW, 22 m/min, −30 to +45 °C, HVLP 46, LGX-2, W9, E01, E14, E22, E37, m²·K/W, 5 µm ± 0.1, ≤ 2.5 €",
+	} {
+		if p := readText(t, text); p.Kind != pdftext.Readable {
+			t.Errorf("%s %s: %s", p.Kind, p.Problem, text)
+		}
+	}
+}

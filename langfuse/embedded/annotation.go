@@ -48,7 +48,7 @@ const DefaultAuthor = "embedded-user"
 func (s *Server) Annotate(a Annotation) (id string, err error) {
 	sc, err := s.annotated(a)
 	if err == nil {
-		err = s.store.update(func(tx *sql.Tx) error { return storeScore(tx, sc, sc.timestamp) })
+		err = s.store.update(func(tx *transaction) error { return storeScore(tx, sc, sc.timestamp) })
 	}
 	if err != nil {
 		return "", fmt.Errorf("annotating trace %s: %w", clip(a.TraceID, 100), err)

@@ -54,7 +54,7 @@ func (s *Server) createQueue(c *call) (reply, error) {
 		return reply{}, err
 	}
 	var made object
-	err = s.store.update(func(tx *sql.Tx) error {
+	err = s.store.update(func(tx *transaction) error {
 		known, err := count(tx, "SELECT count(DISTINCT value) FROM json_each(?) WHERE value IN (SELECT id FROM score_configs)", joined(configs))
 		if err != nil {
 			return err

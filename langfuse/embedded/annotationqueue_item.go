@@ -44,7 +44,7 @@ func (s *Server) createQueueItem(c *call) (reply, error) {
 		return reply{}, err
 	}
 	var made object
-	err = s.store.update(func(tx *sql.Tx) error {
+	err = s.store.update(func(tx *transaction) error {
 		if _, err := findQueue(tx, c.path["id"]); err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func (s *Server) updateQueueItem(c *call) (reply, error) {
 		return reply{}, err
 	}
 	var changed object
-	err = s.store.update(func(tx *sql.Tx) error {
+	err = s.store.update(func(tx *transaction) error {
 		if _, err := findQueueItem(tx, c.path["id"], c.path["item"]); err != nil {
 			return err
 		}
@@ -126,7 +126,7 @@ func (s *Server) updateQueueItem(c *call) (reply, error) {
 
 // deleteQueueItem answers DELETE /annotation-queues/{id}/items/{item}.
 func (s *Server) deleteQueueItem(c *call) (reply, error) {
-	err := s.store.update(func(tx *sql.Tx) error {
+	err := s.store.update(func(tx *transaction) error {
 		if _, err := findQueueItem(tx, c.path["id"], c.path["item"]); err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ func newLoaded(b *testing.B, runs int) *rig {
 	r := newRig(b, Config{Path: b.TempDir() + "/bench.db"})
 	doc := sql.NullString{String: strings.Repeat("extraction ", 200), Valid: true}
 	for n := range runs {
-		err := r.server.store.update(func(tx *sql.Tx) error {
+		err := r.server.store.update(func(tx *transaction) error {
 			w, err := newSpanWriter(tx, Config{Mode: ModeV4})
 			if err != nil {
 				return err

@@ -51,7 +51,7 @@ func (s *Server) createComment(c *call) (reply, error) {
 		return reply{}, notFound("Reference object, %s: %s not found. Skipping comment creation.", kind, clip(subject, 300))
 	}
 	id, now := uuid.NewString(), s.now()
-	err = s.store.update(func(tx *sql.Tx) error {
+	err = s.store.update(func(tx *transaction) error {
 		_, err := tx.Exec("INSERT INTO comments("+commentColumns+") VALUES(?,?,?,?,?,?,?)", id, kind, subject, content, author, now, now)
 		return err
 	})

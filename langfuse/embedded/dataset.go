@@ -58,7 +58,7 @@ func (s *Server) upsertDataset(c *call) (reply, error) {
 		return reply{}, err
 	}
 	var stored dataset
-	err = s.store.update(func(tx *sql.Tx) error {
+	err = s.store.update(func(tx *transaction) error {
 		old, exists, err := datasetByName(tx, given.name)
 		if err != nil {
 			return err
@@ -98,7 +98,7 @@ func mergeDataset(old, given dataset, now int64) dataset {
 	return old
 }
 
-func saveDataset(tx *sql.Tx, d dataset) error {
+func saveDataset(tx *transaction, d dataset) error {
 	_, err := tx.Exec(`INSERT INTO datasets(`+datasetColumns+`) VALUES(?,?,?,?,?,?,?,?)
 		ON CONFLICT(id) DO UPDATE SET description = excluded.description, metadata = excluded.metadata,
 			input_schema = excluded.input_schema, expected_schema = excluded.expected_schema, updated = excluded.updated`,

@@ -86,7 +86,7 @@ const maxSchemaDetails = 10
 
 // checkStoredItems holds the current items of a dataset against its schemas.
 // Items pass one by one; in memory there are only those that are named.
-func checkStoredItems(tx *sql.Tx, d dataset) error {
+func checkStoredItems(tx *transaction, d dataset) error {
 	v, err := newValidator(d)
 	if err != nil {
 		return err

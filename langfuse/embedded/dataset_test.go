@@ -232,11 +232,12 @@ func TestItems_history(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := rapid.SliceOfN(rapid.SampledFrom([]string{"write", "archive", "delete"}), 1, 12).Draw(rt, "steps")
 		d := dataset{id: "ds", name: "d"}
-		tx, err := s.store.w.Begin()
+		begun, err := s.store.w.Begin()
 		if err != nil {
 			rt.Fatal(err)
 		}
-		defer tx.Rollback()
+		defer begun.Rollback()
+		tx := &transaction{begun, &s.store.statements}
 		if err := saveDataset(tx, d); err != nil {
 			rt.Fatal(err)
 		}

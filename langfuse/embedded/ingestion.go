@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"cmp"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,7 +89,7 @@ func (s *Server) storeEvents(events []event) error {
 		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.action(), b.action()))
 	})
 	now := s.now()
-	return s.later(s.cfg.IngestionDelay, func(tx *sql.Tx) error {
+	return s.later(s.cfg.IngestionDelay, func(tx *transaction) error {
 		w, err := newSpanWriter(tx, s.cfg)
 		for _, ev := range events {
 			switch {

@@ -125,7 +125,7 @@ func (s *Server) getItem(c *call) (reply, error) {
 // deleteItem answers DELETE /dataset-items/{id}: a version that says deleted.
 // Earlier instants still show the item.
 func (s *Server) deleteItem(c *call) (reply, error) {
-	err := s.store.update(func(tx *sql.Tx) error {
+	err := s.store.update(func(tx *transaction) error {
 		it, exists, err := findItem(tx, c.path["id"], 0)
 		if err != nil {
 			return err
@@ -149,7 +149,7 @@ func (s *Server) deleteItem(c *call) (reply, error) {
 // supersede ends the current version of an item and returns the instant at
 // which the next one begins: now, or a millisecond after the last began, so
 // that no version is ever hidden by a clock that stands still or goes back.
-func supersede(tx *sql.Tx, id string, now int64) (int64, error) {
+func supersede(tx *transaction, id string, now int64) (int64, error) {
 	var last int64
 	err := tx.QueryRow("SELECT valid_from FROM items WHERE id = ? AND valid_to IS NULL", id).Scan(&last)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -163,7 +163,7 @@ func supersede(tx *sql.Tx, id string, now int64) (int64, error) {
 	return now, err
 }
 
-func insertVersion(tx *sql.Tx, it item, now int64, deleted bool) error {
+func insertVersion(tx *transaction, it item, now int64, deleted bool) error {
 	_, err := tx.Exec(`INSERT INTO items(id, dataset_id, valid_from, valid_to, deleted, status,
 			source_trace, source_observation, created, updated, metadata, expected, input)
 		VALUES(?,?,?,NULL,?,?,?,?,?,?,?,?,?)`,

@@ -1,8 +1,6 @@
 package embedded
 
 import (
-	"database/sql"
-
 	"github.com/google/uuid"
 )
 
@@ -29,7 +27,7 @@ func (s *Server) upsertItem(c *call) (reply, error) {
 		return reply{}, err
 	}
 	var stored item
-	err = s.store.update(func(tx *sql.Tx) error {
+	err = s.store.update(func(tx *transaction) error {
 		d, exists, err := datasetByName(tx, change.dataset)
 		if err != nil {
 			return err
@@ -83,7 +81,7 @@ func readItemChange(f *form) itemChange {
 }
 
 // mergeItem lays a change over the stored item, or over an empty one.
-func mergeItem(tx *sql.Tx, d dataset, change itemChange) (item, error) {
+func mergeItem(tx *transaction, d dataset, change itemChange) (item, error) {
 	if change.id == "" {
 		if !change.input.json.Valid {
 			return item{}, invalid("Dataset item input cannot be null")

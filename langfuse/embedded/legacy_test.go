@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"database/sql"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -222,7 +221,7 @@ func TestOpen_migrates(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := &store{w: db, r: db}
-	err = old.update(func(tx *sql.Tx) error {
+	err = old.update(func(tx *transaction) error {
 		_, err := tx.Exec(schemaEvents + `;
 			INSERT INTO meta VALUES('project_id', 'p1');
 			INSERT INTO datasets VALUES('id1', 'd', 1, 1, NULL, NULL, NULL, NULL);

@@ -67,7 +67,7 @@ func (s *Server) createModel(c *call) (reply, error) {
 	if _, err := regexp.Compile(m.pattern); err != nil {
 		return reply{}, invalid("matchPattern is not a valid regex pattern (Postgres)")
 	}
-	err = s.store.update(func(tx *sql.Tx) error {
+	err = s.store.update(func(tx *transaction) error {
 		taken, err := count(tx, "SELECT count(*) FROM models WHERE name = ?", m.name)
 		if err != nil {
 			return err
@@ -123,7 +123,7 @@ func (s *Server) getModel(c *call) (reply, error) {
 
 // deleteModel answers DELETE /models/{id}.
 func (s *Server) deleteModel(c *call) (reply, error) {
-	err := s.store.update(func(tx *sql.Tx) error {
+	err := s.store.update(func(tx *transaction) error {
 		done, err := tx.Exec("DELETE FROM models WHERE id = ?", c.path["id"])
 		if err != nil {
 			return err

@@ -12,7 +12,7 @@ type spanWriter struct {
 	forget           *sql.Stmt
 	prompts          map[promptKey]string
 	described        map[string]bool
-	tx               *sql.Tx
+	tx               *transaction
 	cfg              Config
 	prices           priceList
 }
@@ -22,7 +22,7 @@ type promptKey struct {
 	version int64
 }
 
-func newSpanWriter(tx *sql.Tx, cfg Config) (*spanWriter, error) {
+func newSpanWriter(tx *transaction, cfg Config) (*spanWriter, error) {
 	columns := observationColumns + ioColumns + legacyColumns
 	w := &spanWriter{tx: tx, cfg: cfg, prompts: map[promptKey]string{}, described: map[string]bool{}}
 	for _, one := range []struct {

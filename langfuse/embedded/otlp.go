@@ -3,7 +3,6 @@ package embedded
 import (
 	"bytes"
 	"compress/gzip"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -51,7 +50,7 @@ func (s *Server) exportSpans(c *call) (reply, error) {
 	for i := range batches {
 		batches[i].spans = slices.DeleteFunc(batches[i].spans, func(sp span) bool { return s.cfg.drops(DropSpan, sp.id) })
 	}
-	err = s.later(s.cfg.IngestionDelay, func(tx *sql.Tx) error { return writeSpans(tx, s.cfg, batches, now) })
+	err = s.later(s.cfg.IngestionDelay, func(tx *transaction) error { return writeSpans(tx, s.cfg, batches, now) })
 	if err != nil {
 		return reply{}, err
 	}
@@ -60,7 +59,7 @@ func (s *Server) exportSpans(c *call) (reply, error) {
 
 // writeSpans stores the spans of a request, and what they say of their traces
 // where traces are kept.
-func writeSpans(tx *sql.Tx, cfg Config, batches []batch, now int64) error {
+func writeSpans(tx *transaction, cfg Config, batches []batch, now int64) error {
 	w, err := newSpanWriter(tx, cfg)
 	if err != nil {
 		return err

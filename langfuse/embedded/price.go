@@ -16,7 +16,7 @@ type pricedModel struct {
 
 // readPrices returns the models, the latest start first, so that the first that
 // fits is the one that counts.
-func readPrices(tx *sql.Tx) (priceList, error) {
+func readPrices(tx *transaction) (priceList, error) {
 	models, err := collect(tx, scanModel, "SELECT "+modelColumns+" FROM models ORDER BY coalesce(start, 0) DESC, created DESC, id")
 	if err != nil {
 		return nil, err

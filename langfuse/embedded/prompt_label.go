@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"database/sql"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -21,7 +20,7 @@ func checkLabels(f *form, key string, labels []string) {
 	}
 }
 
-func moveLabels(tx *sql.Tx, name string, version int64, labels []string) error {
+func moveLabels(tx *transaction, name string, version int64, labels []string) error {
 	for _, label := range labels {
 		if _, err := tx.Exec(`INSERT INTO prompt_labels(name, label, version) VALUES(?,?,?)
 			ON CONFLICT(name, label) DO UPDATE SET version = excluded.version`, name, label, version); err != nil {
@@ -51,7 +50,7 @@ func (s *Server) labelPrompt(c *call) (reply, error) {
 		return reply{}, err
 	}
 	var p prompt
-	err = s.store.update(func(tx *sql.Tx) error {
+	err = s.store.update(func(tx *transaction) error {
 		res, err := tx.Exec("UPDATE prompts SET updated = ? WHERE name = ? AND version = ?", s.now(), c.path["name"], version)
 		if err != nil {
 			return err
@@ -80,7 +79,7 @@ func (s *Server) deletePrompt(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	err = s.store.update(func(tx *sql.Tx) error {
+	err = s.store.update(func(tx *transaction) error {
 		var w where
 		w.add("name = ?", name)
 		if version > 0 {
@@ -106,7 +105,7 @@ func (s *Server) deletePrompt(c *call) (reply, error) {
 	return reply{status: http.StatusNoContent}, err
 }
 
-func removeVersion(tx *sql.Tx, p prompt) error {
+func removeVersion(tx *transaction, p prompt) error {
 	if _, err := tx.Exec("DELETE FROM prompt_labels WHERE name = ? AND version = ?", p.name, p.version); err != nil {
 		return err
 	}
@@ -114,7 +113,7 @@ func removeVersion(tx *sql.Tx, p prompt) error {
 	return err
 }
 
-func relabelLatest(tx *sql.Tx, name string) error {
+func relabelLatest(tx *transaction, name string) error {
 	_, err := tx.Exec(`INSERT INTO prompt_labels(name, label, version)
 		SELECT name, 'latest', max(version) FROM prompts WHERE name = ? GROUP BY name
 		ON CONFLICT(name, label) DO UPDATE SET version = excluded.version`, name)

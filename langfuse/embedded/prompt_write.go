@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -24,7 +23,7 @@ func (s *Server) createPrompt(c *call) (reply, error) {
 		return reply{}, err
 	}
 	p.id, p.created, p.updated = uuid.NewString(), s.now(), s.now()
-	err = s.store.update(func(tx *sql.Tx) error {
+	err = s.store.update(func(tx *transaction) error {
 		if err := nextVersion(tx, &p, hasTags); err != nil {
 			return err
 		}
@@ -104,7 +103,7 @@ func readMessages(f *form) string {
 
 // nextVersion numbers a new prompt, and takes over the tags of the name, which
 // all versions share, unless new ones are given.
-func nextVersion(tx *sql.Tx, p *prompt, hasTags bool) error {
+func nextVersion(tx *transaction, p *prompt, hasTags bool) error {
 	newest, err := collect(tx, scanPrompt, "SELECT "+promptColumns+" FROM prompts WHERE name = ? ORDER BY version DESC LIMIT 1", p.name)
 	if err != nil {
 		return err

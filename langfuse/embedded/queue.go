@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"database/sql"
 	"errors"
 	"math"
 	"sort"
@@ -19,13 +18,13 @@ type queue struct {
 // job is one write and the instant at which it is done, in milliseconds.
 type job struct {
 	due  int64
-	work func(*sql.Tx) error
+	work func(*transaction) error
 }
 
 // later does a write after a delay, at once where there is none. What waits is
 // done, in order, before the first request that comes when it is due; it is in
 // memory, so that a process that is killed meanwhile loses it, as Close does not.
-func (s *Server) later(delay time.Duration, work func(*sql.Tx) error) error {
+func (s *Server) later(delay time.Duration, work func(*transaction) error) error {
 	if delay <= 0 {
 		return s.store.update(work)
 	}

@@ -34,7 +34,7 @@ func (r run) json() object {
 
 // findOrCreateRun returns the id of the run that a link names. The first link
 // fixes description and metadata; what later ones say of them is not heard.
-func findOrCreateRun(tx *sql.Tx, dataset string, l link) (string, error) {
+func findOrCreateRun(tx *transaction, dataset string, l link) (string, error) {
 	ids, err := collect(tx, scanText, "SELECT id FROM runs WHERE dataset_id = ? AND name = ?", dataset, l.run)
 	if err != nil || len(ids) > 0 {
 		return append(ids, "")[0], err
@@ -147,7 +147,7 @@ func (s *Server) getRun(c *call) (reply, error) {
 
 // deleteRun answers DELETE /datasets/{name}/runs/{run}. Traces and scores stay.
 func (s *Server) deleteRun(c *call) (reply, error) {
-	err := s.store.update(func(tx *sql.Tx) error {
+	err := s.store.update(func(tx *transaction) error {
 		r, err := s.runOf(c, tx)
 		if err != nil {
 			return err

@@ -75,7 +75,7 @@ func (s *Server) storeLink(id string, it item, l *link) (run string, err error) 
 			return "", err
 		}
 	}
-	insert := func(tx *sql.Tx) error {
+	insert := func(tx *transaction) error {
 		if s.cfg.drops(DropRunItem, it.id) {
 			return nil
 		}
@@ -84,7 +84,7 @@ func (s *Server) storeLink(id string, it item, l *link) (run string, err error) 
 		return err
 	}
 	waits := s.cfg.IngestionDelay > 0
-	err = s.store.update(func(tx *sql.Tx) error {
+	err = s.store.update(func(tx *transaction) error {
 		run, err = findOrCreateRun(tx, it.datasetID, *l)
 		if err != nil || waits {
 			return err

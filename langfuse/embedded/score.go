@@ -41,7 +41,7 @@ func (s *Server) createScore(c *call) (reply, error) {
 	if s.cfg.drops(DropScore, sc.id) {
 		return ok(object{"id": sc.id})
 	}
-	err = s.later(s.cfg.IngestionDelay, func(tx *sql.Tx) error { return storeScore(tx, sc, now) })
+	err = s.later(s.cfg.IngestionDelay, func(tx *transaction) error { return storeScore(tx, sc, now) })
 	if err != nil {
 		return reply{}, err
 	}
@@ -51,7 +51,7 @@ func (s *Server) createScore(c *call) (reply, error) {
 // deleteScore answers DELETE /scores/{id} with 202, also for an id that is not
 // there. It is done before the answer unless DeleteDelay says later.
 func (s *Server) deleteScore(c *call) (reply, error) {
-	err := s.later(s.cfg.DeleteDelay, func(tx *sql.Tx) error {
+	err := s.later(s.cfg.DeleteDelay, func(tx *transaction) error {
 		_, err := tx.Exec("DELETE FROM scores WHERE id = ?", c.path["id"])
 		return err
 	})

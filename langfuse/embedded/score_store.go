@@ -18,7 +18,7 @@ func scanScore(rows *sql.Rows) (score, error) {
 
 // storeScore puts a score in the place that its id has. A score that does not
 // fit its configuration is dropped without a word, as Langfuse's worker does.
-func storeScore(tx *sql.Tx, sc score, now int64) error {
+func storeScore(tx *transaction, sc score, now int64) error {
 	if sc.config != "" {
 		cfg, exists, err := findScoreConfig(tx, sc.config)
 		if err != nil {

@@ -110,7 +110,7 @@ func (s *Server) createScoreConfig(c *call) (reply, error) {
 	if err := f.err(); err != nil {
 		return reply{}, err
 	}
-	err = s.store.update(func(tx *sql.Tx) error {
+	err = s.store.update(func(tx *transaction) error {
 		_, err := tx.Exec("INSERT INTO score_configs("+configColumns+") VALUES(?,?,?,?,?,?,?,?,?,?)", sc.id, sc.name,
 			sc.dataType, sc.low, sc.high, sc.categories, sc.description, sc.archived, sc.created, sc.updated)
 		return err
@@ -171,7 +171,7 @@ func (s *Server) updateScoreConfig(c *call) (reply, error) {
 		return reply{}, err
 	}
 	var sc scoreConfig
-	err = s.store.update(func(tx *sql.Tx) error {
+	err = s.store.update(func(tx *transaction) error {
 		_, err := tx.Exec(`UPDATE score_configs SET name = coalesce(?, name), description = coalesce(?, description),
 			min_value = coalesce(?, min_value), max_value = coalesce(?, max_value), archived = CASE ? WHEN 1 THEN ? ELSE archived END,
 			updated = ? WHERE id = ?`, nullable(name), description, low, high, f.has("isArchived"), archived, s.now(), c.path["id"])

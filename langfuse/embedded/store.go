@@ -23,6 +23,8 @@ import (
 type store struct {
 	mu   sync.Mutex
 	w, r *sql.DB
+	// statements are those of w.
+	statements statements
 }
 
 // querier reads: a pool, or a transaction.
@@ -93,7 +95,7 @@ func openPool(dsn string, size int, readOnly bool) (*sql.DB, error) {
 // migrate creates the tables of a new file, brings those of an older file up to
 // date, and refuses a file of a later version. It happens whole or not at all.
 func (s *store) migrate() error {
-	return s.update(func(tx *sql.Tx) error {
+	return s.update(func(tx *transaction) error {
 		var version int
 		if err := tx.QueryRow("PRAGMA user_version").Scan(&version); err != nil {
 			return fmt.Errorf("reading the version of the file: %w", err)
@@ -104,7 +106,7 @@ func (s *store) migrate() error {
 				version, len(steps))
 		}
 		for i, step := range steps[version:] {
-			if _, err := tx.Exec(step); err != nil {
+			if _, err := tx.Tx.Exec(step); err != nil {
 				return fmt.Errorf("bringing the tables from version %d to %d: %w", version+i, version+i+1, err)
 			}
 		}
@@ -116,7 +118,7 @@ func (s *store) migrate() error {
 // project fixes the project id of a new file and checks it for an old one.
 func (s *store) project(wanted string) (string, error) {
 	stored := orElse(wanted, DefaultProjectID)
-	err := s.update(func(tx *sql.Tx) error {
+	err := s.update(func(tx *transaction) error {
 		if _, err := tx.Exec("INSERT INTO meta(key, value) VALUES('project_id', ?) ON CONFLICT DO NOTHING", stored); err != nil {
 			return err
 		}
@@ -133,7 +135,7 @@ func (s *store) project(wanted string) (string, error) {
 
 // update runs fn in one write transaction and commits before it returns. An
 // error of fn undoes everything.
-func (s *store) update(fn func(*sql.Tx) error) error {
+func (s *store) update(fn func(*transaction) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	tx, err := s.w.Begin()
@@ -141,10 +143,14 @@ func (s *store) update(fn func(*sql.Tx) error) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // says ErrTxDone after a commit
-	if err := fn(tx); err != nil {
+	if err := fn(&transaction{tx, &s.statements}); err != nil {
 		return err
 	}
-	return tx.Commit()
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	s.statements.prepare(s.w)
+	return nil
 }
 
 func (s *store) close() error {
@@ -153,7 +159,7 @@ func (s *store) close() error {
 		errs = append(errs, s.r.Close())
 	}
 	if s.w != nil {
-		errs = append(errs, s.w.Close())
+		errs = append(errs, s.statements.close(), s.w.Close())
 	}
 	return errors.Join(errs...)
 }

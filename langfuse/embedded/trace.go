@@ -85,7 +85,7 @@ func speaksOfTrace(a attributes) bool {
 }
 
 // storeTrace lays what was said of a trace over what is stored of it.
-func storeTrace(tx *sql.Tx, given trace) error {
+func storeTrace(tx *transaction, given trace) error {
 	old, err := readTraces(tx, true, "WHERE t.id = ?", given.id)
 	if err != nil {
 		return err

@@ -112,7 +112,7 @@ func (s *Server) deleteManyTraces(c *call) (reply, error) {
 // deleteTraces removes traces with their observations and scores; ids that are
 // not there are no error. It waits for DeleteDelay.
 func (s *Server) deleteTraces(ids []string, message string) (reply, error) {
-	err := s.later(s.cfg.DeleteDelay, func(tx *sql.Tx) error {
+	err := s.later(s.cfg.DeleteDelay, func(tx *transaction) error {
 		for _, table := range []string{"traces WHERE id", "observations WHERE trace_id", "scores WHERE trace_id"} {
 			if _, err := tx.Exec("DELETE FROM "+table+" IN (SELECT value FROM json_each(?))", joined(ids)); err != nil {
 				return err

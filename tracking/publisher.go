@@ -113,8 +113,8 @@ func orDefault[T int | time.Duration](value, otherwise T) T {
 //
 // Each round takes up to 200 outcomes: links, then spans, then scores, in that
 // order, and acknowledges each stage in the run file. Spans of many outcomes
-// share a request (4 MiB, 512 spans), and so do 100 scores. At the end come the
-// scores of the run as a whole, if the run file has a footer, and what was
+// share a request (4 MiB, 512 spans), and so do 100 scores. With the last round go
+// the scores of the run as a whole, if the run file has a footer, and then what was
 // published of attempts that newer ones replaced is withdrawn.
 //
 // A round that fails is tried again, with growing pauses; while the run goes on
@@ -134,7 +134,7 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 			failures, ending = 0, true // what failed during the run does not count
 		}
 		more := p.cfg.Run.Changed() // before reading, so that no commit is missed
-		done, err := p.round(ctx)
+		done, err := p.round(ctx, last)
 		ended := err == nil && done == 0 && last
 		if ended {
 			err = p.conclude(ctx)
@@ -186,7 +186,6 @@ func (p *Publisher) conclude(ctx context.Context) error {
 	if err := p.totals(ctx); err != nil {
 		return err
 	}
-	p.totalled = len(p.refusedTotals) == 0
 	_, err = p.withdraw(ctx) // what is left is counted in unpublished
 	return err
 }

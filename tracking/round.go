@@ -2,13 +2,16 @@ package tracking
 
 import (
 	"context"
+	"errors"
+	"sync"
 
 	"extraction-experiment/runstore"
 )
 
 // round publishes the next outcomes and returns how many it finished or set
-// aside. What was acknowledged before an error stays acknowledged.
-func (p *Publisher) round(ctx context.Context) (int, error) {
+// aside. What was acknowledged before an error stays acknowledged. Last says that
+// the run has ended: beside the scores of its last outcomes go its own.
+func (p *Publisher) round(ctx context.Context, last bool) (int, error) {
 	batch, err := p.next(ctx)
 	if err != nil || len(batch) == 0 {
 		return 0, err
@@ -31,10 +34,21 @@ func (p *Publisher) round(ctx context.Context) (int, error) {
 			opened = append(opened, o)
 		}
 	}
-	for _, stage := range []func(context.Context, []runstore.Pending) error{p.links, p.traces, p.scores} {
-		if err := stage(ctx, opened); err != nil {
-			return 0, err
-		}
+	if err := p.links(ctx, opened); err != nil {
+		return 0, err
+	}
+	if err := p.traces(ctx, opened); err != nil {
+		return 0, err
+	}
+	var beside sync.WaitGroup
+	var totals error
+	if last && len(batch) < roundSize {
+		beside.Go(func() { totals = p.totals(ctx) })
+	}
+	err = p.scores(ctx, opened)
+	beside.Wait()
+	if err := errors.Join(err, totals); err != nil {
+		return 0, err
 	}
 	for _, o := range batch {
 		if p.refused[o.OID].err == nil {

@@ -76,20 +76,29 @@ func totalsOf(ctx context.Context, run *runstore.Reader, h outcome.Header, trial
 	return RunScores(s), nil
 }
 
-// totals sends the scores of every trial that has ended: unchanged where they
-// were sent before and not acknowledged, at a later time where they changed,
+// totals sends the scores of every trial, once the run has ended: unchanged where
+// they were sent before and not acknowledged, at a later time where they changed,
 // not at all where Langfuse has them.
 func (p *Publisher) totals(ctx context.Context) error {
+	if p.totalled {
+		return nil
+	}
 	footer, ended, err := p.cfg.Run.Footer(ctx)
-	if err != nil || !ended {
+	if err != nil {
 		return err
+	}
+	if !ended {
+		p.totalled = true // there are none
+		return nil
 	}
 	p.refusedTotals = nil
 	var problems []error
 	for trial := 1; trial <= max(1, p.header.Trials); trial++ {
 		problems = append(problems, p.totalsOfTrial(ctx, trial, footer.Ended))
 	}
-	return errors.Join(problems...)
+	err = errors.Join(problems...)
+	p.totalled = err == nil && len(p.refusedTotals) == 0
+	return err
 }
 
 func (p *Publisher) totalsOfTrial(ctx context.Context, trial int, ended time.Time) error {

@@ -194,9 +194,14 @@ func (w *world) follow(t *testing.T, ctx context.Context, run *runstore.Run) err
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p.Follow(ctx, closed())
+}
+
+// closed says that the run has ended.
+func closed() <-chan struct{} {
 	ended := make(chan struct{})
 	close(ended)
-	return p.Follow(ctx, ended)
+	return ended
 }
 
 // stored reads the run back as any reader of Langfuse would.

@@ -58,9 +58,7 @@ func TestPublisher_refusedScores(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan struct{})
-	close(ended)
-	err = publisher.Follow(t.Context(), ended)
+	err = publisher.Follow(t.Context(), closed())
 	// On the run: 3 counts, 2 of entity_f1, error_mean. The first commit is item 0,
 	// whose first score is entity_f1.
 	want := `7 results are scored and not published, the scores of the run as a whole are not published: ` +

@@ -103,7 +103,13 @@ func TestModes_storm(t *testing.T) {
 			}
 			w.client = client
 			w.calls.Store(0)
-			if err := w.follow(t, t.Context(), run); err != nil {
+			// One link of 300 is refused five times in a row in every tenth storm: that
+			// round is tried again, as in a run.
+			p, err := tracking.NewPublisher(tracking.Config{Client: client, Server: w.server, Run: run})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Follow(t.Context(), closed()); err != nil {
 				t.Fatal(err)
 			}
 			// 2 rounds (200 and 100): 2 requests of spans, 4 + 2 of scores, 1 for the
@@ -117,6 +123,7 @@ func TestModes_storm(t *testing.T) {
 			if got >= 2*ideal {
 				t.Errorf("%d requests, and %d would have been enough without faults", got, ideal)
 			}
+			w.front.Store(nil) // what is there is looked at in calm weather
 			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Client: client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
 			if err != nil || !verdict.OK() || verdict.Checked.Items != n {
 				t.Errorf("%+v %v", verdict, err)

@@ -129,10 +129,8 @@ func TestPublisher_lostDeletion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan struct{})
-	close(ended)
 	var left *tracking.UnpublishedError
-	if err := p.Follow(t.Context(), ended); !errors.As(err, &left) || left.Withdrawn != 1 || left.Left != 0 {
+	if err := p.Follow(t.Context(), closed()); !errors.As(err, &left) || left.Withdrawn != 1 || left.Left != 0 {
 		t.Fatalf("got %v", err)
 	}
 }

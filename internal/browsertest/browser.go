@@ -160,7 +160,7 @@ func Want[T comparable](b *Browser, expression string, expected T) {
 	b.T.Helper()
 	var got T
 	var err error
-	for range 100 {
+	for range 500 {
 		if got, err = chromedp.Run(b, chromedp.Evaluate[T](expression)); err == nil && got == expected {
 			return
 		}

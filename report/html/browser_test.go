@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"extraction-experiment/internal/browsertest"
 	"extraction-experiment/report"
@@ -129,6 +130,13 @@ func hostileText(t *testing.T, chromium context.Context) {
 	value[bool](b, `(() => { const i = document.createElement("img"); i.src = "http://192.0.2.1/x.png"; document.body.append(i); return true; })()`)
 	want(b, `window.pwned === undefined`, true)
 	requests, refused, problems := b.Complaints()
+	for range 500 { // the browser tells of them when it comes to it
+		if len(requests) > 0 && refused > 0 && len(problems) > 1 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+		requests, refused, problems = b.Complaints()
+	}
 	if len(requests) != 1 || refused != 1 {
 		t.Errorf("of the requests %q the policy refused %d", requests, refused)
 	}

@@ -180,7 +180,11 @@ func TestExternal(t *testing.T) {
 		"/number": {outcome.InvalidOutput, 1}, "/hang": {outcome.Timeout, 1},
 	} {
 		_, calls, err := ask(path)
-		if f := outcome.FailureOf(err, outcome.OK); f.Class != want.class || requests.Load() != want.requests || len(calls) == 0 {
+		asked := requests.Load()
+		if path == "/hang" {
+			asked = max(asked, 1) // the time may be over before a busy machine has sent it
+		}
+		if f := outcome.FailureOf(err, outcome.OK); f.Class != want.class || asked != want.requests || len(calls) == 0 {
 			t.Errorf("%s: %v after %d requests", path, err, requests.Load())
 		}
 	}

@@ -10,16 +10,26 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Ask sends one request to a model and records it: call holds the name, the
-// provider and the model's name under which that is done, now reads the clock.
-// The call returned says what was asked, answered, used and paid, also where
-// an error comes with it; it begins when the last request of the model was
-// sent, not while it waited.
-//
-// The error is that of the model, or an *outcome.Failure of class
-// invalid_output for an answer that is of no use whatever it says: refused, cut
-// by the limit of tokens, or empty.
+// Ask is Record for whom an answer that is of no use, whatever it says, is an
+// error: refused, cut by the limit of tokens, or empty. That is an
+// *outcome.Failure of class invalid_output.
 func Ask(ctx context.Context, model Model, req Request, call outcome.Call, now func() time.Time) (Response, outcome.Call, error) {
+	res, call, err := Record(ctx, model, req, call, now)
+	if err != nil {
+		return res, call, err
+	}
+	if err = unusable(res); err != nil {
+		call.Error = outcome.FailureOf(err, outcome.Provider).Message
+	}
+	return res, call, err
+}
+
+// Record sends one request to a model and writes down what came of it: call
+// holds the name, the provider and the model's name under which that is done, now
+// reads the clock. The call returned says what was asked, answered, used and paid,
+// also where an error comes with it; it begins when the last request of the model
+// was sent, not while it waited. The error is that of the model.
+func Record(ctx context.Context, model Model, req Request, call outcome.Call, now func() time.Time) (Response, outcome.Call, error) {
 	call.Kind = "generation"
 	call.Parameters, call.Input, call.Started = encoded(req.Parameters), encoded(req.Messages), now().UTC()
 	res, err := model.Generate(ctx, req)
@@ -36,9 +46,6 @@ func Ask(ctx context.Context, model Model, req Request, call outcome.Call, now f
 	call.Usage, call.Assumed, call.CostUSD, call.Finish = res.Usage, res.Assumed, res.CostUSD, string(res.Finish)
 	if res.Text != "" {
 		call.Output = encoded(res.Text)
-	}
-	if err == nil {
-		err = unusable(res)
 	}
 	if err != nil {
 		call.Error = outcome.FailureOf(err, outcome.Provider).Message

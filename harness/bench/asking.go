@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	_ "embed" // the texts of the built-in prompt
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -71,35 +70,11 @@ func (a *Asking) Answer(ctx context.Context, q Question) (string, []outcome.Call
 	for _, m := range compiled {
 		req.Messages = append(req.Messages, pipeline.Message{Role: m.Role, Content: m.Content})
 	}
-	call := outcome.Call{
-		Name: "extract", Kind: "generation", Provider: a.cfg.Provider, Model: a.cfg.Name,
-		Parameters: encoded(req.Parameters), Input: encoded(req.Messages), Started: a.cfg.Now().UTC(),
-	}
-	res, err := a.cfg.Model.Generate(ctx, req)
-	note(&call, res, a.cfg.Now().UTC())
-	if err != nil {
-		call.Error = outcome.FailureOf(err, outcome.Provider).Message
-	}
-	return res.Text, []outcome.Call{call}, err
-}
-
-// note writes down what a model answered, also beside an error: it was paid for.
-func note(call *outcome.Call, res pipeline.Response, ended time.Time) {
-	call.Started, call.Ended = call.Started.Add(res.Waited), ended
-	call.Waited, call.Cached, call.Attempts = res.Waited, res.Cached, res.Attempts
-	if !res.Cached {
-		call.Attempts = max(1, res.Attempts)
-	}
-	if res.Model != "" {
-		call.Model = res.Model
-	}
-	call.Usage, call.Assumed, call.CostUSD, call.Finish = res.Usage, res.Assumed, res.CostUSD, string(res.Finish)
-	if res.Text != "" {
-		call.Output = encoded(res.Text)
-	}
+	res, call, err := pipeline.Record(ctx, a.cfg.Model, req, outcome.Call{Name: "extract", Provider: a.cfg.Provider, Model: a.cfg.Name}, a.cfg.Now)
 	if res.Finish == pipeline.FinishLength {
 		call.Warnings = append(call.Warnings, "the answer was cut by the limit of tokens")
 	}
+	return res.Text, []outcome.Call{call}, err
 }
 
 // unitName says in words what an offset mode counts.
@@ -111,13 +86,4 @@ func unitName(mode string) string {
 		return "bytes of UTF-8"
 	}
 	return "UTF-16 code units"
-}
-
-// encoded marshals what always can be marshalled.
-func encoded(v any) json.RawMessage {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil
-	}
-	return raw
 }

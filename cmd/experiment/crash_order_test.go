@@ -22,19 +22,22 @@ import (
 // write: what it is told of must be committed there already.
 type witness struct {
 	behind http.Handler
-	path   string
 
 	mu    sync.Mutex
+	path  string         // of the run file; empty until it is known
 	seen  map[string]int // by path: traces that a request spoke of
 	early []string       // traces that were not committed
 	err   error
 }
 
 func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost && w.path != "" {
+	w.mu.Lock()
+	path := w.path
+	w.mu.Unlock()
+	if r.Method == http.MethodPost && path != "" {
 		raw, err := io.ReadAll(r.Body)
 		if err == nil {
-			err = w.look(r, raw)
+			err = w.look(path, r, raw)
 		}
 		if err != nil {
 			w.mu.Lock()
@@ -46,13 +49,13 @@ func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.behind.ServeHTTP(rw, r)
 }
 
-// look compares the traces of a request with the outcomes of the run.
-func (w *witness) look(r *http.Request, raw []byte) error {
+// look compares the traces of a request with the outcomes of the run in a file.
+func (w *witness) look(path string, r *http.Request, raw []byte) error {
 	told, err := tracesOf(r, raw)
 	if err != nil || len(told) == 0 {
 		return err
 	}
-	run, err := runstore.Load(w.path)
+	run, err := runstore.Load(path)
 	if err != nil {
 		return err
 	}
@@ -137,8 +140,12 @@ func TestCrash_nothingIsSentBeforeItIsCommitted(t *testing.T) {
 		return w
 	})
 	f := newFolder(t, append(env, "OPENAI_API_KEY=sk-test", "OPENAI_BASE_URL="+newPaidModel(t).url+"/r")...)
+	w.mu.Lock()
 	w.path = f.runFile("made", "r")
+	w.mu.Unlock()
 	f.run(t, 0, "--dataset", "made", "--name", "r", "--model", "openai/gpt-test", "--prompt", "plain", "--max-failures", "1", "--quiet")
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	must(t, w.err)
 	if len(w.early) > 0 {
 		t.Errorf("sent before it was committed: %s", w.early)

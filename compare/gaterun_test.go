@@ -88,12 +88,13 @@ func TestGate_JudgeRun(t *testing.T) {
 	// The interval is that of the mean of those that did not fail: it is told only
 	// where none did.
 	whole = alone()
-	whole.Scores[0].Failed, whole.Scores[0].CI95 = 0, &[2]float64{.7, .9}
-	failing := alone()
-	failing.Scores[0].CI95 = &[2]float64{.7, .9}
-	for _, s := range []outcome.Summary{whole, failing} {
+	whole.Scores[0].Failed, whole.Scores[0].CI95, whole.Scores[0].FailuresAsZero = 0, &[2]float64{.7, .9}, whole.Scores[0].Mean
+	failing, partly := alone(), alone()
+	failing.Scores[0].CI95, partly.Scores[0].CI95 = &[2]float64{.7, .9}, &[2]float64{.7, .9}
+	partly.Scores[0].Failed = 0 // one of two trials failed: no item did in all
+	for i, s := range []outcome.Summary{whole, failing, partly} {
 		got, err := (Gate{Rules: []Rule{mustRule(t, "f1 >= 0.5")}}).JudgeRun(s)
-		if err != nil || (got.Rules[0].CI95 != nil) != (s.Scores[0].Failed == 0) {
+		if err != nil || (got.Rules[0].CI95 != nil) != (i == 0) {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}

@@ -112,7 +112,7 @@ func (r Rule) judgeRun(s outcome.Summary) (RuleResult, error) {
 		return RuleResult{}, r.unknown(scoreNames(s))
 	}
 	out := RuleResult{Threshold: r.Offset, Value: stat.FailuresAsZero}
-	if stat.Failed == 0 { // else the interval is that of another mean
+	if m, z := stat.Mean, stat.FailuresAsZero; m != nil && z != nil && *m == *z { // else the interval is that of another mean
 		out.CI95 = stat.CI95
 	}
 	if r.Pooled {

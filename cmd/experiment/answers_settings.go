@@ -68,7 +68,7 @@ func (s settings) answersConfig() (answersConfig, error) {
 	}
 	c.name, c.output = runAndFile(s.text("out"), s.text("name"))
 	if c.name == "" {
-		c.name = "answers-" + time.Now().UTC().Format("20060102-150405")
+		c.name = "answers-" + time.Now().UTC().Format("20060102-150405.000")
 		c.nameMade = c.name
 	}
 	p.runName(c.name)

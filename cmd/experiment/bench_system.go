@@ -58,7 +58,7 @@ func openBenchSystem(c *urfave.Context, getenv func(string) string, concurrency 
 }
 
 func openBenchPipeline(target string, getenv func(string) string, concurrency int) (benchSystem, error) {
-	asker, err := external.NewAsker(external.Config{Target: target, Concurrency: concurrency, Stderr: os.Stderr, Token: getenv(envPipelineToken)})
+	asker, err := external.NewAsker(external.Config{Target: target, Concurrency: concurrency, Stderr: newPlain(os.Stderr), Token: getenv(envPipelineToken)})
 	if err != nil {
 		return benchSystem{}, err
 	}

@@ -152,7 +152,7 @@ func TestScorer(t *testing.T) {
 		t.Errorf("warnings %q, scores %v", scored.Warnings, scored.Scores)
 	}
 	for _, s := range judge.Undelivered() {
-		if s.Value != nil || s.Name == answers.Primary && *s.Weight != 3 {
+		if s.Value != nil || s.Name == answers.CitationPenalty || s.Name == answers.Primary && *s.Weight != 3 {
 			t.Errorf("undelivered %+v", s)
 		}
 	}

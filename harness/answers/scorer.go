@@ -107,11 +107,16 @@ func (j judge) oddCitations(cited []int) []string {
 	return list
 }
 
-// Undelivered returns the scores that an answer would have had.
+// Undelivered returns the scores that an answer would have had, but for the
+// penalty: a failure counts as 0 where a score is averaged, and that is the best
+// that a penalty can be.
 func (j judge) Undelivered() []outcome.Score {
 	weight := j.expected.Importance()
 	var list []outcome.Score
 	for _, name := range ScoreOrder() {
+		if name == CitationPenalty {
+			continue
+		}
 		s := outcome.Score{Name: name, Reason: "failed"}
 		if name == Primary {
 			s.Weight = &weight

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -155,7 +156,9 @@ func (r reader) shape(raw json.RawMessage, w wire) string {
 		err = r.schema.Validate(value)
 	}
 	if err != nil {
-		return shortened(err.Error())
+		lines := strings.Split(err.Error(), "\n")
+		slices.Sort(lines[1:]) // the first is a title, the others come in any order
+		return shortened(strings.Join(lines, "\n"))
 	}
 	return ""
 }

@@ -128,7 +128,7 @@ func TestAnswers_takenUpAgain(t *testing.T) {
 	server, env := newLimitedServer(t)
 	args := []string{"answers", "run", "--pdf", pdf, "--questions", questions, "--model", "openai/gpt-test", "--quiet", "--concurrency", "1", "--max-tokens", "50"}
 	code, _, stderr := b.with(env, append(args, "--budget-tokens", "1700")...)
-	made := regexp.MustCompile(`--name (answers-[0-9-]+) --budget-tokens MORE --resume`).FindStringSubmatch(stderr)
+	made := regexp.MustCompile(`--name (answers-[0-9.-]+) --budget-tokens MORE --resume`).FindStringSubmatch(stderr)
 	if code != cli.ExitInterrupted || made == nil {
 		t.Fatalf("a budget that is used up: exit %d: %s", code, stderr)
 	}
@@ -143,7 +143,7 @@ func TestAnswers_takenUpAgain(t *testing.T) {
 	bench := []string{"answers", "benchmark", "--config", "benchmark.yaml", "--model", "openai/gpt-test", "--concurrency", "1", "--max-tokens", "50", "--out", "report.json"}
 	server.asked = 0
 	code, _, stderr = b.with(env, append(bench, "--budget-tokens", "2500")...)
-	made = regexp.MustCompile(`go on with: experiment answers benchmark .*--name (b-[0-9-]+) --budget-tokens MORE --resume`).FindStringSubmatch(stderr)
+	made = regexp.MustCompile(`go on with: experiment answers benchmark .*--name (b-[0-9.-]+) --budget-tokens MORE --resume`).FindStringSubmatch(stderr)
 	if code != cli.ExitInterrupted || made == nil || server.asked == 0 {
 		t.Fatalf("a benchmark whose budget is used up: exit %d: %s", code, stderr)
 	}

@@ -43,7 +43,7 @@ func answersRunTable() []setting {
 	return append([]setting{
 		{flag: "pdf", usage: "`FILE` that the questions are about; EXPERIMENT_PDF_PASSWORD opens an encrypted one"},
 		{flag: "questions", usage: "`FILE` of questions in JSONL, or the name of a dataset in Langfuse"},
-		{flag: "out", alias: "o", usage: "`RUN` is the name of the run, or a file that it is also written to as JSONL (default: a name with the time)"},
+		{flag: "out", alias: "o", usage: "`RUN|FILE` is the name of the run, or a file that it is also written to as JSONL (default: a name with the time)"},
 		{flag: "name", alias: "n", usage: "`NAME` of the run, where --out is a file"},
 		{flag: "verify", toggle: true, usage: "read the run back from Langfuse at the end and compare it with the run file"},
 	}, answersSystemTable()...)

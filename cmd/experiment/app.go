@@ -88,7 +88,7 @@ func arrange(app *urfave.App, args []string) ([]string, error) {
 		return nil, err
 	}
 	if at < 0 {
-		return cli.FlagsFirst(args, flags.Takes(app.Flags))
+		return ordered(app.Flags, args)
 	}
 	command := app.Command(args[at])
 	if command == nil {
@@ -104,8 +104,17 @@ func arrange(app *urfave.App, args []string) ([]string, error) {
 	if err := knownFlags(command, rest); err != nil {
 		return nil, err
 	}
-	ordered, err := cli.FlagsFirst(rest, flags.Takes(command.Flags))
-	return append([]string{command.Name}, ordered...), err
+	rest, err = ordered(command.Flags, rest)
+	return append([]string{command.Name}, rest...), err
+}
+
+// ordered puts the flags of a command before its arguments.
+func ordered(list []urfave.Flag, args []string) ([]string, error) {
+	args, err := cli.FlagsFirst(args, flags.Takes(list))
+	if err != nil {
+		return nil, err
+	}
+	return args, filesNamed(list, args)
 }
 
 func unknownCommand(app *urfave.App, word string) error {

@@ -59,7 +59,7 @@ func benchCommand(env cli.Env) *urfave.Command {
 			&urfave.StringSliceFlag{Name: "dataset", Aliases: []string{"d"}, Usage: "`FILE` of cases; may be repeated"},
 			&urfave.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "`MODEL` that answers, as of experiment run"},
 			&urfave.StringFlag{Name: "pipeline", Usage: "`PROGRAM|URL` of a team's own pipeline that answers"},
-			&urfave.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "`RUN` is the name of the run, or a file that ends in .run"},
+			&urfave.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "`RUN|FILE` is the name of the run, or a file that ends in .run"},
 			&urfave.BoolFlag{Name: "resume", Usage: "go on with the run of --out, which was stopped", DisableDefaultText: true},
 			&urfave.BoolFlag{Name: "retry-failed", Usage: "go on with it, and ask again what nobody answered", DisableDefaultText: true},
 			&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show no progress", DisableDefaultText: true},

@@ -19,14 +19,16 @@ import (
 const bytesPerToken = 3
 
 // estimates tells what each run would take, of a sweep one after the other and
-// then all of them together. In JSON every estimate is an object on its own.
-func estimates(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfgs []runConfig) error {
-	var all []report.Estimate
+// then all of them together; judges is how many models judge each. In JSON every
+// estimate is an object on its own.
+func estimates(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfgs []runConfig, judges int) error {
+	var all []judgedEstimate
 	for _, cfg := range cfgs {
-		e, err := estimate(ctx, env, lf, cfg)
+		asked, err := estimate(ctx, env, lf, cfg)
 		if err != nil {
 			return err
 		}
+		e := withJudging(asked, judges)
 		all = append(all, e)
 		if cfg.json {
 			err = printJSON(env, e)
@@ -40,12 +42,12 @@ func estimates(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfgs []ru
 	if len(all) < 2 || cfgs[0].json {
 		return nil
 	}
-	_, err := fmt.Fprint(env.Stdout, "\n", report.EstimateSum(all))
+	_, err := fmt.Fprint(env.Stdout, "\n", judgedSum(all))
 	return cli.Written(err)
 }
 
 // between is the empty line before all but the first of several.
-func between(estimates []report.Estimate) string {
+func between(estimates []judgedEstimate) string {
 	if len(estimates) > 1 {
 		return "\n"
 	}

@@ -113,7 +113,7 @@ func (p *progress) Done(o outcome.Outcome) {
 	}
 	if now := time.Now(); now.Sub(p.last) >= plainEvery || p.done == p.total {
 		p.last = now
-		p.line("%d/%d done, %d failed, %d in flight%s", p.done, p.total, p.failed, p.flying, p.meanText())
+		p.state()
 	}
 }
 
@@ -137,7 +137,7 @@ func (p *progress) close() {
 	if p.pool == nil {
 		p.flying = 0
 		if p.done > p.earlier && p.done < p.total { // stopped: the last line is of before that
-			p.line("%d/%d done, %d failed, %d in flight%s", p.done, p.total, p.failed, p.flying, p.meanText())
+			p.state()
 		}
 		p.mu.Unlock()
 		return
@@ -149,6 +149,12 @@ func (p *progress) close() {
 		bar.SetTotal(-1, true)
 	}
 	p.pool.Wait()
+}
+
+// state prints how far the run is. Of a run that was taken up again the items
+// count from its beginning; failures and the score are of this process alone.
+func (p *progress) state() {
+	p.line("%d/%d done, %d failed%s, %d in flight%s", p.done, p.total, p.failed, p.session(), p.flying, p.meanText())
 }
 
 func (p *progress) line(format string, args ...any) {
@@ -163,7 +169,7 @@ func (p *progress) counts() string {
 	defer p.mu.Unlock()
 	text := fmt.Sprintf("%d/%d", p.done, p.total)
 	if p.failed > 0 {
-		text += fmt.Sprintf(" %d failed", p.failed)
+		text += fmt.Sprintf(" %d failed%s", p.failed, p.session())
 	}
 	return text + " "
 }
@@ -193,5 +199,14 @@ func (p *progress) meanText() string {
 	if p.scored == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %s %.3f", p.primary, p.sum/float64(p.scored))
+	return fmt.Sprintf(", %s %.3f%s", p.primary, p.sum/float64(p.scored), p.session())
+}
+
+// session marks what is of this process alone, where the run began
+// earlier.
+func (p *progress) session() string {
+	if p.earlier > 0 {
+		return " this session"
+	}
+	return ""
 }

@@ -9,6 +9,7 @@ import (
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/flags"
+	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
@@ -74,11 +75,14 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 }
 
 // sameProject refuses to publish a run into another project than it was made
-// for: its dataset is not there.
+// for: its dataset is not there. A run of the bench has none anywhere.
 func sameProject(ctx context.Context, run *runstore.Reader, lf *connect.Langfuse) error {
 	header, err := run.Header(ctx)
 	if err != nil {
 		return err
+	}
+	if header.Harness == benches.Name {
+		return cli.Usage("the run %q is of the bench, and runs of the bench are not published to Langfuse: experiment bench score %s judges it", header.Name, quote(header.Name))
 	}
 	if header.Project != lf.Server.Project.ID {
 		return cli.Usage("the run %q belongs to the Langfuse project %q, and the keys are those of %q: use the keys that it was run with", header.Name, header.Project, lf.Server.Project.ID)

@@ -88,7 +88,7 @@ func runAction(c *urfave.Context, env cli.Env, table []setting) error {
 func (b workbench) runAll(ctx context.Context, cfgs []runConfig, rules scorer) error {
 	switch {
 	case cfgs[0].estimate:
-		return b.signals.interrupted(estimates(ctx, b.env, b.lf, cfgs))
+		return b.signals.interrupted(estimates(ctx, b.env, b.lf, cfgs, rules.custom.judges()))
 	case cfgs[0].cell:
 		return (&sweepJob{workbench: b, rules: rules, cells: cfgs}).run(ctx)
 	}

@@ -129,6 +129,16 @@ func (s customScorers) budget(c limitsConfig, getenv func(string) string) (*pipe
 	return budget, withCode(err)
 }
 
+// judges counts the language models among the evaluators.
+func (s customScorers) judges() (n int) {
+	for _, o := range s.opened {
+		if o.model != "" {
+			n++
+		}
+	}
+	return n
+}
+
 // certify says what the certificate of an evaluator is worth: why it counts as not
 // certified, or on what terms it is.
 func certify(c *outcome.CustomScorer, entry configs.Scorer, dir string, opened openedEvaluator) error {

@@ -185,7 +185,7 @@ func costParts(s outcome.Summary) []string {
 	u := s.Usage
 	switch {
 	case s.Run.RescoredFrom != "":
-		return []string{"none: scored again, nothing was asked"}
+		return []string{"none: scored again, no model was asked for extractions"}
 	case u.CostUSD == nil && u.Total == 0:
 		return nil
 	case u.CostUSD == nil:

@@ -182,7 +182,7 @@ func TestRun_cache(t *testing.T) {
 }
 
 // A run that was repaired says what all its attempts cost, and one that was
-// scored again that nothing was asked.
+// scored again that no model was asked for extractions.
 func TestRun_costOfReplacedAttempts(t *testing.T) {
 	b := newBench(t)
 	server, env := newLimitedServer(t)
@@ -201,7 +201,7 @@ func TestRun_costOfReplacedAttempts(t *testing.T) {
 		t.Errorf("shown as: %s", shown)
 	}
 	b.with(env, "rescore", "r", "--name", "again")
-	if _, shown, stderr := b.with(env, "show", "again"); !strings.Contains(shown, "scored again, nothing was asked") || strings.Contains(shown, "$") {
+	if _, shown, stderr := b.with(env, "show", "again"); !strings.Contains(shown, "scored again, no model was asked for extractions") || strings.Contains(shown, "$") {
 		t.Errorf("shown as: %s%s", shown, stderr)
 	}
 }

@@ -42,7 +42,7 @@ func (e Estimate) Text() string {
 	}
 	line("items", items)
 	if !e.Asks {
-		line("cost", "nothing that is known here: no model is asked by this program")
+		line("cost", "nothing that is known here: no model is asked for extractions by this program")
 		return b.String()
 	}
 	line("requests", count(e.Requests)+" · repairs and retries come on top")

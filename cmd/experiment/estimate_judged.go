@@ -43,9 +43,6 @@ func (e judgedEstimate) Text() string {
 	if e.Judging == nil {
 		return text
 	}
-	if !e.Asks { // its last line says that no model is asked
-		text = text[:strings.LastIndex(strings.TrimSuffix(text, "\n"), "\n")+1]
-	}
 	return text + fmt.Sprintf("%-9s %s; %s\n", "judging", judgingCalls(e.Judging.Calls), judgingNote)
 }
 

@@ -116,7 +116,7 @@ func (c *comparing) pairs(row merging, l limits) shortened {
 	sides := make([]*extraction.Extraction, 0, 1+len(row.views))
 	sides = append(sides, nil)
 	text := ""
-	for i, v := range row.views {
+	for i, v := range cited(row.views) {
 		sides = append(sides, nil)
 		if v == nil {
 			continue

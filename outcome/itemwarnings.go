@@ -14,37 +14,65 @@ const (
 	shownWarnings   = 3
 )
 
-// itemWarnings counts what outcomes warn of, by text.
+// itemWarnings counts the items that are warned of, by text: an item counts once,
+// whatever the number of its trials.
 type itemWarnings struct {
-	texts map[string]int
-	other int // of texts beyond the bound
+	texts map[string]*warnedItems
+	other int // warnings of texts beyond the bound
 }
 
-func (w *itemWarnings) add(warnings []string) {
-	for _, text := range warnings {
-		if _, known := w.texts[text]; !known && len(w.texts) == maxWarningTexts {
+type warnedItems struct {
+	count int
+	last  string // the item that was warned of last
+	// items are those of a run of several trials, nil for others, where no item
+	// comes back.
+	items map[string]bool
+}
+
+// add takes the warnings of one outcome of a run of so many trials.
+func (w *itemWarnings) add(o Outcome, trials int) {
+	for _, text := range o.Warnings {
+		warned := w.texts[text]
+		if warned == nil && len(w.texts) == maxWarningTexts {
 			w.other++
 			continue
 		}
-		if w.texts == nil {
-			w.texts = map[string]int{}
+		if warned == nil {
+			warned = &warnedItems{}
+			if trials > 1 {
+				warned.items = map[string]bool{}
+			}
+			if w.texts == nil {
+				w.texts = map[string]*warnedItems{}
+			}
+			w.texts[text] = warned
 		}
-		w.texts[text]++
+		warned.add(o.Item)
 	}
 }
 
-// list returns the most frequent warnings, each with how often it was given.
+func (w *warnedItems) add(item string) {
+	if w.count > 0 && w.last == item || w.items[item] {
+		return
+	}
+	w.count, w.last = w.count+1, item
+	if w.items != nil {
+		w.items[item] = true
+	}
+}
+
+// list returns the warnings of most items, each with how many they are.
 func (w *itemWarnings) list() []string {
 	texts := slices.SortedFunc(maps.Keys(w.texts), func(a, b string) int {
-		return cmp.Or(cmp.Compare(w.texts[b], w.texts[a]), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(w.texts[b].count, w.texts[a].count), cmp.Compare(a, b))
 	})
 	var list []string
 	hidden := w.other
 	for i, text := range texts {
 		if i < shownWarnings {
-			list = append(list, fmt.Sprintf("%s (%s)", text, counted(w.texts[text], "item")))
+			list = append(list, fmt.Sprintf("%s (%s)", text, counted(w.texts[text].count, "item")))
 		} else {
-			hidden += w.texts[text]
+			hidden += w.texts[text].count
 		}
 	}
 	if hidden > 0 {

@@ -8,8 +8,8 @@ import (
 
 func TestItemWarnings(t *testing.T) {
 	var w itemWarnings
-	for _, text := range []string{"b", "a", "b", "c", "d", "d", "d", "e"} {
-		w.add([]string{text})
+	for i, text := range []string{"b", "a", "b", "c", "d", "d", "d", "e"} {
+		w.add(warning(fmt.Sprint(i), 1, text), 1)
 	}
 	// d 3, b 2, then a, c, e with 1 each: a is shown, two are not.
 	want := []string{"d (3 items)", "b (2 items)", "a (1 item)", "and 2 other warnings of items"}
@@ -17,9 +17,37 @@ func TestItemWarnings(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for i := range 2 * maxWarningTexts {
-		w.add([]string{fmt.Sprint(i)})
+		w.add(warning("x", 1, fmt.Sprint(i)), 1)
 	}
 	if len(w.texts) != maxWarningTexts {
 		t.Errorf("%d texts are kept", len(w.texts))
+	}
+}
+
+func warning(item string, trial int, texts ...string) Outcome {
+	return Outcome{Item: item, Trial: trial, Detail: Detail{Warnings: texts}}
+}
+
+// TestItemWarnings_once: an item counts once, in however many trials it is warned
+// of, however often in one, and in whatever order its trials come.
+func TestItemWarnings_once(t *testing.T) {
+	outcomes := []Outcome{warning("x", 1, "odd", "odd"), warning("y", 1, "odd"), warning("x", 2, "odd"), warning("y", 2), warning("x", 3, "odd", "rare")}
+	for _, backwards := range []bool{false, true} {
+		if backwards {
+			slices.Reverse(outcomes)
+		}
+		s := NewSummariser(Header{Trials: 3}, SummaryConfig{})
+		for _, o := range outcomes {
+			s.Add(o)
+		}
+		want := []string{"odd (2 items)", "rare (1 item)"} // x and y; x
+		if got := s.Summary().Warnings; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	var w itemWarnings
+	w.add(warning("x", 1, "odd", "even", "odd"), 1)
+	if got, want := w.list(), []string{"even (1 item)", "odd (1 item)"}; !slices.Equal(got, want) {
+		t.Errorf("of one trial: got %q, want %q", got, want)
 	}
 }

@@ -29,7 +29,7 @@ type SummaryConfig struct {
 // (stats.Sum), lists are sorted by rules without ties. Memory is bounded by
 // the number of score names, groups, causes and failure classes, the items kept, and 8
 // bytes per timed outcome; a run of several trials also keeps each score of each
-// item, about 100 bytes and 8 a trial. Not safe for concurrent use.
+// item, about 100 bytes and 8 a trial, and which items each warning is of. Not safe for concurrent use.
 type Summariser struct {
 	header Header
 	config SummaryConfig
@@ -96,7 +96,7 @@ func (s *Summariser) Add(o Outcome) {
 		s.addPrimary(o)
 	}
 	s.addScores(o)
-	s.itemWarnings.add(o.Warnings)
+	s.itemWarnings.add(o, s.header.Trials)
 	s.judging.add(o.Judging)
 	s.usage = s.usage.Add(o.Usage.bounded())
 	if o.CostUSD != nil && s.cost.Add(*o.CostUSD) {

@@ -59,6 +59,9 @@ func (w *writer) meta() meta {
 		m.Scores = append(m.Scores, named(name))
 	}
 	m.Shown = w.columns(m.Primary)
+	if m.Answers {
+		m.Causes = answerCauseKeys()
+	}
 	for _, r := range w.runs {
 		run := r.Summary.Run
 		m.Runs = append(m.Runs, metaRun{named(run.Name), named(run.Dataset), named(run.Model)})

@@ -3,7 +3,6 @@ package html
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 
 	"extraction-experiment/compare"
@@ -46,7 +45,7 @@ func Compare(w io.Writer, c compare.Comparison, runs []report.Run, cfg Config) e
 		return out.parts(out.head, out.body)
 	}
 	out.runs, out.scores = comparable, []string{c.Metric}
-	out.row, out.detailed, out.spreads = out.pairRow, out.pairs, make([]spread, len(comparable))
+	out.row, out.detailed, out.spreads = out.pairRow, out.pairs, newSpreads(len(comparable))
 	return out.parts(out.head, out.items, out.body, func() error { return out.script(out.meta()) })
 }
 
@@ -57,7 +56,7 @@ type comparing struct {
 	all        []report.Run
 	at         []int    // where each candidate stands among the runs that are shown; 0 for nowhere
 	places     []int    // where each run that is shown stands among all
-	spreads    []spread // of the differences of the items of each run that is shown
+	spreads    *spreads // of the differences of the items of each run that is shown
 	trials     int      // of the item that has most
 }
 
@@ -99,11 +98,7 @@ func (c *comparing) pairRow(row merging, scores []string) listRow {
 			r.Runs[i].Scores[0] = new(float64)
 		}
 	}
-	for i, part := range r.Runs[1:] {
-		if part != nil && r.Runs[0] != nil && part.Scores[0] != nil && r.Runs[0].Scores[0] != nil {
-			c.spreads[i+1].add(*part.Scores[0] - *r.Runs[0].Scores[0])
-		}
-	}
+	c.spreads.add(row.id, r.Runs)
 	return r
 }
 
@@ -121,7 +116,7 @@ func (c *comparing) pairs(row merging, l limits) shortened {
 	sides := make([]*extraction.Extraction, 0, 1+len(row.views))
 	sides = append(sides, nil)
 	text := ""
-	for i, v := range row.views {
+	for i, v := range cited(row.views) {
 		sides = append(sides, nil)
 		if v == nil {
 			continue
@@ -138,26 +133,4 @@ func (c *comparing) pairs(row merging, l limits) shortened {
 	}
 	p.shownText = highlighted(text, l, sides...)
 	return p
-}
-
-// spreadBins is how many bars the differences have on each side of 0.
-const spreadBins = 20
-
-// spread counts differences of items: those of 0 apart, the others in bars of
-// 0.05.
-type spread struct {
-	below, above [spreadBins]int
-	none         int
-}
-
-func (s *spread) add(d float64) {
-	at := int(min(spreadBins-1, math.Abs(d)*spreadBins))
-	switch {
-	case math.IsNaN(d) || math.Abs(d) <= compare.Epsilon:
-		s.none++
-	case d < 0:
-		s.below[at]++
-	default:
-		s.above[at]++
-	}
 }

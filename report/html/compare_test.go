@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,7 +49,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompare_trials: trials have rows of their own, and the page says so.
+// TestCompare_trials: trials have rows of their own, and the page says so; what is
+// counted are items.
 func TestCompare_trials(t *testing.T) {
 	twice := func(i int, v *report.ItemView) {
 		if i%2 == 1 {
@@ -59,6 +61,16 @@ func TestCompare_trials(t *testing.T) {
 	got := comparePage(t, compared(t, runs, compare.Config{}), runs, Config{})
 	if !strings.Contains(got, "Every trial of an item has a row of its own") || !strings.Contains(string(details(t, got)["row1"]), `"id":"doc-0000","trial":2`) {
 		t.Errorf("%s", details(t, got)["row1"])
+	}
+	// Means of two trials each: doc-0000 gains (0 + 0.2)/2, doc-0004 loses (0.1 + 5/7)/2
+	// = 0.407; in doc-0002 one fails in both, in doc-0006 one is 1 already.
+	for _, want := range []string{`<b>1</b> better`, `<b>1</b> worse`, `<b>2</b> the same`, "difference by item; 2 items without any", "−0.40–0.45: 1 item<"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+	if n := strings.Count(got, "<rect class=\"v-better\"") + strings.Count(got, "<rect class=\"v-worse\""); n != 2 {
+		t.Errorf("%d bars", n)
 	}
 }
 
@@ -213,6 +225,34 @@ func TestSpread(t *testing.T) {
 	}
 	if newSpreadFigure(spread{none: 3}, compare.Score{}) != nil {
 		t.Error("a drawing of nothing")
+	}
+}
+
+// TestSpreads: an item is its mean over the trials that have a value, and counts
+// once.
+func TestSpreads(t *testing.T) {
+	trial := func(values ...float64) (runs []*rowPart) {
+		for _, v := range values {
+			part := &rowPart{Scores: []*float64{&v}}
+			if v < 0 {
+				part.Scores[0] = nil
+			}
+			runs = append(runs, part)
+		}
+		return runs
+	}
+	s := newSpreads(3)
+	s.add("a", trial(0.5, 1, 0.5))   // a: 0.5 → (1 + 0 + 0.5)/3 = 0.5; → (0.5 + 1)/2 = 0.75
+	s.add("a", trial(0.25, 0, -1))   // base: (0.5 + 0.25 + 0.75)/3 = 0.5
+	s.add("a", trial(0.75, 0.5, 1))  //
+	s.add("b", trial(1, 0.26, -1))   // b: 1 → 0.26; → nothing
+	s.add("c", trial(-1, 0.25, 0.5)) // c: the base has nothing
+	s.add("d", append(trial(0.25), nil, trial(0.25)[0]))
+	s.count()
+	first, second := spread{none: 1}, spread{none: 1}
+	first.below[14], second.above[5] = 1, 1 // 0.74 | 0.25
+	if want := []spread{{}, first, second}; !slices.Equal(s.of, want) {
+		t.Errorf("%+v, want %+v", s.of, want)
 	}
 }
 

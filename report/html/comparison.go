@@ -20,6 +20,9 @@ func (c *comparing) body() error {
 	}{frame: c.frame(), Metric: named(c.comparison.Metric)}
 	page.Name, page.More = c.titles[0]+" → "+c.titles[1], len(c.titles)-2
 	page.Trials = c.trials > 1
+	if c.spreads != nil {
+		c.spreads.count() // the last item
+	}
 	page.States = []choice{{"", "all"}, {"changed", "changed"}, {"better", "better"}, {"worse", "worse"}, {"same", "the same"}, {"failed", "failed in either"}}
 	for i, r := range c.comparison.Candidates {
 		if at := c.at[i]; at > 0 && len(c.runs) > 2 {
@@ -82,7 +85,7 @@ func (c *comparing) versus(i int, r compare.Result) versus {
 	primary := r.Primary()
 	scale := scaleOf(r.Scores)
 	v.Verdict = newVerdictCard(c.comparison, primary)
-	v.Verdict.Figure, v.Verdict.Spread = newIntervalFigure(primary, scale), newSpreadFigure(c.spreads[c.at[i]], primary)
+	v.Verdict.Figure, v.Verdict.Spread = newIntervalFigure(primary, scale), newSpreadFigure(c.spreads.of[c.at[i]], primary)
 	v.Routes = routes(primary, r, againstValue(c.at[i]))
 	v.Gate = newGateCard(r.Gate)
 	for _, warning := range r.Warnings[:min(len(r.Warnings), mostLines)] {

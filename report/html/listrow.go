@@ -63,7 +63,7 @@ func newRowPart(v report.ItemView, scores []string) *rowPart {
 		s, _ := outcome.Lookup(o.Scores, name)
 		part.Scores = append(part.Scores, s.Value)
 	}
-	for _, c := range o.Causes {
+	for _, c := range slices.Concat(o.Causes, answerCauses(v)) {
 		if part.Faults == nil {
 			part.Faults = map[string]int{}
 		}

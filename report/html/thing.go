@@ -69,21 +69,20 @@ func relationshipThings(v report.ItemView) []thing {
 // termThings lists what an answer should have and should not have: the terms
 // that were found, those that were not, and the forbidden ones.
 func termThings(v report.ItemView) []thing {
-	of := func(what string) bool { return what != "entity" && what != "relationship" }
 	shown := func(i int, text string) *side { return &side{Index: i, Name: named(text), Plain: true} }
 	var list []thing
 	for _, m := range v.Matches {
-		if of(m.What) {
+		if ofAnswer(m.What) {
 			list = append(list, thing{State: stateOK, Kind: report.FormatWords(m.Kind), Expected: shown(m.ExpectedIndex, m.Expected), Extracted: shown(m.ExtractedIndex, m.Extracted)})
 		}
 	}
 	for _, m := range v.Missed {
-		if of(m.What) {
+		if ofAnswer(m.What) {
 			list = append(list, thing{State: stateMissed, Kind: stateMissed, Expected: shown(m.Index, m.Value)}.near(m))
 		}
 	}
 	for _, m := range v.Spurious {
-		if of(m.What) {
+		if ofAnswer(m.What) {
 			list = append(list, thing{State: stateSpurious, Kind: stateSpurious, Extracted: shown(m.Index, m.Value)}.near(m))
 		}
 	}

@@ -41,7 +41,7 @@ func serveCommand(env cli.Env) *urfave.Command {
 			if err := play.Validate(); err != nil {
 				return cli.Usage("%w", err)
 			}
-			ctx, stop := signal.NotifyContext(c.Context, ending()...)
+			ctx, stop := signal.NotifyContext(c.Context, cli.EndSignals()...)
 			defer stop()
 			return connect.Serve(ctx, c.Int("port"), !c.IsSet("port"), play, pages, func(url string) { greet(env, url) })
 		},

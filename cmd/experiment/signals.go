@@ -28,7 +28,7 @@ type signals struct {
 func watchSignals(ctx context.Context, stderr io.Writer) (context.Context, *signals) {
 	ctx, cancel := context.WithCancel(ctx)
 	received := make(chan os.Signal, 2)
-	signal.Notify(received, ending()...)
+	signal.Notify(received, cli.EndSignals()...)
 	// Caught, not ignored: programs that the run starts would inherit that. To
 	// the end of the process: what went wrong is printed last.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -63,16 +63,6 @@ func watchSignals(ctx context.Context, stderr io.Writer) (context.Context, *sign
 	return ctx, s
 }
 
-// ending are the signals that end a command: that of the end of the terminal too,
-// unless it is ignored as nohup has it.
-func ending() []os.Signal {
-	list := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
-		list = append(list, syscall.SIGHUP)
-	}
-	return list
-}
-
 // interrupted gives an error that a signal caused before the work was begun the
 // exit code of a stop.
 func (s *signals) interrupted(err error) error {
@@ -105,7 +95,7 @@ func (s *signals) came() bool {
 // lets go of the signals, and gives the error of the work the exit code of a stop
 // if one caused it.
 func untilSignal(ctx context.Context) (until context.Context, ended func(error) error) {
-	until, stop := signal.NotifyContext(ctx, ending()...)
+	until, stop := signal.NotifyContext(ctx, cli.EndSignals()...)
 	context.AfterFunc(until, stop)
 	return until, func(err error) error {
 		defer stop()

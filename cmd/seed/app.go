@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -19,7 +17,7 @@ import (
 // Run carries out one command line and returns the exit code.
 func Run(ctx context.Context, env cli.Env) (code int) {
 	defer cli.Recover(env.Stderr, &code)
-	ctx, stop := signal.NotifyContext(ctx, ending()...)
+	ctx, stop := signal.NotifyContext(ctx, cli.EndSignals()...)
 	defer stop()
 	app := newApp(env)
 	args, err := cli.FlagsFirst(env.Args, flags.Takes(app.Flags))
@@ -154,14 +152,4 @@ func isEmpty(c *urfave.Context, flag urfave.Flag) bool {
 		return c.IsSet(name) && c.Int(name) == 0
 	}
 	return false
-}
-
-// ending are the signals that end the program: that of the end of the terminal
-// too, unless it is ignored as nohup has it.
-func ending() []os.Signal {
-	list := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
-		list = append(list, syscall.SIGHUP)
-	}
-	return list
 }

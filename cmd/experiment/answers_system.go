@@ -112,7 +112,7 @@ func (j *job) answersPrompt(ctx context.Context, cfg systemConfig) (prompt.Templ
 		template := answers.DefaultPrompt()
 		return template, outcome.Prompt{Name: template.Name + " (built in)", SHA256: template.SHA256()}, nil
 	}
-	template, pin, err := fetchPrompt(ctx, j.lf, ref)
+	template, pin, err := fetchPrompt(ctx, j.lf, ref, promptFromFile)
 	if err == nil {
 		if err = answers.CheckPrompt(template); err != nil {
 			err = cli.Usage("prompt %s: %w", ref.Name, err)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -16,7 +17,6 @@ import (
 	"extraction-experiment/pipeline/prompt"
 	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/scoring"
-	"extraction-experiment/tracking"
 )
 
 // envEvaluatorToken is sent to an evaluator's address as a bearer token.
@@ -115,12 +115,9 @@ func judgePrompt(ctx context.Context, env cli.Env, spec conformance.Spec, dir st
 	}
 	defer func() { err = errors.Join(err, lf.Close()) }()
 	ref := langfuse.PromptRef{Name: spec.Prompt, Label: spec.PromptLabel, Version: spec.PromptVersion}
-	if ref.Label == "" && ref.Version == 0 {
-		ref.Label = "production"
-	}
-	template, _, err = tracking.FindPrompt(ctx, lf.Client, ref)
+	template, _, err = fetchPrompt(ctx, lf, ref, "and prompt_file: takes one from a file")
 	if errors.Is(err, langfuse.ErrNotFound) {
-		return template, cli.Usage("the judge's prompt: %w; experiment prompts lists what there is, and prompt_file: takes one from a file", err)
+		err = fmt.Errorf("the judge's prompt: %w", err)
 	}
 	return template, err
 }

@@ -203,18 +203,21 @@ func findPrompt(ctx context.Context, lf *connect.Langfuse, cfg systemConfig) (pr
 		}
 		return tracking.PushPrompt(ctx, lf.Client, ref.Name, template)
 	}
-	return fetchPrompt(ctx, lf, ref)
+	return fetchPrompt(ctx, lf, ref, promptFromFile)
 }
 
+// promptFromFile is how else a run comes to a prompt.
+const promptFromFile = "--prompt-file FILE makes one"
+
 // fetchPrompt finds a prompt in Langfuse; without label and version, that of
-// production.
-func fetchPrompt(ctx context.Context, lf *connect.Langfuse, ref langfuse.PromptRef) (prompt.Template, outcome.Prompt, error) {
+// production. otherwise tells a person what to do where there is none.
+func fetchPrompt(ctx context.Context, lf *connect.Langfuse, ref langfuse.PromptRef, otherwise string) (prompt.Template, outcome.Prompt, error) {
 	if ref.Label == "" && ref.Version == 0 {
 		ref.Label = "production"
 	}
 	template, pin, err := tracking.FindPrompt(ctx, lf.Client, ref)
 	if errors.Is(err, langfuse.ErrNotFound) {
-		return template, pin, cli.Usage("%w; experiment prompts lists what there is, --prompt-file FILE makes one", err)
+		return template, pin, cli.Usage("%w; experiment prompts lists what there is, %s", err, otherwise)
 	}
 	return template, pin, err
 }

@@ -44,12 +44,12 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	if result.Run == "" {
 		return alreadyThere(ran, cfg.Out)
 	}
-	failed := result.Err()
+	failed, again := result.Err(), benchResume(c, env.Args, cfg.Name)
 	switch {
 	case ran != nil:
-		ran = cli.Errorf(cli.ExitCode(ran), "%w; go on with: %s", ran, benchResume(env.Args, cfg))
+		ran = cli.Errorf(cli.ExitCode(ran), "%w; go on with: %s", ran, again)
 	case failed != nil:
-		failed = cli.Errorf(cli.ExitCode(failed), "%w; ask again about these with: %s --retry-failed", failed, benchResume(env.Args, cfg))
+		failed = cli.Errorf(cli.ExitCode(failed), "%w; ask again about these with: %s --retry-failed", failed, again)
 	}
 	problems := []error{ran, failed, benchWrite(c, env, result)}
 	if !c.Bool("json") && ran == nil && failed == nil {
@@ -59,15 +59,11 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	return errors.Join(problems...)
 }
 
-// benchResume is the command line that goes on with the run.
-func benchResume(args []string, cfg benches.Config) string {
+// benchResume is the command line that goes on with the run of this name.
+func benchResume(c *urfave.Context, args []string, name string) string {
 	kept := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--retry-failed" })
-	named := func(arg string) bool {
-		name, _, _ := strings.Cut(arg, "=")
-		return name == "--out" || name == "-o"
-	}
-	if !slices.ContainsFunc(kept, named) {
-		kept = append(kept, "--out", cfg.Name)
+	if !c.IsSet("out") {
+		kept = append(kept, "--out", name)
 	}
 	return resumeCommand(kept)
 }

@@ -51,7 +51,7 @@ func (b *benchmarkJob) runOne(ctx context.Context, w workbench, d benchmarkDatas
 	cfg.name = b.runName(d, n)
 	cfg.beside, cfg.system.limits.limiters = b.paths, b.limiters // one budget, one provider
 	if _, err := os.Stat(b.runPath(w, d, n)); err != nil {
-		cfg.resume, cfg.retry, cfg.system.resume = false, false, false // it has not begun
+		cfg.beginAnew()
 	}
 	run := benchmark.Run{Name: cfg.name}
 	if !b.cfg.quiet {

@@ -100,6 +100,10 @@ type runConfig struct {
 	retryClasses             []outcome.Class
 }
 
+// beginAnew takes --resume and --retry-failed back, for a run of several that has
+// not begun.
+func (c *runConfig) beginAnew() { c.resume, c.retry, c.system.resume = false, false, false }
+
 // runConfig reads the settings and returns every problem of them at once; scores
 // are the names of those that the run will have.
 func (s settings) runConfig(scores []string) (runConfig, error) {

@@ -73,7 +73,7 @@ func (s *sweepJob) prepare(ctx context.Context) error {
 		if _, err := os.Stat(j.path); err == nil {
 			begun = append(begun, h.Name)
 		} else {
-			cfg.resume, cfg.retry, cfg.system.resume = false, false, false
+			cfg.beginAnew()
 		}
 	}
 	switch {

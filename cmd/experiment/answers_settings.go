@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"extraction-experiment/internal/cli"
 )
@@ -68,7 +67,7 @@ func (s settings) answersConfig() (answersConfig, error) {
 	}
 	c.name, c.output = runAndFile(s.text("out"), s.text("name"))
 	if c.name == "" {
-		c.name = "answers-" + time.Now().UTC().Format("20060102-150405.000")
+		c.name = madeName("answers")
 		c.nameMade = c.name
 	}
 	p.runName(c.name)

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -99,7 +98,7 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 			p.add("--resume and --retry-failed need the run: --out RUN")
 		}
 		if name == "" {
-			name = "bench-" + time.Now().UTC().Format("20060102-150405.000")
+			name = madeName("bench")
 		}
 		p.runNameOf("out", name)
 		cfg.Name, cfg.Out = name, runstore.Path(connect.Folder, "", "bench", name)

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -90,7 +89,7 @@ func newBenchmark(env cli.Env, values settings) (*benchmarkJob, error) {
 		return nil, err
 	}
 	if b.cfg.name == "" {
-		b.cfg.name = b.file.Name + "-" + time.Now().UTC().Format("20060102-150405.000")
+		b.cfg.name = madeName(b.file.Name)
 		b.cfg.nameMade = b.cfg.name
 	}
 	if b.cfg.resume && b.cfg.nameMade != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/internal/cli"
@@ -11,6 +12,11 @@ import (
 	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
+
+// madeName is the name of a run that was given none: it ends in the time.
+func madeName(beginning string) string {
+	return beginning + "-" + time.Now().UTC().Format("20060102-150405.000")
+}
 
 // nameIsFree checks that neither a run file nor Langfuse knows the run's name;
 // else it proposes one that is free.

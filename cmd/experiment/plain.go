@@ -11,8 +11,8 @@ import (
 const mostPlain = 64 << 10
 
 // plain passes on what a team's program writes to standard error: harmless to a
-// terminal, and no more than mostPlain of it. It never fails the program. Safe for
-// concurrent use.
+// terminal, and no more than mostPlain of it. An error is that of the writer behind
+// it, which package proc does not let the program feel. Safe for concurrent use.
 type plain struct {
 	to io.Writer
 

@@ -19,6 +19,9 @@ type stall struct {
 // shortestPause is what a person is told of.
 const shortestPause = 2 * time.Second
 
+// mostReason is how much of a failure a line shows, in bytes.
+const mostReason = 160
+
 // waiting is told why a request is sent again only later. A pause that the
 // provider asks for is shown once; other failures when nothing was done for a
 // while.
@@ -38,7 +41,7 @@ func (p *progress) waiting(provider string, w pipeline.Wait) {
 		return
 	default:
 		p.stall.until = w.Until.Add(plainEvery)
-		p.stall.text = fmt.Sprintf("nothing done for %.0f s, asking %s again: %s", silent.Seconds(), provider, shortened(printable.Line(w.Reason)))
+		p.stall.text = fmt.Sprintf("nothing done for %.0f s, asking %s again: %s", silent.Seconds(), provider, printable.Cut(printable.Line(w.Reason), mostReason))
 	}
 	p.last = now
 	p.line("%s", p.stall.text)
@@ -58,13 +61,4 @@ func (s *stall) shown() string {
 		return ""
 	}
 	return s.text
-}
-
-// shortened cuts what a line cannot hold.
-func shortened(text string) string {
-	const most = 160
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return text
 }

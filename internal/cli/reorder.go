@@ -11,8 +11,9 @@ type Takes func(name string) (known, value bool)
 // "--" ends the flags; a lone "-" is an argument; an unknown flag is moved too,
 // so that the library names it.
 //
-// A flag that needs a value and has none is an error of usage: what begins with
-// a dash is none, but for "-" and negative numbers, with or without a unit. Behind = anything is.
+// A flag that needs a value and has none is an error of usage: what begins with a
+// dash is no value, but for "-" and negative numbers, with or without a unit.
+// Behind = anything is one.
 func FlagsFirst(args []string, takes Takes) ([]string, error) {
 	var flags, words []string
 	for i := 0; i < len(args); i++ {

@@ -7,10 +7,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
+	"extraction-experiment/internal/exchange"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -111,7 +111,7 @@ func (a address) unreachable(ctx context.Context, err error) error {
 // refused makes the error for a status that is no success.
 func (a address) refused(resp *http.Response, body []byte) error {
 	status, said := resp.StatusCode, excerpt(body)
-	failed := &pipeline.ModelError{Status: status, RetryAfter: retryAfter(resp.Header.Get("Retry-After")), Failure: outcome.Failure{Class: outcome.Provider}}
+	failed := &pipeline.ModelError{Status: status, RetryAfter: exchange.RetryAfter(resp.Header, time.Now()), Failure: outcome.Failure{Class: outcome.Provider}}
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		said = "check the token"
@@ -122,16 +122,4 @@ func (a address) refused(resp *http.Response, body []byte) error {
 	}
 	failed.Failure.Message = strings.TrimSuffix(fmt.Sprintf("%s answered %s: %s", shownURL(a.cfg.URL), resp.Status, said), ": ")
 	return failed
-}
-
-// retryAfter reads the header, seconds or a date; 0 where it says nothing.
-func retryAfter(header string) time.Duration {
-	const longest = 24 * time.Hour
-	var wait time.Duration
-	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
-		wait = time.Duration(seconds) * time.Second
-	} else if at, err := http.ParseTime(header); err == nil {
-		wait = time.Until(at)
-	}
-	return min(max(wait, 0), longest)
 }

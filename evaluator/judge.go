@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/prompt"
 )
@@ -77,14 +78,17 @@ func (j judge) ask(ctx context.Context, c Case) (Verdict, error) {
 	for _, m := range messages {
 		req.Messages = append(req.Messages, pipeline.Message{Role: m.Role, Content: m.Content})
 	}
-	began := time.Now().UTC()
-	resp, err := j.asked.Generate(ctx, req)
+	resp, call, err := pipeline.Record(ctx, j.asked, req, outcome.Call{}, time.Now)
 	var v Verdict
 	if err == nil {
 		v, err = parseVerdict(objectIn(resp.Text))
 	}
 	v.Usage, v.CostUSD = resp.Usage, resp.CostUSD
-	v.Call = callOf(j.cfg, req, resp, began, err)
+	if err != nil { // also of an answer that is no verdict
+		call.Error = err.Error()
+	}
+	call.Kind, call.Model = outcome.JudgingKind, j.cfg.ModelName // as the file names it; Name is for who knows what it is for
+	v.Call = &call
 	return v, err
 }
 

@@ -4,18 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"extraction-experiment/internal/printable"
 )
 
 func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 // excerpt returns the beginning of hostile text as valid UTF-8.
 func excerpt(text []byte) string {
-	text = bytes.TrimSpace(text)
-	cut := strings.ToValidUTF8(string(text[:min(len(text), maxShown)]), "\uFFFD")
-	if len(text) > maxShown {
-		cut += "…"
-	}
-	return cut
+	return printable.Cut(string(bytes.TrimSpace(text)), maxShown)
 }
 
 // inOneLine puts several problems behind one another.

@@ -87,7 +87,8 @@ func (j judge) ask(ctx context.Context, c Case) (Verdict, error) {
 	if err != nil { // also of an answer that is no verdict
 		call.Error = err.Error()
 	}
-	call.Kind, call.Model = outcome.JudgingKind, j.cfg.ModelName // as the file names it; Name is for who knows what it is for
+	// Its name is left to who knows what the verdict is for.
+	call.Kind, call.Model = outcome.JudgingKind, j.cfg.ModelName
 	v.Call = &call
 	return v, err
 }

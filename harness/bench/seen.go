@@ -3,6 +3,7 @@ package bench
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"extraction-experiment/extraction"
@@ -72,13 +73,7 @@ func (s *Seen) add(i int, rec Record, covered []int) {
 		e.Mentions = []extraction.Span{{Start: rec.Spans.Rune[0], End: rec.Spans.Rune[1]}}
 	}
 	s.Extracted = append(s.Extracted, e)
-	seen := SeenRecord{Index: i, Text: rec.text(), Gold: -1}
-	for gold, by := range covered {
-		if by == i {
-			seen.Gold = gold
-			break
-		}
-	}
+	seen := SeenRecord{Index: i, Text: rec.text(), Gold: slices.Index(covered, i)}
 	if rec.Code == "" && rec.Shape == "" {
 		s.Quoted = append(s.Quoted, seen)
 		return

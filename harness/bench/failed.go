@@ -31,7 +31,7 @@ func (r *Report) failed(failures map[outcome.Class]*FailedCalls, outcomes int) {
 		r.FailedCalls += failures[class].Count
 	}
 	r.answered = outcomes - r.FailedCalls
-	if r.unanswered = r.answered == 0; r.unanswered {
+	if r.answered == 0 {
 		r.SchemaValidRate, r.QuoteInvariantRate, r.UniqueExtractionStability = 0, 0, 0
 	}
 }
@@ -43,7 +43,7 @@ func (r Report) Err() error {
 	}
 	e := &FailedError{Failed: r.FailedCalls, Calls: r.FailedCalls + r.answered, First: r.Failures[0], code: 4}
 	reach := []outcome.Class{outcome.Provider, outcome.RateLimited, outcome.Timeout}
-	if r.unanswered && !slices.ContainsFunc(r.Failures, func(f FailedCalls) bool { return !slices.Contains(reach, f.Class) }) {
+	if r.answered == 0 && !slices.ContainsFunc(r.Failures, func(f FailedCalls) bool { return !slices.Contains(reach, f.Class) }) {
 		e.code = 69
 	}
 	if slices.ContainsFunc(r.Failures, func(f FailedCalls) bool { return f.Class == outcome.Internal }) {

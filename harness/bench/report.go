@@ -46,8 +46,7 @@ type Report struct {
 	MoreCauses int      `json:"moreCauses"`
 	Warnings   []string `json:"warnings"`
 
-	answered   int
-	unanswered bool // there is nothing to measure
+	answered int // calls; where there are none, there is nothing to measure
 }
 
 // Variance describes the numbers of extractions of the trials.

@@ -19,7 +19,7 @@ func (r Report) WriteText(w io.Writer) error {
 		r.Breadth.SmokeCaseCount, r.Breadth.RegressionCaseCount, counted(r.Breadth.RegressionCategoryCount, "category")))
 	b.WriteString("\n")
 	r.writeFailures(&b)
-	if !r.unanswered {
+	if r.answered > 0 {
 		r.writeMetrics(&b)
 		r.writeCauses(&b)
 	}
@@ -34,9 +34,9 @@ func (r Report) WriteText(w io.Writer) error {
 // writeFailures tells what nobody answered.
 func (r Report) writeFailures(b *bytes.Buffer) {
 	switch {
-	case r.unanswered && r.FailedCalls == 0:
+	case r.answered == 0 && r.FailedCalls == 0:
 		wrapped(b, "  ", "no call was answered: there is nothing to measure")
-	case r.unanswered:
+	case r.answered == 0:
 		wrapped(b, "  ", fmt.Sprintf("no call was answered (%d of %d failed): there is nothing to measure", r.FailedCalls, r.FailedCalls))
 	case r.FailedCalls == 0:
 		return
@@ -46,7 +46,7 @@ func (r Report) writeFailures(b *bytes.Buffer) {
 	for _, f := range r.Failures {
 		wrapped(b, "    ", fmt.Sprintf("%d %s, such as %s: %s", f.Count, f.Class, printable.Line(f.CaseID), printable.Line(shortened(f.Message))))
 	}
-	if !r.unanswered {
+	if r.answered > 0 {
 		b.WriteString("\n")
 	}
 }

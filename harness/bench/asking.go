@@ -8,6 +8,7 @@ import (
 
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/ground"
 	"extraction-experiment/pipeline/prompt"
 )
 
@@ -79,10 +80,10 @@ func (a *Asking) Answer(ctx context.Context, q Question) (string, []outcome.Call
 
 // unitName says in words what an offset mode counts.
 func unitName(mode string) string {
-	switch mode {
-	case ModeRune, "code_point":
+	switch unit, known := unitOf(mode); {
+	case known && unit == ground.CodePoints:
 		return "Unicode code points"
-	case ModeByte, "utf8_byte":
+	case known && unit == ground.Bytes:
 		return "bytes of UTF-8"
 	}
 	return "UTF-16 code units"

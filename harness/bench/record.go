@@ -182,7 +182,7 @@ func stated(start, end json.RawMessage) string {
 		if len(raw) == 0 {
 			return "none"
 		}
-		return clipped(string(raw), 40)
+		return printable.Brief(string(raw), 40)
 	}
 	return shown(start) + " to " + shown(end)
 }
@@ -201,6 +201,4 @@ func unfenced(text string) string {
 }
 
 // shortened is a text of others as a report holds it.
-func shortened(text string) string { return clipped(text, 300) }
-
-func clipped(text string, most int) string { return printable.Brief(text, most) }
+func shortened(text string) string { return printable.Brief(text, 300) }

@@ -69,7 +69,7 @@ func (r Report) writeMetrics(b *bytes.Buffer) {
 	fmt.Fprintf(b, "  %-27s min %d, max %d, mean %.4g,\n  %27s stability %.4f, variance %.4g\n", "extractions per trial", v.Min, v.Max, v.Mean, "", v.Stability, v.Variance)
 	fmt.Fprintf(b, "\n  %-28s %5s %8s %8s %8s %8s\n", "category", "cases", "success", "schema", "quote", "coverage")
 	for _, c := range r.Categories {
-		fmt.Fprintf(b, "  %-28s %5d %8.4f %8.4f %8.4f %8.4f\n", clipped(printable.Line(c.Name), 28), c.Cases, c.SuccessRate, c.SchemaValidRate, c.QuoteInvariantRate, c.CoverageRate)
+		fmt.Fprintf(b, "  %-28s %5d %8.4f %8.4f %8.4f %8.4f\n", printable.Brief(printable.Line(c.Name), 28), c.Cases, c.SuccessRate, c.SchemaValidRate, c.QuoteInvariantRate, c.CoverageRate)
 	}
 }
 

@@ -58,11 +58,7 @@ func (b Builtin) Evaluate(ctx context.Context, c evaluator.Case) (evaluator.Verd
 	if err != nil {
 		return evaluator.Verdict{}, &evaluator.Fault{Kind: evaluator.BadVerdict, Message: "expected_output is no extraction: " + err.Error(), Err: err}
 	}
-	var scores []outcome.Score
-	for _, s := range b.rules.Score(expected, extracted).Scores {
-		scores = append(scores, outcome.Score{Name: s.Name, Value: s.Value, Reason: s.Reason, Comment: s.Comment})
-	}
-	return b.verdict(scores)
+	return b.verdict(b.rules.Score(expected, extracted).Scores)
 }
 
 // verdict is that of the score that was asked for.

@@ -43,10 +43,8 @@ func readObject(raw []byte) (map[string]json.RawMessage, error) {
 
 // reasonOf says where a text stops being JSON.
 func reasonOf(raw []byte) error {
-	var any json.RawMessage
-	err := json.Unmarshal(raw, &any)
 	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if errors.As(json.Unmarshal(raw, new(json.RawMessage)), &syntax) {
 		return fmt.Errorf("%s (byte %d)", syntax.Error(), syntax.Offset)
 	}
 	return errors.New("it is no JSON")

@@ -16,8 +16,8 @@ import (
 )
 
 // Cache keeps the text of files by their hash, so that a file is read once.
-// What needs a password is not kept. The zero value keeps nothing. It is safe for concurrent use, also by several
-// processes: entries are written whole.
+// What needs a password is not kept. The zero value keeps nothing. It is safe for
+// concurrent use, also by several processes: entries are written whole.
 type Cache struct {
 	// Dir is made when it is needed; "" keeps nothing.
 	Dir string

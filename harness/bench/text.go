@@ -15,8 +15,8 @@ import (
 func (r Report) WriteText(w io.Writer) error {
 	var b bytes.Buffer
 	wrapped(&b, "", fmt.Sprintf("bench %s: %s, %s, %s of %s (%d smoke, %d regression in %s)",
-		printable.Line(r.Run), r.Mode, printable.Line(r.Model), counted(r.Trials, "trial"), counted(r.Breadth.TotalCaseCount, "case"),
-		r.Breadth.SmokeCaseCount, r.Breadth.RegressionCaseCount, counted(r.Breadth.RegressionCategoryCount, "category")))
+		printable.Line(r.Run), r.Mode, printable.Line(r.Model), printable.Counted(r.Trials, "trial"), printable.Counted(r.Breadth.TotalCaseCount, "case"),
+		r.Breadth.SmokeCaseCount, r.Breadth.RegressionCaseCount, printable.Counted(r.Breadth.RegressionCategoryCount, "category")))
 	b.WriteString("\n")
 	r.writeFailures(&b)
 	if r.answered > 0 {
@@ -95,17 +95,6 @@ func wrapped(b *bytes.Buffer, indent, text string) {
 	b.WriteString(line + "\n")
 }
 
-// counted writes a number with its noun.
-func counted(n int, noun string) string {
-	switch {
-	case n == 1:
-		return "1 " + noun
-	case strings.HasSuffix(noun, "y"):
-		noun = strings.TrimSuffix(noun, "y") + "ie"
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // mostShown is how many causes and drifting cases are printed.
 const mostShown = 20
 
@@ -160,6 +149,6 @@ func (r Report) writeCauses(b *bytes.Buffer) {
 			names += fmt.Sprintf(" and %d more", n-mostShown)
 		}
 		b.WriteString("\n")
-		wrapped(b, "  ", fmt.Sprintf("%s of %d came to different things: %s", counted(n, "case"), r.Breadth.TotalCaseCount, printable.Line(names)))
+		wrapped(b, "  ", fmt.Sprintf("%s of %d came to different things: %s", printable.Counted(n, "case"), r.Breadth.TotalCaseCount, printable.Line(names)))
 	}
 }

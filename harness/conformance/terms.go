@@ -3,13 +3,15 @@ package conformance
 import (
 	"fmt"
 	"strings"
+
+	"extraction-experiment/internal/printable"
 )
 
 // Terms say in one line on what a certificate was given.
 func (r Report) Terms() string {
 	labels := r.labels()
 	text := fmt.Sprintf("%s of each of %s (%d pass, %d fail, %d ambiguous), flip rate up to %s allowed, tolerance %s",
-		counted(r.Runs, "run"), counted(r.TotalFixtures, "fixture"), labels[Pass], labels[Fail], labels[Ambiguous], decimal(r.MaxFlipRate), decimal(r.ScoreTolerance))
+		printable.Counted(r.Runs, "run"), printable.Counted(r.TotalFixtures, "fixture"), labels[Pass], labels[Fail], labels[Ambiguous], decimal(r.MaxFlipRate), decimal(r.ScoreTolerance))
 	if rate := r.Statistics.Certification.FlipRate; rate != nil {
 		text += fmt.Sprintf("; a flip rate of at most %.1f %% is certified", *rate*100)
 	}
@@ -25,7 +27,7 @@ func (r Report) Weak() []string {
 	case rate == nil:
 		list = append(list, "no pass or fail fixture was evaluated twice, so that nothing is known of its stability")
 	case *rate > 0.5:
-		list = append(list, fmt.Sprintf("its %s leave a flip rate of %.0f %% possible", counted(s.FlipRate.Of, "comparison"), *rate*100))
+		list = append(list, fmt.Sprintf("its %s leave a flip rate of %.0f %% possible", printable.Counted(s.FlipRate.Of, "comparison"), *rate*100))
 	}
 	var missing []string
 	for _, label := range []Label{Pass, Fail} {
@@ -57,10 +59,3 @@ func (r Report) labels() map[Label]int {
 // decimal writes a number as it was given, without the digits that arithmetic in
 // binary leaves.
 func decimal(v float64) string { return fmt.Sprintf("%.10g", v) }
-
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}

@@ -197,7 +197,7 @@ func comment(v evaluator.Verdict) string {
 	if len(v.Hits)+len(v.Misses) == 0 {
 		return cut(v.Reasoning)
 	}
-	text := counted(len(v.Hits), "hit", "hits") + ", " + counted(len(v.Misses), "miss", "misses")
+	text := printable.Counted(len(v.Hits), "hit") + ", " + printable.Counted(len(v.Misses), "miss")
 	if len(v.Misses) > 0 {
 		text += ": " + strings.Join(v.Misses[:min(len(v.Misses), 10)], "; ")
 	}
@@ -205,13 +205,6 @@ func comment(v evaluator.Verdict) string {
 		text = cut(v.Reasoning) + " (" + text + ")"
 	}
 	return cut(text)
-}
-
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 // cut bounds text that is stored with every item.

@@ -91,19 +91,18 @@ func (t *causeTally) list(most int) (items int, worst []CauseItem) {
 	if t.trials == nil {
 		return t.items, t.worst.Values()
 	}
-	worst = []CauseItem{}
+	list := shortlist.New(most, compareCauseItems)
 	for _, item := range t.trials {
-		worst = append(worst, item.CauseItem)
+		list.Offer(item.CauseItem)
 	}
-	slices.SortFunc(worst, compareCauseItems)
-	return len(worst), worst[:min(len(worst), most)]
+	return len(t.trials), list.Values()
 }
 
 // causeCounts puts the most frequent first.
 func (s *Summariser) causeCounts() []CauseCount {
 	list := make([]CauseCount, 0, len(s.causes))
 	for key, t := range s.causes {
-		items, worst := t.list(max(0, s.config.Worst))
+		items, worst := t.list(s.config.Worst)
 		list = append(list, CauseCount{What: key.kind, Name: key.name, Count: t.count, Items: items, Worst: worst})
 	}
 	slices.SortFunc(list, func(a, b CauseCount) int {

@@ -70,10 +70,7 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 		worst:    shortlist.New(cfg.Worst, compareWorst),
 	}
 	if h.Trials > 1 {
-		s.trials = &trials{items: map[string]*trialItem{}, runs: map[int]*trialRun{}}
-		for _, c := range h.Scorer.Custom {
-			s.trials.external = append(s.trials.external, c.Name)
-		}
+		s.trials = &trials{items: map[string]*trialItem{}, runs: map[int]*trialRun{}, scorer: h.Scorer}
 	}
 	return s
 }

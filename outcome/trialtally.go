@@ -2,16 +2,15 @@ package outcome
 
 import (
 	"math"
-	"slices"
 
 	"extraction-experiment/internal/stats"
 )
 
 // trials gathers the outcomes of a run of several trials by item.
 type trials struct {
-	items    map[string]*trialItem
-	runs     map[int]*trialRun
-	external []string // the scores that evaluators give
+	items  map[string]*trialItem
+	runs   map[int]*trialRun
+	scorer Scorer
 }
 
 type trialItem struct {
@@ -64,7 +63,7 @@ func (t *trials) add(o Outcome) {
 			m = &stats.Moments{}
 			run.means[s.Name] = m
 		}
-		v.add(s, o.Failed(), slices.Contains(t.external, s.Name), m)
+		v.add(s, o.Failed(), t.scorer.External(s.Name), m)
 	}
 }
 

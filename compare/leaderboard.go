@@ -62,6 +62,15 @@ type Pair struct {
 	Verdict Verdict `json:"verdict"`
 }
 
+// ToBest compares the run at i with the best one; the zero Pair for the best one
+// itself.
+func (l Leaderboard) ToBest(i int) Pair {
+	if i == 0 || i > len(l.Pairs) {
+		return Pair{}
+	}
+	return l.Pairs[i-1] // the first pairs are those of the best
+}
+
 // Err is a *PairError for runs that cannot be compared, one for every second run;
 // nil if all can.
 func (l Leaderboard) Err() error {

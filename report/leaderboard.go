@@ -43,11 +43,8 @@ func (p *page) rankGrid(l compare.Leaderboard) {
 		{title: intervals, right: true}, {title: "to the best", right: true}, {title: "p (Holm)", right: true}, {title: "failed", right: true},
 		{title: "per item", right: true}, {title: "p95", right: true}, {title: "front", paint: p.cyan}}}
 	for i, r := range l.Runs {
-		away, holm := none, none
-		if i > 0 && i-1 < len(l.Pairs) { // the first pairs are those of the best
-			away, holm = delta(l.Pairs[i-1].Difference), pValue(l.Pairs[i-1].PHolm)
-		}
-		g.add(strconv.Itoa(i+1), label(r.Summary.Run.Name), score(r.Mean, 3), interval(r.CI95, r.Mean, false), away, holm,
+		best := l.ToBest(i)
+		g.add(strconv.Itoa(i+1), label(r.Summary.Run.Name), score(r.Mean, 3), interval(r.CI95, r.Mean, false), delta(best.Difference), pValue(best.PHolm),
 			count(r.Summary.Items.Failed), costOf(r), p95(r.Summary.LatencyMS), frontWord(r))
 	}
 	p.narrow(g, "p95", "p (Holm)", "to the best", "per item", "front", "failed")

@@ -21,11 +21,7 @@ func Leaderboard(w io.Writer, l compare.Leaderboard) error {
 	page := boardPage{Metric: named(l.Metric), Front: newFrontFigure(l), Scale: pairScale(l.Pairs)}
 	out.titles = []string{"Leaderboard by " + page.Metric}
 	for i, r := range l.Runs[:min(len(l.Runs), mostRuns)] {
-		line := newRankLine(i, r)
-		if i > 0 && i-1 < len(l.Pairs) { // the first pairs are those of the best
-			line.Away, line.Holm = report.FormatDelta(l.Pairs[i-1].Difference), report.FormatP(l.Pairs[i-1].PHolm)
-		}
-		page.Runs = append(page.Runs, line)
+		page.Runs = append(page.Runs, newRankLine(i, r, l.ToBest(i)))
 		if r.Gate != nil {
 			page.Gates = append(page.Gates, gateOf{named(r.Summary.Run.Name), newGateCard(r.Gate)})
 		}
@@ -66,22 +62,22 @@ type gateOf struct {
 
 // rankLine is one run of the leaderboard.
 type rankLine struct {
-	Place, Name, Mean, Interval, Away, Holm, Failed, Cost, P95, Front, Gate, GateState string
-	Tied                                                                               bool
-	Figure                                                                             *intervalFigure
+	Place, Name, Mean, Interval, Away, Holm, Failed, Cost, P95, Front, Gate string
+	Tied                                                                    bool
+	Figure                                                                  *intervalFigure
 }
 
-func newRankLine(i int, r compare.Ranked) rankLine {
+func newRankLine(i int, r compare.Ranked, best compare.Pair) rankLine {
 	s := r.Summary
 	line := rankLine{
 		Place: strconv.Itoa(i + 1), Name: named(s.Run.Name), Mean: report.FormatScore(r.Mean, 3), Interval: report.FormatInterval(r.CI95),
-		Away: "–", Holm: "–", Failed: report.FormatCount(s.Items.Failed), Cost: report.FormatPerItem(r), P95: "–", Front: report.FormatFront(r), Tied: i > 0 && r.Tied,
+		Away: report.FormatDelta(best.Difference), Holm: report.FormatP(best.PHolm), Failed: report.FormatCount(s.Items.Failed), Cost: report.FormatPerItem(r), P95: "–", Front: report.FormatFront(r), Tied: i > 0 && r.Tied,
 	}
 	if s.LatencyMS != nil {
 		line.P95 = report.FormatMilliseconds(s.LatencyMS.P95)
 	}
 	if r.Gate != nil {
-		line.Gate, line.GateState = report.FormatGate(*r.Gate), string(r.Gate.Answer)
+		line.Gate = report.FormatGate(*r.Gate)
 	}
 	if r.Mean == nil {
 		return line

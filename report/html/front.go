@@ -1,6 +1,8 @@
 package html
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 
 	"extraction-experiment/compare"
@@ -41,21 +43,10 @@ func newFrontFigure(l compare.Leaderboard) *frontFigure {
 	if len(runs) < 2 {
 		return nil
 	}
-	cheapest, dearest, least, top := runs[0], runs[0], runs[0], runs[0]
-	for _, r := range runs {
-		if *r.CostPerItem < *cheapest.CostPerItem {
-			cheapest = r
-		}
-		if *r.CostPerItem > *dearest.CostPerItem {
-			dearest = r
-		}
-		if *r.Mean < *least.Mean {
-			least = r
-		}
-		if *r.Mean > *top.Mean {
-			top = r
-		}
-	}
+	byCost := func(a, b compare.Ranked) int { return cmp.Compare(*a.CostPerItem, *b.CostPerItem) }
+	byMean := func(a, b compare.Ranked) int { return cmp.Compare(*a.Mean, *b.Mean) }
+	cheapest, dearest := slices.MinFunc(runs, byCost), slices.MaxFunc(runs, byCost)
+	least, top := slices.MinFunc(runs, byMean), slices.MaxFunc(runs, byMean)
 	if *dearest.CostPerItem == *cheapest.CostPerItem {
 		return nil
 	}

@@ -65,7 +65,7 @@ func (t *tally) confuse(v report.ItemView) {
 	for side, misses := range [][]report.Miss{v.Missed, v.Spurious} {
 		for _, m := range misses {
 			switch {
-			case m.What != "entity" && m.What != "relationship": // a term of an answer
+			case ofAnswer(m.What):
 			case m.What == "entity" && side == 0:
 				t.entities.add(entityType(v.Expected, m.Index), nowhere)
 			case m.What == "entity":

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"maps"
@@ -33,9 +32,7 @@ func Conformance(w io.Writer, r conformance.Report) error {
 	p.line(fmt.Sprintf("  Compatible:  %s\n  Consistent:  %s", tick(r.Compatible), tick(r.Consistent)))
 	passed := r.PassedFixtures()
 	p.line(fmt.Sprintf("  Passed:      %d/%d\n  Failed:      %d/%d", passed, r.TotalFixtures, r.TotalFixtures-passed, r.TotalFixtures))
-	var statistics bytes.Buffer
-	conformanceStatistics(&statistics, r)
-	p.text.Write(statistics.Bytes())
+	conformanceStatistics(&p.text, r)
 	if r.Passed() {
 		for _, weak := range r.Weak() {
 			p.wrapped("with care: "+weak, 2, 0, nil)
@@ -122,7 +119,7 @@ func errorsAlike(errors []string) []alikeErrors {
 	return list
 }
 
-func conformanceStatistics(b *bytes.Buffer, r conformance.Report) {
+func conformanceStatistics(b *strings.Builder, r conformance.Report) {
 	s := r.Statistics
 	fmt.Fprintf(b, "\n  ── Trust (intervals at %.0f %%) ──\n", s.Confidence*100)
 	fmt.Fprintf(b, "  Valid runs:  %d/%d%s\n", s.ValidRuns, r.TotalRuns, faultList(s.Faults))

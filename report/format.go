@@ -1,5 +1,7 @@
 package report
 
+import "extraction-experiment/outcome"
+
 // The ways in which numbers are written for people, for the packages below
 // this one: rounding is done here and nowhere else.
 
@@ -38,6 +40,10 @@ func FormatCost(s Run) []string { return costParts(s.Summary) }
 
 // FormatSystem lists what was measured: provider, parameters, prompt, trials.
 func FormatSystem(s Run) []string { return systemParts(s.Summary.Run) }
+
+// FormatSpread shows the least and the largest mean of a trial, and how many items
+// are the same in all trials.
+func FormatSpread(s outcome.Spread) (means, same string) { return spreadParts(s) }
 
 // FormatJudging says what judging models took; nothing without any.
 func FormatJudging(s Run) []string { return judgingParts(s.Summary.Judging) }

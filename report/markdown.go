@@ -118,11 +118,8 @@ func (m *summaryPage) trials(s outcome.Summary) {
 	}
 	var rows [][]string
 	for _, v := range t.Scores {
-		same := none
-		if v.N > 0 {
-			same = count(v.Consistent) + "/" + count(v.N)
-		}
-		rows = append(rows, []string{code(v.Name), ends3(v.Least, v.Top), score(v.Between, 3), score(v.Within, 3), same})
+		means, same := spreadParts(v)
+		rows = append(rows, []string{code(v.Name), means, score(v.Between, 3), score(v.Within, 3), same})
 	}
 	m.line("### Spread over " + counted(t.Count, "trial"))
 	m.line("")

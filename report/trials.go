@@ -37,21 +37,24 @@ func (p *page) spread(scores []outcome.Spread) {
 	g := &grid{columns: []column{{title: "score", flex: true}, {title: "trials", right: true}, {title: "sd of trials", right: true, paint: p.bold},
 		{title: "sd within items", right: true}, {title: "items the same", right: true}}}
 	for _, s := range scores {
-		same := none
-		if s.N > 0 {
-			same = count(s.Consistent) + "/" + count(s.N)
-		}
-		g.add(printable.Line(s.Name), ends3(s.Least, s.Top), score(s.Between, 3), score(s.Within, 3), same)
+		means, same := spreadParts(s)
+		g.add(printable.Line(s.Name), means, score(s.Between, 3), score(s.Within, 3), same)
 	}
 	p.narrow(g, "trials", "sd within items")
 	p.wrapped("failed trials count as 0 · an item's value is the mean over its trials", gap, 0, p.faint)
 }
 
-func ends3(least, top *float64) string {
-	if least == nil || top == nil {
-		return none
+// spreadParts shows the least and the largest mean of a trial, and how many items
+// are the same in all trials.
+func spreadParts(s outcome.Spread) (means, same string) {
+	means, same = none, none
+	if s.Least != nil && s.Top != nil {
+		means = ends(score(s.Least, 3), score(s.Top, 3))
 	}
-	return ends(score(least, 3), score(top, 3))
+	if s.N > 0 {
+		same = count(s.Consistent) + "/" + count(s.N)
+	}
+	return means, same
 }
 
 // flaky lists the items that vary most.

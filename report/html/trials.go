@@ -60,12 +60,6 @@ func newTrialsPart(s outcome.Summary) *trialsPart {
 }
 
 func newSpreadLine(s outcome.Spread) spreadLine {
-	line := spreadLine{Name: named(s.Name), Means: "–", Between: report.FormatScore(s.Between, 3), Within: report.FormatScore(s.Within, 3), Same: "–"}
-	if s.Least != nil && s.Top != nil {
-		line.Means = report.FormatInterval(&[2]float64{*s.Least, *s.Top})
-	}
-	if s.N > 0 {
-		line.Same = report.FormatCount(s.Consistent) + "/" + report.FormatCount(s.N)
-	}
-	return line
+	means, same := report.FormatSpread(s)
+	return spreadLine{Name: named(s.Name), Means: means, Between: report.FormatScore(s.Between, 3), Within: report.FormatScore(s.Within, 3), Same: same}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/shortlist"
 	"extraction-experiment/outcome"
 )
@@ -147,7 +148,7 @@ func (r *collector) missing() []Mismatch {
 	}
 	for i, which := range []string{"base", "candidate"} {
 		if n := r.uneven[i]; n > 0 {
-			found = append(found, Mismatch{What: counted(n, "item") + " not run in every trial of the " + which})
+			found = append(found, Mismatch{What: printable.Counted(n, "item") + " not run in every trial of the " + which})
 		}
 	}
 	return found

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 )
 
@@ -155,7 +156,7 @@ func (set itemSet) compareItems(ctx context.Context, cand Source) ([]Mismatch, e
 // affected is a Mismatch about some items, of which it names the first.
 func affected(ids []string, what string) Mismatch {
 	slices.Sort(ids)
-	return Mismatch{What: fmt.Sprintf("%s %s: %s", counted(len(ids), "item"), what, list(ids[:min(5, len(ids))], len(ids)))}
+	return Mismatch{What: fmt.Sprintf("%s %s: %s", printable.Counted(len(ids), "item"), what, list(ids[:min(5, len(ids))], len(ids)))}
 }
 
 func orAbsent(text string) string {

@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 )
 
@@ -40,5 +41,5 @@ func custom(name string, s outcome.Summary) (outcome.CustomScorer, bool) {
 
 // unanswered says for how many items an evaluator gave no score.
 func unanswered(s outcome.Stat) string {
-	return fmt.Sprintf("%d of %s", s.Unanswered, counted(s.N+s.Failed+s.Unanswered, "item"))
+	return fmt.Sprintf("%d of %s", s.Unanswered, printable.Counted(s.N+s.Failed+s.Unanswered, "item"))
 }

@@ -24,14 +24,6 @@ func signed(v float64) string {
 	return text
 }
 
-// counted is a number with its noun.
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // list joins the first of total words.
 func list(shown []string, total int) string {
 	text := strings.Join(shown, ", ")

@@ -1,6 +1,10 @@
 package compare
 
-import "fmt"
+import (
+	"fmt"
+
+	"extraction-experiment/internal/printable"
+)
 
 // place numbers the runs, marks the Pareto front and those that are not shown
 // to differ from the best.
@@ -72,7 +76,7 @@ func rankWarnings(l Leaderboard) []string {
 		warn("few items: intervals are rough, and only large differences can be found")
 	}
 	if unknown > 0 {
-		warn("the cost of %s is not known, or not of every item: not part of the Pareto front", counted(unknown, "run"))
+		warn("the cost of %s is not known, or not of every item: not part of the Pareto front", printable.Counted(unknown, "run"))
 	}
 	return list
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"extraction-experiment/internal/printable"
 )
 
 // Gate is what a candidate must keep to. The zero value has no rules.
@@ -169,7 +171,7 @@ func minDelta(least float64, s Score, weighted bool) RuleResult {
 func maxRegressions(most int, r Result, primary Score) RuleResult {
 	n := float64(r.Regressions)
 	out := RuleResult{Rule: "max-regressions " + strconv.Itoa(most), Threshold: float64(most), Value: &n, Answer: answer(r.Regressions <= most)}
-	out.Reason = fmt.Sprintf("%s worse in %s", counted(r.Regressions, "item"), primary.Name)
+	out.Reason = fmt.Sprintf("%s worse in %s", printable.Counted(r.Regressions, "item"), primary.Name)
 	var ids []string
 	for _, item := range r.Regressed[:min(5, len(r.Regressed))] {
 		ids = append(ids, item.Item+" ("+signed(item.Candidate-item.Base)+")")

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/outcome"
 )
@@ -77,7 +78,7 @@ func (r Rule) judgeDifference(s Score) RuleResult {
 func (r Rule) claimed(out RuleResult, s Score, ci [2]float64) RuleResult {
 	out.Reason = fmt.Sprintf("%s changed by %s, 95 %% interval %s to %s", r.name(), signed(*out.Value), signed(ci[0]), signed(ci[1]))
 	if out.CI95 == nil {
-		out.Reason = fmt.Sprintf("%s is the same in %s, which is too few for an interval", r.name(), counted(s.N, "item"))
+		out.Reason = fmt.Sprintf("%s is the same in %s, which is too few for an interval", r.name(), printable.Counted(s.N, "item"))
 	}
 	out.Reason += fmt.Sprintf("; allowed is %s %s", r.Op, signed(r.Offset))
 	claims := out.Answer != Inconclusive && s.Verdict != Same && answer(r.holds(0, r.Offset)) != out.Answer
@@ -94,7 +95,7 @@ func (r Rule) claimed(out RuleResult, s Score, ci [2]float64) RuleResult {
 // leavesOut says why a pooled value decides nothing where something failed: it
 // would favour whoever fails on what is hard.
 func leavesOut(failed, all int, noun string) string {
-	return fmt.Sprintf("%d of %s failed and have no counts, which a pooled value leaves out; ask for the mean, in which they count as 0", failed, counted(all, noun))
+	return fmt.Sprintf("%d of %s failed and have no counts, which a pooled value leaves out; ask for the mean, in which they count as 0", failed, printable.Counted(all, noun))
 }
 
 func (r Rule) name() string {

@@ -71,7 +71,7 @@ type DatasetItemsQuery struct {
 }
 
 // ListDatasetItems yields the active items of a dataset as of one version, the
-// newest first. Pages are fetched ahead, which the pin makes safe: at most 16 of
+// newest first. Pages are fetched ahead, which the pin makes safe: at most 32 of
 // them, or about 8 MiB, are in memory. An unknown dataset is
 // ErrNotFound, a version from before the data is an empty list. Retried; the
 // first error ends the iteration.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"extraction-experiment/internal/printable"
 )
 
 // Bounds of the warnings of items: how many different texts are told apart, and
@@ -70,21 +72,13 @@ func (w *itemWarnings) list() []string {
 	hidden := w.other
 	for i, text := range texts {
 		if i < shownWarnings {
-			list = append(list, fmt.Sprintf("%s (%s)", text, counted(w.texts[text].count, "item")))
+			list = append(list, fmt.Sprintf("%s (%s)", text, printable.Counted(w.texts[text].count, "item")))
 		} else {
 			hidden += w.texts[text].count
 		}
 	}
 	if hidden > 0 {
-		list = append(list, "and "+counted(hidden, "other warning")+" of items")
+		list = append(list, "and "+printable.Counted(hidden, "other warning")+" of items")
 	}
 	return list
-}
-
-// counted is a number with its noun.
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

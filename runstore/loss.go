@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"extraction-experiment/internal/printable"
 )
 
 // maxNamed bounds how many lost rows a Loss names.
@@ -28,7 +30,7 @@ type Loss struct {
 func (l *Loss) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "run file %s is damaged: exported %s and %s; lost: %s",
-		l.Path, counted(l.WrittenItems, "item"), counted(l.WrittenOutcomes, "outcome"), l.what())
+		l.Path, printable.Counted(l.WrittenItems, "item"), printable.Counted(l.WrittenOutcomes, "outcome"), l.what())
 	for _, name := range l.Named {
 		b.WriteString("\n  " + name)
 	}
@@ -47,10 +49,10 @@ func (l *Loss) ExitCode() int { return 74 }
 func (l *Loss) what() string {
 	parts := append([]string{}, l.Parts...)
 	if l.Items > 0 {
-		parts = append(parts, counted(l.Items, "item"))
+		parts = append(parts, printable.Counted(l.Items, "item"))
 	}
 	if l.Outcomes > 0 {
-		parts = append(parts, counted(l.Outcomes, "outcome"))
+		parts = append(parts, printable.Counted(l.Outcomes, "outcome"))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -74,11 +76,4 @@ func (l *Loss) name(row string, err error) {
 		row += ": " + text
 	}
 	l.Named = append(l.Named, row)
-}
-
-func counted(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -10,6 +10,7 @@ import (
 
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/printable"
 )
 
 // defaultRegression is the dataset that packs are added to.
@@ -36,7 +37,7 @@ func benchAdd(c *urfave.Context, env cli.Env, words []string) error {
 	if err := appendLines(target, lines); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stdout, "added %s to %s\n", plural(n, "record"), target)
+	_, err = fmt.Fprintf(env.Stdout, "added %s to %s\n", printable.Counted(n, "record"), target)
 	return cli.Written(err)
 }
 

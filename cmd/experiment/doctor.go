@@ -76,7 +76,7 @@ func doctorAction(ctx context.Context, env cli.Env, model string, asJSON bool) e
 	}
 	if n := len(d.problems); n > 0 {
 		code := cli.ExitCode(errors.Join(d.problems...))
-		err = errors.Join(err, cli.Errorf(code, "%s, see above", plural(n, "problem")))
+		err = errors.Join(err, cli.Errorf(code, "%s, see above", printable.Counted(n, "problem")))
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider"
@@ -176,7 +177,7 @@ func (d *doctor) folder(ctx context.Context) {
 		d.problem("folder", cli.Errorf(cli.ExitIO, "%w", err), "")
 		return
 	}
-	d.ok("folder", "%s can be written and has %s", path, plural(len(entries), "run"))
+	d.ok("folder", "%s can be written and has %s", path, printable.Counted(len(entries), "run"))
 	for _, e := range entries {
 		if e.Err != nil {
 			d.note("folder", e.Err.Error(), "")

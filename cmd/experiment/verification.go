@@ -43,7 +43,7 @@ func (v verification) write(w io.Writer) error {
 		c.Items, v.Outcomes, c.Spans, c.Scores, c.Prompts, c.RunScores)
 	for _, view := range []langfuse.View{langfuse.ViewRuns, langfuse.ViewExperiments} {
 		if n, ok := c.Shown[view]; ok {
-			fmt.Fprintf(&b, "shown       %s in the list of %s\n", plural(n, "item"), view)
+			fmt.Fprintf(&b, "shown       %s in the list of %s\n", printable.Counted(n, "item"), view)
 		}
 	}
 	if v.Before != nil {
@@ -53,11 +53,11 @@ func (v verification) write(w io.Writer) error {
 	if n := v.OthersCount; n > 0 {
 		first := v.Others[0]
 		fmt.Fprintf(&b, "also there  %s of these names that this run did not write, and leaves alone (the first: %s on %s, id %s)\n",
-			plural(n, "score"), short(first.Score), of(first.Item, first.Trial), short(first.ID))
+			printable.Counted(n, "score"), short(first.Score), of(first.Item, first.Trial), short(first.ID))
 	}
 	if n := v.SupersededCount; n > 0 {
 		fmt.Fprintf(&b, "superseded  %s that newer ones replaced; their traces stay, without scores (the first: %s, attempt %d)\n",
-			plural(n, "attempt"), printable.Line(v.Superseded[0].Item), v.Superseded[0].Attempt)
+			printable.Counted(n, "attempt"), printable.Line(v.Superseded[0].Item), v.Superseded[0].Attempt)
 	}
 	switch {
 	case v.OK && v.Before != nil:

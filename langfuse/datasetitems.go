@@ -79,24 +79,56 @@ type DatasetItemsQuery struct {
 // API: GET /api/public/dataset-items
 func (c *Client) ListDatasetItems(ctx context.Context, q DatasetItemsQuery) iter.Seq2[DatasetItem, error] {
 	return func(yield func(DatasetItem, error) bool) {
-		if q.DatasetName == "" || q.Version.IsZero() {
-			yield(DatasetItem{}, errors.New("langfuse: listing dataset items needs the dataset's name and a version"))
+		begun, err := c.BeginDatasetItems(ctx, q)
+		if err != nil {
+			yield(DatasetItem{}, err)
 			return
 		}
-		query := url.Values{"datasetName": {q.DatasetName}}
-		setTime(query, "version", q.Version)
-		setText(query, "sourceTraceId", q.SourceTraceID)
-		size := func(item DatasetItem) int {
-			return len(item.Input) + len(item.ExpectedOutput) + len(item.Metadata) + 500
-		}
-		for item, err := range listAhead(ctx, c, "dataset-items", query, q.Limit, size) {
-			if err != nil {
-				err = fmt.Errorf("items of dataset %q: %w", q.DatasetName, err)
-			}
+		for item, err := range begun.All(ctx) {
 			if !yield(item, err) {
 				return
 			}
 		}
+	}
+}
+
+// DatasetItems is a list of items whose first page is here already. It may be read
+// more than once, and holds that page as long as it lives.
+type DatasetItems struct {
+	dataset string
+	list    *listing[DatasetItem]
+}
+
+// BeginDatasetItems is ListDatasetItems for those who can do something else while
+// the first page is on its way. Retried; errors: those of ListDatasetItems.
+//
+// API: GET /api/public/dataset-items
+func (c *Client) BeginDatasetItems(ctx context.Context, q DatasetItemsQuery) (*DatasetItems, error) {
+	if q.DatasetName == "" || q.Version.IsZero() {
+		return nil, errors.New("langfuse: listing dataset items needs the dataset's name and a version")
+	}
+	query := url.Values{"datasetName": {q.DatasetName}}
+	setTime(query, "version", q.Version)
+	setText(query, "sourceTraceId", q.SourceTraceID)
+	size := func(item DatasetItem) int {
+		return len(item.Input) + len(item.ExpectedOutput) + len(item.Metadata) + 500
+	}
+	list := &listing[DatasetItem]{client: c, path: "dataset-items", query: query, limit: q.Limit, size: size}
+	if err := list.begin(ctx); err != nil {
+		return nil, fmt.Errorf("items of dataset %q: %w", q.DatasetName, err)
+	}
+	return &DatasetItems{q.DatasetName, list}, nil
+}
+
+// All yields the items, as ListDatasetItems does.
+func (l *DatasetItems) All(ctx context.Context) iter.Seq2[DatasetItem, error] {
+	return func(yield func(DatasetItem, error) bool) {
+		l.list.all(ctx, func(item DatasetItem, err error) bool {
+			if err != nil {
+				err = fmt.Errorf("items of dataset %q: %w", l.dataset, err)
+			}
+			return yield(item, err)
+		})
 	}
 }
 

@@ -3,7 +3,6 @@ package langfuse
 import (
 	"context"
 	"errors"
-	"iter"
 	"net/url"
 	"sync"
 )
@@ -14,41 +13,53 @@ const (
 	maxBytesAhead = 8 << 20 // by the size of the first page
 )
 
-// listAhead is listPages for a list that does not change while it is read:
-// after the first page, which tells how many there are, the next ones are
-// fetched at once, so that a long list does not take as many round trips as it
-// has pages. At most maxPagesAhead pages, or about maxBytesAhead, are in memory;
-// size tells the bytes of an element. Where a page is too large the rest is read
-// one page after the other. No request outlives the loop.
-func listAhead[T any](ctx context.Context, c *Client, path string, query url.Values, limit int, size func(T) int) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		limit, err := pageLimit(limit, maxPageLimit)
-		if err != nil {
-			yield(*new(T), err)
-			return
-		}
-		first, err := getPage[T](ctx, c, path, query, 1, limit)
-		if errors.Is(err, ErrTooLarge) {
-			listFrom(ctx, c, path, query, 1, limit, yield)
-			return
-		}
-		if err != nil {
-			yield(*new(T), err)
-			return
-		}
-		bytes := 1
-		for _, element := range first.Data {
-			bytes += size(element)
-			if !yield(element, nil) {
-				return
-			}
-		}
-		if len(first.Data) == 0 {
-			return
-		}
-		a := &ahead[T]{client: c, path: path, query: query, limit: limit, last: int(first.Meta.TotalPages)}
-		a.run(ctx, min(max(maxBytesAhead/bytes, 1), maxPagesAhead), yield)
+// listing is listPages for a list that does not change while it is read: after
+// the first page, which tells how many there are, the next ones are fetched at
+// once, so that a long list does not take as many round trips as it has pages. At
+// most maxPagesAhead pages, or about maxBytesAhead, are in memory; size tells the
+// bytes of an element. Where a page is too large the rest is read one page after
+// the other. No request outlives a loop over it.
+type listing[T any] struct {
+	client *Client
+	path   string
+	query  url.Values
+	limit  int
+	size   func(T) int
+	// first is the first page, once it is there.
+	first *numberedPage[T]
+}
+
+// begin reads the first page, unless that is too large.
+func (l *listing[T]) begin(ctx context.Context) (err error) {
+	if l.limit, err = pageLimit(l.limit, maxPageLimit); err != nil {
+		return err
 	}
+	first, err := getPage[T](ctx, l.client, l.path, l.query, 1, l.limit)
+	if errors.Is(err, ErrTooLarge) {
+		return nil
+	}
+	l.first = &first
+	return err
+}
+
+// all yields the elements of a list that was begun.
+func (l *listing[T]) all(ctx context.Context, yield func(T, error) bool) {
+	if l.first == nil {
+		listFrom(ctx, l.client, l.path, l.query, 1, l.limit, yield)
+		return
+	}
+	bytes := 1
+	for _, element := range l.first.Data {
+		bytes += l.size(element)
+		if !yield(element, nil) {
+			return
+		}
+	}
+	if len(l.first.Data) == 0 {
+		return
+	}
+	a := &ahead[T]{client: l.client, path: l.path, query: l.query, limit: l.limit, last: int(l.first.Meta.TotalPages)}
+	a.run(ctx, min(max(maxBytesAhead/bytes, 1), maxPagesAhead), yield)
 }
 
 // ahead reads the pages behind the first.

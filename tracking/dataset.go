@@ -21,6 +21,8 @@ type Dataset struct {
 	id     string
 	// version is an instant of the server's clock.
 	version time.Time
+	// begun is the list of items with its first page; nil without.
+	begun *langfuse.DatasetItems
 }
 
 // OpenDataset finds a dataset and pins it to what it holds now. An unknown one
@@ -51,7 +53,7 @@ func ReopenDataset(client *langfuse.Client, id, name, version string) (*Dataset,
 	if err != nil {
 		return nil, fmt.Errorf("the run's dataset version %q is not a time: %w", version, err)
 	}
-	return &Dataset{client, name, id, t}, nil
+	return &Dataset{client: client, name: name, id: id, version: t}, nil
 }
 
 // ID returns the dataset's id in Langfuse.
@@ -60,13 +62,32 @@ func (d *Dataset) ID() string { return d.id }
 // Version returns the pin in the form that the run file and Langfuse keep.
 func (d *Dataset) Version() string { return langfuse.FormatTime(d.version) }
 
+// Begin reads the first page of items, which Pages then has at once. It is not
+// needed; Pages asks again where it failed. Not for concurrent use with Pages.
+func (d *Dataset) Begin(ctx context.Context) {
+	if begun, err := d.begin(ctx); err == nil {
+		d.begun = begun
+	}
+}
+
+func (d *Dataset) begin(ctx context.Context) (*langfuse.DatasetItems, error) {
+	if d.begun != nil {
+		return d.begun, nil
+	}
+	return d.client.BeginDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: d.name, Version: d.version, Limit: pageSize})
+}
+
 // Pages yields the items of the pinned version. The order is that of the
 // server; reading again gives the same items.
 func (d *Dataset) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 	return func(yield func([]dataset.Item, error) bool) {
+		begun, err := d.begin(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
 		var page []dataset.Item
-		query := langfuse.DatasetItemsQuery{DatasetName: d.name, Version: d.version, Limit: pageSize}
-		for item, err := range d.client.ListDatasetItems(ctx, query) {
+		for item, err := range begun.All(ctx) {
 			if err != nil {
 				yield(nil, err)
 				return

@@ -14,8 +14,8 @@ import (
 // Bounds of one round of publishing; see Follow.
 const (
 	roundSize  = 200         // outcomes read from the run file at once
-	linger     = time.Second // how long a round waits to fill up while the run goes on,
-	dash       = linger / 10 // and how long after a round of many outcomes
+	linger     = time.Second // how long a round waits to fill up while the run goes on
+	stride     = linger / 5  // the least between the beginnings of rounds of many outcomes
 	many       = 20
 	firstPause = time.Second // after a round that failed
 	maxPause   = 30 * time.Second
@@ -33,8 +33,8 @@ type Config struct {
 	// Requests is how many requests are under way at once, of a link each or of up
 	// to 100 scores; 0 means 32.
 	Requests int
-	// LastTries is how often a round may fail in a row once the run is finished
-	// before Follow gives up; 0 means 3.
+	// LastTries is how often a round may fail in a row, and get nothing there, once
+	// the run is finished before Follow gives up; 0 means 3.
 	LastTries int
 	// Patience is how long Follow waits, when all is sent, until the scores of
 	// replaced attempts are gone; 0 means two minutes: Langfuse queues deletions.
@@ -62,9 +62,11 @@ type Publisher struct {
 	refused map[int64]refusal
 	// refusedTotals holds why Langfuse will never take scores of the run.
 	refusedTotals []error
-	sent          int
-	unchecked     bool // whether the dataset is still that of the run
-	placed        bool // it is known that this is the run's server
+	// dispatched is the scores of the round before, as long as they are on their way.
+	dispatched *dispatch
+	sent       int
+	unchecked  bool // whether the dataset is still that of the run
+	placed     bool // it is known that this is the run's server
 	// withdrawals by outcome, as far as they are under way.
 	withdrawals map[int64]*withdrawal
 	// totalled: the scores of the run as a whole are in Langfuse, or the run has
@@ -112,13 +114,14 @@ func orDefault[T int | time.Duration](value, otherwise T) T {
 // sent. Give it a closed channel to publish a run that has ended.
 //
 // Each round takes up to 200 outcomes: links, then spans, then scores, in that
-// order, and acknowledges each stage in the run file. Spans of many outcomes
+// order, and acknowledges each stage in the run file. While the scores of many are
+// on their way, the next round begins with its links. Spans of many outcomes
 // share a request (4 MiB, 512 spans), and so do 100 scores. With the last round go
 // the scores of the run as a whole, if the run file has a footer, and then what was
 // published of attempts that newer ones replaced is withdrawn.
 //
-// A round that fails is tried again, with growing pauses; while the run goes on
-// without end, after that LastTries times. A wrong key ends it at once. What
+// A round that fails is tried again, with growing pauses; while the run goes on, or
+// some of it gets there, without end, after that LastTries times. A wrong key ends it at once. What
 // Langfuse refuses for good is set aside and does not hold up the rest. The
 // error is an *UnpublishedError, or that of ctx. Where it turns out that the run
 // was published to another server, or that its dataset is another one here, it
@@ -134,13 +137,19 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 			failures, ending = 0, true // what failed during the run does not count
 		}
 		more := p.cfg.Run.Changed() // before reading, so that no commit is missed
+		next := time.Now().Add(stride)
 		done, err := p.round(ctx, last)
-		ended := err == nil && done == 0 && last
+		idle := done == progress{}
+		ended := err == nil && idle && last
 		if ended {
 			err = p.conclude(ctx)
 		}
+		if done.finished > 0 {
+			failures = 0
+		}
 		switch {
 		case ctx.Err() != nil:
+			_, _ = p.settle(ctx) // what it lacks is counted
 			return p.unpublished(ctx.Err())
 		case isMisplaced(err):
 			return err
@@ -158,12 +167,11 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 			}
 		case ended:
 			return p.unpublished(nil)
-		case done > 0:
-			failures = 0
+		case !idle:
 			switch {
-			case done >= roundSize || last:
-			case done >= many:
-				p.wait(ctx, dash, nil, finished)
+			case done.took >= roundSize || last:
+			case done.took >= many:
+				p.wait(ctx, max(time.Until(next), 1), nil, finished)
 			default:
 				p.wait(ctx, linger, nil, finished)
 			}

@@ -3,64 +3,76 @@ package tracking
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"extraction-experiment/runstore"
 )
 
-// round publishes the next outcomes and returns how many it finished or set
-// aside. What was acknowledged before an error stays acknowledged. Last says that
-// the run has ended: beside the scores of its last outcomes go its own.
-func (p *Publisher) round(ctx context.Context, last bool) (int, error) {
+// progress is what a round did.
+type progress struct {
+	took     int // outcomes that it began with
+	finished int // outcomes that are published or set aside now, also of the round before
+}
+
+// round sends links and spans of the next outcomes while the scores of the round
+// before are on their way, and then their scores. Those of a round that others are
+// to follow soon are left on their way. What was acknowledged before an error stays
+// acknowledged. Last says that the run has ended: beside the scores of its last
+// outcomes go its own.
+func (p *Publisher) round(ctx context.Context, last bool) (progress, error) {
 	batch, err := p.next(ctx)
 	if err != nil || len(batch) == 0 {
-		return 0, err
+		finished, failure := p.settle(ctx)
+		return progress{0, finished}, errors.Join(err, failure)
 	}
+	opened, err := p.begin(ctx, batch)
+	finished, failure := p.settle(ctx)
+	done := progress{len(batch), finished}
+	if err := errors.Join(err, failure); err != nil {
+		return done, err
+	}
+	p.dispatch(ctx, batch, opened)
+	ending := last && len(batch) < roundSize
+	if len(batch) >= many && !ending {
+		return done, nil
+	}
+	var totals error
+	if ending {
+		totals = p.totals(ctx)
+	}
+	finished, failure = p.settle(ctx)
+	done.finished += finished
+	return done, errors.Join(failure, totals)
+}
+
+// begin sends links and spans of a batch, and returns the outcomes that have them.
+func (p *Publisher) begin(ctx context.Context, batch []runstore.Pending) ([]runstore.Pending, error) {
+	var err error
 	if p.header, err = p.cfg.Run.Header(ctx); err != nil {
-		return 0, err
+		return nil, err
 	}
 	if err := p.place(ctx); err != nil {
-		return 0, err
+		return nil, err
 	}
 	if err := p.dataset(ctx); err != nil {
-		return 0, err
+		return nil, err
 	}
 	if err := p.open(ctx, batch); err != nil {
-		return 0, err
+		return nil, err
 	}
-	opened := batch[:0:0]
+	var opened []runstore.Pending
 	for _, o := range batch {
 		if _, ok := p.builders[o.Trial]; ok {
 			opened = append(opened, o)
 		}
 	}
 	if err := p.links(ctx, opened); err != nil {
-		return 0, err
+		return nil, err
 	}
-	if err := p.traces(ctx, opened); err != nil {
-		return 0, err
-	}
-	var beside sync.WaitGroup
-	var totals error
-	if last && len(batch) < roundSize {
-		beside.Go(func() { totals = p.totals(ctx) })
-	}
-	err = p.scores(ctx, opened)
-	beside.Wait()
-	if err := errors.Join(err, totals); err != nil {
-		return 0, err
-	}
-	for _, o := range batch {
-		if p.refused[o.OID].err == nil {
-			p.sent++
-		}
-	}
-	p.cfg.Published(p.sent)
-	p.cfg.Log.Debug("published", "outcomes", len(batch), "in all", p.sent)
-	return len(batch), nil
+	return opened, p.traces(ctx, opened)
 }
 
-// next returns outcomes that are not published, those set aside left out.
+// next returns outcomes that are not published, those set aside and those whose
+// scores are on their way left out.
 func (p *Publisher) next(ctx context.Context) ([]runstore.Pending, error) {
 	var after int64
 	for {
@@ -71,7 +83,7 @@ func (p *Publisher) next(ctx context.Context) ([]runstore.Pending, error) {
 		after = page[len(page)-1].OID
 		var batch []runstore.Pending
 		for _, o := range page {
-			if p.refused[o.OID].err == nil {
+			if p.refused[o.OID].err == nil && !p.dispatched.has(o.OID) {
 				batch = append(batch, o)
 			}
 		}

@@ -3,6 +3,7 @@ package tracking
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -18,40 +19,88 @@ const (
 	scoreTries = 3
 )
 
-// scores sends the scores of the batch. An outcome whose scores were not all
-// taken is not acknowledged: the next round sends them again, unchanged.
-func (p *Publisher) scores(ctx context.Context, batch []runstore.Pending) error {
-	var todo []runstore.Pending
+// dispatch is the scores of a round, on their way. Until it is settled its
+// outcomes are taken up by no other round; nil is none.
+type dispatch struct {
+	batch   []runstore.Pending // the outcomes of the round
+	todo    []runstore.Pending // those whose scores are sent
+	owner   map[string]int     // places in todo, by score id
+	results []langfuse.ScoreResult
+	err     error
+	ended   chan struct{}
+}
+
+func (d *dispatch) has(oid int64) bool {
+	return d != nil && slices.ContainsFunc(d.batch, func(o runstore.Pending) bool { return o.OID == oid })
+}
+
+// dispatch begins to send the scores of a round; opened are those of its outcomes
+// that may have some.
+func (p *Publisher) dispatch(ctx context.Context, batch, opened []runstore.Pending) {
+	d := &dispatch{batch: batch, owner: map[string]int{}, ended: make(chan struct{})}
 	var scores []langfuse.ScoreCreate
-	owner := map[string]int{}
-	for _, o := range batch {
+	for _, o := range opened {
 		if o.Published.Has(runstore.Scores) || p.refused[o.OID].part == runstore.Spans {
 			continue
 		}
 		for _, s := range p.builders[o.Trial].scores(o) {
-			owner[s.ID] = len(todo)
+			d.owner[s.ID] = len(d.todo)
 			scores = append(scores, s)
 		}
-		todo = append(todo, o)
+		d.todo = append(d.todo, o)
 	}
-	results, failure := p.createScores(ctx, scores)
-	incomplete := make([]bool, len(todo))
-	for _, r := range results {
-		i := owner[r.ID]
-		incomplete[i] = incomplete[i] || r.State != langfuse.ScoreAccepted
+	p.dispatched = d
+	go func() {
+		defer close(d.ended)
+		d.results, d.err = p.createScores(ctx, scores)
+	}()
+}
+
+// settle waits for the scores that are on their way, if any are, and returns how
+// many outcomes are published or set aside now. An outcome whose scores were not
+// all taken is not acknowledged: another round sends them again, unchanged.
+func (p *Publisher) settle(ctx context.Context) (int, error) {
+	d := p.dispatched
+	if d == nil {
+		return 0, nil
+	}
+	<-d.ended
+	p.dispatched = nil
+	failure := d.err
+	incomplete := map[int64]bool{}
+	for _, r := range d.results {
+		o := d.todo[d.owner[r.ID]]
+		if r.State != langfuse.ScoreAccepted {
+			incomplete[o.OID] = true
+		}
 		if r.State == langfuse.ScoreRefused {
-			p.refuse(todo[i], runstore.Scores, r.Err)
+			p.refuse(o, runstore.Scores, r.Err)
 		} else if r.Err != nil && failure == nil {
 			failure = r.Err
 		}
 	}
 	var done []runstore.Pending
-	for i, o := range todo {
-		if !incomplete[i] {
+	for _, o := range d.todo {
+		if !incomplete[o.OID] {
 			done = append(done, o)
 		}
 	}
-	return errors.Join(p.ack(ctx, runstore.Scores, done), failure)
+	if err := p.ack(ctx, runstore.Scores, done); err != nil {
+		return 0, errors.Join(err, failure)
+	}
+	finished := 0
+	for _, o := range d.batch {
+		switch {
+		case p.refused[o.OID].err != nil:
+			finished++
+		case !incomplete[o.OID]:
+			finished++
+			p.sent++
+		}
+	}
+	p.cfg.Published(p.sent)
+	p.cfg.Log.Debug("published", "outcomes", len(d.batch), "in all", p.sent)
+	return finished, failure
 }
 
 // createScores sends scores in requests of a hundred, several at once, and those

@@ -173,13 +173,20 @@ func (j *job) place(h *outcome.Header) {
 	j.path = runstore.Path(connect.Folder, h.Project, h.Dataset.Name, h.Name)
 }
 
-// claim finds the items of a new run and checks that its name is free.
+// claim finds the items of a new run and checks that its name is free, while the
+// first of them are on their way.
 func (j *job) claim(ctx context.Context, h *outcome.Header) (experiment.Source, error) {
 	source, err := j.pinSource(ctx, h)
 	if err != nil {
 		return nil, err
 	}
-	return source, j.nameIsFree(ctx, *h)
+	var begun sync.WaitGroup
+	if pinned, ok := source.(*tracking.Dataset); ok {
+		begun.Go(func() { pinned.Begin(ctx) })
+	}
+	err = j.nameIsFree(ctx, *h)
+	begun.Wait()
+	return source, err
 }
 
 // begin makes the run file, or with --resume opens it; source is then nil, or

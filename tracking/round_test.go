@@ -1,0 +1,166 @@
+package tracking_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/tracking"
+)
+
+// scoredSpans reads from a request of scores on which spans they are, and gives
+// the body back to it.
+func scoredSpans(t *testing.T, r *http.Request) (spans []string) {
+	t.Helper()
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	r.Body = io.NopCloser(bytes.NewReader(raw))
+	body := io.Reader(bytes.NewReader(raw))
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		if body, err = gzip.NewReader(body); err != nil {
+			t.Error(err)
+			return nil
+		}
+	}
+	var sent struct {
+		Batch []struct {
+			Body struct {
+				ObservationID string `json:"observationId"`
+			} `json:"body"`
+		} `json:"batch"`
+	}
+	if err := json.NewDecoder(body).Decode(&sent); err != nil {
+		t.Error(err)
+	}
+	for _, event := range sent.Batch {
+		if id := event.Body.ObservationID; id != "" { // "" is a score of the run
+			spans = append(spans, id)
+		}
+	}
+	return spans
+}
+
+// TestPublisher_roundsOverlap: while the scores of the first 200 outcomes wait for
+// their answer, the spans of the next ones come in; no score is sent before the
+// server has the span that it is on.
+func TestPublisher_roundsOverlap(t *testing.T) {
+	w := newWorld(t)
+	run := w.newRun(t, "base", 210)
+	var mu sync.Mutex
+	stored := map[string]bool{}
+	record := func(kind, id string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if kind == embedded.DropSpan {
+			stored[id] = true
+		}
+		return false
+	}
+	w.drop.Store(&record)
+	exports, second := 0, make(chan struct{})
+	arrived := sync.OnceFunc(func() { close(second) })
+	front := func(_ http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/v1/traces"):
+			mu.Lock()
+			defer mu.Unlock()
+			if exports++; exports > 1 { // the spans of 200 outcomes fill one request
+				arrived()
+			}
+		case strings.HasSuffix(r.URL.Path, "/ingestion"):
+			select {
+			case <-second:
+			case <-time.After(30 * time.Second):
+				t.Error("no spans came while scores were on their way")
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, id := range scoredSpans(t, r) {
+				if !stored[id] {
+					t.Errorf("a score came before its span %s", id)
+				}
+			}
+		}
+		return false
+	}
+	w.front.Store(&front)
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	// 210 error scores, and entity_f1 of the 140 that did not fail.
+	if items, scores := w.stored(t, "base"); len(items) != 210 || len(scores) != 350 {
+		t.Errorf("%d items, %d scores", len(items), len(scores))
+	}
+}
+
+// TestPublisher_scoresFail: where scores never get through, publishing many
+// outcomes ends as that of a few does, and how many are published is told when
+// they are.
+func TestPublisher_scoresFail(t *testing.T) {
+	w := newWorld(t)
+	run := w.newRun(t, "base", 210)
+	w.refuse("ingestion", http.StatusBadGateway)
+	told := 0
+	cfg := tracking.Config{Client: w.client, Server: w.server, Run: run, LastTries: 2, Published: func(n int) { told = n }}
+	publisher, err := tracking.NewPublisher(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left *tracking.UnpublishedError
+	if err := publisher.Follow(t.Context(), closed()); !errors.As(err, &left) || left.Left != 210 || told != 0 {
+		t.Errorf("%v; %d told", err, told)
+	}
+	w.front.Store(nil)
+	if err := publisher.Follow(t.Context(), closed()); err != nil || told != 210 {
+		t.Errorf("%v; %d told", err, told)
+	}
+}
+
+// TestDataset_begin: a list that was begun is the same, as often as it is read, and
+// one whose beginning failed is asked for again.
+func TestDataset_begin(t *testing.T) {
+	w := newWorld(t)
+	w.newRun(t, "base", 230)
+	read := func(d *tracking.Dataset) string {
+		var ids []string
+		for page, err := range d.Pages(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, item := range page {
+				ids = append(ids, item.ID)
+			}
+		}
+		return strings.Join(ids, " ")
+	}
+	d, err := tracking.OpenDataset(t.Context(), w.client, "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := read(d)
+	w.refuse("dataset-items", http.StatusBadGateway)
+	d.Begin(t.Context())
+	w.front.Store(nil)
+	if got := read(d); got != want {
+		t.Errorf("after a failure: %s", got)
+	}
+	d.Begin(t.Context())
+	calls := w.calls.Load()
+	if got := read(d); got != want || w.calls.Load()-calls != 2 {
+		t.Errorf("begun, with %d more requests: %s", w.calls.Load()-calls, got)
+	}
+	if got := read(d); got != want {
+		t.Errorf("read again: %s", got)
+	}
+}

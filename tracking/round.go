@@ -71,10 +71,11 @@ func (p *Publisher) begin(ctx context.Context, batch []runstore.Pending) ([]runs
 	return opened, p.traces(ctx, opened)
 }
 
-// next returns outcomes that are not published, those set aside and those whose
-// scores are on their way left out.
+// next returns outcomes that are not published, those set aside left out. As long
+// as scores are on their way, only those behind their outcomes: what failed before
+// is taken up again when no others come.
 func (p *Publisher) next(ctx context.Context) ([]runstore.Pending, error) {
-	var after int64
+	after := p.dispatched.last()
 	for {
 		page, err := p.cfg.Run.Unpublished(ctx, after, roundSize)
 		if err != nil || len(page) == 0 {
@@ -83,7 +84,7 @@ func (p *Publisher) next(ctx context.Context) ([]runstore.Pending, error) {
 		after = page[len(page)-1].OID
 		var batch []runstore.Pending
 		for _, o := range page {
-			if p.refused[o.OID].err == nil && !p.dispatched.has(o.OID) {
+			if p.refused[o.OID].err == nil {
 				batch = append(batch, o)
 			}
 		}

@@ -3,7 +3,6 @@ package tracking
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -19,7 +18,7 @@ const (
 	scoreTries = 3
 )
 
-// dispatch is the scores of a round, on their way. Until it is settled its
+// dispatch is the scores of a round, on their way. Until they are settled its
 // outcomes are taken up by no other round; nil is none.
 type dispatch struct {
 	batch   []runstore.Pending // the outcomes of the round
@@ -30,8 +29,12 @@ type dispatch struct {
 	ended   chan struct{}
 }
 
-func (d *dispatch) has(oid int64) bool {
-	return d != nil && slices.ContainsFunc(d.batch, func(o runstore.Pending) bool { return o.OID == oid })
+// last is the number of its last outcome.
+func (d *dispatch) last() int64 {
+	if d == nil {
+		return 0
+	}
+	return d.batch[len(d.batch)-1].OID
 }
 
 // dispatch begins to send the scores of a round; opened are those of its outcomes

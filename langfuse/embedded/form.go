@@ -34,13 +34,14 @@ func readForm(c *call, limit int64) (*form, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		body = []byte("{}")
 	}
-	if !json.Valid(body) {
+	f, err := newForm(body)
+	var malformed *json.SyntaxError
+	if errors.As(err, &malformed) {
 		return nil, plain(http.StatusBadRequest, "Invalid JSON")
 	}
 	if depth(body) > maxDepth {
 		return nil, badData(issue{Code: "custom", Path: []any{}, Message: fmt.Sprintf("Invalid input: nested deeper than %d", maxDepth)})
 	}
-	f, err := newForm(body)
 	if err != nil {
 		return nil, badData(issue{Code: "invalid_type", Path: []any{}, Message: "Invalid input: expected object"})
 	}

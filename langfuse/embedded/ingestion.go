@@ -37,11 +37,12 @@ func (s *Server) ingest(c *call) (reply, error) {
 	successes, failures, refused := []object{}, []object{}, []object{}
 	var taken []event
 	for _, raw := range raws {
-		if refusal := s.refuse(raw); refusal != nil {
+		envelope, _ := newForm(raw)
+		if refusal := s.refuse(envelope); refusal != nil {
 			refused = append(refused, refusal)
 			continue
 		}
-		ev, err := readEvent(raw, s.now())
+		ev, err := readEvent(envelope, s.now())
 		if err != nil {
 			failures = append(failures, eventError(ev.id, err))
 			continue
@@ -57,12 +58,13 @@ func (s *Server) ingest(c *call) (reply, error) {
 
 // refuse returns the error entry of an event whose type is not taken in
 // events_only mode, whatever else it holds.
-func (s *Server) refuse(raw json.RawMessage) object {
+func (s *Server) refuse(envelope *form) object {
 	if s.cfg.Mode.legacy() {
 		return nil
 	}
 	id, kind := "unknown", "unknown"
-	if f, err := newForm(raw); err == nil {
+	if envelope != nil {
+		f := form{fields: envelope.fields, read: map[string]bool{}} // what is wrong is found later
 		id, kind = orElse(f.text("id"), id), orElse(f.text("type"), kind)
 	}
 	if kind == "score-create" || kind == "sdk-log" {
@@ -120,11 +122,10 @@ func (ev event) action() string {
 	return action
 }
 
-// readEvent reads one envelope. On an error the event has its id, if one was
-// readable.
-func readEvent(raw json.RawMessage, now int64) (ev event, err error) {
-	f, err := newForm(raw)
-	if err != nil {
+// readEvent reads one envelope; nil is what is no object. On an error the event has
+// its id, if one was readable.
+func readEvent(f *form, now int64) (ev event, err error) {
+	if f == nil {
 		return ev, badQuery("", "Invalid input: expected object")
 	}
 	ev.id, ev.kind = f.must("id"), f.must("type")

@@ -277,7 +277,8 @@ func FuzzIngest(f *testing.F) {
 		if !json.Valid(raw) {
 			return
 		}
-		ev, err := readEvent(raw, 0)
+		envelope, _ := newForm(raw)
+		ev, err := readEvent(envelope, 0)
 		if err != nil {
 			entry := eventError(ev.id, err)
 			if text, isText := entry["error"].(string); !isText || text == "" {

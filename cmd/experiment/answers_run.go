@@ -18,7 +18,7 @@ func runAnswersAction(c *urfave.Context, env cli.Env, values settings) error {
 	if err != nil {
 		return err
 	}
-	return atWorkbench(c.Context, env, cfg.runConfig, log, func(ctx context.Context, b workbench) error {
+	return atWorkbench(c.Context, env, cfg.runConfig, log, nil, func(ctx context.Context, b workbench) error {
 		_, err := b.runAnswers(ctx, cfg)
 		return err
 	})

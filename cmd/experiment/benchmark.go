@@ -46,7 +46,7 @@ func benchmarkAction(c *urfave.Context, env cli.Env, values settings) error {
 		return err
 	}
 	var list []benchmark.Dataset
-	err = atWorkbench(c.Context, env, b.cfg.runConfig, b.log, func(ctx context.Context, w workbench) (err error) {
+	err = atWorkbench(c.Context, env, b.cfg.runConfig, b.log, nil, func(ctx context.Context, w workbench) (err error) {
 		if err := b.prepare(ctx, w); err != nil {
 			return w.signals.interrupted(err)
 		}

@@ -73,6 +73,52 @@ func TestRun_workersNeverWaitForLangfuse(t *testing.T) {
 	}
 }
 
+// TestRun_asksAtOnce: the dataset is asked about before the server has said what it
+// is, and the first items are before it has said whether the run's name is free.
+func TestRun_asksAtOnce(t *testing.T) {
+	t.Parallel()
+	items, model := paidItems(3), newPaidModel(t)
+	front := httptest.NewServer(model)
+	defer front.Close()
+	dataset, page := make(chan struct{}), make(chan struct{})
+	asked, listed := sync.OnceFunc(func() { close(dataset) }), sync.OnceFunc(func() { close(page) })
+	var armed atomic.Bool
+	until := func(c <-chan struct{}, what string) {
+		select {
+		case <-c:
+		case <-time.After(30 * time.Second):
+			t.Errorf("%s was not asked meanwhile", what)
+		}
+	}
+	_, env := sharedLangfuse(t, items, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if armed.Load() {
+				switch path := strings.TrimPrefix(r.URL.Path, "/api/public/"); {
+				case path == "projects":
+					until(dataset, "the dataset")
+				case path == "v2/datasets/made":
+					asked()
+				case path == "experiments" && r.URL.Query().Has("id"):
+					until(page, "the first page")
+				case path == "dataset-items" && r.FormValue("limit") == "100":
+					listed()
+				}
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	armed.Store(true)
+	f := newFolder(t, append(env, "OPENAI_API_KEY=sk-test", "OPENAI_BASE_URL="+front.URL+"/r")...)
+	f.run(t, 0, "--dataset", "made", "--name", "r", "--model", "openai/gpt-test", "--prompt", "plain", "--max-failures", "1", "--quiet")
+	for c, what := range map[<-chan struct{}]string{dataset: "the dataset", page: "a page of items"} {
+		select {
+		case <-c:
+		default:
+			t.Errorf("%s was never asked for", what)
+		}
+	}
+}
+
 // BenchmarkLatency runs 2,000 items of 200 ms, 50 at once, against a Langfuse
 // that answers at once and one that takes 100 ms: 8 s are the least.
 func BenchmarkLatency(b *testing.B) {

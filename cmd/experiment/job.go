@@ -244,7 +244,18 @@ func (j *job) pinSource(ctx context.Context, h *outcome.Header) (experiment.Sour
 	return pinned, nil
 }
 
-// openDataset pins the dataset, as the other runs of a sweep have it.
+// pinEarly pins the dataset of a new run, if it can. What goes wrong is met again
+// when the dataset is needed.
+func (c *runConfig) pinEarly(ctx context.Context, client *langfuse.Client) {
+	if c.resume || isItemFile(c.dataset) {
+		return
+	}
+	if found, err := tracking.OpenDataset(ctx, client, c.dataset); err == nil {
+		c.pin = &outcome.Dataset{ID: found.ID(), Name: c.dataset, Version: found.Version()}
+	}
+}
+
+// openDataset pins the dataset, unless it is pinned already.
 func (j *job) openDataset(ctx context.Context) (*tracking.Dataset, error) {
 	if pin := j.cfg.pin; pin != nil {
 		return tracking.ReopenDataset(j.lf.Client, pin.ID, pin.Name, pin.Version)

@@ -31,7 +31,7 @@ import (
 func rescoreCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "rescore",
-		Usage:     "score the results of a run again, with other options or a newer scorer, and no model call",
+		Usage:     "score the results of a run again, with other options or a newer scorer, without the model",
 		UsageText: "experiment rescore RUN [--options FILE|JSON] [--config FILE] [--name NEW]",
 		ArgsUsage: "RUN",
 		Description: "The results become a new run of the same items, beside the old one. It is not in Langfuse\n" +

@@ -14,6 +14,7 @@ import (
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/langfuse"
 )
 
 func runCommand(env cli.Env) *urfave.Command {
@@ -79,8 +80,9 @@ func runAction(c *urfave.Context, env cli.Env, table []setting) error {
 			return errors.Join(err, rules.custom.close())
 		}
 	}
+	ask := func(ctx context.Context, client *langfuse.Client) { cfgs[0].pinEarly(ctx, client) }
 	work := func(ctx context.Context, b workbench) error { return b.runAll(ctx, cfgs, rules) }
-	return errors.Join(atWorkbench(c.Context, env, cfgs[0], log, work), rules.custom.close())
+	return errors.Join(atWorkbench(c.Context, env, cfgs[0], log, ask, work), rules.custom.close())
 }
 
 // runAll carries out one run, or the runs of a sweep, or tells what they would

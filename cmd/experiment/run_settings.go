@@ -80,7 +80,7 @@ type runConfig struct {
 	system                   systemConfig
 	concurrency, limit       int
 	trials                   int
-	pin                      *outcome.Dataset // the dataset's version, where another run of the sweep has it
+	pin                      *outcome.Dataset // the dataset's version, if it is known: other runs of the sweep have it too
 	cell                     bool             // a run of a sweep, which is reported as a whole
 	beside                   []string         // the run files of its sweep, whose cost is of the same budget
 	timeout                  time.Duration

@@ -9,6 +9,7 @@ import (
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
+	"extraction-experiment/langfuse"
 )
 
 // workbench is what the runs of one command share.
@@ -19,11 +20,12 @@ type workbench struct {
 	log     *slog.Logger
 }
 
-// atWorkbench connects to Langfuse, has the work done, and disconnects.
-func atWorkbench(ctx context.Context, env cli.Env, cfg runConfig, log *slog.Logger, work func(context.Context, workbench) error) error {
+// atWorkbench connects to Langfuse, has the work done, and disconnects. ask is what
+// may be asked of the server meanwhile; see connect.OpenAsking.
+func atWorkbench(ctx context.Context, env cli.Env, cfg runConfig, log *slog.Logger, ask func(context.Context, *langfuse.Client), work func(context.Context, workbench) error) error {
 	ctx, signals := watchSignals(ctx, env.Stderr)
 	defer signals.stop()
-	lf, err := connect.Open(ctx, cfg.getenv(env.Getenv))
+	lf, err := connect.OpenAsking(ctx, cfg.getenv(env.Getenv), ask)
 	if err != nil {
 		return signals.interrupted(err)
 	}

@@ -61,7 +61,7 @@ func findRunning(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 	}
 	quick, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	l, err := dial(quick, withKeys(at.URL), "")
+	l, err := dial(quick, withKeys(at.URL), "", nil)
 	if err != nil {
 		return nil, nil
 	}
@@ -98,7 +98,7 @@ func startInside(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := dial(ctx, withKeys(in.url), mode)
+	l, err := dial(ctx, withKeys(in.url), mode, nil)
 	if err != nil {
 		return nil, errors.Join(err, in.stop())
 	}

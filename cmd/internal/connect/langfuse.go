@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"extraction-experiment/internal/build"
@@ -34,6 +35,13 @@ const EnvMode = "EXPERIMENT_LANGFUSE_MODE"
 // Open connects to the Langfuse of the environment, or to the embedded one,
 // and probes it. The caller closes it.
 func Open(ctx context.Context, getenv func(string) string) (*Langfuse, error) {
+	return OpenAsking(ctx, getenv, nil)
+}
+
+// OpenAsking is Open for those who have something to ask that any server answers:
+// it is asked while a server of the environment is probed, and given up where that
+// fails. Of the embedded one nothing is asked: there is no way to save.
+func OpenAsking(ctx context.Context, getenv func(string) string, ask func(context.Context, *langfuse.Client)) (*Langfuse, error) {
 	config, set, err := langfuse.ConfigFromEnv(func(name string) (string, bool) {
 		value := getenv(name)
 		return value, value != ""
@@ -48,17 +56,28 @@ func Open(ctx context.Context, getenv func(string) string) (*Langfuse, error) {
 	if !set {
 		return openEmbedded(ctx, mode)
 	}
-	return dial(ctx, config, mode)
+	return dial(ctx, config, mode, ask)
 }
 
-// dial connects to a server and finds out what it can do.
-func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode) (*Langfuse, error) {
+// dial connects to a server and finds out what it can do, while something else is
+// asked of it; nil asks nothing.
+func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode, ask func(context.Context, *langfuse.Client)) (*Langfuse, error) {
 	config.UserAgent = "extraction-experiment/" + build.Version()
 	client, err := langfuse.New(config)
 	if err != nil {
 		return nil, err
 	}
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var asked sync.WaitGroup
+	if ask != nil {
+		asked.Go(func() { ask(inner, client) })
+	}
 	server, err := probe(ctx, config, mode)
+	if err != nil {
+		cancel()
+	}
+	asked.Wait()
 	if err != nil {
 		return nil, fmt.Errorf("connecting to Langfuse at %s: %w", client.BaseURL(), err)
 	}

@@ -71,7 +71,7 @@ func Serve(ctx context.Context, port int, next bool, play embedded.Config, pages
 
 // show fills a new store and puts the pages in place; they keep the connection.
 func (in *inside) show(ctx context.Context, pages func(*Langfuse) (http.Handler, error)) error {
-	l, err := dial(ctx, withKeys(in.url), "")
+	l, err := dial(ctx, withKeys(in.url), "", nil)
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,7 @@ type Ranked struct {
 	Rank int `json:"rank"` // from 1; runs of the same mean share one; 0 without a mean
 	Side
 	// Mean is the mean of the metric over N items, failed ones as 0, trials
-	// averaged within the item; CI95 is Student's interval of it, cut like that of
-	// outcome.Stat, nil for N < 2.
+	// averaged within the item; CI95 is its interval, as that of outcome.Stat.
 	Mean *float64    `json:"mean"`
 	CI95 *[2]float64 `json:"ci95"`
 	N    int         `json:"n"`

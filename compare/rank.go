@@ -115,7 +115,7 @@ func (e *entry) measure() {
 		m.Add(v)
 	}
 	e.N, e.Mean = m.N(), mean(m)
-	if lo, hi, ok := m.UnitInterval95(); ok {
+	if lo, hi, ok := m.ScoreInterval95(); ok {
 		e.CI95 = &[2]float64{lo, hi}
 	}
 	e.CostPerItem, e.CostPartly = measured("cost_per_item", e.Summary)

@@ -46,7 +46,7 @@ func (c *Comparer) estimate(s *Score, col *column, clustered bool) {
 		return
 	}
 	s.SE, s.DF, s.CI95 = &plain.SE, &plain.DF, &[2]float64{plain.Lo, plain.Hi}
-	if col.bounded() { // by the same reason as stats.Moments.UnitInterval95
+	if col.bounded() { // by the same reason as stats.Moments.ScoreInterval95
 		for _, ci := range []*[2]float64{s.CI95, s.Unclustered} {
 			if ci != nil {
 				ci[0], ci[1] = max(ci[0], -1), min(ci[1], 1)

@@ -139,7 +139,7 @@ func (t *tally) stat(name string) Stat {
 	if least, top, ok := t.moments.Range(); ok {
 		s.Min, s.Max = &least, &top
 	}
-	if lo, hi, ok := t.moments.UnitInterval95(); ok {
+	if lo, hi, ok := t.moments.ScoreInterval95(); ok {
 		s.CI95 = &[2]float64{lo, hi}
 	}
 	if mean, ok := t.moments.MeanOver(s.N + s.Failed + s.Unanswered); ok {

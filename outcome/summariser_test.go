@@ -54,11 +54,11 @@ func TestSummary_byHand(t *testing.T) {
 	// f1: values 1/2, 3/4, 1: mean 9/4/3 = 3/4, sd 1/4, half = 4.302652729749464·0.25/√3 = 0.62, cut at 1
 	// failures as zero: 9/4 over 3+1 = 0.5625; pooled (1+6+0)/(2+8+0) = 0.7
 	half := 0.95 * math.Sqrt(2/0.0975) * 0.25 / math.Sqrt(3)
-	// error: 0 0 0 1: mean 1/4, variance (3/16+9/16)/3 = 1/4, sd 1/2, t(3) = 3.18: ± 0.8, cut at 0 and 1
+	// error: 0 0 0 1: from 1 − 0.975^(1/4) to the p of (1−p)⁴ + 4p(1−p)³ = 0.025
 	want := Stats{
 		{Name: "f1", Mean: ptr(0.75), N: 3, CI95: &[2]float64{0.75 - half, 1}, Min: ptr(0.5), Max: ptr(1.0),
 			FailuresAsZero: ptr(0.5625), Pooled: ptr(0.7), Failed: 1, Vacuous: 1},
-		{Name: "error", Mean: ptr(0.25), N: 4, CI95: &[2]float64{0, 1}, Min: ptr(0.0), Max: ptr(1.0),
+		{Name: "error", Mean: ptr(0.25), N: 4, CI95: &[2]float64{1 - math.Pow(0.975, 0.25), 0.8058795503}, Min: ptr(0.0), Max: ptr(1.0),
 			FailuresAsZero: ptr(0.25)},
 		// one value: no interval; as zero 3/4 over 1+1
 		{Name: "type_accuracy", Mean: ptr(0.75), N: 1, Min: ptr(0.75), Max: ptr(0.75),

@@ -159,7 +159,7 @@ func (t *trials) stat(s Stat) Stat {
 	if least, top, ok := means.Range(); ok {
 		out.Min, out.Max = &least, &top
 	}
-	if lo, hi, ok := means.UnitInterval95(); ok {
+	if lo, hi, ok := means.ScoreInterval95(); ok {
 		out.CI95 = &[2]float64{lo, hi}
 	}
 	return out

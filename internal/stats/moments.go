@@ -115,8 +115,8 @@ func (m Moments) SD() (sd float64, ok bool) {
 
 // Interval95 returns Student's 95 % interval of the mean, mean ±
 // t(0.975, n−1)·sd/√n. It is not cut at the range of the values: the interval of
-// scores near 1 may reach beyond 1; UnitInterval95 cuts it. Undefined for n < 2; of width 0 when
-// all values are equal.
+// scores near 1 may reach beyond 1; see ScoreInterval95. Undefined for n < 2; of width 0 when all values are
+// equal.
 func (m Moments) Interval95() (lo, hi float64, ok bool) {
 	sd, ok := m.SD()
 	if !ok {
@@ -127,18 +127,36 @@ func (m Moments) Interval95() (lo, hi float64, ok bool) {
 	return mean - half, mean + half, ok
 }
 
-// UnitInterval95 is Interval95 cut at 0 and 1 where all values lie between them,
-// as those of shares and of all scores of this project do: such a mean cannot
-// lie outside, but Student's interval is symmetric and knows of no bounds, so
-// that of few values near 1 promises what cannot be. What is cut away holds no
-// possible mean: the interval covers as often as before. With a value beyond 0
-// or 1 it is Interval95.
-func (m Moments) UnitInterval95() (lo, hi float64, ok bool) {
-	lo, hi, ok = m.Interval95()
-	if least, top, _ := m.Range(); ok && least >= 0 && top <= 1 {
-		lo, hi = max(lo, 0), min(hi, 1)
+// ScoreInterval95 returns the 95 % interval of the mean of scores, which lie from 0
+// to 1:
+//
+//   - where every value is 0 or 1, BinomialInterval of Σx of n: Student's has width 0
+//     where all are equal, as if 10 of 10 proved that none can ever fail. It holds
+//     for scores between 0 and 1 too, of which all that were seen are 0, or all 1;
+//   - where all values are equal otherwise, none: nothing is known of the spread;
+//   - else Interval95 cut at 0 and 1: it is symmetric and knows of no bounds, so that
+//     that of few values near 1 promises what cannot be. What is cut away holds no
+//     possible mean: the interval covers as often as before.
+//
+// With a value beyond 0 or 1 it is Interval95. Undefined for n < 2.
+func (m Moments) ScoreInterval95() (lo, hi float64, ok bool) {
+	least, top, _ := m.Range()
+	switch {
+	case m.n < 2:
+		return 0, 0, false
+	case least < 0 || top > 1:
+		return m.Interval95()
+	case m.binary():
+		ones, _ := m.sum.rat().Float64()
+		return BinomialInterval(int(ones), m.n, 0.95)
+	case least == top:
+		return 0, 0, false
 	}
-	return lo, hi, ok
+	lo, hi, ok = m.Interval95()
+	return max(lo, 0), min(hi, 1), ok
 }
+
+// binary reports whether values from 0 to 1 are all 0 or 1: only then is Σx² = Σx.
+func (m Moments) binary() bool { return m.squares.rat().Cmp(m.sum.rat()) == 0 }
 
 func integer(n int) *big.Rat { return new(big.Rat).SetInt64(int64(n)) }

@@ -56,31 +56,34 @@ func TestInterval95(t *testing.T) {
 	}
 }
 
-func TestUnitInterval95(t *testing.T) {
+func TestScoreInterval95(t *testing.T) {
+	none := math.NaN()
 	for name, tt := range map[string]struct {
 		values []float64
-		lo, hi float64 // NaN: as Interval95 has it
+		lo, hi float64 // none: there is no interval
 	}{
-		"cut at both ends":   {[]float64{0, 1}, 0, 1},
-		"cut at the top":     {[]float64{1, 1, 0.9}, math.NaN(), 1}, // 0.9667 ± 4.3027·0.0577/√3 = 0.1434
-		"a value beyond":     {[]float64{0, 1.5}, math.NaN(), math.NaN()},
-		"a value below":      {[]float64{-0.1, 1}, math.NaN(), math.NaN()},
-		"nothing to be cut":  {[]float64{0.5, 0.5, 0.52}, math.NaN(), math.NaN()},
-		"no width, at bound": {[]float64{1, 1}, 1, 1},
+		// mean 29/30, sd √(1/300), half 4.302653·sd/√3 = 0.143422
+		"cut at the top": {[]float64{1, 1, 0.9}, 29.0/30 - 0.143422, 1},
+		// mean 1/30, likewise
+		"cut at the bottom": {[]float64{0, 0, 0.1}, 0, 1.0/30 + 0.143422},
+		// mean 0.75, sd √2·0.75, half tan(π·0.475)·0.75 = 12.706205·0.75
+		"a value beyond": {[]float64{0, 1.5}, 0.75 - 9.529653, 0.75 + 9.529653},
+		"a value below":  {[]float64{-0.1, 1}, 0.45 - 12.706205*0.55, 0.45 + 12.706205*0.55},
+		// mean 38/75, sd √(1/7500), half 4.302653·sd/√3 = 0.028684
+		"nothing to be cut": {[]float64{0.5, 0.5, 0.52}, 38.0/75 - 0.028684, 38.0/75 + 0.028684},
+		// lower end: 0.025^(1/2); of 10: 0.025^(1/10)
+		"two of two":   {[]float64{1, 1}, 0.158114, 1},
+		"ten of ten":   {[]float64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, 0.691503, 1},
+		"none of four": {[]float64{0, 0, 0, 0}, 0, 0.602365}, // 1 − 0.025^(1/4)
+		// 1 of 2: 1 − √0.975 and √0.975
+		"one of two":     {[]float64{0, 1}, 0.012579, 0.987421},
+		"all equal":      {[]float64{0.5, 0.5, 0.5}, none, none},
+		"one value":      {[]float64{1}, none, none},
+		"nearly 0 and 1": {[]float64{1e-9, 1}, 0, 1},
 	} {
-		m := moments(tt.values...)
-		wantLo, wantHi, _ := m.Interval95()
-		if !math.IsNaN(tt.lo) {
-			wantLo = tt.lo
+		lo, hi, ok := moments(tt.values...).ScoreInterval95()
+		if ok == math.IsNaN(tt.lo) || ok && (math.Abs(lo-tt.lo) > 1e-6 || math.Abs(hi-tt.hi) > 1e-6) {
+			t.Errorf("%s: %v to %v, %v, want %v to %v", name, lo, hi, ok, tt.lo, tt.hi)
 		}
-		if !math.IsNaN(tt.hi) {
-			wantHi = tt.hi
-		}
-		if lo, hi, ok := m.UnitInterval95(); !ok || lo != wantLo || hi != wantHi {
-			t.Errorf("%s: %v to %v, want %v to %v", name, lo, hi, wantLo, wantHi)
-		}
-	}
-	if _, _, ok := moments(1).UnitInterval95(); ok {
-		t.Error("one value has no interval")
 	}
 }

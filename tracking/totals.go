@@ -29,9 +29,9 @@ const (
 
 // RunScores returns what a run comes to as scores on the run itself, by name:
 // of every score its mean (entity_f1_mean) and its pooled value where it has
-// one (entity_f1_pooled), weighted_score of answers about a document, and how many items were planned, scored and failed,
-// because Langfuse shows means without saying over how many. What is undefined
-// is left out.
+// one (entity_f1_pooled), weighted_score of answers about a document, and how many
+// items were planned, scored and failed, because Langfuse shows means without saying
+// over how many. What is undefined is left out.
 func RunScores(s outcome.Summary) map[string]float64 {
 	values := map[string]float64{
 		itemsPlanned: float64(s.Items.Planned),

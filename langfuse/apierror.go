@@ -50,7 +50,7 @@ type APIError struct {
 
 // Error tells the request, the status, what the server said and what to check.
 func (e *APIError) Error() string {
-	text := fmt.Sprintf("langfuse: %s %s: %d: %s", e.Method, e.Path, e.Status, e.Message)
+	text := fmt.Sprintf("langfuse: %s %s: %d: %s", e.Method, e.Path, e.Status, strings.TrimSuffix(e.Message, "."))
 	if e.Attempts > 1 {
 		text += fmt.Sprintf(" (sent %d times)", e.Attempts)
 	}

@@ -27,7 +27,7 @@ func TestErrorAnswers(t *testing.T) {
 		"400_json.txt":         {nil, 64, "Invalid JSON", 0},
 		"400_otlp.json":        {nil, 64, "Invalid x-langfuse-ingestion-version", 0},
 		"400_zod.json":         {nil, 64, `Invalid request data: Unrecognized key: "extra"; batch.0.id: expected string`, 0},
-		"401.json":             {ErrUnauthorized, 69, "Invalid credentials. Confirm that you've configured the correct host.; check that LANGFUSE_PUBLIC_KEY", 0},
+		"401.json":             {ErrUnauthorized, 69, "Invalid credentials. Confirm that you've configured the correct host; check that LANGFUSE_PUBLIC_KEY", 0},
 		"404_dataset.json":     {ErrNotFound, 64, "Dataset not found", 0},
 		"404_events_only.json": {ErrEndpointGone, 69, "events_only mode", 0},
 		"404_foreign.txt":      {ErrEndpointGone, 69, "404 page not found", 0},

@@ -21,18 +21,18 @@ type parcel struct {
 	err  error
 }
 
-// traces sends the spans of the batch, those of many outcomes in one request and
+// traces sends the spans of the flight, those of many outcomes in one request and
 // several requests at once. In memory are the spans of those requests. If the
 // server refuses one for good, each outcome of it is sent alone.
-func (p *Publisher) traces(ctx context.Context, batch []runstore.Pending) error {
+func (f *flight) traces(ctx context.Context) error {
 	var parcels []*parcel
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(exports)
-	failure := p.pack(ctx, batch, func(some []runstore.Pending, spans []langfuse.Span) {
+	failure := f.pack(ctx, func(some []runstore.Pending, spans []langfuse.Span) {
 		one := &parcel{some: some}
 		parcels = append(parcels, one)
 		group.Go(func() error {
-			if one.err = p.send(inner, spans); isRefusal(one.err) {
+			if one.err = f.send(inner, spans); isRefusal(one.err) {
 				return nil
 			}
 			return one.err
@@ -42,28 +42,28 @@ func (p *Publisher) traces(ctx context.Context, batch []runstore.Pending) error 
 	for _, one := range parcels {
 		switch {
 		case one.err == nil:
-			failure = errors.Join(failure, p.ack(ctx, runstore.Spans, one.some))
+			failure = errors.Join(failure, f.ack(ctx, runstore.Spans, one.some))
 		case isRefusal(one.err):
-			failure = errors.Join(failure, p.singly(ctx, one))
+			failure = errors.Join(failure, f.singly(ctx, one))
 		}
 	}
 	return failure
 }
 
-// pack makes the spans of the batch and hands them out in requests.
-func (p *Publisher) pack(ctx context.Context, batch []runstore.Pending, out func([]runstore.Pending, []langfuse.Span)) error {
+// pack makes the spans of the flight and hands them out in requests.
+func (f *flight) pack(ctx context.Context, out func([]runstore.Pending, []langfuse.Span)) error {
 	var some []runstore.Pending
 	var spans []langfuse.Span
 	bytes := 0
-	for _, o := range batch {
+	for _, o := range f.opened {
 		if o.Published.Has(runstore.Spans) {
 			continue
 		}
-		item, err := p.cfg.Run.Item(ctx, o.Item)
+		item, err := f.cfg.Run.Item(ctx, o.Item)
 		if err != nil {
 			return err
 		}
-		more := p.builders[o.Trial].spans(item.Item, o.Outcome)
+		more := f.builders[o.Trial].spans(item.Item, o.Outcome)
 		size := len(item.Input) + len(item.Expected) + len(item.Metadata) + sizeOf(o.Outcome)
 		if len(some) > 0 && (bytes+size > langfuse.DefaultBatchBytes || len(spans)+len(more) > langfuse.DefaultBatchSpans) {
 			out(some, spans)
@@ -90,22 +90,22 @@ func sizeOf(o outcome.Outcome) int {
 
 // singly sends the outcomes of a refused request one by one, so that a bad one
 // does not hold up the others.
-func (p *Publisher) singly(ctx context.Context, refused *parcel) error {
+func (f *flight) singly(ctx context.Context, refused *parcel) error {
 	if len(refused.some) == 1 {
-		p.refuse(refused.some[0], runstore.Spans, refused.err)
+		f.refuse(refused.some[0], runstore.Spans, refused.err)
 		return nil
 	}
 	for i, o := range refused.some {
-		item, err := p.cfg.Run.Item(ctx, o.Item)
+		item, err := f.cfg.Run.Item(ctx, o.Item)
 		if err != nil {
 			return err
 		}
-		err = p.send(ctx, p.builders[o.Trial].spans(item.Item, o.Outcome))
+		err = f.send(ctx, f.builders[o.Trial].spans(item.Item, o.Outcome))
 		switch {
 		case err == nil:
-			err = p.ack(ctx, runstore.Spans, refused.some[i:i+1])
+			err = f.ack(ctx, runstore.Spans, refused.some[i:i+1])
 		case isRefusal(err):
-			p.refuse(o, runstore.Spans, err)
+			f.refuse(o, runstore.Spans, err)
 			err = nil
 		}
 		if err != nil {

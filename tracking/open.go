@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"golang.org/x/sync/errgroup"
 
@@ -23,15 +24,19 @@ func (p *Publisher) open(ctx context.Context, batch []runstore.Pending) error {
 		}
 		id, err := p.experimentID(ctx, o)
 		if errors.Is(err, langfuse.ErrNotFound) {
-			p.refuse(o, runstore.Link, p.unlinkable(err, "nothing of it was sent"))
+			p.refuse(o, runstore.Link, unlinkable(p.header, err, "nothing of it was sent"))
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if p.builders[trial], err = newBuilder(p.header, trial, id); err != nil {
+		made, err := newBuilder(p.header, trial, id)
+		if err != nil {
 			return err
 		}
+		builders := map[int]builder{trial: made}
+		maps.Copy(builders, p.builders)
+		p.builders = builders
 	}
 	return nil
 }
@@ -46,7 +51,7 @@ func (p *Publisher) experimentID(ctx context.Context, o runstore.Pending) (strin
 	}
 	id := digest(8, h.RunUID, "experiment", RunName(h, trial))
 	if h.Dataset.ID != "" {
-		if id, err = p.link(ctx, o); err != nil {
+		if id, err = p.link(ctx, h, o); err != nil {
 			return "", fmt.Errorf("opening the run in Langfuse: %w", err)
 		}
 	}
@@ -65,25 +70,25 @@ func pageOf(cfg Config, h outcome.Header, id string) string {
 	return langfuse.RunURL(base, project, h.Dataset.ID, id)
 }
 
-// links sends the links of the batch, several at once. A server that stores
+// links sends the links of the flight, several at once. A server that stores
 // none is not asked. An item that is gone cannot be linked, which holds up
 // neither the others nor its own trace.
-func (p *Publisher) links(ctx context.Context, batch []runstore.Pending) error {
+func (f *flight) links(ctx context.Context) error {
 	var todo []runstore.Pending
-	for _, o := range batch {
-		if !o.Published.Has(runstore.Link) && p.refused[o.OID].err == nil {
+	for _, o := range f.opened {
+		if !o.Published.Has(runstore.Link) && !f.refused.has(o.OID) {
 			todo = append(todo, o)
 		}
 	}
-	if p.header.Dataset.ID == "" || !p.cfg.Server.StoresLinks() {
-		return p.ack(ctx, runstore.Link, todo)
+	if f.header.Dataset.ID == "" || !f.cfg.Server.StoresLinks() {
+		return f.ack(ctx, runstore.Link, todo)
 	}
 	answers := make([]error, len(todo))
 	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(p.cfg.Requests)
+	group.SetLimit(f.cfg.Requests)
 	for i, o := range todo {
 		group.Go(func() error {
-			_, answers[i] = p.link(inner, o)
+			_, answers[i] = f.link(inner, f.header, o)
 			if errors.Is(answers[i], langfuse.ErrNotFound) {
 				return nil
 			}
@@ -97,24 +102,24 @@ func (p *Publisher) links(ctx context.Context, batch []runstore.Pending) error {
 		case answers[i] == nil:
 			done = append(done, o)
 		case errors.Is(answers[i], langfuse.ErrNotFound):
-			p.refuse(o, runstore.Link, p.unlinkable(answers[i], "its trace and scores were sent without"))
+			f.refuse(o, runstore.Link, unlinkable(f.header, answers[i], "its trace and scores were sent without"))
 		}
 	}
-	return errors.Join(p.ack(ctx, runstore.Link, done), failure)
+	return errors.Join(f.ack(ctx, runstore.Link, done), failure)
 }
 
 // unlinkable explains that an item is gone, in the same words for every item.
-func (p *Publisher) unlinkable(err error, rest string) error {
+func unlinkable(h outcome.Header, err error, rest string) error {
 	var answer *langfuse.APIError
 	if errors.As(err, &answer) {
 		err = answer
 	}
-	return fmt.Errorf("cannot be linked any more, because the item or its dataset %q was deleted in Langfuse; %s: %w", p.header.Dataset.Name, rest, err)
+	return fmt.Errorf("cannot be linked any more, because the item or its dataset %q was deleted in Langfuse; %s: %w", h.Dataset.Name, rest, err)
 }
 
 // link sends one link and returns the id of the run.
-func (p *Publisher) link(ctx context.Context, o runstore.Pending) (string, error) {
-	h, id := p.header, identify(p.header, o.Outcome)
+func (p *Publisher) link(ctx context.Context, h outcome.Header, o runstore.Pending) (string, error) {
+	id := identify(h, o.Outcome)
 	link := langfuse.DatasetRunItemCreate{
 		RunName:        RunName(h, o.Trial),
 		RunDescription: Description(h),

@@ -31,7 +31,7 @@ type Config struct {
 	// one server only; empty is the client's address. See Embedded.
 	Place string
 	// Requests is how many requests are under way at once, of a link each or of up
-	// to 100 scores; 0 means 32.
+	// to 100 scores; 0 means 64.
 	Requests int
 	// LastTries is how often a round may fail in a row, and get nothing there, once
 	// the run is finished before Follow gives up; 0 means 3.
@@ -55,18 +55,18 @@ type Config struct {
 type Publisher struct {
 	cfg    Config
 	header outcome.Header
-	// builders by trial, made once the trial has an experiment id.
+	// builders by trial, made once the trial has an experiment id. The map is
+	// replaced, never changed: flights read it.
 	builders map[int]builder
-	// refused holds what Langfuse will never take, by outcome; it stays
-	// unpublished in the run file.
-	refused map[int64]refusal
+	// refused is what Langfuse will never take; it stays unpublished in the run
+	// file.
+	refused refused
 	// refusedTotals holds why Langfuse will never take scores of the run.
 	refusedTotals []error
-	// dispatched is the scores of the round before, as long as they are on their way.
-	dispatched *dispatch
-	sent       int
-	unchecked  bool // whether the dataset is still that of the run
-	placed     bool // it is known that this is the run's server
+	flights       flights
+	sent          int
+	unchecked     bool // whether the dataset is still that of the run
+	placed        bool // it is known that this is the run's server
 	// withdrawals by outcome, as far as they are under way.
 	withdrawals map[int64]*withdrawal
 	// totalled: the scores of the run as a whole are in Langfuse, or the run has
@@ -86,7 +86,7 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
-	cfg.Requests = orDefault(cfg.Requests, 32)
+	cfg.Requests = orDefault(cfg.Requests, 64)
 	cfg.LastTries = orDefault(cfg.LastTries, 3)
 	cfg.Patience = orDefault(cfg.Patience, 2*time.Minute)
 	if cfg.Now == nil {
@@ -98,7 +98,7 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	if cfg.Published == nil {
 		cfg.Published = func(int) {}
 	}
-	return &Publisher{cfg: cfg, builders: map[int]builder{}, refused: map[int64]refusal{}, withdrawals: map[int64]*withdrawal{}}, nil
+	return &Publisher{cfg: cfg, withdrawals: map[int64]*withdrawal{}}, nil
 }
 
 // orDefault returns the value, or the default where it is not positive.
@@ -114,8 +114,8 @@ func orDefault[T int | time.Duration](value, otherwise T) T {
 // sent. Give it a closed channel to publish a run that has ended.
 //
 // Each round takes up to 200 outcomes: links, then spans, then scores, in that
-// order, and acknowledges each stage in the run file. While the scores of many are
-// on their way, the next round begins with its links. Spans of many outcomes
+// order, and acknowledges each stage in the run file. A stage of one round and the
+// next stage of the round before are on their way together. Spans of many outcomes
 // share a request (4 MiB, 512 spans), and so do 100 scores. With the last round go
 // the scores of the run as a whole, if the run file has a footer, and then what was
 // published of attempts that newer ones replaced is withdrawn.
@@ -149,7 +149,7 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 		}
 		switch {
 		case ctx.Err() != nil:
-			_, _ = p.settle(ctx) // what it lacks is counted
+			_, _ = p.land(done, nil) // what it lacks is counted
 			return p.unpublished(ctx.Err())
 		case isMisplaced(err):
 			return err

@@ -3,8 +3,10 @@ package tracking
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"extraction-experiment/langfuse"
 	"extraction-experiment/runstore"
@@ -15,6 +17,52 @@ type refusal struct {
 	part runstore.Published
 	item string
 	err  error
+}
+
+// refused is what Langfuse will never take, by outcome. Safe for concurrent use.
+type refused struct {
+	mu sync.Mutex
+	by map[int64]refusal
+}
+
+// add reports whether it is the first of its outcome; others do not count.
+func (r *refused) add(oid int64, why refusal) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.by[oid]; known {
+		return false
+	}
+	if r.by == nil {
+		r.by = map[int64]refusal{}
+	}
+	r.by[oid] = why
+	return true
+}
+
+func (r *refused) has(oid int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, known := r.by[oid]
+	return known
+}
+
+// is reports whether it was that part of the outcome that was refused.
+func (r *refused) is(oid int64, part runstore.Published) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	why, known := r.by[oid]
+	return known && why.part == part
+}
+
+// all returns the refusals by the numbers of their outcomes.
+func (r *refused) all() []refusal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]refusal, 0, len(r.by))
+	for _, oid := range slices.Sorted(maps.Keys(r.by)) {
+		list = append(list, r.by[oid])
+	}
+	return list
 }
 
 // RefusedError says what Langfuse will never take as it is, by reason, the first
@@ -60,11 +108,9 @@ func (e *RefusedError) Error() string {
 // refuse sets an outcome aside for what Langfuse says to a part of it. The
 // parts that follow a refused link are sent all the same.
 func (p *Publisher) refuse(o runstore.Pending, part runstore.Published, err error) {
-	if p.refused[o.OID].err != nil {
-		return
+	if p.refused.add(o.OID, refusal{part, o.Item, err}) {
+		p.cfg.Log.Debug("Langfuse refuses a result for good", "item", o.Item, "error", err)
 	}
-	p.refused[o.OID] = refusal{part, o.Item, err}
-	p.cfg.Log.Debug("Langfuse refuses a result for good", "item", o.Item, "error", err)
 }
 
 // refusals sums up what was set aside; nil where nothing was.
@@ -83,15 +129,10 @@ func (p *Publisher) refusals() error {
 		}
 		return &reasons[i]
 	}
-	oids := make([]int64, 0, len(p.refused))
-	for oid := range p.refused {
-		oids = append(oids, oid)
-	}
-	slices.Sort(oids)
-	for _, oid := range oids {
-		r := met(p.refused[oid].err)
+	for _, why := range p.refused.all() {
+		r := met(why.err)
 		if r.Items++; r.Items == 1 {
-			r.Item = p.refused[oid].item
+			r.Item = why.item
 		}
 	}
 	for _, err := range p.refusedTotals {

@@ -2,7 +2,6 @@ package tracking
 
 import (
 	"context"
-	"errors"
 
 	"extraction-experiment/runstore"
 )
@@ -10,72 +9,60 @@ import (
 // progress is what a round did.
 type progress struct {
 	took     int // outcomes that it began with
-	finished int // outcomes that are published or set aside now, also of the round before
+	finished int // outcomes that are published or set aside now, also of rounds before
 }
 
-// round sends links and spans of the next outcomes while the scores of the round
-// before are on their way, and then their scores. Those of a round that others are
-// to follow soon are left on their way. What was acknowledged before an error stays
-// acknowledged. Last says that the run has ended: beside the scores of its last
-// outcomes go its own.
+// round sends the next outcomes on their way, as soon as the links of the round
+// before are there. Where more are to follow soon it does not wait for them to
+// arrive; see flight. What was acknowledged before an error stays acknowledged.
+// Last says that the run has ended: beside the scores of its last outcomes go its
+// own.
 func (p *Publisher) round(ctx context.Context, last bool) (progress, error) {
+	var done progress
+	if !p.flights.clear() {
+		return p.land(done, nil)
+	}
 	batch, err := p.next(ctx)
 	if err != nil || len(batch) == 0 {
-		finished, failure := p.settle(ctx)
-		return progress{0, finished}, errors.Join(err, failure)
+		return p.land(done, err)
 	}
-	opened, err := p.begin(ctx, batch)
-	finished, failure := p.settle(ctx)
-	done := progress{len(batch), finished}
-	if err := errors.Join(err, failure); err != nil {
-		return done, err
+	done.took = len(batch)
+	if err := p.prepare(ctx, batch); err != nil {
+		return p.land(done, err)
 	}
-	p.dispatch(ctx, batch, opened)
-	ending := last && len(batch) < roundSize
-	if len(batch) >= many && !ending {
-		return done, nil
+	f := p.launch(ctx, batch)
+	if last && len(batch) < roundSize {
+		<-f.left[traced]
+		return p.land(done, p.totals(ctx))
 	}
-	var totals error
-	if ending {
-		totals = p.totals(ctx)
+	done.finished, err = p.arrive()
+	if err != nil || len(batch) < many {
+		return p.land(done, err)
 	}
-	finished, failure = p.settle(ctx)
-	done.finished += finished
-	return done, errors.Join(failure, totals)
+	return done, nil
 }
 
-// begin sends links and spans of a batch, and returns the outcomes that have them.
-func (p *Publisher) begin(ctx context.Context, batch []runstore.Pending) ([]runstore.Pending, error) {
+// prepare makes sure that the batch may go to this server, and that its trials have
+// an experiment id.
+func (p *Publisher) prepare(ctx context.Context, batch []runstore.Pending) error {
 	var err error
 	if p.header, err = p.cfg.Run.Header(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	if err := p.place(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	if err := p.dataset(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	if err := p.open(ctx, batch); err != nil {
-		return nil, err
-	}
-	var opened []runstore.Pending
-	for _, o := range batch {
-		if _, ok := p.builders[o.Trial]; ok {
-			opened = append(opened, o)
-		}
-	}
-	if err := p.links(ctx, opened); err != nil {
-		return nil, err
-	}
-	return opened, p.traces(ctx, opened)
+	return p.open(ctx, batch)
 }
 
 // next returns outcomes that are not published, those set aside left out. As long
-// as scores are on their way, only those behind their outcomes: what failed before
-// is taken up again when no others come.
+// as others are on their way, only those behind them: what failed before is taken
+// up again when no others come.
 func (p *Publisher) next(ctx context.Context) ([]runstore.Pending, error) {
-	after := p.dispatched.last()
+	after := p.flights.last()
 	for {
 		page, err := p.cfg.Run.Unpublished(ctx, after, roundSize)
 		if err != nil || len(page) == 0 {
@@ -84,7 +71,7 @@ func (p *Publisher) next(ctx context.Context) ([]runstore.Pending, error) {
 		after = page[len(page)-1].OID
 		var batch []runstore.Pending
 		for _, o := range page {
-			if p.refused[o.OID].err == nil {
+			if !p.refused.has(o.OID) {
 				batch = append(batch, o)
 			}
 		}

@@ -9,9 +9,11 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/tracking"
 )
@@ -51,56 +53,83 @@ func scoredSpans(t *testing.T, r *http.Request) (spans []string) {
 	return spans
 }
 
-// TestPublisher_roundsOverlap: while the scores of the first 200 outcomes wait for
-// their answer, the spans of the next ones come in; no score is sent before the
-// server has the span that it is on.
-func TestPublisher_roundsOverlap(t *testing.T) {
-	w := newWorld(t)
-	run := w.newRun(t, "base", 210)
-	var mu sync.Mutex
-	stored := map[string]bool{}
-	record := func(kind, id string) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		if kind == embedded.DropSpan {
-			stored[id] = true
-		}
-		return false
-	}
-	w.drop.Store(&record)
-	exports, second := 0, make(chan struct{})
-	arrived := sync.OnceFunc(func() { close(second) })
-	front := func(_ http.ResponseWriter, r *http.Request) bool {
-		switch {
-		case strings.HasSuffix(r.URL.Path, "/v1/traces"):
-			mu.Lock()
-			defer mu.Unlock()
-			if exports++; exports > 1 { // the spans of 200 outcomes fill one request
-				arrived()
-			}
-		case strings.HasSuffix(r.URL.Path, "/ingestion"):
-			select {
-			case <-second:
-			case <-time.After(30 * time.Second):
-				t.Error("no spans came while scores were on their way")
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			for _, id := range scoredSpans(t, r) {
-				if !stored[id] {
-					t.Errorf("a score came before its span %s", id)
+// TestModes_roundsOverlap: while the scores of the first 200 outcomes wait for their
+// answer, the spans of the next ones come in, and while their spans do, the links;
+// no score is sent before the server has the span that it is on.
+func TestModes_roundsOverlap(t *testing.T) {
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			w := newWorldIn(t, mode)
+			run := w.newRun(t, "base", 210)
+			var mu sync.Mutex
+			stored := map[string]bool{}
+			record := func(kind, id string) bool {
+				mu.Lock()
+				defer mu.Unlock()
+				if kind == embedded.DropSpan {
+					stored[id] = true
 				}
+				return false
 			}
-		}
-		return false
+			w.drop.Store(&record)
+			links, exports := newArrivals(202), newArrivals(2) // the first link opens the run; the spans of 200 outcomes fill one request
+			front := func(_ http.ResponseWriter, r *http.Request) bool {
+				switch {
+				case strings.HasSuffix(r.URL.Path, "/dataset-run-items"):
+					links.add()
+				case strings.HasSuffix(r.URL.Path, "/v1/traces"):
+					exports.add()
+					if mode != embedded.ModeV4 {
+						links.await(t, "links came while spans were on their way")
+					}
+				case strings.HasSuffix(r.URL.Path, "/ingestion"):
+					exports.await(t, "spans came while scores were on their way")
+					mu.Lock()
+					defer mu.Unlock()
+					for _, id := range scoredSpans(t, r) {
+						if !stored[id] {
+							t.Errorf("a score came before its span %s", id)
+						}
+					}
+				}
+				return false
+			}
+			w.front.Store(&front)
+			if err := w.follow(t, t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+			// 210 error scores, and entity_f1 of the 140 that did not fail.
+			if err != nil || !verdict.OK() || verdict.Checked.Items != 210 || verdict.Checked.Scores != 350 {
+				t.Errorf("%+v %+v %v", verdict.Checked, verdict.Counts, err)
+			}
+		})
 	}
-	w.front.Store(&front)
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
+}
+
+// arrivals waits for a number of requests of a kind.
+type arrivals struct {
+	left atomic.Int64
+	all  chan struct{}
+}
+
+func newArrivals(n int64) *arrivals {
+	a := &arrivals{all: make(chan struct{})}
+	a.left.Store(n)
+	return a
+}
+
+func (a *arrivals) add() {
+	if a.left.Add(-1) == 0 {
+		close(a.all)
 	}
-	// 210 error scores, and entity_f1 of the 140 that did not fail.
-	if items, scores := w.stored(t, "base"); len(items) != 210 || len(scores) != 350 {
-		t.Errorf("%d items, %d scores", len(items), len(scores))
+}
+
+func (a *arrivals) await(t *testing.T, what string) {
+	select {
+	case <-a.all:
+	case <-time.After(30 * time.Second):
+		t.Errorf("no %s", what)
 	}
 }
 

@@ -18,92 +18,42 @@ const (
 	scoreTries = 3
 )
 
-// dispatch is the scores of a round, on their way. Until they are settled its
-// outcomes are taken up by no other round; nil is none.
-type dispatch struct {
-	batch   []runstore.Pending // the outcomes of the round
-	todo    []runstore.Pending // those whose scores are sent
-	owner   map[string]int     // places in todo, by score id
-	results []langfuse.ScoreResult
-	err     error
-	ended   chan struct{}
-}
-
-// last is the number of its last outcome.
-func (d *dispatch) last() int64 {
-	if d == nil {
-		return 0
-	}
-	return d.batch[len(d.batch)-1].OID
-}
-
-// dispatch begins to send the scores of a round; opened are those of its outcomes
-// that may have some.
-func (p *Publisher) dispatch(ctx context.Context, batch, opened []runstore.Pending) {
-	d := &dispatch{batch: batch, owner: map[string]int{}, ended: make(chan struct{})}
+// scores sends the scores of the flight. An outcome whose scores were not all
+// taken is not acknowledged: another round sends them again, unchanged.
+func (f *flight) scores(ctx context.Context) error {
+	var todo []runstore.Pending
 	var scores []langfuse.ScoreCreate
-	for _, o := range opened {
-		if o.Published.Has(runstore.Scores) || p.refused[o.OID].part == runstore.Spans {
+	owner := map[string]int{}
+	for _, o := range f.opened {
+		if o.Published.Has(runstore.Scores) || f.refused.is(o.OID, runstore.Spans) {
 			continue
 		}
-		for _, s := range p.builders[o.Trial].scores(o) {
-			d.owner[s.ID] = len(d.todo)
+		for _, s := range f.builders[o.Trial].scores(o) {
+			owner[s.ID] = len(todo)
 			scores = append(scores, s)
 		}
-		d.todo = append(d.todo, o)
+		todo = append(todo, o)
 	}
-	p.dispatched = d
-	go func() {
-		defer close(d.ended)
-		d.results, d.err = p.createScores(ctx, scores)
-	}()
-}
-
-// settle waits for the scores that are on their way, if any are, and returns how
-// many outcomes are published or set aside now. An outcome whose scores were not
-// all taken is not acknowledged: another round sends them again, unchanged.
-func (p *Publisher) settle(ctx context.Context) (int, error) {
-	d := p.dispatched
-	if d == nil {
-		return 0, nil
-	}
-	<-d.ended
-	p.dispatched = nil
-	failure := d.err
-	incomplete := map[int64]bool{}
-	for _, r := range d.results {
-		o := d.todo[d.owner[r.ID]]
+	results, failure := f.createScores(ctx, scores)
+	f.incomplete = map[int64]bool{}
+	for _, r := range results {
+		o := todo[owner[r.ID]]
 		if r.State != langfuse.ScoreAccepted {
-			incomplete[o.OID] = true
+			f.incomplete[o.OID] = true
 		}
 		if r.State == langfuse.ScoreRefused {
-			p.refuse(o, runstore.Scores, r.Err)
+			f.refuse(o, runstore.Scores, r.Err)
 		} else if r.Err != nil && failure == nil {
 			failure = r.Err
 		}
 	}
 	var done []runstore.Pending
-	for _, o := range d.todo {
-		if !incomplete[o.OID] {
+	for _, o := range todo {
+		if !f.incomplete[o.OID] {
 			done = append(done, o)
 		}
 	}
-	if err := p.ack(ctx, runstore.Scores, done); err != nil {
-		return 0, errors.Join(err, failure)
-	}
-	finished := 0
-	for _, o := range d.batch {
-		switch {
-		case p.refused[o.OID].err != nil:
-			finished++
-		case !incomplete[o.OID]:
-			finished++
-			p.sent++
-		}
-	}
-	p.cfg.Published(p.sent)
-	p.cfg.Log.Debug("published", "outcomes", len(d.batch), "in all", p.sent)
-	return finished, failure
+	return errors.Join(f.ack(ctx, runstore.Scores, done), failure)
 }
 
 // createScores sends scores in requests of a hundred, several at once, and those

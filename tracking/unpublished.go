@@ -81,7 +81,7 @@ func (p *Publisher) unpublished(cause error) error {
 		left.Err = errors.New("publishing stopped early")
 	}
 	left.Refused = cause == nil && refused != nil && left.Withdrawn == 0 &&
-		left.Left == int64(len(p.refused)) && left.Totals == (len(p.refusedTotals) > 0)
+		left.Left == int64(len(p.refused.all())) && left.Totals == (len(p.refusedTotals) > 0)
 	return left
 }
 

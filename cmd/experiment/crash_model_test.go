@@ -85,7 +85,12 @@ func paidItems(n int) []madeItem {
 // dataset "made" of the items and a prompt that is the document alone.
 func sharedLangfuse(t testing.TB, items []madeItem, front func(http.Handler) http.Handler) (client *langfuse.Client, env []string) {
 	t.Helper()
-	server, err := embedded.Open(embedded.Config{})
+	return sharedLangfuseIn(t, embedded.ModeV4, items, front)
+}
+
+func sharedLangfuseIn(t testing.TB, mode embedded.Mode, items []madeItem, front func(http.Handler) http.Handler) (client *langfuse.Client, env []string) {
+	t.Helper()
+	server, err := embedded.Open(embedded.Config{Mode: mode})
 	must(t, err)
 	hs := httptest.NewServer(front(server.Handler()))
 	t.Cleanup(func() {

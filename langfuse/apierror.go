@@ -1,6 +1,7 @@
 package langfuse
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -46,6 +47,9 @@ type APIError struct {
 
 	class error // one of the sentinels, or nil
 	base  string
+	// foreign: no Langfuse answers so where it has the endpoint. Something before
+	// it may have answered.
+	foreign bool
 }
 
 // Error tells the request, the status, what the server said and what to check.
@@ -126,12 +130,14 @@ func (c *Client) apiError(r request, res *http.Response, body []byte) *APIError 
 	apiErr := &APIError{
 		Method: r.method, Path: apiPrefix + r.path, Status: res.StatusCode, base: c.base,
 		class:      classify(res.StatusCode, answer),
-		RetryAfter: max(parseRetryAfter(res.Header.Get("Retry-After"), time.Now()), answer.retryAfter),
+		RetryAfter: max(parseRetryAfter(res.Header.Get("Retry-After"), dateOf(res)), answer.retryAfter),
 	}
+	apiErr.foreign = apiErr.class == ErrEndpointGone && !answer.json && res.StatusCode != http.StatusMethodNotAllowed
 	message := answer.message
 	switch {
 	case res.StatusCode >= 300 && res.StatusCode < 400:
-		message = fmt.Sprintf("the server redirects to %q: set %s to the address it should be", res.Header.Get("Location"), EnvBaseURL)
+		base, _, _ := strings.Cut(res.Header.Get("Location"), apiPrefix)
+		message = fmt.Sprintf("the server redirects to %q: set %s to the address it should be", cmp.Or(base, res.Header.Get("Location")), EnvBaseURL)
 	case answer.html && apiErr.class == ErrEndpointGone:
 		message = fmt.Sprintf("%s answered with an HTML page, not as the Langfuse API does: check %s (or this server's version lacks the endpoint)", c.base, EnvBaseURL)
 	case answer.html:

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 )
@@ -55,7 +57,7 @@ type Server struct {
 // API: GET /api/public/health, /projects, /experiments, /v2/scores
 func (c *Client) Probe(ctx context.Context) (Server, error) {
 	var server Server
-	var newReads, legacyReads bool
+	var newReads, legacyReads offer
 	var identified, ofNew, ofLegacy error
 	var asked sync.WaitGroup
 	asked.Go(func() { server, identified = c.identify(ctx) })
@@ -64,14 +66,20 @@ func (c *Client) Probe(ctx context.Context) (Server, error) {
 	asked.Go(func() { newReads, ofNew = c.offers(ctx, "experiments", window) })
 	asked.Go(func() { legacyReads, ofLegacy = c.offers(ctx, "v2/scores", url.Values{"limit": {"1"}}) })
 	asked.Wait()
+	if identified == nil && server.Version.AtLeast(3, 206, 0) { // earlier ones do not know the path
+		newReads, ofNew = c.assure(ctx, "experiments", window, newReads, ofNew)
+	}
+	if identified == nil {
+		legacyReads, ofLegacy = c.assure(ctx, "v2/scores", url.Values{"limit": {"1"}}, legacyReads, ofLegacy)
+	}
 	if err := cmp.Or(identified, ofNew, ofLegacy); err != nil {
 		return Server{}, err
 	}
-	server.NewReads, server.LegacyReads = newReads, legacyReads
-	if !newReads && !legacyReads {
+	server.NewReads, server.LegacyReads = newReads == offered, legacyReads == offered
+	if !server.NewReads && !server.LegacyReads {
 		return Server{}, &APIError{
 			Method: "GET", Path: apiPrefix + "v2/scores", Status: 404, base: c.base, class: ErrEndpointGone,
-			Message: fmt.Sprintf("version %s offers neither the reads of v3 nor those of v4", server.Version),
+			Message: fmt.Sprintf("version %s offers neither the reads of v3 nor those of v4", server.Version) + doubt(newReads, legacyReads),
 		}
 	}
 	return server, nil
@@ -126,13 +134,51 @@ func (c *Client) version(ctx context.Context) (Version, time.Time, time.Duration
 	return version, health.Time, health.Skew, nil
 }
 
-// offers reports whether the server has the endpoint. A missing one is a 404 of
-// any kind: a text about the mode, or the page of an unknown route.
-func (c *Client) offers(ctx context.Context, path string, query url.Values) (bool, error) {
+// offer is what is known of an endpoint.
+type offer int
+
+const (
+	missing offer = iota
+	offered
+	unclear // something that is not Langfuse says that it is missing
+)
+
+// doubt says who else may be the cause where an endpoint is missing.
+func doubt(offers ...offer) string {
+	if !slices.Contains(offers, unclear) {
+		return ""
+	}
+	return ": its answers are not those of Langfuse; look for a gateway or a login page before it"
+}
+
+// offers finds out whether the server has the endpoint. A missing one is a 404: a
+// text about the mode, or the page of an unknown route, which something before the
+// server may have answered as well.
+func (c *Client) offers(ctx context.Context, path string, query url.Values) (offer, error) {
 	var ignored struct{}
 	err := c.getJSON(ctx, path, query, &ignored)
-	if errors.Is(err, ErrEndpointGone) || errors.Is(err, ErrNotFound) {
-		return false, nil
+	var api *APIError
+	switch {
+	case err == nil:
+		return offered, nil
+	case errors.As(err, &api) && api.foreign && api.Status == http.StatusNotFound:
+		return unclear, nil
+	case errors.As(err, &api) && api.foreign:
+		return unclear, err
+	case errors.Is(err, ErrEndpointGone) || errors.Is(err, ErrNotFound):
+		return missing, nil
 	}
-	return err == nil, err
+	return missing, err
+}
+
+// assure asks again where the first answer is unclear: the mode decides where a run
+// is written. What stays unclear is missing.
+func (c *Client) assure(ctx context.Context, path string, query url.Values, first offer, err error) (offer, error) {
+	for attempt := 1; first == unclear && attempt < 3; attempt++ {
+		if waited := sleep(ctx, c.pause(attempt, nil)); waited != nil {
+			return first, waited
+		}
+		first, err = c.offers(ctx, path, query)
+	}
+	return first, err
 }

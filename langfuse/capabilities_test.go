@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -71,6 +72,55 @@ func TestProbe(t *testing.T) {
 			server.ScoresV3() != test.scoresV3 || server.Project.ID != "p1" || server.Time.IsZero() || len(record.seen()) != test.requests {
 			t.Errorf("%s: %+v after %d requests", name, server, len(record.seen()))
 		}
+	}
+}
+
+// TestProbe_gateway: something before the server answers once that an endpoint is
+// not there; the server is asked again. What answers so three times is believed,
+// unless it is a page with status 200.
+func TestProbe_gateway(t *testing.T) {
+	for name, test := range map[string]struct {
+		path   string
+		status int
+		body   string
+		times  int
+		mode   Mode
+		want   string // in the error
+	}{
+		"dual, once":                  {"v2/scores", 404, "default backend - 404", 1, ModeDual, ""},
+		"dual, for ever":              {"v2/scores", 404, "default backend - 404", 9, ModeEventsOnly, ""},
+		"dual, a page once":           {"experiments", 404, "<html>", 2, ModeDual, ""},
+		"dual, signed out once":       {"experiments", 200, "<html>", 1, ModeDual, ""},
+		"dual, signed out":            {"experiments", 200, "<html>", 9, "", "HTML page"},
+		"dual, both gone, once":       {"", 404, "no", 3, ModeDual, ""},
+		"dual, both gone, by gateway": {"", 404, "no", 99, "", "gateway"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits for the pauses between its attempts
+			behind := fakeServer{health: `{"status":"OK","version":"4.16.0"}`}.handler(t)
+			var left atomic.Int64
+			left.Store(int64(test.times))
+			client, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				path := strings.TrimPrefix(r.URL.Path, "/api/public/")
+				meant := path == test.path || test.path == "" && (path == "experiments" || path == "v2/scores")
+				if meant && left.Add(-1) >= 0 {
+					w.WriteHeader(test.status)
+					_, _ = w.Write([]byte(test.body))
+					return
+				}
+				behind(w, r)
+			})
+			server, err := client.Probe(t.Context())
+			if test.want != "" {
+				if err == nil || !strings.Contains(err.Error(), test.want) || exitCode(err) != 69 {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			if err != nil || server.Mode() != test.mode {
+				t.Errorf("%s, want %s: %v", server.Mode(), test.mode, err)
+			}
+		})
 	}
 }
 

@@ -177,7 +177,7 @@ func TestRequestsCarryKeysAndAgent(t *testing.T) {
 
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	client, record := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, "https://elsewhere.example/x", http.StatusMovedPermanently)
+		http.Redirect(w, r, "https://elsewhere.example/x"+r.URL.Path, http.StatusMovedPermanently)
 	})
 	_, err := client.UpsertDataset(t.Context(), DatasetUpsert{Name: "d"})
 	if err == nil || !strings.Contains(err.Error(), `redirects to "https://elsewhere.example/x"`) || exitCode(err) != 69 {

@@ -82,6 +82,15 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// dateOf is when an answer was given, by the clock of who gave it: its instants are
+// of that clock, too. Without a date it is now.
+func dateOf(res *http.Response) time.Time {
+	if at, err := http.ParseTime(res.Header.Get("Date")); err == nil {
+		return at
+	}
+	return time.Now()
+}
+
 // parseRetryAfter reads a Retry-After header: seconds, or an HTTP date.
 // Anything else, and what lies in the past, is 0. The result is at most a day.
 func parseRetryAfter(value string, now time.Time) time.Duration {

@@ -235,6 +235,21 @@ func TestHopelessConnectionsAreNotRepeated(t *testing.T) {
 	}
 }
 
+// TestRetryAfter_ofItsOwnClock: the server's clock is an hour ahead.
+func TestRetryAfter_ofItsOwnClock(t *testing.T) {
+	now := time.Now().Add(time.Hour).Truncate(time.Second)
+	client, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Date", now.UTC().Format(http.TimeFormat))
+		w.Header().Set("Retry-After", now.UTC().Add(2*time.Second).Format(http.TimeFormat))
+		w.WriteHeader(http.StatusTooManyRequests)
+	}, func(c *Config) { c.MaxAttempts = 1 })
+	_, err := client.GetProject(t.Context())
+	var api *APIError
+	if !errors.As(err, &api) || api.RetryAfter != 2*time.Second {
+		t.Errorf("%+v", err)
+	}
+}
+
 func TestParseRetryAfter(t *testing.T) {
 	now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	for text, want := range map[string]time.Duration{

@@ -17,14 +17,14 @@ import (
 // for once in the life of the run: a second one would split it in two. An item
 // that cannot be linked any more does not open its trial; the next one may.
 func (p *Publisher) open(ctx context.Context, batch []runstore.Pending) error {
-	for _, o := range batch {
-		trial := o.Trial
+	for i := range batch {
+		trial := batch[i].Trial
 		if _, known := p.builders[trial]; known {
 			continue
 		}
-		id, err := p.experimentID(ctx, o)
+		id, err := p.experimentID(ctx, &batch[i])
 		if errors.Is(err, langfuse.ErrNotFound) {
-			p.refuse(o, runstore.Link, unlinkable(p.header, err, "nothing of it was sent"))
+			p.refuse(batch[i], runstore.Link, unlinkable(p.header, err, "nothing of it was sent"))
 			continue
 		}
 		if err != nil {
@@ -42,8 +42,9 @@ func (p *Publisher) open(ctx context.Context, batch []runstore.Pending) error {
 }
 
 // experimentID returns the committed id of a trial, or opens the run with the
-// link of this outcome and commits what the server calls it.
-func (p *Publisher) experimentID(ctx context.Context, o runstore.Pending) (string, error) {
+// link of this outcome and commits what the server calls it. Where links are
+// stored the outcome has its own with that.
+func (p *Publisher) experimentID(ctx context.Context, o *runstore.Pending) (string, error) {
 	h, trial := p.header, o.Trial
 	known, ok, err := p.cfg.Run.Experiment(ctx, trial)
 	if err != nil || ok {
@@ -51,11 +52,16 @@ func (p *Publisher) experimentID(ctx context.Context, o runstore.Pending) (strin
 	}
 	id := digest(8, h.RunUID, "experiment", RunName(h, trial))
 	if h.Dataset.ID != "" {
-		if id, err = p.link(ctx, h, o); err != nil {
+		if id, err = p.link(ctx, h, *o); err != nil {
 			return "", fmt.Errorf("opening the run in Langfuse: %w", err)
 		}
 	}
-	return id, p.cfg.Run.SetExperiment(ctx, runstore.Experiment{Trial: trial, ID: id, URL: pageOf(p.cfg, h, id)})
+	err = p.cfg.Run.SetExperiment(ctx, runstore.Experiment{Trial: trial, ID: id, URL: pageOf(p.cfg, h, id)})
+	if err != nil || h.Dataset.ID == "" || !p.cfg.Server.StoresLinks() {
+		return id, err
+	}
+	o.Published |= runstore.Link
+	return id, p.ack(ctx, runstore.Link, []runstore.Pending{*o})
 }
 
 // pageOf returns where to look at a run; "" where there is nothing to look at.
@@ -64,10 +70,12 @@ func pageOf(cfg Config, h outcome.Header, id string) string {
 	switch {
 	case !cfg.Pages:
 		return ""
-	case h.Dataset.ID == "":
+	case h.Dataset.ID != "":
+		return langfuse.RunURL(base, project, h.Dataset.ID, id)
+	case cfg.Server.NewReads:
 		return langfuse.ExperimentsURL(base, project)
 	}
-	return langfuse.RunURL(base, project, h.Dataset.ID, id)
+	return "" // v3 shows traces only
 }
 
 // links sends the links of the flight, several at once. A server that stores
@@ -136,7 +144,8 @@ func (p *Publisher) link(ctx context.Context, h outcome.Header, o runstore.Pendi
 		link.DatasetVersion = version.version
 	}
 	answer, err := p.cfg.Client.CreateDatasetRunItem(ctx, link)
-	if errors.Is(err, langfuse.ErrEndpointGone) || errors.Is(err, langfuse.ErrNotFound) && !p.cfg.Server.StoresLinks() {
+	gone := errors.Is(err, langfuse.ErrEndpointGone) || errors.Is(err, langfuse.ErrNotFound)
+	if gone && !p.cfg.Server.StoresLinks() {
 		// Nothing would have been stored; what it computes is known here too.
 		return langfuse.ExperimentID(p.cfg.Server.Project.ID, h.Dataset.ID, link.RunName), nil
 	}

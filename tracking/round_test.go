@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -72,7 +73,7 @@ func TestModes_roundsOverlap(t *testing.T) {
 				return false
 			}
 			w.drop.Store(&record)
-			links, exports := newArrivals(202), newArrivals(2) // the first link opens the run; the spans of 200 outcomes fill one request
+			links, exports := newArrivals(201), newArrivals(2) // the spans of 200 outcomes fill one request
 			front := func(_ http.ResponseWriter, r *http.Request) bool {
 				switch {
 				case strings.HasSuffix(r.URL.Path, "/dataset-run-items"):
@@ -191,5 +192,46 @@ func TestDataset_begin(t *testing.T) {
 	}
 	if got := read(d); got != want {
 		t.Errorf("read again: %s", got)
+	}
+}
+
+// TestModes_foreignLink: where links are stored, what a gateway answers instead of
+// Langfuse is no link, neither for the first, which opens the run, nor for others.
+func TestModes_foreignLink(t *testing.T) {
+	for _, mode := range []embedded.Mode{embedded.ModeV3, embedded.ModeV4Dual} {
+		for _, answer := range []int{http.StatusOK, http.StatusNotFound} {
+			t.Run(fmt.Sprint(mode, " ", answer), func(t *testing.T) {
+				w := newWorldIn(t, mode)
+				run := w.newRun(t, "base", 5)
+				finish(t, run, start.Add(time.Minute))
+				var links atomic.Int64
+				front := func(rw http.ResponseWriter, r *http.Request) bool {
+					if !strings.HasSuffix(r.URL.Path, "/dataset-run-items") || r.Method != http.MethodPost {
+						return false
+					}
+					if n := links.Add(1); n != 1 && n != 4 { // the first of all, and one of the next try
+						return false
+					}
+					rw.Header().Set("Content-Type", "text/html")
+					rw.WriteHeader(answer)
+					_, _ = io.WriteString(rw, "<html>sign in</html>")
+					return true
+				}
+				w.front.Store(&front)
+				for try := 1; try <= 2; try++ {
+					var left *tracking.UnpublishedError
+					if err := w.follow(t, t.Context(), run); !errors.As(err, &left) || left.Left != 5 || left.Refused {
+						t.Fatalf("try %d: %v", try, err)
+					}
+				}
+				if err := w.follow(t, t.Context(), run); err != nil {
+					t.Fatal(err)
+				}
+				verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+				if err != nil || !verdict.OK() || verdict.Checked.Items != 5 {
+					t.Errorf("%+v %v", verdict.Findings, err)
+				}
+			})
+		}
 	}
 }

@@ -36,7 +36,7 @@ func (e *UnpublishedError) Error() string {
 	}
 	text := fmt.Sprintf("%s: %v", strings.Join(parts, ", "), e.Err)
 	if e.Refused {
-		text += "; that is final, and sending it again will change nothing; everything is in the run file"
+		text += "; sending it again changes nothing before the cause is gone; everything is in the run file"
 	}
 	return text
 }

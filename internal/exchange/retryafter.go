@@ -13,8 +13,9 @@ const longest = 24 * time.Hour
 
 // RetryAfter reads how long a server asks to wait: retry-after-ms
 // (milliseconds, of OpenAI and Azure) before Retry-After (seconds or an HTTP
-// date). The result is in [0, 24 h]; 0 if nothing was asked, it cannot be read
-// or lies in the past.
+// date, which counts from the Date of the answer; without one, from now). The
+// result is in [0, 24 h]; 0 if nothing was asked, it cannot be read or lies in the
+// past.
 func RetryAfter(header http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(strings.TrimSpace(header.Get("Retry-After-Ms")), 64); err == nil && ms > 0 {
 		return believed(ms / 1000)
@@ -24,6 +25,9 @@ func RetryAfter(header http.Header, now time.Time) time.Duration {
 		return believed(seconds)
 	}
 	if at, err := http.ParseTime(value); err == nil {
+		if date, err := http.ParseTime(header.Get("Date")); err == nil {
+			now = date
+		}
 		return believed(at.Sub(now).Seconds())
 	}
 	return 0

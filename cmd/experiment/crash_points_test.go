@@ -129,7 +129,7 @@ func TestCrash_anyInstant(t *testing.T) {
 	kills, seed := number(t, "EXPERIMENT_TEST_KILLS", 3), number(t, "EXPERIMENT_TEST_SEED", int(time.Now().UnixNano()&0xffffff))
 	t.Logf("EXPERIMENT_TEST_KILLS=%d EXPERIMENT_TEST_SEED=%d", kills, seed)
 	rng := rand.New(rand.NewPCG(uint64(seed), 6))
-	c := newCrashes(t, 24, buildProgram(t, ""))
+	c := newCrashes(t, 24, "experiment")
 	took := c.begin(t)
 	runFiles := []string{c.runFile("made", "whole")}
 	early := 0

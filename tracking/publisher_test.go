@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,7 +25,10 @@ import (
 	"extraction-experiment/tracking"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // servers and clients of a moment leave little behind
+	goleak.VerifyTestMain(m)
+}
 
 // world is an embedded Langfuse behind a handler that a test may put something
 // in front of, with a client that does not wait long.

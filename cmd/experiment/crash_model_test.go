@@ -108,11 +108,12 @@ func sharedLangfuseIn(t testing.TB, mode embedded.Mode, items []madeItem, front 
 	return client, []string{"LANGFUSE_BASE_URL=" + hs.URL, "LANGFUSE_PUBLIC_KEY=" + embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY=" + embedded.DefaultSecretKey}
 }
 
-// buildProgram compiles the program with the tags.
+// buildProgram compiles the program with the tags, without the names that only a
+// debugger reads.
 func buildProgram(t testing.TB, tags string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "experiment")
-	if out, err := exec.Command("go", "build", "-tags", tags, "-o", path, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags", "-s -w", "-tags", tags, "-o", path, ".").CombinedOutput(); err != nil {
 		t.Fatalf("building the program: %v\n%s", err, out)
 	}
 	return path

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -97,29 +98,42 @@ func TestCrash_everyCommit(t *testing.T) {
 	t.Parallel()
 	c := newCrashes(t, 12, buildProgram(t, "failpoints"))
 	c.begin(t)
+	var before, after []string // run files
+	t.Run("commits", func(t *testing.T) {
+		t.Run("before", func(t *testing.T) {
+			t.Parallel()
+			before = c.endedAt(t, "before")
+		})
+		t.Run("after", func(t *testing.T) {
+			t.Parallel()
+			after = c.endedAt(t, "after")
+		})
+	})
+	onceInLangfuse(t, c.client, slices.Concat([]string{c.runFile("made", "whole")}, before, after)...)
+}
+
+// endedAt ends a run at each commit in turn, resumes it, and returns the run files.
+func (c *crashes) endedAt(t *testing.T, where string) (runFiles []string) {
 	const most = 200 // a run of 12 items has no such number of commits
-	runFiles := []string{c.runFile("made", "whole")}
-	for _, where := range []string{"before", "after"} {
-		n := 1
-		for ; n < most; n++ {
-			run := fmt.Sprintf("%s-%d", where, n)
-			child := c.of(run).with(fmt.Sprintf("RUNSTORE_FAILPOINT=%s %d", where, n)).start(t, c.args(run)...)
-			<-child.ended
-			runFiles = append(runFiles, c.runFile("made", run))
-			if child.ProcessState.ExitCode() == 0 {
-				break // it has fewer commits than n
-			}
-			if code := child.ProcessState.ExitCode(); code != 86 {
-				t.Fatalf("%s: exit code %d\n%s", run, code, &child.stderr)
-			}
-			c.resumed(t, run)
+	n := 1
+	for ; n < most; n++ {
+		run := fmt.Sprintf("%s-%d", where, n)
+		child := c.of(run).with(fmt.Sprintf("RUNSTORE_FAILPOINT=%s %d", where, n)).start(t, c.args(run)...)
+		<-child.ended
+		runFiles = append(runFiles, c.runFile("made", run))
+		if child.ProcessState.ExitCode() == 0 {
+			break // it has fewer commits than n
 		}
-		t.Logf("%s: %d commits", where, n-1)
-		if n < 12 || n == most {
-			t.Errorf("%d commits %s which the run was ended", n-1, where)
+		if code := child.ProcessState.ExitCode(); code != 86 {
+			t.Fatalf("%s: exit code %d\n%s", run, code, &child.stderr)
 		}
+		c.resumed(t, run)
 	}
-	onceInLangfuse(t, c.client, runFiles...)
+	t.Logf("%s: %d commits", where, n-1)
+	if n < 12 || n == most {
+		t.Errorf("%d commits %s which the run was ended", n-1, where)
+	}
+	return runFiles
 }
 
 // TestCrash_anyInstant kills the program at random instants of its life.
@@ -129,7 +143,7 @@ func TestCrash_anyInstant(t *testing.T) {
 	kills, seed := number(t, "EXPERIMENT_TEST_KILLS", 3), number(t, "EXPERIMENT_TEST_SEED", int(time.Now().UnixNano()&0xffffff))
 	t.Logf("EXPERIMENT_TEST_KILLS=%d EXPERIMENT_TEST_SEED=%d", kills, seed)
 	rng := rand.New(rand.NewPCG(uint64(seed), 6))
-	c := newCrashes(t, 24, buildProgram(t, ""))
+	c := newCrashes(t, 24, "experiment")
 	took := c.begin(t)
 	runFiles := []string{c.runFile("made", "whole")}
 	early := 0

@@ -48,7 +48,7 @@ func TestHostile(t *testing.T) {
 	front := httptest.NewServer(http.HandlerFunc(hostileModel))
 	defer front.Close()
 	_, env := sharedLangfuse(t, nil, func(h http.Handler) http.Handler { return h })
-	f := newFolder(t, append(env, "OPENAI_API_KEY=sk-test", "OPENAI_BASE_URL="+front.URL+"/v1")...)
+	f := newFolder(t, append(env, usualGOGC, "OPENAI_API_KEY=sk-test", "OPENAI_BASE_URL="+front.URL+"/v1")...)
 	want := map[string]outcome.Class{}
 	var lines strings.Builder
 	add := func(id, text string, expected any, class outcome.Class) {

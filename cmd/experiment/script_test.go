@@ -1,7 +1,12 @@
 package main
 
 import (
+	"errors"
+	"flag"
 	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -10,6 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	hasten()
 	testscript.Main(m, map[string]func(){
 		"experiment": func() { os.Exit(Main()) },
 		"oracle":     func() { os.Exit(oracle(os.Args[1:])) },
@@ -17,4 +23,29 @@ func TestMain(m *testing.M) {
 	})
 }
 
-func TestScripts(t *testing.T) { scripttest.Run(t, "testdata/script") }
+// usualGOGC is for processes whose memory is measured.
+const usualGOGC = "GOGC=100"
+
+// hasten lets the many processes of these tests, which live for a moment, collect
+// their garbage less often, and runs more tests at once than a small machine has
+// processors: most wait for a disk, or for a process. Whoever sets GOGC or
+// -parallel decides otherwise.
+func hasten() {
+	if os.Getenv("GOGC") != "" { // also in the processes that this one starts
+		return
+	}
+	const percent = 400
+	debug.SetGCPercent(percent)
+	err := os.Setenv("GOGC", strconv.Itoa(percent))
+	if runtime.GOMAXPROCS(0) < 4 {
+		err = errors.Join(err, flag.Set("test.parallel", "4")) // the command line is read later
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	scripttest.Run(t, "testdata/script")
+}

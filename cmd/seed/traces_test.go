@@ -21,6 +21,7 @@ import (
 func TestTraceScripts(t *testing.T) {
 	for _, mode := range embedded.Modes() {
 		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
 			params := scripttest.Params("testdata/traces")
 			params.Cmds["trace"], params.Cmds["api"] = sendTrace, callAPI
 			before := params.Setup

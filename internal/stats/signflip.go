@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sort"
 )
 
 // exactFlips is up to how many non-zero differences SignFlip looks at every
@@ -22,8 +21,8 @@ type Permutation struct {
 // Two-sided, in (0,1]; 1 when there is no difference but 0. It is a test of the
 // mean: zeros change nothing, and sizes count, not ranks.
 //
-// Up to 20 non-zero differences all 2^n combinations count, by sorting
-// the sums of both halves: O(2^(n/2)·n). Beyond that, so many flips are drawn
+// Up to 20 non-zero differences all 2^n combinations count, by the sorted
+// sums of both halves: O(2^(n/2)). Beyond that, so many flips are drawn
 // and P = (k+1)/(flips+1), which is a valid p-value for any number of flips;
 // it cannot be less than 1/(flips+1). The drawing depends on seed alone, and P
 // neither on the order of differences nor on the sign of all of them together.
@@ -62,25 +61,35 @@ func extreme(sizes []float64, bound float64) int {
 		return 1 << len(sizes)
 	}
 	left, right := signedSums(sizes[:len(sizes)/2]), signedSums(sizes[len(sizes)/2:])
-	slices.Sort(right)
-	count := 0
-	for _, a := range left {
+	count, above, below := 0, len(right), len(right)
+	for _, a := range left { // the larger a, the smaller the b that count
 		// b ≥ bound − a, or b ≤ −bound − a; bound > 0 keeps them apart.
-		count += len(right) - sort.SearchFloat64s(right, bound-a)
-		count += sort.Search(len(right), func(i int) bool { return right[i] > -bound-a })
+		for above > 0 && right[above-1] >= bound-a {
+			above--
+		}
+		for below > 0 && right[below-1] > -bound-a {
+			below--
+		}
+		count += len(right) - above + below
 	}
 	return count
 }
 
-// signedSums returns Σ ±size for every combination of signs.
+// signedSums returns Σ ±size for every combination of signs, in rising order:
+// each size makes two rising lists of one, which are merged.
 func signedSums(sizes []float64) []float64 {
-	sums := []float64{0}
+	sums, next := make([]float64, 1, 1<<len(sizes)), make([]float64, 0, 1<<len(sizes))
 	for _, size := range sizes {
-		next := make([]float64, 0, 2*len(sums))
+		next = next[:0]
+		minus := 0
 		for _, s := range sums {
-			next = append(next, s+size, s-size)
+			for minus < len(sums) && sums[minus]-size <= s+size {
+				next = append(next, sums[minus]-size)
+				minus++
+			}
+			next = append(next, s+size)
 		}
-		sums = next
+		sums, next = next, sums
 	}
 	return sums
 }

@@ -40,8 +40,26 @@ func (s *Sum) Merge(t Sum) {
 // Value returns the float64 nearest to the exact sum, ties to even; 0 for an
 // empty sum.
 func (s Sum) Value() float64 {
-	v, _ := s.rat().Float64()
-	return v
+	n := len(s.partials)
+	if n == 0 {
+		return 0
+	}
+	n--
+	high, low := s.partials[n], 0.0
+	for n > 0 && low == 0 { // as far down as nothing is rounded off
+		n--
+		x, p := high, s.partials[n]
+		high = x + p
+		low = p - (high - x)
+	}
+	// What was rounded off may be just half of the last place, and rounded to
+	// even: with more of its sign below, the other neighbour is the nearer one.
+	if n > 0 && low != 0 && (low < 0) == (s.partials[n-1] < 0) {
+		if up := high + 2*low; up-high == 2*low {
+			return up
+		}
+	}
+	return high
 }
 
 // grow carries x through the partials from small to large, leaving behind what

@@ -14,8 +14,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// Run runs every script below the given folder, in folders of their own. The
-// scripts are discovered, so that none can be forgotten; none is a failure.
+// Run runs every script below the given folder, in folders of their own, several
+// at once. The scripts are discovered, so that none can be forgotten; none is a
+// failure.
 func Run(t *testing.T, dir string) {
 	t.Helper()
 	var folders []string
@@ -32,6 +33,7 @@ func Run(t *testing.T, dir string) {
 	}
 	for _, folder := range folders {
 		t.Run(filepath.Base(folder), func(t *testing.T) {
+			t.Parallel()
 			testscript.Run(t, Params(folder))
 		})
 	}
@@ -49,12 +51,14 @@ func Params(folder string) testscript.Params {
 	}
 }
 
-// setup gives a script an environment without any setting of the machine.
+// setup gives a script an environment without any setting of the machine, but for
+// how often garbage is collected.
 func setup(env *testscript.Env) error {
 	for _, name := range []string{"LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY", "LANGFUSE_BASE_URL", "LANGFUSE_HOST"} {
 		env.Setenv(name, "")
 	}
 	env.Setenv("NO_COLOR", "1")
+	env.Setenv("GOGC", os.Getenv("GOGC"))
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	env.Setenv("REPO", root)
 	return err

@@ -47,12 +47,12 @@ func (v verification) write(w io.Writer) error {
 		}
 	}
 	if v.Before != nil {
-		sent := v.Before.Total() - v.Before.Counts[tracking.DoubledItem] // which is left
+		sent := v.Before.Total() - v.Before.LeftCount
 		fmt.Fprintf(&b, "sent again  %d; mended: %d; still different: %d\n", sent, mended(*v.Before, v.Verdict), v.Total())
 	}
 	if n := v.OthersCount; n > 0 {
 		first := v.Others[0]
-		fmt.Fprintf(&b, "also there  %s of these names that this run did not write, and leaves alone (the first: %s on %s, id %s)\n",
+		fmt.Fprintf(&b, "also there  %s of these names by other programs, not beside the run's own: left alone (the first: %s on %s, id %s)\n",
 			printable.Counted(n, "score"), short(first.Score), of(first.Item, first.Trial), short(first.ID))
 	}
 	if n := v.SupersededCount; n > 0 {

@@ -34,7 +34,7 @@ func verifyCommand(env cli.Env) *urfave.Command {
 		Flags: append([]urfave.Flag{
 			datasetFlag(),
 			jsonFlag(),
-			&urfave.BoolFlag{Name: "repair", Usage: "send again what is missing or different, delete scores of this run that are there twice, and verify again", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "repair", Usage: "send again what is missing or different, delete what its scores are doubled by where it says the same, and verify again", DisableDefaultText: true},
 			&urfave.DurationFlag{Name: "timeout", Usage: "look for what is missing for this `TIME`; 0s looks once, and so does the embedded Langfuse unless told otherwise, as it stores before it answers", DefaultText: "60s"},
 		}, logFlags()...),
 		Action: func(c *urfave.Context) error { return verifyAction(c, env) },

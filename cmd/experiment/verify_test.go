@@ -27,10 +27,13 @@ func TestVerification_write(t *testing.T) {
 		v := tracking.Verdict{Run: "r", Counts: map[tracking.Kind]int{}, Findings: findings, Checked: tracking.Checked{Shown: map[langfuse.View]int{langfuse.ViewRuns: 1}}}
 		for _, f := range findings {
 			v.Counts[f.Kind]++
+			if f.Left {
+				v.LeftCount++
+			}
 		}
 		return v
 	}
-	doubled := tracking.Finding{Kind: tracking.DoubledItem, Trial: 1, Item: "j", Detail: "not ours"}
+	doubled := tracking.Finding{Kind: tracking.DoubledItem, Trial: 1, Item: "j", Detail: "not ours", Left: true}
 	for name, tc := range map[string]struct {
 		before, after tracking.Verdict
 		want          string

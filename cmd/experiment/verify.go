@@ -25,16 +25,18 @@ const patience = time.Minute
 
 func verifyCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
-		Name:         "verify",
-		Usage:        "read a run back from Langfuse and compare it with the run file",
-		UsageText:    "experiment verify RUN [--repair] [--json] [--timeout 60s]",
-		ArgsUsage:    "RUN",
-		Description:  "Exit code 0: nothing differs, 1: something does, 64: no such run, one that is being written, or another server than the run was published to, 69: Langfuse cannot be reached.",
+		Name:      "verify",
+		Usage:     "read a run back from Langfuse and compare it with the run file",
+		UsageText: "experiment verify RUN [--repair] [--json] [--timeout 60s]",
+		ArgsUsage: "RUN",
+		Description: "Compared are traces and spans (that they are there, the level of failed items, the prompt of generations), the place of every item in the run, and names and values of scores. " +
+			"Not compared are inputs, outputs, metadata, tokens and cost of spans, nor comments of scores.\n\n" +
+			"Exit code 0: nothing differs, 1: something does, 64: no such run, one that is being written, or another server than the run was published to, 69: Langfuse cannot be reached.",
 		OnUsageError: flags.UsageError,
 		Flags: append([]urfave.Flag{
 			datasetFlag(),
 			jsonFlag(),
-			&urfave.BoolFlag{Name: "repair", Usage: "send again what is missing or different, delete what its scores are doubled by where it says the same, and verify again", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "repair", Usage: "send again what is missing or different, delete copies of the run's scores, and verify again", DisableDefaultText: true},
 			&urfave.DurationFlag{Name: "timeout", Usage: "look for what is missing for this `TIME`; 0s looks once, and so does the embedded Langfuse unless told otherwise, as it stores before it answers", DefaultText: "60s"},
 		}, logFlags()...),
 		Action: func(c *urfave.Context) error { return verifyAction(c, env) },

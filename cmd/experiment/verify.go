@@ -78,7 +78,7 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	if c.Bool("json") {
 		err = errors.Join(err, printJSON(env, checked))
 	} else {
-		err = errors.Join(err, cli.Written(checked.write(env.Stdout)))
+		err = errors.Join(err, cli.Written(checked.write(env.Stdout, tableWidth(env))))
 	}
 	return errors.Join(err, checked.failed())
 }
@@ -165,5 +165,5 @@ func (j *job) verify(ctx context.Context, env cli.Env, ran, published error) err
 	if j.cfg.quiet && v.OK {
 		return nil
 	}
-	return errors.Join(cli.Written(v.write(env.Stderr)), v.failed())
+	return errors.Join(cli.Written(v.write(env.Stderr, env.Terminal())), v.failed())
 }

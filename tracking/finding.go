@@ -148,18 +148,30 @@ func (v *Verdict) sort() {
 	})
 }
 
-// kept explains scores that were sent again and are still different, by the
-// findings before that.
-func (v *Verdict) kept(before Verdict) {
+// keptIDs returns the ids of scores that were changed before they were sent again,
+// and still are.
+func (v *Verdict) keptIDs(before Verdict) []string {
 	sent := map[string]bool{}
 	for _, f := range before.Findings {
 		if f.Kind == ChangedScore {
 			sent[f.ScoreID] = true
 		}
 	}
-	for i, f := range v.Findings {
+	var ids []string
+	for _, f := range v.Findings {
 		if f.Kind == ChangedScore && sent[f.ScoreID] {
-			v.Findings[i].Detail += "; sent again, and Langfuse keeps it: it was stored as of a later time, by a clock that is ahead; delete score " + f.ScoreID + " there, then repair again"
+			ids = append(ids, f.ScoreID)
+		}
+	}
+	return ids
+}
+
+// kept explains such scores.
+func (v *Verdict) kept(before Verdict) {
+	ids := v.keptIDs(before)
+	for i, f := range v.Findings {
+		if f.Kind == ChangedScore && slices.Contains(ids, f.ScoreID) {
+			v.Findings[i].Detail += "; sent again, and Langfuse keeps it: it was stored as of a later time, by a clock that is ahead; its deletion shows no effect yet: repair again later, and if that changes nothing delete score " + f.ScoreID + " there"
 		}
 	}
 }

@@ -57,7 +57,8 @@ func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
 
 // Repair verifies, and where something differs sends again what is missing or
 // different, with the same ids and times (a changed value at a later time,
-// without which Langfuse would keep it), deletes doubled scores, of which only
+// without which Langfuse would keep it; where it does all the same, because
+// the clock that it was stored by is ahead, it is deleted first), deletes doubled scores, of which only
 // those with an id that this run derives and copies that say the same as its own,
 // and verifies again. Findings that are Left stay. It returns what was found before and after. What it will send again
 // stands in the run file before it is sent. The errors are those of Verify and
@@ -82,10 +83,15 @@ func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, afte
 	}
 	after = before
 	// What is mended can bring up one thing more: a run that was deleted gets
-	// another id when its items are linked again.
+	// another id when its items are linked again, and a score that Langfuse keeps
+	// has to go first.
 	var refused *UnpublishedError
 	for try := 0; try < 2 && after.mendable() > 0 && refused == nil; try++ {
 		v.mend = &publish
+		if gone, err := v.deleteKept(ctx, before, after, try); err != nil || !gone {
+			after.kept(before)
+			return before, after, err
+		}
 		if err := v.pass(ctx); err != nil {
 			return before, after, err
 		}

@@ -148,34 +148,6 @@ func (v *Verdict) sort() {
 	})
 }
 
-// keptIDs returns the ids of scores that were changed before they were sent again,
-// and still are.
-func (v *Verdict) keptIDs(before Verdict) []string {
-	sent := map[string]bool{}
-	for _, f := range before.Findings {
-		if f.Kind == ChangedScore {
-			sent[f.ScoreID] = true
-		}
-	}
-	var ids []string
-	for _, f := range v.Findings {
-		if f.Kind == ChangedScore && sent[f.ScoreID] {
-			ids = append(ids, f.ScoreID)
-		}
-	}
-	return ids
-}
-
-// kept explains such scores.
-func (v *Verdict) kept(before Verdict) {
-	ids := v.keptIDs(before)
-	for i, f := range v.Findings {
-		if f.Kind == ChangedScore && slices.Contains(ids, f.ScoreID) {
-			v.Findings[i].Detail += "; sent again, and Langfuse keeps it: it was stored as of a later time, by a clock that is ahead; its deletion shows no effect yet: repair again later, and if that changes nothing delete score " + f.ScoreID + " there"
-		}
-	}
-}
-
 // OK reports whether nothing was found.
 func (v Verdict) OK() bool { return v.Total() == 0 }
 

@@ -85,21 +85,6 @@ func (r *repairs) apply(ctx context.Context, v *verifier) error {
 	return nil
 }
 
-// deleteKept deletes the scores that were sent again, and that Langfuse keeps as
-// they were, and reports whether they are gone: what is sent before that would go
-// with them.
-func (v *verifier) deleteKept(ctx context.Context, before, after Verdict, try int) (gone bool, err error) {
-	ids := after.keptIDs(before)
-	if try == 0 || len(ids) == 0 {
-		return true, nil
-	}
-	removal, err := v.cfg.Client.DeleteScores(ctx, v.cfg.Server.Capabilities, ids, v.cfg.Wait)
-	if err != nil {
-		return false, fmt.Errorf("deleting scores that Langfuse keeps: %w", err)
-	}
-	return len(removal.Left) == 0, nil
-}
-
 // resetTotals has the scores of a trial sent again; a zero time is the one that
 // they had.
 func resetTotals(ctx context.Context, run *runstore.Run, trial int, later time.Time) error {

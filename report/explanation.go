@@ -58,7 +58,7 @@ func (p *page) matches(matches []Match) {
 		}
 		lead := text.Pad(kind(m), kinds, ' ') + "  " + score(&m.Similarity, 2)
 		indent := 2 + text.StringWidthWithoutEscSequences(lead) + 2
-		for _, line := range wrap(both, p.Width-indent) {
+		for _, line := range Wrap(both, p.Width-indent) {
 			p.line("  " + p.faint(lead) + "  " + isolate(line))
 			lead = text.Pad("", indent-4, ' ')
 		}

@@ -112,7 +112,7 @@ func TestWrap(t *testing.T) {
 		"spaces at the end are gone": {"a   ", 10, []string{"a"}},
 	}
 	for name, tt := range tests {
-		if diff := cmp.Diff(tt.want, wrap(tt.text, tt.width)); diff != "" {
+		if diff := cmp.Diff(tt.want, Wrap(tt.text, tt.width)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -122,7 +122,7 @@ func TestWrap_losesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := printable.Block(rapid.String().Draw(t, "text"))
 		squeeze := func(s string) string { return strings.Join(strings.Fields(s), "") }
-		lines := wrap(text, rapid.IntRange(4, 30).Draw(t, "width"))
+		lines := Wrap(text, rapid.IntRange(4, 30).Draw(t, "width"))
 		if got := squeeze(strings.Join(lines, " ")); got != squeeze(text) {
 			t.Fatalf("%q became %q", text, lines)
 		}

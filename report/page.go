@@ -77,7 +77,7 @@ func (p *page) line(s string) { p.text.WriteString(s + "\n") }
 // wrapped writes text in lines that fit, each behind the indent; at most so
 // many lines, 0 for all.
 func (p *page) wrapped(s string, indent, most int, paint func(string) string) {
-	lines := wrap(s, p.Width-indent)
+	lines := Wrap(s, p.Width-indent)
 	if most > 0 && len(lines) > most {
 		last := lines[most-1]
 		if text.StringWidthWithoutEscSequences(last) > p.Width-indent-2 {
@@ -164,10 +164,10 @@ func (p *page) red(s string) string    { return p.paint("31", s) }
 func (p *page) yellow(s string) string { return p.paint("33", s) }
 func (p *page) cyan(s string) string   { return p.paint("36", s) }
 
-// wrap breaks text into lines of at most width cells: at its own line ends, at
+// Wrap breaks text into lines of at most width cells: at its own line ends, at
 // spaces, and inside words that are longer than a line. No line ends in a
 // space.
-func wrap(s string, width int) []string {
+func Wrap(s string, width int) []string {
 	width = max(4, width)
 	var lines []string
 	var line strings.Builder

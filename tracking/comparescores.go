@@ -22,33 +22,61 @@ type comparison struct {
 	findings         []Finding
 	right            int
 	missing, changed []string // ids of wanted scores
-	doubled          []string // ids of scores that should not be there
+	doubled          []string // ids of scores that should not be there and are to be deleted
 	others           []OtherScore
 	newest           time.Time
 }
 
-// compareScores compares by id. Scores under other names are other people's. One
-// under a wanted name is a double if its id is of our making, which derived
-// knows; otherwise it is somebody else's, and only told of if a program set it.
-func compareScores(want map[string]wanted, derived func(id string) bool, there []langfuse.Score) comparison {
+// subject is what scores are compared on.
+type subject struct {
+	id          string // of the root span, or of the run
+	environment string
+}
+
+// holds reports whether a score is where the run puts its own.
+func (s subject) holds(score langfuse.Score) bool {
+	return score.Subject.ID == s.id && score.Environment == cmp.Or(s.environment, "default")
+}
+
+// compareScores compares by id. Scores under other names are other people's, and
+// so are those that people and evaluators of Langfuse set. One that a program set
+// under a wanted name is a double if its id is of our making, which derived knows,
+// or if it stands on the same subject beside the score that is wanted; otherwise it
+// is somebody else's, and told of. A double of our making is to be deleted, and so
+// is one of another id that has the wanted value: a copy.
+func compareScores(want map[string]wanted, on subject, derived func(id string) bool, there []langfuse.Score) comparison {
 	var c comparison
 	names := map[string]bool{}
 	for _, w := range want {
 		names[w.name] = true
 	}
+	beside := map[string]float64{} // values of wanted scores that are there, by name
 	byID := map[string]langfuse.Score{}
+	for _, s := range there {
+		if w, ours := want[s.ID]; ours {
+			beside[w.name] = w.value
+		}
+	}
 	slices.SortFunc(there, func(a, b langfuse.Score) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 	for _, s := range there {
 		byID[s.ID] = s
 		if _, ours := want[s.ID]; ours || !names[s.Name] || !byProgram(s) {
 			continue
 		}
-		if !derived(s.ID) {
+		value, paired := beside[s.Name]
+		number, isNumber := s.Value.Number()
+		double := Finding{Kind: DoubledScore, Score: s.Name, ScoreID: s.ID, Detail: fmt.Sprintf("also there as %s, with the value %s", s.ID, brief(s.Value))}
+		switch {
+		case derived(s.ID), paired && on.holds(s) && isNumber && number == value:
+			c.doubled = append(c.doubled, s.ID)
+			c.findings = append(c.findings, double)
+		case paired && on.holds(s):
+			double.Left = true
+			double.Detail += fmt.Sprintf(" beside %v, by another program: who wrote it must say which counts; delete score %s in Langfuse, or give it another name", value, s.ID)
+			c.findings = append(c.findings, double)
+		default:
 			c.others = append(c.others, OtherScore{Score: s.Name, ID: s.ID, Value: s.Value.String(), Environment: s.Environment})
-			continue
 		}
-		c.doubled = append(c.doubled, s.ID)
-		c.findings = append(c.findings, Finding{Kind: DoubledScore, Score: s.Name, Detail: fmt.Sprintf("also there as %s, with the value %s", s.ID, s.Value)})
 	}
 	ids := slices.SortedFunc(maps.Keys(want), func(a, b string) int { return cmp.Compare(want[a].name, want[b].name) })
 	for _, id := range ids {
@@ -64,9 +92,9 @@ func compareScores(want map[string]wanted, derived func(id string) bool, there [
 			if s.Timestamp.After(c.newest) {
 				c.newest = s.Timestamp
 			}
-			detail := fmt.Sprintf("%s instead of %v", s.Value, w.value)
+			detail := fmt.Sprintf("%s instead of %v", brief(s.Value), w.value)
 			if s.Name != w.name {
-				detail = fmt.Sprintf("it is called %q there", s.Name)
+				detail = fmt.Sprintf("it is called %q there", cut(s.Name, maxBrief))
 			}
 			c.findings = append(c.findings, Finding{Kind: ChangedScore, Score: w.name, ScoreID: id, Detail: detail})
 		default:
@@ -75,6 +103,12 @@ func compareScores(want map[string]wanted, derived func(id string) bool, there [
 	}
 	return c
 }
+
+// maxBrief bounds what a finding quotes of a server, in characters.
+const maxBrief = 80
+
+// brief returns a value for a finding; texts can be of any length.
+func brief(v langfuse.ScoreValue) string { return cut(v.String(), maxBrief) }
 
 // later returns the time from which corrected scores count: after everything
 // that the server has seen. It is zero where nothing was changed: what is only

@@ -36,8 +36,10 @@ const (
 	DoubledItem Kind = "doubled_item"
 	// MissingScore, ChangedScore and DoubledScore: a score of an item, or with an
 	// empty item of the run itself, is not there, says something else, or is
-	// there a second time, under an id that this run derives for another attempt
-	// of the item.
+	// there a second time: under an id that this run derives for another attempt
+	// of the item, or, beside the run's own and in its environment, under an id of
+	// another program's. That one Repair deletes if it says the same; if not, it
+	// leaves it: who wrote it must say which counts.
 	MissingScore Kind = "missing_score"
 	ChangedScore Kind = "changed_score"
 	DoubledScore Kind = "doubled_score"
@@ -60,8 +62,10 @@ type Finding struct {
 	Item  string `json:"item,omitempty"` // empty: the run itself
 	Trace string `json:"trace_id,omitempty"`
 	Score string `json:"score,omitempty"` // its name
-	// ScoreID is the id of a score that says something else.
+	// ScoreID is the id of a score that says something else, or is a double.
 	ScoreID string `json:"score_id,omitempty"`
+	// Left says that Repair leaves it as it is: somebody has to decide.
+	Left bool `json:"left,omitempty"`
 	// Detail is what was expected and what is there.
 	Detail string `json:"detail"`
 }
@@ -86,8 +90,11 @@ type Verdict struct {
 	Checked     Checked       `json:"checked"`
 	Counts      map[Kind]int  `json:"counts"`   // of findings, by kind
 	Findings    []Finding     `json:"findings"` // the first ones; see Counts
-	// Others are scores of the same names that this run did not write: no fault,
-	// and never deleted. The first ones; OthersCount counts all.
+	// LeftCount is how many findings Repair leaves as they are.
+	LeftCount int `json:"left_count"`
+	// Others are scores of the same names that other programs wrote elsewhere than
+	// this run puts its own: no fault, and never deleted. The first ones;
+	// OthersCount counts all.
 	Others      []OtherScore      `json:"others"`
 	OthersCount int               `json:"others_count"`
 	Superseded  []SupersededEntry `json:"superseded"`
@@ -97,7 +104,9 @@ type Verdict struct {
 
 // OtherScore is a score on a trace of the run, or on the run, that has the name
 // of one of its scores and an id that is not of its making: another program set
-// it. Pages of Langfuse show the mean of both.
+// it, in another environment, on another part of the trace, or where the run has
+// none of that name. Pages of Langfuse show the mean of both. Scores of people and
+// of evaluators that Langfuse runs are told apart there, and not listed.
 type OtherScore struct {
 	Trial       int    `json:"trial"`
 	Item        string `json:"item,omitempty"` // empty: on the run itself
@@ -139,22 +148,6 @@ func (v *Verdict) sort() {
 	})
 }
 
-// kept explains scores that were sent again and are still different, by the
-// findings before that.
-func (v *Verdict) kept(before Verdict) {
-	sent := map[string]bool{}
-	for _, f := range before.Findings {
-		if f.Kind == ChangedScore {
-			sent[f.ScoreID] = true
-		}
-	}
-	for i, f := range v.Findings {
-		if f.Kind == ChangedScore && sent[f.ScoreID] {
-			v.Findings[i].Detail += "; sent again, and Langfuse keeps it: it was stored as of a later time, by a clock that is ahead; delete score " + f.ScoreID + " there, then repair again"
-		}
-	}
-}
-
 // OK reports whether nothing was found.
 func (v Verdict) OK() bool { return v.Total() == 0 }
 
@@ -166,6 +159,9 @@ func (v Verdict) Total() int {
 	}
 	return n
 }
+
+// mendable counts the findings that Repair does something about.
+func (v Verdict) mendable() int { return v.Total() - v.LeftCount }
 
 // DifferentError says that Langfuse does not hold what the run file does.
 type DifferentError struct{ Verdict Verdict }

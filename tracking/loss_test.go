@@ -47,10 +47,22 @@ func (w *world) deleteScore(t *testing.T, id string) {
 	}
 }
 
-// overwrite stores a score under an id, as of now.
+// overwrite stores a score under an id, as of now, in the default environment.
 func (w *world) overwrite(t *testing.T, id string, like langfuse.Score, value float64) {
 	t.Helper()
-	create := langfuse.ScoreCreate{ID: id, Name: like.Name, Type: like.Type, Value: langfuse.NumberValue(value)}
+	like.Environment = ""
+	w.set(t, id, like, value)
+}
+
+// double stores a score under another id, where the first one is.
+func (s *scene) double(id string, like langfuse.Score, value float64) {
+	s.t.Helper()
+	s.set(s.t, id, like, value)
+}
+
+func (w *world) set(t *testing.T, id string, like langfuse.Score, value float64) {
+	t.Helper()
+	create := langfuse.ScoreCreate{ID: id, Name: like.Name, Type: like.Type, Value: langfuse.NumberValue(value), Environment: like.Environment}
 	switch like.Subject.Kind {
 	case "experiment":
 		create.DatasetRunID = like.Subject.ID

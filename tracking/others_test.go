@@ -1,7 +1,9 @@
 package tracking_test
 
 import (
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,8 +55,9 @@ func TestModes_otherScores(t *testing.T) {
 }
 
 // TestModes_scoreAhead: a score was changed by a program whose clock is ahead.
-// Langfuse keeps what is stored as of the latest time, which no answer shows;
-// the finding that stays says so. Deleted, it is mended.
+// Langfuse keeps what is stored as of the latest time, which no answer shows.
+// Repair deletes it and sends it again. Where the deletion shows no effect nothing
+// is sent behind it, and the finding that stays says so.
 func TestModes_scoreAhead(t *testing.T) {
 	for _, mode := range embedded.Modes() {
 		t.Run(string(mode), func(t *testing.T) {
@@ -62,20 +65,39 @@ func TestModes_scoreAhead(t *testing.T) {
 			s := newScene(t, mode, harm{})
 			like := s.score(t, s.trace(1, 1), "entity_f1")
 			ahead := langfuse.ScoreCreate{
-				ID: like.ID, Name: like.Name, Type: like.Type, Value: langfuse.NumberValue(0.9),
+				ID: like.ID, Name: like.Name, Type: like.Type, Value: langfuse.NumberValue(0.9), Environment: like.Environment,
 				TraceID: s.trace(1, 1), ObservationID: like.Subject.ID, Timestamp: time.Now().AddDate(1, 0, 0),
 			}
-			if _, err := s.client.CreateScores(t.Context(), []langfuse.ScoreCreate{ahead}); err != nil {
+			mean := s.runScore("entity_f1_mean")
+			aheadMean := ahead
+			aheadMean.ID, aheadMean.Name, aheadMean.TraceID, aheadMean.ObservationID, aheadMean.DatasetRunID = mean.ID, mean.Name, "", "", mean.Subject.ID
+			if _, err := s.client.CreateScores(t.Context(), []langfuse.ScoreCreate{ahead, aheadMean}); err != nil {
 				t.Fatal(err)
 			}
+			var sent atomic.Int32 // after a deletion
+			var deleted atomic.Bool
+			lost := func(rw http.ResponseWriter, r *http.Request) bool {
+				if deleted.Load() && strings.HasSuffix(r.URL.Path, "/ingestion") {
+					sent.Add(1)
+				}
+				if r.Method != http.MethodDelete {
+					return false
+				}
+				deleted.Store(true)
+				_, _ = rw.Write([]byte(`{"message":"queued"}`))
+				return true
+			}
+			s.front.Store(&lost)
 			before, after, err := tracking.Repair(t.Context(), s.config(), s.publish())
-			if err != nil || before.Total() != 1 || after.Total() != 1 {
-				t.Fatalf("%+v\n%+v\n%v", before.Findings, after.Findings, err)
+			if err != nil || before.Total() != 2 || after.Total() != 2 || !deleted.Load() || sent.Load() > 0 {
+				t.Fatalf("%d sent\n%+v\n%+v\n%v", sent.Load(), before.Findings, after.Findings, err)
 			}
-			if detail := after.Findings[0].Detail; !strings.Contains(detail, "a clock that is ahead; delete score "+like.ID) {
-				t.Errorf("the reason is not named: %s", detail)
+			for _, f := range after.Findings {
+				if !strings.Contains(f.Detail, "a clock that is ahead") || !strings.Contains(f.Detail, "score "+f.ScoreID) {
+					t.Errorf("the reason is not named: %s", f.Detail)
+				}
 			}
-			s.deleteScore(t, like.ID)
+			s.front.Store(nil)
 			if _, after, err := tracking.Repair(t.Context(), s.config(), s.publish()); err != nil || !after.OK() {
 				t.Errorf("%+v %v", after.Findings, err)
 			}

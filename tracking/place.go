@@ -13,10 +13,6 @@ import (
 // folder, whose address is another one each time.
 const Embedded = "embedded"
 
-// shownTraces is how many acknowledged traces are looked for on a server that
-// has another address than the one that acknowledged them.
-const shownTraces = 3
-
 // site is the server that is asked, and what it is called.
 type site struct {
 	client *langfuse.Client
@@ -45,7 +41,7 @@ func (e *ElsewhereError) Error() string {
 	if e.Published == Embedded {
 		way = fmt.Sprintf("unset %s, %s and %s in the folder that it was run in", langfuse.EnvBaseURL, langfuse.EnvPublicKey, langfuse.EnvSecretKey)
 	}
-	return fmt.Sprintf("the run %q was published to %s, and this is %s, which shows none of its traces; nothing was written; %s",
+	return fmt.Sprintf("the run %q was published to %s, and this is %s, which shows nothing of it; nothing was written; %s",
 		e.Run, placeName(e.Published), placeName(e.Asked), way)
 }
 
@@ -84,10 +80,10 @@ func isMisplaced(err error) bool {
 }
 
 // checkPlace returns an *ElsewhereError if the run was published to a server of
-// another name, unless nothing was acknowledged there, which leaves the run free
-// to go elsewhere, or this one shows a trace that was: then it is the same
-// server under another address. The names are compared in the run file alone;
-// only when they differ is the server asked.
+// another name, unless nothing was opened or acknowledged there, which leaves the
+// run free to go elsewhere, or this one shows the run or a trace of it: then it is
+// the same server under another address. The names are compared in the run file
+// alone; only when they differ is the server asked.
 func (s site) checkPlace(ctx context.Context, run *runstore.Reader) (free bool, err error) {
 	known, err := run.Place(ctx)
 	if err != nil {
@@ -100,32 +96,22 @@ func (s site) checkPlace(ctx context.Context, run *runstore.Reader) (free bool, 
 	if known == s.name() {
 		return false, nil
 	}
-	var traces []string
-	for after := int64(0); len(traces) < shownTraces; {
-		page, err := run.Committed(ctx, after, roundSize)
-		if err != nil {
-			return false, err
-		}
-		if len(page) == 0 {
-			break
-		}
-		after = page[len(page)-1].OID
-		for _, o := range page {
-			if o.Published.Has(runstore.Spans) && len(traces) < shownTraces {
-				traces = append(traces, TraceID(header, o.Outcome))
-			}
-		}
+	traces, err := acknowledged(ctx, run, header)
+	if err != nil || known == "" {
+		return len(traces) == 0, err
 	}
-	if len(traces) == 0 || known == "" {
-		return len(traces) == 0, nil
+	opened, err := openedRuns(ctx, run, header)
+	if err != nil {
+		return false, err
 	}
-	for trace, err := range s.client.ReadTraces(ctx, s.server.Capabilities, traces, langfuse.TraceParts{}) {
-		if err != nil {
-			return false, err
-		}
-		if len(trace.Observations) > 0 {
-			return false, nil
-		}
+	if len(traces) == 0 && len(opened) == 0 {
+		return true, nil
+	}
+	if shown, err := s.showsTrace(ctx, traces); err != nil || shown {
+		return false, err
+	}
+	if shown, err := s.showsRun(ctx, opened); err != nil || shown {
+		return false, err
 	}
 	return false, &ElsewhereError{header.Name, known, s.name()}
 }

@@ -113,6 +113,47 @@ func TestPlace_free(t *testing.T) {
 	}
 }
 
+// TestModes_opened: the run was opened, and nothing of it acknowledged. It does not
+// go to another server, where its dataset is not, unless that shows the run: then
+// it is the same one. The list of runs does so from the first item on, the list of
+// experiments once there is a trace.
+func TestModes_opened(t *testing.T) {
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			w := newWorldIn(t, mode)
+			run := w.newRun(t, "base", 3)
+			w.refuse("otel", http.StatusBadGateway)
+			if err := w.follow(t, t.Context(), run); err == nil {
+				t.Fatal("published all the same")
+			}
+			other := newWorldIn(t, mode)
+			other.store.ResetRequests()
+			var elsewhere *tracking.ElsewhereError
+			if err := other.follow(t, t.Context(), run); !errors.As(err, &elsewhere) || elsewhere.Published != w.client.BaseURL() {
+				t.Errorf("published elsewhere: %v", err)
+			}
+			verify := tracking.VerifyConfig{Client: other.client, Server: other.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}}
+			if _, err := tracking.Verify(t.Context(), verify); !errors.As(err, &elsewhere) {
+				t.Errorf("verified elsewhere: %v", err)
+			}
+			if written := other.writes(); len(written) > 0 {
+				t.Errorf("written: %v", written)
+			}
+			w.front.Store(nil)
+			if mode == embedded.ModeV4 {
+				return
+			}
+			if err := run.SetPlace(t.Context(), "https://renamed.example"); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.follow(t, t.Context(), run); err != nil {
+				t.Errorf("to the same server: %v", err)
+			}
+		})
+	}
+}
+
 // TestModes_otherDataset: the dataset of the name has another id now.
 func TestModes_otherDataset(t *testing.T) {
 	for _, mode := range embedded.Modes() {

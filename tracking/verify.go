@@ -29,7 +29,9 @@ type VerifyConfig struct {
 // Verify reads a run back from Langfuse and compares it with the run file: the
 // trace of every item with all its spans, the prompt on its generations, its
 // place in the lists of runs and of experiments (whichever the server has), its
-// scores and those of the run, each once and with its value. What counts is the
+// scores and those of the run, each once and with its value. Of spans it compares
+// that they are there, the level of a failed item's and the prompt of generations,
+// not inputs, outputs and metadata, which would take many times the requests. What counts is the
 // newest attempt of each item; superseded ones are listed, and must not have
 // scores. Spans are told apart by trace and span id, scores by id, so that
 // something that the server shows twice for a while is there once.
@@ -55,9 +57,10 @@ func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
 
 // Repair verifies, and where something differs sends again what is missing or
 // different, with the same ids and times (a changed value at a later time,
-// without which Langfuse would keep it), deletes doubled scores, of which only
-// those with an id that this run derives, and verifies
-// again. It returns what was found before and after. What it will send again
+// without which Langfuse would keep it; where it does all the same, because
+// the clock that it was stored by is ahead, it is deleted first), deletes doubled scores, of which only
+// those with an id that this run derives and copies that say the same as its own,
+// and verifies again. Findings that are Left stay. It returns what was found before and after. What it will send again
 // stands in the run file before it is sent. The errors are those of Verify and
 // of Publisher.Follow; on another server, or where the dataset was deleted and
 // made again, nothing is read back and nothing is written. What Langfuse refuses
@@ -75,15 +78,20 @@ func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, afte
 	if err := v.site().checkDataset(ctx, cfg.Run); err != nil {
 		return before, after, err
 	}
-	if before, err = v.patiently(ctx); err != nil || before.OK() {
+	if before, err = v.patiently(ctx); err != nil || before.mendable() == 0 {
 		return before, before, err
 	}
 	after = before
 	// What is mended can bring up one thing more: a run that was deleted gets
-	// another id when its items are linked again.
+	// another id when its items are linked again, and a score that Langfuse keeps
+	// has to go first.
 	var refused *UnpublishedError
-	for try := 0; try < 2 && !after.OK() && refused == nil; try++ {
+	for try := 0; try < 2 && after.mendable() > 0 && refused == nil; try++ {
 		v.mend = &publish
+		if gone, err := v.deleteKept(ctx, before, after, try); err != nil || !gone {
+			after.kept(before)
+			return before, after, err
+		}
 		if err := v.pass(ctx); err != nil {
 			return before, after, err
 		}
@@ -203,6 +211,9 @@ func (v *verifier) pass(ctx context.Context) error {
 // found notes a difference.
 func (v *verifier) found(f Finding) {
 	v.verdict.Counts[f.Kind]++
+	if f.Left {
+		v.verdict.LeftCount++
+	}
 	if len(v.verdict.Findings) < maxListed {
 		v.verdict.Findings = append(v.verdict.Findings, f)
 	}

@@ -156,6 +156,30 @@ func harms() map[string]harm {
 			},
 			want: kinds(tracking.DoubledScore),
 		},
+		"another program's copy of a score": {
+			after: func(s *scene) { s.double("copy", s.score(s.t, s.trace(1, 1), "entity_f1"), 0.25) },
+			want:  kinds(tracking.DoubledScore),
+		},
+		"another program's copy of a score of the run": {
+			after: func(s *scene) { s.double("copy", s.runScore("items_planned"), 6) },
+			want:  kinds(tracking.DoubledScore),
+		},
+		"a copy beside a score that is lost": {
+			after: func(s *scene) {
+				like := s.score(s.t, s.trace(1, 1), "entity_f1")
+				s.double("copy", like, 0.25)
+				s.deleteScore(s.t, like.ID)
+			},
+			want: kinds(tracking.MissingScore), // then the copy is one
+		},
+		"another program's score": {
+			after: func(s *scene) { s.double("theirs", s.score(s.t, s.trace(1, 1), "entity_f1"), 0.5) },
+			want:  kinds(tracking.DoubledScore), stays: true,
+		},
+		"another program's score of the run": {
+			after: func(s *scene) { s.double("theirs", s.runScore("items_planned"), 5) },
+			want:  kinds(tracking.DoubledScore), stays: true,
+		},
 		"a changed value": {
 			after: func(s *scene) {
 				like := s.score(s.t, s.trace(1, 1), "entity_f1")
@@ -280,7 +304,7 @@ func (s *scene) demand(h harm) {
 	if diff := cmp.Diff(verdict, before); diff != "" {
 		t.Errorf("found another thing the second time:\n%s", diff)
 	}
-	if after.OK() == h.stays {
+	if after.OK() == h.stays || after.LeftCount != after.Total() {
 		t.Errorf("after the repair: %+v", after.Findings)
 	}
 }

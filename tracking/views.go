@@ -80,7 +80,7 @@ func (v *verifier) item(ctx context.Context, view langfuse.View, trial int, item
 	if err != nil {
 		return err
 	}
-	f := Finding{Kind: DoubledItem, Trial: trial, Item: item.ItemID, Trace: item.TraceID}
+	f := Finding{Kind: DoubledItem, Trial: trial, Item: item.ItemID, Trace: item.TraceID, Left: true}
 	if len(attempts) == 0 {
 		f.Detail = "the view of " + string(view) + " has an item that the run file has no result of"
 		v.found(f)
@@ -105,7 +105,7 @@ func (v *verifier) item(ctx context.Context, view langfuse.View, trial int, item
 	switch {
 	case view == langfuse.ViewRuns:
 		v.shown[newest.OID] |= astray
-		f.Kind, f.Detail = WrongRunItem, fmt.Sprintf("the run shows trace %s, and the newest attempt is %s", item.TraceID, TraceID(v.header, newest.Outcome))
+		f.Kind, f.Left, f.Detail = WrongRunItem, false, fmt.Sprintf("the run shows trace %s, and the newest attempt is %s", item.TraceID, TraceID(v.header, newest.Outcome))
 		v.repairs.again(newest.OID, runstore.Link)
 	case made:
 		return nil // a superseded attempt
@@ -138,7 +138,7 @@ func (v *verifier) totals(ctx context.Context, trial int, ref langfuse.RunRef) e
 		there = append(there, s)
 	}
 	// A score of the run has one id, whatever the attempts of its items.
-	c := compareScores(want, func(string) bool { return false }, there)
+	c := compareScores(want, subject{ref.ID, v.header.Environment}, func(string) bool { return false }, there)
 	v.verdict.Checked.RunScores += c.right
 	for _, s := range c.others {
 		s.Trial = trial

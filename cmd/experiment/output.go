@@ -24,6 +24,15 @@ func textOptions(env cli.Env, where []string) report.Options {
 	return opt
 }
 
+// tableWidth is the width that a table must keep to on standard output; 0: any.
+func tableWidth(env cli.Env) int {
+	width, whole := stdoutWidth(env.Getenv("COLUMNS"))
+	if whole {
+		return 0
+	}
+	return width
+}
+
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 // stdoutWidth is what COLUMNS says, else the width of the terminal. Where there

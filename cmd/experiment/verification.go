@@ -6,9 +6,11 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/langfuse"
+	"extraction-experiment/report"
 	"extraction-experiment/tracking"
 )
 
@@ -34,8 +36,9 @@ func (v verification) failed() error {
 	return &tracking.DifferentError{Verdict: v.Verdict}
 }
 
-// write writes the verification for people.
-func (v verification) write(w io.Writer) error {
+// write writes the verification for people, for a terminal of that width; 0 is a
+// file or pipe, where every finding is one line. Nothing of what to do is cut.
+func (v verification) write(w io.Writer, width int) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s in Langfuse %s (%s), %s\n", printable.Line(v.Run), v.Version, v.Mode, v.Langfuse)
 	c := v.Checked
@@ -47,13 +50,13 @@ func (v verification) write(w io.Writer) error {
 		}
 	}
 	if v.Before != nil {
-		sent := v.Before.Total() - v.Before.Counts[tracking.DoubledItem] // which is left
+		sent := v.Before.Total() - v.Before.LeftCount
 		fmt.Fprintf(&b, "sent again  %d; mended: %d; still different: %d\n", sent, mended(*v.Before, v.Verdict), v.Total())
 	}
 	if n := v.OthersCount; n > 0 {
 		first := v.Others[0]
-		fmt.Fprintf(&b, "also there  %s of these names that this run did not write, and leaves alone (the first: %s on %s, id %s)\n",
-			printable.Counted(n, "score"), short(first.Score), of(first.Item, first.Trial), short(first.ID))
+		fmt.Fprintf(&b, "also there  %s of these names by other programs, not beside the run's own: left alone (the first: %s on %s, id %s)\n",
+			printable.Counted(n, "score"), short(first.Score), short(of(first.Item, first.Trial)), printable.Line(first.ID))
 	}
 	if n := v.SupersededCount; n > 0 {
 		fmt.Fprintf(&b, "superseded  %s that newer ones replaced; their traces stay, without scores (the first: %s, attempt %d)\n",
@@ -62,13 +65,13 @@ func (v verification) write(w io.Writer) error {
 	switch {
 	case v.OK && v.Before != nil:
 		fmt.Fprintf(&b, "before      %s\n", differences(*v.Before))
-		findings(&b, *v.Before)
+		findings(&b, *v.Before, width)
 		b.WriteString("nothing differs\n")
 	case v.OK:
 		b.WriteString("nothing differs\n")
 	default:
 		fmt.Fprintf(&b, "%s\n", differences(v.Verdict))
-		findings(&b, v.Verdict)
+		findings(&b, v.Verdict, width)
 	}
 	_, err := w.Write(b.Bytes())
 	return err
@@ -98,28 +101,51 @@ func differences(v tracking.Verdict) string {
 	return fmt.Sprintf("%d %s: %s", v.Total(), text, strings.Join(kinds, ", "))
 }
 
-// findings lists the first findings.
-func findings(b *bytes.Buffer, v tracking.Verdict) {
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	for i, f := range v.Findings {
-		if i == shownFindings {
-			break
-		}
-		what := f.Detail
-		if f.Score != "" {
-			what = f.Score + ": " + what
-		}
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", f.Kind, of(f.Item, f.Trial), short(what))
+// findings lists the first findings, as a table where that fits the width, else in
+// lines of that width.
+func findings(b *bytes.Buffer, v tracking.Verdict, width int) {
+	listed := v.Findings[:min(len(v.Findings), shownFindings)]
+	var table bytes.Buffer
+	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	for _, f := range listed {
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", f.Kind, of(f.Item, f.Trial), detail(f))
 	}
 	_ = t.Flush() // into memory
-	if more := v.Total() - min(len(v.Findings), shownFindings); more > 0 {
+	if width == 0 || widest(table.String()) <= width {
+		b.Write(table.Bytes())
+	} else {
+		for _, f := range listed {
+			fmt.Fprintf(b, "  %s  %s\n", f.Kind, short(of(f.Item, f.Trial)))
+			for _, line := range report.Wrap(detail(f), width-4) {
+				fmt.Fprintf(b, "    %s\n", line)
+			}
+		}
+	}
+	if more := v.Total() - len(listed); more > 0 {
 		fmt.Fprintf(b, "  and %d more; --json lists up to %d\n", more, len(v.Findings))
 	}
 }
 
+// detail is what is to be said of a finding, in one line, the score first.
+func detail(f tracking.Finding) string {
+	if f.Score == "" {
+		return printable.Line(f.Detail)
+	}
+	return printable.Line(f.Score + ": " + f.Detail)
+}
+
+// widest counts the characters of the longest line.
+func widest(text string) int {
+	most := 0
+	for line := range strings.Lines(text) {
+		most = max(most, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
+	}
+	return most
+}
+
 // of names an item and its trial.
 func of(item string, trial int) string {
-	text := short(item)
+	text := printable.Line(item)
 	if item == "" {
 		text = "(the run)"
 	}

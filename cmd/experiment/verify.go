@@ -25,16 +25,18 @@ const patience = time.Minute
 
 func verifyCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
-		Name:         "verify",
-		Usage:        "read a run back from Langfuse and compare it with the run file",
-		UsageText:    "experiment verify RUN [--repair] [--json] [--timeout 60s]",
-		ArgsUsage:    "RUN",
-		Description:  "Exit code 0: nothing differs, 1: something does, 64: no such run, one that is being written, or another server than the run was published to, 69: Langfuse cannot be reached.",
+		Name:      "verify",
+		Usage:     "read a run back from Langfuse and compare it with the run file",
+		UsageText: "experiment verify RUN [--repair] [--json] [--timeout 60s]",
+		ArgsUsage: "RUN",
+		Description: "Compared are traces and spans (that they are there, the level of failed items, the prompt of generations), the place of every item in the run, and names and values of scores. " +
+			"Not compared are inputs, outputs, metadata, tokens and cost of spans, nor comments of scores.\n\n" +
+			"Exit code 0: nothing differs, 1: something does, 64: no such run, one that is being written, or another server than the run was published to, 69: Langfuse cannot be reached.",
 		OnUsageError: flags.UsageError,
 		Flags: append([]urfave.Flag{
 			datasetFlag(),
 			jsonFlag(),
-			&urfave.BoolFlag{Name: "repair", Usage: "send again what is missing or different, delete scores of this run that are there twice, and verify again", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "repair", Usage: "send again what is missing or different, delete copies of the run's scores, and verify again", DisableDefaultText: true},
 			&urfave.DurationFlag{Name: "timeout", Usage: "look for what is missing for this `TIME`; 0s looks once, and so does the embedded Langfuse unless told otherwise, as it stores before it answers", DefaultText: "60s"},
 		}, logFlags()...),
 		Action: func(c *urfave.Context) error { return verifyAction(c, env) },
@@ -76,7 +78,7 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	if c.Bool("json") {
 		err = errors.Join(err, printJSON(env, checked))
 	} else {
-		err = errors.Join(err, cli.Written(checked.write(env.Stdout)))
+		err = errors.Join(err, cli.Written(checked.write(env.Stdout, tableWidth(env))))
 	}
 	return errors.Join(err, checked.failed())
 }
@@ -163,5 +165,5 @@ func (j *job) verify(ctx context.Context, env cli.Env, ran, published error) err
 	if j.cfg.quiet && v.OK {
 		return nil
 	}
-	return errors.Join(cli.Written(v.write(env.Stderr)), v.failed())
+	return errors.Join(cli.Written(v.write(env.Stderr, env.Terminal())), v.failed())
 }

@@ -27,10 +27,13 @@ func TestVerification_write(t *testing.T) {
 		v := tracking.Verdict{Run: "r", Counts: map[tracking.Kind]int{}, Findings: findings, Checked: tracking.Checked{Shown: map[langfuse.View]int{langfuse.ViewRuns: 1}}}
 		for _, f := range findings {
 			v.Counts[f.Kind]++
+			if f.Left {
+				v.LeftCount++
+			}
 		}
 		return v
 	}
-	doubled := tracking.Finding{Kind: tracking.DoubledItem, Trial: 1, Item: "j", Detail: "not ours"}
+	doubled := tracking.Finding{Kind: tracking.DoubledItem, Trial: 1, Item: "j", Detail: "not ours", Left: true}
 	for name, tc := range map[string]struct {
 		before, after tracking.Verdict
 		want          string
@@ -40,7 +43,7 @@ func TestVerification_write(t *testing.T) {
 		"left":    {verdict(lost, doubled), verdict(doubled), "sent again  1; mended: 1; still different: 1\n1 difference: 1 doubled_item\n"},
 	} {
 		var b strings.Builder
-		must(t, verification{OK: tc.after.OK(), Verdict: tc.after, Before: &tc.before}.write(&b))
+		must(t, verification{OK: tc.after.OK(), Verdict: tc.after, Before: &tc.before}.write(&b, 0))
 		got := b.String()
 		if !strings.Contains(got, tc.want) || strings.Count(got, "  missing_trace")+strings.Count(got, "  doubled_item") != 1 || !strings.Contains(got, "shown       1 item in") {
 			t.Errorf("%s:\n%s", name, got)
@@ -48,6 +51,29 @@ func TestVerification_write(t *testing.T) {
 	}
 	if text := (&tracking.DifferentError{Verdict: verdict(lost)}).Error(); !strings.HasSuffix(text, "in 1 point") {
 		t.Error(text)
+	}
+}
+
+// TestVerification_remedy: what is to be done about a finding is never cut: at a
+// terminal it is wrapped, elsewhere it is in one line.
+func TestVerification_remedy(t *testing.T) {
+	remedy := strings.Repeat("words before it; ", 20) + "delete score 0123456789abcdef0123456789abcdef there, then repair again"
+	v := tracking.Verdict{Run: "r", Counts: map[tracking.Kind]int{tracking.ChangedScore: 1}, Findings: []tracking.Finding{
+		{Kind: tracking.ChangedScore, Trial: 2, Item: "i", Score: "f1", Detail: remedy},
+	}}
+	for _, width := range []int{0, 60, 1000} {
+		var b strings.Builder
+		must(t, verification{Verdict: v}.write(&b, width))
+		_, listed, _ := strings.Cut(b.String(), "1 difference: 1 changed_score\n")
+		lines := strings.Split(strings.TrimSpace(listed), "\n")
+		if !strings.Contains(strings.Join(strings.Fields(listed), " "), "i #2 f1: "+remedy) || (len(lines) == 1) != (width != 60) {
+			t.Errorf("width %d:\n%s", width, listed)
+		}
+		for _, line := range lines {
+			if width > 0 && len(line) > width {
+				t.Errorf("a line of %d in a terminal of %d: %s", len(line), width, line)
+			}
+		}
 	}
 }
 

@@ -1,0 +1,57 @@
+package tracking
+
+import (
+	"strings"
+	"testing"
+
+	"extraction-experiment/langfuse"
+)
+
+// TestCompareScores_beside: which score of a wanted name is a double, and which is
+// somebody else's. The run wants f1 = 0.5 on its root span.
+func TestCompareScores_beside(t *testing.T) {
+	own := langfuse.Score{ID: "own", Name: "f1", Value: langfuse.NumberValue(0.5), Source: "API", Environment: "e", Subject: langfuse.ScoreSubject{Kind: "observation", ID: "root"}}
+	for name, tc := range map[string]struct {
+		change                 func(*langfuse.Score)
+		lost                   bool // the run's own is not there
+		deleted, doubled, told int
+	}{
+		"copy":              {func(s *langfuse.Score) {}, false, 1, 1, 0},
+		"says other":        {func(s *langfuse.Score) { s.Value = langfuse.NumberValue(0.75) }, false, 0, 1, 0},
+		"says a text":       {func(s *langfuse.Score) { s.Value = langfuse.TextValue(strings.Repeat("0", 1000)) }, false, 0, 1, 0},
+		"says nothing":      {func(s *langfuse.Score) { s.Value = langfuse.ScoreValue{} }, false, 0, 1, 0},
+		"no source":         {func(s *langfuse.Score) { s.Source = "" }, false, 1, 1, 0},
+		"alone":             {func(s *langfuse.Score) {}, true, 0, 0, 1},
+		"other environment": {func(s *langfuse.Score) { s.Environment = "judges" }, false, 0, 0, 1},
+		"on the trace":      {func(s *langfuse.Score) { s.Subject = langfuse.ScoreSubject{Kind: "trace", ID: "t"} }, false, 0, 0, 1},
+		"other name":        {func(s *langfuse.Score) { s.Name = "f2" }, false, 0, 0, 0},
+		"of a person":       {func(s *langfuse.Score) { s.Source = "ANNOTATION" }, false, 0, 0, 0},
+		"with an author":    {func(s *langfuse.Score) { s.AuthorUserID = "ann" }, false, 0, 0, 0},
+		"of an evaluator":   {func(s *langfuse.Score) { s.Source = "EVAL" }, false, 0, 0, 0},
+		"derived":           {func(s *langfuse.Score) { s.ID, s.Environment = "derived", "default" }, false, 1, 1, 0},
+	} {
+		other := own
+		other.ID = "other"
+		tc.change(&other)
+		there := []langfuse.Score{other}
+		if !tc.lost {
+			there = append(there, own)
+		}
+		c := compareScores(map[string]wanted{"own": {"f1", 0.5}}, subject{"root", "e"}, func(id string) bool { return id == "derived" }, there)
+		var doubles []Finding
+		for _, f := range c.findings {
+			if f.Kind == DoubledScore {
+				doubles = append(doubles, f)
+			}
+		}
+		if len(c.doubled) != tc.deleted || len(doubles) != tc.doubled || len(c.others) != tc.told {
+			t.Errorf("%s: deletes %v, finds %+v, tells of %+v", name, c.doubled, doubles, c.others)
+		}
+		for _, f := range doubles {
+			left := tc.deleted == 0
+			if f.Left != left || strings.Contains(f.Detail, "delete score other in Langfuse, or give it another name") != left || len(f.Detail) > 400 {
+				t.Errorf("%s: %+v", name, f)
+			}
+		}
+	}
+}

@@ -23,12 +23,18 @@ func doctorCommand(env cli.Env) *urfave.Command {
 		OnUsageError: flags.UsageError,
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "send one short request to `MODEL`, which may cost a little"},
+			modeFlag(),
 			jsonFlag(),
 		},
 		Action: func(c *urfave.Context) error {
 			if err := noWords(c); err != nil {
 				return err
 			}
+			getenv, err := flaggedMode(c, env.Getenv)
+			if err != nil {
+				return err
+			}
+			env.Getenv = getenv
 			return doctorAction(c.Context, env, c.String("model"), c.Bool("json"))
 		},
 	}

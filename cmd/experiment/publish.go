@@ -22,7 +22,7 @@ func publishCommand(env cli.Env) *urfave.Command {
 		UsageText:    "experiment publish RUN",
 		ArgsUsage:    "RUN",
 		OnUsageError: flags.UsageError,
-		Flags:        append([]urfave.Flag{datasetFlag()}, logFlags()...),
+		Flags:        append([]urfave.Flag{datasetFlag(), modeFlag()}, logFlags()...),
 		Action:       func(c *urfave.Context) error { return publishAction(c, env) },
 	}
 }
@@ -36,6 +36,10 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	getenv, err := flaggedMode(c, env.Getenv)
+	if err != nil {
+		return err
+	}
 	path, err := findRun(c.Context, named, c.String("dataset"))
 	if err != nil {
 		return err
@@ -43,7 +47,7 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 	ctx, signals := watchSignals(c.Context, env.Stderr)
 	defer signals.stop()
 	defer func() { err = signals.cutShort(err) }()
-	lf, err := connect.Open(ctx, env.Getenv)
+	lf, err := connect.Open(ctx, getenv)
 	if err != nil {
 		return err
 	}

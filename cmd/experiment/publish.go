@@ -66,7 +66,11 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	ended := make(chan struct{})
 	close(ended)
-	if err := publisher.Follow(ctx, ended); err != nil {
+	err = publisher.Follow(ctx, ended)
+	if left := (*tracking.UnpublishedError)(nil); errors.As(err, &left) {
+		return sendLater(err, named)
+	}
+	if err != nil {
 		return err
 	}
 	counts, err := run.Counts(ctx)

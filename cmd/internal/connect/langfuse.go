@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -88,22 +89,23 @@ func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode, ask f
 }
 
 // probe asks the server what it is, less patiently than results are sent: a
-// person is waiting.
+// person is waiting. One that accepts and never answers takes some 17 seconds.
 func probe(ctx context.Context, config langfuse.Config, mode langfuse.Mode) (langfuse.Server, error) {
-	config.Timeout, config.MaxAttempts = 15*time.Second, 3
+	config.Timeout, config.MaxAttempts = 8*time.Second, 2
 	client, err := langfuse.New(config)
 	if err != nil {
 		return langfuse.Server{}, err
 	}
 	defer client.CloseIdleConnections()
 	server, err := client.Probe(ctx)
-	for range 2 { // a server that is there and busy is asked again, one that is not is not
+	for range 4 { // a server that is there and busy is asked again, one that is not is not
 		if !busy(err) {
 			break
 		}
 		server, err = client.Probe(ctx)
 	}
-	if mode == "" {
+	var silent *langfuse.ConnectionError
+	if mode == "" || errors.As(err, &silent) && strings.HasSuffix(silent.Path, "/health") {
 		return server, err
 	}
 	if err != nil { // what it is cannot be found out; the mode is insisted on

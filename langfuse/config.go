@@ -54,6 +54,9 @@ type Config struct {
 	// it must be safe for concurrent use. Nil: a source of the client's own,
 	// seeded at random.
 	Jitter func() float64
+	// Paused is told of every pause: why the last attempt failed, and when the next
+	// one is made; it must be safe for concurrent use. Nil: nobody is told.
+	Paused func(reason error, until time.Time)
 }
 
 // validate returns all problems of the configuration at once.

@@ -27,6 +27,7 @@ type Langfuse struct {
 	// process runs it.
 	Embedded, Shared bool
 	stop             func() error
+	paused           *pause
 }
 
 // EnvMode forces how the server is spoken to, in the words of
@@ -63,7 +64,8 @@ func OpenAsking(ctx context.Context, getenv func(string) string, ask func(contex
 // dial connects to a server and finds out what it can do, while something else is
 // asked of it; nil asks nothing.
 func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode, ask func(context.Context, *langfuse.Client)) (*Langfuse, error) {
-	config.UserAgent = "extraction-experiment/" + build.Version()
+	paused := &pause{}
+	config.UserAgent, config.Paused = "extraction-experiment/"+build.Version(), paused.note
 	client, err := langfuse.New(config)
 	if err != nil {
 		return nil, err
@@ -82,7 +84,7 @@ func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode, ask f
 	if err != nil {
 		return nil, fmt.Errorf("connecting to Langfuse at %s: %w", client.BaseURL(), err)
 	}
-	return &Langfuse{Client: client, Server: server, stop: func() error {
+	return &Langfuse{Client: client, Server: server, paused: paused, stop: func() error {
 		client.CloseIdleConnections()
 		return nil
 	}}, nil

@@ -1,13 +1,16 @@
 package connect
 
 import (
+	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
 )
 
 // silent accepts requests and never answers.
@@ -34,5 +37,44 @@ func TestProbe_silent(t *testing.T) {
 				t.Errorf("mode %q: %v", mode, err)
 			}
 		})
+	}
+}
+
+// TestLangfuse_paused: why a request was sent again is known afterwards.
+func TestLangfuse_paused(t *testing.T) {
+	server, err := embedded.Open(embedded.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := false
+	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/v2/datasets") && !refused {
+			refused = true
+			w.Header().Set("Retry-After", "0.001")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		server.Handler().ServeHTTP(w, r)
+	}))
+	l, err := dial(t.Context(), withKeys(hs.URL), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		hs.Close()
+		if err := errors.Join(l.Close(), server.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	if reason, _ := l.Paused(); reason != nil {
+		t.Errorf("before: %v", reason)
+	}
+	for _, err := range l.Client.ListDatasets(t.Context()) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if reason, until := l.Paused(); reason == nil || !strings.Contains(reason.Error(), "429") || until.IsZero() {
+		t.Errorf("after: %v, %s", reason, until)
 	}
 }

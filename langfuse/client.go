@@ -30,6 +30,7 @@ type Client struct {
 	timeout       time.Duration
 	maxResponse   int64
 	jitter        func() float64
+	paused        func(error, time.Time)
 	redact        func(string) string // replaces every key in a text by "***"
 }
 
@@ -59,6 +60,10 @@ func New(config Config) (*Client, error) {
 	if jitter == nil {
 		jitter = newJitter()
 	}
+	paused := config.Paused
+	if paused == nil {
+		paused = func(error, time.Time) {}
+	}
 	return &Client{
 		base:          base,
 		publicKey:     config.PublicKey,
@@ -70,6 +75,7 @@ func New(config Config) (*Client, error) {
 		timeout:       orDefault(config.Timeout, DefaultTimeout),
 		maxResponse:   min(orDefault(config.MaxResponseBytes, DefaultMaxResponseBytes), 1<<40),
 		jitter:        jitter,
+		paused:        paused,
 		redact:        newRedactor(config.PublicKey, config.SecretKey.Reveal()),
 	}, nil
 }

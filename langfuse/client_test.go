@@ -117,6 +117,7 @@ func TestNewRefuses(t *testing.T) {
 		want   string
 	}{
 		"a password in the address": {func(c *Config) { c.BaseURL = "https://u:hunter2@h" }, "must not contain a user"},
+		"the API":                   {func(c *Config) { c.BaseURL = "https://h/sub/api/public/" }, "leave out /api/public"},
 		"a query":                   {func(c *Config) { c.BaseURL = "https://h/?a=b" }, "query"},
 		"no host":                   {func(c *Config) { c.BaseURL = "localhost:3000" }, "needs http"},
 		"a broken escape":           {func(c *Config) { c.BaseURL = "https://h/%zz" }, "cannot be read"},

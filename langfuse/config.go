@@ -54,6 +54,9 @@ type Config struct {
 	// it must be safe for concurrent use. Nil: a source of the client's own,
 	// seeded at random.
 	Jitter func() float64
+	// Paused is told of every pause: why the last attempt failed, and when the next
+	// one is made; it must be safe for concurrent use. Nil: nobody is told.
+	Paused func(reason error, until time.Time)
 }
 
 // validate returns all problems of the configuration at once.
@@ -94,7 +97,8 @@ func keyProblems(public, secret string) []error {
 }
 
 // parseBaseURL returns the address without trailing slashes. Addresses that
-// carry credentials, a query or a fragment are refused, and not quoted.
+// carry credentials, a query or a fragment are refused, and not quoted; so are those
+// that end in the path of the API, which every request adds.
 func parseBaseURL(address string) (string, error) {
 	if address == "" {
 		return DefaultBaseURL, nil
@@ -111,6 +115,9 @@ func parseBaseURL(address string) (string, error) {
 	}
 	if u.RawQuery != "" || u.Fragment != "" {
 		return "", errors.New("the base URL must not have a query or a fragment")
+	}
+	if strings.HasSuffix(strings.TrimRight(u.Path, "/")+"/", apiPrefix) {
+		return "", fmt.Errorf("the base URL %q is that of the API: leave out %s", u.Redacted(), strings.TrimRight(apiPrefix, "/"))
 	}
 	return strings.TrimRight(u.String(), "/"), nil
 }

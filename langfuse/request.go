@@ -80,7 +80,9 @@ func (c *Client) do(ctx context.Context, r request) (response, error) {
 		if attempt >= c.maxAttempts || !repeatable(r, err) {
 			return response{}, withAttempts(err, attempt)
 		}
-		if stop := sleep(ctx, c.pause(attempt, err)); stop != nil {
+		pause := c.pause(attempt, err)
+		c.paused(err, time.Now().Add(pause))
+		if stop := sleep(ctx, pause); stop != nil {
 			return response{}, fmt.Errorf("langfuse: %s %s: %w, while waiting to repeat it after: %s",
 				r.method, apiPrefix+r.path, stop, err)
 		}

@@ -169,10 +169,22 @@ func (c *Client) listDatasetRuns(ctx context.Context, datasetName string) iter.S
 		segment = url.PathEscape(segment)
 	}
 	if datasetName == "" || datasetName == "." || datasetName == ".." {
-		return failing[Run](fmt.Errorf("langfuse: the runs of a dataset named %q cannot be listed: its name cannot stand in a path", datasetName))
+		return failing[Run](&PathNameError{datasetName})
 	}
 	return listPages[Run](ctx, c, "datasets/"+segment+"/runs", url.Values{}, maxPageLimit)
 }
+
+// PathNameError says that a server of v3 has no address for a dataset or run of
+// that name: dots alone are folded away on the way to it, and nothing is no name.
+type PathNameError struct{ Name string }
+
+// Error names it, and what to do.
+func (e *PathNameError) Error() string {
+	return fmt.Sprintf("langfuse: %q cannot stand in a path, which is how this server is asked for a run: give the dataset or the run another name", cutText(e.Name, 40))
+}
+
+// ExitCode returns 64.
+func (*PathNameError) ExitCode() int { return 64 }
 
 // DeleteRun deletes a run and its items from the tables of v3; its traces stay.
 // The request is queued. Retried, so that ErrNotFound may mean that an earlier
@@ -182,7 +194,7 @@ func (c *Client) listDatasetRuns(ctx context.Context, datasetName string) iter.S
 func (c *Client) DeleteRun(ctx context.Context, datasetName, name string) error {
 	for _, text := range []string{datasetName, name} {
 		if text == "" || text == "." || text == ".." {
-			return fmt.Errorf("langfuse: run %q of dataset %q: a name cannot stand in a path", name, datasetName)
+			return &PathNameError{text}
 		}
 	}
 	path := "datasets/" + url.PathEscape(url.PathEscape(datasetName)) + "/runs/" + url.PathEscape(url.PathEscape(name))

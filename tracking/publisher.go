@@ -150,7 +150,7 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 		switch {
 		case ctx.Err() != nil:
 			_, _ = p.land(done, nil) // what it lacks is counted
-			return p.unpublished(ctx.Err())
+			return p.unpublished(context.Cause(ctx))
 		case isMisplaced(err):
 			return err
 		case errors.Is(err, langfuse.ErrUnauthorized):

@@ -53,11 +53,11 @@ func goOn(args []string, ran error) string {
 	return resumeCommand(append(kept, "--"+flag, "MORE")) + ", a larger budget in the place of MORE"
 }
 
-// advise says how to send what could not be sent.
-func (j *job) advise(published error) error {
+// sendLater says how to send what of a run could not be sent.
+func sendLater(published error, run string) error {
 	var left *tracking.UnpublishedError
 	if published == nil || errors.As(published, &left) && left.Refused {
 		return published
 	}
-	return fmt.Errorf("%w; nothing is lost, send it later with: experiment publish %s", published, quote(j.cfg.name))
+	return fmt.Errorf("%w; nothing is lost, send it later with: experiment publish %s", published, quote(run))
 }

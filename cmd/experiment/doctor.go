@@ -23,12 +23,18 @@ func doctorCommand(env cli.Env) *urfave.Command {
 		OnUsageError: flags.UsageError,
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "send one short request to `MODEL`, which may cost a little"},
+			modeFlag(),
 			jsonFlag(),
 		},
 		Action: func(c *urfave.Context) error {
 			if err := noWords(c); err != nil {
 				return err
 			}
+			getenv, err := flaggedMode(c, env.Getenv)
+			if err != nil {
+				return err
+			}
+			env.Getenv = getenv
 			return doctorAction(c.Context, env, c.String("model"), c.Bool("json"))
 		},
 	}
@@ -54,6 +60,7 @@ type finding struct {
 type doctor struct {
 	env      cli.Env
 	findings []finding
+	printed  int // of the findings
 	problems []error
 }
 
@@ -61,18 +68,25 @@ type doctor struct {
 // with the code of the worst problem.
 func doctorAction(ctx context.Context, env cli.Env, model string, asJSON bool) error {
 	d := &doctor{env: env}
+	print := func() (err error) { // at once: a server that does not answer takes long
+		if !asJSON {
+			err = cli.Written(printFindings(env.Stdout, d.findings[d.printed:]))
+			d.printed = len(d.findings)
+		}
+		return err
+	}
 	d.keys()
-	err := d.langfuse(ctx)
+	err := print()
+	err = errors.Join(err, d.langfuse(ctx), print())
 	if model == "" {
 		d.modelKeys()
 	} else {
 		d.model(ctx, model)
 	}
 	d.folder(ctx)
+	err = errors.Join(err, print())
 	if asJSON {
 		err = errors.Join(err, printJSON(env, d.findings))
-	} else {
-		err = errors.Join(err, cli.Written(printFindings(env.Stdout, d.findings)))
 	}
 	if n := len(d.problems); n > 0 {
 		code := cli.ExitCode(errors.Join(d.problems...))
@@ -109,10 +123,7 @@ func (d *doctor) langfuse(ctx context.Context) error {
 
 // printFindings writes check, state and finding in columns, advice below.
 func printFindings(w io.Writer, findings []finding) error {
-	wide := 0
-	for _, f := range findings {
-		wide = max(wide, len(f.Check))
-	}
+	const wide = len("project") // the longest check
 	indent := "\n" + strings.Repeat(" ", wide+len(foundProblem)+4)
 	var out strings.Builder
 	for _, f := range findings {

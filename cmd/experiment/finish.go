@@ -22,7 +22,7 @@ func (j *job) finish(env cli.Env, ran, published error) error {
 		return errors.Join(ran, j.discard())
 	}
 	ctx := context.Background()
-	problems := []error{ran, j.advise(published)}
+	problems := []error{ran, sendLater(published, j.cfg.name)}
 	summary, err := summarise(ctx, j.run.Reader)
 	if err != nil {
 		return errors.Join(append(problems, err, j.run.Close(), j.system.close())...)

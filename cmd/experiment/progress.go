@@ -30,7 +30,8 @@ type progress struct {
 	total, done, failed, flying int
 	earlier                     int // done before this process
 	sent                        int
-	sum                         float64 // of the primary score
+	taken                       time.Time // when Langfuse took something last, or the run ended
+	sum                         float64   // of the primary score
 	scored                      int
 	primary                     string
 	sending, ended              bool
@@ -121,7 +122,9 @@ func (p *progress) Done(o outcome.Outcome) {
 func (p *progress) published(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sent = n
+	if n != p.sent {
+		p.sent, p.taken = n, time.Now()
+	}
 }
 
 // publishing is told that all items are done and the rest is being sent.

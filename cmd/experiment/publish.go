@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -22,7 +23,7 @@ func publishCommand(env cli.Env) *urfave.Command {
 		UsageText:    "experiment publish RUN",
 		ArgsUsage:    "RUN",
 		OnUsageError: flags.UsageError,
-		Flags:        append([]urfave.Flag{datasetFlag()}, logFlags()...),
+		Flags:        append([]urfave.Flag{datasetFlag(), modeFlag()}, logFlags()...),
 		Action:       func(c *urfave.Context) error { return publishAction(c, env) },
 	}
 }
@@ -36,6 +37,10 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	getenv, err := flaggedMode(c, env.Getenv)
+	if err != nil {
+		return err
+	}
 	path, err := findRun(c.Context, named, c.String("dataset"))
 	if err != nil {
 		return err
@@ -43,7 +48,7 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 	ctx, signals := watchSignals(c.Context, env.Stderr)
 	defer signals.stop()
 	defer func() { err = signals.cutShort(err) }()
-	lf, err := connect.Open(ctx, env.Getenv)
+	lf, err := connect.Open(ctx, getenv)
 	if err != nil {
 		return err
 	}
@@ -56,13 +61,11 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 	if err := sameProject(ctx, run.Reader, lf); err != nil {
 		return err
 	}
-	publisher, err := tracking.NewPublisher(publishing(lf, run, log))
-	if err != nil {
-		return err
+	err = publishRest(ctx, env, lf, run, named, log)
+	if left := (*tracking.UnpublishedError)(nil); errors.As(err, &left) {
+		return sendLater(err, named)
 	}
-	ended := make(chan struct{})
-	close(ended)
-	if err := publisher.Follow(ctx, ended); err != nil {
+	if err != nil {
 		return err
 	}
 	counts, err := run.Counts(ctx)
@@ -72,6 +75,21 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 	_, err = fmt.Fprintf(env.Stdout, "%d of %d results were acknowledged by %s; experiment verify %s reads them back\n",
 		counts.Published, counts.Done, lf.Client.BaseURL(), quote(named))
 	return cli.Written(err)
+}
+
+// publishRest publishes a run that has ended, and says where Langfuse takes nothing.
+func publishRest(ctx context.Context, env cli.Env, lf *connect.Langfuse, run *runstore.Run, named string, log *slog.Logger) error {
+	view := &progress{out: env.Stderr}
+	cfg := publishing(lf, run, log)
+	cfg.Published = view.published
+	publisher, err := tracking.NewPublisher(cfg)
+	if err != nil {
+		return err
+	}
+	ended, sent := make(chan struct{}), make(chan error, 1)
+	close(ended)
+	go func() { sent <- publisher.Follow(ctx, ended) }()
+	return view.untilSent(sent, named, lf.Paused)
 }
 
 // sameProject refuses to publish a run into another project than it was made

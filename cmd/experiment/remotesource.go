@@ -78,6 +78,9 @@ func readRemote(ctx context.Context, lf *connect.Langfuse, like outcome.Header, 
 	if dataset == "" {
 		return nil, cli.Usage("%s%s: a run in Langfuse is found by its dataset, too: add --dataset", inLangfusePrefix, name)
 	}
+	if name == "" {
+		return nil, cli.Usage("%s needs the name of a run behind it", inLangfusePrefix)
+	}
 	run, err := tracking.ReadRun(ctx, lf.Client, lf.Server, dataset, name)
 	if errors.Is(err, langfuse.ErrNotFound) {
 		return nil, cli.Usage("there is no run %q of dataset %q in Langfuse (%s): %w", name, dataset, lf.Client.BaseURL(), err)

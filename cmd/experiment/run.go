@@ -131,5 +131,5 @@ func (j *job) carryOut(ctx context.Context, signals *signals, view *progress, lo
 	if ran == nil || errors.Is(ran, experiment.ErrInterrupted) {
 		view.publishing()
 	}
-	return ran, <-sent
+	return ran, signals.cutShort(view.untilSent(sent, j.cfg.name, j.lf.Paused))
 }

@@ -54,7 +54,7 @@ func runTable() []setting {
 		{flag: "description", env: "EXPERIMENT_DESCRIPTION", usage: "`TEXT` shown beside the run in Langfuse"},
 		{flag: "metadata", many: true, usage: "record `K=V` with the run; may be repeated"},
 		{flag: "environment", env: "LANGFUSE_TRACING_ENVIRONMENT", fallback: "sdk-experiment", usage: "`NAME` of the Langfuse environment of the traces"},
-		{flag: "langfuse-mode", env: connect.EnvMode, usage: "speak to Langfuse as `MODE`: v3, v4 or v4-dual (default: found out)"},
+		{flag: "langfuse-mode", env: connect.EnvMode, usage: modeUsage},
 		{flag: "resume", toggle: true, usage: "go on with the run of this name"},
 		{flag: "retry-failed", bare: true, usage: "go on with the run of this name, and give failed items a new attempt; `[=CLASS,…]` those of these classes only"},
 		{flag: "config", env: "EXPERIMENT_CONFIG", usage: "read settings from the YAML `FILE`"},

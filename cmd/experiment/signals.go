@@ -7,11 +7,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/tracking"
 )
 
 // signals turns Ctrl-C, SIGTERM and the end of the terminal (SIGHUP) into
@@ -24,9 +26,20 @@ type signals struct {
 	stop    func()
 }
 
+// errInterrupted is why a context ended, in the words of a person.
+var errInterrupted error = interruption{}
+
+type interruption struct{}
+
+func (interruption) Error() string { return "interrupted" }
+
+// Unwrap makes it the end of a context to everyone else.
+func (interruption) Unwrap() error { return context.Canceled }
+
 // watchSignals returns a context that ends when the work is to stop at once.
 func watchSignals(ctx context.Context, stderr io.Writer) (context.Context, *signals) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, stopped := context.WithCancelCause(ctx)
+	cancel := func() { stopped(errInterrupted) }
 	received := make(chan os.Signal, 2)
 	signal.Notify(received, cli.EndSignals()...)
 	// Caught, not ignored: programs that the run starts would inherit that. To
@@ -106,10 +119,15 @@ func untilSignal(ctx context.Context) (until context.Context, ended func(error) 
 	}
 }
 
-// cutShort gives the end of a context the exit code of a stop.
+// cutShort gives the end of a context the exit code of a stop. What is not published
+// says itself that it was interrupted.
 func cutShort(err error) error {
-	if errors.Is(err, context.Canceled) {
-		return cli.Errorf(cli.ExitInterrupted, "stopped before the end: %w", err)
+	var left *tracking.UnpublishedError
+	switch {
+	case !errors.Is(err, context.Canceled):
+		return err
+	case errors.As(err, &left):
+		return cli.Errorf(cli.ExitInterrupted, "%w", err)
 	}
-	return err
+	return cli.Errorf(cli.ExitInterrupted, "stopped before the end: %s", strings.ReplaceAll(err.Error(), context.Canceled.Error(), errInterrupted.Error()))
 }

@@ -12,6 +12,7 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
+	"extraction-experiment/tracking"
 )
 
 // sweepJob is a sweep with everything that it needs. Its runs are carried out
@@ -43,6 +44,9 @@ func (s *sweepJob) run(ctx context.Context) error {
 		switch cli.ExitCode(err) {
 		case cli.ExitOK, cli.ExitGate, cli.ExitFailures, cli.ExitInconclusive:
 		case cli.ExitInterrupted:
+			if left := (*tracking.UnpublishedError)(nil); errors.As(err, &left) && i+1 < len(s.cells) && !errors.Is(err, experiment.ErrInterrupted) {
+				problems = append(problems, s.interrupted(i+1)) // while it was published
+			}
 			return errors.Join(problems...)
 		default:
 			return errors.Join(append(problems, fmt.Errorf("the sweep ends at run %d of %d, %s", i+1, len(s.cells), cfg.name))...)

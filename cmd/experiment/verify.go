@@ -35,6 +35,7 @@ func verifyCommand(env cli.Env) *urfave.Command {
 		OnUsageError: flags.UsageError,
 		Flags: append([]urfave.Flag{
 			datasetFlag(),
+			modeFlag(),
 			jsonFlag(),
 			&urfave.BoolFlag{Name: "repair", Usage: "send again what is missing or different, delete copies of the run's scores, and verify again", DisableDefaultText: true},
 			&urfave.DurationFlag{Name: "timeout", Usage: "look for what is missing for this `TIME`; 0s looks once, and so does the embedded Langfuse unless told otherwise, as it stores before it answers", DefaultText: "60s"},
@@ -55,6 +56,10 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	getenv, err := flaggedMode(c, env.Getenv)
+	if err != nil {
+		return err
+	}
 	path, err := findRun(c.Context, named, c.String("dataset"))
 	if err != nil {
 		return err
@@ -65,7 +70,7 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	ctx, signals := watchSignals(c.Context, env.Stderr)
 	defer signals.stop()
 	defer func() { err = signals.cutShort(err) }()
-	lf, err := connect.Open(ctx, env.Getenv)
+	lf, err := connect.Open(ctx, getenv)
 	if err != nil {
 		return err
 	}

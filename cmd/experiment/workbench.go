@@ -25,7 +25,7 @@ type workbench struct {
 func atWorkbench(ctx context.Context, env cli.Env, cfg runConfig, log *slog.Logger, ask func(context.Context, *langfuse.Client), work func(context.Context, workbench) error) error {
 	ctx, signals := watchSignals(ctx, env.Stderr)
 	defer signals.stop()
-	lf, err := connect.OpenAsking(ctx, cfg.getenv(env.Getenv), ask)
+	lf, err := connect.OpenAsking(ctx, insisting(cfg.langfuseMode, env.Getenv), ask)
 	if err != nil {
 		return signals.interrupted(err)
 	}
@@ -35,16 +35,6 @@ func atWorkbench(ctx context.Context, env cli.Env, cfg runConfig, log *slog.Logg
 	}
 	err = work(ctx, workbench{env, lf, signals, log})
 	return errors.Join(distinct([]error{err, lf.Close()})...)
-}
-
-// getenv is the environment with what the flags say of the connection.
-func (c runConfig) getenv(getenv func(string) string) func(string) string {
-	return func(name string) string {
-		if name == connect.EnvMode {
-			return c.langfuseMode
-		}
-		return getenv(name)
-	}
 }
 
 // complete takes a run that is open to its summary; primary is the score whose

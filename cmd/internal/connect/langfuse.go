@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +27,7 @@ type Langfuse struct {
 	// process runs it.
 	Embedded, Shared bool
 	stop             func() error
+	paused           *pause
 }
 
 // EnvMode forces how the server is spoken to, in the words of
@@ -62,7 +64,8 @@ func OpenAsking(ctx context.Context, getenv func(string) string, ask func(contex
 // dial connects to a server and finds out what it can do, while something else is
 // asked of it; nil asks nothing.
 func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode, ask func(context.Context, *langfuse.Client)) (*Langfuse, error) {
-	config.UserAgent = "extraction-experiment/" + build.Version()
+	paused := &pause{}
+	config.UserAgent, config.Paused = "extraction-experiment/"+build.Version(), paused.note
 	client, err := langfuse.New(config)
 	if err != nil {
 		return nil, err
@@ -81,29 +84,30 @@ func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode, ask f
 	if err != nil {
 		return nil, fmt.Errorf("connecting to Langfuse at %s: %w", client.BaseURL(), err)
 	}
-	return &Langfuse{Client: client, Server: server, stop: func() error {
+	return &Langfuse{Client: client, Server: server, paused: paused, stop: func() error {
 		client.CloseIdleConnections()
 		return nil
 	}}, nil
 }
 
 // probe asks the server what it is, less patiently than results are sent: a
-// person is waiting.
+// person is waiting. One that accepts and never answers takes some 17 seconds.
 func probe(ctx context.Context, config langfuse.Config, mode langfuse.Mode) (langfuse.Server, error) {
-	config.Timeout, config.MaxAttempts = 15*time.Second, 3
+	config.Timeout, config.MaxAttempts = 8*time.Second, 2
 	client, err := langfuse.New(config)
 	if err != nil {
 		return langfuse.Server{}, err
 	}
 	defer client.CloseIdleConnections()
 	server, err := client.Probe(ctx)
-	for range 2 { // a server that is there and busy is asked again, one that is not is not
+	for range 4 { // a server that is there and busy is asked again, one that is not is not
 		if !busy(err) {
 			break
 		}
 		server, err = client.Probe(ctx)
 	}
-	if mode == "" {
+	var silent *langfuse.ConnectionError
+	if mode == "" || errors.As(err, &silent) && strings.HasSuffix(silent.Path, "/health") {
 		return server, err
 	}
 	if err != nil { // what it is cannot be found out; the mode is insisted on

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"extraction-experiment/internal/cli"
+)
+
+// A run that has ended and waits for Langfuse says so after 10 s, then every 30 s,
+// with the reason if there is one since something got there.
+func TestProgress_untilSent(t *testing.T) {
+	for _, quiet := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			p := newProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, quiet, "f1", slog.New(slog.DiscardHandler))
+			sent, over := make(chan error), errors.New("over")
+			var reason error
+			var until time.Time
+			go func() {
+				time.Sleep(15 * time.Second) // 10 s: no reason is known
+				reason, until = errors.New("429:\nbusy"), time.Now().Add(time.Minute)
+				time.Sleep(45 * time.Second) // 40 s: until 75 s
+				p.published(1)
+				time.Sleep(20 * time.Second) // 70 s: 10 s after; the reason is of later
+				p.published(2)               // 80 s
+				time.Sleep(30 * time.Second) // 100 s: the reason is of before
+				sent <- over
+			}()
+			if err := p.untilSent(sent, "my run", func() (error, time.Time) { return reason, until }); err != over {
+				t.Error(err)
+			}
+			again, rest := until.Format(time.TimeOnly), "; interrupt keeps everything, experiment publish 'my run' sends it later"
+			want := strings.Join([]string{
+				"nothing more has got to Langfuse for 10 s" + rest,
+				"nothing more has got to Langfuse for 40 s: 429: busy, asked again at " + again + rest,
+				"nothing more has got to Langfuse for 10 s: 429: busy, asked again at " + again + rest,
+				"nothing more has got to Langfuse for 20 s" + rest, "",
+			}, "\n")
+			if quiet {
+				want = ""
+			}
+			if got := out.String(); got != want {
+				t.Errorf("printed\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}

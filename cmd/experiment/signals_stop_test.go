@@ -9,10 +9,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/langfuse/embedded"
 )
 
 // TestSignals_cutShort presses Ctrl-C while a command waits for a Langfuse that
@@ -48,38 +48,46 @@ func TestSignals_cutShort(t *testing.T) {
 // Langfuse, then when publish does: what is left is told, and how to send it.
 func TestSignals_publishing(t *testing.T) {
 	t.Parallel()
-	server, err := embedded.Open(embedded.Config{})
-	must(t, err)
-	defer func() { must(t, server.Close()) }()
 	asked, end := make(chan struct{}, 100), make(chan struct{})
-	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		raw, _ := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(raw))
-		select {
-		case <-end:
-		default:
+	release := sync.OnceFunc(func() { close(end) })
+	defer release()
+	_, env := sharedLangfuse(t, makeItems(1, 100), func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			raw, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(raw))
 			if bytes.Contains(raw, []byte("items_planned")) { // of the run as a whole: sent last
 				asked <- struct{}{}
 				<-end
 			}
-		}
-		server.Handler().ServeHTTP(w, r)
-	}))
-	defer hs.Close()
-	f := newFolder(t, "LANGFUSE_BASE_URL="+hs.URL, "LANGFUSE_PUBLIC_KEY="+embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY="+embedded.DefaultSecretKey)
-	for _, args := range [][]string{{"--dataset", f.writeItems(t, makeItems(2, 100)), "--name", "r", "--max-failures", "2"}, {"publish", "r"}} {
-		c := f.start(t, args...)
+			h.ServeHTTP(w, r)
+		})
+	})
+	f := newFolder(t, env...)
+	file := f.writeItems(t, makeItems(2, 100))
+	must(t, os.WriteFile(f.path("none.jsonl"), []byte(`{"cassette":1,"provider":"openai","model":"gpt-4o"}`+"\n"), 0o600))
+	for _, test := range []struct {
+		args []string
+		run  string
+		more string
+	}{
+		{[]string{"--dataset", file, "--name", "r", "--max-failures", "2"}, "r", ""},
+		{[]string{"publish", "r"}, "r", ""},
+		{[]string{"--dataset", file, "--name", "s", "--max-failures", "2", "--prompt", "plain", "--model", "baseline,recorded/none.jsonl"}, "s-baseline", "1 of 2 runs are done; go on with: experiment --dataset"},
+	} {
+		c := f.start(t, test.args...)
 		select {
 		case <-asked:
 		case <-c.ended:
+			t.Fatalf("%q ended before it published: %s", test.args, &c.stderr)
 		}
 		must(t, c.Process.Signal(os.Interrupt))
 		c.exits(t, cli.ExitInterrupted)
 		text := c.stderr.String()
-		if !strings.Contains(text, "not published: interrupted; nothing is lost, send it later with: experiment publish r") || strings.Contains(text, "canceled") {
+		if !strings.Contains(text, "not published: interrupted; nothing is lost, send it later with: experiment publish "+test.run+"\n") ||
+			!strings.Contains(text, test.more) || strings.Contains(text, "canceled") {
 			t.Errorf("standard error: %s", text)
 		}
 	}
-	close(end)
+	release()
 	f.run(t, 0, "publish", "r")
 }

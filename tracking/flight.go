@@ -35,7 +35,7 @@ type flight struct {
 }
 
 // launch sends a round on its way.
-func (p *Publisher) launch(ctx context.Context, batch []runstore.Pending) *flight {
+func (p *Publisher) launch(ctx context.Context, batch []runstore.Pending) {
 	f := &flight{Publisher: p, header: p.header, builders: p.builders, batch: batch, before: p.flights.newest()}
 	for _, o := range batch {
 		if _, ok := f.builders[o.Trial]; ok {
@@ -47,7 +47,6 @@ func (p *Publisher) launch(ctx context.Context, batch []runstore.Pending) *fligh
 	}
 	p.flights = append(p.flights, f)
 	go f.fly(ctx)
-	return f
 }
 
 // fly goes through the stages. Behind one that failed the others are skipped.

@@ -15,8 +15,7 @@ type progress struct {
 // round sends the next outcomes on their way, as soon as the links of the round
 // before are there. Where more are to follow soon it does not wait for them to
 // arrive; see flight. What was acknowledged before an error stays acknowledged.
-// Last says that the run has ended: beside the scores of its last outcomes go its
-// own.
+// Last says that the run has ended: its own scores go beside its last outcomes.
 func (p *Publisher) round(ctx context.Context, last bool) (progress, error) {
 	var done progress
 	if !p.flights.clear() {
@@ -30,9 +29,8 @@ func (p *Publisher) round(ctx context.Context, last bool) (progress, error) {
 	if err := p.prepare(ctx, batch); err != nil {
 		return p.land(done, err)
 	}
-	f := p.launch(ctx, batch)
+	p.launch(ctx, batch)
 	if last && len(batch) < roundSize {
-		<-f.left[traced]
 		return p.land(done, p.totals(ctx))
 	}
 	done.finished, err = p.arrive()

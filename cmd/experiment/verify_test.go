@@ -125,7 +125,7 @@ func TestPublish_refused(t *testing.T) {
 	})
 	d.env["LANGFUSE_BASE_URL"] = front
 	_, stderr := d.exits(cli.ExitUnavailable, "--dataset", sample.Name, "--name", "r1", "--limit", "5", "--quiet")
-	for _, says := range []string{"5 results are scored and not published: 5 items: cannot be linked any more", "nothing of it was sent", "sending it again will change nothing"} {
+	for _, says := range []string{"5 results are scored and not published: 5 items: cannot be linked any more", "nothing of it was sent", "sending it again changes nothing before the cause is gone"} {
 		if !strings.Contains(stderr, says) {
 			t.Errorf("the run does not say %q: %s", says, stderr)
 		}

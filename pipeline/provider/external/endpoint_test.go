@@ -92,6 +92,7 @@ func TestEndpoint_statuses(t *testing.T) {
 			e := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				if test.header != "" {
 					w.Header().Set("Retry-After", test.header)
+					w.Header().Set("Date", clock.Format(http.TimeFormat))
 				}
 				w.WriteHeader(test.status)
 				io.WriteString(w, test.body)

@@ -54,7 +54,7 @@ func statuses(t *testing.T, open Open, wire Wire) {
 		"429":                     {429, said, nil, outcome.RateLimited, true, 0, "429: something"},
 		"429 with seconds":        {429, said, []string{"Retry-After", "7"}, outcome.RateLimited, true, 7 * time.Second, "wait 7s"},
 		"429 with a fraction":     {429, said, []string{"Retry-After", "0.5"}, outcome.RateLimited, true, 500 * time.Millisecond, "wait 500ms"},
-		"429 with a date":         {429, said, []string{"Retry-After", "Wed, 04 Mar 2026 05:08:07 GMT"}, outcome.RateLimited, true, 2 * time.Minute, "wait 2m0s"},
+		"429 with a date":         {429, said, []string{"Date", "Wed, 04 Mar 2026 05:06:07 GMT", "Retry-After", "Wed, 04 Mar 2026 05:08:07 GMT"}, outcome.RateLimited, true, 2 * time.Minute, "wait 2m0s"},
 		"429 with a past date":    {429, said, []string{"Retry-After", "Wed, 04 Mar 2026 05:00:00 GMT"}, outcome.RateLimited, true, 0, "429: something"},
 		"429 with nonsense":       {429, said, []string{"Retry-After", "soon"}, outcome.RateLimited, true, 0, "429: something"},
 		"429 with minus":          {429, said, []string{"Retry-After", "-5"}, outcome.RateLimited, true, 0, "429: something"},

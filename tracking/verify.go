@@ -31,9 +31,9 @@ type VerifyConfig struct {
 // place in the lists of runs and of experiments (whichever the server has), its
 // scores and those of the run, each once and with its value. Of spans it compares
 // that they are there, the level of a failed item's and the prompt of generations,
-// not inputs, outputs and metadata, which would take many times the requests. What counts is the
-// newest attempt of each item; superseded ones are listed, and must not have
-// scores. Spans are told apart by trace and span id, scores by id, so that
+// not inputs, outputs and metadata, which would take many times the requests. What
+// counts is the newest attempt of each item; superseded ones are listed, and must
+// not have scores. Spans are told apart by trace and span id, scores by id, so that
 // something that the server shows twice for a while is there once.
 //
 // It looks until nothing differs or the time of Wait is over; what was found in
@@ -57,11 +57,12 @@ func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
 
 // Repair verifies, and where something differs sends again what is missing or
 // different, with the same ids and times (a changed value at a later time,
-// without which Langfuse would keep it; where it does all the same, because
-// the clock that it was stored by is ahead, it is deleted first), deletes doubled scores, of which only
-// those with an id that this run derives and copies that say the same as its own,
-// and verifies again. Findings that are Left stay. It returns what was found before and after. What it will send again
-// stands in the run file before it is sent. The errors are those of Verify and
+// without which Langfuse would keep it; where it does all the same, because the
+// clock that it was stored by is ahead, it is deleted first), deletes doubled
+// scores, of which only those with an id that this run derives and copies that say
+// the same as its own, and verifies again. Findings that are Left stay. It returns
+// what was found before and after. What it will send again stands in the run file
+// before it is sent. The errors are those of Verify and
 // of Publisher.Follow; on another server, or where the dataset was deleted and
 // made again, nothing is read back and nothing is written. What Langfuse refuses
 // for good does not keep the rest from being mended: both verdicts are whole then,

@@ -141,7 +141,7 @@ func BenchmarkLatency(b *testing.B) {
 				h.ServeHTTP(w, r)
 			})
 		})
-		f := newFolder(b, append(env, "OPENAI_API_KEY=sk-test", "OPENAI_BASE_URL="+front.URL+"/r")...)
+		f := newFolder(b, append(env, usualGOGC, "OPENAI_API_KEY=sk-test", "OPENAI_BASE_URL="+front.URL+"/r")...)
 		for _, wait := range []time.Duration{0, 100 * time.Millisecond} {
 			b.Run(fmt.Sprintf("%s/%s", mode, wait), func(b *testing.B) {
 				latency.Store(int64(wait))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/langfuse"
 )
 
@@ -168,7 +169,7 @@ type DifferentError struct{ Verdict Verdict }
 
 // Error counts the findings.
 func (e *DifferentError) Error() string {
-	return fmt.Sprintf("Langfuse differs from the run file in %s", countOf(e.Verdict.Total(), "point"))
+	return fmt.Sprintf("Langfuse differs from the run file in %s", printable.Counted(e.Verdict.Total(), "point"))
 }
 
 // ExitCode returns 1: a check failed.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/runstore"
 )
@@ -84,11 +85,11 @@ type Reason struct {
 func (r Reason) String() string {
 	var who, first []string
 	if r.Items > 0 {
-		who = append(who, countOf(r.Items, "item"))
+		who = append(who, printable.Counted(r.Items, "item"))
 		first = append(first, fmt.Sprintf("item %q", r.Item))
 	}
 	if r.RunScores > 0 {
-		who = append(who, countOf(r.RunScores, "score")+" of the run")
+		who = append(who, printable.Counted(r.RunScores, "score")+" of the run")
 	}
 	if r.Score != "" {
 		first = append(first, fmt.Sprintf("score %q", r.Score))
@@ -142,11 +143,4 @@ func (p *Publisher) refusals() error {
 		return nil
 	}
 	return &RefusedError{reasons}
-}
-
-func countOf(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -3,6 +3,7 @@ package tracking
 import (
 	"context"
 	"errors"
+	"extraction-experiment/internal/printable"
 	"fmt"
 	"strings"
 )
@@ -32,7 +33,7 @@ func (e *UnpublishedError) Error() string {
 		parts = append(parts, "the scores of the run as a whole are not published")
 	}
 	if e.Withdrawn > 0 {
-		parts = append(parts, fmt.Sprintf("the scores of %s are not deleted yet", countOf(e.Withdrawn, "replaced attempt")))
+		parts = append(parts, fmt.Sprintf("the scores of %s are not deleted yet", printable.Counted(e.Withdrawn, "replaced attempt")))
 	}
 	text := fmt.Sprintf("%s: %v", strings.Join(parts, ", "), e.Err)
 	if e.Refused {

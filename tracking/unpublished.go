@@ -3,9 +3,10 @@ package tracking
 import (
 	"context"
 	"errors"
-	"extraction-experiment/internal/printable"
 	"fmt"
 	"strings"
+
+	"extraction-experiment/internal/printable"
 )
 
 // UnpublishedError says what the run file holds and Langfuse does not, or the

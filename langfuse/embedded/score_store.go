@@ -30,18 +30,32 @@ func storeScore(tx *transaction, sc score, now int64) error {
 		sc.name = cfg.name
 	}
 	sc.created, sc.updated = now, now
-	old, err := collect(tx, scanScore, "SELECT "+scoreColumns+" FROM scores WHERE id = ?", sc.id)
-	if err != nil {
+	inserted, err := insertScore(tx, sc)
+	if err != nil || inserted {
 		return err
 	}
-	if len(old) > 0 {
-		sc = replaceScore(old[0], sc)
+	old, err := collect(tx, scanScore, "SELECT "+scoreColumns+" FROM scores WHERE id = ?", sc.id)
+	if err != nil || len(old) == 0 {
+		return err
 	}
-	_, err = tx.Exec("INSERT OR REPLACE INTO scores("+scoreColumns+") VALUES(?"+strings.Repeat(",?", 20)+")",
+	if _, err := tx.Exec("DELETE FROM scores WHERE id = ?", sc.id); err != nil {
+		return err
+	}
+	_, err = insertScore(tx, replaceScore(old[0], sc))
+	return err
+}
+
+// insertScore reports whether its id was free.
+func insertScore(tx *transaction, sc score) (bool, error) {
+	result, err := tx.Exec("INSERT INTO scores("+scoreColumns+") VALUES(?"+strings.Repeat(",?", 20)+") ON CONFLICT(id) DO NOTHING",
 		sc.id, sc.name, sc.dataType, sc.value, sc.text, sc.timestamp, sc.eventAt, sc.eventID, sc.source,
 		sc.environment, sc.config, sc.queue, sc.author, sc.trace, sc.observation, sc.session, sc.run,
 		sc.created, sc.updated, sc.metadata, sc.comment)
-	return err
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
 }
 
 // replaceScore decides between two events with one score id. The one with the

@@ -141,7 +141,7 @@ func unitedTags(lists ...string) string {
 
 // mergedObjects lays one JSON object over another, object by object.
 func mergedObjects(under, over string) string {
-	if under == "" || over == "" {
+	if under == "" || over == "" || under == over {
 		return orElse(over, under)
 	}
 	below, errBelow := decodeJSON([]byte(under))

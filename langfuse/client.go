@@ -15,7 +15,7 @@ import (
 )
 
 // maxIdleConnections is how many connections are kept open between calls.
-const maxIdleConnections = 64
+const maxIdleConnections = 128
 
 // Client speaks to one project of one Langfuse server. It is safe for
 // concurrent use and starts no goroutine of its own.

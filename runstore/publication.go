@@ -91,6 +91,14 @@ func (r *Reader) Unpublished(ctx context.Context, after int64, limit int) ([]Pen
 	return r.pending(ctx, "o.published < 7", after, limit)
 }
 
+// Waiting counts what Unpublished would return after that OID, up to limit. It
+// reads no outcome.
+func (r *Reader) Waiting(ctx context.Context, after int64, limit int) (n int, err error) {
+	err = r.db.QueryRowContext(ctx, "SELECT count(*) FROM (SELECT 1 FROM outcome o WHERE o.published < 7 AND o.oid > ? LIMIT ?)",
+		after, limit).Scan(&n)
+	return n, faultOf(r.path, ErrRead, err)
+}
+
 // Retracted returns superseded attempts whose spans or scores were
 // acknowledged, and whose scores were not yet withdrawn: their scores are to be
 // deleted from Langfuse, then acknowledged as Withdrawn. Pages as Unpublished.

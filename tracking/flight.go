@@ -16,10 +16,10 @@ const (
 	stages
 )
 
-// flight is a round on its way: its outcomes go through links, spans and scores,
-// each stage behind that of the round before, so that a slow server is asked for
-// the links of one round, the spans of another and the scores of a third at the
-// same time.
+// flight is a round on its way: its outcomes go through links, spans and scores, so
+// that a slow server is asked for the links of one round, the spans of another and
+// the scores of a third at the same time. Spans and scores go behind those of the
+// round before; so do links, but for the last round, which does not wait for them.
 type flight struct {
 	*Publisher
 	header   outcome.Header
@@ -49,11 +49,12 @@ func (p *Publisher) launch(ctx context.Context, batch []runstore.Pending) {
 	go f.fly(ctx)
 }
 
-// fly goes through the stages. Behind one that failed the others are skipped.
+// fly goes through the stages. Behind one that failed the others are skipped. When
+// links may start, round decides.
 func (f *flight) fly(ctx context.Context) {
 	failed := false
 	for stage, send := range [stages]func(context.Context) error{f.links, f.traces, f.scores} {
-		if f.before != nil {
+		if f.before != nil && stage != linked {
 			<-f.before.left[stage]
 		}
 		if !failed {

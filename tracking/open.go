@@ -93,9 +93,10 @@ func (f *flight) links(ctx context.Context) error {
 	}
 	answers := make([]error, len(todo))
 	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(f.cfg.Requests)
 	for i, o := range todo {
+		f.linking <- struct{}{}
 		group.Go(func() error {
+			defer func() { <-f.linking }()
 			_, answers[i] = f.link(inner, f.header, o)
 			if errors.Is(answers[i], langfuse.ErrNotFound) {
 				return nil

@@ -21,6 +21,23 @@ func (p *Publisher) wait(ctx context.Context, d time.Duration, more, finished <-
 	}
 }
 
+// fill waits until another round is worth its requests, or the run finishes; began
+// is the beginning of the last one.
+func (p *Publisher) fill(ctx context.Context, began time.Time, finished <-chan struct{}) {
+	if left := time.Until(began.Add(stride)); left > 0 {
+		p.wait(ctx, left, nil, finished)
+	}
+	for ctx.Err() == nil && !isClosed(finished) {
+		more := p.cfg.Run.Changed()
+		left := time.Until(began.Add(linger))
+		n, err := p.cfg.Run.Waiting(ctx, p.read, many)
+		if err != nil || n >= many || left <= 0 {
+			return // the round meets the error again
+		}
+		p.wait(ctx, left, more, finished)
+	}
+}
+
 func pause(failures int) time.Duration {
 	return min(firstPause<<min(failures-1, 10), maxPause)
 }

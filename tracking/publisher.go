@@ -14,9 +14,9 @@ import (
 // Bounds of one round of publishing; see Follow.
 const (
 	roundSize  = 200         // outcomes read from the run file at once
-	linger     = time.Second // how long a round waits to fill up while the run goes on
-	stride     = linger / 5  // the least between the beginnings of rounds of many outcomes
-	many       = 20
+	many       = 20          // outcomes for which a round begins at once,
+	stride     = linger / 5  // but not sooner than this after the one before;
+	linger     = time.Second // for fewer it waits so long that there are more
 	firstPause = time.Second // after a round that failed
 	maxPause   = 30 * time.Second
 )
@@ -64,6 +64,8 @@ type Publisher struct {
 	// refusedTotals holds why Langfuse will never take scores of the run.
 	refusedTotals []error
 	flights       flights
+	read          int64         // the last outcome that was in a round
+	linking       chan struct{} // takes Config.Requests, one for each link under way
 	sent          int
 	unchecked     bool // whether the dataset is still that of the run
 	placed        bool // it is known that this is the run's server
@@ -98,7 +100,9 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	if cfg.Published == nil {
 		cfg.Published = func(int) {}
 	}
-	return &Publisher{cfg: cfg, withdrawals: map[int64]*withdrawal{}}, nil
+	return &Publisher{
+		cfg: cfg, linking: make(chan struct{}, cfg.Requests), withdrawals: map[int64]*withdrawal{},
+	}, nil
 }
 
 // orDefault returns the value, or the default where it is not positive.
@@ -115,17 +119,19 @@ func orDefault[T int | time.Duration](value, otherwise T) T {
 //
 // Each round takes up to 200 outcomes: links, then spans, then scores, in that
 // order, and acknowledges each stage in the run file. A stage of one round and the
-// next stage of the round before are on their way together. Spans of many outcomes
-// share a request (4 MiB, 512 spans), and so do 100 scores. With the last round go
-// the scores of the run as a whole, if the run file has a footer, and then what was
-// published of attempts that newer ones replaced is withdrawn.
+// next stage of the round before are on their way together. A round begins when 20
+// outcomes wait, a fifth of a second after the one before at the earliest, or a second
+// after it with fewer. Spans of many outcomes share a request (4 MiB, 512 spans), and
+// so do 100 scores. With the last round go the scores of the run as a whole, if the
+// run file has a footer, and then what was published of attempts that newer ones
+// replaced is withdrawn.
 //
 // A round that fails is tried again, with growing pauses; while the run goes on, or
-// some of it gets there, without end, after that LastTries times. A wrong key ends it at once. What
-// Langfuse refuses for good is set aside and does not hold up the rest. The
-// error is an *UnpublishedError, or that of ctx. Where it turns out that the run
-// was published to another server, or that its dataset is another one here, it
-// is an *ElsewhereError or an *OtherDatasetError, and nothing was sent.
+// some of it gets there, without end, after that LastTries times. A wrong key ends it
+// at once. What Langfuse refuses for good is set aside and does not hold up the rest.
+// The error is an *UnpublishedError, or that of ctx. Where it turns out that the run
+// was published to another server, or that its dataset is another one here, it is an
+// *ElsewhereError or an *OtherDatasetError, and nothing was sent.
 //
 // Only one Follow may be under way for a run. It never touches what the
 // workers wait for.
@@ -137,7 +143,7 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 			failures, ending = 0, true // what failed during the run does not count
 		}
 		more := p.cfg.Run.Changed() // before reading, so that no commit is missed
-		next := time.Now().Add(stride)
+		began := time.Now()
 		done, err := p.round(ctx, last)
 		idle := done == progress{}
 		ended := err == nil && idle && last
@@ -167,17 +173,12 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 			}
 		case ended:
 			return p.unpublished(nil)
-		case !idle:
-			switch {
-			case done.took >= roundSize || last:
-			case done.took >= many:
-				p.wait(ctx, max(time.Until(next), 1), nil, finished)
-			default:
-				p.wait(ctx, linger, nil, finished)
-			}
-		default:
+		case last || done.took >= roundSize:
+		case idle:
 			p.wait(ctx, 0, more, finished)
-			p.wait(ctx, linger, nil, finished)
+			p.fill(ctx, time.Now(), finished)
+		default:
+			p.fill(ctx, began, finished)
 		}
 	}
 }

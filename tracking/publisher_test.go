@@ -109,6 +109,12 @@ func (w *world) refuse(match string, status int) {
 // each; every third item failed.
 func (w *world) newRun(t *testing.T, name string, n int) *runstore.Run {
 	t.Helper()
+	return w.newRunOf(t, name, n, n)
+}
+
+// newRunOf is newRun with outcomes of the first items only.
+func (w *world) newRunOf(t *testing.T, name string, n, done int) *runstore.Run {
+	t.Helper()
 	ctx := t.Context()
 	if _, err := w.client.UpsertDataset(ctx, langfuse.DatasetUpsert{Name: "d"}); err != nil {
 		t.Fatal(err)
@@ -145,7 +151,7 @@ func (w *world) newRun(t *testing.T, name string, n int) *runstore.Run {
 			t.Fatal(err)
 		}
 	}
-	inParallel(t, at, n, func(i int) error { return run.Commit(ctx, made(i)) })
+	inParallel(t, at, done, func(i int) error { return run.Commit(ctx, made(i)) })
 	return run
 }
 

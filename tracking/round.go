@@ -15,26 +15,31 @@ type progress struct {
 // round sends the next outcomes on their way, as soon as the links of the round
 // before are there. Where more are to follow soon it does not wait for them to
 // arrive; see flight. What was acknowledged before an error stays acknowledged.
-// Last says that the run has ended: its own scores go beside its last outcomes.
+// Last says that the run has ended: its own scores go beside its last outcomes,
+// also where those are on their way already.
 func (p *Publisher) round(ctx context.Context, last bool) (progress, error) {
 	var done progress
-	if !p.flights.clear() {
+	if !last && !p.flights.clear() {
 		return p.land(done, nil)
 	}
 	batch, err := p.next(ctx)
-	if err != nil || len(batch) == 0 {
+	if err != nil {
 		return p.land(done, err)
 	}
-	done.took = len(batch)
-	if err := p.prepare(ctx, batch); err != nil {
-		return p.land(done, err)
+	if last && len(batch) == roundSize && !p.flights.clear() {
+		return p.land(done, nil)
 	}
-	p.launch(ctx, batch)
-	if last && len(batch) < roundSize {
+	if done.took = len(batch); done.took > 0 {
+		if err := p.prepare(ctx, batch); err != nil {
+			return p.land(done, err)
+		}
+		p.launch(ctx, batch)
+	}
+	if last && len(batch) < roundSize && len(p.flights) > 0 {
 		return p.land(done, p.totals(ctx))
 	}
 	done.finished, err = p.arrive()
-	if err != nil || len(batch) < many {
+	if err != nil || len(batch) == 0 {
 		return p.land(done, err)
 	}
 	return done, nil
@@ -67,6 +72,7 @@ func (p *Publisher) next(ctx context.Context) ([]runstore.Pending, error) {
 			return nil, err
 		}
 		after = page[len(page)-1].OID
+		p.read = max(p.read, after)
 		var batch []runstore.Pending
 		for _, o := range page {
 			if !p.refused.has(o.OID) {

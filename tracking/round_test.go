@@ -16,6 +16,7 @@ import (
 
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/outcome"
 	"extraction-experiment/tracking"
 )
 
@@ -131,6 +132,62 @@ func (a *arrivals) await(t *testing.T, what string) {
 	case <-a.all:
 	case <-time.After(30 * time.Second):
 		t.Errorf("no %s", what)
+	}
+}
+
+// TestPublisher_lastRound: when the run ends, its last outcomes are linked and its own
+// scores sent although no link of the round before was answered.
+func TestPublisher_lastRound(t *testing.T) {
+	for _, first := range []int{30, 40} {
+		t.Run(fmt.Sprintf("%d of 40 before", first), func(t *testing.T) { lastRound(t, first, 40) })
+	}
+}
+
+func lastRound(t *testing.T, first, all int) {
+	w := newWorldIn(t, embedded.ModeV3)
+	run := w.newRunOf(t, "base", all, first)
+	links, rest, totals := newArrivals(int64(first)), newArrivals(int64(all)), newArrivals(1)
+	var opened atomic.Bool
+	front := func(_ http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/dataset-run-items"):
+			links.add()
+			rest.add()
+			if opened.Swap(true) {
+				rest.await(t, "links of the last round while others waited for their answer")
+				totals.await(t, "scores of the run while links waited for their answer")
+			}
+		case strings.HasSuffix(r.URL.Path, "/ingestion"):
+			if rest.left.Load() == 0 && len(scoredSpans(t, r)) == 0 {
+				totals.add()
+			}
+		}
+		return false
+	}
+	w.front.Store(&front)
+	p, err := tracking.NewPublisher(tracking.Config{Client: w.client, Server: w.server, Run: run, LastTries: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	finished, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- p.Follow(t.Context(), finished) }()
+	links.await(t, "links of the first round")
+	for i := first; i < all; i++ {
+		if err := run.Commit(t.Context(), made(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := run.Finish(t.Context(), outcome.Footer{Ended: start.Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	close(finished)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	w.front.Store(nil)
+	verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+	if err != nil || !verdict.OK() || verdict.Checked.Items != all {
+		t.Errorf("%+v %+v %v", verdict.Checked, verdict.Counts, err)
 	}
 }
 

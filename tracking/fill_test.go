@@ -1,0 +1,90 @@
+package tracking
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+)
+
+// TestPublisher_fill: the next round begins a fifth of a second after the one before
+// where 20 outcomes wait by then, else with the 20th, a second after at the latest,
+// and at once when the run finishes.
+func TestPublisher_fill(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		read   int64 // was in a round before
+		commit map[time.Duration]int
+		finish time.Duration
+		want   time.Duration
+	}{
+		{name: "nothing", want: time.Second},
+		{name: "many at once", commit: map[time.Duration]int{0: 20}, want: 200 * time.Millisecond},
+		{name: "the twentieth later", commit: map[time.Duration]int{0: 19, 700 * time.Millisecond: 1}, want: 700 * time.Millisecond},
+		{name: "few", commit: map[time.Duration]int{0: 5, 300 * time.Millisecond: 14}, want: time.Second},
+		{name: "read before", read: 10, commit: map[time.Duration]int{0: 29, 500 * time.Millisecond: 1}, want: 500 * time.Millisecond},
+		{name: "the end", commit: map[time.Duration]int{0: 5}, finish: 400 * time.Millisecond, want: 400 * time.Millisecond},
+		{name: "the end of many", commit: map[time.Duration]int{0: 50}, finish: 100 * time.Millisecond, want: 100 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			folder := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				run := plannedRun(t, folder, 50)
+				defer func() {
+					if err := run.Close(); err != nil {
+						t.Error(err)
+					}
+				}()
+				p, began, finished := &Publisher{cfg: Config{Run: run}, read: c.read}, time.Now(), make(chan struct{})
+				next := 0
+				commit := func(n int) {
+					for range n {
+						if err := run.Commit(t.Context(), outcomeOf(next)); err != nil {
+							t.Error(err)
+						}
+						next++
+					}
+				}
+				commit(c.commit[0])
+				for after, n := range c.commit { // one at most
+					if after > 0 {
+						time.AfterFunc(after, func() { commit(n) })
+					}
+				}
+				if c.finish > 0 {
+					time.AfterFunc(c.finish, func() { close(finished) })
+				}
+				p.fill(t.Context(), began, finished)
+				if took := time.Since(began); took != c.want {
+					t.Errorf("began after %v, want %v", took, c.want)
+				}
+			})
+		})
+	}
+}
+
+func plannedRun(t *testing.T, folder string, n int) *runstore.Run {
+	t.Helper()
+	run, err := runstore.Create(filepath.Join(folder, "r.run"), outcome.Header{RunUID: strings.Repeat("ab", 16), Name: "r", Trials: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var items []dataset.Item
+	for i := range n {
+		items = append(items, dataset.Item{ID: outcomeOf(i).Item})
+	}
+	if err := run.AddItems(t.Context(), items, dataset.Hash); err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+func outcomeOf(i int) outcome.Outcome {
+	return outcome.Outcome{Item: fmt.Sprintf("item-%02d", i), Trial: 1, Attempt: 1}
+}

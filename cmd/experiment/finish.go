@@ -23,7 +23,10 @@ func (j *job) finish(env cli.Env, ran, published error) error {
 	}
 	ctx := context.Background()
 	problems := []error{ran, sendLater(published, j.cfg.name)}
-	summary, err := summarise(ctx, j.run.Reader)
+	summary, err := j.tally()
+	if err == nil {
+		err = standing(ctx, j.run.Reader, &summary)
+	}
 	if err != nil {
 		return errors.Join(append(problems, err, j.run.Close(), j.system.close())...)
 	}

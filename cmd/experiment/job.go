@@ -78,6 +78,8 @@ type job struct {
 	source experiment.Source
 	task   experiment.Task
 	scorer experiment.Scorer
+	// tally sums up what the run came to, once; see carryOut.
+	tally func() (outcome.Summary, error)
 }
 
 // openJob finds the dataset and the extractor and begins the run, or takes it

@@ -129,6 +129,7 @@ func (j *job) carryOut(ctx context.Context, signals *signals, view *progress, lo
 	signals.working.Store(false) // from here on a signal ends the publishing at once: nothing is lost
 	close(finished)
 	if ran == nil || errors.Is(ran, experiment.ErrInterrupted) {
+		go j.tally() // while Langfuse takes the rest; finish waits for it
 		view.publishing()
 	}
 	return ran, signals.cutShort(view.untilSent(sent, j.cfg.name, j.lf.Paused))

@@ -15,9 +15,18 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// summarise sums a run up from its file alone, newest attempts only but for what
-// all of them cost.
+// summarise sums a run up from its file alone.
 func summarise(ctx context.Context, run *runstore.Reader) (outcome.Summary, error) {
+	s, err := tally(ctx, run)
+	if err != nil {
+		return s, err
+	}
+	return s, standing(ctx, run, &s)
+}
+
+// tally is summarise but for what is in Langfuse. Newest attempts count only, but
+// for what all of them cost.
+func tally(ctx context.Context, run *runstore.Reader) (outcome.Summary, error) {
 	header, err := run.Header(ctx)
 	if err != nil {
 		return outcome.Summary{}, err
@@ -46,21 +55,30 @@ func summarise(ctx context.Context, run *runstore.Reader) (outcome.Summary, erro
 		return s, err
 	}
 	s.Items.Planned = int(counts.Planned)
-	if footer, ok, err := run.Footer(ctx); err != nil {
-		return s, err
-	} else if ok {
+	footer, ended, err := run.Footer(ctx)
+	if ended {
 		s.Finish(footer)
 	}
+	return s, err
+}
+
+// standing tells how much of a run is in Langfuse, and where.
+func standing(ctx context.Context, run *runstore.Reader, s *outcome.Summary) error {
 	if filepath.Ext(run.Path()) != runstore.Extension {
-		return s, nil // an export does not say what was published, nor where
+		return nil // an export does not say what was published, nor where
 	}
-	if header.Harness == benches.Name {
-		return s, nil // it is never published
+	header, err := run.Header(ctx)
+	if err != nil || header.Harness == benches.Name {
+		return err // a bench is never published
+	}
+	counts, err := run.Counts(ctx)
+	if err != nil {
+		return err
 	}
 	s.Published = &outcome.PublishedCount{Outcomes: int(counts.Published), Waiting: int(counts.Done - counts.Published)}
 	e, _, err := run.Experiment(ctx, 1)
 	s.Run.ID, s.Run.URL = e.ID, e.URL
-	return s, errors.Join(err, whereTrials(ctx, run, header, s.Trials))
+	return errors.Join(err, whereTrials(ctx, run, header, s.Trials))
 }
 
 // whereTrials fills in what each trial is called in Langfuse, and where it is.

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
 )
 
 // workbench is what the runs of one command share.
@@ -44,6 +46,7 @@ func (b workbench) complete(ctx context.Context, j *job, primary string) error {
 	for _, note := range j.system.notes {
 		fmt.Fprintln(b.env.Stderr, "note: "+printable.Line(note))
 	}
+	j.tally = sync.OnceValues(func() (outcome.Summary, error) { return tally(context.Background(), j.run.Reader) })
 	view := newProgress(b.env, j.cfg.quiet, primary, b.log)
 	j.system.asks.follow(view)
 	ran, published := j.carryOut(ctx, b.signals, view, b.log)

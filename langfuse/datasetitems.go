@@ -58,11 +58,10 @@ type DatasetItemUpsert struct {
 // DatasetItemsQuery selects the items that ListDatasetItems yields.
 type DatasetItemsQuery struct {
 	DatasetName string
-	// Version pins all pages to the dataset as it was at one instant of the
-	// server's clock (see Health.Time), to the millisecond. It is required:
-	// pages that are not pinned lose and repeat items while someone writes.
-	// Servers before 3.150.1 do not know it (Capabilities.DatasetVersions).
-	Version time.Time
+	// Version pins all pages to the dataset as it was at one instant. Its Time is
+	// required: pages that are not pinned lose and repeat items while someone
+	// writes. Servers before 3.150.1 do not know it (Capabilities.DatasetVersions).
+	Version DatasetVersion
 	// Limit is the number of items of a page, at most 100; 0 is 64. Pages whose
 	// answer is larger than the client's cap are asked for again in halves.
 	Limit int
@@ -92,32 +91,38 @@ func (c *Client) ListDatasetItems(ctx context.Context, q DatasetItemsQuery) iter
 	}
 }
 
-// DatasetItems is a list of items whose first page is here already. It may be read
-// more than once, and holds that page as long as it lives.
+// DatasetItems is a list of items whose first pages are here already. It may be read
+// more than once, and holds those pages as long as it lives.
 type DatasetItems struct {
 	dataset string
 	list    *listing[DatasetItem]
 }
 
 // BeginDatasetItems is ListDatasetItems for those who can do something else while
-// the first page is on its way. Retried; errors: those of ListDatasetItems.
+// the first pages are on their way: one, or those of Version.Items, at most 32 or
+// about 8 MiB. Retried; errors: those of ListDatasetItems.
 //
 // API: GET /api/public/dataset-items
 func (c *Client) BeginDatasetItems(ctx context.Context, q DatasetItemsQuery) (*DatasetItems, error) {
-	if q.DatasetName == "" || q.Version.IsZero() {
+	if q.DatasetName == "" || q.Version.Time.IsZero() {
 		return nil, errors.New("langfuse: listing dataset items needs the dataset's name and a version")
 	}
 	query := url.Values{"datasetName": {q.DatasetName}}
-	setTime(query, "version", q.Version)
+	setTime(query, "version", q.Version.Time)
 	setText(query, "sourceTraceId", q.SourceTraceID)
-	size := func(item DatasetItem) int {
-		return len(item.Input) + len(item.ExpectedOutput) + len(item.Metadata) + 500
+	list := &listing[DatasetItem]{
+		client: c, path: "dataset-items", query: query, limit: q.Limit, size: DatasetItem.size,
+		expected: q.Version.Items, each: q.Version.ItemBytes,
 	}
-	list := &listing[DatasetItem]{client: c, path: "dataset-items", query: query, limit: q.Limit, size: size}
 	if err := list.begin(ctx); err != nil {
 		return nil, fmt.Errorf("items of dataset %q: %w", q.DatasetName, err)
 	}
 	return &DatasetItems{q.DatasetName, list}, nil
+}
+
+// size is about how many bytes the item takes.
+func (item DatasetItem) size() int {
+	return len(item.Input) + len(item.ExpectedOutput) + len(item.Metadata) + 500
 }
 
 // All yields the items, as ListDatasetItems does.

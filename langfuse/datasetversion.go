@@ -7,6 +7,19 @@ import (
 	"time"
 )
 
+// DatasetVersion is a dataset as it is at one instant.
+type DatasetVersion struct {
+	// Time pins listings to that instant. It is of the server's clock (see
+	// Health.Time), to the millisecond.
+	Time time.Time
+	// Items is how many items are expected, so that no page has to be read to learn
+	// how many there are. A wrong number costs time, and so does 0, which is none
+	// known.
+	Items int
+	// ItemBytes is about the size of one of them; 0 where Items is.
+	ItemBytes int
+}
+
 // CurrentDatasetVersion returns the version to pin listings of a dataset to that
 // holds what is in it now: an instant of the server's clock, or the time of the
 // newest item where that clock is behind it (a proxy may set an old Date). It
@@ -14,38 +27,44 @@ import (
 // of GetHealth and ListDatasetItems, ErrNotFound among them.
 //
 // API: GET /api/public/health, GET /api/public/dataset-items
-func (c *Client) CurrentDatasetVersion(ctx context.Context, name string) (time.Time, error) {
-	var created time.Time
+func (c *Client) CurrentDatasetVersion(ctx context.Context, name string) (DatasetVersion, error) {
+	var newest numberedPage[DatasetItem]
 	var unlisted error
 	var asked sync.WaitGroup
-	asked.Go(func() { created, unlisted = c.newestItem(ctx, name) })
+	asked.Go(func() { newest, unlisted = c.newestItem(ctx, name) })
 	before := time.Now()
 	health, err := c.GetHealth(ctx)
 	after := time.Now()
 	asked.Wait()
 	if err := cmp.Or(err, unlisted); err != nil {
-		return time.Time{}, err
+		return DatasetVersion{}, err
 	}
 	now, wait := serverNow(health.Time, before, after)
 	select {
 	case <-time.After(wait):
 	case <-ctx.Done():
-		return time.Time{}, ctx.Err()
+		return DatasetVersion{}, ctx.Err()
 	}
-	if created.After(now) {
-		now = created
+	v := DatasetVersion{Time: now.UTC()}
+	if len(newest.Data) == 0 {
+		return v, nil
 	}
-	return now.UTC(), nil
+	if created := newest.Data[0].CreatedAt; created.After(now) {
+		v.Time = created.UTC()
+	}
+	v.Items, v.ItemBytes = int(newest.Meta.TotalPages), newest.Data[0].size()
+	return v, nil
 }
 
-// newestItem returns when the newest item was made; zero where there is none. A
-// version in the future gives the items as they are, the newest first.
-func (c *Client) newestItem(ctx context.Context, name string) (time.Time, error) {
-	query := DatasetItemsQuery{DatasetName: name, Version: time.Now().AddDate(1, 0, 0), Limit: 1}
-	for item, err := range c.ListDatasetItems(ctx, query) {
-		return item.CreatedAt, err
+// newestItem returns a page of the newest item; its pages are the items. A version
+// in the future gives the items as they are, the newest first.
+func (c *Client) newestItem(ctx context.Context, name string) (numberedPage[DatasetItem], error) {
+	version := DatasetVersion{Time: time.Now().AddDate(1, 0, 0)}
+	begun, err := c.BeginDatasetItems(ctx, DatasetItemsQuery{DatasetName: name, Version: version, Limit: 1})
+	if err != nil || len(begun.list.begun) == 0 {
+		return numberedPage[DatasetItem]{}, err
 	}
-	return time.Time{}, nil
+	return begun.list.begun[0], nil
 }
 
 // serverNow returns the server's time from its clock, which tells seconds only,

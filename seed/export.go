@@ -28,8 +28,9 @@ import (
 //
 // API: GET /api/public/health, GET /api/public/dataset-items
 func Export(ctx context.Context, client *langfuse.Client, name string, version time.Time, w *dataset.Writer) (n int, err error) {
+	pin := langfuse.DatasetVersion{Time: version}
 	if version.IsZero() {
-		if version, err = client.CurrentDatasetVersion(ctx, name); err != nil {
+		if pin, err = client.CurrentDatasetVersion(ctx, name); err != nil {
 			return 0, fmt.Errorf("exporting: %w", err)
 		}
 	}
@@ -38,7 +39,7 @@ func Export(ctx context.Context, client *langfuse.Client, name string, version t
 		return 0, fmt.Errorf("exporting: %w", err)
 	}
 	defer func() { err = errors.Join(err, s.remove()) }()
-	for item, err := range client.ListDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: name, Version: version}) {
+	for item, err := range client.ListDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: name, Version: pin}) {
 		if err != nil {
 			return 0, fmt.Errorf("exporting: %w", err)
 		}

@@ -237,15 +237,21 @@ func TestDataset_begin(t *testing.T) {
 	}
 	want := read(d)
 	w.refuse("dataset-items", http.StatusBadGateway)
-	d.Begin(t.Context())
+	d.Begin(t.Context(), 0)
 	w.front.Store(nil)
 	if got := read(d); got != want {
 		t.Errorf("after a failure: %s", got)
 	}
-	d.Begin(t.Context())
-	calls := w.calls.Load()
-	if got := read(d); got != want || w.calls.Load()-calls != 2 {
-		t.Errorf("begun, with %d more requests: %s", w.calls.Load()-calls, got)
+	for _, c := range []struct {
+		most          int
+		begun, behind int64 // pages of 100
+	}{{0, 3, 0}, {120, 2, 1}, {5, 1, 2}} {
+		calls := w.calls.Load()
+		d.Begin(t.Context(), c.most)
+		begun := w.calls.Load() - calls
+		if got := read(d); got != want || begun != c.begun || w.calls.Load()-calls-begun != c.behind {
+			t.Errorf("%d wanted: %d requests, then %d: %s", c.most, begun, w.calls.Load()-calls-begun, got)
+		}
 	}
 	if got := read(d); got != want {
 		t.Errorf("read again: %s", got)

@@ -184,7 +184,7 @@ func (j *job) claim(ctx context.Context, h *outcome.Header) (experiment.Source, 
 	}
 	var begun sync.WaitGroup
 	if pinned, ok := source.(*tracking.Dataset); ok {
-		begun.Go(func() { pinned.Begin(ctx) })
+		begun.Go(func() { pinned.Begin(ctx, j.cfg.limit) })
 	}
 	err = j.nameIsFree(ctx, *h)
 	begun.Wait()
@@ -253,14 +253,14 @@ func (c *runConfig) pinEarly(ctx context.Context, client *langfuse.Client) {
 		return
 	}
 	if found, err := tracking.OpenDataset(ctx, client, c.dataset); err == nil {
-		c.pin = &outcome.Dataset{ID: found.ID(), Name: c.dataset, Version: found.Version()}
+		c.pin = found
 	}
 }
 
 // openDataset pins the dataset, unless it is pinned already.
 func (j *job) openDataset(ctx context.Context) (*tracking.Dataset, error) {
-	if pin := j.cfg.pin; pin != nil {
-		return tracking.ReopenDataset(j.lf.Client, pin.ID, pin.Name, pin.Version)
+	if j.cfg.pin != nil {
+		return j.cfg.pin, nil
 	}
 	return tracking.OpenDataset(ctx, j.lf.Client, j.cfg.dataset)
 }

@@ -84,7 +84,7 @@ func (s *sweepJob) compareURL(ctx context.Context, l compare.Leaderboard) (strin
 	if len(ids) < 2 {
 		return "", nil
 	}
-	return langfuse.CompareURL(s.lf.Client.BaseURL(), s.lf.Server.Project.ID, pin.ID, ids...), nil
+	return langfuse.CompareURL(s.lf.Client.BaseURL(), s.lf.Server.Project.ID, pin.ID(), ids...), nil
 }
 
 // experimentOf reads the id that the first trial of a run has in Langfuse.

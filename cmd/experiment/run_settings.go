@@ -80,9 +80,9 @@ type runConfig struct {
 	system                   systemConfig
 	concurrency, limit       int
 	trials                   int
-	pin                      *outcome.Dataset // the dataset's version, if it is known: other runs of the sweep have it too
-	cell                     bool             // a run of a sweep, which is reported as a whole
-	beside                   []string         // the run files of its sweep, whose cost is of the same budget
+	pin                      *tracking.Dataset // if it is known: other runs of the sweep have it too
+	cell                     bool              // a run of a sweep, which is reported as a whole
+	beside                   []string          // the run files of its sweep, whose cost is of the same budget
 	timeout                  time.Duration
 	items, filters           []string
 	allowance                experiment.Allowance

@@ -101,29 +101,37 @@ func (s *sweepJob) pin(ctx context.Context) error {
 	if isItemFile(s.cells[0].dataset) {
 		return nil
 	}
-	pin := outcome.Dataset{Name: s.cells[0].dataset}
+	pin, err := s.resumedPin(ctx)
+	if err != nil {
+		return err
+	}
+	if pin == nil {
+		j := &job{cfg: s.cells[0], lf: s.lf}
+		if pin, err = j.openDataset(ctx); err != nil {
+			return j.datasetError(err)
+		}
+	}
+	for i := range s.cells {
+		s.cells[i].pin = pin
+	}
+	return nil
+}
+
+// resumedPin returns the dataset of a run that goes on; nil where none does.
+func (s *sweepJob) resumedPin(ctx context.Context) (*tracking.Dataset, error) {
 	for i, cfg := range s.cells {
-		if !cfg.resume || pin.Version != "" {
+		if !cfg.resume {
 			continue
 		}
 		h, err := headerOf(ctx, s.paths[i])
 		if err != nil {
-			return err
+			return nil, err
 		}
-		pin.ID, pin.Version = h.Dataset.ID, h.Dataset.Version
-	}
-	if pin.Version == "" {
-		j := &job{cfg: s.cells[0], lf: s.lf}
-		now, err := j.openDataset(ctx)
-		if err != nil {
-			return j.datasetError(err)
+		if d := h.Dataset; d.Version != "" {
+			return tracking.ReopenDataset(s.lf.Client, d.ID, d.Name, d.Version)
 		}
-		pin.ID, pin.Version = now.ID(), now.Version()
 	}
-	for i := range s.cells {
-		s.cells[i].pin = &pin
-	}
-	return nil
+	return nil, nil
 }
 
 // headerOf reads the header of a run file.
@@ -143,7 +151,7 @@ func (s *sweepJob) checkNames(ctx context.Context, headers []outcome.Header) (pr
 			continue
 		}
 		h := headers[i]
-		h.Dataset.ID = cfg.pin.ID
+		h.Dataset.ID = cfg.pin.ID()
 		where, err := (&job{cfg: cfg, lf: s.lf}).whereTaken(ctx, h, h.Name)
 		switch {
 		case err != nil:

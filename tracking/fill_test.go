@@ -41,7 +41,8 @@ func TestPublisher_fill(t *testing.T) {
 						t.Error(err)
 					}
 				}()
-				p, began, finished := &Publisher{cfg: Config{Run: run}, read: c.read}, time.Now(), make(chan struct{})
+				began, finished := time.Now(), make(chan struct{})
+				p := &Publisher{cfg: Config{Run: run}, read: c.read, finished: finished}
 				next := 0
 				commit := func(n int) {
 					for range n {
@@ -60,7 +61,7 @@ func TestPublisher_fill(t *testing.T) {
 				if c.finish > 0 {
 					time.AfterFunc(c.finish, func() { close(finished) })
 				}
-				p.fill(t.Context(), began, finished)
+				p.fill(t.Context(), began)
 				if took := time.Since(began); took != c.want {
 					t.Errorf("began after %v, want %v", took, c.want)
 				}

@@ -86,17 +86,34 @@ func (all flights) last() int64 {
 }
 
 // clear waits until another may start, the links of the newest being there and no
-// more than two of them on their way, and reports whether the links are there.
-func (all flights) clear() bool {
+// more than two of them on their way, or until the run finishes, and reports whether
+// those links did not fail.
+func (all flights) clear(finished <-chan struct{}) bool {
 	f := all.newest()
 	if f == nil {
 		return true
 	}
+	awaited := []chan struct{}{f.left[linked]}
 	if n := len(all) - stages; n >= 0 {
-		<-all[n].left[scored]
+		awaited = append(awaited, all[n].left[scored])
 	}
-	<-f.left[linked]
-	return f.errs[linked] == nil
+	for _, left := range awaited {
+		select {
+		case <-left:
+		case <-finished:
+		}
+	}
+	return !isClosed(f.left[linked]) || f.errs[linked] == nil
+}
+
+// settle waits until all have arrived, or until the run finishes.
+func (all flights) settle(finished <-chan struct{}) {
+	if f := all.newest(); f != nil {
+		select {
+		case <-f.left[scored]:
+		case <-finished:
+		}
+	}
 }
 
 // arrive takes out those that have arrived: how many of their outcomes are

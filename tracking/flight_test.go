@@ -15,12 +15,13 @@ func newFlight() *flight {
 }
 
 // TestFlights_clear: a fourth round starts when the links of the third are there
-// and the first has arrived, so that no more than three are in memory.
+// and the first has arrived, so that no more than three are in memory; the last one
+// starts at once.
 func TestFlights_clear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := flights{newFlight(), newFlight(), newFlight()}
 		cleared := make(chan bool, 1)
-		go func() { cleared <- all.clear() }()
+		go func() { cleared <- all.clear(nil) }()
 		for _, step := range []struct {
 			what string
 			left chan struct{}
@@ -40,10 +41,16 @@ func TestFlights_clear(t *testing.T) {
 			t.Error("the links are there")
 		}
 	})
+	finished := make(chan struct{})
+	close(finished)
+	if !(flights{newFlight(), newFlight(), newFlight()}).clear(finished) {
+		t.Error("the last round waits")
+	}
+	flights{newFlight()}.settle(finished)
 	failed := newFlight()
 	failed.errs[linked] = errors.New("gone")
 	close(failed.left[linked])
-	if (flights{failed}).clear() || !(flights{}).clear() {
+	if (flights{failed}).clear(nil) || !(flights{}).clear(nil) {
 		t.Error("the next round starts behind links that failed, or not at all")
 	}
 }

@@ -23,18 +23,18 @@ func (p *Publisher) wait(ctx context.Context, d time.Duration, more, finished <-
 
 // fill waits until another round is worth its requests, or the run finishes; began
 // is the beginning of the last one.
-func (p *Publisher) fill(ctx context.Context, began time.Time, finished <-chan struct{}) {
+func (p *Publisher) fill(ctx context.Context, began time.Time) {
 	if left := time.Until(began.Add(stride)); left > 0 {
-		p.wait(ctx, left, nil, finished)
+		p.wait(ctx, left, nil, p.finished)
 	}
-	for ctx.Err() == nil && !isClosed(finished) {
+	for ctx.Err() == nil && !isClosed(p.finished) {
 		more := p.cfg.Run.Changed()
 		left := time.Until(began.Add(linger))
 		n, err := p.cfg.Run.Waiting(ctx, p.read, many)
 		if err != nil || n >= many || left <= 0 {
 			return // the round meets the error again
 		}
-		p.wait(ctx, left, more, finished)
+		p.wait(ctx, left, more, p.finished)
 	}
 }
 

@@ -63,6 +63,7 @@ type Publisher struct {
 	refused refused
 	// refusedTotals holds why Langfuse will never take scores of the run.
 	refusedTotals []error
+	finished      <-chan struct{} // closed when the run has
 	flights       flights
 	read          int64         // the last outcome that was in a round
 	linking       chan struct{} // takes Config.Requests, one for each link under way
@@ -136,15 +137,17 @@ func orDefault[T int | time.Duration](value, otherwise T) T {
 // Only one Follow may be under way for a run. It never touches what the
 // workers wait for.
 func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error {
+	p.finished = finished
 	failures, ending := 0, false
 	for {
+		began := time.Now()
+		clear := p.flights.clear(finished)
 		last := isClosed(finished)
 		if last && !ending {
 			failures, ending = 0, true // what failed during the run does not count
 		}
 		more := p.cfg.Run.Changed() // before reading, so that no commit is missed
-		began := time.Now()
-		done, err := p.round(ctx, last)
+		done, err := p.round(ctx, clear, last)
 		idle := done == progress{}
 		ended := err == nil && idle && last
 		if ended {
@@ -176,9 +179,9 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 		case last || done.took >= roundSize:
 		case idle:
 			p.wait(ctx, 0, more, finished)
-			p.fill(ctx, time.Now(), finished)
+			p.fill(ctx, time.Now())
 		default:
-			p.fill(ctx, began, finished)
+			p.fill(ctx, began)
 		}
 	}
 }

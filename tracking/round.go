@@ -12,21 +12,21 @@ type progress struct {
 	finished int // outcomes that are published or set aside now, also of rounds before
 }
 
-// round sends the next outcomes on their way, as soon as the links of the round
-// before are there. Where more are to follow soon it does not wait for them to
-// arrive; see flight. What was acknowledged before an error stays acknowledged.
-// Last says that the run has ended: its own scores go beside its last outcomes,
-// also where those are on their way already.
-func (p *Publisher) round(ctx context.Context, last bool) (progress, error) {
+// round sends the next outcomes on their way. Where more are to follow soon it does
+// not wait for them to arrive; see flight. What was acknowledged before an error stays
+// acknowledged. Clear is what flights said; where it is false nothing new is sent.
+// Last says that the run has ended: its own scores go beside its last outcomes, also
+// where those are on their way already.
+func (p *Publisher) round(ctx context.Context, clear, last bool) (progress, error) {
 	var done progress
-	if !last && !p.flights.clear() {
+	if !clear {
 		return p.land(done, nil)
 	}
 	batch, err := p.next(ctx)
 	if err != nil {
 		return p.land(done, err)
 	}
-	if last && len(batch) == roundSize && !p.flights.clear() {
+	if last && len(batch) == roundSize && !p.flights.clear(nil) {
 		return p.land(done, nil)
 	}
 	if done.took = len(batch); done.took > 0 {
@@ -38,8 +38,10 @@ func (p *Publisher) round(ctx context.Context, last bool) (progress, error) {
 	if last && len(batch) < roundSize && len(p.flights) > 0 {
 		return p.land(done, p.totals(ctx))
 	}
-	done.finished, err = p.arrive()
-	if err != nil || len(batch) == 0 {
+	if len(batch) == 0 {
+		p.flights.settle(p.finished)
+	}
+	if done.finished, err = p.arrive(); err != nil {
 		return p.land(done, err)
 	}
 	return done, nil

@@ -1,6 +1,9 @@
 package baseline
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // concept is a relation that the rules know by themselves, between A and B.
 // A schema is read as a concept when its name or description has one of the
@@ -41,6 +44,30 @@ func split(list string) []string {
 		}
 	}
 	return out
+}
+
+// conceptName is a name of a relation, of which forward says whether its source is A.
+type conceptName struct {
+	concept int // its place in the table
+	words   []string
+	text    string
+	forward bool
+}
+
+// namesOf returns the names of all concepts, the longest first; those of equal length
+// in the order of the table.
+func namesOf(concepts []concept) []conceptName {
+	var names []conceptName
+	for i, c := range concepts {
+		for _, name := range split(c.names) {
+			names = append(names, conceptName{i, strings.Fields(name), name, true})
+		}
+		for _, name := range split(c.inverse) {
+			names = append(names, conceptName{i, strings.Fields(name), name, false})
+		}
+	}
+	slices.SortStableFunc(names, func(a, b conceptName) int { return len(b.text) - len(a.text) })
+	return names
 }
 
 func conceptTable() []concept {

@@ -131,27 +131,15 @@ func (g *grammar) compile(r int, schema extraction.RelationshipSchema, lex *lexi
 // words, unless loose: then it must not be a word for a kind of entity, which
 // descriptions are full of. Ties go to the concept that stands first.
 func meaning(words []string, loose bool, lex *lexicon) (concept, bool, bool) {
-	best, at, forward := 0, -1, false
-	for i, c := range lex.concepts {
-		for _, list := range []struct {
-			names   string
-			forward bool
-		}{{c.names, true}, {c.inverse, false}} {
-			for _, name := range split(list.names) {
-				phrase := strings.Fields(name)
-				if len(phrase) == 1 && len(words) > 1 && (!loose || len(lex.kinds[name]) > 0) {
-					continue
-				}
-				if n := len(name); n > best && within(words, phrase) {
-					best, at, forward = n, i, list.forward
-				}
-			}
+	for _, name := range lex.conceptNames {
+		if len(name.words) == 1 && len(words) > 1 && (!loose || len(lex.kinds[name.text]) > 0) {
+			continue
+		}
+		if within(words, name.words) {
+			return lex.concepts[name.concept], name.forward, true
 		}
 	}
-	if at < 0 {
-		return concept{}, false, false
-	}
-	return lex.concepts[at], forward, true
+	return concept{}, false, false
 }
 
 // within reports that phrase occurs in words as it stands, inflection aside.

@@ -41,9 +41,11 @@ type lexicon struct {
 	kinds         map[string][]kind
 	generic       map[string]bool // words of schemas that name a kind as a whole
 	concepts      []concept
+	conceptNames  []conceptName // the longest first
 }
 
 func newLexicon() *lexicon {
+	concepts := conceptTable()
 	return &lexicon{
 		stops:         set(stopWords),
 		starters:      set(starterWords),
@@ -80,7 +82,8 @@ func newLexicon() *lexicon {
 		works:         set(workNouns),
 		kinds:         schemaWords(),
 		generic:       set(genericWords),
-		concepts:      conceptTable(),
+		concepts:      concepts,
+		conceptNames:  namesOf(concepts),
 	}
 }
 

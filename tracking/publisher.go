@@ -141,13 +141,13 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 	failures, ending := 0, false
 	for {
 		began := time.Now()
-		clear := p.flights.clear(finished)
+		ready := p.flights.clear(finished)
 		last := isClosed(finished)
 		if last && !ending {
 			failures, ending = 0, true // what failed during the run does not count
 		}
 		more := p.cfg.Run.Changed() // before reading, so that no commit is missed
-		done, err := p.round(ctx, clear, last)
+		done, err := p.round(ctx, ready, last)
 		idle := done == progress{}
 		ended := err == nil && idle && last
 		if ended {

@@ -14,12 +14,12 @@ type progress struct {
 
 // round sends the next outcomes on their way. Where more are to follow soon it does
 // not wait for them to arrive; see flight. What was acknowledged before an error stays
-// acknowledged. Clear is what flights said; where it is false nothing new is sent.
+// acknowledged. Where it is not ready, as flights.clear says, nothing new is sent.
 // Last says that the run has ended: its own scores go beside its last outcomes, also
 // where those are on their way already.
-func (p *Publisher) round(ctx context.Context, clear, last bool) (progress, error) {
+func (p *Publisher) round(ctx context.Context, ready, last bool) (progress, error) {
 	var done progress
-	if !clear {
+	if !ready {
 		return p.land(done, nil)
 	}
 	batch, err := p.next(ctx)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"extraction-experiment/internal/exchange"
+	"extraction-experiment/internal/retryafter"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -111,7 +111,7 @@ func (a address) unreachable(ctx context.Context, err error) error {
 // refused makes the error for a status that is no success.
 func (a address) refused(resp *http.Response, body []byte) error {
 	status, said := resp.StatusCode, excerpt(body)
-	failed := &pipeline.ModelError{Status: status, RetryAfter: exchange.RetryAfter(resp.Header, time.Now()), Failure: outcome.Failure{Class: outcome.Provider}}
+	failed := &pipeline.ModelError{Status: status, RetryAfter: retryafter.Of(resp.Header, time.Now()), Failure: outcome.Failure{Class: outcome.Provider}}
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		said = "check the token"

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"extraction-experiment/internal/retryafter"
 )
 
 // The classes of failure that a caller may want to tell apart with errors.Is.
@@ -130,7 +132,7 @@ func (c *Client) apiError(r request, res *http.Response, body []byte) *APIError 
 	apiErr := &APIError{
 		Method: r.method, Path: apiPrefix + r.path, Status: res.StatusCode, base: c.base,
 		class:      classify(res.StatusCode, answer),
-		RetryAfter: max(parseRetryAfter(res.Header.Get("Retry-After"), dateOf(res)), answer.retryAfter),
+		RetryAfter: max(retryafter.Of(res.Header, time.Now()), answer.retryAfter),
 	}
 	apiErr.foreign = apiErr.class == ErrEndpointGone && !answer.json && res.StatusCode != http.StatusMethodNotAllowed
 	message := answer.message

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"extraction-experiment/internal/retryafter"
 )
 
 // maxMessage is the longest message of a server that goes into an error.
@@ -58,7 +60,7 @@ func readErrorBody(contentType string, body []byte) errorBody {
 		RetryAfterSeconds Number `json:"retryAfterSeconds"`
 	}
 	if json.Unmarshal(fields.Details, &details) == nil {
-		answer.retryAfter = secondsDuration(float64(details.RetryAfterSeconds))
+		answer.retryAfter = retryafter.Seconds(float64(details.RetryAfterSeconds))
 	}
 	return answer
 }

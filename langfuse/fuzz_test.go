@@ -134,17 +134,6 @@ func FuzzScoreValue(f *testing.F) {
 	})
 }
 
-func FuzzRetryAfter(f *testing.F) {
-	for _, seed := range []string{"", "7", "-1", "NaN", "1e400", "0x1p70", "Sat, 21 Nov 2026 03:00:30 GMT"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		if d := parseRetryAfter(text, time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)); d < 0 || d > 24*time.Hour {
-			t.Errorf("%q: %s", text, d)
-		}
-	})
-}
-
 func FuzzExperimentID(f *testing.F) {
 	f.Add("p1", "d1", "run A")
 	f.Add("", "\xed\xa0\x80", "\u2028<>&\x00")

@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"math"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -80,34 +78,4 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	}
-}
-
-// dateOf is when an answer was given, by the clock of who gave it: its instants are
-// of that clock, too. Without a date it is now.
-func dateOf(res *http.Response) time.Time {
-	if at, err := http.ParseTime(res.Header.Get("Date")); err == nil {
-		return at
-	}
-	return time.Now()
-}
-
-// parseRetryAfter reads a Retry-After header: seconds, or an HTTP date.
-// Anything else, and what lies in the past, is 0. The result is at most a day.
-func parseRetryAfter(value string, now time.Time) time.Duration {
-	value = strings.TrimSpace(value)
-	if seconds, err := strconv.ParseFloat(value, 64); err == nil {
-		return secondsDuration(seconds)
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		return secondsDuration(at.Sub(now).Seconds())
-	}
-	return 0
-}
-
-// secondsDuration turns a number from outside into a duration in [0, 24 h].
-func secondsDuration(seconds float64) time.Duration {
-	if math.IsNaN(seconds) || seconds <= 0 {
-		return 0
-	}
-	return time.Duration(min(seconds, 24*60*60) * float64(time.Second))
 }

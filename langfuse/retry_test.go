@@ -249,17 +249,3 @@ func TestRetryAfter_ofItsOwnClock(t *testing.T) {
 		t.Errorf("%+v", err)
 	}
 }
-
-func TestParseRetryAfter(t *testing.T) {
-	now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
-	for text, want := range map[string]time.Duration{
-		"": 0, "0": 0, "-5": 0, "3": 3 * time.Second, " 3 ": 3 * time.Second, "1.5": 1500 * time.Millisecond,
-		"NaN": 0, "Inf": 24 * time.Hour, "1e300": 24 * time.Hour, "x": 0,
-		"Sat, 21 Nov 2026 03:00:30 GMT": 30 * time.Second,
-		"Fri, 31 Dec 9999 23:59:59 GMT": 24 * time.Hour,
-	} {
-		if got := parseRetryAfter(text, now); got != want {
-			t.Errorf("%q: %s, want %s", text, got, want)
-		}
-	}
-}

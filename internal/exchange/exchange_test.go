@@ -104,35 +104,6 @@ func TestSet(t *testing.T) {
 	}
 }
 
-func TestRetryAfter(t *testing.T) {
-	for _, c := range []struct {
-		name, value string
-		want        time.Duration
-	}{
-		{"Retry-After", "2", 2 * time.Second},
-		{"Retry-After", " 1.5 ", 1500 * time.Millisecond},
-		{"Retry-After", "0", 0},
-		{"Retry-After", "-1", 0},
-		{"Retry-After", "NaN", 0},
-		{"Retry-After", "Inf", 24 * time.Hour},
-		{"Retry-After", "1e300", 24 * time.Hour},
-		{"Retry-After", "Wed, 04 Mar 2026 05:06:37 GMT", 30 * time.Second},
-		{"Retry-After", "Wed, 04 Mar 2020 05:06:37 GMT", 0},
-		{"Retry-After", "tomorrow", 0},
-		{"Retry-After-Ms", "250", 250 * time.Millisecond},
-		{"Retry-After-Ms", "x", 0},
-		{"Other", "7", 0},
-	} {
-		if got := exchange.RetryAfter(http.Header{c.name: {c.value}}, now); got != c.want {
-			t.Errorf("%s: %s: got %s, want %s", c.name, c.value, got, c.want)
-		}
-	}
-	both := http.Header{"Retry-After": {"9"}, "Retry-After-Ms": {"1250"}}
-	if got := exchange.RetryAfter(both, now); got != 1250*time.Millisecond {
-		t.Errorf("got %s: the finer one counts", got)
-	}
-}
-
 func FuzzReadReason(f *testing.F) {
 	for _, body := range []string{`{"error":{"message":["a"],"code":1,"details":[{"@type":"google.rpc.RetryInfo","retryDelay":"3s"}]}}`, `[{"error":"x"}]`, `{"detail":[{}]}`, "<html>", "\xff", ""} {
 		f.Add("application/json", []byte(body))
@@ -141,15 +112,6 @@ func FuzzReadReason(f *testing.F) {
 		r := exchange.ReadReason(kind, body)
 		if !utf8.ValidString(r.Text) || r.RetryDelay < 0 || r.RetryDelay > 24*time.Hour || r.HTML && r.Text != "" {
 			t.Errorf("got %+v", r)
-		}
-	})
-}
-
-func FuzzRetryAfter(f *testing.F) {
-	f.Add("7", "Wed, 04 Mar 2026 05:06:37 GMT")
-	f.Fuzz(func(t *testing.T, ms, value string) {
-		if got := exchange.RetryAfter(http.Header{"Retry-After-Ms": {ms}, "Retry-After": {value}}, now); got < 0 || got > 24*time.Hour {
-			t.Errorf("got %s", got)
 		}
 	})
 }

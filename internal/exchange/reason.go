@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"extraction-experiment/internal/retryafter"
 )
 
 // Reason is what the body of a failed answer says.
@@ -138,7 +140,7 @@ func protoDuration(text string) time.Duration {
 	if !ok || err != nil {
 		return 0
 	}
-	return believed(seconds)
+	return retryafter.Seconds(seconds)
 }
 
 // looksLikeHTML reports whether an answer is a web page.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"extraction-experiment/internal/retryafter"
 	"extraction-experiment/internal/secret"
 )
 
@@ -26,7 +27,7 @@ func (s Service) refused(x *Exchange) Fault {
 	}
 	fault := Fault{Status: x.Status, Retry: passing(x.Status), Message: fmt.Sprintf("%d: %s", x.Status, said)}
 	if fault.Retry {
-		fault.RetryAfter = max(RetryAfter(x.Header, s.Now()), reason.RetryDelay)
+		fault.RetryAfter = max(retryafter.Of(x.Header, s.Now()), reason.RetryDelay)
 	}
 	switch {
 	case x.Status == http.StatusTooManyRequests:

@@ -1,4 +1,5 @@
-package exchange
+// Package retryafter reads how long a server asks to wait before the next request.
+package retryafter
 
 import (
 	"math"
@@ -11,30 +12,29 @@ import (
 // longest is the longest pause that is believed.
 const longest = 24 * time.Hour
 
-// RetryAfter reads how long a server asks to wait: retry-after-ms
-// (milliseconds, of OpenAI and Azure) before Retry-After (seconds or an HTTP
-// date, which counts from the Date of the answer; without one, from now). The
-// result is in [0, 24 h]; 0 if nothing was asked, it cannot be read or lies in the
-// past.
-func RetryAfter(header http.Header, now time.Time) time.Duration {
+// Of reads it from the header of an answer: retry-after-ms (milliseconds, of OpenAI
+// and Azure) before Retry-After (seconds or an HTTP date, which counts from the Date
+// of the answer; without one, from now). The result is in [0, 24 h]; 0 if nothing was
+// asked, it cannot be read or lies in the past.
+func Of(header http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(strings.TrimSpace(header.Get("Retry-After-Ms")), 64); err == nil && ms > 0 {
-		return believed(ms / 1000)
+		return Seconds(ms / 1000)
 	}
 	value := strings.TrimSpace(header.Get("Retry-After"))
 	if seconds, err := strconv.ParseFloat(value, 64); err == nil {
-		return believed(seconds)
+		return Seconds(seconds)
 	}
 	if at, err := http.ParseTime(value); err == nil {
 		if date, err := http.ParseTime(header.Get("Date")); err == nil {
 			now = date
 		}
-		return believed(at.Sub(now).Seconds())
+		return Seconds(at.Sub(now).Seconds())
 	}
 	return 0
 }
 
-// believed turns seconds from outside into a duration in [0, longest].
-func believed(seconds float64) time.Duration {
+// Seconds turns a number from outside into a duration in [0, 24 h].
+func Seconds(seconds float64) time.Duration {
 	if math.IsNaN(seconds) || seconds <= 0 {
 		return 0
 	}

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"extraction-experiment/internal/exchange"
 	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/retryafter"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -148,7 +148,7 @@ func (e *endpoint) refused(ctx context.Context, resp *http.Response) error {
 	f.Message = strings.TrimSuffix(fmt.Sprintf("%s answered %d %s%s: %s", e.shown, status, http.StatusText(status), advice(status), e.mask.Replace(f.Message)), ": ")
 	return &pipeline.ModelError{
 		Failure: f, Status: status,
-		RetryAfter: exchange.RetryAfter(resp.Header, e.cfg.Now()),
+		RetryAfter: retryafter.Of(resp.Header, e.cfg.Now()),
 		Retry:      status == 408 || status == 425 || status == 429 || status >= 500 && status != 501 && status != 505,
 	}
 }

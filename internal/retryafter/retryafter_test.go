@@ -1,0 +1,57 @@
+package retryafter_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"extraction-experiment/internal/retryafter"
+)
+
+var now = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+
+func TestOf(t *testing.T) {
+	for _, c := range []struct {
+		name, value string
+		want        time.Duration
+	}{
+		{"Retry-After", "2", 2 * time.Second},
+		{"Retry-After", " 1.5 ", 1500 * time.Millisecond},
+		{"Retry-After", "0", 0},
+		{"Retry-After", "-1", 0},
+		{"Retry-After", "NaN", 0},
+		{"Retry-After", "Inf", 24 * time.Hour},
+		{"Retry-After", "1e300", 24 * time.Hour},
+		{"Retry-After", "Wed, 04 Mar 2026 05:06:37 GMT", 30 * time.Second},
+		{"Retry-After", "Wed, 04 Mar 2020 05:06:37 GMT", 0},
+		{"Retry-After", "tomorrow", 0},
+		{"Retry-After", "Fri, 31 Dec 9999 23:59:59 GMT", 24 * time.Hour},
+		{"Retry-After", "", 0},
+		{"Retry-After-Ms", "250", 250 * time.Millisecond},
+		{"Retry-After-Ms", "x", 0},
+		{"Other", "7", 0},
+	} {
+		if got := retryafter.Of(http.Header{c.name: {c.value}}, now); got != c.want {
+			t.Errorf("%s: %s: got %s, want %s", c.name, c.value, got, c.want)
+		}
+	}
+	ahead := http.Header{"Retry-After": {"Wed, 04 Mar 2026 07:00:05 GMT"}, "Date": {"Wed, 04 Mar 2026 07:00:00 GMT"}}
+	if got := retryafter.Of(ahead, now); got != 5*time.Second {
+		t.Errorf("got %s: the date counts from that of the answer", got)
+	}
+	both := http.Header{"Retry-After": {"9"}, "Retry-After-Ms": {"1250"}}
+	if got := retryafter.Of(both, now); got != 1250*time.Millisecond {
+		t.Errorf("got %s: the finer one counts", got)
+	}
+}
+
+func FuzzOf(f *testing.F) {
+	for _, value := range []string{"", "7", "-1", "NaN", "1e400", "0x1p70", "Wed, 04 Mar 2026 05:06:37 GMT"} {
+		f.Add(value, value)
+	}
+	f.Fuzz(func(t *testing.T, ms, value string) {
+		if got := retryafter.Of(http.Header{"Retry-After-Ms": {ms}, "Retry-After": {value}}, now); got < 0 || got > 24*time.Hour {
+			t.Errorf("got %s", got)
+		}
+	})
+}

@@ -5,6 +5,7 @@ package main
 import (
 	"math/rand/v2"
 	"os"
+	"os/signal"
 	"syscall"
 	"testing"
 
@@ -31,6 +32,9 @@ func TestSignals_nobodyReads(t *testing.T) {
 // TestSignals_terminalGone: SIGHUP stops a run as Ctrl-C does.
 func TestSignals_terminalGone(t *testing.T) {
 	t.Parallel()
+	if signal.Ignored(syscall.SIGHUP) {
+		t.Skip("programs that are started here are told of no hangup: the tests run under nohup")
+	}
 	f := newFolder(t)
 	file := f.writeItems(t, makeItems(32, 25_000))
 	path := f.runFile(file, "r")

@@ -4,10 +4,13 @@ package scripttest
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -46,9 +49,19 @@ func Params(folder string) testscript.Params {
 		Dir:                 folder,
 		Setup:               setup,
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "waitfor": waitFor},
+		Condition:           condition,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 	}
+}
+
+// condition knows [hangup]: a program that is started here is told of a hangup. Under
+// nohup none is.
+func condition(name string) (bool, error) {
+	if name != "hangup" {
+		return false, fmt.Errorf("there is no condition [%s]", name)
+	}
+	return !signal.Ignored(syscall.SIGHUP), nil
 }
 
 // setup gives a script an environment without any setting of the machine, but for

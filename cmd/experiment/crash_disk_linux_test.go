@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"runtime"
@@ -32,6 +33,21 @@ func TestCrash_diskFull(t *testing.T) {
 	}
 	c.resumed(t, run)
 	onceInLangfuse(t, c.client, c.runFile("made", "whole"), c.runFile("made", run))
+}
+
+// TestCrash_diskFullAtFirst: the disk is full before the server of the folder has the
+// built-in dataset.
+func TestCrash_diskFullAtFirst(t *testing.T) {
+	t.Parallel()
+	for blocks := 100; ; blocks += 200 { // of 512 or 1,024 bytes
+		f := newFolder(t)
+		f.program = "sh"
+		script := fmt.Sprintf(`trap '' XFSZ; ulimit -f %d; exec experiment --dataset extraction-eval --name r`, blocks)
+		child := f.run(t, cli.ExitIO, "-c", script)
+		if strings.Contains(child.stderr.String(), "built-in dataset") {
+			break // until then the server did not even start
+		}
+	}
 }
 
 // TestCrash_readOnlyFolder: where nothing can be written, nothing is begun.

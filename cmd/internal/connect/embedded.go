@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -40,9 +41,19 @@ func openEmbedded(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 		return nil, err
 	}
 	if err := seedBuiltIn(ctx, l.Client); err != nil {
-		return nil, errors.Join(err, l.Close())
+		return nil, errors.Join(kept(err), l.Close())
 	}
 	return l, nil
+}
+
+// kept says that it is the folder where the server inside could not keep something:
+// that is all that its 500 can mean.
+func kept(err error) error {
+	var answer *langfuse.APIError
+	if errors.As(err, &answer) && answer.Status == http.StatusInternalServerError {
+		return &folderError{err}
+	}
+	return err
 }
 
 // findRunning connects to the server of the address note. A note without a

@@ -81,7 +81,7 @@ func showAction(c *urfave.Context, env cli.Env) (err error) {
 
 // otherTrials names the commands that show the item's other trials.
 func otherTrials(ctx context.Context, run *runstore.Reader, named, id string, shown int) (lines []string, err error) {
-	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Brief: true, Item: id}) {
+	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Item: id}) {
 		if err != nil {
 			return nil, err
 		}

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// maxIdleConnections is how many connections are kept open between calls.
+// maxIdleConnections is how many connections are kept open between calls: those of 64
+// run items and as many requests of scores, which a publisher sends beside each other.
 const maxIdleConnections = 128
 
 // Client speaks to one project of one Langfuse server. It is safe for

@@ -3,6 +3,8 @@ package langfuse
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"net/url"
 	"sync"
 	"time"
 )
@@ -59,12 +61,13 @@ func (c *Client) CurrentDatasetVersion(ctx context.Context, name string) (Datase
 // newestItem returns a page of the newest item; its pages are the items. A version
 // in the future gives the items as they are, the newest first.
 func (c *Client) newestItem(ctx context.Context, name string) (numberedPage[DatasetItem], error) {
-	version := DatasetVersion{Time: time.Now().AddDate(1, 0, 0)}
-	begun, err := c.BeginDatasetItems(ctx, DatasetItemsQuery{DatasetName: name, Version: version, Limit: 1})
-	if err != nil || len(begun.list.begun) == 0 {
-		return numberedPage[DatasetItem]{}, err
+	query := url.Values{"datasetName": {name}}
+	setTime(query, "version", time.Now().AddDate(1, 0, 0))
+	page, err := getPage[DatasetItem](ctx, c, "dataset-items", query, 1, 1)
+	if err != nil {
+		err = fmt.Errorf("items of dataset %q: %w", name, err)
 	}
-	return begun.list.begun[0], nil
+	return page, err
 }
 
 // serverNow returns the server's time from its clock, which tells seconds only,

@@ -10,7 +10,7 @@ import (
 // How far pages are fetched ahead of the one that is yielded.
 const (
 	maxPagesAhead = 32
-	maxBytesAhead = 8 << 20 // by the size of the first page
+	maxBytesAhead = 8 << 20 // by the size of the pages that are there, or of what is expected
 )
 
 // listing is listPages for a list that does not change while it is read: once it is

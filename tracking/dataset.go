@@ -86,7 +86,8 @@ func (d *Dataset) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 		d.begun = nil // its pages may be large
 		if begun == nil {
 			var err error
-			if begun, err = d.list(ctx, d.version); err != nil {
+			// Nobody said how many will be read: one page tells how many there are.
+			if begun, err = d.list(ctx, langfuse.DatasetVersion{Time: d.version.Time}); err != nil {
 				yield(nil, err)
 				return
 			}

@@ -21,8 +21,8 @@ func (p *Publisher) wait(ctx context.Context, d time.Duration, more, finished <-
 	}
 }
 
-// fill waits until another round is worth its requests, or the run finishes; began
-// is the beginning of the last one.
+// fill waits until another round is worth its requests, or the run finishes; began is
+// when the last one did, or when something came after a pause.
 func (p *Publisher) fill(ctx context.Context, began time.Time) {
 	if left := time.Until(began.Add(stride)); left > 0 {
 		p.wait(ctx, left, nil, p.finished)

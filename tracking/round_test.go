@@ -256,6 +256,13 @@ func TestDataset_begin(t *testing.T) {
 	if got := read(d); got != want {
 		t.Errorf("read again: %s", got)
 	}
+	calls := w.calls.Load()
+	for range d.Pages(t.Context()) {
+		break
+	}
+	if n := w.calls.Load() - calls; n != 1 {
+		t.Errorf("%d requests for the first page", n)
+	}
 }
 
 // TestModes_foreignLink: where links are stored, what a gateway answers instead of

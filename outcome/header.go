@@ -25,13 +25,33 @@ type Header struct {
 
 	Trials      int               `json:"trials"` // at least 1
 	Description string            `json:"description,omitempty"`
-	Environment string            `json:"environment"`
+	Environment string            `json:"environment"` // of the spans in Langfuse
+	Publication Publication       `json:"publication,omitzero"`
 	Metadata    map[string]string `json:"metadata,omitempty"` // the user's own keys
 	GitSHA      string            `json:"git_sha,omitempty"`
 	Runner      string            `json:"runner_version"`
 	Project     string            `json:"project"` // Langfuse project id, "" without Langfuse
 	Started     time.Time         `json:"started"`
 }
+
+// Publication is the form in which a run is published to Langfuse. It is fixed
+// when the run begins, so that publishing, verifying and repairing it by a later
+// version of this program write and expect the same. The zero value is the form
+// of the versions that noted none.
+type Publication struct {
+	Form int `json:"form"` // PublicationForm of the version that began the run
+	// ScoreEnvironment is the environment of the scores; with Form 0 they are
+	// in the environment of the spans.
+	ScoreEnvironment string `json:"score_environment,omitempty"`
+	// Scores are the names of scores to publish besides the default ones;
+	// "all" stands for every score.
+	Scores []string `json:"scores,omitempty"`
+	// Mentions publishes positions in the text that the scorer looked up.
+	Mentions bool `json:"mentions,omitempty"`
+}
+
+// PublicationForm is the form in which runs that begin now are published.
+const PublicationForm = 1
 
 // Origin names another run.
 type Origin struct {

@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -176,7 +177,12 @@ func (c *checker) input(n *notes, item dataset.Item) (extraction.Document, bool)
 
 func (c *checker) expected(n *notes, item dataset.Item) (extraction.Extraction, bool) {
 	if item.Expected == nil {
-		n.warn(NotAnnotated, "expectedOutput", "is absent: nothing of this item is scored")
+		elsewhere := ""
+		var metadata struct{ Entities, Relationships json.RawMessage }
+		if json.Unmarshal(item.Metadata, &metadata) == nil && (metadata.Entities != nil || metadata.Relationships != nil) {
+			elsewhere = "; entities and relationships belong into expectedOutput, here they are keys of the metadata"
+		}
+		n.warn(NotAnnotated, "expectedOutput", "is absent: nothing of this item is scored%s", elsewhere)
 		return extraction.Extraction{}, false
 	}
 	expected, warnings, err := extraction.DecodeExtraction(item.Expected)

@@ -1,0 +1,106 @@
+package floors
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/extraction"
+)
+
+// TestDocs_linked finds pages of docs/ that the README does not lead to.
+func TestDocs_linked(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal(pages, err)
+	}
+	for _, page := range pages {
+		if !strings.Contains(string(readme), "]("+page+")") {
+			t.Errorf("README.md has no link to %s", page)
+		}
+	}
+}
+
+// TestDocs_items holds docs/items.md to the readers: its examples are read
+// without a warning, and every key of its tables is known to them.
+func TestDocs_items(t *testing.T) {
+	page, err := os.ReadFile("docs/items.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?ms)^```(jsonl|csv)\n(.*?)^```$").FindAllStringSubmatch(string(page), -1)
+	if len(blocks) != 2 {
+		t.Fatalf("%d examples, want one of each form", len(blocks))
+	}
+	for _, b := range blocks {
+		for item, err := range dataset.Read(strings.NewReader(b[2]), dataset.Format(b[1]), b[1]) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			warnings := item.Warnings
+			_, more, err := extraction.DecodeDocument(item.Input)
+			if err != nil {
+				t.Errorf("%s: %v", item.ID, err)
+			}
+			warnings = append(warnings, more...)
+			if _, more, err = extraction.DecodeExtraction(item.Expected); err != nil {
+				t.Errorf("%s: %v", item.ID, err)
+			}
+			if warnings = append(warnings, more...); len(warnings) > 0 {
+				t.Errorf("%s: %q", item.ID, warnings)
+			}
+		}
+	}
+	// The keys of a table, put into the place that they are read at.
+	places := map[string]string{
+		"## The item\n":    `{KEY, "document_text": "t"}`,
+		"## The input\n":   `{"id": "a", "input": {KEY, "text": "t"}}`,
+		"An entity has\n":  `{"id": "a", "input": {"document_text": "t"}, "expected": {"entities": [{KEY}]}}`,
+		"A relationship h": `{"id": "a", "input": {"document_text": "t"}, "expected": {"relationships": [{KEY}]}}`,
+	}
+	for heading, place := range places {
+		_, rest, ok := strings.Cut(string(page), heading)
+		if !ok {
+			t.Fatalf("no %q", heading)
+		}
+		_, table, _ := strings.Cut(rest, "|---|---|---|\n")
+		table, _, _ = strings.Cut(table, "\n\n")
+		keys := 0
+		for row := range strings.Lines(table) {
+			cells := strings.Split(row, "|")
+			for _, key := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[1]+cells[2], -1) {
+				keys++
+				line := strings.Replace(place, "KEY", `"`+key[1]+`": null`, 1)
+				for item, err := range dataset.Read(strings.NewReader(line), dataset.JSONL, "") {
+					if err != nil {
+						t.Fatalf("%s: %v", line, err)
+					}
+					_, found, err := extraction.DecodeDocument(item.Input)
+					if err != nil {
+						t.Fatalf("%s: %v", line, err)
+					}
+					if item.Expected != nil {
+						var more []string
+						if _, more, err = extraction.DecodeExtraction(item.Expected); err != nil {
+							t.Fatalf("%s: %v", line, err)
+						}
+						found = append(found, more...)
+					}
+					if found = append(found, item.Warnings...); len(found) > 0 {
+						t.Errorf("%s: %q", key[1], found)
+					}
+				}
+			}
+		}
+		if keys < 4 {
+			t.Errorf("%s: only %d keys were looked at", heading, keys)
+		}
+	}
+}

@@ -52,7 +52,8 @@ func benchCommand(env cli.Env) *urfave.Command {
 		UsageText:    strings.Join(forms, "\n"),
 		ArgsUsage:    "[run | score | add]",
 		OnUsageError: flags.UsageError,
-		Description:  "Without --dataset the cases that come with the program are run. docs/bench.md explains files and metrics.",
+		Description: "Without --dataset the files of ./bench/datasets are run, or where there are none the cases that come with the program.\n" +
+			"docs/bench.md explains files and metrics.",
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "mode", Usage: "`MODE`: deterministic answers from the cases, variance repeats trials (default: deterministic, variance with a model)"},
 			&urfave.StringFlag{Name: "trials", Usage: "`N` trials of each case (default: 1, in mode variance 5)"},

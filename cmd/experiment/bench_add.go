@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -13,7 +14,8 @@ import (
 	"extraction-experiment/internal/printable"
 )
 
-// defaultRegression is the dataset that packs are added to.
+// defaultRegression is the dataset that packs are added to; bench run reads the
+// whole folder where it is there.
 const defaultRegression = "bench/datasets/regression.jsonl"
 
 // benchAdd validates the records of a pack and appends them to the dataset.
@@ -27,7 +29,9 @@ func benchAdd(c *urfave.Context, env cli.Env, words []string) error {
 	if cli.SameFile(words[0], target) {
 		return cli.Usage("%s is the dataset itself", target)
 	}
-	if err := cli.CanWrite(target); err != nil {
+	if err := cli.CanWrite(target); err != nil && target == defaultRegression {
+		return cli.Usage("there is no folder %s here to add to: name the dataset with --dataset", filepath.Dir(target))
+	} else if err != nil {
 		return err
 	}
 	lines, n, err := benches.Additions(benches.Options{Strict: c.Bool("strict")}, words[0], target)

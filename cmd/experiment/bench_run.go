@@ -106,10 +106,16 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 	if err := errors.Join(p.found...); err != nil {
 		return cfg, withCode(err)
 	}
+	if len(cfg.Datasets) == 0 {
+		var err error
+		if cfg.Datasets, err = filepath.Glob(filepath.Join(filepath.Dir(defaultRegression), "*.jsonl")); err != nil {
+			return cfg, err
+		}
+	}
 	if len(cfg.Datasets) > 0 {
 		return cfg, nil
 	}
-	for _, file := range []struct{ name, text string }{{"smoke.jsonl", datasets.Smoke}, {"regression.jsonl", datasets.Regression}} {
+	for _, file := range []struct{ name, text string }{{"the built-in smoke.jsonl", datasets.Smoke}, {"the built-in regression.jsonl", datasets.Regression}} {
 		cases, err := benches.Parse(cfg.Options, file.name, strings.NewReader(file.text))
 		if err != nil {
 			return cfg, err

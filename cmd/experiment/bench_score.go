@@ -28,6 +28,7 @@ func benchGates(g *benches.Gates) []benchGate {
 		{"min-schema-validity-rate", "gate: records of valid shape", 1, &g.MinSchemaValidityRate, nil},
 		{"min-quote-invariant-pass-rate", "gate: records that quote the document", 1, &g.MinQuoteInvariantPassRate, nil},
 		{"min-coverage-rate", "gate: gold spans that are extracted", 1, &g.MinCoverageRate, nil},
+		{"min-stability", "gate: extractions that the trials share, uniqueExtractionStability", 1, &g.MinStability, nil},
 		{"max-extraction-count-variance", "gate: variance of the trials' numbers of extractions", math.MaxFloat64, &g.MaxExtractionCountVariance, nil},
 		{"max-success-rate-stddev", "gate: standard deviation of the trials' success rates", 1, &g.MaxSuccessRateStdDev, nil},
 		{"max-case-outcome-drift-rate", "gate: cases that differ between trials", 1, &g.MaxCaseOutcomeDriftRate, nil},
@@ -107,6 +108,8 @@ func benchScore(c *urfave.Context, env cli.Env, words []string) (err error) {
 		err = printJSON(env, scoredBench{result, gates, violations})
 	} else {
 		err = benchWrite(c, env, result)
+		_, said := fmt.Fprintf(env.Stdout, "\n%s\n", benches.VerdictLine(violations))
+		err = errors.Join(err, cli.Written(said))
 	}
 	return errors.Join(err, benches.Verdict(violations))
 }

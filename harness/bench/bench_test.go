@@ -18,54 +18,90 @@ import (
 
 const smoke, regression = "../../bench/datasets/smoke.jsonl", "../../bench/datasets/regression.jsonl"
 
-// TestSuite is the deterministic suite over both datasets: everything is 1, in
-// one trial and in three.
-func TestSuite(t *testing.T) {
+// suite returns what is wrong with datasets: malformed records, and whatever
+// lowers a metric in one trial or three.
+func suite(t *testing.T, datasets ...string) string {
+	t.Helper()
+	var wrong []string
 	for _, trials := range []int{1, 3} {
-		r, err := bench.Run(t.Context(), bench.Config{Datasets: []string{smoke, regression}, Options: bench.Options{}, Trials: trials})
+		r, err := bench.Run(t.Context(), bench.Config{Datasets: datasets, Trials: trials})
 		if err != nil {
-			t.Fatal(err)
+			return err.Error()
 		}
 		for name, v := range map[string]float64{
 			"schemaValidRate": r.SchemaValidRate, "quoteInvariantRate": r.QuoteInvariantRate, "uniqueExtractionStability": r.UniqueExtractionStability,
 			"successRate": r.SuccessRate, "coverageRate": r.CoverageRate, "variance.stability": r.Variance.Stability, "1 - drift": 1 - r.CaseOutcomeDriftRate,
 		} {
 			if v != 1 {
-				t.Errorf("%d trials: %s is %v; causes: %+v", trials, name, v, r.Causes)
+				wrong = append(wrong, fmt.Sprintf("%d trials: %s is %v; causes: %+v", trials, name, v, r.Causes))
 			}
 		}
 		if len(r.Causes) != 0 || len(r.Variance.ExtractionCounts) != trials || r.Trials != trials || r.Mode != "deterministic" {
-			t.Errorf("%+v", r)
+			wrong = append(wrong, fmt.Sprintf("%+v", r))
 		}
-		if r.Breadth.SmokeCaseCount < 12 || r.Breadth.RegressionCaseCount < 30 || r.Breadth.RegressionCategoryCount != 8 {
-			t.Errorf("%+v", r.Breadth)
+		for _, v := range bench.DefaultGates().Check(r) {
+			wrong = append(wrong, v.String())
 		}
-		if v := bench.DefaultGates().Check(r); len(v) > 0 {
-			t.Errorf("gates: %v", v)
+	}
+	return strings.Join(wrong, "\n")
+}
+
+// TestSuite is the deterministic suite over both datasets: everything is 1. What
+// bench add takes it takes too, of any category and caseId.
+func TestSuite(t *testing.T) {
+	if wrong := suite(t, smoke, regression); wrong != "" {
+		t.Error(wrong)
+	}
+	const record = `{"caseId":"my-case-1","category":"harbours","documentText":"The ferry Aurora sails.","instructions":"Extract ships.","targetSchema":{},` +
+		`"providerResponseText":"{\"extractions\":[{\"extractionClass\":\"ship\",\"quote\":\"Aurora\",\"charStart\":10,\"charEnd\":16}]}",` +
+		`"expected":{"emptyResultKind":"non_empty","minExtractions":1,"maxExtractions":1},"sourceUrl":"https://example.org","packId":"mine"}`
+	for name, c := range map[string]struct{ record, wrong string }{
+		"valid":       {record, ""},
+		"malformed":   {strings.Replace(record, `"packId":"mine"`, `"packId":""`, 1), "packId is empty"},
+		"not quoting": {strings.Replace(record, `\"charStart\":10`, `\"charStart\":9`, 1), "quoteInvariantRate is"},
+		"not as said": {strings.Replace(record, `"minExtractions":1,"maxExtractions":1`, `"minExtractions":2,"maxExtractions":2`, 1), "successRate is"},
+	} {
+		dir := t.TempDir()
+		pack, target := filepath.Join(dir, "regressions.jsonl"), filepath.Join(dir, "regression.jsonl")
+		if err := os.WriteFile(pack, []byte(c.record), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		added, _, err := bench.Additions(bench.Options{}, pack, regression)
+		if (err == nil) == (name == "malformed") {
+			t.Errorf("%s: bench add says %v", name, err)
+		}
+		if added == nil {
+			added = []byte(c.record)
+		}
+		if err := os.WriteFile(target, added, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if wrong := suite(t, target); (wrong == "") != (c.wrong == "") || !strings.Contains(wrong, c.wrong) {
+			t.Errorf("%s: %q does not say %q", name, wrong, c.wrong)
 		}
 	}
 }
 
-// TestDatasets_strict holds the regression records to the grammars of ids too,
-// and the smoke cases to being short and long.
-func TestDatasets_strict(t *testing.T) {
-	cases, err := bench.Read(bench.Options{Strict: true}, smoke, regression)
+// TestDatasets_breadth: the smoke cases are short and long, the regression
+// records of many categories.
+func TestDatasets_breadth(t *testing.T) {
+	cases, err := bench.Read(bench.Options{}, smoke, regression)
 	if err != nil {
 		t.Fatal(err)
 	}
-	short, long := 0, 0
+	short, long, categories := 0, 0, map[string]bool{}
 	for _, c := range cases {
-		if c.Regression() {
-			continue
-		}
-		if n := utf8.RuneCountInString(c.DocumentText); n < 200 {
+		switch n := utf8.RuneCountInString(c.DocumentText); {
+		case c.Regression():
+			categories[c.Category] = true
+		case n < 200:
 			short++
-		} else if n > 1000 {
+		case n > 1000:
 			long++
 		}
 	}
-	if short < 6 || long < 3 {
-		t.Errorf("%d short and %d long smoke cases", short, long)
+	if short < 6 || long < 3 || len(categories) < 8 {
+		t.Errorf("%d short and %d long smoke cases, %d categories", short, long, len(categories))
 	}
 }
 
@@ -285,26 +321,26 @@ func TestRun_failedCase(t *testing.T) {
 // TestGates is at every threshold exactly, and beyond all of them at once.
 func TestGates(t *testing.T) {
 	g := bench.Gates{
-		MinSuccessRate: 0.9, MinSchemaValidityRate: 0.8, MinQuoteInvariantPassRate: 0.7, MinCoverageRate: 0.6, MaxExtractionCountVariance: 0.25,
+		MinSuccessRate: 0.9, MinSchemaValidityRate: 0.8, MinQuoteInvariantPassRate: 0.7, MinCoverageRate: 0.6, MinStability: 0.5, MaxExtractionCountVariance: 0.25,
 		MaxSuccessRateStdDev: 0.05, MaxCaseOutcomeDriftRate: 0.05, MinRegressionCategoryCount: 8, MinTotalCaseCount: 42,
 	}
 	at := bench.Report{
-		SuccessRate: 0.9, SchemaValidRate: 0.8, QuoteInvariantRate: 0.7, CoverageRate: 0.6, SuccessRateStdDev: 0.05, CaseOutcomeDriftRate: 0.05,
+		SuccessRate: 0.9, SchemaValidRate: 0.8, QuoteInvariantRate: 0.7, CoverageRate: 0.6, UniqueExtractionStability: 0.5, SuccessRateStdDev: 0.05, CaseOutcomeDriftRate: 0.05,
 		Variance: bench.Variance{Variance: 0.25}, Breadth: bench.Breadth{RegressionCategoryCount: 8, TotalCaseCount: 42},
 	}
-	if v := g.Check(at); len(v) > 0 || bench.Verdict(v) != nil {
+	if v := g.Check(at); len(v) > 0 || bench.Verdict(v) != nil || bench.VerdictLine(v) != "all 10 gates hold" {
 		t.Errorf("exactly at every threshold: %v", v)
 	}
 	const step = 1e-6
 	beyond := bench.Report{
-		SuccessRate: 0.9 - step, SchemaValidRate: 0.8 - step, QuoteInvariantRate: 0.7 - step, CoverageRate: 0.6 - step, SuccessRateStdDev: 0.05 + step, CaseOutcomeDriftRate: 0.05 + step,
+		SuccessRate: 0.9 - step, SchemaValidRate: 0.8 - step, QuoteInvariantRate: 0.7 - step, CoverageRate: 0.6 - step, UniqueExtractionStability: 0.5 - step, SuccessRateStdDev: 0.05 + step, CaseOutcomeDriftRate: 0.05 + step,
 		Variance: bench.Variance{Variance: 0.25 + step}, Breadth: bench.Breadth{RegressionCategoryCount: 7, TotalCaseCount: 41},
 	}
 	err := bench.Verdict(g.Check(beyond))
 	if err == nil || err.(interface{ ExitCode() int }).ExitCode() != 1 {
 		t.Fatalf("got %v", err)
 	}
-	for _, gate := range []string{"min-success-rate", "min-schema-validity-rate", "min-quote-invariant-pass-rate", "min-coverage-rate", "max-extraction-count-variance",
+	for _, gate := range []string{"min-success-rate", "min-schema-validity-rate", "min-quote-invariant-pass-rate", "min-coverage-rate", "min-stability", "max-extraction-count-variance",
 		"max-success-rate-stddev", "max-case-outcome-drift-rate", "min-regression-category-count", "min-total-case-count"} {
 		if !strings.Contains(err.Error(), "--"+gate+" ") {
 			t.Errorf("%v does not name %s", err, gate)

@@ -16,8 +16,8 @@ import (
 // concurrent use.
 type External struct{ Asker *external.Asker }
 
-// Answer asks once. An answer with neither list fails with class invalid_output;
-// other errors are those of the Asker.
+// Answer asks once. A reply without a list is an answer that cannot be used, as
+// a model's prose is; errors are those of the Asker.
 func (e External) Answer(ctx context.Context, q Question) (string, []outcome.Call, error) {
 	doc := q.document()
 	fields, calls, err := e.Asker.Ask(ctx, map[string]any{
@@ -32,22 +32,14 @@ func (e External) Answer(ctx context.Context, q Question) (string, []outcome.Cal
 	return text, calls, err
 }
 
-// said returns the records of a pipeline's reply as the text of an answer.
+// said returns a pipeline's reply as the text of an answer.
 func said(fields map[string]json.RawMessage) (string, error) {
-	if list, there := fields["extractions"]; there {
-		text, err := json.Marshal(map[string]json.RawMessage{"extractions": list})
-		return string(text), err
+	entities, own := fields["entities"]
+	if _, records := fields["extractions"]; own && !records {
+		if found, _, err := extraction.DecodeExtraction([]byte(`{"entities":` + string(entities) + `}`)); err == nil {
+			return asRecords(found)
+		}
 	}
-	if _, there := fields["entities"]; !there {
-		return "", &outcome.Failure{Class: outcome.InvalidOutput, Message: `the reply has neither "extractions" nor "entities"; write an empty list where nothing was found`}
-	}
-	own, err := json.Marshal(map[string]json.RawMessage{"entities": fields["entities"]})
-	if err != nil {
-		return "", err
-	}
-	found, _, err := extraction.DecodeExtraction(own)
-	if err != nil {
-		return "", &outcome.Failure{Class: outcome.InvalidOutput, Message: "the reply is no extraction: " + err.Error()}
-	}
-	return asRecords(found)
+	text, err := json.Marshal(fields)
+	return string(text), err
 }

@@ -13,6 +13,7 @@ type Gates struct {
 	MinSchemaValidityRate      float64 `json:"min-schema-validity-rate"`
 	MinQuoteInvariantPassRate  float64 `json:"min-quote-invariant-pass-rate"`
 	MinCoverageRate            float64 `json:"min-coverage-rate"`
+	MinStability               float64 `json:"min-stability"` // of UniqueExtractionStability
 	MaxExtractionCountVariance float64 `json:"max-extraction-count-variance"`
 	MaxSuccessRateStdDev       float64 `json:"max-success-rate-stddev"`
 	MaxCaseOutcomeDriftRate    float64 `json:"max-case-outcome-drift-rate"`
@@ -23,7 +24,7 @@ type Gates struct {
 // DefaultGates returns the gates of the specification.
 func DefaultGates() Gates {
 	return Gates{
-		MinSuccessRate: 1, MinSchemaValidityRate: 1, MinQuoteInvariantPassRate: 1, MinCoverageRate: 1,
+		MinSuccessRate: 1, MinSchemaValidityRate: 1, MinQuoteInvariantPassRate: 1, MinCoverageRate: 1, MinStability: 0.95,
 		MaxExtractionCountVariance: 0.25, MaxSuccessRateStdDev: 0.05, MaxCaseOutcomeDriftRate: 0.05,
 		MinRegressionCategoryCount: 1, MinTotalCaseCount: 1,
 	}
@@ -67,6 +68,7 @@ func (g Gates) checks(r Report) []check {
 		{Violation{"min-schema-validity-rate", g.MinSchemaValidityRate, r.SchemaValidRate}, true},
 		{Violation{"min-quote-invariant-pass-rate", g.MinQuoteInvariantPassRate, r.QuoteInvariantRate}, true},
 		{Violation{"min-coverage-rate", g.MinCoverageRate, r.CoverageRate}, true},
+		{Violation{"min-stability", g.MinStability, r.UniqueExtractionStability}, true},
 		{Violation{"max-extraction-count-variance", g.MaxExtractionCountVariance, r.Variance.Variance}, false},
 		{Violation{"max-success-rate-stddev", g.MaxSuccessRateStdDev, r.SuccessRateStdDev}, false},
 		{Violation{"max-case-outcome-drift-rate", g.MaxCaseOutcomeDriftRate, r.CaseOutcomeDriftRate}, false},
@@ -85,7 +87,16 @@ func Verdict(violations []Violation) error {
 	for _, v := range violations {
 		lines = append(lines, v.String())
 	}
-	return &gateError{fmt.Errorf("%d of %d gates do not hold:\n%s", len(violations), len(Gates{}.checks(Report{})), strings.Join(lines, "\n"))}
+	return &gateError{fmt.Errorf("%s:\n%s", VerdictLine(violations), strings.Join(lines, "\n"))}
+}
+
+// VerdictLine says in one line whether the gates hold.
+func VerdictLine(violations []Violation) string {
+	all := len(Gates{}.checks(Report{}))
+	if len(violations) == 0 {
+		return fmt.Sprintf("all %d gates hold", all)
+	}
+	return fmt.Sprintf("%d of %d gates do not hold", len(violations), all)
 }
 
 type gateError struct{ error }

@@ -41,6 +41,7 @@ func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 	}
 	r := m.report()
 	r.Run, r.Model, r.Trials, r.Mode = header.Name, header.System.Model, m.trials, header.Metadata[keyMode]
+	r.Sources = header.Metadata[keySources]
 	if n := header.Metadata[keyLeftOut]; n != "" {
 		r.Warnings = append(r.Warnings, n+" cases expect that their stored answer fails; they were left out, as they are not about the system that answered")
 	}

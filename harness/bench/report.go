@@ -7,6 +7,8 @@ type Report struct {
 	Mode   string `json:"mode"`
 	Model  string `json:"model"`
 	Trials int    `json:"trials"`
+	// Sources says how many cases were read from where; runs of before have none.
+	Sources string `json:"cases"`
 
 	// FailedCalls counts the cases and trials that nobody answered, Failures says
 	// why, by class. They are no successes and cover nothing, whatever was

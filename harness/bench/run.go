@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"extraction-experiment/dataset"
@@ -203,6 +204,7 @@ func (cfg Config) header() (outcome.Header, error) {
 const (
 	keyMode    = "mode"
 	keyLeftOut = "left_out"
+	keySources = "cases"
 )
 
 func (cfg Config) metadata() map[string]string {
@@ -210,7 +212,26 @@ func (cfg Config) metadata() map[string]string {
 	if cfg.leftOut > 0 {
 		about[keyLeftOut] = strconv.Itoa(cfg.leftOut)
 	}
+	if text := sources(cfg.Cases); text != "" {
+		about[keySources] = text
+	}
 	return about
+}
+
+// sources counts the cases by the file that they were read from, in the order of
+// the files.
+func sources(cases []Case) string {
+	counts := map[string]int{}
+	var files []string
+	for _, c := range cases {
+		if counts[c.File]++; counts[c.File] == 1 {
+			files = append(files, c.File)
+		}
+	}
+	for i, file := range files {
+		files[i] = fmt.Sprintf("%d of %s", counts[file], cmp.Or(file, "the caller"))
+	}
+	return strings.Join(files, ", ")
 }
 
 // source lists the cases as items.

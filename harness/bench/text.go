@@ -17,6 +17,9 @@ func (r Report) WriteText(w io.Writer) error {
 	wrapped(&b, "", fmt.Sprintf("bench %s: %s, %s, %s of %s (%d smoke, %d regression in %s)",
 		printable.Line(r.Run), r.Mode, printable.Line(r.Model), printable.Counted(r.Trials, "trial"), printable.Counted(r.Breadth.TotalCaseCount, "case"),
 		r.Breadth.SmokeCaseCount, r.Breadth.RegressionCaseCount, printable.Counted(r.Breadth.RegressionCategoryCount, "category")))
+	if r.Sources != "" {
+		wrapped(&b, "  ", "cases: "+printable.Line(r.Sources))
+	}
 	b.WriteString("\n")
 	r.writeFailures(&b)
 	if r.answered > 0 {

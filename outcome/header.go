@@ -53,6 +53,34 @@ type Publication struct {
 // PublicationForm is the form in which runs that begin now are published.
 const PublicationForm = 1
 
+// The environments of runs that name none, as Langfuse's own experiment runners
+// have them: its pages hide that of the spans, and show that of the scores.
+const (
+	SpanEnvironment  = "sdk-experiment"
+	ScoreEnvironment = "default"
+)
+
+// ScoreEnvironment returns the environment of the run's scores in Langfuse.
+func (h Header) ScoreEnvironment() string {
+	if h.Publication.Form == 0 {
+		return h.Environment
+	}
+	return h.Publication.ScoreEnvironment
+}
+
+// PublishedAnew returns the form in which a run that is made of this one now is
+// published: the newest, with what a person chose for this one.
+func (h Header) PublishedAnew() Publication {
+	p := h.Publication
+	if p.Form == 0 && h.Environment == SpanEnvironment {
+		p.ScoreEnvironment = ScoreEnvironment
+	} else if p.Form == 0 {
+		p.ScoreEnvironment = h.Environment
+	}
+	p.Form = PublicationForm
+	return p
+}
+
 // Origin names another run.
 type Origin struct {
 	Name   string `json:"name"`

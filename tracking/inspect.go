@@ -62,7 +62,7 @@ func (v *verifier) outcome(o runstore.Pending, id string, trace langfuse.Trace, 
 		value, _ := s.Value.Number()
 		want[s.ID] = wanted{s.Name, value}
 	}
-	compared := compareScores(want, subject{identify(v.header, o.Outcome).span(0), v.header.Environment}, scoreOfAny(v.header, o.Outcome), scores)
+	compared := compareScores(want, subject{identify(v.header, o.Outcome).span(0), v.header.ScoreEnvironment()}, scoreOfAny(v.header, o.Outcome), scores)
 	c.Scores += compared.right
 	for _, s := range compared.others {
 		s.Trial, s.Item, s.Trace = o.Trial, o.Item, id

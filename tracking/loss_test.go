@@ -47,10 +47,10 @@ func (w *world) deleteScore(t *testing.T, id string) {
 	}
 }
 
-// overwrite stores a score under an id, as of now, in the default environment.
+// overwrite stores a score under an id, as of now, in another environment than the run.
 func (w *world) overwrite(t *testing.T, id string, like langfuse.Score, value float64) {
 	t.Helper()
-	like.Environment = ""
+	like.Environment = "elsewhere"
 	w.set(t, id, like, value)
 }
 

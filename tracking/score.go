@@ -27,7 +27,7 @@ func (b builder) scores(o runstore.Pending) []langfuse.ScoreCreate {
 			ID: id.score(s.Name), Name: scoreName(s.Name), Value: langfuse.NumberValue(*s.Value), Type: langfuse.ScoreNumeric,
 			TraceID: id.trace(), ObservationID: id.span(0),
 			Comment:     cut(clean(s.Comment), maxComment),
-			Environment: b.header.Environment,
+			Environment: b.header.ScoreEnvironment(),
 			Timestamp:   latest(later(o.Started, o.Ended), o.Corrected),
 		}
 		if s.Boolean {

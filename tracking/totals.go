@@ -158,7 +158,7 @@ func totalScores(h outcome.Header, experiment string, said runstore.Totals) []la
 		scores = append(scores, langfuse.ScoreCreate{
 			ID: totalID(h, said.Trial, name), Name: name,
 			Value: langfuse.NumberValue(said.Values[name]), Type: langfuse.ScoreNumeric,
-			DatasetRunID: experiment, Environment: h.Environment, Timestamp: said.At,
+			DatasetRunID: experiment, Environment: h.ScoreEnvironment(), Timestamp: said.At,
 		})
 	}
 	return scores

@@ -138,7 +138,7 @@ func (v *verifier) totals(ctx context.Context, trial int, ref langfuse.RunRef) e
 		there = append(there, s)
 	}
 	// A score of the run has one id, whatever the attempts of its items.
-	c := compareScores(want, subject{ref.ID, v.header.Environment}, func(string) bool { return false }, there)
+	c := compareScores(want, subject{ref.ID, v.header.ScoreEnvironment()}, func(string) bool { return false }, there)
 	v.verdict.Checked.RunScores += c.right
 	for _, s := range c.others {
 		s.Trial = trial

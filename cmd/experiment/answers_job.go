@@ -175,6 +175,7 @@ func describeAnswers(h *outcome.Header, j *job, doc *answers.Document, questions
 	h.Dataset.Name = j.cfg.dataset
 	h.Scorer = answersPin()
 	h.Trials, h.Description, h.Environment, h.Metadata = j.cfg.trials, j.cfg.description, j.cfg.environment, metadata
+	h.Publication = j.cfg.publication
 	h.GitSHA, h.Runner, h.Project, h.Started = gitSHA(), build.Version(), j.lf.Server.Project.ID, time.Now().UTC()
 	return nil
 }

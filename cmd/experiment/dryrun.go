@@ -31,6 +31,7 @@ func dryRun(env cli.Env, values settings, order []setting, cells []sweep.Cell, f
 		r := values[o.flag]
 		rows = append(rows, settled{o.flag, keyless(strings.Join(r.words, " ")), r.from})
 	}
+	rows = append(rows, settled{"environment of scores", values.scoreEnvironment(), values["environment"].from})
 	scoring, err := file.ScoringJSON()
 	if err != nil {
 		return cli.Usage("%w", err)

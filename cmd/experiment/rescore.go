@@ -195,6 +195,7 @@ func rescoredHeader(ctx context.Context, from *runstore.Reader, options scoring.
 		return h, err
 	}
 	h.Rescored = &outcome.Origin{Name: h.Name, RunUID: h.RunUID}
+	h.Publication = h.PublishedAnew()
 	h.Format, h.RunUID = outcome.FormatVersion, hex.EncodeToString(uid)
 	h.Scorer = outcome.Scorer{Version: scoring.Version, Options: raw, Primary: harness.Primary, Custom: h.Scorer.Custom}
 	if h.Harness == answers.Name {

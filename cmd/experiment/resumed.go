@@ -66,7 +66,7 @@ func sameExperiment(began, now outcome.Header, cfg runConfig) error {
 		now.Metadata = began.Metadata
 	}
 	if !cfg.environmentGiven {
-		now.Environment = began.Environment
+		now.Environment, now.Publication.ScoreEnvironment = began.Environment, began.ScoreEnvironment()
 	}
 	var differences []string
 	note := func(what, began, now string) {
@@ -77,6 +77,7 @@ func sameExperiment(began, now outcome.Header, cfg runConfig) error {
 	note("description", began.Description, now.Description)
 	note("metadata", pairs(began.Metadata), pairs(now.Metadata))
 	note("environment", began.Environment, now.Environment)
+	note("environment of scores", began.ScoreEnvironment(), now.ScoreEnvironment())
 	note("trials", strconv.Itoa(max(1, began.Trials)), strconv.Itoa(max(1, now.Trials)))
 	if began.System.Endpoint == "" { // of a version that did not note it
 		now.System.Endpoint = ""

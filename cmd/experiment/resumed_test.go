@@ -51,6 +51,34 @@ func TestSameExperiment_server(t *testing.T) {
 	}
 }
 
+// TestSameExperiment_environment: a run goes on in the environments that it began
+// with, also one of a version that had one for both.
+func TestSameExperiment_environment(t *testing.T) {
+	now := func(spans, scores string) outcome.Header {
+		return outcome.Header{Name: "r", Environment: spans, Publication: outcome.Publication{Form: outcome.PublicationForm, ScoreEnvironment: scores}}
+	}
+	old := outcome.Header{Name: "r", Environment: "ci"}
+	tests := map[string]struct {
+		began, now outcome.Header
+		given      bool
+		want       string
+	}{
+		"neither named one":      {now("sdk-experiment", "default"), now("sdk-experiment", "default"), false, ""},
+		"named once":             {now("ci", "ci"), now("sdk-experiment", "default"), false, ""},
+		"named when resumed":     {now("sdk-experiment", "default"), now("ci", "ci"), true, "environment: began with sdk-experiment, now ci"},
+		"the one of spans named": {now("sdk-experiment", "default"), now("sdk-experiment", "sdk-experiment"), true, "environment of scores: began with default, now sdk-experiment"},
+		"old, not named":         {old, now("sdk-experiment", "default"), false, ""},
+		"old, named":             {old, now("ci", "ci"), true, ""},
+		"old, another name":      {old, now("x", "x"), true, "environment of scores: began with ci, now x"},
+	}
+	for name, tt := range tests {
+		err := sameExperiment(tt.began, tt.now, runConfig{environmentGiven: tt.given})
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", name, err, tt.want)
+		}
+	}
+}
+
 // TestDistinct: what is said already is left out, unless it decides the exit
 // code.
 func TestDistinct(t *testing.T) {

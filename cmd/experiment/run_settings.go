@@ -53,7 +53,7 @@ func runTable() []setting {
 		{flag: "inconclusive", usage: "what an inconclusive rule counts as: fail, pass, or `6`, which is an exit code of its own (default: fail)"},
 		{flag: "description", env: "EXPERIMENT_DESCRIPTION", usage: "`TEXT` shown beside the run in Langfuse"},
 		{flag: "metadata", many: true, usage: "record `K=V` with the run; may be repeated"},
-		{flag: "environment", env: "LANGFUSE_TRACING_ENVIRONMENT", fallback: "sdk-experiment", usage: "`NAME` of the Langfuse environment of the traces"},
+		{flag: "environment", env: "LANGFUSE_TRACING_ENVIRONMENT", fallback: outcome.SpanEnvironment, usage: "`NAME` of the Langfuse environment of traces and scores; without it that of scores is " + outcome.ScoreEnvironment},
 		{flag: "langfuse-mode", env: connect.EnvMode, usage: modeUsage},
 		{flag: "resume", toggle: true, usage: "go on with the run of this name"},
 		{flag: "retry-failed", bare: true, usage: "go on with the run of this name, and give failed items a new attempt; `[=CLASS,…]` those of these classes only"},
@@ -92,6 +92,7 @@ type runConfig struct {
 	output                   string
 	html                     string // page of the sweep's leaderboard
 	environmentGiven         bool
+	publication              outcome.Publication
 	resume, json, quiet      bool
 	estimate                 bool
 	langfuseMode             string
@@ -157,6 +158,7 @@ func (s settings) runConfigOf(p *problems, scores []string) runConfig {
 		p.add("--langfuse-mode: %v", err)
 	}
 	cfg.environmentGiven = s["environment"].from != "default"
+	cfg.publication = outcome.Publication{Form: outcome.PublicationForm, ScoreEnvironment: s.scoreEnvironment()}
 	for _, key := range tracking.FixedKeys() {
 		if _, taken := cfg.metadata[key]; taken {
 			p.add("--metadata: the key %q is recorded with every run and cannot be set", key)
@@ -216,6 +218,14 @@ func (p *problems) environment(name string) string {
 		p.add("--environment: %q is not accepted by Langfuse: use up to 40 of a-z, 0-9, - and _, not beginning with langfuse", name)
 	}
 	return name
+}
+
+// scoreEnvironment is that of the scores: who names one means both.
+func (s settings) scoreEnvironment() string {
+	if s["environment"].from == "default" {
+		return outcome.ScoreEnvironment
+	}
+	return s.text("environment")
 }
 
 // reserved names are made by the program: one for each trial of a run.

@@ -50,7 +50,7 @@ type APIError struct {
 	class error // one of the sentinels, or nil
 	base  string
 	// foreign: no Langfuse answers so where it has the endpoint. Something before
-	// it may have answered.
+	// it may have answered, or have cut the answer.
 	foreign bool
 }
 
@@ -134,7 +134,13 @@ func (c *Client) apiError(r request, res *http.Response, body []byte) *APIError 
 		class:      classify(res.StatusCode, answer),
 		RetryAfter: max(retryafter.Of(res.Header, time.Now()), answer.retryAfter),
 	}
-	apiErr.foreign = apiErr.class == ErrEndpointGone && !answer.json && res.StatusCode != http.StatusMethodNotAllowed
+	switch res.StatusCode {
+	case http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect: // the others are meant for good
+		apiErr.foreign = true
+	case http.StatusMethodNotAllowed:
+	default:
+		apiErr.foreign = apiErr.class == ErrEndpointGone && !answer.json
+	}
 	message := answer.message
 	switch {
 	case res.StatusCode >= 300 && res.StatusCode < 400:

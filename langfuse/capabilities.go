@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"sync"
@@ -161,10 +160,10 @@ func (c *Client) offers(ctx context.Context, path string, query url.Values) (off
 	switch {
 	case err == nil:
 		return offered, nil
-	case errors.As(err, &api) && api.foreign && api.Status == http.StatusNotFound:
+	case !errors.As(err, &api) || api.Status < 400:
+		return missing, err
+	case api.foreign:
 		return unclear, nil
-	case errors.As(err, &api) && api.foreign:
-		return unclear, err
 	case errors.Is(err, ErrEndpointGone) || errors.Is(err, ErrNotFound):
 		return missing, nil
 	}

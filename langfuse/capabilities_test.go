@@ -109,7 +109,7 @@ func TestProbe_gateway(t *testing.T) {
 					return
 				}
 				behind(w, r)
-			})
+			}, func(c *Config) { c.MaxAttempts = 2 })
 			server, err := client.Probe(t.Context())
 			if test.want != "" {
 				if err == nil || !strings.Contains(err.Error(), test.want) || exitCode(err) != 69 {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -33,6 +34,7 @@ type Client struct {
 	jitter        func() float64
 	paused        func(error, time.Time)
 	redact        func(string) string // replaces every key in a text by "***"
+	met           *atomic.Bool        // the server has given a proper answer
 }
 
 // ConfigError holds every problem of a Config that New refused.
@@ -78,6 +80,7 @@ func New(config Config) (*Client, error) {
 		jitter:        jitter,
 		paused:        paused,
 		redact:        newRedactor(config.PublicKey, config.SecretKey.Reveal()),
+		met:           new(atomic.Bool),
 	}, nil
 }
 

@@ -2,7 +2,6 @@ package langfuse
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
 )
@@ -27,14 +26,14 @@ type Health struct {
 //
 // API: GET /api/public/health
 func (c *Client) GetHealth(ctx context.Context) (Health, error) {
-	r := request{method: http.MethodGet, path: "health"}
+	var health Health
+	r := request{method: http.MethodGet, path: "health", into: &health}
 	answer, err := c.do(ctx, r)
 	if err != nil {
 		return Health{}, err
 	}
 	received := time.Now()
-	var health Health
-	if err := json.Unmarshal(answer.body, &health); err != nil || health.Version == "" {
+	if health.Version == "" {
 		return Health{}, &APIError{
 			Method: r.method, Path: apiPrefix + r.path, Status: http.StatusOK, base: c.base, class: ErrEndpointGone,
 			Message: "the answer names no version: check that " + EnvBaseURL + " is a Langfuse server",

@@ -30,12 +30,13 @@ type request struct {
 	header map[string]string // beside the usual ones
 	// once: the call must not be repeated when it may have been carried out.
 	once bool
+	// into is what the answer is decoded into; nil: it only has to be JSON.
+	into any
 }
 
 // response is an answer with a status of 2xx.
 type response struct {
 	header http.Header
-	body   []byte
 	sent   time.Time // when the attempt that succeeded began
 }
 
@@ -56,28 +57,22 @@ func (c *Client) sendJSON(ctx context.Context, method, path string, body, into a
 // doJSON sends the request and decodes the answer. Unknown keys are ignored,
 // because servers add some (_deprecation, mediaReferences).
 func (c *Client) doJSON(ctx context.Context, r request, into any) error {
-	answer, err := c.do(ctx, r)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(answer.body, into); err != nil {
-		return &APIError{
-			Method: r.method, Path: apiPrefix + r.path, Status: http.StatusOK, base: c.base,
-			Message: c.redact("the answer is not the expected JSON: " + err.Error()),
-		}
-	}
-	return nil
+	r.into = into
+	_, err := c.do(ctx, r)
+	return err
 }
 
 // do sends the request until it succeeds, fails for good, has been sent
 // maxAttempts times, or ctx ends.
 func (c *Client) do(ctx context.Context, r request) (response, error) {
+	began := time.Now()
 	for attempt := 1; ; attempt++ {
 		answer, err := c.attempt(ctx, r)
 		if err == nil {
+			c.met.Store(true)
 			return answer, nil
 		}
-		if attempt >= c.maxAttempts || !repeatable(r, err) {
+		if attempt >= c.maxAttempts || !repeatable(r, err) || c.doubtful(err, attempt, time.Since(began)) {
 			return response{}, withAttempts(err, attempt)
 		}
 		pause := c.pause(attempt, err)
@@ -120,16 +115,31 @@ func (c *Client) attempt(ctx context.Context, r request) (response, error) {
 	if !success || looksLikeHTML(res.Header.Get("Content-Type"), body) {
 		return response{}, c.apiError(r, res, body[:min(int64(len(body)), limit)])
 	}
-	if success && unframed(res) && len(body) > 0 && !json.Valid(body) {
-		return response{}, c.connectionError(ctx, within, r, io.ErrUnexpectedEOF)
+	if err := c.decode(r, res, body); err != nil {
+		return response{}, err
 	}
-	return response{header: res.Header, body: body, sent: sent}, nil
+	return response{header: res.Header, sent: sent}, nil
 }
 
-// unframed reports whether only the end of the connection marks the end of the
-// answer, so that one cut in the middle looks whole.
-func unframed(res *http.Response) bool {
-	return res.ProtoMajor == 1 && res.ContentLength < 0 && len(res.TransferEncoding) == 0 && !res.Uncompressed
+// decode reads an answer with a status of 2xx. Langfuse answers with JSON
+// everywhere; what is none was cut on its way, or something before the server
+// answered. An answer of OTLP's own form would be protobuf, often empty.
+func (c *Client) decode(r request, res *http.Response, body []byte) error {
+	if r.into == nil && (res.StatusCode == http.StatusNoContent || strings.HasPrefix(res.Header.Get("Content-Type"), "application/x-protobuf")) {
+		return nil
+	}
+	into := r.into
+	if into == nil {
+		into = new(json.RawMessage)
+	}
+	err := json.Unmarshal(body, into)
+	if err == nil {
+		return nil
+	}
+	return &APIError{
+		Method: r.method, Path: apiPrefix + r.path, Status: res.StatusCode, base: c.base, foreign: !json.Valid(body),
+		Message: c.redact("the answer is not the expected JSON: " + err.Error()),
+	}
 }
 
 // newRequest builds the HTTP request. The path goes in as text, so that its

@@ -17,11 +17,20 @@ const (
 	maxPause   = 30 * time.Second
 )
 
+// What is no answer of Langfuse's is most likely a wrong address as long as this
+// server never gave one: it is asked unmetAttempts times within unmetTime.
+const (
+	unmetAttempts = 3
+	unmetTime     = 5 * time.Second
+)
+
 // repeatable reports whether sending the request again may help and does no
 // harm.
 //
 //	429                           always: the server has refused to look at it
 //	408, 5xx, no whole answer     unless the request must go out only once
+//	a page, empty or cut JSON     likewise, with a good status; and 302, 303, 307:
+//	                              something before the server may have answered
 //	409 "modified concurrently"   likewise: another writer was faster
 //
 // Certificates that are not trusted, unknown hosts and everything else stay as
@@ -37,7 +46,7 @@ func repeatable(r request, err error) bool {
 		case api.Status == http.StatusConflict:
 			return strings.Contains(api.Message, "modified concurrently")
 		}
-		return api.Status == http.StatusRequestTimeout || api.Status >= 500
+		return api.Status == http.StatusRequestTimeout || api.Status >= 500 || api.foreign && api.Status < 400
 	}
 	var connection *ConnectionError
 	if !errors.As(err, &connection) || r.once {
@@ -49,6 +58,13 @@ func repeatable(r request, err error) bool {
 		return false
 	}
 	return true
+}
+
+// doubtful reports whether an answer that is not Langfuse's was given so often
+// by a server that never gave another that the address must be wrong.
+func (c *Client) doubtful(err error, attempts int, within time.Duration) bool {
+	var api *APIError
+	return errors.As(err, &api) && api.foreign && !c.met.Load() && (attempts >= unmetAttempts || within >= unmetTime)
 }
 
 // pause returns how long to wait after the given attempt (1 is the first).

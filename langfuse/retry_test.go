@@ -124,6 +124,90 @@ func TestRetryPauses(t *testing.T) {
 	}
 }
 
+// TestGatewayInPassing: what something before the server answered once is asked
+// again like a 5xx when the server has answered before, else three times at most,
+// within 5 s; what must go out once is not.
+func TestGatewayInPassing(t *testing.T) {
+	const good = `{"id":"d1","version":1}`
+	type step struct {
+		status int
+		body   string
+		takes  time.Duration
+	}
+	page, empty, cut := step{200, "<html>sign in", 0}, step{200, "", 0}, step{207, `{"id":"d`, 0}
+	redirect, moved, slow := step{302, "", 0}, step{301, "", 0}, step{200, "", 6 * time.Second}
+	upsert := func(ctx context.Context, c *Client) error {
+		stored, err := c.UpsertDataset(ctx, DatasetUpsert{Name: "d"})
+		if err == nil && stored.ID != "d1" {
+			err = fmt.Errorf("stored %+v", stored)
+		}
+		return err
+	}
+	remove := func(ctx context.Context, c *Client) error { return c.DeleteScore(ctx, "s") }
+	export := func(ctx context.Context, c *Client) error {
+		return c.ExportSpans(ctx, Scope{Name: "x"}, []Span{goodSpan()})
+	}
+	prompt := func(ctx context.Context, c *Client) error {
+		_, err := c.CreatePrompt(ctx, PromptCreate{Name: "p", Type: PromptText, Prompt: []byte(`"x"`)})
+		return err
+	}
+	for name, test := range map[string]struct {
+		met   bool // the server answered before
+		call  func(context.Context, *Client) error
+		steps []step // then good
+		sent  int
+		fails bool
+	}{
+		"a page":                         {true, upsert, []step{page}, 2, false},
+		"each in turn":                   {true, upsert, []step{page, empty, cut, redirect}, 5, false},
+		"a page for ever":                {true, upsert, []step{page, page, page, page, page}, 5, true},
+		"a deletion":                     {true, remove, []step{empty, page, cut}, 4, false},
+		"spans":                          {true, export, []step{empty, redirect, cut}, 4, false},
+		"a lasting redirect":             {true, upsert, []step{moved}, 1, true},
+		"an answer of another kind":      {true, upsert, []step{{200, `{"id":7}`, 0}}, 1, true},
+		"what goes out once":             {true, prompt, []step{page}, 1, true},
+		"never met, a page and a cut":    {false, upsert, []step{page, cut}, 3, false},
+		"never met, three pages":         {false, upsert, []step{page, page, page}, 3, true},
+		"never met, three redirects":     {false, upsert, []step{redirect, redirect, redirect}, 3, true},
+		"never met, and slow":            {false, upsert, []step{slow}, 1, true},
+		"never met, and the server down": {false, upsert, []step{{503, "", 0}, {503, "", 0}, {503, "", 0}, {503, "", 0}}, 5, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				steps := test.steps
+				record := &recorder{next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					next := step{200, good, 0}
+					if len(steps) > 0 && !strings.HasSuffix(r.URL.Path, "/projects") {
+						next, steps = steps[0], steps[1:]
+					}
+					time.Sleep(next.takes)
+					if strings.HasSuffix(r.URL.Path, "/projects") {
+						next.body = `{"data":[{"id":"p1"}]}`
+					}
+					w.WriteHeader(next.status)
+					_, _ = w.Write([]byte(next.body))
+				})}
+				client := fakeTimeClient(t, record)
+				before := 0
+				if test.met {
+					if _, err := client.GetProject(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					before = 1
+				}
+				began := time.Now()
+				err := test.call(t.Context(), client)
+				if sent := len(record.seen()) - before; sent != test.sent || (err != nil) != test.fails {
+					t.Errorf("%d requests, want %d: %v", sent, test.sent, err)
+				}
+				if took := time.Since(began); !test.met && test.fails && took > 5*time.Second+test.steps[0].takes {
+					t.Errorf("given up after %s", took)
+				}
+			})
+		})
+	}
+}
+
 func TestPromptVersionIsNotSentAgain(t *testing.T) {
 	for steps, want := range map[string]int{"500": 1, "408": 1, "409": 1, "429 1": 2} {
 		synctest.Test(t, func(t *testing.T) {

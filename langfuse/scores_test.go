@@ -256,6 +256,7 @@ func TestSingleScoreAndDelete(t *testing.T) {
 	client, record := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete {
 			w.WriteHeader(http.StatusAccepted)
+			_, _ = w.Write([]byte(`{"message":"queued"}`))
 			return
 		}
 		_, _ = w.Write([]byte(`{"id":"s1"}`))

@@ -6,7 +6,7 @@
 //
 // The steps, in the order in which a command takes them:
 //
-//	for located, err := range dataset.ReadFile("items.jsonl") { … } // Read, formats
+//	for located, err := range dataset.ReadFile(ctx, "items.jsonl") { … } // Read, formats
 //	filter, err := dataset.ParseFilter("metadata.difficulty=hard")  // which of them
 //	hash, err := dataset.Hash(located.Item)                         // what an item is
 //	err = fingerprint.Add(located.ID, hash)                         // what they all are

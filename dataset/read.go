@@ -3,13 +3,15 @@ package dataset
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"os"
 	"unicode/utf8"
+
+	"extraction-experiment/internal/wholefile"
 )
 
 // MaxItem is the size, in bytes, above which an item (a line, a list element, a
@@ -17,15 +19,16 @@ import (
 const MaxItem = 64 << 20
 
 // ReadFile reads the items of a file; its name tells the format. The file is
-// open only while the sequence is consumed, and can be read again.
-func ReadFile(path string) iter.Seq2[Located, error] {
+// open only while the sequence is consumed, and can be read again, if it is no pipe.
+// Devices are refused; reading stops when ctx is done.
+func ReadFile(ctx context.Context, path string) iter.Seq2[Located, error] {
 	return func(yield func(Located, error) bool) {
 		format, err := FormatOf(path)
 		if err != nil {
 			yield(Located{}, err)
 			return
 		}
-		f, err := os.Open(path)
+		f, err := wholefile.Open(ctx, path)
 		if err != nil {
 			yield(Located{}, fmt.Errorf("reading items: %w", err))
 			return

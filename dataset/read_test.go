@@ -233,17 +233,17 @@ func TestRead_large(t *testing.T) {
 }
 
 func TestReadFile(t *testing.T) {
-	for _, err := range ReadFile("testdata/none.jsonl") {
+	for _, err := range ReadFile(t.Context(), "testdata/none.jsonl") {
 		if !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("got %v", err)
 		}
 	}
-	for _, err := range ReadFile("items.xlsx") {
+	for _, err := range ReadFile(t.Context(), "items.xlsx") {
 		if err == nil || !strings.Contains(err.Error(), "use .jsonl, .json or .csv") {
 			t.Errorf("got %v", err)
 		}
 	}
-	file := ReadFile(filepath.Join("testdata", "read", "good.jsonl"))
+	file := ReadFile(t.Context(), filepath.Join("testdata", "read", "good.jsonl"))
 	for range 2 { // a file can be read again
 		items := 0
 		for located, err := range file {

@@ -157,7 +157,7 @@ func TestRead_sharedData(t *testing.T) {
 			t.Skipf("%s is not here", name)
 		}
 		var items []Item
-		for located, err := range ReadFile(path) {
+		for located, err := range ReadFile(t.Context(), path) {
 			if err != nil {
 				t.Fatal(err)
 			}

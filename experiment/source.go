@@ -21,7 +21,7 @@ func (path File) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 	return func(yield func([]dataset.Item, error) bool) {
 		var page []dataset.Item
 		var problems dataset.Problems
-		for located, err := range dataset.ReadFile(string(path)) {
+		for located, err := range dataset.ReadFile(ctx, string(path)) {
 			if ctx.Err() != nil {
 				yield(nil, ctx.Err())
 				return

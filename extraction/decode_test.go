@@ -55,6 +55,7 @@ func TestDecodeExtraction(t *testing.T) {
 }
 
 func TestDecodeExtraction_problems(t *testing.T) {
+	long := strings.Repeat("x", MaxLabel+1)
 	tests := map[string]struct{ in, want string }{
 		"not an object": {`[]`, "extraction: expected an object, got a list"},
 		"not JSON":      {`{"entities`, "extraction: expected an object, got text that is not JSON"},
@@ -63,6 +64,12 @@ func TestDecodeExtraction_problems(t *testing.T) {
 		"name":          {`{"entities":[{"name":["x"]}]}`, "entities[0].name: expected a string, got a list"},
 		"alias":         {`{"entities":[{"name":"x","aliases":[1]}]}`, "entities[0].aliases[0]: expected a string, got a number"},
 		"UTF-8":         {"{\"a\":\"\xff\"}", "is not valid UTF-8"},
+		"long name":     {`{"entities":[{"name":"` + long + `"}]}`, "entities[0].name: has 4097 bytes, and no name has more than 4096"},
+		"long type":     {`{"entities":[{"name":"x","type":"` + long + `"}]}`, "entities[0].type: has 4097 bytes"},
+		"long alias":    {`{"entities":[{"name":"x","aliases":["y","` + long + `"]}]}`, "entities[0].aliases[1]: has 4097 bytes"},
+		"long source":   {`{"relationships":[{"source":"` + long + `"}]}`, "relationships[0].source: has 4097 bytes"},
+		"long target":   {`{"relationships":[{"target_ref":"` + long + `"}]}`, "relationships[0].target_ref: has 4097 bytes"},
+		"long number":   {`{"relationships":[{"type":1` + strings.Repeat("0", 4096) + `}]}`, "relationships[0].type: has 4097 bytes"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -71,6 +78,9 @@ func TestDecodeExtraction_problems(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
+	}
+	if _, _, err := DecodeExtraction([]byte(`{"entities":[{"name":"` + long[1:] + `"}]}`)); err != nil {
+		t.Errorf("a name of %d bytes: %v", MaxLabel, err)
 	}
 }
 

@@ -2,6 +2,10 @@ package extraction
 
 import "encoding/json"
 
+// MaxLabel is the most bytes that a name, type, identifier or alias has. A longer one
+// is refused before it is compared with anything.
+const MaxLabel = 4 << 10
+
 // Extraction is what was found in a document, or what should be found.
 //
 // A nil list and an empty one differ: in expected output nil means "not
@@ -73,7 +77,8 @@ func (e Extraction) MarshalJSON() ([]byte, error) {
 // (target likewise); a value that equals the id (or temp_id) of an entity of
 // this extraction becomes that entity's name. Accepted for its type:
 // relationship_type or type. Unknown keys are named in the warnings. The error
-// joins every value of the wrong kind with its path.
+// joins every value of the wrong kind, and every label of more than MaxLabel bytes,
+// with its path.
 func DecodeExtraction(raw []byte) (Extraction, []string, error) {
 	r := &reader{}
 	top := r.object("", raw)
@@ -96,11 +101,11 @@ func decodeEntities(r *reader, top fields) []Entity {
 	for i, raw := range list {
 		f := r.object(top.at("entities", i), raw)
 		entities = append(entities, Entity{
-			ID:          f.text("id", "temp_id"),
-			Name:        f.text("name"),
-			Type:        f.text("type"),
+			ID:          f.label("id", "temp_id"),
+			Name:        f.label("name"),
+			Type:        f.label("type"),
 			Description: f.text("description"),
-			Aliases:     f.texts("aliases"),
+			Aliases:     f.labels("aliases"),
 			Properties:  f.raw("properties"),
 			Mentions:    decodeMentions(r, f),
 		})
@@ -148,11 +153,11 @@ func decodeRelationships(r *reader, top fields, entities []Entity) []Relationshi
 	for i, raw := range list {
 		f := r.object(top.at("relationships", i), raw)
 		rel := Relationship{
-			Type:        f.text("relationship_type", "type"),
+			Type:        f.label("relationship_type", "type"),
 			Description: f.text("description"),
 		}
-		rel.Source, rel.SourceRef = resolveEnd(f.text("source_name", "source"), f.text("source_ref"), names, listed)
-		rel.Target, rel.TargetRef = resolveEnd(f.text("target_name", "target"), f.text("target_ref"), names, listed)
+		rel.Source, rel.SourceRef = resolveEnd(f.label("source_name", "source"), f.label("source_ref"), names, listed)
+		rel.Target, rel.TargetRef = resolveEnd(f.label("target_name", "target"), f.label("target_ref"), names, listed)
 		f.warnUnknown()
 		relationships = append(relationships, rel)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"extraction-experiment/internal/printable"
 	"fmt"
 	"slices"
 	"strconv"
@@ -108,6 +109,33 @@ func (f fields) text(keys ...string) string {
 	return ""
 }
 
+// label is text of at most MaxLabel bytes.
+func (f fields) label(keys ...string) string {
+	text := f.text(keys...)
+	if len(text) > MaxLabel {
+		key, _ := f.take(keys)
+		f.tooLong(f.join(key), text)
+		return ""
+	}
+	return text
+}
+
+// labels is texts of at most MaxLabel bytes each.
+func (f fields) labels(key string) []string {
+	texts := f.texts(key)
+	for i, text := range texts {
+		if len(text) > MaxLabel {
+			f.tooLong(f.at(key, i), text)
+			return nil
+		}
+	}
+	return texts
+}
+
+func (f fields) tooLong(path, text string) {
+	f.r.problem(path, "has %d bytes, and no name has more than %d", len(text), MaxLabel)
+}
+
 func (f fields) integer(key string) int {
 	_, raw := f.take([]string{key})
 	if raw == nil {
@@ -167,7 +195,7 @@ func (f fields) warnUnknown() {
 		return
 	}
 	slices.Sort(unknown)
-	f.r.warn("%s: unknown keys are kept but not used: %s", name(f.path), strings.Join(unknown, ", "))
+	f.r.warn("%s: unknown keys are kept but not used: %s", name(f.path), printable.Cut(strings.Join(unknown, ", "), MaxLabel))
 }
 
 func (f fields) join(key string) string { return strings.TrimPrefix(f.path+"."+key, ".") }

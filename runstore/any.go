@@ -1,9 +1,10 @@
 package runstore
 
 import (
+	"bufio"
 	"context"
 	"errors"
-	"io"
+	"extraction-experiment/internal/wholefile"
 	"os"
 )
 
@@ -15,7 +16,7 @@ func OpenAny(ctx context.Context, path string) (*Reader, error) {
 	if !errors.Is(err, ErrNotRun) {
 		return r, err
 	}
-	f, open := os.Open(path)
+	f, open := wholefile.Open(ctx, path)
 	if open != nil {
 		return nil, faultOf(path, ErrRead, open)
 	}
@@ -28,19 +29,20 @@ func OpenAny(ctx context.Context, path string) (*Reader, error) {
 
 // openExport imports the file if it looks like an export, else it returns what
 // was said about it.
-func openExport(ctx context.Context, f *os.File, otherwise error) (*Reader, error) {
-	var first [1]byte
-	if _, err := io.ReadFull(f, first[:]); err != nil || first[0] != '{' {
+func openExport(ctx context.Context, f *wholefile.File, otherwise error) (*Reader, error) {
+	in := bufio.NewReader(f)
+	first, err := in.Peek(1)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil || first[0] != '{':
 		return nil, otherwise
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return nil, faultOf(f.Name(), ErrRead, err)
 	}
 	folder, err := os.MkdirTemp("", "run-*")
 	if err != nil {
 		return nil, fault(f.Name(), ErrWrite, err)
 	}
-	imported, err := importInto(ctx, f, folder)
+	imported, err := importInto(ctx, in, f.Name(), folder)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}

@@ -33,20 +33,21 @@ func Import(ctx context.Context, r io.Reader, path string) error {
 	if err != nil {
 		return fault(path, ErrWrite, err)
 	}
-	imported, err := importInto(ctx, r, folder)
+	name := ""
+	if named, ok := r.(interface{ Name() string }); ok {
+		name = named.Name()
+	}
+	imported, err := importInto(ctx, r, name, folder)
 	if err == nil {
 		err = rename(imported, path)
 	}
 	return errors.Join(err, os.RemoveAll(folder))
 }
 
-// importInto imports into a file in the folder and returns its path.
-func importInto(ctx context.Context, r io.Reader, folder string) (string, error) {
+// importInto imports what has that name into a file in the folder and returns its path.
+func importInto(ctx context.Context, r io.Reader, name, folder string) (string, error) {
 	path := filepath.Join(folder, "imported")
-	im := &importer{path: path, lines: bufio.NewScanner(r)}
-	if named, ok := r.(interface{ Name() string }); ok {
-		im.file = named.Name()
-	}
+	im := &importer{path: path, file: name, lines: bufio.NewScanner(r)}
 	im.lines.Buffer(make([]byte, 0, 64<<10), maxLine)
 	err := im.all(ctx)
 	if im.run != nil {

@@ -27,7 +27,7 @@ func exitCode(err error) int {
 // TestCheck_golden keeps everything that is said about a file in which each
 // line has something else wrong.
 func TestCheck_golden(t *testing.T) {
-	report, err := Check(dataset.ReadFile("testdata/bad.jsonl"), CheckConfig{Vocabulary: vocabulary()})
+	report, err := Check(dataset.ReadFile(t.Context(), "testdata/bad.jsonl"), CheckConfig{Vocabulary: vocabulary()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestCheck_keepsTheFirstAndCountsAll(t *testing.T) {
 }
 
 func TestCheck_unreadable(t *testing.T) {
-	_, err := Check(dataset.ReadFile("testdata/none.jsonl"), CheckConfig{})
+	_, err := Check(dataset.ReadFile(t.Context(), "testdata/none.jsonl"), CheckConfig{})
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}

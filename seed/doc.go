@@ -10,7 +10,7 @@
 // and path; open or create the dataset; learn what is there (a few dozen bytes
 // an item); write what is new or different; count the rest.
 //
-//	items := dataset.ReadFile("items.jsonl")
+//	items := dataset.ReadFile(ctx, "items.jsonl")
 //	result, err := seed.File(ctx, client, items, seed.Config{Dataset: "docs"})
 //	fmt.Println(result.Created, result.Updated, result.Unchanged, result.Refused)
 //

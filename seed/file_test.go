@@ -395,7 +395,7 @@ func TestFile_sharedData(t *testing.T) {
 	}
 	s := newServer(t)
 	for _, want := range [][4]int{{60, 0, 0, 0}, {0, 0, 60, 0}} {
-		result, err := File(context.Background(), s.Client, dataset.ReadFile(path), Config{Dataset: "docs"})
+		result, err := File(context.Background(), s.Client, dataset.ReadFile(t.Context(), path), Config{Dataset: "docs"})
 		if err != nil || counts(result) != want {
 			t.Errorf("got %v, want %v: %v", counts(result), want, err)
 		}

@@ -135,7 +135,7 @@ func (j *job) questions(ctx context.Context, h *outcome.Header) (answers.Questio
 		if j.cfg.output != "" && cli.SameFile(j.cfg.dataset, j.cfg.output) {
 			return answers.Questions{}, cli.Usage("--out %s would replace the questions: name another file", j.cfg.output)
 		}
-		return answers.ReadFile(j.cfg.dataset)
+		return answers.ReadFile(ctx, j.cfg.dataset)
 	}
 	source, err := j.pinSource(ctx, h)
 	if err != nil {

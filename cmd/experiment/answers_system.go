@@ -103,7 +103,7 @@ func (j *job) answersPrompt(ctx context.Context, cfg systemConfig) (prompt.Templ
 	}
 	switch {
 	case cfg.promptFile != "":
-		template, err := readPrompt(cfg.promptFile, answers.CheckPrompt)
+		template, err := readPrompt(ctx, cfg.promptFile, answers.CheckPrompt)
 		if err != nil {
 			return template, outcome.Prompt{}, err
 		}

@@ -34,7 +34,7 @@ func benchAdd(c *urfave.Context, env cli.Env, words []string) error {
 	} else if err != nil {
 		return err
 	}
-	lines, n, err := benches.Additions(benches.Options{Strict: c.Bool("strict")}, words[0], target)
+	lines, n, err := benches.Additions(c.Context, benches.Options{Strict: c.Bool("strict")}, words[0], target)
 	if err != nil {
 		return err
 	}

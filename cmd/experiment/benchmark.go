@@ -14,6 +14,7 @@ import (
 	"extraction-experiment/harness/answers/benchmark"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/wholefile"
 	"extraction-experiment/report"
 )
 
@@ -41,7 +42,7 @@ type benchmarkJob struct {
 }
 
 func benchmarkAction(c *urfave.Context, env cli.Env, values settings) error {
-	b, err := newBenchmark(env, values)
+	b, err := newBenchmark(c.Context, env, values)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func benchmarkAction(c *urfave.Context, env cli.Env, values settings) error {
 	return errors.Join(problems...)
 }
 
-func newBenchmark(env cli.Env, values settings) (*benchmarkJob, error) {
+func newBenchmark(ctx context.Context, env cli.Env, values settings) (*benchmarkJob, error) {
 	cfg, p := values.answersSystem()
 	b := &benchmarkJob{env: env, cfg: cfg, limiters: map[string]*limit.Limiter{}}
 	path := values.text("config")
@@ -85,7 +86,7 @@ func newBenchmark(env cli.Env, values settings) (*benchmarkJob, error) {
 		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
 	}
 	var err error
-	if b.file, err = readBenchmark(path); err != nil {
+	if b.file, err = readBenchmark(ctx, path); err != nil {
 		return nil, err
 	}
 	if b.cfg.name == "" {
@@ -100,7 +101,7 @@ func newBenchmark(env cli.Env, values settings) (*benchmarkJob, error) {
 		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
 	}
 	if from := values.text("baseline"); from != "" {
-		if b.base, err = readBaseline(from); err != nil {
+		if b.base, err = readBaseline(ctx, from); err != nil {
 			return nil, err
 		}
 	}
@@ -108,8 +109,8 @@ func newBenchmark(env cli.Env, values settings) (*benchmarkJob, error) {
 	return b, err
 }
 
-func readBaseline(path string) (*benchmark.Report, error) {
-	raw, err := os.ReadFile(path)
+func readBaseline(ctx context.Context, path string) (*benchmark.Report, error) {
+	raw, err := wholefile.Read(ctx, path, wholefile.MaxText)
 	if err != nil {
 		return nil, cli.Usage("reading the baseline: %w", err)
 	}

@@ -2,14 +2,15 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 
 	"extraction-experiment/configs"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/wholefile"
 )
 
 // benchmarkConfig is the file of "answers benchmark", YAML or JSON.
@@ -50,9 +51,9 @@ func (d benchmarkDataset) weight() float64 {
 
 // readBenchmark reads a configuration; paths in it are relative to the file.
 // Every problem is returned at once, with the file's name.
-func readBenchmark(path string) (benchmarkConfig, error) {
+func readBenchmark(ctx context.Context, path string) (benchmarkConfig, error) {
 	var c benchmarkConfig
-	text, err := os.ReadFile(path)
+	text, err := wholefile.Read(ctx, path, wholefile.MaxText)
 	if err != nil {
 		return c, cli.Usage("reading the benchmark: %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"extraction-experiment/evaluator"
 	"extraction-experiment/harness/conformance"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/wholefile"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/prompt"
@@ -101,7 +101,7 @@ func judgeModel(ctx context.Context, env cli.Env, spec conformance.Spec, dir str
 func judgePrompt(ctx context.Context, env cli.Env, spec conformance.Spec, dir string) (template prompt.Template, err error) {
 	switch {
 	case spec.PromptFile != "":
-		raw, err := os.ReadFile(filepath.Join(dir, spec.PromptFile))
+		raw, err := wholefile.Read(ctx, filepath.Join(dir, spec.PromptFile), wholefile.MaxText)
 		if err != nil {
 			return template, cli.Usage("reading the judge's prompt: %w", err)
 		}

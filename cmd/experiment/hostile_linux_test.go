@@ -36,6 +36,7 @@ func hostileAnswers() map[string]struct {
 		"template": {`{"entities":[{"name":"{{document_text}} %s ${HOME} $(id)","type":"Person"}]}`, outcome.OK},
 		"html":     {`{"entities":[{"name":"<script>alert(1)</script>","type":"Person"}]}`, outcome.OK},
 		"escape":   {"{\"entities\":[{\"name\":\"\\u001b[31mred\\u001b]0;title\\u0007\",\"type\":\"Person\"}]}", outcome.OK},
+		"long":     {`{"entities":[{"name":"` + strings.Repeat("x", 1<<20) + `","type":"Person"}]}`, outcome.InvalidOutput},
 		"prose":    {"I am sorry, I cannot do that.", outcome.InvalidOutput},
 		"empty":    {"", outcome.InvalidOutput},
 	}

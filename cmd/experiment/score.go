@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"io"
-	"os"
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
@@ -12,6 +11,7 @@ import (
 	"extraction-experiment/configs"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/wholefile"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/scoring"
@@ -42,20 +42,17 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	ctx, ended := untilSignal(c.Context)
+	defer func() { err = ended(err) }()
 	in, name := env.Stdin, "standard input"
 	if path := c.Args().First(); path != "-" {
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			return cli.Usage("reading pairs: %s is a folder", path)
-		}
-		f, err := os.Open(path)
+		f, err := wholefile.Open(ctx, path)
 		if err != nil {
 			return cli.Usage("reading pairs: %w", err)
 		}
 		defer f.Close() // only read: nothing can be lost
 		in, name = f, path
 	}
-	ctx, ended := untilSignal(c.Context)
-	defer func() { err = ended(err) }()
 	pairs := harness.Pairs{Options: options, Name: name}
 	if !c.Bool("summary") && !c.Bool("json") {
 		return cli.Written(pairs.Score(ctx, in, env.Stdout))

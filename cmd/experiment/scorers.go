@@ -16,6 +16,7 @@ import (
 	"extraction-experiment/harness/conformance"
 	"extraction-experiment/harness/custom"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/wholefile"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -75,7 +76,7 @@ func (s *customScorers) open(ctx context.Context, env cli.Env, entry configs.Sco
 	described := outcome.CustomScorer{
 		Name: entry.Name, Evaluator: strings.Join(opened.evaluator.Command(), " "), Criteria: entry.Criteria, Fingerprint: opened.fingerprint,
 	}
-	if err := certify(&described, entry, dir, opened); err != nil {
+	if err := certify(ctx, &described, entry, dir, opened); err != nil {
 		return err
 	}
 	s.extra = append(s.extra, custom.Extra{Name: entry.Name, Criteria: entry.Criteria, Evaluator: opened.evaluator})
@@ -141,12 +142,12 @@ func (s customScorers) judges() (n int) {
 
 // certify says what the certificate of an evaluator is worth: why it counts as not
 // certified, or on what terms it is.
-func certify(c *outcome.CustomScorer, entry configs.Scorer, dir string, opened openedEvaluator) error {
+func certify(ctx context.Context, c *outcome.CustomScorer, entry configs.Scorer, dir string, opened openedEvaluator) error {
 	if entry.Certificate == "" {
 		c.Uncertified = "it has no certificate (experiment conformance --output FILE writes one)"
 		return nil
 	}
-	raw, err := os.ReadFile(filepath.Join(dir, entry.Certificate))
+	raw, err := wholefile.Read(ctx, filepath.Join(dir, entry.Certificate), wholefile.MaxText)
 	if errors.Is(err, os.ErrNotExist) {
 		c.Uncertified = fmt.Sprintf("its certificate %s is not there", entry.Certificate)
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/wholefile"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -194,7 +195,7 @@ func findPrompt(ctx context.Context, lf *connect.Langfuse, cfg systemConfig) (pr
 		ref.Name = prompt.DefaultName
 	}
 	if cfg.promptFile != "" {
-		template, err := readPrompt(cfg.promptFile, func(t prompt.Template) error { return t.Check(cfg.vars, nil) })
+		template, err := readPrompt(ctx, cfg.promptFile, func(t prompt.Template) error { return t.Check(cfg.vars, nil) })
 		if err != nil {
 			return prompt.Template{}, outcome.Prompt{}, err
 		}
@@ -224,8 +225,8 @@ func fetchPrompt(ctx context.Context, lf *connect.Langfuse, ref langfuse.PromptR
 
 // readPrompt reads a prompt from a file: messages where it ends in .json, else
 // a text. check says whether it can be used.
-func readPrompt(path string, check func(prompt.Template) error) (prompt.Template, error) {
-	raw, err := os.ReadFile(path)
+func readPrompt(ctx context.Context, path string, check func(prompt.Template) error) (prompt.Template, error) {
+	raw, err := wholefile.Read(ctx, path, wholefile.MaxText)
 	if err != nil {
 		return prompt.Template{}, cli.Usage("reading the prompt: %w", err)
 	}

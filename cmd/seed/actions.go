@@ -22,18 +22,18 @@ import (
 // fileAction creates and updates the items of a file.
 func fileAction(c *urfave.Context, env cli.Env) (err error) {
 	path := c.String("file")
-	schemas, err := readSchemas(c.String("schema"))
+	schemas, err := readSchemas(c.Context, c.String("schema"))
 	if err != nil {
 		return err
 	}
 	if err := readable(path); err != nil {
 		return err
 	}
-	redaction, err := readNamed(c.String("redact"), "the patterns", seed.ParseRedaction)
+	redaction, err := readNamed(c.Context, c.String("redact"), "the patterns", seed.ParseRedaction)
 	if err != nil {
 		return err
 	}
-	items, err := itemsOf(path)
+	items, err := itemsOf(c.Context, path)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func printFile(c *urfave.Context, env cli.Env, r fileResult) error {
 
 // checkAction checks a file of anyone's and sends nothing.
 func checkAction(c *urfave.Context, env cli.Env) error {
-	schemas, err := readSchemas(c.String("schema"))
+	schemas, err := readSchemas(c.Context, c.String("schema"))
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func checkAction(c *urfave.Context, env cli.Env) error {
 	if err := readable(path); err != nil {
 		return err
 	}
-	items, err := itemsOf(path)
+	items, err := itemsOf(c.Context, path)
 	if err != nil {
 		return err
 	}

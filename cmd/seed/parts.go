@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -9,6 +10,7 @@ import (
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/wholefile"
 	"extraction-experiment/scoring"
 	"extraction-experiment/seed"
 )
@@ -37,11 +39,11 @@ func readable(path string) error {
 }
 
 // readSchemas reads the file of --schema; none is no schemas.
-func readSchemas(path string) (seed.Schemas, error) {
+func readSchemas(ctx context.Context, path string) (seed.Schemas, error) {
 	if path == "" {
 		return seed.Schemas{}, nil
 	}
-	raw, err := os.ReadFile(path)
+	raw, err := wholefile.Read(ctx, path, wholefile.MaxText)
 	if err != nil {
 		return seed.Schemas{}, cli.Usage("reading the schemas: %w", err)
 	}

@@ -3,24 +3,25 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"iter"
-	"os"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/harness/answers"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/wholefile"
 )
 
 // itemsOf gives the items of a file. A file of questions, as answers run takes
 // it, is read as that.
-func itemsOf(path string) (iter.Seq2[dataset.Located, error], error) {
-	asks, err := asksQuestions(path)
+func itemsOf(ctx context.Context, path string) (iter.Seq2[dataset.Located, error], error) {
+	asks, err := asksQuestions(ctx, path)
 	if err != nil || !asks {
-		return dataset.ReadFile(path), err
+		return dataset.ReadFile(ctx, path), err
 	}
-	questions, err := answers.ReadFile(path)
+	questions, err := answers.ReadFile(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -35,11 +36,11 @@ func itemsOf(path string) (iter.Seq2[dataset.Located, error], error) {
 
 // asksQuestions reports whether the first line of a JSONL file is a question
 // rather than an item.
-func asksQuestions(path string) (bool, error) {
+func asksQuestions(ctx context.Context, path string) (bool, error) {
 	if format, err := dataset.FormatOf(path); err != nil || format != dataset.JSONL {
 		return false, err
 	}
-	f, err := os.Open(path)
+	f, err := wholefile.Open(ctx, path)
 	if err != nil {
 		return false, cli.Usage("reading items: %w", err)
 	}

@@ -2,10 +2,10 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +14,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/wholefile"
 	"extraction-experiment/seed"
 )
 
@@ -74,7 +75,7 @@ func readSelection(c *urfave.Context, env cli.Env) (seed.Selection, error) {
 		}
 	}
 	if path := c.String("from-file"); path != "" {
-		ids, err := readIDs(path, env)
+		ids, err := readIDs(c.Context, path, env)
 		if err == nil && len(ids) == 0 {
 			err = cli.Usage("%s names no trace", path)
 		}
@@ -107,10 +108,10 @@ const mostIDs = 256 << 20
 
 // readIDs reads one id a line; empty lines and those that begin with # do not
 // count.
-func readIDs(path string, env cli.Env) (ids []string, err error) {
+func readIDs(ctx context.Context, path string, env cli.Env) (ids []string, err error) {
 	in := env.Stdin
 	if path != "-" {
-		file, opening := os.Open(path)
+		file, opening := wholefile.Open(ctx, path)
 		if opening != nil {
 			return nil, cli.Usage("reading trace ids: %w", opening)
 		}

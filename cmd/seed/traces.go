@@ -1,11 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -14,6 +14,7 @@ import (
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/wholefile"
 	"extraction-experiment/report"
 	"extraction-experiment/seed"
 )
@@ -41,9 +42,9 @@ func traceAction(c *urfave.Context, env cli.Env) (err error) {
 
 // traceConfig reads what the flags name.
 func traceConfig(c *urfave.Context) (seed.TraceConfig, error) {
-	schemas, errSchemas := readSchemas(c.String("schema"))
-	mapping, errMapping := readNamed(c.String("mapping"), "the mapping", seed.ParseMapping)
-	redaction, errRedaction := readNamed(c.String("redact"), "the patterns", seed.ParseRedaction)
+	schemas, errSchemas := readSchemas(c.Context, c.String("schema"))
+	mapping, errMapping := readNamed(c.Context, c.String("mapping"), "the mapping", seed.ParseMapping)
+	redaction, errRedaction := readNamed(c.Context, c.String("redact"), "the patterns", seed.ParseRedaction)
 	for _, text := range c.StringSlice("accept-score") {
 		rule, err := seed.ParseScoreRule(text)
 		errMapping = errors.Join(errMapping, err)
@@ -65,12 +66,12 @@ func traceConfig(c *urfave.Context) (seed.TraceConfig, error) {
 }
 
 // readNamed reads the file of a flag; none is the zero value.
-func readNamed[T any](path, what string, parse func([]byte) (T, error)) (T, error) {
+func readNamed[T any](ctx context.Context, path, what string, parse func([]byte) (T, error)) (T, error) {
 	var none T
 	if path == "" {
 		return none, nil
 	}
-	raw, err := os.ReadFile(path)
+	raw, err := wholefile.Read(ctx, path, wholefile.MaxText)
 	if err != nil {
 		return none, cli.Usage("reading %s: %w", what, err)
 	}

@@ -120,7 +120,7 @@ func TestExperiment(t *testing.T) {
 		t.Errorf("the experiment scores with %+v", e.Scorers)
 	}
 	items := 0
-	for _, err := range dataset.ReadFile(e.Dataset) {
+	for _, err := range dataset.ReadFile(t.Context(), e.Dataset) {
 		if err != nil {
 			t.Error(err)
 		}

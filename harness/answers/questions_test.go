@@ -103,9 +103,9 @@ func TestRead_inWords(t *testing.T) {
 
 // TestReadFile_folder: a folder is no fault of this program.
 func TestReadFile_folder(t *testing.T) {
-	_, err := answers.ReadFile(t.TempDir())
+	_, err := answers.ReadFile(t.Context(), t.TempDir())
 	var syntax *dataset.SyntaxError
-	if !errors.As(err, &syntax) || !strings.Contains(err.Error(), "it is a folder") {
+	if !errors.As(err, &syntax) || !strings.Contains(err.Error(), "is a folder") {
 		t.Error(err)
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
 	"slices"
 	"strings"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/wholefile"
 )
 
 // Questions are the questions of a run, as a Source of its items.
@@ -22,17 +22,14 @@ type Questions struct {
 	Warnings []string
 }
 
-// ReadFile reads a file of questions; its hash is that of its bytes. Errors as
-// of Read, and a file that is not there has exit code 64, too.
-func ReadFile(path string) (Questions, error) {
-	f, err := os.Open(path)
+// ReadFile reads a file of questions until ctx is done; its hash is that of its
+// bytes. Errors as of Read, and a file that is not there has exit code 64, too.
+func ReadFile(ctx context.Context, path string) (Questions, error) {
+	f, err := wholefile.Open(ctx, path)
 	if err != nil {
 		return Questions{}, &dataset.SyntaxError{File: path, Msg: "the file of questions cannot be opened: " + err.Error()}
 	}
 	defer f.Close() // only read: nothing can be lost
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return Questions{}, &dataset.SyntaxError{File: path, Msg: "it is a folder; questions are one file"}
-	}
 	hash := sha256.New()
 	list, warnings, err := Read(io.TeeReader(f, hash), path)
 	if err != nil {

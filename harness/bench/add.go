@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,14 +16,14 @@ import (
 // validated; a caseId that the dataset has already, and a record with the
 // document, instructions and answer of another, are duplicates. The error has
 // exit code 64 and lists everything. Nothing is written.
-func Additions(opt Options, pack, target string) (lines []byte, records int, err error) {
-	fresh, err := Read(opt, pack)
+func Additions(ctx context.Context, opt Options, pack, target string) (lines []byte, records int, err error) {
+	fresh, err := Read(ctx, opt, pack)
 	if err != nil {
 		return nil, 0, err
 	}
 	var there []Case
 	if _, err := os.Stat(target); err == nil {
-		if there, err = Read(Options{}, target); err != nil {
+		if there, err = Read(ctx, Options{}, target); err != nil {
 			return nil, 0, fmt.Errorf("the dataset itself cannot be used: %w", err)
 		}
 	} else if !errors.Is(err, os.ErrNotExist) {

@@ -85,7 +85,7 @@ func TestSuite(t *testing.T) {
 // TestDatasets_breadth: the smoke cases are short and long, the regression
 // records of many categories.
 func TestDatasets_breadth(t *testing.T) {
-	cases, err := bench.Read(bench.Options{}, smoke, regression)
+	cases, err := bench.Read(t.Context(), bench.Options{}, smoke, regression)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -378,11 +378,11 @@ func TestAdditions(t *testing.T) {
 		return path
 	}
 	target := write("target.jsonl", lines[:2]...)
-	added, n, err := bench.Additions(bench.Options{Strict: true}, write("pack.jsonl", lines[2:5]...), target)
+	added, n, err := bench.Additions(t.Context(), bench.Options{Strict: true}, write("pack.jsonl", lines[2:5]...), target)
 	if err != nil || n != 3 || strings.Count(string(added), "\n") != 3 {
 		t.Fatalf("%d, %v", n, err)
 	}
-	_, _, err = bench.Additions(bench.Options{}, write("again.jsonl", lines[1], strings.Replace(lines[0], "json-parse--plain", "json-parse--other", 1)), target)
+	_, _, err = bench.Additions(t.Context(), bench.Options{}, write("again.jsonl", lines[1], strings.Replace(lines[0], "json-parse--plain", "json-parse--other", 1)), target)
 	for _, want := range []string{"again.jsonl: line 1: duplicate caseId", "again.jsonl: line 2: the same record as"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)

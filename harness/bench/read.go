@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/wholefile"
 )
 
 // The limits of a dataset.
@@ -26,13 +28,13 @@ type Options struct {
 	Strict bool
 }
 
-// Read reads files of cases, one JSON object a line. The error has exit code 64
+// Read reads files of cases, one JSON object a line, until ctx is done. The error has exit code 64
 // and lists everything that is wrong in all of them, with file and line; ids
 // must be unique over all files.
-func Read(opt Options, paths ...string) ([]Case, error) {
+func Read(ctx context.Context, opt Options, paths ...string) ([]Case, error) {
 	r := &caseReader{opt: opt, seen: map[string]string{}}
 	for _, path := range paths {
-		f, err := os.Open(path)
+		f, err := wholefile.Open(ctx, path)
 		if err != nil {
 			r.problems.Add(&dataset.SyntaxError{File: path, Msg: "reading the cases: " + reason(err)})
 			continue

@@ -78,7 +78,7 @@ type Config struct {
 // the Config and of the datasets (exit code 64). A case that fails is part of
 // the report. After experiment.ErrInterrupted the report says what there is.
 func Run(ctx context.Context, cfg Config) (Report, error) {
-	cfg, err := cfg.complete()
+	cfg, err := cfg.complete(ctx)
 	if err != nil {
 		return Report{}, err
 	}
@@ -106,7 +106,7 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // ExitCode returns 64.
 func (e *UsageError) ExitCode() int { return 64 }
 
-func (cfg Config) complete() (Config, error) {
+func (cfg Config) complete(ctx context.Context) (Config, error) {
 	if cfg.Mode == "" && cfg.Answerer == nil {
 		cfg.Mode = DeterministicMode
 	}
@@ -133,7 +133,7 @@ func (cfg Config) complete() (Config, error) {
 		cfg.Trials = map[Mode]int{DeterministicMode: 1, VarianceMode: 5}[cfg.Mode]
 	}
 	if len(cfg.Datasets) > 0 {
-		cases, err := Read(cfg.Options, cfg.Datasets...)
+		cases, err := Read(ctx, cfg.Options, cfg.Datasets...)
 		problems = append(problems, err)
 		cfg.Cases = append(append([]Case{}, cfg.Cases...), cases...)
 	} else if len(cfg.Cases) == 0 {

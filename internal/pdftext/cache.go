@@ -30,7 +30,7 @@ type Cache struct {
 // Errors: *Error (exit code 64) also for a file that is not there. That an entry
 // cannot be written is none: the next Read reads the file again.
 func (c Cache) Read(ctx context.Context, path string, opt Options) (doc Document, hit bool, err error) {
-	data, err := wholefile.Read(path, pdf.MaxFile)
+	data, err := wholefile.Read(ctx, path, pdf.MaxFile)
 	if err != nil {
 		return Document{}, false, &Error{err}
 	}

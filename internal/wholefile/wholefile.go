@@ -1,16 +1,21 @@
 // Package wholefile reads and writes files as a whole: a reader never meets half
-// of one, and nobody is made to read a device, or more than he asked for.
+// of one, and nobody is made to read a device, more than he asked for, or on when he
+// is to stop.
 //
 //	err := wholefile.Write(path, func(w io.Writer) error { … })
-//	raw, err := wholefile.Read(path, 16<<20)
+//	raw, err := wholefile.Read(ctx, path, 16<<20)
 package wholefile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
+	"time"
 )
 
 // Write lets write fill a new file beside path, which gets that name when all of
@@ -32,26 +37,83 @@ func Write(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// Read returns the content of a regular file of at most so many bytes. Anything
-// else is an error that names the file.
-func Read(path string, most int64) ([]byte, error) {
+// MaxText is the most bytes that a prompt, a mapping, a report or another text of a
+// person has.
+const MaxText = 64 << 20
+
+// File is a file that Open opened.
+type File struct {
+	file *os.File
+	ctx  context.Context
+	stop func() bool
+	pipe bool
+	some bool // a byte was read
+}
+
+// Open opens a file that a person named, to be read once from its beginning to its
+// end: a regular file, or a pipe. A folder is an error, and so is a device, which may
+// have no end. Reading stops with ctx's error when ctx is done, also where a pipe
+// says nothing; a pipe through which nothing comes is an error.
+func Open(ctx context.Context, path string) (*File, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return nil, err
-	case !info.Mode().IsRegular():
+	case info.IsDir():
+		return nil, fmt.Errorf("%s is a folder", path)
+	case !info.Mode().IsRegular() && info.Mode().Type() != fs.ModeNamedPipe:
 		return nil, fmt.Errorf("%s is no file", path)
 	}
-	f, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe does not wait for its writer
+	if err != nil {
+		return nil, err
+	}
+	// Of a regular file there is no deadline, and no waiting either.
+	stop := context.AfterFunc(ctx, func() { _ = file.SetReadDeadline(time.Unix(1, 0)) })
+	return &File{file: file, ctx: ctx, stop: stop, pipe: !info.Mode().IsRegular()}, nil
+}
+
+// Name returns the path that was opened.
+func (f *File) Name() string { return f.file.Name() }
+
+// Read is that of an io.Reader.
+func (f *File) Read(p []byte) (int, error) {
+	if err := f.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := f.file.Read(p)
+	f.some = f.some || n > 0
+	switch {
+	case err != nil && f.ctx.Err() != nil:
+		err = f.ctx.Err()
+	case err == io.EOF && f.pipe && !f.some && len(p) > 0:
+		err = fmt.Errorf("nothing came through the pipe %s", f.Name())
+	}
+	return n, err
+}
+
+// Close closes the file.
+func (f *File) Close() error {
+	f.stop()
+	return f.file.Close()
+}
+
+// Read returns the content of a file that Open opens, if it is at most so many bytes;
+// a larger one is an error that names it.
+func Read(ctx context.Context, path string, most int64) ([]byte, error) {
+	f, err := Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() // only read: nothing can be lost
 	raw, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(raw)) > most {
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(raw)) > most:
 		return nil, fmt.Errorf("%s is larger than %s", path, size(most))
 	}
-	return raw, err
+	return raw, nil
 }
 
 // size writes a number of bytes for a person.

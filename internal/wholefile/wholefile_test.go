@@ -1,10 +1,13 @@
 package wholefile
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -29,7 +32,7 @@ func TestWrite(t *testing.T) {
 		if err := Write(path, step.write); !errors.Is(err, step.err) {
 			t.Errorf("%v, want %v", err, step.err)
 		}
-		if raw, err := Read(path, 3); err != nil || string(raw) != step.want {
+		if raw, err := Read(t.Context(), path, 3); err != nil || string(raw) != step.want {
 			t.Errorf("%q, %v, want %q", raw, err, step.want)
 		}
 	}
@@ -50,9 +53,53 @@ func TestRead_refused(t *testing.T) {
 	for _, tt := range []struct {
 		path string
 		want string
-	}{{path, "a is larger than 3 bytes"}, {dir, "is no file"}, {path + "x", "no such file"}} {
-		if raw, err := Read(tt.path, 3); err == nil || !strings.Contains(err.Error(), tt.want) || raw != nil {
+	}{{path, "a is larger than 3 bytes"}, {dir, "is a folder"}, {os.DevNull, "is no file"}, {path + "x", "no such file"}} {
+		if raw, err := Read(t.Context(), tt.path, 3); err == nil || !strings.Contains(err.Error(), tt.want) || raw != nil {
 			t.Errorf("%q, %v, want %q", raw, err, tt.want)
 		}
+	}
+}
+
+// TestOpen_pipe: a pipe is read while it is written, and left when nobody waits for it
+// any more.
+func TestOpen_pipe(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("pipes have a path in Linux")
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	path := fmt.Sprintf("/proc/self/fd/%d", r.Fd())
+	if _, err := w.WriteString("through"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	f, err := Open(ctx, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 20)
+	if n, err := f.Read(got); err != nil || string(got[:n]) != "through" {
+		t.Errorf("%q, %v", got[:n], err)
+	}
+	ended := make(chan error)
+	go func() {
+		_, err := f.Read(got)
+		ended <- err
+	}()
+	stop()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("a pipe that says nothing ends with %v", err)
+	}
+	if err := errors.Join(f.Close(), w.Close()); err != nil {
+		t.Error(err)
+	}
+	if raw, err := Read(t.Context(), path, 20); err == nil || !strings.Contains(err.Error(), "nothing came through the pipe") {
+		t.Errorf("%q, %v", raw, err)
+	}
+	if _, err := Read(ctx, path, 20); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v", err)
 	}
 }

@@ -37,7 +37,7 @@ func (c cached) Generate(ctx context.Context, req pipeline.Request) (pipeline.Re
 		return c.model.Generate(ctx, req)
 	}
 	if !trial.Again && ctx.Err() == nil {
-		if response, ok := c.folder.load(key); ok {
+		if response, ok := c.folder.load(ctx, key); ok {
 			free := 0.0
 			response.Usage, response.CostUSD = outcome.Usage{}, &free
 			response.Cached, response.Attempts = true, 0

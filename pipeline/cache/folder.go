@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -86,8 +87,8 @@ func (f *Folder) file(key string) string {
 }
 
 // load returns the answer under a key; false if there is none that is whole.
-func (f *Folder) load(key string) (pipeline.Response, bool) {
-	raw, err := wholefile.Read(f.file(key), MaxEntry)
+func (f *Folder) load(ctx context.Context, key string) (pipeline.Response, bool) {
+	raw, err := wholefile.Read(ctx, f.file(key), MaxEntry)
 	if err != nil {
 		return pipeline.Response{}, false
 	}

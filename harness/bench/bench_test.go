@@ -66,7 +66,7 @@ func TestSuite(t *testing.T) {
 		if err := os.WriteFile(pack, []byte(c.record), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		added, _, err := bench.Additions(bench.Options{}, pack, regression)
+		added, _, err := bench.Additions(t.Context(), bench.Options{}, pack, regression)
 		if (err == nil) == (name == "malformed") {
 			t.Errorf("%s: bench add says %v", name, err)
 		}

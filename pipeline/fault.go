@@ -18,6 +18,6 @@ func FaultError(f exchange.Fault) *ModelError {
 	}
 	return &ModelError{
 		Failure: outcome.Failure{Class: class, Message: f.Message},
-		Status:  f.Status, RetryAfter: f.RetryAfter, Retry: f.Retry,
+		Status:  f.Status, RetryAfter: f.RetryAfter, Retry: f.Retry, Unreached: f.Unreached,
 	}
 }

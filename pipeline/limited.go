@@ -56,6 +56,9 @@ type Wait struct {
 	Until time.Time
 	// Asked is how long the provider asked all calls to wait; 0 if it did not.
 	Asked time.Duration
+	// GivesUp is when no more calls are made unless the provider is reached by
+	// then, to which there never was a connection; else zero.
+	GivesUp time.Time
 	// Reason is the class and message of the failure.
 	Reason string
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -349,4 +351,71 @@ func TestLimited_panic(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A provider to which there never was a connection ends all calls within 20 s,
+// however many there are, whatever they may repeat; once it gave anything, it
+// does not.
+func TestLimited_neverConnected(t *testing.T) {
+	refused := &pipeline.ModelError{Failure: outcome.Failure{Class: outcome.Provider, Message: "connection refused"}, Retry: true, Unreached: true}
+	for name, c := range map[string]struct {
+		first error // what the first request gets
+		takes time.Duration
+		tries int
+		stops bool // within 20 s
+	}{
+		"refused":                    {first: refused, stops: true},
+		"refused, a hundred tries":   {first: refused, tries: 100, stops: true},
+		"refused, one try":           {first: refused, tries: 1, stops: true},
+		"a 503 first":                {first: fault(outcome.Provider, 503, true), tries: 100},
+		"a slow first answer, cut":   {first: fault(outcome.Provider, 0, true), takes: 19 * time.Second, tries: 100},
+		"no answer in time at first": {first: fault(outcome.Timeout, 0, true), takes: 30 * time.Second, tries: 100},
+		"a key that is not good yet": {first: fault(outcome.RateLimited, 429, true), tries: 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				limiter, err := limit.New(limit.Config{Most: 8})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var sent, told atomic.Int64
+				model := newLimited(t, pipeline.LimitedConfig{Limiter: limiter, Tries: c.tries,
+					Waits: func(w pipeline.Wait) {
+						if !w.GivesUp.IsZero() {
+							told.Add(1)
+						}
+					},
+					Model: generate(func(context.Context) (pipeline.Response, error) {
+						if sent.Add(1) == 1 {
+							time.Sleep(c.takes)
+							return pipeline.Response{Attempts: 1}, c.first
+						}
+						return pipeline.Response{Attempts: 1}, refused
+					})})
+				began := time.Now()
+				var calls sync.WaitGroup
+				for range 20 {
+					calls.Go(func() {
+						if _, err := model.Generate(t.Context(), request); !limit.StopsRun(err) || outcome.FailureOf(err, outcome.Provider).Message == "" {
+							t.Errorf("%v", err)
+						}
+					})
+				}
+				calls.Wait()
+				if took := time.Since(began); (took <= 20*time.Second) != c.stops {
+					t.Errorf("took %s, with %d requests", took, sent.Load())
+				}
+				if said := told.Load() > 0; said != (c.stops && c.tries != 1) {
+					t.Errorf("said that it gives up: %v", said)
+				}
+			})
+		})
+	}
+}
+
+// generate is a model made of a function.
+type generate func(context.Context) (pipeline.Response, error)
+
+func (g generate) Generate(ctx context.Context, _ pipeline.Request) (pipeline.Response, error) {
+	return g(ctx)
 }

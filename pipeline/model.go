@@ -93,6 +93,9 @@ type ModelError struct {
 	RetryAfter time.Duration
 	// Retry says that the same request may succeed later.
 	Retry bool
+	// Unreached says that there was no connection to the provider: it was refused,
+	// or the host is not known.
+	Unreached bool
 }
 
 // Error returns the message of the failure with its class.

@@ -86,7 +86,7 @@ func (t *tries) judge(ctx context.Context, response Response, err error) limit.R
 		t.over = true
 		return limit.Result{Kind: limit.Abandoned}
 	}
-	result.RetryAfter, result.Reason = fault.RetryAfter, fault.Error()
+	result.RetryAfter, result.Reason, result.Unreached = fault.RetryAfter, fault.Error(), fault.Unreached
 	switch {
 	case fault.Failure.Class == outcome.RateLimited && fault.Retry:
 		result.Kind = limit.Rejected
@@ -119,11 +119,11 @@ func (t *tries) tell(err error) {
 	if t.cfg.Waits == nil || !errors.As(err, &fault) {
 		return
 	}
-	until := time.Now().Add(t.retryPause)
-	if paused := t.cfg.Limiter.State().PausedUntil; paused.After(until) {
-		until = paused
+	until, limits := time.Now().Add(t.retryPause), t.cfg.Limiter.State()
+	if limits.PausedUntil.After(until) {
+		until = limits.PausedUntil
 	}
-	t.cfg.Waits(Wait{Until: until, Asked: fault.RetryAfter, Reason: fault.Error()})
+	t.cfg.Waits(Wait{Until: until, Asked: fault.RetryAfter, GivesUp: limits.GivesUp, Reason: fault.Error()})
 }
 
 // pause waits after a request that failed; the permit is given back already.
@@ -132,7 +132,11 @@ func (t *tries) pause(ctx context.Context) error {
 		return nil
 	}
 	defer limit.Waiting(ctx)()
-	timer := time.NewTimer(t.retryPause - time.Duration(t.cfg.Jitter()*float64(t.retryPause)/2))
+	pause := t.retryPause - time.Duration(t.cfg.Jitter()*float64(t.retryPause)/2)
+	if givesUp := t.cfg.Limiter.State().GivesUp; !givesUp.IsZero() {
+		pause = min(pause, time.Until(givesUp))
+	}
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -243,14 +243,29 @@ func TestRun_estimateOfAResumedRun(t *testing.T) {
 	}
 }
 
-// A model that cannot be reached is 69, for one item too, whatever may fail.
+// A model that refuses connections is 69 for one item and for more than there are
+// workers, of a run and of questions; what is waited for is said with --quiet too,
+// no item fails of it, and the name stays free.
 func TestRun_unreachable(t *testing.T) {
+	pdf, questions := samplePath(t, "manual.pdf"), samplePath(t, "manual.jsonl")
 	b := newBench(t)
 	_, env := newLimitedServer(t)
 	b.seed("docs", oneItem)
 	env["OPENAI_BASE_URL"] = "http://127.0.0.1:1/v1"
-	code, _, stderr := b.with(env, "--dataset", "docs", "--name", "r", "--model", "openai/gpt-test", "--quiet", "--retries", "0", "--max-failures", "1")
-	if code != cli.ExitUnavailable || !strings.Contains(stderr, "never reached") {
-		t.Errorf("exit %d: %s", code, stderr)
+	asks := []string{"--model", "openai/gpt-test", "--quiet", "--max-failures", "100%", "--concurrency", "2"}
+	for name, args := range map[string][]string{
+		"one item":  {"--dataset", "docs", "--name", "r"},
+		"many":      {"--dataset", "extraction-eval", "--name", "r"},
+		"questions": {"answers", "run", "--pdf", pdf, "--questions", questions, "--name", "r"},
+	} {
+		for retries, waits := range map[string]int{"0": 0, "1": 1} {
+			code, _, stderr := b.with(env, append(append(args, asks...), "--retries", retries)...)
+			if code != cli.ExitUnavailable || !strings.Contains(stderr, "the provider was never reached") || strings.Count(stderr, "waiting for openai until") != waits {
+				t.Errorf("%s, --retries %s: exit %d: %s", name, retries, code, stderr)
+			}
+		}
+	}
+	if runs, err := filepath.Glob(".experiment/runs/*/*/r.run"); err != nil || len(runs) != 0 {
+		t.Errorf("left %v, %v", runs, err)
 	}
 }

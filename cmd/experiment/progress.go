@@ -18,7 +18,8 @@ import (
 const plainEvery = 5 * time.Second
 
 // progress shows on standard error how far a run is: a bar on a terminal,
-// a line now and then elsewhere, nothing with --quiet.
+// a line now and then elsewhere, with --quiet only that the run waits for a
+// provider to which there never was a connection.
 type progress struct {
 	mu    sync.Mutex
 	out   io.Writer

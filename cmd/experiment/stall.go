@@ -12,6 +12,7 @@ import (
 type stall struct {
 	answered time.Time // when an item was done last
 	paused   time.Time // until when the provider asked to wait
+	givesUp  time.Time // when the run ends unless the provider is reached
 	until    time.Time // when text is no longer true
 	text     string
 }
@@ -22,15 +23,25 @@ const shortestPause = 2 * time.Second
 // mostReason is how much of a failure a line shows, in bytes.
 const mostReason = 160
 
-// waiting is told why a request is sent again only later. A pause that the
-// provider asks for is shown once; other failures when nothing was done for a
-// while.
+// waiting is told why a request is sent again only later. That there never was a
+// connection is shown at once, also where progress is not wanted: the run may end
+// by it. A pause that the provider asks for is shown once; other failures when
+// nothing was done for a while.
 func (p *progress) waiting(provider string, w pipeline.Wait) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
 	silent := now.Sub(p.stall.answered)
+	reason := printable.Cut(printable.Line(w.Reason), mostReason)
 	switch {
+	case w.GivesUp.Equal(p.stall.givesUp) && !w.GivesUp.IsZero():
+		return // said
+	case !w.GivesUp.IsZero():
+		p.stall.givesUp, p.stall.until = w.GivesUp, w.GivesUp
+		p.stall.text = fmt.Sprintf("waiting for %s until %s: %s", provider, w.GivesUp.Format(time.TimeOnly), reason)
+		if p.quiet {
+			fmt.Fprintln(p.out, p.stall.text)
+		}
 	case w.Asked >= shortestPause:
 		if now.Before(p.stall.paused) && w.Until.Before(p.stall.paused.Add(plainEvery)) {
 			return // the same pause, met by another call
@@ -41,7 +52,7 @@ func (p *progress) waiting(provider string, w pipeline.Wait) {
 		return
 	default:
 		p.stall.until = w.Until.Add(plainEvery)
-		p.stall.text = fmt.Sprintf("nothing done for %.0f s, asking %s again: %s", silent.Seconds(), provider, printable.Cut(printable.Line(w.Reason), mostReason))
+		p.stall.text = fmt.Sprintf("nothing done for %.0f s, asking %s again: %s", silent.Seconds(), provider, reason)
 	}
 	p.last = now
 	p.line("%s", p.stall.text)

@@ -55,3 +55,26 @@ func TestProgress_waiting(t *testing.T) {
 		}
 	})
 }
+
+// That there never was a connection is said at once and once, with --quiet too.
+func TestProgress_neverConnected(t *testing.T) {
+	for _, quiet := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			p := newProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, quiet, "f1", slog.New(slog.DiscardHandler))
+			p.Planned(4, 0)
+			out.Reset()
+			wait := pipeline.Wait{Until: time.Now().Add(time.Second), GivesUp: time.Now().Add(15 * time.Second), Reason: "provider: connection\nrefused"}
+			for range 10 {
+				p.waiting("openai", wait)
+				time.Sleep(time.Second)
+			}
+			if got, want := out.String(), "waiting for openai until "+wait.GivesUp.Format(time.TimeOnly)+": provider: connection refused\n"; got != want {
+				t.Errorf("quiet %v: printed %q, want %q", quiet, got, want)
+			}
+			if text := p.stall.shown(); !strings.Contains(text, "waiting for openai") {
+				t.Errorf("the bar says %q", text)
+			}
+		})
+	}
+}

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -114,4 +117,33 @@ func FuzzReadReason(f *testing.F) {
 			t.Errorf("got %+v", r)
 		}
 	})
+}
+
+type failing struct{ err error }
+
+func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
+
+// TestFault_unreached: a connection that is refused, also by the proxy, and a host
+// that is not known; not one that is slow or breaks.
+func TestFault_unreached(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"refused":           {&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, true},
+		"proxy refuses":     {&net.OpError{Op: "proxyconnect", Err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}, true},
+		"unknown host":      {&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}, true},
+		"names are down":    {&net.OpError{Op: "dial", Err: &net.DNSError{Err: "i/o timeout", IsTimeout: true}}, true},
+		"slow to connect":   {&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, false},
+		"reset":             {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, false},
+		"cut":               {io.ErrUnexpectedEOF, false},
+		"no answer in time": {context.DeadlineExceeded, false},
+	} {
+		var x exchange.Exchange
+		err := post(t, exchange.NewClient(&http.Client{Transport: failing{c.err}}, nil), &x, "http://localhost")
+		service := exchange.Service{Provider: "p", Model: "m", Now: time.Now}
+		if fault := service.Fault(&x, err); fault.Unreached != c.want {
+			t.Errorf("%s: %+v", name, fault)
+		}
+	}
 }

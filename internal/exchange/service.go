@@ -36,6 +36,9 @@ type Fault struct {
 	Status     int    // of HTTP, 0 if no answer came
 	RetryAfter time.Duration
 	Retry      bool // the same request may succeed later
+	// Unreached: there was no connection, because it was refused or the host is
+	// not known.
+	Unreached bool
 }
 
 // Service is what messages about a server need to know.
@@ -93,11 +96,11 @@ func (s Service) unanswered(x *Exchange) Fault {
 	case errors.Is(err, errTooLarge):
 		return Fault{Status: x.Status, Message: text + "; set a limit of tokens"}
 	case timedOut(err):
-		return Fault{Kind: TimedOut, Status: x.Status, Retry: true, Message: fmt.Sprintf("no whole answer from %s in time: %s", s.Base, text)}
+		return Fault{Kind: TimedOut, Status: x.Status, Retry: true, Unreached: unreached(err), Message: fmt.Sprintf("no whole answer from %s in time: %s", s.Base, text)}
 	case x.Status != 0:
 		return Fault{Status: x.Status, Retry: true, Message: fmt.Sprintf("the connection to %s broke: %s", s.Base, text)}
 	}
-	return Fault{Retry: !permanent(err), Message: fmt.Sprintf("no answer from %s: %s; check %s, the network and the proxy", s.Base, text, s.BaseVariable)}
+	return Fault{Retry: !permanent(err), Unreached: unreached(err), Message: fmt.Sprintf("no answer from %s: %s; check %s, the network and the proxy", s.Base, text, s.BaseVariable)}
 }
 
 // unreadable is the fault of an answer with a good status that is none.
@@ -130,6 +133,14 @@ func permanent(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	var name *net.DNSError
 	return errors.As(err, &certificate) || errors.As(err, &name) && name.IsNotFound
+}
+
+// unreached reports whether an error is that of a connection that was refused, or
+// of a host that is not known. One that is not accepted in time is neither.
+func unreached(err error) bool {
+	var name *net.DNSError
+	var network *net.OpError
+	return errors.As(err, &name) || errors.As(err, &network) && (network.Op == "dial" || network.Op == "proxyconnect") && !network.Timeout()
 }
 
 func short(text string) string { return cut(text, maxReason) }

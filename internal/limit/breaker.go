@@ -39,12 +39,19 @@ func StopsRun(err error) bool {
 	return errors.As(err, &stop)
 }
 
+// unmetShare is the part of the patience, 15 seconds of the usual one, for a
+// provider to which there never was a connection.
+const unmetShare = 120
+
 // breaker notices that everything fails for the same reason.
 type breaker struct {
 	alike    int
 	patience time.Duration
 
 	tripped  *TrippedError
+	met      bool      // anything ever came from the provider, refusals included
+	givesUp  time.Time // when it trips unless the provider is reached; zero: none was refused, or met
+	unmet    string    // why it was not reached last
 	answered bool      // ever
 	since    time.Time // of the first failure after the last answer; zero if there was none
 	reason   string    // of the failures in a row, normalised
@@ -56,9 +63,27 @@ func (b *breaker) ok() {
 	b.answered, b.since, b.inARow = true, time.Time{}, 0
 }
 
-// failed takes note of a call that was not answered.
-func (b *breaker) failed(now time.Time, r Result) {
+// expire trips where the provider was not reached by the time given to it.
+func (b *breaker) expire(now time.Time) {
+	if b.tripped == nil && !b.givesUp.IsZero() && !now.Before(b.givesUp) {
+		b.tripped = &TrippedError{Reason: b.unmet, Why: "the provider was never reached"}
+	}
+}
+
+// failed takes note of a call, begun at began, that was not answered.
+func (b *breaker) failed(now, began time.Time, r Result) {
 	if b.tripped != nil {
+		return
+	}
+	if r.Unreached && !b.met {
+		b.unmet = r.Reason
+		switch {
+		case r.Final:
+			b.givesUp = now
+		case b.givesUp.IsZero():
+			b.givesUp = began.Add(b.patience / unmetShare)
+		}
+		b.expire(now)
 		return
 	}
 	trip := func(format string, args ...any) {

@@ -60,6 +60,23 @@ func TestLimiter_trips(t *testing.T) {
 		"never reached": {apart: time.Minute, result: func(int) limit.Result {
 			return limit.Result{Kind: limit.Failed, Reason: "connection refused"}
 		}, after: 4},
+		// 15 s for what there never was a connection to; each call takes one second,
+		// and less than 14 failures in a row lead to no pause.
+		"connections refused": {apart: time.Second, result: func(int) limit.Result {
+			return limit.Result{Kind: limit.Failed, Reason: "connection refused", Unreached: true}
+		}, after: 15},
+		"connections refused, a call given up": {result: func(i int) limit.Result {
+			return limit.Result{Kind: limit.Failed, Reason: "connection refused", Unreached: true, Final: i == 3}
+		}, after: 3},
+		"an unknown host": {result: func(int) limit.Result {
+			return limit.Result{Kind: limit.Refused, Reason: "no such host", Unreached: true, Final: true}
+		}, after: 1},
+		"connections refused after a 503": {apart: time.Minute, result: func(i int) limit.Result {
+			return limit.Result{Kind: limit.Failed, Reason: "503, or refused", Unreached: i > 1}
+		}, after: 4},
+		"a slow first answer": {apart: time.Minute, result: func(i int) limit.Result {
+			return limit.Result{Kind: limit.Failed, Reason: "no answer in time"}
+		}, after: 4},
 		"limits are waited for longer": {apart: time.Minute, result: func(int) limit.Result {
 			return limit.Result{Kind: limit.Rejected, RetryAfter: 9 * time.Minute, Reason: "429"}
 		}, after: 4}, // 1, 11, 21, 31 min: 30 min after the first
@@ -104,6 +121,26 @@ func TestLimiter_tripsForThoseWhoWait(t *testing.T) {
 		}
 		if err := <-waiting; !limit.StopsRun(err) {
 			t.Errorf("%v", err)
+		}
+	})
+}
+
+// Nothing that waits, for a configured rate or after its own pause, waits longer
+// than a provider is given to which there never was a connection.
+func TestLimiter_givesUpWhileAllWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t, limit.Config{RequestsPerMinute: 1})
+		began := time.Now()
+		if err := acquire(t, l, 0).Done(limit.Result{Kind: limit.Failed, Reason: "refused", Unreached: true}); err != nil {
+			t.Fatal(err)
+		}
+		if at := l.State().GivesUp; at.Sub(began) != 15*time.Second {
+			t.Errorf("it says %s", at.Sub(began))
+		}
+		_, err := l.Acquire(t.Context(), 0)
+		var tripped *limit.TrippedError
+		if !errors.As(err, &tripped) || tripped.Reason != "refused" || time.Since(began) != 15*time.Second {
+			t.Errorf("after %s: %v", time.Since(began), err)
 		}
 	})
 }

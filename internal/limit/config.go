@@ -23,7 +23,9 @@ type Config struct {
 	Backoff, LongestBackoff time.Duration
 	// Patience is how long a provider may refuse or fail every call before the
 	// limiter trips; 0 means 30 minutes. A tenth of it is given to a provider
-	// that never answered and does not say that its limits are the reason.
+	// that never answered and does not say that its limits are the reason, a
+	// 120th to one to which there never was a connection, and it ends when a call
+	// is given up.
 	Patience time.Duration
 	// Alike is how many calls in a row must fail for the same reason, without
 	// one that was answered, until the limiter trips; 0 means 10.

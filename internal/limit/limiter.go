@@ -81,6 +81,9 @@ func (l *Limiter) Acquire(ctx context.Context, tokens int64) (*Permit, error) {
 func (l *Limiter) dispatch() {
 	for len(l.queue) > 0 {
 		first, now := l.queue[0], time.Now()
+		if l.underWay == 0 {
+			l.breaker.expire(now)
+		}
 		switch wait := l.next().Sub(now); {
 		case l.breaker.tripped != nil:
 			first.err = l.breaker.tripped
@@ -90,6 +93,9 @@ func (l *Limiter) dispatch() {
 			l.sleep()
 			return
 		case wait > 0:
+			if left := l.breaker.givesUp.Sub(now); left > 0 {
+				wait = min(wait, left)
+			}
 			l.wake(wait)
 			return
 		default:
@@ -158,13 +164,16 @@ type State struct {
 	PausedUntil time.Time
 	// Tripped is set once no more calls are made.
 	Tripped *TrippedError
+	// GivesUp is when that will be unless the provider is reached, to which there
+	// never was a connection; zero where there was, or none was refused yet.
+	GivesUp time.Time
 }
 
 // State returns the state of this moment.
 func (l *Limiter) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return State{l.window.size, l.underWay, len(l.queue), l.gate.until, l.breaker.tripped}
+	return State{l.window.size, l.underWay, len(l.queue), l.gate.until, l.breaker.tripped, l.breaker.givesUp}
 }
 
 // Answers returns how many calls were answered so far.

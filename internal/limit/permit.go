@@ -32,6 +32,9 @@ type Result struct {
 	Final bool
 	// Fatal says that every other call will fail for the same reason.
 	Fatal bool
+	// Unreached says that there was no connection to the provider: it was refused,
+	// or the host is not known.
+	Unreached bool
 }
 
 // Permit allows one call.
@@ -82,6 +85,9 @@ func (l *Limiter) settle(p *Permit, r Result) {
 		l.tokens.correct(r.Tokens - p.tokens)
 	}
 	const weight = 0.05 // of the newest call in the share of those that failed
+	if r.Kind != Abandoned && !r.Unreached {
+		l.breaker.met, l.breaker.givesUp = true, time.Time{}
+	}
 	switch r.Kind {
 	case Answered:
 		l.answers++
@@ -90,16 +96,16 @@ func (l *Limiter) settle(p *Permit, r Result) {
 		l.gate.answered(p.began)
 		l.window.answered(now, p.began, p.others, l.holdsBack(now))
 	case Rejected:
-		l.breaker.failed(now, r)
+		l.breaker.failed(now, p.began, r)
 		l.reject(now, p, r.RetryAfter)
 	case Failed:
 		l.failing += (1 - l.failing) * weight
-		l.breaker.failed(now, r)
+		l.breaker.failed(now, p.began, r)
 		if r.RetryAfter > 0 || l.failing > 0.5 {
 			l.reject(now, p, r.RetryAfter)
 		}
 	case Refused:
-		l.breaker.failed(now, r)
+		l.breaker.failed(now, p.began, r)
 		l.gate.answered(p.began)
 	case Abandoned:
 	}

@@ -72,9 +72,9 @@ type Scorer struct {
 	Model    string   `yaml:"model"`
 	Criteria string   `yaml:"criteria"`
 	Timeout  string   `yaml:"timeout"` // of one evaluation, as "30s"
-	// Secrets are variables of the environment with keys and the like that a
-	// script is to have; it has none of them otherwise.
-	Secrets []string `yaml:"secrets"`
+	// Env names variables of the environment that a script is to have although
+	// they hold keys and the like, or steer this program.
+	Env []string `yaml:"env"`
 	// Certificate is the report that experiment conformance --output wrote.
 	Certificate string `yaml:"certificate"`
 

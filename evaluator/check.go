@@ -55,7 +55,7 @@ func (e *Evaluator) checkScript() error {
 func (e *Evaluator) checkAddress(ctx context.Context) error {
 	inner, cancel := context.WithTimeout(ctx, min(checkTime, e.cfg.Timeout))
 	defer cancel()
-	a := newAddress(e.cfg)
+	a := newAddress(e.cfg, e.mask)
 	resp, err := a.send(inner, http.MethodHead, nil)
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"extraction-experiment/internal/retryafter"
+	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -39,15 +40,17 @@ func (e endpoint) ask(ctx context.Context, c Case) (Verdict, error) {
 type address struct {
 	cfg    Config
 	client *http.Client
+	shown  string
+	mask   *secret.Masker
 }
 
-func newAddress(cfg Config) address {
+func newAddress(cfg Config, mask *secret.Masker) address {
 	client := &http.Client{}
 	if cfg.Client != nil {
 		*client = *cfg.Client
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return address{cfg, client}
+	return address{cfg, client, mask.Text(shownURL(cfg.URL)), mask}
 }
 
 // shownURL is the address without what may be secret.
@@ -68,15 +71,17 @@ func (a address) Generate(ctx context.Context, req pipeline.Request) (pipeline.R
 	}
 	defer resp.Body.Close() // only read: nothing can be lost
 	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(a.cfg.MaxOutput)+1))
+	large := len(body) > a.cfg.MaxOutput
+	body = a.mask.JSON(body)
 	switch {
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return pipeline.Response{}, a.refused(resp, body)
 	case err != nil && ctx.Err() != nil:
 		return pipeline.Response{}, a.unreachable(ctx, err)
 	case err != nil:
-		return pipeline.Response{}, &Fault{NotJSON, fmt.Sprintf("the answer of %s was cut off", shownURL(a.cfg.URL)), err}
-	case len(body) > a.cfg.MaxOutput:
-		return pipeline.Response{}, &Fault{Flooded, fmt.Sprintf("%s answered with more than %d bytes", shownURL(a.cfg.URL), a.cfg.MaxOutput), nil}
+		return pipeline.Response{}, &Fault{NotJSON, fmt.Sprintf("the answer of %s was cut off", a.shown), err}
+	case large:
+		return pipeline.Response{}, &Fault{Flooded, fmt.Sprintf("%s answered with more than %d bytes", a.shown, a.cfg.MaxOutput), nil}
 	}
 	return pipeline.Response{Text: string(body), Attempts: 1}, nil
 }
@@ -101,10 +106,10 @@ func (a address) unreachable(ctx context.Context, err error) error {
 		err = bad.Err
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("asking %s: %w", shownURL(a.cfg.URL), ctx.Err())
+		return fmt.Errorf("asking %s: %w", a.shown, ctx.Err())
 	}
 	return &pipeline.ModelError{Retry: true, Failure: outcome.Failure{
-		Class: outcome.Provider, Message: fmt.Sprintf("asking %s: %v", shownURL(a.cfg.URL), err),
+		Class: outcome.Provider, Message: fmt.Sprintf("asking %s: %v", a.shown, err),
 	}}
 }
 
@@ -120,6 +125,6 @@ func (a address) refused(resp *http.Response, body []byte) error {
 	case status >= 500 || status == http.StatusRequestTimeout:
 		failed.Retry = true
 	}
-	failed.Failure.Message = strings.TrimSuffix(fmt.Sprintf("%s answered %s: %s", shownURL(a.cfg.URL), resp.Status, said), ": ")
+	failed.Failure.Message = strings.TrimSuffix(fmt.Sprintf("%s answered %s: %s", a.shown, resp.Status, said), ": ")
 	return failed
 }

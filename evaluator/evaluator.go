@@ -7,9 +7,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/secret"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/prompt"
 )
@@ -21,12 +25,12 @@ type Config struct {
 	// with a separator in its name is looked for relative to Dir.
 	Script []string
 	// Dir is the program's working directory. Its environment is that of this
-	// process without the variables whose names speak of a key, secret, token,
-	// password or credential, but for those that Secrets names; Env is added.
-	// What it writes to standard error is shown by a Fault alone, the last lines.
-	Dir     string
-	Env     []string
-	Secrets []string
+	// process without what secret.Withhold keeps back, but for the variables that
+	// Handed names; Env ("NAME=value") is added. What it writes to standard error
+	// is shown by a Fault alone, the last lines.
+	Dir    string
+	Env    []string
+	Handed []string
 
 	// URL is an address that answers a POST of the request with a verdict.
 	URL string
@@ -68,6 +72,9 @@ type Evaluator struct {
 	asker   asker
 	limiter *limit.Limiter // nil for a program, as
 	asked   pipeline.Model // what is asked within it
+
+	mask   *secret.Masker // of a program and an address
+	failed atomic.Bool    // a program, at least once
 }
 
 // New makes an Evaluator. It starts and sends nothing. The error joins
@@ -89,6 +96,8 @@ func New(cfg Config) (*Evaluator, error) {
 	if cfg.Timeout < 0 || cfg.MaxOutput < 0 || cfg.Tries < 0 || cfg.Pause < 0 {
 		problems = append(problems, errors.New("evaluator: Timeout, MaxOutput, Tries and Pause must not be negative"))
 	}
+	mask := cfg.masker()
+	problems = append(problems, mask.CheckArguments(cfg.Script))
 	if cfg.URL != "" {
 		problems = append(problems, checkURL(cfg.URL))
 	}
@@ -101,12 +110,17 @@ func New(cfg Config) (*Evaluator, error) {
 	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute)
 	cfg.MaxOutput = cmp.Or(cfg.MaxOutput, 1<<20)
 	cfg.Tries = cmp.Or(cfg.Tries, defaultTries)
-	return cfg.open()
+	return cfg.open(mask)
+}
+
+// masker hides what an evaluator could know of secrets.
+func (cfg Config) masker() *secret.Masker {
+	return secret.NewMasker(append(append(os.Environ(), cfg.Env...), "EVALUATOR_TOKEN="+cfg.Token), cfg.Script)
 }
 
 // open makes who is asked.
-func (cfg Config) open() (*Evaluator, error) {
-	e := &Evaluator{cfg: cfg}
+func (cfg Config) open(mask *secret.Masker) (*Evaluator, error) {
+	e := &Evaluator{cfg: cfg, mask: mask}
 	if len(cfg.Script) > 0 {
 		e.asker = program{cfg}
 		return e, nil
@@ -116,7 +130,7 @@ func (cfg Config) open() (*Evaluator, error) {
 		return nil, err
 	}
 	if cfg.URL != "" {
-		e.asked, err = cfg.within(newAddress(cfg), e.limiter, nil)
+		e.asked, err = cfg.within(newAddress(cfg, mask), e.limiter, nil)
 		e.asker = endpoint{cfg, e.asked}
 	} else {
 		e.asked, err = cfg.within(cfg.Model, e.limiter, nil)
@@ -159,21 +173,34 @@ func (e *Evaluator) Evaluate(ctx context.Context, c Case) (Verdict, error) {
 	case ctx.Err() != nil:
 		return Verdict{}, ctx.Err()
 	case errors.Is(inner.Err(), context.DeadlineExceeded):
-		return v, &Fault{TimedOut, fmt.Sprintf("no answer within %s", e.cfg.Timeout), err}
+		err = &Fault{TimedOut, fmt.Sprintf("no answer within %s", e.cfg.Timeout), err}
 	case e.asked != nil:
 		return v, e.notAnswered(err)
 	}
+	e.nameWithheld(err)
 	return v, err
 }
 
-// Command says who is asked, for reports: the words of the script, the address
-// without its query, or the model.
+// nameWithheld has the first fault of a program name the variables that are kept
+// from it: that may be why.
+func (e *Evaluator) nameWithheld(err error) {
+	var fault *Fault
+	if len(e.cfg.Script) == 0 || !errors.As(err, &fault) || !e.failed.CompareAndSwap(false, true) {
+		return
+	}
+	if _, withheld := secret.Withhold(os.Environ(), e.cfg.Handed); len(withheld) > 0 {
+		fault.Message = fmt.Sprintf("(withheld: %s; env: hands one on) %s", strings.Join(withheld, ", "), fault.Message)
+	}
+}
+
+// Command says who is asked, for reports: the words of the script, masked, the
+// address without its query, or the model.
 func (e *Evaluator) Command() []string {
 	switch {
 	case len(e.cfg.Script) > 0:
-		return append([]string{}, e.cfg.Script...)
+		return e.mask.Arguments(e.cfg.Script)
 	case e.cfg.URL != "":
-		return []string{shownURL(e.cfg.URL)}
+		return []string{e.mask.Text(shownURL(e.cfg.URL))}
 	default:
 		return []string{"model", e.cfg.ModelName, promptName(e.cfg.Prompt)}
 	}

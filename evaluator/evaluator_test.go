@@ -139,6 +139,40 @@ func TestEvaluate_faults(t *testing.T) {
 	}
 }
 
+// TestEvaluate_withheld: the first fault of a program names what it was not given,
+// no secret of it comes back, and its command line is refused or masked.
+func TestEvaluate_withheld(t *testing.T) {
+	t.Setenv("JUDGE_HEADERS", `{"X-Key":"UNIQ1"}`)
+	t.Setenv("OTHER_PAT", "other-1234")
+	t.Setenv("EXPERIMENT_UNKNOWN", "1")
+	e, err := evaluator.New(evaluator.Config{
+		Script: []string{"/bin/sh", "-c", `cat >/dev/null; echo "$JUDGE_HEADERS|$OTHER_PAT|$EXPERIMENT_UNKNOWN" >&2; exit 3`, "sh", "--api-key=X"},
+		Handed: []string{"JUDGE_HEADERS"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(e.Command(), " "); !strings.HasSuffix(got, "sh --api-key=***") {
+		t.Errorf("it is shown as %s", got)
+	}
+	var messages []string
+	for range 2 {
+		_, err := e.Evaluate(t.Context(), question)
+		messages = append(messages, fmt.Sprint(err))
+	}
+	named, _, _ := strings.Cut(messages[0], ")")
+	if !strings.Contains(named, "EXPERIMENT_UNKNOWN") || !strings.Contains(named, "OTHER_PAT") || strings.Contains(named, "JUDGE_HEADERS") || !strings.HasSuffix(messages[0], "\n***||") {
+		t.Errorf("the first: %s", messages[0])
+	}
+	if want := "exit_status: /bin/sh ended with exit status 3; standard error ends with:\n***||"; messages[1] != want {
+		t.Errorf("the second: %s", messages[1])
+	}
+	_, err = evaluator.New(evaluator.Config{Script: []string{"judge", "other-1234"}})
+	if err == nil || !strings.Contains(err.Error(), "argument 1 of the command holds the value of OTHER_PAT") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestEvaluate_cancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

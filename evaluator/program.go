@@ -15,7 +15,7 @@ func (p program) ask(ctx context.Context, c Case) (Verdict, error) {
 		return Verdict{}, err
 	}
 	raw, err := proc.Once(ctx, proc.Config{
-		Command: p.cfg.Script, Dir: p.cfg.Dir, Env: p.cfg.Env, Withhold: true, Handed: p.cfg.Secrets, MaxLine: p.cfg.MaxOutput,
+		Command: p.cfg.Script, Dir: p.cfg.Dir, Env: p.cfg.Env, Withhold: true, Handed: p.cfg.Handed, MaxLine: p.cfg.MaxOutput,
 	}, request)
 	if err != nil {
 		return Verdict{}, ofProgram(err)

@@ -110,9 +110,9 @@ func (d *doctor) limits(can langfuse.Capabilities) {
 // modelKeys says which variables of model providers are set.
 func (d *doctor) modelKeys() {
 	var set []string
-	for _, v := range provider.Variables() {
-		if d.env.Getenv(v.Name) != "" {
-			set = append(set, v.Name)
+	for _, name := range provider.Variables() {
+		if d.env.Getenv(name) != "" {
+			set = append(set, name)
 		}
 	}
 	if len(set) == 0 {

@@ -11,8 +11,10 @@ import (
 	"extraction-experiment/experiment/sweep"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/secret"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/pipeline/provider"
+	"extraction-experiment/pipeline/provider/external"
 )
 
 // settled is one value of a dry run.
@@ -29,7 +31,11 @@ func dryRun(env cli.Env, values settings, order []setting, cells []sweep.Cell, f
 	var rows []settled
 	for _, o := range order {
 		r := values[o.flag]
-		rows = append(rows, settled{o.flag, keyless(strings.Join(r.words, " ")), r.from})
+		value := keyless(strings.Join(r.words, " "))
+		if o.flag == "pipeline" && len(r.words) > 0 {
+			value = external.Shown(value)
+		}
+		rows = append(rows, settled{o.flag, value, r.from})
 	}
 	rows = append(rows, settled{"environment of scores", values.scoreEnvironment(), values["environment"].from})
 	scoring, err := file.ScoringJSON()
@@ -67,17 +73,13 @@ func keyless(value string) string {
 // environment returns what the environment says beside the settings. The value
 // of what may be a secret is never shown.
 func environment(getenv func(string) string) []settled {
-	variables := []provider.Variable{
-		{Name: langfuse.EnvBaseURL}, {Name: langfuse.EnvHost},
-		{Name: langfuse.EnvPublicKey, Secret: true}, {Name: langfuse.EnvSecretKey, Secret: true},
-		{Name: envModels}, {Name: envPrices}, {Name: envPipelineToken, Secret: true},
-	}
+	names := []string{langfuse.EnvBaseURL, langfuse.EnvHost, langfuse.EnvPublicKey, langfuse.EnvSecretKey, envModels, envPrices, envPipelineToken}
 	var rows []settled
-	for _, v := range append(variables, provider.Variables()...) {
-		row := settled{v.Name, "", "not set"}
-		if value := getenv(v.Name); value != "" {
+	for _, name := range append(names, provider.Variables()...) {
+		row := settled{name, "", "not set"}
+		if value := getenv(name); value != "" {
 			row.Value, row.From = keyless(value), "environment"
-			if v.Secret {
+			if secret.Named(name) {
 				row.Value = "***"
 			}
 		}

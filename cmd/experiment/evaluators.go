@@ -52,7 +52,7 @@ func openEvaluator(ctx context.Context, env cli.Env, spec conformance.Spec, dir 
 		return opened, err
 	}
 	cfg := evaluator.Config{
-		Script: spec.Script, Dir: dir, Secrets: spec.Secrets, URL: spec.URL, Token: env.Getenv(envEvaluatorToken), Timeout: timeout,
+		Script: spec.Script, Dir: dir, Handed: spec.Env, URL: spec.URL, Token: env.Getenv(envEvaluatorToken), Timeout: timeout,
 	}
 	if spec.Model != "" {
 		var err error

@@ -66,7 +66,7 @@ func (s *customScorers) open(ctx context.Context, env cli.Env, entry configs.Sco
 		}
 	}
 	opened, err := openEvaluator(ctx, env, conformance.Spec{
-		Script: entry.Script, URL: entry.URL, Model: entry.Model, Secrets: entry.Secrets,
+		Script: entry.Script, URL: entry.URL, Model: entry.Model, Env: entry.Env,
 		Prompt: entry.Prompt, PromptLabel: entry.PromptLabel, PromptVersion: entry.PromptVersion, PromptFile: entry.PromptFile,
 	}, dir, timeout)
 	if err != nil {

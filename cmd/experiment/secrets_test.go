@@ -18,7 +18,7 @@ import (
 
 // secrets are what must be found nowhere.
 func secrets() []string {
-	return []string{"sk-lf-TOPSECRET-langfuse", "sk-TOPSECRET-openai", "TOPSECRET-header", "TOPSECRET-token"}
+	return []string{"sk-lf-TOPSECRET-langfuse", "sk-TOPSECRET-openai", "TOPSECRET-header", "TOPSECRET-token", "UNIQ1", "UNIQ2-argument"}
 }
 
 // TestSecrets runs models and pipelines that repeat the keys that they were
@@ -39,6 +39,19 @@ func TestSecrets(t *testing.T) {
 	model := []string{"--dataset", "made", "--model", "openai/gpt-test", "--prompt", "plain", "--log-level", "debug", "--json", "--max-failures", "100%"}
 	run(append(model, "--name", "r1", "--output", "r1.jsonl", "--record", "tape.jsonl")...)
 	run("--dataset", "made.jsonl", "--name", "r2", "--pipeline", echo+"/pipeline", "--log-level", "debug", "--log-format", "json", "--max-failures", "100%")
+	must(t, os.WriteFile(f.path("telling.yaml"), []byte(tellingConfig), 0o600))
+	must(t, os.WriteFile(f.path("telling.sh"), []byte(tellingProgram), 0o600))
+	own := []string{"--dataset", "made.jsonl", "--config", "telling.yaml", "--pipeline", "sh telling.sh --api-key " + secrets()[5]}
+	run(append(own, "--name", "r5")...)
+	run(append(own, "--name", "r6", "--dry-run")...)
+	run("show", "r5", "made-000", "--json")
+	run("export", "r5")
+	run("report", "r5", "--format", "html", "--output", "r5.html")
+	for _, want := range []string{"\nOPENAI_EXTRA_HEADERS=***", "telling.sh --api-key ***", " OPENAI_EXTRA_HEADERS=***", "judged with {X-Team-Key:***,X-Key:***}", "(withheld: "} {
+		if !strings.Contains(printed.String(), want) {
+			t.Errorf("nowhere in what was printed, which holds this machine's environment, is %q", want)
+		}
+	}
 	run("show", "r1", "made-000")
 	run("show", "r2")
 	run("export", "r1")
@@ -85,6 +98,23 @@ func tellingServer(t *testing.T) string {
 	return hs.URL
 }
 
+// tellingProgram shows its environment and its arguments: on standard error and as
+// a name that it found.
+const tellingProgram = `
+printenv >&2
+while read -r line; do
+	told=$( (printenv; echo "$@") | sed 's/\\/\\\\/g; s/"/\\"/g' | tr '\n' ' ')
+	echo "{\"entities\":[{\"name\":\"$told\",\"type\":\"Person\"}]}"
+done
+`
+
+// tellingConfig names an evaluator that shows what it was handed.
+const tellingConfig = `
+scorers:
+  - {name: telling, script: [sh, -c, 'cat >/dev/null; printenv >&2; echo "{\"score\":1,\"hits\":[],\"misses\":[],\"reasoning\":\"judged with $(echo $OPENAI_EXTRA_HEADERS | tr -d \")\"}"'], env: [OPENAI_EXTRA_HEADERS]}
+  - {name: failing, script: [sh, -c, 'cat >/dev/null; printenv >&2; exit 3'], env: [OPENAI_EXTRA_HEADERS]}
+`
+
 // secretFolder is a folder with a Langfuse of secret keys, and the file that
 // this keeps its data in.
 func secretFolder(t *testing.T, echo string) (folder, string) {
@@ -107,7 +137,7 @@ func secretFolder(t *testing.T, echo string) (folder, string) {
 	})
 	must(t, err)
 	return newFolder(t, "LANGFUSE_BASE_URL="+hs.URL, "LANGFUSE_PUBLIC_KEY=pk-lf-open", "LANGFUSE_SECRET_KEY="+keys[0],
-		"OPENAI_API_KEY="+keys[1], "OPENAI_BASE_URL="+echo+"/v1", `OPENAI_EXTRA_HEADERS={"X-Team-Key":"`+keys[2]+`"}`,
+		"OPENAI_API_KEY="+keys[1], "OPENAI_BASE_URL="+echo+"/v1", `OPENAI_EXTRA_HEADERS={"X-Team-Key":"`+keys[2]+`","X-Key":"`+keys[4]+`"}`,
 		"EXPERIMENT_PIPELINE_TOKEN="+keys[3]), store
 }
 

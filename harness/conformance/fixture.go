@@ -44,9 +44,9 @@ type Spec struct {
 	Prompt, PromptLabel, PromptFile string
 	PromptVersion                   int
 
-	// Secrets are the variables of the environment with keys and the like that a
-	// script is to have.
-	Secrets []string
+	// Env names variables of the environment that a script is to have although
+	// they hold keys and the like, or steer this program.
+	Env []string
 	// Line of the file is where the evaluator is named; 0 of other files.
 	Line int
 }

@@ -89,7 +89,7 @@ func (r *reader) spec(top fields) Spec {
 		URL: f.text("url"), Model: f.text("model"), Scorer: f.text("scorer"),
 		Prompt: f.text("prompt"), PromptLabel: f.text("prompt_label"), PromptFile: f.text("prompt_file"),
 	}
-	s.Secrets, s.Line = f.texts("secrets"), node.Line
+	s.Env, s.Line = f.texts("env"), node.Line
 	if script != nil {
 		s.Script = r.texts(script, "evaluator.script")
 	}
@@ -100,7 +100,7 @@ func (r *reader) spec(top fields) Spec {
 		}
 		s.PromptVersion = n
 	}
-	f.end([]string{"script", "command", "url", "model", "scorer", "prompt", "prompt_label", "prompt_version", "prompt_file", "secrets"})
+	f.end([]string{"script", "command", "url", "model", "scorer", "prompt", "prompt_label", "prompt_version", "prompt_file", "env"})
 	named := 0
 	for _, is := range []bool{script != nil, s.URL != "", s.Model != "", s.Scorer != ""} {
 		if is {

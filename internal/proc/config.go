@@ -7,9 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
+
+	"extraction-experiment/internal/secret"
 )
 
 // Config configures a Pool. Command or Line is needed; every other zero value is
@@ -24,9 +25,8 @@ type Config struct {
 	Dir string
 	// Env is added to the environment of this process, "NAME=value".
 	Env []string
-	// Withhold leaves variables out of that environment whose names speak of a
-	// secret, as Mask has it, but for those that Handed names. Env is given in
-	// any case.
+	// Withhold leaves out of that environment what secret.Withhold does, but for
+	// what Handed names. Env is given in any case.
 	Withhold bool
 	Handed   []string
 	// Processes is how many run at most; 0 means 1.
@@ -40,7 +40,8 @@ type Config struct {
 	// concurrent use and keep neither slice.
 	Accept func(request, answer []byte) error
 	// Stderr, if set, is given all that the processes write to standard error,
-	// one write at a time; messages show the last lines (4 KiB) in any case.
+	// masked, one write at a time; messages show the last lines (4 KiB) in any
+	// case.
 	Stderr io.Writer
 	// Grace is how long a process may take to end after Close has closed its
 	// input, or after it has closed its output; 0 means 2 seconds.
@@ -59,6 +60,7 @@ func (cfg Config) complete() (Config, error) {
 	} else if cfg.Command[0] == "" {
 		problems = append(problems, errors.New("proc: the command names no program"))
 	}
+	problems = append(problems, cfg.masker().CheckArguments(cfg.Command))
 	if cfg.Processes < 0 || cfg.MaxLine < 0 || cfg.Grace < 0 {
 		problems = append(problems, errors.New("proc: Processes, MaxLine and Grace must not be negative"))
 	}
@@ -75,12 +77,14 @@ func (cfg Config) complete() (Config, error) {
 func (cfg Config) environ() []string {
 	given := os.Environ()
 	if cfg.Withhold {
-		given = slices.DeleteFunc(given, func(entry string) bool {
-			name, _, _ := strings.Cut(entry, "=")
-			return secretName(strings.ToUpper(name)) && !slices.Contains(cfg.Handed, name)
-		})
+		given, _ = secret.Withhold(given, cfg.Handed)
 	}
 	return append(given, cfg.Env...)
+}
+
+// masker hides what the program could know of secrets.
+func (cfg Config) masker() *secret.Masker {
+	return secret.NewMasker(append(os.Environ(), cfg.Env...), cfg.Command)
 }
 
 // Find says whether the program of a Config is there and may be run; it starts

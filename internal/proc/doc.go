@@ -16,6 +16,9 @@
 // Once is for programs that answer a single request and end: one process per
 // request, which reads all of its input and then prints its answer.
 //
+// What a program was given in confidence (secret.Masker) is masked in everything
+// that comes back from it: answers, standard error, messages.
+//
 // It is no sandbox: a program runs with the rights and, but for Config.Withhold,
 // the environment of this process, and a grandchild that leaves the process
 // group (a daemon) outlives it, though nothing here waits for it. Once finds such

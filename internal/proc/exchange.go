@@ -56,11 +56,12 @@ func (x *exchange) do(ctx context.Context) (answer []byte, untouched bool, err e
 	case <-x.pool.closed:
 		return nil, false, x.interrupted(ErrClosed)
 	}
-	if err := x.accept(l.text); err != nil {
+	answer = x.pool.mask.JSON(l.text)
+	if err := x.accept(answer); err != nil {
 		return nil, false, err
 	}
 	p.answers++
-	return l.text, false, nil
+	return answer, false, nil
 }
 
 // accept asks Config.Accept.
@@ -131,8 +132,8 @@ func (x *exchange) kill() (left int64, err error) {
 	return x.process.retire(x.sent), nil
 }
 
-func (x *exchange) stderr() string { return x.pool.mask.Replace(x.process.said.text()) }
+func (x *exchange) stderr() string { return x.process.said.text() }
 
 func (x *exchange) excerpt(text []byte) string {
-	return shorten(x.pool.mask.Replace(string(text[:min(len(text), 4*tailSize)])))
+	return shorten(x.pool.mask.Text(string(text[:min(len(text), 4*tailSize)])))
 }

@@ -7,8 +7,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"os"
-	"strings"
+
+	"extraction-experiment/internal/secret"
 )
 
 // envMark is the variable by which everything that descends from a process is
@@ -16,8 +16,8 @@ import (
 const envMark = "EXPERIMENT_PROCESS_MARK"
 
 // Once runs a program that answers one request: it writes the input, closes it,
-// and returns all that the program printed before it ended with status 0, at
-// most Config.MaxLine bytes. Config.Processes and Config.Accept are not used.
+// and returns all that the program printed before it ended with status 0, masked,
+// at most Config.MaxLine bytes. Config.Processes and Config.Accept are not used.
 //
 // However it ends, nothing of the program is left: its process group is killed,
 // and on Linux also what left the group. Errors: those of a wrong Config,
@@ -40,9 +40,9 @@ func Once(ctx context.Context, cfg Config, input []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.mask = Mask(append(os.Environ(), cfg.Env...))
+	o.mask = cfg.masker()
 	o.cfg.Env = append(append([]string{}, cfg.Env...), envMark+"="+mark)
-	if o.process, err = launch(o.cfg, &tee{to: cfg.Stderr}, mark, o.read); err != nil {
+	if o.process, err = launch(o.cfg, &tee{to: cfg.Stderr}, o.mask, mark, o.read); err != nil {
 		return nil, &StartError{Program: o.program, Err: err}
 	}
 	return o.exchange(ctx, input)
@@ -60,7 +60,7 @@ func newMark() (string, error) {
 type once struct {
 	cfg     Config
 	program string
-	mask    *strings.Replacer
+	mask    *secret.Masker
 	process *process
 	output  bytes.Buffer
 	flood   chan struct{} // closed when there is more output than allowed
@@ -97,7 +97,7 @@ func (o *once) exchange(ctx context.Context, input []byte) ([]byte, error) {
 		return nil, err
 	}
 	unread := p.retire(sent)
-	said := o.mask.Replace(p.said.text())
+	said := p.said.text()
 	switch cause := cause.(type) {
 	case *InterruptedError:
 		cause.Stderr = said
@@ -125,5 +125,5 @@ func (o *once) judge(given int, unread int64, said string) ([]byte, error) {
 	case given > 0 && unread >= int64(given):
 		return nil, &UnreadError{Program: o.program, Stderr: said}
 	}
-	return o.output.Bytes(), nil
+	return o.mask.JSON(o.output.Bytes()), nil
 }

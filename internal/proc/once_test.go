@@ -135,7 +135,7 @@ func TestOnce_environment(t *testing.T) {
 	t.Setenv("A_LANGUAGE", "de")
 	ask := func(withhold bool, handed ...string) string {
 		output, err := Once(t.Context(), Config{
-			Command: []string{"/bin/sh", "-c", `cat >/dev/null; echo "$MY_API_KEY|$OTHER_SECRET|$A_LANGUAGE|$GIVEN_TOKEN"`},
+			Command: []string{"/bin/sh", "-c", `cat >/dev/null; echo "${MY_API_KEY:+mine}|${OTHER_SECRET:+other}|$A_LANGUAGE|$GIVEN_TOKEN"`},
 			Env:     []string{"GIVEN_TOKEN=given"}, Withhold: withhold, Handed: handed,
 		}, []byte("x"))
 		if err != nil {
@@ -144,13 +144,35 @@ func TestOnce_environment(t *testing.T) {
 		return strings.TrimSpace(string(output))
 	}
 	for want, got := range map[string]string{
-		"s3cr3t-value-1|s3cr3t-value-2|de|given": ask(false),
+		"mine|other|de|given": ask(false),
 		"||de|given":                             ask(true),
-		"|s3cr3t-value-2|de|given":               ask(true, "OTHER_SECRET"),
+		"|other|de|given":               ask(true, "OTHER_SECRET"),
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// TestOnce_masked: what a program repeats of its environment is in no answer, on
+// no standard error and in no message, also if it is written piece by piece.
+func TestOnce_masked(t *testing.T) {
+	var said strings.Builder
+	ask := func(end string) ([]byte, error) {
+		return Once(t.Context(), Config{
+			Command: []string{"/bin/sh", "-c", `cat >/dev/null; printf 'using UNI' >&2; printf 'Q1 and %s\n' "$X_HEADERS" >&2; echo '{"name":"\u0055NIQ1"}'; ` + end},
+			Env:     []string{`X_HEADERS={"X-Key":"UNIQ1"}`}, Stderr: &said,
+		}, []byte("x"))
+	}
+	if answer, err := ask("exit 0"); err != nil || strings.TrimSpace(string(answer)) != `{"name":"***"}` {
+		t.Errorf("got %s, %v", answer, err)
+	}
+	var exit *ExitError
+	if _, err := ask("exit 3"); !errors.As(err, &exit) || exit.Stderr != "using *** and ***" {
+		t.Errorf("got %v", err)
+	}
+	if want := strings.Repeat("using *** and ***\n", 2); said.String() != want {
+		t.Errorf("got %q, want %q", said.String(), want)
 	}
 }
 

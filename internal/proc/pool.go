@@ -5,16 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"sync"
+
+	"extraction-experiment/internal/secret"
 )
 
 // Pool runs one program in several processes. It is safe for concurrent use.
 type Pool struct {
 	cfg     Config
 	program string // for messages
-	mask    *strings.Replacer
+	mask    *secret.Masker
 	stderr  *tee
 	slots   chan struct{} // one token for each request under way
 	closed  chan struct{}
@@ -39,14 +39,14 @@ func New(cfg Config) (*Pool, error) {
 		return nil, &StartError{Program: shorten(cfg.Command[0]), Err: err}
 	}
 	return &Pool{
-		cfg: cfg, program: shorten(cfg.Command[0]), mask: Mask(append(os.Environ(), cfg.Env...)),
+		cfg: cfg, program: shorten(cfg.Command[0]), mask: cfg.masker(),
 		stderr: &tee{to: cfg.Stderr}, slots: make(chan struct{}, cfg.Processes), closed: make(chan struct{}),
 	}, nil
 }
 
 // Call sends one request, which must be a single line without its end, and
-// returns the one line of the answer without its end. It starts a process if
-// none is idle, and waits while all of them are busy.
+// returns the one line of the answer without its end, masked. It starts a process
+// if none is idle, and waits while all of them are busy.
 //
 // A process that ended between requests is replaced without a word: a request
 // of which nothing was read is given to a fresh process, once. Otherwise
@@ -114,7 +114,7 @@ func (p *Pool) take() (*process, error) {
 		}
 		last.retire(nil)
 	}
-	fresh, err := start(p.cfg, p.stderr)
+	fresh, err := start(p.cfg, p.stderr, p.mask)
 	if err != nil {
 		return nil, &StartError{Program: p.program, Err: err}
 	}

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"sync"
 	"time"
+
+	"extraction-experiment/internal/secret"
 )
 
 const (
@@ -41,13 +43,13 @@ type process struct {
 }
 
 // start starts a process that is asked line by line.
-func start(cfg Config, all *tee) (*process, error) {
-	return launch(cfg, all, "", func(p *process) { p.readLines(cfg.MaxLine) })
+func start(cfg Config, all *tee, mask *secret.Masker) (*process, error) {
+	return launch(cfg, all, mask, "", func(p *process) { p.readLines(cfg.MaxLine) })
 }
 
 // launch starts a process with its three goroutines: one for each output and one
 // that waits for its end. read takes standard output.
-func launch(cfg Config, all *tee, mark string, read func(*process)) (*process, error) {
+func launch(cfg Config, all *tee, mask *secret.Masker, mark string, read func(*process)) (*process, error) {
 	cmd := exec.Command(cfg.Command[0], cfg.Command[1:]...)
 	cmd.Dir = cfg.Dir
 	cmd.Env = cfg.environ()
@@ -79,14 +81,16 @@ func launch(cfg Config, all *tee, mark string, read func(*process)) (*process, e
 	}
 	var readers sync.WaitGroup
 	readers.Go(func() { read(p) })
-	readers.Go(func() { p.readErrors(all) })
+	readers.Go(func() { p.readErrors(mask.Writer(io.MultiWriter(p.said, all))) })
 	go p.wait(&readers)
 	return p, nil
 }
 
-func (p *process) readErrors(all *tee) {
-	// An error here is the end of the pipe, however it came about.
-	_, _ = io.Copy(io.MultiWriter(p.said, all), onlyReader{p.stderr})
+func (p *process) readErrors(masked io.WriteCloser) {
+	// An error here is the end of the pipe, however it came about: the writers
+	// behind it never fail.
+	_, _ = io.Copy(masked, onlyReader{p.stderr})
+	_ = masked.Close()
 }
 
 // onlyReader hides that a file can copy itself, which would bypass the writers.

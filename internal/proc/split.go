@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/secret"
 )
 
 // operators are words that only a shell understands.
@@ -23,23 +25,25 @@ var operators = []string{"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1"
 // touch are one word, and "" is an empty one. Variables, patterns and ~ are not
 // expanded.
 //
-// An error names what is wrong: no word, an open quote, a NUL byte, or an
+// An error names what is wrong, and repeats no argument, which may be a key: no word, an open quote, a NUL byte, or an
 // unquoted |, <, >, & or ; that stands alone, because a shell was expected. Time
 // and memory are linear.
 func Split(line string) ([]string, error) {
 	if strings.ContainsRune(line, 0) {
-		return nil, fmt.Errorf("the command %q has a NUL byte", shorten(line))
+		return nil, errors.New("the command has a NUL byte")
 	}
 	s := splitter{rest: line}
 	for s.next() {
 	}
 	switch {
+	case s.err != nil && len(s.words) > 1:
+		return nil, fmt.Errorf("the command %q: %w", shorten(s.words[0]), s.err)
 	case s.err != nil:
-		return nil, fmt.Errorf("the command %q: %w", shorten(line), s.err)
+		return nil, fmt.Errorf("the command: %w", s.err)
 	case len(s.words) == 0:
 		return nil, fmt.Errorf("the command is empty: name a program, as in './extract --flag'")
 	case s.words[0] == "":
-		return nil, fmt.Errorf("the command %q names no program: its first word is empty", shorten(line))
+		return nil, errors.New("the command names no program: its first word is empty")
 	}
 	return s.words, nil
 }
@@ -106,6 +110,26 @@ func (s *splitter) quoted(word *strings.Builder, quote byte) {
 func escapes(rest string) bool {
 	r, _ := utf8.DecodeRuneInString(rest)
 	return rest != "" && (r == '\'' || r == '"' || r == '\\' || unicode.IsSpace(r))
+}
+
+// Shown returns a command line as it may be kept and shown: secrets of the
+// environment and of its arguments are masked. One that Split refuses is not
+// repeated.
+func Shown(line string, environ []string) string {
+	words, err := Split(line)
+	if err != nil {
+		return "a command that cannot be used: " + err.Error()
+	}
+	shown := secret.NewMasker(environ, words).Arguments(words)
+	if slices.Equal(shown, words) {
+		return strings.TrimSpace(line)
+	}
+	for i, word := range shown {
+		if word == "" || strings.ContainsFunc(word, unicode.IsSpace) || strings.ContainsAny(word, `"'`) || slices.Contains(operators, word) {
+			shown[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(shown, " ")
 }
 
 // shorten cuts a line for a message.

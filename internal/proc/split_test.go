@@ -120,10 +120,17 @@ func TestTail(t *testing.T) {
 	}
 }
 
-func TestMask(t *testing.T) {
-	mask := Mask([]string{"A_KEY=secret-12", "B_TOKEN=secret-1234", "PATH=/usr/local/bin", "C_SECRET=short", "db_password=hunter2hunter2"})
-	got := mask.Replace("secret-1234 secret-12 /usr/local/bin short hunter2hunter2")
-	if want := "*** *** /usr/local/bin short ***"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+func TestShown(t *testing.T) {
+	environ := []string{"A_KEY=s3cr3t-of-the-environment"}
+	for line, want := range map[string]string{
+		" python3 'my p.py'  -v ":                      "python3 'my p.py'  -v",
+		"p --api-key=X --out o":                        "p --api-key=*** --out o",
+		"p --auth-token 'a b' 'c d'":                   "p --auth-token *** 'c d'",
+		"p 'it is' \"it's\" s3cr3t-of-the-environment": `p 'it is' 'it'\''s' ***`,
+		"p --token 'open":                              `a command that cannot be used: the command "p": the quote ' is not closed`,
+	} {
+		if got := Shown(line, environ); got != want {
+			t.Errorf("%s: got %s, want %s", line, got, want)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"extraction-experiment/extraction"
@@ -26,7 +25,7 @@ func (a *answer) all() []outcome.Call { return append([]outcome.Call{a.span}, a.
 // readReport takes a JSON object apart. What it says about itself (calls, usage,
 // cost) is read tolerantly, since it holds for a failure as well: what cannot be
 // used is named in a warning. A failure that it states is the answer's error.
-func readReport(raw []byte, span outcome.Call, mask *strings.Replacer) (*answer, map[string]json.RawMessage) {
+func readReport(raw []byte, span outcome.Call) (*answer, map[string]json.RawMessage) {
 	a := &answer{span: span, warnings: warnings{list: []string{}}}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
@@ -37,15 +36,15 @@ func readReport(raw []byte, span outcome.Call, mask *strings.Replacer) (*answer,
 	r := reporter{span: &a.span, warn: a.warnings.add}
 	a.calls = r.read(fields)
 	if reason := readError(fields["error"], outcome.Provider); reason != nil {
-		a.err = fail(reason.Class, reason.Class == outcome.RateLimited || reason.Class == outcome.Timeout, mask.Replace(reason.Message), nil)
+		a.err = fail(reason.Class, reason.Class == outcome.RateLimited || reason.Class == outcome.Timeout, reason.Message, nil)
 	}
 	return a, fields
 }
 
 // readAnswer reads what an answer says of itself, and then, strictly, the
 // extraction.
-func readAnswer(raw []byte, span outcome.Call, maxFound int, mask *strings.Replacer) *answer {
-	a, fields := readReport(raw, span, mask)
+func readAnswer(raw []byte, span outcome.Call, maxFound int) *answer {
+	a, fields := readReport(raw, span)
 	if a.err != nil {
 		return a
 	}

@@ -11,14 +11,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"extraction-experiment/internal/proc"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
 
 var testSpan = outcome.Call{Name: "external-extract", Kind: "span", Provider: Name, Attempts: 1, Started: clock, Ended: clock.Add(time.Minute)}
 
-func read(text string) *answer { return readAnswer([]byte(text), testSpan, 50, proc.Mask(nil)) }
+func read(text string) *answer { return readAnswer([]byte(text), testSpan, 50) }
 
 func TestReadAnswer_everyFieldOfACall(t *testing.T) {
 	a := read(`{"entities":[],"warnings":["w"],"model":"top","calls":[

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"strconv"
 
-	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
 )
 
@@ -54,7 +53,7 @@ func (a *Asker) Ask(ctx context.Context, request map[string]any) (map[string]jso
 	if err != nil {
 		return nil, e.failed(span, err), err
 	}
-	said, fields := readReport(secret.Mask(raw, e.keys...), span, e.mask)
+	said, fields := readReport(raw, span)
 	if len(said.warnings.list) > 0 {
 		said.span.Warnings = said.warnings.list
 	}

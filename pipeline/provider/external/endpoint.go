@@ -10,11 +10,13 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/retryafter"
+	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -27,7 +29,7 @@ type endpoint struct {
 	client *http.Client
 	url    *url.URL
 	shown  string
-	mask   *strings.Replacer
+	mask   *secret.Masker
 	cfg    Config
 	met    atomic.Bool // it answered once, whatever it said
 }
@@ -60,10 +62,8 @@ func newEndpoint(cfg Config) (peer, error) {
 		client.Transport = transport
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	shown := *u
-	shown.RawQuery, shown.Fragment = "", ""
-	mask := maskOf(cfg)
-	return &endpoint{client: client, url: u, shown: mask.Replace(shown.String()), mask: mask, cfg: cfg}, nil
+	mask := secret.NewMasker(append(append(os.Environ(), cfg.Env...), "PIPELINE_TOKEN="+cfg.Token), nil)
+	return &endpoint{client: client, url: u, shown: mask.Text(Shown(u.String())), mask: mask, cfg: cfg}, nil
 }
 
 func (e *endpoint) target() string { return e.shown }
@@ -101,9 +101,9 @@ func (e *endpoint) ask(ctx context.Context, request []byte) ([]byte, error) {
 	if len(answer) > e.cfg.MaxAnswer {
 		return nil, fail(outcome.InvalidOutput, false, fmt.Sprintf("%s answered with more than %d bytes", e.shown, e.cfg.MaxAnswer), nil)
 	}
-	answer = bytes.TrimSpace(answer)
+	answer = e.mask.JSON(bytes.TrimSpace(answer))
 	if err := checkAnswer(request, answer); err != nil {
-		return nil, fail(outcome.InvalidOutput, false, fmt.Sprintf("%s answered %q: %v", e.shown, e.excerpt(answer), err), err)
+		return nil, fail(outcome.InvalidOutput, false, fmt.Sprintf("%s answered %q: %v", e.shown, excerpt(answer), err), err)
 	}
 	return answer, nil
 }
@@ -123,7 +123,7 @@ func (e *endpoint) unreachable(ctx context.Context, err error) error {
 	if errors.As(err, &network) && network.Timeout() {
 		class = outcome.Timeout
 	}
-	return fail(class, true, e.mask.Replace(fmt.Sprintf("asking %s: %v", e.shown, err)), err)
+	return fail(class, true, e.mask.Text(fmt.Sprintf("asking %s: %v", e.shown, err)), err)
 }
 
 // refused makes the error for a status that is no success. A JSON body with an
@@ -134,6 +134,7 @@ func (e *endpoint) refused(ctx context.Context, resp *http.Response) error {
 	if err != nil && ctx.Err() != nil {
 		return e.unreachable(ctx, err)
 	}
+	body = e.mask.JSON(body)
 	status := resp.StatusCode
 	f := outcome.Failure{Class: classOf(status)}
 	var object map[string]json.RawMessage
@@ -143,9 +144,9 @@ func (e *endpoint) refused(ctx context.Context, resp *http.Response) error {
 		}
 	}
 	if f.Message == "" {
-		f.Message = e.excerpt(bytes.TrimSpace(body))
+		f.Message = excerpt(bytes.TrimSpace(body))
 	}
-	f.Message = strings.TrimSuffix(fmt.Sprintf("%s answered %d %s%s: %s", e.shown, status, http.StatusText(status), advice(status), e.mask.Replace(f.Message)), ": ")
+	f.Message = strings.TrimSuffix(fmt.Sprintf("%s answered %d %s%s: %s", e.shown, status, http.StatusText(status), advice(status), f.Message), ": ")
 	return &pipeline.ModelError{
 		Failure: f, Status: status,
 		RetryAfter: retryafter.Of(resp.Header, e.cfg.Now()),
@@ -180,7 +181,4 @@ func advice(status int) string {
 	return ""
 }
 
-// excerpt masks before it cuts: half a secret is one too.
-func (e *endpoint) excerpt(body []byte) string {
-	return printable.Cut(e.mask.Replace(string(body[:min(len(body), 8<<10)])), 500)
-}
+func excerpt(body []byte) string { return printable.Cut(string(body), 500) }

@@ -16,7 +16,6 @@ import (
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/proc"
-	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -62,7 +61,8 @@ type Config struct {
 
 // peer is who answers: a program or an endpoint.
 type peer interface {
-	// ask sends one request and returns the answer, a JSON object.
+	// ask sends one request and returns the answer, a JSON object. It masks what
+	// the peer was given in confidence, in errors too.
 	ask(ctx context.Context, request []byte) ([]byte, error)
 	// reached is false while every connection failed.
 	reached() bool
@@ -74,8 +74,6 @@ type peer interface {
 type Extractor struct {
 	cfg   Config
 	peer  peer
-	mask  *strings.Replacer
-	keys  []secret.Secret // masked in answers, too
 	asked atomic.Int64
 }
 
@@ -101,24 +99,7 @@ func New(cfg Config) (*Extractor, error) {
 	if problem := errors.Join(append(problems, err)...); problem != nil {
 		return nil, &ConfigError{problem}
 	}
-	return &Extractor{cfg: cfg, peer: peer, mask: maskOf(cfg), keys: keysOf(cfg)}, nil
-}
-
-// maskOf hides the secrets that the pipeline knows from us.
-func maskOf(cfg Config) *strings.Replacer { return proc.Mask(environ(cfg)) }
-
-// keysOf returns what a pipeline is given in confidence.
-func keysOf(cfg Config) []secret.Secret {
-	var keys []secret.Secret
-	for _, value := range proc.Secrets(environ(cfg)) {
-		keys = append(keys, secret.New(value))
-	}
-	return keys
-}
-
-// environ is what a program is given, and the token of an endpoint.
-func environ(cfg Config) []string {
-	return append(append(os.Environ(), cfg.Env...), "PIPELINE_TOKEN="+cfg.Token)
+	return &Extractor{cfg: cfg, peer: peer}, nil
 }
 
 func connect(cfg Config) (peer, error) {
@@ -129,8 +110,18 @@ func connect(cfg Config) (peer, error) {
 }
 
 // Target says what is asked, for run metadata: the command line, or the address
-// without its query. Values of secret environment variables are masked.
+// without its query; secrets are masked.
 func (e *Extractor) Target() string { return e.peer.target() }
+
+// Shown is a Config.Target as it may be shown before it is opened: a command
+// masked, an address without its query.
+func Shown(target string) string {
+	if !isAddress(target) {
+		return proc.Shown(target, os.Environ())
+	}
+	end := strings.IndexAny(target+"?", "?#")
+	return target[:end]
+}
 
 // Reached reports whether the pipeline was ever met: false says that every
 // connection to an address failed, or none was tried. A program is always there.
@@ -165,7 +156,7 @@ func (e *Extractor) Extract(ctx context.Context, doc extraction.Document) (extra
 	if err != nil {
 		return extraction.Extraction{}, e.failed(span, err), err
 	}
-	a := readAnswer(secret.Mask(raw, e.keys...), span, e.cfg.MaxFound, e.mask)
+	a := readAnswer(raw, span, e.cfg.MaxFound)
 	if a.err != nil {
 		a.span.Error = a.err.Error()
 		return extraction.Extraction{}, a.all(), a.err

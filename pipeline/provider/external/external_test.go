@@ -196,6 +196,8 @@ func TestNew_problems(t *testing.T) {
 		"no such program": {Config{Target: "./no-such-program -x"}, []string{"starting ./no-such-program", "no such file"}, 69},
 		"other scheme":    {Config{Target: "ftp://host/x"}, []string{"ftp://… is neither a program nor an address"}, 64},
 		"no host":         {Config{Target: "https:///x"}, []string{"and a host"}, 64},
+		"key argument":    {Config{Target: "/bin/cat hunter2hunter2", Env: []string{"A_KEY=hunter2hunter2"}}, []string{"argument 1", "the value of A_KEY"}, 64},
+		"open quote":      {Config{Target: "/bin/cat --key 'hunter2"}, []string{`the command "/bin/cat": the quote`}, 64},
 		"password":        {Config{Target: "https://me:hunter2@host/"}, []string{"holds a password"}, 64},
 		"bad address":     {Config{Target: "http://ho st/"}, []string{"cannot be read"}, 64},
 	}
@@ -219,8 +221,8 @@ func TestNew_problems(t *testing.T) {
 }
 
 func TestTarget(t *testing.T) {
-	e := open(t, "good", func(c *Config) { c.Target += " --key sk-12345678"; c.Env = append(c.Env, "A_KEY=sk-12345678") })
-	if want := "'" + os.Args[0] + "' --key ***"; e.Target() != want {
+	e := open(t, "good", func(c *Config) { c.Target += " --key X" })
+	if want := os.Args[0] + " --key ***"; e.Target() != want {
 		t.Errorf("got %q", e.Target())
 	}
 	h := open(t, "", func(c *Config) { c.Target = " https://host/a?key=1#f"; c.Client = http.DefaultClient })

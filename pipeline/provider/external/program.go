@@ -2,6 +2,7 @@ package external
 
 import (
 	"context"
+	"os"
 	"strings"
 
 	"extraction-experiment/internal/proc"
@@ -21,7 +22,7 @@ func newProgram(cfg Config) (peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &program{pool: pool, line: maskOf(cfg).Replace(strings.TrimSpace(cfg.Target))}, nil
+	return &program{pool: pool, line: proc.Shown(cfg.Target, append(os.Environ(), cfg.Env...))}, nil
 }
 
 func (p *program) ask(ctx context.Context, request []byte) ([]byte, error) {

@@ -1,0 +1,115 @@
+package secret
+
+import (
+	"encoding/json"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// speaking finds the names of variables that speak of a secret, in capitals: a
+// word such as SECRET anywhere, KEY at the end of a part (APIKEY, KEY_2, no
+// KEYBOARD), PAT as a whole part (no PATH).
+var speaking = regexp.MustCompile(`SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|AUTHORIZATION` +
+	`|(KEY|TOKEN|HEADER)S?([^A-Z]|$)|AUTH([^A-Z]|$)|(^|[^A-Z])(PAT|PASS|DSN)([^A-Z]|$)`)
+
+// login finds the user and password of an address or a DSN.
+var login = regexp.MustCompile(`(?:^[\w.%+~-]+|//[\w.%+~-]*):([^/\s]+)@`)
+
+// scheme begins the value of an Authorization header.
+var scheme = regexp.MustCompile(`(?i)^(?:bearer|basic|token|apikey|key)\s+`)
+
+// ours begin the names of the variables that steer this program. None of them is
+// of use to an evaluator.
+var ours = []string{"EXPERIMENT_", "LANGFUSE_", "OPENAI_", "GEMINI_", "GOOGLE_GEMINI_"}
+
+// Named reports whether the name of an environment variable speaks of a secret.
+func Named(name string) bool { return speaking.MatchString(strings.ToUpper(name)) }
+
+// Variable reports whether an environment variable holds a secret: its name says
+// so, or its value has a user and password.
+func Variable(name, value string) bool { return Named(name) || login.MatchString(value) }
+
+// Withhold parts an environment ("NAME=value") into what a program may have that
+// is not trusted with secrets, and the names of the rest: variables that steer
+// this program, and those that hold secrets. Those that handed names are given.
+func Withhold(environ, handed []string) (given, withheld []string) {
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		upper := strings.ToUpper(name)
+		own := slices.ContainsFunc(ours, func(prefix string) bool { return strings.HasPrefix(upper, prefix) })
+		switch {
+		case slices.Contains(handed, name) || !own && !Variable(name, value):
+			given = append(given, entry)
+		case value != "":
+			withheld = append(withheld, name)
+		}
+	}
+	slices.Sort(withheld)
+	return given, slices.Compact(withheld)
+}
+
+// values returns the texts that must not show of a variable that holds a secret:
+// the value, the texts within it if it is JSON, else the parts of a list
+// ("name=value, …") and its lines; of these what follows an authentication scheme
+// ("Bearer …"), and the password of an address.
+func values(value string) []string {
+	value = strings.TrimSpace(value)
+	found := []string{value}
+	var within any
+	if json.Unmarshal([]byte(value), &within) == nil {
+		found = append(found, textsIn(within)...)
+	} else {
+		for _, part := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(",;\n\r", r) }) {
+			found = append(found, strings.TrimSpace(part))
+			if at := strings.IndexAny(part, "=:"); at > 0 && !strings.HasPrefix(part[at:], "://") {
+				found = append(found, strings.TrimSpace(part[at+1:]))
+			}
+		}
+	}
+	for _, text := range slices.Clone(found) {
+		found = append(found, scheme.ReplaceAllString(text, ""))
+		if password := login.FindStringSubmatch(text); password != nil {
+			found = append(found, password[1])
+			if plain, err := url.PathUnescape(password[1]); err == nil {
+				found = append(found, plain)
+			}
+		}
+	}
+	return slices.DeleteFunc(found, func(text string) bool { return !worth(text) })
+}
+
+// textsIn returns the texts of a JSON value, without keys.
+func textsIn(value any) (texts []string) {
+	switch v := value.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		for _, one := range v {
+			texts = append(texts, textsIn(one)...)
+		}
+	case map[string]any:
+		for _, one := range v {
+			texts = append(texts, textsIn(one)...)
+		}
+	}
+	return texts
+}
+
+// worth reports whether a text is masked: it has 8 bytes, or 5 with a letter and a
+// digit. To mask "1", "true" or "local" would ruin every message and protect
+// nothing; nor is the path of a file a secret.
+func worth(text string) bool {
+	if len(text) < 8 && (len(text) < 5 || !strings.ContainsFunc(text, unicode.IsLetter) || !strings.ContainsFunc(text, unicode.IsDigit)) {
+		return false
+	}
+	if filepath.IsAbs(text) {
+		_, err := os.Stat(text)
+		return err != nil
+	}
+	return true
+}

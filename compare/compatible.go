@@ -55,6 +55,9 @@ func (c *Comparer) compareHeaders(base, cand outcome.Header) []Mismatch {
 	for _, key := range c.config.Identities {
 		b, inBase := base.Metadata[key]
 		c, inCand := cand.Metadata[key]
+		if key == outcome.QuestionsSHA256 && inBase && inCand && base.Dataset.Fingerprint != "" && base.Dataset.Fingerprint == cand.Dataset.Fingerprint {
+			continue // the same questions, hashed in another form by an earlier version
+		}
 		if b != c || base.Harness == "answers" && (!inBase || !inCand) {
 			differ(key, b, c)
 		}

@@ -46,6 +46,10 @@ func TestCompare_incompatible(t *testing.T) {
 			[]string{"pdf_sha256: a in the base, b in the candidate"}},
 		"hash of the pdf in one run": {nil, meta(map[string]string{"questions_sha256": "b"}),
 			[]string{"questions_sha256: unknown in the base, b in the candidate"}},
+		"the same questions, hashed in two forms": {meta(map[string]string{"questions_sha256": "a"}), meta(map[string]string{"questions_sha256": "b"}), nil},
+		"other questions": {meta(map[string]string{"questions_sha256": "a"}), func(r *memory) {
+			r.header.Metadata, r.header.Dataset.Fingerprint = map[string]string{"questions_sha256": "b"}, "beef"
+		}, []string{"fingerprint of the dataset", "questions_sha256: a in the base, b in the candidate"}},
 		"answers without hashes": {func(r *memory) { r.header.Harness = "answers" }, func(r *memory) { r.header.Harness = "answers" },
 			[]string{"pdf_sha256: unknown", "questions_sha256: unknown"}},
 		"several at once": {func(r *memory) { r.footer = nil }, func(r *memory) { r.header.Scorer.Version, r.footer = "2", nil },

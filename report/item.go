@@ -16,6 +16,9 @@ type ItemView struct {
 	Dataset string `json:"dataset"`
 	// Text is the document.
 	Text string `json:"text"`
+	// Sections are what Item shows in the place of the document, if there are any:
+	// a question, its answer, the passages that were searched.
+	Sections []Section `json:"sections,omitempty"`
 	// Expected is the gold; nil when there is none.
 	Expected *extraction.Extraction `json:"expected"`
 	// Extracted is what the extractor found; nil when there is no extraction.
@@ -29,6 +32,12 @@ type ItemView struct {
 	Faults []Fault `json:"faults"`
 	// Outcome has the rest: id, scores, calls, failure, warnings, time, cost.
 	Outcome outcome.Outcome `json:"outcome"`
+}
+
+// Section is a text with its title.
+type Section struct {
+	Title string `json:"title"`
+	Text  string `json:"text"`
 }
 
 // Match is an expected and an extracted thing that were taken for the same.
@@ -79,7 +88,12 @@ func Item(w io.Writer, v ItemView, opt Options) error {
 	p := newPage(opt)
 	p.itemHead(v)
 	p.itemScores(v.Outcome.Scores)
-	p.document(v.Text)
+	if len(v.Sections) == 0 {
+		p.section("Document", v.Text)
+	}
+	for _, s := range v.Sections {
+		p.section(s.Title, s.Text)
+	}
 	p.extracted(v.Extracted)
 	p.matches(v.Matches)
 	p.misses("Missed", v.Missed)
@@ -155,12 +169,12 @@ func (p *page) itemScores(scores []outcome.Score) {
 // in any case.
 const shortReason = 60
 
-// document writes the text, cut to so many characters.
-func (p *page) document(text string) {
+// section writes a text under its title, cut to so many characters.
+func (p *page) section(title, text string) {
 	if text == "" {
 		return
 	}
-	p.title("Document")
+	p.title(title)
 	shown, left := firstRunes(text, p.Document)
 	p.wrapped(printable.Block(shown), 2, 0, nil)
 	if left > 0 {

@@ -12,16 +12,26 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// newAnswerView shows a question with its answer in the place of a document, the
-// terms that were found, those that were not, and the forbidden ones.
+// newAnswerView shows a question with its answer and the passages that were
+// searched in the place of a document, the terms that were found, those that were
+// not, and the forbidden ones.
 func newAnswerView(h outcome.Header, item runstore.Item, o outcome.Outcome) (report.ItemView, error) {
 	view := report.ItemView{Run: h.Name, Dataset: h.Dataset.Name, Outcome: o}
 	if question, err := answers.DecodeInput(item.Input); err == nil {
 		view.Text = question
+		view.Sections = append(view.Sections, report.Section{Title: "Question", Text: question})
 	}
 	var output answers.Output
 	if json.Unmarshal(o.Output, &output) == nil && output.Answer != "" {
 		view.Text += "\n\n" + output.Answer
+		view.Sections = append(view.Sections, report.Section{Title: "Answer", Text: output.Answer})
+	}
+	if found := answers.Passages(o.Calls); len(found) > 0 {
+		var passages []string
+		for _, p := range found {
+			passages = append(passages, fmt.Sprintf("page %d (%.2f): %s", p.Page, p.Score, p.Text))
+		}
+		view.Sections = append(view.Sections, report.Section{Title: "Passages", Text: strings.Join(passages, "\n\n")})
 	}
 	if len(o.Explanation) == 0 {
 		return view, nil

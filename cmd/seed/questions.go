@@ -78,6 +78,6 @@ func question(item dataset.Item) (is bool, odd []string, err error) {
 	if !hasQuestion(item.Input, "document_text", "text") {
 		return false, nil, nil
 	}
-	expected, err := answers.ReadItem(item)
-	return true, expected.Odd(), err
+	asked, err := answers.ReadItem(item)
+	return true, asked.Odd(), err
 }

@@ -54,10 +54,28 @@ func newDocument(path string, read pdftext.Document) *Document {
 	return d
 }
 
+// The names of the calls that search a document.
+const (
+	retrieving = "retrieve"
+	choosing   = "best sentence"
+)
+
+// Passages returns what a search among the calls of an answer found, the best
+// first; nil where none is recorded.
+func Passages(calls []outcome.Call) []search.Found {
+	for _, c := range calls {
+		var found []search.Found
+		if (c.Name == retrieving || c.Name == choosing) && json.Unmarshal(c.Output, &found) == nil {
+			return found
+		}
+	}
+	return nil
+}
+
 // Find returns the n passages that fit a question best, and the call that
 // records the search.
 func (d *Document) Find(question string, n int, now func() time.Time) ([]search.Found, outcome.Call) {
-	call := outcome.Call{Name: "retrieve", Kind: "span", Started: now().UTC()}
+	call := outcome.Call{Name: retrieving, Kind: "span", Started: now().UTC()}
 	found := d.index.Find(question, n)
 	call.Ended = now().UTC()
 	call.Input, call.Output = encode(question), encode(found)

@@ -27,7 +27,7 @@ func (e Extractive) Answer(_ context.Context, question string) (Answer, []outcom
 	if now == nil {
 		now = time.Now
 	}
-	call := outcome.Call{Name: "best sentence", Kind: "span", Started: now().UTC(), Input: encode(question)}
+	call := outcome.Call{Name: choosing, Kind: "span", Started: now().UTC(), Input: encode(question)}
 	found := e.Document.sentences.Find(question, 3)
 	call.Ended, call.Output = now().UTC(), encode(found)
 	if len(found) == 0 {

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/nearest"
 )
 
 // Question is one question with what its answer is judged by.
@@ -113,9 +115,16 @@ type fieldError struct{ field, msg string }
 
 func (e *fieldError) Error() string { return e.field + ": " + e.msg }
 
-// read takes the fields out of an object; null is absent.
-func (e *Expected) read(values map[string]json.RawMessage) []*fieldError {
+// read takes the fields out of an object; null is absent. Keys that are neither
+// fields nor among the others are problems: a demand would be lost without a word.
+func (e *Expected) read(values map[string]json.RawMessage, others ...string) []*fieldError {
 	var problems []*fieldError
+	known := append([]string{"must_include", "must_include_any", "must_not_include", "require_citation", "weight"}, others...)
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if !slices.Contains(known, key) {
+			problems = append(problems, &fieldError{excerpt(key, 60), "is no key of a question" + nearest.Hint(key, known)})
+		}
+	}
 	take := func(field string, to any, want string) {
 		raw, ok := values[field]
 		if !ok || bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -25,10 +24,10 @@ const (
 // in messages.
 //
 // A row needs a text id and a text question. A duplicate id, a field of the
-// wrong type, a weight that is negative or no number, and a file without any
-// question are errors: all of them are returned at once, each a
-// *dataset.SyntaxError with its line (exit code 64). Warnings name keys that
-// are not known, terms that can never be found, and weights of 0.
+// wrong type, a key that is no field, a weight that is negative or no number, and
+// a file without any question are errors: all of them are returned at once, each
+// a *dataset.SyntaxError with its line (exit code 64). Warnings name terms that
+// can never be found, and weights of 0.
 func Read(r io.Reader, name string) (questions []Question, warnings []string, err error) {
 	reader := &reader{name: name, lines: map[string]int{}}
 	scanner := bufio.NewScanner(r)
@@ -74,10 +73,6 @@ func (r *reader) fail(line int, path, format string, args ...any) {
 	r.problems.Add(&dataset.SyntaxError{File: r.name, Line: line, Path: path, Msg: fmt.Sprintf(format, args...)})
 }
 
-func (r *reader) warn(line int, format string, args ...any) {
-	r.warnings = append(r.warnings, fmt.Sprintf("%s: line %d: %s", r.name, line, fmt.Sprintf(format, args...)))
-}
-
 // row reads one line.
 func (r *reader) row(line int, raw []byte) {
 	if !utf8.Valid(raw) {
@@ -93,7 +88,7 @@ func (r *reader) row(line int, raw []byte) {
 	before := r.problems.Len()
 	q.ID = r.text(line, values, "id")
 	q.Question = r.text(line, values, "question")
-	for _, p := range q.Expected.read(values) {
+	for _, p := range q.Expected.read(values, "id", "question") {
 		r.fail(line, p.field, "%s", p.msg)
 	}
 	if first, taken := r.lines[q.ID]; taken && q.ID != "" {
@@ -103,7 +98,9 @@ func (r *reader) row(line int, raw []byte) {
 		return
 	}
 	r.lines[q.ID] = line
-	r.advise(line, q, values)
+	for _, text := range q.Odd() {
+		r.warnings = append(r.warnings, fmt.Sprintf("%s: line %d: %s", r.name, line, text))
+	}
 	r.questions = append(r.questions, q)
 }
 
@@ -120,23 +117,4 @@ func (r *reader) text(line int, values map[string]json.RawMessage, field string)
 		r.fail(line, field, "is empty")
 	}
 	return text
-}
-
-// advise warns of what is allowed and probably a mistake.
-func (r *reader) advise(line int, q Question, values map[string]json.RawMessage) {
-	var unknown []string
-	for key := range values {
-		switch key {
-		case "id", "question", "must_include", "must_include_any", "must_not_include", "require_citation", "weight":
-		default:
-			unknown = append(unknown, key)
-		}
-	}
-	slices.Sort(unknown)
-	if len(unknown) > 0 {
-		r.warn(line, "unknown keys are not looked at: %s", excerpt(strings.Join(unknown, ", "), 200))
-	}
-	for _, text := range q.Odd() {
-		r.warn(line, "%s", text)
-	}
 }

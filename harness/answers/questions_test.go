@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,7 +19,7 @@ import (
 
 func TestRead(t *testing.T) {
 	text := "\xef\xbb\xbf" + `{"id":"q1","question":"Когда?","must_include":["2023"],"must_include_any":["a",["b","c"]],"must_not_include":["??"],"require_citation":true,"weight":2.5}` +
-		"\r\n\n" + `{"id":"q2","question":"Who?","must_include":null,"weight":0,"note":"x"}` + "\n"
+		"\r\n\n" + `{"id":"q2","question":"Who?","must_include":null,"weight":0}` + "\n"
 	questions, warnings, err := answers.Read(strings.NewReader(text), "q.jsonl")
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +35,6 @@ func TestRead(t *testing.T) {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{
-		"q.jsonl: line 3: unknown keys are not looked at: note",
 		"q.jsonl: line 3: the weight is 0: the question counts for nothing in weighted_score",
 	}, warnings); diff != "" {
 		t.Error(diff)
@@ -75,11 +76,13 @@ func TestRead_namesEveryProblem(t *testing.T) {
 		"{\"id\"": "q.jsonl: line 1: is no JSON object",
 		"\n\xff":  "q.jsonl: line 2: is not valid UTF-8",
 		`{"id":"a","question":"b","x":"` + strings.Repeat("y", answers.MaxLine) + `"}`: "q.jsonl: line 1: the line is longer",
-		`{"id":"","question":""}`:                                   "question: is empty",
-		`{"id":"a","question":"b","must_include":[null]}`:           "q.jsonl: line 1: must_include: expected a list of texts, found [null]",
-		`{"id":"a","question":"b","must_not_include":["x",null]}`:   "q.jsonl: line 1: must_not_include: expected a list of texts",
-		`{"id":"a","question":"b","must_include_any":[["x",null]]}`: "q.jsonl: line 1: must_include_any",
-		`{"id":"a","question":"b","weight":1,"weight":2}`:           `q.jsonl: line 1: is no JSON object: the key "weight" is given twice`,
+		`{"id":"a","question":"b","must_inlcude":["x"]}`:                               `q.jsonl: line 1: must_inlcude: is no key of a question; did you mean "must_include"?`,
+		`{"id":"a","question":"b","note":1}`:                                           "q.jsonl: line 1: note: is no key of a question",
+		`{"id":"","question":""}`:                                                      "question: is empty",
+		`{"id":"a","question":"b","must_include":[null]}`:                              "q.jsonl: line 1: must_include: expected a list of texts, found [null]",
+		`{"id":"a","question":"b","must_not_include":["x",null]}`:                      "q.jsonl: line 1: must_not_include: expected a list of texts",
+		`{"id":"a","question":"b","must_include_any":[["x",null]]}`:                    "q.jsonl: line 1: must_include_any",
+		`{"id":"a","question":"b","weight":1,"weight":2}`:                              `q.jsonl: line 1: is no JSON object: the key "weight" is given twice`,
 		`"a"`: `q.jsonl: line 1: is no JSON object: found "a"`,
 	}
 	for text, want := range tests {
@@ -127,6 +130,35 @@ func TestCollect(t *testing.T) {
 	var coded interface{ ExitCode() int }
 	if !errors.As(err, &coded) || coded.ExitCode() != 64 || !strings.Contains(err.Error(), `item "b": the input has no "question"`) || !strings.Contains(err.Error(), `item "c": weight: -1`) {
 		t.Error(err)
+	}
+}
+
+// TestQuestions_sha256: a file, in whatever order and spelling, and the dataset
+// that was made of it ask the same questions; others do not.
+func TestQuestions_sha256(t *testing.T) {
+	file := func(text string) answers.Questions {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "q.jsonl")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		q, err := answers.ReadFile(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q
+	}
+	q := file(`{"id":"b","question":"Когда?","must_include":["2023"],"must_include_any":["x"],"weight":2.0}` + "\n" + `{"id":"a","question":"Who?"}`)
+	spelled := file(`{"question": "Who?", "id": "a", "must_include": null}` + "\r\n\r\n" + `{"id":"b","weight":2,"question":"Когда?","must_include_any":[["x"]],"must_include":["2023"]}`)
+	stored, err := answers.Collect(t.Context(), onePage{
+		{ID: "b", Input: json.RawMessage(`{"question":"Когда?"}`), Expected: json.RawMessage(`{"weight":2,"must_include":["2023"],"must_include_any":["x"]}`)},
+		{ID: "a", Input: json.RawMessage(`"Who?"`)},
+	})
+	if err != nil || q.SHA256 == "" || spelled.SHA256 != q.SHA256 || stored.SHA256 != q.SHA256 {
+		t.Errorf("%v: %s, %s, %s", err, q.SHA256, spelled.SHA256, stored.SHA256)
+	}
+	if other := file(`{"id":"b","question":"Когда?","must_include":["2024"]}`); other.SHA256 == q.SHA256 {
+		t.Error("other questions have the same hash")
 	}
 }
 

@@ -2,11 +2,8 @@ package answers
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -17,25 +14,26 @@ import (
 
 // Questions are the questions of a run, as a Source of its items.
 type Questions struct {
-	Items    []dataset.Item
+	Items []dataset.Item
+	// SHA256 is the fingerprint of the questions in one form: a file and a
+	// dataset that ask the same have the same.
 	SHA256   string
 	Warnings []string
 }
 
-// ReadFile reads a file of questions until ctx is done; its hash is that of its
-// bytes. Errors as of Read, and a file that is not there has exit code 64, too.
+// ReadFile reads a file of questions until ctx is done. Errors as of Read, and a
+// file that is not there has exit code 64, too.
 func ReadFile(ctx context.Context, path string) (Questions, error) {
 	f, err := wholefile.Open(ctx, path)
 	if err != nil {
 		return Questions{}, &dataset.SyntaxError{File: path, Msg: "the file of questions cannot be opened: " + err.Error()}
 	}
 	defer f.Close() // only read: nothing can be lost
-	hash := sha256.New()
-	list, warnings, err := Read(io.TeeReader(f, hash), path)
+	list, warnings, err := Read(f, path)
 	if err != nil {
 		return Questions{}, err
 	}
-	q := Questions{SHA256: hex.EncodeToString(hash.Sum(nil)), Warnings: warnings}
+	q := Questions{Warnings: warnings}
 	for _, one := range list {
 		item, err := one.Item()
 		if err != nil {
@@ -43,7 +41,27 @@ func ReadFile(ctx context.Context, path string) (Questions, error) {
 		}
 		q.Items = append(q.Items, item)
 	}
-	return q, nil
+	q.SHA256, err = fingerprint(list)
+	return q, err
+}
+
+// fingerprint identifies questions, in whatever order they come.
+func fingerprint(questions []Question) (string, error) {
+	var sum dataset.Fingerprint
+	for _, q := range slices.SortedFunc(slices.Values(questions), func(a, b Question) int { return strings.Compare(a.ID, b.ID) }) {
+		item, err := q.Item()
+		if err != nil {
+			return "", err
+		}
+		hash, err := dataset.Hash(item)
+		if err == nil {
+			err = sum.Add(q.ID, hash)
+		}
+		if err != nil {
+			return "", fmt.Errorf("listing the questions: item %q: %w", q.ID, err)
+		}
+	}
+	return sum.Sum(), nil
 }
 
 // pager is what a dataset's Source does.
@@ -51,12 +69,11 @@ type pager interface {
 	Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error]
 }
 
-// Collect reads the questions of a dataset, whose hash is its fingerprint. Items
-// that are no questions are errors as in a file, all of them at once: without
-// them weighted_score would be that of other questions.
+// Collect reads the questions of a dataset. Items that are no questions are
+// errors as in a file, all of them at once: without them weighted_score would be
+// that of other questions.
 func Collect(ctx context.Context, source pager) (Questions, error) {
 	var q Questions
-	var fingerprint dataset.Fingerprint
 	for page, err := range source.Pages(ctx) {
 		if err != nil {
 			return q, fmt.Errorf("listing the questions: %w", err)
@@ -66,47 +83,39 @@ func Collect(ctx context.Context, source pager) (Questions, error) {
 		}
 	}
 	slices.SortFunc(q.Items, func(a, b dataset.Item) int { return strings.Compare(a.ID, b.ID) })
-	if err := q.check(); err != nil {
-		return Questions{}, err
-	}
-	for _, item := range q.Items {
-		hash, err := dataset.Hash(item)
-		if err == nil {
-			err = fingerprint.Add(item.ID, hash)
-		}
-		if err != nil {
-			return q, fmt.Errorf("listing the questions: item %q: %w", item.ID, err)
-		}
-	}
-	q.SHA256 = fingerprint.Sum()
-	return q, nil
-}
-
-// check reads every item as a question.
-func (q *Questions) check() error {
+	var list []Question
 	var problems dataset.Problems
 	for _, item := range q.Items {
-		expected, err := ReadItem(item)
+		one, err := ReadItem(item)
 		if err != nil {
 			msg := strings.ReplaceAll(err.Error(), "\n", "; ")
 			problems.Add(&dataset.SyntaxError{File: "the dataset", Path: fmt.Sprintf("item %q", item.ID), Msg: msg})
 			continue
 		}
-		for _, text := range expected.Odd() {
+		for _, text := range one.Odd() {
 			q.Warnings = append(q.Warnings, fmt.Sprintf("item %q: %s", item.ID, text))
 		}
+		list = append(list, one)
 	}
-	return problems.Err()
+	err := problems.Err()
+	if err == nil {
+		q.SHA256, err = fingerprint(list)
+	}
+	if err != nil {
+		return Questions{}, err
+	}
+	return q, nil
 }
 
 // ReadItem reads an item as a question; all that is wrong with it is joined.
-func ReadItem(item dataset.Item) (Expected, error) {
-	_, err := DecodeInput(item.Input)
+func ReadItem(item dataset.Item) (Question, error) {
+	text, err := DecodeInput(item.Input)
 	expected, unexpected := DecodeExpected(item.Expected)
+	q := Question{item.ID, text, expected}
 	if joined, ok := unexpected.(interface{ Unwrap() []error }); ok {
-		return expected, errors.Join(append([]error{err}, joined.Unwrap()...)...)
+		return q, errors.Join(append([]error{err}, joined.Unwrap()...)...)
 	}
-	return expected, errors.Join(err, unexpected)
+	return q, errors.Join(err, unexpected)
 }
 
 // Pages yields all questions as one page.

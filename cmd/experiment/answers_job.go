@@ -54,6 +54,9 @@ func openAnswers(ctx context.Context, lf *connect.Langfuse, cfg answersConfig, g
 	}
 	j.place(&header)
 	if !cfg.resume {
+		if err := j.replaceable(ctx, header); err != nil {
+			return nil, err
+		}
 		if err := j.nameIsFree(ctx, header); err != nil {
 			return nil, err
 		}

@@ -42,8 +42,9 @@ func answersRunTable() []setting {
 	return append([]setting{
 		{flag: "pdf", usage: "`FILE` that the questions are about; EXPERIMENT_PDF_PASSWORD opens an encrypted one"},
 		{flag: "questions", usage: "`FILE` of questions in JSONL, or the name of a dataset in Langfuse"},
-		{flag: "out", alias: "o", usage: "`RUN|FILE` is the name of the run, or a file that it is also written to as JSONL (default: a name with the time)"},
+		{flag: "out", alias: "o", usage: "`RUN|FILE` is the name of the run, or a file: its report as FILE.json, the run as FILE.jsonl (default: a name with the time)"},
 		{flag: "name", alias: "n", usage: "`NAME` of the run, where --out is a file"},
+		{flag: "overwrite", toggle: true, usage: "replace the run of that name, unless it is published to Langfuse"},
 		{flag: "verify", toggle: true, usage: "read the run back from Langfuse at the end and compare it with the run file"},
 	}, answersSystemTable()...)
 }
@@ -66,6 +67,10 @@ func (s settings) answersConfig() (answersConfig, error) {
 		p.add("--questions is missing: name a file of questions in JSONL, or a dataset in Langfuse")
 	}
 	c.name, c.output = runAndFile(s.text("out"), s.text("name"))
+	c.report, c.overwrite = filepath.Ext(c.output) == ".json", s.on("overwrite")
+	if c.overwrite && c.resume {
+		p.add("--overwrite begins anew, and --resume goes on: choose one")
+	}
 	if c.name == "" {
 		c.name = madeName("answers")
 		c.nameMade = c.name

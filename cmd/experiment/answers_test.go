@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
 )
 
 // samplePath is a file of the sample, found from any folder.
@@ -114,6 +116,15 @@ func TestAnswers_dataset(t *testing.T) {
 	if code, stdout, stderr := b.with(env, "verify", "first"); code != 0 {
 		t.Errorf("verify: exit %d: %s%s", code, stdout, stderr)
 	}
+	// A file that asks the same, and its report, compare with the dataset.
+	must(t, os.WriteFile("asked.jsonl", []byte(`{"id":"q2","question":"Which licence?","must_include":["class C"]}`+"\n"+
+		`{"id":"q1","weight":2.0,"question":"What is the rated load?","require_citation":true,"must_include":["42"]}`), 0o600))
+	if code, stdout, stderr := b.with(env, "answers", "run", "--pdf", pdf, "--questions", "asked.jsonl", "--model", "openai/gpt-test", "--out", "file.json"); code != 0 {
+		t.Fatalf("exit %d: %s%s", code, stderr, stdout)
+	}
+	if code, stdout, stderr := b.with(env, "compare", "first", "file.json", "--min-delta", "0", "--max-regressions", "0"); code != 0 {
+		t.Errorf("dataset and file: exit %d: %s%s", code, stderr, stdout)
+	}
 	if code, stdout, stderr := b.with(env, "answers", "run", "--pdf", pdf, "--questions", "asked",
 		"--model", "openai/gpt-test", "--prompt", "none", "--out", "second"); code != 64 {
 		t.Errorf("a prompt that is not there: exit %d: %s%s", code, stdout, stderr)
@@ -197,5 +208,59 @@ func TestAnswers_readFromLangfuse(t *testing.T) {
 		if code != cli.ExitGate || !strings.Contains(stdout, `"difference":-0.75`) || !strings.Contains(stdout, `"harness":"answers"`) || strings.Contains(stdout, `"harness":"extraction"`) {
 			t.Errorf("%q: exit %d: %s%s", named, code, stderr, stdout)
 		}
+	}
+}
+
+// TestAnswers_overwrite: a nightly run takes the place of the one before, but
+// never of one that is published.
+func TestAnswers_overwrite(t *testing.T) {
+	pdf, questions := samplePath(t, "manual.pdf"), samplePath(t, "manual.jsonl")
+	b := newBench(t)
+	night := []string{"answers", "run", "--pdf", pdf, "--questions", questions, "--out", "nightly.json", "--quiet"}
+	report := func() (r answersReport) {
+		t.Helper()
+		raw, err := os.ReadFile("nightly.json")
+		must(t, err)
+		must(t, json.Unmarshal(raw, &r))
+		return r
+	}
+	if code, _, stderr := b.with(nil, append(night, "--overwrite")...); code != 0 {
+		t.Fatalf("the first night: exit %d: %s", code, stderr)
+	}
+	first := report()
+	if code, _, stderr := b.with(nil, night...); code != cli.ExitUsage || !strings.Contains(stderr, "or --overwrite to replace it") || report().Run.RunUID != first.Run.RunUID {
+		t.Errorf("without --overwrite: exit %d: %s", code, stderr)
+	}
+	if code, _, stderr := b.with(nil, append(night, "--overwrite", "--resume")...); code != cli.ExitUsage || !strings.Contains(stderr, "choose one") {
+		t.Errorf("with --resume: exit %d: %s", code, stderr)
+	}
+	if code, _, stderr := b.with(nil, append(night, "--overwrite", "--model", "no-such-model")...); code != cli.ExitUsage {
+		t.Errorf("a model that is none: exit %d: %s", code, stderr)
+	}
+	if code, _, stderr := b.with(nil, "verify", "nightly"); code != 0 {
+		t.Errorf("a run that could not begin replaced one: exit %d: %s", code, stderr)
+	}
+	if code, _, stderr := b.with(nil, append(night, "--overwrite")...); code != 0 || report().Run.RunUID == first.Run.RunUID {
+		t.Errorf("the second night: exit %d: %s", code, stderr)
+	}
+	if code, _, stderr := b.with(nil, "verify", "nightly"); code != 0 {
+		t.Errorf("verify: exit %d: %s", code, stderr)
+	}
+
+	server, err := embedded.Open(embedded.Config{})
+	must(t, err)
+	web := httptest.NewServer(server.Handler())
+	defer func() {
+		web.Close()
+		must(t, server.Close())
+	}()
+	env := map[string]string{"LANGFUSE_BASE_URL": web.URL, "LANGFUSE_PUBLIC_KEY": embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY": embedded.DefaultSecretKey}
+	night = append(night, "--name", "published")
+	if code, _, stderr := b.with(env, append(night, "--overwrite")...); code != 0 {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	before := report().Run.RunUID
+	if code, _, stderr := b.with(env, append(night, "--overwrite")...); code != cli.ExitUsage || !strings.Contains(stderr, `the run "published" is published to Langfuse (`+web.URL) || report().Run.RunUID != before {
+		t.Errorf("a published run: exit %d: %s", code, stderr)
 	}
 }

@@ -60,10 +60,10 @@ func benchmarkAction(c *urfave.Context, env cli.Env, values settings) error {
 	r := benchmark.Sum(b.file.Name, list)
 	g := b.file.Gates
 	r.Gates = r.Judge(benchmark.Gates{MinScore: g.MinScore, MaxDrop: g.MaxDrop, MaxStddev: g.MaxStddev, MaxRegressions: g.MaxRegressions}, b.base)
+	r.ScorerVersion = answersPin().Version
 	problems := append(b.failed, err, b.show(r))
-	problems = append(problems, b.comparable(r))
 	for _, gate := range r.Gates {
-		if gate.Failed() {
+		if gate.Failed() && (len(b.failed) == 0 || r.Summary.WeightedScore != nil) { // else why there is no score was said
 			problems = append(problems, cli.Errorf(cli.ExitGate, "gate %s failed: %s", gate.Name, gate.Reason))
 		}
 	}
@@ -86,7 +86,7 @@ func newBenchmark(ctx context.Context, env cli.Env, values settings) (*benchmark
 		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
 	}
 	var err error
-	if b.file, err = readBenchmark(ctx, path); err != nil {
+	if b.file, err = readBenchmark(ctx, path, b.cfg.name); err != nil {
 		return nil, err
 	}
 	if b.cfg.name == "" {

@@ -51,7 +51,8 @@ func (d benchmarkDataset) weight() float64 {
 
 // readBenchmark reads a configuration; paths in it are relative to the file.
 // Every problem is returned at once, with the file's name.
-func readBenchmark(ctx context.Context, path string) (benchmarkConfig, error) {
+// The name may stand in for that of the file.
+func readBenchmark(ctx context.Context, path, name string) (benchmarkConfig, error) {
 	var c benchmarkConfig
 	text, err := wholefile.Read(ctx, path, wholefile.MaxText)
 	if err != nil {
@@ -62,6 +63,9 @@ func readBenchmark(ctx context.Context, path string) (benchmarkConfig, error) {
 	}
 	if err := configs.Decode(text, path, &c, benchmarkDataset{}, benchmarkGates{}); err != nil {
 		return c, cli.Usage("%w", err)
+	}
+	if c.Name == "" {
+		c.Name = name
 	}
 	if err := c.check(); err != nil {
 		return c, cli.Usage("%s: %w", path, err)
@@ -83,7 +87,9 @@ var datasetIDs = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$`)
 func (c benchmarkConfig) check() error {
 	var problems []error
 	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	if !datasetIDs.MatchString(c.Name) {
+	if c.Name == "" {
+		add("name: is missing, here or as --name")
+	} else if !datasetIDs.MatchString(c.Name) {
 		add("name: %q is no name: letters, digits, . _ and -", c.Name)
 	}
 	if len(c.Datasets) == 0 {

@@ -37,17 +37,8 @@ func (b *benchmarkJob) prepare(ctx context.Context, w workbench) error {
 	if err != nil {
 		return err
 	}
-	return b.comparable(planned)
-}
-
-// comparable says why a report cannot be compared with the baseline; nil where
-// it can, or there is none.
-func (b *benchmarkJob) comparable(r benchmark.Report) error {
-	if b.base == nil {
-		return nil
-	}
 	var problems []error
-	for _, reason := range r.Incompatible(*b.base) {
+	for _, reason := range planned.Incompatible(*b.base) {
 		problems = append(problems, cli.Errorf(cli.ExitIncompatible, "the baseline cannot be compared: %s", reason))
 	}
 	return errors.Join(problems...)

@@ -79,12 +79,20 @@ func (j *job) write(ctx context.Context, env cli.Env, s gated) error {
 		problems = append(problems, cli.Written(report.Gate(env.Stdout, s.Gate, textOptions(env, nil))))
 	}
 	if j.cfg.output != "" {
-		if err := exportTo(ctx, env, j.run.Reader, j.cfg.output); err != nil {
+		if err := j.export(ctx, env, s.Summary); err != nil {
 			err = fmt.Errorf("writing %s: %w; the run is safe: experiment export %s", j.cfg.output, err, quote(j.cfg.name))
 			problems = append(problems, cli.Written(err))
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// export writes the run to the file of its settings.
+func (j *job) export(ctx context.Context, env cli.Env, s outcome.Summary) error {
+	if j.cfg.report {
+		return writeAnswers(ctx, j.run.Reader, s, j.cfg.output)
+	}
+	return exportTo(ctx, env, j.run.Reader, j.cfg.output)
 }
 
 // whereToLook says how to see the run.

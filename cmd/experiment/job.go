@@ -219,6 +219,11 @@ func (j *job) begin(ctx context.Context, h outcome.Header, source experiment.Sou
 	}
 	j.source = experiment.Selected{Source: source, Filter: filter}
 	j.fresh = true
+	if j.cfg.overwrite { // as late as can be: what failed until here has cost nothing
+		if err := os.Remove(j.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return cli.Errorf(cli.ExitIO, "replacing the run: %w", err)
+		}
+	}
 	var err error
 	j.run, err = runstore.Create(j.path, h)
 	return err

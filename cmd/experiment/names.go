@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/harness/answers"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -36,6 +38,9 @@ func (j *job) nameIsFree(ctx context.Context, h outcome.Header) error {
 			if where != inLangfuse {
 				hint = ", or --resume to go on with it"
 			}
+			if where != inLangfuse && h.Harness == answers.Name {
+				hint += ", or --overwrite to replace it"
+			}
 			return cli.Usage("the run name %q is taken (%s): use --name %s%s", h.Name, where, free, hint)
 		}
 	}
@@ -46,7 +51,7 @@ const inLangfuse = "in Langfuse"
 
 func (j *job) whereTaken(ctx context.Context, h outcome.Header, name string) (string, error) {
 	path := runstore.Path(connect.Folder, h.Project, h.Dataset.Name, name)
-	if _, err := os.Stat(path); err == nil {
+	if _, err := os.Stat(path); err == nil && !(j.cfg.overwrite && path == j.path) {
 		return path, nil
 	}
 	h.Name = name
@@ -57,4 +62,30 @@ func (j *job) whereTaken(ctx context.Context, h outcome.Header, name string) (st
 		}
 	}
 	return "", nil
+}
+
+// replaceable checks with --overwrite that the run of the name, if there is one,
+// may go: nobody is writing it, and it is in no Langfuse but that of this folder,
+// where runs of one name do not meet.
+func (j *job) replaceable(ctx context.Context, h outcome.Header) (err error) {
+	if !j.cfg.overwrite {
+		return nil
+	}
+	run, err := runstore.Open(j.path)
+	if errors.Is(err, runstore.ErrMissing) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	counts, err := run.Counts(ctx)
+	published := counts.Published > 0
+	for trial := 1; err == nil && !published && trial <= h.Trials; trial++ {
+		_, published, err = run.Experiment(ctx, trial)
+	}
+	if err == nil && published && !j.lf.Embedded {
+		err = cli.Usage("the run %q is published to Langfuse (%s), and --overwrite replaces no such run: use another --name", h.Name, j.lf.Client.BaseURL())
+	}
+	return err
 }

@@ -38,6 +38,15 @@ func openSources(ctx context.Context, env cli.Env, names []string, dataset strin
 			remote = append(remote, i)
 			continue
 		}
+		if source, ok, err := openAnswersReport(ctx, named); err != nil || ok {
+			if err != nil {
+				return nil, done, err
+			}
+			if sources[i] = source; like.Dataset.Name == "" {
+				like = source.run.Header
+			}
+			continue
+		}
 		run, err := openRun(ctx, named, dataset)
 		if err != nil {
 			return nil, done, err

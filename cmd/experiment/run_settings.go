@@ -90,6 +90,8 @@ type runConfig struct {
 	description, environment string
 	metadata                 map[string]string
 	output                   string
+	report                   bool   // output is a report of answers, not JSONL
+	overwrite                bool   // a run of the name is replaced, if it is not published
 	html                     string // page of the sweep's leaderboard
 	environmentGiven         bool
 	publication              outcome.Publication

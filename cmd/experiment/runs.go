@@ -116,7 +116,13 @@ func openRun(ctx context.Context, named, dataset string) (*runstore.Reader, erro
 	if err != nil {
 		return nil, err
 	}
-	return runstore.OpenAny(ctx, path)
+	run, err := runstore.OpenAny(ctx, path)
+	if err != nil {
+		if report, is, _ := openAnswersReport(ctx, path); is {
+			return nil, cli.Usage("%s is a report, which compare reads; name the run (%s)", path, report.run.Header.Name)
+		}
+	}
+	return run, err
 }
 
 // findRun returns the file of a run that was named.

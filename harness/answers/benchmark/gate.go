@@ -53,9 +53,13 @@ func (r Report) Judge(g Gates, base *Report) []Gate {
 		out = append(out, Gate{Name: name, Skipped: true, Reason: "there is no baseline to compare with (--baseline)"})
 	}
 	score := r.Summary.WeightedScore
+	if score == nil { // nothing is better or worse than it was
+		add = func(name string, _ bool, _ string, _ ...any) {
+			out = append(out, Gate{Name: name, Reason: "there is no weighted_score: a dataset has none"})
+		}
+	}
 	if g.MinScore != nil {
-		passed := score != nil && *score >= *g.MinScore-Epsilon
-		add("min_score", passed, "weighted_score is %s, at least %g is asked for", number(score), *g.MinScore)
+		add("min_score", score != nil && *score >= *g.MinScore-Epsilon, "weighted_score is %s, at least %g is asked for", number(score), *g.MinScore)
 	}
 	if g.MaxStddev != nil {
 		sd := r.Summary.Stddev
@@ -66,7 +70,7 @@ func (r Report) Judge(g Gates, base *Report) []Gate {
 		case base == nil:
 			skip("max_drop")
 		case score == nil || base.Summary.WeightedScore == nil:
-			add("max_drop", false, "weighted_score is %s, it was %s", number(score), number(base.Summary.WeightedScore))
+			add("max_drop", false, "weighted_score was %s", number(base.Summary.WeightedScore))
 		default:
 			drop := *base.Summary.WeightedScore - *score
 			add("max_drop", drop <= *g.MaxDrop+Epsilon, "weighted_score went from %s to %s, a drop of %g is allowed", number(base.Summary.WeightedScore), number(score), *g.MaxDrop)
@@ -102,13 +106,21 @@ func (r Report) Incompatible(base Report) []string {
 		if d.Weight != b.Weight {
 			reasons = append(reasons, fmt.Sprintf("dataset %s: the weight was %g and is %g", d.ID, b.Weight, d.Weight))
 		}
-		pdf, questions := d.hashes()
-		oldPDF, oldQuestions := b.hashes()
+		pdf, questions := d.Hashes()
+		oldPDF, oldQuestions := b.Hashes()
+		if oldPDF == "" {
+			reasons = append(reasons, "dataset "+d.ID+" came to nothing in the baseline")
+			continue
+		}
 		if pdf != oldPDF || pdf == "" {
 			reasons = append(reasons, "dataset "+d.ID+": another document (pdf_sha256)")
 		}
 		if questions != oldQuestions || questions == "" {
-			reasons = append(reasons, "dataset "+d.ID+": other questions (questions_sha256)")
+			reason := "dataset " + d.ID + ": other questions (questions_sha256)"
+			if base.ScorerVersion == "" {
+				reason += ", or a baseline of an earlier version, which hashed them in another form: run it again"
+			}
+			reasons = append(reasons, reason)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(was)) {
@@ -117,7 +129,8 @@ func (r Report) Incompatible(base Report) []string {
 	return reasons
 }
 
-func (d Dataset) hashes() (pdf, questions string) {
+// Hashes identify document and questions; "" where no run came to know them.
+func (d Dataset) Hashes() (pdf, questions string) {
 	for _, run := range d.Runs {
 		if run.PDFSHA256 != "" {
 			return run.PDFSHA256, run.QuestionsSHA256

@@ -36,6 +36,16 @@ type Dataset struct {
 	Runs   []Run    `json:"runs"`
 }
 
+// Broken says why a dataset has no score.
+func (d Dataset) Broken() string {
+	for _, run := range d.Runs {
+		if run.WeightedScore == nil && run.Error != "" {
+			return run.Error
+		}
+	}
+	return "it was not run to its end, or its weights sum up to 0"
+}
+
 // Report is a benchmark with its summary; it is also what a later one is compared
 // with.
 type Report struct {
@@ -43,6 +53,8 @@ type Report struct {
 	Summary  Summary   `json:"summary"`
 	Datasets []Dataset `json:"datasets"`
 	Gates    []Gate    `json:"gates"`
+	// ScorerVersion is that of the runs; earlier reports have none.
+	ScorerVersion string `json:"scorer_version,omitempty"`
 }
 
 // Summary is what the datasets come to together.

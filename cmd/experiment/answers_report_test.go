@@ -1,0 +1,83 @@
+package main
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"extraction-experiment/compare"
+	"extraction-experiment/harness/answers/benchmark"
+	"extraction-experiment/internal/cli"
+)
+
+// twoDatasets is a benchmark of two documents, each asked twice: the scores are
+// those of two questions, of weights 1 and 3.
+func twoDatasets(first, second float64) benchmark.Report {
+	of := func(id string, weight float64, score func(run int) float64) benchmark.Dataset {
+		d := benchmark.Dataset{ID: id, Weight: weight}
+		for run := range 2 {
+			s := score(run)
+			mean := (1 + 3*s) / 4
+			d.Runs = append(d.Runs, benchmark.Run{WeightedScore: &mean, PDFSHA256: "pdf of " + id, QuestionsSHA256: "questions of " + id,
+				Questions: map[string]benchmark.Question{"light": {Score: 1, Weight: 1}, "heavy": {Score: s, Weight: 3}}})
+		}
+		return d
+	}
+	return benchmark.Sum("two", []benchmark.Dataset{
+		of("a", 2, func(int) float64 { return first }),
+		of("b", 1, func(run int) float64 { return second * float64(run) }), // 0 in the first run
+	})
+}
+
+// TestBenchmarkRun: two reports are compared as runs, whose weighted means are the
+// weighted scores of the benchmarks; others cannot be compared.
+func TestBenchmarkRun(t *testing.T) {
+	// Base: a 1, b (1/4 + 1)/2 = 0.625, (2·1 + 0.625)/3 = 0.875. Candidate: a
+	// (1 + 3·0.5)/4 = 0.625, b the same, (2·0.625 + 0.625)/3 = 0.625.
+	base, cand := twoDatasets(1, 1), twoDatasets(.5, 1)
+	if *base.Summary.WeightedScore != .875 || *cand.Summary.WeightedScore != .625 {
+		t.Fatalf("%v, %v", *base.Summary.WeightedScore, *cand.Summary.WeightedScore)
+	}
+	most, least := 1, -.25
+	cfg := plainComparison()
+	cfg.Gate = compare.Gate{MaxRegressions: &most, MinDelta: &least}
+	compared := func(cand benchmark.Report) compare.Comparison {
+		t.Helper()
+		comparer, err := compare.New(cfg)
+		must(t, err)
+		source := func(name string, r benchmark.Report) compare.Source {
+			run, err := benchmarkRun(name, r)
+			must(t, err)
+			run.Outcomes = inOrder(run.Outcomes)
+			return remoteSource{run}
+		}
+		result, err := comparer.Compare(t.Context(), source("base.json", base), source("cand.json", cand))
+		must(t, err)
+		return result
+	}
+	result := compared(cand)
+	weighted := result.Candidates[0].Scores[0].Weighted
+	if err := result.Err(); err != nil || weighted == nil || math.Abs(weighted.Base-.875) > 1e-15 || math.Abs(weighted.Difference+.25) > 1e-15 {
+		t.Errorf("%v: %+v", err, weighted)
+	}
+	cand.Datasets[0].Runs[1].Questions["light"] = benchmark.Question{Weight: 1}
+	if err := compared(cand).Err(); err == nil || !strings.Contains(err.Error(), "max-regressions 1") {
+		t.Errorf("one more regression: %v", err)
+	}
+	for want, change := range map[string]func(*benchmark.Report){
+		"a (weight 2), b (weight 1) in the base, a (weight 3)": func(r *benchmark.Report) { r.Datasets[0].Weight = 3 },
+		"b pdf of b in the base, a other":                      func(r *benchmark.Report) { r.Datasets[0].Runs[0].PDFSHA256 = "other" },
+		"scorer version: answers@1 in the base, answers@9":     func(r *benchmark.Report) { r.ScorerVersion = "answers@9" },
+		"only in the base: b/heavy, b/light":                   func(r *benchmark.Report) { r.Datasets = r.Datasets[:1] },
+	} {
+		other := twoDatasets(1, 1)
+		change(&other)
+		if err := compared(other).Err(); err == nil || !strings.Contains(err.Error(), want) || cli.ExitCode(err) != cli.ExitIncompatible {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+	base.Datasets[1].WeightedScore = nil
+	if _, err := benchmarkRun("base.json", base); err == nil || cli.ExitCode(err) != cli.ExitIncompatible || !strings.Contains(err.Error(), "base.json cannot be compared: dataset b has no score") {
+		t.Errorf("a dataset without a score: %v", err)
+	}
+}

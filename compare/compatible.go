@@ -50,7 +50,11 @@ func (c *Comparer) compareHeaders(base, cand outcome.Header) []Mismatch {
 	if base.Dataset.Fingerprint != cand.Dataset.Fingerprint && base.Dataset.Selection != cand.Dataset.Selection {
 		differ("selection of items", orAll(base.Dataset.Selection), orAll(cand.Dataset.Selection))
 	}
-	must("scorer version", base.Scorer.Version, cand.Scorer.Version)
+	version := "scorer version"
+	if base.Scorer.Version != "" && cand.Scorer.Version != "" {
+		version += " (experiment rescore scores the results of the older run again, without the model)"
+	}
+	must(version, base.Scorer.Version, cand.Scorer.Version)
 	list = append(list, compareOptions(base.Scorer.Options, cand.Scorer.Options)...)
 	for _, key := range c.config.Identities {
 		b, inBase := base.Metadata[key]

@@ -49,9 +49,10 @@ type Definition struct {
 }
 
 const (
-	emptyOne = "1 when nothing is expected and nothing extracted (marked vacuous), otherwise 0"
-	bySpec   = "specification, Extraction Quality Metrics"
-	own      = "this project"
+	emptyOne     = "1 when nothing is expected and nothing extracted (marked vacuous), otherwise 0"
+	withoutTypes = "; no value, with a reason, where entities are expected and none has a type"
+	bySpec       = "specification, Extraction Quality Metrics"
+	own          = "this project"
 )
 
 // Catalog returns the definition of every score, in the order in which they
@@ -141,12 +142,14 @@ func added() []Definition {
 		{
 			Name: EntityTypedF1, Meaning: "Entity F1 where only pairs of the expected type count.",
 			Formula: "2·type_correct / (expected_entities + extracted_entities)", Source: own,
+			Empty:     emptyOne + withoutTypes,
 			numerator: twice(typeCorrect), denominator: bothEntities,
 			counts: []string{"type_correct", "expected_entities", "extracted_entities"}, comment: "{type_correct} of correct type of {expected_entities} expected and {extracted_entities} extracted",
 		},
 		{
 			Name: EntityStrictF1, Meaning: "Entity F1 where only pairs of equal name and expected type count.",
 			Formula: "2·strict_entities / (expected_entities + extracted_entities)", Source: own,
+			Empty:     emptyOne + withoutTypes,
 			numerator: twice(strictEntities), denominator: bothEntities,
 			counts: []string{"strict_entities", "expected_entities", "extracted_entities"}, comment: "{strict_entities} of equal name and correct type of {expected_entities} expected and {extracted_entities} extracted",
 		},
@@ -176,6 +179,10 @@ func (d *Definition) complete() {
 		d.Family = RelationshipFamily
 	}
 }
+
+// typed reports whether the score is an F1 of entities that counts only pairs of
+// the expected type.
+func (d Definition) typed() bool { return d.Name == EntityTypedF1 || d.Name == EntityStrictF1 }
 
 func twice(f func(Counts) int64) func(Counts) int64 {
 	return func(c Counts) int64 { return 2 * f(c) }

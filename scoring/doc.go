@@ -31,4 +31,4 @@ package scoring
 // Version names the meaning of the scores. It changes whenever the same input
 // and options could give another count or score; runs scored by different
 // versions are not comparable.
-const Version = "1"
+const Version = "2"

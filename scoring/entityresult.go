@@ -40,6 +40,11 @@ func (c *call) scoreEntities(r *Result) *EntityCounts {
 	return counts
 }
 
+// typed reports whether an expected entity with a name has a type.
+func (c *call) typed() bool {
+	return slices.ContainsFunc(c.expected.entities, func(e entity) bool { return e.name != 0 && e.typ != 0 })
+}
+
 func (n *EntityCounts) add(m EntityMatch) {
 	exact := m.Kind == ExactName || m.Kind == AliasName
 	n.Matched++

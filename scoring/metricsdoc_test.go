@@ -100,7 +100,7 @@ A score without a value is never recorded as a number. A value of 1 because noth
 const docRules = `
 ` + "`relationship_strict_f1`" + ` (ends of the right entity type) is not offered: which pairs match does not depend on the types of the ends, so among equally good assignments its value would be a matter of chance.
 
-Counts behind the scores: ` + "`exact_entities`" + ` were matched with equal names (or an alias), ` + "`type_judged`" + ` were matched and have an expected type, ` + "`strict_entities`" + ` have an equal name and the correct type; ` + "`rel_exact`, `rel_inverse`, `rel_fuzzy` and `rel_inverse_fuzzy`" + ` are the ways in which correct relationships matched and add up to ` + "`correct_relationships`" + `. An entity of no expected type never counts as ` + "`type_correct`" + `, so ` + "`entity_typed_f1` and `entity_strict_f1`" + ` are 0 for expected output without types.
+Counts behind the scores: ` + "`exact_entities`" + ` were matched with equal names (or an alias), ` + "`type_judged`" + ` were matched and have an expected type, ` + "`strict_entities`" + ` have an equal name and the correct type; ` + "`rel_exact`, `rel_inverse`, `rel_fuzzy` and `rel_inverse_fuzzy`" + ` are the ways in which correct relationships matched and add up to ` + "`correct_relationships`" + `. An entity of no expected type never counts as ` + "`type_correct`" + `; where no expected entity has one, ` + "`entity_typed_f1` and `entity_strict_f1`" + ` have no value.
 
 ## Names
 

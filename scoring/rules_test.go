@@ -362,13 +362,42 @@ func TestCounts_JSON(t *testing.T) {
 	}
 }
 
+func TestScore_untyped(t *testing.T) {
+	f1 := func(v float64) *float64 { return &v }
+	tests := map[string]struct {
+		expected, extracted []extraction.Entity
+		want                *float64
+	}{
+		"no expected entity has a type":         {ents("Ada", "", "Bob", "-"), ents("Ada", "person"), nil},
+		"the only type is of an entity unnamed": {ents("Ada", "", "", "person"), ents("Ada", "person"), nil},
+		"one of two has a type":                 {ents("Ada", "person", "Bob", ""), ents("Ada", "person", "Bob", "person"), f1(0.5)}, // 2·1/(2+2)
+		"nothing expected, something extracted": {ents(), ents("Ada", "person"), f1(0)},
+		"nothing expected, nothing extracted":   {ents(), ents(), f1(1)},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := scoreEntities(t, DefaultOptions(), tt.expected, tt.extracted)
+			for _, score := range []string{EntityTypedF1, EntityStrictF1} {
+				s, _ := outcome.Lookup(r.Scores, score)
+				if diff := cmp.Diff(tt.want, s.Value); diff != "" {
+					t.Errorf("%s: %s", score, diff)
+				}
+				if tt.want == nil && s.Reason != Untyped {
+					t.Errorf("%s has no value because %q", score, s.Reason)
+				}
+			}
+		})
+	}
+}
+
 func TestUndelivered(t *testing.T) {
 	tests := map[string]struct {
 		expected extraction.Extraction
 		want     string
 	}{
 		"nothing annotated": {extraction.Extraction{}, ""},
-		"untyped":           {extraction.Extraction{Entities: ents("Ada", "-")}, "entity_precision entity_recall entity_f1 entity_exact_f1 entity_typed_f1 entity_strict_f1 item_perfect"},
+		"untyped":           {extraction.Extraction{Entities: ents("Ada", "-")}, "entity_precision entity_recall entity_f1 entity_exact_f1 item_perfect"},
+		"none expected":     {extraction.Extraction{Entities: ents()}, "entity_precision entity_recall entity_f1 entity_exact_f1 entity_typed_f1 entity_strict_f1 item_perfect"},
 		"typed":             {extraction.Extraction{Entities: ents("Ada", "x")}, "entity_precision entity_recall entity_f1 type_accuracy entity_exact_f1 entity_typed_f1 entity_strict_f1 item_perfect"},
 		"relationships":     {extraction.Extraction{Relationships: rels()}, "relationship_accuracy relationship_recall relationship_f1 item_perfect"},
 	}

@@ -112,7 +112,7 @@ func (s *Scorer) Score(expected, extracted extraction.Extraction) Result {
 	if expected.Relationships != nil {
 		r.Counts.Relationships = c.scoreRelationships(&r)
 	}
-	r.Scores = scoresOf(r.Counts)
+	r.Scores = scoresOf(r.Counts, c.typed())
 	r.Warnings = c.warnings
 	return r
 }

@@ -2,6 +2,7 @@ package scoring
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,10 +18,12 @@ const (
 	NothingAnnotated          = "the expected output annotates neither entities nor relationships"
 	NothingMatched            = "no entity was matched, so that no type can be judged"
 	NoExpectedTypes           = "no matched entity has an expected type"
+	Untyped                   = "no expected entity has a type"
 )
 
-// scoresOf derives every score of the catalogue from the counts.
-func scoresOf(c Counts) []outcome.Score {
+// scoresOf derives every score of the catalogue from the counts; typed says that
+// an expected entity has a type.
+func scoresOf(c Counts, typed bool) []outcome.Score {
 	var scores []outcome.Score
 	counts := c.Map()
 	for _, d := range Catalog() {
@@ -29,7 +32,7 @@ func scoresOf(c Counts) []outcome.Score {
 			continue
 		}
 		s := outcome.Score{Name: d.Name}
-		if reason := c.undefined(d); reason != "" {
+		if reason := c.undefined(d, typed); reason != "" {
 			s.Reason = reason
 			scores = append(scores, s)
 			continue
@@ -63,12 +66,14 @@ func quotient(num, den int64) float64 {
 }
 
 // undefined returns why a score has no value, or "".
-func (c Counts) undefined(d Definition) string {
+func (c Counts) undefined(d Definition, typed bool) string {
 	switch {
 	case d.Family == RelationshipFamily && c.Relationships == nil:
 		return RelationshipsNotAnnotated
 	case d.Family == EntityFamily && c.Entities == nil:
 		return EntitiesNotAnnotated
+	case d.typed() && !typed && c.Entities.Expected > 0:
+		return Untyped
 	case d.Name != TypeAccuracy || c.Entities.TypeJudged > 0:
 		return ""
 	case c.Entities.Matched == 0:
@@ -113,20 +118,19 @@ func itemPerfect(c Counts, scores []outcome.Score) outcome.Score {
 // Undelivered returns the scores of an item that failed: those that its
 // expected output would define, without a value, so that they can be counted
 // as zero. type_accuracy is among them when an expected entity with a name has
-// a type.
+// a type, entity_typed_f1 and entity_strict_f1 also when none is expected.
 func (s *Scorer) Undelivered(expected extraction.Extraction) []outcome.Score {
-	typed := false
-	spellName, spellType := newSpeller(s.options), s.typeText
-	for _, e := range expected.Entities {
-		if !typed && spellType(e.Type) != "" && spellName.text(e.Name) != "" {
-			typed = true
-		}
-	}
+	spellName := newSpeller(s.options)
+	typed := slices.ContainsFunc(expected.Entities, func(e extraction.Entity) bool {
+		return s.typeText(e.Type) != "" && spellName.text(e.Name) != ""
+	})
 	var scores []outcome.Score
 	for _, d := range Catalog() {
 		defined := expected.Entities != nil
 		switch {
 		case d.Name == TypeAccuracy:
+			defined = typed
+		case d.typed() && len(expected.Entities) > 0:
 			defined = typed
 		case d.Family == RelationshipFamily:
 			defined = expected.Relationships != nil

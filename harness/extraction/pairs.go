@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 	"extraction-experiment/scoring"
 )
@@ -30,10 +32,12 @@ type Pairs struct {
 // Score reads pairs, one JSON object a line, and writes a line for each, in
 // order. A line is {"id", "expected", "extracted", "error"?, "options"?};
 // "extracted": null is a failure; options of a line win over those of Pairs.
-// Lines are scored on all processors; some hundred are in memory at a time.
+// Lines are scored on all processors; some hundred are in memory at a time, and
+// some 50 bytes for each id.
 //
-// Lines that cannot be used are left out of the output; the error lists them
-// with file and line, after everything else was written. An input that cannot be
+// Lines that cannot be used are left out of the output, and so is a line with
+// the id of one before; the error lists them with file and line, after
+// everything else was written. An input that cannot be
 // read on, or a line of more than 64 MiB, ends it, also after everything before
 // was written. Cancelling ctx stops it between two lines.
 func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
@@ -43,6 +47,7 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 	}
 	in, out := bufio.NewReaderSize(r, 1<<20), bufio.NewWriterSize(w, 1<<20)
 	var problems dataset.Problems
+	seen := map[idHash]int{} // the line of each id
 	number := 0
 	var broken error // the input ends there; what was read before it is scored all the same
 	next := func() ([]numbered, bool) {
@@ -64,6 +69,14 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 				problems.Add(&dataset.SyntaxError{File: p.Name, Line: s.line, Msg: s.err.Error()})
 				continue
 			}
+			if id := s.outcome.Item; id != "" {
+				hash := hashOf(id)
+				if before, twice := seen[hash]; twice {
+					problems.Add(&dataset.SyntaxError{File: p.Name, Line: s.line, Msg: fmt.Sprintf("the id %q is that of line %d", printable.Cut(id, 100), before)})
+					continue
+				}
+				seen[hash] = s.line
+			}
 			if p.Scored != nil {
 				p.Scored(s.outcome)
 			}
@@ -75,6 +88,14 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 	}
 	err = inOrder(ctx, next, score, emit)
 	return errors.Join(err, out.Flush(), broken, problems.Err())
+}
+
+// idHash stands for an id, so that a long one takes no more memory.
+type idHash [16]byte
+
+func hashOf(id string) idHash {
+	sum := sha256.Sum256([]byte(id))
+	return idHash(sum[:])
 }
 
 // numbered is a line that goes in, scored what comes of it.

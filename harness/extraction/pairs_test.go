@@ -173,13 +173,16 @@ not json
 {"id":"d","expected":{"entities":[]},"extracted":{},"options":{"treshold":1}}
 {"id":"e","expected":null,"extracted":null,"error":"timeout: 30s"}
 ["f"]
-{"id":"g"}`
+{"id":"g"}
+{"id":"a","expected":{"entities":[]},"extracted":{}}
+{"id":"e","expected":{"entities":[]},"extracted":{}}`
 	var out bytes.Buffer
 	var seen []outcome.Outcome
 	p := harness.Pairs{Options: scoring.DefaultOptions(), Name: "x.jsonl", Scored: func(o outcome.Outcome) { seen = append(seen, o) }}
 	err := p.Score(t.Context(), strings.NewReader(in), &out)
 	for _, want := range []string{"x.jsonl: line 3", "x.jsonl: line 4: expected: entities", "x.jsonl: line 5: extracted: entities", "x.jsonl: line 6", "threshold",
-		"x.jsonl: line 8: expected an object with id, expected and extracted, got an array", "x.jsonl: line 9: expected and extracted must both be there"} {
+		"x.jsonl: line 8: expected an object with id, expected and extracted, got an array", "x.jsonl: line 9: expected and extracted must both be there",
+		`x.jsonl: line 10: the id "a" is that of line 1`, `x.jsonl: line 11: the id "e" is that of line 7`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}
@@ -193,7 +196,7 @@ not json
 func TestPairs_broken(t *testing.T) {
 	const pairs = 1000
 	gone := errors.New("the disk is gone")
-	good := strings.Repeat(`{"id":"a","expected":{"entities":[]},"extracted":{}}`+"\n", pairs)
+	good := strings.Repeat(`{"expected":{"entities":[]},"extracted":{}}`+"\n", pairs) // ids may be missing
 	var out bytes.Buffer
 	p := harness.Pairs{Options: scoring.DefaultOptions(), Name: "x.jsonl"}
 	err := p.Score(t.Context(), io.MultiReader(strings.NewReader(good+`{"id":`), iotest.ErrReader(gone)), &out)

@@ -82,13 +82,12 @@ func (c *column) yesNo(b, d float64) {
 	}
 }
 
-// ratio keeps the counts of an item that failed in neither run.
+// ratio keeps the counts of an item; one that failed has those of error alone.
 func (c *column) ratio(base, cand *value, cluster int, scored bool) {
-	switch {
-	case !scored:
-		return
-	case base.ratios < base.n || cand.ratios < cand.n:
-		c.noRatio++
+	if base.ratios < base.n || cand.ratios < cand.n {
+		if scored {
+			c.noRatio++
+		}
 		return
 	}
 	c.ratios = append(c.ratios, stats.PairedRatio{BaseNum: base.num, BaseDen: base.den, CandNum: cand.num, CandDen: cand.den})

@@ -53,7 +53,7 @@ func TestCompare_byHand(t *testing.T) {
 	if p := s.Pooled; p == nil || p.N != 6 || math.Abs(p.Base-340./600) > 1e-12 || math.Abs(p.Difference-40./600) > 1e-12 || p.CI95 != nil {
 		t.Errorf("pooled %+v", p)
 	}
-	if len(r.Groups) != 1 || r.Groups[0].Base.Matched != 340 || r.Groups[0].Candidate.Expected != 600 || math.Abs(r.Groups[0].Difference-40./600) > 1e-12 {
+	if len(r.Groups) != 1 || r.Groups[0].Base.Matched != 340 || r.Groups[0].Candidate.Expected != 600 || !near(r.Groups[0].Difference, 40./600) {
 		t.Errorf("groups %+v", r.Groups)
 	}
 	if r.Regressions != 2 || r.Regressed[0].Item != "item-0007" || r.Regressed[1].Item != "item-0003" {
@@ -95,6 +95,77 @@ func TestCompare_yesNo(t *testing.T) {
 		if s.Name == "error" && (s.Wins != 0 || s.Losses != 6 || s.Verdict != Worse || !s.LowerIsBetter) {
 			t.Errorf("error: %+v", s)
 		}
+	}
+}
+
+// TestCompare_pooledError: of error, failed items have counts too.
+func TestCompare_pooledError(t *testing.T) {
+	base, cand := newRun("b", .5, .5, failed, .5), newRun("c", .5, failed, failed, .5)
+	for _, run := range []*memory{base, cand} {
+		for _, o := range run.outcomes {
+			for i := range o.Scores {
+				if s := &o.Scores[i]; s.Name == outcome.ErrorScore {
+					s.Ratio = &outcome.Ratio{Num: int64(*s.Value), Den: 1}
+				}
+			}
+		}
+	}
+	r := compared(t, Config{}, base, cand)
+	for _, s := range r.Scores {
+		switch p := s.Pooled; s.Name {
+		case outcome.ErrorScore:
+			if p == nil || p.N != 4 || !near(&p.Base, 0.25) || !near(&p.Candidate, 0.5) {
+				t.Errorf("error: %+v", p)
+			}
+		case "f1":
+			if p == nil || p.N != 2 {
+				t.Errorf("f1: %+v", p)
+			}
+		}
+	}
+}
+
+// TestCompare_opposed: 60 items of few entities gain, 10 of many lose.
+func TestCompare_opposed(t *testing.T) {
+	run := func(name string, small, large float64) *memory {
+		values := append(slices.Repeat([]float64{small}, 60), slices.Repeat([]float64{large}, 10)...)
+		for i := range values {
+			values[i] += 0.01 * float64(i%5)
+		}
+		m := newRun(name, values...)
+		for _, o := range m.outcomes[60:] {
+			o.Scores[0].Ratio.Num *= 100
+			o.Scores[0].Ratio.Den *= 100
+		}
+		return m
+	}
+	tests := map[string]struct {
+		small, large float64
+		want         string
+	}{
+		"the mean rose, pooled fell": {0.7, 0.3, "opposite directions, each beyond its interval: f1 (mean +0.1000, pooled -0.4604)"}, // (60·0.2 − 10·0.5)/70, (60·0.2 − 1000·0.5)/1060
+		"the reverse":                {0.3, 0.9, "f1 (mean -0.1571, pooled +0.0830)"},                                                // (−60·0.2 + 10·0.1)/70, (−60·0.2 + 1000·0.1)/1060
+		"both rose":                  {0.7, 0.9, ""},
+	}
+	for name, tt := range tests {
+		got := strings.Join(compared(t, Config{}, run("b", 0.5, 0.8), run("c", tt.small, tt.large)).Warnings, "\n")
+		if !strings.Contains(got, tt.want) || tt.want == "" && strings.Contains(got, "opposite") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// TestCompare_typesOfNothing: a type that one run has nothing of has no F1 there,
+// and no difference.
+func TestCompare_typesOfNothing(t *testing.T) {
+	base, cand := newRun("b", .5, .5), newRun("c", .5, .5)
+	cand.outcomes[0].Groups = append(cand.outcomes[0].Groups, outcome.Group{Kind: "entity_type", Name: "City", Extracted: 1})
+	groups := compared(t, Config{}, base, cand).Groups
+	if len(groups) != 2 {
+		t.Fatalf("%+v", groups)
+	}
+	if city := groups[1]; city.Base.F1 != nil || city.Base.Precision != nil || !near(city.Candidate.F1, 0) || city.Difference != nil {
+		t.Errorf("%+v", city)
 	}
 }
 
@@ -260,7 +331,7 @@ func TestCompare_symmetric(t *testing.T) {
 				t.Fatalf("%+v and %+v", y, z)
 			}
 		}
-		if *there.Cost.Difference != -*back.Cost.Difference || there.Groups[0].Difference != -back.Groups[0].Difference {
+		if *there.Cost.Difference != -*back.Cost.Difference || *there.Groups[0].Difference != -*back.Groups[0].Difference {
 			t.Fatalf("%+v and %+v", there, back)
 		}
 	})

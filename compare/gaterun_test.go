@@ -85,16 +85,14 @@ func TestGate_JudgeRun(t *testing.T) {
 	if _, err := (Gate{Rules: []Rule{mustRule(t, "f1 >= base")}}).JudgeRun(alone()); err == nil {
 		t.Error("a run alone is compared with a base")
 	}
-	// The interval is that of the mean of those that did not fail: it is told only
-	// where none did.
-	whole = alone()
-	whole.Scores[0].Failed, whole.Scores[0].CI95, whole.Scores[0].FailuresAsZero = 0, &[2]float64{.7, .9}, whole.Scores[0].Mean
-	failing, partly := alone(), alone()
-	failing.Scores[0].CI95, partly.Scores[0].CI95 = &[2]float64{.7, .9}, &[2]float64{.7, .9}
-	partly.Scores[0].Failed = 0 // one of two trials failed: no item did in all
-	for i, s := range []outcome.Summary{whole, failing, partly} {
-		got, err := (Gate{Rules: []Rule{mustRule(t, "f1 >= 0.5")}}).JudgeRun(s)
-		if err != nil || (got.Rules[0].CI95 != nil) != (i == 0) {
+	// The interval is that of the mean that is judged: with failures as 0, or of a
+	// score of what was extracted alone the plain one.
+	counted, output := alone(), alone()
+	counted.Scores[0].CI95, counted.Scores[0].CI95AsZero = &[2]float64{.7, .9}, &[2]float64{.5, .8}
+	output.Scores[0].CI95, output.Scores[0].FailuresAsZero = &[2]float64{.7, .9}, nil
+	for i, s := range []outcome.Summary{counted, output} {
+		got, err := (Gate{Rules: []Rule{mustRule(t, "f1 >= 0.6")}}).JudgeRun(s)
+		if err != nil || got.Answer != Pass || got.Rules[0].CI95[0] != []float64{.5, .7}[i] || *got.Rules[0].Value != []float64{.64, .8}[i] {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}

@@ -39,8 +39,11 @@ func (r *collector) groupList() []Group {
 	}
 	list := make([]Group, 0, len(r.groups))
 	for key, both := range r.groups {
-		base, cand := both.base.Stat(), both.cand.Stat()
-		list = append(list, Group{key.kind, key.name, base, cand, cand.F1 - base.F1})
+		g := Group{Kind: key.kind, Name: key.name, Base: both.base.Stat(), Candidate: both.cand.Stat()}
+		if g.Base.F1 != nil && g.Candidate.F1 != nil {
+			g.Difference = new(*g.Candidate.F1 - *g.Base.F1)
+		}
+		list = append(list, g)
 	}
 	slices.SortFunc(list, func(a, b Group) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind),

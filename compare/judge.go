@@ -112,9 +112,9 @@ func (r Rule) judgeRun(s outcome.Summary) (RuleResult, error) {
 	if !ok {
 		return RuleResult{}, r.unknown(scoreNames(s))
 	}
-	out := RuleResult{Threshold: r.Offset, Value: stat.FailuresAsZero}
-	if m, z := stat.Mean, stat.FailuresAsZero; m != nil && z != nil && *m == *z { // else the interval is that of another mean
-		out.CI95 = stat.CI95
+	out := RuleResult{Threshold: r.Offset, Value: stat.FailuresAsZero, CI95: stat.CI95AsZero}
+	if out.Value == nil { // a score of what was extracted alone, or of no item
+		out.Value, out.CI95 = stat.Mean, stat.CI95
 	}
 	if r.Pooled {
 		out.Value, out.CI95 = stat.Pooled, nil

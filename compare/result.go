@@ -146,7 +146,7 @@ type Score struct {
 
 // Pooled is the difference of a score over the counts of all items together:
 // Σ numerators / Σ denominators. Items that failed in either run have no
-// counts and are left out of both.
+// counts, but for those of error, and are left out of both.
 type Pooled struct {
 	N          int         `json:"n"`
 	Base       float64     `json:"base"`
@@ -186,13 +186,14 @@ type Amount struct {
 }
 
 // Group is one class of the breakdown, over the items that failed in neither
-// run: counts and F1 of both (1 for 0/0), and the difference of F1.
+// run: counts and F1 of both, and the difference of F1; nil where one of them has
+// nothing expected and nothing extracted.
 type Group struct {
 	Kind       string            `json:"kind"`
 	Name       string            `json:"name"`
 	Base       outcome.GroupStat `json:"base"`
 	Candidate  outcome.GroupStat `json:"candidate"`
-	Difference float64           `json:"difference"`
+	Difference *float64          `json:"difference"`
 }
 
 // ItemChange is an item with its primary score in both runs.

@@ -36,14 +36,13 @@ func (g *Group) Add(h Group) bool {
 
 // Stat returns the counts with their ratios.
 func (g Group) Stat() GroupStat {
-	nothing := g.Expected+g.Extracted == 0
-	return GroupStat{
-		Kind: g.Kind, Name: g.Name,
-		Expected: g.Expected, Extracted: g.Extracted, Matched: g.Matched,
-		Precision: quotient(g.Matched, g.Extracted, nothing),
-		Recall:    quotient(g.Matched, g.Expected, nothing),
-		F1:        quotient(2*g.Matched, g.Expected+g.Extracted, nothing),
+	s := GroupStat{Kind: g.Kind, Name: g.Name, Expected: g.Expected, Extracted: g.Extracted, Matched: g.Matched}
+	if g.Expected+g.Extracted > 0 {
+		s.Precision = new(quotient(g.Matched, g.Extracted, false))
+		s.Recall = new(quotient(g.Matched, g.Expected, false))
+		s.F1 = new(quotient(2*g.Matched, g.Expected+g.Extracted, false))
 	}
+	return s
 }
 
 // groupStats sorts by kind, then the most frequent first, then by name.

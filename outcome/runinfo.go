@@ -39,7 +39,7 @@ type RunInfo struct {
 	GitSHA      string `json:"git_sha"`
 	Runner      string `json:"runner_version"`
 
-	Started time.Time  `json:"started"`
+	Started time.Time  `json:"started,omitzero"`
 	Ended   *time.Time `json:"ended"` // nil without a Footer
 	URL     string     `json:"url"`   // filled in by the caller
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"extraction-experiment/internal/stats"
 )
@@ -20,6 +21,24 @@ func (s Stats) Lookup(name string) (Stat, bool) {
 		}
 	}
 	return Stat{}, false
+}
+
+// AnyFailed reports whether an outcome owes a value of a score: it failed, or an
+// evaluator gave none.
+func (s Stats) AnyFailed() bool {
+	return slices.ContainsFunc(s, func(stat Stat) bool {
+		zero := stat.FailuresAsZero
+		return stat.Failed+stat.Unanswered > 0 || zero != nil && stat.Mean != nil && *zero != *stat.Mean // one trial of several
+	})
+}
+
+// Lead returns the mean of one of the scores that a summary leads with, and its
+// interval: the one with failures as zero where AnyFailed, else the plain one.
+func (s Stats) Lead(stat Stat) (mean *float64, ci95 *[2]float64) {
+	if s.AnyFailed() {
+		return stat.FailuresAsZero, stat.CI95AsZero
+	}
+	return stat.Mean, stat.CI95
 }
 
 // MarshalJSON writes the object in the order of the list.
@@ -87,6 +106,7 @@ type tally struct {
 	failed, undefined, vacuous int
 	external                   bool // an evaluator owes a value for every output
 	unanswered                 int
+	outputOnly                 bool
 	ratios                     int // values that came with a usable ratio
 	num, den                   int64
 	weighted                   weightedSum
@@ -99,6 +119,7 @@ func (t *tally) add(s Score, failed bool) {
 	if refused {
 		t.refused++
 	}
+	t.outputOnly = t.outputOnly || s.OutputOnly
 	switch {
 	case !s.weighty():
 	case s.Value != nil && !refused:
@@ -132,25 +153,45 @@ func (t *tally) addValue(s Score) {
 func countable(n int64) bool { return n >= 0 && n <= largestCount }
 
 func (t *tally) stat(name string) Stat {
-	s := Stat{Name: name, N: t.moments.N(), Failed: t.failed, Undefined: t.undefined, Unanswered: t.unanswered, Vacuous: t.vacuous}
-	if mean, ok := t.moments.Mean(); ok {
-		s.Mean = &mean
+	s := Stat{Name: name, Failed: t.failed, Undefined: t.undefined, Unanswered: t.unanswered, Vacuous: t.vacuous}
+	var owed stats.Moments
+	owed.Merge(t.moments)
+	for range t.failed + t.unanswered {
+		owed.Add(0)
 	}
-	if least, top, ok := t.moments.Range(); ok {
-		s.Min, s.Max = &least, &top
-	}
-	if lo, hi, ok := t.moments.ScoreInterval95(); ok {
-		s.CI95 = &[2]float64{lo, hi}
-	}
-	if mean, ok := t.moments.MeanOver(s.N + s.Failed + s.Unanswered); ok {
-		s.FailuresAsZero = &mean
-	}
+	s.describe(t.moments, owed, t.outputOnly)
 	s.WeightedMean = t.weighted.mean()
 	if s.N > 0 && t.ratios == s.N {
 		pooled := quotient(t.num, t.den, t.vacuous == s.N)
 		s.Pooled = &pooled
 	}
 	return s
+}
+
+// describe fills in what follows from the values; owed has those with a 0 for
+// each that is owed.
+func (s *Stat) describe(values, owed stats.Moments, outputOnly bool) {
+	s.N, s.Mean, s.CI95 = values.N(), meanOf(values), scoreInterval(values)
+	if least, top, ok := values.Range(); ok {
+		s.Min, s.Max = &least, &top
+	}
+	if !outputOnly {
+		s.FailuresAsZero, s.CI95AsZero = meanOf(owed), scoreInterval(owed)
+	}
+}
+
+func meanOf(m stats.Moments) *float64 {
+	if mean, ok := m.Mean(); ok {
+		return &mean
+	}
+	return nil
+}
+
+func scoreInterval(m stats.Moments) *[2]float64 {
+	if lo, hi, ok := m.ScoreInterval95(); ok {
+		return &[2]float64{lo, hi}
+	}
+	return nil
 }
 
 // quotient is num/den; 0/0 is 1 where there was nothing to find, else 0.

@@ -116,24 +116,6 @@ func (s *Summariser) AddReplaced(o Outcome) {
 	}
 }
 
-// Items returns the counts so far; Planned is scored and failed together.
-func (s *Summariser) Items() Items {
-	items := s.items
-	items.Planned = items.Scored + items.Failed
-	return items
-}
-
-// Mean returns the mean of a score so far and over how many values; ok is
-// false when there is none. It is cheap enough for a progress line.
-func (s *Summariser) Mean(score string) (mean float64, n int, ok bool) {
-	t := s.scores[score]
-	if t == nil {
-		return 0, 0, false
-	}
-	mean, ok = t.moments.Mean()
-	return mean, t.moments.N(), ok
-}
-
 // Summary returns what was added so far; more may be added afterwards. Status
 // is Unfinished until Summary.Finish is given the footer. It sorts the
 // latencies: O(n log n).
@@ -142,7 +124,7 @@ func (s *Summariser) Summary() Summary {
 	out := Summary{
 		Run:       describe(s.header),
 		Status:    Unfinished,
-		Items:     s.Items(),
+		Items:     s.items,
 		Answers:   s.answers(scores),
 		Scores:    scores,
 		Failures:  s.failureCounts(),
@@ -154,6 +136,7 @@ func (s *Summariser) Summary() Summary {
 		Worst:     s.worstItems(),
 		Warnings:  s.warnings(),
 	}
+	out.Items.Planned = s.items.Scored + s.items.Failed
 	if s.trials != nil {
 		out.Trials = s.trials.summary(s.header.Trials, s.header.Scorer.Primary, scores)
 	}
@@ -185,7 +168,7 @@ func (s *Summariser) scoreStats() Stats {
 			done[name] = true
 			stat := t.stat(name)
 			if s.trials != nil {
-				stat = s.trials.stat(stat)
+				stat = s.trials.stat(stat, t.outputOnly)
 			}
 			list = append(list, stat)
 		}
@@ -206,7 +189,7 @@ func (s *Summariser) warnings() []string {
 			list = append(list, fmt.Sprintf("%s was taken over from the run %s: the evaluator was not asked again", c.Name, c.Carried))
 		}
 		if t := s.scores[c.Name]; t != nil && t.unanswered > 0 {
-			list = append(list, fmt.Sprintf("%s has no value for %d of %d outcomes, which count as 0 in \"as 0\": the evaluator gave none; experiment show says why", c.Name, t.unanswered, s.items.Scored))
+			list = append(list, fmt.Sprintf("%s has no value for %d of %d outcomes, which count as 0: the evaluator gave none; experiment show says why", c.Name, t.unanswered, s.items.Scored))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.scores)) {

@@ -54,15 +54,16 @@ func TestSummary_byHand(t *testing.T) {
 	// f1: values 1/2, 3/4, 1: mean 9/4/3 = 3/4, sd 1/4, half = 4.302652729749464·0.25/√3 = 0.62, cut at 1
 	// failures as zero: 9/4 over 3+1 = 0.5625; pooled (1+6+0)/(2+8+0) = 0.7
 	half := 0.95 * math.Sqrt(2/0.0975) * 0.25 / math.Sqrt(3)
+	// their interval: sd² = (29/16 − (9/4)²/4)/3, half = 3.18·sd/√4 = 0.69, cut at 0 and 1
 	// error: 0 0 0 1: from 1 − 0.975^(1/4) to the p of (1−p)⁴ + 4p(1−p)³ = 0.025
 	want := Stats{
 		{Name: "f1", Mean: ptr(0.75), N: 3, CI95: &[2]float64{0.75 - half, 1}, Min: ptr(0.5), Max: ptr(1.0),
-			FailuresAsZero: ptr(0.5625), Pooled: ptr(0.7), Failed: 1, Vacuous: 1},
+			FailuresAsZero: ptr(0.5625), CI95AsZero: &[2]float64{0, 1}, Pooled: ptr(0.7), Failed: 1, Vacuous: 1},
 		{Name: "error", Mean: ptr(0.25), N: 4, CI95: &[2]float64{1 - math.Pow(0.975, 0.25), 0.8058795503}, Min: ptr(0.0), Max: ptr(1.0),
-			FailuresAsZero: ptr(0.25)},
+			FailuresAsZero: ptr(0.25), CI95AsZero: &[2]float64{1 - math.Pow(0.975, 0.25), 0.8058795503}},
 		// one value: no interval; as zero 3/4 over 1+1
 		{Name: "type_accuracy", Mean: ptr(0.75), N: 1, Min: ptr(0.75), Max: ptr(0.75),
-			FailuresAsZero: ptr(0.375), Pooled: ptr(0.75), Failed: 1, Undefined: 1},
+			FailuresAsZero: ptr(0.375), CI95AsZero: &[2]float64{0, 1}, Pooled: ptr(0.75), Failed: 1, Undefined: 1},
 	}
 	if diff := cmp.Diff(want, got.Scores, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Error(diff)
@@ -79,13 +80,47 @@ func TestSummary_byHand(t *testing.T) {
 		t.Error(diff)
 	}
 	wantGroups := []GroupStat{
-		{"entity_type", "Person", 3, 3, 2, 2.0 / 3, 2.0 / 3, 2.0 / 3}, // F1 4/6
-		{"entity_type", "Place", 0, 1, 0, 0, 0, 0},
+		{"entity_type", "Person", 3, 3, 2, ptr(2.0 / 3), ptr(2.0 / 3), ptr(2.0 / 3)}, // F1 4/6
+		{"entity_type", "Place", 0, 1, 0, ptr(0.0), ptr(0.0), ptr(0.0)},
 	}
 	if diff := cmp.Diff(wantGroups, got.Groups, near); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]WorstItem{{ID: "a", Score: 0.5}, {ID: "b", Score: 0.75}}, got.Worst); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestSummary_failuresAsZero: half of 20 items fail, and the others have 0.8 or 1. A
+// score of what was extracted alone has no such mean.
+func TestSummary_failuresAsZero(t *testing.T) {
+	for _, trials := range []int{1, 2} {
+		h := header()
+		h.Trials = trials
+		s := NewSummariser(h, SummaryConfig{})
+		for i := range 20 {
+			o := Outcome{Item: string(rune('a' + i)), Trial: 1, Class: Timeout, Scores: []Score{{Name: "f1"}}}
+			if i < 10 {
+				value := ptr(0.8 + 0.2*float64(i%2))
+				o.Class, o.Scores = OK, []Score{{Name: "f1", Value: value}, {Name: "grounded_rate", Value: value, OutputOnly: true}}
+			}
+			s.Add(o)
+		}
+		stats := s.Summary().Scores
+		// 10 zeros, 5 of 0.8, 5 of 1: mean 9/20, sd² = (5·0.64 + 5 − 20·0.45²)/19, t(19) = 2.093
+		half := 2.0930240544 * math.Sqrt(4.15/19) / math.Sqrt(20)
+		f1, _ := stats.Lookup("f1")
+		if diff := cmp.Diff(&[2]float64{0.45 - half, 0.45 + half}, f1.CI95AsZero, cmpopts.EquateApprox(0, 1e-9)); diff != "" || math.Abs(*f1.FailuresAsZero-0.45) > 1e-9 {
+			t.Errorf("%d trials: %v, %s", trials, *f1.FailuresAsZero, diff)
+		}
+		if g, _ := stats.Lookup("grounded_rate"); g.FailuresAsZero != nil || g.CI95AsZero != nil || math.Abs(*g.Mean-0.9) > 1e-9 || g.N != 10 {
+			t.Errorf("%d trials: %+v", trials, g)
+		}
+	}
+}
+
+func TestGroup_Stat_nothing(t *testing.T) {
+	if diff := cmp.Diff(GroupStat{Kind: "entity_type", Name: "city"}, Group{Kind: "entity_type", Name: "city"}.Stat()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -193,21 +228,6 @@ func TestSummary_longMessagesAreCut(t *testing.T) {
 	message := s.Summary().Failures[0].Items[0].Message
 	if want := strings.Repeat("é", 500) + "…"; message != want {
 		t.Errorf("message of %d bytes, want %d", len(message), len(want))
-	}
-}
-
-func TestSummariser_progress(t *testing.T) {
-	s := NewSummariser(header(), SummaryConfig{})
-	if _, _, ok := s.Mean("f1"); ok {
-		t.Error("a mean of nothing")
-	}
-	s.Add(fourOutcomes()[0])
-	s.Add(fourOutcomes()[3])
-	if mean, n, ok := s.Mean("f1"); mean != 0.5 || n != 1 || !ok {
-		t.Errorf("Mean = %v, %d, %v", mean, n, ok)
-	}
-	if items := s.Items(); items != (Items{Planned: 2, Scored: 1, Failed: 1}) {
-		t.Errorf("Items = %+v", items)
 	}
 }
 

@@ -8,7 +8,7 @@ const Unfinished Status = "unfinished"
 // not rounded here. A nil pointer is null: there is no such number.
 type Summary struct {
 	Run    RunInfo `json:"run"`
-	Status Status  `json:"status"`
+	Status Status  `json:"status,omitempty"` // empty for what is no run, such as scored pairs
 	Items  Items   `json:"items"`
 
 	// Answers is what only runs about documents have; nil for others.
@@ -70,8 +70,10 @@ type Stat struct {
 	// FailuresAsZero is the sum of the values over N + Failed + Unanswered: what
 	// Mean is when a failed item scores 0 wherever its expected output defines
 	// the score, and an item that an evaluator did not answer for. Nil when all
-	// are 0.
-	FailuresAsZero *float64 `json:"mean_failures_as_zero"`
+	// are 0, and for a score of what was extracted alone (Score.OutputOnly).
+	// CI95AsZero is its interval, as CI95 is that of Mean.
+	FailuresAsZero *float64    `json:"mean_failures_as_zero"`
+	CI95AsZero     *[2]float64 `json:"ci95_failures_as_zero"`
 	// WeightedMean is Σ value·weight / Σ weight over the items whose score has a
 	// weight; a failed item's value counts as 0. Nil without weights, and where
 	// they sum up to 0.
@@ -135,17 +137,17 @@ type Latencies struct {
 
 // GroupStat is one class of a breakdown, over the scored items: its counts,
 // Precision = Matched/Extracted, Recall = Matched/Expected and F1 =
-// 2·Matched/(Expected+Extracted). All in [0,1]; 1 when nothing was expected
+// 2·Matched/(Expected+Extracted). All in [0,1]; nil when nothing was expected
 // and nothing extracted, any other 0/0 is 0.
 type GroupStat struct {
-	Kind      string  `json:"kind"`
-	Name      string  `json:"name"`
-	Expected  int64   `json:"expected"`
-	Extracted int64   `json:"extracted"`
-	Matched   int64   `json:"matched"`
-	Precision float64 `json:"precision"`
-	Recall    float64 `json:"recall"`
-	F1        float64 `json:"f1"`
+	Kind      string   `json:"kind"`
+	Name      string   `json:"name"`
+	Expected  int64    `json:"expected"`
+	Extracted int64    `json:"extracted"`
+	Matched   int64    `json:"matched"`
+	Precision *float64 `json:"precision"`
+	Recall    *float64 `json:"recall"`
+	F1        *float64 `json:"f1"`
 }
 
 // PublishedCount says how many outcomes Langfuse has acknowledged.

@@ -119,6 +119,9 @@ func TestSummary_bounds(t *testing.T) {
 			if s.CI95 != nil && (*s.Mean < s.CI95[0] || *s.Mean > s.CI95[1]) {
 				t.Fatalf("mean %v outside %v", *s.Mean, *s.CI95)
 			}
+			if ci := s.CI95AsZero; ci != nil && (*s.FailuresAsZero < ci[0] || *s.FailuresAsZero > ci[1]) {
+				t.Fatalf("mean with failures as zero %v outside %v", *s.FailuresAsZero, *ci)
+			}
 		}
 	})
 }

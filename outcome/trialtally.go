@@ -124,7 +124,7 @@ func (t *trials) worse(w WorstItem) {
 
 // stat sums a score up over the items. Only the pooled value is that of all
 // outcomes, as s has it.
-func (t *trials) stat(s Stat) Stat {
+func (t *trials) stat(s Stat, outputOnly bool) Stat {
 	out := Stat{Name: s.Name, Pooled: s.Pooled}
 	var means, zeros stats.Moments
 	var weighted weightedSum
@@ -154,20 +154,7 @@ func (t *trials) stat(s Stat) Stat {
 			out.Undefined++
 		}
 	}
-	out.N = means.N()
-	out.Mean, out.FailuresAsZero, out.WeightedMean = meanOf(means), meanOf(zeros), weighted.mean()
-	if least, top, ok := means.Range(); ok {
-		out.Min, out.Max = &least, &top
-	}
-	if lo, hi, ok := means.ScoreInterval95(); ok {
-		out.CI95 = &[2]float64{lo, hi}
-	}
+	out.describe(means, zeros, outputOnly)
+	out.WeightedMean = weighted.mean()
 	return out
-}
-
-func meanOf(m stats.Moments) *float64 {
-	if mean, ok := m.Mean(); ok {
-		return &mean
-	}
-	return nil
 }

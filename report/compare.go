@@ -3,7 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
-	"math"
+	"strings"
 
 	"extraction-experiment/compare"
 	"extraction-experiment/internal/printable"
@@ -148,10 +148,11 @@ func (p *page) overview(c compare.Comparison) {
 
 // delta shows a difference with its sign; what is not 0 never looks so.
 func delta(v *float64) string {
-	if v == nil || math.IsNaN(*v) {
-		return none
+	text := score(v, 3)
+	if v != nil && *v > 0 && strings.ContainsAny(text, "123456789") {
+		return "+" + text
 	}
-	return apart(*v, func(x float64) string { return score(&x, 3) })
+	return text
 }
 
 // deltas shows both ends of an interval of a difference.

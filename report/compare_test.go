@@ -44,9 +44,10 @@ func comparison() compare.Comparison {
 				Cost:    compare.Amount{N: 60, Base: ptr(0.00042), Candidate: ptr(0.0006), Difference: ptr(0.00018), Ratio: ptr(1.43), CI95: &[2]float64{0.0001, 0.00026}},
 				Latency: compare.Amount{N: 60, Base: ptr(810.0), Candidate: ptr(790.0), Difference: ptr(-20.0), Ratio: ptr(0.975), CI95: &[2]float64{-60, 20}},
 				Groups: []compare.Group{
-					{Kind: "entity_type", Name: "Person", Base: outcome.GroupStat{Expected: 60, Extracted: 50, Matched: 40, F1: 0.727}, Candidate: outcome.GroupStat{Expected: 60, Extracted: 55, Matched: 45, F1: 0.783}, Difference: 0.056},
-					{Kind: "entity_type", Name: "Place", Base: outcome.GroupStat{Expected: 9, Extracted: 9, Matched: 9, F1: 1}, Candidate: outcome.GroupStat{Expected: 9, Extracted: 9, Matched: 9, F1: 1}},
-					{Kind: "relationship_type", Name: "works_for", Base: outcome.GroupStat{Expected: 20, Extracted: 20, Matched: 6, F1: 0.3}, Candidate: outcome.GroupStat{Expected: 20, Extracted: 20, Matched: 4, F1: 0.2}, Difference: -0.1},
+					{Kind: "entity_type", Name: "Person", Base: outcome.GroupStat{Expected: 60, Extracted: 50, Matched: 40, F1: ptr(0.727)}, Candidate: outcome.GroupStat{Expected: 60, Extracted: 55, Matched: 45, F1: ptr(0.783)}, Difference: ptr(0.056)},
+					{Kind: "entity_type", Name: "Place", Base: outcome.GroupStat{Expected: 9, Extracted: 9, Matched: 9, F1: ptr(1.0)}, Candidate: outcome.GroupStat{Expected: 9, Extracted: 9, Matched: 9, F1: ptr(1.0)}, Difference: ptr(0.0)},
+					{Kind: "entity_type", Name: "City", Candidate: outcome.GroupStat{Extracted: 1, F1: ptr(0.0)}},
+					{Kind: "relationship_type", Name: "works_for", Base: outcome.GroupStat{Expected: 20, Extracted: 20, Matched: 6, F1: ptr(0.3)}, Candidate: outcome.GroupStat{Expected: 20, Extracted: 20, Matched: 4, F1: ptr(0.2)}, Difference: ptr(-0.1)},
 				},
 				Changed: []compare.Change{
 					{ItemChange: compare.ItemChange{Item: "doc-04", Base: 0, Candidate: 0.8, Delta: 0.8}, BaseFailure: "timeout: no answer within 30s", CandidateComment: "4 matched of 5 expected and 5 extracted", Gained: []string{"Ada Lovelace (Person)", "London (Place)"}},

@@ -105,11 +105,12 @@ func (m *comparePage) groups(r compare.Result) {
 			list = list[:min(len(list), m.opt.Groups)]
 		}
 		for _, g := range list {
-			rows = append(rows, []string{excerpt(g.Kind), excerpt(g.Name), count(g.Candidate.Expected), ratio(g.Base.F1), ratio(g.Candidate.F1), delta(&g.Difference)})
+			rows = append(rows, []string{excerpt(g.Kind), excerpt(g.Name), count(g.Candidate.Expected), arrow(g.Base.Matched, g.Candidate.Matched),
+				arrow(g.Base.Extracted, g.Candidate.Extracted), score(g.Base.F1, 3), score(g.Candidate.F1, 3), delta(g.Difference)})
 		}
 	}
 	m.folded("By type, over the counts of "+counts(r), func() {
-		m.table([]string{"kind", "type", "expected:", "base F1:", "candidate F1:", "difference:"}, rows)
+		m.table([]string{"kind", "type", "expected:", "matched:", "extracted:", "base F1:", "candidate F1:", "difference:"}, rows)
 	})
 }
 

@@ -126,7 +126,7 @@ func (p *page) groupChangeTable(kind string, groups []compare.Group) {
 	}
 	for _, s := range shown {
 		g.add(label(s.Name), count(s.Candidate.Expected), arrow(s.Base.Matched, s.Candidate.Matched),
-			arrow(s.Base.Extracted, s.Candidate.Extracted), ratio(s.Base.F1), ratio(s.Candidate.F1), delta(&s.Difference))
+			arrow(s.Base.Extracted, s.Candidate.Extracted), score(s.Base.F1, 3), score(s.Candidate.F1, 3), delta(s.Difference))
 	}
 	p.narrow(g, "extracted", "expected")
 	if more := len(groups) - len(shown); more > 0 {

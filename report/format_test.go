@@ -25,15 +25,29 @@ func TestScore(t *testing.T) {
 	}{
 		{nil, 3, "–"}, {ptr(math.NaN()), 3, "–"}, {ptr(math.Inf(1)), 3, "–"},
 		{ptr(0.0), 3, "0.000"}, {ptr(1.0), 3, "1.000"}, {ptr(0.71249), 3, "0.712"},
-		{ptr(0.9999), 3, "0.999"}, {ptr(0.9996), 2, "0.99"}, // not perfect, does not look so
-		{ptr(0.0001), 3, "0.001"}, // not nothing
-		{ptr(-0.0001), 3, "0.000"}, {ptr(-0.25), 2, "-0.25"},
+		{ptr(0.9999), 3, "0.9999"}, {ptr(0.9996), 2, "0.9996"}, {ptr(0.9994), 3, "0.999"}, // not perfect, does not look so
+		{ptr(0.0001), 3, "0.0001"}, {ptr(0.00049), 3, "0.0005"}, {ptr(0.0006), 3, "0.001"}, // not nothing
+		{ptr(-0.00014), 3, "-0.0001"}, {ptr(-0.25), 2, "-0.25"}, {ptr(-0.9998), 3, "-0.9998"},
+		{ptr(-1e-17), 3, "0.000"}, {ptr(1 - 1e-12), 3, "1.000"}, // of rounding
 		{ptr(123456.0), 3, "1.235e+05"},
 	}
 	for _, tt := range tests {
 		if got := score(tt.v, tt.decimals); got != tt.want {
 			t.Errorf("score(%v, %d) = %q, want %q", tt.v, tt.decimals, got, tt.want)
 		}
+	}
+}
+
+func TestDelta(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0.000", -1e-17: "0.000", 1e-17: "0.000", 0.25: "+0.250", -0.0004: "-0.0004", 0.0001: "+0.0001", -0.0016: "-0.002",
+	} {
+		if got := delta(&v); got != want {
+			t.Errorf("delta(%v) = %q, want %q", v, got, want)
+		}
+	}
+	if got := deltas(&[2]float64{-0.0004, 0.00014}); got != "-0.0004 to +0.0001" {
+		t.Error(got)
 	}
 }
 
@@ -219,8 +233,7 @@ func ExampleText() {
 	// items     4 planned · 4 scored · 0 failed · 0 with nothing to find
 	//
 	// Scores
-	//   score                                 mean  95 % interval      range  n   as 0
-	// ────────────────────────────────────────────────────────────────────────────────
-	//   entity_f1  ██████████████████        0.750    0.545–0.955  0.60–0.90  4  0.750
-	//   as 0: mean with failed items as 0
+	//   score                                 mean  95 % interval      range  n
+	// ─────────────────────────────────────────────────────────────────────────
+	//   entity_f1  ██████████████████        0.750    0.545–0.955  0.60–0.90  4
 }

@@ -25,6 +25,9 @@ func FormatNoIntervals() string { return noIntervals() }
 // FormatGate says in words what a gate comes to.
 func FormatGate(g compare.GateResult) string { return gateWord(g) }
 
+// FormatRank shows the place of a ranked run; a dash for one without a mean.
+func FormatRank(r compare.Ranked) string { return rankOf(r) }
+
 // FormatPerItem shows what one item of a ranked run costs; "≥" where that is only
 // partly known.
 func FormatPerItem(r compare.Ranked) string { return costOf(r) }

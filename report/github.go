@@ -48,11 +48,12 @@ func (r Run) inOneLine() string {
 	s := r.Summary
 	parts := []string{}
 	if stat, ok := s.Scores.Lookup(s.Run.Primary); ok {
-		name, mean := printable.Line(stat.Name), score(stat.Mean, 3)+" ("+interval(stat.CI95, stat.Mean, false)+")"
-		if s.Items.Failed > 0 { // first what counts them
-			parts = append(parts, name+" "+score(stat.FailuresAsZero, 3)+" with failed items as 0", mean+" of those scored")
+		mean, ci := s.Scores.Lead(stat)
+		text := printable.Line(stat.Name) + " " + score(mean, 3) + " (" + interval(ci, nil, false) + ")"
+		if s.Scores.AnyFailed() {
+			parts = append(parts, text+" with failed items as 0", score(stat.Mean, 3)+" of those scored")
 		} else {
-			parts = append(parts, name+" "+mean)
+			parts = append(parts, text)
 		}
 	}
 	parts = append(parts, plannedItems(s), count(s.Items.Failed)+" failed")

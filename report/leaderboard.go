@@ -2,7 +2,6 @@ package report
 
 import (
 	"io"
-	"strconv"
 	"strings"
 
 	"extraction-experiment/compare"
@@ -44,7 +43,7 @@ func (p *page) rankGrid(l compare.Leaderboard) {
 		{title: "per item", right: true}, {title: "p95", right: true}, {title: "front", paint: p.cyan}}}
 	for i, r := range l.Runs {
 		best := l.ToBest(i)
-		g.add(strconv.Itoa(i+1), label(r.Summary.Run.Name), score(r.Mean, 3), interval(r.CI95, r.Mean, false), delta(best.Difference), pValue(best.PHolm),
+		g.add(rankOf(r), label(r.Summary.Run.Name), score(r.Mean, 3), interval(r.CI95, r.Mean, false), delta(best.Difference), pValue(best.PHolm),
 			count(r.Summary.Items.Failed), costOf(r), p95(r.Summary.LatencyMS), frontWord(r))
 	}
 	p.narrow(g, "p95", "p (Holm)", "to the best", "per item", "front", "failed")
@@ -52,6 +51,15 @@ func (p *page) rankGrid(l compare.Leaderboard) {
 	if names := tied(l); len(names) > 0 {
 		p.wrapped("not shown to differ from the best: "+strings.Join(names, ", "), gap, 0, nil)
 	}
+}
+
+// rankOf is the place of a run: those of the same mean share one, and those
+// without a mean have none.
+func rankOf(r compare.Ranked) string {
+	if r.Rank == 0 {
+		return none
+	}
+	return count(r.Rank)
 }
 
 // tied lists the runs that the best one is not shown to differ from.
@@ -100,8 +108,8 @@ func (p *page) pairGrid(l compare.Leaderboard) {
 		{title: intervals, right: true}, {title: "p", right: true}, {title: "p (Holm)", right: true}, {title: "second is"}}}
 	shown := l.Pairs[:min(shownPairs, len(l.Pairs))]
 	place := map[string]string{}
-	for i, r := range l.Runs {
-		place[r.Summary.Run.Name] = strconv.Itoa(i+1) + " "
+	for _, r := range l.Runs {
+		place[r.Summary.Run.Name] = rankOf(r) + " "
 	}
 	for _, pair := range shown {
 		says := string(pair.Verdict)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"testing"
 
 	"extraction-experiment/compare"
@@ -54,6 +55,20 @@ func TestLeaderboard_golden(t *testing.T) {
 	golden(t, "leaderboard-whole.txt", whole)
 	if err := Leaderboard(full{}, board(), Options{}); !errors.Is(err, errFull) {
 		t.Error(err)
+	}
+}
+
+// TestLeaderboard_equal: runs of the same mean share a place, in JSON, in both tables
+// and on the page; one without a mean has none.
+func TestLeaderboard_equal(t *testing.T) {
+	l := board()
+	l.Runs[1].Rank = 1
+	text := string(printed(t, func(b *bytes.Buffer) error { return Leaderboard(b, l, Options{Whole: true}) }))
+	for _, want := range []string{`\n  1  nightly-gpt-4o-staging-t0 .*\n  1  nightly-gpt-4o-production-t0 .*\n  3  nightly-gpt-4o-mini.*\n  –  nightly-other`,
+		`1 nightly-gpt-4o-staging-t0 +1 nightly-gpt-4o-production-t0 `, `3 nightly-gpt-4o-mini-production-t0 +– nightly-other`} {
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
 	}
 }
 

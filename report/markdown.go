@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"extraction-experiment/outcome"
@@ -40,7 +41,7 @@ func (m *summaryPage) side(runs []Run) {
 		s := r.Summary
 		row := []string{code(s.Run.Name), code(s.Run.Model), code(s.Run.Primary), none, none, none}
 		if stat, ok := s.Scores.Lookup(s.Run.Primary); ok {
-			row[3], row[4], row[5] = "**"+score(stat.FailuresAsZero, 3)+"**", score(stat.Mean, 3), interval(stat.CI95, stat.Mean, false)
+			row[3], row[4], row[5] = "**"+score(stat.FailuresAsZero, 3)+"**", interval(stat.CI95AsZero, nil, false), score(stat.Mean, 3)
 		}
 		cost := none
 		if parts := costParts(s); len(parts) > 0 {
@@ -48,7 +49,7 @@ func (m *summaryPage) side(runs []Run) {
 		}
 		rows = append(rows, append(row, plannedItems(s), count(s.Items.Failed), cost))
 	}
-	m.table([]string{"run", "model", "score", "failed as 0:", "mean of scored:", "95 % interval:", "items:", "failed:", "cost:"}, rows)
+	m.table([]string{"run", "model", "score", "failed as 0:", "95 % interval:", "mean of scored:", "items:", "failed:", "cost:"}, rows)
 }
 
 func (m *summaryPage) run(r Run) {
@@ -96,16 +97,26 @@ func (m *summaryPage) run(r Run) {
 }
 
 func (m *summaryPage) scores(s outcome.Summary) {
+	titles := []string{"score", "mean:", "95 % interval:", "n:", "pooled:"}
+	failed := s.Scores.AnyFailed()
+	if failed {
+		titles = slices.Insert(titles, 3, "mean of scored:")
+		titles[1] = "failed as 0:"
+	}
 	var rows [][]string
 	for _, stat := range s.Scores {
-		name, zero := code(stat.Name), score(stat.FailuresAsZero, 3)
+		mean, ci := s.Scores.Lead(stat)
+		row := []string{code(stat.Name), score(mean, 3), interval(ci, nil, false), count(stat.N), score(stat.Pooled, 3)}
 		if stat.Name == s.Run.Primary {
-			name, zero = "**"+name+"**", "**"+zero+"**"
+			row[0], row[1] = "**"+row[0]+"**", "**"+row[1]+"**"
 		}
-		rows = append(rows, []string{name, zero, score(stat.Mean, 3), interval(stat.CI95, stat.Mean, false), count(stat.N), score(stat.Pooled, 3)})
+		if failed {
+			row = slices.Insert(row, 3, score(stat.Mean, 3))
+		}
+		rows = append(rows, row)
 	}
 	if len(rows) > 0 {
-		m.table([]string{"score", "failed as 0:", "mean of scored:", "95 % interval:", "n:", "pooled:"}, rows)
+		m.table(titles, rows)
 	}
 }
 
@@ -173,7 +184,7 @@ func (m *summaryPage) groups(groups []outcome.GroupStat) {
 	for _, list := range Kinds(groups, func(g outcome.GroupStat) string { return g.Kind }) {
 		var rows [][]string
 		for _, g := range list[:min(len(list), most)] {
-			rows = append(rows, []string{code(g.Name), count(g.Expected), count(g.Extracted), count(g.Matched), ratio(g.Precision), ratio(g.Recall), ratio(g.F1)})
+			rows = append(rows, []string{code(g.Name), count(g.Expected), count(g.Extracted), count(g.Matched), score(g.Precision, 3), score(g.Recall, 3), score(g.F1, 3)})
 		}
 		m.folded("By "+plainWords(list[0].Kind)+" ("+count(len(list))+")", func() {
 			m.table([]string{"type", "expected:", "extracted:", "matched:", "P:", "R:", "F1:"}, rows)

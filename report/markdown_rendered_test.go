@@ -73,7 +73,7 @@ func TestCompareMarkdown_rendered(t *testing.T) {
 		Tables: [][]string{
 			{"", "rule", "reason"},
 			{"score", "base", "candidate", "difference", "95 % interval", "p (Holm)", "better / worse / equal", "n"},
-			{"kind", "type", "expected", "base F1", "candidate F1", "difference"},
+			{"kind", "type", "expected", "matched", "extracted", "base F1", "candidate F1", "difference"},
 			{"item", "base", "candidate", "difference", "matched by the candidate only", "matched by the base only"},
 		},
 		Rows: strings.Count(string(source), "\n| ") - 2*4, // lines with bars, without each head and its rule

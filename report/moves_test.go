@@ -105,7 +105,7 @@ func TestMovesText(t *testing.T) {
 	if err := report.MovesText(&b, m.Result(outcome.Header{Scorer: outcome.Scorer{Primary: "f1"}}), report.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Count(b.String(), "+0.001") != 2 || strings.Contains(b.String(), "+0.000") {
+	if strings.Count(b.String(), "+0.00001") != 2 || strings.Contains(b.String(), "+0.000 ") {
 		t.Error(b.String())
 	}
 }

@@ -13,24 +13,25 @@ import (
 // none stands where there is no number.
 const none = "–"
 
-// score shows a ratio with so many decimals. Rounding never makes 1 of less
-// than 1, nor 0 of more than 0: what is not perfect must not look so.
+// score shows a ratio with so many decimals, rounded to the nearest; with more of
+// them where it would read as a whole number and is none by more than 1e-9: what is
+// not perfect must not look so, nor must an end of an interval that is not 0.
 func score(v *float64, decimals int) string {
 	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) {
 		return none
 	}
-	x, step := *v, math.Pow10(-decimals)
+	x, whole := *v, math.Round(*v)
 	switch {
-	case x < 1 && x > 1-step:
-		x = 1 - step
-	case x > 0 && x < step:
-		x = step
-	case math.Abs(x) < step/2:
-		x = 0 // no "-0.000"
 	case math.Abs(x) >= 1e4:
 		return strconv.FormatFloat(x, 'g', 4, 64)
+	case math.Abs(x-whole) <= 1e-9:
+		return strconv.FormatFloat(whole+0, 'f', decimals, 64) // no "-0.000"
 	}
-	return strconv.FormatFloat(x, 'f', decimals, 64)
+	text := strconv.FormatFloat(x, 'f', decimals, 64)
+	for ; text == strconv.FormatFloat(whole, 'f', decimals, 64); text = strconv.FormatFloat(x, 'f', decimals, 64) {
+		decimals++
+	}
+	return text
 }
 
 func ratio(v float64) string { return score(&v, 3) }

@@ -49,9 +49,13 @@ func (p *page) scoreTable(scores outcome.Stats) {
 		}
 	}
 	p.grid(g)
-	notes := []string{"as 0: mean with failed items as 0"}
-	if slices.ContainsFunc(scores, func(s outcome.Stat) bool { return s.Unanswered > 0 }) {
-		notes[0] += ", and those that an evaluator gave no score for"
+	var notes []string
+	if scores.AnyFailed() {
+		note := "failed items count as 0"
+		if slices.ContainsFunc(scores, func(s outcome.Stat) bool { return s.Unanswered > 0 }) {
+			note += ", and those that an evaluator gave no score for"
+		}
+		notes = append(notes, note, ofScored+": the mean of the others, n of them")
 	}
 	if l.pooled {
 		notes = append(notes, "pooled: over the counts of all scored items")
@@ -85,29 +89,36 @@ func (p *page) scoreGrid(scores outcome.Stats, l layout) *grid {
 	} else {
 		g.columns = append(g.columns, column{title: "95 % interval", right: true})
 	}
+	if scores.AnyFailed() {
+		g.columns = append(g.columns, column{title: ofScored, right: true})
+	}
 	if l.span {
 		g.columns = append(g.columns, column{title: "range", right: true})
 	}
-	g.columns = append(g.columns, column{title: "n", right: true}, column{title: "as 0", right: true})
+	g.columns = append(g.columns, column{title: "n", right: true})
 	if l.pooled {
 		g.columns = append(g.columns, column{title: "pooled", right: true})
 	}
 	for _, s := range scores {
-		g.add(scoreCells(s, l)...)
+		g.add(scoreCells(scores, s, l)...)
 	}
 	return g
 }
 
-func scoreCells(s outcome.Stat, l layout) []string {
+func scoreCells(scores outcome.Stats, s outcome.Stat, l layout) []string {
 	cells := []string{printable.Line(s.Name)}
+	mean, ci := scores.Lead(s)
 	if l.bar > 0 {
-		cells = append(cells, bar(s.Mean, l.bar))
+		cells = append(cells, bar(mean, l.bar))
 	}
-	cells = append(cells, score(s.Mean, 3), interval(s.CI95, s.Mean, l.plusMinus))
+	cells = append(cells, score(mean, 3), interval(ci, mean, l.plusMinus))
+	if scores.AnyFailed() {
+		cells = append(cells, score(s.Mean, 3))
+	}
 	if l.span {
 		cells = append(cells, span(s.Min, s.Max))
 	}
-	cells = append(cells, count(s.N), score(s.FailuresAsZero, 3))
+	cells = append(cells, count(s.N))
 	if l.pooled {
 		cells = append(cells, score(s.Pooled, 3))
 	}

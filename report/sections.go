@@ -54,7 +54,7 @@ func (p *page) groupTable(kind string, groups []outcome.GroupStat) {
 	}
 	for _, s := range shown {
 		g.add(label(s.Name), count(s.Expected), count(s.Extracted), count(s.Matched),
-			ratio(s.Precision), ratio(s.Recall), ratio(s.F1))
+			score(s.Precision, 3), score(s.Recall, 3), score(s.F1, 3))
 	}
 	p.grid(g)
 	if more := len(groups) - len(shown); more > 0 {

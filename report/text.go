@@ -125,7 +125,7 @@ func fromCache(n int) string {
 
 // status is empty for a run that is complete, and for what is no run.
 func (p *page) status(s outcome.Summary) []string {
-	if s.Status == outcome.Complete || s.Run.Name == "" && s.Run.UID == "" {
+	if s.Status == outcome.Complete || s.Status == "" {
 		return nil
 	}
 	parts := []string{p.yellow(printable.Line(string(s.Status)))}

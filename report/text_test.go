@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +101,34 @@ func TestText_colour(t *testing.T) {
 	got := printed(t, func(b *bytes.Buffer) error { return Text(b, summary(), opt) })
 	fits(t, string(got), opt)
 	golden(t, "summary-colour.txt", got)
+}
+
+// TestText_failedItems: of 16 failed items of 40 every form leads with the mean that
+// counts them as 0, and shows the mean of the others beside it. A score of what was
+// extracted alone has none of them.
+func TestText_failedItems(t *testing.T) {
+	sum := outcome.NewSummariser(outcome.Header{Name: "r", Scorer: outcome.Scorer{Primary: "entity_f1"}}, outcome.SummaryConfig{})
+	for i := range 40 {
+		o := outcome.Outcome{Item: fmt.Sprint(i), Scores: []outcome.Score{{Name: "entity_f1", Value: ptr(0.842)}, {Name: "grounded_rate", Value: ptr(0.889), OutputOnly: true}}}
+		if i%5 < 2 {
+			o.Class, o.Scores = outcome.Timeout, []outcome.Score{{Name: "entity_f1"}}
+		}
+		sum.Add(o)
+	}
+	run := Run{Summary: sum.Summary()}
+	text := string(printed(t, func(b *bytes.Buffer) error { return Text(b, run.Summary, Options{Width: 120}) }))
+	markdown := string(printed(t, func(b *bytes.Buffer) error { return Markdown(b, []Run{run}) }))
+	for _, tt := range []struct{ in, want string }{
+		{text, `entity_f1 +█{12}▏ +0\.505 +0\.3\d+–0\.6\d+ +0\.842 +0\.84–0\.84 +24\n`}, // 0.842·24/40 = 0.5052; 24·0.505/24 eighths
+		{text, `grounded_rate +– +– +0\.889 +0\.89–0\.89 +24\n`},
+		{markdown, `\*\*0\.505\*\* \| 0\.3\d+–0\.6\d+ \| 0\.842 \| 24 `},
+		{markdown, "`grounded_rate` \\| – \\| – \\| 0\\.889 \\| 24 "},
+		{run.inOneLine(), `entity_f1 0\.505 \(0\.3\d+–0\.6\d+\) with failed items as 0 · 0\.842 of those scored`},
+	} {
+		if !regexp.MustCompile(tt.want).MatchString(tt.in) {
+			t.Errorf("no %s in\n%s", tt.want, tt.in)
+		}
+	}
 }
 
 func TestText_nothing(t *testing.T) {

@@ -41,7 +41,7 @@ func (p *page) spread(scores []outcome.Spread) {
 		g.add(printable.Line(s.Name), means, score(s.Between, 3), score(s.Within, 3), same)
 	}
 	p.narrow(g, "trials", "sd within items")
-	p.wrapped("failed trials count as 0 · an item's value is the mean over its trials", gap, 0, p.faint)
+	p.wrapped("failed trials count as 0 · an item's value is the mean over its trials · the difference of two trials has the sd of trials times √2", gap, 0, p.faint)
 }
 
 // spreadParts shows the least and the largest mean of a trial, and how many items

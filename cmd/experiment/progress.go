@@ -33,7 +33,7 @@ type progress struct {
 	sent                        int
 	taken                       time.Time // when Langfuse took something last, or the run ended
 	sum                         float64   // of the primary score
-	scored                      int
+	scored, unscored            int       // items that have it, and those that failed without it
 	primary                     string
 	sending, ended              bool
 	stall                       stall
@@ -105,9 +105,12 @@ func (p *progress) Done(o outcome.Outcome) {
 	if o.Failed() {
 		p.failed++
 	}
-	if s, ok := outcome.Lookup(o.Scores, p.primary); ok && s.Value != nil {
+	switch s, ok := outcome.Lookup(o.Scores, p.primary); {
+	case ok && s.Value != nil:
 		p.sum += *s.Value
 		p.scored++
+	case ok && o.Failed():
+		p.unscored++
 	}
 	if p.bar != nil {
 		p.bar.Increment()
@@ -199,11 +202,18 @@ func (p *progress) pace() string {
 	return fmt.Sprintf(" %d in flight, %.1f/s, %s left%s", p.flying, float64(fresh)/elapsed.Seconds(), left, p.meanText())
 }
 
+// meanText is the mean of the primary score, failed items as 0, with that of the
+// others beside it.
 func (p *progress) meanText() string {
-	if p.scored == 0 {
+	owed := p.scored + p.unscored
+	if owed == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %s %.3f%s", p.primary, p.sum/float64(p.scored), p.session())
+	text := fmt.Sprintf(", %s %.3f", p.primary, p.sum/float64(owed))
+	if p.unscored > 0 && p.scored > 0 {
+		text += fmt.Sprintf(" (%.3f of %d scored)", p.sum/float64(p.scored), p.scored)
+	}
+	return text + p.session()
 }
 
 // session marks what is of this process alone, where the run began

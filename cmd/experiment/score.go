@@ -61,10 +61,12 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: scoreOrder()})
 	pairs.Scored = sum.Add
 	scored := cli.Written(pairs.Score(ctx, in, io.Discard))
+	summary := sum.Summary()
+	summary.Status = "" // pairs are no run, finished or not
 	if c.Bool("json") {
-		return errors.Join(scored, printJSON(env, sum.Summary()))
+		return errors.Join(scored, printJSON(env, summary))
 	}
-	return errors.Join(scored, cli.Written(report.Text(env.Stdout, sum.Summary(), textOptions(env, nil))))
+	return errors.Join(scored, cli.Written(report.Text(env.Stdout, summary, textOptions(env, nil))))
 }
 
 // readOptions reads scoring options from a file or from the word itself.

@@ -59,8 +59,8 @@ func Grounding(document string, found extraction.Extraction) []outcome.Score {
 // groundingScore makes a score; of nothing it is undefined.
 func groundingScore(name string, num, den int, comment string) outcome.Score {
 	if den == 0 {
-		return outcome.Score{Name: name, Reason: nothingExtracted}
+		return outcome.Score{Name: name, OutputOnly: true, Reason: nothingExtracted}
 	}
 	value := float64(num) / float64(den)
-	return outcome.Score{Name: name, Value: &value, Ratio: &outcome.Ratio{Num: int64(num), Den: int64(den)}, Comment: comment}
+	return outcome.Score{Name: name, OutputOnly: true, Value: &value, Ratio: &outcome.Ratio{Num: int64(num), Den: int64(den)}, Comment: comment}
 }

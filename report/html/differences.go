@@ -87,8 +87,11 @@ func groupDifferences(groups []compare.Group) []typeTable[groupDifference] {
 func newGroupDifference(g compare.Group) groupDifference {
 	row := groupDifference{Name: typeName(g.Name), Expected: report.FormatCount(g.Candidate.Expected),
 		BaseMatched: matchedOf(g.Base), Matched: matchedOf(g.Candidate),
-		BaseF1: report.FormatScore(&g.Base.F1, 3), CandidateF1: report.FormatScore(&g.Candidate.F1, 3), Delta: report.FormatDelta(&g.Difference)}
-	d := min(1, max(-1, g.Difference))
+		BaseF1: report.FormatScore(g.Base.F1, 3), CandidateF1: report.FormatScore(g.Candidate.F1, 3), Delta: report.FormatDelta(g.Difference)}
+	d := 0.0
+	if g.Difference != nil {
+		d = min(1, max(-1, *g.Difference))
+	}
 	switch {
 	case d > compare.Epsilon:
 		row.State = string(compare.Better)

@@ -1,9 +1,6 @@
 package html
 
-import (
-	"extraction-experiment/outcome"
-	"extraction-experiment/report"
-)
+import "extraction-experiment/report"
 
 // The drawing of a score is as wide as its scale from 0 to 1 and high enough
 // for the bars, with the mean and its interval below them.
@@ -29,11 +26,12 @@ type figureBar struct {
 	Hint                string
 }
 
-func newFigure(s outcome.Stat, d *[bins]int) figure {
+func newFigure(score string, mean *float64, ci95 *[2]float64, d *[bins]int) figure {
 	f := figure{Width: figureWidth, Height: figureHeight, Base: barsHeight}
-	most := 1
+	most, values := 1, 0
 	for _, n := range d {
 		most = max(most, n)
+		values += n
 	}
 	step := figureWidth / bins
 	for i, n := range d {
@@ -46,14 +44,13 @@ func newFigure(s outcome.Stat, d *[bins]int) figure {
 			Hint: binTitle(i) + ": " + report.FormatCounted(n, "item"),
 		})
 	}
-	if s.Mean != nil {
-		x := place(*s.Mean)
-		f.Mean = &x
+	if mean != nil {
+		f.Mean = new(place(*mean))
 	}
-	if s.CI95 != nil {
-		f.From, f.To, f.Interval = place(s.CI95[0]), place(s.CI95[1]), true
+	if ci95 != nil {
+		f.From, f.To, f.Interval = place(ci95[0]), place(ci95[1]), true
 	}
-	f.Label = "Distribution of " + named(s.Name) + " over " + report.FormatCounted(s.N, "item")
+	f.Label = "Distribution of " + score + " over " + report.FormatCounted(values, "value")
 	return f
 }
 

@@ -41,6 +41,14 @@ func typeTables[G, Row any](groups []G, kind func(G) string, row func(G) Row) []
 // typeName is the name of a type, and says so when there is none.
 func typeName(name string) string { return cmp.Or(named(name), "(no type)") }
 
+// barOf is the length of the bar of a score; 0 where there is none.
+func barOf(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return 60 * min(1, max(0, *v))
+}
+
 type groupRow struct {
 	Name, Expected, Extracted, Matched, Precision, Recall, F1 string
 	Bar                                                       float64 // of F1, in the units of the drawing
@@ -53,7 +61,7 @@ func groupTables(groups []outcome.GroupStat) []typeTable[groupRow] {
 func newGroupRow(g outcome.GroupStat) groupRow {
 	return groupRow{
 		Name: typeName(g.Name), Expected: report.FormatCount(g.Expected), Extracted: report.FormatCount(g.Extracted), Matched: report.FormatCount(g.Matched),
-		Precision: report.FormatScore(&g.Precision, 3), Recall: report.FormatScore(&g.Recall, 3), F1: report.FormatScore(&g.F1, 3),
-		Bar: 60 * min(1, max(0, g.F1)),
+		Precision: report.FormatScore(g.Precision, 3), Recall: report.FormatScore(g.Recall, 3), F1: report.FormatScore(g.F1, 3),
+		Bar: barOf(g.F1),
 	}
 }

@@ -3,7 +3,6 @@ package html
 import (
 	"fmt"
 	"io"
-	"strconv"
 
 	"extraction-experiment/compare"
 	"extraction-experiment/report"
@@ -70,7 +69,7 @@ type rankLine struct {
 func newRankLine(i int, r compare.Ranked, best compare.Pair) rankLine {
 	s := r.Summary
 	line := rankLine{
-		Place: strconv.Itoa(i + 1), Name: named(s.Run.Name), Mean: report.FormatScore(r.Mean, 3), Interval: report.FormatInterval(r.CI95),
+		Place: report.FormatRank(r), Name: named(s.Run.Name), Mean: report.FormatScore(r.Mean, 3), Interval: report.FormatInterval(r.CI95),
 		Away: report.FormatDelta(best.Difference), Holm: report.FormatP(best.PHolm), Failed: report.FormatCount(s.Items.Failed), Cost: report.FormatPerItem(r), P95: "–", Front: report.FormatFront(r), Tied: i > 0 && r.Tied,
 	}
 	if s.LatencyMS != nil {

@@ -29,6 +29,14 @@ func ranked() compare.Leaderboard {
 	return l
 }
 
+func TestNewRankLine_equal(t *testing.T) {
+	l := ranked()
+	l.Runs[1].Rank = 1
+	if got := newRankLine(1, l.Runs[1], l.ToBest(1)).Place; got != "1" {
+		t.Errorf("a run as good as the best is at place %s", got)
+	}
+}
+
 func TestLeaderboard(t *testing.T) {
 	var b strings.Builder
 	if err := Leaderboard(&b, ranked()); err != nil {

@@ -20,6 +20,7 @@ type overview struct {
 	About    []string
 	Link     string
 	Tiles    []tile
+	Failed   bool // the scores lead with failed items as 0
 	Scores   []scoreLine
 	Trials   *trialsPart
 	Causes   []causeLine
@@ -33,7 +34,7 @@ type overview struct {
 type tile struct{ Title, Value, Note, State string }
 
 type scoreLine struct {
-	Name, Mean, Interval, N, AsZero, Pooled string
+	Name, Lead, Interval, Scored, N, Pooled string
 	Primary                                 bool
 	Figure                                  figure
 }
@@ -72,12 +73,14 @@ func newOverview(r report.Run, t *tally) overview {
 	if link, ok := report.WebLink(s.Run.URL); ok {
 		o.Link = link
 	}
+	o.Failed = s.Scores.AnyFailed()
 	for _, stat := range s.Scores[:min(len(s.Scores), mostLines)] {
+		mean, ci := s.Scores.Lead(stat)
 		o.Scores = append(o.Scores, scoreLine{
 			Name: named(stat.Name), Primary: stat.Name == s.Run.Primary,
-			Mean: report.FormatScore(stat.Mean, 3), Interval: report.FormatInterval(stat.CI95), N: report.FormatCount(stat.N),
-			AsZero: report.FormatScore(stat.FailuresAsZero, 3), Pooled: report.FormatScore(stat.Pooled, 3),
-			Figure: newFigure(stat, t.distributions[stat.Name]),
+			Lead: report.FormatScore(mean, 3), Interval: report.FormatInterval(ci), Scored: report.FormatScore(stat.Mean, 3),
+			N: report.FormatCount(stat.N), Pooled: report.FormatScore(stat.Pooled, 3),
+			Figure: newFigure(named(stat.Name), mean, ci, t.distributions[stat.Name]),
 		})
 	}
 	o.Trials, o.Causes = newTrialsPart(s), causeLines(s)
@@ -138,14 +141,15 @@ func tiles(r report.Run) []tile {
 		list = append(list, tile{"weighted_score", report.FormatScore(s.WeightedScore, 3), "by the weights of the questions", "primary"})
 	}
 	if stat, ok := s.Scores.Lookup(s.Run.Primary); ok {
-		note := ""
-		if stat.CI95 != nil {
-			note = "95 % interval " + report.FormatInterval(stat.CI95)
+		var notes []string
+		mean, ci := s.Scores.Lead(stat)
+		if ci != nil {
+			notes = append(notes, "95 % interval "+report.FormatInterval(ci))
 		}
-		if s.Items.Failed > 0 {
-			note = strings.TrimSuffix("failed as 0; of those scored "+report.FormatScore(stat.Mean, 3)+", "+note, ", ")
+		if s.Scores.AnyFailed() {
+			notes = append(notes, "failed as 0; of those scored "+report.FormatScore(stat.Mean, 3))
 		}
-		list = append(list, tile{named(stat.Name), report.FormatScore(stat.FailuresAsZero, 3), note, "primary"})
+		list = append(list, tile{named(stat.Name), report.FormatScore(mean, 3), strings.Join(notes, ", "), "primary"})
 	}
 	noun := report.FormatOutcomes(r)
 	items := tile{"items", report.FormatCount(s.Items.Planned), report.FormatCount(s.Items.Scored) + " scored", ""}

@@ -83,8 +83,7 @@ func newRunLine(r RunLink) runLine {
 		line.Started = r.Started.Format("2006-01-02 15:04")
 	}
 	if r.AsZero != nil {
-		bar := 60 * min(1, max(0, *r.AsZero))
-		line.Bar = &bar
+		line.Bar = new(barOf(r.AsZero))
 	}
 	return line
 }

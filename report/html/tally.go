@@ -32,11 +32,15 @@ func (t *tally) add(v report.ItemView) {
 	seen := map[string]bool{}
 	for _, s := range v.Outcome.Scores {
 		d := t.distributions[s.Name]
-		if d == nil || s.Value == nil || seen[s.Name] || math.IsNaN(*s.Value) {
+		value := s.Value
+		if value == nil && v.Outcome.Failed() {
+			value = new(float64) // failed items count as 0
+		}
+		if d == nil || value == nil || seen[s.Name] || math.IsNaN(*value) {
 			continue
 		}
 		seen[s.Name] = true
-		d[binOf(*s.Value)]++
+		d[binOf(*value)]++
 	}
 	t.confuse(v)
 }

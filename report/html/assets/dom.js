@@ -22,12 +22,13 @@ function svg(name, attributes, ...children) {
 const byId = (id) => document.getElementById(id);
 const bdi = (text) => el("bdi", null, text);
 
-// ratio shows a score with three digits; what is not perfect never looks so.
+// ratio shows a score with three digits, with more where it would read as a whole
+// number and is none: what is not perfect never looks so.
 function ratio(v, digits = 3) {
   if (v === null || v === undefined) return "–";
-  const step = 10 ** -digits;
-  if (v < 1 && v > 1 - step) v = 1 - step;
-  else if (v > 0 && v < step) v = step;
+  const whole = Math.round(v);
+  if (Math.abs(v - whole) <= 1e-9) return (whole + 0).toFixed(digits);
+  while (Number(v.toFixed(digits)) === whole) digits++;
   return v.toFixed(digits);
 }
 

@@ -58,7 +58,7 @@ func (p *page) conformanceRow(f conformance.FixtureResult) {
 		mean, variance, flip = fmt.Sprintf("%.2f", *f.Mean), fmt.Sprintf("%.4f", *f.Variance), fmt.Sprintf("%.2f", *f.FlipRate)
 	}
 	id := text.Pad(text.Snip(printable.Line(f.ID), idColumn, "…"), idColumn, ' ')
-	p.line(fmt.Sprintf("  %s  [%-9s] %s mean=%s  var=%s  flip=%s", tick(f.Passed()), strings.ToUpper(string(f.Label)), id, mean, variance, flip))
+	p.line(fmt.Sprintf("  %s  [%-9s] %s mean=%s  var=%s  flip=%s", tick(f.Pass), strings.ToUpper(string(f.Label)), id, mean, variance, flip))
 	for _, reason := range f.Reasons {
 		p.wrapped(reason, 7, 0, nil)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/provider/external"
 	"extraction-experiment/tracking"
 )
 
@@ -19,15 +20,27 @@ func named(args []string, made string) []string {
 }
 
 // resumeCommand returns the command line that goes on with this run: the same
-// one, with --resume.
+// one, with --resume. Keys among the arguments of a program are masked.
 func resumeCommand(args []string) string {
 	command := "experiment"
-	for _, arg := range args {
+	for i, arg := range args {
+		flag, value, joined := strings.Cut(arg, "=")
+		switch {
+		case joined && namesProgram(flag):
+			arg = flag + "=" + external.Shown(value)
+		case i > 0 && namesProgram(args[i-1]):
+			arg = external.Shown(arg)
+		}
 		if arg != "--resume" {
 			command += " " + quote(arg)
 		}
 	}
 	return command + " --resume"
+}
+
+// namesProgram reports whether a flag's value is a command line or an address.
+func namesProgram(flag string) bool {
+	return slices.Contains([]string{"pipeline", "command", "url"}, strings.TrimLeft(flag, "-")) && strings.HasPrefix(flag, "-")
 }
 
 // goOn is the resume command, with MORE in the place of a budget that is used up.

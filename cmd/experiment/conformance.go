@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +16,8 @@ import (
 	"extraction-experiment/cmd/internal/flags"
 	"extraction-experiment/harness/conformance"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/printable"
+	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 )
 
@@ -23,18 +27,21 @@ func conformanceCommand(env cli.Env) *urfave.Command {
 		Usage:     "certify that an evaluator gives valid and stable scores on labelled fixtures",
 		UsageText: "experiment conformance [--fixture FILE] [--runs N] [--max-flip-rate X] [--output FILE]",
 		Description: "The fixture file names the evaluator: a script, url, model or scorer (docs/evaluators.md).\n" +
+			"A pass fixture must score 1, a fail fixture 0, but for the share of runs that --max-flip-rate allows; an ambiguous one\n" +
+			"must stay within its score_bounds. Consistent is only what needed no such allowance.\n" +
 			"Exit code 0: every fixture passed; 1: one did not; 64: the file cannot be used; 69: the evaluator cannot be asked;\n" +
 			"5: stopped before every fixture was evaluated, nothing is written.",
 		OnUsageError: flags.UsageError,
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "fixture", Value: "fixtures.yaml", Usage: "`FILE` of labelled fixtures"},
 			&urfave.StringFlag{Name: "runs", Value: "5", Usage: "`N` evaluations of each fixture"},
-			&urfave.StringFlag{Name: "max-flip-rate", Value: "0", Usage: "`X`, from 0 to 1, of the runs of a pass or fail fixture may differ from the first"},
+			&urfave.StringFlag{Name: "max-flip-rate", Value: "0", Usage: "`X`, from 0 to 1, of the runs of a pass or fail fixture may score otherwise, and may differ from the first"},
 			&urfave.StringFlag{Name: "score-tolerance", Value: "0", Usage: "`X` by which a pass may score below 1 and a fail above 0, for judges that never give the extremes"},
 			&urfave.StringFlag{Name: "timeout", Value: "1m", Usage: "`TIME` that one evaluation may take"},
 			&urfave.StringFlag{Name: "concurrency", Value: "4", Usage: "`N` evaluations at once"},
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the report as JSON to `FILE`"},
 			&urfave.BoolFlag{Name: "json", Usage: "print the report as JSON instead of the table", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress on standard error", DisableDefaultText: true},
 		},
 		Action: func(c *urfave.Context) error { return conformanceAction(c, env) },
 	}
@@ -93,7 +100,7 @@ func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
 	defer func() { err = errors.Join(err, opened.close()) }()
 	cfg.Evaluator, cfg.Fingerprint = opened.evaluator, opened.fingerprint
 	cfg.Fixtures, cfg.Warnings = set.Fixtures, set.Warnings
-	result, err := conformance.Run(ctx, cfg)
+	result, err := certifyShown(ctx, cfg, newProgress(env, c.Bool("quiet"), "", slog.New(slog.DiscardHandler)))
 	switch {
 	case ctx.Err() != nil:
 		return cli.Errorf(cli.ExitInterrupted, "stopped before every fixture was evaluated; %s", notWritten(c.String("output")))
@@ -101,6 +108,22 @@ func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
 		return fmt.Errorf("%w; %s", err, notWritten(c.String("output")))
 	}
 	return errors.Join(conformanceWrite(c, env, result), conformanceVerdict(result))
+}
+
+// certifyShown runs a certification while a person sees how far it is.
+func certifyShown(ctx context.Context, cfg conformance.Config, view *progress) (conformance.Report, error) {
+	defer view.close()
+	cfg.Started = view.Started
+	cfg.Done = func(fixture string, err error) {
+		o := outcome.Outcome{Item: fixture, Class: outcome.OK}
+		if err != nil {
+			o.Class = outcome.Provider
+		}
+		view.Done(o)
+	}
+	view.noun = "evaluation"
+	view.Planned(cfg.Runs*len(cfg.Fixtures), 0)
+	return conformance.Run(ctx, cfg)
 }
 
 // notWritten says what became of the file of --output: an older report in it is
@@ -120,6 +143,9 @@ func conformanceWrite(c *urfave.Context, env cli.Env, r conformance.Report) erro
 		problems = append(problems, cli.WriteFile(out, func(w io.Writer) error { return report.JSON(w, r, true) }))
 	}
 	if c.Bool("json") {
+		for _, warning := range r.Warnings {
+			fmt.Fprintln(env.Stderr, "warning: "+printable.Line(warning))
+		}
 		return errors.Join(append(problems, printJSON(env, r))...)
 	}
 	return errors.Join(append(problems, cli.Written(report.Conformance(env.Stdout, r)))...)

@@ -32,7 +32,7 @@ func dryRun(env cli.Env, values settings, order []setting, cells []sweep.Cell, f
 	for _, o := range order {
 		r := values[o.flag]
 		value := keyless(strings.Join(r.words, " "))
-		if o.flag == "pipeline" && len(r.words) > 0 {
+		if namesProgram("--"+o.flag) && len(r.words) > 0 {
 			value = external.Shown(value)
 		}
 		rows = append(rows, settled{o.flag, value, r.from})

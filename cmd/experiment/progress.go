@@ -11,6 +11,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 )
 
@@ -23,6 +24,7 @@ const plainEvery = 5 * time.Second
 type progress struct {
 	mu    sync.Mutex
 	out   io.Writer
+	noun  string // what is counted, "item"
 	quiet bool
 	log   *slog.Logger
 	began time.Time
@@ -43,7 +45,7 @@ type progress struct {
 }
 
 func newProgress(env cli.Env, quiet bool, primary string, log *slog.Logger) *progress {
-	p := &progress{out: env.Stderr, quiet: quiet, primary: primary, log: log, began: time.Now(), last: time.Now(), stall: stall{answered: time.Now()}}
+	p := &progress{out: env.Stderr, noun: "item", quiet: quiet, primary: primary, log: log, began: time.Now(), last: time.Now(), stall: stall{answered: time.Now()}}
 	if width := env.Terminal(); width > 0 && !quiet {
 		p.pool = mpb.New(mpb.WithOutput(env.Stderr), mpb.WithWidth(min(30, max(10, width/4))), mpb.WithAutoRefresh())
 	}
@@ -66,11 +68,7 @@ func (p *progress) Planned(total, done int) {
 		p.bar.SetCurrent(int64(done))
 		return
 	}
-	noun := "items"
-	if total-done == 1 {
-		noun = "item"
-	}
-	p.line("%d %s to run, %d done earlier", total-done, noun, done)
+	p.line("%s to run, %d done earlier", printable.Counted(total-done, p.noun), done)
 }
 
 // Listed is told how many items are listed so far; a person sees it only where

@@ -164,3 +164,11 @@ func noSecret(t *testing.T, where, text string) {
 		}
 	}
 }
+
+// TestResumeCommand_masked: advice is printed, and kept by whoever keeps a log.
+func TestResumeCommand_masked(t *testing.T) {
+	got := resumeCommand([]string{"--name", "r", "--pipeline", "p --api-key X -v", "--url=http://h/a?key=X", "--resume"})
+	if want := "experiment --name r --pipeline 'p --api-key *** -v' '--url=http://h/a?***' --resume"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

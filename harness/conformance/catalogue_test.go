@@ -61,7 +61,7 @@ func TestCatalogue(t *testing.T) {
 		labels := map[conformance.Label]int{}
 		for _, f := range r.Fixtures {
 			labels[f.Label]++
-			if !f.Passed() || *f.Variance != 0 {
+			if !f.Pass || *f.Variance != 0 {
 				t.Errorf("%s: %+v", name, f)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -74,11 +75,51 @@ func TestRun_flaky(t *testing.T) {
 			t.Errorf("%s: %+v, want %d of %d", name, c.got, c.count, c.of)
 		}
 	}
-	// A tolerated flip rate does not excuse a score that is not exactly 1: a
-	// tolerance does, and only both together let this judge pass.
+	// Where that rate is allowed it passes, and is not consistent all the same.
 	cfg.MaxFlipRate = 1.0 / 7
-	if run(t, cfg, of).Consistent {
-		t.Error("a pass fixture with a score of 0 was accepted")
+	r = run(t, cfg, of)
+	if good = r.Fixtures[0]; r.Consistent || good.Consistent || !good.Pass || !r.Pass || !r.Passed() || r.PassedFixtures() != 2 ||
+		!slices.Equal(good.Reasons, []string{"1 of 7 scores are not 1, which the flip rate of 0.1429 allows"}) {
+		t.Errorf("%+v", good)
+	}
+}
+
+// TestRun_rate: what the allowed rate decides of pass and fail fixtures, for 20
+// scores of which some are odd.
+func TestRun_rate(t *testing.T) {
+	for name, c := range map[string]struct {
+		label            conformance.Label
+		right, odd       float64
+		odds             []int // which of the 20
+		rate, tolerance  float64
+		pass, consistent bool
+	}{
+		"one flip":                    {conformance.Pass, 1, 0, []int{20}, 0.1, 0, true, false},
+		"one flip of a fail fixture":  {conformance.Fail, 0, 1, []int{3}, 0.1, 0, true, false},
+		"with a tolerance":            {conformance.Pass, 0.9, 0.3, []int{3}, 0.1, 0.2, true, false},
+		"none allowed":                {conformance.Pass, 1, 0, []int{20}, 0, 0, false, false},
+		"three flips":                 {conformance.Pass, 1, 0, []int{2, 3, 4}, 0.1, 0, false, false},
+		"no flip, always wrong":       {conformance.Pass, 0, 0, nil, 0.1, 0, false, false},
+		"no flip, not exact":          {conformance.Pass, 0.9, 0.9, nil, 0.1, 0, false, false},
+		"no flip, one not exact":      {conformance.Pass, 1, 0.9, []int{5}, 0.1, 0, true, false},
+		"flips within the tolerance":  {conformance.Pass, 0.8, 0.7, []int{5}, 0.1, 0.3, true, true},
+		"more than the rate of these": {conformance.Pass, 0.8, 0.7, []int{5, 6, 7}, 0.1, 0.3, false, false},
+		"the first differs":           {conformance.Pass, 1, 0, []int{1}, 0.1, 0, false, false},
+	} {
+		cfg := conformance.Config{Fixtures: []conformance.Fixture{fixture("a", c.label, nil)}, Runs: 20, MaxFlipRate: c.rate, ScoreTolerance: c.tolerance}
+		r := run(t, cfg, func(_ string, n int64) (float64, error) {
+			if slices.Contains(c.odds, int(n)) {
+				return c.odd, nil
+			}
+			return c.right, nil
+		})
+		if f := r.Fixtures[0]; f.Pass != c.pass || f.Consistent != c.consistent || len(f.Reasons) == 0 && !c.consistent {
+			t.Errorf("%s: passed %v, consistent %v: %s", name, f.Pass, f.Consistent, f.Reasons)
+		}
+	}
+	old := conformance.Report{Compatible: true, Consistent: true}
+	if !old.Passed() {
+		t.Error("a report from before passed is said in it did not pass")
 	}
 }
 
@@ -99,8 +140,8 @@ func TestRun_thresholds(t *testing.T) {
 		t.Error("a flip rate above the allowed one was accepted")
 	}
 	cfg.MaxFlipRate, cfg.ScoreTolerance = 0.25, 0.29
-	if r := run(t, cfg, fourth); r.Passed() || r.Fixtures[0].Violations != 1 {
-		t.Error("a score below the tolerance was accepted")
+	if r := run(t, cfg, fourth); !r.Passed() || r.Consistent || r.Fixtures[0].Violations != 1 {
+		t.Error("a score below the tolerance is one of those that the rate allows")
 	}
 	// In floats 1 - 0.7 is above 0.3: exactly at the tolerance passes all the same.
 	for tolerance, score := range map[float64]float64{0.7: 0.3, 0.3: 0.7, 0.1: 0.9, 0.9: 0.1} {

@@ -162,7 +162,7 @@ func (r *reader) fixture(node *yaml.Node) Fixture {
 	}
 	one.Bounds = r.bounds(one, f.take("score_bounds"))
 	if one.Label == Ambiguous && one.Bounds == nil {
-		r.warn("fixture %q is ambiguous and has no score_bounds: any score is accepted", one.ID)
+		r.warn("fixture %q is ambiguous and has no score_bounds: no score can fail it", one.ID)
 	}
 	f.end([]string{"id", "label", "question", "criteria", "expected_output", "reference_answer", "candidate_answer", "answer", "score_bounds", "input_files", "guideline_files"})
 	return one

@@ -14,9 +14,12 @@ type Report struct {
 	Evaluator     []string `json:"evaluator"`
 	TotalFixtures int      `json:"total_fixtures"`
 	TotalRuns     int      `json:"total_runs"` // runs × fixtures
-	// Compatible: every answer was valid. Consistent: every fixture is.
+	// Compatible: every answer was valid. Consistent: every fixture is. Pass: every
+	// fixture passed, which a flip rate that is allowed lets it do without being
+	// consistent.
 	Compatible bool            `json:"compatible"`
 	Consistent bool            `json:"consistent"`
+	Pass       bool            `json:"passed"`
 	Fixtures   []FixtureResult `json:"fixtures"`
 
 	Runs           int     `json:"runs"` // of each fixture
@@ -28,14 +31,15 @@ type Report struct {
 	Warnings    []string   `json:"warnings"`
 }
 
-// Passed reports whether the evaluator is fit to be trusted.
-func (r Report) Passed() bool { return r.Compatible && r.Consistent }
+// Passed reports whether the evaluator is fit to be trusted. A report of an older
+// version does not say "passed": what was consistent had.
+func (r Report) Passed() bool { return r.Pass || r.Compatible && r.Consistent }
 
-// PassedFixtures counts the fixtures that are compatible and consistent.
+// PassedFixtures counts the fixtures that passed.
 func (r Report) PassedFixtures() int {
 	n := 0
 	for _, f := range r.Fixtures {
-		if f.Passed() {
+		if f.Pass {
 			n++
 		}
 	}
@@ -54,26 +58,28 @@ type FixtureResult struct {
 	Variance *float64 `json:"variance"`
 	// FlipRate is Flips / valid runs: the share of the runs whose grade differs
 	// from that of the first; null without a valid run.
-	FlipRate   *float64 `json:"flip_rate"`
+	FlipRate *float64 `json:"flip_rate"`
+	// Compatible: every answer was valid. Consistent: every score is what the label
+	// demands, and no more verdicts flip than is allowed. Pass: compatible, and of a
+	// pass or fail fixture no more scores than the allowed flip rate are not what
+	// the label demands; of an ambiguous one, consistent.
 	Compatible bool     `json:"compatible"`
 	Consistent bool     `json:"consistent"`
+	Pass       bool     `json:"passed"`
 	Errors     []string `json:"errors"`
 
 	Flips int `json:"flips"`
 	// Violations counts the scores that the label does not allow.
 	Violations int     `json:"bound_violations"`
 	Bounds     *Bounds `json:"score_bounds,omitempty"`
-	// Reasons say why the fixture is not consistent.
+	// Reasons say why the fixture is not consistent, or failed.
 	Reasons []string `json:"reasons"`
 }
-
-// Passed reports whether the fixture is compatible and consistent.
-func (f FixtureResult) Passed() bool { return f.Compatible && f.Consistent }
 
 func newReport(cfg Config, answers [][]answer) Report {
 	r := Report{
 		Evaluator: cfg.Evaluator.Command(), TotalFixtures: len(cfg.Fixtures), TotalRuns: cfg.Runs * len(cfg.Fixtures),
-		Compatible: true, Consistent: true,
+		Compatible: true, Consistent: true, Pass: true,
 		Runs: cfg.Runs, MaxFlipRate: cfg.MaxFlipRate, ScoreTolerance: cfg.ScoreTolerance,
 		Fingerprint: cfg.Fingerprint, Warnings: append([]string{}, cfg.Warnings...),
 	}
@@ -83,6 +89,7 @@ func newReport(cfg Config, answers [][]answer) Report {
 		t.add(one, answers[i])
 		r.Compatible = r.Compatible && one.Compatible
 		r.Consistent = r.Consistent && one.Consistent
+		r.Pass = r.Pass && one.Pass
 		r.Fixtures = append(r.Fixtures, one)
 	}
 	r.Statistics = t.statistics(cfg)
@@ -125,8 +132,7 @@ func judge(cfg Config, f Fixture, answers []answer) FixtureResult {
 		r.FlipRate = new(float64(r.Flips) / float64(n))
 	}
 	r.Compatible = len(r.Errors) == 0
-	r.Reasons = reasons(cfg, f, r)
-	r.Consistent = len(r.Reasons) == 0
+	r.settle(cfg, f)
 	return r
 }
 
@@ -149,19 +155,26 @@ func allowed(cfg Config, f Fixture, score float64) bool {
 	}
 }
 
-// reasons says why a fixture is not consistent; none where it is.
-func reasons(cfg Config, f Fixture, r FixtureResult) []string {
-	list := []string{}
+// settle says whether a fixture is consistent and passed, and why not.
+func (r *FixtureResult) settle(cfg Config, f Fixture) {
 	if len(r.Scores) == 0 {
-		return append(list, "no run was valid")
+		r.Reasons = append(r.Reasons, "no run was valid")
+		return
 	}
+	r.Consistent, r.Pass = r.Violations == 0, r.Compatible
 	if r.Violations > 0 {
-		list = append(list, fmt.Sprintf("%d of %d scores are not %s", r.Violations, len(r.Scores), demanded(cfg, f)))
+		reason := fmt.Sprintf("%d of %d scores are not %s", r.Violations, len(r.Scores), demanded(cfg, f))
+		if share := float64(r.Violations) / float64(len(r.Scores)); f.Label != Ambiguous && share <= cfg.MaxFlipRate {
+			reason += fmt.Sprintf(", which the flip rate of %.4g allows", cfg.MaxFlipRate)
+		} else {
+			r.Pass = false
+		}
+		r.Reasons = append(r.Reasons, reason)
 	}
 	if f.Label != Ambiguous && *r.FlipRate > cfg.MaxFlipRate {
-		list = append(list, fmt.Sprintf("flip rate %.4g is above %.4g", *r.FlipRate, cfg.MaxFlipRate))
+		r.Reasons = append(r.Reasons, fmt.Sprintf("flip rate %.4g is above %.4g", *r.FlipRate, cfg.MaxFlipRate))
+		r.Consistent, r.Pass = false, false
 	}
-	return list
 }
 
 func demanded(cfg Config, f Fixture) string {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -32,15 +31,18 @@ type Config struct {
 
 	// Runs is how often each fixture is evaluated; 0 means 5.
 	Runs int
-	// MaxFlipRate is the allowed flip rate of pass and fail fixtures, in [0,1].
+	// MaxFlipRate is the allowed flip rate of pass and fail fixtures, in [0,1], and
+	// the share of their scores that may be others than the label demands.
 	MaxFlipRate float64
 	// ScoreTolerance is how far the score of a pass fixture may lie below 1,
 	// and that of a fail fixture above 0, in [0,1).
 	ScoreTolerance float64
 	// Concurrency is how many evaluations go on at once; 0 means 4.
 	Concurrency int
-	// Done, if set, is called after each evaluation, one call at a time.
-	Done func(fixture string, run int, err error)
+	// Started and Done, if set, are called before and after each evaluation, Done
+	// with its error; both must be safe for concurrent use.
+	Started func(fixture string)
+	Done    func(fixture string, err error)
 }
 
 func (cfg Config) complete() (Config, error) {
@@ -92,7 +94,6 @@ func ask(ctx context.Context, cfg Config) ([][]answer, error) {
 	answers := make([][]answer, len(cfg.Fixtures))
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(cfg.Concurrency)
-	var mu sync.Mutex
 	for i, f := range cfg.Fixtures {
 		answers[i] = make([]answer, cfg.Runs)
 		for run := range cfg.Runs {
@@ -100,15 +101,16 @@ func ask(ctx context.Context, cfg Config) ([][]answer, error) {
 				if inner.Err() != nil {
 					return inner.Err()
 				}
+				if cfg.Started != nil {
+					cfg.Started(f.ID)
+				}
 				a := &answers[i][run]
 				a.verdict, a.err = cfg.Evaluator.Evaluate(inner, f.Case)
 				if inner.Err() != nil {
 					return inner.Err()
 				}
 				if cfg.Done != nil {
-					mu.Lock()
-					defer mu.Unlock()
-					cfg.Done(f.ID, run+1, a.err)
+					cfg.Done(f.ID, a.err)
 				}
 				return nil
 			})

@@ -62,8 +62,10 @@ func newEndpoint(cfg Config) (peer, error) {
 		client.Transport = transport
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	shown := *u
+	shown.RawQuery, shown.Fragment = "", ""
 	mask := secret.NewMasker(append(append(os.Environ(), cfg.Env...), "PIPELINE_TOKEN="+cfg.Token), nil)
-	return &endpoint{client: client, url: u, shown: mask.Text(Shown(u.String())), mask: mask, cfg: cfg}, nil
+	return &endpoint{client: client, url: u, shown: mask.Text(shown.String()), mask: mask, cfg: cfg}, nil
 }
 
 func (e *endpoint) target() string { return e.shown }

@@ -113,14 +113,16 @@ func connect(cfg Config) (peer, error) {
 // without its query; secrets are masked.
 func (e *Extractor) Target() string { return e.peer.target() }
 
-// Shown is a Config.Target as it may be shown before it is opened: a command
-// masked, an address without its query.
+// Shown is a Config.Target as a person may be shown it: a command masked, and ***
+// for what follows the path of an address.
 func Shown(target string) string {
 	if !isAddress(target) {
 		return proc.Shown(target, os.Environ())
 	}
-	end := strings.IndexAny(target+"?", "?#")
-	return target[:end]
+	if end := strings.IndexAny(target, "?#"); end >= 0 {
+		target = target[:end+1] + "***"
+	}
+	return target
 }
 
 // Reached reports whether the pipeline was ever met: false says that every

@@ -53,7 +53,9 @@ type Experiment struct {
 	Description   string            `yaml:"description"`
 	Metadata      map[string]string `yaml:"metadata"`
 	Environment   string            `yaml:"environment"`
-	Output        string            `yaml:"output"`
+	// PublishMentions is true or false.
+	PublishMentions string `yaml:"publish_mentions"`
+	Output          string `yaml:"output"`
 	// Matrix makes a sweep: by flag, the values to try.
 	Matrix map[string][]string `yaml:"matrix"`
 	// Scorers are external evaluators whose scores are recorded beside the

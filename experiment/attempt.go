@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
 
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
@@ -26,13 +25,14 @@ func (r *Runner) attempt(ctx context.Context, item unit, trial int) (outcome.Out
 		return fail(o, nil, outcome.FailureOf(err, outcome.Item)), nil
 	}
 	began := r.cfg.Now()
+	o.Started = began.UTC()
 	result, err := r.do(ctx, item, trial)
 	if limit.StopsRun(err) {
 		return o, err
 	}
 	took := r.cfg.Now().Sub(began)
 	o.Ended = o.Started.Add(took)
-	o.Latency = max(0, took-waited(result.Calls))
+	o.Latency = max(0, took-outcome.WaitsOf(result.Calls).Sum())
 	o.Output, o.Calls, o.Warnings = result.Output, result.Calls, result.Warnings
 	for _, call := range result.Calls {
 		o.Usage, o.Assumed = o.Usage.Add(call.Usage), o.Assumed.Add(call.Assumed)
@@ -45,15 +45,6 @@ func (r *Runner) attempt(ctx context.Context, item unit, trial int) (outcome.Out
 		return fail(o, judge, outcome.FailureOf(err, outcome.Provider)), nil
 	}
 	return judged(ctx, o, judge)
-}
-
-// waited sums what calls waited for limits and before they were made again.
-func waited(calls []outcome.Call) time.Duration {
-	var sum time.Duration
-	for _, call := range calls {
-		sum += call.Waited
-	}
-	return sum
 }
 
 // judged scores the output of an outcome. The error is one that stops the run.

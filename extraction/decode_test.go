@@ -128,6 +128,25 @@ func TestExtraction_MarshalJSON(t *testing.T) {
 	}
 }
 
+func TestWithoutLookedUp(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"entities":[{"name":"A","mentions":[{"quote":"A","start":0,"end":1,"looked_up":true}]},{"name":"B","type":"P","mentions":[{"quote":"B","start":2,"end":3}]}],"relationships":[]}`: `{"entities":[{"name":"A"},{"name":"B","type":"P","mentions":[{"quote":"B","start":2,"end":3}]}],"relationships":[]}`,
+		`{"entities": [{"name": "A", "mentions": [{"quote": "A", "start": 0, "end": 1, "looked_up": false}]}]}`:                                                                             `{"entities": [{"name": "A", "mentions": [{"quote": "A", "start": 0, "end": 1, "looked_up": false}]}]}`,
+		`{"entities":[ ],"colour":1}`: `{"entities":[ ],"colour":1}`,
+		`{"answer":"looked_up"}`:      `{"answer":"looked_up"}`,
+		`["looked_up"]`:               `["looked_up"]`,
+		``:                            ``,
+	} {
+		if got := string(WithoutLookedUp([]byte(in))); got != want {
+			t.Errorf("%s became %s, want %s", in, got, want)
+		}
+	}
+	e, warnings, err := DecodeExtraction([]byte(`{"entities":[{"name":"A","mentions":[{"quote":"A","looked_up":true}]}]}`))
+	if err != nil || len(warnings) > 0 || !e.Entities[0].Mentions[0].LookedUp {
+		t.Errorf("%+v %v %v", e, warnings, err)
+	}
+}
+
 func FuzzDecodeExtraction(f *testing.F) {
 	f.Add([]byte(`{"entities":[{"id":"e1","name":"Ann"}],"relationships":[{"source":"e1","target_ref":"x","type":"knows"}]}`))
 	f.Add([]byte(`{"entities":[[[[]]]]}`))

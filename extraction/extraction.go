@@ -1,6 +1,10 @@
 package extraction
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
 
 // MaxLabel is the most bytes that a name, type, identifier or alias has. A longer one
 // is refused before it is compared with anything.
@@ -35,6 +39,9 @@ type Span struct {
 	Quote string `json:"quote"`
 	Start int    `json:"start"`
 	End   int    `json:"end"`
+	// LookedUp says that this program searched the document for it: who named the
+	// entity did not say where.
+	LookedUp bool `json:"looked_up,omitempty"`
 }
 
 // Relationship is a typed, directed statement between two named things.
@@ -68,6 +75,29 @@ func (e Extraction) MarshalJSON() ([]byte, error) {
 		wire.Relationships = &e.Relationships
 	}
 	return json.Marshal(wire)
+}
+
+// WithoutLookedUp returns the JSON of an extraction, as MarshalJSON writes it,
+// without the mentions that were looked up; any other JSON as it is.
+func WithoutLookedUp(raw json.RawMessage) json.RawMessage {
+	var e struct {
+		Entities      []Entity        `json:"entities"`
+		Relationships json.RawMessage `json:"relationships,omitempty"`
+	}
+	if !bytes.Contains(raw, []byte(`"looked_up"`)) || json.Unmarshal(raw, &e) != nil {
+		return raw
+	}
+	found := false
+	for i := range e.Entities {
+		e.Entities[i].Mentions = slices.DeleteFunc(e.Entities[i].Mentions, func(s Span) bool {
+			found = found || s.LookedUp
+			return s.LookedUp
+		})
+	}
+	if short, err := json.Marshal(e); found && err == nil {
+		return short
+	}
+	return raw
 }
 
 // DecodeExtraction reads entities and relationships, as a dataset item or an
@@ -118,7 +148,7 @@ func decodeMentions(r *reader, entity fields) []Span {
 	var spans []Span
 	for i, raw := range entity.list("mentions") {
 		f := r.object(entity.at("mentions", i), raw)
-		spans = append(spans, Span{Quote: f.text("quote"), Start: f.integer("start"), End: f.integer("end")})
+		spans = append(spans, Span{Quote: f.text("quote"), Start: f.integer("start"), End: f.integer("end"), LookedUp: string(f.raw("looked_up")) == "true"})
 		f.warnUnknown()
 	}
 	return spans

@@ -3,6 +3,7 @@ package tracking
 import (
 	"testing"
 
+	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
@@ -26,4 +27,9 @@ func identityOf(run *runstore.Run, t *testing.T, item string, attempt int) ident
 		t.Fatal(err)
 	}
 	return identify(header, outcome.Outcome{Item: item, Trial: 1, Attempt: attempt})
+}
+
+// HeaderFrom reads the metadata of a run.
+func HeaderFrom(metadata map[string]string) outcome.Header {
+	return headerFrom(langfuse.Run{Metadata: encode(metadata)}, outcome.Dataset{})
 }

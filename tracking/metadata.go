@@ -1,21 +1,40 @@
 package tracking
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
 
 	"extraction-experiment/outcome"
+	"extraction-experiment/scoring"
 )
 
-// Metadata returns the flat metadata of a trial: the same keys on every run, so
-// that lists of runs line up, and the user's own. A user's key of the same name
-// as a fixed one does not replace it; see FixedKeys.
+// Metadata returns the flat metadata of a trial: what the run has of the fixed
+// keys, in one form on every run so that lists of runs line up, and the user's
+// own. A user's key of the same name as a fixed one does not replace it; see
+// FixedKeys. Of the scoring options there are those that differ from the default
+// of the scorer's version; with Form 0 all, and empty values, too.
 func Metadata(h outcome.Header, trial int) map[string]string {
+	fixed := fixedMetadata(h, trial)
+	if h.Publication.Form > 0 {
+		fixed["scorer_options"] = changedOptions(h.Scorer)
+		maps.DeleteFunc(fixed, func(_, value string) bool { return value == "" })
+	}
 	m := map[string]string{}
 	maps.Copy(m, h.Metadata)
+	for _, key := range FixedKeys() {
+		delete(m, key)
+	}
+	maps.Copy(m, fixed)
+	return m
+}
+
+func fixedMetadata(h outcome.Header, trial int) map[string]string {
 	s := h.System
-	maps.Copy(m, map[string]string{
+	m := map[string]string{
 		"model":               s.Model,
 		"provider":            s.Provider,
 		"pipeline":            s.Pipeline,
@@ -33,11 +52,47 @@ func Metadata(h outcome.Header, trial int) map[string]string {
 		"git_sha":             h.GitSHA,
 		"runner_version":      h.Runner,
 		"trial":               strconv.Itoa(trial),
-	})
+	}
 	if s.Prompt.Name != "" {
 		m["prompt_version"] = strconv.Itoa(s.Prompt.Version)
 	}
 	return m
+}
+
+// changedOptions returns the scoring options that differ from the default, as a
+// JSON object; "" where none does. The defaults of other versions of the scorer,
+// and of other scorers, are not known: of these there are all.
+func changedOptions(s outcome.Scorer) string {
+	options := map[string]json.RawMessage{}
+	if json.Unmarshal(s.Options, &options) != nil {
+		return string(s.Options)
+	}
+	if s.Version == scoring.Version {
+		var standard map[string]json.RawMessage
+		if json.Unmarshal(encode(scoring.DefaultOptions()), &standard) != nil {
+			return string(s.Options)
+		}
+		maps.DeleteFunc(options, func(key string, value json.RawMessage) bool { return bytes.Equal(value, standard[key]) })
+	}
+	if len(options) == 0 {
+		return ""
+	}
+	return string(encode(options))
+}
+
+// allOptions returns the scoring options that changedOptions was given.
+func allOptions(version, said string) json.RawMessage {
+	raw := json.RawMessage(said)
+	if version == scoring.Version {
+		all, err := scoring.ParseOptions([]byte(cmp.Or(said, "{}")), scoring.DefaultOptions())
+		if err == nil {
+			return encode(all)
+		}
+	}
+	if !json.Valid(raw) {
+		return nil
+	}
+	return raw
 }
 
 func number(v *float64) string {
@@ -72,5 +127,5 @@ func Description(h outcome.Header) string {
 
 // FixedKeys returns the keys of Metadata that are the program's own.
 func FixedKeys() []string {
-	return slices.Sorted(maps.Keys(Metadata(outcome.Header{}, 1)))
+	return slices.Sorted(maps.Keys(fixedMetadata(outcome.Header{}, 1)))
 }

@@ -137,8 +137,8 @@ func (w *world) newRunOf(t *testing.T, name string, n, done int) *runstore.Run {
 	run, err := runstore.Create(filepath.Join(t.TempDir(), "r.run"), outcome.Header{
 		RunUID: strings.Repeat("ab", 16), Name: name, Trials: 1, Environment: outcome.SpanEnvironment,
 		Publication: outcome.Publication{Form: outcome.PublicationForm, ScoreEnvironment: outcome.ScoreEnvironment},
-		Dataset: outcome.Dataset{ID: source.ID(), Name: "d", Version: source.Version()},
-		System:  outcome.System{Model: "m", Provider: "p"}, Project: w.server.Project.ID,
+		Dataset:     outcome.Dataset{ID: source.ID(), Name: "d", Version: source.Version()},
+		System:      outcome.System{Model: "m", Provider: "p"}, Project: w.server.Project.ID,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -32,9 +32,7 @@ func headerFrom(run langfuse.Run, dataset outcome.Dataset) outcome.Header {
 	h := outcome.Header{Name: run.Name, Dataset: dataset, Trials: 1, Description: run.Description, Started: run.Time, GitSHA: said["git_sha"], Runner: said["runner_version"]}
 	h.Dataset.Version, h.Dataset.Fingerprint = said["dataset_version"], said["dataset_fingerprint"]
 	h.Scorer.Version = said["scorer_version"]
-	if options := said["scorer_options"]; json.Valid([]byte(options)) {
-		h.Scorer.Options = json.RawMessage(options)
-	}
+	h.Scorer.Options = allOptions(h.Scorer.Version, said["scorer_options"])
 	h.System = outcome.System{Model: said["model"], Provider: said["provider"], Pipeline: said["pipeline"],
 		Temperature: parsed(said["temperature"]), TopP: parsed(said["top_p"])}
 	if name := said["prompt_name"]; name != "" {

@@ -1,11 +1,13 @@
 package tracking
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"time"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/extraction"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 )
@@ -33,9 +35,10 @@ func newBuilder(h outcome.Header, trial int, experiment string) (builder, error)
 func (b builder) spans(item dataset.Item, o outcome.Outcome) []langfuse.Span {
 	id := identify(b.header, o)
 	common := b.common(id, o)
-	spans := []langfuse.Span{b.root(id, item, o, common)}
+	root, calls := layOut(b.header, o)
+	spans := []langfuse.Span{b.root(id, item, o, root, common)}
 	for i, call := range o.Calls {
-		spans = append(spans, b.child(id, i, call, o, common))
+		spans = append(spans, b.child(id, i, call, calls[i], common))
 	}
 	return spans
 }
@@ -63,15 +66,15 @@ func (b builder) common(id identity, o outcome.Outcome) []langfuse.Attribute {
 	return attributes
 }
 
-func (b builder) root(id identity, item dataset.Item, o outcome.Outcome, common []langfuse.Attribute) langfuse.Span {
+func (b builder) root(id identity, item dataset.Item, o outcome.Outcome, at period, common []langfuse.Attribute) langfuse.Span {
 	span := langfuse.Span{
 		TraceID: id.trace(), SpanID: id.span(0), Name: rootSpan,
-		Start: o.Started, End: later(o.Started, o.Ended),
+		Start: at.start, End: at.end,
 		Attributes: append(clone(common),
 			langfuse.TextAttribute("langfuse.observation.type", "span"),
 			langfuse.TextAttribute("langfuse.observation.input", field(item.Input)),
-			langfuse.TextAttribute("langfuse.observation.output", field(output(o))),
-			langfuse.TextAttribute("langfuse.observation.metadata", rootMetadata(o)),
+			langfuse.TextAttribute("langfuse.observation.output", field(b.output(o))),
+			langfuse.TextAttribute("langfuse.observation.metadata", b.rootMetadata(o)),
 			langfuse.TextAttribute("langfuse.experiment.item.expected_output", field(item.Expected)),
 		),
 	}
@@ -84,14 +87,14 @@ func (b builder) root(id identity, item dataset.Item, o outcome.Outcome, common 
 	return span
 }
 
-func (b builder) child(id identity, i int, call outcome.Call, o outcome.Outcome, common []langfuse.Attribute) langfuse.Span {
+func (b builder) child(id identity, i int, call outcome.Call, at period, common []langfuse.Attribute) langfuse.Span {
 	kind := call.Kind
 	if kind == "" {
 		kind = "span"
 	}
 	span := langfuse.Span{
 		TraceID: id.trace(), SpanID: id.span(i + 1), ParentID: id.span(0), Name: call.Name,
-		Start: call.Started, End: later(call.Started, call.Ended),
+		Start: at.start, End: at.end,
 		Attributes: append(clone(common), langfuse.TextAttribute("langfuse.observation.type", kind)),
 	}
 	add := func(key, value string) {
@@ -101,7 +104,7 @@ func (b builder) child(id identity, i int, call outcome.Call, o outcome.Outcome,
 	}
 	add("langfuse.observation.input", fieldOrNone(call.Input))
 	add("langfuse.observation.output", spoken(call.Output))
-	add("langfuse.observation.metadata", callMetadata(call))
+	add("langfuse.observation.metadata", b.callMetadata(call, at))
 	if kind == "generation" {
 		add("langfuse.observation.model.name", call.Model)
 		add("langfuse.observation.model.parameters", string(call.Parameters))
@@ -112,12 +115,14 @@ func (b builder) child(id identity, i int, call outcome.Call, o outcome.Outcome,
 			span.Attributes = append(span.Attributes, langfuse.IntAttribute("langfuse.observation.prompt.version", int64(p.Version)))
 		}
 	}
+	// Langfuse counts every ERROR of a run as an error of it: that is the item's.
+	message := cmp.Or(call.Error, strings.Join(call.Warnings, "; "))
 	switch {
-	case call.Error != "":
-		markFailed(&span, call.Error)
-	case len(call.Warnings) > 0:
+	case call.Error != "" && b.header.Publication.Form == 0:
+		markFailed(&span, message)
+	case message != "":
 		add("langfuse.observation.level", "WARNING")
-		add("langfuse.observation.status_message", clean(strings.Join(call.Warnings, "; ")))
+		add("langfuse.observation.status_message", clean(message))
 	}
 	return span
 }
@@ -132,23 +137,29 @@ func markFailed(span *langfuse.Span, message string) {
 
 // output returns what the root shows: no view of Langfuse shows the text of an
 // error, so a failed item has it there.
-func output(o outcome.Outcome) json.RawMessage {
-	if !o.Failed() {
+func (b builder) output(o outcome.Outcome) json.RawMessage {
+	switch {
+	case o.Failed():
+		return encode(map[string]any{"error": o.Failure})
+	case b.header.Publication.Form == 0 || b.header.Publication.Mentions:
 		return o.Output
 	}
-	return encode(map[string]any{"error": o.Failure})
+	return extraction.WithoutLookedUp(o.Output)
 }
 
-func rootMetadata(o outcome.Outcome) string {
+func (b builder) rootMetadata(o outcome.Outcome) string {
 	m := map[string]any{"item_id": o.Item, "trial": o.Trial, "attempt": o.Attempt, "latency_ms": o.Latency.Milliseconds()}
 	if len(o.Warnings) > 0 {
 		m["warnings"] = o.Warnings
+	}
+	if b.header.Publication.Form > 0 {
+		times(m, o.Started, o.Ended, outcome.WaitsOf(o.Calls).Sum())
 	}
 	return string(encode(m))
 }
 
 // callMetadata is what Langfuse has no field for; "" where there is nothing.
-func callMetadata(call outcome.Call) string {
+func (b builder) callMetadata(call outcome.Call, at period) string {
 	m := map[string]any{}
 	if call.Provider != "" {
 		m["provider"] = call.Provider
@@ -161,6 +172,9 @@ func callMetadata(call outcome.Call) string {
 	}
 	if call.Kind == outcome.JudgingKind { // in fields of Langfuse it would add to the cost of what is judged
 		m["model"], m["judging"] = call.Model, usageOf(call)
+	}
+	if !at.start.Equal(call.Started) || !at.end.Equal(later(call.Started, call.Ended)) {
+		times(m, call.Started, call.Ended, call.Waited)
 	}
 	if len(m) == 0 {
 		return ""

@@ -132,7 +132,7 @@ func (d deployment) harmed(name string) {
 	put := func(id, trace string, value float64) {
 		like := scores[trace]
 		must(d.t, d.client.CreateScore(d.t.Context(), langfuse.ScoreCreate{
-			ID: id, Name: like.Name, Type: like.Type, Value: langfuse.NumberValue(value), TraceID: trace, ObservationID: like.Subject.ID,
+			ID: id, Name: like.Name, Type: like.Type, Value: langfuse.NumberValue(value), TraceID: trace, ObservationID: like.Subject.ID, Environment: "elsewhere",
 		}))
 	}
 	must(d.t, d.client.DeleteScore(d.t.Context(), scores[traces[0]].ID))

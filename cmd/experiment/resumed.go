@@ -68,6 +68,10 @@ func sameExperiment(began, now outcome.Header, cfg runConfig) error {
 	if !cfg.environmentGiven {
 		now.Environment, now.Publication.ScoreEnvironment = began.Environment, began.ScoreEnvironment()
 	}
+	// So may mentions, which versions that asked nothing sent always.
+	if began.Publication.Form == 0 || began.Publication.Mentions {
+		now.Publication.Mentions = began.Publication.Mentions
+	}
 	var differences []string
 	note := func(what, began, now string) {
 		if began != now {
@@ -78,6 +82,7 @@ func sameExperiment(began, now outcome.Header, cfg runConfig) error {
 	note("metadata", pairs(began.Metadata), pairs(now.Metadata))
 	note("environment", began.Environment, now.Environment)
 	note("environment of scores", began.ScoreEnvironment(), now.ScoreEnvironment())
+	note("looked-up mentions", sentOrNot(began.Publication.Mentions), sentOrNot(now.Publication.Mentions))
 	note("trials", strconv.Itoa(max(1, began.Trials)), strconv.Itoa(max(1, now.Trials)))
 	if began.System.Endpoint == "" { // of a version that did not note it
 		now.System.Endpoint = ""
@@ -149,6 +154,13 @@ func fingerprint(ctx context.Context, source experiment.Source) (string, error) 
 		}
 	}
 	return f.Sum(), nil
+}
+
+func sentOrNot(mentions bool) string {
+	if mentions {
+		return "sent"
+	}
+	return "not sent"
 }
 
 func orNone(value string) string {

@@ -54,6 +54,7 @@ func runTable() []setting {
 		{flag: "description", env: "EXPERIMENT_DESCRIPTION", usage: "`TEXT` shown beside the run in Langfuse"},
 		{flag: "metadata", many: true, usage: "record `K=V` with the run; may be repeated"},
 		{flag: "environment", env: "LANGFUSE_TRACING_ENVIRONMENT", fallback: outcome.SpanEnvironment, usage: "`NAME` of the Langfuse environment of traces and scores; without it that of scores is " + outcome.ScoreEnvironment},
+		{flag: "publish-mentions", env: "EXPERIMENT_PUBLISH_MENTIONS", toggle: true, usage: "also send the places in the text that were looked up, not only those that the model gave, as mentions of entities to Langfuse"},
 		{flag: "langfuse-mode", env: connect.EnvMode, usage: modeUsage},
 		{flag: "resume", toggle: true, usage: "go on with the run of this name"},
 		{flag: "retry-failed", bare: true, usage: "go on with the run of this name, and give failed items a new attempt; `[=CLASS,…]` those of these classes only"},
@@ -160,7 +161,7 @@ func (s settings) runConfigOf(p *problems, scores []string) runConfig {
 		p.add("--langfuse-mode: %v", err)
 	}
 	cfg.environmentGiven = s["environment"].from != "default"
-	cfg.publication = outcome.Publication{Form: outcome.PublicationForm, ScoreEnvironment: s.scoreEnvironment()}
+	cfg.publication = outcome.Publication{Form: outcome.PublicationForm, ScoreEnvironment: s.scoreEnvironment(), Mentions: p.toggle(s, "publish-mentions")}
 	for _, key := range tracking.FixedKeys() {
 		if _, taken := cfg.metadata[key]; taken {
 			p.add("--metadata: the key %q is recorded with every run and cannot be set", key)

@@ -27,7 +27,7 @@ func TestSee(t *testing.T) {
 	must(t, err)
 	got := fmt.Sprint(s.Quoted, s.Faulty, s.Missed, s.Extracted[1].Mentions)
 	want := `[{0 "b" (digit), at 3 to 4 (utf16_code_unit) -1 } {1 "b" (letter), at 5 to 6 (byte) 0 } {2 "b" (letter), at 3 to 4 (utf16_code_unit) -1 }] ` +
-		`[{3 "x" (letter), at 0 to 2 (utf16_code_unit) -1 QUOTE_MISMATCH}] [{1 "𝒜", at 0 to 2 (utf16_code_unit) 1 }] [{ 2 3}]`
+		`[{3 "x" (letter), at 0 to 2 (utf16_code_unit) -1 QUOTE_MISMATCH}] [{1 "𝒜", at 0 to 2 (utf16_code_unit) 1 }] [{ 2 3 false}]`
 	if got != want || s.DocumentText != "𝒜 b b" || len(s.Gold) != 2 {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

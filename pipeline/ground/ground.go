@@ -37,8 +37,8 @@ func Ground(e extraction.Extraction, text string) (extraction.Extraction, Report
 // A mention whose offsets quote the document is kept; one with good offsets and
 // no quote gets the quote. Any other is looked for by Locate, close to the start
 // that it claims, and removed if it does not occur. Equal mentions are one. An
-// entity that has none left is given the places of its name and aliases,
-// compared as Locate does: whole words only (in scripts that divide words by
+// entity that has none left is given the places of its name and aliases, marked
+// as looked up, compared as Locate does: whole words only (in scripts that divide words by
 // white space), the longer of two that overlap, at most the first 100 of those
 // that are looked at. An inflected form of a name is another word.
 //
@@ -78,9 +78,10 @@ func (x *Index) Ground(e extraction.Extraction) (extraction.Extraction, Report) 
 func (x *Index) mention(given extraction.Span) (extraction.Span, bool) {
 	there, ok := x.Slice(given.Start, given.End)
 	if ok && there != "" && (given.Quote == "" || given.Quote == there) {
-		return extraction.Span{Quote: there, Start: given.Start, End: given.End}, true
+		return extraction.Span{Quote: there, Start: given.Start, End: given.End, LookedUp: given.LookedUp}, true
 	}
 	span, match := x.Locate(given.Quote, given.Start)
+	span.LookedUp = given.LookedUp
 	return span, match != None
 }
 
@@ -105,6 +106,7 @@ func (x *Index) named(e extraction.Entity) []extraction.Span {
 				continue
 			}
 			if span, ok := x.span(s); ok {
+				span.LookedUp = true
 				spans = append(spans, span)
 				found++
 			}

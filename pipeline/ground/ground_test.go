@@ -111,11 +111,11 @@ func TestGround(t *testing.T) {
 		{Name: ""},
 	}, Relationships: []extraction.Relationship{{Source: "Ann", Target: "Zed"}}}
 	want := extraction.Extraction{Entities: []extraction.Entity{
-		{Name: "Ann", Aliases: []string{"Ann Smith"}, Mentions: []extraction.Span{{Quote: "Ann Smith", Start: 0, End: 9}, {Quote: "Ann", Start: 11, End: 14}, {Quote: "ann", Start: 43, End: 46}}},
-		{Name: "Acme Corp", Mentions: []extraction.Span{{Quote: "ACME\nCorp", Start: 23, End: 32}}},
-		{Name: "Al", Mentions: []extraction.Span{{Quote: "Al", Start: 39, End: 41}}},
+		{Name: "Ann", Aliases: []string{"Ann Smith"}, Mentions: []extraction.Span{{Quote: "Ann Smith", Start: 0, End: 9, LookedUp: true}, {Quote: "Ann", Start: 11, End: 14, LookedUp: true}, {Quote: "ann", Start: 43, End: 46, LookedUp: true}}},
+		{Name: "Acme Corp", Mentions: []extraction.Span{{Quote: "ACME\nCorp", Start: 23, End: 32, LookedUp: true}}},
+		{Name: "Al", Mentions: []extraction.Span{{Quote: "Al", Start: 39, End: 41, LookedUp: true}}},
 		{Name: "Rome"},
-		{Name: "北京", Mentions: []extraction.Span{{Quote: "北京", Start: 48, End: 50}}},
+		{Name: "北京", Mentions: []extraction.Span{{Quote: "北京", Start: 48, End: 50, LookedUp: true}}},
 		{Name: "Roma", Mentions: []extraction.Span{{Quote: "Roman", Start: 57, End: 62}}},
 		{Name: "Ann", Mentions: []extraction.Span{{Quote: "Ann", Start: 11, End: 14}}},
 		{Name: "Bob"},

@@ -49,7 +49,7 @@ func (b *reading) entity(n int, e *entry) extraction.Entity {
 		Aliases: e.aliases,
 	}
 	for _, m := range e.mentions {
-		out.Mentions = append(out.Mentions, extraction.Span{Quote: m.text, Start: m.at, End: m.at + utf8.RuneCountInString(m.text)})
+		out.Mentions = append(out.Mentions, extraction.Span{Quote: m.text, Start: m.at, End: m.at + utf8.RuneCountInString(m.text), LookedUp: true})
 	}
 	return out
 }

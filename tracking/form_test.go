@@ -1,0 +1,392 @@
+package tracking_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	trace "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+
+	"extraction-experiment/runstore"
+	"extraction-experiment/scoring"
+	"extraction-experiment/tracking"
+)
+
+// sent is what was published, in the forms of OTLP/JSON and of the ingestion, by
+// the ids of spans and scores.
+type sent struct {
+	mu            sync.Mutex
+	spans, scores map[string]map[string]any
+}
+
+// capture gathers what is sent to the server from now on, which takes it as well.
+func (w *world) capture(t *testing.T) *sent {
+	t.Helper()
+	got := &sent{spans: map[string]map[string]any{}, scores: map[string]map[string]any{}}
+	front := func(_ http.ResponseWriter, r *http.Request) bool {
+		body, err := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if err == nil && r.Header.Get("Content-Encoding") == "gzip" {
+			var unzipped *gzip.Reader
+			if unzipped, err = gzip.NewReader(bytes.NewReader(body)); err == nil {
+				body, err = io.ReadAll(unzipped)
+			}
+		}
+		got.mu.Lock()
+		defer got.mu.Unlock()
+		var spans trace.TracesData
+		var scores struct {
+			Batch []struct {
+				Timestamp string
+				Body      map[string]any
+			}
+		}
+		switch {
+		case err != nil:
+		case strings.HasSuffix(r.URL.Path, "/otel/v1/traces"):
+			err = proto.Unmarshal(body, &spans)
+		case strings.HasSuffix(r.URL.Path, "/ingestion"):
+			err = json.Unmarshal(body, &scores)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		for _, resource := range spans.ResourceSpans {
+			for _, span := range resource.ScopeSpans[0].Spans {
+				got.spans[hex.EncodeToString(span.SpanId)] = otlpJSON(span)
+			}
+		}
+		for _, event := range scores.Batch {
+			event.Body["timestamp"] = event.Timestamp
+			got.scores[event.Body["id"].(string)] = event.Body
+		}
+		return false
+	}
+	w.front.Store(&front)
+	return got
+}
+
+// otlpJSON is a span as OTLP/JSON has it.
+func otlpJSON(s *trace.Span) map[string]any {
+	attributes := []any{}
+	for _, a := range s.Attributes {
+		value := map[string]any{"stringValue": a.Value.GetStringValue()}
+		if n := a.Value.GetIntValue(); n != 0 {
+			value = map[string]any{"intValue": strconv.FormatInt(n, 10)}
+		}
+		attributes = append(attributes, map[string]any{"key": a.Key, "value": value})
+	}
+	return map[string]any{
+		"traceId": hex.EncodeToString(s.TraceId), "spanId": hex.EncodeToString(s.SpanId), "parentSpanId": hex.EncodeToString(s.ParentSpanId), "name": s.Name,
+		"startTimeUnixNano": strconv.FormatUint(s.StartTimeUnixNano, 10), "endTimeUnixNano": strconv.FormatUint(s.EndTimeUnixNano, 10),
+		"attributes": attributes, "status": map[string]any{"code": float64(s.Status.GetCode()), "message": s.Status.GetMessage()},
+	}
+}
+
+// sentBefore is what the version before Publication sent of the run in testdata.
+func sentBefore(t *testing.T) *sent {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/form0.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lists struct{ Spans, Scores []map[string]any }
+	if err := json.Unmarshal(raw, &lists); err != nil {
+		t.Fatal(err)
+	}
+	all := &sent{spans: map[string]map[string]any{}, scores: map[string]map[string]any{}}
+	for _, s := range lists.Spans {
+		all.spans[s["spanId"].(string)] = s
+	}
+	for _, s := range lists.Scores {
+		all.scores[s["id"].(string)] = s
+	}
+	return all
+}
+
+// post sends what another version sent, as it is.
+func (w *world) post(t *testing.T, path string, body any) {
+	t.Helper()
+	raw, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.config.BaseURL+path, bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetBasicAuth(w.config.PublicKey, w.config.SecretKey.Reveal())
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := w.config.HTTPClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := io.ReadAll(answer.Body)
+	if err := answer.Body.Close(); err != nil {
+		t.Error(err)
+	}
+	if err != nil || answer.StatusCode >= 300 {
+		t.Fatalf("%s: %s %s %v", path, answer.Status, said, err)
+	}
+}
+
+// TestForm_before: a run that an older version began and published by half goes on
+// in the form of that version, byte for byte, and is verified and repaired in it.
+func TestForm_before(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	before := sentBefore(t)
+	run := w.halfPublishedBefore(t, before)
+	got := w.capture(t)
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	// Of items 0 and 1 the spans were acknowledged, of item 0 the scores.
+	if len(got.spans) != 4 || len(got.scores) != len(before.scores)-4 {
+		t.Errorf("%d spans and %d scores were sent", len(got.spans), len(got.scores))
+	}
+	same := func() {
+		t.Helper()
+		for id, span := range got.spans {
+			if diff := cmp.Diff(before.spans[id], span); diff != "" {
+				t.Error(diff)
+			}
+		}
+		for id, score := range got.scores {
+			if diff := cmp.Diff(before.scores[id], score); diff != "" {
+				t.Error(diff)
+			}
+		}
+	}
+	same()
+	config := tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}}
+	verdict, err := tracking.Verify(t.Context(), config)
+	if err != nil || !verdict.OK() || verdict.Checked.Spans != len(before.spans) || verdict.Checked.Scores+verdict.Checked.RunScores != len(before.scores) {
+		t.Errorf("%+v %v", verdict, err)
+	}
+	var lost string
+	for id, score := range before.scores {
+		if score["traceId"] != nil {
+			lost = id
+		}
+	}
+	w.deleteScore(t, lost)
+	clear(got.scores)
+	_, after, err := tracking.Repair(t.Context(), config, tracking.Config{Client: w.client, Server: w.server, Run: run, LastTries: 1})
+	if err != nil || !after.OK() || got.scores[lost] == nil {
+		t.Errorf("%+v %v; sent: %v", after.Findings, err, got.scores)
+	}
+	same()
+}
+
+// halfPublishedBefore is the run in testdata, with the spans of items 0 and 1 and
+// half of their scores on the server; those of item 1 were not acknowledged.
+func (w *world) halfPublishedBefore(t *testing.T, before *sent) *runstore.Run {
+	t.Helper()
+	file, err := os.Open("testdata/form0.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "before.run")
+	if err := runstore.Import(t.Context(), file, path); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	run, err := runstore.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = run.Close() })
+	outcomes, err := run.Committed(t.Context(), 0, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header, err := run.Header(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	traces := []string{tracking.TraceID(header, outcomes[0].Outcome), tracking.TraceID(header, outcomes[1].Outcome)}
+	var spans, scores []any
+	experiment := ""
+	for _, span := range before.spans {
+		if slices.Contains(traces, span["traceId"].(string)) {
+			spans = append(spans, span)
+		}
+	}
+	for id, score := range before.scores {
+		if run, ok := score["datasetRunId"].(string); ok {
+			experiment = run
+		} else if slices.Contains(traces, score["traceId"].(string)) {
+			scores = append(scores, map[string]any{"id": "event-" + id, "type": "score-create", "timestamp": score["timestamp"], "body": score})
+		}
+	}
+	w.post(t, "/api/public/otel/v1/traces", map[string]any{"resourceSpans": []any{map[string]any{"scopeSpans": []any{map[string]any{"spans": spans}}}}})
+	w.post(t, "/api/public/ingestion", map[string]any{"batch": scores})
+	err = run.SetExperiment(t.Context(), runstore.Experiment{Trial: 1, ID: experiment})
+	if err == nil {
+		err = run.Ack(t.Context(), runstore.Ack{OID: outcomes[0].OID, Bits: runstore.All}, runstore.Ack{OID: outcomes[1].OID, Bits: runstore.Link | runstore.Spans})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// attribute is the value of an attribute of a span in OTLP/JSON.
+func attribute(span map[string]any, key string) string {
+	for _, a := range span["attributes"].([]any) {
+		if a := a.(map[string]any); a["key"] == key {
+			return fmt.Sprint(a["value"].(map[string]any)["stringValue"])
+		}
+	}
+	return ""
+}
+
+// TestForm_today: what Langfuse shows of a run. Its scores are in the environment
+// that its pages show; the latency is that of the item, without what was waited; an
+// item that failed is one error; and nobody sees mentions that nobody gave.
+func TestForm_today(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	run := w.newRunOf(t, "today", 3, 0)
+	for i := range 3 {
+		o := made(i)
+		o.Started, o.Latency = o.Ended.Add(-3*time.Second), time.Second // a second is that of the call
+		o.Calls[0].Waited = 2 * time.Second
+		o.Output = json.RawMessage(`{"entities":[{"name":"Ann","mentions":[{"quote":"Ann","start":0,"end":3,"looked_up":true}]},` +
+			`{"name":"Bob","mentions":[{"quote":"Bob","start":8,"end":11}]}]}`)
+		if o.Failed() {
+			o.Output, o.Calls[0].Error = nil, "too slow"
+		}
+		if err := run.Commit(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	finish(t, run, start.Add(time.Minute))
+	got := w.capture(t)
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	levels := map[string]int{}
+	for _, span := range got.spans {
+		levels[attribute(span, "langfuse.observation.level")]++
+		if environment := attribute(span, "langfuse.environment"); environment != "sdk-experiment" {
+			t.Errorf("a span in %q", environment)
+		}
+		begin, end := nanoseconds(t, span["startTimeUnixNano"]), nanoseconds(t, span["endTimeUnixNano"])
+		if end-begin != time.Second {
+			t.Errorf("%s took %s", span["name"], end-begin)
+		}
+		metadata := attribute(span, "langfuse.observation.metadata")
+		if !strings.Contains(metadata, `"waited_ms":2000`) || !strings.Contains(metadata, `"ended":"2026-11-21T09:00:0`) {
+			t.Errorf("%s: metadata %s", span["name"], metadata)
+		}
+		if output := attribute(span, "langfuse.observation.output"); span["parentSpanId"] == "" && !strings.Contains(output, "error") &&
+			output != `{"entities":[{"name":"Ann"},{"name":"Bob","mentions":[{"quote":"Bob","start":8,"end":11}]}]}` {
+			t.Errorf("output %s", output)
+		}
+	}
+	if levels["ERROR"] != 1 || levels["WARNING"] != 1 || levels[""] != 4 {
+		t.Errorf("levels %v", levels)
+	}
+	for _, score := range got.scores {
+		if score["environment"] != "default" {
+			t.Errorf("%s is in %q", score["name"], score["environment"])
+		}
+	}
+	config := tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}}
+	if verdict, err := tracking.Verify(t.Context(), config); err != nil || !verdict.OK() || len(got.scores) == 0 {
+		t.Errorf("%+v %v", verdict, err)
+	}
+}
+
+func nanoseconds(t *testing.T, value any) time.Duration {
+	t.Helper()
+	n, err := strconv.ParseInt(value.(string), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(n)
+}
+
+// TestMetadata: of a run of today there is what it has, and of the scoring options
+// what differs from the default; ReadRun finds all of them again.
+func TestMetadata(t *testing.T) {
+	options := scoring.DefaultOptions()
+	standard := marshal(t, options)
+	options.Threshold, options.Initials = "0.9", true
+	other := marshal(t, options)
+	header := func(form int, version string, options json.RawMessage) outcome.Header {
+		return outcome.Header{
+			System: outcome.System{Model: "m", Provider: "p"}, Runner: "r", Metadata: map[string]string{"team": "a", "git_sha": "mine"},
+			Publication: outcome.Publication{Form: form}, Scorer: outcome.Scorer{Version: version, Options: options},
+		}
+	}
+	with := func(version, options string) map[string]string {
+		m := map[string]string{"model": "m", "provider": "p", "runner_version": "r", "trial": "1", "team": "a", "scorer_version": version}
+		if options != "" {
+			m["scorer_options"] = options
+		}
+		return m
+	}
+	for name, tt := range map[string]struct {
+		of   outcome.Header
+		want map[string]string
+	}{
+		"the default options":         {header(1, scoring.Version, standard), with(scoring.Version, "")},
+		"other options":               {header(1, scoring.Version, other), with(scoring.Version, `{"initials":true,"threshold":"0.9"}`)},
+		"of another scorer's version": {header(1, "0", standard), with("0", string(sorted(t, standard)))},
+		"of a scorer without options": {header(1, "answers@1", json.RawMessage(`{}`)), with("answers@1", "")},
+	} {
+		if diff := cmp.Diff(tt.want, tracking.Metadata(tt.of, 1)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	if m := tracking.Metadata(header(0, scoring.Version, standard), 1); m["scorer_options"] != string(standard) || m["git_sha"] != "" || len(m) != len(tracking.FixedKeys())+1 {
+		t.Errorf("of a version before: %v", m)
+	}
+	for name, want := range map[string]json.RawMessage{"standard": standard, "other": other} {
+		read := tracking.HeaderFrom(tracking.Metadata(header(1, scoring.Version, want), 1))
+		if string(read.Scorer.Options) != string(want) {
+			t.Errorf("%s: read back as %s", name, read.Scorer.Options)
+		}
+	}
+}
+
+func marshal(t *testing.T, value any) json.RawMessage {
+	t.Helper()
+	raw, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// sorted writes an object with its keys in order.
+func sorted(t *testing.T, raw json.RawMessage) json.RawMessage {
+	t.Helper()
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &values); err != nil {
+		t.Fatal(err)
+	}
+	return marshal(t, values)
+}

@@ -102,3 +102,23 @@ func overlap(a, b period) time.Duration {
 	}
 	return max(0, end.Sub(latest(a.start, b.start)))
 }
+
+// TestBuilder_output: mentions that nobody gave are sent where somebody asked for
+// them, and by runs of versions that asked nothing.
+func TestBuilder_output(t *testing.T) {
+	const all = `{"entities":[{"name":"Ann","mentions":[{"quote":"Ann","start":0,"end":3,"looked_up":true}]}],"relationships":[]}`
+	const given = `{"entities":[{"name":"Ann"}],"relationships":[]}`
+	for name, tt := range map[string]struct {
+		publication outcome.Publication
+		want        string
+	}{
+		"today":            {outcome.Publication{Form: 1}, given},
+		"asked for":        {outcome.Publication{Form: 1, Mentions: true}, all},
+		"by older version": {outcome.Publication{}, all},
+	} {
+		b := builder{header: outcome.Header{Publication: tt.publication}}
+		if got := b.output(outcome.Outcome{Detail: outcome.Detail{Output: []byte(all)}}); string(got) != tt.want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}

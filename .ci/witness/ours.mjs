@@ -109,10 +109,16 @@ function newest(all) {
   return of;
 }
 
-// output is what the root of an item shows: the extraction, or why there is none.
+// output is what the root of an item shows: the extraction without mentions that were
+// only looked up, or why there is none.
 function output(id) {
   const { output, failure } = outcomes[id];
-  return failure ? { error: { class: failure.class, message: failure.message } } : output;
+  if (failure) return { error: { class: failure.class, message: failure.message } };
+  const entities = output.entities?.map(({ mentions, ...entity }) => {
+    const given = (mentions ?? []).filter((m) => !m.looked_up);
+    return given.length ? { ...entity, mentions: given } : entity;
+  });
+  return entities ? { ...output, entities } : output;
 }
 
 // scores are the defined scores of an item, as v3/scores writes them.
@@ -126,7 +132,7 @@ function tally(calls) {
   return calls.map((c) => {
     const type = (c.type ?? c.kind).toUpperCase();
     return canonical({
-      name: c.name, type, failed: Boolean(c.error) || c.level === "ERROR",
+      name: c.name, type, level: c.level ?? (c.error || c.warnings ? "WARNING" : "DEFAULT"),
       input: parsed(c.input) || null, output: parsed(c.output) || null,
       model: type === "GENERATION" ? (c.model ?? c.providedModelName) : null,
       parameters: c.parameters ?? c.modelParameters ?? {},

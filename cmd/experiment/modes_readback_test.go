@@ -115,7 +115,7 @@ func (d deployment) generations(trace langfuse.Trace, o outcome.Outcome, prompte
 	}
 	root, ok := trace.Root()
 	took, want := root.EndTime.Sub(root.StartTime), o.Latency // without what was waited
-	if !ok || (took-want).Abs() > time.Millisecond { // servers keep milliseconds
+	if !ok || (took-want).Abs() > time.Millisecond {          // servers keep milliseconds
 		d.t.Errorf("%s: the root took %s, the run file says %s", o.Item, took, want)
 	}
 	if (found > 0) != prompted {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -10,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/configs/sample"
@@ -17,6 +20,7 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/outcome"
 	"extraction-experiment/seed"
 	"extraction-experiment/tracking"
 )
@@ -152,4 +156,82 @@ func (d deployment) harmed(name string) {
 	}
 	must(d.t, d.client.DeleteScore(d.t.Context(), "another"))
 	d.readBack(name, len(newest), true)
+}
+
+// TestModes_waited: a run that waits for its limiter most of the time. What
+// Langfuse shows as latency is that of the run file, all the same; scores are where
+// its pages show them.
+func TestModes_waited(t *testing.T) {
+	for _, mode := range []embedded.Mode{embedded.ModeV3, embedded.ModeV4} {
+		t.Run(string(mode), func(t *testing.T) {
+			d := newDeployment(t, mode)
+			model := newFickleModel(t)
+			model.wise.Store(true)
+			maps.Copy(d.env, map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": model.url})
+			d.exits(cli.ExitOK, "--dataset", sample.Name, "--name", "paced", "--model", "openai/gpt-test", "--limit", "12", "--rpm", "1200", "-c", "8", "--quiet")
+			_, newest, _ := d.newestOf("paced")
+			traces := slices.Collect(maps.Keys(newest))
+			var waited time.Duration
+			for trace, err := range d.client.ReadTraces(t.Context(), d.server.Capabilities, traces, langfuse.TraceParts{}) {
+				must(t, err)
+				waited += outcome.WaitsOf(newest[trace.ID].Calls).Sum()
+				d.latencyOf(trace, newest[trace.ID])
+			}
+			if waited < 100*time.Millisecond {
+				t.Errorf("the run waited for %s: the test shows nothing", waited)
+			}
+			there := map[string]bool{}
+			for s, err := range d.client.ReadScores(t.Context(), d.server.Capabilities, langfuse.ScoresQuery{TraceIDs: traces}) {
+				must(t, err)
+				there[s.TraceID()+" "+s.Name] = true
+				if s.Environment != "default" {
+					t.Errorf("%s is in the environment %q", s.Name, s.Environment)
+				}
+			}
+			for id, o := range newest {
+				for _, name := range []string{"entity_precision", "entity_recall", "entity_f1", "relationship_accuracy", "relationship_recall", "relationship_f1", "type_accuracy", "error"} {
+					if s, _ := outcome.Lookup(o.Scores, name); (s.Value != nil) != there[id+" "+name] {
+						t.Errorf("%s: %s is there: %v, and is %v in the run file", o.Item, name, there[id+" "+name], s.Value)
+					}
+				}
+			}
+		})
+	}
+}
+
+// latencyOf demands that all that Langfuse shows as the latency of an item is that
+// of the run file, and that the calls are within it.
+func (d deployment) latencyOf(trace langfuse.Trace, o outcome.Outcome) {
+	d.t.Helper()
+	root, _ := trace.Root()
+	shown := map[string]time.Duration{"its root": root.EndTime.Sub(root.StartTime)}
+	if !d.server.NewReads {
+		shown["its trace"] = d.traceLatency(trace.ID)
+	}
+	for what, took := range shown {
+		if (took - o.Latency).Abs() > time.Millisecond { // servers keep milliseconds
+			d.t.Errorf("%s: %s took %s, the run file says %s", o.Item, what, took, o.Latency)
+		}
+	}
+	if len(trace.Observations) != len(o.Calls)+1 {
+		d.t.Errorf("%s has %d spans and %d calls", o.Item, len(trace.Observations), len(o.Calls))
+	}
+	for _, span := range trace.Observations {
+		if span.Environment != "sdk-experiment" || span.StartTime.Before(root.StartTime) || span.EndTime.After(root.EndTime) {
+			d.t.Errorf("%s: %s in %q is not within the root: %s to %s", o.Item, span.Name, span.Environment, span.StartTime, span.EndTime)
+		}
+	}
+}
+
+// traceLatency is what v3 calls the latency of a trace.
+func (d deployment) traceLatency(id string) time.Duration {
+	d.t.Helper()
+	r, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, d.env["LANGFUSE_BASE_URL"]+"/api/public/traces/"+id, nil)
+	must(d.t, err)
+	r.SetBasicAuth(embedded.DefaultPublicKey, embedded.DefaultSecretKey)
+	answer, err := http.DefaultClient.Do(r)
+	must(d.t, err)
+	var trace struct{ Latency float64 } // seconds
+	must(d.t, errors.Join(json.NewDecoder(answer.Body).Decode(&trace), answer.Body.Close()))
+	return time.Duration(trace.Latency * float64(time.Second))
 }

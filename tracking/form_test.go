@@ -354,7 +354,7 @@ func TestMetadata(t *testing.T) {
 	}{
 		"the default options":         {header(1, scoring.Version, standard), with(scoring.Version, "")},
 		"other options":               {header(1, scoring.Version, other), with(scoring.Version, `{"initials":true,"threshold":"0.9"}`)},
-		"of another scorer's version": {header(1, "0", standard), with("0", string(sorted(t, standard)))},
+		"of another scorer's version": {header(1, "0", other), with("0", `{"initials":true,"threshold":"0.9"}`)},
 		"of a scorer without options": {header(1, "answers@1", json.RawMessage(`{}`)), with("answers@1", "")},
 	} {
 		if diff := cmp.Diff(tt.want, tracking.Metadata(tt.of, 1)); diff != "" {
@@ -379,14 +379,4 @@ func marshal(t *testing.T, value any) json.RawMessage {
 		t.Fatal(err)
 	}
 	return raw
-}
-
-// sorted writes an object with its keys in order.
-func sorted(t *testing.T, raw json.RawMessage) json.RawMessage {
-	t.Helper()
-	var values map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &values); err != nil {
-		t.Fatal(err)
-	}
-	return marshal(t, values)
 }

@@ -15,12 +15,12 @@ import (
 // Metadata returns the flat metadata of a trial: what the run has of the fixed
 // keys, in one form on every run so that lists of runs line up, and the user's
 // own. A user's key of the same name as a fixed one does not replace it; see
-// FixedKeys. Of the scoring options there are those that differ from the default
-// of the scorer's version; with Form 0 all, and empty values, too.
+// FixedKeys. Of the scoring options there are those that differ from the
+// default; with Form 0 all, and empty values, too.
 func Metadata(h outcome.Header, trial int) map[string]string {
 	fixed := fixedMetadata(h, trial)
 	if h.Publication.Form > 0 {
-		fixed["scorer_options"] = changedOptions(h.Scorer)
+		fixed["scorer_options"] = changedOptions(h.Scorer.Options)
 		maps.DeleteFunc(fixed, func(_, value string) bool { return value == "" })
 	}
 	m := map[string]string{}
@@ -60,27 +60,22 @@ func fixedMetadata(h outcome.Header, trial int) map[string]string {
 }
 
 // changedOptions returns the scoring options that differ from the default, as a
-// JSON object; "" where none does. The defaults of other versions of the scorer,
-// and of other scorers, are not known: of these there are all.
-func changedOptions(s outcome.Scorer) string {
-	options := map[string]json.RawMessage{}
-	if json.Unmarshal(s.Options, &options) != nil {
-		return string(s.Options)
+// JSON object; "" where none does. What cannot be read is returned as it is.
+func changedOptions(all json.RawMessage) string {
+	var options, standard map[string]json.RawMessage
+	if json.Unmarshal(all, &options) != nil || json.Unmarshal(encode(scoring.DefaultOptions()), &standard) != nil {
+		return string(all)
 	}
-	if s.Version == scoring.Version {
-		var standard map[string]json.RawMessage
-		if json.Unmarshal(encode(scoring.DefaultOptions()), &standard) != nil {
-			return string(s.Options)
-		}
-		maps.DeleteFunc(options, func(key string, value json.RawMessage) bool { return bytes.Equal(value, standard[key]) })
-	}
+	maps.DeleteFunc(options, func(key string, value json.RawMessage) bool { return bytes.Equal(value, standard[key]) })
 	if len(options) == 0 {
 		return ""
 	}
 	return string(encode(options))
 }
 
-// allOptions returns the scoring options that changedOptions was given.
+// allOptions returns the scoring options that changedOptions was given. The
+// defaults of other versions of the scorer, and of other scorers, are not known:
+// of these there are those that were said.
 func allOptions(version, said string) json.RawMessage {
 	raw := json.RawMessage(said)
 	if version == scoring.Version {

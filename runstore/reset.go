@@ -87,6 +87,24 @@ func (r *Reader) corrected(ctx context.Context, from, to int64) (at map[string]t
 	return at, rows.Err()
 }
 
+func deletingKey(oid int64) string { return fmt.Sprintf("deleting:%d", oid) }
+
+// SetDeleting records which scores of a superseded attempt were seen in Langfuse,
+// so far: they are about to be deleted, and one that is not there later is gone and
+// not late. Errors as Commit.
+func (r *Run) SetDeleting(ctx context.Context, oid int64, scores []string) error {
+	return r.writer.submit(ctx, 64, func(t *tx) error { return t.setMeta(deletingKey(oid), scores) })
+}
+
+// Deleting returns what SetDeleting recorded of an attempt.
+func (r *Reader) Deleting(ctx context.Context, oid int64) (scores []string, err error) {
+	err = readMeta(ctx, r.path, r.db, deletingKey(oid), &scores)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return scores, faultOf(r.path, ErrRead, err)
+}
+
 // Totals is what was said in Langfuse about a trial as a whole.
 type Totals struct {
 	Trial  int                `json:"trial"`

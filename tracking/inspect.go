@@ -3,6 +3,8 @@ package tracking
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
@@ -164,15 +166,20 @@ func (v *verifier) superseded(o runstore.Pending, id string, scores []langfuse.S
 	if len(v.verdict.Superseded) < maxListed {
 		v.verdict.Superseded = append(v.verdict.Superseded, SupersededEntry{Trial: o.Trial, Item: o.Item, Attempt: o.Attempt, Trace: id, Class: string(o.Class)})
 	}
-	ours := map[string]bool{}
+	gone := map[string]bool{}
 	for _, s := range (builder{header: v.header}).scores(o) {
-		ours[s.ID] = true
+		gone[s.ID] = true
 	}
+	stale := false
 	for _, s := range scores {
-		if !ours[s.ID] {
+		if !gone[s.ID] {
 			continue
 		}
+		stale = true
+		delete(gone, s.ID)
 		v.found(Finding{Kind: StaleScore, Trial: o.Trial, Item: o.Item, Trace: id, Score: s.Name, Detail: fmt.Sprintf("attempt %d was replaced, and its score is still there", o.Attempt)})
-		v.repairs.withdraw(o.OID)
+	}
+	if stale && o.Published.Has(runstore.Withdrawn) {
+		v.repairs.withdraw(o.OID, slices.Sorted(maps.Keys(gone)))
 	}
 }

@@ -38,6 +38,7 @@ type Config struct {
 	LastTries int
 	// Patience is how long Follow waits, when all is sent, until the scores of
 	// replaced attempts are gone; 0 means two minutes: Langfuse queues deletions.
+	// Those that it took and did not show meanwhile stay to be withdrawn.
 	Patience time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -45,6 +46,9 @@ type Config struct {
 	Log *slog.Logger
 	// Published is told how many outcomes are in Langfuse now; nil is told nothing.
 	Published func(outcomes int)
+	// Withdrawing is told of how many replaced attempts the scores are still to go,
+	// while that is waited for, and 0 when it is not any more; nil is told nothing.
+	Withdrawing func(attempts int)
 	// Pages says that the server has a web interface that links can lead to.
 	Pages bool
 	// Runner names this program on the spans, with its version.
@@ -100,6 +104,9 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	}
 	if cfg.Published == nil {
 		cfg.Published = func(int) {}
+	}
+	if cfg.Withdrawing == nil {
+		cfg.Withdrawing = func(int) {}
 	}
 	return &Publisher{
 		cfg: cfg, linking: make(chan struct{}, cfg.Requests), withdrawals: map[int64]*withdrawal{},

@@ -53,6 +53,40 @@ func newWorldIn(t *testing.T, mode embedded.Mode) *world {
 func newWorldOf(t *testing.T, cfg embedded.Config) *world {
 	t.Helper()
 	w := &world{}
+	hs := httptest.NewServer(w.open(t, cfg))
+	t.Cleanup(hs.Close)
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	t.Cleanup(transport.CloseIdleConnections)
+	w.connect(t, hs.URL, transport)
+	return w
+}
+
+// newStillWorld is a world without a network, for fake time.
+func newStillWorld(t *testing.T, cfg embedded.Config) *world {
+	t.Helper()
+	w := &world{}
+	w.connect(t, "http://localhost", inProcess{w.open(t, cfg)})
+	return w
+}
+
+// inProcess answers requests by a handler.
+type inProcess struct{ handler http.Handler }
+
+func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, asked := httptest.NewRecorder(), r.Clone(r.Context())
+	if asked.Body == nil {
+		asked.Body = http.NoBody
+	}
+	p.handler.ServeHTTP(answer, asked)
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	return answer.Result(), nil
+}
+
+// open makes the server of the world.
+func (w *world) open(t *testing.T, cfg embedded.Config) http.Handler {
+	t.Helper()
 	cfg.Drop = func(kind, id string) bool {
 		drop := w.drop.Load()
 		return drop != nil && (*drop)(kind, id)
@@ -61,34 +95,36 @@ func newWorldOf(t *testing.T, cfg embedded.Config) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	w.store = store
 	inner := store.Handler()
-	hs := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.calls.Add(1)
 		if front := w.front.Load(); front != nil && (*front)(rw, r) {
 			return
 		}
 		inner.ServeHTTP(rw, r)
-	}))
-	t.Cleanup(func() {
-		hs.Close()
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
 	})
-	transport := &http.Transport{MaxIdleConnsPerHost: 64}
-	t.Cleanup(transport.CloseIdleConnections)
+}
+
+// connect makes the client of the world.
+func (w *world) connect(t *testing.T, address string, transport http.RoundTripper) {
+	t.Helper()
 	w.config = langfuse.Config{
-		BaseURL: hs.URL, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey),
+		BaseURL: address, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey),
 		MaxAttempts: 1, HTTPClient: &http.Client{Transport: transport},
 	}
+	var err error
 	if w.client, err = langfuse.New(w.config); err != nil {
 		t.Fatal(err)
 	}
 	if w.server, err = w.client.Probe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return w
 }
 
 // refuse makes the server answer requests that match with a status.

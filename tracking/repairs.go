@@ -11,7 +11,8 @@ import (
 // repairs gathers what would mend the differences of a page.
 type repairs struct {
 	resets  []runstore.Reset
-	deletes []string // ids of scores
+	gone    map[int64][]string // scores of withdrawn attempts, some of which are back
+	deletes []string           // ids of scores
 	trials  map[int]time.Time
 	moved   map[int]string // trials to the new ids of their runs
 }
@@ -27,8 +28,12 @@ func (r *repairs) scores(oid int64, later time.Time) {
 	r.resets = append(r.resets, runstore.Reset{OID: oid, Bits: runstore.Scores, Corrected: later})
 }
 
-// withdraw has the scores of a replaced attempt deleted again.
-func (r *repairs) withdraw(oid int64) {
+// withdraw has those scores of a replaced attempt deleted again that are not gone.
+func (r *repairs) withdraw(oid int64, gone []string) {
+	if r.gone == nil {
+		r.gone = map[int64][]string{}
+	}
+	r.gone[oid] = gone
 	r.resets = append(r.resets, runstore.Reset{OID: oid, Bits: runstore.Withdrawn})
 }
 
@@ -60,6 +65,11 @@ func (r *repairs) apply(ctx context.Context, v *verifier) error {
 	*r = repairs{}
 	if v.mend == nil {
 		return nil
+	}
+	for oid, gone := range todo.gone {
+		if err := v.mend.Run.SetDeleting(ctx, oid, gone); err != nil {
+			return err
+		}
 	}
 	if err := v.mend.Run.Reset(ctx, todo.resets...); err != nil {
 		return err

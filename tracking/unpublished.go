@@ -16,7 +16,7 @@ type UnpublishedError struct {
 	// Totals: the scores of the run as a whole are not published.
 	Totals bool
 	// Withdrawn counts attempts that newer ones replaced, and whose scores
-	// Langfuse still shows.
+	// Langfuse still shows, or may yet show.
 	Withdrawn int
 	// Refused says that all of this was refused for good: to publish again will
 	// change nothing.
@@ -78,7 +78,7 @@ func (p *Publisher) unpublished(cause error) error {
 	case left.Left == 0 && !left.Totals && left.Withdrawn == 0:
 		return nil
 	case left.Err == nil && left.Left == 0 && !left.Totals:
-		left.Err = errors.New("Langfuse takes its time with deletions; publish again later")
+		left.Err = errors.New("Langfuse has not shown all of them yet, or takes its time with deletions; publish again later")
 	case left.Err == nil:
 		left.Err = errors.New("publishing stopped early")
 	}

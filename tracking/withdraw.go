@@ -3,6 +3,8 @@ package tracking
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"extraction-experiment/langfuse"
@@ -12,7 +14,8 @@ import (
 // Withdrawing the scores of an attempt that a newer one replaced. Langfuse loses
 // a deletion that it handles before it has stored the score, and takes its time
 // for the others, so each score is deleted once it can be read, and then looked
-// for until it is gone. What is to be withdrawn stands in the run file.
+// for until it is gone. What is to be withdrawn, and what was seen of it, stands in
+// the run file.
 const (
 	withdrawPage = 50 // attempts looked at together
 	// firstLook is the pause before the second look; later ones double up to
@@ -21,24 +24,30 @@ const (
 	lookEvery = 2 * time.Second
 	// deleteAgain is after how long a deletion that shows no effect is repeated.
 	deleteAgain = time.Minute
+	// lostAfter is how long ago the attempt must have ended whose scores Langfuse
+	// shows, for those of the attempt before it, sent earlier and never seen, to be
+	// taken for lost.
+	lostAfter = time.Hour
 )
 
-// withdrawal is what this process has done to withdraw one attempt's scores.
+// withdrawal is what is known of one attempt's scores.
 type withdrawal struct {
-	since   time.Time       // of the first look
-	deleted time.Time       // when deletions were last asked for
-	seen    map[string]bool // scores that could be read
+	since   time.Time       // of this process's first look
+	deleted time.Time       // when it last asked for deletions
+	seen    map[string]bool // scores that could be read, also by processes before
 }
 
 // withdraw deletes the scores of replaced attempts and returns when they are
-// gone, or how many attempts still have some when Config.Patience is over.
+// gone, or how many attempts still have some, or may, when Config.Patience is over.
 func (p *Publisher) withdraw(ctx context.Context) (left int, err error) {
+	defer p.cfg.Withdrawing(0)
 	begun := p.cfg.Now()
 	for pause := firstLook; ; pause = min(2*pause, lookEvery) {
 		left, err := p.withdrawOnce(ctx)
 		if err != nil || left == 0 || p.cfg.Now().Sub(begun) >= p.cfg.Patience {
 			return left, err
 		}
+		p.cfg.Withdrawing(left)
 		p.wait(ctx, pause, nil, nil)
 		if ctx.Err() != nil {
 			return left, ctx.Err()
@@ -62,33 +71,22 @@ func (p *Publisher) withdrawOnce(ctx context.Context) (left int, err error) {
 }
 
 // withdrawPage deletes what can be read of some attempts' scores, acknowledges
-// those of which nothing can, and returns how many are left.
+// those of which nothing can and nothing will, and returns how many are left.
 func (p *Publisher) withdrawPage(ctx context.Context, page []runstore.Pending) (left int, err error) {
 	ids := make([][]string, len(page))
-	var all []string
 	for i, o := range page {
-		for _, s := range (builder{header: p.header}).scores(o) {
-			ids[i] = append(ids[i], s.ID)
-		}
-		all = append(all, ids[i]...)
+		ids[i] = p.scoreIDs(o)
 	}
-	readable, err := p.readable(ctx, all)
+	readable, err := p.readable(ctx, slices.Concat(ids...))
 	if err != nil {
 		return 0, err
 	}
 	var gone []runstore.Ack
 	for i, o := range page {
-		w := p.withdrawals[o.OID]
-		if w == nil {
-			w = &withdrawal{since: p.cfg.Now(), seen: map[string]bool{}}
-			p.withdrawals[o.OID] = w
-		}
-		shown, err := p.deleteScores(ctx, ids[i], readable, w)
+		shown, late, err := p.withdrawOf(ctx, o, ids[i], readable)
 		if err != nil {
 			return 0, err
 		}
-		// Gone are scores that were there; one that is late may still come.
-		late := len(w.seen) < len(ids[i]) && p.cfg.Now().Sub(w.since) < p.cfg.Patience/2
 		if shown || late {
 			left++
 			continue
@@ -99,24 +97,90 @@ func (p *Publisher) withdrawPage(ctx context.Context, page []runstore.Pending) (
 	return left, p.cfg.Run.Ack(context.WithoutCancel(ctx), gone...)
 }
 
-// deleteScores asks for the deletion of those of the scores that can be read, at
-// once of those that appeared, again of others; it reports whether there are any.
-func (p *Publisher) deleteScores(ctx context.Context, ids []string, readable map[string]bool, w *withdrawal) (shown bool, err error) {
+// withdrawOf deletes what can be read of one attempt's scores: at once what
+// appeared, again what stays. It reports whether there was any, and whether others
+// may still come.
+func (p *Publisher) withdrawOf(ctx context.Context, o runstore.Pending, ids []string, readable map[string]bool) (shown, late bool, err error) {
+	w, err := p.withdrawal(ctx, o.OID)
+	if err != nil {
+		return false, false, err
+	}
 	again := p.cfg.Now().Sub(w.deleted) >= deleteAgain
+	var todo []string
+	grown := false
 	for _, id := range ids {
 		if !readable[id] {
 			continue
 		}
 		shown = true
-		if w.seen[id] && !again {
-			continue
+		if again || !w.seen[id] {
+			todo = append(todo, id)
 		}
-		if err := p.cfg.Client.DeleteScore(ctx, id); err != nil {
-			return shown, err
-		}
-		w.seen[id], w.deleted = true, p.cfg.Now()
+		grown = grown || !w.seen[id]
+		w.seen[id] = true
 	}
-	return shown, nil
+	if grown { // before the deletion: another process must not wait for what is gone
+		if err := p.cfg.Run.SetDeleting(ctx, o.OID, slices.Sorted(maps.Keys(w.seen))); err != nil {
+			return shown, false, err
+		}
+	}
+	for _, id := range todo {
+		if err := p.cfg.Client.DeleteScore(ctx, id); err != nil {
+			return shown, false, err
+		}
+		w.deleted = p.cfg.Now()
+	}
+	if shown || !slices.ContainsFunc(ids, func(id string) bool { return !w.seen[id] }) {
+		return shown, false, nil
+	}
+	late, err = p.late(ctx, o, w)
+	return false, late, err
+}
+
+// withdrawal returns what is known of an attempt's scores.
+func (p *Publisher) withdrawal(ctx context.Context, oid int64) (*withdrawal, error) {
+	if w := p.withdrawals[oid]; w != nil {
+		return w, nil
+	}
+	before, err := p.cfg.Run.Deleting(ctx, oid)
+	if err != nil {
+		return nil, err
+	}
+	w := &withdrawal{since: p.cfg.Now(), seen: map[string]bool{}}
+	for _, id := range before {
+		w.seen[id] = true
+	}
+	p.withdrawals[oid] = w
+	return w, nil
+}
+
+// late reports whether scores of an attempt that were never seen may still come.
+// What Langfuse has accepted is behind others in its queue, for tens of minutes
+// now and then; what it did not may never have been sent.
+func (p *Publisher) late(ctx context.Context, o runstore.Pending, w *withdrawal) (bool, error) {
+	if !o.Published.Has(runstore.Scores) {
+		return p.cfg.Now().Sub(w.since) < p.cfg.Patience/2, nil
+	}
+	attempts, err := p.cfg.Run.Attempts(ctx, o.Item, o.Trial)
+	if err != nil || len(attempts) == 0 {
+		return true, err
+	}
+	newest := attempts[len(attempts)-1]
+	if p.cfg.Now().Sub(newest.Ended) < lostAfter {
+		return true, nil
+	}
+	ids := p.scoreIDs(newest)
+	readable, err := p.readable(ctx, ids)
+	return len(readable) < len(ids), err
+}
+
+// scoreIDs returns the ids of an attempt's scores.
+func (p *Publisher) scoreIDs(o runstore.Pending) []string {
+	var ids []string
+	for _, s := range (builder{header: p.header}).scores(o) {
+		ids = append(ids, s.ID)
+	}
+	return ids
 }
 
 // readable returns those of the scores that Langfuse shows.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"extraction-experiment/langfuse"
@@ -133,4 +134,83 @@ func TestPublisher_lostDeletion(t *testing.T) {
 	if err := p.Follow(t.Context(), closed()); !errors.As(err, &left) || left.Withdrawn != 1 || left.Left != 0 {
 		t.Fatalf("got %v", err)
 	}
+}
+
+// TestPublisher_backlog: Langfuse has accepted the scores of an attempt and shows
+// them only later. That they are withdrawn is not written down before they were
+// seen; another process completes it, and needs not see again what is gone.
+func TestPublisher_backlog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStillWorld(t, embedded.Config{IngestionDelay: 5 * time.Minute, DeleteDelay: 3 * time.Minute})
+		run := w.newRun(t, "base", 3)
+		if err := w.follow(t, t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+		again(t, run, 2, 1)
+		told := 0
+		publish := func() (error, time.Duration) {
+			began := time.Now()
+			p, err := tracking.NewPublisher(tracking.Config{Client: w.client, Server: w.server, Run: run, Withdrawing: func(n int) { told = max(told, n) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p.Follow(t.Context(), closed()), time.Since(began)
+		}
+		open := func(name string) {
+			t.Helper()
+			err, took := publish()
+			var left *tracking.UnpublishedError
+			if !errors.As(err, &left) || left.Withdrawn != 1 || left.Left != 0 || left.ExitCode() != 69 || took > 2*time.Minute+10*time.Second || told != 1 {
+				t.Fatalf("%s: after %s: %v", name, took, err)
+			}
+		}
+		open("not shown yet")
+		time.Sleep(3 * time.Minute)
+		open("shown, deleted, and not gone yet")
+		time.Sleep(5 * time.Minute)
+		if err, took := publish(); err != nil || took > time.Second {
+			t.Errorf("gone: after %s: %v", took, err)
+		}
+		verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+		if err != nil || !verdict.OK() || verdict.SupersededCount != 1 {
+			t.Errorf("%+v, %v", verdict, err)
+		}
+	})
+}
+
+// TestPublisher_lostScore: Langfuse has lost the scores of a replaced attempt. An
+// hour after the end of the one that replaced it, whose scores it shows, they are
+// no longer waited for.
+func TestPublisher_lostScore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStillWorld(t, embedded.Config{})
+		run := w.newRun(t, "base", 3)
+		lost := tracking.ScoreID(run, t, itemID(2), 1, "error")
+		drop := func(kind, id string) bool { return kind == embedded.DropScore && id == lost }
+		w.drop.Store(&drop)
+		if err := w.follow(t, t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+		again(t, run, 2, 1)
+		attempts, err := run.Attempts(t.Context(), itemID(2), 1)
+		if err != nil || len(attempts) != 2 {
+			t.Fatalf("%+v, %v", attempts, err)
+		}
+		ended := attempts[1].Ended
+		follow := func(at time.Time) error {
+			offset := at.Sub(time.Now())
+			p, err := tracking.NewPublisher(tracking.Config{Client: w.client, Server: w.server, Run: run, Now: func() time.Time { return time.Now().Add(offset) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p.Follow(t.Context(), closed())
+		}
+		var left *tracking.UnpublishedError
+		if err := follow(ended.Add(50 * time.Minute)); !errors.As(err, &left) || left.Withdrawn != 1 {
+			t.Errorf("after 50 minutes: %v", err)
+		}
+		if err := follow(ended.Add(time.Hour)); err != nil {
+			t.Errorf("after an hour: %v", err)
+		}
+	})
 }

@@ -289,8 +289,8 @@ func (j *job) datasetError(err error) error {
 }
 
 // publisher sends the run to Langfuse.
-func (j *job) publisher(published func(int), log *slog.Logger) (*tracking.Publisher, error) {
+func (j *job) publisher(view *progress, log *slog.Logger) (*tracking.Publisher, error) {
 	cfg := publishing(j.lf, j.run, log)
-	cfg.Published = published
+	cfg.Published, cfg.Withdrawing = view.published, view.withdraw
 	return tracking.NewPublisher(cfg)
 }

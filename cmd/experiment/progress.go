@@ -33,6 +33,7 @@ type progress struct {
 	total, done, failed, flying int
 	earlier                     int // done before this process
 	sent                        int
+	withdrawing                 int       // replaced attempts whose scores are to go
 	taken                       time.Time // when Langfuse took something last, or the run ended
 	sum                         float64   // of the primary score
 	scored, unscored            int       // items that have it, and those that failed without it
@@ -126,6 +127,15 @@ func (p *progress) published(n int) {
 	defer p.mu.Unlock()
 	if n != p.sent {
 		p.sent, p.taken = n, time.Now()
+	}
+}
+
+// withdraw is told of how many replaced attempts the scores are still to go.
+func (p *progress) withdraw(attempts int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if attempts != p.withdrawing {
+		p.withdrawing, p.taken = attempts, time.Now()
 	}
 }
 

@@ -81,7 +81,7 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 func publishRest(ctx context.Context, env cli.Env, lf *connect.Langfuse, run *runstore.Run, named string, log *slog.Logger) error {
 	view := &progress{out: env.Stderr}
 	cfg := publishing(lf, run, log)
-	cfg.Published = view.published
+	cfg.Published, cfg.Withdrawing = view.published, view.withdraw
 	publisher, err := tracking.NewPublisher(cfg)
 	if err != nil {
 		return err

@@ -117,7 +117,7 @@ func (j *job) carryOut(ctx context.Context, signals *signals, view *progress, lo
 	if err != nil {
 		return err, nil
 	}
-	publisher, err := j.publisher(view.published, log)
+	publisher, err := j.publisher(view, log)
 	if err != nil {
 		return err, nil
 	}

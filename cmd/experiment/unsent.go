@@ -38,12 +38,17 @@ func (p *progress) untilSent(sent <-chan error, run string, paused func() (error
 	}
 }
 
-// unsent says for how long nothing got to Langfuse, and why.
+// unsent says for how long nothing got to Langfuse, and why, or what else is
+// waited for.
 func (p *progress) unsent(now time.Time, paused func() (error, time.Time)) (silent time.Duration, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	silent = now.Sub(p.taken)
 	text = fmt.Sprintf("nothing more has got to Langfuse for %.0f s", silent.Seconds())
+	if p.withdrawing > 0 {
+		return silent, fmt.Sprintf("all is sent; for %.0f s Langfuse has not shown, or not deleted, the scores of %s",
+			silent.Seconds(), printable.Counted(p.withdrawing, "replaced attempt"))
+	}
 	reason, until := paused()
 	if reason == nil || until.Before(p.taken) {
 		return silent, text

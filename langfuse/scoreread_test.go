@@ -307,9 +307,11 @@ func TestWait(t *testing.T) {
 		took  time.Duration
 		late  bool
 	}{
-		"at once":       {Wait{}, 0, 1, 0, false},
-		"a while":       {Wait{}, 3 * time.Second, 4, 3500 * time.Millisecond, false},          // 0, 0.5, 1.5, 3.5 s
-		"never":         {Wait{Timeout: 4 * time.Second}, time.Hour, 5, 4 * time.Second, true}, // 0, 0.5, 1.5, 3.5, 4 s
+		"at once": {Wait{}, 0, 1, 0, false},
+		"a while": {Wait{}, 3 * time.Second, 4, 3500 * time.Millisecond, false},          // 0, 0.5, 1.5, 3.5 s
+		"never":   {Wait{Timeout: 4 * time.Second}, time.Hour, 5, 4 * time.Second, true}, // 0, 0.5, 1.5, 3.5, 4 s
+		// 0, 0.5, 1.5, 3.5, 7.5 s, then 4,319 times 5 s more.
+		"for hours":     {Wait{Timeout: 10 * time.Hour}, 6 * time.Hour, 4324, 6*time.Hour + 2500*time.Millisecond, false},
 		"once":          {Wait{Timeout: -1}, time.Hour, 1, 0, true},
 		"even pauses":   {Wait{First: time.Second, Most: time.Second, Timeout: 3 * time.Second}, 3 * time.Second, 4, 3 * time.Second, false},
 		"the last look": {Wait{First: time.Minute, Timeout: time.Second}, time.Second, 2, time.Second, false},

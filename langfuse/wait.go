@@ -57,7 +57,8 @@ func (w Wait) Until(ctx context.Context, look func(context.Context) (bool, error
 		if left <= 0 {
 			return &NotYetError{Waited: time.Since(began), Looks: looks}
 		}
-		if err := sleep(ctx, max(min(pause, most, left), time.Millisecond)); err != nil {
+		pause = min(pause, most)
+		if err := sleep(ctx, max(min(pause, left), time.Millisecond)); err != nil {
 			return fmt.Errorf("waiting for the server to show what it accepted: %w", err)
 		}
 		pause *= 2

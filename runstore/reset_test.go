@@ -91,3 +91,20 @@ func TestTotals(t *testing.T) {
 		t.Error("totals of no trial are taken")
 	}
 }
+
+func TestDeleting(t *testing.T) {
+	run := newRun(t, 0)
+	ctx := t.Context()
+	if seen, err := run.Deleting(ctx, 1); err != nil || len(seen) != 0 {
+		t.Errorf("before: %v %v", seen, err)
+	}
+	noError(t, run.SetDeleting(ctx, 1, []string{"a"}))
+	noError(t, run.SetDeleting(ctx, 1, []string{"a", "b"}))
+	for oid, want := range map[int64][]string{1: {"a", "b"}, 2: nil} {
+		seen, err := run.Deleting(ctx, oid)
+		noError(t, err)
+		if diff := cmp.Diff(want, seen); diff != "" {
+			t.Errorf("outcome %d: %s", oid, diff)
+		}
+	}
+}

@@ -89,8 +89,14 @@ type Verdict struct {
 	Mode        langfuse.Mode `json:"mode"`
 	Outcomes    int           `json:"outcomes"` // newest attempts in the run file
 	Checked     Checked       `json:"checked"`
-	Counts      map[Kind]int  `json:"counts"`   // of findings, by kind
-	Findings    []Finding     `json:"findings"` // the first ones; see Counts
+	// Came counts what came while it was looked for: spans, scores, places in lists,
+	// and scores that went.
+	Came int `json:"came"`
+	// OnItsWay says that Langfuse was still at work at the end of the time: what is
+	// missing may come.
+	OnItsWay bool         `json:"on_its_way"`
+	Counts   map[Kind]int `json:"counts"`   // of findings, by kind
+	Findings []Finding    `json:"findings"` // the first ones; see Counts
 	// LeftCount is how many findings Repair leaves as they are.
 	LeftCount int `json:"left_count"`
 	// Others are scores of the same names that other programs wrote elsewhere than
@@ -163,6 +169,49 @@ func (v Verdict) Total() int {
 
 // mendable counts the findings that Repair does something about.
 func (v Verdict) mendable() int { return v.Total() - v.LeftCount }
+
+// there counts what is as it should be, so that it grows as long as Langfuse works.
+func (v Verdict) there() int {
+	n := v.Checked.Spans + v.Checked.Scores + v.Checked.RunScores - v.Counts[StaleScore] - v.Counts[DoubledScore]
+	for _, items := range v.Checked.Shown {
+		n += items
+	}
+	return n
+}
+
+// mayCome reports whether all that was found may be gone when Langfuse has done its
+// work; sent says that all of it was just sent again.
+func (v Verdict) mayCome(sent bool) bool {
+	n := 0
+	for _, kind := range []Kind{MissingTrace, MissingSpan, MissingRunItem, WrongRunItem, NotInExperiment, MissingScore, StaleScore} {
+		n += v.Counts[kind]
+	}
+	return n == v.Total() || sent && v.LeftCount == 0
+}
+
+// OnItsWayError says that Langfuse does not show yet all that the run file holds,
+// and was still at work.
+type OnItsWayError struct{ Verdict Verdict }
+
+// Error counts what came, and what did not.
+func (e *OnItsWayError) Error() string {
+	return fmt.Sprintf("still on its way: %d more came while looking, and Langfuse differs from the run file in %s yet; verify again later, or wait longer",
+		e.Verdict.Came, printable.Counted(e.Verdict.Total(), "point"))
+}
+
+// ExitCode returns 69: the server did not do in time what it accepted.
+func (*OnItsWayError) ExitCode() int { return 69 }
+
+// Err returns what a verdict comes to: nil, an *OnItsWayError or a *DifferentError.
+func (v Verdict) Err() error {
+	switch {
+	case v.OK():
+		return nil
+	case v.OnItsWay:
+		return &OnItsWayError{v}
+	}
+	return &DifferentError{v}
+}
 
 // DifferentError says that Langfuse does not hold what the run file does.
 type DifferentError struct{ Verdict Verdict }

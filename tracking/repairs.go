@@ -2,9 +2,11 @@ package tracking
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"extraction-experiment/langfuse"
 	"extraction-experiment/runstore"
 )
 
@@ -85,12 +87,11 @@ func (r *repairs) apply(ctx context.Context, v *verifier) error {
 			return err
 		}
 	}
-	if len(todo.deletes) == 0 {
-		return nil
-	}
-	// What a deletion leaves is found by the verification that follows.
-	if _, err := v.cfg.Client.DeleteScores(ctx, v.cfg.Server.Capabilities, todo.deletes, v.cfg.Wait); err != nil {
-		return fmt.Errorf("deleting doubled scores: %w", err)
+	// Each of them could be read; whether it goes, the verification that follows sees.
+	for _, id := range todo.deletes {
+		if err := v.cfg.Client.DeleteScore(ctx, id); err != nil && !errors.Is(err, langfuse.ErrNotFound) {
+			return fmt.Errorf("deleting doubled scores: %w", err)
+		}
 	}
 	return nil
 }

@@ -1,8 +1,11 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"time"
 
 	"extraction-experiment/langfuse"
@@ -19,9 +22,12 @@ type VerifyConfig struct {
 	Run    *runstore.Reader
 	// Place is what the server is called in the run file, as in Config.
 	Place string
-	// Wait says for how long what is missing is looked for again; its zero value
-	// is two minutes.
+	// Wait says for how long nothing more must have come before what is missing
+	// counts as missing; its zero value is two minutes, and a negative time looks
+	// once.
 	Wait langfuse.Wait
+	// Looked is told what each look found; nil is told nothing.
+	Looked func(Verdict)
 	// Requests is how many are under way at once; 0 means 8.
 	Requests int
 }
@@ -36,14 +42,17 @@ type VerifyConfig struct {
 // not have scores. Spans are told apart by trace and span id, scores by id, so that
 // something that the server shows twice for a while is there once.
 //
-// It looks until nothing differs or the time of Wait is over; what was found in
-// order is not looked at again. Memory is a page of outcomes with their traces
+// It looks until nothing differs or nothing more came for the time of Wait; what was
+// found in order is not looked at again. A deadline of ctx bounds it: it ends before
+// it with what was seen, and says whether Langfuse was still at work (OnItsWay), which
+// it was unless nothing came in the last half of the time. Memory is a page of outcomes with their traces
 // and scores, and about 50 bytes per outcome. Requests for n items: n/50 for
 // traces on v4 (n on v3), as many hundreds as there are scores, and n/100 per view.
 //
 // A difference is no error. Errors are those of reading: of the run file, or of
-// the client (ExitCode 69 where the server cannot be reached), or an
-// *ElsewhereError for another server than the run was published to.
+// the client (ExitCode 69 where the server cannot be reached, or the deadline comes
+// before the first look has ended), or an *ElsewhereError for another server than the
+// run was published to.
 func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
 	v, err := newVerifier(cfg)
 	if err != nil {
@@ -62,7 +71,9 @@ func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
 // scores, of which only those with an id that this run derives and copies that say
 // the same as its own, and verifies again. Findings that are Left stay. It returns
 // what was found before and after. What it will send again stands in the run file
-// before it is sent. The errors are those of Verify and
+// before it is sent. Where Langfuse is still at work after half of the time that a
+// deadline of ctx leaves, nothing is changed; at the deadline it ends with what was
+// seen, or with an *UnpublishedError. The errors are those of Verify and
 // of Publisher.Follow; on another server, or where the dataset was deleted and
 // made again, nothing is read back and nothing is written. What Langfuse refuses
 // for good does not keep the rest from being mended: both verdicts are whole then,
@@ -79,9 +90,28 @@ func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, afte
 	if err := v.site().checkDataset(ctx, cfg.Run); err != nil {
 		return before, after, err
 	}
-	if before, err = v.patiently(ctx); err != nil || before.mendable() == 0 {
+	first, cancel := ctx, context.CancelFunc(func() {})
+	if deadline, ok := ctx.Deadline(); ok {
+		first, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
+	}
+	defer cancel()
+	if before, err = v.patiently(first); err != nil || before.OnItsWay || before.mendable() == 0 {
 		return before, before, err
 	}
+	after, err = v.repair(ctx, before, publish)
+	unsent := (*UnpublishedError)(nil)
+	switch {
+	case errors.As(err, &unsent):
+		after.OnItsWay = !unsent.Refused // it can be sent later
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		after.OnItsWay, err = true, nil
+	}
+	return before, after, err
+}
+
+// repair mends what was found, and returns what is found after that.
+func (v *verifier) repair(ctx context.Context, before Verdict, publish Config) (after Verdict, err error) {
+	cfg := v.cfg
 	after = before
 	// What is mended can bring up one thing more: a run that was deleted gets
 	// another id when its items are linked again, and a score that Langfuse keeps
@@ -91,26 +121,29 @@ func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, afte
 		v.mend = &publish
 		if gone, err := v.deleteKept(ctx, before, after, try); err != nil || !gone {
 			after.kept(before)
-			return before, after, err
+			return after, err
 		}
 		if err := v.pass(ctx); err != nil {
-			return before, after, err
+			return after, err
 		}
 		if err := publishAll(ctx, publish); err != nil && (!errors.As(err, &refused) || !refused.Refused) {
-			return before, after, err
+			return after, err
 		}
 		if v, err = newVerifier(cfg); err != nil {
-			return before, after, err
+			return after, err
 		}
-		if after, err = v.patiently(ctx); err != nil {
-			return before, after, err
+		v.sent = true
+		found, err := v.patiently(ctx)
+		if err != nil {
+			return after, err
 		}
+		after = found
 	}
 	after.kept(before)
 	if refused != nil {
-		return before, after, refused
+		return after, refused
 	}
-	return before, after, nil
+	return after, nil
 }
 
 // publishAll publishes a run that has ended.
@@ -131,6 +164,8 @@ type verifier struct {
 	// mend says where the run is published, whose acknowledgements are taken back
 	// for what is found; nil: nothing is changed.
 	mend *Config
+	// sent says that what was missing or different was just sent again.
+	sent bool
 	// moved names the trials whose spans carry an id that Langfuse has replaced.
 	moved map[int]bool
 
@@ -159,17 +194,49 @@ func newVerifier(cfg VerifyConfig) (*verifier, error) {
 
 func (v *verifier) site() site { return site{v.cfg.Client, v.cfg.Server, v.cfg.Place} }
 
-// patiently looks until nothing differs or time is up.
+// patiently looks until nothing differs, until nothing more came for the time of
+// Wait, or until shortly before the deadline of ctx.
 func (v *verifier) patiently(ctx context.Context) (Verdict, error) {
-	err := v.cfg.Wait.Until(ctx, func(ctx context.Context) (bool, error) {
-		err := v.pass(ctx)
-		return v.verdict.OK(), err
+	began := time.Now()
+	quiet, all := cmp.Or(v.cfg.Wait.Timeout, langfuse.DefaultWaitTimeout), time.Duration(math.MaxInt64)
+	if deadline, ok := ctx.Deadline(); ok {
+		all = deadline.Sub(began)
+	}
+	var seen Verdict
+	looks, first, most, came := 0, 0, 0, began
+	// The tenth that is left is for the last look.
+	wait := langfuse.Wait{Timeout: max(all/10*9, 1), First: v.cfg.Wait.First, Most: v.cfg.Wait.Most}
+	err := wait.Until(ctx, func(ctx context.Context) (bool, error) {
+		if err := v.pass(ctx); err != nil {
+			return false, err
+		}
+		there := v.verdict.there()
+		if looks++; looks == 1 {
+			first, most = there, there
+		}
+		if there > most {
+			most, came = there, time.Now()
+		}
+		v.verdict.Came = most - first
+		if seen = v.verdict; v.cfg.Looked != nil {
+			v.cfg.Looked(seen)
+		}
+		return seen.OK() || time.Since(came) >= quiet, nil
 	})
 	var late *langfuse.NotYetError
-	if errors.As(err, &late) {
-		err = nil
+	switch {
+	case err == nil:
+		return seen, nil
+	case !errors.As(err, &late) && !errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return seen, err
+	case looks == 0:
+		return seen, fmt.Errorf("reading the run back: %w", &langfuse.NotYetError{Waited: time.Since(began)})
 	}
-	return v.verdict, err
+	if !v.sent {
+		quiet = min(quiet, all/2)
+	}
+	seen.OnItsWay = time.Since(came) < quiet && seen.mayCome(v.sent)
+	return seen, nil
 }
 
 // pass compares everything once.

@@ -1,9 +1,15 @@
 package tracking_test
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -383,5 +389,206 @@ func TestVerify_unreachable(t *testing.T) {
 	var coded interface{ ExitCode() int }
 	if !errors.As(err, &coded) || coded.ExitCode() != 69 {
 		t.Errorf("got %v", err)
+	}
+}
+
+// backlog has the server answer that it took all scores, and store one of them
+// after the other, that long apart; those after the first kept ones never.
+func (w *world) backlog(t *testing.T, apart time.Duration, kept int) {
+	type event struct {
+		ID string `json:"id"`
+	}
+	taken := 0
+	front := func(rw http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPost || r.URL.Path != "/api/public/ingestion" {
+			return false
+		}
+		var body struct {
+			Batch []json.RawMessage `json:"batch"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		ids := []event{}
+		for _, raw := range body.Batch {
+			var e event
+			one, err := json.Marshal(map[string]any{"batch": []json.RawMessage{raw}})
+			if err = errors.Join(err, json.Unmarshal(raw, &e)); err != nil {
+				t.Error(err)
+			}
+			ids = append(ids, e)
+			if taken++; taken > kept {
+				continue
+			}
+			later := r.Clone(context.Background())
+			later.Body, later.ContentLength = io.NopCloser(bytes.NewReader(one)), int64(len(one))
+			time.AfterFunc(time.Duration(taken)*apart, func() { w.store.Handler().ServeHTTP(httptest.NewRecorder(), later) })
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		rw.WriteHeader(http.StatusMultiStatus)
+		if err := json.NewEncoder(rw).Encode(map[string]any{"successes": ids, "errors": []any{}}); err != nil {
+			t.Error(err)
+		}
+		return true
+	}
+	w.front.Store(&front)
+}
+
+// TestVerify_stillWorking: a server that has 11 scores in its queue (3 items have
+// an error, 2 of them entity_f1; 6 are of the run) stores one every 30 s. What
+// still comes is told from what does not come.
+func TestVerify_stillWorking(t *testing.T) {
+	for name, c := range map[string]struct {
+		kept    int           // of the scores
+		timeout time.Duration // 0: none
+		changed bool          // somebody changes a score, and it is verified after that
+		took    [2]time.Duration
+		came    int
+		missing int
+		exit    int // 0: nothing differs
+	}{
+		"waits as long as they come":        {kept: 11, took: [2]time.Duration{330 * time.Second, 336 * time.Second}, came: 11},
+		"some never come":                   {kept: 4, took: [2]time.Duration{180 * time.Second, 190 * time.Second}, came: 4, missing: 7, exit: 1},
+		"none comes":                        {kept: 0, took: [2]time.Duration{60 * time.Second, 66 * time.Second}, missing: 11, exit: 1},
+		"time is up while they come":        {kept: 11, timeout: 130 * time.Second, took: [2]time.Duration{110 * time.Second, 130 * time.Second}, came: 3, missing: 8, exit: 69},
+		"time is up, and none came at all":  {kept: 0, timeout: 30 * time.Second, took: [2]time.Duration{27 * time.Second, 30 * time.Second}, missing: 11, exit: 1},
+		"time is up, and none came of late": {kept: 1, timeout: 90 * time.Second, took: [2]time.Duration{80 * time.Second, 90 * time.Second}, came: 1, missing: 10, exit: 1},
+		// Seven are there when that is seen, so at least one of an item.
+		"time is up, and one is another": {kept: 11, timeout: 70 * time.Second, changed: true, took: [2]time.Duration{60 * time.Second, 70 * time.Second}, came: 2, missing: 2, exit: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &scene{newStillWorld(t, embedded.Config{}), t, nil}
+				s.run = s.newRun(t, "base", 3)
+				finish(t, s.run, start.Add(time.Minute))
+				s.backlog(t, 30*time.Second, c.kept)
+				if err := s.follow(t, t.Context(), s.run); err != nil {
+					t.Fatal(err)
+				}
+				if c.changed {
+					time.Sleep(211 * time.Second)
+					s.front.Store(nil)
+					for score, err := range s.client.ReadScores(t.Context(), s.server.Capabilities, langfuse.ScoresQuery{TraceIDs: []string{s.trace(0, 1), s.trace(1, 1), s.trace(2, 1)}}) {
+						if err != nil {
+							t.Fatal(err)
+						}
+						value, _ := score.Value.Number()
+						another := langfuse.ScoreCreate{
+							ID: score.ID, Name: score.Name, Type: score.Type, Value: langfuse.NumberValue(1 - value), TraceID: score.TraceID(),
+							ObservationID: score.Subject.ID, Environment: score.Environment, Timestamp: score.Timestamp.Add(time.Second),
+						}
+						if _, err := s.client.CreateScores(t.Context(), []langfuse.ScoreCreate{another}); err != nil {
+							t.Fatal(err)
+						}
+						break
+					}
+				}
+				ctx, looked := t.Context(), 0
+				if c.timeout > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, c.timeout)
+					defer cancel()
+				}
+				cfg := s.config()
+				cfg.Wait, cfg.Looked = langfuse.Wait{Timeout: time.Minute}, func(tracking.Verdict) { looked++ }
+				began := time.Now()
+				verdict, err := tracking.Verify(ctx, cfg)
+				took := time.Since(began)
+				if err != nil || took < c.took[0] || took > c.took[1] || looked < 3 {
+					t.Fatalf("after %s and %d looks: %v", took, looked, err)
+				}
+				if verdict.Came != c.came || verdict.Counts[tracking.MissingScore] != c.missing || exitCode(verdict.Err()) != c.exit || verdict.OnItsWay != (c.exit == 69) {
+					t.Errorf("%d came, %v: %v", verdict.Came, verdict.Counts, verdict.Err())
+				}
+				time.Sleep(time.Hour) // what is in the queue is stored before the server is closed
+			})
+		})
+	}
+}
+
+// exitCode is that of an error that has one; 0 for nil.
+func exitCode(err error) int {
+	var coded interface{ ExitCode() int }
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &coded):
+		return coded.ExitCode()
+	}
+	return -1
+}
+
+// TestRepair_deadline: whatever the server does, a repair ends in time, and sends
+// nothing while what it would send is still arriving.
+func TestRepair_deadline(t *testing.T) {
+	for name, c := range map[string]struct {
+		server embedded.Config
+		harm   func(*scene)
+		sends  bool
+		exit   int
+	}{
+		"what is missing arrives": {harm: func(s *scene) { s.backlog(s.t, 10*time.Second, 11) }, exit: 69},
+		"what is sent takes long": {
+			server: embedded.Config{IngestionDelay: 10 * time.Minute},
+			harm:   func(s *scene) { s.lose(embedded.DropScore, tracking.ScoreID(s.run, s.t, itemID(1), 1, "error")) }, sends: true, exit: 69,
+		},
+		"the server hangs": {harm: func(s *scene) {
+			hang := func(_ http.ResponseWriter, r *http.Request) bool {
+				if r.URL.Path == "/api/public/v3/scores" {
+					<-r.Context().Done()
+					return true
+				}
+				return false
+			}
+			s.front.Store(&hang)
+		}, exit: 69},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &scene{newStillWorld(t, c.server), t, nil}
+				s.run = s.newRun(t, "base", 3)
+				finish(t, s.run, start.Add(time.Minute))
+				c.harm(s)
+				if err := s.follow(t, t.Context(), s.run); err != nil {
+					t.Fatal(err)
+				}
+				if c.server.IngestionDelay > 0 {
+					time.Sleep(time.Hour)
+				}
+				s.drop.Store(nil)
+				counts := func() runstore.Counts {
+					counts, err := s.run.Counts(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					return counts
+				}
+				sent := 0
+				inner := s.front.Load()
+				front := func(rw http.ResponseWriter, r *http.Request) bool {
+					if r.Method == http.MethodPost {
+						sent++
+					}
+					return inner != nil && (*inner)(rw, r)
+				}
+				s.front.Store(&front)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				cfg, publish := s.config(), s.publish()
+				cfg.Wait = langfuse.Wait{}
+				began := time.Now()
+				before, after, err := tracking.Repair(ctx, cfg, publish)
+				if took := time.Since(began); took > time.Minute {
+					t.Errorf("took %s", took)
+				}
+				if err == nil {
+					err = after.Err()
+				}
+				if exitCode(err) != c.exit || sent > 0 != c.sends || counts().Published != 3 {
+					t.Errorf("%d requests sent, %+v: %v\n%+v\n%+v", sent, counts(), err, before, after)
+				}
+				time.Sleep(time.Hour)
+			})
+		})
 	}
 }

@@ -51,3 +51,27 @@ func TestProgress_untilSent(t *testing.T) {
 		})
 	}
 }
+
+// A run whose results are all sent, and that waits for the scores of replaced
+// attempts to go, says that.
+func TestProgress_withdraw(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		p := newProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, false, "f1", slog.New(slog.DiscardHandler))
+		sent := make(chan error)
+		go func() {
+			time.Sleep(5 * time.Second)
+			p.withdraw(3)
+			time.Sleep(20 * time.Second)
+			p.withdraw(0)
+			sent <- nil
+		}()
+		if err := p.untilSent(sent, "r", func() (error, time.Time) { return nil, time.Time{} }); err != nil {
+			t.Error(err)
+		}
+		want := "all is sent; for 10 s Langfuse has not shown, or not deleted, the scores of 3 replaced attempts; interrupt keeps everything, experiment publish r sends it later\n"
+		if got := out.String(); got != want {
+			t.Errorf("printed %q", got)
+		}
+	})
+}

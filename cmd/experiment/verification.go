@@ -28,14 +28,6 @@ type verification struct {
 	Before *tracking.Verdict `json:"before_repair,omitempty"`
 }
 
-// failed is the error of a run that differs.
-func (v verification) failed() error {
-	if v.OK {
-		return nil
-	}
-	return &tracking.DifferentError{Verdict: v.Verdict}
-}
-
 // write writes the verification for people, for a terminal of that width; 0 is a
 // file or pipe, where every finding is one line. Nothing of what to do is cut.
 func (v verification) write(w io.Writer, width int) error {
@@ -48,6 +40,9 @@ func (v verification) write(w io.Writer, width int) error {
 		if n, ok := c.Shown[view]; ok {
 			fmt.Fprintf(&b, "shown       %s in the list of %s\n", printable.Counted(n, "item"), view)
 		}
+	}
+	if v.Came > 0 {
+		fmt.Fprintf(&b, "came        %d spans, scores and places in lists more while looking\n", v.Came)
 	}
 	if v.Before != nil {
 		sent := v.Before.Total() - v.Before.LeftCount
@@ -69,6 +64,8 @@ func (v verification) write(w io.Writer, width int) error {
 		b.WriteString("nothing differs\n")
 	case v.OK:
 		b.WriteString("nothing differs\n")
+	case v.OnItsWay:
+		fmt.Fprintf(&b, "still on its way: %s\n", kinds(v.Verdict))
 	default:
 		fmt.Fprintf(&b, "%s\n", differences(v.Verdict))
 		findings(&b, v.Verdict, width)
@@ -86,19 +83,20 @@ func mended(before, after tracking.Verdict) int {
 	return n
 }
 
-// differences counts what was found, by kind.
+// differences counts what was found.
 func differences(v tracking.Verdict) string {
-	var kinds []string
+	return printable.Counted(v.Total(), "difference") + ": " + kinds(v)
+}
+
+// kinds counts what was found, by kind.
+func kinds(v tracking.Verdict) string {
+	var counted []string
 	for _, kind := range tracking.Kinds() {
 		if n := v.Counts[kind]; n > 0 {
-			kinds = append(kinds, fmt.Sprintf("%d %s", n, kind))
+			counted = append(counted, fmt.Sprintf("%d %s", n, kind))
 		}
 	}
-	text := "differences"
-	if v.Total() == 1 {
-		text = "difference"
-	}
-	return fmt.Sprintf("%d %s: %s", v.Total(), text, strings.Join(kinds, ", "))
+	return strings.Join(counted, ", ")
 }
 
 // findings lists the first findings, as a table where that fits the width, else in

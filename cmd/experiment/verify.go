@@ -19,26 +19,31 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// patience is for how long a verification waits for what Langfuse has accepted
-// and does not show yet.
-const patience = time.Minute
+// How patient a verification is with what Langfuse has accepted and does not show
+// yet, and how often it says so.
+const (
+	patience   = time.Minute      // nothing more has come for so long
+	verifyTime = 10 * time.Minute // in all, what comes included
+	stillEvery = 10 * time.Second
+)
 
 func verifyCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "verify",
 		Usage:     "read a run back from Langfuse and compare it with the run file",
-		UsageText: "experiment verify RUN [--repair] [--json] [--timeout 60s]",
+		UsageText: "experiment verify RUN [--repair] [--json] [--timeout 10m]",
 		ArgsUsage: "RUN",
 		Description: "Compared are traces and spans (that they are there, the level of failed items, the prompt of generations), the place of every item in the run, and names and values of scores. " +
 			"Not compared are inputs, outputs, metadata, tokens and cost of spans, nor comments of scores.\n\n" +
-			"Exit code 0: nothing differs, 1: something does, 64: no such run, one that is being written, or another server than the run was published to, 69: Langfuse cannot be reached.",
+			"As long as more comes, it is waited for: what has not come when nothing came for a minute (with --timeout, in the second half of its time) is missing.\n\n" +
+			"Exit code 0: nothing differs, 1: something does, 64: no such run, one that is being written, or another server than the run was published to, 69: Langfuse cannot be reached, or is still at work.",
 		OnUsageError: flags.UsageError,
 		Flags: append([]urfave.Flag{
 			datasetFlag(),
 			modeFlag(),
 			jsonFlag(),
 			&urfave.BoolFlag{Name: "repair", Usage: "send again what is missing or different, delete copies of the run's scores, and verify again", DisableDefaultText: true},
-			&urfave.DurationFlag{Name: "timeout", Usage: "look for what is missing for this `TIME`; 0s looks once, and so does the embedded Langfuse unless told otherwise, as it stores before it answers", DefaultText: "60s"},
+			&urfave.DurationFlag{Name: "timeout", Usage: "end after this `TIME`, the repair included; 0s looks once, and so does the embedded Langfuse unless told otherwise, as it stores before it answers", DefaultText: "10m"},
 		}, logFlags()...),
 		Action: func(c *urfave.Context) error { return verifyAction(c, env) },
 	}
@@ -70,39 +75,73 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	ctx, signals := watchSignals(c.Context, env.Stderr)
 	defer signals.stop()
 	defer func() { err = signals.cutShort(err) }()
+	ctx, cancel := limited(ctx, c.Duration("timeout"))
+	defer cancel()
 	lf, err := connect.Open(ctx, getenv)
 	if err != nil {
-		return err
+		return timeIsUp(ctx, err)
 	}
 	defer func() { err = errors.Join(err, lf.Close()) }()
-	checked, err := verifyRun(ctx, lf, path, waitFor(lf, c.Duration("timeout"), c.IsSet("timeout")), c.Bool("repair"), log)
-	var refused *tracking.UnpublishedError
-	if err != nil && (!errors.As(err, &refused) || !refused.Refused) {
+	wait, all := waitFor(lf, c.Duration("timeout"), c.IsSet("timeout"))
+	ctx, cancelAll := limited(ctx, all)
+	defer cancelAll()
+	checked, err := verifyRun(ctx, lf, path, wait, still(env), c.Bool("repair"), log)
+	var unsent *tracking.UnpublishedError
+	if err != nil && !errors.As(err, &unsent) {
 		return err
 	}
+	err = sendLater(err, named)
 	if c.Bool("json") {
 		err = errors.Join(err, printJSON(env, checked))
 	} else {
 		err = errors.Join(err, cli.Written(checked.write(env.Stdout, tableWidth(env))))
 	}
-	return errors.Join(err, checked.failed())
+	return errors.Join(err, checked.Err())
 }
 
-// waitFor turns a time to wait into patience. The embedded server stores before
-// it answers: what it does not show will not come.
-func waitFor(lf *connect.Langfuse, timeout time.Duration, given bool) langfuse.Wait {
+// waitFor says how patient to be, and for how long in all where no time was given;
+// 0 is without end. The embedded server stores before it answers: what it does not
+// show will not come.
+func waitFor(lf *connect.Langfuse, timeout time.Duration, given bool) (wait langfuse.Wait, all time.Duration) {
 	switch {
 	case !given && lf.Embedded, given && timeout == 0:
-		timeout = -1
-	case !given:
-		timeout = patience
+		return langfuse.Wait{Timeout: -1}, 0
+	case given:
+		return langfuse.Wait{Timeout: patience}, 0
 	}
-	return langfuse.Wait{Timeout: timeout}
+	return langfuse.Wait{Timeout: patience}, verifyTime
+}
+
+// timeIsUp says why an error came that is only that of a context.
+func timeIsUp(ctx context.Context, err error) error {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return err
+	}
+	return cli.Errorf(cli.ExitUnavailable, "%w: %w", context.Cause(ctx), err)
+}
+
+// limited is a context that ends after a time; 0 is none.
+func limited(ctx context.Context, all time.Duration) (context.Context, context.CancelFunc) {
+	if all == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, all, fmt.Errorf("the time to verify, %s, is over (--timeout)", all))
+}
+
+// still says now and then that what is missing is waited for.
+func still(env cli.Env) func(tracking.Verdict) {
+	said := time.Now()
+	return func(v tracking.Verdict) {
+		if !v.OK() && time.Since(said) >= stillEvery {
+			said = time.Now()
+			fmt.Fprintf(env.Stderr, "waiting for Langfuse: %d more came while looking; not there yet: %s\n", v.Came, kinds(v))
+		}
+	}
 }
 
 // verifyRun verifies the run of a file, and mends it if asked to. Only then is
 // it opened for writing.
-func verifyRun(ctx context.Context, lf *connect.Langfuse, path string, wait langfuse.Wait, repair bool, log *slog.Logger) (v verification, err error) {
+func verifyRun(ctx context.Context, lf *connect.Langfuse, path string, wait langfuse.Wait, looked func(tracking.Verdict), repair bool, log *slog.Logger) (v verification, err error) {
 	var run *runstore.Run
 	var reader *runstore.Reader
 	if repair {
@@ -123,7 +162,7 @@ func verifyRun(ctx context.Context, lf *connect.Langfuse, path string, wait lang
 	if err := sameProject(ctx, reader, lf); err != nil {
 		return v, err
 	}
-	cfg := tracking.VerifyConfig{Client: lf.Client, Server: lf.Server, Run: reader, Place: placeOf(lf), Wait: wait}
+	cfg := tracking.VerifyConfig{Client: lf.Client, Server: lf.Server, Run: reader, Place: placeOf(lf), Wait: wait, Looked: looked}
 	v = verification{Langfuse: lf.Client.BaseURL(), Version: lf.Server.Version.String()}
 	if !repair {
 		v.Verdict, err = tracking.Verify(ctx, cfg)
@@ -132,7 +171,7 @@ func verifyRun(ctx context.Context, lf *connect.Langfuse, path string, wait lang
 	}
 	before, after, err := tracking.Repair(ctx, cfg, publishing(lf, run, log))
 	v.Verdict, v.OK = after, after.OK()
-	if !before.OK() {
+	if !before.OK() && !before.OnItsWay { // else nothing was sent
 		v.Before = &before
 	}
 	return v, err
@@ -160,9 +199,14 @@ func (j *job) verify(ctx context.Context, env cli.Env, ran, published error) err
 	if !j.cfg.verify || ran != nil || published != nil {
 		return nil
 	}
-	verdict, err := tracking.Verify(ctx, tracking.VerifyConfig{
-		Client: j.lf.Client, Server: j.lf.Server, Run: j.run.Reader, Place: placeOf(j.lf), Wait: waitFor(j.lf, 0, false),
-	})
+	wait, all := waitFor(j.lf, 0, false)
+	within, cancel := limited(ctx, all)
+	defer cancel()
+	cfg := tracking.VerifyConfig{Client: j.lf.Client, Server: j.lf.Server, Run: j.run.Reader, Place: placeOf(j.lf), Wait: wait}
+	if !j.cfg.quiet {
+		cfg.Looked = still(env)
+	}
+	verdict, err := tracking.Verify(within, cfg)
 	if err != nil {
 		return fmt.Errorf("verifying the run: %w", err)
 	}
@@ -170,5 +214,5 @@ func (j *job) verify(ctx context.Context, env cli.Env, ran, published error) err
 	if j.cfg.quiet && v.OK {
 		return nil
 	}
-	return errors.Join(cli.Written(v.write(env.Stderr, env.Terminal())), v.failed())
+	return errors.Join(cli.Written(v.write(env.Stderr, env.Terminal())), v.Err())
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/configs/sample"
@@ -52,6 +54,42 @@ func TestVerification_write(t *testing.T) {
 	if text := (&tracking.DifferentError{Verdict: verdict(lost)}).Error(); !strings.HasSuffix(text, "in 1 point") {
 		t.Error(text)
 	}
+}
+
+// TestVerification_onItsWay: what may still come is counted and not listed, and is
+// no failed check.
+func TestVerification_onItsWay(t *testing.T) {
+	v := tracking.Verdict{
+		Run: "r", Came: 283, OnItsWay: true, Counts: map[tracking.Kind]int{tracking.MissingScore: 273},
+		Findings: []tracking.Finding{{Kind: tracking.MissingScore, Trial: 1, Item: "i", Score: "f1", Detail: "1 is not there"}},
+	}
+	var b strings.Builder
+	must(t, verification{Verdict: v}.write(&b, 0))
+	want := "came        283 spans, scores and places in lists more while looking\nstill on its way: 273 missing_score\n"
+	if !strings.HasSuffix(b.String(), want) || strings.Contains(b.String(), "1 is not there") || cli.ExitCode(v.Err()) != cli.ExitUnavailable {
+		t.Errorf("%v\n%s", v.Err(), b.String())
+	}
+	v.OnItsWay = false
+	b.Reset()
+	must(t, verification{Verdict: v}.write(&b, 0))
+	if !strings.Contains(b.String(), "more while looking\n273 differences: 273 missing_score\n") || !strings.Contains(b.String(), "1 is not there") || cli.ExitCode(v.Err()) != 1 {
+		t.Errorf("%v\n%s", v.Err(), b.String())
+	}
+}
+
+// TestVerify_still: that something is waited for is said every 10 s.
+func TestVerify_still(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b strings.Builder
+		looked := still(cli.Env{Stderr: &b})
+		for came := range 5 {
+			looked(tracking.Verdict{Came: came, Counts: map[tracking.Kind]int{tracking.MissingScore: 4 - came}})
+			time.Sleep(5 * time.Second)
+		}
+		if got, want := b.String(), "waiting for Langfuse: 2 more came while looking; not there yet: 2 missing_score\n"; got != want {
+			t.Errorf("said %q", got)
+		}
+	})
 }
 
 // TestVerification_remedy: what is to be done about a finding is never cut: at a

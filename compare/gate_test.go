@@ -70,6 +70,29 @@ func TestParseRule(t *testing.T) {
 	}
 }
 
+// TestRule_Complement: what x of a score asks, 1 - x of its complement does.
+func TestRule_Complement(t *testing.T) {
+	for text, want := range map[string]string{
+		"lost <= 0.1":                   "kept >= 0.9",
+		"lost < 10%":                    "kept > 0.9",
+		"lost <= base":                  "kept >= base",
+		"lost <= base + 0.02":           "kept >= base - 0.02",
+		"pooled(lost) < base - 1%":      "pooled(kept) > base + 0.01",
+		"pooled(lost) <= 0.333333":      "pooled(kept) >= 0.666667",
+		"lost >= 0.9":                   "kept <= 0.1",
+		"lost <= base + 0.000000000001": "kept >= base - 1e-12",
+	} {
+		rule, err := ParseRule(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := rule.Complement("kept")
+		if _, err := ParseRule(got); got != want || err != nil {
+			t.Errorf("%s: %s (%v), want %s", text, got, err, want)
+		}
+	}
+}
+
 // TestRule_Decides: a rule about a score from 0 to 1.
 func TestRule_Decides(t *testing.T) {
 	for text, want := range map[string]string{

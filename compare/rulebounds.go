@@ -22,6 +22,22 @@ func opposite(op string) string {
 	return strings.NewReplacer("<", ">", ">", "<").Replace(op)
 }
 
+// Complement writes the rule about the score of that name which asks the same where
+// the score is 1 less the rule's own.
+func (r Rule) Complement(score string) string {
+	bound := decimal(1 - r.Offset)
+	if r.Relative {
+		bound = "base"
+		if r.Offset != 0 {
+			bound += fmt.Sprintf(" %c %s", map[bool]rune{true: '-', false: '+'}[r.Offset > 0], decimal(math.Abs(r.Offset)))
+		}
+	}
+	if r.Pooled {
+		score = "pooled(" + score + ")"
+	}
+	return score + " " + opposite(r.Op) + " " + bound
+}
+
 // within is an error where every value from lo to hi keeps the rule, or none.
 func (r Rule) within(lo, hi float64) error {
 	what := r.name()

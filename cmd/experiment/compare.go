@@ -121,7 +121,7 @@ func compareConfig(c *urfave.Context) (compare.Config, error) {
 // plainComparison is how runs are compared without flags.
 func plainComparison() compare.Config {
 	return compare.Config{
-		Order: scoreOrder(), LowerIsBetter: append(harness.LowerIsBetter(), answers.CitationPenalty), Matches: matchedLines,
+		Order: scoreOrder(), LowerIsBetter: []string{harness.InventedRate, answers.CitationPenalty}, Matches: matchedLines,
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"extraction-experiment/compare"
 	"extraction-experiment/configs"
+	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 )
@@ -68,6 +69,9 @@ func readGate(words []string, inconclusive string) (gate compare.Gate, metric st
 // 0 to 1, must decide something.
 func parseRule(text string) (compare.Rule, error) {
 	rule, err := compare.ParseRule(text)
+	if err == nil && rule.Metric == harness.InventedRate {
+		err = fmt.Errorf("rule %q: %s is no score any more, being 1 - %s: write %q", rule.Text, rule.Metric, harness.GroundedRate, rule.Complement(harness.GroundedRate))
+	}
 	if err != nil || !slices.Contains(scoreOrder(), rule.Metric) {
 		return rule, err
 	}

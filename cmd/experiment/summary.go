@@ -97,11 +97,11 @@ func whereTrials(ctx context.Context, run *runstore.Reader, h outcome.Header, t 
 }
 
 // scoreOrder is the order in which scores are shown: that of the catalogue, then
-// those of grounding.
+// grounding.
 func scoreOrder() []string {
 	var names []string
 	for _, d := range scoring.Catalog() {
 		names = append(names, d.Name)
 	}
-	return slices.Concat(names, harness.GroundingScores(), answers.ScoreOrder(), []string{outcome.ErrorScore})
+	return slices.Concat(names, []string{harness.GroundedRate}, answers.ScoreOrder(), []string{outcome.ErrorScore})
 }

@@ -31,7 +31,7 @@ func NewBuiltin(name string, rules *scoring.Scorer) (Builtin, error) {
 	for _, d := range scoring.Catalog() {
 		names = append(names, d.Name)
 	}
-	names = append(names, harness.GroundingScores()...)
+	names = append(names, harness.GroundedRate)
 	if !slices.Contains(names, name) {
 		return Builtin{}, &FileError{fmt.Errorf("evaluator.scorer: %q is no score of an extraction%s; there are: %s", name, nearest.Hint(name, names), strings.Join(names, ", "))}
 	}
@@ -51,8 +51,8 @@ func (b Builtin) Evaluate(ctx context.Context, c evaluator.Case) (evaluator.Verd
 	if err != nil {
 		return evaluator.Verdict{}, &evaluator.Fault{Kind: evaluator.BadVerdict, Message: "candidate_answer is no extraction: " + err.Error(), Err: err}
 	}
-	if slices.Contains(harness.GroundingScores(), b.name) {
-		return b.verdict(harness.Grounding(c.Question, extracted))
+	if b.name == harness.GroundedRate {
+		return b.verdict([]outcome.Score{harness.Grounding(c.Question, extracted)})
 	}
 	expected, _, err := extraction.DecodeExtraction([]byte(c.Reference))
 	if err != nil {

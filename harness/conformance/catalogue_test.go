@@ -37,7 +37,7 @@ func TestCatalogue(t *testing.T) {
 	for _, d := range scoring.Catalog() {
 		scores = append(scores, d.Name)
 	}
-	for _, name := range append(scores, harness.GroundingScores()...) {
+	for _, name := range append(scores, harness.GroundedRate) {
 		path := filepath.Join("catalogue", name+".yaml")
 		at := slices.Index(files, path)
 		if at < 0 {

@@ -8,30 +8,24 @@ import (
 	"extraction-experiment/pipeline/ground"
 )
 
-// The scores of grounding. They need no expected output, only the document.
-const (
-	// GroundedRate is the share of the extracted entities that stand in the
-	// document: one that carries quotes if at least one of them occurs, any
-	// other if its name or an alias does. 0 to 1, more is better.
-	GroundedRate = "grounded_rate"
-	// InventedRate is the share of which neither a quote, nor the name, nor an
-	// alias occurs. 0 to 1, less is better.
-	InventedRate = "invented_rate"
-)
+// GroundedRate is the share of the extracted entities that stand in the document:
+// one that carries quotes if at least one of them occurs, any other if its name or
+// an alias does. 0 to 1, more is better. It needs no expected output, only the
+// document.
+const GroundedRate = "grounded_rate"
 
-// GroundingScores lists them in the order in which they are shown.
-func GroundingScores() []string { return []string{GroundedRate, InventedRate} }
+// InventedRate is a score that runs of older versions have: 1 less
+// GroundedRate, but for entities that occur with another quote. Less is better.
+const InventedRate = "invented_rate"
 
-// LowerIsBetter lists the scores of this harness of which less is better.
-func LowerIsBetter() []string { return []string{InventedRate} }
+// inventedEntities counts, behind GroundedRate, the entities of which neither a
+// quote, nor the name, nor an alias occurs.
+const inventedEntities = "invented_entities"
 
-// nothingExtracted is the reason why a score of grounding has no value.
-const nothingExtracted = "nothing was extracted that could stand in the document"
-
-// Grounding returns GroundedRate and InventedRate of what was extracted from a
-// document. It looks for every entity as ground.Locate does: white space, case and
-// the like do not matter. Time is linear but for logarithms.
-func Grounding(document string, found extraction.Extraction) []outcome.Score {
+// Grounding returns GroundedRate of what was extracted from a document; of nothing
+// it is undefined. It looks for every entity as ground.Locate does: white space,
+// case and the like do not matter. Time is linear but for logarithms.
+func Grounding(document string, found extraction.Extraction) outcome.Score {
 	index := ground.NewIndex(document)
 	quoted, standing, invented := 0, 0, 0
 	for _, e := range found.Entities {
@@ -49,18 +43,13 @@ func Grounding(document string, found extraction.Extraction) []outcome.Score {
 		}
 	}
 	n := len(found.Entities)
-	how := fmt.Sprintf("%d/%d extracted entities stand in the document (%d with quotes, %d by name)", standing, n, quoted, n-quoted)
-	return []outcome.Score{
-		groundingScore(GroundedRate, standing, n, how),
-		groundingScore(InventedRate, invented, n, fmt.Sprintf("%d/%d extracted entities do not occur in the document", invented, n)),
+	if n == 0 {
+		return outcome.Score{Name: GroundedRate, OutputOnly: true, Reason: "nothing was extracted that could stand in the document"}
 	}
-}
-
-// groundingScore makes a score; of nothing it is undefined.
-func groundingScore(name string, num, den int, comment string) outcome.Score {
-	if den == 0 {
-		return outcome.Score{Name: name, OutputOnly: true, Reason: nothingExtracted}
+	value := float64(standing) / float64(n)
+	return outcome.Score{
+		Name: GroundedRate, OutputOnly: true, Value: &value, Ratio: &outcome.Ratio{Num: int64(standing), Den: int64(n)},
+		Counts:  map[string]int64{inventedEntities: int64(invented)},
+		Comment: fmt.Sprintf("%d/%d extracted entities stand in the document (%d with quotes, %d by name); %d occur nowhere in it", standing, n, quoted, n-quoted, invented),
 	}
-	value := float64(num) / float64(den)
-	return outcome.Score{Name: name, OutputOnly: true, Value: &value, Ratio: &outcome.Ratio{Num: int64(num), Den: int64(den)}, Comment: comment}
 }

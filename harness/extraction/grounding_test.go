@@ -18,17 +18,18 @@ func TestGrounding(t *testing.T) {
 		t.Fatal(err)
 	}
 	input := json.RawMessage(`{"document_text":"Ann  Lee met Bob in Rome."}`)
-	for output, want := range map[string][2]any{
-		// By name, tolerant of white space and case; Zoe is invented: 2/3, 1/3.
-		`{"entities":[{"name":"ann lee"},{"name":"Bob"},{"name":"Zoe"}]}`: {2.0 / 3, 1.0 / 3},
+	type counts struct{ standing, of, invented int64 }
+	for output, want := range map[string]*counts{
+		// By name, tolerant of white space and case; Zoe is invented.
+		`{"entities":[{"name":"ann lee"},{"name":"Bob"},{"name":"Zoe"}]}`: {2, 3, 1},
 		// An alias will do; part of a word will not.
-		`{"entities":[{"name":"Dr. L.","aliases":["Ann Lee"]},{"name":"Rom"}]}`: {0.5, 0.5},
+		`{"entities":[{"name":"Dr. L.","aliases":["Ann Lee"]},{"name":"Rom"}]}`: {1, 2, 1},
 		// A good quote grounds a name that does not occur; a false quote of a name
-		// that does occur neither grounds nor invents: 1/2, 0.
-		`{"entities":[{"name":"the couple","mentions":[{"quote":"Ann Lee met Bob","start":0,"end":16}]},{"name":"Rome","mentions":[{"quote":"in Paris","start":17,"end":25}]}]}`: {0.5, 0.0},
+		// that does occur neither grounds nor invents.
+		`{"entities":[{"name":"the couple","mentions":[{"quote":"Ann Lee met Bob","start":0,"end":16}]},{"name":"Rome","mentions":[{"quote":"in Paris","start":17,"end":25}]}]}`: {1, 2, 0},
 		// One of two quotes is enough.
-		`{"entities":[{"name":"x","mentions":[{"quote":"Paris","start":0,"end":5},{"quote":"Rome","start":0,"end":4}]}]}`: {1.0, 0.0},
-		`{"entities":[]}`: {nil, nil},
+		`{"entities":[{"name":"x","mentions":[{"quote":"Paris","start":0,"end":5},{"quote":"Rome","start":0,"end":4}]}]}`: {1, 1, 0},
+		`{"entities":[]}`: nil,
 	} {
 		for _, expected := range []string{`null`, `{"entities":[{"name":"Bob"}]}`} {
 			j, err := harness.Scorer{Rules: rules}.Judge(dataset.Item{ID: "a", Input: input, Expected: json.RawMessage(expected)})
@@ -39,12 +40,18 @@ func TestGrounding(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i, name := range harness.GroundingScores() {
-				s, ok := outcome.Lookup(scored.Scores, name)
-				switch {
-				case !ok, want[i] == nil && (s.Value != nil || s.Reason == ""), want[i] != nil && (s.Value == nil || *s.Value != want[i].(float64)):
-					t.Errorf("%s: %s is %+v, want %v", output, name, s, want[i])
+			got, ok := outcome.Lookup(scored.Scores, harness.GroundedRate)
+			if _, old := outcome.Lookup(scored.Scores, harness.InventedRate); !ok || old {
+				t.Errorf("%s: the scores are %+v", output, scored.Scores)
+			}
+			if want == nil {
+				if got.Value != nil || got.Reason == "" {
+					t.Errorf("%s: %+v", output, got)
 				}
+				continue
+			}
+			if *got.Value != float64(want.standing)/float64(want.of) || *got.Ratio != (outcome.Ratio{Num: want.standing, Den: want.of}) || got.Counts["invented_entities"] != want.invented {
+				t.Errorf("%s: %+v, want %+v", output, got, *want)
 			}
 		}
 	}

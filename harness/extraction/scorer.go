@@ -57,7 +57,7 @@ func (j judge) Score(output json.RawMessage) (experiment.Scored, error) {
 	}
 	scores := result.Scores
 	if j.document != "" {
-		scores = append(scores, Grounding(j.document, extracted)...)
+		scores = append(scores, Grounding(j.document, extracted))
 	}
 	return experiment.Scored{
 		Scores:      scores,

@@ -69,6 +69,12 @@ func (d deployment) checkTraces() {
 	if _, err := d.client.GetObservation(d.Context(), d.server.Capabilities, spanID(99)); !errors.Is(err, langfuse.ErrNotFound) {
 		d.Errorf("%v", err)
 	}
+	roots := collect(d.T, d.client.ReadTraces(d.Context(), d.server.Capabilities, ids, langfuse.TraceParts{IO: true, Roots: true}))
+	for _, trace := range roots {
+		if root, ok := trace.Root(); len(roots) != 2 || !ok || string(root.Output) != `{"n":1}` || d.server.NewReads && len(trace.Observations) != 1 {
+			d.Errorf("%+v", trace)
+		}
+	}
 	for what, test := range map[string]struct {
 		query langfuse.TraceQuery
 		want  int
@@ -129,13 +135,18 @@ func (d deployment) post(path, body string) string {
 // from what a program posted.
 func (d deployment) checkAnnotations() {
 	d.Helper()
-	config := d.post("score-configs", `{"name":"validated","dataType":"BOOLEAN"}`)
+	made, err := d.client.CreateScoreConfig(d.Context(), langfuse.ScoreConfig{Name: "validated", Type: langfuse.ScoreBoolean, Description: "by a person"})
+	d.must(err)
+	config := made.ID
+	if there := collect(d.T, d.client.ListScoreConfigs(d.Context())); len(there) != 1 || there[0] != made || made.Description != "by a person" {
+		d.Errorf("%+v, made %+v", there, made)
+	}
 	queue := d.post("annotation-queues", `{"name":"review","scoreConfigIds":["`+config+`"]}`)
 	d.post("annotation-queues/"+queue+"/items", `{"objectId":"`+spanID(30)+`","objectType":"OBSERVATION","status":"COMPLETED"}`)
 	d.post("annotation-queues/"+queue+"/items", `{"objectId":"`+traceID(2)+`","objectType":"TRACE"}`)
 	d.post("comments", `{"projectId":"`+d.server.Project.ID+`","objectType":"TRACE","objectId":"`+traceID(2)+`","content":"good"}`)
 	d.post("scores", `{"id":"by-program","name":"validated","value":1,"dataType":"BOOLEAN","source":"ANNOTATION","configId":"`+config+`","traceId":"`+traceID(2)+`"}`)
-	_, err := d.inner.Annotate(embedded.Annotation{TraceID: traceID(3), ObservationID: spanID(30), ConfigID: config, Value: true, Author: "ann"})
+	_, err = d.inner.Annotate(embedded.Annotation{TraceID: traceID(3), ObservationID: spanID(30), ConfigID: config, Value: true, Author: "ann"})
 	d.must(err)
 
 	found, err := d.client.GetAnnotationQueue(d.Context(), "review")

@@ -55,6 +55,8 @@ type TraceParts struct {
 	// ExpandMetadata.
 	Metadata       bool
 	ExpandMetadata []string
+	// Roots leaves all observations but the root out, on v4.
+	Roots bool
 	// From and To bound the start of the spans that ReadTraces and GetTrace look
 	// for on v4, which spares a large server much searching; spans outside are not
 	// found. Zero: no bound. ListTraces has those of its query.
@@ -117,7 +119,7 @@ func (c *Client) ReadTraces(ctx context.Context, server Capabilities, ids []stri
 // readNewTraces reads traces from observations. A server that does not know the
 // filter for many traces (400) is asked for each.
 func (c *Client) readNewTraces(ctx context.Context, ids []string, want TraceParts) ([]Trace, error) {
-	query := ObservationsQuery{TraceIDs: ids, Fields: want.fields(), ExpandMetadata: want.ExpandMetadata, From: want.From, To: want.To, Limit: maxObservations}
+	query := ObservationsQuery{TraceIDs: ids, Fields: want.fields(), ExpandMetadata: want.ExpandMetadata, Roots: want.Roots, From: want.From, To: want.To, Limit: maxObservations}
 	if want.IO {
 		query.Limit = defaultPageLimit
 	}

@@ -15,6 +15,13 @@ const (
 	ItemPerfect          = "item_perfect"
 )
 
+// Headlines returns the scores that say most, for where there is no room for all of
+// the catalogue: those of the specification, and what its relationship_accuracy,
+// being a precision, lacks.
+func Headlines() []string {
+	return []string{EntityPrecision, EntityRecall, EntityF1, RelationshipAccuracy, RelationshipRecall, RelationshipF1, TypeAccuracy}
+}
+
 // Family says which list a score is about.
 type Family string
 

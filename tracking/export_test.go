@@ -8,6 +8,9 @@ import (
 	"extraction-experiment/runstore"
 )
 
+// RunScores returns what a run comes to, by the name of the score on the run.
+var RunScores = runScores
+
 // ScoreID returns the id that a score of an attempt has.
 func ScoreID(run *runstore.Run, t *testing.T, item string, attempt int, name string) string {
 	t.Helper()

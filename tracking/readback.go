@@ -25,19 +25,24 @@ func (v *verifier) scores(ctx context.Context, ids []string) (map[string][]langf
 	return found, nil
 }
 
-// traces reads traces; v3 answers one with a request, so several are under way.
+// traces reads traces for a verification.
 func (v *verifier) traces(ctx context.Context, ids []string) (map[string]langfuse.Trace, error) {
+	return readTraces(ctx, v.site(), v.cfg.Requests, ids, langfuse.TraceParts{})
+}
+
+// readTraces reads traces; v3 answers one with a request, so several are under way.
+func readTraces(ctx context.Context, from site, requests int, ids []string, want langfuse.TraceParts) (map[string]langfuse.Trace, error) {
 	atOnce := 50
-	if !v.cfg.Server.NewReads {
+	if !from.server.NewReads {
 		atOnce = 1
 	}
 	var mu sync.Mutex
 	found := map[string]langfuse.Trace{}
 	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(v.cfg.Requests)
+	group.SetLimit(requests)
 	for part := range slices.Chunk(ids, atOnce) {
 		group.Go(func() error {
-			for trace, err := range v.cfg.Client.ReadTraces(inner, v.cfg.Server.Capabilities, part, langfuse.TraceParts{}) {
+			for trace, err := range from.client.ReadTraces(inner, from.server.Capabilities, part, want) {
 				if err != nil {
 					return err
 				}

@@ -9,13 +9,14 @@ import (
 	"slices"
 	"time"
 
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 )
 
-// Remote is a run as Langfuse has it, for when there is no run file: what is
-// needed to compare scores, and no more. Documents, matches, counts by type,
-// costs and latencies are left out.
+// Remote is a run as Langfuse has it, for when there is no run file. Of each outcome
+// it has what the run file has but its calls, warnings, the comments of its scores and
+// how they came about; Unchecked tells what else is not known.
 type Remote struct {
 	Where  string         // for a person
 	Header outcome.Header // as far as the run's metadata says
@@ -31,12 +32,14 @@ type Remote struct {
 const maxTrials = 100
 
 // ReadRun reads a run by the names of its dataset and its own, with its further
-// trials. Scores that people gave are left out; of several of one name on an item
-// the newest counts.
+// trials. Outcomes are those that their root spans record. Where a span records
+// none, being of an older version or of another program, they are made of the scores
+// of its trace: those that people gave are left out, of several of one name the
+// newest counts. There an item failed whose error score is 1, or whose root has level
+// ERROR; Langfuse has no scores of it, so that every score of the run counts as 0,
+// wherever the run that it is compared with defines it.
 //
-// An item whose error score is 1, or whose root has level ERROR, failed. Langfuse
-// has no scores of it, so that every score of the run counts as 0 there, wherever
-// the run that it is compared with defines it.
+// v4 is asked for 50 items at once, v3 for one, eight requests being under way.
 //
 // Errors: langfuse.ErrNotFound for an unknown dataset or run; those of the
 // client. Nothing is written.
@@ -45,7 +48,7 @@ func ReadRun(ctx context.Context, client *langfuse.Client, server langfuse.Serve
 	if err != nil {
 		return Remote{}, err
 	}
-	r := remoteReader{client: client, server: server, ref: langfuse.RunRef{DatasetID: found.ID, DatasetName: dataset, Name: name}}
+	r := remoteReader{site: site{client, server, ""}, ref: langfuse.RunRef{DatasetID: found.ID, DatasetName: dataset, Name: name}}
 	run, err := r.find(ctx, name)
 	if err != nil {
 		return Remote{}, err
@@ -65,20 +68,18 @@ func ReadRun(ctx context.Context, client *langfuse.Client, server langfuse.Serve
 		return Remote{}, err
 	}
 	out.Outcomes, out.Footer = r.finished(), r.footer()
-	out.Unchecked = []string{
-		"it was read from Langfuse: that its items have the same content, only the fingerprint in its metadata says",
-		"selection, harness and complete counts are not recorded there; matches, counts by type, cost and latency were not read",
-	}
+	out.Unchecked = r.unchecked()
 	return out, nil
 }
 
 // remoteReader gathers the outcomes of a run.
 type remoteReader struct {
-	client   *langfuse.Client
-	server   langfuse.Server
+	site
 	ref      langfuse.RunRef
 	view     langfuse.View
 	outcomes []outcome.Outcome
+	// unrecorded are those of them that are made of scores, by place.
+	unrecorded []int
 	// missing says why the run is not known to be complete; ended is its last
 	// score's time.
 	missing string
@@ -118,19 +119,50 @@ func (r *remoteReader) read(ctx context.Context, run langfuse.Run, trial int) er
 			items[item.ItemID] = item // the newest attempt
 		}
 	}
-	var traces []string
+	var traces, others []string
 	for _, item := range items {
 		traces = append(traces, item.TraceID)
 	}
 	slices.Sort(traces)
-	scores, err := r.scores(ctx, traces)
+	parts := langfuse.TraceParts{IO: true, Metadata: true, ExpandMetadata: []string{recordKey}, Roots: true}
+	there, err := readTraces(ctx, r.site, remoteRequests, traces, parts)
 	if err != nil {
 		return err
 	}
 	for _, id := range slices.Sorted(maps.Keys(items)) {
-		r.outcomes = append(r.outcomes, outcomeFrom(items[id], trial, scores[items[id].TraceID]))
+		root, _ := there[items[id].TraceID].Root()
+		o, ok := recorded(root, id, trial)
+		if !ok {
+			o.Item, o.Output = id, root.Output
+			others, r.unrecorded = append(others, items[id].TraceID), append(r.unrecorded, len(r.outcomes))
+		}
+		r.outcomes = append(r.outcomes, o)
+	}
+	scores, err := r.scores(ctx, others)
+	if err != nil {
+		return err
+	}
+	for i, trace := range others {
+		o := &r.outcomes[r.unrecorded[len(r.unrecorded)-len(others)+i]]
+		*o = outcomeFrom(items[o.Item], trial, scores[trace], o.Output)
 	}
 	return r.complete(ctx, ref, trial, len(items))
+}
+
+// remoteRequests is how many requests for traces are under way at once.
+const remoteRequests = 8
+
+// unchecked says what is not known of the run.
+func (r *remoteReader) unchecked() []string {
+	list := []string{
+		"it was read from Langfuse: that its items have the same content, only the fingerprint in its metadata says",
+		"selection, harness and evaluators are not recorded there, nor what was matched",
+	}
+	if n := len(r.unrecorded); n > 0 {
+		list = append(list, fmt.Sprintf("of %d of %s Langfuse has scores alone: complete counts, counts by type, cost and latency are not known",
+			n, printable.Counted(len(r.outcomes), "result")))
+	}
+	return list
 }
 
 // scores reads the scores of traces, the newest of each name.

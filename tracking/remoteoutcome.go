@@ -54,17 +54,21 @@ func parsed(text string) *float64 {
 	return nil
 }
 
-// outcomeFrom makes an outcome of an item of a run and the scores of its trace.
-func outcomeFrom(item langfuse.RunItem, trial int, scores map[string]langfuse.Score) outcome.Outcome {
+// outcomeFrom makes an outcome of an item of a run, the output of its root span and
+// the scores of its trace.
+func outcomeFrom(item langfuse.RunItem, trial int, scores map[string]langfuse.Score, output json.RawMessage) outcome.Outcome {
 	o := outcome.Outcome{Item: item.ItemID, Trial: trial, Attempt: 1, Started: item.Time, Ended: item.Time}
 	failed, _ := scores[outcome.ErrorScore].Value.Number()
 	if failed == 1 || item.Level == "ERROR" {
-		class, message, _ := strings.Cut(scores[outcome.ErrorScore].Comment, ": ")
-		o.Class = outcome.Class(class)
-		if !slices.Contains(outcome.Classes(), o.Class) { // other people's words, or none
-			o.Class, message = outcome.Provider, cmp.Or(scores[outcome.ErrorScore].Comment, "Langfuse does not say why")
+		comment := scores[outcome.ErrorScore].Comment
+		class, message, _ := strings.Cut(comment, ": ")
+		if !slices.Contains(outcome.Classes(), outcome.Class(class)) { // other people's words, or none
+			message = comment
 		}
-		o.Failure = &outcome.Failure{Class: o.Class, Message: message}
+		o.Failure = knownFailure(outcome.Class(class), message)
+		o.Class = o.Failure.Class
+	} else {
+		o.Output = output
 	}
 	for _, name := range slices.Sorted(maps.Keys(scores)) {
 		if s, ok := scoreFrom(scores[name]); ok {
@@ -133,8 +137,8 @@ func integral(value any) (int64, bool) {
 	return 0, false
 }
 
-// finished sorts the outcomes, and lists with those that failed the scores that
-// the run has elsewhere, without a value: so they count as 0.
+// finished sorts the outcomes, and lists with those that failed, and are not
+// recorded, the scores that the run has elsewhere, without a value: so they count as 0.
 func (r *remoteReader) finished() []outcome.Outcome {
 	names := map[string]bool{}
 	for _, o := range r.outcomes {
@@ -143,7 +147,7 @@ func (r *remoteReader) finished() []outcome.Outcome {
 		}
 	}
 	delete(names, outcome.ErrorScore)
-	for i := range r.outcomes {
+	for _, i := range r.unrecorded {
 		o := &r.outcomes[i]
 		if !o.Failed() {
 			continue

@@ -2,15 +2,31 @@ package tracking
 
 import (
 	"maps"
+	"slices"
 
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
+	"extraction-experiment/scoring"
 )
 
 // maxComment bounds the comment of a score; servers keep far more, pages do not
 // show it.
 const maxComment = 2000
+
+// AllScores stands for every score in outcome.Publication.
+const AllScores = "all"
+
+// publishes reports whether a run has the score of that name in Langfuse. Unless
+// more was asked for, that are few: its pages give each a column, and list all of
+// them in every cell of a comparison. The others stand in the metadata of the root
+// span; see record. Form 0 published all.
+func publishes(h outcome.Header, score string) bool {
+	p := h.Publication
+	return p.Form == 0 || score == outcome.ErrorScore || h.Scorer.External(score) ||
+		slices.Contains(scoring.Headlines(), score) ||
+		slices.Contains(p.Scores, score) || slices.Contains(p.Scores, AllScores)
+}
 
 // scores returns the defined scores of an outcome as Langfuse takes them: on
 // the root span, with the counts behind the value as metadata. An undefined
@@ -20,7 +36,7 @@ func (b builder) scores(o runstore.Pending) []langfuse.ScoreCreate {
 	id := identify(b.header, o.Outcome)
 	var scores []langfuse.ScoreCreate
 	for _, s := range o.Scores {
-		if s.Value == nil {
+		if s.Value == nil || !publishes(b.header, s.Name) {
 			continue
 		}
 		score := langfuse.ScoreCreate{

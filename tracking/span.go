@@ -149,6 +149,9 @@ func (b builder) output(o outcome.Outcome) json.RawMessage {
 
 func (b builder) rootMetadata(o outcome.Outcome) string {
 	m := map[string]any{"item_id": o.Item, "trial": o.Trial, "attempt": o.Attempt, "latency_ms": o.Latency.Milliseconds()}
+	if b.header.Publication.Form > 0 {
+		m[recordKey] = record(o)
+	}
 	if len(o.Warnings) > 0 {
 		m["warnings"] = o.Warnings
 	}

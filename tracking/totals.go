@@ -12,6 +12,7 @@ import (
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
+	"extraction-experiment/scoring"
 )
 
 // Names of run-level scores; those of means and pooled values are the score's
@@ -24,15 +25,17 @@ const (
 	weightedScore = "weighted_score"
 
 	meanEnding   = "_mean"
+	asZeroEnding = "_as_zero"
 	pooledEnding = "_pooled"
 )
 
-// RunScores returns what a run comes to as scores on the run itself, by name:
-// of every score its mean (entity_f1_mean) and its pooled value where it has
-// one (entity_f1_pooled), weighted_score of answers about a document, and how many
-// items were planned, scored and failed, because Langfuse shows means without saying
-// over how many. What is undefined is left out.
-func RunScores(s outcome.Summary) map[string]float64 {
+// runScores returns what a run comes to as scores on the run itself, by name: how
+// many items were planned, scored and failed, because Langfuse shows means without
+// saying over how many; of the primary score the mean with failed items as 0
+// (entity_f1_as_zero) and the pooled value (entity_f1_pooled), of relationship_f1 the
+// pooled value; and weighted_score of answers about a document. What is undefined is
+// left out. Form 0 has the mean and the pooled value of every score instead.
+func runScores(h outcome.Header, s outcome.Summary) map[string]float64 {
 	values := map[string]float64{
 		itemsPlanned: float64(s.Items.Planned),
 		itemsScored:  float64(s.Items.Scored),
@@ -41,12 +44,20 @@ func RunScores(s outcome.Summary) map[string]float64 {
 	if s.Answers != nil && s.WeightedScore != nil {
 		values[weightedScore] = *s.WeightedScore
 	}
-	for _, stat := range s.Scores {
-		if stat.Mean != nil {
-			values[scoreName(stat.Name)+meanEnding] = *stat.Mean
+	add := func(name, ending string, value *float64) {
+		if value != nil {
+			values[scoreName(name)+ending] = *value
 		}
-		if stat.Pooled != nil {
-			values[scoreName(stat.Name)+pooledEnding] = *stat.Pooled
+	}
+	for _, stat := range s.Scores {
+		primary, all := stat.Name == h.Scorer.Primary, h.Publication.Form == 0
+		if all {
+			add(stat.Name, meanEnding, stat.Mean)
+		} else if primary {
+			add(stat.Name, asZeroEnding, stat.FailuresAsZero)
+		}
+		if all || primary || stat.Name == scoring.RelationshipF1 {
+			add(stat.Name, pooledEnding, stat.Pooled)
 		}
 	}
 	return values
@@ -73,7 +84,7 @@ func totalsOf(ctx context.Context, run *runstore.Reader, h outcome.Header, trial
 	}
 	s := sum.Summary()
 	s.Items.Planned = int(planned)
-	return RunScores(s), nil
+	return runScores(h, s), nil
 }
 
 // totals sends the scores of every trial, once the run has ended: unchanged where

@@ -19,10 +19,11 @@ func doctorCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:         "doctor",
 		Usage:        "look at keys, Langfuse, model and folder, and say what to do about what is wrong",
-		UsageText:    "experiment doctor [--model MODEL] [--json]",
+		UsageText:    "experiment doctor [--model MODEL] [--score-configs] [--json]",
 		OnUsageError: flags.UsageError,
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "send one short request to `MODEL`, which may cost a little"},
+			&urfave.BoolFlag{Name: "score-configs", Usage: "make the score configurations that people who annotate choose from, where Langfuse has none of that name", DisableDefaultText: true},
 			modeFlag(),
 			jsonFlag(),
 		},
@@ -35,7 +36,7 @@ func doctorCommand(env cli.Env) *urfave.Command {
 				return err
 			}
 			env.Getenv = getenv
-			return doctorAction(c.Context, env, c.String("model"), c.Bool("json"))
+			return doctorAction(c.Context, env, doctorConfig{c.String("model"), c.Bool("score-configs"), c.Bool("json")})
 		},
 	}
 }
@@ -64,12 +65,19 @@ type doctor struct {
 	problems []error
 }
 
+// doctorConfig is what the doctor is asked beside the usual.
+type doctorConfig struct {
+	model        string // to be asked for a word
+	scoreConfigs bool   // to be made
+	json         bool
+}
+
 // doctorAction makes every check it can, whatever the others found, and ends
 // with the code of the worst problem.
-func doctorAction(ctx context.Context, env cli.Env, model string, asJSON bool) error {
+func doctorAction(ctx context.Context, env cli.Env, cfg doctorConfig) error {
 	d := &doctor{env: env}
 	print := func() (err error) { // at once: a server that does not answer takes long
-		if !asJSON {
+		if !cfg.json {
 			err = cli.Written(printFindings(env.Stdout, d.findings[d.printed:]))
 			d.printed = len(d.findings)
 		}
@@ -77,15 +85,15 @@ func doctorAction(ctx context.Context, env cli.Env, model string, asJSON bool) e
 	}
 	d.keys()
 	err := print()
-	err = errors.Join(err, d.langfuse(ctx), print())
-	if model == "" {
+	err = errors.Join(err, d.langfuse(ctx, cfg.scoreConfigs), print())
+	if cfg.model == "" {
 		d.modelKeys()
 	} else {
-		d.model(ctx, model)
+		d.model(ctx, cfg.model)
 	}
 	d.folder(ctx)
 	err = errors.Join(err, print())
-	if asJSON {
+	if cfg.json {
 		err = errors.Join(err, printJSON(env, d.findings))
 	}
 	if n := len(d.problems); n > 0 {
@@ -110,14 +118,20 @@ func (d *doctor) problem(check string, err error, advice string) {
 	d.problems = append(d.problems, err)
 }
 
-// langfuse finds the server of the environment, or of this folder.
-func (d *doctor) langfuse(ctx context.Context) error {
+// langfuse finds the server of the environment, or of this folder, and makes score
+// configurations there if they are asked for.
+func (d *doctor) langfuse(ctx context.Context, scoreConfigs bool) error {
 	lf, err := connect.Open(ctx, d.env.Getenv)
 	if err != nil {
 		d.problem("server", err, "")
 		return nil
 	}
 	d.server(lf)
+	if scoreConfigs {
+		if err := d.scoreConfigs(ctx, lf.Client); err != nil {
+			d.problem("scores", err, "")
+		}
+	}
 	return lf.Close()
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,9 +14,11 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/runstore"
+	"extraction-experiment/scoring"
 )
 
 // maxSkew is how far the clocks may differ without a word: what Langfuse shows
@@ -105,6 +108,49 @@ func (d *doctor) limits(can langfuse.Capabilities) {
 		return
 	}
 	d.note("limits", strings.Join(limits, "\n"), "upgrade Langfuse")
+}
+
+// scoreConfigs makes the score configurations of what runs publish by default,
+// those of which there are none of that name.
+func (d *doctor) scoreConfigs(ctx context.Context, client *langfuse.Client) error {
+	there := map[string]langfuse.ScoreConfig{}
+	for config, err := range client.ListScoreConfigs(ctx) {
+		if err != nil {
+			return err
+		}
+		there[config.Name] = config
+	}
+	var made []string
+	wanted := scoreConfigs()
+	for _, want := range wanted {
+		if found, ok := there[want.Name]; ok {
+			if found.Type != want.Type {
+				d.note("scores", fmt.Sprintf("the score configuration %s is of the type %s, and runs publish it as %s", want.Name, found.Type, want.Type), "")
+			}
+			continue
+		}
+		if _, err := client.CreateScoreConfig(ctx, want); err != nil {
+			return err
+		}
+		made = append(made, want.Name)
+	}
+	if len(made) == 0 {
+		d.ok("scores", "all %d score configurations are there", len(wanted))
+		return nil
+	}
+	d.ok("scores", "%s made: %s", printable.Counted(len(made), "score configuration"), strings.Join(made, ", "))
+	return nil
+}
+
+// scoreConfigs describes the scores that runs publish by default.
+func scoreConfigs() []langfuse.ScoreConfig {
+	var list []langfuse.ScoreConfig
+	for _, d := range scoring.Catalog() {
+		if slices.Contains(scoring.Headlines(), d.Name) {
+			list = append(list, langfuse.ScoreConfig{Name: d.Name, Type: langfuse.ScoreNumeric, Min: new(0.0), Max: new(1.0), Description: d.Meaning})
+		}
+	}
+	return append(list, langfuse.ScoreConfig{Name: outcome.ErrorScore, Type: langfuse.ScoreBoolean, Description: "Whether the item failed."})
 }
 
 // modelKeys says which variables of model providers are set.

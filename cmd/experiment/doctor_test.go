@@ -129,7 +129,7 @@ func TestDoctorPrintsAtOnce(t *testing.T) {
 	t.Chdir(t.TempDir())
 	values := map[string]string{langfuse.EnvPublicKey: "pk-lf-1", langfuse.EnvSecretKey: "sk-lf-x", langfuse.EnvBaseURL: server.URL}
 	env := cli.Env{Stdout: &out, Getenv: func(name string) string { return values[name] }}
-	if err := doctorAction(t.Context(), env, "", false); cli.ExitCode(err) != cli.ExitUnavailable {
+	if err := doctorAction(t.Context(), env, doctorConfig{}); cli.ExitCode(err) != cli.ExitUnavailable {
 		t.Error(err)
 	}
 	if !strings.HasPrefix(early, "keys ") || strings.Count(out.String(), "keys ") != 1 || !strings.Contains(out.String(), "\nfolder ") {

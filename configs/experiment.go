@@ -53,7 +53,9 @@ type Experiment struct {
 	Description   string            `yaml:"description"`
 	Metadata      map[string]string `yaml:"metadata"`
 	Environment   string            `yaml:"environment"`
-	// PublishMentions is true or false.
+	// PublishScores is "all", or names with commas between; PublishMentions is true
+	// or false.
+	PublishScores   string `yaml:"publish_scores"`
 	PublishMentions string `yaml:"publish_mentions"`
 	Output          string `yaml:"output"`
 	// Matrix makes a sweep: by flag, the values to try.

@@ -44,11 +44,14 @@ type Publication struct {
 	// in the environment of the spans.
 	ScoreEnvironment string `json:"score_environment,omitempty"`
 	// Scores are the names of scores to publish besides the default ones;
-	// "all" stands for every score.
+	// AllScores stands for every score.
 	Scores []string `json:"scores,omitempty"`
 	// Mentions publishes positions in the text that the scorer looked up.
 	Mentions bool `json:"mentions,omitempty"`
 }
+
+// AllScores in Publication.Scores publishes every score.
+const AllScores = "all"
 
 // PublicationForm is the form in which runs that begin now are published.
 const PublicationForm = 1

@@ -19,7 +19,7 @@ func TestModes_otherScores(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, mode, harm{})
-			like, mean := s.score(t, s.trace(1, 1), "entity_f1"), s.runScore("entity_f1_mean")
+			like, mean := s.score(t, s.trace(1, 1), "entity_f1"), s.runScore("entity_f1_as_zero")
 			judge := langfuse.ScoreCreate{ID: "judge", Name: like.Name, Type: like.Type, Value: langfuse.NumberValue(0.1), TraceID: s.trace(1, 1), Environment: "judges"}
 			if err := s.client.CreateScore(t.Context(), judge); err != nil {
 				t.Fatal(err)
@@ -68,7 +68,7 @@ func TestModes_scoreAhead(t *testing.T) {
 				ID: like.ID, Name: like.Name, Type: like.Type, Value: langfuse.NumberValue(0.9), Environment: like.Environment,
 				TraceID: s.trace(1, 1), ObservationID: like.Subject.ID, Timestamp: time.Now().AddDate(1, 0, 0),
 			}
-			mean := s.runScore("entity_f1_mean")
+			mean := s.runScore("entity_f1_as_zero")
 			aheadMean := ahead
 			aheadMean.ID, aheadMean.Name, aheadMean.TraceID, aheadMean.ObservationID, aheadMean.DatasetRunID = mean.ID, mean.Name, "", "", mean.Subject.ID
 			if _, err := s.client.CreateScores(t.Context(), []langfuse.ScoreCreate{ahead, aheadMean}); err != nil {

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -38,6 +40,8 @@ type world struct {
 	server langfuse.Server
 	front  atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
 	calls  atomic.Int64
+	// publication is the form of the runs that newRun makes.
+	publication outcome.Publication
 	// drop says what the server accepts and loses.
 	drop  atomic.Pointer[func(kind, id string) bool]
 	store *embedded.Server
@@ -87,6 +91,7 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 // open makes the server of the world.
 func (w *world) open(t *testing.T, cfg embedded.Config) http.Handler {
 	t.Helper()
+	w.publication = outcome.Publication{Form: outcome.PublicationForm, ScoreEnvironment: outcome.ScoreEnvironment}
 	cfg.Drop = func(kind, id string) bool {
 		drop := w.drop.Load()
 		return drop != nil && (*drop)(kind, id)
@@ -172,9 +177,9 @@ func (w *world) newRunOf(t *testing.T, name string, n, done int) *runstore.Run {
 	}
 	run, err := runstore.Create(filepath.Join(t.TempDir(), "r.run"), outcome.Header{
 		RunUID: strings.Repeat("ab", 16), Name: name, Trials: 1, Environment: outcome.SpanEnvironment,
-		Publication: outcome.Publication{Form: outcome.PublicationForm, ScoreEnvironment: outcome.ScoreEnvironment},
-		Dataset:     outcome.Dataset{ID: source.ID(), Name: "d", Version: source.Version()},
-		System:      outcome.System{Model: "m", Provider: "p"}, Project: w.server.Project.ID,
+		Publication: w.publication, Scorer: outcome.Scorer{Version: "1", Primary: "entity_f1"},
+		Dataset: outcome.Dataset{ID: source.ID(), Name: "d", Version: source.Version()},
+		System:  outcome.System{Model: "m", Provider: "p"}, Project: w.server.Project.ID,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -222,6 +227,7 @@ func made(i int) outcome.Outcome {
 			{Name: "type_accuracy", Reason: "nothing matched"},
 		},
 	}
+	o.CostUSD, o.Usage = new(0.01*float64(i)), outcome.Usage{Input: 3, Output: 1}
 	o.Output = json.RawMessage(`{"entities":[]}`)
 	o.Calls = []outcome.Call{{Name: "extract", Kind: "generation", Model: "m", Started: begin, Ended: begin.Add(time.Second), Usage: outcome.Usage{Input: 3, Output: 1}}}
 	failed := 0.0
@@ -230,9 +236,67 @@ func made(i int) outcome.Outcome {
 		o.Class, o.Failure = outcome.Timeout, &outcome.Failure{Class: outcome.Timeout, Message: "too slow"}
 		o.Output = nil
 		o.Scores[0] = outcome.Score{Name: "entity_f1", Reason: "failed", Weight: &weight}
+	} else { // what only a run file of these has, and the metadata of the root span
+		o.Scores = append(o.Scores, outcome.Score{
+			Name: "grounded_rate", Value: new(0.75), Ratio: &outcome.Ratio{Num: 3, Den: 4}, Counts: map[string]int64{"invented_entities": 1}, Comment: "3 of 4",
+		})
+		o.Groups = []outcome.Group{{Kind: "entity_type", Name: "person", Expected: 4, Extracted: 4, Matched: int64(i % 5)}}
+		o.Causes = []outcome.Cause{{What: "entity", Name: "missed", Count: 2}}
+		o.Counts = map[string]int64{"duplicates": int64(i)}
+		o.Explanation = json.RawMessage(`{"entities":[]}`)
 	}
 	o.Scores = append(o.Scores, outcome.Score{Name: "error", Boolean: true, Value: &failed})
 	return o
+}
+
+// TestPublisher_publishedScores: which scores of items and of the run are in Langfuse, by
+// the form of its publication, is what Verify expects.
+func TestPublisher_publishedScores(t *testing.T) {
+	few := []string{"entity_f1", "error"}
+	all := []string{"entity_f1", "error", "grounded_rate"}
+	now := []string{"entity_f1_as_zero", "entity_f1_pooled", "items_failed", "items_planned", "items_scored"}
+	for name, tt := range map[string]struct {
+		form          outcome.Publication
+		items, totals []string
+	}{
+		"of today": {outcome.Publication{Form: 1, ScoreEnvironment: "default"}, few, now},
+		"named":    {outcome.Publication{Form: 1, ScoreEnvironment: "default", Scores: []string{"grounded_rate"}}, all, now},
+		"all":      {outcome.Publication{Form: 1, ScoreEnvironment: "default", Scores: []string{outcome.AllScores}}, all, now},
+		"of before": {outcome.Publication{}, all, []string{
+			"entity_f1_mean", "entity_f1_pooled", "error_mean", "grounded_rate_mean", "grounded_rate_pooled", "items_failed", "items_planned", "items_scored"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.publication = tt.form
+			run := w.newRun(t, "base", 3)
+			finish(t, run, start.Add(time.Minute))
+			if err := w.follow(t, t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+			h, err := run.Header(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			names := map[string]bool{}
+			for s, err := range w.client.ReadScores(t.Context(), w.server.Capabilities, langfuse.ScoresQuery{TraceIDs: []string{tracking.TraceID(h, made(0)), tracking.TraceID(h, made(1))}}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				names[s.Name] = true
+			}
+			if got := slices.Sorted(maps.Keys(names)); !slices.Equal(got, tt.items) {
+				t.Errorf("items have the scores %v, want %v", got, tt.items)
+			}
+			if got := slices.Sorted(maps.Keys(w.totals(t, run))); !slices.Equal(got, tt.totals) {
+				t.Errorf("the run has the scores %v, want %v", got, tt.totals)
+			}
+			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+			if want := 2*(len(tt.items)-1) + 3; err != nil || !verdict.OK() || verdict.Checked.Scores != want || verdict.Checked.RunScores != len(tt.totals) {
+				t.Errorf("%v, %+v; want %d scores", err, verdict, want)
+			}
+		})
+	}
 }
 
 func (w *world) follow(t *testing.T, ctx context.Context, run *runstore.Run) error {

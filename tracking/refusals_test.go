@@ -59,10 +59,10 @@ func TestPublisher_refusedScores(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = publisher.Follow(t.Context(), closed())
-	// On the run: 3 counts, 2 of entity_f1, error_mean. The first commit is item 0,
+	// On the run: 3 counts, 2 of entity_f1. The first commit is item 0,
 	// whose first score is entity_f1.
 	want := `7 results are scored and not published, the scores of the run as a whole are not published: ` +
-		`7 items and 6 scores of the run: 400: not on the list (first: item "item-000", score "entity_f1"); ` +
+		`7 items and 5 scores of the run: 400: not on the list (first: item "item-000", score "entity_f1"); ` +
 		`sending it again changes nothing before the cause is gone; everything is in the run file`
 	var left *tracking.UnpublishedError
 	if !errors.As(err, &left) || !left.Refused || err.Error() != want {

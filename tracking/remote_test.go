@@ -8,36 +8,69 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
 
 // TestModes_readRun reads a run as only Langfuse has it, in each mode: while it
-// goes on, and when it is complete and an item was run again.
+// goes on, and when it is complete and an item was run again. Its outcomes are those
+// of the run file; those of an older version are made of its scores.
 func TestModes_readRun(t *testing.T) {
 	for _, mode := range embedded.Modes() {
-		t.Run(string(mode), func(t *testing.T) {
+		t.Run(string(mode), func(t *testing.T) { testReadRun(t, newWorldIn(t, mode), (*world).sameAsFile) })
+		t.Run(string(mode)+"/of before", func(t *testing.T) {
 			w := newWorldIn(t, mode)
-			run := w.newRun(t, "base", 7)
-			if err := run.CompleteListing(t.Context(), "f00d"); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.follow(t, t.Context(), run); err != nil {
-				t.Fatal(err)
-			}
-			got := w.read(t, "base")
-			if got.Footer.Status == outcome.Complete || !strings.Contains(string(got.Footer.Status), "trial 1 has no score items_planned") {
-				t.Errorf("a run that goes on is %q", got.Footer.Status)
-			}
-			again(t, run, 2, 1)
-			finish(t, run, start.Add(time.Minute))
-			if err := w.follow(t, t.Context(), run); err != nil {
-				t.Fatal(err)
-			}
-			w.sameOutcomes(t, w.read(t, "base"))
+			w.publication = outcome.Publication{}
+			testReadRun(t, w, (*world).sameScores)
 		})
+	}
+}
+
+func testReadRun(t *testing.T, w *world, same func(*world, *testing.T, *runstore.Run, tracking.Remote)) {
+	run := w.newRun(t, "base", 7)
+	if err := run.CompleteListing(t.Context(), "f00d"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	got := w.read(t, "base")
+	if got.Footer.Status == outcome.Complete || !strings.Contains(string(got.Footer.Status), "trial 1 has no score items_planned") {
+		t.Errorf("a run that goes on is %q", got.Footer.Status)
+	}
+	again(t, run, 2, 1)
+	finish(t, run, start.Add(time.Minute))
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	same(w, t, run, w.read(t, "base"))
+}
+
+// sameAsFile demands what the run file has, but for calls, comments and how the
+// scores came about, and that this alone is said to be unknown.
+func (w *world) sameAsFile(t *testing.T, run *runstore.Run, got tracking.Remote) {
+	t.Helper()
+	var want []outcome.Outcome
+	for o, err := range run.Outcomes(t.Context(), runstore.Query{Newest: true, Detail: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Calls, o.Explanation = nil, nil
+		for i := range o.Scores {
+			o.Scores[i].Comment = ""
+		}
+		want = append(want, o)
+	}
+	if diff := cmp.Diff(want, got.Outcomes); len(want) != 7 || diff != "" {
+		t.Errorf("of the run file (-), read (+):\n%s", diff)
+	}
+	if said := strings.Join(got.Unchecked, "\n"); len(got.Unchecked) != 2 || strings.Contains(said, "cost") {
+		t.Error(said)
 	}
 }
 
@@ -50,14 +83,15 @@ func (w *world) read(t *testing.T, name string) tracking.Remote {
 	return got
 }
 
-// sameOutcomes demands the seven outcomes of newRun, item 2 in its second attempt.
-func (w *world) sameOutcomes(t *testing.T, got tracking.Remote) {
+// sameScores demands the scores of the seven outcomes of newRun, item 2 in its second
+// attempt.
+func (w *world) sameScores(t *testing.T, _ *runstore.Run, got tracking.Remote) {
 	t.Helper()
 	h := got.Header
 	if got.Footer.Status != outcome.Complete || got.Footer.Planned != 7 || h.Dataset.Fingerprint != "f00d" || h.System.Model != "m" || h.Trials != 1 {
 		t.Errorf("%+v, %+v", got.Footer, h)
 	}
-	if !strings.Contains(got.Where, "Langfuse http://") || len(got.Unchecked) == 0 {
+	if !strings.Contains(got.Where, "Langfuse http://") || !strings.Contains(strings.Join(got.Unchecked, "\n"), "of 7 of 7 results Langfuse has scores alone") {
 		t.Errorf("%q, %q", got.Where, got.Unchecked)
 	}
 	var ids []string

@@ -14,9 +14,6 @@ import (
 // show it.
 const maxComment = 2000
 
-// AllScores stands for every score in outcome.Publication.
-const AllScores = "all"
-
 // publishes reports whether a run has the score of that name in Langfuse. Unless
 // more was asked for, that are few: its pages give each a column, and list all of
 // them in every cell of a comparison. The others stand in the metadata of the root
@@ -25,7 +22,7 @@ func publishes(h outcome.Header, score string) bool {
 	p := h.Publication
 	return p.Form == 0 || score == outcome.ErrorScore || h.Scorer.External(score) ||
 		slices.Contains(scoring.Headlines(), score) ||
-		slices.Contains(p.Scores, score) || slices.Contains(p.Scores, AllScores)
+		slices.Contains(p.Scores, score) || slices.Contains(p.Scores, outcome.AllScores)
 }
 
 // scores returns the defined scores of an outcome as Langfuse takes them: on

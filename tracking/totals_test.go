@@ -59,10 +59,10 @@ func TestPublisher_totals(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Items 2 and 5 failed. entity_f1 of 0, 1, 3, 4, 6 is 0, 1/4, 3/4, 4/4, 1/4:
-	// mean 9/4/5 = 0.45, pooled 9/20. error is 1 for two of seven.
+	// 9/4 over seven, pooled 9/20.
 	want := map[string]float64{
 		"items_planned": 7, "items_scored": 5, "items_failed": 2,
-		"entity_f1_mean": 0.45, "entity_f1_pooled": 0.45, "error_mean": 2.0 / 7,
+		"entity_f1_as_zero": 9.0 / 28, "entity_f1_pooled": 0.45,
 	}
 	if diff := cmp.Diff(want, w.totals(t, run)); diff != "" {
 		t.Error(diff)
@@ -71,13 +71,13 @@ func TestPublisher_totals(t *testing.T) {
 	if err := w.follow(t, t.Context(), run); err != nil || w.calls.Load() != calls {
 		t.Errorf("%d requests for a run that is in Langfuse, %v", w.calls.Load()-calls, err)
 	}
-	again(t, run, 2, 1) // item 2 succeeds with 4/4: mean 13/4/6, error 1/7
+	again(t, run, 2, 1) // item 2 succeeds with 4/4: 13/4
 	finish(t, run, start.Add(2*time.Minute))
 	if err := w.follow(t, t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	want["items_scored"], want["items_failed"], want["error_mean"] = 6, 1, 1.0/7
-	want["entity_f1_mean"], want["entity_f1_pooled"] = 13.0/24, 13.0/24
+	want["items_scored"], want["items_failed"] = 6, 1
+	want["entity_f1_as_zero"], want["entity_f1_pooled"] = 13.0/28, 13.0/24
 	if diff := cmp.Diff(want, w.totals(t, run)); diff != "" {
 		t.Error(diff)
 	}
@@ -85,11 +85,12 @@ func TestPublisher_totals(t *testing.T) {
 
 // TestRunScores_weighted: the weighted mean of answers is there under its name.
 func TestRunScores_weighted(t *testing.T) {
-	got := tracking.RunScores(outcome.Summary{Answers: &outcome.Answers{WeightedScore: new(0.25)}})
+	var h outcome.Header
+	got := tracking.RunScores(h, outcome.Summary{Answers: &outcome.Answers{WeightedScore: new(0.25)}})
 	if got["weighted_score"] != 0.25 {
 		t.Errorf("%v", got)
 	}
-	if _, there := tracking.RunScores(outcome.Summary{Answers: &outcome.Answers{}})["weighted_score"]; there {
+	if _, there := tracking.RunScores(h, outcome.Summary{Answers: &outcome.Answers{}})["weighted_score"]; there {
 		t.Error("an undefined one is there")
 	}
 }

@@ -203,7 +203,7 @@ func harms() map[string]harm {
 		"the run's own scores": {
 			after: func(s *scene) {
 				s.deleteScore(s.t, s.runScore("items_failed").ID)
-				mean := s.runScore("entity_f1_mean")
+				mean := s.runScore("entity_f1_as_zero")
 				s.overwrite(s.t, mean.ID, mean, 0.99)
 			},
 			want: kinds(tracking.MissingScore, tracking.ChangedScore),
@@ -292,9 +292,9 @@ func (s *scene) demand(h harm) {
 	}
 	if verdict.OK() {
 		// Newest attempts: 6. Spans: 5 of two, 1 of one. Scores: 6 error, and
-		// entity_f1 but for item 5. On the run: 3 counts, 2 of entity_f1, error_mean.
+		// entity_f1 but for item 5. On the run: 3 counts, 2 of entity_f1.
 		got := verdict.Checked
-		if verdict.Outcomes != 6 || got.Items != 6 || got.Spans != 11 || got.Scores != 11 || got.RunScores != 6 || verdict.SupersededCount != 1 {
+		if verdict.Outcomes != 6 || got.Items != 6 || got.Spans != 11 || got.Scores != 11 || got.RunScores != 5 || verdict.SupersededCount != 1 {
 			t.Errorf("checked %+v", verdict)
 		}
 		for _, view := range s.server.Views() {

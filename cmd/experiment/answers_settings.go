@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
 )
 
 // sharedSettings are those that mean the same for answers as for extraction.
@@ -90,6 +91,7 @@ func (s settings) answersConfig() (answersConfig, error) {
 func (s settings) answersSystem() (answersConfig, *problems) {
 	p := &problems{}
 	c := answersConfig{runConfig: s.runConfigOf(p, scoreOrder()), command: s.text("command"), url: s.text("url")}
+	c.publication.Scores = []string{outcome.AllScores} // there are few, and no others
 	c.passages = p.count("passages", s.text("passages"), 1, 100)
 	switch own := c.command != "" || c.url != ""; {
 	case c.command != "" && c.url != "":

@@ -199,7 +199,7 @@ func rescoredHeader(ctx context.Context, from *runstore.Reader, options scoring.
 	h.Format, h.RunUID = outcome.FormatVersion, hex.EncodeToString(uid)
 	h.Scorer = outcome.Scorer{Version: scoring.Version, Options: raw, Primary: harness.Primary, Custom: h.Scorer.Custom}
 	if h.Harness == answers.Name {
-		h.Scorer = answersPin()
+		h.Scorer, h.Publication.Scores = answersPin(), []string{outcome.AllScores}
 	}
 	h.Runner, h.GitSHA, h.Started = build.Version(), gitSHA(), time.Now().UTC()
 	if name == "" {

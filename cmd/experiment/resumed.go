@@ -48,6 +48,15 @@ func (j *job) resume(h outcome.Header) (listed bool, err error) {
 	return true, nil
 }
 
+// scoresToPublish are those that a run sends besides the default ones; one of a
+// version that did not choose sends all.
+func scoresToPublish(h outcome.Header) []string {
+	if h.Publication.Form == 0 {
+		return []string{outcome.AllScores}
+	}
+	return h.Publication.Scores
+}
+
 // noSource stands for the source of a run whose items are in its file already.
 type noSource struct{}
 
@@ -72,6 +81,9 @@ func sameExperiment(began, now outcome.Header, cfg runConfig) error {
 	if began.Publication.Form == 0 || began.Publication.Mentions {
 		now.Publication.Mentions = began.Publication.Mentions
 	}
+	if now.Publication.Scores == nil {
+		now.Publication.Scores = scoresToPublish(began)
+	}
 	var differences []string
 	note := func(what, began, now string) {
 		if began != now {
@@ -83,6 +95,7 @@ func sameExperiment(began, now outcome.Header, cfg runConfig) error {
 	note("environment", began.Environment, now.Environment)
 	note("environment of scores", began.ScoreEnvironment(), now.ScoreEnvironment())
 	note("looked-up mentions", sentOrNot(began.Publication.Mentions), sentOrNot(now.Publication.Mentions))
+	note("scores to publish", strings.Join(scoresToPublish(began), ","), strings.Join(now.Publication.Scores, ","))
 	note("trials", strconv.Itoa(max(1, began.Trials)), strconv.Itoa(max(1, now.Trials)))
 	if began.System.Endpoint == "" { // of a version that did not note it
 		now.System.Endpoint = ""

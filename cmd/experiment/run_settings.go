@@ -13,6 +13,7 @@ import (
 	"extraction-experiment/compare"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/nearest"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/tracking"
@@ -55,6 +56,7 @@ func runTable() []setting {
 		{flag: "metadata", many: true, usage: "record `K=V` with the run; may be repeated"},
 		{flag: "environment", env: "LANGFUSE_TRACING_ENVIRONMENT", fallback: outcome.SpanEnvironment, usage: "`NAME` of the Langfuse environment of traces and scores; without it that of scores is " + outcome.ScoreEnvironment},
 		{flag: "publish-mentions", env: "EXPERIMENT_PUBLISH_MENTIONS", toggle: true, usage: "also send the places in the text that were looked up, not only those that the model gave, as mentions of entities to Langfuse"},
+		{flag: "publish-scores", env: "EXPERIMENT_PUBLISH_SCORES", usage: "`all|NAME,…` are the scores to send to Langfuse besides the usual few; those of evaluators always are (docs/langfuse.md)"},
 		{flag: "langfuse-mode", env: connect.EnvMode, usage: modeUsage},
 		{flag: "resume", toggle: true, usage: "go on with the run of this name"},
 		{flag: "retry-failed", bare: true, usage: "go on with the run of this name, and give failed items a new attempt; `[=CLASS,…]` those of these classes only"},
@@ -161,7 +163,10 @@ func (s settings) runConfigOf(p *problems, scores []string) runConfig {
 		p.add("--langfuse-mode: %v", err)
 	}
 	cfg.environmentGiven = s["environment"].from != "default"
-	cfg.publication = outcome.Publication{Form: outcome.PublicationForm, ScoreEnvironment: s.scoreEnvironment(), Mentions: p.toggle(s, "publish-mentions")}
+	cfg.publication = outcome.Publication{
+		Form: outcome.PublicationForm, ScoreEnvironment: s.scoreEnvironment(),
+		Scores: p.publishScores(s.text("publish-scores"), scores), Mentions: p.toggle(s, "publish-mentions"),
+	}
 	for _, key := range tracking.FixedKeys() {
 		if _, taken := cfg.metadata[key]; taken {
 			p.add("--metadata: the key %q is recorded with every run and cannot be set", key)
@@ -221,6 +226,22 @@ func (p *problems) environment(name string) string {
 		p.add("--environment: %q is not accepted by Langfuse: use up to 40 of a-z, 0-9, - and _, not beginning with langfuse", name)
 	}
 	return name
+}
+
+// publishScores reads which scores go to Langfuse besides the default ones; known are
+// those that the run will have.
+func (p *problems) publishScores(text string, known []string) []string {
+	names := slices.DeleteFunc(listed([]string{text}), func(name string) bool { return name == "" })
+	for _, name := range names {
+		if name != outcome.AllScores && !slices.Contains(known, name) {
+			p.add("--publish-scores: there is no score %q%s; there are: %s, or %s for all", name, nearest.Hint(name, known), strings.Join(known, ", "), outcome.AllScores)
+		}
+	}
+	slices.Sort(names)
+	if slices.Contains(names, outcome.AllScores) {
+		return []string{outcome.AllScores}
+	}
+	return slices.Compact(names)
 }
 
 // scoreEnvironment is that of the scores: who names one means both.

@@ -8,7 +8,7 @@ import { flush, folder, langfuse } from "./connect.mjs";
 
 const api = langfuse.api;
 const lines = readFileSync(`${folder}/ours.jsonl`, "utf8").trim().split("\n").map((line) => JSON.parse(line));
-const { environment } = lines.find((l) => l.kind === "header");
+const environment = lines.find((l) => l.kind === "header").publication.score_environment;
 const read = (query) => api.scoresV3.getManyV3({ environment, fields: "subject,details", limit: 100, ...query });
 const [deleted, changed] = (await read({ name: "entity_f1" })).data;
 

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"extraction-experiment/harness/answers"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 )
@@ -90,7 +91,7 @@ func (s settings) answersConfig() (answersConfig, error) {
 // answersSystem reads what all runs of answers have.
 func (s settings) answersSystem() (answersConfig, *problems) {
 	p := &problems{}
-	c := answersConfig{runConfig: s.runConfigOf(p, scoreOrder()), command: s.text("command"), url: s.text("url")}
+	c := answersConfig{runConfig: s.runConfigOf(p, append(answers.ScoreOrder(), outcome.ErrorScore)), command: s.text("command"), url: s.text("url")}
 	c.publication.Scores = []string{outcome.AllScores} // there are few, and no others
 	c.passages = p.count("passages", s.text("passages"), 1, 100)
 	switch own := c.command != "" || c.url != ""; {

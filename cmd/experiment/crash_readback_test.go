@@ -13,6 +13,7 @@ import (
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
+	"extraction-experiment/scoring"
 	"extraction-experiment/tracking"
 )
 
@@ -29,10 +30,8 @@ func onceInLangfuse(t *testing.T, client *langfuse.Client, runFiles ...string) {
 		for _, o := range found {
 			trace := tracking.TraceID(header, o)
 			wantSpans[trace] = 1 + len(o.Calls)
-			for _, s := range o.Scores {
-				if s.Value != nil {
-					wantScores[trace+" "+s.Name] = *s.Value
-				}
+			for name, value := range publishedScores(o) {
+				wantScores[trace+" "+name] = value
 			}
 		}
 	}
@@ -78,6 +77,18 @@ func onceInLangfuse(t *testing.T, client *langfuse.Client, runFiles ...string) {
 	if !slices.Contains(slices.Collect(maps.Values(wantScores)), 0) {
 		t.Error("no score of 0 to look for: the test shows less than it says")
 	}
+}
+
+// publishedScores are the values that an outcome has in Langfuse, where no more was
+// asked for.
+func publishedScores(o outcome.Outcome) map[string]float64 {
+	values := map[string]float64{}
+	for _, name := range append(scoring.Headlines(), outcome.ErrorScore) {
+		if s, _ := outcome.Lookup(o.Scores, name); s.Value != nil {
+			values[name] = *s.Value
+		}
+	}
+	return values
 }
 
 // totalOnce notes a score of a run as a whole.

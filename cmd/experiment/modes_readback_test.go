@@ -74,11 +74,9 @@ func (d deployment) scoresOnce(newest map[string]outcome.Outcome) {
 	d.t.Helper()
 	want, got, zeros := map[string]float64{}, map[string]float64{}, 0
 	for trace, o := range newest {
-		for _, s := range o.Scores {
-			if s.Value != nil {
-				want[trace+" "+s.Name] = *s.Value
-			}
-			if s.Value != nil && *s.Value == 0 {
+		for name, value := range publishedScores(o) {
+			want[trace+" "+name] = value
+			if value == 0 {
 				zeros++
 			}
 		}

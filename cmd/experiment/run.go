@@ -15,6 +15,7 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
 )
 
 func runCommand(env cli.Env) *urfave.Command {
@@ -60,7 +61,7 @@ func runAction(c *urfave.Context, env cli.Env, table []setting) error {
 			return err
 		}
 	}
-	cfgs, err := values.runConfigs(cells, slices.Concat(scoreOrder(), customNames(file)))
+	cfgs, err := values.runConfigs(cells, slices.Concat(extractionScores(), []string{outcome.ErrorScore}, customNames(file)))
 	if err != nil {
 		return cli.Errorf(cli.ExitUsage, "%w", err)
 	}

@@ -234,7 +234,7 @@ func (p *problems) publishScores(text string, known []string) []string {
 	names := slices.DeleteFunc(listed([]string{text}), func(name string) bool { return name == "" })
 	for _, name := range names {
 		if name != outcome.AllScores && !slices.Contains(known, name) {
-			p.add("--publish-scores: there is no score %q%s; there are: %s, or %s for all", name, nearest.Hint(name, known), strings.Join(known, ", "), outcome.AllScores)
+			p.add("--publish-scores: there is no score %q; there are: %s, and %s of them%s", name, strings.Join(known, ", "), outcome.AllScores, nearest.Hint(name, known))
 		}
 	}
 	slices.Sort(names)

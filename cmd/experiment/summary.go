@@ -96,12 +96,17 @@ func whereTrials(ctx context.Context, run *runstore.Reader, h outcome.Header, t 
 	return nil
 }
 
-// scoreOrder is the order in which scores are shown: that of the catalogue, then
-// grounding.
+// scoreOrder is the order in which scores are shown: those of extractions, then of
+// answers.
 func scoreOrder() []string {
+	return slices.Concat(extractionScores(), answers.ScoreOrder(), []string{outcome.ErrorScore})
+}
+
+// extractionScores are those of the catalogue, then grounding.
+func extractionScores() []string {
 	var names []string
 	for _, d := range scoring.Catalog() {
 		names = append(names, d.Name)
 	}
-	return slices.Concat(names, []string{harness.GroundedRate}, answers.ScoreOrder(), []string{outcome.ErrorScore})
+	return append(names, harness.GroundedRate)
 }

@@ -12,6 +12,7 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
+	"extraction-experiment/scoring"
 	"extraction-experiment/seed"
 )
 
@@ -249,7 +250,8 @@ func TestSpec_RunExperimentViaCLI(t *testing.T) {
 	id := sum.Run.ID
 	s := b.stored(id)
 	defined, recorded := 0, 0
-	for _, stat := range sum.Scores {
+	for _, name := range append(scoring.Headlines(), outcome.ErrorScore) {
+		stat, _ := sum.Scores.Lookup(name)
 		defined += stat.N
 	}
 	errors := 0
@@ -260,6 +262,6 @@ func TestSpec_RunExperimentViaCLI(t *testing.T) {
 		}
 	}
 	if len(s.items) != 38 || errors != 38 || recorded != defined {
-		t.Errorf("%d items, %d error scores, %d of %d defined scores recorded", len(s.items), errors, recorded, defined)
+		t.Errorf("%d items, %d error scores, %d of %d scores recorded", len(s.items), errors, recorded, defined)
 	}
 }

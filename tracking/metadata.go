@@ -18,17 +18,12 @@ import (
 // FixedKeys. Of the scoring options there are those that differ from the
 // default; with Form 0 all, and empty values, too.
 func Metadata(h outcome.Header, trial int) map[string]string {
-	fixed := fixedMetadata(h, trial)
-	if h.Publication.Form > 0 {
-		fixed["scorer_options"] = changedOptions(h.Scorer.Options)
-		maps.DeleteFunc(fixed, func(_, value string) bool { return value == "" })
-	}
 	m := map[string]string{}
 	maps.Copy(m, h.Metadata)
-	for _, key := range FixedKeys() {
-		delete(m, key)
+	maps.Copy(m, fixedMetadata(h, trial))
+	if h.Publication.Form > 0 {
+		maps.DeleteFunc(m, func(_, value string) bool { return value == "" })
 	}
-	maps.Copy(m, fixed)
 	return m
 }
 
@@ -55,6 +50,15 @@ func fixedMetadata(h outcome.Header, trial int) map[string]string {
 	}
 	if s.Prompt.Name != "" {
 		m["prompt_version"] = strconv.Itoa(s.Prompt.Version)
+	}
+	if h.Publication.Form > 0 {
+		m["scorer_options"] = changedOptions(h.Scorer.Options)
+		maps.Copy(m, map[string]string{
+			"harness": h.Harness, "selection": h.Dataset.Selection, "primary_score": h.Scorer.Primary, "evaluators": "",
+		})
+		if len(h.Scorer.Custom) > 0 {
+			m["evaluators"] = string(encode(h.Scorer.Custom))
+		}
 	}
 	return m
 }
@@ -122,5 +126,5 @@ func Description(h outcome.Header) string {
 
 // FixedKeys returns the keys of Metadata that are the program's own.
 func FixedKeys() []string {
-	return slices.Sorted(maps.Keys(fixedMetadata(outcome.Header{}, 1)))
+	return slices.Sorted(maps.Keys(fixedMetadata(outcome.Header{Publication: outcome.Publication{Form: outcome.PublicationForm}}, 1)))
 }

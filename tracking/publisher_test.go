@@ -177,7 +177,7 @@ func (w *world) newRunOf(t *testing.T, name string, n, done int) *runstore.Run {
 	}
 	run, err := runstore.Create(filepath.Join(t.TempDir(), "r.run"), outcome.Header{
 		RunUID: strings.Repeat("ab", 16), Name: name, Trials: 1, Environment: outcome.SpanEnvironment,
-		Publication: w.publication, Scorer: outcome.Scorer{Version: "1", Primary: "entity_f1"},
+		Publication: w.publication, Harness: "extraction", Scorer: outcome.Scorer{Version: "1", Primary: "entity_f1"},
 		Dataset: outcome.Dataset{ID: source.ID(), Name: "d", Version: source.Version()},
 		System:  outcome.System{Model: "m", Provider: "p"}, Project: w.server.Project.ID,
 	})
@@ -271,6 +271,11 @@ func TestPublisher_publishedScores(t *testing.T) {
 			w.publication = tt.form
 			run := w.newRun(t, "base", 3)
 			finish(t, run, start.Add(time.Minute))
+			w.refuse("ingestion", http.StatusBadGateway) // half of it gets there, then the rest
+			if err := w.follow(t, t.Context(), run); err == nil {
+				t.Error("scores were refused, and nothing is said")
+			}
+			w.front.Store(nil)
 			if err := w.follow(t, t.Context(), run); err != nil {
 				t.Fatal(err)
 			}

@@ -68,7 +68,7 @@ func ReadRun(ctx context.Context, client *langfuse.Client, server langfuse.Serve
 		return Remote{}, err
 	}
 	out.Outcomes, out.Footer = r.finished(), r.footer()
-	out.Unchecked = r.unchecked()
+	out.Unchecked = r.unchecked(out.Header)
 	return out, nil
 }
 
@@ -153,10 +153,13 @@ func (r *remoteReader) read(ctx context.Context, run langfuse.Run, trial int) er
 const remoteRequests = 8
 
 // unchecked says what is not known of the run.
-func (r *remoteReader) unchecked() []string {
+func (r *remoteReader) unchecked(h outcome.Header) []string {
 	list := []string{
 		"it was read from Langfuse: that its items have the same content, only the fingerprint in its metadata says",
-		"selection, harness and evaluators are not recorded there, nor what was matched",
+		"what was matched is not recorded there",
+	}
+	if h.Harness == "" {
+		list = append(list, "selection, harness and evaluators are not recorded there")
 	}
 	if n := len(r.unrecorded); n > 0 {
 		list = append(list, fmt.Sprintf("of %d of %s Langfuse has scores alone: complete counts, counts by type, cost and latency are not known",

@@ -33,6 +33,10 @@ func headerFrom(run langfuse.Run, dataset outcome.Dataset) outcome.Header {
 	h.Dataset.Version, h.Dataset.Fingerprint = said["dataset_version"], said["dataset_fingerprint"]
 	h.Scorer.Version = said["scorer_version"]
 	h.Scorer.Options = allOptions(h.Scorer.Version, said["scorer_options"])
+	h.Harness, h.Dataset.Selection, h.Scorer.Primary = said["harness"], said["selection"], said["primary_score"]
+	if custom := said["evaluators"]; custom != "" && json.Unmarshal([]byte(custom), &h.Scorer.Custom) != nil {
+		h.Scorer.Custom = nil
+	}
 	h.System = outcome.System{Model: said["model"], Provider: said["provider"], Pipeline: said["pipeline"],
 		Temperature: parsed(said["temperature"]), TopP: parsed(said["top_p"])}
 	if name := said["prompt_name"]; name != "" {

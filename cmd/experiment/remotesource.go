@@ -80,9 +80,9 @@ func openSources(ctx context.Context, env cli.Env, names []string, dataset strin
 	return sources, done, nil
 }
 
-// readRemote reads a run from Langfuse, which does not say of which harness it
-// is: a run with a hash of questions is of answers, another one of that of the
-// run beside it, whose fingerprint and scorer version it must have anyway.
+// readRemote reads a run from Langfuse. One of an older version does not say there of
+// which harness it is: a run with a hash of questions is of answers, another one of
+// that of the run beside it, whose fingerprint and scorer version it must have anyway.
 func readRemote(ctx context.Context, lf *connect.Langfuse, like outcome.Header, dataset, name string) (compare.Source, error) {
 	if dataset == "" {
 		return nil, cli.Usage("%s%s: a run in Langfuse is found by its dataset, too: add --dataset", inLangfusePrefix, name)
@@ -97,9 +97,13 @@ func readRemote(ctx context.Context, lf *connect.Langfuse, like outcome.Header, 
 	if err != nil {
 		return nil, err
 	}
-	run.Header.Harness, run.Header.Scorer.Primary = like.Harness, like.Scorer.Primary
-	if _, asked := run.Header.Metadata[outcome.QuestionsSHA256]; asked {
+	_, asked := run.Header.Metadata[outcome.QuestionsSHA256]
+	switch {
+	case run.Header.Harness != "":
+	case asked:
 		run.Header.Harness, run.Header.Scorer.Primary = answers.Name, answers.Primary
+	default:
+		run.Header.Harness, run.Header.Scorer.Primary = like.Harness, like.Scorer.Primary
 	}
 	return remoteSource{run}, nil
 }

@@ -17,6 +17,7 @@ import (
 	"extraction-experiment/harness/answers"
 	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/pdf"
 	"extraction-experiment/internal/pdftext"
 	"extraction-experiment/outcome"
 )
@@ -91,7 +92,12 @@ func first(most int, notes []string, about string) []string {
 func readDocument(ctx context.Context, path string, getenv func(string) string) (*answers.Document, error) {
 	doc, err := answers.OpenDocument(ctx, path,
 		pdftext.Cache{Dir: filepath.Join(connect.Folder, "cache", "pdf")}, pdftext.Options{Password: getenv(envPassword)})
-	if err != nil {
+	switch {
+	case errors.Is(err, pdf.ErrPassword):
+		return nil, cli.Usage("%w: set %s", err, envPassword)
+	case errors.Is(err, pdf.ErrWrong):
+		return nil, cli.Usage("%w: %s does not open it", err, envPassword)
+	case err != nil:
 		return nil, err
 	}
 	readable := 0
@@ -99,6 +105,9 @@ func readDocument(ctx context.Context, path string, getenv func(string) string) 
 		if p.Kind == pdftext.Readable {
 			readable++
 		}
+	}
+	if readable == 0 && doc.Repaired && doc.Pages[0].Kind == pdftext.Unreadable {
+		return nil, cli.Usage("%s is damaged or was cut off: no page that was found in it can be read; page 1: %s", path, doc.Pages[0].Problem)
 	}
 	if readable == 0 {
 		return nil, cli.Usage("%s: no page has text that can be read: page 1: %s", path, doc.Pages[0].Problem)

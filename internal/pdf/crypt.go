@@ -39,7 +39,8 @@ func (f *File) cryptError() error {
 // nobody is to read what is in it.
 func (f *File) Secret() bool { return f.crypt != nil && f.crypt.secret }
 
-// prepareCrypt finds the key by the password of the user, else by none.
+// prepareCrypt finds the key by the password, which is that of the user or the
+// owner, else by none.
 func (f *File) prepareCrypt() {
 	d := f.Dict(f.trailer["Encrypt"]) // read before there is a key: its strings are plain
 	f.crypt = &crypt{metadata: true}
@@ -56,15 +57,17 @@ func (f *File) prepareCrypt() {
 	for _, password := range []string{f.cfg.Password, ""} {
 		if version == 5 {
 			f.crypt.key = f.key256(d, password, revision)
-		} else {
-			f.crypt.key = f.key128(d, password, revision)
+		} else if f.crypt.key = f.key128(d, password, revision); f.crypt.key == nil {
+			f.crypt.key = f.key128(d, f.userPassword(d, password, revision), revision)
 		}
 		if f.crypt.key != nil {
 			f.crypt.secret = password != ""
 			return
 		}
 	}
-	f.crypt.err = ErrPassword
+	if f.crypt.err = ErrPassword; f.cfg.Password != "" {
+		f.crypt.err = ErrWrong
+	}
 }
 
 func (f *File) methodOf(d Dict, which Name, version int) method {
@@ -85,42 +88,64 @@ func (f *File) methodOf(d Dict, which Name, version int) method {
 
 const pad = "\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08\x2E\x2E\x00\xB6\xD0\x68\x3E\x80\x2F\x0C\xA9\xFE\x64\x53\x69\x7A"
 
-// key128 is algorithm 2 of ISO 32000-1 with the check of algorithms 4 and 5;
-// nil where the password is wrong.
-func (f *File) key128(d Dict, password string, revision int) []byte {
-	text := func(key Name) []byte {
-		s, _ := f.Resolve(d[key]).(String)
-		return []byte(s)
+// textOf is an entry of the dictionary of encryption.
+func (f *File) textOf(d Dict, key Name) []byte {
+	s, _ := f.Resolve(d[key]).(String)
+	return []byte(s)
+}
+
+// keySize is how many bytes a key of RC4 or AES-128 has.
+func (f *File) keySize(d Dict, revision int) int {
+	if v := f.Int(d["Length"]); revision >= 3 && v >= 40 && v <= 128 {
+		return v / 8
+	} else if revision >= 4 {
+		return 16
 	}
+	return 5
+}
+
+// stretched hashes a hash 50 times more, from revision 3 on.
+func stretched(key []byte, size, revision int) []byte {
+	for range 50 {
+		if revision >= 3 {
+			sum := md5.Sum(key[:size])
+			key = sum[:]
+		}
+	}
+	return key[:size]
+}
+
+// userPassword is algorithm 7 of ISO 32000-1: the padded password of the user, if
+// that of the owner is right.
+func (f *File) userPassword(d Dict, owner string, revision int) string {
+	o := f.textOf(d, "O")
+	sum := md5.Sum([]byte((owner + pad)[:32]))
+	key := stretched(sum[:], f.keySize(d, revision), revision)
+	if revision == 2 {
+		return string(rc4Of(key, o[:min(32, len(o))]))
+	}
+	return string(rc4Turned(key, o[:min(32, len(o))], 19, -1))
+}
+
+// key128 is algorithm 2 of ISO 32000-1 with the check of algorithms 4 and 5;
+// nil where the password of the user is wrong.
+func (f *File) key128(d Dict, password string, revision int) []byte {
 	id := []byte{}
 	if ids := f.Array(f.trailer["ID"]); len(ids) > 0 {
 		s, _ := f.Resolve(ids[0]).(String)
 		id = []byte(s)
 	}
-	size := 5
-	if v := f.Int(d["Length"]); revision >= 3 && v >= 40 && v <= 128 {
-		size = v / 8
-	} else if revision >= 4 {
-		size = 16
-	}
 	p := uint32(int64(f.Int(d["P"])))
 	h := md5.New()
 	h.Write([]byte((password + pad)[:32]))
-	h.Write(text("O")[:min(32, len(text("O")))])
+	h.Write(f.textOf(d, "O")[:min(32, len(f.textOf(d, "O")))])
 	h.Write([]byte{byte(p), byte(p >> 8), byte(p >> 16), byte(p >> 24)})
 	h.Write(id)
 	if revision >= 4 && !f.crypt.metadata {
 		h.Write([]byte{255, 255, 255, 255})
 	}
-	key := h.Sum(nil)
-	if revision >= 3 {
-		for range 50 {
-			sum := md5.Sum(key[:size])
-			key = sum[:]
-		}
-	}
-	key = key[:size]
-	if !bytes.HasPrefix(text("U"), userCheck(key, id, revision)) {
+	key := stretched(h.Sum(nil), f.keySize(d, revision), revision)
+	if !bytes.HasPrefix(f.textOf(d, "U"), userCheck(key, id, revision)) {
 		return nil
 	}
 	return key
@@ -132,15 +157,20 @@ func userCheck(key, id []byte, revision int) []byte {
 		return rc4Of(key, []byte(pad))
 	}
 	sum := md5.Sum(append([]byte(pad), id...))
-	check := sum[:]
+	return rc4Turned(key, sum[:], 0, 1)
+}
+
+// rc4Turned encrypts 20 times with the key turned by a number that goes from first
+// in steps.
+func rc4Turned(key, data []byte, first, step int) []byte {
 	for i := range 20 {
 		turned := make([]byte, len(key))
 		for j := range key {
-			turned[j] = key[j] ^ byte(i)
+			turned[j] = key[j] ^ byte(first+step*i)
 		}
-		check = rc4Of(turned, check)
+		data = rc4Of(turned, data)
 	}
-	return check
+	return data
 }
 
 func rc4Of(key, data []byte) []byte {

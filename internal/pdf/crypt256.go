@@ -6,46 +6,52 @@ import (
 	"crypto/cipher"
 	"crypto/sha256"
 	"crypto/sha512"
+	"slices"
 )
 
-// key256 is algorithm 2.A of ISO 32000-2 for the password of a user, and for
-// revision 5 the hash of Adobe's extension level 3; nil where the password is
-// wrong.
+// key256 is algorithm 2.A of ISO 32000-2, and for revision 5 the hash of Adobe's
+// extension level 3; nil where the password is neither the user's nor the owner's.
 func (f *File) key256(d Dict, password string, revision int) []byte {
-	u, _ := f.Resolve(d["U"]).(String)
-	ue, _ := f.Resolve(d["UE"]).(String)
-	if len(u) < 48 || len(ue) < 32 {
-		return nil
-	}
 	secret := []byte(password)
 	secret = secret[:min(len(secret), 127)]
 	hash := hash6
 	if revision == 5 {
 		hash = hash5
 	}
-	if !bytes.Equal(hash(secret, []byte(u[32:40])), []byte(u[:32])) {
+	u := f.textOf(d, "U")
+	if len(u) < 48 {
 		return nil
 	}
-	block, err := aes.NewCipher(hash(secret, []byte(u[40:48])))
-	if err != nil {
-		return nil
+	for _, of := range []struct {
+		check, encrypted Name
+		user             []byte // what the hash of the owner's has beside
+	}{{"U", "UE", nil}, {"O", "OE", u[:48]}} {
+		check, encrypted := f.textOf(d, of.check), f.textOf(d, of.encrypted)
+		if len(check) < 48 || len(encrypted) < 32 || !bytes.Equal(hash(secret, check[32:40], of.user), check[:32]) {
+			continue
+		}
+		block, err := aes.NewCipher(hash(secret, check[40:48], of.user))
+		if err != nil {
+			return nil
+		}
+		key := make([]byte, 32)
+		cipher.NewCBCDecrypter(block, make([]byte, aes.BlockSize)).CryptBlocks(key, encrypted[:32])
+		return key
 	}
-	key := make([]byte, 32)
-	cipher.NewCBCDecrypter(block, make([]byte, aes.BlockSize)).CryptBlocks(key, []byte(ue[:32]))
-	return key
+	return nil
 }
 
-func hash5(password, salt []byte) []byte {
-	sum := sha256.Sum256(append(bytes.Clone(password), salt...))
+func hash5(password, salt, user []byte) []byte {
+	sum := sha256.Sum256(slices.Concat(password, salt, user))
 	return sum[:]
 }
 
 // hash6 is algorithm 2.B: at least 64 rounds, on until the last byte allows
 // the end, which is certain to come by round 288.
-func hash6(password, salt []byte) []byte {
-	key := hash5(password, salt)
+func hash6(password, salt, user []byte) []byte {
+	key := hash5(password, salt, user)
 	for round := 0; ; round++ {
-		text := bytes.Repeat(append(bytes.Clone(password), key...), 64)
+		text := bytes.Repeat(slices.Concat(password, key, user), 64)
 		block, err := aes.NewCipher(key[:16])
 		if err != nil {
 			return nil

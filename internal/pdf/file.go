@@ -33,6 +33,7 @@ var (
 	ErrNotPDF   = errors.New("it is no PDF file: it does not begin with %PDF-")
 	ErrDamaged  = errors.New("the PDF file is damaged: no pages can be found in it")
 	ErrPassword = errors.New("the PDF file is encrypted and needs a password")
+	ErrWrong    = errors.New("the PDF file is encrypted, and the password is not that of its user or owner")
 	ErrCipher   = errors.New("the PDF file is encrypted in a way that is not supported")
 	ErrBudget   = errors.New("the PDF file costs too much to read")
 )
@@ -66,7 +67,7 @@ const entryCost = 100
 
 // Open reads the structure of a file, whose bytes are kept.
 //
-// Errors: ErrNotPDF, ErrPassword, ErrCipher, ErrDamaged, ErrBudget, and those
+// Errors: ErrNotPDF, ErrPassword without one, ErrWrong, ErrCipher, ErrDamaged, ErrBudget, and those
 // of Config.Context.
 func Open(data []byte, cfg Config) (*File, error) {
 	if cfg.MaxDecoded == 0 {
@@ -85,7 +86,7 @@ func Open(data []byte, cfg Config) (*File, error) {
 	f := &File{cfg: cfg, data: data[head:]}
 	f.reset()
 	ok := f.readXref() && f.hasPages()
-	if !ok && f.spent == nil && !errors.Is(f.cryptError(), ErrPassword) {
+	if locked := f.cryptError(); !ok && f.spent == nil && locked != ErrPassword && locked != ErrWrong {
 		f.reset()
 		f.repair()
 	}
@@ -95,7 +96,11 @@ func Open(data []byte, cfg Config) (*File, error) {
 	if f.spent != nil {
 		return nil, f.spent
 	}
-	if !f.hasPages() {
+	switch end := f.data[max(0, len(f.data)-2048):]; {
+	case f.hasPages():
+	case !bytes.Contains(end, []byte("%%EOF")):
+		return nil, fmt.Errorf("%w; its end is missing: it was cut off, copy it again", ErrDamaged)
+	default:
 		return nil, ErrDamaged
 	}
 	return f, nil

@@ -50,7 +50,7 @@ func judge(text string, covered float64) (kind Kind, problem string) {
 	case shown == 0, letters < fewLetters && covered > 0.5:
 		return Scan, "the page is a picture without text: it needs OCR"
 	case float64(unknown) > mostUnknown*float64(shown):
-		return Unreadable, fmt.Sprintf("%d of %d characters have no meaning: the map of a font is missing or broken", unknown, shown)
+		return Unreadable, fmt.Sprintf("%d of %d characters have no meaning: the map of a font is missing or broken", min(unknown, shown), shown)
 	}
 	s := spellingOf(text)
 	most := mostNonsense*float64(s.judged) + chance

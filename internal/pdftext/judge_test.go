@@ -2,6 +2,7 @@ package pdftext_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -106,5 +107,22 @@ func TestRead_turned(t *testing.T) {
 		if err != nil || doc.Pages[0].Text != "First line\nsecond line" {
 			t.Errorf("turned by %d: %v %q", rotate, err, doc.Pages[0].Text)
 		}
+	}
+}
+
+// TestJudge_counts: of a file that was cut off before the maps of its fonts, no
+// more characters are without meaning than there are.
+func TestJudge_counts(t *testing.T) {
+	data, err := os.ReadFile("testdata/producers/chromium.pdf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := pdftext.Read(t.Context(), data[:15000], pdftext.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var unknown, shown int
+	if _, err := fmt.Sscanf(doc.Pages[0].Problem, "%d of %d characters have no meaning", &unknown, &shown); err != nil || unknown > shown || !doc.Repaired {
+		t.Errorf("%q, repaired %v: %v", doc.Pages[0].Problem, doc.Repaired, err)
 	}
 }

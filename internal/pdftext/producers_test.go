@@ -116,13 +116,35 @@ func TestForms(t *testing.T) {
 		})
 	}
 	checkPages(t, read(t, "testdata/forms/password.pdf", pdftext.Options{Password: "secret"}), want)
+	checkPages(t, read(t, "testdata/forms/password.pdf", pdftext.Options{Password: "owner"}), want)
 	data, err := os.ReadFile("testdata/forms/password.pdf")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, password := range []string{"", "wrong"} {
-		if _, err := pdftext.Read(t.Context(), data, pdftext.Options{Password: password}); !errors.Is(err, pdf.ErrPassword) {
+	for password, want := range map[string]error{"": pdf.ErrPassword, "wrong": pdf.ErrWrong} {
+		if _, err := pdftext.Read(t.Context(), data, pdftext.Options{Password: password}); !errors.Is(err, want) {
 			t.Errorf("password %q: %v", password, err)
+		}
+	}
+}
+
+// TestForms_owner: the password of the owner opens a file as that of the user
+// does, in each way of encrypting.
+func TestForms_owner(t *testing.T) {
+	for _, form := range []string{"rc4-40", "rc4-128", "aes-128", "aes-256"} {
+		path := filepath.Join("testdata", "forms", "owner-"+form+".pdf")
+		for _, password := range []string{"user", "owner"} {
+			doc := read(t, path, pdftext.Options{Password: password})
+			if len(doc.Pages) != 1 || strings.TrimSpace(doc.Pages[0].Text) != "Whoever has the password of the owner reads it." {
+				t.Errorf("%s, password of the %s: %+v", form, password, doc.Pages)
+			}
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pdftext.Read(t.Context(), data, pdftext.Options{Password: "other"}); !errors.Is(err, pdf.ErrWrong) {
+			t.Errorf("%s, another password: %v", form, err)
 		}
 	}
 }

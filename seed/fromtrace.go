@@ -68,7 +68,7 @@ func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, er
 	switch {
 	case reason == "":
 	case !m.accept:
-		return made{}, refuse(NoEvidence, "", "%s", reason)
+		return made{}, refuse(NoEvidence, "", "%s; %s", reason, w.couldCount())
 	default:
 		evidence = Evidence{Kind: Unvalidated}
 		out.warn(NoEvidence, "", "is taken without evidence: %s", reason)

@@ -2,9 +2,11 @@ package seed
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
+	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 )
 
@@ -137,5 +139,52 @@ func TestMapper_unknownKeys(t *testing.T) {
 	last := out.warnings[len(out.warnings)-1].Message
 	if err != nil || strings.Contains(string(out.item.Expected), "mood") || !strings.Contains(last, `are left out: "mood"`) {
 		t.Errorf("%v, %q, %s", err, last, out.item.Expected)
+	}
+}
+
+// TestWitness_couldCount: a refusal for want of evidence names the tags and
+// scores that are there, and the flags that make them count.
+func TestWitness_couldCount(t *testing.T) {
+	trace := langfuse.Trace{ID: "t", Tags: []string{"prod", "reviewed"}}
+	on := func(name string, kind langfuse.ScoreType, value langfuse.ScoreValue, trace string) langfuse.Score {
+		return langfuse.Score{Name: name, Type: kind, Value: value, Subject: langfuse.ScoreSubject{Kind: "trace", ID: trace}}
+	}
+	scores := []langfuse.Score{
+		on("quality", langfuse.ScoreNumeric, langfuse.NumberValue(0.95), "t"), on("quality", langfuse.ScoreNumeric, langfuse.NumberValue(0.1), "t"),
+		on("ok", langfuse.ScoreBoolean, langfuse.BoolValue(true), "t"), on("verdict", langfuse.ScoreCategorical, langfuse.TextValue("good"), "t"),
+		on("elsewhere", langfuse.ScoreNumeric, langfuse.NumberValue(1), "another"),
+	}
+	w := witness{trace: trace, scores: scores}
+	const want = "tags: prod, reviewed (--accept-tag TAG makes one count); scores: quality = 0.95, ok = true, verdict = good (--accept-score 'NAME>=V'); --accept-unvalidated takes it as it is"
+	if got := w.couldCount(); got != want {
+		t.Errorf("%s", got)
+	}
+	w.private, w.trace.Tags = true, strings.Split("abcdefghijk", "")
+	if got := w.couldCount(); !strings.Contains(got, "g, h, 3 more (--accept-tag") || strings.Contains(got, "good") {
+		t.Errorf("%s", got)
+	}
+	if got := (witness{}).couldCount(); !strings.HasPrefix(got, "tags: none (") || !strings.Contains(got, "scores: none (") {
+		t.Errorf("%s", got)
+	}
+}
+
+// TestParseScoreRule_operators: what is no operator is not the beginning of a text.
+func TestParseScoreRule_operators(t *testing.T) {
+	for text, want := range map[string]string{
+		"quality=>0.9":   "write 'quality>=0.9'",
+		"quality =< 0.9": "write 'quality<=0.9'",
+		"verdict<>good":  "write 'verdict!=good'",
+		"verdict=!good":  "write 'verdict!=good'",
+	} {
+		_, err := ParseScoreRule(text)
+		var coded interface{ ExitCode() int }
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, &coded) || coded.ExitCode() != 64 {
+			t.Errorf("%q: %v does not say %q", text, err, want)
+		}
+	}
+	for text, want := range map[string]string{"a >= 0.9": "a>=0.9", "a==1": "a=1", "validated": "validated>=1", "verdict!=bad": "verdict!=bad", "a<2": "a<2"} {
+		if r, err := ParseScoreRule(text); err != nil || r.String() != want {
+			t.Errorf("%q: %v %v", text, r, err)
+		}
 	}
 }

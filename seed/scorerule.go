@@ -1,6 +1,8 @@
 package seed
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,7 +19,6 @@ type ScoreRule struct {
 	isNumber bool
 }
 
-// operators, the longer ones first.
 var operators = []string{">=", "<=", "!=", "==", ">", "<", "="}
 
 // ParseScoreRule reads NAME, operator and VALUE: a number, true or false (which
@@ -28,11 +29,11 @@ func ParseScoreRule(text string) (ScoreRule, error) {
 		text, at = text+">=1", len(text)
 	}
 	r := ScoreRule{Name: strings.TrimSpace(text[:at])}
-	for _, operator := range operators {
-		if rest, ok := strings.CutPrefix(text[at:], operator); ok {
-			r.Operator, r.Value = operator, strings.TrimSpace(rest)
-			break
-		}
+	value := strings.TrimLeft(text[at:], "<>=!")
+	r.Operator, r.Value = strings.TrimSuffix(text[at:], value), strings.TrimSpace(value)
+	if r.Operator != "" && !slices.Contains(operators, r.Operator) {
+		meant := map[string]string{"=>": ">=", "=<": "<=", "=!": "!=", "<>": "!=", "===": "=", "!": "!="}[r.Operator]
+		return ScoreRule{}, malformed("score %q: %s is no operator (there are %s): write '%s%s%s'", text, r.Operator, strings.Join(operators, " "), r.Name, cmp.Or(meant, ">="), r.Value)
 	}
 	if r.Operator == "==" {
 		r.Operator = "="

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"extraction-experiment/langfuse"
 )
@@ -175,6 +176,30 @@ func (w witness) value(s langfuse.Score) string {
 		return strconv.FormatBool(number != 0)
 	}
 	return s.Value.String()
+}
+
+// mostNamed is how many tags or scores of a trace a refusal names.
+const mostNamed = 8
+
+// couldCount names the tags and scores of a trace without evidence, and how they
+// are made to count.
+func (w witness) couldCount() string {
+	var scores []string
+	seen := map[string]bool{}
+	for _, s := range w.scores {
+		if s.Type != langfuse.ScoreCorrection && w.concerns(s) && !seen[s.Name] {
+			seen[s.Name] = true
+			scores = append(scores, s.Name+" = "+w.value(s))
+		}
+	}
+	named := func(list []string) string {
+		if n := len(list) - mostNamed; n > 0 {
+			list = append(slices.Clone(list[:mostNamed]), fmt.Sprintf("%d more", n))
+		}
+		return cmp.Or(strings.Join(list, ", "), "none")
+	}
+	return fmt.Sprintf("tags: %s (--accept-tag TAG makes one count); scores: %s (--accept-score 'NAME>=V'); --accept-unvalidated takes it as it is",
+		named(w.trace.Tags), named(scores))
 }
 
 // nothing says why there is no evidence, and what was there that is none.

@@ -172,24 +172,13 @@ func firstWord(all []urfave.Flag, args []string) (int, error) {
 		name, _, inline := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
 		known, value := takes(name)
 		if !known {
-			return 0, unknownFlag(all, name)
+			return 0, flags.Unknown(all, "experiment", name)
 		}
 		if value && !inline {
 			i++
 		}
 	}
 	return -1, nil
-}
-
-func unknownFlag(all []urfave.Flag, name string) error {
-	var names []string
-	for _, f := range all {
-		names = append(names, f.Names()...)
-	}
-	if meant := nearest.Word(name, names); meant != "" {
-		return cli.Usage("there is no flag --%s; did you mean --%s?", name, meant)
-	}
-	return cli.Usage("there is no flag --%s (experiment --help lists the flags)", name)
 }
 
 // allFlags returns the flags of all commands together, those of the library

@@ -4,9 +4,13 @@
 package flags
 
 import (
+	"slices"
+	"strings"
+
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/nearest"
 )
 
 // Takes answers for a list of flags, their aliases included.
@@ -38,5 +42,20 @@ func standsAlone(f urfave.Flag) bool {
 
 // UsageError is the OnUsageError of every command.
 func UsageError(c *urfave.Context, err error, _ bool) error {
+	if name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); unknown {
+		return Unknown(slices.Concat(c.App.Flags, c.Command.Flags), c.App.Name, name)
+	}
 	return cli.Usage("%w (%s --help lists the flags)", err, c.App.Name)
+}
+
+// Unknown says that there is no flag of that name, and which one may be meant.
+func Unknown(flags []urfave.Flag, program, name string) error {
+	var names []string
+	for _, f := range flags {
+		names = append(names, f.Names()...)
+	}
+	if meant := nearest.Word(name, names); meant != "" {
+		return cli.Usage("there is no flag --%s; did you mean --%s?", name, meant)
+	}
+	return cli.Usage("there is no flag --%s (%s --help lists the flags)", name, program)
 }

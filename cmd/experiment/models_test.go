@@ -224,8 +224,8 @@ func TestModels_refusals(t *testing.T) {
 	}{
 		"no key":                   {[]string{"--model", "openai/gpt-test"}, "OPENAI_API_KEY", cli.ExitUsage},
 		"unknown model":            {[]string{"--model", "nonsense"}, "there are: baseline, openai/NAME, gemini/NAME", cli.ExitUsage},
-		"unknown prompt":           {[]string{"--model", "openai/gpt-test", "--prompt", "nowhere"}, "nowhere", cli.ExitUsage},
-		"unknown label":            {[]string{"--model", "openai/gpt-test", "--prompt-label", "nolabel"}, "nolabel", cli.ExitUsage},
+		"unknown prompt":           {[]string{"--model", "openai/gpt-test", "--prompt", "nowhere"}, `there is no prompt "nowhere"`, cli.ExitUsage},
+		"unknown label":            {[]string{"--model", "openai/gpt-test", "--prompt-label", "nolabel"}, `the prompt "extraction" has no label "nolabel"; its versions: 1; its labels: latest, production; experiment prompts label extraction VERSION nolabel sets it; --prompt-file`, cli.ExitUsage},
 		"baseline with two stages": {[]string{"--two-stages"}, "name a model", cli.ExitUsage},
 		"recording a pipeline":     {[]string{"--pipeline", "cat", "--record", "x"}, "leave --record", cli.ExitUsage},
 		"baseline with parameters": {[]string{"--temperature", "0.5"}, "name a model", cli.ExitUsage},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,14 +153,16 @@ func (call promptCall) fetch(summary langfuse.PromptSummary, ref langfuse.Prompt
 	if !errors.Is(err, langfuse.ErrNotFound) {
 		return found, err
 	}
-	what := fmt.Sprintf("version %d", ref.Version)
-	switch {
-	case ref.Label != "":
-		what = fmt.Sprintf("label %q", ref.Label)
-	case ref.Version == 0:
-		what = `label "production"`
+	return found, lacks(summary, ref)
+}
+
+// lacks says that a prompt has no such version or label, and which it has.
+func lacks(summary langfuse.PromptSummary, ref langfuse.PromptRef) error {
+	if ref.Label == "" && ref.Version > 0 {
+		return cli.Usage("the prompt %q has no version %d; %s", summary.Name, ref.Version, choices(summary))
 	}
-	return found, cli.Usage("the prompt %q has no %s; %s", summary.Name, what, choices(summary))
+	label := cmp.Or(ref.Label, "production")
+	return cli.Usage("the prompt %q has no label %q; %s; experiment prompts label %s VERSION %s sets it", summary.Name, label, choices(summary), quote(summary.Name), label)
 }
 
 // choices says which versions and labels a prompt has.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -218,7 +219,11 @@ func fetchPrompt(ctx context.Context, lf *connect.Langfuse, ref langfuse.PromptR
 	}
 	template, pin, err := tracking.FindPrompt(ctx, lf.Client, ref)
 	if errors.Is(err, langfuse.ErrNotFound) {
-		return template, pin, cli.Usage("%w; experiment prompts lists what there is, %s", err, otherwise)
+		there, missing := promptCall{ctx: ctx, client: lf.Client}.findPromptName(ref.Name)
+		if missing == nil {
+			missing = lacks(there, ref)
+		}
+		return template, pin, fmt.Errorf("%w; %s", missing, otherwise)
 	}
 	return template, pin, err
 }

@@ -67,7 +67,7 @@ func TestBenchmarkRun(t *testing.T) {
 	for want, change := range map[string]func(*benchmark.Report){
 		"a (weight 2), b (weight 1) in the base, a (weight 3)": func(r *benchmark.Report) { r.Datasets[0].Weight = 3 },
 		"b pdf of b in the base, a other":                      func(r *benchmark.Report) { r.Datasets[0].Runs[0].PDFSHA256 = "other" },
-		"scorer version: answers@1 in the base, answers@9":     func(r *benchmark.Report) { r.ScorerVersion = "answers@9" },
+		": answers@1 in the base, answers@9 in the candidate":  func(r *benchmark.Report) { r.ScorerVersion = "answers@9" },
 		"only in the base: b/heavy, b/light":                   func(r *benchmark.Report) { r.Datasets = r.Datasets[:1] },
 	} {
 		other := twoDatasets(1, 1)

@@ -54,6 +54,22 @@ func TestTask_failures(t *testing.T) {
 	}
 }
 
+// TestScorer_goldKeys: keys of the expected output that nothing reads are named,
+// once for all the elements that have them.
+func TestScorer_goldKeys(t *testing.T) {
+	scored, err := judge(t, `{"entities":[{"name":"Ann","type":"P","kind":"x"}],"relationships":[
+		{"from":"Ann","to":"Bob","type":"knows"},{"from":"Bob","to":"Ann","type":"knows"}],"annotator":"me"}`).Score(json.RawMessage(`{"entities":[{"name":"Ann","type":"P","of":1}]}`))
+	want := []string{
+		`expected output: entities: unknown keys are kept but not used: "kind"`,
+		`expected output: relationships: unknown keys are kept but not used: "from", "to"`,
+		`expected output: extraction: unknown keys are kept but not used: "annotator"`,
+		`entities[0]: unknown keys are kept but not used: "of"`,
+	}
+	if err != nil || len(scored.Warnings) < len(want) || !cmp.Equal(scored.Warnings[:len(want)], want) {
+		t.Errorf("got %q, %v", scored.Warnings, err)
+	}
+}
+
 func judge(t *testing.T, expected string) experiment.Judge {
 	t.Helper()
 	rules, err := scoring.New(scoring.DefaultOptions())

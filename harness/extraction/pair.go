@@ -58,8 +58,9 @@ func (l *lineRules) score(line []byte) (scoredPair, outcome.Outcome, error) {
 		return scoredPair{}, outcome.Outcome{}, err
 	}
 	var expected extraction.Extraction
+	var gold []string
 	if !isAbsent(p.Expected) {
-		if expected, _, err = extraction.DecodeExtraction(p.Expected); err != nil {
+		if expected, gold, err = extraction.DecodeExtraction(p.Expected); err != nil {
 			return scoredPair{}, outcome.Outcome{}, fmt.Errorf("expected: %w", err)
 		}
 	}
@@ -72,7 +73,7 @@ func (l *lineRules) score(line []byte) (scoredPair, outcome.Outcome, error) {
 		return scoredPair{}, outcome.Outcome{}, fmt.Errorf("extracted: %w", err)
 	}
 	result := scorer.Score(expected, extracted)
-	result.Warnings = append(warnings, result.Warnings...)
+	result.Warnings = slices.Concat(ofGold(gold), warnings, result.Warnings)
 	scored, o := p.compared(result)
 	return scored, o, nil
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
@@ -29,18 +31,34 @@ func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
 	if isAbsent(item.Expected) {
 		return j, nil
 	}
-	expected, _, err := extraction.DecodeExtraction(item.Expected)
+	expected, warnings, err := extraction.DecodeExtraction(item.Expected)
 	if err != nil {
 		return nil, &outcome.Failure{Class: outcome.Item, Message: fmt.Sprintf("the expected output cannot be used: %v", err)}
 	}
-	j.expected = expected
+	j.expected, j.warnings = expected, ofGold(warnings)
 	return j, nil
+}
+
+// index is the place of an element in a list.
+var index = regexp.MustCompile(`\[[0-9]+\]`)
+
+// ofGold says warnings about an expected output once each, whatever the elements
+// that they are about, so that those of all items can be counted.
+func ofGold(warnings []string) []string {
+	var list []string
+	for _, w := range warnings {
+		if w = "expected output: " + index.ReplaceAllString(w, ""); !slices.Contains(list, w) {
+			list = append(list, w)
+		}
+	}
+	return list
 }
 
 type judge struct {
 	rules    *scoring.Scorer
 	expected extraction.Extraction
-	document string // "" without one
+	warnings []string // about the expected output
+	document string   // "" without one
 }
 
 // Score compares an extraction with the expected one.
@@ -65,7 +83,7 @@ func (j judge) Score(output json.RawMessage) (experiment.Scored, error) {
 		Causes:      causes(why.Faults),
 		Counts:      result.Counts.Map(),
 		Explanation: explanation,
-		Warnings:    append(warnings, result.Warnings...),
+		Warnings:    slices.Concat(j.warnings, warnings, result.Warnings),
 	}, nil
 }
 

@@ -130,6 +130,9 @@ func openJob(ctx context.Context, lf *connect.Langfuse, cfg runConfig, rules sco
 	if err := j.begin(ctx, header, source, filter); err != nil {
 		return nil, errors.Join(err, j.system.close())
 	}
+	if j.source != nil {
+		j.source = harness.Documents{Source: j.source}
+	}
 	if err := j.system.asks.book(ctx, j.run, cfg.beside); err != nil {
 		return nil, errors.Join(err, j.run.Close(), j.system.close())
 	}

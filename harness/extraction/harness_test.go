@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"strings"
 	"testing"
 
@@ -68,6 +69,36 @@ func TestScorer_goldKeys(t *testing.T) {
 	if err != nil || len(scored.Warnings) < len(want) || !cmp.Equal(scored.Warnings[:len(want)], want) {
 		t.Errorf("got %q, %v", scored.Warnings, err)
 	}
+}
+
+// TestDocuments: questions, as a dataset in Langfuse holds them, end the listing.
+func TestDocuments(t *testing.T) {
+	list := func(inputs ...string) (n int, err error) {
+		var page []dataset.Item
+		for _, input := range inputs {
+			page = append(page, dataset.Item{ID: "a", Input: json.RawMessage(input)})
+		}
+		for listed, failed := range (harness.Documents{Source: pages{page}}).Pages(t.Context()) {
+			n, err = n+len(listed), errors.Join(err, failed)
+		}
+		return n, err
+	}
+	var refused *harness.QuestionsError
+	if n, err := list(`{"question":"Who?"}`, `null`); n != 0 || !errors.As(err, &refused) || refused.ExitCode() != 64 {
+		t.Errorf("%d items, %v", n, err)
+	}
+	for _, input := range []string{`{"document_text":"x","question":"Who?"}`, `{"text":"x"}`, `"x"`, `{}`} {
+		if n, err := list(input, `{"question":"Who?"}`); n != 2 || err != nil {
+			t.Errorf("%s: %d items, %v", input, n, err)
+		}
+	}
+}
+
+// pages is a source of one page.
+type pages struct{ only []dataset.Item }
+
+func (p pages) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
+	return func(yield func([]dataset.Item, error) bool) { yield(p.only, nil) }
 }
 
 func judge(t *testing.T, expected string) experiment.Judge {

@@ -3,9 +3,14 @@ package extraction
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
 
+	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -42,4 +47,45 @@ func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.Result, 
 		return result, &outcome.Failure{Class: outcome.InvalidOutput, Message: err.Error()}
 	}
 	return result, nil
+}
+
+// Documents is a source of items with documents. If its first page has
+// none, but questions or nothing, it ends with a *QuestionsError before anything is
+// paid for; among others such an item is a failed one.
+type Documents struct{ Source experiment.Source }
+
+// QuestionsError says that a dataset is of questions.
+type QuestionsError struct{ Items int }
+
+// Error says what they are for.
+func (e *QuestionsError) Error() string {
+	return fmt.Sprintf("no document is in the input of the first %s: questions about a document are asked by experiment answers run", printable.Counted(e.Items, "item"))
+}
+
+// ExitCode is that of a wrong usage.
+func (*QuestionsError) ExitCode() int { return 64 }
+
+// Pages yields the items of the source.
+func (d Documents) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
+	return func(yield func([]dataset.Item, error) bool) {
+		first := true
+		for page, err := range d.Source.Pages(ctx) {
+			if first && len(page) > 0 && !slices.ContainsFunc(page, func(item dataset.Item) bool { return !lacksDocument(item.Input) }) {
+				yield(nil, &QuestionsError{len(page)})
+				return
+			}
+			if first = false; !yield(page, err) {
+				return
+			}
+		}
+	}
+}
+
+// lacksDocument reports whether an input is absent, or a question.
+func lacksDocument(input json.RawMessage) bool {
+	var keys map[string]json.RawMessage
+	if isAbsent(input) || json.Unmarshal(input, &keys) != nil {
+		return isAbsent(input)
+	}
+	return keys["question"] != nil && keys["document_text"] == nil && keys["text"] == nil
 }

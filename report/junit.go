@@ -124,8 +124,13 @@ func (r Run) junitProperties(x *xml.Encoder) error {
 		list = append(list, [2]string{"weighted_score", plainNumber(*a.WeightedScore)})
 	}
 	for _, s := range r.Summary.Scores {
-		if s.Mean != nil {
-			list = append(list, [2]string{"mean_" + s.Name, plainNumber(*s.Mean)})
+		for _, mean := range []struct {
+			name string
+			of   *float64
+		}{{"mean_failures_as_zero_", s.FailuresAsZero}, {"mean_", s.Mean}} {
+			if mean.of != nil {
+				list = append(list, [2]string{mean.name + s.Name, plainNumber(*mean.of)})
+			}
 		}
 	}
 	for _, p := range list {

@@ -13,6 +13,7 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
+	"extraction-experiment/report"
 )
 
 // plainEvery is how often a line is printed where there is no terminal.
@@ -217,9 +218,9 @@ func (p *progress) meanText() string {
 	if owed == 0 {
 		return ""
 	}
-	text := fmt.Sprintf(", %s %.3f", p.primary, p.sum/float64(owed))
+	text := ", " + p.primary + " " + report.FormatScore(new(p.sum/float64(owed)), 3)
 	if p.unscored > 0 && p.scored > 0 {
-		text += fmt.Sprintf(" (%.3f of %d scored)", p.sum/float64(p.scored), p.scored)
+		text += fmt.Sprintf(" (%s of %d scored)", report.FormatScore(new(p.sum/float64(p.scored)), 3), p.scored)
 	}
 	return text + p.session()
 }

@@ -60,17 +60,10 @@ func (m Moments) N() int { return m.n }
 
 // Mean returns Σx/n, correctly rounded. Undefined for n = 0.
 func (m Moments) Mean() (mean float64, ok bool) {
-	return m.MeanOver(m.n)
-}
-
-// MeanOver returns Σx/n for another n than that of the numbers added: with n
-// larger than N, the mean when the missing ones count as 0. Undefined for
-// n <= 0.
-func (m Moments) MeanOver(n int) (mean float64, ok bool) {
-	if n <= 0 {
+	if m.n == 0 {
 		return 0, false
 	}
-	mean, _ = new(big.Rat).Quo(m.sum.rat(), integer(n)).Float64()
+	mean, _ = new(big.Rat).Quo(m.sum.rat(), integer(m.n)).Float64()
 	return mean, true
 }
 

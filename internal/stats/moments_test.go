@@ -114,16 +114,6 @@ func TestMoments_cancellation(t *testing.T) {
 	}
 }
 
-func TestMoments_meanOver(t *testing.T) {
-	m := moments(0.5, 1)
-	if got, _ := m.MeanOver(4); got != 0.375 { // 1.5/4
-		t.Errorf("MeanOver(4) = %v, want 0.375", got)
-	}
-	if _, ok := m.MeanOver(0); ok {
-		t.Error("MeanOver(0) is defined")
-	}
-}
-
 func TestMoments_orderAndMergeChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOf(rapid.Float64Range(-1e12, 1e12)).Draw(t, "values")

@@ -18,14 +18,21 @@ type Mismatch struct {
 	What      string `json:"what"`
 	Base      string `json:"base"`
 	Candidate string `json:"candidate"`
+	Advice    string `json:"advice,omitempty"` // what makes them comparable
 }
 
 // String says it in one line.
-func (m Mismatch) String() string {
-	if m.Base == "" && m.Candidate == "" {
-		return m.What
+func (m Mismatch) String() string { return m.between("the base", "the candidate") }
+
+func (m Mismatch) between(base, candidate string) string {
+	text := m.What
+	if m.Base != "" || m.Candidate != "" {
+		text += fmt.Sprintf(": %s in %s, %s in %s", m.Base, base, m.Candidate, candidate)
 	}
-	return fmt.Sprintf("%s: %s in the base, %s in the candidate", m.What, m.Base, m.Candidate)
+	if m.Advice != "" {
+		text += "; " + m.Advice
+	}
+	return text
 }
 
 // absent stands for what a run does not say.
@@ -36,7 +43,7 @@ const absent = "unknown"
 func (c *Comparer) compareHeaders(base, cand outcome.Header) []Mismatch {
 	var list []Mismatch
 	differ := func(what, b, c string) {
-		list = append(list, Mismatch{what, orAbsent(b), orAbsent(c)})
+		list = append(list, Mismatch{What: what, Base: orAbsent(b), Candidate: orAbsent(c)})
 	}
 	must := func(what, b, c string) {
 		if b != c || b == "" {
@@ -50,11 +57,10 @@ func (c *Comparer) compareHeaders(base, cand outcome.Header) []Mismatch {
 	if base.Dataset.Fingerprint != cand.Dataset.Fingerprint && base.Dataset.Selection != cand.Dataset.Selection {
 		differ("selection of items", orAll(base.Dataset.Selection), orAll(cand.Dataset.Selection))
 	}
-	version := "scorer version"
-	if base.Scorer.Version != "" && cand.Scorer.Version != "" {
-		version += " (experiment rescore scores the results of the older run again, without the model)"
+	must("scorer version", base.Scorer.Version, cand.Scorer.Version)
+	if b, c := base.Scorer.Version, cand.Scorer.Version; b != c && b != "" && c != "" && base.Harness == "extraction" {
+		list[len(list)-1].Advice = "experiment rescore scores the results of the older run again, without the model"
 	}
-	must(version, base.Scorer.Version, cand.Scorer.Version)
 	list = append(list, compareOptions(base.Scorer.Options, cand.Scorer.Options)...)
 	for _, key := range c.config.Identities {
 		b, inBase := base.Metadata[key]
@@ -77,14 +83,14 @@ func compareOptions(base, cand json.RawMessage) []Mismatch {
 	b, bErr := options(base)
 	c, cErr := options(cand)
 	if bErr != nil || cErr != nil {
-		return []Mismatch{{"scoring options", orAbsent(string(base)), orAbsent(string(cand))}}
+		return []Mismatch{{What: "scoring options", Base: orAbsent(string(base)), Candidate: orAbsent(string(cand))}}
 	}
 	var list []Mismatch
 	both := maps.Clone(b)
 	maps.Copy(both, c)
 	for _, key := range slices.Sorted(maps.Keys(both)) {
 		if b[key] != c[key] {
-			list = append(list, Mismatch{"scoring option " + key, orAbsent(b[key]), orAbsent(c[key])})
+			list = append(list, Mismatch{What: "scoring option " + key, Base: orAbsent(b[key]), Candidate: orAbsent(c[key])})
 		}
 	}
 	return list

@@ -24,7 +24,7 @@ func TestCompare_incompatible(t *testing.T) {
 		}, []string{"fingerprint", "selection of items: all in the base, limit 2 in the candidate", "2 items only in the base: item-0002, item-0003"}},
 		"no fingerprint at all": {func(r *memory) { r.header.Dataset.Fingerprint = "" }, func(r *memory) { r.header.Dataset.Fingerprint = "" },
 			[]string{"fingerprint of the dataset: unknown in the base, unknown in the candidate"}},
-		"scorer version":         {nil, func(r *memory) { r.header.Scorer.Version = "2" }, []string{"scorer version (experiment rescore scores the results of the older run again, without the model): 1 in the base, 2 in the candidate"}},
+		"scorer version":         {nil, func(r *memory) { r.header.Scorer.Version = "2" }, []string{"scorer version: 1 in the base, 2 in the candidate; experiment rescore scores the results of the older run again, without the model"}},
 		"scorer version unknown": {func(r *memory) { r.header.Scorer.Version = "" }, nil, []string{"scorer version: unknown in the base, 1 in the candidate"}},
 		"scorer options": {nil, func(r *memory) {
 			r.header.Scorer.Options = json.RawMessage(`{"initials":false, "threshold":"0.9","new":1}`)

@@ -96,11 +96,7 @@ func (e *PairError) Error() string {
 func (p Pair) Reasons() []string {
 	var lines []string
 	for _, m := range p.Incompatible {
-		text := m.What
-		if m.Base != "" || m.Candidate != "" {
-			text += fmt.Sprintf(": %s in the first, %s in the second", m.Base, m.Candidate)
-		}
-		lines = append(lines, text)
+		lines = append(lines, m.between("the first", "the second"))
 	}
 	return lines
 }

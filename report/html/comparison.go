@@ -3,6 +3,7 @@ package html
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"extraction-experiment/compare"
 	"extraction-experiment/internal/printable"
@@ -77,7 +78,7 @@ type mismatchLine struct{ What, Base, Candidate string }
 func (c *comparing) versus(i int, r compare.Result) versus {
 	v := versus{Metric: named(c.comparison.Metric), Base: c.sideCard("Base", 0, c.comparison.Base), Candidate: c.sideCard("Candidate", i+1, r.Candidate)}
 	for _, m := range r.Incompatible[:min(len(r.Incompatible), 10*mostLines)] {
-		v.Mismatches = append(v.Mismatches, mismatchLine{long(m.What), long(m.Base), long(m.Candidate)})
+		v.Mismatches = append(v.Mismatches, mismatchLine{long(strings.TrimSuffix(m.What+"; "+m.Advice, "; ")), long(m.Base), long(m.Candidate)})
 	}
 	if len(r.Incompatible) > 0 {
 		return v

@@ -195,7 +195,7 @@ type OnItsWayError struct{ Verdict Verdict }
 
 // Error counts what came, and what did not.
 func (e *OnItsWayError) Error() string {
-	return fmt.Sprintf("still on its way: %d more came while looking, and Langfuse differs from the run file in %s yet; verify again later, or wait longer",
+	return fmt.Sprintf("still on its way: %d more came while looking, and Langfuse differs from the run file in %s yet; verify again later",
 		e.Verdict.Came, printable.Counted(e.Verdict.Total(), "point"))
 }
 

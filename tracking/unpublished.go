@@ -78,7 +78,7 @@ func (p *Publisher) unpublished(cause error) error {
 	case left.Left == 0 && !left.Totals && left.Withdrawn == 0:
 		return nil
 	case left.Err == nil && left.Left == 0 && !left.Totals:
-		left.Err = errors.New("Langfuse has not shown all of them yet, or takes its time with deletions; publish again later")
+		left.Err = errors.New("Langfuse has not shown all of them yet, or takes its time with deletions")
 	case left.Err == nil:
 		left.Err = errors.New("publishing stopped early")
 	}

@@ -65,7 +65,7 @@ func (v verification) write(w io.Writer, width int) error {
 	case v.OK:
 		b.WriteString("nothing differs\n")
 	case v.OnItsWay:
-		fmt.Fprintf(&b, "still on its way: %s\n", kinds(v.Verdict))
+		fmt.Fprintf(&b, "still on its way: %s; experiment verify %s --timeout TIME waits longer\n", kinds(v.Verdict), quote(v.Run))
 	default:
 		fmt.Fprintf(&b, "%s\n", differences(v.Verdict))
 		findings(&b, v.Verdict, width)

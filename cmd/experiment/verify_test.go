@@ -65,7 +65,7 @@ func TestVerification_onItsWay(t *testing.T) {
 	}
 	var b strings.Builder
 	must(t, verification{Verdict: v}.write(&b, 0))
-	want := "came        283 spans, scores and places in lists more while looking\nstill on its way: 273 missing_score\n"
+	want := "came        283 spans, scores and places in lists more while looking\nstill on its way: 273 missing_score; experiment verify r --timeout TIME waits longer\n"
 	if !strings.HasSuffix(b.String(), want) || strings.Contains(b.String(), "1 is not there") || cli.ExitCode(v.Err()) != cli.ExitUnavailable {
 		t.Errorf("%v\n%s", v.Err(), b.String())
 	}

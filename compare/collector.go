@@ -16,7 +16,8 @@ type collector struct {
 
 	base, cand   *outcome.Summariser
 	items        int
-	scored       int // items that failed in neither run
+	scored       int  // items that failed in neither run
+	differs      bool // the results of an item do, or are not known
 	columns      map[string]*column
 	seenClusters map[int]bool
 	cost         amounts
@@ -93,6 +94,7 @@ func (r *collector) pair(base, cand *unit) {
 			r.uneven[i]++
 		}
 	}
+	r.differs = r.differs || !base.sameResults(cand)
 	cluster := r.known.clusters.of[base.id]
 	r.seenClusters[cluster] = true
 	scored := base.failed+cand.failed == 0
@@ -102,7 +104,7 @@ func (r *collector) pair(base, cand *unit) {
 			col = &column{}
 			r.columns[name] = col
 		}
-		col.add(base.find(name), cand.find(name), cluster, scored)
+		col.add(base.find(name), cand.find(name), r.items, cluster, scored)
 	}
 	if scored {
 		r.scored++

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"math"
+	"slices"
 
 	"extraction-experiment/internal/stats"
 )
@@ -9,6 +10,7 @@ import (
 // column is one score over the items of both runs: all that is kept of them.
 type column struct {
 	differences []float64
+	items       []int32 // the number of each
 	clusters    []int32
 	base, cand  stats.Moments
 	wins        int // differences above 0
@@ -28,7 +30,7 @@ type column struct {
 
 // add takes the score of one item into account; nil is a run whose outcome does
 // not list it.
-func (c *column) add(base, cand *value, cluster int, scored bool) {
+func (c *column) add(base, cand *value, item, cluster int, scored bool) {
 	b, inBase := base.defined()
 	d, inCand := cand.defined()
 	if !inBase || !inCand {
@@ -53,6 +55,7 @@ func (c *column) add(base, cand *value, cluster int, scored bool) {
 	c.base.Add(b)
 	c.cand.Add(d)
 	c.differences = append(c.differences, difference)
+	c.items = append(c.items, int32(item))
 	c.clusters = append(c.clusters, int32(cluster))
 	c.weights.add(base, cand, b, d)
 	c.boolean = c.boolean || base.boolean || cand.boolean
@@ -116,8 +119,23 @@ func (c *column) bounded() bool {
 	return true
 }
 
-// sameEverywhere reports whether no item differs.
-func (c *column) sameEverywhere() bool { return c.wins+c.losses == 0 && len(c.differences) > 0 }
+// whole reports whether every difference is −1, 0 or 1, of values from 0 to 1: that
+// of a yes/no score, or of any score of which no item differs.
+func (c *column) whole() bool { return c.bounded() && c.wins+c.losses == c.gained+c.lost }
+
+// repeats reports whether d differs as c does: over the same items by the same, or by
+// the same with the other sign. What does not differ repeats nothing.
+func (c *column) repeats(d *column) bool {
+	if c.wins+c.losses == 0 || !slices.Equal(c.items, d.items) {
+		return false
+	}
+	for _, sign := range []float64{1, -1} {
+		if slices.EqualFunc(c.differences, d.differences, func(a, b float64) bool { return math.Abs(a-sign*b) <= Epsilon }) {
+			return true
+		}
+	}
+	return false
+}
 
 // clusterRatios adds the counts of each cluster together.
 func clusterRatios(ratios []stats.PairedRatio, cluster []int32) []stats.PairedRatio {

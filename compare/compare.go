@@ -41,6 +41,11 @@ func (c *Comparer) Compare(ctx context.Context, base Source, candidates ...Sourc
 		out.Candidates = append(out.Candidates, result)
 	}
 	correct(out.Candidates)
+	for i := range out.Candidates {
+		if err := c.conclude(out.Base, &out.Candidates[i]); err != nil {
+			return Comparison{}, err
+		}
+	}
 	c.warnOfMany(out.Candidates)
 	return out, nil
 }
@@ -152,7 +157,7 @@ func newResult(cand Side) Result {
 // result computes everything from what was collected.
 func (r *collector) result(ctx context.Context, base, cand Side) (Result, error) {
 	out := newResult(cand)
-	out.Items, out.Scored = r.items, r.scored
+	out.Items, out.Scored, out.Identical = r.items, r.scored, r.items > 0 && !r.differs
 	clustered := r.known.clusters.key != ""
 	if clustered {
 		out.Clusters = len(r.seenClusters)
@@ -160,20 +165,25 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 	if r.columns[r.known.metric] == nil {
 		return out, &MetricError{Metric: r.known.metric, Known: slices.Sorted(maps.Keys(r.columns))}
 	}
-	for _, name := range r.order() {
+	order := r.order()
+	for i, name := range order {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
 		s := r.config.score(name, r.columns[name], clustered)
-		if s.Doubt = doubt(name, base.Summary, cand.Summary); s.Doubt != "" {
-			s.Verdict = Unclear
+		s.Doubt = doubt(name, base.Summary, cand.Summary)
+		if out.Identical && s.same() {
+			s.CI95, s.Unclustered = nil, nil // there is nothing that chance may hide
 		}
 		if s.Primary = name == r.known.metric; s.Primary {
-			out.Verdict, out.Regressions = s.Verdict, s.Losses
+			out.Regressions = s.Losses
+		}
+		if at := slices.IndexFunc(order[:i], func(before string) bool { return r.columns[before].repeats(r.columns[name]) }); at >= 0 {
+			s.Repeats = order[at]
 		}
 		out.Scores = append(out.Scores, s)
 		if col := r.columns[name]; col.boolean && !col.between {
-			out.YesNo = append(out.YesNo, yesNo(name, col))
+			out.YesNo = append(out.YesNo, yesNo(name, col, clustered))
 		}
 	}
 	var err error
@@ -184,8 +194,7 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 	out.Groups = r.groupList()
 	out.Regressed = r.regressed.Values()
 	out.Warnings = r.warnings(out, base, cand)
-	out.Gate, err = r.config.config.Gate.judge(base, out)
-	return out, err
+	return out, nil
 }
 
 // order lists the scores: the primary one, those of Config.Order, the rest.

@@ -20,7 +20,7 @@ func (r Rule) judge(base Side, result Result) (RuleResult, error) {
 	}
 	for _, s := range result.Scores {
 		if s.Name == r.Metric {
-			return r.judgeDifference(s), nil
+			return r.judgeDifference(s, result), nil
 		}
 	}
 	return RuleResult{}, r.unknown(scoreNames(result.Candidate.Summary))
@@ -28,37 +28,45 @@ func (r Rule) judge(base Side, result Result) (RuleResult, error) {
 
 // judgeDifference answers a rule about a score against the base by the
 // interval of the difference: pass when all of it keeps the rule, fail when none
-// of it does, inconclusive when it lies on both sides or there is none. An answer
-// that no difference at all would not get claims one, and needs the p-value too.
-func (r Rule) judgeDifference(s Score) RuleResult {
+// of it does, inconclusive when it lies on both sides or there is none. Identical
+// results need none: they do not differ. An answer that no difference at all would
+// not get claims one, and needs the p-value too.
+func (r Rule) judgeDifference(s Score, result Result) RuleResult {
 	out := RuleResult{Threshold: r.Offset, Value: s.Difference, CI95: s.CI95}
 	if s.Doubt != "" {
 		out.Answer, out.Reason = Inconclusive, s.Name+" "+s.Doubt
 		return out
 	}
-	ci, why := s.CI95, ""
+	if result.Identical && s.same() {
+		out.CI95, out.Answer = nil, answer(r.holds(0, r.Offset))
+		out.Reason = fmt.Sprintf("identical results in all %s; allowed is %s %s", printable.Counted(result.Items, "item"), r.Op, signed(r.Offset))
+		return out
+	}
+	why := ""
 	switch {
-	case s.Verdict == Same:
-		ci = &[2]float64{}
-	case !s.claims():
-		ci, why = nil, "too few items or clusters to claim anything"
+	case s.N == 0:
+		why = "it is defined for no item in both runs"
+	case !s.enough():
+		out.CI95, why = nil, grouping(s)+" are too few to claim anything"
+	case s.CI95 == nil:
+		why = "it changed by the same in all of " + grouping(s) + ", which leaves no interval"
 	}
 	if r.Pooled {
-		out.Value, out.CI95, ci = nil, nil, nil
+		out.Value, out.CI95 = nil, nil
 		why = "it has no pooled value"
 		if p := s.Pooled; p != nil {
-			out.Value, out.CI95, ci = &p.Difference, p.CI95, p.CI95
-			why = fmt.Sprintf("below %d items or clusters there is no interval of a pooled value", stats.LeastResampled)
+			out.Value, out.CI95 = &p.Difference, p.CI95
+			why = fmt.Sprintf("there is no interval of a pooled value below %d items or clusters, or where nothing varies", stats.LeastResampled)
 			if failed := s.N - p.N; failed > 0 {
-				ci, why = nil, leavesOut(failed, s.N, "item")
+				out.CI95, why = nil, leavesOut(failed, s.N, "item")
 			}
 		}
 	}
-	if out.Value == nil || ci == nil {
+	if out.Value == nil || out.CI95 == nil {
 		out.Answer, out.Reason = Inconclusive, r.name()+": "+why
 		return out
 	}
-	worst, best := ci[0], ci[1]
+	worst, best := out.CI95[0], out.CI95[1]
 	if r.upper() {
 		worst, best = best, worst
 	}
@@ -70,26 +78,31 @@ func (r Rule) judgeDifference(s Score) RuleResult {
 	default:
 		out.Answer = Inconclusive
 	}
-	return r.claimed(out, s, *ci)
+	return r.claimed(out, s)
 }
 
 // claimed says what was found in the interval, and takes back a claim that the
 // p-value does not bear.
-func (r Rule) claimed(out RuleResult, s Score, ci [2]float64) RuleResult {
-	out.Reason = fmt.Sprintf("%s changed by %s, 95 %% interval %s to %s", r.name(), signed(*out.Value), signed(ci[0]), signed(ci[1]))
-	if out.CI95 == nil {
-		out.Reason = fmt.Sprintf("%s is the same in %s, which is too few for an interval", r.name(), printable.Counted(s.N, "item"))
-	}
-	out.Reason += fmt.Sprintf("; allowed is %s %s", r.Op, signed(r.Offset))
-	claims := out.Answer != Inconclusive && s.Verdict != Same && answer(r.holds(0, r.Offset)) != out.Answer
+func (r Rule) claimed(out RuleResult, s Score) RuleResult {
+	out.Reason = fmt.Sprintf("%s changed by %s, 95 %% interval %s to %s; allowed is %s %s",
+		r.name(), signed(*out.Value), signed(out.CI95[0]), signed(out.CI95[1]), r.Op, signed(r.Offset))
+	claims := out.Answer != Inconclusive && answer(r.holds(0, r.Offset)) != out.Answer
 	if claims && !r.Pooled && !s.significant() {
 		out.Answer = Inconclusive
-		out.Reason += "; a claim needs p of at most " + decimal(alpha)
-		if s.P != nil {
-			out.Reason += ", and it is " + decimal(math.Round(*s.P*1e4)/1e4)
+		out.Reason += "; a claim needs p (Holm) of at most " + decimal(alpha)
+		if s.PHolm != nil {
+			out.Reason += ", and it is " + decimal(math.Round(*s.PHolm*1e4)/1e4)
 		}
 	}
 	return out
+}
+
+// grouping says over how much a score is compared.
+func grouping(s Score) string {
+	if s.Clusters > 0 && s.N >= LeastItems {
+		return printable.Counted(s.Clusters, "cluster")
+	}
+	return printable.Counted(s.N, "item")
 }
 
 // leavesOut says why a pooled value decides nothing where something failed: it

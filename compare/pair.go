@@ -3,32 +3,31 @@ package compare
 import (
 	"maps"
 	"slices"
-
-	"extraction-experiment/internal/stats"
 )
 
-// pairUp compares two runs, all but what depends on the other pairs.
-func (c *Comparer) pairUp(metric string, first, second *entry) Pair {
+// pairUp compares two runs, all but what depends on the other pairs, which the
+// score is for.
+func (c *Comparer) pairUp(metric string, first, second *entry) (Pair, *Score) {
 	p := Pair{First: first.header.Name, Second: second.header.Name, Verdict: Unclear}
 	p.Incompatible = append(append(append([]Mismatch{}, c.compareHeaders(first.header, second.header)...), first.problems...), second.problems...)
 	if len(p.Incompatible) == 0 {
 		p.Incompatible = append(p.Incompatible, first.unmatched(second)...)
 	}
 	if len(p.Incompatible) > 0 {
-		return p
+		return p, &Score{Verdict: Unclear}
 	}
 	col := &column{}
-	for _, id := range slices.Sorted(maps.Keys(first.items)) {
-		col.add(first.items[id], second.items[id], first.clusters.of[id], false)
+	for i, id := range slices.Sorted(maps.Keys(first.items)) {
+		col.add(first.items[id], second.items[id], i, first.clusters.of[id], false)
 	}
 	s := c.score(metric, col, c.config.ClusterBy != "")
+	s.Doubt = doubt(metric, first.Summary, second.Summary)
+	if !s.same() && !s.claims() || s.Doubt != "" {
+		s.P = nil // too few items or clusters, or evaluators, to claim anything
+	}
 	p.N, p.Difference, p.CI95, p.P = s.N, s.Difference, s.CI95, s.P
 	p.Wins, p.Losses, p.Ties = s.Wins, s.Losses, s.Ties
-	p.Verdict = s.Verdict
-	if p.Verdict != Same && !s.claims() || doubt(metric, first.Summary, second.Summary) != "" {
-		p.P = nil // too few items or clusters, or evaluators, to claim anything
-	}
-	return p
+	return p, &s
 }
 
 // unmatched lists items that have an outcome in one of two runs only.
@@ -48,22 +47,16 @@ func (e *entry) unmatched(other *entry) []Mismatch {
 	return list
 }
 
-// concludePairs corrects for the number of pairs and takes back what does not hold
-// any more.
-func concludePairs(pairs []Pair) {
-	var p []float64
-	var of []*Pair
-	for i := range pairs {
-		if pairs[i].P != nil {
-			p, of = append(p, *pairs[i].P), append(of, &pairs[i])
-		} else {
-			pairs[i].Verdict = Unclear
+// concludePairs corrects for the number of pairs and says what holds then.
+func concludePairs(pairs []Pair, scores []*Score) {
+	var sets [][]*Score
+	for _, s := range scores {
+		if s.P != nil {
+			sets = append(sets, []*Score{s})
 		}
 	}
-	for i, corrected := range stats.Holm(p) {
-		of[i].PHolm = &corrected
-		if of[i].Verdict != Same && corrected > alpha {
-			of[i].Verdict = Unclear
-		}
+	holm(sets)
+	for i, s := range scores {
+		pairs[i].PHolm, pairs[i].Verdict = s.PHolm, s.verdict()
 	}
 }

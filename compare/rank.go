@@ -37,15 +37,17 @@ func (c *Comparer) Rank(ctx context.Context, sources ...Source) (Leaderboard, er
 		return out, &MetricError{Metric: out.Metric, Known: scoreNames(entries[0].Summary)}
 	}
 	slices.SortStableFunc(entries, c.better(out.Metric))
+	var scores []*Score
 	for i, first := range entries {
 		for _, second := range entries[i+1:] {
 			if err := ctx.Err(); err != nil {
 				return out, err
 			}
-			out.Pairs = append(out.Pairs, c.pairUp(out.Metric, first, second))
+			pair, score := c.pairUp(out.Metric, first, second)
+			out.Pairs, scores = append(out.Pairs, pair), append(scores, score)
 		}
 	}
-	concludePairs(out.Pairs)
+	concludePairs(out.Pairs, scores)
 	out.Runs = place(entries, out.Pairs, c.config.lower(out.Metric))
 	out.Warnings = rankWarnings(out)
 	return out, nil

@@ -4,43 +4,108 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"testing"
 )
 
-// TestRank_falseAlarms: of five runs that do not differ, how often is any of the
-// ten pairs claimed to? Scores pile up at 1, as those of items do; nominal is 5 %
-// for all pairs together.
-func TestRank_falseAlarms(t *testing.T) {
+// equals draws n runs of the same items that do not differ: scores pile up at 1, as
+// those of items do.
+func equals(rng *rand.Rand, n int) []*memory {
+	const items = 30
+	easy := make([]float64, items) // what items have in common
+	for i := range easy {
+		easy[i] = rng.NormFloat64() / 5
+	}
+	var runs []*memory
+	for k := range n {
+		scores := make([]float64, items)
+		for i := range scores {
+			v := .8 + easy[i] + rng.NormFloat64()/10
+			scores[i] = math.Round(20*min(1, max(0, v))) / 20
+		}
+		runs = append(runs, newRun(fmt.Sprint("r", k), scores...))
+	}
+	return runs
+}
+
+// repetitions returns how often is drawn: 500 times, or with STATS_SIMULATION=full
+// 4,000.
+func repetitions(t *testing.T) int {
 	if testing.Short() {
 		t.Skip("simulates for some seconds")
 	}
-	const repeats, n = 500, 30
+	if os.Getenv("STATS_SIMULATION") == "full" {
+		return 4000
+	}
+	return 500
+}
+
+// TestRank_falseAlarms: of five runs that do not differ, how often is any of the
+// ten pairs claimed to? Nominal is 5 % for all pairs together.
+func TestRank_falseAlarms(t *testing.T) {
+	repeats := repetitions(t)
 	rng := rand.New(rand.NewPCG(11, 7))
 	alarms := 0
 	for range repeats {
-		var runs []*memory
-		easy := make([]float64, n) // what items have in common
-		for i := range easy {
-			easy[i] = rng.NormFloat64() / 5
-		}
-		for k := range 5 {
-			scores := make([]float64, n)
-			for i := range scores {
-				v := .8 + easy[i] + rng.NormFloat64()/10
-				scores[i] = math.Round(20*min(1, max(0, v))) / 20
-			}
-			runs = append(runs, newRun(fmt.Sprint("r", k), scores...))
-		}
-		for _, p := range ranked(t, Config{Flips: 500}, runs...).Pairs {
+		for _, p := range ranked(t, Config{Flips: 500, Changed: -1}, equals(rng, 5)...).Pairs {
 			if p.Verdict != Unclear && p.Verdict != Same {
 				alarms++
 				break
 			}
 		}
 	}
-	rate := float64(alarms) / repeats
+	rate := float64(alarms) / float64(repeats)
 	t.Logf("%.1f %%", 100*rate)
 	if rate > .08 || rate < .005 {
 		t.Errorf("a difference is claimed in %.1f %% of sweeps without any", 100*rate)
+	}
+}
+
+// TestCompare_falseAlarms: of so many candidates that do not differ from the base,
+// how often is any claimed to, or does any pass "f1 > base"? Without the correction
+// it would be as often as any raw p-value is 0.05 at most.
+func TestCompare_falseAlarms(t *testing.T) {
+	repeats := repetitions(t)
+	counts := []int{1, 3, 5, 10}
+	if repeats <= 500 {
+		repeats, counts = 200, []int{5}
+	}
+	for _, n := range counts {
+		rng := rand.New(rand.NewPCG(12, uint64(n)))
+		c, err := New(Config{Flips: 500, Changed: -1, Gate: Gate{Rules: []Rule{mustRule(t, "f1 > base")}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		claimed, passed, raw := 0, 0, 0
+		for range repeats {
+			runs := equals(rng, n+1)
+			var candidates []Source
+			for _, r := range runs[1:] {
+				candidates = append(candidates, r)
+			}
+			out, err := c.Compare(t.Context(), runs[0], candidates...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			hit := [3]int{}
+			for _, r := range out.Candidates {
+				s := r.Primary()
+				if r.Verdict == Better || r.Verdict == Worse {
+					hit[0] = 1
+				}
+				if r.Gate.Answer == Pass {
+					hit[1] = 1
+				}
+				if *s.P <= alpha && s.CI95 != nil && (s.CI95[0] > 0 || s.CI95[1] < 0) {
+					hit[2] = 1
+				}
+			}
+			claimed, passed, raw = claimed+hit[0], passed+hit[1], raw+hit[2]
+		}
+		rate := func(k int) float64 { return float64(k) / float64(repeats) }
+		t.Logf("%d candidates: claimed %.1f %%, passed %.1f %%, without the correction %.1f %%", n, 100*rate(claimed), 100*rate(passed), 100*rate(raw))
+		if rate(claimed) > .07 || rate(passed) > .05 || n == 5 && rate(raw) < .1 {
+			t.Errorf("%d candidates: claimed %.3f, passed %.3f, without the correction %.3f", n, rate(claimed), rate(passed), rate(raw))
+		}
 	}
 }

@@ -65,8 +65,8 @@ func ranked(t interface {
 func TestRank_byHand(t *testing.T) {
 	// dear is better by 0.3 in every item; close differs from it in one of three.
 	dear, close := costing(level("dear", 30, .6, 0), .05), costing(level("close", 30, .6, -.01), .02)
-	cheap, worst := costing(level("cheap", 30, .3, 0), .001), costing(level("worst", 30, .2, 0), .002)
-	unknown := costing(level("unknown", 30, .1, 0), -1)
+	cheap, worst := costing(level("cheap", 30, .3, -.02), .001), costing(level("worst", 30, .2, -.03), .002)
+	unknown := costing(level("unknown", 30, .1, -.04), -1)
 	l := ranked(t, Config{}, cheap, unknown, dear, worst, close)
 	var got []string
 	for _, r := range l.Runs {

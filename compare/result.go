@@ -33,16 +33,19 @@ type Result struct {
 	Incompatible []Mismatch `json:"incompatible"`
 
 	// Verdict is that of the primary score.
-	Verdict  Verdict  `json:"verdict"`
-	Items    int      `json:"items"`    // compared
-	Scored   int      `json:"scored"`   // of them, those that failed in neither run: only these have counts
-	Clusters int      `json:"clusters"` // 0 without ClusterBy
-	Scores   []Score  `json:"scores"`
-	YesNo    []YesNo  `json:"yes_no"`
-	Cost     Amount   `json:"cost_usd"`   // per item
-	Latency  Amount   `json:"latency_ms"` // per item
-	Groups   []Group  `json:"groups"`
-	Changed  []Change `json:"changed"` // those that changed most, by the primary score
+	Verdict  Verdict `json:"verdict"`
+	Items    int     `json:"items"`    // compared
+	Scored   int     `json:"scored"`   // of them, those that failed in neither run: only these have counts
+	Clusters int     `json:"clusters"` // 0 without ClusterBy
+	// Identical says that every item is known to have the same output in both runs,
+	// or to have failed in the same way, in every trial.
+	Identical bool     `json:"identical"`
+	Scores    []Score  `json:"scores"`
+	YesNo     []YesNo  `json:"yes_no"`
+	Cost      Amount   `json:"cost_usd"`   // per item
+	Latency   Amount   `json:"latency_ms"` // per item
+	Groups    []Group  `json:"groups"`
+	Changed   []Change `json:"changed"` // those that changed most, by the primary score
 
 	// Regressions counts items whose primary score fell by more than Epsilon;
 	// Regressed are the worst of them, at most MaxRegressed.
@@ -73,24 +76,25 @@ type Verdict string
 const (
 	// Same: no item differs.
 	Same Verdict = "same"
-	// Better: the whole 95 % interval lies on the good side of 0, and the p-value
-	// is at most 0.05. Either alone finds too much somewhere: the interval where
+	// Better: the whole 95 % interval lies on the good side of 0, and the corrected
+	// p-value (PHolm) is at most 0.05. Either alone finds too much somewhere: the interval where
 	// few items differ, the flips of signs where a few clusters are large.
 	Better Verdict = "better"
 	// Worse: the same on the bad side.
 	Worse Verdict = "worse"
-	// Unclear: neither, or there are too few items or clusters to say.
+	// Unclear: neither, or there are too few items or clusters to say, or there is no
+	// interval.
 	Unclear Verdict = "unclear"
 )
 
 // alpha is the largest p-value of a claim.
 const alpha = 0.05
 
-// Below these, nothing is claimed: with 5 items even five wins have a p-value
-// of 2/2^5 = 0.06, and clustered intervals of under 5 clusters are worthless.
+// Below these, nothing is claimed and no rule about a difference decided: with 5
+// items or clusters even five wins have a p-value of 2/2^5 = 0.06.
 const (
 	LeastItems    = 6
-	LeastClusters = 5
+	LeastClusters = 6
 )
 
 // Score is one score of a candidate against the base, over the items that have
@@ -106,22 +110,31 @@ type Score struct {
 	UndefinedBase      int `json:"undefined_base"`
 	UndefinedCandidate int `json:"undefined_candidate"`
 
-	Base       *float64    `json:"base"`       // mean of the N items
-	Candidate  *float64    `json:"candidate"`  // likewise
-	Difference *float64    `json:"difference"` // mean of candidate − base
-	SE         *float64    `json:"se"`         // of Difference, clustered with ClusterBy
-	CI95       *[2]float64 `json:"ci95"`       // of Difference, cut at -1 and 1 for scores in [0,1]; nil for N < 2
-	DF         *float64    `json:"df"`         // degrees of freedom of SE: N−1, or fewer with ClusterBy
-	Clusters   int         `json:"clusters"`   // of these N items; 0 without ClusterBy
+	Base       *float64 `json:"base"`       // mean of the N items
+	Candidate  *float64 `json:"candidate"`  // likewise
+	Difference *float64 `json:"difference"` // mean of candidate − base
+	SE         *float64 `json:"se"`         // of Difference, clustered with ClusterBy; nil where nothing varies
+	// CI95 is the interval of Difference: Student's by SE and DF, cut at -1 and 1 for
+	// scores in [0,1]; where every difference of such a score is -1, 0 or 1, and
+	// without ClusterBy, stats.YesNoInterval95. Nil for N < 2, where nothing varies
+	// otherwise (it never has width 0), and where the results are identical.
+	CI95     *[2]float64 `json:"ci95"`
+	DF       *float64    `json:"df"`       // degrees of freedom of SE: N−1, or fewer with ClusterBy
+	Clusters int         `json:"clusters"` // of these N items; 0 without ClusterBy
 	// Unclustered is CI95 as if every item stood for itself.
 	Unclustered *[2]float64 `json:"ci95_unclustered,omitempty"`
 
 	// P is the sign-flip p-value; PExact says that all combinations of signs
-	// were looked at. PHolm is corrected: of the primary score for the number
-	// of candidates, of the others for the number of secondary scores.
+	// were looked at. PHolm is corrected: of the primary score over the candidates,
+	// of the others over the secondary scores of all of them; those of a candidate
+	// that differ by the same in every item count once, those without any difference
+	// not at all. Verdict and Gate go by PHolm.
 	P      *float64 `json:"p"`
 	PExact bool     `json:"p_exact"`
 	PHolm  *float64 `json:"p_holm"`
+	// Repeats names the first score of the candidate that differs by the same in every
+	// item, or by the same with the other sign; "" for none before this one.
+	Repeats string `json:"repeats,omitempty"`
 
 	Pooled *Pooled `json:"pooled"` // nil where values come without ratios
 
@@ -134,7 +147,8 @@ type Score struct {
 
 	// Detectable is the least true difference that such a comparison finds 80
 	// times of 100; Needed is how many items it takes to find a difference as
-	// large as the one observed. Nil where nothing varies.
+	// large as the one observed. Nil below LeastItems, that differ, and
+	// LeastClusters.
 	Detectable *float64 `json:"minimum_detectable_effect"`
 	Needed     *int     `json:"needed_items"`
 
@@ -152,7 +166,7 @@ type Pooled struct {
 	Base       float64     `json:"base"`
 	Candidate  float64     `json:"candidate"`
 	Difference float64     `json:"difference"`
-	CI95       *[2]float64 `json:"ci95"` // paired bootstrap; nil below 60 items or clusters
+	CI95       *[2]float64 `json:"ci95"` // paired bootstrap; nil below 60 items or clusters, and where nothing varies
 }
 
 // Weighted is Σ value·weight / Σ weight of each run, failed items as 0, and the
@@ -166,12 +180,12 @@ type Weighted struct {
 
 // YesNo compares a yes/no result by McNemar's exact test.
 type YesNo struct {
-	Name   string  `json:"name"`
-	Gained int     `json:"gained"` // no in the base, yes in the candidate
-	Lost   int     `json:"lost"`   // yes in the base, no in the candidate
-	Both   int     `json:"both"`
-	None   int     `json:"none"`
-	P      float64 `json:"p"`
+	Name   string   `json:"name"`
+	Gained int      `json:"gained"` // no in the base, yes in the candidate
+	Lost   int      `json:"lost"`   // yes in the base, no in the candidate
+	Both   int      `json:"both"`
+	None   int      `json:"none"`
+	P      *float64 `json:"p"` // nil with ClusterBy: the test takes every item for itself
 }
 
 // Amount is something that is consumed per item. N counts the items where it is

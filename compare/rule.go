@@ -63,7 +63,7 @@ func parseRule(text string) (Rule, error) {
 	}
 	at := strings.IndexAny(text, "<>=!")
 	if at <= 0 {
-		return Rule{}, fmt.Errorf("expected a score, an operator and a value, such as entity_f1 >= base - 0.02")
+		return Rule{}, fmt.Errorf("expected a score, an operator and a value, such as entity_f1 >= base - 0.1")
 	}
 	r := Rule{Text: text, Metric: strings.TrimSpace(text[:at]), Factor: 1}
 	rest := text[at:]

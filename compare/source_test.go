@@ -78,6 +78,7 @@ const failed = -1
 func newOutcome(id string, v float64) outcome.Outcome {
 	cost := 0.01
 	o := outcome.Outcome{Item: id, Trial: 1, Attempt: 1, Latency: 100 * time.Millisecond, CostUSD: &cost}
+	o.Output = fmt.Appendf(nil, `{"value":"%v"}`, v)
 	switch {
 	case v == failed:
 		o.Class = outcome.Timeout

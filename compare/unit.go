@@ -1,9 +1,13 @@
 package compare
 
 import (
+	"bytes"
+	"encoding/json"
 	"math"
+	"slices"
 	"time"
 
+	"extraction-experiment/dataset"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/outcome"
 )
@@ -17,7 +21,35 @@ type unit struct {
 	groups  []outcome.Group
 	cost    amount
 	latency amount
+	results []result
 	first   outcome.Outcome // of the first trial, without its calls and output
+}
+
+// result is what a trial came to.
+type result struct {
+	class  outcome.Class
+	output json.RawMessage
+}
+
+// sameResults reports whether every trial is known to have failed in the same way
+// in both runs, or to have the same output.
+func (u *unit) sameResults(v *unit) bool {
+	return slices.EqualFunc(u.results, v.results, func(a, b result) bool {
+		return a.class == b.class && (a.class != outcome.OK || isValue(a.output)) && sameJSON(a.output, b.output)
+	})
+}
+
+// sameJSON reports whether two values are equal, however they are written.
+func sameJSON(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	x, err := dataset.Canonical(a)
+	if err != nil {
+		return false
+	}
+	y, err := dataset.Canonical(b)
+	return err == nil && bytes.Equal(x, y)
 }
 
 // value is one score of an item over its trials.
@@ -40,6 +72,7 @@ func newUnit(o outcome.Outcome) *unit {
 
 func (u *unit) add(o outcome.Outcome) {
 	u.trials++
+	u.results = append(u.results, result{o.Class, o.Output})
 	if o.Failed() {
 		u.failed++
 	}

@@ -2,9 +2,12 @@ package compare
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
+
+	"extraction-experiment/outcome"
 )
 
 // TestVerdict_needsIntervalAndP: where the two disagree nothing is claimed.
@@ -68,5 +71,163 @@ func TestVerdict_oneLargeCluster(t *testing.T) {
 	}
 	if r := compared(t, Config{}, b, c); r.Verdict != Better {
 		t.Errorf("without clusters: %s", r.Verdict)
+	}
+}
+
+// reworded gives every item of a run another output of the same score.
+func reworded(m *memory) *memory {
+	for i := range m.outcomes {
+		m.outcomes[i].Output = []byte(`{"other":true}`)
+	}
+	return m
+}
+
+// TestGate_identical: only where the results themselves are known to be identical
+// does the lack of any difference decide a rule. Where results differ whose scores do
+// not, 38 items leave 1 − 0.025^(1/38) = 9.25 % of changed items possible either way.
+func TestGate_identical(t *testing.T) {
+	half := slices.Repeat([]float64{.5, .7}, 19)
+	failing := append(slices.Clone(half[:37]), failed)
+	run := func(name string) *memory { return newRun(name, half...) }
+	unknown, otherwise := run("unknown"), newRun("otherwise", failing...)
+	unknown.outcomes[3].Output = nil
+	otherwise.outcomes[37].Class = outcome.InvalidOutput
+	spaced := run("spaced")
+	spaced.outcomes[0].Output = []byte(`{ "value" : "0.5" }`)
+	few := half[:3]
+	for _, tt := range []struct {
+		name       string
+		base, cand *memory
+		rule       string
+		want       Answer
+		says       string
+	}{
+		{"identical", run("b"), run("c"), "error <= base + 0.01", Pass, "identical results in all 38 items"},
+		{"identical", run("b"), run("c"), "f1 >= base", Pass, "identical results in all 38 items"},
+		{"identical", run("b"), run("c"), "f1 > base", Fail, "identical results in all 38 items"},
+		{"identical", run("b"), run("c"), "pooled(f1) >= base", Pass, "identical results in all 38 items"},
+		{"written otherwise", run("b"), spaced, "f1 >= base", Pass, "identical results"},
+		{"failed alike", newRun("b", failing...), newRun("c", failing...), "error <= base", Pass, "identical results"},
+		{"three items", newRun("b", few...), newRun("c", few...), "f1 >= base", Pass, "identical results in all 3 items"},
+		{"failed otherwise", newRun("b", failing...), otherwise, "error <= base", Inconclusive, "0, 95 % interval -0.0925 to +0.0925"},
+		{"not known", run("b"), unknown, "error <= base + 0.01", Inconclusive, "0, 95 % interval -0.0925 to +0.0925"},
+		{"reworded", run("b"), reworded(run("c")), "error <= base + 0.01", Inconclusive, "0, 95 % interval -0.0925 to +0.0925"},
+		{"reworded", run("b"), reworded(run("c")), "error <= base + 0.1", Pass, "+0.0925"},
+		{"reworded", run("b"), reworded(run("c")), "f1 >= base - 0.02", Inconclusive, "-0.0925"},
+		{"reworded", run("b"), reworded(run("c")), "f1 > base", Inconclusive, "+0.0925"},
+		{"three reworded", newRun("b", few...), reworded(newRun("c", few...)), "error <= base + 0.5", Inconclusive, "3 items are too few"},
+	} {
+		r := compared(t, Config{Gate: Gate{Rules: []Rule{mustRule(t, tt.rule)}}}, tt.base, tt.cand)
+		if got := r.Gate.Rules[0]; got.Answer != tt.want || !strings.Contains(got.Reason, tt.says) || r.Identical != strings.HasPrefix(tt.says, "identical") {
+			t.Errorf("%s, %s: %s, %s; want %s, %s", tt.name, tt.rule, got.Answer, got.Reason, tt.want, tt.says)
+		}
+		if r.Verdict != Same {
+			t.Errorf("%s: %s", tt.name, r.Verdict)
+		}
+	}
+}
+
+// TestVerdict_noWidth: where every item changed by the same, there is no interval,
+// and nothing is claimed; nor is there one of cost that did so.
+func TestVerdict_noWidth(t *testing.T) {
+	base, cand := newRun("b", slices.Repeat([]float64{.6, .8}, 40)...), newRun("c", slices.Repeat([]float64{.5, .7}, 40)...)
+	costing(cand, .03)
+	r := compared(t, Config{Gate: Gate{Rules: []Rule{mustRule(t, "f1 >= base - 0.2"), mustRule(t, "pooled(f1) >= base - 0.2")}}}, base, cand)
+	s := r.Primary()
+	if s.CI95 != nil || s.SE != nil || s.Detectable != nil || s.Pooled.CI95 != nil || r.Cost.CI95 != nil || s.Verdict != Unclear || r.Gate.Answer != Inconclusive {
+		t.Errorf("%+v, pooled %+v, cost %+v, gate %+v", s, s.Pooled, r.Cost, r.Gate)
+	}
+	for text, all := range map[string]string{r.Gate.Rules[0].Reason: "it changed by the same in all of 80 items", strings.Join(r.Warnings, "\n"): "f1 changed by the same in all of 80 items"} {
+		if !strings.Contains(text, all) {
+			t.Errorf("%q says nothing of %q", text, all)
+		}
+	}
+	// Of yes or no there is one: all of 80 items changed, and 4.5 % may not, or the
+	// other way.
+	r = compared(t, Config{Metric: "perfect"}, newRun("b", slices.Repeat([]float64{.5}, 80)...), newRun("c", slices.Repeat([]float64{1}, 80)...))
+	if s := r.Primary(); s.CI95 == nil || math.Abs(s.CI95[0]-2*math.Pow(.025, 1./80)+1) > 1e-9 || s.CI95[1] != 1 || s.Verdict != Better {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestVerdict_candidates: of several candidates, verdict and gate go by the
+// corrected p-value: 2/2^6 of one, three times that of three.
+func TestVerdict_candidates(t *testing.T) {
+	c, err := New(Config{Gate: Gate{Rules: []Rule{mustRule(t, "f1 > base"), mustRule(t, "f1 >= base - 0.05")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := newRun("b", slices.Repeat([]float64{.5}, 30)...)
+	var candidates []Source
+	for i := range 3 {
+		values := slices.Repeat([]float64{.5}, 30)
+		for j := range 6 {
+			values[i+j] = .6 + float64(i)/100
+		}
+		candidates = append(candidates, newRun(fmt.Sprint("c", i), values...))
+	}
+	for _, tt := range []struct {
+		candidates []Source
+		p          float64
+		verdict    Verdict
+		better     Answer
+	}{
+		{candidates[:1], 2. / 64, Better, Pass},
+		{candidates, 6. / 64, Unclear, Inconclusive},
+		// Another one without any difference is nothing that could be claimed.
+		{[]Source{candidates[0], newRun("same", slices.Repeat([]float64{.5}, 30)...)}, 2. / 64, Better, Pass},
+	} {
+		out, err := c.Compare(t.Context(), base, tt.candidates...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := out.Candidates[0]
+		s := r.Primary()
+		if s.CI95[0] <= 0 || *s.P != 2./64 || *s.PHolm != tt.p || r.Verdict != tt.verdict || s.Verdict != tt.verdict {
+			t.Errorf("%d candidates: p %v, corrected %v, %s", len(tt.candidates), *s.P, *s.PHolm, r.Verdict)
+		}
+		if rules := r.Gate.Rules; rules[0].Answer != tt.better || rules[1].Answer != Pass || (tt.better == Inconclusive) != strings.Contains(rules[0].Reason, "p (Holm) of at most 0.05, and it is 0.0938") {
+			t.Errorf("%d candidates: %+v", len(tt.candidates), rules)
+		}
+	}
+}
+
+// TestVerdict_secondary: the verdict of a secondary score goes by the correction
+// over the secondary scores, of which those that differ alike count once.
+func TestVerdict_secondary(t *testing.T) {
+	run := func(name string, gain float64, also ...string) *memory {
+		m := newRun(name, slices.Repeat([]float64{.5, .6}, 15)...)
+		for i := range m.outcomes {
+			add := func(score string, v float64) {
+				m.outcomes[i].Scores = append(m.outcomes[i].Scores, outcome.Score{Name: score, Value: &v})
+			}
+			v := .5
+			if i < 7 {
+				v += gain
+			}
+			add("second", v)
+			add("equal", v)
+			add("mirrored", 1-v)
+			for _, other := range also {
+				add(other, .5+gain*float64((i+len(other))%3-1))
+			}
+		}
+		return m
+	}
+	for _, tt := range []struct {
+		also    []string
+		p       float64
+		verdict Verdict
+	}{
+		{nil, 2. / 128, Better}, // "error" and "perfect" do not differ, and do not count
+		{[]string{"x", "xx", "xxx"}, 4 * 2. / 128, Unclear},
+	} {
+		r := compared(t, Config{}, run("b", 0, tt.also...), run("c", .1, tt.also...))
+		for _, s := range r.Scores {
+			want := map[string]Verdict{"second": tt.verdict, "equal": tt.verdict, "mirrored": map[Verdict]Verdict{Better: Worse, Unclear: Unclear}[tt.verdict]}[s.Name]
+			if want != "" && (*s.P != 2./128 || *s.PHolm != tt.p || s.Verdict != want) {
+				t.Errorf("%d more scores: %s has p %v, corrected %v, is %s", len(tt.also), s.Name, *s.P, *s.PHolm, s.Verdict)
+			}
+		}
 	}
 }

@@ -26,8 +26,11 @@ func (r *collector) warnings(out Result, base, cand Side) []string {
 	case primary.N < fewItems:
 		warn("few items (%d): the interval is rough, and only large differences can be found", primary.N)
 	}
-	if ties := primary.Ties; primary.N > 0 && 2*ties > primary.N && primary.Verdict != Same {
+	switch ties := primary.Ties; {
+	case ties < primary.N && 2*ties > primary.N:
 		warn("%d of %d items tie: the difference rests on the other %d", ties, primary.N, primary.N-ties)
+	case primary.enough() && primary.CI95 == nil && ties < primary.N:
+		warn("%s changed by the same in all of %s: nothing is known of how it varies, so that there is no interval, and nothing can be claimed", primary.Name, grouping(primary))
 	}
 	list = append(list, r.clusterWarnings(primary)...)
 	if scores := opposed(out.Scores); len(scores) > 0 {
@@ -127,7 +130,7 @@ func (c *Comparer) warnOfMany(results []Result) {
 	}
 	for i := range results {
 		if len(results[i].Incompatible) == 0 {
-			results[i].Warnings = append(results[i].Warnings, fmt.Sprintf("%d candidates were compared: p (Holm) allows for that, intervals and rules do not", len(results)))
+			results[i].Warnings = append(results[i].Warnings, fmt.Sprintf("%d candidates were compared: p (Holm) allows for that, and so do verdicts and rules that claim a difference; intervals, and rules that allow for a margin, do not", len(results)))
 		}
 	}
 }

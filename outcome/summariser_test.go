@@ -51,19 +51,21 @@ func TestSummary_byHand(t *testing.T) {
 	if diff := cmp.Diff(Items{Planned: 4, Scored: 3, Failed: 1, BothEmpty: 1}, got.Items); diff != "" {
 		t.Error(diff)
 	}
-	// f1: values 1/2, 3/4, 1: mean 9/4/3 = 3/4, sd 1/4, half = 4.302652729749464·0.25/√3 = 0.62, cut at 1
+	// f1: values 1/2, 3/4, 1: mean 9/4/3 = 3/4. With a 0 the mean is 9/16, the variance
+	// 35/256/5, the size 8: the 2.5 % point of the beta distribution of 4.5 and 3.5.
+	// With a 1 it is that of 97.5 % of 13.5909 and 3.1364.
 	// failures as zero: 9/4 over 3+1 = 0.5625; pooled (1+6+0)/(2+8+0) = 0.7
-	half := 0.95 * math.Sqrt(2/0.0975) * 0.25 / math.Sqrt(3)
-	// their interval: sd² = (29/16 − (9/4)²/4)/3, half = 3.18·sd/√4 = 0.69, cut at 0 and 1
+	// Their interval with a 0: mean 0.45, variance 0.16/6, size 8.28125: beta of 3.7266 and
+	// 4.5547; with a 1: mean 0.65, variance 0.14/6, size 8.75: beta of 5.6875 and 3.0625.
 	// error: 0 0 0 1: from 1 − 0.975^(1/4) to the p of (1−p)⁴ + 4p(1−p)³ = 0.025
 	want := Stats{
-		{Name: "f1", Mean: ptr(0.75), N: 3, CI95: &[2]float64{0.75 - half, 1}, Min: ptr(0.5), Max: ptr(1.0),
-			FailuresAsZero: ptr(0.5625), CI95AsZero: &[2]float64{0, 1}, Pooled: ptr(0.7), Failed: 1, Vacuous: 1},
+		{Name: "f1", Mean: ptr(0.75), N: 3, CI95: &[2]float64{0.2345012493, 0.9546942328}, Min: ptr(0.5), Max: ptr(1.0),
+			FailuresAsZero: ptr(0.5625), CI95AsZero: &[2]float64{0.1514745003644, 0.9075609028572}, Pooled: ptr(0.7), Failed: 1, Vacuous: 1},
 		{Name: "error", Mean: ptr(0.25), N: 4, CI95: &[2]float64{1 - math.Pow(0.975, 0.25), 0.8058795503}, Min: ptr(0.0), Max: ptr(1.0),
 			FailuresAsZero: ptr(0.25), CI95AsZero: &[2]float64{1 - math.Pow(0.975, 0.25), 0.8058795503}},
 		// one value: no interval; as zero 3/4 over 1+1
 		{Name: "type_accuracy", Mean: ptr(0.75), N: 1, Min: ptr(0.75), Max: ptr(0.75),
-			FailuresAsZero: ptr(0.375), CI95AsZero: &[2]float64{0, 1}, Pooled: ptr(0.75), Failed: 1, Undefined: 1},
+			FailuresAsZero: ptr(0.375), CI95AsZero: &[2]float64{0.0152137195551, 0.9371108985113}, Pooled: ptr(0.75), Failed: 1, Undefined: 1},
 	}
 	if diff := cmp.Diff(want, got.Scores, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Error(diff)
@@ -107,10 +109,11 @@ func TestSummary_failuresAsZero(t *testing.T) {
 			s.Add(o)
 		}
 		stats := s.Summary().Scores
-		// 10 zeros, 5 of 0.8, 5 of 1: mean 9/20, sd² = (5·0.64 + 5 − 20·0.45²)/19, t(19) = 2.093
-		half := 2.0930240544 * math.Sqrt(4.15/19) / math.Sqrt(20)
+		// 10 zeros, 5 of 0.8, 5 of 1: mean 9/20. With one more 0: 3/7, variance (8.2/21 −
+		// 9/49)/22; with one more 1: 10/21, (9.2/21 − 100/441)/22. The beta distributions
+		// of 10.7368 and 14.3158, and of 11.8884 and 13.0773.
 		f1, _ := stats.Lookup("f1")
-		if diff := cmp.Diff(&[2]float64{0.45 - half, 0.45 + half}, f1.CI95AsZero, cmpopts.EquateApprox(0, 1e-9)); diff != "" || math.Abs(*f1.FailuresAsZero-0.45) > 1e-9 {
+		if diff := cmp.Diff(&[2]float64{0.24573502466, 0.66833162135}, f1.CI95AsZero, cmpopts.EquateApprox(0, 1e-9)); diff != "" || math.Abs(*f1.FailuresAsZero-0.45) > 1e-9 {
 			t.Errorf("%d trials: %v, %s", trials, *f1.FailuresAsZero, diff)
 		}
 		if g, _ := stats.Lookup("grounded_rate"); g.FailuresAsZero != nil || g.CI95AsZero != nil || math.Abs(*g.Mean-0.9) > 1e-9 || g.N != 10 {

@@ -61,9 +61,9 @@ type Stat struct {
 	// N = 0.
 	Mean *float64 `json:"mean"`
 	N    int      `json:"n"`
-	// CI95 is the 95 % interval of the mean, lower and upper end: Student's, cut at 0
-	// and 1, or the binomial one where every value is 0 or 1; nil for N < 2 and
-	// where all values are equal otherwise (stats.Moments.ScoreInterval95).
+	// CI95 is the 95 % interval of the mean, lower and upper end; nil for N < 2, and of
+	// values beyond 0 and 1 where all are equal
+	// (stats.Moments.ScoreInterval95).
 	CI95 *[2]float64 `json:"ci95"`
 	Min  *float64    `json:"min"`
 	Max  *float64    `json:"max"`

@@ -39,9 +39,9 @@ func TestSummary_trialsByHand(t *testing.T) {
 		t.Error(diff)
 	}
 	// mean (0.6+1+0.6)/3 = 2.2/3; with failures as 0 (0.6+1+0.4+0)/4 = 0.5.
-	// sd of 0.6 1 0.6: mean 11/15, squares 2·(2/15)²+(4/15)² = 24/225, /2 = 12/225; cut at 1
-	half := 4.302652729749464 * math.Sqrt(12.0/225) / math.Sqrt(3)
-	want := Stat{Name: "f1", Mean: ptr(2.2 / 3), N: 3, CI95: &[2]float64{2.2/3 - half, 1}, Min: ptr(.6), Max: ptr(1.0), FailuresAsZero: ptr(.5), CI95AsZero: &[2]float64{0, 1}, Failed: 1}
+	// 0.6 1 0.6, with a 0: mean 0.55, variance (1.72/4 − 0.55²)/5 = 0.0255, size 0.2475/0.0255 − 1;
+	// with a 1: mean 0.8, variance 0.04/5, size 0.16/0.008 − 1 = 19: beta of 15.2 and 3.8.
+	want := Stat{Name: "f1", Mean: ptr(2.2 / 3), N: 3, CI95: &[2]float64{0.23559644077426523, 0.9419731881738223}, Min: ptr(.6), Max: ptr(1.0), FailuresAsZero: ptr(.5), CI95AsZero: &[2]float64{0.12630887287662174, 0.8736911271233783}, Failed: 1}
 	if diff := cmp.Diff(want, sum.Scores[0], near); diff != "" {
 		t.Error(diff)
 	}

@@ -95,11 +95,14 @@ func (p *page) headline(c compare.Comparison, r compare.Result) {
 		return
 	}
 	text := fmt.Sprintf("%s %s → %s, %s", printable.Line(s.Name), score(s.Base, 3), score(s.Candidate, 3), delta(s.Difference))
-	if s.CI95 != nil {
-		text += fmt.Sprintf(" (95 %% %s, p %s)", deltas(s.CI95), pValue(s.P))
+	if e := evidence(s); e != "" {
+		text += " (" + e + ")"
 	}
 	p.line("")
 	p.wrapped(text+": "+verdict(s), 0, 0, p.bold)
+	if s.Verdict == compare.Same {
+		p.wrapped(alike(r), 2, 0, p.faint)
+	}
 	if w := s.Weighted; w != nil {
 		p.wrapped("weighted "+weightedChange(*w), 2, 0, p.faint)
 	}
@@ -113,6 +116,27 @@ func (p *page) headline(c compare.Comparison, r compare.Result) {
 		}
 		p.wrapped(text, 2, 0, p.faint)
 	}
+}
+
+// evidence says what a verdict goes by; "" without an interval. The corrected
+// p-value, which decides, stands there where it is another one.
+func evidence(s compare.Score) string {
+	if s.CI95 == nil {
+		return ""
+	}
+	text := fmt.Sprintf("95 %% %s, p %s", deltas(s.CI95), pValue(s.P))
+	if s.P != nil && s.PHolm != nil && *s.P != *s.PHolm {
+		text += ", p (Holm) " + pValue(s.PHolm)
+	}
+	return text
+}
+
+// alike says whether more than the score is the same.
+func alike(r compare.Result) string {
+	if r.Identical {
+		return "identical results in all " + counted(r.Items, "item")
+	}
+	return "the results are not identical in every item, or not known to be"
 }
 
 // verdict says a verdict in words.

@@ -28,7 +28,7 @@ func comparison() compare.Comparison {
 	base, cand := summary(), summary()
 	cand.Run.Name, cand.Run.PromptVersion, cand.Items.Failed = "gpt-prompt-4", 4, 0
 	better := comparedScore("entity_f1", 0.612, 0.043, compare.Better)
-	better.Primary, better.PHolm = true, ptr(0.0004)
+	better.Primary, better.PHolm = true, ptr(0.0246)
 	better.Clusters, better.Unclustered = 14, &[2]float64{0.031, 0.055}
 	worse := comparedScore("relationship_f1", 0.25, -0.0004, compare.Unclear)
 	worse.Pooled = nil
@@ -40,7 +40,7 @@ func comparison() compare.Comparison {
 			{
 				Candidate: compare.Side{Where: "b.jsonl", Summary: cand}, Verdict: compare.Better, Items: 60, Scored: 58,
 				Scores:  []compare.Score{better, worse, perfect},
-				YesNo:   []compare.YesNo{{Name: "item_perfect", Gained: 7, Lost: 2, Both: 10, None: 41, P: 0.1797}},
+				YesNo:   []compare.YesNo{{Name: "item_perfect", Gained: 7, Lost: 2, Both: 10, None: 41, P: ptr(0.1797)}},
 				Cost:    compare.Amount{N: 60, Base: ptr(0.00042), Candidate: ptr(0.0006), Difference: ptr(0.00018), Ratio: ptr(1.43), CI95: &[2]float64{0.0001, 0.00026}},
 				Latency: compare.Amount{N: 60, Base: ptr(810.0), Candidate: ptr(790.0), Difference: ptr(-20.0), Ratio: ptr(0.975), CI95: &[2]float64{-60, 20}},
 				Groups: []compare.Group{

@@ -46,8 +46,15 @@ func (m *comparePage) candidate(c compare.Comparison, r compare.Result) {
 	}
 	s := r.Primary()
 	m.linef("### %s against %s: %s\n", cand, base, verdict(s))
-	m.linef("%s **%s → %s**, %s (95 %% %s, p %s), %s of %s\n", code(s.Name), score(s.Base, 3), score(s.Candidate, 3),
-		delta(s.Difference), deltas(s.CI95), pValue(s.P), counted(r.Items, "item"), code(c.Base.Summary.Run.Dataset))
+	difference := delta(s.Difference)
+	if e := evidence(s); e != "" {
+		difference += " (" + e + ")"
+	}
+	m.linef("%s **%s → %s**, %s, %s of %s\n", code(s.Name), score(s.Base, 3), score(s.Candidate, 3),
+		difference, counted(r.Items, "item"), code(c.Base.Summary.Run.Dataset))
+	if s.Verdict == compare.Same {
+		m.linef("%s\n", alike(r))
+	}
 	if w := s.Weighted; w != nil {
 		m.linef("Weighted: %s\n", weightedChange(*w))
 	}

@@ -26,7 +26,7 @@ func (p *page) differences(r compare.Result) {
 	p.grid(g)
 	notes := []string{"failed items count as 0"}
 	for _, note := range []struct{ title, text string }{
-		{"p", "p: sign flips"}, {"p (Holm)", "Holm: over the scores below the first"},
+		{"p", "p: sign flips"}, {"p (Holm)", "Holm: over the scores below the first that differ"},
 		{"+/-/=", "+/-/=: items better, worse, equal"}, {"found", "found: the least difference found 4 times of 5"},
 		{"needs", "needs: items to find the one seen"},
 	} {
@@ -90,7 +90,7 @@ func counts(r compare.Result) string {
 
 // noIntervals says why pooled values have none.
 func noIntervals() string {
-	return fmt.Sprintf("no intervals: the bootstrap is too narrow below %d items or clusters", stats.LeastResampled)
+	return fmt.Sprintf("no intervals: the bootstrap is too narrow below %d items or clusters, and knows nothing where nothing varies", stats.LeastResampled)
 }
 
 func (p *page) yesNo(list []compare.YesNo) {
@@ -101,7 +101,10 @@ func (p *page) yesNo(list []compare.YesNo) {
 	g := &grid{columns: []column{{title: "score", flex: true, key: true}, {title: "no → yes", right: true}, {title: "yes → no", right: true},
 		{title: "both", right: true}, {title: "neither", right: true}, {title: "p (McNemar)", right: true}}}
 	for _, y := range list {
-		g.add(printable.Line(y.Name), count(y.Gained), count(y.Lost), count(y.Both), count(y.None), pValue(&y.P))
+		g.add(printable.Line(y.Name), count(y.Gained), count(y.Lost), count(y.Both), count(y.None), pValue(y.P))
+	}
+	if list[0].P == nil { // with clusters
+		g.drop("p (McNemar)")
 	}
 	p.narrow(g, "neither", "both")
 }

@@ -12,6 +12,13 @@ func FormatDeltas(ci *[2]float64) string { return deltas(ci) }
 // FormatP shows a p-value; below 0.001 only that. Nil is a dash.
 func FormatP(p *float64) string { return pValue(p) }
 
+// FormatEvidence says what a verdict goes by, interval and p-values; it is empty
+// without an interval.
+func FormatEvidence(s compare.Score) string { return evidence(s) }
+
+// FormatAlike says of equal scores whether the results are identical, too.
+func FormatAlike(r compare.Result) string { return alike(r) }
+
 // FormatVerdict says the verdict of a score in words.
 func FormatVerdict(s compare.Score) string { return verdict(s) }
 

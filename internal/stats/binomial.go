@@ -1,6 +1,6 @@
 package stats
 
-import "gonum.org/v1/gonum/stat/distuv"
+import "gonum.org/v1/gonum/mathext"
 
 // BinomialInterval returns the exact (Clopper-Pearson) interval of a rate of
 // which k of n trials are known: each end leaves (1-confidence)/2 outside. ok is
@@ -53,12 +53,12 @@ func lowerRate(k, n int, tail float64) float64 {
 	if k == 0 {
 		return 0
 	}
-	return distuv.Beta{Alpha: float64(k), Beta: float64(n - k + 1)}.Quantile(tail)
+	return mathext.InvRegIncBeta(float64(k), float64(n-k+1), tail)
 }
 
 func upperRate(k, n int, tail float64) float64 {
 	if k >= n {
 		return 1
 	}
-	return distuv.Beta{Alpha: float64(k + 1), Beta: float64(n - k)}.Quantile(1 - tail)
+	return mathext.InvRegIncBeta(float64(k+1), float64(n-k), 1-tail)
 }

@@ -15,7 +15,7 @@
 //	m.Add(0.5)
 //	m.Add(1)
 //	mean, _ := m.Mean()            // 0.75
-//	lo, hi, ok := m.Interval95()   // ok from two values on
+//	lo, hi, ok := m.Interval95()   // ok from two different values on
 //
 //	e, ok := stats.PairedMean(differences)      // e.Mean, e.Lo, e.Hi
 //	p, ok := stats.SignFlip(differences, 10_000, seed)

@@ -3,6 +3,8 @@ package stats
 import (
 	"math"
 	"math/big"
+
+	"gonum.org/v1/gonum/mathext"
 )
 
 // Moments accumulates mean, variance and range of a stream of numbers in
@@ -72,6 +74,9 @@ func (m Moments) Range() (least, top float64, ok bool) {
 	return m.least, m.top, m.n > 0
 }
 
+// largest returns the largest magnitude, 0 for n = 0.
+func (m Moments) largest() float64 { return max(-m.least, m.top) }
+
 // Variance returns the sample variance (nΣx² − (Σx)²) / (n(n−1)), which is
 // Σ(x−mean)²/(n−1), correctly rounded. Undefined for n < 2.
 func (m Moments) Variance() (variance float64, ok bool) {
@@ -108,48 +113,52 @@ func (m Moments) SD() (sd float64, ok bool) {
 
 // Interval95 returns Student's 95 % interval of the mean, mean ±
 // t(0.975, n−1)·sd/√n. It is not cut at the range of the values: the interval of
-// scores near 1 may reach beyond 1; see ScoreInterval95. Undefined for n < 2; of width 0 when all values are
-// equal.
+// scores near 1 may reach beyond 1; see ScoreInterval95. Undefined for n < 2, and
+// where all values are equal: nothing is known of their spread.
 func (m Moments) Interval95() (lo, hi float64, ok bool) {
-	sd, ok := m.SD()
-	if !ok {
-		return 0, 0, false
-	}
-	half, ok := halfWidth95(m.n, sd)
+	sd, _ := m.SD()
 	mean, _ := m.Mean()
-	return mean - half, mean + half, ok
+	e, ok := newEstimate(mean, sd/math.Sqrt(float64(m.n)), float64(m.n-1), m.largest())
+	return e.Lo, e.Hi, ok
 }
 
 // ScoreInterval95 returns the 95 % interval of the mean of scores, which lie from 0
-// to 1:
+// to 1. What was not seen is the worst that it can be: the lower end is the 2.5 %
+// point of the mean with one more value of 0, the upper end the 97.5 % point of that
+// with one more value of 1, both by the beta distribution with
 //
-//   - where every value is 0 or 1, BinomialInterval of Σx of n: Student's has width 0
-//     where all are equal, as if 10 of 10 proved that none can ever fail. It holds
-//     for scores between 0 and 1 too, of which all that were seen are 0, or all 1;
-//   - where all values are equal otherwise, none: nothing is known of the spread;
-//   - else Interval95 cut at 0 and 1: it is symmetric and knows of no bounds, so that
-//     that of few values near 1 promises what cannot be. What is cut away holds no
-//     possible mean: the interval covers as often as before.
+//	mean m = Σ/(n+1) and variance Σ(x−m)²/(n+1)/(n+2), the sums over all n+1
 //
-// With a value beyond 0 or 1 it is Interval95. Undefined for n < 2.
+// Where all values are 0 or 1 that is BinomialInterval, exactly; it has a width
+// where all values are equal, too. Student's interval, which knows of no bounds, is
+// narrower and covers too little where most values are 1: docs/comparing.md has the
+// numbers. With a value beyond 0 or 1 it is Interval95. Undefined for n < 2.
+//
+// Source: Gaffke 2005, "Three test statistics for a nonparametric one-sided
+// hypothesis on the mean of a nonnegative variable", whose weights are drawn; here
+// their distribution is the beta one of equal mean and variance.
 func (m Moments) ScoreInterval95() (lo, hi float64, ok bool) {
-	least, top, _ := m.Range()
 	switch {
 	case m.n < 2:
 		return 0, 0, false
-	case least < 0 || top > 1:
+	case m.least < 0 || m.top > 1:
 		return m.Interval95()
-	case m.binary():
-		ones, _ := m.sum.rat().Float64()
-		return BinomialInterval(int(ones), m.n, 0.95)
-	case least == top:
-		return 0, 0, false
 	}
-	lo, hi, ok = m.Interval95()
-	return max(lo, 0), min(hi, 1), ok
+	return m.scoreEnd(0, 0.025), m.scoreEnd(1, 0.975), true
 }
 
-// binary reports whether values from 0 to 1 are all 0 or 1: only then is Σx² = Σx.
-func (m Moments) binary() bool { return m.squares.rat().Cmp(m.sum.rat()) == 0 }
+// scoreEnd is one end of ScoreInterval95, with that value added.
+func (m Moments) scoreEnd(value, p float64) float64 {
+	var with Moments
+	with.Merge(m)
+	with.Add(value)
+	mean, _ := with.Mean()
+	if math.Abs(mean-value) < 1e-9 {
+		return value
+	}
+	variance, _ := with.PopulationVariance()
+	size := mean*(1-mean)*float64(with.n+1)/variance - 1
+	return mathext.InvRegIncBeta(mean*size, (1-mean)*size, p)
+}
 
 func integer(n int) *big.Rat { return new(big.Rat).SetInt64(int64(n)) }

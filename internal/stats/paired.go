@@ -12,8 +12,9 @@ type Estimate struct {
 }
 
 // PairedMean estimates the mean of differences of pairs: SE = sd/√n with n−1
-// degrees of freedom. Undefined for fewer than two differences, and where one
-// is not finite.
+// degrees of freedom. Undefined for fewer than two differences, where one is not
+// finite, and where nothing varies: an interval of no width would be certain of
+// what was never seen to vary.
 //
 // The interval is exact for normal differences and good for others from about
 // 20 on; with very many ties it is too wide rather than too narrow.
@@ -32,7 +33,7 @@ func PairedMean(differences []float64) (e Estimate, ok bool) {
 		return Estimate{}, false
 	}
 	mean, _ := m.Mean()
-	return newEstimate(mean, sd/math.Sqrt(float64(m.N())), float64(m.N()-1)), true
+	return newEstimate(mean, sd/math.Sqrt(float64(m.N())), float64(m.N()-1), m.largest())
 }
 
 // ClusteredMean estimates the same mean when differences of one cluster
@@ -46,10 +47,11 @@ func PairedMean(differences []float64) (e Estimate, ok bool) {
 // less: one of 60 items beside nine of 2 leaves 1.6. cluster holds a number for
 // each difference; equal numbers are one cluster. With every difference in a
 // cluster of its own it is PairedMean. Undefined for fewer than two clusters,
-// for lists of different length, and where a difference is not finite or so
-// large that a square of a cluster's sum passes Limit. Cost: O(n).
+// for lists of different length, where a difference is not finite or so large that
+// a square of a cluster's sum passes Limit, and where nothing varies between the
+// clusters. Cost: O(n).
 //
-// Callers refuse to claim anything below 5 clusters.
+// Callers refuse to claim anything below 6 clusters.
 //
 // Source: CR2 with the degrees of freedom of Bell and McCaffrey 2002, for a mean
 // alone and independent differences; recommended by Imbens and Kolesár 2016,
@@ -94,7 +96,7 @@ func ClusteredMean(differences []float64, cluster []int) (e Estimate, ok bool) {
 		shares2.Add(a * a)
 	}
 	df := n * n / (sizes.Value() + shares.Value()*shares.Value() - shares2.Value())
-	return newEstimate(mean, math.Sqrt(squares.Value())/n, df), true
+	return newEstimate(mean, math.Sqrt(squares.Value())/n, df, all.largest())
 }
 
 // residuals are those of one cluster.
@@ -108,9 +110,14 @@ func (r *residuals) add(x float64) bool {
 	return r.sum.Add(x)
 }
 
-func newEstimate(mean, se, df float64) Estimate {
+// newEstimate is undefined where nothing varies but what was rounded, beside the
+// largest of the values.
+func newEstimate(mean, se, df, largest float64) (e Estimate, ok bool) {
+	if !(se > 1e-9*largest && df > 0) {
+		return Estimate{}, false
+	}
 	half := studentQuantile(0.975, df) * se
-	return Estimate{Mean: mean, SE: se, DF: df, Lo: mean - half, Hi: mean + half}
+	return Estimate{Mean: mean, SE: se, DF: df, Lo: mean - half, Hi: mean + half}, true
 }
 
 // ClusterSums returns Σ d_i of every cluster, in the order in which the

@@ -36,8 +36,16 @@ func TestPairedMean_undefined(t *testing.T) {
 			t.Errorf("%s: defined", name)
 		}
 	}
-	if e, ok := PairedMean([]float64{0.1, 0.1, 0.1}); !ok || e.SE != 0 || e.Lo != 0.1 || e.Hi != 0.1 {
-		t.Errorf("equal differences: %+v, %v", e, ok)
+	for name, d := range map[string][]float64{"equal": {0.1, 0.1, 0.1}, "equal but for rounding": {.6 - .5, .8 - .7, .4 - .3}, "none": {0, 0, 0}} {
+		if e, ok := PairedMean(d); ok {
+			t.Errorf("%s: %+v, of no width", name, e)
+		}
+		if e, ok := ClusteredMean(d, []int{1, 2, 2}); ok {
+			t.Errorf("%s in clusters: %+v, of no width", name, e)
+		}
+	}
+	if e, ok := ClusteredMean([]float64{1, -1, 1, -1}, []int{1, 1, 2, 2}); ok {
+		t.Errorf("what varies within clusters alone: %+v, of no width", e)
 	}
 }
 
@@ -87,9 +95,9 @@ func TestClusteredMean_closedForms(t *testing.T) {
 				repeated, cluster = append(repeated, v), append(cluster, i)
 			}
 		}
-		plain, _ := PairedMean(d)
+		plain, varies := PairedMean(d)
 		got, ok := ClusteredMean(repeated, cluster)
-		if !ok || !near(got.SE, plain.SE, 1e-12) || !near(got.DF, plain.DF, 1e-9) || !near(got.Lo, plain.Lo, 1e-10) {
+		if ok != varies || !near(got.SE, plain.SE, 1e-12) || !near(got.DF, plain.DF, 1e-9) || !near(got.Lo, plain.Lo, 1e-10) {
 			t.Fatalf("%+v, want %+v", got, plain)
 		}
 		sums := ClusterSums(repeated, cluster)

@@ -2,7 +2,10 @@ package stats
 
 import (
 	"math"
+	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 // Critical values of the t distribution as tables print them (NIST/SEMATECH
@@ -27,32 +30,23 @@ func TestStudentQuantile(t *testing.T) {
 	}
 }
 
-func TestHalfWidth95(t *testing.T) {
-	// NIST/SEMATECH e-Handbook 1.3.5.2, data set ZARR13: 195 values, mean
-	// 9.261460, standard deviation 0.02278881, interval 9.258242 to 9.264679.
-	half, ok := halfWidth95(195, 0.02278881)
-	if !ok || math.Abs(9.261460-half-9.258242) > 1e-6 || math.Abs(9.261460+half-9.264679) > 1e-6 {
-		t.Errorf("interval %.6f to %.6f, want 9.258242 to 9.264679", 9.261460-half, 9.261460+half)
-	}
-	for name, tt := range map[string]struct {
-		n  int
-		sd float64
-	}{"no values": {0, 1}, "one value": {1, 1}, "negative": {5, -1}, "NaN": {5, math.NaN()}, "infinite": {5, math.Inf(1)}} {
-		if _, ok := halfWidth95(tt.n, tt.sd); ok {
-			t.Errorf("%s: defined", name)
-		}
-	}
-	if half, ok := halfWidth95(3, 0); half != 0 || !ok {
-		t.Errorf("equal values: %v, %v, want 0, true", half, ok)
-	}
-}
-
+// TestInterval95: NIST/SEMATECH e-Handbook 1.3.5.2, data set ZARR13: 195 values,
+// mean 9.261460, standard deviation 0.02278881, interval 9.258242 to 9.264679.
 func TestInterval95(t *testing.T) {
+	e, ok := newEstimate(9.261460, 0.02278881/math.Sqrt(195), 194, 9.3)
+	if !ok || math.Abs(e.Lo-9.258242) > 1e-6 || math.Abs(e.Hi-9.264679) > 1e-6 {
+		t.Errorf("interval %.6f to %.6f, want 9.258242 to 9.264679", e.Lo, e.Hi)
+	}
 	// 0 and 1: mean 1/2, sd √½, half = tan(π·0.475)·√½/√2 = 12.7062/2
 	lo, hi, ok := moments(0, 1).Interval95()
 	half := math.Tan(math.Pi*0.475) / 2
 	if !ok || math.Abs(lo-(0.5-half)) > 1e-9 || math.Abs(hi-(0.5+half)) > 1e-9 {
 		t.Errorf("interval %v to %v, want 0.5 ± %v", lo, hi, half)
+	}
+	for name, m := range map[string]Moments{"no values": {}, "one value": moments(1), "equal values": moments(3, 3, 3), "equal but for rounding": moments(.6-.5, .8-.7, .4-.3)} {
+		if lo, hi, ok := m.Interval95(); ok {
+			t.Errorf("%s: %v to %v", name, lo, hi)
+		}
 	}
 }
 
@@ -62,28 +56,62 @@ func TestScoreInterval95(t *testing.T) {
 		values []float64
 		lo, hi float64 // none: there is no interval
 	}{
-		// mean 29/30, sd √(1/300), half 4.302653·sd/√3 = 0.143422
-		"cut at the top": {[]float64{1, 1, 0.9}, 29.0/30 - 0.143422, 1},
-		// mean 1/30, likewise
-		"cut at the bottom": {[]float64{0, 0, 0.1}, 0, 1.0/30 + 0.143422},
-		// mean 0.75, sd √2·0.75, half tan(π·0.475)·0.75 = 12.706205·0.75
-		"a value beyond": {[]float64{0, 1.5}, 0.75 - 9.529653, 0.75 + 9.529653},
-		"a value below":  {[]float64{-0.1, 1}, 0.45 - 12.706205*0.55, 0.45 + 12.706205*0.55},
-		// mean 38/75, sd √(1/7500), half 4.302653·sd/√3 = 0.028684
-		"nothing to be cut": {[]float64{0.5, 0.5, 0.52}, 38.0/75 - 0.028684, 38.0/75 + 0.028684},
 		// lower end: 0.025^(1/2); of 10: 0.025^(1/10)
 		"two of two":   {[]float64{1, 1}, 0.158114, 1},
 		"ten of ten":   {[]float64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, 0.691503, 1},
 		"none of four": {[]float64{0, 0, 0, 0}, 0, 0.602365}, // 1 − 0.025^(1/4)
 		// 1 of 2: 1 − √0.975 and √0.975
-		"one of two":     {[]float64{0, 1}, 0.012579, 0.987421},
-		"all equal":      {[]float64{0.5, 0.5, 0.5}, none, none},
+		"one of two": {[]float64{0, 1}, 0.012579, 0.987421},
+		// With a 0: m 3/8, variance (3/16 − 9/64)/5 = 3/320, 15/64·320/3 − 1 = 24: the
+		// beta distribution of 9 and 15, as that of 9 of 23. With a 1 turned round.
+		"all equal": {[]float64{0.5, 0.5, 0.5}, 0.197076, 0.802924},
+		// mean 0.75, sd √2·0.75, half tan(π·0.475)·0.75 = 12.706205·0.75
+		"a value beyond": {[]float64{0, 1.5}, 0.75 - 9.529653, 0.75 + 9.529653},
+		"a value below":  {[]float64{-0.1, 1}, 0.45 - 12.706205*0.55, 0.45 + 12.706205*0.55},
+		"equal beyond":   {[]float64{5, 5, 5}, none, none},
 		"one value":      {[]float64{1}, none, none},
-		"nearly 0 and 1": {[]float64{1e-9, 1}, 0, 1},
+		"no value":       {nil, none, none},
+		"nearly nothing": {[]float64{1e-320, 0, 0, 0}, 0, 0.602365},
 	} {
 		lo, hi, ok := moments(tt.values...).ScoreInterval95()
 		if ok == math.IsNaN(tt.lo) || ok && (math.Abs(lo-tt.lo) > 1e-6 || math.Abs(hi-tt.hi) > 1e-6) {
 			t.Errorf("%s: %v to %v, %v, want %v to %v", name, lo, hi, ok, tt.lo, tt.hi)
 		}
 	}
+}
+
+// TestScoreInterval95_binary: of values that are 0 or 1 it is the binomial one.
+func TestScoreInterval95_binary(t *testing.T) {
+	for _, n := range []int{2, 3, 10, 38, 1000, 100_000} {
+		for _, k := range []int{0, 1, 2, n / 3, n - 1, n} {
+			m := moments(slices.Repeat([]float64{1}, k)...)
+			m.Merge(moments(make([]float64, n-k)...))
+			lo, hi, _ := m.ScoreInterval95()
+			if wantLo, wantHi, _ := BinomialInterval(k, n, 0.95); math.Abs(lo-wantLo) > 1e-9 || math.Abs(hi-wantHi) > 1e-9 {
+				t.Errorf("%d of %d: %v to %v, want %v to %v", k, n, lo, hi, wantLo, wantHi)
+			}
+		}
+	}
+}
+
+// TestScoreInterval95_bounds: it lies in [0,1], has a width, holds the mean, and
+// turns with the values.
+func TestScoreInterval95_bounds(t *testing.T) {
+	value := rapid.OneOf(rapid.Float64Range(0, 1), rapid.SampledFrom([]float64{0, 1, 1, 1, 0.5, 1e-9, 1 - 1e-9}))
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOfN(value, 2, 40).Draw(t, "values")
+		var turned []float64
+		for _, v := range values {
+			turned = append(turned, 1-v)
+		}
+		m := moments(values...)
+		lo, hi, ok := m.ScoreInterval95()
+		mean, _ := m.Mean()
+		if !ok || !(0 <= lo && lo <= mean && mean <= hi && hi <= 1 && hi-lo > 0.01) {
+			t.Fatalf("%v to %v, mean %v", lo, hi, mean)
+		}
+		if back, forth, _ := moments(turned...).ScoreInterval95(); math.Abs(1-forth-lo) > 1e-7 || math.Abs(1-back-hi) > 1e-7 {
+			t.Fatalf("%v to %v, turned %v to %v", lo, hi, back, forth)
+		}
+	})
 }

@@ -60,30 +60,111 @@ func TestMcNemar(t *testing.T) {
 	}
 }
 
+// TestYesNoInterval95: with changes in one direction only, the end on that side is
+// that of a binomial share; without any it is ± 1 − 0.025^(1/n).
+func TestYesNoInterval95(t *testing.T) {
+	for _, n := range []int{6, 10, 38, 60} {
+		none := 1 - math.Pow(0.025, 1/float64(n))
+		if lo, hi, ok := YesNoInterval95(0, 0, n); !ok || !near(hi, none, 1e-9) || lo != -hi {
+			t.Errorf("no change in %d: %v to %v", n, lo, hi)
+		}
+		_, share, _ := BinomialInterval(3, n, 0.95)
+		if _, hi, _ := YesNoInterval95(3, 0, n); !near(hi, share, 1e-9) {
+			t.Errorf("3 of %d gained: up to %v, want %v", n, hi, share)
+		}
+		if lo, hi, _ := YesNoInterval95(n, 0, n); hi != 1 || !near(lo, 1-2*none, 1e-9) {
+			t.Errorf("all of %d gained: %v to %v", n, lo, hi)
+		}
+	}
+	// Equal counts, 5 of 20 each: symmetric about 0, with the correlation −1/3 of
+	// shares of 1/4. Clopper-Pearson 0.086571 to 0.491045: x = 0.241045, y =
+	// 0.163429, √(x² + y² + 2xy/3) = 0.333278.
+	if lo, hi, _ := YesNoInterval95(5, 5, 20); !near(hi, 0.333278, 1e-6) || lo != -hi {
+		t.Errorf("5 and 5 of 20: %v to %v", lo, hi)
+	}
+	for _, bad := range [][3]int{{0, 0, 0}, {-1, 0, 3}, {2, 2, 3}} {
+		if _, _, ok := YesNoInterval95(bad[0], bad[1], bad[2]); ok {
+			t.Errorf("%v: defined", bad)
+		}
+	}
+}
+
 func TestPower(t *testing.T) {
-	// sd 0.24 over 60 pairs: 2.80·0.24/√60 = 0.086755
-	if mde, ok := DetectableDifference(0.24 / math.Sqrt(60)); !ok || !near(mde, 0.086755, 5e-7) {
+	// sd 0.24 over 60 pairs, quantiles of t with 59 degrees of freedom 2.000995 and
+	// 0.847768: 2.848763·0.24/√60 = 0.088265. With 5, 2.570582 + 0.919544 = 3.490126.
+	if mde, ok := DetectableDifference(Estimate{SE: 0.24 / math.Sqrt(60), DF: 59}); !ok || !near(mde, 0.088265, 1e-6) {
 		t.Errorf("detectable %v, %v", mde, ok)
 	}
-	// Half a standard deviation: (2.80/0.5)² = 31.36
-	if n, ok := NeededPairs(10, 1/math.Sqrt(10), -0.5); !ok || n != 32 {
-		t.Errorf("needed %v, %v; want 32", n, ok)
+	if mde, _ := DetectableDifference(Estimate{SE: 1, DF: 5}); !near(mde, 3.490126, 1e-5) {
+		t.Errorf("detectable of six %v", mde)
 	}
-	// Exactly 2.80 standard errors: n itself.
-	if n, ok := NeededPairs(100, 0.1, 0.28); !ok || n != 100 {
-		t.Errorf("needed %v, %v; want 100", n, ok)
+	// The normal quantiles 1.959964 + 0.841621 where there is no end of items.
+	if mde, _ := DetectableDifference(Estimate{SE: 1, DF: 1e7}); !near(mde, 2.801585, 1e-5) {
+		t.Errorf("detectable of many %v", mde)
+	}
+	// 3.145659 standard errors with 9 degrees of freedom (2.262157 + 0.883404), half
+	// a standard deviation: (3.145561/0.5)² = 39.58.
+	if n, ok := NeededPairs(10, Estimate{Mean: -0.5, SE: 1 / math.Sqrt(10), DF: 9}); !ok || n != 40 {
+		t.Errorf("needed %v, %v; want 40", n, ok)
 	}
 	for name, tt := range map[string]struct {
-		n         int
-		se, delta float64
+		n int
+		e Estimate
 	}{
-		"no difference": {10, 1, 0}, "nothing varies": {10, 0, 1}, "no pairs": {0, 1, 1},
-		"NaN": {10, 1, math.NaN()}, "infinite": {10, math.Inf(1), 1}, "absurd": {1000, 1, 1e-9},
+		"no difference": {10, Estimate{SE: 1, DF: 9}}, "nothing varies": {10, Estimate{Mean: 1, DF: 9}}, "no pairs": {0, Estimate{1, 1, 1, 0, 0}},
+		"NaN": {10, Estimate{Mean: math.NaN(), SE: 1, DF: 9}}, "infinite": {10, Estimate{Mean: 1, SE: math.Inf(1), DF: 9}}, "absurd": {1000, Estimate{Mean: 1e-9, SE: 1, DF: 999}},
 	} {
-		if n, ok := NeededPairs(tt.n, tt.se, tt.delta); ok {
+		if n, ok := NeededPairs(tt.n, tt.e); ok {
 			t.Errorf("%s: %d", name, n)
 		}
 	}
+}
+
+// TestMargins computes the tables of docs/comparing.md: how many items a margin
+// needs.
+func TestMargins(t *testing.T) {
+	// Of a yes/no score with k items that changed for the worse.
+	for margin, want := range map[float64][3]int{0.01: {368, 555, 720}, 0.02: {183, 277, 359}, 0.05: {72, 110, 142}, 0.1: {36, 54, 70}, 0.15: {23, 35, 46}} {
+		for k, n := range want {
+			if got, ok := TrialsNeeded(k, margin, 0.975); !ok || got != n {
+				t.Errorf("%d items changed, margin %v: %d items, want %d", k, margin, got, n)
+			}
+			for n := range want[k] + 1 {
+				if _, hi, ok := YesNoInterval95(k, 0, n); ok && (hi <= margin) != (n == want[k]) {
+					t.Errorf("%d of %d items changed: up to %v", k, n, hi)
+				}
+			}
+		}
+	}
+	// Of a score whose differences have that standard deviation and the mean 0: the
+	// rule passes 4 times of 5.
+	for sd, want := range map[float64][4]int{0.1: {199, 34, 10, 6}, 0.2: {787, 128, 34, 16}, 0.25: {1229, 199, 52, 24}, 0.3: {1768, 285, 73, 34}, 0.4: {3142, 505, 128, 58}} {
+		for i, margin := range []float64{0.02, 0.05, 0.1, 0.15} {
+			at := func(n int) float64 { return passes(n, margin*math.Sqrt(float64(n))/sd) }
+			if n := want[i]; at(n) < 0.8 || at(n-1) >= 0.8 {
+				t.Errorf("sd %v, margin %v: %d items pass in %v, %d in %v", sd, margin, n-1, at(n-1), n, at(n))
+			}
+		}
+	}
+}
+
+// passes returns how often a mean of n values that lies so many standard errors over
+// a bound is shown to be over it: P(T > t(0.975, n−1)) of the noncentral t
+// distribution, as the mean of Φ(away − t·√(V/df)) over V, a χ² of df degrees of
+// freedom.
+func passes(n int, away float64) float64 {
+	df := float64(n - 1)
+	critical := studentQuantile(0.975, df)
+	lgamma, _ := math.Lgamma(df / 2)
+	const steps = 400
+	sum := 0.0
+	low, high := math.Max(0, math.Sqrt(df)-7), math.Sqrt(df)+7 // of √V
+	for i := range steps {
+		root := low + (high-low)*(float64(i)+0.5)/steps
+		density := 2 * math.Exp((df-1)*math.Log(root)-root*root/2-df/2*math.Ln2-lgamma)
+		sum += density * math.Erfc((critical*root/math.Sqrt(df)-away)/math.Sqrt2) / 2
+	}
+	return sum * (high - low) / steps
 }
 
 func TestPooledDifference(t *testing.T) {
@@ -97,7 +178,7 @@ func TestPooledDifference(t *testing.T) {
 	}
 	// The same difference everywhere: nothing varies.
 	same := slices.Repeat([]PairedRatio{{1, 4, 2, 4}}, LeastResampled)
-	if p, ok := PooledDifference(same, 1); !ok || p.Difference != 0.25 || p.CI95 == nil || *p.CI95 != [2]float64{0.25, 0.25} {
+	if p, ok := PooledDifference(same, 1); !ok || p.Difference != 0.25 || p.CI95 != nil {
 		t.Errorf("equal items: %+v, %v", p, ok)
 	}
 	// With denominators of 1 it is the mean of differences, here −1, 0 and 1 in

@@ -283,28 +283,3 @@ func TestDepthsOf(t *testing.T) {
 		t.Error(diff)
 	}
 }
-
-// TestShownState: of secondary scores, green and red is what holds after Holm.
-func TestShownState(t *testing.T) {
-	weak, strong := 0.176, 0.049
-	for _, tt := range []struct {
-		score compare.Score
-		want  compare.Verdict
-	}{
-		{compare.Score{Verdict: compare.Better, PHolm: &weak}, compare.Unclear},
-		{compare.Score{Verdict: compare.Worse, PHolm: &weak}, compare.Unclear},
-		{compare.Score{Verdict: compare.Worse}, compare.Unclear},
-		{compare.Score{Verdict: compare.Better, PHolm: &strong}, compare.Better},
-		{compare.Score{Verdict: compare.Better, PHolm: &weak, Primary: true}, compare.Better},
-		{compare.Score{Verdict: compare.Same, PHolm: &weak}, compare.Same},
-	} {
-		if got := shownState(tt.score); got != string(tt.want) {
-			t.Errorf("%+v: %s, want %s", tt.score, got, tt.want)
-		}
-		zero := 0.0
-		tt.score.Difference = &zero
-		if lines, f := differenceLines([]compare.Score{tt.score}, 1), newIntervalFigure(tt.score, 1); lines[0].State != string(tt.want) || f.State != string(tt.want) {
-			t.Errorf("%+v: the line is %s, the drawing %s", tt.score, lines[0].State, f.State)
-		}
-	}
-}

@@ -85,7 +85,7 @@ func (c *comparing) versus(i int, r compare.Result) versus {
 	}
 	primary := r.Primary()
 	scale := scaleOf(r.Scores)
-	v.Verdict = newVerdictCard(c.comparison, primary)
+	v.Verdict = newVerdictCard(c.comparison, r)
 	v.Verdict.Figure, v.Verdict.Spread = newIntervalFigure(primary, scale), newSpreadFigure(c.spreads.of[c.at[i]], primary)
 	v.Routes = routes(primary, r, againstValue(c.at[i]))
 	v.Gate = newGateCard(r.Gate)

@@ -20,7 +20,7 @@ func differenceLines(scores []compare.Score, scale float64) []differenceLine {
 	var lines []differenceLine
 	for _, s := range scores[:min(len(scores), mostLines)] {
 		lines = append(lines, differenceLine{
-			Name: named(s.Name), Primary: s.Primary, State: shownState(s),
+			Name: named(s.Name), Primary: s.Primary, State: string(s.Verdict),
 			Base: report.FormatScore(s.Base, 3), Candidate: report.FormatScore(s.Candidate, 3), Difference: report.FormatDelta(s.Difference),
 			Interval: report.FormatDeltas(s.CI95), P: report.FormatP(s.P), Holm: report.FormatP(s.PHolm),
 			Better: report.FormatCount(s.Wins), Worse: report.FormatCount(s.Losses), Equal: report.FormatCount(s.Ties), N: report.FormatCount(s.N),
@@ -28,16 +28,6 @@ func differenceLines(scores []compare.Score, scale float64) []differenceLine {
 		})
 	}
 	return lines
-}
-
-// shownState is the colour of a score: of a secondary one only what holds after
-// the correction for their number.
-func shownState(s compare.Score) string {
-	claims := s.Verdict == compare.Better || s.Verdict == compare.Worse
-	if claims && !s.Primary && (s.PHolm == nil || *s.PHolm >= 0.05) {
-		return string(compare.Unclear)
-	}
-	return string(s.Verdict)
 }
 
 type pooledLine struct{ Name, Base, Candidate, Difference, Interval, N string }
@@ -63,7 +53,7 @@ type yesNoLine struct{ Name, Gained, Lost, Both, None, P string }
 func yesNoLines(list []compare.YesNo) []yesNoLine {
 	var lines []yesNoLine
 	for _, y := range list[:min(len(list), mostLines)] {
-		lines = append(lines, yesNoLine{named(y.Name), report.FormatCount(y.Gained), report.FormatCount(y.Lost), report.FormatCount(y.Both), report.FormatCount(y.None), report.FormatP(&y.P)})
+		lines = append(lines, yesNoLine{named(y.Name), report.FormatCount(y.Gained), report.FormatCount(y.Lost), report.FormatCount(y.Both), report.FormatCount(y.None), report.FormatP(y.P)})
 	}
 	return lines
 }

@@ -44,7 +44,7 @@ func newIntervalFigure(s compare.Score, scale float64) *intervalFigure {
 	}
 	half := intervalWidth / 2
 	x := func(v float64) float64 { return half + half*min(1, max(-1, v/scale)) }
-	f := &intervalFigure{Width: intervalWidth, Height: intervalHeight, Zero: half, Middle: intervalHeight / 2, State: shownState(s)}
+	f := &intervalFigure{Width: intervalWidth, Height: intervalHeight, Zero: half, Middle: intervalHeight / 2, State: string(s.Verdict)}
 	at := x(*s.Difference)
 	f.At, f.Label = &at, "difference "+report.FormatDelta(s.Difference)
 	if s.CI95 != nil {

@@ -25,11 +25,15 @@ type gateCard struct {
 
 type ruleLine struct{ Answer, Rule, Reason string }
 
-func newVerdictCard(c compare.Comparison, s compare.Score) verdictCard {
+func newVerdictCard(c compare.Comparison, r compare.Result) verdictCard {
+	s := r.Primary()
 	v := verdictCard{Word: report.FormatVerdict(s), State: string(s.Verdict),
 		Text: fmt.Sprintf("%s %s → %s", named(s.Name), report.FormatScore(s.Base, 3), report.FormatScore(s.Candidate, 3))}
-	if s.CI95 != nil {
-		v.Interval = fmt.Sprintf("%s, 95 %% interval %s, p %s", report.FormatDelta(s.Difference), report.FormatDeltas(s.CI95), report.FormatP(s.P))
+	if e := report.FormatEvidence(s); e != "" {
+		v.Interval = report.FormatDelta(s.Difference) + ", " + e
+	}
+	if s.Verdict == compare.Same {
+		v.Notes = append(v.Notes, report.FormatAlike(r))
 	}
 	if w := s.Weighted; w != nil {
 		v.Notes = append(v.Notes, "weighted "+report.FormatWeighted(*w))

@@ -14,7 +14,7 @@ import (
 func drawOutcome(t *rapid.T, item string, attempt int) outcome.Outcome {
 	text := rapid.String()
 	o := outcome.Outcome{Item: item, Trial: rapid.IntRange(1, 2).Draw(t, "trial"), Attempt: attempt,
-		Latency: time.Duration(rapid.Int64().Draw(t, "latency"))}
+		Latency: time.Duration(rapid.Int64Min(0).Draw(t, "latency"))}
 	if rapid.Bool().Draw(t, "timed") {
 		o.Started = time.Unix(0, rapid.Int64().Draw(t, "started"))
 		o.Ended = o.Started.Add(time.Second)
@@ -26,21 +26,22 @@ func drawOutcome(t *rapid.T, item string, attempt int) outcome.Outcome {
 		o.Class = outcome.Timeout
 		o.Failure = &outcome.Failure{Class: o.Class, Message: text.Draw(t, "message")}
 	}
-	o.Usage = outcome.Usage{Input: rapid.Int64().Draw(t, "in"), Reasoning: rapid.Int64().Draw(t, "reasoning")}
+	o.Usage = outcome.Usage{Input: rapid.Int64Min(0).Draw(t, "in"), Reasoning: rapid.Int64Min(0).Draw(t, "reasoning")}
 	for range rapid.IntRange(0, 5).Draw(t, "scores") {
 		s := outcome.Score{Name: text.Draw(t, "name"), Reason: text.Draw(t, "reason"), Comment: text.Draw(t, "comment"),
 			Boolean: rapid.Bool().Draw(t, "boolean"), Vacuous: rapid.Bool().Draw(t, "vacuous")}
 		if rapid.Bool().Draw(t, "defined") {
-			s.Value = value(rapid.Float64().Draw(t, "value"))
+			s.Value = value(rapid.Float64Range(0, 1).Draw(t, "value"))
 		}
 		if rapid.Bool().Draw(t, "pooled") {
-			s.Ratio = &outcome.Ratio{Num: rapid.Int64Range(-3, 9).Draw(t, "num"), Den: rapid.Int64Range(0, 9).Draw(t, "den")}
+			s.Ratio = &outcome.Ratio{Den: rapid.Int64Range(0, 9).Draw(t, "den")}
+			s.Ratio.Num = rapid.Int64Range(0, s.Ratio.Den).Draw(t, "num")
 			if s.Value != nil && s.Ratio.Den != 0 {
 				s.Value = value(quotient(*s.Ratio))
 			}
 		}
 		if rapid.Bool().Draw(t, "weighted") {
-			s.Weight = value(rapid.Float64().Draw(t, "weight"))
+			s.Weight = value(rapid.Float64Min(0).Draw(t, "weight"))
 		}
 		if rapid.Bool().Draw(t, "counted") {
 			s.Counts = map[string]int64{text.Draw(t, "key"): 1}

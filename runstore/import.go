@@ -19,8 +19,8 @@ const maxLine = maxValue + 16<<20
 // when everything is in it and the footer's counts are right. Memory is that of
 // one batch or one line, which may have 272 MiB.
 //
-// Errors: *LineError names the first line that is not what it should be, the
-// one behind the end if the export was cut off; ErrNewer in it when the export
+// Errors: *LineError names the first line that is not what it should be, such as one
+// with a negative latency, or the one behind the end if the export was cut off; ErrNewer in it when the export
 // has a later format; ErrExists; ErrWrite.
 func Import(ctx context.Context, r io.Reader, path string) error {
 	if _, err := os.Lstat(path); err == nil {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/outcome"
 )
 
 func TestImport_errors(t *testing.T) {
@@ -39,6 +40,13 @@ func TestImport_errors(t *testing.T) {
 		"later format":      {with(1, strings.Replace(lines[0], `"format":1`, `"format":9,"news":1`, 1)), "line 1: the export has a newer format"},
 		"no uid":            {with(1, `{"kind":"header","format":1}`+"\n"), "line 1: the header"},
 		"cut between lines": {strings.Join(lines[:7], ""), "line 8: the export ends without its footer"},
+		"many trials":       {with(1, strings.Replace(lines[0], `"trials":1`, `"trials":1000000000`, 1)), "line 1: the header has 1000000000 trials"},
+		"no such trial":     {with(6, strings.Replace(lines[5], `"trial":1`, `"trial":2`, 1)), "line 6: outcome of item"},
+		"negative latency":  {with(6, strings.Replace(lines[5], `"latency_ns":`, `"latency_ns":-`, 1)), "its latency is negative"},
+		"negative tokens":   {with(6, strings.Replace(lines[5], `"input":`, `"input":-`, 1)), "a number of tokens is negative"},
+		"negative cost":     {with(6, strings.Replace(lines[5], `"scores":[`, `"cost_usd":-1,"scores":[`, 1)), "a cost is negative"},
+		"score below 0":     {with(6, strings.Replace(lines[5], `"scores":[`, `"scores":[{"name":"x","value":-5,"ratio":{"num":5,"den":-1}},`, 1)), "score x is -5, and scores are from 0 to 1"},
+		"score of nothing":  {with(6, strings.Replace(lines[5], `"scores":[`, `"scores":[{"name":"x","value":null,"ratio":{"num":5,"den":-1}},`, 1)), "score x is made of 5 and -1"},
 		"cut in a line":     {strings.Join(lines[:6], "") + lines[6][:50], "line 7: it is no JSON object"},
 	}
 	for name, test := range tests {
@@ -93,6 +101,7 @@ func TestImport_ofExportIsIdentity(t *testing.T) {
 	for seed := range 12 {
 		run := newRun(t, 0)
 		ctx := t.Context()
+		noError(t, run.changeHeader(ctx, func(h *outcome.Header) error { h.Trials = 2; return nil }))
 		for _, item := range runs.Example(seed) {
 			noError(t, run.AddItems(ctx, []dataset.Item{item.Item}, testHash))
 			for _, o := range item.outcomes {

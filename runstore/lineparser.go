@@ -15,8 +15,12 @@ import (
 // footer's counts. Its zero value is at the beginning of an export.
 type lineParser struct {
 	kind            string // of the last line
+	trials          int    // of the header
 	items, outcomes int64
 }
+
+// mostTrials is more than any run has.
+const mostTrials = 10_000
 
 // ended reports whether the footer was read.
 func (p *lineParser) ended() bool { return p.kind == kindFooter }
@@ -35,7 +39,9 @@ func (p *lineParser) parse(text []byte) (any, error) {
 	}
 	switch head.Kind {
 	case kindHeader:
-		return parseHeader(text)
+		l, err := parseHeader(text)
+		p.trials = max(1, l.Trials)
+		return l, err
 	case kindExperiment:
 		return parseExperiment(text)
 	case kindItem:
@@ -43,7 +49,7 @@ func (p *lineParser) parse(text []byte) (any, error) {
 		return parseItem(text)
 	case kindOutcome:
 		p.outcomes++
-		return parseOutcome(text)
+		return parseOutcome(text, p.trials)
 	}
 	return p.footer(text)
 }
@@ -78,6 +84,8 @@ func parseHeader(text []byte) (headerLine, error) {
 		return l, fmt.Errorf("the export %w: format %d, and this program knows %d", ErrNewer, l.Format, outcome.FormatVersion)
 	case l.Format < 1 || l.RunUID == "":
 		return l, errors.New("the header has no format or no run_uid")
+	case l.Trials < 0 || l.Trials > mostTrials:
+		return l, fmt.Errorf("the header has %d trials: a run has from 1 to %d", l.Trials, mostTrials)
 	}
 	return l, nil
 }
@@ -105,12 +113,59 @@ func parseItem(text []byte) (itemRow, error) {
 	return newItemRow(item)
 }
 
-func parseOutcome(text []byte) (*outcomeRow, error) {
+func parseOutcome(text []byte, trials int) (*outcomeRow, error) {
 	var l outcomeLine
 	if err := decodeLine(text, &l); err != nil {
 		return nil, err
 	}
+	if err := possible(l.Outcome, trials); err != nil {
+		return nil, badOutcome(l.Outcome, err)
+	}
 	return newOutcomeRow(l.Outcome)
+}
+
+// possible refuses values that no run can come to.
+func possible(o outcome.Outcome, trials int) error {
+	var problems []error
+	if o.Trial > trials {
+		problems = append(problems, fmt.Errorf("the run has no more than %d trials", trials))
+	}
+	notNegative := func(what string, numbers ...int64) {
+		if slices.Min(numbers) < 0 {
+			problems = append(problems, fmt.Errorf("%s is negative", what))
+		}
+	}
+	paid := func(cost *float64, usages ...outcome.Usage) {
+		for _, u := range usages {
+			notNegative("a number of tokens", u.Input, u.Output, u.Cached, u.Reasoning)
+		}
+		if cost != nil && *cost < 0 {
+			problems = append(problems, errors.New("a cost is negative"))
+		}
+	}
+	notNegative("its latency", int64(o.Latency))
+	paid(o.CostUSD, o.Usage, o.Assumed)
+	if j := o.Judging; j != nil {
+		paid(j.CostUSD, j.Usage, j.Assumed)
+	}
+	for _, call := range o.Calls {
+		notNegative("the waiting of a call", int64(call.Waited))
+		paid(call.CostUSD, call.Usage, call.Assumed)
+	}
+	for _, g := range o.Groups {
+		notNegative("a count of "+g.Kind, g.Expected, g.Extracted, g.Matched)
+	}
+	for _, s := range o.Scores {
+		switch {
+		case s.Value != nil && !(*s.Value >= 0 && *s.Value <= 1):
+			problems = append(problems, fmt.Errorf("score %s is %g, and scores are from 0 to 1", s.Name, *s.Value))
+		case s.Ratio != nil && !s.Ratio.Usable():
+			problems = append(problems, fmt.Errorf("score %s is made of %d and %d, which count nothing", s.Name, s.Ratio.Num, s.Ratio.Den))
+		case s.Weight != nil && *s.Weight < 0:
+			problems = append(problems, fmt.Errorf("the weight of score %s is negative", s.Name))
+		}
+	}
+	return errors.Join(problems...)
 }
 
 func (p *lineParser) footer(text []byte) (footerLine, error) {

@@ -73,6 +73,24 @@ func TestOpen_errors(t *testing.T) {
 	}
 }
 
+// TestLoad_hugeHeader: a header that nobody writes is not read either.
+func TestLoad_hugeHeader(t *testing.T) {
+	run := newRun(t, 0)
+	h, err := run.Header(t.Context())
+	noError(t, err)
+	h.Description = strings.Repeat("x", maxMeta)
+	if err := run.SetHeader(t.Context(), h); err == nil || !strings.Contains(err.Error(), "more than 4194304") {
+		t.Errorf("writing it: %v", err)
+	}
+	noError(t, run.writer.submit(t.Context(), 0, func(t *tx) error {
+		return t.exec("UPDATE meta SET value = json_set(value, '$.description', ?)", h.Description)
+	}))
+	noError(t, run.Close())
+	if r, err := Load(run.Path()); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "header: it has 4194") {
+		t.Errorf("reading it: %v", errors.Join(err, r.Close()))
+	}
+}
+
 func TestLoad_damagedRowIsNamed(t *testing.T) {
 	for name, statement := range map[string]string{
 		"body":    "UPDATE detail SET body = '{' WHERE oid = 2",

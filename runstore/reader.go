@@ -74,6 +74,9 @@ func load(path string) (*Reader, error) {
 	r := &Reader{path: path, db: db}
 	err = check(ctx, path, db)
 	if err == nil {
+		err = checkMeta(ctx, path, db)
+	}
+	if err == nil {
 		_, err = r.Header(ctx)
 	}
 	if err != nil {
@@ -187,6 +190,24 @@ func readFooter(ctx context.Context, path string, q querier) (f outcome.Footer, 
 		return f, false, nil
 	}
 	return f, err == nil, faultOf(path, ErrRead, err)
+}
+
+// maxMeta bounds the header, and everything else of which a run has one.
+const maxMeta = 4 << 20
+
+// checkMeta refuses a file with a larger value without reading it. Looking for a key
+// would read it; this goes through the table.
+func checkMeta(ctx context.Context, path string, q querier) error {
+	var key string
+	var size int64
+	err := q.QueryRowContext(ctx, "SELECT substr(key, 1, 40), octet_length(value) FROM meta WHERE octet_length(value) > ?", maxMeta).Scan(&key, &size)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return faultOf(path, ErrRead, err)
+	}
+	return fault(path, ErrDamaged, fmt.Errorf("%s: it has %d bytes, more than %d", key, size, maxMeta))
 }
 
 // readMeta returns sql.ErrNoRows if there is no such key, and an ErrDamaged if

@@ -3,7 +3,6 @@ package runstore
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -88,9 +87,9 @@ func connect(path string, connections int, pragmas ...string) (*sql.DB, error) {
 // build writes a new, complete run file of one header at path, which must be
 // the name of an empty file.
 func build(path string, h outcome.Header) error {
-	header, err := json.Marshal(h)
+	header, err := encodeMeta(keyHeader, h)
 	if err != nil {
-		return fmt.Errorf("writing the header: %w", err)
+		return err
 	}
 	db, err := connect(path, 1, "synchronous(FULL)", "journal_mode(DELETE)")
 	if err != nil {
@@ -100,7 +99,7 @@ func build(path string, h outcome.Header) error {
 		"PRAGMA application_id=" + strconv.Itoa(applicationID) + ";" +
 		"PRAGMA user_version=" + strconv.Itoa(outcome.FormatVersion) + ";")
 	if err == nil {
-		_, err = db.Exec("INSERT INTO meta(key, value) VALUES(?, ?)", keyHeader, string(header))
+		_, err = db.Exec("INSERT INTO meta(key, value) VALUES(?, ?)", keyHeader, header)
 	}
 	if err == nil {
 		_, err = db.Exec("COMMIT")

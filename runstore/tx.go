@@ -94,11 +94,23 @@ func (t *tx) meta(key string, into any) error {
 }
 
 func (t *tx) setMeta(key string, value any) error {
-	text, err := json.Marshal(value)
+	text, err := encodeMeta(key, value)
 	if err != nil {
-		return fmt.Errorf("writing the %s of the run: %w", key, err)
+		return err
 	}
-	return t.exec("INSERT INTO meta(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value", key, string(text))
+	return t.exec("INSERT INTO meta(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value", key, text)
+}
+
+// encodeMeta writes what checkMeta lets pass.
+func encodeMeta(key string, value any) (string, error) {
+	text, err := json.Marshal(value)
+	if err == nil && len(text) > maxMeta {
+		err = fmt.Errorf("it has %d bytes, more than %d", len(text), maxMeta)
+	}
+	if err != nil {
+		return "", fmt.Errorf("writing the %s of the run: %w", key, err)
+	}
+	return string(text), nil
 }
 
 // reopen takes the footer away: it no longer speaks of everything in the run.

@@ -3,9 +3,7 @@ package runstore
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
-	"fmt"
 )
 
 // Names and reasons of scores repeat in every row, so that the rows refer to a
@@ -38,16 +36,8 @@ func (w *words) refer(word string) int {
 
 func readWords(ctx context.Context, path string, q querier) (*words, error) {
 	w := &words{index: map[string]int{}}
-	var text string
-	err := q.QueryRowContext(ctx, "SELECT value FROM meta WHERE key = ?", keyWords).Scan(&text)
-	if errors.Is(err, sql.ErrNoRows) {
-		return w, nil
-	}
-	if err != nil {
+	if err := readMeta(ctx, path, q, keyWords, &w.list); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, err
-	}
-	if err := json.Unmarshal([]byte(text), &w.list); err != nil {
-		return nil, fault(path, ErrDamaged, fmt.Errorf("list of score names: %w", err))
 	}
 	for i, word := range w.list {
 		w.index[word] = i + 1

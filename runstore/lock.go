@@ -2,6 +2,7 @@ package runstore
 
 import (
 	"errors"
+	"extraction-experiment/internal/filelock"
 	"fmt"
 	"io"
 	"io/fs"
@@ -53,7 +54,7 @@ func lockRun(path string) (*lock, error) {
 // who only looks at it (see look) holds it for an instant.
 func lockPatiently(f *os.File) (held bool, err error) {
 	for range 20 {
-		if held, err = tryLock(f, true); held || err != nil {
+		if held, err = filelock.Try(f, true); held || err != nil {
 			return held, err
 		}
 		time.Sleep(2 * time.Millisecond)

@@ -1,6 +1,7 @@
 package runstore
 
 import (
+	"extraction-experiment/internal/filelock"
 	"os"
 	"path/filepath"
 	"testing"
@@ -18,7 +19,7 @@ func TestLock_looking(t *testing.T) {
 		return f
 	}
 	looking := open()
-	held, err := tryLock(looking, false)
+	held, err := filelock.Try(looking, false)
 	if err != nil || !held {
 		t.Fatal(held, err)
 	}

@@ -5,27 +5,7 @@ package runstore
 import (
 	"errors"
 	"os"
-	"syscall"
 )
-
-// tryLock takes the lock, alone or beside others that are not alone with it
-// either; it never waits.
-func tryLock(f *os.File, alone bool) (held bool, err error) {
-	how := syscall.LOCK_SH
-	if alone {
-		how = syscall.LOCK_EX
-	}
-	for {
-		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-			continue
-		case errors.Is(err, syscall.EWOULDBLOCK):
-			return false, nil
-		}
-		return err == nil, err
-	}
-}
 
 func removeLocked(path string) error { return ignoreMissing(os.Remove(path)) }
 

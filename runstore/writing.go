@@ -2,6 +2,7 @@ package runstore
 
 import (
 	"errors"
+	"extraction-experiment/internal/filelock"
 	"fmt"
 	"os"
 )
@@ -37,7 +38,7 @@ func look(path string) (pid string, writing bool, err error) {
 	if err != nil {
 		return "", false, ignoreMissing(err)
 	}
-	held, err := tryLock(f, false)
+	held, err := filelock.Try(f, false)
 	if err != nil {
 		err = fmt.Errorf("looking at its lock: %w", err)
 	} else if !held {

@@ -26,13 +26,14 @@ type Server struct {
 // Open opens or creates the store and returns a server for it; the caller
 // closes it. It fails with every problem of the configuration, and where the
 // file cannot be created, is not a store of this package, was written by a
-// newer version, or belongs to another project.
+// newer version, or belongs to another project; with a *ModeError while a server of
+// another mode has it open, in whatever process.
 func Open(cfg Config) (*Server, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
 		return nil, fmt.Errorf("opening embedded Langfuse: %w", err)
 	}
-	st, err := openStore(cfg.Path)
+	st, err := openStore(cfg.Path, cfg.Mode)
 	if err != nil {
 		return nil, fmt.Errorf("opening embedded Langfuse %s: %w", cfg.Path, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -449,4 +450,46 @@ func TestServer_twoOnOneFile(t *testing.T) {
 	}
 	both.Wait()
 	equal(t, "items", two.get(api+"/dataset-items?datasetName=d").at("meta", "totalItems"), 40)
+}
+
+// TestOpen_otherMode: a store is open in one mode at a time.
+func TestOpen_otherMode(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.db")
+	open := func(mode Mode) (*Server, error) { return Open(Config{Path: path, Mode: mode}) }
+	if InUse(path) {
+		t.Error("a store that is not there is in use")
+	}
+	first, err := open(ModeV4Dual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside, err := open(ModeV4Dual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	_, err = open(ModeV3)
+	var other *ModeError
+	want := ModeError{Asked: ModeV3, Open: ModeV4Dual, PID: strconv.Itoa(os.Getpid())}
+	if !errors.As(err, &other) || *other != want || other.ExitCode() != 69 {
+		t.Errorf("%v, want %+v", err, want)
+	}
+	if !InUse(path) {
+		t.Error("an open store is not in use")
+	}
+	if err := beside.Close(); err != nil {
+		t.Error(err)
+	}
+	if InUse(path) {
+		t.Error("a closed store is in use")
+	}
+	after, err := open(ModeV3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := after.Close(); err != nil {
+		t.Error(err)
+	}
 }

@@ -23,6 +23,7 @@ import (
 type store struct {
 	mu   sync.Mutex
 	w, r *sql.DB
+	mode *os.File // keeps servers of other modes away; nil in memory
 	// statements are those of w.
 	statements statements
 }
@@ -33,14 +34,16 @@ type querier interface {
 	QueryRow(query string, args ...any) *sql.Row
 }
 
-func openStore(path string) (*store, error) {
+func openStore(path string, mode Mode) (*store, error) {
 	st := &store{}
 	var err error
 	if path == ":memory:" {
 		st.w, err = openPool("file::memory:", 1, false)
 		st.r = st.w
 	} else {
-		err = st.openFile(path)
+		if st.mode, err = claimMode(path, mode); err == nil {
+			err = st.openFile(path)
+		}
 	}
 	if err == nil {
 		err = st.migrate()
@@ -160,6 +163,9 @@ func (s *store) close() error {
 	}
 	if s.w != nil {
 		errs = append(errs, s.statements.close(), s.w.Close())
+	}
+	if s.mode != nil {
+		errs = append(errs, s.mode.Close())
 	}
 	return errors.Join(errs...)
 }

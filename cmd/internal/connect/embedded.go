@@ -7,11 +7,17 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/wholefile"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 )
@@ -23,9 +29,13 @@ func addressPath() string { return filepath.Join(Folder, "langfuse.json") }
 
 // address is what a running "experiment serve" writes down.
 type address struct {
-	URL string `json:"url"`
-	PID int    `json:"pid"`
+	URL  string        `json:"url"`
+	PID  int           `json:"pid"`
+	Mode embedded.Mode `json:"mode"`
 }
+
+// patience is how long a server is waited for that is there and does not answer.
+const patience = 30 * time.Second
 
 // openEmbedded finds the server that runs in this folder, or starts one inside
 // this process, and puts the built-in dataset into a new store.
@@ -33,10 +43,11 @@ func openEmbedded(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 	if err := makeFolder(); err != nil {
 		return nil, err
 	}
-	if l, err := findRunning(ctx, mode); l != nil || err != nil {
+	l, noted, err := findRunning(ctx, mode, patience)
+	if l != nil || err != nil {
 		return l, err
 	}
-	l, err := startInside(ctx, mode)
+	l, err = startInside(ctx, mode, noted)
 	if err != nil {
 		return nil, err
 	}
@@ -58,32 +69,69 @@ func kept(err error) error {
 
 // findRunning connects to the server of the address note. A note without a
 // server behind it is what a killed process leaves, and its port may have gone
-// to the server of another folder meanwhile: both count as none. One that does
-// not speak the mode that is insisted on is an error: beside it, the store must
-// not be served in another mode.
-func findRunning(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
-	raw, err := os.ReadFile(addressPath())
-	if err != nil {
-		return nil, nil
+// to the server of another folder meanwhile: both count as none, and noted is the
+// mode in which the store was served. A server that is there and does not answer for
+// so long is an error, and so is one that does not speak the mode that is insisted on.
+func findRunning(ctx context.Context, mode langfuse.Mode, patience time.Duration) (l *Langfuse, noted embedded.Mode, err error) {
+	at, err := readAddress(ctx)
+	if err != nil || at.URL == "" {
+		return nil, "", err
 	}
-	var at address
-	if json.Unmarshal(raw, &at) != nil || at.URL == "" {
-		return nil, nil
-	}
-	quick, cancel := context.WithTimeout(ctx, 3*time.Second)
-	defer cancel()
-	l, err := dial(quick, withKeys(at.URL), "", nil)
-	if err != nil {
-		return nil, nil
+	for began := time.Now(); l == nil; {
+		quick, cancel := context.WithTimeout(ctx, 3*time.Second)
+		l, err = dial(quick, withKeys(at.URL), "", nil)
+		cancel()
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return nil, "", ctx.Err()
+		case !at.alive():
+			return nil, at.Mode, nil
+		case time.Since(began) > patience:
+			return nil, "", cli.Errorf(cli.ExitUnavailable, "the embedded Langfuse of this folder, process %d at %s, does not answer: wait, or stop it (%w)", at.PID, at.URL, err)
+		default:
+			time.Sleep(100 * time.Millisecond) // it may have refused at once
+		}
 	}
 	if l.Server.Project.Name != projectName() {
-		return nil, l.Close()
+		return nil, at.Mode, l.Close()
 	}
 	if l.Server, err = inMode(l.Server, mode); err != nil {
-		return nil, errors.Join(err, l.Close())
+		return nil, "", errors.Join(err, l.Close())
 	}
 	l.Embedded, l.Shared = true, true
-	return l, nil
+	return l, at.Mode, nil
+}
+
+// readAddress reads the address note; without one it is zero. What names another
+// machine was not written by a server of this folder.
+func readAddress(ctx context.Context) (at address, err error) {
+	raw, err := wholefile.Read(ctx, addressPath(), 64<<10)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return at, nil
+	case err != nil:
+		return at, &folderError{err}
+	}
+	var host netip.AddrPort
+	if err = json.Unmarshal(raw, &at); err == nil {
+		host, err = netip.ParseAddrPort(strings.TrimPrefix(at.URL, "http://"))
+	}
+	if err = errors.Join(err, embedded.Config{Mode: at.Mode}.Validate()); err != nil || !host.Addr().IsLoopback() {
+		return address{}, cli.Usage("%s is no note of a server of this machine (%s): remove it", addressPath(), printable.Cut(printable.Line(at.URL), 100))
+	}
+	return at, nil
+}
+
+// alive reports whether the process still runs that wrote the note. That its number
+// is in use does not say so where nobody has the store open.
+func (a address) alive() bool {
+	p, err := os.FindProcess(a.PID)
+	if err != nil || !embedded.InUse(storePath()) {
+		return false
+	}
+	err = p.Signal(syscall.Signal(0))
+	return !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH)
 }
 
 func withKeys(url string) langfuse.Config {
@@ -99,13 +147,14 @@ func projectName() string {
 	return "embedded in " + folder
 }
 
-// startInside serves the store on a free loopback port until Close.
-func startInside(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
+// startInside serves the store on a free loopback port until Close, as it was served
+// when it was served last and not ended in order: that server may come back.
+func startInside(ctx context.Context, mode langfuse.Mode, noted embedded.Mode) (*Langfuse, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("starting the embedded Langfuse: %w", err)
 	}
-	in, err := serve(listener, embedded.Config{})
+	in, err := serve(listener, embedded.Config{Mode: noted})
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +177,11 @@ type inside struct {
 // serve serves the store of this folder; of play only mode and faults count.
 func serve(listener net.Listener, play embedded.Config) (*inside, error) {
 	server, err := embedded.Open(embedded.Config{Path: storePath(), ProjectName: projectName(), Mode: play.Mode, Faults: play.Faults})
-	if err != nil {
+	var other *embedded.ModeError
+	switch {
+	case errors.As(err, &other):
+		return nil, errors.Join(err, listener.Close())
+	case err != nil:
 		return nil, &folderError{errors.Join(err, listener.Close())}
 	}
 	ctx, cancel := context.WithCancel(context.Background())

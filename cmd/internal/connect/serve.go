@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/wholefile"
 	"extraction-experiment/langfuse/embedded"
 )
 
@@ -38,7 +40,7 @@ func Serve(ctx context.Context, port int, next bool, play embedded.Config, pages
 	if err := makeFolder(); err != nil {
 		return err
 	}
-	switch l, err := findRunning(ctx, ""); {
+	switch l, _, err := findRunning(ctx, "", patience); {
 	case err != nil:
 		return err
 	case l != nil:
@@ -54,7 +56,7 @@ func Serve(ctx context.Context, port int, next bool, play embedded.Config, pages
 	}
 	err = in.show(ctx, pages)
 	if err == nil {
-		err = announce(in.url)
+		err = announce(in.url, play.Mode)
 	}
 	if err == nil {
 		err = in.server.SetFaults(play.Faults)
@@ -86,12 +88,11 @@ func (in *inside) show(ctx context.Context, pages func(*Langfuse) (http.Handler,
 }
 
 // announce writes down where the store is served.
-func announce(url string) error {
-	raw, err := json.Marshal(address{URL: url, PID: os.Getpid()})
+func announce(url string, mode embedded.Mode) error {
+	err := wholefile.Write(addressPath(), func(w io.Writer) error {
+		return json.NewEncoder(w).Encode(address{URL: url, PID: os.Getpid(), Mode: mode})
+	})
 	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(addressPath(), raw, 0o600); err != nil {
 		return &folderError{err}
 	}
 	return nil
@@ -99,10 +100,8 @@ func announce(url string) error {
 
 // withdraw removes the address note, unless another server wrote its own.
 func withdraw(url string) error {
-	raw, err := os.ReadFile(addressPath())
-	var at address
-	if err != nil || json.Unmarshal(raw, &at) != nil || at.URL != url {
-		return nil
+	if at, err := readAddress(context.Background()); err != nil || at.URL != url {
+		return err
 	}
 	return os.Remove(addressPath())
 }

@@ -54,7 +54,10 @@ func openAnswers(ctx context.Context, lf *connect.Langfuse, cfg answersConfig, g
 		return nil, err
 	}
 	j.place(&header)
-	if !cfg.resume {
+	if err := j.beginIfNever(ctx); err != nil {
+		return nil, err
+	}
+	if cfg.runConfig = j.cfg; !cfg.resume {
 		if err := j.replaceable(ctx, header); err != nil {
 			return nil, err
 		}

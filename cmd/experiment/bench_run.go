@@ -16,6 +16,7 @@ import (
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/runstore"
 )
 
@@ -28,6 +29,16 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	ctx, signals := watchSignals(c.Context, env.Stderr)
 	defer signals.stop()
 	cfg.Stop = signals.soft
+	if cfg.Resume && !cfg.RetryFailed {
+		note, err := neverBegun(ctx, []string{cmp.Or(cfg.Name, cfg.Out)}, []string{cfg.Out})
+		if err != nil {
+			return signals.interrupted(err)
+		}
+		if note != "" {
+			cfg.Resume = false
+			fmt.Fprintln(env.Stderr, "note: "+printable.Line(note))
+		}
+	}
 	system, err := openBenchSystem(c, env.Getenv, cfg.Concurrency, cfg.Timeout)
 	if err != nil {
 		return signals.interrupted(err)

@@ -15,22 +15,27 @@ import (
 // prepare finds out which runs have begun, and whether the baseline can be
 // compared with: what would be wrong at the end is said before anything is paid.
 func (b *benchmarkJob) prepare(ctx context.Context, w workbench) error {
-	var begun []string
+	var begun, names []string
 	for _, d := range b.file.Datasets {
 		for n := 1; n <= b.file.Runs; n++ {
 			path := b.runPath(w, d, n)
 			if _, err := os.Stat(path); err == nil {
 				begun = append(begun, b.runName(d, n))
 			}
-			b.paths = append(b.paths, path)
+			b.paths, names = append(b.paths, path), append(names, b.runName(d, n))
 		}
 	}
 	switch {
-	case b.cfg.resume && len(begun) == 0:
-		return cli.Usage("no run of the benchmark %s has begun, there is nothing to resume: leave --resume out", b.cfg.name)
-	case !b.cfg.resume && len(begun) > 0:
+	case b.cfg.retry && len(begun) == 0:
+		return cli.Usage("no run of the benchmark %s has begun, there is nothing to try again: leave --retry-failed out", b.cfg.name)
+	case b.cfg.resume:
+		if err := w.sayNeverBegun(ctx, names, b.paths); err != nil {
+			return err
+		}
+	case len(begun) > 0:
 		return cli.Usage("runs of the benchmark are there already (%s): use --resume to go on with it, or another --name", strings.Join(begun, ", "))
-	case b.base == nil:
+	}
+	if b.base == nil {
 		return nil
 	}
 	planned, err := b.planned(ctx, w)

@@ -73,7 +73,8 @@ type job struct {
 	lf     *connect.Langfuse
 	run    *runstore.Run
 	path   string
-	fresh  bool // this process began the run
+	fresh  bool   // this process began the run
+	begins string // why it did so in spite of --resume
 	system system
 	source experiment.Source
 	task   experiment.Task
@@ -95,6 +96,10 @@ func openJob(ctx context.Context, lf *connect.Langfuse, cfg runConfig, rules sco
 		return nil, err
 	}
 	j.place(&header)
+	if err := j.beginIfNever(ctx); err != nil {
+		return nil, err
+	}
+	cfg = j.cfg
 	var source experiment.Source
 	claim := sync.OnceValue(func() (err error) {
 		if !cfg.resume {
@@ -222,6 +227,9 @@ func (j *job) begin(ctx context.Context, h outcome.Header, source experiment.Sou
 	}
 	j.source = experiment.Selected{Source: source, Filter: filter}
 	j.fresh = true
+	if j.begins != "" {
+		j.system.notes = append(j.system.notes, j.begins)
+	}
 	if j.cfg.overwrite { // as late as can be: what failed until here has cost nothing
 		if err := os.Remove(j.path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return cli.Errorf(cli.ExitIO, "replacing the run: %w", err)

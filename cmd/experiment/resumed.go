@@ -8,17 +8,71 @@ import (
 	"iter"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/nearest"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
+
+// neverBegun says that none of the runs which --resume means has begun, as a process
+// leaves them that was killed at its start: they begin then; "" where one is there. A
+// run of a similar name is an error, as it may be meant; names that differ in their
+// numbers only are no mistakes.
+func neverBegun(ctx context.Context, names, paths []string) (note string, err error) {
+	for _, path := range paths {
+		if _, err := os.Stat(path); err == nil {
+			return "", nil
+		}
+	}
+	entries, err := listRuns(ctx)
+	if err != nil {
+		return "", err
+	}
+	for i, name := range names {
+		var similar []string
+		for _, e := range entries {
+			if other := e.Header.Name; filepath.Dir(e.Path) == filepath.Dir(paths[i]) && withoutDigits(other) != withoutDigits(name) {
+				similar = append(similar, other)
+			}
+		}
+		if hint := nearest.Hint(name, similar); hint != "" {
+			return "", cli.Usage("there is no run %q to resume%s (without --resume it begins)", name, hint)
+		}
+	}
+	return fmt.Sprintf("there is no run %s to resume: it begins now", strings.Join(names, ", ")), nil
+}
+
+func withoutDigits(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, name)
+}
+
+// beginIfNever begins the run if --resume names one that was never begun; see
+// neverBegun.
+func (j *job) beginIfNever(ctx context.Context) error {
+	if !j.cfg.resume || j.cfg.retry {
+		return nil
+	}
+	note, err := neverBegun(ctx, []string{j.cfg.name}, []string{j.path})
+	if note != "" {
+		j.begins = note
+		j.cfg.beginAnew()
+	}
+	return err
+}
 
 // resume opens the run of that name, if its items were listed, and checks that
 // it is the same experiment. A run that was stopped before that has nothing to

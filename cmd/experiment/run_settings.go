@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -106,9 +107,14 @@ type runConfig struct {
 	retryClasses             []outcome.Class
 }
 
-// beginAnew takes --resume and --retry-failed back, for a run of several that has
-// not begun.
-func (c *runConfig) beginAnew() { c.resume, c.retry, c.system.resume = false, false, false }
+// beginAnew takes --resume and --retry-failed back, for a run that has not begun. Its
+// recording may have.
+func (c *runConfig) beginAnew() {
+	c.resume, c.retry = false, false
+	if _, err := os.Stat(c.system.record); err != nil {
+		c.system.resume = false
+	}
+}
 
 // runConfig reads the settings and returns every problem of them at once; scores
 // are the names of those that the run will have.

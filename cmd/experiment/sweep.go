@@ -62,8 +62,8 @@ func (s *sweepJob) interrupted(done int) error {
 // prepare finds out which runs have begun, pins the dataset for the others, and
 // looks for everything that would end the sweep later.
 func (s *sweepJob) prepare(ctx context.Context) error {
-	asked := s.cells[0].resume
-	var begun []string
+	first := s.cells[0]
+	var begun, names []string
 	var headers []outcome.Header
 	for i := range s.cells {
 		cfg := &s.cells[i]
@@ -73,7 +73,7 @@ func (s *sweepJob) prepare(ctx context.Context) error {
 			return err
 		}
 		j.place(&h)
-		s.paths, headers = append(s.paths, j.path), append(headers, h)
+		s.paths, names, headers = append(s.paths, j.path), append(names, h.Name), append(headers, h)
 		if _, err := os.Stat(j.path); err == nil {
 			begun = append(begun, h.Name)
 		} else {
@@ -81,9 +81,13 @@ func (s *sweepJob) prepare(ctx context.Context) error {
 		}
 	}
 	switch {
-	case asked && len(begun) == 0:
-		return cli.Usage("no run of this sweep has begun, there is nothing to resume: leave --resume out")
-	case !asked && len(begun) > 0:
+	case first.retry && len(begun) == 0:
+		return cli.Usage("no run of this sweep has begun, there is nothing to try again: leave --retry-failed out")
+	case first.resume:
+		if err := s.sayNeverBegun(ctx, names, s.paths); err != nil {
+			return err
+		}
+	case len(begun) > 0:
 		return cli.Usage("runs of this sweep are there already (%s): use --resume to go on with it, or another --name", strings.Join(begun, ", "))
 	}
 	for i := range s.cells {

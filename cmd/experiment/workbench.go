@@ -39,6 +39,15 @@ func atWorkbench(ctx context.Context, env cli.Env, cfg runConfig, log *slog.Logg
 	return errors.Join(distinct([]error{err, lf.Close()})...)
 }
 
+// sayNeverBegun prints the note of neverBegun about runs of one command.
+func (b workbench) sayNeverBegun(ctx context.Context, names, paths []string) error {
+	note, err := neverBegun(ctx, names, paths)
+	if note != "" {
+		fmt.Fprintln(b.env.Stderr, "note: "+printable.Line(note))
+	}
+	return err
+}
+
 // complete takes a run that is open to its summary; primary is the score whose
 // mean a person sees meanwhile.
 func (b workbench) complete(ctx context.Context, j *job, primary string) error {

@@ -87,6 +87,9 @@ func (r *Reader) Export(ctx context.Context, w io.Writer) error {
 	enc := json.NewEncoder(buffered)
 	enc.SetEscapeHTML(false)
 	e := exporter{path: r.path, tx: tx, enc: enc}
+	if r.unlogged {
+		e.loss.part("the log with what was committed last")
+	}
 	err = e.all(ctx)
 	if flushed := buffered.Flush(); flushed != nil {
 		err = errors.Join(err, flushed)

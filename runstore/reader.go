@@ -27,6 +27,7 @@ type Reader struct {
 	path      string
 	db        *sql.DB
 	temporary string // a folder to remove at Close, if any
+	unlogged  bool   // the log is missing, see checkLog
 }
 
 // querier is a database or a transaction.
@@ -75,6 +76,9 @@ func load(path string) (*Reader, error) {
 	err = check(ctx, path, db)
 	if err == nil {
 		err = checkMeta(ctx, path, db)
+	}
+	if err == nil {
+		err = checkLog(ctx, path, db)
 	}
 	if err == nil {
 		_, err = r.Header(ctx)
@@ -208,6 +212,23 @@ func checkMeta(ctx context.Context, path string, q querier) error {
 		return faultOf(path, ErrRead, err)
 	}
 	return fault(path, ErrDamaged, fmt.Errorf("%s: it has %d bytes, more than %d", key, size, maxMeta))
+}
+
+// checkLog notices that the log beside the file is gone with what was committed last:
+// a copy without it, or a cleaner. The file says so from the first commit of a writer
+// to its end, in itself; see tx.markLog.
+func checkLog(ctx context.Context, path string, q querier) error {
+	for range 3 { // a writer may end between one look and the other
+		var marked bool
+		if err := q.QueryRowContext(ctx, "SELECT count(*) FROM meta WHERE key = ?", keyLog).Scan(&marked); err != nil {
+			return faultOf(path, ErrRead, err)
+		}
+		info, err := os.Stat(path + "-wal")
+		if !marked || err == nil && info.Size() > 0 || ignoreMissing(err) != nil {
+			return faultOf(path, ErrRead, ignoreMissing(err))
+		}
+	}
+	return fault(path, ErrDamaged, fmt.Errorf("the log %s-wal is missing, and what was committed last with it", path))
 }
 
 // readMeta returns sql.ErrNoRows if there is no such key, and an ErrDamaged if

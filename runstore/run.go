@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"extraction-experiment/outcome"
 )
@@ -38,7 +39,11 @@ func Create(path string, h outcome.Header) (*Run, error) {
 	if h.Format == 0 {
 		h.Format = outcome.FormatVersion
 	}
-	if err := place(path, h); err != nil {
+	err = removeUnfinished(path)
+	if err == nil {
+		err = place(path, h)
+	}
+	if err != nil {
 		return nil, errors.Join(err, l.release())
 	}
 	return open(path, l)
@@ -73,9 +78,24 @@ func open(path string, l *lock) (*Run, error) {
 	return &Run{r, l, w}, nil
 }
 
+// unfinished ends the name of a run with the file that it is built in.
+const unfinished = ".new-"
+
+// removeUnfinished removes what killed processes left that were creating the run at
+// path, whose lock is held.
+func removeUnfinished(path string) error {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), filepath.Base(path)+unfinished) {
+			err = errors.Join(err, ignoreMissing(os.Remove(filepath.Join(filepath.Dir(path), e.Name()))))
+		}
+	}
+	return faultOf(path, ErrWrite, err)
+}
+
 // place builds a run in a temporary file and gives it its name.
 func place(path string, h outcome.Header) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+unfinished+"*")
 	if err != nil {
 		return fault(path, ErrWrite, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -138,5 +139,21 @@ func TestRun_closeFlushesOrRefuses(t *testing.T) {
 	defer r.Close()
 	if got := collect(t, r, Query{}); len(got) != committed {
 		t.Errorf("%d outcomes are there, %d were promised", len(got), committed)
+	}
+}
+
+// TestCreate_afterKill: what a killed process left of the creation of a run goes with
+// the next one of that name, and nothing else.
+func TestCreate_afterKill(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "a[1].run")
+	for _, name := range []string{"a[1].run.new-123", "a[1].run.new-123-journal", "a[1].run.newer", "b.run.new-1"} {
+		noError(t, os.WriteFile(filepath.Join(folder, name), nil, 0o600))
+	}
+	run, err := Create(path, testHeader())
+	noError(t, err)
+	noError(t, run.Close())
+	if got, want := strings.Join(files(t, folder), " "), "a[1].run a[1].run.newer b.run.new-1"; got != want {
+		t.Errorf("left: %s, want %s", got, want)
 	}
 }

@@ -17,7 +17,7 @@ import (
 const maxGap = 1 << 20
 
 // Salvage opens a run as OpenAny does, and beyond that one of which the end was
-// cut off or the header is lost: a copy in a temporary folder, as long as the
+// cut off, or the header or the log is lost: a copy in a temporary folder, as long as the
 // file once was, is read then, and removed by Close. It is for Export alone;
 // other methods may say ErrDamaged. Errors: those of OpenAny.
 func Salvage(ctx context.Context, path string) (*Reader, error) {
@@ -35,7 +35,8 @@ func Salvage(ctx context.Context, path string) (*Reader, error) {
 		var db *sql.DB
 		if db, failed = connect(copied, 1, "mode=rw"); failed == nil {
 			if failed = check(ctx, copied, db); failed == nil {
-				return &Reader{path: path, db: db, temporary: folder}, nil
+				unlogged := checkLog(ctx, copied, db) != nil
+				return &Reader{path: path, db: db, temporary: folder, unlogged: unlogged}, nil
 			}
 			failed = errors.Join(failed, db.Close())
 		}

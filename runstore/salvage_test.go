@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -108,4 +109,68 @@ func salvaged(t *testing.T, path string) (string, error) {
 	var b strings.Builder
 	err = r.Export(t.Context(), &b)
 	return b.String(), err
+}
+
+// TestLoad_logMissing: a file that was left alone knows that it was not all.
+func TestLoad_logMissing(t *testing.T) {
+	run := newRun(t, 8)
+	copied := func(name string, log bool) string {
+		path := filepath.Join(t.TempDir(), name+Extension)
+		noError(t, copyPlain(run.Path(), path))
+		if log {
+			noError(t, copyPlain(run.Path()+"-wal", path+"-wal"))
+		}
+		return path
+	}
+	for n := range 8 {
+		noError(t, run.Commit(t.Context(), testOutcome(n, 500)))
+	}
+	alone := copied("alone", false)
+	for range 2 { // SQLite makes an empty log for whoever reads
+		if _, err := Load(alone); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "alone.run-wal is missing") {
+			t.Errorf("reading: %v", err)
+		}
+		if again, err := Open(alone); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "alone.run-wal is missing") {
+			t.Errorf("writing: %v", errors.Join(err, again.Close()))
+		}
+	}
+	if text, err := salvaged(t, alone); !errors.Is(err, ErrDamaged) || !strings.HasPrefix(text, `{"kind":"header"`) {
+		t.Errorf("salvaging: %v\n%s", err, text)
+	}
+	killed := copied("killed", true)
+	for range 2 { // taken up, and not written
+		again, err := Open(killed)
+		noError(t, err)
+		if all := collect(t, again.Reader, Query{}); len(all) != 8 {
+			t.Errorf("%d of 8 outcomes are there", len(all))
+		}
+		noError(t, again.Close())
+	}
+	noError(t, run.Close())
+	for _, path := range []string{killed, copied("closed", false)} {
+		r, err := Load(path)
+		noError(t, err)
+		noError(t, r.Close())
+		if left := files(t, filepath.Dir(path)); len(left) != 1 {
+			t.Errorf("left behind: %q", left)
+		}
+	}
+}
+
+// TestOpen_refusedKeepsLog: who cannot go on with a killed run leaves its log.
+func TestOpen_refusedKeepsLog(t *testing.T) {
+	run := newRun(t, 3)
+	noError(t, run.Commit(t.Context(), testOutcome(0, 500)))
+	path := filepath.Join(t.TempDir(), "killed"+Extension)
+	noError(t, copyPlain(run.Path(), path))
+	noError(t, copyPlain(run.Path()+"-wal", path+"-wal"))
+	noError(t, run.Close())
+	db, err := connect(path, 1, "mode=rw")
+	noError(t, err)
+	tx, err := openTx(t.Context(), path, db)
+	noError(t, err)
+	noError(t, errors.Join(tx.close(), db.Close()))
+	again, err := Open(path)
+	noError(t, err)
+	noError(t, again.Close())
 }

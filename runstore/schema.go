@@ -29,6 +29,7 @@ const (
 	keyHeader = "header"
 	keyFooter = "footer"
 	keyWords  = "words"
+	keyLog    = "log" // there while a log beside the file holds what the file does not
 )
 
 // schema is the format of a run file, version 1.
@@ -110,7 +111,7 @@ func build(path string, h outcome.Header) error {
 // check refuses what is not a run of a known format. The file is never opened
 // past SQLite: closing such a descriptor would drop the locks that SQLite holds
 // for other connections of this process.
-func check(ctx context.Context, path string, db *sql.DB) error {
+func check(ctx context.Context, path string, db querier) error {
 	var id, format int
 	err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id)
 	if sqliteCode(err) == sqlite3.SQLITE_NOTADB {
@@ -133,7 +134,7 @@ func check(ctx context.Context, path string, db *sql.DB) error {
 
 // checkLength recognises a file that was cut off. It says nothing while a
 // write-ahead log stands beside the file, which may hold the missing pages.
-func checkLength(ctx context.Context, path string, db *sql.DB) error {
+func checkLength(ctx context.Context, path string, db querier) error {
 	if _, err := os.Stat(path + "-wal"); err == nil {
 		return nil
 	}
@@ -152,7 +153,7 @@ func checkLength(ctx context.Context, path string, db *sql.DB) error {
 }
 
 // quickCheck lets SQLite look at every page of a small file.
-func quickCheck(ctx context.Context, path string, db *sql.DB) error {
+func quickCheck(ctx context.Context, path string, db querier) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() > quickCheckLimit {
 		return faultOf(path, ErrRead, err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
@@ -20,19 +21,27 @@ type tx struct {
 	addItem, addOutcome, addDetail, supersede, acknowledge *sql.Stmt
 }
 
-// newTx prepares the connection. WAL with synchronous FULL: a commit returns
-// when it would survive a power cut, and readers never wait.
-func newTx(ctx context.Context, path string, db *sql.DB) (t *tx, err error) {
+// openTx checks the file and prepares the connection. WAL with synchronous FULL: a
+// commit returns when it would survive a power cut, and readers never wait.
+func openTx(ctx context.Context, path string, db *sql.DB) (t *tx, err error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
-		return nil, err
+		return nil, faultOf(path, ErrWrite, err)
 	}
 	t = &tx{path: path, conn: conn}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, t.close())
+			t, err = nil, faultOf(path, ErrWrite, errors.Join(err, t.close()))
 		}
 	}()
+	if err := t.keepLog(true); err != nil {
+		return t, err
+	}
+	for _, check := range []func(context.Context, string, querier) error{check, checkLog, quickCheck} {
+		if err := check(ctx, path, conn); err != nil {
+			return t, err
+		}
+	}
 	for _, pragma := range []string{"journal_mode=WAL", "synchronous=FULL", "cache_size=-16000"} {
 		if err := t.exec("PRAGMA " + pragma); err != nil {
 			return t, err
@@ -126,11 +135,39 @@ func (t *tx) saveWords() error {
 	return t.setMeta(keyWords, t.words.list)
 }
 
+// keepLog says whether SQLite leaves the log where it is when the last connection ends:
+// only settle may remove it, who takes the mark of it away first.
+func (t *tx) keepLog(keep bool) error {
+	return t.conn.Raw(func(driver any) error {
+		mode := 0
+		if keep {
+			mode = 1
+		}
+		_, err := driver.(sqlite.FileControl).FileControlPersistWAL("main", mode)
+		return err
+	})
+}
+
+// markLog writes what is in the log into the file, the mark of the log among it, and
+// reports whether that is done. A reader or a full disk may hinder it for now: it is
+// tried again with the next commit, who needs nothing of it.
+func (t *tx) markLog() bool {
+	var busy, pages, written int
+	row := t.conn.QueryRowContext(context.Background(), "PRAGMA wal_checkpoint(PASSIVE)")
+	return row.Scan(&busy, &pages, &written) == nil && busy == 0 && pages == written
+}
+
 // settle writes the log back and leaves a single file. A reader in another
 // process can hinder that for the moment: the log is then left to the next
 // writer, and nothing is wrong.
 func (t *tx) settle() error {
 	if err := t.exec("PRAGMA busy_timeout=1000"); err != nil {
+		return err
+	}
+	if err := t.exec("DELETE FROM meta WHERE key = ?", keyLog); err != nil {
+		return err
+	}
+	if err := t.keepLog(false); err != nil {
 		return err
 	}
 	if err := t.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil && !isBusy(err) {

@@ -32,6 +32,7 @@ type writer struct {
 	db   *sql.DB
 	tx   *tx
 
+	marked   bool // the file itself says that there is a log
 	queue    chan *write
 	finished chan struct{} // closed when the goroutine has ended
 	failed   error         // owned by the goroutine until finished is closed
@@ -48,15 +49,9 @@ func startWriter(path string) (*writer, error) {
 	if err != nil {
 		return nil, fault(path, ErrWrite, err)
 	}
-	if err := check(ctx, path, db); err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	if err := quickCheck(ctx, path, db); err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	t, err := newTx(ctx, path, db)
+	t, err := openTx(ctx, path, db)
 	if err != nil {
-		return nil, errors.Join(faultOf(path, ErrWrite, err), db.Close())
+		return nil, errors.Join(err, db.Close())
 	}
 	w := &writer{
 		path: path, db: db, tx: t,
@@ -141,11 +136,19 @@ func (w *writer) commit(batch []*write, results []error) error {
 	if err := w.tx.saveWords(); err != nil {
 		return w.abandon(err)
 	}
+	if !w.marked {
+		if err := w.tx.setMeta(keyLog, true); err != nil {
+			return w.abandon(err)
+		}
+	}
 	failpoint("before")
 	if err := w.tx.exec("COMMIT"); err != nil {
 		return w.abandon(err)
 	}
 	failpoint("after")
+	if !w.marked {
+		w.marked = w.tx.markLog()
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"extraction-experiment/compare"
 	"extraction-experiment/outcome"
 )
 
@@ -19,5 +20,14 @@ func TestTypeTables(t *testing.T) {
 	}
 	if first, second := tables[0].Rows[0], tables[1]; first.Name != "(no type)" || first.Bar != 30 || second.Types != 1 || second.More != "" || second.Rows[0].F1 != "–" || second.Rows[0].Bar != 0 {
 		t.Errorf("%+v, %+v", first, second)
+	}
+}
+
+// TestNewGroupDifference_nothing: the base has nothing of the type, so that there is
+// nothing to compare with.
+func TestNewGroupDifference_nothing(t *testing.T) {
+	row := newGroupDifference(compare.Group{Name: "city", Candidate: outcome.GroupStat{Extracted: 1, F1: new(0.0)}})
+	if row.BaseF1 != "–" || row.CandidateF1 != "0.000" || row.Delta != "–" || row.State != "" || row.BarWidth != 0 {
+		t.Errorf("%+v", row)
 	}
 }

@@ -166,11 +166,15 @@ func TestAnswers_takenUpAgain(t *testing.T) {
 	reachable := env["OPENAI_BASE_URL"]
 	env["OPENAI_BASE_URL"] = "http://127.0.0.1:1/v1"
 	code, _, stderr = b.with(env, append(args, "--out", "r", "--retries", "0")...)
-	if code != cli.ExitUnavailable || !strings.Contains(stderr, "go on with --resume --retry-failed") {
+	if code != cli.ExitUnavailable || !strings.Contains(stderr, "was never reached") {
 		t.Errorf("a model that is not there: exit %d: %s", code, stderr)
 	}
 	env["OPENAI_BASE_URL"] = reachable
-	if code, _, stderr := b.with(env, append(args, "--out", "r", "--resume", "--retry-failed")...); code != cli.ExitUsage || !strings.Contains(stderr, "server of the model: began with 127.0.0.1:1~") {
+	if code, _, stderr := b.with(env, append(args, "--out", "r")...); code != cli.ExitOK {
+		t.Errorf("the same when it is there: exit %d: %s", code, stderr)
+	}
+	env["OPENAI_BASE_URL"] = "http://127.0.0.1:1/v1"
+	if code, _, stderr := b.with(env, append(args, "--out", "r", "--resume", "--retry-failed")...); code != cli.ExitUsage || !strings.Contains(stderr, "server of the model: began with 127.0.0.1:") || !strings.Contains(stderr, "now 127.0.0.1:1~") {
 		t.Errorf("at another server it is another experiment: exit %d: %s", code, stderr)
 	}
 }

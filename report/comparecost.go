@@ -39,8 +39,9 @@ func amountLine(name string, a compare.Amount, show func(float64) string) string
 	if a.Ratio != nil {
 		text += fmt.Sprintf(" (×%.2f)", *a.Ratio)
 	}
+	text += ", " + apart(*a.Difference, show)
 	if a.CI95 != nil {
-		text += fmt.Sprintf(", %s (95 %% %s to %s)", apart(*a.Difference, show), apart(a.CI95[0], show), apart(a.CI95[1], show))
+		text += fmt.Sprintf(" (95 %% %s to %s)", apart(a.CI95[0], show), apart(a.CI95[1], show))
 	}
 	return text + ", n=" + count(a.N)
 }

@@ -3,14 +3,12 @@ package extraction
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"iter"
 	"slices"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
 	"extraction-experiment/extraction"
-	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -55,11 +53,11 @@ func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.Result, 
 type Documents struct{ Source experiment.Source }
 
 // QuestionsError says that a dataset is of questions.
-type QuestionsError struct{ Items int }
+type QuestionsError struct{}
 
 // Error says what they are for.
-func (e *QuestionsError) Error() string {
-	return fmt.Sprintf("no document is in the input of the first %s: questions about a document are asked by experiment answers run", printable.Counted(e.Items, "item"))
+func (*QuestionsError) Error() string {
+	return "the items have no document in their input: questions about a document are asked by experiment answers run"
 }
 
 // ExitCode is that of a wrong usage.
@@ -71,7 +69,7 @@ func (d Documents) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 		first := true
 		for page, err := range d.Source.Pages(ctx) {
 			if first && len(page) > 0 && !slices.ContainsFunc(page, func(item dataset.Item) bool { return !lacksDocument(item.Input) }) {
-				yield(nil, &QuestionsError{len(page)})
+				yield(nil, &QuestionsError{})
 				return
 			}
 			if first = false; !yield(page, err) {

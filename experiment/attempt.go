@@ -24,6 +24,7 @@ func (r *Runner) attempt(ctx context.Context, item unit, trial int) (outcome.Out
 		o.Ended = r.cfg.Now().UTC()
 		return fail(o, nil, outcome.FailureOf(err, outcome.Item)), nil
 	}
+	o.NothingExpected = nothingExpected(judge)
 	began := r.cfg.Now()
 	o.Started = began.UTC()
 	result, err := r.do(ctx, item, trial)

@@ -123,6 +123,7 @@ func (r *rescoring) again(ctx context.Context, before outcome.Outcome, item runs
 	o.Groups, o.Counts, o.Causes, o.Explanation = nil, nil, nil, nil
 	o.CostUSD, o.Calls, o.Judging = new(float64), r.calls(before.Calls), nil
 	judge, err := guard(func() (Judge, error) { return r.scorer.Judge(item.Item) })
+	o.NothingExpected = err == nil && nothingExpected(judge)
 	switch {
 	case err != nil:
 		o = fail(o, nil, outcome.FailureOf(err, outcome.Item))

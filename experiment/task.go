@@ -57,7 +57,17 @@ type Judge interface {
 	Score(output json.RawMessage) (Scored, error)
 	// Undelivered returns the scores that the expected output defines, without
 	// values, for an item that failed.
+	//
+	// A Judge may also have NothingExpected() bool: see outcome.Detail.
 	Undelivered() []outcome.Score
+}
+
+// nothingExpected reports whether a Judge says that there is nothing to find: its
+// expected output is annotated and empty. One that has no such method expects
+// something.
+func nothingExpected(j Judge) bool {
+	of, says := j.(interface{ NothingExpected() bool })
+	return says && of.NothingExpected()
 }
 
 // ContextJudge is a Judge that takes its time, because it asks somebody. The

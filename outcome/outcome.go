@@ -32,6 +32,10 @@ type Detail struct {
 	Failure  *Failure        `json:"failure,omitempty"` // set exactly when Class is not OK
 	Warnings []string        `json:"warnings,omitempty"`
 
+	// NothingExpected says that the expected output is annotated and empty: there was
+	// nothing to find, whatever was found.
+	NothingExpected bool `json:"nothing_expected,omitempty"`
+
 	// Assumed and FromCache are the sums of the calls' Assumed and Cached, in a
 	// rescored run those of the calls as they were once made.
 	Assumed   Usage `json:"assumed_usage,omitzero"`

@@ -78,8 +78,8 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 
 // Add takes one outcome into account. Of an item that was run again only the
 // newest attempt must be added, and each outcome once. Of the Detail only
-// Failure, Groups, Causes, FromCache, Judging and Warnings are looked at; without Failure the comment of the error
-// score is the message.
+// Failure, NothingExpected, Groups, Causes, FromCache, Judging and Warnings are looked
+// at; without Failure the comment of the error score is the message.
 func (s *Summariser) Add(o Outcome) {
 	if s.trials != nil {
 		s.trials.add(o)
@@ -92,6 +92,10 @@ func (s *Summariser) Add(o Outcome) {
 		s.addGroups(o.Groups)
 		s.addCauses(o)
 		s.addPrimary(o)
+	}
+	primary, _ := Lookup(o.Scores, s.header.Scorer.Primary)
+	if o.NothingExpected || primary.Vacuous {
+		s.items.NothingToFind++
 	}
 	s.addScores(o)
 	s.itemWarnings.add(o, s.header.Trials)

@@ -22,7 +22,8 @@ func header() Header {
 	return Header{Name: "r1", Trials: 1, Scorer: Scorer{Version: "1", Primary: "f1"}}
 }
 
-// fourOutcomes is two scored items, one with nothing to find, one failed.
+// fourOutcomes is two scored items, one with nothing to find, one failed, with nothing
+// to find either.
 func fourOutcomes() []Outcome {
 	ok := Score{Name: ErrorScore, Value: ptr(0.0), Boolean: true}
 	return []Outcome{
@@ -36,7 +37,7 @@ func fourOutcomes() []Outcome {
 			Scores: []Score{ok, {Name: "f1", Value: ptr(1.0), Ratio: &Ratio{0, 0}, Vacuous: true}}},
 		{Item: "d", Seq: 4, Class: Timeout, Latency: 800 * time.Millisecond,
 			Scores: []Score{{Name: ErrorScore, Value: ptr(1.0), Boolean: true, Comment: "timeout: too slow"}, {Name: "f1"}, {Name: "type_accuracy"}},
-			Detail: Detail{Failure: &Failure{Timeout, "no answer within 800ms"}}},
+			Detail: Detail{Failure: &Failure{Timeout, "no answer within 800ms"}, NothingExpected: true}},
 	}
 }
 
@@ -48,7 +49,7 @@ func TestSummary_byHand(t *testing.T) {
 	got := s.Summary()
 	near := cmpopts.EquateApprox(0, 1e-12)
 
-	if diff := cmp.Diff(Items{Planned: 4, Scored: 3, Failed: 1, BothEmpty: 1}, got.Items); diff != "" {
+	if diff := cmp.Diff(Items{Planned: 4, Scored: 3, Failed: 1, NothingToFind: 2}, got.Items); diff != "" {
 		t.Error(diff)
 	}
 	// f1: values 1/2, 3/4, 1: mean 9/4/3 = 3/4. With a 0 the mean is 9/16, the variance

@@ -39,9 +39,9 @@ type Items struct {
 	Planned int `json:"planned"` // scored + failed unless a Footer says more
 	Scored  int `json:"scored"`
 	Failed  int `json:"failed"`
-	// BothEmpty counts scored items whose primary score is 1 only because
-	// nothing was expected and nothing was extracted.
-	BothEmpty int `json:"both_empty"`
+	// NothingToFind counts items of which nothing was expected, whatever became of
+	// them; of runs of before, those of which nothing was extracted either.
+	NothingToFind int `json:"nothing_to_find"`
 	// FromCache counts outcomes of which a model call was answered from a
 	// cache; their time is none of the Latencies.
 	FromCache int `json:"from_cache,omitempty"`

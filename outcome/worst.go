@@ -20,9 +20,6 @@ func (s *Summariser) addPrimary(o Outcome) {
 	if !ok || score.Value == nil {
 		return
 	}
-	if score.Vacuous {
-		s.items.BothEmpty++
-	}
 	value := *score.Value
 	if !(value < 1 && value >= -stats.Limit) {
 		return // perfect, or no number

@@ -96,7 +96,7 @@ func TestItem_nothingExtracted(t *testing.T) {
 func runRows() []RunRow {
 	return []RunRow{
 		{Name: "baseline-v1", Dataset: "extraction-eval", Model: "baseline", Status: "complete", Items: 24, Primary: "entity_f1", Mean: ptr(0.41234), AsZero: ptr(0.41234), Started: began},
-		{Name: "gpt-prompt-3-with-a-rather-long-name", Dataset: "extraction-eval", Model: "gpt-4o-mini-2024-07-18", Status: "interrupted", Items: 1024, Trials: 3, Failed: 3, Primary: "entity_f1", Mean: ptr(0.72), AsZero: ptr(0.7), Started: began.Add(time.Hour)},
+		{Name: "gpt-prompt-3-with-a-rather-long-name", Dataset: "extraction-eval", Model: "gpt-4o-mini-2024-07-18", Status: "interrupted", Items: 1024, Trials: 3, Failed: 3, Unpublished: 12, Primary: "entity_f1", Mean: ptr(0.72), AsZero: ptr(0.7), Started: began.Add(time.Hour)},
 		{Name: "実験" + hostile, Dataset: "بيانات", Model: "模型", Status: "unfinished", Items: 0, Primary: "entity_f1"},
 	}
 }
@@ -115,7 +115,7 @@ func TestRuns_golden(t *testing.T) {
 func TestRuns_differentPrimaries(t *testing.T) {
 	rows := runRows()
 	rows[0].Primary = "question_score"
-	got := printed(t, func(b *bytes.Buffer) error { return Runs(b, rows, Options{Width: 140}) })
+	got := printed(t, func(b *bytes.Buffer) error { return Runs(b, rows, Options{Width: 150}) })
 	for _, want := range []string{"primary", "0.412 question_score", "0.700 entity_f1"} {
 		if !strings.Contains(string(got), want) {
 			t.Errorf("%q is missing in\n%s", want, got)

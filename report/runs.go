@@ -23,6 +23,8 @@ type RunRow struct {
 	// with failed ones as 0, by which runs are told apart; nil when no item has it.
 	Mean   *float64 `json:"mean"`
 	AsZero *float64 `json:"mean_failures_as_zero"`
+	// Unpublished counts outcomes that are not in Langfuse with all that is sent of them.
+	Unpublished int `json:"unpublished"`
 	// Weighted is weighted_score of answers about a document; nil of others.
 	Weighted *float64  `json:"weighted_score,omitempty"`
 	Started  time.Time `json:"started"`
@@ -112,6 +114,10 @@ func (p *page) runColumns(runs []RunRow) []runColumn {
 	if slices.ContainsFunc(runs, func(r RunRow) bool { return r.Weighted != nil }) {
 		weighted := runColumn{column{title: "weighted", right: true}, func(r RunRow) string { return score(r.Weighted, 3) }}
 		columns = slices.Insert(columns, len(columns)-1, weighted)
+	}
+	if slices.ContainsFunc(runs, func(r RunRow) bool { return r.Unpublished > 0 }) {
+		unpublished := runColumn{column{title: "unsent", right: true}, func(r RunRow) string { return count(r.Unpublished) }}
+		columns = slices.Insert(columns, len(columns)-1, unpublished)
 	}
 	if anyFailed(runs) {
 		return columns

@@ -73,7 +73,7 @@ func (p *page) runLines(s outcome.Summary) {
 	}
 	noun := outcomes(s)
 	p.parts(noun+"s", count(i.Planned)+" planned", count(i.Scored)+" scored", failed,
-		count(i.BothEmpty)+" with nothing to find", fromCache(i.FromCache))
+		count(i.NothingToFind)+" with nothing to find", fromCache(i.FromCache))
 	if l := s.LatencyMS; l != nil {
 		p.parts("latency", "p50 "+milliseconds(l.P50), "p95 "+milliseconds(l.P95),
 			"mean "+milliseconds(l.Mean), "max "+milliseconds(l.Max))

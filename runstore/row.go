@@ -141,6 +141,7 @@ func decodeBrief(text []byte, o *outcome.Outcome) error {
 		Groups   []outcome.Group  `json:"groups"`
 		Causes   []outcome.Cause  `json:"causes"`
 		Counts   map[string]int64 `json:"counts"`
+		Empty    bool             `json:"nothing_expected"`
 		Assumed  outcome.Usage    `json:"assumed_usage"`
 		Cached   int              `json:"from_cache"`
 		Judging  *outcome.Judging `json:"judging"`
@@ -149,7 +150,7 @@ func decodeBrief(text []byte, o *outcome.Outcome) error {
 	if err := json.Unmarshal(text, &b); err != nil {
 		return fmt.Errorf("its detail cannot be decoded: %w", err)
 	}
-	o.Detail = outcome.Detail{Failure: b.Failure, Warnings: b.Warnings, Groups: b.Groups, Causes: b.Causes, Counts: b.Counts, Assumed: b.Assumed, FromCache: b.Cached, Judging: b.Judging}
+	o.Detail = outcome.Detail{Failure: b.Failure, Warnings: b.Warnings, Groups: b.Groups, Causes: b.Causes, Counts: b.Counts, NothingExpected: b.Empty, Assumed: b.Assumed, FromCache: b.Cached, Judging: b.Judging}
 	return annotate(o, b.Notes)
 }
 

@@ -71,6 +71,9 @@ func runRow(ctx context.Context, e runstore.Entry) (row report.RunRow, err error
 		Name: e.Header.Name, Dataset: e.Header.Dataset.Name, Model: e.Header.System.Model, Status: string(status),
 		Items: int(e.Counts.Planned) / max(1, e.Header.Trials), Trials: max(1, e.Header.Trials), Failed: int(e.Counts.Failed), Primary: e.Header.Scorer.Primary, Started: e.Header.Started.Local(),
 	}
+	if e.Header.Project != "" {
+		row.Unpublished = int(e.Counts.Done - e.Counts.Published)
+	}
 	run, err := runstore.Load(e.Path)
 	if err != nil {
 		return row, err

@@ -137,6 +137,12 @@ func (j judge) ScoreContext(ctx context.Context, output json.RawMessage) (experi
 	return scored, nil
 }
 
+// NothingExpected is that of the scorer to which scores are added.
+func (j judge) NothingExpected() bool {
+	of, says := j.base.(interface{ NothingExpected() bool })
+	return says && of.NothingExpected()
+}
+
 // Undelivered returns the scores of a failed item, those of evaluators included.
 func (j judge) Undelivered() []outcome.Score {
 	scores := j.base.Undelivered()

@@ -75,6 +75,7 @@ func (l *lineRules) score(line []byte) (scoredPair, outcome.Outcome, error) {
 	result := scorer.Score(expected, extracted)
 	result.Warnings = slices.Concat(ofGold(gold), warnings, result.Warnings)
 	scored, o := p.compared(result)
+	o.NothingExpected = isEmpty(expected)
 	return scored, o, nil
 }
 
@@ -142,7 +143,7 @@ func (p pair) failed(scorer *scoring.Scorer, expected extraction.Extraction) (sc
 		p.Error = "nothing was extracted"
 	}
 	o := outcome.Outcome{Item: p.ID, Trial: 1, Attempt: 1, Class: p.class(), Scores: scorer.Undelivered(expected)}
-	o.Failure = &outcome.Failure{Class: o.Class, Message: p.Error}
+	o.Failure, o.NothingExpected = &outcome.Failure{Class: o.Class, Message: p.Error}, isEmpty(expected)
 	return scoredPair{ID: p.ID, Error: p.Error}, o
 }
 

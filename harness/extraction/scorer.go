@@ -87,6 +87,15 @@ func (j judge) Score(output json.RawMessage) (experiment.Scored, error) {
 	}, nil
 }
 
+// NothingExpected reports whether the expected output says that there is nothing to
+// find.
+func (j judge) NothingExpected() bool { return isEmpty(j.expected) }
+
+// isEmpty reports whether entities or relationships are annotated, and there are none.
+func isEmpty(e extraction.Extraction) bool {
+	return len(e.Entities)+len(e.Relationships) == 0 && (e.Entities != nil || e.Relationships != nil)
+}
+
 // Undelivered returns the scores that an extraction would have had.
 func (j judge) Undelivered() []outcome.Score { return j.rules.Undelivered(j.expected) }
 

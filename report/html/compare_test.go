@@ -135,12 +135,15 @@ func TestCompare_hostile(t *testing.T) {
 			t.Error("a page without script has one, or may have")
 		}
 	}
+	if !strings.Contains(runList(t), "1,234 not published") {
+		t.Error("the list of runs does not say what is not published")
+	}
 }
 
 func runList(t *testing.T) string {
 	t.Helper()
 	mean := 0.5
-	row := report.RunRow{Name: hostile, Dataset: hostile, Model: hostile, Status: hostile, Primary: hostile, Mean: &mean, AsZero: &mean, Items: 3, Failed: 1, Started: time.Now()}
+	row := report.RunRow{Name: hostile, Dataset: hostile, Model: hostile, Status: hostile, Primary: hostile, Mean: &mean, AsZero: &mean, Items: 3, Failed: 1, Unpublished: 1234, Started: time.Now()}
 	var b strings.Builder
 	if err := RunList(&b, hostile, []RunLink{{row, "/runs/a.run", strings.ReplaceAll(hostile, "\u2028", "")}, {row, "/runs/b.run", "b"}}, []string{hostile}); err != nil {
 		t.Fatal(err)

@@ -61,7 +61,7 @@ const mostRuns = 2000
 type runLine struct {
 	Name, Address, Path, Dataset, Model, Status, State string
 	Items, Failed, Primary, Mean, Weighted             string
-	Note, Started                                      string
+	Note, Started, Unpublished                         string
 	Bar                                                *float64
 	Base, Candidate                                    bool // chosen at first
 }
@@ -78,6 +78,9 @@ func newRunLine(r RunLink) runLine {
 	if r.Failed > 0 {
 		line.Failed = report.FormatCount(r.Failed)
 		line.Note = "failed items as 0; " + report.FormatScore(r.Mean, 3) + " of the others"
+	}
+	if r.Unpublished > 0 {
+		line.Unpublished = report.FormatCount(r.Unpublished) + " not published"
 	}
 	if !r.Started.IsZero() {
 		line.Started = r.Started.Format("2006-01-02 15:04")

@@ -21,7 +21,7 @@ func compareCommand(env cli.Env) *urfave.Command {
 		Usage:     "say whether a run did better than another, by how much, and whether to trust it",
 		UsageText: "experiment compare BASE CANDIDATE… [--gate RULE|FILE] [--html FILE]",
 		ArgsUsage: "BASE CANDIDATE…",
-		Description: "BASE and CANDIDATE are names of runs, run files, exports, or langfuse:NAME for a run that is only there.\n" +
+		Description: "BASE and CANDIDATE are names of runs, run files, exports, reports of answers, or langfuse:NAME for a run that is only there.\n" +
 			"Rules: entity_f1 >= base - 0.1 (the whole 95 % interval keeps it), entity_f1 > base, pooled(entity_f1) >= base - 0.1,\n" +
 			"entity_f1 >= 0.7, coverage >= 99%, failures <= 2, cost <= base * 1.1, cost_per_item <= 0.01, latency_p95 <= 2s.\n" +
 			"Exit codes: 0 compared, and every rule passed; 1 a rule failed; 2 the runs cannot be compared; 6 inconclusive, with --inconclusive 6.",

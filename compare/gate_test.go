@@ -452,3 +452,12 @@ func TestWeights_absurd(t *testing.T) {
 		t.Errorf("%+v", s.Weighted)
 	}
 }
+
+// TestGate_scoreOfNoItem: the reason is the true one, whatever the number of items.
+func TestGate_scoreOfNoItem(t *testing.T) {
+	none := slices.Repeat([]float64{undefined}, 8)
+	r := compared(t, Config{Gate: Gate{Rules: []Rule{mustRule(t, "f1 >= base - 0.02")}}}, newRun("b", none...), newRun("c", append([]float64{.5}, none[1:]...)...))
+	if rule := r.Gate.Rules[0]; rule.Answer != Inconclusive || rule.Reason != "f1: it is defined for no item in both runs" {
+		t.Errorf("%+v", rule)
+	}
+}

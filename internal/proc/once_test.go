@@ -145,8 +145,8 @@ func TestOnce_environment(t *testing.T) {
 	}
 	for want, got := range map[string]string{
 		"mine|other|de|given": ask(false),
-		"||de|given":                             ask(true),
-		"|other|de|given":               ask(true, "OTHER_SECRET"),
+		"||de|given":          ask(true),
+		"|other|de|given":     ask(true, "OTHER_SECRET"),
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)

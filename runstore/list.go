@@ -31,6 +31,23 @@ func (e Entry) Placed(dataset, name string) bool {
 // that cannot be read is an entry with its error; a folder that is not there has
 // no runs. Items and details are not read.
 func List(ctx context.Context, dir string) ([]Entry, error) {
+	entries, err := Files(ctx, dir)
+	for i := range entries {
+		e := &entries[i]
+		if e.Err != nil || ctx.Err() != nil {
+			continue
+		}
+		r, failed := Load(e.Path)
+		if failed == nil {
+			failed = errors.Join(e.read(ctx, r), r.Close())
+		}
+		e.Err = failed
+	}
+	return entries, errors.Join(err, ctx.Err())
+}
+
+// Files returns the entries of List with nothing but their paths: no file is opened.
+func Files(ctx context.Context, dir string) ([]Entry, error) {
 	var entries []Entry
 	root := filepath.Join(dir, runsFolder)
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -44,22 +61,11 @@ func List(ctx context.Context, dir string) ([]Entry, error) {
 			}
 			return nil
 		case !d.IsDir() && filepath.Ext(path) == Extension:
-			entries = append(entries, entry(ctx, path))
+			entries = append(entries, Entry{Path: path})
 		}
 		return ctx.Err()
 	})
 	return entries, err
-}
-
-func entry(ctx context.Context, path string) Entry {
-	e := Entry{Path: path}
-	r, err := Load(path)
-	if err != nil {
-		e.Err = err
-		return e
-	}
-	e.Err = errors.Join(e.read(ctx, r), r.Close())
-	return e
 }
 
 func (e *Entry) read(ctx context.Context, r *Reader) (err error) {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -38,22 +39,18 @@ func runsCommand(env cli.Env) *urfave.Command {
 // runsAction lists the runs, the newest first. What cannot be read is an error
 // beside the list of the rest.
 func runsAction(c *urfave.Context, env cli.Env) error {
-	entries, err := listRuns(c.Context)
+	listed, err := runRows(c.Context)
 	if err != nil {
 		return err
 	}
 	var problems []error
 	rows := []report.RunRow{}
-	for _, e := range entries {
-		if e.Err != nil {
-			problems = append(problems, e.Err)
-			continue
+	for _, l := range listed {
+		problems = append(problems, l.err)
+		if l.row != nil {
+			rows = append(rows, *l.row)
 		}
-		row, err := runRow(c.Context, e)
-		problems = append(problems, err)
-		rows = append(rows, row)
 	}
-	slices.SortStableFunc(rows, func(a, b report.RunRow) int { return b.Started.Compare(a.Started) })
 	if c.Bool("json") {
 		problems = append(problems, printJSON(env, rows))
 	} else {
@@ -62,27 +59,81 @@ func runsAction(c *urfave.Context, env cli.Env) error {
 	return errors.Join(problems...)
 }
 
-func runRow(ctx context.Context, e runstore.Entry) (row report.RunRow, err error) {
-	status := outcome.Unfinished
-	if e.Footer != nil {
-		status = e.Footer.Status
-	}
-	row = report.RunRow{
-		Name: e.Header.Name, Dataset: e.Header.Dataset.Name, Model: e.Header.System.Model, Status: string(status),
-		Items: int(e.Counts.Planned) / max(1, e.Header.Trials), Trials: max(1, e.Header.Trials), Failed: int(e.Counts.Failed), Primary: e.Header.Scorer.Primary, Started: e.Header.Started.Local(),
-	}
-	if e.Header.Project != "" {
-		row.Unpublished = int(e.Counts.Done - e.Counts.Published)
-	}
-	run, err := runstore.Load(e.Path)
+// listedRun is a run file, its row as far as it can be read, and what is wrong with it.
+type listedRun struct {
+	path string
+	row  *report.RunRow
+	err  error
+}
+
+// runRows sums up the runs of this folder, the newest first. What was summed up before
+// and has not changed is taken from the cache.
+func runRows(ctx context.Context) ([]listedRun, error) {
+	entries, err := runstore.Files(ctx, connect.Folder)
 	if err != nil {
-		return row, err
+		return nil, cli.Errorf(cli.ExitIO, "reading the runs: %w", err)
+	}
+	cache := readRunCache(ctx)
+	var listed []listedRun
+	for _, e := range entries {
+		l := listedRun{path: e.Path, err: e.Err}
+		if e.Err == nil {
+			l.row, l.err = cache.row(e.Path, func() (*report.RunRow, error) { return readRow(ctx, e.Path) })
+		}
+		l.err = withDenied(l.err)
+		listed = append(listed, l)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	cache.write()
+	slices.SortStableFunc(listed, func(a, b listedRun) int { return b.started().Compare(a.started()) })
+	return listed, nil
+}
+
+func (l listedRun) started() time.Time {
+	if l.row == nil {
+		return time.Time{}
+	}
+	return l.row.Started
+}
+
+// readRow sums up a run file, which is read as a whole if it is small. With an error of
+// the outcomes comes what else is known.
+func readRow(ctx context.Context, path string) (row *report.RunRow, err error) {
+	run, err := runstore.Load(path)
+	if err != nil {
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
+	header, err := run.Header(ctx)
+	if err != nil {
+		return nil, err
+	}
+	footer, ended, err := run.Footer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	counts, err := run.Counts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	status := outcome.Unfinished
+	if ended {
+		status = footer.Status
+	}
+	row = &report.RunRow{
+		Name: header.Name, Dataset: header.Dataset.Name, Model: header.System.Model, Status: string(status),
+		Items: int(counts.Planned) / max(1, header.Trials), Trials: max(1, header.Trials), Failed: int(counts.Failed),
+		Primary: header.Scorer.Primary, Started: header.Started.Local(),
+	}
+	if header.Project != "" {
+		row.Unpublished = int(counts.Done - counts.Published)
+	}
 	if err := run.Check(ctx); err != nil {
 		return row, err
 	}
-	sum := outcome.NewSummariser(e.Header, outcome.SummaryConfig{})
+	sum := outcome.NewSummariser(header, outcome.SummaryConfig{})
 	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true}) {
 		if err != nil {
 			return row, err
@@ -98,13 +149,19 @@ func runRow(ctx context.Context, e runstore.Entry) (row report.RunRow, err error
 	return row, nil
 }
 
+// withDenied gives a run that the system does not let us read its exit code.
+func withDenied(err error) error {
+	if errors.Is(err, os.ErrPermission) {
+		return cli.Errorf(cli.ExitIO, "reading the runs: %w", err)
+	}
+	return err
+}
+
 // listRuns lists the runs of this folder.
 func listRuns(ctx context.Context) ([]runstore.Entry, error) {
 	entries, err := runstore.List(ctx, connect.Folder)
 	for i, e := range entries {
-		if errors.Is(e.Err, os.ErrPermission) {
-			entries[i].Err = cli.Errorf(cli.ExitIO, "reading the runs: %w", e.Err)
-		}
+		entries[i].Err = withDenied(e.Err)
 	}
 	if err != nil {
 		return entries, cli.Errorf(cli.ExitIO, "reading the runs: %w", err)

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/site"
@@ -55,25 +54,20 @@ func noRun(path string) error { return site.NotFoundError(fmt.Sprintf("there is 
 
 // listPage writes the list of runs, the newest first.
 func listPage(ctx context.Context, w io.Writer) error {
-	entries, err := listRuns(ctx)
+	listed, err := runRows(ctx)
 	if err != nil {
 		return err
 	}
 	var problems []string
 	var rows []html.RunLink
-	for _, e := range entries {
-		row, err := report.RunRow{}, e.Err
-		if err == nil {
-			row, err = runRow(ctx, e)
-		}
-		if err != nil {
-			problems = append(problems, err.Error())
+	for _, l := range listed {
+		if l.err != nil {
+			problems = append(problems, l.err.Error())
 			continue
 		}
-		path := pagePath(e.Path)
-		rows = append(rows, html.RunLink{RunRow: row, Path: path, Address: site.RunAddress(path)})
+		path := pagePath(l.path)
+		rows = append(rows, html.RunLink{RunRow: *l.row, Path: path, Address: site.RunAddress(path)})
 	}
-	slices.SortStableFunc(rows, func(a, b html.RunLink) int { return b.Started.Compare(a.Started) })
 	folder, err := filepath.Abs(".")
 	if err != nil {
 		folder = "."

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/internal/build"
+	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/report"
+)
+
+const (
+	runCacheFormat  = 1        // another one is made anew
+	mostRunCache    = 64 << 20 // bytes
+	mostRunRow      = 16 << 10 // bytes; a row of more is read each time
+	runCacheSettled = 2 * time.Second
+)
+
+// runCache keeps the rows of the list of runs, so that a list opens only the files that
+// changed. It is worth nothing without them: what is damaged, of another program, or of
+// a file of another size or time is read anew, and without the cache all is.
+type runCache struct {
+	before, now map[string]cachedRow
+	changed     bool
+}
+
+// cachedRow is the row of a file as it was.
+type cachedRow struct {
+	Stamp [4]int64      `json:"stamp"` // sizes and times of change of the file and its log
+	Row   report.RunRow `json:"row"`
+}
+
+// runCacheFile is the form of the file.
+type runCacheFile struct {
+	Format  int             `json:"format"`
+	Program string          `json:"program"`
+	Sum     uint32          `json:"sum"` // CRC-32 of Rows
+	Rows    json.RawMessage `json:"rows"`
+}
+
+func runCachePath() string { return filepath.Join(connect.Folder, "cache", "runs.json") }
+
+// readRunCache never fails: a cache that cannot be read is empty.
+func readRunCache(ctx context.Context) *runCache {
+	c := &runCache{now: map[string]cachedRow{}}
+	raw, err := wholefile.Read(ctx, runCachePath(), mostRunCache)
+	var file runCacheFile
+	if err != nil || json.Unmarshal(raw, &file) != nil || file.Format != runCacheFormat ||
+		file.Program != build.Version() || file.Sum != crc32.ChecksumIEEE(file.Rows) || json.Unmarshal(file.Rows, &c.before) != nil {
+		c.before = nil
+	}
+	return c
+}
+
+// row returns the row of a file, which read makes if it is not there.
+func (c *runCache) row(path string, read func() (*report.RunRow, error)) (*report.RunRow, error) {
+	stamp, settled := stampOf(path, time.Now())
+	if known, ok := c.before[path]; ok && settled && known.Stamp == stamp {
+		c.now[path] = known
+		row := known.Row
+		row.Started = row.Started.Local()
+		return &row, nil
+	}
+	row, err := read()
+	if err == nil && settled {
+		c.now[path], c.changed = cachedRow{stamp, *row}, true
+	}
+	return row, err
+}
+
+// stampOf tells one state of a run file from another. One that changed just now is not
+// settled: it may change again within the same tick of the clock of its file system.
+func stampOf(path string, now time.Time) (stamp [4]int64, settled bool) {
+	for i, name := range []string{path, path + "-wal"} {
+		info, err := os.Stat(name)
+		switch {
+		case os.IsNotExist(err) && i > 0:
+			continue
+		case err != nil || now.Sub(info.ModTime()) < runCacheSettled:
+			return stamp, false
+		}
+		stamp[2*i], stamp[2*i+1] = info.Size(), info.ModTime().UnixNano()
+	}
+	return stamp, true
+}
+
+// write keeps what was listed now, and nothing else. One that cannot be written costs
+// time only.
+func (c *runCache) write() {
+	if !c.changed && len(c.now) == len(c.before) {
+		return // as it was, or there is nothing to keep
+	}
+	for path, known := range c.now {
+		if raw, err := json.Marshal(known); err != nil || len(raw) > mostRunRow {
+			delete(c.now, path)
+		}
+	}
+	rows, err := json.Marshal(c.now)
+	if err != nil || os.MkdirAll(filepath.Dir(runCachePath()), 0o700) != nil {
+		return
+	}
+	_ = wholefile.Write(runCachePath(), func(w io.Writer) error {
+		return json.NewEncoder(w).Encode(runCacheFile{runCacheFormat, build.Version(), crc32.ChecksumIEEE(rows), rows})
+	})
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/dataset"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+)
+
+// writeRun makes a run of one item below this folder, of which nothing is published,
+// and says that it changed an hour ago.
+func writeRun(t testing.TB, name string, score float64) string {
+	t.Helper()
+	path := runstore.Path(connect.Folder, "embedded", "d", name)
+	run, err := runstore.Create(path, outcome.Header{RunUID: name, Name: name, Dataset: outcome.Dataset{Name: "d"}, Trials: 1,
+		Scorer: outcome.Scorer{Version: "1", Primary: "f1"}, Project: "embedded", Started: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := dataset.Item{ID: "a", Input: []byte(`{"document_text":"x"}`)}
+	err = errors.Join(run.AddItems(t.Context(), []dataset.Item{item}, dataset.Hash),
+		run.Commit(t.Context(), outcome.Outcome{Item: "a", Trial: 1, Attempt: 1, Scores: []outcome.Score{{Name: "f1", Value: &score}}}),
+		run.Finish(t.Context(), outcome.Footer{Status: outcome.Complete, Planned: 1}), run.Close(), age(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func age(path string) error {
+	then := time.Now().Add(-time.Hour)
+	return os.Chtimes(path, then, then)
+}
+
+// TestRuns_cached: a list is the same with its cache, without it, and whatever became
+// of the cache or the files.
+func TestRuns_cached(t *testing.T) {
+	t.Chdir(t.TempDir())
+	list := func() string {
+		t.Helper()
+		rows, err := runRows(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		for _, l := range rows {
+			switch {
+			case l.err != nil:
+				b.WriteString("damaged ")
+			default:
+				b.WriteString(l.row.Name + strings.Repeat("!", l.row.Unpublished) + " " + map[float64]string{0.25: "low", 0.75: "high"}[*l.row.Mean] + " ")
+			}
+		}
+		return b.String()
+	}
+	if got := list(); got != "" {
+		t.Errorf("no runs: %s", got)
+	}
+	if _, err := os.Stat(connect.Folder); err == nil {
+		t.Error("a list of nothing made a folder")
+	}
+	first, second := writeRun(t, "first", 0.25), writeRun(t, "second", 0.75)
+	const want = "first! low second! high "
+	for range 2 {
+		if got := list(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	whole, err := os.ReadFile(runCachePath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, cache := range map[string][]byte{
+		"another value": bytes.Replace(whole, []byte("0.25"), []byte("0.75"), 1), "cut": whole[:len(whole)/2], "empty": nil, "none": []byte("null"),
+		"another format": bytes.Replace(whole, []byte(`"format":1`), []byte(`"format":9`), 1), "another program": bytes.Replace(whole, []byte(`"program":"`), []byte(`"program":"x`), 1),
+	} {
+		if err := os.WriteFile(runCachePath(), cache, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := list(); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+		if now, err := os.ReadFile(runCachePath()); err != nil || !bytes.Equal(now, whole) {
+			t.Errorf("%s: the cache is not what it was: %v", name, err)
+		}
+	}
+
+	// What is in the cache is what is shown: the file is not looked into …
+	info, err := os.Stat(first)
+	if err == nil {
+		err = errors.Join(os.WriteFile(first, make([]byte, info.Size()), 0o600), os.Chtimes(first, info.ModTime(), info.ModTime()))
+	}
+	if got := list(); err != nil || got != want {
+		t.Errorf("of the same size and time: %s, want %s (%v)", got, want, err)
+	}
+	// … unless its time, its size or its log is another.
+	if err := os.Chtimes(first, info.ModTime().Add(time.Second), info.ModTime().Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := list(), "second! high damaged "; got != want {
+		t.Errorf("another time: %s, want %s", got, want)
+	}
+	if err := os.Remove(first); err != nil {
+		t.Fatal(err)
+	}
+	run, err := runstore.Open(second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(run.SetPlace(t.Context(), "x"), age(second))
+	if _, settled := stampOf(second, time.Now()); err != nil || settled {
+		t.Errorf("a run that is being written is settled (%v)", err)
+	}
+	if err := run.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := list(), "second! high "; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if now, err := os.ReadFile(runCachePath()); err != nil || strings.Contains(string(now), filepath.Base(first)) {
+		t.Errorf("the cache keeps what is gone: %s, %v", now, err)
+	}
+}
+
+// BenchmarkRuns is the list of 1,000 runs, after the first time.
+func BenchmarkRuns(b *testing.B) {
+	b.Chdir(b.TempDir())
+	path := writeRun(b, "r", 0.5)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range 1000 {
+		copied := filepath.Join(filepath.Dir(path), "r"+strings.Repeat("0", i%7)+time.Duration(i).String()+runstore.Extension)
+		if err := errors.Join(os.WriteFile(copied, raw, 0o600), age(copied)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for range 2 { // the first time
+		if _, err := runRows(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		if _, err := runRows(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

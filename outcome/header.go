@@ -137,6 +137,9 @@ type Scorer struct {
 	Primary string `json:"primary"`
 	// Custom are the scores that external evaluators gave.
 	Custom []CustomScorer `json:"custom,omitempty"`
+	// OutputOnly names the scores of what was extracted, whatever was expected: a
+	// failed item has none, and counts for nothing.
+	OutputOnly []string `json:"output_only,omitempty"`
 }
 
 // External reports whether an external evaluator gives the score of that name.

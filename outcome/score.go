@@ -21,9 +21,6 @@ type Score struct {
 	// Vacuous says that the value is 1 only because nothing was expected and
 	// nothing was extracted.
 	Vacuous bool `json:"vacuous,omitempty"`
-	// OutputOnly says that the score is of what was extracted, whatever was
-	// expected: a failed item has none, and counts for nothing.
-	OutputOnly bool `json:"output_only,omitempty"`
 	// Weight is how much the item counts in the weighted mean of this score,
 	// at least 0; nil where there are no weights. A failed item has it too.
 	Weight *float64 `json:"weight,omitempty"`

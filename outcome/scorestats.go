@@ -119,7 +119,6 @@ func (t *tally) add(s Score, failed bool) {
 	if refused {
 		t.refused++
 	}
-	t.outputOnly = t.outputOnly || s.OutputOnly
 	switch {
 	case !s.weighty():
 	case s.Value != nil && !refused:

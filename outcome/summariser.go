@@ -152,7 +152,7 @@ func (s *Summariser) addScores(o Outcome) {
 	for _, score := range o.Scores {
 		t := s.scores[score.Name]
 		if t == nil {
-			t = &tally{external: s.header.Scorer.External(score.Name)}
+			t = &tally{external: s.header.Scorer.External(score.Name), outputOnly: slices.Contains(s.header.Scorer.OutputOnly, score.Name)}
 			s.scores[score.Name] = t
 		}
 		if t.last == ordinal {

@@ -99,13 +99,13 @@ func TestSummary_byHand(t *testing.T) {
 func TestSummary_failuresAsZero(t *testing.T) {
 	for _, trials := range []int{1, 2} {
 		h := header()
-		h.Trials = trials
+		h.Trials, h.Scorer.OutputOnly = trials, []string{"grounded_rate"}
 		s := NewSummariser(h, SummaryConfig{})
 		for i := range 20 {
 			o := Outcome{Item: string(rune('a' + i)), Trial: 1, Class: Timeout, Scores: []Score{{Name: "f1"}}}
 			if i < 10 {
 				value := ptr(0.8 + 0.2*float64(i%2))
-				o.Class, o.Scores = OK, []Score{{Name: "f1", Value: value}, {Name: "grounded_rate", Value: value, OutputOnly: true}}
+				o.Class, o.Scores = OK, []Score{{Name: "f1", Value: value}, {Name: "grounded_rate", Value: value}}
 			}
 			s.Add(o)
 		}

@@ -70,7 +70,7 @@ type Stat struct {
 	// FailuresAsZero is the sum of the values over N + Failed + Unanswered: what
 	// Mean is when a failed item scores 0 wherever its expected output defines
 	// the score, and an item that an evaluator did not answer for. Nil when all
-	// are 0, and for a score of what was extracted alone (Score.OutputOnly).
+	// are 0, and for a score of what was extracted alone (Scorer.OutputOnly).
 	// CI95AsZero is its interval, as CI95 is that of Mean.
 	FailuresAsZero *float64    `json:"mean_failures_as_zero"`
 	CI95AsZero     *[2]float64 `json:"ci95_failures_as_zero"`

@@ -107,9 +107,9 @@ func TestText_colour(t *testing.T) {
 // counts them as 0, and shows the mean of the others beside it. A score of what was
 // extracted alone has none of them.
 func TestText_failedItems(t *testing.T) {
-	sum := outcome.NewSummariser(outcome.Header{Name: "r", Scorer: outcome.Scorer{Primary: "entity_f1"}}, outcome.SummaryConfig{})
+	sum := outcome.NewSummariser(outcome.Header{Name: "r", Scorer: outcome.Scorer{Primary: "entity_f1", OutputOnly: []string{"grounded_rate"}}}, outcome.SummaryConfig{})
 	for i := range 40 {
-		o := outcome.Outcome{Item: fmt.Sprint(i), Scores: []outcome.Score{{Name: "entity_f1", Value: ptr(0.842)}, {Name: "grounded_rate", Value: ptr(0.889), OutputOnly: true}}}
+		o := outcome.Outcome{Item: fmt.Sprint(i), Scores: []outcome.Score{{Name: "entity_f1", Value: ptr(0.842)}, {Name: "grounded_rate", Value: ptr(0.889)}}}
 		if i%5 < 2 {
 			o.Class, o.Scores = outcome.Timeout, []outcome.Score{{Name: "entity_f1"}}
 		}

@@ -168,7 +168,7 @@ func (j *job) header(rules scorer, filter dataset.Filter) (outcome.Header, error
 	return outcome.Header{
 		Format: outcome.FormatVersion, RunUID: hex.EncodeToString(uid), Name: j.cfg.name, Harness: harness.Name,
 		Dataset:     outcome.Dataset{Name: j.cfg.dataset, Selection: filter.String()},
-		Scorer:      outcome.Scorer{Version: scoring.Version, Options: options, Primary: harness.Primary, Custom: rules.custom.described},
+		Scorer:      outcome.Scorer{Version: scoring.Version, Options: options, Primary: harness.Primary, Custom: rules.custom.described, OutputOnly: []string{harness.GroundedRate}},
 		Trials:      j.cfg.trials,
 		Description: j.cfg.description, Environment: j.cfg.environment, Publication: j.cfg.publication, Metadata: j.cfg.metadata,
 		GitSHA: gitSHA(), Runner: build.Version(), Project: j.lf.Server.Project.ID, Started: time.Now().UTC(),

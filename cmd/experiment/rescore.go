@@ -197,7 +197,7 @@ func rescoredHeader(ctx context.Context, from *runstore.Reader, options scoring.
 	h.Rescored = &outcome.Origin{Name: h.Name, RunUID: h.RunUID}
 	h.Publication = h.PublishedAnew()
 	h.Format, h.RunUID = outcome.FormatVersion, hex.EncodeToString(uid)
-	h.Scorer = outcome.Scorer{Version: scoring.Version, Options: raw, Primary: harness.Primary, Custom: h.Scorer.Custom}
+	h.Scorer = outcome.Scorer{Version: scoring.Version, Options: raw, Primary: harness.Primary, Custom: h.Scorer.Custom, OutputOnly: []string{harness.GroundedRate}}
 	if h.Harness == answers.Name {
 		h.Scorer, h.Publication.Scores = answersPin(), []string{outcome.AllScores}
 	}

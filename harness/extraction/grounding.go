@@ -44,11 +44,11 @@ func Grounding(document string, found extraction.Extraction) outcome.Score {
 	}
 	n := len(found.Entities)
 	if n == 0 {
-		return outcome.Score{Name: GroundedRate, OutputOnly: true, Reason: "nothing was extracted that could stand in the document"}
+		return outcome.Score{Name: GroundedRate, Reason: "nothing was extracted that could stand in the document"}
 	}
 	value := float64(standing) / float64(n)
 	return outcome.Score{
-		Name: GroundedRate, OutputOnly: true, Value: &value, Ratio: &outcome.Ratio{Num: int64(standing), Den: int64(n)},
+		Name: GroundedRate, Value: &value, Ratio: &outcome.Ratio{Num: int64(standing), Den: int64(n)},
 		Counts:  map[string]int64{inventedEntities: int64(invented)},
 		Comment: fmt.Sprintf("%d/%d extracted entities stand in the document (%d with quotes, %d by name); %d occur nowhere in it", standing, n, quoted, n-quoted, invented),
 	}

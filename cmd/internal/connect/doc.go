@@ -4,5 +4,6 @@
 //
 // The embedded server of a folder keeps its data in .experiment/langfuse.db.
 // While "experiment serve" runs there, other commands talk to it; otherwise
-// each opens the store for as long as it runs.
+// each opens the store for as long as it runs. All who have it open do so in one
+// mode.
 package connect

@@ -47,6 +47,9 @@ func Record(ctx context.Context, model Model, req Request, call outcome.Call, no
 	if res.Text != "" {
 		call.Output = encoded(res.Text)
 	}
+	if res.Odd != "" {
+		call.Warnings = append(call.Warnings, call.Name+": "+res.Odd)
+	}
 	if err != nil {
 		call.Error = outcome.FailureOf(err, outcome.Provider).Message
 	}

@@ -258,3 +258,25 @@ func TestBudget_everyTry(t *testing.T) {
 		}
 	})
 }
+
+// oddModel reports a usage that cannot be.
+type oddModel struct{}
+
+func (oddModel) Generate(context.Context, pipeline.Request) (pipeline.Response, error) {
+	return pipeline.Response{Text: "x", Finish: pipeline.FinishStop, Attempts: 1, Odd: pipeline.OddTokens(10, -100)}, nil
+}
+
+// TestRecord_oddUsage: what cannot be is said, and the request counts as estimated.
+func TestRecord_oddUsage(t *testing.T) {
+	if odd := pipeline.OddTokens(0, 1<<30) + pipeline.OddTokens(int32(7)); odd != "" {
+		t.Error(odd)
+	}
+	model := newLimited(t, pipeline.LimitedConfig{Model: oddModel{}})
+	_, call, err := pipeline.Record(t.Context(), model, ten(), outcome.Call{Name: "extract"}, time.Now)
+	if err != nil || len(call.Warnings) != 1 || !strings.Contains(call.Warnings[0], "extract: the provider reports -100 tokens, which cannot be") {
+		t.Errorf("%q, %v", call.Warnings, err)
+	}
+	if call.Usage != (outcome.Usage{}) || call.Assumed.Total() == 0 || call.CostUSD != nil {
+		t.Errorf("used %+v, assumed %+v, cost %v", call.Usage, call.Assumed, call.CostUSD)
+	}
+}

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"extraction-experiment/outcome"
@@ -69,6 +70,8 @@ type Response struct {
 	// the one asked for; empty if it did not say.
 	Model string        `json:"model,omitempty"`
 	Usage outcome.Usage `json:"usage,omitzero"`
+	// Odd says what the provider reported and cannot be, see OddTokens; "" if nothing.
+	Odd string `json:"-"`
 	// Assumed is what requests are estimated to have used that reported nothing
 	// though the provider may have worked on them; it is no part of Usage.
 	Assumed outcome.Usage `json:"-"`
@@ -82,6 +85,21 @@ type Response struct {
 	// Waited is the part of the time of Generate that is not that of the last
 	// request: waiting for limits, pauses, requests that failed before it.
 	Waited time.Duration `json:"-"`
+}
+
+// mostTokens is more than any request uses.
+const mostTokens = 1 << 30
+
+// OddTokens says what is wrong with counts of tokens of which one is negative or more
+// than any request uses; "" if none is. Such a usage counts as not reported: neither a
+// cost nor a budget may rest on it.
+func OddTokens[N int | int32](counts ...N) string {
+	for _, n := range counts {
+		if n < 0 || int64(n) > mostTokens {
+			return fmt.Sprintf("the provider reports %d tokens, which cannot be: the usage counts as not reported", n)
+		}
+	}
+	return ""
 }
 
 // ModelError says why a model gave no answer. It holds an *outcome.Failure, so

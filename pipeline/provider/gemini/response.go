@@ -14,7 +14,8 @@ import (
 // response reads a decoded answer. Only the first candidate counts; more were
 // not asked for.
 func (m *Model) response(answer *genai.GenerateContentResponse, x *exchange.Exchange) (pipeline.Response, error) {
-	response := pipeline.Response{Model: answer.ModelVersion, Usage: usage(answer.UsageMetadata), Attempts: x.Requests, Finish: pipeline.FinishOther}
+	response := pipeline.Response{Model: answer.ModelVersion, Attempts: x.Requests, Finish: pipeline.FinishOther}
+	response.Usage, response.Odd = usage(answer.UsageMetadata)
 	if len(answer.Candidates) == 0 || answer.Candidates[0] == nil {
 		if blocked := answer.PromptFeedback; blocked != nil && blocked.BlockReason != "" {
 			response.Finish = pipeline.FinishRefused
@@ -77,19 +78,18 @@ func finish(reason genai.FinishReason) pipeline.Finish {
 	return pipeline.FinishOther
 }
 
-// usage translates the counts of tokens; the package comment says what they
-// hold.
-func usage(u *genai.GenerateContentResponseUsageMetadata) outcome.Usage {
+// usage translates the counts of tokens; the package comment says what they hold, odd
+// is that of pipeline.OddTokens.
+func usage(u *genai.GenerateContentResponseUsageMetadata) (found outcome.Usage, odd string) {
 	if u == nil {
-		return outcome.Usage{}
+		return found, ""
 	}
-	found := outcome.Usage{
-		Input:     count(u.PromptTokenCount) + count(u.ToolUsePromptTokenCount),
-		Reasoning: count(u.ThoughtsTokenCount),
+	input, thoughts := []int32{u.PromptTokenCount, u.ToolUsePromptTokenCount}, u.ThoughtsTokenCount
+	if odd = pipeline.OddTokens(append(input, thoughts, u.CandidatesTokenCount, u.CachedContentTokenCount)...); odd != "" {
+		return found, odd
 	}
-	found.Output = count(u.CandidatesTokenCount) + found.Reasoning
-	found.Cached = min(count(u.CachedContentTokenCount), found.Input)
-	return found
+	found = outcome.Usage{Input: int64(input[0]) + int64(input[1]), Reasoning: int64(thoughts)}
+	found.Output = int64(u.CandidatesTokenCount) + found.Reasoning
+	found.Cached = min(int64(u.CachedContentTokenCount), found.Input)
+	return found, ""
 }
-
-func count(n int32) int64 { return max(int64(n), 0) }

@@ -14,7 +14,8 @@ import (
 // response reads a decoded answer. Only the first choice counts; more were not
 // asked for.
 func (m *Model) response(answer api.ChatCompletionResponse, x *exchange.Exchange) (pipeline.Response, error) {
-	response := pipeline.Response{Model: answer.Model, Usage: usage(answer.Usage), Attempts: x.Requests, Finish: pipeline.FinishOther}
+	response := pipeline.Response{Model: answer.Model, Attempts: x.Requests, Finish: pipeline.FinishOther}
+	response.Usage, response.Odd = usage(answer.Usage)
 	if len(answer.Choices) == 0 {
 		return response, m.empty(x, "the answer has no choices")
 	}
@@ -61,25 +62,26 @@ func finish(reason api.FinishReason) pipeline.Finish {
 	return pipeline.FinishOther
 }
 
-// usage translates the counts of tokens.
+// usage translates the counts of tokens; odd is that of pipeline.OddTokens.
 //
 // OpenAI counts reasoning in completion_tokens. Servers that do not (xAI) show
 // it by a total that is larger by just as much; it is added to Output there, so
 // that Output times its price is what is paid.
-func usage(u api.Usage) outcome.Usage {
-	found := outcome.Usage{Input: count(u.PromptTokens), Output: count(u.CompletionTokens)}
+func usage(u api.Usage) (found outcome.Usage, odd string) {
+	var cached, reasoning int
 	if d := u.PromptTokensDetails; d != nil {
-		found.Cached = min(count(d.CachedTokens), found.Input)
+		cached = d.CachedTokens
 	}
 	if d := u.CompletionTokensDetails; d != nil {
-		found.Reasoning = count(d.ReasoningTokens)
+		reasoning = d.ReasoningTokens
 	}
-	if found.Reasoning > 0 && count(u.TotalTokens) == found.Input+found.Output+found.Reasoning {
-		found.Output += found.Reasoning
+	if odd = pipeline.OddTokens(u.PromptTokens, u.CompletionTokens, cached, reasoning); odd != "" {
+		return found, odd
 	}
-	found.Reasoning = min(found.Reasoning, found.Output)
-	return found
+	output := u.CompletionTokens
+	if reasoning > 0 && u.TotalTokens == u.PromptTokens+output+reasoning {
+		output += reasoning
+	}
+	return outcome.Usage{Input: int64(u.PromptTokens), Output: int64(output),
+		Cached: int64(min(cached, u.PromptTokens)), Reasoning: int64(min(reasoning, output))}, ""
 }
-
-// count keeps a count from outside in [0, 2⁴⁰], so that sums cannot overflow.
-func count(n int) int64 { return min(max(int64(n), 0), 1<<40) }

@@ -70,13 +70,17 @@ func TestGenerate_usage(t *testing.T) {
 		// xAI: they are not, the total is 10 + 5 + 3; output is 5 + 3.
 		`{"prompt_tokens":10,"completion_tokens":5,"total_tokens":18,"completion_tokens_details":{"reasoning_tokens":3}}`: {Input: 10, Output: 8, Reasoning: 3},
 		`{"prompt_tokens":10,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":null}`:               {Input: 10, Cached: 4},
-		// Numbers that cannot be are cut to what can.
-		`{"prompt_tokens":-1,"completion_tokens":2,"completion_tokens_details":{"reasoning_tokens":9},"prompt_tokens_details":{"cached_tokens":7}}`: {Output: 2, Reasoning: 2},
-		`{"prompt_tokens":9223372036854775807,"completion_tokens":9223372036854775807}`:                                                             {Input: 1 << 40, Output: 1 << 40},
+		// Parts are cut to the whole; numbers that cannot be count as none, and say so.
+		`{"prompt_tokens":1,"completion_tokens":2,"completion_tokens_details":{"reasoning_tokens":9},"prompt_tokens_details":{"cached_tokens":7}}`: {Input: 1, Cached: 1, Output: 2, Reasoning: 2},
+		`{"prompt_tokens":-100,"completion_tokens":2}`:                                  {},
+		`{"prompt_tokens":9223372036854775807,"completion_tokens":9223372036854775807}`: {},
 	} {
 		got, err := ask(t, 200, `{"choices":[{"message":{"content":"x"}}],"usage":`+counts+`}`)
 		if err != nil || got.Usage != want {
 			t.Errorf("%s: got %+v, %v", counts, got.Usage, err)
+		}
+		if odd := strings.Contains(counts, "-100") || strings.Contains(counts, "9223372036854775807"); odd != (got.Odd != "") {
+			t.Errorf("%s: odd is %q", counts, got.Odd)
 		}
 		// What an empty answer cost is known as well.
 		got, err = ask(t, 200, `{"choices":[],"usage":`+counts+`}`)

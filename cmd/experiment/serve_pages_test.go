@@ -243,7 +243,8 @@ func TestServe_browser(t *testing.T) {
 	browsertest.Want(b, `!!document.querySelector('#item a[href^="/traces/"]')`, true)
 	browsertest.Value[bool](b, `document.querySelector('#item a[href^="/traces/"]').click() === undefined`)
 	browsertest.Want(b, `document.querySelector("h1").textContent.startsWith("Trace ")`, true)
-	browsertest.Want(b, `document.querySelectorAll("details.step").length > 0 && document.querySelectorAll(".tracescores tbody tr").length > 5`, true)
+	browsertest.Want(b, `document.querySelectorAll("details.step").length`, 2)
+	browsertest.Want(b, `Array.from(document.querySelectorAll(".tracescores tbody tr"), r => r.cells[0].textContent).sort().join(" ")`, "entity_f1 entity_precision entity_recall error")
 	b.Click(`a.back`)
 	browsertest.Want(b, `document.querySelectorAll(".runlist tbody tr").length`, 4)
 

@@ -13,32 +13,34 @@ const maxWrapped = 4
 // maxNamed bounds how many keys and units a message names.
 const maxNamed = 5
 
-// list is one of the two lists of an answer, as strict JSON.
+// list is one of the two lists of an answer.
 type list struct {
-	name   string
-	raw    []byte // the complete units with commas between; another value as it is
-	count  int
-	found  bool
-	closed bool // the list was read to its end, or is another value
-	other  bool // not a list
+	name  string
+	found *value
 }
 
-// json returns the list as a value.
-func (l *list) json() []byte {
-	if l.other {
-		return l.raw
+// units returns the entities or relationships that were read to their end.
+func (l *list) units() []value {
+	if l.found == nil || l.found.kind != '[' {
+		return nil
 	}
-	return append(append([]byte{'['}, l.raw...), ']')
+	units := l.found.inner
+	if n := len(units); n > 0 && !units[n-1].whole {
+		return units[:n-1]
+	}
+	return units
 }
+
+func (l *list) closed() bool { return l.found != nil && l.found.whole }
 
 // candidate is one JSON value of the text, which may be the answer.
 type candidate struct {
-	start, end    int // end is where reading stopped
+	top           value
+	json          string // the values, as strict JSON
+	start, end    int    // in the text; end is where reading stopped
 	entities      list
 	relationships list
 	bare          bool // a list of entities or relationships without an object around it
-	begun         bool // at least one member or element was complete
-	objects       bool // a list whose first element is an object
 	wrapped       bool // a list whose first element has the lists
 	err           error
 	keys          []string // the keys of the outermost object, some
@@ -48,42 +50,67 @@ type candidate struct {
 	repairs       []string
 }
 
-func (c *candidate) recognised() bool { return c.entities.found || c.relationships.found }
+func (c *candidate) recognised() bool { return c.entities.found != nil || c.relationships.found != nil }
 func (c *candidate) cut() bool        { return c.err == errCut }
-func (c *candidate) units() int       { return c.entities.count + c.relationships.count }
+func (c *candidate) units() int       { return len(c.entities.units()) + len(c.relationships.units()) }
+
+// begun reports whether a member or element was complete.
+func (v value) begun() bool { return len(v.inner) > 0 && (v.inner[0].whole || v.inner[0].begun()) }
 
 // read reads the value that begins at start with a bracket.
 func read(text string, start int) *candidate {
 	c := &candidate{start: start, entities: list{name: "entities"}, relationships: list{name: "relationships"}}
 	s := &scanner{text: text, pos: start}
-	if text[start] == '{' {
-		c.err = c.object(s, 0)
-	} else {
-		c.err = c.bareList(s)
+	c.top, c.err = s.value(0, keptObjects+keptInList)
+	c.end, c.json, c.repairs = s.pos, string(s.out), s.repairs
+	if c.top.kind == '{' {
+		c.object(c.top, 0)
+	} else if c.top.holdsObjects() {
+		c.bareList()
 	}
-	c.end, c.repairs = s.pos, s.repairs
 	return c
 }
 
+func (v value) holdsObjects() bool {
+	return v.kind == '[' && len(v.inner) > 0 && v.inner[0].kind == '{'
+}
+
 // object looks for the lists in an object, and in the objects in it.
-func (c *candidate) object(s *scanner, depth int) error {
-	return s.members(depth, func(key []byte) error {
-		_, set := field(key[1 : len(key)-1])
-		if depth == 0 && len(c.keys) < maxNamed {
-			c.keys = append(c.keys, shown(string(key)))
+func (c *candidate) object(o value, depth int) {
+	for i := range o.inner {
+		member := &o.inner[i]
+		key := c.json[member.keyStart:member.keyEnd]
+		if depth == 0 {
+			c.keys = named(c.keys, key)
 		}
-		l := c.list(set)
-		if l == nil && len(c.lists) < maxNamed && s.startsWith("[") && s.opensObjects() {
-			c.lists = append(c.lists, shown(string(key)))
-		}
-		if l != nil && l.found {
+		l := c.list(key)
+		if l != nil && l.found != nil {
 			c.warn(fmt.Sprintf("%q stands more than once in the answer; the first was read", l.name))
 			l = nil
+		} else if l == nil && member.holdsObjects() {
+			c.lists = named(c.lists, key)
 		}
-		err := c.member(s, depth, l)
-		c.begun = c.begun || err == nil
-		return err
-	})
+		switch {
+		case l != nil && (member.kind == '[' || depth == 0 && member.whole):
+			l.found = member
+		case depth < maxWrapped && member.kind == '{':
+			c.object(*member, depth+1)
+		}
+	}
+}
+
+// bareList takes a list as one of entities or of relationships, which the fields
+// of its first element tell.
+func (c *candidate) bareList() {
+	_, known, unknown := c.spell(c.top.inner[0])
+	c.keys = unknown
+	c.wrapped = has(known, "entities", "relationships")
+	switch {
+	case has(known, anySource...) || has(known, anyTarget...):
+		c.relationships.found, c.bare = &c.top, true
+	case has(known, "name"):
+		c.entities.found, c.bare = &c.top, true
+	}
 }
 
 // warn remembers a warning, once.
@@ -93,76 +120,150 @@ func (c *candidate) warn(warning string) {
 	}
 }
 
-func (c *candidate) list(set fields) *list {
-	switch set {
-	case fieldEntities:
+// named adds a key to those that a message names.
+func named(keys []string, key string) []string {
+	if len(keys) < maxNamed {
+		keys = append(keys, shown(`"`+key+`"`))
+	}
+	return keys
+}
+
+func (c *candidate) list(key string) *list {
+	switch field(key) {
+	case "entities":
 		return &c.entities
-	case fieldRelationships:
+	case "relationships":
 		return &c.relationships
 	}
 	return nil
 }
 
-// member reads the value of a key; l is the list that the key names, or nil.
-func (c *candidate) member(s *scanner, depth int, l *list) error {
-	isList := s.startsWith("[")
-	switch {
-	case l != nil && isList:
-		l.found = true
-		return c.readUnits(s, l, depth+1)
-	case l != nil && depth == 0:
-		err := s.value(depth + 1)
-		if err == nil {
-			l.found, l.closed, l.other = true, true, true
-			l.raw = s.out
+// extraction returns the two lists in the form that extractions have.
+func (c *candidate) extraction() []byte {
+	raw := []byte{'{'}
+	for _, l := range []*list{&c.entities, &c.relationships} {
+		if l.found == nil {
+			continue
 		}
-		s.out = nil
-		return err
-	case depth < maxWrapped && s.startsWith("{"):
-		return c.object(s, depth+1)
+		if len(raw) > 1 {
+			raw = append(raw, ',')
+		}
+		raw = fmt.Appendf(raw, "%q:", l.name)
+		if l.found.kind != '[' {
+			raw = append(raw, c.json[l.found.start:l.found.end]...)
+			continue
+		}
+		raw = append(raw, '[')
+		if len(l.units()) > MaxListed {
+			c.problems = append(c.problems, fmt.Sprintf("the answer lists more than %d %s", MaxListed, l.name))
+			return nil
+		}
+		for i, unit := range l.units() {
+			if i > 0 {
+				raw = append(raw, ',')
+			}
+			raw = c.unit(raw, l, i, unit)
+		}
+		raw = append(raw, ']')
 	}
-	err := s.value(depth + 1)
-	s.out = s.out[:0]
-	return err
+	return append(raw, '}')
 }
 
-// readUnits reads the units of a list. What is kept when the text ends, or is
-// broken, are the complete ones.
-func (c *candidate) readUnits(s *scanner, l *list, depth int) error {
-	s.out = nil
-	err := s.elements(depth, func() error {
-		mark := len(s.out)
-		if l.count > 0 {
-			s.out = append(s.out, ',')
-		}
-		set, err := s.unit(depth + 1)
-		if err == nil && l.count == MaxListed {
-			err = s.fail("the answer lists more than %d %s", MaxListed, l.name)
-		}
-		if err != nil {
-			s.out = s.out[:mark]
-			return err
-		}
-		c.judge(l, set, s.unknown)
-		l.count++
-		return nil
-	})
-	l.raw, l.closed = s.out, err == nil
-	s.out = nil
-	return err
-}
-
-// judge names a unit whose fields are not those that were asked for: in another
-// language, or of another form.
-func (c *candidate) judge(l *list, set fields, unknown []string) {
-	complete, names := set&fieldName != 0, `"name" and "type"`
+// unit appends an entity or a relationship, and names one whose fields are not
+// those that were asked for: in another language, or of another form.
+func (c *candidate) unit(raw []byte, l *list, i int, unit value) []byte {
+	if unit.kind != '{' {
+		return append(raw, c.json[unit.start:unit.end]...)
+	}
+	keys, known, unknown := c.spell(unit)
+	complete, names := has(known, "name"), `"name" and "type"`
 	if l == &c.relationships {
-		complete = set&anySource != 0 && set&anyTarget != 0 && set&(fieldRelationshipType|fieldType) != 0
+		complete = has(known, anySource...) && has(known, anyTarget...) && has(known, "relationship_type", "type")
 		names = `"source_name", "target_name" and "relationship_type"`
 	}
-	if len(unknown) == 0 || complete || len(c.problems) >= maxNamed {
-		return
+	if len(unknown) > 0 && !complete && len(c.problems) < maxNamed {
+		c.problems = append(c.problems, fmt.Sprintf("%s[%d] has the fields %s: its field names must be %s, in English and spelled so",
+			l.name, i, strings.Join(unknown, ", "), names))
 	}
-	c.problems = append(c.problems, fmt.Sprintf("%s[%d] has the fields %s: its field names must be %s, in English and spelled so",
-		l.name, l.count, strings.Join(unknown, ", "), names))
+	if keys == nil {
+		return append(raw, c.json[unit.start:unit.end]...)
+	}
+	if repair := "keys were spelled as the schema has them"; !slices.Contains(c.repairs, repair) {
+		c.repairs = append(c.repairs, repair)
+	}
+	raw = append(raw, '{')
+	for i, member := range unit.inner {
+		if i > 0 {
+			raw = append(raw, ',')
+		}
+		raw = append(append(append(raw, '"'), keys[i]...), `":`...)
+		raw = append(raw, c.json[member.start:member.end]...)
+	}
+	return append(raw, '}')
+}
+
+// spell returns the keys of a unit as extractions spell them, nil if they are so
+// already; unknown keys, and a second spelling of one that was there, stay as
+// they are. It also returns which fields it has, and some keys that are none.
+func (c *candidate) spell(unit value) (keys, known, unknown []string) {
+	changed := false
+	for _, member := range unit.inner {
+		key := c.json[member.keyStart:member.keyEnd]
+		name := field(key)
+		switch {
+		case name == "":
+			unknown = named(unknown, key)
+		case !has(known, name):
+			known = append(known, name)
+			changed = changed || key != name
+			key = name
+		}
+		keys = append(keys, key)
+	}
+	if !changed {
+		keys = nil
+	}
+	return keys, known, unknown
+}
+
+var (
+	anySource = []string{"source_name", "source", "source_ref"}
+	anyTarget = []string{"target_name", "target", "target_ref"}
+)
+
+func has(known []string, names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(known, name) })
+}
+
+// fieldNames are the keys of extractions, by their letters without separators.
+var fieldNames = map[string]string{
+	"entities": "entities", "relationships": "relationships", "relations": "relationships",
+	"name": "name", "entityname": "name", "type": "type", "entitytype": "type",
+	"sourcename": "source_name", "source": "source", "sourceref": "source_ref",
+	"targetname": "target_name", "target": "target", "targetref": "target_ref",
+	"relationshiptype": "relationship_type", "relationtype": "relationship_type",
+	"id": "id", "tempid": "temp_id", "description": "description", "aliases": "aliases",
+	"properties": "properties", "mentions": "mentions",
+}
+
+// field returns how a key is spelled that differs in case and separators only
+// ("sourceName", "Source-Name"); "" for a key that extractions do not have.
+func field(key string) string {
+	var folded [32]byte
+	n := 0
+	for i := range len(key) {
+		c := key[i]
+		if c == '_' || c == '-' || c == ' ' {
+			continue
+		}
+		if n == len(folded) {
+			return ""
+		}
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		folded[n] = c
+		n++
+	}
+	return fieldNames[string(folded[:n])]
 }

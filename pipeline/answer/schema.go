@@ -1,8 +1,9 @@
 package answer
 
 import (
-	"bytes"
 	"encoding/json"
+	"fmt"
+	"strings"
 
 	"extraction-experiment/extraction"
 )
@@ -50,27 +51,27 @@ func Schema(doc extraction.Document, opts Options) json.RawMessage {
 	if len(kinds)+len(statements) > maxEnums {
 		kinds, statements = nil, nil
 	}
-	entity := object{
-		{"name", text("the name as the document writes it")},
-		{"type", oneOf(kinds, "the type of the entity")},
+	entity := []property{
+		{"name", text("the name as the document writes it", nil)},
+		{"type", text("the type of the entity", kinds)},
 	}
 	if opts.Quotes {
-		quote := object{{"quote", text("words of the document, letter for letter")}}
-		entity = append(entity, property{"mentions", listOf(closed(quote), "where the document names the entity")})
+		quote := object(property{"quote", text("words of the document, letter for letter", nil)})
+		entity = append(entity, property{"mentions", listOf(quote, "where the document names the entity")})
 	}
-	relationship := object{
-		{"source_name", text("the name of one of the entities")},
-		{"target_name", text("the name of one of the entities")},
-		{"relationship_type", oneOf(statements, "the type, read from source to target")},
-	}
-	var top object
+	relationship := object(
+		property{"source_name", text("the name of one of the entities", nil)},
+		property{"target_name", text("the name of one of the entities", nil)},
+		property{"relationship_type", text("the type, read from source to target", statements)},
+	)
+	var top []property
 	if opts.Part != RelationshipsOnly {
-		top = append(top, property{"entities", listOf(closed(entity), "every entity that the document names")})
+		top = append(top, property{"entities", listOf(object(entity...), "every entity that the document names")})
 	}
 	if opts.Part != EntitiesOnly {
-		top = append(top, property{"relationships", listOf(closed(relationship), "every relationship that the document states")})
+		top = append(top, property{"relationships", listOf(relationship, "every relationship that the document states")})
 	}
-	return write(closed(top))
+	return json.RawMessage(object(top...))
 }
 
 // Instruction asks in words for what Schema demands, for a model or a server
@@ -79,67 +80,39 @@ func Instruction(doc extraction.Document, opts Options) string {
 	return "Answer with one JSON object and nothing else: no explanation, no Markdown, no comments. It must satisfy this JSON Schema:\n" + string(Schema(doc, opts))
 }
 
-// object is a JSON object whose keys keep their order.
-type object []property
+// property is a property of an object with its schema.
+type property struct{ name, schema string }
 
-type property struct {
-	name  string
-	value any
+// object is the schema of an object that has exactly these properties.
+func object(properties ...property) string {
+	var names, schemas []string
+	for _, p := range properties {
+		names = append(names, p.name)
+		schemas = append(schemas, asJSON(p.name)+":"+p.schema)
+	}
+	return fmt.Sprintf(`{"type":"object","properties":{%s},"required":%s,"additionalProperties":false}`,
+		strings.Join(schemas, ","), asJSON(names))
 }
 
-// MarshalJSON writes the object in the order of its properties.
-func (o object) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, p := range o {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(write(p.name))
-		b.WriteByte(':')
-		b.Write(write(p.value))
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+func listOf(items, description string) string {
+	return fmt.Sprintf(`{"type":"array","description":%s,"items":%s}`, asJSON(description), items)
 }
 
-// write writes texts, booleans, lists and objects, which always can be written.
-func write(value any) json.RawMessage {
-	if o, ok := value.(object); ok {
-		raw, _ := o.MarshalJSON()
-		return raw
+// text is the schema of a text, one of the values if there are any, and not too
+// many.
+func text(description string, values []string) string {
+	enum := ""
+	if n := len(values); n > 0 && (n <= maxLong || len(strings.Join(values, "")) <= maxLongText) {
+		enum = `,"enum":` + asJSON(values)
 	}
-	var b bytes.Buffer
+	return fmt.Sprintf(`{"type":"string","description":%s%s}`, asJSON(description), enum)
+}
+
+// asJSON writes texts as JSON.
+func asJSON(value any) string {
+	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(value)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-}
-
-func text(description string) object {
-	return object{{"type", "string"}, {"description", description}}
-}
-
-func oneOf(values []string, description string) object {
-	o := text(description)
-	length := 0
-	for _, v := range values {
-		length += len(v)
-	}
-	if len(values) == 0 || len(values) > maxLong && length > maxLongText {
-		return o
-	}
-	return append(o, property{"enum", values})
-}
-
-func listOf(items object, description string) object {
-	return object{{"type", "array"}, {"description", description}, {"items", items}}
-}
-
-func closed(properties object) object {
-	var required []string
-	for _, p := range properties {
-		required = append(required, p.name)
-	}
-	return object{{"type", "object"}, {"properties", properties}, {"required", required}, {"additionalProperties", false}}
+	_ = encoder.Encode(value) // texts can always be written
+	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -2,11 +2,13 @@ package answer
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/fold"
+	"extraction-experiment/internal/nearest"
 )
 
 // maxProblems bounds how many problems one answer is told.
@@ -120,7 +122,7 @@ func (v *validator) end(name, ref string, at fit, allowed []string) string {
 	switch {
 	case !there:
 		return "is the name of no entity: add the entity, or leave the relationship out"
-	case len(allowed) == 0 || slices.ContainsFunc(kinds, func(kind string) bool { return kind == "" || v.among(kind, at, allowed) }):
+	case len(allowed) == 0, slices.ContainsFunc(kinds, func(kind string) bool { return kind == "" || v.among(kind, at, allowed) }):
 		return ""
 	}
 	return fmt.Sprintf("is of the type %s, the schema allows %s", shown(strings.Join(kinds, ", ")), shown(strings.Join(allowed, ", ")))
@@ -148,3 +150,118 @@ func (v *validator) among(kind string, at fit, allowed []string) bool {
 func statement(i int, r extraction.Relationship) string {
 	return fmt.Sprintf("relationships[%d] %q %s %q", i, shown(r.Source), shown(r.Type), shown(r.Target))
 }
+
+// Normalise returns the extraction with its types spelled as the document's
+// schemas spell them, where they differ in case, spaces, hyphens and underscores
+// only ("works for", "WorksFor": "works_for"), or are the name inside a schema
+// that has another key. A type that no schema has, or that two could be, stays,
+// and so does everything else. The extraction given is not changed. Normalising
+// again changes nothing. Time is linear.
+func Normalise(e extraction.Extraction, doc extraction.Document) extraction.Extraction {
+	entities, relationships := entityTypes(doc), relationshipTypes(doc)
+	e.Entities, e.Relationships = slices.Clone(e.Entities), slices.Clone(e.Relationships)
+	for i := range e.Entities {
+		entities.respell(&e.Entities[i].Type)
+	}
+	for i := range e.Relationships {
+		relationships.respell(&e.Relationships[i].Type)
+	}
+	return e
+}
+
+// vocabulary is the types that a document allows, of entities or of
+// relationships. An empty one allows every type.
+type vocabulary struct {
+	names  []string
+	folded map[string]string // "" where several names fold to it
+	alias  map[string]bool   // which of the folded are names inside schemas
+	seen   map[string]string // by spelling as it was looked up
+}
+
+// entityTypes are the allowed types; without them, those of the schemas.
+func entityTypes(doc extraction.Document) vocabulary {
+	names := doc.AllowedTypes
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(doc.Objects))
+	}
+	v := newVocabulary(names)
+	for key, schema := range doc.Objects {
+		v.addAlias(schema.Name, key)
+	}
+	return v
+}
+
+func relationshipTypes(doc extraction.Document) vocabulary {
+	v := newVocabulary(slices.Sorted(maps.Keys(doc.Relationships)))
+	for key, schema := range doc.Relationships {
+		v.addAlias(schema.Name, key)
+	}
+	return v
+}
+
+func newVocabulary(names []string) vocabulary {
+	v := vocabulary{folded: map[string]string{}, alias: map[string]bool{}, seen: map[string]string{}}
+	for _, name := range names {
+		if _, twice := v.seen[name]; twice {
+			continue
+		}
+		v.names, v.seen[name] = append(v.names, name), name
+		key := foldType(name)
+		if _, taken := v.folded[key]; taken {
+			name = ""
+		}
+		v.folded[key] = name
+	}
+	return v
+}
+
+// addAlias lets the name in a schema stand for its key, unless that is how a
+// type is spelled, or the name in another schema.
+func (v vocabulary) addAlias(name, key string) {
+	folded := foldType(name)
+	if folded == "" || v.seen[key] != key {
+		return
+	}
+	switch other, taken := v.folded[folded]; {
+	case !taken:
+		v.folded[folded], v.alias[folded] = key, true
+	case v.alias[folded] && other != key:
+		v.folded[folded] = ""
+	}
+}
+
+// spell returns the type as the schemas spell it; false for a type that they do
+// not have, or that several of them could be.
+func (v vocabulary) spell(name string) (string, bool) {
+	spelled, ok := v.seen[name]
+	if !ok {
+		if folded := foldType(name); folded != "" {
+			spelled = v.folded[folded]
+		}
+		v.seen[name] = spelled
+	}
+	return spelled, spelled != ""
+}
+
+func (v vocabulary) respell(kind *string) {
+	if spelled, known := v.spell(*kind); known {
+		*kind = spelled
+	}
+}
+
+// list names the types for a message, and the one that was perhaps meant.
+func (v vocabulary) list(wrong string) string {
+	const most = 30
+	text := strings.Join(v.names[:min(most, len(v.names))], ", ")
+	if len(v.names) > most {
+		text += fmt.Sprintf(" and %d more", len(v.names)-most)
+	}
+	if near := nearest.Word(wrong, v.names); near != "" {
+		text += fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return text
+}
+
+// foldType makes types equal that differ in case, spaces, hyphens and
+// underscores only, so that "worksFor" is "works_for".
+func foldType(name string) string { return strings.ReplaceAll(fold.Type(name), "_", "") }

@@ -17,7 +17,7 @@ import (
 //
 // Its second result is an error that stops the run instead: one for which the
 // task could not be tried, or the output not be judged, see limit.StopsRun.
-func (r *Runner) attempt(ctx context.Context, item unit, trial int) (outcome.Outcome, error) {
+func (r *runner) attempt(ctx context.Context, item unit, trial int) (outcome.Outcome, error) {
 	o := outcome.Outcome{Item: item.ID, Seq: item.Seq, Trial: trial, Attempt: item.attempt, Started: r.cfg.Now().UTC()}
 	judge, err := guard(func() (Judge, error) { return r.cfg.Scorer.Judge(item.Item.Item) })
 	if err != nil {
@@ -76,10 +76,10 @@ func judged(ctx context.Context, o outcome.Outcome, judge Judge) (outcome.Outcom
 
 // do calls the task within the time that an item has, which stands still while
 // a model's limits make it wait.
-func (r *Runner) do(ctx context.Context, item unit, trial int) (Result, error) {
+func (r *runner) do(ctx context.Context, item unit, trial int) (TaskResult, error) {
 	inner, cancel := limit.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
-	result, err := guard(func() (Result, error) {
+	result, err := guard(func() (TaskResult, error) {
 		return r.cfg.Task.Do(inner, Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata, Trial: trial, Attempt: item.attempt})
 	})
 	if err != nil && errors.Is(inner.Err(), context.DeadlineExceeded) && ctx.Err() == nil && !limit.StopsRun(err) {

@@ -42,7 +42,7 @@ func BenchmarkRun(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		r, err := experiment.New(experiment.Config{Run: run, Source: paged(items), Task: task(echo), Scorer: half{}, Concurrency: 8})
+		r, err := experiment.NewRunner(experiment.RunnerConfig{Run: run, Source: paged(items), Task: task(echo), Scorer: half{}, Concurrency: 8})
 		if err != nil {
 			b.Fatal(err)
 		}

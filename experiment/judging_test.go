@@ -35,7 +35,7 @@ func (j judged) ScoreContext(context.Context, json.RawMessage) (experiment.Score
 // from what the task took; where its budget is used up, the run stops.
 func TestRunner_judging(t *testing.T) {
 	run, calls := create(t), 3
-	cfg := experiment.Config{Run: run, Source: list(5), Task: task(echo), Scorer: judged{calls: &calls}, Concurrency: 1}
+	cfg := experiment.RunnerConfig{Run: run, Source: list(5), Task: task(echo), Scorer: judged{calls: &calls}, Concurrency: 1}
 	found, footer, err := carryOut(t, t.Context(), cfg)
 	var used *pipeline.BudgetError
 	if !errors.As(err, &used) || !errors.Is(err, experiment.ErrInterrupted) || len(found) != 3 || footer.Status != outcome.Interrupted {

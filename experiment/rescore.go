@@ -1,8 +1,10 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -15,17 +17,73 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// Rescore fills a new run with the results of another one, scored again, and
-// finishes it. The task is not called: the calls come along marked as cached,
-// and cost nothing. Of several attempts the newest one is taken, as attempt 1.
-// The scores that carry names are taken over as they are, without asking who gave
-// them; scorer gives the others. moved is told what each outcome was and is, one
-// call at a time.
+// RescoreConfig says which run is scored again. All fields but Custom are required.
+type RescoreConfig struct {
+	From   *runstore.Reader
+	Name   string         // of the new run
+	Pin    outcome.Scorer // how it is scored; Custom are the evaluators that are asked anew
+	Scorer Scorer
+	// Describe changes the header of the new run before it begins; nil leaves it.
+	Describe func(*outcome.Header)
+	// Moved is told what each outcome was and is, one call at a time.
+	Moved func(before, after outcome.Outcome)
+}
+
+// Rescore makes a new run file of the results of another one, scored again, beside
+// it; the path is that of the file. The task is not called: the calls come along
+// marked as cached, and cost nothing. Of several attempts the newest one is taken, as
+// attempt 1. Scores of external evaluators are taken over as they are, unless Pin
+// asks the evaluator anew. A name that is taken is a *NameTakenError; after any other
+// error there is no new run.
 //
 // An item that failed stays failed with its class, but for class
 // invalid_output, item and internal, which are judged anew where there is an
 // output. Memory: a page of items, and one outcome for each processor.
-func Rescore(ctx context.Context, from *runstore.Reader, to *runstore.Run, scorer Scorer, carry []string, moved func(before, after outcome.Outcome)) (outcome.Footer, error) {
+func Rescore(ctx context.Context, cfg RescoreConfig) (h outcome.Header, path string, err error) {
+	if h, err = cfg.From.Header(ctx); err != nil {
+		return h, "", err
+	}
+	carry := cfg.describe(&h)
+	path = runstore.Path(Folder, h.Project, h.Dataset.Name, h.Name)
+	if _, err := os.Stat(path); err == nil {
+		return h, path, &NameTakenError{Name: h.Name, Where: path}
+	}
+	to, err := runstore.Create(path, h)
+	if err != nil {
+		return h, path, err
+	}
+	if _, err = rescore(ctx, cfg.From, to, cfg.Scorer, carry, cfg.Moved); err != nil {
+		return h, path, errors.Join(err, to.Close(), os.Remove(path)) // half a run is of no use
+	}
+	return h, path, to.Close()
+}
+
+// describe makes the header of the new run of that of the old one, and returns the
+// scores of evaluators that are taken over.
+func (cfg RescoreConfig) describe(h *outcome.Header) (carry []string) {
+	before := h.Scorer.Custom
+	h.Rescored = &outcome.Origin{Name: h.Name, RunUID: h.RunUID}
+	h.Publication = h.PublishedAnew()
+	h.Format, h.RunUID, h.Started = outcome.FormatVersion, newUID(), time.Now().UTC()
+	h.Name, h.Scorer = cfg.Name, cfg.Pin
+	h.Scorer.Custom = nil
+	for _, c := range before {
+		if slices.ContainsFunc(cfg.Pin.Custom, func(a outcome.CustomScorer) bool { return a.Name == c.Name }) {
+			continue
+		}
+		c.Carried = cmp.Or(c.Carried, h.Rescored.Name)
+		h.Scorer.Custom, carry = append(h.Scorer.Custom, c), append(carry, c.Name)
+	}
+	h.Scorer.Custom = append(h.Scorer.Custom, cfg.Pin.Custom...)
+	if cfg.Describe != nil {
+		cfg.Describe(h)
+	}
+	return carry
+}
+
+// rescore fills the new run and finishes it; the scores that carry names are taken
+// over.
+func rescore(ctx context.Context, from *runstore.Reader, to *runstore.Run, scorer Scorer, carry []string, moved func(before, after outcome.Outcome)) (outcome.Footer, error) {
 	r := &rescoring{from: from, to: to, scorer: scorer, carry: carry, moved: moved}
 	if err := r.items(ctx); err != nil {
 		return outcome.Footer{}, err

@@ -19,24 +19,24 @@ func TestRunner_retry(t *testing.T) {
 	run := create(t)
 	var calls atomic.Int32
 	broken := true
-	unsteady := func(ctx context.Context, item experiment.Item) (experiment.Result, error) {
+	unsteady := func(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
 		n := calls.Add(1)
 		var i int
 		if _, err := fmt.Sscanf(item.ID, "i%d", &i); err != nil {
-			return experiment.Result{}, err
+			return experiment.TaskResult{}, err
 		}
 		switch {
 		case broken && i%4 == 0:
-			return experiment.Result{}, &outcome.Failure{Class: outcome.Timeout, Message: fmt.Sprint("call ", n)}
+			return experiment.TaskResult{}, &outcome.Failure{Class: outcome.Timeout, Message: fmt.Sprint("call ", n)}
 		case broken && i%4 == 1:
-			return experiment.Result{}, errors.New("refused")
+			return experiment.TaskResult{}, errors.New("refused")
 		}
 		return echo(ctx, item)
 	}
-	do := func(cfg experiment.Config) map[outcome.Class]int {
+	do := func(cfg experiment.RunnerConfig) map[outcome.Class]int {
 		t.Helper()
 		cfg.Run, cfg.Source, cfg.Task, cfg.Scorer = run, list(12), task(unsteady), half{}
-		r, err := experiment.New(cfg)
+		r, err := experiment.NewRunner(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,12 +58,12 @@ func TestRunner_retry(t *testing.T) {
 			t.Errorf("%v after %d calls; want %d timeouts, %d of the provider, %d calls", found, calls.Load(), timeouts, provider, made)
 		}
 	}
-	check(do(experiment.Config{}), 3, 3, 12)
-	check(do(experiment.Config{}), 3, 3, 12)            // nothing is left to do
-	check(do(experiment.Config{Retry: true}), 3, 3, 18) // each once, however they end
+	check(do(experiment.RunnerConfig{}), 3, 3, 12)
+	check(do(experiment.RunnerConfig{}), 3, 3, 12)            // nothing is left to do
+	check(do(experiment.RunnerConfig{Retry: true}), 3, 3, 18) // each once, however they end
 	broken = false
-	check(do(experiment.Config{Retry: true, RetryClasses: []outcome.Class{outcome.Timeout}}), 0, 3, 21)
-	check(do(experiment.Config{Retry: true}), 0, 0, 24)
+	check(do(experiment.RunnerConfig{Retry: true, RetryClasses: []outcome.Class{outcome.Timeout}}), 0, 3, 21)
+	check(do(experiment.RunnerConfig{Retry: true}), 0, 0, 24)
 	var attempts []int
 	for o, err := range run.Outcomes(t.Context(), runstore.Query{Item: "i01"}) {
 		if err != nil {
@@ -80,10 +80,10 @@ func TestRunner_retry(t *testing.T) {
 // anything was tried again.
 func TestRunner_retryStopped(t *testing.T) {
 	run := create(t)
-	refuses := func(context.Context, experiment.Item) (experiment.Result, error) {
-		return experiment.Result{}, errors.New("refused")
+	refuses := func(context.Context, experiment.Item) (experiment.TaskResult, error) {
+		return experiment.TaskResult{}, errors.New("refused")
 	}
-	cfg := experiment.Config{Run: run, Source: list(3), Task: task(refuses), Scorer: half{}}
+	cfg := experiment.RunnerConfig{Run: run, Source: list(3), Task: task(refuses), Scorer: half{}}
 	_, footer, err := carryOut(t, t.Context(), cfg)
 	if err != nil || footer.Status != outcome.Complete {
 		t.Fatalf("%v, %+v", err, footer)

@@ -4,49 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"extraction-experiment/dataset"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
 
-// Config says what to run. Run, Source, Task and Scorer are required.
-type Config struct {
-	Run    *runstore.Run // open for writing; new, or to be resumed
-	Source Source
-	Task   Task
-	Scorer Scorer
-
-	// Concurrency is how many items are worked on at once; 0 means 4.
-	Concurrency int
-	// Timeout bounds the task of one item; 0 means 5 minutes.
-	Timeout time.Duration
-	// Stop, when closed, ends the run softly: nothing more is handed out, what
-	// is in flight is finished and committed. Cancelling the context of Run
-	// stops at once instead. Nil never stops.
-	Stop <-chan struct{}
-	// Retry also gives every item a new attempt whose newest one failed, before
-	// this Run, with one of RetryClasses (none: with any class).
+// runnerConfig is what the worker pool needs of a Config; the run is open.
+type runnerConfig struct {
+	Run          *runstore.Run
+	Source       Source
+	Task         Task
+	Scorer       Scorer
+	Concurrency  int
+	Timeout      time.Duration
+	Stop         <-chan struct{}
 	Retry        bool
 	RetryClasses []outcome.Class
-	// Observer is told of progress, one call at a time; nil is told nothing.
-	Observer Observer
-	// Now is the clock; nil means time.Now.
-	Now func() time.Time
-}
-
-// Observer follows the progress of a run. It is called by one goroutine at a
-// time and must not block for long: workers wait for it.
-type Observer interface {
-	// Listed is called while the items are listed, with how many there are.
-	Listed(items int)
-	// Planned is called once, when the items are known: how many outcomes the
-	// run will have, and how many it has already because it was resumed.
-	Planned(total, done int)
-	// Started is called when an item is handed to a worker.
-	Started(item string)
-	// Done is called when its outcome is committed.
-	Done(o outcome.Outcome)
+	Observer     Observer
+	Now          func() time.Time
 }
 
 // ErrInterrupted is returned by Run when it was stopped before every item had
@@ -80,14 +60,22 @@ func (e *StoppedError) ExitCode() int {
 	return 5
 }
 
-// Runner carries out one run. It is used once.
-type Runner struct {
-	cfg Config
+// runner takes the items of one run through the workers:
+//
+//  1. plan: list the items into the run file and fix the fingerprint;
+//  2. hand out: give the items without an outcome to the workers, in order;
+//  3. work: call the task and the scorer, never letting one item stop the rest;
+//  4. commit every outcome, then tell the observer;
+//  5. finish: write the footer.
+//
+// It is used once.
+type runner struct {
+	cfg runnerConfig
 	obs *serialObserver
 }
 
-// New checks the configuration and returns every problem of it at once.
-func New(cfg Config) (*Runner, error) {
+// newRunner checks the configuration and returns every problem of it at once.
+func newRunner(cfg runnerConfig) (*runner, error) {
 	var problems []error
 	need := func(missing bool, field string) {
 		if missing {
@@ -116,7 +104,7 @@ func New(cfg Config) (*Runner, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Runner{cfg: cfg, obs: &serialObserver{to: cfg.Observer}}, nil
+	return &runner{cfg: cfg, obs: &serialObserver{to: cfg.Observer}}, nil
 }
 
 // Run works until every item of the run file has an outcome in every trial,
@@ -127,7 +115,7 @@ func New(cfg Config) (*Runner, error) {
 // outcomes, not errors; an error other than ErrInterrupted means that items could
 // not be listed or outcomes not be written. Everything committed before the error
 // stays; running again on the same file goes on from there.
-func (r *Runner) Run(ctx context.Context) (outcome.Footer, error) {
+func (r *runner) Run(ctx context.Context) (outcome.Footer, error) {
 	header, err := r.cfg.Run.Header(ctx)
 	if err != nil {
 		return outcome.Footer{}, r.stopped(ctx, err)
@@ -147,7 +135,7 @@ func (r *Runner) Run(ctx context.Context) (outcome.Footer, error) {
 // finish writes the footer, whatever happened, and says whether the run is
 // complete. A complete run to which nothing was added stays as it is: nothing was
 // left to do, or it was stopped before an item was tried again.
-func (r *Runner) finish(planned int, cause error) (outcome.Footer, error) {
+func (r *runner) finish(planned int, cause error) (outcome.Footer, error) {
 	if kept, ok, err := r.cfg.Run.Footer(context.Background()); err == nil && ok && kept.Status == outcome.Complete {
 		return kept, cause
 	}
@@ -164,4 +152,291 @@ func (r *Runner) finish(planned int, cause error) (outcome.Footer, error) {
 		return footer, errors.Join(cause, err)
 	}
 	return footer, cause
+}
+
+// ErrNoItems is returned when there is nothing to run; its exit code is 64.
+var ErrNoItems error = noItems{}
+
+type noItems struct{}
+
+func (noItems) Error() string {
+	return "no items to run: the dataset is empty, or the filters leave nothing of it"
+}
+
+// ExitCode returns 64.
+func (noItems) ExitCode() int { return 64 }
+
+// plan lists the items into the run file, unless an earlier process finished
+// doing so, and returns how many outcomes the run will have.
+func (r *runner) plan(ctx context.Context) (int, error) {
+	listed, err := r.cfg.Run.Listed(ctx)
+	if err == nil && !listed {
+		err = r.list(ctx)
+	}
+	if err != nil {
+		return 0, r.stopped(ctx, err)
+	}
+	counts, err := r.cfg.Run.Counts(ctx)
+	if err != nil {
+		return 0, r.stopped(ctx, err)
+	}
+	if counts.Items == 0 {
+		return 0, ErrNoItems
+	}
+	again := int64(0)
+	if r.cfg.Retry {
+		if again, err = r.cfg.Run.CountFailed(ctx, r.cfg.RetryClasses); err != nil {
+			return 0, r.stopped(ctx, err)
+		}
+	}
+	r.obs.planned(int(counts.Planned), int(counts.Done-again))
+	return int(counts.Planned), nil
+}
+
+// list reads the source and writes what is new of it.
+func (r *runner) list(ctx context.Context) error {
+	earlier, err := r.cfg.Run.CountItems(ctx)
+	if err != nil {
+		return err
+	}
+	listed := int(earlier)
+	for page, err := range r.cfg.Source.Pages(ctx) {
+		if err != nil {
+			return fmt.Errorf("listing the items: %w", err)
+		}
+		if listed == 0 && len(page) > 0 {
+			if err := accepts(r.cfg.Task, page); err != nil {
+				return fmt.Errorf("listing the items: %w", err)
+			}
+		}
+		if earlier > 0 {
+			if page, err = r.unlisted(ctx, page); err != nil {
+				return err
+			}
+		}
+		if err := r.cfg.Run.AddItems(ctx, page, dataset.Hash); err != nil {
+			return fmt.Errorf("listing the items: %w", err)
+		}
+		listed += len(page)
+		r.obs.listed(listed)
+		if r.stopping() {
+			return ErrInterrupted
+		}
+	}
+	return r.fingerprint(ctx)
+}
+
+// unlisted returns the items of a page that an interrupted listing did not
+// write yet.
+func (r *runner) unlisted(ctx context.Context, page []dataset.Item) ([]dataset.Item, error) {
+	var fresh []dataset.Item
+	for _, item := range page {
+		_, err := r.cfg.Run.Item(ctx, item.ID)
+		switch {
+		case errors.Is(err, runstore.ErrUnknown):
+			fresh = append(fresh, item)
+		case err != nil:
+			return nil, err
+		}
+	}
+	return fresh, nil
+}
+
+// fingerprint marks the listing as complete.
+func (r *runner) fingerprint(ctx context.Context) error {
+	var print dataset.Fingerprint
+	for item, err := range r.cfg.Run.Hashes(ctx) {
+		if err != nil {
+			return err
+		}
+		if err := print.Add(item.ID, item.Hash); err != nil {
+			return err
+		}
+	}
+	if print.Items() == 0 {
+		return ErrNoItems
+	}
+	return r.cfg.Run.CompleteListing(ctx, print.Sum())
+}
+
+// stopped turns an error that only says that the context ended into
+// ErrInterrupted.
+func (r *runner) stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return ErrInterrupted
+	}
+	return err
+}
+
+// stopping reports whether a soft stop was asked for.
+func (r *runner) stopping() bool {
+	select {
+	case <-r.cfg.Stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// handOut is how many items wait in memory for a worker, beside those that
+// are worked on: items may be megabytes.
+const handOut = 8
+
+// unit is an item to be worked on, for the attempt of that number.
+type unit struct {
+	runstore.Item
+	attempt int
+}
+
+// upcoming returns the next units of a trial, in order of arrival, beginning
+// after the item with that seq; none says that there are no more.
+type upcoming func(ctx context.Context, trial int, after int64) ([]unit, error)
+
+// unrun finds the items that have no outcome in the trial.
+func (r *runner) unrun(ctx context.Context, trial int, after int64) ([]unit, error) {
+	page, err := r.cfg.Run.Unrun(ctx, trial, after, handOut)
+	units := make([]unit, len(page))
+	for i, item := range page {
+		units[i] = unit{item, 1}
+	}
+	return units, err
+}
+
+// failed finds the items that failed before and are to be tried again.
+func (r *runner) failed(ctx context.Context, trial int, after int64) ([]unit, error) {
+	page, err := r.cfg.Run.Failed(ctx, trial, r.cfg.RetryClasses, after, handOut)
+	if err != nil {
+		return nil, err
+	}
+	units := make([]unit, len(page))
+	for i, f := range page {
+		item, err := r.cfg.Run.Item(ctx, f.ID)
+		if err != nil {
+			return nil, err
+		}
+		units[i] = unit{item, f.Attempt + 1}
+	}
+	return units, nil
+}
+
+// pass takes what is to come in this trial through the workers. A soft stop is
+// no error to the group: it would cancel what is in flight.
+func (r *runner) pass(ctx context.Context, trial int, next upcoming) error {
+	group, inner := errgroup.WithContext(ctx)
+	jobs := make(chan unit)
+	halt := &halt{signal: make(chan struct{})}
+	var all bool
+	group.Go(func() (err error) {
+		defer close(jobs)
+		all, err = r.handOut(inner, trial, next, jobs, halt)
+		return err
+	})
+	for range r.cfg.Concurrency {
+		group.Go(func() error { return r.work(inner, trial, jobs, halt) })
+	}
+	if err := group.Wait(); err != nil {
+		return r.stopped(ctx, err)
+	}
+	if halt.cause != nil {
+		return &StoppedError{halt.cause}
+	}
+	if !all {
+		return ErrInterrupted
+	}
+	return nil
+}
+
+// halt ends a pass softly because nothing more can be tried.
+type halt struct {
+	once   sync.Once
+	signal chan struct{}
+	cause  error
+}
+
+func (h *halt) begin(cause error) {
+	h.once.Do(func() {
+		h.cause = cause
+		close(h.signal)
+	})
+}
+
+// handOut reads what is to come in order of arrival and gives it to the
+// workers, and reports whether it gave out all of it or was stopped softly.
+func (r *runner) handOut(ctx context.Context, trial int, next upcoming, jobs chan<- unit, halt *halt) (all bool, err error) {
+	var after int64
+	for {
+		page, err := next(ctx, trial, after)
+		if err != nil {
+			return false, err
+		}
+		if len(page) == 0 {
+			return true, nil
+		}
+		for _, u := range page {
+			if r.stopping() {
+				return false, nil
+			}
+			select {
+			case jobs <- u:
+				after = u.Seq
+			case <-r.cfg.Stop:
+				return false, nil
+			case <-halt.signal:
+				return false, nil
+			case <-ctx.Done():
+				return false, ctx.Err()
+			}
+		}
+	}
+}
+
+// work takes items until there are none. A soft stop closes jobs, so that what
+// is in flight is still committed; only when the context ends is an item given
+// up, and then nothing of it is recorded: it will be run again. Nor is an item
+// that could not be tried, which halts the pass.
+func (r *runner) work(ctx context.Context, trial int, jobs <-chan unit, halt *halt) error {
+	for u := range jobs {
+		r.obs.started(u.ID)
+		o, stop := r.attempt(ctx, u, trial)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if stop != nil {
+			halt.begin(stop)
+			continue
+		}
+		if err := r.cfg.Run.Commit(context.WithoutCancel(ctx), o); err != nil {
+			return err
+		}
+		r.obs.done(o)
+	}
+	return nil
+}
+
+// serialObserver calls an Observer from many workers, one call at a time.
+type serialObserver struct {
+	mu sync.Mutex
+	to Observer
+}
+
+func (s *serialObserver) listed(items int) { tell(s, s.to.Listed, items) }
+
+func (s *serialObserver) planned(total, done int) {
+	if s.to.Planned != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.to.Planned(total, done)
+	}
+}
+
+func (s *serialObserver) started(item string) { tell(s, s.to.Started, item) }
+
+func (s *serialObserver) done(o outcome.Outcome) { tell(s, s.to.Done, o) }
+
+func tell[T any](s *serialObserver, f func(T), what T) {
+	if f != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		f(what)
+	}
 }

@@ -43,14 +43,14 @@ func (n list) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
 }
 
 // task is a Task made of a function.
-type task func(ctx context.Context, item experiment.Item) (experiment.Result, error)
+type task func(ctx context.Context, item experiment.Item) (experiment.TaskResult, error)
 
-func (f task) Do(ctx context.Context, item experiment.Item) (experiment.Result, error) {
+func (f task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
 	return f(ctx, item)
 }
 
-func echo(_ context.Context, item experiment.Item) (experiment.Result, error) {
-	return experiment.Result{Output: item.Input}, nil
+func echo(_ context.Context, item experiment.Item) (experiment.TaskResult, error) {
+	return experiment.TaskResult{Output: item.Input}, nil
 }
 
 // half is a Scorer that gives every output 1/2, unless told otherwise.
@@ -98,9 +98,9 @@ func create(t *testing.T) *runstore.Run {
 }
 
 // carryOut runs and returns the outcomes by item.
-func carryOut(t *testing.T, ctx context.Context, cfg experiment.Config) (map[string]outcome.Outcome, outcome.Footer, error) {
+func carryOut(t *testing.T, ctx context.Context, cfg experiment.RunnerConfig) (map[string]outcome.Outcome, outcome.Footer, error) {
 	t.Helper()
-	r, err := experiment.New(cfg)
+	r, err := experiment.NewRunner(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,13 +121,13 @@ func carryOut(t *testing.T, ctx context.Context, cfg experiment.Config) (map[str
 func TestRunner_everyItemHasAnOutcome(t *testing.T) {
 	run := create(t)
 	var flying, most atomic.Int32
-	slow := func(ctx context.Context, item experiment.Item) (experiment.Result, error) {
+	slow := func(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
 		most.Store(max(most.Load(), flying.Add(1)))
 		defer flying.Add(-1)
 		time.Sleep(time.Millisecond)
 		return echo(ctx, item)
 	}
-	found, footer, err := carryOut(t, t.Context(), experiment.Config{Run: run, Source: list(24), Task: task(slow), Scorer: half{}, Concurrency: 3})
+	found, footer, err := carryOut(t, t.Context(), experiment.RunnerConfig{Run: run, Source: list(24), Task: task(slow), Scorer: half{}, Concurrency: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,19 +151,19 @@ func TestRunner_everyItemHasAnOutcome(t *testing.T) {
 }
 
 func TestRunner_failuresAreOutcomes(t *testing.T) {
-	failing := func(ctx context.Context, item experiment.Item) (experiment.Result, error) {
+	failing := func(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
 		switch item.ID {
 		case "i00":
-			return experiment.Result{}, errors.New("no such model")
+			return experiment.TaskResult{}, errors.New("no such model")
 		case "i01":
 			<-ctx.Done()
-			return experiment.Result{}, ctx.Err()
+			return experiment.TaskResult{}, ctx.Err()
 		case "i02":
 			panic("boom")
 		case "i03":
 			cost := 0.25
 			calls := []outcome.Call{{Kind: "generation", Usage: outcome.Usage{Input: 7}, CostUSD: &cost}}
-			return experiment.Result{Calls: calls}, fmt.Errorf("asking: %w", &outcome.Failure{Class: outcome.RateLimited, Message: "slow down"})
+			return experiment.TaskResult{Calls: calls}, fmt.Errorf("asking: %w", &outcome.Failure{Class: outcome.RateLimited, Message: "slow down"})
 		}
 		return echo(ctx, item)
 	}
@@ -185,7 +185,7 @@ func TestRunner_failuresAreOutcomes(t *testing.T) {
 		},
 	}
 	run := create(t)
-	found, footer, err := carryOut(t, t.Context(), experiment.Config{
+	found, footer, err := carryOut(t, t.Context(), experiment.RunnerConfig{
 		Run: run, Source: list(8), Task: task(failing), Scorer: scorer, Timeout: 20 * time.Millisecond,
 	})
 	if err != nil || footer.Status != outcome.Complete {
@@ -231,13 +231,13 @@ func TestRunner_stopAndResume(t *testing.T) {
 	stop := make(chan struct{})
 	var once sync.Once
 	var calls atomic.Int32
-	stopping := func(ctx context.Context, item experiment.Item) (experiment.Result, error) {
+	stopping := func(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
 		if calls.Add(1) == 3 {
 			once.Do(func() { close(stop) })
 		}
 		return echo(ctx, item)
 	}
-	cfg := experiment.Config{Run: run, Source: list(20), Task: task(stopping), Scorer: half{}, Concurrency: 2, Stop: stop}
+	cfg := experiment.RunnerConfig{Run: run, Source: list(20), Task: task(stopping), Scorer: half{}, Concurrency: 2, Stop: stop}
 	found, footer, err := carryOut(t, t.Context(), cfg)
 	if !errors.Is(err, experiment.ErrInterrupted) || footer.Status != outcome.Interrupted {
 		t.Fatalf("%v, %+v", err, footer)
@@ -255,22 +255,22 @@ func TestRunner_stopAndResume(t *testing.T) {
 func TestRunner_cancelGivesUpWhatIsInFlight(t *testing.T) {
 	run := create(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	hanging := func(ctx context.Context, item experiment.Item) (experiment.Result, error) {
+	hanging := func(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
 		if item.ID == "i02" {
 			cancel()
 			<-ctx.Done()
-			return experiment.Result{}, ctx.Err()
+			return experiment.TaskResult{}, ctx.Err()
 		}
 		return echo(ctx, item)
 	}
-	found, _, err := carryOut(t, ctx, experiment.Config{Run: run, Source: list(10), Task: task(hanging), Scorer: half{}, Concurrency: 1})
+	found, _, err := carryOut(t, ctx, experiment.RunnerConfig{Run: run, Source: list(10), Task: task(hanging), Scorer: half{}, Concurrency: 1})
 	if !errors.Is(err, experiment.ErrInterrupted) {
 		t.Fatal(err)
 	}
 	if _, recorded := found["i02"]; recorded || len(found) != 2 {
 		t.Errorf("%d outcomes; the one that was cut off is not recorded", len(found))
 	}
-	found, _, err = carryOut(t, t.Context(), experiment.Config{Run: run, Source: list(10), Task: task(echo), Scorer: half{}})
+	found, _, err = carryOut(t, t.Context(), experiment.RunnerConfig{Run: run, Source: list(10), Task: task(echo), Scorer: half{}})
 	if err != nil || len(found) != 10 {
 		t.Errorf("resumed: %v, %d outcomes", err, len(found))
 	}
@@ -292,7 +292,7 @@ func (broken) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 
 func TestRunner_listing(t *testing.T) {
 	run := create(t)
-	cfg := experiment.Config{Run: run, Source: broken{}, Task: task(echo), Scorer: half{}}
+	cfg := experiment.RunnerConfig{Run: run, Source: broken{}, Task: task(echo), Scorer: half{}}
 	found, footer, err := carryOut(t, t.Context(), cfg)
 	if err == nil || !strings.Contains(err.Error(), "connection lost") || len(found) != 0 || footer.Planned != 2 {
 		t.Fatalf("%v, %d outcomes, %+v: nothing runs before the listing is complete", err, len(found), footer)
@@ -301,7 +301,7 @@ func TestRunner_listing(t *testing.T) {
 	if found, _, err = carryOut(t, t.Context(), cfg); err != nil || len(found) != 5 {
 		t.Errorf("listing again: %v, %d outcomes", err, len(found))
 	}
-	_, _, err = carryOut(t, t.Context(), experiment.Config{Run: create(t), Source: list(0), Task: task(echo), Scorer: half{}})
+	_, _, err = carryOut(t, t.Context(), experiment.RunnerConfig{Run: create(t), Source: list(0), Task: task(echo), Scorer: half{}})
 	if !errors.Is(err, experiment.ErrNoItems) {
 		t.Errorf("no items: %v", err)
 	}
@@ -310,14 +310,19 @@ func TestRunner_listing(t *testing.T) {
 // diary is an Observer that writes down what it is told.
 type diary []string
 
-func (d *diary) Planned(total, done int) { *d = append(*d, fmt.Sprintf("planned %d %d", total, done)) }
-func (d *diary) Listed(items int)        { *d = append(*d, fmt.Sprintf("listed %d", items)) }
-func (d *diary) Started(item string)     { *d = append(*d, "started "+item) }
-func (d *diary) Done(o outcome.Outcome)  { *d = append(*d, "done "+o.Item) }
+func (d *diary) observer() experiment.Observer {
+	note := func(format string, args ...any) { *d = append(*d, fmt.Sprintf(format, args...)) }
+	return experiment.Observer{
+		Planned: func(total, done int) { note("planned %d %d", total, done) },
+		Listed:  func(items int) { note("listed %d", items) },
+		Started: func(item string) { note("started %s", item) },
+		Done:    func(o outcome.Outcome) { note("done %s", o.Item) },
+	}
+}
 
 func TestRunner_observer(t *testing.T) {
 	var d diary
-	_, _, err := carryOut(t, t.Context(), experiment.Config{Run: create(t), Source: list(2), Task: task(echo), Scorer: half{}, Concurrency: 1, Observer: &d})
+	_, _, err := carryOut(t, t.Context(), experiment.RunnerConfig{Run: create(t), Source: list(2), Task: task(echo), Scorer: half{}, Concurrency: 1, Observer: d.observer()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +333,7 @@ func TestRunner_observer(t *testing.T) {
 }
 
 func TestNew_namesEveryProblem(t *testing.T) {
-	_, err := experiment.New(experiment.Config{Concurrency: -1, Timeout: -1})
+	_, err := experiment.NewRunner(experiment.RunnerConfig{Concurrency: -1, Timeout: -1})
 	for _, want := range []string{"Config.Run", "Config.Source", "Config.Task", "Config.Scorer", "concurrency", "timeout"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)

@@ -1,12 +1,20 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/tracking"
 )
 
 // filePage is how many items of a file are in memory at once.
@@ -94,3 +102,127 @@ func (e *MissingItemsError) Error() string {
 
 // ExitCode returns 64.
 func (e *MissingItemsError) ExitCode() int { return 64 }
+
+// IsFile reports whether a dataset is meant to be a file: it is there, or
+// its name ends as the names of item files do.
+func IsFile(name string) bool {
+	if info, err := os.Stat(name); err == nil && !info.IsDir() {
+		return true
+	}
+	_, err := dataset.FormatOf(name)
+	return err == nil || filepath.IsAbs(name)
+}
+
+// Open returns the items of a dataset: of the file of that name, or of the dataset
+// in Langfuse, pinned to what it holds now. One that is not there is a
+// *DatasetError.
+func Open(ctx context.Context, lf *Langfuse, name string) (Source, error) {
+	if IsFile(name) {
+		info, err := os.Stat(name)
+		switch {
+		case err != nil:
+			return nil, cli.Usage("there is no file %s to read items from", name)
+		case info.IsDir():
+			return nil, cli.Usage("%s is a folder; a dataset is one file", name)
+		}
+		return File(name), nil
+	}
+	if lf == nil {
+		return nil, cli.Usage("the dataset %q is no file, and there is no Langfuse to ask for it", name)
+	}
+	pinned, err := tracking.OpenDataset(ctx, lf.Client, name)
+	if errors.Is(err, langfuse.ErrNotFound) {
+		return nil, &DatasetError{Name: name, Server: lf.Client.BaseURL()}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return pinned, nil
+}
+
+// DatasetError says that Langfuse has no dataset of that name.
+type DatasetError struct{ Name, Server string }
+
+// Error names dataset and server.
+func (e *DatasetError) Error() string {
+	return fmt.Sprintf("there is no dataset %q in Langfuse (%s)", e.Name, e.Server)
+}
+
+// ExitCode returns 64.
+func (*DatasetError) ExitCode() int { return cli.ExitUsage }
+
+// openSource finds the items, and notes in the header where they are from.
+func (e *execution) openSource(ctx context.Context) (err error) {
+	if e.source = e.cfg.Source; e.source == nil {
+		if e.source, err = Open(ctx, e.cfg.Langfuse, e.cfg.Dataset); err != nil {
+			return err
+		}
+	}
+	if pinned, ok := e.source.(*tracking.Dataset); ok {
+		e.cfg.Header.Dataset.ID, e.cfg.Header.Dataset.Version = pinned.ID(), pinned.Version()
+	}
+	return nil
+}
+
+// noSource stands for the source of a run whose items are in its file already.
+type noSource struct{}
+
+// Pages yields nothing.
+func (noSource) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
+	return func(func([]dataset.Item, error) bool) {}
+}
+
+// changedSource says what is known of the items' file since the run began: it
+// goes on with those that it has.
+func (e *execution) changedSource(ctx context.Context) (string, error) {
+	header := e.result.Header
+	if header.Dataset.ID != "" { // in Langfuse it has a version, which is pinned
+		return "", nil
+	}
+	const goesOn = "the run goes on with the items that it began with"
+	source := e.cfg.Source
+	if e.cfg.Dataset != "" {
+		if _, err := os.Stat(e.cfg.Dataset); err != nil {
+			return fmt.Sprintf("the dataset %s is not there any more; %s", e.cfg.Dataset, goesOn), nil
+		}
+		if source == nil {
+			source = File(e.cfg.Dataset)
+		}
+	}
+	sum, err := fingerprint(ctx, Selected{Source: source, Filter: e.cfg.Filter})
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err != nil:
+		return fmt.Sprintf("the dataset changed since the run began (%v); %s", err, goesOn), nil
+	case sum != header.Dataset.Fingerprint:
+		return "the dataset changed since the run began; " + goesOn, nil
+	}
+	return "", nil
+}
+
+// fingerprint reads a source to its end and keeps ids and hashes alone.
+func fingerprint(ctx context.Context, source Source) (string, error) {
+	type line struct{ id, hash string }
+	var lines []line
+	for page, err := range source.Pages(ctx) {
+		if err != nil {
+			return "", err
+		}
+		for _, item := range page {
+			hash, err := dataset.Hash(item)
+			if err != nil {
+				return "", err
+			}
+			lines = append(lines, line{item.ID, hash})
+		}
+	}
+	slices.SortFunc(lines, func(a, b line) int { return cmp.Compare(a.id, b.id) })
+	var f dataset.Fingerprint
+	for _, l := range lines {
+		if err := f.Add(l.id, l.hash); err != nil {
+			return "", err
+		}
+	}
+	return f.Sum(), nil
+}

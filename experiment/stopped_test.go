@@ -19,17 +19,17 @@ func TestRunner_stopsWhenNothingCanBeTried(t *testing.T) {
 	var calls atomic.Int32
 	spent := &limit.TrippedError{Reason: "no credit", Why: "the account is used up"}
 	slow := make(chan struct{})
-	stopping := func(ctx context.Context, item experiment.Item) (experiment.Result, error) {
+	stopping := func(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
 		switch calls.Add(1) {
 		case 1:
 			<-slow // in flight while another finds out
 		case 4:
 			defer close(slow)
-			return experiment.Result{}, spent
+			return experiment.TaskResult{}, spent
 		}
 		return echo(ctx, item)
 	}
-	cfg := experiment.Config{Run: run, Source: list(20), Task: task(stopping), Scorer: half{}, Concurrency: 2}
+	cfg := experiment.RunnerConfig{Run: run, Source: list(20), Task: task(stopping), Scorer: half{}, Concurrency: 2}
 	found, footer, err := carryOut(t, t.Context(), cfg)
 	var stopped *experiment.StoppedError
 	if !errors.As(err, &stopped) || !errors.Is(err, experiment.ErrInterrupted) || !errors.Is(err, spent) || stopped.ExitCode() != 69 {
@@ -53,19 +53,19 @@ func TestRunner_stopsWhenNothingCanBeTried(t *testing.T) {
 // Waiting for limits uses up neither the item's time nor counts as latency.
 func TestRunner_waitingIsNoLatency(t *testing.T) {
 	const timeout, wait = 500 * time.Millisecond, 700 * time.Millisecond
-	waiting := func(ctx context.Context, item experiment.Item) (experiment.Result, error) {
+	waiting := func(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
 		goOn := limit.Waiting(ctx)
 		began := time.Now()
 		time.Sleep(wait)
 		goOn()
 		if err := ctx.Err(); err != nil {
-			return experiment.Result{}, err
+			return experiment.TaskResult{}, err
 		}
 		result, err := echo(ctx, item)
 		result.Calls = []outcome.Call{{Kind: "generation", Waited: time.Since(began)}}
 		return result, err
 	}
-	found, _, err := carryOut(t, t.Context(), experiment.Config{Run: create(t), Source: list(1), Task: task(waiting), Scorer: half{}, Timeout: timeout})
+	found, _, err := carryOut(t, t.Context(), experiment.RunnerConfig{Run: create(t), Source: list(1), Task: task(waiting), Scorer: half{}, Timeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}

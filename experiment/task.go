@@ -27,8 +27,8 @@ type Item struct {
 	Trial, Attempt int
 }
 
-// Result is what a task made of an item.
-type Result struct {
+// TaskResult is what a task made of an item.
+type TaskResult struct {
 	Output   json.RawMessage
 	Warnings []string
 	// Calls are the steps taken, also those of a task that failed.
@@ -38,8 +38,24 @@ type Result struct {
 // Task is what is done to an item. An error fails the item, not the run; an
 // *outcome.Failure in its chain says the class. It must return soon after ctx
 // is done, and is called by many goroutines at once.
+//
+// A Task may also have Accepts(first []Item) error, which is asked about the first
+// page of items, before anything is paid for: an error ends the run.
 type Task interface {
-	Do(ctx context.Context, item Item) (Result, error)
+	Do(ctx context.Context, item Item) (TaskResult, error)
+}
+
+// accepts asks the task whether items are what it works on.
+func accepts(task Task, page []dataset.Item) error {
+	of, asked := task.(interface{ Accepts(first []Item) error })
+	if !asked {
+		return nil
+	}
+	items := make([]Item, len(page))
+	for i, item := range page {
+		items[i] = Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata}
+	}
+	return of.Accepts(items)
 }
 
 // Scorer judges outputs against expected output. It is called by many

@@ -2,82 +2,76 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
-	"strings"
-	"time"
+
+	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/dataset"
+	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers"
-	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/pdf"
 	"extraction-experiment/internal/pdftext"
 	"extraction-experiment/outcome"
-)
-
-// The keys of a run's metadata beside the two hashes.
-const (
-	metaPDF        = "pdf"
-	metaPages      = "pdf_pages"
-	metaUnreadable = "pdf_unreadable_pages"
-	metaDeclared   = "pdf_declared_pages" // where fewer were found
-	metaDamaged    = "pdf_damaged"
-	metaReader     = "pdf_reader"
+	"extraction-experiment/tracking"
 )
 
 // envPassword opens an encrypted PDF.
 const envPassword = "EXPERIMENT_PDF_PASSWORD"
 
-// openAnswers reads document and questions, opens the system and begins the run.
-func openAnswers(ctx context.Context, lf *connect.Langfuse, cfg answersConfig, getenv func(string) string) (*job, error) {
-	j := &job{cfg: cfg.runConfig, lf: lf}
-	var notes []string
-	doc, err := readDocument(ctx, cfg.pdf, getenv)
+func runAnswersAction(c *urfave.Context, env cli.Env, values settings) error {
+	cfg, err := values.answersConfig()
 	if err != nil {
-		return nil, err
+		return cli.Usage("%w", err)
 	}
-	notes = append(notes, first(mostNotes, unreadable(doc), "about pages")...)
-	header := outcome.Header{}
-	questions, err := j.questions(ctx, &header)
+	log, err := newLog(env.Stderr, values.text("log-level"), values.text("log-format"))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	notes = append(notes, first(mostNotes, questions.Warnings, "about questions")...)
-	if err := describeAnswers(&header, j, doc, questions); err != nil {
-		return nil, err
-	}
-	j.place(&header)
-	if err := j.beginIfNever(ctx); err != nil {
-		return nil, err
-	}
-	if cfg.runConfig = j.cfg; !cfg.resume {
-		if err := j.replaceable(ctx, header); err != nil {
-			return nil, err
+	return withSession(c.Context, env, cfg.runConfig, log, nil, func(ctx context.Context, s session) error {
+		var opened system
+		config, err := s.answers(ctx, cfg, &opened)
+		if err != nil {
+			return s.explained(err, answers.Name)
 		}
-		if err := j.nameIsFree(ctx, header); err != nil {
-			return nil, err
+		r, err := experiment.Run(ctx, config)
+		if r.Path == "" {
+			return s.explained(err, answers.Name)
 		}
-	}
-	answerer, err := j.openAnswerer(ctx, cfg, doc, getenv)
+		return s.finish(cfg.runConfig, opened, r)
+	})
+}
+
+// answers is a run of answers: it reads document and questions. opened is its system
+// once that is open.
+func (s session) answers(ctx context.Context, cfg answersConfig, opened *system) (config experiment.Config, err error) {
+	doc, err := readDocument(ctx, cfg.pdf, s.env.Getenv)
 	if err != nil {
-		return nil, err
+		return config, err
 	}
-	j.system.notes, j.system.header.Endpoint = notes, endpointOf(j.system.header, getenv)
-	header.System, j.task, j.scorer = j.system.header, answers.Task{Answerer: answerer}, answers.Scorer{Pages: len(doc.Pages)}
-	if err := j.begin(ctx, header, questions, dataset.Filter{}); err != nil {
-		return nil, errors.Join(err, j.system.close())
+	var of outcome.Dataset
+	questions, err := s.questions(ctx, cfg.runConfig, &of)
+	if err != nil {
+		return config, err
 	}
-	if err := j.system.asks.book(ctx, j.run, cfg.beside); err != nil {
-		return nil, errors.Join(err, j.run.Close(), j.system.close())
+	notes := append(first(mostNotes, unreadable(doc), "about pages"), first(mostNotes, questions.Warnings, "about questions")...)
+	cfg.metadata = answers.Describe(cfg.metadata, doc, questions)
+	config = s.engine(cfg.runConfig, outcome.Header{Harness: answers.Name, Dataset: of, Scorer: answersPin()})
+	config.Keep.Metadata = false // it says what was asked of which document
+	config.Source = questions
+	config.Open = func(ctx context.Context, _ bool) (experiment.System, error) {
+		answerer, err := s.openAnswerer(ctx, cfg, doc, opened)
+		if err != nil {
+			return experiment.System{}, err
+		}
+		opened.notes, opened.header.Endpoint = notes, endpointOf(opened.header, s.env.Getenv)
+		return opened.measured(answers.Task{Answerer: answerer}, answers.Scorer{Pages: len(doc.Pages)}), nil
 	}
-	return j, nil
+	return s.watched(cfg.runConfig, opened, config), nil
 }
 
 // mostNotes is how many notes of one kind a person is shown.
@@ -122,10 +116,10 @@ func readDocument(ctx context.Context, path string, getenv func(string) string) 
 func unreadable(doc *answers.Document) []string {
 	var notes []string
 	if doc.Repaired {
-		notes = append(notes, fileDamaged(doc.Path))
+		notes = append(notes, answers.FileDamaged(doc.Path))
 	}
 	if doc.Declared > 0 {
-		notes = append(notes, pagesMissing(doc.Path, doc.Declared, len(doc.Pages)))
+		notes = append(notes, answers.PagesMissing(doc.Path, doc.Declared, len(doc.Pages)))
 	}
 	for _, p := range doc.Problems() {
 		notes = append(notes, fmt.Sprintf("%s: page %d cannot be read and is not searched: %s", doc.Path, p.Number, p.Problem))
@@ -133,66 +127,23 @@ func unreadable(doc *answers.Document) []string {
 	return notes
 }
 
-// fileDamaged says what searching a file for its pages means for the answers.
-func fileDamaged(path string) string {
-	return path + " is damaged; its pages were found by searching the file, and some may be missing"
-}
-
-// pagesMissing says how much of a file is lost.
-func pagesMissing(path string, declared, found int) string {
-	return fmt.Sprintf("%s says that it has %d pages, of which %d were found: %d are not searched, and pages behind them have too low a number",
-		path, declared, found, declared-found)
-}
-
-// questions reads the questions from a file, or from a dataset in Langfuse.
-func (j *job) questions(ctx context.Context, h *outcome.Header) (answers.Questions, error) {
-	if isItemFile(j.cfg.dataset) {
-		if j.cfg.output != "" && cli.SameFile(j.cfg.dataset, j.cfg.output) {
-			return answers.Questions{}, cli.Usage("--out %s would replace the questions: name another file", j.cfg.output)
+// questions reads the questions from a file, or from a dataset in Langfuse, which it
+// notes in of.
+func (s session) questions(ctx context.Context, cfg runConfig, of *outcome.Dataset) (answers.Questions, error) {
+	if experiment.IsFile(cfg.dataset) {
+		if cfg.output != "" && cli.SameFile(cfg.dataset, cfg.output) {
+			return answers.Questions{}, cli.Usage("--out %s would replace the questions: name another file", cfg.output)
 		}
-		return answers.ReadFile(ctx, j.cfg.dataset)
+		return answers.ReadFile(ctx, cfg.dataset)
 	}
-	source, err := j.pinSource(ctx, h)
+	source, err := experiment.Open(ctx, &s.lf.Langfuse, cfg.dataset)
 	if err != nil {
 		return answers.Questions{}, err
 	}
+	if pinned, ok := source.(*tracking.Dataset); ok {
+		of.ID, of.Version = pinned.ID(), pinned.Version()
+	}
 	return answers.Collect(ctx, source)
-}
-
-// describeAnswers fills the header in, all but the system.
-func describeAnswers(h *outcome.Header, j *job, doc *answers.Document, questions answers.Questions) error {
-	uid := make([]byte, 16)
-	if _, err := rand.Read(uid); err != nil {
-		return err
-	}
-	metadata := map[string]string{}
-	for key, value := range j.cfg.metadata {
-		metadata[key] = value
-	}
-	metadata[outcome.PDFSHA256], metadata[outcome.QuestionsSHA256] = doc.SHA256, questions.SHA256
-	metadata[metaPDF], metadata[metaPages] = filepath.Base(doc.Path), strconv.Itoa(len(doc.Pages))
-	metadata[metaReader] = "pdftext@" + doc.Version
-	var pages []string
-	for _, p := range doc.Problems() {
-		pages = append(pages, strconv.Itoa(p.Number))
-	}
-	if doc.Declared > 0 {
-		metadata[metaDeclared] = strconv.Itoa(doc.Declared)
-	}
-	if doc.Repaired {
-		metadata[metaDamaged] = "true"
-	}
-	if pages != nil {
-		metadata[metaUnreadable] = strings.Join(pages[:min(len(pages), 100)], ",")
-	}
-	j.cfg.metadata = metadata
-	h.Format, h.RunUID, h.Name, h.Harness = outcome.FormatVersion, hex.EncodeToString(uid), j.cfg.name, answers.Name
-	h.Dataset.Name = j.cfg.dataset
-	h.Scorer = answersPin()
-	h.Trials, h.Description, h.Environment, h.Metadata = j.cfg.trials, j.cfg.description, j.cfg.environment, metadata
-	h.Publication = j.cfg.publication
-	h.GitSHA, h.Runner, h.Project, h.Started = gitSHA(), build.Version(), j.lf.Server.Project.ID, time.Now().UTC()
-	return nil
 }
 
 // answersPin is how answers are scored: there are no options.
@@ -202,7 +153,7 @@ func answersPin() outcome.Scorer {
 
 // answersScorer scores the answers of a run again.
 func answersScorer(h outcome.Header) answers.Scorer {
-	pages, err := strconv.Atoi(h.Metadata[metaPages])
+	pages, err := strconv.Atoi(h.Metadata[answers.MetaPages])
 	if err != nil {
 		pages = 0 // not known: citations are not checked
 	}

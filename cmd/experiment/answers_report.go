@@ -174,7 +174,7 @@ func benchmarkRun(path string, b benchmark.Report) (tracking.Remote, error) {
 	for _, d := range b.Datasets {
 		pdf, asked := d.Hashes()
 		datasets = append(datasets, fmt.Sprintf("%s (weight %g)", d.ID, d.Weight))
-		documents, questions = append(documents, d.ID+" "+orNone(pdf)), append(questions, d.ID+" "+orNone(asked))
+		documents, questions = append(documents, d.ID+" "+cmp.Or(pdf, "none")), append(questions, d.ID+" "+cmp.Or(asked, "none"))
 		run.Header.Trials = max(run.Header.Trials, len(d.Runs))
 		if d.WeightedScore == nil && d.Weight > 0 {
 			return run, cli.Errorf(cli.ExitIncompatible, "%s cannot be compared: dataset %s has no score: %s", path, d.ID, d.Broken())

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"extraction-experiment/harness/answers"
@@ -75,21 +74,4 @@ func foundTerms(explanation json.RawMessage) (lines []string, ok bool) {
 		}
 	}
 	return lines, true
-}
-
-// documentWarnings says what of the document no answer could be made of.
-func documentWarnings(h outcome.Header) []string {
-	var list []string
-	if h.Metadata[metaDamaged] != "" {
-		list = append(list, fileDamaged(h.Metadata[metaPDF]))
-	}
-	declared, unsaid := strconv.Atoi(h.Metadata[metaDeclared])
-	found, unknown := strconv.Atoi(h.Metadata[metaPages])
-	if unsaid == nil && unknown == nil {
-		list = append(list, pagesMissing(h.Metadata[metaPDF], declared, found))
-	}
-	if pages := h.Metadata[metaUnreadable]; pages != "" {
-		list = append(list, fmt.Sprintf("%s has pages that cannot be read and were not searched: %s (of %s)", h.Metadata[metaPDF], pages, h.Metadata[metaPages]))
-	}
-	return list
 }

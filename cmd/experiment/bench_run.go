@@ -13,6 +13,7 @@ import (
 
 	"extraction-experiment/bench/datasets"
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/experiment"
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
@@ -29,16 +30,6 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	ctx, signals := watchSignals(c.Context, env.Stderr)
 	defer signals.stop()
 	cfg.Stop = signals.soft
-	if cfg.Resume && !cfg.RetryFailed {
-		note, err := neverBegun(ctx, []string{cmp.Or(cfg.Name, cfg.Out)}, []string{cfg.Out})
-		if err != nil {
-			return signals.interrupted(err)
-		}
-		if note != "" {
-			cfg.Resume = false
-			fmt.Fprintln(env.Stderr, "note: "+printable.Line(note))
-		}
-	}
 	system, err := openBenchSystem(c, env.Getenv, cfg.Concurrency, cfg.Timeout)
 	if err != nil {
 		return signals.interrupted(err)
@@ -47,8 +38,14 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	cfg.Answerer, cfg.System = system.answerer, system.header
 	view := newProgress(env, c.Bool("quiet"), benches.CaseSuccess, slog.New(slog.DiscardHandler))
 	system.asks.follow(view)
-	cfg.Observer = view
-	signals.working.Store(true)
+	cfg.Observer = experiment.Observer{
+		Opened: func(_ string, _ bool, notes []string) {
+			for _, note := range notes {
+				fmt.Fprintln(env.Stderr, "note: "+printable.Line(note))
+			}
+		},
+		Listed: view.Listed, Planned: view.Planned, Started: view.Started, Done: view.Done, Working: signals.working.Store,
+	}
 	result, ran := benches.Run(ctx, cfg)
 	view.close()
 	if result.Run == "" {
@@ -80,11 +77,8 @@ func benchResume(c *urfave.Context, args []string, name string) string {
 
 // alreadyThere explains that the run is there already.
 func alreadyThere(err error, out string) error {
-	if errors.Is(err, runstore.ErrExists) {
+	if taken := (*experiment.NameTakenError)(nil); errors.As(err, &taken) {
 		return cli.Usage("the run %s is there already: choose another with --out, or go on with it with --resume", out)
-	}
-	if errors.Is(err, runstore.ErrMissing) {
-		return cli.Usage("there is no run %s to resume", out)
 	}
 	return err
 }

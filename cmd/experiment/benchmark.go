@@ -1,21 +1,30 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
+	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
+	"extraction-experiment/configs"
+	"extraction-experiment/experiment"
+	"extraction-experiment/harness/answers"
 	"extraction-experiment/harness/answers/benchmark"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/outcome"
 	"extraction-experiment/report"
+	"extraction-experiment/runstore"
 )
 
 // answersBenchmarkTable lists the settings of "answers benchmark".
@@ -35,8 +44,8 @@ type benchmarkJob struct {
 	file   benchmarkConfig
 	base   *benchmark.Report
 	log    *slog.Logger
-	failed []error  // of runs, where the others went on
-	paths  []string // of all runs, also of those that have not begun
+	failed []error // of runs, where the others went on
+	sweep  *experiment.Sweep
 
 	limiters map[string]*limit.Limiter // by model, for all runs
 }
@@ -47,11 +56,11 @@ func benchmarkAction(c *urfave.Context, env cli.Env, values settings) error {
 		return err
 	}
 	var list []benchmark.Dataset
-	err = atWorkbench(c.Context, env, b.cfg.runConfig, b.log, nil, func(ctx context.Context, w workbench) (err error) {
-		if err := b.prepare(ctx, w); err != nil {
-			return w.signals.interrupted(err)
+	err = withSession(c.Context, env, b.cfg.runConfig, b.log, nil, func(ctx context.Context, s session) (err error) {
+		if err := b.prepare(ctx, s); err != nil {
+			return s.explained(err, answers.Name)
 		}
-		list, err = b.runAll(ctx, w)
+		list, err = b.runAll(ctx, s)
 		return err
 	})
 	if list == nil || cli.ExitCode(err) == cli.ExitInterrupted {
@@ -138,6 +147,307 @@ func (b *benchmarkJob) show(r benchmark.Report) error {
 		if err != nil {
 			problems = append(problems, cli.Errorf(cli.ExitIO, "writing %s: %w", b.cfg.output, err))
 		}
+	}
+	return errors.Join(problems...)
+}
+
+// prepare finds out which runs have begun, and whether the baseline can be
+// compared with: what would be wrong at the end is said before anything is paid.
+func (b *benchmarkJob) prepare(ctx context.Context, s session) error {
+	b.sweep = &experiment.Sweep{Langfuse: &s.lf.Langfuse, Resume: b.cfg.resume, Retry: b.cfg.retry, What: "the benchmark", Note: s.note}
+	for _, d := range b.file.Datasets {
+		for n := 1; n <= b.file.Runs; n++ {
+			b.sweep.Runs = append(b.sweep.Runs, experiment.SweepRun{Name: b.runName(d, n), Dataset: d.Questions, Trials: b.cfg.trials})
+		}
+	}
+	if err := b.sweep.Prepare(ctx); err != nil {
+		return err
+	}
+	if b.base == nil {
+		return nil
+	}
+	planned, err := b.planned(ctx, s)
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for _, reason := range planned.Incompatible(*b.base) {
+		problems = append(problems, cli.Errorf(cli.ExitIncompatible, "the baseline cannot be compared: %s", reason))
+	}
+	return errors.Join(problems...)
+}
+
+// planned is a report of what will be asked of which document, without answers.
+func (b *benchmarkJob) planned(ctx context.Context, s session) (benchmark.Report, error) {
+	var r benchmark.Report
+	var problems []error
+	for _, d := range b.file.Datasets {
+		run, err := b.identified(ctx, s, d)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("dataset %s: %w", d.ID, err))
+		}
+		r.Datasets = append(r.Datasets, benchmark.Dataset{ID: d.ID, Weight: d.weight(), Runs: []benchmark.Run{run}})
+	}
+	return r, errors.Join(problems...)
+}
+
+// identified is a run of a dataset of which only document and questions are known.
+func (b *benchmarkJob) identified(ctx context.Context, s session, d benchmarkDataset) (benchmark.Run, error) {
+	doc, err := readDocument(ctx, d.PDF, s.env.Getenv)
+	if err != nil {
+		return benchmark.Run{}, err
+	}
+	questions, err := s.questions(ctx, runConfig{dataset: d.Questions}, &outcome.Dataset{})
+	return benchmark.Run{PDFSHA256: doc.SHA256, QuestionsSHA256: questions.SHA256}, err
+}
+
+// runName is that of the n-th run of a dataset.
+func (b *benchmarkJob) runName(d benchmarkDataset, n int) string {
+	return fmt.Sprintf("%s-%s-%d", b.cfg.name, d.ID, n)
+}
+
+// runAll runs every dataset as often as is asked for. A run that fails ends the
+// benchmark with fail-fast; else it is noted, and the others go on. An
+// interruption always ends it.
+func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]benchmark.Dataset, error) {
+	var list []benchmark.Dataset
+	for _, d := range b.file.Datasets { // those that are not reached have no score
+		list = append(list, benchmark.Dataset{ID: d.ID, Kind: d.Kind, Weight: d.weight(), Runs: []benchmark.Run{}})
+	}
+	for i, d := range b.file.Datasets {
+		done := &list[i]
+		for n := 1; n <= b.file.Runs; n++ {
+			if s.signals.came() { // while the run before was published
+				return list, cli.Errorf(cli.ExitInterrupted, "stopped before dataset %s, run %d; go on with: %s",
+					d.ID, n, resumeCommand(named(b.env.Args, b.cfg.nameMade)))
+			}
+			run, err := b.runOne(ctx, s, i*b.file.Runs+n-1, d, n)
+			done.Runs = append(done.Runs, run)
+			switch {
+			case err == nil:
+			case cli.ExitCode(err) == cli.ExitInterrupted, b.file.OnError == "fail-fast":
+				return list, fmt.Errorf("dataset %s, run %d: %w", d.ID, n, err)
+			default:
+				b.failed = append(b.failed, fmt.Errorf("dataset %s, run %d: %w", d.ID, n, err))
+			}
+		}
+	}
+	return list, nil
+}
+
+// runOne runs one dataset once, or goes on with that run, and reads its run file
+// back; at is its place in the sweep.
+func (b *benchmarkJob) runOne(ctx context.Context, s session, at int, d benchmarkDataset, n int) (benchmark.Run, error) {
+	cfg := b.cfg
+	cfg.pdf, cfg.dataset, cfg.output, cfg.quiet, cfg.json = d.PDF, d.Questions, "", true, false
+	cfg.name, cfg.system.limits.limiters = b.runName(d, n), b.limiters // one budget, one provider
+	run := benchmark.Run{Name: cfg.name}
+	if !b.cfg.quiet {
+		fmt.Fprintf(b.env.Stderr, "dataset %s, run %d of %d: %s\n", d.ID, n, b.file.Runs, cfg.name)
+	}
+	began := time.Now()
+	var opened system
+	config, failed := s.answers(ctx, cfg, &opened)
+	if failed == nil {
+		var r experiment.Result
+		r, failed = b.sweep.Run(ctx, at, config)
+		if run.Path = r.Path; r.Path != "" {
+			failed = s.finish(cfg.runConfig, opened, r)
+		}
+	}
+	if run.Path == "" {
+		failed = s.explained(failed, answers.Name)
+	}
+	run.Seconds = time.Since(began).Seconds()
+	if failed != nil {
+		run.Error = failed.Error()
+	}
+	if run.Path == "" {
+		return run, failed
+	}
+	return run, errors.Join(failed, fill(ctx, run.Path, &run))
+}
+
+// fill reads what a run came to. One that is not complete has no score.
+func fill(ctx context.Context, path string, run *benchmark.Run) (err error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil // nothing came of it, and it was removed
+	}
+	reader, err := runstore.OpenAny(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	summary, err := summarise(ctx, reader)
+	if err != nil {
+		return err
+	}
+	run.Failed = summary.Items.Failed
+	if a := summary.Answers; a != nil {
+		run.PDFSHA256, run.QuestionsSHA256 = a.PDFSHA256, a.QuestionsSHA256
+		if summary.Status == outcome.Complete {
+			run.WeightedScore = a.WeightedScore
+		}
+	}
+	run.Questions, err = questionsOf(ctx, reader)
+	return err
+}
+
+// questionsOf is each question of a run with its mean over the trials.
+func questionsOf(ctx context.Context, reader *runstore.Reader) (map[string]benchmark.Question, error) {
+	questions, trials := map[string]benchmark.Question{}, map[string]float64{}
+	for o, err := range reader.Outcomes(ctx, runstore.Query{Newest: true}) {
+		if err != nil {
+			return nil, err
+		}
+		q := questions[o.Item]
+		q.Failed = q.Failed || o.Failed()
+		if s, ok := outcome.Lookup(o.Scores, answers.Primary); ok {
+			if s.Value != nil {
+				q.Score += *s.Value
+			}
+			if s.Weight != nil {
+				q.Weight = *s.Weight
+			}
+		}
+		questions[o.Item] = q
+		trials[o.Item]++
+	}
+	for id, q := range questions {
+		q.Score /= trials[id]
+		questions[id] = q
+	}
+	return questions, nil
+}
+
+// benchmarkConfig is the file of "answers benchmark", YAML or JSON.
+type benchmarkConfig struct {
+	Name     string             `yaml:"name"`
+	Datasets []benchmarkDataset `yaml:"datasets"`
+	// Runs is how often each dataset is run; 0 means once.
+	Runs int `yaml:"runs"`
+	// OnError is best-effort (the default): the other datasets go on; or
+	// fail-fast.
+	OnError string         `yaml:"on_error"`
+	Gates   benchmarkGates `yaml:"gates"`
+}
+
+// benchmarkDataset is one document with its questions.
+type benchmarkDataset struct {
+	ID        string   `yaml:"id"`
+	Kind      string   `yaml:"kind"`
+	PDF       string   `yaml:"pdf"`
+	Questions string   `yaml:"questions"`
+	Weight    *float64 `yaml:"weight"` // nil is 1
+}
+
+// benchmarkGates are bounds; a nil one asks for nothing.
+type benchmarkGates struct {
+	MinScore       *float64 `yaml:"min_score"`       // of weighted_score
+	MaxDrop        *float64 `yaml:"max_drop"`        // of weighted_score against the baseline
+	MaxStddev      *float64 `yaml:"max_stddev"`      // of weighted_score over the runs
+	MaxRegressions *int     `yaml:"max_regressions"` // questions that are worse than in the baseline
+}
+
+func (d benchmarkDataset) weight() float64 {
+	if d.Weight == nil {
+		return 1
+	}
+	return *d.Weight
+}
+
+// readBenchmark reads a configuration; paths in it are relative to the file.
+// Every problem is returned at once, with the file's name.
+// The name may stand in for that of the file.
+func readBenchmark(ctx context.Context, path, name string) (benchmarkConfig, error) {
+	var c benchmarkConfig
+	text, err := wholefile.Read(ctx, path, wholefile.MaxText)
+	if err != nil {
+		return c, cli.Usage("reading the benchmark: %w", err)
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return c, cli.Usage("reading %s: the file is empty", path)
+	}
+	if err := configs.Decode(text, path, &c, benchmarkDataset{}, benchmarkGates{}); err != nil {
+		return c, cli.Usage("%w", err)
+	}
+	if c.Name == "" {
+		c.Name = name
+	}
+	if err := c.check(); err != nil {
+		return c, cli.Usage("%s: %w", path, err)
+	}
+	for i := range c.Datasets {
+		for _, file := range []*string{&c.Datasets[i].PDF, &c.Datasets[i].Questions} {
+			if !filepath.IsAbs(*file) {
+				*file = filepath.Join(filepath.Dir(path), *file)
+			}
+		}
+	}
+	c.Runs = max(1, c.Runs)
+	return c, nil
+}
+
+// datasetIDs are fit for names of runs.
+var datasetIDs = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$`)
+
+func (c benchmarkConfig) check() error {
+	var problems []error
+	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if c.Name == "" {
+		add("name: is missing, here or as --name")
+	} else if !datasetIDs.MatchString(c.Name) {
+		add("name: %q is no name: letters, digits, . _ and -", c.Name)
+	}
+	if len(c.Datasets) == 0 {
+		add("datasets: there is none")
+	}
+	seen, total := map[string]bool{}, 0.0
+	for i, d := range c.Datasets {
+		at := fmt.Sprintf("datasets[%d]", i)
+		if !datasetIDs.MatchString(d.ID) {
+			add("%s.id: %q is no id: letters, digits, . _ and -", at, d.ID)
+		}
+		if seen[d.ID] {
+			add("%s.id: %q is there twice", at, d.ID)
+		}
+		seen[d.ID] = true
+		if d.PDF == "" || d.Questions == "" {
+			add("%s: pdf and questions are both needed", at)
+		}
+		if w := d.weight(); !(w >= 0 && w <= 1e6) {
+			add("%s.weight: %g is not a number from 0 to 1e6", at, w)
+		} else {
+			total += w
+		}
+	}
+	if len(c.Datasets) > 0 && total == 0 {
+		add("datasets: the weights sum up to 0")
+	}
+	if c.Runs < 0 || c.Runs > 100 {
+		add("runs: %d is not a number from 1 to 100", c.Runs)
+	}
+	if c.OnError != "" && c.OnError != "best-effort" && c.OnError != "fail-fast" {
+		add("on_error: %q is neither best-effort nor fail-fast", c.OnError)
+	}
+	return errors.Join(append(problems, c.Gates.check(c.Runs))...)
+}
+
+func (g benchmarkGates) check(runs int) error {
+	var problems []error
+	for _, bound := range []struct {
+		name  string
+		value *float64
+	}{{"min_score", g.MinScore}, {"max_drop", g.MaxDrop}, {"max_stddev", g.MaxStddev}} {
+		if bound.value != nil && !(*bound.value >= 0 && *bound.value <= 1) {
+			problems = append(problems, fmt.Errorf("gates.%s: %g is not a number from 0 to 1", bound.name, *bound.value))
+		}
+	}
+	if g.MaxRegressions != nil && *g.MaxRegressions < 0 {
+		problems = append(problems, fmt.Errorf("gates.max_regressions: %d is negative", *g.MaxRegressions))
+	}
+	if g.MaxStddev != nil && runs < 2 {
+		problems = append(problems, errors.New("gates.max_stddev: one run does not vary: set runs to 2 or more"))
 	}
 	return errors.Join(problems...)
 }

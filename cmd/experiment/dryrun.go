@@ -8,7 +8,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"extraction-experiment/configs"
-	"extraction-experiment/experiment/sweep"
+	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/secret"
@@ -27,7 +27,7 @@ type settled struct {
 // dryRun prints every value and where it came from: the settings, the scoring
 // options, and the environment. Nothing is asked of any server, so what the
 // config of a prompt would set is not among them. Keys are never shown.
-func dryRun(env cli.Env, values settings, order []setting, cells []sweep.Cell, file configs.Experiment, path string) error {
+func dryRun(env cli.Env, values settings, order []setting, cells []experiment.SweepSettings, file configs.Experiment, path string) error {
 	var rows []settled
 	for _, o := range order {
 		r := values[o.flag]

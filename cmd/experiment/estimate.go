@@ -2,10 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strings"
 
-	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
@@ -21,10 +20,11 @@ const bytesPerToken = 3
 // estimates tells what each run would take, of a sweep one after the other and
 // then all of them together; judges is how many models judge each. In JSON every
 // estimate is an object on its own.
-func estimates(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfgs []runConfig, judges int) error {
+func (s session) estimates(ctx context.Context, cfgs []runConfig, judges int) error {
+	env := s.env
 	var all []judgedEstimate
 	for _, cfg := range cfgs {
-		asked, err := estimate(ctx, env, lf, cfg)
+		asked, err := s.estimate(ctx, cfg)
 		if err != nil {
 			return err
 		}
@@ -56,54 +56,28 @@ func between(estimates []judgedEstimate) string {
 
 // estimate lists the items, makes every request that a run would begin with, and
 // tells what they would take. Nothing is sent to the model and nothing written.
-func estimate(ctx context.Context, env cli.Env, lf *connect.Langfuse, cfg runConfig) (e report.Estimate, err error) {
+func (s session) estimate(ctx context.Context, cfg runConfig) (e report.Estimate, err error) {
 	counter := &pipeline.Estimator{}
 	cfg.system.estimator = counter
-	filter, err := cfg.filter()
-	if err != nil {
-		return e, err
+	config := experiment.Config{Header: outcome.Header{Name: "estimate"}, Dataset: cfg.dataset, Filter: cfg.filter, Langfuse: &s.lf.Langfuse}
+	var opened system
+	config.Open = func(ctx context.Context, _ bool) (experiment.System, error) {
+		opened, err = openSystem(ctx, s.lf, cfg.system, cfg.concurrency, s.env.Getenv)
+		return opened.measured(harness.Task{Extractor: opened.extractor}, nil), err
 	}
-	j := &job{cfg: cfg, lf: lf}
-	source, err := j.pinSource(ctx, &outcome.Header{})
-	if err != nil {
-		return e, err
-	}
-	s, err := openSystem(ctx, lf, cfg.system, cfg.concurrency, env.Getenv)
-	if err != nil {
-		return e, err
-	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	e = report.Estimate{Dataset: cfg.dataset, Model: s.header.Model, Stages: 1, Trials: cfg.trials}
-	if _, asks := s.extractor.(*pipeline.Pipeline); asks {
-		e.Asks = true
-	}
+	e = report.Estimate{Dataset: cfg.dataset, Stages: 1, Trials: cfg.trials}
 	if cfg.system.twoStages {
 		e.Stages = 2
 	}
-	task := harness.Task{Extractor: s.extractor}
-	for page, err := range (experiment.Selected{Source: source, Filter: filter}).Pages(ctx) {
-		if err != nil {
-			return e, err
-		}
-		for _, item := range page {
-			e.Items++
-			e.OutputTokens += int64(len(item.Expected)) / bytesPerToken
-			if !e.Asks {
-				continue
-			}
-			_, err := task.Do(ctx, experiment.Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata})
-			if ctx.Err() != nil {
-				return e, ctx.Err()
-			}
-			if err != nil {
-				e.Unusable++
-			}
-		}
+	took, err := experiment.Estimate(ctx, config, func(experiment.System) bool {
+		_, e.Asks = opened.extractor.(*pipeline.Pipeline)
+		return e.Asks
+	})
+	if err != nil {
+		return e, s.explained(err, harness.Name)
 	}
-	if e.Items == 0 {
-		return e, experiment.ErrNoItems
-	}
-	return priced(env, e, counter)
+	e.Model, e.Items, e.Unusable, e.OutputTokens = opened.header.Model, took.Items, took.Unusable, took.ExpectedBytes/bytesPerToken
+	return priced(s.env, e, counter)
 }
 
 // priced adds up what was counted.
@@ -120,4 +94,67 @@ func priced(env cli.Env, e report.Estimate, counter *pipeline.Estimator) (report
 		e.CostUSD = new((float64(e.InputTokens)*price.Input + float64(e.OutputTokens)*price.Output) / 1e6)
 	}
 	return e, nil
+}
+
+// judgedEstimate is an estimate with the calls of the judging models among the
+// evaluators of the run, which are paid for too.
+type judgedEstimate struct {
+	report.Estimate
+	// Judging is nil where no model judges.
+	Judging *judgingEstimate `json:"judging,omitempty"`
+}
+
+// judgingEstimate counts calls of judging models: one for every trial of an item
+// that can be asked about, and every judge.
+type judgingEstimate struct {
+	Judges int   `json:"judges"`
+	Calls  int64 `json:"calls"`
+	// CostUSD is always nil: what a judge is told is not known before there is
+	// something to judge.
+	CostUSD *float64 `json:"cost_usd"`
+	Note    string   `json:"note"`
+}
+
+const judgingNote = "their tokens and cost are not estimated"
+
+// withJudging adds the calls of so many judging models to an estimate.
+func withJudging(e report.Estimate, judges int) judgedEstimate {
+	if judges == 0 {
+		return judgedEstimate{Estimate: e}
+	}
+	calls := int64(e.Items-e.Unusable) * int64(e.Trials) * int64(judges)
+	return judgedEstimate{e, &judgingEstimate{Judges: judges, Calls: calls, Note: judgingNote}}
+}
+
+// Text writes the estimate for a person.
+func (e judgedEstimate) Text() string {
+	text := e.Estimate.Text()
+	if e.Judging == nil {
+		return text
+	}
+	return text + fmt.Sprintf("%-9s %s; %s\n", "judging", judgingCalls(e.Judging.Calls), judgingNote)
+}
+
+// judgedSum writes in one line what several runs would take together.
+func judgedSum(all []judgedEstimate) string {
+	var list []report.Estimate
+	var calls int64
+	for _, e := range all {
+		list = append(list, e.Estimate)
+		if e.Judging != nil {
+			calls += e.Judging.Calls
+		}
+	}
+	sum := report.EstimateSum(list)
+	if calls == 0 {
+		return sum
+	}
+	return strings.TrimSuffix(sum, "\n") + fmt.Sprintf("; and %s: %s\n", judgingCalls(calls), judgingNote)
+}
+
+func judgingCalls(n int64) string {
+	if n == 1 {
+		return "1 call of judging models"
+	}
+	return report.FormatCount(n) + " calls of judging models"
 }

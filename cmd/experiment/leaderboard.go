@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"extraction-experiment/compare"
+	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/report"
@@ -21,7 +22,7 @@ type leaderboard struct {
 
 // rank compares the runs of the sweep with each other and prints what comes of
 // it.
-func (s *sweepJob) rank(ctx context.Context) (err error) {
+func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfig) (err error) {
 	comparer, err := compare.New(plainComparison())
 	if err != nil {
 		return err
@@ -29,7 +30,7 @@ func (s *sweepJob) rank(ctx context.Context) (err error) {
 	var sources []compare.Source
 	var closed []error
 	defer func() { err = errors.Join(append(closed, err)...) }()
-	for _, path := range s.paths {
+	for _, path := range sweep.Paths() {
 		run, err := runstore.Load(path)
 		if err != nil {
 			return err
@@ -45,15 +46,15 @@ func (s *sweepJob) rank(ctx context.Context) (err error) {
 		return err
 	}
 	for i, r := range ranked.Runs { // as each run was judged: they share their rules
-		if ranked.Runs[i].Gate, err = s.cells[0].gate.JudgeRun(r.Summary); err != nil {
+		if ranked.Runs[i].Gate, err = cfg.gate.JudgeRun(r.Summary); err != nil {
 			return err
 		}
 	}
 	board := leaderboard{Leaderboard: ranked}
-	if board.URL, err = s.compareURL(ctx, ranked); err != nil {
+	if board.URL, err = s.compareURL(ctx, sweep.DatasetID(), ranked); err != nil {
 		return err
 	}
-	return errors.Join(s.show(board), writeBoard(s.cells[0].html, ranked), ranked.Err())
+	return errors.Join(s.showBoard(cfg, board), writeBoard(cfg.html, ranked), ranked.Err())
 }
 
 // writeBoard writes the page of a leaderboard to a file, if one is named.
@@ -66,9 +67,8 @@ func writeBoard(path string, l compare.Leaderboard) error {
 
 // compareURL is the page that sets the runs side by side, the best as baseline;
 // "" where there is no such page.
-func (s *sweepJob) compareURL(ctx context.Context, l compare.Leaderboard) (string, error) {
-	pin := s.cells[0].pin
-	if s.lf.Embedded || pin == nil {
+func (s session) compareURL(ctx context.Context, dataset string, l compare.Leaderboard) (string, error) {
+	if s.lf.Embedded || dataset == "" {
 		return "", nil
 	}
 	var ids []string
@@ -84,7 +84,7 @@ func (s *sweepJob) compareURL(ctx context.Context, l compare.Leaderboard) (strin
 	if len(ids) < 2 {
 		return "", nil
 	}
-	return langfuse.CompareURL(s.lf.Client.BaseURL(), s.lf.Server.Project.ID, pin.ID(), ids...), nil
+	return langfuse.CompareURL(s.lf.Client.BaseURL(), s.lf.Server.Project.ID, dataset, ids...), nil
 }
 
 // experimentOf reads the id that the first trial of a run has in Langfuse.
@@ -98,8 +98,7 @@ func experimentOf(ctx context.Context, path string) (id string, err error) {
 	return e.ID, err
 }
 
-func (s *sweepJob) show(board leaderboard) error {
-	cfg := s.cells[0]
+func (s session) showBoard(cfg runConfig, board leaderboard) error {
 	switch {
 	case cfg.json:
 		return printJSON(s.env, board)

@@ -1,20 +1,17 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"math"
-	"os"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/cache"
 	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/pipeline/provider/recorded"
-	"extraction-experiment/runstore"
 )
 
 // limitsConfig is what the settings say of how a model may be asked.
@@ -128,47 +125,17 @@ func (c limitsConfig) limiter(opened provider.Opened) (*limit.Limiter, error) {
 	return limiter, err
 }
 
-// book tells the budget what the run took before it was resumed, and what the
-// other runs of its sweep took.
-func (a asker) book(ctx context.Context, run *runstore.Run, others []string) error {
+// spent books an outcome that the run, or its sweep, had already; nil without a budget.
+func (a asker) spent() func(outcome.Outcome) {
 	if a.budget == nil {
 		return nil
 	}
-	for _, path := range others {
-		if path == run.Path() {
-			continue
-		}
-		if err := a.bookFile(ctx, path); err != nil {
-			return err
-		}
-	}
-	return a.bookRun(ctx, run.Reader)
-}
-
-// bookFile books what the run of that file took; none took nothing.
-func (a asker) bookFile(ctx context.Context, path string) (err error) {
-	if _, missing := os.Stat(path); missing != nil {
-		return nil
-	}
-	run, err := runstore.Load(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, run.Close()) }()
-	return a.bookRun(ctx, run)
-}
-
-func (a asker) bookRun(ctx context.Context, run *runstore.Reader) error {
-	for o, err := range run.Outcomes(ctx, runstore.Query{Brief: true}) {
-		if err != nil {
-			return err
-		}
+	return func(o outcome.Outcome) {
 		a.budget.Book(o.CostUSD, o.Usage, o.Assumed)
 		if j := o.Judging; j != nil {
 			a.budget.Book(j.CostUSD, j.Usage, j.Assumed)
 		}
 	}
-	return nil
 }
 
 // notKept says which answers could not be kept, after the run, which that does

@@ -13,6 +13,7 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
 	"extraction-experiment/report"
 )
 
@@ -33,7 +34,7 @@ type progress struct {
 
 	total, done, failed, flying int
 	earlier                     int // done before this process
-	sent                        int
+	inLangfuse                  int
 	withdrawing                 int       // replaced attempts whose scores are to go
 	taken                       time.Time // when Langfuse took something last, or the run ended
 	sum                         float64   // of the primary score
@@ -44,6 +45,7 @@ type progress struct {
 
 	pool *mpb.Progress
 	bar  *mpb.Bar
+	sent chan struct{} // closed when publishing has ended; nil before the items have
 }
 
 func newProgress(env cli.Env, quiet bool, primary string, log *slog.Logger) *progress {
@@ -126,8 +128,8 @@ func (p *progress) Done(o outcome.Outcome) {
 func (p *progress) published(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if n != p.sent {
-		p.sent, p.taken = n, time.Now()
+	if n != p.inLangfuse {
+		p.inLangfuse, p.taken = n, time.Now()
 	}
 }
 
@@ -150,6 +152,10 @@ func (p *progress) publishing() {
 // close leaves the last state on the screen.
 func (p *progress) close() {
 	p.mu.Lock()
+	if p.sent != nil {
+		close(p.sent)
+		p.sent = nil
+	}
 	if p.pool == nil {
 		p.flying = 0
 		if p.done > p.earlier && p.done < p.total { // stopped: the last line is of before that
@@ -197,7 +203,7 @@ func (p *progress) pace() string {
 		return fmt.Sprintf(" in %s%s", time.Since(p.began).Round(100*time.Millisecond), p.meanText())
 	}
 	if p.sending {
-		return fmt.Sprintf(" publishing, %d sent%s", p.sent, p.meanText())
+		return fmt.Sprintf(" publishing, %d sent%s", p.inLangfuse, p.meanText())
 	}
 	if text := p.stall.shown(); text != "" {
 		return " " + text
@@ -232,4 +238,138 @@ func (p *progress) session() string {
 		return " this session"
 	}
 	return ""
+}
+
+// When a person is told that nothing gets to Langfuse: at first, and from then on.
+const (
+	unsentFirst = 10 * time.Second
+	unsentEvery = 30 * time.Second
+)
+
+// watchSending says, until close, where nothing gets to Langfuse for a while, with the
+// reason that paused knows: why a request is to be sent again, and when.
+func (p *progress) watchSending(run string, paused func() (error, time.Time)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.taken, p.sent = time.Now(), make(chan struct{})
+	go p.sayUnsent(p.sent, run, paused)
+}
+
+func (p *progress) sayUnsent(sent <-chan struct{}, run string, paused func() (error, time.Time)) {
+	next := time.NewTimer(unsentFirst)
+	defer next.Stop()
+	for {
+		select {
+		case <-sent:
+			return
+		case now := <-next.C:
+			silent, text := p.unsent(now, paused)
+			if silent < unsentFirst {
+				next.Reset(unsentFirst - silent)
+				continue
+			}
+			p.above("%s; interrupt keeps everything, experiment publish %s sends it later", text, quote(run))
+			next.Reset(unsentEvery)
+		}
+	}
+}
+
+// unsent says for how long nothing got to Langfuse, and why, or what else is
+// waited for.
+func (p *progress) unsent(now time.Time, paused func() (error, time.Time)) (silent time.Duration, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	silent = now.Sub(p.taken)
+	text = fmt.Sprintf("nothing more has got to Langfuse for %.0f s", silent.Seconds())
+	if p.withdrawing > 0 {
+		return silent, fmt.Sprintf("all is sent; for %.0f s Langfuse has not shown, or not deleted, the scores of %s",
+			silent.Seconds(), printable.Counted(p.withdrawing, "replaced attempt"))
+	}
+	reason, until := paused()
+	if reason == nil || until.Before(p.taken) {
+		return silent, text
+	}
+	text += ": " + printable.Cut(printable.Line(reason.Error()), mostReason)
+	if until.After(now) {
+		text += ", asked again at " + until.Format(time.TimeOnly)
+	}
+	return silent, text
+}
+
+// above prints a line, on a terminal above the bar. The bar takes p.mu to be drawn:
+// it must not be held.
+func (p *progress) above(format string, args ...any) {
+	if p.pool != nil {
+		fmt.Fprintf(p.pool, format+"\n", args...)
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line(format, args...)
+}
+
+// stall is why a run does not get on, for a person who watches.
+type stall struct {
+	answered time.Time // when an item was done last
+	paused   time.Time // until when the provider asked to wait
+	givesUp  time.Time // when the run ends unless the provider is reached
+	until    time.Time // when text is no longer true
+	text     string
+}
+
+// shortestPause is what a person is told of.
+const shortestPause = 2 * time.Second
+
+// mostReason is how much of a failure a line shows, in bytes.
+const mostReason = 160
+
+// waiting is told why a request is sent again only later. That there never was a
+// connection is shown at once, also where progress is not wanted: the run may end
+// by it. A pause that the provider asks for is shown once; other failures when
+// nothing was done for a while.
+func (p *progress) waiting(provider string, w pipeline.Wait) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	silent := now.Sub(p.stall.answered)
+	reason := printable.Cut(printable.Line(w.Reason), mostReason)
+	switch {
+	case w.GivesUp.Equal(p.stall.givesUp) && !w.GivesUp.IsZero():
+		return // said
+	case !w.GivesUp.IsZero():
+		p.stall.givesUp, p.stall.until = w.GivesUp, w.GivesUp
+		p.stall.text = fmt.Sprintf("waiting for %s until %s: %s", provider, w.GivesUp.Format(time.TimeOnly), reason)
+		if p.quiet {
+			fmt.Fprintln(p.out, p.stall.text)
+		}
+	case w.Asked >= shortestPause:
+		if now.Before(p.stall.paused) && w.Until.Before(p.stall.paused.Add(plainEvery)) {
+			return // the same pause, met by another call
+		}
+		p.stall.paused, p.stall.until = w.Until, w.Until
+		p.stall.text = fmt.Sprintf("paused until %s: %s asks to wait %.0f s", w.Until.Format(time.TimeOnly), provider, w.Asked.Seconds())
+	case now.Before(p.stall.paused), silent < plainEvery, now.Sub(p.last) < plainEvery:
+		return
+	default:
+		p.stall.until = w.Until.Add(plainEvery)
+		p.stall.text = fmt.Sprintf("nothing done for %.0f s, asking %s again: %s", silent.Seconds(), provider, reason)
+	}
+	p.last = now
+	p.line("%s", p.stall.text)
+}
+
+// done is told that something was done.
+func (s *stall) done() {
+	s.answered = time.Now()
+	if !s.answered.Before(s.paused) {
+		s.text = ""
+	}
+}
+
+// shown is what to say at this moment; empty when the run gets on.
+func (s *stall) shown() string {
+	if s.text == "" || !time.Now().Before(s.until) {
+		return ""
+	}
+	return s.text
 }

@@ -3,18 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"slices"
-	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/flags"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
@@ -58,9 +51,9 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	rules, err := scoring.New(options)
+	again, err := scorerOf(options)
 	if err != nil {
-		return cli.Usage("the scoring options: %w", err)
+		return err
 	}
 	ctx, ended := untilSignal(c.Context)
 	defer func() { err = ended(err) }()
@@ -69,47 +62,62 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	header, err := rescoredHeader(ctx, from, options, c.String("name"))
+	header, err := from.Header(ctx)
 	if err != nil {
 		return err
 	}
-	for _, flag := range []string{"options", "config"} {
-		if header.Harness == answers.Name && c.IsSet(flag) {
-			return cli.Usage("answers are scored in one way: leave --%s out", flag)
-		}
+	name := cmp.Or(c.String("name"), header.Name+"-rescored")
+	if err := rescorable(c, header, name); err != nil {
+		return err
 	}
-	again := scorer{rules: rules, options: options}
 	if again.custom, err = evaluatorsAgain(ctx, env, c.String("config")); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, again.custom.close()) }()
-	carry := carryOver(&header, again.custom.described)
-	path := runstore.Path(connect.Folder, header.Project, header.Dataset.Name, header.Name)
-	if _, err := os.Stat(path); err == nil {
-		return cli.Usage("the run name %q is taken (%s): choose another with --name", header.Name, path)
+	moves := report.NewMoves()
+	cfg := experiment.RescoreConfig{
+		From: from, Name: name, Moved: moves.Add,
+		Pin: outcome.Scorer{Version: scoring.Version, Options: again.raw, Primary: harness.Primary, Custom: again.custom.described, OutputOnly: []string{harness.GroundedRate}},
+		Describe: func(h *outcome.Header) {
+			h.Runner, h.GitSHA = build.Version(), gitSHA()
+			if h.Harness == answers.Name {
+				h.Publication.Scores = []string{outcome.AllScores}
+			}
+		},
 	}
-	to, err := runstore.Create(path, header)
+	if cfg.Scorer, err = again.judge(nil); err != nil {
+		return err
+	}
+	if header.Harness == answers.Name {
+		cfg.Pin, cfg.Scorer = answersPin(), answersScorer(header)
+	}
+	if err := noteUnfinished(ctx, env, from); err != nil {
+		return err
+	}
+	made, path, err := experiment.Rescore(ctx, cfg)
+	var taken *experiment.NameTakenError
+	if errors.As(err, &taken) {
+		return cli.Usage("%w: choose another with --name", err)
+	}
 	if err != nil {
 		return err
 	}
-	if err := noteUnfinished(ctx, env, from); err != nil {
-		return errors.Join(err, to.Close(), os.Remove(path))
+	return printMoves(env, c.Bool("json"), moves.Result(made), path)
+}
+
+// rescorable refuses a run, a name or flags of which nothing can come.
+func rescorable(c *urfave.Context, h outcome.Header, name string) error {
+	if h.Harness != harness.Name && h.Harness != answers.Name {
+		return cli.Usage("the run %q is of the harness %s, which is not scored again here", h.Name, h.Harness)
 	}
-	moves := report.NewMoves()
-	scorer, err := again.judge(nil)
-	if header.Harness == answers.Name {
-		scorer = answersScorer(header)
+	p := &problems{}
+	p.runName(name)
+	for _, flag := range []string{"options", "config"} {
+		if h.Harness == answers.Name && c.IsSet(flag) {
+			p.add("answers are scored in one way: leave --%s out", flag)
+		}
 	}
-	if err == nil {
-		_, err = experiment.Rescore(ctx, from, to, scorer, carry, moves.Add)
-	}
-	if err != nil { // half a run is of no use, and it is made again in no time
-		return errors.Join(err, to.Close(), os.Remove(path))
-	}
-	if err := to.Close(); err != nil {
-		return err
-	}
-	return printMoves(env, c.Bool("json"), moves.Result(header), path)
+	return withCode(errors.Join(p.found...))
 }
 
 // evaluatorsAgain opens the evaluators that a configuration file names; none
@@ -133,22 +141,6 @@ func evaluatorsAgain(ctx context.Context, env cli.Env, path string) (customScore
 		return customScorers{}, errors.Join(err, opened.close())
 	}
 	return opened, nil
-}
-
-// carryOver lists the scores of evaluators that are taken over from the old run,
-// those that are not asked anew, and describes all of them in the header.
-func carryOver(h *outcome.Header, anew []outcome.CustomScorer) (names []string) {
-	before := h.Scorer.Custom
-	h.Scorer.Custom = nil
-	for _, c := range before {
-		if slices.ContainsFunc(anew, func(a outcome.CustomScorer) bool { return a.Name == c.Name }) {
-			continue
-		}
-		c.Carried = cmp.Or(c.Carried, h.Rescored.Name)
-		h.Scorer.Custom, names = append(h.Scorer.Custom, c), append(names, c.Name)
-	}
-	h.Scorer.Custom = append(h.Scorer.Custom, anew...)
-	return names
 }
 
 // noteUnfinished says how much of a run there is that has not ended, and who
@@ -175,40 +167,6 @@ func noteUnfinished(ctx context.Context, env cli.Env, from *runstore.Reader) err
 	}
 	_, err = fmt.Fprintf(env.Stderr, "note: the run is not finished: %d of %d are there; %s\n", counts.Done, counts.Planned, whose)
 	return cli.Written(err)
-}
-
-// rescoredHeader describes the new run.
-func rescoredHeader(ctx context.Context, from *runstore.Reader, options scoring.Options, name string) (outcome.Header, error) {
-	h, err := from.Header(ctx)
-	if err != nil {
-		return h, err
-	}
-	if h.Harness != harness.Name && h.Harness != answers.Name {
-		return h, cli.Usage("the run %q is of the harness %s, which is not scored again here", h.Name, h.Harness)
-	}
-	uid := make([]byte, 16)
-	if _, err := rand.Read(uid); err != nil {
-		return h, err
-	}
-	raw, err := json.Marshal(options)
-	if err != nil {
-		return h, err
-	}
-	h.Rescored = &outcome.Origin{Name: h.Name, RunUID: h.RunUID}
-	h.Publication = h.PublishedAnew()
-	h.Format, h.RunUID = outcome.FormatVersion, hex.EncodeToString(uid)
-	h.Scorer = outcome.Scorer{Version: scoring.Version, Options: raw, Primary: harness.Primary, Custom: h.Scorer.Custom, OutputOnly: []string{harness.GroundedRate}}
-	if h.Harness == answers.Name {
-		h.Scorer, h.Publication.Scores = answersPin(), []string{outcome.AllScores}
-	}
-	h.Runner, h.GitSHA, h.Started = build.Version(), gitSHA(), time.Now().UTC()
-	if name == "" {
-		name = h.Name + "-rescored"
-	}
-	p := &problems{}
-	p.runName(name)
-	h.Name = name
-	return h, withCode(errors.Join(p.found...))
 }
 
 func printMoves(env cli.Env, asJSON bool, moves report.MovesResult, path string) error {

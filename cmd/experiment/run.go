@@ -2,8 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"log/slog"
+	"fmt"
 	"slices"
 
 	urfave "github.com/urfave/cli/v2"
@@ -11,11 +12,14 @@ import (
 	"extraction-experiment/cmd/internal/flags"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
+	"extraction-experiment/harness/custom"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/limit"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/scoring"
+	"extraction-experiment/tracking"
 )
 
 func runCommand(env cli.Env) *urfave.Command {
@@ -82,56 +86,109 @@ func runAction(c *urfave.Context, env cli.Env, table []setting) error {
 		}
 	}
 	ask := func(ctx context.Context, client *langfuse.Client) { cfgs[0].pinEarly(ctx, client) }
-	work := func(ctx context.Context, b workbench) error { return b.runAll(ctx, cfgs, rules) }
-	return errors.Join(atWorkbench(c.Context, env, cfgs[0], log, ask, work), rules.custom.close())
+	work := func(ctx context.Context, s session) error { return s.runAll(ctx, cfgs, rules) }
+	return errors.Join(withSession(c.Context, env, cfgs[0], log, ask, work), rules.custom.close())
+}
+
+// pinEarly pins the dataset of a new run, if it can. What goes wrong is met again
+// when the dataset is needed.
+func (c *runConfig) pinEarly(ctx context.Context, client *langfuse.Client) {
+	if c.resume || experiment.IsFile(c.dataset) {
+		return
+	}
+	if found, err := tracking.OpenDataset(ctx, client, c.dataset); err == nil {
+		c.pin = found
+	}
 }
 
 // runAll carries out one run, or the runs of a sweep, or tells what they would
 // take.
-func (b workbench) runAll(ctx context.Context, cfgs []runConfig, rules scorer) error {
+func (s session) runAll(ctx context.Context, cfgs []runConfig, rules scorer) error {
 	switch {
 	case cfgs[0].estimate:
-		return b.signals.interrupted(estimates(ctx, b.env, b.lf, cfgs, rules.custom.judges()))
+		return s.signals.interrupted(s.estimates(ctx, cfgs, rules.custom.judges()))
 	case cfgs[0].cell:
-		return (&sweepJob{workbench: b, rules: rules, cells: cfgs}).run(ctx)
+		return s.runSweep(ctx, cfgs, rules)
 	}
-	return b.run(ctx, cfgs[0], rules)
+	var opened system
+	r, err := experiment.Run(ctx, s.extraction(cfgs[0], rules, &opened))
+	if r.Path == "" {
+		return s.explained(err, harness.Name)
+	}
+	return s.finish(cfgs[0], opened, r)
 }
 
-// run carries one run of extraction from its beginning to the summary.
-func (b workbench) run(ctx context.Context, cfg runConfig, rules scorer) error {
-	j, err := openJob(ctx, b.lf, cfg, rules, b.env.Getenv)
-	if err != nil {
-		return b.signals.interrupted(err)
-	}
-	return b.complete(ctx, j, harness.Primary)
-}
-
-// carryOut runs the items and publishes them at the same time. Publishing ends
-// when the run has ended and everything is sent, or cannot be.
-func (j *job) carryOut(ctx context.Context, signals *signals, view *progress, log *slog.Logger) (ran, published error) {
-	runner, err := experiment.New(experiment.Config{
-		Run: j.run, Source: j.source, Task: j.task, Scorer: j.scorer,
-		Concurrency: j.cfg.concurrency, Timeout: j.cfg.timeout, Stop: signals.soft, Observer: view,
-		Retry: j.cfg.retry, RetryClasses: j.cfg.retryClasses,
+// extraction is a run of extraction; opened is its system once that is open.
+func (s session) extraction(cfg runConfig, rules scorer, opened *system) experiment.Config {
+	config := s.engine(cfg, outcome.Header{
+		Harness: harness.Name, Dataset: outcome.Dataset{Selection: cfg.filter.String()},
+		Scorer: outcome.Scorer{Version: scoring.Version, Options: rules.raw, Primary: harness.Primary, Custom: rules.custom.described, OutputOnly: []string{harness.GroundedRate}},
 	})
+	config.OpenEarly = cfg.system.onlyAsks()
+	config.Open = func(ctx context.Context, resumed bool) (experiment.System, error) {
+		cfg.system.resume = cfg.system.resume && (resumed || exists(cfg.system.record))
+		var err error
+		if *opened, err = openSystem(ctx, s.lf, cfg.system, cfg.concurrency, s.env.Getenv); err != nil {
+			return experiment.System{}, err
+		}
+		if opened.asks.budget == nil {
+			opened.asks.budget, err = rules.custom.budget(cfg.system.limits, s.env.Getenv)
+		}
+		judge, failed := rules.judge(opened.asks.budget)
+		if err = errors.Join(err, failed); err != nil {
+			return experiment.System{}, errors.Join(err, opened.close())
+		}
+		opened.header.Endpoint = endpointOf(opened.header, s.env.Getenv)
+		return opened.measured(harness.Task{Extractor: opened.extractor}, judge), nil
+	}
+	return s.watched(cfg, opened, config)
+}
+
+// scorer is the rules of scoring with the options that they were made of.
+type scorer struct {
+	rules   *scoring.Scorer
+	options scoring.Options
+	raw     json.RawMessage // the options
+	custom  customScorers
+}
+
+// judge is the scorer of the run: ours, with those of external evaluators, whose
+// models draw on its budget.
+func (s scorer) judge(budget *pipeline.Budget) (experiment.Scorer, error) {
+	base := harness.Scorer{Rules: s.rules}
+	if len(s.custom.extra) == 0 {
+		return base, nil
+	}
+	extra, err := s.custom.within(budget)
 	if err != nil {
-		return err, nil
+		return nil, err
 	}
-	publisher, err := j.publisher(view, log)
+	made, err := custom.New(base, scoreOrder(), extra...)
+	return made, withCode(err)
+}
+
+// newRules makes the scorer of the configuration file's options.
+func newRules(file configs.Experiment) (scorer, error) {
+	raw, err := file.ScoringJSON()
 	if err != nil {
-		return err, nil
+		return scorer{}, cli.Usage("%w", err)
 	}
-	finished := make(chan struct{})
-	sent := make(chan error, 1)
-	go func() { sent <- publisher.Follow(ctx, finished) }()
-	signals.working.Store(true)
-	_, ran = runner.Run(limit.WithStop(ctx, signals.soft))
-	signals.working.Store(false) // from here on a signal ends the publishing at once: nothing is lost
-	close(finished)
-	if ran == nil || errors.Is(ran, experiment.ErrInterrupted) {
-		go j.tally() // while Langfuse takes the rest; finish waits for it
-		view.publishing()
+	parsed, err := scoring.ParseOptions(raw, scoring.DefaultOptions())
+	if err != nil {
+		return scorer{}, cli.Usage("the scoring options: %w", err)
 	}
-	return ran, signals.cutShort(view.untilSent(sent, j.cfg.name, j.lf.Paused))
+	return scorerOf(parsed)
+}
+
+// scorerOf makes the scorer of options.
+func scorerOf(options scoring.Options) (scorer, error) {
+	rules, err := scoring.New(options)
+	if err != nil {
+		return scorer{}, cli.Usage("the scoring options: %w", err)
+	}
+	raw, err := json.Marshal(options)
+	if err != nil {
+		return scorer{}, fmt.Errorf("the scoring options: %w", err)
+	}
+	return scorer{rules: rules, options: options, raw: raw}, nil
 }

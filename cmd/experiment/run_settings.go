@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/compare"
+	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/nearest"
@@ -82,13 +82,12 @@ type runConfig struct {
 	dataset, name            string
 	nameMade                 string // the --name that the program made, where none was given
 	system                   systemConfig
-	concurrency, limit       int
+	concurrency              int
 	trials                   int
-	pin                      *tracking.Dataset // if it is known: other runs of the sweep have it too
+	pin                      *tracking.Dataset // if it is known
 	cell                     bool              // a run of a sweep, which is reported as a whole
-	beside                   []string          // the run files of its sweep, whose cost is of the same budget
 	timeout                  time.Duration
-	items, filters           []string
+	filter                   dataset.Filter
 	allowance                experiment.Allowance
 	gate                     compare.Gate
 	description, environment string
@@ -107,15 +106,6 @@ type runConfig struct {
 	retryClasses             []outcome.Class
 }
 
-// beginAnew takes --resume and --retry-failed back, for a run that has not begun. Its
-// recording may have.
-func (c *runConfig) beginAnew() {
-	c.resume, c.retry = false, false
-	if _, err := os.Stat(c.system.record); err != nil {
-		c.system.resume = false
-	}
-}
-
 // runConfig reads the settings and returns every problem of them at once; scores
 // are the names of those that the run will have.
 func (s settings) runConfig(scores []string) (runConfig, error) {
@@ -129,6 +119,9 @@ func (s settings) runConfig(scores []string) (runConfig, error) {
 	}
 	if cfg.name == "" && !cfg.estimate {
 		p.add("--name is missing: give the run a name, such as baseline-v1")
+	}
+	if cfg.output != "" && experiment.IsFile(cfg.dataset) && cli.SameFile(cfg.dataset, cfg.output) {
+		p.add("--output %s would replace the dataset: name another file", cfg.output)
 	}
 	if cfg.name != "" || !cfg.estimate {
 		p.runName(cfg.name)
@@ -145,8 +138,6 @@ func (s settings) runConfigOf(p *problems, scores []string) runConfig {
 		concurrency: p.count("concurrency", s.text("concurrency"), 1, 1000),
 		trials:      p.count("trials", s.text("trials"), 1, maxTrials),
 		timeout:     p.duration("timeout", s.text("timeout")),
-		items:       s.all("item"),
-		filters:     s.all("filter"),
 		description: s.text("description"),
 		environment: p.environment(s.text("environment")),
 		metadata:    p.pairs("metadata", s.all("metadata")),
@@ -183,10 +174,14 @@ func (s settings) runConfigOf(p *problems, scores []string) runConfig {
 	} else if cfg.output != "" && cfg.output != "-" {
 		p.err(cli.CanWrite(cfg.output))
 	}
-	if text := s.text("limit"); text != "" {
-		cfg.limit = p.count("limit", text, 1, 1<<31-1)
-	}
 	var err error
+	if cfg.filter, err = dataset.ParseFilter(s.all("filter")...); err != nil {
+		p.err(err)
+	}
+	cfg.filter = cfg.filter.WithIDs(s.all("item")...)
+	if text := s.text("limit"); text != "" {
+		cfg.filter.Limit = p.count("limit", text, 1, 1<<31-1)
+	}
 	if cfg.allowance, err = experiment.ParseAllowance(s.text("max-failures")); err != nil {
 		p.add("--max-failures: %v", err)
 	}

@@ -6,18 +6,18 @@ import (
 	"slices"
 	"strings"
 
-	"extraction-experiment/experiment/sweep"
+	"extraction-experiment/experiment"
 	"extraction-experiment/internal/limit"
 )
 
 // cells returns the runs of a sweep: one for every combination of the values
 // that flags (a,b), environment and matrix give; none where every setting has one
 // value and there is no matrix. A flag or variable wins over the matrix.
-func (s settings) cells(matrix map[string][]string, path string) ([]sweep.Cell, error) {
-	var axes []sweep.Axis
+func (s settings) cells(matrix map[string][]string, path string) ([]experiment.SweepSettings, error) {
+	var axes []experiment.Axis
 	several := len(matrix) > 0
 	left := maps.Clone(matrix)
-	for _, flag := range sweep.Flags() {
+	for _, flag := range experiment.SweepFlags() {
 		key := strings.ReplaceAll(flag, "-", "_")
 		given := s[flag]
 		values, inMatrix := matrix[key]
@@ -34,16 +34,16 @@ func (s settings) cells(matrix map[string][]string, path string) ([]sweep.Cell, 
 			values = listed(given.words)
 		}
 		several = several || len(values) > 1
-		axes = append(axes, sweep.Axis{Flag: flag, Values: values})
+		axes = append(axes, experiment.Axis{Flag: flag, Values: values})
 	}
 	if !several {
 		return nil, nil
 	}
 	for _, key := range slices.Sorted(maps.Keys(left)) { // the package says what can be swept
-		axes = append(axes, sweep.Axis{Flag: strings.ReplaceAll(key, "_", "-"), Values: left[key]})
+		axes = append(axes, experiment.Axis{Flag: strings.ReplaceAll(key, "_", "-"), Values: left[key]})
 	}
 	bare := func(model string) bool { return isBaseline(model) && s.text("pipeline") == "" }
-	return sweep.Cells(sweep.Config{Base: s.text("name"), Axes: axes, Bare: bare})
+	return experiment.Matrix(experiment.SweepConfig{Base: s.text("name"), Axes: axes, Bare: bare})
 }
 
 // listed takes a list apart: a,b.
@@ -60,12 +60,12 @@ func listed(words []string) []string {
 // aboutModels are the settings that mean nothing to a model that reads no prompt
 // and has no parameters.
 func aboutModels() []string {
-	return append([]string{"prompt-file", "var", "two-stages", "rpm", "tpm", "cache", "budget-usd", "budget-tokens"}, sweep.Flags()[1:]...)
+	return append([]string{"prompt-file", "var", "two-stages", "rpm", "tpm", "cache", "budget-usd", "budget-tokens"}, experiment.SweepFlags()[1:]...)
 }
 
 // runConfigs reads the settings of every run and returns every problem once;
 // scores are the names of those that the runs will have.
-func (s settings) runConfigs(cells []sweep.Cell, scores []string) ([]runConfig, error) {
+func (s settings) runConfigs(cells []experiment.SweepSettings, scores []string) ([]runConfig, error) {
 	p := &problems{}
 	if len(cells) == 0 {
 		cfg, err := s.runConfig(scores)
@@ -96,8 +96,8 @@ func (s settings) runConfigs(cells []sweep.Cell, scores []string) ([]runConfig, 
 	return cfgs, errors.Join(distinct(p.found)...)
 }
 
-// of returns the settings of one run of a sweep.
-func (s settings) of(cell sweep.Cell) settings {
+// of returns the settings of one run of a experiment.
+func (s settings) of(cell experiment.SweepSettings) settings {
 	out := maps.Clone(s)
 	if cell.Bare {
 		for _, flag := range aboutModels() {

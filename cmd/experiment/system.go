@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/wholefile"
 	"extraction-experiment/langfuse"
@@ -35,13 +36,15 @@ type system struct {
 	notes   []string // what a person should know before it begins
 }
 
-// met reports whether there was ever anything from the model or a team's own
-// system: false says that every connection failed.
-func (s system) met() bool {
-	if s.reached != nil {
-		return s.reached()
+// measured is the system as the engine takes it.
+func (s *system) measured(task experiment.Task, judge experiment.Scorer) experiment.System {
+	reached := s.reached
+	if reached == nil && s.asks.remote != nil {
+		reached = func() bool { return pipeline.Reached(s.asks.remote) }
 	}
-	return s.asks.remote == nil || pipeline.Reached(s.asks.remote)
+	return experiment.System{
+		Task: task, Scorer: judge, Header: s.header, Notes: s.notes, Spent: s.asks.spent(), Reached: reached, Close: s.close,
+	}
 }
 
 // asked says in words who is.

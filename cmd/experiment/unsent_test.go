@@ -14,12 +14,12 @@ import (
 
 // A run that has ended and waits for Langfuse says so after 10 s, then every 30 s,
 // with the reason if there is one since something got there.
-func TestProgress_untilSent(t *testing.T) {
+func TestProgress_watchSending(t *testing.T) {
 	for _, quiet := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			var out bytes.Buffer
 			p := newProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, quiet, "f1", slog.New(slog.DiscardHandler))
-			sent, over := make(chan error), errors.New("over")
+			over := make(chan bool)
 			var reason error
 			var until time.Time
 			go func() {
@@ -30,11 +30,12 @@ func TestProgress_untilSent(t *testing.T) {
 				time.Sleep(20 * time.Second) // 70 s: 10 s after; the reason is of later
 				p.published(2)               // 80 s
 				time.Sleep(30 * time.Second) // 100 s: the reason is of before
-				sent <- over
+				close(over)
 			}()
-			if err := p.untilSent(sent, "my run", func() (error, time.Time) { return reason, until }); err != over {
-				t.Error(err)
-			}
+			p.watchSending("my run", func() (error, time.Time) { return reason, until })
+			<-over
+			p.close()
+			synctest.Wait()
 			again, rest := until.Format(time.TimeOnly), "; interrupt keeps everything, experiment publish 'my run' sends it later"
 			want := strings.Join([]string{
 				"nothing more has got to Langfuse for 10 s" + rest,
@@ -58,17 +59,18 @@ func TestProgress_withdraw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		p := newProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, false, "f1", slog.New(slog.DiscardHandler))
-		sent := make(chan error)
+		over := make(chan bool)
 		go func() {
 			time.Sleep(5 * time.Second)
 			p.withdraw(3)
 			time.Sleep(20 * time.Second)
 			p.withdraw(0)
-			sent <- nil
+			close(over)
 		}()
-		if err := p.untilSent(sent, "r", func() (error, time.Time) { return nil, time.Time{} }); err != nil {
-			t.Error(err)
-		}
+		p.watchSending("r", func() (error, time.Time) { return nil, time.Time{} })
+		<-over
+		p.close()
+		synctest.Wait()
 		want := "all is sent; for 10 s Langfuse has not shown, or not deleted, the scores of 3 replaced attempts; interrupt keeps everything, experiment publish r sends it later\n"
 		if got := out.String(); got != want {
 			t.Errorf("printed %q", got)

@@ -1,31 +1,32 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"io"
 	"path/filepath"
+	"strings"
+	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/flags"
-	"extraction-experiment/internal/build"
+	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/langfuse"
+	"extraction-experiment/report"
 	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
 
-// How patient a verification is with what Langfuse has accepted and does not show
-// yet, and how often it says so.
-const (
-	patience   = time.Minute      // nothing more has come for so long
-	verifyTime = 10 * time.Minute // in all, what comes included
-	stillEvery = 10 * time.Second
-)
+// stillEvery is how often a person is told what is not there yet.
+const stillEvery = 10 * time.Second
 
 func verifyCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
@@ -75,20 +76,24 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	ctx, signals := watchSignals(c.Context, env.Stderr)
 	defer signals.stop()
 	defer func() { err = signals.cutShort(err) }()
-	ctx, cancel := limited(ctx, c.Duration("timeout"))
+	cfg := experiment.VerifyConfig{Repair: c.Bool("repair"), Looked: still(env), Log: log}
+	if c.IsSet("timeout") {
+		timeout := c.Duration("timeout")
+		cfg.Timeout = &timeout
+	}
+	ctx, cancel := experiment.Within(ctx, c.Duration("timeout"))
 	defer cancel()
 	lf, err := connect.Open(ctx, getenv)
 	if err != nil {
 		return timeIsUp(ctx, err)
 	}
 	defer func() { err = errors.Join(err, lf.Close()) }()
-	wait, all := waitFor(lf, c.Duration("timeout"), c.IsSet("timeout"))
-	ctx, cancelAll := limited(ctx, all)
-	defer cancelAll()
-	checked, err := verifyRun(ctx, lf, path, wait, still(env), c.Bool("repair"), log)
+	checked := verification{Langfuse: lf.Client.BaseURL(), Version: lf.Server.Version.String()}
+	checked.Verdict, checked.Before, err = experiment.Verify(ctx, &lf.Langfuse, path, cfg)
+	checked.OK = checked.Verdict.OK()
 	var unsent *tracking.UnpublishedError
 	if err != nil && !errors.As(err, &unsent) {
-		return err
+		return notPublished(err)
 	}
 	err = sendLater(err, named)
 	if c.Bool("json") {
@@ -99,33 +104,12 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	return errors.Join(err, checked.Err())
 }
 
-// waitFor says how patient to be, and for how long in all where no time was given;
-// 0 is without end. The embedded server stores before it answers: what it does not
-// show will not come.
-func waitFor(lf *connect.Langfuse, timeout time.Duration, given bool) (wait langfuse.Wait, all time.Duration) {
-	switch {
-	case !given && lf.Embedded, given && timeout == 0:
-		return langfuse.Wait{Timeout: -1}, 0
-	case given:
-		return langfuse.Wait{Timeout: patience}, 0
-	}
-	return langfuse.Wait{Timeout: patience}, verifyTime
-}
-
 // timeIsUp says why an error came that is only that of a context.
 func timeIsUp(ctx context.Context, err error) error {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return err
 	}
 	return cli.Errorf(cli.ExitUnavailable, "%w: %w", context.Cause(ctx), err)
-}
-
-// limited is a context that ends after a time; 0 is none.
-func limited(ctx context.Context, all time.Duration) (context.Context, context.CancelFunc) {
-	if all == 0 {
-		return ctx, func() {}
-	}
-	return context.WithTimeoutCause(ctx, all, fmt.Errorf("the time to verify, %s, is over (--timeout)", all))
 }
 
 // still says now and then that what is missing is waited for.
@@ -139,80 +123,141 @@ func still(env cli.Env) func(tracking.Verdict) {
 	}
 }
 
-// verifyRun verifies the run of a file, and mends it if asked to. Only then is
-// it opened for writing.
-func verifyRun(ctx context.Context, lf *connect.Langfuse, path string, wait langfuse.Wait, looked func(tracking.Verdict), repair bool, log *slog.Logger) (v verification, err error) {
-	var run *runstore.Run
-	var reader *runstore.Reader
-	if repair {
-		if run, err = runstore.Open(path); err != nil {
-			return v, err
+// shownFindings is how many findings the table has; JSON has more.
+const shownFindings = 50
+
+// verification is what verify prints.
+type verification struct {
+	OK       bool   `json:"ok"`
+	Langfuse string `json:"langfuse"`
+	Version  string `json:"version"`
+	tracking.Verdict
+	// Before is what was found before the repair; nil where there was nothing to
+	// repair, or no repair was asked for.
+	Before *tracking.Verdict `json:"before_repair,omitempty"`
+}
+
+// write writes the verification for people, for a terminal of that width; 0 is a
+// file or pipe, where every finding is one line. Nothing of what to do is cut.
+func (v verification) write(w io.Writer, width int) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s in Langfuse %s (%s), %s\n", printable.Line(v.Run), v.Version, v.Mode, v.Langfuse)
+	c := v.Checked
+	fmt.Fprintf(&b, "in order    %d of %d items: %d spans, %d scores, %d links to the prompt; %d scores of the run\n",
+		c.Items, v.Outcomes, c.Spans, c.Scores, c.Prompts, c.RunScores)
+	for _, view := range []langfuse.View{langfuse.ViewRuns, langfuse.ViewExperiments} {
+		if n, ok := c.Shown[view]; ok {
+			fmt.Fprintf(&b, "shown       %s in the list of %s\n", printable.Counted(n, "item"), view)
 		}
-		defer func() { err = errors.Join(err, run.Close()) }()
-		reader = run.Reader
+	}
+	if v.Came > 0 {
+		fmt.Fprintf(&b, "came        %d spans, scores and places in lists more while looking\n", v.Came)
+	}
+	if v.Before != nil {
+		sent := v.Before.Total() - v.Before.LeftCount
+		fmt.Fprintf(&b, "sent again  %d; mended: %d; still different: %d\n", sent, mended(*v.Before, v.Verdict), v.Total())
+	}
+	if n := v.OthersCount; n > 0 {
+		first := v.Others[0]
+		fmt.Fprintf(&b, "also there  %s of these names by other programs, not beside the run's own: left alone (the first: %s on %s, id %s)\n",
+			printable.Counted(n, "score"), short(first.Score), short(of(first.Item, first.Trial)), printable.Line(first.ID))
+	}
+	if n := v.SupersededCount; n > 0 {
+		fmt.Fprintf(&b, "superseded  %s that newer ones replaced; their traces stay, without scores (the first: %s, attempt %d)\n",
+			printable.Counted(n, "attempt"), printable.Line(v.Superseded[0].Item), v.Superseded[0].Attempt)
+	}
+	switch {
+	case v.OK && v.Before != nil:
+		fmt.Fprintf(&b, "before      %s\n", differences(*v.Before))
+		findings(&b, *v.Before, width)
+		b.WriteString("nothing differs\n")
+	case v.OK:
+		b.WriteString("nothing differs\n")
+	case v.OnItsWay:
+		fmt.Fprintf(&b, "still on its way: %s; experiment verify %s --timeout TIME waits longer\n", kinds(v.Verdict), quote(v.Run))
+	default:
+		fmt.Fprintf(&b, "%s\n", differences(v.Verdict))
+		findings(&b, v.Verdict, width)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// mended counts the findings, by kind, that are no more.
+func mended(before, after tracking.Verdict) int {
+	n := 0
+	for kind, was := range before.Counts {
+		n += max(0, was-after.Counts[kind])
+	}
+	return n
+}
+
+// differences counts what was found.
+func differences(v tracking.Verdict) string {
+	return printable.Counted(v.Total(), "difference") + ": " + kinds(v)
+}
+
+// kinds counts what was found, by kind.
+func kinds(v tracking.Verdict) string {
+	var counted []string
+	for _, kind := range tracking.Kinds() {
+		if n := v.Counts[kind]; n > 0 {
+			counted = append(counted, fmt.Sprintf("%d %s", n, kind))
+		}
+	}
+	return strings.Join(counted, ", ")
+}
+
+// findings lists the first findings, as a table where that fits the width, else in
+// lines of that width.
+func findings(b *bytes.Buffer, v tracking.Verdict, width int) {
+	listed := v.Findings[:min(len(v.Findings), shownFindings)]
+	var table bytes.Buffer
+	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	for _, f := range listed {
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", f.Kind, of(f.Item, f.Trial), detail(f))
+	}
+	_ = t.Flush() // into memory
+	if width == 0 || widest(table.String()) <= width {
+		b.Write(table.Bytes())
 	} else {
-		if err := runstore.Writing(path); err != nil {
-			return v, err
+		for _, f := range listed {
+			fmt.Fprintf(b, "  %s  %s\n", f.Kind, short(of(f.Item, f.Trial)))
+			for _, line := range report.Wrap(detail(f), width-4) {
+				fmt.Fprintf(b, "    %s\n", line)
+			}
 		}
-		if reader, err = runstore.Load(path); err != nil {
-			return v, err
-		}
-		defer func() { err = errors.Join(err, reader.Close()) }()
 	}
-	if err := sameProject(ctx, reader, lf); err != nil {
-		return v, err
-	}
-	cfg := tracking.VerifyConfig{Client: lf.Client, Server: lf.Server, Run: reader, Place: placeOf(lf), Wait: wait, Looked: looked}
-	v = verification{Langfuse: lf.Client.BaseURL(), Version: lf.Server.Version.String()}
-	if !repair {
-		v.Verdict, err = tracking.Verify(ctx, cfg)
-		v.OK = v.Verdict.OK()
-		return v, err
-	}
-	before, after, err := tracking.Repair(ctx, cfg, publishing(lf, run, log))
-	v.Verdict, v.OK = after, after.OK()
-	if !before.OK() && !before.OnItsWay { // else nothing was sent
-		v.Before = &before
-	}
-	return v, err
-}
-
-// placeOf names the server for the run file.
-func placeOf(lf *connect.Langfuse) string {
-	if lf.Embedded {
-		return tracking.Embedded
-	}
-	return lf.Client.BaseURL()
-}
-
-// publishing says how a run is published.
-func publishing(lf *connect.Langfuse, run *runstore.Run, log *slog.Logger) tracking.Config {
-	return tracking.Config{
-		Client: lf.Client, Server: lf.Server, Place: placeOf(lf), Pages: !lf.Embedded, Run: run, Log: log,
-		Runner: langfuse.Scope{Name: "extraction-experiment", Version: build.Version()},
+	if more := v.Total() - len(listed); more > 0 {
+		fmt.Fprintf(b, "  and %d more; --json lists up to %d\n", more, len(v.Findings))
 	}
 }
 
-// verify verifies the run that was just made, if that was asked for and
-// everything is in Langfuse. It says on standard error what it found.
-func (j *job) verify(ctx context.Context, env cli.Env, ran, published error) error {
-	if !j.cfg.verify || ran != nil || published != nil {
-		return nil
+// detail is what is to be said of a finding, in one line, the score first.
+func detail(f tracking.Finding) string {
+	if f.Score == "" {
+		return printable.Line(f.Detail)
 	}
-	wait, all := waitFor(j.lf, 0, false)
-	within, cancel := limited(ctx, all)
-	defer cancel()
-	cfg := tracking.VerifyConfig{Client: j.lf.Client, Server: j.lf.Server, Run: j.run.Reader, Place: placeOf(j.lf), Wait: wait}
-	if !j.cfg.quiet {
-		cfg.Looked = still(env)
+	return printable.Line(f.Score + ": " + f.Detail)
+}
+
+// widest counts the characters of the longest line.
+func widest(text string) int {
+	most := 0
+	for line := range strings.Lines(text) {
+		most = max(most, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
 	}
-	verdict, err := tracking.Verify(within, cfg)
-	if err != nil {
-		return fmt.Errorf("verifying the run: %w", err)
+	return most
+}
+
+// of names an item and its trial.
+func of(item string, trial int) string {
+	text := printable.Line(item)
+	if item == "" {
+		text = "(the run)"
 	}
-	v := verification{Langfuse: j.lf.Client.BaseURL(), Version: j.lf.Server.Version.String(), OK: verdict.OK(), Verdict: verdict}
-	if j.cfg.quiet && v.OK {
-		return nil
+	if trial > 1 {
+		text += fmt.Sprintf(" #%d", trial)
 	}
-	return errors.Join(cli.Written(v.write(env.Stderr, env.Terminal())), v.Err())
+	return text
 }

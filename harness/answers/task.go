@@ -39,13 +39,13 @@ type Task struct {
 
 // Do asks. An input that is no question fails with class item, an answer of
 // more than MaxAnswer bytes with class invalid_output.
-func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.Result, error) {
+func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
 	question, err := DecodeInput(item.Input)
 	if err != nil {
-		return experiment.Result{}, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
+		return experiment.TaskResult{}, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
 	}
 	answer, calls, err := t.Answerer.Answer(ctx, question)
-	result := experiment.Result{Calls: calls}
+	result := experiment.TaskResult{Calls: calls}
 	for _, call := range calls {
 		result.Warnings = append(result.Warnings, call.Warnings...)
 	}

@@ -13,30 +13,26 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// open begins the run, or takes it up again.
-func (cfg Config) open(ctx context.Context) (*runstore.Run, error) {
-	now, err := cfg.header()
+// continues checks that the run of the file is of the same cases and settings; one
+// that is not there begins.
+func (cfg Config) continues(ctx context.Context) (err error) {
+	run, err := runstore.Load(cfg.Out)
+	if errors.Is(err, runstore.ErrMissing) {
+		return nil
+	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if !cfg.Resume {
-		return runstore.Create(cfg.Out, now)
-	}
-	run, err := runstore.Open(cfg.Out)
-	if err != nil {
-		return nil, err
-	}
+	defer func() { err = errors.Join(err, run.Close()) }()
 	began, err := run.Header(ctx)
-	if err == nil {
-		now.Dataset.Fingerprint, err = fingerprint(cfg.Cases)
-	}
-	if err == nil {
-		err = same(began, now)
-	}
 	if err != nil {
-		return nil, errors.Join(err, run.Close())
+		return err
 	}
-	return run, nil
+	now := cfg.header()
+	if now.Dataset.Fingerprint, err = fingerprint(cfg.Cases); err != nil {
+		return err
+	}
+	return same(began, now)
 }
 
 // same refuses to go on with a run under other settings: its numbers would be a

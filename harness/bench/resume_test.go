@@ -2,6 +2,7 @@ package bench_test
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,7 +10,6 @@ import (
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/bench"
 	"extraction-experiment/outcome"
-	"extraction-experiment/runstore"
 )
 
 // stopper ends a run softly after so many outcomes.
@@ -19,10 +19,7 @@ type stopper struct {
 	seen []string
 }
 
-func (*stopper) Listed(int)       {}
-func (*stopper) Planned(int, int) {}
-func (*stopper) Started(string)   {}
-func (s *stopper) Done(o outcome.Outcome) {
+func (s *stopper) done(o outcome.Outcome) {
 	s.seen = append(s.seen, o.Item)
 	if s.left--; s.left == 0 {
 		close(s.stop)
@@ -48,7 +45,7 @@ func TestResume(t *testing.T) {
 	list := cases(t, line("p", "a b", "a"), line("q", "a c", "a"), line("r", "a d", "a"))
 	s := &stopper{left: 4, stop: make(chan struct{})}
 	n := &noisy{calls: map[string]int{}, answers: map[string][][]string{"a b": {{"a"}, {"a"}}, "a c": {{"a"}, {"a"}}, "a d": {{"a"}, {"a"}}}}
-	cfg := bench.Config{Cases: list, Trials: 2, Answerer: n, System: outcome.System{Model: "noisy"}, Out: filepath.Join(t.TempDir(), "r.run"), Concurrency: 1, Stop: s.stop, Observer: s}
+	cfg := bench.Config{Cases: list, Trials: 2, Answerer: n, System: outcome.System{Model: "noisy"}, Out: filepath.Join(t.TempDir(), "r.run"), Concurrency: 1, Stop: s.stop, Observer: experiment.Observer{Done: s.done}}
 	r, err := bench.Run(t.Context(), cfg)
 	if !errors.Is(err, experiment.ErrInterrupted) {
 		t.Fatalf("got %v", err)
@@ -56,7 +53,7 @@ func TestResume(t *testing.T) {
 	if r.CaseOutcomeDriftRate != 0 || r.UniqueExtractionStability != 1 || r.SuccessRate >= 1 || len(r.Warnings) != 1 {
 		t.Errorf("stopped: %+v", r)
 	}
-	cfg.Stop, cfg.Observer, cfg.Resume = nil, nil, true
+	cfg.Stop, cfg.Observer, cfg.Resume = nil, experiment.Observer{}, true
 	for want, change := range map[string]func(*bench.Config){
 		"trials: began with 2, now 3":         func(c *bench.Config) { c.Trials = 3 },
 		"model: began with noisy, now other":  func(c *bench.Config) { c.System.Model = "other" },
@@ -77,8 +74,11 @@ func TestResume(t *testing.T) {
 	if n.calls["a b"] != 2 || n.calls["a c"] != 2 || n.calls["a d"] != 2 {
 		t.Errorf("asked %v", n.calls)
 	}
-	cfg.Out = filepath.Join(t.TempDir(), "none.run")
-	if _, err := bench.Run(t.Context(), cfg); !errors.Is(err, runstore.ErrMissing) {
-		t.Errorf("got %v", err)
+	cfg.Out = filepath.Join(t.TempDir(), "none.run") // it begins
+	if _, err := bench.Run(t.Context(), cfg); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(cfg.Out); err != nil {
+		t.Error(err)
 	}
 }

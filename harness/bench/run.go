@@ -3,8 +3,6 @@ package bench
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
@@ -17,7 +15,6 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
-	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
@@ -67,7 +64,7 @@ type Config struct {
 	// Stop, when closed, ends the run after the cases under way; calls that
 	// wait for a model's limits are given up.
 	Stop     <-chan struct{}
-	Observer experiment.Observer // may be nil
+	Observer experiment.Observer
 
 	leftOut int // cases that an Answerer cannot be asked
 }
@@ -160,44 +157,39 @@ func (cfg *Config) leaveOut() {
 	cfg.Cases = kept
 }
 
-func (cfg Config) run(ctx context.Context) (report Report, err error) {
-	run, err := cfg.open(ctx)
-	if err != nil {
-		return Report{}, err
+func (cfg Config) run(ctx context.Context) (Report, error) {
+	if cfg.Resume {
+		if err := cfg.continues(ctx); err != nil {
+			return Report{}, err
+		}
 	}
-	defer func() { err = errors.Join(err, run.Close()) }()
-	runner, err := experiment.New(experiment.Config{
-		Run: run, Source: source(cfg.Cases), Task: task{cfg.Answerer}, Scorer: scorer{},
-		Concurrency: cfg.Concurrency, Timeout: cfg.Timeout, Stop: cfg.Stop, Observer: cfg.Observer, Retry: cfg.RetryFailed,
+	result, ran := experiment.Run(ctx, experiment.Config{
+		Header: cfg.header(), Path: cfg.Out, Source: source(cfg.Cases), Task: task{cfg.Answerer}, Scorer: scorer{},
+		Concurrency: cfg.Concurrency, Timeout: cfg.Timeout, Stop: cfg.Stop, Observer: cfg.Observer, Resume: cfg.Resume, Retry: cfg.RetryFailed,
 	})
-	if err != nil {
-		return Report{}, err
-	}
-	_, ran := runner.Run(limit.WithStop(ctx, cfg.Stop))
 	if ran != nil && !errors.Is(ran, experiment.ErrInterrupted) {
 		return Report{}, ran
 	}
-	report, err = Measure(context.WithoutCancel(ctx), run.Reader)
-	return report, errors.Join(ran, err)
+	run, err := runstore.Load(result.Path)
+	if err != nil {
+		return Report{}, errors.Join(ran, err)
+	}
+	report, err := Measure(context.WithoutCancel(ctx), run)
+	return report, errors.Join(ran, err, run.Close())
 }
 
-// header describes a new run.
-func (cfg Config) header() (outcome.Header, error) {
-	uid := make([]byte, 16)
-	if _, err := rand.Read(uid); err != nil {
-		return outcome.Header{}, err
-	}
+// header describes the run.
+func (cfg Config) header() outcome.Header {
 	name := cfg.Name
 	if name == "" {
 		base := filepath.Base(cfg.Out)
 		name = base[:len(base)-len(filepath.Ext(base))]
 	}
 	return outcome.Header{
-		Format: outcome.FormatVersion, RunUID: hex.EncodeToString(uid), Name: name, Harness: Name,
-		Dataset: outcome.Dataset{Name: "bench"}, System: cfg.System, Trials: cfg.Trials,
+		Name: name, Harness: Name, Dataset: outcome.Dataset{Name: "bench"}, System: cfg.System, Trials: cfg.Trials,
 		Scorer:      outcome.Scorer{Version: "bench-" + Version, Primary: CaseSuccess},
-		Environment: "bench", Metadata: cfg.metadata(), Runner: cfg.Runner, Started: time.Now().UTC(),
-	}, nil
+		Environment: "bench", Metadata: cfg.metadata(), Runner: cfg.Runner,
+	}
 }
 
 // The keys of the run's metadata.

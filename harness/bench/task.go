@@ -13,17 +13,17 @@ type task struct{ answerer Answerer }
 
 // Do returns an Answer. An answer that cannot be used is a failure inside of it;
 // an error of the Answerer is returned as it is.
-func (t task) Do(ctx context.Context, item experiment.Item) (experiment.Result, error) {
+func (t task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
 	var in input
 	if err := json.Unmarshal(item.Input, &in); err != nil {
-		return experiment.Result{}, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
+		return experiment.TaskResult{}, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
 	}
 	schema, err := compileSchema(in.TargetSchema)
 	if err != nil {
-		return experiment.Result{}, &outcome.Failure{Class: outcome.Item, Message: "targetSchema: " + err.Error()}
+		return experiment.TaskResult{}, &outcome.Failure{Class: outcome.Item, Message: "targetSchema: " + err.Error()}
 	}
 	r := reader{schema, newChecker(in.DocumentText)}
-	a, result := Answer{}, experiment.Result{}
+	a, result := Answer{}, experiment.TaskResult{}
 	if t.answerer == nil {
 		a = r.stored(in.ProviderResponseText)
 	} else {

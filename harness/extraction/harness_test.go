@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"iter"
 	"strings"
 	"testing"
 
@@ -71,34 +70,24 @@ func TestScorer_goldKeys(t *testing.T) {
 	}
 }
 
-// TestDocuments: questions, as a dataset in Langfuse holds them, end the listing.
-func TestDocuments(t *testing.T) {
-	list := func(inputs ...string) (n int, err error) {
-		var page []dataset.Item
+// TestTask_accepts: questions, as a dataset in Langfuse holds them, end the listing.
+func TestTask_accepts(t *testing.T) {
+	accepts := func(inputs ...string) error {
+		var page []experiment.Item
 		for _, input := range inputs {
-			page = append(page, dataset.Item{ID: "a", Input: json.RawMessage(input)})
+			page = append(page, experiment.Item{ID: "a", Input: json.RawMessage(input)})
 		}
-		for listed, failed := range (harness.Documents{Source: pages{page}}).Pages(t.Context()) {
-			n, err = n+len(listed), errors.Join(err, failed)
-		}
-		return n, err
+		return harness.Task{}.Accepts(page)
 	}
 	var refused *harness.QuestionsError
-	if n, err := list(`{"question":"Who?"}`, `null`); n != 0 || !errors.As(err, &refused) || refused.ExitCode() != 64 {
-		t.Errorf("%d items, %v", n, err)
+	if err := accepts(`{"question":"Who?"}`, `null`); !errors.As(err, &refused) || refused.ExitCode() != 64 {
+		t.Error(err)
 	}
 	for _, input := range []string{`{"document_text":"x","question":"Who?"}`, `{"text":"x"}`, `"x"`, `{}`} {
-		if n, err := list(input, `{"question":"Who?"}`); n != 2 || err != nil {
-			t.Errorf("%s: %d items, %v", input, n, err)
+		if err := accepts(input, `{"question":"Who?"}`); err != nil {
+			t.Errorf("%s: %v", input, err)
 		}
 	}
-}
-
-// pages is a source of one page.
-type pages struct{ only []dataset.Item }
-
-func (p pages) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
-	return func(yield func([]dataset.Item, error) bool) { yield(p.only, nil) }
 }
 
 func judge(t *testing.T, expected string) experiment.Judge {

@@ -3,10 +3,8 @@ package extraction
 import (
 	"context"
 	"encoding/json"
-	"iter"
 	"slices"
 
-	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
 	"extraction-experiment/extraction"
 	"extraction-experiment/outcome"
@@ -21,10 +19,10 @@ type Task struct {
 
 // Do extracts. An input that is no document fails with class "item"; an error of
 // the extractor is returned as it is.
-func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.Result, error) {
+func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
 	doc, warnings, err := extraction.DecodeDocument(item.Input)
 	if err != nil {
-		return experiment.Result{Warnings: warnings}, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
+		return experiment.TaskResult{Warnings: warnings}, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
 	}
 	if len(doc.Objects)+len(doc.Relationships)+len(doc.AllowedTypes) == 0 {
 		warnings = append(warnings, "the item has no schemas: nothing tells the extractor what to look for")
@@ -36,7 +34,7 @@ func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.Result, 
 	for _, call := range calls {
 		warnings = append(warnings, call.Warnings...)
 	}
-	result := experiment.Result{Calls: calls, Warnings: warnings}
+	result := experiment.TaskResult{Calls: calls, Warnings: warnings}
 	if err != nil {
 		return result, err
 	}
@@ -46,11 +44,6 @@ func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.Result, 
 	}
 	return result, nil
 }
-
-// Documents is a source of items with documents. If its first page has
-// none, but questions or nothing, it ends with a *QuestionsError before anything is
-// paid for; among others such an item is a failed one.
-type Documents struct{ Source experiment.Source }
 
 // QuestionsError says that a dataset is of questions.
 type QuestionsError struct{}
@@ -63,20 +56,13 @@ func (*QuestionsError) Error() string {
 // ExitCode is that of a wrong usage.
 func (*QuestionsError) ExitCode() int { return 64 }
 
-// Pages yields the items of the source.
-func (d Documents) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
-	return func(yield func([]dataset.Item, error) bool) {
-		first := true
-		for page, err := range d.Source.Pages(ctx) {
-			if first && len(page) > 0 && !slices.ContainsFunc(page, func(item dataset.Item) bool { return !lacksDocument(item.Input) }) {
-				yield(nil, &QuestionsError{})
-				return
-			}
-			if first = false; !yield(page, err) {
-				return
-			}
-		}
+// Accepts refuses items of which none has a document, but questions or nothing, with
+// a *QuestionsError; among others such an item is a failed one.
+func (Task) Accepts(first []experiment.Item) error {
+	if slices.ContainsFunc(first, func(item experiment.Item) bool { return !lacksDocument(item.Input) }) {
+		return nil
 	}
+	return &QuestionsError{}
 }
 
 // lacksDocument reports whether an input is absent, or a question.

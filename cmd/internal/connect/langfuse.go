@@ -11,23 +11,21 @@ import (
 	"sync"
 	"time"
 
+	"extraction-experiment/experiment"
 	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 )
 
 // Folder is where a project folder keeps runs and the embedded store.
-const Folder = ".experiment"
+const Folder = experiment.Folder
 
 // Langfuse is a server that was found to answer, with its client.
 type Langfuse struct {
-	Client *langfuse.Client
-	Server langfuse.Server
-	// Embedded says that it is the server of this folder, Shared that another
-	// process runs it.
-	Embedded, Shared bool
-	stop             func() error
-	paused           *pause
+	experiment.Langfuse
+	Shared bool // the embedded server is run by another process
+	stop   func() error
+	paused *pause
 }
 
 // EnvMode forces how the server is spoken to, in the words of
@@ -84,7 +82,7 @@ func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode, ask f
 	if err != nil {
 		return nil, fmt.Errorf("connecting to Langfuse at %s: %w", client.BaseURL(), err)
 	}
-	return &Langfuse{Client: client, Server: server, paused: paused, stop: func() error {
+	return &Langfuse{Langfuse: experiment.Langfuse{Client: client, Server: server}, paused: paused, stop: func() error {
 		client.CloseIdleConnections()
 		return nil
 	}}, nil

@@ -1,37 +1,33 @@
-package main
+package experiment
 
 import (
 	"context"
 	"errors"
 	"path/filepath"
-	"slices"
 
-	"extraction-experiment/harness/answers"
-	benches "extraction-experiment/harness/bench"
-	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
-	"extraction-experiment/scoring"
 	"extraction-experiment/tracking"
 )
 
-// summarise sums a run up from its file alone.
-func summarise(ctx context.Context, run *runstore.Reader) (outcome.Summary, error) {
-	s, err := tally(ctx, run)
+// Summarise sums a run up from its file alone. Newest attempts count only, but for
+// what all of them cost. order is that in which scores are shown; see
+// outcome.SummaryConfig.
+func Summarise(ctx context.Context, run *runstore.Reader, order []string) (outcome.Summary, error) {
+	s, err := tally(ctx, run, order)
 	if err != nil {
 		return s, err
 	}
 	return s, standing(ctx, run, &s)
 }
 
-// tally is summarise but for what is in Langfuse. Newest attempts count only, but
-// for what all of them cost.
-func tally(ctx context.Context, run *runstore.Reader) (outcome.Summary, error) {
+// tally is Summarise but for what is in Langfuse.
+func tally(ctx context.Context, run *runstore.Reader, order []string) (outcome.Summary, error) {
 	header, err := run.Header(ctx)
 	if err != nil {
 		return outcome.Summary{}, err
 	}
-	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: scoreOrder()})
+	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: order})
 	var held *outcome.Outcome // until it is known whether a newer attempt follows
 	for o, err := range run.Outcomes(ctx, runstore.Query{Brief: true}) {
 		switch {
@@ -49,7 +45,6 @@ func tally(ctx context.Context, run *runstore.Reader) (outcome.Summary, error) {
 		sum.Add(*held)
 	}
 	s := sum.Summary()
-	s.Warnings = append(s.Warnings, documentWarnings(header)...)
 	counts, err := run.Counts(ctx)
 	if err != nil {
 		return s, err
@@ -68,8 +63,8 @@ func standing(ctx context.Context, run *runstore.Reader, s *outcome.Summary) err
 		return nil // an export does not say what was published, nor where
 	}
 	header, err := run.Header(ctx)
-	if err != nil || header.Harness == benches.Name {
-		return err // a bench is never published
+	if err != nil || header.Project == "" {
+		return err // it is published nowhere
 	}
 	counts, err := run.Counts(ctx)
 	if err != nil {
@@ -94,19 +89,4 @@ func whereTrials(ctx context.Context, run *runstore.Reader, h outcome.Header, t 
 		t.Runs[i].Name, t.Runs[i].ID, t.Runs[i].URL = tracking.RunName(h, trial.Trial), e.ID, e.URL
 	}
 	return nil
-}
-
-// scoreOrder is the order in which scores are shown: those of extractions, then of
-// answers.
-func scoreOrder() []string {
-	return slices.Concat(extractionScores(), answers.ScoreOrder(), []string{outcome.ErrorScore})
-}
-
-// extractionScores are those of the catalogue, then grounding.
-func extractionScores() []string {
-	var names []string
-	for _, d := range scoring.Catalog() {
-		names = append(names, d.Name)
-	}
-	return append(names, harness.GroundedRate)
 }

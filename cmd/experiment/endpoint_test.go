@@ -1,0 +1,46 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"extraction-experiment/outcome"
+)
+
+// TestEndpointOf: another server is told apart, another key is not, and what asks no
+// server has none.
+func TestEndpointOf(t *testing.T) {
+	at := func(provider, pipeline, address string) string {
+		s := outcome.System{Model: "m", Provider: provider, Pipeline: pipeline}
+		return endpointOf(s, func(name string) string {
+			if name == "OPENAI_BASE_URL" {
+				return address
+			}
+			return ""
+		})
+	}
+	tests := map[string]struct {
+		began, now string
+		same       bool
+	}{
+		"the same":              {at("openai", "", "http://a:1/v1"), at("openai", "", "http://a:1/v1/"), true},
+		"another user":          {at("openai", "", "http://x:key@a:1/v1"), at("openai", "", "http://a:1/v1"), true},
+		"another port":          {at("openai", "", "http://a:1/v1"), at("openai", "", "http://a:2/v1"), false},
+		"another path":          {at("openai", "", "http://a/v1"), at("openai", "", "http://a/v2"), false},
+		"none, then one":        {at("openai", "", ""), at("openai", "", "http://a:2/v1"), false},
+		"no server is asked":    {at("baseline", "", "http://a"), at("baseline", "", "http://b"), true},
+		"what was recorded":     {at("openai", "recorded", "http://a"), at("openai", "recorded", ""), true},
+		"gemini has its own":    {at("gemini", "", "http://a"), at("gemini", "", "http://b"), true},
+		"an address that is no": {at("openai", "", "::"), at("openai", "", "::x"), false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if strings.Contains(tt.began+tt.now, "key") {
+				t.Errorf("a key is kept: %q", tt.began)
+			}
+			if (tt.began == tt.now) != tt.same {
+				t.Errorf("%q and %q", tt.began, tt.now)
+			}
+		})
+	}
+}

@@ -1,0 +1,282 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/compare"
+	"extraction-experiment/experiment"
+	"extraction-experiment/harness/answers"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/build"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/printable"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+	"extraction-experiment/runstore"
+	"extraction-experiment/scoring"
+)
+
+// session is what the runs of one command share.
+type session struct {
+	env     cli.Env
+	lf      *connect.Langfuse
+	signals *signals
+	log     *slog.Logger
+}
+
+// withSession connects to Langfuse, has the work done, and disconnects. ask is what
+// may be asked of the server meanwhile; see connect.OpenAsking.
+func withSession(ctx context.Context, env cli.Env, cfg runConfig, log *slog.Logger, ask func(context.Context, *langfuse.Client), work func(context.Context, session) error) error {
+	ctx, signals := watchSignals(ctx, env.Stderr)
+	defer signals.stop()
+	lf, err := connect.OpenAsking(ctx, insisting(cfg.langfuseMode, env.Getenv), ask)
+	if err != nil {
+		return signals.interrupted(err)
+	}
+	log.Info("connected", "langfuse", lf.Client.BaseURL(), "version", lf.Server.Version.String(), "mode", lf.Server.Mode(), "project", lf.Server.Project.ID)
+	if !cfg.quiet {
+		fmt.Fprintln(env.Stderr, lf.Describe())
+	}
+	err = work(ctx, session{env, lf, signals, log})
+	return errors.Join(distinct([]error{err, lf.Close()})...)
+}
+
+// note prints what a person should know; "" is nothing.
+func (s session) note(text string) {
+	if text != "" {
+		fmt.Fprintln(s.env.Stderr, "note: "+printable.Line(text))
+	}
+}
+
+// engine is the experiment that the settings of a run describe, all but the system.
+func (s session) engine(cfg runConfig, h outcome.Header) experiment.Config {
+	h.Name, h.Trials, h.Description, h.Environment = cfg.name, cfg.trials, cfg.description, cfg.environment
+	h.Publication, h.Metadata, h.GitSHA, h.Runner = cfg.publication, cfg.metadata, gitSHA(), build.Version()
+	config := experiment.Config{
+		Header: h, Dataset: cfg.dataset, Filter: cfg.filter, Langfuse: &s.lf.Langfuse, Order: scoreOrder(), Log: s.log,
+		Resume: cfg.resume, Retry: cfg.retry, RetryClasses: cfg.retryClasses, Overwrite: cfg.overwrite, Verify: cfg.verify,
+		Keep:        experiment.Keep{Description: cfg.description == "", Metadata: len(cfg.metadata) == 0, Environment: !cfg.environmentGiven},
+		Concurrency: cfg.concurrency, Timeout: cfg.timeout, Stop: s.signals.soft,
+	}
+	if cfg.pin != nil {
+		config.Source = cfg.pin
+	}
+	return config
+}
+
+// watched has a person see how the run gets on. The system is opened by then.
+func (s session) watched(cfg runConfig, opened *system, config experiment.Config) experiment.Config {
+	var view *progress
+	primary := config.Header.Scorer.Primary
+	config.Observer = experiment.Observer{
+		Opened: func(path string, begun bool, notes []string) {
+			s.log.Info("run file", "path", path, "new", begun)
+			for _, text := range notes {
+				s.note(text)
+			}
+			view = newProgress(s.env, cfg.quiet, primary, s.log)
+			opened.asks.follow(view)
+		},
+		Listed:  func(items int) { view.Listed(items) },
+		Planned: func(total, done int) { view.Planned(total, done) },
+		Started: func(item string) { view.Started(item) },
+		Done:    func(o outcome.Outcome) { view.Done(o) },
+		Working: func(working bool) {
+			s.signals.working.Store(working) // else a signal ends the publishing at once: nothing is lost
+			if !working {
+				view.watchSending(cfg.name, s.lf.Paused)
+			}
+		},
+		Published:   func(n int) { view.published(n) },
+		Withdrawing: func(n int) { view.withdraw(n) },
+		Sending:     func() { view.publishing() },
+		Ended:       func() { view.close() },
+	}
+	if !cfg.quiet {
+		config.Observer.Missing = still(s.env)
+	}
+	return config
+}
+
+// finish prints and exports what came of a run, and decides the exit code.
+func (s session) finish(cfg runConfig, opened system, r experiment.Result) error {
+	if r.Removed {
+		return errors.Join(r.Stopped, r.Fault)
+	}
+	unverified := s.verified(cfg, r)
+	problems := []error{s.stopped(cfg, r.Stopped), sendLater(s.signals.cutShort(r.Unpublished), cfg.name)}
+	if r.Summary.Run.Name == "" { // it could not be summed up
+		return errors.Join(append(problems, r.Fault)...)
+	}
+	summary := r.Summary
+	summary.Warnings = append(summary.Warnings, answers.DocumentWarnings(r.Header)...)
+	gate, err := cfg.gate.JudgeRun(summary)
+	problems = append(problems, err, s.write(cfg, r, gated{summary, gate}), verdict(cfg, opened, r))
+	if r.Stopped == nil {
+		problems = append(problems, gate.Err(cfg.name))
+	}
+	s.note(opened.asks.notKept())
+	return errors.Join(errors.Join(distinct(append(problems, r.Fault))...), unverified)
+}
+
+// stopped says how to go on with a run that was stopped.
+func (s session) stopped(cfg runConfig, err error) error {
+	code := cli.ExitCode(err)
+	if err == nil || !errors.Is(err, experiment.ErrInterrupted) && code != cli.ExitInterrupted && code != cli.ExitIO {
+		return err
+	}
+	return cli.Errorf(code, "%w; go on with: %s", err, goOn(named(s.env.Args, cfg.nameMade), err))
+}
+
+// verified says on standard error what --verify found.
+func (s session) verified(cfg runConfig, r experiment.Result) error {
+	if r.Verdict == nil {
+		return s.signals.cutShort(r.Unverified)
+	}
+	v := verification{Langfuse: s.lf.Client.BaseURL(), Version: s.lf.Server.Version.String(), OK: r.Verdict.OK(), Verdict: *r.Verdict}
+	if cfg.quiet && v.OK {
+		return nil
+	}
+	return errors.Join(cli.Written(v.write(s.env.Stderr, s.env.Terminal())), v.Err())
+}
+
+// gated is the summary of a run with what its gate says of it.
+type gated struct {
+	outcome.Summary
+	Gate *compare.GateResult `json:"gate,omitempty"`
+}
+
+// write prints the summary and exports the run.
+func (s session) write(cfg runConfig, r experiment.Result, g gated) error {
+	var problems []error
+	switch {
+	case cfg.cell: // the sweep reports all of its runs
+	case cfg.json:
+		problems = append(problems, printJSON(s.env, g))
+	case !cfg.quiet:
+		problems = append(problems, cli.Written(report.Text(s.env.Stdout, g.Summary, textOptions(s.env, s.whereToLook(g.Summary)))))
+		problems = append(problems, cli.Written(report.Gate(s.env.Stdout, g.Gate, textOptions(s.env, nil))))
+	}
+	if cfg.output != "" {
+		if err := s.export(cfg, r.Path, g.Summary); err != nil {
+			err = fmt.Errorf("writing %s: %w; the run is safe: experiment export %s", cfg.output, err, quote(cfg.name))
+			problems = append(problems, cli.Written(err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// export writes the run to the file of its settings.
+func (s session) export(cfg runConfig, path string, summary outcome.Summary) (err error) {
+	run, err := runstore.Load(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	if cfg.report {
+		return writeAnswers(context.Background(), run, summary, cfg.output)
+	}
+	return exportTo(context.Background(), s.env, run, cfg.output)
+}
+
+// whereToLook says how to see the run.
+func (s session) whereToLook(summary outcome.Summary) []string {
+	show := fmt.Sprintf("experiment show %s", quote(summary.Run.Name))
+	if len(summary.Worst) > 0 {
+		show += " " + quote(summary.Worst[0].ID)
+	}
+	lines := []string{show}
+	switch {
+	case !s.lf.Embedded:
+		lines = append(lines, summary.Run.URL)
+	case s.lf.Shared:
+		lines = append(lines, "runs of this folder: "+s.lf.Client.BaseURL()+"/")
+	default:
+		lines = append(lines, "experiment serve (the runs of this folder in a browser)")
+	}
+	return lines
+}
+
+// verdict says whether too many items failed, or the program itself did.
+func verdict(cfg runConfig, opened system, r experiment.Result) error {
+	s := r.Summary
+	for _, f := range s.Failures {
+		if f.Class == outcome.Internal {
+			return cli.Errorf(cli.ExitBug, "%d items met a fault of this program: %s", f.Count, f.Items[0].Message)
+		}
+	}
+	if r.Begun && s.Items.Scored == 0 && len(s.Failures) == 1 && s.Failures[0].Class == outcome.Provider && !r.Reached {
+		advice := strings.Join(named([]string{"--resume --retry-failed"}, cfg.nameMade), " ")
+		return cli.Errorf(cli.ExitUnavailable, "%s was never reached: %s; when it can be, go on with %s", opened.asked(), s.Failures[0].Items[0].Message, advice)
+	}
+	if cfg.allowance.Exceeded(s.Items.Failed, s.Items.Planned) {
+		return cli.Errorf(cli.ExitFailures, "%d of %d items failed, %s allowed (--max-failures)", s.Items.Failed, s.Items.Planned, cfg.allowance)
+	}
+	return nil
+}
+
+// explained says in words of the command line what a run could not begin for.
+func (s session) explained(err error, harnessName string) error {
+	var taken *experiment.NameTakenError
+	var missing *experiment.DatasetError
+	switch {
+	case errors.As(err, &taken):
+		hint := ""
+		if taken.Where != "" {
+			hint = ", or --resume to go on with it"
+		}
+		if taken.Where != "" && harnessName == answers.Name {
+			hint += ", or --overwrite to replace it"
+		}
+		return cli.Usage("the run name %q is taken (%s): use --name %s%s", taken.Name, taken.Place(), taken.Free, hint)
+	case errors.As(err, &missing):
+		return cli.Usage("%w; seed --list shows those that are, seed --dataset %s --file FILE makes it", err, quote(missing.Name))
+	}
+	return s.signals.interrupted(err)
+}
+
+// madeName is the name of a run that was given none: it ends in the time.
+func madeName(beginning string) string {
+	return beginning + "-" + time.Now().UTC().Format("20060102-150405.000")
+}
+
+// summarise sums a stored run up.
+func summarise(ctx context.Context, run *runstore.Reader) (outcome.Summary, error) {
+	s, err := experiment.Summarise(ctx, run, scoreOrder())
+	if err != nil {
+		return s, err
+	}
+	header, err := run.Header(ctx)
+	s.Warnings = append(s.Warnings, answers.DocumentWarnings(header)...)
+	return s, err
+}
+
+// scoreOrder is the order in which scores are shown: those of extractions, then of
+// answers.
+func scoreOrder() []string {
+	return slices.Concat(extractionScores(), answers.ScoreOrder(), []string{outcome.ErrorScore})
+}
+
+// extractionScores are those of the catalogue, then grounding.
+func extractionScores() []string {
+	var names []string
+	for _, d := range scoring.Catalog() {
+		names = append(names, d.Name)
+	}
+	return append(names, harness.GroundedRate)
+}
+
+// exists reports whether a file is there.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,0 +1,312 @@
+// Package experiment runs a task over a dataset, scores every item, keeps the
+// outcomes in a run file and records them in Langfuse.
+//
+//	result, err := experiment.Run(ctx, experiment.Config{
+//		Header:   outcome.Header{Name: "baseline-v1"},
+//		Dataset:  "extraction-eval", // in Langfuse, or a file of items
+//		Task:     task,              // what is measured
+//		Scorer:   scorer,            // how it is judged
+//		Langfuse: lf,                // from Connect; nil keeps the run file only
+//	})
+//
+// The package is not about extraction: input, output and expected output are JSON
+// that only task and scorer understand.
+//
+// Run reserves the name, lists the items into the run file, and gives each to a
+// worker, which calls the task and the scorer and commits the outcome. A publisher
+// follows the file and carries it into Langfuse; workers never wait for it. When
+// all is sent, the run is summed up from its file alone. A run that was stopped or
+// killed goes on with Config.Resume: what has an outcome is not run again, what
+// Langfuse has is not sent again.
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/limit"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+	"extraction-experiment/tracking"
+)
+
+// Folder is where runs are kept, below the current folder.
+const Folder = ".experiment"
+
+// Config says what to run. Header.Name, a dataset, a task and a scorer are required.
+type Config struct {
+	// Header describes the run: its Name, and what else is to be kept of it. Run
+	// fills in the format, the random id, the time, the project and the dataset.
+	Header outcome.Header
+	// Dataset is the name of a dataset in Langfuse, or a file of items.
+	Dataset string
+	// Source has the items in place of Dataset; see Source. A *tracking.Dataset is
+	// one that was pinned before.
+	Source Source
+	// Filter narrows the dataset.
+	Filter dataset.Filter
+
+	// Task is measured by Scorer. Where the task must be opened first, Open returns
+	// both, once the name is known to be free.
+	Task   Task
+	Scorer Scorer
+	Open   func(ctx context.Context, resumed bool) (System, error)
+	// OpenEarly says that Open changes nothing anywhere, so that it may be called
+	// while the name is reserved.
+	OpenEarly bool
+
+	// Langfuse is where the run is published; nil is nowhere.
+	Langfuse *Langfuse
+	// Path is the run file; empty is one below Folder, named after project,
+	// dataset and run.
+	Path string
+	// Resume goes on with the run of that name, or begins it where it never began.
+	// Retry does so and gives every item a new attempt whose newest one failed, with
+	// one of RetryClasses (none: with any class).
+	Resume, Retry bool
+	RetryClasses  []outcome.Class
+	// Keep says which settings were not given: a resumed run keeps its own.
+	Keep Keep
+	// Overwrite replaces the run of that name, unless it is published.
+	Overwrite bool
+	// Verify reads the run back from Langfuse at the end.
+	Verify bool
+
+	// Concurrency is how many items are worked on at once; 0 means 4.
+	Concurrency int
+	// Timeout bounds the task of one item; 0 means 5 minutes.
+	Timeout time.Duration
+	// Stop, when closed, ends the run softly: nothing more is handed out, what
+	// is in flight is finished and committed. Cancelling the context of Run
+	// stops at once instead. Nil never stops.
+	Stop <-chan struct{}
+	// Observer is told of progress.
+	Observer Observer
+	// Order is that of the scores in the summary; see outcome.SummaryConfig.
+	Order []string
+	// Log takes what a person need not see; nil means nowhere.
+	Log *slog.Logger
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+
+	siblings []string // the run files of its sweep, whose cost is of the same budget
+}
+
+// Keep names settings that a person did not give when a run is resumed.
+type Keep struct{ Description, Metadata, Environment bool }
+
+// System is what is measured.
+type System struct {
+	Task   Task
+	Scorer Scorer
+	Header outcome.System // describes it
+	Notes  []string       // what a person should know before it begins
+	// Spent is told every outcome that the run, and its siblings in a sweep, have
+	// already: they belong to its budget. Nil has none.
+	Spent func(outcome.Outcome)
+	// Reached reports whether there was ever anything from the model or service;
+	// nil where that is not known.
+	Reached func() bool
+	// Close lets go of it; nil has nothing to let go of.
+	Close func() error
+}
+
+func (s System) close() error {
+	if s.Close == nil {
+		return nil
+	}
+	return s.Close()
+}
+
+// Observer is told what happens in a run, one call at a time. Nil functions are
+// not called. They must not block for long: workers wait for them.
+type Observer struct {
+	// Opened is called when the run file is there; Notes are for a person.
+	Opened func(path string, begun bool, notes []string)
+	// Listed is called while the items are listed, with how many there are.
+	Listed func(items int)
+	// Planned is called once, when the items are known: how many outcomes the
+	// run will have, and how many it has already because it was resumed.
+	Planned func(total, done int)
+	// Working is called when the first item is about to be handed out, and when
+	// nothing is in flight any more.
+	Working func(bool)
+	// Started is called when an item is handed to a worker.
+	Started func(item string)
+	// Done is called when its outcome is committed.
+	Done func(outcome.Outcome)
+	// Published is told how many outcomes are in Langfuse; Withdrawing, of how many
+	// replaced attempts the scores are still to go there.
+	Published, Withdrawing func(int)
+	// Sending is called when only publishing is left, Ended when that has ended.
+	Sending, Ended func()
+	// Missing is told what a verification does not find yet.
+	Missing func(tracking.Verdict)
+}
+
+// Result is what came of a run.
+type Result struct {
+	Header  outcome.Header
+	Path    string // of the run file
+	Begun   bool   // by this call
+	Removed bool   // nothing came of it, for a reason that will stay: its file is gone
+	Summary outcome.Summary
+	// Reached is false where every connection to the system failed.
+	Reached bool
+	// Stopped says why items are left without an outcome; nil: none are.
+	Stopped error
+	// Unpublished says why not everything is in Langfuse.
+	Unpublished error
+	// Verdict is what Config.Verify found; nil where nothing was verified.
+	Verdict *tracking.Verdict
+	// Unverified says why it found nothing out.
+	Unverified error
+	// Fault says what else went wrong at the end: summing up, closing.
+	Fault error
+}
+
+// Err joins what went wrong. Failed items are outcomes, no error.
+func (r Result) Err() error {
+	found := []error{r.Stopped, r.Unpublished, r.Unverified, r.Fault}
+	if r.Verdict != nil {
+		found = append(found, r.Verdict.Err())
+	}
+	return errors.Join(found...)
+}
+
+// Run carries one run from its beginning to its summary.
+//
+// An error before the run file is there leaves nothing behind, and Result.Path is
+// empty. From then on everything committed stays, whatever happens, and the error
+// is Result.Err. Errors with an ExitCode method say what a command should exit with:
+// 5 is ErrInterrupted, 64 a wrong Config, 69 a server that is not there, 74 a file
+// that cannot be written. Run may be called for several runs at once, and again for
+// the same run with Resume.
+func Run(ctx context.Context, cfg Config) (Result, error) {
+	e, err := begin(ctx, cfg)
+	if err != nil {
+		return Result{}, err
+	}
+	e.carryOut(ctx)
+	e.verify(ctx)
+	e.finish()
+	return e.result, e.result.Err()
+}
+
+// execution is a run that is carried out.
+type execution struct {
+	cfg    Config
+	run    *runstore.Run
+	source Source
+	system System
+	sum    func() (outcome.Summary, error) // what the run came to, once
+	result Result
+}
+
+// carryOut runs the items and publishes them at the same time. Publishing ends
+// when the run has ended and everything is sent, or cannot be.
+func (e *execution) carryOut(ctx context.Context) {
+	e.sum = sync.OnceValues(func() (outcome.Summary, error) { return tally(context.Background(), e.run.Reader, e.cfg.Order) })
+	obs := e.cfg.Observer
+	call(obs.Opened != nil, func() { obs.Opened(e.result.Path, e.result.Begun, e.system.Notes) })
+	runner, err := newRunner(e.runnerConfig())
+	if err != nil {
+		e.result.Stopped = err
+		return
+	}
+	publishing, err := e.publish(ctx)
+	if err != nil {
+		e.result.Stopped = err
+		return
+	}
+	call(obs.Working != nil, func() { obs.Working(true) })
+	_, e.result.Stopped = runner.Run(limit.WithStop(ctx, e.cfg.Stop))
+	call(obs.Working != nil, func() { obs.Working(false) })
+	if e.result.Stopped == nil || errors.Is(e.result.Stopped, ErrInterrupted) {
+		go e.sum() // while Langfuse takes the rest; finish waits for it
+		call(obs.Sending != nil, obs.Sending)
+	}
+	e.result.Unpublished = publishing()
+	call(obs.Ended != nil, obs.Ended)
+}
+
+func call(wanted bool, f func()) {
+	if wanted {
+		f()
+	}
+}
+
+// publish begins to publish; what it returns waits for the end.
+func (e *execution) publish(ctx context.Context) (wait func() error, err error) {
+	if e.cfg.Langfuse == nil {
+		return func() error { return nil }, nil
+	}
+	publisher, err := tracking.NewPublisher(e.cfg.Langfuse.publishing(e.run, e.cfg.Log, e.cfg.Observer))
+	if err != nil {
+		return nil, err
+	}
+	finished, sent := make(chan struct{}), make(chan error, 1)
+	go func() { sent <- publisher.Follow(ctx, finished) }()
+	return func() error {
+		close(finished)
+		return <-sent
+	}, nil
+}
+
+// verify reads the run back, if that was asked for and everything is in Langfuse.
+func (e *execution) verify(ctx context.Context) {
+	lf := e.cfg.Langfuse
+	if !e.cfg.Verify || lf == nil || e.result.Stopped != nil || e.result.Unpublished != nil {
+		return
+	}
+	verdict, err := lf.verify(ctx, e.run.Reader, nil, e.cfg.Observer.Missing)
+	if err != nil {
+		e.result.Unverified = fmt.Errorf("verifying the run: %w", err)
+		return
+	}
+	e.result.Verdict = &verdict
+}
+
+// finish sums the run up from the run file alone and closes it. A run of which
+// nothing came, for a reason that will stay, is removed, so that its name stays free.
+func (e *execution) finish() {
+	r := &e.result
+	r.Reached = e.system.Reached == nil || e.system.Reached()
+	if r.Stopped != nil && e.unbegun() {
+		r.Removed = true
+		r.Fault = errors.Join(e.run.Close(), os.Remove(r.Path), e.system.close())
+		return
+	}
+	summary, err := e.sum()
+	if err == nil {
+		err = standing(context.Background(), e.run.Reader, &summary)
+	}
+	r.Summary = summary
+	r.Fault = errors.Join(err, e.run.Close(), e.system.close())
+}
+
+// unbegun reports whether this process made the run and nothing came of it for
+// a reason that will stay. After an interruption, or when the disk is full, the
+// run is kept to be resumed.
+func (e *execution) unbegun() bool {
+	if code := cli.ExitCode(e.result.Stopped); !e.result.Begun || code == cli.ExitInterrupted || code == cli.ExitIO {
+		return false
+	}
+	counts, err := e.run.Counts(context.Background())
+	return err == nil && counts.Done == 0
+}
+
+func (e *execution) runnerConfig() runnerConfig {
+	c := e.cfg
+	return runnerConfig{
+		Run: e.run, Source: e.source, Task: e.system.Task, Scorer: e.system.Scorer, Concurrency: c.Concurrency, Timeout: c.Timeout,
+		Stop: c.Stop, Retry: c.Retry, RetryClasses: c.RetryClasses, Observer: c.Observer, Now: c.Now,
+	}
+}

@@ -1,0 +1,192 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"extraction-experiment/internal/build"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/runstore"
+	"extraction-experiment/tracking"
+)
+
+// Langfuse is a server that was found to answer, with its client.
+type Langfuse struct {
+	Client *langfuse.Client
+	// Server is what the client's Probe found.
+	Server langfuse.Server
+	// Embedded says that it is the server of this folder, which has no pages for
+	// links to lead to, and shows at once what it has taken.
+	Embedded bool
+}
+
+// Connect makes a client and finds out what the server can do. Errors are those of
+// langfuse.New and of langfuse.Client.Probe.
+func Connect(ctx context.Context, cfg langfuse.Config) (*Langfuse, error) {
+	client, err := langfuse.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	server, err := client.Probe(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to Langfuse at %s: %w", client.BaseURL(), err)
+	}
+	return &Langfuse{Client: client, Server: server}, nil
+}
+
+// Place is what the server is called in a run file.
+func (l *Langfuse) Place() string {
+	if l.Embedded {
+		return tracking.Embedded
+	}
+	return l.Client.BaseURL()
+}
+
+// publishing says how a run is published.
+func (l *Langfuse) publishing(run *runstore.Run, log *slog.Logger, obs Observer) tracking.Config {
+	return tracking.Config{
+		Client: l.Client, Server: l.Server, Place: l.Place(), Pages: !l.Embedded, Run: run, Log: log,
+		Published: obs.Published, Withdrawing: obs.Withdrawing,
+		Runner: langfuse.Scope{Name: "extraction-experiment", Version: build.Version()},
+	}
+}
+
+// Publish sends what a run holds and Langfuse has not acknowledged, and returns
+// what is there then. Where Langfuse takes nothing, the error is a
+// *tracking.UnpublishedError, and nothing is lost. Safe to repeat.
+func Publish(ctx context.Context, lf *Langfuse, path string, log *slog.Logger, obs Observer) (counts runstore.Counts, err error) {
+	run, err := runstore.Open(path)
+	if err != nil {
+		return counts, err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	if err := lf.sameProject(ctx, run.Reader); err != nil {
+		return counts, err
+	}
+	publisher, err := tracking.NewPublisher(lf.publishing(run, log, obs))
+	if err != nil {
+		return counts, err
+	}
+	ended := make(chan struct{})
+	close(ended)
+	call(obs.Sending != nil, obs.Sending)
+	err = publisher.Follow(ctx, ended)
+	call(obs.Ended != nil, obs.Ended)
+	if err != nil {
+		return counts, err
+	}
+	return run.Counts(ctx)
+}
+
+// sameProject refuses to publish a run into another project than it was made
+// for: its dataset is not there. A run without Langfuse has none anywhere.
+func (l *Langfuse) sameProject(ctx context.Context, run *runstore.Reader) error {
+	header, err := run.Header(ctx)
+	if err != nil {
+		return err
+	}
+	if header.Project == "" {
+		return &UnpublishableError{Name: header.Name, Harness: header.Harness}
+	}
+	if header.Project != l.Server.Project.ID {
+		return cli.Usage("the run %q belongs to the Langfuse project %q, and the keys are those of %q: use the keys that it was run with", header.Name, header.Project, l.Server.Project.ID)
+	}
+	return nil
+}
+
+// UnpublishableError says that a run was made without Langfuse.
+type UnpublishableError struct{ Name, Harness string }
+
+// Error names run and harness.
+func (e *UnpublishableError) Error() string {
+	return fmt.Sprintf("the run %q is of the %s, and runs of the %s are not published to Langfuse", e.Name, e.Harness, e.Harness)
+}
+
+// ExitCode returns 64.
+func (*UnpublishableError) ExitCode() int { return cli.ExitUsage }
+
+// How patient a verification is with what Langfuse has accepted and does not show
+// yet.
+const (
+	patience   = time.Minute      // nothing more has come for so long
+	verifyTime = 10 * time.Minute // in all, what comes included
+)
+
+// VerifyConfig says how to verify a run.
+type VerifyConfig struct {
+	// Timeout ends it; nil leaves the time to the server, 0 looks once. The embedded
+	// server stores before it answers: unless told otherwise, it is looked at once.
+	Timeout *time.Duration
+	// Repair sends again what is missing or different, and verifies again.
+	Repair bool
+	// Looked is told what is still missing; nil is told nothing.
+	Looked func(tracking.Verdict)
+	Log    *slog.Logger
+}
+
+// Verify reads the run of a file back from Langfuse and compares it with the file.
+// before is what was found before a repair; nil where nothing was sent again. Only to
+// repair it is the file opened for writing.
+func Verify(ctx context.Context, lf *Langfuse, path string, cfg VerifyConfig) (now tracking.Verdict, before *tracking.Verdict, err error) {
+	if !cfg.Repair {
+		if err := runstore.Writing(path); err != nil {
+			return now, nil, err
+		}
+		reader, err := runstore.Load(path)
+		if err != nil {
+			return now, nil, err
+		}
+		defer func() { err = errors.Join(err, reader.Close()) }()
+		if err := lf.sameProject(ctx, reader); err != nil {
+			return now, nil, err
+		}
+		now, err = lf.verify(ctx, reader, cfg.Timeout, cfg.Looked)
+		return now, nil, err
+	}
+	run, err := runstore.Open(path)
+	if err != nil {
+		return now, nil, err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	if err := lf.sameProject(ctx, run.Reader); err != nil {
+		return now, nil, err
+	}
+	within, end, verify := lf.verifying(ctx, run.Reader, cfg.Timeout, cfg.Looked)
+	defer end()
+	was, now, err := tracking.Repair(within, verify, lf.publishing(run, cfg.Log, Observer{}))
+	if !was.OK() && !was.OnItsWay { // else nothing was sent
+		before = &was
+	}
+	return now, before, err
+}
+
+func (l *Langfuse) verify(ctx context.Context, run *runstore.Reader, timeout *time.Duration, looked func(tracking.Verdict)) (tracking.Verdict, error) {
+	within, end, cfg := l.verifying(ctx, run, timeout, looked)
+	defer end()
+	return tracking.Verify(within, cfg)
+}
+
+// verifying says what to verify, how patiently, and within which time.
+func (l *Langfuse) verifying(ctx context.Context, run *runstore.Reader, timeout *time.Duration, looked func(tracking.Verdict)) (context.Context, context.CancelFunc, tracking.VerifyConfig) {
+	wait, all := langfuse.Wait{Timeout: patience}, verifyTime
+	switch {
+	case timeout == nil && l.Embedded, timeout != nil && *timeout == 0:
+		wait.Timeout, all = -1, 0
+	case timeout != nil:
+		all = *timeout
+	}
+	within, end := Within(ctx, all)
+	return within, end, tracking.VerifyConfig{Client: l.Client, Server: l.Server, Run: run, Place: l.Place(), Wait: wait, Looked: looked}
+}
+
+// Within is a context that ends after the time to verify a run; 0 is none.
+func Within(ctx context.Context, all time.Duration) (context.Context, context.CancelFunc) {
+	if all == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, all, fmt.Errorf("the time to verify, %s, is over (--timeout)", all))
+}

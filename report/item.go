@@ -1,8 +1,12 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/printable"
@@ -99,12 +103,7 @@ func Item(w io.Writer, v ItemView, opt Options) error {
 	p.misses("Missed", v.Missed)
 	p.misses("Spurious", v.Spurious)
 	p.calls(v.Outcome.Calls)
-	if len(v.Outcome.Warnings) > 0 {
-		p.title("Warnings")
-		for _, warning := range v.Outcome.Warnings {
-			p.wrapped(printable.Line(warning), 2, messageLines, p.yellow)
-		}
-	}
+	p.warnings("Warnings", v.Outcome.Warnings, messageLines)
 	p.where()
 	return p.writeTo(w)
 }
@@ -133,8 +132,7 @@ func (p *page) itemHead(v ItemView) {
 		}
 		p.parts("latency", duration(o.Latency), hits)
 	}
-	p.parts("tokens", tokenParts(outcome.UsageSum{Input: o.Usage.Input, Output: o.Usage.Output,
-		Total: o.Usage.Total(), Cached: o.Usage.Cached, Reasoning: o.Usage.Reasoning})...)
+	p.parts("tokens", tokenParts(usageSum(o.Usage))...)
 	switch {
 	case o.CostUSD != nil:
 		p.parts("cost", dollars(*o.CostUSD))
@@ -148,19 +146,18 @@ func (p *page) itemScores(scores []outcome.Score) {
 	if len(scores) == 0 {
 		return
 	}
-	p.title("Scores")
-	g := &grid{columns: []column{{flex: true, key: true}, {paint: p.cyan}, {right: true, paint: p.bold}, {flex: true, free: true, paint: p.faint}}}
+	t := Table{Title: "Scores", Columns: []Column{{flex: true, key: true}, {cyan: true}, {Right: true, Strong: true}, {flex: true, free: true, faint: true}}}
 	for _, s := range scores {
 		note := s.Comment
 		if s.Value == nil {
 			note = s.Reason
 		}
-		g.add(printable.Line(s.Name), bar(s.Value, 8), score(s.Value, 3), printable.Line(note))
+		t.add(printable.Line(s.Name), bar(s.Value, 8), score(s.Value, 3), printable.Line(note))
 	}
-	p.grid(g)
+	p.table(t)
 	for _, s := range scores { // a table cuts what is longer than it is wide
 		if s.Value == nil && len(s.Reason) > shortReason {
-			p.wrapped(label(s.Name)+": "+printable.Line(s.Reason), 2, 0, p.faint)
+			p.note(label(s.Name) + ": " + printable.Line(s.Reason))
 		}
 	}
 }
@@ -182,18 +179,129 @@ func (p *page) section(title, text string) {
 	}
 }
 
-// firstRunes returns the first n runes of s and how many are left; all for a
-// negative n.
-func firstRunes(s string, n int) (string, int) {
-	if n < 0 || len(s) <= n {
-		return s, 0
+func (p *page) extracted(e *extraction.Extraction) {
+	if e == nil {
+		return
 	}
-	runes, end := 0, len(s)
-	for i := range s {
-		if runes == n {
-			end = i
+	p.title("Extracted")
+	if len(e.Entities)+len(e.Relationships) == 0 {
+		p.line("  " + p.faint("nothing"))
+		return
+	}
+	free, faint := Column{Name: true, flex: true, free: true}, Column{flex: true, free: true, faint: true}
+	entities, relationships := Table{Columns: []Column{free, faint}}, Table{Columns: []Column{free, faint, free}}
+	for _, entity := range e.Entities {
+		entities.add(entity.Name, printable.Line(entity.Type))
+	}
+	for _, r := range e.Relationships {
+		relationships.add(end(r.Source, r.SourceRef), printable.Line(r.Type), end(r.Target, r.TargetRef))
+	}
+	p.table(entities)
+	p.table(relationships)
+}
+
+// end shows the end of a relationship; one that refers to nothing is marked.
+func end(name, ref string) string {
+	if name == "" && ref != "" {
+		return printable.Line(ref) + " (dangling)"
+	}
+	return label(name)
+}
+
+// matches writes one match per line: kind, similarity, both sides (one, if
+// they read the same), and whether the type is wrong.
+func (p *page) matches(matches []Match) {
+	if len(matches) == 0 {
+		return
+	}
+	p.title("Matched")
+	kinds := 0
+	for _, m := range matches {
+		kinds = max(kinds, text.StringWidthWithoutEscSequences(kind(m)))
+	}
+	for _, m := range matches {
+		both := label(m.Expected)
+		if extracted := label(m.Extracted); extracted != both {
+			both += " ~ " + extracted
 		}
-		runes++
+		lead := text.Pad(kind(m), kinds, ' ') + "  " + score(&m.Similarity, 2)
+		indent := 2 + text.StringWidthWithoutEscSequences(lead) + 2
+		for _, line := range Wrap(both, p.Width-indent) {
+			p.line("  " + p.faint(lead) + "  " + isolate(line))
+			lead = text.Pad("", indent-4, ' ')
+		}
+		if m.TypeCorrect != nil && !*m.TypeCorrect {
+			p.wrapped("wrong type", indent, 0, p.red)
+		}
 	}
-	return s[:end], max(0, runes-n)
+}
+
+// kind is the kind of a match, short enough for a column.
+func kind(m Match) string { return text.Snip(label(m.Kind), 16, "…") }
+
+// misses lists what was matched with nothing, each with the nearest of the
+// other side under it.
+func (p *page) misses(title string, misses []Miss) {
+	if len(misses) == 0 {
+		return
+	}
+	p.title(title)
+	for _, m := range misses {
+		p.wrapped(strings.TrimSpace(printable.Line(m.What)+" "+label(m.Value)), 2, messageLines, nil)
+		var why []string
+		if m.Nearest != "" {
+			why = append(why, "nearest: "+printable.Line(m.Nearest)+" (similarity "+score(&m.Similarity, 3)+")")
+		}
+		if m.Reason != "" {
+			why = append(why, printable.Line(m.Reason))
+		}
+		if len(why) > 0 {
+			p.wrapped(strings.Join(why, " · "), 4, messageLines, p.faint)
+		}
+	}
+}
+
+func (p *page) calls(calls []outcome.Call) {
+	if len(calls) == 0 {
+		return
+	}
+	t := Table{Title: "Calls", Columns: []Column{{Title: "call", Name: true, flex: true}, {Title: "kind", flex: true}, {Title: "model", flex: true},
+		{Title: "time", Right: true}, {Title: "in", Right: true}, {Title: "out", Right: true}, {Title: "tries", Right: true}}}
+	var errors []string
+	for _, c := range calls {
+		in, out, tries := "", "", ""
+		if c.Usage.Total() > 0 {
+			in, out = count(c.Usage.Input), count(c.Usage.Output)
+		}
+		if c.Attempts > 0 {
+			tries = count(c.Attempts)
+		}
+		took := none
+		if !c.Started.IsZero() && !c.Ended.Before(c.Started) {
+			took = duration(c.Ended.Sub(c.Started))
+		}
+		t.add(c.Name, printable.Line(c.Kind), printable.Line(c.Model), took, in, out, tries)
+		if c.Error != "" {
+			errors = append(errors, label(c.Name)+": "+printable.Line(c.Error))
+		}
+	}
+	p.table(t)
+	for _, e := range errors {
+		p.wrapped(e, 2, messageLines, p.red)
+	}
+	for _, c := range calls {
+		if (c.Error != "" || len(c.Warnings) > 0) && len(c.Output) > 0 {
+			p.line("  " + label(c.Name) + " answered")
+			p.wrapped(printable.Line(spoken(c.Output)), 4, messageLines, p.faint)
+		}
+	}
+}
+
+// spoken returns what a call answered as a person reads it.
+func spoken(output json.RawMessage) string {
+	var text string
+	if json.Unmarshal(output, &text) == nil {
+		return text
+	}
+	return string(output)
 }

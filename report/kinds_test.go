@@ -16,7 +16,7 @@ func TestKinds(t *testing.T) {
 		"one":     {[]string{"a1"}, [][]string{{"a1"}}},
 		"several": {[]string{"a1", "a2", "b1", "c1", "c2"}, [][]string{{"a1", "a2"}, {"b1"}, {"c1", "c2"}}},
 	} {
-		if diff := cmp.Diff(tt.want, Kinds(tt.groups, first)); diff != "" {
+		if diff := cmp.Diff(tt.want, kinds(tt.groups, first)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

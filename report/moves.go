@@ -2,9 +2,11 @@ package report
 
 import (
 	"cmp"
+	"io"
 	"math"
 	"slices"
 
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/outcome"
 )
@@ -167,4 +169,53 @@ func meanOf(m stats.Moments) *float64 {
 		return &mean
 	}
 	return nil
+}
+
+// MovesText writes what moved as a table: the scores that moved, then the
+// items. It writes once; the error is that of the writer.
+func MovesText(w io.Writer, r MovesResult, opt Options) error {
+	p := newPage(opt)
+	p.line(p.bold(printable.Line(r.Name)) + " · " + printable.Line(r.From.Name) + " scored again, " + counted(r.Items, "result"))
+	t := Table{Title: "Scores that moved", Columns: []Column{{Title: "score"}, {Title: "before", Right: true}, {Title: "after", Right: true},
+		{Title: "difference", Right: true}, {Title: "up", Right: true}, {Title: "down", Right: true}, {Title: "n", Right: true}}}
+	still := 0
+	for _, s := range r.Scores {
+		if s.Up+s.Down+s.Defined+s.Undefined == 0 {
+			still++
+			continue
+		}
+		difference, n := none, count(s.NNew)
+		if s.NOld != s.NNew {
+			n = count(s.NOld) + " → " + n
+		}
+		if s.Before != nil && s.After != nil {
+			difference = delta(new(*s.After - *s.Before))
+		}
+		t.add(printable.Line(s.Score), score(s.Before, 3), score(s.After, 3), difference, count(s.Up), count(s.Down), n)
+	}
+	if len(t.Rows) == 0 {
+		p.line("no score moved")
+		return p.writeTo(w)
+	}
+	p.table(t)
+	if still > 0 {
+		p.note(counted(still, "other score") + " did not move")
+	}
+	p.movedItems(r)
+	return p.writeTo(w)
+}
+
+func (p *page) movedItems(r MovesResult) {
+	if len(r.Moved) == 0 {
+		return
+	}
+	t := Table{Title: "Items that moved most, by " + printable.Line(r.Scorer.Primary), Columns: []Column{{Title: "item", Name: true, flex: true},
+		{Title: "before", Right: true}, {Title: "after", Right: true}, {Title: "difference", Right: true}}}
+	for _, item := range r.Moved {
+		row := t.add(item.Item, ratio(item.Before), ratio(item.After), delta(new(item.After-item.Before)))
+		if item.Trial > 1 {
+			row.Trial = item.Trial
+		}
+	}
+	p.table(t)
 }

@@ -1,60 +1,214 @@
 package report
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// gap is the space before every column; that before the first indents the grid.
+// Table is a part of a report from which every form is written: a terminal takes
+// the columns that fit, Markdown and pages those that are for them.
+type Table struct {
+	Title   string
+	Columns []Column
+	Rows    []Row
+	More    string // how many rows are not shown: "and 3 more types"
+}
+
+// Column describes a column. Title is above it in every form but those for which
+// it has another; no leaves the column out of a form.
+type Column struct {
+	Title, Text, Markdown, Page string
+
+	Name   bool // text of strangers, as it is: each form makes it harmless in its way
+	Right  bool // numbers stand at the right
+	Strong bool // what matters most in a row
+
+	Diff bool   // a difference: a page colours it by the state of the row
+	Pill bool   // a page marks the words with the state of the row
+	Note bool   // a page shows the remark of the row in it
+	Wide bool   // a page leaves it out where there is little room
+	Hint string // of a page, about the title
+
+	// At a terminal flexible columns are cut with "…" where they are too wide: free
+	// text first and even in a pipe, names that tell the rows apart last.
+	flex, free, key bool
+	faint, cyan     bool
+}
+
+// Row is a row of a table.
+type Row struct {
+	Cells   []string
+	Primary bool   // of the primary score
+	State   string // "better" or "worse": a page colours it
+	Note    string // a remark, which may have text of strangers
+	Trial   int    // of the item that the row is about, where that is to be said
+}
+
+// no, as a title, leaves a column out; no text of strangers is the same.
+const no = "\x00"
+
+// columnOf is a column that knows its cells.
+type columnOf[R any] struct {
+	Column
+	cell func(R) string
+}
+
+// tableOf makes a table of such columns.
+func tableOf[R any](rows []R, columns []columnOf[R]) (t Table) {
+	for _, c := range columns {
+		t.Columns = append(t.Columns, c.Column)
+	}
+	for _, row := range rows {
+		var cells []string
+		for _, c := range columns {
+			cells = append(cells, c.cell(row))
+		}
+		t.add(cells...)
+	}
+	return t
+}
+
+// add appends a row; it may be completed until the next one is added.
+func (t *Table) add(cells ...string) *Row {
+	t.Rows = append(t.Rows, Row{Cells: cells})
+	return &t.Rows[len(t.Rows)-1]
+}
+
+// First keeps so many rows, all for a negative number, and says how many more
+// there are of what they are.
+func (t Table) First(n int, noun string) Table {
+	if more := len(t.Rows) - n; n >= 0 && more > 0 {
+		t.Rows, t.More = t.Rows[:n], "and "+counted(more, "more "+noun)
+	}
+	return t
+}
+
+// ForPage is the table as a page shows it.
+func (t Table) ForPage() Table { return t.in(func(c Column) string { return c.Page }) }
+
+// in is the table with the columns of one form, under its titles.
+func (t Table) in(title func(Column) string) Table {
+	out := Table{Title: t.Title, Rows: slices.Clone(t.Rows), More: t.More}
+	for i := range out.Rows {
+		out.Rows[i].Cells = nil
+	}
+	for i, c := range t.Columns {
+		if c.Title = cmp.Or(title(c), c.Title); c.Title == no {
+			continue
+		}
+		out.Columns = append(out.Columns, c)
+		for r, row := range t.Rows {
+			out.Rows[r].Cells = append(out.Rows[r].Cells, row.Cells[i])
+		}
+	}
+	return out
+}
+
+// forText is the table as a terminal shows it.
+func (t Table) forText() Table {
+	t = t.in(func(c Column) string { return c.Text })
+	for i, c := range t.Columns {
+		for _, row := range t.Rows {
+			if c.Name {
+				row.Cells[i] = label(row.Cells[i])
+			}
+			if i == 0 && row.Trial > 0 {
+				row.Cells[i] += fmt.Sprintf(" #%d", row.Trial)
+			}
+		}
+	}
+	return t
+}
+
+// gap is the space before every column; that before the first indents the table.
 const gap = 2
 
-// column describes one column of a grid. Where it is too wide, flexible columns
-// are cut with "…": free text first and even in a pipe, names that tell the lines
-// apart last.
-type column struct {
-	title string
-	right bool // numbers stand at the right
-	flex  bool
-	free  bool // free text
-	key   bool // tells the lines apart
-	paint func(string) string
+// The least widths that a flexible column is cut to: that at which a cut name can
+// still be told from others, and the least of all.
+const readable, narrowest = 11, 6
+
+// intervals is the title of the column that goes last of all: a number without
+// its interval says too much.
+const intervals = "95 % interval"
+
+// table draws a table without the columns that do not fit, which go in the order
+// given and are named.
+func (p *page) table(t Table, drop ...string) {
+	if t.Title != "" {
+		p.title(t.Title)
+	}
+	dropped := p.draw(t, drop...)
+	p.leftOut(dropped)
+	if t.More != "" {
+		p.line("  " + p.faint(t.More))
+	}
 }
 
-// grid is a table without borders, under a line of titles.
-type grid struct {
-	columns []column
-	rows    [][]string
+func (p *page) leftOut(dropped []string) {
+	if len(dropped) > 0 {
+		p.note("left out for want of width: " + strings.Join(dropped, ", "))
+	}
 }
 
-func (g *grid) add(cells ...string) { g.rows = append(g.rows, cells) }
+// draw draws the rows of a table under a line of titles, and returns the titles of
+// the columns that did not fit. In a pipe there is always room.
+func (p *page) draw(t Table, drop ...string) (dropped []string) {
+	t = t.forText()
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	if !p.Whole {
+		dropped = t.shorten(p.Width, false, drop)
+		if slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Title == intervals }) {
+			dropped = append(dropped, t.shorten(p.Width, true, []string{intervals})...)
+		}
+	}
+	p.text.WriteString(p.render(t))
+	return dropped
+}
+
+// shorten drops columns, in the order given, until the table fits, and returns
+// which.
+func (t *Table) shorten(width int, cutKeys bool, titles []string) (dropped []string) {
+	for _, title := range titles {
+		if t.fits(width, cutKeys) {
+			break
+		}
+		*t = t.in(func(c Column) string {
+			if c.Title == title {
+				return no
+			}
+			return c.Title
+		})
+		dropped = append(dropped, title)
+	}
+	return dropped
+}
 
 // widths returns the natural width of every column and of a line.
-func (g *grid) widths() ([]int, int) {
-	widths := make([]int, len(g.columns))
-	total := gap * len(g.columns)
-	for i, c := range g.columns {
-		widths[i] = text.StringWidthWithoutEscSequences(c.title)
-		for _, row := range g.rows {
-			widths[i] = max(widths[i], text.StringWidthWithoutEscSequences(row[i]))
+func (t *Table) widths() ([]int, int) {
+	widths := make([]int, len(t.Columns))
+	total := gap * len(t.Columns)
+	for i, c := range t.Columns {
+		widths[i] = text.StringWidthWithoutEscSequences(c.Title)
+		for _, row := range t.Rows {
+			widths[i] = max(widths[i], text.StringWidthWithoutEscSequences(row.Cells[i]))
 		}
 		total += widths[i]
 	}
 	return widths, total
 }
 
-// narrowest is the least width that a flexible column is cut to.
-const narrowest = 6
-
-// readable is the width at which a cut name can still be told from others.
-const readable = 11
-
 // fits reports whether the line fits with no flexible column cut to less than
 // readable; keys only to half of the width, unless cutKeys says so.
-func (g *grid) fits(width int, cutKeys bool) bool {
-	widths, total := g.widths()
-	for i, c := range g.columns {
+func (t *Table) fits(width int, cutKeys bool) bool {
+	widths, total := t.widths()
+	for i, c := range t.Columns {
 		least := readable
 		if c.key && !cutKeys {
 			least = width / 2
@@ -68,18 +222,18 @@ func (g *grid) fits(width int, cutKeys bool) bool {
 
 // shrink takes from the flexible columns until the line fits: from free text,
 // from keys what is over half of the width, and from all but keys, down to what is
-// readable; at last from all. Where the grid is to be whole it takes from free
+// readable; at last from all. Where the table is to be whole it takes from free
 // text only.
-func (g *grid) shrink(width int, whole bool) []int {
-	widths, total := g.widths()
+func (t *Table) shrink(width int, whole bool) []int {
+	widths, total := t.widths()
 	steps := []struct {
 		least int
-		gives func(column) bool
+		gives func(Column) bool
 	}{
-		{readable, func(c column) bool { return c.free }},
-		{max(readable, width/2), func(c column) bool { return c.key }},
-		{readable, func(c column) bool { return !c.key }},
-		{narrowest, func(column) bool { return true }},
+		{readable, func(c Column) bool { return c.free }},
+		{max(readable, width/2), func(c Column) bool { return c.key }},
+		{readable, func(c Column) bool { return !c.key }},
+		{narrowest, func(Column) bool { return true }},
 	}
 	if whole {
 		steps = steps[:1]
@@ -87,7 +241,7 @@ func (g *grid) shrink(width int, whole bool) []int {
 	for _, step := range steps {
 		for total > width {
 			widest := -1
-			for i, c := range g.columns {
+			for i, c := range t.Columns {
 				if c.flex && step.gives(c) && widths[i] > step.least && (widest < 0 || widths[i] > widths[widest]) {
 					widest = i
 				}
@@ -102,43 +256,50 @@ func (g *grid) shrink(width int, whole bool) []int {
 	return widths
 }
 
-// render draws the grid in lines of at most width cells, if its fixed columns
-// leave room for that and it need not be whole.
-func (g *grid) render(width int, whole bool) string {
-	widths := g.shrink(width, whole)
-	t := table.NewWriter()
-	t.SetStyle(plain())
-	t.SuppressTrailingSpaces()
-	configs := make([]table.ColumnConfig, len(g.columns))
-	titles := make(table.Row, len(g.columns))
+// render draws a table in lines of at most the width of the page, if its fixed
+// columns leave room for that and it need not be whole.
+func (p *page) render(t Table) string {
+	widths := t.shrink(p.Width, p.Whole)
+	w := table.NewWriter()
+	w.SetStyle(plain())
+	w.SuppressTrailingSpaces()
+	var configs []table.ColumnConfig
+	var titles table.Row
 	titled := false
-	for i, c := range g.columns {
-		configs[i] = table.ColumnConfig{Number: i + 1}
-		if c.right {
-			configs[i].Align, configs[i].AlignHeader = text.AlignRight, text.AlignRight
+	for i, c := range t.Columns {
+		config := table.ColumnConfig{Number: i + 1}
+		if c.Right {
+			config.Align, config.AlignHeader = text.AlignRight, text.AlignRight
 		}
-		titles[i] = c.title
-		titled = titled || c.title != ""
+		configs, titles, titled = append(configs, config), append(titles, c.Title), titled || c.Title != ""
 	}
-	t.SetColumnConfigs(configs)
+	w.SetColumnConfigs(configs)
 	if titled {
-		t.AppendHeader(titles)
+		w.AppendHeader(titles)
 	}
-	for _, row := range g.rows {
-		cells := make(table.Row, len(row))
-		for i, cell := range row {
-			cell = isolate(text.Snip(cell, widths[i], "…"))
-			if g.columns[i].paint != nil && cell != "" {
-				cell = g.columns[i].paint(cell)
-			}
-			cells[i] = cell
+	for _, row := range t.Rows {
+		var cells table.Row
+		for i, cell := range row.Cells {
+			cells = append(cells, p.look(t.Columns[i], isolate(text.Snip(cell, widths[i], "…"))))
 		}
-		t.AppendRow(cells)
+		w.AppendRow(cells)
 	}
-	return t.Render() + "\n"
+	return w.Render() + "\n"
 }
 
-// plain is the style of every grid: a line under the titles, and nothing else.
+func (p *page) look(c Column, cell string) string {
+	switch {
+	case c.Strong:
+		return p.bold(cell)
+	case c.faint:
+		return p.faint(cell)
+	case c.cyan:
+		return p.cyan(cell)
+	}
+	return cell
+}
+
+// plain is the style of every table: a line under the titles, and nothing else.
 func plain() table.Style {
 	style := table.StyleLight
 	style.Options = table.OptionsNoBordersAndSeparators

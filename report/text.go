@@ -1,243 +1,223 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"strconv"
+	"slices"
 	"strings"
 
+	"github.com/jedib0t/go-pretty/v6/text"
+
 	"extraction-experiment/internal/printable"
-	"extraction-experiment/outcome"
 )
 
-// Text writes the summary of a run for a person at a terminal: the run, its
-// scores, failures, time and cost, the breakdown by type, the top causes of
-// faults, the worst items and
-// where to look. Lines fit Options.Width: where the table of scores does not, it
-// gives intervals as ±, then does without bars, ranges and pooled values, and
-// says so. A summary without a run (of scored pairs, say) is shown without the
-// lines that would be empty.
-//
-// It writes once; the error is that of the writer.
-func Text(w io.Writer, s outcome.Summary, opt Options) error {
-	p := newPage(opt)
-	p.runLines(s)
-	p.scoreTable(s.Scores)
-	p.trials(s)
-	p.failures(s.Failures)
-	p.breakdown(s.Groups)
-	if note := groupNote(s); note != "" {
-		p.wrapped(note, gap, 0, p.faint)
+// messageLines is how many lines of a failure's message are shown.
+const messageLines = 3
+
+// page is a report in the making; it is written at once when complete.
+type page struct {
+	Options
+	text strings.Builder
+}
+
+func newPage(opt Options) *page { return &page{Options: opt.filled()} }
+
+func (p *page) writeTo(w io.Writer) error {
+	if _, err := io.WriteString(w, isolates(p.text.String())); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
 	}
-	p.causes(s.Causes)
-	p.worst(s)
-	if len(s.Warnings) > 0 {
-		p.title("Read with care")
-		for _, warning := range s.Warnings {
-			p.wrapped(printable.Line(warning), 2, 0, p.yellow)
+	return nil
+}
+
+// title begins a section.
+func (p *page) title(s string) {
+	p.text.WriteString("\n" + p.bold(isolate(text.Snip(s, p.Width, "…"))) + "\n")
+}
+
+// snip cuts a name that does not fit, with "…"; not where all is to be whole.
+func (p *page) snip(name string, width int) string {
+	if p.Whole {
+		return name
+	}
+	return text.Snip(name, width, "…")
+}
+
+// line writes one line as it is.
+func (p *page) line(s string) { p.text.WriteString(s + "\n") }
+
+// wrapped writes text in lines that fit, each behind the indent; at most so
+// many lines, 0 for all.
+func (p *page) wrapped(s string, indent, most int, paint func(string) string) {
+	lines := Wrap(s, p.Width-indent)
+	if most > 0 && len(lines) > most {
+		last := lines[most-1]
+		if text.StringWidthWithoutEscSequences(last) > p.Width-indent-2 {
+			last = text.Trim(last, p.Width-indent-2)
 		}
+		lines = append(lines[:most-1:most-1], last+" …")
 	}
-	p.where()
-	return p.writeTo(w)
-}
-
-// runLines writes the head: what ran, on what, how many items, how long, how
-// much.
-func (p *page) runLines(s outcome.Summary) {
-	r := s.Run
-	head := []string{}
-	for _, part := range []string{r.Name, r.Dataset, r.Model} {
-		if part != "" {
-			head = append(head, printable.Line(part))
+	for _, line := range lines {
+		if line == "" {
+			p.line("")
+			continue
 		}
-	}
-	head = append(head, plannedItems(s))
-	p.wrapped(strings.Join(head, " · "), 0, 2, p.bold)
-	p.parts("status", p.status(s)...)
-	p.parts("system", systemParts(r)...)
-	if r.Selection != "" {
-		p.parts("selected", printable.Line(r.Selection))
-	}
-	if a := s.Answers; a != nil {
-		p.parts("weighted", weightedScore(a), "document "+short(a.PDFSHA256), "questions "+short(a.QuestionsSHA256))
-	}
-	for _, c := range r.CustomScorers {
-		if c.Certified != "" {
-			p.wrapped("evaluator "+printable.Line(c.Name)+" is certified: "+printable.Line(c.Certified), 0, 0, p.faint)
+		line = isolate(line)
+		if paint != nil {
+			line = paint(line)
 		}
-	}
-	i := s.Items
-	failed := count(i.Failed) + " failed"
-	if i.Failed > 0 {
-		failed = p.red(failed)
-	}
-	noun := outcomes(s)
-	p.parts(noun+"s", count(i.Planned)+" planned", count(i.Scored)+" scored", failed,
-		count(i.NothingToFind)+" with nothing to find", fromCache(i.FromCache))
-	if l := s.LatencyMS; l != nil {
-		p.parts("latency", "p50 "+milliseconds(l.P50), "p95 "+milliseconds(l.P95),
-			"mean "+milliseconds(l.Mean), "max "+milliseconds(l.Max))
-	}
-	p.parts("tokens", tokenParts(s.Usage)...)
-	p.parts("cost", costParts(s)...)
-	p.parts("judging", judgingParts(s.Judging)...)
-	if pub := s.Published; pub != nil {
-		p.parts("langfuse", counted(pub.Outcomes, noun)+" published", p.waiting(pub.Waiting, noun))
+		p.text.WriteString(strings.Repeat(" ", indent) + line + "\n")
 	}
 }
 
-// groupNote says what the counts by type are over, where that is not every item
-// once.
-func groupNote(s outcome.Summary) string {
-	var notes []string
-	if len(s.Groups) > 0 && s.Trials != nil {
-		notes = append(notes, "counts of all trials together")
-	}
-	if len(s.Groups) > 0 && s.Items.Failed > 0 {
-		notes = append(notes, "failed "+outcomes(s)+"s have no counts by type")
-	}
-	return strings.Join(notes, " · ")
-}
-
-// plannedItems counts items; trials are no more of them.
-func plannedItems(s outcome.Summary) string {
-	if s.Trials == nil {
-		return counted(s.Items.Planned, "item")
-	}
-	return counted(s.Items.Planned/max(1, s.Trials.Count), "item") + " × " + counted(s.Trials.Count, "trial")
-}
-
-// outcomes is the noun for what is counted of a run.
-func outcomes(s outcome.Summary) string {
-	if s.Trials == nil {
-		return "item"
-	}
-	return "outcome"
-}
-
-// fromCache is empty where no item came from a cache.
-func fromCache(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return count(n) + " from the cache"
-}
-
-// status is empty for a run that is complete, and for what is no run.
-func (p *page) status(s outcome.Summary) []string {
-	if s.Status == outcome.Complete || s.Status == "" {
-		return nil
-	}
-	parts := []string{p.yellow(printable.Line(string(s.Status)))}
-	if n := s.Items.NotRun(); n > 0 {
-		parts = append(parts, p.yellow(counted(n, outcomes(s))+" not run"))
-	}
-	return parts
-}
-
-func (p *page) waiting(n int, noun string) string {
-	if n == 0 {
-		return ""
-	}
-	return p.yellow(counted(n, noun) + " waiting to be published")
-}
-
-func systemParts(r outcome.RunInfo) []string {
-	parts := []string{printable.Line(r.Provider), printable.Line(r.Pipeline)}
-	if r.Temperature != nil {
-		parts = append(parts, fmt.Sprintf("temperature %g", *r.Temperature))
-	}
-	if r.TopP != nil {
-		parts = append(parts, fmt.Sprintf("top_p %g", *r.TopP))
-	}
-	if r.MaxTokens != nil {
-		parts = append(parts, fmt.Sprintf("max_tokens %d", *r.MaxTokens))
-	}
-	if r.Seed != nil {
-		parts = append(parts, fmt.Sprintf("seed %d", *r.Seed))
-	}
-	if r.PromptName != "" {
-		prompt := fmt.Sprintf("prompt %s@%d", printable.Line(r.PromptName), r.PromptVersion)
-		if r.PromptLabel != "" {
-			prompt += " (" + printable.Line(r.PromptLabel) + ")"
+// parts writes what is not empty, with dots between, after a label; lines are
+// broken only between parts.
+func (p *page) parts(label string, parts ...string) {
+	const indent = 10
+	lead := text.Pad(label, indent, ' ')
+	line, used := "", 0
+	flush := func() {
+		if line != "" {
+			p.line(p.faint(lead) + line)
+			lead = strings.Repeat(" ", indent)
 		}
-		parts = append(parts, prompt)
+		line, used = "", 0
 	}
-	return parts
+	for _, part := range parts {
+		if part == "" {
+			continue
+		}
+		part = text.Snip(part, p.Width-indent, "…")
+		width := text.StringWidthWithoutEscSequences(part)
+		if used > 0 && indent+used+3+width > p.Width {
+			flush()
+		}
+		if used > 0 {
+			line += " · "
+			used += 3
+		}
+		line += isolate(part)
+		used += width
+	}
+	flush()
 }
 
-func tokenParts(u outcome.UsageSum) []string {
-	if u.Total == 0 {
-		return nil
+// note writes a remark below a table, if there is one.
+func (p *page) note(s string) {
+	if s != "" {
+		p.wrapped(s, gap, 0, p.faint)
 	}
-	parts := []string{count(u.Input) + " in", count(u.Output) + " out"}
-	if u.Cached > 0 {
-		parts = append(parts, count(u.Cached)+" of them cached")
-	}
-	if u.Reasoning > 0 {
-		parts = append(parts, count(u.Reasoning)+" for reasoning")
-	}
-	return parts
 }
 
-// costParts says what is known of the cost; nothing where nothing was bought.
-func costParts(s outcome.Summary) []string {
-	u := s.Usage
-	switch {
-	case s.Run.RescoredFrom != "":
-		return []string{"none: scored again, no model was asked for extractions"}
-	case u.CostUSD == nil && u.Total == 0:
-		return nil
-	case u.CostUSD == nil:
-		return append([]string{"unknown"}, allAttempts(u)...)
-	case u.CostUnknown > 0:
-		return append([]string{"at least " + dollars(*u.CostUSD), "unknown for " + counted(u.CostUnknown, "item")}, allAttempts(u)...)
+// warnings lists texts of strangers under a title, each in so many lines, 0 for
+// all.
+func (p *page) warnings(title string, list []string, most int) {
+	if len(list) > 0 {
+		p.title(title)
 	}
-	parts, per := []string{dollars(*u.CostUSD)}, "item"
-	if s.Trials != nil {
-		per = "item and trial"
+	for _, warning := range list {
+		p.wrapped(printable.Line(warning), gap, most, p.yellow)
 	}
-	if n := s.Items.Scored + s.Items.Failed; n > 0 && *u.CostUSD > 0 {
-		parts = append(parts, dollars(*u.CostUSD/float64(n))+" per "+per)
-	}
-	return append(parts, allAttempts(u)...)
 }
 
-// judgingParts says what judging models took, which is no part of the cost.
-func judgingParts(j *outcome.Judging) []string {
-	if j == nil {
-		return nil
+func (p *page) where() {
+	for i, line := range slices.DeleteFunc(slices.Clone(p.Where), func(s string) bool { return printable.Line(s) == "" }) {
+		if i == 0 {
+			p.title("Where to look")
+		}
+		p.line("  " + printable.Line(line))
 	}
-	parts := []string{counted(j.Calls, "call") + " of judging models"}
-	parts = append(parts, tokenParts(outcome.UsageSum{Input: j.Usage.Input, Output: j.Usage.Output, Total: j.Usage.Total(), Cached: j.Usage.Cached, Reasoning: j.Usage.Reasoning})...)
-	switch {
-	case j.CostUSD == nil:
-		return append(parts, "cost unknown")
-	case j.CostUnknown > 0:
-		return append(parts, "at least "+dollars(*j.CostUSD), "unknown for "+counted(j.CostUnknown, "call"))
-	}
-	return append(parts, dollars(*j.CostUSD))
 }
 
-// allAttempts says what attempts cost that newer ones replaced; it is empty
-// where they cost nothing.
-func allAttempts(u outcome.UsageSum) []string {
-	if u.AllCostUSD == nil || u.CostUSD != nil && *u.AllCostUSD == *u.CostUSD {
-		return nil
+func (p *page) paint(code, s string) string {
+	if !p.Color || s == "" {
+		return s
 	}
-	return []string{"newest attempts; " + dollars(*u.AllCostUSD) + " in all"}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-// weightedScore is the weighted mean of a run about a document.
-func weightedScore(a *outcome.Answers) string {
-	if a.WeightedScore == nil {
-		return "weighted_score undefined"
+func (p *page) bold(s string) string   { return p.paint("1", s) }
+func (p *page) faint(s string) string  { return p.paint("2", s) }
+func (p *page) red(s string) string    { return p.paint("31", s) }
+func (p *page) yellow(s string) string { return p.paint("33", s) }
+func (p *page) cyan(s string) string   { return p.paint("36", s) }
+
+// Wrap breaks text into lines of at most width cells: at its own line ends, at
+// spaces, and inside words that are longer than a line. No line ends in a
+// space.
+func Wrap(s string, width int) []string {
+	width = max(4, width)
+	var lines []string
+	var line strings.Builder
+	used := 0
+	flush := func() {
+		lines = append(lines, strings.TrimRight(line.String(), " "))
+		line.Reset()
+		used = 0
 	}
-	return "weighted_score " + strconv.FormatFloat(*a.WeightedScore, 'f', 4, 64)
+	for paragraph := range strings.SplitSeq(s, "\n") {
+		first := true
+		for word := range strings.SplitSeq(paragraph, " ") {
+			size := text.StringWidthWithoutEscSequences(word)
+			switch {
+			case first:
+				first = false
+			case used > 0 && used+1+size > width:
+				flush()
+			default:
+				line.WriteByte(' ')
+				used++
+			}
+			for _, r := range word {
+				cells := text.RuneWidth(r)
+				if used > 0 && used+cells > width {
+					flush()
+				}
+				line.WriteRune(r)
+				used += cells
+			}
+		}
+		flush()
+	}
+	return lines
 }
 
-// short is the beginning of a hash.
-func short(hash string) string {
-	shown, _ := firstRunes(printable.Line(hash), 12)
-	return shown
+// isolate keeps right-to-left text from reordering the columns beside it. It
+// marks the text with control characters, which clean text has none of and
+// which the table library rightly gives no width, unlike the real marks.
+func isolate(s string) string {
+	if strings.ContainsFunc(s, rightToLeft) {
+		return "\x01" + s + "\x02"
+	}
+	return s
+}
+
+// isolates turns the marks of isolate into FIRST STRONG ISOLATE and POP
+// DIRECTIONAL ISOLATE, which take no space on a terminal.
+func isolates(page string) string {
+	return strings.NewReplacer("\x01", "\u2068", "\x02", "\u2069").Replace(page)
+}
+
+func rightToLeft(r rune) bool {
+	return r >= 0x0590 && r <= 0x08ff || r >= 0xfb1d && r <= 0xfdff || r >= 0xfe70 && r <= 0xfeff ||
+		r >= 0x10800 && r <= 0x10fff || r >= 0x1e800 && r <= 0x1efff
+}
+
+// label is a name as one line, and says so when there is none.
+func label(name string) string { return cmp.Or(printable.Line(name), "(none)") }
+
+// firstRunes returns the first n runes of s and how many are left; all for a
+// negative n.
+func firstRunes(s string, n int) (string, int) {
+	if n < 0 || len(s) <= n {
+		return s, 0
+	}
+	runes, end := 0, len(s)
+	for i := range s {
+		if runes == n {
+			end = i
+		}
+		runes++
+	}
+	return s[:end], max(0, runes-n)
 }

@@ -50,7 +50,7 @@ func TestWrite_answers(t *testing.T) {
 	}
 	blocks := details(t, got)
 	var d struct {
-		Runs []struct{ Terms []thing }
+		Runs []struct{ Terms []itemRow }
 	}
 	var m meta
 	if err := json.Unmarshal(blocks["detail0"], &d); err != nil || len(d.Runs) != 1 || len(d.Runs[0].Terms) != 4 {

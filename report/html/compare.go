@@ -3,7 +3,9 @@ package html
 import (
 	"fmt"
 	"io"
+	"net/url"
 	"slices"
+	"strconv"
 
 	"extraction-experiment/compare"
 	"extraction-experiment/extraction"
@@ -29,7 +31,7 @@ func Compare(w io.Writer, c compare.Comparison, runs []report.Run, cfg Config) e
 	if len(c.Candidates) == 0 || len(runs) != 1+len(c.Candidates) {
 		return fmt.Errorf("a comparison of %d candidates needs the base and the runs of all of them, not %d runs", len(c.Candidates), len(runs))
 	}
-	out := &comparing{comparison: c, all: runs}
+	out := &comparing{ComparisonView: report.ComparisonView{Comparison: c}, all: runs}
 	comparable := out.choose()
 	k := ofComparison
 	if len(comparable) < 2 {
@@ -52,19 +54,19 @@ func Compare(w io.Writer, c compare.Comparison, runs []report.Run, cfg Config) e
 // comparing is the page of a comparison in the making.
 type comparing struct {
 	*writer
-	comparison compare.Comparison
-	all        []report.Run
-	at         []int    // where each candidate stands among the runs that are shown; 0 for nowhere
-	places     []int    // where each run that is shown stands among all
-	spreads    *spreads // of the differences of the items of each run that is shown
-	trials     int      // of the item that has most
+	report.ComparisonView
+	all     []report.Run
+	at      []int    // where each candidate stands among the runs that are shown; 0 for nowhere
+	places  []int    // where each run that is shown stands among all
+	spreads *spreads // of the differences of the items of each run that is shown
+	trials  int      // of the item that has most
 }
 
 // choose returns the base and the candidates that can be compared with it.
 func (c *comparing) choose() []report.Run {
 	runs := c.all[:1:1]
 	c.places = []int{0}
-	for i, r := range c.comparison.Candidates {
+	for i, r := range c.Candidates {
 		at := 0
 		if len(r.Incompatible) == 0 {
 			at = len(runs)
@@ -75,14 +77,10 @@ func (c *comparing) choose() []report.Run {
 	return runs
 }
 
-// lower reports whether less of the primary score is better.
-func (c *comparing) lower() bool {
-	return slices.ContainsFunc(c.comparison.Candidates, func(r compare.Result) bool { return r.Primary().LowerIsBetter })
-}
-
 func (c *comparing) meta() meta {
 	m := c.writer.meta()
-	m.Primary, m.Shown, m.Lower = 0, []int{0}, c.lower()
+	m.Primary, m.Shown = 0, []int{0}
+	m.Lower = slices.ContainsFunc(c.Candidates, func(r compare.Result) bool { return r.Primary().LowerIsBetter })
 	return m
 }
 
@@ -94,7 +92,7 @@ func (c *comparing) pairRow(row merging, scores []string) listRow {
 		if v == nil || !v.Outcome.Failed() || r.Runs[i].Scores[0] != nil {
 			continue
 		}
-		if _, defined := outcome.Lookup(v.Outcome.Scores, c.comparison.Metric); defined {
+		if _, defined := outcome.Lookup(v.Outcome.Scores, c.Metric); defined {
 			r.Runs[i].Scores[0] = new(float64)
 		}
 	}
@@ -113,11 +111,9 @@ func (p pairing) cut() bool { return p.Cut > 0 || p.detail.cut() }
 
 func (c *comparing) pairs(row merging, l limits) shortened {
 	p := pairing{detail: detail{Runs: make([]*pane, len(row.views))}}
-	sides := make([]*extraction.Extraction, 0, 1+len(row.views))
-	sides = append(sides, nil)
+	sides := make([]*extraction.Extraction, 1+len(row.views)) // what was expected, and what each run extracted
 	text := ""
 	for i, v := range cited(row.views) {
-		sides = append(sides, nil)
 		if v == nil {
 			continue
 		}
@@ -131,6 +127,244 @@ func (c *comparing) pairs(row merging, l limits) shortened {
 			text = v.Text
 		}
 	}
-	p.shownText = highlighted(text, l, sides...)
+	p.shownText = highlighted(text, l.text, sides...)
 	return p
+}
+
+// spreads are those of the differences of each run from the first. An item counts
+// once: its value in a run is the mean over its trials, as in package compare.
+type spreads struct {
+	of   []spread
+	item string     // whose trials are being added up
+	sums []trialSum // of that item in each run
+}
+
+type trialSum struct {
+	sum float64
+	n   int // trials with a value
+}
+
+func newSpreads(runs int) *spreads {
+	return &spreads{of: make([]spread, runs), sums: make([]trialSum, runs)}
+}
+
+// add takes one trial of an item; all trials of an item come one after the other.
+func (s *spreads) add(item string, runs []*rowPart) {
+	if item != s.item {
+		s.count()
+		s.item = item
+	}
+	for i, part := range runs {
+		if part != nil && part.Scores[0] != nil {
+			s.sums[i].sum += *part.Scores[0]
+			s.sums[i].n++
+		}
+	}
+}
+
+// count ends an item.
+func (s *spreads) count() {
+	base := s.sums[0]
+	for i, run := range s.sums[1:] {
+		if base.n > 0 && run.n > 0 {
+			s.of[i+1].add(run.sum/float64(run.n) - base.sum/float64(base.n))
+		}
+	}
+	clear(s.sums)
+}
+
+// body writes what the comparison comes to, and the places that the script
+// fills.
+func (c *comparing) body() error {
+	page := struct {
+		frame
+		Board      *table
+		Candidates []versus
+	}{frame: c.frame()}
+	page.Name, page.More = c.titles[0]+" → "+c.titles[1], len(c.titles)-2
+	page.Trials = c.trials > 1
+	if c.spreads != nil {
+		c.spreads.count() // the last item
+	}
+	page.States = []choice{{"", "all"}, {"changed", "changed"}, {"better", "better"}, {"worse", "worse"}, {"same", "the same"}, {"failed", "failed in either"}}
+	for i, r := range c.Results() {
+		if at := c.at[i]; at > 0 && len(c.runs) > 2 {
+			page.Against = append(page.Against, choice{againstValue(at), c.titles[i+1]})
+		}
+		page.Candidates = append(page.Candidates, c.versus(i, r))
+	}
+	if len(c.Candidates) > 1 {
+		page.Board = newTable("board", c.CandidateTable(), 10*mostLines, "candidate")
+	}
+	return c.ExecuteTemplate(c, "comparison", page)
+}
+
+// againstValue names a candidate in the addresses of the page; the first needs
+// no name.
+func againstValue(at int) string {
+	if at == 1 {
+		return ""
+	}
+	return strconv.Itoa(at)
+}
+
+// versus is what the page shows of one candidate against the base.
+type versus struct {
+	report.ResultView
+	Metric, Against       string
+	Sides                 []sideCard
+	Figure, Spread        *drawing
+	Same, End             string // items without a difference; where the drawing ends
+	Routes                []routeLink
+	Scores, Pooled, YesNo *table
+	PooledNotes           []string
+	Groups                []*table
+	Changed               []changeLine
+}
+
+// sideCard says what a run is.
+type sideCard struct {
+	Title, Name, Link string
+	About             []string
+	Failed            int
+}
+
+func (c *comparing) versus(i int, r report.ResultView) versus {
+	v := versus{ResultView: r, Metric: c.Metric, Against: againstValue(c.at[i]),
+		Sides: []sideCard{c.sideCard("Base", 0, c.Base), c.sideCard("Candidate", i+1, r.Candidate)}}
+	if len(r.Incompatible) > 0 {
+		v.Incompatible = first(r.Incompatible, 10*mostLines)
+		return v
+	}
+	primary, scale := r.Primary(), scaleOf(r.Result.Scores)
+	v.Figure, v.Spread = newDifference(primary, scale), newSpread(c.spreads.of[c.at[i]], primary.LowerIsBetter)
+	v.Same = report.FormatCounted(c.spreads.of[c.at[i]].none, "item")
+	v.Routes = routes(primary, r.Candidate.Summary.Items.Failed, v.Against)
+	v.Warnings = first(r.Warnings, mostLines)
+	var intervals []*drawing
+	for _, s := range r.Result.Scores {
+		intervals = append(intervals, newDifference(s, scale))
+	}
+	v.End = report.FormatScore(&scale, 2)
+	v.Scores = newTable("scores differences", r.ScoreTable(), mostLines, "score").draw(4, "fig", scaleTitle(scale), intervals)
+	pooled, notes := r.PooledTable()
+	v.Pooled, v.PooledNotes = newTable("", pooled, mostLines, "score"), notes
+	v.YesNo = newTable("", r.YesNoTable(), mostLines, "score")
+	groups := r.Result.Groups
+	for _, t := range first(r.GroupTables(), mostTables) {
+		var bars []*drawing
+		for i, g := range groups[:len(t.Rows)] {
+			bars = append(bars, newDifferenceBar(g.Difference, t.Rows[i].State))
+		}
+		groups = groups[len(t.Rows):]
+		v.Groups = append(v.Groups, newTable("groups", t, mostGroups, "type").draw(7, "small", nil, bars))
+	}
+	for _, change := range first(r.Result.Changed, 10*mostLines) {
+		v.Changed = append(v.Changed, newChangeLine(change, primary.LowerIsBetter))
+	}
+	return v
+}
+
+func (c *comparing) sideCard(title string, at int, s compare.Side) sideCard {
+	view := report.SummaryView{Summary: c.all[at].Summary}
+	card := sideCard{Title: title, Name: c.titles[at], About: append(about(view), view.Planned()), Failed: s.Summary.Items.Failed}
+	if at < len(c.cfg.Links) {
+		card.Link = c.cfg.Links[at]
+	}
+	if s.Where != "" {
+		card.About = append(card.About, long(s.Where))
+	}
+	return card
+}
+
+type routeLink struct {
+	Title string
+	Count int
+	Route string
+}
+
+// routes link to the parts of the list.
+func routes(s compare.Score, failed int, against string) (list []routeLink) {
+	for _, part := range []struct {
+		state, title string
+		n            int
+	}{{"better", "better", s.Wins}, {"worse", "worse", s.Losses}, {"same", "the same", s.Ties}, {"failed", "failed in the candidate", failed}} {
+		if part.n == 0 {
+			continue
+		}
+		query := url.Values{"state": {part.state}}
+		if against != "" {
+			query.Set("against", against)
+		}
+		list = append(list, routeLink{part.title, part.n, "#/items?" + query.Encode()})
+	}
+	return list
+}
+
+// changeLine is an item that changed, with what was matched before and after.
+type changeLine struct {
+	compare.Change
+	State string
+	Lines []matchLine
+}
+
+// matchLine is why a side failed, or what only one side matched.
+type matchLine struct {
+	Title, State string
+	Words        []string
+	More         int
+}
+
+func newChangeLine(c compare.Change, lower bool) changeLine {
+	line := changeLine{Change: c, State: string(compare.Better)}
+	if (c.Delta < 0) != lower {
+		line.State = string(compare.Worse)
+	}
+	const shown = 8
+	add := func(title, state string, words []string) {
+		if len(words) > 0 {
+			line.Lines = append(line.Lines, matchLine{title, state, first(words, shown), max(0, len(words)-shown)})
+		}
+	}
+	notEmpty := func(s string) []string { return slices.DeleteFunc([]string{s}, func(s string) bool { return s == "" }) }
+	add("base failed", "failed", notEmpty(cutTo(c.BaseFailure, rowMessage)))
+	add("candidate failed", "failed", notEmpty(cutTo(c.CandidateFailure, rowMessage)))
+	add("candidate only", "gained", c.Gained)
+	add("base only", "lost", c.Lost)
+	return line
+}
+
+// Leaderboard writes the runs of a sweep as one page: each with its mean and
+// interval, cost, and how it compares with the best; quality against cost with
+// the Pareto front; every two runs, the rules of each run's gate, and what to read
+// with care. The page has no script. Errors are those of the writer.
+func Leaderboard(w io.Writer, l compare.Leaderboard) error {
+	runs := first(l.Runs, mostRuns)
+	page := struct {
+		Metric      string
+		Runs        []compare.Ranked
+		Rank, Pairs *table
+		Front       *front
+		Warnings    []string
+	}{Metric: named(l.Metric), Runs: runs, Front: newFront(runs), Warnings: first(l.Warnings, mostLines)}
+	view := report.LeaderboardView{Leaderboard: l}
+	var means, differences []*drawing
+	for _, r := range l.Runs {
+		label := "mean " + report.FormatScore(r.Mean, 3)
+		if r.CI95 != nil {
+			label += ", 95 % interval " + report.FormatInterval(r.CI95)
+		}
+		means = append(means, newInterval(r.Mean, r.CI95, 0, 1, 0, "", label))
+	}
+	page.Rank = newTable("board", view.RankTable(), mostRuns, "run").draw(3, "fig", []string{"0", "mean and 95 % interval", "1"}, means)
+	var scores []compare.Score
+	for _, p := range l.Pairs { // verdicts of pairs are corrected already
+		scores = append(scores, compare.Score{Primary: true, Difference: p.Difference, CI95: p.CI95, Verdict: p.Verdict})
+	}
+	scale := scaleOf(scores)
+	for _, s := range scores {
+		differences = append(differences, newDifference(s, scale))
+	}
+	page.Pairs = newTable("differences", view.PairTable(), 500, "pair").draw(3, "fig", scaleTitle(scale), differences)
+	return writeStill(w, "Leaderboard by "+page.Metric, "leaderboard", page)
 }

@@ -223,10 +223,10 @@ func TestSpread(t *testing.T) {
 	if s != want {
 		t.Errorf("%+v", s)
 	}
-	if f := newSpreadFigure(s, compare.Score{LowerIsBetter: true}); f.Bars[0].State != string(compare.Better) || f.Bars[0].X != 120-6+0.5 {
-		t.Errorf("where less is better, what fell is better: %+v", f.Bars[0])
+	if d := newSpread(s, true); d.Rects[0].Class != "v-better" || d.Rects[0].X != 120-6+0.5 {
+		t.Errorf("where less is better, what fell is better: %+v", d.Rects[0])
 	}
-	if newSpreadFigure(spread{none: 3}, compare.Score{}) != nil {
+	if newSpread(spread{none: 3}, false) != nil {
 		t.Error("a drawing of nothing")
 	}
 }

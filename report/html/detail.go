@@ -1,10 +1,17 @@
 package html
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
+	"extraction-experiment/extraction"
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline/ground"
 	"extraction-experiment/report"
 )
 
@@ -20,9 +27,9 @@ type pane struct {
 	Trace         string     `json:"trace,omitempty"` // address of its trace
 	Failure       *failure   `json:"failure,omitempty"`
 	Scores        []scoreRow `json:"scores"`
-	Entities      []thing    `json:"entities"`
-	Relationships []thing    `json:"relationships"`
-	Terms         []thing    `json:"terms,omitempty"` // of an answer
+	Entities      []itemRow  `json:"entities"`
+	Relationships []itemRow  `json:"relationships"`
+	Terms         []itemRow  `json:"terms,omitempty"` // of an answer
 	Calls         []call     `json:"calls"`
 	Output        *quote     `json:"output,omitempty"`
 	Warnings      []string   `json:"warnings"`
@@ -53,31 +60,27 @@ type quote struct {
 	Cut  int    `json:"cut,omitempty"` // characters left out
 }
 
-func newQuote(s string, l limits) quote {
-	return quote{printable.Block(cutTo(s, l.text)), charactersAfter(s, l.text)}
+func newQuote(s string, most int) quote {
+	return quote{printable.Block(cutTo(s, most)), charactersAfter(s, most)}
 }
+
+// charactersAfter counts the characters that a cut to so many leaves out.
+func charactersAfter(s string, most int) int { return max(0, utf8.RuneCountInString(s)-most) }
 
 func (w *writer) detail(row merging, l limits) shortened {
 	d := detail{Runs: make([]*pane, len(row.views))}
 	for i, v := range row.views {
 		if v != nil {
 			d.Runs[i] = newPane(*v, l)
-			d.Runs[i].shownText = highlighted(v.Text, l, v.Expected, v.Extracted)
+			d.Runs[i].shownText = highlighted(v.Text, l.text, v.Expected, v.Extracted)
 			d.Runs[i].Trace = w.trace(i, v.Outcome)
 		}
 	}
 	return d
 }
 
-func (d detail) cut() bool { return anyCut(d.Runs) }
-
-func anyCut(panes []*pane) bool {
-	for _, p := range panes {
-		if p != nil && (p.Cut > 0 || p.Shorter) {
-			return true
-		}
-	}
-	return false
+func (d detail) cut() bool {
+	return slices.ContainsFunc(d.Runs, func(p *pane) bool { return p != nil && (p.Cut > 0 || p.Shorter) })
 }
 
 // trace is the address of the trace of an outcome, where it is known.
@@ -90,23 +93,28 @@ func (w *writer) trace(run int, o outcome.Outcome) string {
 
 func newPane(v report.ItemView, l limits) *pane {
 	o := v.Outcome
-	p := &pane{Warnings: []string{}}
+	p := &pane{Scores: []scoreRow{}, Warnings: []string{}}
 	if o.Failed() {
 		p.Failure = &failure{Class: printable.Line(cutTo(string(o.Class), rowClass))}
 		if o.Failure != nil {
 			p.Failure.Message = printable.Block(cutTo(o.Failure.Message, l.text))
 		}
 	}
-	p.Scores = scoreRows(o.Scores)
-	p.Entities = bounded(p, entityThings(v), l)
-	p.Relationships = bounded(p, relationshipThings(v), l)
-	p.Terms = bounded(p, termThings(v), l)
+	for _, s := range first(o.Scores, 60) {
+		note := s.Comment
+		if s.Value == nil {
+			note = s.Reason
+		}
+		p.Scores = append(p.Scores, scoreRow{printable.Line(cutTo(s.Name, 100)), s.Value, named(note)})
+	}
+	p.Entities = bounded(p, entityRows(v), l)
+	p.Relationships = bounded(p, relationshipRows(v), l)
+	p.Terms = bounded(p, termRows(v), l)
 	for _, c := range bounded(p, o.Calls, l) {
 		p.Calls = append(p.Calls, p.call(c, l))
 	}
 	if len(o.Output) > 0 {
-		output := newQuote(indented(o.Output), l)
-		p.Output, p.Shorter = &output, p.Shorter || output.Cut > 0
+		p.Output = new(p.quote(indented(o.Output), l))
 	}
 	for _, warning := range bounded(p, o.Warnings, l) {
 		p.Warnings = append(p.Warnings, printable.Line(cutTo(warning, 2000)))
@@ -119,33 +127,340 @@ func newPane(v report.ItemView, l limits) *pane {
 
 // bounded cuts a list and remembers that it was cut.
 func bounded[T any](p *pane, list []T, l limits) []T {
-	if len(list) > l.list {
-		p.Shorter = true
-		return list[:l.list]
+	p.Shorter = p.Shorter || len(list) > l.list
+	return first(list, l.list)
+}
+
+// quote cuts a text and remembers that it was cut.
+func (p *pane) quote(s string, l limits) quote {
+	q := newQuote(s, l.text)
+	p.Shorter = p.Shorter || q.Cut > 0
+	return q
+}
+
+// call is a step that the task took: the prompt of a model and its answer.
+type call struct {
+	Name       string    `json:"name"`
+	Kind       string    `json:"kind,omitempty"`
+	Model      string    `json:"model,omitempty"`
+	MS         float64   `json:"ms"`
+	Input      int64     `json:"input,omitempty"`  // tokens
+	Output     int64     `json:"output,omitempty"` // tokens
+	Cost       *float64  `json:"cost,omitempty"`
+	Finish     string    `json:"finish,omitempty"`
+	Attempts   int       `json:"attempts,omitempty"`
+	Error      string    `json:"error,omitempty"`
+	Parameters string    `json:"parameters,omitempty"`
+	Messages   []message `json:"messages"`
+	Answer     *quote    `json:"answer,omitempty"`
+}
+
+// message is a part of a prompt.
+type message struct {
+	Role string `json:"role,omitempty"`
+	quote
+}
+
+func (p *pane) call(c outcome.Call, l limits) call {
+	out := call{
+		Name: printable.Line(cutTo(c.Name, 100)), Kind: printable.Line(cutTo(c.Kind, 40)), Model: printable.Line(cutTo(c.Model, 100)),
+		Input: c.Usage.Input, Output: c.Usage.Output, Cost: c.CostUSD, Finish: printable.Line(cutTo(c.Finish, 40)), Attempts: c.Attempts,
+		Error: printable.Block(cutTo(c.Error, 4000)), Parameters: long(string(c.Parameters)), Messages: []message{},
+	}
+	if !c.Started.IsZero() && !c.Ended.Before(c.Started) {
+		out.MS = float64(c.Ended.Sub(c.Started).Microseconds()) / 1000
+	}
+	for _, m := range bounded(p, messages(c.Input), l) {
+		out.Messages = append(out.Messages, message{printable.Line(cutTo(m.role, 40)), p.quote(m.content, l)})
+	}
+	if len(c.Output) > 0 {
+		out.Answer = new(p.quote(indented(c.Output), l))
+	}
+	return out
+}
+
+type spoken struct{ role, content string }
+
+// messages reads the input of a call: a list of messages with role and content,
+// or anything else as it is.
+func messages(raw json.RawMessage) []spoken {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return nil
+	}
+	var list []struct {
+		Role    string          `json:"role"`
+		Content json.RawMessage `json:"content"`
+	}
+	if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
+		return []spoken{{"", indented(raw)}}
+	}
+	var out []spoken
+	for _, m := range list {
+		if m.Role == "" && m.Content == nil {
+			return []spoken{{"", indented(raw)}}
+		}
+		out = append(out, spoken{m.Role, indented(m.Content)})
+	}
+	return out
+}
+
+// indented spreads JSON over lines; a text, and what is no JSON, stays as it is.
+func indented(raw json.RawMessage) string {
+	var text *string
+	if json.Unmarshal(raw, &text) == nil && text != nil {
+		return *text
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
+// The states of a row of an item.
+const (
+	stateOK       = "ok"
+	stateType     = "type" // matched, with the wrong type
+	stateMissed   = "missed"
+	stateNear     = "near" // a missed and a spurious one that are one fault
+	stateSpurious = "spurious"
+)
+
+// itemRow is a row of the table of entities, of relationships or of terms: a
+// matched pair, a missed and a spurious one that are at fault together, or one that
+// was matched with nothing.
+type itemRow struct {
+	State     string `json:"state"`
+	Expected  *side  `json:"expected,omitempty"`
+	Extracted *side  `json:"extracted,omitempty"`
+	// Kind of the match, or the cause of the fault.
+	Kind       string  `json:"kind,omitempty"`
+	Similarity float64 `json:"similarity,omitempty"`
+	Nearest    string  `json:"nearest,omitempty"`
+	Why        string  `json:"why,omitempty"`
+}
+
+// side is an entity (name and type), or a relationship (source, type, target).
+type side struct {
+	Index  int    `json:"i"`
+	Name   string `json:"name"`
+	Type   string `json:"type,omitempty"`
+	Target string `json:"target,omitempty"`
+	Plain  bool   `json:"plain,omitempty"` // a text that is marked nowhere
+}
+
+// ofAnswer reports whether what was expected or found is a part of an answer.
+func ofAnswer(what string) bool { return what != "entity" && what != "relationship" }
+
+// entityRows lists the entities, the matched ones first, then what was missed
+// and what is spurious.
+func entityRows(v report.ItemView) []itemRow {
+	at := func(e *extraction.Extraction, i int, _ string) *side {
+		if e == nil || i < 0 || i >= len(e.Entities) {
+			return nil
+		}
+		return &side{Index: i, Name: named(e.Entities[i].Name), Type: named(e.Entities[i].Type)}
+	}
+	return rowsOf(v, func(what string) bool { return what == "entity" }, at)
+}
+
+func relationshipRows(v report.ItemView) []itemRow {
+	at := func(e *extraction.Extraction, i int, _ string) *side {
+		if e == nil || i < 0 || i >= len(e.Relationships) {
+			return nil
+		}
+		r := e.Relationships[i]
+		return &side{Index: i, Name: named(cmp.Or(r.Source, r.SourceRef)), Type: named(r.Type), Target: named(cmp.Or(r.Target, r.TargetRef))}
+	}
+	return rowsOf(v, func(what string) bool { return what == "relationship" }, at)
+}
+
+// termRows lists what an answer should have and should not have: the terms
+// that were found, those that were not, and the forbidden ones.
+func termRows(v report.ItemView) []itemRow {
+	return rowsOf(v, ofAnswer, func(_ *extraction.Extraction, i int, text string) *side {
+		return &side{Index: i, Name: named(text), Plain: true}
+	})
+}
+
+// rowsOf makes the rows of those things that are asked for; at is a thing by its
+// place, or by its text.
+func rowsOf(v report.ItemView, is func(what string) bool, at func(*extraction.Extraction, int, string) *side) []itemRow {
+	list := []itemRow{}
+	for _, m := range v.Matches {
+		if !is(m.What) {
+			continue
+		}
+		r := itemRow{State: stateOK, Kind: report.FormatWords(m.Kind),
+			Expected: at(v.Expected, m.ExpectedIndex, m.Expected), Extracted: at(v.Extracted, m.ExtractedIndex, m.Extracted)}
+		if !ofAnswer(m.What) {
+			r.Similarity = m.Similarity
+		}
+		if m.TypeCorrect != nil && !*m.TypeCorrect {
+			r.State, r.Why = stateType, "wrong type"
+		}
+		list = append(list, r)
+	}
+	missed, spurious := map[int]report.Fault{}, map[int]report.Fault{} // by the places of the things
+	for _, f := range v.Faults {
+		if is(f.What) && f.ExpectedIndex != nil {
+			missed[*f.ExpectedIndex] = f
+		}
+		if is(f.What) && f.ExtractedIndex != nil {
+			spurious[*f.ExtractedIndex] = f
+		}
+	}
+	for _, m := range v.Missed {
+		if !is(m.What) {
+			continue
+		}
+		f := missed[m.Index]
+		r := missRow(m, stateMissed, f.Cause)
+		r.Expected = at(v.Expected, m.Index, m.Value)
+		if f.ExtractedIndex != nil {
+			r.State, r.Extracted = stateNear, at(v.Extracted, *f.ExtractedIndex, f.Extracted)
+		}
+		list = append(list, r)
+	}
+	for _, m := range v.Spurious {
+		f := spurious[m.Index]
+		if !is(m.What) || f.ExpectedIndex != nil {
+			continue // the row of the missed one shows it
+		}
+		r := missRow(m, stateSpurious, f.Cause)
+		r.Extracted = at(v.Extracted, m.Index, m.Value)
+		list = append(list, r)
 	}
 	return list
 }
 
-func scoreRows(scores []outcome.Score) []scoreRow {
-	rows := []scoreRow{}
-	for _, s := range scores[:min(len(scores), 60)] {
-		note := s.Comment
-		if s.Value == nil {
-			note = s.Reason
-		}
-		rows = append(rows, scoreRow{printable.Line(cutTo(s.Name, 100)), s.Value, printable.Line(cutTo(note, 300))})
-	}
-	return rows
+func missRow(m report.Miss, state, cause string) itemRow {
+	return itemRow{State: state, Kind: report.FormatWords(cmp.Or(cause, state)), Nearest: named(m.Nearest), Similarity: m.Similarity,
+		Why: strings.ReplaceAll(named(m.Reason), "_", " ")}
 }
 
-// indented spreads JSON over lines; what is none stays as it is.
-func indented(raw json.RawMessage) string {
-	var v any
-	if json.Unmarshal(raw, &v) != nil {
-		return string(raw)
+// citation is what an answer is asked for beside its terms.
+const citation = "citation"
+
+// cited gives the answers of one question that cite a page a match for it. What
+// explains an answer names the citation only where it is missing, so that one
+// which was asked for, and judged, and is not missed is there.
+func cited(views []*report.ItemView) []*report.ItemView {
+	missing := func(v *report.ItemView) int {
+		return slices.IndexFunc(v.Missed, func(m report.Miss) bool { return m.What == citation })
 	}
-	if s, ok := v.(string); ok {
-		return s
+	var asked *report.Miss
+	for _, v := range views {
+		if v != nil && missing(v) >= 0 {
+			asked = &v.Missed[missing(v)]
+		}
 	}
-	return string(jsonIndent(raw))
+	views = slices.Clone(views)
+	for i, v := range views {
+		if asked == nil || v == nil || missing(v) >= 0 || len(v.Outcome.Explanation) == 0 {
+			continue
+		}
+		found := *v
+		found.Matches = append(slices.Clip(v.Matches), report.Match{What: citation, Kind: citation, Similarity: 1,
+			Expected: asked.Value, Extracted: "a page is cited", ExpectedIndex: asked.Index, ExtractedIndex: asked.Index})
+		views[i] = &found
+	}
+	return views
+}
+
+// segment is a stretch of a document under which the same entities lie; those
+// that overlap share segments. In JSON it is its text, or [text, indices of the
+// first extraction, of the second, …].
+type segment struct {
+	text  string
+	under [][]int // by extraction
+}
+
+// MarshalJSON writes plain text as a string, to save room.
+func (s segment) MarshalJSON() ([]byte, error) {
+	if len(s.under) == 0 {
+		return json.Marshal(s.text)
+	}
+	list := []any{s.text}
+	for _, indices := range s.under {
+		list = append(list, append([]int{}, indices...))
+	}
+	return json.Marshal(list)
+}
+
+// mostSpans bounds the places that are highlighted in one document.
+const mostSpans = 20_000
+
+// span is a place of an entity; its ends count code points.
+type span struct {
+	from, to, entity int
+	of               int // which extraction
+}
+
+// highlighted cuts a document and divides it into segments. The entities of the
+// extractions stand where their mentions quote the document, or else wherever a
+// name of theirs does (ground.Index.Ground). The extractions share the number of
+// places, so that none marks all of them.
+func highlighted(document string, most int, extractions ...*extraction.Extraction) shownText {
+	text := cutOff(document, most)
+	shown := shownText{Document: []segment{}, Cut: charactersAfter(document, most)}
+	if text == "" {
+		return shown
+	}
+	index := ground.NewIndex(text)
+	var spans []span
+	for of, e := range extractions {
+		spans = append(spans, first(places(index, e, of), mostSpans/len(extractions))...)
+	}
+	shown.Document = divide([]rune(text), spans, len(extractions))
+	return shown
+}
+
+func places(index *ground.Index, e *extraction.Extraction, of int) (spans []span) {
+	if e == nil {
+		return nil
+	}
+	grounded, _ := index.Ground(extraction.Extraction{Entities: e.Entities})
+	for i, entity := range grounded.Entities {
+		for _, m := range entity.Mentions {
+			if m.Start < m.End {
+				spans = append(spans, span{m.Start, m.End, i, of})
+			}
+		}
+	}
+	return spans
+}
+
+// divide cuts the text wherever a span begins or ends. Cost O(n·log n + n·k)
+// for n spans of which at most k overlap.
+func divide(text []rune, spans []span, extractions int) []segment {
+	edges := []int{0, len(text)}
+	for _, s := range spans {
+		edges = append(edges, min(s.from, len(text)), min(s.to, len(text)))
+	}
+	slices.Sort(edges)
+	edges = slices.Compact(edges)
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	segments := []segment{}
+	var open []span
+	for i := 0; i+1 < len(edges); i++ {
+		from, to := edges[i], edges[i+1]
+		for len(spans) > 0 && spans[0].from <= from {
+			open, spans = append(open, spans[0]), spans[1:]
+		}
+		open = slices.DeleteFunc(open, func(s span) bool { return s.to <= from })
+		s := segment{text: string(text[from:to])}
+		if len(open) > 0 {
+			s.under = make([][]int, extractions)
+		}
+		for _, o := range open {
+			s.under[o.of] = append(s.under[o.of], o.entity)
+		}
+		for of := range s.under {
+			slices.Sort(s.under[of])
+			s.under[of] = slices.Compact(s.under[of])
+		}
+		segments = append(segments, s)
+	}
+	return segments
 }

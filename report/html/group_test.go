@@ -6,6 +6,7 @@ import (
 
 	"extraction-experiment/compare"
 	"extraction-experiment/outcome"
+	"extraction-experiment/report"
 )
 
 func TestTypeTables(t *testing.T) {
@@ -14,20 +15,28 @@ func TestTypeTables(t *testing.T) {
 		groups = append(groups, outcome.GroupStat{Kind: "entity_type", Name: strings.Repeat("x", i), F1: new(0.5)})
 	}
 	groups = append(groups, outcome.GroupStat{Kind: "relationship_type", Name: "knows"})
-	tables := groupTables(groups)
-	if len(tables) != 2 || tables[0].Title != "By entity type" || tables[0].Types != mostGroups+1 || len(tables[0].Rows) != mostGroups || tables[0].More != "and 1 more type" {
+	summary := outcome.Summary{Groups: groups}
+	tables := newOverview(report.SummaryView{Summary: summary}, newTally(summary)).Groups
+	if len(tables) != 2 || tables[0].Title != "By entity type" || tables[0].Count != mostGroups+1 || len(tables[0].Body) != mostGroups || tables[0].More != "and 1 more type" {
 		t.Errorf("%+v", tables)
 	}
-	if first, second := tables[0].Rows[0], tables[1]; first.Name != "(no type)" || first.Bar != 30 || second.Types != 1 || second.More != "" || second.Rows[0].F1 != "–" || second.Rows[0].Bar != 0 {
-		t.Errorf("%+v, %+v", first, second)
+	if cells := tables[0].Body[0].Cells; cells[0].Text != "(none)" || cells[7].Drawing.Rects[1].Width != 30 {
+		t.Errorf("%+v", cells)
+	}
+	if second := tables[1]; second.Count != 1 || second.More != "" || second.Body[0].Cells[6].Text != "–" || len(second.Body[0].Cells[7].Drawing.Rects) != 1 {
+		t.Errorf("%+v", second)
 	}
 }
 
-// TestNewGroupDifference_nothing: the base has nothing of the type, so that there is
-// nothing to compare with.
-func TestNewGroupDifference_nothing(t *testing.T) {
-	row := newGroupDifference(compare.Group{Name: "city", Candidate: outcome.GroupStat{Extracted: 1, F1: new(0.0)}})
-	if row.BaseF1 != "–" || row.CandidateF1 != "0.000" || row.Delta != "–" || row.State != "" || row.BarWidth != 0 {
-		t.Errorf("%+v", row)
+// TestVersus_groups: the base has nothing of the type, so that there is nothing to
+// compare with.
+func TestVersus_groups(t *testing.T) {
+	runs := pairOf(t, 8, nil)
+	c := compared(t, runs, compare.Config{})
+	c.Candidates[0].Groups = []compare.Group{{Name: "city", Candidate: outcome.GroupStat{Extracted: 1, F1: new(0.0)}}}
+	got := comparePage(t, c, runs, Config{})
+	want := `<bdi>city</bdi></th><td class="num">0</td><td class="num wide">0/0</td><td class="num wide">0/1</td><td class="num">–</td><td class="num">0.000</td><td class="num strong">–</td>`
+	if !strings.Contains(got, want) {
+		t.Errorf("the page has no %s", want)
 	}
 }

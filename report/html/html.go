@@ -22,10 +22,18 @@ package html
 
 import (
 	"bufio"
+	"cmp"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"html/template"
 	"io"
+	"slices"
+	"strings"
 
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 )
@@ -87,27 +95,86 @@ func Write(w io.Writer, runs []report.Run, cfg Config) error {
 	return out.parts(out.head, out.items, out.body, func() error { return out.script(out.meta()) })
 }
 
-func newWriter(w io.Writer, k kind, cfg Config) (*writer, error) {
-	a, err := loadAssets(k)
-	if err != nil {
-		return nil, err
-	}
-	return &writer{assets: a, Writer: bufio.NewWriterSize(w, 64<<10), cfg: cfg}, nil
-}
+//go:embed assets
+var files embed.FS
 
-// parts writes the parts of the page and ends it.
-func (w *writer) parts(parts ...func() error) error {
-	for _, part := range append(parts, w.end, w.Flush) {
-		if err := part(); err != nil {
-			return fmt.Errorf("writing the page: %w", err)
-		}
+// kind is what a page is of: it decides which script and style it carries.
+type kind int
+
+const (
+	ofRuns       kind = iota // runs, one or side by side
+	ofComparison             // a base and its candidates
+	still                    // a page without script
+)
+
+// scripts are joined in this order, inside of one function.
+func (k kind) scripts() []string {
+	switch k {
+	case ofRuns:
+		return []string{"dom.js", "data.js", "runs.js", "list.js", "marks.js", "item.js", "keys.js", "app.js"}
+	case ofComparison:
+		return []string{"dom.js", "data.js", "pairs.js", "list.js", "marks.js", "item.js", "pair.js", "keys.js", "app.js"}
 	}
 	return nil
 }
 
-func (w *writer) end() error {
-	_, err := w.WriteString("</body>\n</html>\n")
-	return err
+func (k kind) styles() []string {
+	list := []string{"base.css", "overview.css", "list.css", "item.css"}
+	if k != ofRuns {
+		list = append(list, "compare.css", "still.css")
+	}
+	return list
+}
+
+// assets are the parts of the page that are the same for every run.
+type assets struct {
+	*template.Template
+	style, script string
+}
+
+func loadAssets(k kind) (*assets, error) {
+	t, err := template.New("").Funcs(functions()).ParseFS(files, "assets/*.tmpl")
+	if err != nil {
+		return nil, err
+	}
+	a := &assets{Template: t}
+	if a.style, err = joined(k.styles()); err != nil || k == still {
+		return a, err
+	}
+	a.script, err = joined(k.scripts())
+	a.script = "(function () {\n\"use strict\";\n" + a.script + "}());\n"
+	return a, err
+}
+
+// joined reads files with the line ends that a browser sees, whatever a
+// checkout made of them: their hash stands in the policy.
+func joined(names []string) (string, error) {
+	var b strings.Builder
+	for _, name := range names {
+		raw, err := files.ReadFile("assets/" + name)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(strings.ReplaceAll(string(raw), "\r\n", "\n"))
+	}
+	return b.String(), nil
+}
+
+// policy forbids everything that it does not name: no script, style, image,
+// frame, form, base or connection but the two blocks of the page itself. A page
+// without script may ask its own server.
+func (a *assets) policy() string {
+	script, form := hashOf(a.script), "'none'"
+	if a.script == "" {
+		script, form = "'none'", "'self'"
+	}
+	return "default-src 'none'; script-src " + script + "; style-src " + hashOf(a.style) +
+		"; base-uri 'none'; form-action " + form
+}
+
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
 // writer is a page in the making.
@@ -126,6 +193,36 @@ type writer struct {
 	shorter  int // items whose detail was cut
 }
 
+func newWriter(w io.Writer, k kind, cfg Config) (*writer, error) {
+	a, err := loadAssets(k)
+	return &writer{assets: a, Writer: bufio.NewWriterSize(w, 64<<10), cfg: cfg}, err
+}
+
+// writeStill writes a page without script, which is one template.
+func writeStill(w io.Writer, title, name string, page any) error {
+	out, err := newWriter(w, still, Config{})
+	if err != nil {
+		return err
+	}
+	out.titles = []string{title}
+	return out.parts(out.head, func() error { return out.ExecuteTemplate(out, name, page) })
+}
+
+// parts writes the parts of the page and ends it.
+func (w *writer) parts(parts ...func() error) error {
+	for _, part := range append(parts, w.end, w.Flush) {
+		if err := part(); err != nil {
+			return fmt.Errorf("writing the page: %w", err)
+		}
+	}
+	return nil
+}
+
+func (w *writer) end() error {
+	_, err := w.WriteString("</body>\n</html>\n")
+	return err
+}
+
 // head ends with the start of the body.
 func (w *writer) head() error {
 	err := w.ExecuteTemplate(w, "head", struct {
@@ -138,39 +235,13 @@ func (w *writer) head() error {
 	return err
 }
 
-// items writes the blocks of every item.
-func (w *writer) items() error {
-	total := 0
-	for _, r := range w.runs {
-		total = max(total, r.Summary.Items.Planned)
+// script writes what makes the page move.
+func (w *writer) script(m meta) error {
+	if err := w.block("meta", 0, m); err != nil {
+		return err
 	}
-	purse := purse{bytes: w.cfg.MaxBytes, items: min(total, w.cfg.MaxItems)}
-	for row, err := range merged(w.runs) {
-		if err != nil {
-			return err
-		}
-		for i, t := range w.tallies {
-			if v := row.views[i]; v != nil {
-				t.add(*v)
-			}
-		}
-		if w.listed == w.cfg.MaxItems {
-			w.left++
-			continue
-		}
-		if err := w.block("row", w.listed, w.row(row, w.scores)); err != nil {
-			return err
-		}
-		detail, cut := purse.fit(row, w.detailed)
-		if cut {
-			w.shorter++
-		}
-		if err := w.rawBlock("detail", w.listed, detail); err != nil {
-			return err
-		}
-		w.listed++
-	}
-	return nil
+	_, err := w.WriteString("<script>" + w.assets.script + "</script>\n")
+	return err
 }
 
 // block writes a value as JSON in an element that browsers do not run.
@@ -187,4 +258,144 @@ func (w *writer) block(class string, n int, v any) error {
 func (w *writer) rawBlock(class string, n int, raw []byte) error {
 	_, err := fmt.Fprintf(w, "<script type=\"application/json\" class=\"%s\" id=\"%s%d\">%s</script>\n", class, class, n, raw)
 	return err
+}
+
+// functions are what templates write numbers and the texts of strangers with.
+func functions() template.FuncMap {
+	return template.FuncMap{
+		"score": func(v any) string { return report.FormatScore(numberOf(v), 3) },
+		"delta": func(v any) string { return report.FormatDelta(numberOf(v)) },
+		"count": func(n any) string {
+			if n, ok := n.(int64); ok {
+				return report.FormatCount(n)
+			}
+			return report.FormatCount(n.(int))
+		},
+		"counted":   report.FormatCounted,
+		"named":     func(v any) string { return named(fmt.Sprint(v)) },
+		"long":      long,
+		"words":     report.FormatWords,
+		"message":   func(s string) string { return printable.Line(cutTo(s, 400)) },
+		"id":        func(id string) string { return cutTo(id, rowID) },
+		"brief":     func(id string) string { return printable.Line(cutTo(id, 60)) },
+		"causeKey":  causeKey,
+		"gateWords": report.GateWords,
+	}
+}
+
+// numberOf is a number, or the pointer to one.
+func numberOf(v any) *float64 {
+	if v, ok := v.(float64); ok {
+		return &v
+	}
+	return v.(*float64)
+}
+
+// mostLines bounds each list of the overview.
+const mostLines = 40
+
+// first is the beginning of a list.
+func first[T any](list []T, most int) []T { return list[:min(len(list), most)] }
+
+// named is a name on the page, long a line of text that strangers had a hand in.
+func named(s string) string { return printable.Line(cutTo(s, 300)) }
+func long(s string) string  { return printable.Line(cutTo(s, 1000)) }
+
+// cutTo cuts a text to so many characters and marks the cut.
+func cutTo(s string, most int) string {
+	if shown := cutOff(s, most); shown != s {
+		return shown + "…"
+	}
+	return s
+}
+
+func cutOff(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for i := range s {
+		if most == 0 {
+			return s[:i]
+		}
+		most--
+	}
+	return s
+}
+
+// table is a report.Table on a page, where drawings may stand beside the numbers.
+type table struct {
+	Class, Title, More string
+	Count              int // rows, with those that are not shown
+	Head               []headCell
+	Body               []row
+	Items              bool // the rows are items, to whose pages their names lead
+}
+
+type headCell struct {
+	Class, Title, Hint string
+	Scale              []string // in the place of the title: the ends of a drawing, and what it is
+}
+
+type row struct {
+	Primary bool
+	State   string
+	Cells   []cell
+}
+
+type cell struct {
+	Class, Text, Note string
+	Name, Pill        bool
+	Drawing           *drawing
+}
+
+// newTable shows at most so many rows, of what they are.
+func newTable(class string, t report.Table, most int, noun string) *table {
+	out := &table{Class: class, Title: t.Title, Count: len(t.Rows)}
+	t = t.ForPage().First(most, noun)
+	out.More = t.More
+	for _, c := range t.Columns {
+		out.Head = append(out.Head, headCell{Class: classOf(c, nil), Title: c.Title, Hint: c.Hint})
+	}
+	for _, from := range t.Rows {
+		to := row{Primary: from.Primary, State: from.State}
+		for i, text := range from.Cells {
+			c := cell{Class: classOf(t.Columns[i], &from.State), Text: text, Name: t.Columns[i].Name, Pill: t.Columns[i].Pill}
+			if c.Name {
+				c.Text = cmp.Or(named(text), "(none)")
+			}
+			if t.Columns[i].Note {
+				c.Note = from.Note
+			}
+			to.Cells = append(to.Cells, c)
+		}
+		out.Body = append(out.Body, to)
+	}
+	return out
+}
+
+// classOf is the class of a cell in a row of that state; of a title for nil.
+func classOf(c report.Column, state *string) string {
+	var list []string
+	if c.Right {
+		list = append(list, "num")
+	}
+	if c.Wide {
+		list = append(list, "wide")
+	}
+	if c.Right && c.Strong && state != nil {
+		list = append(list, "strong")
+	}
+	if c.Diff && state != nil && *state != "" {
+		list = append(list, "v-"+*state)
+	}
+	return strings.Join(list, " ")
+}
+
+// draw inserts a column of drawings, one for each row.
+func (t *table) draw(at int, class string, scale []string, drawings []*drawing) *table {
+	t.Head = slices.Insert(t.Head, at, headCell{Class: class, Scale: scale})
+	for i := range t.Body {
+		t.Body[i].Cells = slices.Insert(t.Body[i].Cells, at, cell{Class: class, Drawing: drawings[i]})
+	}
+	return t
 }

@@ -111,10 +111,10 @@ func TestWrite_bounded(t *testing.T) {
 	}
 }
 
-// TestPurse_leftOver: what small items do not need is there for large ones.
-func TestPurse_leftOver(t *testing.T) {
+// TestByteBudget_leftOver: what small items do not need is there for large ones.
+func TestByteBudget_leftOver(t *testing.T) {
 	var out []int
-	p := purse{bytes: 400_000, items: 4}
+	p := byteBudget{bytes: 400_000, items: 4}
 	for i := range 4 {
 		v := view("r", 0, 4)
 		if i == 3 {

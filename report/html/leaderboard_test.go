@@ -29,11 +29,12 @@ func ranked() compare.Leaderboard {
 	return l
 }
 
-func TestNewRankLine_equal(t *testing.T) {
+func TestLeaderboard_equal(t *testing.T) {
 	l := ranked()
 	l.Runs[1].Rank = 1
-	if got := newRankLine(1, l.Runs[1], l.ToBest(1)).Place; got != "1" {
-		t.Errorf("a run as good as the best is at place %s", got)
+	var b strings.Builder
+	if err := Leaderboard(&b, l); err != nil || strings.Count(b.String(), `<td class="num">1</td>`) != 2 {
+		t.Errorf("a run as good as the best is not at its place: %v", err)
 	}
 }
 
@@ -62,12 +63,12 @@ func TestLeaderboard(t *testing.T) {
 	}
 }
 
-// TestNewFrontFigure: costs .001, .002 and .004 lie at 0, 1/3 and 1 of the width;
+// TestNewFront: costs .001, .002 and .004 lie at 0, 1/3 and 1 of the width;
 // means .9, .8, .7 at the top, in the middle and at the bottom.
-func TestNewFrontFigure(t *testing.T) {
-	f := newFrontFigure(ranked())
-	for i, want := range []frontPoint{{X: 506, Y: 14, State: "front"}, {X: 14, Y: 110, State: "front"}, {X: 178, Y: 206}} {
-		if got := f.Points[i]; math.Abs(got.X-want.X) > 1e-9 || math.Abs(got.Y-want.Y) > 1e-9 || got.State != want.State {
+func TestNewFront(t *testing.T) {
+	f := newFront(ranked().Runs)
+	for i, want := range []circle{{X: 506, Y: 14, Class: "front"}, {X: 14, Y: 110, Class: "front"}, {X: 178, Y: 206}} {
+		if got := f.Circles[i]; math.Abs(got.X-want.X) > 1e-9 || math.Abs(got.Y-want.Y) > 1e-9 || got.Class != want.Class {
 			t.Errorf("%d: %+v, want %+v", i, got, want)
 		}
 	}
@@ -75,7 +76,7 @@ func TestNewFrontFigure(t *testing.T) {
 	for i := range same.Runs {
 		same.Runs[i].CostPerItem = same.Runs[0].CostPerItem
 	}
-	if newFrontFigure(same) != nil {
+	if newFront(same.Runs) != nil {
 		t.Error("runs that cost the same are drawn against cost")
 	}
 }

@@ -1,18 +1,113 @@
 package html
 
 import (
+	"cmp"
 	"fmt"
-	"strconv"
+	"maps"
+	"math"
+	"slices"
 	"strings"
 
+	"extraction-experiment/internal/fold"
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/scoring"
 )
 
-// mostLines bounds each list of the overview.
-const mostLines = 40
+// meta tells the script what the rows mean.
+type meta struct {
+	Runs    []metaRun `json:"runs"`
+	Scores  []string  `json:"scores"`
+	Shown   []int     `json:"shown"`   // places of the scores that the list shows
+	Primary int       `json:"primary"` // place of the primary score, or -1
+	Causes  []string  `json:"causes"`
+	Left    int       `json:"left"` // items that are not listed
+	// Lower says that less of the primary score is better.
+	Lower bool `json:"lower,omitempty"`
+	// Answers says that items are questions about a document.
+	Answers bool `json:"answers,omitempty"`
+}
+
+type metaRun struct {
+	Name    string `json:"name"`
+	Dataset string `json:"dataset"`
+	Model   string `json:"model"`
+}
+
+func (w *writer) meta() meta {
+	m := meta{Scores: []string{}, Causes: []string{}, Left: w.left, Answers: w.runs[0].Summary.Answers != nil}
+	m.Primary = slices.Index(w.scores, w.runs[0].Summary.Run.Primary)
+	for _, name := range w.scores {
+		m.Scores = append(m.Scores, named(name))
+	}
+	m.Shown = w.columns(m.Primary)
+	if m.Answers {
+		m.Causes = []string{causeKey("term", causeMissed), causeKey("term", causeForbidden), causeKey(citation, causeMissed)}
+	}
+	for _, r := range w.runs {
+		run := r.Summary.Run
+		m.Runs = append(m.Runs, metaRun{named(run.Name), named(run.Dataset), named(run.Model)})
+		for _, c := range r.Summary.Causes {
+			if key := causeKey(c.What, c.Name); !slices.Contains(m.Causes, key) && len(m.Causes) < mostLines {
+				m.Causes = append(m.Causes, key)
+			}
+		}
+	}
+	return m
+}
+
+// columns are the places of the scores that the list shows: the primary one,
+// and of a single run some others, those that say most first.
+func (w *writer) columns(primary int) []int {
+	const most = 5
+	shown := []int{}
+	if primary >= 0 {
+		shown = append(shown, primary)
+	}
+	if len(w.runs) > 1 {
+		return shown
+	}
+	preferred := []string{scoring.EntityF1, scoring.EntityPrecision, scoring.EntityRecall, scoring.TypeAccuracy, scoring.RelationshipF1}
+	for _, name := range append(preferred, w.scores...) {
+		i := slices.Index(w.scores, name)
+		if i >= 0 && name != outcome.ErrorScore && len(shown) < most && !slices.Contains(shown, i) {
+			shown = append(shown, i)
+		}
+	}
+	return shown
+}
+
+// frame is what all pages with a list of items have around their overview.
+type frame struct {
+	Home, Name            string
+	More                  int // runs beside the one that is named
+	Left, Listed, Shorter int
+	States                []choice
+	Against               []choice // candidates to choose from
+	Trials                bool     // items have a row per trial
+}
+
+// choice is an option of a filter.
+type choice struct{ Value, Title string }
+
+func (w *writer) frame() frame {
+	return frame{Home: w.cfg.Home, Name: w.titles[0], More: len(w.titles) - 1, Left: w.left, Listed: w.listed, Shorter: w.shorter}
+}
+
+// body writes the overview and the places that the script fills.
+func (w *writer) body() error {
+	page := struct {
+		frame
+		Runs []overview
+	}{frame: w.frame()}
+	page.States = []choice{{"", "all"}, {"wrong", "not perfect"}, {"perfect", "perfect"}, {"failed", "failed"}}
+	for i, r := range w.runs {
+		page.Trials = page.Trials || r.Summary.Trials != nil
+		page.Runs = append(page.Runs, newOverview(report.SummaryView{Summary: r.Summary}, w.tallies[i]))
+	}
+	return w.ExecuteTemplate(w, "body", page)
+}
 
 // overview is what the first view shows of one run.
 type overview struct {
@@ -20,46 +115,28 @@ type overview struct {
 	About    []string
 	Link     string
 	Tiles    []tile
-	Failed   bool // the scores lead with failed items as 0
-	Scores   []scoreLine
-	Trials   *trialsPart
-	Causes   []causeLine
-	Failures []failureLine
-	Groups   []typeTable[groupRow]
-	Matrices []namedMatrix
+	Scores   *table
 	Warnings []string
+	Trials   *trials
+	Failures []outcome.FailureCount
+	Causes   []cause
+	Groups   []*table
+	Matrices []namedMatrix
 }
 
 // tile is a number that stands out.
 type tile struct{ Title, Value, Note, State string }
 
-type scoreLine struct {
-	Name, Lead, Interval, Scored, N, Pooled string
-	Primary                                 bool
-	Figure                                  figure
+// trials is what the repetitions of a run say.
+type trials struct {
+	report.SummaryView
+	Runs, Spread, FlakyItems *table
 }
 
-type causeLine struct {
-	Key, What, Name, Meaning string
-	Count, Items             string
-	Share                    int // percent of all faults
-	Worst                    []itemLink
-}
-
-type itemLink struct {
-	ID, Label string
-	Trial     int
-	Against   string // which candidate, where there are several
-}
-
-type failureLine struct {
-	Class, Count string
-	Items        []failedLink
-}
-
-type failedLink struct {
-	itemLink
-	Message string
+type cause struct {
+	outcome.CauseCount
+	Meaning string
+	Share   int64 // percent of the most frequent
 }
 
 type namedMatrix struct {
@@ -67,61 +144,50 @@ type namedMatrix struct {
 	*matrix
 }
 
-func newOverview(r report.Run, t *tally) overview {
-	s := r.Summary
-	o := overview{Name: named(s.Run.Name), About: about(r), Tiles: tiles(r)}
-	if link, ok := report.WebLink(s.Run.URL); ok {
-		o.Link = link
-	}
-	o.Failed = s.Scores.AnyFailed()
-	for _, stat := range s.Scores[:min(len(s.Scores), mostLines)] {
-		mean, ci := s.Scores.Lead(stat)
-		o.Scores = append(o.Scores, scoreLine{
-			Name: named(stat.Name), Primary: stat.Name == s.Run.Primary,
-			Lead: report.FormatScore(mean, 3), Interval: report.FormatInterval(ci), Scored: report.FormatScore(stat.Mean, 3),
-			N: report.FormatCount(stat.N), Pooled: report.FormatScore(stat.Pooled, 3),
-			Figure: newFigure(named(stat.Name), mean, ci, t.distributions[stat.Name]),
-		})
-	}
-	o.Trials, o.Causes = newTrialsPart(s), causeLines(s)
-	for _, f := range s.Failures[:min(len(s.Failures), mostLines)] {
-		line := failureLine{Class: named(string(f.Class)), Count: report.FormatCount(f.Count)}
-		for _, item := range f.Items[:min(len(f.Items), 10)] {
-			line.Items = append(line.Items, failedLink{link(item.ID, item.Trial), printable.Line(cutTo(item.Message, 400))})
+func newOverview(v report.SummaryView, t *tally) overview {
+	o := overview{Name: named(v.Run.Name), About: about(v), Tiles: tiles(v), Warnings: first(v.Warnings, mostLines),
+		Failures: first(v.Failures, mostLines), Causes: causes(v.Causes)}
+	o.Link, _ = report.WebLink(v.Run.URL)
+	if len(v.Scores) > 0 {
+		var distributions []*drawing
+		for _, s := range v.Scores {
+			mean, ci := v.Scores.Lead(s)
+			distributions = append(distributions, newDistribution(named(s.Name), mean, ci, t.distributions[s.Name]))
 		}
-		o.Failures = append(o.Failures, line)
+		o.Scores = newTable("scores", v.ScoreTable(), mostLines, "score").draw(2, "fig", []string{"0", "distribution, mean and 95 % interval", "1"}, distributions)
 	}
-	o.Groups = groupTables(s.Groups)
+	if v.Trials != nil {
+		o.Trials = &trials{v, newTable("trials", v.TrialTable(), 10*mostLines, "trial"), newTable("spreads", v.SpreadTable(), mostLines, "score"),
+			newTable("flaky", v.FlakyTable(), mostLines, "item")}
+		o.Trials.FlakyItems.Items = true
+	}
+	bars := v.Groups
+	for _, t := range first(v.GroupTables(), mostTables) {
+		var drawings []*drawing
+		for _, g := range bars[:len(t.Rows)] {
+			drawings = append(drawings, newBar(g.F1))
+		}
+		bars = bars[len(t.Rows):]
+		o.Groups = append(o.Groups, newTable("groups", t, mostGroups, "type").draw(7, "small", nil, drawings))
+	}
 	for _, m := range []namedMatrix{{"Entity types", t.entities.matrix()}, {"Relationship types", t.relationships.matrix()}} {
 		if m.matrix != nil {
 			o.Matrices = append(o.Matrices, m)
 		}
 	}
-	for _, warning := range s.Warnings[:min(len(s.Warnings), mostLines)] {
-		o.Warnings = append(o.Warnings, printable.Line(cutTo(warning, 1000)))
-	}
 	return o
 }
 
-func about(r report.Run) []string {
-	run := r.Summary.Run
-	var parts []string
-	for _, part := range []string{run.Dataset, run.Model} {
-		if part != "" {
-			parts = append(parts, named(part))
-		}
-	}
-	for _, part := range report.FormatSystem(r) {
-		if part != "" {
-			parts = append(parts, part)
-		}
-	}
-	if judging := report.FormatJudging(r); len(judging) > 0 {
+// The most rows of a breakdown, and the most breakdowns.
+const mostGroups, mostTables = 60, 8
+
+func about(v report.SummaryView) []string {
+	run := v.Run
+	parts := append([]string{named(run.Dataset), named(run.Model)}, v.System()...)
+	if judging := v.JudgedBy(); len(judging) > 0 {
 		parts = append(parts, "judging: "+strings.Join(judging, ", "))
 	}
-	if run.Selection != "" {
-		parts = append(parts, named(run.Selection))
-	}
+	parts = append(parts, named(run.Selection))
 	if !run.Started.IsZero() {
 		parts = append(parts, run.Started.UTC().Format("2006-01-02 15:04 UTC"))
 	}
@@ -131,83 +197,229 @@ func about(r report.Run) []string {
 	if run.DatasetFingerprint != "" {
 		parts = append(parts, "dataset "+named(cutOff(run.DatasetFingerprint, 12)))
 	}
-	return parts
+	return slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 }
 
-func tiles(r report.Run) []tile {
-	s := r.Summary
-	var list []tile
-	if s.Answers != nil {
-		list = append(list, tile{"weighted_score", report.FormatScore(s.WeightedScore, 3), "by the weights of the questions", "primary"})
+func tiles(v report.SummaryView) (list []tile) {
+	add := func(title, value, state string, notes ...string) {
+		list = append(list, tile{title, value, strings.Join(notes, ", "), state})
 	}
-	if stat, ok := s.Scores.Lookup(s.Run.Primary); ok {
+	if v.Answers != nil {
+		add("weighted_score", report.FormatScore(v.WeightedScore, 3), "primary", "by the weights of the questions")
+	}
+	if stat, ok := v.Scores.Lookup(v.Run.Primary); ok {
 		var notes []string
-		mean, ci := s.Scores.Lead(stat)
+		mean, ci := v.Scores.Lead(stat)
 		if ci != nil {
 			notes = append(notes, "95 % interval "+report.FormatInterval(ci))
 		}
-		if s.Scores.AnyFailed() {
+		if v.Scores.AnyFailed() {
 			notes = append(notes, "failed as 0; of those scored "+report.FormatScore(stat.Mean, 3))
 		}
-		list = append(list, tile{named(stat.Name), report.FormatScore(mean, 3), strings.Join(notes, ", "), "primary"})
+		add(named(stat.Name), report.FormatScore(mean, 3), "primary", notes...)
 	}
-	noun := report.FormatOutcomes(r)
-	items := tile{"items", report.FormatCount(s.Items.Planned), report.FormatCount(s.Items.Scored) + " scored", ""}
-	if t := s.Trials; t != nil {
-		items.Value = report.FormatCount(s.Items.Planned / max(1, t.Count))
-		items.Note = fmt.Sprintf("%s each, %s scored", report.FormatCounted(t.Count, "trial"), report.FormatCounted(s.Items.Scored, noun))
+	items, notes, state := v.Items.Planned, []string{report.FormatCount(v.Items.Scored) + " scored"}, ""
+	if t := v.Trials; t != nil {
+		items /= max(1, t.Count)
+		notes = []string{report.FormatCounted(t.Count, "trial") + " each", report.FormatCounted(v.Items.Scored, v.Noun()) + " scored"}
 	}
-	if n := s.Items.NotRun(); n > 0 {
-		items.Note += ", " + report.FormatCount(n) + " not run"
-		items.State = "warn"
+	if n := v.Items.NotRun(); n > 0 {
+		notes, state = append(notes, report.FormatCount(n)+" not run"), "warn"
 	}
-	failed := tile{"failed", report.FormatCount(s.Items.Failed), "of " + report.FormatCounted(s.Items.Scored+s.Items.Failed, noun), ""}
-	if s.Items.Failed > 0 {
-		failed.State = "bad"
+	add("items", report.FormatCount(items), state, notes...)
+	failed := map[bool]string{true: "bad"}[v.Items.Failed > 0]
+	add("failed", report.FormatCount(v.Items.Failed), failed, "of "+report.FormatCounted(v.Items.Scored+v.Items.Failed, v.Noun()))
+	if l := v.LatencyMS; l != nil {
+		add("latency p50", report.FormatMilliseconds(l.P50), "", "p95 "+report.FormatMilliseconds(l.P95))
 	}
-	list = append(list, items, failed)
-	if l := s.LatencyMS; l != nil {
-		list = append(list, tile{"latency p50", report.FormatMilliseconds(l.P50), "p95 " + report.FormatMilliseconds(l.P95), ""})
+	if cost := v.Cost(); len(cost) > 0 {
+		add("cost", cost[0], "", cost[1:]...)
 	}
-	if cost := report.FormatCost(r); len(cost) > 0 {
-		list = append(list, tile{"cost", cost[0], strings.Join(cost[1:], ", "), ""})
+	if tokens := v.Tokens(); len(tokens) > 0 {
+		add("tokens", report.FormatCount(v.Usage.Total), "", tokens...)
 	}
-	if tokens := report.FormatTokens(r); len(tokens) > 0 {
-		list = append(list, tile{"tokens", report.FormatCount(s.Usage.Total), strings.Join(tokens, ", "), ""})
-	}
-	if s.Status != outcome.Complete {
-		list = append(list, tile{"status", printable.Line(string(s.Status)), "", "warn"})
+	if v.Status != outcome.Complete {
+		add("status", printable.Line(string(v.Status)), "warn")
 	}
 	return list
 }
 
-func causeLines(s outcome.Summary) []causeLine {
-	meanings := map[string]string{}
+func causes(list []outcome.CauseCount) (out []cause) {
+	meanings, most := map[string]string{}, int64(1)
 	for _, c := range scoring.Causes() {
 		meanings[string(c.Cause)] = c.Meaning
 	}
-	total := int64(1)
-	for _, c := range s.Causes {
-		total = max(total, c.Count)
+	for _, c := range list {
+		most = max(most, c.Count)
 	}
-	var lines []causeLine
-	for _, c := range s.Causes[:min(len(s.Causes), mostLines)] {
-		line := causeLine{Key: causeKey(c.What, c.Name), What: report.FormatWords(c.What), Name: report.FormatWords(c.Name), Meaning: meanings[c.Name],
-			Count: report.FormatCount(c.Count), Items: report.FormatCount(c.Items), Share: int(100 * c.Count / total)}
-		for _, item := range c.Worst[:min(len(c.Worst), 10)] {
-			l := link(item.ID, item.Trial)
-			l.Label += " ×" + strconv.FormatInt(item.Count, 10)
-			line.Worst = append(line.Worst, l)
+	for _, c := range first(list, mostLines) {
+		out = append(out, cause{c, meanings[c.Name], 100 * c.Count / most})
+	}
+	return out
+}
+
+// tally counts what the overview of one run shows and its summary does not say.
+type tally struct {
+	distributions map[string]*[bins]int
+	entities      *confusion
+	relationships *confusion
+}
+
+func newTally(s outcome.Summary) *tally {
+	t := &tally{map[string]*[bins]int{}, newConfusion(), newConfusion()}
+	for _, score := range s.Scores {
+		t.distributions[score.Name] = &[bins]int{}
+	}
+	return t
+}
+
+func (t *tally) add(v report.ItemView) {
+	seen := map[string]bool{}
+	for _, s := range v.Outcome.Scores {
+		d, value := t.distributions[s.Name], s.Value
+		if value == nil && v.Outcome.Failed() {
+			value = new(float64) // failed items count as 0
 		}
-		lines = append(lines, line)
+		if d == nil || value == nil || seen[s.Name] || math.IsNaN(*value) {
+			continue
+		}
+		seen[s.Name] = true
+		d[binOf(*value)]++
 	}
-	return lines
+	t.entities.addAll(entityRows(v), false)
+	t.relationships.addAll(relationshipRows(v), true)
 }
 
-func link(id string, trial int) itemLink {
-	return itemLink{ID: cutTo(id, rowID), Label: printable.Line(cutTo(id, 60)), Trial: max(1, trial)}
+// Columns and rows of a confusion that are no types.
+const (
+	nowhere = "\x00nowhere" // missed, or spurious
+	others  = "\x00others"  // types beyond the bound
+)
+
+const (
+	// mostTypes bounds the types that are told apart while counting.
+	mostTypes = 2000
+	// shownTypes bounds the types of the table; the rest is one row and column.
+	shownTypes = 12
+)
+
+// confusion counts pairs of expected and extracted types.
+type confusion struct {
+	pairs map[[2]string]int
+	types map[string]int // how often each is on either side
 }
 
-func binTitle(i int) string {
-	return fmt.Sprintf("%.2f–%.2f", float64(i)/bins, float64(i+1)/bins)
+func newConfusion() *confusion { return &confusion{map[[2]string]int{}, map[string]int{}} }
+
+// addAll counts which type was expected and which one was extracted. A relationship
+// that matched by an inverse type counts as of the expected type.
+func (c *confusion) addAll(rows []itemRow, relationships bool) {
+	for _, r := range rows {
+		expected, extracted := nowhere, nowhere
+		if r.Expected != nil {
+			expected = fold.Type(r.Expected.Type)
+		}
+		if r.Extracted != nil {
+			extracted = fold.Type(r.Extracted.Type)
+		}
+		switch {
+		case expected == nowhere && extracted == nowhere: // a place that is none
+		case r.State == stateNear && !(relationships && r.Kind == "wrong relationship type"): // of two kinds of fault
+			c.add(expected, nowhere)
+			c.add(nowhere, extracted)
+		case relationships && (r.State == stateOK || r.State == stateType):
+			c.add(expected, expected)
+		default:
+			c.add(expected, extracted)
+		}
+	}
+}
+
+func (c *confusion) add(expected, extracted string) {
+	pair := [2]string{expected, extracted}
+	for i, typ := range pair {
+		if typ == nowhere {
+			continue
+		}
+		if _, known := c.types[typ]; !known && len(c.types) >= mostTypes {
+			typ, pair[i] = others, others
+		}
+		c.types[typ]++
+	}
+	c.pairs[pair]++
+}
+
+// matrix is a confusion as a table: types by frequency, what is rare as one
+// row and column, then what was missed and what is spurious.
+type matrix struct {
+	Titles []string
+	Rows   []matrixRow
+}
+
+type matrixRow struct {
+	Title string
+	Cells []matrixCell
+}
+
+type matrixCell struct {
+	N     int
+	Heat  int // 0 to 5
+	Right bool
+	Empty bool // no such pair can be
+	Hint  string
+}
+
+// matrix is nil where nothing was counted.
+func (c *confusion) matrix() *matrix {
+	if len(c.pairs) == 0 {
+		return nil
+	}
+	names := slices.SortedFunc(maps.Keys(c.types), func(a, b string) int {
+		return cmp.Or(cmp.Compare(c.types[b], c.types[a]), cmp.Compare(a, b))
+	})
+	names = slices.DeleteFunc(names, func(s string) bool { return s == others })
+	axis := slices.Clone(first(names, shownTypes))
+	if len(names) > len(axis) || c.types[others] > 0 {
+		axis = append(axis, others)
+	}
+	axis = append(axis, nowhere)
+	sums, totals := map[[2]string]int{}, map[string]int{}
+	for pair, n := range c.pairs {
+		for i := range pair {
+			if !slices.Contains(axis, pair[i]) {
+				pair[i] = others
+			}
+		}
+		sums[pair] += n
+		totals[pair[0]] += n
+	}
+	m := &matrix{}
+	for _, expected := range axis {
+		m.Titles = append(m.Titles, typeTitle(expected, "missed"))
+		row := matrixRow{Title: typeTitle(expected, "spurious")}
+		for _, extracted := range axis {
+			n := sums[[2]string{expected, extracted}]
+			cell := matrixCell{N: n, Right: expected == extracted && expected != others, Empty: expected == nowhere && extracted == nowhere,
+				Hint: fmt.Sprintf("%s expected, %s extracted", row.Title, typeTitle(extracted, "nothing"))}
+			if n > 0 {
+				cell.Heat = 1 + 4*n/totals[expected]
+			}
+			if expected == nowhere {
+				cell.Hint = typeTitle(extracted, "") + " extracted, not expected"
+			}
+			row.Cells = append(row.Cells, cell)
+		}
+		m.Rows = append(m.Rows, row)
+	}
+	return m
+}
+
+func typeTitle(name, none string) string {
+	switch name {
+	case nowhere:
+		return none
+	case others:
+		return "other types"
+	}
+	return cmp.Or(named(name), "(none)")
 }

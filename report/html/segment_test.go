@@ -16,7 +16,7 @@ func TestHighlighted(t *testing.T) {
 	gold := extraction.Extraction{Entities: []extraction.Entity{{Name: "University of London"}, {Name: "Ada", Aliases: []string{"Lovelace"}}}}
 	found := extraction.Extraction{Entities: []extraction.Entity{{Name: "London"}, {Name: "of London"}}}
 	const text = "Ada, or Lovelace, left the University of London."
-	shown := highlighted(text, mostShown, &gold, &found)
+	shown := highlighted(text, mostText, &gold, &found)
 	raw, err := json.Marshal(shown.Document)
 	if err != nil || shown.Cut != 0 {
 		t.Fatal(err, shown.Cut)
@@ -25,12 +25,12 @@ func TestHighlighted(t *testing.T) {
 	if diff := cmp.Diff(want, string(raw)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	shown = highlighted(text, limits{text: 20, list: 10}, &gold, &found)
+	shown = highlighted(text, 20, &gold, &found)
 	if last := shown.Document[len(shown.Document)-1]; last.text != ", le" || shown.Cut != 28 { // 48 characters in all
 		t.Errorf("%v, %d left out", shown.Document, shown.Cut)
 	}
 	// Of a comparison the document has the places of every run; one has none.
-	shown = highlighted(text, mostShown, &gold, nil, &found)
+	shown = highlighted(text, mostText, &gold, nil, &found)
 	if raw, err = json.Marshal(shown.Document[len(shown.Document)-2]); err != nil || string(raw) != `["London",[0],[],[0,1]]` {
 		t.Errorf("%s %v", raw, err)
 	}

@@ -1,0 +1,582 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"extraction-experiment/compare"
+	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/stats"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// ComparisonView is a comparison in the tables in which text and pages show it.
+type ComparisonView struct{ compare.Comparison }
+
+// Results are the candidates, in their order.
+func (v ComparisonView) Results() (list []ResultView) {
+	for _, r := range v.Candidates {
+		list = append(list, ResultView{r, v.Comparison})
+	}
+	return list
+}
+
+// CandidateTable compares the candidates with each other at a glance.
+func (v ComparisonView) CandidateTable() Table {
+	t := Table{Title: "Candidates by " + label(v.Metric), Columns: []Column{{Title: "run", Name: true, flex: true, key: true},
+		{Title: "mean", Right: true, Strong: true}, {Title: "difference", Right: true}, {Title: intervals, Right: true, Wide: true},
+		{Title: "p (Holm)", Right: true, Wide: true, Hint: "Holm: corrected for the number of candidates"},
+		{Title: "verdict", Page: no}, {Title: "gate", Page: no}, {Title: "verdict", Text: no, Pill: true}, {Title: "gate", Text: no}}}
+	for _, r := range v.Results() {
+		s, says, words, state, gate, gateWords := r.Primary(), string(r.Verdict), verdict(r.Primary()), string(r.Primary().Verdict), none, none
+		if len(r.Incompatible) > 0 {
+			says, words, state = "incompatible", "cannot be compared", string(compare.Worse)
+		}
+		if r.Gate != nil {
+			gate, gateWords = string(r.Gate.Answer), GateWords(*r.Gate)
+		}
+		t.add(r.Candidate.Summary.Run.Name, score(s.Candidate, 3), delta(s.Difference), deltas(s.CI95), pValue(s.PHolm),
+			says, gate, words, gateWords).State = state
+	}
+	return t
+}
+
+// ResultView is what the comparison with one candidate says, in the tables and
+// words in which text, Markdown and pages show it.
+type ResultView struct {
+	compare.Result
+	of compare.Comparison
+}
+
+// Says is the verdict on the primary score in words.
+func (v ResultView) Says() string { return verdict(v.Primary()) }
+
+// verdict says a verdict in words.
+func verdict(s compare.Score) string {
+	switch s.Verdict {
+	case compare.Same:
+		return "the same in every item"
+	case compare.Better, compare.Worse:
+		return string(s.Verdict)
+	}
+	return "no difference can be claimed"
+}
+
+// Evidence says what the verdict goes by; "" without an interval. The corrected
+// p-value, which decides, stands there where it is another one.
+func (v ResultView) Evidence() string {
+	s := v.Primary()
+	if s.CI95 == nil {
+		return ""
+	}
+	text := fmt.Sprintf("95 %% %s, p %s", deltas(s.CI95), pValue(s.P))
+	if s.P != nil && s.PHolm != nil && *s.P != *s.PHolm {
+		text += ", p (Holm) " + pValue(s.PHolm)
+	}
+	return text
+}
+
+// Alike says of equal scores whether more than the score is the same; "" of
+// others.
+func (v ResultView) Alike() string {
+	switch {
+	case v.Primary().Verdict != compare.Same:
+		return ""
+	case v.Identical:
+		return "identical results in all " + counted(v.Items, "item")
+	}
+	return "the results are not identical in every item, or not known to be"
+}
+
+// weighted is the change of the weighted mean; "" without one.
+func (v ResultView) weighted() string {
+	w := v.Primary().Weighted
+	if w == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s → %s, %s", score(&w.Base, 4), score(&w.Candidate, 4), delta(&w.Difference))
+}
+
+// Notes are remarks on the verdict.
+func (v ResultView) Notes() (notes []string) {
+	s := v.Primary()
+	if alike := v.Alike(); alike != "" {
+		notes = append(notes, alike)
+	}
+	if weighted := v.weighted(); weighted != "" {
+		notes = append(notes, "weighted "+weighted)
+	}
+	if s.Clusters > 0 && s.Unclustered != nil {
+		notes = append(notes, fmt.Sprintf("%s by %s; as if items were independent: %s",
+			counted(s.Clusters, "cluster"), printable.Line(v.of.ClusterBy), deltas(s.Unclustered)))
+	}
+	if s.Detectable != nil {
+		text := fmt.Sprintf("a true difference of %s would be found 4 times of 5", score(s.Detectable, 3))
+		if s.Needed != nil && *s.Needed > s.N {
+			text += fmt.Sprintf("; to find one of %s it takes about %s", delta(s.Difference), counted(*s.Needed, "item"))
+		}
+		notes = append(notes, text)
+	}
+	return notes
+}
+
+// ScoreTable has a row for each score of both.
+func (v ResultView) ScoreTable() Table {
+	t := Table{Title: "Scores", Columns: []Column{{Title: "score", Name: true, flex: true, key: true}, {Title: "base", Right: true, Wide: true},
+		{Title: "cand.", Markdown: "candidate", Right: true}, {Title: "diff.", Markdown: "difference", Right: true, Strong: true, Diff: true},
+		{Title: intervals, Right: true, Wide: true}, {Title: "p", Markdown: no, Right: true, Wide: true},
+		{Title: "p (Holm)", Right: true, Wide: true, Hint: "Holm: corrected for the number of scores below the first"},
+		{Title: "+/-/=", Markdown: no, Page: no, Right: true},
+		{Text: no, Markdown: "better / worse / equal", Page: "+ / − / =", Right: true, Wide: true, Hint: "items that are better, worse, equal"},
+		{Title: "n", Right: true, Wide: true}, {Title: "found", Markdown: no, Page: no, Right: true}, {Title: "needs", Markdown: no, Page: no, Right: true}}}
+	for _, s := range v.Scores {
+		needed := none
+		if s.Needed != nil {
+			needed = count(*s.Needed)
+		}
+		wins, losses, ties := count(s.Wins), count(s.Losses), count(s.Ties)
+		row := t.add(s.Name, score(s.Base, 3), score(s.Candidate, 3), delta(s.Difference), deltas(s.CI95), pValue(s.P), pValue(s.PHolm),
+			wins+"/"+losses+"/"+ties, wins+" / "+losses+" / "+ties, count(s.N), score(s.Detectable, 3), needed)
+		row.Primary, row.State = s.Primary, string(s.Verdict)
+	}
+	return t
+}
+
+// PooledTable has the values over the counts of all items, and the remarks on it;
+// yes or no is left out: there every item counts the same.
+func (v ResultView) PooledTable() (t Table, notes []string) {
+	t = Table{Title: "Pooled over the counts of " + v.counts(), Columns: []Column{{Title: "score", Name: true, flex: true, key: true},
+		{Title: "base", Right: true}, {Title: "cand.", Right: true}, {Title: "diff.", Right: true, Strong: true},
+		{Title: intervals, Right: true, Wide: true}, {Title: "n", Right: true}}}
+	bootstrapped := false
+	var without, alike []string
+	for _, s := range v.Scores {
+		switch p := s.Pooled; {
+		case slices.ContainsFunc(v.YesNo, func(y compare.YesNo) bool { return y.Name == s.Name }):
+			alike = append(alike, printable.Line(s.Name))
+		case p == nil:
+			without = append(without, printable.Line(s.Name))
+		default:
+			t.add(s.Name, ratio(p.Base), ratio(p.Candidate), delta(&p.Difference), deltas(p.CI95), count(p.N))
+			bootstrapped = bootstrapped || p.CI95 != nil
+		}
+	}
+	if !bootstrapped {
+		notes = append(notes, fmt.Sprintf("no intervals: the bootstrap is too narrow below %d items or clusters, and knows nothing where nothing varies", stats.LeastResampled))
+	}
+	if len(without) > 0 {
+		notes = append(notes, "without counts, or with nothing to divide by in one of the runs: "+strings.Join(without, ", "))
+	}
+	if len(alike) > 0 {
+		notes = append(notes, "yes or no, where every item counts the same: "+strings.Join(alike, ", "))
+	}
+	return t, notes
+}
+
+// counts says which items have counts: those that failed have none.
+func (v ResultView) counts() string {
+	if v.Scored == v.Items {
+		return "all items"
+	}
+	return fmt.Sprintf("%s of %s: the others failed", count(v.Scored), counted(v.Items, "item"))
+}
+
+// YesNoTable has a row for each score that is yes or no.
+func (v ResultView) YesNoTable() Table {
+	t := Table{Title: "Yes or no", Columns: []Column{{Title: "score", Name: true, flex: true, key: true}, {Title: "no → yes", Right: true},
+		{Title: "yes → no", Right: true}, {Title: "both", Right: true, Wide: true}, {Title: "neither", Right: true, Wide: true},
+		{Title: "p (McNemar)", Page: "p", Right: true, Hint: "McNemar's exact test"}}}
+	for _, y := range v.YesNo {
+		t.add(y.Name, count(y.Gained), count(y.Lost), count(y.Both), count(y.None), pValue(y.P))
+	}
+	if len(v.YesNo) > 0 && v.YesNo[0].P == nil { // with clusters
+		t.Columns[5].Text = no
+	}
+	return t
+}
+
+// Consumption lists what is known of cost and latency in both runs; nothing where
+// nothing is.
+func (v ResultView) Consumption() (lines []string) {
+	base, cand := v.of.Base.Summary, v.Candidate.Summary
+	if b, c := base.Usage.CostUSD, cand.Usage.CostUSD; b != nil && c != nil && *b+*c > 0 {
+		lines = append(lines, amountLine("cost per item", v.Cost, dollars))
+	}
+	if base.LatencyMS != nil && cand.LatencyMS != nil {
+		lines = append(lines, amountLine("latency per item", v.Latency, milliseconds))
+	}
+	return lines
+}
+
+func amountLine(name string, a compare.Amount, show func(float64) string) string {
+	if a.Difference == nil {
+		return name + ": not known of any item in both runs"
+	}
+	apart := func(v float64) string {
+		switch {
+		case v < 0:
+			return "-" + show(-v)
+		case v > 0:
+			return "+" + show(v)
+		}
+		return show(v)
+	}
+	text := fmt.Sprintf("%s %s → %s", name, show(*a.Base), show(*a.Candidate))
+	if a.Ratio != nil {
+		text += fmt.Sprintf(" (×%.2f)", *a.Ratio)
+	}
+	text += ", " + apart(*a.Difference)
+	if a.CI95 != nil {
+		text += fmt.Sprintf(" (95 %% %s to %s)", apart(a.CI95[0]), apart(a.CI95[1]))
+	}
+	return text + ", n=" + count(a.N)
+}
+
+// GroupTables break the counts of both down, a table for each kind of type.
+func (v ResultView) GroupTables() (tables []Table) {
+	for _, list := range kinds(v.Groups, func(g compare.Group) string { return g.Kind }) {
+		t := Table{Title: "By " + label(plainWords(list[0].Kind)), Columns: []Column{
+			{Title: "kind", Text: no, Page: no, Name: true}, {Title: "type", Name: true, flex: true},
+			{Title: "expected", Page: "exp.", Right: true}, {Title: "matched", Page: no, Right: true}, {Title: "extracted", Page: no, Right: true},
+			{Title: "base", Text: no, Markdown: no, Right: true, Wide: true, Hint: "matched of those extracted, by the base"},
+			{Title: "cand.", Text: no, Markdown: no, Right: true, Wide: true, Hint: "matched of those extracted, by the candidate"},
+			{Title: "base F1", Right: true}, {Title: "cand. F1", Markdown: "candidate F1", Right: true},
+			{Title: "diff.", Markdown: "difference", Right: true, Strong: true, Diff: true}}}
+		for _, g := range list {
+			b, c := g.Base, g.Candidate
+			row := t.add(g.Kind, g.Name, count(c.Expected), arrow(b.Matched, c.Matched), arrow(b.Extracted, c.Extracted),
+				count(b.Matched)+"/"+count(b.Extracted), count(c.Matched)+"/"+count(c.Extracted),
+				score(b.F1, 3), score(c.F1, 3), delta(g.Difference))
+			if d := g.Difference; d != nil && *d > compare.Epsilon {
+				row.State = string(compare.Better)
+			} else if d != nil && *d < -compare.Epsilon {
+				row.State = string(compare.Worse)
+			}
+		}
+		tables = append(tables, t)
+	}
+	return tables
+}
+
+// arrow shows what a count became; once if it stayed.
+func arrow(before, after int64) string {
+	if before == after {
+		return count(after)
+	}
+	return count(before) + "→" + count(after)
+}
+
+// shownMatches is how many of the matches that only one side has are shown of an
+// item.
+const shownMatches = 8
+
+// GateWords says what a gate comes to.
+func GateWords(g compare.GateResult) string {
+	switch {
+	case g.Answer == compare.Pass:
+		return "passed"
+	case g.Answer == compare.Fail:
+		return "failed"
+	case g.ExitCode() == 0:
+		return "inconclusive, counts as passed"
+	case g.ExitCode() == 1:
+		return "inconclusive, counts as failed"
+	}
+	return "inconclusive"
+}
+
+// Compare writes a comparison for a person at a terminal: what was compared,
+// the verdict, every score with its difference, interval and p-value, pooled
+// values, yes/no results, cost and latency, the breakdown by type, the items
+// that changed most, the rules of the gate and what to read with care. Of
+// candidates that cannot be compared it says why. Lines fit Options.Width: what
+// does not is left out, and named; see Options.Whole.
+//
+// It writes once; the error is that of the writer.
+func Compare(w io.Writer, c compare.Comparison, opt Options) error {
+	p, v := newPage(opt), ComparisonView{c}
+	p.sideLines("base", c.Base)
+	for i, r := range c.Candidates {
+		name := "candidate"
+		if len(c.Candidates) > 1 {
+			name = fmt.Sprintf("cand. %d", i+1)
+		}
+		p.sideLines(name, r.Candidate)
+	}
+	if len(c.Candidates) > 1 {
+		p.table(v.CandidateTable(), "mean", "p (Holm)")
+	}
+	for _, r := range v.Results() {
+		if len(c.Candidates) > 1 {
+			p.title("— " + label(r.Candidate.Summary.Run.Name))
+		}
+		p.candidate(r)
+	}
+	p.where()
+	return p.writeTo(w)
+}
+
+// sideLines says what a run is.
+func (p *page) sideLines(name string, s compare.Side) {
+	r, failed, prompt := s.Summary.Run, "", ""
+	if n := s.Summary.Items.Failed; n > 0 {
+		failed = p.red(count(n) + " failed")
+	}
+	if r.PromptName != "" {
+		prompt = fmt.Sprintf("%s@%d", printable.Line(r.PromptName), r.PromptVersion)
+	}
+	p.parts(name, p.bold(label(r.Name)), printable.Line(r.Dataset), printable.Line(r.Model), prompt,
+		SummaryView{s.Summary}.Planned(), failed, printable.Line(s.Where))
+}
+
+// candidate writes everything about one candidate.
+func (p *page) candidate(r ResultView) {
+	if len(r.Incompatible) > 0 {
+		p.title("Cannot be compared")
+		for _, m := range r.Incompatible {
+			p.wrapped(printable.Line(m.String()), 2, 0, p.red)
+		}
+		return
+	}
+	p.headline(r)
+	p.differences(r)
+	if t, notes := r.PooledTable(); len(t.Rows) > 0 {
+		p.table(t, "n", "base", "cand.")
+		for _, note := range notes {
+			p.note(note)
+		}
+	}
+	if len(r.YesNo) > 0 {
+		p.table(r.YesNoTable(), "neither", "both")
+	}
+	p.consumption(r)
+	for _, t := range r.GroupTables() {
+		p.table(t.First(p.Groups, "type"), "extracted", "expected")
+	}
+	if len(r.Groups) > 0 && r.Scored < r.Items {
+		p.note("types are over the counts of " + r.counts())
+	}
+	p.changes(r)
+	p.gate("", r.Gate)
+	p.warnings("Read with care", r.Warnings, 0)
+}
+
+// headline says what the primary score comes to.
+func (p *page) headline(r ResultView) {
+	s := r.Primary()
+	if s.Difference == nil {
+		return
+	}
+	text := fmt.Sprintf("%s %s → %s, %s", printable.Line(s.Name), score(s.Base, 3), score(s.Candidate, 3), delta(s.Difference))
+	if e := r.Evidence(); e != "" {
+		text += " (" + e + ")"
+	}
+	p.line("")
+	p.wrapped(text+": "+r.Says(), 0, 0, p.bold)
+	for _, note := range r.Notes() {
+		p.note(note)
+	}
+}
+
+// differences draws the table of scores, with what its titles mean.
+func (p *page) differences(r ResultView) {
+	p.title("Scores")
+	dropped := p.draw(r.ScoreTable(), "needs", "found", "n", "+/-/=", "p (Holm)", "p", "base", "cand.")
+	notes := []string{"failed items count as 0"}
+	for _, note := range []struct{ title, text string }{
+		{"p", "p: sign flips"}, {"p (Holm)", "Holm: over the scores below the first that differ"},
+		{"+/-/=", "+/-/=: items better, worse, equal"}, {"found", "found: the least difference found 4 times of 5"},
+		{"needs", "needs: items to find the one seen"},
+	} {
+		if !slices.Contains(dropped, note.title) {
+			notes = append(notes, note.text)
+		}
+	}
+	p.note(strings.Join(notes, " · "))
+	p.leftOut(dropped)
+}
+
+func (p *page) consumption(r ResultView) {
+	lines := r.Consumption()
+	if len(lines) == 0 {
+		return
+	}
+	p.title("Cost and latency")
+	for _, line := range lines {
+		p.wrapped(line, 2, 0, nil)
+	}
+	if b, c := r.of.Base.Summary.LatencyMS, r.Candidate.Summary.LatencyMS; b != nil && c != nil {
+		p.wrapped(fmt.Sprintf("p50 %s → %s, p95 %s → %s", milliseconds(b.P50), milliseconds(c.P50), milliseconds(b.P95), milliseconds(c.P95)), 4, 0, p.faint)
+	}
+}
+
+// changes lists the items that changed most, with what was matched before and
+// after.
+func (p *page) changes(r ResultView) {
+	if len(r.Changed) > 0 {
+		p.title("Changed most by " + label(r.of.Metric))
+	}
+	for _, c := range r.Changed {
+		lead := fmt.Sprintf("%s → %s  %s  ", score(&c.Base, 3), score(&c.Candidate, 3), delta(&c.Delta))
+		room := p.Width - 2 - text.StringWidthWithoutEscSequences(lead)
+		p.line("  " + lead + p.bold(isolate(p.snip(label(c.Item), room))))
+		for _, side := range []struct{ name, comment, failure string }{
+			{"base", c.BaseComment, c.BaseFailure}, {"candidate", c.CandidateComment, c.CandidateFailure},
+		} {
+			switch {
+			case side.failure != "":
+				p.wrapped(side.name+" failed: "+printable.Line(side.failure), 4, messageLines, p.red)
+			case side.comment != "":
+				p.wrapped(side.name+": "+printable.Line(side.comment), 4, messageLines, p.faint)
+			}
+		}
+		for _, only := range []struct {
+			side  string
+			lines []string
+		}{{"candidate", c.Gained}, {"base", c.Lost}} {
+			if len(only.lines) > 0 {
+				p.wrapped("matched by the "+only.side+" only: "+firstOf(only.lines, "; ", " ", printable.Line), 4, messageLines, nil)
+			}
+		}
+	}
+}
+
+// firstOf joins the first of a list, and says how many more there are.
+func firstOf(list []string, between, last string, show func(string) string) string {
+	var words []string
+	for _, word := range list[:min(shownMatches, len(list))] {
+		words = append(words, show(word))
+	}
+	joined := strings.Join(words, between)
+	if more := len(list) - shownMatches; more > 0 {
+		joined += last + "and " + count(more) + " more"
+	}
+	return joined
+}
+
+// Gate writes the rules of a gate, each with its answer and reason; nothing for
+// nil. It writes once; the error is that of the writer.
+func Gate(w io.Writer, g *compare.GateResult, opt Options) error {
+	p := newPage(opt)
+	p.gate("", g)
+	return p.writeTo(w)
+}
+
+// gate writes every rule with its answer and its reason, under a title that may
+// say whose gate it is.
+func (p *page) gate(whose string, g *compare.GateResult) {
+	if g == nil {
+		return
+	}
+	p.title("Gate" + whose + ": " + GateWords(*g))
+	for _, r := range g.Rules {
+		paint := p.yellow
+		switch r.Answer {
+		case compare.Pass:
+			paint = p.cyan
+		case compare.Fail:
+			paint = p.red
+		}
+		answer := paint(text.Pad(string(r.Answer), len(compare.Inconclusive), ' '))
+		p.line("  " + answer + "  " + isolate(p.snip(label(r.Rule), p.Width-18)))
+		p.wrapped(printable.Line(r.Reason), 6, messageLines, p.faint)
+	}
+}
+
+// CompareMarkdown writes a comparison as GitHub-flavoured Markdown, fit for a
+// comment on a pull request: verdict and gate first, then the scores; what is
+// long is folded. Names, comments and messages stand in code spans, so that
+// nothing in them is a link, a mention, a tag or the end of a cell. Of the
+// options only Groups counts.
+//
+// It writes once; the error is that of the writer.
+func CompareMarkdown(w io.Writer, c compare.Comparison, opt Options) error {
+	m := &markdown{}
+	for _, r := range (ComparisonView{c}).Results() {
+		m.candidate(r, opt.filled().Groups)
+	}
+	return m.writeTo(w)
+}
+
+func (m *markdown) candidate(r ResultView, groups int) {
+	cand, base := code(r.Candidate.Summary.Run.Name), code(r.of.Base.Summary.Run.Name)
+	if len(r.Incompatible) > 0 {
+		m.paragraph("### %s cannot be compared with %s", cand, base)
+		for _, mismatch := range r.Incompatible {
+			m.line("- %s", code(mismatch.String()))
+		}
+		m.line("")
+		return
+	}
+	s := r.Primary()
+	m.paragraph("### %s against %s: %s", cand, base, r.Says())
+	difference := delta(s.Difference)
+	if e := r.Evidence(); e != "" {
+		difference += " (" + e + ")"
+	}
+	m.paragraph("%s **%s → %s**, %s, %s of %s", code(s.Name), score(s.Base, 3), score(s.Candidate, 3),
+		difference, counted(r.Items, "item"), code(r.of.Base.Summary.Run.Dataset))
+	if alike := r.Alike(); alike != "" {
+		m.paragraph("%s", alike)
+	}
+	if weighted := r.weighted(); weighted != "" {
+		m.paragraph("Weighted: %s", weighted)
+	}
+	m.gate(r.Gate)
+	m.table(r.ScoreTable(), func(_ Row, c Column) bool { return c.Strong })
+	for _, warning := range r.Warnings {
+		m.line("> ⚠️ %s", code(warning))
+	}
+	if len(r.Warnings) > 0 {
+		m.line("")
+	}
+	if tables := r.GroupTables(); len(tables) > 0 {
+		all := Table{Columns: tables[0].Columns}
+		for _, t := range tables {
+			all.Rows = append(all.Rows, t.First(groups, "type").Rows...)
+		}
+		m.folded("By type, over the counts of "+r.counts(), func() { m.table(all, nil) })
+	}
+	if len(r.Changed) > 0 {
+		m.folded("Items that changed most", func() { m.table(changeTable(r.Changed), nil) })
+	}
+}
+
+func (m *markdown) gate(g *compare.GateResult) {
+	if g == nil {
+		return
+	}
+	m.paragraph("**Gate: %s**", GateWords(*g))
+	t := Table{Columns: []Column{{}, {Title: "rule", Name: true}, {Title: "reason", Name: true}}}
+	for _, r := range g.Rules {
+		mark := "❔"
+		switch r.Answer {
+		case compare.Pass:
+			mark = "✅"
+		case compare.Fail:
+			mark = "❌"
+		}
+		t.add(mark+" "+string(r.Answer), r.Rule, r.Reason)
+	}
+	m.table(t, nil)
+}
+
+// changeTable is the table of the items that changed most, for Markdown.
+func changeTable(list []compare.Change) Table {
+	t := Table{Columns: []Column{{Title: "item", Name: true}, {Title: "base", Right: true}, {Title: "candidate", Right: true},
+		{Title: "difference", Right: true}, {Title: "matched by the candidate only"}, {Title: "matched by the base only"}}}
+	for _, c := range list {
+		base, cand := score(&c.Base, 3), score(&c.Candidate, 3)
+		if c.BaseFailure != "" {
+			base = "failed: " + excerpt(c.BaseFailure)
+		}
+		if c.CandidateFailure != "" {
+			cand = "failed: " + excerpt(c.CandidateFailure)
+		}
+		t.add(c.Item, base, cand, delta(&c.Delta), firstOf(c.Gained, ", ", ", ", excerpt), firstOf(c.Lost, ", ", ", ", excerpt))
+	}
+	return t
+}

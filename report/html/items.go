@@ -1,0 +1,259 @@
+package html
+
+import (
+	"cmp"
+	"encoding/json"
+	"iter"
+	"slices"
+
+	"extraction-experiment/internal/printable"
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+)
+
+// merging is one item in one trial, as each of the runs has it; nil where a run
+// has it not.
+type merging struct {
+	id    string
+	trial int
+	views []*report.ItemView
+}
+
+// merged walks through several runs at once, each of which yields its items by
+// id and trial. One item of each is in memory.
+func merged(runs []report.Run) iter.Seq2[merging, error] {
+	return func(yield func(merging, error) bool) {
+		next := make([]*report.ItemView, len(runs)) // of each run; nil after the last
+		pulls := make([]func() (report.ItemView, error, bool), len(runs))
+		for i, r := range runs {
+			pull, stop := iter.Pull2(r.Items)
+			defer stop()
+			pulls[i] = pull
+		}
+		due := slices.Repeat([]bool{true}, len(runs)) // those of which the next item is to be read
+		for {
+			for i, pull := range pulls {
+				if !due[i] {
+					continue
+				}
+				v, err, ok := pull()
+				if err != nil {
+					yield(merging{}, err)
+					return
+				}
+				if next[i] = nil; ok {
+					next[i] = &v
+				}
+			}
+			row, ok := least(next)
+			if !ok || !yield(row, nil) {
+				return
+			}
+			for i, v := range row.views {
+				due[i] = v != nil
+			}
+		}
+	}
+}
+
+// least gathers the views of the first item that any run comes to.
+func least(next []*report.ItemView) (merging, bool) {
+	order := func(a, b *report.ItemView) int {
+		return cmp.Or(cmp.Compare(a.Outcome.Item, b.Outcome.Item), cmp.Compare(a.Outcome.Trial, b.Outcome.Trial))
+	}
+	there := slices.DeleteFunc(slices.Clone(next), func(v *report.ItemView) bool { return v == nil })
+	if len(there) == 0 {
+		return merging{}, false
+	}
+	first := slices.MinFunc(there, order)
+	row := merging{first.Outcome.Item, first.Outcome.Trial, make([]*report.ItemView, len(next))}
+	for i, v := range next {
+		if v != nil && order(v, first) == 0 {
+			row.views[i] = v
+		}
+	}
+	return row, true
+}
+
+// items writes the blocks of every item.
+func (w *writer) items() error {
+	total := 0
+	for _, r := range w.runs {
+		total = max(total, r.Summary.Items.Planned)
+	}
+	budget := byteBudget{bytes: w.cfg.MaxBytes, items: min(total, w.cfg.MaxItems)}
+	for row, err := range merged(w.runs) {
+		if err != nil {
+			return err
+		}
+		for i, t := range w.tallies {
+			if v := row.views[i]; v != nil {
+				t.add(*v)
+			}
+		}
+		if w.listed == w.cfg.MaxItems {
+			w.left++
+			continue
+		}
+		if err := w.block("row", w.listed, w.row(row, w.scores)); err != nil {
+			return err
+		}
+		detail, cut := budget.fit(row, w.detailed)
+		if cut {
+			w.shorter++
+		}
+		if err := w.rawBlock("detail", w.listed, detail); err != nil {
+			return err
+		}
+		w.listed++
+	}
+	return nil
+}
+
+// listRow is what the list of items shows of one.
+type listRow struct {
+	ID    string     `json:"id"`
+	Trial int        `json:"trial,omitempty"` // from 2
+	Text  string     `json:"text"`            // how the document begins
+	Runs  []*rowPart `json:"runs"`
+}
+
+// rowPart is the part that one run has in a row.
+type rowPart struct {
+	Class  string         `json:"class,omitempty"`
+	Why    string         `json:"why,omitempty"`
+	Scores []*float64     `json:"scores"` // in the order of the page's scores
+	Faults map[string]int `json:"faults,omitempty"`
+	MS     float64        `json:"ms"`
+	Cost   *float64       `json:"cost,omitempty"`
+}
+
+// Bounds of a row, in characters.
+const (
+	rowID      = 300
+	rowText    = 140
+	rowMessage = 200
+	rowClass   = 40
+)
+
+func newListRow(row merging, scores []string) listRow {
+	r := listRow{ID: cutTo(row.id, rowID)}
+	if row.trial > 1 {
+		r.Trial = row.trial
+	}
+	for _, v := range row.views {
+		if v == nil {
+			r.Runs = append(r.Runs, nil)
+			continue
+		}
+		if r.Text == "" {
+			r.Text = printable.Line(cutTo(v.Text, rowText))
+		}
+		r.Runs = append(r.Runs, newRowPart(*v, scores))
+	}
+	return r
+}
+
+func newRowPart(v report.ItemView, scores []string) *rowPart {
+	o := v.Outcome
+	part := &rowPart{Class: printable.Line(cutTo(string(o.Class), rowClass)), MS: float64(o.Latency.Microseconds()) / 1000, Cost: o.CostUSD}
+	if o.Failure != nil {
+		part.Why = printable.Line(cutTo(o.Failure.Message, rowMessage))
+	}
+	for _, name := range scores {
+		s, _ := outcome.Lookup(o.Scores, name)
+		part.Scores = append(part.Scores, s.Value)
+	}
+	faults := map[string]int{}
+	for _, c := range slices.Concat(o.Causes, answerCauses(v)) {
+		if key := causeKey(c.What, c.Name); faults[key] > 0 || len(faults) < 30 {
+			faults[key] += int(c.Count)
+		}
+	}
+	part.Faults = faults
+	return part
+}
+
+// causeKey names a cause in the list and in its filter.
+func causeKey(what, name string) string {
+	return cutTo(report.FormatWords(what), 40) + " · " + cutTo(report.FormatWords(name), 60)
+}
+
+// The faults of an answer: it lacks a term or a citation, or has a forbidden term.
+const (
+	causeMissed    = "missed"
+	causeForbidden = "forbidden"
+)
+
+// answerCauses counts what is wrong with an answer, which has no causes of its
+// own: each row of its terms that is not found as it should be is a fault.
+func answerCauses(v report.ItemView) (list []outcome.Cause) {
+	for i, m := range slices.Concat(v.Missed, v.Spurious) {
+		name := causeMissed
+		if i >= len(v.Missed) {
+			name = causeForbidden
+		}
+		if ofAnswer(m.What) {
+			list = append(list, outcome.Cause{What: m.What, Name: name, Count: 1})
+		}
+	}
+	return list
+}
+
+// scoreNames are the scores of all runs, in the order of the first that has
+// each; no page shows more than 40.
+func scoreNames(runs []report.Run) []string {
+	names := []string{}
+	for _, r := range runs {
+		for _, s := range r.Summary.Scores {
+			if !slices.Contains(names, s.Name) && len(names) < mostLines {
+				names = append(names, s.Name)
+			}
+		}
+	}
+	return names
+}
+
+// limits say how much of an item is shown.
+type limits struct {
+	text int // characters of the document, and of each message and answer
+	list int // rows of each table, calls, warnings
+}
+
+// The most that any item shows; the least, under which only a notice is left; the
+// most bytes of the detail of an item, however few there are; and that notice.
+const (
+	mostText, mostList   = 256 << 10, 4096
+	leastText, leastList = 256, 8
+	mostDetail           = 1 << 20
+	nothing              = `{"runs":[]}`
+)
+
+// byteBudget shares the bytes of a page among its items: each may use an equal
+// share of what is left, so that what small items leave over is there for later
+// ones.
+type byteBudget struct{ bytes, items int }
+
+// shortened is a detail that knows whether anything of it was left out.
+type shortened interface{ cut() bool }
+
+// fit encodes as much of an item as its share allows, and says whether anything
+// was left out.
+func (b *byteBudget) fit(row merging, detailed func(merging, limits) shortened) (raw []byte, cut bool) {
+	share := min(mostDetail, b.bytes/max(1, b.items))
+	b.items--
+	l := limits{min(mostText, max(share, leastText)), mostList} // a character has a byte at least
+	for ; l.text >= leastText; l = (limits{l.text / 2, max(l.list/2, leastList)}) {
+		d := detailed(row, l)
+		raw, err := json.Marshal(d)
+		if err != nil {
+			break
+		}
+		if len(raw) <= share {
+			b.bytes -= len(raw)
+			return raw, d.cut()
+		}
+	}
+	b.bytes -= len(nothing)
+	return []byte(nothing), true
+}

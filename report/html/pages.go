@@ -1,0 +1,180 @@
+package html
+
+import (
+	"io"
+	"time"
+
+	"extraction-experiment/internal/printable"
+	"extraction-experiment/report"
+)
+
+// RunLink is a run in a list of pages.
+type RunLink struct {
+	report.RunRow
+	Address string // of its page
+	Path    string // which run it is, for the comparison
+}
+
+// mostRuns bounds the list.
+const mostRuns = 2000
+
+// RunList writes the list of runs, with links to their pages and a form that
+// asks for /compare?base=PATH&cand=PATH. Problems are what could not be read.
+// The page has no script. Errors are those of the writer.
+func RunList(w io.Writer, title string, runs []RunLink, problems []string) error {
+	page := struct {
+		Title    string
+		Runs     []runLine
+		More     int
+		Problems []string
+		Primary  string // the score of all, where it is one
+	}{Title: named(title), Primary: "score", More: max(0, len(runs)-mostRuns)}
+	runs = first(runs, mostRuns)
+	for i, r := range runs {
+		if r.Primary != runs[0].Primary {
+			page.Primary = "score"
+		} else if i == 0 && r.Primary != "" {
+			page.Primary = named(r.Primary)
+		}
+		page.Runs = append(page.Runs, runLine{RunLink: r, Bar: newBar(r.AsZero)})
+	}
+	for i := 1; i < len(runs); i++ { // suggested is the first run, the newest, against the next one of its dataset
+		if runs[i].Dataset == runs[0].Dataset {
+			page.Runs[0].Candidate, page.Runs[i].Base = true, true
+			break
+		}
+	}
+	for _, p := range first(problems, mostLines) {
+		page.Problems = append(page.Problems, printable.Block(cutTo(p, 1000)))
+	}
+	return writeStill(w, page.Title, "runlist", page)
+}
+
+type runLine struct {
+	RunLink
+	Bar             *drawing
+	Base, Candidate bool // chosen at first
+}
+
+// Trace is what a trace of a store shows. All texts may be those of strangers.
+type Trace struct {
+	ID, Name string
+	Time     time.Time
+	// About are facts in a few words each: environment, tags, user.
+	About  []string
+	Scores []TraceScore
+	// Observations are ordered by their start.
+	Observations []Observation
+}
+
+// TraceScore is a score of a trace or of one of its observations.
+type TraceScore struct{ Name, Value, Comment, On string }
+
+// Observation is a step of a trace.
+type Observation struct {
+	ID, Parent, Name, Type, Level, Status, Model string
+	Start, End                                   time.Time
+	// Facts are tokens, cost, prompt, in a few words each.
+	Facts []string
+	// Parameters, Input, Output and Metadata are text or indented JSON.
+	Parameters, Input, Output, Metadata string
+}
+
+// Bounds of the page of a trace.
+const (
+	mostObservations = 500
+	mostTraceText    = 8 << 20  // bytes of all texts together
+	mostTracePart    = 64 << 10 // characters of each
+)
+
+// WriteTrace writes the page of a trace: its scores, and its observations with
+// their time, input and output. The page has no script. At most 500
+// observations are shown, and about 8 MiB of text. Errors are those of the
+// writer.
+func WriteTrace(w io.Writer, t Trace, home string) error {
+	page := struct {
+		Trace
+		Home  string
+		Steps []step
+		More  int
+	}{Trace: t, Home: home, More: max(0, len(t.Observations)-mostObservations)}
+	page.Scores = first(t.Scores, mostObservations)
+	if !t.Time.IsZero() {
+		page.About = append([]string{t.Time.UTC().Format("2006-01-02 15:04:05 UTC")}, t.About...)
+	}
+	var from, to time.Time
+	for _, o := range t.Observations {
+		if from.IsZero() || !o.Start.IsZero() && o.Start.Before(from) {
+			from = o.Start
+		}
+		if o.End.After(to) {
+			to = o.End
+		}
+	}
+	room, depths := mostTraceText, depthsOf(t.Observations)
+	for _, o := range first(t.Observations, mostObservations) {
+		s := step{Observation: o, Depth: depths[o.ID], Parts: partsOf(o, &room)}
+		if o.Model != "" {
+			s.Facts = append([]string{o.Model}, o.Facts...)
+		}
+		if !o.Start.IsZero() && !o.End.Before(o.Start) {
+			s.Took = report.FormatMilliseconds(float64(o.End.Sub(o.Start).Microseconds()) / 1000)
+		}
+		if whole := to.Sub(from).Seconds(); whole > 0 {
+			s.X = within(stepWidth*o.Start.Sub(from).Seconds()/whole, 0, stepWidth)
+			s.Width = max(2, min(stepWidth-s.X, stepWidth*o.End.Sub(o.Start).Seconds()/whole))
+		}
+		page.Steps = append(page.Steps, s)
+	}
+	return writeStill(w, named(t.Name), "trace", page)
+}
+
+// step is an observation as the page shows it.
+type step struct {
+	Observation
+	Took     string
+	Depth    int
+	X, Width float64 // of its time in a drawing
+	Parts    []stepPart
+}
+
+// stepWidth is that of the drawing of the time.
+const stepWidth = 200.0
+
+type stepPart struct {
+	Title string
+	quote
+}
+
+// partsOf are the texts of an observation, as far as there is room for them.
+func partsOf(o Observation, room *int) (parts []stepPart) {
+	for _, part := range []stepPart{{"Input", quote{Text: o.Input}}, {"Output", quote{Text: o.Output}}, {"Parameters", quote{Text: o.Parameters}}, {"Metadata", quote{Text: o.Metadata}}} {
+		if part.Text == "" {
+			continue
+		}
+		part.quote = newQuote(part.Text, min(mostTracePart, max(leastText, *room)))
+		*room -= len(part.Text)
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// deepest is the last depth that is drawn.
+const deepest = 6
+
+// depthsOf says how many ancestors each observation has.
+func depthsOf(list []Observation) map[string]int {
+	parents, depths := map[string]string{}, map[string]int{}
+	for _, o := range list {
+		parents[o.ID] = o.Parent
+	}
+	for _, o := range list {
+		for id, ok := parents[o.ID], true; ok && id != "" && depths[o.ID] < deepest; { // strangers make circles
+			if _, ok = parents[id]; ok {
+				depths[o.ID]++
+				id = parents[id]
+			}
+		}
+	}
+	return depths
+}

@@ -1,0 +1,229 @@
+package report
+
+import (
+	"cmp"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"extraction-experiment/compare"
+	"extraction-experiment/internal/printable"
+)
+
+// RunRow is one run as "experiment runs" lists it.
+type RunRow struct {
+	Name    string `json:"name"`
+	Dataset string `json:"dataset"`
+	Model   string `json:"model"`
+	Status  string `json:"status"`
+	Items   int    `json:"items"`   // planned; trials are no more items
+	Trials  int    `json:"trials"`  // of every item
+	Failed  int    `json:"failed"`  // newest attempts that failed, in any trial
+	Primary string `json:"primary"` // name of the primary score
+	// Mean is that of the primary score over the items that did not fail, AsZero
+	// with failed ones as 0, by which runs are told apart; nil when no item has it.
+	Mean   *float64 `json:"mean"`
+	AsZero *float64 `json:"mean_failures_as_zero"`
+	// Unpublished counts outcomes that are not in Langfuse with all that is sent of them.
+	Unpublished int `json:"unpublished"`
+	// Weighted is weighted_score of answers about a document; nil of others.
+	Weighted *float64  `json:"weighted_score,omitempty"`
+	Started  time.Time `json:"started"`
+}
+
+// TimesTrials counts the items, and their trials where there are several.
+func (r RunRow) TimesTrials() string {
+	if r.Trials > 1 {
+		return count(r.Items) + " × " + count(r.Trials)
+	}
+	return count(r.Items)
+}
+
+// Runs writes a table of runs in the order given, times in the zone that they
+// carry. Failed items count as 0; where there are any, the mean of the others
+// stands beside. At a terminal the start, the model, the dataset and that mean
+// are left out, in that order, before the name of a run is cut.
+//
+// It writes once; the error is that of the writer.
+func Runs(w io.Writer, runs []RunRow, opt Options) error {
+	p := newPage(opt)
+	if len(runs) == 0 {
+		p.line("no runs")
+	}
+	failed := slices.ContainsFunc(runs, func(r RunRow) bool { return r.Failed > 0 })
+	dropped := p.draw(runTable(runs, failed), "started", "model", "dataset", ofScored)
+	if failed {
+		note := "failed items count as 0"
+		if !slices.Contains(dropped, ofScored) {
+			note += " · " + ofScored + ": the mean of the others"
+		}
+		p.note(note)
+	}
+	p.leftOut(dropped)
+	p.where()
+	return p.writeTo(w)
+}
+
+func runTable(runs []RunRow, failed bool) Table {
+	const mixed = "primary" // over different scores
+	primary := mixed
+	for i, r := range runs {
+		if i > 0 && r.Primary != runs[0].Primary {
+			primary = mixed
+			break
+		}
+		primary = cmp.Or(printable.Line(r.Primary), mixed)
+	}
+	columns := []columnOf[RunRow]{
+		{Column{Title: "run", Name: true, flex: true, key: true, Strong: true}, func(r RunRow) string { return r.Name }},
+		{Column{Title: "dataset", flex: true}, func(r RunRow) string { return printable.Line(r.Dataset) }},
+		{Column{Title: "model", flex: true}, func(r RunRow) string { return printable.Line(r.Model) }},
+		{Column{Title: "status", flex: true}, func(r RunRow) string { return printable.Line(r.Status) }},
+		{Column{Title: "items", Right: true}, RunRow.TimesTrials},
+		{Column{Title: "failed", Right: true}, func(r RunRow) string { return count(r.Failed) }},
+		{Column{Title: primary, Right: primary != mixed, flex: true}, func(r RunRow) string {
+			if primary == mixed {
+				return strings.TrimSpace(score(r.AsZero, 3) + " " + printable.Line(r.Primary))
+			}
+			return score(r.AsZero, 3)
+		}},
+	}
+	if failed {
+		columns = append(columns, columnOf[RunRow]{Column{Title: ofScored, Right: true}, func(r RunRow) string { return score(r.Mean, 3) }})
+	}
+	if slices.ContainsFunc(runs, func(r RunRow) bool { return r.Weighted != nil }) {
+		columns = append(columns, columnOf[RunRow]{Column{Title: "weighted", Right: true}, func(r RunRow) string { return score(r.Weighted, 3) }})
+	}
+	if slices.ContainsFunc(runs, func(r RunRow) bool { return r.Unpublished > 0 }) {
+		columns = append(columns, columnOf[RunRow]{Column{Title: "unsent", Right: true}, func(r RunRow) string { return count(r.Unpublished) }})
+	}
+	return tableOf(runs, append(columns, columnOf[RunRow]{Column{Title: "started"}, func(r RunRow) string {
+		if r.Started.IsZero() {
+			return none
+		}
+		return r.Started.Format("2006-01-02 15:04")
+	}}))
+}
+
+// LeaderboardView is a leaderboard in the tables in which text and pages show it.
+type LeaderboardView struct{ compare.Leaderboard }
+
+// RankTable has a row for each run; those of the same mean share a place, and those
+// without a mean have none.
+func (v LeaderboardView) RankTable() Table {
+	t := Table{Title: "Leaderboard by " + label(v.Metric), Columns: []Column{{Title: "#", Right: true},
+		{Title: "run", Name: true, Note: true, flex: true, key: true}, {Title: "mean", Right: true, Strong: true}, {Title: intervals, Right: true},
+		{Title: "to the best", Right: true, Wide: true, Hint: "mean of the paired differences to the first run"},
+		{Title: "p (Holm)", Right: true, Wide: true, Hint: "Holm: corrected for the number of pairs"}, {Title: "failed", Right: true},
+		{Title: "per item", Right: true}, {Title: "p95", Right: true, Wide: true}, {Title: "front", cyan: true}, {Title: "gate", Text: no, Page: no}}}
+	for i, r := range v.Runs {
+		best, p95, front, gate := v.ToBest(i), none, "unknown", none
+		if l := r.Summary.LatencyMS; l != nil {
+			p95 = milliseconds(l.P95)
+		}
+		if r.Front != nil {
+			front = map[bool]string{true: "yes"}[*r.Front]
+		}
+		if r.Gate != nil {
+			gate, t.Columns[10].Page = GateWords(*r.Gate), "gate"
+		}
+		row := t.add(place(r), r.Summary.Run.Name, score(r.Mean, 3), interval(r.CI95, r.Mean, false), delta(best.Difference), pValue(best.PHolm),
+			count(r.Summary.Items.Failed), CostPerItem(r), p95, front, gate)
+		if i > 0 && r.Tied {
+			row.Note = "not shown to differ from the best"
+		}
+	}
+	return t
+}
+
+func place(r compare.Ranked) string {
+	if r.Rank == 0 {
+		return none
+	}
+	return count(r.Rank)
+}
+
+// CostPerItem is what one item of a ranked run costs; "≥" where that is only
+// partly known.
+func CostPerItem(r compare.Ranked) string {
+	switch {
+	case r.CostPerItem == nil:
+		return none
+	case r.CostPartly:
+		return "≥" + dollars(*r.CostPerItem)
+	}
+	return dollars(*r.CostPerItem)
+}
+
+// PairTable compares every two runs, each with its place.
+func (v LeaderboardView) PairTable() Table {
+	t := Table{Title: "Every two runs", Columns: []Column{{Title: "first", Name: true, flex: true}, {Title: "second", Name: true, flex: true},
+		{Title: "difference", Right: true, Strong: true, Diff: true}, {Title: intervals, Right: true}, {Title: "p", Right: true, Wide: true},
+		{Title: "p (Holm)", Right: true, Wide: true, Hint: "Holm: corrected for the number of pairs"},
+		{Title: "second is", Page: no}, {Title: "second is", Text: no, Pill: true, Note: true}}}
+	places := map[string]string{}
+	for _, r := range v.Runs {
+		places[r.Summary.Run.Name] = place(r) + " "
+	}
+	for _, pair := range v.Pairs {
+		says, words, state, note := string(pair.Verdict), string(pair.Verdict), string(pair.Verdict), ""
+		if reasons := pair.Reasons(); len(pair.Incompatible) > 0 {
+			says, words, state, note = "incompatible", "cannot be compared", string(compare.Worse), reasons[0]
+			if len(reasons) > 1 {
+				note += "; and more"
+			}
+		}
+		row := t.add(places[pair.First]+label(pair.First), places[pair.Second]+label(pair.Second), delta(pair.Difference), deltas(pair.CI95),
+			pValue(pair.P), pValue(pair.PHolm), says, words)
+		row.State, row.Note = state, note
+	}
+	return t
+}
+
+// Leaderboard writes runs in order of their metric: what each is, its mean with
+// interval, how it compares with the best one, cost and latency, whether it is on
+// the Pareto front of quality against cost; then every two runs, the rules of each
+// run's gate, and what to read with care. Lines fit Options.Width: what does not is left out, and named.
+//
+// It writes once; the error is that of the writer.
+func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
+	p, v := newPage(opt), LeaderboardView{l}
+	p.table(v.RankTable(), "p95", "p (Holm)", "to the best", "per item", "front", "failed")
+	p.note("front: no other run is at least as good and at most as dear, and better in one of the two")
+	var tied []string
+	for i, r := range l.Runs {
+		if i > 0 && r.Tied {
+			tied = append(tied, label(r.Summary.Run.Name))
+		}
+	}
+	if len(tied) > 0 {
+		p.wrapped("not shown to differ from the best: "+strings.Join(tied, ", "), gap, 0, nil)
+	}
+	if pairs := v.PairTable().First(20, "pair"); len(pairs.Rows) > 0 {
+		if pairs.More != "" {
+			pairs.More += " (--json)"
+		}
+		p.table(pairs, "p", "p (Holm)", "difference")
+	}
+	for _, r := range l.Runs {
+		p.gate(" of "+label(r.Summary.Run.Name), r.Gate)
+	}
+	titled := false
+	for _, pair := range l.Pairs {
+		if len(pair.Incompatible) == 0 {
+			continue
+		}
+		if !titled {
+			p.title("Cannot be compared")
+			titled = true
+		}
+		p.wrapped(label(pair.First)+" and "+label(pair.Second), gap, 0, p.red)
+		for _, reason := range pair.Reasons() {
+			p.wrapped(printable.Line(reason), 2*gap, 0, nil)
+		}
+	}
+	p.warnings("Read with care", l.Warnings, 0)
+	p.where()
+	return p.writeTo(w)
+}

@@ -1,0 +1,618 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"extraction-experiment/internal/printable"
+	"extraction-experiment/outcome"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// SummaryView is what a run comes to, in the tables and words in which text,
+// Markdown and pages show it.
+type SummaryView struct{ outcome.Summary }
+
+// Planned counts items; trials are no more of them.
+func (v SummaryView) Planned() string {
+	if v.Trials == nil {
+		return counted(v.Items.Planned, "item")
+	}
+	return counted(v.Items.Planned/max(1, v.Trials.Count), "item") + " × " + counted(v.Trials.Count, "trial")
+}
+
+// Noun is that of what is counted: items, or outcomes where there are several
+// trials.
+func (v SummaryView) Noun() string {
+	if v.Trials == nil {
+		return "item"
+	}
+	return "outcome"
+}
+
+// System lists what was measured: provider, parameters, prompt.
+func (v SummaryView) System() []string {
+	r := v.Run
+	parts := []string{printable.Line(r.Provider), printable.Line(r.Pipeline)}
+	if r.Temperature != nil {
+		parts = append(parts, fmt.Sprintf("temperature %g", *r.Temperature))
+	}
+	if r.TopP != nil {
+		parts = append(parts, fmt.Sprintf("top_p %g", *r.TopP))
+	}
+	if r.MaxTokens != nil {
+		parts = append(parts, fmt.Sprintf("max_tokens %d", *r.MaxTokens))
+	}
+	if r.Seed != nil {
+		parts = append(parts, fmt.Sprintf("seed %d", *r.Seed))
+	}
+	if r.PromptName != "" {
+		prompt := fmt.Sprintf("prompt %s@%d", printable.Line(r.PromptName), r.PromptVersion)
+		if r.PromptLabel != "" {
+			prompt += " (" + printable.Line(r.PromptLabel) + ")"
+		}
+		parts = append(parts, prompt)
+	}
+	return slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+}
+
+// Tokens lists what the run took; nothing where it took none.
+func (v SummaryView) Tokens() []string { return tokenParts(v.Usage) }
+
+func tokenParts(u outcome.UsageSum) []string {
+	if u.Total == 0 {
+		return nil
+	}
+	parts := []string{count(u.Input) + " in", count(u.Output) + " out"}
+	if u.Cached > 0 {
+		parts = append(parts, count(u.Cached)+" of them cached")
+	}
+	if u.Reasoning > 0 {
+		parts = append(parts, count(u.Reasoning)+" for reasoning")
+	}
+	return parts
+}
+
+// usageSum is the usage of one item as that of many.
+func usageSum(u outcome.Usage) outcome.UsageSum {
+	return outcome.UsageSum{Input: u.Input, Output: u.Output, Total: u.Total(), Cached: u.Cached, Reasoning: u.Reasoning}
+}
+
+// Cost says what is known of it; nothing where nothing was bought.
+func (v SummaryView) Cost() []string {
+	u := v.Usage
+	var parts []string
+	switch {
+	case v.Run.RescoredFrom != "":
+		return []string{"none: scored again, no model was asked for extractions"}
+	case u.CostUSD == nil && u.Total == 0:
+		return nil
+	case u.CostUSD == nil:
+		parts = []string{"unknown"}
+	case u.CostUnknown > 0:
+		parts = []string{"at least " + dollars(*u.CostUSD), "unknown for " + counted(u.CostUnknown, "item")}
+	default:
+		parts = []string{dollars(*u.CostUSD)}
+		if n := v.Items.Scored + v.Items.Failed; n > 0 && *u.CostUSD > 0 {
+			per := dollars(*u.CostUSD/float64(n)) + " per item"
+			if v.Trials != nil {
+				per += " and trial"
+			}
+			parts = append(parts, per)
+		}
+	}
+	if all := u.AllCostUSD; all != nil && (u.CostUSD == nil || *all != *u.CostUSD) {
+		parts = append(parts, "newest attempts; "+dollars(*all)+" in all")
+	}
+	return parts
+}
+
+// JudgedBy says what judging models took, which is no part of the cost; nothing
+// without any.
+func (v SummaryView) JudgedBy() []string { return judgingParts(v.Judging) }
+
+func judgingParts(j *outcome.Judging) []string {
+	if j == nil {
+		return nil
+	}
+	parts := append([]string{counted(j.Calls, "call") + " of judging models"}, tokenParts(usageSum(j.Usage))...)
+	switch {
+	case j.CostUSD == nil:
+		return append(parts, "cost unknown")
+	case j.CostUnknown > 0:
+		return append(parts, "at least "+dollars(*j.CostUSD), "unknown for "+counted(j.CostUnknown, "call"))
+	}
+	return append(parts, dollars(*j.CostUSD))
+}
+
+// layout is one way in which a terminal shows the table of scores.
+type layout struct {
+	bar       int // cells; 0 for none
+	span      bool
+	plusMinus bool // the interval as ±
+	pooled    bool
+}
+
+// layouts lists them from the richest to the narrowest.
+func layouts() []layout {
+	return []layout{
+		{bar: 24, span: true, pooled: true},
+		{bar: 16, span: true, pooled: true},
+		{bar: 10, span: true, pooled: true},
+		{bar: 10, span: true, pooled: true, plusMinus: true},
+		{bar: 6, span: true, pooled: true, plusMinus: true},
+		{span: true, pooled: true, plusMinus: true},
+		{bar: 6, pooled: true, plusMinus: true},
+		{plusMinus: true, pooled: true},
+		{plusMinus: true},
+	}
+}
+
+// ofScored is the title over means of items that did not fail.
+const ofScored = "of scored"
+
+// ScoreTable has a row for each score.
+func (v SummaryView) ScoreTable() Table { return v.scoreTable(layout{}) }
+
+func (v SummaryView) scoreTable(l layout) Table {
+	type column = columnOf[outcome.Stat]
+	only := func(shown bool) string { return map[bool]string{false: no}[shown] }
+	lead := func(s outcome.Stat) *float64 { mean, _ := v.Scores.Lead(s); return mean }
+	ends := func(plusMinus bool) func(outcome.Stat) string {
+		return func(s outcome.Stat) string { mean, ci := v.Scores.Lead(s); return interval(ci, mean, plusMinus) }
+	}
+	mean := Column{Title: "mean", Right: true, Strong: true}
+	scored := Column{Title: no, Right: true, Wide: true, Hint: "mean of those that did not fail, n of them"}
+	if v.Scores.AnyFailed() {
+		mean.Markdown, mean.Page, mean.Hint = "failed as 0", "failed as 0", "mean with failed items as 0"
+		scored.Text, scored.Title = ofScored, "mean of scored"
+	}
+	t := tableOf(v.Scores, []column{
+		{Column{Title: "score", Name: true, flex: true}, func(s outcome.Stat) string { return s.Name }},
+		{Column{Text: only(l.bar > 0), Markdown: no, Page: no, cyan: true}, func(s outcome.Stat) string { return bar(lead(s), l.bar) }},
+		{mean, func(s outcome.Stat) string { return score(lead(s), 3) }},
+		{Column{Title: intervals, Text: only(!l.plusMinus), Right: true, Wide: true}, ends(false)},
+		{Column{Title: "±95 %", Text: only(l.plusMinus), Markdown: no, Page: no, Right: true}, ends(true)},
+		{scored, func(s outcome.Stat) string { return score(s.Mean, 3) }},
+		{Column{Title: "range", Text: only(l.span), Markdown: no, Page: no, Right: true}, func(s outcome.Stat) string { return span(s.Min, s.Max) }},
+		{Column{Title: "n", Right: true}, func(s outcome.Stat) string { return count(s.N) }},
+		{Column{Title: "pooled", Text: only(l.pooled), Right: true, Wide: true, Hint: "over the counts of all scored items"},
+			func(s outcome.Stat) string { return score(s.Pooled, 3) }},
+	})
+	for i, s := range v.Scores {
+		t.Rows[i].Primary = s.Name == v.Run.Primary
+	}
+	return t
+}
+
+// interval shows both ends, or the way from the mean to the farther one: the
+// nearer one may be cut at a bound of the score.
+func interval(ci *[2]float64, mean *float64, plusMinus bool) string {
+	if ci == nil {
+		return none
+	}
+	if plusMinus && mean != nil {
+		half := max(ci[1]-*mean, *mean-ci[0])
+		return score(&half, 3)
+	}
+	return ends(score(&ci[0], 3), score(&ci[1], 3))
+}
+
+// span shows the least and the largest value.
+func span(least, top *float64) string {
+	if least == nil || top == nil {
+		return none
+	}
+	return ends(score(least, 2), score(top, 2))
+}
+
+// ends joins two numbers with a dash; a minus sign would run into it.
+func ends(from, to string) string {
+	if strings.HasPrefix(to, "-") {
+		return from + " to " + to
+	}
+	return from + "–" + to
+}
+
+// TrialTable has a row for each trial.
+func (v SummaryView) TrialTable() Table {
+	primary := label(v.Run.Primary)
+	t := Table{Title: "Trials", Columns: []Column{{Title: "trial", Right: true}, {Title: "run", flex: true, key: true},
+		{Title: "scored", Right: true}, {Title: "failed", Right: true},
+		{Title: primary, Text: text.Snip(primary, 20, "…"), Right: true, Strong: true}}}
+	for _, run := range v.Trials.Runs {
+		t.add(strconv.Itoa(run.Trial), printable.Line(run.Name), count(run.Scored), count(run.Failed), score(run.Mean, 3))
+	}
+	return t
+}
+
+// SpreadTable says how much each score varies where nothing was changed.
+func (v SummaryView) SpreadTable() Table {
+	t := Table{Title: "Spread where nothing was changed", Columns: []Column{
+		{Title: "score", Page: "spread where nothing was changed", Name: true, flex: true},
+		{Title: "trials", Right: true, Wide: true, Hint: "least and largest mean of a trial"},
+		{Title: "sd of trials", Right: true, Strong: true, Hint: "standard deviation of the means of the trials"},
+		{Title: "sd within items", Right: true, Wide: true, Hint: "how much one item varies between its trials"},
+		{Title: "items the same", Right: true}}}
+	for _, s := range v.Trials.Scores {
+		means, same := none, none
+		if s.Least != nil && s.Top != nil {
+			means = ends(score(s.Least, 3), score(s.Top, 3))
+		}
+		if s.N > 0 {
+			same = count(s.Consistent) + "/" + count(s.N)
+		}
+		t.add(s.Name, means, score(s.Between, 3), score(s.Within, 3), same)
+	}
+	return t
+}
+
+// FlakyTable lists the items that vary most between trials.
+func (v SummaryView) FlakyTable() Table {
+	t := Table{Columns: []Column{{Markdown: "item", Page: "item", Name: true, flex: true}, {Title: "least", Right: true},
+		{Title: "most", Right: true}, {Title: "mean", Right: true, Strong: true}, {Title: "failed", Right: true}}}
+	for _, item := range v.Trials.FlakyItems {
+		t.add(item.ID, ratio(item.Least), ratio(item.Top), ratio(item.Mean), count(item.Failed)+"/"+count(item.Trials))
+	}
+	if more := v.Trials.Flaky - len(v.Trials.FlakyItems); more > 0 {
+		t.More = "and " + counted(more, "more item")
+	}
+	return t
+}
+
+// Flaky says how many items vary.
+func (v SummaryView) Flaky() string {
+	return count(v.Trials.Flaky) + " of " + counted(v.Trials.Items, "item")
+}
+
+// GroupTables break the counts down, a table for each kind of type.
+func (v SummaryView) GroupTables() (tables []Table) {
+	for _, list := range kinds(v.Groups, func(g outcome.GroupStat) string { return g.Kind }) {
+		t := Table{Title: "By " + label(plainWords(list[0].Kind)), Columns: []Column{{Title: "type", Name: true, flex: true},
+			{Title: "expected", Page: "exp.", Right: true}, {Title: "extracted", Page: "extr.", Right: true},
+			{Title: "matched", Page: "match", Right: true},
+			{Title: "P", Right: true}, {Title: "R", Right: true}, {Title: "F1", Right: true, Strong: true}}}
+		for _, g := range list {
+			t.add(g.Name, count(g.Expected), count(g.Extracted), count(g.Matched), score(g.Precision, 3), score(g.Recall, 3), score(g.F1, 3))
+		}
+		tables = append(tables, t)
+	}
+	return tables
+}
+
+// kinds divides groups that are sorted by their kind into one list for each.
+func kinds[G any](groups []G, kind func(G) string) (lists [][]G) {
+	begin := 0
+	for i := range groups {
+		if i+1 == len(groups) || kind(groups[i+1]) != kind(groups[begin]) {
+			lists = append(lists, groups[begin:i+1])
+			begin = i + 1
+		}
+	}
+	return lists
+}
+
+// groupNote says what the counts by type are over, where that is not every item
+// once.
+func (v SummaryView) groupNote() string {
+	var notes []string
+	if len(v.Groups) > 0 && v.Trials != nil {
+		notes = append(notes, "counts of all trials together")
+	}
+	if len(v.Groups) > 0 && v.Items.Failed > 0 {
+		notes = append(notes, "failed "+v.Noun()+"s have no counts by type")
+	}
+	return strings.Join(notes, " · ")
+}
+
+// causeTable lists what is wrong most often, with the items that have most of it.
+func (v SummaryView) causeTable() Table {
+	t := Table{Title: "Top causes", Columns: []Column{{Title: "cause", Name: true, flex: true}, {Title: "faults", Right: true, Strong: true},
+		{Title: "items", Right: true}, {Title: "most in", Markdown: no, flex: true, free: true, faint: true}, {Title: "most in", Text: no}}}
+	for _, c := range v.Causes {
+		var labels, codes []string
+		for _, item := range c.Worst[:min(3, len(c.Worst))] {
+			labels, codes = append(labels, label(item.ID)+" "+count(item.Count)), append(codes, code(item.ID)+" "+count(item.Count))
+		}
+		t.add(plainWords(c.What+" "+c.Name), count(c.Count), count(c.Items), strings.Join(labels, ", "), strings.Join(codes, ", "))
+	}
+	return t
+}
+
+func (v SummaryView) worstTable() Table {
+	t := Table{Columns: []Column{{Markdown: "item", Name: true, flex: true, key: true}, {Markdown: "score", Right: true, Strong: true},
+		{Markdown: no, flex: true, free: true, faint: true}, {Text: no, Name: true}}}
+	for _, item := range v.Worst {
+		t.add(item.ID, ratio(item.Score), printable.Line(item.Comment), item.Comment).Trial = item.Trial
+	}
+	return t
+}
+
+// Text writes the summary of a run for a person at a terminal: the run, its
+// scores, failures, time and cost, the breakdown by type, the top causes of
+// faults, the worst items and where to look. Lines fit Options.Width: where the
+// table of scores does not, it gives intervals as ±, then does without bars, ranges
+// and pooled values, and says so. A summary without a run (of scored pairs, say) is
+// shown without the lines that would be empty.
+//
+// It writes once; the error is that of the writer.
+func Text(w io.Writer, s outcome.Summary, opt Options) error {
+	p, v := newPage(opt), SummaryView{s}
+	p.runLines(v)
+	p.scores(v)
+	p.trials(v)
+	p.failures(s.Failures)
+	for _, t := range v.GroupTables() {
+		if p.Width < 80 {
+			t.Columns[1].Title, t.Columns[2].Title, t.Columns[3].Title = "exp", "ext", "match"
+		}
+		p.table(t.First(p.Groups, "type"))
+	}
+	p.note(v.groupNote())
+	if len(s.Causes) > 0 {
+		p.table(v.causeTable())
+	}
+	if len(s.Worst) > 0 {
+		p.title("Lowest " + label(s.Run.Primary))
+		p.table(v.worstTable())
+	}
+	p.warnings("Read with care", s.Warnings, 0)
+	p.where()
+	return p.writeTo(w)
+}
+
+// runLines writes the head: what ran, on what, how many items, how long, how
+// much.
+func (p *page) runLines(v SummaryView) {
+	r, i, noun := v.Run, v.Items, v.Noun()
+	head := []string{}
+	for _, part := range []string{r.Name, r.Dataset, r.Model} {
+		if part != "" {
+			head = append(head, printable.Line(part))
+		}
+	}
+	p.wrapped(strings.Join(append(head, v.Planned()), " · "), 0, 2, p.bold)
+	if v.Status != outcome.Complete && v.Status != "" { // what is no run has none
+		notRun := ""
+		if n := i.NotRun(); n > 0 {
+			notRun = p.yellow(counted(n, noun) + " not run")
+		}
+		p.parts("status", p.yellow(printable.Line(string(v.Status))), notRun)
+	}
+	p.parts("system", v.System()...)
+	p.parts("selected", printable.Line(r.Selection))
+	if a := v.Answers; a != nil {
+		weighted := "undefined"
+		if a.WeightedScore != nil {
+			weighted = strconv.FormatFloat(*a.WeightedScore, 'f', 4, 64)
+		}
+		p.parts("weighted", "weighted_score "+weighted, "document "+short(a.PDFSHA256), "questions "+short(a.QuestionsSHA256))
+	}
+	for _, c := range r.CustomScorers {
+		if c.Certified != "" {
+			p.wrapped("evaluator "+printable.Line(c.Name)+" is certified: "+printable.Line(c.Certified), 0, 0, p.faint)
+		}
+	}
+	failed, cached := count(i.Failed)+" failed", ""
+	if i.Failed > 0 {
+		failed = p.red(failed)
+	}
+	if i.FromCache > 0 {
+		cached = count(i.FromCache) + " from the cache"
+	}
+	p.parts(noun+"s", count(i.Planned)+" planned", count(i.Scored)+" scored", failed, count(i.NothingToFind)+" with nothing to find", cached)
+	if l := v.LatencyMS; l != nil {
+		p.parts("latency", "p50 "+milliseconds(l.P50), "p95 "+milliseconds(l.P95), "mean "+milliseconds(l.Mean), "max "+milliseconds(l.Max))
+	}
+	p.parts("tokens", v.Tokens()...)
+	p.parts("cost", v.Cost()...)
+	p.parts("judging", v.JudgedBy()...)
+	if sent := v.Published; sent != nil {
+		waiting := ""
+		if sent.Waiting > 0 {
+			waiting = p.yellow(counted(sent.Waiting, noun) + " waiting to be published")
+		}
+		p.parts("langfuse", counted(sent.Outcomes, noun)+" published", waiting)
+	}
+}
+
+// short is the beginning of a hash.
+func short(hash string) string {
+	shown, _ := firstRunes(printable.Line(hash), 12)
+	return shown
+}
+
+func (p *page) scores(v SummaryView) {
+	if len(v.Scores) == 0 {
+		return
+	}
+	p.title("Scores")
+	var l layout
+	hasPooled := slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Pooled != nil })
+	for _, next := range layouts() {
+		if p.Whole && !(next.span && next.pooled) {
+			break // it would leave numbers out
+		}
+		l = next
+		l.pooled = l.pooled && hasPooled
+		t := v.scoreTable(l).forText()
+		if _, total := t.widths(); total <= p.Width {
+			break
+		}
+	}
+	p.draw(v.scoreTable(l))
+	var notes, left []string
+	if v.Scores.AnyFailed() {
+		note := "failed items count as 0"
+		if slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Unanswered > 0 }) {
+			note += ", and those that an evaluator gave no score for"
+		}
+		notes = append(notes, note, ofScored+": the mean of the others, n of them")
+	}
+	if l.pooled {
+		notes = append(notes, "pooled: over the counts of all scored items")
+	}
+	p.wrapped(strings.Join(notes, " · "), gap, 0, p.faint)
+	if !l.span {
+		left = append(left, "range")
+	}
+	if hasPooled && !l.pooled {
+		left = append(left, "pooled")
+	}
+	p.leftOut(left)
+}
+
+// trials writes what the repetitions of a run say: each by itself, how much the
+// scores vary where nothing was changed, and the items that vary most.
+func (p *page) trials(v SummaryView) {
+	t := v.Trials
+	if t == nil {
+		return
+	}
+	p.table(v.TrialTable(), "scored")
+	if t.Uneven > 0 {
+		p.wrapped(counted(t.Uneven, "item")+" not run in every trial", gap, 0, p.yellow)
+	}
+	p.table(v.SpreadTable(), "trials", "sd within items")
+	p.note("failed trials count as 0 · an item's value is the mean over its trials · the difference of two trials has the sd of trials times √2")
+	if t.Flaky > 0 {
+		p.title("Flaky by " + label(v.Run.Primary) + ": " + v.Flaky())
+		p.table(v.FlakyTable())
+	}
+}
+
+func (p *page) failures(list []outcome.FailureCount) {
+	if len(list) == 0 {
+		return
+	}
+	p.title("Failures")
+	for _, f := range list {
+		class := text.Snip(label(string(f.Class)), p.Width/2, "…")
+		p.line("  " + p.red(isolate(class)) + " " + count(f.Count))
+		for _, item := range f.Items {
+			p.wrapped(label(item.ID)+": "+label(item.Message), 4, messageLines, nil)
+		}
+		if more := f.Count - len(f.Items); more > 0 && len(f.Items) > 0 {
+			p.line("    " + p.faint(fmt.Sprintf("and %s more", count(more))))
+		}
+	}
+}
+
+// Markdown writes the summary of each run, fit for the comment of a pull
+// request: scores with intervals, failures, top causes, the breakdown by type
+// folded away, and the worst items. Several runs are put side by side first.
+//
+// Whatever strangers wrote stands in code spans: it cannot format, link, embed
+// or call anybody by name. It writes once; the error is that of the writer.
+func Markdown(w io.Writer, runs []Run) error {
+	m := &markdown{}
+	if len(runs) > 1 {
+		m.paragraph("## %s", counted(len(runs), "run"))
+		m.table(sideBySide(runs), func(r Row, c Column) bool { return r.Primary && c.Strong })
+	}
+	for _, r := range runs {
+		m.summary(SummaryView{r.Summary})
+	}
+	return m.writeTo(w)
+}
+
+// sideBySide shows the primary scores of several runs.
+func sideBySide(runs []Run) Table {
+	t := Table{Columns: []Column{{Title: "run", Name: true}, {Title: "model", Name: true}, {Title: "score", Name: true},
+		{Title: "failed as 0", Right: true, Strong: true}, {Title: intervals, Right: true}, {Title: "mean of scored", Right: true},
+		{Title: "items", Right: true}, {Title: "failed", Right: true}, {Title: "cost", Right: true}}}
+	for _, r := range runs {
+		v := SummaryView{r.Summary}
+		stat, ok := v.Scores.Lookup(v.Run.Primary)
+		cost := none
+		if parts := v.Cost(); len(parts) > 0 {
+			cost = noMath(parts[0])
+		}
+		t.add(v.Run.Name, v.Run.Model, v.Run.Primary, score(stat.FailuresAsZero, 3), interval(stat.CI95AsZero, nil, false), score(stat.Mean, 3),
+			v.Planned(), count(v.Items.Failed), cost).Primary = ok
+	}
+	return t
+}
+
+func (m *markdown) summary(v SummaryView) {
+	m.paragraph("## %s", code(v.Run.Name))
+	what := []string{code(v.Run.Dataset), code(v.Run.Model)}
+	if v.Run.PromptName != "" {
+		what = append(what, "prompt "+code(fmt.Sprintf("%s@%d", v.Run.PromptName, v.Run.PromptVersion)))
+	}
+	if cost := v.Cost(); len(cost) > 0 {
+		what = append(what, noMath(strings.Join(cost, ", ")))
+	}
+	items := v.Planned() + ", " + count(v.Items.Failed) + " failed"
+	if n := v.Items.NotRun(); n > 0 {
+		items += ", **" + count(n) + " not run**"
+	}
+	what = append(what, items)
+	if judging := v.JudgedBy(); len(judging) > 0 {
+		what = append(what, "judging: "+noMath(strings.Join(judging, ", ")))
+	}
+	m.paragraph("%s", strings.Join(what, " · "))
+	if v.Answers != nil {
+		m.paragraph("**weighted_score** %s", score(v.WeightedScore, 4))
+	}
+	m.table(v.ScoreTable(), func(r Row, c Column) bool { return r.Primary && (c.Name || c.Strong) })
+	m.trials(v)
+	m.failures(v)
+	if len(v.Causes) > 0 {
+		m.paragraph("### Top causes")
+		m.table(v.causeTable(), nil)
+	}
+	for _, t := range v.GroupTables() {
+		m.folded(t.Title+" ("+count(len(t.Rows))+")", func() {
+			t = t.First(30, "type")
+			m.table(t, nil)
+			if t.More != "" {
+				m.paragraph("%s", t.More)
+			}
+		})
+	}
+	if note := v.groupNote(); note != "" {
+		m.paragraph("%s", note)
+	}
+	if len(v.Worst) > 0 {
+		m.paragraph("### Lowest %s", code(v.Run.Primary))
+		m.table(v.worstTable(), nil)
+	}
+	for _, warning := range v.Warnings {
+		m.line("> ⚠ %s\n>", code(warning))
+	}
+	if link, ok := webLink(v.Run.URL); ok {
+		m.paragraph("[The run in Langfuse](<%s>)", link)
+	}
+}
+
+// trials says how much the scores vary where nothing was changed, and which items
+// vary most.
+func (m *markdown) trials(v SummaryView) {
+	if v.Trials == nil {
+		return
+	}
+	m.paragraph("### Spread over %s", counted(v.Trials.Count, "trial"))
+	m.table(v.SpreadTable(), nil)
+	if v.Trials.Flaky > 0 {
+		m.folded("Flaky: "+v.Flaky(), func() { m.table(v.FlakyTable(), nil) })
+	}
+}
+
+func (m *markdown) failures(v SummaryView) {
+	if len(v.Failures) == 0 {
+		return
+	}
+	m.paragraph("### %s", counted(v.Items.Failed, "failed "+v.Noun()))
+	for _, f := range v.Failures {
+		m.line("- **%s** %s", code(string(f.Class)), count(f.Count))
+		for _, item := range f.Items {
+			m.line("  - %s: %s", code(item.ID), excerpt(item.Message))
+		}
+	}
+	m.line("")
+}

@@ -5,120 +5,90 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strings"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/fold"
 )
 
-// CheckConfig says what items are checked against. The zero value checks
-// everything that needs no knowledge beside the items.
-type CheckConfig struct {
-	// Dataset is the name of the dataset that the items are meant for; it only
-	// counts towards the size of an item.
-	Dataset string
-	// IDPrefix is put before every id.
-	IDPrefix string
-	// Schemas, if set, must hold for every item.
-	Schemas Schemas
-	// Vocabulary tells which gold relationships say the same.
-	Vocabulary Vocabulary
-	// Foreign, if set, says of each item whether it is of another harness than
-	// extraction; err is then what is wrong with it, a problem each if they are
-	// joined, and odd what is probably a mistake.
-	Foreign func(item dataset.Item) (is bool, odd []string, err error)
-	// MaxFindings bounds how many problems, and how many warnings, are kept;
-	// 0 is DefaultMaxFindings.
-	MaxFindings int
-}
-
-// Check reads all items and returns everything that is wrong or odd with them.
-// Nothing is sent anywhere. What it finds is in the report, see Report.Err; the
+// Check reads all items and returns everything that is wrong or odd with them,
+// as File would find it. Nothing is sent anywhere, and no field of the
+// configuration is required. What it finds is in the report, see Report.Err; the
 // error is for a bad configuration or a file that cannot be read on.
 //
 // Time is linear in the size of the items; one item is in memory at a time.
-func Check(items iter.Seq2[dataset.Located, error], cfg CheckConfig) (Report, error) {
+func Check(items iter.Seq2[dataset.Located, error], cfg Config) (Report, error) {
 	c, err := newChecker(cfg)
 	if err != nil {
 		return Report{}, err
 	}
-	report, _, err := c.run(items, func(Progress) {})
-	return report, err
+	return c.run(items)
 }
 
 // checker holds what is prepared once for all items.
 type checker struct {
-	cfg     CheckConfig
+	cfg     Config
 	schemas compiledSchemas
-	facts   facts
-	keep    int
+	inverse map[string][]string // the types that say the same the other way round
 }
 
-func newChecker(cfg CheckConfig) (*checker, error) {
+func newChecker(cfg Config) (*checker, error) {
 	schemas, err := cfg.Schemas.compile()
-	if err != nil {
-		return nil, err
-	}
-	keep := cfg.MaxFindings
-	if keep <= 0 {
-		keep = DefaultMaxFindings
-	}
-	return &checker{cfg: cfg, schemas: schemas, facts: newFacts(cfg.Vocabulary), keep: keep}, nil
+	return &checker{cfg: cfg, schemas: schemas, inverse: cfg.Vocabulary.inverses()}, err
 }
 
-// run checks all items; bad holds the numbers, from 1, of those among the items
-// read that cannot be used. A line would not do: a JSON list may be one line.
-func (c *checker) run(items iter.Seq2[dataset.Located, error], progress func(Progress)) (Report, map[int]bool, error) {
+// run checks all items.
+func (c *checker) run(items iter.Seq2[dataset.Located, error]) (Report, error) {
 	var report Report
-	bad := map[int]bool{}
 	for located, err := range items {
 		var syntax *dataset.SyntaxError
 		if errors.As(err, &syntax) {
-			report.Problems.add(c.keep, Finding{Kind: Syntax, File: syntax.File, Line: syntax.Line, Path: syntax.Path, Message: syntax.Msg})
+			report.Problems.add(Finding{Kind: Syntax, File: syntax.File, Line: syntax.Line, Path: syntax.Path, Message: syntax.Msg})
 			continue
 		}
 		if err != nil {
-			return report, bad, err
+			return report, err
 		}
-		report.Items++
-		if located.DerivedID {
-			report.DerivedIDs++
-		}
-		n := c.item(located)
-		report.Problems.add(c.keep, n.problems...)
-		report.Warnings.add(c.keep, n.warnings...)
-		if len(n.problems) > 0 {
-			bad[report.Items] = true
-		}
-		progress(Progress{Phase: Checking, Done: report.Items})
+		c.item(located).addTo(&report)
+		c.cfg.progress(Progress{Phase: Checking, Done: report.Items})
 	}
-	return report, bad, nil
+	return report, nil
 }
 
 // notes are the findings of one item.
 type notes struct {
-	at       Finding // its place
+	located  dataset.Located
 	problems []Finding
 	warnings []Finding
 }
 
 func (n *notes) problem(kind Kind, path, format string, args ...any) {
-	n.problems = append(n.problems, n.finding(kind, path, format, args))
+	n.problems = append(n.problems, findingOf(n.located, kind, path, fmt.Sprintf(format, args...)))
 }
 
 func (n *notes) warn(kind Kind, path, format string, args ...any) {
-	n.warnings = append(n.warnings, n.finding(kind, path, format, args))
+	n.warnings = append(n.warnings, findingOf(n.located, kind, path, fmt.Sprintf(format, args...)))
 }
 
-func (n *notes) finding(kind Kind, path, format string, args []any) Finding {
-	f := n.at
-	f.Kind, f.Path, f.Message = kind, path, fmt.Sprintf(format, args...)
-	return f
+func findingOf(located dataset.Located, kind Kind, path, message string) Finding {
+	return Finding{Kind: kind, File: located.File, Line: located.Line, Item: located.ID, Path: path, Message: message}
+}
+
+func (n *notes) addTo(report *Report) {
+	report.Items++
+	if n.located.DerivedID {
+		report.DerivedIDs++
+	}
+	report.Problems.add(n.problems...)
+	report.Warnings.add(n.warnings...)
 }
 
 // item checks one item, as an extraction item unless it is of another harness.
 func (c *checker) item(located dataset.Located) *notes {
-	n := &notes{at: Finding{File: located.File, Line: located.Line, Item: located.ID}}
+	n := &notes{located: located}
 	for _, warning := range located.Warnings {
 		n.warn(Reading, "", "%s", warning)
 	}
@@ -128,11 +98,12 @@ func (c *checker) item(located dataset.Located) *notes {
 	if !c.foreign(n, located.Item) {
 		document, readable := c.input(n, located.Item)
 		if expected, ok := c.expected(n, located.Item); ok && readable {
-			c.gold(n, document, expected)
+			c.checkGold(n, document, expected)
 		}
 	}
-	c.schemas.check(n, located.Item)
-	c.stored(n, located.Item)
+	checkSchema(n, c.schemas.input, "input", located.Input)
+	checkSchema(n, c.schemas.expected, "expectedOutput", located.Expected)
+	c.checkStored(n, located.Item)
 	return n
 }
 
@@ -221,4 +192,256 @@ func splitPath(text, root string) (path, message string) {
 		return root, message
 	}
 	return root + "." + path, message
+}
+
+// checkGold checks an expected output against itself and against its document.
+func (c *checker) checkGold(n *notes, document extraction.Document, expected extraction.Extraction) {
+	if expected.Entities == nil {
+		n.warn(NotAnnotated, "expectedOutput.entities", "is absent: entity scores are not computed; write [] where there are none")
+	}
+	if expected.Relationships == nil {
+		n.warn(NotAnnotated, "expectedOutput.relationships", "is absent: relationship scores are not computed; write [] where there are none")
+	}
+	checkEntities(n, expected.Entities)
+	checkMentions(n, document, expected.Entities)
+	checkNames(n, document, expected.Entities)
+	names := entityNames(expected.Entities)
+	c.checkRelationships(n, expected.Relationships, names)
+	if expected.Entities != nil {
+		checkEnds(n, expected.Relationships, names)
+	}
+	checkTypes(n, document, expected)
+}
+
+func entityPath(i int) string { return fmt.Sprintf("expectedOutput.entities[%d]", i) }
+
+func relationshipPath(i int) string { return fmt.Sprintf("expectedOutput.relationships[%d]", i) }
+
+// checkEntities looks for empty names and entities that are there twice.
+func checkEntities(n *notes, entities []extraction.Entity) {
+	first := map[[2]string]int{}
+	for i, e := range entities {
+		key := [2]string{fold.Name(e.Name), fold.Type(e.Type)}
+		if key[0] == "" {
+			n.problem(EmptyName, entityPath(i)+".name", "is empty")
+		} else if earlier, ok := first[key]; ok {
+			n.warn(Duplicate, entityPath(i), "%q is entities[%d] again: each copy must be found once more", e.Name, earlier)
+		} else {
+			first[key] = i
+		}
+	}
+}
+
+// checkMentions compares the quotes of mentions with the document.
+func checkMentions(n *notes, document extraction.Document, entities []extraction.Entity) {
+	var text []rune
+	for i, e := range entities {
+		for k, m := range e.Mentions {
+			if text == nil {
+				text = []rune(document.Text)
+			}
+			path := fmt.Sprintf("%s.mentions[%d]", entityPath(i), k)
+			if m.Start < 0 || m.End < m.Start || m.End > len(text) {
+				n.warn(BadMention, path, "%d…%d lies outside the document of %d characters", m.Start, m.End, len(text))
+			} else if there := string(text[m.Start:m.End]); there != m.Quote {
+				n.warn(BadMention, path, "quotes %q where the document has %q", cut(m.Quote), cut(there))
+			}
+		}
+	}
+}
+
+func cut(s string) string {
+	if runes := []rune(s); len(runes) > 60 {
+		return string(runes[:60]) + "…"
+	}
+	return s
+}
+
+// checkNames looks for entities of which neither name nor alias occurs in the
+// text, case and white space aside.
+func checkNames(n *notes, document extraction.Document, entities []extraction.Entity) {
+	text := fold.Name(document.Text)
+	occurs := func(name string) bool { return strings.Contains(text, fold.Name(name)) }
+	for i, e := range entities {
+		if fold.Name(e.Name) != "" && !occurs(e.Name) && !slices.ContainsFunc(e.Aliases, occurs) {
+			n.warn(NotInText, entityPath(i)+".name", "%q does not occur in the document", e.Name)
+		}
+	}
+}
+
+// entityNames leads from every name and alias, folded, to the name of its
+// entity; of an alias that two entities share the first has it, and a name is
+// never an alias.
+func entityNames(entities []extraction.Entity) map[string]string {
+	names := map[string]string{}
+	for _, e := range entities {
+		names[fold.Name(e.Name)] = fold.Name(e.Name)
+	}
+	for _, e := range entities {
+		for _, alias := range e.Aliases {
+			if folded := fold.Name(alias); names[folded] == "" {
+				names[folded] = fold.Name(e.Name)
+			}
+		}
+	}
+	return names
+}
+
+// fact is one statement, folded.
+type fact struct{ source, kind, target string }
+
+// checkRelationships looks for statements that are incomplete, or that say or
+// deny what an earlier one says. An alias stands for its entity.
+func (c *checker) checkRelationships(n *notes, list []extraction.Relationship, names map[string]string) {
+	first := map[fact]int{}
+	for i, r := range list {
+		path := relationshipPath(i)
+		f := fact{names[fold.Name(r.Source)], fold.Type(r.Type), names[fold.Name(r.Target)]}
+		if f.source == "" {
+			f.source = fold.Name(r.Source)
+		}
+		if f.target == "" {
+			f.target = fold.Name(r.Target)
+		}
+		before := len(n.problems)
+		checkEnd(n, path+".source_name", f.source, r.SourceRef)
+		checkEnd(n, path+".target_name", f.target, r.TargetRef)
+		if f.kind == "" {
+			n.problem(EmptyName, path+".relationship_type", "is empty")
+		}
+		if len(n.problems) > before {
+			continue
+		}
+		if earlier, ok := first[f]; ok {
+			n.warn(Duplicate, path, "is relationships[%d] again: each copy must be found once more", earlier)
+			continue
+		}
+		said := fmt.Sprintf("%s(%s, %s)", r.Type, r.Source, r.Target)
+		if earlier, ok := anyOf(first, c.equivalents(f)); ok {
+			n.warn(Redundant, path, "%s says what relationships[%d] says: keep one, or recall halves", said, earlier)
+		}
+		if earlier, ok := anyOf(first, c.denials(f)); ok {
+			n.warn(Contradicts, path, "%s denies relationships[%d]: both directions of one statement, and the type is not symmetric", said, earlier)
+		}
+		first[f] = i
+	}
+}
+
+func checkEnd(n *notes, path, name, ref string) {
+	switch {
+	case name != "":
+	case ref != "":
+		n.problem(EmptyName, path, "refers to %q, which is the id of no entity", ref)
+	default:
+		n.problem(EmptyName, path, "is empty")
+	}
+}
+
+func anyOf(known map[fact]int, facts []fact) (int, bool) {
+	for _, f := range facts {
+		if i, ok := known[f]; ok {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// Vocabulary says which relationship types state the same fact; it has the
+// form of the scorer's vocabulary and can be converted from it.
+type Vocabulary struct {
+	// Inverse pairs: a(x, y) says what b(y, x) says.
+	Inverse [][2]string
+	// Symmetric types: a(x, y) says what a(y, x) says.
+	Symmetric []string
+}
+
+// inverses holds the inverse types of each; a symmetric one is its own.
+func (v Vocabulary) inverses() map[string][]string {
+	inverse := map[string][]string{}
+	for _, kind := range v.Symmetric {
+		inverse[fold.Type(kind)] = []string{fold.Type(kind)}
+	}
+	for _, pair := range v.Inverse {
+		a, b := fold.Type(pair[0]), fold.Type(pair[1])
+		inverse[a] = append(inverse[a], b)
+		if a != b {
+			inverse[b] = append(inverse[b], a)
+		}
+	}
+	return inverse
+}
+
+// equivalents returns the other ways to state the fact.
+func (c *checker) equivalents(f fact) []fact {
+	var others []fact
+	for _, kind := range c.inverse[f.kind] {
+		others = append(others, fact{f.target, kind, f.source})
+	}
+	return others
+}
+
+// denials returns the statements that cannot hold beside the fact: those in the
+// other direction. Of a type that the vocabulary does not have nothing is known.
+func (c *checker) denials(f fact) []fact {
+	inverse := c.inverse[f.kind]
+	if len(inverse) == 0 || slices.Contains(inverse, f.kind) || f.source == f.target {
+		return nil
+	}
+	others := []fact{{f.target, f.kind, f.source}}
+	for _, kind := range inverse {
+		others = append(others, fact{f.source, kind, f.target})
+	}
+	return others
+}
+
+// checkEnds looks for ends of relationships that are no listed entity. Scoring
+// allows that; often it is a misspelt name.
+func checkEnds(n *notes, list []extraction.Relationship, listed map[string]string) {
+	for i, r := range list {
+		for _, end := range [][2]string{{"source_name", r.Source}, {"target_name", r.Target}} {
+			if end[1] != "" && listed[fold.Name(end[1])] == "" {
+				n.warn(Unlisted, relationshipPath(i)+"."+end[0], "%q is neither name nor alias of a listed entity", end[1])
+			}
+		}
+	}
+}
+
+// checkTypes looks for types that an extractor which keeps to the item's
+// schemas can never give.
+func checkTypes(n *notes, document extraction.Document, expected extraction.Extraction) {
+	objects := folded(slices.Collect(maps.Keys(document.Objects)))
+	for _, s := range document.Objects {
+		objects[fold.Type(s.Name)] = true
+	}
+	allowed := folded(document.AllowedTypes)
+	for i, e := range expected.Entities {
+		if unknown(objects, e.Type) {
+			n.warn(UnknownType, entityPath(i)+".type", "%q is none of the object_schemas", e.Type)
+		} else if unknown(allowed, e.Type) {
+			n.warn(UnknownType, entityPath(i)+".type", "%q is none of the allowed_types", e.Type)
+		}
+	}
+	relationships := folded(slices.Collect(maps.Keys(document.Relationships)))
+	for _, s := range document.Relationships {
+		relationships[fold.Type(s.Name)] = true
+	}
+	for i, r := range expected.Relationships {
+		if unknown(relationships, r.Type) {
+			n.warn(UnknownType, relationshipPath(i)+".relationship_type", "%q is none of the relationship_schemas", r.Type)
+		}
+	}
+}
+
+// unknown reports whether there are known types and this is none of them.
+func unknown(known map[string]bool, kind string) bool {
+	kind = fold.Type(kind)
+	return kind != "" && len(known) > 0 && !known[kind]
+}
+
+func folded(types []string) map[string]bool {
+	set := map[string]bool{}
+	for _, t := range types {
+		set[fold.Type(t)] = true
+	}
+	return set
 }

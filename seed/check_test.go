@@ -27,7 +27,7 @@ func exitCode(err error) int {
 // TestCheck_golden keeps everything that is said about a file in which each
 // line has something else wrong.
 func TestCheck_golden(t *testing.T) {
-	report, err := Check(dataset.ReadFile(t.Context(), "testdata/bad.jsonl"), CheckConfig{Vocabulary: vocabulary()})
+	report, err := Check(dataset.ReadFile(t.Context(), "testdata/bad.jsonl"), Config{Vocabulary: vocabulary()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,20 +69,20 @@ func TestCheck_keepsTheFirstAndCountsAll(t *testing.T) {
 	for i := range 250 {
 		fmt.Fprintf(&text, `{"id":"%d","input":{}}`+"\n", i)
 	}
-	report, err := Check(read(text.String()), CheckConfig{MaxFindings: 3})
+	report, err := Check(read(text.String()), Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report.Problems.Total != 250 || len(report.Problems.First) != 3 || report.Problems.Kinds[Input] != 250 {
+	if report.Problems.Total != 250 || len(report.Problems.First) != maxFindings || report.Problems.Kinds[Input] != 250 {
 		t.Errorf("%d problems, %d kept, %v", report.Problems.Total, len(report.Problems.First), report.Problems.Kinds)
 	}
-	if !strings.HasSuffix(report.Err().Error(), "\nand 247 more problems") {
+	if !strings.HasSuffix(report.Err().Error(), "\nand 150 more problems") {
 		t.Errorf("got %v", report.Err())
 	}
 }
 
 func TestCheck_unreadable(t *testing.T) {
-	_, err := Check(dataset.ReadFile(t.Context(), "testdata/none.jsonl"), CheckConfig{})
+	_, err := Check(dataset.ReadFile(t.Context(), "testdata/none.jsonl"), Config{})
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
@@ -93,11 +93,11 @@ func TestCheck_unreadable(t *testing.T) {
 func TestCheck_large(t *testing.T) {
 	for size, want := range map[int]string{
 		10 << 20:      "f.jsonl: line 1: item a: is 10.5 MB (10485916 bytes) as a request, Langfuse takes 4718592 bytes: split the document",
-		MaxBody - 155: "f.jsonl: line 1: item a: is 4.7 MB (4718593 bytes) as a request, Langfuse takes 4718592 bytes: split the document",
-		MaxBody - 156: "", // 156 bytes stand around the text
+		maxBody - 155: "f.jsonl: line 1: item a: is 4.7 MB (4718593 bytes) as a request, Langfuse takes 4718592 bytes: split the document",
+		maxBody - 156: "", // 156 bytes stand around the text
 	} {
 		text := `{"id":"a","input":{"document_text":"` + strings.Repeat("x", size) + `","object_schemas":{"A":{}}},"expectedOutput":{"entities":[],"relationships":[]}}`
-		report, err := Check(read(text), CheckConfig{Dataset: "docs"})
+		report, err := Check(read(text), Config{Dataset: "docs"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestCheck_factsThroughAliases(t *testing.T) {
 		"entities":[{"name":"Ann Lee","aliases":["Ann"]},{"name":"Bob Ray","aliases":["Bob","ann"]}],
 		"relationships":[{"source":"ANN","target":"Bob","type":"parent_of"},{"source":"Ann Lee","target":"Bob Ray","type":"parent_of"},
 		{"source":"bob","target":"Ann","type":"child_of"},{"source":"Bob","target":"Ann","type":"parent_of"}]}}`
-	report, err := Check(read(strings.ReplaceAll(text, "\n", "")), CheckConfig{Vocabulary: vocabulary()})
+	report, err := Check(read(strings.ReplaceAll(text, "\n", "")), Config{Vocabulary: vocabulary()})
 	if err != nil || report.Err() != nil {
 		t.Fatal(err, report.Err())
 	}
@@ -129,7 +129,7 @@ func TestCheck_factsThroughAliases(t *testing.T) {
 
 func TestCheck_prefixTooLong(t *testing.T) {
 	text := `{"id":"` + strings.Repeat("a", 255) + `","input":{"document_text":"x"}}`
-	report, err := Check(read(text), CheckConfig{IDPrefix: "p-"})
+	report, err := Check(read(text), Config{IDPrefix: "p-"})
 	if err != nil || report.Problems.Kinds[BadID] != 1 {
 		t.Errorf("%v %v", report.Problems, err)
 	}
@@ -142,7 +142,7 @@ func TestSchemas(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := `{"id":"1","input":{"text":"Ann and Al","document_type":"c"},"expectedOutput":{"entities":[{"name":"Ann","type":"P"},{"name":"Al"}]}}`
-	report, err := Check(read(text), CheckConfig{Schemas: schemas})
+	report, err := Check(read(text), Config{Schemas: schemas})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func FuzzCheck(f *testing.F) {
 		f.Add([]byte(line))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		report, err := Check(read(string(text)), CheckConfig{Vocabulary: vocabulary(), Dataset: "d"})
+		report, err := Check(read(string(text)), Config{Vocabulary: vocabulary(), Dataset: "d"})
 		if err != nil {
 			t.Fatal(err)
 		}

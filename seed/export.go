@@ -1,145 +1,91 @@
 package seed
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"time"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/langfuse"
 )
 
 // Export writes the active items of a dataset, sorted by id so that two exports
-// of the same items are equal byte for byte. version pins the dataset to an
-// earlier instant; the zero time is now. It returns how many items there were;
-// the caller closes the writer.
+// of the same items are equal byte for byte. It returns how many items there
+// were; the caller closes the writer. All items are in memory meanwhile.
 //
-// Items lie in a temporary file meanwhile, of which the index is in memory:
-// about a hundred bytes an item.
-//
-// Errors: langfuse.ErrNotFound for an unknown dataset, those of Langfuse, of
-// the temporary file, and of the writer.
+// Errors: langfuse.ErrNotFound for an unknown dataset, those of Langfuse, and
+// of the writer.
 //
 // API: GET /api/public/health, GET /api/public/dataset-items
-func Export(ctx context.Context, client *langfuse.Client, name string, version time.Time, w *dataset.Writer) (n int, err error) {
-	pin := langfuse.DatasetVersion{Time: version}
-	if version.IsZero() {
-		if pin, err = client.CurrentDatasetVersion(ctx, name); err != nil {
-			return 0, fmt.Errorf("exporting: %w", err)
-		}
-	}
-	s, err := newSpool()
+func Export(ctx context.Context, client *langfuse.Client, name string, w *dataset.Writer) (int, error) {
+	pin, err := client.CurrentDatasetVersion(ctx, name)
 	if err != nil {
 		return 0, fmt.Errorf("exporting: %w", err)
 	}
-	defer func() { err = errors.Join(err, s.remove()) }()
+	var items []dataset.Item
 	for item, err := range client.ListDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: name, Version: pin}) {
 		if err != nil {
 			return 0, fmt.Errorf("exporting: %w", err)
 		}
-		if err := s.add(itemOf(item)); err != nil {
+		items = append(items, itemOf(item))
+	}
+	// Of an id that came twice, because somebody wrote while the list was read, the
+	// first is taken: the newest.
+	slices.SortStableFunc(items, func(a, b dataset.Item) int { return cmp.Compare(a.ID, b.ID) })
+	items = slices.CompactFunc(items, func(a, b dataset.Item) bool { return a.ID == b.ID })
+	for _, item := range items {
+		if err := w.Write(item); err != nil {
 			return 0, fmt.Errorf("exporting: %w", err)
 		}
 	}
-	if err := s.each(w.Write); err != nil {
-		return 0, fmt.Errorf("exporting: %w", err)
-	}
-	return len(s.index), nil
+	return len(items), nil
 }
 
-// itemOf is the item as a file holds it: what is null is absent.
-func itemOf(stored langfuse.DatasetItem) dataset.Item {
-	absent := func(raw json.RawMessage) json.RawMessage {
-		if string(raw) == "null" {
-			return nil
-		}
-		return raw
-	}
-	return dataset.Item{
-		ID:                  stored.ID,
-		Input:               absent(stored.Input),
-		Expected:            absent(stored.ExpectedOutput),
-		Metadata:            absent(stored.Metadata),
-		SourceTraceID:       stored.SourceTraceID,
-		SourceObservationID: stored.SourceObservationID,
-	}
-}
-
-// spool keeps items in a temporary file until they can be given back sorted.
-type spool struct {
-	file  *os.File
-	out   *bufio.Writer
-	size  int64
-	index []place
-}
-
-// place is where an item lies in the spool.
-type place struct {
-	id             string
-	offset, length int64
-}
-
-func newSpool() (*spool, error) {
-	file, err := os.CreateTemp("", "export-*.jsonl")
-	if err != nil {
-		return nil, err
-	}
-	return &spool{file: file, out: bufio.NewWriter(file)}, nil
-}
-
-func (s *spool) add(item dataset.Item) error {
-	raw, err := marshal(item)
-	if err != nil {
-		return fmt.Errorf("item %q: %w", item.ID, err)
-	}
-	if _, err := s.out.Write(raw); err != nil {
-		return err
-	}
-	s.index = append(s.index, place{item.ID, s.size, int64(len(raw))})
-	s.size += int64(len(raw))
-	return nil
-}
-
-// each gives all items, sorted by id. Of an id that came twice, because
-// somebody wrote while the list was read, the first is taken: the newest.
-func (s *spool) each(give func(dataset.Item) error) error {
-	if err := s.out.Flush(); err != nil {
-		return err
-	}
-	slices.SortStableFunc(s.index, func(a, b place) int { return cmp.Compare(a.id, b.id) })
-	s.index = slices.CompactFunc(s.index, func(a, b place) bool { return a.id == b.id })
-	for i := range s.index {
-		item, err := s.at(i)
+// Archive takes items out of a dataset's listing; runs that were made with them
+// keep them, and seeding them again brings them back. An item that is archived
+// already is left alone.
+//
+// It goes through all ids, and returns what was done with each; the error then
+// names those that could not be archived (unknown, or of another dataset), with
+// exit code 64. Any other error ends it. Safe to repeat.
+//
+// API: GET and POST /api/public/dataset-items
+func Archive(ctx context.Context, client *langfuse.Client, dataset string, ids []string) ([]Change, error) {
+	var changes []Change
+	var refused []error
+	for _, id := range ids {
+		change, err := archive(ctx, client, dataset, id)
 		if err != nil {
-			return err
+			return changes, fmt.Errorf("archiving: %w", err)
 		}
-		if err := give(item); err != nil {
-			return err
+		if change.Action == NotDone {
+			refused = append(refused, fmt.Errorf("item %q: %s", id, change.Reason))
 		}
+		changes = append(changes, change)
 	}
-	return nil
+	if err := errors.Join(refused...); err != nil {
+		return changes, &exitError{fmt.Errorf("archiving %d of %d items: %w", len(ids)-len(refused), len(ids), err), 64}
+	}
+	return changes, nil
 }
 
-// at reads the item at a place of the index; what was added must be flushed.
-func (s *spool) at(i int) (dataset.Item, error) {
-	p := s.index[i]
-	raw := make([]byte, p.length)
-	if _, err := s.file.ReadAt(raw, p.offset); err != nil {
-		return dataset.Item{}, err
+func archive(ctx context.Context, client *langfuse.Client, dataset, id string) (Change, error) {
+	if id == "" {
+		return Change{Action: NotDone, Reason: "the id is empty"}, nil
 	}
-	var item dataset.Item
-	if err := json.Unmarshal(raw, &item); err != nil {
-		return dataset.Item{}, fmt.Errorf("item %q: %w", p.id, err)
+	found, err := client.GetDatasetItem(ctx, id)
+	switch {
+	case errors.Is(err, langfuse.ErrNotFound):
+		return Change{Item: id, Action: NotDone, Reason: "there is no such item"}, nil
+	case err != nil:
+		return Change{}, err
+	case found.DatasetName != dataset:
+		return Change{Item: id, Action: NotDone, Reason: fmt.Sprintf("it belongs to the dataset %q", found.DatasetName)}, nil
+	case found.Status == langfuse.ItemArchived:
+		return Change{Item: id, Action: Unchanged}, nil
 	}
-	return item, nil
-}
-
-func (s *spool) remove() error {
-	return errors.Join(s.file.Close(), os.Remove(s.file.Name()))
+	_, err = client.SetDatasetItemStatus(ctx, dataset, id, langfuse.ItemArchived)
+	return Change{Item: id, Action: Archived}, err
 }

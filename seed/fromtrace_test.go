@@ -28,7 +28,7 @@ const (
 
 // Which score on which observation is evidence for the step "a" of the trace, and
 // which a person's no.
-func TestWitness(t *testing.T) {
+func TestEvidenceSearch(t *testing.T) {
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	score := func(name string, value any, kind, id, author string, minute int) langfuse.Score {
 		s := scoresOf(name, value)[0]
@@ -84,7 +84,7 @@ func TestWitness(t *testing.T) {
 		"an annotation before corrections": {[]langfuse.Score{correction("trace", "t"), score("ok", true, "trace", "t", "u", 0)}, EvidenceRules{}, "annotation ok-t"},
 	}
 	for name, tt := range tests {
-		w := newWitness(told(someInput, someOutput), tt.scores, nil, tt.rules, chosen{id: "a"})
+		w := newEvidenceSearch(told(someInput, someOutput), tt.scores, nil, tt.rules, chosen{id: "a"})
 		if strings.HasSuffix(name, "queue") {
 			w.queues = queues
 		}
@@ -135,7 +135,7 @@ func FuzzMapper_item(f *testing.F) {
 			scores = []langfuse.Score{{ID: "c", Type: langfuse.ScoreCorrection, Value: langfuse.TextValue(corrected), Subject: langfuse.ScoreSubject{Kind: "trace", ID: "t"}}}
 		}
 		for _, r := range []*Redaction{nil, redaction} {
-			m := &mapper{dataset: "d", accept: true, redact: r, replaced: map[string]int{}, mapping: Mapping{Metadata: map[string][]Path{"note": {path("metadata.note")}}}}
+			m := &mapper{dataset: "d", accept: true, redact: r, replaced: map[string]int{}, mapping: Mapping{Metadata: map[string]Paths{"note": {path("metadata.note")}}}}
 			out, err := m.item(trace, scores)
 			if err != nil {
 				continue

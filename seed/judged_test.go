@@ -53,7 +53,7 @@ func TestFromTraces_correctionOfStep(t *testing.T) {
 		if result.Created != 1 || result.Report.Warnings.Kinds[PassedOver] != 1 {
 			t.Errorf("%d created, %+v", result.Created, result.Report.Warnings)
 		}
-		mapping := Mapping{Observation: Choice{Name: "llm", Type: "GENERATION"}, Input: map[string][]Path{"document_text": {path("input[1].content")}}}
+		mapping := Mapping{Observation: Choice{Name: "llm", Type: "GENERATION"}, Input: map[string]Paths{"document_text": {path("input[1].content")}}}
 		if result = s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{Mapping: mapping}); result.Created != 1 || result.Report.Warnings.Kinds[PassedOver] != 0 {
 			t.Errorf("%v, %+v", result.Err(), result.Report.Warnings)
 		}
@@ -142,9 +142,9 @@ func TestMapper_unknownKeys(t *testing.T) {
 	}
 }
 
-// TestWitness_couldCount: a refusal for want of evidence names the tags and
+// TestEvidenceSearch_couldCount: a refusal for want of evidence names the tags and
 // scores that are there, and the flags that make them count.
-func TestWitness_couldCount(t *testing.T) {
+func TestEvidenceSearch_couldCount(t *testing.T) {
 	trace := langfuse.Trace{ID: "t", Tags: []string{"prod", "reviewed"}}
 	on := func(name string, kind langfuse.ScoreType, value langfuse.ScoreValue, trace string) langfuse.Score {
 		return langfuse.Score{Name: name, Type: kind, Value: value, Subject: langfuse.ScoreSubject{Kind: "trace", ID: trace}}
@@ -154,7 +154,7 @@ func TestWitness_couldCount(t *testing.T) {
 		on("ok", langfuse.ScoreBoolean, langfuse.BoolValue(true), "t"), on("verdict", langfuse.ScoreCategorical, langfuse.TextValue("good"), "t"),
 		on("elsewhere", langfuse.ScoreNumeric, langfuse.NumberValue(1), "another"),
 	}
-	w := witness{trace: trace, scores: scores}
+	w := evidenceSearch{trace: trace, scores: scores}
 	const want = "tags: prod, reviewed (--accept-tag TAG makes one count); scores: quality = 0.95, ok = true, verdict = good (--accept-score 'NAME>=V'); --accept-unvalidated takes it as it is"
 	if got := w.couldCount(); got != want {
 		t.Errorf("%s", got)
@@ -163,7 +163,7 @@ func TestWitness_couldCount(t *testing.T) {
 	if got := w.couldCount(); !strings.Contains(got, "g, h, 3 more (--accept-tag") || strings.Contains(got, "good") {
 		t.Errorf("%s", got)
 	}
-	if got := (witness{}).couldCount(); !strings.HasPrefix(got, "tags: none (") || !strings.Contains(got, "scores: none (") {
+	if got := (evidenceSearch{}).couldCount(); !strings.HasPrefix(got, "tags: none (") || !strings.Contains(got, "scores: none (") {
 		t.Errorf("%s", got)
 	}
 }

@@ -1,13 +1,176 @@
 package seed
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/langfuse"
+)
+
+// Path leads to a value in a trace, in the manner of JSONPath:
+//
+//	input.document.text          keys, of objects
+//	$.output["a.b"].entities     a leading $. changes nothing; quotes keep dots
+//	input.messages[0], [-1]      elements of lists, negative from the end
+//	input[?role=user].content    the first element whose key has that value
+//	output.pages[*].entities     of every element: a list, lists in it joined
+//
+// A text that holds a JSON object or list is stepped into as if it were that
+// value: models answer with texts. The zero value leads nowhere.
+type Path struct {
+	text  string
+	steps []step
+}
+
+// step is one part of a path.
+type step struct {
+	kind  stepKind
+	key   string
+	value string // of a test
+	index int
+}
+
+type stepKind int
+
+const (
+	stepKey stepKind = iota
+	stepIndex
+	stepTest // the first element whose key has the value
+	stepAll  // every element
+)
+
+// pathStep is a step as it is written: a key, all, an index, a test, a quoted key.
+var pathStep = regexp.MustCompile(`^(?:\.?([^.\[]+)|\[\*\]|\[(-?\d+)\]|\[\?([^=\]]+)==?([^\]]*)\]|\["(.*?)"\]|\['(.*?)'\])`)
+
+// ParsePath reads a path. The error says from where on it cannot be read.
+func ParsePath(text string) (Path, error) {
+	p := Path{text: text}
+	rest := strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(text), "$"), ".")
+	for rest != "" || len(p.steps) == 0 {
+		m := pathStep.FindStringSubmatch(rest)
+		if m == nil {
+			return Path{}, fmt.Errorf("path %q: cannot be read from %q on: expected such as input.document.text, "+
+				`messages[0], [-1], [*], ["a key"] or [?role=user]`, text, rest)
+		}
+		one := step{key: m[1] + m[5] + m[6]}
+		switch {
+		case m[0] == "[*]":
+			one.kind = stepAll
+		case m[2] != "":
+			one.kind = stepIndex
+			one.index, _ = strconv.Atoi(m[2]) // one too large leads nowhere as well
+		case m[3] != "":
+			one = step{kind: stepTest, key: strings.TrimSpace(m[3]), value: strings.Trim(m[4], ` "'`)}
+		}
+		p.steps, rest = append(p.steps, one), rest[len(m[0]):]
+	}
+	return p, nil
+}
+
+// String returns the path as it was written.
+func (p Path) String() string { return p.text }
+
+// Find returns the value that the path leads to, and whether there is one; null
+// is none. The value is as dataset.Decode gives it; it is not copied.
+func (p Path) Find(from any) (any, bool) {
+	if len(p.steps) == 0 {
+		return nil, false
+	}
+	for i, s := range p.steps {
+		from = opened(from)
+		if s.kind == stepAll {
+			return findInAll(from, p.steps[i+1:])
+		}
+		from = s.take(from)
+	}
+	return from, from != nil
+}
+
+// findInAll follows the rest of a path from every element of a list.
+func findInAll(list any, rest []step) (any, bool) {
+	elements, ok := list.([]any)
+	all := []any{}
+	for _, found := range elements {
+		if len(rest) > 0 {
+			found, _ = Path{steps: rest}.Find(found)
+		}
+		if inner, isList := opened(found).([]any); isList {
+			all = append(all, inner...)
+		} else if found != nil {
+			all = append(all, found)
+		}
+	}
+	return all, ok
+}
+
+// take makes one step from an opened value; nil where it leads nowhere.
+func (s step) take(from any) any {
+	if s.kind == stepKey {
+		object, _ := from.(map[string]any)
+		return object[s.key]
+	}
+	list, _ := from.([]any)
+	i := s.index
+	if s.kind == stepTest {
+		i = slices.IndexFunc(list, func(element any) bool {
+			object, _ := opened(element).(map[string]any)
+			value, ok := object[s.key]
+			return ok && spelled(value) == s.value
+		})
+	} else if i < 0 {
+		i += len(list)
+	}
+	if i < 0 || i >= len(list) {
+		return nil
+	}
+	return list[i]
+}
+
+// spelled is the text of a plain value, as tests and filters compare it.
+func spelled(value any) string {
+	switch v := value.(type) {
+	case string:
+		return v
+	case json.Number:
+		return v.String()
+	case bool:
+		return strconv.FormatBool(v)
+	}
+	return ""
+}
+
+// opened reads a text that holds a JSON object or list.
+func opened(value any) any {
+	text, _ := value.(string)
+	trimmed := strings.TrimSpace(text)
+	if trimmed == "" || trimmed[0] != '{' && trimmed[0] != '[' {
+		return value
+	}
+	if inner, err := dataset.Decode([]byte(trimmed)); err == nil {
+		return inner
+	}
+	return value
+}
+
+// The places that a path may begin with.
+const (
+	placeInput    = "input"
+	placeOutput   = "output"
+	placeMetadata = "metadata"
+	placeName     = "name"
+	placeTrace    = "trace"
 )
 
 // Mapping says where in a trace an item's fields are. The zero value fits the
@@ -20,15 +183,15 @@ type Mapping struct {
 	// Input holds paths by field of the item's input ("document_text",
 	// "object_schemas", …); of several paths the first that leads somewhere
 	// counts. Empty: the whole input, a text being the document_text.
-	Input map[string][]Path
+	Input map[string]Paths
 	// Constant is put into the input where no path leads to a field of its name:
 	// schemas that production does not record.
 	Constant map[string]any
 	// Expected leads to the entities and relationships; empty: the output.
-	Expected []Path
+	Expected Paths
 	// Metadata holds paths by key of the item's metadata; a key without a value
 	// is left out.
-	Metadata map[string][]Path
+	Metadata map[string]Paths
 	// Evidence says what counts as validation beside what people left in
 	// Langfuse.
 	Evidence EvidenceRules
@@ -37,8 +200,6 @@ type Mapping struct {
 // Choice is by name, by type (SPAN, GENERATION, …), or both; empty fields match
 // every observation.
 type Choice struct{ Name, Type string }
-
-func (c Choice) isZero() bool { return c == Choice{} }
 
 // String describes the choice for people.
 func (c Choice) String() string {
@@ -52,21 +213,26 @@ func (c Choice) String() string {
 	return strings.Join(parts, " and ")
 }
 
-// pathList is one path or a list of them.
-type pathList []Path
+func (c Choice) matches(o langfuse.Observation) bool {
+	return (c.Name == "" || c.Name == o.Name) && (c.Type == "" || c.Type == strings.ToUpper(o.Type))
+}
+
+// Paths are tried in their order.
+type Paths []Path
 
 // UnmarshalYAML reads "a.b" and [a.b, c.d].
-func (l *pathList) UnmarshalYAML(node *yaml.Node) error {
+func (l *Paths) UnmarshalYAML(node *yaml.Node) error {
 	var texts []string
 	if node.Kind == yaml.ScalarNode {
 		texts = []string{node.Value}
 	} else if err := node.Decode(&texts); err != nil {
 		return plainWords(err)
 	}
+	places := []string{placeInput, placeOutput, placeMetadata, placeName, placeTrace}
 	for _, text := range texts {
 		path, err := ParsePath(text)
-		if err == nil {
-			err = path.rooted()
+		if err == nil && !slices.Contains(places, path.steps[0].key) {
+			err = fmt.Errorf("path %q: begins with none of %s", text, strings.Join(places, ", "))
 		}
 		if err != nil {
 			return fmt.Errorf("line %d: %w", node.Line, err)
@@ -76,22 +242,14 @@ func (l *pathList) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// The places that a path may begin with.
-const (
-	placeInput    = "input"
-	placeOutput   = "output"
-	placeMetadata = "metadata"
-	placeName     = "name"
-	placeTrace    = "trace"
-)
-
-// rooted checks that the path begins where something is.
-func (p Path) rooted() error {
-	places := []string{placeInput, placeOutput, placeMetadata, placeName, placeTrace}
-	if p.steps[0].kind != stepKey || !slices.Contains(places, p.steps[0].key) {
-		return fmt.Errorf("path %q: begins with none of %s", p.text, strings.Join(places, ", "))
+// find returns the value of the first path that leads somewhere.
+func (l Paths) find(from map[string]any) (any, bool) {
+	for _, path := range l {
+		if value, ok := path.Find(from); ok {
+			return value, true
+		}
 	}
-	return nil
+	return nil, false
 }
 
 // ParseMapping reads a mapping file, YAML:
@@ -111,34 +269,12 @@ func (p Path) rooted() error {
 // .environment. Every key may be left out. Unknown keys and paths that cannot
 // be read are errors with their line and the exit code of malformed input.
 func ParseMapping(text []byte) (Mapping, error) {
-	var file struct {
-		Observation struct {
-			Name string `yaml:"name"`
-			Type string `yaml:"type"`
-		} `yaml:"observation"`
-		Input    map[string]pathList `yaml:"input"`
-		Constant map[string]any      `yaml:"constant"`
-		Expected pathList            `yaml:"expected"`
-		Metadata map[string]pathList `yaml:"metadata"`
-		Evidence struct {
-			Tags   []string `yaml:"tags"`
-			Scores []string `yaml:"scores"`
-		} `yaml:"evidence"`
-	}
-	if err := decodeYAML(text, &file); err != nil {
+	var m Mapping
+	if err := decodeYAML(text, &m); err != nil {
 		return Mapping{}, malformed("reading the mapping: %w", err)
 	}
-	m := Mapping{
-		Observation: Choice{Name: file.Observation.Name, Type: strings.ToUpper(file.Observation.Type)},
-		Input:       paths(file.Input), Constant: file.Constant, Expected: file.Expected, Metadata: paths(file.Metadata),
-		Evidence: EvidenceRules{Tags: file.Evidence.Tags},
-	}
+	m.Observation.Type = strings.ToUpper(m.Observation.Type)
 	var problems []error
-	for _, text := range file.Evidence.Scores {
-		rule, err := ParseScoreRule(text)
-		problems = append(problems, err)
-		m.Evidence.Scores = append(m.Evidence.Scores, rule)
-	}
 	for _, key := range slices.Sorted(maps.Keys(m.Metadata)) {
 		// Their values link to Langfuse, and no redaction looks at them: see exempt.
 		if first := keyPath(key)[0]; first == evidenceKey || first == sourceKey {
@@ -146,7 +282,7 @@ func ParseMapping(text []byte) (Mapping, error) {
 		}
 	}
 	for key, value := range m.Constant {
-		if err := plainYAML(value); err != nil {
+		if _, err := marshal(value); err != nil {
 			problems = append(problems, fmt.Errorf("constant.%s: %w", key, err))
 		}
 	}
@@ -156,29 +292,150 @@ func ParseMapping(text []byte) (Mapping, error) {
 	return m, nil
 }
 
-func paths(lists map[string]pathList) map[string][]Path {
-	if len(lists) == 0 {
-		return nil
+// parts says what has to be read of traces for the mapping.
+func (m Mapping) parts() langfuse.TraceParts {
+	parts := langfuse.TraceParts{IO: true}
+	paths := slices.Clone(m.Expected)
+	for _, fields := range []map[string]Paths{m.Input, m.Metadata} {
+		paths = append(paths, slices.Concat(slices.Collect(maps.Values(fields))...)...)
 	}
-	m := make(map[string][]Path, len(lists))
-	for key, list := range lists {
-		m[key] = list
+	for _, path := range paths {
+		for i, s := range path.steps[:min(2, len(path.steps))] {
+			if s.kind != stepKey || s.key != placeMetadata {
+				continue
+			}
+			parts.Metadata = true
+			if next := path.steps[i+1:]; len(next) > 0 && next[0].kind == stepKey {
+				parts.ExpandMetadata = append(parts.ExpandMetadata, next[0].key)
+			}
+		}
 	}
-	return m
+	slices.Sort(parts.ExpandMetadata)
+	parts.ExpandMetadata = slices.Compact(parts.ExpandMetadata)
+	return parts
 }
 
-// plainYAML checks that a value can be written as JSON.
-func plainYAML(value any) error {
-	_, err := marshal(value)
+// decodeYAML reads one document with known keys only.
+func decodeYAML(text []byte, into any) error {
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(into); err != nil && !errors.Is(err, io.EOF) {
+		return plainWords(err)
+	}
+	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return errors.New("one document is expected, there is a second behind a --- line")
+	}
+	return nil
+}
+
+// The forms in which the decoder says that something does not fit.
+var (
+	unknownKey = regexp.MustCompile("^(line \\d+): field (.*) not found in type .*$")
+	wrongKind  = regexp.MustCompile("(?s)^(line \\d+): cannot unmarshal !!(\\w+)(?: `(.*)`)? into (.*)$")
+)
+
+// plainWords says what is wrong with a file to somebody who does not know the
+// types of this program.
+func plainWords(err error) error {
+	var mismatch *yaml.TypeError
+	if !errors.As(err, &mismatch) {
+		return errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	const list, keys = "a list", "keys with values"
+	var problems []error
+	for _, text := range mismatch.Errors {
+		text = unknownKey.ReplaceAllString(text, `$1: the key "$2" is none of this file's`)
+		if m := wrongKind.FindStringSubmatch(text); m != nil {
+			found, expected := map[string]string{"seq": list, "map": keys}[m[2]], "a text"
+			switch {
+			case strings.HasPrefix(m[4], "[]"):
+				expected = list
+			case m[4] != "string":
+				expected = keys
+			}
+			text = fmt.Sprintf("%s: found %s, expected %s", m[1], cmp.Or(found, strconv.Quote(m[3])), expected)
+		}
+		problems = append(problems, errors.New(text))
+	}
+	return errors.Join(problems...)
+}
+
+// ScoreRule is a condition on a score: "validated>=1", "quality>0.8",
+// "verdict=correct".
+type ScoreRule struct {
+	Name     string
+	Operator string // >=, <=, >, <, =, !=
+	Value    string
+	number   float64
+	isNumber bool
+}
+
+// scoreRule is the form of a rule.
+var scoreRule = regexp.MustCompile(`^\s*([^<>=!]*?)\s*([<>=!]+)\s*(.*?)\s*$`)
+
+// ParseScoreRule reads NAME, operator and VALUE: a number, true or false (which
+// are 1 and 0), or with = and != a text. The name alone is "NAME>=1".
+func ParseScoreRule(text string) (ScoreRule, error) {
+	m := scoreRule.FindStringSubmatch(text)
+	if m == nil {
+		m = []string{text, strings.TrimSpace(text), ">=", "1"}
+	}
+	r := ScoreRule{Name: m[1], Operator: m[2], Value: m[3]}
+	if operators := []string{">=", "<=", "!=", "==", ">", "<", "="}; !slices.Contains(operators, r.Operator) {
+		meant := map[string]string{"=<": "<=", "=!": "!=", "<>": "!=", "===": "=", "!": "!="}[r.Operator]
+		return r, malformed("score %q: %s is no operator (there are %s): write '%s%s%s'",
+			text, r.Operator, strings.Join(operators, " "), r.Name, cmp.Or(meant, ">="), r.Value)
+	}
+	if r.Operator == "==" {
+		r.Operator = "="
+	}
+	var err error
+	switch r.number, err = strconv.ParseFloat(r.Value, 64); {
+	case r.Value == "true":
+		r.number, r.isNumber = 1, true
+	case r.Value == "false":
+		r.number, r.isNumber = 0, true
+	default:
+		r.isNumber = err == nil && r.number-r.number == 0
+	}
+	switch {
+	case r.Name == "" || r.Value == "":
+		return r, malformed("score %q: expected such as 'validated>=1' or 'verdict=correct'", text)
+	case strings.Contains(r.Name, ","):
+		return r, malformed("score %q: Langfuse cannot be asked for a name with a comma", text)
+	case !r.isNumber && r.Operator != "=" && r.Operator != "!=":
+		return r, malformed("score %q: %s compares numbers, %q is none", text, r.Operator, r.Value)
+	}
+	return r, nil
+}
+
+// UnmarshalYAML reads a rule as ParseScoreRule does.
+func (r *ScoreRule) UnmarshalYAML(node *yaml.Node) (err error) {
+	var text string
+	if err := node.Decode(&text); err != nil {
+		return err
+	}
+	*r, err = ParseScoreRule(text)
 	return err
 }
 
-// first returns the value of the first path that leads somewhere.
-func first(paths []Path, from map[string]any) (any, bool) {
-	for _, path := range paths {
-		if value, ok := path.Find(from); ok {
-			return value, true
-		}
+// String returns the rule as it is written.
+func (r ScoreRule) String() string { return r.Name + r.Operator + r.Value }
+
+// Holds reports whether a score is of the rule's name and satisfies it. Numbers
+// and booleans compare as numbers, texts as they are; a score of another kind
+// satisfies nothing.
+func (r ScoreRule) Holds(s langfuse.Score) bool {
+	if s.Name != r.Name {
+		return false
 	}
-	return nil, false
+	if number, ok := s.Value.Number(); ok && r.isNumber {
+		c := cmp.Compare(number, r.number)
+		return map[string]bool{">=": c >= 0, "<=": c <= 0, ">": c > 0, "<": c < 0, "!=": c != 0, "=": c == 0}[r.Operator]
+	}
+	text, ok := s.Value.Text()
+	if !ok || r.Operator != "=" && (r.Operator != "!=" || r.isNumber) {
+		return false
+	}
+	return (text == r.Value) == (r.Operator == "=")
 }

@@ -27,7 +27,7 @@ func TestFromTraces_redaction(t *testing.T) {
 		}
 		id := s.extracted(0, text, nil)
 		s.correct(id, answer)
-		mapping := Mapping{Metadata: map[string][]Path{"file": {path("trace.output.file")}, "prompt": {path("input.document_text")}}}
+		mapping := Mapping{Metadata: map[string]Paths{"file": {path("trace.output.file")}, "prompt": {path("input.document_text")}}}
 		redaction := mustRedaction(t, `
 patterns:
   - {name: person, regex: 'Patient:\s+(?P<take>\w+ \w+)'}
@@ -40,14 +40,10 @@ patterns:
 		s.sent = &bytes.Buffer{}
 		s.mu.Unlock()
 		var shown bytes.Buffer
-		preview := NewPreview(&shown, PreviewDiff)
-		cfg := TraceConfig{Config: Config{Similar: DefaultSimilar}, Mapping: mapping, Redaction: redaction, Show: preview.Show}
+		cfg := TraceConfig{Config: Config{Similar: DefaultSimilar}, Mapping: mapping, Redaction: redaction, Show: func(one Seeded) { shown.Write(must(marshal(one))) }}
 		result := s.mustSeedTraces(Selection{IDs: []string{id}}, cfg)
 		if result.Created != 1 || result.Err() != nil || result.Redacted["MAIL"] == 0 || result.Redacted["PERSON"] == 0 {
 			t.Fatalf("%+v", result)
-		}
-		if err := preview.Close(result); err != nil {
-			t.Fatal(err)
 		}
 		everything := s.sent.String() + shown.String() + fmt.Sprint(result.Report)
 		if !strings.Contains(everything, "[PERSON-1]") {
@@ -89,17 +85,12 @@ func TestFromTraces_redactedAuthor(t *testing.T) {
 	s := newServer(t)
 	id := s.extracted(0, "Ada lived in London.", gold("Ada", "London"))
 	s.annotate(embedded.Annotation{TraceID: id, ConfigID: s.config("validated", "BOOLEAN"), Value: true, Author: "bob@example.org"})
-	for _, form := range []PreviewForm{PreviewTable, PreviewJSON, PreviewDiff} {
-		for want, patterns := range map[string]string{"[MAIL": `patterns: [{name: mail, regex: '\w+@[\w.]+'}]`, "[EVIDENCE_AUTHOR": "fields: [evidence.author]"} {
-			var shown bytes.Buffer
-			preview := NewPreview(&shown, form)
-			result := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{Config: Config{DryRun: true}, Show: preview.Show, Redaction: mustRedaction(t, patterns)})
-			if err := preview.Close(result); err != nil || result.Created != 1 {
-				t.Fatal(result.Err(), err)
-			}
-			if text := shown.String(); strings.Contains(text, "bob") || !strings.Contains(text, want) {
-				t.Errorf("%s, %s: %s", form, patterns, text)
-			}
+	for want, patterns := range map[string]string{"[MAIL": `patterns: [{name: mail, regex: '\w+@[\w.]+'}]`, "[EVIDENCE_AUTHOR": "fields: [evidence.author]"} {
+		text := ""
+		show := func(one Seeded) { text += string(must(marshal(one))) }
+		result := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{Config: Config{DryRun: true}, Show: show, Redaction: mustRedaction(t, patterns)})
+		if result.Created != 1 || strings.Contains(text, "bob") || !strings.Contains(text, want) {
+			t.Errorf("%s: %v, %s", patterns, result.Err(), text)
 		}
 	}
 }
@@ -128,7 +119,7 @@ func TestFromTraces_observation(t *testing.T) {
 		}
 		s.traced(traceID(0), span{id: spanID(0, 0), name: "request", input: "ignored", output: "ignored"}, attempt(1, "Rome"), attempt(2, "London"), attempt(3, "Paris"),
 			span{id: spanID(0, 4), parent: spanID(0, 0), name: "store", input: "x"})
-		mapping := Mapping{Observation: Choice{"llm", "GENERATION"}, Input: map[string][]Path{"document_text": {path("input[?role=user].content")}},
+		mapping := Mapping{Observation: Choice{"llm", "GENERATION"}, Input: map[string]Paths{"document_text": {path("input[?role=user].content")}},
 			Constant: map[string]any{"object_schemas": schemas}}
 		seed := func() TraceResult {
 			return s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: mapping})
@@ -161,7 +152,7 @@ func TestMapper_correctedPart(t *testing.T) {
 	s := newServer(t)
 	s.traced(traceID(0), span{id: spanID(0, 0), name: "request", input: map[string]any{"request": map[string]any{"body": "Ada lived in London."}},
 		output: map[string]any{"status": 200, "result": gold("Ada", "Rome")}})
-	mapping := Mapping{Input: map[string][]Path{"document_text": {path("input.request.body")}}, Expected: []Path{path("output.result")}}
+	mapping := Mapping{Input: map[string]Paths{"document_text": {path("input.request.body")}}, Expected: Paths{path("output.result")}}
 	s.correct(traceID(0), map[string]any{"status": 200, "result": gold("Ada", "London")})
 	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: mapping})
 	if result.Err() != nil || !strings.Contains(string(s.only().ExpectedOutput), "London") {
@@ -174,12 +165,12 @@ func TestMapper_correctionBesideThePath(t *testing.T) {
 	s := newServer(t)
 	s.traced(traceID(0), span{id: spanID(0, 0), name: "request", input: map[string]any{"text": "Ada lived in London.", "guess": gold("Ada", "Rome")}, output: "done"})
 	s.correct(traceID(0), gold("Ada", "London"))
-	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: Mapping{Expected: []Path{path("input.guess")}}})
+	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: Mapping{Expected: Paths{path("input.guess")}}})
 	if result.Err() != nil || !strings.Contains(string(s.only().ExpectedOutput), "London") {
 		t.Errorf("%v, %s", result.Err(), s.only().ExpectedOutput)
 	}
 	s.annotate(embedded.Annotation{TraceID: traceID(0), Correction: "nothing at all", Author: "ann"})
-	result = s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: Mapping{Expected: []Path{path("input.guess")}}})
+	result = s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: Mapping{Expected: Paths{path("input.guess")}}})
 	if result.Report.Problems.Kinds[NotJSON] != 1 {
 		t.Errorf("%v: the newest correction is no JSON", result.Err())
 	}
@@ -210,7 +201,7 @@ func TestFromTraces_redactedField(t *testing.T) {
 		s.traced(traceID(0), span{id: spanID(0, 0), name: "extract", input: map[string]any{"document_text": "Kim lived in London."},
 			attributes: map[string]string{"langfuse.trace.metadata.customer": `{"user":{"name":"Kim"},"ssn":4711}`}})
 		s.correct(traceID(0), gold("Kim", "London"))
-		cfg := TraceConfig{Mapping: Mapping{Metadata: map[string][]Path{"customer": {path("trace.metadata.customer")}}}, Redaction: mustRedaction(t, "fields: [user.name, ssn]")}
+		cfg := TraceConfig{Mapping: Mapping{Metadata: map[string]Paths{"customer": {path("trace.metadata.customer")}}}, Redaction: mustRedaction(t, "fields: [user.name, ssn]")}
 		if result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, cfg); result.Created != 1 {
 			t.Fatal(result.Err())
 		}

@@ -1,11 +1,18 @@
 package seed
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"extraction-experiment/dataset"
 )
 
 // Redaction takes what must not leave out of items. Everything it takes out of
@@ -22,7 +29,6 @@ type Redaction struct {
 // pattern is a regular expression; of one with a group named take that group
 // alone counts.
 type pattern struct {
-	name string
 	expr *regexp.Regexp
 	take int // number of that group; 0, the whole match, without it
 }
@@ -53,11 +59,8 @@ var labelName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 // the exit code of malformed input.
 func ParseRedaction(text []byte) (*Redaction, error) {
 	var file struct {
-		Patterns []struct {
-			Name  string `yaml:"name"`
-			Regex string `yaml:"regex"`
-		} `yaml:"patterns"`
-		Fields []string `yaml:"fields"`
+		Patterns []struct{ Name, Regex string }
+		Fields   []string
 	}
 	if err := decodeYAML(text, &file); err != nil {
 		return nil, malformed("reading the patterns: %w", err)
@@ -77,7 +80,7 @@ func ParseRedaction(text []byte) (*Redaction, error) {
 			problems = append(problems, fmt.Errorf("pattern %s: the regex is missing", p.Name))
 		}
 		problems = append(problems, r.label(p.Name), onlyTake(p.Name, expr))
-		r.patterns = append(r.patterns, pattern{p.Name, expr, max(0, expr.SubexpIndex(takeName))})
+		r.patterns = append(r.patterns, pattern{expr, max(0, expr.SubexpIndex(takeName))})
 	}
 	for _, field := range file.Fields {
 		keys := strings.Split(strings.ToLower(strings.TrimSpace(field)), ".")
@@ -140,12 +143,6 @@ func fieldLabel(keys []string) string {
 	return name
 }
 
-// secret is a text that must not stand anywhere in the item.
-type secret struct {
-	text  string
-	label byte
-}
-
 // matches yields what the patterns take out of a text: from, to and label.
 // Matches of different patterns may overlap; of one pattern they do not.
 func (r *Redaction) matches(text string, give func(from, to int, label byte)) {
@@ -167,24 +164,550 @@ func (r *Redaction) matches(text string, give func(from, to int, label byte)) {
 func (r *Redaction) fieldAround(path []string) byte {
 	var label byte
 	for end := len(path); end > 0; end-- {
-		label = meet(label, r.fieldAt(path[:end]))
+		reversed := slices.Clone(path[:end])
+		slices.Reverse(reversed)
+		for i, keys := range r.fields {
+			if len(keys) <= end && slices.Equal(keys, reversed[:len(keys)]) {
+				label = firstOf(label, byte(len(r.patterns)+i+1))
+			}
+		}
 	}
 	return label
 }
 
-// fieldAt returns the label of the field at the end of a path, or 0.
-func (r *Redaction) fieldAt(path []string) byte {
-	for i, keys := range r.fields {
-		if len(keys) > len(path) {
-			continue
-		}
-		matched := true
-		for k, key := range keys {
-			matched = matched && path[len(path)-1-k] == key
-		}
-		if matched {
-			return byte(len(r.patterns) + i + 1)
+// Text replaces what the patterns match in a text that is no part of an item, a
+// message to a person. Replacements have no number.
+func (r *Redaction) Text(text string) string {
+	m := newMask(text)
+	r.matches(text, m.take)
+	if !m.masked() {
+		return text
+	}
+	written, _ := m.whole(&placeholders{labels: r.labels, unnumbered: true})
+	return written
+}
+
+// evidence is evidence as it may be shown; without a redaction as it is.
+func (r *Redaction) evidence(e Evidence) Evidence {
+	if r == nil {
+		return e
+	}
+	for key, text := range map[string]*string{"name": &e.Name, "author": &e.Author} {
+		*text = r.Text(*text)
+		if label := r.fieldAround([]string{"metadata", evidenceKey, key}); label != 0 && *text != "" {
+			*text = "[" + r.labels[label] + "]"
 		}
 	}
-	return 0
+	return e
+}
+
+// wireKeys are the keys that every item may have.
+var wireKeys = strings.Fields(`document_text text document_type object_schemas relationship_schemas allowed_types
+	available_tags name description properties source_types target_types entities relationships type aliases mentions
+	quote start end source_name target_name relationship_type source_ref target_ref evidence kind author time id
+	observation source_trace_id`)
+
+// placeKeys are the first keys of paths, of traces and of items in files.
+var placeKeys = strings.Fields("input output expectedOutput metadata trace sourceTraceId sourceObservationId items")
+
+// pathPart is a key of a path, with indexes.
+var pathPart = regexp.MustCompile(`^([A-Za-z_]+)((?:\[\d+\])*)$`)
+
+// shownPath leaves keys out of a path that not every item may have: somebody's
+// name may be one.
+func shownPath(path string) string {
+	parts := strings.Split(path, ".")
+	for i, part := range parts {
+		m := pathPart.FindStringSubmatch(part)
+		if part != "" && (m == nil || !slices.Contains(wireKeys, m[1]) && !slices.Contains(placeKeys, m[1])) {
+			parts[i] = "…"
+		}
+	}
+	return strings.Join(parts, ".")
+}
+
+// Counts returns how often each pattern and field took something out, so far
+// never: what stays at 0 is perhaps written wrong.
+func (r *Redaction) Counts() map[string]int {
+	counts := map[string]int{}
+	for _, name := range r.labels[1:] {
+		counts[name] = 0
+	}
+	return counts
+}
+
+// Items returns the items of a file as Item makes them, for Check and File. One
+// that cannot be redacted becomes a *dataset.SyntaxError of its line, without
+// what was to be taken out; so does one whose own id holds some of it, and one
+// that is the same as another once both are redacted and has no id. An id that
+// was derived is derived again.
+//
+// The sequence can be read as often as that of the items. replaced, if not nil,
+// holds the replacements by name of the last time it was read.
+func (r *Redaction) Items(items iter.Seq2[dataset.Located, error], replaced map[string]int) iter.Seq2[dataset.Located, error] {
+	return func(yield func(dataset.Located, error) bool) {
+		if replaced != nil {
+			maps.Copy(replaced, r.Counts())
+		}
+		derived := map[string]int{} // line by id
+		for located, err := range items {
+			var syntax *dataset.SyntaxError
+			if errors.As(err, &syntax) {
+				err = &dataset.SyntaxError{File: syntax.File, Line: syntax.Line, Path: shownPath(syntax.Path), Msg: r.Text(syntax.Msg)}
+			}
+			if err == nil {
+				located, err = r.located(located, derived, replaced)
+			}
+			if !yield(located, err) {
+				return
+			}
+		}
+	}
+}
+
+// located redacts one item of a file.
+func (r *Redaction) located(located dataset.Located, derived, replaced map[string]int) (dataset.Located, error) {
+	item, w, err := r.item(located.Item)
+	if err == nil && located.DerivedID {
+		if item.ID, err = dataset.DeriveID(item); err != nil {
+			err = fmt.Errorf("redacting: %w", err)
+		} else if first, taken := derived[item.ID]; taken {
+			err = fmt.Errorf("redacting: has the same input as line %d once both are redacted, and no id: give both an id", first)
+		}
+		derived[item.ID] = located.Line
+	} else if err == nil {
+		var name string
+		if name, err = w.holds([]string{item.ID}); err == nil && name != "" {
+			err = fmt.Errorf("redacting: its id holds what %s takes out: give it another", name)
+		}
+	}
+	if err != nil {
+		return dataset.Located{}, &dataset.SyntaxError{File: located.File, Line: located.Line, Msg: err.Error()}
+	}
+	for i, warning := range located.Warnings {
+		located.Warnings[i] = r.Text(warning)
+	}
+	for name, n := range w.placeholders.count {
+		if replaced != nil {
+			replaced[name] += n
+		}
+	}
+	located.Item = item
+	return located, nil
+}
+
+// Item returns the item without what the redaction takes out, and how many
+// replacements there were by name. A text that a pattern matched anywhere in the
+// item, or that a field held, is taken out wherever it stands in the item, case
+// and white space aside (one of under three characters only where it is a word
+// of its own). Where a gold text stands in the document, both are covered alike,
+// and mentions move with the text. Ids that link to Langfuse stay as they are.
+//
+// The error names a key of an object that would have to be taken out: keys are
+// never changed; it also says where the patterns take out more than can be done
+// in a few seconds. Time is linear in the item and in the places of what is
+// taken out and of the gold texts.
+func (r *Redaction) Item(item dataset.Item) (dataset.Item, map[string]int, error) {
+	item, w, err := r.item(item)
+	return item, w.placeholders.count, err
+}
+
+// item redacts one item, and says what it knows of it then.
+func (r *Redaction) item(item dataset.Item) (dataset.Item, *itemRedaction, error) {
+	w := &itemRedaction{r: r, masks: map[string]*mask{}, aligned: map[string][]int{}, placeholders: newPlaceholders(r.labels)}
+	fields := []struct {
+		name  string
+		raw   *json.RawMessage
+		value any
+	}{{"input", &item.Input, nil}, {"expectedoutput", &item.Expected, nil}, {"metadata", &item.Metadata, nil}}
+	for i, f := range fields {
+		if *f.raw == nil {
+			continue
+		}
+		value, err := dataset.Decode(*f.raw)
+		if err != nil {
+			return item, w, fmt.Errorf("redacting: %s %w", f.name, err)
+		}
+		fields[i].value = value
+		w.collect([]string{f.name}, value)
+	}
+	input, _ := fields[0].value.(map[string]any)
+	for _, key := range []string{"text", "document_text"} {
+		if text, ok := input[key].(string); ok {
+			w.document = w.masks[text]
+		}
+	}
+	for _, step := range []func() error{w.spread, w.checkKeys, w.align} {
+		if err := step(); err != nil {
+			return item, w, fmt.Errorf("redacting: %w", err)
+		}
+	}
+	for _, f := range fields {
+		if *f.raw != nil {
+			*f.raw = dataset.CanonicalValue(w.replace([]string{f.name}, f.value))
+		}
+	}
+	return item, w, nil
+}
+
+// secret is a text that must not stand anywhere in the item.
+type secret struct {
+	text  string
+	label byte
+}
+
+// itemRedaction is the redaction of one item.
+type itemRedaction struct {
+	r            *Redaction
+	masks        map[string]*mask // by text
+	secrets      []secret
+	keys         []string // of all objects
+	gold         []string // texts of the expected output
+	document     *mask    // nil where the input has no text
+	aligned      map[string][]int
+	placeholders placeholders
+}
+
+// exempt are the paths of metadata that link to Langfuse, and the places of
+// mentions in the gold, which move with the text instead where they are numbers.
+var exempt = strings.Fields(`metadata.source_trace_id metadata.evidence.id metadata.evidence.time metadata.evidence.kind
+	metadata.evidence.observation`)
+
+var offsets = strings.Fields("expectedoutput.entities.mentions.start expectedoutput.entities.mentions.end")
+
+// walk goes through a value; give gets every text and number with its path.
+func walk(path []string, value any, give func(path []string, value any) any) any {
+	switch v := value.(type) {
+	case []any:
+		for i := range v {
+			v[i] = walk(path, v[i], give)
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			v[key] = walk(append(slices.Clip(path), keyPath(key)...), v[key], give)
+		}
+	case string, json.Number:
+		place := strings.Join(path, ".")
+		_, isNumber := v.(json.Number)
+		if !slices.Contains(exempt, place) && !(isNumber && slices.Contains(offsets, place)) {
+			return give(path, value)
+		}
+	}
+	return value
+}
+
+// keyPath is a key as a part of a path: telemetry writes the keys of nested
+// objects with dots between them.
+func keyPath(key string) []string { return strings.Split(strings.ToLower(key), ".") }
+
+// collect takes in all texts and keys, marks what is to be taken out of the
+// texts, and remembers it as a secret.
+func (w *itemRedaction) collect(path []string, value any) {
+	w.collectKeys(value)
+	walk(path, value, func(path []string, value any) any {
+		text := spelled(value)
+		w.collectInside(path, text, w.mask(text))
+		if _, isText := value.(string); isText && path[0] == "expectedoutput" {
+			w.gold = append(w.gold, text)
+		}
+		if label := w.r.fieldAround(path); label != 0 {
+			w.secrets = append(w.secrets, secret{text, label})
+		}
+		return value
+	})
+}
+
+func (w *itemRedaction) collectKeys(value any) {
+	switch v := value.(type) {
+	case []any:
+		for _, element := range v {
+			w.collectKeys(element)
+		}
+	case map[string]any:
+		for key, element := range v {
+			w.keys = append(w.keys, key)
+			w.collectKeys(element)
+		}
+	}
+}
+
+func (w *itemRedaction) mask(text string) *mask {
+	m := w.masks[text]
+	if m == nil {
+		m = newMask(text)
+		w.masks[text] = m
+		w.placeholders.reserve(text)
+		w.r.matches(text, func(from, to int, label byte) {
+			m.take(from, to, label)
+			w.secrets = append(w.secrets, secret{text[from:to], label})
+		})
+	}
+	return m
+}
+
+// collectInside looks for fields inside a text that holds JSON, as metadata
+// does on some servers, and for what the patterns match once its escapes are
+// read. What it finds is marked in place and becomes a secret. It returns the
+// label of one of them, or 0.
+func (w *itemRedaction) collectInside(path []string, text string, m *mask) (any byte) {
+	for _, one := range literals(text) {
+		full := slices.Concat(path, one.path)
+		raw := text[one.from:one.to]
+		label := w.r.fieldAround(full)
+		if label != 0 {
+			w.secrets = append(w.secrets, secret{one.text, label}, secret{raw, label})
+		}
+		if one.text != raw { // it has escapes
+			w.r.matches(one.text, func(from, to int, matched byte) {
+				w.secrets = append(w.secrets, secret{one.text[from:to], matched})
+				label = firstOf(label, matched)
+			})
+		}
+		if label = firstOf(label, w.collectInside(full, one.text, newMask(one.text))); label != 0 {
+			m.take(one.from, one.to, label)
+			any = firstOf(any, label)
+		}
+	}
+	return any
+}
+
+// literal is a text or number inside a text that holds JSON.
+type literal struct {
+	path     []string // of lower-case keys, below that of the text
+	text     string   // what it says
+	from, to int      // where it stands, without the quotes of a text
+}
+
+// literals finds the texts and numbers of a text that holds a JSON object or
+// list; of any other text there are none. Time is linear in the text.
+func literals(text string) []literal {
+	if _, isText := opened(text).(string); isText {
+		return nil
+	}
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	var list []literal
+	var read func(path []string)
+	read = func(path []string) {
+		from := int(decoder.InputOffset())
+		token, _ := decoder.Token() // it is valid
+		to := int(decoder.InputOffset())
+		switch v := token.(type) {
+		case json.Delim:
+			for decoder.More() {
+				inner := path
+				if v == '{' {
+					key, _ := decoder.Token()
+					inner = slices.Concat(path, keyPath(key.(string)))
+				}
+				read(inner)
+			}
+			_, _ = decoder.Token() // its end
+		case string, json.Number:
+			from += len(text[from:to]) - len(strings.TrimLeft(text[from:to], " \t\r\n,:"))
+			if text[from] == '"' {
+				from, to = from+1, to-1
+			}
+			list = append(list, literal{path, spelled(v), from, to})
+		}
+	}
+	read(nil)
+	return list
+}
+
+// spread marks every secret wherever it stands.
+func (w *itemRedaction) spread() error {
+	distinct := map[string]byte{}
+	for _, s := range w.secrets {
+		folded := newMask(s.text).folded
+		distinct[folded] = firstOf(distinct[folded], s.label)
+	}
+	w.secrets = w.secrets[:0]
+	for _, folded := range slices.Sorted(maps.Keys(distinct)) {
+		w.secrets = append(w.secrets, secret{folded, distinct[folded]})
+	}
+	index := newTextIndex(slices.SortedFunc(maps.Values(w.masks), func(a, b *mask) int { return strings.Compare(a.text, b.text) }))
+	for _, s := range w.secrets {
+		var last *mask
+		end := 0 // of what is marked in last
+		err := index.find(s.text, func(in *mask, at int) {
+			if in != last {
+				last, end = in, 0
+			}
+			in.mark(max(at, end), at+len(s.text), s.label)
+			end = at + len(s.text)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkKeys refuses an item whose keys hold a secret.
+func (w *itemRedaction) checkKeys() error {
+	slices.Sort(w.keys)
+	keys := slices.DeleteFunc(slices.Compact(w.keys), func(key string) bool { return slices.Contains(wireKeys, key) })
+	name, err := w.holds(keys)
+	if err == nil && name != "" {
+		err = fmt.Errorf("a key of an object holds what %s takes out, and keys are not changed: leave that object out of the mapping", name)
+	}
+	return err
+}
+
+// holds names what takes something out of texts that cannot be changed, or
+// nothing.
+func (w *itemRedaction) holds(texts []string) (name string, err error) {
+	var masks []*mask
+	for _, text := range texts {
+		masks = append(masks, newMask(text))
+		w.r.matches(text, func(_, _ int, label byte) { name = w.r.labels[label] })
+	}
+	index := newTextIndex(masks)
+	for _, s := range w.secrets {
+		err = errors.Join(err, index.find(s.text, func(in *mask, at int) {
+			if in.isWord(at, at+len(s.text)) {
+				name = w.r.labels[s.label]
+			}
+		}))
+	}
+	return name, err
+}
+
+// maxAligned bounds the gold texts that are looked for in the document, in
+// bytes: names and quotes, not pages.
+const maxAligned = 2000
+
+// align marks gold texts and their places in the document alike, until nothing
+// changes: a name that is taken out in one place for what stands beside it is then
+// taken out in every place. The error says that it would take too long.
+func (w *itemRedaction) align() error {
+	if w.document == nil {
+		return nil
+	}
+	index := newTextIndex([]*mask{w.document})
+	for _, text := range w.gold {
+		gold := w.masks[text]
+		if w.aligned[text] != nil || gold == w.document || len(gold.folded) > maxAligned {
+			continue
+		}
+		var places []int
+		if err := index.find(gold.folded, func(_ *mask, at int) { places = append(places, at) }); err != nil {
+			return err
+		}
+		if len(places) > 0 {
+			w.aligned[text] = places
+		}
+	}
+	steps := 0
+	for changed := true; changed; {
+		changed = false
+		for _, text := range slices.Sorted(maps.Keys(w.aligned)) {
+			gold := w.masks[text]
+			if steps += len(w.aligned[text]) * len(gold.label); steps > maxSteps {
+				return errTooMuch
+			}
+			for _, at := range w.aligned[text] {
+				changed = alignAt(gold, w.document, at) || changed
+			}
+		}
+	}
+	for text, places := range w.aligned {
+		for _, at := range places {
+			if gold := w.masks[text]; gold.masked() {
+				w.document.cuts[at], w.document.cuts[at+len(gold.label)] = true, true
+			}
+		}
+	}
+	w.document.whole(&w.placeholders) // the document has the first numbers
+	clear(w.placeholders.count)       // it is written again, and counted then
+	return nil
+}
+
+// alignAt marks a gold text and one of its places alike, and reports whether
+// that was new.
+func alignAt(gold, document *mask, at int) bool {
+	changed := false
+	for i := range gold.label {
+		if label := firstOf(gold.label[i], document.label[at+i]); label != 0 {
+			inGold, inDocument := gold.mark(i, i+1, label), document.mark(at+i, at+i+1, label)
+			changed = changed || inGold || inDocument
+		}
+	}
+	return changed
+}
+
+// replace writes the value with everything taken out.
+func (w *itemRedaction) replace(path []string, value any) any {
+	moved := func() {}
+	if path[0] == "expectedoutput" && w.document != nil {
+		moved = w.movedMentions(value)
+	}
+	value = walk(path, value, func(_ []string, value any) any {
+		text := spelled(value)
+		if m := w.masks[text]; m.masked() {
+			return w.text(text, m)
+		}
+		return value
+	})
+	moved()
+	return value
+}
+
+// text writes one text. A gold text that stands in the document is written as
+// its first place there.
+func (w *itemRedaction) text(text string, m *mask) (written string) {
+	if places := w.aligned[text]; places != nil {
+		written, _ = w.document.render(&w.placeholders, places[0], places[0]+len(m.folded))
+	} else {
+		written, _ = m.whole(&w.placeholders)
+	}
+	return written
+}
+
+// movedMentions finds where the quotes of mentions are in the new document. What
+// it returns writes that down.
+func (w *itemRedaction) movedMentions(value any) func() {
+	uncounted := w.placeholders
+	uncounted.count = map[string]int{}
+	text := w.document.text
+	rendered, edits := w.document.whole(&uncounted)
+	count := func(text string) json.Number { return json.Number(strconv.Itoa(utf8.RuneCountInString(text))) }
+	mentions, _ := Path{steps: []step{{key: "entities"}, {kind: stepAll}, {key: "mentions"}}}.Find(value)
+	list, _ := mentions.([]any)
+	var writes []func()
+	for _, one := range list {
+		mention, _ := one.(map[string]any)
+		start, end := byteOf(text, mention["start"]), byteOf(text, mention["end"])
+		if start < 0 || end < start || text[start:end] != mention["quote"] {
+			continue
+		}
+		from, to := moved(edits, start, false), moved(edits, end, true)
+		writes = append(writes, func() {
+			mention["quote"], mention["start"], mention["end"] = rendered[from:to], count(rendered[:from]), count(rendered[:to])
+		})
+	}
+	return func() {
+		for _, write := range writes {
+			write()
+		}
+	}
+}
+
+// byteOf returns the byte of a text at which so many characters have been, or -1.
+func byteOf(text string, characters any) int {
+	n, err := strconv.Atoi(spelled(characters))
+	if err != nil || n < 0 {
+		return -1
+	}
+	for at := range text {
+		if n == 0 {
+			return at
+		}
+		n--
+	}
+	if n > 0 {
+		return -1
+	}
+	return len(text)
 }

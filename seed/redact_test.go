@@ -229,14 +229,14 @@ func checkAgreement(t *rapid.T, r *Redaction, text string, before []extraction.E
 		t.Fatal(err)
 	}
 	r.matches(text, func(from, to int, _ byte) {
-		found := newFoldedText(text[from:to]).folded
-		for at := range newFoldedText(plain(document.Text)).occurrences(found, isShort(found)) {
+		found := newMask(text[from:to]).folded
+		for at := range newMask(plain(document.Text)).occurrences(found, isShort(found)) {
 			t.Fatalf("%q is left in %q, of %q (at %d)", text[from:to], document.Text, text, at)
 		}
 	})
-	folded := newFoldedText(text)
+	folded := newMask(text)
 	for i, e := range after.Entities {
-		name := newFoldedText(before[i].Name).folded
+		name := newMask(before[i].Name).folded
 		stood := false
 		for range folded.occurrences(name, isShort(name)) {
 			stood = true
@@ -267,7 +267,7 @@ func plain(text string) string {
 // occurrences yields every place of folded where another folded text stands,
 // overlapping ones too. A short one (under 3 characters) must be a word of its
 // own, else a single letter would be found everywhere.
-func (t foldedText) occurrences(of string, wholeWord bool) iter.Seq[int] {
+func (t *mask) occurrences(of string, wholeWord bool) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for at := 0; of != "" && at+len(of) <= len(t.folded); {
 			i := strings.Index(t.folded[at:], of)

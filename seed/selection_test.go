@@ -60,7 +60,7 @@ func TestFromTraces_selection(t *testing.T) {
 		for i, tt := range tests {
 			name := fmt.Sprint("gold-", i)
 			result := s.mustSeedTraces(tt.selection, TraceConfig{Config: Config{Dataset: name, DryRun: true}, Mapping: Mapping{
-				Metadata: map[string][]Path{"category": {path("trace.metadata.category")}}},
+				Metadata: map[string]Paths{"category": {path("trace.metadata.category")}}},
 				Show: func(Seeded) {}})
 			if result.Refused != tt.refused || (result.Err() == nil) != (tt.refused == 0) {
 				t.Errorf("%s: %d refused: %v", tt.name, result.Refused, result.Err())
@@ -128,7 +128,7 @@ func TestSelection_validate(t *testing.T) {
 		"negative":           {Name: "a", Limit: -1},
 		"not before":         {Since: began, Until: began},
 		"size of the sample": {Name: "a", Stratify: "metadata.x"},
-		"key is missing":     {Name: "a", Sample: 1, Stratify: "metadata.x..y"},
+		"cannot be read":     {Name: "a", Sample: 1, Stratify: "metadata.x..y"},
 	} {
 		_, err := FromTraces(context.Background(), nil, langfuse.Capabilities{}, s, TraceConfig{Config: Config{Dataset: "d"}})
 		if err == nil || !strings.Contains(err.Error(), want) || exitCode(err) != 64 {

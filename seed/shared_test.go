@@ -26,7 +26,7 @@ func TestCheck_sharedData(t *testing.T) {
 			if _, err := os.Stat(path); err != nil {
 				t.Skipf("%s is not here", name)
 			}
-			report, err := Check(dataset.ReadFile(t.Context(), path), CheckConfig{Vocabulary: vocabulary()})
+			report, err := Check(dataset.ReadFile(t.Context(), path), Config{Vocabulary: vocabulary()})
 			if err != nil || report.Err() != nil {
 				t.Fatalf("%v, %v", err, report.Err())
 			}

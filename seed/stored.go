@@ -5,27 +5,35 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/langfuse"
 )
 
-// MaxBody is the largest request that Langfuse takes for an item, in bytes
+// maxBody is the largest request that Langfuse takes for an item, in bytes
 // (4.5 MiB): the item as JSON with the name of its dataset.
-const MaxBody = 4_718_592
+const maxBody = 4_718_592
 
-// stored checks what becomes of the item on its way into Langfuse.
-func (c *checker) stored(n *notes, item dataset.Item) {
-	body, err := marshal(c.upsert(item))
+// checkStored checks what becomes of the item on its way into Langfuse.
+func (c *checker) checkStored(n *notes, item dataset.Item) {
+	body, err := marshal(c.cfg.upsert(item))
 	if err != nil {
 		n.problem(Syntax, "", "cannot be written as JSON: %v", err)
 		return
 	}
-	if len(body) > MaxBody {
-		n.problem(TooLarge, "", "is %.1f MB (%d bytes) as a request, Langfuse takes %d bytes: split the document", float64(len(body))/1e6, len(body), MaxBody)
+	if len(body) > maxBody {
+		n.problem(TooLarge, "", "is %.1f MB (%d bytes) as a request, Langfuse takes %d bytes: split the document",
+			float64(len(body))/1e6, len(body), maxBody)
 	}
 	for _, field := range []struct {
 		path string
@@ -41,22 +49,32 @@ func (c *checker) stored(n *notes, item dataset.Item) {
 		}
 		plain := dataset.CanonicalValue(v)
 		if !bytes.Equal(plain, dataset.CanonicalValue(asStored(v))) {
-			n.warn(Altered, field.path, "Langfuse will store another value: it removes control characters, reads a string at the top as JSON, and keeps 17 digits of a number")
+			n.warn(Altered, field.path, "Langfuse will store another value: it removes control characters, "+
+				"reads a string at the top as JSON, and keeps 17 digits of a number")
 		}
 	}
 }
 
 // upsert is the item as it is sent.
-func (c *checker) upsert(item dataset.Item) langfuse.DatasetItemUpsert {
+func (c Config) upsert(item dataset.Item) langfuse.DatasetItemUpsert {
 	return langfuse.DatasetItemUpsert{
-		DatasetName:         c.cfg.Dataset,
-		ID:                  c.cfg.IDPrefix + item.ID,
-		Input:               item.Input,
-		ExpectedOutput:      item.Expected,
-		Metadata:            item.Metadata,
-		SourceTraceID:       item.SourceTraceID,
-		SourceObservationID: item.SourceObservationID,
-		Status:              langfuse.ItemActive,
+		DatasetName: c.Dataset, ID: c.IDPrefix + item.ID, Status: langfuse.ItemActive,
+		Input: item.Input, ExpectedOutput: item.Expected, Metadata: item.Metadata,
+		SourceTraceID: item.SourceTraceID, SourceObservationID: item.SourceObservationID,
+	}
+}
+
+// itemOf is a stored item as a file holds it: what is null is absent.
+func itemOf(stored langfuse.DatasetItem) dataset.Item {
+	absent := func(raw json.RawMessage) json.RawMessage {
+		if string(raw) == "null" {
+			return nil
+		}
+		return raw
+	}
+	return dataset.Item{
+		ID: stored.ID, Input: absent(stored.Input), Expected: absent(stored.ExpectedOutput), Metadata: absent(stored.Metadata),
+		SourceTraceID: stored.SourceTraceID, SourceObservationID: stored.SourceObservationID,
 	}
 }
 
@@ -130,18 +148,19 @@ func cleaned(v any) any {
 	return v
 }
 
-// shape stands for the content of an item in memory: 64 bits of the sha256 of
-// each field's stored form, 0 for null.
-type shape struct{ input, expected, metadata, trace, observation uint64 }
+// digest stands for the content of an item in memory: 64 bits of the sha256 of
+// the stored form of input, expected output, metadata, and of the ids of trace
+// and observation; 0 for null.
+type digest [5]uint64
 
-func shapeOf(input, expected, metadata json.RawMessage, trace, observation string) shape {
-	return shape{
-		input: short(storedForm(input)), expected: short(storedForm(expected)), metadata: short(storedForm(metadata)),
-		trace: short([]byte(trace)), observation: short([]byte(observation)),
+func digestOf(item dataset.Item) digest {
+	return digest{
+		hash(storedForm(item.Input)), hash(storedForm(item.Expected)), hash(storedForm(item.Metadata)),
+		hash([]byte(item.SourceTraceID)), hash([]byte(item.SourceObservationID)),
 	}
 }
 
-func short(value []byte) uint64 {
+func hash(value []byte) uint64 {
 	if len(value) == 0 || string(value) == "null" {
 		return 0
 	}
@@ -151,22 +170,136 @@ func short(value []byte) uint64 {
 
 // changes reports whether writing the item over what is stored would change
 // it. An absent field changes nothing: Langfuse keeps what it has.
-func (s shape) changes(stored shape) bool {
-	differ := func(new, old uint64) bool { return new != 0 && new != old }
-	return differ(s.input, stored.input) || differ(s.expected, stored.expected) || differ(s.metadata, stored.metadata) ||
-		differ(s.trace, stored.trace) || differ(s.observation, stored.observation)
+func (d digest) changes(stored digest) bool {
+	for i := range d {
+		if d[i] != 0 && d[i] != stored[i] {
+			return true
+		}
+	}
+	return false
 }
 
-// kept names the fields that are absent here and stay in Langfuse.
-func (s shape) kept(stored shape) []string {
+// missing names the fields that are absent here and stay in Langfuse.
+func (d digest) missing(stored digest) []string {
 	var names []string
-	for _, f := range []struct {
-		name     string
-		new, old uint64
-	}{{"input", s.input, stored.input}, {"expectedOutput", s.expected, stored.expected}, {"metadata", s.metadata, stored.metadata}} {
-		if f.new == 0 && f.old != 0 {
-			names = append(names, f.name)
+	for i, name := range []string{"input", "expectedOutput", "metadata"} {
+		if d[i] == 0 && stored[i] != 0 {
+			names = append(names, name)
 		}
 	}
 	return names
+}
+
+// maxSchema is how long a schema of a dataset may be in Langfuse, in characters,
+// white space between its tokens aside.
+const maxSchema = 10_000
+
+// Schemas are the JSON Schemas (draft 7, which Langfuse uses) of a dataset; nil
+// is none.
+type Schemas struct {
+	Input    json.RawMessage
+	Expected json.RawMessage
+}
+
+// ParseSchemas reads {"input": SCHEMA, "expectedOutput": SCHEMA}, of which
+// either may be missing. All problems are returned together, with the exit code
+// of malformed input.
+func ParseSchemas(raw []byte) (Schemas, error) {
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf")), &keys); err != nil {
+		return Schemas{}, malformed("reading the schemas: %w", err)
+	}
+	var s Schemas
+	for key, value := range keys {
+		switch key {
+		case "input", "inputSchema":
+			s.Input = value
+		case "expectedOutput", "expectedOutputSchema", "expected_output", "expected":
+			s.Expected = value
+		default:
+			return Schemas{}, malformed("reading the schemas: unknown key %q: expected {\"input\": SCHEMA, \"expectedOutput\": SCHEMA}", key)
+		}
+	}
+	_, err := s.compile()
+	return s, err
+}
+
+// compiledSchemas are ready to validate; nil accepts everything.
+type compiledSchemas struct{ input, expected *jsonschema.Schema }
+
+func (s Schemas) compile() (compiledSchemas, error) {
+	input, errInput := compileSchema("input", s.Input)
+	expected, errExpected := compileSchema("expectedOutput", s.Expected)
+	if err := errors.Join(errInput, errExpected); err != nil {
+		return compiledSchemas{}, &exitError{err, 64}
+	}
+	return compiledSchemas{input, expected}, nil
+}
+
+func compileSchema(name string, raw json.RawMessage) (*jsonschema.Schema, error) {
+	if isNothing(raw) {
+		return nil, nil
+	}
+	var compact bytes.Buffer // Langfuse counts what it stores, without white space
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err := errors.Join(err, json.Compact(&compact, raw)); err != nil {
+		return nil, fmt.Errorf("the schema of %s is not JSON: %w", name, err)
+	}
+	if n := utf8.RuneCount(compact.Bytes()); n > maxSchema {
+		return nil, fmt.Errorf("the schema of %s has %d characters, Langfuse takes %d", name, n, maxSchema)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft7)
+	compiler.UseLoader(noLoader{}) // a schema may not read files
+	url := "dataset:" + name
+	if err := compiler.AddResource(url, document); err != nil {
+		return nil, fmt.Errorf("the schema of %s: %w", name, err)
+	}
+	compiled, err := compiler.Compile(url)
+	if err != nil {
+		return nil, fmt.Errorf("the schema of %s: %w", name, err)
+	}
+	return compiled, nil
+}
+
+// noLoader refuses every reference to another document.
+type noLoader struct{}
+
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("%s is outside the schema: write it into $defs or definitions", url)
+}
+
+// check validates what Langfuse would store of a field.
+func checkSchema(n *notes, schema *jsonschema.Schema, path string, raw json.RawMessage) {
+	if schema == nil || raw == nil {
+		return
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err == nil {
+		err = schema.Validate(value)
+	}
+	var invalid *jsonschema.ValidationError
+	if errors.As(err, &invalid) {
+		schemaBreaks(n, path, invalid)
+	} else if err != nil {
+		n.problem(Schema, path, "%v", err)
+	}
+}
+
+// schemaBreaks names the innermost causes: those that say what is wrong.
+func schemaBreaks(n *notes, path string, e *jsonschema.ValidationError) {
+	for _, cause := range e.Causes {
+		schemaBreaks(n, path, cause)
+	}
+	if len(e.Causes) > 0 {
+		return
+	}
+	for _, token := range e.InstanceLocation {
+		if _, err := strconv.Atoi(token); err == nil {
+			path += "[" + token + "]"
+		} else {
+			path += "." + token
+		}
+	}
+	n.problem(Schema, path, "breaks the dataset's schema: %s", e.ErrorKind.LocalizedString(message.NewPrinter(language.English)))
 }

@@ -4,12 +4,78 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/langfuse"
 )
+
+// TraceConfig says how FromTraces seeds. Only Dataset is required.
+type TraceConfig struct {
+	// Config is as for File, except that bad items never keep the others out
+	// and archived items stay archived, and that the schemas which the dataset has
+	// are checked where none are given.
+	Config
+	// Mapping says where in a trace an item's fields are.
+	Mapping Mapping
+	// Redaction, if set, is applied to every item before anything is sent,
+	// written or shown.
+	Redaction *Redaction
+	// AcceptUnvalidated takes traces without evidence, too; the metadata of
+	// their items then says "unvalidated".
+	AcceptUnvalidated bool
+	// Out, if set, gets the items, and Langfuse gets nothing. The caller closes it.
+	Out *dataset.Writer
+	// Show, if set, is told of every trace; with a dry run in their order, but of
+	// each few first those that are refused. It is never called concurrently.
+	Show func(Seeded)
+	// Before asks Show for what the dataset has of items that change: a request
+	// more for each.
+	Before bool
+}
+
+// Seeded is what became of one trace, or in a dry run would.
+type Seeded struct {
+	Change
+	Trace    string   `json:"trace"`
+	Evidence Evidence `json:"evidence,omitzero"`
+	// Content is the item; nil where none was made.
+	Content *dataset.Item `json:"content,omitempty"`
+	// Before is what the dataset has under its id; see TraceConfig.Before.
+	Before *dataset.Item `json:"before,omitempty"`
+}
+
+// TraceResult is what FromTraces did, or in a dry run would do.
+type TraceResult struct {
+	Result
+	// Selected is how many traces there were, each counted once.
+	Selected int `json:"selected"`
+	// RefusedQueueItems is how many of Refused are items of the annotation queue
+	// that lead to no trace: Selected does not have them.
+	RefusedQueueItems int `json:"refused_queue_items,omitempty"`
+	// Evidence counts the items made by kind.
+	Evidence map[EvidenceKind]int `json:"evidence"`
+	// Redacted counts the replacements by name, in all items made; a name at 0
+	// took nothing out.
+	Redacted map[string]int `json:"redacted,omitempty"`
+	// Written counts the items that went to TraceConfig.Out.
+	Written int `json:"written,omitempty"`
+}
+
+// Err returns nil when an item was made of every trace, else an error with exit
+// code 4 that lists those refused.
+func (r TraceResult) Err() error {
+	if r.Refused == 0 && r.Report.Problems.Total == 0 {
+		return nil
+	}
+	said := fmt.Sprintf("%d of %d traces were refused", r.Refused-r.RefusedQueueItems, r.Selected)
+	if r.RefusedQueueItems > 0 {
+		said += fmt.Sprintf(", and %d items of the queue", r.RefusedQueueItems)
+	}
+	return &exitError{fmt.Errorf("%s:\n%w", said, r.Report.Err()), 4}
+}
 
 // atOnce is how many traces are in memory at a time.
 const atOnce = 16
@@ -18,151 +84,193 @@ const atOnce = 16
 // and seeds a dataset with them as File does: the same checks, the same
 // comparison before writing, so that seeding again changes nothing.
 //
-// The steps: select; read the completed items of the annotation queues; read 16
-// traces at a time with their scores, demand evidence, map, redact, and keep the
-// item in a temporary file; then check and write all. A trace of which no item
-// can be made is refused by name in the result's problems, and the others go on;
-// so is one that the server is too busy for. An item's id is ItemID.
+// The steps: select; read the completed items of the annotation queues; then, of
+// 16 traces at a time: read them with their scores, demand evidence, map, redact,
+// check and write. A trace of which no item can be made is refused by name in the
+// result's problems, and the others go on; so is one that the server is too busy
+// for. An item's id is ItemID.
 //
 // The error is for what ends the work: a bad configuration, an unknown queue,
 // Langfuse out of reach. Safe to repeat. Memory: 16 traces, and about a hundred
-// bytes for each trace selected.
+// bytes for each trace selected and each item of the dataset.
 //
 // API: GET /api/public/v2/observations or /traces and /observations, /v3/scores,
 // /annotation-queues, and those of File
-func FromTraces(ctx context.Context, client *langfuse.Client, server langfuse.Capabilities, selection Selection, cfg TraceConfig) (result TraceResult, err error) {
+func FromTraces(ctx context.Context, client *langfuse.Client, server langfuse.Capabilities, selection Selection, cfg TraceConfig) (TraceResult, error) {
+	result := TraceResult{Evidence: map[EvidenceKind]int{}, Redacted: map[string]int{}}
 	if err := errors.Join(cfg.validate(), selection.validate()); err != nil {
 		return result, err
 	}
-	s, err := newSpool()
-	if err != nil {
-		return result, fmt.Errorf("seeding from traces: %w", err)
-	}
-	defer func() { err = errors.Join(err, s.remove()) }()
-	t := &traceSeeder{
-		reader: reader{client: client, server: server, parts: cfg.Mapping.parts(), workers: cfg.workers(), tagged: len(cfg.Mapping.Evidence.Tags) > 0},
-		cfg:    cfg, spool: s, result: &result, keep: cfg.MaxFindings,
-	}
-	if t.keep <= 0 {
-		t.keep = DefaultMaxFindings
-	}
-	result.Evidence, result.Redacted = map[EvidenceKind]int{}, map[string]int{}
 	if cfg.Redaction != nil {
 		result.Redacted = cfg.Redaction.Counts()
 	}
-	if err := t.collect(ctx, selection); err != nil {
+	t := &traceSeeder{
+		reader: newReader(client, server, cfg.Mapping.parts()), cfg: cfg, result: &result,
+		mapper: mapper{dataset: cfg.Dataset, mapping: cfg.Mapping, accept: cfg.AcceptUnvalidated, redact: cfg.Redaction, replaced: result.Redacted},
+	}
+	list, err := t.choose(ctx, selection)
+	if err != nil || len(list) == 0 {
 		return result, err
 	}
-	return result, t.seed(ctx)
+	if t.mapper.queues, err = t.completedItems(ctx); err != nil {
+		return result, err
+	}
+	done := 0
+	for part := range slices.Chunk(list, atOnce) {
+		if err := t.seed(ctx, part); err != nil {
+			return result, err
+		}
+		done += len(part)
+		cfg.progress(Progress{Phase: Selecting, Done: done, Total: len(list)})
+	}
+	return result, nil
 }
 
 // traceSeeder is one call of FromTraces.
 type traceSeeder struct {
 	reader
 	cfg    TraceConfig
-	spool  *spool
-	made   []origin // by place in the spool
+	mapper mapper
 	result *TraceResult
-	keep   int
+
+	// Once there is a first item:
+	seeder  *seeder
+	checker *checker
 }
 
-// origin is where an item of the spool comes from.
-type origin struct {
-	trace    string
-	evidence Evidence
-}
-
-// collect makes the items and puts them into the spool.
-func (t *traceSeeder) collect(ctx context.Context, selection Selection) error {
+// choose returns the traces that are seeded.
+func (t *traceSeeder) choose(ctx context.Context, selection Selection) ([]candidate, error) {
 	list, findings, err := t.candidates(ctx, selection)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, f := range findings {
 		if f.Kind == Repeated {
-			t.result.Report.Warnings.add(t.keep, f)
+			t.result.Report.Warnings.add(f)
 			continue
 		}
-		t.result.Report.Problems.add(t.keep, f)
+		t.result.Report.Problems.add(f)
 		t.result.Refused++
 		t.result.RefusedQueueItems++
 	}
 	if selection.Sample > 0 {
 		if selection.Stratify != "" {
-			path, err := selection.stratum()
-			if err != nil {
-				return err
-			}
+			path, _ := selection.stratum() // it is valid
 			found, err := t.stratify(ctx, list, path)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if !found {
-				t.result.Report.Warnings.add(t.keep, Finding{Kind: NoStratum, File: "the sample", Message: fmt.Sprintf("no trace has a value of metadata.%s: the sample is spread over nothing", path)})
+				t.result.Report.Warnings.add(Finding{Kind: NoStratum, File: "the sample",
+					Message: fmt.Sprintf("no trace has a value of metadata.%s: the sample is spread over nothing", path)})
 			}
 		}
 		list = draw(list, selection.Sample, selection.Seed)
 	}
 	t.result.Selected = len(list)
-	m := &mapper{dataset: t.cfg.Dataset, mapping: t.cfg.Mapping, accept: t.cfg.AcceptUnvalidated, redact: t.cfg.Redaction, replaced: t.result.Redacted}
-	if len(list) > 0 {
-		if m.queues, err = t.completedItems(ctx); err != nil {
-			return err
-		}
-	}
-	done := 0
-	for part := range slices.Chunk(list, atOnce) {
-		if err := t.part(ctx, m, part); err != nil {
-			return err
-		}
-		done += len(part)
-		t.cfg.progress(Progress{Phase: Selecting, Done: done, Total: len(list)})
-	}
-	return nil
+	return list, nil
 }
 
-// part makes the items of a few traces.
-func (t *traceSeeder) part(ctx context.Context, m *mapper, list []candidate) error {
+// seed makes the items of a few traces, and checks and writes them.
+func (t *traceSeeder) seed(ctx context.Context, list []candidate) error {
 	var ids []string
 	for _, c := range list {
 		if c.bad != nil {
 			t.refuse(c.id, c.bad)
-			continue
+		} else {
+			ids = append(ids, c.id)
 		}
-		ids = append(ids, c.id)
-	}
-	if len(ids) == 0 {
-		return nil
 	}
 	found, err := t.read(ctx, ids)
 	if err != nil {
 		return err
 	}
-	for i, f := range found {
-		out, err := made{}, f.err
+	items := map[string]made{} // by trace
+	var order []string
+	for i, id := range ids {
+		out, err := made{}, found[i].err
 		if err == nil {
-			out, err = m.item(f.trace, f.scores)
+			out, err = t.mapper.item(found[i].trace, found[i].scores)
 		}
 		if err != nil {
-			t.refuse(ids[i], t.withdrawn(ctx, err))
+			t.refuse(id, t.nameLeftItem(ctx, err))
 			continue
 		}
 		for _, warning := range out.warnings {
-			warning.File, warning.Item = traceLabel(ids[i]), t.cfg.IDPrefix+out.item.ID
-			t.result.Report.Warnings.add(t.keep, warning)
+			warning.File, warning.Item = traceLabel(id), t.cfg.IDPrefix+out.item.ID
+			t.result.Report.Warnings.add(warning)
 		}
 		t.result.Evidence[out.evidence.Kind]++
-		t.made = append(t.made, origin{ids[i], t.cfg.Redaction.evidence(out.evidence)})
-		if err := t.spool.add(out.item); err != nil {
-			return fmt.Errorf("seeding from traces: %w", err)
+		items[id], order = out, append(order, id)
+	}
+	if err := t.open(ctx); err != nil || len(order) == 0 {
+		return err
+	}
+	t.seeder.show = func(located dataset.Located, change Change) {
+		if t.cfg.Each != nil {
+			t.cfg.Each(change)
 		}
+		t.show(ctx, located.Item, items[located.SourceTraceID].evidence, change)
+	}
+	return t.seeder.write(ctx, func(write func(dataset.Located)) error {
+		for _, id := range order {
+			located := dataset.Located{Item: items[id].item, File: traceLabel(id)}
+			if err := t.checked(located, write); err != nil || ctx.Err() != nil {
+				return errors.Join(err, ctx.Err())
+			}
+		}
+		return nil
+	})
+}
+
+// checked writes an item if it is good.
+func (t *traceSeeder) checked(located dataset.Located, write func(dataset.Located)) error {
+	n := t.checker.item(located)
+	t.seeder.mu.Lock()
+	n.addTo(&t.result.Report)
+	t.seeder.mu.Unlock()
+	switch {
+	case len(n.problems) > 0:
+		t.seeder.skip(located)
+	case t.cfg.Out == nil:
+		write(located)
+	default:
+		change := Change{Item: t.cfg.IDPrefix + located.ID, Action: Created}
+		item := located.Item
+		item.ID = change.Item
+		t.result.Written++
+		t.seeder.show(located, change)
+		return t.cfg.Out.Write(item)
 	}
 	return nil
 }
 
-// withdrawn adds to a person's no that the item which was made before is in the
-// dataset still: seeding takes nothing out.
-func (t *traceSeeder) withdrawn(ctx context.Context, err error) error {
+// open prepares the dataset once there is an item for it. The dataset's own
+// schemas are checked: Langfuse would name the first break of them, and no path.
+func (t *traceSeeder) open(ctx context.Context) error {
+	if t.seeder != nil || len(t.result.Evidence) == 0 {
+		return nil
+	}
+	cfg := t.cfg.Config
+	found, err := t.client.GetDataset(ctx, cfg.Dataset)
+	if err != nil && !errors.Is(err, langfuse.ErrNotFound) {
+		return fmt.Errorf("seeding from traces: %w", err)
+	}
+	schemas := Schemas{orNothing(cfg.Schemas.Input, found.InputSchema), orNothing(cfg.Schemas.Expected, found.ExpectedOutputSchema)}
+	t.seeder = &seeder{client: t.client, cfg: cfg, result: &t.result.Result, keepArchived: true, inOrder: cfg.DryRun && t.cfg.Show != nil}
+	if t.cfg.Out == nil {
+		if err := t.seeder.open(ctx); err != nil {
+			return err
+		}
+	}
+	cfg.Schemas = schemas
+	t.checker, err = newChecker(cfg)
+	return err
+}
+
+// nameLeftItem adds to a person's no that the item which was made before is in
+// the dataset still: seeding takes nothing out.
+func (t *traceSeeder) nameLeftItem(ctx context.Context, err error) error {
 	var why *refusal
 	if !errors.As(err, &why) || why.item == "" {
 		return err
@@ -173,7 +281,7 @@ func (t *traceSeeder) withdrawn(ctx context.Context, err error) error {
 	case err != nil:
 		why.reason += fmt.Sprintf("; whether its item %s is in the dataset could not be found out: %v", id, err)
 	case item.DatasetName == t.cfg.Dataset && item.Status != langfuse.ItemArchived:
-		why.reason += fmt.Sprintf("; its item is in the dataset still: seed --dataset %s --archive %s takes it out", t.cfg.Dataset, id)
+		why.reason += fmt.Sprintf("; its item is in the dataset still: experiment seed --dataset %s --archive %s takes it out", t.cfg.Dataset, id)
 	}
 	return why
 }
@@ -186,7 +294,7 @@ func (t *traceSeeder) refuse(id string, err error) {
 		if errors.As(one, &why) {
 			f.Kind, f.Path = why.kind, why.path
 		}
-		t.result.Report.Problems.add(t.keep, f)
+		t.result.Report.Problems.add(f)
 	}
 	t.result.Refused++
 	if t.cfg.Show != nil {
@@ -194,14 +302,148 @@ func (t *traceSeeder) refuse(id string, err error) {
 	}
 }
 
-// items reads the spool in its order; the line of an item is its number.
-func (t *traceSeeder) items() iter.Seq2[dataset.Located, error] {
-	return func(yield func(dataset.Located, error) bool) {
-		for i := range t.made {
-			item, err := t.spool.at(i)
-			if !yield(dataset.Located{Item: item, File: traceLabel(t.made[i].trace), Line: i + 1}, err) || err != nil {
-				return
+// show completes a change with what it is about.
+func (t *traceSeeder) show(ctx context.Context, item dataset.Item, evidence Evidence, change Change) {
+	if t.cfg.Show == nil {
+		return
+	}
+	item.ID = change.Item
+	shown := Seeded{Change: change, Trace: item.SourceTraceID, Evidence: t.cfg.Redaction.evidence(evidence), Content: &item}
+	if t.cfg.Before && change.Action == Updated {
+		if stored, err := t.client.GetDatasetItem(ctx, change.Item); err == nil { // else: shown without
+			was := itemOf(stored)
+			shown.Before = &was
+		}
+	}
+	t.cfg.Show(shown)
+}
+
+// reader reads traces and what people said about them, from every kind of
+// server.
+type reader struct {
+	client *langfuse.Client
+	server langfuse.Capabilities
+	traces langfuse.Capabilities // by which traces are read
+	parts  langfuse.TraceParts
+}
+
+// newReader returns a reader. A server that writes its tables both ways is asked
+// for traces the legacy way: these tables have all of them, and what programs send
+// the legacy way has its name, tags, input and output on the trace, where the
+// newer reads do not find them.
+func newReader(client *langfuse.Client, server langfuse.Capabilities, parts langfuse.TraceParts) reader {
+	traces := server
+	traces.NewReads = server.NewReads && !server.LegacyReads
+	return reader{client, server, traces, parts}
+}
+
+// evidenceRead is a trace as it was read, or why it was not.
+type evidenceRead struct {
+	trace  langfuse.Trace
+	scores []langfuse.Score
+	err    error // a *refusal
+}
+
+// completedItems reads the completed items of all annotation queues, by the id
+// of their object. A server without queues has none.
+func (r *reader) completedItems(ctx context.Context) (map[string][]completed, error) {
+	items := map[string][]completed{}
+	for queue, err := range r.client.ListAnnotationQueues(ctx) {
+		if errors.Is(err, langfuse.ErrEndpointGone) || errors.Is(err, langfuse.ErrNotFound) {
+			return items, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the annotation queues: %w", err)
+		}
+		for item, err := range r.client.ListQueueItems(ctx, queue.ID, langfuse.QueueCompleted) {
+			if err != nil {
+				return nil, fmt.Errorf("reading the annotation queue %q: %w", queue.Name, err)
+			}
+			items[item.ObjectID] = append(items[item.ObjectID], completed{item, queue.Name})
+		}
+	}
+	return items, nil
+}
+
+// refusalOf says whether an error is about one trace alone; any other ends the
+// work.
+func refusalOf(err error) error {
+	var api *langfuse.APIError
+	switch {
+	case errors.Is(err, langfuse.ErrNotFound):
+		return refuse(UnknownTrace, "", "there is no such trace in this project: the id is wrong, of another project, or has not arrived yet")
+	case errors.Is(err, langfuse.ErrRateLimited):
+		return refuse(NotRead, "", "could not be read: %v; the same command again goes on where this one stopped", err)
+	case errors.Is(err, langfuse.ErrTooLarge):
+		return refuse(TooLarge, "", "could not be read: %v", err)
+	case errors.As(err, &api) && api.Status >= 400 && api.Status < 500 && !errors.Is(err, langfuse.ErrUnauthorized) && !errors.Is(err, langfuse.ErrEndpointGone):
+		return refuse(NotRead, "", "could not be read: %v", err)
+	}
+	return nil
+}
+
+// read reads traces with their scores, in the order of the ids: with one request
+// where the server can, else, and if that is refused, one by one, so that each
+// can be named. The error is for what ends the work.
+func (r *reader) read(ctx context.Context, ids []string) ([]evidenceRead, error) {
+	found := make([]evidenceRead, len(ids))
+	if len(ids) == 0 {
+		return found, nil
+	}
+	together := map[string]langfuse.Trace{}
+	if r.traces.NewReads {
+		for trace, err := range r.client.ReadTraces(ctx, r.traces, ids, r.parts) {
+			switch refused := refusalOf(err); {
+			case errors.Is(err, langfuse.ErrRateLimited): // each would be, too
+				for i := range found {
+					found[i].err = refused
+				}
+				return found, nil
+			case refused != nil:
+				clear(together)
+			case err != nil:
+				return nil, fmt.Errorf("reading traces: %w", err)
+			default:
+				together[trace.ID] = trace
 			}
 		}
 	}
+	group, working := errgroup.WithContext(ctx)
+	group.SetLimit(4)
+	for i, id := range ids {
+		if trace, ok := together[id]; ok {
+			found[i].trace = trace
+			continue
+		}
+		group.Go(func() error {
+			var err error
+			found[i].trace, err = r.client.GetTrace(working, r.traces, id, r.parts)
+			if found[i].err = refusalOf(err); err != nil && found[i].err == nil {
+				return fmt.Errorf("reading traces: %w", err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return found, r.readScores(ctx, ids, found)
+}
+
+func (r *reader) readScores(ctx context.Context, ids []string, found []evidenceRead) error {
+	byTrace := map[string][]langfuse.Score{}
+	var refused error
+	for score, err := range r.client.ReadScores(ctx, r.server, langfuse.ScoresQuery{TraceIDs: ids, Limit: 100}) {
+		if refused = refusalOf(err); err != nil && refused == nil {
+			return fmt.Errorf("reading scores: %w", err)
+		}
+		byTrace[score.TraceID()] = append(byTrace[score.TraceID()], score)
+	}
+	for i, id := range ids {
+		found[i].scores = byTrace[id]
+		if found[i].err == nil {
+			found[i].err = refused
+		}
+	}
+	return nil
 }

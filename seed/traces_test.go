@@ -193,7 +193,7 @@ func TestFromTraces_again(t *testing.T) {
 func TestFromTraces_large(t *testing.T) {
 	s := newServer(t)
 	s.correct(s.extracted(0, strings.Repeat("Ada lived in London. ", 150_000), nil), gold("Ada", "London")) // 3.15 MB
-	twice := Mapping{Metadata: map[string][]Path{"copy": {path("input.document_text")}}}
+	twice := Mapping{Metadata: map[string]Paths{"copy": {path("input.document_text")}}}
 	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: twice})
 	why := result.refusals()[traceID(0)]
 	if result.Created != 0 || result.Refused != 1 || !strings.Contains(why, "is 6.3 MB") || !strings.Contains(why, "Langfuse takes 4718592 bytes") {

@@ -8,6 +8,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/cmd/internal/seedcmd"
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
@@ -32,6 +33,7 @@ func commands(env cli.Env) []*urfave.Command {
 		conformanceCommand(env),
 		answersCommand(env),
 		promptsCommand(env),
+		seedcmd.Command(env),
 		serveCommand(env),
 		doctorCommand(env),
 		completionCommand(env),

@@ -1,25 +1,10 @@
-// Command seed fills datasets in Langfuse, from files and from production
-// traces: it checks items, creates and updates them, exports and archives them.
+// Command seed is "experiment seed" as a program of its own.
 package main
 
 import (
-	"context"
 	"os"
 
-	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/terminal"
+	"extraction-experiment/cmd/internal/seedcmd"
 )
 
-func main() { os.Exit(Main()) }
-
-// Main runs the command line of this process and returns its exit code.
-func Main() int {
-	return Run(context.Background(), cli.Env{
-		Args:     os.Args[1:],
-		Stdin:    os.Stdin,
-		Stdout:   os.Stdout,
-		Stderr:   os.Stderr,
-		Getenv:   os.Getenv,
-		Terminal: terminal.Width,
-	})
-}
+func main() { os.Exit(seedcmd.Main()) }

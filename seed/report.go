@@ -79,38 +79,26 @@ func (f Finding) String() string {
 	return strings.Join(append(parts, f.Message), ": ")
 }
 
-// DefaultMaxFindings is how many findings a list keeps.
-const DefaultMaxFindings = 100
+// maxFindings is how many findings a list keeps.
+const maxFindings = 100
 
-// Findings is a list that keeps the first so many and counts all.
+// Findings is a list that keeps the first hundred and counts all.
 type Findings struct {
 	First []Finding    `json:"first"`
 	Total int          `json:"total"`
 	Kinds map[Kind]int `json:"kinds,omitempty"`
 }
 
-func (l *Findings) add(keep int, findings ...Finding) {
+func (l *Findings) add(findings ...Finding) {
 	for _, f := range findings {
 		if l.Kinds == nil {
 			l.Kinds = map[Kind]int{}
 		}
 		l.Kinds[f.Kind]++
 		l.Total++
-		if len(l.First) < keep {
+		if len(l.First) < maxFindings {
 			l.First = append(l.First, f)
 		}
-	}
-}
-
-// merge adds another list behind this one.
-func (l *Findings) merge(keep int, other Findings) {
-	l.add(keep, other.First...)
-	l.Total += other.Total - len(other.First)
-	for kind, n := range other.Kinds {
-		l.Kinds[kind] += n
-	}
-	for _, f := range other.First {
-		l.Kinds[f.Kind]-- // counted by add
 	}
 }
 

@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"unicode/utf8"
@@ -109,10 +110,6 @@ type similarDocuments struct {
 	at       map[string]int
 }
 
-func newSimilarDocuments(least float64) *similarDocuments {
-	return &similarDocuments{least: least, at: map[string]int{}}
-}
-
 // add remembers an item, or what it has become. An input without a text has no
 // likeness.
 func (d *similarDocuments) add(id string, s sketch) {
@@ -151,4 +148,16 @@ func documentSketch(item dataset.Item) sketch {
 		return nil
 	}
 	return newSketch(document.Text)
+}
+
+// nameSimilar names an item whose document is almost that of another.
+func (s *seeder) nameSimilar(located dataset.Located) {
+	if s.similar == nil {
+		return
+	}
+	id, sketch := s.cfg.IDPrefix+located.ID, documentSketch(located.Item)
+	if other, similarity := s.similar.nearest(id, sketch); other != "" {
+		s.warn(located, Similar, "input.document_text", fmt.Sprintf("is %.0f%% similar to the document of the item %s", 100*similarity, other))
+	}
+	s.similar.add(id, sketch)
 }

@@ -1,0 +1,311 @@
+// Package seedcmd is the command "experiment seed", which is also a program of
+// its own, cmd/seed: it checks items, creates and updates them in datasets of
+// Langfuse, from files and from production traces, exports and archives them.
+package seedcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/internal/build"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/terminal"
+	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/seed"
+)
+
+// Main runs the command line of this process, of the program seed, and returns
+// its exit code.
+func Main() int {
+	return Run(context.Background(), cli.Env{
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Terminal: terminal.Width,
+	})
+}
+
+// Run carries out one command line of the program seed and returns the exit code.
+func Run(ctx context.Context, env cli.Env) (code int) {
+	defer cli.Recover(env.Stderr, &code)
+	command := Command(env)
+	app := &urfave.App{
+		Name: command.Name, Usage: command.Usage, UsageText: usage("seed"), Version: build.Version(),
+		Writer: env.Stdout, ErrWriter: env.Stderr, Flags: command.Flags, Action: command.Action,
+		EnableBashCompletion: true, HideHelpCommand: true, DisableSliceFlagSeparator: true,
+		OnUsageError:   flags.UsageError,
+		ExitErrHandler: func(*urfave.Context, error) {},
+	}
+	args, err := cli.FlagsFirst(env.Args, flags.Takes(app.Flags))
+	if err == nil {
+		err = app.RunContext(ctx, append([]string{app.Name}, args...))
+	}
+	if err != nil {
+		cli.Report(env.Stderr, app.Name, err)
+	}
+	return cli.ExitCode(err)
+}
+
+// Command is "experiment seed".
+func Command(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:      "seed",
+		Usage:     "fill Langfuse datasets from files and from production traces",
+		UsageText: usage("experiment seed"),
+		Flags:     append(fileFlags(), traceFlags()...),
+		Action: func(c *urfave.Context) error {
+			ctx, stop := signal.NotifyContext(c.Context, cli.EndSignals()...)
+			defer stop()
+			c.Context = ctx
+			err := action(c, env)
+			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+				return cli.Errorf(cli.ExitInterrupted, "stopped; the same command goes on where it was: items that are there already are not written again")
+			}
+			return err
+		},
+	}
+}
+
+func usage(name string) string {
+	var lines []string
+	for _, line := range []string{
+		"--dataset NAME --file items.jsonl|json|csv",
+		"--dataset NAME TRACE_ID…",
+		"--dataset NAME --queue QUEUE --since 7d",
+		"--check items.jsonl",
+		"--dataset NAME --export items.jsonl",
+		"--dataset NAME --archive ID --archive ID",
+		"--list",
+	} {
+		lines = append(lines, name+" "+line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func fileFlags() []urfave.Flag {
+	return []urfave.Flag{
+		&urfave.StringFlag{Name: "dataset", Aliases: []string{"d"}, Usage: "`NAME` of the dataset"},
+		&urfave.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "create and update the items of `FILE` (JSONL, JSON or CSV), which may be questions (docs/answers.md)"},
+		&urfave.StringFlag{Name: "check", Usage: "check the items of `FILE` and send nothing"},
+		&urfave.StringFlag{Name: "export", Usage: "write the dataset's items to `FILE`; its ending says the form, - is JSONL on standard output"},
+		&urfave.StringSliceFlag{Name: "archive", Usage: "archive the item `ID`; may be repeated"},
+		&urfave.BoolFlag{Name: "list", DisableDefaultText: true, Aliases: []string{"l"}, Usage: "list the datasets"},
+		&urfave.StringFlag{Name: "schema", Usage: "JSON Schemas of the dataset from `FILE`: {\"input\": …, \"expectedOutput\": …}"},
+		&urfave.StringFlag{Name: "description", Usage: "`TEXT` beside the dataset"},
+		&urfave.StringFlag{Name: "id-prefix", Usage: "put `P` before every id"},
+		&urfave.BoolFlag{Name: "keep-going", Usage: "seed the good items of a file that has bad ones", DisableDefaultText: true},
+		&urfave.BoolFlag{Name: "dry-run", Usage: "show what would be written, and write nothing", DisableDefaultText: true},
+		&urfave.BoolFlag{Name: "json", Usage: "print JSON on standard output", DisableDefaultText: true},
+		&urfave.BoolFlag{Name: "quiet", DisableDefaultText: true, Aliases: []string{"q"}, Usage: "no progress and no warnings"},
+	}
+}
+
+// traceFlags are the flags of seeding from traces.
+func traceFlags() []urfave.Flag {
+	return []urfave.Flag{
+		&urfave.StringSliceFlag{Name: "trace-id", Usage: "seed from the trace `ID`; may be repeated, and several ids separated by commas"},
+		&urfave.StringFlag{Name: "from-file", Usage: "seed from the trace ids in `FILE`, one a line; - is standard input"},
+		&urfave.StringSliceFlag{Name: "tag", Usage: "seed from traces with the tag `T`; repeated: with all of them"},
+		&urfave.StringFlag{Name: "name", Usage: "seed from traces of that `NAME`"},
+		&urfave.StringFlag{Name: "environment", Usage: "seed from traces of the environment `E`"},
+		&urfave.StringFlag{Name: "since", Usage: "seed from traces that began at `TIME` or later: 2026-11-21, 2026-11-21T10:00:00Z, or 7d, 12h ago"},
+		&urfave.StringFlag{Name: "until", Usage: "seed from traces that began before `TIME`"},
+		&urfave.StringFlag{Name: "queue", Usage: "seed from the completed items of the annotation queue `NAME`"},
+		&urfave.StringSliceFlag{Name: "score", Usage: "seed from traces with a score such as `'NAME>=V'`; repeated: with all of them"},
+		&urfave.IntFlag{Name: "limit", DefaultText: "all", Usage: "take the first `N` traces, the newest ones"},
+		&urfave.IntFlag{Name: "sample", DefaultText: "all", Usage: "draw `N` of the traces at random"},
+		&urfave.Uint64Flag{Name: "seed", Usage: "`S` decides which traces are drawn", DefaultText: "0"},
+		&urfave.StringFlag{Name: "stratify", Usage: "spread the sample over the values of `metadata.KEY`"},
+		&urfave.StringFlag{Name: "mapping", Usage: "`FILE` that says where in a trace document and gold are (docs/seeding.md)"},
+		&urfave.StringFlag{Name: "redact", Usage: "`FILE` of patterns and fields that are replaced before anything leaves (docs/seeding.md)"},
+		&urfave.StringSliceFlag{Name: "accept-tag", Usage: "a trace with the tag `T` counts as validated"},
+		&urfave.StringSliceFlag{Name: "accept-score", Usage: "a trace with a score such as `'NAME>=V'` counts as validated"},
+		&urfave.BoolFlag{Name: "accept-unvalidated", DisableDefaultText: true, Usage: "seed from traces that nobody validated, and mark the items"},
+		&urfave.StringFlag{Name: "out", Usage: "write the items of the traces to `FILE` instead of Langfuse"},
+		&urfave.BoolFlag{Name: "diff", DisableDefaultText: true, Usage: "with --dry-run: show how items differ from what is there"},
+	}
+}
+
+// job is one of the things that this command does.
+type job struct {
+	flag string // that asks for it
+	do   func(*urfave.Context, cli.Env) error
+	also string // the other flags that mean something to it
+}
+
+// jobs are those that a flag asks for; exactly one is given.
+var jobs = []job{
+	{"file", fileAction, "schema description id-prefix keep-going dry-run redact"},
+	{"check", checkAction, "schema id-prefix"},
+	{"export", exportAction, ""},
+	{"archive", archiveAction, ""},
+	{"list", listAction, ""},
+}
+
+// selecting are the flags that say which traces are meant.
+var selecting = []string{"trace-id", "from-file", "tag", "name", "environment", "since", "until", "queue", "score"}
+
+func action(c *urfave.Context, env cli.Env) error {
+	var names []string
+	var chosen job
+	for _, job := range jobs {
+		if c.IsSet(job.flag) {
+			names, chosen = append(names, "--"+job.flag), job
+		}
+	}
+	if c.Args().Present() || slices.ContainsFunc(selecting, c.IsSet) {
+		chosen = job{"trace ids and what selects traces", traceAction, "schema description id-prefix dry-run"}
+		for _, flag := range traceFlags() {
+			chosen.also += " " + flag.Names()[0]
+		}
+		names = append(names, chosen.flag)
+	}
+	switch {
+	case len(names) > 1:
+		return cli.Usage("%s cannot be used together", strings.Join(names, " and "))
+	case len(names) == 0:
+		return cli.Usage("nothing to do: give trace ids, something that selects traces, or one of --file, --check, --export, --archive, --list (%s --help explains)",
+			c.Command.HelpName)
+	case c.String("dataset") == "" && chosen.flag != "check" && chosen.flag != "list":
+		return cli.Usage("%s: --dataset NAME is needed", names[0])
+	}
+	if err := chosen.takes(c, names[0]); err != nil {
+		return err
+	}
+	return chosen.do(c, env)
+}
+
+// takes refuses the flags that mean nothing to the job: one that is passed over
+// in silence may be one that somebody relies on. So may one with an empty value,
+// as by a variable of a script that is not set: without it more would be selected,
+// or sent, than was meant.
+func (j job) takes(c *urfave.Context, name string) error {
+	known := append(strings.Fields(j.also), j.flag, "dataset", "json", "quiet", "help", "version")
+	var problems []error
+	for _, flag := range c.Command.Flags {
+		flag := flag.Names()[0]
+		if c.IsSet(flag) && !slices.Contains(known, flag) {
+			problems = append(problems, cli.Usage("--%s means nothing with %s: leave it away", flag, name))
+		}
+		if c.IsSet(flag) && isEmpty(c.Value(flag)) && flag != "description" && flag != "id-prefix" {
+			problems = append(problems, cli.Usage("--%s has no value: leave it away, or say what is meant", flag))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func isEmpty(value any) bool {
+	switch v := value.(type) {
+	case string:
+		return strings.TrimSpace(v) == ""
+	case urfave.StringSlice:
+		return slices.ContainsFunc(v.Value(), func(one string) bool { return strings.TrimSpace(one) == "" })
+	}
+	return value == 0
+}
+
+// connected does something with the Langfuse of the environment, and says which
+// one it is.
+func connected(c *urfave.Context, env cli.Env, do func(*connect.Langfuse) error) error {
+	lf, err := connect.Open(c.Context, env.Getenv)
+	if err != nil {
+		return err
+	}
+	if !c.Bool("quiet") {
+		fmt.Fprintln(env.Stderr, lf.Describe())
+	}
+	return errors.Join(do(lf), lf.Close())
+}
+
+// readNamed reads the file of a flag; none is the zero value.
+func readNamed[T any](c *urfave.Context, flag, what string, parse func([]byte) (T, error)) (value T, err error) {
+	path := c.String(flag)
+	if path == "" {
+		return value, nil
+	}
+	raw, err := wholefile.Read(c.Context, path, wholefile.MaxText)
+	if err != nil {
+		return value, cli.Usage("reading %s: %w", what, err)
+	}
+	if value, err = parse(raw); err != nil {
+		return value, fmt.Errorf("%s: %w", path, err)
+	}
+	return value, nil
+}
+
+// warn prints what a person should look at; all is what lists the rest.
+func warn(c *urfave.Context, env cli.Env, warnings seed.Findings, all string) {
+	const shown = 10
+	if c.Bool("quiet") {
+		return
+	}
+	for _, w := range warnings.First[:min(shown, len(warnings.First))] {
+		fmt.Fprintln(env.Stderr, "warning: "+w.String())
+	}
+	if warnings.Total > shown {
+		fmt.Fprintf(env.Stderr, "warning: and %d more (%s lists them)\n", warnings.Total-shown, all)
+	}
+}
+
+// warnUnused names the patterns and fields that took nothing out.
+func warnUnused(c *urfave.Context, env cli.Env, redacted map[string]int) {
+	for _, name := range slices.Sorted(maps.Keys(redacted)) {
+		if redacted[name] == 0 && !c.Bool("quiet") {
+			fmt.Fprintf(env.Stderr, "warning: --redact: %s took nothing out of any item: is it written as the items have it?\n", name)
+		}
+	}
+}
+
+// summary says what was done with the items.
+func summary(c *urfave.Context, from string, r seed.Result) string {
+	verb := "seeded"
+	if c.Bool("dry-run") {
+		verb = "would seed"
+	}
+	return fmt.Sprintf("%s dataset %s%s: %d created, %d updated, %d unchanged, %d refused\n",
+		verb, c.String("dataset"), from, r.Created, r.Updated, r.Unchanged, r.Refused)
+}
+
+// counted lists how many there are of each.
+func counted[K ~string](title string, n map[K]int) string {
+	if len(n) == 0 {
+		return ""
+	}
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(n)) {
+		parts = append(parts, fmt.Sprintf("%d %s", n[key], key))
+	}
+	return fmt.Sprintf("%s: %s\n", title, strings.Join(parts, ", "))
+}
+
+// newBar returns what draws on a terminal how far seeding is, and what ends that;
+// elsewhere nothing is drawn.
+func newBar(c *urfave.Context, env cli.Env) (draw func(seed.Progress), end func()) {
+	if env.Terminal() == 0 || c.Bool("quiet") {
+		return func(seed.Progress) {}, func() {}
+	}
+	pool := mpb.New(mpb.WithOutput(env.Stderr), mpb.WithWidth(40), mpb.WithAutoRefresh())
+	bars := map[seed.Phase]*mpb.Bar{}
+	draw = func(p seed.Progress) {
+		if bars[p.Phase] == nil {
+			bars[p.Phase] = pool.AddBar(int64(p.Total), mpb.PrependDecorators(decor.Name(string(p.Phase)+" ")), mpb.AppendDecorators(decor.CountersNoUnit("%d/%d")))
+		}
+		bars[p.Phase].SetTotal(int64(p.Total), false)
+		bars[p.Phase].SetCurrent(int64(p.Done))
+	}
+	return draw, func() {
+		for _, bar := range bars {
+			bar.Abort(false)
+		}
+		pool.Wait()
+	}
+}

@@ -1,0 +1,319 @@
+package seedcmd
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/rogpeppe/go-internal/diff"
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/dataset"
+	"extraction-experiment/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/report"
+	"extraction-experiment/seed"
+)
+
+// traceAction makes items of production traces.
+func traceAction(c *urfave.Context, env cli.Env) error {
+	selection, err := readSelection(c, env)
+	if err != nil {
+		return err
+	}
+	cfg, err := traceConfig(c)
+	if err != nil {
+		return err
+	}
+	return connected(c, env, func(lf *connect.Langfuse) error {
+		if path := c.String("out"); path != "" {
+			return tracesToFile(c, env, lf, selection, cfg, path)
+		}
+		return seedTraces(c, env, lf, selection, cfg)
+	})
+}
+
+// readSelection reads the flags and ids. All problems are returned together.
+func readSelection(c *urfave.Context, env cli.Env) (seed.Selection, error) {
+	s := seed.Selection{
+		Tags: c.StringSlice("tag"), Name: c.String("name"), Environment: c.String("environment"), Queue: c.String("queue"),
+		Limit: c.Int("limit"), Sample: c.Int("sample"), Seed: c.Uint64("seed"), Stratify: c.String("stratify"),
+	}
+	var problems []error
+	for _, arg := range c.Args().Slice() {
+		if _, err := dataset.FormatOf(arg); err == nil {
+			problems = append(problems, cli.Usage("%s is the name of a file: items come from --file %s, ids of traces from --from-file", arg, arg))
+		}
+	}
+	for _, arg := range append(c.Args().Slice(), c.StringSlice("trace-id")...) {
+		for id := range strings.SplitSeq(arg, ",") {
+			s.IDs = append(s.IDs, strings.TrimSpace(id))
+		}
+	}
+	if path := c.String("from-file"); path != "" {
+		ids, err := readIDs(c, env, path)
+		problems = append(problems, err)
+		s.IDs = append(s.IDs, ids...)
+	}
+	for _, text := range c.StringSlice("score") {
+		rule, err := seed.ParseScoreRule(text)
+		problems = append(problems, err)
+		s.Scores = append(s.Scores, rule)
+	}
+	for flag, into := range map[string]*time.Time{"since": &s.Since, "until": &s.Until} {
+		if text := c.String(flag); text != "" {
+			var err error
+			if *into, err = readTime(text, time.Now().UTC()); err != nil {
+				problems = append(problems, cli.Usage("--%s: %w", flag, err))
+			}
+		}
+	}
+	return s, errors.Join(problems...)
+}
+
+// readIDs reads one id a line; empty lines and those that begin with # do not
+// count.
+func readIDs(c *urfave.Context, env cli.Env, path string) (ids []string, err error) {
+	var raw []byte
+	if path == "-" {
+		raw, err = io.ReadAll(io.LimitReader(env.Stdin, wholefile.MaxText+1))
+	} else {
+		raw, err = wholefile.Read(c.Context, path, wholefile.MaxText)
+	}
+	if err == nil && len(raw) > wholefile.MaxText {
+		err = fmt.Errorf("more than %d MB are no list of ids", wholefile.MaxText>>20)
+	}
+	if err != nil {
+		return nil, cli.Usage("reading trace ids: %w", err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		if id := strings.TrimSpace(line); id != "" && id[0] != '#' {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, cli.Usage("%s names no trace", path)
+	}
+	return ids, nil
+}
+
+// readTime reads an instant, a day (its beginning, UTC), or how long ago.
+func readTime(text string, now time.Time) (time.Time, error) {
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n > 0 && n < 100_000 {
+			return now.AddDate(0, 0, -n), nil
+		}
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago > 0 {
+		return now.Add(-ago), nil
+	}
+	return time.Time{}, fmt.Errorf("%q is neither a time (2026-11-21, 2026-11-21T10:00:00Z) nor how long ago (7d, 12h)", text)
+}
+
+// traceConfig reads what the flags name.
+func traceConfig(c *urfave.Context) (seed.TraceConfig, error) {
+	base, err := config(c)
+	mapping, errMapping := readNamed(c, "mapping", "the mapping", seed.ParseMapping)
+	redaction, errRedaction := readNamed(c, "redact", "the patterns", seed.ParseRedaction)
+	problems := []error{err, errMapping, errRedaction}
+	for _, text := range c.StringSlice("accept-score") {
+		rule, err := seed.ParseScoreRule(text)
+		problems = append(problems, err)
+		mapping.Evidence.Scores = append(mapping.Evidence.Scores, rule)
+	}
+	mapping.Evidence.Tags = append(mapping.Evidence.Tags, c.StringSlice("accept-tag")...)
+	if c.Bool("diff") && !c.Bool("dry-run") {
+		problems = append(problems, cli.Usage("--diff is a form of --dry-run: give both"))
+	}
+	base.Similar, base.Foreign = seed.DefaultSimilar, nil
+	return seed.TraceConfig{
+		Config: base, Mapping: mapping, Redaction: redaction, AcceptUnvalidated: c.Bool("accept-unvalidated"), Before: c.Bool("diff"),
+	}, errors.Join(problems...)
+}
+
+// tracesToFile writes the items to a file instead of Langfuse. A file is put in
+// its place once it is whole; what was there stays if anything goes wrong.
+func tracesToFile(c *urfave.Context, env cli.Env, lf *connect.Langfuse, selection seed.Selection, cfg seed.TraceConfig, path string) error {
+	if c.Bool("dry-run") {
+		return cli.Usage("--out writes no item to Langfuse anyway: leave --dry-run away")
+	}
+	format, err := dataset.FormatOf(path)
+	if err := errors.Join(err, cli.CanWrite(path)); err != nil {
+		return err
+	}
+	var refused error
+	err = cli.WriteFile(path, func(f io.Writer) error {
+		if cfg.Out, err = dataset.NewWriter(f, format); err != nil {
+			return err
+		}
+		err = seedTraces(c, env, lf, selection, cfg)
+		if cli.ExitCode(err) == cli.ExitFailures { // the others are in the file
+			refused, err = err, nil
+		}
+		return errors.Join(err, cfg.Out.Close())
+	})
+	return errors.Join(err, refused)
+}
+
+// seedTraces seeds and tells about it.
+func seedTraces(c *urfave.Context, env cli.Env, lf *connect.Langfuse, selection seed.Selection, cfg seed.TraceConfig) error {
+	note := func(text string) {
+		if !c.Bool("quiet") {
+			fmt.Fprintln(env.Stderr, "warning: "+text)
+		}
+	}
+	if cfg.AcceptUnvalidated {
+		note("--accept-unvalidated: items become gold that nobody is known to have checked; their metadata says so")
+	}
+	p := newPreview(c, env)
+	if c.Bool("dry-run") {
+		cfg.Show = p.show
+	}
+	draw, end := newBar(c, env)
+	cfg.Progress = draw
+	result, err := seed.FromTraces(c.Context, lf.Client, lf.Server.Capabilities, selection, cfg)
+	end()
+	warn(c, env, result.Report.Warnings, "--json")
+	if err != nil && result.Created+result.Updated+result.Unchanged+result.Refused == 0 {
+		return err // it did not come to anything
+	}
+	if result.Selected > result.Refused-result.RefusedQueueItems {
+		warnUnused(c, env, result.Redacted)
+	}
+	if result.Selected == 0 && result.Refused == 0 {
+		note("no trace matches the selection")
+	}
+	return errors.Join(cli.Written(p.close(result)), result.Err(), err)
+}
+
+// preview writes what is done: in a dry run each trace, in the end what it came to.
+type preview struct {
+	c     *urfave.Context
+	out   *bufio.Writer
+	table *tabwriter.Writer
+	shown int
+}
+
+func newPreview(c *urfave.Context, env cli.Env) *preview {
+	out := bufio.NewWriter(env.Stdout) // keeps the first error
+	return &preview{c: c, out: out, table: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
+}
+
+// show adds one trace.
+func (p *preview) show(s seed.Seeded) {
+	switch {
+	case p.c.Bool("json"):
+		p.out.WriteString(map[bool]string{true: "{\"items\": [\n", false: ","}[p.shown == 0])
+		_ = report.JSON(p.out, s, false) // the writer keeps the error
+	case p.c.Bool("diff"):
+		p.diff(s)
+	default:
+		p.row(s)
+	}
+	p.shown++
+}
+
+// close writes the summary, or with --json the result.
+func (p *preview) close(r seed.TraceResult) error {
+	c := p.c
+	if c.Bool("json") {
+		if c.Bool("dry-run") && p.shown == 0 {
+			p.out.WriteString("{\"items\": [")
+		}
+		if c.Bool("dry-run") {
+			p.out.WriteString("], \"result\": ")
+		}
+		_ = report.JSON(p.out, r, false)
+		if c.Bool("dry-run") {
+			p.out.WriteString("}\n")
+		}
+		return p.out.Flush()
+	}
+	_ = p.table.Flush()
+	text := summary(c, fmt.Sprintf(" from %d traces", r.Selected), r.Result)
+	if path := c.String("out"); path != "" {
+		text = fmt.Sprintf("%d items of %d traces in %s, %d refused\n", r.Written, r.Selected, path, r.Refused)
+	}
+	p.out.WriteString(text + counted("evidence", r.Evidence) + counted("redacted", r.Redacted))
+	return p.out.Flush()
+}
+
+// row writes a line of the table.
+func (p *preview) row(s seed.Seeded) {
+	if p.shown == 0 {
+		fmt.Fprintln(p.table, "ACTION\tTRACE\tEVIDENCE\tENTITIES\tRELATIONSHIPS\tDOCUMENT")
+	}
+	evidence := cmp.Or(string(s.Evidence.Kind), "-")
+	if s.Evidence.Author != "" {
+		evidence += " by " + s.Evidence.Author
+	}
+	entities, relationships, document := "-", "-", s.Reason
+	if s.Content != nil {
+		if gold, _, err := extraction.DecodeExtraction(s.Content.Expected); err == nil {
+			entities, relationships = length(gold.Entities), length(gold.Relationships)
+		}
+		if d, _, err := extraction.DecodeDocument(s.Content.Input); err == nil && s.Reason == "" {
+			document = printable.Cut(strings.Join(strings.Fields(printable.Cut(d.Text, 2000)), " "), 60)
+		}
+	}
+	cells := []string{string(s.Action), s.Trace, evidence, entities, relationships, document}
+	for i := range cells {
+		cells[i] = printable.Line(cells[i])
+	}
+	fmt.Fprintln(p.table, strings.Join(cells, "\t"))
+}
+
+func length[T any](list []T) string {
+	if list == nil {
+		return "-" // not annotated
+	}
+	return strconv.Itoa(len(list))
+}
+
+// diff writes how an item changes; one that stays the same is not mentioned.
+func (p *preview) diff(s seed.Seeded) {
+	switch {
+	case s.Action == seed.Unchanged:
+	case s.Content == nil || s.Action == seed.NotDone:
+		fmt.Fprintf(p.out, "# trace %s: %s: %s\n", printable.Line(s.Trace), s.Action, printable.Line(s.Reason))
+	default:
+		fmt.Fprintf(p.out, "# trace %s: %s\n", printable.Line(s.Trace), s.Action)
+		changes := diff.Diff("there/"+s.Item, lines(s.Before), "new/"+s.Item, lines(s.Content))
+		_, changes, _ = bytes.Cut(changes, []byte("\n")) // a line that only names both again
+		p.out.WriteString(printable.Block(string(changes)))
+	}
+}
+
+// lines writes an item's fields as JSON, a value on each line; of no item nothing.
+func lines(item *dataset.Item) []byte {
+	if item == nil {
+		return nil
+	}
+	fields := *item
+	fields.ID = "" // stands above
+	raw, err := json.Marshal(fields)
+	if err == nil {
+		raw, err = dataset.Canonical(raw)
+	}
+	var indented bytes.Buffer
+	if err := errors.Join(err, json.Indent(&indented, raw, "", "  ")); err != nil {
+		return fmt.Appendf(nil, "%v\n", err)
+	}
+	return append(indented.Bytes(), '\n')
+}

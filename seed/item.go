@@ -1,0 +1,520 @@
+package seed
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/extraction"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/pipeline/answer"
+)
+
+// refusal says why no item is made of a trace.
+type refusal struct {
+	kind   Kind
+	path   string // of the item to be, where one value is to blame
+	reason string
+	item   string // id of the item that was judged wrong
+}
+
+func (r *refusal) Error() string { return r.reason }
+
+func refuse(kind Kind, path, format string, args ...any) error {
+	return &refusal{kind: kind, path: path, reason: fmt.Sprintf(format, args...)}
+}
+
+// ItemID names the item that is made of an observation of a trace: a function of
+// the three, so that seeding again finds it. Ids are unique in a project, hence
+// the dataset.
+func ItemID(dataset, traceID, observationID string) string {
+	// Lengths keep ("a", "bc") and ("ab", "c") apart.
+	hash := sha256.Sum256(fmt.Appendf(nil, "%d:%s%d:%s%s", len(dataset), dataset, len(traceID), traceID, observationID))
+	return "trace-" + hex.EncodeToString(hash[:16])
+}
+
+// mapper makes items of traces.
+type mapper struct {
+	dataset  string
+	mapping  Mapping
+	accept   bool // traces without evidence
+	redact   *Redaction
+	queues   map[string][]completed
+	replaced map[string]int // by the redaction, in all items
+}
+
+// made is an item with what a person should know about its making.
+type made struct {
+	item     dataset.Item
+	evidence Evidence
+	warnings []Finding
+}
+
+func (m *made) warn(kind Kind, path, format string, args ...any) {
+	m.warnings = append(m.warnings, Finding{Kind: kind, Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+const notShown = "(not shown: it is not redacted yet)"
+
+// excerpt is a part of a message that quotes a trace. Where a redaction is asked
+// for it is not shown: it is from before the redaction.
+func (m *mapper) excerpt(format string, args ...any) string {
+	if m.redact != nil {
+		return notShown
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+// item maps one trace. The error is one *refusal or several. With a redaction
+// neither it nor the warnings show anything that was not redacted.
+func (m *mapper) item(trace langfuse.Trace, scores []langfuse.Score) (made, error) {
+	out, err := m.mapped(trace, scores)
+	if m.redact == nil {
+		return out, err
+	}
+	for i, f := range out.warnings {
+		out.warnings[i].Path, out.warnings[i].Message = shownPath(f.Path), m.redact.Text(f.Message)
+	}
+	for _, one := range all(err) {
+		var why *refusal
+		if errors.As(one, &why) {
+			why.path, why.reason = shownPath(why.path), m.redact.Text(why.reason)
+		}
+	}
+	return out, err
+}
+
+// mapped maps one trace, in this order: choose the observation, demand evidence,
+// take input and gold, normalise them, redact.
+func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, error) {
+	var out made
+	c, err := m.choose(trace, scores)
+	if err != nil {
+		return out, err
+	}
+	es := newEvidenceSearch(trace, scores, m.queues, m.mapping.Evidence, c)
+	es.private = m.redact != nil
+	evidence, reason := es.find()
+	id := ItemID(m.dataset, trace.ID, c.id)
+	no := es.rejected()
+	switch {
+	case reason == "":
+	case no != "": // that is no lack of evidence
+		return out, &refusal{kind: JudgedWrong, reason: no, item: id}
+	case !m.accept:
+		return out, refuse(NoEvidence, "", "%s; %s", reason, es.couldCount())
+	default:
+		evidence = Evidence{Kind: Unvalidated}
+		out.warn(NoEvidence, "", "is taken without evidence: %s", reason)
+	}
+	out.evidence = evidence
+	correction, corrected := es.correction()
+	if other := es.unusedCorrection(); other != "" && !corrected && reason == "" {
+		out.warn(PassedOver, "", "is taken as it was answered; %s", other)
+	}
+	if err := c.truncated(corrected); err != nil {
+		return out, err
+	}
+	out.item = dataset.Item{ID: id, SourceTraceID: trace.ID, SourceObservationID: c.id}
+	if out.item.Input, err = m.input(c.places); err != nil {
+		return out, err
+	}
+	if out.item.Expected, err = m.expected(&out, c, correction, corrected); err != nil {
+		return out, err
+	}
+	metadata := map[string]any{sourceKey: trace.ID, evidenceKey: evidence}
+	for key, paths := range m.mapping.Metadata {
+		if value, ok := paths.find(c.places); ok {
+			metadata[key] = value
+		}
+	}
+	if out.item.Metadata, err = marshal(metadata); err != nil {
+		return out, refuse(Syntax, "metadata", "cannot be written as JSON: %s", m.excerpt("%v", err))
+	}
+	if m.redact == nil {
+		return out, nil
+	}
+	item, count, err := m.redact.Item(out.item)
+	if err != nil {
+		return out, refuse(Unredacted, "", "%v", err)
+	}
+	for name, n := range count {
+		m.replaced[name] += n
+	}
+	out.item = item
+	return out, nil
+}
+
+// chosen is what a trace is seen as: the observation that input and output are
+// taken from, and the places that paths begin with.
+type chosen struct {
+	id     string // of the observation; "" where the trace has none
+	whole  bool   // the trace itself was chosen, id is its root
+	places map[string]any
+	output json.RawMessage // as it was recorded
+}
+
+// choose finds the observation of the mapping. Of several that match, those with
+// evidence or a correction of their own come first, then the latest: the attempt
+// that was kept.
+func (m *mapper) choose(trace langfuse.Trace, scores []langfuse.Score) (chosen, error) {
+	if m.mapping.Observation == (Choice{}) {
+		root, hasRoot := trace.Root()
+		if !hasRoot && isNothing(trace.Input) && isNothing(trace.Output) {
+			return chosen{}, refuse(Truncated, "", "its root observation is missing: it was cut off, or has not arrived yet")
+		}
+		c, err := m.newChosen(trace, langfuse.Observation{
+			ID: root.ID, Name: root.Name, Input: orNothing(trace.Input, root.Input),
+			Output: orNothing(trace.Output, root.Output), Metadata: orNothing(trace.Metadata, root.Metadata),
+		})
+		c.whole = true
+		return c, err
+	}
+	judged := m.judged(scores)
+	best, found := langfuse.Observation{}, false
+	var names []string
+	for _, o := range trace.Observations { // by start
+		if m.mapping.Observation.matches(o) {
+			if !found || judged[o.ID] || !judged[best.ID] {
+				best, found = o, true
+			}
+		} else if name := fmt.Sprintf("%s (%s)", o.Name, o.Type); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if !found {
+		return chosen{}, refuse(NoObservation, "", "has no observation of %s; it has %s", m.mapping.Observation, m.excerpt("%s", listed(names)))
+	}
+	return m.newChosen(trace, best)
+}
+
+// judged returns the observations that a person looked at or a correction is of.
+func (m *mapper) judged(scores []langfuse.Score) map[string]bool {
+	ids := map[string]bool{}
+	for _, s := range scores {
+		if s.Subject.Kind == "observation" && (s.AuthorUserID != "" || s.Type == langfuse.ScoreCorrection) {
+			ids[s.Subject.ID] = true
+		}
+	}
+	for id, items := range m.queues {
+		if slices.ContainsFunc(items, func(c completed) bool { return c.ObjectType == langfuse.ObjectObservation }) {
+			ids[id] = true
+		}
+	}
+	return ids
+}
+
+func (m *mapper) newChosen(trace langfuse.Trace, o langfuse.Observation) (chosen, error) {
+	var problem error
+	read := func(path string, raw json.RawMessage) any {
+		if isNothing(raw) {
+			return nil
+		}
+		value, err := dataset.Decode(raw)
+		if err != nil && problem == nil {
+			problem = refuse(NotJSON, path, "%s", m.excerpt("%v", err))
+		}
+		return value
+	}
+	tags := make([]any, len(trace.Tags))
+	for i, tag := range trace.Tags {
+		tags[i] = tag
+	}
+	return chosen{id: o.ID, output: o.Output, places: map[string]any{
+		placeInput: read(placeInput, o.Input), placeOutput: read(placeOutput, o.Output), placeMetadata: read(placeMetadata, o.Metadata),
+		placeName: o.Name,
+		placeTrace: map[string]any{
+			placeInput: read("trace.input", trace.Input), placeOutput: read("trace.output", trace.Output),
+			placeMetadata: read("trace.metadata", trace.Metadata), placeName: trace.Name, "tags": tags, "environment": trace.Environment,
+		},
+	}}, problem
+}
+
+// isNothing says which values stand for an absent one; v4 gives "" for it.
+func isNothing(raw json.RawMessage) bool {
+	raw = bytes.TrimSpace(raw)
+	return len(raw) == 0 || string(raw) == "null" || string(raw) == `""`
+}
+
+func orNothing(raw, other json.RawMessage) json.RawMessage {
+	if isNothing(raw) {
+		return other
+	}
+	return raw
+}
+
+// truncated looks for the marks that writers of traces leave where they cut. The
+// output of a corrected trace does not count: it is replaced.
+func (c chosen) truncated(corrected bool) error {
+	for _, place := range []string{placeInput, placeOutput} {
+		if mark := cutMark(opened(c.places[place]), 0); mark != "" && !(corrected && place == placeOutput) {
+			return refuse(Truncated, place, "the trace's %s was cut when it was recorded (%s)", place, mark)
+		}
+	}
+	return nil
+}
+
+// cutMark returns the mark of a value that was cut, or nothing: that of this
+// project's spans, that of the official SDKs, and the usual ends of texts.
+func cutMark(value any, depth int) string {
+	const deepest = 20 // marks stand in the place of whole fields
+	if depth > deepest {
+		return ""
+	}
+	var inside []any
+	switch v := value.(type) {
+	case string:
+		for _, mark := range []string{"<truncated due to size exceeding limit>", "[truncated]"} {
+			if strings.HasSuffix(strings.TrimRight(v, " \n"), mark) {
+				return mark
+			}
+		}
+	case []any:
+		inside = v
+	case map[string]any:
+		if v["truncated"] == true && v["begins"] != nil {
+			return fmt.Sprintf("truncated, of %s bytes", spelled(v["bytes"]))
+		}
+		for _, key := range slices.Sorted(maps.Keys(v)) { // of several marks always the same
+			inside = append(inside, v[key])
+		}
+	}
+	for _, element := range inside {
+		if mark := cutMark(element, depth+1); mark != "" {
+			return mark
+		}
+	}
+	return ""
+}
+
+// input makes the item's input.
+func (m *mapper) input(places map[string]any) (json.RawMessage, error) {
+	fields := map[string]any{}
+	if len(m.mapping.Input) == 0 {
+		switch whole := opened(places[placeInput]).(type) {
+		case nil:
+			return nil, refuse(NoInput, "input", "the trace has no input")
+		case string:
+			fields["document_text"] = whole
+		case map[string]any:
+			maps.Copy(fields, whole)
+		default:
+			return nil, refuse(NoInput, "input", "the trace's input is %s: say in a mapping file where the document is (input: {document_text: …})",
+				m.excerpt("%s", described(whole)))
+		}
+	}
+	for field, paths := range m.mapping.Input {
+		if value, ok := paths.find(places); ok {
+			fields[field] = value
+			if field != "document_text" && field != "text" {
+				fields[field] = opened(value)
+			}
+		}
+	}
+	document := fields["document_text"]
+	if document == nil {
+		document = fields["text"]
+	}
+	if text, isText := document.(string); document == nil || isText && strings.TrimSpace(text) == "" {
+		sought := m.excerpt("its input has the keys %q;", slices.Sorted(maps.Keys(fields))) + " a mapping file says which one it is"
+		if paths := slices.Concat(m.mapping.Input["document_text"], m.mapping.Input["text"]); len(paths) > 0 {
+			sought = fmt.Sprint(paths) + " lead to no text"
+		}
+		return nil, refuse(NoInput, "input.document_text", "the trace has no document there: %s", sought)
+	}
+	for field, value := range m.mapping.Constant {
+		if fields[field] == nil {
+			fields[field] = value
+		}
+	}
+	return m.canonical("input", fields)
+}
+
+// canonical writes a field of the item.
+func (m *mapper) canonical(path string, value any) (json.RawMessage, error) {
+	raw, err := marshal(value)
+	if err == nil {
+		raw, err = dataset.Canonical(raw)
+	}
+	if err != nil {
+		return nil, refuse(Syntax, path, "%s", m.excerpt("%v", err))
+	}
+	return raw, nil
+}
+
+// expected finds the gold, in the correction, else where the mapping says, and
+// writes it in the native form, names in the place of references.
+func (m *mapper) expected(out *made, c chosen, correction langfuse.Score, corrected bool) (json.RawMessage, error) {
+	paths := m.mapping.Expected
+	if len(paths) == 0 {
+		paths = Paths{{text: placeOutput, steps: []step{{kind: stepKey, key: placeOutput}}}}
+	}
+	where, raw := "the trace's output", []byte(c.output)
+	value, _ := paths.find(c.places)
+	if corrected {
+		text, _ := correction.Value.Text()
+		where, raw, value = "the correction "+correction.ID, []byte(text), correctedOutput(text, paths, c.places)
+	}
+	if key := duplicateKey(raw); key != "" {
+		out.warn(Reading, "expectedOutput", "%s has the key %s twice in one object: the last one counts", where, m.excerpt("%s", key))
+	}
+	gold, err := m.readGold(out, where, opened(value))
+	if err != nil {
+		return nil, err
+	}
+	for i := range gold.Entities {
+		gold.Entities[i].ID = "" // references are names by now
+	}
+	return m.canonical("expectedOutput", gold)
+}
+
+// correctedOutput looks for the gold in a correction, which has the form of the
+// output that it corrects, or is the gold itself. Paths that lead past the output
+// lead past the correction.
+func correctedOutput(text string, paths Paths, places map[string]any) any {
+	whole := opened(text)
+	if hasGold(whole) {
+		return whole
+	}
+	trace, _ := places[placeTrace].(map[string]any)
+	instead, insteadTrace := maps.Clone(places), maps.Clone(trace)
+	insteadTrace[placeOutput] = whole
+	instead[placeOutput], instead[placeTrace] = whole, insteadTrace
+	for _, p := range paths {
+		into := p.steps[0].key
+		if into == placeTrace && len(p.steps) > 1 {
+			into = p.steps[1].key
+		}
+		if value, ok := p.Find(instead); ok && into == placeOutput {
+			return value
+		}
+	}
+	return whole
+}
+
+func hasGold(value any) bool {
+	object, _ := value.(map[string]any)
+	_, entities := object["entities"]
+	_, relationships := object["relationships"]
+	return entities || relationships
+}
+
+// readGold reads entities and relationships.
+func (m *mapper) readGold(out *made, where string, value any) (gold extraction.Extraction, err error) {
+	var warnings []string
+	text, isText := value.(string)
+	switch {
+	case value == nil:
+		return gold, refuse(NoOutput, "expectedOutput", "%s has no value there", where)
+	case isText && strings.TrimSpace(text) == "":
+		return gold, refuse(NoOutput, "expectedOutput", "%s is empty", where)
+	case isText:
+		result, err := answer.Parse(text)
+		if err != nil {
+			return gold, refuse(NotJSON, "expectedOutput", "%s is not JSON with entities and relationships: %s", where, m.excerpt("%v", err))
+		}
+		if result.Truncated {
+			return gold, refuse(Truncated, "expectedOutput", "%s ends in the middle", where)
+		}
+		gold, warnings = result.Extraction, append(result.Repairs, result.Warnings...)
+	case !hasGold(value):
+		return gold, refuse(Expected, "expectedOutput", "%s is %s, without entities and relationships: say in a mapping file where they are (expected: …)",
+			where, m.excerpt("%s", described(value)))
+	default:
+		text = string(dataset.CanonicalValue(value))
+		if gold, warnings, err = extraction.DecodeExtraction([]byte(text)); err != nil {
+			var problems []error
+			for _, one := range all(err) {
+				path, message := splitPath(one.Error(), "expectedOutput")
+				problems = append(problems, refuse(Expected, path, "%s", m.excerpt("%s", message)))
+			}
+			return gold, errors.Join(problems...)
+		}
+	}
+	if id := ambiguousID(gold, text); id != "" {
+		return gold, refuse(Expected, "expectedOutput.entities", "the id %s is that of two entities, and relationships refer to it: "+
+			"which one is meant is not known; correct the trace", m.excerpt("%s", id))
+	}
+	for _, warning := range warnings {
+		warning = strings.Replace(warning, "are kept but not used", "are left out", 1) // here only what is known is written
+		path, message := splitPath(warning, "expectedOutput")
+		out.warn(Reading, path, "%s", m.excerpt("%s", message))
+	}
+	return gold, nil
+}
+
+// ambiguousID returns an id that two entities of different names have, and that
+// stands in the text of the gold more often than that, or nothing: which one is
+// referred to cannot be known.
+func ambiguousID(gold extraction.Extraction, text string) string {
+	names := map[string][]string{} // by id
+	for _, e := range gold.Entities {
+		names[e.ID] = append(names[e.ID], e.Name)
+	}
+	for _, id := range slices.Sorted(maps.Keys(names)) {
+		list := names[id]
+		spelt := regexp.MustCompile(`[:\s"]` + regexp.QuoteMeta(id) + `[",\s}]`)
+		if id != "" && len(list) > 1 && slices.Max(list) != slices.Min(list) && len(spelt.FindAllString(text, -1)) > len(list) {
+			return id
+		}
+	}
+	return ""
+}
+
+// duplicateKey returns a key that an object of the JSON has twice, of which the
+// last one counts, or nothing; a text that holds JSON is looked into. What is no
+// JSON has none.
+func duplicateKey(raw []byte) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		raw = []byte(text)
+	}
+	if !json.Valid(raw) {
+		return ""
+	}
+	duplicate := ""
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	var look func()
+	look = func() {
+		open, _ := decoder.Token() // it is valid
+		if delim, opens := open.(json.Delim); opens {
+			seen := map[any]bool{}
+			for decoder.More() {
+				if delim == '{' {
+					key, _ := decoder.Token()
+					if seen[key] {
+						duplicate = fmt.Sprint(key)
+					}
+					seen[key] = true
+				}
+				look()
+			}
+			_, _ = decoder.Token() // its end
+		}
+	}
+	look()
+	return duplicate
+}
+
+// described names a value for people.
+func described(value any) string {
+	switch v := value.(type) {
+	case []any:
+		return fmt.Sprintf("a list of %d", len(v))
+	case map[string]any:
+		keys := slices.Sorted(maps.Keys(v))
+		if len(keys) > 8 {
+			keys = append(keys[:8], "…")
+		}
+		return fmt.Sprintf("an object with the keys %q", keys)
+	}
+	return fmt.Sprintf("%q", cut(spelled(value)))
+}

@@ -1,0 +1,272 @@
+package seed
+
+import (
+	"errors"
+	"fmt"
+	"index/suffixarray"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"extraction-experiment/internal/fold"
+)
+
+// mask is a text with what is taken out of it. Texts are compared folded: each
+// character folded, one space for a run of white space, none at the ends.
+type mask struct {
+	text   string
+	folded string
+	// from holds for every byte of folded where its character, or its run of
+	// white space, begins in text; one more entry says where the last one ends.
+	from  []int32
+	label []byte       // of every byte of folded; 0 stays
+	cuts  map[int]bool // places where a replacement must end and another begin
+}
+
+func newMask(text string) *mask {
+	m := &mask{text: text, from: make([]int32, 0, len(text)+1), cuts: map[int]bool{}}
+	var b strings.Builder
+	b.Grow(len(text))
+	space := -1
+	for at, r := range text {
+		if unicode.IsSpace(r) {
+			if space < 0 {
+				space = at
+			}
+			continue
+		}
+		if space >= 0 && b.Len() > 0 {
+			b.WriteByte(' ')
+			m.from = append(m.from, int32(space))
+		}
+		space = -1
+		before := b.Len()
+		foldRune(&b, r)
+		for range b.Len() - before {
+			m.from = append(m.from, int32(at))
+		}
+	}
+	m.from = append(m.from, int32(len(strings.TrimRightFunc(text, unicode.IsSpace))))
+	m.folded, m.label = b.String(), make([]byte, b.Len())
+	return m
+}
+
+// foldRune folds one character by itself, so that every byte of the result has
+// one place. What folding would remove is kept.
+func foldRune(b *strings.Builder, r rune) {
+	if r < utf8.RuneSelf {
+		b.WriteByte(byte(unicode.ToLower(r)))
+		return
+	}
+	folded := strings.TrimSpace(fold.Case(string(r)))
+	if folded == "" {
+		folded = string(r)
+	}
+	b.WriteString(folded)
+}
+
+// firstOf combines two labels: the one that stands first in the pattern file
+// wins. It only ever lowers, which is why repeating it ends.
+func firstOf(a, b byte) byte {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// take marks text[from:to].
+func (m *mask) take(from, to int, label byte) {
+	at := func(place int) int { // the first byte of folded whose character begins there or behind
+		return sort.Search(len(m.folded), func(i int) bool { return int(m.from[i]) >= place })
+	}
+	m.mark(at(from), at(to), label)
+}
+
+// mark marks folded[from:to], whole characters, and reports whether that was new.
+func (m *mask) mark(from, to int, label byte) bool {
+	for from > 0 && from < len(m.folded) && m.from[from] == m.from[from-1] {
+		from--
+	}
+	for to > 0 && to < len(m.folded) && m.from[to] == m.from[to-1] {
+		to++
+	}
+	changed := false
+	for i := from; i < to; i++ {
+		if first := firstOf(m.label[i], label); first != m.label[i] {
+			m.label[i], changed = first, true
+		}
+	}
+	return changed
+}
+
+// masked reports whether anything is taken out.
+func (m *mask) masked() bool {
+	return slices.ContainsFunc(m.label, func(l byte) bool { return l != 0 })
+}
+
+// isWord reports whether folded[from:to] is no part of a longer word.
+func (m *mask) isWord(from, to int) bool {
+	first, _ := utf8.DecodeRuneInString(m.folded[from:])
+	last, _ := utf8.DecodeLastRuneInString(m.folded[:to])
+	before, _ := utf8.DecodeLastRuneInString(m.folded[:from])
+	after, _ := utf8.DecodeRuneInString(m.folded[to:])
+	return !(from > 0 && inWord(first) && inWord(before)) && !(to < len(m.folded) && inWord(last) && inWord(after))
+}
+
+func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
+
+// edit is a stretch of a text and of the new text what stands in its place, in
+// bytes.
+type edit struct{ from, to, newFrom, newTo int }
+
+// render writes folded[from:to] as it is after redaction, and what was replaced.
+func (m *mask) render(p *placeholders, from, to int) (string, []edit) {
+	var b strings.Builder
+	var edits []edit
+	for i := from; i < to; {
+		end, label := i+1, m.label[i]
+		for end < to && m.label[end] == label && !(label != 0 && m.cuts[end]) {
+			end++
+		}
+		start := b.Len()
+		if label == 0 {
+			b.WriteString(m.text[m.from[i]:m.from[end]])
+		} else {
+			b.WriteString(p.of(label, m.folded[i:end]))
+			edits = append(edits, edit{int(m.from[i]), int(m.from[end]), start, b.Len()})
+		}
+		i = end
+	}
+	return b.String(), edits
+}
+
+// whole renders all of the text; white space at its ends stays.
+func (m *mask) whole(p *placeholders) (string, []edit) {
+	start, end := int(m.from[0]), int(m.from[len(m.folded)])
+	inside, edits := m.render(p, 0, len(m.folded))
+	for i := range edits {
+		edits[i].newFrom += start
+		edits[i].newTo += start
+	}
+	return m.text[:start] + inside + m.text[end:], edits
+}
+
+// moved returns where a place of the old text is in the new one. A place inside
+// a replacement moves to its beginning, or with atEnd to its end.
+func moved(edits []edit, place int, atEnd bool) int {
+	shift := 0
+	for _, e := range edits {
+		switch {
+		case place < e.from || atEnd && place == e.from:
+			return place + shift
+		case atEnd && place <= e.to:
+			return e.newTo
+		case place < e.to:
+			return e.newFrom
+		}
+		shift = e.newTo - e.to
+	}
+	return place + shift
+}
+
+// The bounds of the work on one item: beyond them a document and patterns are
+// such that everything is found everywhere.
+const (
+	maxPlaces = 5_000_000   // where something stands that is taken out
+	maxSteps  = 200_000_000 // bytes compared between gold and document
+)
+
+var errTooMuch = errors.New("the patterns take out so much of it that it cannot be done in reasonable time: narrow them, or leave the trace out")
+
+// textIndex finds every place of many texts in many masks: one suffix array
+// over all of them, so that a search does not read them all. Building it takes
+// time linear in the texts and 4 bytes of memory for each of theirs.
+type textIndex struct {
+	masks  []*mask
+	starts []int // of each mask in the joined text
+	index  *suffixarray.Index
+	places int // found so far
+}
+
+func newTextIndex(masks []*mask) *textIndex {
+	x := &textIndex{masks: masks}
+	var joined strings.Builder
+	for _, m := range masks {
+		x.starts = append(x.starts, joined.Len())
+		joined.WriteString(m.folded)
+		joined.WriteByte(0)
+	}
+	x.index = suffixarray.New([]byte(joined.String()))
+	return x
+}
+
+// find gives every place where a folded text stands, in order; a short one must
+// be a word of its own. The error says that there are too many.
+func (x *textIndex) find(text string, give func(in *mask, at int)) error {
+	if text == "" {
+		return nil
+	}
+	found := x.index.Lookup([]byte(text), maxPlaces-x.places+1)
+	if x.places += len(found); x.places > maxPlaces {
+		return errTooMuch
+	}
+	slices.Sort(found)
+	for _, place := range found {
+		i := sort.SearchInts(x.starts, place+1) - 1
+		in, at := x.masks[i], place-x.starts[i]
+		if at+len(text) <= len(in.folded) && (!isShort(text) || in.isWord(at, at+len(text))) {
+			give(in, at)
+		}
+	}
+	return nil
+}
+
+// isShort says which texts must be words of their own.
+func isShort(text string) bool { return utf8.RuneCountInString(text) < 3 }
+
+// placeholders numbers what was taken out of one item.
+type placeholders struct {
+	labels []string
+	number map[string]int // by label and folded text
+	next   map[byte]int
+	count  map[string]int  // replacements by name
+	taken  map[string]bool // what an item has that looks like one, in capitals
+	// unnumbered writes [NAME], and counts nothing.
+	unnumbered bool
+}
+
+func newPlaceholders(labels []string) placeholders {
+	return placeholders{labels: labels, number: map[string]int{}, next: map[byte]int{}, count: map[string]int{}, taken: map[string]bool{}}
+}
+
+func (p *placeholders) of(label byte, folded string) string {
+	if p.unnumbered {
+		return "[" + p.labels[label] + "]"
+	}
+	key := string([]byte{label}) + strings.TrimSpace(folded)
+	for p.number[key] == 0 {
+		p.next[label]++
+		if !p.taken[p.write(label, p.next[label])] {
+			p.number[key] = p.next[label]
+		}
+	}
+	p.count[p.labels[label]]++
+	return p.write(label, p.number[key])
+}
+
+func (p *placeholders) write(label byte, n int) string {
+	return fmt.Sprintf("[%s-%d]", p.labels[label], n)
+}
+
+// placeholder is the form of what stands for a secret, in any case.
+var placeholder = regexp.MustCompile(`(?i)\[[A-Z][A-Z0-9_]*-[0-9]+\]`)
+
+// reserve keeps the numbers free that stand in a text already: they are another's.
+func (p *placeholders) reserve(text string) {
+	for _, found := range placeholder.FindAllString(text, -1) {
+		p.taken[strings.ToUpper(found)] = true
+	}
+}

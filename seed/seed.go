@@ -1,0 +1,493 @@
+// Package seed fills datasets in Langfuse, with items from files and with items
+// made of production traces that people validated, and looks after them: it
+// checks items before anything is sent, writes only what changed, and archives
+// and exports.
+//
+// It is no runner and does not score; what makes good gold is checked here,
+// once, so that a run need not.
+//
+// The steps of File: check every item and name all problems with file, line
+// and path; open or create the dataset; index what is there (a few dozen bytes
+// an item); write what is new or different; count the rest.
+//
+//	items := dataset.ReadFile(ctx, "items.jsonl")
+//	result, err := seed.File(ctx, client, items, seed.Config{Dataset: "docs"})
+//	fmt.Println(result.Created, result.Updated, result.Unchanged, result.Refused)
+//
+// The steps of FromTraces: select traces; read them with what people said of
+// them; demand Evidence; make an item by the Mapping; take out what the
+// Redaction says; check and write the items as File does.
+//
+//	selection := seed.Selection{Queue: "review", Since: lastWeek}
+//	result, err := seed.FromTraces(ctx, client, server.Capabilities, selection, seed.TraceConfig{Config: seed.Config{Dataset: "docs"}})
+package seed
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/langfuse"
+)
+
+// Config says how File seeds. Only Dataset is required.
+type Config struct {
+	// Dataset is the name of the dataset in Langfuse; it is created if absent.
+	Dataset string
+	// Description replaces that of the dataset; empty keeps it.
+	Description string
+	// Schemas replace those of the dataset; nil keeps them. Every item is
+	// checked against those given here before anything is sent.
+	Schemas Schemas
+	// IDPrefix is put before every id. Ids are unique in a Langfuse project,
+	// not only in a dataset.
+	IDPrefix string
+	// Vocabulary tells which gold relationships say the same.
+	Vocabulary Vocabulary
+	// Foreign, if set, says of each item whether it is of another harness than
+	// extraction; err is then what is wrong with it, a problem each if they are
+	// joined, and odd what is probably a mistake.
+	Foreign func(item dataset.Item) (is bool, odd []string, err error)
+	// KeepGoing seeds the good items of a file that has bad ones; otherwise a
+	// bad item keeps the whole file from being written.
+	KeepGoing bool
+	// Similar names items whose documents are at least this similar, in (0,1],
+	// to that of another item of the dataset; 0 looks for none. What it costs:
+	// half a kilobyte of memory an item.
+	Similar float64
+	// DryRun finds out what would be done and writes nothing.
+	DryRun bool
+	// Progress, if set, is told after every step. It is never called
+	// concurrently.
+	Progress func(Progress)
+	// Each, if set, is told what was done with each item, in the order in which
+	// it was done. It is never called concurrently.
+	Each func(Change)
+}
+
+// Phase is one of the steps of File.
+type Phase string
+
+// The phases, in their order.
+const (
+	Selecting Phase = "reading"   // reading traces
+	Checking  Phase = "checking"  // reading and checking the file
+	Comparing Phase = "comparing" // indexing what the dataset has
+	Writing   Phase = "writing"
+)
+
+// Progress says how far a phase has come; Total is 0 where it is not known.
+type Progress struct {
+	Phase       Phase
+	Done, Total int
+}
+
+// Action is what was done with an item.
+type Action string
+
+// The actions.
+const (
+	Created   Action = "created"
+	Updated   Action = "updated"
+	Unchanged Action = "unchanged"
+	Archived  Action = "archived"
+	NotDone   Action = "refused"
+)
+
+// Change is what was done with one item, or in a dry run would be.
+type Change struct {
+	Item   string `json:"item"`           // id in Langfuse, with its prefix
+	Line   int    `json:"line,omitempty"` // in the file
+	Action Action `json:"action"`
+	Reason string `json:"reason,omitempty"` // why it was refused, or what else to know
+}
+
+// validate returns all problems of the configuration at once.
+func (c Config) validate() error {
+	problems := []error{validDataset(c.Dataset)}
+	if c.IDPrefix != "" {
+		if err := dataset.ValidID(c.IDPrefix); err != nil {
+			problems = append(problems, fmt.Errorf("the id prefix %w", err))
+		}
+	}
+	if !(c.Similar >= 0 && c.Similar <= 1) {
+		problems = append(problems, fmt.Errorf("similar: %v is not between 0 and 1", c.Similar))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return &exitError{err, 64}
+	}
+	return nil
+}
+
+// validDataset says why Langfuse would refuse the name of a dataset.
+func validDataset(name string) error {
+	trimmed := strings.TrimSpace(name)
+	switch {
+	case trimmed == "":
+		return errors.New("the name of the dataset is missing")
+	case trimmed != name:
+		return fmt.Errorf("the dataset name %q has white space at an end", name)
+	case strings.HasPrefix(name, "/"), strings.HasSuffix(name, "/"), strings.Contains(name, "//"):
+		return fmt.Errorf("the dataset name %q has a slash at an end, or two in a row: Langfuse makes folders of slashes", name)
+	case strings.ContainsAny(name, "<>"):
+		return fmt.Errorf("the dataset name %q has angle brackets, which Langfuse takes for HTML", name)
+	}
+	return nil
+}
+
+func (c Config) progress(p Progress) {
+	if c.Progress != nil {
+		c.Progress(p)
+	}
+}
+
+// Result is what File did, or in a dry run would do.
+type Result struct {
+	// Dataset is the dataset as Langfuse has it; in a dry run without id where
+	// it does not exist yet.
+	Dataset        langfuse.Dataset `json:"dataset"`
+	DatasetCreated bool             `json:"dataset_created"`
+
+	Created   int `json:"created"`
+	Updated   int `json:"updated"`
+	Unchanged int `json:"unchanged"`
+	// Refused counts items that were not written; why stands in the problems
+	// of the report.
+	Refused int `json:"refused"`
+
+	Report Report `json:"report"`
+}
+
+// Err returns nil when every item went in, else an error with exit code 4 that
+// lists the items that were refused.
+func (r Result) Err() error {
+	if r.Refused == 0 && r.Report.Problems.Total == 0 {
+		return nil
+	}
+	return &exitError{fmt.Errorf("%d items are in the dataset, not all of the file:\n%w",
+		r.Created+r.Updated+r.Unchanged, r.Report.Err()), 4}
+}
+
+// File seeds a dataset with the items of a file. The items are read twice, once
+// to check them and once to write them, so the sequence must give the same
+// again (that of dataset.ReadFile does).
+//
+// Items that Langfuse has in the same form already are not written: each write
+// makes a new version. An archived item of the file is made active again.
+// Items of the dataset that the file does not have stay as they are, and so do
+// fields that are absent in the file. Seeding the same file again changes
+// nothing, so after any error the same call can be repeated.
+//
+// The error is for what ends the work: a bad configuration, a file with bad
+// items (without KeepGoing; nothing is written, exit code 64), Langfuse out of
+// reach (69; a single write without an answer lets the others go on, and is the
+// error at the end), ctx. The result then tells what was done before. Items that were
+// refused one by one are in Result.Err.
+//
+// API: GET /api/public/health, GET and POST /api/public/v2/datasets, GET and
+// POST /api/public/dataset-items
+func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.Located, error], cfg Config) (Result, error) {
+	var result Result
+	if err := cfg.validate(); err != nil {
+		return result, err
+	}
+	c, err := newChecker(cfg)
+	if err != nil {
+		return result, err
+	}
+	if result.Report, err = c.run(items); err != nil {
+		return result, err
+	}
+	if err := result.Report.Err(); err != nil && !cfg.KeepGoing {
+		return result, err
+	}
+	if result.Report.Items == 0 {
+		return result, malformed("there are no items to seed %q with", cfg.Dataset)
+	}
+	s := &seeder{client: client, cfg: cfg, result: &result, show: func(_ dataset.Located, change Change) {
+		if cfg.Each != nil {
+			cfg.Each(change)
+		}
+		cfg.progress(Progress{Phase: Writing, Done: result.Created + result.Updated + result.Unchanged + result.Refused, Total: result.Report.Items})
+	}}
+	if err := s.open(ctx); err != nil {
+		return result, err
+	}
+	hasBad := result.Report.Problems.Total > 0
+	return result, s.write(ctx, func(write func(dataset.Located)) error {
+		for located, err := range items {
+			var syntax *dataset.SyntaxError
+			switch {
+			case errors.As(err, &syntax): // reported when it was checked
+			case err != nil || ctx.Err() != nil:
+				return errors.Join(err, ctx.Err())
+			case hasBad && len(c.item(located).problems) > 0:
+				s.skip(located)
+			default:
+				write(located)
+			}
+		}
+		return nil
+	})
+}
+
+// maxUnanswered is how many writes in a row without an answer end the work: the
+// server is gone then, and each would wait through all its attempts.
+const maxUnanswered = 5
+
+// seeder writes items into one dataset.
+type seeder struct {
+	client       *langfuse.Client
+	cfg          Config
+	keepArchived bool // an item that somebody archived stays so
+	inOrder      bool // one item at a time
+	show         func(dataset.Located, Change)
+	there        map[[16]byte]digest
+	similar      *similarDocuments // nil: not looked for
+
+	mu          sync.Mutex // guards what follows, and calls of show
+	result      *Result
+	unanswered  int
+	inRow       int // of the unanswered ones
+	lastSilence error
+}
+
+// open finds or creates the dataset, updates it where something is new, and
+// indexes its items.
+func (s *seeder) open(ctx context.Context) error {
+	want := langfuse.DatasetUpsert{
+		Name: s.cfg.Dataset, Description: s.cfg.Description,
+		InputSchema: s.cfg.Schemas.Input, ExpectedOutputSchema: s.cfg.Schemas.Expected,
+	}
+	found, err := s.client.GetDataset(ctx, s.cfg.Dataset)
+	s.result.DatasetCreated = errors.Is(err, langfuse.ErrNotFound)
+	switch {
+	case s.result.DatasetCreated:
+		found = langfuse.Dataset{Name: s.cfg.Dataset, Description: s.cfg.Description}
+	case err != nil:
+		return fmt.Errorf("seeding: %w", err)
+	}
+	if (s.result.DatasetCreated || differs(want, found)) && !s.cfg.DryRun {
+		if found, err = s.client.UpsertDataset(ctx, want); err != nil {
+			return fmt.Errorf("seeding: %w", err)
+		}
+	}
+	s.result.Dataset = found
+	if err := s.index(ctx); err != nil {
+		return fmt.Errorf("seeding: %w", err)
+	}
+	return nil
+}
+
+func differs(want langfuse.DatasetUpsert, found langfuse.Dataset) bool {
+	schema := func(want, found []byte) bool { return want != nil && hash(storedForm(want)) != hash(storedForm(found)) }
+	return want.Description != "" && want.Description != found.Description ||
+		schema(want.InputSchema, found.InputSchema) || schema(want.ExpectedOutputSchema, found.ExpectedOutputSchema)
+}
+
+// index reads the whole dataset once and remembers the digest of every item.
+func (s *seeder) index(ctx context.Context) error {
+	s.there = map[[16]byte]digest{}
+	if s.cfg.Similar > 0 {
+		s.similar = &similarDocuments{least: s.cfg.Similar, at: map[string]int{}}
+	}
+	if s.result.DatasetCreated {
+		return nil
+	}
+	version, err := s.client.CurrentDatasetVersion(ctx, s.cfg.Dataset)
+	if err != nil {
+		return err
+	}
+	for stored, err := range s.client.ListDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: s.cfg.Dataset, Version: version}) {
+		if err != nil {
+			return err
+		}
+		item := itemOf(stored)
+		s.there[key(item.ID)] = digestOf(item)
+		if s.similar != nil {
+			s.similar.add(item.ID, documentSketch(item))
+		}
+		s.cfg.progress(Progress{Phase: Comparing, Done: len(s.there)})
+	}
+	return nil
+}
+
+// key stands for an id in memory.
+func key(id string) [16]byte {
+	sum := sha256.Sum256([]byte(id))
+	return [16]byte(sum[:16])
+}
+
+// write writes the items that each gives it, some at a time. An item whose write
+// is not answered is named, and the others go on, up to maxUnanswered in a row.
+// The first other error that is not about one item stops it; writes under way are
+// finished, so that the counts are right.
+func (s *seeder) write(ctx context.Context, each func(write func(dataset.Located)) error) error {
+	group, working := errgroup.WithContext(ctx)
+	group.SetLimit(4)
+	if s.inOrder {
+		group.SetLimit(1)
+	}
+	errEach := each(func(located dataset.Located) {
+		if working.Err() == nil {
+			s.nameSimilar(located)
+			group.Go(func() error { return s.one(ctx, located) })
+		}
+	})
+	if err := errors.Join(group.Wait(), errEach); err != nil {
+		return fmt.Errorf("seeding: %w", err)
+	}
+	if s.unanswered > 0 {
+		return fmt.Errorf("seeding: Langfuse did not answer for %d items; the same command again goes on with them: %w", s.unanswered, s.lastSilence)
+	}
+	return nil
+}
+
+// one writes one item if it has to be written.
+func (s *seeder) one(ctx context.Context, located dataset.Located) error {
+	change := Change{Item: s.cfg.IDPrefix + located.ID, Line: located.Line, Action: Created}
+	stored, known := s.there[key(change.Item)]
+	archived := false
+	if !known && (s.cfg.DryRun || !s.result.DatasetCreated) {
+		found, err := s.find(ctx, change.Item)
+		if err != nil {
+			return s.failed(ctx, located, change, err)
+		}
+		if owner := s.otherOwner(found); owner != "" {
+			s.refuse(located, change, owner)
+			return nil
+		}
+		if known = found != nil; known {
+			stored, archived = digestOf(itemOf(*found)), found.Status == langfuse.ItemArchived
+		}
+	}
+	next := digestOf(located.Item)
+	switch {
+	case archived && s.keepArchived:
+		change.Action = Unchanged
+		s.warn(located, LeftArchived, "", "was archived in Langfuse and stays so")
+	case known:
+		change.Action = Updated
+		if !archived && !next.changes(stored) {
+			change.Action = Unchanged
+		}
+		for _, field := range next.missing(stored) {
+			s.warn(located, Kept, field, "is absent here, and stays in Langfuse as it is: nothing can be cleared through its API")
+		}
+	}
+	if change.Action != Unchanged && !s.cfg.DryRun {
+		if _, err := s.client.UpsertDatasetItem(ctx, s.cfg.upsert(located.Item)); err != nil {
+			return s.failed(ctx, located, change, err)
+		}
+	}
+	s.count(located, change)
+	return nil
+}
+
+// find returns the item of that id, of whatever dataset and status, or nil. An
+// id that cannot stand safely in a path (proxies refuse an escaped slash) is
+// not looked for: the listing and the server's answer to the write must do.
+func (s *seeder) find(ctx context.Context, id string) (*langfuse.DatasetItem, error) {
+	if strings.ContainsAny(id, `/\%`) || id == "." || id == ".." {
+		return nil, nil
+	}
+	found, err := s.client.GetDatasetItem(ctx, id)
+	if errors.Is(err, langfuse.ErrNotFound) {
+		return nil, nil
+	}
+	return &found, err
+}
+
+// otherOwner says why an item that is there cannot be written, or nothing.
+func (s *seeder) otherOwner(found *langfuse.DatasetItem) string {
+	if found == nil || found.DatasetName == s.cfg.Dataset {
+		return ""
+	}
+	return fmt.Sprintf("the id %q belongs to the dataset %q: %s", found.ID, found.DatasetName, s.proposal())
+}
+
+func (s *seeder) proposal() string {
+	return fmt.Sprintf("ids are unique in a project; give this dataset's ids a prefix, such as --id-prefix %q", s.cfg.Dataset+"-"+s.cfg.IDPrefix)
+}
+
+// failed decides whether an error is about this item alone; any other is
+// returned.
+func (s *seeder) failed(ctx context.Context, located dataset.Located, change Change, err error) error {
+	conflict := errors.Is(err, langfuse.ErrConflict)
+	var lost *langfuse.ConnectionError
+	var api *langfuse.APIError
+	answered := errors.As(err, &api)
+	if conflict || errors.Is(err, langfuse.ErrNotFound) {
+		found, findErr := s.find(ctx, change.Item)
+		if findErr != nil {
+			return errors.Join(err, findErr)
+		}
+		if owner := s.otherOwner(found); owner != "" {
+			s.refuse(located, change, owner)
+			return nil
+		}
+	}
+	switch {
+	case ctx.Err() == nil && (errors.As(err, &lost) || answered && api.Status >= http.StatusInternalServerError):
+		s.refuse(located, change, fmt.Sprintf("was not answered, it may be in the dataset or not: %v; the same command again goes on with it", err))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.unanswered, s.inRow, s.lastSilence = s.unanswered+1, s.inRow+1, err
+		if s.inRow >= maxUnanswered {
+			return fmt.Errorf("%d writes in a row were not answered, the same command again goes on: %w", s.inRow, err)
+		}
+	case conflict:
+		s.refuse(located, change, err.Error()+": "+s.proposal())
+	case errors.Is(err, langfuse.ErrTooLarge), errors.Is(err, langfuse.ErrRateLimited), answered && api.Status == http.StatusBadRequest:
+		s.refuse(located, change, err.Error())
+	default:
+		return err
+	}
+	return nil
+}
+
+func (s *seeder) refuse(located dataset.Located, change Change, reason string) {
+	s.mu.Lock()
+	s.result.Report.Problems.add(findingOf(located, Refused, "", reason))
+	s.mu.Unlock()
+	change.Action, change.Reason = NotDone, reason
+	s.count(located, change)
+}
+
+// skip counts an item that the check found bad.
+func (s *seeder) skip(located dataset.Located) {
+	s.count(located, Change{Item: s.cfg.IDPrefix + located.ID, Line: located.Line, Action: NotDone, Reason: "see its problems"})
+}
+
+func (s *seeder) warn(located dataset.Located, kind Kind, path, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.result.Report.Warnings.add(findingOf(located, kind, path, message))
+}
+
+// count adds a change to the result and tells whoever listens.
+func (s *seeder) count(located dataset.Located, change Change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch change.Action {
+	case Created:
+		s.inRow = 0
+		s.result.Created++
+	case Updated:
+		s.inRow = 0
+		s.result.Updated++
+	case Unchanged:
+		s.result.Unchanged++
+	case NotDone:
+		s.result.Refused++
+	}
+	s.show(located, change)
+}

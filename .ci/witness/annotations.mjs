@@ -1,6 +1,5 @@
 // The SDK's own calls for what people do to traces: score configs, annotations,
-// corrections, queues and comments; and a model's prices, from which the cost of
-// a generation follows.
+// corrections, queues and comments; and the cost of a generation.
 import { startActiveObservation, startObservation } from "@langfuse/tracing";
 import { equal, eventually, finish, has, matches, near, refuses } from "./check.mjs";
 import { flush, langfuse, legacyReads, newReads } from "./connect.mjs";
@@ -10,17 +9,14 @@ const project = (await api.projects.get()).data[0];
 const health = await api.health.health();
 matches("health: the version of the mode", health.version, newReads ? /^4\./ : /^3\./);
 
-await api.models.create({ modelName: "witness-priced", matchPattern: "(?i)^(witness-priced)$", unit: "TOKENS", inputPrice: 0.01, outputPrice: 0.1 });
-const listed = await api.models.list({ limit: 100 });
-has("models.list", listed.data.find((m) => m.modelName === "witness-priced"), { matchPattern: "(?i)^(witness-priced)$", unit: "TOKENS" });
 const ids = await startActiveObservation("judged", (span) => {
   span.update({ input: { text: "x" }, output: { total: 1 } });
-  const call = startObservation("call", { model: "witness-priced", usageDetails: { input: 10, output: 5 } }, { asType: "generation" });
+  const call = startObservation("call", { model: "witness-model", usageDetails: { input: 10, output: 5 }, costDetails: { input: 0.1, output: 0.5 } }, { asType: "generation" });
   call.end();
   return { trace: span.traceId, root: span.id, call: call.id };
 });
 await flush();
-near("a cost that follows from the model's prices", await costOf(ids), 10 * 0.01 + 5 * 0.1);
+near("a cost is the sum of its parts", await costOf(ids), 0.1 + 0.5);
 
 const valid = await api.scoreConfigs.create({ name: "validated", dataType: "BOOLEAN", description: "by a person" });
 has("scoreConfigs.create of a BOOLEAN", valid, { name: "validated", dataType: "BOOLEAN", isArchived: false, description: "by a person" });

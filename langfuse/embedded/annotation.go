@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 )
@@ -33,9 +34,6 @@ type Annotation struct {
 	Comment string
 }
 
-// DefaultAuthor stands in for an empty Author.
-const DefaultAuthor = "embedded-user"
-
 // Annotate stores an annotation, at once, with the source ANNOTATION, the author,
 // and the environment of the span, and returns the id of the score. Each call
 // makes another score. It fails where the configuration does not exist or does
@@ -56,34 +54,31 @@ func (s *Server) Annotate(a Annotation) (id string, err error) {
 	return sc.id, nil
 }
 
-func (s *Server) annotated(a Annotation) (score, error) {
+func (s *Server) annotated(a Annotation) (sc score, err error) {
 	if a.TraceID == "" {
-		return score{}, errors.New("the trace id is missing")
+		return sc, errors.New("the trace id is missing")
 	}
 	if (a.Correction == "") == (a.Value == nil) {
-		return score{}, errors.New("give either a value or a correction")
+		return sc, errors.New("give either a value or a correction")
 	}
 	now := s.now()
-	sc := score{id: uuid.NewString(), name: "output", dataType: "CORRECTION", timestamp: now, eventAt: now, source: "ANNOTATION",
-		environment: "default", config: a.ConfigID, queue: a.QueueID, author: orElse(a.Author, DefaultAuthor), trace: a.TraceID,
+	sc = score{id: uuid.NewString(), name: "output", dataType: "CORRECTION", timestamp: now, eventAt: now, source: "ANNOTATION",
+		config: a.ConfigID, queue: a.QueueID, author: orElse(a.Author, "embedded-user"), trace: a.TraceID,
 		observation: a.ObservationID, comment: a.Comment, text: sql.NullString{String: a.Correction, Valid: a.Correction != ""}}
-	spans, err := collect(s.store.r, scanText, `SELECT environment FROM observations WHERE trace_id = ?1 AND (?2 = '' OR span_id = ?2)
-		ORDER BY is_root DESC, start_ms LIMIT 1`, a.TraceID, a.ObservationID)
-	if err != nil {
+	var exists bool
+	sc.environment, exists, err = one(s.store.r, scanText, `SELECT environment FROM observations
+		WHERE trace_id = ?1 AND (?2 = '' OR span_id = ?2) ORDER BY is_root DESC, start_ms LIMIT 1`, a.TraceID, a.ObservationID)
+	if err == nil && !exists {
+		err = errors.New("there is no such trace or observation")
+	}
+	if err != nil || a.Correction != "" {
 		return sc, err
 	}
-	if len(spans) == 0 {
-		return sc, errors.New("there is no such trace or observation")
-	}
-	sc.environment = spans[0]
-	if a.Correction != "" {
-		return sc, nil
-	}
-	return sc, s.valueOf(a, &sc)
+	return sc, s.valueByConfig(a, &sc)
 }
 
-// valueOf sets value, name and type by the score configuration.
-func (s *Server) valueOf(a Annotation, sc *score) error {
+// valueByConfig sets value, name and type by the score configuration.
+func (s *Server) valueByConfig(a Annotation, sc *score) error {
 	cfg, exists, err := findScoreConfig(s.store.r, a.ConfigID)
 	if err != nil {
 		return err
@@ -112,23 +107,227 @@ func (s *Server) valueOf(a Annotation, sc *score) error {
 }
 
 // createAnnotation answers POST /api/embedded/annotations.
-func (s *Server) createAnnotation(c *call) (reply, error) {
-	f, err := readForm(c, smallBody)
-	if err != nil {
-		return reply{}, err
-	}
+func (s *Server) createAnnotation(c *call) (any, error) {
+	f := c.form(smallBody)
 	a := Annotation{TraceID: f.must("traceId"), ObservationID: f.text("observationId"), ConfigID: f.text("configId"),
 		Correction: f.text("correction"), Author: f.text("authorUserId"), QueueID: f.text("queueId"), Comment: f.text("comment")}
-	if f.has("value") && json.Unmarshal(f.raw("value"), &a.Value) != nil {
-		f.add("invalid_type", "value", "Invalid JSON value")
-	}
+	f.into("value", &a.Value, "JSON value")
 	f.only()
 	if err := f.err(); err != nil {
-		return reply{}, err
+		return nil, err
 	}
 	id, err := s.Annotate(a)
 	if err != nil {
-		return reply{}, invalid("%s", err)
+		return nil, invalid("%s", err)
 	}
-	return reply{http.StatusOK, object{"id": id}}, nil
+	return object{"id": id}, nil
+}
+
+const queueColumns = "id, name, description, configs, created, updated"
+
+func scanQueue(rows *sql.Rows) (object, error) {
+	var id, name, configs string
+	var description sql.NullString
+	var created, updated int64
+	err := rows.Scan(&id, &name, &description, &configs, &created, &updated)
+	return object{"id": id, "name": name, "description": orNull(description), "scoreConfigIds": jsonText(configs),
+		"createdAt": iso(created), "updatedAt": iso(updated)}, err
+}
+
+func findQueue(q querier, id string) (object, error) {
+	found, exists, err := one(q, scanQueue, "SELECT "+queueColumns+" FROM queues WHERE id = ?", id)
+	if err == nil && !exists {
+		err = notFound("Annotation queue not found")
+	}
+	return found, err
+}
+
+// createQueue answers POST /annotation-queues. Names are unique, the score
+// configurations have to exist.
+func (s *Server) createQueue(c *call) (made any, err error) {
+	f := c.form(smallBody)
+	name, description, configs := f.must("name"), f.nullText("description"), f.texts("scoreConfigIds")
+	if len(configs) == 0 && !f.failed("scoreConfigIds") {
+		f.add("too_small", "scoreConfigIds", "Too small: expected array to have >=1 items")
+	}
+	f.only()
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	err = s.store.update(func(tx *transaction) error {
+		unknown, err := count(tx, "SELECT count(*) FROM json_each(?) WHERE value NOT IN (SELECT id FROM score_configs)", joined(configs))
+		if err != nil {
+			return err
+		}
+		if unknown > 0 {
+			return invalid("At least one of the score config IDs cannot be found for the given project.")
+		}
+		taken, err := count(tx, "SELECT count(*) FROM queues WHERE name = ?", name)
+		if err != nil {
+			return err
+		}
+		if taken > 0 {
+			return invalid("A queue with this name already exists.")
+		}
+		id, now := uuid.NewString(), s.now()
+		if _, err := tx.Exec("INSERT INTO queues("+queueColumns+") VALUES(?,?,?,?,?,?)", id, name, description, joined(configs), now, now); err != nil {
+			return err
+		}
+		made, err = findQueue(tx, id)
+		return err
+	})
+	return made, err
+}
+
+// listQueues answers GET /annotation-queues, the newest first.
+func (s *Server) listQueues(c *call) (any, error) {
+	c.strictly("page", "limit")
+	return s.listed(c, 50, scanQueue, queueColumns, "queues", &where{}, "created DESC, id DESC")
+}
+
+const queueItemColumns = "id, queue_id, object_id, object_type, status, completed, created, updated"
+
+func scanQueueItem(rows *sql.Rows) (object, error) {
+	var id, queue, subject, kind, status string
+	var completed sql.NullInt64
+	var created, updated int64
+	err := rows.Scan(&id, &queue, &subject, &kind, &status, &completed, &created, &updated)
+	return object{"id": id, "queueId": queue, "objectId": subject, "objectType": kind, "status": status,
+		"completedAt": isoOrNull(completed), "createdAt": iso(created), "updatedAt": iso(updated)}, err
+}
+
+func findQueueItem(q querier, queue, id string) (object, error) {
+	found, exists, err := one(q, scanQueueItem, "SELECT "+queueItemColumns+" FROM queue_items WHERE queue_id = ? AND id = ?", queue, id)
+	if err == nil && !exists {
+		err = notFound("Annotation queue item not found")
+	}
+	return found, err
+}
+
+// createQueueItem answers POST /annotation-queues/{id}/items. The object need
+// not exist; the same one may be queued twice.
+func (s *Server) createQueueItem(c *call) (made any, err error) {
+	f := c.form(smallBody)
+	subject, kind := f.must("objectId"), f.must("objectType")
+	f.oneOf("objectType", "TRACE", "OBSERVATION", "SESSION")
+	status := orElse(f.oneOf("status", "PENDING", "COMPLETED"), "PENDING")
+	f.only()
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	err = s.store.update(func(tx *transaction) error {
+		if _, err := findQueue(tx, c.path("id")); err != nil {
+			return err
+		}
+		id, now := uuid.NewString(), s.now()
+		_, err := tx.Exec("INSERT INTO queue_items("+queueItemColumns+") VALUES(?,?,?,?,?,?,?,?)", id, c.path("id"), subject, kind,
+			status, sql.NullInt64{Int64: now, Valid: status == "COMPLETED"}, now, now)
+		if err != nil {
+			return err
+		}
+		made, err = findQueueItem(tx, c.path("id"), id)
+		return err
+	})
+	return made, err
+}
+
+// listQueueItems answers GET /annotation-queues/{id}/items?status, the newest
+// first.
+func (s *Server) listQueueItems(c *call) (any, error) {
+	c.strictly("page", "limit", "status")
+	if status := c.query.Get("status"); status != "" && status != "PENDING" && status != "COMPLETED" {
+		c.blame(badQuery("status", `Invalid option: expected one of "PENDING"|"COMPLETED"`))
+	}
+	if _, err := findQueue(s.store.r, c.path("id")); err != nil {
+		return nil, err
+	}
+	var w where
+	w.equal("queue_id", c.path("id"))
+	w.equal("status", c.query.Get("status"))
+	return s.listed(c, 50, scanQueueItem, queueItemColumns, "queue_items", &w, "created DESC, id DESC")
+}
+
+// updateQueueItem answers PATCH /annotation-queues/{id}/items/{item}. Completing
+// sets the instant, and opening again leaves it, as Langfuse does.
+func (s *Server) updateQueueItem(c *call) (changed any, err error) {
+	f := c.form(smallBody)
+	status := f.oneOf("status", "PENDING", "COMPLETED")
+	f.only()
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	err = s.store.update(func(tx *transaction) error {
+		_, err := tx.Exec(`UPDATE queue_items SET status = CASE ?1 WHEN '' THEN status ELSE ?1 END,
+			completed = CASE ?1 WHEN 'COMPLETED' THEN ?2 ELSE completed END, updated = ?2 WHERE queue_id = ?3 AND id = ?4`,
+			status, s.now(), c.path("id"), c.path("item"))
+		if err != nil {
+			return err
+		}
+		changed, err = findQueueItem(tx, c.path("id"), c.path("item"))
+		return err
+	})
+	return changed, err
+}
+
+const commentColumns = "id, object_type, object_id, content, author_id, created, updated"
+
+func scanComment(rows *sql.Rows) (object, error) {
+	var id, kind, subject, content, author string
+	var created, updated int64
+	err := rows.Scan(&id, &kind, &subject, &content, &author, &created, &updated)
+	return object{"id": id, "projectId": DefaultProjectID, "objectType": kind, "objectId": subject, "content": content,
+		"authorUserId": nullable(author), "createdAt": iso(created), "updatedAt": iso(updated)}, err
+}
+
+// commentSubjects says where there is an object of a kind; a trace is there also
+// where only its spans are.
+func commentSubjects() map[string]string {
+	return map[string]string{
+		"TRACE":       "(SELECT id FROM traces WHERE id = ?1 UNION ALL SELECT trace_id FROM observations WHERE trace_id = ?1)",
+		"OBSERVATION": "observations WHERE span_id = ?1",
+		"SESSION":     "observations WHERE session_id = ?1",
+		"PROMPT":      "prompts WHERE id = ?1",
+	}
+}
+
+// createComment answers POST /comments. What is commented on has to exist. Any
+// text is taken as an author: there are no users here.
+func (s *Server) createComment(c *call) (any, error) {
+	f := c.form(smallBody)
+	project, kind, subject, author := f.must("projectId"), f.must("objectType"), f.must("objectId"), f.text("authorUserId")
+	f.oneOf("objectType", "TRACE", "OBSERVATION", "SESSION", "PROMPT")
+	content := strings.TrimSpace(f.must("content"))
+	if length := utf8.RuneCountInString(content); (length < 1 || length > 5000) && !f.failed("content") {
+		f.add("custom", "content", "Invalid input: expected 1 to 5000 characters")
+	}
+	f.only()
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	n, err := count(s.store.r, "SELECT count(*) FROM "+commentSubjects()[kind], subject)
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 || project != DefaultProjectID {
+		return nil, notFound("Reference object, %s: %s not found. Skipping comment creation.", kind, clip(subject, 300))
+	}
+	id, now := uuid.NewString(), s.now()
+	return object{"id": id}, s.store.update(func(tx *transaction) error {
+		_, err := tx.Exec("INSERT INTO comments("+commentColumns+") VALUES(?,?,?,?,?,?,?)", id, kind, subject, content, author, now, now)
+		return err
+	})
+}
+
+// listComments answers GET /comments, the newest first.
+func (s *Server) listComments(c *call) (any, error) {
+	c.strictly("objectType", "objectId", "authorUserId", "page", "limit")
+	kind, subject := c.query.Get("objectType"), c.query.Get("objectId")
+	if subject != "" && kind == "" {
+		c.blame(badQuery("objectType", "objectType is required when objectId is provided"))
+	}
+	var w where
+	w.equal("object_type", kind)
+	w.equal("object_id", subject)
+	w.equal("author_id", c.query.Get("authorUserId"))
+	return s.listed(c, 50, scanComment, commentColumns, "comments", &w, "created DESC, id DESC")
 }

@@ -1,16 +1,21 @@
 package embedded
 
 import (
+	"bytes"
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// dataset is one row of datasets. An empty text of a JSON column is null.
+// dataset is one row of datasets.
 type dataset struct {
 	id, name                    string
 	description, metadata       sql.NullString
@@ -20,23 +25,19 @@ type dataset struct {
 
 const datasetColumns = "id, name, description, metadata, input_schema, expected_schema, created, updated"
 
-func scanDataset(row interface{ Scan(...any) error }) (dataset, error) {
+func scanDataset(rows *sql.Rows) (dataset, error) {
 	var d dataset
-	err := row.Scan(&d.id, &d.name, &d.description, &d.metadata, &d.inputSchema, &d.expectedSchema, &d.created, &d.updated)
+	err := rows.Scan(&d.id, &d.name, &d.description, &d.metadata, &d.inputSchema, &d.expectedSchema, &d.created, &d.updated)
 	return d, err
 }
 
 func datasetByName(q querier, name string) (dataset, bool, error) {
-	d, err := scanDataset(q.QueryRow("SELECT "+datasetColumns+" FROM datasets WHERE name = ?", name))
-	if errors.Is(err, sql.ErrNoRows) {
-		return d, false, nil
-	}
-	return d, err == nil, err
+	return one(q, scanDataset, "SELECT "+datasetColumns+" FROM datasets WHERE name = ?", name)
 }
 
-func (s *Server) datasetJSON(d dataset) object {
+func (d dataset) json() object {
 	return object{
-		"id": d.id, "projectId": s.cfg.ProjectID, "name": d.name,
+		"id": d.id, "projectId": DefaultProjectID, "name": d.name,
 		"description": orNull(d.description), "metadata": rawOrNull(d.metadata),
 		"inputSchema": rawOrNull(d.inputSchema), "expectedOutputSchema": rawOrNull(d.expectedSchema),
 		"createdAt": iso(d.created), "updatedAt": iso(d.updated),
@@ -46,56 +47,44 @@ func (s *Server) datasetJSON(d dataset) object {
 // upsertDataset answers POST /v2/datasets. The name is the key. Description and
 // metadata that are absent or null stay; a schema that is null is cleared, one
 // that is absent stays, a new one must hold for every current item.
-func (s *Server) upsertDataset(c *call) (reply, error) {
-	f, err := readForm(c, smallBody)
-	if err != nil {
-		return reply{}, err
-	}
-	given := dataset{name: f.must("name"), description: nullText(f, "description"), metadata: nullJSON(f, "metadata")}
-	checkDatasetName(f, given.name)
+func (s *Server) upsertDataset(c *call) (any, error) {
+	f := c.form(smallBody)
+	name, description, metadata := f.must("name"), f.nullText("description"), f.nullJSON("metadata")
+	checkDatasetName(f, name)
 	input, expected := f.raw("inputSchema"), f.raw("expectedOutputSchema")
 	if err := f.err(); err != nil {
-		return reply{}, err
+		return nil, err
 	}
-	var stored dataset
-	err = s.store.update(func(tx *transaction) error {
-		old, exists, err := datasetByName(tx, given.name)
-		if err != nil {
+	var d dataset
+	err := s.store.update(func(tx *transaction) (err error) {
+		var exists bool
+		if d, exists, err = datasetByName(tx, name); err != nil {
 			return err
 		}
 		if !exists {
-			old = dataset{id: uuid.NewString(), name: given.name, created: s.now()}
+			d = dataset{id: uuid.NewString(), name: name, created: s.now()}
 		}
-		stored = mergeDataset(old, given, s.now())
-		changed := input != nil || expected != nil
-		if stored.inputSchema, err = newSchema(stored.inputSchema, input); err != nil {
+		if description.Valid {
+			d.description = description
+		}
+		if metadata.Valid {
+			d.metadata = metadata
+		}
+		d.updated = s.now()
+		if d.inputSchema, err = newSchema(d.inputSchema, input); err != nil {
 			return err
 		}
-		if stored.expectedSchema, err = newSchema(stored.expectedSchema, expected); err != nil {
+		if d.expectedSchema, err = newSchema(d.expectedSchema, expected); err != nil {
 			return err
 		}
-		if exists && changed {
-			if err := checkStoredItems(tx, stored); err != nil {
+		if exists && (input != nil || expected != nil) {
+			if err := checkStoredItems(tx, d); err != nil {
 				return err
 			}
 		}
-		return saveDataset(tx, stored)
+		return saveDataset(tx, d)
 	})
-	if err != nil {
-		return reply{}, err
-	}
-	return ok(s.datasetJSON(stored))
-}
-
-func mergeDataset(old, given dataset, now int64) dataset {
-	if given.description.Valid {
-		old.description = given.description
-	}
-	if given.metadata.Valid {
-		old.metadata = given.metadata
-	}
-	old.updated = now
-	return old
+	return d.json(), err
 }
 
 func saveDataset(tx *transaction, d dataset) error {
@@ -106,14 +95,12 @@ func saveDataset(tx *transaction, d dataset) error {
 	return err
 }
 
-func htmlTag() *regexp.Regexp { return regexp.MustCompile(`<[^>]*>`) }
-
 func checkDatasetName(f *form, name string) {
 	trimmed := strings.TrimSpace(name)
 	switch {
 	case trimmed == "":
 		f.add("too_small", "name", "Dataset name is required")
-	case htmlTag().MatchString(trimmed):
+	case regexp.MustCompile(`<[^>]*>`).MatchString(trimmed):
 		f.add("custom", "name", "Text cannot contain HTML tags")
 	case strings.HasPrefix(trimmed, "/"), strings.HasSuffix(trimmed, "/"), strings.Contains(trimmed, "//"):
 		f.add("custom", "name", "Dataset name must not start or end with a slash or hold two in a row")
@@ -121,71 +108,423 @@ func checkDatasetName(f *form, name string) {
 }
 
 // listDatasets answers GET /v2/datasets, newest first.
-func (s *Server) listDatasets(c *call) (reply, error) {
-	return s.listed(c, func(rows *sql.Rows) (object, error) {
+func (s *Server) listDatasets(c *call) (any, error) {
+	return s.listed(c, 50, func(rows *sql.Rows) (object, error) {
 		d, err := scanDataset(rows)
-		return s.datasetJSON(d), err
+		return d.json(), err
 	}, datasetColumns, "datasets", &where{}, "created DESC, id")
 }
 
-// getWholeDataset answers GET /datasets/{name}: the dataset with all its active
-// items and the names of its runs, on one page. In events_only mode there are no
-// runs to name, also where an earlier mode left some.
-func (s *Server) getWholeDataset(c *call) (reply, error) {
-	d, err := s.dataset(c)
-	if err != nil {
-		return reply{}, err
+// dataset finds the dataset that the path names.
+func (s *Server) dataset(c *call) (dataset, error) {
+	name := c.name("name")
+	if err := c.err(); err != nil {
+		return dataset{}, err
 	}
-	out := s.datasetJSON(d)
-	out["items"], err = collect(s.store.r, func(rows *sql.Rows) (object, error) {
-		it, err := scanItem(rows)
-		return it.json(), err
-	}, "SELECT "+itemColumns+` FROM items i JOIN datasets d ON d.id = i.dataset_id WHERE i.dataset_id = ? AND i.deleted = 0
-		AND i.status = 'ACTIVE' AND i.valid_to IS NULL ORDER BY i.valid_from DESC, i.id`, d.id)
-	if err != nil {
-		return reply{}, err
+	d, exists, err := datasetByName(s.store.r, name)
+	if err == nil && !exists {
+		err = notFound("Dataset not found")
 	}
-	if !s.cfg.Mode.legacy() {
-		out["runs"] = []string{}
-		return ok(out)
-	}
-	out["runs"], err = collect(s.store.r, scanText, "SELECT name FROM runs WHERE dataset_id = ? ORDER BY created DESC, id", d.id)
-	if err != nil {
-		return reply{}, err
-	}
-	return ok(out)
+	return d, err
 }
 
 // getDataset answers GET /v2/datasets/{name}.
-func (s *Server) getDataset(c *call) (reply, error) {
+func (s *Server) getDataset(c *call) (any, error) {
 	d, err := s.dataset(c)
+	return d.json(), err
+}
+
+// newSchema returns the schema that a dataset has after a request: the old one
+// where the field is absent, none where it is null, else the given one.
+func newSchema(old sql.NullString, given json.RawMessage) (sql.NullString, error) {
+	if given == nil {
+		return old, nil
+	}
+	if string(given) == "null" {
+		return sql.NullString{}, nil
+	}
+	var text bytes.Buffer
+	if err := json.Compact(&text, given); err != nil {
+		return old, err
+	}
+	schema := sql.NullString{String: text.String(), Valid: true}
+	if utf8.RuneCountInString(schema.String) > 10_000 { // as it is stored, without white space
+		return old, invalid("JSON Schema is too long: at most 10000 characters")
+	}
+	if _, err := compileSchema(schema); err != nil {
+		return old, invalid("Must be a valid JSON Schema: %s", clip(err.Error(), 500))
+	}
+	return schema, nil
+}
+
+// compileSchema reads a draft-07 schema; nil where there is none. References
+// outside of it are refused: a schema from a request must not make the server
+// open files.
+func compileSchema(text sql.NullString) (*jsonschema.Schema, error) {
+	if !text.Valid {
+		return nil, nil
+	}
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text.String))
 	if err != nil {
-		return reply{}, err
+		return nil, err
 	}
-	return ok(s.datasetJSON(d))
-}
-
-func orNull(s sql.NullString) any {
-	if !s.Valid {
-		return nil
+	root, isObject := doc.(map[string]any)
+	if !isObject {
+		return nil, errors.New("a schema is an object")
 	}
-	return s.String
-}
-
-func rawOrNull(s sql.NullString) any {
-	if !s.Valid || s.String == "" {
-		return nil
+	if named, given := root["$schema"].(string); given && !strings.Contains(named, "draft-07") {
+		return nil, fmt.Errorf("$schema %q is not draft-07", named)
 	}
-	return json.RawMessage(s.String)
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft7)
+	compiler.UseLoader(jsonschema.SchemeURLLoader{})
+	if err := compiler.AddResource("mem:///schema.json", doc); err != nil {
+		return nil, err
+	}
+	return compiler.Compile("mem:///schema.json")
 }
 
-func nullText(f *form, key string) sql.NullString {
-	return sql.NullString{String: f.text(key), Valid: f.has(key)}
+// itemCheck holds an item's values against the schemas of its dataset and
+// describes what does not fit; an empty text means all does.
+type itemCheck func(input, expected sql.NullString) (string, error)
+
+func newItemCheck(d dataset) (itemCheck, error) {
+	ofInput, err := compileSchema(d.inputSchema)
+	if err != nil {
+		return nil, fmt.Errorf("reading the stored input schema: %w", err)
+	}
+	ofExpected, err := compileSchema(d.expectedSchema)
+	if err != nil {
+		return nil, fmt.Errorf("reading the stored expected output schema: %w", err)
+	}
+	return func(input, expected sql.NullString) (string, error) {
+		finding, err := checkValue("Input", ofInput, input)
+		if finding != "" || err != nil {
+			return finding, err
+		}
+		return checkValue("Expected output", ofExpected, expected)
+	}, nil
 }
 
-func nullJSON(f *form, key string) sql.NullString {
+func checkValue(what string, schema *jsonschema.Schema, value sql.NullString) (string, error) {
+	if schema == nil {
+		return "", nil
+	}
+	if !value.Valid {
+		value.String = "null"
+	}
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(value.String))
+	if err != nil {
+		return "", err
+	}
+	err = schema.Validate(doc)
+	var finding *jsonschema.ValidationError
+	if !errors.As(err, &finding) {
+		return "", err
+	}
+	for len(finding.Causes) > 0 { // the first that names what is wrong
+		finding = finding.Causes[0]
+	}
+	text := finding.Error()
+	if _, cause, found := strings.Cut(text, "': "); found { // without the place, as Langfuse reports it
+		text = cause
+	}
+	return what + " validation failed: " + clip(text, 300), nil
+}
+
+// checkStoredItems holds the current items of a dataset against its schemas.
+// Items pass one by one, and the first ten that do not fit are named.
+func checkStoredItems(tx *transaction, d dataset) error {
+	check, err := newItemCheck(d)
+	if err != nil {
+		return err
+	}
+	details, failed := []object{}, 0
+	_, err = collect(tx, func(rows *sql.Rows) (none struct{}, err error) {
+		var id string
+		var input, expected sql.NullString
+		if err := rows.Scan(&id, &input, &expected); err != nil {
+			return none, err
+		}
+		finding, err := check(input, expected)
+		if finding != "" {
+			failed++
+		}
+		if finding != "" && failed <= 10 {
+			details = append(details, object{"datasetItemId": id, "message": finding})
+		}
+		return none, err
+	}, `SELECT id, input, expected FROM items WHERE dataset_id = ? AND valid_to IS NULL AND deleted = 0`, d.id)
+	if err != nil || failed == 0 {
+		return err
+	}
+	return invalid("Schema validation failed for %d item(s). Details: %s", failed, asText(details))
+}
+
+// item is one version of a dataset item. A text of input, expected and metadata
+// is JSON; null is an absent value.
+type item struct {
+	id, datasetID, dataset    string
+	status                    string
+	input, expected, metadata sql.NullString
+	sourceTrace, sourceSpan   string
+	created, updated          int64
+}
+
+// itemColumns are read from items i.
+const itemColumns = `i.id, i.dataset_id, (SELECT d.name FROM datasets d WHERE d.id = i.dataset_id), i.status, i.input, i.expected,
+	i.metadata, i.source_trace, i.source_observation, i.created, i.updated`
+
+func scanItem(rows *sql.Rows) (item, error) {
+	var it item
+	err := rows.Scan(&it.id, &it.datasetID, &it.dataset, &it.status, &it.input, &it.expected, &it.metadata,
+		&it.sourceTrace, &it.sourceSpan, &it.created, &it.updated)
+	return it, err
+}
+
+func (it item) json() object {
+	return object{
+		"id": it.id, "status": it.status, "datasetId": it.datasetID, "datasetName": it.dataset,
+		"input": rawOrNull(it.input), "expectedOutput": rawOrNull(it.expected), "metadata": rawOrNull(it.metadata),
+		"sourceTraceId": nullable(it.sourceTrace), "sourceObservationId": nullable(it.sourceSpan),
+		"createdAt": iso(it.created), "updatedAt": iso(it.updated), "mediaReferences": []any{},
+	}
+}
+
+// findItem returns the item as it was at an instant, or as it is where at is
+// zero. A deleted item is not found, an archived one is.
+func findItem(q querier, id string, at int64) (item, bool, error) {
+	var w where
+	w.add("i.id = ? AND i.deleted = 0", id)
+	w.validAt(at)
+	return one(q, scanItem, "SELECT "+itemColumns+" FROM items i WHERE "+w.String()+" ORDER BY i.valid_from DESC LIMIT 1", w.args...)
+}
+
+// mustItem is findItem for an item as it is, which has to be there.
+func mustItem(q querier, id string) (item, error) {
+	it, exists, err := findItem(q, id, 0)
+	if err == nil && !exists {
+		err = notFound("Dataset item not found")
+	}
+	return it, err
+}
+
+// validAt selects the versions that counted at an instant; zero means now.
+func (w *where) validAt(at int64) {
+	if at == 0 {
+		w.add("i.valid_to IS NULL")
+		return
+	}
+	w.add("i.valid_from <= ? AND (i.valid_to IS NULL OR i.valid_to > ?)", at, at)
+}
+
+// listItems answers GET /dataset-items: active items, newest version first,
+// then by id. With ?version they are those of that instant, which later
+// updates, archiving and deletions do not change.
+func (s *Server) listItems(c *call) (any, error) {
+	at, pinned := c.instant("version")
+	name := c.query.Get("datasetName")
+	if pinned && name == "" {
+		c.blame(badQuery("version", "version requires datasetName"))
+	}
+	var w where
+	w.add("i.deleted = 0 AND i.status = 'ACTIVE'")
+	w.validAt(at)
+	if name != "" {
+		d, exists, err := datasetByName(s.store.r, name)
+		if err != nil {
+			return nil, err
+		}
+		if !exists {
+			c.blame(notFound("Dataset not found"))
+		}
+		w.add("i.dataset_id = ?", d.id)
+	}
+	if trace := c.query.Get("sourceTraceId"); trace != "" {
+		w.add("i.source_trace = ? AND i.source_trace != ''", trace) // the second part lets the partial index be used
+	}
+	return s.listed(c, 50, func(rows *sql.Rows) (object, error) {
+		it, err := scanItem(rows)
+		return it.json(), err
+	}, itemColumns, "items i", &w, "i.valid_from DESC, i.id")
+}
+
+// getItem answers GET /dataset-items/{id}, archived ones included.
+func (s *Server) getItem(c *call) (any, error) {
+	it, err := mustItem(s.store.r, c.path("id"))
+	return it.json(), err
+}
+
+// deleteItem answers DELETE /dataset-items/{id}: a version that says deleted.
+// Earlier instants still show the item.
+func (s *Server) deleteItem(c *call) (any, error) {
+	err := s.store.update(func(tx *transaction) error {
+		it, err := mustItem(tx, c.path("id"))
+		if err != nil {
+			return err
+		}
+		it.input, it.expected, it.metadata = sql.NullString{}, sql.NullString{}, sql.NullString{}
+		return insertVersion(tx, &it, s.now(), true)
+	})
+	return object{"message": "Dataset item successfully deleted"}, err
+}
+
+// insertVersion ends the current version of an item and stores the next, which
+// begins now, or a millisecond after the last began, so that no version is ever
+// hidden by a clock that stands still or goes back.
+func insertVersion(tx *transaction, it *item, now int64, deleted bool) error {
+	var last int64
+	err := tx.QueryRow("SELECT valid_from FROM items WHERE id = ? AND valid_to IS NULL", it.id).Scan(&last)
+	if err == nil {
+		now = max(now, last+1)
+		_, err = tx.Exec("UPDATE items SET valid_to = ?, updated = ? WHERE id = ? AND valid_to IS NULL", now, now, it.id)
+	}
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	it.created, it.updated = now, now
+	_, err = tx.Exec(`INSERT INTO items(id, dataset_id, valid_from, valid_to, deleted, status,
+			source_trace, source_observation, created, updated, metadata, expected, input)
+		VALUES(?,?,?,NULL,?,?,?,?,?,?,?,?,?)`,
+		it.id, it.datasetID, now, deleted, it.status, it.sourceTrace, it.sourceSpan, now, now, it.metadata, it.expected, it.input)
+	return err
+}
+
+// itemChange is what a request says about an item; a value that is nil keeps
+// what is stored.
+type itemChange struct {
+	dataset, id, status       string
+	input, expected, metadata *sql.NullString
+	sourceTrace, sourceSpan   string
+}
+
+// upsertItem answers POST /dataset-items. The id is the key, unique over all
+// datasets of the project. Absent and null fields keep their value, and every
+// request writes a new version even if it changes nothing.
+func (s *Server) upsertItem(c *call) (any, error) {
+	f := c.form(largeBody)
+	change := itemChange{
+		dataset: f.must("datasetName"), id: f.text("id"), status: f.oneOf("status", "ACTIVE", "ARCHIVED"),
+		input: readValue(f, "input"), expected: readValue(f, "expectedOutput"), metadata: readValue(f, "metadata"),
+		sourceTrace: f.text("sourceTraceId"), sourceSpan: f.text("sourceObservationId"),
+	}
+	if f.has("id") && change.id == "" {
+		f.add("too_small", "id", "Too small: expected string to have >=1 characters")
+	}
+	if utf8.RuneCountInString(change.id) > 255 {
+		f.add("too_big", "id", "Too big: expected string to have <=255 characters")
+	}
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	var stored item
+	err := s.store.update(func(tx *transaction) error {
+		d, exists, err := datasetByName(tx, change.dataset)
+		if err != nil {
+			return err
+		}
+		if !exists {
+			return notFound("Dataset %s not found for project %s", clip(change.dataset, 300), DefaultProjectID)
+		}
+		if stored, err = mergeItem(tx, d, change); err != nil {
+			return err
+		}
+		check, err := newItemCheck(d)
+		if err != nil {
+			return err
+		}
+		finding, err := check(stored.input, stored.expected)
+		if err != nil {
+			return err
+		}
+		if finding != "" {
+			return invalid("Dataset item validation failed: %s", finding)
+		}
+		return insertVersion(tx, &stored, s.now(), false)
+	})
+	return stored.json(), err
+}
+
+// mergeItem lays a change over the stored item, or over an empty one.
+func mergeItem(tx *transaction, d dataset, change itemChange) (item, error) {
+	if change.id == "" {
+		if change.input == nil || !change.input.Valid {
+			return item{}, invalid("Dataset item input cannot be null")
+		}
+		change.id = uuid.NewString()
+	}
+	it, exists, err := findItem(tx, change.id, 0)
+	if err != nil {
+		return item{}, err
+	}
+	if exists && it.datasetID != d.id {
+		return item{}, blame(http.StatusConflict, "LangfuseConflictError",
+			"Dataset item with id %s already exists in another dataset of the project", []any{change.id})
+	}
+	if !exists {
+		it = item{id: change.id, status: "ACTIVE"}
+	}
+	it.datasetID, it.dataset = d.id, d.name
+	it.status = orElse(change.status, it.status)
+	it.sourceTrace = orElse(change.sourceTrace, it.sourceTrace)
+	it.sourceSpan = orElse(change.sourceSpan, it.sourceSpan)
+	for into, given := range map[*sql.NullString]*sql.NullString{
+		&it.input: change.input, &it.expected: change.expected, &it.metadata: change.metadata} {
+		if given != nil {
+			*into = *given
+		}
+	}
+	return it, nil
+}
+
+// readValue reads a field the way Langfuse does: null is no value, control
+// characters are taken out of strings, the empty string clears the value, and
+// a string at the top that is JSON is stored as what it says.
+func readValue(f *form, key string) *sql.NullString {
 	if !f.has(key) {
-		return sql.NullString{}
+		return nil
 	}
-	return sql.NullString{String: string(f.raw(key)), Valid: true}
+	decoded, err := decodeJSON(f.raw(key))
+	if err != nil {
+		f.add("invalid_type", key, "Invalid JSON value")
+		return nil
+	}
+	decoded = stripControls(decoded)
+	if text, isText := decoded.(string); isText && text == "" {
+		return &sql.NullString{}
+	} else if isText {
+		decoded = parsedText(text)
+	}
+	if decoded == nil {
+		return &sql.NullString{}
+	}
+	text, err := encodeJSON(decoded)
+	if err != nil {
+		f.add("invalid_type", key, "Invalid JSON value")
+	}
+	return &sql.NullString{String: text, Valid: true}
+}
+
+// stripControls takes C0 and C1 control characters out of all strings, keys
+// excepted; tab, line feed, form feed and carriage return stay. Its depth is
+// bounded by the decoder.
+func stripControls(v any) any {
+	switch node := v.(type) {
+	case string:
+		return strings.Map(func(r rune) rune {
+			if (r < 0x20 && r != '\t' && r != '\n' && r != '\f' && r != '\r') || (r >= 0x7f && r <= 0x9f) {
+				return -1
+			}
+			return r
+		}, node)
+	case []any:
+		for i := range node {
+			node[i] = stripControls(node[i])
+		}
+	case map[string]any:
+		for key := range node {
+			node[key] = stripControls(node[key])
+		}
+	}
+	return v
 }

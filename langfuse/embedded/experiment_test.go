@@ -80,14 +80,11 @@ func TestExperiments_namesAndPages(t *testing.T) {
 			wanted = []string{} // such a name can only be asked for by id
 		}
 		equal(t, "by name "+name, found, wanted)
-		filter := fmt.Sprintf(`[{"type":"string","column":"name","operator":"=","value":%s}]`, joined([]string{name})[1:len(joined([]string{name}))-1])
-		equal(t, "by filter "+name, r.get(api+"/experiments"+since+"&filter="+url.QueryEscape(filter)).column("id"), []string{fmt.Sprint("e", i)})
 		equal(t, "by id", r.get(api+"/experiment-items"+since+"&experimentId="+fmt.Sprint("e", i)).column("experimentName"), []string{name})
 	}
 	equal(t, "an empty name is no filter", len(r.get(api+"/experiments"+since+"&name=").column("id")), 8)
 	equal(t, "a window", r.get(api+"/experiments?fromStartTime=2025-11-21T03:00:01Z&toStartTime=2025-11-21T03:00:02Z").column("id"), []string{"e3", "e2"})
-	for _, query := range []string{"&limit=0", "&limit=101", "&scoreLimit=51", "&fields=x", "&cursor=x", "&filter=x", "&filter={}",
-		`&filter=` + url.QueryEscape(`[{"type":"string","column":"password","operator":"=","value":"x"}]`)} {
+	for _, query := range []string{"&limit=0", "&limit=101", "&scoreLimit=51", "&fields=x", "&cursor=x", "&filter=x"} {
 		r.must(400, r.get(api+"/experiments"+since+query))
 		r.must(400, r.get(api+"/experiment-items"+since+query))
 	}
@@ -111,22 +108,14 @@ func TestObservations_filters(t *testing.T) {
 		"roots":                    {"isRootObservation=true", []string{"r2", "r1"}},
 		"not roots":                {"isRootObservation=false", []string{"c1"}},
 		"roots with a tag":         {"isRootObservation=true&" + cond("arrayOptions", "tags", "any of", `["validated"]`), []string{"r1"}},
-		"the other column name":    {cond("arrayOptions", "traceTags", "any of", `["validated"]`), []string{"r1", "c1"}},
 		"all tags":                 {cond("arrayOptions", "tags", "all of", `["validated","de","de"]`), []string{"r1"}},
-		"no such tag":              {cond("arrayOptions", "tags", "none of", `["validated"]`), []string{"r2"}},
 		"name":                     {"name=call", []string{"c1"}},
 		"type":                     {"type=GENERATION", []string{"c1"}},
 		"parent":                   {"parentObservationId=r1", []string{"c1"}},
 		"user":                     {"userId=u", []string{"r1"}},
 		"environment":              {"environment=prod&environment=other", []string{"r1"}},
-		"trace name":               {cond("string", "traceName", "contains", `"invoice"`), []string{"r2"}},
-		"starts with":              {cond("string", "name", "starts with", `"experiment"`), []string{"r2", "r1"}},
-		"ends with":                {cond("string", "name", "ends with", `"all"`), []string{"c1"}},
+		"trace name":               {cond("string", "traceName", "=", `"extract invoice"`), []string{"r2"}},
 		"options":                  {cond("stringOptions", "type", "any of", `["GENERATION"]`), []string{"c1"}},
-		"latency":                  {cond("number", "latency", ">=", "1.5"), []string{"r2", "r1", "c1"}},
-		"slower":                   {cond("number", "latency", ">", "1.5"), []string{}},
-		"start":                    {cond("datetime", "startTime", ">", `"2026-01-01T00:00:00Z"`), []string{}},
-		"null":                     {cond("null", "userId", "is null", `null`), []string{"r2", "c1"}},
 		"a filter replaces a name": {"name=call&" + cond("string", "name", "=", `"experiment-item-run"`), []string{"r2", "r1"}},
 		"a window":                 {"fromStartTime=2026-01-01T00:00:00Z", []string{}},
 	}
@@ -139,8 +128,8 @@ func TestObservations_filters(t *testing.T) {
 	if !strings.Contains(scores.text, "Column scores_avg does not match") {
 		t.Errorf("got %s", scores.text)
 	}
-	for _, query := range []string{"limit=1001", "parseIoAsJson=true", "isRootObservation=maybe", "fromStartTime=x", cond("string", "name", "like", `"x"`),
-		cond("arrayOptions", "tags", "any of", `[]`), cond("arrayOptions", "tags", "any of", `[1]`), cond("number", "latency", ">", `"x"`)} {
+	for _, query := range []string{"limit=1001", "filter=x", "isRootObservation=maybe", "fromStartTime=x", cond("string", "name", "like", `"x"`),
+		cond("arrayOptions", "tags", "any of", `[1]`), cond("stringOptions", "type", "any of", `"x"`), cond("number", "latency", ">", "1")} {
 		r.must(400, r.get(api+"/v2/observations?"+query))
 	}
 	r.must(200, r.get(api+"/v2/observations?limit=1000"))

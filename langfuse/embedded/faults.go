@@ -3,9 +3,11 @@ package embedded
 import (
 	"errors"
 	"fmt"
-	"hash/fnv"
+	"math"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -19,20 +21,11 @@ type Faults struct {
 	// 429 with or without Retry-After, by a connection that is cut before or
 	// after the work was done or in the middle of the answer, and for
 	// POST /ingestion also by a 207 that refuses some events with status 500.
-	//
-	// Which request fails how follows from Seed, the request's bytes and how
-	// often the same bytes came before; not from the order of different requests.
+	// The same requests in the same order fail in the same way.
 	Fail float64
 	// RateLimit is how many requests each bucket of Langfuse Cloud takes in a
-	// window; the next ones are 429 with Retry-After. 0 means no limit.
+	// minute; the next ones are 429 with Retry-After. 0 means no limit.
 	RateLimit int
-	// RateWindow is the length of a window; 0 means a minute.
-	RateWindow time.Duration
-	// RetryAfter is what random 429 answers ask for, in whole seconds; 0 means a
-	// second, less than a second is written as 0.
-	RetryAfter time.Duration
-	// Seed chooses among the series of faults.
-	Seed uint64
 }
 
 func (f Faults) check() error {
@@ -40,8 +33,8 @@ func (f Faults) check() error {
 	if !(f.Fail >= 0 && f.Fail <= 1) {
 		problems = append(problems, fmt.Errorf("the share of failing requests is %v: give a number from 0 to 1", f.Fail))
 	}
-	if f.Latency < 0 || f.RateWindow < 0 || f.RetryAfter < 0 {
-		problems = append(problems, errors.New("latency, rate window and retry after cannot be negative"))
+	if f.Latency < 0 {
+		problems = append(problems, errors.New("the latency cannot be negative"))
 	}
 	if f.RateLimit < 0 {
 		problems = append(problems, fmt.Errorf("the rate limit is %d: give a number of requests, or 0 for none", f.RateLimit))
@@ -53,69 +46,120 @@ func (f Faults) check() error {
 type faulty struct {
 	Faults
 	mu      sync.Mutex
-	seen    map[uint64]uint64 // how often a request came, by its bytes
+	dice    *rand.Rand
 	windows map[string]window // by bucket
+}
+
+// window is a minute in which a bucket takes so many requests.
+type window struct {
+	ends time.Time
+	used int
 }
 
 // newFaulty returns nil for the zero value, which costs nothing.
 func newFaulty(f Faults) *faulty {
-	if f.Latency == 0 && f.Fail == 0 && f.RateLimit == 0 {
+	if f == (Faults{}) {
 		return nil
 	}
-	if f.RateWindow == 0 {
-		f.RateWindow = time.Minute
-	}
-	if f.RetryAfter == 0 {
-		f.RetryAfter = time.Second
-	}
-	return &faulty{Faults: f, seen: map[uint64]uint64{}, windows: map[string]window{}}
+	return &faulty{Faults: f, dice: rand.New(rand.NewPCG(1, 1)), windows: map[string]window{}}
 }
 
-// serve passes a request on to next, or lets it fail.
-func (f *faulty) serve(w http.ResponseWriter, r *http.Request, rt route, now time.Time, next http.HandlerFunc) {
-	if !f.wait(r) {
+// serve answers a call with what work returns, or lets it fail.
+func (f *faulty) serve(c *call, rt route, now time.Time, work func() response) {
+	select {
+	case <-time.After(f.Latency):
+	case <-c.r.Context().Done():
 		panic(http.ErrAbortHandler) // the caller is gone
 	}
-	if f.limit(w, rt, now) {
+	if ends, met := f.limit(bucket(rt.pattern), now); met {
+		wait := int(math.Ceil(ends.Sub(now).Seconds()))
+		c.w.Header().Set("X-RateLimit-Limit", strconv.Itoa(f.RateLimit))
+		c.w.Header().Set("X-RateLimit-Remaining", "0")
+		c.w.Header().Set("X-RateLimit-Reset", ends.UTC().Format("Mon Jan 02 2006 15:04:05 GMT+0000 (Coordinated Universal Time)"))
+		tooMany(c.w, object{"retryAfterSeconds": wait, "limit": f.RateLimit, "remaining": 0, "resetAt": iso(ends.UnixMilli())}, wait)
 		return
 	}
-	body, err := bufferBody(r)
-	if err != nil {
+	f.mu.Lock()
+	fails, way, seed := f.dice.Float64() < f.Fail, f.dice.IntN(9), f.dice.Uint64()
+	f.mu.Unlock()
+	if !fails {
+		work().write(c.w)
+		return
+	}
+	if !strings.HasSuffix(rt.pattern, "/ingestion") {
+		way %= 7
+	}
+	switch way {
+	case 0:
+		jsonAnswer(http.StatusInternalServerError, object{"message": "Internal Server Error"}).write(c.w)
+	case 1:
+		page(http.StatusServiceUnavailable, "<html><h1>503 Service Unavailable</h1></html>").write(c.w)
+	case 2:
+		tooMany(c.w, object{"retryAfterSeconds": 1}, 1)
+	case 3:
+		response{http.StatusTooManyRequests, "text/plain; charset=utf-8", []byte("429 - rate limit exceeded")}.write(c.w)
+	case 4:
 		panic(http.ErrAbortHandler)
-	}
-	dice := f.dice(r, body)
-	if dice.Float64() >= f.Fail {
-		next(w, r)
-		return
-	}
-	f.fail(w, r, rt, body, dice, next)
-}
-
-// wait lets the latency pass; it is false where the request ended before.
-func (f *faulty) wait(r *http.Request) bool {
-	if f.Latency == 0 {
-		return true
-	}
-	timer := time.NewTimer(f.Latency)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-r.Context().Done():
-		return false
+	case 5:
+		work()
+		panic(http.ErrAbortHandler)
+	case 6:
+		whole := work()
+		c.w.Header().Set("Content-Length", strconv.Itoa(len(whole.body)))
+		whole.body = whole.body[:len(whole.body)/2]
+		whole.write(c.w)
+		_ = http.NewResponseController(c.w).Flush() // the half arrives or it does not
+		panic(http.ErrAbortHandler)
+	default:
+		dice := rand.New(rand.NewPCG(1, seed))
+		c.refuse = func() bool { return dice.IntN(2) == 0 }
+		work().write(c.w)
 	}
 }
 
-// dice returns the chances of a request: the same for the same request at its
-// same repetition.
-func (f *faulty) dice(r *http.Request, body []byte) *rand.Rand {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%s %s\n", r.Method, r.URL.RequestURI())
-	_, _ = h.Write(body) // a hash takes everything
-	key := h.Sum64()
+// limit counts a request in the minute of its bucket, and says whether the
+// bucket had taken as many as it takes, and when it takes more.
+func (f *faulty) limit(name string, now time.Time) (ends time.Time, met bool) {
+	if f.RateLimit == 0 || name == "" {
+		return ends, false
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	times := f.seen[key]
-	f.seen[key]++
-	return rand.New(rand.NewPCG(f.Seed^key, times))
+	current := f.windows[name]
+	if !now.Before(current.ends) {
+		current = window{ends: now.Add(time.Minute)}
+	}
+	current.used++
+	f.windows[name] = current
+	return current.ends, current.used > f.RateLimit
+}
+
+// bucket names the group of routes that share a limit; prompts, health and
+// projects have none, nor has what is not of Langfuse.
+func bucket(pattern string) string {
+	method, path, _ := strings.Cut(pattern, " ")
+	path, public := strings.CutPrefix(path, "/api/public/")
+	first, _, _ := strings.Cut(path, "/")
+	switch {
+	case !public || strings.Contains(path, "prompts") || first == "health" || first == "projects":
+		return ""
+	case first == "otel" || first == "ingestion":
+		return "ingestion"
+	case strings.HasPrefix(strings.TrimPrefix(path, "v2/"), "dataset"):
+		return "datasets"
+	case first == "annotation-queues":
+		return first
+	case method == http.MethodDelete && first == "scores":
+		return "score-delete"
+	case first == "traces" || first == "observations":
+		return "public-api-legacy"
+	}
+	return "public-api"
+}
+
+// tooMany answers 429 as Langfuse Cloud does.
+func tooMany(w http.ResponseWriter, details object, seconds int) {
+	w.Header().Set("Retry-After", strconv.Itoa(seconds))
+	jsonAnswer(http.StatusTooManyRequests,
+		object{"message": "Rate limit exceeded", "code": "rate_limited", "details": details}).write(w)
 }

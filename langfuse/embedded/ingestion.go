@@ -2,12 +2,15 @@ package embedded
 
 import (
 	"cmp"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // event is one envelope of a batch that can be stored: a score, or else what
@@ -24,96 +27,64 @@ type event struct {
 // ingest answers POST /ingestion with 207: one entry per event, among the
 // successes or among the errors. In events_only mode only scores and log lines
 // are taken. What is taken of a batch is one transaction.
-func (s *Server) ingest(c *call) (reply, error) {
-	f, err := readForm(c, largeBody)
-	if err != nil {
-		return reply{}, err
-	}
+func (s *Server) ingest(c *call) (any, error) {
+	f := c.form(largeBody)
 	var raws []json.RawMessage
-	if json.Unmarshal(f.raw("batch"), &raws) != nil || raws == nil {
-		return reply{}, &fault{status: http.StatusBadRequest, body: object{"message": "Invalid request data",
-			"errors": []string{"Invalid input: expected array at batch"}}}
+	f.into("batch", &raws, "array")
+	if raws == nil && !f.failed("batch") {
+		f.add("invalid_type", "batch", "Invalid input: expected array")
 	}
-	successes, failures, refused := []object{}, []object{}, []object{}
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	successes, failures := []object{}, []object{}
 	var taken []event
 	for _, raw := range raws {
-		envelope, _ := newForm(raw)
-		if refusal := s.refuse(envelope); refusal != nil {
-			refused = append(refused, refusal)
-			continue
-		}
-		ev, err := readEvent(envelope, s.now())
-		if err != nil {
+		ev, err := s.readEvent(raw)
+		switch {
+		case c.refuse != nil && c.refuse():
+			failures = append(failures, object{"id": ev.id, "status": http.StatusInternalServerError,
+				"message": "Error processing events", "error": "Internal Server Error"})
+		case err != nil:
 			failures = append(failures, eventError(ev.id, err))
-			continue
+		default:
+			successes = append(successes, object{"id": ev.id, "status": http.StatusCreated})
+			taken = append(taken, ev)
 		}
-		successes = append(successes, object{"id": ev.id, "status": http.StatusCreated})
-		taken = append(taken, ev)
 	}
-	if err := s.storeEvents(taken); err != nil {
-		return reply{}, err
-	}
-	return reply{http.StatusMultiStatus, object{"successes": successes, "errors": append(failures, refused...)}}, nil
-}
-
-// refuse returns the error entry of an event whose type is not taken in
-// events_only mode, whatever else it holds.
-func (s *Server) refuse(envelope *form) object {
-	if s.cfg.Mode.legacy() {
-		return nil
-	}
-	id, kind := "unknown", "unknown"
-	if envelope != nil {
-		f := form{fields: envelope.fields, read: map[string]bool{}} // what is wrong is found later
-		id, kind = orElse(f.text("id"), id), orElse(f.text("type"), kind)
-	}
-	if kind == "score-create" || kind == "sdk-log" {
-		return nil
-	}
-	return object{"id": id, "status": http.StatusBadRequest, "message": "Event type not accepted",
-		"error": fmt.Sprintf("Event type %q is not accepted by /api/public/ingestion when LANGFUSE_MIGRATION_V4_WRITE_MODE "+
-			"is events_only. This endpoint only accepts score and log events. Send traces to /api/public/otel/v1/traces.", clip(kind, 100))}
+	return reply{http.StatusMultiStatus, object{"successes": successes, "errors": failures}}, s.storeEvents(taken)
 }
 
 // storeEvents writes what a batch holds: scores in the order in which they
 // stand, the rest by instant, what creates before what updates.
 func (s *Server) storeEvents(events []event) error {
 	events = slices.DeleteFunc(events, func(ev event) bool {
-		return ev.score != nil && s.cfg.drops(DropScore, ev.score.id) || ev.observation != nil && s.cfg.drops(DropSpan, ev.observation.span)
+		return ev.score != nil && s.cfg.drops(DropScore, ev.score.id) ||
+			ev.observation != nil && s.cfg.drops(DropSpan, ev.observation.span)
 	})
-	if !slices.ContainsFunc(events, func(ev event) bool { return ev.score != nil || ev.trace != nil || ev.observation != nil }) {
-		return nil
-	}
 	slices.SortStableFunc(events, func(a, b event) int {
-		if byScore := cmp.Compare(rank(a), rank(b)); byScore != 0 || a.score != nil {
-			return byScore
+		if a.score != nil || b.score != nil {
+			return 0
 		}
 		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.action(), b.action()))
 	})
-	now := s.now()
-	return s.later(s.cfg.IngestionDelay, func(tx *transaction) error {
-		w, err := newSpanWriter(tx, s.cfg)
+	now, described := s.now(), map[string]bool{}
+	return s.later(s.cfg.IngestionDelay, func(tx *transaction) (err error) {
 		for _, ev := range events {
 			switch {
-			case err != nil:
 			case ev.score != nil:
 				err = storeScore(tx, *ev.score, now)
 			case ev.trace != nil:
-				err = storeTrace(tx, *ev.trace)
+				err = ev.trace.store(tx)
 			case ev.observation != nil:
-				err = w.merge(*ev.observation)
+				err = ev.observation.merge(tx, s.cfg.Mode, ev.at, described)
+			}
+			if err != nil {
+				return err
 			}
 		}
-		return err
+		return nil
 	})
-}
-
-// rank puts scores behind the rest.
-func rank(ev event) int {
-	if ev.score != nil {
-		return 1
-	}
-	return 0
 }
 
 // action is create or update.
@@ -122,13 +93,11 @@ func (ev event) action() string {
 	return action
 }
 
-// readEvent reads one envelope; nil is what is no object. On an error the event has
-// its id, if one was readable.
-func readEvent(f *form, now int64) (ev event, err error) {
-	if f == nil {
-		return ev, badQuery("", "Invalid input: expected object")
-	}
-	ev.id, ev.kind = f.must("id"), f.must("type")
+// readEvent reads one envelope. On an error the event has its id, if one was
+// readable.
+func (s *Server) readEvent(raw json.RawMessage) (ev event, err error) {
+	f := newForm(raw)
+	ev.id, ev.kind = f.text("id"), f.must("type")
 	at, given := f.instant("timestamp")
 	if !given && !f.failed("timestamp") {
 		f.add("invalid_type", "timestamp", "Invalid input: expected ISO datetime")
@@ -137,55 +106,209 @@ func readEvent(f *form, now int64) (ev event, err error) {
 		f.add("too_small", "id", "Too small: expected string to have >=1 characters")
 	}
 	ev.at = at
-	if err := f.err(); err != nil {
+	if ev.kind != "score-create" && ev.kind != "sdk-log" && !s.cfg.Mode.legacy() {
+		ev.id = orElse(ev.id, "unknown")
+		return ev, &fault{http.StatusBadRequest, object{"message": "Event type not accepted",
+			"error": fmt.Sprintf("Event type %q is not accepted by /api/public/ingestion when LANGFUSE_MIGRATION_V4_WRITE_MODE "+
+				"is events_only. This endpoint only accepts score and log events. Send traces to /api/public/otel/v1/traces.",
+				clip(orElse(ev.kind, "unknown"), 100))}}
+	}
+	if err := f.err(); err != nil || ev.kind == "sdk-log" {
 		return ev, err
 	}
-	if ev.kind == "sdk-log" {
-		return ev, nil
-	}
-	body, err := newForm(f.raw("body"))
-	if err != nil {
+	body := newForm(f.raw("body"))
+	if body.problem != nil {
 		return ev, badQuery("body", "Invalid input: expected object")
 	}
-	if err := ev.readBody(body, now); err != nil {
-		return ev, err
-	}
-	if body.text("id") == "" {
-		ev.score, ev.trace, ev.observation = nil, nil, nil
-	}
-	return ev, nil
-}
-
-func (ev *event) readBody(body *form, now int64) error {
-	switch kind := observationKind(ev.kind, body); {
+	switch kind, action, _ := strings.Cut(ev.kind, "-"); {
 	case ev.kind == "score-create":
 		sc := readScore(body)
 		sc.timestamp, sc.eventAt, sc.eventID = ev.at, ev.at, ev.id
 		ev.score = &sc
 	case ev.kind == "trace-create":
-		t := readTrace(body, ev.at, now)
-		ev.trace = &t
-	case kind != "":
-		o := readObservation(body, kind, ev.at, now)
-		ev.observation = &o
+		ev.trace = readTrace(body, ev.at, s.now())
+	case action == "create" && slices.Contains([]string{"span", "generation", "event"}, kind),
+		action == "update" && slices.Contains([]string{"span", "generation"}, kind):
+		ev.observation = readObservation(body, strings.ToUpper(kind), s.now())
 	default:
-		return badQuery("type", "Invalid input: unknown event type "+clip(ev.kind, 100))
+		body.add("custom", "type", "Invalid input: unknown event type "+clip(ev.kind, 100))
 	}
-	return body.err()
+	if body.text("id") == "" {
+		ev.score, ev.trace, ev.observation = nil, nil, nil
+	}
+	return ev, body.err()
 }
 
 func eventError(id string, err error) object {
-	out := object{"id": id, "status": http.StatusBadRequest, "message": "Invalid request data"}
+	out := object{"id": id, "status": http.StatusBadRequest, "message": "Invalid request data", "error": err.Error()}
 	var f *fault
 	if !errors.As(err, &f) {
-		out["error"] = err.Error()
 		return out
 	}
-	out["error"] = f.body["error"]
-	if _, isText := out["error"].(string); !isText {
-		if text, err := encodeJSON(out["error"]); err == nil {
-			out["error"] = text
-		}
+	if body, isObject := f.body.(object); isObject {
+		out["message"], out["error"] = body["message"], asText(body["error"])
 	}
 	return out
+}
+
+// readTrace reads the body of a trace-create event.
+func readTrace(f *form, at, now int64) *trace {
+	tags := f.texts("tags")
+	slices.Sort(tags)
+	t := trace{id: f.text("id"), timestamp: at, name: f.text("name"), user: f.text("userId"), session: f.text("sessionId"),
+		release: f.text("release"), version: f.text("version"), environment: environment(f.text("environment")),
+		tags: joined(slices.Compact(tags)), created: now, updated: now,
+		metadata: metadataOf(f), input: contentOf(f, "input"), output: contentOf(f, "output")}
+	if given, said := f.instant("timestamp"); said {
+		t.timestamp = given
+	}
+	f.into("public", &t.public, "boolean")
+	if utf8.RuneCountInString(t.name) > 1000 {
+		f.add("too_big", "name", "Too big: expected string to have <=1000 characters")
+	}
+	return &t
+}
+
+// readObservation reads the body of an event that creates or updates an
+// observation. Zero values stand for what it leaves out.
+func readObservation(f *form, kind string, now int64) *observation {
+	o := observation{trace: f.text("traceId"), span: f.text("id"), parent: f.text("parentObservationId"), kind: kind,
+		name: f.text("name"), level: f.oneOf("level", "DEBUG", "DEFAULT", "WARNING", "ERROR"), statusMessage: f.text("statusMessage"),
+		version: f.text("version"), environment: environment(f.text("environment")), created: now, updated: now,
+		input: contentOf(f, "input"), output: contentOf(f, "output"), metadata: metadataOf(f), model: f.text("model")}
+	o.start, _ = f.instant("startTime")
+	o.end, _ = f.instant("endTime")
+	o.completionStart.Int64, o.completionStart.Valid = f.instant("completionStartTime")
+	if f.has("modelParameters") {
+		if o.parameters = objectText(string(f.raw("modelParameters"))); o.parameters == "" {
+			f.add("invalid_type", "modelParameters", "Invalid input: expected record")
+		}
+	}
+	o.readUsage(f)
+	version := f.nullNumber("promptVersion")
+	o.promptName, o.promptVersion = f.text("promptName"), sql.NullInt64{Int64: int64(version.Float64), Valid: version.Valid}
+	if (o.promptName != "") != (version.Float64 != 0) {
+		f.add("custom", "promptName", "Invalid input: promptName and promptVersion belong together")
+	}
+	return &o
+}
+
+// readUsage reads tokens and money, from usageDetails and costDetails or else
+// from the older usage.
+func (o *observation) readUsage(f *form) {
+	given := numbersOf(string(f.raw("usage")))
+	rename := func(names map[string]string) any {
+		out := numbers{}
+		for from, to := range names {
+			if n, there := given[from]; there {
+				out[to] = n
+			}
+		}
+		return asText(out)
+	}
+	a := attributes{
+		"langfuse.observation.usage_details": rename(map[string]string{"input": "input", "output": "output", "total": "total",
+			"promptTokens": "input", "completionTokens": "output", "totalTokens": "total"}),
+		"langfuse.observation.cost_details": rename(map[string]string{"inputCost": "input", "outputCost": "output", "totalCost": "total"}),
+	}
+	for field, key := range map[string]string{"usageDetails": "usage_details", "costDetails": "cost_details"} {
+		if f.has(field) {
+			a["langfuse.observation."+key] = string(f.raw(field))
+		}
+	}
+	o.usage, o.cost, o.totalCost = accounts(a)
+}
+
+// contentOf returns an input or output as text: a text as it is, anything else
+// as JSON.
+func contentOf(f *form, key string) sql.NullString {
+	if !f.has(key) {
+		return sql.NullString{}
+	}
+	var text string
+	if json.Unmarshal(f.raw(key), &text) != nil {
+		text = string(f.raw(key))
+	}
+	return sql.NullString{String: text, Valid: true}
+}
+
+// metadataOf returns the metadata of a body as a JSON object.
+func metadataOf(f *form) string {
+	if !f.has("metadata") {
+		return ""
+	}
+	if text := objectText(string(f.raw("metadata"))); text != "" {
+		return text
+	}
+	return asText(object{"metadata": f.raw("metadata")})
+}
+
+// merge lays what an event says of an observation over what is stored of it. An
+// update may leave out the trace; an observation that belongs to none becomes a
+// trace of its own.
+func (o observation) merge(tx *transaction, mode Mode, at int64, described map[string]bool) error {
+	old, err := readObservations(tx, true, "WHERE o.span_id = ?1 AND (?2 = '' OR o.trace_id = ?2) ORDER BY o.updated DESC LIMIT 1",
+		o.span, o.trace)
+	if err != nil {
+		return err
+	}
+	if len(old) > 0 {
+		o.fill(old[0])
+	}
+	if o.trace == "" {
+		o.trace = o.span
+		lone := trace{id: o.span, timestamp: at, name: o.name, environment: o.environment, created: o.created, updated: o.updated,
+			metadata: o.metadata, input: o.input, output: o.output}
+		if err := lone.store(tx); err != nil {
+			return err
+		}
+	}
+	if o.start == 0 {
+		o.start = at
+	}
+	if o.end != 0 {
+		o.end = max(o.end, o.start)
+	}
+	o.level, o.tags, o.root = orElse(o.level, "DEFAULT"), orElse(o.tags, "[]"), o.parent == ""
+	return o.write(tx, mode, described)
+}
+
+// fill takes from what is stored each field that an event leaves out.
+func (o *observation) fill(old observation) {
+	for _, text := range [][2]*string{{&o.trace, &old.trace}, {&o.parent, &old.parent}, {&o.name, &old.name}, {&o.level, &old.level},
+		{&o.statusMessage, &old.statusMessage}, {&o.version, &old.version}, {&o.model, &old.model}, {&o.parameters, &old.parameters},
+		{&o.usage, &old.usage}, {&o.release, &old.release}, {&o.user, &old.user}, {&o.session, &old.session},
+		{&o.traceName, &old.traceName}, {&o.tags, &old.tags}} {
+		*text[0] = orElse(*text[0], *text[1])
+	}
+	if o.cost == "" {
+		o.cost, o.totalCost = old.cost, old.totalCost
+	}
+	if o.promptName == "" {
+		o.promptName, o.promptVersion = old.promptName, old.promptVersion
+	}
+	if !o.completionStart.Valid {
+		o.completionStart = old.completionStart
+	}
+	if !o.input.Valid {
+		o.input = old.input
+	}
+	if !o.output.Valid {
+		o.output = old.output
+	}
+	o.start, o.end = cmp.Or(o.start, old.start), cmp.Or(o.end, old.end)
+	o.metadata = merged(old.metadata, o.metadata)
+	o.kind, o.created = old.kind, old.created
+}
+
+// merged lays one JSON object over another.
+func merged(under, over string) string {
+	fields := map[string]json.RawMessage{}
+	for _, text := range []string{under, over} {
+		var more map[string]json.RawMessage
+		if json.Unmarshal([]byte(orElse(text, "{}")), &more) == nil {
+			maps.Copy(fields, more)
+		}
+	}
+	return asText(fields)
 }

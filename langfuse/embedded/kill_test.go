@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 }
 
 func serveForever(path string) error {
-	s, err := Open(Config{Path: path, ProjectID: "p1", Mode: ModeV4Dual})
+	s, err := Open(Config{Path: path, Mode: ModeV4Dual})
 	if err != nil {
 		return err
 	}

@@ -3,15 +3,26 @@ package embedded
 import (
 	"bytes"
 	"compress/gzip"
+	"database/sql"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
+	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 )
 
 // maxSpansBody bounds an OTLP request after decompression.
@@ -21,85 +32,48 @@ const maxSpansBody = 64 << 20
 // written in one transaction. One bad span rejects the whole request. The
 // answer is a queue job, as Langfuse answers, not an OTLP response. Langfuse 3
 // answers so even where it then drops the request because of a bad span.
-func (s *Server) exportSpans(c *call) (reply, error) {
-	if err := checkIngestionVersion(c.r.Header.Get("x-langfuse-ingestion-version")); err != nil {
-		return reply{}, err
-	}
-	decode, err := spanDecoder(c.r.Header.Get("Content-Type"))
-	if err != nil {
-		return reply{}, err
-	}
+func (s *Server) exportSpans(c *call) (any, error) {
 	body, err := readSpans(c, s.maxSpans)
 	if err != nil {
-		return reply{}, err
+		return nil, err
 	}
-	batches, err := decode(body)
+	batches, err := decodeSpans(c.r.Header.Get("Content-Type"), body)
 	now := s.now()
 	queued := object{"id": uuid.NewString(), "name": "otel-ingestion-job", "timestamp": iso(now),
-		"data": object{"authCheck": object{"projectId": s.cfg.ProjectID}}}
-	var bad *rejection
-	if errors.As(err, &bad) && s.cfg.Mode == ModeV3 {
-		return ok(queued) // and all of it is lost
+		"data": object{"authCheck": object{"projectId": DefaultProjectID}}}
+	if errors.Is(err, errBadSpans) && s.cfg.Mode == ModeV3 {
+		return queued, nil // and all of it is lost
 	}
 	if err != nil {
-		return reply{}, spanFault(http.StatusBadRequest, err.Error())
+		return nil, spanFault(http.StatusBadRequest, err.Error())
 	}
 	if len(batches) == 0 {
-		return ok(object{})
+		return object{}, nil
 	}
-	for i := range batches {
-		batches[i].spans = slices.DeleteFunc(batches[i].spans, func(sp span) bool { return s.cfg.drops(DropSpan, sp.id) })
-	}
-	err = s.later(s.cfg.IngestionDelay, func(tx *transaction) error { return writeSpans(tx, s.cfg, batches, now) })
-	if err != nil {
-		return reply{}, err
-	}
-	return ok(queued)
+	return queued, s.later(s.cfg.IngestionDelay, func(tx *transaction) error { return s.writeSpans(tx, batches, now) })
 }
 
 // writeSpans stores the spans of a request, and what they say of their traces
 // where traces are kept.
-func writeSpans(tx *transaction, cfg Config, batches []batch, now int64) error {
-	w, err := newSpanWriter(tx, cfg)
-	if err != nil {
-		return err
-	}
+func (s *Server) writeSpans(tx *transaction, batches []batch, now int64) error {
+	described := map[string]bool{}
 	for _, b := range batches {
 		for _, sp := range b.spans {
+			if s.cfg.drops(DropSpan, sp.id) {
+				continue
+			}
 			o := observe(b, sp, now)
-			if cfg.Mode.legacy() {
-				o.legacyMetadata = legacyMetadata(b, sp.attributes, "langfuse.observation.metadata")
-				if err := storeTrace(tx, traceOf(b, sp, o)); err != nil {
+			if s.cfg.Mode.legacy() {
+				if err := traceOf(sp, o).store(tx); err != nil {
 					return err
 				}
 			}
-			if err := w.write(o); err != nil {
+			if err := o.write(tx, s.cfg.Mode, described); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-func checkIngestionVersion(header string) error {
-	if header == "" {
-		return nil
-	}
-	n, err := strconv.ParseFloat(header, 64)
-	if err != nil || n != n || n > 4 {
-		return spanFault(http.StatusBadRequest, fmt.Sprintf("Unsupported x-langfuse-ingestion-version: %s", clip(header, 100)))
-	}
-	return nil
-}
-
-func spanDecoder(contentType string) (func([]byte) ([]batch, error), error) {
-	switch {
-	case strings.Contains(contentType, "application/x-protobuf"):
-		return decodeProtobuf, nil
-	case strings.Contains(contentType, "application/json"):
-		return decodeSpansJSON, nil
-	}
-	return nil, spanFault(http.StatusBadRequest, "Invalid content type: use application/x-protobuf or application/json")
 }
 
 // readSpans reads and unpacks a body. Neither form may exceed the limit, so a
@@ -122,14 +96,14 @@ func readLimited(r io.Reader, limit int64) ([]byte, error) {
 		return nil, spanFault(http.StatusBadRequest, "Failed to read the request body: "+err.Error())
 	}
 	if int64(len(body)) > limit {
-		return nil, plain(http.StatusRequestEntityTooLarge, "Body exceeded 64mb limit")
+		return nil, &fault{http.StatusRequestEntityTooLarge, "Body exceeded 64mb limit"}
 	}
 	return body, nil
 }
 
 // spanFault is an error of this route: JSON without the usual message.
 func spanFault(status int, text string) *fault {
-	return &fault{status: status, body: object{"error": text}}
+	return &fault{status, object{"error": text}}
 }
 
 // batch is the spans of one resource and scope.
@@ -140,7 +114,7 @@ type batch struct {
 }
 
 // span is one span as it was sent, in whichever encoding. Instants are
-// nanoseconds; zero is an absent one.
+// milliseconds; zero is an absent one.
 type span struct {
 	trace, id, parent, name string
 	start, end              int64
@@ -149,41 +123,415 @@ type span struct {
 	attributes              attributes
 }
 
-// attributes holds string, bool, json.Number, float64, int64, []any and
-// map[string]any.
+// errBadSpans is what is wrong with a request in which spans have no ids.
+var errBadSpans = errors.New("Rejected the export")
+
+// decodeSpans reads a request. In protobuf ids are bytes, which are written as
+// hexadecimal digits; in JSON they are texts.
+func decodeSpans(contentType string, body []byte) ([]batch, error) {
+	var data tracev1.TracesData // has the bytes of an export request
+	idText := hex.EncodeToString
+	switch {
+	case strings.Contains(contentType, "application/x-protobuf"):
+		if err := proto.Unmarshal(body, &data); err != nil {
+			return nil, fmt.Errorf("Failed to parse OTel Protobuf Trace: %w", err)
+		}
+	case strings.Contains(contentType, "application/json"):
+		if err := decodeJSONSpans(body, &data); err != nil {
+			return nil, fmt.Errorf("Failed to parse OTel JSON Trace: %w", err)
+		}
+		idText = func(id []byte) string { return string(id) }
+	default:
+		return nil, errors.New("Invalid content type: use application/x-protobuf or application/json")
+	}
+	var batches []batch
+	total, bad := 0, 0
+	for _, rs := range data.GetResourceSpans() {
+		resource := attributesOf(rs.GetResource().GetAttributes())
+		for _, ss := range rs.GetScopeSpans() {
+			b := batch{resource: resource, scopeName: ss.GetScope().GetName(), scopeVersion: ss.GetScope().GetVersion()}
+			for _, sp := range ss.GetSpans() {
+				total++
+				if len(sp.GetTraceId()) == 0 || len(sp.GetSpanId()) == 0 {
+					bad++
+				}
+				b.spans = append(b.spans, span{
+					trace: idText(sp.GetTraceId()), id: idText(sp.GetSpanId()), parent: idText(sp.GetParentSpanId()),
+					name: sp.GetName(), start: millis(sp.GetStartTimeUnixNano()), end: millis(sp.GetEndTimeUnixNano()),
+					failed:  sp.GetStatus().GetCode() == tracev1.Status_STATUS_CODE_ERROR,
+					message: sp.GetStatus().GetMessage(), attributes: attributesOf(sp.GetAttributes()),
+				})
+			}
+			batches = append(batches, b)
+		}
+	}
+	if bad > 0 {
+		return nil, fmt.Errorf("%w: %d of %d spans are invalid: missing or non-string ids", errBadSpans, bad, total)
+	}
+	return batches, nil
+}
+
+// decodeJSONSpans reads the JSON form. Its ids are hexadecimal digits, where the
+// JSON of protobuf has base64: the digits become the bytes of the ids. An id that
+// is no text is none.
+func decodeJSONSpans(body []byte, data *tracev1.TracesData) error {
+	var whole struct {
+		ResourceSpans []struct {
+			Resource   json.RawMessage `json:"resource,omitempty"`
+			ScopeSpans []struct {
+				Scope json.RawMessage              `json:"scope,omitempty"`
+				Spans []map[string]json.RawMessage `json:"spans"`
+			} `json:"scopeSpans"`
+		} `json:"resourceSpans"`
+	}
+	if err := json.Unmarshal(body, &whole); err != nil {
+		return err
+	}
+	for _, rs := range whole.ResourceSpans {
+		for _, ss := range rs.ScopeSpans {
+			for _, sp := range ss.Spans {
+				if sp == nil {
+					return errors.New("a span is null")
+				}
+				for _, key := range []string{"traceId", "spanId", "parentSpanId"} {
+					var digits string
+					if json.Unmarshal(sp[key], &digits) != nil {
+						digits = ""
+					}
+					sp[key] = json.RawMessage(`"` + base64.StdEncoding.EncodeToString([]byte(digits)) + `"`)
+				}
+			}
+		}
+	}
+	text, err := json.Marshal(whole)
+	if err != nil {
+		return err
+	}
+	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, data)
+}
+
+func millis(nanos uint64) int64 {
+	return int64(min(nanos, math.MaxInt64)) / int64(time.Millisecond)
+}
+
+// attributes holds string, bool, int64, float64, []any and map[string]any.
 type attributes map[string]any
 
-// rejection counts what is wrong with the spans of a request.
-type rejection struct {
-	total  int
-	causes []string
-	counts map[string]int
+func attributesOf(list []*commonv1.KeyValue) attributes {
+	attrs := make(attributes, len(list))
+	for _, kv := range list {
+		attrs[kv.GetKey()] = valueOf(kv.GetValue())
+	}
+	return attrs
 }
 
-func (r *rejection) add(cause string) {
-	if r.counts == nil {
-		r.counts = map[string]int{}
+func valueOf(v *commonv1.AnyValue) any {
+	switch v := v.GetValue().(type) {
+	case *commonv1.AnyValue_StringValue:
+		return v.StringValue
+	case *commonv1.AnyValue_BoolValue:
+		return v.BoolValue
+	case *commonv1.AnyValue_IntValue:
+		return v.IntValue
+	case *commonv1.AnyValue_DoubleValue:
+		return v.DoubleValue
+	case *commonv1.AnyValue_BytesValue:
+		return base64.StdEncoding.EncodeToString(v.BytesValue)
+	case *commonv1.AnyValue_ArrayValue:
+		list := []any{}
+		for _, element := range v.ArrayValue.GetValues() {
+			list = append(list, valueOf(element))
+		}
+		return list
+	case *commonv1.AnyValue_KvlistValue:
+		return map[string]any(attributesOf(v.KvlistValue.GetValues()))
 	}
-	if r.counts[cause] == 0 {
-		r.causes = append(r.causes, cause)
-	}
-	r.counts[cause]++
+	return nil
 }
 
-// err returns the rejection where there is something to reject.
-func (r *rejection) err() error {
-	if len(r.causes) == 0 {
+// text returns the first of the keys whose value is a text that is not empty.
+func (a attributes) text(keys ...string) string {
+	for _, key := range keys {
+		if s, isText := a[key].(string); isText && s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// content returns the first of the keys that is there, as text; the empty text
+// is a content too.
+func (a attributes) content(keys ...string) sql.NullString {
+	for _, key := range keys {
+		if v, given := a[key]; given && v != nil {
+			return sql.NullString{String: asText(v), Valid: true}
+		}
+	}
+	return sql.NullString{}
+}
+
+// first looks for each key in the span, then in the resource.
+func first(a, resource attributes, keys ...string) string {
+	for _, key := range keys {
+		if s := orElse(a.text(key), resource.text(key)); s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// observe maps a span to an observation by the attribute names of Langfuse.
+// Instants that are missing are replaced by the other one or by the receipt.
+func observe(b batch, sp span, now int64) observation {
+	a := sp.attributes
+	o := observation{
+		trace: sp.trace, span: sp.id, parent: sp.parent, created: now, updated: now, start: sp.start, end: sp.end,
+		name: orElse(a.text("gen_ai.tool.name", "logfire.msg"), sp.name),
+		kind: kindOf(a), level: levelOf(a, sp.failed),
+		statusMessage: orElse(a.text("langfuse.observation.status_message"), sp.message),
+		environment:   environment(first(a, b.resource, "langfuse.environment", "deployment.environment.name", "deployment.environment")),
+		release:       first(a, b.resource, "langfuse.release"),
+		version:       orElse(first(a, b.resource, "langfuse.version"), b.resource.text("service.version")),
+		user:          a.text("langfuse.user.id", "user.id"),
+		session:       a.text("langfuse.session.id", "session.id", "gen_ai.conversation.id"),
+		traceName:     a.text("langfuse.trace.name"),
+		model:         a.text("langfuse.observation.model.name", "gen_ai.response.model", "gen_ai.request.model"),
+		parameters:    objectText(a.text("langfuse.observation.model.parameters")),
+		tags:          tagsOf(a["langfuse.trace.tags"]),
+		input:         a.content("langfuse.observation.input", "gen_ai.prompt", "input.value"),
+		output:        a.content("langfuse.observation.output", "gen_ai.completion", "output.value"),
+		metadata:      observationMetadata(b, a),
+	}
+	o.root = sp.parent == "" || a["langfuse.internal.as_root"] == true || a["langfuse.internal.is_app_root"] == true
+	o.public, _ = a["langfuse.trace.public"].(bool)
+	if o.start == 0 {
+		o.start = o.end
+	}
+	if o.start == 0 {
+		o.start = now
+	}
+	if o.end == 0 {
+		o.end = o.start
+	}
+	if at, valid := parseInstant(strings.Trim(a.text("langfuse.observation.completion_start_time"), `"`)); valid {
+		o.completionStart = sql.NullInt64{Int64: at, Valid: true}
+	}
+	o.usage, o.cost, o.totalCost = accounts(a)
+	// A link to a prompt: generations only, both parts or none.
+	version, whole := wholeNumber(a["langfuse.observation.prompt.version"])
+	if name := a.text("langfuse.observation.prompt.name"); o.kind == "GENERATION" && name != "" && whole {
+		o.promptName, o.promptVersion = name, sql.NullInt64{Int64: version, Valid: true}
+	}
+	if o.experiment = a.text("langfuse.experiment.id"); o.experiment != "" {
+		o.readExperiment(a)
+	}
+	return o
+}
+
+func (o *observation) readExperiment(a attributes) {
+	o.experimentName = a.text("langfuse.experiment.name")
+	o.experimentDescription = a.text("langfuse.experiment.description")
+	o.experimentDataset = a.text("langfuse.experiment.dataset.id")
+	o.experimentItem = a.text("langfuse.experiment.item.id")
+	o.experimentMetadata = flatText(a, "langfuse.experiment.metadata")
+	o.experimentItemValues = flatText(a, "langfuse.experiment.item.metadata")
+	o.expected = a.content("langfuse.experiment.item.expected_output")
+	o.itemRoot = a.text("langfuse.experiment.item.root_observation_id") == o.span
+	if at, valid := parseInstant(a.text("langfuse.experiment.item.version")); valid {
+		o.experimentItemVersion = sql.NullInt64{Int64: at, Valid: true}
+	}
+}
+
+// kindOf tells the type of an observation: by Langfuse's own attribute, else by
+// a model.
+func kindOf(a attributes) string {
+	given := strings.ToUpper(a.text("langfuse.observation.type"))
+	switch {
+	case slices.Contains([]string{"SPAN", "GENERATION", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING",
+		"GUARDRAIL"}, given):
+		return given
+	case a.text("langfuse.observation.model.name", "gen_ai.request.model", "gen_ai.response.model") != "":
+		return "GENERATION"
+	}
+	return "SPAN"
+}
+
+func levelOf(a attributes, failed bool) string {
+	level := strings.ToUpper(a.text("langfuse.observation.level"))
+	switch {
+	case slices.Contains([]string{"DEBUG", "DEFAULT", "WARNING", "ERROR"}, level):
+		return level
+	case failed:
+		return "ERROR"
+	}
+	return "DEFAULT"
+}
+
+// environment brings a name into the form that Langfuse accepts: lower case,
+// without "langfuse" in front, at most 40 of letters, digits, - and _; any other
+// name is "default".
+func environment(name string) string {
+	name = strings.ToLower(name)
+	for strings.HasPrefix(name, "langfuse") {
+		name = strings.TrimPrefix(name, "langfuse")
+		if strings.HasPrefix(name, "-") || strings.HasPrefix(name, "_") {
+			name = name[1:]
+		}
+	}
+	name = name[:min(len(name), 40)]
+	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+		return "default"
+	}
+	return name
+}
+
+// objectText returns a text that is a JSON object, or nothing.
+func objectText(s string) string {
+	var fields map[string]json.RawMessage
+	if depth([]byte(s)) > maxDepth || json.Unmarshal([]byte(s), &fields) != nil || fields == nil {
+		return ""
+	}
+	return s
+}
+
+// flatText gathers an attribute that is a JSON object and the attributes below
+// it into one flat JSON object of texts; nested keys are joined by dots.
+func flatText(a attributes, key string) string {
+	flat := map[string]string{}
+	flattenAttribute(flat, a, key)
+	if len(flat) == 0 {
+		return ""
+	}
+	return asText(flat)
+}
+
+func flattenAttribute(flat map[string]string, a attributes, key string) {
+	if s := a.text(key); s != "" {
+		if objectText(s) != "" {
+			budget := 4*len(s) + 64<<10
+			flatten(flat, "", parsedText(s), &budget)
+		} else {
+			flat["metadata"] = s
+		}
+	}
+	for name, v := range a {
+		if rest, below := strings.CutPrefix(name, key+"."); below && rest != "" {
+			flat[rest] = asText(v)
+		}
+	}
+}
+
+// flatten puts the fields of objects under joined keys. An object whose joined
+// keys would be many times as long as the whole text stays JSON.
+func flatten(flat map[string]string, prefix string, v any, budget *int) {
+	fields, isObject := v.(map[string]any)
+	cost := len(fields) * len(prefix)
+	if !isObject || cost > *budget {
+		flat[prefix] = asText(v)
+		return
+	}
+	*budget -= cost
+	for key, child := range fields {
+		if prefix != "" {
+			key = prefix + "." + key
+		}
+		flatten(flat, key, child, budget)
+	}
+}
+
+// observationMetadata is what was said as metadata, and besides, unless a
+// Langfuse SDK sent the span, every attribute that has no field of its own.
+func observationMetadata(b batch, a attributes) string {
+	flat := map[string]string{}
+	flattenAttribute(flat, a, "langfuse.trace.metadata")
+	flattenAttribute(flat, a, "langfuse.observation.metadata")
+	for key, v := range a {
+		if !strings.HasPrefix(b.scopeName, "langfuse-sdk") && !mapped(key) {
+			flat["attributes."+key] = asText(v)
+		}
+	}
+	for key, v := range b.resource {
+		flat["resourceAttributes."+key] = asText(v)
+	}
+	for key, text := range map[string]string{"scope.name": b.scopeName, "scope.version": b.scopeVersion} {
+		if text != "" {
+			flat[key] = text
+		}
+	}
+	return asText(flat)
+}
+
+// mapped says whether an attribute has a field of its own.
+func mapped(key string) bool {
+	return strings.HasPrefix(key, "langfuse.observation.") || strings.HasPrefix(key, "langfuse.trace.") ||
+		slices.Contains([]string{"langfuse.environment", "langfuse.release", "langfuse.version", "langfuse.user.id",
+			"user.id", "langfuse.session.id", "session.id"}, key)
+}
+
+// tagsOf reads tags from a list or from the text of a JSON list.
+func tagsOf(v any) string {
+	if s, isText := v.(string); isText && s != "" {
+		if v, isText = parsedText(s).([]any); !isText {
+			v = []any{s}
+		}
+	}
+	list, _ := v.([]any)
+	tags := []string{}
+	for _, tag := range list {
+		if s, isText := tag.(string); isText && s != "" && !slices.Contains(tags, s) {
+			tags = append(tags, s)
+		}
+	}
+	return joined(tags)
+}
+
+func wholeNumber(v any) (int64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return v, true
+	case float64:
+		return int64(v), v == math.Trunc(v) && math.Abs(v) < 1<<53
+	case string:
+		n, err := strconv.ParseInt(v, 10, 64)
+		return n, err == nil
+	}
+	return 0, false
+}
+
+// accounts reads tokens and money. Both attributes are texts of JSON objects. A
+// total that is not given is the sum of the rest.
+func accounts(a attributes) (usage, cost string, total sql.NullFloat64) {
+	tokens := numbersOf(a.text("langfuse.observation.usage_details"))
+	maps.DeleteFunc(tokens, func(_ string, n float64) bool { return n != math.Trunc(n) })
+	if len(tokens) > 0 {
+		usage = asText(tokens.withTotal())
+	}
+	if money := numbersOf(a.text("langfuse.observation.cost_details")); len(money) > 0 {
+		money = money.withTotal()
+		cost, total = asText(money), sql.NullFloat64{Float64: money["total"], Valid: true}
+	}
+	return usage, cost, total
+}
+
+func (n numbers) withTotal() numbers {
+	if _, given := n["total"]; !given {
+		n["total"] = n.sum("")
+	}
+	return n
+}
+
+// numbersOf reads a JSON object of numbers that are not negative; other values
+// are left out.
+func numbersOf(text string) numbers {
+	var fields map[string]any
+	if json.Unmarshal([]byte(text), &fields) != nil {
 		return nil
 	}
-	return r
-}
-
-// Error names the causes and how many spans each concerns.
-func (r *rejection) Error() string {
-	bad, parts := 0, make([]string, 0, len(r.causes))
-	for _, cause := range r.causes {
-		bad += r.counts[cause]
-		parts = append(parts, fmt.Sprintf("%d with %s", r.counts[cause], cause))
+	n := numbers{}
+	for key, field := range fields {
+		if value, isNumber := field.(float64); isNumber && value >= 0 {
+			n[key] = value
+		}
 	}
-	return fmt.Sprintf("Rejected the export: %d of %d spans are invalid: %s", bad, r.total, strings.Join(parts, ", "))
+	return n
 }

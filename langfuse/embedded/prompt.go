@@ -4,53 +4,57 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
 )
 
-// prompt is one version of a prompt. Text holds the JSON of its content: a
-// string, or a list of messages.
+// prompt is one version of a prompt. Content holds its JSON: a string, or a list
+// of messages.
 type prompt struct {
-	id, name      string
-	version       int64
-	kind          string
-	content       string
-	config, tags  string
-	commitMessage sql.NullString
-	created       int64
-	updated       int64
-	labels        []string
+	id, name         string
+	version          int64
+	kind, content    string
+	config, tags     string
+	commitMessage    sql.NullString
+	created, updated int64
+	labels           string // a JSON list of texts, in order
 }
 
 const promptColumns = "id, name, version, type, prompt, config, tags, commit_message, created, updated"
 
+// selectPrompts begins a query whose rows scanPrompt reads.
+const selectPrompts = "SELECT " + promptColumns + `, (SELECT json_group_array(label) FROM (SELECT l.label FROM prompt_labels l
+	WHERE l.name = p.name AND l.version = p.version ORDER BY l.label)) FROM prompts p WHERE `
+
 func scanPrompt(rows *sql.Rows) (prompt, error) {
 	var p prompt
-	err := rows.Scan(&p.id, &p.name, &p.version, &p.kind, &p.content, &p.config, &p.tags, &p.commitMessage, &p.created, &p.updated)
+	err := rows.Scan(&p.id, &p.name, &p.version, &p.kind, &p.content, &p.config, &p.tags, &p.commitMessage, &p.created, &p.updated,
+		&p.labels)
 	return p, err
 }
+
+// labelled is the version that a label points to.
+const labelled = "version = (SELECT l.version FROM prompt_labels l WHERE l.name = p.name AND l.label = ?)"
 
 // findPrompt returns the version that a label points to, or a version by its
 // number where the label is empty.
 func findPrompt(q querier, name, label string, version int64) (prompt, bool, error) {
-	condition, args := "name = ? AND version = ?", []any{name, version}
 	if label != "" {
-		condition = "name = ? AND version = (SELECT l.version FROM prompt_labels l WHERE l.name = prompts.name AND l.label = ?)"
-		args = []any{name, label}
+		return one(q, scanPrompt, selectPrompts+"name = ? AND "+labelled, name, label)
 	}
-	found, err := collect(q, scanPrompt, "SELECT "+promptColumns+" FROM prompts WHERE "+condition, args...)
-	if err != nil || len(found) == 0 {
-		return prompt{}, false, err
-	}
-	p := found[0]
-	p.labels, err = collect(q, scanText, "SELECT label FROM prompt_labels WHERE name = ? AND version = ? ORDER BY label", name, p.version)
-	return p, err == nil, err
+	return one(q, scanPrompt, selectPrompts+"name = ? AND version = ?", name, version)
 }
 
-func (s *Server) promptJSON(p prompt) object {
+func (p prompt) json() object {
 	return object{
-		"id": p.id, "projectId": s.cfg.ProjectID, "name": p.name, "version": p.version, "type": p.kind,
-		"prompt": json.RawMessage(p.content), "config": json.RawMessage(p.config), "labels": p.labels,
+		"id": p.id, "projectId": DefaultProjectID, "name": p.name, "version": p.version, "type": p.kind,
+		"prompt": json.RawMessage(p.content), "config": json.RawMessage(p.config), "labels": json.RawMessage(p.labels),
 		"tags": json.RawMessage(p.tags), "commitMessage": orNull(p.commitMessage), "createdBy": "API",
 		"createdAt": iso(p.created), "updatedAt": iso(p.updated), "isActive": nil, "resolutionGraph": nil,
 	}
@@ -58,71 +62,58 @@ func (s *Server) promptJSON(p prompt) object {
 
 // getPrompt answers GET /v2/prompts/{name}, with the references to other
 // prompts filled in unless ?resolve=false.
-func (s *Server) getPrompt(c *call) (reply, error) {
-	label, version, err := promptChoice(c)
-	if err != nil {
-		return reply{}, err
-	}
-	return s.answerPrompt(c, c.path["name"], label, version)
+func (s *Server) getPrompt(c *call) (any, error) {
+	label, version := c.promptChoice()
+	return s.answerPrompt(c, c.path("name"), label, version)
 }
 
 // getPromptByQuery answers GET /prompts?name=, which needs no name in a path. The
 // name is decoded a second time, and a label is not heard: it is the version, or
 // else the one that production points to.
-func (s *Server) getPromptByQuery(c *call) (reply, error) {
+func (s *Server) getPromptByQuery(c *call) (any, error) {
 	if c.query.Get("name") == "" {
-		return reply{}, badQuery("name", "Invalid input: expected string, received undefined")
-	}
-	name, err := decodedAgain(c.query.Get("name"))
-	if err != nil {
-		return reply{}, err
+		c.blame(badQuery("name", "Invalid input: expected string, received undefined"))
 	}
 	c.query.Del("label")
-	_, version, err := promptChoice(c)
-	if err != nil {
-		return reply{}, err
-	}
-	return s.answerPrompt(c, name, "", version)
+	_, version := c.promptChoice()
+	return s.answerPrompt(c, c.decodedAgain(c.query.Get("name")), "", version)
 }
 
-func (s *Server) answerPrompt(c *call, name, label string, version int64) (reply, error) {
+func (s *Server) answerPrompt(c *call, name, label string, version int64) (any, error) {
+	if err := c.err(); err != nil {
+		return nil, err
+	}
 	if label == "" && version == 0 {
 		label = "production"
 	}
 	p, exists, err := findPrompt(s.store.r, name, label, version)
 	if err != nil {
-		return reply{}, err
+		return nil, err
 	}
 	if !exists {
-		return reply{}, promptMissing(name, label, version)
+		return nil, promptMissing(name, label, version)
 	}
-	out := s.promptJSON(p)
-	if c.query.Get("resolve") == "false" {
-		return ok(out)
+	out := p.json()
+	if c.query.Get("resolve") != "false" {
+		out["prompt"], out["resolutionGraph"], err = compose(s.store.r, p)
 	}
-	composed, err := compose(s.store.r, p)
-	if err != nil {
-		return reply{}, err
-	}
-	out["prompt"], out["resolutionGraph"] = json.RawMessage(composed.content), composed.graph
-	return ok(out)
+	return out, err
 }
 
 // promptChoice reads ?label or ?version; both are refused.
-func promptChoice(c *call) (label string, version int64, err error) {
-	label = c.query.Get("label")
-	text := c.query.Get("version")
+func (c *call) promptChoice() (label string, version int64) {
+	label, text := c.query.Get("label"), c.query.Get("version")
 	if label != "" && text != "" {
-		return "", 0, invalid("Cannot specify both version and label")
+		c.blame(invalid("Cannot specify both version and label"))
 	}
 	if text == "" {
-		return label, 0, nil
+		return label, 0
 	}
-	version, err = strconv.ParseInt(text, 10, 64)
+	version, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || version < 1 {
-		return "", 0, badQuery("version", "Invalid input: expected a positive whole number")
+		c.blame(badQuery("version", "Invalid input: expected a positive whole number"))
 	}
-	return "", version, nil
+	return "", version
 }
 
 func promptMissing(name, label string, version int64) error {
@@ -134,66 +125,339 @@ func promptMissing(name, label string, version int64) error {
 }
 
 // listPrompts answers GET /v2/prompts: one entry per name. A filter by label
-// narrows the versions; the labels are always those of all versions.
-func (s *Server) listPrompts(c *call) (reply, error) {
-	p, err := c.page(10)
-	if err != nil {
-		return reply{}, err
-	}
-	w, err := promptWhere(c)
-	if err != nil {
-		return reply{}, err
-	}
-	total, err := count(s.store.r, "SELECT count(DISTINCT p.name) FROM prompts p WHERE "+w.String(), w.args...)
-	if err != nil {
-		return reply{}, err
-	}
-	data, err := collect(s.store.r, scanPromptEntry, `SELECT g.name, x.type, x.config, x.tags, g.updated, g.versions,
-			(SELECT json_group_array(label) FROM prompt_labels l WHERE l.name = g.name AND l.version IN (SELECT value FROM json_each(g.versions)))
-		FROM (SELECT p.name AS name, max(p.version) AS newest, max(p.updated) AS updated, json_group_array(p.version) AS versions
-			FROM prompts p WHERE `+w.String()+` GROUP BY p.name ORDER BY max(p.updated) DESC, p.name LIMIT ? OFFSET ?) g
-		JOIN prompts x ON x.name = g.name AND x.version = g.newest ORDER BY g.updated DESC, g.name`,
-		append(w.args, p.limit, p.offset())...)
-	if err != nil {
-		return reply{}, err
-	}
-	return ok(object{"data": data, "meta": p.meta(total)})
-}
-
-func scanPromptEntry(rows *sql.Rows) (object, error) {
-	var name, kind, config, tags, numbers, labels string
-	var updated int64
-	if err := rows.Scan(&name, &kind, &config, &tags, &updated, &numbers, &labels); err != nil {
-		return nil, err
-	}
-	var versions []int64
-	if err := json.Unmarshal([]byte(numbers), &versions); err != nil {
-		return nil, err
-	}
-	slices.Sort(versions)
-	return object{"name": name, "type": kind, "versions": versions, "labels": json.RawMessage(labels),
-		"tags": json.RawMessage(tags), "lastUpdatedAt": iso(updated), "lastConfig": json.RawMessage(config)}, nil
-}
-
-func promptWhere(c *call) (where, error) {
+// narrows the versions; the labels are those of these versions.
+func (s *Server) listPrompts(c *call) (any, error) {
 	var w where
-	if name := c.query.Get("name"); name != "" {
-		w.add("p.name = ?", name)
-	}
+	w.equal("p.name", c.query.Get("name"))
 	if label := c.query.Get("label"); label != "" {
-		w.add("EXISTS (SELECT 1 FROM prompt_labels l WHERE l.name = p.name AND l.version = p.version AND l.label = ?)", label)
+		w.add("p."+labelled, label)
 	}
 	if tag := c.query.Get("tag"); tag != "" {
 		w.add("EXISTS (SELECT 1 FROM json_each(p.tags) WHERE value = ?)", tag)
 	}
-	for key, comparison := range map[string]string{"fromUpdatedAt": "p.updated >= ?", "toUpdatedAt": "p.updated < ?"} {
-		at, given, err := c.instant(key)
-		if err != nil {
-			return w, err
+	names := "(SELECT p.name AS name, max(p.version) AS newest, max(p.updated) AS updated, json_group_array(p.version) AS versions " +
+		"FROM prompts p WHERE " + w.String() + " GROUP BY p.name) g"
+	return s.listed(c, 10, scanPromptEntry, `g.name, (SELECT json_array(x.type, json(x.config), json(x.tags)) FROM prompts x
+			WHERE x.name = g.name AND x.version = g.newest), g.updated, g.versions,
+		(SELECT json_group_array(label) FROM prompt_labels l
+			WHERE l.name = g.name AND l.version IN (SELECT value FROM json_each(g.versions)))`,
+		names, &where{args: w.args}, "g.updated DESC, g.name")
+}
+
+func scanPromptEntry(rows *sql.Rows) (object, error) {
+	var name, newest, versions, labels string
+	var updated int64
+	if err := rows.Scan(&name, &newest, &updated, &versions, &labels); err != nil {
+		return nil, err
+	}
+	var fields []json.RawMessage // type, config and tags of the newest version
+	var numbers []int64
+	if err := json.Unmarshal([]byte(newest), &fields); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal([]byte(versions), &numbers); err != nil {
+		return nil, err
+	}
+	slices.Sort(numbers)
+	return object{"name": name, "type": fields[0], "versions": numbers, "labels": json.RawMessage(labels),
+		"tags": fields[2], "lastUpdatedAt": iso(updated), "lastConfig": fields[1]}, nil
+}
+
+// createPrompt answers POST /v2/prompts with 201: the next version of a name.
+// Its labels move here from other versions, and so does latest. The type of a
+// name never changes, and every prompt it refers to has to exist.
+func (s *Server) createPrompt(c *call) (any, error) {
+	f := c.form(smallBody)
+	labels := f.labels("labels")
+	p := readPrompt(f)
+	hasTags := f.has("tags")
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	p.id, p.created, p.updated = uuid.NewString(), s.now(), s.now()
+	err := s.store.update(func(tx *transaction) error {
+		if err := p.number(tx, hasTags); err != nil {
+			return err
 		}
-		if given {
-			w.add(comparison, at)
+		if _, err := tx.Exec("INSERT INTO prompts("+promptColumns+") VALUES(?,?,?,?,?,?,?,?,?,?)", p.id, p.name, p.version,
+			p.kind, p.content, p.config, p.tags, p.commitMessage, p.created, p.updated); err != nil {
+			return err
+		}
+		if err := moveLabels(tx, p.name, p.version, append([]string{latestLabel}, labels...)); err != nil {
+			return err
+		}
+		if _, _, err := compose(tx, p); err != nil {
+			return err
+		}
+		var err error
+		p, _, err = findPrompt(tx, p.name, "", p.version)
+		return err
+	})
+	return reply{http.StatusCreated, p.json()}, err
+}
+
+func readPrompt(f *form) prompt {
+	p := prompt{name: f.must("name"), kind: orElse(f.oneOf("type", "text", "chat"), "text"), config: orElse(f.nullJSON("config").String, "{}"),
+		commitMessage: f.nullText("commitMessage"), tags: joined(f.texts("tags"))}
+	if strings.TrimSpace(p.name) == "" || strings.Contains(p.name, "|") {
+		f.add("custom", "name", "Prompt name must not be empty and cannot contain '|' characters")
+	}
+	if utf8.RuneCountInString(p.commitMessage.String) > 500 {
+		f.add("too_big", "commitMessage", "Too big: expected string to have <=500 characters")
+	}
+	if p.kind == "chat" {
+		p.content = readMessages(f)
+	} else if text, err := encodeJSON(f.must("prompt")); err == nil {
+		p.content = text
+	}
+	return p
+}
+
+// readMessages checks a chat prompt: messages with role and content, and
+// placeholders with a name.
+func readMessages(f *form) string {
+	var messages []map[string]any
+	if !f.into("prompt", &messages, "array of messages") {
+		f.add("invalid_type", "prompt", "Invalid input: expected array of messages")
+	}
+	for i, message := range messages {
+		_, hasRole := message["role"].(string)
+		_, hasContent := message["content"].(string)
+		name, _ := message["name"].(string)
+		placeholder := message["type"] == "placeholder" && name != ""
+		if !placeholder && (!hasRole || !hasContent) {
+			f.add("invalid_union", "prompt", fmt.Sprintf("Invalid input: message %d needs role and content, or type placeholder and name", i))
+		}
+		if !placeholder && message["type"] == "chatmessage" {
+			delete(message, "type") // comes back without
 		}
 	}
-	return w, nil
+	return asText(append([]map[string]any{}, messages...))
+}
+
+// number gives a new prompt the next version of its name, and the tags of the
+// name, which all versions share, unless new ones are given.
+func (p *prompt) number(tx *transaction, hasTags bool) error {
+	newest, exists, err := one(tx, scanPrompt, selectPrompts+"name = ? ORDER BY version DESC LIMIT 1", p.name)
+	if err != nil {
+		return err
+	}
+	p.version = newest.version + 1
+	if exists && newest.kind != p.kind {
+		return invalid("Previous versions have different prompt type. Create a new prompt with a different name.")
+	}
+	if exists && !hasTags {
+		p.tags = newest.tags
+	}
+	_, err = tx.Exec("UPDATE prompts SET tags = ? WHERE name = ?", p.tags, p.name)
+	return err
+}
+
+// latestLabel points to the newest version; requests cannot set it.
+const latestLabel = "latest"
+
+// labels reads a list of labels.
+func (f *form) labels(key string) []string {
+	valid, labels := regexp.MustCompile(`^[a-z0-9_\-.]{1,36}$`), f.texts(key)
+	for _, label := range labels {
+		if label == latestLabel {
+			f.add("custom", key, "Label 'latest' is always assigned to the latest prompt version")
+		} else if !valid.MatchString(label) {
+			f.add("invalid_format", key,
+				"Label must be lowercase alphanumeric with optional underscores, hyphens, or periods and at most 36 characters")
+		}
+	}
+	return labels
+}
+
+func moveLabels(tx *transaction, name string, version int64, labels []string) error {
+	for _, label := range labels {
+		if _, err := tx.Exec(`INSERT INTO prompt_labels(name, label, version) VALUES(?,?,?)
+			ON CONFLICT(name, label) DO UPDATE SET version = excluded.version`, name, label, version); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// labelPrompt answers PATCH /v2/prompts/{name}/versions/{version}: the labels
+// are added to this version and leave the others.
+func (s *Server) labelPrompt(c *call) (any, error) {
+	f := c.form(smallBody)
+	name, labels := c.path("name"), f.labels("newLabels")
+	if !f.has("newLabels") {
+		f.add("invalid_type", "newLabels", "Invalid input: expected array, received undefined")
+	}
+	version, err := strconv.ParseInt(c.path("version"), 10, 64)
+	if err != nil {
+		f.add("invalid_type", "promptVersion", "Invalid input: expected number")
+	}
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	var p prompt
+	err = s.store.update(func(tx *transaction) error {
+		if _, err := tx.Exec("UPDATE prompts SET updated = ? WHERE name = ? AND version = ?", s.now(), name, version); err != nil {
+			return err
+		}
+		if err := moveLabels(tx, name, version, labels); err != nil {
+			return err
+		}
+		found, exists, err := findPrompt(tx, name, "", version)
+		if err == nil && !exists {
+			err = promptMissing(name, "", version)
+		}
+		p = found
+		return err
+	})
+	return p.json(), err
+}
+
+// deletePrompt answers DELETE /v2/prompts/{name} with 204: all versions, or
+// those that ?label or ?version selects. Prompts that refer to what is gone
+// cannot be resolved any more.
+func (s *Server) deletePrompt(c *call) (any, error) {
+	name := c.path("name")
+	label, version := c.promptChoice()
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+	var w where
+	w.add("name = ?", name)
+	if version > 0 {
+		w.add("version = ?", version)
+	}
+	if label != "" {
+		w.add(labelled, label)
+	}
+	return reply{status: http.StatusNoContent}, s.store.update(func(tx *transaction) error {
+		done, err := tx.Exec("DELETE FROM prompts AS p WHERE "+w.String(), w.args...)
+		if err != nil {
+			return err
+		}
+		if n, err := done.RowsAffected(); err != nil || n == 0 {
+			return notFound("Prompt not found")
+		}
+		if _, err := tx.Exec(`DELETE FROM prompt_labels WHERE name = ?1
+			AND version NOT IN (SELECT version FROM prompts WHERE name = ?1)`, name); err != nil {
+			return err
+		}
+		_, err = tx.Exec(`INSERT INTO prompt_labels(name, label, version)
+			SELECT name, 'latest', max(version) FROM prompts WHERE name = ? GROUP BY name
+			ON CONFLICT(name, label) DO UPDATE SET version = excluded.version`, name)
+		return err
+	})
+}
+
+// The bounds of composition: how deep references nest, and how many are followed
+// and how long the texts get, since references multiply.
+const (
+	maxPromptDepth      = 5
+	maxPromptReferences = 10_000
+	maxPromptLength     = 4 << 20
+)
+
+// composer resolves the references of one prompt.
+type composer struct {
+	q            querier
+	tag          *regexp.Regexp
+	dependencies map[string][]object
+	found        map[string]prompt // by the inside of the tag
+	references   int
+	length       int
+}
+
+// compose replaces every tag @@@langfusePrompt:name=N|version=V@@@ and
+// @@@langfusePrompt:name=N|label=L@@@ by the text of that prompt, and the tags
+// in there likewise. A reference to nothing, to a chat prompt, in a circle, or
+// too deep is the caller's fault. The graph is nil where there are none.
+func compose(q querier, p prompt) (content, graph any, err error) {
+	c := composer{q: q, tag: regexp.MustCompile(`@@@langfusePrompt:(.*?)@@@`), dependencies: map[string][]object{},
+		found: map[string]prompt{}}
+	if err := json.Unmarshal([]byte(p.content), &content); err != nil {
+		return nil, nil, err
+	}
+	switch node := content.(type) {
+	case string:
+		content, err = c.resolve(p, node, nil)
+	case []any:
+		for _, element := range node {
+			message, _ := element.(map[string]any)
+			if text, isText := message["content"].(string); isText && err == nil {
+				message["content"], err = c.resolve(p, text, nil)
+			}
+		}
+	}
+	if len(c.dependencies) > 0 {
+		graph = object{"root": reference(p), "dependencies": c.dependencies}
+	}
+	return content, graph, err
+}
+
+func reference(p prompt) object {
+	return object{"id": p.id, "name": p.name, "version": p.version}
+}
+
+// resolve fills in the references of one text of p; above are the prompts that
+// lead here.
+func (c *composer) resolve(p prompt, text string, above []string) (string, error) {
+	above = append(slices.Clone(above), p.id)
+	if len(above) > maxPromptDepth {
+		return "", invalid("Maximum nesting depth exceeded (%d)", maxPromptDepth)
+	}
+	var out strings.Builder
+	rest := 0
+	for _, at := range c.tag.FindAllStringSubmatchIndex(text, -1) {
+		child, err := c.find(text[at[2]:at[3]])
+		if err != nil {
+			return "", err
+		}
+		if slices.Contains(above, child.id) {
+			return "", invalid("Circular dependency detected involving prompt '%s' version %d", child.name, child.version)
+		}
+		var inner string
+		if err := json.Unmarshal([]byte(child.content), &inner); err != nil {
+			return "", err
+		}
+		known := func(dependency object) bool { return dependency["id"] == child.id }
+		if !slices.ContainsFunc(c.dependencies[p.id], known) {
+			c.dependencies[p.id] = append(c.dependencies[p.id], reference(child))
+		}
+		resolved, err := c.resolve(child, inner, above)
+		if err != nil {
+			return "", err
+		}
+		c.references, c.length = c.references+1, c.length+len(resolved)
+		if c.references > maxPromptReferences || c.length > maxPromptLength {
+			return "", invalid("Resolved prompt is too long: at most %d references and %d bytes", maxPromptReferences, maxPromptLength)
+		}
+		out.WriteString(text[rest:at[0]])
+		out.WriteString(resolved)
+		rest = at[1]
+	}
+	out.WriteString(text[rest:])
+	return out.String(), nil
+}
+
+// find reads the inside of a tag: the name, then a version or a label.
+func (c *composer) find(tag string) (prompt, error) {
+	if p, known := c.found[tag]; known {
+		return p, nil
+	}
+	parts := regexp.MustCompile(`^name=([^|]*)\|(?:label=([^|]+)|version=([1-9][0-9]*))$`).FindStringSubmatch(tag)
+	if parts == nil {
+		return prompt{}, invalid("Invalid prompt dependency tag: %s", clip(tag, 200))
+	}
+	version, _ := strconv.ParseInt(parts[3], 10, 64) // 0, which no version has, where there is none
+	p, exists, err := findPrompt(c.q, parts[1], parts[2], version)
+	switch {
+	case err != nil:
+		return prompt{}, err
+	case !exists:
+		return prompt{}, invalid("Prompt dependency not found: %s", clip(tag, 300))
+	case p.kind != "text":
+		return prompt{}, invalid("Prompt dependency is not a text prompt: %s", clip(parts[1], 200))
+	}
+	c.found[tag] = p
+	return p, nil
 }

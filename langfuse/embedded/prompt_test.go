@@ -13,7 +13,7 @@ func TestPrompts_versionsAndLabels(t *testing.T) {
 	first := r.must(201, r.post(api+"/v2/prompts", object{"name": "p", "prompt": "one {{x}}", "labels": []string{"production", "a"},
 		"config": object{"model": "m"}, "tags": []string{"t"}, "commitMessage": "why"}))
 	for key, want := range map[string]any{"version": 1, "type": "text", "prompt": "one {{x}}", "labels": []string{"a", "latest", "production"},
-		"config": object{"model": "m"}, "tags": []string{"t"}, "commitMessage": "why", "resolutionGraph": nil, "projectId": "p1"} {
+		"config": object{"model": "m"}, "tags": []string{"t"}, "commitMessage": "why", "resolutionGraph": nil, "projectId": DefaultProjectID} {
 		equal(t, key, first.at(key), want)
 	}
 	r.clock.advance(time.Second)

@@ -1,11 +1,15 @@
 package embedded
 
 import (
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"encoding/json"
-	"math"
-	"net/http"
-	"net/url"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -17,8 +21,9 @@ type run struct {
 	created, updated             int64
 }
 
-// runColumns are read from runs r and datasets d.
-const runColumns = "r.id, r.name, r.dataset_id, d.name, r.description, r.metadata, r.created, r.updated"
+// runColumns are read from runs r.
+const runColumns = `r.id, r.name, r.dataset_id, (SELECT d.name FROM datasets d WHERE d.id = r.dataset_id), r.description, r.metadata,
+	r.created, r.updated`
 
 func scanRun(rows *sql.Rows) (run, error) {
 	var r run
@@ -32,135 +37,374 @@ func (r run) json() object {
 		"createdAt": iso(r.created), "updatedAt": iso(r.updated)}
 }
 
-// findOrCreateRun returns the id of the run that a link names. The first link
-// fixes description and metadata; what later ones say of them is not heard.
-func findOrCreateRun(tx *transaction, dataset string, l link) (string, error) {
-	ids, err := collect(tx, scanText, "SELECT id FROM runs WHERE dataset_id = ? AND name = ?", dataset, l.run)
-	if err != nil || len(ids) > 0 {
-		return append(ids, "")[0], err
-	}
-	metadata, err := l.runMetadata()
-	if err != nil {
-		return "", err
-	}
-	id := uuid.NewString()
-	_, err = tx.Exec("INSERT INTO runs(id, dataset_id, name, description, metadata, created, updated) VALUES(?,?,?,?,?,?,?)",
-		id, dataset, l.run, l.description, metadata, l.created, l.created)
-	return id, err
-}
-
-// runMetadata is the metadata of a new run: an object, into which anything else
-// is wrapped, with the version of the dataset where the link has one.
-func (l link) runMetadata() (string, error) {
-	fields := object{}
-	if l.metadata.Valid && json.Unmarshal([]byte(l.metadata.String), &fields) != nil {
-		fields = object{"metadata": json.RawMessage(l.metadata.String)}
-	}
-	if l.version != 0 {
-		fields["dataset_version"] = iso(l.version)
-	}
-	return encodeJSON(fields)
-}
-
-// name returns a part of the path that the server decodes a second time: a
-// percent sign has to be sent as %2525.
-func (c *call) name(key string) (string, error) { return decodedAgain(c.path[key]) }
-
-func decodedAgain(text string) (string, error) {
-	name, err := url.PathUnescape(text)
-	if err != nil {
-		return "", &fault{status: http.StatusInternalServerError,
-			body: object{"message": "Internal Server Error", "error": "URI malformed"}}
-	}
-	return name, nil
-}
-
-// dataset finds the dataset that the path names.
-func (s *Server) dataset(c *call) (dataset, error) {
-	name, err := c.name("name")
-	if err != nil {
-		return dataset{}, err
-	}
-	d, exists, err := datasetByName(s.store.r, name)
-	if err == nil && !exists {
-		err = notFound("Dataset not found")
-	}
-	return d, err
-}
-
 // listRuns answers GET /datasets/{name}/runs, the newest first.
-func (s *Server) listRuns(c *call) (reply, error) {
-	p, err := c.page(50)
-	if err != nil {
-		return reply{}, err
-	}
+func (s *Server) listRuns(c *call) (any, error) {
 	d, err := s.dataset(c)
 	if err != nil {
-		return reply{}, err
+		return nil, err
 	}
-	total, err := count(s.store.r, "SELECT count(*) FROM runs WHERE dataset_id = ?", d.id)
-	if err != nil {
-		return reply{}, err
-	}
-	data, err := collect(s.store.r, func(rows *sql.Rows) (object, error) {
+	var w where
+	w.add("r.dataset_id = ?", d.id)
+	return s.listed(c, 50, func(rows *sql.Rows) (object, error) {
 		r, err := scanRun(rows)
 		return r.json(), err
-	}, "SELECT "+runColumns+` FROM runs r JOIN datasets d ON d.id = r.dataset_id WHERE r.dataset_id = ?
-		ORDER BY r.created DESC, r.id LIMIT ? OFFSET ?`, d.id, p.limit, p.offset())
-	if err != nil {
-		return reply{}, err
-	}
-	return ok(object{"data": data, "meta": p.meta(total)})
+	}, runColumns, "runs r", &w, "r.created DESC, r.id")
 }
 
 // runOf finds the run that the path names.
 func (s *Server) runOf(c *call, q querier) (run, error) {
-	dataset, err := c.name("name")
-	if err != nil {
+	dataset, name := c.name("name"), c.name("run")
+	if err := c.err(); err != nil {
 		return run{}, err
 	}
-	name, err := c.name("run")
-	if err != nil {
-		return run{}, err
-	}
-	found, err := collect(q, scanRun, "SELECT "+runColumns+` FROM runs r JOIN datasets d ON d.id = r.dataset_id
-		WHERE d.name = ? AND r.name = ?`, dataset, name)
-	if err == nil && len(found) == 0 {
+	r, exists, err := one(q, scanRun, "SELECT "+runColumns+` FROM runs r WHERE r.name = ?
+		AND r.dataset_id = (SELECT id FROM datasets WHERE name = ?)`, name, dataset)
+	if err == nil && !exists {
 		err = notFound("Dataset run not found")
 	}
-	return append(found, run{})[0], err
+	return r, err
 }
 
 // getRun answers GET /datasets/{name}/runs/{run}: the run and all its links.
-func (s *Server) getRun(c *call) (reply, error) {
+func (s *Server) getRun(c *call) (any, error) {
 	r, err := s.runOf(c, s.store.r)
 	if err != nil {
-		return reply{}, err
+		return nil, err
 	}
 	out := r.json()
-	out["datasetRunItems"], err = readLinks(s.store.r, r.id, page{1, math.MaxInt32})
-	if err != nil {
-		return reply{}, err
-	}
-	return ok(out)
+	out["datasetRunItems"], err = collect(s.store.r, scanLink, "SELECT "+linkColumns+" FROM run_items i WHERE i.run_id = ? AND "+
+		newestLink+" ORDER BY i.created DESC, i.seq DESC", r.id)
+	return out, err
 }
 
 // deleteRun answers DELETE /datasets/{name}/runs/{run}. Traces and scores stay.
-func (s *Server) deleteRun(c *call) (reply, error) {
+func (s *Server) deleteRun(c *call) (any, error) {
 	err := s.store.update(func(tx *transaction) error {
 		r, err := s.runOf(c, tx)
 		if err != nil {
 			return err
 		}
-		for _, table := range []string{"run_items WHERE run_id", "runs WHERE id"} {
-			if _, err := tx.Exec("DELETE FROM "+table+" = ?", r.id); err != nil {
-				return err
+		if _, err := tx.Exec("DELETE FROM run_items WHERE run_id = ?", r.id); err != nil {
+			return err
+		}
+		_, err = tx.Exec("DELETE FROM runs WHERE id = ?", r.id)
+		return err
+	})
+	return object{"message": "Dataset run successfully deleted"}, err
+}
+
+// link makes an item part of a run.
+type link struct {
+	id, runID, run        string
+	description, metadata sql.NullString
+	item, trace, span     string
+	version, created      int64
+}
+
+const linkColumns = `i.id, i.run_id, (SELECT r.name FROM runs r WHERE r.id = i.run_id), i.item_id, i.trace_id, i.observation_id,
+	i.created`
+
+// newestLink selects of each item of a run the link that was made last.
+const newestLink = `NOT EXISTS (SELECT 1 FROM run_items n WHERE n.run_id = i.run_id AND n.item_id = i.item_id
+	AND (n.created, n.seq) > (i.created, i.seq))`
+
+func scanLink(rows *sql.Rows) (object, error) {
+	var l link
+	err := rows.Scan(&l.id, &l.runID, &l.run, &l.item, &l.trace, &l.span, &l.created)
+	return l.json(), err
+}
+
+func (l link) json() object {
+	return object{"id": l.id, "datasetRunId": l.runID, "datasetRunName": l.run, "datasetItemId": l.item,
+		"traceId": l.trace, "observationId": nullable(l.span), "createdAt": iso(l.created), "updatedAt": iso(l.created)}
+}
+
+// linkItem answers POST /dataset-run-items. The body is checked strictly, the
+// item has to be active now or at datasetVersion. In events_only mode the
+// experiment id is computed and nothing is stored; else the run is made where it
+// does not exist, and every request makes another link.
+func (s *Server) linkItem(c *call) (any, error) {
+	f := c.form(smallBody)
+	l := link{id: uuid.NewString(), run: f.must("runName"), item: f.must("datasetItemId"), description: f.nullText("runDescription"),
+		trace: f.text("traceId"), span: f.text("observationId"), metadata: f.nullJSON("metadata")}
+	l.version, _ = f.instant("datasetVersion")
+	if at, given := f.instant("createdAt"); given {
+		l.created = at
+	} else {
+		l.created = s.now()
+	}
+	if l.trace == "" && l.span == "" {
+		f.add("custom", "traceId", "observationId or traceId must be provided")
+	}
+	f.only()
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	it, exists, err := findItem(s.store.r, l.item, l.version)
+	if err != nil {
+		return nil, err
+	}
+	if !exists || it.status != "ACTIVE" {
+		return nil, notFound("Dataset item not found")
+	}
+	if s.cfg.Mode.legacy() {
+		err = s.storeLink(it, &l)
+	} else {
+		l.runID = experimentID(it.datasetID, l.run)
+	}
+	return l.json(), err
+}
+
+// storeLink makes the run at once, and the link too unless it has to wait for its
+// turn in the queue.
+func (s *Server) storeLink(it item, l *link) error {
+	if l.trace == "" {
+		trace, exists, err := one(s.store.r, scanText, "SELECT trace_id FROM observations WHERE span_id = ?", l.span)
+		if err != nil {
+			return err
+		}
+		if !exists {
+			return notFound("Observation not found")
+		}
+		l.trace = trace
+	}
+	insert := func(tx *transaction) error {
+		if s.cfg.drops(DropRunItem, it.id) {
+			return nil
+		}
+		_, err := tx.Exec(`INSERT INTO run_items(id, run_id, item_id, trace_id, observation_id, created) VALUES(?,?,?,?,?,?)`,
+			l.id, l.runID, it.id, l.trace, l.span, l.created)
+		return err
+	}
+	waits := s.cfg.IngestionDelay > 0
+	err := s.store.update(func(tx *transaction) (err error) {
+		l.runID, err = findOrCreateRun(tx, it.datasetID, *l)
+		if err != nil || waits {
+			return err
+		}
+		return insert(tx)
+	})
+	if err != nil || !waits {
+		return err
+	}
+	return s.later(s.cfg.IngestionDelay, insert)
+}
+
+// findOrCreateRun returns the id of the run that a link names. The first link
+// fixes description and metadata; what later ones say of them is not heard. The
+// metadata is an object, into which anything else is wrapped, with the version
+// of the dataset where the link has one.
+func findOrCreateRun(tx *transaction, dataset string, l link) (string, error) {
+	id, exists, err := one(tx, scanText, "SELECT id FROM runs WHERE dataset_id = ? AND name = ?", dataset, l.run)
+	if err != nil || exists {
+		return id, err
+	}
+	metadata := object{}
+	if l.metadata.Valid && json.Unmarshal([]byte(l.metadata.String), &metadata) != nil {
+		metadata = object{"metadata": json.RawMessage(l.metadata.String)}
+	}
+	if l.version != 0 {
+		metadata["dataset_version"] = iso(l.version)
+	}
+	id = uuid.NewString()
+	_, err = tx.Exec("INSERT INTO runs(id, dataset_id, name, description, metadata, created, updated) VALUES(?,?,?,?,?,?,?)",
+		id, dataset, l.run, l.description, asText(metadata), l.created, l.created)
+	return id, err
+}
+
+// listRunItems answers GET /dataset-run-items?datasetId&runName: one link per
+// item, the newest one, the latest first.
+func (s *Server) listRunItems(c *call) (any, error) {
+	for _, key := range []string{"datasetId", "runName"} {
+		if !c.query.Has(key) {
+			return nil, badQuery(key, "Invalid input: expected string, received undefined")
+		}
+	}
+	id, exists, err := one(s.store.r, scanText, "SELECT id FROM runs WHERE dataset_id = ? AND name = ?",
+		c.query.Get("datasetId"), c.query.Get("runName"))
+	if err != nil {
+		return nil, err
+	}
+	if !exists {
+		return nil, notFound("Dataset run not found for the given project and dataset id")
+	}
+	var w where
+	w.add("i.run_id = ?", id)
+	w.add(newestLink)
+	return s.listed(c, 50, scanLink, linkColumns, "run_items i", &w, "i.created DESC, i.seq DESC")
+}
+
+// experimentID is the id of a run: the first 16 hexadecimal digits of the
+// SHA-256 of the JSON list of a constant, project, dataset and run name,
+// written as JavaScript writes it.
+func experimentID(dataset, run string) string {
+	sum := sha256.Sum256([]byte(`["langfuse-experiment-v1",` + javaScript(DefaultProjectID) + "," + javaScript(dataset) + "," +
+		javaScript(run) + "]"))
+	return hex.EncodeToString(sum[:])[:16]
+}
+
+// javaScript quotes a string like JSON.stringify: only quotes, backslashes and
+// control characters are escaped. The encoder of the standard library also
+// escapes U+2028 and U+2029, which gives another hash.
+func javaScript(s string) string {
+	short := map[rune]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
+	var text strings.Builder
+	for _, r := range s {
+		switch escaped := short[r]; {
+		case escaped != "":
+			text.WriteString(escaped)
+		case r < 0x20:
+			fmt.Fprintf(&text, `\u%04x`, r)
+		default:
+			text.WriteRune(r)
+		}
+	}
+	return `"` + text.String() + `"`
+}
+
+// window reads fromStartTime, which has to be given, and toStartTime.
+func (w *where) window(c *call) {
+	if c.query.Get("fromStartTime") == "" {
+		c.blame(badQuery("fromStartTime", "Invalid input: expected string, received undefined"))
+	}
+	w.between(c, "o.start_ms", "fromStartTime", "toStartTime")
+	c.unfiltered()
+}
+
+// experiment is what the spans of one experiment add up to within a window.
+type experiment struct {
+	id, name, description, dataset, metadata string
+	start, end                               int64
+	items                                    int
+}
+
+func scanExperiment(rows *sql.Rows) (experiment, error) {
+	var e experiment
+	err := rows.Scan(&e.id, &e.name, &e.description, &e.dataset, &e.metadata, &e.start, &e.end, &e.items)
+	return e, err
+}
+
+// listExperiments answers GET /experiments, the latest start first. The number
+// of items counts root spans, so an item that was tried twice counts twice.
+func (s *Server) listExperiments(c *call) (any, error) {
+	groups := c.fields([]string{"core", "metadata", "scores"}, []string{"core"})
+	limit, scoreLimit := c.number("limit", 50, 1, 100), c.number("scoreLimit", 50, 1, 50)
+	var w, having where
+	w.window(c)
+	for key, column := range map[string]string{"id": "e.id", "name": "e.name", "datasetId": "e.dataset_id"} {
+		w.in(column, c.list(key))
+	}
+	if at, given := c.cursor(); given {
+		having.add("(first, e.id) < (?, ?)", at.At, at.ID)
+	}
+	c.blame(s.onlyV4("experiments")) // only now: a bad query is 400 in Langfuse 3 too
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+	found, err := collect(s.store.r, scanExperiment, `SELECT e.id, e.name, e.description, e.dataset_id, e.metadata,
+			min(o.start_ms) AS first, max(o.end_ms), sum(o.is_item_root)
+		FROM experiments e CROSS JOIN observations o INDEXED BY observations_of_experiment
+			ON o.experiment_id = e.id AND o.experiment_id != ''
+		WHERE `+w.String()+` GROUP BY e.id HAVING `+having.String()+` ORDER BY first DESC, e.id DESC LIMIT ?`,
+		slices.Concat(w.args, having.args, []any{limit + 1})...)
+	if err != nil {
+		return nil, err
+	}
+	meta := object{}
+	found = cut(found, limit, meta, func(e experiment) cursor { return cursor{At: e.start, ID: e.id} })
+	data := make([]object, len(found))
+	for i, e := range found {
+		data[i] = object{"id": e.id, "name": e.name, "description": nullable(e.description), "datasetId": e.dataset,
+			"startTime": iso(e.start), "endTime": iso(e.end), "itemCount": e.items}
+		if groups["metadata"] {
+			data[i]["metadata"] = jsonText(e.metadata)
+		}
+		if !groups["scores"] {
+			continue
+		}
+		data[i]["scores"], err = collect(s.store.r, func(rows *sql.Rows) (object, error) {
+			sc, err := scanScore(rows)
+			return sc.whole(), err
+		}, selectScores+"run_id = ? AND run_id != '' ORDER BY timestamp DESC, id LIMIT ?", e.id, scoreLimit)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return object{"data": data, "meta": meta}, nil
+}
+
+// listExperimentItems answers GET /experiment-items: the root span of every
+// item, every attempt of it, the latest start first. Scores are those of the
+// root span and of its trace that lie within a day of the item.
+func (s *Server) listExperimentItems(c *call) (any, error) {
+	groups := c.fields([]string{"core", "dataset", "io", "metadata", "itemMetadata", "experimentMetadata", "scores"},
+		[]string{"core", "dataset"})
+	limit, scoreLimit := c.number("limit", 50, 1, 100), c.number("scoreLimit", 50, 1, 50)
+	var w where
+	w.add("o.experiment_id != '' AND o.is_item_root = 1")
+	w.window(c)
+	for key, column := range map[string]string{"experimentId": "o.experiment_id", "experimentName": "o.experiment_name",
+		"experimentItemId": "o.experiment_item_id", "datasetId": "o.experiment_dataset_id"} {
+		w.in(column, c.list(key))
+	}
+	c.blame(s.onlyV4("experiment items")) // only now: a bad query is 400 in Langfuse 3 too
+	found, meta, err := s.observationPage(c, groups["io"], &w, limit)
+	if err != nil {
+		return nil, err
+	}
+	data := make([]object, len(found))
+	for i, o := range found {
+		data[i] = o.itemJSON(groups)
+	}
+	if groups["scores"] {
+		err = s.addItemScores(data, found, scoreLimit)
+	}
+	return object{"data": data, "meta": meta}, err
+}
+
+// addItemScores adds the scores of root spans and of their traces.
+func (s *Server) addItemScores(data []object, found []observation, limit int) error {
+	ids, byTrace := make([]string, len(found)), map[string][]score{}
+	for i, o := range found {
+		ids[i] = o.trace
+	}
+	scores, err := collect(s.store.r, scanScore, selectScores+
+		"trace_id IN (SELECT value FROM json_each(?)) AND trace_id != '' ORDER BY timestamp DESC, id", joined(ids))
+	if err != nil {
+		return err
+	}
+	for _, sc := range scores {
+		byTrace[sc.trace] = append(byTrace[sc.trace], sc)
+	}
+	day := (24 * time.Hour).Milliseconds()
+	for i, o := range found {
+		of := []object{}
+		for _, sc := range byTrace[o.trace] {
+			near := sc.timestamp >= o.start-day && sc.timestamp <= o.end+day
+			if near && (sc.observation == "" || sc.observation == o.span) && len(of) < limit {
+				of = append(of, sc.whole())
 			}
 		}
-		return nil
-	})
-	if err != nil {
-		return reply{}, err
+		data[i]["scores"] = of
 	}
-	return ok(object{"message": "Dataset run successfully deleted"})
+	return nil
+}
+
+func (o observation) itemJSON(groups map[string]bool) object {
+	out := object{"id": o.span, "traceId": o.trace, "startTime": iso(o.start), "endTime": o.ended(), "level": o.level,
+		"environment": o.environment, "experimentId": o.experiment, "experimentName": o.experimentName,
+		"experimentItemId": o.experimentItem}
+	for group, fields := range map[string]object{
+		"dataset":      {"experimentDatasetId": nullable(o.experimentDataset), "experimentItemVersion": isoOrNull(o.experimentItemVersion)},
+		"io":           {"input": orNull(o.input), "output": orNull(o.output), "expectedOutput": orNull(o.expected)},
+		"metadata":     {"metadata": jsonText(o.metadata)},
+		"itemMetadata": {"experimentItemMetadata": jsonText(o.experimentItemValues)},
+		"experimentMetadata": {"experimentMetadata": jsonText(o.experimentMetadata),
+			"experimentDescription": nullable(o.experimentDescription)},
+	} {
+		if groups[group] {
+			maps.Copy(out, fields)
+		}
+	}
+	return out
 }

@@ -55,25 +55,6 @@ func TestRun_modes(t *testing.T) {
 	}
 }
 
-// A store that was written by Langfuse 3 names no runs once events_only is played.
-func TestRun_namesInEventsOnly(t *testing.T) {
-	path := t.TempDir() + "/s.db"
-	for _, tc := range []struct {
-		mode Mode
-		runs []any
-	}{{ModeV3, []any{"r"}}, {ModeV4, []any{}}, {ModeV4Dual, []any{"r"}}} {
-		t.Run(string(tc.mode), func(t *testing.T) {
-			r := newRig(t, Config{Path: path, Mode: tc.mode})
-			if tc.mode == ModeV3 {
-				r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
-				r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": "i", "input": object{}}))
-				r.must(200, r.post(api+"/dataset-run-items", object{"runName": "r", "datasetItemId": "i", "traceId": "t"}))
-			}
-			equal(t, "runs", r.must(200, r.get(api+"/datasets/d")).at("runs"), tc.runs)
-		})
-	}
-}
-
 // Every attempt is an item of an experiment: 3 root spans of 2 items.
 func checkExperiments(t *testing.T, r *rig, mode Mode, run string) {
 	t.Helper()
@@ -116,8 +97,6 @@ func checkRuns(t *testing.T, r *rig, mode Mode, run, datasetID string) {
 	equal(t, "total", items.at("meta", "totalItems"), 2)
 	equal(t, "traces", items.column("traceId"), []string{"t3", "t2"})
 	equal(t, "second page", r.get(api+"/dataset-run-items?datasetId="+datasetID+"&runName=run%20A&limit=1&page=2").column("traceId"), []string{"t2"})
-	old := r.must(200, r.get(api+"/datasets/d"))
-	equal(t, "the old dataset route", []any{old.at("runs"), old.at("items", 0, "id"), old.at("items", 1, "id")}, []any{[]string{"run A"}, "i2", "i1"})
 	whole := r.must(200, r.get(path+"/run%20A"))
 	equal(t, "items of the run", whole.at("datasetRunItems", 1, "observationId"), "root-t2")
 	trace := r.must(200, r.get(api+"/traces/t2"))
@@ -148,7 +127,7 @@ func TestRun_names(t *testing.T) {
 		"a leading space": {" x", 200, 200},
 		"a tab":           {"\t", 200, 200},
 		"dots":            {"..", 404, 404},
-		"empty":           {"", 200, 200}, // the path is that of the list
+		"empty":           {"", 404, 404},
 		"300 characters":  {strings.Repeat("x", 300), 200, 200},
 	}
 	for what, tc := range cases {

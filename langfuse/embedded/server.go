@@ -1,33 +1,217 @@
+// Package embedded is a server that speaks the public API of Langfuse over
+// real HTTP and keeps everything in one SQLite file. It is what the commands
+// use where no Langfuse account is configured, and what the tests talk to.
+//
+// It is not Langfuse: it has no user interface, no users, one project, one key
+// pair, no prices of models, no queue unless one is asked for, and of the API
+// the part that this project and its witnesses use. What Langfuse does a while
+// after the answer is done here before the answer, so a write that was
+// acknowledged can be read at once and survives the death of the process.
+//
+// It imports no client of this project. A server and a client that share types
+// agree with each other and with nobody else; these two meet over HTTP only.
+//
+// A request takes these steps: the host is checked, the route is looked up in
+// the table of http.go and counted, the request fails where Faults say so, the
+// key pair is checked, the table says whether the route exists in the mode that
+// is played, what waits in the queue and is due is done, the handler reads its
+// form or query, works in one transaction, and its answer or fault is written.
+//
+// Where the behaviour comes from: running servers of Langfuse 4.16 and 3.225 as
+// they were seen in November 2026, and their published source where nothing was
+// seen. Three deployments are played:
+//
+//   - ModeV4: a run exists only through the langfuse.experiment.* attributes of
+//     spans, every root span of an item is listed, legacy reads answer 404, events
+//     of traces are refused one by one, and POST /dataset-run-items answers with the
+//     computed experiment id and stores nothing.
+//   - ModeV3: a run exists through its run items, of which the newest per item
+//     is read; one bad span loses its whole request behind a 200; experiments and
+//     v2/observations are 404.
+//   - ModeV4Dual: both are written and both can be read.
+//
+// What a test wants besides is configured: Faults for slow, failing and limiting
+// servers, IngestionDelay and DeleteDelay for eventual consistency, Drop for a
+// server that accepts and loses. Server.Requests counts what came;
+// Server.Annotate, also as POST /api/embedded/annotations, sets what a person
+// sets in the user interface: a score or correction with an author.
+//
+// Limits: request bodies of 1 MB, of 4.5 MB for dataset items and ingestion, of
+// 64 MB for OTLP after decompression; JSON that nests 1000 deep. Pages are cut
+// by rows and not by bytes, as in Langfuse: a page of 100 items of 4 MB is 400
+// MB in memory, so ask for fewer at a time where items are big.
+//
+//	s, err := embedded.Open(embedded.Config{Path: "langfuse.db"})
+//	if err != nil {
+//		return err
+//	}
+//	defer s.Close()
+//	l, err := net.Listen("tcp", "127.0.0.1:4711")
+//	if err != nil {
+//		return err
+//	}
+//	return s.Serve(ctx, l)
 package embedded
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
+// The keys and the project of every server. The keys are no secret: they open a
+// server that only this machine can reach.
+const (
+	DefaultPublicKey = "pk-lf-embedded"
+	DefaultSecretKey = "sk-lf-embedded"
+	DefaultProjectID = "embedded"
+)
+
+// Mode names the Langfuse deployment whose behaviour is played. A store keeps
+// what the mode of its time wrote: like a real server that is switched over, a
+// store that was written in ModeV4 has no traces and no dataset runs to show in
+// ModeV3, and one written in ModeV3 has no experiments to show in ModeV4.
+type Mode string
+
+// The modes that exist.
+const (
+	// ModeV4 is Langfuse 4 with its default write mode, events_only: runs exist
+	// through the attributes of spans, legacy reads are 404.
+	ModeV4 Mode = "v4"
+	// ModeV4Dual is Langfuse 4 while it is migrated: both worlds are written and
+	// both can be read.
+	ModeV4Dual Mode = "v4-dual"
+	// ModeV3 is Langfuse 3 with its default write mode, legacy: runs exist
+	// through run items, the reads that came with Langfuse 4 are 404.
+	ModeV3 Mode = "v3"
+)
+
+// Modes returns all modes, the default first.
+func Modes() []Mode {
+	return []Mode{ModeV4, ModeV4Dual, ModeV3}
+}
+
+// legacy says whether traces, run items and dataset runs are kept.
+func (m Mode) legacy() bool { return m != ModeV4 }
+
+// events says whether experiments are made from spans.
+func (m Mode) events() bool { return m != ModeV3 }
+
+// Config says where a Server keeps its data and who it pretends to be. The zero
+// value is a server in memory with the documented keys.
+type Config struct {
+	// Path is the SQLite file; it is created with mode 0600 where it is absent.
+	// Empty or ":memory:" keeps everything in memory until Close.
+	Path string
+	// Mode is the deployment that is played; empty means ModeV4.
+	Mode Mode
+	// PublicKey and SecretKey are the only pair that is let in. Empty means
+	// DefaultPublicKey and DefaultSecretKey.
+	PublicKey, SecretKey string
+	// ProjectName is what GET /projects shows; empty means the project id.
+	ProjectName string
+	// Version is what GET /health reports; empty means 4.16.0, or 3.225.4 in mode
+	// v3. One before 3.179 lacks v3/scores.
+	Version string
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+
+	// IngestionDelay is how long spans, events, scores and links stay invisible
+	// after they were acknowledged; 0 means that they can be read at once.
+	// Langfuse takes 15 s and more. What waits is lost when the process is
+	// killed, not when the server is closed.
+	IngestionDelay time.Duration
+	// DeleteDelay is how long a score stays after its deletion was acknowledged.
+	// A deletion that is done before the score was stored is lost, as in Langfuse.
+	DeleteDelay time.Duration
+	// Drop is asked about every span, score and link that is about to be stored:
+	// where it returns true the thing is lost, and the answer is that of a success.
+	// It is called from several goroutines. nil loses nothing.
+	Drop func(kind, id string) bool
+	// Faults makes requests fail; the zero value lets all succeed.
+	Faults Faults
+}
+
+// The kinds that Drop is asked about, and what it is given as the id.
+const (
+	DropSpan    = "span"     // the span id
+	DropScore   = "score"    // the score id
+	DropRunItem = "run-item" // the id of the dataset item that is linked
+)
+
+// drops says whether a thing is to be lost.
+func (c Config) drops(kind, id string) bool {
+	return c.Drop != nil && c.Drop(kind, id)
+}
+
+// Validate returns all problems of the configuration that can be told without
+// opening the file, or nil. Open does the same first.
+func (c Config) Validate() error {
+	_, err := c.complete()
+	return err
+}
+
+// complete returns the configuration with every empty field filled in, or all
+// problems that it has.
+func (c Config) complete() (Config, error) {
+	c.Path = orElse(c.Path, ":memory:")
+	c.Mode = Mode(orElse(string(c.Mode), string(ModeV4)))
+	c.PublicKey = orElse(c.PublicKey, DefaultPublicKey)
+	c.SecretKey = orElse(c.SecretKey, DefaultSecretKey)
+	c.ProjectName = orElse(c.ProjectName, DefaultProjectID)
+	usual := "4.16.0"
+	if c.Mode == ModeV3 {
+		usual = "3.225.4"
+	}
+	c.Version = orElse(c.Version, usual)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	var problems []error
+	if !slices.Contains(Modes(), c.Mode) {
+		problems = append(problems, fmt.Errorf("mode %q is not known: use one of %q", c.Mode, Modes()))
+	}
+	if strings.Contains(c.PublicKey, ":") {
+		problems = append(problems, errors.New("the public key holds a colon, which basic authentication cannot carry"))
+	}
+	return c, errors.Join(append(problems, c.Faults.check())...)
+}
+
+func orElse(value, fallback string) string {
+	if value == "" {
+		return fallback
+	}
+	return value
+}
+
 // Server answers the Langfuse API from one store. It is safe for concurrent use.
 type Server struct {
-	cfg    Config
-	store  *store
-	routes []route
+	cfg   Config
+	store *store
+	mux   *http.ServeMux
 	// maxSpans bounds an OTLP body; a field, so that a test can lower it.
 	maxSpans int64
 	queue    queue
-	meter    meter
 	faults   atomic.Pointer[faulty]
 	pages    atomic.Pointer[http.Handler]
+
+	counting sync.Mutex
+	counts   map[string]int64 // of requests, by route
 }
 
 // Open opens or creates the store and returns a server for it; the caller
 // closes it. It fails with every problem of the configuration, and where the
-// file cannot be created, is not a store of this package, was written by a
-// newer version, or belongs to another project; with a *ModeError while a server of
-// another mode has it open, in whatever process.
+// file cannot be created, is not a store of this package, or was written by a
+// newer version; with a *ModeError while a server of another mode has it open,
+// in whatever process.
 func Open(cfg Config) (*Server, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -37,12 +221,8 @@ func Open(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening embedded Langfuse %s: %w", cfg.Path, err)
 	}
-	cfg.ProjectID, err = st.project(cfg.ProjectID)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("opening embedded Langfuse %s: %w", cfg.Path, err), st.close())
-	}
-	cfg.ProjectName = orElse(cfg.ProjectName, cfg.ProjectID)
-	s := &Server{cfg: cfg, store: st, routes: routes(), maxSpans: maxSpansBody}
+	s := &Server{cfg: cfg, store: st, maxSpans: maxSpansBody}
+	s.mux = s.newMux()
 	s.faults.Store(newFaulty(cfg.Faults))
 	return s, nil
 }
@@ -79,7 +259,7 @@ func (s *Server) Close() error {
 // those under way up to ten seconds, and returns nil. It closes l but not the
 // store. Any other end is an error.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	var silent unused
+	var silent silentConns
 	hs := &http.Server{
 		Handler:           s.Handler(),
 		ConnState:         silent.watch,
@@ -107,7 +287,64 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
+// silentConns knows the connections that were opened and never used, as clients
+// do that send several requests at once. A stopping http.Server would wait five
+// seconds for a request on each.
+type silentConns struct {
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+}
+
+// watch is the ConnState hook of an http.Server.
+func (c *silentConns) watch(conn net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if state != http.StateNew {
+		delete(c.conns, conn)
+		return
+	}
+	if c.conns == nil {
+		c.conns = map[net.Conn]bool{}
+	}
+	c.conns[conn] = true
+}
+
+func (c *silentConns) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for conn := range c.conns {
+		_ = conn.Close() // nobody speaks on it
+	}
+}
+
 // now is the instant of the clock in milliseconds, the precision of the API.
 func (s *Server) now() int64 {
 	return s.cfg.Now().UnixMilli()
+}
+
+// countRequest counts a request for a route.
+func (s *Server) countRequest(name string) {
+	s.counting.Lock()
+	defer s.counting.Unlock()
+	if s.counts == nil {
+		s.counts = map[string]int64{}
+	}
+	s.counts[name]++
+}
+
+// Requests returns how many requests came for each route since the server was
+// opened or ResetRequests was called, those that were refused or made to fail
+// included. A route is named by its method and pattern, such as
+// "GET /api/public/traces/{id}"; requests that fit no route are "unknown".
+func (s *Server) Requests() map[string]int64 {
+	s.counting.Lock()
+	defer s.counting.Unlock()
+	return maps.Clone(s.counts)
+}
+
+// ResetRequests sets all counts of Requests to zero.
+func (s *Server) ResetRequests() {
+	s.counting.Lock()
+	defer s.counting.Unlock()
+	s.counts = nil
 }

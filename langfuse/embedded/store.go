@@ -4,13 +4,19 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"sort"
 	"strings"
 	"sync"
+	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"extraction-experiment/internal/filelock"
 )
 
 // store is the SQLite file. One connection writes, behind a mutex, so that no
@@ -24,8 +30,11 @@ type store struct {
 	mu   sync.Mutex
 	w, r *sql.DB
 	mode *os.File // keeps servers of other modes away; nil in memory
-	// statements are those of w.
-	statements statements
+	// prepared are the statements of w that were used, by their text: to parse one
+	// takes about as long as to carry it out. wanted were not ready when they were
+	// used.
+	prepared map[string]*sql.Stmt
+	wanted   map[string]bool
 }
 
 // querier reads: a pool, or a transaction.
@@ -35,7 +44,7 @@ type querier interface {
 }
 
 func openStore(path string, mode Mode) (*store, error) {
-	st := &store{}
+	st := &store{prepared: map[string]*sql.Stmt{}, wanted: map[string]bool{}}
 	var err error
 	if path == ":memory:" {
 		st.w, err = openPool("file::memory:", 1, false)
@@ -118,24 +127,6 @@ func (s *store) migrate() error {
 	})
 }
 
-// project fixes the project id of a new file and checks it for an old one.
-func (s *store) project(wanted string) (string, error) {
-	stored := orElse(wanted, DefaultProjectID)
-	err := s.update(func(tx *transaction) error {
-		if _, err := tx.Exec("INSERT INTO meta(key, value) VALUES('project_id', ?) ON CONFLICT DO NOTHING", stored); err != nil {
-			return err
-		}
-		return tx.QueryRow("SELECT value FROM meta WHERE key = 'project_id'").Scan(&stored)
-	})
-	if err != nil {
-		return "", err
-	}
-	if wanted != "" && wanted != stored {
-		return "", fmt.Errorf("the file belongs to project %q, not %q: experiment ids are computed from it", stored, wanted)
-	}
-	return stored, nil
-}
-
 // update runs fn in one write transaction and commits before it returns. An
 // error of fn undoes everything.
 func (s *store) update(fn func(*transaction) error) error {
@@ -146,13 +137,59 @@ func (s *store) update(fn func(*transaction) error) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // says ErrTxDone after a commit
-	if err := fn(&transaction{tx, &s.statements}); err != nil {
+	if err := fn(&transaction{tx, s}); err != nil {
 		return err
 	}
 	if err := tx.Commit(); err != nil {
 		return err
 	}
-	s.statements.prepare(s.w)
+	for query := range s.wanted { // now that the connection is free
+		if stmt, err := s.w.Prepare(query); err == nil { // a script cannot be, and goes on without
+			s.prepared[query] = stmt
+		}
+	}
+	clear(s.wanted)
+	return nil
+}
+
+// transaction is a write transaction that uses prepared statements where they are
+// ready. Each is one statement, whose text is the program's; scripts go through
+// the Tx itself.
+type transaction struct {
+	*sql.Tx
+	store *store
+}
+
+// Exec is Tx.Exec.
+func (t *transaction) Exec(query string, args ...any) (sql.Result, error) {
+	if stmt := t.prepared(query); stmt != nil {
+		return stmt.Exec(args...)
+	}
+	return t.Tx.Exec(query, args...)
+}
+
+// Query is Tx.Query.
+func (t *transaction) Query(query string, args ...any) (*sql.Rows, error) {
+	if stmt := t.prepared(query); stmt != nil {
+		return stmt.Query(args...)
+	}
+	return t.Tx.Query(query, args...)
+}
+
+// QueryRow is Tx.QueryRow.
+func (t *transaction) QueryRow(query string, args ...any) *sql.Row {
+	if stmt := t.prepared(query); stmt != nil {
+		return stmt.QueryRow(args...)
+	}
+	return t.Tx.QueryRow(query, args...)
+}
+
+// prepared returns the statement; nil where it is not ready yet.
+func (t *transaction) prepared(query string) *sql.Stmt {
+	if stmt := t.store.prepared[query]; stmt != nil {
+		return t.Stmt(stmt)
+	}
+	t.store.wanted[query] = true
 	return nil
 }
 
@@ -161,8 +198,11 @@ func (s *store) close() error {
 	if s.r != nil && s.r != s.w {
 		errs = append(errs, s.r.Close())
 	}
+	for _, stmt := range s.prepared {
+		errs = append(errs, stmt.Close())
+	}
 	if s.w != nil {
-		errs = append(errs, s.statements.close(), s.w.Close())
+		errs = append(errs, s.w.Close())
 	}
 	if s.mode != nil {
 		errs = append(errs, s.mode.Close())
@@ -174,11 +214,6 @@ func (s *store) close() error {
 // the next query finds a connection even where there is only one.
 func collect[T any](q querier, scan func(*sql.Rows) (T, error), query string, args ...any) ([]T, error) {
 	rows, err := q.Query(query, args...)
-	return gather(rows, err, scan)
-}
-
-// gather is collect for a query that was made already.
-func gather[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -200,18 +235,140 @@ func count(q querier, query string, args ...any) (int, error) {
 	return n, err
 }
 
-// keepTexts fills each text that is empty with its counterpart: what a later
-// event leaves out is kept from an earlier one.
-func keepTexts(texts ...[2]*string) {
-	for _, pair := range texts {
-		*pair[0] = orElse(*pair[0], *pair[1])
+// one is the first row that collect reads; the bool says whether there is one.
+func one[T any](q querier, scan func(*sql.Rows) (T, error), query string, args ...any) (T, bool, error) {
+	found, err := collect(q, scan, query, args...)
+	if err != nil || len(found) == 0 {
+		return *new(T), false, err
 	}
+	return found[0], true, nil
 }
 
-// nullable is how an absent text is written: as null.
-func nullable(s string) any {
-	if s == "" {
+func scanText(rows *sql.Rows) (string, error) {
+	var s string
+	err := rows.Scan(&s)
+	return s, err
+}
+
+// queue holds writes that were acknowledged and are not done yet. It is empty
+// unless a delay is configured.
+type queue struct {
+	mu   sync.Mutex
+	jobs []job
+}
+
+// job is one write and the instant at which it is done, in milliseconds.
+type job struct {
+	due  int64
+	work func(*transaction) error
+}
+
+// later does a write after a delay, at once where there is none. What waits is
+// done, in order, before the first request that comes when it is due; it is in
+// memory, so that a process that is killed meanwhile loses it, as Close does not.
+func (s *Server) later(delay time.Duration, work func(*transaction) error) error {
+	if delay <= 0 {
+		return s.store.update(work)
+	}
+	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
+	due := s.now() + delay.Milliseconds()
+	at := sort.Search(len(s.queue.jobs), func(i int) bool { return s.queue.jobs[i].due > due })
+	s.queue.jobs = slices.Insert(s.queue.jobs, at, job{due, work})
+	return nil
+}
+
+// settle does what is due. Requests that come meanwhile wait for it.
+func (s *Server) settle(now int64) error {
+	if s.cfg.IngestionDelay <= 0 && s.cfg.DeleteDelay <= 0 {
 		return nil
 	}
-	return s
+	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
+	var errs []error
+	for len(s.queue.jobs) > 0 && s.queue.jobs[0].due <= now {
+		errs = append(errs, s.store.update(s.queue.jobs[0].work))
+		s.queue.jobs = s.queue.jobs[1:]
+	}
+	return errors.Join(errs...)
+}
+
+// settleAll does everything that waits.
+func (s *Server) settleAll() error {
+	return s.settle(math.MaxInt64)
+}
+
+// ModeError says that a store is open in another mode: what a server of one mode
+// writes is not where that of another looks for it.
+type ModeError struct {
+	Asked, Open Mode
+	PID         string // of the process that opened it first
+}
+
+// Error names both modes and the process.
+func (e *ModeError) Error() string {
+	return fmt.Sprintf("it is open in mode %s (process %s) and cannot be open in mode %s at the same time: wait until that process has ended, or stop it",
+		e.Open, e.PID, e.Asked)
+}
+
+// ExitCode returns 69: later it can be opened.
+func (e *ModeError) ExitCode() int { return 69 }
+
+// claimMode keeps servers of other modes from the store at path until the file that
+// it returns is closed. Servers of one mode hold the lock beside the store together;
+// who finds another mode noted there must be alone with it to note its own.
+func claimMode(path string, mode Mode) (*os.File, error) {
+	const pause, tries, conflicts = 5 * time.Millisecond, 4000, 40
+	other, met := &ModeError{Asked: mode}, 0
+	for range tries { // who is alone with it is so for an instant, and who looks at it
+		f, err := lockStore(path, false)
+		if err == nil && f != nil {
+			if _, err = fmt.Fscan(f, &other.Open, &other.PID); err == nil && other.Open == mode {
+				return f, nil
+			}
+			if err = f.Close(); err == nil {
+				met++
+				f, err = lockStore(path, true)
+			}
+			if err == nil && f != nil {
+				_, err = f.WriteAt(fmt.Appendf(nil, "%-8s %-12d\n", mode, os.Getpid()), 0)
+				err = errors.Join(err, f.Close())
+				met = 0
+			}
+		}
+		switch {
+		case err != nil:
+			return nil, err
+		case met == conflicts:
+			return nil, other
+		}
+		time.Sleep(pause)
+	}
+	return nil, fmt.Errorf("its lock %s.lock is held", path)
+}
+
+// lockStore tries the lock of the store at path; nil where others are in the way.
+func lockStore(path string, alone bool) (*os.File, error) {
+	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	held, err := filelock.Try(f, alone)
+	if err == nil && held {
+		return f, nil
+	}
+	return nil, errors.Join(err, f.Close())
+}
+
+// InUse reports whether a server, of this process or another, has the store at path
+// open.
+func InUse(path string) bool {
+	if _, err := os.Stat(path + ".lock"); err != nil {
+		return false
+	}
+	f, err := lockStore(path, true)
+	if f != nil {
+		return f.Close() != nil
+	}
+	return err == nil
 }

@@ -2,64 +2,50 @@ package embedded
 
 import (
 	"database/sql"
-	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 )
 
-// trace is one row of traces: what the events of one trace add up to.
+// trace is one row of traces: what the events and spans of one trace add up to.
 type trace struct {
-	id                        string
-	timestamp                 int64
-	name, user, session       string
-	release, version          string
-	environment               string
-	public                    sql.NullBool
-	tags                      string // a JSON list of texts, in order
-	eventAt, created, updated int64
-	metadata                  string // a JSON object, or nothing
-	input, output             sql.NullString
+	id                  string
+	timestamp           int64
+	name, user, session string
+	release, version    string
+	environment         string
+	public              bool
+	tags                string // a JSON list of texts, in order
+	created, updated    int64
+	metadata            string // a JSON object, or nothing
+	input, output       sql.NullString
 }
 
-const traceColumns = `t.id, t.timestamp, t.name, t.user_id, t.session_id, t.release, t.version, t.environment, t.public,
-	t.tags, t.event_at, t.created, t.updated`
+const traceColumns = `id, timestamp, name, user_id, session_id, release, version, environment, public, tags, created, updated,
+	metadata, input, output`
 
-const traceContents = `, t.metadata, t.input, t.output`
+func (t *trace) columns() []any {
+	return []any{&t.id, &t.timestamp, &t.name, &t.user, &t.session, &t.release, &t.version, &t.environment, &t.public, &t.tags,
+		&t.created, &t.updated, &t.metadata, &t.input, &t.output}
+}
 
-// readTraces selects traces; their contents only where asked for.
-func readTraces(q querier, contents bool, rest string, args ...any) ([]trace, error) {
-	columns := traceColumns
-	if contents {
-		columns += traceContents
-	}
-	return collect(q, func(rows *sql.Rows) (trace, error) {
-		var t trace
-		into := []any{&t.id, &t.timestamp, &t.name, &t.user, &t.session, &t.release, &t.version, &t.environment,
-			&t.public, &t.tags, &t.eventAt, &t.created, &t.updated}
-		if contents {
-			into = append(into, &t.metadata, &t.input, &t.output)
-		}
-		err := rows.Scan(into...)
-		return t, err
-	}, "SELECT "+columns+" FROM traces t "+rest, args...)
+func scanTrace(rows *sql.Rows) (trace, error) {
+	var t trace
+	err := rows.Scan(t.columns()...)
+	return t, err
 }
 
 // traceOf is what a span says of its trace: all of it where it is the root,
 // what it carries as attributes of the trace, or else only that it exists.
-func traceOf(b batch, sp span, o observation) trace {
+func traceOf(sp span, o observation) trace {
 	a := sp.attributes
 	t := trace{id: o.trace, timestamp: o.start, created: o.created, updated: o.updated, environment: o.environment}
 	isRoot := sp.parent == "" || a["langfuse.internal.as_root"] == true
 	if !isRoot && !speaksOfTrace(a) {
-		return t // its event instant is zero: it overrides nothing
+		return t
 	}
-	t.eventAt = o.start
 	t.name, t.user, t.session, t.release, t.version, t.tags = o.traceName, o.user, o.session, o.release, o.version, o.tags
-	if on, given := a["langfuse.trace.public"].(bool); given {
-		t.public = sql.NullBool{Bool: on, Valid: true}
-	}
-	t.metadata = legacyMetadata(b, a, "langfuse.trace.metadata")
+	t.public = o.public
+	t.metadata = flatText(a, "langfuse.trace.metadata")
 	t.input, t.output = a.content("langfuse.trace.input"), a.content("langfuse.trace.output")
 	if !isRoot {
 		return t
@@ -84,85 +70,97 @@ func speaksOfTrace(a attributes) bool {
 	return false
 }
 
-// storeTrace lays what was said of a trace over what is stored of it.
-func storeTrace(tx *transaction, given trace) error {
-	old, err := readTraces(tx, true, "WHERE t.id = ?", given.id)
-	if err != nil {
-		return err
+// store lays what was said of a trace over what is stored of it: each field is
+// the last that was given. Tags are united, metadata is merged, the first instant
+// stays.
+func (t trace) store(tx *transaction) error {
+	t.tags = orElse(t.tags, "[]")
+	values := t.columns()
+	last := func(column string) string {
+		return column + " = CASE excluded." + column + " WHEN '' THEN " + column + " ELSE excluded." + column + " END, "
 	}
-	if len(old) > 0 {
-		given = mergeTraces(old[0], given)
-	}
-	_, err = tx.Exec(`INSERT OR REPLACE INTO traces(id, timestamp, name, user_id, session_id, release, version,
-			environment, public, tags, event_at, created, updated, metadata, input, output)
-		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, given.id, given.timestamp, given.name, given.user, given.session,
-		given.release, given.version, given.environment, given.public.Bool, orElse(given.tags, "[]"), given.eventAt,
-		given.created, given.updated, given.metadata, given.input, given.output)
+	_, err := tx.Exec("INSERT INTO traces("+traceColumns+", event_at) VALUES("+strings.Repeat("?,", len(values))+`0)
+		ON CONFLICT(id) DO UPDATE SET `+last("name")+last("user_id")+last("session_id")+last("release")+last("version")+`
+			public = max(public, excluded.public), updated = excluded.updated,
+			environment = CASE excluded.environment WHEN 'default' THEN environment ELSE excluded.environment END,
+			tags = (SELECT json_group_array(value) FROM (SELECT value FROM json_each(tags)
+				UNION SELECT value FROM json_each(excluded.tags))),
+			metadata = CASE WHEN metadata = '' OR excluded.metadata = '' THEN metadata || excluded.metadata
+				ELSE json_patch(metadata, excluded.metadata) END,
+			input = coalesce(excluded.input, input), output = coalesce(excluded.output, output)`, values...)
 	return err
 }
 
-// mergeTraces takes each field from the later of two events that has it. Tags
-// are united, metadata is merged, the first instant stays.
-func mergeTraces(old, given trace) trace {
-	winner, loser := given, old
-	if given.eventAt < old.eventAt {
-		winner, loser = old, given
+// json is a trace without its observations, scores and metrics, as a list shows
+// it; those are empty lists and -1 until they are filled in.
+func (t trace) json(contents bool) object {
+	out := object{"id": t.id, "externalId": nil, "timestamp": iso(t.timestamp), "name": nullable(t.name),
+		"userId": nullable(t.user), "sessionId": nullable(t.session), "release": nullable(t.release),
+		"version": nullable(t.version), "projectId": DefaultProjectID, "environment": t.environment, "public": t.public,
+		"bookmarked": false, "tags": jsonOr(t.tags, "[]"), "createdAt": iso(t.created), "updatedAt": iso(t.updated),
+		"htmlPath": "/project/" + DefaultProjectID + "/traces/" + t.id, "observations": []any{}, "scores": []any{},
+		"latency": -1, "totalCost": -1, "metadata": object{}}
+	if contents {
+		out["metadata"] = parsedMetadata(t.metadata)
+		out["input"], out["output"] = parsedContent(t.input), parsedContent(t.output)
 	}
-	keepTexts([2]*string{&winner.name, &loser.name}, [2]*string{&winner.user, &loser.user}, [2]*string{&winner.session, &loser.session},
-		[2]*string{&winner.release, &loser.release}, [2]*string{&winner.version, &loser.version})
-	if !winner.public.Valid {
-		winner.public = loser.public
-	}
-	if !winner.input.Valid {
-		winner.input = loser.input
-	}
-	if !winner.output.Valid {
-		winner.output = loser.output
-	}
-	winner.tags = unitedTags(winner.tags, loser.tags)
-	winner.metadata = mergedObjects(loser.metadata, winner.metadata)
-	winner.timestamp, winner.created, winner.updated = old.timestamp, old.created, given.updated
-	return winner
+	return out
 }
 
-func unitedTags(lists ...string) string {
-	all := map[string]bool{}
-	for _, list := range lists {
-		var tags []string
-		if json.Unmarshal([]byte(orElse(list, "[]")), &tags) != nil {
-			continue
-		}
-		for _, tag := range tags {
-			all[tag] = true
-		}
+// getTrace answers GET /traces/{id}: the trace with its observations and scores.
+// Its latency is the time from the first start to the last end in seconds, its
+// cost the sum of theirs in US dollars.
+func (s *Server) getTrace(c *call) (any, error) {
+	id := c.path("id")
+	t, exists, err := one(s.store.r, scanTrace, "SELECT "+traceColumns+" FROM traces WHERE id = ?", id)
+	if err != nil {
+		return nil, err
 	}
-	return joined(append([]string{}, slices.Sorted(maps.Keys(all))...))
+	if !exists {
+		return nil, notFound("Trace %s not found within authorized project", clip(id, 300))
+	}
+	out := t.json(true)
+	spans, err := readObservations(s.store.r, true, "WHERE o.trace_id = ? ORDER BY o.start_ms, o.span_id", id)
+	if err != nil {
+		return nil, err
+	}
+	observations, last, cost := make([]object, len(spans)), int64(0), 0.0
+	for i, o := range spans {
+		observations[i], last, cost = o.legacyJSON(), max(last, o.end), cost+o.totalCost.Float64
+	}
+	latency := 0.0
+	if len(spans) > 0 {
+		latency = float64(max(0, last-spans[0].start)) / 1000
+	}
+	out["observations"], out["latency"], out["totalCost"] = observations, latency, cost
+	out["scores"], err = collect(s.store.r, func(rows *sql.Rows) (object, error) {
+		sc, err := scanScore(rows)
+		return sc.legacyJSON(), err
+	}, selectScores+"trace_id = ? AND trace_id != '' AND data_type != 'CORRECTION' ORDER BY timestamp DESC, id", id)
+	return out, err
 }
 
-// mergedObjects lays one JSON object over another, object by object.
-func mergedObjects(under, over string) string {
-	if under == "" || over == "" || under == over {
-		return orElse(over, under)
+// listTraces answers GET /traces, the newest first. Without ?fields whole inputs
+// and outputs are returned, whatever their size; observations, scores and metrics
+// are not. Every one of the tags has to be there.
+func (s *Server) listTraces(c *call) (any, error) {
+	if order := orElse(c.query.Get("orderBy"), "timestamp.desc"); order != "timestamp.desc" {
+		c.blame(badQuery("orderBy", "Invalid input: expected timestamp.desc"))
 	}
-	below, errBelow := decodeJSON([]byte(under))
-	above, errAbove := decodeJSON([]byte(over))
-	if errBelow != nil || errAbove != nil {
-		return over
+	c.unfiltered()
+	var w where
+	for key, column := range map[string]string{"name": "name", "userId": "user_id", "sessionId": "session_id",
+		"version": "version", "release": "release"} {
+		w.equal(column, c.query.Get(key))
 	}
-	return asText(mergedValues(below, above))
-}
-
-func mergedValues(under, over any) any {
-	below, isObject := under.(map[string]any)
-	above, also := over.(map[string]any)
-	if !isObject || !also {
-		return over
+	w.in("environment", c.all("environment"))
+	for _, tag := range c.all("tags") {
+		w.add("EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)", tag)
 	}
-	for key, v := range above {
-		if old, known := below[key]; known {
-			v = mergedValues(old, v)
-		}
-		below[key] = v
-	}
-	return below
+	w.between(c, "timestamp", "fromTimestamp", "toTimestamp")
+	contents := len(c.list("fields")) == 0 || slices.Contains(c.list("fields"), "io")
+	return s.listed(c, 50, func(rows *sql.Rows) (object, error) {
+		t, err := scanTrace(rows)
+		return t.json(contents), err
+	}, traceColumns, "traces", &w, "timestamp DESC, id")
 }

@@ -1,0 +1,575 @@
+package embedded
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// call is one request on its way through a handler. Readers of its query
+// remember the first thing that is wrong, for err.
+type call struct {
+	r       *http.Request
+	w       http.ResponseWriter
+	query   url.Values
+	problem error
+	// refuse, where it is set, says which events of a batch fail.
+	refuse func() bool
+}
+
+// err returns what is wrong with the query, or nil.
+func (c *call) err() error { return c.problem }
+
+func (c *call) blame(err error) {
+	if c.problem == nil {
+		c.problem = err
+	}
+}
+
+// path returns a segment of the path, decoded once.
+func (c *call) path(key string) string { return c.r.PathValue(key) }
+
+// name returns a segment of the path that the server decodes a second time: a
+// percent sign has to be sent as %2525.
+func (c *call) name(key string) string { return c.decodedAgain(c.path(key)) }
+
+func (c *call) decodedAgain(text string) string {
+	name, err := url.PathUnescape(text)
+	if err != nil {
+		c.blame(&fault{http.StatusInternalServerError, object{"message": "Internal Server Error", "error": "URI malformed"}})
+	}
+	return name
+}
+
+// number reads a whole number within bounds.
+func (c *call) number(key string, usual, low, high int) int {
+	text := c.query.Get(key)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < low || n > high {
+		c.blame(badQuery(key, fmt.Sprintf("Invalid input: expected a number from %d to %d", low, high)))
+	}
+	return n
+}
+
+// instant reads a timestamp; the bool says whether it was given.
+func (c *call) instant(key string) (int64, bool) {
+	text := c.query.Get(key)
+	if text == "" {
+		return 0, false
+	}
+	ms, valid := parseInstant(text)
+	if !valid {
+		c.blame(badQuery(key, "Invalid ISO datetime"))
+	}
+	return ms, valid
+}
+
+// list reads values separated by commas. Blanks around a value are dropped and
+// empty values are no values, so a name with either cannot be asked for.
+func (c *call) list(key string) []string {
+	var values []string
+	for part := range strings.SplitSeq(c.query.Get(key), ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			values = append(values, part)
+		}
+	}
+	return values
+}
+
+// all returns the values of a query key that may be repeated.
+func (c *call) all(key string) []string {
+	return slices.DeleteFunc(slices.Clone(c.query[key]), func(s string) bool { return s == "" })
+}
+
+// fields reads the groups of fields that are asked for.
+func (c *call) fields(known, usual []string) map[string]bool {
+	wanted := c.list("fields")
+	if len(wanted) == 0 {
+		wanted = usual
+	}
+	groups := map[string]bool{}
+	for _, group := range wanted {
+		if !slices.Contains(known, group) {
+			c.blame(badQuery("fields", "Invalid option: expected one of "+strings.Join(known, "|")))
+		}
+		groups[group] = true
+	}
+	return groups
+}
+
+// strictly refuses query keys that a route does not know.
+func (c *call) strictly(known ...string) {
+	for key := range c.query {
+		if !slices.Contains(known, key) {
+			c.blame(badData(issue{Code: "unrecognized_keys", Path: []any{}, Keys: []string{clip(key, 100)},
+				Message: fmt.Sprintf("Unrecognized key: %q", clip(key, 100))}))
+		}
+	}
+}
+
+// cursor is the last row of a page: what it was ordered by, and its ids.
+type cursor struct {
+	Version int    `json:"v"`
+	At      int64  `json:"at"`
+	Trace   string `json:"trace,omitempty"`
+	ID      string `json:"id"`
+}
+
+func (c *call) cursor() (at cursor, given bool) {
+	text := c.query.Get("cursor")
+	if text == "" {
+		return at, false
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
+	if err != nil || json.Unmarshal(raw, &at) != nil || at.Version != 1 {
+		c.blame(invalid("Invalid cursor format"))
+	}
+	return at, true
+}
+
+// cut drops the row that was read only to know whether there is more, and then
+// sets the cursor to the last that stays.
+func cut[T any](found []T, limit int, meta object, last func(T) cursor) []T {
+	if len(found) <= limit {
+		return found
+	}
+	at := last(found[limit-1])
+	at.Version = 1
+	meta["cursor"] = base64.RawURLEncoding.EncodeToString([]byte(asText(at)))
+	return found[:limit]
+}
+
+// where collects the conditions of a statement and their arguments.
+type where struct {
+	terms []string
+	args  []any
+}
+
+func (w *where) add(term string, args ...any) {
+	w.terms = append(w.terms, term)
+	w.args = append(w.args, args...)
+}
+
+// equal adds "column is value"; an empty value is no condition.
+func (w *where) equal(column, value string) {
+	if value != "" {
+		w.add(column+" = ?", value)
+	}
+}
+
+// in adds "column is one of values"; no values is no condition. The values are
+// one argument, since SQLite takes no more than 32766 of them.
+func (w *where) in(column string, values []string) {
+	if len(values) == 0 {
+		return
+	}
+	w.add(column+" IN (SELECT value FROM json_each(?))", joined(values))
+}
+
+// between adds the window of two query keys; its end does not belong to it.
+func (w *where) between(c *call, column, from, to string) {
+	if at, given := c.instant(from); given {
+		w.add(column+" >= ?", at)
+	}
+	if at, given := c.instant(to); given {
+		w.add(column+" < ?", at)
+	}
+}
+
+func (w *where) String() string {
+	if len(w.terms) == 0 {
+		return "1"
+	}
+	return strings.Join(w.terms, " AND ")
+}
+
+// filter adds the conditions of the JSON list in ?filter, as far as they are
+// used: a text is, is one of, or a list has any or all of some. The columns are
+// looked up, never inserted. It returns which columns it took.
+func (w *where) filter(c *call, columns map[string]string) (taken map[string]bool) {
+	taken = map[string]bool{}
+	text := c.query.Get("filter")
+	if text == "" {
+		return taken
+	}
+	var conditions []struct {
+		Type, Column, Operator string
+		Value                  json.RawMessage
+	}
+	if err := json.Unmarshal([]byte(text), &conditions); err != nil {
+		c.blame(invalid("Invalid JSON in filter parameter"))
+	}
+	for _, cond := range conditions {
+		column := columns[cond.Column]
+		if column == "" {
+			c.blame(invalid("Column %s does not match", clip(cond.Column, 100)))
+			return taken
+		}
+		taken[cond.Column] = true
+		var one string
+		var list []string
+		badText, badList := json.Unmarshal(cond.Value, &one), json.Unmarshal(cond.Value, &list)
+		const listed = " IN (SELECT value FROM json_each(?))"
+		switch kind := cond.Type + " " + cond.Operator; {
+		case kind == "string =" && badText == nil:
+			w.add(column+" = ?", one)
+		case kind == "stringOptions any of" && badList == nil:
+			w.add(column+listed, joined(list))
+		case kind == "arrayOptions any of" && badList == nil:
+			w.add("EXISTS (SELECT 1 FROM json_each("+column+") WHERE value"+listed+")", joined(list))
+		case kind == "arrayOptions all of" && badList == nil:
+			w.add("NOT EXISTS (SELECT 1 FROM json_each(?) WHERE value NOT IN (SELECT value FROM json_each("+column+")))", joined(list))
+		default:
+			c.blame(badQuery("filter", fmt.Sprintf("Invalid filter on column %s", clip(cond.Column, 100))))
+		}
+	}
+	return taken
+}
+
+// unfiltered refuses ?filter where it is not played: to pass it over would be to
+// answer another question.
+func (c *call) unfiltered() {
+	if c.query.Get("filter") != "" {
+		c.blame(badQuery("filter", "Invalid input: no filter is known here"))
+	}
+}
+
+// listed answers with one page of a table: the newest rows by the order, as
+// scan reads their columns.
+func (s *Server) listed(c *call, usual int, scan func(*sql.Rows) (object, error), columns, table string, w *where,
+	order string) (any, error) {
+	number, limit := c.number("page", 1, 1, math.MaxInt32), c.number("limit", usual, 1, 100)
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+	total, err := count(s.store.r, "SELECT count(*) FROM "+table+" WHERE "+w.String(), w.args...)
+	if err != nil {
+		return nil, err
+	}
+	data, err := collect(s.store.r, scan, "SELECT "+columns+" FROM "+table+" WHERE "+w.String()+" ORDER BY "+order+
+		" LIMIT ? OFFSET ?", append(w.args, limit, (number-1)*limit)...)
+	return object{"data": data, "meta": object{"page": number, "limit": limit, "totalItems": total,
+		"totalPages": (total + limit - 1) / limit}}, err
+}
+
+// The sizes of request bodies, by route; the texts are part of the contract.
+const (
+	smallBody = 1 << 20
+	largeBody = 4<<20 + 1<<19 // 4.5 MB, for dataset items and ingestion
+)
+
+// form is a JSON object from outside. Its readers collect issues instead of
+// failing, so that one answer names every field that is wrong.
+type form struct {
+	fields  map[string]json.RawMessage
+	read    map[string]bool
+	issues  []issue
+	problem error // why there are no fields
+}
+
+// form reads the body of a call as one JSON object. One that is none has no
+// fields, and err says why.
+func (c *call) form(limit int64) *form {
+	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limit))
+	var tooBig *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooBig):
+		text := map[int64]string{smallBody: "Body exceeded 1mb limit", largeBody: "Body exceeded 4.5mb limit"}[limit]
+		return &form{read: map[string]bool{}, problem: &fault{http.StatusRequestEntityTooLarge, text}}
+	case err != nil:
+		return &form{read: map[string]bool{}, problem: &fault{http.StatusBadRequest, "Invalid body"}}
+	case len(bytes.TrimSpace(body)) == 0:
+		body = []byte("{}")
+	}
+	return newForm(body)
+}
+
+func newForm(raw json.RawMessage) *form {
+	f := &form{read: map[string]bool{}}
+	err := json.Unmarshal(raw, &f.fields)
+	var malformed *json.SyntaxError
+	switch {
+	case depth(raw) > maxDepth:
+		text := fmt.Sprintf("Invalid input: nested deeper than %d", maxDepth)
+		f.problem = badData(issue{Code: "custom", Path: []any{}, Message: text})
+	case errors.As(err, &malformed):
+		f.problem = &fault{http.StatusBadRequest, "Invalid JSON"}
+	case err != nil || f.fields == nil:
+		f.problem = badData(issue{Code: "invalid_type", Path: []any{}, Message: "Invalid input: expected object"})
+	}
+	return f
+}
+
+func (f *form) add(code, key, message string) {
+	f.issues = append(f.issues, issue{Code: code, Path: []any{key}, Message: message})
+}
+
+// failed says whether an issue names a field.
+func (f *form) failed(key string) bool {
+	return slices.ContainsFunc(f.issues, func(found issue) bool { return len(found.Path) > 0 && found.Path[0] == key })
+}
+
+// raw returns a field as it came, nil where it is absent. null is returned.
+func (f *form) raw(key string) json.RawMessage {
+	f.read[key] = true
+	return f.fields[key]
+}
+
+// has says whether a field is there and not null.
+func (f *form) has(key string) bool {
+	raw := f.raw(key)
+	return raw != nil && string(raw) != "null"
+}
+
+// into reads a field that may be absent or null; the bool says whether it is there.
+func (f *form) into(key string, v any, kind string) bool {
+	if !f.has(key) {
+		return false
+	}
+	if json.Unmarshal(f.fields[key], v) != nil {
+		f.add("invalid_type", key, "Invalid input: expected "+kind)
+	}
+	return true
+}
+
+// text returns a string that may be absent or null.
+func (f *form) text(key string) (s string) {
+	f.into(key, &s, "string")
+	return s
+}
+
+// must returns a string that has to be there; it may be empty.
+func (f *form) must(key string) string {
+	if !f.has(key) {
+		f.add("invalid_type", key, "Invalid input: expected string, received undefined")
+	}
+	return f.text(key)
+}
+
+// oneOf returns a string that has to be one of some; an empty one where it is
+// absent.
+func (f *form) oneOf(key string, known ...string) string {
+	s := f.text(key)
+	if f.has(key) && !slices.Contains(known, s) && !f.failed(key) {
+		f.add("invalid_value", key, "Invalid option: expected one of "+strings.Join(known, "|"))
+	}
+	return s
+}
+
+// texts returns a list of strings that may be absent.
+func (f *form) texts(key string) (list []string) {
+	f.into(key, &list, "array of strings")
+	return list
+}
+
+// nullText returns a string that may be null.
+func (f *form) nullText(key string) sql.NullString {
+	return sql.NullString{String: f.text(key), Valid: f.has(key)}
+}
+
+// nullJSON returns a field as the text of its JSON.
+func (f *form) nullJSON(key string) sql.NullString {
+	if !f.has(key) {
+		return sql.NullString{}
+	}
+	return sql.NullString{String: string(f.raw(key)), Valid: true}
+}
+
+// nullNumber returns a number that may be null.
+func (f *form) nullNumber(key string) (n sql.NullFloat64) {
+	n.Valid = f.into(key, &n.Float64, "number")
+	return n
+}
+
+// instant returns a timestamp that may be absent, in milliseconds.
+func (f *form) instant(key string) (int64, bool) {
+	s := f.text(key)
+	if s == "" {
+		return 0, false
+	}
+	ms, valid := parseInstant(s)
+	if !valid {
+		f.add("invalid_format", key, "Invalid ISO datetime")
+	}
+	return ms, valid
+}
+
+// only reports every field that no reader has asked for.
+func (f *form) only() {
+	var extra []string
+	for key := range f.fields {
+		if !f.read[key] {
+			extra = append(extra, clip(key, 100))
+		}
+	}
+	if len(extra) == 0 {
+		return
+	}
+	sort.Strings(extra)
+	f.issues = append(f.issues, issue{Code: "unrecognized_keys", Path: []any{}, Keys: extra,
+		Message: "Unrecognized keys: " + clip(joined(extra), 400)})
+}
+
+// err returns the 400 for the issues, or nil.
+func (f *form) err() error {
+	if f.problem != nil || len(f.issues) == 0 {
+		return f.problem
+	}
+	return badData(f.issues...)
+}
+
+// parseInstant reads RFC 3339, or a bare date as its midnight in UTC.
+func parseInstant(s string) (int64, bool) {
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.UnixMilli(), true
+		}
+	}
+	return 0, false
+}
+
+// iso writes milliseconds as the API writes instants.
+func iso(ms int64) string {
+	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+func isoOrNull(ms sql.NullInt64) any {
+	if !ms.Valid {
+		return nil
+	}
+	return iso(ms.Int64)
+}
+
+// nullable is how an absent text is written: as null.
+func nullable(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func orNull(s sql.NullString) any {
+	if !s.Valid {
+		return nil
+	}
+	return s.String
+}
+
+func numberOrNull[T int64 | float64](n T, valid bool) any {
+	if !valid {
+		return nil
+	}
+	return n
+}
+
+// rawOrNull passes stored JSON on as it is; nothing stored is null.
+func rawOrNull(s sql.NullString) any {
+	if !s.Valid {
+		return nil
+	}
+	return jsonText(s.String)
+}
+
+func jsonText(s string) any {
+	if s == "" {
+		return nil
+	}
+	return json.RawMessage(s)
+}
+
+func jsonOr(s, fallback string) json.RawMessage {
+	return json.RawMessage(orElse(s, fallback))
+}
+
+// maxDepth is how deep JSON may nest. The encoder refuses what the decoder took
+// once it stands deeper inside of an answer, so a page with it could never be
+// read again.
+const maxDepth = 1000
+
+// depth returns how deep lists and objects nest in JSON.
+func depth(raw []byte) int {
+	deepest, level, quoted := 0, 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			level++
+			deepest = max(deepest, level)
+		case c == ']' || c == '}':
+			level--
+		}
+	}
+	return deepest
+}
+
+// decodeJSON reads one value and keeps numbers as they are written.
+func decodeJSON(raw []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, io.ErrUnexpectedEOF
+	}
+	return v, nil
+}
+
+// parsedText reads a text that is JSON as what it says; any other stays a text.
+func parsedText(text string) any {
+	if depth([]byte(text)) > maxDepth {
+		return text
+	}
+	if decoded, err := decodeJSON([]byte(text)); err == nil {
+		return decoded
+	}
+	return text
+}
+
+// encodeJSON writes compact JSON without escaping for HTML.
+func encodeJSON(v any) (string, error) {
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return "", err
+	}
+	return strings.TrimSuffix(text.String(), "\n"), nil
+}
+
+// asText writes a value as text: a text as it is, anything else as JSON.
+func asText(v any) string {
+	if s, isText := v.(string); isText {
+		return s
+	}
+	text, err := encodeJSON(v)
+	if err != nil { // a number that JSON cannot write
+		return ""
+	}
+	return text
+}
+
+// joined is a list as JSON.
+func joined(list []string) string {
+	return asText(append([]string{}, list...))
+}

@@ -56,8 +56,9 @@ var floors = map[string]int{
 	"report":               9,
 	"report/html":          10,
 	"cmd/internal/":        10,
+	"cmd/internal/system":  11, // above the other internal ones, which it uses
 	"cmd/internal/seedcmd": 11, // the command that both have
-	"examples/":            11,
+	"examples/":            12,
 	"cmd/":                 12,
 }
 

@@ -11,6 +11,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers"
 	"extraction-experiment/internal/cli"
@@ -33,7 +34,7 @@ func runAnswersAction(c *urfave.Context, env cli.Env, values settings) error {
 		return err
 	}
 	return withSession(c.Context, env, cfg.runConfig, log, nil, func(ctx context.Context, s session) error {
-		var opened system
+		var opened system.System
 		config, err := s.answers(ctx, cfg, &opened)
 		if err != nil {
 			return s.explained(err, answers.Name)
@@ -48,7 +49,7 @@ func runAnswersAction(c *urfave.Context, env cli.Env, values settings) error {
 
 // answers is a run of answers: it reads document and questions. opened is its system
 // once that is open.
-func (s session) answers(ctx context.Context, cfg answersConfig, opened *system) (config experiment.Config, err error) {
+func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.System) (config experiment.Config, err error) {
 	doc, err := readDocument(ctx, cfg.pdf, s.env.Getenv)
 	if err != nil {
 		return config, err
@@ -64,12 +65,12 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system)
 	config.Keep.Metadata = false // it says what was asked of which document
 	config.Source = questions
 	config.Open = func(ctx context.Context, _ bool) (experiment.System, error) {
-		answerer, err := s.openAnswerer(ctx, cfg, doc, opened)
+		answerer, err := opener(s.env, s.lf).OpenAnswerer(ctx, system.AnswersConfig{Config: cfg.system, Command: cfg.command, URL: cfg.url, Passages: cfg.passages}, doc, opened)
 		if err != nil {
 			return experiment.System{}, err
 		}
-		opened.notes, opened.header.Endpoint = notes, endpointOf(opened.header, s.env.Getenv)
-		return opened.measured(answers.Task{Answerer: answerer}, answers.Scorer{Pages: len(doc.Pages)}), nil
+		opened.Notes, opened.Header.Endpoint = notes, system.EndpointOf(opened.Header, s.env.Getenv)
+		return opened.Measured(answers.Task{Answerer: answerer}, answers.Scorer{Pages: len(doc.Pages)}), nil
 	}
 	return s.watched(cfg.runConfig, opened, config), nil
 }

@@ -97,7 +97,7 @@ func (s settings) answersSystem() (answersConfig, *problems) {
 	switch own := c.command != "" || c.url != ""; {
 	case c.command != "" && c.url != "":
 		p.add("--command and --url cannot both be measured in one run")
-	case own && (c.system.asksPrompt() || c.system.limits.limited() || c.system.modelGiven):
+	case own && (c.system.AsksPrompt() || c.system.Limits.Limited() || c.system.ModelGiven):
 		p.add("--command and --url answer in their own way: leave --model, --prompt, limits and --cache out")
 	}
 	return c, p

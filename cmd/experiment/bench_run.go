@@ -13,6 +13,7 @@ import (
 
 	"extraction-experiment/bench/datasets"
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/experiment"
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/build"
@@ -30,14 +31,14 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	ctx, signals := watchSignals(c.Context, env.Stderr)
 	defer signals.stop()
 	cfg.Stop = signals.soft
-	system, err := openBenchSystem(c, env.Getenv, cfg.Concurrency, cfg.Timeout)
+	system, err := opener(env, nil).OpenBench(system.Config{Model: c.String("model"), Pipeline: c.String("pipeline"), Limits: system.Limits{Concurrency: cfg.Concurrency, Timeout: cfg.Timeout}})
 	if err != nil {
 		return signals.interrupted(err)
 	}
-	defer func() { err = errors.Join(err, system.close()) }()
-	cfg.Answerer, cfg.System = system.answerer, system.header
+	defer func() { err = errors.Join(err, system.Close()) }()
+	cfg.Answerer, cfg.System = system.Answerer, system.Header
 	view := newProgress(env, c.Bool("quiet"), benches.CaseSuccess, slog.New(slog.DiscardHandler))
-	system.asks.follow(view)
+	system.Asks.Follow(view.waiting)
 	cfg.Observer = experiment.Observer{
 		Opened: func(_ string, _ bool, notes []string) {
 			for _, note := range notes {

@@ -15,6 +15,7 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
+	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers"
@@ -240,13 +241,13 @@ func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]benchmark.Datas
 func (b *benchmarkJob) runOne(ctx context.Context, s session, at int, d benchmarkDataset, n int) (benchmark.Run, error) {
 	cfg := b.cfg
 	cfg.pdf, cfg.dataset, cfg.output, cfg.quiet, cfg.json = d.PDF, d.Questions, "", true, false
-	cfg.name, cfg.system.limits.limiters = b.runName(d, n), b.limiters // one budget, one provider
+	cfg.name, cfg.system.Limits.Limiters = b.runName(d, n), b.limiters // one budget, one provider
 	run := benchmark.Run{Name: cfg.name}
 	if !b.cfg.quiet {
 		fmt.Fprintf(b.env.Stderr, "dataset %s, run %d of %d: %s\n", d.ID, n, b.file.Runs, cfg.name)
 	}
 	began := time.Now()
-	var opened system
+	var opened system.System
 	config, failed := s.answers(ctx, cfg, &opened)
 	if failed == nil {
 		var r experiment.Result

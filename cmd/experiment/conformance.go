@@ -93,12 +93,12 @@ func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	ctx, ended := untilSignal(c.Context)
 	defer func() { err = ended(err) }()
-	opened, err := openEvaluator(ctx, env, set.Evaluator, filepath.Dir(set.Path), timeout)
+	opened, err := opener(env, nil).OpenEvaluator(ctx, set.Evaluator, filepath.Dir(set.Path), timeout)
 	if err != nil {
 		return fmt.Errorf("%s: line %d: %w", set.Path, set.Evaluator.Line, err)
 	}
-	defer func() { err = errors.Join(err, opened.close()) }()
-	cfg.Evaluator, cfg.Fingerprint = opened.evaluator, opened.fingerprint
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	cfg.Evaluator, cfg.Fingerprint = opened.Evaluator, opened.Fingerprint
 	cfg.Fixtures, cfg.Warnings = set.Fixtures, set.Warnings
 	result, err := certifyShown(ctx, cfg, newProgress(env, c.Bool("quiet"), "", slog.New(slog.DiscardHandler)))
 	switch {

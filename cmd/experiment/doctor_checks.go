@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/langfuse"
@@ -170,12 +171,12 @@ func (d *doctor) modelKeys() {
 
 // model sends one short request.
 func (d *doctor) model(ctx context.Context, spec string) {
-	known, err := readCatalogue(d.env.Getenv)
+	known, err := system.ReadCatalogue(d.env.Getenv)
 	if err != nil {
 		d.problem("model", err, "")
 		return
 	}
-	opened, err := provider.Open(spec, known.providerConfig(d.env.Getenv))
+	opened, err := provider.Open(spec, known.ProviderConfig(d.env.Getenv))
 	if err != nil {
 		d.problem("model", withCode(err), "")
 		return

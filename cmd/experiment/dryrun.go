@@ -7,6 +7,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
+	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
@@ -73,7 +74,7 @@ func keyless(value string) string {
 // environment returns what the environment says beside the settings. The value
 // of what may be a secret is never shown.
 func environment(getenv func(string) string) []settled {
-	names := []string{langfuse.EnvBaseURL, langfuse.EnvHost, langfuse.EnvPublicKey, langfuse.EnvSecretKey, envModels, envPrices, envPipelineToken}
+	names := []string{langfuse.EnvBaseURL, langfuse.EnvHost, langfuse.EnvPublicKey, langfuse.EnvSecretKey, system.EnvModels, system.EnvPrices, system.EnvPipelineToken}
 	var rows []settled
 	for _, name := range append(names, provider.Variables()...) {
 		row := settled{name, "", "not set"}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
@@ -58,31 +59,31 @@ func between(estimates []judgedEstimate) string {
 // tells what they would take. Nothing is sent to the model and nothing written.
 func (s session) estimate(ctx context.Context, cfg runConfig) (e report.Estimate, err error) {
 	counter := &pipeline.Estimator{}
-	cfg.system.estimator = counter
+	cfg.system.Estimator = counter
 	config := experiment.Config{Header: outcome.Header{Name: "estimate"}, Dataset: cfg.dataset, Filter: cfg.filter, Langfuse: &s.lf.Langfuse}
-	var opened system
+	var opened system.System
 	config.Open = func(ctx context.Context, _ bool) (experiment.System, error) {
-		opened, err = openSystem(ctx, s.lf, cfg.system, cfg.concurrency, s.env.Getenv)
-		return opened.measured(harness.Task{Extractor: opened.extractor}, nil), err
+		opened, err = opener(s.env, s.lf).Open(ctx, cfg.system)
+		return opened.Measured(harness.Task{Extractor: opened.Extractor}, nil), err
 	}
 	e = report.Estimate{Dataset: cfg.dataset, Stages: 1, Trials: cfg.trials}
-	if cfg.system.twoStages {
+	if cfg.system.TwoStages {
 		e.Stages = 2
 	}
 	took, err := experiment.Estimate(ctx, config, func(experiment.System) bool {
-		_, e.Asks = opened.extractor.(*pipeline.Pipeline)
+		_, e.Asks = opened.Extractor.(*pipeline.Pipeline)
 		return e.Asks
 	})
 	if err != nil {
 		return e, s.explained(err, harness.Name)
 	}
-	e.Model, e.Items, e.Unusable, e.OutputTokens = opened.header.Model, took.Items, took.Unusable, took.ExpectedBytes/bytesPerToken
+	e.Model, e.Items, e.Unusable, e.OutputTokens = opened.Header.Model, took.Items, took.Unusable, took.ExpectedBytes/bytesPerToken
 	return priced(s.env, e, counter)
 }
 
 // priced adds up what was counted.
 func priced(env cli.Env, e report.Estimate, counter *pipeline.Estimator) (report.Estimate, error) {
-	known, err := readCatalogue(env.Getenv)
+	known, err := system.ReadCatalogue(env.Getenv)
 	if err != nil {
 		return e, err
 	}
@@ -90,7 +91,7 @@ func priced(env cli.Env, e report.Estimate, counter *pipeline.Estimator) (report
 	e.Requests *= int64(e.Stages * e.Trials)
 	e.InputTokens *= int64(e.Stages * e.Trials)
 	e.OutputTokens *= int64(e.Trials)
-	if price, ok := known.price(e.Model); ok && e.Asks {
+	if price, ok := known.Price(e.Model); ok && e.Asks {
 		e.CostUSD = new((float64(e.InputTokens)*price.Input + float64(e.OutputTokens)*price.Output) / 1e6)
 	}
 	return e, nil

@@ -9,6 +9,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers"
@@ -73,11 +74,11 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 	if again.custom, err = evaluatorsAgain(ctx, env, c.String("config")); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, again.custom.close()) }()
+	defer func() { err = errors.Join(err, again.custom.Close()) }()
 	moves := report.NewMoves()
 	cfg := experiment.RescoreConfig{
 		From: from, Name: name, Moved: moves.Add,
-		Pin: outcome.Scorer{Version: scoring.Version, Options: again.raw, Primary: harness.Primary, Custom: again.custom.described, OutputOnly: []string{harness.GroundedRate}},
+		Pin: outcome.Scorer{Version: scoring.Version, Options: again.raw, Primary: harness.Primary, Custom: again.custom.Described, OutputOnly: []string{harness.GroundedRate}},
 		Describe: func(h *outcome.Header) {
 			h.Runner, h.GitSHA = build.Version(), gitSHA()
 			if h.Harness == answers.Name {
@@ -122,23 +123,23 @@ func rescorable(c *urfave.Context, h outcome.Header, name string) error {
 
 // evaluatorsAgain opens the evaluators that a configuration file names; none
 // without one.
-func evaluatorsAgain(ctx context.Context, env cli.Env, path string) (customScorers, error) {
+func evaluatorsAgain(ctx context.Context, env cli.Env, path string) (system.Scorers, error) {
 	if path == "" {
-		return customScorers{}, nil
+		return system.Scorers{}, nil
 	}
 	file, err := configs.Load(path)
 	if err != nil {
-		return customScorers{}, cli.Errorf(cli.ExitUsage, "%w", err)
+		return system.Scorers{}, cli.Errorf(cli.ExitUsage, "%w", err)
 	}
 	if len(file.Scorers) == 0 {
-		return customScorers{}, cli.Usage("%s names no evaluators under scorers:", path)
+		return system.Scorers{}, cli.Usage("%s names no evaluators under scorers:", path)
 	}
-	opened, err := openScorers(ctx, env, file, path)
+	opened, err := opener(env, nil).OpenScorers(ctx, file, path)
 	if err != nil {
-		return customScorers{}, err
+		return system.Scorers{}, err
 	}
-	if err := opened.check(ctx); err != nil {
-		return customScorers{}, errors.Join(err, opened.close())
+	if err := opened.Check(ctx); err != nil {
+		return system.Scorers{}, errors.Join(err, opened.Close())
 	}
 	return opened, nil
 }

@@ -5,14 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	urfave "github.com/urfave/cli/v2"
 
+	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
-	"extraction-experiment/harness/custom"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
@@ -77,17 +79,35 @@ func runAction(c *urfave.Context, env cli.Env, table []setting) error {
 	if err != nil || values.on("dry-run") {
 		return err
 	}
-	if rules.custom, err = openScorers(c.Context, env, file, path); err != nil {
+	if rules.custom, err = opener(env, nil).OpenScorers(c.Context, file, path); err != nil {
 		return err
 	}
 	if !cfgs[0].estimate {
-		if err := rules.custom.check(c.Context); err != nil {
-			return errors.Join(err, rules.custom.close())
+		if err := rules.custom.Check(c.Context); err != nil {
+			return errors.Join(err, rules.custom.Close())
 		}
 	}
 	ask := func(ctx context.Context, client *langfuse.Client) { cfgs[0].pinEarly(ctx, client) }
 	work := func(ctx context.Context, s session) error { return s.runAll(ctx, cfgs, rules) }
-	return errors.Join(withSession(c.Context, env, cfgs[0], log, ask, work), rules.custom.close())
+	return errors.Join(withSession(c.Context, env, cfgs[0], log, ask, work), rules.custom.Close())
+}
+
+// opener opens what is measured; lf may be nil where that asks no Langfuse.
+func opener(env cli.Env, lf *connect.Langfuse) system.Opener {
+	o := system.Opener{Getenv: env.Getenv, Stderr: os.Stderr, MissingPrompt: missingPrompt}
+	if lf != nil {
+		o.Langfuse = &lf.Langfuse
+	}
+	return o
+}
+
+// missingPrompt says which prompts, versions or labels there are.
+func missingPrompt(ctx context.Context, client *langfuse.Client, ref langfuse.PromptRef) error {
+	there, missing := promptCall{ctx: ctx, client: client}.findPromptName(ref.Name)
+	if missing == nil {
+		missing = lacks(there, ref)
+	}
+	return missing
 }
 
 // pinEarly pins the dataset of a new run, if it can. What goes wrong is met again
@@ -106,11 +126,11 @@ func (c *runConfig) pinEarly(ctx context.Context, client *langfuse.Client) {
 func (s session) runAll(ctx context.Context, cfgs []runConfig, rules scorer) error {
 	switch {
 	case cfgs[0].estimate:
-		return s.signals.interrupted(s.estimates(ctx, cfgs, rules.custom.judges()))
+		return s.signals.interrupted(s.estimates(ctx, cfgs, rules.custom.Judges()))
 	case cfgs[0].cell:
 		return s.runSweep(ctx, cfgs, rules)
 	}
-	var opened system
+	var opened system.System
 	r, err := experiment.Run(ctx, s.extraction(cfgs[0], rules, &opened))
 	if r.Path == "" {
 		return s.explained(err, harness.Name)
@@ -119,27 +139,27 @@ func (s session) runAll(ctx context.Context, cfgs []runConfig, rules scorer) err
 }
 
 // extraction is a run of extraction; opened is its system once that is open.
-func (s session) extraction(cfg runConfig, rules scorer, opened *system) experiment.Config {
+func (s session) extraction(cfg runConfig, rules scorer, opened *system.System) experiment.Config {
 	config := s.engine(cfg, outcome.Header{
 		Harness: harness.Name, Dataset: outcome.Dataset{Selection: cfg.filter.String()},
-		Scorer: outcome.Scorer{Version: scoring.Version, Options: rules.raw, Primary: harness.Primary, Custom: rules.custom.described, OutputOnly: []string{harness.GroundedRate}},
+		Scorer: outcome.Scorer{Version: scoring.Version, Options: rules.raw, Primary: harness.Primary, Custom: rules.custom.Described, OutputOnly: []string{harness.GroundedRate}},
 	})
-	config.OpenEarly = cfg.system.onlyAsks()
+	config.OpenEarly = cfg.system.OnlyAsks()
 	config.Open = func(ctx context.Context, resumed bool) (experiment.System, error) {
-		cfg.system.resume = cfg.system.resume && (resumed || exists(cfg.system.record))
+		cfg.system.Resume = cfg.system.Resume && (resumed || exists(cfg.system.Record))
 		var err error
-		if *opened, err = openSystem(ctx, s.lf, cfg.system, cfg.concurrency, s.env.Getenv); err != nil {
+		if *opened, err = opener(s.env, s.lf).Open(ctx, cfg.system); err != nil {
 			return experiment.System{}, err
 		}
-		if opened.asks.budget == nil {
-			opened.asks.budget, err = rules.custom.budget(cfg.system.limits, s.env.Getenv)
+		if opened.Asks.Budget == nil {
+			opened.Asks.Budget, err = rules.custom.Budget(cfg.system.Limits, s.env.Getenv)
 		}
-		judge, failed := rules.judge(opened.asks.budget)
+		judge, failed := rules.judge(opened.Asks.Budget)
 		if err = errors.Join(err, failed); err != nil {
-			return experiment.System{}, errors.Join(err, opened.close())
+			return experiment.System{}, errors.Join(err, opened.Close())
 		}
-		opened.header.Endpoint = endpointOf(opened.header, s.env.Getenv)
-		return opened.measured(harness.Task{Extractor: opened.extractor}, judge), nil
+		opened.Header.Endpoint = system.EndpointOf(opened.Header, s.env.Getenv)
+		return opened.Measured(harness.Task{Extractor: opened.Extractor}, judge), nil
 	}
 	return s.watched(cfg, opened, config)
 }
@@ -149,22 +169,22 @@ type scorer struct {
 	rules   *scoring.Scorer
 	options scoring.Options
 	raw     json.RawMessage // the options
-	custom  customScorers
+	custom  system.Scorers
 }
 
 // judge is the scorer of the run: ours, with those of external evaluators, whose
 // models draw on its budget.
 func (s scorer) judge(budget *pipeline.Budget) (experiment.Scorer, error) {
-	base := harness.Scorer{Rules: s.rules}
-	if len(s.custom.extra) == 0 {
-		return base, nil
+	return s.custom.Judge(harness.Scorer{Rules: s.rules}, scoreOrder(), budget)
+}
+
+// customNames are the names of the scores under scorers: in a file.
+func customNames(file configs.Experiment) []string {
+	var names []string
+	for _, entry := range file.Scorers {
+		names = append(names, entry.Name)
 	}
-	extra, err := s.custom.within(budget)
-	if err != nil {
-		return nil, err
-	}
-	made, err := custom.New(base, scoreOrder(), extra...)
-	return made, withCode(err)
+	return names
 }
 
 // newRules makes the scorer of the configuration file's options.

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/compare"
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
@@ -81,7 +82,7 @@ const maxTrials = 100
 type runConfig struct {
 	dataset, name            string
 	nameMade                 string // the --name that the program made, where none was given
-	system                   systemConfig
+	system                   system.Config
 	concurrency              int
 	trials                   int
 	pin                      *tracking.Dataset // if it is known
@@ -152,10 +153,10 @@ func (s settings) runConfigOf(p *problems, scores []string) runConfig {
 		estimate:     p.toggle(s, "estimate"),
 	}
 	if text := s.text("retry-failed"); text != "" && text != "false" {
-		cfg.retry, cfg.resume, cfg.system.resume = true, true, true
+		cfg.retry, cfg.resume, cfg.system.Resume = true, true, true
 		cfg.retryClasses = p.classes(text)
 	}
-	cfg.system.limits.timeout = cfg.timeout
+	cfg.system.Limits.Timeout, cfg.system.Limits.Concurrency = cfg.timeout, cfg.concurrency
 	if _, err := langfuse.ParseMode(cfg.langfuseMode); err != nil {
 		p.add("--langfuse-mode: %v", err)
 	}

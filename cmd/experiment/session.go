@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/compare"
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers"
@@ -74,7 +75,7 @@ func (s session) engine(cfg runConfig, h outcome.Header) experiment.Config {
 }
 
 // watched has a person see how the run gets on. The system is opened by then.
-func (s session) watched(cfg runConfig, opened *system, config experiment.Config) experiment.Config {
+func (s session) watched(cfg runConfig, opened *system.System, config experiment.Config) experiment.Config {
 	var view *progress
 	primary := config.Header.Scorer.Primary
 	config.Observer = experiment.Observer{
@@ -84,7 +85,7 @@ func (s session) watched(cfg runConfig, opened *system, config experiment.Config
 				s.note(text)
 			}
 			view = newProgress(s.env, cfg.quiet, primary, s.log)
-			opened.asks.follow(view)
+			opened.Asks.Follow(view.waiting)
 		},
 		Listed:  func(items int) { view.Listed(items) },
 		Planned: func(total, done int) { view.Planned(total, done) },
@@ -108,7 +109,7 @@ func (s session) watched(cfg runConfig, opened *system, config experiment.Config
 }
 
 // finish prints and exports what came of a run, and decides the exit code.
-func (s session) finish(cfg runConfig, opened system, r experiment.Result) error {
+func (s session) finish(cfg runConfig, opened system.System, r experiment.Result) error {
 	if r.Removed {
 		return errors.Join(r.Stopped, r.Fault)
 	}
@@ -124,7 +125,7 @@ func (s session) finish(cfg runConfig, opened system, r experiment.Result) error
 	if r.Stopped == nil {
 		problems = append(problems, gate.Err(cfg.name))
 	}
-	s.note(opened.asks.notKept())
+	s.note(opened.Asks.NotKept())
 	return errors.Join(errors.Join(distinct(append(problems, r.Fault))...), unverified)
 }
 
@@ -207,7 +208,7 @@ func (s session) whereToLook(summary outcome.Summary) []string {
 }
 
 // verdict says whether too many items failed, or the program itself did.
-func verdict(cfg runConfig, opened system, r experiment.Result) error {
+func verdict(cfg runConfig, opened system.System, r experiment.Result) error {
 	s := r.Summary
 	for _, f := range s.Failures {
 		if f.Class == outcome.Internal {
@@ -216,7 +217,7 @@ func verdict(cfg runConfig, opened system, r experiment.Result) error {
 	}
 	if r.Begun && s.Items.Scored == 0 && len(s.Failures) == 1 && s.Failures[0].Class == outcome.Provider && !r.Reached {
 		advice := strings.Join(named([]string{"--resume --retry-failed"}, cfg.nameMade), " ")
-		return cli.Errorf(cli.ExitUnavailable, "%s was never reached: %s; when it can be, go on with %s", opened.asked(), s.Failures[0].Items[0].Message, advice)
+		return cli.Errorf(cli.ExitUnavailable, "%s was never reached: %s; when it can be, go on with %s", opened.Asked(), s.Failures[0].Items[0].Message, advice)
 	}
 	if cfg.allowance.Exceeded(s.Items.Failed, s.Items.Planned) {
 		return cli.Errorf(cli.ExitFailures, "%d of %d items failed, %s allowed (--max-failures)", s.Items.Failed, s.Items.Planned, cfg.allowance)

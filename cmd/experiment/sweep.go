@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
@@ -17,10 +18,10 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules scorer) e
 	sweep := &experiment.Sweep{Langfuse: &s.lf.Langfuse, Resume: cfgs[0].resume, Retry: cfgs[0].retry, What: "this sweep", Note: s.note}
 	for _, cfg := range cfgs {
 		check := func(ctx context.Context) error {
-			cfg.system.resume = cfg.system.resume && exists(cfg.system.record)
-			opened, err := openSystem(ctx, s.lf, cfg.system, cfg.concurrency, s.env.Getenv)
+			cfg.system.Resume = cfg.system.Resume && exists(cfg.system.Record)
+			opened, err := opener(s.env, s.lf).Open(ctx, cfg.system)
 			if err == nil {
-				err = opened.close()
+				err = opened.Close()
 			}
 			return err
 		}
@@ -41,7 +42,7 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules scorer) e
 		if !cfg.quiet {
 			fmt.Fprintf(s.env.Stderr, "run %d of %d: %s\n", i+1, len(cfgs), cfg.name)
 		}
-		var opened system
+		var opened system.System
 		r, err := sweep.Run(ctx, i, s.extraction(cfg, rules, &opened))
 		if err = s.explained(err, harness.Name); r.Path != "" {
 			err = s.finish(cfg, opened, r)

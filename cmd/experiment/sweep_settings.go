@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/limit"
 )
@@ -42,7 +43,7 @@ func (s settings) cells(matrix map[string][]string, path string) ([]experiment.S
 	for _, key := range slices.Sorted(maps.Keys(left)) { // the package says what can be swept
 		axes = append(axes, experiment.Axis{Flag: strings.ReplaceAll(key, "_", "-"), Values: left[key]})
 	}
-	bare := func(model string) bool { return isBaseline(model) && s.text("pipeline") == "" }
+	bare := func(model string) bool { return system.IsBaseline(model) && s.text("pipeline") == "" }
 	return experiment.Matrix(experiment.SweepConfig{Base: s.text("name"), Axes: axes, Bare: bare})
 }
 
@@ -90,7 +91,7 @@ func (s settings) runConfigs(cells []experiment.SweepSettings, scores []string) 
 	for _, cell := range cells {
 		cfg, err := s.of(cell).runConfig(scores)
 		p.found = append(p.found, separate(err)...)
-		cfg.cell, cfg.system.limits.limiters = true, limiters
+		cfg.cell, cfg.system.Limits.Limiters = true, limiters
 		cfgs = append(cfgs, cfg)
 	}
 	return cfgs, errors.Join(distinct(p.found)...)

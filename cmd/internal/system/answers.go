@@ -1,9 +1,8 @@
-package main
+package system
 
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -22,38 +21,45 @@ import (
 // answer and what it reports of its calls.
 const maxExternalAnswer = 4 << 20
 
-// openAnswerer opens the system under test and describes it.
-func (s session) openAnswerer(ctx context.Context, cfg answersConfig, doc *answers.Document, opened *system) (answers.Answerer, error) {
+// AnswersConfig says what answers questions about a document.
+type AnswersConfig struct {
+	Config
+	Command, URL string // a team's own program or service
+	Passages     int    // how many the model is given
+}
+
+// OpenAnswerer opens the system under test and describes it.
+func (o Opener) OpenAnswerer(ctx context.Context, cfg AnswersConfig, doc *answers.Document, opened *System) (answers.Answerer, error) {
 	switch {
-	case cfg.command != "" || cfg.url != "":
-		return s.openExternalAnswerer(cfg, doc, opened)
-	case isBaseline(cfg.system.model):
-		if cfg.system.asksPrompt() || cfg.system.limits.limited() || cfg.system.parameters != (pipeline.Parameters{}) {
+	case cfg.Command != "" || cfg.URL != "":
+		return o.openExternalAnswerer(cfg, doc, opened)
+	case IsBaseline(cfg.Model):
+		if cfg.AsksPrompt() || cfg.Limits.Limited() || cfg.Parameters != (pipeline.Parameters{}) {
 			return nil, cli.Usage("the baseline reads no prompt and has no temperature and the like: name a model with --model")
 		}
 		info := provider.Info{Provider: "baseline", Model: "baseline", Pipeline: answers.ExtractiveName}
-		*opened = system{header: describe(info, cfg.system, outcome.Prompt{}), close: func() error { return nil }}
+		*opened = System{Header: describe(info, cfg.Config, outcome.Prompt{}), Close: func() error { return nil }}
 		return answers.Extractive{Document: doc}, nil
 	}
-	return s.openModelAnswerer(ctx, cfg, doc, opened)
+	return o.openModelAnswerer(ctx, cfg, doc, opened)
 }
 
-func (s session) openExternalAnswerer(cfg answersConfig, doc *answers.Document, opened *system) (answers.Answerer, error) {
-	target := cfg.command
-	if cfg.url != "" {
-		target = cfg.url
+func (o Opener) openExternalAnswerer(cfg AnswersConfig, doc *answers.Document, opened *System) (answers.Answerer, error) {
+	target := cfg.Command
+	if cfg.URL != "" {
+		target = cfg.URL
 		if !strings.Contains(target, "://") {
 			return nil, cli.Usage("--url %q is no address such as http://localhost:8080/answer", target)
 		}
 	}
 	asker, err := external.NewAsker(external.Config{
-		Target: target, Concurrency: cfg.concurrency, Stderr: newPlain(os.Stderr), Token: s.env.Getenv(envPipelineToken), MaxAnswer: maxExternalAnswer,
+		Target: target, Concurrency: cfg.Limits.Concurrency, Stderr: newStderr(o.Stderr), Token: o.Getenv(EnvPipelineToken), MaxAnswer: maxExternalAnswer,
 	})
 	if err != nil {
 		return nil, err
 	}
 	info := provider.Info{Provider: external.Name, Model: external.Name, Pipeline: asker.Target()}
-	*opened = system{header: describe(info, cfg.system, outcome.Prompt{}), close: asker.Close, reached: asker.Reached}
+	*opened = System{Header: describe(info, cfg.Config, outcome.Prompt{}), Close: asker.Close, reached: asker.Reached}
 	absolute := *doc
 	if path, err := filepath.Abs(doc.Path); err == nil {
 		absolute.Path = path
@@ -61,59 +67,57 @@ func (s session) openExternalAnswerer(cfg answersConfig, doc *answers.Document, 
 	return answers.External{Asker: asker, Document: &absolute}, nil
 }
 
-func (s session) openModelAnswerer(ctx context.Context, cfg answersConfig, doc *answers.Document, made *system) (answers.Answerer, error) {
-	known, err := readCatalogue(s.env.Getenv)
+func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *answers.Document, made *System) (answers.Answerer, error) {
+	known, err := ReadCatalogue(o.Getenv)
 	if err != nil {
 		return nil, err
 	}
-	opened, err := provider.Open(cfg.system.model, known.providerConfig(s.env.Getenv))
+	opened, err := provider.Open(cfg.Model, known.ProviderConfig(o.Getenv))
 	if err != nil {
-		return nil, withCode(err)
+		return nil, refused(err)
 	}
 	if opened.Model == nil {
 		return nil, errors.Join(cli.Usage("%s extracts, it does not answer questions: name a model", opened.Info.Model), opened.Close())
 	}
-	template, pin, err := s.answersPrompt(ctx, cfg.system)
+	template, pin, err := o.answersPrompt(ctx, cfg.Config)
 	if err != nil {
 		return nil, errors.Join(err, opened.Close())
 	}
-	limits := cfg.system.limits
-	limits.concurrency, limits.getenv = cfg.concurrency, s.env.Getenv
-	asks, err := within(opened, known, limits)
+	asks, err := o.within(opened, known, cfg.Limits)
 	if err != nil {
 		return nil, errors.Join(err, opened.Close())
 	}
 	asking, err := answers.NewAsking(answers.AskingConfig{
 		Document: doc, Model: asks.Model, Name: opened.Info.Model, Provider: opened.Provider,
-		Prompt: template, Parameters: cfg.system.parameters, Passages: cfg.passages,
+		Prompt: template, Parameters: cfg.Parameters, Passages: cfg.Passages,
 	})
 	if err != nil {
 		return nil, errors.Join(cli.Usage("%w", err), opened.Close())
 	}
 	info := opened.Info
-	info.Pipeline = strings.TrimSpace(info.Pipeline + " retrieve@1 passages:" + strconv.Itoa(cfg.passages))
-	*made = system{header: describe(info, cfg.system, pin), close: opened.Close, asks: asks}
+	info.Pipeline = strings.TrimSpace(info.Pipeline + " retrieve@1 passages:" + strconv.Itoa(cfg.Passages))
+	*made = System{Header: describe(info, cfg.Config, pin), Close: opened.Close, Asks: asks}
 	return asking, nil
 }
 
 // answersPrompt finds the prompt that is asked for, else the built-in one.
-func (s session) answersPrompt(ctx context.Context, cfg systemConfig) (prompt.Template, outcome.Prompt, error) {
-	ref := cfg.prompt
+func (o Opener) answersPrompt(ctx context.Context, cfg Config) (prompt.Template, outcome.Prompt, error) {
+	ref := cfg.Prompt
 	if ref.Name == "" {
 		ref.Name = answers.PromptName
 	}
 	switch {
-	case cfg.promptFile != "":
-		template, err := readPrompt(ctx, cfg.promptFile, answers.CheckPrompt)
+	case cfg.PromptFile != "":
+		template, err := readPrompt(ctx, cfg.PromptFile, answers.CheckPrompt)
 		if err != nil {
 			return template, outcome.Prompt{}, err
 		}
-		return tracking.PushPrompt(ctx, s.lf.Client, ref.Name, template)
-	case !cfg.asksPrompt():
+		return tracking.PushPrompt(ctx, o.Langfuse.Client, ref.Name, template)
+	case !cfg.AsksPrompt():
 		template := answers.DefaultPrompt()
 		return template, outcome.Prompt{Name: template.Name + " (built in)", SHA256: template.SHA256()}, nil
 	}
-	template, pin, err := fetchPrompt(ctx, s.lf, ref, promptFromFile)
+	template, pin, err := o.FetchPrompt(ctx, ref, promptFromFile)
 	if err == nil {
 		if err = answers.CheckPrompt(template); err != nil {
 			err = cli.Usage("prompt %s: %w", ref.Name, err)

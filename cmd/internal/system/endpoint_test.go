@@ -1,4 +1,4 @@
-package main
+package system
 
 import (
 	"strings"
@@ -12,7 +12,7 @@ import (
 func TestEndpointOf(t *testing.T) {
 	at := func(provider, pipeline, address string) string {
 		s := outcome.System{Model: "m", Provider: provider, Pipeline: pipeline}
-		return endpointOf(s, func(name string) string {
+		return EndpointOf(s, func(name string) string {
 			if name == "OPENAI_BASE_URL" {
 				return address
 			}

@@ -1,4 +1,4 @@
-package main
+package system
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 // TestPlain: what a program writes cannot steer the terminal nor fill it.
 func TestPlain(t *testing.T) {
 	var b strings.Builder
-	p := newPlain(&b)
+	p := newStderr(&b)
 	if n, err := p.Write([]byte("loading\x1b[2J\nmodel\n")); n != 18 || err != nil || b.String() != "loading\\x1b[2J\nmodel\n" {
 		t.Errorf("%d, %v: %q", n, err, b.String())
 	}
@@ -17,7 +17,7 @@ func TestPlain(t *testing.T) {
 			t.Fatalf("%d, %v", n, err)
 		}
 	}
-	if said := b.String(); len(said) > mostPlain+200 || strings.Count(said, "is not shown") != 1 {
+	if said := b.String(); len(said) > mostStderr+200 || strings.Count(said, "is not shown") != 1 {
 		t.Errorf("%d bytes", len(said))
 	}
 }

@@ -1,0 +1,297 @@
+package system
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/configs"
+	"extraction-experiment/evaluator"
+	"extraction-experiment/experiment"
+	"extraction-experiment/harness/conformance"
+	"extraction-experiment/harness/custom"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/prompt"
+	"extraction-experiment/pipeline/provider"
+	"extraction-experiment/scoring"
+)
+
+// envEvaluatorToken is sent to an evaluator's address as a bearer token.
+const envEvaluatorToken = "EXPERIMENT_EVALUATOR_TOKEN"
+
+// Evaluator is an evaluator that is ready to be asked.
+type Evaluator struct {
+	Evaluator   conformance.Evaluator
+	Fingerprint string
+	Close       func() error
+	model       string // whose price holds, of a judging model
+}
+
+// check says whether an external evaluator is there; see evaluator.Check.
+func (e Evaluator) check(ctx context.Context) error {
+	if external, ok := e.Evaluator.(*evaluator.Evaluator); ok {
+		return external.Check(ctx)
+	}
+	return nil
+}
+
+// OpenEvaluator makes the evaluator that a file names; paths in it are relative
+// to dir, the folder of that file.
+func (o Opener) OpenEvaluator(ctx context.Context, spec conformance.Spec, dir string, timeout time.Duration) (Evaluator, error) {
+	opened := Evaluator{Close: func() error { return nil }}
+	if spec.Scorer != "" {
+		rules, err := scoring.New(scoring.DefaultOptions())
+		if err != nil {
+			return opened, err
+		}
+		opened.Evaluator, err = conformance.NewBuiltin(spec.Scorer, rules)
+		opened.Fingerprint = "scorer " + spec.Scorer + " version " + scoring.Version
+		return opened, err
+	}
+	cfg := evaluator.Config{
+		Script: spec.Script, Dir: dir, Handed: spec.Env, URL: spec.URL, Token: o.Getenv(envEvaluatorToken), Timeout: timeout,
+	}
+	if spec.Model != "" {
+		var err error
+		if opened.Close, opened.model, err = o.judgeModel(ctx, spec, dir, &cfg); err != nil {
+			return opened, err
+		}
+	}
+	made, err := evaluator.New(cfg)
+	if err == nil {
+		opened.Evaluator = made
+		opened.Fingerprint, err = made.Fingerprint()
+	}
+	if err != nil {
+		return opened, errors.Join(refused(err), opened.Close())
+	}
+	return opened, nil
+}
+
+// judgeModel opens the model and finds its prompt: in a file, or in Langfuse by
+// name, label or version. The name is that of the model for its provider.
+func (o Opener) judgeModel(ctx context.Context, spec conformance.Spec, dir string, cfg *evaluator.Config) (end func() error, name string, err error) {
+	end = func() error { return nil }
+	known, err := ReadCatalogue(o.Getenv)
+	if err != nil {
+		return end, "", err
+	}
+	if cfg.Prompt, err = o.judgePrompt(ctx, spec, dir); err != nil {
+		return end, "", err
+	}
+	opened, err := provider.Open(spec.Model, known.ProviderConfig(o.Getenv))
+	if err != nil {
+		return end, "", refused(err)
+	}
+	if opened.Model == nil {
+		return end, "", errors.Join(cli.Usage("%s is no language model and cannot judge", spec.Model), opened.Close())
+	}
+	zero := 0.0
+	cfg.Model = pipeline.Priced(opened.Model, opened.Info.Model, known.Price)
+	cfg.ModelName = opened.Info.Provider + "/" + opened.Info.Model
+	if !opened.Capabilities.NoTemperature {
+		cfg.Parameters.Temperature = &zero
+	}
+	return opened.Close, opened.Info.Model, nil
+}
+
+func (o Opener) judgePrompt(ctx context.Context, spec conformance.Spec, dir string) (template prompt.Template, err error) {
+	switch {
+	case spec.PromptFile != "":
+		raw, err := wholefile.Read(ctx, filepath.Join(dir, spec.PromptFile), wholefile.MaxText)
+		if err != nil {
+			return template, cli.Usage("reading the judge's prompt: %w", err)
+		}
+		return prompt.ParseText(string(raw)), nil
+	case spec.Prompt == "":
+		return evaluator.DefaultPrompt(), nil
+	}
+	lf, err := connect.Open(ctx, o.Getenv)
+	if err != nil {
+		return template, err
+	}
+	defer func() { err = errors.Join(err, lf.Close()) }()
+	ref := langfuse.PromptRef{Name: spec.Prompt, Label: spec.PromptLabel, Version: spec.PromptVersion}
+	o.Langfuse = &lf.Langfuse
+	template, _, err = o.FetchPrompt(ctx, ref, "and prompt_file: takes one from a file")
+	if errors.Is(err, langfuse.ErrNotFound) {
+		err = fmt.Errorf("the judge's prompt: %w", err)
+	}
+	return template, err
+}
+
+// Scorers are the external evaluators that a configuration names.
+type Scorers struct {
+	Described []outcome.CustomScorer
+	extra     []custom.Extra
+	opened    []Evaluator
+}
+
+func (s Scorers) Close() error {
+	var problems []error
+	for _, o := range s.opened {
+		problems = append(problems, o.Close())
+	}
+	return errors.Join(problems...)
+}
+
+// OpenScorers opens the evaluators under scorers: in the file at path, and looks
+// whether each is certified. Every problem is reported at once.
+func (o Opener) OpenScorers(ctx context.Context, file configs.Experiment, path string) (Scorers, error) {
+	var all Scorers
+	var problems []error
+	for i, entry := range file.Scorers {
+		if err := o.openScorer(ctx, &all, entry, filepath.Dir(path)); err != nil {
+			problems = append(problems, fmt.Errorf("%s: scorers[%d] (%s): %w", path, i, entry.Name, err))
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return all, errors.Join(refused(err), all.Close())
+	}
+	// What is wrong with the names is found before anything is connected.
+	if _, err := all.Judge(harness.Scorer{}, nil, nil); err != nil {
+		return all, errors.Join(fmt.Errorf("%s: %w", path, err), all.Close())
+	}
+	return all, nil
+}
+
+func (o Opener) openScorer(ctx context.Context, s *Scorers, entry configs.Scorer, dir string) error {
+	timeout := time.Minute
+	if entry.Timeout != "" {
+		var err error
+		if timeout, err = time.ParseDuration(entry.Timeout); err != nil || timeout <= 0 {
+			return cli.Usage("timeout: %q is not a time such as 30s", entry.Timeout)
+		}
+	}
+	opened, err := o.OpenEvaluator(ctx, conformance.Spec{
+		Script: entry.Script, URL: entry.URL, Model: entry.Model, Env: entry.Env,
+		Prompt: entry.Prompt, PromptLabel: entry.PromptLabel, PromptVersion: entry.PromptVersion, PromptFile: entry.PromptFile,
+	}, dir, timeout)
+	if err != nil {
+		return err
+	}
+	s.opened = append(s.opened, opened)
+	described := outcome.CustomScorer{
+		Name: entry.Name, Evaluator: strings.Join(opened.Evaluator.Command(), " "), Criteria: entry.Criteria, Fingerprint: opened.Fingerprint,
+	}
+	if err := certify(ctx, &described, entry, dir, opened); err != nil {
+		return err
+	}
+	s.extra = append(s.extra, custom.Extra{Name: entry.Name, Criteria: entry.Criteria, Evaluator: opened.Evaluator})
+	s.Described = append(s.Described, described)
+	return nil
+}
+
+// Check finds evaluators that are not there, before anything is paid for.
+func (s Scorers) Check(ctx context.Context) error {
+	var problems []error
+	for i, o := range s.opened {
+		if err := o.check(ctx); err != nil {
+			problems = append(problems, fmt.Errorf("the evaluator of %s cannot be asked: %w", s.Described[i].Name, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Judge is base with the scores of the evaluators, whose models draw on the budget of
+// the run; order is that of all scores.
+func (s Scorers) Judge(base experiment.Scorer, order []string, budget *pipeline.Budget) (experiment.Scorer, error) {
+	if len(s.extra) == 0 {
+		return base, nil
+	}
+	extra, err := s.within(budget)
+	if err != nil {
+		return nil, err
+	}
+	made, err := custom.New(base, order, extra...)
+	return made, refused(err)
+}
+
+// within has the judging models draw on the budget of the run, nil for none, and
+// returns the evaluators for it.
+func (s Scorers) within(budget *pipeline.Budget) ([]custom.Extra, error) {
+	extra := slices.Clone(s.extra)
+	for i, o := range s.opened {
+		judge, ok := o.Evaluator.(*evaluator.Evaluator)
+		if !ok || o.model == "" || budget == nil {
+			continue
+		}
+		own, err := budget.For(o.model)
+		if err == nil {
+			extra[i].Evaluator, err = judge.Within(own)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the model that gives %s: %w", extra[i].Name, refused(err))
+		}
+	}
+	return extra, nil
+}
+
+// Budget bounds what judging models take of a run whose own system has no budget,
+// as a team's pipeline has none; nil where there are no such models, or no bound.
+func (s Scorers) Budget(c Limits, getenv func(string) string) (*pipeline.Budget, error) {
+	at := slices.IndexFunc(s.opened, func(o Evaluator) bool { return o.model != "" })
+	if at < 0 || c.USD == 0 && c.Tokens == 0 {
+		return nil, nil
+	}
+	known, err := ReadCatalogue(getenv)
+	if err != nil {
+		return nil, err
+	}
+	budget, err := pipeline.NewBudget(pipeline.BudgetConfig{USD: c.USD, Tokens: int64(c.Tokens), Model: s.opened[at].model, Prices: known.Price})
+	return budget, refused(err)
+}
+
+// Judges counts the language models among the evaluators.
+func (s Scorers) Judges() (n int) {
+	for _, o := range s.opened {
+		if o.model != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// certify says what the certificate of an evaluator is worth: why it counts as not
+// certified, or on what terms it is.
+func certify(ctx context.Context, c *outcome.CustomScorer, entry configs.Scorer, dir string, opened Evaluator) error {
+	if entry.Certificate == "" {
+		c.Uncertified = "it has no certificate (experiment conformance --output FILE writes one)"
+		return nil
+	}
+	raw, err := wholefile.Read(ctx, filepath.Join(dir, entry.Certificate), wholefile.MaxText)
+	if errors.Is(err, os.ErrNotExist) {
+		c.Uncertified = fmt.Sprintf("its certificate %s is not there", entry.Certificate)
+		return nil
+	}
+	if err != nil {
+		return cli.Usage("reading the certificate: %w", err)
+	}
+	var r conformance.Report
+	if json.Unmarshal(raw, &r) != nil || len(r.Evaluator) == 0 {
+		return cli.Usage("the certificate %s is no report of experiment conformance: give the file that its --output wrote", entry.Certificate)
+	}
+	switch {
+	case !slices.Equal(r.Evaluator, opened.Evaluator.Command()):
+		c.Uncertified = fmt.Sprintf("the certificate %s is that of %s", entry.Certificate, strings.Join(r.Evaluator, " "))
+	case !r.Passed() || r.TotalRuns == 0:
+		c.Uncertified = fmt.Sprintf("it did not pass (%s)", entry.Certificate)
+	case r.Fingerprint != opened.Fingerprint:
+		c.Uncertified = fmt.Sprintf("it has changed since it was certified (%s)", entry.Certificate)
+	default:
+		c.Certified, c.Weak = r.Terms(), strings.Join(r.Weak(), "; ")
+	}
+	return nil
+}

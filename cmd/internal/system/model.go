@@ -1,0 +1,216 @@
+package system
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"extraction-experiment/configs"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/limit"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/cache"
+	"extraction-experiment/pipeline/provider"
+	"extraction-experiment/pipeline/provider/gemini"
+	"extraction-experiment/pipeline/provider/openai"
+	"extraction-experiment/pipeline/provider/recorded"
+)
+
+// Limits say how a model may be asked; 0 is without a limit.
+type Limits struct {
+	RPM, TPM, Retries int
+	Cache             string // a folder of answers; empty keeps none
+	USD               float64
+	Tokens            int
+	Concurrency       int
+	Timeout           time.Duration // of an item
+	// Limiters are those that the runs of a sweep share, by model; nil for one run.
+	Limiters map[string]*limit.Limiter
+}
+
+// Limited reports whether anything was asked for that only a model has.
+func (c Limits) Limited() bool {
+	return c.RPM > 0 || c.TPM > 0 || c.Cache != "" || c.USD > 0 || c.Tokens > 0
+}
+
+// Model is a model within its limits, with what is to be asked of them later.
+type Model struct {
+	pipeline.Model
+	waits  *waits           // nil for a recording
+	remote pipeline.Model   // under the cache; nil for a recording
+	Budget *pipeline.Budget // nil without a bound
+	cache  *cache.Folder    // nil without one
+}
+
+// waits passes on why requests wait, to whom is named when the run begins.
+type waits struct {
+	provider string
+	to       atomic.Pointer[func(provider string, wait pipeline.Wait)]
+}
+
+func (w *waits) tell(wait pipeline.Wait) {
+	if told := w.to.Load(); told != nil {
+		(*told)(w.provider, wait)
+	}
+}
+
+// Follow has somebody told of what waits.
+func (a Model) Follow(told func(provider string, wait pipeline.Wait)) {
+	if a.waits != nil {
+		a.waits.to.Store(&told)
+	}
+}
+
+// within puts a model under limits, a budget and a cache. A request may take
+// half of the time of an item, so that one that hangs is sent again.
+// A recording has no limits.
+func (o Opener) within(opened provider.Opened, known Catalogue, c Limits) (Model, error) {
+	priced := pipeline.Priced(opened.Model, opened.Info.Model, known.Price)
+	if opened.Info.Pipeline == recorded.Name {
+		return Model{Model: priced}, nil
+	}
+	limiter, err := c.limiter(opened)
+	if err != nil {
+		return Model{}, err
+	}
+	a := Model{waits: &waits{provider: opened.Provider}}
+	if c.USD > 0 || c.Tokens > 0 {
+		a.Budget, err = pipeline.NewBudget(pipeline.BudgetConfig{USD: c.USD, Tokens: int64(c.Tokens), Model: opened.Info.Model, Prices: known.Price})
+		if err != nil {
+			return Model{}, err
+		}
+	}
+	a.Model, err = pipeline.Limited(pipeline.LimitedConfig{
+		Model: priced, Limiter: limiter, Budget: a.Budget, Tries: c.Retries + 1, Timeout: c.Timeout / 2, Waits: a.waits.tell,
+	})
+	a.remote = a.Model
+	if err == nil && c.Cache != "" {
+		a.cache, err = cache.Open(c.Cache)
+		if err == nil {
+			a.Model = cache.Cached(a.Model, a.cache, cache.Source{Provider: opened.Provider, Endpoint: addressOf(opened.Provider, o.Getenv), Model: opened.Info.Model})
+		}
+	}
+	return a, err
+}
+
+// limiter is that of the model, which runs of a sweep have in common: what one of
+// them learned about the provider holds for the next.
+func (c Limits) limiter(opened provider.Opened) (*limit.Limiter, error) {
+	key := opened.Provider + " " + opened.Info.Model
+	if known := c.Limiters[key]; known != nil {
+		return known, nil
+	}
+	limiter, err := limit.New(limit.Config{Most: c.Concurrency, RequestsPerMinute: int64(c.RPM), TokensPerMinute: int64(c.TPM)})
+	if err == nil && c.Limiters != nil {
+		c.Limiters[key] = limiter
+	}
+	return limiter, err
+}
+
+// spent books an outcome that the run, or its sweep, had already; nil without a budget.
+func (a Model) spent() func(outcome.Outcome) {
+	if a.Budget == nil {
+		return nil
+	}
+	return func(o outcome.Outcome) {
+		a.Budget.Book(o.CostUSD, o.Usage, o.Assumed)
+		if j := o.Judging; j != nil {
+			a.Budget.Book(j.CostUSD, j.Usage, j.Assumed)
+		}
+	}
+}
+
+// NotKept says which answers could not be kept, after the run, which that does
+// not harm; it is empty if all were.
+func (a Model) NotKept() string {
+	if a.cache == nil || a.cache.Err() == nil {
+		return ""
+	}
+	return a.cache.Err().Error() + "; the run itself is not harmed"
+}
+
+// The files that replace or complete what is built in about models.
+const (
+	EnvModels = "EXPERIMENT_MODELS_FILE"
+	EnvPrices = "EXPERIMENT_PRICES_FILE"
+)
+
+// Catalogue is what is known of models: what they cannot do, whose they are,
+// and what they cost.
+type Catalogue struct {
+	models configs.Models
+	prices configs.Prices
+}
+
+// ReadCatalogue reads what is known of models, with the files that the environment names.
+func ReadCatalogue(getenv func(string) string) (Catalogue, error) {
+	models, err := configs.LoadModels(getenv(EnvModels))
+	if err != nil {
+		return Catalogue{}, cli.Usage("%w", err)
+	}
+	prices, err := configs.LoadPrices(getenv(EnvPrices))
+	if err != nil {
+		return Catalogue{}, cli.Usage("%w", err)
+	}
+	return Catalogue{models, prices}, nil
+}
+
+// ProviderConfig tells providers what the environment and the data say.
+func (c Catalogue) ProviderConfig(getenv func(string) string) provider.Config {
+	return provider.Config{
+		Getenv: getenv,
+		Guess: func(model string) (string, bool) {
+			known, ok := c.models.Lookup(model)
+			return known.Provider, ok && known.Provider != ""
+		},
+		Capabilities: func(model string) pipeline.Capabilities {
+			known, _ := c.models.Lookup(model)
+			return pipeline.Capabilities{
+				NoTemperature: known.NoTemperature, NoTopP: known.NoTopP, NoSeed: known.NoSeed,
+				MaxCompletionTokens: known.MaxCompletionTokens, InstructionOnly: known.NoSchema,
+			}
+		},
+	}
+}
+
+// Price is what a model costs, as the pipeline asks for it.
+func (c Catalogue) Price(model string) (pipeline.Price, bool) {
+	p, ok := c.prices.Lookup(model)
+	return pipeline.Price{Input: p.Input, CachedInput: p.CachedInput, Output: p.Output, MaxInput: p.MaxInput}, ok
+}
+
+// EndpointOf says which server the model is asked at: its host and the beginning
+// of a hash of the address, which may hold more than a stranger should read;
+// "default" for the provider's own, and empty where no server is asked.
+func EndpointOf(s outcome.System, getenv func(string) string) string {
+	if s.Provider != openai.Name && s.Provider != gemini.Name || strings.HasPrefix(s.Pipeline, recorded.Name) {
+		return ""
+	}
+	address := strings.TrimRight(strings.TrimSpace(addressOf(s.Provider, getenv)), "/")
+	if address == "" {
+		return "default"
+	}
+	host := ""
+	if u, err := url.Parse(address); err == nil {
+		u.User = nil // who asks is not where
+		host, address = u.Host, u.String()
+	}
+	hash := sha256.Sum256([]byte(address))
+	return host + "~" + hex.EncodeToString(hash[:4])
+}
+
+// addressOf is the address that the environment gives to a provider; "" is its
+// own, or none.
+func addressOf(provider string, getenv func(string) string) string {
+	switch provider {
+	case openai.Name:
+		return getenv(openai.EnvBaseURL)
+	case gemini.Name:
+		return getenv(gemini.EnvBaseURL)
+	}
+	return ""
+}

@@ -1,0 +1,269 @@
+// Package system opens what an experiment measures: a team's pipeline, an extractor,
+// or a model with its prompt, within limits, budget and cache; and the evaluators that
+// judge it.
+package system
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+
+	"extraction-experiment/experiment"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/printable"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/chunk"
+	"extraction-experiment/pipeline/prompt"
+	"extraction-experiment/pipeline/provider"
+	"extraction-experiment/pipeline/provider/external"
+	"extraction-experiment/pipeline/provider/recorded"
+	"extraction-experiment/scoring"
+)
+
+// Opener opens systems. All fields are needed.
+type Opener struct {
+	Langfuse *experiment.Langfuse
+	Getenv   func(string) string
+	Stderr   io.Writer // what programs write to their standard error
+	// MissingPrompt says of a prompt that Langfuse does not have which there are.
+	MissingPrompt func(context.Context, *langfuse.Client, langfuse.PromptRef) error
+}
+
+// Config says what is to be measured: a team's own pipeline, an extractor that needs
+// no model, or a model with its prompt.
+type Config struct {
+	Model string
+	// ModelGiven says that the model was named, and is not the default.
+	ModelGiven bool
+	Pipeline   string // a program or an address
+	Record     string // the file of a recording
+	Limits     Limits
+	Resume     bool // the recording goes on, too
+	TwoStages  bool
+	Prompt     langfuse.PromptRef // without a name where none was given
+	PromptFile string
+	Vars       []prompt.Var
+	Parameters pipeline.Parameters
+	// Estimator, if set, is asked in place of the model.
+	Estimator *pipeline.Estimator
+
+	schema json.RawMessage // of the prompt's config
+	// placeholders are messages that the prompt's config gives by name.
+	placeholders map[string][]prompt.Message
+}
+
+// AsksPrompt reports whether a prompt was asked for.
+func (c Config) AsksPrompt() bool {
+	return c.Prompt != (langfuse.PromptRef{}) || c.PromptFile != ""
+}
+
+// OnlyAsks reports whether opening the system leaves everything as it is: no
+// prompt is pushed, no recording begun.
+func (c Config) OnlyAsks() bool { return c.PromptFile == "" && c.Record == "" }
+
+// System is what is measured: an extractor, described for the run's header.
+type System struct {
+	Extractor pipeline.Extractor
+	Header    outcome.System
+	Close     func() error
+	Asks      Model
+	Notes     []string // what a person should know before it begins
+	// reached reports whether a team's own system ever answered; nil where that
+	// is not known.
+	reached func() bool
+}
+
+// Measured is the system as the engine takes it.
+func (s *System) Measured(task experiment.Task, judge experiment.Scorer) experiment.System {
+	reached := s.reached
+	if reached == nil && s.Asks.remote != nil {
+		reached = func() bool { return pipeline.Reached(s.Asks.remote) }
+	}
+	return experiment.System{
+		Task: task, Scorer: judge, Header: s.Header, Notes: s.Notes, Spent: s.Asks.spent(), Reached: reached, Close: s.Close,
+	}
+}
+
+// Asked says in words who is.
+func (s System) Asked() string {
+	if s.reached != nil {
+		return "the service"
+	}
+	return "the model"
+}
+
+// Open opens the extractor that a Config names.
+func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
+	if cfg.Pipeline != "" {
+		return o.openPipeline(cfg)
+	}
+	known, err := ReadCatalogue(o.Getenv)
+	if err != nil {
+		return System{}, err
+	}
+	if cfg.ModelGiven { // a mistake in the model is found before a prompt is pushed
+		opened, err := provider.Open(cfg.Model, known.ProviderConfig(o.Getenv))
+		if err != nil {
+			return System{}, refused(err)
+		}
+		if err := opened.Close(); err != nil {
+			return System{}, err
+		}
+	}
+	var template prompt.Template
+	var pin outcome.Prompt
+	var notes []string
+	if cfg.AsksPrompt() || cfg.ModelGiven && !IsBaseline(cfg.Model) {
+		if template, pin, err = o.findPrompt(ctx, cfg); err != nil {
+			return System{}, err
+		}
+		if notes, err = cfg.fillFrom(template); err != nil {
+			return System{}, err
+		}
+	}
+	opened, err := provider.Open(cfg.Model, known.ProviderConfig(o.Getenv))
+	if err != nil {
+		return System{}, refused(err)
+	}
+	if opened.Extractor != nil {
+		if cfg.AsksPrompt() || cfg.Parameters != (pipeline.Parameters{}) || cfg.Record != "" || cfg.TwoStages || len(cfg.Vars) > 0 || cfg.Limits.Limited() {
+			refused := cli.Usage("the %s reads no prompt, has no temperature and the like, and nothing to record: name a model with --model", opened.Info.Model)
+			return System{}, errors.Join(refused, opened.Close())
+		}
+		return System{Extractor: opened.Extractor, Header: describe(opened.Info, cfg, pin), Close: opened.Close, Notes: notes}, nil
+	}
+	made, err := o.overModel(opened, known, template, pin, cfg)
+	made.Notes = notes
+	return made, err
+}
+
+// overModel puts the pipeline over a model that is priced, and recorded where
+// that is asked for.
+func (o Opener) overModel(opened provider.Opened, known Catalogue, template prompt.Template, pin outcome.Prompt, cfg Config) (System, error) {
+	var asks Model
+	var err error
+	if cfg.Estimator != nil { // no folder of answers is made, no recording begun
+		asks, cfg.Record = Model{Model: cfg.Estimator}, ""
+	} else if asks, err = o.within(opened, known, cfg.Limits); err != nil {
+		return System{}, errors.Join(refused(err), opened.Close())
+	}
+	config := pipeline.Config{
+		Model: asks, Name: opened.Info.Model, Provider: opened.Provider,
+		Prompt: template, Vars: cfg.Vars, Parameters: cfg.Parameters, Capabilities: opened.Capabilities,
+		TwoStages: cfg.TwoStages, Schema: cfg.schema, Placeholders: cfg.placeholders,
+		Vocabulary: chunk.Vocabulary(scoring.SpecificationVocabulary()),
+	}
+	extractor, err := pipeline.New(config)
+	if err != nil {
+		return System{}, errors.Join(cli.Errorf(cli.ExitUsage, "model %s: %w", opened.Info.Model, err), opened.Close())
+	}
+	opened.Pipeline = pipelineName(opened.Info, cfg)
+	header := describe(opened.Info, cfg, pin)
+	if cfg.Record == "" {
+		return System{Extractor: extractor, Header: header, Close: opened.Close, Asks: asks}, nil
+	}
+	begin := recorded.Create
+	if cfg.Resume {
+		begin = recorded.Continue
+	}
+	tape, err := begin(cfg.Record, recorded.Source{Provider: opened.Provider, Model: opened.Info.Model})
+	if err != nil {
+		return System{}, errors.Join(err, opened.Close())
+	}
+	end := func() error { return errors.Join(tape.Close(), opened.Close()) }
+	config.Model = recorded.Record(config.Model, tape)
+	if extractor, err = pipeline.New(config); err != nil {
+		return System{}, errors.Join(err, end())
+	}
+	return System{Extractor: extractor, Header: header, Close: end, Asks: asks}, nil
+}
+
+func (o Opener) openPipeline(cfg Config) (System, error) {
+	if cfg.ModelGiven && IsBaseline(cfg.Model) {
+		return System{}, cli.Usage("--model baseline and --pipeline cannot both be measured in one run")
+	}
+	model := ""
+	if cfg.ModelGiven {
+		model = cfg.Model
+	}
+	extractor, err := external.New(external.Config{
+		Target: cfg.Pipeline, Concurrency: cfg.Limits.Concurrency, Model: model, Parameters: cfg.Parameters, Stderr: newStderr(o.Stderr),
+		Token: o.Getenv(EnvPipelineToken),
+	})
+	if err != nil {
+		return System{}, err
+	}
+	header := describe(provider.Info{Provider: external.Name, Model: model, Pipeline: extractor.Target()}, cfg, outcome.Prompt{})
+	if model == "" {
+		header.Model = external.Name
+	}
+	return System{Extractor: extractor, Header: header, Close: extractor.Close, reached: extractor.Reached}, nil
+}
+
+// EnvPipelineToken is sent to a pipeline's address as a bearer token.
+const EnvPipelineToken = "EXPERIMENT_PIPELINE_TOKEN"
+
+// pipelineName describes how the model is asked, so that runs that ask in
+// another way are told apart, and are not resumed as one.
+func pipelineName(info provider.Info, cfg Config) string {
+	parts := []string{"ask@1"}
+	if info.Pipeline != "" {
+		parts = []string{info.Pipeline}
+	}
+	if cfg.TwoStages {
+		parts = append(parts, "two-stages")
+	}
+	for _, v := range cfg.Vars {
+		parts = append(parts, "var:"+v.Name+"="+v.Path)
+	}
+	return strings.Join(parts, " ")
+}
+
+func describe(info provider.Info, cfg Config, pin outcome.Prompt) outcome.System {
+	return outcome.System{
+		Model: info.Model, Provider: info.Provider, Pipeline: info.Pipeline, Prompt: pin,
+		Temperature: cfg.Parameters.Temperature, TopP: cfg.Parameters.TopP,
+		MaxTokens: cfg.Parameters.MaxTokens, Seed: cfg.Parameters.Seed,
+	}
+}
+
+// IsBaseline reports whether a model is the extractor that needs none.
+func IsBaseline(model string) bool { return strings.EqualFold(strings.TrimSpace(model), "baseline") }
+
+// refused gives a refused configuration exit code 64 where it has none.
+func refused(err error) error { return cli.WithCode(cli.ExitUsage, err) }
+
+// mostStderr bounds what is shown of the standard error of a program, in bytes.
+const mostStderr = 64 << 10
+
+// stderr passes on what a team's program writes to standard error: harmless to a
+// terminal, and no more than mostStderr of it. An error is that of the writer behind
+// it, which package proc does not let the program feel. Safe for concurrent use.
+type stderr struct {
+	to io.Writer
+
+	mu   sync.Mutex
+	left int
+}
+
+func newStderr(to io.Writer) *stderr { return &stderr{to: to, left: mostStderr} }
+
+// Write shows what there is room for.
+func (p *stderr) Write(text []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.left <= 0 {
+		return len(text), nil
+	}
+	shown := printable.Block(string(text[:min(len(text), p.left)]))
+	if p.left -= len(text); p.left <= 0 {
+		shown += "\n… what the program writes to standard error beyond this is not shown\n"
+	}
+	_, err := io.WriteString(p.to, shown)
+	return len(text), err
+}

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/runstore"
@@ -51,7 +50,7 @@ func (l *Langfuse) publishing(run *runstore.Run, log *slog.Logger, obs Observer)
 	return tracking.Config{
 		Client: l.Client, Server: l.Server, Place: l.Place(), Pages: !l.Embedded, Run: run, Log: log,
 		Published: obs.Published, Withdrawing: obs.Withdrawing,
-		Runner: langfuse.Scope{Name: "extraction-experiment", Version: build.Version()},
+		Runner: langfuse.Scope{Name: "extraction-experiment", Version: cli.Version()},
 	}
 }
 

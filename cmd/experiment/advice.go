@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider/external"
 	"extraction-experiment/tracking"
@@ -32,7 +33,7 @@ func resumeCommand(args []string) string {
 			arg = external.Shown(arg)
 		}
 		if arg != "--resume" {
-			command += " " + quote(arg)
+			command += " " + cli.Quote(arg)
 		}
 	}
 	return command + " --resume"
@@ -72,5 +73,5 @@ func sendLater(published error, run string) error {
 	if published == nil || errors.As(published, &left) && left.Refused {
 		return published
 	}
-	return fmt.Errorf("%w; nothing is lost, send it later with: experiment publish %s", published, quote(run))
+	return fmt.Errorf("%w; nothing is lost, send it later with: experiment publish %s", published, cli.Quote(run))
 }

@@ -6,7 +6,7 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/configs"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/nearest"
@@ -22,8 +22,8 @@ func answersActions() map[string]answersAction {
 }
 
 type answersAction struct {
-	table []setting
-	run   func(c *urfave.Context, env cli.Env, values settings) error
+	table []settings.Setting
+	run   func(c *urfave.Context, env cli.Env, values settings.Values) error
 }
 
 func answersCommand(env cli.Env) *urfave.Command {
@@ -32,17 +32,16 @@ func answersCommand(env cli.Env) *urfave.Command {
 		Usage: "grade answers to questions about PDF documents",
 		UsageText: "experiment answers run --pdf FILE --questions FILE.jsonl [--out RUN] [flags]\n" +
 			"experiment answers benchmark --config FILE [flags]",
-		ArgsUsage:    "run | benchmark",
-		OnUsageError: flags.UsageError,
-		Action:       func(c *urfave.Context) error { return answersMain(c, env) },
+		ArgsUsage: "run | benchmark",
+		Action:    func(c *urfave.Context) error { return answersMain(c, env) },
 	}
 	seen := map[string]bool{}
 	for _, name := range []string{"run", "benchmark"} {
 		for _, s := range answersActions()[name].table {
-			if !seen[s.flag] {
-				command.Flags = append(command.Flags, s.flagFor())
+			if !seen[s.Flag] {
+				command.Flags = append(command.Flags, s.AsFlag())
 			}
-			seen[s.flag] = true
+			seen[s.Flag] = true
 		}
 	}
 	return command
@@ -65,11 +64,11 @@ func answersMain(c *urfave.Context, env cli.Env) error {
 	}
 	for _, flag := range c.Command.Flags {
 		name := flag.Names()[0]
-		known := slices.ContainsFunc(action.table, func(s setting) bool { return s.flag == name })
+		known := slices.ContainsFunc(action.table, func(s settings.Setting) bool { return s.Flag == name })
 		if c.IsSet(name) && !known && name != "help" {
 			return cli.Usage("answers %s has no --%s", word, name)
 		}
 	}
 	// The configuration file of a run has no settings of answers.
-	return action.run(c, env, resolve(c, action.table, env.Getenv, configs.Experiment{}, ""))
+	return action.run(c, env, settings.Resolve(c, action.table, env.Getenv, configs.Experiment{}, ""))
 }

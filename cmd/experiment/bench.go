@@ -7,7 +7,7 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/nearest"
 )
@@ -36,9 +36,9 @@ func (a benchAction) takes(words []string) string {
 	case len(words) < a.least:
 		return "needs a file"
 	case a.most == 0:
-		return "takes no argument, got " + quote(words[0])
+		return "takes no argument, got " + cli.Quote(words[0])
 	}
-	return "takes one argument, got " + quote(words[a.most]) + " as well"
+	return "takes one argument, got " + cli.Quote(words[a.most]) + " as well"
 }
 
 func benchCommand(env cli.Env) *urfave.Command {
@@ -47,11 +47,10 @@ func benchCommand(env cli.Env) *urfave.Command {
 		forms = append(forms, "experiment "+a.usage)
 	}
 	command := &urfave.Command{
-		Name:         "bench",
-		Usage:        "measure how stable and well-formed extraction is",
-		UsageText:    strings.Join(forms, "\n"),
-		ArgsUsage:    "[run | score | add]",
-		OnUsageError: flags.UsageError,
+		Name:      "bench",
+		Usage:     "measure how stable and well-formed extraction is",
+		UsageText: strings.Join(forms, "\n"),
+		ArgsUsage: "[run | score | add]",
 		Description: "Without --dataset the files of ./bench/datasets are run, or where there are none the cases that come with the program.\n" +
 			"docs/bench.md explains files and metrics.",
 		Flags: []urfave.Flag{
@@ -67,11 +66,14 @@ func benchCommand(env cli.Env) *urfave.Command {
 			&urfave.StringFlag{Name: "concurrency", Aliases: []string{"c"}, Value: "4", Usage: "`N` cases at once"},
 			&urfave.StringFlag{Name: "timeout", Value: "5m", Usage: "`TIME` that one case may take"},
 			&urfave.BoolFlag{Name: "strict", Usage: "also demand the grammars of caseId and packId", DisableDefaultText: true},
-			jsonFlag(),
+			settings.JSONFlag(),
 		},
 		Action: func(c *urfave.Context) error { return benchDispatch(c, env) },
 	}
 	command.Flags = append(command.Flags, gateFlags()...)
+	if settings.WantsHelp(env.Args) {
+		onlyAction(command, env.Args)
+	}
 	return command
 }
 

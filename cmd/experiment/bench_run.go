@@ -13,10 +13,11 @@ import (
 
 	"extraction-experiment/bench/datasets"
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/experiment"
 	benches "extraction-experiment/harness/bench"
-	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/runstore"
@@ -61,7 +62,7 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	}
 	problems := []error{ran, failed, benchWrite(c, env, result)}
 	if !c.Bool("json") && ran == nil && failed == nil {
-		_, err := fmt.Fprintf(env.Stdout, "\n%s\nexperiment bench score %s judges it\n", cfg.Out, quote(cmp.Or(cfg.Name, cfg.Out)))
+		_, err := fmt.Fprintf(env.Stdout, "\n%s\nexperiment bench score %s judges it\n", cfg.Out, cli.Quote(cmp.Or(cfg.Name, cfg.Out)))
 		problems = append(problems, cli.Written(err))
 	}
 	return errors.Join(problems...)
@@ -85,31 +86,31 @@ func alreadyThere(err error, out string) error {
 }
 
 func benchConfig(c *urfave.Context) (benches.Config, error) {
-	p := &problems{}
+	p := &settings.Problems{}
 	cfg := benches.Config{
 		Datasets: c.StringSlice("dataset"), Mode: benches.Mode(c.String("mode")), Options: benches.Options{Strict: c.Bool("strict")},
-		Concurrency: p.count("concurrency", c.String("concurrency"), 1, 1000), Timeout: p.duration("timeout", c.String("timeout")),
-		Resume: c.Bool("resume") || c.Bool("retry-failed"), RetryFailed: c.Bool("retry-failed"), Runner: build.Version(),
+		Concurrency: p.Count("concurrency", c.String("concurrency"), 1, 1000), Timeout: p.Duration("timeout", c.String("timeout")),
+		Resume: c.Bool("resume") || c.Bool("retry-failed"), RetryFailed: c.Bool("retry-failed"), Runner: cli.Version(),
 	}
 	if text := c.String("trials"); text != "" {
-		cfg.Trials = p.count("trials", text, 1, 1000)
+		cfg.Trials = p.Count("trials", text, 1, 1000)
 	}
 	if c.String("model") != "" && c.String("pipeline") != "" {
-		p.add("--model and --pipeline cannot both answer")
+		p.Add("--model and --pipeline cannot both answer")
 	}
 	cfg.Out = c.String("out")
 	if filepath.Ext(cfg.Out) != runstore.Extension {
 		name := cfg.Out
 		if name == "" && cfg.Resume {
-			p.add("--resume and --retry-failed need the run: --out RUN")
+			p.Add("--resume and --retry-failed need the run: --out RUN")
 		}
 		if name == "" {
 			name = madeName("bench")
 		}
-		p.runNameOf("out", name)
+		checkRunNameOf(p, "out", name)
 		cfg.Name, cfg.Out = name, runstore.Path(connect.Folder, "", "bench", name)
 	}
-	if err := errors.Join(p.found...); err != nil {
+	if err := p.Err(); err != nil {
 		return cfg, withCode(err)
 	}
 	if len(cfg.Datasets) == 0 {
@@ -133,7 +134,7 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 
 func benchWrite(c *urfave.Context, env cli.Env, r benches.Report) error {
 	if c.Bool("json") {
-		return printJSON(env, r)
+		return output.JSON(env, r)
 	}
 	return cli.Written(r.WriteText(env.Stdout))
 }

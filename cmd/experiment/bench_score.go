@@ -8,6 +8,8 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
+	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/settings"
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/runstore"
@@ -63,16 +65,16 @@ func gateFlags() []urfave.Flag {
 // readGates reads the flags of the gates, and returns every problem at once.
 func readGates(c *urfave.Context) (benches.Gates, error) {
 	var gates benches.Gates
-	p := &problems{}
+	p := &settings.Problems{}
 	for _, g := range benchGates(&gates) {
 		text := c.String(g.name)
 		if g.count != nil {
-			*g.count = p.count(g.name, text, 0, math.MaxInt32)
-		} else if v := p.number(g.name, text, 0, g.most); v != nil {
+			*g.count = p.Count(g.name, text, 0, math.MaxInt32)
+		} else if v := p.Number(g.name, text, 0, g.most); v != nil {
 			*g.rate = *v
 		}
 	}
-	return gates, withCode(errors.Join(p.found...))
+	return gates, withCode(p.Err())
 }
 
 // scoredBench is what --json prints.
@@ -105,7 +107,7 @@ func benchScore(c *urfave.Context, env cli.Env, words []string) (err error) {
 	}
 	violations := gates.Check(result)
 	if c.Bool("json") {
-		err = printJSON(env, scoredBench{result, gates, violations})
+		err = output.JSON(env, scoredBench{result, gates, violations})
 	} else {
 		err = benchWrite(c, env, result)
 		_, said := fmt.Fprintf(env.Stdout, "\n%s\n", benches.VerdictLine(violations))

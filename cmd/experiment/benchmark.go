@@ -15,6 +15,8 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
+	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
@@ -29,12 +31,12 @@ import (
 )
 
 // answersBenchmarkTable lists the settings of "answers benchmark".
-func answersBenchmarkTable() []setting {
-	return append([]setting{
-		{flag: "config", usage: "`FILE` that lists datasets, weights, repeated runs and gates (docs/answers.md)"},
-		{flag: "out", alias: "o", usage: "also write the report as JSON to `FILE`; a later --baseline reads it"},
-		{flag: "name", alias: "n", usage: "`NAME` that the runs begin with (default: that of the configuration and the time)"},
-		{flag: "baseline", usage: "`FILE` is the report that drop and regressions are measured against"},
+func answersBenchmarkTable() []settings.Setting {
+	return append([]settings.Setting{
+		{Flag: "config", Usage: "`FILE` that lists datasets, weights, repeated runs and gates (docs/answers.md)"},
+		{Flag: "out", Alias: "o", Usage: "also write the report as JSON to `FILE`; a later --baseline reads it"},
+		{Flag: "name", Alias: "n", Usage: "`NAME` that the runs begin with (default: that of the configuration and the time)"},
+		{Flag: "baseline", Usage: "`FILE` is the report that drop and regressions are measured against"},
 	}, answersSystemTable()...)
 }
 
@@ -51,7 +53,7 @@ type benchmarkJob struct {
 	limiters map[string]*limit.Limiter // by model, for all runs
 }
 
-func benchmarkAction(c *urfave.Context, env cli.Env, values settings) error {
+func benchmarkAction(c *urfave.Context, env cli.Env, values settings.Values) error {
 	b, err := newBenchmark(c.Context, env, values)
 	if err != nil {
 		return err
@@ -80,19 +82,19 @@ func benchmarkAction(c *urfave.Context, env cli.Env, values settings) error {
 	return errors.Join(problems...)
 }
 
-func newBenchmark(ctx context.Context, env cli.Env, values settings) (*benchmarkJob, error) {
-	cfg, p := values.answersSystem()
+func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*benchmarkJob, error) {
+	cfg, p := readAnswersSystem(values)
 	b := &benchmarkJob{env: env, cfg: cfg, limiters: map[string]*limit.Limiter{}}
-	path := values.text("config")
+	path := values.Text("config")
 	if path == "" {
-		p.add("--config is missing: name the file that lists the datasets")
+		p.Add("--config is missing: name the file that lists the datasets")
 	}
-	b.cfg.name, b.cfg.output = values.text("name"), values.text("out")
+	b.cfg.name, b.cfg.output = values.Text("name"), values.Text("out")
 	if b.cfg.output != "" {
-		p.err(os.MkdirAll(filepath.Dir(b.cfg.output), 0o755))
-		p.err(cli.CanWrite(b.cfg.output))
+		p.Join(os.MkdirAll(filepath.Dir(b.cfg.output), 0o755))
+		p.Join(cli.CanWrite(b.cfg.output))
 	}
-	if err := errors.Join(p.found...); err != nil {
+	if err := p.Err(); err != nil {
 		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
 	}
 	var err error
@@ -104,18 +106,18 @@ func newBenchmark(ctx context.Context, env cli.Env, values settings) (*benchmark
 		b.cfg.nameMade = b.cfg.name
 	}
 	if b.cfg.resume && b.cfg.nameMade != "" {
-		p.add("--resume: say which benchmark, with the --name that its runs begin with")
+		p.Add("--resume: say which benchmark, with the --name that its runs begin with")
 	}
-	p.runName(b.cfg.name)
-	if err := errors.Join(p.found...); err != nil {
+	checkRunName(p, b.cfg.name)
+	if err := p.Err(); err != nil {
 		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
 	}
-	if from := values.text("baseline"); from != "" {
+	if from := values.Text("baseline"); from != "" {
 		if b.base, err = readBaseline(ctx, from); err != nil {
 			return nil, err
 		}
 	}
-	b.log, err = newLog(env.Stderr, values.text("log-level"), values.text("log-format"))
+	b.log, err = settings.NewLog(env.Stderr, values.Text("log-level"), values.Text("log-format"))
 	return b, err
 }
 
@@ -139,9 +141,9 @@ func (b *benchmarkJob) show(r benchmark.Report) error {
 	var problems []error
 	switch {
 	case b.cfg.json:
-		problems = append(problems, printJSON(b.env, r))
+		problems = append(problems, output.JSON(b.env, r))
 	case !b.cfg.quiet:
-		problems = append(problems, cli.Written(report.Benchmark(b.env.Stdout, r, textOptions(b.env, nil))))
+		problems = append(problems, cli.Written(report.Benchmark(b.env.Stdout, r, output.Text(b.env, nil))))
 	}
 	if b.cfg.output != "" {
 		err := cli.WriteFile(b.cfg.output, func(w io.Writer) error { return report.JSON(w, r, true) })

@@ -7,7 +7,8 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/compare"
 	"extraction-experiment/harness/answers"
 	harness "extraction-experiment/harness/extraction"
@@ -25,11 +26,10 @@ func compareCommand(env cli.Env) *urfave.Command {
 			"Rules: entity_f1 >= base - 0.1 (the whole 95 % interval keeps it), entity_f1 > base, pooled(entity_f1) >= base - 0.1,\n" +
 			"entity_f1 >= 0.7, coverage >= 99%, failures <= 2, cost <= base * 1.1, cost_per_item <= 0.01, latency_p95 <= 2s.\n" +
 			"Exit codes: 0 compared, and every rule passed; 1 a rule failed; 2 the runs cannot be compared; 6 inconclusive, with --inconclusive 6.",
-		OnUsageError: flags.UsageError,
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "base", Usage: "the run to compare with; then all words are candidates"},
 			&urfave.StringSliceFlag{Name: "cand", Aliases: []string{"candidate"}, Usage: "`RUN` to compare with the base; may be repeated"},
-			datasetFlag(),
+			settings.DatasetFlag(),
 			&urfave.StringFlag{Name: "metric", Usage: "the primary `SCORE`, which decides (default: that of the runs, entity_f1)"},
 			&urfave.StringFlag{Name: "cluster-by", Usage: "`KEY` of the items' metadata; items of equal value share a source and are not independent"},
 			&urfave.StringSliceFlag{Name: "gate", Usage: "`RULE|FILE` that must be kept, or a YAML file of rules; may be repeated"},
@@ -40,7 +40,7 @@ func compareCommand(env cli.Env) *urfave.Command {
 			&urfave.Uint64Flag{Name: "seed", Usage: "seed of the permutation test and the bootstrap", Value: 1},
 			&urfave.StringFlag{Name: "html", Usage: "also write the comparison to `FILE`, a page to look at", TakesFile: true},
 			&urfave.BoolFlag{Name: "markdown", Usage: "print Markdown, fit for a comment on a pull request", DisableDefaultText: true},
-			jsonFlag(),
+			settings.JSONFlag(),
 		},
 		Action: func(c *urfave.Context) error { return compareAction(c, env) },
 	}
@@ -81,13 +81,13 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 func showComparison(c *urfave.Context, env cli.Env, result compare.Comparison) error {
 	switch {
 	case c.Bool("json"):
-		return printJSON(env, result)
+		return output.JSON(env, result)
 	case c.Bool("markdown"):
-		return cli.Written(report.CompareMarkdown(env.Stdout, result, textOptions(env, nil)))
+		return cli.Written(report.CompareMarkdown(env.Stdout, result, output.Text(env, nil)))
 	case len(result.Candidates) == 1 && len(result.Candidates[0].Incompatible) > 0:
 		return nil
 	}
-	return cli.Written(report.Compare(env.Stdout, result, textOptions(env, nil)))
+	return cli.Written(report.Compare(env.Stdout, result, output.Text(env, nil)))
 }
 
 // comparedRuns sorts out which word names which run.

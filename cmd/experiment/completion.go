@@ -5,7 +5,6 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/flags"
 	"extraction-experiment/internal/cli"
 )
 
@@ -45,12 +44,11 @@ complete -c experiment -a '(__experiment_complete)'
 
 func completionCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
-		Name:         "completion",
-		Usage:        "print a script that completes commands and flags in a shell",
-		UsageText:    "experiment completion bash|zsh|fish",
-		ArgsUsage:    "bash|zsh|fish",
-		Description:  `For bash: source <(experiment completion bash)`,
-		OnUsageError: flags.UsageError,
+		Name:        "completion",
+		Usage:       "print a script that completes commands and flags in a shell",
+		UsageText:   "experiment completion bash|zsh|fish",
+		ArgsUsage:   "bash|zsh|fish",
+		Description: `For bash: source <(experiment completion bash)`,
 		Action: func(c *urfave.Context) error {
 			script, ok := completions[c.Args().First()]
 			if !ok || c.NArg() != 1 {

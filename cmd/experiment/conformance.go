@@ -13,7 +13,8 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/harness/conformance"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
@@ -31,7 +32,6 @@ func conformanceCommand(env cli.Env) *urfave.Command {
 			"must stay within its score_bounds. Consistent is only what needed no such allowance.\n" +
 			"Exit code 0: every fixture passed; 1: one did not; 64: the file cannot be used; 69: the evaluator cannot be asked;\n" +
 			"5: stopped before every fixture was evaluated, nothing is written.",
-		OnUsageError: flags.UsageError,
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "fixture", Value: "fixtures.yaml", Usage: "`FILE` of labelled fixtures"},
 			&urfave.StringFlag{Name: "runs", Value: "5", Usage: "`N` evaluations of each fixture"},
@@ -49,35 +49,35 @@ func conformanceCommand(env cli.Env) *urfave.Command {
 
 // conformanceConfig reads the flags, and returns every problem at once.
 func conformanceConfig(c *urfave.Context) (conformance.Config, time.Duration, error) {
-	p := &problems{}
+	p := &settings.Problems{}
 	cfg := conformance.Config{
-		Runs:        p.count("runs", c.String("runs"), 1, 100_000),
-		Concurrency: p.count("concurrency", c.String("concurrency"), 1, 1000),
+		Runs:        p.Count("runs", c.String("runs"), 1, 100_000),
+		Concurrency: p.Count("concurrency", c.String("concurrency"), 1, 1000),
 	}
 	for _, share := range []struct {
 		flag string
 		to   *float64
 	}{{"max-flip-rate", &cfg.MaxFlipRate}, {"score-tolerance", &cfg.ScoreTolerance}} {
-		if v := p.number(share.flag, c.String(share.flag), 0, 1); v != nil {
+		if v := p.Number(share.flag, c.String(share.flag), 0, 1); v != nil {
 			*share.to = *v
 		}
 	}
 	if cfg.ScoreTolerance == 1 {
-		p.add("--score-tolerance: 1 would accept any score")
+		p.Add("--score-tolerance: 1 would accept any score")
 	}
-	timeout := p.duration("timeout", c.String("timeout"))
+	timeout := p.Duration("timeout", c.String("timeout"))
 	switch out := c.String("output"); out {
 	case "":
 	case "-":
-		p.add("--output - is no file: --json prints the report on standard output")
+		p.Add("--output - is no file: --json prints the report on standard output")
 	default:
-		p.err(cli.CanWrite(out))
+		p.Join(cli.CanWrite(out))
 	}
-	return cfg, timeout, withCode(errors.Join(p.found...))
+	return cfg, timeout, withCode(p.Err())
 }
 
 func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
-	if err := noWords(c); err != nil {
+	if err := settings.NoWords(c); err != nil {
 		return err
 	}
 	cfg, timeout, err := conformanceConfig(c)
@@ -146,7 +146,7 @@ func conformanceWrite(c *urfave.Context, env cli.Env, r conformance.Report) erro
 		for _, warning := range r.Warnings {
 			fmt.Fprintln(env.Stderr, "warning: "+printable.Line(warning))
 		}
-		return errors.Join(append(problems, printJSON(env, r))...)
+		return errors.Join(append(problems, output.JSON(env, r))...)
 	}
 	return errors.Join(append(problems, cli.Written(report.Conformance(env.Stdout, r)))...)
 }

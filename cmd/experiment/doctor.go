@@ -10,28 +10,28 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
 )
 
 func doctorCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
-		Name:         "doctor",
-		Usage:        "look at keys, Langfuse, model and folder, and say what to do about what is wrong",
-		UsageText:    "experiment doctor [--model MODEL] [--score-configs] [--json]",
-		OnUsageError: flags.UsageError,
+		Name:      "doctor",
+		Usage:     "look at keys, Langfuse, model and folder, and say what to do about what is wrong",
+		UsageText: "experiment doctor [--model MODEL] [--score-configs] [--json]",
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "send one short request to `MODEL`, which may cost a little"},
 			&urfave.BoolFlag{Name: "score-configs", Usage: "make the score configurations that people who annotate choose from, where Langfuse has none of that name", DisableDefaultText: true},
-			modeFlag(),
-			jsonFlag(),
+			settings.ModeFlag(),
+			settings.JSONFlag(),
 		},
 		Action: func(c *urfave.Context) error {
-			if err := noWords(c); err != nil {
+			if err := settings.NoWords(c); err != nil {
 				return err
 			}
-			getenv, err := flaggedMode(c, env.Getenv)
+			getenv, err := settings.InMode(c, env.Getenv)
 			if err != nil {
 				return err
 			}
@@ -94,7 +94,7 @@ func doctorAction(ctx context.Context, env cli.Env, cfg doctorConfig) error {
 	d.folder(ctx)
 	err = errors.Join(err, print())
 	if cfg.json {
-		err = errors.Join(err, printJSON(env, d.findings))
+		err = errors.Join(err, output.JSON(env, d.findings))
 	}
 	if n := len(d.problems); n > 0 {
 		code := cli.ExitCode(errors.Join(d.problems...))

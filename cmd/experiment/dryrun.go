@@ -7,6 +7,8 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
+	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
@@ -28,17 +30,17 @@ type settled struct {
 // dryRun prints every value and where it came from: the settings, the scoring
 // options, and the environment. Nothing is asked of any server, so what the
 // config of a prompt would set is not among them. Keys are never shown.
-func dryRun(env cli.Env, values settings, order []setting, cells []experiment.SweepSettings, file configs.Experiment, path string) error {
+func dryRun(env cli.Env, values settings.Values, order []settings.Setting, cells []experiment.SweepSettings, file configs.Experiment, path string) error {
 	var rows []settled
 	for _, o := range order {
-		r := values[o.flag]
-		value := keyless(strings.Join(r.words, " "))
-		if namesProgram("--"+o.flag) && len(r.words) > 0 {
+		r := values[o.Flag]
+		value := keyless(strings.Join(r.Words, " "))
+		if namesProgram("--"+o.Flag) && len(r.Words) > 0 {
 			value = external.Shown(value)
 		}
-		rows = append(rows, settled{o.flag, value, r.from})
+		rows = append(rows, settled{o.Flag, value, r.From})
 	}
-	rows = append(rows, settled{"environment of scores", values.scoreEnvironment(), values["environment"].from})
+	rows = append(rows, settled{"environment of scores", scoreEnvironment(values), values["environment"].From})
 	scoring, err := file.ScoringJSON()
 	if err != nil {
 		return cli.Usage("%w", err)
@@ -52,8 +54,8 @@ func dryRun(env cli.Env, values settings, order []setting, cells []experiment.Sw
 		rows = append(rows, settled{"run", cell.Name, "sweep"})
 	}
 	rows = append(rows, environment(env.Getenv)...)
-	if values.on("json") {
-		return printJSON(env, rows)
+	if values.On("json") {
+		return output.JSON(env, rows)
 	}
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"extraction-experiment/cmd/internal/output"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
@@ -32,7 +33,7 @@ func (s session) estimates(ctx context.Context, cfgs []runConfig, judges int) er
 		e := withJudging(asked, judges)
 		all = append(all, e)
 		if cfg.json {
-			err = printJSON(env, e)
+			err = output.JSON(env, e)
 		} else {
 			_, err = fmt.Fprint(env.Stdout, between(all), e.Text())
 		}

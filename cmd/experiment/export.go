@@ -7,22 +7,21 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/runstore"
 )
 
 func exportCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
-		Name:         "export",
-		Usage:        "write a run as plain JSONL: header, items, outcomes, footer",
-		UsageText:    "experiment export RUN [--output FILE]",
-		ArgsUsage:    "RUN",
-		OnUsageError: flags.UsageError,
+		Name:      "export",
+		Usage:     "write a run as plain JSONL: header, items, outcomes, footer",
+		UsageText: "experiment export RUN [--output FILE]",
+		ArgsUsage: "RUN",
 		Description: "Of a damaged run everything is written that can still be read; what is missing is named, and the\n" +
 			"exit code is 74.",
 		Flags: []urfave.Flag{
-			datasetFlag(),
+			settings.DatasetFlag(),
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write; - is standard output"},
 		},
 		Action: func(c *urfave.Context) (err error) {

@@ -4,7 +4,7 @@ import (
 	"os/exec"
 	"strings"
 
-	"extraction-experiment/internal/build"
+	"extraction-experiment/internal/cli"
 )
 
 // gitSHA returns the revision of the folder that the run is started in, with
@@ -14,7 +14,7 @@ import (
 func gitSHA() string {
 	sha, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
-		return build.Revision()
+		return cli.Revision()
 	}
 	text := strings.TrimSpace(string(sha))
 	if changes, err := exec.Command("git", "status", "--porcelain", "--untracked-files=no").Output(); err == nil && len(changes) > 0 {

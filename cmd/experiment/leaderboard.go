@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 
+	"extraction-experiment/cmd/internal/output"
 	"extraction-experiment/compare"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
@@ -101,13 +102,13 @@ func experimentOf(ctx context.Context, path string) (id string, err error) {
 func (s session) showBoard(cfg runConfig, board leaderboard) error {
 	switch {
 	case cfg.json:
-		return printJSON(s.env, board)
+		return output.JSON(s.env, board)
 	case cfg.quiet:
 		return nil
 	}
-	where := []string{"experiment show " + quote(board.Runs[0].Summary.Run.Name)}
+	where := []string{"experiment show " + cli.Quote(board.Runs[0].Summary.Run.Name)}
 	if len(board.Runs) > 1 {
-		where = append(where, "experiment compare "+quote(board.Runs[1].Summary.Run.Name)+" "+quote(board.Runs[0].Summary.Run.Name))
+		where = append(where, "experiment compare "+cli.Quote(board.Runs[1].Summary.Run.Name)+" "+cli.Quote(board.Runs[0].Summary.Run.Name))
 	}
-	return cli.Written(report.Leaderboard(s.env.Stdout, board.Leaderboard, textOptions(s.env, append(where, board.URL))))
+	return cli.Written(report.Leaderboard(s.env.Stdout, board.Leaderboard, output.Text(s.env, append(where, board.URL))))
 }

@@ -7,19 +7,9 @@ import (
 	"os"
 
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/terminal"
 )
 
 func main() { os.Exit(Main()) }
 
 // Main runs the command line of this process and returns its exit code.
-func Main() int {
-	return Run(context.Background(), cli.Env{
-		Args:     os.Args[1:],
-		Stdin:    os.Stdin,
-		Stdout:   os.Stdout,
-		Stderr:   os.Stderr,
-		Getenv:   os.Getenv,
-		Terminal: terminal.Width,
-	})
-}
+func Main() int { return Run(context.Background(), cli.Process()) }

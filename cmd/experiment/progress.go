@@ -268,7 +268,7 @@ func (p *progress) sayUnsent(sent <-chan struct{}, run string, paused func() (er
 				next.Reset(unsentFirst - silent)
 				continue
 			}
-			p.above("%s; interrupt keeps everything, experiment publish %s sends it later", text, quote(run))
+			p.above("%s; interrupt keeps everything, experiment publish %s sends it later", text, cli.Quote(run))
 			next.Reset(unsentEvery)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/nearest"
 	"extraction-experiment/internal/printable"
@@ -52,15 +52,14 @@ func promptsCommand(env cli.Env) *urfave.Command {
 		forms = append(forms, "experiment "+a.usage)
 	}
 	return &urfave.Command{
-		Name:         "prompts",
-		Usage:        "list, show, label and compare the prompts in Langfuse",
-		UsageText:    strings.Join(forms, "\n"),
-		ArgsUsage:    "[list | show | label | diff]",
-		OnUsageError: flags.UsageError,
+		Name:      "prompts",
+		Usage:     "list, show, label and compare the prompts in Langfuse",
+		UsageText: strings.Join(forms, "\n"),
+		ArgsUsage: "[list | show | label | diff]",
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "prompt-label", Usage: "show the version of `LABEL` (default: production)"},
 			&urfave.IntFlag{Name: "prompt-version", Usage: "show version `N`", DefaultText: "that of the label"},
-			jsonFlag(),
+			settings.JSONFlag(),
 		},
 		Action: func(c *urfave.Context) error { return promptsAction(c, env) },
 	}
@@ -162,7 +161,7 @@ func lacks(summary langfuse.PromptSummary, ref langfuse.PromptRef) error {
 		return cli.Usage("the prompt %q has no version %d; %s", summary.Name, ref.Version, choices(summary))
 	}
 	label := cmp.Or(ref.Label, "production")
-	return cli.Usage("the prompt %q has no label %q; %s; experiment prompts label %s VERSION %s sets it", summary.Name, label, choices(summary), quote(summary.Name), label)
+	return cli.Usage("the prompt %q has no label %q; %s; experiment prompts label %s VERSION %s sets it", summary.Name, label, choices(summary), cli.Quote(summary.Name), label)
 }
 
 // choices says which versions and labels a prompt has.

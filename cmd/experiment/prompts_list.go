@@ -10,6 +10,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
+	"extraction-experiment/cmd/internal/output"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/langfuse"
@@ -27,7 +28,7 @@ func listPrompts(call promptCall) error {
 	}
 	slices.SortStableFunc(list, func(a, b langfuse.PromptSummary) int { return cmp.Compare(a.Name, b.Name) })
 	if call.c.Bool("json") {
-		return printJSON(call.env, list)
+		return output.JSON(call.env, list)
 	}
 	return cli.Written(promptTable(call.env.Stdout, list, time.Local))
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"extraction-experiment/cmd/internal/output"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/langfuse"
@@ -33,7 +34,7 @@ func showPrompt(call promptCall) error {
 		return err
 	}
 	if call.c.Bool("json") {
-		return printJSON(call.env, found)
+		return output.JSON(call.env, found)
 	}
 	return cli.Written(promptPage(call.env.Stdout, found))
 }

@@ -7,7 +7,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/experiment"
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
@@ -16,13 +16,12 @@ import (
 
 func publishCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
-		Name:         "publish",
-		Usage:        "send to Langfuse what a run holds and Langfuse has not acknowledged",
-		UsageText:    "experiment publish RUN",
-		ArgsUsage:    "RUN",
-		OnUsageError: flags.UsageError,
-		Flags:        append([]urfave.Flag{datasetFlag(), modeFlag()}, logFlags()...),
-		Action:       func(c *urfave.Context) error { return publishAction(c, env) },
+		Name:      "publish",
+		Usage:     "send to Langfuse what a run holds and Langfuse has not acknowledged",
+		UsageText: "experiment publish RUN",
+		ArgsUsage: "RUN",
+		Flags:     append([]urfave.Flag{settings.DatasetFlag(), settings.ModeFlag()}, settings.LogFlags()...),
+		Action:    func(c *urfave.Context) error { return publishAction(c, env) },
 	}
 }
 
@@ -31,11 +30,11 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	log, err := flaggedLog(c, env)
+	log, err := settings.NewLog(env.Stderr, c.String("log-level"), c.String("log-format"))
 	if err != nil {
 		return err
 	}
-	getenv, err := flaggedMode(c, env.Getenv)
+	getenv, err := settings.InMode(c, env.Getenv)
 	if err != nil {
 		return err
 	}
@@ -63,7 +62,7 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 		return notPublished(err)
 	}
 	_, err = fmt.Fprintf(env.Stdout, "%d of %d results were acknowledged by %s; experiment verify %s reads them back\n",
-		counts.Published, counts.Done, lf.Client.BaseURL(), quote(named))
+		counts.Published, counts.Done, lf.Client.BaseURL(), cli.Quote(named))
 	return cli.Written(err)
 }
 
@@ -71,7 +70,7 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 func notPublished(err error) error {
 	var of *experiment.UnpublishableError
 	if errors.As(err, &of) && of.Harness == benches.Name {
-		return cli.Usage("%w: experiment bench score %s judges it", err, quote(of.Name))
+		return cli.Usage("%w: experiment bench score %s judges it", err, cli.Quote(of.Name))
 	}
 	return err
 }

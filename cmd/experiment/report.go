@@ -10,7 +10,8 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/nearest"
 	"extraction-experiment/report"
@@ -48,13 +49,12 @@ func formatNames(list []format) []string {
 
 func reportCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
-		Name:         "report",
-		Usage:        "write runs as a page to look at, or in a form that other tools read",
-		UsageText:    "experiment report RUN… --format html --output report.html",
-		ArgsUsage:    "RUN…",
-		OnUsageError: flags.UsageError,
+		Name:      "report",
+		Usage:     "write runs as a page to look at, or in a form that other tools read",
+		UsageText: "experiment report RUN… --format html --output report.html",
+		ArgsUsage: "RUN…",
 		Flags: []urfave.Flag{
-			datasetFlag(),
+			settings.DatasetFlag(),
 			&urfave.StringFlag{Name: "format", Aliases: []string{"f"}, Value: "text", Usage: "`FORM`: " + strings.Join(formatNames(formats(env)), ", ")},
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write; - is standard output"},
 		},
@@ -102,7 +102,7 @@ func textReports(w io.Writer, env cli.Env, runs []report.Run) error {
 				return err
 			}
 		}
-		if err := report.Text(w, r.Summary, textOptions(env, nil)); err != nil {
+		if err := report.Text(w, r.Summary, output.Text(env, nil)); err != nil {
 			return err
 		}
 	}

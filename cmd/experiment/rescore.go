@@ -8,13 +8,13 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers"
 	harness "extraction-experiment/harness/extraction"
-	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
@@ -31,9 +31,8 @@ func rescoreCommand(env cli.Env) *urfave.Command {
 		Description: "The results become a new run of the same items, beside the old one. It is not in Langfuse\n" +
 			"until experiment publish NEW sends it there. Scores of external evaluators are taken over as they are;\n" +
 			"--config asks the evaluators that it names.",
-		OnUsageError: flags.UsageError,
 		Flags: []urfave.Flag{
-			datasetFlag(),
+			settings.DatasetFlag(),
 			&urfave.StringFlag{Name: "options", Usage: "scoring options, as `FILE|JSON` (the file YAML or JSON); docs/metrics.md explains them"},
 			&urfave.StringFlag{Name: "config", TakesFile: true, Usage: "ask the evaluators under scorers: in the YAML `FILE` anew (nothing else of it is read)"},
 			&urfave.StringFlag{Name: "name", Aliases: []string{"n"}, Usage: "`NAME` of the new run (default: RUN-rescored)"},
@@ -80,7 +79,7 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 		From: from, Name: name, Moved: moves.Add,
 		Pin: outcome.Scorer{Version: scoring.Version, Options: again.raw, Primary: harness.Primary, Custom: again.custom.Described, OutputOnly: []string{harness.GroundedRate}},
 		Describe: func(h *outcome.Header) {
-			h.Runner, h.GitSHA = build.Version(), gitSHA()
+			h.Runner, h.GitSHA = cli.Version(), gitSHA()
 			if h.Harness == answers.Name {
 				h.Publication.Scores = []string{outcome.AllScores}
 			}
@@ -111,14 +110,14 @@ func rescorable(c *urfave.Context, h outcome.Header, name string) error {
 	if h.Harness != harness.Name && h.Harness != answers.Name {
 		return cli.Usage("the run %q is of the harness %s, which is not scored again here", h.Name, h.Harness)
 	}
-	p := &problems{}
-	p.runName(name)
+	p := &settings.Problems{}
+	checkRunName(p, name)
 	for _, flag := range []string{"options", "config"} {
 		if h.Harness == answers.Name && c.IsSet(flag) {
-			p.add("answers are scored in one way: leave --%s out", flag)
+			p.Add("answers are scored in one way: leave --%s out", flag)
 		}
 	}
-	return withCode(errors.Join(p.found...))
+	return withCode(p.Err())
 }
 
 // evaluatorsAgain opens the evaluators that a configuration file names; none
@@ -172,11 +171,11 @@ func noteUnfinished(ctx context.Context, env cli.Env, from *runstore.Reader) err
 
 func printMoves(env cli.Env, asJSON bool, moves report.MovesResult, path string) error {
 	if asJSON {
-		return printJSON(env, moves)
+		return output.JSON(env, moves)
 	}
-	if err := cli.Written(report.MovesText(env.Stdout, moves, textOptions(env, nil))); err != nil {
+	if err := cli.Written(report.MovesText(env.Stdout, moves, output.Text(env, nil))); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(env.Stdout, "\n%s; experiment publish %s sends it to Langfuse\n", path, quote(moves.Name))
+	_, err := fmt.Fprintf(env.Stdout, "\n%s; experiment publish %s sends it to Langfuse\n", path, cli.Quote(moves.Name))
 	return cli.Written(err)
 }

@@ -11,7 +11,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
@@ -27,25 +27,24 @@ import (
 func runCommand(env cli.Env) *urfave.Command {
 	table := runTable()
 	command := &urfave.Command{
-		Name:         "run",
-		Usage:        "run an experiment (what experiment does without a command)",
-		UsageText:    "experiment run --dataset NAME --name RUN [flags]",
-		OnUsageError: flags.UsageError,
+		Name:      "run",
+		Usage:     "run an experiment (what experiment does without a command)",
+		UsageText: "experiment run --dataset NAME --name RUN [flags]",
 		Action: func(c *urfave.Context) error {
-			if err := noWords(c); err != nil {
+			if err := settings.NoWords(c); err != nil {
 				return err
 			}
 			return runAction(c, env, table)
 		},
 	}
 	for _, s := range table {
-		command.Flags = append(command.Flags, s.flagFor())
+		command.Flags = append(command.Flags, s.AsFlag())
 	}
 	return command
 }
 
 // runAction resolves the settings and runs what they say.
-func runAction(c *urfave.Context, env cli.Env, table []setting) error {
+func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 	path := c.String("config")
 	if path == "" {
 		path = env.Getenv("EXPERIMENT_CONFIG")
@@ -57,17 +56,17 @@ func runAction(c *urfave.Context, env cli.Env, table []setting) error {
 			return cli.Errorf(cli.ExitUsage, "%w", err)
 		}
 	}
-	values := resolve(c, table, env.Getenv, file, path)
-	cells, err := values.cells(file.Matrix, path)
+	values := settings.Resolve(c, table, env.Getenv, file, path)
+	cells, err := sweepCells(values, file.Matrix, path)
 	if err != nil {
 		return cli.Usage("%w", err)
 	}
-	if values.on("dry-run") {
+	if values.On("dry-run") {
 		if err := dryRun(env, values, table, cells, file, path); err != nil {
 			return err
 		}
 	}
-	cfgs, err := values.runConfigs(cells, slices.Concat(extractionScores(), []string{outcome.ErrorScore}, customNames(file)))
+	cfgs, err := readRuns(values, cells, slices.Concat(extractionScores(), []string{outcome.ErrorScore}, customNames(file)))
 	if err != nil {
 		return cli.Errorf(cli.ExitUsage, "%w", err)
 	}
@@ -75,8 +74,8 @@ func runAction(c *urfave.Context, env cli.Env, table []setting) error {
 	if err != nil {
 		return err
 	}
-	log, err := newLog(env.Stderr, values.text("log-level"), values.text("log-format"))
-	if err != nil || values.on("dry-run") {
+	log, err := settings.NewLog(env.Stderr, values.Text("log-level"), values.Text("log-format"))
+	if err != nil || values.On("dry-run") {
 		return err
 	}
 	if rules.custom, err = opener(env, nil).OpenScorers(c.Context, file, path); err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/compare"
 	"extraction-experiment/dataset"
@@ -22,56 +22,56 @@ import (
 )
 
 // runTable lists the settings of a run.
-func runTable() []setting {
-	return []setting{
-		{flag: "dataset", alias: "d", env: "EXPERIMENT_DATASET", usage: "`NAME` of a dataset in Langfuse, or a file of items that exists"},
-		{flag: "name", alias: "n", env: "EXPERIMENT_NAME", usage: "`NAME` of the run; used once"},
-		{flag: "model", alias: "m", env: "EXPERIMENT_MODEL", fallback: "baseline", usage: "`MODEL` that extracts; a,b makes a sweep (docs/sweeps.md), as with the other settings of model and prompt"},
-		{flag: "pipeline", env: "EXPERIMENT_PIPELINE", usage: "`PROGRAM|URL` of a team's own pipeline (docs/pipeline-protocol.md)"},
-		{flag: "record", env: "EXPERIMENT_RECORD", usage: "write every exchange with the model to `FILE`; --model recorded/FILE answers from it"},
-		{flag: "prompt", env: "EXPERIMENT_PROMPT", usage: "`NAME` of the prompt in Langfuse (default for a model: extraction)"},
-		{flag: "prompt-label", env: "EXPERIMENT_PROMPT_LABEL", usage: "`LABEL` of the prompt (default: production)"},
-		{flag: "prompt-version", env: "EXPERIMENT_PROMPT_VERSION", usage: "`N` is the version of the prompt"},
-		{flag: "prompt-file", env: "EXPERIMENT_PROMPT_FILE", usage: "push the prompt in `FILE` (text, or JSON messages) where it differs from the newest, and run that"},
-		{flag: "var", many: true, usage: "`NAME=PATH` fills {{NAME}} from the item, as title=input.title; may be repeated"},
-		{flag: "two-stages", env: "EXPERIMENT_TWO_STAGES", toggle: true, usage: "ask the model for entities first, then for relationships between them"},
-		{flag: "temperature", env: "EXPERIMENT_TEMPERATURE", usage: "`T` of the model; 0 is really sent"},
-		{flag: "top-p", env: "EXPERIMENT_TOP_P", usage: "`P` of the model"},
-		{flag: "max-tokens", env: "EXPERIMENT_MAX_TOKENS", usage: "`N` tokens an answer may have"},
-		{flag: "seed", env: "EXPERIMENT_SEED", usage: "`N` seeds the model's sampling"},
-		{flag: "trials", env: "EXPERIMENT_TRIALS", fallback: "1", usage: "run every item `N` times: one run file, one run in Langfuse per trial"},
-		{flag: "concurrency", alias: "c", env: "EXPERIMENT_CONCURRENCY", fallback: "4", usage: "`N` items are worked on at once"},
-		{flag: "timeout", env: "EXPERIMENT_TIMEOUT", fallback: "5m", usage: "`TIME` that one item may take, as 90s or 2m"},
-		{flag: "rpm", env: "EXPERIMENT_RPM", usage: "`N` requests a minute that the provider allows (default: found out)"},
-		{flag: "tpm", env: "EXPERIMENT_TPM", usage: "`N` tokens a minute that the provider allows (default: found out)"},
-		{flag: "retries", env: "EXPERIMENT_RETRIES", fallback: "5", usage: "`N` times a request that failed is sent again"},
-		{flag: "cache", env: "EXPERIMENT_CACHE", usage: "keep answers in the folder `DIR`, and do not pay for them again"},
-		{flag: "budget-usd", env: "EXPERIMENT_BUDGET_USD", usage: "stop, to be resumed, before the run has cost more than `USD`"},
-		{flag: "budget-tokens", env: "EXPERIMENT_BUDGET_TOKENS", usage: "stop, to be resumed, before the run has used more than `N` tokens"},
-		{flag: "limit", env: "EXPERIMENT_LIMIT", usage: "`N` items are run at most"},
-		{flag: "item", many: true, usage: "run only the item with this `ID`; may be repeated"},
-		{flag: "filter", env: "EXPERIMENT_FILTER", many: true, usage: "run only items with `metadata.K=V`; may be repeated, all must hold"},
-		{flag: "max-failures", env: "EXPERIMENT_MAX_FAILURES", fallback: "0", usage: "`N|P%` of the items may fail; more make exit code 4"},
-		{flag: "gate", many: true, usage: "`RULE|FILE` that the run must keep, such as 'entity_f1 >= 0.7', or a YAML file of rules; may be repeated; exit code 1"},
-		{flag: "inconclusive", usage: "what an inconclusive rule counts as: fail, pass, or `6`, which is an exit code of its own (default: fail)"},
-		{flag: "description", env: "EXPERIMENT_DESCRIPTION", usage: "`TEXT` shown beside the run in Langfuse"},
-		{flag: "metadata", many: true, usage: "record `K=V` with the run; may be repeated"},
-		{flag: "environment", env: "LANGFUSE_TRACING_ENVIRONMENT", fallback: outcome.SpanEnvironment, usage: "`NAME` of the Langfuse environment of traces and scores; without it that of scores is " + outcome.ScoreEnvironment},
-		{flag: "publish-mentions", env: "EXPERIMENT_PUBLISH_MENTIONS", toggle: true, usage: "also send the places in the text that were looked up, not only those that the model gave, as mentions of entities to Langfuse"},
-		{flag: "publish-scores", env: "EXPERIMENT_PUBLISH_SCORES", usage: "`all|NAME,…` are the scores to send to Langfuse besides the usual few; those of evaluators always are (docs/langfuse.md)"},
-		{flag: "langfuse-mode", env: connect.EnvMode, usage: modeUsage},
-		{flag: "resume", toggle: true, usage: "go on with the run of this name"},
-		{flag: "retry-failed", bare: true, usage: "go on with the run of this name, and give failed items a new attempt; `[=CLASS,…]` those of these classes only"},
-		{flag: "config", env: "EXPERIMENT_CONFIG", usage: "read settings from the YAML `FILE`"},
-		{flag: "output", alias: "o", env: "EXPERIMENT_OUTPUT", usage: "also write the run as JSONL to `FILE`"},
-		{flag: "html", usage: "of a sweep: also write the leaderboard to `FILE`, a page to look at"},
-		{flag: "verify", env: "EXPERIMENT_VERIFY", toggle: true, usage: "read the run back from Langfuse at the end and compare it with the run file"},
-		{flag: "json", toggle: true, usage: "print the summary as one JSON object on standard output"},
-		{flag: "quiet", alias: "q", env: "EXPERIMENT_QUIET", toggle: true, usage: "no progress and no summary"},
-		{flag: "log-level", env: "EXPERIMENT_LOG_LEVEL", fallback: "warn", usage: "log at `LEVEL`: debug, info, warn or error"},
-		{flag: "log-format", env: "EXPERIMENT_LOG_FORMAT", fallback: "text", usage: "log as `FORM`: text or json"},
-		{flag: "estimate", toggle: true, usage: "print how many items, tokens and dollars the run would take, and run nothing"},
-		{flag: "dry-run", toggle: true, usage: "print every setting and where it came from, and run nothing"},
+func runTable() []settings.Setting {
+	return []settings.Setting{
+		{Flag: "dataset", Alias: "d", Env: "EXPERIMENT_DATASET", Usage: "`NAME` of a dataset in Langfuse, or a file of items that exists"},
+		{Flag: "name", Alias: "n", Env: "EXPERIMENT_NAME", Usage: "`NAME` of the run; used once"},
+		{Flag: "model", Alias: "m", Env: "EXPERIMENT_MODEL", Default: "baseline", Usage: "`MODEL` that extracts; a,b makes a sweep (docs/sweeps.md), as with the other settings of model and prompt"},
+		{Flag: "pipeline", Env: "EXPERIMENT_PIPELINE", Usage: "`PROGRAM|URL` of a team's own pipeline (docs/pipeline-protocol.md)"},
+		{Flag: "record", Env: "EXPERIMENT_RECORD", Usage: "write every exchange with the model to `FILE`; --model recorded/FILE answers from it"},
+		{Flag: "prompt", Env: "EXPERIMENT_PROMPT", Usage: "`NAME` of the prompt in Langfuse (default for a model: extraction)"},
+		{Flag: "prompt-label", Env: "EXPERIMENT_PROMPT_LABEL", Usage: "`LABEL` of the prompt (default: production)"},
+		{Flag: "prompt-version", Env: "EXPERIMENT_PROMPT_VERSION", Usage: "`N` is the version of the prompt"},
+		{Flag: "prompt-file", Env: "EXPERIMENT_PROMPT_FILE", Usage: "push the prompt in `FILE` (text, or JSON messages) where it differs from the newest, and run that"},
+		{Flag: "var", Many: true, Usage: "`NAME=PATH` fills {{NAME}} from the item, as title=input.title; may be repeated"},
+		{Flag: "two-stages", Env: "EXPERIMENT_TWO_STAGES", Switch: true, Usage: "ask the model for entities first, then for relationships between them"},
+		{Flag: "temperature", Env: "EXPERIMENT_TEMPERATURE", Usage: "`T` of the model; 0 is really sent"},
+		{Flag: "top-p", Env: "EXPERIMENT_TOP_P", Usage: "`P` of the model"},
+		{Flag: "max-tokens", Env: "EXPERIMENT_MAX_TOKENS", Usage: "`N` tokens an answer may have"},
+		{Flag: "seed", Env: "EXPERIMENT_SEED", Usage: "`N` seeds the model's sampling"},
+		{Flag: "trials", Env: "EXPERIMENT_TRIALS", Default: "1", Usage: "run every item `N` times: one run file, one run in Langfuse per trial"},
+		{Flag: "concurrency", Alias: "c", Env: "EXPERIMENT_CONCURRENCY", Default: "4", Usage: "`N` items are worked on at once"},
+		{Flag: "timeout", Env: "EXPERIMENT_TIMEOUT", Default: "5m", Usage: "`TIME` that one item may take, as 90s or 2m"},
+		{Flag: "rpm", Env: "EXPERIMENT_RPM", Usage: "`N` requests a minute that the provider allows (default: found out)"},
+		{Flag: "tpm", Env: "EXPERIMENT_TPM", Usage: "`N` tokens a minute that the provider allows (default: found out)"},
+		{Flag: "retries", Env: "EXPERIMENT_RETRIES", Default: "5", Usage: "`N` times a request that failed is sent again"},
+		{Flag: "cache", Env: "EXPERIMENT_CACHE", Usage: "keep answers in the folder `DIR`, and do not pay for them again"},
+		{Flag: "budget-usd", Env: "EXPERIMENT_BUDGET_USD", Usage: "stop, to be resumed, before the run has cost more than `USD`"},
+		{Flag: "budget-tokens", Env: "EXPERIMENT_BUDGET_TOKENS", Usage: "stop, to be resumed, before the run has used more than `N` tokens"},
+		{Flag: "limit", Env: "EXPERIMENT_LIMIT", Usage: "`N` items are run at most"},
+		{Flag: "item", Many: true, Usage: "run only the item with this `ID`; may be repeated"},
+		{Flag: "filter", Env: "EXPERIMENT_FILTER", Many: true, Usage: "run only items with `metadata.K=V`; may be repeated, all must hold"},
+		{Flag: "max-failures", Env: "EXPERIMENT_MAX_FAILURES", Default: "0", Usage: "`N|P%` of the items may fail; more make exit code 4"},
+		{Flag: "gate", Many: true, Usage: "`RULE|FILE` that the run must keep, such as 'entity_f1 >= 0.7', or a YAML file of rules; may be repeated; exit code 1"},
+		{Flag: "inconclusive", Usage: "what an inconclusive rule counts as: fail, pass, or `6`, which is an exit code of its own (default: fail)"},
+		{Flag: "description", Env: "EXPERIMENT_DESCRIPTION", Usage: "`TEXT` shown beside the run in Langfuse"},
+		{Flag: "metadata", Many: true, Usage: "record `K=V` with the run; may be repeated"},
+		{Flag: "environment", Env: "LANGFUSE_TRACING_ENVIRONMENT", Default: outcome.SpanEnvironment, Usage: "`NAME` of the Langfuse environment of traces and scores; without it that of scores is " + outcome.ScoreEnvironment},
+		{Flag: "publish-mentions", Env: "EXPERIMENT_PUBLISH_MENTIONS", Switch: true, Usage: "also send the places in the text that were looked up, not only those that the model gave, as mentions of entities to Langfuse"},
+		{Flag: "publish-scores", Env: "EXPERIMENT_PUBLISH_SCORES", Usage: "`all|NAME,…` are the scores to send to Langfuse besides the usual few; those of evaluators always are (docs/langfuse.md)"},
+		{Flag: "langfuse-mode", Env: connect.EnvMode, Usage: settings.ModeUsage},
+		{Flag: "resume", Switch: true, Usage: "go on with the run of this name"},
+		{Flag: "retry-failed", Bare: true, Usage: "go on with the run of this name, and give failed items a new attempt; `[=CLASS,…]` those of these classes only"},
+		{Flag: "config", Env: "EXPERIMENT_CONFIG", Usage: "read settings from the YAML `FILE`"},
+		{Flag: "output", Alias: "o", Env: "EXPERIMENT_OUTPUT", Usage: "also write the run as JSONL to `FILE`"},
+		{Flag: "html", Usage: "of a sweep: also write the leaderboard to `FILE`, a page to look at"},
+		{Flag: "verify", Env: "EXPERIMENT_VERIFY", Switch: true, Usage: "read the run back from Langfuse at the end and compare it with the run file"},
+		{Flag: "json", Switch: true, Usage: "print the summary as one JSON object on standard output"},
+		{Flag: "quiet", Alias: "q", Env: "EXPERIMENT_QUIET", Switch: true, Usage: "no progress and no summary"},
+		{Flag: "log-level", Env: "EXPERIMENT_LOG_LEVEL", Default: "warn", Usage: "log at `LEVEL`: debug, info, warn or error"},
+		{Flag: "log-format", Env: "EXPERIMENT_LOG_FORMAT", Default: "text", Usage: "log as `FORM`: text or json"},
+		{Flag: "estimate", Switch: true, Usage: "print how many items, tokens and dollars the run would take, and run nothing"},
+		{Flag: "dry-run", Switch: true, Usage: "print every setting and where it came from, and run nothing"},
 	}
 }
 
@@ -109,101 +109,101 @@ type runConfig struct {
 
 // runConfig reads the settings and returns every problem of them at once; scores
 // are the names of those that the run will have.
-func (s settings) runConfig(scores []string) (runConfig, error) {
-	p := &problems{}
-	cfg := s.runConfigOf(p, scores)
+func readRun(s settings.Values, scores []string) (runConfig, error) {
+	p := &settings.Problems{}
+	cfg := readRunOf(p, s, scores)
 	if cfg.estimate && cfg.resume {
-		p.add("--estimate tells what a whole run would take, and not what is left of one: leave out --resume")
+		p.Add("--estimate tells what a whole run would take, and not what is left of one: leave out --resume")
 	}
 	if cfg.dataset == "" {
-		p.add("--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")
+		p.Add("--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")
 	}
 	if cfg.name == "" && !cfg.estimate {
-		p.add("--name is missing: give the run a name, such as baseline-v1")
+		p.Add("--name is missing: give the run a name, such as baseline-v1")
 	}
 	if cfg.output != "" && experiment.IsFile(cfg.dataset) && cli.SameFile(cfg.dataset, cfg.output) {
-		p.add("--output %s would replace the dataset: name another file", cfg.output)
+		p.Add("--output %s would replace the dataset: name another file", cfg.output)
 	}
 	if cfg.name != "" || !cfg.estimate {
-		p.runName(cfg.name)
+		checkRunName(p, cfg.name)
 	}
-	return cfg, errors.Join(p.found...)
+	return cfg, p.Err()
 }
 
 // runConfigOf reads what runs of every harness have.
-func (s settings) runConfigOf(p *problems, scores []string) runConfig {
+func readRunOf(p *settings.Problems, s settings.Values, scores []string) runConfig {
 	cfg := runConfig{
-		dataset:     s.text("dataset"),
-		name:        s.text("name"),
-		system:      p.system(s),
-		concurrency: p.count("concurrency", s.text("concurrency"), 1, 1000),
-		trials:      p.count("trials", s.text("trials"), 1, maxTrials),
-		timeout:     p.duration("timeout", s.text("timeout")),
-		description: s.text("description"),
-		environment: p.environment(s.text("environment")),
-		metadata:    p.pairs("metadata", s.all("metadata")),
-		output:      s.text("output"),
-		html:        s.text("html"),
+		dataset:     s.Text("dataset"),
+		name:        s.Text("name"),
+		system:      readSystem(p, s),
+		concurrency: p.Count("concurrency", s.Text("concurrency"), 1, 1000),
+		trials:      p.Count("trials", s.Text("trials"), 1, maxTrials),
+		timeout:     p.Duration("timeout", s.Text("timeout")),
+		description: s.Text("description"),
+		environment: checkEnvironment(p, s.Text("environment")),
+		metadata:    p.Pairs("metadata", s.All("metadata")),
+		output:      s.Text("output"),
+		html:        s.Text("html"),
 
-		langfuseMode: s.text("langfuse-mode"),
-		resume:       p.toggle(s, "resume"),
-		verify:       p.toggle(s, "verify"),
-		json:         p.toggle(s, "json"),
-		quiet:        p.toggle(s, "quiet"),
-		estimate:     p.toggle(s, "estimate"),
+		langfuseMode: s.Text("langfuse-mode"),
+		resume:       p.Switch(s, "resume"),
+		verify:       p.Switch(s, "verify"),
+		json:         p.Switch(s, "json"),
+		quiet:        p.Switch(s, "quiet"),
+		estimate:     p.Switch(s, "estimate"),
 	}
-	if text := s.text("retry-failed"); text != "" && text != "false" {
+	if text := s.Text("retry-failed"); text != "" && text != "false" {
 		cfg.retry, cfg.resume, cfg.system.Resume = true, true, true
-		cfg.retryClasses = p.classes(text)
+		cfg.retryClasses = readClasses(p, text)
 	}
 	cfg.system.Limits.Timeout, cfg.system.Limits.Concurrency = cfg.timeout, cfg.concurrency
 	if _, err := langfuse.ParseMode(cfg.langfuseMode); err != nil {
-		p.add("--langfuse-mode: %v", err)
+		p.Add("--langfuse-mode: %v", err)
 	}
-	cfg.environmentGiven = s["environment"].from != "default"
+	cfg.environmentGiven = s["environment"].From != settings.FromDefault
 	cfg.publication = outcome.Publication{
-		Form: outcome.PublicationForm, ScoreEnvironment: s.scoreEnvironment(),
-		Scores: p.publishScores(s.text("publish-scores"), scores), Mentions: p.toggle(s, "publish-mentions"),
+		Form: outcome.PublicationForm, ScoreEnvironment: scoreEnvironment(s),
+		Scores: readPublishScores(p, s.Text("publish-scores"), scores), Mentions: p.Switch(s, "publish-mentions"),
 	}
 	for _, key := range tracking.FixedKeys() {
 		if _, taken := cfg.metadata[key]; taken {
-			p.add("--metadata: the key %q is recorded with every run and cannot be set", key)
+			p.Add("--metadata: the key %q is recorded with every run and cannot be set", key)
 		}
 	}
 	if cfg.output == "-" && !(cfg.quiet && !cfg.json) {
-		p.add("--output -: standard output has the summary; add --quiet, or name a file")
+		p.Add("--output -: standard output has the summary; add --quiet, or name a file")
 	} else if cfg.output != "" && cfg.output != "-" {
-		p.err(cli.CanWrite(cfg.output))
+		p.Join(cli.CanWrite(cfg.output))
 	}
 	var err error
-	if cfg.filter, err = dataset.ParseFilter(s.all("filter")...); err != nil {
-		p.err(err)
+	if cfg.filter, err = dataset.ParseFilter(s.All("filter")...); err != nil {
+		p.Join(err)
 	}
-	cfg.filter = cfg.filter.WithIDs(s.all("item")...)
-	if text := s.text("limit"); text != "" {
-		cfg.filter.Limit = p.count("limit", text, 1, 1<<31-1)
+	cfg.filter = cfg.filter.WithIDs(s.All("item")...)
+	if text := s.Text("limit"); text != "" {
+		cfg.filter.Limit = p.Count("limit", text, 1, 1<<31-1)
 	}
-	if cfg.allowance, err = experiment.ParseAllowance(s.text("max-failures")); err != nil {
-		p.add("--max-failures: %v", err)
+	if cfg.allowance, err = experiment.ParseAllowance(s.Text("max-failures")); err != nil {
+		p.Add("--max-failures: %v", err)
 	}
-	p.gate(s, &cfg, scores)
+	readRunGate(p, s, &cfg, scores)
 	return cfg
 }
 
 // gate reads the rules; what one run cannot answer is found before it is paid
 // for.
-func (p *problems) gate(s settings, cfg *runConfig, scores []string) {
+func readRunGate(p *settings.Problems, s settings.Values, cfg *runConfig, scores []string) {
 	var err error
-	if cfg.gate, _, err = readGate(s.all("gate"), s.text("inconclusive")); err == nil {
+	if cfg.gate, _, err = readGate(s.All("gate"), s.Text("inconclusive")); err == nil {
 		err = cfg.gate.CheckRun(scores)
 	}
 	if err != nil {
-		p.add("--gate: %w", err)
+		p.Add("--gate: %w", err)
 	}
 }
 
 // classes reads classes of failure; "true" stands for all of them.
-func (p *problems) classes(text string) []outcome.Class {
+func readClasses(p *settings.Problems, text string) []outcome.Class {
 	if text == "true" || text == "all" {
 		return nil
 	}
@@ -211,7 +211,7 @@ func (p *problems) classes(text string) []outcome.Class {
 	for word := range strings.SplitSeq(text, ",") {
 		class := outcome.Class(strings.TrimSpace(word))
 		if !slices.Contains(outcome.Classes(), class) {
-			p.add("--retry-failed: %q is no class of failure; there are: %s", word, strings.Trim(fmt.Sprint(outcome.Classes()), "[]"))
+			p.Add("--retry-failed: %q is no class of failure; there are: %s", word, strings.Trim(fmt.Sprint(outcome.Classes()), "[]"))
 			continue
 		}
 		classes = append(classes, class)
@@ -223,20 +223,20 @@ func (p *problems) classes(text string) []outcome.Class {
 // silently turn into "default".
 var environments = regexp.MustCompile(`^[a-z0-9_-]{1,40}$`)
 
-func (p *problems) environment(name string) string {
+func checkEnvironment(p *settings.Problems, name string) string {
 	if !environments.MatchString(name) || strings.HasPrefix(name, "langfuse") {
-		p.add("--environment: %q is not accepted by Langfuse: use up to 40 of a-z, 0-9, - and _, not beginning with langfuse", name)
+		p.Add("--environment: %q is not accepted by Langfuse: use up to 40 of a-z, 0-9, - and _, not beginning with langfuse", name)
 	}
 	return name
 }
 
 // publishScores reads which scores go to Langfuse besides the default ones; known are
 // those that the run will have.
-func (p *problems) publishScores(text string, known []string) []string {
+func readPublishScores(p *settings.Problems, text string, known []string) []string {
 	names := slices.DeleteFunc(listed([]string{text}), func(name string) bool { return name == "" })
 	for _, name := range names {
 		if name != outcome.AllScores && !slices.Contains(known, name) {
-			p.add("--publish-scores: there is no score %q; there are: %s, and %s of them%s", name, strings.Join(known, ", "), outcome.AllScores, nearest.Hint(name, known))
+			p.Add("--publish-scores: there is no score %q; there are: %s, and %s of them%s", name, strings.Join(known, ", "), outcome.AllScores, nearest.Hint(name, known))
 		}
 	}
 	slices.Sort(names)
@@ -247,34 +247,34 @@ func (p *problems) publishScores(text string, known []string) []string {
 }
 
 // scoreEnvironment is that of the scores: who names one means both.
-func (s settings) scoreEnvironment() string {
-	if s["environment"].from == "default" {
+func scoreEnvironment(s settings.Values) string {
+	if s["environment"].From == settings.FromDefault {
 		return outcome.ScoreEnvironment
 	}
-	return s.text("environment")
+	return s.Text("environment")
 }
 
 // reserved names are made by the program: one for each trial of a run.
 var reserved = regexp.MustCompile(`#[0-9]+$`)
 
-func (p *problems) runName(name string) { p.runNameOf("name", name) }
+func checkRunName(p *settings.Problems, name string) { checkRunNameOf(p, "name", name) }
 
 // runNameOf does so for a name that another flag gives.
-func (p *problems) runNameOf(flag, name string) {
+func checkRunNameOf(p *settings.Problems, flag, name string) {
 	switch {
 	case name == "." || name == "..":
-		p.add("--%s: %q is no name that can be looked up", flag, name)
+		p.Add("--%s: %q is no name that can be looked up", flag, name)
 	case !utf8.ValidString(name):
-		p.add("--%s: %q is not valid UTF-8", flag, name)
+		p.Add("--%s: %q is not valid UTF-8", flag, name)
 	case strings.ContainsAny(name, "/,"):
-		p.add("--%s: %q contains a slash or comma, which Langfuse cannot look up; try %q", flag, name, strings.NewReplacer("/", "-", ",", "-").Replace(name))
+		p.Add("--%s: %q contains a slash or comma, which Langfuse cannot look up; try %q", flag, name, strings.NewReplacer("/", "-", ",", "-").Replace(name))
 	case reserved.MatchString(name):
-		p.add("--%s: %q ends in # and digits, which is kept for trials", flag, name)
+		p.Add("--%s: %q ends in # and digits, which is kept for trials", flag, name)
 	case name != strings.TrimSpace(name):
-		p.add("--%s: %q begins or ends with a space", flag, name)
+		p.Add("--%s: %q begins or ends with a space", flag, name)
 	case len(name) > 200:
-		p.add("--%s is longer than 200 bytes", flag)
+		p.Add("--%s is longer than 200 bytes", flag)
 	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		p.add("--%s: %q contains control characters", flag, name)
+		p.Add("--%s: %q contains control characters", flag, name)
 	}
 }

@@ -12,7 +12,8 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/nearest"
 	"extraction-experiment/outcome"
@@ -22,13 +23,12 @@ import (
 
 func runsCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
-		Name:         "runs",
-		Usage:        "list the runs of this folder",
-		UsageText:    "experiment runs [--json]",
-		OnUsageError: flags.UsageError,
-		Flags:        []urfave.Flag{jsonFlag()},
+		Name:      "runs",
+		Usage:     "list the runs of this folder",
+		UsageText: "experiment runs [--json]",
+		Flags:     []urfave.Flag{settings.JSONFlag()},
 		Action: func(c *urfave.Context) error {
-			if err := noWords(c); err != nil {
+			if err := settings.NoWords(c); err != nil {
 				return err
 			}
 			return runsAction(c, env)
@@ -52,9 +52,9 @@ func runsAction(c *urfave.Context, env cli.Env) error {
 		}
 	}
 	if c.Bool("json") {
-		problems = append(problems, printJSON(env, rows))
+		problems = append(problems, output.JSON(env, rows))
 	} else {
-		problems = append(problems, cli.Written(report.Runs(env.Stdout, rows, textOptions(env, nil))))
+		problems = append(problems, cli.Written(report.Runs(env.Stdout, rows, output.Text(env, nil))))
 	}
 	return errors.Join(problems...)
 }

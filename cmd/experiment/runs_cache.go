@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/internal/build"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/wholefile"
 	"extraction-experiment/report"
 )
@@ -52,7 +52,7 @@ func readRunCache(ctx context.Context) *runCache {
 	raw, err := wholefile.Read(ctx, runCachePath(), mostRunCache)
 	var file runCacheFile
 	if err != nil || json.Unmarshal(raw, &file) != nil || file.Format != runCacheFormat ||
-		file.Program != build.Version() || file.Sum != crc32.ChecksumIEEE(file.Rows) || json.Unmarshal(file.Rows, &c.before) != nil {
+		file.Program != cli.Version() || file.Sum != crc32.ChecksumIEEE(file.Rows) || json.Unmarshal(file.Rows, &c.before) != nil {
 		c.before = nil
 	}
 	return c
@@ -106,6 +106,6 @@ func (c *runCache) write() {
 		return
 	}
 	_ = wholefile.Write(runCachePath(), func(w io.Writer) error {
-		return json.NewEncoder(w).Encode(runCacheFile{runCacheFormat, build.Version(), crc32.ChecksumIEEE(rows), rows})
+		return json.NewEncoder(w).Encode(runCacheFile{runCacheFormat, cli.Version(), crc32.ChecksumIEEE(rows), rows})
 	})
 }

@@ -7,7 +7,7 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/cmd/internal/output"
 	"extraction-experiment/configs"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
@@ -19,12 +19,11 @@ import (
 
 func scoreCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
-		Name:         "score",
-		Usage:        "score pairs of expected and extracted, without a model and without Langfuse",
-		UsageText:    "experiment score FILE.jsonl [--options FILE|JSON] [--summary]",
-		ArgsUsage:    "FILE.jsonl",
-		Description:  `A line is {"id", "expected": {…}, "extracted": {…} or null, "error"?, "options"?}; - reads standard input.`,
-		OnUsageError: flags.UsageError,
+		Name:        "score",
+		Usage:       "score pairs of expected and extracted, without a model and without Langfuse",
+		UsageText:   "experiment score FILE.jsonl [--options FILE|JSON] [--summary]",
+		ArgsUsage:   "FILE.jsonl",
+		Description: `A line is {"id", "expected": {…}, "extracted": {…} or null, "error"?, "options"?}; - reads standard input.`,
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "options", Usage: "scoring options, as `FILE|JSON` (the file YAML or JSON); docs/metrics.md explains them"},
 			&urfave.BoolFlag{Name: "summary", Usage: "print the means and pooled values instead of a line for each pair", DisableDefaultText: true},
@@ -64,9 +63,9 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 	summary := sum.Summary()
 	summary.Status = "" // pairs are no run, finished or not
 	if c.Bool("json") {
-		return errors.Join(scored, printJSON(env, summary))
+		return errors.Join(scored, output.JSON(env, summary))
 	}
-	return errors.Join(scored, cli.Written(report.Text(env.Stdout, summary, textOptions(env, nil))))
+	return errors.Join(scored, cli.Written(report.Text(env.Stdout, summary, output.Text(env, nil))))
 }
 
 // readOptions reads scoring options from a file or from the word itself.

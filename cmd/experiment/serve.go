@@ -10,7 +10,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/site"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse/embedded"
@@ -24,7 +24,6 @@ func serveCommand(env cli.Env) *urfave.Command {
 		Description: "The pages list the runs of this folder, show and compare them, and show the traces of the embedded\n" +
 			"Langfuse; they only read, and ask for no key. The server behaves as Langfuse 4 unless --mode says else. To see how a program copes with a\n" +
 			"bad server, slow it down or let requests fail: a failed request may have been carried out.",
-		OnUsageError: flags.UsageError,
 		Flags: []urfave.Flag{
 			&urfave.IntFlag{Name: "port", Aliases: []string{"p"}, Value: connect.DefaultPort, Usage: "`N` is the port on the loopback address; 0 takes a free one"},
 			&urfave.StringFlag{Name: "mode", Value: string(embedded.ModeV4), Usage: "`MODE` is the Langfuse to behave as: v4, v4-dual or v3"},
@@ -33,7 +32,7 @@ func serveCommand(env cli.Env) *urfave.Command {
 			&urfave.IntFlag{Name: "rate-limit", Usage: "`N` is how many requests a minute each kind of route takes before it answers 429"},
 		},
 		Action: func(c *urfave.Context) error {
-			if err := noWords(c); err != nil {
+			if err := settings.NoWords(c); err != nil {
 				return err
 			}
 			play := embedded.Config{Mode: embedded.Mode(c.String("mode")), Faults: embedded.Faults{

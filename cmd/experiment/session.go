@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/output"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/compare"
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers"
 	harness "extraction-experiment/harness/extraction"
-	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/langfuse"
@@ -39,7 +39,7 @@ type session struct {
 func withSession(ctx context.Context, env cli.Env, cfg runConfig, log *slog.Logger, ask func(context.Context, *langfuse.Client), work func(context.Context, session) error) error {
 	ctx, signals := watchSignals(ctx, env.Stderr)
 	defer signals.stop()
-	lf, err := connect.OpenAsking(ctx, insisting(cfg.langfuseMode, env.Getenv), ask)
+	lf, err := connect.OpenAsking(ctx, connect.InMode(cfg.langfuseMode, env.Getenv), ask)
 	if err != nil {
 		return signals.interrupted(err)
 	}
@@ -48,7 +48,7 @@ func withSession(ctx context.Context, env cli.Env, cfg runConfig, log *slog.Logg
 		fmt.Fprintln(env.Stderr, lf.Describe())
 	}
 	err = work(ctx, session{env, lf, signals, log})
-	return errors.Join(distinct([]error{err, lf.Close()})...)
+	return cli.Distinct([]error{err, lf.Close()}...)
 }
 
 // note prints what a person should know; "" is nothing.
@@ -61,7 +61,7 @@ func (s session) note(text string) {
 // engine is the experiment that the settings of a run describe, all but the system.
 func (s session) engine(cfg runConfig, h outcome.Header) experiment.Config {
 	h.Name, h.Trials, h.Description, h.Environment = cfg.name, cfg.trials, cfg.description, cfg.environment
-	h.Publication, h.Metadata, h.GitSHA, h.Runner = cfg.publication, cfg.metadata, gitSHA(), build.Version()
+	h.Publication, h.Metadata, h.GitSHA, h.Runner = cfg.publication, cfg.metadata, gitSHA(), cli.Version()
 	config := experiment.Config{
 		Header: h, Dataset: cfg.dataset, Filter: cfg.filter, Langfuse: &s.lf.Langfuse, Order: scoreOrder(), Log: s.log,
 		Resume: cfg.resume, Retry: cfg.retry, RetryClasses: cfg.retryClasses, Overwrite: cfg.overwrite, Verify: cfg.verify,
@@ -126,7 +126,7 @@ func (s session) finish(cfg runConfig, opened system.System, r experiment.Result
 		problems = append(problems, gate.Err(cfg.name))
 	}
 	s.note(opened.Asks.NotKept())
-	return errors.Join(errors.Join(distinct(append(problems, r.Fault))...), unverified)
+	return errors.Join(cli.Distinct(append(problems, r.Fault)...), unverified)
 }
 
 // stopped says how to go on with a run that was stopped.
@@ -162,14 +162,14 @@ func (s session) write(cfg runConfig, r experiment.Result, g gated) error {
 	switch {
 	case cfg.cell: // the sweep reports all of its runs
 	case cfg.json:
-		problems = append(problems, printJSON(s.env, g))
+		problems = append(problems, output.JSON(s.env, g))
 	case !cfg.quiet:
-		problems = append(problems, cli.Written(report.Text(s.env.Stdout, g.Summary, textOptions(s.env, s.whereToLook(g.Summary)))))
-		problems = append(problems, cli.Written(report.Gate(s.env.Stdout, g.Gate, textOptions(s.env, nil))))
+		problems = append(problems, cli.Written(report.Text(s.env.Stdout, g.Summary, output.Text(s.env, s.whereToLook(g.Summary)))))
+		problems = append(problems, cli.Written(report.Gate(s.env.Stdout, g.Gate, output.Text(s.env, nil))))
 	}
 	if cfg.output != "" {
 		if err := s.export(cfg, r.Path, g.Summary); err != nil {
-			err = fmt.Errorf("writing %s: %w; the run is safe: experiment export %s", cfg.output, err, quote(cfg.name))
+			err = fmt.Errorf("writing %s: %w; the run is safe: experiment export %s", cfg.output, err, cli.Quote(cfg.name))
 			problems = append(problems, cli.Written(err))
 		}
 	}
@@ -191,9 +191,9 @@ func (s session) export(cfg runConfig, path string, summary outcome.Summary) (er
 
 // whereToLook says how to see the run.
 func (s session) whereToLook(summary outcome.Summary) []string {
-	show := fmt.Sprintf("experiment show %s", quote(summary.Run.Name))
+	show := fmt.Sprintf("experiment show %s", cli.Quote(summary.Run.Name))
 	if len(summary.Worst) > 0 {
-		show += " " + quote(summary.Worst[0].ID)
+		show += " " + cli.Quote(summary.Worst[0].ID)
 	}
 	lines := []string{show}
 	switch {
@@ -240,7 +240,7 @@ func (s session) explained(err error, harnessName string) error {
 		}
 		return cli.Usage("the run name %q is taken (%s): use --name %s%s", taken.Name, taken.Place(), taken.Free, hint)
 	case errors.As(err, &missing):
-		return cli.Usage("%w; seed --list shows those that are, seed --dataset %s --file FILE makes it", err, quote(missing.Name))
+		return cli.Usage("%w; seed --list shows those that are, seed --dataset %s --file FILE makes it", err, cli.Quote(missing.Name))
 	}
 	return s.signals.interrupted(err)
 }

@@ -7,7 +7,8 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/nearest"
 	"extraction-experiment/outcome"
@@ -17,35 +18,18 @@ import (
 
 func showCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
-		Name:         "show",
-		Usage:        "show a run, or one item of it with its matches and near misses",
-		UsageText:    "experiment show RUN [ITEM] [--json]",
-		ArgsUsage:    "RUN [ITEM]",
-		OnUsageError: flags.UsageError,
+		Name:      "show",
+		Usage:     "show a run, or one item of it with its matches and near misses",
+		UsageText: "experiment show RUN [ITEM] [--json]",
+		ArgsUsage: "RUN [ITEM]",
 		Flags: []urfave.Flag{
-			datasetFlag(),
-			jsonFlag(),
+			settings.DatasetFlag(),
+			settings.JSONFlag(),
 			&urfave.IntFlag{Name: "trial", Value: 1, Usage: "`N` shows the item of this trial"},
 			&urfave.BoolFlag{Name: "full", Usage: "show the whole document", DisableDefaultText: true},
 		},
 		Action: func(c *urfave.Context) error { return showAction(c, env) },
 	}
-}
-
-func datasetFlag() urfave.Flag {
-	return &urfave.StringFlag{Name: "dataset", Aliases: []string{"d"}, Usage: "`NAME` of the dataset, where runs of several have the same name"}
-}
-
-func jsonFlag() urfave.Flag {
-	return &urfave.BoolFlag{Name: "json", Usage: "print JSON on standard output", DisableDefaultText: true}
-}
-
-// oneRun returns the only argument of a command: the name or file of a run.
-func oneRun(c *urfave.Context) (string, error) {
-	if c.NArg() != 1 {
-		return "", cli.Usage("%s takes the name or file of one run; experiment runs lists them", c.Command.Name)
-	}
-	return c.Args().First(), nil
 }
 
 func showAction(c *urfave.Context, env cli.Env) (err error) {
@@ -66,13 +50,13 @@ func showAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	if c.Bool("json") {
-		return printJSON(env, view)
+		return output.JSON(env, view)
 	}
 	where, err := otherTrials(c.Context, run, words[0], words[1], view.Outcome.Trial)
 	if err != nil {
 		return err
 	}
-	opt := textOptions(env, where)
+	opt := output.Text(env, where)
 	if c.Bool("full") {
 		opt.Document = -1
 	}
@@ -86,7 +70,7 @@ func otherTrials(ctx context.Context, run *runstore.Reader, named, id string, sh
 			return nil, err
 		}
 		if o.Trial != shown && len(lines) < 9 {
-			lines = append(lines, fmt.Sprintf("experiment show %s %s --trial %d", quote(named), quote(id), o.Trial))
+			lines = append(lines, fmt.Sprintf("experiment show %s %s --trial %d", cli.Quote(named), cli.Quote(id), o.Trial))
 		}
 	}
 	return lines, nil
@@ -101,9 +85,9 @@ func showRun(c *urfave.Context, env cli.Env, run *runstore.Reader) error {
 		return err
 	}
 	if c.Bool("json") {
-		return printJSON(env, summary)
+		return output.JSON(env, summary)
 	}
-	return cli.Written(report.Text(env.Stdout, summary, textOptions(env, nil)))
+	return cli.Written(report.Text(env.Stdout, summary, output.Text(env, nil)))
 }
 
 // itemView gathers what is known of one item: its newest attempt.

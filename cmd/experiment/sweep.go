@@ -32,7 +32,7 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules scorer) e
 		err = sweep.Pin(ctx)
 	}
 	if err != nil {
-		return errors.Join(distinct(separate(s.explained(err, harness.Name)))...)
+		return cli.Distinct(cli.Separate(s.explained(err, harness.Name))...)
 	}
 	var problems []error
 	for i, cfg := range cfgs {

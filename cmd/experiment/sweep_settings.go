@@ -6,15 +6,17 @@ import (
 	"slices"
 	"strings"
 
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/experiment"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 )
 
 // cells returns the runs of a sweep: one for every combination of the values
 // that flags (a,b), environment and matrix give; none where every setting has one
 // value and there is no matrix. A flag or variable wins over the matrix.
-func (s settings) cells(matrix map[string][]string, path string) ([]experiment.SweepSettings, error) {
+func sweepCells(s settings.Values, matrix map[string][]string, path string) ([]experiment.SweepSettings, error) {
 	var axes []experiment.Axis
 	several := len(matrix) > 0
 	left := maps.Clone(matrix)
@@ -24,15 +26,15 @@ func (s settings) cells(matrix map[string][]string, path string) ([]experiment.S
 		values, inMatrix := matrix[key]
 		delete(left, key)
 		switch {
-		case given.from == "default" || given.from == "not set" || given.from == path:
-			if !inMatrix && (given.from != path || path == "") {
+		case given.From == settings.FromDefault || given.From == settings.NotSet || given.From == path:
+			if !inMatrix && (given.From != path || path == "") {
 				continue
 			}
 			if !inMatrix {
-				values = listed(given.words)
+				values = listed(given.Words)
 			}
 		default:
-			values = listed(given.words)
+			values = listed(given.Words)
 		}
 		several = several || len(values) > 1
 		axes = append(axes, experiment.Axis{Flag: flag, Values: values})
@@ -43,8 +45,8 @@ func (s settings) cells(matrix map[string][]string, path string) ([]experiment.S
 	for _, key := range slices.Sorted(maps.Keys(left)) { // the package says what can be swept
 		axes = append(axes, experiment.Axis{Flag: strings.ReplaceAll(key, "_", "-"), Values: left[key]})
 	}
-	bare := func(model string) bool { return system.IsBaseline(model) && s.text("pipeline") == "" }
-	return experiment.Matrix(experiment.SweepConfig{Base: s.text("name"), Axes: axes, Bare: bare})
+	bare := func(model string) bool { return system.IsBaseline(model) && s.Text("pipeline") == "" }
+	return experiment.Matrix(experiment.SweepConfig{Base: s.Text("name"), Axes: axes, Bare: bare})
 }
 
 // listed takes a list apart: a,b.
@@ -66,48 +68,48 @@ func aboutModels() []string {
 
 // runConfigs reads the settings of every run and returns every problem once;
 // scores are the names of those that the runs will have.
-func (s settings) runConfigs(cells []experiment.SweepSettings, scores []string) ([]runConfig, error) {
-	p := &problems{}
+func readRuns(s settings.Values, cells []experiment.SweepSettings, scores []string) ([]runConfig, error) {
+	p := &settings.Problems{}
 	if len(cells) == 0 {
-		cfg, err := s.runConfig(scores)
+		cfg, err := readRun(s, scores)
 		if cfg.html != "" {
-			p.add("--html is the page of a sweep; that of one run is written by: experiment report RUN --format html --output FILE")
+			p.Add("--html is the page of a sweep; that of one run is written by: experiment report RUN --format html --output FILE")
 		}
-		return []runConfig{cfg}, errors.Join(append([]error{err}, p.found...)...)
+		return []runConfig{cfg}, errors.Join(err, p.Err())
 	}
-	p.err(canWritePage(s.text("html")))
+	p.Join(canWritePage(s.Text("html")))
 	for _, flag := range []string{"record", "output"} {
-		if s.text(flag) != "" {
-			p.add("--%s is one file, and a sweep has %d runs: give it to single runs", flag, len(cells))
+		if s.Text(flag) != "" {
+			p.Add("--%s is one file, and a sweep has %d runs: give it to single runs", flag, len(cells))
 		}
 	}
-	if name := s.text("name"); name == "" {
-		p.add("--name is missing: the names of the runs begin with it")
+	if name := s.Text("name"); name == "" {
+		p.Add("--name is missing: the names of the runs begin with it")
 	} else {
-		p.runName(name)
+		checkRunName(p, name)
 	}
 	var cfgs []runConfig
 	limiters := map[string]*limit.Limiter{}
 	for _, cell := range cells {
-		cfg, err := s.of(cell).runConfig(scores)
-		p.found = append(p.found, separate(err)...)
+		cfg, err := readRun(cellSettings(s, cell), scores)
+		p.Join(cli.Separate(err)...)
 		cfg.cell, cfg.system.Limits.Limiters = true, limiters
 		cfgs = append(cfgs, cfg)
 	}
-	return cfgs, errors.Join(distinct(p.found)...)
+	return cfgs, cli.Distinct(p.Found...)
 }
 
 // of returns the settings of one run of a experiment.
-func (s settings) of(cell experiment.SweepSettings) settings {
+func cellSettings(s settings.Values, cell experiment.SweepSettings) settings.Values {
 	out := maps.Clone(s)
 	if cell.Bare {
 		for _, flag := range aboutModels() {
-			out[flag] = resolved{nil, "not set"}
+			out[flag] = settings.Value{From: settings.NotSet}
 		}
 	}
 	for _, setting := range cell.Settings {
-		out[setting.Flag] = resolved{[]string{setting.Value}, "sweep"}
+		out[setting.Flag] = settings.Value{Words: []string{setting.Value}, From: "sweep"}
 	}
-	out["name"] = resolved{[]string{cell.Name}, "sweep"}
+	out["name"] = settings.Value{Words: []string{cell.Name}, From: "sweep"}
 	return out
 }

@@ -4,86 +4,75 @@ import (
 	"math"
 	"strconv"
 
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/prompt"
 )
 
-func (p *problems) system(s settings) system.Config {
+func readSystem(p *settings.Problems, s settings.Values) system.Config {
 	c := system.Config{
-		Model: s.text("model"), ModelGiven: s["model"].from != "default", Pipeline: s.text("pipeline"), Record: s.text("record"), Limits: p.limits(s), Resume: p.toggle(s, "resume"), TwoStages: p.toggle(s, "two-stages"),
-		Prompt:     langfuse.PromptRef{Name: s.text("prompt"), Label: s.text("prompt-label")},
-		PromptFile: s.text("prompt-file"),
+		Model: s.Text("model"), ModelGiven: s["model"].From != settings.FromDefault, Pipeline: s.Text("pipeline"), Record: s.Text("record"), Limits: readLimits(p, s), Resume: p.Switch(s, "resume"), TwoStages: p.Switch(s, "two-stages"),
+		Prompt:     langfuse.PromptRef{Name: s.Text("prompt"), Label: s.Text("prompt-label")},
+		PromptFile: s.Text("prompt-file"),
 		Parameters: pipeline.Parameters{
-			Temperature: p.number("temperature", s.text("temperature"), 0, 10),
-			TopP:        p.number("top-p", s.text("top-p"), 0, 1),
+			Temperature: p.Number("temperature", s.Text("temperature"), 0, 10),
+			TopP:        p.Number("top-p", s.Text("top-p"), 0, 1),
 		},
 	}
-	for _, word := range s.all("var") {
+	for _, word := range s.All("var") {
 		v, err := prompt.ParseVar(word)
 		if err != nil {
-			p.add("--var: %v", err)
+			p.Add("--var: %v", err)
 		}
 		c.Vars = append(c.Vars, v)
 	}
-	if text := s.text("prompt-version"); text != "" {
-		c.Prompt.Version = p.count("prompt-version", text, 1, math.MaxInt32)
+	if text := s.Text("prompt-version"); text != "" {
+		c.Prompt.Version = p.Count("prompt-version", text, 1, math.MaxInt32)
 	}
-	if text := s.text("max-tokens"); text != "" {
-		n := p.count("max-tokens", text, 1, math.MaxInt32)
+	if text := s.Text("max-tokens"); text != "" {
+		n := p.Count("max-tokens", text, 1, math.MaxInt32)
 		c.Parameters.MaxTokens = &n
 	}
-	if text := s.text("seed"); text != "" {
+	if text := s.Text("seed"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			p.add("--seed: %q is not a whole number", text)
+			p.Add("--seed: %q is not a whole number", text)
 		}
 		c.Parameters.Seed = &n
 	}
 	if c.Prompt.Label != "" && c.Prompt.Version != 0 {
-		p.add("--prompt-label and --prompt-version cannot both be given")
+		p.Add("--prompt-label and --prompt-version cannot both be given")
 	}
 	if c.PromptFile != "" && (c.Prompt.Label != "" || c.Prompt.Version != 0) {
-		p.add("--prompt-file is a version of its own: leave --prompt-label and --prompt-version out")
+		p.Add("--prompt-file is a version of its own: leave --prompt-label and --prompt-version out")
 	}
 	if c.Pipeline != "" && (c.Record != "" || c.TwoStages || len(c.Vars) > 0) {
-		p.add("--pipeline asks in its own way: leave --record, --two-stages and --var out")
+		p.Add("--pipeline asks in its own way: leave --record, --two-stages and --var out")
 	}
 	if c.Pipeline != "" && c.Limits.Limited() {
-		p.add("--pipeline asks its model itself: leave --rpm, --tpm, --cache and --budget-… out")
+		p.Add("--pipeline asks its model itself: leave --rpm, --tpm, --cache and --budget-… out")
 	}
 	if c.Pipeline != "" && c.AsksPrompt() {
-		p.add("--pipeline has prompts of its own: leave --prompt and its relatives out")
+		p.Add("--pipeline has prompts of its own: leave --prompt and its relatives out")
 	}
 	return c
 }
 
-// number reads a decimal; nil where there is none.
-func (p *problems) number(flag, text string, low, high float64) *float64 {
-	if text == "" {
-		return nil
-	}
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(v >= low && v <= high) {
-		p.add("--%s: %q is not a number from %g to %g", flag, text, low, high)
-	}
-	return &v
-}
-
-func (p *problems) limits(s settings) system.Limits {
-	c := system.Limits{Retries: p.count("retries", s.text("retries"), 0, 100), Cache: s.text("cache")}
+func readLimits(p *settings.Problems, s settings.Values) system.Limits {
+	c := system.Limits{Retries: p.Count("retries", s.Text("retries"), 0, 100), Cache: s.Text("cache")}
 	bound := func(flag string) int {
-		if text := s.text(flag); text != "" {
-			return p.count(flag, text, 1, math.MaxInt32)
+		if text := s.Text(flag); text != "" {
+			return p.Count(flag, text, 1, math.MaxInt32)
 		}
 		return 0
 	}
 	c.RPM, c.TPM, c.Tokens = bound("rpm"), bound("tpm"), bound("budget-tokens")
-	if text := s.text("budget-usd"); text != "" {
+	if text := s.Text("budget-usd"); text != "" {
 		usd, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(usd > 0) || math.IsInf(usd, 0) {
-			p.add("--budget-usd: %q is not a number above 0", text)
+			p.Add("--budget-usd: %q is not a number above 0", text)
 		}
 		c.USD = usd
 	}

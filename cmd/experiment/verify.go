@@ -15,7 +15,8 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/flags"
+	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
@@ -38,14 +39,13 @@ func verifyCommand(env cli.Env) *urfave.Command {
 			"Not compared are inputs, outputs, metadata, tokens and cost of spans, nor comments of scores.\n\n" +
 			"As long as more comes, it is waited for: what has not come when nothing came for a minute (with --timeout, in the second half of its time) is missing.\n\n" +
 			"Exit code 0: nothing differs, 1: something does, 64: no such run, one that is being written, or another server than the run was published to, 69: Langfuse cannot be reached, or is still at work.",
-		OnUsageError: flags.UsageError,
 		Flags: append([]urfave.Flag{
-			datasetFlag(),
-			modeFlag(),
-			jsonFlag(),
+			settings.DatasetFlag(),
+			settings.ModeFlag(),
+			settings.JSONFlag(),
 			&urfave.BoolFlag{Name: "repair", Usage: "send again what is missing or different, delete copies of the run's scores, and verify again", DisableDefaultText: true},
 			&urfave.DurationFlag{Name: "timeout", Usage: "end after this `TIME`, the repair included; 0s looks once, and so does the embedded Langfuse unless told otherwise, as it stores before it answers", DefaultText: "10m"},
-		}, logFlags()...),
+		}, settings.LogFlags()...),
 		Action: func(c *urfave.Context) error { return verifyAction(c, env) },
 	}
 }
@@ -58,11 +58,11 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	if c.Duration("timeout") < 0 {
 		return cli.Usage("--timeout: %s is no time to wait", c.Duration("timeout"))
 	}
-	log, err := flaggedLog(c, env)
+	log, err := settings.NewLog(env.Stderr, c.String("log-level"), c.String("log-format"))
 	if err != nil {
 		return err
 	}
-	getenv, err := flaggedMode(c, env.Getenv)
+	getenv, err := settings.InMode(c, env.Getenv)
 	if err != nil {
 		return err
 	}
@@ -97,9 +97,9 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	err = sendLater(err, named)
 	if c.Bool("json") {
-		err = errors.Join(err, printJSON(env, checked))
+		err = errors.Join(err, output.JSON(env, checked))
 	} else {
-		err = errors.Join(err, cli.Written(checked.write(env.Stdout, tableWidth(env))))
+		err = errors.Join(err, cli.Written(checked.write(env.Stdout, output.Width(env))))
 	}
 	return errors.Join(err, checked.Err())
 }
@@ -174,7 +174,7 @@ func (v verification) write(w io.Writer, width int) error {
 	case v.OK:
 		b.WriteString("nothing differs\n")
 	case v.OnItsWay:
-		fmt.Fprintf(&b, "still on its way: %s; experiment verify %s --timeout TIME waits longer\n", kinds(v.Verdict), quote(v.Run))
+		fmt.Fprintf(&b, "still on its way: %s; experiment verify %s --timeout TIME waits longer\n", kinds(v.Verdict), cli.Quote(v.Run))
 	default:
 		fmt.Fprintf(&b, "%s\n", differences(v.Verdict))
 		findings(&b, v.Verdict, width)
@@ -258,6 +258,15 @@ func of(item string, trial int) string {
 	}
 	if trial > 1 {
 		text += fmt.Sprintf(" #%d", trial)
+	}
+	return text
+}
+
+// short makes one harmless line of at most 100 characters.
+func short(text string) string {
+	text = printable.Line(text)
+	if runes := []rune(text); len(runes) > 100 {
+		return string(runes[:99]) + "…"
 	}
 	return text
 }

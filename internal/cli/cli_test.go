@@ -3,7 +3,9 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -75,45 +77,49 @@ type two struct{ a, b error }
 func (two) Error() string     { return "two things" }
 func (t two) Unwrap() []error { return []error{t.a, t.b} }
 
-func TestFlagsFirst(t *testing.T) {
-	takes := func(name string) (bool, bool) {
-		switch name {
-		case "json":
-			return true, false
-		case "name", "n":
-			return true, true
+// TestDistinct: what is said already is left out, unless it decides the exit
+// code.
+func TestDistinct(t *testing.T) {
+	full := errors.New("no space left")
+	for name, tt := range map[string]struct {
+		problems []error
+		kept     int
+	}{
+		"said already":      {[]error{Errorf(ExitIO, "writing: %w", full), nil, Errorf(ExitIO, "%w", full)}, 1},
+		"said later":        {[]error{full, Errorf(ExitIO, "writing: %w", full)}, 2},
+		"a worse exit code": {[]error{Errorf(ExitInterrupted, "stopped: %w", full), Errorf(ExitIO, "%w", full)}, 2},
+	} {
+		got := Separate(Distinct(tt.problems...))
+		if len(got) != tt.kept || ExitCode(errors.Join(got...)) != ExitIO {
+			t.Errorf("%s: %q", name, got)
 		}
-		return false, false
 	}
-	tests := map[string]struct{ in, want []string }{
-		"already first":      {[]string{"--json", "a"}, []string{"--json", "--", "a"}},
-		"after the argument": {[]string{"a", "--name", "x", "--json"}, []string{"--name", "x", "--json", "--", "a"}},
-		"inline value":       {[]string{"a", "--name=x", "b"}, []string{"--name=x", "--", "a", "b"}},
-		"double dash":        {[]string{"--json", "--", "--name"}, []string{"--json", "--", "--name"}},
-		"lone dash":          {[]string{"-", "-n", "x"}, []string{"-n", "x", "--", "-"}},
-		"unknown flag":       {[]string{"a", "--jsn"}, []string{"--jsn", "--", "a"}},
-		"a value with dash":  {[]string{"a", "--name=--json"}, []string{"--name=--json", "--", "a"}},
-		"standard output":    {[]string{"a", "-n", "-"}, []string{"-n", "-", "--", "a"}},
-		"a negative number":  {[]string{"a", "--name", "-0.02"}, []string{"--name", "-0.02", "--", "a"}},
-		"a negative time":    {[]string{"a", "--name", "-1s"}, []string{"--name", "-1s", "--", "a"}},
-		"no arguments":       {[]string{"--json"}, []string{"--json"}},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got, err := FlagsFirst(tt.in, takes); err != nil || !slices.Equal(got, tt.want) {
-				t.Errorf("got %q, %v, want %q", got, err, tt.want)
-			}
+}
+
+func TestWriteFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	write := func(text string, err error) error {
+		return WriteFile(path, func(w io.Writer) error {
+			_, wrote := io.WriteString(w, text)
+			return errors.Join(wrote, err)
 		})
 	}
-	for want, in := range map[string][]string{
-		"--name needs a value":                     {"a", "--name"},
-		"-n needs a value":                         {"-n", "--", "a"},
-		"--name needs a value, and --json looks":   {"a", "--name", "--json"},
-		"--name=--jsn if it is the value":          {"--name", "--jsn", "a"},
-		"-n needs a value, and -name=x looks like": {"-n", "-name=x"},
-	} {
-		if got, err := FlagsFirst(in, takes); ExitCode(err) != 64 || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %q, %v, want %q", in, got, err, want)
-		}
+	if err := write("first", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := write("half", errors.New("broke off")); ExitCode(err) != ExitIO {
+		t.Errorf("got %v", err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "first" {
+		t.Errorf("an error left %q (%v)", text, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) != 0 {
+		t.Errorf("files were left behind: %v", left)
+	}
+	if err := CanWrite(filepath.Join(path, "x")); ExitCode(err) != ExitUsage {
+		t.Errorf("a file as a folder: %v", err)
+	}
+	if !SameFile(path, filepath.Join(filepath.Dir(path), ".", "f")) || SameFile(path, path+"x") {
+		t.Error("SameFile is wrong")
 	}
 }

@@ -1,5 +1,5 @@
-// Package cli holds what every command shares: the exit codes, the streams
-// that a command talks to, and how its words are put in order. It knows no
+// Package cli holds what every program of this project shares: the exit codes, the
+// process with its streams, and files that are written as a whole. It knows no
 // command and nothing of experiments.
 package cli
 
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"extraction-experiment/internal/printable"
@@ -100,6 +101,34 @@ func collect(err error, found map[int]bool) {
 	if next := errors.Unwrap(err); next != nil {
 		collect(next, found)
 	}
+}
+
+// Distinct leaves out what an earlier error says already: a disk that fails is
+// met by everybody who writes. An error that changes the exit code stays.
+func Distinct(problems ...error) error {
+	var kept []error
+	for _, err := range problems {
+		if err == nil {
+			continue
+		}
+		said := slices.ContainsFunc(kept, func(earlier error) bool { return strings.Contains(earlier.Error(), err.Error()) })
+		with := append(slices.Clip(kept), err)
+		if !said || ExitCode(errors.Join(with...)) != ExitCode(errors.Join(kept...)) {
+			kept = with
+		}
+	}
+	return errors.Join(kept...)
+}
+
+// Separate returns what errors.Join joined.
+func Separate(err error) []error {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		return many.Unwrap()
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
 }
 
 // Report prints an error for a person, each of several joined ones on lines of

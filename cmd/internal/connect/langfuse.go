@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"extraction-experiment/experiment"
-	"extraction-experiment/internal/build"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 )
@@ -63,7 +62,7 @@ func OpenAsking(ctx context.Context, getenv func(string) string, ask func(contex
 // asked of it; nil asks nothing.
 func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode, ask func(context.Context, *langfuse.Client)) (*Langfuse, error) {
 	paused := &pause{}
-	config.UserAgent, config.Paused = "extraction-experiment/"+build.Version(), paused.note
+	config.UserAgent, config.Paused = "extraction-experiment/"+cli.Version(), paused.note
 	client, err := langfuse.New(config)
 	if err != nil {
 		return nil, err

@@ -18,3 +18,13 @@ func (e *modeError) Error() string {
 
 // ExitCode returns 64.
 func (e *modeError) ExitCode() int { return cli.ExitUsage }
+
+// InMode is the environment with a mode of Langfuse that is insisted on; see EnvMode.
+func InMode(mode string, getenv func(string) string) func(string) string {
+	return func(name string) string {
+		if name == EnvMode {
+			return mode
+		}
+		return getenv(name)
+	}
+}

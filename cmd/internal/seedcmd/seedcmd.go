@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"os/signal"
 	"slices"
 	"strings"
@@ -18,41 +17,22 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/flags"
-	"extraction-experiment/internal/build"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/terminal"
 	"extraction-experiment/internal/wholefile"
 	"extraction-experiment/seed"
 )
 
 // Main runs the command line of this process, of the program seed, and returns
 // its exit code.
-func Main() int {
-	return Run(context.Background(), cli.Env{
-		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Terminal: terminal.Width,
-	})
-}
+func Main() int { return Run(context.Background(), cli.Process()) }
 
 // Run carries out one command line of the program seed and returns the exit code.
-func Run(ctx context.Context, env cli.Env) (code int) {
-	defer cli.Recover(env.Stderr, &code)
+func Run(ctx context.Context, env cli.Env) int {
 	command := Command(env)
-	app := &urfave.App{
-		Name: command.Name, Usage: command.Usage, UsageText: usage("seed"), Version: build.Version(),
-		Writer: env.Stdout, ErrWriter: env.Stderr, Flags: command.Flags, Action: command.Action,
-		EnableBashCompletion: true, HideHelpCommand: true, DisableSliceFlagSeparator: true,
-		OnUsageError:   flags.UsageError,
-		ExitErrHandler: func(*urfave.Context, error) {},
-	}
-	args, err := cli.FlagsFirst(env.Args, flags.Takes(app.Flags))
-	if err == nil {
-		err = app.RunContext(ctx, append([]string{app.Name}, args...))
-	}
-	if err != nil {
-		cli.Report(env.Stderr, app.Name, err)
-	}
-	return cli.ExitCode(err)
+	return settings.Run(ctx, env, &urfave.App{
+		Name: command.Name, Usage: command.Usage, UsageText: usage("seed"), Flags: command.Flags, Action: command.Action,
+	})
 }
 
 // Command is "experiment seed".

@@ -1,4 +1,6 @@
-package main
+// Package output writes what a command says on standard output, fit for the terminal,
+// file or pipe that it is.
+package output
 
 import (
 	"os"
@@ -10,22 +12,22 @@ import (
 	"extraction-experiment/report"
 )
 
-// printJSON prints a value as one JSON object or list, spread over lines for a
+// JSON prints a value as one JSON object or list, spread over lines for a
 // person at a terminal.
-func printJSON(env cli.Env, value any) error {
+func JSON(env cli.Env, value any) error {
 	return cli.Written(report.JSON(env.Stdout, value, isTerminal(os.Stdout)))
 }
 
-// textOptions lays a report out for the terminal of standard output, or for a
+// Text lays a report out for the terminal of standard output, or for a
 // file or pipe, where tables are whole.
-func textOptions(env cli.Env, where []string) report.Options {
+func Text(env cli.Env, where []string) report.Options {
 	opt := report.Options{Color: isTerminal(os.Stdout) && env.Getenv("NO_COLOR") == "", Where: where}
 	opt.Width, opt.Whole = stdoutWidth(env.Getenv("COLUMNS"))
 	return opt
 }
 
-// tableWidth is the width that a table must keep to on standard output; 0: any.
-func tableWidth(env cli.Env) int {
+// Width is the width that a table must keep to on standard output; 0: any.
+func Width(env cli.Env) int {
 	width, whole := stdoutWidth(env.Getenv("COLUMNS"))
 	if whole {
 		return 0

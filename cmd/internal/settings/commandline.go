@@ -1,0 +1,226 @@
+package settings
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/nearest"
+	"extraction-experiment/outcome"
+)
+
+// Run carries out one command line of a program, which may have commands or none, and
+// returns the exit code.
+func Run(ctx context.Context, env cli.Env, app *urfave.App) (code int) {
+	defer cli.Recover(env.Stderr, &code)
+	app.Version, app.Writer, app.ErrWriter = cli.Version(), env.Stdout, env.Stderr
+	app.EnableBashCompletion, app.HideHelpCommand, app.DisableSliceFlagSeparator = true, true, true
+	app.OnUsageError = usageError
+	app.ExitErrHandler = func(*urfave.Context, error) {} // it is decided below
+	for _, c := range app.Commands {
+		c.OnUsageError, c.HideHelpCommand = usageError, true // a run may be called help
+	}
+	args, err := arrange(app, env.Args)
+	if err == nil {
+		err = app.RunContext(ctx, append([]string{app.Name}, args...))
+	}
+	if err != nil {
+		cli.Report(env.Stderr, app.Name, err)
+	}
+	return cli.ExitCode(err)
+}
+
+// arrange brings a command line into the order that the command library needs: the
+// command, its flags, its arguments. A word that is no command is an error that names
+// the nearest one: the library would do what the program does without a command.
+func arrange(app *urfave.App, args []string) ([]string, error) {
+	if len(args) > 0 && args[len(args)-1] == "--generate-bash-completion" {
+		return args, nil
+	}
+	at, err := firstWord(app, args)
+	if err != nil {
+		return nil, err
+	}
+	if at < 0 || len(app.Commands) == 0 {
+		return order(app, append([]urfave.Flag{urfave.HelpFlag, urfave.VersionFlag}, app.Flags...), args)
+	}
+	command := app.Command(args[at])
+	if command == nil {
+		return nil, unknownCommand(app, args[at])
+	}
+	rest := slices.Delete(slices.Clone(args), at, at+1)
+	if WantsHelp(rest) {
+		return []string{command.Name, "--help"}, nil
+	}
+	rest, err = order(app, append([]urfave.Flag{urfave.HelpFlag}, command.Flags...), rest)
+	return append([]string{command.Name}, rest...), err
+}
+
+// firstWord returns where the first word stands that is neither a flag of any command
+// nor the value of one, or -1. A flag that no command has is an error: whether the
+// word behind it is its value cannot be known.
+func firstWord(app *urfave.App, args []string) (int, error) {
+	all := append([]urfave.Flag{urfave.HelpFlag, urfave.VersionFlag}, app.Flags...)
+	for _, c := range app.Commands {
+		all = append(all, c.Flags...)
+	}
+	known := byName(all)
+	for i := 0; i < len(args) && args[i] != "--"; i++ {
+		if !isFlag(args[i]) {
+			return i, nil
+		}
+		_, name, _, inline := parts(args[i])
+		switch f := known[name]; {
+		case f == nil:
+			return 0, unknownFlag(all, app.Name, name)
+		case !standsAlone(f) && !inline:
+			i++
+		}
+	}
+	return -1, nil
+}
+
+// order moves flags before arguments, because the command library stops reading flags
+// at the first argument and would silently ignore the rest. "--" ends the flags; a
+// lone "-" is an argument.
+//
+// A flag that needs a value and has none is an error of usage: what begins with a dash
+// is no value, but for "-" and negative numbers, with or without a unit. Behind =
+// anything is one. A flag of a command that names a file is refused with an empty name,
+// as a variable of a shell that is not set leaves it: the work would be done, and the
+// file written nowhere.
+func order(app *urfave.App, list []urfave.Flag, args []string) ([]string, error) {
+	known := byName(list)
+	var flags, words []string
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if arg == "--" {
+			words = append(words, args[i+1:]...)
+			break
+		}
+		if !isFlag(arg) {
+			words = append(words, arg)
+			continue
+		}
+		flags = append(flags, arg)
+		flag, name, value, inline := parts(arg)
+		switch f := known[name]; {
+		case f == nil:
+			return nil, unknownFlag(list, app.Name, name)
+		case standsAlone(f):
+			continue
+		case inline:
+		case i+1 == len(args) || args[i+1] == "--":
+			return nil, cli.Usage("%s needs a value", arg)
+		case !isValue(args[i+1]):
+			return nil, cli.Usage("%s needs a value, and %s looks like a flag: write %s=%s if it is the value", arg, args[i+1], arg, args[i+1])
+		default:
+			i++
+			value = args[i]
+			flags = append(flags, value)
+		}
+		if value == "" && len(app.Commands) > 0 && takesFile(known[name]) {
+			return nil, cli.Usage("%s needs a value, and it is empty: give one, or leave the flag out", flag)
+		}
+	}
+	if len(words) > 0 {
+		flags = append(flags, "--")
+	}
+	return append(flags, words...), nil
+}
+
+func byName(list []urfave.Flag) map[string]urfave.Flag {
+	known := map[string]urfave.Flag{}
+	for _, f := range list {
+		for _, name := range f.Names() {
+			known[name] = f
+		}
+	}
+	return known
+}
+
+func isFlag(word string) bool { return strings.HasPrefix(word, "-") && word != "-" }
+
+// parts takes --name=value apart.
+func parts(word string) (flag, name, value string, inline bool) {
+	flag, value, inline = strings.Cut(word, "=")
+	return flag, strings.TrimLeft(flag, "-"), value, inline
+}
+
+// isValue tells a value from a flag, whose name does not begin with a digit.
+func isValue(word string) bool {
+	rest, dashed := strings.CutPrefix(word, "-")
+	return !dashed || rest == "" || strings.ContainsRune(".0123456789", rune(rest[0]))
+}
+
+// standsAlone reports whether the word behind the flag is not its value.
+func standsAlone(f urfave.Flag) bool {
+	switch f := f.(type) {
+	case *urfave.BoolFlag:
+		return true
+	case *urfave.GenericFlag:
+		_, bare := f.Value.(*optional)
+		return bare
+	}
+	return false
+}
+
+// takesFile reports whether the value of a flag may be a file: the word in backquotes
+// that stands for it in the help says so.
+func takesFile(f urfave.Flag) bool {
+	documented, ok := f.(urfave.DocGenerationFlag)
+	if !ok {
+		return false
+	}
+	_, rest, _ := strings.Cut(documented.GetUsage(), "`")
+	value, _, _ := strings.Cut(rest, "`")
+	return slices.Contains(strings.Split(value, "|"), "FILE")
+}
+
+// WantsHelp reports whether help is asked for; the library would take the other words
+// for its topic.
+func WantsHelp(args []string) bool {
+	for _, arg := range args {
+		switch arg {
+		case "--":
+			return false
+		case "--help", "-h":
+			return true
+		}
+	}
+	return false
+}
+
+func unknownCommand(app *urfave.App, word string) error {
+	if first, _, _ := strings.Cut(word, ","); slices.Contains(outcome.Classes(), outcome.Class(first)) {
+		return cli.Usage("there is no command %q; for a class of failure write --retry-failed=%s", word, word)
+	}
+	var names []string
+	for _, c := range app.Commands {
+		names = append(names, c.Name)
+	}
+	if hint := nearest.Hint(word, names); hint != "" {
+		return cli.Usage("there is no command %q%s", word, hint)
+	}
+	return cli.Usage("there is no command %q; there are: %s", word, strings.Join(names, ", "))
+}
+
+// unknownFlag says that there is no flag of that name, and which one may be meant.
+func unknownFlag(list []urfave.Flag, program, name string) error {
+	var names []string
+	for _, f := range list {
+		names = append(names, f.Names()...)
+	}
+	if meant := nearest.Word(name, names); meant != "" {
+		return cli.Usage("there is no flag --%s; did you mean --%s?", name, meant)
+	}
+	return cli.Usage("there is no flag --%s (%s --help lists the flags)", name, program)
+}
+
+// usageError is what becomes of the library's own errors.
+func usageError(c *urfave.Context, err error, _ bool) error {
+	return cli.Usage("%w (%s --help lists the flags)", err, c.App.Name)
+}

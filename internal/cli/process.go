@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"golang.org/x/term"
+)
+
+// release is the version of the program; CHANGELOG.md says what it brought.
+const release = "0.1.0"
+
+// Env is the outside world of a command; tests replace it.
+type Env struct {
+	Args   []string // without the program's name
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+	Getenv func(string) string
+	// Terminal reports the width of the terminal behind Stderr, 0 if there is none.
+	// It is asked again each time, because windows are resized.
+	Terminal func() int
+}
+
+// Process is the outside world of this process.
+func Process() Env {
+	return Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Terminal: terminalWidth}
+}
+
+func terminalWidth() int {
+	fd := int(os.Stderr.Fd())
+	if !term.IsTerminal(fd) {
+		return 0
+	}
+	width, _, err := term.GetSize(fd)
+	if err != nil || width <= 0 {
+		return 80 // a terminal that does not tell, as over a serial line
+	}
+	return width
+}
+
+// EndSignals are the signals that end a program: Ctrl-C, SIGTERM, and that of the
+// end of the terminal (SIGHUP), unless it is ignored as nohup has it.
+func EndSignals() []os.Signal {
+	list := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		list = append(list, syscall.SIGHUP)
+	}
+	return list
+}
+
+// Version returns the release with the revision it was built from, such as
+// "0.1.0 (3f2a9c1b7d04, modified)"; without version control at build time, as
+// under "go run", only the release.
+func Version() string {
+	if revision := Revision(); revision != "" {
+		return release + " (" + revision + ")"
+	}
+	return release
+}
+
+// Revision returns the revision that the program was built from, shortened, or
+// "" where it is not known.
+func Revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	var revision []string
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = append([]string{s.Value[:min(12, len(s.Value))]}, revision...)
+		case s.Key == "vcs.modified" && s.Value == "true":
+			revision = append(revision, "modified")
+		}
+	}
+	return strings.Join(revision, ", ")
+}
+
+// Quote returns a word as one would write it in a shell.
+func Quote(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./@:+%=", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"extraction-experiment/internal/retryafter"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -116,7 +116,7 @@ func (a address) unreachable(ctx context.Context, err error) error {
 // refused makes the error for a status that is no success.
 func (a address) refused(resp *http.Response, body []byte) error {
 	status, said := resp.StatusCode, excerpt(body)
-	failed := &pipeline.ModelError{Status: status, RetryAfter: retryafter.Of(resp.Header, time.Now()), Failure: outcome.Failure{Class: outcome.Provider}}
+	failed := &pipeline.ModelError{Status: status, RetryAfter: limit.RetryAfter(resp.Header, time.Now()), Failure: outcome.Failure{Class: outcome.Provider}}
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		said = "check the token"

@@ -48,23 +48,17 @@ func (f *Fault) Unavailable() bool { return f.Kind == NotStarted || f.Kind == Un
 
 // ofProgram says what an error of package proc means.
 func ofProgram(err error) error {
-	var start *proc.StartError
-	var exit *proc.ExitError
-	var flood *proc.FloodError
-	var unread *proc.UnreadError
-	var stray *proc.StrayError
 	kind := NotStarted
 	switch {
-	case errors.As(err, &start):
 	case errors.Is(err, context.DeadlineExceeded):
 		kind = TimedOut
-	case errors.As(err, &exit):
+	case proc.Is(err, proc.Exited):
 		kind = Exited
-	case errors.As(err, &flood):
+	case proc.Is(err, proc.Flooded):
 		kind = Flooded
-	case errors.As(err, &unread):
+	case proc.Is(err, proc.Unread):
 		kind = Unread
-	case errors.As(err, &stray):
+	case proc.Is(err, proc.Orphaned):
 		kind = Strayed
 	}
 	return &Fault{kind, err.Error(), err}

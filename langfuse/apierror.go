@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"extraction-experiment/internal/retryafter"
+	"extraction-experiment/internal/limit"
 )
 
 // The classes of failure that a caller may want to tell apart with errors.Is.
@@ -132,7 +132,7 @@ func (c *Client) apiError(r request, res *http.Response, body []byte) *APIError 
 	apiErr := &APIError{
 		Method: r.method, Path: apiPrefix + r.path, Status: res.StatusCode, base: c.base,
 		class:      classify(res.StatusCode, answer),
-		RetryAfter: max(retryafter.Of(res.Header, time.Now()), answer.retryAfter),
+		RetryAfter: max(limit.RetryAfter(res.Header, time.Now()), answer.retryAfter),
 	}
 	switch res.StatusCode {
 	case http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect: // the others are meant for good

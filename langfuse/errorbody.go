@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/retryafter"
+	"extraction-experiment/internal/limit"
 )
 
 // maxMessage is the longest message of a server that goes into an error.
@@ -60,7 +60,7 @@ func readErrorBody(contentType string, body []byte) errorBody {
 		RetryAfterSeconds Number `json:"retryAfterSeconds"`
 	}
 	if json.Unmarshal(fields.Details, &details) == nil {
-		answer.retryAfter = retryafter.Seconds(float64(details.RetryAfterSeconds))
+		answer.retryAfter = limit.Pause(float64(details.RetryAfterSeconds))
 	}
 	return answer
 }

@@ -155,7 +155,7 @@ func TestExternal(t *testing.T) {
 	doc := openSample(t, "manual")
 	ask := func(path string) (answers.Answer, []outcome.Call, error) {
 		requests.Store(0)
-		asker, err := external.NewAsker(external.Config{Target: server.URL + path, MaxAnswer: 1 << 20})
+		asker, err := external.New(external.Config{Target: server.URL + path, MaxAnswer: 1 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +199,7 @@ func TestExternal_stopped(t *testing.T) {
 		w.WriteHeader(http.StatusBadGateway)
 	}))
 	defer server.Close()
-	asker, err := external.NewAsker(external.Config{Target: server.URL})
+	asker, err := external.New(external.Config{Target: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // "pdf_sha256"}, an answer {"answer", "pages"?, …}. It is safe for concurrent
 // use.
 type External struct {
-	Asker    *external.Asker
+	Asker    *external.Extractor
 	Document *Document
 	// Pause is the time before the second try, doubled with each; 0 means half a
 	// second. A longer Retry-After is kept, up to 30 s.

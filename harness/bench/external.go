@@ -14,7 +14,7 @@ import (
 // "offset_mode" in the request. An answer holds "extractions", records as the
 // schema asks for, or "entities" whose mentions are the records. It is safe for
 // concurrent use.
-type External struct{ Asker *external.Asker }
+type External struct{ Asker *external.Extractor }
 
 // Answer asks once. A reply without a list is an answer that cannot be used, as
 // a model's prose is; errors are those of the Asker.

@@ -1,12 +1,34 @@
+// Package exchange puts one HTTP request and its whole answer between a client
+// library and the network, so that what a library does by itself is under
+// control: one request and no more, no redirects, the body of the request as it
+// must be, an answer read under a cap and kept, and errors in words for a
+// person. It knows nothing of models and decides no class of failure.
+//
+//	client := exchange.NewClient(nil, headers)      // given to the library
+//	var x exchange.Exchange
+//	_, err := library.Call(exchange.With(ctx, &x))  // at most one request
+//	fault := service.Fault(&x, err)                 // why it did not work
+//
+// The default transport is Go's: HTTPS_PROXY, HTTP_PROXY and NO_PROXY choose a
+// proxy, and SSL_CERT_FILE and SSL_CERT_DIR add private certificates where the
+// system's own store is not asked (Linux and other Unix systems; on macOS and
+// Windows a private certificate belongs into the system's store).
 package exchange
 
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
 
 	"extraction-experiment/internal/secret"
 )
@@ -46,15 +68,15 @@ func With(ctx context.Context, x *Exchange) context.Context {
 // inner, with the headers added. Inner is copied, so that redirects are not
 // followed: they would lose the body or the key. Nil is a client with Go's
 // default transport that keeps enough connections open for many calls at once.
-// Requests outside of With fail. A server that repeats one of the keys in its
-// answer is not listened to: *** stands there. Safe for concurrent use.
-func NewClient(inner *http.Client, headers map[string]secret.Secret, keys ...secret.Secret) *http.Client {
+// Requests outside of With fail. A server that repeats in its answer what the mask
+// hides is not listened to: *** stands there. Safe for concurrent use.
+func NewClient(inner *http.Client, headers map[string]secret.Secret, mask *secret.Masker) *http.Client {
 	if inner == nil {
 		inner = &http.Client{Transport: defaultTransport()}
 	}
 	once := *inner
 	once.CheckRedirect = stay
-	return &http.Client{Transport: &transport{client: &once, headers: headers, keys: keys}, CheckRedirect: stay}
+	return &http.Client{Transport: &transport{client: &once, headers: headers, mask: mask}, CheckRedirect: stay}
 }
 
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -72,7 +94,7 @@ func defaultTransport() http.RoundTripper {
 type transport struct {
 	client  *http.Client
 	headers map[string]secret.Secret
-	keys    []secret.Secret // the longest first
+	mask    *secret.Masker
 }
 
 // RoundTrip sends the request and reads the whole answer.
@@ -122,7 +144,7 @@ func (t *transport) send(req *http.Request, x *Exchange, body []byte) (*http.Res
 	if err != nil {
 		return nil, fmt.Errorf("reading the answer, of which %d bytes came: %w", len(x.Body), err)
 	}
-	x.Body = secret.Mask(x.Body, t.keys...)
+	x.Body = t.mask.JSON(x.Body)
 	answer := *res
 	answer.Request = req
 	answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(x.Body)), int64(len(x.Body))
@@ -136,4 +158,105 @@ func drain(body io.ReadCloser) ([]byte, error) {
 	}
 	read, err := io.ReadAll(body)
 	return read, errors.Join(err, body.Close())
+}
+
+// Set returns a JSON object with the members replaced or added; what they hold
+// is written as it is. Members that are not named keep their text, numbers and
+// order of keys included; the object's own members come out sorted.
+func Set(object []byte, members map[string]any) ([]byte, error) {
+	fields := map[string]json.RawMessage{}
+	if len(object) > 0 {
+		if err := json.Unmarshal(object, &fields); err != nil {
+			return nil, fmt.Errorf("not a JSON object: %w", err)
+		}
+	}
+	if fields == nil { // the object was null
+		fields = map[string]json.RawMessage{}
+	}
+	for name, value := range members {
+		encoded, err := json.Marshal(value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		fields[name] = encoded
+	}
+	return json.Marshal(fields)
+}
+
+// BaseURL returns the address of a server without trailing slashes. Variable
+// is the name under which a person sets it. An address with credentials is
+// refused and not repeated.
+func BaseURL(address, variable string) (string, error) {
+	u, err := url.Parse(strings.TrimSpace(address))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("the base URL (%s) cannot be read as an address: expected something like https://host/v1", variable)
+	case u.User != nil:
+		return "", fmt.Errorf("the base URL (%s) must not contain a user or password: keys and headers are given on their own", variable)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return "", fmt.Errorf("the base URL %.200q (%s) needs http:// or https:// and a host", address, variable)
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return "", fmt.Errorf("the base URL (%s) must not have a query or a fragment", variable)
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
+// ConfigError holds all problems of a provider's configuration.
+type ConfigError struct {
+	Provider string
+	Err      error // may be of several lines
+}
+
+// Error lists the problems, one per line.
+func (e *ConfigError) Error() string {
+	start := e.Provider + ": "
+	return start + strings.ReplaceAll(e.Err.Error(), "\n", "\n"+start)
+}
+
+// Unwrap returns the problems.
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+// ExitCode is that of a wrong usage.
+func (*ConfigError) ExitCode() int { return 64 }
+
+// NewMask returns what hides the key and the values of headers, and the password
+// of a proxy, in answers and messages.
+func NewMask(key secret.Secret, headers map[string]secret.Secret) *secret.Masker {
+	given := []string{"KEY=" + key.Reveal()}
+	for _, value := range headers {
+		given = append(given, "HEADER="+value.Reveal())
+	}
+	for _, entry := range os.Environ() {
+		if name, _, _ := strings.Cut(strings.ToUpper(entry), "="); strings.HasSuffix(name, "_PROXY") {
+			given = append(given, entry)
+		}
+	}
+	return secret.NewMasker(given, nil)
+}
+
+// CheckKey refuses a key that no header can carry, without repeating it.
+func CheckKey(key secret.Secret, variable string) error {
+	if strings.ContainsFunc(key.Reveal(), func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return fmt.Errorf("the key (%s) contains a space, a line break or a letter outside of ASCII: copy it again", variable)
+	}
+	return nil
+}
+
+// headerName is a token of RFC 9110.
+var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+// CheckHeaders refuses headers that cannot be sent, all at once. Values are
+// not repeated.
+func CheckHeaders(headers map[string]secret.Secret) error {
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		value := headers[name]
+		if !headerName.MatchString(name) {
+			problems = append(problems, fmt.Errorf("the header name %.80q is not one", name))
+		}
+		if strings.ContainsFunc(value.Reveal(), func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+			problems = append(problems, fmt.Errorf("the value of the header %.80q contains a line break or a control character", name))
+		}
+	}
+	return errors.Join(problems...)
 }

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/internal/exchange"
+	"extraction-experiment/internal/secret"
 )
 
 var now = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
@@ -43,7 +44,7 @@ func TestClient_oneRequest(t *testing.T) {
 		_, _ = io.WriteString(w, "answer")
 	}))
 	defer s.Close()
-	client := exchange.NewClient(s.Client(), nil)
+	client := exchange.NewClient(s.Client(), nil, &secret.Masker{})
 	x := exchange.Exchange{Edit: func(body []byte) ([]byte, error) { return []byte("edited"), nil }}
 	if err := post(t, client, &x, s.URL); err != nil || x.Requests != 1 || x.Status != 200 || string(x.Body) != "answer" {
 		t.Errorf("got %+v, %v", x, err)
@@ -71,8 +72,8 @@ func TestClient_largeAnswer(t *testing.T) {
 	}))
 	defer s.Close()
 	var x exchange.Exchange
-	err := post(t, exchange.NewClient(s.Client(), nil), &x, s.URL)
-	service := exchange.Service{Provider: "p", Model: "m", Now: time.Now}
+	err := post(t, exchange.NewClient(s.Client(), nil, &secret.Masker{}), &x, s.URL)
+	service := exchange.Service{Provider: "p", Model: "m", Now: time.Now, Mask: &secret.Masker{}}
 	if fault := service.Fault(&x, err); len(x.Body) != exchange.MaxBody || fault.Retry || !strings.Contains(fault.Message, "larger than 64 MiB") {
 		t.Errorf("%d bytes were read: %+v", len(x.Body), fault)
 	}
@@ -140,8 +141,8 @@ func TestFault_unreached(t *testing.T) {
 		"no answer in time": {context.DeadlineExceeded, false},
 	} {
 		var x exchange.Exchange
-		err := post(t, exchange.NewClient(&http.Client{Transport: failing{c.err}}, nil), &x, "http://localhost")
-		service := exchange.Service{Provider: "p", Model: "m", Now: time.Now}
+		err := post(t, exchange.NewClient(&http.Client{Transport: failing{c.err}}, nil, &secret.Masker{}), &x, "http://localhost")
+		service := exchange.Service{Provider: "p", Model: "m", Now: time.Now, Mask: &secret.Masker{}}
 		if fault := service.Fault(&x, err); fault.Unreached != c.want {
 			t.Errorf("%s: %+v", name, fault)
 		}

@@ -1,14 +1,9 @@
 package proc
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"fmt"
-	"io"
-
-	"extraction-experiment/internal/secret"
 )
 
 // envMark is the variable by which everything that descends from a process is
@@ -21,109 +16,56 @@ const envMark = "EXPERIMENT_PROCESS_MARK"
 //
 // However it ends, nothing of the program is left: its process group is killed,
 // and on Linux also what left the group. Errors: those of a wrong Config,
-// *StartError, *InterruptedError (wraps the context's error), *FloodError,
-// *ExitError, *UnreadError, *StrayError. Nothing is repeated; safe for
-// concurrent use.
+// *StartError, *Error (Interrupted, Flooded, Exited, Unread, Orphaned). Nothing is
+// repeated; safe for concurrent use.
 func Once(ctx context.Context, cfg Config, input []byte) ([]byte, error) {
-	cfg, err := cfg.complete()
+	p, err := newProgram(cfg)
 	if err != nil {
 		return nil, err
-	}
-	o := &once{cfg: cfg, program: shorten(cfg.Command[0]), flood: make(chan struct{})}
-	if err := findProgram(cfg); err != nil {
-		return nil, &StartError{Program: o.program, Err: err}
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", o.program, err)
+		return nil, fmt.Errorf("starting %s: %w", p.name, err)
 	}
-	mark, err := newMark()
+	c, err := p.start(rand.Text())
 	if err != nil {
 		return nil, err
 	}
-	o.mask = cfg.masker()
-	o.cfg.Env = append(append([]string{}, cfg.Env...), envMark+"="+mark)
-	if o.process, err = launch(o.cfg, &tee{to: cfg.Stderr}, o.mask, mark, o.read); err != nil {
-		return nil, &StartError{Program: o.program, Err: err}
+	sent := c.send(input, true)
+	output, _, interrupted := wait(ctx, nil, c.lines)
+	if interrupted == nil && !output.flood {
+		_, _, interrupted = wait(ctx, nil, c.ended)
 	}
-	return o.exchange(ctx, input)
-}
-
-func newMark() (string, error) {
-	var b [12]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		return "", fmt.Errorf("marking a process: %w", err)
-	}
-	return hex.EncodeToString(b[:]), nil
-}
-
-// once is one program that is asked one thing.
-type once struct {
-	cfg     Config
-	program string
-	mask    *secret.Masker
-	process *process
-	output  bytes.Buffer
-	flood   chan struct{} // closed when there is more output than allowed
-}
-
-// read keeps the output; what floods is left in the pipe, which holds the
-// program back.
-func (o *once) read(p *process) {
-	// An error here is the end of the pipe, however it came about.
-	_, _ = io.Copy(&o.output, io.LimitReader(onlyReader{p.stdout}, int64(o.cfg.MaxLine)+1))
-	if o.output.Len() > o.cfg.MaxLine {
-		close(o.flood)
-	}
-}
-
-func (o *once) exchange(ctx context.Context, input []byte) ([]byte, error) {
-	p := o.process
-	sent := make(chan struct{})
-	go func() {
-		defer close(sent)
-		// An error means that the process is gone, which its status tells.
-		_, _ = p.stdin.Write(input)
-		p.stdin.Close()
-	}()
-	var cause error
-	select {
-	case <-p.ended:
-	case <-ctx.Done():
-		cause = &InterruptedError{Program: o.program, Err: ctx.Err()}
-	case <-o.flood:
-		cause = &FloodError{Program: o.program, Limit: o.cfg.MaxLine, Once: true}
-	}
-	if err := p.kill(); err != nil {
+	unread, err := c.end(sent)
+	switch state := c.cmd.ProcessState; {
+	case err != nil:
 		return nil, err
+	case interrupted != nil:
+		return nil, c.interrupted(interrupted)
+	case output.flood:
+		return nil, c.fail(Flooded, nil, "wrote more than %d bytes: print the answer and nothing else to standard output", p.cfg.MaxLine)
+	case !state.Success():
+		return nil, c.fail(Exited, nil, "ended with %s", state)
+	case c.orphans > 0:
+		left := "a process running, which was"
+		if c.orphans > 1 {
+			left = fmt.Sprintf("%d processes running, which were", c.orphans)
+		}
+		return nil, c.fail(Orphaned, nil, "ended and left %s killed: wait for what you start", left)
+	case len(input) > 0 && unread >= int64(len(input)):
+		return nil, c.fail(Unread, nil, "ended without reading its input: read the request from standard input")
 	}
-	unread := p.retire(sent)
-	said := p.said.text()
-	switch cause := cause.(type) {
-	case *InterruptedError:
-		cause.Stderr = said
-		return nil, cause
-	case *FloodError:
-		cause.Stderr = said
-		return nil, cause
-	}
-	return o.judge(len(input), unread, said)
+	return p.mask.JSON(output.text), nil
 }
 
-// judge says whether a program that ended by itself answered.
-func (o *once) judge(given int, unread int64, said string) ([]byte, error) {
-	p := o.process
+// wait waits for something of a process, unless ctx ends or closed is closed
+// first. Done is false where the channel was closed.
+func wait[T any](ctx context.Context, closed <-chan struct{}, from <-chan T) (got T, done bool, err error) {
 	select {
-	case <-o.flood: // it ended in the same moment
-		return nil, &FloodError{Program: o.program, Limit: o.cfg.MaxLine, Once: true, Stderr: said}
-	default:
+	case got, done = <-from:
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-closed:
+		err = ErrClosed
 	}
-	switch state := p.cmd.ProcessState; {
-	case !state.Success():
-		return nil, &ExitError{Program: o.program, Status: state.String(), Stderr: said}
-	case p.left > 0:
-		return nil, &StrayError{Program: o.program, Processes: p.left, Stderr: said}
-	case given > 0 && unread >= int64(given):
-		return nil, &UnreadError{Program: o.program, Stderr: said}
-	}
-	return o.mask.JSON(o.output.Bytes()), nil
+	return got, done, err
 }

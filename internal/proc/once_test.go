@@ -33,22 +33,19 @@ func TestOnce(t *testing.T) {
 
 func TestOnce_faults(t *testing.T) {
 	big := strings.Repeat("x", 1<<20) // more than a pipe holds
-	var exit *ExitError
-	var flood *FloodError
-	var unread *UnreadError
 	var start *StartError
 	for name, c := range map[string]struct {
 		script, input string
-		as            any
+		kind          Kind
 	}{
-		"another status":         {"echo broken >&2; exit 3", "x", &exit},
-		"killed":                 {"kill -9 $$", "x", &exit},
-		"floods":                 {"cat >/dev/null; yes", "x", &flood},
-		"one byte too many":      {"cat >/dev/null; printf %01001d 7", "x", &flood},
-		"reads nothing":          {"echo 1", "x", &unread},
-		"reads nothing of a lot": {"echo 1", big, &unread},
+		"another status":         {"echo broken >&2; exit 3", "x", Exited},
+		"killed":                 {"kill -9 $$", "x", Exited},
+		"floods":                 {"cat >/dev/null; yes", "x", Flooded},
+		"one byte too many":      {"cat >/dev/null; printf %01001d 7", "x", Flooded},
+		"reads nothing":          {"echo 1", "x", Unread},
+		"reads nothing of a lot": {"echo 1", big, Unread},
 	} {
-		if _, err := shell(t, t.Context(), c.script, c.input); !errors.As(err, c.as) {
+		if _, err := shell(t, t.Context(), c.script, c.input); !Is(err, c.kind) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -76,8 +73,7 @@ func TestOnce_hangs(t *testing.T) {
 		began := time.Now()
 		_, err := shell(t, ctx, script, "x")
 		cancel()
-		var interrupted *InterruptedError
-		if !errors.As(err, &interrupted) || !errors.Is(err, context.DeadlineExceeded) {
+		if !Is(err, Interrupted) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if took := time.Since(began); took > 5*time.Second {
@@ -86,12 +82,11 @@ func TestOnce_hangs(t *testing.T) {
 	}
 }
 
-func TestOnce_strays(t *testing.T) {
+func TestOnce_orphans(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux shows what left the group")
 	}
-	var stray *StrayError
-	if _, err := shell(t, t.Context(), "cat; sleep 60 & exit 0", "x"); !errors.As(err, &stray) || stray.Processes != 1 {
+	if _, err := shell(t, t.Context(), "cat; sleep 60 & exit 0", "x"); !Is(err, Orphaned) || !strings.Contains(err.Error(), "left a process running, which was killed") {
 		t.Errorf("a child in the group: %v", err)
 	}
 	self, err := os.Executable()
@@ -102,7 +97,7 @@ func TestOnce_strays(t *testing.T) {
 	_, err = Once(t.Context(), Config{
 		Line: "/bin/sh -c '" + self + " >&2'", Env: []string{mode + "=daemon"}, Stderr: said,
 	}, []byte("x\n"))
-	if !errors.As(err, &stray) {
+	if !Is(err, Orphaned) {
 		t.Fatalf("a daemon: %v", err)
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(said.String()))
@@ -167,8 +162,8 @@ func TestOnce_masked(t *testing.T) {
 	if answer, err := ask("exit 0"); err != nil || strings.TrimSpace(string(answer)) != `{"name":"***"}` {
 		t.Errorf("got %s, %v", answer, err)
 	}
-	var exit *ExitError
-	if _, err := ask("exit 3"); !errors.As(err, &exit) || exit.Stderr != "using *** and ***" {
+	var exit *Error
+	if _, err := ask("exit 3"); !errors.As(err, &exit) || exit.Kind != Exited || exit.Stderr != "using *** and ***" {
 		t.Errorf("got %v", err)
 	}
 	if want := strings.Repeat("using *** and ***\n", 2); said.String() != want {

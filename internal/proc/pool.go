@@ -6,16 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-
-	"extraction-experiment/internal/secret"
 )
 
 // Pool runs one program in several processes. It is safe for concurrent use.
 type Pool struct {
-	cfg     Config
-	program string // for messages
-	mask    *secret.Masker
-	stderr  *tee
+	*program
 	slots   chan struct{} // one token for each request under way
 	closed  chan struct{}
 	closing sync.Once
@@ -31,17 +26,11 @@ type Pool struct {
 // if not, the error is a *StartError; other errors join everything that is
 // wrong with the Config.
 func New(cfg Config) (*Pool, error) {
-	cfg, err := cfg.complete()
+	p, err := newProgram(cfg)
 	if err != nil {
 		return nil, err
 	}
-	if err := findProgram(cfg); err != nil {
-		return nil, &StartError{Program: shorten(cfg.Command[0]), Err: err}
-	}
-	return &Pool{
-		cfg: cfg, program: shorten(cfg.Command[0]), mask: cfg.masker(),
-		stderr: &tee{to: cfg.Stderr}, slots: make(chan struct{}, cfg.Processes), closed: make(chan struct{}),
-	}, nil
+	return &Pool{program: p, slots: make(chan struct{}, p.cfg.Processes), closed: make(chan struct{})}, nil
 }
 
 // Call sends one request, which must be a single line without its end, and
@@ -50,10 +39,9 @@ func New(cfg Config) (*Pool, error) {
 //
 // A process that ended between requests is replaced without a word: a request
 // of which nothing was read is given to a fresh process, once. Otherwise
-// nothing is repeated. Errors: *StartError, *DiedError, *InterruptedError (wraps
-// the context's error; also with ErrClosed), *FloodError, *DesyncError,
-// *RefusedError, ErrClosed. A process that answers neither in time nor ever is
-// ended by ctx only.
+// nothing is repeated. Errors: *StartError, *Error (Died, Interrupted, Flooded,
+// OutOfStep, Refused), ErrClosed. A process that answers neither in time nor ever
+// is ended by ctx only.
 func (p *Pool) Call(ctx context.Context, request []byte) ([]byte, error) {
 	if bytes.ContainsAny(request, "\n\r") || len(request) == 0 {
 		return nil, errors.New("a request to a program must be one line that is not empty")
@@ -62,20 +50,18 @@ func (p *Pool) Call(ctx context.Context, request []byte) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { <-p.slots }()
-	line := make([]byte, len(request)+1)
-	line[copy(line, request)] = '\n'
+	line := append(bytes.Clone(request), '\n')
 	for {
-		process, err := p.take()
+		c, err := p.take()
 		if err != nil {
 			return nil, err
 		}
-		x := &exchange{pool: p, process: process, request: line}
-		answer, untouched, err := x.do(ctx)
+		answer, untouched, err := p.ask(ctx, c, line)
 		if err == nil {
-			p.put(process)
+			p.put(c)
 			return answer, nil
 		}
-		if untouched && process.answers > 0 {
+		if untouched && c.answers > 0 {
 			continue // it ended after an earlier answer; a fresh one has none
 		}
 		return nil, p.explain(err)
@@ -90,7 +76,7 @@ func (p *Pool) enter(ctx context.Context) error {
 	default:
 	}
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("waiting for %s: %w", p.program, err)
+		return fmt.Errorf("waiting for %s: %w", p.name, err)
 	}
 	select {
 	case p.slots <- struct{}{}:
@@ -98,7 +84,7 @@ func (p *Pool) enter(ctx context.Context) error {
 	case <-p.closed:
 		return ErrClosed
 	case <-ctx.Done():
-		return fmt.Errorf("waiting for a free process of %s: %w", p.program, ctx.Err())
+		return fmt.Errorf("waiting for a free process of %s: %w", p.name, ctx.Err())
 	}
 }
 
@@ -112,31 +98,111 @@ func (p *Pool) take() (*process, error) {
 		if last.alive() || len(last.lines) > 0 {
 			return last, nil
 		}
-		last.retire(nil)
+		_, _ = last.end(nil) // it has ended
 	}
-	fresh, err := start(p.cfg, p.stderr, p.mask)
-	if err != nil {
-		return nil, &StartError{Program: p.program, Err: err}
+	fresh, err := p.start("")
+	if err == nil {
+		p.started++
 	}
-	p.started++
-	return fresh, nil
+	return fresh, err
 }
 
-func (p *Pool) put(process *process) {
+func (p *Pool) put(c *process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answered = true
-	p.idle = append(p.idle, process)
+	p.idle = append(p.idle, c)
+}
+
+// ask sends the request and returns the answer. After an error the process has
+// been killed; untouched says that it ended before it read any of the request,
+// which another process may therefore be given.
+func (p *Pool) ask(ctx context.Context, c *process, request []byte) (answer []byte, untouched bool, err error) {
+	select {
+	case l, more := <-c.lines:
+		if !more {
+			_, err = p.died(ctx, c, nil, l, request)
+			return nil, true, err
+		}
+		p.end(c, nil)
+		return nil, false, p.refuse(c, l, l.text, "without being asked")
+	default:
+	}
+	sent := c.send(request, false)
+	l, more, interrupted := wait(ctx, p.closed, c.lines)
+	switch {
+	case interrupted != nil:
+	case !more || l.partial:
+		untouched, err = p.died(ctx, c, sent, l, request)
+		return nil, untouched, err
+	case l.flood || l.surplus != nil:
+		p.end(c, sent)
+		return nil, false, p.refuse(c, l, l.surplus, "after its answer")
+	default: // a program may answer before it has read all
+		_, _, interrupted = wait(ctx, p.closed, sent)
+	}
+	if interrupted != nil {
+		p.end(c, sent)
+		return nil, false, c.interrupted(interrupted)
+	}
+	answer = p.mask.JSON(l.text)
+	if p.cfg.Accept != nil {
+		if reason := p.cfg.Accept(request[:len(request)-1], answer); reason != nil {
+			p.end(c, sent)
+			return nil, false, c.fail(Refused, reason, "answered %q: %v", c.excerpt(answer), reason)
+		}
+	}
+	c.answers++
+	return answer, false, nil
+}
+
+// died waits for the end of a process that closed its output, and reports
+// whether it had read nothing of the request.
+func (p *Pool) died(ctx context.Context, c *process, sent <-chan struct{}, l line, request []byte) (untouched bool, err error) {
+	short, cancel := context.WithTimeout(ctx, p.cfg.Grace)
+	defer cancel()
+	_, _, late := wait(short, p.closed, c.ended)
+	unread := p.end(c, sent)
+	if errors.Is(late, ErrClosed) || ctx.Err() != nil && late != nil {
+		return false, c.interrupted(late)
+	}
+	status, rest := fmt.Sprint(c.cmd.ProcessState), ""
+	if late != nil {
+		status = "it closed its standard output"
+	}
+	if l.partial {
+		rest = "; its last line had no newline"
+	}
+	untouched = late == nil && !l.partial && unread >= int64(len(request))
+	return untouched, c.fail(Died, nil, "ended without an answer (%s, after %d answers)%s", status, c.answers, rest)
+}
+
+// refuse makes the error for a line that is too long or should not be there.
+func (p *Pool) refuse(c *process, l line, surplus []byte, when string) error {
+	if l.flood {
+		return c.fail(Flooded, nil, "wrote more than %d bytes without an end of line: an answer is one line of JSON", p.cfg.MaxLine)
+	}
+	return c.fail(OutOfStep, nil, "printed more than one line per request: %s came %q; print one line of JSON for each request and everything else to standard error",
+		when, c.excerpt(surplus))
+}
+
+// end ends the process and everything that belongs to it. One that does not end
+// is kept in mind, and reported when the pool is closed.
+func (p *Pool) end(c *process, sent <-chan struct{}) (unread int64) {
+	unread, err := c.end(sent)
+	if err != nil {
+		p.abandon(err)
+	}
+	return unread
 }
 
 // explain turns the end of a process into a StartError while no process of this
 // pool has ever answered.
 func (p *Pool) explain(err error) error {
-	died, ok := err.(*DiedError)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if ok && !p.answered && died.Answers == 0 {
-		return &StartError{Program: p.program, Err: died}
+	if Is(err, Died) && !p.answered {
+		return &StartError{Program: p.name, Err: err}
 	}
 	return err
 }
@@ -155,7 +221,7 @@ func (p *Pool) Started() int {
 }
 
 // Close ends all processes: those at work are killed and their Calls return an
-// *InterruptedError with ErrClosed; idle ones see the end of their input and are
+// *Error that wraps ErrClosed; idle ones see the end of their input and are
 // killed if they have not ended after Config.Grace. When it returns, no process
 // and no goroutine of the pool is left; the error names processes that the
 // system would not kill. Closing again does nothing.
@@ -168,7 +234,7 @@ func (p *Pool) Close() error {
 		var stops sync.WaitGroup
 		for _, process := range p.idle {
 			stops.Go(func() {
-				if err := process.stop(p.cfg.Grace); err != nil {
+				if err := process.stop(); err != nil {
 					p.abandon(err)
 				}
 			})

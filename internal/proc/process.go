@@ -1,14 +1,17 @@
 package proc
 
 import (
+	"bufio"
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
-
-	"extraction-experiment/internal/secret"
+	"unicode/utf8"
 )
 
 const (
@@ -22,75 +25,72 @@ const (
 // process is one running program. One goroutine at a time exchanges lines with
 // it and finally retires it.
 type process struct {
-	cmd    *exec.Cmd
-	stdin  *os.File
-	stdout *os.File
-	stderr *os.File
+	program *program
+	cmd     *exec.Cmd
+	stdin   *os.File
+	stdout  *os.File
+	stderr  *os.File
 	// unread is our own copy of the child's end of standard input: what is
 	// still in it when the process has ended was never read.
 	unread *os.File
 
-	said    *tail
+	said    tail
 	lines   chan line     // closed when there is no more output
 	quit    chan struct{} // closed when nobody wants lines any more
 	ended   chan struct{} // closed when the process is reaped and its output read
 	answers int
 	once    sync.Once
 	// mark names the process in the environment of all that descends from it;
-	// left is how many of those outlived it. Both are used by Once only.
-	mark string
-	left int
+	// orphans is how many of those outlived it. Both are used by Once only.
+	mark    string
+	orphans int
 }
 
-// start starts a process that is asked line by line.
-func start(cfg Config, all *tee, mask *secret.Masker) (*process, error) {
-	return launch(cfg, all, mask, "", func(p *process) { p.readLines(cfg.MaxLine) })
-}
-
-// launch starts a process with its three goroutines: one for each output and one
-// that waits for its end. read takes standard output.
-func launch(cfg Config, all *tee, mask *secret.Masker, mark string, read func(*process)) (*process, error) {
-	cmd := exec.Command(cfg.Command[0], cfg.Command[1:]...)
-	cmd.Dir = cfg.Dir
-	cmd.Env = cfg.environ()
+// start starts a process with its three goroutines: one for each output and one
+// that waits for its end. Its output is read in lines, or with a mark as one.
+func (p *program) start(mark string) (*process, error) {
+	cmd := exec.Command(p.cfg.Command[0], p.cfg.Command[1:]...)
+	cmd.Dir, cmd.Env = p.cfg.Dir, p.environ()
+	if mark != "" {
+		cmd.Env = append(cmd.Env, envMark+"="+mark)
+	}
 	isolate(cmd)
 	var files []*os.File // child's end and ours, in turn
-	closeAll := func() {
-		for _, f := range files {
-			f.Close()
-		}
-	}
+	var err error
 	for range 3 {
-		r, w, err := os.Pipe()
-		if err != nil {
-			closeAll()
-			return nil, fmt.Errorf("opening a pipe: %w", err)
+		var r, w *os.File
+		if r, w, err = os.Pipe(); err != nil {
+			break
 		}
 		files = append(files, r, w)
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = files[0], files[3], files[5]
-	if err := cmd.Start(); err != nil {
-		closeAll()
-		return nil, err
+	if err == nil {
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = files[0], files[3], files[5]
+		err = cmd.Start()
+	}
+	if err != nil {
+		for _, f := range files {
+			f.Close()
+		}
+		return nil, &StartError{Program: p.name, Err: err}
 	}
 	files[3].Close()
 	files[5].Close()
-	p := &process{
-		cmd: cmd, stdin: files[1], unread: files[0], stdout: files[2], stderr: files[4],
-		mark: mark, said: &tail{}, lines: make(chan line, 1), quit: make(chan struct{}), ended: make(chan struct{}),
+	c := &process{
+		program: p, cmd: cmd, stdin: files[1], unread: files[0], stdout: files[2], stderr: files[4], mark: mark,
+		lines: make(chan line, 1), quit: make(chan struct{}), ended: make(chan struct{}),
 	}
 	var readers sync.WaitGroup
-	readers.Go(func() { read(p) })
-	readers.Go(func() { p.readErrors(mask.Writer(io.MultiWriter(p.said, all))) })
-	go p.wait(&readers)
-	return p, nil
-}
-
-func (p *process) readErrors(masked io.WriteCloser) {
-	// An error here is the end of the pipe, however it came about: the writers
-	// behind it never fail.
-	_, _ = io.Copy(masked, onlyReader{p.stderr})
-	_ = masked.Close()
+	readers.Go(c.readOutput)
+	readers.Go(func() {
+		masked := p.mask.Writer(io.MultiWriter(&c.said, p.stderr))
+		// An error here is the end of the pipe, however it came about: the writers
+		// behind it never fail.
+		_, _ = io.Copy(masked, onlyReader{c.stderr})
+		_ = masked.Close()
+	})
+	go c.wait(&readers)
+	return c, nil
 }
 
 // onlyReader hides that a file can copy itself, which would bypass the writers.
@@ -98,99 +98,230 @@ type onlyReader struct{ io.Reader }
 
 // wait reaps the process and ends what belongs to it: its group, and its
 // output, which a process outside of the group may still hold open.
-func (p *process) wait(readers *sync.WaitGroup) {
+func (c *process) wait(readers *sync.WaitGroup) {
 	// The error is the status, which ProcessState holds too.
-	_ = p.cmd.Wait()
-	p.left = p.endStrays()
+	_ = c.cmd.Wait()
+	c.orphans = endOrphans(c.mark)
 	// The group outlives its leader as long as it has members; an empty one
 	// could only be taken by a new process with the same id in this instant.
-	killGroup(p.cmd)
+	killGroup(c.cmd)
 	read := make(chan struct{})
 	go func() { readers.Wait(); close(read) }()
-	late := time.NewTimer(drainTime)
-	defer late.Stop()
 	select {
 	case <-read:
-	case <-late.C:
-		p.stdout.Close()
-		p.stderr.Close()
-		p.unwanted()
-		<-read
+	case <-time.After(drainTime):
 	}
-	p.stdout.Close()
-	p.stderr.Close()
-	close(p.ended)
+	c.stdout.Close()
+	c.stderr.Close()
+	c.unwanted()
+	<-read
+	close(c.ended)
 }
 
 // unwanted tells the reader that nobody takes lines any more.
-func (p *process) unwanted() { p.once.Do(func() { close(p.quit) }) }
+func (c *process) unwanted() { c.once.Do(func() { close(c.quit) }) }
 
 // alive reports whether the process has not ended, as far as is known.
-func (p *process) alive() bool {
+func (c *process) alive() bool {
 	select {
-	case <-p.ended:
+	case <-c.ended:
 		return false
 	default:
 		return true
 	}
 }
 
-// kill kills the process with its group and waits for its end.
-func (p *process) kill() error {
-	p.unwanted()
-	if p.alive() {
-		killGroup(p.cmd)
-	}
-	limit := time.NewTimer(reapTime)
-	defer limit.Stop()
-	select {
-	case <-p.ended:
-		return nil
-	case <-limit.C:
-		return fmt.Errorf("process %d (%s) was killed and does not end", p.cmd.Process.Pid, p.cmd.Path)
-	}
+// send writes a request in the background; the channel is closed when all is
+// written, or cannot be. With last, the process sees the end of its input then.
+func (c *process) send(request []byte, last bool) <-chan struct{} {
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		// An error means that the process is gone, which its output tells.
+		_, _ = c.stdin.Write(request)
+		if last {
+			c.stdin.Close()
+		}
+	}()
+	return sent
 }
 
-// retire closes standard input after the process has ended and returns how many
-// bytes of it nobody read. A write that is still under way is let through, and
-// sent is closed when it is done; nil means that there is none.
-func (p *process) retire(sent <-chan struct{}) (left int64) {
-	done := make(chan struct{})
+// end kills the process with its group, waits for its end, and returns how many
+// bytes of its input nobody read. A write that is still under way is let through,
+// and sent is closed when it is done; nil means that there is none.
+func (c *process) end(sent <-chan struct{}) (unread int64, err error) {
+	c.unwanted()
+	if c.alive() {
+		killGroup(c.cmd)
+	}
+	select {
+	case <-c.ended:
+	case <-time.After(reapTime):
+		return 0, fmt.Errorf("process %d (%s) was killed and does not end", c.cmd.Process.Pid, c.cmd.Path)
+	}
+	drained := make(chan struct{})
 	go func() {
-		defer close(done)
-		left, _ = io.Copy(io.Discard, onlyReader{p.unread})
+		defer close(drained)
+		unread, _ = io.Copy(io.Discard, onlyReader{c.unread})
 	}()
 	if sent != nil {
 		<-sent
 	}
-	p.stdin.Close()
-	<-done
-	p.unread.Close()
-	return left
+	c.stdin.Close()
+	<-drained
+	c.unread.Close()
+	return unread, nil
 }
 
 // stop asks the process to end by closing its input, and kills it if it takes
 // longer than grace.
-func (p *process) stop(grace time.Duration) error {
-	p.unwanted()
-	p.stdin.Close()
-	limit := time.NewTimer(grace)
-	defer limit.Stop()
+func (c *process) stop() error {
+	c.unwanted()
+	c.stdin.Close()
 	select {
-	case <-p.ended:
-	case <-limit.C:
+	case <-c.ended:
+	case <-time.After(c.program.cfg.Grace):
 	}
-	err := p.kill()
-	if err == nil {
-		p.retire(nil)
-	}
+	_, err := c.end(nil)
 	return err
 }
 
-// status says how an ended process ended.
-func (p *process) status() string {
-	if state := p.cmd.ProcessState; state != nil {
-		return state.String()
+// fail makes an error of what an ended process did.
+func (c *process) fail(kind Kind, cause error, format string, args ...any) error {
+	return &Error{
+		Kind: kind, Program: c.program.name, Message: fmt.Sprintf(format, args...),
+		Answers: c.answers, Stderr: c.said.text(), Err: cause,
 	}
-	return "unknown status"
+}
+
+func (c *process) interrupted(cause error) error {
+	return c.fail(Interrupted, cause, "was killed before it answered: %v", cause)
+}
+
+// excerpt is the beginning of an output for a message.
+func (c *process) excerpt(text []byte) string {
+	return shorten(c.program.mask.Text(string(text[:min(len(text), 4*tailSize)])))
+}
+
+// line is what the reader of standard output reports.
+type line struct {
+	text    []byte // without the end of line
+	surplus []byte // what stood behind the line already, if it is not blank
+	flood   bool   // longer than allowed; nothing is read after it
+	partial bool   // the output ended within it
+}
+
+// readOutput reads standard output until it ends, floods, or nobody wants it.
+// Blank lines are passed over. One line waits in the channel and one in the
+// reader's hand: a program that babbles is held back by its pipe.
+func (c *process) readOutput() {
+	defer close(c.lines)
+	limit := c.program.cfg.MaxLine
+	if c.mark != "" {
+		// An error here is the end of the pipe, however it came about.
+		all, _ := io.ReadAll(io.LimitReader(onlyReader{c.stdout}, int64(limit)+1))
+		c.lines <- line{text: all, flood: len(all) > limit}
+		return
+	}
+	in := bufio.NewReaderSize(c.stdout, 64<<10)
+	for {
+		l, ok := readLine(in, limit)
+		if !ok {
+			return
+		}
+		select {
+		case c.lines <- l:
+		case <-c.quit:
+			return
+		}
+		if l.flood || l.partial {
+			return
+		}
+	}
+}
+
+// readLine reads the next line that is not blank; ok is false at the end. It
+// keeps at most limit bytes and the reader's buffer.
+func readLine(in *bufio.Reader, limit int) (l line, ok bool) {
+	for {
+		part, err := in.ReadSlice('\n')
+		l.text = append(l.text, part...)
+		if len(bytes.TrimRight(l.text, "\r\n")) > limit {
+			return line{flood: true}, true
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		l.text = bytes.TrimSpace(l.text)
+		if err != nil {
+			l.partial = true
+			return l, len(l.text) > 0
+		}
+		if len(l.text) == 0 {
+			continue
+		}
+		ahead, _ := in.Peek(in.Buffered())
+		if ahead = bytes.TrimSpace(ahead); len(ahead) > 0 {
+			l.surplus = bytes.Clone(ahead[:min(len(ahead), 200)])
+		}
+		return l, true
+	}
+}
+
+// tailSize is how much of standard error is kept, in bytes; tailLines how many
+// of its last lines a message shows.
+const (
+	tailSize  = 4 << 10
+	tailLines = 10
+)
+
+// tail is a writer that keeps the last tailSize bytes.
+type tail struct {
+	mu   sync.Mutex
+	kept []byte
+	cut  bool // there was more before
+}
+
+// Write never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, p...)
+	if surplus := len(t.kept) - tailSize; surplus > 0 {
+		t.kept, t.cut = bytes.Clone(t.kept[surplus:]), true
+	}
+	return len(p), nil
+}
+
+// text returns the last lines, valid UTF-8. A line whose beginning is lost is
+// left out unless it is the only one.
+func (t *tail) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	kept := string(t.kept)
+	if _, rest, ok := strings.Cut(kept, "\n"); t.cut && ok && strings.TrimSpace(rest) != "" {
+		kept = rest
+	}
+	lines := strings.Split(strings.ToValidUTF8(strings.TrimSpace(kept), string(utf8.RuneError)), "\n")
+	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
+}
+
+// tee hands what processes write to standard error on to one writer, one
+// write at a time. A writer that fails is left alone from then on: what a
+// program says beside its answers must not fail a run.
+type tee struct {
+	mu  sync.Mutex
+	to  io.Writer
+	bad bool
+}
+
+// Write never fails.
+func (t *tee) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.to != nil && !t.bad {
+		_, err := t.to.Write(p)
+		t.bad = err != nil
+	}
+	return len(p), nil
 }

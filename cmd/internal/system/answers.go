@@ -52,7 +52,7 @@ func (o Opener) openExternalAnswerer(cfg AnswersConfig, doc *answers.Document, o
 			return nil, cli.Usage("--url %q is no address such as http://localhost:8080/answer", target)
 		}
 	}
-	asker, err := external.NewAsker(external.Config{
+	asker, err := external.New(external.Config{
 		Target: target, Concurrency: cfg.Limits.Concurrency, Stderr: newStderr(o.Stderr), Token: o.Getenv(EnvPipelineToken), MaxAnswer: maxExternalAnswer,
 	})
 	if err != nil {

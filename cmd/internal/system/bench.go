@@ -23,7 +23,7 @@ type Bench struct {
 func (o Opener) OpenBench(cfg Config) (Bench, error) {
 	switch {
 	case cfg.Pipeline != "":
-		asks, err := external.NewAsker(external.Config{Target: cfg.Pipeline, Concurrency: cfg.Limits.Concurrency, Stderr: newStderr(o.Stderr), Token: o.Getenv(EnvPipelineToken)})
+		asks, err := external.New(external.Config{Target: cfg.Pipeline, Concurrency: cfg.Limits.Concurrency, Stderr: newStderr(o.Stderr), Token: o.Getenv(EnvPipelineToken)})
 		if err != nil {
 			return Bench{}, err
 		}

@@ -17,10 +17,16 @@ import (
 
 var testSpan = outcome.Call{Name: "external-extract", Kind: "span", Provider: Name, Attempts: 1, Started: clock, Ended: clock.Add(time.Minute)}
 
-func read(text string) *answer { return readAnswer([]byte(text), testSpan, 50) }
+func parse(text string) *answer {
+	a := readReport([]byte(text), testSpan)
+	if a.err == nil {
+		a.readFound(50)
+	}
+	return a
+}
 
 func TestReadAnswer_everyFieldOfACall(t *testing.T) {
-	a := read(`{"entities":[],"warnings":["w"],"model":"top","calls":[
+	a := parse(`{"entities":[],"warnings":["w"],"model":"top","calls":[
 		{"name":"second","model":"m2","started":"2026-01-02T03:04:20Z","ended":"2026-01-02T03:04:21.5+00:00","usage":{"input":1,"output":2.0}},
 		{"name":"first","kind":"span","provider":"openai","model":"m","input":[{"role":"user"}],"output":"text","parameters":{"temperature":0},
 		 "usage":{"input":3,"output":4,"cached":1,"reasoning":2},"cost_usd":0.5,"finish_reason":"stop","error":"e","unknown":1}]}`)
@@ -29,7 +35,7 @@ func TestReadAnswer_everyFieldOfACall(t *testing.T) {
 	}
 	half := 0.5
 	want := []outcome.Call{
-		{Name: "external-extract", Kind: "span", Provider: Name, Model: "top", Attempts: 1, Started: clock, Ended: clock.Add(time.Minute)},
+		{Name: "external-extract", Kind: "span", Provider: Name, Model: "top", Attempts: 1, Started: clock, Ended: clock.Add(time.Minute), Warnings: []string{"w"}},
 		{Name: "first", Kind: "span", Provider: "openai", Model: "m", Attempts: 1, Input: json.RawMessage(`[{"role":"user"}]`),
 			Output: json.RawMessage(`"text"`), Parameters: json.RawMessage(`{"temperature":0}`), Usage: outcome.Usage{Input: 3, Output: 4, Cached: 1, Reasoning: 2},
 			CostUSD: &half, Finish: "stop", Error: "e", Started: clock, Ended: clock.Add(time.Minute)},
@@ -39,8 +45,8 @@ func TestReadAnswer_everyFieldOfACall(t *testing.T) {
 	if diff := cmp.Diff(want, a.all()); diff != "" {
 		t.Error(diff)
 	}
-	if !slices.Equal(a.warnings.list, []string{"w"}) {
-		t.Errorf("warnings %q", a.warnings.list)
+	if !slices.Equal(a.warnings, []string{"w"}) {
+		t.Errorf("warnings %q", a.warnings)
 	}
 }
 
@@ -70,7 +76,7 @@ func TestReadAnswer_usageAndCostCountOnce(t *testing.T) {
 	}
 	for name, test := range tests {
 		for _, rest := range []string{`"entities":[]`, `"error":"e"`} {
-			a := read("{" + strings.Trim(test.top+","+rest, ",") + "}")
+			a := parse("{" + strings.Trim(test.top+","+rest, ",") + "}")
 			var input int64
 			cost, known := 0.0, true
 			for _, c := range a.all() {
@@ -107,19 +113,19 @@ func TestReadAnswer_warnings(t *testing.T) {
 		"unresolved id":        {`"relationships":[{"foo":1}]`, `relationships[0]: unknown keys`},
 	}
 	for name, test := range tests {
-		a := read(`{"entities":[],` + test.fields + `}`)
-		if a.err != nil || !strings.Contains(strings.Join(a.warnings.list, "\n"), test.warning) {
-			t.Errorf("%s: %v, warnings %q", name, a.err, a.warnings.list)
+		a := parse(`{"entities":[],` + test.fields + `}`)
+		if a.err != nil || !strings.Contains(strings.Join(a.warnings, "\n"), test.warning) {
+			t.Errorf("%s: %v, warnings %q", name, a.err, a.warnings)
 		}
 	}
 }
 
 func TestReadAnswer_warningsAreBounded(t *testing.T) {
-	a := read(`{"entities":[],"warnings":[` + strings.Repeat(`"`+strings.Repeat("é", 1000)+`",`, 999) + `""]}`)
-	if n := len(a.warnings.list); n > maxWarnings+1 || a.warnings.list[n-1] != "there are more warnings" {
-		t.Errorf("%d warnings, the last is %q", n, a.warnings.list[n-1])
+	a := parse(`{"entities":[],"warnings":[` + strings.Repeat(`"`+strings.Repeat("é", 1000)+`",`, 999) + `""]}`)
+	if n := len(a.warnings); n > maxWarnings+1 || a.warnings[n-1] != "there are more warnings" {
+		t.Errorf("%d warnings, the last is %q", n, a.warnings[n-1])
 	}
-	if n := len(a.warnings.list[0]); n > maxWarning+len("�…") {
+	if n := len(a.warnings[0]); n > maxWarning+len("�…") {
 		t.Errorf("a warning of %d bytes", n)
 	}
 }
@@ -136,7 +142,7 @@ func FuzzReadAnswer(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		a := read(text)
+		a := parse(text)
 		calls := a.all()
 		if calls[0].Kind != "span" {
 			t.Fatalf("the first call is %+v", calls[0])

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/printable"
-	"extraction-experiment/internal/retryafter"
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -68,9 +68,9 @@ func newEndpoint(cfg Config) (peer, error) {
 	return &endpoint{client: client, url: u, shown: mask.Text(shown.String()), mask: mask, cfg: cfg}, nil
 }
 
-func (e *endpoint) target() string { return e.shown }
+func (e *endpoint) Target() string { return e.shown }
 
-func (e *endpoint) reached() bool { return e.met.Load() }
+func (e *endpoint) Reached() bool { return e.met.Load() }
 
 func (e *endpoint) Close() error {
 	e.client.CloseIdleConnections()
@@ -151,7 +151,7 @@ func (e *endpoint) refused(ctx context.Context, resp *http.Response) error {
 	f.Message = strings.TrimSuffix(fmt.Sprintf("%s answered %d %s%s: %s", e.shown, status, http.StatusText(status), advice(status), f.Message), ": ")
 	return &pipeline.ModelError{
 		Failure: f, Status: status,
-		RetryAfter: retryafter.Of(resp.Header, e.cfg.Now()),
+		RetryAfter: limit.RetryAfter(resp.Header, e.cfg.Now()),
 		Retry:      status == 408 || status == 425 || status == 429 || status >= 500 && status != 501 && status != 505,
 	}
 }

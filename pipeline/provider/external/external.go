@@ -1,12 +1,34 @@
+// Package external is an extractor that asks a team's own pipeline: a program
+// that answers JSON lines, kept running in as many processes as are needed, or
+// an HTTP endpoint that is given the same JSON by POST. The protocol is
+// docs/pipeline-protocol.md.
+//
+// It does not judge what was found, and it does not repeat a request: whether
+// one may be repeated is said by the error. For each document it
+//
+//  1. writes the document, its schemas, the model and the parameters as one JSON
+//     object, never the expected output,
+//  2. asks the program or endpoint,
+//  3. reads the extraction, and the calls, usage, cost and warnings that the
+//     pipeline reports, within limits,
+//  4. returns them, with one span of its own in front of the calls.
+//
+// A short example:
+//
+//	extractor, err := external.New(external.Config{Target: "./extract --flag", Concurrency: 4})
+//	defer extractor.Close()
+//	found, calls, err := extractor.Extract(ctx, doc)
 package external
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"strconv"
@@ -64,16 +86,22 @@ type peer interface {
 	// ask sends one request and returns the answer, a JSON object. It masks what
 	// the peer was given in confidence, in errors too.
 	ask(ctx context.Context, request []byte) ([]byte, error)
-	// reached is false while every connection failed.
-	reached() bool
-	target() string
+	// Target says what is asked, for run metadata: the command line, or the
+	// address without its query; secrets are masked.
+	Target() string
+	// Reached reports whether the pipeline was ever met: false says that every
+	// connection to an address failed, or none was tried. A program is always there.
+	Reached() bool
+	// Close ends all processes, or closes idle connections, and what is under way.
+	// The error names processes that the system would not end.
 	Close() error
 }
 
-// Extractor asks a team's own pipeline. It is safe for concurrent use.
+// Extractor asks a team's own pipeline, for extractions or anything else. It is
+// safe for concurrent use.
 type Extractor struct {
+	peer
 	cfg   Config
-	peer  peer
 	asked atomic.Int64
 }
 
@@ -91,7 +119,7 @@ func New(cfg Config) (*Extractor, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	peer, err := connect(cfg)
+	peer, err := newPeer(cfg)
 	var start *proc.StartError
 	if len(problems) == 0 && errors.As(err, &start) {
 		return nil, fmt.Errorf("opening the pipeline: %w", err)
@@ -99,19 +127,8 @@ func New(cfg Config) (*Extractor, error) {
 	if problem := errors.Join(append(problems, err)...); problem != nil {
 		return nil, &ConfigError{problem}
 	}
-	return &Extractor{cfg: cfg, peer: peer}, nil
+	return &Extractor{peer: peer, cfg: cfg}, nil
 }
-
-func connect(cfg Config) (peer, error) {
-	if isAddress(cfg.Target) {
-		return newEndpoint(cfg)
-	}
-	return newProgram(cfg)
-}
-
-// Target says what is asked, for run metadata: the command line, or the address
-// without its query; secrets are masked.
-func (e *Extractor) Target() string { return e.peer.target() }
 
 // Shown is a Config.Target as a person may be shown it: a command masked, and ***
 // for what follows the path of an address.
@@ -124,14 +141,6 @@ func Shown(target string) string {
 	}
 	return target
 }
-
-// Reached reports whether the pipeline was ever met: false says that every
-// connection to an address failed, or none was tried. A program is always there.
-func (e *Extractor) Reached() bool { return e.peer.reached() }
-
-// Close ends all processes, or closes idle connections, and Extracts under way.
-// The error names processes that the system would not end.
-func (e *Extractor) Close() error { return e.peer.Close() }
 
 // Extract asks the pipeline about one document, once.
 //
@@ -147,43 +156,199 @@ func (e *Extractor) Close() error { return e.peer.Close() }
 // errors of package proc are in the chain as well. When ctx ends, the process
 // is killed or the connection closed, and the error wraps ctx.Err().
 func (e *Extractor) Extract(ctx context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
-	span := outcome.Call{Name: "external-extract", Kind: "span", Provider: Name, Model: e.cfg.Model, Attempts: 1, Started: e.cfg.Now().UTC()}
-	id := strconv.FormatInt(e.asked.Add(1), 10)
+	id := e.nextID()
 	request, err := encodeRequest(id, doc, e.cfg)
 	if err != nil {
 		return extraction.Extraction{}, nil, err
 	}
-	raw, err := e.peer.ask(ctx, request)
-	span.Ended = e.cfg.Now().UTC()
-	if err != nil {
-		return extraction.Extraction{}, e.failed(span, err), err
+	a := e.exchange(ctx, "external-extract", request)
+	if a.err == nil {
+		a.readFound(e.cfg.MaxFound)
 	}
-	a := readAnswer(raw, span, e.cfg.MaxFound)
 	if a.err != nil {
-		a.span.Error = a.err.Error()
 		return extraction.Extraction{}, a.all(), a.err
 	}
-	if len(a.warnings.list) > 0 {
-		a.span.Warnings = a.warnings.list
-	}
 	a.span.Output, err = json.Marshal(map[string]any{
-		"entities": len(a.found.Entities), "relationships": len(a.found.Relationships), "warnings": a.warnings.list,
+		"entities": len(a.found.Entities), "relationships": len(a.found.Relationships), "warnings": a.warnings,
 	})
 	return a.found, a.all(), err
 }
 
-// failed returns the calls of a request without an answer.
-func (e *Extractor) failed(span outcome.Call, err error) []outcome.Call {
-	span.Error = outcome.FailureOf(err, outcome.Provider).Message
-	var start *proc.StartError
-	if errors.As(err, &start) {
-		return []outcome.Call{span}
+// Ask sends one request of any form, once, with an "id" added, and returns the
+// fields of the answer. The calls are a span "external-ask" and those that the
+// answer reports with "calls", "usage", "cost_usd" and "model", as of Extract; an
+// "error" in the answer is an error here. Errors as of Extract. Secrets of the
+// environment that the answer repeats are masked.
+func (e *Extractor) Ask(ctx context.Context, request map[string]any) (map[string]json.RawMessage, []outcome.Call, error) {
+	whole := map[string]any{"id": e.nextID()}
+	maps.Copy(whole, request)
+	line, err := json.Marshal(whole)
+	if err != nil {
+		return nil, nil, fmt.Errorf("writing the request: %w", err)
 	}
-	return []outcome.Call{span, generation(span)}
+	a := e.exchange(ctx, "external-ask", line)
+	if a.err != nil {
+		return nil, a.all(), a.err
+	}
+	return a.fields, a.all(), nil
 }
 
-// generation is the model call that stands for a pipeline which reports none.
-func generation(span outcome.Call) outcome.Call {
-	span.Name, span.Kind = "external-model", "generation"
-	return span
+func (e *Extractor) nextID() string { return strconv.FormatInt(e.asked.Add(1), 10) }
+
+// exchange sends a request and reads what the answer says of itself.
+func (e *Extractor) exchange(ctx context.Context, name string, request []byte) *answer {
+	span := outcome.Call{Name: name, Kind: "span", Provider: Name, Model: e.cfg.Model, Attempts: 1, Started: e.cfg.Now().UTC()}
+	raw, err := e.ask(ctx, request)
+	span.Ended = e.cfg.Now().UTC()
+	if err == nil {
+		return readReport(raw, span)
+	}
+	a := &answer{span: span, err: err}
+	var start *proc.StartError
+	if !errors.As(err, &start) {
+		a.calls = []outcome.Call{generation(span)}
+		a.calls[0].Error = a.problem()
+	}
+	return a
+}
+
+// request is what a pipeline is asked. Every key but model and parameters is
+// always there.
+type request struct {
+	ID                  string                                   `json:"id"`
+	DocumentText        string                                   `json:"document_text"`
+	DocumentType        string                                   `json:"document_type"`
+	ObjectSchemas       map[string]extraction.ObjectSchema       `json:"object_schemas"`
+	RelationshipSchemas map[string]extraction.RelationshipSchema `json:"relationship_schemas"`
+	AllowedTypes        []string                                 `json:"allowed_types"`
+	AvailableTags       []string                                 `json:"available_tags"`
+	Model               string                                   `json:"model,omitempty"`
+	Parameters          pipeline.Parameters                      `json:"parameters,omitzero"`
+}
+
+// encodeRequest writes one line of JSON without its end; a nil list or map is
+// written as an empty one.
+func encodeRequest(id string, doc extraction.Document, cfg Config) ([]byte, error) {
+	r := request{
+		ID: id, DocumentText: doc.Text, DocumentType: doc.Type,
+		ObjectSchemas: doc.Objects, RelationshipSchemas: doc.Relationships,
+		AllowedTypes: append([]string{}, doc.AllowedTypes...), AvailableTags: append([]string{}, doc.AvailableTags...),
+		Model: cfg.Model, Parameters: cfg.Parameters,
+	}
+	if r.ObjectSchemas == nil {
+		r.ObjectSchemas = map[string]extraction.ObjectSchema{}
+	}
+	if r.RelationshipSchemas == nil {
+		r.RelationshipSchemas = map[string]extraction.RelationshipSchema{}
+	}
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(r); err != nil {
+		return nil, fmt.Errorf("writing the request to the pipeline: %w", err)
+	}
+	return bytes.TrimSuffix(line.Bytes(), []byte("\n")), nil
+}
+
+// checkAnswer says whether an answer is a JSON object and, if it repeats an id,
+// that of the request. It is what keeps a program in step.
+func checkAnswer(request, answer []byte) error {
+	var asked, got struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if !json.Valid(answer) {
+		return fmt.Errorf("that is not JSON; the answer is one JSON object on one line")
+	}
+	if err := json.Unmarshal(answer, &got); err != nil || answer[0] != '{' {
+		return fmt.Errorf("that is JSON, but no object; the answer is one JSON object with entities and relationships")
+	}
+	if err := json.Unmarshal(request, &asked); err != nil {
+		return fmt.Errorf("reading our own request: %w", err)
+	}
+	if len(got.ID) > 0 && string(got.ID) != "null" && !bytes.Equal(asked.ID, got.ID) {
+		return fmt.Errorf("that answers request %.40s, asked was %s; repeat the id of the request or leave it out", got.ID, asked.ID)
+	}
+	return nil
+}
+
+// newPeer opens the program or endpoint that a Config names.
+func newPeer(cfg Config) (peer, error) {
+	if isAddress(cfg.Target) {
+		return newEndpoint(cfg)
+	}
+	pool, err := proc.New(proc.Config{
+		Line: strings.TrimSpace(cfg.Target), Dir: cfg.Dir, Env: cfg.Env, Processes: cfg.Concurrency,
+		MaxLine: cfg.MaxAnswer, Accept: checkAnswer, Stderr: cfg.Stderr,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &program{Pool: pool, line: proc.Shown(cfg.Target, append(os.Environ(), cfg.Env...))}, nil
+}
+
+// program is a peer that runs as child processes.
+type program struct {
+	*proc.Pool
+	line string
+}
+
+func (p *program) ask(ctx context.Context, request []byte) ([]byte, error) {
+	answer, err := p.Call(ctx, request)
+	if err != nil {
+		return nil, classify(ctx, err)
+	}
+	return answer, nil
+}
+
+func (p *program) Target() string { return p.line }
+
+func (p *program) Reached() bool { return true }
+
+// classify gives an error of package proc its class. A program that ended may
+// do better next time; one that prints what it should not will do so again.
+func classify(ctx context.Context, err error) error {
+	var start *proc.StartError
+	class, retry := outcome.InvalidOutput, false
+	switch {
+	case errors.Is(err, proc.ErrClosed) && !proc.Is(err, proc.Interrupted):
+		class = outcome.Provider
+	case ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded):
+		class, retry = outcome.Timeout, true
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		class, retry = outcome.Provider, true
+	case errors.As(err, &start):
+		class = outcome.Provider
+	case proc.Is(err, proc.Died, proc.Interrupted):
+		class, retry = outcome.Provider, true
+	}
+	return fail(class, retry, err.Error(), err)
+}
+
+// ConfigError says what is wrong with a Config.
+type ConfigError struct{ Err error }
+
+// Error lists every problem.
+func (e *ConfigError) Error() string { return "opening the pipeline: " + e.Err.Error() }
+
+// Unwrap returns the problems.
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+// ExitCode is that of a wrong usage.
+func (e *ConfigError) ExitCode() int { return 64 }
+
+// failure is a ModelError that keeps its cause, for its type and exit code.
+type failure struct {
+	*pipeline.ModelError
+	cause error
+}
+
+func (f failure) Unwrap() []error { return []error{f.ModelError, f.cause} }
+
+// fail makes an error of a class.
+func fail(class outcome.Class, retry bool, message string, cause error) error {
+	e := &pipeline.ModelError{Failure: outcome.Failure{Class: class, Message: message}, Retry: retry}
+	if cause == nil {
+		return e
+	}
+	return failure{e, cause}
 }

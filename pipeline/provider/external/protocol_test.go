@@ -68,15 +68,15 @@ func TestProtocolPage_results(t *testing.T) {
 	if len(blocks) != 3 {
 		t.Fatalf("the page has %d JSON blocks", len(blocks))
 	}
-	a := read(blocks[1])
+	a := parse(blocks[1])
 	if a.err != nil || len(a.found.Entities) != 2 || len(a.calls) != 1 || *a.calls[0].CostUSD != 0.0012 || a.calls[0].Usage.Output != 64 {
 		t.Errorf("%v %+v %+v", a.err, a.found, a.calls)
 	}
 	want := []extraction.Relationship{{Source: "Ann Lee", Target: "Acme", Type: "founded"}}
-	if diff := cmp.Diff(want, a.found.Relationships); diff != "" || len(a.warnings.list) != 1 {
-		t.Errorf("%s\nwarnings %q", diff, a.warnings.list)
+	if diff := cmp.Diff(want, a.found.Relationships); diff != "" || len(a.warnings) != 1 {
+		t.Errorf("%s\nwarnings %q", diff, a.warnings)
 	}
-	if f := outcome.FailureOf(read(blocks[2]).err, outcome.Internal); f.Class != outcome.RateLimited || f.Message != "429 from the model" {
+	if f := outcome.FailureOf(parse(blocks[2]).err, outcome.Internal); f.Class != outcome.RateLimited || f.Message != "429 from the model" {
 		t.Errorf("got %+v", f)
 	}
 }

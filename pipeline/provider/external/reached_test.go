@@ -12,7 +12,7 @@ func TestAsker_Reached(t *testing.T) {
 	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) }))
 	defer hs.Close()
 	for target, want := range map[string]bool{hs.URL: true, "http://127.0.0.1:1/": false} {
-		a, err := NewAsker(Config{Target: target})
+		a, err := New(Config{Target: target})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -73,21 +73,21 @@ func New(cfg Config) (*Model, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, &exchange.ConfigError{Provider: Name, Err: err}
 	}
-	keys := exchange.Keys(cfg.APIKey, cfg.Headers)
+	mask := exchange.NewMask(cfg.APIKey, cfg.Headers)
 	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
 		APIKey: cfg.APIKey.Reveal(), Backend: genai.BackendGeminiAPI,
-		HTTPClient:  exchange.NewClient(cfg.HTTPClient, cfg.Headers, keys...),
+		HTTPClient:  exchange.NewClient(cfg.HTTPClient, cfg.Headers, mask),
 		HTTPOptions: genai.HTTPOptions{BaseURL: base, APIVersion: "v1beta"},
 	})
 	if err != nil {
 		// The library's errors print its whole configuration.
-		return nil, &exchange.ConfigError{Provider: Name, Err: errors.New(secret.Redact(err.Error(), keys...))}
+		return nil, &exchange.ConfigError{Provider: Name, Err: errors.New(mask.Text(err.Error()))}
 	}
 	return &Model{
 		client: client, name: cfg.Model, can: cfg.Capabilities,
 		service: exchange.Service{
 			Provider: Name, Model: cfg.Model, Base: base, KeyVariable: EnvKey + " (or " + EnvOtherKey + ")",
-			BaseVariable: EnvBaseURL, Keys: keys, Now: cfg.Now,
+			BaseVariable: EnvBaseURL, Mask: mask, Now: cfg.Now,
 		},
 	}, nil
 }

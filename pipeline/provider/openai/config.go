@@ -90,7 +90,8 @@ func New(cfg Config) (*Model, error) {
 func newModel(cfg Config, base string) *Model {
 	client := api.DefaultConfig(cfg.APIKey.Reveal())
 	client.BaseURL, client.APIVersion = base, cfg.APIVersion
-	client.HTTPClient = exchange.NewClient(cfg.HTTPClient, cfg.Headers, exchange.Keys(cfg.APIKey, cfg.Headers)...)
+	mask := exchange.NewMask(cfg.APIKey, cfg.Headers)
+	client.HTTPClient = exchange.NewClient(cfg.HTTPClient, cfg.Headers, mask)
 	switch {
 	case cfg.Azure && strings.HasSuffix(base, azureV1):
 		client.APIType = api.APITypeCloudflareAzure // the key's header, no deployments
@@ -103,7 +104,7 @@ func newModel(cfg Config, base string) *Model {
 		client: api.NewClientWithConfig(client), name: cfg.Model, can: cfg.Capabilities,
 		service: exchange.Service{
 			Provider: Name, Model: cfg.Model, Base: base, KeyVariable: EnvKey,
-			BaseVariable: EnvBaseURL, Keys: exchange.Keys(cfg.APIKey, cfg.Headers), Now: cfg.Now,
+			BaseVariable: EnvBaseURL, Mask: mask, Now: cfg.Now,
 		},
 	}
 }

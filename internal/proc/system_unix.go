@@ -1,4 +1,4 @@
-//go:build unix
+//go:build unix && !linux
 
 package proc
 
@@ -9,13 +9,13 @@ import (
 
 // isolate gives a process a group of its own: it can be killed with all of its
 // children, and an interrupt typed at the terminal does not reach it, so that
-// requests under way can finish. On Linux it does not outlive this process, even
-// one that is killed; what it started itself may then.
-func isolate(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	dieWithUs(cmd.SysProcAttr)
-}
+// requests under way can finish. Only on Linux it ends with this process.
+func isolate(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // killGroup kills the process and every process of its group. That the group is
 // gone already is no error.
 func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+
+// endOrphans finds nothing: only Linux shows the environment of processes. What
+// is left in the process group is killed with it all the same.
+func endOrphans(string) int { return 0 }

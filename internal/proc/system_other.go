@@ -10,3 +10,6 @@ func isolate(*exec.Cmd) {}
 // killGroup kills the process; its children live on. That it is gone already
 // is no error.
 func killGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
+
+// endOrphans finds nothing: only Linux shows the environment of processes.
+func endOrphans(string) int { return 0 }

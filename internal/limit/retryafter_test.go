@@ -1,11 +1,11 @@
-package retryafter_test
+package limit_test
 
 import (
 	"net/http"
 	"testing"
 	"time"
 
-	"extraction-experiment/internal/retryafter"
+	"extraction-experiment/internal/limit"
 )
 
 var now = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
@@ -31,16 +31,16 @@ func TestOf(t *testing.T) {
 		{"Retry-After-Ms", "x", 0},
 		{"Other", "7", 0},
 	} {
-		if got := retryafter.Of(http.Header{c.name: {c.value}}, now); got != c.want {
+		if got := limit.RetryAfter(http.Header{c.name: {c.value}}, now); got != c.want {
 			t.Errorf("%s: %s: got %s, want %s", c.name, c.value, got, c.want)
 		}
 	}
 	ahead := http.Header{"Retry-After": {"Wed, 04 Mar 2026 07:00:05 GMT"}, "Date": {"Wed, 04 Mar 2026 07:00:00 GMT"}}
-	if got := retryafter.Of(ahead, now); got != 5*time.Second {
+	if got := limit.RetryAfter(ahead, now); got != 5*time.Second {
 		t.Errorf("got %s: the date counts from that of the answer", got)
 	}
 	both := http.Header{"Retry-After": {"9"}, "Retry-After-Ms": {"1250"}}
-	if got := retryafter.Of(both, now); got != 1250*time.Millisecond {
+	if got := limit.RetryAfter(both, now); got != 1250*time.Millisecond {
 		t.Errorf("got %s: the finer one counts", got)
 	}
 }
@@ -50,7 +50,7 @@ func FuzzOf(f *testing.F) {
 		f.Add(value, value)
 	}
 	f.Fuzz(func(t *testing.T, ms, value string) {
-		if got := retryafter.Of(http.Header{"Retry-After-Ms": {ms}, "Retry-After": {value}}, now); got < 0 || got > 24*time.Hour {
+		if got := limit.RetryAfter(http.Header{"Retry-After-Ms": {ms}, "Retry-After": {value}}, now); got < 0 || got > 24*time.Hour {
 			t.Errorf("got %s", got)
 		}
 	})

@@ -1,0 +1,211 @@
+// Package proc keeps child programs running that answer one line of JSON with
+// one line of JSON: a request on standard input, a result on standard output,
+// anything for a person on standard error. It knows nothing of what the lines
+// mean.
+//
+// A Pool holds at most N such processes; each works on one request at a time.
+// They are started when they are needed and replaced when they end:
+//
+//  1. Call takes an idle process, or starts one while there are fewer than N.
+//  2. It writes the request and waits for one line.
+//  3. An answer puts the process back. Anything else (it ended, it flooded, it
+//     printed more than one line, its answer was refused, the context ended)
+//     kills the process with its whole group and is the error of this Call
+//     only; the next Call gets a new process.
+//
+// Once is for programs that answer a single request and end: one process per
+// request, which reads all of its input and then prints its answer.
+//
+// What a program was given in confidence (secret.Masker) is masked in everything
+// that comes back from it: answers, standard error, messages.
+//
+// It is no sandbox: a program runs with the rights and, but for Config.Withhold,
+// the environment of this process, and a grandchild that leaves the process
+// group (a daemon) outlives it, though nothing here waits for it. Once finds such
+// ones on Linux by a mark in their environment, unless they clear that too.
+//
+//	pool, err := proc.New(proc.Config{Line: "./extract --flag", Processes: 4})
+//	defer pool.Close()
+//	answer, err := pool.Call(ctx, []byte(`{"document_text":"…"}`))
+package proc
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"extraction-experiment/internal/secret"
+)
+
+// Config configures a Pool. Command or Line is needed; every other zero value is
+// usable.
+type Config struct {
+	// Command is the program and its arguments. A program without a separator
+	// is looked for in PATH, one with a separator relative to Dir.
+	Command []string
+	// Line is the command as one string, for Split; not together with Command.
+	Line string
+	// Dir is the working directory; empty means that of this process.
+	Dir string
+	// Env is added to the environment of this process, "NAME=value".
+	Env []string
+	// Withhold leaves out of that environment what secret.Withhold does, but for
+	// what Handed names. Env is given in any case.
+	Withhold bool
+	Handed   []string
+	// Processes is how many run at most; 0 means 1.
+	Processes int
+	// MaxLine bounds an answer, in bytes; 0 means 64 MiB. A process may need
+	// about twice as much memory here while a line of that length grows.
+	MaxLine int
+	// Accept, if set, looks at each answer. When it returns an error, the
+	// process is killed, because what it prints may be out of step with what it
+	// was asked, and Call returns a *RefusedError. It must be safe for
+	// concurrent use and keep neither slice.
+	Accept func(request, answer []byte) error
+	// Stderr, if set, is given all that the processes write to standard error,
+	// masked, one write at a time; messages show the last lines (4 KiB) in any
+	// case.
+	Stderr io.Writer
+	// Grace is how long a process may take to end after Close has closed its
+	// input, or after it has closed its output; 0 means 2 seconds.
+	Grace time.Duration
+}
+
+// program is a Config that was found usable.
+type program struct {
+	cfg    Config
+	name   string // for messages
+	mask   *secret.Masker
+	stderr *tee
+}
+
+// newProgram checks a Config, fills in what it leaves to us and looks for the
+// program; it starts nothing. The error is a *StartError, or what is wrong with
+// the Config.
+func newProgram(cfg Config) (*program, error) {
+	var problems []error
+	if (len(cfg.Command) == 0) == (cfg.Line == "") {
+		problems = append(problems, errors.New("proc: give either Command or Line"))
+	} else if cfg.Line != "" {
+		words, err := Split(cfg.Line)
+		problems = append(problems, err)
+		cfg.Command = words
+	} else if cfg.Command[0] == "" {
+		problems = append(problems, errors.New("proc: the command names no program"))
+	}
+	mask := secret.NewMasker(append(os.Environ(), cfg.Env...), cfg.Command)
+	problems = append(problems, mask.CheckArguments(cfg.Command))
+	if cfg.Processes < 0 || cfg.MaxLine < 0 || cfg.Grace < 0 {
+		problems = append(problems, errors.New("proc: Processes, MaxLine and Grace must not be negative"))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	cfg.Processes = cmp.Or(cfg.Processes, 1)
+	cfg.MaxLine = cmp.Or(cfg.MaxLine, 64<<20)
+	cfg.Grace = cmp.Or(cfg.Grace, 2*time.Second)
+	p := &program{cfg: cfg, name: shorten(cfg.Command[0]), mask: mask, stderr: &tee{to: cfg.Stderr}}
+	if _, err := exec.LookPath(p.path()); err != nil {
+		return nil, &StartError{Program: p.name, Err: err}
+	}
+	return p, nil
+}
+
+// path is where the system will look for the program.
+func (p *program) path() string {
+	path := p.cfg.Command[0]
+	if strings.ContainsAny(path, `/`+string(filepath.Separator)) && !filepath.IsAbs(path) {
+		path = filepath.Join(p.cfg.Dir, path)
+		if !filepath.IsAbs(path) {
+			path = "." + string(filepath.Separator) + path
+		}
+	}
+	return path
+}
+
+// environ is what a process finds in its environment.
+func (p *program) environ() []string {
+	given := os.Environ()
+	if p.cfg.Withhold {
+		given, _ = secret.Withhold(given, p.cfg.Handed)
+	}
+	return append(given, p.cfg.Env...)
+}
+
+// Find says whether the program of a Config is there and may be run; it starts
+// nothing. The error is a *StartError, or what is wrong with the Config.
+func Find(cfg Config) error {
+	_, err := newProgram(cfg)
+	return err
+}
+
+// ErrClosed is returned by a Call on a Pool that is closed, or is closed
+// while the Call waits.
+var ErrClosed = errors.New("the pool of programs is closed")
+
+// StartError says that a program could not be started, or that none of its
+// processes ever answered a request because each ended first.
+type StartError struct {
+	Program string
+	Err     error
+}
+
+// Error names the program and the reason.
+func (e *StartError) Error() string { return fmt.Sprintf("starting %s: %v", e.Program, e.Err) }
+
+// Unwrap returns the reason.
+func (e *StartError) Unwrap() error { return e.Err }
+
+// ExitCode is that of something that cannot be started.
+func (e *StartError) ExitCode() int { return 69 }
+
+// Kind says in which way a program that was started gave no answer.
+type Kind int
+
+// The kinds of errors.
+const (
+	Died        Kind = iota + 1 // it ended, or closed its output, before it answered
+	Interrupted                 // the context ended or the pool was closed, and it was killed
+	Flooded                     // it wrote more than Config.MaxLine
+	OutOfStep                   // it printed what no request asked for
+	Refused                     // Config.Accept refused its answer
+	Exited                      // of Once: it ended with another status than 0
+	Unread                      // of Once: it ended without having read any of its input
+	Orphaned                    // of Once: processes that it started outlived it, and were killed
+)
+
+// Error says how a program failed to answer.
+type Error struct {
+	Kind    Kind
+	Program string
+	Message string // what it did
+	Answers int    // how many requests the process had answered before
+	Stderr  string // the last lines of its standard error
+	Err     error  // the context's error, ErrClosed, or what Accept said
+}
+
+// Error says what the program did and what it said last.
+func (e *Error) Error() string {
+	text := e.Program + " " + e.Message
+	if e.Stderr != "" {
+		text += "; standard error ends with:\n" + strings.TrimRight(e.Stderr, "\n")
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is reports whether an error says that a program failed in one of these ways.
+func Is(err error, kinds ...Kind) bool {
+	var e *Error
+	return errors.As(err, &e) && slices.Contains(kinds, e.Kind)
+}

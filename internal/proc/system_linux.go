@@ -1,0 +1,97 @@
+package proc
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+const (
+	// orphanTime is how long what a program started may outlive it: the parts of
+	// a shell's pipeline end a moment after one another, and tools have helpers
+	// that write their statistics.
+	orphanTime = time.Second
+	orphanStep = 5 * time.Millisecond // the first pause; each is twice as long as the one before
+	// orphanRounds is how often orphans are looked for and killed: one that forks
+	// while it is looked for is met in the next round.
+	orphanRounds = 20
+)
+
+// endOrphans kills what an ended process left running, in its group or outside
+// of it, and returns how many there were. Without a mark it does nothing.
+func endOrphans(mark string) int {
+	if mark == "" {
+		return 0
+	}
+	if len(orphans(mark)) == 0 {
+		// A process that is just being made into another program shows no
+		// environment: look a second time.
+		time.Sleep(orphanStep)
+		if len(orphans(mark)) == 0 {
+			return 0
+		}
+	}
+	until := time.Now().Add(orphanTime)
+	for pause := orphanStep; time.Now().Before(until); pause *= 2 {
+		time.Sleep(min(pause, time.Until(until)))
+		if len(orphans(mark)) == 0 {
+			return 0
+		}
+	}
+	left := 0
+	for range orphanRounds {
+		found := orphans(mark)
+		if len(found) == 0 {
+			break
+		}
+		left = max(left, len(found))
+		for _, pid := range found {
+			// That it has ended in the meantime is no error.
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return left
+}
+
+// orphans returns the processes whose environment holds the mark. Ended ones that
+// nobody has reaped have no environment any more.
+func orphans(mark string) []int {
+	entry := []byte(envMark + "=" + mark)
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer proc.Close() // only read
+	names, err := proc.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	var found []int
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue // no process
+		}
+		environ, err := os.ReadFile("/proc/" + name + "/environ")
+		if err == nil && bytes.Contains(environ, entry) { // else another user's, or gone
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// isolate gives a process a group of its own: it can be killed with all of its
+// children, and an interrupt typed at the terminal does not reach it, so that
+// requests under way can finish. It does not outlive this process, even
+// one that is killed; what it started itself may then.
+func isolate(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// killGroup kills the process and every process of its group. That the group is
+// gone already is no error.
+func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -57,6 +57,7 @@ var floors = map[string]int{
 	"report/html":             10,
 	"cmd/internal/connect":    10,
 	"cmd/internal/output":     10,
+	"cmd/internal/prompts":    10,
 	"cmd/internal/scripttest": 10,
 	"cmd/internal/settings":   11,
 	"cmd/internal/system":     11,

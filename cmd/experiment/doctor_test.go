@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -113,26 +111,5 @@ func TestDoctorAsksTheModel(t *testing.T) {
 				t.Errorf("exit %d after %d requests\n%s%s", code, asked, stdout, stderr)
 			}
 		})
-	}
-}
-
-// What is known before the server is asked is printed before.
-func TestDoctorPrintsAtOnce(t *testing.T) {
-	var out bytes.Buffer
-	early := ""
-	var once sync.Once
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		once.Do(func() { early = out.String() })
-		w.WriteHeader(http.StatusUnauthorized)
-	}))
-	defer server.Close()
-	t.Chdir(t.TempDir())
-	values := map[string]string{langfuse.EnvPublicKey: "pk-lf-1", langfuse.EnvSecretKey: "sk-lf-x", langfuse.EnvBaseURL: server.URL}
-	env := cli.Env{Stdout: &out, Getenv: func(name string) string { return values[name] }}
-	if err := doctorAction(t.Context(), env, doctorConfig{}); cli.ExitCode(err) != cli.ExitUnavailable {
-		t.Error(err)
-	}
-	if !strings.HasPrefix(early, "keys ") || strings.Count(out.String(), "keys ") != 1 || !strings.Contains(out.String(), "\nfolder ") {
-		t.Errorf("printed %q, then %q", early, &out)
 	}
 }

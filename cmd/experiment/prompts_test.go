@@ -3,14 +3,10 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
-	"time"
-	"unicode/utf8"
 
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/printable"
 	"extraction-experiment/langfuse"
 )
 
@@ -103,139 +99,4 @@ func TestPrompts_cannotWrite(t *testing.T) {
 			t.Errorf("experiment %q: exit %d, %s", args, code, stderr.String())
 		}
 	}
-}
-
-func TestPromptLines(t *testing.T) {
-	tests := map[string]struct {
-		kind, prompt, config string
-		want                 []string
-	}{
-		"text":               {"text", `"a\nb"`, `{}`, []string{"text", "  a", "  b", "", "config", "  {}", ""}},
-		"no config":          {"text", `""`, `null`, []string{"text", "  ", "", "config", "  {}", ""}},
-		"order of keys":      {"text", `"a"`, `{"b":1e400,"a":"<"}`, []string{"text", "  a", "", "config", "  {", `    "a": "<",`, `    "b": 1e400`, "  }", ""}},
-		"no messages at all": {"chat", `[]`, ``, []string{"config", "  {}", ""}},
-		"noted type":         {"chat", `[{"type":"chatmessage","role":"user","content":"x"}]`, ``, []string{"user", "  x", "", "config", "  {}", ""}},
-		"more fields":        {"chat", `[{"role":"user","content":"x","name":"n"}]`, ``, []string{"user", `  name: "n"`, "  x", "", "config", "  {}", ""}},
-		"content of parts":   {"chat", `[{"role":"user","content":[1]}]`, ``, []string{"user", "  content: [", "    1", "  ]", "", "config", "  {}", ""}},
-		"forged heading":     {"chat", `[{"role":" user\nconfig\u2028text","content":"x"}]`, ``, []string{`user\nconfig\u2028text`, "  x", "", "config", "  {}", ""}},
-		"not messages":       {"chat", `{"a":1}`, ``, []string{"prompt", "  {", `    "a": 1`, "  }", "", "config", "  {}", ""}},
-		"null message":       {"chat", `[null]`, ``, []string{"prompt", "  [", "    null", "  ]", "", "config", "  {}", ""}},
-		"broken":             {"text", `"a`, `{`, []string{"prompt", `  "a`, "", "config", "  {", ""}},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			got := promptLines(langfuse.Prompt{Type: tt.kind, Prompt: json.RawMessage(tt.prompt), Config: json.RawMessage(tt.config)})
-			if !slices.Equal(got, tt.want) {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-		})
-	}
-}
-
-func TestPromptDiff_hidden(t *testing.T) {
-	text := func(version int, s string) langfuse.Prompt {
-		raw, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return langfuse.Prompt{Name: "p", Version: version, Type: "text", Prompt: raw}
-	}
-	const titles = "--- p, version 1 (none)\n+++ p, version 2 (none)\n@@ -1,5 +1,5 @@\n text\n"
-	const config = "\n config\n   {}\n"
-	for name, tt := range map[string]struct{ a, b, want string }{
-		"line end":          {"x", "x\r", titles + "-  x\n+  x\\x0d\n" + config},
-		"space at the end":  {"x", "x ", titles + "-  x\n+  x \n" + config},
-		"escape":            {"x", "\x1b[2J", titles + "-  x\n+  \\x1b[2J\n" + config},
-		"separator of text": {"x", "y\u2028config", titles + "-  x\n+  y\n+  config\n" + config},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := promptDiff(text(1, tt.a), text(2, tt.b)); got != tt.want {
-				t.Errorf("got\n%q, want\n%q", got, tt.want)
-			}
-		})
-	}
-	noted := func(version int, extra string) langfuse.Prompt {
-		return langfuse.Prompt{Name: "p", Version: version, Type: "chat", Prompt: json.RawMessage(`[{"role":"user",` + extra + `}]`)}
-	}
-	for name, pair := range map[string][2]string{
-		"a note that is not shown": {`"content":"x"`, `"content":"x","type":"chatmessage"`},
-		"content like a field":     {`"content":"name: \"n\"\nx"`, `"name":"n","content":"x"`},
-	} {
-		if got := promptDiff(noted(1, pair[0]), noted(2, pair[1])); !strings.Contains(got, "\n+") || !strings.Contains(got, `"role": "user"`) {
-			t.Errorf("%s: %q", name, got)
-		}
-	}
-	if got := promptDiff(text(1, "x"), text(2, "x")); got != "p: no difference (versions 1 and 2)\n" {
-		t.Errorf("equal versions: %q", got)
-	}
-}
-
-func TestPromptTable(t *testing.T) {
-	at := time.Date(2026, 11, 21, 3, 4, 5, 0, time.UTC)
-	for name, tt := range map[string]struct {
-		list []langfuse.PromptSummary
-		last string
-	}{
-		"none":    {nil, "no prompts"},
-		"hostile": {[]langfuse.PromptSummary{{Name: "a\x1b\nb", Type: "text", Versions: []int{3, 1, 2, 5, 6}, Labels: []string{"x", "y"}, LastUpdatedAt: at}}, `  a\x1b b  text  1-3, 5, 6  x, y    2026-11-21 03:04`},
-		"bare":    {[]langfuse.PromptSummary{{Name: "a", Type: "chat"}}, `  a     chat  none              –`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var b strings.Builder
-			if err := promptTable(&b, tt.list, time.UTC); err != nil {
-				t.Fatal(err)
-			}
-			lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
-			if last := lines[len(lines)-1]; last != tt.last {
-				t.Errorf("got %q, want %q", last, tt.last)
-			}
-		})
-	}
-}
-
-func TestRanges(t *testing.T) {
-	for want, numbers := range map[string][]int{
-		"none": nil, "1": {1}, "1, 2": {2, 1}, "1-3": {1, 2, 3, 3}, "1-4, 6, 7, 9": {9, 7, 6, 4, 3, 2, 1},
-	} {
-		if got := ranges(numbers); got != want {
-			t.Errorf("%v: got %q, want %q", numbers, got, want)
-		}
-	}
-}
-
-// FuzzPromptPage: whatever Langfuse serves, the page and the diff can be looked
-// at, and only headings stand at the margin: their number follows from the
-// lines, not from what is in them.
-func FuzzPromptPage(f *testing.F) {
-	f.Add("chat", `[{"role":"a\nb","content":"x\r\ny\u2028z"}]`, `{"a":[1]}`)
-	f.Add("text", `"\u001b[2J"`, "null")
-	f.Add("chat", `[{"type":"placeholder","name":"\u202e"},null]`, "{")
-	f.Fuzz(func(t *testing.T, kind, prompt, config string) {
-		p := langfuse.Prompt{Name: "p", Version: 1, Type: kind, Prompt: json.RawMessage(prompt), Config: json.RawMessage(config)}
-		var page strings.Builder
-		if err := promptPage(&page, p); err != nil {
-			t.Fatal(err)
-		}
-		other := promptDiff(langfuse.Prompt{Name: "p", Version: 2, Type: "text", Prompt: json.RawMessage(`"x"`)}, p)
-		for _, text := range []string{page.String(), other} {
-			if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && printable.Steers(r) }) {
-				t.Errorf("it could steer a terminal: %q", text)
-			}
-		}
-		headings := func(lines []string) (n int) {
-			for _, line := range lines {
-				if line != "" && !strings.HasPrefix(line, " ") {
-					n++
-				}
-			}
-			return n
-		}
-		_, body, _ := strings.Cut(page.String(), "\n\n")
-		if got, want := headings(strings.Split(body, "\n")), headings(promptLines(p)); got != want {
-			t.Errorf("%d lines at the margin, want %d: %q", got, want, body)
-		}
-		if same := promptDiff(p, p); same != "p: no difference (both are version 1)\n" {
-			t.Errorf("a version differs from itself: %q", same)
-		}
-	})
 }

@@ -93,20 +93,11 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 
 // opener opens what is measured; lf may be nil where that asks no Langfuse.
 func opener(env cli.Env, lf *connect.Langfuse) system.Opener {
-	o := system.Opener{Getenv: env.Getenv, Stderr: os.Stderr, MissingPrompt: missingPrompt}
+	o := system.Opener{Getenv: env.Getenv, Stderr: os.Stderr}
 	if lf != nil {
 		o.Langfuse = &lf.Langfuse
 	}
 	return o
-}
-
-// missingPrompt says which prompts, versions or labels there are.
-func missingPrompt(ctx context.Context, client *langfuse.Client, ref langfuse.PromptRef) error {
-	there, missing := promptCall{ctx: ctx, client: client}.findPromptName(ref.Name)
-	if missing == nil {
-		missing = lacks(there, ref)
-	}
-	return missing
 }
 
 // pinEarly pins the dataset of a new run, if it can. What goes wrong is met again

@@ -30,8 +30,6 @@ type Opener struct {
 	Langfuse *experiment.Langfuse
 	Getenv   func(string) string
 	Stderr   io.Writer // what programs write to their standard error
-	// MissingPrompt says of a prompt that Langfuse does not have which there are.
-	MissingPrompt func(context.Context, *langfuse.Client, langfuse.PromptRef) error
 }
 
 // Config says what is to be measured: a team's own pipeline, an extractor that needs

@@ -1,14 +1,92 @@
-package main
+package prompts
 
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/rogpeppe/go-internal/diff"
+
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/langfuse"
 )
+
+// Page is a version for a person: what it is, its messages and its configuration.
+func Page(p langfuse.Prompt) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, version %d, %s\n", printable.Line(p.Name), p.Version, printable.Line(p.Type))
+	for _, row := range []struct{ title, text string }{
+		{"labels", labelWords(p.Labels)},
+		{"tags", strings.Join(p.Tags, ", ")},
+		{"commit", p.CommitMessage},
+	} {
+		if text := printable.Line(row.text); text != "" {
+			fmt.Fprintf(&b, "%-8s%s\n", row.title, text)
+		}
+	}
+	b.WriteByte('\n')
+	for _, line := range promptLines(p) {
+		b.WriteString(promptLine("", line))
+	}
+	return b.String()
+}
+
+// Diff is a unified diff of the lines of two versions. It is anchored at the lines that
+// each version has once, which is readable and takes n log n steps, whatever
+// strangers wrote.
+func Diff(a, b langfuse.Prompt) string {
+	form := promptLines
+	if slices.Equal(form(a), form(b)) { // what a person need not see may differ
+		form = jsonLines
+	}
+	text := func(p langfuse.Prompt) []byte { return []byte(strings.Join(form(p), "\n") + "\n") }
+	raw := diff.Diff("a", text(a), "b", text(b))
+	if raw == nil {
+		what := fmt.Sprintf("versions %d and %d", a.Version, b.Version)
+		if a.Version == b.Version {
+			what = fmt.Sprintf("both are version %d", a.Version)
+		}
+		return fmt.Sprintf("%s: no difference (%s)\n", printable.Line(a.Name), what)
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "--- %s\n+++ %s\n", versionTitle(a), versionTitle(b))
+	for _, line := range strings.Split(strings.TrimSuffix(string(raw), "\n"), "\n")[3:] { // behind its own titles
+		if strings.HasPrefix(line, "@@") {
+			out.WriteString(line + "\n")
+			continue
+		}
+		out.WriteString(promptLine(line[:1], line[1:]))
+	}
+	return out.String()
+}
+
+// jsonLines writes all that Langfuse keeps of the messages and the configuration.
+func jsonLines(p langfuse.Prompt) []string {
+	return section(section(nil, "prompt", canonicalJSON(p.Prompt)), "config", canonicalConfig(p.Config))
+}
+
+func versionTitle(p langfuse.Prompt) string {
+	return fmt.Sprintf("%s, version %d (%s)", printable.Line(p.Name), p.Version, printable.Line(labelWords(p.Labels)))
+}
+
+// promptLine makes a line harmless; what a terminal would break stays behind
+// the mark and the line's indentation, so that it cannot pass for a heading.
+func promptLine(mark, line string) string {
+	text := strings.TrimLeft(line, " ")
+	indent := mark + line[:len(line)-len(text)]
+	var b strings.Builder
+	for part := range strings.SplitSeq(printable.Block(text), "\n") {
+		if part == "" {
+			b.WriteString(strings.TrimRight(indent, " ") + "\n")
+			continue
+		}
+		b.WriteString(indent + part + "\n")
+	}
+	return b.String()
+}
 
 // promptLines writes the messages and the configuration of a prompt as lines:
 // headings at the margin, content two spaces in. The lines hold the words of

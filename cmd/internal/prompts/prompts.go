@@ -1,0 +1,276 @@
+// Package prompts finds, labels, shows and compares the prompts in Langfuse, for a
+// person. What strangers wrote into them cannot steer a terminal.
+package prompts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/nearest"
+	"extraction-experiment/internal/printable"
+	"extraction-experiment/langfuse"
+)
+
+// List returns the prompts by name, their labels in order.
+func List(ctx context.Context, client *langfuse.Client) ([]langfuse.PromptSummary, error) {
+	list := []langfuse.PromptSummary{}
+	for summary, err := range client.ListPrompts(ctx, langfuse.PromptsQuery{}) {
+		if err != nil {
+			return nil, err
+		}
+		slices.Sort(summary.Labels)
+		list = append(list, summary)
+	}
+	slices.SortStableFunc(list, func(a, b langfuse.PromptSummary) int { return cmp.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// Table has one line for each prompt. Names stay whole, to be copied.
+func Table(list []langfuse.PromptSummary, zone *time.Location) string {
+	if len(list) == 0 {
+		return "no prompts\n"
+	}
+	t := table.NewWriter()
+	style := table.StyleLight
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Options.SeparateHeader = true
+	style.Format = table.FormatOptions{}
+	style.Box.PaddingLeft, style.Box.PaddingRight = "  ", ""
+	t.SetStyle(style)
+	t.SuppressTrailingSpaces()
+	t.AppendHeader(table.Row{"name", "type", "versions", "labels", "updated"})
+	for _, p := range list {
+		updated := "–"
+		if !p.LastUpdatedAt.IsZero() {
+			updated = p.LastUpdatedAt.In(zone).Format("2006-01-02 15:04")
+		}
+		t.AppendRow(table.Row{printable.Line(p.Name), printable.Line(p.Type), ranges(p.Versions),
+			printable.Line(strings.Join(p.Labels, ", ")), updated})
+	}
+	return t.Render() + "\n"
+}
+
+// ranges writes numbers in order, runs of three and more shortened: 1-4, 6, 7.
+func ranges(numbers []int) string {
+	numbers = slices.Compact(slices.Sorted(slices.Values(numbers)))
+	var parts []string
+	for i := 0; i < len(numbers); i++ {
+		from := numbers[i]
+		for i+1 < len(numbers) && numbers[i+1]-numbers[i] == 1 {
+			i++
+		}
+		switch to := numbers[i]; to - from {
+		case 0:
+			parts = append(parts, fmt.Sprint(from))
+		case 1:
+			parts = append(parts, fmt.Sprint(from), fmt.Sprint(to))
+		default:
+			parts = append(parts, fmt.Sprintf("%d-%d", from, to))
+		}
+	}
+	return cmp.Or(strings.Join(parts, ", "), "none")
+}
+
+// labelWords lists labels, in the order of the alphabet.
+func labelWords(labels []string) string {
+	return cmp.Or(strings.Join(slices.Sorted(slices.Values(labels)), ", "), "none")
+}
+
+// find returns the prompt of that name with all its versions and labels; where there
+// is none the error says which there are.
+func find(ctx context.Context, client *langfuse.Client, name string) (langfuse.PromptSummary, error) {
+	for summary, err := range client.ListPrompts(ctx, langfuse.PromptsQuery{Name: name}) {
+		if err != nil {
+			return summary, err
+		}
+		if summary.Name == name {
+			return summary, nil
+		}
+	}
+	return langfuse.PromptSummary{}, noSuchPrompt(ctx, client, name)
+}
+
+// shownNames is how many names an error lists; findable is how many it looks at to
+// propose one.
+const shownNames, findable = 10, 1000
+
+func noSuchPrompt(ctx context.Context, client *langfuse.Client, name string) error {
+	var names []string
+	for summary, err := range client.ListPrompts(ctx, langfuse.PromptsQuery{}) {
+		if err != nil {
+			return err
+		}
+		if names = append(names, summary.Name); len(names) == findable {
+			break
+		}
+	}
+	if len(names) == 0 {
+		return cli.Usage("there is no prompt %q, and no other", name)
+	}
+	slices.Sort(names)
+	more := ""
+	if len(names) > shownNames {
+		more = " and others, which experiment prompts lists"
+	}
+	return cli.Usage("there is no prompt %q%s (there are: %s%s)", name,
+		nearest.Hint(name, names), printable.Line(strings.Join(names[:min(len(names), shownNames)], ", ")), more)
+}
+
+// Get returns one version, references to other prompts filled in as a model would get
+// them. Where there is none, the error (exit code 64) says which there are.
+func Get(ctx context.Context, client *langfuse.Client, ref langfuse.PromptRef) (langfuse.Prompt, error) {
+	summary, err := find(ctx, client, ref.Name)
+	if err != nil {
+		return langfuse.Prompt{}, err
+	}
+	return get(ctx, client, summary, ref)
+}
+
+func get(ctx context.Context, client *langfuse.Client, of langfuse.PromptSummary, ref langfuse.PromptRef) (langfuse.Prompt, error) {
+	found, err := client.GetPrompt(ctx, ref)
+	if errors.Is(err, langfuse.ErrNotFound) {
+		err = lacks(of, ref)
+	}
+	return found, err
+}
+
+// Missing says of a prompt that Langfuse does not have which there are.
+func Missing(ctx context.Context, client *langfuse.Client, ref langfuse.PromptRef) error {
+	summary, err := find(ctx, client, ref.Name)
+	if err != nil {
+		return err
+	}
+	return lacks(summary, ref)
+}
+
+// lacks says that a prompt has no such version or label, and which it has.
+func lacks(of langfuse.PromptSummary, ref langfuse.PromptRef) error {
+	if ref.Label == "" && ref.Version > 0 {
+		return cli.Usage("the prompt %q has no version %d; %s", of.Name, ref.Version, choices(of))
+	}
+	label := cmp.Or(ref.Label, "production")
+	return cli.Usage("the prompt %q has no label %q; %s; experiment prompts label %s VERSION %s sets it", of.Name, label, choices(of), cli.Quote(of.Name), label)
+}
+
+func choices(of langfuse.PromptSummary) string {
+	return fmt.Sprintf("its versions: %s; its labels: %s", ranges(of.Versions), labelWords(of.Labels))
+}
+
+// Compare returns the difference between two versions of a prompt, each named by its
+// number or a label. A number that is none of its versions may be a label.
+func Compare(ctx context.Context, client *langfuse.Client, name, a, b string) (string, error) {
+	summary, err := find(ctx, client, name)
+	if err != nil {
+		return "", err
+	}
+	var both []langfuse.Prompt
+	for _, word := range []string{a, b} {
+		ref := langfuse.PromptRef{Name: name, Label: word}
+		version := versionOf(word)
+		if version > 0 && (slices.Contains(summary.Versions, version) || !slices.Contains(summary.Labels, word)) {
+			ref = langfuse.PromptRef{Name: name, Version: version}
+		}
+		found, err := get(ctx, client, summary, ref)
+		if err != nil {
+			return "", err
+		}
+		both = append(both, found)
+	}
+	return Diff(both[0], both[1]), nil
+}
+
+// versionOf reads the number of a version; 0 is none.
+func versionOf(word string) int {
+	version, err := strconv.ParseUint(word, 10, 31)
+	if err != nil {
+		return 0
+	}
+	return int(version)
+}
+
+// latestLabel is the one that Langfuse keeps on the newest version itself.
+const latestLabel = "latest"
+
+// Label sets labels on a version beside those that it has, and says where each was
+// before.
+func Label(ctx context.Context, client *langfuse.Client, name, version string, labels []string) (string, error) {
+	labels = slices.Compact(slices.Sorted(slices.Values(labels)))
+	if err := checkLabels(labels); err != nil {
+		return "", err
+	}
+	summary, err := find(ctx, client, name)
+	if err != nil {
+		return "", err
+	}
+	n := versionOf(version)
+	if n == 0 {
+		return "", cli.Usage("%q is no version of the prompt %q: versions are numbers from 1; %s", version, name, choices(summary))
+	}
+	target, err := get(ctx, client, summary, langfuse.PromptRef{Name: name, Version: n})
+	if err != nil {
+		return "", err
+	}
+	var said strings.Builder
+	for _, label := range labels {
+		switch from, err := labelled(ctx, client, name, label); {
+		case err != nil:
+			return "", err
+		case from == 0:
+			fmt.Fprintf(&said, "%s: new, on version %d\n", label, n)
+		case from == n:
+			fmt.Fprintf(&said, "%s: stays on version %d\n", label, n)
+		default:
+			fmt.Fprintf(&said, "%s: moved from version %d to version %d\n", label, from, n)
+		}
+	}
+	has := func(label string) bool { return slices.Contains(target.Labels, label) }
+	if !slices.ContainsFunc(labels, func(label string) bool { return !has(label) }) {
+		said.Reset()
+		fmt.Fprintf(&said, "nothing moved: version %d has %s already\n", n, strings.Join(labels, ", "))
+	} else {
+		all := append(slices.Clone(labels), target.Labels...)
+		all = slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(all))), func(l string) bool { return l == latestLabel })
+		if target, err = client.SetPromptLabels(ctx, name, target.Version, all); err != nil {
+			return "", err
+		}
+	}
+	fmt.Fprintf(&said, "%s, version %d: labels %s\n", printable.Line(target.Name), target.Version, printable.Line(labelWords(target.Labels)))
+	return said.String(), nil
+}
+
+// checkLabels refuses what Langfuse would.
+func checkLabels(labels []string) error {
+	valid := regexp.MustCompile(`^[a-z0-9_.-]{1,36}$`)
+	for _, label := range labels {
+		if label == latestLabel {
+			return cli.Usage("the label latest cannot be set: Langfuse keeps it on the newest version")
+		}
+		if !valid.MatchString(label) {
+			return cli.Usage("%q cannot be a label: those have 1 to 36 of a-z, 0-9, _, - and .", label)
+		}
+	}
+	return nil
+}
+
+// labelled returns the version that carries a label, 0 for none.
+func labelled(ctx context.Context, client *langfuse.Client, name, label string) (int, error) {
+	for summary, err := range client.ListPrompts(ctx, langfuse.PromptsQuery{Name: name, Label: label}) {
+		if err != nil {
+			return 0, err
+		}
+		if summary.Name == name && len(summary.Versions) > 0 {
+			return slices.Max(summary.Versions), nil
+		}
+	}
+	return 0, nil
+}

@@ -20,8 +20,8 @@ func demandRefused[E error](s *scene, at *world, verified bool, says ...string) 
 	t := s.t
 	t.Helper()
 	again(t, s.run, 3, 1)
-	s.store.ResetRequests()
-	at.store.ResetRequests()
+	s.routes.Clear()
+	at.routes.Clear()
 	verify, publish := s.config(), s.publish()
 	verify.Client, publish.Client = at.client, at.client
 	published := at.follow(t, t.Context(), s.run)
@@ -128,7 +128,7 @@ func TestModes_opened(t *testing.T) {
 				t.Fatal("published all the same")
 			}
 			other := newWorldIn(t, mode)
-			other.store.ResetRequests()
+			other.routes.Clear()
 			var elsewhere *tracking.ElsewhereError
 			if err := other.follow(t, t.Context(), run); !errors.As(err, &elsewhere) || elsewhere.Published != w.client.BaseURL() {
 				t.Errorf("published elsewhere: %v", err)

@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -40,6 +41,8 @@ type world struct {
 	server langfuse.Server
 	front  atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
 	calls  atomic.Int64
+	// routes counts what the server was asked, by route.
+	routes sync.Map
 	// publication is the form of the runs that newRun makes.
 	publication outcome.Publication
 	// drop says what the server accepts and loses.
@@ -113,6 +116,8 @@ func (w *world) open(t *testing.T, cfg embedded.Config) http.Handler {
 			return
 		}
 		inner.ServeHTTP(rw, r)
+		n, _ := w.routes.LoadOrStore(r.Pattern, new(atomic.Int64))
+		n.(*atomic.Int64).Add(1)
 	})
 }
 

@@ -3,7 +3,6 @@ package embedded
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -156,24 +155,6 @@ func TestFaults_latency(t *testing.T) {
 	if took := time.Since(start); took < 30*time.Millisecond {
 		t.Errorf("answered after %s", took)
 	}
-}
-
-func TestServer_requests(t *testing.T) {
-	r := newRig(t, Config{})
-	var all sync.WaitGroup
-	for range 5 {
-		all.Go(func() {
-			r.get(api + "/dataset-items/x")
-			r.post(api+"/ingestion", "{")
-			r.get("/nothing")
-		})
-	}
-	all.Wait()
-	r.http.CloseIdleConnections()
-	want := map[string]int64{"GET /api/public/dataset-items/{id}": 5, "POST /api/public/ingestion": 5, "unknown": 5}
-	equal(t, "requests", r.server.Requests(), want)
-	r.server.ResetRequests()
-	equal(t, "none", len(r.server.Requests()), 0)
 }
 
 // Things become visible only after the delay; a deletion that is done before

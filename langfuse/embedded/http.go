@@ -102,7 +102,6 @@ func (s *Server) newMux() *http.ServeMux {
 		mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, rt) })
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		s.countRequest("unknown")
 		page(http.StatusNotFound, "<!DOCTYPE html><html><head><title>404</title></head><body><h1>404</h1>"+
 			"<p>This page could not be found.</p></body></html>").write(w)
 	})
@@ -145,9 +144,8 @@ func loopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// serve counts a request and answers it, unless its turn to fail has come.
+// serve answers a request, unless its turn to fail has come.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
-	s.countRequest(rt.pattern)
 	c := &call{r: r, w: w}
 	work := func() response {
 		body, err := s.handle(c, rt)

@@ -12,8 +12,8 @@
 // agree with each other and with nobody else; these two meet over HTTP only.
 //
 // A request takes these steps: the host is checked, the route is looked up in
-// the table of http.go and counted, the request fails where Faults say so, the
-// key pair is checked, the table says whether the route exists in the mode that
+// the table of http.go, the request fails where Faults say so, the key pair is
+// checked, the table says whether the route exists in the mode that
 // is played, what waits in the queue and is due is done, the handler reads its
 // form or query, works in one transaction, and its answer or fault is written.
 //
@@ -32,9 +32,10 @@
 //
 // What a test wants besides is configured: Faults for slow, failing and limiting
 // servers, IngestionDelay and DeleteDelay for eventual consistency, Drop for a
-// server that accepts and loses. Server.Requests counts what came;
-// Server.Annotate, also as POST /api/embedded/annotations, sets what a person
-// sets in the user interface: a score or correction with an author.
+// server that accepts and loses. Server.Annotate, also as
+// POST /api/embedded/annotations, sets what a person sets in the user interface:
+// a score or correction with an author. A Handler leaves the route that it found
+// in the Pattern of a request.
 //
 // Limits: request bodies of 1 MB, of 4.5 MB for dataset items and ingestion, of
 // 64 MB for OTLP after decompression; JSON that nests 1000 deep. Pages are cut
@@ -57,7 +58,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -202,9 +202,6 @@ type Server struct {
 	queue    queue
 	faults   atomic.Pointer[faulty]
 	pages    atomic.Pointer[http.Handler]
-
-	counting sync.Mutex
-	counts   map[string]int64 // of requests, by route
 }
 
 // Open opens or creates the store and returns a server for it; the caller
@@ -320,31 +317,4 @@ func (c *silentConns) close() {
 // now is the instant of the clock in milliseconds, the precision of the API.
 func (s *Server) now() int64 {
 	return s.cfg.Now().UnixMilli()
-}
-
-// countRequest counts a request for a route.
-func (s *Server) countRequest(name string) {
-	s.counting.Lock()
-	defer s.counting.Unlock()
-	if s.counts == nil {
-		s.counts = map[string]int64{}
-	}
-	s.counts[name]++
-}
-
-// Requests returns how many requests came for each route since the server was
-// opened or ResetRequests was called, those that were refused or made to fail
-// included. A route is named by its method and pattern, such as
-// "GET /api/public/traces/{id}"; requests that fit no route are "unknown".
-func (s *Server) Requests() map[string]int64 {
-	s.counting.Lock()
-	defer s.counting.Unlock()
-	return maps.Clone(s.counts)
-}
-
-// ResetRequests sets all counts of Requests to zero.
-func (s *Server) ResetRequests() {
-	s.counting.Lock()
-	defer s.counting.Unlock()
-	s.counts = nil
 }

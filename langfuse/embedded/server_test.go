@@ -1,15 +1,18 @@
 package embedded
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -17,6 +20,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
 
 // clock is a time that moves only when it is told to.
@@ -477,5 +482,202 @@ func TestOpen_otherMode(t *testing.T) {
 	}
 	if err := after.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// What a version is older than decides whether it has v3/scores.
+func TestConfig_version(t *testing.T) {
+	for version, status := range map[string]int{"": 200, "3.100.0": 404, "3.178.9": 404, "3.179.0-rc1": 200, "4.0.2": 200, "3": 404, "edge": 200} {
+		r := newRig(t, Config{Mode: ModeV3, Version: version})
+		equal(t, version, r.get(api+"/v3/scores").status, status)
+	}
+}
+
+// TestServer_pages: pages stand beside the API, under the same check of the
+// host, without keys and without faults.
+func TestServer_pages(t *testing.T) {
+	r := newRig(t, Config{})
+	if a := r.get("/runs/x"); a.status != http.StatusNotFound || !strings.Contains(a.text, "This page could not be found") {
+		t.Errorf("before there are pages: %d %s", a.status, a.text)
+	}
+	r.server.SetPages(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		_, _ = io.WriteString(w, "page "+req.URL.Path)
+	}))
+	if err := r.server.SetFaults(Faults{Fail: 1}); err != nil {
+		t.Fatal(err)
+	}
+	request := func(path, host string) (int, string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if host != "" {
+			req.Host = host
+		}
+		answer, err := r.http.Do(req)
+		if err != nil {
+			return 0, ""
+		}
+		defer answer.Body.Close()
+		raw, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(raw)
+	}
+	if status, text := request("/runs/x", ""); status != 200 || text != "page /runs/x" {
+		t.Errorf("%d %s", status, text)
+	}
+	if status, _ := request("/runs/x", "rebound.example"); status != http.StatusForbidden {
+		t.Errorf("another host is answered %d", status)
+	}
+	if err := r.server.SetFaults(Faults{}); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := request("/api/public/projects", ""); status != http.StatusUnauthorized || strings.HasPrefix(text, "page") {
+		t.Errorf("the API without a key: %d %s", status, text)
+	}
+	if status, text := request("/api/nothing", ""); status != http.StatusNotFound || strings.HasPrefix(text, "page") {
+		t.Errorf("what the API lacks: %d %s", status, text)
+	}
+}
+
+// TestServe_stopsAtOnce: a connection on which nothing was ever said does not
+// hold up the end.
+func TestServe_stopsAtOnce(t *testing.T) {
+	server, err := Open(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ctx, listener) }()
+	for range 3 {
+		c, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		time.Sleep(20 * time.Millisecond) // until it is accepted
+	}
+	began := time.Now()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 4*time.Second { // without care it is five
+		t.Errorf("it took %s", took)
+	}
+}
+
+// childEnv makes the test binary a server on the file that it names.
+const childEnv = "EMBEDDED_TEST_SERVE"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(childEnv); path != "" {
+		fmt.Fprintln(os.Stderr, serveForever(path))
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func serveForever(path string) error {
+	s, err := Open(Config{Path: path, Mode: ModeV4Dual})
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println("http://" + l.Addr().String())
+	return http.Serve(l, s.Handler())
+}
+
+// A server that is killed in the middle of many writes has lost nothing that
+// it acknowledged.
+func TestServer_killed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childEnv+"="+path)
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, url: strings.TrimSpace(line), http: &http.Client{Transport: &http.Transport{}}}
+	r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
+
+	var mu sync.Mutex
+	acknowledged := map[string]string{} // path of the item or score -> id
+	var all sync.WaitGroup
+	for c := range 4 {
+		all.Go(func() {
+			for i := 0; ; i++ {
+				id := fmt.Sprintf("%d-%d", c, i)
+				item, err := r.try("POST", api+"/dataset-items", object{"datasetName": "d", "id": id, "input": 1})
+				if err != nil {
+					return // killed
+				}
+				score, err := r.try("POST", api+"/ingestion", batchOf(scoreEvent(id, id, 0, at1)))
+				if err != nil {
+					return
+				}
+				link, err := r.try("POST", api+"/dataset-run-items", object{"runName": "r", "datasetItemId": id, "traceId": id})
+				if err != nil {
+					return
+				}
+				spans, err := r.try("POST", api+"/otel/v1/traces", export(rootSpan(id, "r"+id, "e", id)))
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				if item.status == 200 && score.status == 207 && link.status == 200 && spans.status == 200 {
+					acknowledged[id] = id
+				}
+				enough := len(acknowledged) == 60
+				mu.Unlock()
+				if enough {
+					if err := child.Process.Kill(); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	_ = child.Wait() // says that it was killed
+	r.http.CloseIdleConnections()
+	if len(acknowledged) < 60 {
+		t.Fatalf("only %d writes were acknowledged", len(acknowledged))
+	}
+	after := newRig(t, Config{Path: path, Mode: ModeV4Dual})
+	linked := map[any]bool{}
+	items, _ := after.must(200, after.get(api+"/datasets/d/runs/r")).at("datasetRunItems").([]any)
+	for _, item := range items {
+		linked[item.(map[string]any)["traceId"]] = true
+	}
+	for id := range acknowledged {
+		after.must(200, after.get(api+"/dataset-items/"+id))
+		after.must(200, after.get(api+"/traces/"+id))
+		after.must(200, after.get(api+"/observations/r"+id))
+		equal(t, "link "+id, linked[id], true)
+		equal(t, "score "+id, after.get(api+"/v3/scores?id="+id).column("value"), []int{0})
 	}
 }

@@ -2,6 +2,8 @@ package embedded
 
 import (
 	"database/sql"
+	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -200,4 +202,58 @@ func TestOpen_migrates(t *testing.T) {
 		r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("t", "s", "e", "i"))))
 		equal(t, "traces", r.get(api+"/traces").column("id"), []string{"t"})
 	}
+}
+
+func TestObservations_filters(t *testing.T) {
+	r := newRig(t, Config{})
+	child := object{"traceId": "t1", "spanId": "c1", "parentSpanId": "r1", "name": "call", "startTimeUnixNano": t0, "endTimeUnixNano": t1,
+		"attributes": []object{attr("langfuse.observation.type", "generation"), attr("langfuse.trace.tags", []string{"validated"})}}
+	r.must(200, r.post(api+"/otel/v1/traces", export(
+		rootSpan("t1", "r1", "e", "i", attr("langfuse.trace.tags", []string{"validated", "de"}), attr("user.id", "u"), attr("langfuse.environment", "prod")),
+		rootSpan("t2", "r2", "e", "i", attr("langfuse.trace.tags", []string{"de"}), attr("langfuse.trace.name", "extract invoice")),
+		child)))
+	cond := func(kind, column, operator, value string) string {
+		return "filter=" + url.QueryEscape(fmt.Sprintf(`[{"type":%q,"column":%q,"operator":%q,"value":%s}]`, kind, column, operator, value))
+	}
+	cases := map[string]struct {
+		query string
+		ids   []string
+	}{
+		"roots":                    {"isRootObservation=true", []string{"r2", "r1"}},
+		"not roots":                {"isRootObservation=false", []string{"c1"}},
+		"roots with a tag":         {"isRootObservation=true&" + cond("arrayOptions", "tags", "any of", `["validated"]`), []string{"r1"}},
+		"all tags":                 {cond("arrayOptions", "tags", "all of", `["validated","de","de"]`), []string{"r1"}},
+		"name":                     {"name=call", []string{"c1"}},
+		"type":                     {"type=GENERATION", []string{"c1"}},
+		"parent":                   {"parentObservationId=r1", []string{"c1"}},
+		"user":                     {"userId=u", []string{"r1"}},
+		"environment":              {"environment=prod&environment=other", []string{"r1"}},
+		"trace name":               {cond("string", "traceName", "=", `"extract invoice"`), []string{"r2"}},
+		"options":                  {cond("stringOptions", "type", "any of", `["GENERATION"]`), []string{"c1"}},
+		"a filter replaces a name": {"name=call&" + cond("string", "name", "=", `"experiment-item-run"`), []string{"r2", "r1"}},
+		"a window":                 {"fromStartTime=2026-01-01T00:00:00Z", []string{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			equal(t, "ids", r.must(200, r.get(api+"/v2/observations?"+tc.query)).column("id"), tc.ids)
+		})
+	}
+	scores := r.must(400, r.get(api+"/v2/observations?"+cond("numberObject", "scores_avg", ">=", "1")))
+	if !strings.Contains(scores.text, "Column scores_avg does not match") {
+		t.Errorf("got %s", scores.text)
+	}
+	for _, query := range []string{"limit=1001", "filter=x", "isRootObservation=maybe", "fromStartTime=x", cond("string", "name", "like", `"x"`),
+		cond("arrayOptions", "tags", "any of", `[1]`), cond("stringOptions", "type", "any of", `"x"`), cond("number", "latency", ">", "1")} {
+		r.must(400, r.get(api+"/v2/observations?"+query))
+	}
+	r.must(200, r.get(api+"/v2/observations?limit=1000"))
+}
+
+func TestObservations_metadataIsCut(t *testing.T) {
+	r := newRig(t, Config{})
+	long := strings.Repeat("é", 300)
+	r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("t", "r", "e", "i", attr("langfuse.observation.metadata.long", long)))))
+	path := api + "/v2/observations?traceId=t&fields=metadata"
+	equal(t, "cut", r.get(path).at("data", 0, "metadata", "long"), strings.Repeat("é", 200))
+	equal(t, "expanded", r.get(path+"&expandMetadata=long").at("data", 0, "metadata", "long"), long)
 }

@@ -73,10 +73,7 @@ func (f *faulty) serve(c *call, rt route, now time.Time, work func() response) {
 	}
 	if ends, met := f.limit(bucket(rt.pattern), now); met {
 		wait := int(math.Ceil(ends.Sub(now).Seconds()))
-		c.w.Header().Set("X-RateLimit-Limit", strconv.Itoa(f.RateLimit))
-		c.w.Header().Set("X-RateLimit-Remaining", "0")
-		c.w.Header().Set("X-RateLimit-Reset", ends.UTC().Format("Mon Jan 02 2006 15:04:05 GMT+0000 (Coordinated Universal Time)"))
-		tooMany(c.w, object{"retryAfterSeconds": wait, "limit": f.RateLimit, "remaining": 0, "resetAt": iso(ends.UnixMilli())}, wait)
+		tooMany(c.w, wait, object{"retryAfterSeconds": wait, "limit": f.RateLimit, "remaining": 0, "resetAt": iso(ends.UnixMilli())})
 		return
 	}
 	f.mu.Lock()
@@ -95,7 +92,7 @@ func (f *faulty) serve(c *call, rt route, now time.Time, work func() response) {
 	case 1:
 		page(http.StatusServiceUnavailable, "<html><h1>503 Service Unavailable</h1></html>").write(c.w)
 	case 2:
-		tooMany(c.w, object{"retryAfterSeconds": 1}, 1)
+		tooMany(c.w, 1, object{"retryAfterSeconds": 1})
 	case 3:
 		response{http.StatusTooManyRequests, "text/plain; charset=utf-8", []byte("429 - rate limit exceeded")}.write(c.w)
 	case 4:
@@ -158,7 +155,7 @@ func bucket(pattern string) string {
 }
 
 // tooMany answers 429 as Langfuse Cloud does.
-func tooMany(w http.ResponseWriter, details object, seconds int) {
+func tooMany(w http.ResponseWriter, seconds int, details object) {
 	w.Header().Set("Retry-After", strconv.Itoa(seconds))
 	jsonAnswer(http.StatusTooManyRequests,
 		object{"message": "Rate limit exceeded", "code": "rate_limited", "details": details}).write(w)

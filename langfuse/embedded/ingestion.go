@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // event is one envelope of a batch that can be stored: a score, or else what
@@ -163,9 +162,6 @@ func readTrace(f *form, at, now int64) *trace {
 		t.timestamp = given
 	}
 	f.into("public", &t.public, "boolean")
-	if utf8.RuneCountInString(t.name) > 1000 {
-		f.add("too_big", "name", "Too big: expected string to have <=1000 characters")
-	}
 	return &t
 }
 

@@ -122,11 +122,12 @@ func (o observation) ended() any {
 
 // latency is in seconds.
 func (o observation) latency() any {
-	return numberOrNull(float64(o.end-o.start)/1000, o.end != 0)
+	return orNull(sql.NullFloat64{Float64: float64(o.end-o.start) / 1000, Valid: o.end != 0})
 }
 
 func (o observation) timeToFirstToken() any {
-	return numberOrNull(float64(o.completionStart.Int64-o.start)/1000, o.completionStart.Valid)
+	first := o.completionStart
+	return orNull(sql.NullFloat64{Float64: float64(first.Int64-o.start) / 1000, Valid: first.Valid})
 }
 
 // observationPage reads a page of observations, the latest start first.
@@ -199,9 +200,9 @@ func (o observation) json(groups map[string]bool, expanded []string) object {
 		"model": {"providedModelName": nullable(o.model), "internalModelId": nil,
 			"modelParameters": jsonText(o.parameters)},
 		"usage": {"usageDetails": jsonOr(o.usage, "{}"), "costDetails": jsonOr(o.cost, "{}"),
-			"totalCost": numberOrNull(o.totalCost.Float64, o.totalCost.Valid)},
+			"totalCost": orNull(o.totalCost)},
 		"prompt": {"promptId": nil, "promptName": nullable(o.promptName),
-			"promptVersion": numberOrNull(o.promptVersion.Int64, o.promptVersion.Valid)},
+			"promptVersion": orNull(o.promptVersion)},
 		"metrics":       {"latency": o.latency(), "timeToFirstToken": o.timeToFirstToken()},
 		"trace_context": {"tags": jsonOr(o.tags, "[]"), "release": nullable(o.release), "traceName": nullable(o.traceName)},
 	} {
@@ -244,11 +245,8 @@ func (s *Server) getLegacyObservation(c *call) (any, error) {
 	return found[0].legacyJSON(), nil
 }
 
-// legacyJSON is an observation as Langfuse 3 shows it: contents parsed, usage
-// and cost in the new and in the old fields.
+// legacyJSON is an observation as Langfuse 3 shows it, with parsed contents.
 func (o observation) legacyJSON() object {
-	usage, cost := details(o.usage), details(o.cost)
-	input, output := usage.sum("input"), usage.sum("output")
 	return object{
 		"id": o.span, "traceId": nullable(o.trace), "projectId": DefaultProjectID, "type": o.kind, "name": nullable(o.name),
 		"parentObservationId": nullable(o.parent), "environment": o.environment, "version": nullable(o.version),
@@ -257,13 +255,8 @@ func (o observation) legacyJSON() object {
 		"input": parsedContent(o.input), "output": parsedContent(o.output), "metadata": parsedMetadata(o.metadata),
 		"model": nullable(o.model), "modelParameters": jsonText(o.parameters), "modelId": nil,
 		"promptId": nil, "promptName": nullable(o.promptName),
-		"promptVersion": numberOrNull(o.promptVersion.Int64, o.promptVersion.Valid),
-		"usageDetails":  usage, "costDetails": cost, "unit": "TOKENS",
-		"usage":        object{"unit": "TOKENS", "input": input, "output": output, "total": usage["total"]},
-		"promptTokens": input, "completionTokens": output, "totalTokens": usage["total"],
-		"inputPrice": nil, "outputPrice": nil, "totalPrice": nil,
-		"calculatedTotalCost": numberOrNull(o.totalCost.Float64, o.totalCost.Valid),
-		"latency":             o.latency(), "timeToFirstToken": o.timeToFirstToken(),
+		"promptVersion": orNull(o.promptVersion), "usageDetails": jsonOr(o.usage, "{}"), "costDetails": jsonOr(o.cost, "{}"),
+		"calculatedTotalCost": orNull(o.totalCost), "latency": o.latency(), "timeToFirstToken": o.timeToFirstToken(),
 	}
 }
 
@@ -286,28 +279,6 @@ func parsedMetadata(text string) any {
 		}
 	}
 	return fields
-}
-
-// numbers are those of a usage or cost object.
-type numbers map[string]float64
-
-func details(text string) numbers {
-	n := numbers{}
-	if json.Unmarshal([]byte(orElse(text, "{}")), &n) != nil || n == nil {
-		return numbers{}
-	}
-	return n
-}
-
-// sum adds up the buckets of a kind: input and input_cached_tokens are input.
-func (n numbers) sum(kind string) float64 {
-	total := 0.0
-	for _, key := range slices.Sorted(maps.Keys(n)) {
-		if strings.HasPrefix(key, kind) {
-			total += n[key]
-		}
-	}
-	return total
 }
 
 // trace is one row of traces: what the events and spans of one trace add up to.

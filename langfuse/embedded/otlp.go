@@ -318,8 +318,8 @@ func observe(b batch, sp span, now int64) observation {
 	}
 	o.usage, o.cost, o.totalCost = accounts(a)
 	// A link to a prompt: generations only, both parts or none.
-	version, whole := wholeNumber(a["langfuse.observation.prompt.version"])
-	if name := a.text("langfuse.observation.prompt.name"); o.kind == "GENERATION" && name != "" && whole {
+	version, err := strconv.ParseInt(a.content("langfuse.observation.prompt.version").String, 10, 64)
+	if name := a.text("langfuse.observation.prompt.name"); o.kind == "GENERATION" && name != "" && err == nil {
 		o.promptName, o.promptVersion = name, sql.NullInt64{Int64: version, Valid: true}
 	}
 	if o.experiment = a.text("langfuse.experiment.id"); o.experiment != "" {
@@ -485,18 +485,8 @@ func tagsOf(v any) string {
 	return joined(tags)
 }
 
-func wholeNumber(v any) (int64, bool) {
-	switch v := v.(type) {
-	case int64:
-		return v, true
-	case float64:
-		return int64(v), v == math.Trunc(v) && math.Abs(v) < 1<<53
-	case string:
-		n, err := strconv.ParseInt(v, 10, 64)
-		return n, err == nil
-	}
-	return 0, false
-}
+// numbers are those of a usage or cost object, by kind.
+type numbers map[string]float64
 
 // accounts reads tokens and money. Both attributes are texts of JSON objects. A
 // total that is not given is the sum of the rest.
@@ -514,9 +504,14 @@ func accounts(a attributes) (usage, cost string, total sql.NullFloat64) {
 }
 
 func (n numbers) withTotal() numbers {
-	if _, given := n["total"]; !given {
-		n["total"] = n.sum("")
+	if _, given := n["total"]; given {
+		return n
 	}
+	sum := 0.0
+	for _, kind := range slices.Sorted(maps.Keys(n)) { // in one order: sums of floats depend on it
+		sum += n[kind]
+	}
+	n["total"] = sum
 	return n
 }
 

@@ -3,6 +3,7 @@ package embedded
 import (
 	"bytes"
 	"database/sql"
+	"database/sql/driver"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -463,18 +464,10 @@ func nullable(s string) any {
 	return s
 }
 
-func orNull(s sql.NullString) any {
-	if !s.Valid {
-		return nil
-	}
-	return s.String
-}
-
-func numberOrNull[T int64 | float64](n T, valid bool) any {
-	if !valid {
-		return nil
-	}
-	return n
+// orNull is the value of a column that may be null.
+func orNull(column driver.Valuer) any {
+	v, _ := column.Value() // of sql.NullString and its like: there is no error
+	return v
 }
 
 // rawOrNull passes stored JSON on as it is; nothing stored is null.

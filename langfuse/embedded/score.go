@@ -448,7 +448,7 @@ func (sc scoreConfig) labels() (labels []string) {
 
 func (sc scoreConfig) json() object {
 	return object{"id": sc.id, "projectId": DefaultProjectID, "name": sc.name, "dataType": sc.dataType,
-		"minValue": numberOrNull(sc.low.Float64, sc.low.Valid), "maxValue": numberOrNull(sc.high.Float64, sc.high.Valid),
+		"minValue": orNull(sc.low), "maxValue": orNull(sc.high),
 		"categories": rawOrNull(sc.categories), "description": orNull(sc.description), "isArchived": sc.archived,
 		"createdAt": iso(sc.created), "updatedAt": iso(sc.updated)}
 }

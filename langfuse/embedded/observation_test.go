@@ -40,7 +40,7 @@ func TestLegacy_trace(t *testing.T) {
 				{root, "level", "ERROR"}, {root, "statusMessage", "no answer"}, {root, "input", object{"text": "…document…"}},
 				{gen, "model", "model-x"}, {gen, "modelParameters", object{"temperature": 0}},
 				{gen, "promptName", "extract"}, {gen, "promptVersion", 1}, {gen, "calculatedTotalCost", 0.75},
-				{root, "calculatedTotalCost", nil}
+				{root, "calculatedTotalCost", nil},
 				{gen, "usageDetails", object{"input": 812, "output": 64, "total": 876}}, {gen, "timeToFirstToken", 0.5},
 			} {
 				equal(t, want.key, a.at("observations", want.row, want.key), want.value)

@@ -296,6 +296,9 @@ func (c *call) form(limit int64) *form {
 		return &form{read: map[string]bool{}, problem: &fault{http.StatusBadRequest, "Invalid body"}}
 	case len(bytes.TrimSpace(body)) == 0:
 		body = []byte("{}")
+	case depth(body) > maxDepth:
+		text := fmt.Sprintf("Invalid input: nested deeper than %d", maxDepth)
+		return &form{read: map[string]bool{}, problem: badData(issue{Code: "custom", Path: []any{}, Message: text})}
 	}
 	return newForm(body)
 }
@@ -305,9 +308,6 @@ func newForm(raw json.RawMessage) *form {
 	err := json.Unmarshal(raw, &f.fields)
 	var malformed *json.SyntaxError
 	switch {
-	case depth(raw) > maxDepth:
-		text := fmt.Sprintf("Invalid input: nested deeper than %d", maxDepth)
-		f.problem = badData(issue{Code: "custom", Path: []any{}, Message: text})
 	case errors.As(err, &malformed):
 		f.problem = &fault{http.StatusBadRequest, "Invalid JSON"}
 	case err != nil || f.fields == nil:

@@ -148,3 +148,21 @@ func TestFault_unreached(t *testing.T) {
 		}
 	}
 }
+
+// TestNewMask: the key, the values of headers and what follows their scheme, as
+// they are and within an address, and the password of a proxy; no short words.
+func TestNewMask(t *testing.T) {
+	t.Setenv("https_proxy", "http://user:proxy-pass-1@10.0.0.1:3128")
+	headers := map[string]secret.Secret{"Authorization": secret.New("Bearer sk-abcdef-123"), "X-Team": secret.New("red")}
+	mask := exchange.NewMask(secret.New("sk-abcdef/1"), headers)
+	for text, want := range map[string]string{
+		"keys sk-abcdef/1 and sk-abcdef-123 are wrong":      "keys *** and *** are wrong",
+		"GET /?key=sk-abcdef%2F1":                           "GET /?key=***",
+		"proxy http://user:proxy-pass-1@10.0.0.1:3128 fell": "proxy *** fell",
+		"the red team has proxy-pass-1":                     "the red team has ***",
+	} {
+		if got := mask.Text(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}

@@ -154,3 +154,16 @@ func FuzzMasker_JSON(f *testing.F) {
 		}
 	})
 }
+
+// Nothing is hidden where nothing was given in confidence: not a word that begins
+// as keys do either.
+func TestMasker_nothingToHide(t *testing.T) {
+	var m Masker
+	words := []string{"sk-learn-extractor", "--plain"}
+	if got := m.Arguments(words); !slices.Equal(got, words) {
+		t.Errorf("got %q", got)
+	}
+	if got := m.JSON([]byte(`{"a":1}`)); string(got) != `{"a":1}` {
+		t.Errorf("got %s", got)
+	}
+}

@@ -105,6 +105,7 @@ func TestReadAnswer_warnings(t *testing.T) {
 		"fraction of a token":  {`"usage":{"input":1.5}`, "usage.input: expected a whole number"},
 		"call of a kind":       {`"calls":[null]`, "calls[0]: expected an object"},
 		"time":                 {`"calls":[{"started":"today"}]`, "calls[0].started: expected a time"},
+		"time of long ago":     {`"calls":[{"started":"1600-01-01T00:00:00Z"}]`, "calls[0].started: expected a time"},
 		"order of times":       {`"calls":[{"started":"2026-01-02T00:00:02Z","ended":"2026-01-02T00:00:01Z"}]`, "calls[0]: it ends before it begins"},
 		"parameters":           {`"calls":[{"parameters":[1]}]`, "calls[0].parameters: expected an object"},
 		"name":                 {`"calls":[{"name":{}}]`, "calls[0].name: expected a text"},

@@ -1,12 +1,10 @@
 package report
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"encoding/xml"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -18,19 +16,10 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// JSONL writes one JSON object per item on a line of its own, that of "show
-// --json". It writes item by item; the errors are those of the run and of the
-// writer.
-func JSONL(w io.Writer, runs []Run) error {
-	for _, r := range runs {
-		for item, err := range r.Items {
-			if err != nil {
-				return err
-			}
-			if err := JSON(w, item, false); err != nil {
-				return err
-			}
-		}
+// written says of an error that it is of writing a report.
+func written(err error) error {
+	if err != nil {
+		return fmt.Errorf("writing the report: %w", err)
 	}
 	return nil
 }
@@ -42,8 +31,8 @@ func JSONL(w io.Writer, runs []Run) error {
 //
 // It writes once; the error is that of the encoder (a bug) or of the writer.
 func JSON(w io.Writer, v any, indent bool) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
+	var raw bytes.Buffer
+	e := json.NewEncoder(&raw)
 	e.SetEscapeHTML(false)
 	if indent {
 		e.SetIndent("", "  ")
@@ -51,20 +40,8 @@ func JSON(w io.Writer, v any, indent bool) error {
 	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("encoding the report: %w", err)
 	}
-	if _, err := io.WriteString(w, quiet(b.String())); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return nil
-}
-
-// quiet escapes format and control characters outside of ASCII in JSON; they
-// can only stand inside strings there.
-func quiet(raw string) string {
-	if !strings.ContainsFunc(raw, unsettling) {
-		return raw
-	}
 	var b strings.Builder
-	for _, r := range raw {
+	for _, r := range raw.String() { // what steers can only stand inside strings there
 		switch {
 		case !unsettling(r):
 			b.WriteRune(r)
@@ -75,10 +52,34 @@ func quiet(raw string) string {
 			fmt.Fprintf(&b, `\u%04x`, r)
 		}
 	}
-	return b.String()
+	_, err := io.WriteString(w, b.String())
+	return written(err)
 }
 
+// unsettling are format and control characters that JSON lets stand.
 func unsettling(r rune) bool { return r >= 0x7f && printable.Steers(r) }
+
+// JSONL writes one JSON object per item on a line of its own, that of "show
+// --json". It writes item by item; the errors are those of the run and of the
+// writer.
+func JSONL(w io.Writer, runs []Run) error {
+	return eachItemOf(runs, func(_ Run, v ItemView) error { return JSON(w, v, false) })
+}
+
+// eachItemOf goes through the items of all runs, up to the first error.
+func eachItemOf(runs []Run, do func(Run, ItemView) error) error {
+	for _, r := range runs {
+		for v, err := range r.Items {
+			if err == nil {
+				err = do(r, v)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
 // CSV writes one row per item, after a row of titles: what the item is, how it
 // ended, time, tokens and cost, every score of the runs (empty where it is
@@ -92,116 +93,93 @@ func unsettling(r rune) bool { return r >= 0x7f && printable.Steers(r) }
 //
 // It writes item by item; the errors are those of the run and of the writer.
 func CSV(w io.Writer, runs []Run) error {
-	scores, causes := csvColumns(runs)
+	var scores []string
+	var causes [][2]string // what and name
+	for _, r := range runs {
+		for _, s := range r.Summary.Scores {
+			scores = append(scores, s.Name)
+		}
+		for _, c := range r.Summary.Causes {
+			causes = append(causes, [2]string{c.What, c.Name})
+		}
+	}
+	scores, causes = distinct(scores), distinct(causes)
 	weighted := slices.ContainsFunc(runs, func(r Run) bool { return r.Summary.Answers != nil })
-	table := csv.NewWriter(w)
+
 	titles := []string{"run", "dataset", "item", "trial", "attempt", "class", "message", "started", "latency_ms",
 		"input_tokens", "output_tokens", "cost_usd"}
-	for _, s := range scores {
-		titles = append(titles, inert(s))
+	for _, name := range scores {
+		titles = append(titles, inert(name))
 	}
 	if weighted {
 		titles = append(titles, "weight")
 	}
 	for _, c := range causes {
-		titles = append(titles, "faults_"+c.what+"_"+c.name)
+		titles = append(titles, "faults_"+c[0]+"_"+c[1])
 	}
+	table := csv.NewWriter(w)
 	if err := table.Write(append(titles, "warnings")); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
+		return written(err)
 	}
-	for _, r := range runs {
-		for item, err := range r.Items {
-			if err != nil {
-				return err
-			}
-			row := csvScores(csvHead(item), item.Outcome, scores)
-			if weighted {
-				row = append(row, weightOf(item.Outcome, r.Summary.Run.Primary))
-			}
-			if err := table.Write(csvCauses(row, item.Outcome, causes)); err != nil {
-				return fmt.Errorf("writing the report: %w", err)
-			}
+	err := eachItemOf(runs, func(r Run, v ItemView) error {
+		row := csvHead(v)
+		for _, name := range scores {
+			s, _ := outcome.Lookup(v.Outcome.Scores, name)
+			row = append(row, plainNumber(s.Value))
 		}
+		if weighted {
+			s, _ := outcome.Lookup(v.Outcome.Scores, r.Summary.Run.Primary)
+			row = append(row, plainNumber(s.Weight))
+		}
+		for _, column := range causes {
+			n := int64(0)
+			for _, c := range v.Outcome.Causes {
+				if c.What == column[0] && c.Name == column[1] {
+					n += c.Count
+				}
+			}
+			row = append(row, strconv.FormatInt(n, 10))
+		}
+		return written(table.Write(append(row, inert(strings.Join(v.Outcome.Warnings, "\n")))))
+	})
+	if err != nil {
+		return err
 	}
 	table.Flush()
-	if err := table.Error(); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return nil
+	return written(table.Error())
 }
 
-type causeColumn struct{ what, name string }
-
-// csvColumns are the scores and causes of any of the runs.
-func csvColumns(runs []Run) (scores []string, causes []causeColumn) {
-	for _, r := range runs {
-		for _, s := range r.Summary.Scores {
-			if !slices.Contains(scores, s.Name) {
-				scores = append(scores, s.Name)
-			}
-		}
-		for _, c := range r.Summary.Causes {
-			if column := (causeColumn{c.What, c.Name}); !slices.Contains(causes, column) {
-				causes = append(causes, column)
-			}
+// distinct keeps the first of those that are equal.
+func distinct[T comparable](list []T) (out []T) {
+	for _, v := range list {
+		if !slices.Contains(out, v) {
+			out = append(out, v)
 		}
 	}
-	return scores, causes
+	return out
 }
 
 // csvHead is what an item is and took.
 func csvHead(v ItemView) []string {
-	o := v.Outcome
-	started, cost := "", ""
+	o, started := v.Outcome, ""
 	if !o.Started.IsZero() {
 		started = o.Started.UTC().Format(time.RFC3339Nano)
 	}
-	if o.CostUSD != nil {
-		cost = plainNumber(*o.CostUSD)
-	}
+	latency := float64(o.Latency) / float64(time.Millisecond)
 	return []string{
 		inert(v.Run), inert(v.Dataset), inert(o.Item), strconv.Itoa(o.Trial), strconv.Itoa(o.Attempt),
-		inert(string(o.Class)), inert(v.message()), started,
-		plainNumber(float64(o.Latency) / float64(time.Millisecond)),
-		strconv.FormatInt(o.Usage.Input, 10), strconv.FormatInt(o.Usage.Output, 10), cost,
+		inert(string(o.Class)), inert(v.message()), started, plainNumber(&latency),
+		strconv.FormatInt(o.Usage.Input, 10), strconv.FormatInt(o.Usage.Output, 10), plainNumber(o.CostUSD),
 	}
 }
 
-func csvScores(row []string, o outcome.Outcome, scores []string) []string {
-	for _, name := range scores {
-		cell := ""
-		if s, ok := outcome.Lookup(o.Scores, name); ok && s.Value != nil {
-			cell = plainNumber(*s.Value)
-		}
-		row = append(row, cell)
+// plainNumber writes a number with all its digits; "" for none.
+func plainNumber(v *float64) string {
+	if v == nil {
+		return ""
 	}
-	return row
+	return strconv.FormatFloat(*v, 'g', -1, 64)
 }
-
-// weightOf is the weight of an item; "" where it has none.
-func weightOf(o outcome.Outcome, primary string) string {
-	if s, ok := outcome.Lookup(o.Scores, primary); ok && s.Weight != nil {
-		return plainNumber(*s.Weight)
-	}
-	return ""
-}
-
-// csvCauses ends a row with its faults and warnings.
-func csvCauses(row []string, o outcome.Outcome, causes []causeColumn) []string {
-	for _, column := range causes {
-		n := int64(0)
-		for _, c := range o.Causes {
-			if c.What == column.what && c.Name == column.name {
-				n += c.Count
-			}
-		}
-		row = append(row, strconv.FormatInt(n, 10))
-	}
-	return append(row, inert(strings.Join(o.Warnings, "\n")))
-}
-
-// plainNumber writes a number with all its digits.
-func plainNumber(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // inert keeps a spreadsheet from calculating with a text.
 func inert(s string) string {
@@ -209,6 +187,121 @@ func inert(s string) string {
 		return "'" + s
 	}
 	return s
+}
+
+// JUnit writes one test suite per run with one test case per item, in the form
+// that CI servers read. An item that failed is a failure with its class as type
+// and its message; a low score is none: that is for gates to judge. The scores
+// stand in the case's output, what was run in the suite's properties. Characters
+// that XML cannot hold become U+FFFD, or escapes in names.
+//
+// It writes item by item; the errors are those of the run and of the writer.
+func JUnit(w io.Writer, runs []Run) error {
+	x := &junitWriter{Encoder: xml.NewEncoder(w)}
+	x.Indent("", "  ")
+	tests, failures := 0, 0
+	for _, r := range runs {
+		tests += r.Summary.Items.Scored + r.Summary.Items.Failed
+		failures += r.Summary.Items.Failed
+	}
+	_, x.err = io.WriteString(w, xml.Header)
+	suites := element("testsuites", "name", "experiment", "tests", fmt.Sprint(tests), "failures", fmt.Sprint(failures))
+	x.token(suites)
+	for _, r := range runs {
+		suite := r.junitSuite()
+		x.token(suite)
+		x.token(element("properties"))
+		for _, p := range r.junitProperties() {
+			if p.Value != "" {
+				x.value(p)
+			}
+		}
+		x.token(element("properties").End())
+		reading := eachItemOf([]Run{r}, func(_ Run, v ItemView) error {
+			x.value(newJUnitCase(v))
+			return nil
+		})
+		if reading != nil {
+			return reading
+		}
+		x.token(suite.End())
+	}
+	x.token(suites.End())
+	if x.err == nil {
+		x.err = x.Close()
+	}
+	if x.err == nil {
+		_, x.err = io.WriteString(w, "\n")
+	}
+	return written(x.err)
+}
+
+// junitWriter writes elements up to the first error.
+type junitWriter struct {
+	*xml.Encoder
+	err error
+}
+
+func (x *junitWriter) token(t xml.Token) {
+	if x.err == nil {
+		x.err = x.EncodeToken(t)
+	}
+}
+
+func (x *junitWriter) value(v any) {
+	if x.err == nil {
+		x.err = x.Encode(v)
+	}
+}
+
+// element opens an element with attributes in name-value pairs.
+func element(name string, attributes ...string) xml.StartElement {
+	e := xml.StartElement{Name: xml.Name{Local: name}}
+	for i := 0; i+1 < len(attributes); i += 2 {
+		e.Attr = append(e.Attr, xml.Attr{Name: xml.Name{Local: attributes[i]}, Value: attributes[i+1]})
+	}
+	return e
+}
+
+func (r Run) junitSuite() xml.StartElement {
+	s := r.Summary
+	list := []string{"name", printable.Line(s.Run.Name), "tests", fmt.Sprint(s.Items.Scored + s.Items.Failed),
+		"failures", fmt.Sprint(s.Items.Failed), "errors", "0", "skipped", "0"}
+	if l := s.LatencyMS; l != nil {
+		list = append(list, "time", fmt.Sprintf("%.6f", l.Mean*float64(l.N)/1000))
+	}
+	if !s.Run.Started.IsZero() {
+		list = append(list, "timestamp", s.Run.Started.UTC().Format("2006-01-02T15:04:05Z"))
+	}
+	return element("testsuite", list...)
+}
+
+type junitProperty struct {
+	XMLName xml.Name `xml:"property"`
+	Name    string   `xml:"name,attr"`
+	Value   string   `xml:"value,attr"`
+}
+
+func (r Run) junitProperties() (list []junitProperty) {
+	add := func(name, value string) {
+		list = append(list, junitProperty{Name: printable.Line(name), Value: printable.Line(value)})
+	}
+	run := r.Summary.Run
+	add("dataset", run.Dataset)
+	add("dataset_fingerprint", run.DatasetFingerprint)
+	add("model", run.Model)
+	add("provider", run.Provider)
+	add("prompt", run.PromptName)
+	add("status", string(r.Summary.Status))
+	add("url", run.URL)
+	if a := r.Summary.Answers; a != nil {
+		add("weighted_score", plainNumber(a.WeightedScore))
+	}
+	for _, s := range r.Summary.Scores {
+		add("mean_failures_as_zero_"+s.Name, plainNumber(s.FailuresAsZero))
+		add("mean_"+s.Name, plainNumber(s.Mean))
+	}
+	return list
 }
 
 type junitCase struct {
@@ -226,156 +319,24 @@ type junitFailure struct {
 	Text    string `xml:",chardata"`
 }
 
-type junitProperty struct {
-	XMLName xml.Name `xml:"property"`
-	Name    string   `xml:"name,attr"`
-	Value   string   `xml:"value,attr"`
-}
-
-// JUnit writes one test suite per run with one test case per item, in the form
-// that CI servers read. An item that failed is a failure with its class as type
-// and its message; a low score is none: that is for gates to judge. The scores
-// stand in the case's output, what was run in the suite's properties. Characters
-// that XML cannot hold become U+FFFD, or escapes in names.
-//
-// It writes item by item; the errors are those of the run and of the writer.
-func JUnit(w io.Writer, runs []Run) error {
-	b := bufio.NewWriter(w)
-	x := xml.NewEncoder(b)
-	x.Indent("", "  ")
-	tests, failures := 0, 0
-	for _, r := range runs {
-		tests += r.Summary.Items.Scored + r.Summary.Items.Failed
-		failures += r.Summary.Items.Failed
-	}
-	suites := element("testsuites", "name", "experiment", "tests", fmt.Sprint(tests), "failures", fmt.Sprint(failures))
-	_, err := b.WriteString(xml.Header)
-	if err == nil {
-		err = x.EncodeToken(suites)
-	}
-	for _, r := range runs {
-		if err == nil {
-			err = r.junit(x)
-		}
-	}
-	var unread runError
-	if errors.As(err, &unread) {
-		return unread.error
-	}
-	if err == nil {
-		err = x.EncodeToken(suites.End())
-	}
-	if err == nil {
-		err = x.Close()
-	}
-	if err == nil {
-		_, err = b.WriteString("\n")
-	}
-	if err == nil {
-		err = b.Flush()
-	}
-	if err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return nil
-}
-
-func (r Run) junit(x *xml.Encoder) error {
-	s := r.Summary
-	name := printable.Line(s.Run.Name)
-	suite := element("testsuite", "name", name, "tests", fmt.Sprint(s.Items.Scored+s.Items.Failed),
-		"failures", fmt.Sprint(s.Items.Failed), "errors", "0", "skipped", "0")
-	if l := s.LatencyMS; l != nil {
-		suite.Attr = append(suite.Attr, xml.Attr{Name: xml.Name{Local: "time"}, Value: seconds(time.Duration(l.Mean * float64(l.N) * float64(time.Millisecond)))})
-	}
-	if !s.Run.Started.IsZero() {
-		suite.Attr = append(suite.Attr, xml.Attr{Name: xml.Name{Local: "timestamp"}, Value: s.Run.Started.UTC().Format("2006-01-02T15:04:05Z")})
-	}
-	if err := x.EncodeToken(suite); err != nil {
-		return err
-	}
-	if err := r.junitProperties(x); err != nil {
-		return err
-	}
-	for item, err := range r.Items {
-		if err != nil {
-			return runError{err}
-		}
-		if err := x.Encode(newJUnitCase(item)); err != nil {
-			return err
-		}
-	}
-	return x.EncodeToken(suite.End())
-}
-
-// runError is an error of reading a run, not of writing the report.
-type runError struct{ error }
-
-func (r Run) junitProperties(x *xml.Encoder) error {
-	open := element("properties")
-	if err := x.EncodeToken(open); err != nil {
-		return err
-	}
-	run := r.Summary.Run
-	list := [][2]string{{"dataset", run.Dataset}, {"dataset_fingerprint", run.DatasetFingerprint}, {"model", run.Model},
-		{"provider", run.Provider}, {"prompt", run.PromptName}, {"status", string(r.Summary.Status)}, {"url", run.URL}}
-	if a := r.Summary.Answers; a != nil && a.WeightedScore != nil {
-		list = append(list, [2]string{"weighted_score", plainNumber(*a.WeightedScore)})
-	}
-	for _, s := range r.Summary.Scores {
-		for _, mean := range []struct {
-			name string
-			of   *float64
-		}{{"mean_failures_as_zero_", s.FailuresAsZero}, {"mean_", s.Mean}} {
-			if mean.of != nil {
-				list = append(list, [2]string{mean.name + s.Name, plainNumber(*mean.of)})
-			}
-		}
-	}
-	for _, p := range list {
-		if p[1] == "" {
-			continue
-		}
-		if err := x.Encode(junitProperty{Name: printable.Line(p[0]), Value: printable.Line(p[1])}); err != nil {
-			return err
-		}
-	}
-	return x.EncodeToken(open.End())
-}
-
 func newJUnitCase(v ItemView) junitCase {
-	o := v.Outcome
-	name := printable.Line(o.Item)
+	o, message := v.Outcome, v.message()
+	c := junitCase{Name: printable.Line(o.Item), ClassName: printable.Line(v.Dataset), Time: fmt.Sprintf("%.6f", o.Latency.Seconds())}
 	if o.Trial > 1 {
-		name += fmt.Sprintf(" #%d", o.Trial)
+		c.Name += fmt.Sprintf(" #%d", o.Trial)
 	}
-	c := junitCase{Name: name, ClassName: printable.Line(v.Dataset), Time: seconds(o.Latency)}
 	if o.Failed() {
-		c.Failure = &junitFailure{Type: printable.Line(string(o.Class)), Message: printable.Line(v.message()), Text: printable.Block(v.message())}
+		c.Failure = &junitFailure{printable.Line(string(o.Class)), printable.Line(message), printable.Block(message)}
 	}
 	var lines []string
 	for _, s := range o.Scores {
 		if s.Value != nil {
-			lines = append(lines, printable.Line(s.Name)+" "+plainNumber(*s.Value))
+			lines = append(lines, printable.Line(s.Name)+" "+plainNumber(s.Value))
 		}
 	}
 	c.Output = strings.Join(lines, "\n")
 	return c
 }
-
-func seconds(d time.Duration) string { return fmt.Sprintf("%.6f", d.Seconds()) }
-
-// element opens an element with attributes in name-value pairs.
-func element(name string, attributes ...string) xml.StartElement {
-	e := xml.StartElement{Name: xml.Name{Local: name}}
-	for i := 0; i+1 < len(attributes); i += 2 {
-		e.Attr = append(e.Attr, xml.Attr{Name: xml.Name{Local: attributes[i]}, Value: attributes[i+1]})
-	}
-	return e
-}
-
-// mostAnnotations is how many annotations of a kind GitHub shows of a step.
-const mostAnnotations = 10
 
 // GitHub writes workflow commands: an error annotation per failed item, of each
 // run the first nine and one that counts the rest (GitHub shows ten), and a
@@ -386,52 +347,49 @@ const mostAnnotations = 10
 // decides with outcome.SummaryConfig.Messages how many. It writes once; the
 // error is that of the writer.
 func GitHub(w io.Writer, runs []Run) error {
+	data := []string{"%", "%25", "\r", "%0D", "\n", "%0A"} // the runner undoes these escapes
+	inTitle, inMessage := strings.NewReplacer(append(data, ":", "%3A", ",", "%2C")...), strings.NewReplacer(data...)
 	var b strings.Builder
+	annotate := func(kind, title, message string) {
+		fmt.Fprintf(&b, "::%s title=%s::%s\n", kind, inTitle.Replace(title), inMessage.Replace(message))
+	}
 	for _, r := range runs {
-		shown := 0
-		for _, class := range r.Summary.Failures {
-			for _, item := range class.Items {
-				if shown == mostAnnotations-1 {
-					break
-				}
+		v, shown := SummaryView{r.Summary}, 0
+		for _, class := range v.Failures {
+			for _, item := range class.Items[:min(len(class.Items), 9-shown)] {
 				shown++
-				annotate(&b, "error", label(string(class.Class))+": "+label(item.ID), label(item.Message))
+				annotate("error", label(string(class.Class))+": "+label(item.ID), label(item.Message))
 			}
 		}
-		if more := r.Summary.Items.Failed - shown; more > 0 {
-			annotate(&b, "error", label(r.Summary.Run.Name), "and "+counted(more, "more failed "+SummaryView{r.Summary}.Noun()))
+		if more := v.Items.Failed - shown; more > 0 {
+			annotate("error", label(v.Run.Name), "and "+counted(more, "more failed "+v.Noun()))
 		}
-		annotate(&b, "notice", r.title(), r.inOneLine())
+		title := label(v.Run.Name)
+		for _, part := range []string{v.Run.Dataset, v.Run.Model} {
+			if part != "" {
+				title += " · " + label(part)
+			}
+		}
+		annotate("notice", title, v.inOneLine())
 	}
-	if _, err := io.WriteString(w, b.String()); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return nil
+	_, err := io.WriteString(w, b.String())
+	return written(err)
 }
 
 // inOneLine is the primary score with the counts of items.
-func (r Run) inOneLine() string {
-	s := r.Summary
+func (v SummaryView) inOneLine() string {
 	parts := []string{}
-	if stat, ok := s.Scores.Lookup(s.Run.Primary); ok {
-		mean, ci := s.Scores.Lead(stat)
-		text := printable.Line(stat.Name) + " " + score(mean, 3) + " (" + interval(ci, nil, false) + ")"
-		if s.Scores.AnyFailed() {
-			parts = append(parts, text+" with failed items as 0", score(stat.Mean, 3)+" of those scored")
-		} else {
-			parts = append(parts, text)
+	if stat, ok := v.Scores.Lookup(v.Run.Primary); ok {
+		mean, ci := v.Scores.Lead(stat)
+		parts = append(parts, printable.Line(stat.Name)+" "+score(mean, 3)+" ("+interval(ci, nil, false)+")")
+		if v.Scores.AnyFailed() {
+			parts[0] += " with failed items as 0"
+			parts = append(parts, score(stat.Mean, 3)+" of those scored")
 		}
 	}
-	parts = append(parts, SummaryView{s}.Planned(), count(s.Items.Failed)+" failed")
-	if n := s.Items.NotRun(); n > 0 {
+	parts = append(parts, v.Planned(), count(v.Items.Failed)+" failed")
+	if n := v.Items.NotRun(); n > 0 {
 		parts = append(parts, count(n)+" not run")
 	}
 	return strings.Join(parts, " · ")
-}
-
-// annotate writes a command with the escapes that GitHub's runner undoes.
-func annotate(b *strings.Builder, kind, title, message string) {
-	data := []string{"%", "%25", "\r", "%0D", "\n", "%0A"}
-	property := append([]string{":", "%3A", ",", "%2C"}, data...)
-	fmt.Fprintf(b, "::%s title=%s::%s\n", kind, strings.NewReplacer(property...).Replace(title), strings.NewReplacer(data...).Replace(message))
 }

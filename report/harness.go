@@ -34,7 +34,7 @@ func Conformance(w io.Writer, r conformance.Report) error {
 	p.line(fmt.Sprintf("  Compatible:  %s\n  Consistent:  %s", tick(r.Compatible), tick(r.Consistent)))
 	passed := r.PassedFixtures()
 	p.line(fmt.Sprintf("  Passed:      %d/%d\n  Failed:      %d/%d", passed, r.TotalFixtures, r.TotalFixtures-passed, r.TotalFixtures))
-	conformanceStatistics(&p.text, r)
+	p.conformanceStatistics(r)
 	if r.Passed() {
 		for _, weak := range r.Weak() {
 			p.wrapped("with care: "+weak, 2, 0, nil)
@@ -46,13 +46,8 @@ func Conformance(w io.Writer, r conformance.Report) error {
 	return p.writeTo(w)
 }
 
-const (
-	// idColumn is how many cells of an id are shown.
-	idColumn = 29
-	// mostErrors is how many errors of a fixture are shown, errorLines how long
-	// each may be.
-	mostErrors, errorLines = 5, 4
-)
+// What is shown of a fixture: cells of its id, errors, and lines of each.
+const idColumn, mostErrors, errorLines = 29, 5, 4
 
 func (p *page) conformanceRow(f conformance.FixtureResult) {
 	mean, variance, flip := none, none, none
@@ -64,100 +59,57 @@ func (p *page) conformanceRow(f conformance.FixtureResult) {
 	for _, reason := range f.Reasons {
 		p.wrapped(reason, 7, 0, nil)
 	}
-	alike := errorsAlike(f.Errors)
-	for i, e := range alike {
-		if i == mostErrors {
-			p.wrapped(fmt.Sprintf("and %s without a valid answer", counted(len(f.Errors)-shownErrors(alike[:i]), "more run")), 7, 0, nil)
-			break
+	var messages []string
+	runs := map[string][]string{} // that had the message; an error is "run 3: message"
+	for _, e := range f.Errors {
+		run, message, _ := strings.Cut(printable.Line(e), ": ")
+		if runs[message] == nil {
+			messages = append(messages, message)
 		}
-		p.wrapped(e.String(), 7, errorLines, nil)
+		runs[message] = append(runs[message], strings.TrimPrefix(run, "run "))
 	}
-}
-
-// alikeErrors is one message with the runs that had it.
-type alikeErrors struct {
-	runs []string
-	text string
-}
-
-// String is the message behind its runs: "runs 1, 2, 5: …".
-func (a alikeErrors) String() string {
-	switch n := len(a.runs); {
-	case n == 0:
-		return a.text
-	case n == 1:
-		return "run " + a.runs[0] + ": " + a.text
-	case n > 6:
-		return fmt.Sprintf("%d runs (%s, …): %s", n, strings.Join(a.runs[:5], ", "), a.text)
-	}
-	return "runs " + strings.Join(a.runs, ", ") + ": " + a.text
-}
-
-func shownErrors(list []alikeErrors) int {
-	n := 0
-	for _, a := range list {
-		n += max(1, len(a.runs))
-	}
-	return n
-}
-
-// errorsAlike puts errors of the form "run 3: …" with the same text together, in
-// the order of the first.
-func errorsAlike(errors []string) []alikeErrors {
-	var list []alikeErrors
-	for _, e := range errors {
-		e = printable.Line(e)
-		run, said, ok := strings.Cut(strings.TrimPrefix(e, "run "), ": ")
-		if !ok || !strings.HasPrefix(e, "run ") {
-			list = append(list, alikeErrors{text: e})
-			continue
+	left := len(f.Errors)
+	for _, message := range messages[:min(len(messages), mostErrors)] {
+		list := runs[message]
+		left -= len(list)
+		lead := "run " + list[0]
+		if n := len(list); n > 6 {
+			lead = fmt.Sprintf("%d runs (%s, …)", n, strings.Join(list[:5], ", "))
+		} else if n > 1 {
+			lead = "runs " + strings.Join(list, ", ")
 		}
-		i := slices.IndexFunc(list, func(a alikeErrors) bool { return len(a.runs) > 0 && a.text == said })
-		if i < 0 {
-			i, list = len(list), append(list, alikeErrors{text: said})
-		}
-		list[i].runs = append(list[i].runs, run)
+		p.wrapped(lead+": "+message, 7, errorLines, nil)
 	}
-	return list
+	if left > 0 {
+		p.wrapped(fmt.Sprintf("and %s without a valid answer", counted(left, "more run")), 7, 0, nil)
+	}
 }
 
-func conformanceStatistics(b *strings.Builder, r conformance.Report) {
+func (p *page) conformanceStatistics(r conformance.Report) {
 	s := r.Statistics
-	fmt.Fprintf(b, "\n  ── Trust (intervals at %.0f %%) ──\n", s.Confidence*100)
-	fmt.Fprintf(b, "  Valid runs:  %d/%d%s\n", s.ValidRuns, r.TotalRuns, faultList(s.Faults))
-	fmt.Fprintf(b, "  Flips:       %s of comparisons with the first run\n", s.FlipRate)
-	fmt.Fprintf(b, "  Agreement:   %s\n", s.Agreement)
-	fmt.Fprintf(b, "  False pass:  %s\n", s.FalsePass)
-	fmt.Fprintf(b, "  False fail:  %s\n", s.FalseFail)
-	fmt.Fprintf(b, "  Out of bounds: %s\n", s.BoundViolations)
+	var faults []string
+	for _, kind := range slices.Sorted(maps.Keys(s.Faults)) {
+		faults = append(faults, fmt.Sprintf("%s %d", kind, s.Faults[kind]))
+	}
+	valid := fmt.Sprintf("%d/%d", s.ValidRuns, r.TotalRuns)
+	if len(faults) > 0 {
+		valid += " (" + strings.Join(faults, ", ") + ")"
+	}
+	p.line(fmt.Sprintf("\n  ── Trust (intervals at %.0f %%) ──\n  Valid runs:  %s\n  Flips:       %s of comparisons with the first run\n"+
+		"  Agreement:   %s\n  False pass:  %s\n  False fail:  %s\n  Out of bounds: %s",
+		s.Confidence*100, valid, s.FlipRate, s.Agreement, s.FalsePass, s.FalseFail, s.BoundViolations))
 	if s.CostUSD != nil {
-		fmt.Fprintf(b, "  Cost:        %.4f USD\n", *s.CostUSD)
+		p.line(fmt.Sprintf("  Cost:        %.4f USD", *s.CostUSD))
 	}
 	if c := s.Certification; c.FlipRate != nil {
-		fmt.Fprintf(b, "  Certified:   a flip rate of at most %.1f %%\n", *c.FlipRate*100)
+		p.line(fmt.Sprintf("  Certified:   a flip rate of at most %.1f %%", *c.FlipRate*100))
 		for _, n := range c.Needed {
-			fmt.Fprintf(b, "  for %4.3g %%:  %d comparisons without a further flip (--runs %d)\n", n.FlipRate*100, n.Comparisons, n.Runs)
+			p.line(fmt.Sprintf("  for %4.3g %%:  %d comparisons without a further flip (--runs %d)", n.FlipRate*100, n.Comparisons, n.Runs))
 		}
 	}
 }
 
-func faultList(faults map[string]int) string {
-	var parts []string
-	for _, kind := range slices.Sorted(maps.Keys(faults)) {
-		parts = append(parts, fmt.Sprintf("%s %d", kind, faults[kind]))
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(parts, ", ") + ")"
-}
-
-func tick(ok bool) string {
-	if ok {
-		return "✓"
-	}
-	return "✗"
-}
+func tick(ok bool) string { return map[bool]string{true: "✓", false: "✗"}[ok] }
 
 // Benchmark writes a line for each dataset of a benchmark, the sums, and the
 // gates. Lines fit Options.Width: what does not is left out, and named.

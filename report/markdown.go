@@ -14,10 +14,8 @@ import (
 type markdown struct{ text strings.Builder }
 
 func (m *markdown) writeTo(w io.Writer) error {
-	if _, err := io.WriteString(w, m.text.String()); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return nil
+	_, err := io.WriteString(w, m.text.String())
+	return written(err)
 }
 
 // line writes a line.

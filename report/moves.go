@@ -13,10 +13,9 @@ import (
 
 // Moves gathers what scoring again changed, one outcome at a time, in any order:
 // the order changes no digit and no line of the result. Memory is bounded by the
-// number of scores and shownMoves items.
+// number of scores and shownMoves items of each.
 type Moves struct {
 	scores []*movingScore
-	items  []MovedItem
 	n      int
 }
 
@@ -46,8 +45,8 @@ type MovedScore struct {
 type movingScore struct {
 	MovedScore
 	before, after stats.Moments
-	// first is where it stands first in the run: item, trial, place in the list.
-	first [3]int64
+	first         [3]int64    // where it stands first in the run: item, trial, place in the list
+	items         []MovedItem // that moved most
 }
 
 // MovedItem is an outcome whose scores moved far.
@@ -76,71 +75,57 @@ func NewMoves() *Moves { return &Moves{} }
 func (m *Moves) Add(before, after outcome.Outcome) {
 	m.n++
 	for i, s := range slices.Concat(before.Scores, after.Scores) {
-		if s.Value != nil {
-			m.note(s.Name, [3]int64{before.Seq, int64(before.Trial), int64(i)})
+		if s.Value == nil {
+			continue
+		}
+		at := [3]int64{before.Seq, int64(before.Trial), int64(i)}
+		known := slices.IndexFunc(m.scores, func(row *movingScore) bool { return row.Score == s.Name })
+		if known < 0 {
+			m.scores = append(m.scores, &movingScore{MovedScore: MovedScore{Score: s.Name}, first: at})
+		} else if row := m.scores[known]; slices.Compare(at[:], row.first[:]) < 0 {
+			row.first = at
 		}
 	}
 	for _, row := range m.scores {
 		then, _ := outcome.Lookup(before.Scores, row.Score)
 		now, _ := outcome.Lookup(after.Scores, row.Score)
-		m.one(row, then.Value, now.Value, after)
+		row.add(then.Value, now.Value, after)
 	}
 }
 
-// note makes a row for a score, and remembers where it stands first.
-func (m *Moves) note(name string, at [3]int64) {
-	for _, row := range m.scores {
-		if row.Score == name {
-			if slices.Compare(at[:], row.first[:]) < 0 {
-				row.first = at
-			}
-			return
-		}
-	}
-	m.scores = append(m.scores, &movingScore{MovedScore: MovedScore{Score: name}, first: at})
-}
-
-func (m *Moves) one(row *movingScore, before, after *float64, o outcome.Outcome) {
+func (s *movingScore) add(before, after *float64, o outcome.Outcome) {
 	if before != nil {
-		row.before.Add(*before)
+		s.before.Add(*before)
 	}
 	if after != nil {
-		row.after.Add(*after)
+		s.after.Add(*after)
 	}
 	switch {
 	case before == nil && after == nil:
 	case before == nil:
-		row.Defined++
+		s.Defined++
 	case after == nil:
-		row.Undefined++
-	case *after > *before+tolerance:
-		row.Up++
-	case *after < *before-tolerance:
-		row.Down++
-	}
-	if before != nil && after != nil && math.Abs(*after-*before) > tolerance {
-		m.items = append(m.items, MovedItem{o.Item, o.Trial, row.Score, *before, *after})
-		if len(m.items) > 4*shownMoves*len(m.scores) {
-			m.items = farthest(m.items)
+		s.Undefined++
+	case math.Abs(*after-*before) <= tolerance:
+	default:
+		if *after > *before {
+			s.Up++
+		} else {
+			s.Down++
+		}
+		if s.items = append(s.items, MovedItem{o.Item, o.Trial, s.Score, *before, *after}); len(s.items) > 4*shownMoves {
+			s.items = farthest(s.items)
 		}
 	}
 }
 
-// farthest keeps the items that moved most of every score; ties by item and
-// trial, so that the order in which outcomes came changes nothing.
+// farthest keeps the items that moved most; ties by item and trial, so that the
+// order in which outcomes came changes nothing.
 func farthest(items []MovedItem) []MovedItem {
 	slices.SortFunc(items, func(a, b MovedItem) int {
-		return cmp.Or(
-			cmp.Compare(math.Abs(b.After-b.Before), math.Abs(a.After-a.Before)),
-			cmp.Compare(a.Item, b.Item), cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Score, b.Score))
+		return cmp.Or(cmp.Compare(math.Abs(b.After-b.Before), math.Abs(a.After-a.Before)), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Trial, b.Trial))
 	})
-	kept, seen := items[:0], map[string]int{}
-	for _, item := range items {
-		if seen[item.Score]++; seen[item.Score] <= shownMoves {
-			kept = append(kept, item)
-		}
-	}
-	return kept
+	return items[:min(len(items), shownMoves)]
 }
 
 // Result sums up; h is the header of the new run.
@@ -155,10 +140,8 @@ func (m *Moves) Result(h outcome.Header) MovesResult {
 		row.NOld, row.NNew = s.before.N(), s.after.N()
 		row.Before, row.After = meanOf(s.before), meanOf(s.after)
 		r.Scores = append(r.Scores, row)
-	}
-	for _, item := range farthest(m.items) {
-		if item.Score == h.Scorer.Primary {
-			r.Moved = append(r.Moved, item)
+		if s.Score == h.Scorer.Primary {
+			r.Moved = append(r.Moved, farthest(s.items)...)
 		}
 	}
 	return r
@@ -201,14 +184,13 @@ func MovesText(w io.Writer, r MovesResult, opt Options) error {
 	if still > 0 {
 		p.note(counted(still, "other score") + " did not move")
 	}
-	p.movedItems(r)
+	if len(r.Moved) > 0 {
+		p.table(movedTable(r))
+	}
 	return p.writeTo(w)
 }
 
-func (p *page) movedItems(r MovesResult) {
-	if len(r.Moved) == 0 {
-		return
-	}
+func movedTable(r MovesResult) Table {
 	t := Table{Title: "Items that moved most, by " + printable.Line(r.Scorer.Primary), Columns: []Column{{Title: "item", Name: true, flex: true},
 		{Title: "before", Right: true}, {Title: "after", Right: true}, {Title: "difference", Right: true}}}
 	for _, item := range r.Moved {
@@ -217,5 +199,5 @@ func (p *page) movedItems(r MovesResult) {
 			row.Trial = item.Trial
 		}
 	}
-	p.table(t)
+	return t
 }

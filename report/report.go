@@ -64,17 +64,6 @@ type Run struct {
 	Items iter.Seq2[ItemView, error]
 }
 
-// title names a run for people: "baseline-v1 · contracts · gpt-4o".
-func (r Run) title() string {
-	title := label(r.Summary.Run.Name)
-	for _, part := range []string{r.Summary.Run.Dataset, r.Summary.Run.Model} {
-		if part != "" {
-			title += " · " + label(part)
-		}
-	}
-	return title
-}
-
 // message says why an item failed; "" if it did not.
 func (v ItemView) message() string {
 	if v.Outcome.Failure != nil {

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -24,10 +23,8 @@ type page struct {
 func newPage(opt Options) *page { return &page{Options: opt.filled()} }
 
 func (p *page) writeTo(w io.Writer) error {
-	if _, err := io.WriteString(w, isolates(p.text.String())); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return nil
+	_, err := io.WriteString(w, isolates(p.text.String()))
+	return written(err)
 }
 
 // title begins a section.

@@ -6,22 +6,10 @@ import (
 	"testing"
 
 	"extraction-experiment/compare"
-	"extraction-experiment/internal/browsertest"
 	"extraction-experiment/report"
 
 	"github.com/chromedp/chromedp/kb"
 )
-
-// TestBrowser_comparison opens comparisons in a headless Chromium and uses them
-// as a person does.
-func TestBrowser_comparison(t *testing.T) {
-	ctx := browsertest.Start(t)
-	for name, test := range map[string]func(*testing.T, context.Context){
-		"walk": compareWalk, "several candidates": compareSeveral, "hostile text": compareHostile, "telephone": compareFits, "still pages": stillPages,
-	} {
-		t.Run(name, func(t *testing.T) { test(t, ctx) })
-	}
-}
 
 const (
 	deltas = `Array.from(document.querySelectorAll("#list tbody tr td:nth-child(4)"), td => td.textContent).join()`

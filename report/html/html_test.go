@@ -72,17 +72,17 @@ func TestWrite_hostile(t *testing.T) {
 }
 
 func TestWrite_bounded(t *testing.T) {
-	long := func(i int, v *report.ItemView) {
-		if i%3 == 0 {
-			v.Text = strings.Repeat("Ada Lovelace <b>\u2028</b> ", 20_000) // 480 kB, and much more when it is escaped
-			v.Outcome.Calls[0].Output = encoded(strings.Repeat("é", 300_000))
-		}
-	}
 	for name, tt := range map[string]struct {
 		bytes, items, n int
-	}{"one large": {0, 0, 1}, "many large": {1 << 20, 0, 60}, "no room": {1000, 0, 60}, "fewer items": {1 << 20, 10, 60}} {
+	}{"one large": {0, 0, 1}, "many large": {200_000, 0, 60}, "no room": {1000, 0, 60}, "fewer items": {30_000, 10, 60}} {
 		t.Run(name, func(t *testing.T) {
 			cfg := Config{MaxBytes: tt.bytes, MaxItems: tt.items}
+			long := func(i int, v *report.ItemView) {
+				if i%3 == 0 {
+					v.Text = strings.Repeat("Ada Lovelace <b>\u2028</b> ", 20_000/tt.n) // 480 kB together, and much more when it is escaped
+					v.Outcome.Calls[0].Output = encoded(strings.Repeat("é", 600_000/tt.n))
+				}
+			}
 			got := page(t, []report.Run{built("r", tt.n, long)}, cfg)
 			cfg, _ = cfg.filled()
 			sum, listed := 0, 0

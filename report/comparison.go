@@ -31,7 +31,7 @@ func (v ComparisonView) CandidateTable() Table {
 		{Title: "p (Holm)", Right: true, Wide: true, Hint: "Holm: corrected for the number of candidates"},
 		{Title: "verdict", Page: no}, {Title: "gate", Page: no}, {Title: "verdict", Text: no, Pill: true}, {Title: "gate", Text: no}}}
 	for _, r := range v.Results() {
-		s, says, words, state, gate, gateWords := r.Primary(), string(r.Verdict), verdict(r.Primary()), string(r.Primary().Verdict), none, none
+		s, says, words, state, gate, gateWords := r.Primary(), string(r.Verdict), r.Says(), string(r.Primary().Verdict), none, none
 		if len(r.Incompatible) > 0 {
 			says, words, state = "incompatible", "cannot be compared", string(compare.Worse)
 		}
@@ -52,15 +52,12 @@ type ResultView struct {
 }
 
 // Says is the verdict on the primary score in words.
-func (v ResultView) Says() string { return verdict(v.Primary()) }
-
-// verdict says a verdict in words.
-func verdict(s compare.Score) string {
-	switch s.Verdict {
+func (v ResultView) Says() string {
+	switch verdict := v.Primary().Verdict; verdict {
 	case compare.Same:
 		return "the same in every item"
 	case compare.Better, compare.Worse:
-		return string(s.Verdict)
+		return string(verdict)
 	}
 	return "no difference can be claimed"
 }

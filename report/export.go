@@ -381,7 +381,7 @@ func (v SummaryView) inOneLine() string {
 	parts := []string{}
 	if stat, ok := v.Scores.Lookup(v.Run.Primary); ok {
 		mean, ci := v.Scores.Lead(stat)
-		parts = append(parts, printable.Line(stat.Name)+" "+score(mean, 3)+" ("+interval(ci, nil, false)+")")
+		parts = append(parts, printable.Line(stat.Name)+" "+score(mean, 3)+" ("+interval(ci)+")")
 		if v.Scores.AnyFailed() {
 			parts[0] += " with failed items as 0"
 			parts = append(parts, score(stat.Mean, 3)+" of those scored")

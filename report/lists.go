@@ -52,7 +52,7 @@ func Runs(w io.Writer, runs []RunRow, opt Options) error {
 		p.line("no runs")
 	}
 	failed := slices.ContainsFunc(runs, func(r RunRow) bool { return r.Failed > 0 })
-	dropped := p.draw(runTable(runs, failed), "started", "model", "dataset", ofScored)
+	dropped := p.draw(runTable(runs), "started", "model", "dataset", ofScored)
 	if failed {
 		note := "failed items count as 0"
 		if !slices.Contains(dropped, ofScored) {
@@ -65,7 +65,7 @@ func Runs(w io.Writer, runs []RunRow, opt Options) error {
 	return p.writeTo(w)
 }
 
-func runTable(runs []RunRow, failed bool) Table {
+func runTable(runs []RunRow) Table {
 	const mixed = "primary" // over different scores
 	primary := mixed
 	for i, r := range runs {
@@ -75,35 +75,29 @@ func runTable(runs []RunRow, failed bool) Table {
 		}
 		primary = cmp.Or(printable.Line(r.Primary), mixed)
 	}
-	columns := []columnOf[RunRow]{
-		{Column{Title: "run", Name: true, flex: true, key: true, Strong: true}, func(r RunRow) string { return r.Name }},
-		{Column{Title: "dataset", flex: true}, func(r RunRow) string { return printable.Line(r.Dataset) }},
-		{Column{Title: "model", flex: true}, func(r RunRow) string { return printable.Line(r.Model) }},
-		{Column{Title: "status", flex: true}, func(r RunRow) string { return printable.Line(r.Status) }},
-		{Column{Title: "items", Right: true}, RunRow.TimesTrials},
-		{Column{Title: "failed", Right: true}, func(r RunRow) string { return count(r.Failed) }},
-		{Column{Title: primary, Right: primary != mixed, flex: true}, func(r RunRow) string {
-			if primary == mixed {
-				return strings.TrimSpace(score(r.AsZero, 3) + " " + printable.Line(r.Primary))
-			}
-			return score(r.AsZero, 3)
-		}},
-	}
-	if failed {
-		columns = append(columns, columnOf[RunRow]{Column{Title: ofScored, Right: true}, func(r RunRow) string { return score(r.Mean, 3) }})
-	}
-	if slices.ContainsFunc(runs, func(r RunRow) bool { return r.Weighted != nil }) {
-		columns = append(columns, columnOf[RunRow]{Column{Title: "weighted", Right: true}, func(r RunRow) string { return score(r.Weighted, 3) }})
-	}
-	if slices.ContainsFunc(runs, func(r RunRow) bool { return r.Unpublished > 0 }) {
-		columns = append(columns, columnOf[RunRow]{Column{Title: "unsent", Right: true}, func(r RunRow) string { return count(r.Unpublished) }})
-	}
-	return tableOf(runs, append(columns, columnOf[RunRow]{Column{Title: "started"}, func(r RunRow) string {
-		if r.Started.IsZero() {
-			return none
+	column := func(title string, shown func(RunRow) bool) Column {
+		if !slices.ContainsFunc(runs, shown) {
+			title = no
 		}
-		return r.Started.Format("2006-01-02 15:04")
-	}}))
+		return Column{Title: title, Right: true}
+	}
+	t := Table{Columns: []Column{{Title: "run", Name: true, flex: true, key: true, Strong: true}, {Title: "dataset", flex: true},
+		{Title: "model", flex: true}, {Title: "status", flex: true}, {Title: "items", Right: true}, {Title: "failed", Right: true},
+		{Title: primary, Right: primary != mixed, flex: true}, column(ofScored, func(r RunRow) bool { return r.Failed > 0 }),
+		column("weighted", func(r RunRow) bool { return r.Weighted != nil }), column("unsent", func(r RunRow) bool { return r.Unpublished > 0 }),
+		{Title: "started"}}}
+	for _, r := range runs {
+		mean, started := score(r.AsZero, 3), none
+		if primary == mixed {
+			mean = strings.TrimSpace(mean + " " + printable.Line(r.Primary))
+		}
+		if !r.Started.IsZero() {
+			started = r.Started.Format("2006-01-02 15:04")
+		}
+		t.add(r.Name, printable.Line(r.Dataset), printable.Line(r.Model), printable.Line(r.Status), r.TimesTrials(), count(r.Failed), mean,
+			score(r.Mean, 3), score(r.Weighted, 3), count(r.Unpublished), started)
+	}
+	return t
 }
 
 // LeaderboardView is a leaderboard in the tables in which text and pages show it.
@@ -128,7 +122,7 @@ func (v LeaderboardView) RankTable() Table {
 		if r.Gate != nil {
 			gate, t.Columns[10].Page = GateWords(*r.Gate), "gate"
 		}
-		row := t.add(place(r), r.Summary.Run.Name, score(r.Mean, 3), interval(r.CI95, r.Mean, false), delta(best.Difference), pValue(best.PHolm),
+		row := t.add(place(r), r.Summary.Run.Name, score(r.Mean, 3), interval(r.CI95), delta(best.Difference), pValue(best.PHolm),
 			count(r.Summary.Items.Failed), CostPerItem(r), p95, front, gate)
 		if i > 0 && r.Tied {
 			row.Note = "not shown to differ from the best"

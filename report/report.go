@@ -204,7 +204,7 @@ func pValue(p *float64) string {
 func FormatScore(v *float64, decimals int) string { return score(v, decimals) }
 
 // FormatInterval shows both ends of an interval, "0.412–0.508"; nil is a dash.
-func FormatInterval(ci *[2]float64) string { return interval(ci, nil, false) }
+func FormatInterval(ci *[2]float64) string { return interval(ci) }
 
 // FormatDelta shows a difference of scores with its sign; what is not 0 never
 // looks so. Nil is a dash.

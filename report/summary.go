@@ -36,27 +36,27 @@ func (v SummaryView) Noun() string {
 
 // System lists what was measured: provider, parameters, prompt.
 func (v SummaryView) System() []string {
-	r := v.Run
-	parts := []string{printable.Line(r.Provider), printable.Line(r.Pipeline)}
-	if r.Temperature != nil {
-		parts = append(parts, fmt.Sprintf("temperature %g", *r.Temperature))
-	}
-	if r.TopP != nil {
-		parts = append(parts, fmt.Sprintf("top_p %g", *r.TopP))
-	}
-	if r.MaxTokens != nil {
-		parts = append(parts, fmt.Sprintf("max_tokens %d", *r.MaxTokens))
-	}
-	if r.Seed != nil {
-		parts = append(parts, fmt.Sprintf("seed %d", *r.Seed))
-	}
+	r, prompt := v.Run, ""
 	if r.PromptName != "" {
-		prompt := fmt.Sprintf("prompt %s@%d", printable.Line(r.PromptName), r.PromptVersion)
+		prompt = fmt.Sprintf("prompt %s@%d", printable.Line(r.PromptName), r.PromptVersion)
 		if r.PromptLabel != "" {
 			prompt += " (" + printable.Line(r.PromptLabel) + ")"
 		}
-		parts = append(parts, prompt)
 	}
+	return given(printable.Line(r.Provider), printable.Line(r.Pipeline), shownAs("temperature %g", r.Temperature), shownAs("top_p %g", r.TopP),
+		shownAs("max_tokens %d", r.MaxTokens), shownAs("seed %d", r.Seed), prompt)
+}
+
+// shownAs writes a setting that was made; "" otherwise.
+func shownAs[T any](format string, v *T) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprintf(format, *v)
+}
+
+// given are the parts that are not empty.
+func given(parts ...string) []string {
 	return slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 }
 
@@ -159,47 +159,42 @@ const ofScored = "of scored"
 func (v SummaryView) ScoreTable() Table { return v.scoreTable(layout{}) }
 
 func (v SummaryView) scoreTable(l layout) Table {
-	type column = columnOf[outcome.Stat]
 	only := func(shown bool) string { return map[bool]string{false: no}[shown] }
-	lead := func(s outcome.Stat) *float64 { mean, _ := v.Scores.Lead(s); return mean }
-	ends := func(plusMinus bool) func(outcome.Stat) string {
-		return func(s outcome.Stat) string { mean, ci := v.Scores.Lead(s); return interval(ci, mean, plusMinus) }
-	}
 	mean := Column{Title: "mean", Right: true, Strong: true}
 	scored := Column{Title: no, Right: true, Wide: true, Hint: "mean of those that did not fail, n of them"}
 	if v.Scores.AnyFailed() {
 		mean.Markdown, mean.Page, mean.Hint = "failed as 0", "failed as 0", "mean with failed items as 0"
 		scored.Text, scored.Title = ofScored, "mean of scored"
 	}
-	t := tableOf(v.Scores, []column{
-		{Column{Title: "score", Name: true, flex: true}, func(s outcome.Stat) string { return s.Name }},
-		{Column{Text: only(l.bar > 0), Markdown: no, Page: no, cyan: true}, func(s outcome.Stat) string { return bar(lead(s), l.bar) }},
-		{mean, func(s outcome.Stat) string { return score(lead(s), 3) }},
-		{Column{Title: intervals, Text: only(!l.plusMinus), Right: true, Wide: true}, ends(false)},
-		{Column{Title: "±95 %", Text: only(l.plusMinus), Markdown: no, Page: no, Right: true}, ends(true)},
-		{scored, func(s outcome.Stat) string { return score(s.Mean, 3) }},
-		{Column{Title: "range", Text: only(l.span), Markdown: no, Page: no, Right: true}, func(s outcome.Stat) string { return span(s.Min, s.Max) }},
-		{Column{Title: "n", Right: true}, func(s outcome.Stat) string { return count(s.N) }},
-		{Column{Title: "pooled", Text: only(l.pooled), Right: true, Wide: true, Hint: "over the counts of all scored items"},
-			func(s outcome.Stat) string { return score(s.Pooled, 3) }},
-	})
-	for i, s := range v.Scores {
-		t.Rows[i].Primary = s.Name == v.Run.Primary
+	t := Table{Columns: []Column{{Title: "score", Name: true, flex: true}, {Text: only(l.bar > 0), Markdown: no, Page: no, cyan: true}, mean,
+		{Title: intervals, Text: only(!l.plusMinus), Right: true, Wide: true},
+		{Title: "±95 %", Text: only(l.plusMinus), Markdown: no, Page: no, Right: true}, scored,
+		{Title: "range", Text: only(l.span), Markdown: no, Page: no, Right: true}, {Title: "n", Right: true},
+		{Title: "pooled", Text: only(l.pooled), Right: true, Wide: true, Hint: "over the counts of all scored items"}}}
+	for _, s := range v.Scores {
+		mean, ci := v.Scores.Lead(s)
+		row := t.add(s.Name, bar(mean, l.bar), score(mean, 3), interval(ci), plusMinus(ci, mean), score(s.Mean, 3),
+			span(s.Min, s.Max), count(s.N), score(s.Pooled, 3))
+		row.Primary = s.Name == v.Run.Primary
 	}
 	return t
 }
 
-// interval shows both ends, or the way from the mean to the farther one: the
-// nearer one may be cut at a bound of the score.
-func interval(ci *[2]float64, mean *float64, plusMinus bool) string {
+// interval shows both ends.
+func interval(ci *[2]float64) string {
 	if ci == nil {
 		return none
 	}
-	if plusMinus && mean != nil {
-		half := max(ci[1]-*mean, *mean-ci[0])
-		return score(&half, 3)
-	}
 	return ends(score(&ci[0], 3), score(&ci[1], 3))
+}
+
+// plusMinus shows the way from the mean to the farther end of an interval: the
+// nearer one may be cut at a bound of the score.
+func plusMinus(ci *[2]float64, mean *float64) string {
+	if ci == nil || mean == nil {
+		return none
+	}
+	return score(new(max(ci[1]-*mean, *mean-ci[0])), 3)
 }
 
 // span shows the least and the largest value.
@@ -369,13 +364,7 @@ func Text(w io.Writer, s outcome.Summary, opt Options) error {
 // much.
 func (p *page) runLines(v SummaryView) {
 	r, i, noun := v.Run, v.Items, v.Noun()
-	head := []string{}
-	for _, part := range []string{r.Name, r.Dataset, r.Model} {
-		if part != "" {
-			head = append(head, printable.Line(part))
-		}
-	}
-	p.wrapped(strings.Join(append(head, v.Planned()), " · "), 0, 2, p.bold)
+	p.wrapped(strings.Join(given(printable.Line(r.Name), printable.Line(r.Dataset), printable.Line(r.Model), v.Planned()), " · "), 0, 2, p.bold)
 	if v.Status != outcome.Complete && v.Status != "" { // what is no run has none
 		notRun := ""
 		if n := i.NotRun(); n > 0 {
@@ -532,7 +521,7 @@ func sideBySide(runs []Run) Table {
 		if parts := v.Cost(); len(parts) > 0 {
 			cost = noMath(parts[0])
 		}
-		t.add(v.Run.Name, v.Run.Model, v.Run.Primary, score(stat.FailuresAsZero, 3), interval(stat.CI95AsZero, nil, false), score(stat.Mean, 3),
+		t.add(v.Run.Name, v.Run.Model, v.Run.Primary, score(stat.FailuresAsZero, 3), interval(stat.CI95AsZero), score(stat.Mean, 3),
 			v.Planned(), count(v.Items.Failed), cost).Primary = ok
 	}
 	return t

@@ -52,27 +52,6 @@ type Row struct {
 // no, as a title, leaves a column out; no text of strangers is the same.
 const no = "\x00"
 
-// columnOf is a column that knows its cells.
-type columnOf[R any] struct {
-	Column
-	cell func(R) string
-}
-
-// tableOf makes a table of such columns.
-func tableOf[R any](rows []R, columns []columnOf[R]) (t Table) {
-	for _, c := range columns {
-		t.Columns = append(t.Columns, c.Column)
-	}
-	for _, row := range rows {
-		var cells []string
-		for _, c := range columns {
-			cells = append(cells, c.cell(row))
-		}
-		t.add(cells...)
-	}
-	return t
-}
-
 // add appends a row; it may be completed until the next one is added.
 func (t *Table) add(cells ...string) *Row {
 	t.Rows = append(t.Rows, Row{Cells: cells})

@@ -309,6 +309,7 @@ func Compare(w io.Writer, c compare.Comparison, opt Options) error {
 	for _, r := range v.Results() {
 		if len(c.Candidates) > 1 {
 			p.title("— " + label(r.Candidate.Summary.Run.Name))
+			p.heading()
 		}
 		p.candidate(r)
 	}
@@ -346,9 +347,7 @@ func (p *page) candidate(r ResultView) {
 			p.note(note)
 		}
 	}
-	if len(r.YesNo) > 0 {
-		p.table(r.YesNoTable(), "neither", "both")
-	}
+	p.table(r.YesNoTable(), "neither", "both")
 	p.consumption(r)
 	for _, t := range r.GroupTables() {
 		p.table(t.First(p.Groups, "type"), "extracted", "expected")
@@ -397,12 +396,8 @@ func (p *page) differences(r ResultView) {
 }
 
 func (p *page) consumption(r ResultView) {
-	lines := r.Consumption()
-	if len(lines) == 0 {
-		return
-	}
 	p.title("Cost and latency")
-	for _, line := range lines {
+	for _, line := range r.Consumption() {
 		p.wrapped(line, 2, 0, nil)
 	}
 	if b, c := r.of.Base.Summary.LatencyMS, r.Candidate.Summary.LatencyMS; b != nil && c != nil {
@@ -413,9 +408,7 @@ func (p *page) consumption(r ResultView) {
 // changes lists the items that changed most, with what was matched before and
 // after.
 func (p *page) changes(r ResultView) {
-	if len(r.Changed) > 0 {
-		p.title("Changed most by " + label(r.of.Metric))
-	}
+	p.title("Changed most by " + label(r.of.Metric))
 	for _, c := range r.Changed {
 		lead := fmt.Sprintf("%s → %s  %s  ", score(&c.Base, 3), score(&c.Candidate, 3), delta(&c.Delta))
 		room := p.Width - 2 - text.StringWidthWithoutEscSequences(lead)
@@ -516,9 +509,7 @@ func (m *markdown) candidate(r ResultView, groups int) {
 	}
 	m.paragraph("%s **%s → %s**, %s, %s of %s", code(s.Name), score(s.Base, 3), score(s.Candidate, 3),
 		difference, counted(r.Items, "item"), code(r.of.Base.Summary.Run.Dataset))
-	if alike := r.Alike(); alike != "" {
-		m.paragraph("%s", alike)
-	}
+	m.note(r.Alike())
 	if weighted := r.weighted(); weighted != "" {
 		m.paragraph("Weighted: %s", weighted)
 	}

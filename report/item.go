@@ -143,9 +143,6 @@ func (p *page) itemHead(v ItemView) {
 }
 
 func (p *page) itemScores(scores []outcome.Score) {
-	if len(scores) == 0 {
-		return
-	}
 	t := Table{Title: "Scores", Columns: []Column{{flex: true, key: true}, {cyan: true}, {Right: true, Strong: true}, {flex: true, free: true, faint: true}}}
 	for _, s := range scores {
 		note := s.Comment
@@ -211,9 +208,6 @@ func end(name, ref string) string {
 // matches writes one match per line: kind, similarity, both sides (one, if
 // they read the same), and whether the type is wrong.
 func (p *page) matches(matches []Match) {
-	if len(matches) == 0 {
-		return
-	}
 	p.title("Matched")
 	kinds := 0
 	for _, m := range matches {
@@ -242,9 +236,6 @@ func kind(m Match) string { return text.Snip(label(m.Kind), 16, "…") }
 // misses lists what was matched with nothing, each with the nearest of the
 // other side under it.
 func (p *page) misses(title string, misses []Miss) {
-	if len(misses) == 0 {
-		return
-	}
 	p.title(title)
 	for _, m := range misses {
 		p.wrapped(strings.TrimSpace(printable.Line(m.What)+" "+label(m.Value)), 2, messageLines, nil)
@@ -262,9 +253,6 @@ func (p *page) misses(title string, misses []Miss) {
 }
 
 func (p *page) calls(calls []outcome.Call) {
-	if len(calls) == 0 {
-		return
-	}
 	t := Table{Title: "Calls", Columns: []Column{{Title: "call", Name: true, flex: true}, {Title: "kind", flex: true}, {Title: "model", flex: true},
 		{Title: "time", Right: true}, {Title: "in", Right: true}, {Title: "out", Right: true}, {Title: "tries", Right: true}}}
 	var errors []string

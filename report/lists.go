@@ -194,23 +194,18 @@ func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
 	if len(tied) > 0 {
 		p.wrapped("not shown to differ from the best: "+strings.Join(tied, ", "), gap, 0, nil)
 	}
-	if pairs := v.PairTable().First(20, "pair"); len(pairs.Rows) > 0 {
-		if pairs.More != "" {
-			pairs.More += " (--json)"
-		}
-		p.table(pairs, "p", "p (Holm)", "difference")
+	pairs := v.PairTable().First(20, "pair")
+	if pairs.More != "" {
+		pairs.More += " (--json)"
 	}
+	p.table(pairs, "p", "p (Holm)", "difference")
 	for _, r := range l.Runs {
 		p.gate(" of "+label(r.Summary.Run.Name), r.Gate)
 	}
-	titled := false
+	p.title("Cannot be compared")
 	for _, pair := range l.Pairs {
 		if len(pair.Incompatible) == 0 {
 			continue
-		}
-		if !titled {
-			p.title("Cannot be compared")
-			titled = true
 		}
 		p.wrapped(label(pair.First)+" and "+label(pair.Second), gap, 0, p.red)
 		for _, reason := range pair.Reasons() {

@@ -21,8 +21,23 @@ func (m *markdown) writeTo(w io.Writer) error {
 // line writes a line.
 func (m *markdown) line(format string, args ...any) { fmt.Fprintf(&m.text, format+"\n", args...) }
 
+// section writes a table under a title, if it has rows.
+func (m *markdown) section(title string, t Table) {
+	if len(t.Rows) > 0 {
+		m.note(title)
+		m.table(t, nil)
+	}
+}
+
 // paragraph writes a line with an empty one behind it.
 func (m *markdown) paragraph(format string, args ...any) { m.line(format+"\n", args...) }
+
+// note writes a paragraph, if there is one.
+func (m *markdown) note(s string) {
+	if s != "" {
+		m.paragraph("%s", s)
+	}
+}
 
 // table writes a table, if it has rows; cells for which bold says so are bold.
 func (m *markdown) table(t Table, bold func(Row, Column) bool) {
@@ -35,7 +50,7 @@ func (m *markdown) table(t Table, bold func(Row, Column) bool) {
 		titles += " " + noBar(c.Title) + " |"
 		rules += map[bool]string{true: " ---: |", false: " --- |"}[c.Right]
 	}
-	m.text.WriteString(titles + "\n" + rules + "\n")
+	m.line("%s\n%s", titles, rules)
 	for _, row := range t.Rows {
 		line := "|"
 		for i, cell := range row.Cells {
@@ -51,7 +66,7 @@ func (m *markdown) table(t Table, bold func(Row, Column) bool) {
 			}
 			line += " " + noBar(cell) + " |"
 		}
-		m.text.WriteString(line + "\n")
+		m.line("%s", line)
 	}
 	m.line("")
 }

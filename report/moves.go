@@ -184,9 +184,7 @@ func MovesText(w io.Writer, r MovesResult, opt Options) error {
 	if still > 0 {
 		p.note(counted(still, "other score") + " did not move")
 	}
-	if len(r.Moved) > 0 {
-		p.table(movedTable(r))
-	}
+	p.table(movedTable(r))
 	return p.writeTo(w)
 }
 

@@ -348,13 +348,9 @@ func Text(w io.Writer, s outcome.Summary, opt Options) error {
 		p.table(t.First(p.Groups, "type"))
 	}
 	p.note(v.groupNote())
-	if len(s.Causes) > 0 {
-		p.table(v.causeTable())
-	}
-	if len(s.Worst) > 0 {
-		p.title("Lowest " + label(s.Run.Primary))
-		p.table(v.worstTable())
-	}
+	p.table(v.causeTable())
+	p.title("Lowest " + label(s.Run.Primary))
+	p.table(v.worstTable())
 	p.warnings("Read with care", s.Warnings, 0)
 	p.where()
 	return p.writeTo(w)
@@ -475,9 +471,6 @@ func (p *page) trials(v SummaryView) {
 }
 
 func (p *page) failures(list []outcome.FailureCount) {
-	if len(list) == 0 {
-		return
-	}
 	p.title("Failures")
 	for _, f := range list {
 		class := text.Snip(label(string(f.Class)), p.Width/2, "…")
@@ -544,33 +537,23 @@ func (m *markdown) summary(v SummaryView) {
 	if judging := v.JudgedBy(); len(judging) > 0 {
 		what = append(what, "judging: "+noMath(strings.Join(judging, ", ")))
 	}
-	m.paragraph("%s", strings.Join(what, " · "))
+	m.note(strings.Join(what, " · "))
 	if v.Answers != nil {
 		m.paragraph("**weighted_score** %s", score(v.WeightedScore, 4))
 	}
 	m.table(v.ScoreTable(), func(r Row, c Column) bool { return r.Primary && (c.Name || c.Strong) })
 	m.trials(v)
 	m.failures(v)
-	if len(v.Causes) > 0 {
-		m.paragraph("### Top causes")
-		m.table(v.causeTable(), nil)
-	}
+	m.section("### Top causes", v.causeTable())
 	for _, t := range v.GroupTables() {
 		m.folded(t.Title+" ("+count(len(t.Rows))+")", func() {
 			t = t.First(30, "type")
 			m.table(t, nil)
-			if t.More != "" {
-				m.paragraph("%s", t.More)
-			}
+			m.note(t.More)
 		})
 	}
-	if note := v.groupNote(); note != "" {
-		m.paragraph("%s", note)
-	}
-	if len(v.Worst) > 0 {
-		m.paragraph("### Lowest %s", code(v.Run.Primary))
-		m.table(v.worstTable(), nil)
-	}
+	m.note(v.groupNote())
+	m.section("### Lowest "+code(v.Run.Primary), v.worstTable())
 	for _, warning := range v.Warnings {
 		m.line("> ⚠ %s\n>", code(warning))
 	}

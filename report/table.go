@@ -147,7 +147,7 @@ func (p *page) draw(t Table, drop ...string) (dropped []string) {
 			dropped = append(dropped, t.shorten(p.Width, true, []string{intervals})...)
 		}
 	}
-	p.text.WriteString(p.render(t))
+	p.line(p.render(t))
 	return dropped
 }
 
@@ -263,7 +263,7 @@ func (p *page) render(t Table) string {
 		}
 		w.AppendRow(cells)
 	}
-	return w.Render() + "\n"
+	return w.Render()
 }
 
 func (p *page) look(c Column, cell string) string {

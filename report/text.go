@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -17,7 +16,8 @@ const messageLines = 3
 // page is a report in the making; it is written at once when complete.
 type page struct {
 	Options
-	text strings.Builder
+	text  strings.Builder
+	begun string // the title of a section in which nothing stands yet
 }
 
 func newPage(opt Options) *page { return &page{Options: opt.filled()} }
@@ -27,10 +27,9 @@ func (p *page) writeTo(w io.Writer) error {
 	return written(err)
 }
 
-// title begins a section.
-func (p *page) title(s string) {
-	p.text.WriteString("\n" + p.bold(isolate(text.Snip(s, p.Width, "…"))) + "\n")
-}
+// title begins a section. It is written with its first line: a section in which
+// nothing stands has none.
+func (p *page) title(s string) { p.begun = s }
 
 // snip cuts a name that does not fit, with "…"; not where all is to be whole.
 func (p *page) snip(name string, width int) string {
@@ -41,7 +40,18 @@ func (p *page) snip(name string, width int) string {
 }
 
 // line writes one line as it is.
-func (p *page) line(s string) { p.text.WriteString(s + "\n") }
+func (p *page) line(s string) {
+	p.heading()
+	p.text.WriteString(s + "\n")
+}
+
+// heading writes the title of a section, if that was not done.
+func (p *page) heading() {
+	if p.begun != "" {
+		p.text.WriteString("\n" + p.bold(isolate(text.Snip(p.begun, p.Width, "…"))) + "\n")
+		p.begun = ""
+	}
+}
 
 // wrapped writes text in lines that fit, each behind the indent; at most so
 // many lines, 0 for all.
@@ -63,7 +73,7 @@ func (p *page) wrapped(s string, indent, most int, paint func(string) string) {
 		if paint != nil {
 			line = paint(line)
 		}
-		p.text.WriteString(strings.Repeat(" ", indent) + line + "\n")
+		p.line(strings.Repeat(" ", indent) + line)
 	}
 }
 
@@ -109,20 +119,18 @@ func (p *page) note(s string) {
 // warnings lists texts of strangers under a title, each in so many lines, 0 for
 // all.
 func (p *page) warnings(title string, list []string, most int) {
-	if len(list) > 0 {
-		p.title(title)
-	}
+	p.title(title)
 	for _, warning := range list {
 		p.wrapped(printable.Line(warning), gap, most, p.yellow)
 	}
 }
 
 func (p *page) where() {
-	for i, line := range slices.DeleteFunc(slices.Clone(p.Where), func(s string) bool { return printable.Line(s) == "" }) {
-		if i == 0 {
-			p.title("Where to look")
+	p.title("Where to look")
+	for _, line := range p.Where {
+		if line = printable.Line(line); line != "" {
+			p.line("  " + line)
 		}
-		p.line("  " + printable.Line(line))
 	}
 }
 

@@ -100,17 +100,8 @@ func (c *comparing) pairRow(row merging, scores []string) listRow {
 	return r
 }
 
-// pairing is the detail of an item of a comparison: its document once, with the
-// places of what was expected and of what each run extracted.
-type pairing struct {
-	shownText
-	detail
-}
-
-func (p pairing) cut() bool { return p.Cut > 0 || p.detail.cut() }
-
-func (c *comparing) pairs(row merging, l limits) shortened {
-	p := pairing{detail: detail{Runs: make([]*pane, len(row.views))}}
+func (c *comparing) pairs(row merging, l limits) detail {
+	p := detail{Runs: make([]*pane, len(row.views))}
 	sides := make([]*extraction.Extraction, 1+len(row.views)) // what was expected, and what each run extracted
 	text := ""
 	for i, v := range cited(row.views) {
@@ -127,7 +118,7 @@ func (c *comparing) pairs(row merging, l limits) shortened {
 			text = v.Text
 		}
 	}
-	p.shownText = highlighted(text, l.text, sides...)
+	p.shownText = new(highlighted(text, l.text, sides...))
 	return p
 }
 
@@ -181,12 +172,10 @@ func (c *comparing) body() error {
 		Board      *table
 		Candidates []versus
 	}{frame: c.frame()}
-	page.Name, page.More = c.titles[0]+" → "+c.titles[1], len(c.titles)-2
-	page.Trials = c.trials > 1
+	page.Name, page.More, page.Trials, page.Differences = c.titles[0]+" → "+c.titles[1], len(c.titles)-2, c.trials > 1, true
 	if c.spreads != nil {
 		c.spreads.count() // the last item
 	}
-	page.States = []choice{{"", "all"}, {"changed", "changed"}, {"better", "better"}, {"worse", "worse"}, {"same", "the same"}, {"failed", "failed in either"}}
 	for i, r := range c.Results() {
 		if at := c.at[i]; at > 0 && len(c.runs) > 2 {
 			page.Against = append(page.Against, choice{againstValue(at), c.titles[i+1]})

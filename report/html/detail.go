@@ -15,8 +15,11 @@ import (
 	"extraction-experiment/report"
 )
 
-// detail is everything that the page of an item shows, by run.
+// detail is everything that the page of an item shows, by run. A comparison has its
+// document once, with the places of what was expected and of what each run
+// extracted.
 type detail struct {
+	*shownText
 	Runs []*pane `json:"runs"`
 }
 
@@ -67,7 +70,7 @@ func newQuote(s string, most int) quote {
 // charactersAfter counts the characters that a cut to so many leaves out.
 func charactersAfter(s string, most int) int { return max(0, utf8.RuneCountInString(s)-most) }
 
-func (w *writer) detail(row merging, l limits) shortened {
+func (w *writer) detail(row merging, l limits) detail {
 	d := detail{Runs: make([]*pane, len(row.views))}
 	for i, v := range row.views {
 		if v != nil {
@@ -79,8 +82,9 @@ func (w *writer) detail(row merging, l limits) shortened {
 	return d
 }
 
+// cut reports whether anything was left out.
 func (d detail) cut() bool {
-	return slices.ContainsFunc(d.Runs, func(p *pane) bool { return p != nil && (p.Cut > 0 || p.Shorter) })
+	return d.shownText != nil && d.Cut > 0 || slices.ContainsFunc(d.Runs, func(p *pane) bool { return p != nil && (p.Cut > 0 || p.Shorter) })
 }
 
 // trace is the address of the trace of an outcome, where it is known.

@@ -203,9 +203,8 @@ type front struct {
 // than two, or all cost the same.
 func newFront(runs []compare.Ranked) *front {
 	const width, height, edge = 520.0, 220.0, 14.0
-	known := slices.DeleteFunc(slices.Clone(runs), func(r compare.Ranked) bool {
-		return r.Front == nil || r.Mean == nil || r.CostPerItem == nil
-	})
+	drawn := func(r compare.Ranked) bool { return r.Front != nil && r.Mean != nil && r.CostPerItem != nil }
+	known := slices.DeleteFunc(slices.Clone(runs), func(r compare.Ranked) bool { return !drawn(r) })
 	if len(known) < 2 {
 		return nil
 	}
@@ -219,15 +218,13 @@ func newFront(runs []compare.Ranked) *front {
 	f := &front{&drawing{Label: "Quality against cost per item", Width: width, Height: height}, report.CostPerItem(cheapest), report.CostPerItem(dearest),
 		report.FormatScore(least.Mean, 3), report.FormatScore(top.Mean, 3)}
 	for i, r := range runs {
-		if r.Front == nil || r.Mean == nil || r.CostPerItem == nil {
+		if !drawn(r) {
 			continue
 		}
-		c := circle{X: edge + (width-2*edge)*between(*r.CostPerItem, *cheapest.CostPerItem, *dearest.CostPerItem),
-			Y: height - edge - (height-2*edge)*between(*r.Mean, *least.Mean, *top.Mean), R: 9, Text: strconv.Itoa(i + 1),
+		c := circle{R: 9, Text: strconv.Itoa(i + 1), Class: map[bool]string{true: "front"}[*r.Front],
+			X:    edge + (width-2*edge)*between(*r.CostPerItem, *cheapest.CostPerItem, *dearest.CostPerItem),
+			Y:    height - edge - (height-2*edge)*between(*r.Mean, *least.Mean, *top.Mean),
 			Hint: named(r.Summary.Run.Name) + ": " + report.FormatScore(r.Mean, 3) + ", " + report.CostPerItem(r) + " per item"}
-		if *r.Front {
-			c.Class = "front"
-		}
 		f.Circles = append(f.Circles, c)
 	}
 	return f

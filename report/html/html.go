@@ -109,21 +109,11 @@ const (
 
 // scripts are joined in this order, inside of one function.
 func (k kind) scripts() []string {
-	switch k {
-	case ofRuns:
-		return []string{"dom.js", "data.js", "runs.js", "list.js", "marks.js", "item.js", "keys.js", "app.js"}
-	case ofComparison:
-		return []string{"dom.js", "data.js", "pairs.js", "list.js", "marks.js", "item.js", "pair.js", "keys.js", "app.js"}
+	rows, item := []string{"runs.js"}, []string{"item.js"}
+	if k == ofComparison {
+		rows, item = []string{"pairs.js"}, []string{"item.js", "pair.js"}
 	}
-	return nil
-}
-
-func (k kind) styles() []string {
-	list := []string{"base.css", "overview.css", "list.css", "item.css"}
-	if k != ofRuns {
-		list = append(list, "compare.css", "still.css")
-	}
-	return list
+	return slices.Concat([]string{"dom.js", "data.js"}, rows, []string{"list.js", "marks.js"}, item, []string{"keys.js", "app.js"})
 }
 
 // assets are the parts of the page that are the same for every run.
@@ -138,17 +128,21 @@ func loadAssets(k kind) (*assets, error) {
 		return nil, err
 	}
 	a := &assets{Template: t}
-	if a.style, err = joined(k.styles()); err != nil || k == still {
-		return a, err
+	styles := []string{"base.css", "overview.css", "list.css", "item.css"}
+	if k != ofRuns {
+		styles = append(styles, "compare.css", "still.css")
 	}
-	a.script, err = joined(k.scripts())
-	a.script = "(function () {\n\"use strict\";\n" + a.script + "}());\n"
+	a.style, err = joined(styles...)
+	if err == nil && k != still {
+		a.script, err = joined(k.scripts()...)
+		a.script = "(function () {\n\"use strict\";\n" + a.script + "}());\n"
+	}
 	return a, err
 }
 
 // joined reads files with the line ends that a browser sees, whatever a
 // checkout made of them: their hash stands in the policy.
-func joined(names []string) (string, error) {
+func joined(names ...string) (string, error) {
 	var b strings.Builder
 	for _, name := range names {
 		raw, err := files.ReadFile("assets/" + name)
@@ -187,7 +181,7 @@ type writer struct {
 	scores   []string
 	tallies  []*tally // of each run; none where nobody asks for them
 	row      func(row merging, scores []string) listRow
-	detailed func(row merging, l limits) shortened
+	detailed func(row merging, l limits) detail
 	listed   int // items
 	left     int // items that are not listed
 	shorter  int // items whose detail was cut

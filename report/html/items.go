@@ -234,12 +234,9 @@ const (
 // ones.
 type byteBudget struct{ bytes, items int }
 
-// shortened is a detail that knows whether anything of it was left out.
-type shortened interface{ cut() bool }
-
 // fit encodes as much of an item as its share allows, and says whether anything
 // was left out.
-func (b *byteBudget) fit(row merging, detailed func(merging, limits) shortened) (raw []byte, cut bool) {
+func (b *byteBudget) fit(row merging, detailed func(merging, limits) detail) (raw []byte, cut bool) {
 	share := min(mostDetail, b.bytes/max(1, b.items))
 	b.items--
 	l := limits{min(mostText, max(share, leastText)), mostList} // a character has a byte at least

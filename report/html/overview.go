@@ -83,9 +83,9 @@ type frame struct {
 	Home, Name            string
 	More                  int // runs beside the one that is named
 	Left, Listed, Shorter int
-	States                []choice
 	Against               []choice // candidates to choose from
 	Trials                bool     // items have a row per trial
+	Differences           bool     // of a candidate and the base
 }
 
 // choice is an option of a filter.
@@ -101,7 +101,6 @@ func (w *writer) body() error {
 		frame
 		Runs []overview
 	}{frame: w.frame()}
-	page.States = []choice{{"", "all"}, {"wrong", "not perfect"}, {"perfect", "perfect"}, {"failed", "failed"}}
 	for i, r := range w.runs {
 		page.Trials = page.Trials || r.Summary.Trials != nil
 		page.Runs = append(page.Runs, newOverview(report.SummaryView{Summary: r.Summary}, w.tallies[i]))

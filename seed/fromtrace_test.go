@@ -112,7 +112,7 @@ func TestMapper_truncated(t *testing.T) {
 	} {
 		_, err := (&mapper{dataset: "d", accept: true}).item(trace, nil)
 		var why *refusal
-		if !errors.As(err, &why) || why.kind != Truncated {
+		if !errors.As(err, &why) || why.Kind != Truncated {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

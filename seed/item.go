@@ -20,16 +20,24 @@ import (
 
 // refusal says why no item is made of a trace.
 type refusal struct {
-	kind   Kind
-	path   string // of the item to be, where one value is to blame
-	reason string
-	item   string // id of the item that was judged wrong
+	Finding
+	item string // id of the item that was judged wrong
 }
 
-func (r *refusal) Error() string { return r.reason }
+func (r *refusal) Error() string { return r.Message }
 
 func refuse(kind Kind, path, format string, args ...any) error {
-	return &refusal{kind: kind, path: path, reason: fmt.Sprintf(format, args...)}
+	return &refusal{Finding{Kind: kind, Path: path, Message: fmt.Sprintf(format, args...)}, ""}
+}
+
+// refusals takes an error of the mapper apart.
+func refusals(err error) (list []*refusal) {
+	for _, one := range all(err) {
+		why := &refusal{Finding: Finding{Kind: Refused, Message: one.Error()}}
+		errors.As(one, &why)
+		list = append(list, why)
+	}
+	return list
 }
 
 // ItemID names the item that is made of an observation of a trace: a function of
@@ -80,14 +88,11 @@ func (m *mapper) item(trace langfuse.Trace, scores []langfuse.Score) (made, erro
 	if m.redact == nil {
 		return out, err
 	}
-	for i, f := range out.warnings {
-		out.warnings[i].Path, out.warnings[i].Message = shownPath(f.Path), m.redact.Text(f.Message)
+	for i := range out.warnings {
+		m.redact.finding(&out.warnings[i])
 	}
-	for _, one := range all(err) {
-		var why *refusal
-		if errors.As(one, &why) {
-			why.path, why.reason = shownPath(why.path), m.redact.Text(why.reason)
-		}
+	for _, why := range refusals(err) {
+		m.redact.finding(&why.Finding)
 	}
 	return out, err
 }
@@ -108,7 +113,7 @@ func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, er
 	switch {
 	case reason == "":
 	case no != "": // that is no lack of evidence
-		return out, &refusal{kind: JudgedWrong, reason: no, item: id}
+		return out, &refusal{Finding{Kind: JudgedWrong, Message: no}, id}
 	case !m.accept:
 		return out, refuse(NoEvidence, "", "%s; %s", reason, es.couldCount())
 	default:
@@ -357,13 +362,15 @@ func (m *mapper) expected(out *made, c chosen, correction langfuse.Score, correc
 	if len(paths) == 0 {
 		paths = Paths{{text: placeOutput, steps: []step{{kind: stepKey, key: placeOutput}}}}
 	}
-	where, raw := "the trace's output", []byte(c.output)
+	where, written := "the trace's output", string(c.output)
 	value, _ := paths.find(c.places)
 	if corrected {
-		text, _ := correction.Value.Text()
-		where, raw, value = "the correction "+correction.ID, []byte(text), correctedOutput(text, paths, c.places)
+		written, _ = correction.Value.Text()
+		where, value = "the correction "+correction.ID, correctedOutput(written, paths, c.places)
+	} else if text := ""; json.Unmarshal(c.output, &text) == nil {
+		written = text
 	}
-	if key := duplicateKey(raw); key != "" {
+	if _, key := scanJSON(written); key != "" {
 		out.warn(Reading, "expectedOutput", "%s has the key %s twice in one object: the last one counts", where, m.excerpt("%s", key))
 	}
 	gold, err := m.readGold(out, where, opened(value))
@@ -467,41 +474,6 @@ func ambiguousID(gold extraction.Extraction, text string) string {
 		}
 	}
 	return ""
-}
-
-// duplicateKey returns a key that an object of the JSON has twice, of which the
-// last one counts, or nothing; a text that holds JSON is looked into. What is no
-// JSON has none.
-func duplicateKey(raw []byte) string {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		raw = []byte(text)
-	}
-	if !json.Valid(raw) {
-		return ""
-	}
-	duplicate := ""
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	var look func()
-	look = func() {
-		open, _ := decoder.Token() // it is valid
-		if delim, opens := open.(json.Delim); opens {
-			seen := map[any]bool{}
-			for decoder.More() {
-				if delim == '{' {
-					key, _ := decoder.Token()
-					if seen[key] {
-						duplicate = fmt.Sprint(key)
-					}
-					seen[key] = true
-				}
-				look()
-			}
-			_, _ = decoder.Token() // its end
-		}
-	}
-	look()
-	return duplicate
 }
 
 // described names a value for people.

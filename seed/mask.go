@@ -77,13 +77,14 @@ func firstOf(a, b byte) byte {
 	return a
 }
 
-// take marks text[from:to].
-func (m *mask) take(from, to int, label byte) {
-	at := func(place int) int { // the first byte of folded whose character begins there or behind
-		return sort.Search(len(m.folded), func(i int) bool { return int(m.from[i]) >= place })
-	}
-	m.mark(at(from), at(to), label)
+// at returns the first byte of folded whose character begins at or behind a place
+// of text.
+func (m *mask) at(place int) int {
+	return sort.Search(len(m.folded), func(i int) bool { return int(m.from[i]) >= place })
 }
+
+// take marks text[from:to].
+func (m *mask) take(from, to int, label byte) { m.mark(m.at(from), m.at(to), label) }
 
 // mark marks folded[from:to], whole characters, and reports whether that was new.
 func (m *mask) mark(from, to int, label byte) bool {
@@ -118,58 +119,33 @@ func (m *mask) isWord(from, to int) bool {
 
 func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
 
-// edit is a stretch of a text and of the new text what stands in its place, in
-// bytes.
-type edit struct{ from, to, newFrom, newTo int }
+// continues reports whether one replacement stands for the bytes before and at a
+// place of folded.
+func (m *mask) continues(at int) bool {
+	return at > 0 && at < len(m.label) && m.label[at] != 0 && m.label[at] == m.label[at-1] && !m.cuts[at]
+}
 
-// render writes folded[from:to] as it is after redaction, and what was replaced.
-func (m *mask) render(p *placeholders, from, to int) (string, []edit) {
+// render writes folded[from:to] as it is after redaction.
+func (m *mask) render(p *placeholders, from, to int) string {
 	var b strings.Builder
-	var edits []edit
 	for i := from; i < to; {
 		end, label := i+1, m.label[i]
-		for end < to && m.label[end] == label && !(label != 0 && m.cuts[end]) {
+		for end < to && (m.continues(end) || label == 0 && m.label[end] == 0) {
 			end++
 		}
-		start := b.Len()
 		if label == 0 {
 			b.WriteString(m.text[m.from[i]:m.from[end]])
 		} else {
 			b.WriteString(p.of(label, m.folded[i:end]))
-			edits = append(edits, edit{int(m.from[i]), int(m.from[end]), start, b.Len()})
 		}
 		i = end
 	}
-	return b.String(), edits
+	return b.String()
 }
 
 // whole renders all of the text; white space at its ends stays.
-func (m *mask) whole(p *placeholders) (string, []edit) {
-	start, end := int(m.from[0]), int(m.from[len(m.folded)])
-	inside, edits := m.render(p, 0, len(m.folded))
-	for i := range edits {
-		edits[i].newFrom += start
-		edits[i].newTo += start
-	}
-	return m.text[:start] + inside + m.text[end:], edits
-}
-
-// moved returns where a place of the old text is in the new one. A place inside
-// a replacement moves to its beginning, or with atEnd to its end.
-func moved(edits []edit, place int, atEnd bool) int {
-	shift := 0
-	for _, e := range edits {
-		switch {
-		case place < e.from || atEnd && place == e.from:
-			return place + shift
-		case atEnd && place <= e.to:
-			return e.newTo
-		case place < e.to:
-			return e.newFrom
-		}
-		shift = e.newTo - e.to
-	}
-	return place + shift
+func (m *mask) whole(p *placeholders) string {
+	return m.text[:m.from[0]] + m.render(p, 0, len(m.folded)) + m.text[m.from[len(m.folded)]:]
 }
 
 // The bounds of the work on one item: beyond them a document and patterns are

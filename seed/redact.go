@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/pipeline/ground"
 )
 
 // Redaction takes what must not leave out of items. Everything it takes out of
@@ -183,22 +184,7 @@ func (r *Redaction) Text(text string) string {
 	if !m.masked() {
 		return text
 	}
-	written, _ := m.whole(&placeholders{labels: r.labels, unnumbered: true})
-	return written
-}
-
-// evidence is evidence as it may be shown; without a redaction as it is.
-func (r *Redaction) evidence(e Evidence) Evidence {
-	if r == nil {
-		return e
-	}
-	for key, text := range map[string]*string{"name": &e.Name, "author": &e.Author} {
-		*text = r.Text(*text)
-		if label := r.fieldAround([]string{"metadata", evidenceKey, key}); label != 0 && *text != "" {
-			*text = "[" + r.labels[label] + "]"
-		}
-	}
-	return e
+	return m.whole(&placeholders{labels: r.labels, unnumbered: true})
 }
 
 // wireKeys are the keys that every item may have.
@@ -242,13 +228,11 @@ func (r *Redaction) Counts() map[string]int {
 // that is the same as another once both are redacted and has no id. An id that
 // was derived is derived again.
 //
-// The sequence can be read as often as that of the items. replaced, if not nil,
-// holds the replacements by name of the last time it was read.
+// The sequence can be read as often as that of the items. replaced holds the
+// replacements by name of the last time it was read.
 func (r *Redaction) Items(items iter.Seq2[dataset.Located, error], replaced map[string]int) iter.Seq2[dataset.Located, error] {
 	return func(yield func(dataset.Located, error) bool) {
-		if replaced != nil {
-			maps.Copy(replaced, r.Counts())
-		}
+		maps.Copy(replaced, r.Counts())
 		derived := map[string]int{} // line by id
 		for located, err := range items {
 			var syntax *dataset.SyntaxError
@@ -264,6 +248,9 @@ func (r *Redaction) Items(items iter.Seq2[dataset.Located, error], replaced map[
 		}
 	}
 }
+
+// finding takes out of a finding what may not be shown.
+func (r *Redaction) finding(f *Finding) { f.Path, f.Message = shownPath(f.Path), r.Text(f.Message) }
 
 // located redacts one item of a file.
 func (r *Redaction) located(located dataset.Located, derived, replaced map[string]int) (dataset.Located, error) {
@@ -288,9 +275,7 @@ func (r *Redaction) located(located dataset.Located, derived, replaced map[strin
 		located.Warnings[i] = r.Text(warning)
 	}
 	for name, n := range w.placeholders.count {
-		if replaced != nil {
-			replaced[name] += n
-		}
+		replaced[name] += n
 	}
 	located.Item = item
 	return located, nil
@@ -450,7 +435,8 @@ func (w *itemRedaction) mask(text string) *mask {
 // read. What it finds is marked in place and becomes a secret. It returns the
 // label of one of them, or 0.
 func (w *itemRedaction) collectInside(path []string, text string, m *mask) (any byte) {
-	for _, one := range literals(text) {
+	list, _ := scanJSON(text)
+	for _, one := range list {
 		full := slices.Concat(path, one.path)
 		raw := text[one.from:one.to]
 		label := w.r.fieldAround(full)
@@ -478,15 +464,15 @@ type literal struct {
 	from, to int      // where it stands, without the quotes of a text
 }
 
-// literals finds the texts and numbers of a text that holds a JSON object or
-// list; of any other text there are none. Time is linear in the text.
-func literals(text string) []literal {
+// scanJSON finds the texts and numbers of a text that holds a JSON object or
+// list, and a key that an object in it has twice; in any other text there is
+// nothing. Time is linear in the text.
+func scanJSON(text string) (list []literal, duplicate string) {
 	if _, isText := opened(text).(string); isText {
-		return nil
+		return nil, ""
 	}
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
-	var list []literal
 	var read func(path []string)
 	read = func(path []string) {
 		from := int(decoder.InputOffset())
@@ -494,11 +480,16 @@ func literals(text string) []literal {
 		to := int(decoder.InputOffset())
 		switch v := token.(type) {
 		case json.Delim:
-			for decoder.More() {
+			for seen := map[string]bool{}; decoder.More(); {
 				inner := path
 				if v == '{' {
-					key, _ := decoder.Token()
-					inner = slices.Concat(path, keyPath(key.(string)))
+					token, _ := decoder.Token()
+					key := token.(string)
+					if seen[key] {
+						duplicate = key
+					}
+					seen[key] = true
+					inner = slices.Concat(path, keyPath(key))
 				}
 				read(inner)
 			}
@@ -512,7 +503,7 @@ func literals(text string) []literal {
 		}
 	}
 	read(nil)
-	return list
+	return list, duplicate
 }
 
 // spread marks every secret wherever it stands.
@@ -639,75 +630,67 @@ func alignAt(gold, document *mask, at int) bool {
 
 // replace writes the value with everything taken out.
 func (w *itemRedaction) replace(path []string, value any) any {
-	moved := func() {}
+	var mentions []movedMention
 	if path[0] == "expectedoutput" && w.document != nil {
-		moved = w.movedMentions(value)
+		mentions = w.moveMentions(value)
 	}
 	value = walk(path, value, func(_ []string, value any) any {
 		text := spelled(value)
-		if m := w.masks[text]; m.masked() {
-			return w.text(text, m)
+		m, places := w.masks[text], w.aligned[text]
+		switch {
+		case !m.masked():
+			return value
+		case places != nil: // written as its first place in the document
+			return w.document.render(&w.placeholders, places[0], places[0]+len(m.folded))
 		}
-		return value
+		return m.whole(&w.placeholders)
 	})
-	moved()
+	for _, m := range mentions {
+		maps.Copy(m.mention, m.now)
+	}
 	return value
 }
 
-// text writes one text. A gold text that stands in the document is written as
-// its first place there.
-func (w *itemRedaction) text(text string, m *mask) (written string) {
-	if places := w.aligned[text]; places != nil {
-		written, _ = w.document.render(&w.placeholders, places[0], places[0]+len(m.folded))
-	} else {
-		written, _ = m.whole(&w.placeholders)
-	}
-	return written
-}
+// movedMention is a mention and what it is in the new document.
+type movedMention struct{ mention, now map[string]any }
 
-// movedMentions finds where the quotes of mentions are in the new document. What
-// it returns writes that down.
-func (w *itemRedaction) movedMentions(value any) func() {
-	uncounted := w.placeholders
+// moveMentions finds where the quotes of mentions are in the new document: behind
+// what the text before them becomes.
+func (w *itemRedaction) moveMentions(value any) (moved []movedMention) {
+	found, _ := Path{steps: []step{{key: "entities"}, {kind: stepAll}, {key: "mentions"}}}.Find(value)
+	mentions, _ := found.([]any)
+	if len(mentions) == 0 {
+		return nil
+	}
+	m, uncounted := w.document, w.placeholders
 	uncounted.count = map[string]int{}
-	text := w.document.text
-	rendered, edits := w.document.whole(&uncounted)
-	count := func(text string) json.Number { return json.Number(strconv.Itoa(utf8.RuneCountInString(text))) }
-	mentions, _ := Path{steps: []step{{key: "entities"}, {kind: stepAll}, {key: "mentions"}}}.Find(value)
-	list, _ := mentions.([]any)
-	var writes []func()
-	for _, one := range list {
+	offsets := ground.NewOffsets(m.text)
+	place := func(characters any) int {
+		n, err := strconv.Atoi(spelled(characters))
+		at, ok := offsets.Convert(n, ground.CodePoints, ground.Bytes)
+		if err != nil || !ok {
+			return -1
+		}
+		return at
+	}
+	for _, one := range mentions {
 		mention, _ := one.(map[string]any)
-		start, end := byteOf(text, mention["start"]), byteOf(text, mention["end"])
-		if start < 0 || end < start || text[start:end] != mention["quote"] {
+		start, end := place(mention["start"]), place(mention["end"])
+		if start < 0 || end < start || m.text[start:end] != mention["quote"] {
 			continue
 		}
-		from, to := moved(edits, start, false), moved(edits, end, true)
-		writes = append(writes, func() {
-			mention["quote"], mention["start"], mention["end"] = rendered[from:to], count(rendered[:from]), count(rendered[:to])
-		})
-	}
-	return func() {
-		for _, write := range writes {
-			write()
+		from, to := m.at(start), m.at(end)
+		for m.continues(from) {
+			from--
 		}
-	}
-}
-
-// byteOf returns the byte of a text at which so many characters have been, or -1.
-func byteOf(text string, characters any) int {
-	n, err := strconv.Atoi(spelled(characters))
-	if err != nil || n < 0 {
-		return -1
-	}
-	for at := range text {
-		if n == 0 {
-			return at
+		for m.continues(to) {
+			to++
 		}
-		n--
+		quote := m.render(&uncounted, from, to)
+		before := utf8.RuneCountInString(m.text[:m.from[0]] + m.render(&uncounted, 0, from))
+		number := func(n int) json.Number { return json.Number(strconv.Itoa(n)) }
+		moved = append(moved, movedMention{mention, map[string]any{
+			"quote": quote, "start": number(before), "end": number(before + utf8.RuneCountInString(quote))}})
 	}
-	if n > 0 {
-		return -1
-	}
-	return len(text)
+	return moved
 }

@@ -68,9 +68,6 @@ type Config struct {
 	// Progress, if set, is told after every step. It is never called
 	// concurrently.
 	Progress func(Progress)
-	// Each, if set, is told what was done with each item, in the order in which
-	// it was done. It is never called concurrently.
-	Each func(Change)
 }
 
 // Phase is one of the steps of File.
@@ -117,9 +114,6 @@ func (c Config) validate() error {
 		if err := dataset.ValidID(c.IDPrefix); err != nil {
 			problems = append(problems, fmt.Errorf("the id prefix %w", err))
 		}
-	}
-	if !(c.Similar >= 0 && c.Similar <= 1) {
-		problems = append(problems, fmt.Errorf("similar: %v is not between 0 and 1", c.Similar))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return &exitError{err, 64}
@@ -212,10 +206,7 @@ func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.
 	if result.Report.Items == 0 {
 		return result, malformed("there are no items to seed %q with", cfg.Dataset)
 	}
-	s := &seeder{client: client, cfg: cfg, result: &result, show: func(_ dataset.Located, change Change) {
-		if cfg.Each != nil {
-			cfg.Each(change)
-		}
+	s := &seeder{client: client, cfg: cfg, result: &result, show: func(dataset.Located, Change) {
 		cfg.progress(Progress{Phase: Writing, Done: result.Created + result.Updated + result.Unchanged + result.Refused, Total: result.Report.Items})
 	}}
 	if err := s.open(ctx); err != nil {

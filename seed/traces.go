@@ -2,6 +2,7 @@ package seed
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -172,9 +173,9 @@ func (t *traceSeeder) choose(ctx context.Context, selection Selection) ([]candid
 }
 
 // seed makes the items of a few traces, and checks and writes them.
-func (t *traceSeeder) seed(ctx context.Context, list []candidate) error {
+func (t *traceSeeder) seed(ctx context.Context, traces []candidate) error {
 	var ids []string
-	for _, c := range list {
+	for _, c := range traces {
 		if c.bad != nil {
 			t.refuse(c.id, c.bad)
 		} else {
@@ -185,8 +186,7 @@ func (t *traceSeeder) seed(ctx context.Context, list []candidate) error {
 	if err != nil {
 		return err
 	}
-	items := map[string]made{} // by trace
-	var order []string
+	var list []dataset.Located
 	for i, id := range ids {
 		out, err := made{}, found[i].err
 		if err == nil {
@@ -201,20 +201,13 @@ func (t *traceSeeder) seed(ctx context.Context, list []candidate) error {
 			t.result.Report.Warnings.add(warning)
 		}
 		t.result.Evidence[out.evidence.Kind]++
-		items[id], order = out, append(order, id)
+		list = append(list, dataset.Located{Item: out.item, File: traceLabel(id)})
 	}
-	if err := t.open(ctx); err != nil || len(order) == 0 {
+	if err := t.open(ctx); err != nil || len(list) == 0 {
 		return err
 	}
-	t.seeder.show = func(located dataset.Located, change Change) {
-		if t.cfg.Each != nil {
-			t.cfg.Each(change)
-		}
-		t.show(ctx, located.Item, items[located.SourceTraceID].evidence, change)
-	}
 	return t.seeder.write(ctx, func(write func(dataset.Located)) error {
-		for _, id := range order {
-			located := dataset.Located{Item: items[id].item, File: traceLabel(id)}
+		for _, located := range list {
 			if err := t.checked(located, write); err != nil || ctx.Err() != nil {
 				return errors.Join(err, ctx.Err())
 			}
@@ -257,7 +250,8 @@ func (t *traceSeeder) open(ctx context.Context) error {
 		return fmt.Errorf("seeding from traces: %w", err)
 	}
 	schemas := Schemas{orNothing(cfg.Schemas.Input, found.InputSchema), orNothing(cfg.Schemas.Expected, found.ExpectedOutputSchema)}
-	t.seeder = &seeder{client: t.client, cfg: cfg, result: &t.result.Result, keepArchived: true, inOrder: cfg.DryRun && t.cfg.Show != nil}
+	t.seeder = &seeder{client: t.client, cfg: cfg, result: &t.result.Result, keepArchived: true, inOrder: cfg.DryRun && t.cfg.Show != nil,
+		show: func(located dataset.Located, change Change) { t.show(ctx, located.Item, change) }}
 	if t.cfg.Out == nil {
 		if err := t.seeder.open(ctx); err != nil {
 			return err
@@ -279,22 +273,18 @@ func (t *traceSeeder) nameLeftItem(ctx context.Context, err error) error {
 	switch item, err := t.client.GetDatasetItem(ctx, id); {
 	case errors.Is(err, langfuse.ErrNotFound):
 	case err != nil:
-		why.reason += fmt.Sprintf("; whether its item %s is in the dataset could not be found out: %v", id, err)
+		why.Message += fmt.Sprintf("; whether its item %s is in the dataset could not be found out: %v", id, err)
 	case item.DatasetName == t.cfg.Dataset && item.Status != langfuse.ItemArchived:
-		why.reason += fmt.Sprintf("; its item is in the dataset still: experiment seed --dataset %s --archive %s takes it out", t.cfg.Dataset, id)
+		why.Message += fmt.Sprintf("; its item is in the dataset still: experiment seed --dataset %s --archive %s takes it out", t.cfg.Dataset, id)
 	}
 	return why
 }
 
 // refuse names a trace of which no item is made.
 func (t *traceSeeder) refuse(id string, err error) {
-	for _, one := range all(err) {
-		f := Finding{Kind: Refused, File: traceLabel(id), Message: one.Error()}
-		var why *refusal
-		if errors.As(one, &why) {
-			f.Kind, f.Path = why.kind, why.path
-		}
-		t.result.Report.Problems.add(f)
+	for _, why := range refusals(err) {
+		why.File = traceLabel(id)
+		t.result.Report.Problems.add(why.Finding)
 	}
 	t.result.Refused++
 	if t.cfg.Show != nil {
@@ -303,12 +293,14 @@ func (t *traceSeeder) refuse(id string, err error) {
 }
 
 // show completes a change with what it is about.
-func (t *traceSeeder) show(ctx context.Context, item dataset.Item, evidence Evidence, change Change) {
+func (t *traceSeeder) show(ctx context.Context, item dataset.Item, change Change) {
 	if t.cfg.Show == nil {
 		return
 	}
 	item.ID = change.Item
-	shown := Seeded{Change: change, Trace: item.SourceTraceID, Evidence: t.cfg.Redaction.evidence(evidence), Content: &item}
+	var metadata struct{ Evidence Evidence }
+	_ = json.Unmarshal(item.Metadata, &metadata) // the mapper wrote it
+	shown := Seeded{Change: change, Trace: item.SourceTraceID, Evidence: metadata.Evidence, Content: &item}
 	if t.cfg.Before && change.Action == Updated {
 		if stored, err := t.client.GetDatasetItem(ctx, change.Item); err == nil { // else: shown without
 			was := itemOf(stored)

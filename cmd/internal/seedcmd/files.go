@@ -1,8 +1,6 @@
 package seedcmd
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,7 +16,6 @@ import (
 	"extraction-experiment/harness/answers"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
-	"extraction-experiment/internal/wholefile"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/report"
 	"extraction-experiment/scoring"
@@ -50,8 +47,8 @@ func fileAction(c *urfave.Context, env cli.Env) error {
 		items = redaction.Items(items, redacted)
 	}
 	return connected(c, env, func(lf *connect.Langfuse) error {
-		draw, end := newBar(c, env)
-		cfg.Progress = draw
+		write, end := progress(c, env)
+		cfg.Progress = write
 		result, err := seed.File(c.Context, lf.Client, items, cfg)
 		end()
 		warn(c, env, result.Report.Warnings, "seed --check FILE --json")
@@ -156,51 +153,38 @@ func listAction(c *urfave.Context, env cli.Env) error {
 	})
 }
 
-// itemsOf gives the items of a file. A file of questions, as answers run takes
-// it, is read as that.
+// itemsOf gives the items of a file. A JSONL file of questions, as answers run
+// takes it, is read as that: its first line is an item that has no input, and the
+// question among the keys that belong to no item.
 func itemsOf(c *urfave.Context, path string) (iter.Seq2[dataset.Located, error], error) {
 	if info, err := os.Stat(path); err != nil {
 		return nil, cli.Usage("reading items: %w", err)
 	} else if info.IsDir() {
 		return nil, cli.Usage("reading items: %s is a folder", path)
 	}
-	asks, err := asksQuestions(c, path)
-	if err != nil || !asks {
-		return dataset.ReadFile(c.Context, path), err
-	}
-	questions, err := answers.ReadFile(c.Context, path)
+	format, err := dataset.FormatOf(path)
 	if err != nil {
 		return nil, err
 	}
-	return func(yield func(dataset.Located, error) bool) {
-		for _, item := range questions.Items {
-			if !yield(dataset.Located{Item: item, File: path}, nil) {
-				return
+	items := dataset.ReadFile(c.Context, path)
+	for first, err := range items {
+		var syntax *dataset.SyntaxError
+		if err != nil && !errors.As(err, &syntax) {
+			return nil, cli.WithCode(cli.ExitUsage, err)
+		}
+		if err != nil || format != dataset.JSONL || first.Input != nil || !hasQuestion(first.Metadata) {
+			break
+		}
+		questions, err := answers.ReadFile(c.Context, path)
+		return func(yield func(dataset.Located, error) bool) {
+			for _, item := range questions.Items {
+				if !yield(dataset.Located{Item: item, File: path}, nil) {
+					return
+				}
 			}
-		}
-	}, nil
-}
-
-// asksQuestions reports whether the first line of a JSONL file is a question
-// rather than an item.
-func asksQuestions(c *urfave.Context, path string) (bool, error) {
-	if format, err := dataset.FormatOf(path); err != nil || format != dataset.JSONL {
-		return false, err
+		}, err
 	}
-	f, err := wholefile.Open(c.Context, path)
-	if err != nil {
-		return false, cli.Usage("reading items: %w", err)
-	}
-	defer f.Close() // only read: nothing can be lost
-	lines := bufio.NewScanner(io.LimitReader(f, answers.MaxLine))
-	lines.Buffer(nil, answers.MaxLine)
-	for lines.Scan() {
-		line := bytes.TrimSpace(bytes.TrimPrefix(lines.Bytes(), []byte("\xef\xbb\xbf")))
-		if len(line) > 0 {
-			return hasQuestion(line, "input", "document_text"), nil
-		}
-	}
-	return false, nil // what is wrong with the file says who reads it
+	return items, nil
 }
 
 // hasQuestion reports whether an object has a question, and none of the keys

@@ -13,8 +13,6 @@ import (
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/settings"
@@ -31,7 +29,7 @@ func Main() int { return Run(context.Background(), cli.Process()) }
 func Run(ctx context.Context, env cli.Env) int {
 	command := Command(env)
 	return settings.Run(ctx, env, &urfave.App{
-		Name: command.Name, Usage: command.Usage, UsageText: usage("seed"), Flags: command.Flags, Action: command.Action,
+		Name: command.Name, Usage: command.Usage, UsageText: usage, Flags: command.Flags, Action: command.Action,
 	})
 }
 
@@ -40,7 +38,7 @@ func Command(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "seed",
 		Usage:     "fill Langfuse datasets from files and from production traces",
-		UsageText: usage("experiment seed"),
+		UsageText: strings.ReplaceAll(usage, "seed --", "experiment seed --"),
 		Flags:     append(fileFlags(), traceFlags()...),
 		Action: func(c *urfave.Context) error {
 			ctx, stop := signal.NotifyContext(c.Context, cli.EndSignals()...)
@@ -55,21 +53,13 @@ func Command(env cli.Env) *urfave.Command {
 	}
 }
 
-func usage(name string) string {
-	var lines []string
-	for _, line := range []string{
-		"--dataset NAME --file items.jsonl|json|csv",
-		"--dataset NAME TRACE_ID…",
-		"--dataset NAME --queue QUEUE --since 7d",
-		"--check items.jsonl",
-		"--dataset NAME --export items.jsonl",
-		"--dataset NAME --archive ID --archive ID",
-		"--list",
-	} {
-		lines = append(lines, name+" "+line)
-	}
-	return strings.Join(lines, "\n")
-}
+const usage = `seed --dataset NAME --file items.jsonl|json|csv
+seed --dataset NAME TRACE_ID…
+seed --dataset NAME --queue QUEUE --since 7d
+seed --check items.jsonl
+seed --dataset NAME --export items.jsonl
+seed --dataset NAME --archive ID --archive ID
+seed --list`
 
 func fileFlags() []urfave.Flag {
 	return []urfave.Flag{
@@ -267,25 +257,18 @@ func counted[K ~string](title string, n map[K]int) string {
 	return fmt.Sprintf("%s: %s\n", title, strings.Join(parts, ", "))
 }
 
-// newBar returns what draws on a terminal how far seeding is, and what ends that;
-// elsewhere nothing is drawn.
-func newBar(c *urfave.Context, env cli.Env) (draw func(seed.Progress), end func()) {
+// progress returns what writes on a terminal how far seeding is, and what takes
+// that away; elsewhere nothing is written.
+func progress(c *urfave.Context, env cli.Env) (write func(seed.Progress), end func()) {
 	if env.Terminal() == 0 || c.Bool("quiet") {
-		return func(seed.Progress) {}, func() {}
+		return nil, func() {}
 	}
-	pool := mpb.New(mpb.WithOutput(env.Stderr), mpb.WithWidth(40), mpb.WithAutoRefresh())
-	bars := map[seed.Phase]*mpb.Bar{}
-	draw = func(p seed.Progress) {
-		if bars[p.Phase] == nil {
-			bars[p.Phase] = pool.AddBar(int64(p.Total), mpb.PrependDecorators(decor.Name(string(p.Phase)+" ")), mpb.AppendDecorators(decor.CountersNoUnit("%d/%d")))
+	const anew = "\r\x1b[K"
+	return func(p seed.Progress) {
+		of := ""
+		if p.Total > 0 {
+			of = fmt.Sprintf(" of %d", p.Total)
 		}
-		bars[p.Phase].SetTotal(int64(p.Total), false)
-		bars[p.Phase].SetCurrent(int64(p.Done))
-	}
-	return draw, func() {
-		for _, bar := range bars {
-			bar.Abort(false)
-		}
-		pool.Wait()
-	}
+		fmt.Fprintf(env.Stderr, "%s%s %d%s", anew, p.Phase, p.Done, of)
+	}, func() { fmt.Fprint(env.Stderr, anew) }
 }

@@ -185,8 +185,8 @@ func seedTraces(c *urfave.Context, env cli.Env, lf *connect.Langfuse, selection 
 	if c.Bool("dry-run") {
 		cfg.Show = p.show
 	}
-	draw, end := newBar(c, env)
-	cfg.Progress = draw
+	write, end := progress(c, env)
+	cfg.Progress = write
 	result, err := seed.FromTraces(c.Context, lf.Client, lf.Server.Capabilities, selection, cfg)
 	end()
 	warn(c, env, result.Report.Warnings, "--json")
@@ -233,16 +233,13 @@ func (p *preview) show(s seed.Seeded) {
 func (p *preview) close(r seed.TraceResult) error {
 	c := p.c
 	if c.Bool("json") {
-		if c.Bool("dry-run") && p.shown == 0 {
-			p.out.WriteString("{\"items\": [")
-		}
+		before, after := "", ""
 		if c.Bool("dry-run") {
-			p.out.WriteString("], \"result\": ")
+			before, after = map[bool]string{true: "{\"items\": ["}[p.shown == 0]+"], \"result\": ", "}\n"
 		}
+		p.out.WriteString(before)
 		_ = report.JSON(p.out, r, false)
-		if c.Bool("dry-run") {
-			p.out.WriteString("}\n")
-		}
+		p.out.WriteString(after)
 		return p.out.Flush()
 	}
 	_ = p.table.Flush()

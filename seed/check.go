@@ -128,18 +128,10 @@ func (c *checker) foreign(n *notes, item dataset.Item) bool {
 
 func (c *checker) input(n *notes, item dataset.Item) (extraction.Document, bool) {
 	document, warnings, err := extraction.DecodeDocument(item.Input)
-	for _, text := range warnings {
-		path, message := splitPath(text, "input")
-		n.warn(Reading, path, "%s", message)
-	}
 	if errors.Is(err, extraction.ErrNoText) {
-		n.problem(Input, "input.document_text", "is missing or blank: an item needs a text")
-		return document, false
+		err = errors.New("input.document_text: is missing or blank: an item needs a text")
 	}
-	for _, one := range all(err) {
-		path, message := splitPath(one.Error(), "input")
-		n.problem(Input, path, "%s", message)
-	}
+	n.read(Input, "input", warnings, err)
 	if err == nil && len(document.Objects) == 0 && len(document.Relationships) == 0 {
 		n.warn(NoSchemas, "input", "has neither object_schemas nor relationship_schemas: nothing tells an extractor what to look for")
 	}
@@ -157,15 +149,20 @@ func (c *checker) expected(n *notes, item dataset.Item) (extraction.Extraction, 
 		return extraction.Extraction{}, false
 	}
 	expected, warnings, err := extraction.DecodeExtraction(item.Expected)
+	n.read(Expected, "expectedOutput", warnings, err)
+	return expected, err == nil
+}
+
+// read notes what reading a field of the item said.
+func (n *notes) read(kind Kind, field string, warnings []string, err error) {
 	for _, text := range warnings {
-		path, message := splitPath(text, "expectedOutput")
+		path, message := splitPath(text, field)
 		n.warn(Reading, path, "%s", message)
 	}
 	for _, one := range all(err) {
-		path, message := splitPath(one.Error(), "expectedOutput")
-		n.problem(Expected, path, "%s", message)
+		path, message := splitPath(one.Error(), field)
+		n.problem(kind, path, "%s", message)
 	}
-	return expected, err == nil
 }
 
 // all takes a joined error apart.

@@ -88,11 +88,11 @@ func TestCheck_unreadable(t *testing.T) {
 	}
 }
 
-// A document of 10 MB is checked, and named with its size as one that Langfuse
+// A document of 6 MB is checked, and named with its size as one that Langfuse
 // does not take.
 func TestCheck_large(t *testing.T) {
 	for size, want := range map[int]string{
-		10 << 20:      "f.jsonl: line 1: item a: is 10.5 MB (10485916 bytes) as a request, Langfuse takes 4718592 bytes: split the document",
+		6 << 20:       "f.jsonl: line 1: item a: is 6.3 MB (6291612 bytes) as a request, Langfuse takes 4718592 bytes: split the document",
 		maxBody - 155: "f.jsonl: line 1: item a: is 4.7 MB (4718593 bytes) as a request, Langfuse takes 4718592 bytes: split the document",
 		maxBody - 156: "", // 156 bytes stand around the text
 	} {

@@ -165,18 +165,20 @@ func (es evidenceSearch) find() (Evidence, string) {
 }
 
 func (es evidenceSearch) inQueue() (Evidence, bool) {
-	items := slices.DeleteFunc(slices.Clone(es.queues[es.trace.ID]), func(c completed) bool { return c.ObjectType != langfuse.ObjectTrace })
-	for _, o := range es.trace.Observations { // in their order, so that of equals the first stays
-		for _, item := range es.queues[o.ID] {
-			if es.related[o.ID] && item.ObjectType == langfuse.ObjectObservation {
-				items = append(items, item)
+	var best completed
+	take := func(items []completed) {
+		for _, item := range items {
+			if best.ID == "" || item.CompletedAt.After(best.CompletedAt) {
+				best = item
 			}
 		}
 	}
-	if len(items) == 0 {
-		return Evidence{}, false
+	take(es.queues[es.trace.ID])
+	for _, o := range es.trace.Observations { // in their order, so that of equals the first stays
+		if es.related[o.ID] {
+			take(es.queues[o.ID])
+		}
 	}
-	best := slices.MinFunc(items, func(a, b completed) int { return b.CompletedAt.Compare(a.CompletedAt) })
 	e := Evidence{Kind: ByQueue, Name: best.queue, Time: instant(best.CompletedAt), ID: best.ID}
 	if best.ObjectType == langfuse.ObjectObservation {
 		e.Observation = best.ObjectID
@@ -187,7 +189,7 @@ func (es evidenceSearch) inQueue() (Evidence, bool) {
 			break
 		}
 	}
-	return e, true
+	return e, best.ID != ""
 }
 
 // correction returns the correction that counts: of the chosen observation,

@@ -196,7 +196,7 @@ func (m *mapper) choose(trace langfuse.Trace, scores []langfuse.Score) (chosen, 
 		}
 	}
 	if !found {
-		return chosen{}, refuse(NoObservation, "", "has no observation of %s; it has %s", m.mapping.Observation, m.excerpt("%s", listed(names)))
+		return chosen{}, refuse(NoObservation, "", "has no observation of {name: %q, type: %q}; it has %s", m.mapping.Observation.Name, m.mapping.Observation.Type, m.excerpt("%s", listed(names)))
 	}
 	return m.newChosen(trace, best)
 }

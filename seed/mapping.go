@@ -201,18 +201,6 @@ type Mapping struct {
 // every observation.
 type Choice struct{ Name, Type string }
 
-// String describes the choice for people.
-func (c Choice) String() string {
-	var parts []string
-	if c.Name != "" {
-		parts = append(parts, fmt.Sprintf("name %q", c.Name))
-	}
-	if c.Type != "" {
-		parts = append(parts, "type "+c.Type)
-	}
-	return strings.Join(parts, " and ")
-}
-
 func (c Choice) matches(o langfuse.Observation) bool {
 	return (c.Name == "" || c.Name == o.Name) && (c.Type == "" || c.Type == strings.ToUpper(o.Type))
 }

@@ -7,7 +7,7 @@
 // once, so that a run need not.
 //
 // The steps of File: check every item and name all problems with file, line
-// and path; open or create the dataset; index what is there (a few dozen bytes
+// and path; open or create the dataset; index what is there (some hundred bytes
 // an item); write what is new or different; count the rest.
 //
 //	items := dataset.ReadFile(ctx, "items.jsonl")
@@ -24,7 +24,6 @@ package seed
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"iter"
@@ -241,7 +240,7 @@ type seeder struct {
 	keepArchived bool // an item that somebody archived stays so
 	inOrder      bool // one item at a time
 	show         func(dataset.Located, Change)
-	there        map[[16]byte]digest
+	there        map[string]digest // by id
 	similar      *similarDocuments // nil: not looked for
 
 	mu          sync.Mutex // guards what follows, and calls of show
@@ -286,7 +285,7 @@ func differs(want langfuse.DatasetUpsert, found langfuse.Dataset) bool {
 
 // index reads the whole dataset once and remembers the digest of every item.
 func (s *seeder) index(ctx context.Context) error {
-	s.there = map[[16]byte]digest{}
+	s.there = map[string]digest{}
 	if s.cfg.Similar > 0 {
 		s.similar = &similarDocuments{least: s.cfg.Similar, at: map[string]int{}}
 	}
@@ -302,19 +301,13 @@ func (s *seeder) index(ctx context.Context) error {
 			return err
 		}
 		item := itemOf(stored)
-		s.there[key(item.ID)] = digestOf(item)
+		s.there[item.ID] = digestOf(item)
 		if s.similar != nil {
 			s.similar.add(item.ID, documentSketch(item))
 		}
 		s.cfg.progress(Progress{Phase: Comparing, Done: len(s.there)})
 	}
 	return nil
-}
-
-// key stands for an id in memory.
-func key(id string) [16]byte {
-	sum := sha256.Sum256([]byte(id))
-	return [16]byte(sum[:16])
 }
 
 // write writes the items that each gives it, some at a time. An item whose write
@@ -345,7 +338,7 @@ func (s *seeder) write(ctx context.Context, each func(write func(dataset.Located
 // one writes one item if it has to be written.
 func (s *seeder) one(ctx context.Context, located dataset.Located) error {
 	change := Change{Item: s.cfg.IDPrefix + located.ID, Line: located.Line, Action: Created}
-	stored, known := s.there[key(change.Item)]
+	stored, known := s.there[change.Item]
 	archived := false
 	if !known && (s.cfg.DryRun || !s.result.DatasetCreated) {
 		found, err := s.find(ctx, change.Item)

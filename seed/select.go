@@ -152,12 +152,19 @@ func (r *reader) search(ctx context.Context, s Selection) (list []candidate, fin
 		}
 		sets = append(sets, ids)
 	}
-	wanted := intersection(sets)
+	in := map[string]int{} // how many sets a trace is in
+	for i, set := range sets {
+		for _, id := range set {
+			if in[id] == i {
+				in[id]++
+			}
+		}
+	}
 	if !s.filters() {
 		for _, id := range sets[0] {
-			if wanted[id] && (s.Limit == 0 || len(list) < s.Limit) {
+			if in[id] == len(sets) && (s.Limit == 0 || len(list) < s.Limit) {
 				list = append(list, candidate{id: id})
-				delete(wanted, id)
+				delete(in, id)
 			}
 		}
 		return list, findings, nil
@@ -170,7 +177,7 @@ func (r *reader) search(ctx context.Context, s Selection) (list []candidate, fin
 		if err != nil {
 			return nil, nil, err
 		}
-		if len(sets) == 0 || wanted[trace.ID] {
+		if in[trace.ID] == len(sets) {
 			list = append(list, candidate{id: trace.ID})
 		}
 		if s.Limit > 0 && len(list) == s.Limit {
@@ -178,23 +185,6 @@ func (r *reader) search(ctx context.Context, s Selection) (list []candidate, fin
 		}
 	}
 	return list, findings, nil
-}
-
-// intersection returns what is in all lists.
-func intersection(sets [][]string) map[string]bool {
-	in := map[string]int{}
-	for i, set := range sets {
-		for _, id := range set {
-			if in[id] == i {
-				in[id]++
-			}
-		}
-	}
-	all := map[string]bool{}
-	for id, n := range in {
-		all[id] = n == len(sets)
-	}
-	return all
 }
 
 // inQueue returns the traces of a queue's completed items, the newest first.

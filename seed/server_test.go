@@ -3,6 +3,8 @@ package seed
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -129,3 +131,217 @@ func (s *server) mustSeed(text string, cfg Config) Result {
 }
 
 func compactJSON(raw []byte) string { return string(bytes.ReplaceAll(raw, []byte(" "), nil)) }
+
+// began is when the first trace of production began.
+var began = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+
+// post sends JSON as a program that knows nothing of this project does, and
+// returns the answer.
+func (s *server) post(path string, body any) map[string]any {
+	s.t.Helper()
+	raw, err := json.Marshal(body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r, err := http.NewRequest("POST", s.url+path, bytes.NewReader(raw))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.SetBasicAuth(embedded.DefaultPublicKey, embedded.DefaultSecretKey)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("x-langfuse-ingestion-version", "4")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode >= 300 {
+		s.t.Fatalf("POST %s: %s: %s (%v)", path, answer.Status, text, err)
+	}
+	var object map[string]any
+	if err := json.Unmarshal(text, &object); err != nil {
+		s.t.Fatalf("POST %s: %s", path, text)
+	}
+	return object
+}
+
+// span is what the instrumented program records.
+type span struct {
+	id, parent, name, kind string
+	input, output          any // a text is sent as it is
+	attributes             map[string]string
+	at                     time.Duration // since began
+}
+
+// traced sends a trace over OTLP, as JSON.
+func (s *server) traced(trace string, spans ...span) {
+	s.t.Helper()
+	var list []any
+	for _, one := range spans {
+		list = append(list, s.encoded(trace, one))
+	}
+	s.export(list)
+}
+
+// export sends spans.
+func (s *server) export(spans []any) {
+	s.t.Helper()
+	s.post("/api/public/otel/v1/traces", map[string]any{"resourceSpans": []any{map[string]any{
+		"resource": map[string]any{"attributes": []any{}}, "scopeSpans": []any{map[string]any{"scope": map[string]any{"name": "shop"}, "spans": spans}}}}})
+}
+
+// encoded is a span as OTLP writes it.
+func (s *server) encoded(trace string, one span) any {
+	s.t.Helper()
+	attributes := []any{}
+	add := func(key, value string) {
+		attributes = append(attributes, map[string]any{"key": key, "value": map[string]any{"stringValue": value}})
+	}
+	kind := one.kind
+	if kind == "" {
+		kind = "span"
+	}
+	add("langfuse.observation.type", kind)
+	for key, value := range map[string]any{"langfuse.observation.input": one.input, "langfuse.observation.output": one.output} {
+		if text, isText := value.(string); isText {
+			add(key, text)
+		} else if value != nil {
+			raw, err := marshal(value)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			add(key, string(raw))
+		}
+	}
+	for key, value := range one.attributes {
+		add(key, value)
+	}
+	start := began.Add(one.at)
+	return map[string]any{"traceId": trace, "spanId": one.id, "parentSpanId": one.parent, "name": one.name,
+		"startTimeUnixNano": fmt.Sprint(start.UnixNano()), "endTimeUnixNano": fmt.Sprint(start.Add(time.Second).UnixNano()), "attributes": attributes}
+}
+
+// ids of the n-th trace and of its spans.
+func traceID(n int) string { return fmt.Sprintf("%032x", n+0xabc000) }
+
+func spanID(n, k int) string { return fmt.Sprintf("%016x", n*100+k+0xdef000) }
+
+// extracted sends the n-th production trace: a root that extracts, with a
+// generation below it.
+func (s *server) extracted(n int, text string, output any) string {
+	s.t.Helper()
+	id := traceID(n)
+	s.traced(id,
+		span{id: spanID(n, 0), name: "extract", input: map[string]any{"document_text": text, "object_schemas": schemas}, output: output,
+			at: time.Duration(n) * time.Minute, attributes: map[string]string{"langfuse.trace.name": "extract"}},
+		span{id: spanID(n, 1), parent: spanID(n, 0), name: "llm", kind: "generation", at: time.Duration(n)*time.Minute + time.Second,
+			input: []any{map[string]any{"role": "system", "content": "Extract."}, map[string]any{"role": "user", "content": text[:min(len(text), 1000)]}}, output: output})
+	return id
+}
+
+var schemas = map[string]any{"Person": map[string]any{"name": "Person", "description": "a person"}, "City": map[string]any{"name": "City", "description": "a city"}}
+
+// gold is an extraction with one person and one city.
+func gold(person, city string) map[string]any {
+	return map[string]any{
+		"entities":      []any{map[string]any{"temp_id": "e1", "name": person, "type": "Person"}, map[string]any{"temp_id": "e2", "name": city, "type": "City"}},
+		"relationships": []any{map[string]any{"source_ref": "e1", "target_ref": "e2", "relationship_type": "lived_in"}},
+	}
+}
+
+// config makes a score configuration and returns its id.
+func (s *server) config(name, dataType string) string {
+	s.t.Helper()
+	return s.post("/api/public/score-configs", map[string]any{"name": name, "dataType": dataType})["id"].(string)
+}
+
+// annotate is what a person does in the user interface.
+func (s *server) annotate(a embedded.Annotation) string {
+	s.t.Helper()
+	id, err := s.store.Annotate(a)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return id
+}
+
+// correct corrects a trace; every call is a later correction.
+func (s *server) correct(trace string, output any) string {
+	s.t.Helper()
+	raw, err := marshal(output)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return s.annotate(embedded.Annotation{TraceID: trace, Correction: string(raw), Author: "ann"})
+}
+
+// complete puts an object into a queue, completed.
+func (s *server) complete(queue, object, kind string) {
+	s.t.Helper()
+	s.post("/api/public/annotation-queues/"+queue+"/items", map[string]any{"objectId": object, "objectType": kind, "status": "COMPLETED"})
+}
+
+func (s *server) newQueue(name string) string {
+	s.t.Helper()
+	config := s.config("queue-"+name, "BOOLEAN")
+	return s.post("/api/public/annotation-queues", map[string]any{"name": name, "scoreConfigIds": []any{config}})["id"].(string)
+}
+
+// seedTraces seeds the dataset "gold" from a selection.
+func (s *server) seedTraces(selection Selection, cfg TraceConfig) (TraceResult, error) {
+	s.t.Helper()
+	server, err := s.Probe(context.Background())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if cfg.Dataset == "" {
+		cfg.Dataset = "gold"
+	}
+	return FromTraces(context.Background(), s.Client, server.Capabilities, selection, cfg)
+}
+
+func (s *server) mustSeedTraces(selection Selection, cfg TraceConfig) TraceResult {
+	s.t.Helper()
+	result, err := s.seedTraces(selection, cfg)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return result
+}
+
+// only returns the one item of the dataset "gold".
+func (s *server) only() langfuse.DatasetItem {
+	s.t.Helper()
+	items := s.items("gold")
+	for _, item := range items {
+		if len(items) == 1 {
+			return item
+		}
+	}
+	s.t.Fatalf("%d items, want one", len(items))
+	return langfuse.DatasetItem{}
+}
+
+// refusals returns what was refused, by trace or queue item.
+func (r TraceResult) refusals() map[string]string {
+	all := map[string]string{}
+	for _, f := range r.Report.Problems.First {
+		all[strings.TrimPrefix(f.File, "trace ")] += f.Path + " " + f.Message + "\n"
+	}
+	return all
+}
+
+func inModes(t *testing.T, do func(t *testing.T, s *server)) {
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			do(t, newServerIn(t, mode))
+		})
+	}
+}
+
+// annotation approves an observation of a trace.
+func annotation(n, k int, config string) embedded.Annotation {
+	return embedded.Annotation{TraceID: traceID(n), ObservationID: spanID(n, k), ConfigID: config, Value: true, Author: "bob"}
+}

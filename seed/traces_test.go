@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -153,13 +154,13 @@ func TestFromTraces_refusals(t *testing.T) {
 	})
 }
 
-// 500 traces: created once, then unchanged and not written; of a correction that
+// 150 traces: created once, then unchanged and not written; of a correction that
 // changed, one is updated.
 func TestFromTraces_again(t *testing.T) {
 	inModes(t, func(t *testing.T, s *server) {
-		n := 120
+		n := 40
 		if s.mode == embedded.ModeV4 {
-			n = 500
+			n = 150
 		}
 		var ids []string
 		var spans []any
@@ -188,15 +189,15 @@ func TestFromTraces_again(t *testing.T) {
 	})
 }
 
-// A document of 3 MB becomes an item; what Langfuse would not take, here because
+// A document of 2.4 MB becomes an item; what Langfuse would not take, here because
 // the mapping has the document twice, is refused with its size.
 func TestFromTraces_large(t *testing.T) {
 	s := newServer(t)
-	s.correct(s.extracted(0, strings.Repeat("Ada lived in London. ", 150_000), nil), gold("Ada", "London")) // 3.15 MB
+	s.correct(s.extracted(0, strings.Repeat("Ada lived in London. ", 115_000), nil), gold("Ada", "London")) // 2.4 MB
 	twice := Mapping{Metadata: map[string]Paths{"copy": {path("input.document_text")}}}
 	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: twice})
 	why := result.refusals()[traceID(0)]
-	if result.Created != 0 || result.Refused != 1 || !strings.Contains(why, "is 6.3 MB") || !strings.Contains(why, "Langfuse takes 4718592 bytes") {
+	if result.Created != 0 || result.Refused != 1 || !strings.Contains(why, "is 4.8 MB") || !strings.Contains(why, "Langfuse takes 4718592 bytes") {
 		t.Errorf("%d created: %q", result.Created, why)
 	}
 	if result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{}); result.Created != 1 || result.Err() != nil {
@@ -225,5 +226,67 @@ func TestFromTraces_decisions(t *testing.T) {
 	refused := s.mustSeedTraces(Selection{IDs: []string{wrong}}, TraceConfig{AcceptUnvalidated: true})
 	if refused.Report.Problems.Kinds[JudgedWrong] != 1 {
 		t.Errorf("%v", refused.Err())
+	}
+}
+
+// ingested sends a trace the older way: name, tags, input, output and metadata
+// stand on the trace, and its span has nothing but a name.
+func (s *server) ingested(n int, text string, output any) string {
+	s.t.Helper()
+	at := began.Add(time.Duration(n) * time.Minute).Format(time.RFC3339)
+	event := func(kind string, body map[string]any) any {
+		return map[string]any{"id": fmt.Sprintf("%s-%d", kind, n), "type": kind, "timestamp": at, "body": body}
+	}
+	answer := s.post("/api/public/ingestion", map[string]any{"batch": []any{
+		event("trace-create", map[string]any{"id": traceID(n), "timestamp": at, "name": "old", "tags": []any{"checked"}, "metadata": map[string]any{"category": fmt.Sprint("c", n%2)},
+			"environment": "staging", "input": map[string]any{"document_text": text}, "output": output}),
+		event("span-create", map[string]any{"id": spanID(n, 0), "traceId": traceID(n), "name": "work", "startTime": at, "environment": "staging"}),
+	}})
+	if errs, _ := answer["errors"].([]any); len(errs) > 0 {
+		s.t.Fatal(errs)
+	}
+	return traceID(n)
+}
+
+// On a server that is read both ways, traces that were sent the older way are
+// selected, read and drawn like the others.
+func TestFromTraces_older(t *testing.T) {
+	for _, mode := range []embedded.Mode{embedded.ModeV3, embedded.ModeV4Dual} {
+		t.Run(string(mode), func(t *testing.T) {
+			s := newServerIn(t, mode)
+			for n := range 4 {
+				s.ingested(n, strings.Repeat(fmt.Sprintf("Ada lived in London, %d. ", n*104729), 3), gold("Ada", "London"))
+			}
+			s.traced(traceID(9), span{id: spanID(9, 0), name: "old", input: map[string]any{"document_text": "Ada lived in Rome."}, output: gold("Ada", "Rome"), at: 2*time.Minute + time.Second,
+				attributes: map[string]string{"langfuse.trace.name": "old", "langfuse.trace.tags": `["checked"]`, "langfuse.environment": "staging"}})
+			tagged := TraceConfig{Mapping: Mapping{Evidence: EvidenceRules{Tags: []string{"checked"}}}}
+			for name, tt := range map[string]struct {
+				selection Selection
+				want      []int
+			}{
+				"by tag":         {Selection{Tags: []string{"checked"}}, []int{3, 9, 2, 1, 0}},
+				"by name":        {Selection{Name: "old"}, []int{3, 9, 2, 1, 0}},
+				"by environment": {Selection{Environment: "staging"}, []int{3, 9, 2, 1, 0}},
+				"the newest":     {Selection{Tags: []string{"checked"}, Limit: 2}, []int{3, 9}},
+				"by id":          {Selection{IDs: []string{traceID(0), traceID(9)}}, []int{0, 9}},
+			} {
+				var got []string
+				cfg := tagged
+				cfg.DryRun, cfg.Show = true, func(s Seeded) { got = append(got, s.Trace+" "+string(s.Action)) }
+				s.mustSeedTraces(tt.selection, cfg)
+				var want []string
+				for _, n := range tt.want {
+					want = append(want, traceID(n)+" created")
+				}
+				if fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Errorf("%s: %v, want %v", name, got, want)
+				}
+			}
+			cfg := tagged
+			result := s.mustSeedTraces(Selection{Tags: []string{"checked"}, Until: began.Add(2 * time.Minute), Sample: 1, Stratify: "category"}, cfg)
+			if result.Created != 1 || result.Err() != nil {
+				t.Errorf("%d created: %v", result.Created, result.Err())
+			}
+		})
 	}
 }

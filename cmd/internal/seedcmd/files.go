@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
 	"text/tabwriter"
 
 	urfave "github.com/urfave/cli/v2"
@@ -157,11 +156,6 @@ func listAction(c *urfave.Context, env cli.Env) error {
 // takes it, is read as that: its first line is an item that has no input, and the
 // question among the keys that belong to no item.
 func itemsOf(c *urfave.Context, path string) (iter.Seq2[dataset.Located, error], error) {
-	if info, err := os.Stat(path); err != nil {
-		return nil, cli.Usage("reading items: %w", err)
-	} else if info.IsDir() {
-		return nil, cli.Usage("reading items: %s is a folder", path)
-	}
 	format, err := dataset.FormatOf(path)
 	if err != nil {
 		return nil, err

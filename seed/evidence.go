@@ -261,7 +261,7 @@ func (es evidenceSearch) hasRule(s langfuse.Score) bool {
 }
 
 func (es evidenceSearch) ruleHolds(s langfuse.Score) bool {
-	return slices.ContainsFunc(es.rules.Scores, func(r ScoreRule) bool { return r.Holds(s) })
+	return slices.ContainsFunc(es.rules.Scores, func(r ScoreRule) bool { return r.holds(s) })
 }
 
 // approves reports whether an annotation says that the trace is right: a rule

@@ -40,10 +40,10 @@ func refusals(err error) (list []*refusal) {
 	return list
 }
 
-// ItemID names the item that is made of an observation of a trace: a function of
+// itemID names the item that is made of an observation of a trace: a function of
 // the three, so that seeding again finds it. Ids are unique in a project, hence
 // the dataset.
-func ItemID(dataset, traceID, observationID string) string {
+func itemID(dataset, traceID, observationID string) string {
 	// Lengths keep ("a", "bc") and ("ab", "c") apart.
 	hash := sha256.Sum256(fmt.Appendf(nil, "%d:%s%d:%s%s", len(dataset), dataset, len(traceID), traceID, observationID))
 	return "trace-" + hex.EncodeToString(hash[:16])
@@ -108,7 +108,7 @@ func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, er
 	es := newEvidenceSearch(trace, scores, m.queues, m.mapping.Evidence, c)
 	es.private = m.redact != nil
 	evidence, reason := es.find()
-	id := ItemID(m.dataset, trace.ID, c.id)
+	id := itemID(m.dataset, trace.ID, c.id)
 	no := es.rejected()
 	switch {
 	case reason == "":
@@ -147,11 +147,11 @@ func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, er
 	if m.redact == nil {
 		return out, nil
 	}
-	item, count, err := m.redact.Item(out.item)
+	item, w, err := m.redact.item(out.item)
 	if err != nil {
 		return out, refuse(Unredacted, "", "%v", err)
 	}
-	for name, n := range count {
+	for name, n := range w.placeholders.count {
 		m.replaced[name] += n
 	}
 	out.item = item

@@ -410,10 +410,10 @@ func (r *ScoreRule) UnmarshalYAML(node *yaml.Node) (err error) {
 // String returns the rule as it is written.
 func (r ScoreRule) String() string { return r.Name + r.Operator + r.Value }
 
-// Holds reports whether a score is of the rule's name and satisfies it. Numbers
+// holds reports whether a score is of the rule's name and satisfies it. Numbers
 // and booleans compare as numbers, texts as they are; a score of another kind
 // satisfies nothing.
-func (r ScoreRule) Holds(s langfuse.Score) bool {
+func (r ScoreRule) holds(s langfuse.Score) bool {
 	if s.Name != r.Name {
 		return false
 	}

@@ -176,9 +176,9 @@ func (r *Redaction) fieldAround(path []string) byte {
 	return label
 }
 
-// Text replaces what the patterns match in a text that is no part of an item, a
+// shown replaces what the patterns match in a text that is no part of an item, a
 // message to a person. Replacements have no number.
-func (r *Redaction) Text(text string) string {
+func (r *Redaction) shown(text string) string {
 	m := newMask(text)
 	r.matches(text, m.take)
 	if !m.masked() {
@@ -222,7 +222,7 @@ func (r *Redaction) Counts() map[string]int {
 	return counts
 }
 
-// Items returns the items of a file as Item makes them, for Check and File. One
+// Items returns the items of a file without what the redaction takes out, for Check and File. One
 // that cannot be redacted becomes a *dataset.SyntaxError of its line, without
 // what was to be taken out; so does one whose own id holds some of it, and one
 // that is the same as another once both are redacted and has no id. An id that
@@ -237,7 +237,7 @@ func (r *Redaction) Items(items iter.Seq2[dataset.Located, error], replaced map[
 		for located, err := range items {
 			var syntax *dataset.SyntaxError
 			if errors.As(err, &syntax) {
-				err = &dataset.SyntaxError{File: syntax.File, Line: syntax.Line, Path: shownPath(syntax.Path), Msg: r.Text(syntax.Msg)}
+				err = &dataset.SyntaxError{File: syntax.File, Line: syntax.Line, Path: shownPath(syntax.Path), Msg: r.shown(syntax.Msg)}
 			}
 			if err == nil {
 				located, err = r.located(located, derived, replaced)
@@ -250,7 +250,7 @@ func (r *Redaction) Items(items iter.Seq2[dataset.Located, error], replaced map[
 }
 
 // finding takes out of a finding what may not be shown.
-func (r *Redaction) finding(f *Finding) { f.Path, f.Message = shownPath(f.Path), r.Text(f.Message) }
+func (r *Redaction) finding(f *Finding) { f.Path, f.Message = shownPath(f.Path), r.shown(f.Message) }
 
 // located redacts one item of a file.
 func (r *Redaction) located(located dataset.Located, derived, replaced map[string]int) (dataset.Located, error) {
@@ -260,8 +260,9 @@ func (r *Redaction) located(located dataset.Located, derived, replaced map[strin
 			err = fmt.Errorf("redacting: %w", err)
 		} else if first, taken := derived[item.ID]; taken {
 			err = fmt.Errorf("redacting: has the same input as line %d once both are redacted, and no id: give both an id", first)
+		} else {
+			derived[item.ID] = located.Line
 		}
-		derived[item.ID] = located.Line
 	} else if err == nil {
 		var name string
 		if name, err = w.holds([]string{item.ID}); err == nil && name != "" {
@@ -272,7 +273,7 @@ func (r *Redaction) located(located dataset.Located, derived, replaced map[strin
 		return dataset.Located{}, &dataset.SyntaxError{File: located.File, Line: located.Line, Msg: err.Error()}
 	}
 	for i, warning := range located.Warnings {
-		located.Warnings[i] = r.Text(warning)
+		located.Warnings[i] = r.shown(warning)
 	}
 	for name, n := range w.placeholders.count {
 		replaced[name] += n
@@ -281,8 +282,8 @@ func (r *Redaction) located(located dataset.Located, derived, replaced map[strin
 	return located, nil
 }
 
-// Item returns the item without what the redaction takes out, and how many
-// replacements there were by name. A text that a pattern matched anywhere in the
+// item returns the item without what the redaction takes out, and what it knows of
+// it then, the replacements by name among it. A text that a pattern matched anywhere in the
 // item, or that a field held, is taken out wherever it stands in the item, case
 // and white space aside (one of under three characters only where it is a word
 // of its own). Where a gold text stands in the document, both are covered alike,
@@ -292,12 +293,6 @@ func (r *Redaction) located(located dataset.Located, derived, replaced map[strin
 // never changed; it also says where the patterns take out more than can be done
 // in a few seconds. Time is linear in the item and in the places of what is
 // taken out and of the gold texts.
-func (r *Redaction) Item(item dataset.Item) (dataset.Item, map[string]int, error) {
-	item, w, err := r.item(item)
-	return item, w.placeholders.count, err
-}
-
-// item redacts one item, and says what it knows of it then.
 func (r *Redaction) item(item dataset.Item) (dataset.Item, *itemRedaction, error) {
 	w := &itemRedaction{r: r, masks: map[string]*mask{}, aligned: map[string][]int{}, placeholders: newPlaceholders(r.labels)}
 	fields := []struct {

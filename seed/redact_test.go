@@ -28,6 +28,11 @@ func mustRedaction(t interface{ Fatal(...any) }, text string) *Redaction {
 	return r
 }
 
+func (r *Redaction) redacted(item dataset.Item) (dataset.Item, map[string]int, error) {
+	item, w, err := r.item(item)
+	return item, w.placeholders.count, err
+}
+
 func TestRedaction_Item(t *testing.T) {
 	tests := map[string]struct {
 		patterns string
@@ -128,7 +133,7 @@ func TestRedaction_Item(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, count, err := mustRedaction(t, tt.patterns).Item(tt.item)
+			got, count, err := mustRedaction(t, tt.patterns).redacted(tt.item)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -158,7 +163,7 @@ func canonical(t *testing.T, raw json.RawMessage) string {
 
 func TestRedaction_key(t *testing.T) {
 	item := dataset.Item{Input: json.RawMessage(`{"document_text":"Ada"}`), Metadata: json.RawMessage(`{"by":{"Ada":1}}`)}
-	_, _, err := mustRedaction(t, `patterns: [{name: p, regex: 'Ada'}]`).Item(item)
+	_, _, err := mustRedaction(t, `patterns: [{name: p, regex: 'Ada'}]`).redacted(item)
 	if err == nil || !strings.Contains(err.Error(), "key") || strings.Contains(err.Error(), "Ada") {
 		t.Errorf("%v: a key with a secret must be refused, without naming it", err)
 	}
@@ -213,7 +218,7 @@ func TestRedaction_agrees(t *testing.T) {
 		r := mustRedaction(t, file)
 		input, _ := marshal(map[string]any{"document_text": text})
 		expected, _ := marshal(extraction.Extraction{Entities: entities, Relationships: relationships})
-		got, _, err := r.Item(dataset.Item{Input: input, Expected: expected})
+		got, _, err := r.redacted(dataset.Item{Input: input, Expected: expected})
 		if err != nil {
 			return // a key
 		}
@@ -305,7 +310,7 @@ func TestRedaction_bounded(t *testing.T) {
 	} {
 		input := must(marshal(map[string]any{"document_text": tt.text}))
 		expected := must(marshal(map[string]any{"entities": []any{map[string]any{"name": tt.text[:100]}, map[string]any{"name": "a"}, map[string]any{"name": "w1"}}}))
-		_, count, err := mustRedaction(t, "patterns: [{name: p, regex: '"+tt.pattern+"'}]").Item(dataset.Item{Input: input, Expected: expected})
+		_, count, err := mustRedaction(t, "patterns: [{name: p, regex: '"+tt.pattern+"'}]").redacted(dataset.Item{Input: input, Expected: expected})
 		if errors.Is(err, errTooMuch) != tt.refused || err == nil && count["P"] == 0 {
 			t.Errorf("%s: %d replacements, %v", name, count["P"], err)
 		}
@@ -328,7 +333,7 @@ func TestParseRedaction_documented(t *testing.T) {
 		Input:    json.RawMessage(`{"document_text":"Patient: Jo Doe\nMail jo.doe+x@mail.example.org, no 078-05-1120, Kim."}`),
 		Metadata: json.RawMessage(`{"ssn":"078-05-1120","user":{"name":"Kim"}}`),
 	}
-	got, _, err := mustRedaction(t, file).Item(item)
+	got, _, err := mustRedaction(t, file).redacted(item)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -511,8 +516,8 @@ func must(raw []byte, err error) json.RawMessage {
 func TestItemID(t *testing.T) {
 	ids := map[string]bool{}
 	for _, parts := range [][3]string{{"a", "b", "c"}, {"ab", "", "c"}, {"a", "bc", ""}, {"", "ab", "c"}, {"a", "b", "d"}, {"1:a", "b", "c"}} {
-		id := ItemID(parts[0], parts[1], parts[2])
-		if ids[id] || id != ItemID(parts[0], parts[1], parts[2]) || dataset.ValidID(id) != nil {
+		id := itemID(parts[0], parts[1], parts[2])
+		if ids[id] || id != itemID(parts[0], parts[1], parts[2]) || dataset.ValidID(id) != nil {
 			t.Errorf("%q: %s", parts, id)
 		}
 		ids[id] = true

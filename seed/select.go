@@ -241,7 +241,7 @@ func (r *reader) scored(ctx context.Context, rule ScoreRule) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if id := score.TraceID(); id != "" && rule.Holds(score) {
+		if id := score.TraceID(); id != "" && rule.holds(score) {
 			ids = append(ids, id)
 		}
 	}

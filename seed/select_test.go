@@ -260,7 +260,7 @@ func TestFromTraces_out(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if result.Written != 1 || result.Refused != 1 || s.writes() != 0 || !strings.Contains(b.String(), ItemID("gold", traceID(0), spanID(0, 0))) {
+	if result.Written != 1 || result.Refused != 1 || s.writes() != 0 || !strings.Contains(b.String(), itemID("gold", traceID(0), spanID(0, 0))) {
 		t.Errorf("%+v\n%s", result, b.String())
 	}
 	if file := s.mustSeed(b.String(), Config{Dataset: "gold"}); file.Created != 1 {
@@ -313,7 +313,7 @@ func TestDraw_stratified(t *testing.T) {
 	}
 }
 
-func TestScoreRule_Holds(t *testing.T) {
+func TestScoreRule_holds(t *testing.T) {
 	for text, want := range map[string]string{ // of 0.9, true, "correct"
 		"s>=0.9": "yes yes no", "s>0.9": "no yes no", "s<0.9": "no no no", "s=true": "no yes no", "s!=1": "yes no no",
 		"s=correct": "no no yes", "s!=correct": "no no no", "s!=wrong": "no no yes", "s": "no yes no", "other>=0": "no no no",
@@ -321,7 +321,7 @@ func TestScoreRule_Holds(t *testing.T) {
 		r := rule(text)
 		var got []string
 		for _, s := range scoresOf("s", 0.9, true, "correct") {
-			got = append(got, map[bool]string{true: "yes", false: "no"}[r.Holds(s)])
+			got = append(got, map[bool]string{true: "yes", false: "no"}[r.holds(s)])
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: %v, want %s", text, got, want)

@@ -89,7 +89,7 @@ const atOnce = 16
 // 16 traces at a time: read them with their scores, demand evidence, map, redact,
 // check and write. A trace of which no item can be made is refused by name in the
 // result's problems, and the others go on; so is one that the server is too busy
-// for. An item's id is ItemID.
+// for. An item's id is itemID.
 //
 // The error is for what ends the work: a bad configuration, an unknown queue,
 // Langfuse out of reach. Safe to repeat. Memory: 16 traces, and about a hundred

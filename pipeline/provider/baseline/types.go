@@ -5,173 +5,130 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"extraction-experiment/extraction"
 )
 
-// threshold is the score below which a candidate is of no type of the schema.
-const threshold = 0.35
+// kind is what the rules themselves tell apart; types of a schema take kinds.
+type kind uint8
 
-// leading is the share of the strongest evidence below which a kind is not
-// considered: a river is no company only because the schema has no places.
-const leading = 0.4
+const (
+	person kind = 1 + iota
+	org
+	place
+	date
+	money
+	percent
+	quantity
+	work
+	code
+	role
+	thing // a named thing of no other kind
+	kinds
+)
 
-// entityType is one type of the item's schema as the rules read it.
+// evidence is how much speaks for each kind.
+type evidence [kinds]float32
+
+func (e *evidence) add(other evidence) {
+	for k, v := range other {
+		e[k] += v
+	}
+}
+
+// entityType is an entity type of the schema.
 type entityType struct {
-	name     string
-	affinity evidence // how well the type fits each kind, in [0,1]
-	words    map[string]bool
+	name  string
+	own   []string // the words of its name
+	takes evidence // how well it takes each kind
 }
 
-// typing assigns types of one item's schema to candidates.
-type typing struct {
-	types  []entityType // by name
-	wanted [kinds]bool  // some type takes the kind
-}
-
-// newTyping reads the types that the document allows. Without object schemas
-// the allowed types themselves are the schema.
-func newTyping(doc extraction.Document, lex *lexicon) typing {
-	var t typing
+// readTypes makes the types of a schema that are allowed, in order of their names.
+func (d *document) readTypes(doc extraction.Document) {
 	names := slices.Sorted(maps.Keys(doc.Objects))
 	if len(names) == 0 {
-		names = slices.Compact(slices.Sorted(slices.Values(doc.AllowedTypes)))
-	} else if len(doc.AllowedTypes) > 0 {
-		names = slices.DeleteFunc(names, func(n string) bool { return !slices.Contains(doc.AllowedTypes, n) })
+		names = slices.Clone(doc.AllowedTypes)
+		slices.Sort(names)
 	}
-	for _, name := range names {
-		t.types = append(t.types, readType(name, doc.Objects[name], lex))
-	}
-	t.fallBack()
-	return t
-}
-
-// readType weighs the words of a type: one in its name decides, the first
-// words of its description count more than what comes later.
-func readType(name string, schema extraction.ObjectSchema, lex *lexicon) entityType {
-	t := entityType{name: name, words: map[string]bool{}}
-	seen := schemaTokens(name + " " + schema.Name)
-	last := len(seen) - 1
-	for i, w := range seen {
-		weight := float32(0.75)
-		if i == last || len(seen) == 1 {
-			weight = 1
+	for _, name := range slices.Compact(names) {
+		if len(doc.AllowedTypes) > 0 && !slices.Contains(doc.AllowedTypes, name) {
+			continue
 		}
-		t.note(w, weight, lex)
-	}
-	if t.affinity != (evidence{}) {
-		weight := float32(0.6)
-		for _, w := range schemaTokens(schema.Description) {
-			t.note(w, weight, lex)
-			weight = max(0.3, weight-0.03)
-		}
-		return t
-	}
-	weight := float32(0.9)
-	for _, w := range schemaTokens(schema.Description) {
-		t.note(w, weight, lex)
-		weight = max(0.3, weight-0.05)
-	}
-	return t
-}
-
-func (t *entityType) note(w string, weight float32, lex *lexicon) {
-	if len(w) > 3 && !lex.stops[w] {
-		t.words[singular(w)] = true
-	}
-	found, ok := lex.kinds[w]
-	if !ok {
-		found = lex.kinds[singular(w)]
-	}
-	if !lex.generic[w] && !lex.generic[singular(w)] {
-		weight *= 0.85
-	}
-	for _, k := range found {
-		t.affinity[k] = max(t.affinity[k], weight)
-	}
-	if k, ok := lex.heads[w]; ok && len(found) == 0 {
-		t.affinity[k] = max(t.affinity[k], weight*0.6)
-	}
-}
-
-// fallBack lets neighbouring types take the kinds that no type is meant for,
-// so that a schema without "country" still puts countries under "place".
-func (t *typing) fallBack() {
-	var meant [kinds]bool
-	for _, ty := range t.types {
-		for k, v := range ty.affinity {
-			meant[k] = meant[k] || v >= 0.55
-		}
-	}
-	for i, ty := range t.types {
-		direct := ty.affinity
-		for k := range kinds {
-			if meant[k] {
-				continue
+		t := entityType{name: name}
+		for i, w := range append(splitWords(name), splitWords(doc.Objects[name].Description)...) {
+			weight := float32(0.3) / float32(1+i/8)
+			if i < len(splitWords(name)) {
+				weight = 1
+				t.own = append(t.own, w)
 			}
-			for n, discount := range k.neighbours() {
-				t.types[i].affinity[k] = max(t.types[i].affinity[k], direct[n]*discount)
+			if k := d.schemaKinds[w]; k > 0 {
+				d.wanted[k] = true
+				t.takes[k] = max(t.takes[k], weight)
 			}
 		}
-		for k, v := range t.types[i].affinity {
-			t.wanted[k] = t.wanted[k] || v > 0
+		if t.takes == (evidence{}) && doc.Objects[name].Description != "" {
+			t.takes[thing], d.wanted[thing] = 0.3, true
 		}
+		d.types = append(d.types, t)
 	}
 }
 
-// assign returns the type that the evidence speaks for: the greatest product
-// of evidence and affinity, plus 1 when a word of the candidate is a word of
-// the schema. Ties go to the type that sorts first. False when no type reaches
-// the threshold.
-func (t typing) assign(ev evidence, words []string) (int, bool) {
-	best, at := float32(threshold), -1
-	strong := leading * slices.Max(ev[:])
-	for i, ty := range t.types {
-		var score float32
-		for k, v := range ev {
-			if v >= strong {
-				score = max(score, v*ty.affinity[k])
-			}
-		}
-		for _, w := range words {
-			if len(w) > 3 && ty.words[singular(w)] {
-				score++
-				break
-			}
-		}
-		if score > best {
-			best, at = score, i
+// typeOf chooses the type of an entity, or -1: the sum over kinds of evidence
+// and how well the type takes the kind; a word of the type's name in or beside
+// the entity's decides. What is mostly of a kind that no type takes has none. Of
+// equals the first in the order of names wins.
+func (d *document) typeOf(e *entity) int {
+	strongest := kind(0)
+	for k := person; k < kinds; k++ {
+		if e.evidence[k] > e.evidence[strongest] {
+			strongest = k
 		}
 	}
-	return at, at >= 0
+	best, at := float32(0.2), -1
+	if !d.wanted[strongest] && e.evidence[strongest] >= 3*float32(len(e.mentions)) {
+		best = 2.9 // only its own word is left
+	}
+	for i, t := range d.types {
+		var sum float32
+		for k, v := range e.evidence {
+			sum += v * t.takes[k]
+		}
+		sum /= float32(max(1, len(e.mentions)))
+		if slices.ContainsFunc(t.own, func(w string) bool { return slices.Contains(e.words, w) }) {
+			sum += 3
+		}
+		if sum > best {
+			best, at = sum, i
+		}
+	}
+	return at
 }
 
-// schemaTokens cuts "HTTPServer_name of X" into lower-case words.
-func schemaTokens(s string) []string {
-	s = s[:min(len(s), 2000)]
+// splitWords returns the words of a name or a description in lower case; a
+// capital inside a word begins another one.
+func splitWords(text string) []string {
 	var b strings.Builder
-	lower := false
-	for _, r := range s {
-		if unicode.IsUpper(r) && lower {
+	var last rune
+	for _, r := range text {
+		if unicode.IsUpper(r) && unicode.IsLower(last) {
 			b.WriteByte(' ')
 		}
-		lower = unicode.IsLower(r)
+		if last = r; !unicode.IsLetter(r) {
+			r = ' '
+		}
 		b.WriteRune(unicode.ToLower(r))
 	}
-	return strings.FieldsFunc(b.String(), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) })
+	return strings.Fields(b.String())
 }
 
-// singular strips the plural endings of English.
-func singular(w string) string {
-	switch {
-	case len(w) > 4 && strings.HasSuffix(w, "ies"):
-		return w[:len(w)-3] + "y"
-	case len(w) > 3 && strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss"):
-		return w[:len(w)-1]
+// stem is the beginning that a word shares with its other forms: without its
+// last letters, never under four.
+func stem(word string) string {
+	for _, ending := range []string{"ation", "ing", "ed", "es", "s", "ies", "y", "e"} {
+		if cut, ok := strings.CutSuffix(word, ending); ok && utf8.RuneCountInString(cut) >= 4 {
+			return cut
+		}
 	}
-	return w
+	return word
 }
-
-func sorted(words map[string]bool) []string { return slices.Sorted(maps.Keys(words)) }
-
-func sortKinds(ks []kind) { slices.Sort(ks) }

@@ -1,0 +1,270 @@
+package baseline
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"extraction-experiment/extraction"
+)
+
+// mention is a stretch of a sentence that names something.
+type mention struct {
+	from, to int // tokens, to is exclusive
+	entity   *entity
+}
+
+// entity is something that was named, with what speaks for each kind.
+type entity struct {
+	name     string
+	aliases  []string
+	mentions []extraction.Span
+	evidence evidence
+	words    []string // of the name, and the one beside a mention, in lower case
+	typed    int
+}
+
+// mentions finds the names of a sentence, in order.
+func (d *document) mentions(s *sentence) []mention {
+	var found []mention
+	add := func(p pattern, from, to int) bool {
+		if !alone(s.text, from, to) {
+			return false
+		}
+		first, last, ok := s.take(from, to)
+		if ok && d.wanted[p.kind] {
+			var ev evidence
+			ev[p.kind] = 4
+			found = append(found, mention{from: first, to: last, entity: d.enter(s, from, to, ev)})
+		}
+		return ok
+	}
+	for _, p := range d.patterns {
+		if p.kind == role && !d.wanted[role] || p.hint != "" && !strings.ContainsAny(s.text, p.hint) {
+			continue
+		}
+		for _, at := range p.re.FindAllStringSubmatchIndex(s.text, -1) {
+			add(p, at[len(at)-2], at[len(at)-1]) // the group, if it has one, is the name
+		}
+	}
+	for i, t := range s.tokens {
+		if t.kind != number && !d.months[strings.ToLower(t.text)] || s.tokens[i].taken {
+			continue
+		}
+		rest := s.text[t.from:min(len(s.text), t.from+80)]
+		for _, p := range d.atToken {
+			if at := p.re.FindStringIndex(rest); at != nil && add(p, t.from, t.from+at[1]) {
+				break
+			}
+		}
+	}
+	found = append(found, d.names(s)...)
+	found = slices.DeleteFunc(found, func(m mention) bool { return m.entity == nil })
+	slices.SortFunc(found, func(a, b mention) int { return a.from - b.from })
+	return found
+}
+
+// alone reports whether no letter or digit stands directly around a stretch.
+func alone(text string, from, to int) bool {
+	before, _ := utf8.DecodeLastRuneInString(text[:from])
+	after, _ := utf8.DecodeRuneInString(text[to:])
+	letter := func(r rune) bool {
+		return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) && !unicode.Is(unicode.Han, r)
+	}
+	return !letter(before) && !letter(after)
+}
+
+// take marks the tokens of a stretch, unless one of them is taken.
+func (s *sentence) take(from, to int) (first, last int, ok bool) {
+	first, _ = slices.BinarySearchFunc(s.tokens, from, func(t token, at int) int { return t.to - at - 1 })
+	for last = first; last < len(s.tokens) && s.tokens[last].from < to; last++ {
+		if s.tokens[last].taken {
+			return 0, 0, false
+		}
+	}
+	for i := first; i < last; i++ {
+		s.tokens[i].taken = true
+	}
+	return first, last, last > first
+}
+
+// names finds runs of at most 12 capitalised words, joined by a few small words.
+func (d *document) names(s *sentence) []mention {
+	var found []mention
+	toks := s.tokens
+	for i := 0; i < len(toks); i++ {
+		if toks[i].kind != upperWord || toks[i].taken {
+			continue
+		}
+		end := i + 1
+		for end < len(toks) && end < i+12 {
+			next := end
+			for next < len(toks) && next < end+2 && (d.joins(toks[i:end], toks[next].text) || toks[next].text == "." && toks[next].from == toks[next-1].to && abbreviated(toks[next-1].text)) {
+				next++
+			}
+			joins := next < len(toks) && !toks[next].taken && (toks[next].kind == upperWord || next == end && toks[next].kind == number && len(toks[next].text) < 5)
+			if !joins || strings.ContainsRune(s.text[toks[next-1].to:toks[next].from], '\n') && next > end || d.titles[strings.ToLower(toks[next].text)] {
+				break
+			}
+			end = next + 1
+		}
+		if end < len(toks) && toks[end].kind == lowerWord && toks[end].text[0] >= utf8.RuneSelf && d.nameKinds[toks[end].text] > 0 {
+			end++ // Московский университет
+		}
+		if m := d.name(s, i, end); m.entity != nil {
+			found = append(found, m)
+		}
+		i = end - 1
+	}
+	return found
+}
+
+// joins reports whether a small word goes on a name: "of" does behind a word of
+// an institution only.
+func (d *document) joins(run []token, word string) bool {
+	if word != "of" && word != "the" {
+		return d.connectors[word]
+	}
+	return slices.ContainsFunc(run, func(t token) bool { return d.nameKinds[strings.ToLower(t.text)] > 0 })
+}
+
+// name makes a mention of a run, without the title or the article in front of it
+// and without what is only capitalised because a sentence begins; its entity is
+// nil where nothing is left.
+func (d *document) name(s *sentence, from, to int) mention {
+	toks := s.tokens
+	var ev evidence
+	begins := from == 0 || from == 1 && toks[0].kind == mark
+	for from < to {
+		word := strings.ToLower(toks[from].text)
+		if d.titles[word] {
+			if from++; from < to && toks[from].text == "." {
+				from++
+			}
+			ev[person], begins = 3, false
+			continue
+		}
+		if !d.stops[word] && !(begins && d.lower[word] && d.evidenceOf(word) == (evidence{})) {
+			break
+		}
+		from++
+		begins = begins && d.stops[word]
+		for from < to && d.connectors[toks[from].text] {
+			from++
+		}
+	}
+	for to > from && (d.connectors[toks[to-1].text] || d.stops[strings.ToLower(toks[to-1].text)]) {
+		to--
+	}
+	if from >= to || toks[from].taken {
+		return mention{}
+	}
+	words := to - from
+	word := strings.ToLower(toks[from].text)
+	known := d.byName[strings.ToLower(s.text[toks[from].from:toks[to-1].to])] != nil
+	before := ""
+	if from > 0 {
+		before = strings.ToLower(toks[from-1].text)
+	}
+	common := utf8.RuneCountInString(word) < 2 || d.lower[word] && !allCapitals(toks[from].text) ||
+		begins && (to < len(toks) && toks[to].taken || strings.HasSuffix(word, "ing") || strings.HasSuffix(word, "ly")) ||
+		d.german && (begins || d.germanArticles[before] || !d.places[before] && ev[person] == 0 && d.evidenceOf(word) == (evidence{}))
+	if words == 1 && !known && common {
+		return mention{}
+	}
+	if d.places[before] {
+		ev[place] += 2
+	}
+	after := ""
+	if to < len(toks) {
+		after = strings.ToLower(toks[to].text)
+		if after == "." && words > 1 && abbreviated(toks[to-1].text) {
+			to++ // Inc.
+		}
+	}
+	for i := from; i < to; i++ {
+		toks[i].taken = true
+		ev.add(d.evidenceOf(strings.ToLower(toks[i].text)))
+	}
+	if ev[org] == 0 && words >= 2 && words <= 4 && !strings.ContainsAny(s.text[toks[from].from:toks[to-1].to], "0123456789&") {
+		ev[person] += 1.5
+	}
+	ev[org]++
+	ev[place] += 0.9
+	ev[thing] += 0.5
+	if words == 1 && allCapitals(toks[from].text) {
+		ev[org]++
+	}
+	e := d.enter(s, toks[from].from, toks[to-1].to, ev)
+	if e != nil && len(e.words) < 32 {
+		e.words = append(e.words, before, after)
+	}
+	return mention{from, to, e}
+}
+
+// enter adds a mention to the entity of its name, which may be new, an alias of
+// one that is there, or the short form in brackets behind it. It returns nil
+// where there are too many.
+func (d *document) enter(s *sentence, from, to int, ev evidence) *entity {
+	d.counts.Mentions++
+	name := strings.Join(strings.Fields(s.text[from:to]), " ")
+	key := strings.ToLower(name)
+	e := d.byName[key]
+	if e == nil {
+		if len(d.entities) >= maxEntities || name == "" {
+			return nil
+		}
+		if e = d.shortened(s, name, from); e != nil {
+			e.aliases = append(e.aliases, name)
+		} else {
+			e = &entity{name: name, words: strings.Fields(key)}
+			d.entities = append(d.entities, e)
+			d.alias(e, ev)
+		}
+		d.byName[key] = e
+	}
+	if len(e.mentions) < maxMentions {
+		at := s.at + utf8.RuneCountInString(s.text[:from])
+		e.mentions = append(e.mentions, extraction.Span{Quote: s.text[from:to], Start: at, End: at + utf8.RuneCountInString(s.text[from:to])})
+		e.evidence.add(ev)
+	}
+	return e
+}
+
+// alias lets the last word of a person's name, and the first of a company's,
+// stand for the whole.
+func (d *document) alias(e *entity, ev evidence) {
+	words := strings.Fields(e.name)
+	short := words[len(words)-1]
+	if d.companies[strings.Trim(strings.ToLower(short), ".")] {
+		short = strings.Join(words[:len(words)-1], " ")
+	} else if ev[person] <= ev[org] || len(words) > 3 {
+		return
+	}
+	if key := "\x00" + strings.ToLower(short); len(words) > 1 && d.byName[key] == nil {
+		d.byName[key] = e
+	}
+}
+
+// shortened returns the entity that a name is a short form of.
+func (d *document) shortened(s *sentence, name string, from int) *entity {
+	if e := d.byName["\x00"+strings.ToLower(name)]; e != nil {
+		return e
+	}
+	if from == 0 || s.text[from-1] != '(' || !allCapitals(name) || len(d.entities) == 0 {
+		return nil
+	}
+	last, initials := d.entities[len(d.entities)-1], ""
+	for word := range strings.FieldsSeq(last.name) {
+		initials += word[:1]
+	}
+	if initials != name {
+		return nil
+	}
+	return last
+}
+
+func allCapitals(word string) bool {
+	return utf8.RuneCountInString(word) > 1 && !strings.ContainsFunc(word, unicode.IsLower) && strings.ContainsFunc(word, unicode.IsUpper)
+}

@@ -226,7 +226,7 @@ func (d *document) enter(s *sentence, from, to int, ev evidence) *entity {
 	}
 	if len(e.mentions) < maxMentions {
 		at := s.at + utf8.RuneCountInString(s.text[:from])
-		e.mentions = append(e.mentions, extraction.Span{Quote: s.text[from:to], Start: at, End: at + utf8.RuneCountInString(s.text[from:to])})
+		e.mentions = append(e.mentions, extraction.Span{Quote: s.text[from:to], Start: at, End: at + utf8.RuneCountInString(s.text[from:to]), LookedUp: true})
 		e.evidence.add(ev)
 	}
 	return e

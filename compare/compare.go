@@ -1,10 +1,45 @@
+// Package compare says whether a candidate run did better than a base run over
+// the same items, by how much, and whether that can be trusted.
+//
+// It is pure: runs come as streams of outcome values through a Source, results
+// go out as data (Comparison), nothing is printed and nothing opened. It knows
+// no harness: what was matched is turned into words by the caller.
+//
+// One comparison goes through these steps:
+//
+//  1. check that the runs can be compared at all: same items with the same
+//     content, same scorer and options, both complete. Otherwise the Result
+//     holds every Mismatch and nothing else.
+//  2. go through both runs item by item, in order of their ids, and keep of each
+//     only the difference of each score; a failed item counts as 0 wherever its
+//     expected output defines the score, trials are averaged within the item;
+//  3. estimate: paired difference with its interval, clustered if asked for,
+//     sign-flip p-value, Holm's correction over the secondary scores, pooled
+//     difference by paired bootstrap, McNemar on yes/no results;
+//  4. warn of what makes the numbers weak;
+//  5. judge the rules of a Gate: pass, fail or inconclusive, each with its reason.
+//
+// Rank compares every two of several runs in the same way and puts them in order
+// (Leaderboard); Gate.JudgeRun asks the rules of one run by itself.
+//
+// The formulas stand in package stats. Exchanging base and candidate negates
+// every difference and leaves every p-value.
+//
+//	c, err := compare.New(compare.Config{Gate: gate})
+//	result, err := c.Compare(ctx, base, candidate)
+//	os.Exit(cli.ExitCode(result.Err()))
 package compare
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"iter"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"extraction-experiment/outcome"
 )
@@ -206,4 +241,136 @@ func (r *collector) order() []string {
 		}
 	}
 	return names
+}
+
+// Epsilon is up to what size a difference is none: a regression is a difference
+// of an item below −Epsilon, and a value this near to a threshold is at it.
+const Epsilon = 1e-9
+
+// Config says how runs are compared. The zero value is usable.
+type Config struct {
+	// Metric is the primary score, the one that decides; "" is the primary
+	// score of the base.
+	Metric string
+	// ClusterBy is a key of the items' metadata, with dots between nested
+	// keys. Items of equal value share a source and are not independent. ""
+	// takes every item for itself.
+	ClusterBy string
+	// Seed drives the permutation test and the bootstrap; 0 is 1.
+	Seed uint64
+	// Flips is how many combinations of signs are drawn where there are too
+	// many for all; 0 is 10,000.
+	Flips int
+	// Changed is how many of the items that changed most are kept; 0 is 10,
+	// negative none.
+	Changed int
+	// Order lists score names in the order in which they are shown; scores
+	// that it does not name follow in alphabetical order.
+	Order []string
+	// LowerIsBetter names scores of which less is better; outcome.ErrorScore
+	// always is.
+	LowerIsBetter []string
+	// Identities are keys of the runs' metadata that must be equal when either
+	// run has them; of harness "answers" both must have them. Nil is
+	// pdf_sha256 and questions_sha256.
+	Identities []string
+	// Matches lists what an explanation says was matched, one line each; nil
+	// leaves matches out. Lines that say the same are the same match.
+	Matches func(explanation json.RawMessage) ([]string, error)
+	// Gate is judged for every candidate; the zero value judges nothing.
+	Gate Gate
+}
+
+// Comparer compares runs. Safe for concurrent use if Config.Matches is.
+type Comparer struct{ config Config }
+
+// New checks the configuration and returns all that is wrong with it at once.
+func New(cfg Config) (*Comparer, error) {
+	var problems []error
+	if cfg.Flips < 0 {
+		problems = append(problems, fmt.Errorf("flips: %d is negative", cfg.Flips))
+	}
+	problems = append(problems, cfg.Gate.check())
+	if cfg.Seed == 0 {
+		cfg.Seed = 1
+	}
+	if cfg.Flips == 0 {
+		cfg.Flips = 10_000
+	}
+	if cfg.Changed == 0 {
+		cfg.Changed = 10
+	}
+	if cfg.Identities == nil {
+		cfg.Identities = []string{outcome.PDFSHA256, outcome.QuestionsSHA256}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	return &Comparer{cfg}, nil
+}
+
+// lower reports whether less of a score is better.
+func (c Config) lower(score string) bool {
+	return score == outcome.ErrorScore || slices.Contains(c.LowerIsBetter, score)
+}
+
+// Source is one run, wherever it lies. It is read from the start several times
+// when there are several candidates. After an error a sequence ends.
+type Source interface {
+	// Where says where the run is from, for the report: a file's path, or
+	// that the run was read from Langfuse.
+	Where() string
+	Header(ctx context.Context) (outcome.Header, error)
+	// Footer returns ok == false while the run is not finished.
+	Footer(ctx context.Context) (f outcome.Footer, ok bool, err error)
+	// Items returns every item of the run once, in any order.
+	Items(ctx context.Context) iter.Seq2[Item, error]
+	// Outcomes returns the newest attempt of every item and trial, ordered by
+	// the bytes of the item id, then by trial. Groups, comments of scores and
+	// explanations may be missing, and so are then the breakdown by type and
+	// what was matched.
+	Outcomes(ctx context.Context) iter.Seq2[outcome.Outcome, error]
+}
+
+// Cautious is a Source that knows what cannot be checked of it; a comparison
+// with it says so.
+type Cautious interface {
+	Unchecked() []string
+}
+
+// Item is what is compared of an item before its outcome is.
+type Item struct {
+	ID string
+	// Hash is that of input and expected output; "" is unknown, and then only
+	// the fingerprint of the dataset vouches for the content.
+	Hash string
+	// Metadata is looked at only with Config.ClusterBy.
+	Metadata json.RawMessage
+}
+
+// decimal writes a number for a reason, with at most six significant digits.
+func decimal(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+
+// signed writes a difference with its sign.
+func signed(v float64) string {
+	text := strconv.FormatFloat(v, 'f', 4, 64)
+	if strings.Trim(text, "-0.") == "" {
+		if v == 0 {
+			return "0"
+		}
+		text = strconv.FormatFloat(v, 'g', 2, 64)
+	}
+	if v > 0 {
+		text = "+" + text
+	}
+	return text
+}
+
+// list joins the first of total words.
+func list(shown []string, total int) string {
+	text := strings.Join(shown, ", ")
+	if more := total - len(shown); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }

@@ -1,8 +1,20 @@
 package compare
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
 	"maps"
+	"math"
 	"slices"
+	"time"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/stats"
+	"extraction-experiment/outcome"
 )
 
 // pairUp compares two runs, all but what depends on the other pairs, which the
@@ -59,4 +71,404 @@ func concludePairs(pairs []Pair, scores []*Score) {
 	for i, s := range scores {
 		pairs[i].PHolm, pairs[i].Verdict = s.PHolm, s.verdict()
 	}
+}
+
+// units gathers the outcomes of a run item by item, and hands every outcome to
+// each as well. It refuses a source whose outcomes are not in order.
+func units(ctx context.Context, s Source, each func(outcome.Outcome)) iter.Seq2[*unit, error] {
+	return func(yield func(*unit, error) bool) {
+		var u *unit
+		for o, err := range s.Outcomes(ctx) {
+			if err == nil && u != nil && o.Item < u.id {
+				err = fmt.Errorf("reading %s: item %q stands behind %q, outcomes must come in order of their ids", s.Where(), o.Item, u.id)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			each(o)
+			if u != nil && o.Item == u.id {
+				u.add(o)
+				continue
+			}
+			if u != nil && !yield(u, nil) {
+				return
+			}
+			u = newUnit(o)
+		}
+		if u != nil {
+			yield(u, nil)
+		}
+	}
+}
+
+// pairs goes through two runs at once. An item that has no outcome in one of
+// them comes with nil there.
+func pairs(base, cand iter.Seq2[*unit, error], pair func(base, cand *unit)) error {
+	nextBase, stopBase := iter.Pull2(base)
+	defer stopBase()
+	nextCand, stopCand := iter.Pull2(cand)
+	defer stopCand()
+	b, err, inBase := nextBase()
+	if err != nil {
+		return err
+	}
+	c, err, inCand := nextCand()
+	if err != nil {
+		return err
+	}
+	for inBase || inCand {
+		left := inBase && (!inCand || b.id <= c.id)
+		right := inCand && (!inBase || c.id <= b.id)
+		var ofBase, ofCand *unit
+		if left {
+			ofBase = b
+			if b, err, inBase = nextBase(); err != nil {
+				return err
+			}
+		}
+		if right {
+			ofCand = c
+			if c, err, inCand = nextCand(); err != nil {
+				return err
+			}
+		}
+		pair(ofBase, ofCand)
+	}
+	return nil
+}
+
+// unit is one item of one run: its trials averaged. Trials are no more items.
+type unit struct {
+	id      string
+	trials  int
+	failed  int
+	values  []value
+	groups  []outcome.Group
+	cost    amount
+	latency amount
+	results []result
+	first   outcome.Outcome // of the first trial, without its calls and output
+}
+
+// result is what a trial came to.
+type result struct {
+	class  outcome.Class
+	output json.RawMessage
+}
+
+// sameResults reports whether every trial is known to have failed in the same way
+// in both runs, or to have the same output.
+func (u *unit) sameResults(v *unit) bool {
+	return slices.EqualFunc(u.results, v.results, func(a, b result) bool {
+		return a.class == b.class && (a.class != outcome.OK || isValue(a.output)) && sameJSON(a.output, b.output)
+	})
+}
+
+// sameJSON reports whether two values are equal, however they are written.
+func sameJSON(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	x, err := dataset.Canonical(a)
+	if err != nil {
+		return false
+	}
+	y, err := dataset.Canonical(b)
+	return err == nil && bytes.Equal(x, y)
+}
+
+// value is one score of an item over its trials.
+type value struct {
+	name     string
+	sum      float64
+	n        int // trials that count, failed ones as 0
+	num, den int64
+	ratios   int  // trials with a usable ratio
+	boolean  bool // a value means no or yes
+	weight   *float64
+}
+
+func newUnit(o outcome.Outcome) *unit {
+	u := &unit{id: o.Item, first: o}
+	u.first.Output, u.first.Calls, u.first.Groups, u.first.Warnings = nil, nil, nil, nil
+	u.add(o)
+	return u
+}
+
+func (u *unit) add(o outcome.Outcome) {
+	u.trials++
+	u.results = append(u.results, result{o.Class, o.Output})
+	if o.Failed() {
+		u.failed++
+	}
+	seen := len(u.values)
+	for i, s := range o.Scores {
+		if _, twice := outcome.Lookup(o.Scores[:i], s.Name); twice {
+			continue // named twice in one outcome: the first counts
+		}
+		u.value(s.Name, seen).add(s, o.Failed())
+	}
+	u.groups = append(u.groups, o.Groups...)
+	if o.CostUSD != nil && usable(*o.CostUSD) {
+		u.cost.sum += *o.CostUSD
+		u.cost.n++
+	}
+	if o.Latency > 0 && o.FromCache == 0 { // a hit says nothing of the model
+		u.latency.sum += float64(o.Latency) / float64(time.Millisecond)
+		u.latency.n++
+	}
+}
+
+// value returns the score of that name; only the first so many can be there.
+func (u *unit) value(name string, seen int) *value {
+	for i := range u.values[:seen] {
+		if u.values[i].name == name {
+			return &u.values[i]
+		}
+	}
+	u.values = append(u.values, value{name: name})
+	return &u.values[len(u.values)-1]
+}
+
+// add takes a score into account. Without a value it counts as 0 when the item
+// failed, since it stands there only if the expected output defines it.
+func (v *value) add(s outcome.Score, failed bool) {
+	if v.weight == nil && s.Weight != nil && *s.Weight >= 0 && usable(*s.Weight) {
+		v.weight = s.Weight
+	}
+	switch {
+	case s.Value != nil && usable(*s.Value):
+		v.sum += *s.Value
+		v.n++
+		v.boolean = v.boolean || s.Boolean
+		if r := s.Ratio; r.Usable() {
+			v.num += r.Num
+			v.den += r.Den
+			v.ratios++
+		}
+	case failed:
+		v.n++
+	}
+}
+
+// mean is the item's value; undefined when no trial has one.
+func (v value) mean() (float64, bool) {
+	if v.n == 0 {
+		return 0, false
+	}
+	return v.sum / float64(v.n), true
+}
+
+// usable bounds values so that differences can be added up; NaN is not usable.
+func usable(v float64) bool { return math.Abs(v) <= stats.Limit/4 }
+
+// Mismatch is one reason why two runs cannot be compared.
+type Mismatch struct {
+	What      string `json:"what"`
+	Base      string `json:"base"`
+	Candidate string `json:"candidate"`
+	Advice    string `json:"advice,omitempty"` // what makes them comparable
+}
+
+// String says it in one line.
+func (m Mismatch) String() string { return m.between("the base", "the candidate") }
+
+func (m Mismatch) between(base, candidate string) string {
+	text := m.What
+	if m.Base != "" || m.Candidate != "" {
+		text += fmt.Sprintf(": %s in %s, %s in %s", m.Base, base, m.Candidate, candidate)
+	}
+	if m.Advice != "" {
+		text += "; " + m.Advice
+	}
+	return text
+}
+
+// absent stands for what a run does not say.
+const absent = "unknown"
+
+// compareHeaders lists what differs between the descriptions of two runs. A
+// hash that is missing is no hash that is equal.
+func (c *Comparer) compareHeaders(base, cand outcome.Header) []Mismatch {
+	var list []Mismatch
+	differ := func(what, b, c string) {
+		list = append(list, Mismatch{What: what, Base: orAbsent(b), Candidate: orAbsent(c)})
+	}
+	must := func(what, b, c string) {
+		if b != c || b == "" {
+			differ(what, b, c)
+		}
+	}
+	if base.Harness != cand.Harness {
+		differ("harness", base.Harness, cand.Harness)
+	}
+	must("fingerprint of the dataset", base.Dataset.Fingerprint, cand.Dataset.Fingerprint)
+	if base.Dataset.Fingerprint != cand.Dataset.Fingerprint && base.Dataset.Selection != cand.Dataset.Selection {
+		differ("selection of items", orAll(base.Dataset.Selection), orAll(cand.Dataset.Selection))
+	}
+	must("scorer version", base.Scorer.Version, cand.Scorer.Version)
+	if b, c := base.Scorer.Version, cand.Scorer.Version; b != c && b != "" && c != "" && base.Harness == "extraction" {
+		list[len(list)-1].Advice = "experiment rescore scores the results of the older run again, without the model"
+	}
+	list = append(list, compareOptions(base.Scorer.Options, cand.Scorer.Options)...)
+	for _, key := range c.config.Identities {
+		b, inBase := base.Metadata[key]
+		c, inCand := cand.Metadata[key]
+		if key == outcome.QuestionsSHA256 && inBase && inCand && base.Dataset.Fingerprint != "" && base.Dataset.Fingerprint == cand.Dataset.Fingerprint {
+			continue // the same questions, hashed in another form by an earlier version
+		}
+		if b != c || base.Harness == "answers" && (!inBase || !inCand) {
+			differ(key, b, c)
+		}
+	}
+	return list
+}
+
+// compareOptions names the scoring options that differ.
+func compareOptions(base, cand json.RawMessage) []Mismatch {
+	if bytes.Equal(base, cand) {
+		return nil
+	}
+	b, bErr := options(base)
+	c, cErr := options(cand)
+	if bErr != nil || cErr != nil {
+		return []Mismatch{{What: "scoring options", Base: orAbsent(string(base)), Candidate: orAbsent(string(cand))}}
+	}
+	var list []Mismatch
+	both := maps.Clone(b)
+	maps.Copy(both, c)
+	for _, key := range slices.Sorted(maps.Keys(both)) {
+		if b[key] != c[key] {
+			list = append(list, Mismatch{What: "scoring option " + key, Base: orAbsent(b[key]), Candidate: orAbsent(c[key])})
+		}
+	}
+	return list
+}
+
+// options returns the canonical text of every option; none for an absent value.
+func options(raw json.RawMessage) (map[string]string, error) {
+	texts := map[string]string{}
+	if len(raw) == 0 {
+		return texts, nil
+	}
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &values); err != nil {
+		return nil, err
+	}
+	for key, value := range values {
+		text, err := dataset.Canonical(value)
+		if err != nil {
+			return nil, err
+		}
+		texts[key] = string(text)
+	}
+	return texts, nil
+}
+
+// complete returns a Mismatch for a run that is not finished.
+func complete(ctx context.Context, which string, s Source) ([]Mismatch, error) {
+	f, ok, err := s.Footer(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return []Mismatch{{What: "the " + which + " is not finished: it is going on, or it was killed; finish it with --resume"}}, nil
+	case f.Status != outcome.Complete:
+		return []Mismatch{{What: fmt.Sprintf("the %s is not complete (%s); finish it with --resume", which, f.Status)}}, nil
+	}
+	return nil, nil
+}
+
+// itemSet is what is kept of the items of the base: the hash of each.
+type itemSet map[string]string
+
+// compareItems lists which items are in one run only, and which differ.
+func (set itemSet) compareItems(ctx context.Context, cand Source) ([]Mismatch, error) {
+	left := maps.Clone(set)
+	var added, changed []string
+	for item, err := range cand.Items(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		hash, known := set[item.ID]
+		switch {
+		case !known:
+			added = append(added, item.ID)
+		case hash != "" && item.Hash != "" && hash != item.Hash:
+			changed = append(changed, item.ID)
+		}
+		delete(left, item.ID)
+	}
+	var found []Mismatch
+	for _, group := range []struct {
+		ids  []string
+		what string
+	}{
+		{slices.Collect(maps.Keys(left)), "only in the base"},
+		{added, "only in the candidate"},
+		{changed, "with other content"},
+	} {
+		if len(group.ids) > 0 {
+			found = append(found, affected(group.ids, group.what))
+		}
+	}
+	return found, nil
+}
+
+// affected is a Mismatch about some items, of which it names the first.
+func affected(ids []string, what string) Mismatch {
+	slices.Sort(ids)
+	return Mismatch{What: fmt.Sprintf("%s %s: %s", printable.Counted(len(ids), "item"), what, list(ids[:min(5, len(ids))], len(ids)))}
+}
+
+func orAbsent(text string) string {
+	if text == "" {
+		return absent
+	}
+	return text
+}
+
+func orAll(selection string) string {
+	if selection == "" {
+		return "all"
+	}
+	return selection
+}
+
+// doubt says why the difference of a score says nothing of the runs, to be read
+// after its name; "" for one that does. It is about scores of external evaluators: the two runs must have
+// asked the same one, and it must have answered for every output.
+func doubt(name string, base, cand outcome.Summary) string {
+	b, inBase := custom(name, base)
+	c, inCand := custom(name, cand)
+	switch {
+	case !inBase && !inCand:
+		return ""
+	case inBase && inCand && !b.Same(c):
+		return "comes from another evaluator, or one that has changed: its difference says nothing of the runs"
+	}
+	for _, side := range []struct {
+		which string
+		outcome.Summary
+	}{{"base", base}, {"candidate", cand}} {
+		if stat, ok := side.Scores.Lookup(name); ok && stat.Unanswered > 0 {
+			return fmt.Sprintf("has no value for %s of the %s: the evaluator gave none", unanswered(stat), side.which)
+		}
+	}
+	return ""
+}
+
+func custom(name string, s outcome.Summary) (outcome.CustomScorer, bool) {
+	for _, c := range s.Run.CustomScorers {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return outcome.CustomScorer{}, false
+}
+
+// unanswered says for how many items an evaluator gave no score.
+func unanswered(s outcome.Stat) string {
+	return fmt.Sprintf("%d of %s", s.Unanswered, printable.Counted(s.N+s.Failed+s.Unanswered, "item"))
 }

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/outcome"
 )
@@ -146,4 +149,177 @@ func compareKnown(a, b *float64, sign int) int {
 		return -1
 	}
 	return sign * cmp.Compare(*a, *b)
+}
+
+// Leaderboard is what ranking several runs of the same items comes to; its JSON
+// is what --json prints of a sweep. Numbers are not rounded.
+type Leaderboard struct {
+	Metric    string   `json:"metric"`
+	ClusterBy string   `json:"cluster_by"`
+	Seed      uint64   `json:"seed"`
+	Runs      []Ranked `json:"runs"`  // the best first
+	Pairs     []Pair   `json:"pairs"` // every two runs, the better ranked one first
+	Warnings  []string `json:"warnings"`
+}
+
+// Ranked is one run of a Leaderboard.
+type Ranked struct {
+	Rank int `json:"rank"` // from 1; runs of the same mean share one; 0 without a mean
+	Side
+	// Mean is the mean of the metric over N items, failed ones as 0, trials
+	// averaged within the item; CI95 is its interval, as that of outcome.Stat.
+	Mean *float64    `json:"mean"`
+	CI95 *[2]float64 `json:"ci95"`
+	N    int         `json:"n"`
+	// CostPerItem is what one item costs in one trial, in USD; nil is unknown.
+	// With CostPartly it is only a lower bound.
+	CostPerItem *float64 `json:"cost_per_item_usd"`
+	CostPartly  bool     `json:"cost_partly_unknown"`
+	// Front says that no other run is at least as good and at most as dear, and
+	// better in one of the two: by the means as they are. Nil where mean or cost
+	// are not known.
+	Front *bool `json:"pareto_front"`
+	// Tied says that the run is not shown to differ from the best one, allowing
+	// for all pairs that were compared.
+	Tied bool `json:"tied_with_best"`
+	// Gate is what the rules of the run come to, filled in by the caller; nil
+	// without rules.
+	Gate *GateResult `json:"gate,omitempty"`
+}
+
+// Pair compares two runs of a Leaderboard by the metric.
+type Pair struct {
+	First  string `json:"first"`
+	Second string `json:"second"`
+	// Incompatible lists why the two cannot be compared; the rest is then empty.
+	Incompatible []Mismatch  `json:"incompatible"`
+	N            int         `json:"n"`
+	Difference   *float64    `json:"difference"` // mean of second − first
+	CI95         *[2]float64 `json:"ci95"`       // of Difference, not corrected
+	P            *float64    `json:"p"`
+	PHolm        *float64    `json:"p_holm"` // corrected for the number of pairs
+	Wins         int         `json:"wins"`   // items where the second is better
+	Losses       int         `json:"losses"`
+	Ties         int         `json:"ties"`
+	// Verdict is that of the second, as in a comparison of the two, if PHolm is at
+	// most 0.05 too; else Unclear.
+	Verdict Verdict `json:"verdict"`
+}
+
+// ToBest compares the run at i with the best one; the zero Pair for the best one
+// itself.
+func (l Leaderboard) ToBest(i int) Pair {
+	if i == 0 || i > len(l.Pairs) {
+		return Pair{}
+	}
+	return l.Pairs[i-1] // the first pairs are those of the best
+}
+
+// Err is a *PairError for runs that cannot be compared, one for every second run;
+// nil if all can.
+func (l Leaderboard) Err() error {
+	var problems []error
+	seen := map[string]bool{}
+	for _, p := range l.Pairs {
+		if len(p.Incompatible) > 0 && !seen[p.Second] {
+			seen[p.Second] = true
+			problems = append(problems, &PairError{p})
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// PairError says that two runs of a Leaderboard cannot be compared.
+type PairError struct{ Pair Pair }
+
+// Error lists everything that differs, one per line.
+func (e *PairError) Error() string {
+	return fmt.Sprintf("%s and %s cannot be compared:\n%s", e.Pair.First, e.Pair.Second, strings.Join(e.Pair.Reasons(), "\n"))
+}
+
+// Reasons says in one line each why the two cannot be compared.
+func (p Pair) Reasons() []string {
+	var lines []string
+	for _, m := range p.Incompatible {
+		lines = append(lines, m.between("the first", "the second"))
+	}
+	return lines
+}
+
+// ExitCode is that of runs that cannot be compared.
+func (e *PairError) ExitCode() int { return 2 }
+
+// place numbers the runs, marks the Pareto front and those that are not shown
+// to differ from the best.
+func place(entries []*entry, pairs []Pair, lower bool) []Ranked {
+	runs := make([]Ranked, len(entries))
+	for i, e := range entries {
+		runs[i] = e.Ranked
+		r := &runs[i]
+		switch {
+		case r.Mean == nil:
+		case i > 0 && runs[i-1].Mean != nil && *runs[i-1].Mean == *r.Mean:
+			r.Rank = runs[i-1].Rank
+		default:
+			r.Rank = i + 1
+		}
+		// The pairs of the best run are the first ones.
+		r.Tied = i == 0 || r.Mean != nil && len(pairs[i-1].Incompatible) == 0 && pairs[i-1].Verdict != Worse
+	}
+	for i := range runs {
+		if !runs[i].placeable() {
+			continue
+		}
+		front := true
+		for j := range runs {
+			front = front && !runs[j].dominates(runs[i], lower)
+		}
+		runs[i].Front = &front
+	}
+	return runs
+}
+
+// placeable reports whether quality and cost are both known.
+func (r Ranked) placeable() bool { return r.Mean != nil && r.CostPerItem != nil && !r.CostPartly }
+
+// dominates reports whether r is at least as good as the other and at most as
+// dear, and better in one of the two.
+func (r Ranked) dominates(other Ranked, lower bool) bool {
+	if !r.placeable() {
+		return false
+	}
+	quality := *r.Mean - *other.Mean
+	if lower {
+		quality = -quality
+	}
+	saved := *other.CostPerItem - *r.CostPerItem
+	return quality >= 0 && saved >= 0 && (quality > 0 || saved > 0)
+}
+
+// rankWarnings says what makes a leaderboard weak.
+func rankWarnings(l Leaderboard) []string {
+	list := []string{}
+	warn := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	if len(l.Runs) > 2 {
+		warn("%d runs, %d pairs: p (Holm) and verdicts allow for that, intervals do not; the best of several looks better than it is: confirm it on other items", len(l.Runs), len(l.Pairs))
+	}
+	unknown, few := 0, 0
+	for _, r := range l.Runs {
+		if !r.placeable() {
+			unknown++
+		}
+		if r.N < fewItems {
+			few++
+		}
+		if f := r.Summary.Items.Failed; f > 0 {
+			warn("%s: %d of %d outcomes failed and count as 0", r.Summary.Run.Name, f, r.Summary.Items.Planned)
+		}
+	}
+	if few > 0 {
+		warn("few items: intervals are rough, and only large differences can be found")
+	}
+	if unknown > 0 {
+		warn("the cost of %s is not known, or not of every item: not part of the Pareto front", printable.Counted(unknown, "run"))
+	}
+	return list
 }

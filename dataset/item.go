@@ -12,7 +12,24 @@
 //	err = fingerprint.Add(located.ID, hash)                         // what they all are
 package dataset
 
-import "encoding/json"
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
 
 // Item is one case of a dataset.
 type Item struct {
@@ -39,4 +56,341 @@ type Located struct {
 	// Warnings name what was read but may not be what the writer meant, such
 	// as a key that is not a key of an item.
 	Warnings []string
+}
+
+// identify checks the id, or derives one.
+func identify(located *Located) error {
+	if located.ID != "" {
+		if err := ValidID(located.ID); err != nil {
+			return wrong(fieldID, "%v", err)
+		}
+		return nil
+	}
+	if located.Input == nil {
+		return wrong(fieldID, "is missing, and there is no input to derive one from")
+	}
+	id, err := DeriveID(located.Item)
+	if err != nil {
+		return wrong(fieldInput, "%v", err)
+	}
+	located.ID, located.DerivedID = id, true
+	return nil
+}
+
+// MaxID is the longest id of an item, in characters: the limit of Langfuse.
+const MaxID = 255
+
+// ValidID says why an id cannot be used: it is empty, too long, or holds
+// control characters or bytes that are not UTF-8.
+func ValidID(id string) error {
+	switch {
+	case id == "":
+		return errors.New("is empty")
+	case !utf8.ValidString(id):
+		return errors.New("is not valid UTF-8")
+	case utf8.RuneCountInString(id) > MaxID:
+		return fmt.Errorf("has %d characters, at most %d are allowed", utf8.RuneCountInString(id), MaxID)
+	case strings.ContainsFunc(id, func(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }):
+		return fmt.Errorf("%q holds control characters", id)
+	}
+	return nil
+}
+
+// DeriveID makes an id of the canonical form of the input alone, so that it
+// depends neither on the order of a file nor on the gold: correcting the
+// expected output updates the item instead of making another. Two items with
+// equal inputs get equal ids.
+func DeriveID(item Item) (string, error) {
+	canonical, err := Canonical(item.Input)
+	if err != nil {
+		return "", err
+	}
+	return "item-" + hexSum(canonical)[:16], nil
+}
+
+// idHash stands for an id in memory: 128 bits of its sha256.
+type idHash [16]byte
+
+func hashID(id string) idHash {
+	sum := sha256.Sum256([]byte(id))
+	return idHash(sum[:16])
+}
+
+// Canonical writes a JSON value in the one form that every equal value has:
+// keys sorted by UTF-16 code units, no white space, strings with the least
+// escaping, numbers as in canonicalNumber. It follows RFC 8785, except that
+// integers keep all their digits however large they are.
+//
+// Absent (empty) is null. Of a repeated key the last value counts. An escaped
+// lone surrogate becomes U+FFFD. Errors: not one JSON value, not valid UTF-8,
+// or nested deeper than 10,000 levels. Time O(n log n), memory O(n).
+func Canonical(raw json.RawMessage) ([]byte, error) {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return []byte("null"), nil
+	}
+	v, err := Decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	return appendCanonical(make([]byte, 0, len(raw)), v), nil
+}
+
+// Decode reads one JSON value into nil, bool, string, json.Number, []any and
+// map[string]any. Errors: not one JSON value, not valid UTF-8, or nested deeper
+// than 10,000 levels.
+func Decode(raw json.RawMessage) (any, error) {
+	if !utf8.Valid(raw) {
+		return nil, errors.New("is not valid UTF-8")
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, fmt.Errorf("is not JSON: %w", err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, errors.New("is more than one JSON value")
+	}
+	return v, nil
+}
+
+// CanonicalValue writes a value of Decode as Canonical does. A value that holds
+// other types is a fault of the caller and panics.
+func CanonicalValue(v any) []byte { return appendCanonical(nil, v) }
+
+func appendCanonical(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(b, "null"...)
+	case bool:
+		if v {
+			return append(b, "true"...)
+		}
+		return append(b, "false"...)
+	case json.Number:
+		return append(b, canonicalNumber(v.String())...)
+	case string:
+		return appendString(b, v)
+	case []any:
+		b = append(b, '[')
+		for i, element := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendCanonical(b, element)
+		}
+		return append(b, ']')
+	case map[string]any:
+		b = append(b, '{')
+		for i, key := range slices.SortedFunc(maps.Keys(v), compareUTF16) {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendString(b, key), ':')
+			b = appendCanonical(b, v[key])
+		}
+		return append(b, '}')
+	}
+	panic(fmt.Sprintf("dataset: a decoded JSON value of type %T", v))
+}
+
+// compareUTF16 orders as JavaScript does: characters beyond U+FFFF, which
+// begin with a surrogate, stand before U+E000…U+FFFF.
+func compareUTF16(a, b string) int {
+	for len(a) > 0 && len(b) > 0 {
+		ra, na := utf8.DecodeRuneInString(a)
+		rb, nb := utf8.DecodeRuneInString(b)
+		if ra != rb {
+			return cmp.Compare(unit(ra), unit(rb))
+		}
+		a, b = a[na:], b[nb:]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// unit maps a code point so that the order of its values is that of UTF-16
+// code units: a pair is placed by its first unit, then by its second.
+func unit(r rune) int64 {
+	if r < 0x10000 {
+		return int64(r) << 16
+	}
+	high, low := utf16.EncodeRune(r)
+	return int64(high)<<16 | int64(low)
+}
+
+const hexDigits = "0123456789abcdef"
+
+func appendString(b []byte, s string) []byte {
+	b = append(b, '"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r == '\b':
+			b = append(b, '\\', 'b')
+		case r == '\t':
+			b = append(b, '\\', 't')
+		case r == '\n':
+			b = append(b, '\\', 'n')
+		case r == '\f':
+			b = append(b, '\\', 'f')
+		case r == '\r':
+			b = append(b, '\\', 'r')
+		case r < 0x20:
+			b = append(b, '\\', 'u', '0', '0', hexDigits[r>>4], hexDigits[r&15])
+		default:
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return append(b, '"')
+}
+
+// maxExponent bounds the exponents that are told apart: beyond it numbers are
+// absurd.
+const maxExponent = 1_000_000_000_000
+
+// canonicalNumber writes a JSON number in one form per value, in the style of
+// JavaScript (1.0, 1 and 10e-1 are 1; 1e21 is 1e+21).
+//
+// An integer keeps its exact digits. Any other number is the shortest decimal
+// that is the same float64; a number too small or too large for a float64
+// keeps its exact digits too.
+func canonicalNumber(literal string) string {
+	neg, digits, exp := decimal(literal)
+	if digits == "" {
+		return "0"
+	}
+	if exp < 0 {
+		f, err := strconv.ParseFloat(literal, 64)
+		if err == nil && f != 0 && !math.IsInf(f, 0) {
+			neg, digits, exp = decimal(strconv.FormatFloat(f, 'e', -1, 64))
+		}
+	}
+	text := javaScript(digits, exp)
+	if neg {
+		return "-" + text
+	}
+	return text
+}
+
+// decimal takes a number apart into digits × 10^exp without zeros at either
+// end of the digits; the digits of 0 are empty.
+func decimal(literal string) (neg bool, digits string, exp int64) {
+	literal, neg = strings.CutPrefix(literal, "-")
+	mantissa, power, _ := strings.Cut(strings.ToLower(literal), "e")
+	if power != "" {
+		exp = parseExponent(power)
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	exp -= int64(len(fraction))
+	digits = strings.TrimLeft(whole+fraction, "0")
+	trimmed := strings.TrimRight(digits, "0")
+	exp += int64(len(digits) - len(trimmed))
+	first := exp + int64(len(trimmed)) - 1 // power of the first digit
+	exp += min(max(first, -maxExponent), maxExponent) - first
+	return neg, trimmed, exp
+}
+
+// parseExponent reads an exponent of any length, kept small enough that adding
+// the length of the digits cannot overflow.
+func parseExponent(text string) int64 {
+	const bound = 1 << 60
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil && strings.HasPrefix(text, "-") {
+		n = -bound
+	} else if err != nil {
+		n = bound
+	}
+	return min(max(n, -bound), bound)
+}
+
+// javaScript lays out digits × 10^exp as Number::toString does: plain from
+// 1e-6 to 1e21, with an exponent elsewhere.
+func javaScript(digits string, exp int64) string {
+	n, k := int64(len(digits))+exp, int64(len(digits))
+	switch {
+	case k <= n && n <= 21:
+		return digits + strings.Repeat("0", int(n-k))
+	case 0 < n && n <= 21:
+		return digits[:n] + "." + digits[n:]
+	case -6 < n && n <= 0:
+		return "0." + strings.Repeat("0", int(-n)) + digits
+	}
+	sign := "+"
+	if n-1 < 0 {
+		sign = "-"
+	}
+	power := strconv.FormatInt(max(n-1, 1-n), 10)
+	if k == 1 {
+		return digits + "e" + sign + power
+	}
+	return digits[:1] + "." + digits[1:] + "e" + sign + power
+}
+
+func hexSum(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Hash returns the sha256, in hex, of the canonical JSON of
+// {"expected":…,"input":…}: what an item asks and what it counts as right. Its
+// id and metadata are not part of it; an absent value counts as null.
+func Hash(item Item) (string, error) {
+	expected, err := Canonical(item.Expected)
+	if err != nil {
+		return "", fmt.Errorf("expected output of item %q: %w", item.ID, err)
+	}
+	input, err := Canonical(item.Input)
+	if err != nil {
+		return "", fmt.Errorf("input of item %q: %w", item.ID, err)
+	}
+	h := sha256.New()
+	for _, part := range [][]byte{[]byte(`{"expected":`), expected, []byte(`,"input":`), input, []byte("}")} {
+		h.Write(part)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// Fingerprint sums up a whole dataset: the sha256 over the lines
+// "id TAB hash LF", one per item, sorted by the bytes of the id. Two runs are
+// comparable only on equal fingerprints.
+//
+// It takes the items one by one, already sorted, and keeps none of them. The
+// zero value is ready to use; not safe for concurrent use.
+type Fingerprint struct {
+	sum   hash.Hash
+	last  string
+	items int
+}
+
+// Add takes the next item's id and Hash. It refuses an id that does not come
+// after the one before: the fingerprint would depend on the order.
+func (f *Fingerprint) Add(id, hash string) error {
+	if f.sum == nil {
+		f.sum = sha256.New()
+	}
+	if f.items > 0 && id == f.last {
+		return fmt.Errorf("fingerprint: the id %q is there twice", id)
+	}
+	if f.items > 0 && id < f.last {
+		return fmt.Errorf("fingerprint: ids must be sorted, but %q came after %q", id, f.last)
+	}
+	if _, err := io.WriteString(f.sum, id+"\t"+hash+"\n"); err != nil {
+		return err
+	}
+	f.last = id
+	f.items++
+	return nil
+}
+
+// Items returns how many items were added.
+func (f *Fingerprint) Items() int { return f.items }
+
+// Sum returns the fingerprint of what was added so far, in hex. That of no
+// items is the sha256 of nothing.
+func (f *Fingerprint) Sum() string {
+	if f.sum == nil {
+		return hexSum(nil)
+	}
+	return hex.EncodeToString(f.sum.Sum(nil))
 }

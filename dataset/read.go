@@ -9,10 +9,58 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"path/filepath"
+	"strings"
 	"unicode/utf8"
 
 	"extraction-experiment/internal/wholefile"
 )
+
+// Format is a way to write items into a file.
+type Format string
+
+// The formats.
+const (
+	// JSONL is one item, a JSON object, per line.
+	JSONL Format = "jsonl"
+	// JSON is a list of items, or an object with the list under "items".
+	JSON Format = "json"
+	// CSV has a header row; see Read for the columns.
+	CSV Format = "csv"
+)
+
+// FormatOf tells the format from the end of a file name: .jsonl or .ndjson,
+// .json, .csv, in any case. The error names what is accepted.
+func FormatOf(name string) (Format, error) {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".jsonl", ".ndjson":
+		return JSONL, nil
+	case ".json":
+		return JSON, nil
+	case ".csv":
+		return CSV, nil
+	}
+	return "", &FormatError{Name: name}
+}
+
+// ParseFormat reads the name of a format, as a flag gives it.
+func ParseFormat(name string) (Format, error) {
+	switch f := Format(strings.ToLower(name)); f {
+	case JSONL, JSON, CSV:
+		return f, nil
+	}
+	return "", &FormatError{Name: name}
+}
+
+// FormatError says that a name tells no format.
+type FormatError struct{ Name string }
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("%q tells no format of items: use .jsonl, .json or .csv", e.Name)
+}
+
+// ExitCode is that of wrong usage.
+func (e *FormatError) ExitCode() int { return 64 }
 
 // MaxItem is the size, in bytes, above which an item (a line, a list element, a
 // row) is refused.
@@ -191,4 +239,140 @@ func invalidUTF8(b []byte) int {
 		i += n
 	}
 	return -1
+}
+
+// SyntaxError is something in a file of items that cannot be used.
+type SyntaxError struct {
+	File string
+	Line int    // from 1; 0 when the whole file is meant
+	Path string // which value ("expectedOutput.entities[2].name"); may be empty
+	Msg  string
+}
+
+// Error gives file, line, path and message: "x.jsonl: line 7: input: …".
+func (e *SyntaxError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.File)
+	if e.Line > 0 {
+		fmt.Fprintf(&b, ": line %d", e.Line)
+	}
+	if e.Path != "" {
+		b.WriteString(": " + e.Path)
+	}
+	b.WriteString(": " + e.Msg)
+	return b.String()
+}
+
+// ExitCode is that of malformed input.
+func (e *SyntaxError) ExitCode() int { return 64 }
+
+// maxProblems bounds how many problems are kept of one file.
+const maxProblems = 100
+
+// Problems collects what is wrong with a file, so that a person sees all of it
+// at once; of a hopeless file the first hundred are kept and the rest is
+// counted. The zero value is ready to use.
+type Problems struct {
+	kept []error
+	more int
+}
+
+// Add takes one more problem; nil is ignored.
+func (p *Problems) Add(err error) {
+	switch {
+	case err == nil:
+	case len(p.kept) < maxProblems:
+		p.kept = append(p.kept, err)
+	default:
+		p.more++
+	}
+}
+
+// Len returns how many problems there were, kept or not.
+func (p *Problems) Len() int { return len(p.kept) + p.more }
+
+// Err returns nil when there were none, else an error that lists them one per
+// line and has the exit code of malformed input.
+func (p *Problems) Err() error {
+	if p.Len() == 0 {
+		return nil
+	}
+	all := append([]error(nil), p.kept...)
+	if p.more > 0 {
+		all = append(all, fmt.Errorf("and %d more problems", p.more))
+	}
+	return &malformedError{errors.Join(all...)}
+}
+
+type malformedError struct{ error }
+
+func (e *malformedError) Unwrap() error { return e.error }
+
+func (e *malformedError) ExitCode() int { return 64 }
+
+// scanner cuts JSON values out of a stream without understanding them: it
+// knows strings, brackets and lines.
+type scanner struct {
+	in    *bufio.Reader
+	limit int // bytes of a value
+	line  int
+}
+
+// next returns the next byte that is not white space.
+func (s *scanner) next() (byte, error) {
+	for {
+		c, err := s.in.ReadByte()
+		if err != nil {
+			return 0, err
+		}
+		switch c {
+		case '\n':
+			s.line++
+		case ' ', '\t', '\r':
+		default:
+			return c, nil
+		}
+	}
+}
+
+// value appends the value that begins with c, which was read already. Of a
+// value larger than the limit nothing more is kept, but it is read to its end.
+// Where no value can begin (a comma, a closing bracket) it returns nothing.
+func (s *scanner) value(c byte, buf []byte) (value []byte, long bool, err error) {
+	depth, quoted, escaped := 0, false, false
+	for {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted && c == '\\':
+			escaped = true
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		}
+		if depth < 0 || depth == 0 && !quoted && isEnd(c) {
+			return buf, long, s.in.UnreadByte()
+		}
+		if c == '\n' {
+			s.line++
+		}
+		if long = long || len(buf) >= s.limit; !long {
+			buf = append(buf, c)
+		}
+		if depth == 0 && !quoted && (c == '"' || c == '}' || c == ']') {
+			return buf, long, nil
+		}
+		if c, err = s.in.ReadByte(); err != nil {
+			return buf, long, err
+		}
+	}
+}
+
+// isEnd tells the bytes at which a number, true, false or null ends.
+func isEnd(c byte) bool {
+	return c == ',' || c == ' ' || c == '\t' || c == '\r' || c == '\n'
 }

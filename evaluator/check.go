@@ -2,7 +2,11 @@ package evaluator
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -67,5 +71,107 @@ func (e *Evaluator) checkAddress(ctx context.Context) error {
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
 		return e.notAnswered(a.refused(resp, nil))
 	}
+	return nil
+}
+
+// Kind says in which way an evaluator misbehaved.
+type Kind string
+
+// The kinds of faults.
+const (
+	NotStarted  Kind = "not_started"  // the program is not there or cannot run
+	Unreachable Kind = "unreachable"  // no connection, or no access
+	TimedOut    Kind = "timeout"      // no answer in time; it was ended
+	Exited      Kind = "exit_status"  // it ended with another status than 0
+	Flooded     Kind = "flood"        // more output than an answer may have
+	Unread      Kind = "input_unread" // it answered without reading the request
+	Strayed     Kind = "left_running" // it ended and left processes behind
+	Status      Kind = "http_status"  // an endpoint refused
+	ModelFailed Kind = "model"        // the judging model gave no answer
+	NotJSON     Kind = "not_json"     // nothing, text, NaN, or more than one value
+	BadVerdict  Kind = "bad_verdict"  // JSON, but no verdict: fields, kinds, ranges
+)
+
+// Fault is an evaluation without a score.
+type Fault struct {
+	Kind    Kind
+	Message string
+	Err     error // the cause, where there is one
+}
+
+// Error returns the kind and what happened.
+func (f *Fault) Error() string { return string(f.Kind) + ": " + f.Message }
+
+// Unwrap returns the cause.
+func (f *Fault) Unwrap() error { return f.Err }
+
+// ExitCode is 69: what was asked for could not be had. Harnesses that expect
+// faults count them instead.
+func (f *Fault) ExitCode() int { return 69 }
+
+// Unavailable reports whether the evaluator was never there to be asked, so
+// that nothing is known of how it judges.
+func (f *Fault) Unavailable() bool { return f.Kind == NotStarted || f.Kind == Unreachable }
+
+// ofProgram says what an error of package proc means.
+func ofProgram(err error) error {
+	kind := NotStarted
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		kind = TimedOut
+	case proc.Is(err, proc.Exited):
+		kind = Exited
+	case proc.Is(err, proc.Flooded):
+		kind = Flooded
+	case proc.Is(err, proc.Unread):
+		kind = Unread
+	case proc.Is(err, proc.Orphaned):
+		kind = Strayed
+	}
+	return &Fault{kind, err.Error(), err}
+}
+
+// Fingerprint names what is asked: sha256 over the words of Command, the
+// content of those words of a script that are files (relative to Config.Dir),
+// and the text of a judge's prompt, as 64 hex digits. It changes when the
+// evaluator's own file is edited, and does not see what that file imports nor
+// what changes behind an address. Errors are those of reading a file.
+func (e *Evaluator) Fingerprint() (string, error) {
+	h := sha256.New()
+	for _, word := range e.Command() {
+		fmt.Fprintf(h, "%d:%s\n", len(word), word)
+	}
+	if e.cfg.Model != nil {
+		fmt.Fprintf(h, "prompt %s\n", e.cfg.Prompt.SHA256())
+	}
+	for _, word := range e.cfg.Script {
+		if err := e.addFile(h, word); err != nil {
+			return "", fmt.Errorf("taking the fingerprint of the evaluator: %w", err)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// addFile adds the digest of a file of the evaluator; a word that is none adds
+// nothing.
+func (e *Evaluator) addFile(h io.Writer, word string) (err error) {
+	path := word
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(e.cfg.Dir, path)
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil // an option, or a program of the PATH
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	digest := sha256.New()
+	if _, err := io.Copy(digest, f); err != nil {
+		return err
+	}
+	fmt.Fprintf(h, "file %x\n", digest.Sum(nil))
 	return nil
 }

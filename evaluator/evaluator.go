@@ -1,19 +1,44 @@
+// Package evaluator asks external evaluators for a score: a program, an HTTP
+// endpoint, or a language model that judges. It holds the protocol, which is
+// the same for all three, and contains what misbehaves.
+//
+// It does not say whether an evaluator can be trusted (that is the conformance
+// harness), and it knows nothing of runs or datasets. An address or a model is
+// asked again after 429, 5xx and broken connections; a program never is.
+//
+// One question goes through these steps:
+//
+//  1. the Case is written as one JSON object that carries the names of both
+//     generations of the protocol (docs/evaluators.md);
+//  2. the program, endpoint or model answers within Config.Timeout;
+//  3. the answer is read strictly: one JSON object with a finite score in
+//     [0,1], and hits and misses, or assertions;
+//  4. whatever is not that is a *Fault with a kind, never a score.
+//
+// A short example:
+//
+//	judge, err := evaluator.New(evaluator.Config{Script: []string{"python3", "judge.py"}})
+//	verdict, err := judge.Evaluate(ctx, evaluator.Case{Question: "7 * 8?", Reference: "56", Candidate: "56"})
 package evaluator
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/secret"
+	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/prompt"
 )
@@ -204,4 +229,213 @@ func (e *Evaluator) Command() []string {
 	default:
 		return []string{"model", e.cfg.ModelName, promptName(e.cfg.Prompt)}
 	}
+}
+
+// Case is what an evaluator judges. Every field may be empty.
+type Case struct {
+	Question  string // what was asked
+	Criteria  string // what a good answer does
+	Candidate string // the answer that is judged
+	Reference string // the answer that is expected
+
+	InputFiles, GuidelineFiles []string
+
+	// Item is set where the case is an item of an experiment.
+	Item *Item
+}
+
+// Item is the dataset item behind a case, as JSON.
+type Item struct {
+	ID        string          `json:"id"`
+	Input     json.RawMessage `json:"input,omitempty"`
+	Expected  json.RawMessage `json:"expected,omitempty"`
+	Extracted json.RawMessage `json:"extracted,omitempty"`
+	Metadata  json.RawMessage `json:"metadata,omitempty"`
+}
+
+type message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// request is the wire form: the names of the first generation, then those of
+// the second; an evaluator reads the ones it knows.
+type request struct {
+	Question         string    `json:"question"`
+	Criteria         string    `json:"criteria"`
+	CandidateAnswer  string    `json:"candidate_answer"`
+	ReferenceAnswer  string    `json:"reference_answer"`
+	ExpectedMessages []message `json:"expected_messages"`
+	InputMessages    []message `json:"input_messages"`
+	OutputMessages   []message `json:"output_messages"`
+	GuidelineFiles   []string  `json:"guideline_files"`
+	InputFiles       []string  `json:"input_files"`
+
+	Input          []message `json:"input"`
+	Output         []message `json:"output"`
+	Answer         string    `json:"answer"`
+	ExpectedOutput []message `json:"expected_output"`
+
+	Item *Item `json:"item,omitempty"`
+}
+
+// encode writes the case as one line of JSON with its end.
+func (c Case) encode() ([]byte, error) {
+	asked := []message{{"user", c.Question}}
+	answered := []message{{"assistant", c.Candidate}}
+	expected := []message{}
+	if c.Reference != "" {
+		expected = append(expected, message{"assistant", c.Reference})
+	}
+	r := request{
+		Question: c.Question, Criteria: c.Criteria, CandidateAnswer: c.Candidate, ReferenceAnswer: c.Reference,
+		ExpectedMessages: expected, InputMessages: asked, OutputMessages: answered,
+		GuidelineFiles: append([]string{}, c.GuidelineFiles...), InputFiles: append([]string{}, c.InputFiles...),
+		Input: asked, Output: answered, Answer: c.Candidate, ExpectedOutput: expected, Item: c.Item,
+	}
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(r); err != nil {
+		return nil, fmt.Errorf("writing the request to the evaluator: %w", err)
+	}
+	return line.Bytes(), nil
+}
+
+// Verdict is what an evaluator says of a case.
+type Verdict struct {
+	// Score is in [0,1].
+	Score float64
+	// Hits and Misses are what the answer does and does not do. In the second
+	// generation they are the assertions that passed and that did not.
+	Hits, Misses []string
+	// Reasoning may be empty.
+	Reasoning string
+	// Generation of the protocol that the answer used, 1 or 2.
+	Generation int
+
+	// Usage and CostUSD are those of a model that judged; nil is unknown. Call is
+	// what it was asked and answered, nil of others.
+	Usage   outcome.Usage
+	CostUSD *float64
+	Call    *outcome.Call
+}
+
+// Grade is a verdict in one word.
+type Grade string
+
+// The grades.
+const (
+	Pass       Grade = "pass"
+	Borderline Grade = "borderline"
+	Fail       Grade = "fail"
+)
+
+// GradeOf returns Pass for a score of at least 0.8, Borderline for one of at
+// least 0.6, else Fail.
+func GradeOf(score float64) Grade {
+	switch {
+	case score >= 0.8:
+		return Pass
+	case score >= 0.6:
+		return Borderline
+	default:
+		return Fail
+	}
+}
+
+// The limits of an answer, beyond which it is refused.
+const (
+	maxListed = 10_000
+	maxShown  = 200 // bytes of an answer in a message
+)
+
+// parseVerdict reads an answer: exactly one JSON object with a finite "score"
+// from 0 to 1, and "hits" and "misses", two lists of texts, or "assertions", a
+// list of {"text", "passed", "evidence"?}; "reasoning" is optional, other keys
+// are ignored. The error is a *Fault of kind NotJSON or BadVerdict that says
+// every field that is wrong.
+func parseVerdict(raw []byte) (Verdict, error) {
+	fields, err := oneObject(raw)
+	if err != nil {
+		return Verdict{}, &Fault{NotJSON, fmt.Sprintf("%v; it printed %q", err, excerpt(raw)), nil}
+	}
+	var v Verdict
+	problems := []error{v.readScore(fields)}
+	if given(fields["assertions"]) {
+		problems = append(problems, v.readAssertions(fields))
+	} else {
+		problems = append(problems, v.readLists(fields))
+	}
+	if raw := fields["reasoning"]; given(raw) && json.Unmarshal(raw, &v.Reasoning) != nil {
+		problems = append(problems, fmt.Errorf("reasoning: expected a text, got %s", excerpt(raw)))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return Verdict{}, &Fault{BadVerdict, inOneLine(problems), err}
+	}
+	return v, nil
+}
+
+func (v *Verdict) readScore(fields map[string]json.RawMessage) error {
+	raw := fields["score"]
+	if !given(raw) {
+		return errors.New("score is missing")
+	}
+	if err := json.Unmarshal(raw, &v.Score); err != nil {
+		return fmt.Errorf("score: expected a number, got %s", excerpt(raw))
+	}
+	if !(v.Score >= 0 && v.Score <= 1) {
+		return fmt.Errorf("score: %s is not from 0 to 1", excerpt(raw))
+	}
+	return nil
+}
+
+// readLists reads the first generation.
+func (v *Verdict) readLists(fields map[string]json.RawMessage) error {
+	v.Generation = 1
+	var problems []error
+	for _, list := range []struct {
+		key string
+		to  *[]string
+	}{{"hits", &v.Hits}, {"misses", &v.Misses}} {
+		raw := fields[list.key]
+		switch {
+		case !given(raw):
+			problems = append(problems, fmt.Errorf("%s is missing", list.key))
+		case json.Unmarshal(raw, list.to) != nil || len(*list.to) > maxListed || hasNull(raw):
+			problems = append(problems, fmt.Errorf("%s: expected a list of at most %d texts, got %s", list.key, maxListed, excerpt(raw)))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// hasNull finds a null in a list of texts, which would read as an empty text.
+func hasNull(raw json.RawMessage) bool {
+	var values []*string
+	return json.Unmarshal(raw, &values) == nil && slices.Contains(values, nil)
+}
+
+// readAssertions reads the second generation.
+func (v *Verdict) readAssertions(fields map[string]json.RawMessage) error {
+	v.Generation = 2
+	var list []struct {
+		Text   *string `json:"text"`
+		Passed *bool   `json:"passed"`
+	}
+	raw := fields["assertions"]
+	if json.Unmarshal(raw, &list) != nil || len(list) > maxListed {
+		return fmt.Errorf("assertions: expected a list of at most %d objects with text and passed, got %s", maxListed, excerpt(raw))
+	}
+	v.Hits, v.Misses = []string{}, []string{}
+	for i, a := range list {
+		switch {
+		case a.Text == nil || a.Passed == nil:
+			return fmt.Errorf("assertions[%d]: text and passed must both be there", i)
+		case *a.Passed:
+			v.Hits = append(v.Hits, *a.Text)
+		default:
+			v.Misses = append(v.Misses, *a.Text)
+		}
+	}
+	return nil
 }

@@ -1,7 +1,9 @@
 package evaluator
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/prompt"
@@ -113,4 +116,22 @@ func guard(t prompt.Template, texts map[string]string) {
 			return "&lt;" + tag[1:]
 		})
 	}
+}
+
+func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+// excerpt returns the beginning of hostile text as valid UTF-8.
+func excerpt(text []byte) string {
+	return printable.Cut(string(bytes.TrimSpace(text)), maxShown)
+}
+
+// inOneLine puts several problems behind one another.
+func inOneLine(problems []error) string {
+	var parts []string
+	for _, err := range problems {
+		if err != nil {
+			parts = append(parts, strings.ReplaceAll(err.Error(), "\n", "; "))
+		}
+	}
+	return strings.Join(parts, "; ")
 }

@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"extraction-experiment/internal/printable"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"extraction-experiment/internal/printable"
 )
 
 // maxProblems bounds how many problems and warnings one document collects, so

@@ -1,3 +1,47 @@
+// Package langfuse is a client of the Langfuse public API on net/http: projects,
+// datasets and their items, prompts, spans over OTLP, scores, experiments and
+// observations, and a probe of what a server can do.
+//
+// It is not a tracing SDK: nothing is queued, sampled or sent in the
+// background. Every method is one call (or one iterator over pages) that
+// returns when the server has answered, so that the caller knows what arrived.
+// It keeps no state but its configuration and is safe for concurrent use.
+//
+// The steps of a caller:
+//
+//  1. ConfigFromEnv reads the LANGFUSE_* variables; New validates.
+//  2. Probe checks address, keys and version and returns a Server, whose
+//     Capabilities decide everything that depends on the server's version or
+//     mode.
+//  3. Writing: CreateDatasetRunItem links a trace to a dataset item,
+//     ExportSpans sends the trace, CreateScores its scores. All ids are the
+//     caller's, so every one of these may be sent again unchanged.
+//  4. Reading: the List methods are iterators over pages; one page is held in
+//     memory at a time. Methods that take a Server or its Capabilities read
+//     through whichever endpoint it has: GetRun, ListRunItems and ListRunScores
+//     a run, ReadScores scores, GetTrace, ReadTraces and ListTraces traces. The
+//     others are one endpoint, which not every server has.
+//
+// v4 keeps runs as experiments, v3 as runs of a dataset, and a server that is
+// being migrated as both; these are a run's views (Capabilities.Views), and it is
+// complete where it is complete in each.
+//
+// What Langfuse answers with success is queued, not stored: read it back, with
+// patience (Wait), where it must be certain.
+//
+//	config, set, err := langfuse.ConfigFromEnv(os.LookupEnv)
+//	if err != nil || !set {
+//		return err
+//	}
+//	client, err := langfuse.New(config)
+//	if err != nil {
+//		return err
+//	}
+//	server, err := client.Probe(ctx)
+//	if err != nil {
+//		return err
+//	}
+//	fmt.Println(server.Project.Name, server.Version, server.Mode())
 package langfuse
 
 import (
@@ -6,13 +50,17 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"extraction-experiment/internal/secret"
 )
 
 // maxIdleConnections is how many connections are kept open between calls: those of 64
@@ -162,3 +210,199 @@ func encode(body any) ([]byte, error) {
 // milliseconds. Use it wherever one instant is sent in several places, such as
 // the version of a dataset.
 func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+
+// DefaultBaseURL is the address of Langfuse Cloud (EU), used when keys are
+// given without an address.
+const DefaultBaseURL = "https://cloud.langfuse.com"
+
+// The values that zero fields of Config stand for.
+const (
+	DefaultMaxAttempts      = 5
+	DefaultMaxRetryAfter    = time.Minute
+	DefaultTimeout          = 2 * time.Minute
+	DefaultMaxResponseBytes = 64 << 20
+	DefaultUserAgent        = "langfuse-go-client"
+)
+
+// Config says which server to speak to and how patiently. PublicKey and
+// SecretKey are required; every other zero value is usable.
+type Config struct {
+	// BaseURL is the address of the server, with the sub-path it is installed
+	// under, if any; trailing slashes do not matter. Empty: DefaultBaseURL.
+	BaseURL string
+	// PublicKey and SecretKey are the API keys of one project.
+	PublicKey string
+	SecretKey Secret
+	// HTTPClient sends the requests. It is copied: redirects are never
+	// followed, because a redirected POST loses its body and a redirected
+	// request its keys. Nil: a client that keeps enough connections open for
+	// many concurrent calls.
+	HTTPClient *http.Client
+	// UserAgent is sent with every request. Empty: DefaultUserAgent.
+	UserAgent string
+	// MaxAttempts is how often one request is sent at most, the first time
+	// included. 0: DefaultMaxAttempts. 1: nothing is repeated.
+	MaxAttempts int
+	// MaxRetryAfter caps the pause a server may ask for with Retry-After.
+	// 0: DefaultMaxRetryAfter.
+	MaxRetryAfter time.Duration
+	// Timeout bounds one attempt, the reading of the answer included.
+	// 0: DefaultTimeout.
+	Timeout time.Duration
+	// MaxResponseBytes bounds one answer after decompression.
+	// 0: DefaultMaxResponseBytes.
+	MaxResponseBytes int64
+	// Jitter returns numbers in [0,1) that spread the pauses between attempts;
+	// it must be safe for concurrent use. Nil: a source of the client's own,
+	// seeded at random.
+	Jitter func() float64
+	// Paused is told of every pause: why the last attempt failed, and when the next
+	// one is made; it must be safe for concurrent use. Nil: nobody is told.
+	Paused func(reason error, until time.Time)
+}
+
+// validate returns all problems of the configuration at once.
+func (c Config) validate() error {
+	var problems []error
+	if _, err := parseBaseURL(c.BaseURL); err != nil {
+		problems = append(problems, err)
+	}
+	problems = append(problems, keyProblems(c.PublicKey, c.SecretKey.Reveal())...)
+	if c.MaxAttempts < 0 {
+		problems = append(problems, fmt.Errorf("MaxAttempts is %d: it must not be negative", c.MaxAttempts))
+	}
+	if c.MaxRetryAfter < 0 || c.Timeout < 0 || c.MaxResponseBytes < 0 {
+		problems = append(problems, errors.New("MaxRetryAfter, Timeout and MaxResponseBytes must not be negative"))
+	}
+	return errors.Join(problems...)
+}
+
+// keyProblems checks the keys without ever quoting them.
+func keyProblems(public, secret string) []error {
+	var problems []error
+	if public == "" {
+		problems = append(problems, errors.New("the public key is missing"))
+	}
+	if secret == "" {
+		problems = append(problems, errors.New("the secret key is missing"))
+	}
+	if strings.ContainsFunc(public+secret, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		problems = append(problems, errors.New("a key contains a space or a control character"))
+	}
+	if strings.Contains(public, ":") {
+		problems = append(problems, errors.New("the public key contains a colon, which HTTP Basic authentication cannot carry"))
+	}
+	if strings.HasPrefix(public, "sk-lf-") || strings.HasPrefix(secret, "pk-lf-") {
+		problems = append(problems, errors.New("the keys look swapped: the public key begins with pk-lf-, the secret key with sk-lf-"))
+	}
+	return problems
+}
+
+// parseBaseURL returns the address without trailing slashes. Addresses that
+// carry credentials, a query or a fragment are refused, and not quoted; so are those
+// that end in the path of the API, which every request adds.
+func parseBaseURL(address string) (string, error) {
+	if address == "" {
+		return DefaultBaseURL, nil
+	}
+	u, err := url.Parse(strings.TrimSpace(address))
+	if err != nil {
+		return "", errors.New("the base URL cannot be read as a URL: expected something like " + DefaultBaseURL)
+	}
+	if u.User != nil {
+		return "", errors.New("the base URL must not contain a user or password: the keys are given on their own")
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return "", fmt.Errorf("the base URL %q needs http:// or https:// and a host, such as %s", u.Redacted(), DefaultBaseURL)
+	}
+	if u.RawQuery != "" || u.Fragment != "" {
+		return "", errors.New("the base URL must not have a query or a fragment")
+	}
+	if strings.HasSuffix(strings.TrimRight(u.Path, "/")+"/", apiPrefix) {
+		return "", fmt.Errorf("the base URL %q is that of the API: leave out %s", u.Redacted(), strings.TrimRight(apiPrefix, "/"))
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
+// The environment variables that ConfigFromEnv reads.
+const (
+	EnvPublicKey = "LANGFUSE_PUBLIC_KEY"
+	EnvSecretKey = "LANGFUSE_SECRET_KEY"
+	EnvBaseURL   = "LANGFUSE_BASE_URL"
+	// EnvHost is the old name of EnvBaseURL; it is read where the new one is
+	// not set.
+	EnvHost = "LANGFUSE_HOST"
+)
+
+// EnvError says that only some of the LANGFUSE_* variables are set.
+type EnvError struct {
+	// Set and Missing name variables, never their values.
+	Set, Missing []string
+}
+
+// Error names what is set and what is missing.
+func (e *EnvError) Error() string {
+	missing := strings.Join(e.Missing, " and ")
+	return fmt.Sprintf("%s %s set but %s %s not: set %s too, or unset all LANGFUSE_* variables",
+		strings.Join(e.Set, " and "), verb(e.Set), missing, verb(e.Missing), missing)
+}
+
+func verb(names []string) string {
+	if len(names) == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// ExitCode returns 64: the command was started with an incomplete environment.
+func (*EnvError) ExitCode() int { return 64 }
+
+// ConfigFromEnv reads the keys and the address through lookup, usually
+// os.LookupEnv. Surrounding white space does not count, and a blank variable
+// counts as not set.
+//
+// With none of the variables set it returns false and no error. With both keys
+// set it returns true; without an address BaseURL is DefaultBaseURL. Anything
+// between is an *EnvError.
+func ConfigFromEnv(lookup func(string) (string, bool)) (Config, bool, error) {
+	read := func(name string) string {
+		value, _ := lookup(name)
+		return strings.TrimSpace(value)
+	}
+	config := Config{PublicKey: read(EnvPublicKey), SecretKey: NewSecret(read(EnvSecretKey)), BaseURL: read(EnvBaseURL)}
+	addressName := EnvBaseURL
+	if config.BaseURL == "" {
+		config.BaseURL, addressName = read(EnvHost), EnvHost
+	}
+
+	var set, missing []string
+	for _, key := range []struct{ name, value string }{
+		{EnvPublicKey, config.PublicKey}, {EnvSecretKey, config.SecretKey.Reveal()},
+	} {
+		if key.value == "" {
+			missing = append(missing, key.name)
+		} else {
+			set = append(set, key.name)
+		}
+	}
+	if config.BaseURL != "" {
+		set = append(set, addressName)
+	}
+	if len(set) == 0 {
+		return Config{}, false, nil
+	}
+	if len(missing) > 0 {
+		return Config{}, false, &EnvError{Set: set, Missing: missing}
+	}
+	if config.BaseURL == "" {
+		config.BaseURL = DefaultBaseURL
+	}
+	return config, true, nil
+}
+
+// Secret holds a key that must not be printed: every way of formatting it gives
+// "***". The zero value is an empty key.
+type Secret = secret.Secret
+
+// NewSecret returns the secret that holds key.
+func NewSecret(key string) Secret { return secret.New(key) }

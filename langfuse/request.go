@@ -3,10 +3,12 @@ package langfuse
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -218,4 +220,149 @@ func setNumber(query url.Values, key string, number *float64) {
 // setList sets a comma-separated query value unless the list is empty.
 func setList(query url.Values, key string, list []string) {
 	setText(query, key, strings.Join(list, ","))
+}
+
+// The pauses between attempts: firstPause doubles up to maxPause; half of it
+// is fixed and half is spread by jitter.
+const (
+	firstPause = 500 * time.Millisecond
+	maxPause   = 30 * time.Second
+)
+
+// What is no answer of Langfuse's is most likely a wrong address as long as this
+// server never gave one: it is asked unmetAttempts times within unmetTime.
+const (
+	unmetAttempts = 3
+	unmetTime     = 5 * time.Second
+)
+
+// repeatable reports whether sending the request again may help and does no
+// harm.
+//
+//	429                           always: the server has refused to look at it
+//	408, 5xx, no whole answer     unless the request must go out only once
+//	a page, empty or cut JSON     likewise, with a good status; and 302, 303, 307:
+//	                              something before the server may have answered
+//	409 "modified concurrently"   likewise: another writer was faster
+//
+// Certificates that are not trusted, unknown hosts and everything else stay as
+// they are.
+func repeatable(r request, err error) bool {
+	var api *APIError
+	if errors.As(err, &api) {
+		switch {
+		case api.Status == http.StatusTooManyRequests:
+			return true
+		case r.once:
+			return false
+		case api.Status == http.StatusConflict:
+			return strings.Contains(api.Message, "modified concurrently")
+		}
+		return api.Status == http.StatusRequestTimeout || api.Status >= 500 || api.foreign && api.Status < 400
+	}
+	var connection *ConnectionError
+	if !errors.As(err, &connection) || r.once {
+		return false
+	}
+	var certificate *tls.CertificateVerificationError
+	var name *net.DNSError
+	if errors.As(err, &certificate) || errors.As(err, &name) && name.IsNotFound {
+		return false
+	}
+	return true
+}
+
+// doubtful reports whether an answer that is not Langfuse's was given so often
+// by a server that never gave another that the address must be wrong.
+func (c *Client) doubtful(err error, attempts int, within time.Duration) bool {
+	var api *APIError
+	return errors.As(err, &api) && api.foreign && !c.met.Load() && (attempts >= unmetAttempts || within >= unmetTime)
+}
+
+// pause returns how long to wait after the given attempt (1 is the first).
+// What the server asks for comes first, capped by maxRetryAfter; up to a tenth
+// is added to it, so that clients that were refused together do not return
+// together.
+func (c *Client) pause(attempt int, err error) time.Duration {
+	var api *APIError
+	if errors.As(err, &api) && api.RetryAfter > 0 {
+		asked := min(api.RetryAfter, c.maxRetryAfter)
+		return asked + time.Duration(c.jitter()*float64(asked)/10)
+	}
+	wait := maxPause
+	if shift := attempt - 1; shift < 6 {
+		wait = min(firstPause<<shift, maxPause)
+	}
+	return wait/2 + time.Duration(c.jitter()*float64(wait)/2)
+}
+
+// sleep waits, or returns the reason why ctx ended.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// The values that zero fields of Wait stand for.
+const (
+	DefaultWaitTimeout = 2 * time.Minute
+	DefaultWaitFirst   = 500 * time.Millisecond
+	DefaultWaitMost    = 5 * time.Second
+)
+
+// Wait says how patiently to look for what a server accepted but does not show
+// yet: spans and scores take seconds, behind a long queue minutes. The zero
+// value is usable.
+type Wait struct {
+	// Timeout is how long to look in all. 0: DefaultWaitTimeout; negative: look
+	// once.
+	Timeout time.Duration
+	// First is the pause after the first look; it doubles up to Most.
+	// 0: DefaultWaitFirst and DefaultWaitMost.
+	First, Most time.Duration
+}
+
+// NotYetError says that what was waited for did not show in time.
+type NotYetError struct {
+	Waited time.Duration
+	Looks  int
+}
+
+// Error tells how long was waited.
+func (e *NotYetError) Error() string {
+	return fmt.Sprintf("not there after %s and %d looks; the server may still be working on it: try again later, or wait longer",
+		e.Waited.Round(time.Millisecond), e.Looks)
+}
+
+// ExitCode returns 69: the server did not do in time what it accepted.
+func (*NotYetError) ExitCode() int { return 69 }
+
+// Until calls look until it reports true or an error, which is returned; when
+// the time is over, *NotYetError; when ctx ends, its error. The last look is
+// made at the end of the time, not before it. Time passes by the clock of
+// package time, so that synctest can turn it.
+func (w Wait) Until(ctx context.Context, look func(context.Context) (bool, error)) error {
+	timeout := orDefault(w.Timeout, DefaultWaitTimeout)
+	pause, most := orDefault(w.First, DefaultWaitFirst), orDefault(w.Most, DefaultWaitMost)
+	began := time.Now()
+	for looks := 1; ; looks++ {
+		done, err := look(ctx)
+		if done || err != nil {
+			return err
+		}
+		left := timeout - time.Since(began)
+		if left <= 0 {
+			return &NotYetError{Waited: time.Since(began), Looks: looks}
+		}
+		pause = min(pause, most)
+		if err := sleep(ctx, max(min(pause, left), time.Millisecond)); err != nil {
+			return fmt.Errorf("waiting for the server to show what it accepted: %w", err)
+		}
+		pause *= 2
+	}
 }

@@ -203,3 +203,158 @@ func (c *Client) DeleteRun(ctx context.Context, datasetName, name string) error 
 	}
 	return nil
 }
+
+// RunItem is one item of a run, as one view of the server shows it.
+type RunItem struct {
+	ItemID        string // of the dataset
+	TraceID       string
+	ObservationID string // of the root span; may be empty where a link names none
+	// Time is when the link was made (ViewRuns) or the root span started.
+	Time time.Time
+	// Level is that of the root span, ERROR where the item failed; empty in
+	// ViewRuns.
+	Level string
+}
+
+// ListRunItems yields the items of a run as a view shows them: in ViewRuns one
+// per item, that of the newest link; in ViewExperiments one per root span, so
+// that an item that was run again is there once per attempt. A span that the
+// server shows twice for a while comes once, and so does a link that moves to
+// another page while it is read. A run that is not there yields nothing.
+// Retried; the first error ends the iteration: ErrEndpointGone where the server
+// lacks the view, *APIError, *ConnectionError.
+//
+// API: GET /api/public/dataset-run-items, or GET /api/public/experiment-items
+func (c *Client) ListRunItems(ctx context.Context, server Server, view View, ref RunRef) iter.Seq2[RunItem, error] {
+	if view == ViewRuns {
+		return onceEach(c.listLinks(ctx, ref))
+	}
+	return onceEach(c.listRoots(ctx, server, ref))
+}
+
+func (c *Client) listLinks(ctx context.Context, ref RunRef) iter.Seq2[RunItem, error] {
+	if ref.DatasetID == "" || ref.Name == "" {
+		return failing[RunItem](errors.New("langfuse: listing the items of a run needs the dataset's id and the run's name"))
+	}
+	query := url.Values{"datasetId": {ref.DatasetID}, "runName": {ref.Name}}
+	return func(yield func(RunItem, error) bool) {
+		for link, err := range listPages[DatasetRunItem](ctx, c, "dataset-run-items", query, maxPageLimit) {
+			if errors.Is(err, ErrNotFound) {
+				return
+			}
+			if err != nil {
+				err = fmt.Errorf("items of run %q: %w", ref.Name, err)
+			}
+			if !yield(RunItem{ItemID: link.DatasetItemID, TraceID: link.TraceID, ObservationID: link.ObservationID, Time: link.CreatedAt}, err) {
+				return
+			}
+		}
+	}
+}
+
+func (c *Client) listRoots(ctx context.Context, server Server, ref RunRef) iter.Seq2[RunItem, error] {
+	return func(yield func(RunItem, error) bool) {
+		id, err := c.RunID(ctx, server, ref)
+		if err != nil {
+			yield(RunItem{}, err)
+			return
+		}
+		query := url.Values{"fields": {"core,dataset"}, "experimentId": {id}}
+		setTime(query, "fromStartTime", orDefault(ref.Since, time.Unix(0, 0)))
+		for root, err := range listCursor[ExperimentItem](ctx, c, "experiment-items", query, maxPageLimit, maxPageLimit) {
+			if err != nil {
+				err = fmt.Errorf("items of run %q: %w", orDefault(ref.Name, id), err)
+			}
+			if !yield(RunItem{ItemID: root.ItemID, TraceID: root.TraceID, ObservationID: root.ID, Time: root.StartTime, Level: root.Level}, err) {
+				return
+			}
+		}
+	}
+}
+
+// onceEach leaves out what is there again: same item, trace and span.
+func onceEach(items iter.Seq2[RunItem, error]) iter.Seq2[RunItem, error] {
+	type key struct{ item, trace, span string }
+	return func(yield func(RunItem, error) bool) {
+		seen := map[key]bool{}
+		for item, err := range items {
+			k := key{item.ItemID, item.TraceID, item.ObservationID}
+			if err == nil && seen[k] {
+				continue
+			}
+			seen[k] = true
+			if !yield(item, err) {
+				return
+			}
+		}
+	}
+}
+
+// DatasetRunItemCreate links a trace to a dataset item under the name of a run.
+type DatasetRunItemCreate struct {
+	RunName string
+	// RunDescription and Metadata count in the first call of a run only: send
+	// the same ones every time.
+	RunDescription string
+	Metadata       map[string]string
+	DatasetItemID  string
+	// TraceID is required; the trace need not exist yet.
+	TraceID       string
+	ObservationID string
+	// DatasetVersion is the version the items were listed at: with it an item
+	// that was archived meanwhile can still be linked. Leave it zero unless
+	// Capabilities.DatasetVersions, as older servers refuse the key.
+	DatasetVersion time.Time
+}
+
+// DatasetRunItem is a link as the server answered it.
+type DatasetRunItem struct {
+	ID string `json:"id"`
+	// DatasetRunID is the id of the run: made up by v3 and dual servers, equal
+	// to ExperimentID on v4.
+	DatasetRunID   string    `json:"datasetRunId"`
+	DatasetRunName string    `json:"datasetRunName"`
+	DatasetItemID  string    `json:"datasetItemId"`
+	TraceID        string    `json:"traceId"`
+	ObservationID  string    `json:"observationId"`
+	CreatedAt      time.Time `json:"createdAt"`
+}
+
+// CreateDatasetRunItem sends the link. Sent again it makes another row of which
+// reads keep the newest, so it is safe to repeat; retried. On v4 in its default
+// mode nothing is stored and the answer holds the computed run id. Errors:
+// ErrNotFound (item or dataset unknown, or archived and no version given),
+// ErrEndpointGone (v4.0, where ExperimentID computes the id), *APIError,
+// *ConnectionError.
+//
+// API: POST /api/public/dataset-run-items
+func (c *Client) CreateDatasetRunItem(ctx context.Context, link DatasetRunItemCreate) (DatasetRunItem, error) {
+	if link.RunName == "" || link.DatasetItemID == "" || link.TraceID == "" {
+		return DatasetRunItem{}, errors.New("langfuse: a dataset run item needs a run name, a dataset item id and a trace id")
+	}
+	body := struct {
+		RunName        string            `json:"runName"`
+		RunDescription string            `json:"runDescription,omitempty"`
+		Metadata       map[string]string `json:"metadata,omitempty"`
+		DatasetItemID  string            `json:"datasetItemId"`
+		TraceID        string            `json:"traceId"`
+		ObservationID  string            `json:"observationId,omitempty"`
+		DatasetVersion string            `json:"datasetVersion,omitempty"`
+	}{
+		RunName: link.RunName, RunDescription: link.RunDescription, Metadata: link.Metadata,
+		DatasetItemID: link.DatasetItemID, TraceID: link.TraceID, ObservationID: link.ObservationID,
+	}
+	if !link.DatasetVersion.IsZero() {
+		body.DatasetVersion = FormatTime(link.DatasetVersion)
+	}
+	var stored DatasetRunItem
+	if err := c.sendJSON(ctx, http.MethodPost, "dataset-run-items", body, &stored); err != nil {
+		return DatasetRunItem{}, fmt.Errorf("linking item %q to run %q: %w", link.DatasetItemID, link.RunName, err)
+	}
+	if stored.DatasetRunID == "" {
+		return DatasetRunItem{}, fmt.Errorf("linking item %q to run %q: %w", link.DatasetItemID, link.RunName,
+			&APIError{Method: http.MethodPost, Path: apiPrefix + "dataset-run-items", Status: http.StatusOK,
+				base: c.base, Message: "the answer holds no datasetRunId"})
+	}
+	return stored, nil
+}

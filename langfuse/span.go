@@ -1,9 +1,13 @@
 package langfuse
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"math"
+	"net/http"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -176,3 +180,65 @@ func isID(id string, n int) bool {
 
 // inNanoseconds reports whether nanoseconds since 1970 can hold the time.
 func inNanoseconds(t time.Time) bool { return t.Year() >= 1970 && t.Year() < 2262 }
+
+// ingestionAnswer is the body of a 207.
+type ingestionAnswer struct {
+	Successes []struct {
+		ID string `json:"id"`
+	} `json:"successes"`
+	Errors []struct {
+		ID      string          `json:"id"`
+		Status  Number          `json:"status"`
+		Message json.RawMessage `json:"message"`
+		Error   json.RawMessage `json:"error"`
+	} `json:"errors"`
+}
+
+// states returns what became of each event by its envelope's id. An event that
+// is in both lists counts as failed; statuses that may pass with time (408,
+// 429, 5xx) are unknown, the others refused.
+func (a ingestionAnswer) states() map[string]ScoreResult {
+	states := make(map[string]ScoreResult, len(a.Successes)+len(a.Errors))
+	for _, success := range a.Successes {
+		states[success.ID] = ScoreResult{State: ScoreAccepted}
+	}
+	for _, failure := range a.Errors {
+		status := int(max(0, min(failure.Status, 999)))
+		state := ScoreRefused
+		if status < 400 || status >= 500 || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests {
+			state = ScoreUnknown
+		}
+		text := jsonText(failure.Message)
+		if detail := jsonText(failure.Error); detail != "" && detail != text && detail != "null" {
+			text += ": " + detail
+		}
+		states[failure.ID] = ScoreResult{State: state, Err: fmt.Errorf("%d: %s", status, cutText(text, maxMessage))}
+	}
+	return states
+}
+
+// Number is a finite number of an answer that servers write as a JSON number
+// or, where a database column is wider than a double, as a string. Null is 0.
+type Number float64
+
+// UnmarshalJSON reads a number, a string that holds one, or null.
+func (n *Number) UnmarshalJSON(raw []byte) error {
+	var text string
+	switch {
+	case string(raw) == "null":
+		*n = 0
+		return nil
+	case len(raw) > 0 && raw[0] == '"':
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return err
+		}
+	default:
+		text = string(raw)
+	}
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
+		return fmt.Errorf("%q is not a finite number", cutText(text, 40))
+	}
+	*n = Number(value)
+	return nil
+}

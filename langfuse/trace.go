@@ -1,13 +1,16 @@
 package langfuse
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -180,4 +183,175 @@ func (c *Client) collectTraces(ctx context.Context, query ObservationsQuery) ([]
 		traces[i] = newTrace(id, byTrace[id])
 	}
 	return traces, nil
+}
+
+// newTrace puts a trace together from observations of v4, in any order, doubles
+// included: of two with one id the first counts.
+func newTrace(id string, observations []Observation) Trace {
+	trace := Trace{ID: id, Observations: uniqueSpans(observations)}
+	for _, o := range trace.Observations {
+		trace.Name = orDefault(trace.Name, o.TraceName)
+		if len(trace.Tags) == 0 {
+			trace.Tags = o.Tags
+		}
+		trace.Release = orDefault(trace.Release, o.Release)
+	}
+	head, ok := trace.Root()
+	if !ok && len(trace.Observations) > 0 {
+		trace.Time, trace.Environment = trace.Observations[0].StartTime, trace.Observations[0].Environment
+		return trace
+	}
+	trace.Name = orDefault(trace.Name, head.Name)
+	trace.Time, trace.Environment, trace.Version = head.StartTime, head.Environment, head.Version
+	trace.UserID, trace.SessionID = head.UserID, head.SessionID
+	trace.Input, trace.Output, trace.Metadata = head.Input, head.Output, head.Metadata
+	return trace
+}
+
+// uniqueSpans returns the observations by start, each id once, with their texts
+// that hold JSON as that JSON.
+func uniqueSpans(observations []Observation) []Observation {
+	seen := make(map[string]bool, len(observations))
+	unique := make([]Observation, 0, len(observations))
+	for _, o := range observations {
+		if seen[o.ID] {
+			continue
+		}
+		seen[o.ID] = true
+		o.Input, o.Output = DecodeIO(o.Input), DecodeIO(o.Output)
+		unique = append(unique, o)
+	}
+	slices.SortStableFunc(unique, func(a, b Observation) int {
+		return cmp.Or(a.StartTime.Compare(b.StartTime), cmp.Compare(len(a.ParentID), len(b.ParentID)), strings.Compare(a.ID, b.ID))
+	})
+	return unique
+}
+
+// legacyTrace is a trace as the endpoints of v3 write it. In lists the
+// observations and scores are ids only.
+type legacyTrace struct {
+	ID           string          `json:"id"`
+	Name         string          `json:"name"`
+	Timestamp    time.Time       `json:"timestamp"`
+	Environment  string          `json:"environment"`
+	UserID       string          `json:"userId"`
+	SessionID    string          `json:"sessionId"`
+	Release      string          `json:"release"`
+	Version      string          `json:"version"`
+	Tags         []string        `json:"tags"`
+	Input        json.RawMessage `json:"input"`
+	Output       json.RawMessage `json:"output"`
+	Metadata     json.RawMessage `json:"metadata"`
+	Observations json.RawMessage `json:"observations"`
+	Scores       json.RawMessage `json:"scores"`
+}
+
+// legacyObservation has the names by which v3 calls usage and cost as well.
+type legacyObservation struct {
+	Observation
+	CalculatedTotalCost Number `json:"calculatedTotalCost"`
+	Usage               struct {
+		Input  Number `json:"input"`
+		Output Number `json:"output"`
+		Total  Number `json:"total"`
+	} `json:"usage"`
+}
+
+func (o legacyObservation) observation() Observation {
+	out := o.Observation
+	out.TotalCost = orDefault(out.TotalCost, orDefault(o.CalculatedTotalCost, o.CostDetails["total"]))
+	if len(out.UsageDetails) == 0 && o.Usage.Total+o.Usage.Input+o.Usage.Output > 0 {
+		out.UsageDetails = map[string]Number{"input": o.Usage.Input, "output": o.Usage.Output, "total": o.Usage.Total}
+	}
+	return out
+}
+
+// trace returns the trace in the words of both majors.
+func (t legacyTrace) trace() Trace {
+	return Trace{
+		ID: t.ID, Name: t.Name, Time: t.Timestamp, Environment: t.Environment, UserID: t.UserID, SessionID: t.SessionID,
+		Release: t.Release, Version: t.Version, Tags: t.Tags,
+		Input: DecodeIO(t.Input), Output: DecodeIO(t.Output), Metadata: t.Metadata,
+	}
+}
+
+// getLegacyTrace reads one trace from the tables of v3, with everything.
+func (c *Client) getLegacyTrace(ctx context.Context, id string) (Trace, error) {
+	if id == "" {
+		return Trace{}, errors.New("langfuse: reading a trace needs its id")
+	}
+	var found legacyTrace
+	if err := c.getJSON(ctx, "traces/"+url.PathEscape(id), nil, &found); err != nil {
+		return Trace{}, fmt.Errorf("trace %q: %w", id, err)
+	}
+	trace := found.trace()
+	var observations []legacyObservation
+	if err := decodePart(found.Observations, &observations); err != nil {
+		return Trace{}, fmt.Errorf("trace %q: reading its observations: %w", id, err)
+	}
+	if err := decodePart(found.Scores, &trace.Scores); err != nil {
+		return Trace{}, fmt.Errorf("trace %q: reading its scores: %w", id, err)
+	}
+	spans := make([]Observation, len(observations))
+	for i, o := range observations {
+		spans[i] = o.observation()
+		spans[i].TraceID = orDefault(spans[i].TraceID, id)
+	}
+	trace.Observations = uniqueSpans(spans)
+	for i := range trace.Scores {
+		if trace.Scores[i].Subject.Kind == "observation" {
+			trace.Scores[i].Subject.TraceID = orDefault(trace.Scores[i].Subject.TraceID, id)
+		}
+	}
+	return trace, nil
+}
+
+func decodePart(raw json.RawMessage, into any) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	return json.Unmarshal(raw, into)
+}
+
+// readLegacyTraces reads traces one after the other; those that are not there are
+// left out.
+func (c *Client) readLegacyTraces(ctx context.Context, ids []string) ([]Trace, error) {
+	var traces []Trace
+	for _, id := range ids {
+		trace, err := c.getLegacyTrace(ctx, id)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		traces = append(traces, trace)
+	}
+	return traces, nil
+}
+
+// GetObservation returns an observation by its id alone, as an entry of an
+// annotation queue names it, with its inputs and outputs. Retried; errors:
+// ErrNotFound, *APIError, *ConnectionError.
+//
+// API: GET /api/public/v2/observations, or GET /api/public/observations/{id}
+func (c *Client) GetObservation(ctx context.Context, server Capabilities, id string) (Observation, error) {
+	if id == "" {
+		return Observation{}, errors.New("langfuse: reading an observation needs its id")
+	}
+	if !server.NewReads {
+		var found legacyObservation
+		if err := c.getJSON(ctx, "observations/"+url.PathEscape(id), nil, &found); err != nil {
+			return Observation{}, fmt.Errorf("observation %q: %w", id, err)
+		}
+		return uniqueSpans([]Observation{found.observation()})[0], nil
+	}
+	query := ObservationsQuery{IDs: []string{id}, Fields: TraceParts{IO: true, Metadata: true}.fields(), Limit: 1}
+	for found, err := range c.ListObservations(ctx, query) {
+		if err != nil {
+			return Observation{}, fmt.Errorf("observation %q: %w", id, err)
+		}
+		return uniqueSpans([]Observation{found})[0], nil
+	}
+	return Observation{}, fmt.Errorf("observation %q: %w in this project", id, ErrNotFound)
 }

@@ -5,9 +5,15 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
 
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
@@ -148,4 +154,282 @@ func (a Attribute) proto() *commonpb.KeyValue {
 		value.Value = &commonpb.AnyValue_ArrayValue{ArrayValue: list}
 	}
 	return &commonpb.KeyValue{Key: a.Key, Value: value}
+}
+
+// TraceQuery selects traces; empty fields select all. Give a time window, else
+// the server reads everything.
+type TraceQuery struct {
+	// Name is that of the trace; on v4 also that of the root observation, as
+	// many traces have no name of their own there.
+	Name         string
+	Tags         []string // every one
+	Environments []string // any of
+	UserID       string
+	SessionID    string
+	Version      string
+	From, To     time.Time // of the start
+	Limit        int       // of a page, at most 100; 0 is 64
+}
+
+// ListTraces yields traces that match, through whichever endpoint the server
+// has, each once, the newest first (with a Name on v4: those named so, then those
+// whose root is named so). Their observations are read with ReadTraces. Retried;
+// the first error ends the iteration.
+//
+// API: GET /api/public/v2/observations, or GET /api/public/traces
+func (c *Client) ListTraces(ctx context.Context, server Capabilities, q TraceQuery, want TraceParts) iter.Seq2[Trace, error] {
+	if !server.NewReads {
+		return c.listLegacyTraces(ctx, q, want)
+	}
+	return func(yield func(Trace, error) bool) {
+		seen := map[string]bool{}
+		for _, query := range q.observations(want) {
+			for root, err := range c.ListObservations(ctx, query) {
+				if err != nil {
+					yield(Trace{}, fmt.Errorf("listing traces: %w", err))
+					return
+				}
+				if seen[root.TraceID] {
+					continue
+				}
+				seen[root.TraceID] = true
+				if !yield(newTrace(root.TraceID, []Observation{root}), nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// observations returns the queries that find the roots.
+func (q TraceQuery) observations(want TraceParts) []ObservationsQuery {
+	base := ObservationsQuery{
+		Roots: true, From: q.From, To: q.To, UserID: q.UserID, SessionID: q.SessionID, Version: q.Version,
+		Environments: q.Environments, AllTags: q.Tags, Fields: want.fields(), ExpandMetadata: want.ExpandMetadata, Limit: q.Limit,
+	}
+	if q.Name == "" {
+		return []ObservationsQuery{base}
+	}
+	byTrace, byRoot := base, base
+	byTrace.TraceName, byRoot.Name = q.Name, q.Name
+	return []ObservationsQuery{byTrace, byRoot}
+}
+
+func (c *Client) listLegacyTraces(ctx context.Context, q TraceQuery, want TraceParts) iter.Seq2[Trace, error] {
+	query := url.Values{"orderBy": {"timestamp.desc"}}
+	// Without fields the answer holds inputs and outputs, which may be large.
+	// Metadata belongs to the same group as they do.
+	fields := []string{"core"}
+	if want.IO || want.Metadata {
+		fields = append(fields, "io")
+	}
+	setList(query, "fields", fields)
+	setText(query, "name", q.Name)
+	setText(query, "userId", q.UserID)
+	setText(query, "sessionId", q.SessionID)
+	setText(query, "version", q.Version)
+	setTime(query, "fromTimestamp", q.From)
+	setTime(query, "toTimestamp", q.To)
+	query["tags"], query["environment"] = q.Tags, q.Environments
+	return func(yield func(Trace, error) bool) {
+		seen := map[string]bool{}
+		for found, err := range listPages[legacyTrace](ctx, c, "traces", query, q.Limit) {
+			if err != nil {
+				yield(Trace{}, fmt.Errorf("listing traces: %w", err))
+				return
+			}
+			if seen[found.ID] || !q.has(found) {
+				continue
+			}
+			seen[found.ID] = true
+			if !yield(found.trace(), nil) {
+				return
+			}
+		}
+	}
+}
+
+// has checks what old servers may ignore in the query.
+func (q TraceQuery) has(t legacyTrace) bool {
+	for _, tag := range q.Tags {
+		if !slices.Contains(t.Tags, tag) {
+			return false
+		}
+	}
+	return (len(q.Environments) == 0 || slices.Contains(q.Environments, strings.ToLower(t.Environment))) &&
+		(q.Name == "" || q.Name == t.Name)
+}
+
+// Observation is a span as v4 keeps it. Which fields are filled depends on
+// ObservationsQuery.Fields.
+type Observation struct {
+	ID        string    `json:"id"`
+	TraceID   string    `json:"traceId"`
+	ParentID  string    `json:"parentObservationId"` // empty: the root
+	Type      string    `json:"type"`                // SPAN, GENERATION, …
+	StartTime time.Time `json:"startTime"`
+	EndTime   time.Time `json:"endTime"`
+
+	// Group basic.
+	Name          string `json:"name"`
+	Level         string `json:"level"`
+	StatusMessage string `json:"statusMessage"`
+	Environment   string `json:"environment"`
+	UserID        string `json:"userId"`
+	SessionID     string `json:"sessionId"`
+	Version       string `json:"version"`
+
+	// Group io; see DecodeIO.
+	Input  json.RawMessage `json:"input"`
+	Output json.RawMessage `json:"output"`
+	// Group metadata: values over 200 characters are cut unless the key is in
+	// ObservationsQuery.ExpandMetadata.
+	Metadata json.RawMessage `json:"metadata"`
+
+	// Group model. Servers use either name; see ModelName.
+	Model             string          `json:"model"`
+	ProvidedModelName string          `json:"providedModelName"`
+	ModelParameters   json.RawMessage `json:"modelParameters"`
+
+	// Group usage.
+	UsageDetails map[string]Number `json:"usageDetails"`
+	CostDetails  map[string]Number `json:"costDetails"` // USD
+	TotalCost    Number            `json:"totalCost"`   // USD
+
+	// Group prompt.
+	PromptName    string `json:"promptName"`
+	PromptVersion Number `json:"promptVersion"`
+
+	// Group trace_context.
+	TraceName string   `json:"traceName"`
+	Tags      []string `json:"tags"`
+	Release   string   `json:"release"`
+}
+
+// ModelName returns the language model that was named in the span.
+func (o Observation) ModelName() string { return orDefault(o.ProvidedModelName, o.Model) }
+
+// maxObservations is the largest page of observations.
+const maxObservations = 1000
+
+// ObservationsQuery selects observations; empty fields select all. Give traces
+// or a time window, else the server reads everything.
+type ObservationsQuery struct {
+	IDs      []string // any of, as TraceIDs
+	TraceID  string
+	TraceIDs []string // any of; at most a few dozen fit into a query
+	Name     string
+	Type     string
+	Level    string
+	// TraceName is the name given to the trace; where none was given it is
+	// empty, also where the web interface shows the root's.
+	TraceName    string
+	UserID       string
+	SessionID    string
+	Version      string
+	Environments []string  // any of
+	Tags         []string  // of the trace: any of
+	AllTags      []string  // of the trace: every one
+	Roots        bool      // root observations only: one per trace
+	From, To     time.Time // of StartTime
+	// Fields names groups: basic, time, io, metadata, model, usage, prompt,
+	// metrics, trace_context. Core is always there. Empty: core and basic.
+	Fields         []string
+	ExpandMetadata []string
+	Limit          int // of a page, at most 1000; 0 is 64
+}
+
+// ListObservations yields observations, the newest first. Only where
+// Capabilities.NewReads. A span that was sent twice may show twice for a while:
+// count by (TraceID, ID). Retried; the first error ends the iteration.
+//
+// API: GET /api/public/v2/observations
+func (c *Client) ListObservations(ctx context.Context, q ObservationsQuery) iter.Seq2[Observation, error] {
+	query := url.Values{}
+	if err := q.conditions(query); err != nil {
+		return failing[Observation](err)
+	}
+	if q.Roots {
+		query.Set("isRootObservation", "true")
+	}
+	setTime(query, "fromStartTime", q.From)
+	setTime(query, "toStartTime", q.To)
+	fields := q.Fields
+	if len(fields) == 0 {
+		fields = []string{"basic"}
+	}
+	setList(query, "fields", append([]string{"core"}, fields...))
+	setList(query, "expandMetadata", q.ExpandMetadata)
+	return listCursor[Observation](ctx, c, "v2/observations", query, q.Limit, maxObservations)
+}
+
+// conditions adds what the observations must be like: as plain parameters where
+// those can say it, else everything as a filter, beside which the server does
+// not look at some of the plain ones.
+func (q ObservationsQuery) conditions(query url.Values) error {
+	plain := []struct{ key, value string }{
+		{"traceId", q.TraceID}, {"name", q.Name}, {"type", q.Type}, {"level", q.Level},
+		{"userId", q.UserID}, {"sessionId", q.SessionID}, {"version", q.Version},
+	}
+	if len(q.IDs) == 0 && len(q.TraceIDs) == 0 && len(q.Environments) == 0 && len(q.Tags) == 0 && len(q.AllTags) == 0 && q.TraceName == "" {
+		for _, p := range plain {
+			setText(query, p.key, p.value)
+		}
+		return nil
+	}
+	type condition struct {
+		Column   string   `json:"column"`
+		Operator string   `json:"operator"`
+		Type     string   `json:"type"`
+		Value    []string `json:"value"`
+	}
+	var conditions []condition
+	add := func(kind, column, operator string, values []string) {
+		if len(values) > 0 && values[0] != "" {
+			conditions = append(conditions, condition{column, operator, kind, values})
+		}
+	}
+	for _, p := range plain {
+		add("stringOptions", p.key, "any of", []string{p.value})
+	}
+	add("stringOptions", "id", "any of", q.IDs)
+	add("stringOptions", "traceId", "any of", q.TraceIDs)
+	add("stringOptions", "traceName", "any of", []string{q.TraceName})
+	add("stringOptions", "environment", "any of", q.Environments)
+	add("arrayOptions", "tags", "any of", q.Tags)
+	add("arrayOptions", "tags", "all of", q.AllTags)
+	filter, err := encode(conditions)
+	query.Set("filter", string(filter))
+	return err
+}
+
+// FindObservation returns an observation of which only the id is known, as that
+// of an item of an annotation queue: with its trace's id, without input and
+// output. Span ids are unique in a trace only; of several the newest counts.
+// Retried; errors: ErrNotFound, *APIError, *ConnectionError.
+//
+// API: GET /api/public/v2/observations, or GET /api/public/observations/{id}
+func (c *Client) FindObservation(ctx context.Context, server Capabilities, id string) (Observation, error) {
+	if id == "" {
+		return Observation{}, errors.New("langfuse: finding an observation needs its id")
+	}
+	if !server.NewReads {
+		var found legacyObservation
+		if err := c.getJSON(ctx, "observations/"+url.PathEscape(id), nil, &found); err != nil {
+			return Observation{}, fmt.Errorf("observation %q: %w", id, err)
+		}
+		return found.observation(), nil
+	}
+	filter, err := encode([]any{map[string]any{"type": "string", "column": "id", "operator": "=", "value": id}})
+	if err != nil {
+		return Observation{}, err
+	}
+	query := url.Values{"filter": {string(filter)}, "fields": {"core,basic"}}
+	for found, err := range listCursor[Observation](ctx, c, "v2/observations", query, 1, maxObservations) {
+		if err != nil {
+			return Observation{}, fmt.Errorf("observation %q: %w", id, err)
+		}
+		return found, nil
+	}
+	return Observation{}, fmt.Errorf("observation %q: %w", id, ErrNotFound)
 }

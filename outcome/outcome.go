@@ -1,8 +1,20 @@
+// Package outcome holds the words that every harness shares: what a run is
+// (Header, Footer), what happened to one item (Outcome, with its Calls and
+// Scores), and what the run comes to (Summary). It is data and arithmetic
+// only: nothing is read, written or sent here.
+//
+// An item that failed is an Outcome like any other, with a Class and a
+// Failure. An undefined score has a nil Value and a Reason; it is never NaN
+// and never a silent 0.
 package outcome
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
+
+	"extraction-experiment/internal/shortlist"
 )
 
 // Outcome is what happened to one item in one trial and attempt.
@@ -122,4 +134,252 @@ type Group struct {
 	Expected  int64  `json:"expected"`
 	Extracted int64  `json:"extracted"`
 	Matched   int64  `json:"matched"`
+}
+
+// Class says why an item failed. The empty class is success.
+type Class string
+
+// The classes of failure.
+const (
+	// OK is the class of an item that did not fail.
+	OK Class = ""
+	// Timeout: the task did not finish within the time given to an item.
+	Timeout Class = "timeout"
+	// RateLimited: the provider kept refusing because of its limits.
+	RateLimited Class = "rate_limited"
+	// Provider: the model or its server failed otherwise.
+	Provider Class = "provider"
+	// InvalidOutput: the extractor answered with something that is no extraction.
+	InvalidOutput Class = "invalid_output"
+	// Item: the dataset item itself cannot be used.
+	Item Class = "item"
+	// Internal: a fault of this program.
+	Internal Class = "internal"
+)
+
+// Classes lists every class of failure, in the order in which they are shown.
+func Classes() []Class {
+	return []Class{Timeout, RateLimited, Provider, InvalidOutput, Item, Internal}
+}
+
+// ErrorScore is the name of the score that says whether an item failed: 1 with
+// class and message as comment, 0 otherwise, so that its mean is the failure
+// rate. Every outcome has it.
+const ErrorScore = "error"
+
+// Score is one named value of one outcome.
+//
+// Of a failed item the scores that its expected output would define stand
+// there without a value: they are the ones that count as zero in
+// Stat.FailuresAsZero.
+type Score struct {
+	Name  string   `json:"name"`
+	Value *float64 `json:"value"` // nil is undefined
+	// Ratio holds the integers that Value is the quotient of, where there are
+	// such; pooled values are made of them.
+	Ratio *Ratio `json:"ratio,omitempty"`
+	// Boolean says that Value is 0 or 1 and means no or yes.
+	Boolean bool `json:"boolean,omitempty"`
+	// Vacuous says that the value is 1 only because nothing was expected and
+	// nothing was extracted.
+	Vacuous bool `json:"vacuous,omitempty"`
+	// Weight is how much the item counts in the weighted mean of this score,
+	// at least 0; nil where there are no weights. A failed item has it too.
+	Weight *float64 `json:"weight,omitempty"`
+	// Reason says why Value is nil.
+	Reason string `json:"reason,omitempty"`
+	// Comment explains the value to a person: "7/9 extracted entities matched".
+	Comment string `json:"comment,omitempty"`
+	// Counts are the named integers behind the value.
+	Counts map[string]int64 `json:"counts,omitempty"`
+}
+
+// Ratio is an integer numerator and denominator.
+type Ratio struct {
+	Num int64 `json:"num"`
+	Den int64 `json:"den"`
+}
+
+// Usable reports whether the ratio is there and its numbers are neither negative
+// nor absurd, so that sums of them cannot overflow.
+func (r *Ratio) Usable() bool { return r != nil && countable(r.Num) && countable(r.Den) }
+
+// Lookup returns the score of that name.
+func Lookup(scores []Score, name string) (Score, bool) {
+	for _, s := range scores {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return Score{}, false
+}
+
+// Waits are the times at which nothing was done about an item but to wait, for
+// limits and before a request was sent again; in their order.
+type Waits []wait
+
+type wait struct{ from, to time.Time }
+
+// WaitsOf returns those of the calls of a task. While one of them waits, a model
+// call that is under way at the same time is no waiting. Time O(n log n) for n
+// calls.
+func WaitsOf(calls []Call) Waits {
+	type edge struct {
+		at            time.Time
+		waiting, busy int
+	}
+	var edges []edge
+	for _, c := range calls {
+		if c.Kind == JudgingKind {
+			continue
+		}
+		if c.Waited > 0 {
+			edges = append(edges, edge{c.Started.Add(-c.Waited), 1, 0}, edge{c.Started, -1, 0})
+		}
+		if c.Kind == "generation" && c.Ended.After(c.Started) {
+			edges = append(edges, edge{c.Started, 0, 1}, edge{c.Ended, 0, -1})
+		}
+	}
+	slices.SortStableFunc(edges, func(a, b edge) int { return a.at.Compare(b.at) })
+	var waits Waits
+	waiting, busy := 0, 0
+	for i, e := range edges {
+		if waiting > 0 && busy == 0 && e.at.After(edges[i-1].at) {
+			waits = append(waits, wait{edges[i-1].at, e.at})
+		}
+		waiting, busy = waiting+e.waiting, busy+e.busy
+	}
+	return waits
+}
+
+// Sum returns how long was waited in all.
+func (w Waits) Sum() time.Duration {
+	var sum time.Duration
+	for _, one := range w {
+		sum += one.to.Sub(one.from)
+	}
+	return sum
+}
+
+// Before returns how much of it was before an instant.
+func (w Waits) Before(t time.Time) time.Duration {
+	var sum time.Duration
+	for _, one := range w {
+		if !one.from.Before(t) {
+			break
+		}
+		if one.to.After(t) {
+			return sum + t.Sub(one.from)
+		}
+		sum += one.to.Sub(one.from)
+	}
+	return sum
+}
+
+// Cause counts one kind of fault of one item, in the words of the harness:
+// three entities missed.
+type Cause struct {
+	What  string `json:"what"` // "entity", "relationship"
+	Name  string `json:"name"` // "missed", "boundary", …
+	Count int64  `json:"count"`
+}
+
+// CauseCount is one kind of fault over the scored items of a run.
+type CauseCount struct {
+	What  string `json:"what"`
+	Name  string `json:"name"`
+	Count int64  `json:"count"`
+	Items int    `json:"items"` // how many have it
+	// Worst are the items that have it most often.
+	Worst []CauseItem `json:"worst"`
+}
+
+// CauseItem is an item with the number of its faults of one kind, in all of its
+// trials together; Trial is the one with most of them, 0 in a run of one trial.
+type CauseItem struct {
+	ID    string `json:"id"`
+	Trial int    `json:"trial,omitempty"`
+	Count int64  `json:"count"`
+}
+
+type causeTally struct {
+	count int64
+	items int
+	worst *shortlist.List[CauseItem]
+	// trials has the items of a run of several trials, nil for others: their
+	// faults are added up before they are put in order.
+	trials map[string]*causeTrials
+}
+
+// causeTrials is an item of several trials; most is how often the fault is in the
+// one that has most of it.
+type causeTrials struct {
+	CauseItem
+	most int64
+}
+
+func (s *Summariser) addCauses(o Outcome) {
+	for _, c := range o.Causes {
+		if c.Count == 0 || !countable(c.Count) {
+			continue
+		}
+		key := groupKey{c.What, c.Name}
+		t := s.causes[key]
+		if t == nil {
+			t = &causeTally{worst: shortlist.New(s.config.Worst, compareCauseItems)}
+			if s.header.Trials > 1 {
+				t.trials = map[string]*causeTrials{}
+			}
+			s.causes[key] = t
+		}
+		t.add(o, c.Count)
+	}
+}
+
+func (t *causeTally) add(o Outcome, count int64) {
+	t.count += count
+	if t.trials == nil {
+		t.items++
+		t.worst.Offer(CauseItem{ID: o.Item, Count: count})
+		return
+	}
+	item := t.trials[o.Item]
+	if item == nil {
+		item = &causeTrials{CauseItem: CauseItem{ID: o.Item}}
+		t.trials[o.Item] = item
+	}
+	item.Count += count
+	if count > item.most || count == item.most && o.Trial < item.Trial {
+		item.most, item.Trial = count, o.Trial
+	}
+}
+
+// list counts the items that have the fault, and lists those that have it most
+// often.
+func (t *causeTally) list(most int) (items int, worst []CauseItem) {
+	if t.trials == nil {
+		return t.items, t.worst.Values()
+	}
+	list := shortlist.New(most, compareCauseItems)
+	for _, item := range t.trials {
+		list.Offer(item.CauseItem)
+	}
+	return len(t.trials), list.Values()
+}
+
+// causeCounts puts the most frequent first.
+func (s *Summariser) causeCounts() []CauseCount {
+	list := make([]CauseCount, 0, len(s.causes))
+	for key, t := range s.causes {
+		items, worst := t.list(s.config.Worst)
+		list = append(list, CauseCount{What: key.kind, Name: key.name, Count: t.count, Items: items, Worst: worst})
+	}
+	slices.SortFunc(list, func(a, b CauseCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.What, b.What), cmp.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+func compareCauseItems(a, b CauseItem) int {
+	return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Trial, b.Trial))
 }

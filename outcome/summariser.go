@@ -1,8 +1,12 @@
 package outcome
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -205,4 +209,660 @@ func (s *Summariser) warnings() []string {
 		list = append(list, fmt.Sprintf("left out of the breakdown by type: %s of which a count is negative or absurd", printable.Counted(s.oddGroups, "row")))
 	}
 	return append(list, s.itemWarnings.list()...)
+}
+
+// Stats is the list of a run's scores. In JSON it is one object, name to
+// values, whose keys keep the order of the list.
+type Stats []Stat
+
+// Lookup returns the values of the score of that name.
+func (s Stats) Lookup(name string) (Stat, bool) {
+	for _, stat := range s {
+		if stat.Name == name {
+			return stat, true
+		}
+	}
+	return Stat{}, false
+}
+
+// AnyFailed reports whether an outcome owes a value of a score: it failed, or an
+// evaluator gave none.
+func (s Stats) AnyFailed() bool {
+	return slices.ContainsFunc(s, func(stat Stat) bool {
+		zero := stat.FailuresAsZero
+		return stat.Failed+stat.Unanswered > 0 || zero != nil && stat.Mean != nil && *zero != *stat.Mean // one trial of several
+	})
+}
+
+// Lead returns the mean of one of the scores that a summary leads with, and its
+// interval: the one with failures as zero where AnyFailed, else the plain one.
+func (s Stats) Lead(stat Stat) (mean *float64, ci95 *[2]float64) {
+	if s.AnyFailed() {
+		return stat.FailuresAsZero, stat.CI95AsZero
+	}
+	return stat.Mean, stat.CI95
+}
+
+// MarshalJSON writes the object in the order of the list.
+func (s Stats) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, stat := range s {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		name, err := json.Marshal(stat.Name)
+		if err != nil {
+			return nil, err
+		}
+		values, err := json.Marshal(stat)
+		if err != nil {
+			return nil, fmt.Errorf("score %q: %w", stat.Name, err)
+		}
+		b.Write(name)
+		b.WriteByte(':')
+		b.Write(values)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// UnmarshalJSON reads the object and keeps the order of its keys.
+func (s *Stats) UnmarshalJSON(raw []byte) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	open, err := d.Token()
+	if err != nil {
+		return err
+	}
+	if open == nil {
+		*s = nil
+		return nil
+	}
+	if open != json.Delim('{') {
+		return fmt.Errorf("scores: an object is expected, not %v", open)
+	}
+	list := Stats{}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		stat := Stat{}
+		if err := d.Decode(&stat); err != nil {
+			return fmt.Errorf("score %q: %w", name, err)
+		}
+		stat.Name = name.(string) // a key of an object is a string
+		list = append(list, stat)
+	}
+	*s = list
+	return nil
+}
+
+// largestCount bounds the integers that are taken from outcomes; with fewer
+// than 2³¹ outcomes no sum of such can overflow.
+const largestCount = 1 << 31
+
+// tally accumulates one score.
+type tally struct {
+	moments                    stats.Moments
+	failed, undefined, vacuous int
+	external                   bool // an evaluator owes a value for every output
+	unanswered                 int
+	outputOnly                 bool
+	ratios                     int // values that came with a usable ratio
+	num, den                   int64
+	weighted                   weightedSum
+	refused                    int // values that are no finite number
+	last                       int // ordinal of the outcome that was added last
+}
+
+func (t *tally) add(s Score, failed bool) {
+	refused := s.Value != nil && !t.moments.Add(*s.Value)
+	if refused {
+		t.refused++
+	}
+	switch {
+	case !s.weighty():
+	case s.Value != nil && !refused:
+		t.weighted.add(*s.Value, s.Weight)
+	case failed:
+		t.weighted.add(0, s.Weight)
+	}
+	switch {
+	case s.Value != nil && !refused:
+		t.addValue(s)
+	case failed:
+		t.failed++
+	case t.external:
+		t.unanswered++
+	default:
+		t.undefined++
+	}
+}
+
+func (t *tally) addValue(s Score) {
+	if s.Vacuous {
+		t.vacuous++
+	}
+	if r := s.Ratio; r.Usable() {
+		t.ratios++
+		t.num += r.Num
+		t.den += r.Den
+	}
+}
+
+func countable(n int64) bool { return n >= 0 && n <= largestCount }
+
+func (t *tally) stat(name string) Stat {
+	s := Stat{Name: name, Failed: t.failed, Undefined: t.undefined, Unanswered: t.unanswered, Vacuous: t.vacuous}
+	var owed stats.Moments
+	owed.Merge(t.moments)
+	for range t.failed + t.unanswered {
+		owed.Add(0)
+	}
+	s.describe(t.moments, owed, t.outputOnly)
+	s.WeightedMean = t.weighted.mean()
+	if s.N > 0 && t.ratios == s.N {
+		pooled := quotient(t.num, t.den, t.vacuous == s.N)
+		s.Pooled = &pooled
+	}
+	return s
+}
+
+// describe fills in what follows from the values; owed has those with a 0 for
+// each that is owed.
+func (s *Stat) describe(values, owed stats.Moments, outputOnly bool) {
+	s.N, s.Mean, s.CI95 = values.N(), meanOf(values), scoreInterval(values)
+	if least, top, ok := values.Range(); ok {
+		s.Min, s.Max = &least, &top
+	}
+	if !outputOnly {
+		s.FailuresAsZero, s.CI95AsZero = meanOf(owed), scoreInterval(owed)
+	}
+}
+
+func meanOf(m stats.Moments) *float64 {
+	if mean, ok := m.Mean(); ok {
+		return &mean
+	}
+	return nil
+}
+
+func scoreInterval(m stats.Moments) *[2]float64 {
+	if lo, hi, ok := m.ScoreInterval95(); ok {
+		return &[2]float64{lo, hi}
+	}
+	return nil
+}
+
+// quotient is num/den; 0/0 is 1 where there was nothing to find, else 0.
+func quotient(num, den int64, nothing bool) float64 {
+	switch {
+	case den > 0:
+		return float64(num) / float64(den)
+	case nothing:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// Trials is what the repetitions of a run come to. A trial is no more items: an
+// item's value is the mean over its trials. Here, a failed trial counts as 0
+// wherever the expected output defines the score, so that every trial is over
+// the same items.
+type Trials struct {
+	Count  int     `json:"count"`
+	Items  int     `json:"items"`  // with an outcome in any trial
+	Uneven int     `json:"uneven"` // of them, those without one in some trial
+	Runs   []Trial `json:"runs"`
+	// Scores says how much each score varies, in the order of Summary.Scores.
+	Scores []Spread `json:"scores"`
+	// Flaky counts the items whose primary score is not the same in all their
+	// trials; FlakyItems are those that vary most, at most 10.
+	Flaky      int         `json:"flaky"`
+	FlakyItems []FlakyItem `json:"flaky_items"`
+}
+
+// Trial is one repetition, a run of its own in Langfuse.
+type Trial struct {
+	Trial  int      `json:"trial"`
+	Name   string   `json:"name"` // in Langfuse; it, ID and URL are filled in by the caller
+	ID     string   `json:"id"`
+	URL    string   `json:"url"`
+	Scored int      `json:"scored"`
+	Failed int      `json:"failed"`
+	Mean   *float64 `json:"mean"` // of the primary score
+}
+
+// Spread is how much one score varies where nothing was changed.
+type Spread struct {
+	Name string `json:"name"`
+	// Least and Top are the lowest and the highest mean of a trial, Between the
+	// standard deviation of these means (K−1): what the mean of one trial is
+	// worth. Nil for fewer than 2 trials with the score.
+	Least   *float64 `json:"lowest_trial"`
+	Top     *float64 `json:"highest_trial"`
+	Between *float64 `json:"sd_between_trials"`
+	// Within is √(mean over the N items of the sample variance over an item's
+	// trials): how much one item varies. Nil for N = 0.
+	Within *float64 `json:"sd_within_items"`
+	// Consistent counts those of the N items that have the same value, up to
+	// 1e-9, in all their trials. N counts items with the score in 2 or more.
+	Consistent int `json:"consistent"`
+	N          int `json:"n"`
+}
+
+// FlakyItem is an item whose primary score varies.
+type FlakyItem struct {
+	ID     string  `json:"id"`
+	Trials int     `json:"trials"`
+	Failed int     `json:"failed"` // trials that failed
+	Least  float64 `json:"least"`
+	Top    float64 `json:"top"`
+	Mean   float64 `json:"mean"`
+}
+
+// mostFlaky bounds Trials.FlakyItems.
+const mostFlaky = 10
+
+// same is up to what difference two values of a score are one.
+const same = 1e-9
+
+func compareFlaky(a, b FlakyItem) int {
+	return cmp.Or(cmp.Compare(b.Top-b.Least, a.Top-a.Least), cmp.Compare(a.ID, b.ID))
+}
+
+// trials gathers the outcomes of a run of several trials by item.
+type trials struct {
+	items  map[string]*trialItem
+	runs   map[int]*trialRun
+	scorer Scorer
+}
+
+type trialItem struct {
+	outcomes, failed int
+	scores           map[string]*trialValues
+	worst            *WorstItem
+}
+
+// trialValues is one score of one item over its trials.
+type trialValues struct {
+	values                     []float64
+	failed, undefined, vacuous int
+	unanswered                 int
+	weight                     *float64 // nil is none; all trials have the same
+}
+
+type trialRun struct {
+	scored, failed int
+	means          map[string]*stats.Moments // failures as 0
+}
+
+// add takes an outcome into account, all but its place among the worst.
+func (t *trials) add(o Outcome) {
+	item, run := t.items[o.Item], t.runs[o.Trial]
+	if item == nil {
+		item = &trialItem{scores: map[string]*trialValues{}}
+		t.items[o.Item] = item
+	}
+	if run == nil {
+		run = &trialRun{means: map[string]*stats.Moments{}}
+		t.runs[o.Trial] = run
+	}
+	item.outcomes++
+	if o.Failed() {
+		item.failed++
+		run.failed++
+	} else {
+		run.scored++
+	}
+	for i, s := range o.Scores {
+		if _, twice := Lookup(o.Scores[:i], s.Name); twice {
+			continue // named twice in one outcome: the first counts, as in Lookup
+		}
+		v, m := item.scores[s.Name], run.means[s.Name]
+		if v == nil {
+			v = &trialValues{}
+			item.scores[s.Name] = v
+		}
+		if m == nil {
+			m = &stats.Moments{}
+			run.means[s.Name] = m
+		}
+		v.add(s, o.Failed(), t.scorer.External(s.Name), m)
+	}
+}
+
+func (v *trialValues) add(s Score, failed, external bool, run *stats.Moments) {
+	if s.weighty() && (v.weight == nil || *s.Weight < *v.weight) {
+		v.weight = s.Weight // of different ones, which a stranger wrote, the least in any order
+	}
+	switch {
+	case s.Value != nil && math.Abs(*s.Value) <= stats.Limit:
+		v.values = append(v.values, *s.Value)
+		run.Add(*s.Value)
+		if s.Vacuous {
+			v.vacuous++
+		}
+	case failed:
+		v.failed++
+		run.Add(0)
+	case external:
+		v.unanswered++
+	default:
+		v.undefined++
+	}
+}
+
+// scored are the moments of the trials that have a value, all those with the
+// failed ones as 0, owed those with the ones as 0 too that an evaluator did not
+// answer for.
+func (v *trialValues) scored() (m stats.Moments) {
+	for _, x := range v.values {
+		m.Add(x)
+	}
+	return m
+}
+
+func (v *trialValues) all() stats.Moments {
+	m := v.scored()
+	for range v.failed {
+		m.Add(0)
+	}
+	return m
+}
+
+func (v *trialValues) owed() stats.Moments {
+	m := v.all()
+	for range v.unanswered {
+		m.Add(0)
+	}
+	return m
+}
+
+// worse keeps the worst trial of each item.
+func (t *trials) worse(w WorstItem) {
+	item := t.items[w.ID]
+	if item.worst == nil || compareWorst(w, *item.worst) < 0 {
+		item.worst = &w
+	}
+}
+
+// stat sums a score up over the items. Only the pooled value is that of all
+// outcomes, as s has it.
+func (t *trials) stat(s Stat, outputOnly bool) Stat {
+	out := Stat{Name: s.Name, Pooled: s.Pooled}
+	var means, zeros stats.Moments
+	var weighted weightedSum
+	for _, item := range t.items {
+		v := item.scores[s.Name]
+		if v == nil {
+			continue
+		}
+		if mean, ok := v.scored().Mean(); ok {
+			means.Add(mean)
+		}
+		if mean, ok := v.owed().Mean(); ok {
+			zeros.Add(mean)
+			weighted.add(mean, v.weight)
+		}
+		if v.unanswered > 0 {
+			out.Unanswered++
+		}
+		switch {
+		case len(v.values) > 0 && v.vacuous == len(v.values):
+			out.Vacuous++
+		case len(v.values) > 0:
+		case v.failed > 0:
+			out.Failed++
+		case v.unanswered > 0:
+		default:
+			out.Undefined++
+		}
+	}
+	out.describe(means, zeros, outputOnly)
+	out.WeightedMean = weighted.mean()
+	return out
+}
+
+// heaviest bounds weights and what they are multiplied with, so that sums of
+// products are exact to the last digits.
+const heaviest = 1e12
+
+// weighty reports whether a score has a weight that can be used.
+func (s Score) weighty() bool {
+	return s.Weight != nil && *s.Weight >= 0 && *s.Weight <= heaviest
+}
+
+// weightedSum accumulates Σ value·weight and Σ weight.
+type weightedSum struct{ products, weights stats.Sum }
+
+// add takes a value into account; without a weight it counts for nothing.
+func (w *weightedSum) add(value float64, weight *float64) {
+	if weight == nil || math.Abs(value) > heaviest {
+		return
+	}
+	w.products.Add(value * *weight)
+	w.weights.Add(*weight)
+}
+
+// mean is nil where the weights sum up to 0.
+func (w weightedSum) mean() *float64 {
+	weights := w.weights.Value()
+	if weights <= 0 {
+		return nil
+	}
+	mean := w.products.Value() / weights
+	return &mean
+}
+
+// WorstItem is a scored item with a low primary score.
+type WorstItem struct {
+	ID      string  `json:"id"`
+	Trial   int     `json:"trial,omitempty"`
+	Score   float64 `json:"score"`
+	Comment string  `json:"comment,omitempty"`
+}
+
+func (s *Summariser) addPrimary(o Outcome) {
+	score, ok := Lookup(o.Scores, s.header.Scorer.Primary)
+	if !ok || score.Value == nil {
+		return
+	}
+	value := *score.Value
+	if !(value < 1 && value >= -stats.Limit) {
+		return // perfect, or no number
+	}
+	w := WorstItem{ID: o.Item, Score: value, Comment: cut(score.Comment)}
+	if s.trials != nil {
+		w.Trial = o.Trial
+		s.trials.worse(w)
+		return
+	}
+	s.worst.Offer(w)
+}
+
+// worstItems lists the worst items, each by its worst trial.
+func (s *Summariser) worstItems() []WorstItem {
+	if s.trials == nil {
+		return s.worst.Values()
+	}
+	list := shortlist.New(s.config.Worst, compareWorst)
+	for _, item := range s.trials.items {
+		if item.worst != nil {
+			list.Offer(*item.worst)
+		}
+	}
+	return list.Values()
+}
+
+func compareWorst(a, b WorstItem) int {
+	return cmp.Or(cmp.Compare(a.Score, b.Score), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Comment, b.Comment))
+}
+
+func (s *Summariser) usageSum() UsageSum {
+	u := s.usage
+	sum := UsageSum{Input: u.Input, Output: u.Output, Total: u.Total(), Cached: u.Cached, Reasoning: u.Reasoning}
+	sum.CostUnknown = s.items.Scored + s.items.Failed - s.costKnown
+	if s.costKnown > 0 {
+		cost := s.cost.Value()
+		sum.CostUSD = &cost
+	}
+	if s.anyReplaced {
+		var all stats.Sum
+		all.Merge(s.cost)
+		all.Merge(s.replaced)
+		sum.AllCostUSD = new(all.Value())
+	}
+	return sum
+}
+
+func (s *Summariser) latencySummary() *Latencies {
+	if len(s.latencies) == 0 {
+		return nil
+	}
+	sorted := slices.Sorted(slices.Values(s.latencies))
+	var m stats.Moments
+	for _, ms := range sorted {
+		m.Add(ms)
+	}
+	l := Latencies{N: len(sorted), Max: sorted[len(sorted)-1]}
+	l.P50, _ = stats.Quantile(sorted, 0.5)
+	l.P95, _ = stats.Quantile(sorted, 0.95)
+	l.Mean, _ = m.Mean()
+	return &l
+}
+
+type groupKey struct{ kind, name string }
+
+func (s *Summariser) addGroups(groups []Group) {
+	for _, g := range groups {
+		key := groupKey{g.Kind, g.Name}
+		sum, known := s.groups[key]
+		if !known {
+			sum = Group{Kind: g.Kind, Name: g.Name}
+		}
+		if !sum.Add(g) {
+			s.oddGroups++
+			continue
+		}
+		s.groups[key] = sum
+	}
+}
+
+// Add adds the counts of h to those of g. Negative and absurd ones are refused:
+// nothing changes and the result is false.
+func (g *Group) Add(h Group) bool {
+	if !countable(h.Expected) || !countable(h.Extracted) || !countable(h.Matched) {
+		return false
+	}
+	g.Expected += h.Expected
+	g.Extracted += h.Extracted
+	g.Matched += h.Matched
+	return true
+}
+
+// Stat returns the counts with their ratios.
+func (g Group) Stat() GroupStat {
+	s := GroupStat{Kind: g.Kind, Name: g.Name, Expected: g.Expected, Extracted: g.Extracted, Matched: g.Matched}
+	if g.Expected+g.Extracted > 0 {
+		s.Precision = new(quotient(g.Matched, g.Extracted, false))
+		s.Recall = new(quotient(g.Matched, g.Expected, false))
+		s.F1 = new(quotient(2*g.Matched, g.Expected+g.Extracted, false))
+	}
+	return s
+}
+
+// groupStats sorts by kind, then the most frequent first, then by name.
+func (s *Summariser) groupStats() []GroupStat {
+	list := make([]GroupStat, 0, len(s.groups))
+	for _, g := range s.groups {
+		list = append(list, g.Stat())
+	}
+	slices.SortFunc(list, func(a, b GroupStat) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(b.Expected, a.Expected),
+			cmp.Compare(b.Extracted, a.Extracted), cmp.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+// summary says what the trials come to; planned is how many there are.
+func (t *trials) summary(planned int, primary string, scores Stats) *Trials {
+	out := &Trials{Count: planned, Items: len(t.items), Runs: []Trial{}, Scores: []Spread{}}
+	flaky := shortlist.New(mostFlaky, compareFlaky)
+	for id, item := range t.items {
+		if item.outcomes < planned {
+			out.Uneven++
+		}
+		if f, ok := item.flaky(id, primary); ok {
+			out.Flaky++
+			flaky.Offer(f)
+		}
+	}
+	out.FlakyItems = flaky.Values()
+	for _, n := range slices.Sorted(maps.Keys(t.runs)) {
+		run := t.runs[n]
+		trial := Trial{Trial: n, Scored: run.scored, Failed: run.failed}
+		if m := run.means[primary]; m != nil {
+			trial.Mean = meanOf(*m)
+		}
+		out.Runs = append(out.Runs, trial)
+	}
+	for _, s := range scores {
+		out.Scores = append(out.Scores, t.spread(s.Name))
+	}
+	return out
+}
+
+// flaky describes an item whose primary score varies.
+func (i *trialItem) flaky(id, primary string) (FlakyItem, bool) {
+	v := i.scores[primary]
+	if v == nil {
+		return FlakyItem{}, false
+	}
+	m := v.all()
+	least, top, ok := m.Range()
+	if !ok || top-least <= same {
+		return FlakyItem{}, false
+	}
+	mean, _ := m.Mean()
+	return FlakyItem{ID: id, Trials: i.outcomes, Failed: i.failed, Least: least, Top: top, Mean: mean}, true
+}
+
+// spread says how much a score varies between trials and within items.
+func (t *trials) spread(score string) Spread {
+	out := Spread{Name: score}
+	var runs, within stats.Moments
+	for _, run := range t.runs {
+		if m := run.means[score]; m != nil && m.N() > 0 {
+			mean, _ := m.Mean()
+			runs.Add(mean)
+		}
+	}
+	if sd, ok := runs.SD(); ok {
+		least, top, _ := runs.Range()
+		out.Least, out.Top, out.Between = &least, &top, &sd
+	}
+	for _, item := range t.items {
+		v := item.scores[score]
+		if v == nil {
+			continue
+		}
+		m := v.all()
+		variance, ok := m.Variance()
+		if !ok {
+			continue
+		}
+		within.Add(variance)
+		if least, top, _ := m.Range(); top-least <= same {
+			out.Consistent++
+		}
+	}
+	out.N = within.N()
+	if mean, ok := within.Mean(); ok {
+		sd := math.Sqrt(mean)
+		out.Within = &sd
+	}
+	return out
 }

@@ -1,5 +1,20 @@
 package outcome
 
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/shortlist"
+	"extraction-experiment/internal/stats"
+)
+
 // Unfinished is the status of a run that has no Footer: it is still going on,
 // or it was killed.
 const Unfinished Status = "unfinished"
@@ -161,4 +176,287 @@ func (s *Summary) Finish(f Footer) {
 	s.Status = f.Status
 	s.Items.Planned = max(f.Planned, s.Items.Scored+s.Items.Failed)
 	s.Run.Ended = &f.Ended
+}
+
+// Answers is the summary of a run that answered questions about a document: its
+// keys stand in the summary itself.
+type Answers struct {
+	// WeightedScore is the WeightedMean of the primary score; nil is undefined:
+	// no question, or weights that sum up to 0.
+	WeightedScore   *float64 `json:"weighted_score"`
+	PDFSHA256       string   `json:"pdf_sha256"`
+	QuestionsSHA256 string   `json:"questions_sha256"`
+}
+
+// The keys of a run's metadata that identify document and questions.
+const (
+	PDFSHA256       = "pdf_sha256"
+	QuestionsSHA256 = "questions_sha256"
+)
+
+// answers returns nil for a run that names no document.
+func (s *Summariser) answers(scores Stats) *Answers {
+	pdf, ok := s.header.Metadata[PDFSHA256]
+	if !ok {
+		return nil
+	}
+	primary, _ := scores.Lookup(s.header.Scorer.Primary)
+	return &Answers{primary.WeightedMean, pdf, s.header.Metadata[QuestionsSHA256]}
+}
+
+// MaxMessage bounds the message of a failure, in bytes: a server's error page
+// is no reason to store a megabyte with each item.
+const MaxMessage = 4 << 10
+
+// Failure is the reason of a failed item, as a person reads it.
+type Failure struct {
+	Class   Class  `json:"class"`
+	Message string `json:"message"`
+}
+
+// Error makes a Failure usable as an error, so that whoever knows the class can
+// say it: "timeout: no answer within 30s".
+func (f *Failure) Error() string { return string(f.Class) + ": " + f.Message }
+
+// FailureOf says how an error counts that failed an item.
+//
+// The first rule that holds decides: a *Failure anywhere in the chain gives its
+// own class; context.DeadlineExceeded is a timeout; everything else has the
+// class of the stage that it comes from. A Failure without a class falls
+// through: a failed item must never look like a success.
+//
+// The message is the text of the whole chain, so that what wrappers added is
+// not lost, with the class in front of the Failure's own message removed. It is
+// valid UTF-8 (invalid bytes become U+FFFD) and at most MaxMessage bytes, cut
+// at a character's border. For nil it is the zero Failure.
+func FailureOf(err error, stage Class) Failure {
+	if err == nil {
+		return Failure{}
+	}
+	class, message := stage, err.Error()
+	var failure *Failure
+	switch {
+	case errors.As(err, &failure) && failure != nil && failure.Class != OK:
+		class = failure.Class
+		message = strings.Replace(message, failure.Error(), failure.Message, 1)
+	case errors.Is(err, context.DeadlineExceeded):
+		class = Timeout
+	}
+	return Failure{Class: class, Message: capped(message)}
+}
+
+// capped makes a message valid UTF-8 of at most MaxMessage bytes.
+func capped(message string) string {
+	const ellipsis = "…"
+	message = strings.ToValidUTF8(message, string(utf8.RuneError))
+	if len(message) <= MaxMessage {
+		return message
+	}
+	end := MaxMessage - len(ellipsis)
+	for !utf8.RuneStart(message[end]) {
+		end--
+	}
+	return message[:end] + ellipsis
+}
+
+// messageLimit cuts messages and comments that a Summary keeps, in bytes.
+const messageLimit = 1000
+
+type failureTally struct {
+	count int
+	first *shortlist.List[failedAt]
+}
+
+type failedAt struct {
+	FailedItem
+	seq   int64
+	trial int
+}
+
+func (s *Summariser) addFailure(o Outcome) {
+	t := s.failures[o.Class]
+	if t == nil {
+		t = &failureTally{first: shortlist.New(s.config.Messages, compareFailed)}
+		s.failures[o.Class] = t
+	}
+	t.count++
+	message := ""
+	if o.Failure != nil {
+		message = o.Failure.Message
+	} else if score, ok := Lookup(o.Scores, ErrorScore); ok {
+		message = score.Comment
+	}
+	item := FailedItem{ID: o.Item, Message: cut(message)}
+	if s.trials != nil {
+		item.Trial = o.Trial
+	}
+	t.first.Offer(failedAt{item, o.Seq, o.Trial})
+}
+
+func (s *Summariser) failureCounts() []FailureCount {
+	list := make([]FailureCount, 0, len(s.failures))
+	for class, t := range s.failures {
+		items := []FailedItem{}
+		for _, f := range t.first.Values() {
+			items = append(items, f.FailedItem)
+		}
+		list = append(list, FailureCount{class, t.count, items})
+	}
+	known := Classes()
+	rank := func(c Class) int {
+		if i := slices.Index(known, c); i >= 0 {
+			return i
+		}
+		return len(known)
+	}
+	slices.SortFunc(list, func(a, b FailureCount) int {
+		return cmp.Or(cmp.Compare(rank(a.Class), rank(b.Class)), cmp.Compare(a.Class, b.Class))
+	})
+	return list
+}
+
+func compareFailed(a, b failedAt) int {
+	return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.ID, b.ID), cmp.Compare(a.trial, b.trial), cmp.Compare(a.Message, b.Message))
+}
+
+// cut shortens what a Summary keeps of a stranger's text.
+func cut(message string) string { return printable.Cut(message, messageLimit) }
+
+// JudgingKind is the kind of the calls of judging models, and the type of
+// observation that Langfuse has for them. They have the name of their score. A
+// "generation" would count as a call of what is judged.
+const JudgingKind = "evaluator"
+
+// Judging is what language models took that judged an outcome, or all those of a
+// run. It is no part of Usage and CostUSD, which are those of what was judged.
+type Judging struct {
+	Calls int   `json:"calls"`
+	Usage Usage `json:"usage,omitzero"`
+	// Assumed is the estimate for what was not reported, as in Call.
+	Assumed Usage `json:"assumed_usage,omitzero"`
+	// CostUSD sums the costs that are known; nil where none is. With CostUnknown,
+	// the number of calls without one, it is a lower bound.
+	CostUSD     *float64 `json:"cost_usd"`
+	CostUnknown int      `json:"cost_unknown,omitempty"`
+}
+
+// JudgingOf sums the calls of judging models up; nil without any. Those that are
+// marked as cached were paid for by another run.
+func JudgingOf(calls []Call) *Judging {
+	var sum judgingSum
+	for _, c := range calls {
+		if c.Cached {
+			continue
+		}
+		one := Judging{Calls: 1, Usage: c.Usage, Assumed: c.Assumed, CostUSD: c.CostUSD}
+		if c.CostUSD == nil {
+			one.CostUnknown = 1
+		}
+		sum.add(&one)
+	}
+	return sum.sum()
+}
+
+// judgingSum adds up exactly, so that the order does not matter.
+type judgingSum struct {
+	total Judging
+	cost  stats.Sum
+	known bool
+}
+
+func (s *judgingSum) add(j *Judging) {
+	if j == nil {
+		return
+	}
+	s.total.Calls += j.Calls
+	s.total.CostUnknown += j.CostUnknown
+	s.total.Usage, s.total.Assumed = s.total.Usage.Add(j.Usage), s.total.Assumed.Add(j.Assumed)
+	if j.CostUSD != nil && s.cost.Add(*j.CostUSD) {
+		s.known = true
+	}
+}
+
+func (s *judgingSum) sum() *Judging {
+	if s.total.Calls == 0 {
+		return nil
+	}
+	total := s.total
+	if s.known {
+		total.CostUSD = new(s.cost.Value())
+	}
+	return &total
+}
+
+// Bounds of the warnings of items: how many different texts are told apart, and
+// how many are shown.
+const (
+	maxWarningTexts = 1000
+	shownWarnings   = 3
+)
+
+// itemWarnings counts the items that are warned of, by text: an item counts once,
+// whatever the number of its trials.
+type itemWarnings struct {
+	texts map[string]*warnedItems
+	other int // warnings of texts beyond the bound
+}
+
+type warnedItems struct {
+	count int
+	last  string // the item that was warned of last
+	// items are those of a run of several trials, nil for others, where no item
+	// comes back.
+	items map[string]bool
+}
+
+// add takes the warnings of one outcome of a run of so many trials.
+func (w *itemWarnings) add(o Outcome, trials int) {
+	for _, text := range o.Warnings {
+		warned := w.texts[text]
+		if warned == nil && len(w.texts) == maxWarningTexts {
+			w.other++
+			continue
+		}
+		if warned == nil {
+			warned = &warnedItems{}
+			if trials > 1 {
+				warned.items = map[string]bool{}
+			}
+			if w.texts == nil {
+				w.texts = map[string]*warnedItems{}
+			}
+			w.texts[text] = warned
+		}
+		warned.add(o.Item)
+	}
+}
+
+func (w *warnedItems) add(item string) {
+	if w.count > 0 && w.last == item || w.items[item] {
+		return
+	}
+	w.count, w.last = w.count+1, item
+	if w.items != nil {
+		w.items[item] = true
+	}
+}
+
+// list returns the warnings of most items, each with how many they are.
+func (w *itemWarnings) list() []string {
+	texts := slices.SortedFunc(maps.Keys(w.texts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(w.texts[b].count, w.texts[a].count), cmp.Compare(a, b))
+	})
+	var list []string
+	hidden := w.other
+	for i, text := range texts {
+		if i < shownWarnings {
+			list = append(list, fmt.Sprintf("%s (%s)", text, printable.Counted(w.texts[text].count, "item")))
+		} else {
+			hidden += w.texts[text].count
+		}
+	}
+	if hidden > 0 {
+		list = append(list, "and "+printable.Counted(hidden, "other warning")+" of items")
+	}
+	return list
 }

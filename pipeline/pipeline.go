@@ -1,3 +1,16 @@
+// Package pipeline turns a document into an extraction. It holds the seam that
+// everything above it talks to, the Extractor. It knows nothing of datasets,
+// scores or Langfuse.
+//
+// An extractor is given the document and the item's schemas, never the
+// expected output. It answers with what it found and with the calls it made;
+// the calls come back from an extraction that fails as well, because they were
+// paid for and belong on the trace.
+//
+//	found, calls, err := extractor.Extract(ctx, doc)
+//
+// An *outcome.Failure in the chain of the error says which class of failure it
+// was; outcome.FailureOf reads it.
 package pipeline
 
 import (
@@ -11,6 +24,7 @@ import (
 	"time"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline/answer"
 	"extraction-experiment/pipeline/chunk"
@@ -176,4 +190,260 @@ func callName(i, n int) string {
 		return "extract"
 	}
 	return fmt.Sprintf("extract-part-%d-of-%d", i+1, n)
+}
+
+// Extractor finds entities and relationships in a document.
+//
+// Extract returns what was found and every call that was made on the way, in
+// the order in which they began; the calls are returned with an error too. It
+// stops soon after ctx is done and then returns an error that wraps ctx.Err().
+// The types it returns are those of the document's schemas. An error says what
+// happened in words for a person; an *outcome.Failure in its chain says how it counts. Implementations
+// are safe for concurrent use.
+type Extractor interface {
+	Extract(ctx context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error)
+}
+
+// question is the conversation about one chunk: the prompt, and after an
+// invalid answer what is wrong with it.
+type question struct {
+	pipeline *Pipeline
+	doc      extraction.Document
+	name     string
+	part     answer.Part
+	// known are the entities of the first stage, when relationships are asked for.
+	known []extraction.Entity
+	calls []outcome.Call
+}
+
+// answer asks until the answer is valid, or the repairs are used up. An answer
+// that can be read but breaks the schemas is still the answer then, the last
+// such one: what is wrong with it is a warning on its call, and for the scores
+// to show.
+func (q *question) answer(ctx context.Context) (extraction.Extraction, error) {
+	req, err := q.request()
+	if err != nil {
+		return extraction.Extraction{}, err
+	}
+	var readable *extraction.Extraction
+	for repair := 0; ; repair++ {
+		text, err := q.ask(ctx, req, repair)
+		var problems []string
+		if err == nil {
+			var found extraction.Extraction
+			if found, problems, err = q.read(text); err == nil {
+				readable = &found
+			}
+			q.warn(problems)
+		}
+		last := repair >= q.pipeline.cfg.Repairs || problems == nil
+		switch {
+		case err != nil && (ctx.Err() != nil || limit.StopsRun(err)), last && readable == nil:
+			return extraction.Extraction{}, err
+		case last:
+			return *readable, nil
+		}
+		req.Messages = append(req.Messages,
+			Message{Role: prompt.Assistant, Content: text},
+			Message{Role: prompt.User, Content: complaint(problems)})
+	}
+}
+
+// warn notes on the newest call what is wrong with its answer.
+func (q *question) warn(problems []string) {
+	const shown = 3
+	if len(problems) == 0 {
+		return
+	}
+	text := strings.Join(problems[:min(shown, len(problems))], "; ")
+	if len(problems) > shown {
+		text += fmt.Sprintf("; and %d more", len(problems)-shown)
+	}
+	call := &q.calls[len(q.calls)-1]
+	call.Warnings = append(call.Warnings, call.Name+": the answer is not valid: "+text)
+}
+
+// request compiles the prompt for the chunk.
+func (q *question) request() (Request, error) {
+	cfg := q.pipeline.cfg
+	vars, err := prompt.FromDocument(q.doc)
+	if err == nil {
+		err = vars.Add(prompt.Item{Input: q.doc.Input, Metadata: q.doc.Metadata}, cfg.Vars...)
+	}
+	if err != nil {
+		return Request{}, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
+	}
+	vars.Messages = cfg.Placeholders
+	compiled, err := prompt.Compile(cfg.Prompt, vars)
+	if err != nil {
+		return Request{}, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
+	}
+	req := Request{Parameters: cfg.Parameters}
+	for _, m := range compiled {
+		req.Messages = append(req.Messages, Message{Role: m.Role, Content: m.Content})
+	}
+	last := &req.Messages[len(req.Messages)-1]
+	if q.part == answer.RelationshipsOnly {
+		last.Content += "\n\nThe entities are known. State relationships between these only:\n" + string(encoded(names(q.known)))
+	}
+	options := answer.Options{Quotes: cfg.Quotes, Part: q.part}
+	switch {
+	case !cfg.Capabilities.SendsSchema():
+		last.Content += "\n\n" + answer.Instruction(q.doc, options)
+	case cfg.Schema != nil:
+		req.Schema = &Schema{Name: answer.SchemaName, JSON: cfg.Schema}
+	default:
+		req.Schema = &Schema{Name: answer.SchemaName, JSON: answer.Schema(q.doc, options)}
+	}
+	return req, nil
+}
+
+// names lists entities as the second stage is told of them.
+func names(entities []extraction.Entity) []map[string]string {
+	list := make([]map[string]string, len(entities))
+	for i, e := range entities {
+		list[i] = map[string]string{"name": e.Name, "type": e.Type}
+	}
+	return list
+}
+
+// ask sends one request and records it as a call.
+func (q *question) ask(ctx context.Context, req Request, repair int) (string, error) {
+	cfg := q.pipeline.cfg
+	name := q.name
+	if repair > 0 {
+		name = fmt.Sprintf("%s-repair-%d", q.name, repair)
+	}
+	res, call, err := Ask(ctx, cfg.Model, req, outcome.Call{Name: name, Provider: cfg.Provider, Model: cfg.Name}, cfg.Now)
+	q.calls = append(q.calls, call)
+	return res.Text, err
+}
+
+// read takes an answer apart; problems are what the model is told, the error is
+// set where nothing of the answer can be used.
+func (q *question) read(text string) (extraction.Extraction, []string, error) {
+	result, err := answer.Parse(text)
+	var broken *answer.Error
+	if errors.As(err, &broken) {
+		return extraction.Extraction{}, broken.Problems, err
+	}
+	if err != nil {
+		return extraction.Extraction{}, []string{err.Error()}, err
+	}
+	checked := result.Extraction
+	if q.part == answer.RelationshipsOnly {
+		checked.Entities = q.known // their ends are among these
+	}
+	problems := answer.Validate(answer.Normalise(checked, q.doc), q.doc)
+	if result.Truncated {
+		problems = append(problems, "the answer ends before its JSON does")
+	}
+	return result.Extraction, problems, nil
+}
+
+// complaint asks for a corrected answer.
+func complaint(problems []string) string {
+	if len(problems) > maxProblemsShown {
+		problems = problems[:maxProblemsShown]
+	}
+	return "Your answer has problems:\n- " + strings.Join(problems, "\n- ") +
+		"\nAnswer again with the whole corrected JSON object and nothing else."
+}
+
+// Ask is Record for whom an answer that is of no use, whatever it says, is an
+// error: refused, cut by the limit of tokens, or empty. That is an
+// *outcome.Failure of class invalid_output.
+func Ask(ctx context.Context, model Model, req Request, call outcome.Call, now func() time.Time) (Response, outcome.Call, error) {
+	res, call, err := Record(ctx, model, req, call, now)
+	if err != nil {
+		return res, call, err
+	}
+	if err = unusable(res); err != nil {
+		call.Error = outcome.FailureOf(err, outcome.Provider).Message
+	}
+	return res, call, err
+}
+
+// Record sends one request to a model and writes down what came of it: call
+// holds the name, the provider and the model's name under which that is done, now
+// reads the clock. The call returned says what was asked, answered, used and paid,
+// also where an error comes with it; it begins when the last request of the model
+// was sent, not while it waited. The error is that of the model.
+func Record(ctx context.Context, model Model, req Request, call outcome.Call, now func() time.Time) (Response, outcome.Call, error) {
+	call.Kind = "generation"
+	call.Parameters, call.Input, call.Started = encoded(req.Parameters), encoded(req.Messages), now().UTC()
+	res, err := model.Generate(ctx, req)
+	call.Ended = now().UTC()
+	call.Started = call.Started.Add(res.Waited)
+	call.Waited, call.Cached, call.Attempts = res.Waited, res.Cached, res.Attempts
+	if !res.Cached {
+		call.Attempts = max(1, res.Attempts)
+	}
+	// An answer that comes with an error was paid for all the same.
+	if res.Model != "" {
+		call.Model = res.Model
+	}
+	call.Usage, call.Assumed, call.CostUSD, call.Finish = res.Usage, res.Assumed, res.CostUSD, string(res.Finish)
+	if res.Text != "" {
+		call.Output = encoded(res.Text)
+	}
+	if res.Odd != "" {
+		call.Warnings = append(call.Warnings, call.Name+": "+res.Odd)
+	}
+	if err != nil {
+		call.Error = outcome.FailureOf(err, outcome.Provider).Message
+	}
+	return res, call, err
+}
+
+// unusable says why an answer cannot be used whatever it says.
+func unusable(res Response) error {
+	fail := func(format string, args ...any) error {
+		return &outcome.Failure{Class: outcome.InvalidOutput, Message: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case res.Finish == FinishRefused:
+		if res.Text == "" {
+			return fail("the model or its content filter declined to answer, without a reason")
+		}
+		return fail("the model declined to answer: %.300s", res.Text)
+	case res.Finish == FinishLength:
+		return fail("the answer was cut by the limit of tokens after %d: raise --max-tokens", res.Usage.Output)
+	case strings.TrimSpace(res.Text) == "":
+		return fail("the answer is empty")
+	}
+	return nil
+}
+
+// encoded marshals what always can be marshalled.
+func encoded(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+type trialKey struct{}
+
+// Trial says for which answer a model is asked, where the same request is made
+// several times on purpose.
+type Trial struct {
+	// Number counts the trials of a run; 0 means 1.
+	Number int
+	// Again says that an earlier answer was of no use: a cache must not give it
+	// again.
+	Again bool
+}
+
+// WithTrial returns a context whose calls belong to the trial.
+func WithTrial(ctx context.Context, t Trial) context.Context {
+	return context.WithValue(ctx, trialKey{}, t)
+}
+
+// TrialOf returns the trial of a context; the first one where none was set.
+func TrialOf(ctx context.Context) Trial {
+	t, _ := ctx.Value(trialKey{}).(Trial)
+	t.Number = max(t.Number, 1)
+	return t
 }

@@ -1,8 +1,14 @@
 package runstore
 
 import (
+	"bytes"
 	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"iter"
+	"unicode/utf8"
 
 	"extraction-experiment/dataset"
 )
@@ -86,4 +92,207 @@ func (r *Reader) Unrun(ctx context.Context, trial int, after int64, limit int) (
 			WHERE s.seq > ? AND NOT EXISTS (SELECT 1 FROM outcome o WHERE o.seq = s.seq AND o.trial = ?)
 			ORDER BY s.seq LIMIT ?)
 		ORDER BY seq`, after, trial, limit)
+}
+
+// ItemHash is what the fingerprint of a dataset is made of.
+type ItemHash struct{ ID, Hash string }
+
+// Hashes returns id and hash of every item, sorted by the bytes of the id: what
+// dataset.Fingerprint takes. After an error nothing follows.
+func (r *Reader) Hashes(ctx context.Context) iter.Seq2[ItemHash, error] {
+	return func(yield func(ItemHash, error) bool) {
+		last := ""
+		for {
+			page, err := r.hashPage(ctx, last)
+			if err != nil {
+				yield(ItemHash{}, faultOf(r.path, ErrRead, err))
+				return
+			}
+			for _, h := range page {
+				if !yield(h, nil) {
+					return
+				}
+			}
+			if len(page) == 0 {
+				return
+			}
+			last = page[len(page)-1].ID
+		}
+	}
+}
+
+func (r *Reader) hashPage(ctx context.Context, after string) (page []ItemHash, err error) {
+	const rowsPerPage = 4096
+	rows, err := r.db.QueryContext(ctx, "SELECT id, hash FROM item WHERE id > ? ORDER BY id LIMIT ?", after, rowsPerPage)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var h ItemHash
+		if err := rows.Scan(&h.ID, &h.Hash); err != nil {
+			return nil, err
+		}
+		page = append(page, h)
+	}
+	return page, rows.Err()
+}
+
+const itemColumns = "seq, id, hash, input, expected, metadata, source"
+
+// itemPages goes from page to page; next is given the last item of the one
+// before.
+func itemPages(next func(last Item) ([]Item, error)) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		var last Item
+		for {
+			page, err := next(last)
+			if err != nil {
+				yield(Item{}, err)
+				return
+			}
+			for _, item := range page {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			if len(page) == 0 {
+				return
+			}
+			last = page[len(page)-1]
+		}
+	}
+}
+
+// itemPage reads items until the rows end or the page is full.
+func itemPage(ctx context.Context, path string, q querier, where string, args ...any) (page []Item, err error) {
+	sums, err := hasSums(ctx, q)
+	if err != nil {
+		return nil, faultOf(path, ErrRead, err)
+	}
+	rows, err := q.QueryContext(ctx, "SELECT "+itemColumns+sumColumn(sums, "item")+" FROM item "+where, args...)
+	if err != nil {
+		return nil, faultOf(path, ErrRead, err)
+	}
+	defer func() { err = faultOf(path, ErrRead, errors.Join(err, rows.Close())) }()
+	for size := 0; size < maxPageBytes && rows.Next(); {
+		item, err := scanItem(path, rows)
+		if err != nil {
+			return nil, err
+		}
+		page = append(page, item)
+		size += len(item.ID) + len(item.Input) + len(item.Expected) + len(item.Metadata)
+	}
+	return page, rows.Err()
+}
+
+func scanItem(path string, rows *sql.Rows) (Item, error) {
+	var item Item
+	var input, expected, metadata, from []byte
+	var written sql.NullInt64
+	if err := rows.Scan(&item.Seq, &item.ID, &item.Hash, &input, &expected, &metadata, &from, &written); err != nil {
+		return Item{}, err
+	}
+	item.Input, item.Expected, item.Metadata = input, expected, metadata
+	err := sumOfItem(item.ID, item.Hash, input, expected, metadata, from).is(written, "it")
+	if !written.Valid {
+		err = matchesHash(item)
+	}
+	if err != nil {
+		return Item{}, fault(path, ErrDamaged, badItem(item.ID, err))
+	}
+	if from == nil {
+		return item, nil
+	}
+	var s source
+	if err := json.Unmarshal(from, &s); err != nil {
+		return Item{}, fault(path, ErrDamaged, badItem(item.ID, err))
+	}
+	item.SourceTraceID, item.SourceObservationID = s.Trace, s.Observation
+	return item, nil
+}
+
+const sqlAddItem = "INSERT INTO item(seq, id, hash, input, expected, metadata, source, sum) VALUES(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+
+// itemRow is an item as the table takes it.
+type itemRow struct {
+	seq                               sql.NullInt64 // given by the table if not valid
+	id, hash, input                   string
+	expected, metadata, sourceColumns sql.NullString
+}
+
+// source is the form of the column of that name.
+type source struct {
+	Trace       string `json:"sourceTraceId,omitempty"`
+	Observation string `json:"sourceObservationId,omitempty"`
+}
+
+func (r itemRow) bytes() int {
+	return len(r.id) + len(r.input) + len(r.expected.String) + len(r.metadata.String)
+}
+
+func newItemRow(item Item) (itemRow, error) {
+	row := itemRow{id: item.ID, hash: item.Hash, seq: sql.NullInt64{Int64: item.Seq, Valid: item.Seq != 0}}
+	if item.ID == "" || !utf8.ValidString(item.ID) {
+		return row, badItem(item.ID, errors.New("its id is empty or not UTF-8"))
+	}
+	input, err := compact("input", item.Input)
+	if err != nil {
+		return row, badItem(item.ID, err)
+	}
+	row.input = input.String
+	if !input.Valid {
+		row.input = "null"
+	}
+	if row.expected, err = compact("expected output", item.Expected); err != nil {
+		return row, badItem(item.ID, err)
+	}
+	if row.metadata, err = compact("metadata", item.Metadata); err != nil {
+		return row, badItem(item.ID, err)
+	}
+	if item.SourceTraceID != "" || item.SourceObservationID != "" {
+		text, err := json.Marshal(source{item.SourceTraceID, item.SourceObservationID})
+		if err != nil {
+			return row, badItem(item.ID, err)
+		}
+		row.sourceColumns = sql.NullString{String: string(text), Valid: true}
+	}
+	if row.bytes() > maxValue {
+		return row, badItem(item.ID, fmt.Errorf("it has %d bytes, more than %d", row.bytes(), maxValue))
+	}
+	return row, nil
+}
+
+func badItem(id string, err error) error { return fmt.Errorf("item %q: %w", id, err) }
+
+// compact returns the value without white space; absent stays absent.
+func compact(what string, raw json.RawMessage) (sql.NullString, error) {
+	if len(raw) == 0 {
+		return sql.NullString{}, nil
+	}
+	var b bytes.Buffer
+	b.Grow(len(raw))
+	if err := json.Compact(&b, raw); err != nil {
+		return sql.NullString{}, fmt.Errorf("its %s is not JSON: %w", what, err)
+	}
+	return sql.NullString{String: b.String(), Valid: true}, nil
+}
+
+func nullable(s sql.NullString) []byte {
+	if !s.Valid {
+		return nil
+	}
+	return []byte(s.String)
+}
+
+func (t *tx) insertItem(row itemRow) error {
+	sum := sumOfItem(row.id, row.hash, []byte(row.input), nullable(row.expected), nullable(row.metadata), nullable(row.sourceColumns))
+	result, err := t.addItem.Exec(row.seq, row.id, row.hash, row.input, row.expected, row.metadata, row.sourceColumns, int64(sum))
+	if err != nil {
+		return err
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 1 {
+		return err
+	}
+	return badItem(row.id, ErrDuplicate)
 }

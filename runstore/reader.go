@@ -1,15 +1,19 @@
 package runstore
 
 import (
+	"bufio"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"extraction-experiment/internal/wholefile"
 	"extraction-experiment/outcome"
 )
 
@@ -242,4 +246,124 @@ func readMeta(ctx context.Context, path string, q querier, key string, into any)
 		return fault(path, ErrDamaged, fmt.Errorf("%s: %w", key, err))
 	}
 	return nil
+}
+
+// OpenAny opens a run for reading in either form: a run file, or what Export
+// wrote. An export is imported into a temporary folder, which Close removes.
+// Errors: those of Load and Import.
+func OpenAny(ctx context.Context, path string) (*Reader, error) {
+	r, err := Load(path)
+	if !errors.Is(err, ErrNotRun) {
+		return r, err
+	}
+	f, open := wholefile.Open(ctx, path)
+	if open != nil {
+		return nil, faultOf(path, ErrRead, open)
+	}
+	r, err = openExport(ctx, f, err)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// openExport imports the file if it looks like an export, else it returns what
+// was said about it.
+func openExport(ctx context.Context, f *wholefile.File, otherwise error) (*Reader, error) {
+	in := bufio.NewReader(f)
+	first, err := in.Peek(1)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil || first[0] != '{':
+		return nil, otherwise
+	}
+	folder, err := os.MkdirTemp("", "run-*")
+	if err != nil {
+		return nil, fault(f.Name(), ErrWrite, err)
+	}
+	imported, err := importInto(ctx, in, f.Name(), folder)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	r, err := Load(imported)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	r.path, r.temporary = f.Name(), folder
+	return r, nil
+}
+
+// Entry is a run in a list. If Err is set, the rest says what could be read.
+type Entry struct {
+	Path   string
+	Header outcome.Header
+	Footer *outcome.Footer // nil while the run goes on, and after it was killed
+	Counts Counts
+	Err    error
+}
+
+// Placed reports whether the file stands where Path puts the run of that name
+// and dataset, whatever lies in it; "" is any dataset.
+func (e Entry) Placed(dataset, name string) bool {
+	if filepath.Base(e.Path) != safeName(name)+Extension {
+		return false
+	}
+	return dataset == "" || filepath.Base(filepath.Dir(e.Path)) == safeName(dataset)
+}
+
+// List returns the runs below dir, as Path places them, ordered by path. A file
+// that cannot be read is an entry with its error; a folder that is not there has
+// no runs. Items and details are not read.
+func List(ctx context.Context, dir string) ([]Entry, error) {
+	entries, err := Files(ctx, dir)
+	for i := range entries {
+		e := &entries[i]
+		if e.Err != nil || ctx.Err() != nil {
+			continue
+		}
+		r, failed := Load(e.Path)
+		if failed == nil {
+			failed = errors.Join(e.read(ctx, r), r.Close())
+		}
+		e.Err = failed
+	}
+	return entries, errors.Join(err, ctx.Err())
+}
+
+// Files returns the entries of List with nothing but their paths: no file is opened.
+func Files(ctx context.Context, dir string) ([]Entry, error) {
+	var entries []Entry
+	root := filepath.Join(dir, runsFolder)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // no runs yet, or removed just now
+			return nil
+		case err != nil:
+			entries = append(entries, Entry{Path: path, Err: err})
+			if d != nil && d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case !d.IsDir() && filepath.Ext(path) == Extension:
+			entries = append(entries, Entry{Path: path})
+		}
+		return ctx.Err()
+	})
+	return entries, err
+}
+
+func (e *Entry) read(ctx context.Context, r *Reader) (err error) {
+	if e.Header, err = r.Header(ctx); err != nil {
+		return err
+	}
+	f, ok, err := r.Footer(ctx)
+	if err != nil {
+		return err
+	}
+	if ok {
+		e.Footer = &f
+	}
+	e.Counts, err = r.Counts(ctx)
+	return err
 }

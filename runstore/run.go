@@ -1,13 +1,51 @@
+// Package runstore keeps a run on disk: one SQLite file that is journal,
+// outbox and result at once. It holds the header, every item as it was listed,
+// every outcome as it was committed, what has been published of it, and the
+// footer. It knows nothing of Langfuse, of models or of scorers.
+//
+// A run passes through it in five steps:
+//
+//  1. Create makes the file with its Header; Open takes it up again.
+//  2. AddItems writes the items page by page while they are listed;
+//     CompleteListing fixes the fingerprint.
+//  3. Unrun hands out what was not run; Commit returns once an outcome cannot
+//     be lost any more.
+//  4. Unpublished hands out what was not acknowledged; Ack records what was.
+//  5. Finish writes the footer, Close leaves one file that can be copied.
+//
+// One writer at a time: Create and Open hold a lock that dies with the
+// process. Any number of readers (Load) may look on meanwhile, from any
+// process. Memory is bounded everywhere: everything comes in pages.
+//
+//	path := runstore.Path(".experiment", "", "contracts", "baseline-v1")
+//	run, err := runstore.Create(path, header)
+//	…
+//	err = run.AddItems(ctx, items, dataset.Hash)
+//	err = run.Commit(ctx, outcome)
+//	err = run.Finish(ctx, footer)
+//	err = run.Close()
+//
+// A run leaves its file as plain JSON lines (Export) and comes back from them
+// (Import); OpenAny reads either form.
 package runstore
 
 import (
 	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
 
+	"extraction-experiment/internal/filelock"
 	"extraction-experiment/outcome"
 )
 
@@ -197,4 +235,261 @@ func (r *Run) Close() error {
 	}
 	read := r.Reader.Close()
 	return errors.Join(read, r.writer.close(), r.lock.release())
+}
+
+// Extension ends the name of every run file.
+const Extension = ".run"
+
+const (
+	runsFolder   = "runs"
+	maxPlain     = 80 // bytes of a name that is kept as it is
+	maxReadable  = 60 // bytes of the readable part of a name that is not
+	hashedSuffix = 16 // hex digits of sha256 behind the readable part
+)
+
+// Path returns where the run of that name belongs:
+// dir/runs/<project>/<dataset>/<name>.run.
+//
+// A name of lower-case ASCII letters, digits, '.', '_' and '-' that begins
+// with a letter or digit, does not end in '.', is at most 80 bytes long and is
+// not reserved on Windows stands there unchanged. Any other becomes its letters
+// and digits in lower case, '-' for the rest, then '~' and 16 hex digits of its
+// sha256: readable, the same every time, never outside dir, and different for
+// names that differ only in case. The empty name is "_".
+func Path(dir, project, dataset, name string) string {
+	return filepath.Join(dir, runsFolder, safeName(project), safeName(dataset), safeName(name)+Extension)
+}
+
+func safeName(name string) string {
+	if name == "" {
+		return "_"
+	}
+	if isPlain(name) {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return readable(name) + "~" + hex.EncodeToString(sum[:])[:hashedSuffix]
+}
+
+func isPlain(name string) bool {
+	if len(name) > maxPlain || strings.HasSuffix(name, ".") || isReserved(name) {
+		return false
+	}
+	for i, c := range []byte(name) {
+		alphanumeric := 'a' <= c && c <= 'z' || '0' <= c && c <= '9'
+		if !alphanumeric && (i == 0 || c != '.' && c != '_' && c != '-') {
+			return false
+		}
+	}
+	return true
+}
+
+// isReserved reports whether Windows takes the name for a device, whatever
+// follows the first dot.
+func isReserved(name string) bool {
+	stem, _, _ := strings.Cut(name, ".")
+	switch stem {
+	case "con", "prn", "aux", "nul":
+		return true
+	}
+	port, isPort := strings.CutPrefix(stem, "com")
+	if !isPort {
+		port, isPort = strings.CutPrefix(stem, "lpt")
+	}
+	return isPort && len(port) == 1 && port[0] >= '0' && port[0] <= '9'
+}
+
+func readable(name string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(name) {
+		if r == utf8.RuneError || !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			r = '-'
+		}
+		if b.Len()+utf8.RuneLen(r) > maxReadable {
+			break
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// makeFolder creates the folder of a run file, for its owner only: documents
+// and answers lie in it. If the path is of the form that Path returns, the
+// folder given to Path gets a .gitignore that keeps all of it out of git.
+func makeFolder(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	runs := filepath.Dir(filepath.Dir(filepath.Dir(path)))
+	if filepath.Base(runs) != runsFolder {
+		return nil
+	}
+	ignore := filepath.Join(filepath.Dir(runs), ".gitignore")
+	f, err := os.OpenFile(ignore, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString("*\n")
+	return errors.Join(err, f.Close())
+}
+
+const keyPlace = "place"
+
+// SetPlace records where the run is published: the address of the server, or
+// another name for it. Errors as Commit.
+func (r *Run) SetPlace(ctx context.Context, place string) error {
+	return r.writer.submit(ctx, 0, func(t *tx) error { return t.setMeta(keyPlace, place) })
+}
+
+// Place returns what SetPlace recorded; "" before that.
+func (r *Reader) Place(ctx context.Context) (place string, err error) {
+	err = readMeta(ctx, r.path, r.db, keyPlace, &place)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return place, faultOf(r.path, ErrRead, err)
+}
+
+// lock is the writer's claim on a run file: an exclusive lock of the operating
+// system on a file beside it, which dies with the process. The run file itself
+// is not locked, because SQLite's own locks live there, and closing a second
+// descriptor of a file drops the POSIX locks of the whole process.
+type lock struct {
+	file *os.File
+	path string
+}
+
+// lockRun locks the run file at path, or fails with ErrLocked.
+func lockRun(path string) (*lock, error) {
+	name := path + ".lock"
+	for {
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, fault(path, ErrWrite, err)
+		}
+		held, err := lockPatiently(f)
+		if err != nil {
+			return nil, fault(path, ErrWrite, errors.Join(fmt.Errorf("locking %s: %w", name, err), f.Close()))
+		}
+		if !held {
+			holder := heldBy(owner(f))
+			return nil, fault(path, ErrLocked, errors.Join(holder, f.Close()))
+		}
+		if !isCurrent(f, name) { // its last owner removed it between open and lock
+			if err := f.Close(); err != nil {
+				return nil, fault(path, ErrWrite, err)
+			}
+			continue
+		}
+		l := &lock{f, name}
+		if err := l.sign(); err != nil {
+			return nil, fault(path, ErrWrite, errors.Join(err, l.release()))
+		}
+		return l, nil
+	}
+}
+
+// lockPatiently tries again for a moment before it says that the lock is held:
+// who only looks at it (see look) holds it for an instant.
+func lockPatiently(f *os.File) (held bool, err error) {
+	for range 20 {
+		if held, err = filelock.Try(f, true); held || err != nil {
+			return held, err
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return false, nil
+}
+
+// sign writes who holds the lock, for the message of whoever comes second.
+func (l *lock) sign() error {
+	if err := l.file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(l.file, "%d\n", os.Getpid())
+	return err
+}
+
+// release removes the lock file while it is still locked, then lets go of it.
+func (l *lock) release() error {
+	removed := removeLocked(l.path)
+	return errors.Join(removed, l.file.Close(), removeUnlocked(l.path))
+}
+
+func isCurrent(f *os.File, name string) bool {
+	held, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(name)
+	return err == nil && os.SameFile(held, there)
+}
+
+// heldBy names the process that holds a lock, where it is known.
+func heldBy(pid string) error {
+	if pid == "" {
+		return nil
+	}
+	return fmt.Errorf("process %s holds it", pid)
+}
+
+// owner returns the number of the process that signed the lock, "" if it cannot
+// be read.
+func owner(f *os.File) string {
+	text, err := io.ReadAll(io.LimitReader(f, 32))
+	pid := strings.TrimSpace(string(text))
+	if err != nil || strings.Trim(pid, "0123456789") != "" {
+		return ""
+	}
+	return pid
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Writing returns an error that is ErrLocked, with the id of the process, while
+// one writes the run file at path; nil if none does, or if it cannot be told
+// because the lock beside the file may not be opened. It changes nothing and is
+// an answer of the instant: who must be alone with a run opens it.
+func Writing(path string) error {
+	pid, writing, err := look(path)
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return nil
+	case err != nil:
+		return fault(path, ErrRead, err)
+	case writing:
+		return fault(path, ErrLocked, heldBy(pid))
+	}
+	return nil
+}
+
+// Writer reports whether a process, this one or another, is writing the run just
+// now, and its number where it is known.
+func (r *Reader) Writer() (pid string, writing bool, err error) {
+	pid, writing, err = look(r.path)
+	return pid, writing, faultOf(r.path, ErrRead, err)
+}
+
+// look tries the lock of the run file at path, beside others who look; it is let
+// go of at once.
+func look(path string) (pid string, writing bool, err error) {
+	f, err := os.OpenFile(path+".lock", os.O_RDWR, 0)
+	if err != nil {
+		return "", false, ignoreMissing(err)
+	}
+	held, err := filelock.Try(f, false)
+	if err != nil {
+		err = fmt.Errorf("looking at its lock: %w", err)
+	} else if !held {
+		writing, pid = true, owner(f)
+	}
+	return pid, writing, errors.Join(err, f.Close())
 }

@@ -2,11 +2,91 @@ package scoring
 
 import (
 	"cmp"
+	"math"
+	"math/bits"
 	"slices"
 	"strings"
+	"unicode"
 
 	"extraction-experiment/internal/fold"
 )
+
+// classifier collects the faults of one family.
+type classifier struct {
+	what     string
+	repeated map[int]bool // extracted, by index
+	joints   []joint
+	faults   []Fault
+
+	expected, extracted map[int]bool // explained already
+}
+
+func (c *classifier) propose(j joint) {
+	if !c.repeated[j.extracted] {
+		c.joints = append(c.joints, j)
+	}
+}
+
+// join makes faults of the proposed pairs, the best first.
+func (c *classifier) join() {
+	c.expected, c.extracted = map[int]bool{}, map[int]bool{}
+	slices.SortFunc(c.joints, joint.compare)
+	for _, j := range c.joints {
+		if c.expected[j.expected] || c.extracted[j.extracted] {
+			continue
+		}
+		c.expected[j.expected], c.extracted[j.extracted] = true, true
+		c.add(j.cause, &j.expected, &j.extracted)
+	}
+}
+
+// left classifies what is expected and in no pair.
+func (c *classifier) left(index int, reason Reason) {
+	switch {
+	case c.expected[index]:
+	case reason == ReasonDuplicate:
+		c.add(CauseDuplicate, &index, nil)
+	default:
+		c.add(CauseMissed, &index, nil)
+	}
+}
+
+// over classifies what is extracted and in no pair.
+func (c *classifier) over(index int, reason Reason, grounded func() bool) {
+	cause := CauseSpurious
+	switch {
+	case c.extracted[index]:
+		return
+	case reason == ReasonDangling || reason == ReasonEmptyEnd:
+		cause = CauseDangling
+	case reason == ReasonDuplicate || c.repeated[index]:
+		cause = CauseDuplicate
+	case reason == ReasonWrongDirection:
+		cause = CauseSwapped
+	case reason == ReasonWrongType:
+		cause = CauseWrongRelationshipType
+	case !grounded():
+		cause = CauseInvented
+	}
+	c.add(cause, nil, &index)
+}
+
+func (c *classifier) add(cause Cause, expected, extracted *int) {
+	c.faults = append(c.faults, Fault{Cause: cause, What: c.what, Expected: expected, Extracted: extracted})
+}
+
+func (c *classifier) sorted() []Fault {
+	place := func(index *int) int {
+		if index == nil {
+			return math.MaxInt
+		}
+		return *index
+	}
+	slices.SortStableFunc(c.faults, func(a, b Fault) int {
+		return cmp.Or(cmp.Compare(place(a.Expected), place(b.Expected)), cmp.Compare(place(a.Extracted), place(b.Extracted)))
+	})
+	return c.faults
+}
 
 // Classify gives every fault of a result its cause.
 //
@@ -195,3 +275,167 @@ func (a joint) compare(b joint) int {
 	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.similarity, a.similarity), cmp.Compare(a.text, b.text),
 		cmp.Compare(a.expected, b.expected), cmp.Compare(a.extracted, b.extracted))
 }
+
+// dictionary gives each distinct text a number, in the order of the texts, so
+// that whatever is decided by comparing numbers is decided by content and not
+// by the order of a list. 0 is the empty text.
+//
+// Every text is added first, then the dictionary is closed, then it answers.
+type dictionary struct {
+	spell func(string) string
+	byRaw map[string]string
+	ids   map[string]int
+	texts []string // by number
+}
+
+func newDictionary(spell func(string) string) *dictionary {
+	return &dictionary{spell: spell, byRaw: map[string]string{}}
+}
+
+func (d *dictionary) add(raw string) {
+	if _, known := d.byRaw[raw]; !known {
+		d.byRaw[raw] = d.spell(raw)
+	}
+}
+
+func (d *dictionary) close() {
+	d.ids = map[string]int{"": 0}
+	d.texts = []string{""}
+	for _, text := range d.byRaw {
+		if _, known := d.ids[text]; !known {
+			d.ids[text] = -1
+			d.texts = append(d.texts, text)
+		}
+	}
+	slices.Sort(d.texts)
+	for id, text := range d.texts {
+		d.ids[text] = id
+	}
+}
+
+// id returns the number of a text that was added.
+func (d *dictionary) id(raw string) int { return d.ids[d.byRaw[raw]] }
+
+// profile is what comparing one name with others needs.
+type profile struct {
+	runes []rune
+	// letters has a bit for each code point of the name, by its value modulo
+	// 64. One edit takes at most one bit away and adds at most one.
+	letters uint64
+	digits  *string  // the decimal digits in order; nil until asked for
+	tokens  []string // words without dots, at most maxTokens
+}
+
+// names are the distinct names of one call with their profiles.
+type names struct {
+	*dictionary
+	profiles []*profile // by number, made when first asked for
+}
+
+func newNames(o Options) *names {
+	return &names{dictionary: newDictionary(newSpeller(o).text)}
+}
+
+func (n *names) profile(id int) *profile {
+	if n.profiles == nil {
+		n.profiles = make([]*profile, len(n.texts))
+	}
+	if p := n.profiles[id]; p != nil {
+		return p
+	}
+	p := &profile{runes: []rune(n.texts[id])}
+	for _, r := range p.runes {
+		p.letters |= 1 << (uint32(r) % 64)
+	}
+	n.profiles[id] = p
+	return p
+}
+
+// digitsOf returns the decimal digits of a name, in order.
+func (n *names) digitsOf(id int) string {
+	p := n.profile(id)
+	if p.digits == nil {
+		digits := strings.Map(func(r rune) rune {
+			if unicode.IsDigit(r) {
+				return r
+			}
+			return -1
+		}, n.texts[id])
+		p.digits = &digits
+	}
+	return *p.digits
+}
+
+// leastEdits returns a lower bound of the edit distance of two names that
+// costs next to nothing, from the letters that they use.
+func leastEdits(a, b uint64) int {
+	return max(bits.OnesCount64(a&^b), bits.OnesCount64(b&^a))
+}
+
+// Cause says what kind of fault stands between an extraction and what was
+// expected. Every missed, spurious or wrongly typed thing has exactly one; see
+// Classify.
+type Cause string
+
+// The causes, of entities and of relationships.
+const (
+	// CauseMissed: expected, and nothing extracted answers to it.
+	CauseMissed Cause = "missed"
+	// CauseSpurious: extracted, named in the document, and not expected.
+	CauseSpurious Cause = "spurious"
+	// CauseBoundary: extracted with a name that is similar and not similar
+	// enough, "Microsoft" for "Microsoft Corporation".
+	CauseBoundary Cause = "boundary"
+	// CauseWrongType: an entity matched, with another type than expected.
+	CauseWrongType Cause = "wrong_type"
+	// CauseSwapped: a relationship whose ends are the wrong way round.
+	CauseSwapped Cause = "swapped_direction"
+	// CauseWrongRelationshipType: a relationship between the right ends, of
+	// another type.
+	CauseWrongRelationshipType Cause = "wrong_relationship_type"
+	// CauseDangling: a relationship with an end that names no entity.
+	CauseDangling Cause = "dangling_end"
+	// CauseDuplicate: a repetition of something that is matched, or listed,
+	// already.
+	CauseDuplicate Cause = "duplicate"
+	// CauseInvented: extracted with a name that the document does not contain.
+	CauseInvented Cause = "invented"
+)
+
+// CauseMeaning is a cause with one sentence for people.
+type CauseMeaning struct {
+	Cause   Cause
+	Meaning string
+}
+
+// Causes lists every cause in the order of the documentation.
+func Causes() []CauseMeaning {
+	return []CauseMeaning{
+		{CauseMissed, "Expected, and nothing extracted answers to it."},
+		{CauseSpurious, "Extracted, named in the document, and not expected."},
+		{CauseBoundary, "The name is similar to the expected one, and not similar enough."},
+		{CauseWrongType, "The entity was found, with another type than expected."},
+		{CauseSwapped, "The ends of the relationship are the wrong way round."},
+		{CauseWrongRelationshipType, "The relationship joins the right ends with another type."},
+		{CauseDangling, "An end of the relationship names no entity."},
+		{CauseDuplicate, "A repetition of something that is listed already."},
+		{CauseInvented, "Extracted with a name that the document does not contain."},
+	}
+}
+
+// Fault is one thing that is wrong with an extraction.
+type Fault struct {
+	Cause Cause `json:"cause"`
+	// What is "entity" or "relationship".
+	What string `json:"what"`
+	// Expected and Extracted are indices of the given lists; nil where that
+	// side has no part in the fault.
+	Expected  *int `json:"expected,omitempty"`
+	Extracted *int `json:"extracted,omitempty"`
+}
+
+// What a Fault is about.
+const (
+	AnEntity      = "entity"
+	ARelationship = "relationship"
+)

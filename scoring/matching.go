@@ -1,5 +1,10 @@
 package scoring
 
+import (
+	"cmp"
+	"slices"
+)
+
 // node is a group of things on one side that have equal names, in pools by
 // type. Relationships have one pool of type 0.
 type node struct {
@@ -115,4 +120,369 @@ func (m *matching) components() [][]int {
 		components[c] = append(components[c], i)
 	}
 	return components
+}
+
+// arc lets units of a row go to a column.
+type arc struct {
+	column int
+	gain   gain
+	flow   int
+}
+
+// transport distributes the supply of rows over the demand of columns, along
+// arcs, so that the total gain is as large as possible. Rows and columns stand
+// for groups of equal things; with all supplies and demands 1 it is the
+// assignment problem.
+type transport struct {
+	supply []int
+	demand []int
+	arcs   [][]arc // by row
+}
+
+// reach is how a row or a column was reached while looking for a way.
+type reach struct {
+	cost    gain
+	row     int // the row before (of a column)
+	arc     int // and its arc
+	reached bool
+	done    bool
+}
+
+// solver is the working memory of transport.solve.
+type solver struct {
+	*transport
+	into     [][][2]int // by column: the (row, arc) that lead to it
+	rowPrice []gain
+	colPrice []gain
+	rows     []reach
+	columns  []reach
+	back     []int // by row: the column through which it was reached, or -1
+}
+
+// solve computes the flows and reports whether the budget sufficed; if it did
+// not, the flows are of no use.
+//
+// It is the method of shortest augmenting paths with prices (Hungarian
+// method): rows come in one after the other, each along the way that adds the
+// most, which may move units of earlier rows to other columns. A last column
+// of gain 0 and endless demand takes what is better left unmatched. Of several
+// optimal solutions the choice depends on the order of rows and arcs only.
+// Time O(rows · (arcs + columns²)) in the worst case.
+func (t *transport) solve(left *budget) bool {
+	s := t.start()
+	for row := range t.supply {
+		s.enter(row)
+		for t.supply[row] > 0 {
+			end, ok := s.search(row, left)
+			if !ok {
+				return false
+			}
+			s.reprice(end)
+			s.push(row, end)
+		}
+	}
+	return true
+}
+
+func (t *transport) start() *solver {
+	units := 0
+	for row := range t.arcs {
+		units += t.supply[row]
+		t.arcs[row] = append(t.arcs[row], arc{column: len(t.demand)})
+	}
+	t.demand = append(t.demand, units)
+	s := &solver{
+		transport: t,
+		into:      make([][][2]int, len(t.demand)),
+		rowPrice:  make([]gain, len(t.supply)),
+		colPrice:  make([]gain, len(t.demand)),
+		rows:      make([]reach, len(t.supply)),
+		columns:   make([]reach, len(t.demand)),
+		back:      make([]int, len(t.supply)),
+	}
+	for row, arcs := range t.arcs {
+		for k, a := range arcs {
+			s.into[a.column] = append(s.into[a.column], [2]int{row, k})
+		}
+	}
+	return s
+}
+
+// reduced is the cost of an arc (its gain, negated) less the prices of its
+// ends; never negative for a row that has entered, 0 where units flow.
+func (s *solver) reduced(row int, a arc) gain {
+	return gain{}.minus(a.gain).minus(s.rowPrice[row]).minus(s.colPrice[a.column])
+}
+
+// enter gives a new row the price at which its best arc costs nothing.
+func (s *solver) enter(row int) {
+	best := s.reduced(row, s.arcs[row][0])
+	for _, a := range s.arcs[row][1:] {
+		if cost := s.reduced(row, a); cost.less(best) {
+			best = cost
+		}
+	}
+	s.rowPrice[row] = best
+}
+
+// search finds the cheapest way from a row to a column with demand left.
+func (s *solver) search(from int, left *budget) (int, bool) {
+	clear(s.rows)
+	clear(s.columns)
+	s.rows[from] = reach{reached: true}
+	s.back[from] = -1
+	s.relax(from)
+	work := len(s.rows) + len(s.columns) + len(s.arcs[from])
+	for {
+		next := s.cheapest()
+		work += len(s.columns)
+		column := &s.columns[next]
+		column.done = true
+		if s.demand[next] > 0 {
+			return next, left.spend(work)
+		}
+		for _, in := range s.into[next] {
+			row, k := in[0], in[1]
+			if s.arcs[row][k].flow == 0 || s.rows[row].reached {
+				continue
+			}
+			s.rows[row] = reach{cost: column.cost, reached: true}
+			s.back[row] = next
+			s.relax(row)
+			work += len(s.arcs[row])
+		}
+		work += len(s.into[next])
+		if !left.spend(work) {
+			return 0, false
+		}
+		work = 0
+	}
+}
+
+func (s *solver) relax(row int) {
+	for k, a := range s.arcs[row] {
+		column := &s.columns[a.column]
+		if column.done {
+			continue
+		}
+		cost := s.rows[row].cost.plus(s.reduced(row, a))
+		if !column.reached || cost.less(column.cost) {
+			*column = reach{cost: cost, row: row, arc: k, reached: true}
+		}
+	}
+}
+
+// cheapest returns the reached column of least cost that is not done. There
+// is one: the last column is always reached, and taken when it is done.
+func (s *solver) cheapest() int {
+	best := -1
+	for c := range s.columns {
+		if s.columns[c].done || !s.columns[c].reached {
+			continue
+		}
+		if best < 0 || s.columns[c].cost.less(s.columns[best].cost) {
+			best = c
+		}
+	}
+	return best
+}
+
+// reprice keeps every reduced cost non-negative after a search that ended at
+// a column, and those along the way found 0.
+func (s *solver) reprice(end int) {
+	total := s.columns[end].cost
+	for row := range s.rows {
+		if r := s.rows[row]; r.reached {
+			s.rowPrice[row] = s.rowPrice[row].plus(total.minus(r.cost))
+		}
+	}
+	for c := range s.columns {
+		if column := s.columns[c]; column.done {
+			s.colPrice[c] = s.colPrice[c].minus(total.minus(column.cost))
+		}
+	}
+}
+
+// push sends as many units as fit along the way found.
+func (s *solver) push(from, end int) {
+	units := min(s.supply[from], s.demand[end])
+	for c := end; ; {
+		row := s.columns[c].row
+		if row == from {
+			break
+		}
+		c = s.back[row]
+		units = min(units, s.flowBetween(row, c))
+	}
+	for c := end; ; {
+		row := s.columns[c].row
+		s.arcs[row][s.columns[c].arc].flow += units
+		if row == from {
+			break
+		}
+		c = s.back[row]
+		s.addFlow(row, c, -units)
+	}
+	s.supply[from] -= units
+	s.demand[end] -= units
+}
+
+func (s *solver) flowBetween(row, column int) int {
+	for _, a := range s.arcs[row] {
+		if a.column == column {
+			return a.flow
+		}
+	}
+	return 0
+}
+
+func (s *solver) addFlow(row, column, units int) {
+	for k := range s.arcs[row] {
+		if s.arcs[row][k].column == column {
+			s.arcs[row][k].flow += units
+			return
+		}
+	}
+}
+
+// solveBest solves one component as a transport between pools. It reports
+// false, having changed nothing, where that would take too much.
+func (m *matching) solveBest(component []int, left *budget) bool {
+	t, rows, columns, ok := m.transportOf(component)
+	if !ok || !t.solve(left) {
+		return false
+	}
+	links := map[[2]int]int{}
+	for _, i := range component {
+		links[[2]int{m.links[i].expected, m.links[i].extracted}] = i
+	}
+	for r, arcs := range t.arcs {
+		for _, a := range arcs {
+			if a.flow == 0 || a.column == len(columns) {
+				continue
+			}
+			row, column := rows[r], columns[a.column]
+			m.take(links[[2]int{row.node, column.node}], row.pool, column.pool, a.flow)
+		}
+	}
+	return true
+}
+
+// place is one pool of one node.
+type place struct{ node, pool int }
+
+func (m *matching) transportOf(component []int) (*transport, []place, []place, bool) {
+	t := &transport{}
+	var rows, columns []place
+	firstRow, firstColumn := map[int]int{}, map[int]int{}
+	arcs, units := 0, 0
+	for _, i := range component {
+		l := m.links[i]
+		expected, extracted := m.expected[l.expected], m.extracted[l.extracted]
+		if arcs += len(expected.pools) * len(extracted.pools); arcs > arcLimit {
+			return nil, nil, nil, false
+		}
+		if _, known := firstRow[l.expected]; !known {
+			firstRow[l.expected] = len(rows)
+			for p, pool := range expected.pools {
+				rows = append(rows, place{l.expected, p})
+				t.supply = append(t.supply, len(pool.members))
+			}
+			t.arcs = append(t.arcs, make([][]arc, len(expected.pools))...)
+			units += expected.size
+		}
+		if _, known := firstColumn[l.extracted]; !known {
+			firstColumn[l.extracted] = len(columns)
+			for p, pool := range extracted.pools {
+				columns = append(columns, place{l.extracted, p})
+				t.demand = append(t.demand, len(pool.members))
+			}
+			units += extracted.size
+		}
+		for p, from := range expected.pools {
+			row := firstRow[l.expected] + p
+			for q, to := range extracted.pools {
+				t.arcs[row] = append(t.arcs[row], arc{column: firstColumn[l.extracted] + q, gain: l.withTypes(from.typ, to.typ)})
+			}
+		}
+	}
+	return t, rows, columns, units <= unitLimit
+}
+
+// solveGreedily takes the best link first and pairs as much along it as there
+// is left. It is what remains for components that are too large.
+func (m *matching) solveGreedily(component []int) {
+	slices.SortStableFunc(component, func(i, j int) int {
+		a, b := m.links[i].gain, m.links[j].gain
+		if c := slices.Compare(b[:], a[:]); c != 0 {
+			return c
+		}
+		return cmp.Compare(i, j)
+	})
+	for _, i := range component {
+		m.pushAll(i)
+	}
+}
+
+// pushAll pairs as many as possible along one link, so that as many types as
+// possible are equal and as few as possible wrong. Where a component has no
+// other link, that is the best solution.
+func (m *matching) pushAll(i int) {
+	l := m.links[i]
+	expected, extracted := &m.expected[l.expected], &m.extracted[l.extracted]
+	if expected.left == 0 || extracted.left == 0 {
+		return
+	}
+	for p := range expected.pools {
+		q, ok := slices.BinarySearchFunc(extracted.pools, expected.pools[p].typ, func(x pool, typ int) int { return cmp.Compare(x.typ, typ) })
+		if ok {
+			m.take(i, p, q, min(len(expected.pools[p].members), len(extracted.pools[q].members)))
+		}
+	}
+	// Pools are sorted by type: expected things without one, which cannot be
+	// wrong, come first.
+	for p, q := 0, 0; p < len(expected.pools) && q < len(extracted.pools); {
+		n := min(len(expected.pools[p].members), len(extracted.pools[q].members))
+		m.take(i, p, q, n)
+		if len(expected.pools[p].members) == 0 {
+			p++
+		} else {
+			q++
+		}
+	}
+}
+
+// take pairs n members of two pools.
+func (m *matching) take(i, p, q, n int) {
+	l := m.links[i]
+	from, to := &m.expected[l.expected].pools[p], &m.extracted[l.extracted].pools[q]
+	for k := range n {
+		m.pairs = append(m.pairs, pairing{from.members[k], to.members[k], i})
+	}
+	from.members, to.members = from.members[n:], to.members[n:]
+	m.expected[l.expected].left -= n
+	m.extracted[l.extracted].left -= n
+}
+
+// gain is what one matched pair is worth, or a sum or difference of such:
+// three words, each compared only where the ones before are equal. A word may
+// hold several counts, each in a field of its own of 21 bits; no count gets
+// near the width of its field (see unitLimit), so that comparing words
+// compares the counts in order, also where differences make some negative.
+type gain [3]int64
+
+// field is the weight of the next field of a word.
+const field = 1 << 21
+
+func (g gain) plus(h gain) gain  { return gain{g[0] + h[0], g[1] + h[1], g[2] + h[2]} }
+func (g gain) minus(h gain) gain { return gain{g[0] - h[0], g[1] - h[1], g[2] - h[2]} }
+
+func (g gain) less(h gain) bool {
+	if g[0] != h[0] {
+		return g[0] < h[0]
+	}
+	if g[1] != h[1] {
+		return g[1] < h[1]
+	}
+	return g[2] < h[2]
 }

@@ -1,10 +1,15 @@
 package scoring
 
 import (
+	"fmt"
+	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
+	"extraction-experiment/extraction"
 	"extraction-experiment/internal/fold"
 )
 
@@ -68,4 +73,367 @@ func dropDiacritics(s string) string {
 func isDiacritic(r rune) bool {
 	return r >= 0x0300 && r <= 0x036F || r >= 0x1AB0 && r <= 0x1AFF ||
 		r >= 0x1DC0 && r <= 0x1DFF || r >= 0x20D0 && r <= 0x20FF
+}
+
+// entity is one entity of a side, with what it is compared by.
+type entity struct {
+	index int // in the list as given
+	name  int
+	typ   int
+	names []int // name and aliases, sorted; nil for an empty name
+}
+
+// statement is one relationship of a side, with what it is compared by.
+type statement struct {
+	index int // in the list as given
+	forms []form
+}
+
+// form is one wording of a statement.
+type form struct{ source, typ, target int }
+
+// swapped is the form with its ends exchanged.
+func (f form) swapped() form { return form{f.target, f.typ, f.source} }
+
+// prepareEntities numbers the names and types of a side and collapses
+// repetitions if asked to.
+func (c *call) prepareEntities(s *side, aliases bool) {
+	kept := map[[2]int]int{}
+	empty := 0
+	for i, given := range s.given.Entities {
+		e := entity{index: i, name: c.names.id(given.Name), typ: c.types.id(given.Type)}
+		if e.name == 0 {
+			empty++
+		} else {
+			e.names = c.namesOfEntity(given, e.name, aliases)
+		}
+		key := [2]int{e.name, e.typ}
+		if first, repeated := kept[key]; repeated && c.options.Dedupe == Exact {
+			keeper := &s.entities[first]
+			keeper.names = sortedSet(append(keeper.names, e.names...))
+			continue
+		}
+		kept[key] = len(s.entities)
+		s.entities = append(s.entities, e)
+	}
+	if empty > 0 {
+		c.warn("%s: %s an empty name; it counts and never matches", s.word, counted(empty, "entity has", "entities have"))
+	}
+}
+
+func (c *call) namesOfEntity(given extraction.Entity, name int, aliases bool) []int {
+	all := []int{name}
+	if aliases {
+		for _, alias := range given.Aliases {
+			if id := c.names.id(alias); id != 0 {
+				all = append(all, id)
+			}
+		}
+	}
+	return sortedSet(all)
+}
+
+// prepareRelationships numbers the ends and types of a side and collapses
+// repetitions if asked to.
+func (c *call) prepareRelationships(s *side) {
+	given := s.given.Relationships
+	dangling := 0
+	for i, r := range given {
+		if r.Dangling() {
+			dangling++
+		}
+		s.relationships = append(s.relationships, statement{i, []form{c.formOf(r)}})
+	}
+	if dangling > 0 {
+		c.warn("%s: %s an end that refers to no entity; it counts and never matches",
+			s.word, counted(dangling, "relationship has", "relationships have"))
+	}
+	if c.options.Dedupe != Exact {
+		return
+	}
+	var kept []statement
+	at := map[int]int{}
+	first := c.sameFacts(given)
+	for i, r := range s.relationships {
+		if first[i] == i {
+			at[i] = len(kept)
+			kept = append(kept, r)
+			continue
+		}
+		keeper := &kept[at[first[i]]]
+		keeper.forms = append(keeper.forms, r.forms...)
+	}
+	for i := range kept {
+		kept[i].forms = sortedForms(kept[i].forms)
+	}
+	s.relationships = kept
+}
+
+// formOf returns what a relationship says; an end that refers to nothing is
+// empty, whatever is written beside the reference.
+func (c *call) formOf(r extraction.Relationship) form {
+	f := form{c.names.id(r.Source), c.types.id(r.Type), c.names.id(r.Target)}
+	if r.SourceRef != "" {
+		f.source = 0
+	}
+	if r.TargetRef != "" {
+		f.target = 0
+	}
+	return f
+}
+
+// reversals returns the types that say with swapped ends what a type says:
+// itself if it is symmetric, and its inverses. Only types that occur count.
+func (c *call) reversals(typ int) []int {
+	text := c.types.texts[typ]
+	types := c.inverses(typ)
+	if c.symmetric[text] {
+		types = append(types, typ)
+	}
+	return types
+}
+
+// inverses returns the inverses of a type that occur, sorted.
+func (c *call) inverses(typ int) []int {
+	var types []int
+	for inverse := range c.inverse[c.types.texts[typ]] {
+		if id, ok := c.types.ids[inverse]; ok {
+			types = append(types, id)
+		}
+	}
+	slices.Sort(types)
+	return types
+}
+
+func sortedSet(ids []int) []int {
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+func sortedForms(forms []form) []form {
+	slices.SortFunc(forms, func(a, b form) int {
+		return slices.Compare([]int{a.source, a.typ, a.target}, []int{b.source, b.typ, b.target})
+	})
+	return slices.Compact(forms)
+}
+
+// maxTokens is how many words a name may have to be read with initials; a
+// longer one is no person's name, and comparing it is quadratic in the words.
+const maxTokens = 32
+
+// tokensOf returns the words of a name without their dots, or nil where the
+// initials rule does not apply: fewer than two words, or more than maxTokens.
+func (n *names) tokensOf(id int) []string {
+	p := n.profile(id)
+	if p.tokens != nil || len(p.runes) == 0 {
+		return p.tokens
+	}
+	p.tokens = []string{}
+	for word := range strings.FieldsSeq(n.texts[id]) {
+		if word = strings.ReplaceAll(word, ".", ""); word != "" {
+			p.tokens = append(p.tokens, word)
+		}
+		if len(p.tokens) > maxTokens {
+			break
+		}
+	}
+	if len(p.tokens) < 2 || len(p.tokens) > maxTokens {
+		p.tokens = []string{}
+	}
+	return p.tokens
+}
+
+// sameByInitials reports whether two names are one by their initials: the last
+// words are equal, the first words agree, the middle words of the shorter name
+// agree in order with middle words of the longer, and the words left over in
+// the longer are single letters. Words agree if they are equal or one is the
+// single letter that begins the other.
+func sameByInitials(a, b []string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(a) < 2 || a[len(a)-1] != b[len(b)-1] || !agree(a[0], b[0]) {
+		return false
+	}
+	return alignMiddle(a[1:len(a)-1], b[1:len(b)-1])
+}
+
+// alignMiddle reports whether every word of a agrees, in order, with a word of
+// b while the rest of b is single letters. fits[i] says whether the first i
+// words of a fit the words of b seen so far.
+func alignMiddle(a, b []string) bool {
+	fits := make([]bool, len(a)+1)
+	fits[0] = true
+	for _, word := range b {
+		for i := len(a); i >= 0; i-- {
+			fits[i] = fits[i] && isLetter(word) || i > 0 && fits[i-1] && agree(a[i-1], word)
+		}
+	}
+	return fits[len(a)]
+}
+
+func agree(a, b string) bool {
+	return a == b || isLetter(a) && strings.HasPrefix(b, a) || isLetter(b) && strings.HasPrefix(a, b)
+}
+
+// isLetter reports whether a word is a single letter.
+func isLetter(word string) bool {
+	r, size := utf8.DecodeRuneInString(word)
+	return size == len(word) && unicode.IsLetter(r)
+}
+
+// byLastToken groups names by their last word, for the initials rule.
+func (m *matcher) byLastToken(b []key) map[string][]int {
+	groups := map[string][]int{}
+	if !m.initials {
+		return groups
+	}
+	for _, k := range b {
+		if tokens := m.names.tokensOf(k.name); len(tokens) > 0 {
+			last := tokens[len(tokens)-1]
+			groups[last] = append(groups[last], k.name)
+		}
+	}
+	return groups
+}
+
+// compareInitials finds the names with the same last word that are one with a
+// name by their initials.
+func (m *matcher) compareInitials(name int, byLast map[string][]int, found map[int][]similarTo, left *budget) {
+	if len(byLast) == 0 {
+		return
+	}
+	tokens := m.names.tokensOf(name)
+	if len(tokens) == 0 {
+		return
+	}
+	for _, other := range byLast[tokens[len(tokens)-1]] {
+		if !left.spend(20 + len(tokens)*len(m.names.tokensOf(other))) {
+			return
+		}
+		if other == name || m.digitsDiffer(name, other) || !sameByInitials(tokens, m.names.tokensOf(other)) {
+			continue
+		}
+		if left.spend(edgeCost) {
+			found[name] = append(found[name], similarTo{other, m.withInitials(name, other, left)})
+		}
+	}
+}
+
+// withInitials returns the similarity of two names that are one by their
+// initials: 0.9, or the plain similarity where that is higher.
+func (m *matcher) withInitials(a, b int, left *budget) similarity {
+	p, q := m.names.profile(a), m.names.profile(b)
+	longer := max(len(p.runes), len(q.runes))
+	// (m-d)/m > 9/10  ⇔  d < m/10
+	limit := (longer - 1) / 10
+	if !left.covers(limit) {
+		return byInitials
+	}
+	d, work := m.editor.distance(p.runes, q.runes, limit)
+	left.spend(editCost * work)
+	if d < 0 {
+		return byInitials
+	}
+	return similarity{num: longer - d, den: longer, initials: d > m.threshold.maxDistance(longer)}
+}
+
+// aliasing knows which names an end of an expected relationship stands for:
+// an end that is a name of an expected entity stands for all its names.
+type aliasing struct {
+	entities []entity
+	byName   map[int][]int    // entities that have several names
+	together map[string][]int // names of several entities
+}
+
+func newAliasing(entities []entity) *aliasing {
+	a := &aliasing{entities, map[int][]int{}, map[string][]int{}}
+	for i, e := range entities {
+		if len(e.names) < 2 {
+			continue
+		}
+		for _, name := range e.names {
+			a.byName[name] = append(a.byName[name], i)
+		}
+	}
+	return a
+}
+
+// names returns all names that an end stands for, sorted. Ends of the same
+// entities share one list: an entity may have very many names.
+func (a *aliasing) names(end int) []int {
+	owners := a.byName[end]
+	switch len(owners) {
+	case 0:
+		return []int{end}
+	case 1:
+		return a.entities[owners[0]].names
+	}
+	key := fmt.Sprint(owners)
+	if _, known := a.together[key]; !known {
+		var all []int
+		for _, i := range owners {
+			all = append(all, a.entities[i].names...)
+		}
+		a.together[key] = sortedSet(all)
+	}
+	return a.together[key]
+}
+
+// MatchType says how a relationship came to match.
+type MatchType string
+
+// The ways in which relationships match, the preferred first.
+const (
+	// ExactMatch: same type and equal ends; of a symmetric type also swapped.
+	ExactMatch MatchType = "exact"
+	// InverseMatch: inverse types and equal ends, swapped.
+	InverseMatch MatchType = "inverse"
+	// FuzzyMatch: as exact, with at least one end similar instead of equal.
+	FuzzyMatch MatchType = "fuzzy"
+	// InverseFuzzyMatch: as inverse, with at least one end similar.
+	InverseFuzzyMatch MatchType = "inverse-fuzzy"
+)
+
+// matchTypeOf names a way, and says how far back it stands in preference.
+func matchTypeOf(inverse, equal bool) (MatchType, int) {
+	switch {
+	case equal && !inverse:
+		return ExactMatch, 0
+	case equal:
+		return InverseMatch, 1
+	case !inverse:
+		return FuzzyMatch, 2
+	}
+	return InverseFuzzyMatch, 3
+}
+
+// way is how an expected statement can be matched with an extracted one.
+type way struct {
+	kind           MatchType
+	rank           int
+	source, target similarity // of the ends of the expected statement
+}
+
+func (w way) betterThan(v way) bool {
+	if w.rank != v.rank {
+		return w.rank < v.rank
+	}
+	return w.source.ppm()+w.target.ppm() > v.source.ppm()+v.target.ppm()
+}
+
+// gain orders assignments: most exact, most exact or inverse, most pairs,
+// most similar ends, most of the same type.
+func (w way) gain() gain {
+	g := gain{1, w.source.ppm() + w.target.ppm(), 0}
+	if w.rank < 2 {
+		g[0] += field
+	}
+	if w.kind == ExactMatch {
+		g[0] += field * field
+	}
+	if w.kind == ExactMatch || w.kind == FuzzyMatch {
+		g[2] = 1
+	}
+	return g
 }

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
+	"strconv"
+	"strings"
 
 	"extraction-experiment/internal/fold"
 )
@@ -179,4 +182,248 @@ func nameOfTypes(types []string) any {
 		}
 	}
 	return types
+}
+
+// maxDecimals is how many decimals a threshold may have; with them every
+// comparison fits 128 bits.
+const maxDecimals = 18
+
+// threshold is a decimal fraction, kept as integers: floating point decides
+// equality wrongly for many thresholds and lengths.
+type threshold struct {
+	num, den  uint64
+	inclusive bool
+}
+
+// parseThreshold reads the decimal text of a number from 0 to 1.
+func parseThreshold(text string) (threshold, error) {
+	digits, decimals, err := decimalParts(text)
+	if err != nil {
+		return threshold{}, fmt.Errorf("threshold %q: %w; write a number from 0 to 1 such as 0.85", shorten(text), err)
+	}
+	t := threshold{den: 1}
+	for range decimals {
+		t.den *= 10
+	}
+	if len(digits) > maxDecimals+1 {
+		return threshold{}, fmt.Errorf("threshold %s: is outside 0 to 1", shorten(text))
+	}
+	if digits != "" {
+		t.num, err = strconv.ParseUint(digits, 10, 64)
+	}
+	if err != nil || t.num > t.den {
+		return threshold{}, fmt.Errorf("threshold %s: is outside 0 to 1", shorten(text))
+	}
+	return t, nil
+}
+
+// decimalParts splits a decimal number into its digits, without leading
+// zeros, and how many of them are decimals, without trailing zeros.
+func decimalParts(text string) (string, int, error) {
+	text = strings.ToLower(strings.TrimSpace(text))
+	if strings.Trim(text, "0123456789.e+-") != "" {
+		return "", 0, fmt.Errorf("is not a decimal number")
+	}
+	mantissa, exponent, hasExponent := strings.Cut(text, "e")
+	shift := 0
+	if hasExponent {
+		n, err := strconv.Atoi(exponent)
+		if err != nil || n < -maxDecimals || n > maxDecimals {
+			return "", 0, fmt.Errorf("has an exponent out of range")
+		}
+		shift = n
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := whole + fraction
+	if digits == "" || len(digits) > 100 || strings.Trim(digits, "0123456789") != "" {
+		return "", 0, fmt.Errorf("is not a decimal number")
+	}
+	decimals := len(fraction) - shift
+	for decimals > 0 && strings.HasSuffix(digits, "0") {
+		digits, decimals = digits[:len(digits)-1], decimals-1
+	}
+	digits = strings.TrimLeft(digits, "0")
+	if digits == "" {
+		return "", 0, nil
+	}
+	if decimals > maxDecimals {
+		return "", 0, fmt.Errorf("has more than %d decimals", maxDecimals)
+	}
+	for ; decimals < 0; decimals++ {
+		digits += "0"
+	}
+	return digits, decimals, nil
+}
+
+// String returns the shortest decimal text of the threshold.
+func (t threshold) String() string {
+	if t.num == t.den {
+		return "1"
+	}
+	if t.num == 0 {
+		return "0"
+	}
+	decimals := len(strconv.FormatUint(t.den, 10)) - 1
+	return "0." + fmt.Sprintf("%0*d", decimals, t.num)
+}
+
+// maxDistance returns the largest edit distance d at which two names, the
+// longer of which has m code points, are similar enough: (m-d)/m > threshold,
+// or >= where it is inclusive. It is -1 where no distance is.
+func (t threshold) maxDistance(m int) int {
+	// (m-d)·den > num·m  ⇔  d < m·(den-num)/den. The quotient is at most m,
+	// so that the 128-bit division cannot overflow.
+	hi, lo := bits.Mul64(uint64(m), t.den-t.num)
+	quotient, rest := bits.Div64(hi, lo, t.den)
+	if !t.inclusive && rest == 0 {
+		return int(quotient) - 1
+	}
+	return int(quotient)
+}
+
+// shorten cuts text that goes into a message.
+func shorten(s string) string {
+	const most = 40
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}
+
+// The allowances of one call, in steps of very roughly one nanosecond. They
+// are counted, not timed, and spent in an order that depends on content only,
+// so that the same lists always stop at the same place.
+const (
+	// searchAllowance bounds the search for similar names, per family. About
+	// 30,000 names against 30,000 without any equal ones fit.
+	searchAllowance = 1_000_000_000
+	// editCost is charged for each step of an edit distance.
+	editCost = 3
+	// edgeCost is charged for each pair found, which bounds their memory: at
+	// most two million of them.
+	edgeCost = 500
+	// assignAllowance bounds the assignment, per family.
+	assignAllowance = 500_000_000
+	// arcLimit bounds the memory of one assignment.
+	arcLimit = 2_000_000
+	// unitLimit keeps the digits of a gain apart, see gain.
+	unitLimit = 1 << 17
+	// nearestEdits is how many edits away the nearest miss may be.
+	nearestEdits = 200
+	// nearestAllowance bounds the search for the nearest misses, which
+	// explain and never count.
+	nearestAllowance = 50_000_000
+)
+
+// budget is an allowance that is being spent.
+type budget struct{ left int64 }
+
+// spend takes n steps and reports whether the allowance covered them.
+func (b *budget) spend(n int) bool {
+	b.left -= int64(n)
+	return b.left >= 0
+}
+
+func (b *budget) exhausted() bool { return b.left < 0 }
+
+// covers reports whether an edit distance within limit is covered, and uses
+// the allowance up if it is not.
+func (b *budget) covers(limit int) bool {
+	if int64(limit)*int64(limit) <= b.left {
+		return true
+	}
+	b.left = -1
+	return false
+}
+
+// Names of the relation tables that Options can refer to.
+const (
+	// Specification is the default: 14 inverse pairs and 9 symmetric types.
+	Specification = "specification"
+	// Extended adds pairs that are common in practice.
+	Extended = "extended"
+)
+
+// Vocabulary says which relationship types state the same fact.
+type Vocabulary struct {
+	// Inverse pairs: a(x, y) says what b(y, x) says. The relation is
+	// symmetric, never transitive; a type may have several inverses, or be
+	// its own.
+	Inverse [][2]string
+	// Symmetric types: a(x, y) says what a(y, x) says. A type that is also
+	// its own inverse is symmetric.
+	Symmetric []string
+}
+
+// SpecificationVocabulary returns the tables of the specification.
+func SpecificationVocabulary() Vocabulary {
+	return Vocabulary{
+		Inverse: [][2]string{
+			{"parent_of", "child_of"},
+			{"employs", "employed_by"},
+			{"contains", "contained_in"},
+			{"owns", "owned_by"},
+			{"manages", "managed_by"},
+			{"created", "created_by"},
+			{"supervises", "supervised_by"},
+			{"leads", "led_by"},
+			{"member_of", "has_member"},
+			{"located_in", "contains_location"},
+			{"lived_in", "was_residence_of"},
+			{"born_in", "birthplace_of"},
+			{"died_in", "deathplace_of"},
+			{"originated_from", "origin_of"},
+		},
+		Symmetric: []string{
+			"married_to", "sibling_of", "related_to", "colleague_of", "friend_of",
+			"neighbor_of", "connected_to", "associated_with", "partnered_with",
+		},
+	}
+}
+
+// ExtendedVocabulary returns the tables of the specification and the pairs
+// that existing systems use beside them.
+func ExtendedVocabulary() Vocabulary {
+	v := SpecificationVocabulary()
+	v.Inverse = append(v.Inverse,
+		[2]string{"belongs_to", "has"},
+		[2]string{"precedes", "follows"},
+		[2]string{"causes", "caused_by"},
+		[2]string{"lives_in", "inhabited_by"},
+	)
+	v.Symmetric = append(v.Symmetric, "similar_to", "linked_to")
+	return v
+}
+
+// vocabularyByName returns a table by its name in the options.
+func vocabularyByName(name string) (Vocabulary, bool) {
+	switch name {
+	case Specification:
+		return SpecificationVocabulary(), true
+	case Extended:
+		return ExtendedVocabulary(), true
+	}
+	return Vocabulary{}, false
+}
+
+// canonicalPairs spells every pair in normal form, the smaller type first,
+// sorted and without repetitions.
+func canonicalPairs(pairs [][2]string) [][2]string {
+	out := make([][2]string, 0, len(pairs))
+	for _, p := range pairs {
+		a, b := fold.Type(p[0]), fold.Type(p[1])
+		out = append(out, [2]string{min(a, b), max(a, b)})
+	}
+	slices.SortFunc(out, func(p, q [2]string) int { return slices.Compare(p[:], q[:]) })
+	return slices.Compact(out)
+}
+
+// canonicalTypes spells every type in normal form, sorted, once.
+func canonicalTypes(types []string) []string {
+	out := make([]string, 0, len(types))
+	for _, t := range types {
+		out = append(out, fold.Type(t))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }

@@ -1,12 +1,49 @@
+// Package scoring compares an extraction with what was expected and says how
+// good it is, item by item: counts, scores, matches, misses and reasons.
+//
+// It is pure: nothing is read, written, sent or kept between calls, and it
+// knows nothing of items, runs or Langfuse. It averages nothing either; means
+// and pooled values are made by package outcome from the ratios given here.
+//
+// One call goes through these steps:
+//
+//  1. normalise names and types, and give each distinct one a number in the
+//     order of its text, so that nothing below depends on the order of a list;
+//  2. find repeated entities and statements, and collapse them if asked to;
+//  3. link what may be matched: equal names, similar names, and statements
+//     that say the same, directly or by inverse;
+//  4. choose among the links one optimal one-to-one assignment;
+//  5. count, derive the scores from the counts, and explain every match and
+//     every miss.
+//
+// What each score means stands in Catalog and, for readers, in docs/metrics.md.
+//
+//	scorer, err := scoring.New(scoring.DefaultOptions())
+//	if err != nil { … }
+//	result := scorer.Score(expected, extracted)
+//	for _, s := range result.Scores { fmt.Println(s.Name, s.Comment) }
+//
+// Work on hostile input is bounded by fixed allowances (see limits.go). When
+// one runs out, the matching is still one-to-one, still independent of the
+// order of the lists, and Result.Warnings says what was not looked at.
 package scoring
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/fold"
+	"extraction-experiment/outcome"
 )
+
+// Version names the meaning of the scores. It changes whenever the same input
+// and options could give another count or score; runs scored by different
+// versions are not comparable.
+const Version = "2"
 
 // Scorer compares extractions with what was expected. It is immutable and safe
 // for concurrent use.
@@ -115,4 +152,362 @@ func (s *Scorer) Score(expected, extracted extraction.Extraction) Result {
 	r.Scores = scoresOf(r.Counts, c.typed())
 	r.Warnings = c.warnings
 	return r
+}
+
+// Reasons for which a score has no value.
+const (
+	ItemFailed                = "the item failed"
+	EntitiesNotAnnotated      = "the expected output does not annotate entities"
+	RelationshipsNotAnnotated = "the expected output does not annotate relationships"
+	NothingAnnotated          = "the expected output annotates neither entities nor relationships"
+	NothingMatched            = "no entity was matched, so that no type can be judged"
+	NoExpectedTypes           = "no matched entity has an expected type"
+	Untyped                   = "no expected entity has a type"
+)
+
+// scoresOf derives every score of the catalogue from the counts; typed says that
+// an expected entity has a type.
+func scoresOf(c Counts, typed bool) []outcome.Score {
+	var scores []outcome.Score
+	counts := c.Map()
+	for _, d := range Catalog() {
+		if d.Name == ItemPerfect {
+			scores = append(scores, itemPerfect(c, scores))
+			continue
+		}
+		s := outcome.Score{Name: d.Name}
+		if reason := c.undefined(d, typed); reason != "" {
+			s.Reason = reason
+			scores = append(scores, s)
+			continue
+		}
+		num, den := d.numerator(c), d.denominator(c)
+		s.Ratio = &outcome.Ratio{Num: num, Den: den}
+		s.Vacuous = c.vacuous(d.Family) && d.Name != TypeAccuracy
+		value := quotient(num, den)
+		s.Counts = map[string]int64{}
+		s.Comment = d.comment
+		for _, name := range d.counts {
+			s.Counts[name] = counts[name]
+			s.Comment = strings.ReplaceAll(s.Comment, "{"+name+"}", strconv.FormatInt(counts[name], 10))
+		}
+		if s.Vacuous {
+			value = 1
+			s.Comment = "nothing expected, nothing extracted"
+		}
+		s.Value = &value
+		scores = append(scores, s)
+	}
+	return scores
+}
+
+// quotient is num/den, and 0 where den is 0: one side is empty, the other not.
+func quotient(num, den int64) float64 {
+	if den == 0 {
+		return 0
+	}
+	return float64(num) / float64(den)
+}
+
+// undefined returns why a score has no value, or "".
+func (c Counts) undefined(d Definition, typed bool) string {
+	switch {
+	case d.Family == RelationshipFamily && c.Relationships == nil:
+		return RelationshipsNotAnnotated
+	case d.Family == EntityFamily && c.Entities == nil:
+		return EntitiesNotAnnotated
+	case d.typed() && !typed && c.Entities.Expected > 0:
+		return Untyped
+	case d.Name != TypeAccuracy || c.Entities.TypeJudged > 0:
+		return ""
+	case c.Entities.Matched == 0:
+		return NothingMatched
+	}
+	return NoExpectedTypes
+}
+
+// vacuous reports whether both sides of a family are empty.
+func (c Counts) vacuous(f Family) bool {
+	if f == EntityFamily {
+		return c.Entities.Expected+c.Entities.Extracted == 0
+	}
+	return c.Relationships.Expected+c.Relationships.Extracted == 0
+}
+
+// itemPerfect judges the item from the scores before it.
+func itemPerfect(c Counts, scores []outcome.Score) outcome.Score {
+	s := outcome.Score{Name: ItemPerfect, Boolean: true}
+	if c.Entities == nil && c.Relationships == nil {
+		s.Reason = NothingAnnotated
+		return s
+	}
+	value := 1.0
+	s.Comment, s.Vacuous = "everything is right", true
+	for _, name := range []string{EntityF1, RelationshipF1, TypeAccuracy} {
+		part, _ := outcome.Lookup(scores, name)
+		if part.Value == nil {
+			continue
+		}
+		s.Vacuous = s.Vacuous && part.Vacuous
+		if part.Ratio.Num != part.Ratio.Den && value == 1 {
+			value = 0
+			s.Comment = fmt.Sprintf("%s is %d/%d", name, part.Ratio.Num, part.Ratio.Den)
+		}
+	}
+	s.Value = &value
+	s.Ratio = &outcome.Ratio{Num: int64(value), Den: 1}
+	return s
+}
+
+// Undelivered returns the scores of an item that failed: those that its
+// expected output would define, without a value, so that they can be counted
+// as zero. type_accuracy is among them when an expected entity with a name has
+// a type, entity_typed_f1 and entity_strict_f1 also when none is expected.
+func (s *Scorer) Undelivered(expected extraction.Extraction) []outcome.Score {
+	spellName := newSpeller(s.options)
+	typed := slices.ContainsFunc(expected.Entities, func(e extraction.Entity) bool {
+		return s.typeText(e.Type) != "" && spellName.text(e.Name) != ""
+	})
+	var scores []outcome.Score
+	for _, d := range Catalog() {
+		defined := expected.Entities != nil
+		switch {
+		case d.Name == TypeAccuracy:
+			defined = typed
+		case d.typed() && len(expected.Entities) > 0:
+			defined = typed
+		case d.Family == RelationshipFamily:
+			defined = expected.Relationships != nil
+		case d.Family == ItemFamily:
+			defined = expected.Entities != nil || expected.Relationships != nil
+		}
+		if defined {
+			scores = append(scores, outcome.Score{Name: d.Name, Boolean: d.Boolean, Reason: ItemFailed})
+		}
+	}
+	return scores
+}
+
+// Result is everything that scoring one extraction yields.
+type Result struct {
+	Counts Counts          `json:"counts"`
+	Scores []outcome.Score `json:"scores"`
+	// Entities and Relationships are the matched pairs, in the order of the
+	// expected list.
+	Entities      []EntityMatch       `json:"entities"`
+	Relationships []RelationshipMatch `json:"relationships"`
+	// Missed were expected and not matched; spurious were extracted and not
+	// matched. In the order of their lists.
+	MissedEntities        []EntityMiss       `json:"missed_entities,omitempty"`
+	SpuriousEntities      []EntityMiss       `json:"spurious_entities,omitempty"`
+	MissedRelationships   []RelationshipMiss `json:"missed_relationships,omitempty"`
+	SpuriousRelationships []RelationshipMiss `json:"spurious_relationships,omitempty"`
+	Duplicates            Duplicates         `json:"duplicates,omitzero"`
+	// Groups are the counts by type, for breakdowns.
+	Groups []outcome.Group `json:"groups,omitempty"`
+	// Warnings are oddities of the input, and limits that were reached.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// EntityMatchKind says why two entities match.
+type EntityMatchKind string
+
+// The kinds of entity match.
+const (
+	// ExactName: the normalised names are equal.
+	ExactName EntityMatchKind = "exact"
+	// AliasName: the extracted name equals an alias; counts as exact.
+	AliasName EntityMatchKind = "alias"
+	// FuzzyName: the names are similar enough.
+	FuzzyName EntityMatchKind = "fuzzy"
+	// InitialsName: one name abbreviates words of the other.
+	InitialsName EntityMatchKind = "initials"
+)
+
+// TypeVerdict says whether the types of a matched pair agree.
+type TypeVerdict string
+
+// The verdicts on types.
+const (
+	TypeCorrect  TypeVerdict = "correct"
+	TypeWrong    TypeVerdict = "wrong"
+	TypeUnjudged TypeVerdict = "unjudged" // the expected entity has no type
+)
+
+// EntityMatch is a pair of matched entities. Names and types are as given,
+// indices are those of the given lists.
+type EntityMatch struct {
+	Expected       string          `json:"expected"`
+	Extracted      string          `json:"extracted"`
+	ExpectedIndex  int             `json:"expected_index"`
+	ExtractedIndex int             `json:"extracted_index"`
+	Kind           EntityMatchKind `json:"kind"`
+	// Similarity of the normalised names, or of the best alias: Ratio.Num /
+	// Ratio.Den; 1 for exact and alias.
+	Similarity    float64       `json:"similarity"`
+	Ratio         outcome.Ratio `json:"ratio"`
+	Type          TypeVerdict   `json:"type"`
+	ExpectedType  string        `json:"expected_type,omitempty"`
+	ExtractedType string        `json:"extracted_type,omitempty"`
+}
+
+// Statement is a relationship as it was given.
+type Statement struct {
+	Source string `json:"source"`
+	Type   string `json:"type"`
+	Target string `json:"target"`
+}
+
+// RelationshipMatch is a pair of matched relationships.
+type RelationshipMatch struct {
+	Expected       Statement `json:"expected"`
+	Extracted      Statement `json:"extracted"`
+	ExpectedIndex  int       `json:"expected_index"`
+	ExtractedIndex int       `json:"extracted_index"`
+	MatchType      MatchType `json:"matchType"`
+	// Similarity of the ends of the expected statement to the ends that they
+	// were matched with, whichever way round these stand.
+	SourceSimilarity float64       `json:"source_similarity"`
+	TargetSimilarity float64       `json:"target_similarity"`
+	SourceRatio      outcome.Ratio `json:"source_ratio"`
+	TargetRatio      outcome.Ratio `json:"target_ratio"`
+}
+
+// Reason classifies why something was not matched.
+type Reason string
+
+// The reasons, of entities and of relationships.
+const (
+	ReasonEmptyName      Reason = "empty_name"      // the name is empty
+	ReasonNothingSimilar Reason = "nothing_similar" // no counterpart comes near
+	ReasonUnderThreshold Reason = "under_threshold" // the names are not similar enough
+	ReasonTaken          Reason = "taken"           // the counterpart has a better or equal partner
+	ReasonDuplicate      Reason = "duplicate"       // its partner is matched with a repetition of this one
+	ReasonFuzzyOff       Reason = "fuzzy_off"       // similar enough, but only equal names may match
+	ReasonDigitsDiffer   Reason = "digits_differ"   // similar enough, but the digits differ
+	ReasonNotSearched    Reason = "not_searched"    // too many misses to look for the nearest of each
+
+	ReasonDangling       Reason = "dangling"        // an end refers to no entity
+	ReasonEmptyEnd       Reason = "empty_end"       // an end has no name
+	ReasonEmptyType      Reason = "empty_type"      // the relationship has no type
+	ReasonWrongType      Reason = "wrong_type"      // the ends agree, the types do not
+	ReasonWrongDirection Reason = "wrong_direction" // the ends are the wrong way round
+	ReasonWrongEnd       Reason = "wrong_end"       // the type agrees, and one of the ends
+)
+
+// EntityMiss is an entity that was not matched, and why.
+type EntityMiss struct {
+	Index   int            `json:"index"`
+	Name    string         `json:"name"`
+	Type    string         `json:"type,omitempty"`
+	Reason  Reason         `json:"reason"`
+	Nearest *NearestEntity `json:"nearest,omitempty"`
+}
+
+// NearestEntity is the most similar entity of the other side.
+type NearestEntity struct {
+	Index      int           `json:"index"`
+	Name       string        `json:"name"`
+	Type       string        `json:"type,omitempty"`
+	Similarity float64       `json:"similarity"`
+	Ratio      outcome.Ratio `json:"ratio"`
+	// TakenBy is the entity that it was matched with, if any: an index of the
+	// side of the miss.
+	TakenBy *int `json:"taken_by,omitempty"`
+}
+
+// RelationshipMiss is a relationship that was not matched, and why.
+type RelationshipMiss struct {
+	Index int `json:"index"`
+	Statement
+	Reason  Reason               `json:"reason"`
+	Nearest *NearestRelationship `json:"nearest,omitempty"`
+}
+
+// NearestRelationship is the relationship of the other side that comes
+// nearest.
+type NearestRelationship struct {
+	Index int `json:"index"`
+	Statement
+	// The similarity of each end of the miss to the end compared with it.
+	SourceSimilarity float64 `json:"source_similarity"`
+	TargetSimilarity float64 `json:"target_similarity"`
+	// TakenBy is the relationship that it was matched with, if any: an index
+	// of the side of the miss.
+	TakenBy *int `json:"taken_by,omitempty"`
+}
+
+// call is the state of one call of Score.
+type call struct {
+	*Scorer
+	names     *names
+	types     *dictionary
+	matcher   *matcher
+	expected  side
+	extracted side
+	aliasing  *aliasing
+	nearest   budget
+	warnings  []string
+}
+
+// side is one of the two extractions, prepared.
+type side struct {
+	word          string
+	given         extraction.Extraction
+	entities      []entity
+	relationships []statement
+}
+
+func newCall(s *Scorer, expected, extracted extraction.Extraction) *call {
+	names := newNames(s.options)
+	c := &call{
+		Scorer: s, names: names, types: newDictionary(s.typeText),
+		matcher: &matcher{
+			names: names, threshold: s.threshold,
+			initials: s.options.Initials, digitsEqual: s.options.DigitsEqual,
+		},
+		expected:  side{word: "expected", given: expected},
+		extracted: side{word: "extracted", given: extracted},
+		nearest:   budget{nearestAllowance},
+	}
+	c.collect(expected, true)
+	c.collect(extracted, false)
+	c.names.close()
+	c.types.close()
+	c.prepareEntities(&c.expected, true)
+	c.prepareEntities(&c.extracted, false)
+	c.aliasing = newAliasing(c.expected.entities)
+	c.prepareRelationships(&c.expected)
+	c.prepareRelationships(&c.extracted)
+	return c
+}
+
+// collect adds every name and type of one side to the dictionaries.
+func (c *call) collect(e extraction.Extraction, aliases bool) {
+	for _, entity := range e.Entities {
+		c.names.add(entity.Name)
+		c.types.add(entity.Type)
+		if aliases {
+			for _, alias := range entity.Aliases {
+				c.names.add(alias)
+			}
+		}
+	}
+	for _, r := range e.Relationships {
+		c.names.add(r.Source)
+		c.names.add(r.Target)
+		c.types.add(r.Type)
+	}
+}
+
+func (c *call) warn(format string, args ...any) {
+	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
+}
+
+// counted writes a number with its noun: "1 entity", "3 entities".
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }

@@ -2,13 +2,231 @@ package tracking
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
 )
+
+// sighting says which views show an outcome.
+type sighting uint8
+
+const (
+	inRuns        sighting = 1 << iota
+	inExperiments          // by the trace of this attempt
+	astray                 // the list of runs leads to another trace
+)
+
+// trial compares what concerns a trial as a whole: the views, and the scores on
+// the run.
+func (v *verifier) trial(ctx context.Context, trial int) error {
+	e, opened, err := v.cfg.Run.Experiment(ctx, trial)
+	if err != nil || !opened {
+		return err // then nothing was sent, and every outcome will say so
+	}
+	v.verdict.Experiments = append(v.verdict.Experiments, e.ID)
+	ref := langfuse.RunRef{
+		ID: e.ID, Name: RunName(v.header, trial), DatasetID: v.header.Dataset.ID, Since: v.since(),
+	}
+	if err := v.replaced(ctx, trial, e.ID, ref); err != nil {
+		return err
+	}
+	for _, view := range v.cfg.Server.Views() {
+		if !v.has(view) {
+			continue
+		}
+		for item, err := range v.cfg.Client.ListRunItems(ctx, v.cfg.Server, view, ref) {
+			if err == nil {
+				err = v.item(ctx, view, trial, item)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return v.totals(ctx, trial, ref)
+}
+
+// replaced finds out whether the run has another id in the list of runs than in
+// the run file. Where it is not there at all, its items will say so.
+func (v *verifier) replaced(ctx context.Context, trial int, id string, ref langfuse.RunRef) error {
+	if !v.has(langfuse.ViewRuns) {
+		return nil
+	}
+	there, err := v.cfg.Client.GetRun(ctx, v.cfg.Server, langfuse.ViewRuns, langfuse.RunRef{DatasetID: ref.DatasetID, Name: ref.Name})
+	if errors.Is(err, langfuse.ErrNotFound) || err == nil && there.ID == id {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	v.found(Finding{Kind: RunReplaced, Trial: trial, Detail: fmt.Sprintf("its id is %s there, and was %s: it was deleted and made anew", there.ID, id)})
+	v.repairs.move(trial, there.ID)
+	v.moved[trial] = v.cfg.Server.NewReads // there, the spans carry the id
+	return nil
+}
+
+// has reports whether the run must be in a view: a run over a file has no place
+// in the runs of a dataset.
+func (v *verifier) has(view langfuse.View) bool {
+	return slices.Contains(v.cfg.Server.Views(), view) && (view != langfuse.ViewRuns || v.header.Dataset.ID != "")
+}
+
+// item files one item that a view shows under the attempt that it belongs to.
+func (v *verifier) item(ctx context.Context, view langfuse.View, trial int, item langfuse.RunItem) error {
+	attempts, err := v.cfg.Run.Attempts(ctx, item.ItemID, trial)
+	if err != nil {
+		return err
+	}
+	f := Finding{Kind: DoubledItem, Trial: trial, Item: item.ItemID, Trace: item.TraceID, Left: true}
+	if len(attempts) == 0 {
+		f.Detail = "the view of " + string(view) + " has an item that the run file has no result of"
+		v.found(f)
+		return nil
+	}
+	var newest runstore.Pending
+	made := false // by this run
+	for _, o := range attempts {
+		id := identify(v.header, o.Outcome)
+		ours := id.trace() == item.TraceID && (item.ObservationID == "" || item.ObservationID == id.span(0))
+		made = made || ours
+		if o.Published.Has(runstore.Superseded) {
+			continue
+		}
+		newest = o
+		if ours {
+			v.shown[o.OID] |= map[langfuse.View]sighting{langfuse.ViewRuns: inRuns, langfuse.ViewExperiments: inExperiments}[view]
+			v.verdict.Checked.Shown[view]++
+			return nil
+		}
+	}
+	switch {
+	case view == langfuse.ViewRuns:
+		v.shown[newest.OID] |= astray
+		f.Kind, f.Left, f.Detail = WrongRunItem, false, fmt.Sprintf("the run shows trace %s, and the newest attempt is %s", item.TraceID, TraceID(v.header, newest.Outcome))
+		v.repairs.again(newest.OID, runstore.Link)
+	case made:
+		return nil // a superseded attempt
+	default:
+		f.Detail = "the experiment has a trace of the item that this run did not make"
+	}
+	v.found(f)
+	return nil
+}
+
+// totals compares the scores on the run itself with what the run file comes to.
+func (v *verifier) totals(ctx context.Context, trial int, ref langfuse.RunRef) error {
+	_, ended, err := v.cfg.Run.Footer(ctx)
+	if err != nil || !ended {
+		return err
+	}
+	values, err := totalsOf(ctx, v.cfg.Run, v.header, trial)
+	if err != nil {
+		return err
+	}
+	want := map[string]wanted{}
+	for name, value := range values {
+		want[totalID(v.header, trial, name)] = wanted{name, value}
+	}
+	var there []langfuse.Score
+	for s, err := range v.cfg.Client.ListRunScores(ctx, v.cfg.Server, ref) {
+		if err != nil {
+			return err
+		}
+		there = append(there, s)
+	}
+	// A score of the run has one id, whatever the attempts of its items.
+	c := compareScores(want, subject{ref.ID, v.header.ScoreEnvironment()}, func(string) bool { return false }, there)
+	v.verdict.Checked.RunScores += c.right
+	for _, s := range c.others {
+		s.Trial = trial
+		v.other(s, false)
+	}
+	for _, f := range c.findings {
+		f.Trial = trial
+		v.found(f)
+	}
+	v.repairs.doubled(c.doubled)
+	if len(c.missing) > 0 || len(c.changed) > 0 {
+		v.repairs.totals(trial, c.later(v.cfg.Server))
+	}
+	return nil
+}
+
+// shownTraces is how many acknowledged traces are looked for on a server that
+// has another address than the one that acknowledged them.
+const shownTraces = 3
+
+// acknowledged returns the first traces that a server acknowledged.
+func acknowledged(ctx context.Context, run *runstore.Reader, h outcome.Header) ([]string, error) {
+	var traces []string
+	for after := int64(0); ; {
+		page, err := run.Committed(ctx, after, roundSize)
+		if err != nil || len(page) == 0 {
+			return traces, err
+		}
+		after = page[len(page)-1].OID
+		for _, o := range page {
+			if !o.Published.Has(runstore.Spans) {
+				continue
+			}
+			if traces = append(traces, TraceID(h, o.Outcome)); len(traces) == shownTraces {
+				return traces, nil
+			}
+		}
+	}
+}
+
+// openedRuns returns the trials of which a server said the id. That of a run
+// without a dataset is made here, before anything is sent.
+func openedRuns(ctx context.Context, run *runstore.Reader, h outcome.Header) ([]langfuse.RunRef, error) {
+	if h.Dataset.ID == "" {
+		return nil, nil
+	}
+	var opened []langfuse.RunRef
+	for trial := 1; trial <= max(1, h.Trials); trial++ {
+		e, ok, err := run.Experiment(ctx, trial)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			opened = append(opened, langfuse.RunRef{ID: e.ID, DatasetID: h.Dataset.ID, Name: RunName(h, trial)})
+		}
+	}
+	return opened, nil
+}
+
+// showsTrace reports whether the server has any of the traces.
+func (s site) showsTrace(ctx context.Context, traces []string) (bool, error) {
+	for trace, err := range s.client.ReadTraces(ctx, s.server.Capabilities, traces, langfuse.TraceParts{}) {
+		if err != nil || len(trace.Observations) > 0 {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// showsRun reports whether the server has any of the runs, under its id.
+func (s site) showsRun(ctx context.Context, runs []langfuse.RunRef) (bool, error) {
+	for _, ref := range runs {
+		for _, view := range s.server.Views() {
+			found, err := s.client.GetRun(ctx, s.server, view, ref)
+			switch {
+			case err == nil && found.ID == ref.ID:
+				return true, nil
+			case err != nil && !errors.Is(err, langfuse.ErrNotFound):
+				return false, err
+			}
+		}
+	}
+	return false, nil
+}
 
 // scores reads the scores of traces.
 func (v *verifier) scores(ctx context.Context, ids []string) (map[string][]langfuse.Score, error) {

@@ -2,14 +2,22 @@ package tracking
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+	"extraction-experiment/scoring"
 )
 
 // The names that readers of Langfuse know from its own experiment runners.
@@ -225,4 +233,274 @@ func later(start, end time.Time) time.Time {
 		return start
 	}
 	return end
+}
+
+// maxField bounds one input or output on a span. With a few of them a span
+// stays under what servers keep.
+const maxField = 2 << 20
+
+// field returns JSON fit for a span: absent is null, and a value too large for
+// a server is replaced by its size, its hash and its beginning.
+func field(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return "null"
+	}
+	if len(raw) <= maxField {
+		return clean(string(raw))
+	}
+	const shown = 64 << 10
+	sum := sha256.Sum256(raw)
+	return string(encode(map[string]any{
+		"truncated": true, "bytes": len(raw), "sha256": hex.EncodeToString(sum[:]),
+		"begins": strings.ToValidUTF8(string(raw[:shown]), ""),
+	}))
+}
+
+func fieldOrNone(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	return field(raw)
+}
+
+// spoken is fieldOrNone, but for a text, such as a model's answer, which is
+// shown as it is and not as JSON of a text.
+func spoken(raw json.RawMessage) string {
+	var text string
+	if len(raw) > maxField || json.Unmarshal(raw, &text) != nil {
+		return fieldOrNone(raw)
+	}
+	return clean(text)
+}
+
+// clean makes a text acceptable to every server: valid UTF-8.
+func clean(text string) string {
+	if utf8.ValidString(text) {
+		return text
+	}
+	return strings.ToValidUTF8(text, "�")
+}
+
+// encode marshals what always can be marshalled: maps of plain values.
+func encode(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+func isObject(raw json.RawMessage) bool {
+	return strings.HasPrefix(strings.TrimSpace(string(raw)), "{")
+}
+
+// maxComment bounds the comment of a score; servers keep far more, pages do not
+// show it.
+const maxComment = 2000
+
+// publishes reports whether a run has the score of that name in Langfuse. Unless
+// more was asked for, that are few: its pages give each a column, and list all of
+// them in every cell of a comparison. The others stand in the metadata of the root
+// span; see record. Form 0 published all.
+func publishes(h outcome.Header, score string) bool {
+	p := h.Publication
+	return p.Form == 0 || score == outcome.ErrorScore || h.Scorer.External(score) ||
+		slices.Contains(scoring.Headlines(), score) ||
+		slices.Contains(p.Scores, score) || slices.Contains(p.Scores, outcome.AllScores)
+}
+
+// scores returns the defined scores of an outcome as Langfuse takes them: on
+// the root span, with the counts behind the value as metadata. An undefined
+// score is not recorded. They carry the time at which the item ended, or the
+// later one at which they were corrected.
+func (b builder) scores(o runstore.Pending) []langfuse.ScoreCreate {
+	id := identify(b.header, o.Outcome)
+	var scores []langfuse.ScoreCreate
+	for _, s := range o.Scores {
+		if s.Value == nil || !publishes(b.header, s.Name) {
+			continue
+		}
+		score := langfuse.ScoreCreate{
+			ID: id.score(s.Name), Name: scoreName(s.Name), Value: langfuse.NumberValue(*s.Value), Type: langfuse.ScoreNumeric,
+			TraceID: id.trace(), ObservationID: id.span(0),
+			Comment:     cut(clean(s.Comment), maxComment),
+			Environment: b.header.ScoreEnvironment(),
+			Timestamp:   latest(later(o.Started, o.Ended), o.Corrected),
+		}
+		if s.Boolean {
+			score.Type = langfuse.ScoreBoolean
+		}
+		behind := countsOf(s)
+		if s.Name == outcome.ErrorScore {
+			maps.Copy(behind, heldWeights(o.Scores))
+		}
+		if len(behind) > 0 {
+			score.Metadata = encode(behind)
+		}
+		scores = append(scores, score)
+	}
+	return scores
+}
+
+// weightKey is where the metadata of a score has its weight; the error score has
+// those of scores without a value behind heldWeight and their names.
+const (
+	weightKey  = "weight"
+	heldWeight = "weight_of_"
+)
+
+// countsOf returns the integers behind a score, and its weight: from them pooled
+// values and weighted means can be rebuilt by anyone who reads Langfuse.
+func countsOf(s outcome.Score) map[string]any {
+	counts := map[string]any{}
+	for name, n := range s.Counts {
+		counts[name] = n
+	}
+	if s.Ratio != nil {
+		counts["numerator"], counts["denominator"] = s.Ratio.Num, s.Ratio.Den
+	}
+	if s.Weight != nil {
+		counts[weightKey] = *s.Weight
+	}
+	return counts
+}
+
+// heldWeights returns the weights of scores that are not recorded, having no
+// value: in a weighted mean a failed item counts as 0.
+func heldWeights(scores []outcome.Score) map[string]any {
+	held := map[string]any{}
+	for _, s := range scores {
+		if s.Value == nil && s.Weight != nil {
+			held[heldWeight+scoreName(s.Name)] = *s.Weight
+		}
+	}
+	return held
+}
+
+// byProgram reports whether a score came through the API; others are those of
+// people and of evaluators that Langfuse runs.
+func byProgram(s langfuse.Score) bool {
+	return s.AuthorUserID == "" && (s.Source == "" || s.Source == "API")
+}
+
+// cut shortens a text to n runes.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	runes := []rune(text)
+	if len(runes) <= n {
+		return text
+	}
+	return string(runes[:n-1]) + "…"
+}
+
+// wanted is a score as the run file has it.
+type wanted struct {
+	name  string
+	value float64
+}
+
+// comparison is the difference between the scores that should be on a trace, or
+// on a run, and those that are.
+type comparison struct {
+	findings         []Finding
+	right            int
+	missing, changed []string // ids of wanted scores
+	doubled          []string // ids of scores that should not be there and are to be deleted
+	others           []OtherScore
+	newest           time.Time
+}
+
+// subject is what scores are compared on.
+type subject struct {
+	id          string // of the root span, or of the run
+	environment string
+}
+
+// holds reports whether a score is where the run puts its own.
+func (s subject) holds(score langfuse.Score) bool {
+	return score.Subject.ID == s.id && score.Environment == cmp.Or(s.environment, "default")
+}
+
+// compareScores compares by id. Scores under other names are other people's, and
+// so are those that people and evaluators of Langfuse set. One that a program set
+// under a wanted name is a double if its id is of our making, which derived knows,
+// or if it stands on the same subject beside the score that is wanted; otherwise it
+// is somebody else's, and told of. A double of our making is to be deleted, and so
+// is one of another id that has the wanted value: a copy.
+func compareScores(want map[string]wanted, on subject, derived func(id string) bool, there []langfuse.Score) comparison {
+	var c comparison
+	names := map[string]bool{}
+	for _, w := range want {
+		names[w.name] = true
+	}
+	beside := map[string]float64{} // values of wanted scores that are there, by name
+	byID := map[string]langfuse.Score{}
+	for _, s := range there {
+		if w, ours := want[s.ID]; ours {
+			beside[w.name] = w.value
+		}
+	}
+	slices.SortFunc(there, func(a, b langfuse.Score) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	for _, s := range there {
+		byID[s.ID] = s
+		if _, ours := want[s.ID]; ours || !names[s.Name] || !byProgram(s) {
+			continue
+		}
+		value, paired := beside[s.Name]
+		number, isNumber := s.Value.Number()
+		double := Finding{Kind: DoubledScore, Score: s.Name, ScoreID: s.ID, Detail: fmt.Sprintf("also there as %s, with the value %s", s.ID, brief(s.Value))}
+		switch {
+		case derived(s.ID), paired && on.holds(s) && isNumber && number == value:
+			c.doubled = append(c.doubled, s.ID)
+			c.findings = append(c.findings, double)
+		case paired && on.holds(s):
+			double.Left = true
+			double.Detail += fmt.Sprintf(" beside %v, by another program: who wrote it must say which counts; delete score %s in Langfuse, or give it another name", value, s.ID)
+			c.findings = append(c.findings, double)
+		default:
+			c.others = append(c.others, OtherScore{Score: s.Name, ID: s.ID, Value: s.Value.String(), Environment: s.Environment})
+		}
+	}
+	ids := slices.SortedFunc(maps.Keys(want), func(a, b string) int { return cmp.Compare(want[a].name, want[b].name) })
+	for _, id := range ids {
+		w := want[id]
+		s, ok := byID[id]
+		number, _ := s.Value.Number()
+		switch {
+		case !ok:
+			c.missing = append(c.missing, id)
+			c.findings = append(c.findings, Finding{Kind: MissingScore, Score: w.name, Detail: fmt.Sprintf("%v is not there", w.value)})
+		case s.Name != w.name || number != w.value || s.Value == (langfuse.ScoreValue{}):
+			c.changed = append(c.changed, id)
+			if s.Timestamp.After(c.newest) {
+				c.newest = s.Timestamp
+			}
+			detail := fmt.Sprintf("%s instead of %v", brief(s.Value), w.value)
+			if s.Name != w.name {
+				detail = fmt.Sprintf("it is called %q there", cut(s.Name, maxBrief))
+			}
+			c.findings = append(c.findings, Finding{Kind: ChangedScore, Score: w.name, ScoreID: id, Detail: detail})
+		default:
+			c.right++
+		}
+	}
+	return c
+}
+
+// maxBrief bounds what a finding quotes of a server, in characters.
+const maxBrief = 80
+
+// brief returns a value for a finding; texts can be of any length.
+func brief(v langfuse.ScoreValue) string { return cut(v.String(), maxBrief) }
+
+// later returns the time from which corrected scores count: after everything
+// that the server has seen. It is zero where nothing was changed: what is only
+// missing is sent unchanged.
+func (c comparison) later(server langfuse.Server) time.Time {
+	if len(c.changed) == 0 {
+		return time.Time{}
+	}
+	return latest(time.Now().Add(max(0, server.Skew)), c.newest.Add(time.Millisecond)).UTC()
 }

@@ -1,9 +1,136 @@
 package answers
 
 import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/experiment"
+	"extraction-experiment/internal/search"
+	"extraction-experiment/outcome"
 )
+
+// Scorer judges answers by the terms that items expect. It is safe for
+// concurrent use.
+type Scorer struct {
+	// Pages is how many pages the document has: a citation of another page is
+	// warned of. 0 does not know.
+	Pages int
+}
+
+// Judge reads what is expected of an item. What cannot be read is an error of
+// class item.
+func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
+	if _, err := DecodeInput(item.Input); err != nil {
+		return nil, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
+	}
+	expected, err := DecodeExpected(item.Expected)
+	if err != nil {
+		return nil, &outcome.Failure{Class: outcome.Item, Message: fmt.Sprintf("the expected output cannot be used: %v", err)}
+	}
+	return judge{expected, s.Pages}, nil
+}
+
+type judge struct {
+	expected Expected
+	pages    int
+}
+
+// Score judges an answer, the Output of a Task.
+func (j judge) Score(raw json.RawMessage) (experiment.Scored, error) {
+	var output Output
+	if err := json.Unmarshal(raw, &output); err != nil {
+		return experiment.Scored{}, &outcome.Failure{Class: outcome.InvalidOutput, Message: "the result is no answer: " + err.Error()}
+	}
+	g := Judge(j.expected, output.Answer)
+	explanation, err := json.Marshal(g.Explanation)
+	if err != nil {
+		return experiment.Scored{}, fmt.Errorf("encoding the terms found: %w", err)
+	}
+	return experiment.Scored{
+		Scores: j.scores(g), Explanation: explanation, Warnings: j.oddCitations(g.Explanation.Citations),
+		Counts: map[string]int64{
+			"include_hits": int64(g.Hits), "include_total": int64(g.Groups),
+			"forbidden_hits": int64(len(g.Explanation.Forbidden)), "citations": int64(len(g.Explanation.Citations)),
+		},
+	}, nil
+}
+
+// scores lists the parts of the score; question_score carries the weight.
+func (j judge) scores(g Grade) []outcome.Score {
+	number := func(name string, value float64) outcome.Score { return outcome.Score{Name: name, Value: &value} }
+	yesNo := func(name string, yes bool) outcome.Score {
+		s := outcome.Score{Name: name, Value: new(float64), Ratio: &outcome.Ratio{Den: 1}, Boolean: true}
+		if yes {
+			*s.Value, s.Ratio.Num = 1, 1
+		}
+		return s
+	}
+	weight := j.expected.Importance()
+	score := number(Primary, g.Score)
+	score.Weight, score.Comment = &weight, g.comment()
+	rate := number(IncludeRate, g.IncludeRate)
+	rate.Ratio, rate.Vacuous = &outcome.Ratio{Num: int64(g.Hits), Den: int64(g.Groups)}, g.Groups == 0
+	rate.Comment = fmt.Sprintf("%d/%d required groups found", g.Hits, g.Groups)
+	return []outcome.Score{
+		score, rate, yesNo(SafeOK, g.SafeOK), number(BaseScore, g.BaseScore),
+		number(CitationPenalty, g.CitationPenalty), yesNo(HasCitation, len(g.Explanation.Citations) > 0),
+	}
+}
+
+// comment says in one line how the score came about.
+func (g Grade) comment() string {
+	text := fmt.Sprintf("%d/%d required groups found", g.Hits, g.Groups)
+	if g.Groups == 0 {
+		text = "nothing required"
+	}
+	switch n := len(g.Explanation.Forbidden); {
+	case n == 1:
+		text += ", 1 forbidden term"
+	case n > 1:
+		text += fmt.Sprintf(", %d forbidden terms", n)
+	}
+	if g.CitationPenalty > 0 {
+		text += ", no page cited"
+	}
+	return text
+}
+
+// oddCitations warns of pages that the document does not have.
+func (j judge) oddCitations(cited []int) []string {
+	var list []string
+	for _, page := range cited {
+		if page < 1 || j.pages > 0 && page > j.pages {
+			list = append(list, "the answer cites a page that the document does not have")
+			break
+		}
+	}
+	return list
+}
+
+// Undelivered returns the scores that an answer would have had, but for the
+// penalty: a failure counts as 0 where a score is averaged, and that is the best
+// that a penalty can be.
+func (j judge) Undelivered() []outcome.Score {
+	weight := j.expected.Importance()
+	var list []outcome.Score
+	for _, name := range ScoreOrder() {
+		if name == CitationPenalty {
+			continue
+		}
+		s := outcome.Score{Name: name, Reason: "failed"}
+		if name == Primary {
+			s.Weight = &weight
+		}
+		list = append(list, s)
+	}
+	return list
+}
 
 // Grade is how an answer was judged, with every part of the score.
 //
@@ -123,4 +250,185 @@ func find(text, term string) *TermHit {
 		to += size
 	}
 	return &TermHit{Term: term, At: utf8.RuneCountInString(text[:at]), Context: text[from:to]}
+}
+
+// citation is a reference to a page: "стр. N", in brackets or not, any case.
+// No letter stands before it: "регистр. 5" cites nothing.
+var citation = regexp.MustCompile(`(?i)(?:^|[^\p{L}\p{N}])стр\.[\s\x{00a0}\x{202f}\x{2009}]*(\d+)`)
+
+// maxCitations bounds how many citations of an answer are looked at.
+const maxCitations = 1000
+
+// Citations returns the pages that an answer cites as "стр. N", in order; a
+// number that is no page of any document is 0. The answer is taken as it is,
+// not normalised.
+func Citations(answer string) []int {
+	var pages []int
+	for _, found := range citation.FindAllStringSubmatch(answer, maxCitations) {
+		page, err := strconv.Atoi(found[1])
+		if err != nil || page > MaxPage {
+			page = 0
+		}
+		pages = append(pages, page)
+	}
+	return pages
+}
+
+// MaxPage is the largest number that a citation may have.
+const MaxPage = 1_000_000
+
+var (
+	// moreThan and lessThan stand before a number; \b knows ASCII letters only.
+	moreThan = regexp.MustCompile(`(^|[^\p{L}\p{N}])(?:более|свыше) ?(\d)`)
+	lessThan = regexp.MustCompile(`(^|[^\p{L}\p{N}])менее ?(\d)`)
+	// digitGroups is a number written in groups of three digits.
+	digitGroups = regexp.MustCompile(`\d+(?: \d+)+`)
+	comma       = regexp.MustCompile(`(\d),(\d)`)
+)
+
+// Normalise brings an answer or a term into the form in which terms are
+// searched, in this order:
+//
+//  1. lower case; ё becomes е;
+//  2. white space of every kind, no-break spaces included, collapses to one
+//     space, and is trimmed;
+//  3. "более 5" and "свыше 5" become ">5", "менее 5" becomes "<5";
+//  4. the spaces inside a number written in groups of three digits go:
+//     "1 234 567" becomes "1234567"; "2023 2024" and "1.5 200" stay two;
+//  5. a comma between digits becomes a point: "3,5" becomes "3.5".
+//
+// Time is linear in the text. Normalising twice changes nothing more.
+func Normalise(text string) string {
+	text = strings.Map(func(r rune) rune {
+		switch r = unicode.ToLower(r); {
+		case r == 'ё':
+			return 'е'
+		case unicode.IsSpace(r):
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+	text = strings.Join(strings.Fields(text), " ")
+	text = moreThan.ReplaceAllString(text, "${1}>${2}")
+	text = lessThan.ReplaceAllString(text, "${1}<${2}")
+	text = joinDigits(text)
+	for comma.MatchString(text) { // "1,2,3" overlaps: at most two rounds
+		text = comma.ReplaceAllString(text, "${1}.${2}")
+	}
+	return text
+}
+
+// joinDigits joins the groups of every number that is not the end of a decimal
+// fraction.
+func joinDigits(text string) string {
+	var b strings.Builder
+	done := 0
+	for _, at := range digitGroups.FindAllStringIndex(text, -1) {
+		head := ""
+		run := text[at[0]:at[1]]
+		if at[0] > 0 && strings.IndexByte(".,", text[at[0]-1]) >= 0 {
+			cut := strings.IndexByte(run, ' ') + 1
+			head, run = run[:cut], run[cut:]
+		}
+		b.WriteString(text[done:at[0]] + head + joinGroups(run))
+		done = at[1]
+	}
+	return b.String() + text[done:]
+}
+
+// joinGroups joins a head of up to three digits with the groups of exactly
+// three that follow it.
+func joinGroups(run string) string {
+	parts := strings.Split(run, " ")
+	var b strings.Builder
+	b.WriteString(parts[0])
+	open := len(parts[0]) <= 3
+	for _, part := range parts[1:] {
+		if open && len(part) == 3 {
+			b.WriteString(part)
+			continue
+		}
+		b.WriteString(" " + part)
+		open = len(part) <= 3
+	}
+	return b.String()
+}
+
+// statement is a sentence, or a row of a table with its header.
+type statement struct {
+	searched string // with the words by which it is found
+	said     string // as an answer says it
+}
+
+// pageNumber is a line that says nothing else; it would pass for a citation.
+var pageNumber = regexp.MustCompile(`(?i)^[-–— ]*(стр\.|с\.|page|p\.)? *\d+[-–— ]*$`)
+
+// cell is what pdftext puts between the cells of a row.
+const cell = " | "
+
+// statements takes the text of a page apart: running text into sentences,
+// tables into rows. Both are found by the words of the heading above, too, a row
+// also by those of its table's header; a row says of each number what it is.
+func statements(text string) []statement {
+	var out []statement
+	var prose, header []string
+	heading := ""
+	say := func(searched, said string) {
+		out = append(out, statement{strings.TrimSpace(heading + " " + searched), said})
+	}
+	flush := func() {
+		for _, s := range search.Sentences(strings.Join(prose, " ")) {
+			say(s, s)
+		}
+		prose = nil
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		line = strings.TrimSpace(line)
+		cells := strings.Split(line, cell)
+		if len(cells) > 1 {
+			flush()
+		} else {
+			header = nil
+		}
+		switch {
+		case line == "" || pageNumber.MatchString(line):
+		case len(cells) == 1 && isHeading(line, lines[i+1:]):
+			flush()
+			heading = line
+		case len(cells) == 1:
+			prose = append(prose, line)
+		case len(header) != len(cells):
+			header = cells
+			if i+1 == len(lines) || strings.Count(lines[i+1], cell) != len(cells)-1 {
+				say(line, line) // a row by itself
+			}
+		default:
+			say(strings.Join(header, " ")+cell+line, row(header, cells))
+		}
+	}
+	flush()
+	return out
+}
+
+// longestHeading is how many characters a heading has at most.
+const longestHeading = 60
+
+// isHeading recognises a short line without a point at its end, with text that
+// begins anew below it.
+func isHeading(line string, below []string) bool {
+	if len(below) == 0 || len([]rune(line)) > longestHeading || strings.ContainsAny(line[len(line)-1:], ".!?;:,") {
+		return false
+	}
+	next, _ := utf8.DecodeRuneInString(strings.TrimSpace(below[0]))
+	return unicode.IsUpper(next)
+}
+
+// row says a row with its header: "Выручка — 2022: 95; 2023: 102".
+func row(header, cells []string) string {
+	parts := make([]string, 0, len(cells)-1)
+	for i := 1; i < len(cells); i++ {
+		parts = append(parts, header[i]+": "+cells[i])
+	}
+	return cells[0] + " — " + strings.Join(parts, "; ")
 }

@@ -1,8 +1,31 @@
+// Package limit decides when the next call to a model may begin: as many calls
+// at once as the provider takes, no faster than it takes them, not at all while
+// it asks to wait, and never again once everything fails for the same reason.
+// It knows nothing of models and sends nothing; one Limiter stands for one
+// model of one provider and is shared by all that call it.
+//
+//	limiter, err := limit.New(limit.Config{Most: 32})
+//	permit, err := limiter.Acquire(ctx, 1200) // tokens, as estimated
+//	// … the call …
+//	permit.Done(limit.Result{Kind: limit.Answered, Tokens: 1310})
+//
+// Acquire waits for four things in turn, callers in the order in which they
+// came: the pause that the provider asked for, a place in the window, the
+// spacing of the window, and the configured rates per minute. The window is the
+// number of calls at once. It begins at 1, grows by one with every answer until
+// the first rejection, and from then on shrinks by a tenth or more when a call
+// is rejected and grows slowly again after ten answers. Below 1 it stands for
+// a part of the time: a window of 0.5 is one call, then a rest of its length.
+//
+// Time spent in Acquire does not count against a deadline of WithTimeout.
 package limit
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -181,4 +204,197 @@ func (l *Limiter) Answers() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.answers
+}
+
+// Config says how calls are limited; the zero value is usable.
+type Config struct {
+	// Most is the upper bound of the calls at once; 0 means 4.
+	Most int
+	// RequestsPerMinute and TokensPerMinute are what the provider is known to
+	// allow; 0 means that it is not known.
+	RequestsPerMinute, TokensPerMinute int64
+	// LongestPause bounds what a provider may ask to wait; 0 means 10 minutes.
+	LongestPause time.Duration
+	// Backoff is the first pause after a rejection that states none, doubled
+	// with every further one; 0 means half a second. LongestBackoff bounds it;
+	// 0 means 30 × Backoff.
+	Backoff, LongestBackoff time.Duration
+	// Patience is how long a provider may refuse or fail every call before the
+	// limiter trips; 0 means 30 minutes. A tenth of it is given to a provider
+	// that never answered and does not say that its limits are the reason, a
+	// 120th to one to which there never was a connection, and it ends when a call
+	// is given up.
+	Patience time.Duration
+	// Alike is how many calls in a row must fail for the same reason, without
+	// one that was answered, until the limiter trips; 0 means 10.
+	Alike int
+	// Jitter returns a number in [0, 1) that lengthens a pause, so that several
+	// processes do not end it at once; nil means a random one.
+	Jitter func() float64
+}
+
+// New checks the configuration and returns every problem of it at once.
+func New(cfg Config) (*Limiter, error) {
+	var problems []error
+	check := func(name string, value int64) {
+		if value < 0 {
+			problems = append(problems, fmt.Errorf("limit: Config.%s is %d: it must not be negative", name, value))
+		}
+	}
+	check("Most", int64(cfg.Most))
+	check("RequestsPerMinute", cfg.RequestsPerMinute)
+	check("TokensPerMinute", cfg.TokensPerMinute)
+	check("LongestPause", int64(cfg.LongestPause))
+	check("Backoff", int64(cfg.Backoff))
+	check("LongestBackoff", int64(cfg.LongestBackoff))
+	check("Patience", int64(cfg.Patience))
+	check("Alike", int64(cfg.Alike))
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	fill(&cfg.Most, 4)
+	fill(&cfg.LongestPause, 10*time.Minute)
+	fill(&cfg.Backoff, 500*time.Millisecond)
+	fill(&cfg.LongestBackoff, time.Duration(min(30*float64(cfg.Backoff), math.MaxInt64/4)))
+	fill(&cfg.Patience, 30*time.Minute)
+	fill(&cfg.Alike, 10)
+	if cfg.Jitter == nil {
+		cfg.Jitter = rand.Float64
+	}
+	return &Limiter{
+		window:   window{size: 1, most: float64(cfg.Most), starting: true, hold: leastHold, peak: -1},
+		gate:     gate{cfg: cfg},
+		breaker:  breaker{alike: cfg.Alike, patience: cfg.Patience},
+		requests: rate{perSecond: float64(cfg.RequestsPerMinute) / 60},
+		tokens:   rate{perSecond: float64(cfg.TokensPerMinute) / 60},
+	}, nil
+}
+
+func fill[T int | time.Duration](value *T, fallback T) {
+	if *value == 0 {
+		*value = fallback
+	}
+}
+
+// Kind says how a call ended, as far as limits are concerned.
+type Kind int
+
+// The ways in which a call ends.
+const (
+	// Answered: the provider did the work.
+	Answered Kind = iota
+	// Rejected: the provider refused because of its limits.
+	Rejected
+	// Failed: the provider or the way to it failed, or no answer came in time.
+	Failed
+	// Refused: the provider refuses this request, whenever it is sent.
+	Refused
+	// Abandoned: the caller gave up; nothing is known.
+	Abandoned
+)
+
+// Result is how a call ended.
+type Result struct {
+	Kind Kind
+	// RetryAfter is how long the provider asked to wait; 0 if it did not say.
+	RetryAfter time.Duration
+	// Tokens is what the call really took; 0 if that is not known.
+	Tokens int64
+	// Reason is the class and message of a failure.
+	Reason string
+	// Final says that the call will not be made again.
+	Final bool
+	// Fatal says that every other call will fail for the same reason.
+	Fatal bool
+	// Unreached says that there was no connection to the provider: it was refused,
+	// or the host is not known.
+	Unreached bool
+}
+
+// Permit allows one call.
+type Permit struct {
+	limiter *Limiter
+	began   time.Time
+	tokens  int64
+	others  int // under way when it began
+	probe   bool
+	done    bool
+}
+
+// Sent says that the call really begins only now, for what was learned of its
+// time to be right.
+func (p *Permit) Sent() {
+	p.limiter.mu.Lock()
+	defer p.limiter.mu.Unlock()
+	p.began = time.Now()
+}
+
+// Done gives the permit back when the call has ended; only the first one counts.
+// It returns the *TrippedError if the limiter has tripped, else nil.
+func (p *Permit) Done(r Result) error {
+	l := p.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !p.done {
+		p.done = true
+		l.underWay--
+		if p.probe {
+			l.gate.probes--
+		}
+		l.settle(p, r)
+		l.dispatch()
+	}
+	if l.breaker.tripped == nil {
+		return nil
+	}
+	return l.breaker.tripped
+}
+
+// settle learns from how a call ended.
+func (l *Limiter) settle(p *Permit, r Result) {
+	now := time.Now()
+	if r.Kind == Rejected {
+		l.tokens.correct(-p.tokens) // providers count what they take on
+	} else if r.Tokens > 0 {
+		l.tokens.correct(r.Tokens - p.tokens)
+	}
+	const weight = 0.05 // of the newest call in the share of those that failed
+	if r.Kind != Abandoned && !r.Unreached {
+		l.breaker.met, l.breaker.givesUp = true, time.Time{}
+	}
+	switch r.Kind {
+	case Answered:
+		l.answers++
+		l.failing -= l.failing * weight
+		l.breaker.ok()
+		l.gate.answered(p.began)
+		l.window.answered(now, p.began, p.others, l.holdsBack(now))
+	case Rejected:
+		l.breaker.failed(now, p.began, r)
+		l.reject(now, p, r.RetryAfter)
+	case Failed:
+		l.failing += (1 - l.failing) * weight
+		l.breaker.failed(now, p.began, r)
+		if r.RetryAfter > 0 || l.failing > 0.5 {
+			l.reject(now, p, r.RetryAfter)
+		}
+	case Refused:
+		l.breaker.failed(now, p.began, r)
+		l.gate.answered(p.began)
+	case Abandoned:
+	}
+}
+
+// reject makes the window smaller and pauses.
+func (l *Limiter) reject(now time.Time, p *Permit, ask time.Duration) {
+	if l.window.believes(p.began) {
+		l.window.rejected(now, p.others, ask)
+	}
+	l.gate.refused(now, p.began, ask)
+}
+
+// holdsBack reports whether callers wait because of the window, and not of the
+// configured rates.
+func (l *Limiter) holdsBack(now time.Time) bool {
+	return len(l.queue) > 0 && !l.requests.free.After(now) && !l.tokens.free.After(now)
 }

@@ -1,6 +1,11 @@
 package limit
 
-import "context"
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
 
 // ErrStopped is what a call that waits gets when it is told to stop: nothing of
 // it is under way. It stops the run, which can be resumed; its exit code is 5.
@@ -40,4 +45,88 @@ func isClosed(c <-chan struct{}) bool {
 	default:
 		return false
 	}
+}
+
+// WithTimeout returns a context that ends after d, not counting the time within
+// Waiting. Its Err is context.DeadlineExceeded then; contexts that are made from
+// it end with context.Canceled, and context.DeadlineExceeded as their cause. It
+// has no Deadline, as it is not known. Call cancel to release it.
+func WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	inner, cancel := context.WithCancelCause(ctx)
+	t := &timeout{left: d, began: time.Now()}
+	t.timer = time.AfterFunc(d, func() { cancel(context.DeadlineExceeded) })
+	return timeoutContext{inner, t}, func() {
+		t.stop()
+		cancel(context.Canceled)
+	}
+}
+
+// timeoutContext tells its end by time from being cancelled.
+type timeoutContext struct {
+	context.Context
+	timeout *timeout
+}
+
+// Err returns why the context ended, or nil.
+func (c timeoutContext) Err() error {
+	if errors.Is(context.Cause(c.Context), context.DeadlineExceeded) {
+		return context.DeadlineExceeded
+	}
+	return c.Context.Err()
+}
+
+// Value returns the timeout to Waiting.
+func (c timeoutContext) Value(key any) any {
+	if key == (timeoutKey{}) {
+		return c.timeout
+	}
+	return c.Context.Value(key)
+}
+
+// Waiting stops the clock of WithTimeout until the function that it returns is
+// called, once. Several goroutines of one context may wait at once. For other
+// contexts nothing happens.
+func Waiting(ctx context.Context) (goOn func()) {
+	t, ok := ctx.Value(timeoutKey{}).(*timeout)
+	if !ok {
+		return func() {}
+	}
+	t.pause()
+	return t.goOn
+}
+
+type timeoutKey struct{}
+
+// timeout is a timer that can stand still.
+type timeout struct {
+	mu      sync.Mutex
+	timer   *time.Timer
+	left    time.Duration // when the clock was last set going
+	began   time.Time     // when that was
+	waiting int
+	ended   bool
+}
+
+func (t *timeout) pause() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.waiting++; t.waiting == 1 && !t.ended && t.timer.Stop() {
+		t.left -= time.Since(t.began)
+	}
+}
+
+func (t *timeout) goOn() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.waiting--; t.waiting == 0 && !t.ended {
+		t.began = time.Now()
+		t.timer.Reset(max(t.left, 0))
+	}
+}
+
+func (t *timeout) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+	t.timer.Stop()
 }

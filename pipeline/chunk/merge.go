@@ -2,10 +2,13 @@ package chunk
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/fold"
 )
 
 // maxWarnings bounds what Merge says about one document.
@@ -142,3 +145,512 @@ func quoted(name string) string {
 	}
 	return fmt.Sprintf("%q", name)
 }
+
+// entities returns one entity for each joined cluster and sets the names of all
+// clusters.
+func (m *merger) entities() []extraction.Entity {
+	joined := map[int][]int{}
+	for i, e := range m.members {
+		r := m.root(e.cluster)
+		joined[r] = append(joined[r], i)
+	}
+	var entities []extraction.Entity
+	for _, p := range m.parts {
+		if p.Extraction.Entities != nil {
+			entities = []extraction.Entity{}
+		}
+	}
+	m.names = make([]string, len(m.clusters))
+	for i := range m.clusters {
+		m.names[i] = m.members[joined[m.root(i)][0]].Name
+	}
+	seen := map[string]bool{}
+	for i, e := range m.members {
+		r := m.root(e.cluster)
+		if joined[r][0] != i {
+			continue
+		}
+		united := m.unite(joined[r], m.clusters[r].typ)
+		if key := everything(united); !seen[key] {
+			seen[key] = true
+			entities = append(entities, united)
+		}
+	}
+	return entities
+}
+
+// unite makes one entity of several, in order of appearance.
+func (m *merger) unite(members []int, typ string) extraction.Entity {
+	first := m.members[members[0]]
+	e := *first.Entity
+	e.Aliases = slices.Clone(e.Aliases)
+	e.Mentions = m.mentions(members)
+	if len(m.parts) > 1 {
+		e.ID = ""
+	}
+	if len(members) == 1 {
+		return e
+	}
+	e.Aliases = m.aliases(members, first.name)
+	e.Properties = m.properties(members)
+	e.Type = ""
+	for _, i := range members {
+		other := m.members[i]
+		if e.Type == "" && other.typ == typ {
+			e.Type = other.Type
+		}
+		if strings.TrimSpace(e.Description) == "" {
+			e.Description = other.Description
+		}
+	}
+	return e
+}
+
+// aliases returns every alias and other name once, in its first spelling.
+func (m *merger) aliases(members []int, name string) []string {
+	seen := map[string]bool{name: true}
+	var aliases []string
+	add := func(alias string) {
+		if key := m.keys.name(alias); key != "" && !seen[key] {
+			seen[key] = true
+			aliases = append(aliases, alias)
+		}
+	}
+	for _, i := range members {
+		add(m.members[i].Name)
+		for _, alias := range m.members[i].Aliases {
+			add(alias)
+		}
+	}
+	return aliases
+}
+
+// mentions moves mentions to offsets of the document. A mention without usable
+// offsets keeps its quote only. Those of a single member keep their order.
+func (m *merger) mentions(members []int) []extraction.Span {
+	var spans []extraction.Span
+	for _, i := range members {
+		e := m.members[i]
+		for _, s := range e.Mentions {
+			if s.Start < 0 || s.End <= s.Start {
+				s.Start, s.End = 0, 0
+			} else {
+				s.Start += m.parts[e.part].Chunk.Start
+				s.End += m.parts[e.part].Chunk.Start
+			}
+			spans = append(spans, s)
+		}
+	}
+	if len(members) > 1 {
+		slices.SortFunc(spans, func(a, b extraction.Span) int {
+			return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End), strings.Compare(a.Quote, b.Quote))
+		})
+		spans = slices.Compact(spans)
+	}
+	return spans
+}
+
+// properties returns the first value per key that is not null, keys sorted. If
+// the first that are given are no object, they are kept as they are; later ones
+// that are no object are left out.
+func (m *merger) properties(members []int) json.RawMessage {
+	var kept json.RawMessage
+	var united map[string]json.RawMessage
+	for _, i := range members {
+		raw := m.members[i].Properties
+		switch {
+		case isNull(raw) || string(raw) == string(kept):
+			continue
+		case kept == nil:
+			kept = raw
+			continue
+		}
+		var more map[string]json.RawMessage
+		if json.Unmarshal(raw, &more) != nil {
+			continue
+		}
+		if united == nil && json.Unmarshal(kept, &united) != nil {
+			return kept
+		}
+		for key, value := range more {
+			if isNull(united[key]) {
+				united[key] = value
+			}
+		}
+	}
+	if united == nil {
+		return kept
+	}
+	var out strings.Builder
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(united) != nil {
+		return kept
+	}
+	return json.RawMessage(strings.TrimSpace(out.String()))
+}
+
+func isNull(raw json.RawMessage) bool {
+	s := strings.TrimSpace(string(raw))
+	return s == "" || s == "null"
+}
+
+// everything spells all that is said of an entity, its identifier apart.
+func everything(e extraction.Entity) string {
+	e.ID = ""
+	return fmt.Sprintf("%q %q %q %q %q %#v", e.Name, e.Type, e.Description, e.Aliases, e.Properties, e.Mentions)
+}
+
+// statement is a relationship in the form in which it is compared.
+type statement struct{ source, typ, target string }
+
+// relationships returns every statement once, its ends spelled as the united
+// entities are.
+func (m *merger) relationships(v Vocabulary) []extraction.Relationship {
+	ends := m.newEnds()
+	swaps := v.swaps(m.keys)
+	var out []extraction.Relationship
+	at := map[statement]int{}
+	exact := map[extraction.Relationship]bool{}
+	for i, p := range m.parts {
+		if p.Extraction.Relationships != nil && out == nil {
+			out = []extraction.Relationship{}
+		}
+		for _, r := range p.Extraction.Relationships {
+			r.Source, r.SourceRef = ends.resolve(i, r.Source, r.SourceRef)
+			r.Target, r.TargetRef = ends.resolve(i, r.Target, r.TargetRef)
+			switch {
+			case r.Dangling():
+			case len(m.parts) == 1:
+				if exact[r] {
+					continue
+				}
+				exact[r] = true
+			default:
+				s := statement{m.keys.name(r.Source), m.keys.typ(r.Type), m.keys.name(r.Target)}
+				if first, known := find(at, s, swaps); known {
+					if out[first].Description == "" {
+						out[first].Description = r.Description
+					}
+					continue
+				}
+				at[s] = len(out)
+			}
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// find returns where a statement was made before, in these words or swapped.
+func find(at map[statement]int, s statement, swaps map[string][]string) (int, bool) {
+	if i, ok := at[s]; ok {
+		return i, true
+	}
+	for _, typ := range swaps[s.typ] {
+		if i, ok := at[statement{s.target, typ, s.source}]; ok {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// inPart is a key of one part.
+type inPart struct {
+	part int
+	key  string
+}
+
+// ends finds the entities that the ends of relationships name. A cluster of -1
+// stands for several that are not one.
+type ends struct {
+	m       *merger
+	ids     map[inPart]int
+	own     map[inPart]int // names of the part
+	names   map[string]int
+	aliases map[inPart]int // of the part; part -1 is the document
+}
+
+func (m *merger) newEnds() *ends {
+	e := &ends{m, map[inPart]int{}, map[inPart]int{}, map[string]int{}, map[inPart]int{}}
+	for _, member := range m.members {
+		root := m.root(member.cluster)
+		if member.ID != "" {
+			setFirst(e.ids, inPart{member.part, member.ID}, member.cluster)
+		}
+		if member.name == "" {
+			continue
+		}
+		setFirst(e.own, inPart{member.part, member.name}, member.cluster)
+		setFirst(e.names, member.name, member.cluster)
+		for _, alias := range member.Aliases {
+			key := m.keys.name(alias)
+			for _, part := range []int{member.part, -1} {
+				owner := root
+				if at, taken := e.aliases[inPart{part, key}]; taken && at != root {
+					owner = -1
+				}
+				e.aliases[inPart{part, key}] = owner
+			}
+		}
+	}
+	return e
+}
+
+func setFirst[K comparable](m map[K]int, key K, value int) {
+	if _, taken := m[key]; !taken {
+		m[key] = value
+	}
+}
+
+// resolve returns the name and the unresolved reference of an end.
+func (e *ends) resolve(part int, name, ref string) (string, string) {
+	if name == "" {
+		if c, ok := e.ids[inPart{part, ref}]; ok && e.m.clusters[c].name != "" {
+			return e.m.names[c], ""
+		}
+		return name, ref
+	}
+	if c, ok := e.find(part, name); ok {
+		return e.m.names[c], ref
+	}
+	return name, ref
+}
+
+// find returns the cluster that a name stands for. With a single part names
+// stay as they are written, and only identifiers are resolved.
+func (e *ends) find(part int, name string) (int, bool) {
+	key := e.m.keys.name(name)
+	single := len(e.m.parts) == 1
+	if c, ok := e.own[inPart{part, key}]; ok {
+		return c, !single
+	}
+	if c, ok := e.ids[inPart{part, name}]; ok && e.m.clusters[c].name != "" {
+		return c, true
+	}
+	if single || key == "" {
+		return 0, false
+	}
+	if c, ok := e.names[key]; ok {
+		return c, true
+	}
+	for _, at := range []int{part, -1} {
+		if c, ok := e.aliases[inPart{at, key}]; ok && c >= 0 {
+			return c, true
+		}
+	}
+	return 0, false
+}
+
+// keys brings names into the form in which they are compared, each once. Not
+// safe for concurrent use; each merge has its own.
+type keys struct{ seen map[string]string }
+
+func newKeys() *keys { return &keys{seen: map[string]string{}} }
+
+// name returns fold.Name, remembered.
+func (k *keys) name(s string) string {
+	key, ok := k.seen[s]
+	if !ok {
+		key = fold.Name(s)
+		k.seen[s] = key
+	}
+	return key
+}
+
+// typ returns a type in the form in which it is compared.
+func (k *keys) typ(s string) string { return fold.Type(s) }
+
+// Vocabulary says which relationship types state the same fact. It has the
+// shape of scoring.Vocabulary, into which it converts. The zero value knows
+// nothing: only equal statements are one.
+type Vocabulary struct {
+	// Inverse pairs: a(x, y) says what b(y, x) says; not transitive.
+	Inverse [][2]string
+	// Symmetric types: a(x, y) says what a(y, x) says.
+	Symmetric []string
+}
+
+// swaps returns, by type key, the types that say the same with swapped ends.
+func (v Vocabulary) swaps(k *keys) map[string][]string {
+	swaps := map[string][]string{}
+	for _, pair := range v.Inverse {
+		a, b := k.typ(pair[0]), k.typ(pair[1])
+		swaps[a] = append(swaps[a], b)
+		if a != b {
+			swaps[b] = append(swaps[b], a)
+		}
+	}
+	for _, t := range v.Symmetric {
+		key := k.typ(t)
+		swaps[key] = append(swaps[key], key)
+	}
+	return swaps
+}
+
+// aliasRounds bounds how often aliases are looked at again because a join has
+// made them unambiguous.
+const aliasRounds = 16
+
+// cluster gathers members of equal names and compatible types.
+func (m *merger) cluster() {
+	m.clusters, m.parent = nil, nil
+	byName := map[string][]int{}
+	for i, e := range m.members {
+		byName[e.name] = append(byName[e.name], i)
+	}
+	done := map[string]bool{}
+	for i, e := range m.members {
+		switch {
+		case e.name == "":
+			m.addCluster(cluster{e.name, e.typ, []int{i}})
+		case !done[e.name]:
+			done[e.name] = true
+			m.clusterName(byName[e.name])
+		}
+	}
+}
+
+// clusterName divides the members of one name by type.
+func (m *merger) clusterName(members []int) {
+	votes := m.vote(members)
+	name := m.members[members[0]].name
+	if len(votes.types) < 2 || !votes.homonym {
+		m.addCluster(cluster{name, votes.winner, members})
+		if len(votes.types) > 1 {
+			m.warn("entity %s: chunks disagree about its type (%s); %s is kept",
+				quoted(m.members[members[0]].Name), votes, quoted(votes.spelling[votes.winner]))
+		}
+		return
+	}
+	byType := map[string][]int{}
+	for _, i := range members {
+		typ := m.members[i].typ
+		if typ == "" {
+			typ = votes.winner
+		}
+		byType[typ] = append(byType[typ], i)
+	}
+	for _, typ := range votes.types {
+		m.addCluster(cluster{name, typ, byType[typ]})
+	}
+}
+
+// votes counts the parts that list a name under each type.
+type votes struct {
+	types    []string // keys, in order of appearance
+	count    map[string]int
+	spelling map[string]string
+	winner   string
+	homonym  bool // one part lists the name under two types
+}
+
+func (m *merger) vote(members []int) votes {
+	v := votes{count: map[string]int{}, spelling: map[string]string{}}
+	last := map[string]int{} // part that voted last, by type
+	part, first := -1, ""
+	for _, i := range members {
+		e := m.members[i]
+		if e.typ == "" {
+			continue
+		}
+		if e.part != part {
+			part, first = e.part, e.typ
+		}
+		v.homonym = v.homonym || e.typ != first
+		if v.count[e.typ] == 0 {
+			v.types = append(v.types, e.typ)
+			v.spelling[e.typ] = e.Type
+		}
+		if at, voted := last[e.typ]; !voted || at != e.part {
+			last[e.typ] = e.part
+			v.count[e.typ]++
+		}
+	}
+	for _, typ := range v.types {
+		if v.count[typ] > v.count[v.winner] {
+			v.winner = typ
+		}
+	}
+	return v
+}
+
+// String lists the types with the number of chunks that say so.
+func (v votes) String() string {
+	const most = 5
+	var parts []string
+	for _, typ := range v.types[:min(most, len(v.types))] {
+		parts = append(parts, fmt.Sprintf("%s in %d", quoted(v.spelling[typ]), v.count[typ]))
+	}
+	if len(v.types) > most {
+		parts = append(parts, fmt.Sprintf("%d more", len(v.types)-most))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// typed is a name or alias of a type.
+type typed struct{ name, typ string }
+
+// joinAliases joins each cluster whose name is an alias of exactly one other
+// cluster of its type. A join can make another alias unambiguous and never an
+// unambiguous one ambiguous, so the order does not matter.
+func (m *merger) joinAliases() {
+	owners := m.owners()
+	for range aliasRounds {
+		var pairs [][2]int
+		for i := range m.clusters {
+			if candidates := m.candidates(i, owners); len(candidates) == 1 {
+				pairs = append(pairs, [2]int{i, candidates[0]})
+			}
+		}
+		if len(pairs) == 0 {
+			break
+		}
+		for _, p := range pairs {
+			a, b := m.root(p[0]), m.root(p[1])
+			m.parent[max(a, b)] = min(a, b)
+		}
+	}
+	for i, c := range m.clusters {
+		if candidates := m.candidates(i, owners); len(candidates) > 1 {
+			m.warn("entity %s: it is an alias of %s and of %s; it is kept apart", quoted(m.members[c.members[0]].Name),
+				quoted(m.nameOf(candidates[0])), quoted(m.nameOf(candidates[1])))
+		}
+	}
+}
+
+// owners returns the clusters that have an alias, by alias and type.
+func (m *merger) owners() map[typed][]int {
+	owners := map[typed][]int{}
+	for i, c := range m.clusters {
+		if c.name == "" {
+			continue
+		}
+		for _, j := range c.members {
+			for _, alias := range m.members[j].Aliases {
+				key := typed{m.keys.name(alias), c.typ}
+				if list := owners[key]; key.name != "" && (len(list) == 0 || list[len(list)-1] != i) {
+					owners[key] = append(list, i)
+				}
+			}
+		}
+	}
+	return owners
+}
+
+// candidates returns the first two others that the name of cluster i is an alias
+// of, by their roots.
+func (m *merger) candidates(i int, owners map[typed][]int) []int {
+	own := m.root(i)
+	var roots []int
+	for _, owner := range owners[typed{m.clusters[i].name, m.clusters[i].typ}] {
+		if r := m.root(owner); r != own && !slices.Contains(roots, r) {
+			if roots = append(roots, r); len(roots) == 2 {
+				break
+			}
+		}
+	}
+	return roots
+}
+
+func (m *merger) nameOf(cluster int) string { return m.members[m.clusters[cluster].members[0]].Name }

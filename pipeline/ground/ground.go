@@ -1,10 +1,36 @@
+// Package ground finds what an extractor quotes in the document that it was
+// given, and says which names do not occur there.
+//
+// It does not decide whether a statement is supported by the document, only
+// whether words stand in it, and where. All offsets that leave the package
+// count code points of the original text, and every Span quotes exactly what
+// stands there; Offsets converts to bytes and UTF-16.
+//
+// The steps are
+//
+//  1. NewIndex reads a document once;
+//  2. Index.Locate finds a quote exactly, else tolerantly: white space, case,
+//     Unicode compatibility forms, kinds of quotation marks and dashes,
+//     invisible characters and hyphenation at line ends do not matter;
+//  3. Ground does so for all mentions of an extraction, and looks for the names
+//     of what has none.
+//
+// For example:
+//
+//	span, match := ground.Locate("She joined Acme\nCorp.", "acme corp", 0)
+//	// span is {"Acme\nCorp", 11, 20}, match is ground.Tolerant
 package ground
 
 import (
+	"bytes"
 	"cmp"
+	"index/suffixarray"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"extraction-experiment/extraction"
 )
@@ -147,4 +173,251 @@ func distinct(spans []extraction.Span) []extraction.Span {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End), strings.Compare(a.Quote, b.Quote))
 	})
 	return slices.Compact(spans)
+}
+
+const (
+	// mostPlaces is how many occurrences of one string are looked at.
+	mostPlaces = 1024
+	// patience is how many times its length a haystack is read from end to end
+	// before it is indexed, and stubbornness how many times in all.
+	patience, stubbornness = 16, 256
+	// manyPlaces is after how many occurrences of all strings together only
+	// fewPlaces of each further string are looked at.
+	manyPlaces, fewPlaces = 1 << 22, 64
+)
+
+// haystack is a text in which many strings are looked for. The first searches
+// read it; when that has become dear it builds a suffix array, after which a
+// search costs O(len(needle)·log n + places). So the work for a hostile set of
+// needles is bounded, and a single search costs no index. Safe for concurrent
+// use.
+type haystack struct {
+	data  []byte
+	mu    sync.Mutex
+	read  int // bytes
+	seen  int // places
+	index *suffixarray.Index
+}
+
+// places returns where the needle occurs, in order, overlapping ones too: all
+// places if there are at most mostPlaces, and some of them otherwise: those
+// around near, as long as finding them is not too dear.
+func (h *haystack) places(needle []byte, near int) []int {
+	if len(needle) == 0 || len(needle) > len(h.data) {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	near = min(max(near, 0), len(h.data))
+	if h.index == nil && h.read <= patience*len(h.data) {
+		found := h.scan(needle, 0, len(h.data), mostPlaces+1)
+		if len(found) > mostPlaces {
+			return h.around(needle, near)
+		}
+		return found
+	}
+	if h.index == nil {
+		h.index = suffixarray.New(h.data)
+	}
+	most := mostPlaces
+	if h.seen > manyPlaces {
+		most = fewPlaces
+	}
+	found := h.index.Lookup(needle, most+1)
+	h.seen += len(found)
+	if len(found) > mostPlaces && h.read <= stubbornness*len(h.data) {
+		return h.around(needle, near)
+	}
+	slices.Sort(found)
+	return found
+}
+
+// around returns places before and after near, for needles that are frequent.
+func (h *haystack) around(needle []byte, near int) []int {
+	var found []int
+	for end := min(near+len(needle)-1, len(h.data)); len(found) < mostPlaces/2; {
+		i := bytes.LastIndex(h.data[:end], needle)
+		if i < 0 {
+			h.read += end
+			break
+		}
+		found = append(found, i)
+		h.read += end - i
+		end = i + len(needle) - 1
+	}
+	slices.Reverse(found)
+	return append(found, h.scan(needle, near, len(h.data), mostPlaces-len(found))...)
+}
+
+// scan returns the first places within data[from:to].
+func (h *haystack) scan(needle []byte, from, to, most int) []int {
+	var found []int
+	for len(found) < most {
+		i := bytes.Index(h.data[from:to], needle)
+		if i < 0 {
+			h.read += to - from
+			break
+		}
+		found = append(found, from+i)
+		h.read += i + 1
+		from += i + 1
+	}
+	return found
+}
+
+// Match says how well a quote was found.
+type Match int
+
+// The ways to be found, worst first.
+const (
+	None     Match = iota // not at all
+	Tolerant              // but for spelling that a reader would not see as different
+	Exact                 // code point by code point
+)
+
+// String returns the name of the match in lower case.
+func (m Match) String() string {
+	switch m {
+	case Exact:
+		return "exact"
+	case Tolerant:
+		return "tolerant"
+	}
+	return "none"
+}
+
+// Index finds quotes in one document. It is safe for concurrent use.
+type Index struct {
+	*Offsets
+	exact haystack
+	once  sync.Once // folds on the first tolerant search
+	fold  folded
+	loose haystack
+}
+
+// NewIndex reads a document. Time and memory are linear in the text; tolerant
+// search needs about ten bytes per byte of text from its first use, and each of
+// the two ways of search four more after many searches.
+func NewIndex(text string) *Index {
+	return &Index{Offsets: NewOffsets(text), exact: haystack{data: []byte(text)}}
+}
+
+// Locate finds a quote in a text; see Index.Locate. Whoever looks for several
+// quotes in one text makes an Index.
+func Locate(text, quote string, near int) (extraction.Span, Match) {
+	return NewIndex(text).Locate(quote, near)
+}
+
+// Locate returns where the quote occurs closest to near (a code point of the
+// document; the earlier of two as close). It looks for the quote code point by
+// code point first. Only where that occurs nowhere, white space (also at the
+// ends), case, compatibility forms (NFKD), kinds of quotation marks and dashes,
+// invisible characters, and hyphens within words or at line ends are
+// overlooked. A place found so begins and ends between characters as a reader
+// sees them.
+//
+// The span quotes the document, not what was looked for. An empty quote, or one
+// that does not occur, gives the zero Span and None.
+//
+// Of a string that occurs more than 1024 times, only places near are looked at;
+// of any after some 4 million places in all, 64. So the work stays bounded
+// however many quotes are made up to cost time.
+func (x *Index) Locate(quote string, near int) (extraction.Span, Match) {
+	if quote == "" {
+		return extraction.Span{}, None
+	}
+	near = min(max(near, 0), x.Len(CodePoints))
+	at, _ := x.Convert(near, CodePoints, Bytes)
+	places := x.exact.places([]byte(quote), at)
+	exact := make([]stretch, len(places))
+	for i, from := range places {
+		exact[i] = stretch{from, from + len(quote)}
+	}
+	if span, ok := x.closest(exact, at, near); ok {
+		return span, Exact
+	}
+	if span, ok := x.closest(x.tolerant(fold(quote).text, at), at, near); ok {
+		return span, Tolerant
+	}
+	return extraction.Span{}, None
+}
+
+// stretch is a part of the document, in bytes.
+type stretch struct{ from, to int }
+
+// closest returns the stretch that begins closest to near, which is the byte at;
+// stretches that do not end between code points do not count.
+func (x *Index) closest(stretches []stretch, at, near int) (extraction.Span, bool) {
+	after, _ := slices.BinarySearchFunc(stretches, at, func(s stretch, at int) int { return s.from - at })
+	var best extraction.Span
+	found := false
+	for _, s := range slices.Backward(stretches[:after]) {
+		if best, found = x.span(s); found {
+			break
+		}
+	}
+	for _, s := range stretches[after:] {
+		if span, ok := x.span(s); ok {
+			if !found || span.Start-near < near-best.Start {
+				return span, true
+			}
+			break
+		}
+	}
+	return best, found
+}
+
+// tolerant returns where the folded needle occurs, in order; near is a byte of
+// the document.
+func (x *Index) tolerant(needle []byte, near int) []stretch {
+	x.once.Do(func() {
+		x.fold = fold(x.text)
+		x.loose.data = x.fold.text
+	})
+	var found []stretch
+	for _, i := range x.loose.places(needle, x.fold.find(near)) {
+		if s, ok := x.fold.stretch(i, i+len(needle)); ok {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// span returns the span of a stretch, if it ends between code points.
+func (x *Index) span(s stretch) (extraction.Span, bool) {
+	start, ok := x.Convert(s.from, Bytes, CodePoints)
+	end, ok2 := x.Convert(s.to, Bytes, CodePoints)
+	if !ok || !ok2 {
+		return extraction.Span{}, false
+	}
+	return extraction.Span{Quote: x.text[s.from:s.to], Start: start, End: end}, true
+}
+
+// stretch returns what of the original folded to text[a:b]; it is false if that
+// begins or ends inside a character.
+func (f folded) stretch(a, b int) (stretch, bool) {
+	inside := a > 0 && f.start[a-1] == f.start[a] || b < len(f.text) && f.start[b-1] == f.start[b]
+	if inside || f.combines(a) || f.combines(b) {
+		return stretch{}, false
+	}
+	return stretch{int(f.start[a]), int(f.end[b-1])}, true
+}
+
+// combines reports whether a combining mark begins at byte i.
+func (f folded) combines(i int) bool {
+	return i < len(f.text) && f.text[i] >= utf8.RuneSelf && norm.NFKD.Properties(f.text[i:]).CCC() != 0
+}
+
+// find returns the first byte of the folded text that stands for the byte at of
+// the original or a later one.
+func (f folded) find(at int) int {
+	low, high := 0, len(f.start)
+	for low < high {
+		if middle := (low + high) / 2; int(f.start[middle]) < at {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low
 }

@@ -1,12 +1,44 @@
+// Package gemini is the model behind the Gemini API of Google. It is a
+// pipeline.Model: one request per call, no retries, no streaming, no automatic
+// continuation; limits, repetitions, caches and prices are the business of
+// decorators.
+//
+//	model, err := gemini.New(gemini.Config{Model: "gemini-2.5-flash", APIKey: secret.New(key)})
+//	answer, err := model.Generate(ctx, pipeline.Request{Messages: messages})
+//
+// The request is POST {BaseURL}/v1beta/models/{Model}:generateContent with the
+// key in the header x-goog-api-key. System messages become the system
+// instruction, "assistant" becomes "model". Parameters are on the wire exactly
+// as they are given, a temperature of 0 included, and are absent where they are
+// nil; a schema goes out as responseJsonSchema with its keys in their order,
+// because the model answers in that order.
+//
+// Thinking is billed as output: Usage.Output is candidates and thoughts
+// together, Usage.Reasoning the thoughts among them. Usage.Input is the prompt,
+// what was read from a cache included (Usage.Cached).
+//
+// The default HTTP client honours HTTPS_PROXY, HTTP_PROXY and NO_PROXY, and for
+// private certificates SSL_CERT_FILE and SSL_CERT_DIR (on macOS and Windows
+// they belong into the system's store).
+//
+// Google's library starts one goroutine when the program begins
+// (go.opencensus.io/stats/view) and says on standard error that both key
+// variables are set where they are; neither can be switched off.
 package gemini
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"strings"
+	"time"
 
 	"google.golang.org/genai"
 
 	"extraction-experiment/internal/exchange"
+	"extraction-experiment/internal/secret"
+	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
 
@@ -125,4 +157,165 @@ func (m *Model) edit(body []byte, req pipeline.Request) ([]byte, error) {
 func errorInstead(answer *genai.GenerateContentResponse, x *exchange.Exchange) bool {
 	return len(answer.Candidates) == 0 && (len(x.Body) == 0 ||
 		exchange.ReadReason(x.Header.Get("Content-Type"), x.Body).Stated)
+}
+
+// Name is what this provider is called.
+const Name = "gemini"
+
+// DefaultBaseURL is the address of the Gemini API.
+const DefaultBaseURL = "https://generativelanguage.googleapis.com"
+
+// The variables that messages name. This package reads no environment; the
+// first key variable comes before the second.
+const (
+	EnvKey      = "GEMINI_API_KEY"
+	EnvOtherKey = "GOOGLE_API_KEY"
+	EnvBaseURL  = "GOOGLE_GEMINI_BASE_URL"
+)
+
+// Config says which model to ask. Model and APIKey are required.
+type Config struct {
+	// Model is the name as the API knows it, with or without "models/".
+	Model string
+	// APIKey is sent in the header x-goog-api-key, never in the address.
+	APIKey secret.Secret
+	// BaseURL is the address before /v1beta. Empty: DefaultBaseURL.
+	BaseURL string
+	// Headers are sent with every request and replace those of the same name.
+	// They may hold keys of gateways and are kept out of messages.
+	Headers map[string]secret.Secret
+	// HTTPClient sends the requests; it is copied, redirects are not followed.
+	// Nil: a client with Go's default transport and without a timeout, because
+	// the context given to Generate bounds the time.
+	HTTPClient *http.Client
+	// Capabilities says what the model cannot do. Zero: it can do everything.
+	Capabilities pipeline.Capabilities
+	// Now reads the clock, for a Retry-After that is a date. Nil: time.Now.
+	Now func() time.Time
+}
+
+// New returns the model, or all problems of the configuration at once in an
+// error with the exit code 64. Nothing is sent.
+func New(cfg Config) (*Model, error) {
+	if cfg.BaseURL == "" {
+		cfg.BaseURL = DefaultBaseURL
+	}
+	base, err := exchange.BaseURL(cfg.BaseURL, EnvBaseURL)
+	problems := []error{err, exchange.CheckKey(cfg.APIKey, EnvKey), exchange.CheckHeaders(cfg.Headers)}
+	name := strings.TrimPrefix(cfg.Model, "models/")
+	switch {
+	case strings.TrimSpace(name) == "":
+		problems = append(problems, errors.New("the model's name is missing"))
+	case strings.ContainsAny(name, "?&#%{}\\: \t\r\n") || strings.Contains(name, ".."):
+		problems = append(problems, errors.New("the model's name contains a character that no name has: it looks like gemini-2.5-flash"))
+	}
+	if cfg.APIKey.Reveal() == "" {
+		problems = append(problems, errors.New("the key is missing: set "+EnvKey+" or "+EnvOtherKey))
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, &exchange.ConfigError{Provider: Name, Err: err}
+	}
+	mask := exchange.NewMask(cfg.APIKey, cfg.Headers)
+	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
+		APIKey: cfg.APIKey.Reveal(), Backend: genai.BackendGeminiAPI,
+		HTTPClient:  exchange.NewClient(cfg.HTTPClient, cfg.Headers, mask),
+		HTTPOptions: genai.HTTPOptions{BaseURL: base, APIVersion: "v1beta"},
+	})
+	if err != nil {
+		// The library's errors print its whole configuration.
+		return nil, &exchange.ConfigError{Provider: Name, Err: errors.New(mask.Text(err.Error()))}
+	}
+	return &Model{
+		client: client, name: cfg.Model, can: cfg.Capabilities,
+		service: exchange.Service{
+			Provider: Name, Model: cfg.Model, Base: base, KeyVariable: EnvKey + " (or " + EnvOtherKey + ")",
+			BaseVariable: EnvBaseURL, Mask: mask, Now: cfg.Now,
+		},
+	}, nil
+}
+
+// response reads a decoded answer. Only the first candidate counts; more were
+// not asked for.
+func (m *Model) response(answer *genai.GenerateContentResponse, x *exchange.Exchange) (pipeline.Response, error) {
+	response := pipeline.Response{Model: answer.ModelVersion, Attempts: x.Requests, Finish: pipeline.FinishOther}
+	response.Usage, response.Odd = usage(answer.UsageMetadata)
+	if len(answer.Candidates) == 0 || answer.Candidates[0] == nil {
+		if blocked := answer.PromptFeedback; blocked != nil && blocked.BlockReason != "" {
+			response.Finish = pipeline.FinishRefused
+			response.Text = strings.TrimSuffix("the prompt was blocked: "+string(blocked.BlockReason)+": "+blocked.BlockReasonMessage, ": ")
+			return response, nil
+		}
+		return response, m.empty(x, "the answer has no candidates")
+	}
+	candidate := answer.Candidates[0]
+	response.Text, response.Finish = text(candidate.Content), finish(candidate.FinishReason)
+	if strings.TrimSpace(response.Text) != "" {
+		return response, nil
+	}
+	why := string(candidate.FinishReason) // the library drops the API's finishMessage
+	switch response.Finish {
+	case pipeline.FinishRefused:
+		response.Text = "the answer was blocked: " + why
+		return response, nil
+	case pipeline.FinishLength:
+		// Thinking used up the limit: the caller sees it from Finish.
+		return response, nil
+	}
+	return response, m.empty(x, fmt.Sprintf("the answer is empty (finish reason %.300q)", why))
+}
+
+// empty is the error of an answer without text. Asking again may help: models
+// answer differently each time.
+func (m *Model) empty(x *exchange.Exchange, what string) error {
+	return &pipeline.ModelError{
+		Failure: outcome.Failure{Class: outcome.InvalidOutput, Message: Name + ": " + m.name + ": " + what},
+		Status:  x.Status, Retry: true,
+	}
+}
+
+// text joins the parts of an answer, without the summary of thoughts.
+func text(content *genai.Content) string {
+	if content == nil {
+		return ""
+	}
+	var all strings.Builder
+	for _, part := range content.Parts {
+		if part != nil && !part.Thought {
+			all.WriteString(part.Text)
+		}
+	}
+	return all.String()
+}
+
+// finish translates a finish reason.
+func finish(reason genai.FinishReason) pipeline.Finish {
+	switch reason {
+	case genai.FinishReasonStop:
+		return pipeline.FinishStop
+	case genai.FinishReasonMaxTokens:
+		return pipeline.FinishLength
+	case genai.FinishReasonSafety, genai.FinishReasonRecitation, genai.FinishReasonLanguage,
+		genai.FinishReasonBlocklist, genai.FinishReasonProhibitedContent, genai.FinishReasonSPII:
+		return pipeline.FinishRefused
+	}
+	return pipeline.FinishOther
+}
+
+// usage translates the counts of tokens; the package comment says what they hold, odd
+// is that of pipeline.OddTokens.
+func usage(u *genai.GenerateContentResponseUsageMetadata) (found outcome.Usage, odd string) {
+	if u == nil {
+		return found, ""
+	}
+	input, thoughts := []int32{u.PromptTokenCount, u.ToolUsePromptTokenCount}, u.ThoughtsTokenCount
+	if odd = pipeline.OddTokens(append(input, thoughts, u.CandidatesTokenCount, u.CachedContentTokenCount)...); odd != "" {
+		return found, odd
+	}
+	found = outcome.Usage{Input: int64(input[0]) + int64(input[1]), Reasoning: int64(thoughts)}
+	found.Output = int64(u.CandidatesTokenCount) + found.Reasoning
+	found.Cached = min(int64(u.CachedContentTokenCount), found.Input)
+	return found, ""
 }

@@ -1,13 +1,42 @@
+// Package recorded keeps the exchanges with a model in a file, a cassette, and
+// answers from one without a network, so that a whole run can be repeated to
+// the byte. It is no cache: a request that was not recorded is an error, and
+// the model is never asked in its place.
+//
+// A cassette is JSON Lines. The first line says what was recorded:
+//
+//	{"cassette":1,"provider":"openai","model":"gpt-4o"}
+//
+// Every other line is one exchange:
+//
+//	{"key":"9f86…","n":1,"request":{"model":…,"messages":…,"parameters":…},"response":{…}}
+//
+// with an "error" beside or in place of the response where the model failed.
+// The key is the SHA-256 of the request as it stands in the line, n counts
+// equal requests. Only what a pipeline.Request and a pipeline.Response hold is
+// written: no address, no header, no key. Prompts, documents and answers are
+// in it, so the file is for its owner only.
+//
+//	tape, err := recorded.Create("run.cassette", recorded.Source{Provider: "openai", Model: "gpt-4o"})
+//	model = recorded.Record(model, tape) // then tape.Close()
+//
+//	model, err := recorded.Open("run.cassette") // then model.Close()
+//
+// Record around retries, not inside them: then an exchange is the final answer
+// with its number of attempts, and a replay waits for nothing.
 package recorded
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"sync"
+	"time"
 	"unicode/utf8"
 
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -146,3 +175,141 @@ func excerpt(text string) string {
 	}
 	return fmt.Sprintf("%q … %q (%d bytes)", head, tail, len(text))
 }
+
+// Record returns a model that asks another and writes every exchange to the
+// tape, answers and errors alike, in the order in which they end. Equal
+// requests are numbered in the order in which they begin.
+//
+// A call that was cancelled is not written, nor is one that was not made because
+// the run stops (limit.StopsRun): nothing was answered, and it is made again when
+// the run is resumed. One that ran out of time is, as an error of class timeout. If writing fails, the answer
+// comes back together with a *WriteError (exit code 74), and the model is not
+// asked again: every later call returns that error at once. It is safe for
+// concurrent use if the model is.
+func Record(model pipeline.Model, tape *Tape) pipeline.Model {
+	return recorder{model: model, tape: tape}
+}
+
+type recorder struct {
+	model pipeline.Model
+	tape  *Tape
+}
+
+// Generate asks the model and writes what it answers.
+func (r recorder) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
+	line, err := r.tape.begin(req)
+	if err != nil {
+		return pipeline.Response{}, err
+	}
+	response, err := r.model.Generate(ctx, req)
+	if errors.Is(err, context.Canceled) || limit.StopsRun(err) {
+		return response, err
+	}
+	line.Error = failureOf(err)
+	if err == nil || response != (pipeline.Response{}) {
+		line.Response = &response
+	}
+	if problem := r.tape.write(line); problem != nil {
+		return response, errors.Join(err, problem)
+	}
+	return response, err
+}
+
+// FileError says why a file cannot be used as a cassette.
+type FileError struct {
+	Path string
+	Line int // from 1; 0 if it is about the whole file
+	Err  error
+}
+
+// Error names file, line and problem.
+func (e *FileError) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("reading the cassette %s: %v", e.Path, e.Err)
+	}
+	return fmt.Sprintf("reading the cassette %s: line %d: %v", e.Path, e.Line, e.Err)
+}
+
+// Unwrap returns the problem.
+func (e *FileError) Unwrap() error { return e.Err }
+
+// ExitCode is that of malformed input.
+func (*FileError) ExitCode() int { return 64 }
+
+// WriteError says that a cassette could not be written. To an item it is an
+// internal failure that asking again does not mend.
+type WriteError struct {
+	Path string
+	Err  error
+}
+
+// Error names the file and the problem.
+func (e *WriteError) Error() string {
+	return fmt.Sprintf("writing the cassette %s: %v; what was recorded before is whole", e.Path, e.Err)
+}
+
+// Unwrap returns the cause, and the failure as a *pipeline.ModelError.
+func (e *WriteError) Unwrap() []error {
+	failure := outcome.Failure{Class: outcome.Internal, Message: e.Error()}
+	return []error{e.Err, &pipeline.ModelError{Failure: failure}}
+}
+
+// ExitCode is that of a file that cannot be written.
+func (*WriteError) ExitCode() int { return 74 }
+
+// failure is an error of a model as it is written.
+type failure struct {
+	Class        outcome.Class `json:"class"`
+	Message      string        `json:"message"`
+	Text         string        `json:"text,omitempty"` // the whole chain, if it says more
+	Status       int           `json:"status,omitempty"`
+	RetryAfterMS int64         `json:"retry_after_ms,omitempty"`
+	Retry        bool          `json:"retry,omitempty"`
+}
+
+// failureOf describes an error; nil for nil. An error without a
+// *pipeline.ModelError has the class that outcome.FailureOf gives it.
+func failureOf(err error) *failure {
+	if err == nil {
+		return nil
+	}
+	found := failure{Text: err.Error()}
+	var model *pipeline.ModelError
+	if errors.As(err, &model) && model != nil && model.Failure.Class != outcome.OK {
+		found.Class, found.Message = model.Failure.Class, model.Failure.Message
+		found.Status, found.RetryAfterMS, found.Retry = model.Status, model.RetryAfter.Milliseconds(), model.Retry
+	} else {
+		known := outcome.FailureOf(err, outcome.Provider)
+		found.Class, found.Message = known.Class, known.Message
+	}
+	if found.Text == (&outcome.Failure{Class: found.Class, Message: found.Message}).Error() {
+		found.Text = ""
+	}
+	return &found
+}
+
+// err returns the error again: the same text, and a *pipeline.ModelError in
+// its chain.
+func (f *failure) err() error {
+	if f == nil {
+		return nil
+	}
+	wait := min(max(f.RetryAfterMS, 0), math.MaxInt64/int64(time.Millisecond))
+	model := &pipeline.ModelError{
+		Failure: outcome.Failure{Class: f.Class, Message: f.Message},
+		Status:  f.Status, RetryAfter: time.Duration(wait) * time.Millisecond, Retry: f.Retry,
+	}
+	if f.Text == "" {
+		return model
+	}
+	return &replayed{text: f.Text, model: model}
+}
+
+// replayed is a ModelError in the words of those that had wrapped it.
+type replayed struct {
+	text  string
+	model *pipeline.ModelError
+}
+
+func (e *replayed) Error() string { return e.text }
+func (e *replayed) Unwrap() error { return e.model }

@@ -1,0 +1,295 @@
+// Package configs reads the YAML files that people write for an experiment,
+// and carries the ones that they may copy. Only commands know it: every other
+// package has a Config of its own.
+package configs
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"extraction-experiment/internal/nearest"
+)
+
+// maxSize bounds a configuration file; larger ones are a mistake or an attack.
+const maxSize = 1 << 20
+
+// Experiment is the file given to --config. Every key is the flag of the same
+// name, with "_" for "-"; what is left out has the flag's default.
+type Experiment struct {
+	Dataset     string `yaml:"dataset"`
+	Name        string `yaml:"name"`
+	Model       string `yaml:"model"`
+	Pipeline    string `yaml:"pipeline"`
+	Record      string `yaml:"record"`
+	Prompt      string `yaml:"prompt"`
+	PromptLabel string `yaml:"prompt_label"`
+	// PromptVersion is a number; PromptFile a path.
+	PromptVersion string            `yaml:"prompt_version"`
+	PromptFile    string            `yaml:"prompt_file"`
+	TwoStages     string            `yaml:"two_stages"`
+	Var           []string          `yaml:"var"`
+	Temperature   string            `yaml:"temperature"`
+	TopP          string            `yaml:"top_p"`
+	MaxTokens     string            `yaml:"max_tokens"`
+	Seed          string            `yaml:"seed"`
+	Trials        string            `yaml:"trials"`
+	Concurrency   string            `yaml:"concurrency"`
+	Timeout       string            `yaml:"timeout"` // as "90s" or "2m"
+	RPM           string            `yaml:"rpm"`
+	TPM           string            `yaml:"tpm"`
+	Retries       string            `yaml:"retries"`
+	Cache         string            `yaml:"cache"`
+	BudgetUSD     string            `yaml:"budget_usd"`
+	BudgetTokens  string            `yaml:"budget_tokens"`
+	Limit         string            `yaml:"limit"`
+	Item          []string          `yaml:"item"`
+	Filter        []string          `yaml:"filter"`
+	MaxFailures   string            `yaml:"max_failures"` // "3" or "5%"
+	Gate          []string          `yaml:"gate"`         // rules, or files of rules
+	Inconclusive  string            `yaml:"inconclusive"` // fail, pass or 6
+	Description   string            `yaml:"description"`
+	Metadata      map[string]string `yaml:"metadata"`
+	Environment   string            `yaml:"environment"`
+	// PublishScores is "all", or names with commas between; PublishMentions is true
+	// or false.
+	PublishScores   string `yaml:"publish_scores"`
+	PublishMentions string `yaml:"publish_mentions"`
+	Output          string `yaml:"output"`
+	// Matrix makes a sweep: by flag, the values to try.
+	Matrix map[string][]string `yaml:"matrix"`
+	// Scorers are external evaluators whose scores are recorded beside the
+	// built-in ones.
+	Scorers []Scorer `yaml:"scorers"`
+	// Scoring holds the options of docs/metrics.md by name.
+	Scoring map[string]any `yaml:"scoring"`
+}
+
+// Scorer is one external evaluator: a script, an address or a model that
+// judges. Paths are relative to the folder of the file.
+type Scorer struct {
+	Name     string   `yaml:"name"`
+	Script   []string `yaml:"script"`
+	URL      string   `yaml:"url"`
+	Model    string   `yaml:"model"`
+	Criteria string   `yaml:"criteria"`
+	Timeout  string   `yaml:"timeout"` // of one evaluation, as "30s"
+	// Env names variables of the environment that a script is to have although
+	// they hold keys and the like, or steer this program.
+	Env []string `yaml:"env"`
+	// Certificate is the report that experiment conformance --output wrote.
+	Certificate string `yaml:"certificate"`
+
+	Prompt        string `yaml:"prompt"`
+	PromptLabel   string `yaml:"prompt_label"`
+	PromptVersion int    `yaml:"prompt_version"`
+	PromptFile    string `yaml:"prompt_file"`
+}
+
+// Load reads an experiment file. Unknown keys, values of the wrong kind and a
+// second document are errors that name file and line.
+func Load(path string) (Experiment, error) {
+	var e Experiment
+	text, err := read(path)
+	if err != nil {
+		return e, err
+	}
+	if err := strict(text, path, &e, Scorer{}); err != nil {
+		return Experiment{}, err
+	}
+	return e, nil
+}
+
+func read(path string) (text []byte, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	text, err = io.ReadAll(io.LimitReader(f, maxSize+1))
+	if err == nil && len(text) > maxSize {
+		err = fmt.Errorf("reading %s: larger than %d bytes, which no configuration is", path, maxSize)
+	}
+	return text, err
+}
+
+// Lookup returns what the file says of a flag, as the words that one would
+// give on the command line; nil if it says nothing.
+func (e Experiment) Lookup(flag string) []string {
+	v := reflect.ValueOf(e)
+	for i := range v.NumField() {
+		if v.Type().Field(i).Tag.Get("yaml") == strings.ReplaceAll(flag, "-", "_") {
+			return words(v.Field(i))
+		}
+	}
+	return nil
+}
+
+func words(v reflect.Value) []string {
+	switch value := v.Interface().(type) {
+	case string:
+		if value != "" {
+			return []string{value}
+		}
+	case []string:
+		return value
+	case map[string]string:
+		var pairs []string
+		for k, text := range value {
+			pairs = append(pairs, k+"="+text)
+		}
+		slices.Sort(pairs)
+		return pairs
+	}
+	return nil
+}
+
+// Gate is a file of rules that a candidate must keep to, as a repository keeps
+// it. What a rule means, package compare knows.
+type Gate struct {
+	// Metric is the primary score; "" leaves it to the runs.
+	Metric string `yaml:"metric"`
+	// Inconclusive says what an inconclusive rule counts as: fail, pass or 6.
+	Inconclusive string `yaml:"inconclusive"`
+	// MinDelta and MaxRegressions are nil when the file does not say.
+	MinDelta       *float64 `yaml:"min_delta"`
+	MaxRegressions *int     `yaml:"max_regressions"`
+	// Rules are texts such as "entity_f1 >= base - 0.02".
+	Rules []string `yaml:"rules"`
+}
+
+// maxRules bounds the rules of one file.
+const maxRules = 1000
+
+// LoadGate reads a file of rules in the form of gate.yaml. Unknown keys, values
+// of the wrong kind, a second document and a file without any rule are errors
+// that name file and line; the rules that could be read are returned with them.
+func LoadGate(path string) (Gate, error) {
+	text, err := read(path)
+	if err != nil {
+		return Gate{}, err
+	}
+	var g Gate
+	if err := strict(text, path, &g); err != nil {
+		return g, err // with what could be read, so that the caller finds what else is wrong
+	}
+	switch {
+	case len(g.Rules) == 0 && g.MinDelta == nil && g.MaxRegressions == nil:
+		return Gate{}, fmt.Errorf("reading %s: it has no rules; give rules, min_delta or max_regressions", path)
+	case len(g.Rules) > maxRules:
+		return Gate{}, fmt.Errorf("reading %s: %d rules are more than %d", path, len(g.Rules), maxRules)
+	case g.MinDelta != nil && (math.IsNaN(*g.MinDelta) || math.IsInf(*g.MinDelta, 0)):
+		return Gate{}, fmt.Errorf("reading %s: min_delta is no finite number", path)
+	}
+	return g, nil
+}
+
+// ScoringJSON returns the scoring options of the file as JSON; {} if it has none.
+func (e Experiment) ScoringJSON() ([]byte, error) {
+	if len(e.Scoring) == 0 {
+		return []byte("{}"), nil
+	}
+	raw, err := json.Marshal(e.Scoring)
+	if err != nil {
+		return nil, fmt.Errorf("the scoring options: %w", err)
+	}
+	return raw, nil
+}
+
+// LoadScoring reads a file of scoring options, in YAML or JSON by its ending,
+// and returns it as JSON; an empty file of YAML has none of them. A second
+// document is an error. Which options there are, the scorer knows.
+func LoadScoring(path string) ([]byte, error) {
+	text, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".yaml", ".yml":
+	default:
+		return text, nil
+	}
+	options := map[string]any{}
+	if err := strict(text, path, &options); err != nil {
+		return nil, err
+	}
+	if options == nil { // the document is the word null
+		return []byte("{}"), nil
+	}
+	raw, err := json.Marshal(options)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return raw, nil
+}
+
+// Decode reads a YAML document of a command's own into a pointer to a struct, as
+// strictly as the files of this package are read. where names it in errors; rows
+// are structs in it whose keys a hint may name as well.
+func Decode(text []byte, where string, into any, rows ...any) error {
+	return strict(text, where, into, rows...)
+}
+
+// strict reads one YAML document into a pointer to a struct or map. Keys that a
+// struct does not have, values of the wrong kind, keys given twice and a second
+// document are errors that name where and the line. An empty document changes
+// nothing. Rows are structs whose keys a hint may name as well.
+func strict(text []byte, where string, into any, rows ...any) error {
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(into); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("reading %s: %s", where, keyHints(err, append(rows, into)))
+	}
+	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("reading %s: one document is expected, there is a second behind a --- line", where)
+	}
+	return nil
+}
+
+// goType is what is left of the words of Go where no better ones are known.
+var goType = regexp.MustCompile(`into \*?(\[\]|map\[string\])?[a-z]+\.[A-Za-z]+`)
+
+// unknownKey is how the YAML library speaks of a key that a struct does not have.
+var unknownKey = regexp.MustCompile(`field (\S+) not found in type \S+`)
+
+// keyHints says what is wrong without the words of Go; structs hold the keys
+// that a mistyped one may have meant.
+func keyHints(err error, structs []any) string {
+	var keys []string
+	for _, s := range structs {
+		t := reflect.Indirect(reflect.ValueOf(s)).Type()
+		if t.Kind() != reflect.Struct {
+			continue // a map knows every key
+		}
+		for i := range t.NumField() {
+			key, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+			keys = append(keys, key)
+		}
+	}
+	text := unknownKey.ReplaceAllStringFunc(err.Error(), func(found string) string {
+		key := unknownKey.FindStringSubmatch(found)[1]
+		return fmt.Sprintf("unknown key %q%s", key, nearest.Hint(key, keys))
+	})
+	text = strings.NewReplacer("!!map", "a mapping", "!!seq", "a list", "!!str", "a text", "!!bool", "true or false",
+		"into float64", "where a number is expected", "into int64", "where a whole number is expected",
+		"into bool", "where true or false is expected", "into string", "where a text is expected",
+		"into configs.priceRow", "where a price such as {input: 1, cached_input: 1, output: 2} is expected",
+		"into configs.Model", "where a row such as {provider: openai} is expected",
+		"into configs.Scorer", "where a scorer such as {name: judge, script: [./judge]} is expected",
+		"into []configs.Scorer", "where a list of scorers is expected", "into int", "where a whole number is expected",
+		"into map[string]string", "where keys with texts are expected", "into map[string]interface {}", "where keys with values are expected", "into []string", "where a list is expected",
+		"into map[string]configs.priceRow", "where names with prices are expected",
+		"into map[string]configs.Model", "where names with rows are expected", "yaml: ", "").Replace(text)
+	return goType.ReplaceAllString(text, "where something of another form is expected")
+}

@@ -1,0 +1,302 @@
+package evaluator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/proc"
+	"extraction-experiment/internal/secret"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+)
+
+// What an address or a model is asked at most: the window of the limiter finds
+// out what it takes, callers bound how many ask at once.
+const (
+	mostAtOnce   = 1000
+	defaultTries = 4
+)
+
+// within puts what is asked over the network under the limiter: it is asked
+// again after 429, 5xx and broken connections, and waits as long as it is told.
+func (cfg Config) within(asked pipeline.Model, limiter *limit.Limiter, budget *pipeline.Budget) (pipeline.Model, error) {
+	return pipeline.Limited(pipeline.LimitedConfig{
+		Model: asked, Limiter: limiter, Budget: budget, Tries: cfg.Tries, Pause: cfg.Pause,
+	})
+}
+
+// Within returns the evaluator with its model drawing on a budget; the limits of
+// the provider that were learned are common to both. Only a model has a cost:
+// others are returned as they are.
+func (e *Evaluator) Within(budget *pipeline.Budget) (*Evaluator, error) {
+	if e.cfg.Model == nil {
+		return e, nil
+	}
+	asked, err := e.cfg.within(e.cfg.Model, e.limiter, budget)
+	if err != nil {
+		return nil, err
+	}
+	return &Evaluator{cfg: e.cfg, asker: judge{e.cfg, asked}, limiter: e.limiter, asked: asked}, nil
+}
+
+// notAnswered says what an error of a limited model means.
+func (e *Evaluator) notAnswered(err error) error {
+	var fault *Fault
+	var tripped *limit.TrippedError
+	var failed *pipeline.ModelError
+	switch {
+	case errors.As(err, &fault):
+		return fault
+	case errors.As(err, &tripped):
+		kind := e.refusal()
+		if tripped.Unauthorised || !pipeline.Reached(e.asked) {
+			kind = Unreachable
+		}
+		return &Fault{Kind: kind, Message: err.Error()} // without its cause, which would end a run
+	case limit.StopsRun(err):
+		return err
+	case errors.As(err, &failed) && (failed.Status == http.StatusUnauthorized || failed.Status == http.StatusForbidden || isUnconnected(failed)):
+		return &Fault{Unreachable, failed.Failure.Message, err}
+	case errors.As(err, &failed):
+		return &Fault{e.refusal(), failed.Failure.Message, err}
+	}
+	return &Fault{e.refusal(), err.Error(), err}
+}
+
+// refusal is the kind of a fault where somebody was there and gave no answer.
+func (e *Evaluator) refusal() Kind {
+	if e.cfg.Model != nil {
+		return ModelFailed
+	}
+	return Status
+}
+
+func isUnconnected(failed *pipeline.ModelError) bool {
+	return failed.Status == 0 && failed.Failure.Class == outcome.Provider && failed.Retry
+}
+
+// newLimiter is the one that an evaluator has to itself.
+func newLimiter(pause time.Duration) (*limit.Limiter, error) {
+	return limit.New(limit.Config{Most: mostAtOnce, Backoff: pause})
+}
+
+// endpoint is asked over HTTP, within limits.
+type endpoint struct {
+	cfg   Config
+	asked pipeline.Model // address within limits
+}
+
+func (e endpoint) ask(ctx context.Context, c Case) (Verdict, error) {
+	request, err := c.encode()
+	if err != nil {
+		return Verdict{}, err
+	}
+	answer, err := e.asked.Generate(ctx, pipeline.Request{Messages: []pipeline.Message{{Content: string(request)}}})
+	if err != nil {
+		return Verdict{}, err
+	}
+	return parseVerdict([]byte(answer.Text))
+}
+
+// address makes an HTTP address a pipeline.Model, so that it is asked within
+// limits and again like one: the request is the content of the only message, the
+// answer the text.
+type address struct {
+	cfg    Config
+	client *http.Client
+	shown  string
+	mask   *secret.Masker
+}
+
+func newAddress(cfg Config, mask *secret.Masker) address {
+	client := &http.Client{}
+	if cfg.Client != nil {
+		*client = *cfg.Client
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return address{cfg, client, mask.Text(shownURL(cfg.URL)), mask}
+}
+
+// shownURL is the address without what may be secret.
+func shownURL(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "an address that cannot be read"
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
+}
+
+// Generate sends one request.
+func (a address) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
+	resp, err := a.send(ctx, http.MethodPost, strings.NewReader(req.Messages[0].Content))
+	if err != nil {
+		return pipeline.Response{}, a.unreachable(ctx, err)
+	}
+	defer resp.Body.Close() // only read: nothing can be lost
+	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(a.cfg.MaxOutput)+1))
+	large := len(body) > a.cfg.MaxOutput
+	body = a.mask.JSON(body)
+	switch {
+	case resp.StatusCode < 200 || resp.StatusCode > 299:
+		return pipeline.Response{}, a.refused(resp, body)
+	case err != nil && ctx.Err() != nil:
+		return pipeline.Response{}, a.unreachable(ctx, err)
+	case err != nil:
+		return pipeline.Response{}, &Fault{NotJSON, fmt.Sprintf("the answer of %s was cut off", a.shown), err}
+	case large:
+		return pipeline.Response{}, &Fault{Flooded, fmt.Sprintf("%s answered with more than %d bytes", a.shown, a.cfg.MaxOutput), nil}
+	}
+	return pipeline.Response{Text: string(body), Attempts: 1}, nil
+}
+
+func (a address) send(ctx context.Context, method string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, a.cfg.URL, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	if a.cfg.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+a.cfg.Token)
+	}
+	return a.client.Do(req)
+}
+
+// unreachable drops the text of a url.Error, which holds the whole address.
+func (a address) unreachable(ctx context.Context, err error) error {
+	var bad *url.Error
+	if errors.As(err, &bad) {
+		err = bad.Err
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("asking %s: %w", a.shown, ctx.Err())
+	}
+	return &pipeline.ModelError{Retry: true, Failure: outcome.Failure{
+		Class: outcome.Provider, Message: fmt.Sprintf("asking %s: %v", a.shown, err),
+	}}
+}
+
+// refused makes the error for a status that is no success.
+func (a address) refused(resp *http.Response, body []byte) error {
+	status, said := resp.StatusCode, excerpt(body)
+	failed := &pipeline.ModelError{Status: status, RetryAfter: limit.RetryAfter(resp.Header, time.Now()), Failure: outcome.Failure{Class: outcome.Provider}}
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		said = "check the token"
+	case status == http.StatusTooManyRequests:
+		failed.Failure.Class, failed.Retry = outcome.RateLimited, true
+	case status >= 500 || status == http.StatusRequestTimeout:
+		failed.Retry = true
+	}
+	failed.Failure.Message = strings.TrimSuffix(fmt.Sprintf("%s answered %s: %s", a.shown, resp.Status, said), ": ")
+	return failed
+}
+
+// program runs a process for each case.
+type program struct{ cfg Config }
+
+func (p program) ask(ctx context.Context, c Case) (Verdict, error) {
+	request, err := c.encode()
+	if err != nil {
+		return Verdict{}, err
+	}
+	raw, err := proc.Once(ctx, proc.Config{
+		Command: p.cfg.Script, Dir: p.cfg.Dir, Env: p.cfg.Env, Withhold: true, Handed: p.cfg.Handed, MaxLine: p.cfg.MaxOutput,
+	}, request)
+	if err != nil {
+		return Verdict{}, ofProgram(err)
+	}
+	return parseVerdict(raw)
+}
+
+// notNumbers are what programs print for numbers that JSON does not have.
+var notNumbers = regexp.MustCompile(`(?i)[:\[,\s]-?(nan|inf(inity)?)\b`)
+
+// oneObject takes the answer apart; a key that is given twice is refused, since
+// readers would disagree on its value.
+func oneObject(raw []byte) (map[string]json.RawMessage, error) {
+	trimmed := bytes.TrimSpace(raw)
+	switch {
+	case len(trimmed) == 0:
+		return nil, errors.New("it printed nothing; print one JSON object")
+	case !utf8.Valid(trimmed):
+		return nil, errors.New("that is not valid UTF-8, which JSON must be")
+	case !json.Valid(trimmed):
+		return nil, notJSON(trimmed)
+	case trimmed[0] != '{':
+		return nil, errors.New("that is JSON, but no object")
+	}
+	dec := json.NewDecoder(bytes.NewReader(trimmed))
+	if _, err := dec.Token(); err != nil {
+		return nil, err
+	}
+	fields := map[string]json.RawMessage{}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		name := fmt.Sprint(key)
+		if _, twice := fields[name]; twice {
+			return nil, fmt.Errorf("the key %q is there twice", excerpt([]byte(name)))
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return nil, err
+		}
+		fields[name] = value
+	}
+	return fields, nil
+}
+
+// notJSON says why: the commonest reasons have names.
+func notJSON(text []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	var first json.RawMessage
+	if dec.Decode(&first) == nil {
+		if dec.Decode(&first) == nil {
+			return errors.New("that is more than one JSON value")
+		}
+		return errors.New("there is text after the JSON object; print everything else to standard error")
+	}
+	if notNumbers.Match(text) {
+		return errors.New("NaN and infinity are no numbers of JSON")
+	}
+	return errors.New("that is not JSON")
+}
+
+// objectIn returns the first JSON object with a score in the text of a model,
+// which likes to add words and fences; the text itself where there is none.
+func objectIn(text string) []byte {
+	const most = 100 // opening brackets that are tried
+	raw := []byte(text)
+	for at, tried := 0, 0; tried < most; tried++ {
+		next := bytes.IndexByte(raw[at:], '{')
+		if next < 0 {
+			break
+		}
+		at += next
+		var object json.RawMessage
+		err := json.NewDecoder(bytes.NewReader(raw[at:])).Decode(&object)
+		if err == nil && bytes.Contains(object, []byte(`"score"`)) {
+			return object
+		}
+		if errors.Is(err, io.ErrUnexpectedEOF) && tried > 0 {
+			break
+		}
+		at++
+	}
+	return raw
+}

@@ -1,0 +1,276 @@
+package answers
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	_ "embed" // the text of the built-in prompt
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/search"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/prompt"
+	"extraction-experiment/pipeline/provider/external"
+)
+
+// DefaultPassages is how many passages a model is given.
+const DefaultPassages = 6
+
+// AskingConfig configures an Asking. Document, Model and Name are required.
+type AskingConfig struct {
+	Document *Document
+	Model    pipeline.Model
+	// Name and Provider are how calls and run metadata call the model.
+	Name, Provider string
+	// Prompt is shown {{question}} and {{passages}}; zero means DefaultPrompt.
+	Prompt     prompt.Template
+	Parameters pipeline.Parameters
+	// Passages is how many passages the model is given; 0 means DefaultPassages.
+	Passages int
+	// Now reads the clock for the times of calls; nil means time.Now.
+	Now func() time.Time
+}
+
+// Asking gives a model the best passages of a document and asks it for an answer
+// that cites its pages. It is safe for concurrent use if the model is.
+type Asking struct{ cfg AskingConfig }
+
+// NewAsking checks the configuration and returns every problem of it at once.
+func NewAsking(cfg AskingConfig) (*Asking, error) {
+	var problems []error
+	if cfg.Document == nil || cfg.Model == nil || cfg.Name == "" {
+		problems = append(problems, errors.New("answers: AskingConfig needs Document, Model and Name"))
+	}
+	if cfg.Passages < 0 || cfg.Passages > 100 {
+		problems = append(problems, fmt.Errorf("%d passages: give the model 1 to 100", cfg.Passages))
+	}
+	if len(cfg.Prompt.Messages) == 0 {
+		cfg.Prompt = DefaultPrompt()
+	}
+	problems = append(problems, CheckPrompt(cfg.Prompt))
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	if cfg.Passages == 0 {
+		cfg.Passages = DefaultPassages
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Asking{cfg}, nil
+}
+
+// Answer searches, asks and returns what the model says. A refusal, an empty
+// answer and one that was cut off fail with class invalid_output; other errors
+// are those of the model.
+func (a *Asking) Answer(ctx context.Context, question string) (Answer, []outcome.Call, error) {
+	found, search := a.cfg.Document.Find(question, a.cfg.Passages, a.cfg.Now)
+	calls := []outcome.Call{search}
+	compiled, err := compile(a.cfg.Prompt, question, found)
+	if err != nil {
+		return Answer{}, calls, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
+	}
+	req := pipeline.Request{Parameters: a.cfg.Parameters}
+	for _, m := range compiled {
+		req.Messages = append(req.Messages, pipeline.Message{Role: m.Role, Content: m.Content})
+	}
+	call := outcome.Call{Name: "answer", Provider: a.cfg.Provider, Model: a.cfg.Name}
+	res, call, err := pipeline.Ask(ctx, a.cfg.Model, req, call, a.cfg.Now)
+	calls = append(calls, call)
+	if err != nil {
+		return Answer{}, calls, err
+	}
+	text := strings.TrimSpace(res.Text)
+	return Answer{Text: text, Pages: Citations(text)}, calls, nil
+}
+
+// External asks a team's own system, a program or an address, by the protocol
+// of docs/answers.md: a request is {"id", "question", "pdf",
+// "pdf_sha256"}, an answer {"answer", "pages"?, …}. It is safe for concurrent
+// use.
+type External struct {
+	Asker    *external.Extractor
+	Document *Document
+	// Pause is the time before the second try, doubled with each; 0 means half a
+	// second. A longer Retry-After is kept, up to 30 s.
+	Pause time.Duration
+}
+
+const (
+	// tries is how often a question is asked that fails in a way which may pass:
+	// a process that ended, 5xx, 429.
+	tries = 3
+	// longestPause bounds what a Retry-After can ask for.
+	longestPause = 30 * time.Second
+)
+
+// Answer asks until there is an answer, the failure is one that stays, or it was
+// asked three times. What hangs ends with ctx; where the run is stopped during a
+// pause, the question is given up with limit.ErrStopped and asked when the run is
+// resumed. What answers with more than the Asker takes, or with no "answer",
+// fails with class invalid_output.
+func (e External) Answer(ctx context.Context, question string) (Answer, []outcome.Call, error) {
+	request := map[string]any{"question": question, "pdf": e.Document.Path, "pdf_sha256": e.Document.SHA256}
+	pause := cmp.Or(e.Pause, 500*time.Millisecond)
+	var all []outcome.Call
+	for try := 1; ; try++ {
+		fields, calls, err := e.Asker.Ask(ctx, request)
+		all = append(all, calls...)
+		if err == nil {
+			answer, err := readAnswer(fields)
+			return answer, all, err
+		}
+		var failed *pipeline.ModelError
+		if try >= tries || !errors.As(err, &failed) || !failed.Retry || ctx.Err() != nil {
+			return Answer{}, all, err
+		}
+		wait := time.NewTimer(max(pause, min(failed.RetryAfter, longestPause)))
+		select {
+		case <-wait.C:
+		case <-limit.Stop(ctx):
+			wait.Stop()
+			return Answer{}, all, limit.ErrStopped
+		case <-ctx.Done():
+			wait.Stop()
+			return Answer{}, all, err
+		}
+		pause *= 2
+	}
+}
+
+func readAnswer(fields map[string]json.RawMessage) (Answer, error) {
+	var a Answer
+	raw, ok := fields["answer"]
+	if !ok || string(raw) == "null" || json.Unmarshal(raw, &a.Text) != nil {
+		return a, &outcome.Failure{Class: outcome.InvalidOutput, Message: `the reply has no text "answer"`}
+	}
+	if raw, ok := fields["pages"]; ok && json.Unmarshal(raw, &a.Pages) != nil {
+		return a, &outcome.Failure{Class: outcome.InvalidOutput, Message: `the reply's "pages" is no list of numbers`}
+	}
+	return a, nil
+}
+
+// PromptName is the name of the built-in prompt.
+const PromptName = "answers"
+
+// The identifiers that a prompt for answers may use; it must use both.
+const (
+	QuestionVar = "question"
+	PassagesVar = "passages"
+)
+
+//go:embed prompt_system.txt
+var systemPrompt string
+
+// DefaultPrompt returns the built-in prompt.
+func DefaultPrompt() prompt.Template {
+	return prompt.Template{Name: PromptName, Messages: []prompt.Message{
+		{Role: prompt.System, Content: systemPrompt},
+		{Role: prompt.User, Content: "{{passages}}\n\nВопрос / Question: {{question}}\n"},
+	}}
+}
+
+// CheckPrompt refuses a prompt that asks for what nothing fills, or never shows
+// the question or the passages.
+func CheckPrompt(t prompt.Template) error {
+	used := t.Identifiers()
+	var problems []error
+	for _, name := range used {
+		if name != QuestionVar && name != PassagesVar {
+			problems = append(problems, fmt.Errorf("the prompt asks for {{%s}}; there are {{question}} and {{passages}}", name))
+		}
+	}
+	for _, name := range []string{QuestionVar, PassagesVar} {
+		if !slices.Contains(used, name) {
+			problems = append(problems, fmt.Errorf("the prompt never shows {{%s}}", name))
+		}
+	}
+	for _, name := range t.Placeholders() {
+		problems = append(problems, fmt.Errorf("the prompt has a placeholder %q, which nothing fills", name))
+	}
+	return errors.Join(problems...)
+}
+
+// compile puts question and passages into a prompt, the passages in the order
+// of their pages, each under its number as it is to be cited.
+func compile(t prompt.Template, question string, found []search.Found) ([]prompt.Message, error) {
+	ordered := slices.Clone(found)
+	slices.SortStableFunc(ordered, func(a, b search.Found) int { return a.Page - b.Page })
+	var b strings.Builder
+	for i, p := range ordered {
+		if i > 0 {
+			b.WriteString("\n\n")
+		}
+		fmt.Fprintf(&b, "(стр. %d)\n%s", p.Page, p.Text)
+	}
+	return prompt.Compile(t, prompt.Vars{Texts: map[string]string{QuestionVar: question, PassagesVar: b.String()}})
+}
+
+// readObject takes a JSON object apart. A key that is given twice is an error:
+// whichever counted, the other would be lost without a word.
+func readObject(raw []byte) (map[string]json.RawMessage, error) {
+	raw = bytes.TrimSpace(raw)
+	switch {
+	case bytes.Equal(raw, []byte("null")):
+		return nil, errors.New("it is null")
+	case !json.Valid(raw):
+		return nil, reasonOf(raw)
+	case raw[0] != '{':
+		return nil, fmt.Errorf("found %s", excerpt(string(raw), 60))
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	if _, err := decoder.Token(); err != nil {
+		return nil, err
+	}
+	values := map[string]json.RawMessage{}
+	for decoder.More() {
+		token, err := decoder.Token()
+		if err != nil {
+			return nil, err
+		}
+		key, value := fmt.Sprint(token), json.RawMessage{}
+		if err := decoder.Decode(&value); err != nil {
+			return nil, err
+		}
+		if _, twice := values[key]; twice {
+			return nil, fmt.Errorf("the key %q is given twice", excerpt(key, 60))
+		}
+		values[key] = value
+	}
+	return values, nil
+}
+
+// reasonOf says where a text stops being JSON.
+func reasonOf(raw []byte) error {
+	var syntax *json.SyntaxError
+	if errors.As(json.Unmarshal(raw, new(json.RawMessage)), &syntax) {
+		return fmt.Errorf("%s (byte %d)", syntax.Error(), syntax.Offset)
+	}
+	return errors.New("it is no JSON")
+}
+
+// texts is a list of texts; null is none.
+type texts []string
+
+// UnmarshalJSON reads a list of which each element is a text.
+func (t *texts) UnmarshalJSON(raw []byte) error {
+	var list []*string
+	if err := json.Unmarshal(raw, &list); err != nil || list == nil {
+		return errors.New("is no list of texts")
+	}
+	*t = make(texts, len(list))
+	for i, text := range list {
+		if text == nil {
+			return errors.New("has null in the place of a text")
+		}
+		(*t)[i] = *text
+	}
+	return nil
+}

@@ -1,0 +1,350 @@
+// Package conformance says whether an evaluator is fit to be trusted: it asks
+// it several times about labelled fixtures, and checks that every answer has
+// the right form and that the scores are those that the labels demand.
+//
+// It does not say whether the fixtures are the right ones, and it improves no
+// score: what misbehaves is counted and named.
+//
+// The steps are
+//
+//  1. Read reads a file of fixtures, and names everything that is wrong in it;
+//  2. Run asks the evaluator about every fixture, several times;
+//  3. each fixture is judged (compatible: every answer was valid; consistent:
+//     the scores are what its label demands, and stable);
+//  4. the Report adds what a judge must know: rates with intervals, and how
+//     many runs would certify a rate of flips.
+//
+// For example:
+//
+//	set, err := conformance.Read("fixtures.yaml")
+//	report, err := conformance.Run(ctx, conformance.Config{Evaluator: judge, Fixtures: set.Fixtures, Runs: 5})
+//	if !report.Passed() { … }
+package conformance
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"extraction-experiment/evaluator"
+	"extraction-experiment/internal/stats"
+)
+
+// Evaluator is what is certified; *evaluator.Evaluator and Builtin are.
+type Evaluator interface {
+	// Evaluate judges one case, within a time of its own. An answer that
+	// cannot be used is an *evaluator.Fault.
+	Evaluate(ctx context.Context, c evaluator.Case) (evaluator.Verdict, error)
+	// Command says who is asked.
+	Command() []string
+}
+
+// Config says what to certify. Evaluator and Fixtures are needed.
+type Config struct {
+	Evaluator Evaluator
+	Fixtures  []Fixture
+	// Warnings of the fixtures are handed on to the report.
+	Warnings []string
+	// Fingerprint of the evaluator, for the report; may be empty.
+	Fingerprint string
+
+	// Runs is how often each fixture is evaluated; 0 means 5.
+	Runs int
+	// MaxFlipRate is the allowed flip rate of pass and fail fixtures, in [0,1], and
+	// the share of their scores that may be others than the label demands.
+	MaxFlipRate float64
+	// ScoreTolerance is how far the score of a pass fixture may lie below 1,
+	// and that of a fail fixture above 0, in [0,1).
+	ScoreTolerance float64
+	// Concurrency is how many evaluations go on at once; 0 means 4.
+	Concurrency int
+	// Started and Done, if set, are called before and after each evaluation, Done
+	// with its error; both must be safe for concurrent use.
+	Started func(fixture string)
+	Done    func(fixture string, err error)
+}
+
+func (cfg Config) complete() (Config, error) {
+	var problems []error
+	if cfg.Evaluator == nil || len(cfg.Fixtures) == 0 {
+		problems = append(problems, errors.New("conformance: an evaluator and at least one fixture are needed"))
+	}
+	if cfg.Runs < 0 || cfg.Concurrency < 0 {
+		problems = append(problems, fmt.Errorf("conformance: %d runs of which %d at once are impossible", cfg.Runs, cfg.Concurrency))
+	}
+	if !(cfg.MaxFlipRate >= 0 && cfg.MaxFlipRate <= 1) {
+		problems = append(problems, fmt.Errorf("conformance: a flip rate of %v is impossible: it is from 0 to 1", cfg.MaxFlipRate))
+	}
+	if !(cfg.ScoreTolerance >= 0 && cfg.ScoreTolerance < 1) {
+		problems = append(problems, fmt.Errorf("conformance: a tolerance of %v is impossible: it is at least 0 and less than 1", cfg.ScoreTolerance))
+	}
+	cfg.Runs = cmp.Or(cfg.Runs, 5)
+	cfg.Concurrency = cmp.Or(cfg.Concurrency, 4)
+	return cfg, errors.Join(problems...)
+}
+
+// answer is what one evaluation came to.
+type answer struct {
+	verdict evaluator.Verdict
+	err     error
+}
+
+// Run evaluates every fixture Config.Runs times and judges the answers. Faults
+// of the evaluator are part of the report, not errors. The error joins what is
+// wrong with the Config, or is that of ctx, or, where the evaluator could never
+// be asked at all, its first fault (exit code 69).
+func Run(ctx context.Context, cfg Config) (Report, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return Report{}, err
+	}
+	answers, err := ask(ctx, cfg)
+	if err != nil {
+		return Report{}, err
+	}
+	if fault := neverAsked(answers); fault != nil {
+		return Report{}, fmt.Errorf("the evaluator cannot be asked: %w", fault)
+	}
+	return newReport(cfg, answers), nil
+}
+
+// ask collects the answers, by fixture and run.
+func ask(ctx context.Context, cfg Config) ([][]answer, error) {
+	answers := make([][]answer, len(cfg.Fixtures))
+	group, inner := errgroup.WithContext(ctx)
+	group.SetLimit(cfg.Concurrency)
+	for i, f := range cfg.Fixtures {
+		answers[i] = make([]answer, cfg.Runs)
+		for run := range cfg.Runs {
+			group.Go(func() error {
+				if inner.Err() != nil {
+					return inner.Err()
+				}
+				if cfg.Started != nil {
+					cfg.Started(f.ID)
+				}
+				a := &answers[i][run]
+				a.verdict, a.err = cfg.Evaluator.Evaluate(inner, f.Case)
+				if inner.Err() != nil {
+					return inner.Err()
+				}
+				if cfg.Done != nil {
+					cfg.Done(f.ID, a.err)
+				}
+				return nil
+			})
+		}
+	}
+	return answers, group.Wait()
+}
+
+// neverAsked returns the first fault if all answers are faults of an evaluator
+// that was not there.
+func neverAsked(answers [][]answer) error {
+	for _, runs := range answers {
+		for _, a := range runs {
+			var fault *evaluator.Fault
+			if a.err == nil || !errors.As(a.err, &fault) || !fault.Unavailable() {
+				return nil
+			}
+		}
+	}
+	return answers[0][0].err
+}
+
+// Confidence of all intervals of a report.
+const Confidence = 0.95
+
+// Statistics are what the runs say about the evaluator as a whole.
+type Statistics struct {
+	Confidence float64 `json:"confidence"`
+	ValidRuns  int     `json:"valid_runs"`
+	// Faults counts the invalid runs by kind.
+	Faults map[string]int `json:"faults"`
+
+	// FlipRate is over the comparisons of a run of a pass or fail fixture with
+	// the first valid run of that fixture; Divisor says so. The flip rates of
+	// the fixtures are divided by their runs.
+	FlipRate Rate   `json:"flip_rate"`
+	Divisor  string `json:"flip_rate_divisor"`
+	// Agreement is the share of the runs of pass and fail fixtures whose grade
+	// is that of the label.
+	Agreement Rate `json:"agreement"`
+	// FalsePass is the share of the runs of fail fixtures that passed,
+	// FalseFail that of pass fixtures that failed; Borderline that of the runs
+	// of both that were neither.
+	FalsePass  Rate `json:"false_pass"`
+	FalseFail  Rate `json:"false_fail"`
+	Borderline Rate `json:"borderline"`
+	// BoundViolations is the share of scores that their labels do not allow.
+	BoundViolations Rate `json:"bound_violations"`
+	// MeanVariance and MaxVariance are over the fixtures; null without any.
+	MeanVariance *float64 `json:"mean_variance"`
+	MaxVariance  *float64 `json:"max_variance"`
+
+	Certification Certification `json:"certification"`
+	// CostUSD sums what a judging model cost; null where it is not known.
+	CostUSD *float64 `json:"cost_usd"`
+}
+
+// Rate is Count / Of with its exact (Clopper-Pearson) interval at Confidence;
+// all null where Of is 0. The interval takes runs as independent; repetitions
+// of one fixture resemble each other, so that few fixtures say less than it
+// seems.
+type Rate struct {
+	Count int      `json:"count"`
+	Of    int      `json:"of"`
+	Value *float64 `json:"value"`
+	Lower *float64 `json:"lower"`
+	Upper *float64 `json:"upper"`
+}
+
+func newRate(count, of int) Rate {
+	r := Rate{Count: count, Of: of}
+	if lo, hi, ok := stats.BinomialInterval(count, of, Confidence); ok {
+		value := float64(count) / float64(of)
+		r.Value, r.Lower, r.Upper = &value, &lo, &hi
+	}
+	return r
+}
+
+// Certification says which flip rate the runs show, and how many would show a
+// smaller one.
+type Certification struct {
+	// FlipRate is the largest one that remains possible (one-sided); null
+	// without a comparison.
+	FlipRate *float64 `json:"flip_rate"`
+	Needed   []Needed `json:"needed"`
+}
+
+// Needed is how many comparisons, and so many runs of each pass and fail
+// fixture, certify a flip rate if no further flip is seen.
+type Needed struct {
+	FlipRate    float64 `json:"flip_rate"`
+	Comparisons int     `json:"comparisons"`
+	Runs        int     `json:"runs"` // of each fixture
+}
+
+// tally counts over all fixtures.
+type tally struct {
+	faults                          map[string]int
+	valid, violations               int
+	labelled, agree, borderline     int
+	passRuns, falseFail             int
+	failRuns, falsePass             int
+	flips, comparisons, unambiguous int
+	variance                        stats.Moments
+	cost                            stats.Sum
+	costKnown, costUnknown          int
+}
+
+func newTally() *tally { return &tally{faults: map[string]int{}} }
+
+func (t *tally) add(r FixtureResult, answers []answer) {
+	for _, a := range answers {
+		if a.err != nil {
+			t.faults[kindOf(a.err)]++
+			if a.verdict.Usage.Total() > 0 { // an answer that is of no use is paid for too
+				t.addCost(a.verdict)
+			}
+			continue
+		}
+		t.addCost(a.verdict)
+		t.addGrade(r.Label, evaluator.GradeOf(a.verdict.Score))
+	}
+	t.valid += len(r.Scores)
+	t.violations += r.Violations
+	if r.Variance != nil {
+		t.variance.Add(*r.Variance)
+	}
+	if r.Label != Ambiguous {
+		t.unambiguous++
+		t.flips += r.Flips
+		t.comparisons += max(0, len(r.Scores)-1)
+	}
+}
+
+func (t *tally) addCost(v evaluator.Verdict) {
+	if v.CostUSD != nil && t.cost.Add(*v.CostUSD) {
+		t.costKnown++
+	} else {
+		t.costUnknown++
+	}
+}
+
+func (t *tally) addGrade(label Label, grade evaluator.Grade) {
+	if label == Ambiguous {
+		return
+	}
+	t.labelled++
+	if grade == evaluator.Borderline {
+		t.borderline++
+	}
+	if string(grade) == string(label) {
+		t.agree++
+	}
+	switch label {
+	case Pass:
+		t.passRuns++
+		if grade == evaluator.Fail {
+			t.falseFail++
+		}
+	case Fail:
+		t.failRuns++
+		if grade == evaluator.Pass {
+			t.falsePass++
+		}
+	}
+}
+
+func (t *tally) statistics(cfg Config) Statistics {
+	s := Statistics{
+		Confidence: Confidence, ValidRuns: t.valid, Faults: t.faults,
+		FlipRate: newRate(t.flips, t.comparisons), Divisor: "comparisons with the first valid run of a pass or fail fixture; a fixture's own flip_rate is divided by its valid runs",
+		Agreement: newRate(t.agree, t.labelled), FalsePass: newRate(t.falsePass, t.failRuns), FalseFail: newRate(t.falseFail, t.passRuns),
+		Borderline: newRate(t.borderline, t.labelled), BoundViolations: newRate(t.violations, t.valid),
+		Certification: t.certification(cfg),
+	}
+	if mean, ok := t.variance.Mean(); ok {
+		_, top, _ := t.variance.Range()
+		s.MeanVariance, s.MaxVariance = &mean, &top
+	}
+	if t.costKnown > 0 && t.costUnknown == 0 {
+		cost := t.cost.Value()
+		s.CostUSD = &cost
+	}
+	return s
+}
+
+func (t *tally) certification(cfg Config) Certification {
+	c := Certification{Needed: []Needed{}}
+	if hi, ok := stats.UpperRate(t.flips, t.comparisons, Confidence); ok {
+		c.FlipRate = &hi
+	}
+	rates := []float64{0.1, 0.05, 0.01}
+	if cfg.MaxFlipRate > 0 && cfg.MaxFlipRate < 1 {
+		rates = append([]float64{cfg.MaxFlipRate}, rates...)
+	}
+	done := map[float64]bool{}
+	for _, rate := range rates {
+		n, ok := stats.TrialsNeeded(t.flips, rate, Confidence)
+		if !ok || t.unambiguous == 0 || done[rate] {
+			continue
+		}
+		done[rate] = true
+		perFixture := (n+t.unambiguous-1)/t.unambiguous + 1 // the first run compares with nothing
+		c.Needed = append(c.Needed, Needed{rate, n, perFixture})
+	}
+	return c
+}
+
+// String writes the rate for a person: "3.3 % (1 of 30, 0.1 % to 17.2 %)".
+func (r Rate) String() string {
+	if r.Value == nil {
+		return "none (nothing to count)"
+	}
+	return fmt.Sprintf("%.1f %% (%d of %d, %.1f %% to %.1f %%)", *r.Value*100, r.Count, r.Of, *r.Lower*100, *r.Upper*100)
+}

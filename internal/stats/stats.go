@@ -1,0 +1,302 @@
+// Package stats is the arithmetic of averages and of their differences: exact
+// sums, mean and variance, Student's interval, quantiles; and for two runs over
+// the same items the paired mean with its interval, also clustered, the
+// sign-flip permutation test, Holm's correction, McNemar's test, the bootstrap
+// of pooled ratios, and what a comparison could have detected; and exact
+// intervals of rates, with the trials that it takes to bound one. It is not a
+// general library, and it knows neither runs nor scores: package compare does.
+//
+// Every function says when its result is undefined and then returns ok ==
+// false, never NaN and never a stand-in such as 0. Unless it says otherwise, a
+// result depends only on the collection of values, not on the order in which
+// they came. What is random is drawn from a seed that the caller gives.
+//
+//	var m stats.Moments
+//	m.Add(0.5)
+//	m.Add(1)
+//	mean, _ := m.Mean()            // 0.75
+//	lo, hi, ok := m.Interval95()   // ok from two different values on
+//
+//	e, ok := stats.PairedMean(differences)      // e.Mean, e.Lo, e.Hi
+//	p, ok := stats.SignFlip(differences, 10_000, seed)
+package stats
+
+import (
+	"math"
+	"math/big"
+
+	"gonum.org/v1/gonum/mathext"
+)
+
+// Moments accumulates mean, variance and range of a stream of numbers in
+// constant memory. The zero value is empty. Not safe for concurrent use.
+//
+// It keeps exact sums of x and x² and subtracts at the end, in rational
+// arithmetic, so the cancellation that forbids this in float64 (and that
+// Welford's recurrence avoids) cannot happen; unlike Welford's recurrence the
+// result does not depend on the order of Add and Merge.
+type Moments struct {
+	n          int
+	sum        Sum
+	squares    Sum
+	least, top float64
+}
+
+// Add takes x into account. NaN, infinities and magnitudes over Limit are
+// refused: nothing changes and the result is false.
+func (m *Moments) Add(x float64) bool {
+	if !m.sum.Add(x) {
+		return false
+	}
+	// x² = square + rest exactly, short of underflow below 1e-308.
+	square := x * x
+	m.squares.grow(square)
+	m.squares.grow(math.FMA(x, x, -square))
+	if m.n == 0 || x < m.least {
+		m.least = x
+	}
+	if m.n == 0 || x > m.top {
+		m.top = x
+	}
+	m.n++
+	return true
+}
+
+// Merge takes into account everything that was added to o.
+func (m *Moments) Merge(o Moments) {
+	if o.n == 0 {
+		return
+	}
+	if m.n == 0 || o.least < m.least {
+		m.least = o.least
+	}
+	if m.n == 0 || o.top > m.top {
+		m.top = o.top
+	}
+	m.n += o.n
+	m.sum.Merge(o.sum)
+	m.squares.Merge(o.squares)
+}
+
+// N returns how many numbers were added.
+func (m Moments) N() int { return m.n }
+
+// Mean returns Σx/n, correctly rounded. Undefined for n = 0.
+func (m Moments) Mean() (mean float64, ok bool) {
+	if m.n == 0 {
+		return 0, false
+	}
+	mean, _ = new(big.Rat).Quo(m.sum.rat(), integer(m.n)).Float64()
+	return mean, true
+}
+
+// Range returns the smallest and the largest number. Undefined for n = 0.
+func (m Moments) Range() (least, top float64, ok bool) {
+	return m.least, m.top, m.n > 0
+}
+
+// largest returns the largest magnitude, 0 for n = 0.
+func (m Moments) largest() float64 { return max(-m.least, m.top) }
+
+// Variance returns the sample variance (nΣx² − (Σx)²) / (n(n−1)), which is
+// Σ(x−mean)²/(n−1), correctly rounded. Undefined for n < 2.
+func (m Moments) Variance() (variance float64, ok bool) {
+	if m.n < 2 {
+		return 0, false
+	}
+	sum := m.sum.rat()
+	v := new(big.Rat).Mul(integer(m.n), m.squares.rat())
+	v.Sub(v, new(big.Rat).Mul(sum, sum))
+	if v.Sign() < 0 { // squares below 1e-308 were rounded
+		return 0, true
+	}
+	v.Quo(v, new(big.Rat).Mul(integer(m.n), integer(m.n-1)))
+	variance, _ = v.Float64()
+	return variance, true
+}
+
+// PopulationVariance returns Σ(x−mean)²/n, that of all there is and not of a
+// sample: 0 for n = 1. Undefined for n = 0.
+func (m Moments) PopulationVariance() (variance float64, ok bool) {
+	if m.n < 2 {
+		return 0, m.n == 1
+	}
+	sample, _ := m.Variance()
+	return sample * float64(m.n-1) / float64(m.n), true
+}
+
+// SD returns the sample standard deviation, the root of Variance. Undefined
+// for n < 2.
+func (m Moments) SD() (sd float64, ok bool) {
+	v, ok := m.Variance()
+	return math.Sqrt(v), ok
+}
+
+// Interval95 returns Student's 95 % interval of the mean, mean ±
+// t(0.975, n−1)·sd/√n. It is not cut at the range of the values: the interval of
+// scores near 1 may reach beyond 1; see ScoreInterval95. Undefined for n < 2, and
+// where all values are equal: nothing is known of their spread.
+func (m Moments) Interval95() (lo, hi float64, ok bool) {
+	sd, _ := m.SD()
+	mean, _ := m.Mean()
+	e, ok := newEstimate(mean, sd/math.Sqrt(float64(m.n)), float64(m.n-1), m.largest())
+	return e.Lo, e.Hi, ok
+}
+
+// ScoreInterval95 returns the 95 % interval of the mean of scores, which lie from 0
+// to 1. What was not seen is the worst that it can be: the lower end is the 2.5 %
+// point of the mean with one more value of 0, the upper end the 97.5 % point of that
+// with one more value of 1, both by the beta distribution with
+//
+//	mean m = Σ/(n+1) and variance Σ(x−m)²/(n+1)/(n+2), the sums over all n+1
+//
+// Where all values are 0 or 1 that is BinomialInterval, exactly; it has a width
+// where all values are equal, too. Student's interval, which knows of no bounds, is
+// narrower and covers too little where most values are 1: docs/comparing.md has the
+// numbers. With a value beyond 0 or 1 it is Interval95. Undefined for n < 2.
+//
+// Source: Gaffke 2005, "Three test statistics for a nonparametric one-sided
+// hypothesis on the mean of a nonnegative variable", whose weights are drawn; here
+// their distribution is the beta one of equal mean and variance.
+func (m Moments) ScoreInterval95() (lo, hi float64, ok bool) {
+	switch {
+	case m.n < 2:
+		return 0, 0, false
+	case m.least < 0 || m.top > 1:
+		return m.Interval95()
+	}
+	return m.scoreEnd(0, 0.025), m.scoreEnd(1, 0.975), true
+}
+
+// scoreEnd is one end of ScoreInterval95, with that value added.
+func (m Moments) scoreEnd(value, p float64) float64 {
+	var with Moments
+	with.Merge(m)
+	with.Add(value)
+	mean, _ := with.Mean()
+	if math.Abs(mean-value) < 1e-9 {
+		return value
+	}
+	variance, _ := with.PopulationVariance()
+	size := mean*(1-mean)*float64(with.n+1)/variance - 1
+	return mathext.InvRegIncBeta(mean*size, (1-mean)*size, p)
+}
+
+func integer(n int) *big.Rat { return new(big.Rat).SetInt64(int64(n)) }
+
+// Limit is the largest magnitude that a Sum or a Moments takes: squares of
+// such values, and sums of 10^8 of those, stay within float64.
+const Limit = 1e150
+
+// Sum adds numbers without rounding: whatever the order of Add and Merge,
+// Value is the float64 nearest to the true sum of everything added. The zero
+// value is an empty sum. Not safe for concurrent use.
+//
+// The sum is kept as a list of non-overlapping float64 whose exact total it
+// is: two or three members for values of similar size, a few dozen when they
+// span the whole range of float64. Add costs one pass over the list.
+//
+// Source: Shewchuk 1997, "Adaptive Precision Floating-Point Arithmetic and
+// Fast Robust Geometric Predicates", grow-expansion.
+type Sum struct {
+	partials []float64
+}
+
+// Add adds x. NaN, infinities and magnitudes over Limit are refused: the sum
+// stays as it was and the result is false.
+func (s *Sum) Add(x float64) bool {
+	if !(x >= -Limit && x <= Limit) { // also true for NaN
+		return false
+	}
+	s.grow(x)
+	return true
+}
+
+// Merge adds everything that was added to t.
+func (s *Sum) Merge(t Sum) {
+	for _, p := range t.partials {
+		s.grow(p)
+	}
+}
+
+// Value returns the float64 nearest to the exact sum, ties to even; 0 for an
+// empty sum.
+func (s Sum) Value() float64 {
+	n := len(s.partials)
+	if n == 0 {
+		return 0
+	}
+	n--
+	high, low := s.partials[n], 0.0
+	for n > 0 && low == 0 { // as far down as nothing is rounded off
+		n--
+		x, p := high, s.partials[n]
+		high = x + p
+		low = p - (high - x)
+	}
+	// What was rounded off may be just half of the last place, and rounded to
+	// even: with more of its sign below, the other neighbour is the nearer one.
+	if n > 0 && low != 0 && (low < 0) == (s.partials[n-1] < 0) {
+		if up := high + 2*low; up-high == 2*low {
+			return up
+		}
+	}
+	return high
+}
+
+// grow carries x through the partials from small to large, leaving behind what
+// each addition rounded off.
+func (s *Sum) grow(x float64) {
+	kept := s.partials[:0]
+	for _, p := range s.partials {
+		high := x + p
+		back := high - x
+		low := (x - (high - back)) + (p - back)
+		if low != 0 {
+			kept = append(kept, low)
+		}
+		x = high
+	}
+	if x != 0 {
+		kept = append(kept, x)
+	}
+	s.partials = kept
+}
+
+func (s Sum) rat() *big.Rat {
+	total := new(big.Rat)
+	for _, p := range s.partials {
+		total.Add(total, new(big.Rat).SetFloat64(p))
+	}
+	return total
+}
+
+// Quantile returns the p-quantile of values that are sorted in ascending
+// order, by linear interpolation between the two nearest: with h = (n−1)·p it
+// is x[⌊h⌋] + (h−⌊h⌋)·(x[⌊h⌋+1] − x[⌊h⌋]), counting from 0. Definition 7 of
+// Hyndman and Fan 1996, the default of R, NumPy and spreadsheets. Quantile(0)
+// is the least value, Quantile(1) the largest. Undefined for no values and for
+// p outside [0,1].
+func Quantile(sorted []float64, p float64) (q float64, ok bool) {
+	if len(sorted) == 0 || !(p >= 0 && p <= 1) {
+		return 0, false
+	}
+	h := float64(len(sorted)-1) * p
+	below := math.Floor(h)
+	i := int(below)
+	if i == len(sorted)-1 {
+		return sorted[i], true
+	}
+	return sorted[i] + (h-below)*(sorted[i+1]-sorted[i]), true
+}
+
+// studentQuantile returns the value that a Student-t variable of df degrees of
+// freedom stays under with probability p. p lies from 1/2 to 1, which is excluded,
+// df above 0; the caller sees to that.
+//
+// Source: Student 1908; by the incomplete beta function as in Abramowitz and
+// Stegun 26.5.27.
+func studentQuantile(p, df float64) float64 {
+	x := mathext.InvRegIncBeta(df/2, 0.5, 2*(1-p))
+	return math.Sqrt(df * (1 - x) / x)
+}

@@ -1,0 +1,372 @@
+package langfuse
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// Dataset is a named set of items. The raw fields may be JSON null or, where a
+// server is older, absent (nil).
+type Dataset struct {
+	ID                   string          `json:"id"`
+	ProjectID            string          `json:"projectId"`
+	Name                 string          `json:"name"`
+	Description          string          `json:"description"`
+	Metadata             json.RawMessage `json:"metadata"`
+	InputSchema          json.RawMessage `json:"inputSchema"`
+	ExpectedOutputSchema json.RawMessage `json:"expectedOutputSchema"`
+	CreatedAt            time.Time       `json:"createdAt"`
+	UpdatedAt            time.Time       `json:"updatedAt"`
+}
+
+// DatasetUpsert is a dataset as it is written. Empty fields keep what the
+// server has; a schema of JSON null removes it.
+type DatasetUpsert struct {
+	Name                 string          `json:"name"`
+	Description          string          `json:"description,omitempty"`
+	Metadata             json.RawMessage `json:"metadata,omitempty"`
+	InputSchema          json.RawMessage `json:"inputSchema,omitempty"`
+	ExpectedOutputSchema json.RawMessage `json:"expectedOutputSchema,omitempty"`
+}
+
+// GetDataset returns the dataset of that name. A name that cannot stand safely
+// in a path (slash, backslash, percent sign) is looked for in the list of
+// datasets instead: one request per 64 datasets. Retried; errors: ErrNotFound,
+// ErrUnauthorized, *APIError, *ConnectionError.
+//
+// API: GET /api/public/v2/datasets/{name}, GET /api/public/v2/datasets
+func (c *Client) GetDataset(ctx context.Context, name string) (Dataset, error) {
+	if !pathSafe(name) {
+		return c.findDataset(ctx, name)
+	}
+	var found Dataset
+	if err := c.getJSON(ctx, "v2/datasets/"+url.PathEscape(name), nil, &found); err != nil {
+		return Dataset{}, fmt.Errorf("dataset %q: %w", name, err)
+	}
+	return found, nil
+}
+
+// findDataset looks for an exact name in the list.
+func (c *Client) findDataset(ctx context.Context, name string) (Dataset, error) {
+	seen := 0
+	for candidate, err := range c.ListDatasets(ctx) {
+		if err != nil {
+			return Dataset{}, fmt.Errorf("looking for dataset %q: %w", name, err)
+		}
+		if candidate.Name == name {
+			return candidate, nil
+		}
+		seen++
+	}
+	return Dataset{}, fmt.Errorf("dataset %q: %w among the %d datasets of the project", name, ErrNotFound, seen)
+}
+
+// ListDatasets yields all datasets of the project, the newest first. Pages have
+// no snapshot: a dataset created meanwhile may make another appear twice.
+// Retried; the first error ends the iteration.
+//
+// API: GET /api/public/v2/datasets
+func (c *Client) ListDatasets(ctx context.Context) iter.Seq2[Dataset, error] {
+	return listPages[Dataset](ctx, c, "v2/datasets", url.Values{}, 0)
+}
+
+// UpsertDataset creates the dataset, or updates the one of the same name, and
+// returns it. Safe to repeat; retried. Setting a schema validates all existing
+// items. Errors: *APIError (400 for a name or a schema the server refuses).
+//
+// API: POST /api/public/v2/datasets
+func (c *Client) UpsertDataset(ctx context.Context, dataset DatasetUpsert) (Dataset, error) {
+	var stored Dataset
+	if err := c.sendJSON(ctx, http.MethodPost, "v2/datasets", dataset, &stored); err != nil {
+		return Dataset{}, fmt.Errorf("dataset %q: %w", dataset.Name, err)
+	}
+	return stored, nil
+}
+
+// ItemStatus says whether a dataset item is listed.
+type ItemStatus string
+
+// The states of a dataset item.
+const (
+	ItemActive   ItemStatus = "ACTIVE"
+	ItemArchived ItemStatus = "ARCHIVED"
+)
+
+// DatasetItem is one case of a dataset. The raw fields hold JSON as the server
+// keeps it, null included.
+type DatasetItem struct {
+	ID                  string          `json:"id"`
+	DatasetID           string          `json:"datasetId"`
+	DatasetName         string          `json:"datasetName"`
+	Status              ItemStatus      `json:"status"`
+	Input               json.RawMessage `json:"input"`
+	ExpectedOutput      json.RawMessage `json:"expectedOutput"`
+	Metadata            json.RawMessage `json:"metadata"`
+	SourceTraceID       string          `json:"sourceTraceId"`
+	SourceObservationID string          `json:"sourceObservationId"`
+	CreatedAt           time.Time       `json:"createdAt"`
+	// UpdatedAt moves when the item is superseded, also in a listing pinned to
+	// an earlier version: keep it out of fingerprints.
+	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// DatasetItemUpsert is a dataset item as it is written. Empty fields and JSON
+// null keep what the server has: nothing can be cleared through the API.
+// Langfuse parses a string at the top of Input or ExpectedOutput as JSON where
+// it can ("4" becomes 4) and removes control characters: wrap text in an object.
+type DatasetItemUpsert struct {
+	DatasetName string `json:"datasetName"`
+	// ID is required: with it the call may be repeated. It is unique in the
+	// project, not only in the dataset.
+	ID                  string          `json:"id"`
+	Input               json.RawMessage `json:"input,omitempty"`
+	ExpectedOutput      json.RawMessage `json:"expectedOutput,omitempty"`
+	Metadata            json.RawMessage `json:"metadata,omitempty"`
+	SourceTraceID       string          `json:"sourceTraceId,omitempty"`
+	SourceObservationID string          `json:"sourceObservationId,omitempty"`
+	Status              ItemStatus      `json:"status,omitempty"`
+}
+
+// DatasetItemsQuery selects the items that ListDatasetItems yields.
+type DatasetItemsQuery struct {
+	DatasetName string
+	// Version pins all pages to the dataset as it was at one instant. Its Time is
+	// required: pages that are not pinned lose and repeat items while someone
+	// writes. Servers before 3.150.1 do not know it (Capabilities.DatasetVersions).
+	Version DatasetVersion
+	// Limit is the number of items of a page, at most 100; 0 is 64. Pages whose
+	// answer is larger than the client's cap are asked for again in halves.
+	Limit int
+	// SourceTraceID, if set, selects the items made from one trace.
+	SourceTraceID string
+}
+
+// ListDatasetItems yields the active items of a dataset as of one version, the
+// newest first. Pages are fetched ahead, which the pin makes safe: at most 32 of
+// them, or about 8 MiB, are in memory. An unknown dataset is
+// ErrNotFound, a version from before the data is an empty list. Retried; the
+// first error ends the iteration.
+//
+// API: GET /api/public/dataset-items
+func (c *Client) ListDatasetItems(ctx context.Context, q DatasetItemsQuery) iter.Seq2[DatasetItem, error] {
+	return func(yield func(DatasetItem, error) bool) {
+		begun, err := c.BeginDatasetItems(ctx, q)
+		if err != nil {
+			yield(DatasetItem{}, err)
+			return
+		}
+		for item, err := range begun.All(ctx) {
+			if !yield(item, err) {
+				return
+			}
+		}
+	}
+}
+
+// DatasetItems is a list of items whose first pages are here already. It may be read
+// more than once, and holds those pages as long as it lives.
+type DatasetItems struct {
+	dataset string
+	list    *listing[DatasetItem]
+}
+
+// BeginDatasetItems is ListDatasetItems for those who can do something else while
+// the first pages are on their way: one, or those of Version.Items, at most 32 or
+// about 8 MiB. Retried; errors: those of ListDatasetItems.
+//
+// API: GET /api/public/dataset-items
+func (c *Client) BeginDatasetItems(ctx context.Context, q DatasetItemsQuery) (*DatasetItems, error) {
+	if q.DatasetName == "" || q.Version.Time.IsZero() {
+		return nil, errors.New("langfuse: listing dataset items needs the dataset's name and a version")
+	}
+	query := url.Values{"datasetName": {q.DatasetName}}
+	setTime(query, "version", q.Version.Time)
+	setText(query, "sourceTraceId", q.SourceTraceID)
+	list := &listing[DatasetItem]{
+		client: c, path: "dataset-items", query: query, limit: q.Limit, size: DatasetItem.size,
+		expected: q.Version.Items, each: q.Version.ItemBytes,
+	}
+	if err := list.begin(ctx); err != nil {
+		return nil, fmt.Errorf("items of dataset %q: %w", q.DatasetName, err)
+	}
+	return &DatasetItems{q.DatasetName, list}, nil
+}
+
+// size is about how many bytes the item takes.
+func (item DatasetItem) size() int {
+	return len(item.Input) + len(item.ExpectedOutput) + len(item.Metadata) + 500
+}
+
+// All yields the items, as ListDatasetItems does.
+func (l *DatasetItems) All(ctx context.Context) iter.Seq2[DatasetItem, error] {
+	return func(yield func(DatasetItem, error) bool) {
+		l.list.all(ctx, func(item DatasetItem, err error) bool {
+			if err != nil {
+				err = fmt.Errorf("items of dataset %q: %w", l.dataset, err)
+			}
+			return yield(item, err)
+		})
+	}
+}
+
+// GetDatasetItem returns an item of any status by its id. Retried; errors:
+// ErrNotFound (also once deleted), *APIError, *ConnectionError.
+//
+// API: GET /api/public/dataset-items/{id}
+func (c *Client) GetDatasetItem(ctx context.Context, id string) (DatasetItem, error) {
+	var item DatasetItem
+	if err := c.getJSON(ctx, "dataset-items/"+url.PathEscape(id), nil, &item); err != nil {
+		return DatasetItem{}, fmt.Errorf("dataset item %q: %w", id, err)
+	}
+	return item, nil
+}
+
+// MaxItemBytes is the largest body that servers take for a dataset item.
+const MaxItemBytes = 4.5 * 1024 * 1024
+
+// UpsertDatasetItem creates the item, or merges into the one of the same id,
+// and returns what is stored. Every call writes a new version of the item, even
+// an unchanged one: compare first. Retried, a conflict with another writer
+// included; safe to repeat. Errors: ErrNotFound (unknown dataset), ErrConflict
+// (the id belongs to another dataset), *ItemSizeError (over MaxItemBytes; nothing
+// is sent), *APIError.
+//
+// API: POST /api/public/dataset-items
+func (c *Client) UpsertDatasetItem(ctx context.Context, item DatasetItemUpsert) (DatasetItem, error) {
+	if item.ID == "" || item.DatasetName == "" {
+		return DatasetItem{}, errors.New("langfuse: writing a dataset item needs its id and the dataset's name")
+	}
+	body, err := encode(item)
+	if err != nil {
+		return DatasetItem{}, fmt.Errorf("dataset item %q of %q: %w", item.ID, item.DatasetName, err)
+	}
+	if len(body) > MaxItemBytes {
+		return DatasetItem{}, &ItemSizeError{Dataset: item.DatasetName, ID: item.ID, Bytes: len(body)}
+	}
+	var stored DatasetItem
+	if err := c.doJSON(ctx, request{method: http.MethodPost, path: "dataset-items", body: body}, &stored); err != nil {
+		return DatasetItem{}, fmt.Errorf("dataset item %q of %q: %w", item.ID, item.DatasetName, err)
+	}
+	return stored, nil
+}
+
+// SetDatasetItemStatus archives an item or makes it active again; its content
+// stays as it is. As UpsertDatasetItem in everything else; an id that the
+// dataset does not have is created empty, so check with GetDatasetItem first.
+//
+// API: POST /api/public/dataset-items
+func (c *Client) SetDatasetItemStatus(ctx context.Context, datasetName, id string, status ItemStatus) (DatasetItem, error) {
+	return c.UpsertDatasetItem(ctx, DatasetItemUpsert{DatasetName: datasetName, ID: id, Status: status})
+}
+
+// DeleteDatasetItem deletes an item; listings pinned to an earlier version keep
+// it. Retried, so that ErrNotFound may also mean that an earlier attempt did it.
+//
+// API: DELETE /api/public/dataset-items/{id}
+func (c *Client) DeleteDatasetItem(ctx context.Context, id string) error {
+	r := request{method: http.MethodDelete, path: "dataset-items/" + url.PathEscape(id)}
+	if _, err := c.do(ctx, r); err != nil {
+		return fmt.Errorf("dataset item %q: %w", id, err)
+	}
+	return nil
+}
+
+// DatasetVersion is a dataset as it is at one instant.
+type DatasetVersion struct {
+	// Time pins listings to that instant. It is of the server's clock (see
+	// Health.Time), to the millisecond.
+	Time time.Time
+	// Items is how many items are expected, so that no page has to be read to learn
+	// how many there are. A wrong number costs time, and so does 0, which is none
+	// known.
+	Items int
+	// ItemBytes is about the size of one of them; 0 where Items is.
+	ItemBytes int
+}
+
+// CurrentDatasetVersion returns the version to pin listings of a dataset to that
+// holds what is in it now: an instant of the server's clock, or the time of the
+// newest item where that clock is behind it (a proxy may set an old Date). It
+// may wait a second, for a second of the server to end. Retried; errors: those
+// of GetHealth and ListDatasetItems, ErrNotFound among them.
+//
+// API: GET /api/public/health, GET /api/public/dataset-items
+func (c *Client) CurrentDatasetVersion(ctx context.Context, name string) (DatasetVersion, error) {
+	var newest numberedPage[DatasetItem]
+	var unlisted error
+	var asked sync.WaitGroup
+	asked.Go(func() { newest, unlisted = c.newestItem(ctx, name) })
+	before := time.Now()
+	health, err := c.GetHealth(ctx)
+	after := time.Now()
+	asked.Wait()
+	if err := cmp.Or(err, unlisted); err != nil {
+		return DatasetVersion{}, err
+	}
+	now, wait := serverNow(health.Time, before, after)
+	select {
+	case <-time.After(wait):
+	case <-ctx.Done():
+		return DatasetVersion{}, ctx.Err()
+	}
+	v := DatasetVersion{Time: now.UTC()}
+	if len(newest.Data) == 0 {
+		return v, nil
+	}
+	if created := newest.Data[0].CreatedAt; created.After(now) {
+		v.Time = created.UTC()
+	}
+	v.Items, v.ItemBytes = int(newest.Meta.TotalPages), newest.Data[0].size()
+	return v, nil
+}
+
+// newestItem returns a page of the newest item; its pages are the items. A version
+// in the future gives the items as they are, the newest first.
+func (c *Client) newestItem(ctx context.Context, name string) (numberedPage[DatasetItem], error) {
+	query := url.Values{"datasetName": {name}}
+	setTime(query, "version", time.Now().AddDate(1, 0, 0))
+	page, err := getPage[DatasetItem](ctx, c, "dataset-items", query, 1, 1)
+	if err != nil {
+		err = fmt.Errorf("items of dataset %q: %w", name, err)
+	}
+	return page, err
+}
+
+// serverNow returns the server's time from its clock, which tells seconds only,
+// and how long to wait until that time has come. Where our clock agrees with
+// it, ours is taken, which is finer; else the end of the server's second: a
+// version in the middle of it could leave out, or bring back, what was written
+// or archived just before.
+func serverNow(server, before, after time.Time) (now time.Time, wait time.Duration) {
+	agrees := !server.Before(before.Truncate(time.Second)) && !server.After(after)
+	if server.IsZero() || agrees {
+		return after.UTC(), 0
+	}
+	return server.Add(time.Second).UTC(), time.Second
+}
+
+// ItemSizeError says that a dataset item is larger than servers take.
+type ItemSizeError struct {
+	Dataset, ID string
+	Bytes       int // of the request
+}
+
+// Error names the item, its size and the limit.
+func (e *ItemSizeError) Error() string {
+	return fmt.Sprintf("langfuse: item %q of dataset %q is %.1f MB, and Langfuse takes %.1f MB at most: shorten its document or leave it out",
+		cutText(e.ID, 80), cutText(e.Dataset, 80), float64(e.Bytes)/(1<<20), float64(MaxItemBytes)/(1<<20))
+}
+
+// Is reports whether the target is ErrTooLarge.
+func (*ItemSizeError) Is(target error) bool { return target == ErrTooLarge }
+
+// ExitCode returns 64: the item is at fault.
+func (*ItemSizeError) ExitCode() int { return 64 }

@@ -1,0 +1,298 @@
+package langfuse
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"extraction-experiment/internal/limit"
+)
+
+// The classes of failure that a caller may want to tell apart with errors.Is.
+var (
+	// ErrNotFound: the server knows no such dataset, item, prompt or label.
+	// Only a JSON answer of the API counts, so that a wrong address is never
+	// taken for a missing dataset.
+	ErrNotFound = errors.New("not found")
+	// ErrUnauthorized: the keys are wrong, belong to another server, or may not
+	// do this (401, 403).
+	ErrUnauthorized = errors.New("not authorised")
+	// ErrRateLimited: the server refused for now, after all repetitions (429).
+	ErrRateLimited = errors.New("rate limited")
+	// ErrTooLarge: the request or its answer is too large (413, 422, or the
+	// client's own caps); send or ask for less.
+	ErrTooLarge = errors.New("too large")
+	// ErrConflict: an id or name belongs to something else, or another writer
+	// was faster (409).
+	ErrConflict = errors.New("conflict")
+	// ErrEndpointGone: this server does not offer the endpoint: its mode
+	// switched it off, its version is too old or too new, or the address is not
+	// that of a Langfuse server.
+	ErrEndpointGone = errors.New("endpoint not available")
+)
+
+// APIError is an answer of the server that is not a success.
+type APIError struct {
+	Method string
+	Path   string // with /api/public, without the base URL
+	Status int    // of HTTP
+	// Message is what the server said, made readable, at most 4 KiB, without
+	// keys.
+	Message string
+	// RetryAfter is the pause the server asked for, 0 if none.
+	RetryAfter time.Duration
+	// Attempts is how often the request was sent.
+	Attempts int
+
+	class error // one of the sentinels, or nil
+	base  string
+	// foreign: no Langfuse answers so where it has the endpoint. Something before
+	// it may have answered, or have cut the answer.
+	foreign bool
+}
+
+// Error tells the request, the status, what the server said and what to check.
+func (e *APIError) Error() string {
+	text := fmt.Sprintf("langfuse: %s %s: %d: %s", e.Method, e.Path, e.Status, strings.TrimSuffix(e.Message, "."))
+	if e.Attempts > 1 {
+		text += fmt.Sprintf(" (sent %d times)", e.Attempts)
+	}
+	switch {
+	case e.class == ErrUnauthorized:
+		text += fmt.Sprintf("; check that %s and %s belong to a project on %s", EnvPublicKey, EnvSecretKey, e.base)
+	case e.class == ErrRateLimited && e.RetryAfter > 0:
+		text += fmt.Sprintf("; the server asks to wait %s", e.RetryAfter)
+	}
+	return text
+}
+
+// Is reports whether the error is of the class of the sentinel.
+func (e *APIError) Is(target error) bool { return e.class != nil && e.class == target }
+
+// ExitCode returns 64 where the server understood and refused what was asked
+// for (400, 404, 409, 413, 422), else 69: it could not be used.
+func (e *APIError) ExitCode() int {
+	switch e.Status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusConflict,
+		http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		if e.class != ErrEndpointGone {
+			return 64
+		}
+	}
+	return 69
+}
+
+// ConnectionError says that no whole answer came: the server could not be
+// reached, the connection broke, or nothing came in time. Whether the request
+// was carried out is unknown.
+type ConnectionError struct {
+	BaseURL  string
+	Method   string
+	Path     string
+	Attempts int
+	Err      error
+
+	text string // of Err, without keys
+}
+
+// Error names the address and what to check.
+func (e *ConnectionError) Error() string {
+	text := fmt.Sprintf("langfuse: %s %s: no answer from %s: %s", e.Method, e.Path, e.BaseURL, e.text)
+	if e.Attempts > 1 {
+		text += fmt.Sprintf(" (sent %d times)", e.Attempts)
+	}
+	return text + "; check " + EnvBaseURL + ", the network and that the server is running"
+}
+
+// Unwrap returns the network's error.
+func (e *ConnectionError) Unwrap() error { return e.Err }
+
+// ExitCode returns 69: the server cannot be reached.
+func (*ConnectionError) ExitCode() int { return 69 }
+
+// withAttempts notes on the error how often the request was sent.
+func withAttempts(err error, attempts int) error {
+	var api *APIError
+	if errors.As(err, &api) {
+		api.Attempts = attempts
+	}
+	var connection *ConnectionError
+	if errors.As(err, &connection) {
+		connection.Attempts = attempts
+	}
+	return err
+}
+
+// apiError reads the answer to a failed request.
+func (c *Client) apiError(r request, res *http.Response, body []byte) *APIError {
+	answer := readErrorBody(res.Header.Get("Content-Type"), body)
+	apiErr := &APIError{
+		Method: r.method, Path: apiPrefix + r.path, Status: res.StatusCode, base: c.base,
+		class:      classify(res.StatusCode, answer),
+		RetryAfter: max(limit.RetryAfter(res.Header, time.Now()), answer.retryAfter),
+	}
+	switch res.StatusCode {
+	case http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect: // the others are meant for good
+		apiErr.foreign = true
+	case http.StatusMethodNotAllowed:
+	default:
+		apiErr.foreign = apiErr.class == ErrEndpointGone && !answer.json
+	}
+	message := answer.message
+	switch {
+	case res.StatusCode >= 300 && res.StatusCode < 400:
+		base, _, _ := strings.Cut(res.Header.Get("Location"), apiPrefix)
+		message = fmt.Sprintf("the server redirects to %q: set %s to the address it should be", cmp.Or(base, res.Header.Get("Location")), EnvBaseURL)
+	case answer.html && apiErr.class == ErrEndpointGone:
+		message = fmt.Sprintf("%s answered with an HTML page, not as the Langfuse API does: check %s (or this server's version lacks the endpoint)", c.base, EnvBaseURL)
+	case answer.html:
+		message = fmt.Sprintf("an HTML page, probably of a proxy or gateway in front of %s", c.base)
+	case message == "" && strings.Contains(r.path, "%2F"):
+		message = "empty answer: a proxy may have refused the escaped slash in the path"
+	case message == "":
+		message = "empty answer"
+	}
+	apiErr.Message = cutText(c.redact(message), maxMessage)
+	return apiErr
+}
+
+// classify finds the sentinel of an answer, or nil.
+func classify(status int, answer errorBody) error {
+	switch {
+	case answer.html && (status < 300 || status == http.StatusNotFound):
+		return ErrEndpointGone
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return ErrUnauthorized
+	case status == http.StatusNotFound:
+		if !answer.json || isModeMessage(answer.message) {
+			return ErrEndpointGone
+		}
+		return ErrNotFound
+	case status == http.StatusMethodNotAllowed:
+		return ErrEndpointGone
+	case status == http.StatusConflict:
+		return ErrConflict
+	case status == http.StatusRequestEntityTooLarge:
+		return ErrTooLarge
+	case status == http.StatusUnprocessableEntity && answer.tooMuch:
+		return ErrTooLarge
+	case status == http.StatusTooManyRequests:
+		return ErrRateLimited
+	}
+	return nil
+}
+
+// isModeMessage recognises the two texts by which Langfuse says that an
+// endpoint is off in its write mode.
+func isModeMessage(message string) bool {
+	return strings.Contains(message, "events_only mode") ||
+		strings.Contains(message, "only available in a Langfuse v4 write mode")
+}
+
+// maxMessage is the longest message of a server that goes into an error.
+const maxMessage = 4 << 10
+
+// errorBody is what the body of a failed answer said.
+type errorBody struct {
+	message    string
+	json, html bool
+	tooMuch    bool // the server gave up on the size or the duration
+	retryAfter time.Duration
+}
+
+// readErrorBody reads the body of a failed answer. Langfuse answers with JSON
+// of several shapes, with plain text and with HTML pages; anything is accepted
+// and nothing panics.
+func readErrorBody(contentType string, body []byte) errorBody {
+	body = bytes.TrimSpace(body)
+	if looksLikeHTML(contentType, body) {
+		return errorBody{html: true}
+	}
+	var fields struct {
+		Message json.RawMessage `json:"message"`
+		Error   json.RawMessage `json:"error"`
+		Errors  json.RawMessage `json:"errors"`
+		Details json.RawMessage `json:"details"`
+	}
+	if json.Unmarshal(body, &fields) != nil {
+		return errorBody{message: strings.ToValidUTF8(string(body), "\uFFFD")}
+	}
+	answer := errorBody{json: true, message: jsonText(fields.Message)}
+	for _, raw := range []json.RawMessage{fields.Error, fields.Errors} {
+		detail := jsonText(raw)
+		if detail == "PayloadTooLargeError" || detail == "Request timed out" {
+			answer.tooMuch = true
+		}
+		// A lone word beside a message is the name of an error class: no news.
+		if detail == "" || answer.message != "" && !strings.ContainsAny(detail, " :") {
+			continue
+		}
+		answer.message = strings.TrimPrefix(answer.message+": "+detail, ": ")
+	}
+	if answer.message == "" {
+		answer.message = string(body)
+	}
+	// A value that is no string is repeated as the bytes that came.
+	answer.message = strings.ToValidUTF8(answer.message, "\uFFFD")
+	var details struct {
+		RetryAfterSeconds Number `json:"retryAfterSeconds"`
+	}
+	if json.Unmarshal(fields.Details, &details) == nil {
+		answer.retryAfter = limit.Pause(float64(details.RetryAfterSeconds))
+	}
+	return answer
+}
+
+// jsonText makes a value of a failed answer readable: strings as they are,
+// lists of validation issues as "path: message; …", the rest as JSON.
+func jsonText(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	var issues []struct {
+		Path    []any  `json:"path"`
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(raw, &issues) != nil {
+		return string(raw)
+	}
+	var out []string
+	for _, issue := range issues {
+		var path []string
+		for _, step := range issue.Path {
+			path = append(path, fmt.Sprint(step))
+		}
+		out = append(out, strings.TrimPrefix(strings.Join(path, ".")+": "+issue.Message, ": "))
+	}
+	return strings.Join(out, "; ")
+}
+
+// looksLikeHTML reports whether an answer is a web page.
+func looksLikeHTML(contentType string, body []byte) bool {
+	if strings.Contains(strings.ToLower(contentType), "text/html") {
+		return true
+	}
+	start := bytes.ToLower(bytes.TrimSpace(body[:min(len(body), 256)]))
+	return bytes.HasPrefix(start, []byte("<!doctype")) || bytes.HasPrefix(start, []byte("<html"))
+}
+
+// cutText makes text valid UTF-8 of at most limit bytes, cut at the edge of a
+// character.
+func cutText(text string, limit int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= limit {
+		return text
+	}
+	end := limit - len("…")
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}

@@ -1,0 +1,230 @@
+package langfuse
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ExperimentID returns the id that Langfuse v4 computes for a run: the first 16
+// hexadecimal digits of SHA-256 over the text that JavaScript's JSON.stringify
+// gives for ["langfuse-experiment-v1", projectID, datasetID, runName].
+//
+// Bytes of runName that are not UTF-8 count as U+FFFD each, which is what this
+// client's requests turn them into on the way to the server.
+func ExperimentID(projectID, datasetID, runName string) string {
+	var text strings.Builder
+	text.WriteString(`["langfuse-experiment-v1"`)
+	for _, part := range []string{projectID, datasetID, runName} {
+		text.WriteByte(',')
+		quoteLikeJavaScript(&text, part)
+	}
+	text.WriteByte(']')
+	sum := sha256.Sum256([]byte(text.String()))
+	return hex.EncodeToString(sum[:])[:16]
+}
+
+// quoteLikeJavaScript writes s as JSON.stringify does: only quote, backslash
+// and the control characters below U+0020 are escaped. encoding/json differs
+// in <, >, & and in U+2028 and U+2029, which it always escapes.
+func quoteLikeJavaScript(out *strings.Builder, s string) {
+	out.WriteByte('"')
+	for _, r := range s { // invalid bytes come as U+FFFD
+		switch r {
+		case '"', '\\':
+			out.WriteByte('\\')
+			out.WriteRune(r)
+		case '\b':
+			out.WriteString(`\b`)
+		case '\f':
+			out.WriteString(`\f`)
+		case '\n':
+			out.WriteString(`\n`)
+		case '\r':
+			out.WriteString(`\r`)
+		case '\t':
+			out.WriteString(`\t`)
+		default:
+			if r < ' ' {
+				fmt.Fprintf(out, `\u%04x`, r)
+				continue
+			}
+			out.WriteRune(r)
+		}
+	}
+	out.WriteByte('"')
+}
+
+// Experiment is a run as v4 sees it.
+type Experiment struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	// StartTime and EndTime are cut to the window that was asked for.
+	StartTime time.Time `json:"startTime"`
+	EndTime   time.Time `json:"endTime"`
+	// ItemCount counts root spans: an item with two attempts counts twice.
+	ItemCount Number          `json:"itemCount"`
+	DatasetID string          `json:"datasetId"`
+	Metadata  json.RawMessage `json:"metadata"`
+	// Scores are those of the run itself, at most 50; see ListScores for all.
+	Scores []Score `json:"scores"`
+}
+
+// ExperimentsQuery selects experiments; empty fields select all. Names are
+// found reliably only without commas and leading spaces: select by id.
+type ExperimentsQuery struct {
+	From     time.Time // required: of the spans' start
+	To       time.Time
+	IDs      []string
+	Names    []string
+	Datasets []string // ids
+	Limit    int      // of a page, at most 100; 0 is 64
+}
+
+// ListExperiments yields experiments with metadata and run scores, the latest
+// activity first. Only where Capabilities.NewReads. Retried; the first error
+// ends the iteration: ErrEndpointGone on v3, *APIError, *ConnectionError.
+//
+// API: GET /api/public/experiments
+func (c *Client) ListExperiments(ctx context.Context, q ExperimentsQuery) iter.Seq2[Experiment, error] {
+	if q.From.IsZero() {
+		return failing[Experiment](errors.New("langfuse: listing experiments needs a start time"))
+	}
+	query := url.Values{"fields": {"core,metadata,scores"}}
+	setTime(query, "fromStartTime", q.From)
+	setTime(query, "toStartTime", q.To)
+	setList(query, "id", q.IDs)
+	setList(query, "name", q.Names)
+	setList(query, "datasetId", q.Datasets)
+	return listCursor[Experiment](ctx, c, "experiments", query, q.Limit, maxPageLimit)
+}
+
+// ExperimentItem is one item of a run as v4 sees it: the root span of one
+// attempt. An item that was run again is there once per attempt.
+type ExperimentItem struct {
+	ID               string          `json:"id"` // of the root span
+	TraceID          string          `json:"traceId"`
+	StartTime        time.Time       `json:"startTime"`
+	EndTime          time.Time       `json:"endTime"`
+	Level            string          `json:"level"` // ERROR where it failed
+	Environment      string          `json:"environment"`
+	ExperimentID     string          `json:"experimentId"`
+	ExperimentName   string          `json:"experimentName"`
+	ItemID           string          `json:"experimentItemId"`
+	DatasetID        string          `json:"experimentDatasetId"`
+	DatasetVersion   time.Time       `json:"experimentItemVersion"`
+	Input            json.RawMessage `json:"input"`  // see DecodeIO
+	Output           json.RawMessage `json:"output"` // likewise
+	ExpectedOutput   json.RawMessage `json:"expectedOutput"`
+	Metadata         json.RawMessage `json:"metadata"`
+	ItemMetadata     json.RawMessage `json:"experimentItemMetadata"`
+	ExperimentFields json.RawMessage `json:"experimentMetadata"`
+	// Scores are those of the trace and its root within a day of it, at most
+	// 50; see ListScores for all.
+	Scores []Score `json:"scores"`
+}
+
+// ExperimentItemsQuery selects items of experiments; empty fields select all.
+type ExperimentItemsQuery struct {
+	From          time.Time // required: of the spans' start
+	To            time.Time
+	ExperimentIDs []string
+	ItemIDs       []string // of the dataset
+	// IO adds input, output and expected output, which may be large.
+	IO    bool
+	Limit int // of a page, at most 100; 0 is 64
+}
+
+// ListExperimentItems yields the items of experiments with metadata and scores,
+// the newest first. Only where Capabilities.NewReads. Reads show a span twice
+// for a while when it was sent twice: count by (TraceID, ID). Retried; the first
+// error ends the iteration.
+//
+// API: GET /api/public/experiment-items
+func (c *Client) ListExperimentItems(ctx context.Context, q ExperimentItemsQuery) iter.Seq2[ExperimentItem, error] {
+	if q.From.IsZero() {
+		return failing[ExperimentItem](errors.New("langfuse: listing experiment items needs a start time"))
+	}
+	fields := "core,dataset,metadata,itemMetadata,experimentMetadata,scores"
+	if q.IO {
+		fields += ",io"
+	}
+	query := url.Values{"fields": {fields}}
+	setTime(query, "fromStartTime", q.From)
+	setTime(query, "toStartTime", q.To)
+	setList(query, "experimentId", q.ExperimentIDs)
+	setList(query, "experimentItemId", q.ItemIDs)
+	return listCursor[ExperimentItem](ctx, c, "experiment-items", query, q.Limit, maxPageLimit)
+}
+
+// failing returns an iterator that yields one error.
+func failing[T any](err error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) { yield(*new(T), err) }
+}
+
+// DecodeIO returns what an input or output holds. Some reads give the JSON
+// itself, others a string that contains it; a string that is not JSON is
+// returned as it is. Nothing (absent) is nil.
+func DecodeIO(raw json.RawMessage) json.RawMessage {
+	var text string
+	if json.Unmarshal(raw, &text) != nil || !json.Valid([]byte(text)) {
+		return raw
+	}
+	return json.RawMessage(text)
+}
+
+// The functions below return addresses of the web interface. base is the
+// server's address (Client.BaseURL), its sub-path included; the rest are ids,
+// not names. All forms but ExperimentsURL exist on v3 and on v4.
+
+// TraceURL returns the page of a trace.
+func TraceURL(base, projectID, traceID string) string {
+	return pageURL(base, projectID, "traces", traceID)
+}
+
+// RunURL returns the page of one run; v4 redirects it to the experiment's
+// results.
+func RunURL(base, projectID, datasetID, runID string) string {
+	return pageURL(base, projectID, "datasets", datasetID, "runs", runID)
+}
+
+// CompareURL returns the page that sets runs of one dataset side by side; the
+// first is the baseline.
+func CompareURL(base, projectID, datasetID string, runIDs ...string) string {
+	return pageURL(base, projectID, "datasets", datasetID, "compare") + "?" + url.Values{"runs": runIDs}.Encode()
+}
+
+// ExperimentsURL returns the list of all experiments of a project, which only
+// v4 has.
+func ExperimentsURL(base, projectID string) string {
+	return pageURL(base, projectID, "experiments")
+}
+
+// PromptURL returns the page of one version of a prompt, or with version 0 of
+// the prompt.
+func PromptURL(base, projectID, name string, version int) string {
+	address := pageURL(base, projectID, "prompts", name)
+	if version > 0 {
+		address += "?version=" + strconv.Itoa(version)
+	}
+	return address
+}
+
+// pageURL joins escaped segments below the project.
+func pageURL(base, projectID string, segments ...string) string {
+	var address strings.Builder
+	address.WriteString(strings.TrimRight(base, "/") + "/project/" + url.PathEscape(projectID))
+	for _, segment := range segments {
+		address.WriteString("/" + url.PathEscape(segment))
+	}
+	return address.String()
+}

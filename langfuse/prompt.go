@@ -1,0 +1,219 @@
+package langfuse
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The two forms of a prompt.
+const (
+	PromptText = "text"
+	PromptChat = "chat"
+)
+
+// defaultPromptLabel is what Langfuse serves when neither label nor version is
+// asked for.
+const defaultPromptLabel = "production"
+
+// Prompt is one version of a prompt. References to other prompts are resolved
+// by the server; variables ({{name}}) are left for the caller.
+type Prompt struct {
+	Name          string          `json:"name"`
+	Version       int             `json:"version"`
+	Type          string          `json:"type"` // PromptText or PromptChat
+	Prompt        json.RawMessage `json:"prompt"`
+	Config        json.RawMessage `json:"config"`
+	Labels        []string        `json:"labels"`
+	Tags          []string        `json:"tags"`
+	CommitMessage string          `json:"commitMessage"`
+}
+
+// PromptMessage is one message of a chat prompt, or a placeholder for some: then
+// Type is "placeholder" and Name its name.
+type PromptMessage struct {
+	Type    string `json:"type,omitempty"`
+	Role    string `json:"role,omitempty"`
+	Content string `json:"content,omitempty"`
+	Name    string `json:"name,omitempty"`
+}
+
+// Text returns the text of a text prompt.
+func (p Prompt) Text() (string, error) {
+	var text string
+	if p.Type == PromptChat {
+		return "", fmt.Errorf("prompt %s@%d is a chat prompt, not a text", p.Name, p.Version)
+	}
+	if err := json.Unmarshal(p.Prompt, &text); err != nil {
+		return "", fmt.Errorf("prompt %s@%d: reading its text: %w", p.Name, p.Version, err)
+	}
+	return text, nil
+}
+
+// Messages returns the messages of a chat prompt.
+func (p Prompt) Messages() ([]PromptMessage, error) {
+	var messages []PromptMessage
+	if p.Type != PromptChat {
+		return nil, fmt.Errorf("prompt %s@%d is a text prompt, not a chat", p.Name, p.Version)
+	}
+	if err := json.Unmarshal(p.Prompt, &messages); err != nil {
+		return nil, fmt.Errorf("prompt %s@%d: reading its messages: %w", p.Name, p.Version, err)
+	}
+	return messages, nil
+}
+
+// PromptRef says which version of a prompt is meant: by Label, or by Version, or
+// with neither the one labelled production.
+type PromptRef struct {
+	Name    string
+	Label   string
+	Version int
+}
+
+// GetPrompt returns one version of a prompt. A name that cannot stand safely in
+// a path (with a slash or a backslash) is asked for by query instead, which takes
+// one request more for a label. Retried; errors: ErrNotFound (its message
+// says whether the label or the version is missing), *APIError,
+// *ConnectionError.
+//
+// API: GET /api/public/v2/prompts/{name}; GET /api/public/v2/prompts and
+// GET /api/public/prompts for the other names
+func (c *Client) GetPrompt(ctx context.Context, ref PromptRef) (Prompt, error) {
+	if ref.Name == "" || ref.Label != "" && ref.Version != 0 || ref.Version < 0 {
+		return Prompt{}, fmt.Errorf("langfuse: prompt %q, label %q, version %d: a name is needed, with a label or a version, not both",
+			ref.Name, ref.Label, ref.Version)
+	}
+	prompt, err := c.getPrompt(ctx, ref)
+	if err != nil {
+		return Prompt{}, fmt.Errorf("prompt %q: %w", ref.Name, err)
+	}
+	return prompt, nil
+}
+
+func (c *Client) getPrompt(ctx context.Context, ref PromptRef) (Prompt, error) {
+	query := url.Values{}
+	var prompt Prompt
+	// Unlike that of datasets, this path decodes percent signs once.
+	if pathSafe(strings.ReplaceAll(ref.Name, "%", "")) {
+		setText(query, "label", ref.Label)
+		if ref.Version > 0 {
+			query.Set("version", strconv.Itoa(ref.Version))
+		}
+		err := c.getJSON(ctx, "v2/prompts/"+url.PathEscape(ref.Name), query, &prompt)
+		return prompt, err
+	}
+	if ref.Version == 0 {
+		version, err := c.labelledVersion(ctx, ref.Name, orDefault(ref.Label, defaultPromptLabel))
+		if err != nil {
+			return Prompt{}, err
+		}
+		ref.Version = version
+	}
+	// This route decodes the name once more after the query.
+	query.Set("name", strings.ReplaceAll(ref.Name, "%", "%25"))
+	query.Set("version", strconv.Itoa(ref.Version))
+	err := c.getJSON(ctx, "prompts", query, &prompt)
+	return prompt, err
+}
+
+// labelledVersion finds the version that carries a label, without the name in a
+// path.
+func (c *Client) labelledVersion(ctx context.Context, name, label string) (int, error) {
+	for summary, err := range c.ListPrompts(ctx, PromptsQuery{Name: name, Label: label}) {
+		if err != nil {
+			return 0, err
+		}
+		if summary.Name == name && len(summary.Versions) > 0 {
+			return slices.Max(summary.Versions), nil
+		}
+	}
+	return 0, fmt.Errorf("%w with label %q", ErrNotFound, label)
+}
+
+// PromptsQuery selects prompts; empty fields select all.
+type PromptsQuery struct {
+	Name, Label, Tag string
+}
+
+// PromptSummary is one prompt with the versions that the query selected.
+type PromptSummary struct {
+	Name          string    `json:"name"`
+	Type          string    `json:"type"`
+	Versions      []int     `json:"versions"`
+	Labels        []string  `json:"labels"` // of all listed versions
+	Tags          []string  `json:"tags"`
+	LastUpdatedAt time.Time `json:"lastUpdatedAt"`
+}
+
+// ListPrompts yields the prompts that match. Retried; the first error ends the
+// iteration.
+//
+// API: GET /api/public/v2/prompts
+func (c *Client) ListPrompts(ctx context.Context, q PromptsQuery) iter.Seq2[PromptSummary, error] {
+	query := url.Values{}
+	setText(query, "name", q.Name)
+	setText(query, "label", q.Label)
+	setText(query, "tag", q.Tag)
+	return listPages[PromptSummary](ctx, c, "v2/prompts", query, 0)
+}
+
+// PromptCreate is a new version of a prompt.
+type PromptCreate struct {
+	Name          string          `json:"name"`
+	Type          string          `json:"type"`   // PromptText or PromptChat; fixed by the first version
+	Prompt        json.RawMessage `json:"prompt"` // a string, or a list of PromptMessage
+	Config        json.RawMessage `json:"config,omitempty"`
+	Labels        []string        `json:"labels,omitempty"` // taken away from other versions
+	Tags          []string        `json:"tags,omitempty"`
+	CommitMessage string          `json:"commitMessage,omitempty"`
+}
+
+// CreatePrompt stores the next version of a prompt and returns it. Not safe to
+// repeat: each call makes a version, so it is sent again only when the server
+// refused it unread (429). Errors: *APIError, *ConnectionError; after the
+// latter look with ListPrompts whether the version exists.
+//
+// API: POST /api/public/v2/prompts
+func (c *Client) CreatePrompt(ctx context.Context, prompt PromptCreate) (Prompt, error) {
+	body, err := encode(prompt)
+	if err != nil {
+		return Prompt{}, err
+	}
+	var stored Prompt
+	r := request{method: http.MethodPost, path: "v2/prompts", body: body, once: true}
+	if err := c.doJSON(ctx, r, &stored); err != nil {
+		return Prompt{}, fmt.Errorf("prompt %q: %w", prompt.Name, err)
+	}
+	return stored, nil
+}
+
+// SetPromptLabels sets the labels of one version; a label that another version
+// had moves here. Safe to repeat; retried. Errors: ErrNotFound, *APIError,
+// *ConnectionError.
+//
+// API: PATCH /api/public/v2/prompts/{name}/versions/{version}
+func (c *Client) SetPromptLabels(ctx context.Context, name string, version int, labels []string) (Prompt, error) {
+	if name == "" || name == "." || name == ".." || version < 1 {
+		return Prompt{}, errors.New("langfuse: setting labels needs the name of a prompt and a version from 1")
+	}
+	if labels == nil {
+		labels = []string{}
+	}
+	body := struct {
+		NewLabels []string `json:"newLabels"`
+	}{labels}
+	path := fmt.Sprintf("v2/prompts/%s/versions/%d", url.PathEscape(name), version)
+	var stored Prompt
+	if err := c.sendJSON(ctx, http.MethodPatch, path, body, &stored); err != nil {
+		return Prompt{}, fmt.Errorf("labels of prompt %s@%d: %w", name, version, err)
+	}
+	return stored, nil
+}

@@ -1,0 +1,416 @@
+package langfuse
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Capabilities is what a server can do. Everything that depends on a server's
+// version or mode is decided by the methods of this value; WithMode forces a
+// mode.
+type Capabilities struct {
+	Version Version
+	// NewReads: experiments, experiment items and v2 observations can be read.
+	NewReads bool
+	// LegacyReads: traces, dataset runs, run items and v2 scores can be read.
+	LegacyReads bool
+}
+
+// StoresLinks reports whether run items are stored: where they are, a run
+// without them is not complete; where they are not, their call only computes
+// the id of the run.
+func (c Capabilities) StoresLinks() bool { return c.LegacyReads }
+
+// DatasetVersions reports whether listings of items can be pinned to a version
+// and links may carry it (3.150.1).
+func (c Capabilities) DatasetVersions() bool { return c.Version.AtLeast(3, 150, 1) }
+
+// DatasetSchemas reports whether datasets keep JSON Schemas (3.128).
+func (c Capabilities) DatasetSchemas() bool { return c.Version.AtLeast(3, 128, 0) }
+
+// ScoresV3 reports whether ListScores works (3.179).
+func (c Capabilities) ScoresV3() bool { return c.Version.AtLeast(3, 179, 0) }
+
+// Server is what Probe found out.
+type Server struct {
+	Project Project
+	// Time is the server's clock at the probe, to the second; zero if unknown.
+	Time time.Time
+	// Skew is how far the server's clock is ahead of ours (negative: behind); 0
+	// where it is unknown or too small to be told from the way of the answer.
+	Skew time.Duration
+	Capabilities
+}
+
+// Probe checks that the server answers, is new enough and takes the keys, and
+// finds out what it can do, in four requests at once. Nothing is written. Ask
+// once and keep the answer. Retried; errors: *ConnectionError, *VersionError
+// (older than 3.81), ErrUnauthorized, *APIError.
+//
+// API: GET /api/public/health, /projects, /experiments, /v2/scores
+func (c *Client) Probe(ctx context.Context) (Server, error) {
+	var server Server
+	var newReads, legacyReads offer
+	var identified, ofNew, ofLegacy error
+	var asked sync.WaitGroup
+	asked.Go(func() { server, identified = c.identify(ctx) })
+	// Without a start time this endpoint answers 400 whether it is on or off.
+	window := url.Values{"fromStartTime": {FormatTime(time.Now())}, "limit": {"1"}}
+	asked.Go(func() { newReads, ofNew = c.offers(ctx, "experiments", window) })
+	asked.Go(func() { legacyReads, ofLegacy = c.offers(ctx, "v2/scores", url.Values{"limit": {"1"}}) })
+	asked.Wait()
+	if identified == nil && server.Version.AtLeast(3, 206, 0) { // earlier ones do not know the path
+		newReads, ofNew = c.assure(ctx, "experiments", window, newReads, ofNew)
+	}
+	if identified == nil {
+		legacyReads, ofLegacy = c.assure(ctx, "v2/scores", url.Values{"limit": {"1"}}, legacyReads, ofLegacy)
+	}
+	if err := cmp.Or(identified, ofNew, ofLegacy); err != nil {
+		return Server{}, err
+	}
+	server.NewReads, server.LegacyReads = newReads == offered, legacyReads == offered
+	if !server.NewReads && !server.LegacyReads {
+		return Server{}, &APIError{
+			Method: "GET", Path: apiPrefix + "v2/scores", Status: 404, base: c.base, class: ErrEndpointGone,
+			Message: fmt.Sprintf("version %s offers neither the reads of v3 nor those of v4", server.Version) + doubt(newReads, legacyReads),
+		}
+	}
+	return server, nil
+}
+
+// ProbeAs is Probe with a mode that the caller insists on: the server is not
+// asked for it. The mode "" is Probe.
+//
+// API: GET /api/public/health, /projects
+func (c *Client) ProbeAs(ctx context.Context, mode Mode) (Server, error) {
+	if mode == "" {
+		return c.Probe(ctx)
+	}
+	server, err := c.identify(ctx)
+	server.Capabilities = server.WithMode(mode)
+	return server, err
+}
+
+// identify finds out version, clock and project. Of several errors that of the
+// version comes first: it explains the others.
+func (c *Client) identify(ctx context.Context) (Server, error) {
+	var server Server
+	var ofVersion, ofProject error
+	var asked sync.WaitGroup
+	asked.Go(func() { server.Version, server.Time, server.Skew, ofVersion = c.version(ctx) })
+	var project Project
+	asked.Go(func() { project, ofProject = c.GetProject(ctx) })
+	asked.Wait()
+	if err := cmp.Or(ofVersion, ofProject); err != nil {
+		return Server{}, err
+	}
+	server.Project = project
+	return server, nil
+}
+
+// version returns the server's version, if it is new enough, and its clock.
+func (c *Client) version(ctx context.Context) (Version, time.Time, time.Duration, error) {
+	health, err := c.GetHealth(ctx)
+	if err != nil {
+		return Version{}, time.Time{}, 0, err
+	}
+	version, err := ParseVersion(health.Version)
+	if err != nil {
+		return Version{}, time.Time{}, 0, &APIError{
+			Method: "GET", Path: apiPrefix + "health", Status: 200, base: c.base,
+			Message: c.redact("reading the server's version: " + err.Error()),
+		}
+	}
+	if !version.AtLeast(minVersion.Major, minVersion.Minor, minVersion.Patch) {
+		return Version{}, time.Time{}, 0, &VersionError{BaseURL: c.base, Version: version}
+	}
+	return version, health.Time, health.Skew, nil
+}
+
+// offer is what is known of an endpoint.
+type offer int
+
+const (
+	missing offer = iota
+	offered
+	unclear // something that is not Langfuse says that it is missing
+)
+
+// doubt says who else may be the cause where an endpoint is missing.
+func doubt(offers ...offer) string {
+	if !slices.Contains(offers, unclear) {
+		return ""
+	}
+	return ": its answers are not those of Langfuse; look for a gateway or a login page before it"
+}
+
+// offers finds out whether the server has the endpoint. A missing one is a 404: a
+// text about the mode, or the page of an unknown route, which something before the
+// server may have answered as well.
+func (c *Client) offers(ctx context.Context, path string, query url.Values) (offer, error) {
+	var ignored struct{}
+	err := c.getJSON(ctx, path, query, &ignored)
+	var api *APIError
+	switch {
+	case err == nil:
+		return offered, nil
+	case !errors.As(err, &api) || api.Status < 400:
+		return missing, err
+	case api.foreign:
+		return unclear, nil
+	case errors.Is(err, ErrEndpointGone) || errors.Is(err, ErrNotFound):
+		return missing, nil
+	}
+	return missing, err
+}
+
+// assure asks again where the first answer is unclear: the mode decides where a run
+// is written. What stays unclear is missing.
+func (c *Client) assure(ctx context.Context, path string, query url.Values, first offer, err error) (offer, error) {
+	for attempt := 1; first == unclear && attempt < 3; attempt++ {
+		if waited := sleep(ctx, c.pause(attempt, nil)); waited != nil {
+			return first, waited
+		}
+		first, err = c.offers(ctx, path, query)
+	}
+	return first, err
+}
+
+// Health is what a server says about itself.
+type Health struct {
+	Status  string `json:"status"`
+	Version string `json:"version"`
+	// Time is the server's clock when it answered, to the second; zero if it
+	// did not say. A dataset version must be taken from this clock: one taken
+	// from a clock that is behind leaves items out without an error.
+	Time time.Time `json:"-"`
+	// Skew is how far that clock is ahead of ours (negative: behind). It is 0
+	// where it is unknown, or so small that the rounding to the second and the
+	// time the answer took explain it.
+	Skew time.Duration `json:"-"`
+}
+
+// GetHealth asks whether the server is up and which version it is. It does not
+// check the keys. Retried; errors: *APIError (503 when the server is up but
+// cannot work), *ConnectionError.
+//
+// API: GET /api/public/health
+func (c *Client) GetHealth(ctx context.Context) (Health, error) {
+	var health Health
+	r := request{method: http.MethodGet, path: "health", into: &health}
+	answer, err := c.do(ctx, r)
+	if err != nil {
+		return Health{}, err
+	}
+	received := time.Now()
+	if health.Version == "" {
+		return Health{}, &APIError{
+			Method: r.method, Path: apiPrefix + r.path, Status: http.StatusOK, base: c.base, class: ErrEndpointGone,
+			Message: "the answer names no version: check that " + EnvBaseURL + " is a Langfuse server",
+		}
+	}
+	// A missing or odd Date leaves the zero time.
+	health.Time, _ = http.ParseTime(answer.header.Get("Date"))
+	if !health.Time.IsZero() {
+		health.Skew = clockSkew(answer.sent, received, health.Time)
+	}
+	return health, nil
+}
+
+// clockSkew returns how far a clock that showed at, cut to the second, somewhere
+// between sent and received is certainly ahead (or, negative, behind): the
+// distance of [at, at+1s) from [sent, received], 0 where the two meet.
+func clockSkew(sent, received, at time.Time) time.Duration {
+	switch {
+	case at.After(received):
+		return at.Sub(received)
+	case at.Add(time.Second).Before(sent):
+		return at.Add(time.Second).Sub(sent)
+	}
+	return 0
+}
+
+// Mode is where a server keeps runs.
+type Mode string
+
+// The modes of a server, as far as they can be told from outside.
+const (
+	// ModeEventsOnly is v4's default: runs exist through the attributes of
+	// spans only; traces, runs and run items have no endpoints.
+	ModeEventsOnly Mode = "events_only"
+	// ModeDual keeps both worlds.
+	ModeDual Mode = "dual"
+	// ModeLegacy is v3: runs exist through run items only.
+	ModeLegacy Mode = "legacy"
+)
+
+// ModeError says that a text names no mode.
+type ModeError struct{ Text string }
+
+// Error lists the modes.
+func (e *ModeError) Error() string {
+	return fmt.Sprintf("%q is no mode of Langfuse: use v4 (%s), v4-dual (%s, which keeps v3's tables too), v3 (%s) or auto",
+		cutText(e.Text, 40), ModeEventsOnly, ModeDual, ModeLegacy)
+}
+
+// ExitCode returns 64.
+func (*ModeError) ExitCode() int { return 64 }
+
+// ParseMode reads a mode as a person writes it: events_only or v4, dual or
+// v4-dual, legacy or v3, in any case. Nothing and "auto" are no mode (""): the
+// server is asked. Anything else is a *ModeError.
+func ParseMode(text string) (Mode, error) {
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "", "auto":
+		return "", nil
+	case "events_only", "events-only", "v4":
+		return ModeEventsOnly, nil
+	case "dual", "v4-dual":
+		return ModeDual, nil
+	case "legacy", "v3":
+		return ModeLegacy, nil
+	}
+	return "", &ModeError{text}
+}
+
+// Mode returns the mode that the readable endpoints point to.
+func (c Capabilities) Mode() Mode {
+	switch {
+	case c.NewReads && c.LegacyReads:
+		return ModeDual
+	case c.NewReads:
+		return ModeEventsOnly
+	}
+	return ModeLegacy
+}
+
+// WithMode returns the capabilities with the reads of a mode, whatever the
+// server was found to offer; the mode "" changes nothing. A read that the server
+// does not have then fails with ErrEndpointGone.
+func (c Capabilities) WithMode(mode Mode) Capabilities {
+	if mode != "" {
+		c.NewReads = mode == ModeEventsOnly || mode == ModeDual
+		c.LegacyReads = mode == ModeDual || mode == ModeLegacy
+	}
+	return c
+}
+
+// View is one of the two places in which Langfuse shows a run.
+type View string
+
+// The views of a run.
+const (
+	// ViewRuns is the dataset's list of runs, made of run items (links).
+	ViewRuns View = "runs"
+	// ViewExperiments is v4's list of experiments, made of root spans.
+	ViewExperiments View = "experiments"
+)
+
+// Views returns the views that a server has: a run must be complete in each.
+func (c Capabilities) Views() []View {
+	var views []View
+	if c.LegacyReads {
+		views = append(views, ViewRuns)
+	}
+	if c.NewReads {
+		views = append(views, ViewExperiments)
+	}
+	return views
+}
+
+// Version is the version of a Langfuse server.
+type Version struct{ Major, Minor, Patch int }
+
+// minVersion is the oldest server this client works with: older ones read the
+// ids of spans wrongly.
+var minVersion = Version{3, 81, 0}
+
+// ParseVersion reads "4.16.0", also with a leading v, without a patch level, or
+// with a suffix such as -rc.1.
+func ParseVersion(text string) (Version, error) {
+	core, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(text), "v"), "-")
+	core, _, _ = strings.Cut(core, "+")
+	parts := strings.Split(core, ".")
+	if len(parts) < 2 || len(parts) > 3 {
+		return Version{}, fmt.Errorf("%q is not a version like 4.16.0", cutText(text, 40))
+	}
+	var numbers [3]int
+	for i, part := range parts {
+		n, err := strconv.ParseUint(part, 10, 31)
+		if err != nil {
+			return Version{}, fmt.Errorf("%q is not a version like 4.16.0", cutText(text, 40))
+		}
+		numbers[i] = int(n)
+	}
+	return Version{numbers[0], numbers[1], numbers[2]}, nil
+}
+
+// String returns the version as "4.16.0".
+func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
+
+// AtLeast reports whether v is the given version or a later one.
+func (v Version) AtLeast(major, minor, patch int) bool {
+	if v.Major != major {
+		return v.Major > major
+	}
+	if v.Minor != minor {
+		return v.Minor > minor
+	}
+	return v.Patch >= patch
+}
+
+// VersionError says that a server is too old.
+type VersionError struct {
+	BaseURL string
+	Version Version
+}
+
+// Error tells both versions and what to do.
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("langfuse: the server at %s is version %s, but %s or later is needed: upgrade it, or set %s to another server",
+		e.BaseURL, e.Version, minVersion, EnvBaseURL)
+}
+
+// ExitCode returns 69: this server cannot be used.
+func (*VersionError) ExitCode() int { return 69 }
+
+// Project is the project that the keys belong to.
+type Project struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// Organization is empty on old servers.
+	Organization struct {
+		ID   string `json:"id"`
+		Name string `json:"name"`
+	} `json:"organization"`
+}
+
+// GetProject returns the project of the keys; it is the cheapest way to check
+// them and is not rate limited. Retried; errors: ErrUnauthorized, *APIError,
+// *ConnectionError.
+//
+// API: GET /api/public/projects
+func (c *Client) GetProject(ctx context.Context) (Project, error) {
+	var page struct {
+		Data []Project `json:"data"`
+	}
+	if err := c.getJSON(ctx, "projects", url.Values{}, &page); err != nil {
+		return Project{}, err
+	}
+	if len(page.Data) != 1 || page.Data[0].ID == "" {
+		return Project{}, &APIError{
+			Method: http.MethodGet, Path: apiPrefix + "projects", Status: http.StatusOK, base: c.base,
+			Message: "the keys do not stand for exactly one project: use the keys of a project, not of an organisation",
+		}
+	}
+	return page.Data[0], nil
+}

@@ -1,0 +1,382 @@
+// Package chunk cuts a long document into overlapping pieces that fit a model's
+// window, and puts what was extracted from the pieces together again.
+//
+// It knows nothing of prompts, models or scores, and it does not judge what was
+// extracted: it only says which entities and statements of different chunks are
+// the same one.
+//
+// The steps of a long document are
+//
+//  1. Split cuts at paragraph borders, else after sentences, else between
+//     words, in any script;
+//  2. somebody extracts from each chunk, with offsets relative to the chunk;
+//  3. Merge unites the results, with offsets relative to the document.
+//
+// For example:
+//
+//	chunks := chunk.Split(doc.Text, chunk.Config{MaxRunes: 8000, Overlap: 400})
+//	parts := make([]chunk.Part, len(chunks))
+//	for i, c := range chunks {
+//		parts[i] = chunk.Part{Extraction: extract(c.Text), Chunk: c}
+//	}
+//	merged, warnings := chunk.Merge(parts, chunk.Vocabulary{})
+package chunk
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Config says how long chunks are. The zero value keeps a document whole; a
+// negative number is taken as 0.
+type Config struct {
+	// MaxRunes is the most code points of a chunk; 0 does not split.
+	MaxRunes int
+	// Overlap is the most code points of a chunk that repeat the end of the
+	// chunk before it; 0 repeats nothing. More than half of MaxRunes is taken
+	// as half of it.
+	Overlap int
+}
+
+// Chunk is a stretch of a document.
+type Chunk struct {
+	Text string
+	// Start and End say where the text stands in the document, in code points;
+	// End is exclusive.
+	Start, End int
+}
+
+// Split cuts a text into chunks of at most MaxRunes code points that cover it
+// from the first code point to the last, in order. An empty text has no chunks.
+//
+// A chunk ends at the last paragraph border of its later part, else at the last
+// sentence end, line break, white space, or border between two user-perceived
+// characters there, else at MaxRunes. The later part is the second half, or
+// begins later where a large overlap needs it. White space belongs to what
+// stands before it, so that a chunk begins with a word.
+//
+// The next chunk begins at the earliest sentence start within Overlap before
+// that end. Without one it begins at the end itself if that is a sentence end,
+// for half a sentence may say the opposite of the whole; otherwise at the
+// earliest word, else character, within Overlap.
+//
+// A chunk may hold white space only. A byte that is not UTF-8 counts as one code
+// point. Time O(len(text)), memory one byte per byte of text.
+func Split(text string, cfg Config) []Chunk {
+	if text == "" {
+		return nil
+	}
+	if cfg.MaxRunes <= 0 || len(text) <= cfg.MaxRunes || utf8.RuneCountInString(text) <= cfg.MaxRunes {
+		return []Chunk{{Text: text, End: utf8.RuneCountInString(text)}}
+	}
+	c := newCutter(text, cfg)
+	var chunks []Chunk
+	var start position
+	for {
+		end := c.end(start)
+		chunks = append(chunks, Chunk{Text: text[start.bytes:end.bytes], Start: start.runes, End: end.runes})
+		if end.bytes == len(text) {
+			return chunks
+		}
+		start = c.next(end)
+	}
+}
+
+// position is a border between two code points.
+type position struct{ bytes, runes int }
+
+// cutter chooses among the borders of a text.
+type cutter struct {
+	borders  []strength
+	limit    int // code points of a chunk
+	overlap  int
+	earliest int // fewest code points of a chunk that is not the last
+}
+
+// newCutter settles the sizes such that every chunk ends at least a quarter of
+// the limit (and one code point) after the one before: this makes Split linear.
+func newCutter(text string, cfg Config) cutter {
+	overlap := min(max(cfg.Overlap, 0), cfg.MaxRunes/2)
+	step := max(1, cfg.MaxRunes/4)
+	return cutter{
+		borders:  markBorders(text),
+		limit:    cfg.MaxRunes,
+		overlap:  overlap,
+		earliest: min(max(cfg.MaxRunes/2, overlap+step), cfg.MaxRunes),
+	}
+}
+
+// end returns where the chunk that begins at start ends.
+func (c cutter) end(start position) position {
+	best, at := start, start
+	for n := 1; n <= c.limit; n++ {
+		at = c.forward(at)
+		if at.bytes == len(c.borders)-1 {
+			return at
+		}
+		if n >= c.earliest && (best == start || c.borders[at.bytes] >= c.borders[best.bytes]) {
+			best = at
+		}
+	}
+	return best
+}
+
+// next returns where the chunk after the one that ends at end begins.
+func (c cutter) next(end position) position {
+	var earliest [paragraph + 1]position // by strength, that strong or stronger
+	for i := range earliest {
+		earliest[i] = end
+	}
+	at := end
+	for range c.overlap {
+		at = c.back(at)
+		for s := joined; s <= c.borders[at.bytes]; s++ {
+			earliest[s] = at
+		}
+	}
+	if earliest[sentence] != end || c.borders[end.bytes] >= sentence {
+		return earliest[sentence]
+	}
+	for _, s := range []strength{space, character} {
+		if earliest[s] != end {
+			return earliest[s]
+		}
+	}
+	return earliest[joined]
+}
+
+func (c cutter) forward(p position) position {
+	p.bytes++
+	for c.borders[p.bytes] == inside {
+		p.bytes++
+	}
+	p.runes++
+	return p
+}
+
+func (c cutter) back(p position) position {
+	p.bytes--
+	for c.borders[p.bytes] == inside {
+		p.bytes--
+	}
+	p.runes--
+	return p
+}
+
+// longestAbbreviation bounds in bytes what is looked up before a full stop.
+const longestAbbreviation = 16
+
+// isGap reports white space at which a line may be broken. No-break spaces are
+// none; the zero width space, which separates words in Thai and Khmer, is one.
+func isGap(r rune) bool {
+	switch r {
+	case 0xA0, 0x2007, 0x202F:
+		return false
+	case 0x200B:
+		return true
+	}
+	return unicode.IsSpace(r)
+}
+
+// isTerminator reports characters that end sentences, in any script.
+func isTerminator(r rune) bool {
+	if r < 0x80 {
+		return r == '.' || r == '!' || r == '?'
+	}
+	return r == '…' || unicode.Is(unicode.Sentence_Terminal, r)
+}
+
+// isCloser reports characters that may stand between the end of a sentence and
+// the white space after it.
+func isCloser(r rune) bool {
+	return r == '"' || r == '\'' || unicode.In(r, unicode.Pe, unicode.Pf)
+}
+
+func isOpener(r rune) bool {
+	return r == '"' || r == '\'' || unicode.In(r, unicode.Ps, unicode.Pi)
+}
+
+func isRegional(r rune) bool { return r >= 0x1F1E6 && r <= 0x1F1FF }
+
+// abbreviates reports whether a full stop after the word is more likely part of
+// it than the end of a sentence. A wrong yes only loses a place to cut, so it is
+// given freely: to initials ("J."), ordinals ("3."), short parts with stops
+// between ("e.g.", "z.B."), and common abbreviations.
+func abbreviates(word string) bool {
+	if word == "" || len(word) > longestAbbreviation {
+		return false
+	}
+	for part := range strings.SplitSeq(word, ".") {
+		if utf8.RuneCountInString(part) > 2 {
+			return isAbbreviation(strings.ToLower(word))
+		}
+	}
+	if strings.Contains(word, ".") || strings.Trim(word, "0123456789") == "" {
+		return true
+	}
+	r, size := utf8.DecodeRuneInString(word)
+	return size == len(word) && unicode.IsLetter(r) || isAbbreviation(strings.ToLower(word))
+}
+
+func isAbbreviation(word string) bool {
+	switch word {
+	case "mr", "mrs", "ms", "dr", "prof", "st", "sr", "jr", "rev", "hon", "gen", "col", "capt", "lt", "sgt",
+		"vs", "cf", "al", "fig", "figs", "eq", "no", "nos", "vol", "pp", "ed", "eds", "ch", "sec", "art", "para",
+		"inc", "ltd", "co", "corp", "dept", "univ", "approx", "est", "ca", "resp", "incl", "excl",
+		"jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec",
+		"nr", "abs", "bzw", "ggf", "evtl", "str", "hr", "fr", "geb", "gest", "inkl", "vgl", "zzgl", "abb", "bd",
+		"mme", "mlle", "av", "núm", "sra", "dra", "srta", "ing", "dott", "г", "ул", "им", "тыс", "млн", "руб", "гг":
+		return true
+	}
+	return false
+}
+
+// strength says how good a place between two code points is for a cut.
+type strength uint8
+
+const (
+	inside    strength = iota // of a code point: never a place to cut
+	joined                    // of what a reader sees as one character
+	character                 // inside a word
+	space                     // between words
+	line                      // between lines
+	sentence                  // between sentences
+	paragraph                 // between paragraphs
+)
+
+// ending says whether a sentence may have ended just before.
+type ending uint8
+
+const (
+	none ending = iota
+	soft        // a full stop and the like: only before white space
+	hard        // 。 and the like: whatever follows
+)
+
+// markBorders returns how good each byte offset of the text is for a cut.
+func markBorders(text string) []strength {
+	borders := make([]strength, len(text)+1)
+	s := scanner{text: text}
+	for i, r := range text {
+		borders[i] = s.border(r)
+		s.step(i, r)
+	}
+	borders[0], borders[len(text)] = paragraph, paragraph
+	return borders
+}
+
+// scanner reads a text once and remembers what decides about the next border.
+type scanner struct {
+	text     string
+	prev     rune
+	word     int    // byte offset of the current word
+	end      ending // of the last sentence, while only closing marks and white space follow
+	gap      bool   // prev is white space
+	newlines int    // in that white space
+	flags    int    // regional indicators in a row
+}
+
+// border returns the strength of the border before r.
+func (s *scanner) border(r rune) strength {
+	switch {
+	case s.joins(r):
+		return joined
+	case isGap(r):
+		return character
+	case s.newlines >= 2:
+		return paragraph
+	case s.gap && (s.end == hard || s.end == soft && !unicode.IsLower(r)):
+		return sentence
+	case s.newlines == 1:
+		return line
+	case s.gap:
+		return space
+	case s.end == hard && !isTerminator(r) && !isCloser(r):
+		return sentence
+	}
+	return character
+}
+
+// joins reports whether r belongs to the same user-perceived character as the
+// code point before it. It covers what occurs in texts: combining marks, joined
+// and modified emoji, flags, Hangul syllables of jamo, CR LF.
+func (s *scanner) joins(r rune) bool {
+	if r < 0x300 {
+		return r == '\n' && s.prev == '\r'
+	}
+	switch {
+	case unicode.Is(unicode.M, r), r == 0x200D, s.prev == 0x200D:
+		return true
+	case r == 0x0E33, r == 0x0EB3: // Thai and Lao AM
+		return true
+	case r >= 0x1F3FB && r <= 0x1F3FF: // skin tones
+		return true
+	case isRegional(r):
+		return s.flags%2 == 1
+	case r >= 0x1160 && r <= 0x11FF: // vowels and final consonants
+		return s.prev >= 0x1100 && s.prev <= 0x11FF || s.prev >= 0xAC00 && s.prev <= 0xD7A3
+	}
+	return false
+}
+
+// step takes r, which begins at byte i, into account.
+func (s *scanner) step(i int, r rune) {
+	before := s.prev
+	s.prev = r
+	if isRegional(r) {
+		s.flags++
+	} else {
+		s.flags = 0
+	}
+	if isGap(r) {
+		s.gap = true
+		s.newlines += newlines(before, r)
+		return
+	}
+	if s.gap {
+		s.gap, s.newlines, s.end, s.word = false, 0, none, i
+	}
+	switch {
+	case isTerminator(r):
+		s.end = s.ending(i, r)
+	case s.end != none && (isCloser(r) || s.end == soft && unicode.Is(unicode.Pi, r) || unicode.Is(unicode.M, r)):
+		// The sentence still ends here: „So.“ and (Yes!)
+	default:
+		s.end = none
+		if s.word == i && isOpener(r) {
+			s.word = i + utf8.RuneLen(r)
+		}
+	}
+}
+
+// ending returns how firmly the terminator r at byte i ends a sentence.
+func (s *scanner) ending(i int, r rune) ending {
+	switch r {
+	case '.', '．':
+		if s.end == none && abbreviates(s.text[s.word:i]) {
+			return none
+		}
+		return max(s.end, soft)
+	case '!', '?', '…', '‼', '‽', '⁇', '⁈', '⁉':
+		return max(s.end, soft)
+	}
+	return hard
+}
+
+// newlines returns how many line ends r adds after prev; a paragraph separator
+// and a page break are worth two.
+func newlines(prev, r rune) int {
+	switch r {
+	case '\n':
+		if prev == '\r' {
+			return 0
+		}
+		return 1
+	case '\r', '\v', 0x85, 0x2028:
+		return 1
+	case '\f', 0x2029:
+		return 2
+	}
+	return 0
+}

@@ -1,0 +1,492 @@
+package runstore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/internal/printable"
+	"extraction-experiment/outcome"
+)
+
+// The kinds of Fault, to be asked for with errors.Is.
+var (
+	// ErrExists: Create found a file under the name.
+	ErrExists = errors.New("exists already")
+	// ErrMissing: there is no such file. It is also fs.ErrNotExist.
+	ErrMissing = errors.New("does not exist")
+	// ErrLocked: another process, or this one, is writing the run.
+	ErrLocked = errors.New("is being written")
+	// ErrNotRun: the file is something else than a run.
+	ErrNotRun = errors.New("is not a run file")
+	// ErrNewer: the run was written by a later version of this program.
+	ErrNewer = errors.New("has a newer format")
+	// ErrDamaged: the file was a run, and cannot be trusted any more.
+	ErrDamaged = errors.New("is damaged")
+	// ErrRead: the operating system refused to read.
+	ErrRead = errors.New("cannot be read")
+	// ErrWrite: the disk is full, the folder read-only, or the like.
+	ErrWrite = errors.New("cannot be written")
+	// ErrClosed: the run was closed before the call.
+	ErrClosed = errors.New("is closed")
+)
+
+// ErrDuplicate: an item id, or an outcome of the same item, trial and attempt,
+// is in the run already.
+var ErrDuplicate = errors.New("is in the run already")
+
+// ErrUnknown: the run has no such item or outcome.
+var ErrUnknown = errors.New("is not in the run")
+
+// Fault says what is wrong with the run file at Path. Kind is one of the
+// errors above; Err, where there is one, is what was found.
+type Fault struct {
+	Path string
+	Kind error
+	Err  error
+}
+
+// Error names the file, what is wrong with it, and what can be done.
+func (f *Fault) Error() string {
+	text := "run file " + f.Path + " " + f.Kind.Error()
+	if f.Err != nil {
+		text += ": " + f.Err.Error()
+	}
+	if advice := f.advice(); advice != "" {
+		text += " (" + advice + ")"
+	}
+	return text
+}
+
+// Unwrap returns Kind, and Err where there is one.
+func (f *Fault) Unwrap() []error {
+	if f.Err == nil {
+		return []error{f.Kind}
+	}
+	return []error{f.Kind, f.Err}
+}
+
+// ExitCode is 74 where writing failed, 70 for a call after Close, and 64
+// otherwise: the file that was named cannot be used.
+func (f *Fault) ExitCode() int {
+	switch f.Kind {
+	case ErrWrite:
+		return 74
+	case ErrClosed:
+		return 70
+	}
+	return 64
+}
+
+func (f *Fault) advice() string {
+	switch f.Kind {
+	case ErrExists:
+		return "choose another name, or resume the run"
+	case ErrLocked:
+		return "wait until the other process has ended, or stop it"
+	case ErrNotRun:
+		return "name a file that ends in " + Extension + ", or an export of one"
+	case ErrNewer:
+		return "read it with the version that wrote it, or a later one"
+	case ErrDamaged:
+		return "export what can still be read, restore a copy, or run again under another name"
+	case ErrWrite:
+		return "make room or allow writing there, then resume: what was committed is safe"
+	}
+	return ""
+}
+
+func fault(path string, kind, err error) *Fault { return &Fault{path, kind, err} }
+
+// faultOf turns an error of the database into a Fault. What SQLite says about
+// the content of the file decides; anything else is of the given kind.
+func faultOf(path string, kind, err error) error {
+	var known *Fault
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &known), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, fs.ErrNotExist):
+		return fault(path, ErrMissing, err)
+	}
+	switch sqliteCode(err) {
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB,
+		sqlite3.SQLITE_ERROR: // a table or column is not there
+		return fault(path, ErrDamaged, err)
+	}
+	return fault(path, kind, err)
+}
+
+// sqliteCode returns the primary result code, 0 if err is not of SQLite.
+func sqliteCode(err error) int {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return 0
+	}
+	return e.Code() & 0xff
+}
+
+// maxNamed bounds how many lost rows a Loss names.
+const maxNamed = 10
+
+// Loss says what of a damaged run an export could not read. Everything else was
+// written. It is ErrDamaged.
+type Loss struct {
+	Path string
+	// Items and Outcomes are the rows that are known to be missing: where an
+	// index is damaged too there may be more.
+	Items, Outcomes int64
+	// Parts are the lost parts of which there is one: "header", "footer".
+	Parts []string
+	// Named are the first of the lost rows, each with what was found.
+	Named []string
+	// WrittenItems and WrittenOutcomes are what was read.
+	WrittenItems, WrittenOutcomes int64
+}
+
+// Error says what was kept, what is lost, and names the first of it.
+func (l *Loss) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "run file %s is damaged: exported %s and %s; lost: %s",
+		l.Path, printable.Counted(l.WrittenItems, "item"), printable.Counted(l.WrittenOutcomes, "outcome"), l.what())
+	for _, name := range l.Named {
+		b.WriteString("\n  " + name)
+	}
+	if more := l.Items + l.Outcomes - int64(len(l.Named)); more > 0 && len(l.Named) > 0 {
+		fmt.Fprintf(&b, "\n  and %d more", more)
+	}
+	return b.String()
+}
+
+// Unwrap makes it an ErrDamaged.
+func (l *Loss) Unwrap() error { return ErrDamaged }
+
+// ExitCode is 74: what was asked for could not all be written.
+func (l *Loss) ExitCode() int { return 74 }
+
+func (l *Loss) what() string {
+	parts := append([]string{}, l.Parts...)
+	if l.Items > 0 {
+		parts = append(parts, printable.Counted(l.Items, "item"))
+	}
+	if l.Outcomes > 0 {
+		parts = append(parts, printable.Counted(l.Outcomes, "outcome"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (l *Loss) any() bool { return l.Items+l.Outcomes > 0 || len(l.Parts) > 0 }
+
+func (l *Loss) part(name string) { l.Parts = append(l.Parts, name) }
+
+// name keeps what was found about a lost row, without the advice of a Fault.
+func (l *Loss) name(row string, err error) {
+	if len(l.Named) == maxNamed {
+		return
+	}
+	var f *Fault
+	if errors.As(err, &f) && f.Err != nil {
+		err = f.Err
+	}
+	if text := err.Error(); strings.HasPrefix(text, row) {
+		row = text
+	} else {
+		row += ": " + text
+	}
+	l.Named = append(l.Named, row)
+}
+
+// maxGap bounds how many rows are tried one by one between two readable parts
+// of a table.
+const maxGap = 1 << 20
+
+// Salvage opens a run as OpenAny does, and beyond that one of which the end was
+// cut off, or the header or the log is lost: a copy in a temporary folder, as long as the
+// file once was, is read then, and removed by Close. It is for Export alone;
+// other methods may say ErrDamaged. Errors: those of OpenAny.
+func Salvage(ctx context.Context, path string) (*Reader, error) {
+	r, err := OpenAny(ctx, path)
+	if !errors.Is(err, ErrDamaged) {
+		return r, err
+	}
+	folder, failed := os.MkdirTemp("", "run-*")
+	if failed != nil {
+		return nil, fault(path, ErrWrite, failed)
+	}
+	copied := filepath.Join(folder, "damaged"+Extension)
+	failed = copyWhole(path, copied)
+	if failed == nil {
+		var db *sql.DB
+		if db, failed = connect(copied, 1, "mode=rw"); failed == nil {
+			if failed = check(ctx, copied, db); failed == nil {
+				unlogged := checkLog(ctx, copied, db) != nil
+				return &Reader{path: path, db: db, temporary: folder, unlogged: unlogged}, nil
+			}
+			failed = errors.Join(failed, db.Close())
+		}
+	}
+	// What was said of the file itself is what a person can use.
+	return nil, errors.Join(err, os.RemoveAll(folder))
+}
+
+// copyWhole copies a run file with its log, and lengthens the copy to what the
+// first page says.
+func copyWhole(from, to string) error {
+	if err := copyPlain(from, to); err != nil {
+		return err
+	}
+	if err := copyPlain(from+"-wal", to+"-wal"); ignoreMissing(err) != nil {
+		return err
+	}
+	f, err := os.OpenFile(to, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(lengthen(f), f.Close())
+}
+
+// lengthen reads the size and number of pages from bytes 16 and 28 of the file.
+func lengthen(f *os.File) error {
+	var first [32]byte
+	if _, err := f.ReadAt(first[:], 0); err != nil {
+		return err
+	}
+	page := int64(binary.BigEndian.Uint16(first[16:]))
+	if page == 1 {
+		page = 64 << 10
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	whole := page * int64(binary.BigEndian.Uint32(first[28:]))
+	if whole <= info.Size() || whole > 64*info.Size()+1<<20 { // the number itself may be damaged
+		return nil
+	}
+	return f.Truncate(whole)
+}
+
+func copyPlain(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return errors.Join(err, in.Close())
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close(), in.Close())
+}
+
+// outcomeKey finds an outcome without its item.
+type outcomeKey struct {
+	oid, seq       int64
+	trial, attempt int
+	id             string
+}
+
+// salvager finds the rows of a damaged file by every way that leads to them:
+// table and index, from the front, from the back, and one by one between.
+// Memory: the keys of all rows.
+type salvager struct {
+	ctx context.Context
+	tx  *sql.Tx
+}
+
+// rows calls scan for each row until the end or the first that cannot be read.
+func (s salvager) rows(query string, scan func(*sql.Rows) error, args ...any) {
+	rows, err := s.tx.QueryContext(s.ctx, query, args...)
+	if err != nil {
+		return
+	}
+	for rows.Next() && scan(rows) == nil {
+	}
+	_ = rows.Close() // damaged, as is known
+}
+
+// numbers walks a table by its integer key from both ends and through the gap.
+func (s salvager) numbers(query, key string, scan func(*sql.Rows) (int64, error)) {
+	front, back := int64(0), int64(0)
+	walk := func(at *int64) func(*sql.Rows) error {
+		return func(rows *sql.Rows) error {
+			n, err := scan(rows)
+			if err == nil {
+				*at = n
+			}
+			return err
+		}
+	}
+	s.rows(query+" ORDER BY "+key, walk(&front))
+	s.rows(query+" ORDER BY "+key+" DESC", walk(&back))
+	if back <= front {
+		return
+	}
+	for n := front + 1; n < back && n-front <= maxGap && s.ctx.Err() == nil; n++ {
+		var none int64
+		s.rows(query+" WHERE "+key+" = ?", walk(&none), n)
+	}
+}
+
+// items returns the ids of all items that can be found, by seq.
+func (s salvager) items() map[int64]string {
+	ids := map[int64]string{}
+	scan := func(rows *sql.Rows) (seq int64, err error) {
+		var id string
+		if err = rows.Scan(&seq, &id); err == nil {
+			ids[seq] = id
+		}
+		return seq, err
+	}
+	indexed := func(rows *sql.Rows) error { _, err := scan(rows); return err }
+	s.numbers("SELECT seq, id FROM item NOT INDEXED", "seq", scan)
+	const index = "SELECT seq, id FROM item INDEXED BY sqlite_autoindex_item_1 ORDER BY id"
+	s.rows(index, indexed)
+	s.rows(index+" DESC", indexed)
+	return ids
+}
+
+// outcomes returns the keys of all outcomes that can be found, by item id,
+// trial and attempt. Those of items that cannot be found have no id.
+func (s salvager) outcomes(ids map[int64]string) []outcomeKey {
+	found := map[int64]outcomeKey{}
+	scan := func(rows *sql.Rows) (int64, error) {
+		var k outcomeKey
+		err := rows.Scan(&k.oid, &k.seq, &k.trial, &k.attempt)
+		if err == nil {
+			k.id = ids[k.seq]
+			found[k.oid] = k
+		}
+		return k.oid, err
+	}
+	indexed := func(rows *sql.Rows) error { _, err := scan(rows); return err }
+	const columns = "SELECT oid, seq, trial, attempt FROM outcome"
+	s.numbers(columns+" NOT INDEXED", "oid", scan)
+	s.rows(columns+" INDEXED BY sqlite_autoindex_outcome_1 ORDER BY seq, trial, attempt", indexed)
+	s.rows(columns+" INDEXED BY sqlite_autoindex_outcome_1 ORDER BY seq DESC, trial DESC, attempt DESC", indexed)
+	keys := make([]outcomeKey, 0, len(found))
+	for _, k := range found {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, outcomeKey.compare)
+	return keys
+}
+
+func (k outcomeKey) compare(l outcomeKey) int {
+	return cmp.Or(cmp.Compare(k.id, l.id), cmp.Compare(k.trial, l.trial), cmp.Compare(k.attempt, l.attempt), cmp.Compare(k.oid, l.oid))
+}
+
+// sum is the checksum of a row: CRC-32C over its values, each with its length
+// and whether it is there. It finds damage, not forgery. A row without one was
+// written by a version that had none, and is not checked.
+type sum uint32
+
+func (s sum) value(b []byte, there bool) sum {
+	var head [9]byte
+	if there {
+		head[0] = 1
+	}
+	binary.LittleEndian.PutUint64(head[1:], uint64(len(b)))
+	table := crc32.MakeTable(crc32.Castagnoli)
+	return sum(crc32.Update(crc32.Update(uint32(s), table, head[:]), table, b))
+}
+
+func (s sum) text(t string) sum { return s.value([]byte(t), true) }
+
+func (s sum) number(n int64, there bool) sum {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], uint64(n))
+	return s.value(b[:], there)
+}
+
+func sumOfItem(id, hash string, input, expected, metadata, source []byte) sum {
+	return sum(0).text(id).text(hash).value(input, true).
+		value(expected, expected != nil).value(metadata, metadata != nil).value(source, source != nil)
+}
+
+// sumOfOutcome has the item's id, not its number, so that an outcome that came
+// to belong to another item is found, and the words that its scores refer to.
+// What changes later (published) is not in it.
+func sumOfOutcome(o outcome.Outcome, started, ended sql.NullInt64, tokens, scores []byte) sum {
+	s := sumOfKey(o).text(string(o.Class)).number(started.Int64, started.Valid).number(ended.Int64, ended.Valid).
+		number(int64(o.Latency), true).value(tokens, len(tokens) > 0).value(scores, len(scores) > 0)
+	if o.CostUSD != nil {
+		s = s.number(int64(math.Float64bits(*o.CostUSD+0)), true) // SQLite keeps no -0
+	}
+	for _, score := range o.Scores {
+		s = s.text(strings.ToValidUTF8(score.Name, "\uFFFD")).text(strings.ToValidUTF8(score.Reason, "\uFFFD"))
+	}
+	return s
+}
+
+func sumOfDetail(o outcome.Outcome, body []byte) sum { return sumOfKey(o).value(body, true) }
+
+func sumOfKey(o outcome.Outcome) sum {
+	return sum(0).text(o.Item).number(int64(o.Trial), true).number(int64(o.Attempt), true)
+}
+
+// is refuses a row whose values are not those that were written.
+func (s sum) is(stored sql.NullInt64, what string) error {
+	if !stored.Valid || stored.Int64 == int64(s) {
+		return nil
+	}
+	return fmt.Errorf("%s is not what was written (its checksum is another)", what)
+}
+
+// matchesHash checks an item by the hash of input and expected output, where
+// that is one of dataset.Hash.
+func matchesHash(item Item) error {
+	if len(item.Hash) != 64 {
+		return nil
+	}
+	hash, err := dataset.Hash(item.Item)
+	if err == nil && hash != item.Hash {
+		err = errors.New("its input or expected output is not what was listed (their hash is another)")
+	}
+	return err
+}
+
+// Checksums came after the first files: the columns may not be there.
+const sqlAddSums = `
+	ALTER TABLE item ADD COLUMN sum INTEGER;
+	ALTER TABLE outcome ADD COLUMN sum INTEGER;
+	ALTER TABLE detail ADD COLUMN sum INTEGER;`
+
+func hasSums(ctx context.Context, q querier) (bool, error) {
+	var n int
+	err := q.QueryRowContext(ctx, "SELECT count(*) FROM pragma_table_info('detail') WHERE name = 'sum'").Scan(&n)
+	return n == 1, err
+}
+
+// sumColumn is the column of a table, or NULL where it is not there.
+func sumColumn(there bool, table string) string {
+	if there {
+		return ", " + table + ".sum"
+	}
+	return ", NULL"
+}
+
+// addSums gives an older file its columns.
+func (t *tx) addSums(ctx context.Context) error {
+	there, err := hasSums(ctx, t.conn)
+	if err != nil || there {
+		return err
+	}
+	return t.exec("BEGIN IMMEDIATE;" + sqlAddSums + "COMMIT;")
+}

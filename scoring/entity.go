@@ -1,0 +1,517 @@
+package scoring
+
+import (
+	"cmp"
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"extraction-experiment/extraction"
+	"extraction-experiment/outcome"
+)
+
+// entityNodes groups the entities of a side that have a name by their names,
+// and within by type. It returns the groups, and the names of each, in the
+// order of the names.
+func (c *call) entityNodes(s *side) ([]node, [][]int) {
+	groups := map[string][]int{}
+	for i, e := range s.entities {
+		if e.name == 0 {
+			continue
+		}
+		var key []byte
+		for _, name := range e.names {
+			key = binary.BigEndian.AppendUint32(key, uint32(name))
+		}
+		groups[string(key)] = append(groups[string(key)], i)
+	}
+	// Numbers of equal width, big end first: the order of the keys is the
+	// order of the names.
+	var nodes []node
+	var namesOf [][]int
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		members := groups[key]
+		nodes = append(nodes, node{pools: c.pools(s, members), size: len(members)})
+		namesOf = append(namesOf, s.entities[members[0]].names)
+	}
+	return nodes, namesOf
+}
+
+// pools splits entities of equal names by type, and sorts equal ones by how
+// they are spelled.
+func (c *call) pools(s *side, members []int) []pool {
+	slices.SortFunc(members, func(i, j int) int {
+		a, b := s.entities[i], s.entities[j]
+		x, y := s.given.Entities[a.index], s.given.Entities[b.index]
+		return cmp.Or(cmp.Compare(a.typ, b.typ), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Type, y.Type), cmp.Compare(i, j))
+	})
+	var pools []pool
+	for len(members) > 0 {
+		typ := s.entities[members[0]].typ
+		n := 1
+		for n < len(members) && s.entities[members[n]].typ == typ {
+			n++
+		}
+		pools = append(pools, pool{typ, members[:n:n]})
+		members = members[n:]
+	}
+	return pools
+}
+
+// entityMatching links and matches the entities of both sides.
+type entityMatching struct {
+	matching
+	expectedNames  [][]int
+	extractedNames [][]int
+	similarities   []similarity // by the detail of a link
+}
+
+func (c *call) matchEntities() *entityMatching {
+	m := &entityMatching{}
+	m.expected, m.expectedNames = c.entityNodes(&c.expected)
+	m.extracted, m.extractedNames = c.entityNodes(&c.extracted)
+	exact := m.exactLinks()
+	m.links = exact
+	if c.options.FuzzyEntities {
+		m.links = append(m.links, c.similarEntities(m, exact)...)
+	}
+	slices.SortFunc(m.links, func(a, b link) int {
+		return cmp.Or(cmp.Compare(a.expected, b.expected), cmp.Compare(a.extracted, b.extracted))
+	})
+	m.solve(&budget{assignAllowance})
+	if m.degraded > 0 {
+		c.warn("entities: %s too many similar names for the best assignment; its best pairs were taken first",
+			counted(m.degraded, "group of names has", "groups of names have"))
+	}
+	return m
+}
+
+// exactLinks links nodes that share a name.
+func (m *entityMatching) exactLinks() []link {
+	byName := map[int]int{}
+	for x, list := range m.extractedNames {
+		byName[list[0]] = x
+	}
+	m.similarities = []similarity{equalNames}
+	var links []link
+	for e, list := range m.expectedNames {
+		for _, name := range list {
+			if x, ok := byName[name]; ok {
+				links = append(links, link{expected: e, extracted: x, exact: true, gain: gain{field + 1, equalNames.ppm()}})
+			}
+		}
+	}
+	return links
+}
+
+// similarEntities links nodes that share no name and have similar ones; the
+// most similar names decide.
+func (c *call) similarEntities(m *entityMatching, exact []link) []link {
+	closedExpected, closedExtracted := closed(m.expected, m.extracted, exact)
+	nodesOf := map[int][]int{}
+	for e, list := range m.expectedNames {
+		if closedExpected[e] {
+			continue
+		}
+		for _, name := range list {
+			nodesOf[name] = append(nodesOf[name], e)
+		}
+	}
+	byName := map[int]int{}
+	for x, list := range m.extractedNames {
+		if !closedExtracted[x] {
+			byName[list[0]] = x
+		}
+	}
+	search := budget{searchAllowance}
+	ours := slices.Sorted(maps.Keys(nodesOf))
+	similar := c.matcher.join(ours, slices.Sorted(maps.Keys(byName)), &search)
+	linked := map[[2]int]bool{}
+	for _, l := range exact {
+		linked[[2]int{l.expected, l.extracted}] = true
+	}
+	best := map[[2]int]similarity{}
+	for _, name := range ours {
+		for _, other := range similar[name] {
+			for _, e := range nodesOf[name] {
+				if !search.spend(edgeCost) {
+					break
+				}
+				key := [2]int{e, byName[other.name]}
+				if known, ok := best[key]; !linked[key] && (!ok || betterThan(other.similarity, known)) {
+					best[key] = other.similarity
+				}
+			}
+		}
+	}
+	if search.exhausted() {
+		c.warn("entities: too many or too long names to compare all of them; from some length on only equal names were matched")
+	}
+	var links []link
+	for key, s := range best {
+		links = append(links, link{expected: key[0], extracted: key[1], gain: gain{1, s.ppm()}, detail: len(m.similarities)})
+		m.similarities = append(m.similarities, s)
+	}
+	return links
+}
+
+// scoreEntities matches the entities, writes matches, misses and groups into
+// the result, and returns the counts.
+func (c *call) scoreEntities(r *Result) *EntityCounts {
+	m := c.matchEntities()
+	counts := &EntityCounts{Expected: int64(len(c.expected.entities)), Extracted: int64(len(c.extracted.entities))}
+	r.Entities = []EntityMatch{}
+	groups := c.newGroups("entity_type")
+	partners := newPartners(len(c.expected.entities), len(c.extracted.entities))
+	for _, p := range m.pairs {
+		match := c.entityMatch(m, p)
+		counts.add(match)
+		partners.pair(p)
+		r.Entities = append(r.Entities, match)
+		if c.expected.entities[p.expected].typ == c.extracted.entities[p.extracted].typ {
+			groups.matched(c.expected.entities[p.expected].typ)
+		}
+	}
+	slices.SortFunc(r.Entities, func(a, b EntityMatch) int { return cmp.Compare(a.ExpectedIndex, b.ExpectedIndex) })
+	for _, e := range c.expected.entities {
+		groups.expected(e.typ)
+	}
+	for _, x := range c.extracted.entities {
+		groups.extracted(x.typ)
+	}
+	r.Groups = append(r.Groups, groups.list()...)
+	r.MissedEntities = c.entityMisses(&c.expected, &c.extracted, partners.ofExpected, partners.ofExtracted)
+	r.SpuriousEntities = c.entityMisses(&c.extracted, &c.expected, partners.ofExtracted, partners.ofExpected)
+	if c.nearest.exhausted() {
+		c.warn("entities: too many misses to look for the nearest of each; the scores are not affected")
+	}
+	return counts
+}
+
+// typed reports whether an expected entity with a name has a type.
+func (c *call) typed() bool {
+	return slices.ContainsFunc(c.expected.entities, func(e entity) bool { return e.name != 0 && e.typ != 0 })
+}
+
+func (n *EntityCounts) add(m EntityMatch) {
+	exact := m.Kind == ExactName || m.Kind == AliasName
+	n.Matched++
+	if exact {
+		n.Exact++
+	}
+	if m.Type != TypeUnjudged {
+		n.TypeJudged++
+	}
+	if m.Type == TypeCorrect {
+		n.TypeCorrect++
+	}
+	if m.Type == TypeCorrect && exact {
+		n.Strict++
+	}
+}
+
+func (c *call) entityMatch(m *entityMatching, p pairing) EntityMatch {
+	e, x := c.expected.entities[p.expected], c.extracted.entities[p.extracted]
+	expected, extracted := c.expected.given.Entities[e.index], c.extracted.given.Entities[x.index]
+	link := m.links[p.link]
+	s := m.similarities[link.detail]
+	kind := FuzzyName
+	switch {
+	case e.name == x.name:
+		kind = ExactName
+	case link.exact:
+		kind = AliasName
+	case s.initials:
+		kind = InitialsName
+	}
+	verdict := TypeWrong
+	switch e.typ {
+	case 0:
+		verdict = TypeUnjudged
+	case x.typ:
+		verdict = TypeCorrect
+	}
+	return EntityMatch{
+		Expected: expected.Name, Extracted: extracted.Name,
+		ExpectedIndex: e.index, ExtractedIndex: x.index,
+		Kind: kind, Similarity: s.value(), Ratio: s.ratio(),
+		Type: verdict, ExpectedType: expected.Type, ExtractedType: extracted.Type,
+	}
+}
+
+func (s similarity) value() float64 { return float64(s.num) / float64(s.den) }
+
+func (s similarity) ratio() outcome.Ratio {
+	return outcome.Ratio{Num: int64(s.num), Den: int64(s.den)}
+}
+
+// partners knows for each member of either side with which one it was matched,
+// -1 for none.
+type partners struct{ ofExpected, ofExtracted []int }
+
+func newPartners(expected, extracted int) partners {
+	p := partners{make([]int, expected), make([]int, extracted)}
+	for i := range p.ofExpected {
+		p.ofExpected[i] = -1
+	}
+	for i := range p.ofExtracted {
+		p.ofExtracted[i] = -1
+	}
+	return p
+}
+
+func (p partners) pair(q pairing) {
+	p.ofExpected[q.expected], p.ofExtracted[q.extracted] = q.extracted, q.expected
+}
+
+// entityMisses explains the entities of one side that have no partner.
+func (c *call) entityMisses(here, there *side, partner, theirPartner []int) []EntityMiss {
+	search := c.newEntitySearch(there, theirPartner)
+	var missed []int
+	for i := range here.entities {
+		if partner[i] < 0 {
+			missed = append(missed, i)
+		}
+	}
+	// By content, so that a search cut short stops at the same place whatever
+	// the order of the list.
+	slices.SortStableFunc(missed, func(i, j int) int {
+		a, b := here.entities[i], here.entities[j]
+		return cmp.Or(slices.Compare(a.names, b.names), cmp.Compare(a.typ, b.typ))
+	})
+	var misses []EntityMiss
+	for _, i := range missed {
+		e := here.entities[i]
+		given := here.given.Entities[e.index]
+		miss := EntityMiss{Index: e.index, Name: given.Name, Type: given.Type}
+		near := search.nearestTo(e)
+		miss.Reason = near.reason
+		if near.member >= 0 {
+			other := there.entities[near.member]
+			theirs := there.given.Entities[other.index]
+			miss.Nearest = &NearestEntity{
+				Index: other.index, Name: theirs.Name, Type: theirs.Type,
+				Similarity: near.similarity.value(), Ratio: near.similarity.ratio(),
+			}
+			if taker := theirPartner[near.member]; taker >= 0 {
+				miss.Nearest.TakenBy = &here.entities[taker].index
+				if here.entities[taker].name == e.name {
+					miss.Reason = ReasonDuplicate
+				}
+			}
+		}
+		misses = append(misses, miss)
+	}
+	slices.SortFunc(misses, func(a, b EntityMiss) int { return cmp.Compare(a.Index, b.Index) })
+	return misses
+}
+
+// near is what comes nearest to a miss.
+type near struct {
+	member     int // -1 for nothing
+	similarity similarity
+	reason     Reason
+}
+
+// entitySearch looks for the nearest entity of one side by name.
+type entitySearch struct {
+	c       *call
+	names   []int       // sorted
+	members map[int]int // by name, the one to show: an unmatched one first
+}
+
+func (c *call) newEntitySearch(there *side, partner []int) *entitySearch {
+	s := &entitySearch{c: c, members: map[int]int{}}
+	better := func(i, j int) bool {
+		if (partner[i] < 0) != (partner[j] < 0) {
+			return partner[i] < 0
+		}
+		a, b := there.entities[i], there.entities[j]
+		x, y := there.given.Entities[a.index], there.given.Entities[b.index]
+		return cmp.Or(slices.Compare(a.names, b.names), cmp.Compare(a.typ, b.typ), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Type, y.Type)) < 0
+	}
+	for i, e := range there.entities {
+		for _, name := range e.names {
+			if known, ok := s.members[name]; !ok || better(i, known) {
+				s.members[name] = i
+			}
+		}
+	}
+	s.names = slices.Sorted(maps.Keys(s.members))
+	return s
+}
+
+// leastNear is the similarity, as a divisor, under which nothing counts as
+// near: a third.
+const leastNear = 3
+
+// nearestTo finds the most similar name of the other side; of equally similar
+// ones the first by its text.
+func (s *entitySearch) nearestTo(e entity) near {
+	best := near{member: -1, reason: ReasonNothingSimilar}
+	if e.name == 0 {
+		best.reason = ReasonEmptyName
+		return best
+	}
+	for _, name := range e.names {
+		if member, ok := s.members[name]; ok {
+			return near{member, equalNames, ReasonTaken}
+		}
+	}
+	bestName, bestOther := 0, 0
+	for _, name := range e.names {
+		for _, other := range s.names {
+			similar, ok := s.closer(name, other, best.similarity)
+			if s.c.nearest.exhausted() {
+				return near{member: -1, reason: ReasonNotSearched}
+			}
+			if ok {
+				best.similarity, best.member, bestName, bestOther = similar, s.members[other], name, other
+			}
+		}
+	}
+	if best.member >= 0 {
+		best.reason = s.c.whyNot(bestName, bestOther, best.similarity)
+	}
+	return best
+}
+
+// closer returns the similarity of two names if it is higher than what is
+// known, and at least a third.
+func (s *entitySearch) closer(a, b int, known similarity) (similarity, bool) {
+	m := s.c.matcher
+	p, q := m.names.profile(a), m.names.profile(b)
+	longer := max(len(p.runes), len(q.runes))
+	limit := min(longer-(longer+leastNear-1)/leastNear, nearestEdits)
+	if known.den > 0 {
+		// (m-d)/m > num/den  ⇔  d < m·(den-num)/den
+		limit = min(limit, (longer*(known.den-known.num)+known.den-1)/known.den-1)
+	}
+	s.c.nearest.spend(1)
+	if leastEdits(p.letters, q.letters) > limit {
+		return similarity{}, false
+	}
+	d, work := m.editor.distance(p.runes, q.runes, limit)
+	s.c.nearest.spend(editCost * work)
+	return similarity{num: longer - d, den: longer}, d >= 0
+}
+
+// whyNot says why two different names did not match: of two similar ones that
+// were free to match one has another partner.
+func (c *call) whyNot(a, b int, s similarity) Reason {
+	similar := s.den-s.num <= c.threshold.maxDistance(s.den)
+	byInitials := c.options.Initials && sameByInitials(c.names.tokensOf(a), c.names.tokensOf(b))
+	switch {
+	case !similar && !byInitials:
+		return ReasonUnderThreshold
+	case !c.options.FuzzyEntities:
+		return ReasonFuzzyOff
+	case c.matcher.digitsDiffer(a, b):
+		return ReasonDigitsDiffer
+	}
+	return ReasonTaken
+}
+
+// Duplicate is a repetition in one list.
+type Duplicate struct {
+	Index int `json:"index"`
+	// Of is the index of the first one of its kind.
+	Of int `json:"of"`
+	// Collapsed says that the repetition was left out of the counts.
+	Collapsed bool `json:"collapsed,omitempty"`
+}
+
+// Duplicates are the repetitions of all lists, found whether or not they are
+// collapsed: entities of equal normalised name and type, and relationships
+// that state the same fact.
+type Duplicates struct {
+	ExpectedEntities       []Duplicate `json:"expected_entities,omitempty"`
+	ExtractedEntities      []Duplicate `json:"extracted_entities,omitempty"`
+	ExpectedRelationships  []Duplicate `json:"expected_relationships,omitempty"`
+	ExtractedRelationships []Duplicate `json:"extracted_relationships,omitempty"`
+}
+
+// Counts returns how many repetitions each list has, by its JSON name with
+// "duplicate_" before it; lists without any are left out.
+func (d Duplicates) Counts() map[string]int64 {
+	counts := map[string]int64{}
+	for name, list := range map[string][]Duplicate{
+		"duplicate_expected_entities":       d.ExpectedEntities,
+		"duplicate_extracted_entities":      d.ExtractedEntities,
+		"duplicate_expected_relationships":  d.ExpectedRelationships,
+		"duplicate_extracted_relationships": d.ExtractedRelationships,
+	} {
+		if len(list) > 0 {
+			counts[name] = int64(len(list))
+		}
+	}
+	return counts
+}
+
+// duplicates finds the repetitions of all four lists.
+func (c *call) duplicates(d *Duplicates) {
+	d.ExpectedEntities = c.repeatedEntities(c.expected.given.Entities)
+	d.ExtractedEntities = c.repeatedEntities(c.extracted.given.Entities)
+	d.ExpectedRelationships = c.repeatedFacts(c.expected.given.Relationships)
+	d.ExtractedRelationships = c.repeatedFacts(c.extracted.given.Relationships)
+	if n := len(d.ExpectedEntities) + len(d.ExpectedRelationships); n > 0 && c.options.Dedupe != Exact {
+		c.warn("expected: %s another; only one of them can match each extracted one", counted(n, "entry repeats", "entries repeat"))
+	}
+}
+
+func (c *call) repeatedEntities(list []extraction.Entity) []Duplicate {
+	first := map[[2]int]int{}
+	var repeated []Duplicate
+	for i, e := range list {
+		key := [2]int{c.names.id(e.Name), c.types.id(e.Type)}
+		if of, ok := first[key]; ok {
+			repeated = append(repeated, Duplicate{i, of, c.options.Dedupe == Exact})
+			continue
+		}
+		first[key] = i
+	}
+	return repeated
+}
+
+func (c *call) repeatedFacts(list []extraction.Relationship) []Duplicate {
+	var repeated []Duplicate
+	for i, of := range c.sameFacts(list) {
+		if of != i {
+			repeated = append(repeated, Duplicate{i, of, c.options.Dedupe == Exact})
+		}
+	}
+	return repeated
+}
+
+// sameFacts returns for each relationship the first one that states the same
+// fact, itself included.
+func (c *call) sameFacts(list []extraction.Relationship) []int {
+	type fact struct {
+		form
+		sourceRef, targetRef string
+	}
+	set := newDisjointSet(len(list))
+	at := map[fact]int{}
+	for i, r := range list {
+		f := fact{c.formOf(r), r.SourceRef, r.TargetRef}
+		if first, ok := at[f]; ok {
+			set.join(first, i)
+			continue
+		}
+		at[f] = i
+	}
+	for f, i := range at {
+		turned := fact{f.swapped(), f.targetRef, f.sourceRef}
+		for _, typ := range c.reversals(f.typ) {
+			turned.typ = typ
+			if j, ok := at[turned]; ok {
+				set.join(i, j)
+			}
+		}
+	}
+	first := make([]int, len(list))
+	for i := range list {
+		first[i] = set.find(i)
+	}
+	return first
+}

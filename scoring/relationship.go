@@ -1,0 +1,517 @@
+package scoring
+
+import (
+	"cmp"
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"extraction-experiment/extraction"
+)
+
+// relationMatching links and matches the relationships of both sides.
+type relationMatching struct {
+	matching
+	c              *call
+	expectedForms  [][]form // by node
+	extractedForms [][]form
+	byForm         map[form]int        // extracted node of a form
+	ends           map[int]bool        // names at the ends of extracted ones
+	similar        map[int][]similarTo // names of expected ends to such names
+	reach          map[int][]similarTo // by expected end, equal names included
+	best           map[[2]int]way      // by pair of nodes
+	ways           []way               // by the detail of a link
+	search         budget
+}
+
+func (c *call) matchRelationships() *relationMatching {
+	m := &relationMatching{c: c, best: map[[2]int]way{}, byForm: map[form]int{}, ends: map[int]bool{}, search: budget{searchAllowance}}
+	m.expected, m.expectedForms = c.statementNodes(&c.expected)
+	m.extracted, m.extractedForms = c.statementNodes(&c.extracted)
+	for x, forms := range m.extractedForms {
+		for _, f := range forms {
+			m.byForm[f] = x
+			m.ends[f.source], m.ends[f.target] = true, true
+		}
+	}
+	m.findExact()
+	m.findOthers()
+	if m.search.exhausted() {
+		c.warn("relationships: too many names or too long ones to compare all of them; some similar ends were not matched")
+	}
+	m.collectLinks()
+	m.solve(&budget{assignAllowance})
+	if m.degraded > 0 {
+		c.warn("relationships: %s too many similar statements for the best assignment; its best pairs were taken first",
+			counted(m.degraded, "group of statements has", "groups of statements have"))
+	}
+	return m
+}
+
+// statementNodes groups the statements of a side that can match by what they
+// say, in the order of their forms.
+func (c *call) statementNodes(s *side) ([]node, [][]form) {
+	groups := map[string][]int{}
+	for i, r := range s.relationships {
+		if first := r.forms[0]; first.source == 0 || first.target == 0 || first.typ == 0 {
+			continue
+		}
+		var key []byte
+		for _, f := range r.forms {
+			for _, id := range []int{f.source, f.typ, f.target} {
+				key = binary.BigEndian.AppendUint32(key, uint32(id))
+			}
+		}
+		groups[string(key)] = append(groups[string(key)], i)
+	}
+	var nodes []node
+	var forms [][]form
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		members := groups[key]
+		slices.SortFunc(members, func(i, j int) int {
+			a, b := s.given.Relationships[s.relationships[i].index], s.given.Relationships[s.relationships[j].index]
+			return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Target, b.Target), cmp.Compare(i, j))
+		})
+		nodes = append(nodes, node{pools: []pool{{0, members}}, size: len(members)})
+		forms = append(forms, s.relationships[members[0]].forms)
+	}
+	return nodes, forms
+}
+
+// findExact finds the exact ways; equal statements make up most of a good
+// extraction, and need no search.
+func (m *relationMatching) findExact() {
+	m.reach = map[int][]similarTo{}
+	for e := range m.expected {
+		m.findWays(e, true, nil)
+	}
+}
+
+// findOthers finds the other ways, for the statements that exact ones do not
+// use up.
+func (m *relationMatching) findOthers() {
+	m.collectLinks()
+	closedExpected, closedExtracted := closed(m.expected, m.extracted, m.links)
+	if m.c.options.FuzzyRelationships {
+		m.joinEnds(closedExpected, closedExtracted)
+	}
+	m.reach = map[int][]similarTo{}
+	for e := range m.expected {
+		if !closedExpected[e] {
+			m.findWays(e, false, closedExtracted)
+		}
+	}
+}
+
+// joinEnds finds the similar names among the ends of open statements.
+func (m *relationMatching) joinEnds(closedExpected, closedExtracted []bool) {
+	ours, theirs := map[int]bool{}, map[int]bool{}
+	for e, forms := range m.expectedForms {
+		if closedExpected[e] {
+			continue
+		}
+		for _, f := range forms {
+			for _, end := range []int{f.source, f.target} {
+				for _, name := range m.c.aliasing.names(end) {
+					ours[name] = true
+				}
+			}
+		}
+	}
+	for x, forms := range m.extractedForms {
+		if closedExtracted[x] {
+			continue
+		}
+		for _, f := range forms {
+			theirs[f.source], theirs[f.target] = true, true
+		}
+	}
+	m.similar = m.c.matcher.join(slices.Sorted(maps.Keys(ours)), slices.Sorted(maps.Keys(theirs)), &m.search)
+}
+
+// findWays notes the best way from one expected statement to each extracted
+// one.
+func (m *relationMatching) findWays(e int, exactOnly bool, closedExtracted []bool) {
+	for _, f := range m.expectedForms[e] {
+		// The same words are found whatever the budget.
+		if x, ok := m.byForm[f]; ok && exactOnly {
+			m.note(e, x, similarTo{f.source, equalNames}, similarTo{f.target, equalNames}, false)
+		}
+		source, target := m.reachable(f.source), m.reachable(f.target)
+		try := func(typ int, swapped, inverse bool) {
+			for _, s := range source {
+				for _, t := range target {
+					if !m.search.spend(20) {
+						return
+					}
+					wanted := form{s.name, typ, t.name}
+					if swapped {
+						wanted = wanted.swapped()
+					}
+					x, ok := m.byForm[wanted]
+					if !ok || closedExtracted != nil && closedExtracted[x] {
+						continue
+					}
+					m.note(e, x, s, t, inverse)
+				}
+			}
+		}
+		try(f.typ, false, false)
+		if m.c.symmetric[m.c.types.texts[f.typ]] {
+			try(f.typ, true, false)
+		}
+		if exactOnly {
+			continue
+		}
+		for _, typ := range m.c.inverses(f.typ) {
+			try(typ, true, true)
+		}
+	}
+}
+
+func (m *relationMatching) note(e, x int, s, t similarTo, inverse bool) {
+	w := way{source: s.similarity, target: t.similarity}
+	w.kind, w.rank = matchTypeOf(inverse, s.similarity == equalNames && t.similarity == equalNames)
+	key := [2]int{e, x}
+	known, ok := m.best[key]
+	if !ok && !m.search.spend(edgeCost) && w.kind != ExactMatch {
+		return
+	}
+	if !ok || w.betterThan(known) {
+		m.best[key] = w
+	}
+}
+
+// reachable returns the names at extracted ends that an expected end may be
+// matched with: equal to one of its names, or similar to one. It costs in
+// proportion to the names; where the budget is used up, the end itself is
+// still compared.
+func (m *relationMatching) reachable(end int) []similarTo {
+	if list, known := m.reach[end]; known {
+		return list
+	}
+	names := m.c.aliasing.names(end)
+	if !m.search.spend(len(names)) {
+		return []similarTo{{end, equalNames}}
+	}
+	var list []similarTo
+	for _, name := range names {
+		if m.ends[name] {
+			list = append(list, similarTo{name, equalNames})
+		}
+		list = append(list, m.similar[name]...)
+	}
+	m.search.spend(20 * len(list))
+	list = bestOfEach(list)
+	m.reach[end] = list
+	return list
+}
+
+// collectLinks makes links of the ways found so far.
+func (m *relationMatching) collectLinks() {
+	m.links, m.ways = nil, nil
+	for key, w := range m.best {
+		m.links = append(m.links, link{expected: key[0], extracted: key[1], exact: w.kind == ExactMatch, gain: w.gain(), detail: len(m.ways)})
+		m.ways = append(m.ways, w)
+	}
+	slices.SortFunc(m.links, func(a, b link) int {
+		return cmp.Or(cmp.Compare(a.expected, b.expected), cmp.Compare(a.extracted, b.extracted))
+	})
+}
+
+// scoreRelationships matches the relationships, writes matches, misses and
+// groups into the result, and returns the counts.
+func (c *call) scoreRelationships(r *Result) *RelationshipCounts {
+	m := c.matchRelationships()
+	expected, extracted := c.expected.relationships, c.extracted.relationships
+	counts := &RelationshipCounts{Expected: int64(len(expected)), Extracted: int64(len(extracted))}
+	r.Relationships = []RelationshipMatch{}
+	groups := c.newGroups("relationship_type")
+	partners := newPartners(len(expected), len(extracted))
+	for _, p := range m.pairs {
+		w := m.ways[m.links[p.link].detail]
+		counts.add(w.kind)
+		partners.pair(p)
+		r.Relationships = append(r.Relationships, c.relationshipMatch(p, w))
+	}
+	slices.SortFunc(r.Relationships, func(a, b RelationshipMatch) int { return cmp.Compare(a.ExpectedIndex, b.ExpectedIndex) })
+	for _, e := range expected {
+		groups.expected(e.forms[0].typ)
+	}
+	for i, x := range extracted {
+		// What matched by an inverse type stands in the group of that type.
+		typ := x.forms[0].typ
+		if e := partners.ofExtracted[i]; e >= 0 {
+			typ = expected[e].forms[0].typ
+			groups.matched(typ)
+		}
+		groups.extracted(typ)
+	}
+	r.Groups = append(r.Groups, groups.list()...)
+	r.MissedRelationships = c.relationshipMisses(m, &c.expected, &c.extracted, partners.ofExpected, partners.ofExtracted)
+	r.SpuriousRelationships = c.relationshipMisses(m, &c.extracted, &c.expected, partners.ofExtracted, partners.ofExpected)
+	return counts
+}
+
+func (n *RelationshipCounts) add(kind MatchType) {
+	n.Correct++
+	switch kind {
+	case ExactMatch:
+		n.Exact++
+	case InverseMatch:
+		n.Inverse++
+	case FuzzyMatch:
+		n.Fuzzy++
+	case InverseFuzzyMatch:
+		n.InverseFuzzy++
+	}
+}
+
+func (c *call) relationshipMatch(p pairing, w way) RelationshipMatch {
+	e, x := c.expected.relationships[p.expected], c.extracted.relationships[p.extracted]
+	return RelationshipMatch{
+		Expected:         statementOf(c.expected.given.Relationships[e.index]),
+		Extracted:        statementOf(c.extracted.given.Relationships[x.index]),
+		ExpectedIndex:    e.index,
+		ExtractedIndex:   x.index,
+		MatchType:        w.kind,
+		SourceSimilarity: w.source.value(),
+		TargetSimilarity: w.target.value(),
+		SourceRatio:      w.source.ratio(),
+		TargetRatio:      w.target.ratio(),
+	}
+}
+
+// statementOf shows a relationship as it was given; an end that refers to
+// nothing shows the reference.
+func statementOf(r extraction.Relationship) Statement {
+	return Statement{
+		Source: cmp.Or(r.Source, r.SourceRef),
+		Type:   r.Type,
+		Target: cmp.Or(r.Target, r.TargetRef),
+	}
+}
+
+// relationshipMisses explains the relationships of one side that have no
+// partner.
+func (c *call) relationshipMisses(m *relationMatching, here, there *side, partner, theirPartner []int) []RelationshipMiss {
+	search := newStatementSearch(c, m, here, there, theirPartner)
+	var missed []int
+	for i := range here.relationships {
+		if partner[i] < 0 {
+			missed = append(missed, i)
+		}
+	}
+	slices.SortStableFunc(missed, func(i, j int) int {
+		return here.relationships[i].forms[0].compare(here.relationships[j].forms[0])
+	})
+	left := budget{nearestAllowance}
+	var misses []RelationshipMiss
+	for _, i := range missed {
+		r := here.relationships[i]
+		given := here.given.Relationships[r.index]
+		miss := RelationshipMiss{Index: r.index, Statement: statementOf(given)}
+		f := r.forms[0]
+		switch {
+		case given.Dangling():
+			miss.Reason = ReasonDangling
+		case f.source == 0 || f.target == 0:
+			miss.Reason = ReasonEmptyEnd
+		case f.typ == 0:
+			miss.Reason = ReasonEmptyType
+		default:
+			search.explain(&miss, f, &left)
+		}
+		misses = append(misses, miss)
+	}
+	if left.exhausted() {
+		c.warn("%s relationships: too many misses to look for the nearest of each; the scores are not affected", here.word)
+	}
+	slices.SortFunc(misses, func(a, b RelationshipMiss) int { return cmp.Compare(a.Index, b.Index) })
+	return misses
+}
+
+func (f form) compare(g form) int {
+	return slices.Compare([]int{f.source, f.typ, f.target}, []int{g.source, g.typ, g.target})
+}
+
+// statementSearch looks for the nearest statement of the other side among
+// those that share an end.
+type statementSearch struct {
+	c           *call
+	here, there *side
+	partner     []int         // of there
+	byEnd       map[int][]int // members of there, by the names of their ends
+	similar     map[int][]int // names that are similar enough, both ways
+}
+
+func newStatementSearch(c *call, m *relationMatching, here, there *side, partner []int) *statementSearch {
+	s := &statementSearch{c: c, here: here, there: there, partner: partner, byEnd: map[int][]int{}, similar: map[int][]int{}}
+	for i, r := range there.relationships {
+		for _, name := range sortedSet([]int{r.forms[0].source, r.forms[0].target}) {
+			if name != 0 {
+				s.byEnd[name] = append(s.byEnd[name], i)
+			}
+		}
+	}
+	for name, list := range m.similar {
+		for _, other := range list {
+			s.similar[name] = append(s.similar[name], other.name)
+			s.similar[other.name] = append(s.similar[other.name], name)
+		}
+	}
+	return s
+}
+
+// candidate is how near a statement of the other side comes.
+type candidate struct {
+	member         int
+	reason         Reason
+	rank           int // of the reason, the nearest first
+	free           bool
+	source, target similarity
+	form           form
+	given          Statement
+}
+
+func (a candidate) nearerThan(b candidate) bool {
+	if a.rank != b.rank {
+		return a.rank < b.rank
+	}
+	x, y := a.source.ppm()+a.target.ppm(), b.source.ppm()+b.target.ppm()
+	if x != y {
+		return x > y
+	}
+	if a.free != b.free {
+		return a.free
+	}
+	return cmp.Or(a.form.compare(b.form), cmp.Compare(a.given.Source, b.given.Source),
+		cmp.Compare(a.given.Type, b.given.Type), cmp.Compare(a.given.Target, b.given.Target)) < 0
+}
+
+// explain writes the reason and the nearest statement into a miss.
+func (s *statementSearch) explain(miss *RelationshipMiss, f form, left *budget) {
+	best := candidate{member: -1, reason: ReasonNothingSimilar}
+	seen := map[int]bool{}
+	related := s.related(f)
+	left.spend(len(related))
+	for _, name := range related {
+		for _, i := range s.byEnd[name] {
+			if !left.spend(50) {
+				miss.Reason = ReasonNotSearched
+				return
+			}
+			if seen[i] {
+				continue
+			}
+			seen[i] = true
+			if c, ok := s.judge(f, i, left); ok && (best.member < 0 || c.nearerThan(best)) {
+				best = c
+			}
+		}
+	}
+	miss.Reason = best.reason
+	if best.member < 0 {
+		return
+	}
+	other := s.there.relationships[best.member]
+	miss.Nearest = &NearestRelationship{
+		Index: other.index, Statement: statementOf(s.there.given.Relationships[other.index]),
+		SourceSimilarity: best.source.value(), TargetSimilarity: best.target.value(),
+	}
+	taker := s.partner[best.member]
+	if taker < 0 {
+		return
+	}
+	miss.Nearest.TakenBy = &s.here.relationships[taker].index
+	if best.reason == ReasonTaken && s.here.relationships[taker].forms[0] == f {
+		miss.Reason = ReasonDuplicate
+	}
+}
+
+// related returns the names of either end and those similar to them, sorted.
+func (s *statementSearch) related(f form) []int {
+	var all []int
+	for _, end := range []int{f.source, f.target} {
+		for _, name := range s.c.aliasing.names(end) {
+			all = append(append(all, name), s.similar[name]...)
+		}
+	}
+	return sortedSet(all)
+}
+
+// judge says how near statement i of the other side comes to a form.
+func (s *statementSearch) judge(f form, i int, left *budget) (candidate, bool) {
+	g := s.there.relationships[i].forms[0]
+	sameType := f.typ == g.typ
+	symmetric := sameType && s.c.symmetric[s.c.types.texts[f.typ]]
+	inverse := slices.Contains(s.c.inverses(f.typ), g.typ)
+	straight := candidate{source: s.ends(f.source, g.source, left), target: s.ends(f.target, g.target, left)}
+	crossed := candidate{source: s.ends(f.source, g.target, left), target: s.ends(f.target, g.source, left)}
+	consider := func(c *candidate, right bool) {
+		c.member, c.form, c.free = i, g, s.partner[i] < 0
+		c.given = statementOf(s.there.given.Relationships[s.there.relationships[i].index])
+		switch agree, both := s.holds(c.source)+s.holds(c.target), 2; {
+		case agree == both && right:
+			c.reason, c.rank = s.whyNot(*c), 1
+		case agree == both && (sameType || inverse):
+			c.reason, c.rank = ReasonWrongDirection, 2
+		case agree == both:
+			c.reason, c.rank = ReasonWrongType, 3
+		case agree == 1 && right:
+			c.reason, c.rank = ReasonWrongEnd, 4
+		default:
+			c.member = -1
+		}
+	}
+	consider(&straight, sameType)
+	consider(&crossed, symmetric || inverse)
+	switch {
+	case straight.member < 0:
+		return crossed, crossed.member >= 0
+	case crossed.member < 0 || straight.rank < crossed.rank ||
+		straight.rank == crossed.rank && straight.source.ppm()+straight.target.ppm() >= crossed.source.ppm()+crossed.target.ppm():
+		return straight, true
+	}
+	return crossed, true
+}
+
+// whyNot says why a statement that could match did not.
+func (s *statementSearch) whyNot(c candidate) Reason {
+	if !s.c.options.FuzzyRelationships && (c.source != equalNames || c.target != equalNames) {
+		return ReasonFuzzyOff
+	}
+	return ReasonTaken
+}
+
+// holds is 1 where two ends are similar enough to be one.
+func (s *statementSearch) holds(e similarity) int {
+	if e == equalNames || e.initials || e.den > 0 && e.den-e.num <= s.c.threshold.maxDistance(e.den) {
+		return 1
+	}
+	return 0
+}
+
+// ends returns the similarity of an end to an end of the other side, 0 where
+// it is less than a third. Aliases make ends equal and are not compared
+// otherwise.
+func (s *statementSearch) ends(a, b int, left *budget) similarity {
+	if _, alias := slices.BinarySearch(s.c.aliasing.names(a), b); alias {
+		return equalNames
+	}
+	m := s.c.matcher
+	if b == 0 || m.digitsDiffer(a, b) {
+		return similarity{den: 1}
+	}
+	if s.c.options.Initials && sameByInitials(m.names.tokensOf(a), m.names.tokensOf(b)) {
+		return byInitials
+	}
+	p, q := m.names.profile(a), m.names.profile(b)
+	longer := max(len(p.runes), len(q.runes))
+	d, work := m.editor.distance(p.runes, q.runes, min(longer-(longer+leastNear-1)/leastNear, nearestEdits))
+	left.spend(editCost * work)
+	if d < 0 {
+		return similarity{den: 1}
+	}
+	return similarity{num: longer - d, den: longer}
+}

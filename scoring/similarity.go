@@ -1,0 +1,271 @@
+package scoring
+
+import (
+	"cmp"
+	"slices"
+)
+
+// similarity is how much alike two names are: num/den, 1 when equal.
+type similarity struct {
+	num, den int
+	initials bool // the initials rule decided
+}
+
+var equalNames = similarity{num: 1, den: 1}
+
+// byInitials is the similarity that the initials rule gives.
+var byInitials = similarity{num: 9, den: 10, initials: true}
+
+// ppm is the similarity in millionths, rounded down: what is added up when
+// pairs are chosen.
+func (s similarity) ppm() int64 { return int64(s.num) * 1_000_000 / int64(s.den) }
+
+func (s similarity) less(t similarity) bool {
+	return int64(s.num)*int64(t.den) < int64(t.num)*int64(s.den)
+}
+
+// betterThan prefers the higher similarity, and of equal ones the one that
+// needs no initials.
+func betterThan(s, t similarity) bool {
+	return t.less(s) || !s.less(t) && t.initials && !s.initials
+}
+
+// matcher finds names that are similar enough. It is not safe for concurrent
+// use.
+type matcher struct {
+	names       *names
+	threshold   threshold
+	initials    bool
+	digitsEqual bool
+	editor      editor
+}
+
+// similarTo is one name that is similar to another, but not equal.
+type similarTo struct {
+	name int
+	similarity
+}
+
+// key is the part of a profile that rules most pairs out; keys lie next to each
+// other in memory, because very many pairs are looked at.
+type key struct {
+	letters uint64
+	length  int
+	name    int
+}
+
+// keysOf returns the keys of names, from the shortest name to the longest.
+func (m *matcher) keysOf(list []int) []key {
+	keys := make([]key, 0, len(list))
+	for _, name := range list {
+		p := m.names.profile(name)
+		keys = append(keys, key{p.letters, len(p.runes), name})
+	}
+	slices.SortFunc(keys, func(p, q key) int {
+		return cmp.Or(cmp.Compare(p.length, q.length), cmp.Compare(p.name, q.name))
+	})
+	return keys
+}
+
+// join returns, for each name of a, the names of b that are similar enough, in
+// the order of their numbers. Equal names are left out.
+//
+// Names are taken from the shortest to the longest, and only names whose
+// length allows a match are looked at. If the budget runs out, what was found
+// until then is returned.
+func (m *matcher) join(a, b []int, left *budget) map[int][]similarTo {
+	found := map[int][]similarTo{}
+	ours, theirs := m.keysOf(a), m.keysOf(b)
+	byLast := m.byLastToken(theirs)
+	from, to := 0, 0
+	for _, k := range ours {
+		for from < len(theirs) && theirs[from].length < k.length-m.threshold.maxDistance(k.length) {
+			from++
+		}
+		for to < len(theirs) && theirs[to].length-max(0, m.threshold.maxDistance(theirs[to].length)) <= k.length {
+			to++
+		}
+		if from < to {
+			m.compare(k, theirs[from:to], found, left)
+		}
+		m.compareInitials(k.name, byLast, found, left)
+		if list, ok := found[k.name]; ok {
+			found[k.name] = bestOfEach(list)
+		}
+		if left.exhausted() {
+			break
+		}
+	}
+	return found
+}
+
+// compare finds the names among others, sorted by length, that are similar to
+// one by edit distance.
+func (m *matcher) compare(k key, others []key, found map[int][]similarTo, left *budget) {
+	if !left.spend(len(others)) {
+		return
+	}
+	length, limit := -1, 0
+	for i := range others {
+		other := &others[i]
+		if other.length != length {
+			length = other.length
+			limit = m.threshold.maxDistance(max(length, k.length))
+		}
+		if leastEdits(k.letters, other.letters) > limit || other.name == k.name {
+			continue
+		}
+		if s, ok := m.plain(k.name, other.name, limit, left); ok && left.spend(edgeCost) {
+			found[k.name] = append(found[k.name], similarTo{other.name, s})
+		}
+		if left.exhausted() {
+			return
+		}
+	}
+}
+
+// plain returns the similarity of two different names by edit distance, if it
+// is within the limit.
+func (m *matcher) plain(a, b, limit int, left *budget) (similarity, bool) {
+	if m.digitsDiffer(a, b) || !left.covers(limit) {
+		return similarity{}, false
+	}
+	p, q := m.names.profile(a), m.names.profile(b)
+	d, work := m.editor.distance(p.runes, q.runes, limit)
+	left.spend(editCost * work)
+	longer := max(len(p.runes), len(q.runes))
+	return similarity{num: longer - d, den: longer}, d >= 0
+}
+
+func (m *matcher) digitsDiffer(a, b int) bool {
+	return m.digitsEqual && m.names.digitsOf(a) != m.names.digitsOf(b)
+}
+
+// bestOfEach sorts by name and keeps the highest similarity of each.
+func bestOfEach(list []similarTo) []similarTo {
+	slices.SortFunc(list, func(s, t similarTo) int {
+		if s.name != t.name {
+			return s.name - t.name
+		}
+		switch {
+		case betterThan(s.similarity, t.similarity):
+			return -1
+		case betterThan(t.similarity, s.similarity):
+			return 1
+		}
+		return 0
+	})
+	return slices.CompactFunc(list, func(s, t similarTo) bool { return s.name == t.name })
+}
+
+// editor computes edit distances. It keeps its working memory between calls
+// and is not safe for concurrent use.
+type editor struct{ previous, current []int }
+
+// unreached marks a diagonal that no path of so few edits gets to.
+const unreached = -1 << 30
+
+// distance returns the Levenshtein distance of a and b (insertions, deletions
+// and substitutions of code points, each 1) if it is at most limit, or -1 if
+// it is larger; and how many steps that took.
+//
+// It follows, for 0, 1, 2 … edits, how far along each diagonal of the edit
+// matrix one can get (Ukkonen 1985), and gives up after limit edits. That
+// takes about limit² steps, and at most (2·limit+1)·max(len(a), len(b)) where
+// a and b repeat themselves; a library without a limit fills the whole matrix,
+// which is 12.7 s for two names of 70,000 code points.
+func (ed *editor) distance(a, b []rune, limit int) (int, int) {
+	a, b = trimCommon(a, b)
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	goal := len(b) - len(a) // the diagonal on which the last cell lies
+	limit = min(limit, len(b))
+	if goal > limit {
+		return -1, 1
+	}
+	if len(a) == 0 {
+		return len(b), 1
+	}
+	ed.reserve(2*limit + 5)
+	previous, current := ed.previous, ed.current
+	zero := limit + 2 // where diagonal 0 is kept
+	work := 1
+	for edits := 0; edits <= limit; edits++ {
+		// A diagonal further from the goal than edits are left cannot end there.
+		low := max(-edits, goal-(limit-edits))
+		high := min(edits, goal+(limit-edits))
+		for _, d := range [...]int{low - 2, low - 1, high + 1, high + 2} {
+			if at := zero + d; at >= 0 && at < len(current) {
+				current[at] = unreached
+			}
+		}
+		for d := low; d <= high; d++ {
+			i := 0
+			if edits > 0 {
+				at := zero + d
+				i = max(previous[at]+1, previous[at-1], previous[at+1]+1)
+				i = min(i, len(a), len(b)-d)
+			}
+			start := i
+			for i >= 0 && i < len(a) && i+d < len(b) && a[i] == b[i+d] {
+				i++
+			}
+			work += 1 + max(i-start, 0)
+			current[zero+d] = i
+			if d == goal && i == len(a) {
+				return edits, work
+			}
+		}
+		previous, current = current, previous
+	}
+	return -1, work
+}
+
+// reserve makes room for n diagonals and forgets what was there.
+func (ed *editor) reserve(n int) {
+	if cap(ed.previous) < n {
+		ed.previous, ed.current = make([]int, n), make([]int, n)
+	}
+	ed.previous, ed.current = ed.previous[:n], ed.current[:n]
+	for i := range n {
+		ed.previous[i], ed.current[i] = unreached, unreached
+	}
+}
+
+// trimCommon drops what a and b begin and end with in common; it never
+// contributes to the distance.
+func trimCommon(a, b []rune) ([]rune, []rune) {
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return a, b
+}
+
+// disjointSet keeps things in groups that can be joined.
+type disjointSet struct{ parent []int }
+
+func newDisjointSet(n int) *disjointSet {
+	parent := make([]int, n)
+	for i := range parent {
+		parent[i] = i
+	}
+	return &disjointSet{parent}
+}
+
+func (d *disjointSet) find(i int) int {
+	for d.parent[i] != i {
+		d.parent[i] = d.parent[d.parent[i]]
+		i = d.parent[i]
+	}
+	return i
+}
+
+// join puts both into one group; its root is the smaller of the two roots.
+func (d *disjointSet) join(i, j int) {
+	i, j = d.find(i), d.find(j)
+	d.parent[max(i, j)] = min(i, j)
+}

@@ -1,0 +1,206 @@
+package tracking
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+)
+
+// The stages of a flight, in their order.
+const (
+	linked = iota
+	traced
+	scored
+	stages
+)
+
+// flight is a round on its way: its outcomes go through links, spans and scores, so
+// that a slow server is asked for the links of one round, the spans of another and
+// the scores of a third at the same time. Spans and scores go behind those of the
+// round before; so do links, but for the last round, which does not wait for them.
+type flight struct {
+	*Publisher
+	header   outcome.Header
+	builders map[int]builder
+	batch    []runstore.Pending // the outcomes of the round
+	opened   []runstore.Pending // those whose trial has an experiment id
+	// incomplete names outcomes of which not all scores were taken.
+	incomplete map[int64]bool
+
+	left   [stages]chan struct{} // closed when it has left the stage
+	errs   [stages]error         // to be read behind it
+	before *flight               // nil for the first
+}
+
+// launch sends a round on its way.
+func (p *Publisher) launch(ctx context.Context, batch []runstore.Pending) {
+	f := &flight{Publisher: p, header: p.header, builders: p.builders, batch: batch, before: p.flights.newest()}
+	for _, o := range batch {
+		if _, ok := f.builders[o.Trial]; ok {
+			f.opened = append(f.opened, o)
+		}
+	}
+	for stage := range f.left {
+		f.left[stage] = make(chan struct{})
+	}
+	p.flights = append(p.flights, f)
+	go f.fly(ctx)
+}
+
+// fly goes through the stages. Behind one that failed the others are skipped. When
+// links may start, round decides.
+func (f *flight) fly(ctx context.Context) {
+	failed := false
+	for stage, send := range [stages]func(context.Context) error{f.links, f.traces, f.scores} {
+		if f.before != nil && stage != linked {
+			<-f.before.left[stage]
+		}
+		if !failed {
+			f.errs[stage] = send(ctx)
+			failed = f.errs[stage] != nil
+		}
+		close(f.left[stage])
+	}
+	f.before = nil
+}
+
+// flights are the rounds on their way, in their order.
+type flights []*flight
+
+func (all flights) newest() *flight {
+	if len(all) == 0 {
+		return nil
+	}
+	return all[len(all)-1]
+}
+
+// last is the number of the last outcome on its way; 0 without one.
+func (all flights) last() int64 {
+	f := all.newest()
+	if f == nil {
+		return 0
+	}
+	return f.batch[len(f.batch)-1].OID
+}
+
+// clear waits until another may start, the links of the newest being there and no
+// more than two of them on their way, or until the run finishes, and reports whether
+// those links did not fail.
+func (all flights) clear(finished <-chan struct{}) bool {
+	f := all.newest()
+	if f == nil {
+		return true
+	}
+	awaited := []chan struct{}{f.left[linked]}
+	if n := len(all) - stages; n >= 0 {
+		awaited = append(awaited, all[n].left[scored])
+	}
+	for _, left := range awaited {
+		select {
+		case <-left:
+		case <-finished:
+		}
+	}
+	return !isClosed(f.left[linked]) || f.errs[linked] == nil
+}
+
+// settle waits until all have arrived, or until the run finishes.
+func (all flights) settle(finished <-chan struct{}) {
+	if f := all.newest(); f != nil {
+		select {
+		case <-f.left[scored]:
+		case <-finished:
+		}
+	}
+}
+
+// arrive takes out those that have arrived: how many of their outcomes are
+// published or set aside, and what went wrong.
+func (p *Publisher) arrive() (finished int, err error) {
+	var problems []error
+	for len(p.flights) > 0 && isClosed(p.flights[0].left[scored]) {
+		f := p.flights[0]
+		p.flights = p.flights[1:]
+		problems = append(problems, f.errs[:]...)
+		if f.errs[linked] == nil && f.errs[traced] == nil {
+			finished += p.count(f)
+		}
+	}
+	return finished, errors.Join(problems...)
+}
+
+// land waits until all have arrived, and adds them to what a round did.
+func (p *Publisher) land(done progress, problem error) (progress, error) {
+	for _, f := range p.flights {
+		<-f.left[scored]
+	}
+	finished, err := p.arrive()
+	done.finished += finished
+	return done, errors.Join(problem, err)
+}
+
+// count tells how many outcomes are published, and returns how many of a flight are
+// published or set aside.
+func (p *Publisher) count(f *flight) (finished int) {
+	for _, o := range f.batch {
+		switch {
+		case p.refused.has(o.OID):
+			finished++
+		case !f.incomplete[o.OID]:
+			finished++
+			p.sent++
+		}
+	}
+	p.cfg.Published(p.sent)
+	p.cfg.Log.Debug("published", "outcomes", len(f.batch), "in all", p.sent)
+	return finished
+}
+
+// wait returns after d (0 is for ever), on a commit, or when the run finishes.
+func (p *Publisher) wait(ctx context.Context, d time.Duration, more, finished <-chan struct{}) {
+	var after <-chan time.Time
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		after = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-after:
+	case <-more:
+	case <-finished:
+	}
+}
+
+// fill waits until another round is worth its requests, or the run finishes; began is
+// when the last one did, or when something came after a pause.
+func (p *Publisher) fill(ctx context.Context, began time.Time) {
+	if left := time.Until(began.Add(stride)); left > 0 {
+		p.wait(ctx, left, nil, p.finished)
+	}
+	for ctx.Err() == nil && !isClosed(p.finished) {
+		more := p.cfg.Run.Changed()
+		left := time.Until(began.Add(linger))
+		n, err := p.cfg.Run.Waiting(ctx, p.read, many)
+		if err != nil || n >= many || left <= 0 {
+			return // the round meets the error again
+		}
+		p.wait(ctx, left, more, p.finished)
+	}
+}
+
+func pause(failures int) time.Duration {
+	return min(firstPause<<min(failures-1, 10), maxPause)
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,452 @@
+// Package tracking is the standing of a run in Langfuse: Dataset lists the
+// items of a Langfuse dataset for a run, Publisher carries what a run file holds
+// into Langfuse, and Verify reads it back and compares. Nothing else of the
+// project writes runs there.
+//
+// What is sent is a pure function of the header, the experiment id and the
+// outcome: ids are derived, times are those of the run file. Sending anything
+// twice therefore changes nothing that a reader sees, and publishing, resuming
+// and repairing are the same call:
+//
+//	p, err := tracking.NewPublisher(tracking.Config{Client: client, Run: run, …})
+//	err = p.Follow(ctx, finished) // returns when all is sent, or cannot be
+//	verdict, err := tracking.Verify(ctx, tracking.VerifyConfig{Client: client, Run: run.Reader, …})
+//
+// Repair takes acknowledgements of what Langfuse does not have back in the run
+// file, and publishes.
+package tracking
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+	"extraction-experiment/scoring"
+)
+
+// identity derives every id of one outcome from the run, so that whatever is
+// sent again is the same thing again.
+type identity struct {
+	runUID  string
+	item    string
+	trial   int
+	attempt int
+}
+
+func identify(h outcome.Header, o outcome.Outcome) identity {
+	return identity{h.RunUID, o.Item, o.Trial, o.Attempt}
+}
+
+// trace returns the id of the outcome's trace: 32 hexadecimal digits.
+func (id identity) trace() string { return id.derive(16, "trace") }
+
+// span returns the id of a span of the trace: position 0 is the root, call i
+// has position i+1. 16 hexadecimal digits.
+func (id identity) span(position int) string { return id.derive(8, "span", strconv.Itoa(position)) }
+
+// score returns the id of the score of that name: 32 hexadecimal digits.
+func (id identity) score(name string) string { return id.derive(16, "score", name) }
+
+func (id identity) derive(bytes int, what ...string) string {
+	parts := append([]string{id.runUID, strconv.Itoa(id.trial), id.item, strconv.Itoa(id.attempt)}, what...)
+	return digest(bytes, parts...)
+}
+
+// digest hashes parts so that no two lists of parts meet, whatever they contain.
+func digest(bytes int, parts ...string) string {
+	text, err := json.Marshal(parts)
+	if err != nil { // a list of strings always encodes
+		panic(err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:bytes])
+}
+
+// maxAttempts bounds for how many attempts ids are computed anew.
+const maxAttempts = 1000
+
+// scoreOfAny returns a function that reports whether an id is that of a score
+// of the outcome's item, in any attempt up to this one. It computes when asked:
+// almost nobody asks.
+func scoreOfAny(h outcome.Header, o outcome.Outcome) func(id string) bool {
+	var known map[string]bool
+	return func(id string) bool {
+		if known == nil {
+			known = map[string]bool{}
+			for attempt := 1; attempt <= min(o.Attempt, maxAttempts); attempt++ {
+				of := identity{h.RunUID, o.Item, o.Trial, attempt}
+				for _, s := range o.Scores {
+					known[of.score(s.Name)] = true
+				}
+			}
+		}
+		return known[id]
+	}
+}
+
+// TraceID returns the id of the trace that an outcome of a run is recorded as.
+func TraceID(h outcome.Header, o outcome.Outcome) string { return identify(h, o).trace() }
+
+// RunName returns the name that a trial has in Langfuse: the run's name for
+// the first, "name#2" and so on for the others, because Langfuse keeps one row
+// per item and run.
+func RunName(h outcome.Header, trial int) string {
+	if trial <= 1 {
+		return h.Name
+	}
+	return h.Name + "#" + strconv.Itoa(trial)
+}
+
+// Metadata returns the flat metadata of a trial: what the run has of the fixed
+// keys, in one form on every run so that lists of runs line up, and the user's
+// own. A user's key of the same name as a fixed one does not replace it; see
+// FixedKeys. Of the scoring options there are those that differ from the
+// default; with Form 0 all, and empty values, too.
+func Metadata(h outcome.Header, trial int) map[string]string {
+	m := map[string]string{}
+	maps.Copy(m, h.Metadata)
+	maps.Copy(m, fixedMetadata(h, trial))
+	if h.Publication.Form > 0 {
+		maps.DeleteFunc(m, func(_, value string) bool { return value == "" })
+	}
+	return m
+}
+
+func fixedMetadata(h outcome.Header, trial int) map[string]string {
+	s := h.System
+	m := map[string]string{
+		"model":               s.Model,
+		"provider":            s.Provider,
+		"pipeline":            s.Pipeline,
+		"temperature":         number(s.Temperature),
+		"top_p":               number(s.TopP),
+		"max_tokens":          integer(s.MaxTokens),
+		"seed":                integer(s.Seed),
+		"prompt_name":         s.Prompt.Name,
+		"prompt_version":      "",
+		"prompt_label":        s.Prompt.Label,
+		"dataset_version":     h.Dataset.Version,
+		"dataset_fingerprint": h.Dataset.Fingerprint,
+		"scorer_version":      h.Scorer.Version,
+		"scorer_options":      string(h.Scorer.Options),
+		"git_sha":             h.GitSHA,
+		"runner_version":      h.Runner,
+		"trial":               strconv.Itoa(trial),
+	}
+	if s.Prompt.Name != "" {
+		m["prompt_version"] = strconv.Itoa(s.Prompt.Version)
+	}
+	if h.Publication.Form > 0 {
+		m["scorer_options"] = changedOptions(h.Scorer.Options)
+		maps.Copy(m, map[string]string{
+			"harness": h.Harness, "selection": h.Dataset.Selection, "primary_score": h.Scorer.Primary, "evaluators": "",
+		})
+		if len(h.Scorer.Custom) > 0 {
+			m["evaluators"] = string(encode(h.Scorer.Custom))
+		}
+	}
+	return m
+}
+
+// changedOptions returns the scoring options that differ from the default, as a
+// JSON object; "" where none does. What cannot be read is returned as it is.
+func changedOptions(all json.RawMessage) string {
+	var options, standard map[string]json.RawMessage
+	if json.Unmarshal(all, &options) != nil || json.Unmarshal(encode(scoring.DefaultOptions()), &standard) != nil {
+		return string(all)
+	}
+	maps.DeleteFunc(options, func(key string, value json.RawMessage) bool { return bytes.Equal(value, standard[key]) })
+	if len(options) == 0 {
+		return ""
+	}
+	return string(encode(options))
+}
+
+// allOptions returns the scoring options that changedOptions was given. The
+// defaults of other versions of the scorer, and of other scorers, are not known:
+// of these there are those that were said.
+func allOptions(version, said string) json.RawMessage {
+	raw := json.RawMessage(said)
+	if version == scoring.Version {
+		all, err := scoring.ParseOptions([]byte(cmp.Or(said, "{}")), scoring.DefaultOptions())
+		if err == nil {
+			return encode(all)
+		}
+	}
+	if !json.Valid(raw) {
+		return nil
+	}
+	return raw
+}
+
+func number(v *float64) string {
+	if v == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*v, 'g', -1, 64)
+}
+
+func integer[T int | int64](v *T) string {
+	if v == nil {
+		return ""
+	}
+	return strconv.FormatInt(int64(*v), 10)
+}
+
+// Description returns the text that stands beside a run in Langfuse: what
+// comparison pages do not show otherwise, then the user's words.
+func Description(h outcome.Header) string {
+	text := h.System.Model
+	if p := h.System.Prompt; p.Name != "" {
+		text += ", prompt " + p.Name + "@" + strconv.Itoa(p.Version)
+	}
+	if t := h.System.Temperature; t != nil {
+		text += ", temperature " + number(t)
+	}
+	if h.Description != "" {
+		text += ": " + h.Description
+	}
+	return text
+}
+
+// FixedKeys returns the keys of Metadata that are the program's own.
+func FixedKeys() []string {
+	return slices.Sorted(maps.Keys(fixedMetadata(outcome.Header{Publication: outcome.Publication{Form: outcome.PublicationForm}}, 1)))
+}
+
+// period is when a span begins and ends.
+type period struct{ start, end time.Time }
+
+// layOut returns when the spans of an outcome begin and end in Langfuse, the root
+// and one for each call. Langfuse shows the length of the root as the latency of
+// the item, so it is that of the run file: what was waited is left out, and the
+// calls move together as if it had not been. Calls keep their length and whether
+// they overlap, and lie within the root. What a judging model took is no part of
+// the latency: its calls stand at the end of the root, without a length. The real
+// times are in the metadata.
+//
+// With Form 0 everything is where it was.
+func layOut(h outcome.Header, o outcome.Outcome) (root period, calls []period) {
+	calls = make([]period, len(o.Calls))
+	if h.Publication.Form == 0 {
+		for i, c := range o.Calls {
+			calls[i] = period{c.Started, later(c.Started, c.Ended)}
+		}
+		return period{o.Started, later(o.Started, o.Ended)}, calls
+	}
+	root = period{o.Started, o.Started.Add(max(0, o.Latency))}
+	waits := outcome.WaitsOf(o.Calls)
+	last := root.end
+	for i, c := range o.Calls {
+		if c.Kind == outcome.JudgingKind {
+			calls[i] = period{root.end, root.end}
+			continue
+		}
+		calls[i] = period{c.Started.Add(-waits.Before(c.Started)), c.Ended.Add(-waits.Before(c.Ended))}
+		last = latest(last, calls[i].end)
+	}
+	beyond := last.Sub(root.end) // by a clock that was set, or a pipeline of its own
+	for i, c := range o.Calls {
+		if c.Kind != outcome.JudgingKind {
+			calls[i] = calls[i].within(root, beyond)
+		}
+	}
+	return root, calls
+}
+
+// within moves a period to an earlier time, and into the other one.
+func (p period) within(root period, earlier time.Duration) period {
+	length := max(0, p.end.Sub(p.start))
+	start := latest(root.start, p.start.Add(-earlier))
+	if start.After(root.end) {
+		start = root.end
+	}
+	if left := root.end.Sub(start); length > left {
+		length = left
+	}
+	return period{start, start.Add(length)}
+}
+
+// times adds to metadata when something really began and ended.
+func times(m map[string]any, started, ended time.Time, waited time.Duration) {
+	m["started"], m["ended"] = started.UTC(), ended.UTC()
+	if waited > 0 {
+		m["waited_ms"] = waited.Milliseconds()
+	}
+}
+
+// Embedded is the place of a run that is published to the embedded server of its
+// folder, whose address is another one each time.
+const Embedded = "embedded"
+
+// site is the server that is asked, and what it is called.
+type site struct {
+	client *langfuse.Client
+	server langfuse.Server
+	place  string // "" is the client's address
+}
+
+func (s site) name() string {
+	if s.place == "" {
+		return s.client.BaseURL()
+	}
+	return s.place
+}
+
+// ElsewhereError says that a run was published to another server than the one
+// that is asked now.
+type ElsewhereError struct {
+	Run       string
+	Published string // where it is
+	Asked     string
+}
+
+// Error tells which variables lead to the right one.
+func (e *ElsewhereError) Error() string {
+	way := fmt.Sprintf("set %s to %s, and %s and %s to its keys", langfuse.EnvBaseURL, e.Published, langfuse.EnvPublicKey, langfuse.EnvSecretKey)
+	if e.Published == Embedded {
+		way = fmt.Sprintf("unset %s, %s and %s in the folder that it was run in", langfuse.EnvBaseURL, langfuse.EnvPublicKey, langfuse.EnvSecretKey)
+	}
+	return fmt.Sprintf("the run %q was published to %s, and this is %s, which shows nothing of it; nothing was written; %s",
+		e.Run, placeName(e.Published), placeName(e.Asked), way)
+}
+
+// ExitCode returns 64: the variables name the wrong server.
+func (*ElsewhereError) ExitCode() int { return 64 }
+
+func placeName(place string) string {
+	if place == Embedded {
+		return "the embedded server of its folder"
+	}
+	return place
+}
+
+// OtherDatasetError says that the dataset of a run is another one there.
+type OtherDatasetError struct {
+	Run, Dataset string
+	Had, Has     string // ids
+	Asked        string // the server
+}
+
+// Error tells both ids and what that means.
+func (e *OtherDatasetError) Error() string {
+	return fmt.Sprintf("the run %q was made over the dataset %q with the id %s, and on %s the dataset of that name has the id %s: "+
+		"it was deleted and made again, or this is another server; nothing was written; run anew over this dataset, or set %s to the server of the run",
+		e.Run, e.Dataset, e.Had, placeName(e.Asked), e.Has, langfuse.EnvBaseURL)
+}
+
+// ExitCode returns 64: what is asked for cannot be done here.
+func (*OtherDatasetError) ExitCode() int { return 64 }
+
+// isMisplaced reports whether an error says that this is not the run's server.
+func isMisplaced(err error) bool {
+	var elsewhere *ElsewhereError
+	var other *OtherDatasetError
+	return errors.As(err, &elsewhere) || errors.As(err, &other)
+}
+
+// checkPlace returns an *ElsewhereError if the run was published to a server of
+// another name, unless nothing was opened or acknowledged there, which leaves the
+// run free to go elsewhere, or this one shows the run or a trace of it: then it is
+// the same server under another address. The names are compared in the run file
+// alone; only when they differ is the server asked.
+func (s site) checkPlace(ctx context.Context, run *runstore.Reader) (free bool, err error) {
+	known, err := run.Place(ctx)
+	if err != nil {
+		return false, err
+	}
+	header, err := run.Header(ctx)
+	if err != nil {
+		return false, err
+	}
+	if known == s.name() {
+		return false, nil
+	}
+	traces, err := acknowledged(ctx, run, header)
+	if err != nil || known == "" {
+		return len(traces) == 0, err
+	}
+	opened, err := openedRuns(ctx, run, header)
+	if err != nil {
+		return false, err
+	}
+	if len(traces) == 0 && len(opened) == 0 {
+		return true, nil
+	}
+	if shown, err := s.showsTrace(ctx, traces); err != nil || shown {
+		return false, err
+	}
+	if shown, err := s.showsRun(ctx, opened); err != nil || shown {
+		return false, err
+	}
+	return false, &ElsewhereError{header.Name, known, s.name()}
+}
+
+// checkDataset returns an *OtherDatasetError if the dataset of the run has
+// another id than it had. One that is gone is no such error: what hangs on it
+// says so.
+func (s site) checkDataset(ctx context.Context, run *runstore.Reader) error {
+	header, err := run.Header(ctx)
+	if err != nil || header.Dataset.ID == "" {
+		return err
+	}
+	found, err := s.client.GetDataset(ctx, header.Dataset.Name)
+	if errors.Is(err, langfuse.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("looking for the dataset of the run: %w", err)
+	}
+	if found.ID != header.Dataset.ID {
+		return &OtherDatasetError{header.Name, header.Dataset.Name, header.Dataset.ID, found.ID, s.name()}
+	}
+	return nil
+}
+
+// place makes sure, once, that this is the server of the run, and notes which
+// one that is before anything is sent.
+func (p *Publisher) place(ctx context.Context) error {
+	if p.placed {
+		return nil
+	}
+	here := site{p.cfg.Client, p.cfg.Server, p.cfg.Place}
+	free, err := here.checkPlace(ctx, p.cfg.Run.Reader)
+	if err != nil {
+		return err
+	}
+	known, err := p.cfg.Run.Place(ctx)
+	if err != nil {
+		return err
+	}
+	if free && known != here.name() {
+		if err := p.cfg.Run.SetPlace(ctx, here.name()); err != nil {
+			return err
+		}
+	}
+	p.placed, p.unchecked = true, known != ""
+	return nil
+}
+
+// dataset makes sure, once, that outcomes go to the dataset that they are of. A
+// run that nobody tried to publish before is not checked: its dataset was read
+// here a moment ago.
+func (p *Publisher) dataset(ctx context.Context) error {
+	if !p.unchecked {
+		return nil
+	}
+	err := site{p.cfg.Client, p.cfg.Server, p.cfg.Place}.checkDataset(ctx, p.cfg.Run.Reader)
+	p.unchecked = err != nil
+	return err
+}

@@ -59,6 +59,7 @@ var floors = map[string]int{
 	"cmd/internal/output":     10,
 	"cmd/internal/prompts":    10,
 	"cmd/internal/scripttest": 10,
+	"cmd/internal/runs":       11,
 	"cmd/internal/settings":   11,
 	"cmd/internal/system":     11,
 	"cmd/internal/":           12, // what a command does, all but its flags

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -62,7 +61,7 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 	}
 	notes := append(first(mostNotes, unreadable(doc), "about pages"), first(mostNotes, questions.Warnings, "about questions")...)
 	cfg.metadata = answers.Describe(cfg.metadata, doc, questions)
-	config = s.engine(cfg.runConfig, outcome.Header{Harness: answers.Name, Dataset: of, Scorer: answersPin()})
+	config = s.engine(cfg.runConfig, outcome.Header{Harness: answers.Name, Dataset: of, Scorer: answers.Pin()})
 	config.Keep.Metadata = false // it says what was asked of which document
 	config.Source = questions
 	config.Open = func(ctx context.Context, _ bool) (experiment.System, error) {
@@ -146,11 +145,6 @@ func (s session) questions(ctx context.Context, cfg runConfig, of *outcome.Datas
 		of.ID, of.Version = pinned.ID(), pinned.Version()
 	}
 	return answers.Collect(ctx, source)
-}
-
-// answersPin is how answers are scored: there are no options.
-func answersPin() outcome.Scorer {
-	return outcome.Scorer{Version: answers.Version, Options: json.RawMessage(`{}`), Primary: answers.Primary}
 }
 
 // answersScorer scores the answers of a run again.

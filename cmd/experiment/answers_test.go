@@ -12,6 +12,7 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/outcome"
 )
 
 // samplePath is a file of the sample, found from any folder.
@@ -221,7 +222,7 @@ func TestAnswers_overwrite(t *testing.T) {
 	pdf, questions := samplePath(t, "manual.pdf"), samplePath(t, "manual.jsonl")
 	b := newBench(t)
 	night := []string{"answers", "run", "--pdf", pdf, "--questions", questions, "--out", "nightly.json", "--quiet"}
-	report := func() (r answersReport) {
+	report := func() (r struct{ Run *outcome.Header }) {
 		t.Helper()
 		raw, err := os.ReadFile("nightly.json")
 		must(t, err)

@@ -9,6 +9,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
@@ -96,7 +97,7 @@ func benchScore(c *urfave.Context, env cli.Env, words []string) (err error) {
 	} else if named, err = newestBench(c.Context); err != nil {
 		return err
 	}
-	run, err := openRun(c.Context, named, "")
+	run, err := runs.Open(c.Context, named, "")
 	if err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ func benchScore(c *urfave.Context, env cli.Env, words []string) (err error) {
 
 // newestBench finds the run of the bench that was begun last.
 func newestBench(ctx context.Context) (string, error) {
-	entries, err := listRuns(ctx)
+	entries, err := runs.List(ctx)
 	if err != nil {
 		return "", err
 	}

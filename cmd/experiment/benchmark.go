@@ -16,6 +16,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
@@ -72,7 +73,7 @@ func benchmarkAction(c *urfave.Context, env cli.Env, values settings.Values) err
 	r := benchmark.Sum(b.file.Name, list)
 	g := b.file.Gates
 	r.Gates = r.Judge(benchmark.Gates{MinScore: g.MinScore, MaxDrop: g.MaxDrop, MaxStddev: g.MaxStddev, MaxRegressions: g.MaxRegressions}, b.base)
-	r.ScorerVersion = answersPin().Version
+	r.ScorerVersion = answers.Pin().Version
 	problems := append(b.failed, err, b.show(r))
 	for _, gate := range r.Gates {
 		if gate.Failed() && (len(b.failed) == 0 || r.Summary.WeightedScore != nil) { // else why there is no score was said
@@ -281,7 +282,7 @@ func fill(ctx context.Context, path string, run *benchmark.Run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, reader.Close()) }()
-	summary, err := summarise(ctx, reader)
+	summary, err := runs.Summarise(ctx, reader)
 	if err != nil {
 		return err
 	}

@@ -1,17 +1,14 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/compare"
-	"extraction-experiment/harness/answers"
-	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/report"
 )
@@ -54,7 +51,7 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := canWritePage(c.String("html")); err != nil {
+	if err := runs.CanWritePage(c.String("html")); err != nil {
 		return err
 	}
 	cfg, err := compareConfig(c)
@@ -64,7 +61,7 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	ctx, ended := untilSignal(c.Context)
 	defer func() { err = ended(err) }()
-	sources, done, err := openSources(ctx, env, append([]string{base}, candidates...), c.String("dataset"), cfg.ClusterBy != "")
+	sources, done, err := runs.Sources(ctx, env, append([]string{base}, candidates...), c.String("dataset"), cfg.ClusterBy != "")
 	defer func() { err = errors.Join(err, done()) }()
 	if err != nil {
 		return err
@@ -73,7 +70,7 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	return errors.Join(showComparison(c, env, result), writeComparison(ctx, c.String("html"), result, sources), result.Err())
+	return errors.Join(showComparison(c, env, result), runs.WriteComparison(ctx, c.String("html"), result, sources), result.Err())
 }
 
 // showComparison prints the report. The only candidate that cannot be compared
@@ -113,34 +110,7 @@ func compareConfig(c *urfave.Context) (compare.Config, error) {
 	case changed == 0:
 		changed = -1
 	}
-	cfg := plainComparison()
+	cfg := runs.Comparison()
 	cfg.Metric, cfg.ClusterBy, cfg.Seed, cfg.Changed, cfg.Gate = metric, c.String("cluster-by"), c.Uint64("seed"), changed, gate
 	return cfg, err
-}
-
-// plainComparison is how runs are compared without flags.
-func plainComparison() compare.Config {
-	return compare.Config{
-		Order: scoreOrder(), LowerIsBetter: []string{harness.InventedRate, answers.CitationPenalty}, Matches: matchedLines,
-	}
-}
-
-// matchedLines lists what an outcome's explanation says was matched, as a person
-// reads it. What was extracted under another name is the same match.
-func matchedLines(explanation json.RawMessage) ([]string, error) {
-	if lines, ok := foundTerms(explanation); ok {
-		return lines, nil
-	}
-	var why harness.Explanation
-	if err := json.Unmarshal(explanation, &why); err != nil {
-		return nil, fmt.Errorf("the explanation is not one of this program: %w", err)
-	}
-	var lines []string
-	for _, m := range why.Entities {
-		lines = append(lines, typed(m.Expected, m.ExpectedType))
-	}
-	for _, m := range why.Relationships {
-		lines = append(lines, stated(m.Expected))
-	}
-	return lines, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/compare"
 	"extraction-experiment/configs"
 	harness "extraction-experiment/harness/extraction"
@@ -72,10 +73,10 @@ func parseRule(text string) (compare.Rule, error) {
 	if err == nil && rule.Metric == harness.InventedRate {
 		err = fmt.Errorf("rule %q: %s is no score any more, being 1 - %s: write %q", rule.Text, rule.Metric, harness.GroundedRate, rule.Complement(harness.GroundedRate))
 	}
-	if err != nil || !slices.Contains(scoreOrder(), rule.Metric) {
+	if err != nil || !slices.Contains(runs.ScoreOrder(), rule.Metric) {
 		return rule, err
 	}
-	lower := append(plainComparison().LowerIsBetter, outcome.ErrorScore)
+	lower := append(runs.Comparison().LowerIsBetter, outcome.ErrorScore)
 	if err := rule.Decides(0, 1, slices.Contains(lower, rule.Metric)); err != nil {
 		return rule, fmt.Errorf("rule %q: %w", rule.Text, err)
 	}

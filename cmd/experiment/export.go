@@ -7,6 +7,7 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/runstore"
@@ -29,7 +30,7 @@ func exportCommand(env cli.Env) *urfave.Command {
 			if err != nil {
 				return err
 			}
-			path, err := findRun(c.Context, named, c.String("dataset"))
+			path, err := runs.Find(c.Context, named, c.String("dataset"))
 			if err != nil {
 				return err
 			}

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/compare"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
@@ -24,7 +25,7 @@ type leaderboard struct {
 // rank compares the runs of the sweep with each other and prints what comes of
 // it.
 func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfig) (err error) {
-	comparer, err := compare.New(plainComparison())
+	comparer, err := compare.New(runs.Comparison())
 	if err != nil {
 		return err
 	}
@@ -37,7 +38,7 @@ func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfi
 			return err
 		}
 		defer func() { closed = append(closed, run.Close()) }()
-		sources = append(sources, runSource{run, false})
+		sources = append(sources, runs.Source{Run: run})
 	}
 	ranked, err := comparer.Rank(ctx, sources...)
 	if errors.Is(err, context.Canceled) {

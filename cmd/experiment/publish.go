@@ -7,6 +7,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/experiment"
 	benches "extraction-experiment/harness/bench"
@@ -38,7 +39,7 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	path, err := findRun(c.Context, named, c.String("dataset"))
+	path, err := runs.Find(c.Context, named, c.String("dataset"))
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/nearest"
@@ -22,21 +23,21 @@ import (
 // which help shows them.
 func formats(env cli.Env) []format {
 	return []format{
-		{"text", outcomesOnly, func(w io.Writer, runs []report.Run) error { return textReports(w, env, runs) }},
-		{"json", outcomesOnly, jsonReports},
-		{"jsonl", explained, report.JSONL},
-		{"csv", outcomesOnly, report.CSV},
-		{"md", outcomesOnly, report.Markdown},
-		{"junit", outcomesOnly, report.JUnit},
-		{"html", explained, func(w io.Writer, runs []report.Run) error { return html.Write(w, runs, html.Config{}) }},
-		{"github", outcomesOnly, func(w io.Writer, runs []report.Run) error { return githubReports(w, env, runs) }},
+		{"text", false, func(w io.Writer, all []report.Run) error { return textReports(w, env, all) }},
+		{"json", false, jsonReports},
+		{"jsonl", true, report.JSONL},
+		{"csv", false, report.CSV},
+		{"md", false, report.Markdown},
+		{"junit", false, report.JUnit},
+		{"html", true, func(w io.Writer, all []report.Run) error { return html.Write(w, all, html.Config{}) }},
+		{"github", false, func(w io.Writer, all []report.Run) error { return githubReports(w, env, all) }},
 	}
 }
 
 type format struct {
-	name  string
-	depth depth
-	write func(io.Writer, []report.Run) error
+	name      string
+	documents bool // are shown
+	write     func(io.Writer, []report.Run) error
 }
 
 func formatNames(list []format) []string {
@@ -72,20 +73,20 @@ func reportAction(c *urfave.Context, env cli.Env) (err error) {
 	if c.NArg() == 0 {
 		return cli.Usage("report takes the names or files of runs; experiment runs lists them")
 	}
-	var runs []report.Run
+	var all []report.Run
 	for _, named := range c.Args().Slice() {
-		run, opening := openRun(c.Context, named, c.String("dataset"))
+		run, opening := runs.Open(c.Context, named, c.String("dataset"))
 		if opening != nil {
 			return opening
 		}
 		defer func() { err = errors.Join(err, run.Close()) }()
-		whole, reading := wholeRun(c.Context, run, list[at].depth)
+		whole, reading := runs.Whole(c.Context, run, list[at].documents)
 		if reading != nil {
 			return reading
 		}
-		runs = append(runs, whole)
+		all = append(all, whole)
 	}
-	write := func(w io.Writer) error { return cli.Written(list[at].write(w, runs)) }
+	write := func(w io.Writer) error { return cli.Written(list[at].write(w, all)) }
 	if output := c.String("output"); output != "-" {
 		if err := cli.CanWrite(output); err != nil {
 			return err
@@ -95,8 +96,8 @@ func reportAction(c *urfave.Context, env cli.Env) (err error) {
 	return write(env.Stdout)
 }
 
-func textReports(w io.Writer, env cli.Env, runs []report.Run) error {
-	for i, r := range runs {
+func textReports(w io.Writer, env cli.Env, all []report.Run) error {
+	for i, r := range all {
 		if i > 0 {
 			if _, err := fmt.Fprintln(w); err != nil {
 				return err
@@ -110,12 +111,12 @@ func textReports(w io.Writer, env cli.Env, runs []report.Run) error {
 }
 
 // jsonReports writes the summary of one run, or a list of several.
-func jsonReports(w io.Writer, runs []report.Run) error {
-	if len(runs) == 1 {
-		return report.JSON(w, runs[0].Summary, true)
+func jsonReports(w io.Writer, all []report.Run) error {
+	if len(all) == 1 {
+		return report.JSON(w, all[0].Summary, true)
 	}
 	var list []any
-	for _, r := range runs {
+	for _, r := range all {
 		list = append(list, r.Summary)
 	}
 	return report.JSON(w, list, true)
@@ -123,8 +124,8 @@ func jsonReports(w io.Writer, runs []report.Run) error {
 
 // githubReports writes annotations, and the step summary where GitHub Actions
 // names a file for it.
-func githubReports(w io.Writer, env cli.Env, runs []report.Run) error {
-	if err := report.GitHub(w, runs); err != nil {
+func githubReports(w io.Writer, env cli.Env, all []report.Run) error {
+	if err := report.GitHub(w, all); err != nil {
 		return err
 	}
 	path := env.Getenv("GITHUB_STEP_SUMMARY")
@@ -135,5 +136,5 @@ func githubReports(w io.Writer, env cli.Env, runs []report.Run) error {
 	if err != nil {
 		return fmt.Errorf("writing the step summary: %w", err)
 	}
-	return errors.Join(report.Markdown(f, runs), f.Close())
+	return errors.Join(report.Markdown(f, all), f.Close())
 }

@@ -9,6 +9,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
@@ -57,7 +58,7 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	ctx, ended := untilSignal(c.Context)
 	defer func() { err = ended(err) }()
-	from, err := openRun(ctx, named, c.String("dataset"))
+	from, err := runs.Open(ctx, named, c.String("dataset"))
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	if header.Harness == answers.Name {
-		cfg.Pin, cfg.Scorer = answersPin(), answersScorer(header)
+		cfg.Pin, cfg.Scorer = answers.Pin(), answersScorer(header)
 	}
 	if err := noteUnfinished(ctx, env, from); err != nil {
 		return err

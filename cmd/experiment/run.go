@@ -11,6 +11,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
@@ -66,7 +67,7 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 			return err
 		}
 	}
-	cfgs, err := readRuns(values, cells, slices.Concat(extractionScores(), []string{outcome.ErrorScore}, customNames(file)))
+	cfgs, err := readRuns(values, cells, slices.Concat(runs.ExtractionScores(), []string{outcome.ErrorScore}, customNames(file)))
 	if err != nil {
 		return cli.Errorf(cli.ExitUsage, "%w", err)
 	}
@@ -165,7 +166,7 @@ type scorer struct {
 // judge is the scorer of the run: ours, with those of external evaluators, whose
 // models draw on its budget.
 func (s scorer) judge(budget *pipeline.Budget) (experiment.Scorer, error) {
-	return s.custom.Judge(harness.Scorer{Rules: s.rules}, scoreOrder(), budget)
+	return s.custom.Judge(harness.Scorer{Rules: s.rules}, runs.ScoreOrder(), budget)
 }
 
 // customNames are the names of the scores under scorers: in a file.

@@ -8,6 +8,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/configs"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
@@ -57,7 +58,7 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 		return cli.Written(pairs.Score(ctx, in, env.Stdout))
 	}
 	header := outcome.Header{Scorer: outcome.Scorer{Version: scoring.Version, Primary: harness.Primary}}
-	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: scoreOrder()})
+	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: runs.ScoreOrder()})
 	pairs.Scored = sum.Add
 	scored := cli.Written(pairs.Score(ctx, in, io.Discard))
 	summary := sum.Summary()

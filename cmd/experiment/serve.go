@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"os/signal"
 
 	urfave "github.com/urfave/cli/v2"
@@ -42,7 +39,7 @@ func serveCommand(env cli.Env) *urfave.Command {
 			}
 			ctx, stop := signal.NotifyContext(c.Context, cli.EndSignals()...)
 			defer stop()
-			return connect.Serve(ctx, c.Int("port"), !c.IsSet("port"), play, pages, func(url string) { greet(env, url) })
+			return connect.Serve(ctx, c.Int("port"), !c.IsSet("port"), play, site.New, func(url string) { greet(env, url) })
 		},
 	}
 }
@@ -56,10 +53,4 @@ export LANGFUSE_BASE_URL=%s
 export LANGFUSE_PUBLIC_KEY=%s
 export LANGFUSE_SECRET_KEY=%s
 `, url, url, embedded.DefaultPublicKey, embedded.DefaultSecretKey)
-}
-
-// pages shows the runs of this folder, and the traces of its Langfuse.
-func pages(l *connect.Langfuse) (http.Handler, error) {
-	return site.New(site.Config{List: listPage, Run: runPage, Compare: comparePage, Find: findByID,
-		Trace: func(ctx context.Context, w io.Writer, id string) error { return tracePage(ctx, w, l, id) }})
 }

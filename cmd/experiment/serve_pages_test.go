@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/internal/browsertest"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
@@ -27,6 +28,9 @@ const (
 	hostileName = `"><img src=x onerror=window.pwned=1><script>window.pwned=1` // no slash: Langfuse cannot look it up
 	hostileText = `</script><script>window.pwned=1</script><img src=x onerror=window.pwned=1>`
 )
+
+// runsFolder is where the runs of this folder lie.
+var runsFolder = filepath.Join(connect.Folder, "runs")
 
 // served is a folder with runs and the address of its server.
 type served struct {
@@ -105,13 +109,17 @@ func (s served) get(path string) (status int, body string) {
 
 func (s served) path(name string) string {
 	s.t.Helper()
-	entries, err := listRuns(s.t.Context())
+	entries, err := runs.List(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	for _, e := range entries {
 		if e.Header.Name == name {
-			return pagePath(e.Path)
+			path, err := filepath.Rel(runsFolder, e.Path)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			return filepath.ToSlash(path)
 		}
 	}
 	s.t.Fatalf("no run %q", name)
@@ -122,10 +130,10 @@ func TestServe_pages(t *testing.T) {
 	s := serveFolder(t)
 	base, same, fewer := s.path("base"), s.path("same"), s.path("fewer")
 	outside := filepath.Join(t.TempDir(), "outside.run")
-	if raw, err := os.ReadFile(filepath.Join(runsFolder(), filepath.FromSlash(base))); err != nil || os.WriteFile(outside, raw, 0o600) != nil {
+	if raw, err := os.ReadFile(filepath.Join(runsFolder, filepath.FromSlash(base))); err != nil || os.WriteFile(outside, raw, 0o600) != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(outside, filepath.Join(runsFolder(), "link.run")); err != nil {
+	if err := os.Symlink(outside, filepath.Join(runsFolder, "link.run")); err != nil {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {
@@ -168,7 +176,7 @@ func TestServe_pages(t *testing.T) {
 // to the pages.
 func TestServe_langfuseAddresses(t *testing.T) {
 	s := serveFolder(t)
-	run, err := openPath(s.path("base"))
+	run, err := runstore.Load(filepath.Join(runsFolder, s.path("base")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +225,7 @@ func TestServe_whileWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A file that is none is named, and hides no other.
-	if err := os.WriteFile(filepath.Join(runsFolder(), "broken.run"), []byte("no run"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(runsFolder, "broken.run"), []byte("no run"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if status, body := s.get("/"); status != 200 || !strings.Contains(body, "broken.run") || !strings.Contains(body, "<bdi>base</bdi>") {

@@ -6,24 +6,22 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/compare"
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers"
-	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
-	"extraction-experiment/scoring"
 )
 
 // session is what the runs of one command share.
@@ -63,7 +61,7 @@ func (s session) engine(cfg runConfig, h outcome.Header) experiment.Config {
 	h.Name, h.Trials, h.Description, h.Environment = cfg.name, cfg.trials, cfg.description, cfg.environment
 	h.Publication, h.Metadata, h.GitSHA, h.Runner = cfg.publication, cfg.metadata, gitSHA(), cli.Version()
 	config := experiment.Config{
-		Header: h, Dataset: cfg.dataset, Filter: cfg.filter, Langfuse: &s.lf.Langfuse, Order: scoreOrder(), Log: s.log,
+		Header: h, Dataset: cfg.dataset, Filter: cfg.filter, Langfuse: &s.lf.Langfuse, Order: runs.ScoreOrder(), Log: s.log,
 		Resume: cfg.resume, Retry: cfg.retry, RetryClasses: cfg.retryClasses, Overwrite: cfg.overwrite, Verify: cfg.verify,
 		Keep:        experiment.Keep{Description: cfg.description == "", Metadata: len(cfg.metadata) == 0, Environment: !cfg.environmentGiven},
 		Concurrency: cfg.concurrency, Timeout: cfg.timeout, Stop: s.signals.soft,
@@ -184,7 +182,7 @@ func (s session) export(cfg runConfig, path string, summary outcome.Summary) (er
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
 	if cfg.report {
-		return writeAnswers(context.Background(), run, summary, cfg.output)
+		return runs.WriteAnswers(context.Background(), run, summary, cfg.output)
 	}
 	return exportTo(context.Background(), s.env, run, cfg.output)
 }
@@ -248,32 +246,6 @@ func (s session) explained(err error, harnessName string) error {
 // madeName is the name of a run that was given none: it ends in the time.
 func madeName(beginning string) string {
 	return beginning + "-" + time.Now().UTC().Format("20060102-150405.000")
-}
-
-// summarise sums a stored run up.
-func summarise(ctx context.Context, run *runstore.Reader) (outcome.Summary, error) {
-	s, err := experiment.Summarise(ctx, run, scoreOrder())
-	if err != nil {
-		return s, err
-	}
-	header, err := run.Header(ctx)
-	s.Warnings = append(s.Warnings, answers.DocumentWarnings(header)...)
-	return s, err
-}
-
-// scoreOrder is the order in which scores are shown: those of extractions, then of
-// answers.
-func scoreOrder() []string {
-	return slices.Concat(extractionScores(), answers.ScoreOrder(), []string{outcome.ErrorScore})
-}
-
-// extractionScores are those of the catalogue, then grounding.
-func extractionScores() []string {
-	var names []string
-	for _, d := range scoring.Catalog() {
-		names = append(names, d.Name)
-	}
-	return append(names, harness.GroundedRate)
 }
 
 // exists reports whether a file is there.

@@ -8,10 +8,9 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/nearest"
-	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
 )
@@ -37,7 +36,7 @@ func showAction(c *urfave.Context, env cli.Env) (err error) {
 	if len(words) < 1 || len(words) > 2 {
 		return cli.Usage("show takes the name or file of a run, and the id of an item if one is wanted; experiment runs lists the runs")
 	}
-	run, err := openRun(c.Context, words[0], c.String("dataset"))
+	run, err := runs.Open(c.Context, words[0], c.String("dataset"))
 	if err != nil {
 		return err
 	}
@@ -45,7 +44,7 @@ func showAction(c *urfave.Context, env cli.Env) (err error) {
 	if len(words) == 1 {
 		return showRun(c, env, run)
 	}
-	view, err := itemView(c.Context, run, words[1], c.Int("trial"))
+	view, err := runs.Item(c.Context, run, words[1], c.Int("trial"))
 	if err != nil {
 		return err
 	}
@@ -80,7 +79,7 @@ func showRun(c *urfave.Context, env cli.Env, run *runstore.Reader) error {
 	if err := run.Check(c.Context); err != nil {
 		return err
 	}
-	summary, err := summarise(c.Context, run)
+	summary, err := runs.Summarise(c.Context, run)
 	if err != nil {
 		return err
 	}
@@ -88,52 +87,4 @@ func showRun(c *urfave.Context, env cli.Env, run *runstore.Reader) error {
 		return output.JSON(env, summary)
 	}
 	return cli.Written(report.Text(env.Stdout, summary, output.Text(env, nil)))
-}
-
-// itemView gathers what is known of one item: its newest attempt.
-func itemView(ctx context.Context, run *runstore.Reader, id string, trial int) (report.ItemView, error) {
-	header, err := run.Header(ctx)
-	if err != nil {
-		return report.ItemView{}, err
-	}
-	if trial < 1 || trial > max(1, header.Trials) {
-		return report.ItemView{}, cli.Usage("there is no trial %d: the run has %s", trial, trials(header.Trials))
-	}
-	item, err := run.Item(ctx, id)
-	if errors.Is(err, runstore.ErrUnknown) {
-		return report.ItemView{}, cli.Usage("the run has no item %q%s", id, nearestItem(ctx, run, id))
-	}
-	if err != nil {
-		return report.ItemView{}, err
-	}
-	query := runstore.Query{Newest: true, Detail: true, Item: id, Trial: trial}
-	for o, err := range run.Outcomes(ctx, query) {
-		if err != nil {
-			return report.ItemView{}, err
-		}
-		return newItemView(header, item, o)
-	}
-	return newItemView(header, item, outcome.Outcome{Item: id, Trial: trial})
-}
-
-func trials(n int) string {
-	if n <= 1 {
-		return "one"
-	}
-	return fmt.Sprintf("%d", n)
-}
-
-// nearestItem proposes an id for a mistyped one.
-func nearestItem(ctx context.Context, run *runstore.Reader, id string) string {
-	var ids []string
-	for item, err := range run.Hashes(ctx) {
-		if err != nil || len(ids) == 10_000 {
-			break
-		}
-		ids = append(ids, item.ID)
-	}
-	if near := nearest.Word(id, ids); near != "" {
-		return "; did you mean " + near + "?"
-	}
-	return ""
 }

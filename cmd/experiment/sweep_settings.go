@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/experiment"
@@ -77,7 +78,7 @@ func readRuns(s settings.Values, cells []experiment.SweepSettings, scores []stri
 		}
 		return []runConfig{cfg}, errors.Join(err, p.Err())
 	}
-	p.Join(canWritePage(s.Text("html")))
+	p.Join(runs.CanWritePage(s.Text("html")))
 	for _, flag := range []string{"record", "output"} {
 		if s.Text(flag) != "" {
 			p.Add("--%s is one file, and a sweep has %d runs: give it to single runs", flag, len(cells))

@@ -16,6 +16,7 @@ import (
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
@@ -66,7 +67,7 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	path, err := findRun(c.Context, named, c.String("dataset"))
+	path, err := runs.Find(c.Context, named, c.String("dataset"))
 	if err != nil {
 		return err
 	}

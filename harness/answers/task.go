@@ -58,6 +58,11 @@ const Version = "answers@1"
 // which weighted_score is the weighted mean.
 const Primary = "question_score"
 
+// Pin is how answers are scored: there are no options.
+func Pin() outcome.Scorer {
+	return outcome.Scorer{Version: Version, Options: json.RawMessage(`{}`), Primary: Primary}
+}
+
 // The names of the scores of a question, beside Primary.
 const (
 	IncludeRate     = "include_rate"

@@ -36,7 +36,7 @@ func (e *servedError) ExitCode() int { return cli.ExitUsage }
 // Of play the mode and the faults count; the faults begin once the server is
 // ready. pages is called once, with a connection to it, and makes what is served
 // outside of the API. started is called with its address then.
-func Serve(ctx context.Context, port int, next bool, play embedded.Config, pages func(*Langfuse) (http.Handler, error), started func(url string)) error {
+func Serve(ctx context.Context, port int, next bool, play embedded.Config, pages func(*Langfuse) http.Handler, started func(url string)) error {
 	if err := makeFolder(); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func Serve(ctx context.Context, port int, next bool, play embedded.Config, pages
 }
 
 // show fills a new store and puts the pages in place; they keep the connection.
-func (in *inside) show(ctx context.Context, pages func(*Langfuse) (http.Handler, error)) error {
+func (in *inside) show(ctx context.Context, pages func(*Langfuse) http.Handler) error {
 	l, err := dial(ctx, withKeys(in.url), "", nil)
 	if err != nil {
 		return err
@@ -80,11 +80,8 @@ func (in *inside) show(ctx context.Context, pages func(*Langfuse) (http.Handler,
 	if err := seedBuiltIn(ctx, l.Client); err != nil {
 		return err
 	}
-	handler, err := pages(l)
-	if err == nil {
-		in.server.SetPages(handler)
-	}
-	return err
+	in.server.SetPages(pages(l))
+	return nil
 }
 
 // announce writes down where the store is served.

@@ -1,6 +1,6 @@
 // Package site serves the pages of a folder's runs: the list, a run, a
 // comparison, a trace. It decides what may be asked for, by whom and how much
-// at once; what a page shows is written by the functions of its Config. It only
+// at once. It only
 // reads, and asks nobody for a key: whoever serves it listens on the loopback
 // address and has checked the Host header.
 //
@@ -23,17 +23,21 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/printable"
 )
 
-// NotFoundError says in a sentence that there is nothing at an address; the
-// functions of Config return it for what is not there.
-type NotFoundError string
+// notFound says in a sentence that there is nothing at an address; the functions of
+// pages return it for what is not there.
+type notFound string
 
-func (e NotFoundError) Error() string { return string(e) }
+func (e notFound) Error() string { return string(e) }
 
-// Config has what writes the pages; all of it is needed. Each function writes a
-// whole HTML page, and is called from several goroutines.
-type Config struct {
+// pages is what writes them. Each function writes a whole HTML page, and is called
+// from several goroutines.
+type pages struct {
 	// List writes the list of runs.
 	List func(ctx context.Context, w io.Writer) error
 	// Run writes the page of a run. The path is what a stranger asked for.
@@ -44,21 +48,20 @@ type Config struct {
 	Trace func(ctx context.Context, w io.Writer, id string) error
 	// Find returns the path of the run that has this id in the store.
 	Find func(ctx context.Context, id string) (path string, err error)
-	// AtOnce is how many pages are written at the same time; more wait. 0 is 2.
+	// AtOnce is how many pages are written at the same time; more wait.
 	AtOnce int
 }
 
-// New returns the handler of the pages.
-func New(cfg Config) (http.Handler, error) {
-	if cfg.List == nil || cfg.Run == nil || cfg.Compare == nil || cfg.Trace == nil || cfg.Find == nil {
-		return nil, errors.New("the pages of the runs need all of their functions")
-	}
-	if cfg.AtOnce <= 0 {
-		cfg.AtOnce = 2
-	}
-	s := &site{Config: cfg, turns: make(chan struct{}, cfg.AtOnce)}
+// New returns the handler of the pages of this folder and of its Langfuse.
+func New(l *connect.Langfuse) http.Handler {
+	return serve(pages{List: listPage, Run: runPage, Compare: comparePage, Find: findByID, AtOnce: 2,
+		Trace: func(ctx context.Context, w io.Writer, id string) error { return tracePage(ctx, w, l, id) }})
+}
+
+func serve(p pages) http.Handler {
+	s := &site{pages: p, turns: make(chan struct{}, p.AtOnce)}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { s.write(w, r, cfg.List) })
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { s.write(w, r, p.List) })
 	mux.HandleFunc("GET /runs/{path...}", s.run)
 	mux.HandleFunc("GET /compare", s.compare)
 	mux.HandleFunc("GET /traces/{id}", s.trace)
@@ -68,19 +71,19 @@ func New(cfg Config) (http.Handler, error) {
 	mux.HandleFunc("GET /project/", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) })
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, NotFoundError("there is no page "+r.URL.Path))
+		refuse(w, notFound("there is no page "+r.URL.Path))
 	})
-	return guarded(mux), nil
+	return guarded(mux)
 }
 
-// RunAddress is the address of the page of a run.
-func RunAddress(path string) string { return "/runs/" + (&url.URL{Path: path}).EscapedPath() }
+// runAddress is the address of the page of a run.
+func runAddress(path string) string { return "/runs/" + (&url.URL{Path: path}).EscapedPath() }
 
-// TraceAddress is the address of the page of a trace.
-func TraceAddress(id string) string { return "/traces/" + url.PathEscape(id) }
+// traceAddress is the address of the page of a trace.
+func traceAddress(id string) string { return "/traces/" + url.PathEscape(id) }
 
 type site struct {
-	Config
+	pages
 	turns chan struct{}
 }
 
@@ -119,7 +122,7 @@ func (s *site) found(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	http.Redirect(w, r, RunAddress(path), http.StatusFound)
+	http.Redirect(w, r, runAddress(path), http.StatusFound)
 }
 
 // foundAll leads from an address of Langfuse to the comparison of its runs.
@@ -160,4 +163,68 @@ func guarded(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// badRequest is an address that makes no sense.
+type badRequest string
+
+func (e badRequest) Error() string { return string(e) }
+
+// ExitCode is that of wrong usage.
+func (badRequest) ExitCode() int { return cli.ExitUsage }
+
+// write answers with a page, when it is its turn.
+func (s *site) write(w http.ResponseWriter, r *http.Request, page func(context.Context, io.Writer) error) {
+	select {
+	case s.turns <- struct{}{}:
+		defer func() { <-s.turns }()
+	case <-r.Context().Done():
+		return
+	}
+	out := &answer{to: w}
+	err := page(r.Context(), out)
+	switch {
+	case err != nil && !out.begun:
+		refuse(w, err)
+	case err != nil:
+		panic(http.ErrAbortHandler) // the page is cut off: so is the connection
+	case !out.begun:
+		out.begin()
+	}
+}
+
+// answer sends the header with the first byte of a page.
+type answer struct {
+	to    http.ResponseWriter
+	begun bool
+}
+
+func (a *answer) begin() {
+	a.to.Header().Set("Content-Type", "text/html; charset=utf-8")
+	a.begun = true
+}
+
+func (a *answer) Write(p []byte) (int, error) {
+	if !a.begun {
+		a.begin()
+	}
+	return a.to.Write(p)
+}
+
+// refuse says in plain text why there is no page.
+func refuse(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	var coded interface{ ExitCode() int }
+	var missing notFound
+	switch {
+	case errors.As(err, &missing):
+		status = http.StatusNotFound
+	case errors.As(err, &coded) && coded.ExitCode() == cli.ExitUsage:
+		status = http.StatusBadRequest
+	}
+	text := printable.Block(err.Error())
+	if len(text) > 4<<10 {
+		text = text[:4<<10]
+	}
+	http.Error(w, text, status)
 }

@@ -14,13 +14,14 @@ import (
 )
 
 // folder is a site of one run, "p/d/a b.run", that Langfuse knows as r1.
-func folder(t *testing.T, change func(*Config)) *httptest.Server {
+func folder(t *testing.T, change func(*pages)) *httptest.Server {
 	t.Helper()
-	cfg := Config{
+	cfg := pages{AtOnce: 2,
+
 		List: func(_ context.Context, w io.Writer) error { return says(w, "list") },
 		Run: func(_ context.Context, w io.Writer, path string) error {
 			if path != "p/d/a b.run" {
-				return NotFoundError("there is no run " + path)
+				return notFound("there is no run " + path)
 			}
 			return says(w, "run "+path)
 		},
@@ -32,17 +33,13 @@ func folder(t *testing.T, change func(*Config)) *httptest.Server {
 			if strings.HasPrefix(id, "r") {
 				return "p/d/" + id + " b.run", nil
 			}
-			return "", NotFoundError("no run has the id " + id)
+			return "", notFound("no run has the id " + id)
 		},
 	}
 	if change != nil {
 		change(&cfg)
 	}
-	handler, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(handler)
+	server := httptest.NewServer(serve(cfg))
 	t.Cleanup(server.Close)
 	return server
 }
@@ -82,12 +79,12 @@ func TestSite(t *testing.T) {
 		want         string // of the body, or where an answer leads
 	}{
 		"list":                  {"GET", "/", 200, "list"},
-		"run":                   {"GET", RunAddress("p/d/a b.run"), 200, "run p/d/a b.run"},
+		"run":                   {"GET", runAddress("p/d/a b.run"), 200, "run p/d/a b.run"},
 		"no run":                {"GET", "/runs/x.run", 404, "there is no run x.run"},
 		"comparison":            {"GET", "/compare?base=a&cand=b&cand=c", 200, "a against b,c"},
 		"with itself":           {"GET", "/compare?base=a&cand=a", 400, "choose a run as the base"},
 		"too many":              {"GET", "/compare?base=a" + strings.Repeat("&cand=b", 21), 400, "21 candidates are too many"},
-		"trace":                 {"GET", TraceAddress("a/b"), 200, "trace a/b"},
+		"trace":                 {"GET", traceAddress("a/b"), 200, "trace a/b"},
 		"Langfuse's trace":      {"GET", "/project/p/traces/abc", 200, "trace abc"},
 		"Langfuse's run":        {"GET", "/project/p/datasets/d/runs/r1", 302, "/runs/p/d/r1%20b.run"},
 		"a run of elsewhere":    {"GET", "/project/p/datasets/d/runs/x1", 404, "no run has the id x1"},
@@ -131,7 +128,7 @@ func TestSite_otherSites(t *testing.T) {
 // the connection off.
 func TestSite_errors(t *testing.T) {
 	var fails func(io.Writer) error
-	server := folder(t, func(cfg *Config) { cfg.List = func(_ context.Context, w io.Writer) error { return fails(w) } })
+	server := folder(t, func(cfg *pages) { cfg.List = func(_ context.Context, w io.Writer) error { return fails(w) } })
 	fails = func(io.Writer) error { return errors.New("the disk is \x1b[31mgone") }
 	if status, body, _ := get(t, server, "GET", "/"); status != 500 || body != "the disk is \\x1b[31mgone\n" {
 		t.Errorf("%d %q", status, body)
@@ -163,7 +160,7 @@ func TestSite_errors(t *testing.T) {
 // TestSite_atOnce: more pages than AtOnce wait, and give up with their reader.
 func TestSite_atOnce(t *testing.T) {
 	began, end := make(chan struct{}), make(chan struct{})
-	server := folder(t, func(cfg *Config) {
+	server := folder(t, func(cfg *pages) {
 		cfg.AtOnce = 1
 		cfg.List = func(ctx context.Context, w io.Writer) error {
 			began <- struct{}{}
@@ -185,11 +182,5 @@ func TestSite_atOnce(t *testing.T) {
 	close(end)
 	if status, _, _ := get(t, server, "GET", "/traces/a"); status != 200 {
 		t.Error(status)
-	}
-}
-
-func TestNew_incomplete(t *testing.T) {
-	if _, err := New(Config{}); err == nil {
-		t.Error("pages without anything to write them")
 	}
 }

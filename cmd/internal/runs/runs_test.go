@@ -1,4 +1,4 @@
-package main
+package runs
 
 import (
 	"bytes"
@@ -46,17 +46,17 @@ func TestRuns_cached(t *testing.T) {
 	t.Chdir(t.TempDir())
 	list := func() string {
 		t.Helper()
-		rows, err := runRows(t.Context())
+		rows, err := Rows(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		var b strings.Builder
 		for _, l := range rows {
 			switch {
-			case l.err != nil:
+			case l.Err != nil:
 				b.WriteString("damaged ")
 			default:
-				b.WriteString(l.row.Name + strings.Repeat("!", l.row.Unpublished) + " " + map[float64]string{0.25: "low", 0.75: "high"}[*l.row.Mean] + " ")
+				b.WriteString(l.Row.Name + strings.Repeat("!", l.Row.Unpublished) + " " + map[float64]string{0.25: "low", 0.75: "high"}[*l.Row.Mean] + " ")
 			}
 		}
 		return b.String()
@@ -145,12 +145,12 @@ func BenchmarkRuns(b *testing.B) {
 		}
 	}
 	for range 2 { // the first time
-		if _, err := runRows(b.Context()); err != nil {
+		if _, err := Rows(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}
 	for b.Loop() {
-		if _, err := runRows(b.Context()); err != nil {
+		if _, err := Rows(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}

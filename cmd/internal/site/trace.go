@@ -1,4 +1,4 @@
-package main
+package site
 
 import (
 	"bytes"
@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/site"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/report/html"
 )
@@ -23,7 +22,7 @@ import (
 func tracePage(ctx context.Context, w io.Writer, l *connect.Langfuse, id string) error {
 	trace, err := l.Client.GetTrace(ctx, l.Server.Capabilities, id, langfuse.TraceParts{IO: true, Metadata: true})
 	if errors.Is(err, langfuse.ErrNotFound) {
-		return site.NotFoundError(fmt.Sprintf("there is no trace %q in the Langfuse of this folder; what was sent to another one is there", id))
+		return notFound(fmt.Sprintf("there is no trace %q in the Langfuse of this folder; what was sent to another one is there", id))
 	}
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package main
+package site
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/site"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/compare"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
@@ -50,23 +50,23 @@ func openPath(path string) (*runstore.Reader, error) {
 	return runstore.Load(filepath.Join(runsFolder(), filepath.FromSlash(path)))
 }
 
-func noRun(path string) error { return site.NotFoundError(fmt.Sprintf("there is no run %q", path)) }
+func noRun(path string) error { return notFound(fmt.Sprintf("there is no run %q", path)) }
 
 // listPage writes the list of runs, the newest first.
 func listPage(ctx context.Context, w io.Writer) error {
-	listed, err := runRows(ctx)
+	listed, err := runs.Rows(ctx)
 	if err != nil {
 		return err
 	}
 	var problems []string
 	var rows []html.RunLink
 	for _, l := range listed {
-		if l.err != nil {
-			problems = append(problems, l.err.Error())
+		if l.Err != nil {
+			problems = append(problems, l.Err.Error())
 			continue
 		}
-		path := pagePath(l.path)
-		rows = append(rows, html.RunLink{RunRow: *l.row, Path: path, Address: site.RunAddress(path)})
+		path := pagePath(l.Path)
+		rows = append(rows, html.RunLink{RunRow: *l.Row, Path: path, Address: runAddress(path)})
 	}
 	folder, err := filepath.Abs(".")
 	if err != nil {
@@ -82,7 +82,7 @@ func runPage(ctx context.Context, w io.Writer, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
-	whole, err := wholeRun(ctx, run, explained)
+	whole, err := runs.Whole(ctx, run, true)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func runPage(ctx context.Context, w io.Writer, path string) (err error) {
 		return err
 	}
 	return html.Write(w, []report.Run{whole}, html.Config{Home: "/", Trace: func(_ int, o outcome.Outcome) string {
-		return site.TraceAddress(tracking.TraceID(header, o))
+		return traceAddress(tracking.TraceID(header, o))
 	}})
 }
 
@@ -111,10 +111,10 @@ func comparePage(ctx context.Context, w io.Writer, base string, candidates []str
 		if reading != nil {
 			return reading
 		}
-		sources, links = append(sources, runSource{run, false}), append(links, site.RunAddress(path))
+		sources, links = append(sources, runs.Source{Run: run}), append(links, runAddress(path))
 		headers = append(headers, header)
 	}
-	comparer, err := compare.New(plainComparison())
+	comparer, err := compare.New(runs.Comparison())
 	if err != nil {
 		return err
 	}
@@ -122,14 +122,14 @@ func comparePage(ctx context.Context, w io.Writer, base string, candidates []str
 	if err != nil {
 		return err
 	}
-	return comparisonPage(ctx, w, result, sources, html.Config{Home: "/", Links: links, Trace: func(run int, o outcome.Outcome) string {
-		return site.TraceAddress(tracking.TraceID(headers[run], o))
+	return runs.ComparisonPage(ctx, w, result, sources, html.Config{Home: "/", Links: links, Trace: func(run int, o outcome.Outcome) string {
+		return traceAddress(tracking.TraceID(headers[run], o))
 	}})
 }
 
 // findByID returns the path of the run that Langfuse knows by this id.
 func findByID(ctx context.Context, id string) (string, error) {
-	entries, err := listRuns(ctx)
+	entries, err := runs.List(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -145,7 +145,7 @@ func findByID(ctx context.Context, id string) (string, error) {
 			return pagePath(e.Path), nil
 		}
 	}
-	return "", site.NotFoundError(fmt.Sprintf("no run of this folder has the id %q", id))
+	return "", notFound(fmt.Sprintf("no run of this folder has the id %q", id))
 }
 
 func hasID(ctx context.Context, e runstore.Entry, id string) (found bool, err error) {

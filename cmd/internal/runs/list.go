@@ -1,19 +1,113 @@
-package main
+package runs
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/outcome"
 	"extraction-experiment/report"
+	"extraction-experiment/runstore"
 )
+
+// Listed is a run file, its row as far as it can be read, and what is wrong with it.
+type Listed struct {
+	Path string
+	Row  *report.RunRow
+	Err  error
+}
+
+// Rows sums up the runs of this folder, the newest first. What was summed up before
+// and has not changed is taken from the cache.
+func Rows(ctx context.Context) ([]Listed, error) {
+	entries, err := runstore.Files(ctx, connect.Folder)
+	if err != nil {
+		return nil, cli.Errorf(cli.ExitIO, "reading the runs: %w", err)
+	}
+	cache := readRunCache(ctx)
+	var listed []Listed
+	for _, e := range entries {
+		l := Listed{Path: e.Path, Err: e.Err}
+		if e.Err == nil {
+			l.Row, l.Err = cache.row(e.Path, func() (*report.RunRow, error) { return readRow(ctx, e.Path) })
+		}
+		l.Err = withDenied(l.Err)
+		listed = append(listed, l)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	cache.write()
+	slices.SortStableFunc(listed, func(a, b Listed) int { return b.started().Compare(a.started()) })
+	return listed, nil
+}
+
+func (l Listed) started() time.Time {
+	if l.Row == nil {
+		return time.Time{}
+	}
+	return l.Row.Started
+}
+
+// readRow sums up a run file, which is read as a whole if it is small. With an error of
+// the outcomes comes what else is known.
+func readRow(ctx context.Context, path string) (row *report.RunRow, err error) {
+	run, err := runstore.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	header, err := run.Header(ctx)
+	if err != nil {
+		return nil, err
+	}
+	footer, ended, err := run.Footer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	counts, err := run.Counts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	status := outcome.Unfinished
+	if ended {
+		status = footer.Status
+	}
+	row = &report.RunRow{
+		Name: header.Name, Dataset: header.Dataset.Name, Model: header.System.Model, Status: string(status),
+		Items: int(counts.Planned) / max(1, header.Trials), Trials: max(1, header.Trials), Failed: int(counts.Failed),
+		Primary: header.Scorer.Primary, Started: header.Started.Local(),
+	}
+	if header.Project != "" {
+		row.Unpublished = int(counts.Done - counts.Published)
+	}
+	if err := run.Check(ctx); err != nil {
+		return row, err
+	}
+	sum := outcome.NewSummariser(header, outcome.SummaryConfig{})
+	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true}) {
+		if err != nil {
+			return row, err
+		}
+		sum.Add(o)
+	}
+	summary := sum.Summary()
+	stat, _ := summary.Scores.Lookup(row.Primary)
+	row.Mean, row.AsZero = stat.Mean, stat.FailuresAsZero
+	if summary.Answers != nil {
+		row.Weighted = summary.WeightedScore
+	}
+	return row, nil
+}
 
 const (
 	runCacheFormat  = 1        // another one is made anew

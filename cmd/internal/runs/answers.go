@@ -1,4 +1,4 @@
-package main
+package runs
 
 import (
 	"cmp"
@@ -65,8 +65,8 @@ func newAnswersResult(question answers.Question, o outcome.Outcome) answersResul
 	return r
 }
 
-// writeAnswers writes the report of a run, its questions in their order.
-func writeAnswers(ctx context.Context, run *runstore.Reader, summary outcome.Summary, path string) error {
+// WriteAnswers writes the report of a run, its questions in their order.
+func WriteAnswers(ctx context.Context, run *runstore.Reader, summary outcome.Summary, path string) error {
 	header, err := run.Header(ctx)
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func benchmarkRun(path string, b benchmark.Report) (tracking.Remote, error) {
 		}
 	}
 	run.Header.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
-	run.Header.Harness, run.Header.Scorer = answers.Name, answersPin()
+	run.Header.Harness, run.Header.Scorer = answers.Name, answers.Pin()
 	run.Header.Scorer.Version = cmp.Or(b.ScorerVersion, "answers@1") // earlier reports name none
 	run.Header.Dataset = outcome.Dataset{Name: b.Name, Fingerprint: identified(datasets)}
 	run.Header.Metadata = map[string]string{outcome.PDFSHA256: identified(documents), outcome.QuestionsSHA256: identified(questions)}

@@ -1,4 +1,4 @@
-package main
+package runs
 
 import (
 	"context"
@@ -13,15 +13,16 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
 
 // inLangfusePrefix stands before the name of a run that is read from Langfuse.
 const inLangfusePrefix = "langfuse:"
 
-// openSources opens the runs that were named, in this order. done closes what was
+// Sources opens the runs that were named, in this order. done closes what was
 // opened, also after an error.
-func openSources(ctx context.Context, env cli.Env, names []string, dataset string, metadata bool) (sources []compare.Source, done func() error, err error) {
+func Sources(ctx context.Context, env cli.Env, names []string, dataset string, metadata bool) (sources []compare.Source, done func() error, err error) {
 	var closers []func() error
 	done = func() error {
 		var problems []error
@@ -47,12 +48,12 @@ func openSources(ctx context.Context, env cli.Env, names []string, dataset strin
 			}
 			continue
 		}
-		run, err := openRun(ctx, named, dataset)
+		run, err := Open(ctx, named, dataset)
 		if err != nil {
 			return nil, done, err
 		}
 		closers = append(closers, run.Close)
-		sources[i] = runSource{run, metadata}
+		sources[i] = Source{run, metadata}
 		header, err := run.Header(ctx)
 		if err != nil {
 			return nil, done, err
@@ -106,6 +107,43 @@ func readRemote(ctx context.Context, lf *connect.Langfuse, like outcome.Header, 
 		run.Header.Harness, run.Header.Scorer.Primary = like.Harness, like.Scorer.Primary
 	}
 	return remoteSource{run}, nil
+}
+
+// Source is a run file as package compare reads it.
+type Source struct {
+	Run      *runstore.Reader
+	Metadata bool // the items' metadata is wanted
+}
+
+func (s Source) Where() string { return s.Run.Path() }
+
+func (s Source) Header(ctx context.Context) (outcome.Header, error) { return s.Run.Header(ctx) }
+
+func (s Source) Footer(ctx context.Context) (outcome.Footer, bool, error) {
+	return s.Run.Footer(ctx)
+}
+
+func (s Source) Outcomes(ctx context.Context) iter.Seq2[outcome.Outcome, error] {
+	return s.Run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true})
+}
+
+// Items reads whole items only for their metadata: documents can be large.
+func (s Source) Items(ctx context.Context) iter.Seq2[compare.Item, error] {
+	return func(yield func(compare.Item, error) bool) {
+		if s.Metadata {
+			for item, err := range s.Run.Items(ctx) {
+				if !yield(compare.Item{ID: item.ID, Hash: item.Hash, Metadata: item.Metadata}, err) {
+					return
+				}
+			}
+			return
+		}
+		for h, err := range s.Run.Hashes(ctx) {
+			if !yield(compare.Item{ID: h.ID, Hash: h.Hash}, err) {
+				return
+			}
+		}
+	}
 }
 
 // remoteSource is a run that is only in Langfuse, as package compare reads it.

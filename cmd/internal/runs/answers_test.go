@@ -1,4 +1,4 @@
-package main
+package runs
 
 import (
 	"math"
@@ -39,7 +39,7 @@ func TestBenchmarkRun(t *testing.T) {
 		t.Fatalf("%v, %v", *base.Summary.WeightedScore, *cand.Summary.WeightedScore)
 	}
 	most, least := 1, -.25
-	cfg := plainComparison()
+	cfg := Comparison()
 	cfg.Gate = compare.Gate{MaxRegressions: &most, MinDelta: &least}
 	compared := func(cand benchmark.Report) compare.Comparison {
 		t.Helper()
@@ -79,5 +79,12 @@ func TestBenchmarkRun(t *testing.T) {
 	base.Datasets[1].WeightedScore = nil
 	if _, err := benchmarkRun("base.json", base); err == nil || cli.ExitCode(err) != cli.ExitIncompatible || !strings.Contains(err.Error(), "base.json cannot be compared: dataset b has no score") {
 		t.Errorf("a dataset without a score: %v", err)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

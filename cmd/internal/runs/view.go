@@ -1,0 +1,294 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"extraction-experiment/extraction"
+	"extraction-experiment/harness/answers"
+	benches "extraction-experiment/harness/bench"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/nearest"
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+	"extraction-experiment/runstore"
+	"extraction-experiment/scoring"
+)
+
+// Whole is a run as reports take it, its items with what documents, matches and misses
+// there are, or without, in a third of the time. The items are read while they are
+// written, one at a time, so the run must stay open.
+func Whole(ctx context.Context, run *runstore.Reader, documents bool) (report.Run, error) {
+	header, err := run.Header(ctx)
+	if err != nil {
+		return report.Run{}, err
+	}
+	summary, err := Summarise(ctx, run)
+	if err != nil {
+		return report.Run{}, err
+	}
+	return report.Run{Summary: summary, Items: func(yield func(report.ItemView, error) bool) {
+		for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true}) {
+			view := report.ItemView{Run: header.Name, Dataset: header.Dataset.Name, Outcome: o}
+			if err == nil && documents {
+				var item runstore.Item
+				if item, err = run.Item(ctx, o.Item); err == nil {
+					view, err = itemView(header, item, o)
+				}
+			}
+			if !yield(view, err) || err != nil {
+				return
+			}
+		}
+	}}, nil
+}
+
+// Item gathers what is known of one item: its newest attempt. Where there is none, the
+// error says which may be meant.
+func Item(ctx context.Context, run *runstore.Reader, id string, trial int) (report.ItemView, error) {
+	header, err := run.Header(ctx)
+	if err != nil {
+		return report.ItemView{}, err
+	}
+	if most := max(1, header.Trials); trial < 1 || trial > most {
+		return report.ItemView{}, cli.Usage("there is no trial %d: the run has %s", trial, map[bool]string{true: "one", false: fmt.Sprint(most)}[most == 1])
+	}
+	item, err := run.Item(ctx, id)
+	if errors.Is(err, runstore.ErrUnknown) {
+		return report.ItemView{}, cli.Usage("the run has no item %q%s", id, nearestItem(ctx, run, id))
+	}
+	if err != nil {
+		return report.ItemView{}, err
+	}
+	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true, Item: id, Trial: trial}) {
+		if err != nil {
+			return report.ItemView{}, err
+		}
+		return itemView(header, item, o)
+	}
+	return itemView(header, item, outcome.Outcome{Item: id, Trial: trial})
+}
+
+// nearestItem proposes an id for a mistyped one.
+func nearestItem(ctx context.Context, run *runstore.Reader, id string) string {
+	var ids []string
+	for item, err := range run.Hashes(ctx) {
+		if err != nil || len(ids) == 10_000 {
+			break
+		}
+		ids = append(ids, item.ID)
+	}
+	return nearest.Hint(id, ids)
+}
+
+// itemView puts together what is known of an item for a person to read.
+// What cannot be decoded any more is left out: the raw values are in the
+// outcome.
+func itemView(h outcome.Header, item runstore.Item, o outcome.Outcome) (report.ItemView, error) {
+	if h.Harness == answers.Name {
+		return newAnswerView(h, item, o)
+	}
+	if h.Harness == benches.Name {
+		return newBenchView(h, item, o)
+	}
+	view := report.ItemView{Run: h.Name, Dataset: h.Dataset.Name, Outcome: o}
+	if doc, _, err := extraction.DecodeDocument(item.Input); err == nil {
+		view.Text = doc.Text
+	}
+	if gold, _, err := extraction.DecodeExtraction(item.Expected); err == nil && len(item.Expected) > 0 {
+		view.Expected = &gold
+	}
+	if found, _, err := extraction.DecodeExtraction(o.Output); err == nil {
+		view.Extracted = &found
+	}
+	if len(o.Explanation) == 0 {
+		return view, nil
+	}
+	var why harness.Explanation
+	if err := json.Unmarshal(o.Explanation, &why); err != nil {
+		return view, fmt.Errorf("reading the matches of item %q: %w", item.ID, err)
+	}
+	for _, m := range why.Entities {
+		view.Matches = append(view.Matches, entityMatch(m))
+	}
+	for _, m := range why.Relationships {
+		view.Matches = append(view.Matches, relationshipMatch(m))
+	}
+	view.Missed = misses(why.MissedEntities, why.MissedRelationships)
+	view.Spurious = misses(why.SpuriousEntities, why.SpuriousRelationships)
+	for _, f := range why.Faults {
+		view.Faults = append(view.Faults, report.Fault{
+			Cause: string(f.Cause), What: f.What,
+			Expected: shown(view.Expected, f.What, f.Expected), Extracted: shown(view.Extracted, f.What, f.Extracted),
+			ExpectedIndex: f.Expected, ExtractedIndex: f.Extracted,
+		})
+	}
+	return view, nil
+}
+
+func entityMatch(m scoring.EntityMatch) report.Match {
+	match := report.Match{
+		What: scoring.AnEntity, Kind: string(m.Kind), Similarity: m.Similarity,
+		Expected: typed(m.Expected, m.ExpectedType), Extracted: typed(m.Extracted, m.ExtractedType),
+		ExpectedIndex: m.ExpectedIndex, ExtractedIndex: m.ExtractedIndex,
+	}
+	if m.Type != scoring.TypeUnjudged {
+		correct := m.Type == scoring.TypeCorrect
+		match.TypeCorrect = &correct
+	}
+	return match
+}
+
+func relationshipMatch(m scoring.RelationshipMatch) report.Match {
+	return report.Match{
+		What: scoring.ARelationship, Kind: string(m.MatchType), Similarity: min(m.SourceSimilarity, m.TargetSimilarity),
+		Expected: stated(m.Expected), Extracted: stated(m.Extracted),
+		ExpectedIndex: m.ExpectedIndex, ExtractedIndex: m.ExtractedIndex,
+	}
+}
+
+func misses(entities []scoring.EntityMiss, relationships []scoring.RelationshipMiss) []report.Miss {
+	var list []report.Miss
+	for _, m := range entities {
+		miss := report.Miss{What: scoring.AnEntity, Index: m.Index, Value: typed(m.Name, m.Type), Reason: reason(m.Reason)}
+		if n := m.Nearest; n != nil {
+			miss.Nearest, miss.Similarity = typed(n.Name, n.Type), n.Similarity
+		}
+		list = append(list, miss)
+	}
+	for _, m := range relationships {
+		miss := report.Miss{What: scoring.ARelationship, Index: m.Index, Value: stated(m.Statement), Reason: reason(m.Reason)}
+		if n := m.Nearest; n != nil {
+			miss.Nearest, miss.Similarity = stated(n.Statement), min(n.SourceSimilarity, n.TargetSimilarity)
+		}
+		list = append(list, miss)
+	}
+	return list
+}
+
+// shown is the thing at a place of a list, as a person reads it.
+func shown(e *extraction.Extraction, what string, at *int) string {
+	switch {
+	case e == nil || at == nil || *at < 0:
+		return ""
+	case what == scoring.AnEntity && *at < len(e.Entities):
+		return typed(e.Entities[*at].Name, e.Entities[*at].Type)
+	case what == scoring.ARelationship && *at < len(e.Relationships):
+		r := e.Relationships[*at]
+		return stated(scoring.Statement{Source: cmp.Or(r.Source, r.SourceRef), Type: r.Type, Target: cmp.Or(r.Target, r.TargetRef)})
+	}
+	return ""
+}
+
+func reason(r scoring.Reason) string { return strings.ReplaceAll(string(r), "_", " ") }
+
+func typed(name, kind string) string {
+	if kind == "" {
+		return name
+	}
+	return name + " (" + kind + ")"
+}
+
+func stated(s scoring.Statement) string { return s.Source + " – " + s.Type + " → " + s.Target }
+
+// newBenchView shows a case of the bench: its document, the records with their
+// quotes and places, what is wrong with them, and the gold spans that no record
+// quotes.
+func newBenchView(h outcome.Header, item runstore.Item, o outcome.Outcome) (report.ItemView, error) {
+	view := report.ItemView{Run: h.Name, Dataset: h.Dataset.Name, Outcome: o}
+	seen, err := benches.See(item.Input, item.Expected, o.Output)
+	if err != nil {
+		return view, fmt.Errorf("reading case %q: %w", item.ID, err)
+	}
+	view.Text = seen.DocumentText
+	if seen.Gold != nil {
+		view.Expected = &extraction.Extraction{Entities: seen.Gold}
+	}
+	if len(o.Output) > 0 {
+		view.Extracted = &extraction.Extraction{Entities: seen.Extracted}
+	}
+	for _, r := range seen.Quoted {
+		match := report.Match{What: "record", Kind: "quoted", Similarity: 1, Expected: r.Text, Extracted: r.Text, ExpectedIndex: -1, ExtractedIndex: r.Index}
+		if r.Gold >= 0 {
+			match.What, match.Kind, match.ExpectedIndex = scoring.AnEntity, "gold span", r.Gold
+		}
+		view.Matches = append(view.Matches, match)
+	}
+	for _, r := range seen.Missed {
+		view.Missed = append(view.Missed, report.Miss{What: scoring.AnEntity, Index: r.Index, Value: r.Text, Reason: "no record quotes it there"})
+	}
+	for _, r := range seen.Faulty {
+		view.Spurious = append(view.Spurious, report.Miss{What: scoring.AnEntity, Index: r.Index, Value: r.Text, Reason: r.Why})
+	}
+	return view, nil
+}
+
+// newAnswerView shows a question with its answer and the passages that were
+// searched in the place of a document, the terms that were found, those that were
+// not, and the forbidden ones.
+func newAnswerView(h outcome.Header, item runstore.Item, o outcome.Outcome) (report.ItemView, error) {
+	view := report.ItemView{Run: h.Name, Dataset: h.Dataset.Name, Outcome: o}
+	if question, err := answers.DecodeInput(item.Input); err == nil {
+		view.Text = question
+		view.Sections = append(view.Sections, report.Section{Title: "Question", Text: question})
+	}
+	var output answers.Output
+	if json.Unmarshal(o.Output, &output) == nil && output.Answer != "" {
+		view.Text += "\n\n" + output.Answer
+		view.Sections = append(view.Sections, report.Section{Title: "Answer", Text: output.Answer})
+	}
+	if found := answers.Passages(o.Calls); len(found) > 0 {
+		var passages []string
+		for _, p := range found {
+			passages = append(passages, fmt.Sprintf("page %d (%.2f): %s", p.Page, p.Score, p.Text))
+		}
+		view.Sections = append(view.Sections, report.Section{Title: "Passages", Text: strings.Join(passages, "\n\n")})
+	}
+	if len(o.Explanation) == 0 {
+		return view, nil
+	}
+	var why answers.Explanation
+	if err := json.Unmarshal(o.Explanation, &why); err != nil {
+		return view, fmt.Errorf("reading the terms found in item %q: %w", item.ID, err)
+	}
+	for i, group := range why.Groups {
+		terms := strings.Join(group.Terms, " | ")
+		if group.Hit == nil {
+			view.Missed = append(view.Missed, report.Miss{What: "term", Index: i, Value: terms, Reason: "not in the answer"})
+			continue
+		}
+		view.Matches = append(view.Matches, report.Match{
+			What: "term", Kind: strings.ReplaceAll(group.From, "_", " "), Similarity: 1, Expected: terms, Extracted: "…" + group.Hit.Context + "…",
+			ExpectedIndex: i, ExtractedIndex: i,
+		})
+	}
+	for i, hit := range why.Forbidden {
+		view.Spurious = append(view.Spurious, report.Miss{What: "term", Index: len(why.Groups) + i, Value: hit.Term, Reason: "forbidden, at character " + fmt.Sprint(hit.At)})
+	}
+	if why.CitationRequired && len(why.Citations) == 0 {
+		view.Missed = append(view.Missed, report.Miss{What: "citation", Index: len(why.Groups), Value: "стр. N", Reason: "the answer cites no page"})
+	}
+	return view, nil
+}
+
+// foundTerms lists what an explanation of an answer says was found; ok is false
+// for that of another harness.
+func foundTerms(explanation json.RawMessage) (lines []string, ok bool) {
+	var why struct {
+		Groups *[]answers.GroupHit `json:"groups"`
+	}
+	if err := json.Unmarshal(explanation, &why); err != nil || why.Groups == nil {
+		return nil, false
+	}
+	for _, group := range *why.Groups {
+		if group.Hit != nil {
+			lines = append(lines, strings.Join(group.Terms, " | "))
+		}
+	}
+	return lines, true
+}

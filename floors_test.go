@@ -28,7 +28,6 @@ var floors = map[string]int{
 	"outcome":                 1,
 	"langfuse":                1,
 	"configs":                 1,
-	"configs/sample":          1,
 	"bench/datasets":          1,
 	"dataset":                 2,
 	"langfuse/embedded":       2,
@@ -40,7 +39,6 @@ var floors = map[string]int{
 	"pipeline":                3,
 	"runstore":                4,
 	"evaluator":               4,
-	"pipeline/cache":          4,
 	"pipeline/provider/":      4,
 	"pipeline/provider":       5,
 	"tracking":                5,
@@ -48,7 +46,6 @@ var floors = map[string]int{
 	"compare":                 5,
 	"experiment":              6,
 	"harness/extraction":      7,
-	"harness/custom":          7,
 	"harness/answers":         7,
 	"harness/answers/":        8, // programs that draw the sample
 	"harness/conformance":     8,
@@ -75,7 +72,6 @@ var fences = []struct {
 }{
 	{"langfuse", []string{"tracking", "seed", "experiment", "cmd/"}, "only tracking, seed, experiment and the commands speak to Langfuse"},
 	{"configs", []string{"cmd/"}, "configuration files are known to the commands only"},
-	{"configs/sample", []string{"cmd/"}, "the built-in dataset is known to the commands only"},
 	{"langfuse/embedded", []string{"cmd/"}, "the embedded server is met over HTTP"},
 	{"tracking", []string{"experiment", "cmd/"}, "what is recorded in Langfuse follows from the run file"},
 	{"runstore", []string{"experiment", "tracking", "harness/bench", "cmd/"}, "libraries must not compile SQLite"},

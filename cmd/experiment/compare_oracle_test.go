@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"extraction-experiment/configs/sample"
+	"extraction-experiment/configs"
 )
 
 // annotated is what the oracle knows of an item of the built-in dataset.
@@ -40,7 +40,7 @@ func oracle(args []string) int {
 		return 2
 	}
 	known := map[string]annotated{}
-	for lines := bufio.NewScanner(sample.Open()); lines.Scan(); {
+	for lines := bufio.NewScanner(configs.OpenSample()); lines.Scan(); {
 		var item annotated
 		if err := json.Unmarshal(lines.Bytes(), &item); err != nil {
 			fmt.Fprintln(os.Stderr, err)

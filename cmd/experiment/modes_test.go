@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/configs/sample"
+	"extraction-experiment/configs"
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
@@ -54,9 +54,9 @@ func newDeployment(t *testing.T, mode embedded.Mode) deployment {
 	must(t, err)
 	must(t, tracking.CreateDefaultPrompt(t.Context(), d.client))
 	items := func(yield func(dataset.Located, error) bool) { // anew each time
-		dataset.Read(sample.Open(), dataset.JSONL, sample.FileName)(yield)
+		dataset.Read(configs.OpenSample(), dataset.JSONL, configs.SampleFile)(yield)
 	}
-	_, err = seed.File(t.Context(), d.client, items, seed.Config{Dataset: sample.Name})
+	_, err = seed.File(t.Context(), d.client, items, seed.Config{Dataset: configs.SampleName})
 	must(t, err)
 	return d
 }
@@ -83,10 +83,10 @@ func TestModes(t *testing.T) {
 			maps.Copy(d.env, map[string]string{
 				"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": model.url, "EXPERIMENT_PRICES_FILE": pricesFor(t, "gpt-test-2026"),
 			})
-			d.exits(cli.ExitOK, "--dataset", sample.Name, "--name", "base", "--verify", "--quiet")
+			d.exits(cli.ExitOK, "--dataset", configs.SampleName, "--name", "base", "--verify", "--quiet")
 			d.readBack("base", 38, false)
 
-			llm := []string{"--dataset", sample.Name, "--name", "llm", "--model", "openai/gpt-test", "--limit", "5", "--quiet"}
+			llm := []string{"--dataset", configs.SampleName, "--name", "llm", "--model", "openai/gpt-test", "--limit", "5", "--quiet"}
 			d.exits(cli.ExitFailures, llm...)
 			model.wise.Store(true)
 			d.exits(cli.ExitOK, append(llm, "--retry-failed", "--verify")...)
@@ -94,7 +94,7 @@ func TestModes(t *testing.T) {
 			d.harmed("llm")
 
 			must(t, os.RemoveAll(connect.Folder)) // as in a colleague's folder
-			_, stderr := d.exits(cli.ExitUsage, "--dataset", sample.Name, "--name", "base")
+			_, stderr := d.exits(cli.ExitUsage, "--dataset", configs.SampleName, "--name", "base")
 			if !strings.Contains(stderr, "taken (in Langfuse): use --name base-2") {
 				t.Errorf("a name that only Langfuse knows: %s", stderr)
 			}
@@ -168,7 +168,7 @@ func TestModes_waited(t *testing.T) {
 			model := newFickleModel(t)
 			model.wise.Store(true)
 			maps.Copy(d.env, map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": model.url})
-			d.exits(cli.ExitOK, "--dataset", sample.Name, "--name", "paced", "--model", "openai/gpt-test", "--limit", "12", "--rpm", "1200", "-c", "8", "--quiet")
+			d.exits(cli.ExitOK, "--dataset", configs.SampleName, "--name", "paced", "--model", "openai/gpt-test", "--limit", "12", "--rpm", "1200", "-c", "8", "--quiet")
 			_, newest, _ := d.newestOf("paced")
 			traces := slices.Collect(maps.Keys(newest))
 			var waited time.Duration

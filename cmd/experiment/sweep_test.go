@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"extraction-experiment/configs/sample"
+	"extraction-experiment/configs"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
@@ -30,7 +30,7 @@ import (
 func knowing(t *testing.T) (url string) {
 	t.Helper()
 	var known []annotated
-	for lines := bufio.NewScanner(sample.Open()); lines.Scan(); {
+	for lines := bufio.NewScanner(configs.OpenSample()); lines.Scan(); {
 		var item annotated
 		must(t, json.Unmarshal(lines.Bytes(), &item))
 		known = append(known, item)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/configs/sample"
+	"extraction-experiment/configs"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
@@ -119,7 +119,7 @@ func TestVerification_remedy(t *testing.T) {
 // run was published to, with the same project and dataset name; then none.
 func TestVerify_elsewhere(t *testing.T) {
 	d := newDeployment(t, embedded.ModeV4)
-	d.exits(cli.ExitOK, "--dataset", sample.Name, "--name", "r1", "--limit", "2", "--quiet")
+	d.exits(cli.ExitOK, "--dataset", configs.SampleName, "--name", "r1", "--limit", "2", "--quiet")
 	first := d.env["LANGFUSE_BASE_URL"]
 	folder, err := os.Getwd()
 	must(t, err)
@@ -139,8 +139,8 @@ func TestVerify_elsewhere(t *testing.T) {
 // TestVerify_written: a run that a process writes is not judged.
 func TestVerify_written(t *testing.T) {
 	d := newDeployment(t, embedded.ModeV4)
-	d.exits(cli.ExitOK, "--dataset", sample.Name, "--name", "r1", "--limit", "2", "--quiet")
-	run, err := runstore.Open(runstore.Path(connect.Folder, d.server.Project.ID, sample.Name, "r1"))
+	d.exits(cli.ExitOK, "--dataset", configs.SampleName, "--name", "r1", "--limit", "2", "--quiet")
+	run, err := runstore.Open(runstore.Path(connect.Folder, d.server.Project.ID, configs.SampleName, "r1"))
 	must(t, err)
 	for _, args := range [][]string{{"verify", "r1"}, {"verify", "r1", "--repair"}} {
 		stdout, stderr := d.exits(cli.ExitUsage, args...)
@@ -162,7 +162,7 @@ func TestPublish_refused(t *testing.T) {
 		return 0
 	})
 	d.env["LANGFUSE_BASE_URL"] = front
-	_, stderr := d.exits(cli.ExitUnavailable, "--dataset", sample.Name, "--name", "r1", "--limit", "5", "--quiet")
+	_, stderr := d.exits(cli.ExitUnavailable, "--dataset", configs.SampleName, "--name", "r1", "--limit", "5", "--quiet")
 	for _, says := range []string{"5 results are scored and not published: 5 items: cannot be linked any more", "nothing of it was sent", "sending it again changes nothing before the cause is gone"} {
 		if !strings.Contains(stderr, says) {
 			t.Errorf("the run does not say %q: %s", says, stderr)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"extraction-experiment/internal/limit"
-	"extraction-experiment/internal/search"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/prompt"
@@ -200,9 +199,9 @@ func CheckPrompt(t prompt.Template) error {
 
 // compile puts question and passages into a prompt, the passages in the order
 // of their pages, each under its number as it is to be cited.
-func compile(t prompt.Template, question string, found []search.Found) ([]prompt.Message, error) {
+func compile(t prompt.Template, question string, found []Found) ([]prompt.Message, error) {
 	ordered := slices.Clone(found)
-	slices.SortStableFunc(ordered, func(a, b search.Found) int { return a.Page - b.Page })
+	slices.SortStableFunc(ordered, func(a, b Found) int { return a.Page - b.Page })
 	var b strings.Builder
 	for i, p := range ordered {
 		if i > 0 {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"extraction-experiment/internal/pdftext"
-	"extraction-experiment/internal/search"
 	"extraction-experiment/outcome"
 )
 
@@ -19,8 +18,8 @@ const passageSize = 900
 type Document struct {
 	Path string
 	pdftext.Document
-	index     *search.Index
-	sentences *search.Index
+	index     *searchIndex
+	sentences *searchIndex
 	tables    map[string]string // sentence → as it is said in an answer
 }
 
@@ -37,21 +36,21 @@ func OpenDocument(ctx context.Context, path string, cache pdftext.Cache, opt pdf
 
 func newDocument(path string, read pdftext.Document) *Document {
 	d := &Document{Path: path, Document: read, tables: map[string]string{}}
-	var pages, sentences []search.Passage
+	var pages, sentences []Passage
 	for _, p := range read.Pages {
 		if p.Kind != pdftext.Readable {
 			continue
 		}
-		pages = append(pages, search.Passage{Page: p.Number, Text: p.Text})
+		pages = append(pages, Passage{Page: p.Number, Text: p.Text})
 		for _, s := range statements(p.Text) {
 			if s.said != s.searched {
 				d.tables[s.searched] = s.said
 			}
-			sentences = append(sentences, search.Passage{Page: p.Number, Text: s.searched})
+			sentences = append(sentences, Passage{Page: p.Number, Text: s.searched})
 		}
 	}
-	d.index = search.New(search.Split(pages, passageSize))
-	d.sentences = search.New(sentences)
+	d.index = newIndex(splitPassages(pages, passageSize))
+	d.sentences = newIndex(sentences)
 	return d
 }
 
@@ -63,9 +62,9 @@ const (
 
 // Passages returns what a search among the calls of an answer found, the best
 // first; nil where none is recorded.
-func Passages(calls []outcome.Call) []search.Found {
+func Passages(calls []outcome.Call) []Found {
 	for _, c := range calls {
-		var found []search.Found
+		var found []Found
 		if (c.Name == retrieving || c.Name == choosing) && json.Unmarshal(c.Output, &found) == nil {
 			return found
 		}
@@ -75,7 +74,7 @@ func Passages(calls []outcome.Call) []search.Found {
 
 // Find returns the n passages that fit a question best, and the call that
 // records the search.
-func (d *Document) Find(question string, n int, now func() time.Time) ([]search.Found, outcome.Call) {
+func (d *Document) Find(question string, n int, now func() time.Time) ([]Found, outcome.Call) {
 	call := outcome.Call{Name: retrieving, Kind: "span", Started: now().UTC()}
 	found := d.index.Find(question, n)
 	call.Ended = now().UTC()

@@ -11,7 +11,6 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
-	"extraction-experiment/internal/search"
 	"extraction-experiment/outcome"
 )
 
@@ -377,7 +376,7 @@ func statements(text string) []statement {
 		out = append(out, statement{strings.TrimSpace(heading + " " + searched), said})
 	}
 	flush := func() {
-		for _, s := range search.Sentences(strings.Join(prose, " ")) {
+		for _, s := range Sentences(strings.Join(prose, " ")) {
 			say(s, s)
 		}
 		prose = nil

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"iter"
 
-	"extraction-experiment/configs/sample"
+	"extraction-experiment/configs"
 	"extraction-experiment/dataset"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/seed"
@@ -19,11 +19,11 @@ func seedBuiltIn(ctx context.Context, client *langfuse.Client) error {
 	if err := tracking.CreateDefaultPrompt(ctx, client); err != nil {
 		return fmt.Errorf("writing the built-in prompt: %w", err)
 	}
-	_, err := client.GetDataset(ctx, sample.Name)
+	_, err := client.GetDataset(ctx, configs.SampleName)
 	if !errors.Is(err, langfuse.ErrNotFound) {
 		return err
 	}
-	_, err = seed.File(ctx, client, builtIn(), seed.Config{Dataset: sample.Name, Description: sample.Description})
+	_, err = seed.File(ctx, client, builtIn(), seed.Config{Dataset: configs.SampleName, Description: configs.SampleDescription})
 	if err != nil {
 		return fmt.Errorf("writing the built-in dataset: %w", err)
 	}
@@ -33,6 +33,6 @@ func seedBuiltIn(ctx context.Context, client *langfuse.Client) error {
 // builtIn gives the items anew each time it is ranged over.
 func builtIn() iter.Seq2[dataset.Located, error] {
 	return func(yield func(dataset.Located, error) bool) {
-		dataset.Read(sample.Open(), dataset.JSONL, sample.FileName)(yield)
+		dataset.Read(configs.OpenSample(), dataset.JSONL, configs.SampleFile)(yield)
 	}
 }

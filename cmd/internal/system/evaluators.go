@@ -16,7 +16,6 @@ import (
 	"extraction-experiment/evaluator"
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/conformance"
-	"extraction-experiment/harness/custom"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/wholefile"
@@ -135,7 +134,7 @@ func (o Opener) judgePrompt(ctx context.Context, spec conformance.Spec, dir stri
 // Scorers are the external evaluators that a configuration names.
 type Scorers struct {
 	Described []outcome.CustomScorer
-	extra     []custom.Extra
+	extra     []experiment.Evaluated
 	opened    []Evaluator
 }
 
@@ -189,7 +188,7 @@ func (o Opener) openScorer(ctx context.Context, s *Scorers, entry configs.Scorer
 	if err := certify(ctx, &described, entry, dir, opened); err != nil {
 		return err
 	}
-	s.extra = append(s.extra, custom.Extra{Name: entry.Name, Criteria: entry.Criteria, Evaluator: opened.Evaluator})
+	s.extra = append(s.extra, experiment.Evaluated{Name: entry.Name, Criteria: entry.Criteria, Evaluator: opened.Evaluator})
 	s.Described = append(s.Described, described)
 	return nil
 }
@@ -215,13 +214,13 @@ func (s Scorers) Judge(base experiment.Scorer, order []string, budget *pipeline.
 	if err != nil {
 		return nil, err
 	}
-	made, err := custom.New(base, order, extra...)
+	made, err := experiment.WithEvaluators(base, order, extra...)
 	return made, refused(err)
 }
 
 // within has the judging models draw on the budget of the run, nil for none, and
 // returns the evaluators for it.
-func (s Scorers) within(budget *pipeline.Budget) ([]custom.Extra, error) {
+func (s Scorers) within(budget *pipeline.Budget) ([]experiment.Evaluated, error) {
 	extra := slices.Clone(s.extra)
 	for i, o := range s.opened {
 		judge, ok := o.Evaluator.(*evaluator.Evaluator)

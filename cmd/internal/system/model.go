@@ -13,7 +13,6 @@ import (
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/cache"
 	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/pipeline/provider/gemini"
 	"extraction-experiment/pipeline/provider/openai"
@@ -43,7 +42,7 @@ type Model struct {
 	waits  *waits           // nil for a recording
 	remote pipeline.Model   // under the cache; nil for a recording
 	Budget *pipeline.Budget // nil without a bound
-	cache  *cache.Folder    // nil without one
+	cache  *pipeline.Cache  // nil without one
 }
 
 // waits passes on why requests wait, to whom is named when the run begins.
@@ -89,9 +88,9 @@ func (o Opener) within(opened provider.Opened, known Catalogue, c Limits) (Model
 	})
 	a.remote = a.Model
 	if err == nil && c.Cache != "" {
-		a.cache, err = cache.Open(c.Cache)
+		a.cache, err = pipeline.OpenCache(c.Cache)
 		if err == nil {
-			a.Model = cache.Cached(a.Model, a.cache, cache.Source{Provider: opened.Provider, Endpoint: addressOf(opened.Provider, o.Getenv), Model: opened.Info.Model})
+			a.Model = pipeline.Cached(a.Model, a.cache, pipeline.CacheSource{Provider: opened.Provider, Endpoint: addressOf(opened.Provider, o.Getenv), Model: opened.Info.Model})
 		}
 	}
 	return a, err

@@ -1,4 +1,4 @@
-package sample
+package configs
 
 // item is one line of the file, as this test reads it. Lists that are absent
 // stay nil, lists that are empty do not.

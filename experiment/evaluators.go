@@ -1,23 +1,4 @@
-// Package custom adds the scores of external evaluators to those of a harness:
-// a team's own program, address or judging model scores every item of a run
-// beside the built-in scorer.
-//
-// It does not decide whether an evaluator can be trusted (package conformance
-// certifies it), and it never fails an item: an evaluator that gives no valid
-// answer leaves its score without a value, with the reason. One that is not there
-// when it is asked first stops the run, and so does a budget that is used up.
-//
-// For each output it
-//
-//  1. lets the harness's own scorer judge, whose failures count as ever;
-//  2. asks every evaluator in turn, with the document as question, the output as
-//     candidate answer and the expected output as reference answer;
-//  3. adds one score for each.
-//
-// For example:
-//
-//	scorer, err := custom.New(harness.Scorer{Rules: rules}, custom.Extra{Name: "keyword_judge", Evaluator: judge})
-package custom
+package experiment
 
 import (
 	"context"
@@ -30,7 +11,6 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/evaluator"
-	"extraction-experiment/experiment"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/outcome"
@@ -42,8 +22,8 @@ type Evaluator interface {
 	Evaluate(ctx context.Context, c evaluator.Case) (evaluator.Verdict, error)
 }
 
-// Extra is one score that an evaluator gives.
-type Extra struct {
+// Evaluated is one score that an evaluator gives.
+type Evaluated struct {
 	// Name of the score: small letters, digits and _, beginning with a letter.
 	Name string
 	// Criteria are handed to the evaluator; may be empty.
@@ -51,25 +31,32 @@ type Extra struct {
 	Evaluator Evaluator
 }
 
-// Scorer is a harness's scorer with the scores of evaluators added. It is safe
+// EvaluatedScorer is a harness's scorer with the scores of evaluators added. It is safe
 // for concurrent use if they are.
-type Scorer struct {
-	base  experiment.Scorer
+type EvaluatedScorer struct {
+	base  Scorer
 	extra []*asked
 }
 
-// asked is an Extra of which it is known whether it was ever there.
+// asked is an Evaluated of which it is known whether it was ever there.
 type asked struct {
-	Extra
+	Evaluated
 	there atomic.Bool
 }
 
-// names is how scores may be called; Langfuse shows them as they are.
-var names = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
+// scoreNames is how scores may be called; Langfuse shows them as they are.
+var scoreNames = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 
-// New returns base with the extra scores. Taken names the scores that base
+// WithEvaluators returns base with the scores of external evaluators: for each output
+// base judges, whose failures count as ever; then every evaluator is asked in turn, with
+// the document as question, the output as candidate answer and the expected output as
+// reference answer. An evaluator never fails an item: without a valid answer its score
+// has no value, with the reason. One that is not there when it is asked first stops the
+// run, and so does a budget that is used up. Package conformance says whether an
+// evaluator can be trusted.
+// Taken scoreNames the scores that base
 // gives. The error joins every name that is wrong, taken or used twice.
-func New(base experiment.Scorer, taken []string, extra ...Extra) (*Scorer, error) {
+func WithEvaluators(base Scorer, taken []string, extra ...Evaluated) (*EvaluatedScorer, error) {
 	var problems []error
 	seen := map[string]bool{outcome.ErrorScore: true}
 	for _, name := range taken {
@@ -77,7 +64,7 @@ func New(base experiment.Scorer, taken []string, extra ...Extra) (*Scorer, error
 	}
 	for _, e := range extra {
 		switch {
-		case !names.MatchString(e.Name):
+		case !scoreNames.MatchString(e.Name):
 			problems = append(problems, fmt.Errorf("scorers: the name %q is not of small letters, digits and _, beginning with a letter", e.Name))
 		case seen[e.Name]:
 			problems = append(problems, fmt.Errorf("scorers: the name %q is taken by another score", e.Name))
@@ -89,15 +76,15 @@ func New(base experiment.Scorer, taken []string, extra ...Extra) (*Scorer, error
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	s := &Scorer{base: base}
+	s := &EvaluatedScorer{base: base}
 	for _, e := range extra {
-		s.extra = append(s.extra, &asked{Extra: e})
+		s.extra = append(s.extra, &asked{Evaluated: e})
 	}
 	return s, nil
 }
 
-// Judge reads what is expected of an item; see experiment.Scorer.
-func (s *Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
+// Judge reads what is expected of an item; see Scorer.
+func (s *EvaluatedScorer) Judge(item dataset.Item) (Judge, error) {
 	base, err := s.base.Judge(item)
 	if err != nil {
 		return nil, err
@@ -106,18 +93,18 @@ func (s *Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
 }
 
 type judge struct {
-	base  experiment.Judge
+	base  Judge
 	extra []*asked
 	item  dataset.Item
 }
 
 // Score judges without a limit but the evaluators' own.
-func (j judge) Score(output json.RawMessage) (experiment.Scored, error) {
+func (j judge) Score(output json.RawMessage) (Scored, error) {
 	return j.ScoreContext(context.Background(), output)
 }
 
 // ScoreContext judges; the evaluators are not asked any more when ctx is done.
-func (j judge) ScoreContext(ctx context.Context, output json.RawMessage) (experiment.Scored, error) {
+func (j judge) ScoreContext(ctx context.Context, output json.RawMessage) (Scored, error) {
 	scored, err := j.base.Score(output)
 	if err != nil {
 		return scored, err
@@ -159,7 +146,7 @@ type AbsentError struct {
 	Fault *evaluator.Fault
 }
 
-// Error names the score and says what is the matter.
+// Error scoreNames the score and says what is the matter.
 func (e *AbsentError) Error() string {
 	return fmt.Sprintf("the evaluator of %s cannot be asked: %v", e.Score, e.Fault)
 }

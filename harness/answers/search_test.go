@@ -1,4 +1,4 @@
-package search_test
+package answers
 
 import (
 	"math"
@@ -7,8 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-
-	"extraction-experiment/internal/search"
 )
 
 func TestStems(t *testing.T) {
@@ -22,7 +20,7 @@ func TestStems(t *testing.T) {
 		"— … !":                                      nil,
 	}
 	for text, want := range tests {
-		if diff := cmp.Diff(want, search.Stems(text)); diff != "" {
+		if diff := cmp.Diff(want, stems(text)); diff != "" {
 			t.Errorf("%q: %s", text, diff)
 		}
 	}
@@ -33,7 +31,7 @@ func TestStems(t *testing.T) {
 // first f = 1, so that the score is 0.4700·2.2/(1 + 1.2·(0.25 + 0.75·0.75)) =
 // 0.4700·2.2/1.975 = 0.5236.
 func TestIndex_Find(t *testing.T) {
-	index := search.New([]search.Passage{{1, "новый кран"}, {2, "старый причал"}, {3, "кран поднимает тяжёлые плиты"}})
+	index := newIndex([]Passage{{1, "новый кран"}, {2, "старый причал"}, {3, "кран поднимает тяжёлые плиты"}})
 	found := index.Find("Сколько кранов?", 5)
 	if len(found) != 2 || found[0].Page != 1 || found[1].Page != 3 || math.Abs(found[0].Score-0.5236) > 0.0001 {
 		t.Errorf("%+v", found)
@@ -44,7 +42,7 @@ func TestIndex_Find(t *testing.T) {
 	if got := index.Find("unknown", 5); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
-	if got := search.New(nil).Find("кран", 5); len(got) != 0 {
+	if got := newIndex(nil).Find("кран", 5); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -52,7 +50,7 @@ func TestIndex_Find(t *testing.T) {
 func TestSentences(t *testing.T) {
 	text := "Выручка за 2023 г. составила 5 млн руб. и выросла. Прибыль тоже! А долг? «Снизился». See fig. 3 of the manual. 42 pumps work."
 	want := []string{"Выручка за 2023 г. составила 5 млн руб. и выросла.", "Прибыль тоже!", "А долг?", "«Снизился».", "See fig. 3 of the manual.", "42 pumps work."}
-	if diff := cmp.Diff(want, search.Sentences(text)); diff != "" {
+	if diff := cmp.Diff(want, Sentences(text)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -61,7 +59,7 @@ func FuzzSplit(f *testing.F) {
 	f.Add("Одна строка.\nДругая строка. И ещё одна.", 20)
 	f.Fuzz(func(t *testing.T, text string, size int) {
 		size = 5 + (size%500+500)%500
-		for _, p := range search.Split([]search.Passage{{7, text}}, size) {
+		for _, p := range splitPassages([]Passage{{7, text}}, size) {
 			if p.Page != 7 || strings.TrimSpace(p.Text) == "" || utf8.ValidString(text) && utf8.RuneCountInString(p.Text) > 2*size+2 {
 				t.Errorf("%q of %d", p.Text, size)
 			}

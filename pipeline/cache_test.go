@@ -1,4 +1,4 @@
-package cache_test
+package pipeline_test
 
 import (
 	"bytes"
@@ -13,7 +13,6 @@ import (
 
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/cache"
 )
 
 // counting is a model that says how often it was asked.
@@ -39,18 +38,18 @@ func paid() pipeline.Response {
 	}
 }
 
-func question() pipeline.Request {
+func cacheQuestion() pipeline.Request {
 	return pipeline.Request{
 		Messages: []pipeline.Message{{Role: "user", Content: "who?"}},
 		Schema:   &pipeline.Schema{Name: "s", JSON: []byte(`{"type":"object"}`)},
 	}
 }
 
-var source = cache.Source{Provider: "openai", Model: "m"}
+var source = pipeline.CacheSource{Provider: "openai", Model: "m"}
 
-func open(t testing.TB, path string) *cache.Folder {
+func openCache(t testing.TB, path string) *pipeline.Cache {
 	t.Helper()
-	folder, err := cache.Open(path)
+	folder, err := pipeline.OpenCache(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,11 +73,11 @@ func ask(t testing.TB, ctx context.Context, model pipeline.Model, req pipeline.R
 func TestCached_hit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b")
 	model := &counting{response: paid()}
-	if r := ask(t, t.Context(), cache.Cached(model, open(t, path), source), question()); r.Cached || r.Attempts != 2 || *r.CostUSD != 0.25 {
+	if r := ask(t, t.Context(), pipeline.Cached(model, openCache(t, path), source), cacheQuestion()); r.Cached || r.Attempts != 2 || *r.CostUSD != 0.25 {
 		t.Errorf("a miss gives what the model gave: %+v", r)
 	}
 	// Another process opens the folder later.
-	r := ask(t, t.Context(), cache.Cached(model, open(t, path), source), question())
+	r := ask(t, t.Context(), pipeline.Cached(model, openCache(t, path), source), cacheQuestion())
 	if !r.Cached || r.CostUSD == nil || *r.CostUSD != 0 || r.Usage != (outcome.Usage{}) || r.Attempts != 0 {
 		t.Errorf("a hit costs nothing: %+v", r)
 	}
@@ -113,14 +112,14 @@ func files(t testing.TB, path string) []string {
 func TestCached_otherQuestions(t *testing.T) {
 	zero, one, tokens, seed := 0.0, 1.0, 5, int64(0)
 	model := &counting{response: paid()}
-	folder := open(t, t.TempDir())
+	folder := openCache(t, t.TempDir())
 	asks := 0
-	try := func(what string, source cache.Source, ctx context.Context, change func(*pipeline.Request)) {
+	try := func(what string, source pipeline.CacheSource, ctx context.Context, change func(*pipeline.Request)) {
 		t.Helper()
-		req := question()
+		req := cacheQuestion()
 		change(&req)
 		for range 2 { // the second time it is there
-			ask(t, ctx, cache.Cached(model, folder, source), req)
+			ask(t, ctx, pipeline.Cached(model, folder, source), req)
 		}
 		if asks++; model.asked != asks {
 			t.Errorf("%s: the model was asked %d times, want %d", what, model.asked, asks)
@@ -129,9 +128,9 @@ func TestCached_otherQuestions(t *testing.T) {
 	same := func(*pipeline.Request) {}
 	try("first", source, t.Context(), same)
 	try("trial", source, pipeline.WithTrial(t.Context(), pipeline.Trial{Number: 2}), same)
-	try("provider", cache.Source{Provider: "gemini", Model: "m"}, t.Context(), same)
-	try("model", cache.Source{Provider: "openai", Model: "n"}, t.Context(), same)
-	try("endpoint", cache.Source{Provider: "openai", Model: "m", Endpoint: "http://localhost/v1"}, t.Context(), same)
+	try("provider", pipeline.CacheSource{Provider: "gemini", Model: "m"}, t.Context(), same)
+	try("model", pipeline.CacheSource{Provider: "openai", Model: "n"}, t.Context(), same)
+	try("endpoint", pipeline.CacheSource{Provider: "openai", Model: "m", Endpoint: "http://localhost/v1"}, t.Context(), same)
 	try("message", source, t.Context(), func(r *pipeline.Request) { r.Messages[0].Content += " " })
 	try("role", source, t.Context(), func(r *pipeline.Request) { r.Messages[0].Role = "system" })
 	try("more messages", source, t.Context(), func(r *pipeline.Request) { r.Messages = append(r.Messages, r.Messages[0]) })
@@ -148,16 +147,16 @@ func TestCached_otherQuestions(t *testing.T) {
 // The first trial is that of a context without one; Again asks anew and replaces.
 func TestCached_trials(t *testing.T) {
 	model := &counting{response: paid()}
-	cached := cache.Cached(model, open(t, t.TempDir()), source)
-	ask(t, t.Context(), cached, question())
-	if r := ask(t, pipeline.WithTrial(t.Context(), pipeline.Trial{Number: 1}), cached, question()); !r.Cached {
+	cached := pipeline.Cached(model, openCache(t, t.TempDir()), source)
+	ask(t, t.Context(), cached, cacheQuestion())
+	if r := ask(t, pipeline.WithTrial(t.Context(), pipeline.Trial{Number: 1}), cached, cacheQuestion()); !r.Cached {
 		t.Error("trial 1 is the first")
 	}
 	model.response.Text = "newer"
-	if r := ask(t, pipeline.WithTrial(t.Context(), pipeline.Trial{Again: true}), cached, question()); r.Cached || model.asked != 2 {
+	if r := ask(t, pipeline.WithTrial(t.Context(), pipeline.Trial{Again: true}), cached, cacheQuestion()); r.Cached || model.asked != 2 {
 		t.Errorf("%+v after %d calls", r, model.asked)
 	}
-	if r := ask(t, t.Context(), cached, question()); !r.Cached || r.Text != "newer" {
+	if r := ask(t, t.Context(), cached, cacheQuestion()); !r.Cached || r.Text != "newer" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -169,12 +168,12 @@ func TestCached_notKept(t *testing.T) {
 		"cut":         {response: pipeline.Response{Text: "{", Finish: pipeline.FinishLength}},
 		"a refusal":   {response: pipeline.Response{Text: "no", Finish: pipeline.FinishRefused}},
 		"blank":       {response: pipeline.Response{Text: " \n", Finish: pipeline.FinishStop}},
-		"too large":   {response: pipeline.Response{Text: strings.Repeat("x", cache.MaxEntry), Finish: pipeline.FinishStop}},
+		"too large":   {response: pipeline.Response{Text: strings.Repeat("x", pipeline.MaxEntry), Finish: pipeline.FinishStop}},
 	} {
 		path := t.TempDir()
-		cached := cache.Cached(model, open(t, path), source)
+		cached := pipeline.Cached(model, openCache(t, path), source)
 		for range 2 {
-			if r, err := cached.Generate(t.Context(), question()); !errors.Is(err, model.err) || r.Cached {
+			if r, err := cached.Generate(t.Context(), cacheQuestion()); !errors.Is(err, model.err) || r.Cached {
 				t.Errorf("%s: %v, %v", name, r.Cached, err)
 			}
 		}
@@ -189,8 +188,8 @@ func TestCached_notKept(t *testing.T) {
 func TestCached_corrupted(t *testing.T) {
 	path := t.TempDir()
 	model := &counting{response: paid()}
-	cached := cache.Cached(model, open(t, path), source)
-	ask(t, t.Context(), cached, question())
+	cached := pipeline.Cached(model, openCache(t, path), source)
+	ask(t, t.Context(), cached, cacheQuestion())
 	file := files(t, path)[0]
 	whole, err := os.ReadFile(file)
 	if err != nil {
@@ -202,7 +201,7 @@ func TestCached_corrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := model.asked
-		if r := ask(t, t.Context(), cached, question()); r.Text != paid().Text || r.Model != paid().Model {
+		if r := ask(t, t.Context(), cached, cacheQuestion()); r.Text != paid().Text || r.Model != paid().Model {
 			t.Fatalf("%s at %d gave %+v", what, at, r)
 		}
 		now, err := os.ReadFile(file)
@@ -219,7 +218,7 @@ func TestCached_corrupted(t *testing.T) {
 	if model.asked < len(whole) {
 		t.Errorf("%d of %d cuts were noticed", model.asked-1, len(whole))
 	}
-	check("larger than allowed", 0, append(bytes.Clone(whole), bytes.Repeat([]byte(" "), cache.MaxEntry)...))
+	check("larger than allowed", 0, append(bytes.Clone(whole), bytes.Repeat([]byte(" "), pipeline.MaxEntry)...))
 }
 
 func TestOpen_cannotBeWritten(t *testing.T) {
@@ -227,8 +226,8 @@ func TestOpen_cannotBeWritten(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var wrong *cache.FolderError
-	if _, err := cache.Open(filepath.Join(file, "sub")); !errors.As(err, &wrong) || wrong.ExitCode() != 74 {
+	var wrong *pipeline.CacheError
+	if _, err := pipeline.OpenCache(filepath.Join(file, "sub")); !errors.As(err, &wrong) || wrong.ExitCode() != 74 {
 		t.Errorf("%v", err)
 	}
 }
@@ -236,14 +235,14 @@ func TestOpen_cannotBeWritten(t *testing.T) {
 // A folder that goes away while in use harms no call, and is told afterwards.
 func TestFolder_Err(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cache")
-	folder, err := cache.Open(path)
+	folder, err := pipeline.OpenCache(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	ask(t, t.Context(), cache.Cached(&counting{response: paid()}, folder, source), question())
+	ask(t, t.Context(), pipeline.Cached(&counting{response: paid()}, folder, source), cacheQuestion())
 	if folder.Err() == nil {
 		t.Error("nothing is said of an answer that was not kept")
 	}
@@ -252,8 +251,8 @@ func TestFolder_Err(t *testing.T) {
 func FuzzCached(f *testing.F) {
 	path := f.TempDir()
 	model := &counting{response: paid()}
-	cached := cache.Cached(model, open(f, path), source)
-	ask(f, f.Context(), cached, question())
+	cached := pipeline.Cached(model, openCache(f, path), source)
+	ask(f, f.Context(), cached, cacheQuestion())
 	file := files(f, path)[0]
 	whole, err := os.ReadFile(file)
 	if err != nil {
@@ -265,7 +264,7 @@ func FuzzCached(f *testing.F) {
 		if err := os.WriteFile(file, raw, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if r := ask(t, t.Context(), cached, question()); r.Text != paid().Text {
+		if r := ask(t, t.Context(), cached, cacheQuestion()); r.Text != paid().Text {
 			t.Errorf("%+v", r)
 		}
 	})

@@ -1,4 +1,4 @@
-package cache_test
+package pipeline_test
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/cache"
 )
 
 // envFolder tells a process of this test binary to use the folder.
@@ -40,11 +39,11 @@ func longAnswer(req pipeline.Request) string {
 // useFolder asks the same questions again and again, writing every answer each
 // third time, and checks what it gets.
 func useFolder(path string) error {
-	folder, err := cache.Open(path)
+	folder, err := pipeline.OpenCache(path)
 	if err != nil {
 		return err
 	}
-	model := cache.Cached(numbered{}, folder, source)
+	model := pipeline.Cached(numbered{}, folder, source)
 	for i := range 90 {
 		ctx := pipeline.WithTrial(context.Background(), pipeline.Trial{Again: i%3 == 0})
 		req := pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: fmt.Sprintf("<%d>", i%7)}}}

@@ -1,4 +1,4 @@
-package sample
+package configs
 
 import (
 	"bufio"
@@ -14,7 +14,7 @@ import (
 func load(t *testing.T) []item {
 	t.Helper()
 	var items []item
-	sc := bufio.NewScanner(Open())
+	sc := bufio.NewScanner(OpenSample())
 	for sc.Scan() {
 		dec := json.NewDecoder(strings.NewReader(sc.Text()))
 		dec.DisallowUnknownFields()
@@ -34,12 +34,12 @@ func load(t *testing.T) []item {
 }
 
 func TestOpen_isTheFile(t *testing.T) {
-	want, err := os.ReadFile(FileName)
+	want, err := os.ReadFile("sample/" + SampleFile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // a second reader starts at the beginning again
-		got, err := io.ReadAll(Open())
+		got, err := io.ReadAll(OpenSample())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,8 +47,8 @@ func TestOpen_isTheFile(t *testing.T) {
 			t.Fatalf("Open gives %d bytes, the file has %d others", len(got), len(want))
 		}
 	}
-	if FileName != Name+".jsonl" || Description == "" {
-		t.Errorf("file %q does not bear the name %q, or the description is empty", FileName, Name)
+	if SampleFile != SampleName+".jsonl" || SampleDescription == "" {
+		t.Errorf("file %q does not bear the name %q, or the description is empty", SampleFile, SampleName)
 	}
 	if !strings.HasSuffix(string(want), "}\n") {
 		t.Error("the file does not end with a complete line")

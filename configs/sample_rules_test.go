@@ -1,4 +1,4 @@
-package sample
+package configs
 
 import (
 	"fmt"

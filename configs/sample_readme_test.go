@@ -1,4 +1,4 @@
-package sample
+package configs
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 // TestREADME_countsAreTrue holds the README's tables and totals to the data.
 func TestREADME_countsAreTrue(t *testing.T) {
-	raw, err := os.ReadFile("README.md")
+	raw, err := os.ReadFile("sample/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestREADME_countsAreTrue(t *testing.T) {
 		}
 	}
 	total := fmt.Sprintf("%d entities, %d relationships", all.entities, all.relationships)
-	if !strings.HasPrefix(readme, fmt.Sprintf("# %s\n\n%d invented documents", Name, all.items)) || !strings.Contains(readme, total) {
+	if !strings.HasPrefix(readme, fmt.Sprintf("# %s\n\n%d invented documents", SampleName, all.items)) || !strings.Contains(readme, total) {
 		t.Errorf("the README does not begin with %d documents and %s", all.items, total)
 	}
 }

@@ -1,4 +1,4 @@
-package custom_test
+package experiment_test
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/evaluator"
 	"extraction-experiment/experiment"
-	"extraction-experiment/harness/custom"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -45,7 +44,7 @@ func TestScorer(t *testing.T) {
 	bad := judge(func(context.Context, evaluator.Case) (evaluator.Verdict, error) {
 		return evaluator.Verdict{}, &evaluator.Fault{Kind: evaluator.TimedOut, Message: "no answer within 1s"}
 	})
-	s, err := custom.New(base{}, []string{"own"}, custom.Extra{Name: "good", Criteria: "be kind", Evaluator: good}, custom.Extra{Name: "bad", Evaluator: bad})
+	s, err := experiment.WithEvaluators(base{}, []string{"own"}, experiment.Evaluated{Name: "good", Criteria: "be kind", Evaluator: good}, experiment.Evaluated{Name: "bad", Evaluator: bad})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +75,7 @@ func TestScorer(t *testing.T) {
 
 func TestScorer_baseFails(t *testing.T) {
 	asked := false
-	s, err := custom.New(base{errors.New("no extraction")}, nil, custom.Extra{Name: "x", Evaluator: judge(func(context.Context, evaluator.Case) (evaluator.Verdict, error) {
+	s, err := experiment.WithEvaluators(base{errors.New("no extraction")}, nil, experiment.Evaluated{Name: "x", Evaluator: judge(func(context.Context, evaluator.Case) (evaluator.Verdict, error) {
 		asked = true
 		return evaluator.Verdict{}, nil
 	})})
@@ -94,9 +93,9 @@ func TestScorer_baseFails(t *testing.T) {
 
 func TestNew_names(t *testing.T) {
 	ok := judge(nil)
-	_, err := custom.New(base{}, []string{"entity_f1"},
-		custom.Extra{Name: "entity_f1", Evaluator: ok}, custom.Extra{Name: "error", Evaluator: ok}, custom.Extra{Name: "My judge", Evaluator: ok},
-		custom.Extra{Name: "twice", Evaluator: ok}, custom.Extra{Name: "twice", Evaluator: ok}, custom.Extra{Name: "nobody"})
+	_, err := experiment.WithEvaluators(base{}, []string{"entity_f1"},
+		experiment.Evaluated{Name: "entity_f1", Evaluator: ok}, experiment.Evaluated{Name: "error", Evaluator: ok}, experiment.Evaluated{Name: "My judge", Evaluator: ok},
+		experiment.Evaluated{Name: "twice", Evaluator: ok}, experiment.Evaluated{Name: "twice", Evaluator: ok}, experiment.Evaluated{Name: "nobody"})
 	for _, want := range []string{`"entity_f1" is taken`, `"error" is taken`, `"My judge" is not of small letters`, `"twice" is taken`, `"nobody" has no evaluator`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
@@ -115,7 +114,7 @@ func TestScorer_absent(t *testing.T) {
 		return evaluator.Verdict{Score: 1, Reasoning: "It is right.", Hits: []string{"h", "g"}, Call: &outcome.Call{Kind: outcome.JudgingKind, CostUSD: &cost}}, err
 	})
 	ask := func() (experiment.Scored, error) {
-		s, err := custom.New(base{}, nil, custom.Extra{Name: "flaky", Evaluator: flaky})
+		s, err := experiment.WithEvaluators(base{}, nil, experiment.Evaluated{Name: "flaky", Evaluator: flaky})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +141,7 @@ func TestScorer_absent(t *testing.T) {
 	}
 	answers = []error{&evaluator.Fault{Kind: evaluator.NotStarted, Message: "no such program"}}
 	_, err = ask()
-	var absent *custom.AbsentError
+	var absent *experiment.AbsentError
 	if !errors.As(err, &absent) || absent.ExitCode() != 69 || !limit.StopsRun(err) {
 		t.Errorf("never there: %v", err)
 	}

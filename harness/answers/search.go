@@ -1,0 +1,240 @@
+package answers
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/kljensen/snowball/english"
+	"github.com/kljensen/snowball/russian"
+)
+
+// Passage is a part of one page.
+type Passage struct {
+	Page int    `json:"page"` // from 1
+	Text string `json:"text"`
+}
+
+// Found is a passage with how well it fits: above 0, without an upper bound.
+type Found struct {
+	Passage
+	Score float64 `json:"score"`
+}
+
+// The usual parameters of BM25.
+const (
+	k1 = 1.2
+	b  = 0.75
+)
+
+// searchIndex is a searchable list of passages. It is safe for concurrent use.
+type searchIndex struct {
+	passages []Passage
+	counts   []map[string]int // of stems, by passage
+	lengths  []float64
+	average  float64
+	in       map[string]int // in how many passages a stem is
+}
+
+// newIndex counts the stems of passages. Time and memory are linear in their text.
+func newIndex(passages []Passage) *searchIndex {
+	x := &searchIndex{passages: passages, in: map[string]int{}}
+	for _, p := range passages {
+		counts, length := map[string]int{}, 0
+		for _, stem := range stems(p.Text) {
+			counts[stem]++
+			length++
+		}
+		for stem := range counts {
+			x.in[stem]++
+		}
+		x.counts = append(x.counts, counts)
+		x.lengths = append(x.lengths, float64(length))
+		x.average += float64(length)
+	}
+	x.average = max(1, x.average/float64(max(1, len(passages))))
+	return x
+}
+
+// Find returns the n best passages that share a stem with the question, the
+// best first; of equal ones the earlier first.
+//
+// The score is Σ idf·f·(k1+1) / (f + k1·(1−b+b·length/average)) over the different
+// stems of the question, f being how often the passage has the stem, idf =
+// ln(1 + (N−n+½)/(n+½)), with k1 = 1.2 and b = 0.75 (Robertson and Zaragoza
+// 2009). Time O(passages · stems).
+func (x *searchIndex) Find(question string, n int) []Found {
+	stems := stems(question)
+	slices.Sort(stems)
+	stems = slices.Compact(stems)
+	var found []Found
+	for i, p := range x.passages {
+		if score := x.score(i, stems); score > 0 {
+			found = append(found, Found{p, score})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b Found) int { return cmp.Compare(b.Score, a.Score) })
+	return found[:min(len(found), n)]
+}
+
+func (x *searchIndex) score(i int, stems []string) float64 {
+	sum := 0.0
+	for _, stem := range stems {
+		f := float64(x.counts[i][stem])
+		if f == 0 {
+			continue
+		}
+		n, in := float64(len(x.passages)), float64(x.in[stem])
+		idf := math.Log(1 + (n-in+0.5)/(in+0.5))
+		sum += idf * f * (k1 + 1) / (f + k1*(1-b+b*x.lengths[i]/x.average))
+	}
+	return sum
+}
+
+// splitPassages cuts pages into passages of about so many characters, at the ends of
+// lines, and of sentences where a line is longer. Passages of a page share a
+// line, so that what stands across a cut is found. Empty pages have none.
+func splitPassages(pages []Passage, characters int) []Passage {
+	var out []Passage
+	for _, p := range pages {
+		var now []string
+		size := 0
+		flush := func() {
+			if text := strings.TrimSpace(strings.Join(now, "\n")); text != "" {
+				out = append(out, Passage{p.Page, text})
+			}
+		}
+		for _, line := range pieces(p.Text, characters) {
+			n := utf8.RuneCountInString(line)
+			if size > 0 && size+n > characters {
+				flush()
+				last := now[len(now)-1]
+				now, size = nil, 0
+				if overlap := utf8.RuneCountInString(last); overlap+n <= characters {
+					now, size = []string{last}, overlap
+				}
+			}
+			now, size = append(now, line), size+n
+		}
+		flush()
+	}
+	return out
+}
+
+// pieces are the lines of a text, long ones cut into sentences, and those, if
+// they must be, anywhere.
+func pieces(text string, most int) []string {
+	var out []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		if utf8.RuneCountInString(line) <= most {
+			out = append(out, line)
+			continue
+		}
+		for _, sentence := range Sentences(line) {
+			runes := []rune(sentence)
+			for len(runes) > most {
+				out = append(out, string(runes[:most]))
+				runes = runes[most:]
+			}
+			out = append(out, string(runes))
+		}
+	}
+	return out
+}
+
+// Sentences cuts a text behind . ! ? and …, where white space and a capital
+// letter, a digit or a quotation mark follow, and no abbreviation stands before:
+// a usual one, a single letter, or a single digit. White space collapses.
+func Sentences(text string) []string {
+	words := strings.Fields(text)
+	var out []string
+	start := 0
+	for i, word := range words {
+		if i+1 < len(words) && (!endsSentence(word) || !beginsSentence(words[i+1])) {
+			continue
+		}
+		out = append(out, strings.Join(words[start:i+1], " "))
+		start = i + 1
+	}
+	return out
+}
+
+func endsSentence(word string) bool {
+	bare := strings.TrimRight(word, "»”\")")
+	last, _ := utf8.DecodeLastRuneInString(bare)
+	if last != '.' {
+		return last == '!' || last == '?' || last == '…'
+	}
+	head := strings.ToLower(strings.TrimLeft(strings.TrimSuffix(bare, "."), "«“\"("))
+	if runes := []rune(head); len(runes) < 2 {
+		return len(runes) == 1 && !unicode.IsLetter(runes[0]) && !unicode.IsDigit(runes[0])
+	}
+	return !abbreviations[head]
+}
+
+// abbreviations end in a point that ends no sentence.
+var abbreviations = func() map[string]bool {
+	words := map[string]bool{}
+	for word := range strings.FieldsSeq(`млн млрд трлн тыс руб коп гг ул им стр рис табл гл см др пр проч напр тел кв обл р-н т.д т.п т.е т.к
+mr mrs dr st no vol fig figs ch sec pp etc vs approx inc ltd co e.g i.e ca`) {
+		words[word] = true
+	}
+	return words
+}()
+
+func beginsSentence(word string) bool {
+	first, _ := utf8.DecodeRuneInString(word)
+	return unicode.IsUpper(first) || unicode.IsDigit(first) || strings.ContainsRune("«“\"(—", first)
+}
+
+// maxWord bounds what counts as a word, in characters; longer ones are cut.
+const maxWord = 64
+
+// stems returns the stems of the words and the numbers of a text, in order:
+// lower case, ё as е, Russian and English words stemmed by Snowball's rules,
+// function words left out. The spaces inside "1 234" and the comma of "3,5"
+// divide numbers; both sides do so alike.
+func stems(text string) []string {
+	var stems []string
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		if stem := stemOf(word); stem != "" {
+			stems = append(stems, stem)
+		}
+	}
+	return stems
+}
+
+// stemOf returns "" for a word that says nothing.
+func stemOf(word string) string {
+	runes := []rune(strings.ReplaceAll(strings.ToLower(word), "ё", "е"))
+	word = string(runes[:min(len(runes), maxWord)])
+	if functionWords[word] {
+		return ""
+	}
+	for _, r := range word {
+		switch {
+		case unicode.Is(unicode.Cyrillic, r):
+			return russian.Stem(word, false)
+		case unicode.Is(unicode.Latin, r):
+			return english.Stem(word, false)
+		}
+	}
+	return word
+}
+
+// functionWords hold sentences together and tell nothing about them.
+var functionWords = func() map[string]bool {
+	words := map[string]bool{}
+	for word := range strings.FieldsSeq(`
+и в во на по с со к ко у о об от до из за для при не ни но а или что как это то же ли бы был была было были есть быть
+какой какая какое какие какова каков каковы кто чем чему чего где когда сколько почему зачем который которая которое которые
+the a an of in on at to for with by from and or is are was were be been it its this that these those as not
+what which who whom whose when where why how does do did much many`) {
+		words[word] = true
+	}
+	return words
+}()

@@ -1,0 +1,214 @@
+package pipeline
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/outcome"
+)
+
+// Cached returns a model that answers from the folder where it can, and asks
+// another where it cannot. Put it over limits and budgets: a hit waits for
+// nothing and costs nothing.
+//
+// A hit is marked Cached and has the text, finish reason and model name of the
+// answer as it was given; its cost is 0, and so are its usage, attempts and
+// waiting. In a context of a Trial the answers of different trials are
+// kept apart, and none is given Again: a new one replaces it. Errors are those
+// of the model and not kept; an answer that cannot be kept is no error, see
+// Cache.Err. Equal requests that run at the same time may both be sent. Safe
+// for concurrent use if the model is.
+func Cached(model Model, folder *Cache, source CacheSource) Model {
+	return cached{model, folder, source}
+}
+
+type cached struct {
+	model  Model
+	folder *Cache
+	source CacheSource
+}
+
+// Generate looks for the answer, and asks for it if there is none.
+func (c cached) Generate(ctx context.Context, req Request) (Response, error) {
+	trial := TrialOf(ctx)
+	key, err := cacheKey(c.source, trial.Number, req)
+	if err != nil { // a schema that is no JSON: for the model to refuse
+		return c.model.Generate(ctx, req)
+	}
+	if !trial.Again && ctx.Err() == nil {
+		if response, ok := c.folder.load(ctx, key); ok {
+			free := 0.0
+			response.Usage, response.CostUSD = outcome.Usage{}, &free
+			response.Cached, response.Attempts = true, 0
+			return response, nil
+		}
+	}
+	response, err := c.model.Generate(ctx, req)
+	if err == nil && cacheable(response) {
+		c.folder.store(key, response)
+	}
+	return response, err
+}
+
+// cacheable reports whether an answer is worth keeping.
+func cacheable(r Response) bool {
+	return r.Finish != FinishLength && r.Finish != FinishRefused && strings.TrimSpace(r.Text) != ""
+}
+
+const (
+	// format is the version of the files and of what a key is made of.
+	format = 1
+	// MaxEntry bounds the file of one answer, in bytes. Larger answers are not
+	// kept, larger files not read.
+	MaxEntry = 16 << 20
+)
+
+// Cache is a folder of answers. Any number of processes may use it at once;
+// it is safe for concurrent use.
+type Cache struct {
+	path string
+
+	mu  sync.Mutex
+	err error
+}
+
+// CacheError says that a folder cannot be used as a cache.
+type CacheError struct {
+	Path string
+	Err  error
+}
+
+// Error says what to do.
+func (e *CacheError) Error() string {
+	return fmt.Sprintf("the cache %s cannot be used: %v; name a folder that can be written", e.Path, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *CacheError) Unwrap() error { return e.Err }
+
+// ExitCode is that of what cannot be written.
+func (*CacheError) ExitCode() int { return 74 }
+
+// OpenCache makes the folder, and its parents, where they are missing, and checks
+// that it can be written. An error is a *CacheError.
+func OpenCache(path string) (*Cache, error) {
+	err := os.MkdirAll(path, 0o700)
+	if err == nil {
+		var probe *os.File
+		if probe, err = os.CreateTemp(path, ".probe-*"); err == nil {
+			err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+		}
+	}
+	if err != nil {
+		return nil, &CacheError{path, err}
+	}
+	return &Cache{path: path}, nil
+}
+
+// Err returns why the first answer that could not be kept was not; nil if all
+// were. The run is not harmed by it.
+func (f *Cache) Err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+// cacheEntry is a file. Checksum is the SHA-256 of Response as it stands there.
+type cacheEntry struct {
+	Format   int             `json:"format"`
+	Key      string          `json:"key"`
+	Checksum string          `json:"checksum"`
+	Response json.RawMessage `json:"response"`
+}
+
+func (f *Cache) file(key string) string {
+	return filepath.Join(f.path, key[:2], key+".json")
+}
+
+// load returns the answer under a key; false if there is none that is whole.
+func (f *Cache) load(ctx context.Context, key string) (Response, bool) {
+	raw, err := wholefile.Read(ctx, f.file(key), MaxEntry)
+	if err != nil {
+		return Response{}, false
+	}
+	var e cacheEntry
+	if json.Unmarshal(raw, &e) != nil || e.Format != format || e.Key != key || e.Checksum != cacheSum(e.Response) {
+		return Response{}, false
+	}
+	var response Response
+	if json.Unmarshal(e.Response, &response) != nil || !cacheable(response) {
+		return Response{}, false
+	}
+	return response, true
+}
+
+// store keeps an answer; what is too large is left out.
+func (f *Cache) store(key string, response Response) {
+	if err := f.write(key, response); err != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.err == nil {
+			f.err = fmt.Errorf("keeping an answer in the cache %s: %w", f.path, err)
+		}
+	}
+}
+
+func (f *Cache) write(key string, response Response) error {
+	raw, err := json.Marshal(response)
+	if err != nil {
+		return err
+	}
+	raw, err = json.Marshal(cacheEntry{Format: format, Key: key, Checksum: cacheSum(raw), Response: raw})
+	if err != nil || len(raw) > MaxEntry {
+		return err
+	}
+	name := f.file(key)
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	return wholefile.Write(name, func(w io.Writer) error {
+		_, err := w.Write(raw)
+		return err
+	})
+}
+
+func cacheSum(raw []byte) string {
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// CacheSource is whose answers are kept.
+type CacheSource struct {
+	Provider string `json:"provider"`
+	// Endpoint is the address of the server; empty for the provider's own.
+	Endpoint string `json:"endpoint,omitempty"`
+	Model    string `json:"model"`
+}
+
+// cacheQuestion is what a key is made of. To add a member is to lose what is cached.
+type cacheQuestion struct {
+	Format int `json:"format"`
+	CacheSource
+	Trial   int     `json:"trial"`
+	Request Request `json:"request"`
+}
+
+// cacheKey returns the SHA-256 of a cacheQuestion, in hexadecimal.
+func cacheKey(source CacheSource, trial int, req Request) (string, error) {
+	raw, err := json.Marshal(cacheQuestion{format, source, trial, req})
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:]), nil
+}

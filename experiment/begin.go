@@ -189,6 +189,7 @@ func (e *execution) openRun(ctx context.Context) error {
 			return cli.Errorf(cli.ExitIO, "replacing the run: %w", err)
 		}
 	}
+	e.cfg.Header.Dataset.Fingerprint = "" // it says that the items are listed
 	var err error
 	e.run, err = runstore.Create(e.cfg.Path, e.cfg.Header)
 	e.result.Header = e.cfg.Header
@@ -296,7 +297,15 @@ func sameExperiment(began, now outcome.Header, keep Keep) error {
 		}
 	}
 	note("description", began.Description, now.Description)
-	note("metadata", pairs(began.Metadata), pairs(now.Metadata))
+	all := map[string]string{}
+	maps.Copy(all, began.Metadata)
+	maps.Copy(all, now.Metadata)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		note("metadata "+key, began.Metadata[key], now.Metadata[key])
+	}
+	if began.Dataset.Fingerprint != "" && now.Dataset.Fingerprint != "" {
+		note("items (sha256)", began.Dataset.Fingerprint, now.Dataset.Fingerprint)
+	}
 	note("environment", began.Environment, now.Environment)
 	note("environment of scores", began.ScoreEnvironment(), now.ScoreEnvironment())
 	note("looked-up mentions", sentOrNot(began.Publication.Mentions), sentOrNot(now.Publication.Mentions))
@@ -368,14 +377,6 @@ func orNone(value string) string {
 		return "none"
 	}
 	return value
-}
-
-func pairs(metadata map[string]string) string {
-	var words []string
-	for _, key := range slices.Sorted(maps.Keys(metadata)) {
-		words = append(words, key+"="+metadata[key])
-	}
-	return strings.Join(words, " ")
 }
 
 func given[T any](value *T) string {

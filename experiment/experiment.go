@@ -43,7 +43,8 @@ const Folder = ".experiment"
 // Config says what to run. Header.Name, a dataset, a task and a scorer are required.
 type Config struct {
 	// Header describes the run: its Name, and what else is to be kept of it. Run
-	// fills in the format, the random id, the time, the project and the dataset.
+	// fills in the format, the random id, the time, the project and the dataset. A
+	// resumed run whose Header has the Fingerprint of the dataset must be of its items.
 	Header outcome.Header
 	// Dataset is the name of a dataset in Langfuse, or a file of items.
 	Dataset string

@@ -189,7 +189,7 @@ func (e *execution) changedSource(ctx context.Context) (string, error) {
 			source = File(e.cfg.Dataset)
 		}
 	}
-	sum, err := fingerprint(ctx, Selected{Source: source, Filter: e.cfg.Filter})
+	sum, err := Fingerprint(ctx, Selected{Source: source, Filter: e.cfg.Filter})
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
@@ -201,8 +201,9 @@ func (e *execution) changedSource(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// fingerprint reads a source to its end and keeps ids and hashes alone.
-func fingerprint(ctx context.Context, source Source) (string, error) {
+// Fingerprint is that of the items of a source, as the header of a run has it. It
+// reads the source to its end and keeps ids and hashes alone.
+func Fingerprint(ctx context.Context, source Source) (string, error) {
 	type line struct{ id, hash string }
 	var lines []line
 	for page, err := range source.Pages(ctx) {

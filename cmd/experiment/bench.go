@@ -8,6 +8,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/settings"
+	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/nearest"
 )
@@ -21,7 +22,10 @@ type benchAction struct {
 }
 
 func benchActions() []benchAction {
-	gates := append([]string{"json"}, gateNames()...)
+	gates := []string{"json"}
+	for _, g := range benches.Gates() {
+		gates = append(gates, g.Name)
+	}
 	return []benchAction{
 		{"run", "bench run [--mode deterministic|variance] [--trials N] [--dataset FILE...] [--model MODEL | --pipeline PROGRAM] [--out RUN] [--resume]", 0, 0,
 			[]string{"mode", "trials", "dataset", "model", "pipeline", "out", "resume", "retry-failed", "concurrency", "timeout", "strict", "quiet", "json"}, benchRun},

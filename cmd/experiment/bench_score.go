@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"io"
+	"os"
+	"path/filepath"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -13,66 +15,26 @@ import (
 	"extraction-experiment/cmd/internal/settings"
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/printable"
 	"extraction-experiment/runstore"
 )
 
-// benchGate is one gate as a flag.
-type benchGate struct {
-	name, usage string
-	most        float64 // greatest value that makes sense
-	rate        *float64
-	count       *int
-}
-
-// benchGates lists the gates of g, so that flags can be read into it.
-func benchGates(g *benches.Gates) []benchGate {
-	return []benchGate{
-		{"min-success-rate", "gate: cases that come to what is expected", 1, &g.MinSuccessRate, nil},
-		{"min-schema-validity-rate", "gate: records of valid shape", 1, &g.MinSchemaValidityRate, nil},
-		{"min-quote-invariant-pass-rate", "gate: records that quote the document", 1, &g.MinQuoteInvariantPassRate, nil},
-		{"min-coverage-rate", "gate: gold spans that are extracted", 1, &g.MinCoverageRate, nil},
-		{"min-stability", "gate: extractions that the trials share, uniqueExtractionStability", 1, &g.MinStability, nil},
-		{"max-extraction-count-variance", "gate: variance of the trials' numbers of extractions", math.MaxFloat64, &g.MaxExtractionCountVariance, nil},
-		{"max-success-rate-stddev", "gate: standard deviation of the trials' success rates", 1, &g.MaxSuccessRateStdDev, nil},
-		{"max-case-outcome-drift-rate", "gate: cases that differ between trials", 1, &g.MaxCaseOutcomeDriftRate, nil},
-		{"min-regression-category-count", "gate: categories of regression records", math.MaxInt32, nil, &g.MinRegressionCategoryCount},
-		{"min-total-case-count", "gate: cases", math.MaxInt32, nil, &g.MinTotalCaseCount},
-	}
-}
-
-func gateNames() []string {
-	var names []string
-	for _, g := range benchGates(&benches.Gates{}) {
-		names = append(names, g.name)
-	}
-	return names
-}
-
-func gateFlags() []urfave.Flag {
-	defaults := benches.DefaultGates()
-	var list []urfave.Flag
-	for _, g := range benchGates(&defaults) {
-		limit := ""
-		if g.rate != nil {
-			limit = fmt.Sprintf("%g", *g.rate)
-		} else {
-			limit = fmt.Sprint(*g.count)
-		}
-		list = append(list, &urfave.StringFlag{Name: g.name, Value: limit, Usage: "`X` is a " + g.usage})
+// gateFlags are the gates of bench score.
+func gateFlags() (list []urfave.Flag) {
+	for _, g := range benches.Gates() {
+		list = append(list, &urfave.StringFlag{Name: g.Name, Value: fmt.Sprintf("%g", g.Limit), Usage: "`X` is a gate: " + g.About})
 	}
 	return list
 }
 
 // readGates reads the flags of the gates, and returns every problem at once.
-func readGates(c *urfave.Context) (benches.Gates, error) {
-	var gates benches.Gates
-	p := &settings.Problems{}
-	for _, g := range benchGates(&gates) {
-		text := c.String(g.name)
-		if g.count != nil {
-			*g.count = p.Count(g.name, text, 0, math.MaxInt32)
-		} else if v := p.Number(g.name, text, 0, g.most); v != nil {
-			*g.rate = *v
+func readGates(c *urfave.Context) ([]benches.Gate, error) {
+	gates, p := benches.Gates(), &settings.Problems{}
+	for i, g := range gates {
+		if text := c.String(g.Name); g.Count {
+			gates[i].Limit = float64(p.Count(g.Name, text, 0, int(g.Highest)))
+		} else if limit := p.Number(g.Name, text, 0, g.Highest); limit != nil {
+			gates[i].Limit = *limit
 		}
 	}
 	return gates, withCode(p.Err())
@@ -81,7 +43,7 @@ func readGates(c *urfave.Context) (benches.Gates, error) {
 // scoredBench is what --json prints.
 type scoredBench struct {
 	benches.Report
-	Gates      benches.Gates       `json:"gates"`
+	Gates      map[string]float64  `json:"gates"`
 	Violations []benches.Violation `json:"violations"`
 }
 
@@ -106,15 +68,17 @@ func benchScore(c *urfave.Context, env cli.Env, words []string) (err error) {
 	if err != nil {
 		return err
 	}
-	violations := gates.Check(result)
-	if c.Bool("json") {
-		err = output.JSON(env, scoredBench{result, gates, violations})
-	} else {
-		err = benchWrite(c, env, result)
-		_, said := fmt.Fprintf(env.Stdout, "\n%s\n", benches.VerdictLine(violations))
-		err = errors.Join(err, cli.Written(said))
+	scored := scoredBench{result, map[string]float64{}, benches.Check(result, gates)}
+	for _, g := range gates {
+		scored.Gates[g.Name] = g.Limit
 	}
-	return errors.Join(err, benches.Verdict(violations))
+	line, verdict := benches.Verdict(len(gates), scored.Violations)
+	if c.Bool("json") {
+		return errors.Join(output.JSON(env, scored), verdict)
+	}
+	err = result.WriteText(env.Stdout)
+	_, said := fmt.Fprintf(env.Stdout, "\n%s\n", line)
+	return errors.Join(cli.Written(errors.Join(err, said)), verdict)
 }
 
 // newestBench finds the run of the bench that was begun last.
@@ -133,4 +97,61 @@ func newestBench(ctx context.Context) (string, error) {
 		return "", cli.Usage("there is no run of the bench here: experiment bench run makes one")
 	}
 	return newest.Path, nil
+}
+
+// defaultRegression is the dataset that packs are added to; bench run reads the
+// whole folder where it is there.
+const defaultRegression = "bench/datasets/regression.jsonl"
+
+// benchAdd validates the records of a pack and appends them to the dataset.
+func benchAdd(c *urfave.Context, env cli.Env, words []string) error {
+	target := defaultRegression
+	if named := c.StringSlice("dataset"); len(named) == 1 {
+		target = named[0]
+	} else if len(named) > 1 {
+		return cli.Usage("bench add appends to one dataset")
+	}
+	if cli.SameFile(words[0], target) {
+		return cli.Usage("%s is the dataset itself", target)
+	}
+	if err := cli.CanWrite(target); err != nil && target == defaultRegression {
+		return cli.Usage("there is no folder %s here to add to: name the dataset with --dataset", filepath.Dir(target))
+	} else if err != nil {
+		return err
+	}
+	lines, n, err := benches.Additions(c.Context, benches.Options{Strict: c.Bool("strict")}, words[0], target)
+	if err != nil {
+		return err
+	}
+	if err := appendLines(target, lines); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Stdout, "added %s to %s\n", printable.Counted(n, "record"), target)
+	return cli.Written(err)
+}
+
+// appendLines adds whole lines to the end of a file, which stays the file that it
+// is: its mode, and where a link leads. What cannot be written as a whole is taken
+// away again.
+func appendLines(path string, lines []byte) (err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666) // less what umask takes
+	if err != nil {
+		return cli.Errorf(cli.ExitIO, "writing %s: %w", path, err)
+	}
+	end, err := f.Seek(0, io.SeekEnd)
+	if err == nil && end > 0 {
+		last := make([]byte, 1)
+		if _, err = f.ReadAt(last, end-1); err == nil && last[0] != '\n' {
+			lines = append([]byte{'\n'}, lines...)
+		}
+	}
+	if err == nil {
+		if _, err = f.Write(lines); err != nil {
+			err = errors.Join(err, f.Truncate(end))
+		}
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return cli.Errorf(cli.ExitIO, "writing %s: %w", path, err)
+	}
+	return nil
 }

@@ -1,5 +1,21 @@
 package bench
 
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"extraction-experiment/internal/nearest"
+	"extraction-experiment/internal/printable"
+	"extraction-experiment/pipeline/ground"
+)
+
 // Answer is what one trial made of a case: the output of the task.
 type Answer struct {
 	Records  []Record  `json:"extractions"`
@@ -9,24 +25,401 @@ type Answer struct {
 	Passes int `json:"passes"`
 }
 
-func newAnswer(records []Record, passes int, failures ...Failure) Answer {
-	a := Answer{Records: records, Failures: append([]Failure{}, failures...), Kind: NonEmpty, Passes: passes}
-	if a.Records == nil {
-		a.Records = []Record{}
+// The kinds of failures of an answer.
+const (
+	FailJSON   = "json_pipeline"   // it is not JSON
+	FailShape  = "payload_shape"   // it is JSON without a list of extractions
+	FailQuote  = "quote_invariant" // a record does not quote the document
+	FailScript = "script"          // the stored script does not do what it says
+)
+
+// Failure is an answer, or a part of one, that could not be used.
+type Failure struct {
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+}
+
+// failedAnswer is an answer that could not be used at all.
+func failedAnswer(passes int, kind, message string) Answer {
+	return Answer{Records: []Record{}, Failures: []Failure{{kind, message}}, Kind: EmptyByFailure, Passes: passes}
+}
+
+// Record is one extraction as an answer states it, with what is wrong with it.
+type Record struct {
+	Class string `json:"class"`
+	Quote string `json:"quote"`
+	Mode  string `json:"offset_mode"`
+	// Start and End are as stated; nil where they are no whole numbers.
+	Start *int `json:"start"`
+	End   *int `json:"end"`
+	// Stated are the offsets as the answer writes them, where they are no whole
+	// numbers: "1.5 to 7".
+	Stated string `json:"stated,omitempty"`
+	// Spans are the offsets in every mode, where they name a stretch.
+	Spans *Spans `json:"spans,omitempty"`
+	// Shape says why the record has not the shape that the case asks for.
+	Shape string `json:"shape_error,omitempty"`
+	// Code says why it does not quote the document.
+	Code Code `json:"quote_error,omitempty"`
+}
+
+// Spans are the offsets of one stretch of the document in every mode, start and
+// end (exclusive).
+type Spans struct {
+	UTF16 [2]int `json:"utf16"`
+	Rune  [2]int `json:"rune"`
+	Byte  [2]int `json:"byte"`
+}
+
+// The offset modes of records, with the other names that they have.
+const (
+	ModeUTF16 = "utf16_code_unit" // or utf16
+	ModeRune  = "rune"            // or code_point
+	ModeByte  = "byte"            // or utf8_byte
+)
+
+// unitOf returns what an offset mode counts, and the words for it.
+func unitOf(mode string) (unit ground.Unit, words string, known bool) {
+	switch mode {
+	case ModeUTF16, "utf16":
+		return ground.UTF16, "UTF-16 code units", true
+	case ModeRune, "code_point":
+		return ground.CodePoints, "Unicode code points", true
+	case ModeByte, "utf8_byte":
+		return ground.Bytes, "bytes of UTF-8", true
+	}
+	return 0, "", false
+}
+
+// Code says in which way a record does not quote the document.
+type Code string
+
+// The codes, in the order in which they are looked for.
+const (
+	UnsupportedMode Code = "UNSUPPORTED_OFFSET_MODE" // none of the three
+	InvalidOffsets  Code = "INVALID_OFFSETS"         // missing, no whole numbers, negative, or the end not behind the start
+	OutOfRange      Code = "OFFSETS_OUT_OF_RANGE"    // beyond the end of the document
+	OffsetMismatch  Code = "OFFSET_MISMATCH"         // inside a character, or stated twice and differently
+	QuoteMismatch   Code = "QUOTE_MISMATCH"          // the document has something else there
+)
+
+// record is the span as a record would state it.
+func (g GoldSpan) record() Record {
+	return Record{Class: g.Class, Quote: g.Quote, Mode: cmp.Or(g.OffsetMode, ModeUTF16), Start: &g.CharStart, End: &g.CharEnd}
+}
+
+// key identifies what was extracted from a case: class, offsets in code points
+// where they can be converted, and quote.
+func (r Record) key() string {
+	at := fmt.Sprintf("%s:%s:%s", r.Mode, number(r.Start), number(r.End))
+	if r.Spans != nil {
+		at = fmt.Sprintf("%d:%d", r.Spans.Rune[0], r.Spans.Rune[1])
+	}
+	return fmt.Sprintf("%q|%s|%q", r.Class, at, r.Quote)
+}
+
+// String is quote, class and place: "Mara Voss" (person), at 0 to 9 (rune).
+func (r Record) String() string {
+	text := fmt.Sprintf("%q", r.Quote)
+	if r.Class != "" {
+		text += " (" + r.Class + ")"
+	}
+	return text + ", " + r.place()
+}
+
+// place says where the record claims to stand.
+func (r Record) place() string {
+	switch {
+	case r.Stated != "":
+		return fmt.Sprintf("at %s (%s)", r.Stated, r.Mode)
+	case r.Start == nil && r.End == nil:
+		return "no offsets are stated"
+	}
+	return fmt.Sprintf("at %s to %s (%s)", number(r.Start), number(r.End), r.Mode)
+}
+
+func number(n *int) string {
+	if n == nil {
+		return "none"
+	}
+	return fmt.Sprint(*n)
+}
+
+// checker checks quotes of one document.
+type checker struct{ offsets *ground.Offsets }
+
+func newChecker(text string) checker { return checker{ground.NewOffsets(text)} }
+
+// quote checks whether the document has the quote of a record at its offsets: the
+// slice from start to end, counted in its mode, equals the quote. It returns the
+// offsets in every mode where they name a stretch of the document at all, and the
+// code of the first thing that is wrong, "" for none.
+func (c checker) quote(r Record) (*Spans, Code) {
+	unit, _, known := unitOf(r.Mode)
+	switch {
+	case !known:
+		return nil, UnsupportedMode
+	case r.Start == nil || r.End == nil || *r.Start < 0 || *r.End <= *r.Start:
+		return nil, InvalidOffsets
+	case *r.End > c.offsets.Len(unit):
+		return nil, OutOfRange
+	}
+	var s Spans
+	for i, n := range []int{*r.Start, *r.End} {
+		var utf16, runes, bytes bool
+		s.UTF16[i], utf16 = c.offsets.Convert(n, unit, ground.UTF16)
+		s.Rune[i], runes = c.offsets.Convert(n, unit, ground.CodePoints)
+		s.Byte[i], bytes = c.offsets.Convert(n, unit, ground.Bytes)
+		if !utf16 || !runes || !bytes {
+			return nil, OffsetMismatch
+		}
+	}
+	if there, ok := c.offsets.Slice(s.Rune[0], s.Rune[1]); !ok || there != r.Quote {
+		return &s, QuoteMismatch
+	}
+	return &s, ""
+}
+
+// reader takes answers about one case apart.
+type reader struct {
+	schema *jsonschema.Schema
+	check  checker
+}
+
+// newReader makes a schema ready to validate records.
+func newReader(document string, schema json.RawMessage) (reader, error) {
+	const most = 1 << 20 // bytes
+	if len(schema) > most {
+		return reader{}, fmt.Errorf("it has more than %d bytes", most)
+	}
+	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	if err != nil {
+		return reader{}, err
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	compiler.UseLoader(noLoader{})
+	if err := compiler.AddResource("case:targetSchema", parsed); err != nil {
+		return reader{}, err
+	}
+	compiled, err := compiler.Compile("case:targetSchema")
+	return reader{compiled, newChecker(document)}, err
+}
+
+// noLoader refuses every reference to another document: a schema may not read
+// files.
+type noLoader struct{}
+
+// Load returns an error.
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("%s is outside the schema: write it into $defs", url)
+}
+
+// maxRecords bounds the records of one answer.
+const maxRecords = 50_000
+
+// plain reads an answer: {"extractions": [...]}, also in a code fence.
+func (r reader) plain(text string, passes int) Answer {
+	text = unfenced(text)
+	var payload struct {
+		Extractions *[]json.RawMessage `json:"extractions"`
 	}
 	switch {
-	case len(records) == 0 && len(failures) > 0:
-		a.Kind = EmptyByFailure
-	case len(records) == 0:
+	case !json.Valid([]byte(text)):
+		return failedAnswer(passes, FailJSON, "the answer is not JSON: "+shortened(text))
+	case json.Unmarshal([]byte(text), &payload) != nil || payload.Extractions == nil:
+		return failedAnswer(passes, FailShape, `the answer has no list "extractions": `+shortened(text))
+	case len(*payload.Extractions) > maxRecords:
+		return failedAnswer(passes, FailShape,
+			fmt.Sprintf("the answer has %d extractions, the limit is %d", len(*payload.Extractions), maxRecords))
+	}
+	a := Answer{Records: []Record{}, Failures: []Failure{}, Kind: NonEmpty, Passes: passes}
+	for _, raw := range *payload.Extractions {
+		a.Records = append(a.Records, r.record(raw))
+	}
+	if len(a.Records) == 0 {
 		a.Kind = EmptyByEvidence
 	}
 	return a
 }
 
-func (r reader) plain(text string, passes int) Answer {
-	records, failure := r.records(text)
-	if failure != nil {
-		return newAnswer(nil, passes, *failure)
+// stretch is where an answer says that a record stands.
+type stretch struct {
+	Mode  string          `json:"offsetMode"`
+	Start json.RawMessage `json:"charStart"`
+	End   json.RawMessage `json:"charEnd"`
+}
+
+// wire is how an answer states a record: offsets at the top, in span, or both.
+type wire struct {
+	Class string `json:"extractionClass"`
+	Quote string `json:"quote"`
+	stretch
+	Span *stretch `json:"span"`
+}
+
+func (r reader) record(raw json.RawMessage) Record {
+	var w wire
+	if err := json.Unmarshal(raw, &w); err != nil {
+		return Record{Shape: "it is no record: " + shortened(plainly(err)), Code: InvalidOffsets}
 	}
-	return newAnswer(records, passes)
+	at, differs := w.stretch, false
+	if w.Span != nil {
+		at = *w.Span
+		differs = w.Mode != "" && w.Mode != at.Mode ||
+			w.Start != nil && number(integer(w.Start)) != number(integer(at.Start)) ||
+			w.End != nil && number(integer(w.End)) != number(integer(at.End))
+	}
+	rec := Record{
+		Class: w.Class, Quote: w.Quote, Mode: cmp.Or(at.Mode, ModeUTF16), Start: integer(at.Start), End: integer(at.End),
+		Stated: at.odd(), Shape: r.shape(raw, w),
+	}
+	rec.Spans, rec.Code = r.check.quote(rec)
+	if differs && (rec.Code == "" || rec.Code == QuoteMismatch) {
+		rec.Code = OffsetMismatch
+	}
+	return rec
+}
+
+// integer reads a whole number; nil where there is none.
+func integer(raw json.RawMessage) *int {
+	var n *int
+	if len(raw) == 0 || json.Unmarshal(raw, &n) != nil {
+		return nil
+	}
+	return n
+}
+
+// odd writes offsets of which one is there and no whole number; else "".
+func (s stretch) odd() string {
+	odd, shown := false, [2]string{"none", "none"}
+	for i, raw := range []json.RawMessage{s.Start, s.End} {
+		if len(raw) > 0 {
+			odd = odd || integer(raw) == nil
+			shown[i] = printable.Brief(string(raw), 40)
+		}
+	}
+	if !odd {
+		return ""
+	}
+	return shown[0] + " to " + shown[1]
+}
+
+// shape checks the structure: a class and a quote that are not empty, and what
+// the case's schema asks of a record.
+func (r reader) shape(raw json.RawMessage, w wire) string {
+	switch {
+	case strings.TrimSpace(w.Class) == "":
+		return "extractionClass is missing or empty"
+	case w.Quote == "":
+		return "quote is missing or empty"
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err == nil {
+		err = r.schema.Validate(value)
+	}
+	if err == nil {
+		return ""
+	}
+	lines := strings.Split(err.Error(), "\n")
+	slices.Sort(lines[1:]) // the first is a title, the others come in any order
+	return shortened(strings.Join(lines, "\n"))
+}
+
+// unfenced removes white space and one code fence around a text.
+func unfenced(text string) string {
+	text = strings.TrimSpace(text)
+	opening, body, ok := strings.Cut(text, "\n")
+	if ok && strings.HasPrefix(opening, "```") && strings.HasSuffix(body, "```") {
+		return strings.TrimSpace(strings.TrimSuffix(body, "```"))
+	}
+	return text
+}
+
+// shortened is a text of others as a report holds it.
+func shortened(text string) string { return printable.Brief(text, 300) }
+
+// The scripts that a stored answer may be.
+const (
+	multiPass       = "multi_pass_v1"
+	structuredSplit = "structured_split_v1"
+)
+
+// scriptOf reads a stored answer that stands for several: its texts, and why it
+// cannot be used, "" where it can. Any other answer has no texts; a script is an
+// object that names a mode and has no list of extractions.
+func scriptOf(text string) (script map[string]any, problem string) {
+	_ = json.Unmarshal([]byte(text), &script) // what is no object is no script
+	mode, named := script["mode"].(string)
+	if _, plain := script["extractions"]; plain || !named {
+		return nil, ""
+	}
+	keys := map[string][]string{multiPass: {"draft", "repair", "failureKind"}, structuredSplit: {"generate", "generateStructured"}}[mode]
+	if keys == nil {
+		return script, fmt.Sprintf("the script %q is not known: there are %s and %s", shortened(mode), multiPass, structuredSplit)
+	}
+	if key := repeatedKey([]byte(text)); key != "" {
+		return script, fmt.Sprintf("the script has the key %q twice", key)
+	}
+	if _, there := script["failureMessage"]; there && mode == multiPass {
+		keys = append(keys, "failureMessage")
+	}
+	for _, key := range slices.Sorted(maps.Keys(script)) {
+		if key != "mode" && !slices.Contains(keys, key) {
+			return script, fmt.Sprintf("%s has no key %q%s", mode, shortened(key), nearest.Hint(key, keys))
+		}
+	}
+	for _, key := range keys {
+		if _, is := script[key].(string); !is {
+			return script, fmt.Sprintf("%s needs a text %q", mode, key)
+		}
+	}
+	if mode == multiPass {
+		kind, kinds := script["failureKind"].(string), []string{FailJSON, FailShape, FailQuote}
+		script["failureKind"] = strings.TrimSuffix(kind, "_failure")
+		if !slices.Contains(kinds, strings.TrimSuffix(kind, "_failure")) {
+			return script, fmt.Sprintf("the failureKind %q is none of %s", shortened(kind), strings.Join(kinds, ", "))
+		}
+	}
+	return script, ""
+}
+
+// stored reads the stored answer of a case, which may be a script.
+//
+// multi_pass_v1: the draft must fail with failureKind (json_pipeline,
+// payload_shape or quote_invariant, also with _failure behind it), then the
+// repair is the answer. structured_split_v1: every case has a schema, so that
+// generateStructured is asked; generate is the answer where that fails. A script
+// that does not do what it says is a failure of its own.
+func (r reader) stored(text string) Answer {
+	script, problem := scriptOf(text)
+	answer := func(key string, passes int) Answer {
+		said, _ := script[key].(string)
+		return r.plain(said, passes)
+	}
+	switch {
+	case script == nil:
+		return r.plain(text, 1)
+	case problem != "":
+		return failedAnswer(0, FailScript, problem)
+	case script["mode"] == structuredSplit:
+		if a := answer("generateStructured", 1); len(a.Failures) == 0 {
+			return a
+		}
+		return answer("generate", 2)
+	}
+	failed, draft := "", answer("draft", 1)
+	if len(draft.Failures) > 0 {
+		failed = draft.Failures[0].Kind
+	} else if slices.ContainsFunc(draft.Records, func(rec Record) bool { return rec.Code != "" }) {
+		failed = FailQuote
+	}
+	if failed == script["failureKind"] {
+		return answer("repair", 2)
+	}
+	does := "does not"
+	if failed != "" {
+		does = fmt.Sprintf("does with %q", failed)
+	}
+	return failedAnswer(1, FailScript, fmt.Sprintf("the draft should fail with %q and %s", script["failureKind"], does))
 }

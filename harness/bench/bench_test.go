@@ -3,6 +3,7 @@ package bench_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +13,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"extraction-experiment/experiment"
 	"extraction-experiment/harness/bench"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 )
 
@@ -39,8 +42,8 @@ func suite(t *testing.T, datasets ...string) string {
 		if len(r.Causes) != 0 || len(r.Variance.ExtractionCounts) != trials || r.Trials != trials || r.Mode != "deterministic" {
 			wrong = append(wrong, fmt.Sprintf("%+v", r))
 		}
-		for _, v := range bench.DefaultGates().Check(r) {
-			wrong = append(wrong, v.String())
+		if _, err := bench.Verdict(10, bench.Check(r, bench.Gates())); err != nil {
+			wrong = append(wrong, err.Error())
 		}
 	}
 	return strings.Join(wrong, "\n")
@@ -203,6 +206,7 @@ func TestStability_caseInKey(t *testing.T) {
 // and one made of two code points.
 func TestQuoteCodes(t *testing.T) {
 	const doc = "𝒜 e\u0301 z" // code points: 𝒜0 space1 e2 ´3 space4 z5, 6 in all; UTF-16 7, bytes 4+1+1+2+1+1 = 10
+	records, codes := map[string]string{}, map[string]bench.Code{}
 	for name, c := range map[string]struct {
 		span string
 		code bench.Code
@@ -225,17 +229,7 @@ func TestQuoteCodes(t *testing.T) {
 		"between bytes":        {`{"offsetMode":"byte","charStart":2,"charEnd":4}`, bench.OffsetMismatch},
 		"something else there": {`{"offsetMode":"rune","charStart":0,"charEnd":1}`, bench.QuoteMismatch},
 	} {
-		r := single(t, doc, fmt.Sprintf(`{"extractionClass":"letter","quote":"z","span":%s}`, c.span))
-		want := 1.0
-		if c.code != "" {
-			want = 0
-		}
-		if r.QuoteInvariantRate != want || c.code != "" && r.QuoteErrors[c.code] != 1 || r.SchemaValidRate != 1 {
-			t.Errorf("%s: rate %v, codes %v", name, r.QuoteInvariantRate, r.QuoteErrors)
-		}
-		if c.code != "" && (len(r.Causes) == 0 || r.Causes[0].Code != c.code || r.Causes[0].Quote != "z") {
-			t.Errorf("%s: causes %+v", name, r.Causes)
-		}
+		records[name], codes[name] = fmt.Sprintf(`{"extractionClass":"letter","quote":"z","span":%s}`, c.span), c.code
 	}
 	for quote, span := range map[string]string{
 		"𝒜":        `{"offsetMode":"utf16_code_unit","charStart":0,"charEnd":2}`,
@@ -243,62 +237,110 @@ func TestQuoteCodes(t *testing.T) {
 		"e\u0301 ": `{"offsetMode":"byte","charStart":5,"charEnd":9}`,
 		" e":       `{"offsetMode":"rune","charStart":1,"charEnd":3}`,
 	} {
-		if r := single(t, doc, fmt.Sprintf(`{"extractionClass":"letter","quote":%q,"span":%s}`, quote, span)); r.QuoteInvariantRate != 1 {
-			t.Errorf("%q: %v", quote, r.QuoteErrors)
-		}
+		records["quote "+quote] = fmt.Sprintf(`{"extractionClass":"letter","quote":%q,"span":%s}`, quote, span)
 	}
-	twice := `{"extractionClass":"letter","quote":"z","offsetMode":"rune","charStart":4,"charEnd":6,"span":{"offsetMode":"rune","charStart":5,"charEnd":6}}`
-	if r := single(t, doc, twice); r.QuoteErrors[bench.OffsetMismatch] != 1 {
-		t.Errorf("offsets stated twice and differently: %v", r.QuoteErrors)
+	records["twice"] = `{"extractionClass":"letter","quote":"z","offsetMode":"rune","charStart":4,"charEnd":6,"span":{"offsetMode":"rune","charStart":5,"charEnd":6}}`
+	codes["twice"] = bench.OffsetMismatch // stated twice and differently
+	causes := stored(t, doc, records)
+	for name := range records {
+		want := fmt.Sprint([]bench.Code{codes[name]})
+		if codes[name] == "" {
+			want = "[]"
+		}
+		got := []bench.Code{}
+		for _, c := range causes[name] {
+			got = append(got, c.Code)
+			if c.Quote != "z" {
+				t.Errorf("%s: %+v", name, c)
+			}
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("%s: codes %v, want %s", name, got, want)
+		}
 	}
 }
 
 // TestCause_offsets: offsets that are no whole numbers are shown as they were
 // stated, and what cannot be read is said without the words of Go.
 func TestCause_offsets(t *testing.T) {
-	for record, want := range map[string]string{
+	wants, records := map[string]string{
 		`{"extractionClass":"letter","quote":"z","span":{"charStart":1.5,"charEnd":1e30}}`:      "at 1.5 to 1e30 (utf16_code_unit)",
 		`{"extractionClass":"letter","quote":"z","span":{"offsetMode":"rune","charStart":"1"}}`: `at "1" to none (rune)`,
 		`{"extractionClass":"letter","quote":"z","charStart":0,"charEnd":-1}`:                   "at 0 to -1 (utf16_code_unit)",
 		`{"extractionClass":"letter","quote":"z"}`:                                              "no offsets are stated",
 		`{"extractionClass":"letter","quote":7}`:                                                "it is no record: quote: expected a text, got number",
 		`7`:                                                                                     "it is no record: expected an object, got number",
-	} {
-		r := single(t, "z", record)
-		var details []string
-		for _, c := range r.Causes {
-			details = append(details, c.Detail)
+	}, map[string]string{}
+	for record, want := range wants {
+		records[want] = record
+	}
+	for want, causes := range stored(t, "z", records) {
+		if !slices.ContainsFunc(causes, func(c bench.Cause) bool { return c.Detail == want }) {
+			t.Errorf("%s: %+v do not say %q", records[want], causes, want)
 		}
-		if !slices.Contains(details, want) {
-			t.Errorf("%s: %q do not say %q", record, details, want)
-		}
+		delete(records, want)
+	}
+	if len(records) != 0 {
+		t.Errorf("nothing is wrong with %v", records)
 	}
 }
 
-// single runs one stored answer of one record.
-func single(t *testing.T, doc, record string) bench.Report {
+// stored runs stored answers about a document, each of one record, and returns what
+// is wrong with each, by name.
+func stored(t *testing.T, doc string, records map[string]string) map[string][]bench.Cause {
 	t.Helper()
-	r, err := bench.Run(t.Context(), bench.Config{Cases: []bench.Case{{
-		CaseID: "one", DocumentText: doc, Instructions: "i", TargetSchema: json.RawMessage(`{"properties":{"extractionClass":{"const":"letter"}}}`),
-		ProviderResponseText: `{"extractions":[` + record + `]}`,
-		Expected:             &bench.Expected{EmptyResultKind: bench.NonEmpty, MinExtractions: 1, MaxExtractions: 1},
-	}}})
-	if err != nil {
-		t.Fatal(err)
+	var list []bench.Case
+	for name, record := range records {
+		list = append(list, bench.Case{
+			CaseID: name, Category: name, DocumentText: doc, Instructions: "i", TargetSchema: json.RawMessage(`{"properties":{"extractionClass":{"const":"letter"}}}`),
+			ProviderResponseText: `{"extractions":[` + record + `]}`,
+			Expected:             &bench.Expected{EmptyResultKind: bench.NonEmpty, MinExtractions: 1, MaxExtractions: 1},
+		})
 	}
-	return r
+	r, err := bench.Run(t.Context(), bench.Config{Cases: list})
+	if err != nil || len(r.Categories) != len(records) {
+		t.Fatalf("%v, %+v", err, r.Categories)
+	}
+	causes := map[string][]bench.Cause{}
+	for _, c := range r.Causes {
+		causes[c.CaseID] = append(causes[c.CaseID], c)
+	}
+	errors := 0
+	for _, c := range r.Categories { // each is one record
+		shape, quote := 1.0, 1.0
+		for _, cause := range causes[c.Name] {
+			if cause.Metric == "schemaValidRate" {
+				shape = 0
+			} else {
+				quote = 0
+				errors++
+			}
+		}
+		if c.Extractions != 1 || c.SchemaValidRate != shape || c.QuoteInvariantRate != quote {
+			t.Errorf("%+v with the causes %+v", c, causes[c.Name])
+		}
+	}
+	for _, n := range r.QuoteErrors {
+		errors -= n
+	}
+	if errors != 0 {
+		t.Errorf("codes %v do not add up to the causes %+v", r.QuoteErrors, r.Causes)
+	}
+	return causes
 }
 
 func TestShape(t *testing.T) {
-	for name, record := range map[string]string{
+	records := map[string]string{
 		"no class":         `{"quote":"z","span":{"charStart":0,"charEnd":1}}`,
 		"no quote":         `{"extractionClass":"letter","span":{"charStart":0,"charEnd":1}}`,
 		"another class":    `{"extractionClass":"digit","quote":"z","span":{"charStart":0,"charEnd":1}}`,
 		"no object":        `7`,
 		"quote of no text": `{"extractionClass":"letter","quote":7}`,
-	} {
-		if r := single(t, "z", record); r.SchemaValidRate != 0 || r.Causes[len(r.Causes)-1].Metric != "schemaValidRate" {
-			t.Errorf("%s: %v, %+v", name, r.SchemaValidRate, r.Causes)
+	}
+	causes := stored(t, "z", records)
+	for name := range records {
+		if list := causes[name]; len(list) == 0 || list[len(list)-1].Metric != "schemaValidRate" {
+			t.Errorf("%s: %+v", name, list)
 		}
 	}
 }
@@ -320,24 +362,26 @@ func TestRun_failedCase(t *testing.T) {
 
 // TestGates is at every threshold exactly, and beyond all of them at once.
 func TestGates(t *testing.T) {
-	g := bench.Gates{
-		MinSuccessRate: 0.9, MinSchemaValidityRate: 0.8, MinQuoteInvariantPassRate: 0.7, MinCoverageRate: 0.6, MinStability: 0.5, MaxExtractionCountVariance: 0.25,
-		MaxSuccessRateStdDev: 0.05, MaxCaseOutcomeDriftRate: 0.05, MinRegressionCategoryCount: 8, MinTotalCaseCount: 42,
+	gates := bench.Gates()
+	for i, limit := range []float64{0.9, 0.8, 0.7, 0.6, 0.5, 0.25, 0.05, 0.05, 8, 42} {
+		gates[i].Limit = limit
 	}
 	at := bench.Report{
-		SuccessRate: 0.9, SchemaValidRate: 0.8, QuoteInvariantRate: 0.7, CoverageRate: 0.6, UniqueExtractionStability: 0.5, SuccessRateStdDev: 0.05, CaseOutcomeDriftRate: 0.05,
+		SuccessRate: 0.9, SchemaValidRate: 0.8, QuoteInvariantRate: 0.7, CoverageRate: 0.6, UniqueExtractionStability: 0.5,
+		SuccessRateStdDev: 0.05, CaseOutcomeDriftRate: 0.05,
 		Variance: bench.Variance{Variance: 0.25}, Breadth: bench.Breadth{RegressionCategoryCount: 8, TotalCaseCount: 42},
 	}
-	if v := g.Check(at); len(v) > 0 || bench.Verdict(v) != nil || bench.VerdictLine(v) != "all 10 gates hold" {
-		t.Errorf("exactly at every threshold: %v", v)
+	if line, err := bench.Verdict(len(gates), bench.Check(at, gates)); err != nil || line != "all 10 gates hold" {
+		t.Errorf("exactly at every threshold: %s, %v", line, err)
 	}
 	const step = 1e-6
 	beyond := bench.Report{
-		SuccessRate: 0.9 - step, SchemaValidRate: 0.8 - step, QuoteInvariantRate: 0.7 - step, CoverageRate: 0.6 - step, UniqueExtractionStability: 0.5 - step, SuccessRateStdDev: 0.05 + step, CaseOutcomeDriftRate: 0.05 + step,
+		SuccessRate: 0.9 - step, SchemaValidRate: 0.8 - step, QuoteInvariantRate: 0.7 - step, CoverageRate: 0.6 - step, UniqueExtractionStability: 0.5 - step,
+		SuccessRateStdDev: 0.05 + step, CaseOutcomeDriftRate: 0.05 + step,
 		Variance: bench.Variance{Variance: 0.25 + step}, Breadth: bench.Breadth{RegressionCategoryCount: 7, TotalCaseCount: 41},
 	}
-	err := bench.Verdict(g.Check(beyond))
-	if err == nil || err.(interface{ ExitCode() int }).ExitCode() != 1 {
+	_, err := bench.Verdict(len(gates), bench.Check(beyond, gates))
+	if cli.ExitCode(err) != cli.ExitGate {
 		t.Fatalf("got %v", err)
 	}
 	for _, gate := range []string{"min-success-rate", "min-schema-validity-rate", "min-quote-invariant-pass-rate", "min-coverage-rate", "min-stability", "max-extraction-count-variance",
@@ -386,6 +430,119 @@ func TestAdditions(t *testing.T) {
 	for _, want := range []string{"again.jsonl: line 1: duplicate caseId", "again.jsonl: line 2: the same record as"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}
+
+// stopper ends a run softly after so many outcomes.
+type stopper struct {
+	left int
+	stop chan struct{}
+	seen []string
+}
+
+func (s *stopper) done(o outcome.Outcome) {
+	s.seen = append(s.seen, o.Item)
+	if s.left--; s.left == 0 {
+		close(s.stop)
+	}
+}
+
+// TestRun_unanswered: of a run that was stopped before its first answer nothing
+// is said to be right.
+func TestRun_unanswered(t *testing.T) {
+	stop := make(chan struct{})
+	close(stop)
+	r, err := bench.Run(t.Context(), bench.Config{Cases: cases(t, line("p", "a b", "a")), Trials: 2, Answerer: &noisy{}, Stop: stop})
+	var text strings.Builder
+	must(t, r.WriteText(&text))
+	if !errors.Is(err, experiment.ErrInterrupted) || r.SchemaValidRate != 0 || r.QuoteInvariantRate != 0 || r.UniqueExtractionStability != 0 || r.Err() != nil || !strings.Contains(text.String(), "nothing to measure") {
+		t.Errorf("%v %+v\n%s", err, r, &text)
+	}
+}
+
+// TestResume stops a run and goes on with it. What is missing is no drift, and
+// nothing is asked twice.
+func TestResume(t *testing.T) {
+	list := cases(t, line("p", "a b", "a"), line("q", "a c", "a"), line("r", "a d", "a"))
+	s := &stopper{left: 4, stop: make(chan struct{})}
+	n := &noisy{calls: map[string]int{}, answers: map[string][][]string{"a b": {{"a"}, {"a"}}, "a c": {{"a"}, {"a"}}, "a d": {{"a"}, {"a"}}}}
+	cfg := bench.Config{Cases: list, Trials: 2, Answerer: n, System: outcome.System{Model: "noisy"}, Out: filepath.Join(t.TempDir(), "r.run"), Concurrency: 1, Stop: s.stop, Observer: experiment.Observer{Done: s.done}}
+	r, err := bench.Run(t.Context(), cfg)
+	if !errors.Is(err, experiment.ErrInterrupted) {
+		t.Fatalf("got %v", err)
+	}
+	if r.CaseOutcomeDriftRate != 0 || r.UniqueExtractionStability != 1 || r.SuccessRate >= 1 || len(r.Warnings) != 1 {
+		t.Errorf("stopped: %+v", r)
+	}
+	cfg.Stop, cfg.Observer, cfg.Resume = nil, experiment.Observer{}, true
+	for want, change := range map[string]func(*bench.Config){
+		"trials: began with 2, now 3":         func(c *bench.Config) { c.Trials = 3 },
+		"model: began with noisy, now other":  func(c *bench.Config) { c.System.Model = "other" },
+		"items (sha256): began with":          func(c *bench.Config) { c.Cases = list[:2] },
+		"mode: began with variance, now dete": func(c *bench.Config) { c.Mode, c.Answerer, c.Trials = bench.DeterministicMode, nil, 2 },
+	} {
+		other := cfg
+		change(&other)
+		if _, err := bench.Run(t.Context(), other); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+	r, err = bench.Run(t.Context(), cfg)
+	if err != nil || r.SuccessRate != 1 || r.CaseOutcomeDriftRate != 0 || len(r.Warnings) != 0 {
+		t.Errorf("resumed: %v, %+v", err, r)
+	}
+	if n.calls["a b"] != 2 || n.calls["a c"] != 2 || n.calls["a d"] != 2 {
+		t.Errorf("asked %v", n.calls)
+	}
+	cfg.Out = filepath.Join(t.TempDir(), "none.run") // it begins
+	if _, err := bench.Run(t.Context(), cfg); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(cfg.Out); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFailedCalls: a system that is dead is not without faults, one that fails
+// now and then is judged by all of its calls. Case q expects nothing.
+//
+// Half: p is answered in trial 1 and q in trial 2. Success 1/2 and 1/2, coverage
+// (1 + 0 + 0 + 1)/4. Both cases drift; they have outcomes in both trials, whose
+// keys share nothing: 0/1.
+func TestFailedCalls(t *testing.T) {
+	for name, c := range map[string]struct {
+		p, q                                 [][]string
+		failed, code                         int
+		schema, stability, success, coverage float64
+	}{
+		"dead":    {[][]string{{"fail"}, {"fail"}}, [][]string{{"fail"}, {"fail"}}, 4, 69, 0, 0, 0, 0},
+		"half":    {[][]string{{"a"}, {"fail"}}, [][]string{{"fail"}, {}}, 2, 4, 1, 0, 0.5, 0.5},
+		"none":    {[][]string{{"a"}, {"a"}}, [][]string{{}, {}}, 0, 0, 1, 1, 1, 1},
+		"nothing": {[][]string{{}, {}}, [][]string{{}, {}}, 0, 0, 1, 1, 0.5, 0.5},
+	} {
+		n := &noisy{calls: map[string]int{}, answers: map[string][][]string{"a b": c.p, "x y": c.q}}
+		r, err := bench.Run(t.Context(), bench.Config{Cases: cases(t, line("p", "a b", "a"), line("q", "x y")), Trials: 2, Answerer: n})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.FailedCalls != c.failed || r.SchemaValidRate != c.schema || r.QuoteInvariantRate != c.schema ||
+			r.UniqueExtractionStability != c.stability || r.SuccessRate != c.success || r.CoverageRate != c.coverage {
+			t.Errorf("%s: %+v", name, r)
+		}
+		code := 0
+		if err := r.Err(); err != nil {
+			code = cli.ExitCode(err)
+			if !strings.Contains(err.Error(), "of 4 calls failed") || !strings.Contains(err.Error(), "nobody there") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		var text strings.Builder
+		if err := r.WriteText(&text); err != nil {
+			t.Fatal(err)
+		}
+		if code != c.code || strings.Contains(text.String(), "nobody there") != (c.failed > 0) {
+			t.Errorf("%s: exit code %d, want %d\n%s", name, code, c.code, &text)
 		}
 	}
 }

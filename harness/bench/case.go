@@ -1,9 +1,27 @@
 package bench
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/nearest"
+	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/wholefile"
 )
 
 // The kinds of emptiness that a case expects.
@@ -69,16 +87,351 @@ type gold struct {
 	Expected     *Expected  `json:"expected,omitempty"`
 }
 
-// item makes the case an item of the project's runner.
+// item makes the case an item of a dataset.
 func (c Case) item() (dataset.Item, error) {
-	in, err := json.Marshal(input{c.DocumentText, c.Instructions, c.TargetSchema, c.ProviderResponseText})
-	if err != nil {
-		return dataset.Item{}, err
-	}
+	in, problem := json.Marshal(input{c.DocumentText, c.Instructions, c.TargetSchema, c.ProviderResponseText})
 	want, err := json.Marshal(gold{c.Category, c.DocumentText, c.GoldSpans, c.Expected})
-	if err != nil {
-		return dataset.Item{}, err
-	}
+	problem = errors.Join(problem, err)
 	about, err := json.Marshal(map[string]string{"category": c.Category, "source_url": c.SourceURL, "pack_id": c.PackID})
-	return dataset.Item{ID: c.CaseID, Input: in, Expected: want, Metadata: about}, err
+	return dataset.Item{ID: c.CaseID, Input: in, Expected: want, Metadata: about}, errors.Join(problem, err)
+}
+
+// problem is an error about the case, with its file and line.
+func (c Case) problem(format string, args ...any) error {
+	return &dataset.SyntaxError{File: c.File, Line: c.Line, Msg: fmt.Sprintf(format, args...)}
+}
+
+// Options say how strictly cases are read. The zero value is usable.
+type Options struct {
+	// Strict also demands the grammars of caseId (slug--slug--digits--8hex)
+	// and packId (YYYY-MM-DD--slug--8hex) of regression records.
+	Strict bool
+}
+
+// Read reads files of cases, one JSON object a line, until ctx is done. The error
+// has exit code 64 and lists everything that is wrong in all of them, with file and
+// line; ids must be unique over all files.
+func Read(ctx context.Context, opt Options, paths ...string) ([]Case, error) {
+	r := caseReader{seen: map[string]string{}}
+	r.files(ctx, opt, paths...)
+	return r.result()
+}
+
+// Parse reads one text of cases; see Read. Path stands for it in messages.
+func Parse(opt Options, path string, text io.Reader) ([]Case, error) {
+	r := caseReader{seen: map[string]string{}}
+	r.file(opt, path, text)
+	return r.result()
+}
+
+// The limits of a dataset.
+const (
+	maxLine  = 16 << 20 // bytes
+	maxCases = 100_000
+)
+
+type caseReader struct {
+	seen     map[string]string // where an id stands
+	cases    []Case
+	problems dataset.Problems
+}
+
+func (r *caseReader) result() ([]Case, error) {
+	if r.problems.Len() == 0 && len(r.cases) == 0 {
+		return nil, cli.Usage("there is no case in the datasets")
+	}
+	return r.cases, r.problems.Err()
+}
+
+func (r *caseReader) files(ctx context.Context, opt Options, paths ...string) {
+	for _, path := range paths {
+		f, err := wholefile.Open(ctx, path)
+		if err != nil {
+			r.problems.Add(fmt.Errorf("reading the cases: %w", err))
+			continue
+		}
+		r.file(opt, path, f)
+		r.problems.Add(f.Close())
+	}
+}
+
+func (r *caseReader) file(opt Options, path string, text io.Reader) {
+	in := bufio.NewScanner(text)
+	in.Buffer(make([]byte, 0, 64<<10), maxLine)
+	c := Case{File: path}
+	for in.Scan() {
+		c.Line++
+		line := in.Bytes()
+		if c.Line == 1 {
+			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			r.line(opt, c, line)
+		}
+	}
+	if err := in.Err(); err != nil {
+		c.Line++
+		r.problems.Add(c.problem("%v (a line has at most %d bytes)", err, maxLine))
+	}
+}
+
+// line reads the case of one line.
+func (r *caseReader) line(opt Options, c Case, line []byte) {
+	f := fields{bad: func(format string, args ...any) { r.problems.Add(c.problem(format, args...)) }}
+	switch {
+	case len(r.cases) == maxCases:
+		f.bad("there are more than %d cases", maxCases)
+		return
+	case !utf8.Valid(line):
+		f.bad("it is not valid UTF-8: convert the file first")
+		return
+	case json.Unmarshal(line, &f.values) != nil || f.values == nil:
+		f.bad("expected one JSON object")
+		return
+	}
+	if key := repeatedKey(line); key != "" {
+		f.bad("the key %q is there twice", key)
+	}
+	f.read(&c, opt)
+	if first, twice := r.seen[c.CaseID]; twice && c.CaseID != "" {
+		f.bad("duplicate caseId %q: it is that of %s already", c.CaseID, first)
+	}
+	r.seen[c.CaseID] = fmt.Sprintf("%s line %d", c.File, c.Line)
+	r.cases = append(r.cases, c)
+}
+
+// repeatedKey returns a key that an object of valid JSON has twice, such as
+// expected.minExtractions; "" where there is none.
+func repeatedKey(raw []byte) string {
+	return printable.Brief(repeatedIn(json.NewDecoder(bytes.NewReader(raw)), ""), 300)
+}
+
+// repeatedIn looks through the next value.
+func repeatedIn(dec *json.Decoder, path string) (found string) {
+	token, _ := dec.Token()
+	if token != json.Delim('[') && token != json.Delim('{') {
+		return ""
+	}
+	seen := map[string]bool{}
+	for i := 0; dec.More() && found == ""; i++ {
+		inner := fmt.Sprintf("%s[%d]", path, i)
+		if token == json.Delim('{') {
+			key, _ := dec.Token()
+			inner = strings.TrimPrefix(fmt.Sprintf("%s.%s", path, key), ".")
+		}
+		if seen[inner] {
+			return inner
+		}
+		seen[inner] = true
+		found = repeatedIn(dec, inner)
+	}
+	_, _ = dec.Token() // the end
+	return found
+}
+
+// fields are the values of an object of the cases; bad takes what is wrong.
+type fields struct {
+	values map[string]json.RawMessage
+	bad    func(format string, args ...any)
+}
+
+// missing returns which of the keys have no value.
+func missing(values map[string]json.RawMessage, keys ...string) []string {
+	return slices.DeleteFunc(keys, func(key string) bool { return values[key] != nil && string(values[key]) != "null" })
+}
+
+// read fills a case in and tells every problem of it.
+func (f fields) read(c *Case, opt Options) {
+	known := []string{"caseId", "documentText", "instructions", "targetSchema", "providerResponseText", "category"}
+	needed, smoke := known, f.values["goldSpans"] != nil && f.values["expected"] == nil
+	if smoke {
+		needed, known = known[:5], append(known, "goldSpans")
+	} else {
+		needed = append(known, "expected", "sourceUrl", "packId")
+		known = append(needed, "sourceQuote")
+	}
+	for _, key := range slices.Sorted(maps.Keys(f.values)) {
+		if !slices.Contains(known, key) {
+			f.bad("unknown field %q%s", printable.Brief(key, 300), nearest.Hint(key, known))
+			delete(f.values, key)
+		}
+	}
+	for _, key := range missing(f.values, slices.Clone(needed)...) {
+		f.bad("%s is missing", key)
+	}
+	for _, key := range slices.Sorted(maps.Keys(f.values)) {
+		dec := json.NewDecoder(strings.NewReader(fmt.Sprintf("{%q:%s}", key, f.values[key])))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(c); err != nil {
+			f.bad("%s", plainly(err))
+		}
+	}
+	f.texts(*c)
+	f.schema(*c)
+	if smoke {
+		f.goldSpans(*c)
+		return
+	}
+	f.source(*c)
+	f.expected(c.Expected)
+	if opt.Strict && c.CaseID != "" && !caseGrammar.MatchString(c.CaseID) {
+		f.bad("caseId: %q is not of the form slug--slug--digits--8hex", c.CaseID)
+	}
+	if opt.Strict && c.PackID != "" && !packGrammar.MatchString(c.PackID) {
+		f.bad("packId: %q is not of the form YYYY-MM-DD--slug--8hex", c.PackID)
+	}
+}
+
+// plainly says what is wrong with JSON without the words of Go.
+func plainly(err error) string {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return strings.TrimPrefix(err.Error(), "json: ")
+	}
+	wanted := "an object"
+	switch kind := wrong.Type.String(); {
+	case kind == "string":
+		wanted = "a text"
+	case kind == "int":
+		wanted = "a whole number"
+	case strings.HasPrefix(kind, "[]"):
+		wanted = "a list"
+	}
+	said := fmt.Sprintf("expected %s, got %s", wanted, wrong.Value)
+	if wrong.Field != "" {
+		said = wrong.Field + ": " + said
+	}
+	return said
+}
+
+var (
+	caseGrammar = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*--[a-z0-9]+(-[a-z0-9]+)*--[0-9]+--[0-9a-f]{8}$`)
+	packGrammar = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}--[a-z0-9]+(-[a-z0-9]+)*--[0-9a-f]{8}$`)
+)
+
+// longestSourceQuote is in characters.
+const longestSourceQuote = 280
+
+var placeholder = regexp.MustCompile(`(?i)^\W*(todo|tbd|wip|fixme|xxx)\W*$`)
+
+// texts checks that the texts say something.
+func (f fields) texts(c Case) {
+	for _, t := range [][2]string{
+		{"caseId", c.CaseID}, {"documentText", c.DocumentText}, {"instructions", c.Instructions}, {"category", c.Category},
+		{"sourceUrl", c.SourceURL}, {"sourceQuote", c.SourceQuote}, {"packId", c.PackID},
+	} {
+		switch key, text := t[0], t[1]; {
+		case !bytes.HasPrefix(f.values[key], []byte(`"`)): // missing, or no text: that has been told
+		case strings.TrimSpace(text) == "":
+			f.bad("%s is empty", key)
+		case placeholder.MatchString(text):
+			f.bad("%s: %q is a placeholder", key, text)
+		}
+	}
+	if c.CaseID != "" {
+		if err := dataset.ValidID(c.CaseID); err != nil {
+			f.bad("caseId: %v", err)
+		}
+	}
+}
+
+// schema checks the schema, and that a stored answer that is a script does what it
+// says.
+func (f fields) schema(c Case) {
+	if c.TargetSchema == nil {
+		return
+	}
+	if c.TargetSchema[0] != '{' {
+		f.bad("targetSchema: expected an object")
+		return
+	}
+	r, err := newReader(c.DocumentText, c.TargetSchema)
+	if err != nil {
+		f.bad("targetSchema: %s", shortened(err.Error()))
+		return
+	}
+	a := r.stored(c.ProviderResponseText)
+	if len(a.Failures) > 0 && a.Failures[0].Kind == FailScript {
+		f.bad("providerResponseText: %s", a.Failures[0].Message)
+	}
+}
+
+func (f fields) source(c Case) {
+	u, err := url.Parse(c.SourceURL)
+	if c.SourceURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		f.bad("sourceUrl: %q is no address with http:// or https://", c.SourceURL)
+	}
+	if n := utf8.RuneCountInString(c.SourceQuote); n > longestSourceQuote {
+		f.bad("sourceQuote has %d characters, at most %d are allowed", n, longestSourceQuote)
+	}
+}
+
+func (f fields) expected(x *Expected) {
+	var values map[string]json.RawMessage
+	if x == nil || json.Unmarshal(f.values["expected"], &values) != nil {
+		return
+	}
+	switch {
+	case len(missing(values, "emptyResultKind", "minExtractions", "maxExtractions")) > 0:
+		f.bad("expected: emptyResultKind, minExtractions and maxExtractions must all be there")
+	case !slices.Contains([]string{NonEmpty, EmptyByEvidence, EmptyByFailure}, x.EmptyResultKind):
+		f.bad("expected.emptyResultKind: %q is none of %s, %s, %s",
+			x.EmptyResultKind, NonEmpty, EmptyByEvidence, EmptyByFailure)
+	case x.MinExtractions < 0:
+		f.bad("expected.minExtractions: %d is negative", x.MinExtractions)
+	case x.MaxExtractions < x.MinExtractions:
+		f.bad("expected.maxExtractions: %d is less than minExtractions, %d", x.MaxExtractions, x.MinExtractions)
+	case x.EmptyResultKind == NonEmpty && x.MaxExtractions == 0:
+		f.bad("expected: a result that is not empty has at least one extraction")
+	case x.EmptyResultKind != NonEmpty && x.MinExtractions > 0:
+		f.bad("expected: an empty result has no extractions, minExtractions is %d", x.MinExtractions)
+	}
+}
+
+func (f fields) goldSpans(c Case) {
+	if string(f.values["goldSpans"]) == "null" {
+		f.bad("goldSpans: expected a list, [] where there is nothing to extract")
+	}
+	check := newChecker(c.DocumentText)
+	for i, g := range c.GoldSpans {
+		if _, code := check.quote(g.record()); code != "" {
+			f.bad("goldSpans[%d]: %s: the document does not have %q %s", i, code, g.Quote, g.record().place())
+		}
+	}
+}
+
+// Additions returns the lines of a pack of regression records that are to be
+// appended to a dataset, each with its end. All records of both files are
+// validated; a caseId that the dataset has already, and a record with the
+// document, instructions and answer of another, are duplicates. The error has
+// exit code 64 and lists everything. Nothing is written.
+func Additions(ctx context.Context, opt Options, pack, target string) (lines []byte, records int, err error) {
+	r := caseReader{seen: map[string]string{}}
+	if _, err := os.Stat(target); !errors.Is(err, os.ErrNotExist) {
+		r.files(ctx, Options{}, target)
+	}
+	there := len(r.cases)
+	r.files(ctx, opt, pack)
+	cases, err := r.result()
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	contents := map[[3]string]Case{}
+	for i, c := range cases {
+		content := [3]string{c.DocumentText, c.Instructions, c.ProviderResponseText}
+		switch other, same := contents[content]; {
+		case i < there:
+		case !c.Regression():
+			r.problems.Add(c.problem("it is a smoke case, a pack has regression records"))
+		case same:
+			r.problems.Add(c.problem("the same record as %q in %s line %d", other.CaseID, other.File, other.Line))
+		default:
+			r.problems.Add(enc.Encode(c))
+		}
+		contents[content] = c
+	}
+	if err = cmp.Or(r.problems.Err(), err); err != nil {
+		return nil, 0, err
+	}
+	return b.Bytes(), len(cases) - there, nil
 }

@@ -4,9 +4,9 @@ import "encoding/json"
 
 // Stored takes the stored answer of a case apart, as the deterministic mode does.
 func Stored(document string, schema json.RawMessage, answer string) (Answer, error) {
-	compiled, err := compileSchema(schema)
+	r, err := newReader(document, schema)
 	if err != nil {
 		return Answer{}, err
 	}
-	return reader{compiled, newChecker(document)}.stored(answer), nil
+	return r.stored(answer), nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"extraction-experiment/extraction"
@@ -206,24 +207,29 @@ func newBenchView(h outcome.Header, item runstore.Item, o outcome.Outcome) (repo
 		return view, fmt.Errorf("reading case %q: %w", item.ID, err)
 	}
 	view.Text = seen.DocumentText
-	if seen.Gold != nil {
-		view.Expected = &extraction.Extraction{Entities: seen.Gold}
-	}
 	if len(o.Output) > 0 {
-		view.Extracted = &extraction.Extraction{Entities: seen.Extracted}
+		view.Extracted = &extraction.Extraction{}
 	}
-	for _, r := range seen.Quoted {
-		match := report.Match{What: "record", Kind: "quoted", Similarity: 1, Expected: r.Text, Extracted: r.Text, ExpectedIndex: -1, ExtractedIndex: r.Index}
-		if r.Gold >= 0 {
-			match.What, match.Kind, match.ExpectedIndex = scoring.AnEntity, "gold span", r.Gold
+	for i, r := range seen.Records {
+		view.Extracted.Entities = append(view.Extracted.Entities, r.Entity())
+		if why := r.Fault(); why != "" {
+			view.Spurious = append(view.Spurious, report.Miss{What: scoring.AnEntity, Index: i, Value: r.String(), Reason: why})
+			continue
+		}
+		match := report.Match{What: "record", Kind: "quoted", Similarity: 1, Expected: r.String(), Extracted: r.String(), ExpectedIndex: -1, ExtractedIndex: i}
+		if span := slices.Index(seen.Covered, i); span >= 0 {
+			match.What, match.Kind, match.ExpectedIndex = scoring.AnEntity, "gold span", span
 		}
 		view.Matches = append(view.Matches, match)
 	}
-	for _, r := range seen.Missed {
-		view.Missed = append(view.Missed, report.Miss{What: scoring.AnEntity, Index: r.Index, Value: r.Text, Reason: "no record quotes it there"})
-	}
-	for _, r := range seen.Faulty {
-		view.Spurious = append(view.Spurious, report.Miss{What: scoring.AnEntity, Index: r.Index, Value: r.Text, Reason: r.Why})
+	for i, span := range seen.Gold {
+		if view.Expected == nil {
+			view.Expected = &extraction.Extraction{}
+		}
+		view.Expected.Entities = append(view.Expected.Entities, span.Entity())
+		if seen.Covered[i] < 0 {
+			view.Missed = append(view.Missed, report.Miss{What: scoring.AnEntity, Index: i, Value: span.String(), Reason: "no record quotes it there"})
+		}
 	}
 	return view, nil
 }

@@ -46,13 +46,10 @@ func (o Opener) OpenBench(cfg Config) (Bench, error) {
 		return s, nil
 	}
 	cfg.Limits.Retries = pipeline.DefaultTries - 1
-	s.Asks, err = o.within(opened, known, cfg.Limits)
-	if err == nil {
-		s.Answerer, err = benches.NewAsking(benches.AskingConfig{Model: s.Asks.Model, Name: opened.Info.Model, Provider: opened.Provider})
-	}
-	if err != nil {
+	if s.Asks, err = o.within(opened, known, cfg.Limits); err != nil {
 		return Bench{}, errors.Join(refused(err), opened.Close())
 	}
+	s.Answerer = benches.Asking{Model: s.Asks.Model, Name: opened.Info.Model, Provider: opened.Provider}
 	asked := benches.Prompt()
 	s.Header.Prompt = outcome.Prompt{Name: asked.Name + " (built in)", SHA256: asked.SHA256()}
 	s.Header.Endpoint = EndpointOf(s.Header, o.Getenv)

@@ -3,6 +3,7 @@ package bench_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,13 +26,19 @@ func TestSee(t *testing.T) {
 	must(t, err)
 	s, err := bench.See(input, gold, output)
 	must(t, err)
-	got := fmt.Sprint(s.Quoted, s.Faulty, s.Missed, s.Extracted[1].Mentions)
-	want := `[{0 "b" (digit), at 3 to 4 (utf16_code_unit) -1 } {1 "b" (letter), at 5 to 6 (byte) 0 } {2 "b" (letter), at 3 to 4 (utf16_code_unit) -1 }] ` +
-		`[{3 "x" (letter), at 0 to 2 (utf16_code_unit) -1 QUOTE_MISMATCH}] [{1 "𝒜", at 0 to 2 (utf16_code_unit) 1 }] [{ 2 3 false}]`
-	if got != want || s.DocumentText != "𝒜 b b" || len(s.Gold) != 2 {
-		t.Errorf("got  %s\nwant %s", got, want)
+	var got []string
+	for i, r := range s.Records {
+		got = append(got, fmt.Sprint(i, " ", r, " ", slices.Index(s.Covered, i), " ", r.Fault()))
 	}
-	if s, err = bench.See(input, gold, nil); err != nil || len(s.Missed) != 2 || s.Extracted != nil {
+	want := []string{
+		`0 "b" (digit), at 3 to 4 (utf16_code_unit) -1 `, `1 "b" (letter), at 5 to 6 (byte) 0 `, `2 "b" (letter), at 3 to 4 (utf16_code_unit) -1 `,
+		`3 "x" (letter), at 0 to 2 (utf16_code_unit) -1 QUOTE_MISMATCH`,
+	}
+	if !slices.Equal(got, want) || s.DocumentText != "𝒜 b b" || len(s.Gold) != 2 || s.Covered[1] != -1 ||
+		s.Gold[1].String() != `"𝒜", at 0 to 2 (utf16_code_unit)` || fmt.Sprint(s.Records[1].Entity().Mentions) != "[{ 2 3 false}]" {
+		t.Errorf("got  %q\nwant %q\n%+v", got, want, s)
+	}
+	if s, err = bench.See(input, gold, nil); err != nil || fmt.Sprint(s.Covered) != "[-1 -1]" || s.Records != nil {
 		t.Errorf("%v %+v", err, s)
 	}
 	for want, raw := range map[string]json.RawMessage{"the input is no case": []byte("7"), "the output is no answer": []byte("7")} {

@@ -7,6 +7,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
+	"extraction-experiment/extraction"
 	"extraction-experiment/outcome"
 )
 
@@ -27,18 +28,16 @@ func (scorer) Judge(item dataset.Item) (experiment.Judge, error) {
 	if err := json.Unmarshal(item.Expected, &g); err != nil {
 		return nil, &outcome.Failure{Class: outcome.Item, Message: "what is expected cannot be read: " + err.Error()}
 	}
-	return judge{g}, nil
+	return g, nil
 }
 
-type judge struct{ gold gold }
-
 // Score judges an Answer.
-func (j judge) Score(output json.RawMessage) (experiment.Scored, error) {
+func (g gold) Score(output json.RawMessage) (experiment.Scored, error) {
 	var a Answer
 	if err := json.Unmarshal(output, &a); err != nil {
 		return experiment.Scored{}, &outcome.Failure{Class: outcome.InvalidOutput, Message: err.Error()}
 	}
-	r := j.gold.judge(a)
+	r := g.judge(a)
 	reason := "as expected"
 	switch {
 	case !r.success:
@@ -60,7 +59,7 @@ func (j judge) Score(output json.RawMessage) (experiment.Scored, error) {
 }
 
 // Undelivered returns the scores without values.
-func (j judge) Undelivered() []outcome.Score {
+func (gold) Undelivered() []outcome.Score {
 	var scores []outcome.Score
 	for _, name := range []string{CaseSuccess, SchemaValidRate, QuoteInvariantRate, CoverageRate} {
 		scores = append(scores, outcome.Score{Name: name, Boolean: name == CaseSuccess, Reason: "the case failed"})
@@ -71,7 +70,8 @@ func (j judge) Undelivered() []outcome.Score {
 // ratio makes a score; 0/0 is 1, as nothing is wrong with nothing.
 func ratio(name string, num, den int, comment string) outcome.Score {
 	value := rate(num, den)
-	return outcome.Score{Name: name, Value: &value, Ratio: &outcome.Ratio{Num: int64(num), Den: int64(den)}, Vacuous: den == 0, Comment: comment}
+	whole := outcome.Ratio{Num: int64(num), Den: int64(den)}
+	return outcome.Score{Name: name, Value: &value, Ratio: &whole, Vacuous: den == 0, Comment: comment}
 }
 
 func rate(num, den int) float64 {
@@ -109,18 +109,17 @@ func (g gold) judge(a Answer) judgement {
 		r.wanted = x.MinExtractions
 		r.covered = min(r.count, r.wanted)
 		r.why = x.disagrees(a)
-		r.success = r.why == ""
-		return r
-	}
-	r.wanted = len(g.GoldSpans)
-	for _, by := range g.coveredBy(a) {
-		r.covered += toInt(by >= 0)
-	}
-	switch {
-	case len(a.Failures) > 0:
-		r.why = "the answer failed: " + a.Failures[0].Message
-	case r.covered < r.wanted:
-		r.why = fmt.Sprintf("%d of %d gold spans were extracted", r.covered, r.wanted)
+	} else {
+		r.wanted = len(g.GoldSpans)
+		for _, by := range g.coveredBy(a) {
+			r.covered += toInt(by >= 0)
+		}
+		switch {
+		case len(a.Failures) > 0:
+			r.why = "the answer failed: " + a.Failures[0].Message
+		case r.covered < r.wanted:
+			r.why = fmt.Sprintf("%d of %d gold spans were extracted", r.covered, r.wanted)
+		}
 	}
 	r.success = r.why == ""
 	return r
@@ -129,27 +128,25 @@ func (g gold) judge(a Answer) judgement {
 // coveredBy says for each gold span which record is the first that quotes it at
 // its place, with its class where it has one; -1 where none does.
 func (g gold) coveredBy(a Answer) []int {
-	first := map[string]int{}
+	type place struct {
+		at    [2]int
+		class string // "" is any
+	}
+	first := map[place]int{}
 	for i, rec := range slices.Backward(a.Records) {
 		if rec.Code == "" && rec.Spans != nil {
-			first[fmt.Sprint(rec.Spans.Rune)] = i
-			first[fmt.Sprintf("%d %q", rec.Spans.Rune, rec.Class)] = i
+			first[place{rec.Spans.Rune, ""}] = i
+			first[place{rec.Spans.Rune, rec.Class}] = i
 		}
 	}
 	check := newChecker(g.DocumentText)
 	covered := make([]int, len(g.GoldSpans))
-	for i, s := range g.GoldSpans {
+	for i, span := range g.GoldSpans {
 		covered[i] = -1
-		spans, _ := check.quote(orUTF16(s.OffsetMode), &s.CharStart, &s.CharEnd, s.Quote)
-		if spans == nil {
-			continue
-		}
-		key := fmt.Sprint(spans.Rune)
-		if s.Class != "" {
-			key = fmt.Sprintf("%d %q", spans.Rune, s.Class)
-		}
-		if by, ok := first[key]; ok {
-			covered[i] = by
+		if at, _ := check.quote(span.record()); at != nil {
+			if by, ok := first[place{at.Rune, span.Class}]; ok {
+				covered[i] = by
+			}
 		}
 	}
 	return covered
@@ -169,4 +166,56 @@ func (x Expected) disagrees(a Answer) string {
 		return "the answer failed: " + a.Failures[0].Message
 	}
 	return ""
+}
+
+// Seen is a case with what one trial made of it, for a person to read.
+type Seen struct {
+	DocumentText string
+	// Gold are the spans that must be extracted, as records would state them, and
+	// Covered says which of the Records each of them is, -1 for none.
+	Gold, Records []Record
+	Covered       []int
+}
+
+// See reads the input and the expected output of a case, and the output of a
+// trial; an outcome that failed has none. The error says that they are not those
+// of a case.
+func See(caseInput, expected, output json.RawMessage) (Seen, error) {
+	var in input
+	var g gold
+	var a Answer
+	if err := json.Unmarshal(caseInput, &in); err != nil {
+		return Seen{}, fmt.Errorf("the input is no case: %w", err)
+	}
+	if err := json.Unmarshal(expected, &g); err != nil {
+		return Seen{}, fmt.Errorf("what is expected is no case: %w", err)
+	}
+	if len(output) > 0 {
+		if err := json.Unmarshal(output, &a); err != nil {
+			return Seen{}, fmt.Errorf("the output is no answer: %w", err)
+		}
+	}
+	s := Seen{DocumentText: in.DocumentText, Records: a.Records, Covered: g.coveredBy(a)}
+	for _, span := range g.GoldSpans {
+		s.Gold = append(s.Gold, span.record())
+	}
+	return s, nil
+}
+
+// Entity is the record with its quote as the name and its class as the type, and
+// with the stretch of the document that it names.
+func (r Record) Entity() extraction.Entity {
+	e := extraction.Entity{Name: r.Quote, Type: r.Class}
+	if r.Spans != nil {
+		e.Mentions = []extraction.Span{{Start: r.Spans.Rune[0], End: r.Spans.Rune[1]}}
+	}
+	return e
+}
+
+// Fault says what is wrong with the record, "" for nothing.
+func (r Record) Fault() string {
+	if r.Code != "" && r.Shape != "" {
+		return string(r.Code) + "; " + r.Shape
+	}
+	return string(r.Code) + r.Shape
 }

@@ -1,0 +1,267 @@
+// Package bench measures how stable and well-formed extraction is: whether every
+// extracted record has the right shape, whether it quotes the document at the
+// offsets that it claims, and whether repeated trials extract the same.
+//
+// It does not say whether what was extracted is right (that is package scoring);
+// its cases come with at most a few spans that must be found and with how many
+// records are expected.
+//
+// The steps are
+//
+//  1. Read reads and validates the cases, all of them before anything runs;
+//  2. Run gives them to experiment.Run, several trials, into a run file: answers
+//     are those stored with the cases, or an Answerer's (a model by Asking, a
+//     team's pipeline by External, an extractor by Extracting);
+//  3. every answer is taken apart into records, each checked against the
+//     case's schema and against the document;
+//  4. Measure makes the metrics of a run file, and Check judges them by gates.
+//
+// For example:
+//
+//	report, err := bench.Run(ctx, bench.Config{Datasets: []string{"smoke.jsonl"}})
+//	violations := bench.Check(report, bench.Gates())
+package bench
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/experiment"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+)
+
+// Name is how run files call this harness.
+const Name = "bench"
+
+// Version changes when the same answers could give other metrics.
+const Version = "3"
+
+// Mode says what repeated trials are for.
+type Mode string
+
+// The modes.
+const (
+	// DeterministicMode answers from what is stored with the cases.
+	DeterministicMode Mode = "deterministic"
+	// VarianceMode repeats: at least two trials.
+	VarianceMode Mode = "variance"
+)
+
+// Config says what to run. Datasets or Cases are needed; every other zero value
+// is usable.
+type Config struct {
+	// Datasets are files of cases; Cases are cases in memory, added to them.
+	Datasets []string
+	Cases    []Case
+	Options  Options
+	// Mode is DeterministicMode where it is empty and there is no Answerer, else
+	// VarianceMode.
+	Mode Mode
+	// Trials is how often each case is answered; 0 means 1, and 5 in mode
+	// VarianceMode.
+	Trials int
+	// Answerer answers the cases; nil answers from what is stored with them.
+	// Cases that expect a failure are about the stored answer: an Answerer is
+	// not asked about them, and a warning says how many there are.
+	Answerer Answerer
+	// System describes the Answerer for the run's header.
+	System outcome.System
+	// Out is the run file; empty keeps none.
+	Out string
+	// Resume goes on with the run of that file: the same cases, mode, trials and
+	// system. RetryFailed then also asks again about what nobody answered.
+	Resume, RetryFailed bool
+	// Name of the run; empty is the name of the file.
+	Name string
+	// Runner names the program and its version for the run's header.
+	Runner string
+
+	Concurrency int           // 0 means 4
+	Timeout     time.Duration // of one case; 0 means 5 minutes
+	// Stop, when closed, ends the run after the cases under way; calls that
+	// wait for a model's limits are given up.
+	Stop     <-chan struct{}
+	Observer experiment.Observer
+}
+
+// Run takes every case through the trials and returns what the run comes to.
+//
+// Everything is validated before a trial runs: the error joins all problems of
+// the Config and of the datasets (exit code 64). A case that fails is part of
+// the report. After experiment.ErrInterrupted the report says what there is.
+func Run(ctx context.Context, cfg Config) (report Report, err error) {
+	leftOut, err := cfg.complete(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	if cfg.Out == "" {
+		dir, err := os.MkdirTemp("", "bench-*")
+		if err != nil {
+			return Report{}, fmt.Errorf("making room for the run: %w", err)
+		}
+		defer os.RemoveAll(dir)
+		cfg.Out = filepath.Join(dir, "bench"+runstore.Extension)
+	}
+	var items source
+	for _, c := range cfg.Cases {
+		item, err := c.item()
+		if err != nil {
+			return Report{}, cli.Usage("case %s: %w", c.CaseID, err)
+		}
+		items = append(items, item)
+	}
+	header := cfg.header(leftOut)
+	if cfg.Resume { // with the same cases only
+		if header.Dataset.Fingerprint, err = experiment.Fingerprint(ctx, items); err != nil {
+			return Report{}, err
+		}
+	}
+	result, ran := experiment.Run(ctx, experiment.Config{
+		Header: header, Path: cfg.Out, Source: items, Task: task{cfg.Answerer}, Scorer: scorer{},
+		Concurrency: cfg.Concurrency, Timeout: cfg.Timeout, Stop: cfg.Stop, Observer: cfg.Observer,
+		Resume: cfg.Resume, Retry: cfg.RetryFailed,
+	})
+	if ran != nil && !errors.Is(ran, experiment.ErrInterrupted) {
+		return Report{}, ran
+	}
+	run, err := runstore.Load(result.Path)
+	if err != nil {
+		return Report{}, errors.Join(ran, err)
+	}
+	report, err = Measure(context.WithoutCancel(ctx), run)
+	return report, errors.Join(ran, err, run.Close())
+}
+
+// complete reads the cases and fills in what was left to the bench. Cases that
+// expect a failure, which is that of their stored answer, are left out for an
+// Answerer: it says how many.
+func (cfg *Config) complete(ctx context.Context) (leftOut int, err error) {
+	var problems []error
+	usage := func(format string, args ...any) { problems = append(problems, cli.Usage(format, args...)) }
+	if cfg.Mode == "" && cfg.Answerer == nil {
+		cfg.Mode = DeterministicMode
+	}
+	cfg.Mode = cmp.Or(cfg.Mode, VarianceMode)
+	switch {
+	case cfg.Mode != DeterministicMode && cfg.Mode != VarianceMode:
+		usage("there is no mode %q; there are %s and %s", cfg.Mode, DeterministicMode, VarianceMode)
+	case cfg.Mode == DeterministicMode && cfg.Answerer != nil:
+		usage("the mode %s answers from what is stored with the cases: leave the model out, or choose %s",
+			DeterministicMode, VarianceMode)
+	case cfg.Mode == VarianceMode && cfg.Trials == 1:
+		usage("the mode %s compares trials: one is not enough", VarianceMode)
+	}
+	if cfg.Trials < 0 || cfg.Trials > 1000 {
+		usage("%d trials are impossible: at most 1000", cfg.Trials)
+	}
+	if cfg.Trials == 0 {
+		cfg.Trials = map[Mode]int{DeterministicMode: 1, VarianceMode: 5}[cfg.Mode]
+	}
+	if (cfg.Resume || cfg.RetryFailed) && cfg.Out == "" {
+		usage("only a run that has a file can be resumed")
+	}
+	if len(cfg.Datasets) > 0 {
+		read, err := Read(ctx, cfg.Options, cfg.Datasets...)
+		problems = append(problems, err)
+		cfg.Cases = slices.Concat(cfg.Cases, read)
+	} else if len(cfg.Cases) == 0 {
+		usage("there is no dataset to run")
+	}
+	if cfg.Answerer == nil {
+		cfg.System = outcome.System{Model: "stored", Provider: "stored"}
+		return 0, errors.Join(problems...)
+	}
+	all := len(cfg.Cases)
+	cfg.Cases = slices.DeleteFunc(slices.Clone(cfg.Cases), func(c Case) bool {
+		return c.Expected != nil && c.Expected.EmptyResultKind == EmptyByFailure
+	})
+	if all > 0 && len(cfg.Cases) == 0 {
+		usage("every case is about its stored answer: a system has nothing to answer")
+	}
+	return all - len(cfg.Cases), errors.Join(problems...)
+}
+
+// The keys of the run's metadata.
+const (
+	keyMode    = "mode"
+	keyLeftOut = "left_out"
+	keySources = "cases" // how many were read from where
+)
+
+// header describes the run.
+func (cfg Config) header(leftOut int) outcome.Header {
+	name := cmp.Or(cfg.Name, strings.TrimSuffix(filepath.Base(cfg.Out), filepath.Ext(cfg.Out)))
+	about := map[string]string{keyMode: string(cfg.Mode)}
+	if leftOut > 0 {
+		about[keyLeftOut] = strconv.Itoa(leftOut)
+	}
+	counts := map[string]int{}
+	var files []string
+	for _, c := range cfg.Cases {
+		if counts[c.File]++; counts[c.File] == 1 {
+			files = append(files, c.File)
+		}
+	}
+	for i, file := range files {
+		files[i] = fmt.Sprintf("%d of %s", counts[file], cmp.Or(file, "the caller"))
+	}
+	about[keySources] = strings.Join(files, ", ")
+	return outcome.Header{
+		Name: name, Harness: Name, Dataset: outcome.Dataset{Name: "bench"}, System: cfg.System, Trials: cfg.Trials,
+		Scorer:      outcome.Scorer{Version: "bench-" + Version, Primary: CaseSuccess},
+		Environment: "bench", Metadata: about, Runner: cfg.Runner,
+	}
+}
+
+// source has the cases as items.
+type source []dataset.Item
+
+// Pages yields all of them at once.
+func (s source) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
+	return func(yield func([]dataset.Item, error) bool) { yield(s, nil) }
+}
+
+// task answers a case: from what is stored with it, or by an Answerer.
+type task struct{ answerer Answerer }
+
+// Do returns an Answer. An answer that cannot be used is a failure inside of it;
+// an error of the Answerer is returned as it is.
+func (t task) Do(ctx context.Context, item experiment.Item) (result experiment.TaskResult, err error) {
+	var in input
+	if err := json.Unmarshal(item.Input, &in); err != nil {
+		return result, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
+	}
+	r, err := newReader(in.DocumentText, in.TargetSchema)
+	if err != nil {
+		return result, &outcome.Failure{Class: outcome.Item, Message: "targetSchema: " + err.Error()}
+	}
+	var a Answer
+	if t.answerer == nil {
+		a = r.stored(in.ProviderResponseText)
+	} else {
+		var text string
+		text, result.Calls, err = t.answerer.Answer(ctx, in.question())
+		for _, call := range result.Calls {
+			result.Warnings = append(result.Warnings, call.Warnings...)
+		}
+		if err != nil {
+			return result, err
+		}
+		a = r.plain(text, 1)
+	}
+	result.Output, err = json.Marshal(a)
+	return result, err
+}

@@ -4,7 +4,7 @@ FUZZTIME ?= 30s
 
 .DEFAULT_GOAL := help
 
-.PHONY: help build test check race fuzz bench producers docs
+.PHONY: help build test check race fuzz bench producers docs pictures
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,3 +37,6 @@ bench: ## every benchmark
 docs: ## write the generated parts of the documentation anew
 	$(GO) test ./scoring -run TestMetricsDoc -update
 	$(GO) test . -run TestReadme -update
+
+pictures: ## make the pictures of the README anew, in a Chromium
+	$(GO) test . -run TestPictures -update

@@ -28,6 +28,32 @@ func TestDocs_linked(t *testing.T) {
 	}
 }
 
+// TestDocs_library holds the programs of docs/library.md to the tested examples that
+// they are.
+func TestDocs_library(t *testing.T) {
+	page, err := os.ReadFile("docs/library.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var examples string
+	for _, name := range []string{"scoring/example_test.go", "experiment/example_test.go"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		examples += string(text)
+	}
+	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(string(page), -1)
+	if len(blocks) != 2 {
+		t.Errorf("%d programs, want one of each example", len(blocks))
+	}
+	for _, b := range blocks {
+		if !strings.Contains(examples, b[1]) {
+			t.Errorf("docs/library.md shows what no tested example says:\n%s", b[1])
+		}
+	}
+}
+
 // TestDocs_items holds docs/items.md to the readers: its examples are read
 // without a warning, and every key of its tables is known to them.
 func TestDocs_items(t *testing.T) {

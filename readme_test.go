@@ -7,66 +7,115 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"extraction-experiment/internal/browsertest"
+
+	"github.com/chromedp/chromedp"
 )
 
-var update = flag.Bool("update", false, "write the output of the README's commands into it")
+var update = flag.Bool("update", false, "write the output of the commands into the pages; TestPictures: write the pictures")
 
-// fence finds the blocks of the README with their language.
-var fence = regexp.MustCompile("(?ms)^```(console|go|text)\n(.*?)^```$")
+// console finds the blocks of commands of a page.
+var console = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 
-// TestReadme executes every command block of the README, in order and in one
-// folder, and compares what is printed. Times and addresses are replaced before
-// the comparison; everything else must be equal.
+// rest as the last line of an output stands for the lines that follow it.
+const rest = "…"
+
+// TestReadme executes every command of the README and of the pages that show more of
+// them, in order and in a folder for each page, and compares what is printed. Times
+// and addresses are replaced before the comparison; everything else must be equal.
 func TestReadme(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds and runs the programs")
+		t.Skip("builds and runs the program")
+	}
+	env := environment(t)
+	for _, name := range []string{"README.md", "docs/tour.md", "docs/commands.md"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			page, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fresh := ""
+			for range 3 { // a time of many digits makes a column wider: then once more
+				r := reader{t: t, folder: t.TempDir(), env: env}
+				fresh = console.ReplaceAllStringFunc(string(page), func(block string) string {
+					return "```console\n" + r.execute(console.FindStringSubmatch(block)[1]) + "```"
+				})
+				if fresh == string(page) || *update {
+					break
+				}
+			}
+			if *update {
+				err = os.WriteFile(name, []byte(fresh), 0o644)
+			} else if fresh != string(page) {
+				t.Errorf("%s is not what its commands print; look at the difference, then run go test . -run TestReadme -update\n%s",
+					name, firstDifference(string(page), fresh))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestPictures holds the pictures of the README to their size. With -update it makes
+// them, in a browser: the page of a run, and that of a comparison with it.
+func TestPictures(t *testing.T) {
+	if *update {
+		chromium := browsertest.Start(t)
+		r := reader{t: t, folder: t.TempDir(), env: environment(t)}
+		for _, command := range []string{
+			"mkdir -p docs/examples && cp '" + absolute(t, "docs/examples/extract.py") + "' docs/examples/",
+			"experiment --dataset extraction-eval --name capitals-v1 --quiet --pipeline 'python3 docs/examples/extract.py'",
+			"experiment --dataset extraction-eval --name baseline-v1 --quiet",
+			"experiment report baseline-v1 --format html --output run.html",
+			"experiment compare capitals-v1 baseline-v1 --html comparison.html",
+		} {
+			r.run(command)
+		}
+		for _, name := range []string{"run", "comparison"} {
+			address := "file://" + filepath.Join(r.folder, name+".html")
+			b := browsertest.Open(t, chromium, address, address)
+			b.Viewport(1200, 864)
+			picture, err := chromedp.Run(b, chromedp.CaptureScreenshot())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile("docs/images/"+name+".png", picture, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	page, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh := ""
-	for range 3 { // a time of many digits makes a column wider: then once more
-		r := newReader(t)
-		fresh = fence.ReplaceAllStringFunc(string(page), func(block string) string {
-			m := fence.FindStringSubmatch(block)
-			return "```" + m[1] + "\n" + r.execute(m[1], m[2]) + "```"
-		})
-		if fresh == string(page) || *update {
-			break
-		}
-	}
-	if *update {
-		if err := os.WriteFile("README.md", []byte(fresh), 0o644); err != nil {
+	for _, name := range []string{"docs/images/run.png", "docs/images/comparison.png"} {
+		file, err := os.Stat(name)
+		if err != nil {
 			t.Fatal(err)
 		}
-		return
-	}
-	if fresh != string(page) {
-		t.Errorf("the README is not what its commands print; look at the difference, then run go test . -update\n%s", firstDifference(string(page), fresh))
+		if file.Size() > 200_000 {
+			t.Errorf("%s has %d bytes", name, file.Size())
+		}
+		if !bytes.Contains(page, []byte(name)) {
+			t.Errorf("the README does not show %s", name)
+		}
 	}
 }
 
-// reader is a person who follows the README in a folder of their own.
-type reader struct {
-	t      *testing.T
-	root   string // the checkout
-	folder string
-	env    []string
-	output string // of the last Go block
-}
-
-func newReader(t *testing.T) *reader {
-	root, err := filepath.Abs(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+// environment builds the program and returns an environment that finds it and has
+// no settings.
+func environment(t *testing.T) []string {
+	t.Helper()
 	bin := t.TempDir()
-	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "./cmd/...")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", bin+string(filepath.Separator), "./cmd/experiment")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the programs: %v\n%s", err, out)
+		t.Fatalf("building the program: %v\n%s", err, out)
 	}
 	env := []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "NO_COLOR=1"}
 	for _, pair := range os.Environ() {
@@ -75,44 +124,62 @@ func newReader(t *testing.T) *reader {
 			env = append(env, pair)
 		}
 	}
-	return &reader{t: t, root: root, folder: t.TempDir(), env: env}
+	return env
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// reader is a person who follows a page in a folder of their own.
+type reader struct {
+	t      *testing.T
+	folder string
+	env    []string
 }
 
 // execute returns the block as it should read.
-func (r *reader) execute(language, body string) string {
-	switch language {
-	case "go":
-		r.goBlock(body)
-		return body
-	case "text":
-		return r.output
-	}
+func (r *reader) execute(block string) string {
 	var out strings.Builder
-	for _, command := range commandsOf(body) {
-		for i, line := range strings.Split(command, "\n") {
-			if i == 0 {
-				line = "$ " + line
+	for _, c := range commandsOf(block) {
+		out.WriteString("$ " + c.line + "\n")
+		printed := r.run(c.line)
+		if last := len(c.output) - 1; last >= 0 && c.output[last] == rest {
+			if lines := slices.Collect(strings.Lines(printed)); len(lines) > last {
+				printed = strings.Join(lines[:last], "") + rest + "\n"
 			}
-			out.WriteString(line + "\n")
 		}
-		out.WriteString(r.run(command))
+		out.WriteString(printed)
 	}
 	return out.String()
 }
 
+// command is one of a block: what a person types, and the lines that follow it.
+type command struct {
+	line   string
+	output []string
+}
+
 // commandsOf takes the commands of a block: each begins with "$ "; a here
 // document goes on to its END.
-func commandsOf(body string) []string {
-	var commands []string
+func commandsOf(block string) []command {
+	var commands []command
 	here := false
-	for _, line := range strings.Split(strings.TrimSuffix(body, "\n"), "\n") {
-		switch {
+	for _, line := range strings.Split(strings.TrimSuffix(block, "\n"), "\n") {
+		switch last := len(commands) - 1; {
 		case here:
-			commands[len(commands)-1] += "\n" + line
+			commands[last].line += "\n" + line
 			here = line != "END"
 		case strings.HasPrefix(line, "$ "):
-			commands = append(commands, strings.TrimPrefix(line, "$ "))
+			commands = append(commands, command{line: strings.TrimPrefix(line, "$ ")})
 			here = strings.Contains(line, "<<'END'")
+		default:
+			commands[last].output = append(commands[last].output, line)
 		}
 	}
 	return commands
@@ -121,35 +188,20 @@ func commandsOf(body string) []string {
 // run executes one command line and returns what a person would see. Commands
 // about the checkout itself are not run here: installing is the build above,
 // and the tests are running.
-func (r *reader) run(command string) string {
-	switch command {
+func (r *reader) run(line string) string {
+	switch line {
 	case "go test ./...", "go install ./cmd/...":
 		return ""
 	}
-	program := regexp.MustCompile(`go run \./cmd/(\w+)`).ReplaceAllString(command, "$1")
+	program := regexp.MustCompile(`go run \./cmd/(\w+)`).ReplaceAllString(line, "$1")
 	cmd := exec.Command("bash", "-c", program)
 	cmd.Dir, cmd.Env = r.folder, r.env
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
-		r.t.Errorf("$ %s\n%s%v", command, out.String(), err)
+		r.t.Errorf("$ %s\n%s%v", line, out.String(), err)
 	}
 	return steady(out.String())
-}
-
-// goBlock runs a program of the README inside the module.
-func (r *reader) goBlock(body string) {
-	path := filepath.Join(r.t.TempDir(), "main.go")
-	if err := os.WriteFile(path, []byte(body), 0o600); err != nil {
-		r.t.Fatal(err)
-	}
-	cmd := exec.Command("go", "run", path)
-	cmd.Dir = r.root
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		r.t.Errorf("the program of the README: %v\n%s", err, out)
-	}
-	r.output = string(out)
 }
 
 // steady replaces what differs from run to run.
@@ -170,7 +222,7 @@ func firstDifference(want, got string) string {
 	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
-			return "README: " + a[i] + "\nnow:    " + b[i]
+			return "page: " + a[i] + "\nnow:  " + b[i]
 		}
 	}
 	return "one is longer than the other"

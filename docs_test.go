@@ -28,6 +28,35 @@ func TestDocs_linked(t *testing.T) {
 	}
 }
 
+// TestDocs_paths finds links of the README and of docs/ to files that are not there,
+// and folders in the README's table that are none.
+func TestDocs_paths(t *testing.T) {
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, "README.md", "CONTRIBUTING.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`).FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), link[1])); err != nil {
+				t.Errorf("%s links to %s: %v", page, link[1], err)
+			}
+		}
+		_, table, _ := strings.Cut(string(text), "| folder | what it holds |\n")
+		table, _, _ = strings.Cut(table, "\n\n")
+		for row := range strings.Lines(table) {
+			for _, folder := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(strings.Split(row, "|")[1], -1) {
+				if info, err := os.Stat(folder[1]); err != nil || !info.IsDir() {
+					t.Errorf("%s names %s, which is no folder", page, folder[1])
+				}
+			}
+		}
+	}
+}
+
 // TestDocs_library holds the programs of docs/library.md to the tested examples that
 // they are.
 func TestDocs_library(t *testing.T) {

@@ -141,30 +141,20 @@ func (e *exporter) header(ctx context.Context) error {
 }
 
 func (e *exporter) experiments(ctx context.Context) error {
-	err := e.allExperiments(ctx)
+	lines, err := queryPage(ctx, e.path, e.tx, func(rows *sql.Rows) (experimentLine, int, error) {
+		line := experimentLine{Kind: kindExperiment}
+		return line, 0, rows.Scan(&line.Trial, &line.ID, &line.URL)
+	}, "SELECT trial, langfuse_id, url FROM experiment ORDER BY trial")
+	for _, line := range lines {
+		if err := e.enc.Encode(line); err != nil {
+			return err
+		}
+	}
 	if errors.Is(err, ErrDamaged) {
 		e.loss.part("the ids in Langfuse")
 		return nil
 	}
 	return err
-}
-
-func (e *exporter) allExperiments(ctx context.Context) (err error) {
-	rows, err := e.tx.QueryContext(ctx, "SELECT trial, langfuse_id, url FROM experiment ORDER BY trial")
-	if err != nil {
-		return faultOf(e.path, ErrRead, err)
-	}
-	defer func() { err = errors.Join(err, faultOf(e.path, ErrRead, rows.Close())) }()
-	for rows.Next() {
-		line := experimentLine{Kind: kindExperiment}
-		if err := rows.Scan(&line.Trial, &line.ID, &line.URL); err != nil {
-			return faultOf(e.path, ErrRead, err)
-		}
-		if err := e.enc.Encode(line); err != nil {
-			return err
-		}
-	}
-	return faultOf(e.path, ErrRead, rows.Err())
 }
 
 func (e *exporter) footer(ctx context.Context) error {
@@ -196,7 +186,7 @@ func (l itemLine) item() Item {
 // rest one by one.
 func (e *exporter) allItems(ctx context.Context) error {
 	last := ""
-	items := itemPages(func(last Item) ([]Item, error) {
+	items := pages(func(last Item) ([]Item, error) {
 		return itemPage(ctx, e.path, e.tx, "WHERE id > ? ORDER BY id LIMIT ?", last.ID, maxPageRows)
 	})
 	for item, err := range items {

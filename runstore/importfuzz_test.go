@@ -45,13 +45,13 @@ func storedLine(t *testing.T, line any) []byte {
 			SourceTrace: from.Trace, SourceObservation: from.Observation,
 		}
 	case *outcomeRow:
-		w := &words{index: map[string]int{}}
+		w := &scoreNames{index: map[string]int{}}
 		s := stored{Outcome: outcome.Outcome{
 			Item: l.Item, Seq: l.Seq, Trial: l.Trial, Attempt: l.Attempt, Class: l.Class,
 			Started: instant(l.started), Ended: instant(l.ended), Latency: l.Latency, CostUSD: l.CostUSD,
 		}}
 		noError(t, s.decode([]byte(l.tokens.String), appendScores(nil, w, l.Scores), w))
-		noError(t, decodeBody(l.body, &s.Outcome))
+		noError(t, decodeDetail(l.body, &s.Outcome, full))
 		line = outcomeLine{kindOutcome, s.Outcome}
 	}
 	var text bytes.Buffer

@@ -43,22 +43,13 @@ func (r *Run) AddItems(ctx context.Context, items []dataset.Item, hash func(data
 		}
 		size += rows[i].bytes()
 	}
-	return r.addItems(ctx, rows, size)
-}
-
-func (r *Run) addItems(ctx context.Context, rows []itemRow, size int) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	return r.writer.submit(ctx, size, func(t *tx) error {
-		return t.atomically(func() error {
-			for _, row := range rows {
-				if err := t.insertItem(row); err != nil {
-					return err
-				}
+	return writeAll(ctx, r, size, rows, func(t *tx, i int) error {
+		if i == 0 {
+			if err := t.reopen(); err != nil {
+				return err
 			}
-			return t.reopen()
-		})
+		}
+		return t.insertItem(rows[i])
 	})
 }
 
@@ -77,7 +68,7 @@ func (r *Reader) Item(ctx context.Context, id string) (Item, error) {
 // Items returns all items in order of arrival. Those that are added meanwhile
 // are met too. After an error nothing follows.
 func (r *Reader) Items(ctx context.Context) iter.Seq2[Item, error] {
-	return itemPages(func(last Item) ([]Item, error) {
+	return pages(func(last Item) ([]Item, error) {
 		return itemPage(ctx, r.path, r.db, "WHERE seq > ? ORDER BY seq LIMIT ?", last.Seq, maxPageRows)
 	})
 }
@@ -100,90 +91,26 @@ type ItemHash struct{ ID, Hash string }
 // Hashes returns id and hash of every item, sorted by the bytes of the id: what
 // dataset.Fingerprint takes. After an error nothing follows.
 func (r *Reader) Hashes(ctx context.Context) iter.Seq2[ItemHash, error] {
-	return func(yield func(ItemHash, error) bool) {
-		last := ""
-		for {
-			page, err := r.hashPage(ctx, last)
-			if err != nil {
-				yield(ItemHash{}, faultOf(r.path, ErrRead, err))
-				return
-			}
-			for _, h := range page {
-				if !yield(h, nil) {
-					return
-				}
-			}
-			if len(page) == 0 {
-				return
-			}
-			last = page[len(page)-1].ID
-		}
-	}
-}
-
-func (r *Reader) hashPage(ctx context.Context, after string) (page []ItemHash, err error) {
 	const rowsPerPage = 4096
-	rows, err := r.db.QueryContext(ctx, "SELECT id, hash FROM item WHERE id > ? ORDER BY id LIMIT ?", after, rowsPerPage)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var h ItemHash
-		if err := rows.Scan(&h.ID, &h.Hash); err != nil {
-			return nil, err
-		}
-		page = append(page, h)
-	}
-	return page, rows.Err()
+	return pages(func(last ItemHash) ([]ItemHash, error) {
+		return queryPage(ctx, r.path, r.db, func(rows *sql.Rows) (h ItemHash, _ int, err error) {
+			return h, 0, rows.Scan(&h.ID, &h.Hash)
+		}, "SELECT id, hash FROM item WHERE id > ? ORDER BY id LIMIT ?", last.ID, rowsPerPage)
+	})
 }
 
 const itemColumns = "seq, id, hash, input, expected, metadata, source"
 
-// itemPages goes from page to page; next is given the last item of the one
-// before.
-func itemPages(next func(last Item) ([]Item, error)) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) {
-		var last Item
-		for {
-			page, err := next(last)
-			if err != nil {
-				yield(Item{}, err)
-				return
-			}
-			for _, item := range page {
-				if !yield(item, nil) {
-					return
-				}
-			}
-			if len(page) == 0 {
-				return
-			}
-			last = page[len(page)-1]
-		}
-	}
-}
-
 // itemPage reads items until the rows end or the page is full.
-func itemPage(ctx context.Context, path string, q querier, where string, args ...any) (page []Item, err error) {
+func itemPage(ctx context.Context, path string, q querier, where string, args ...any) ([]Item, error) {
 	sums, err := hasSums(ctx, q)
 	if err != nil {
 		return nil, faultOf(path, ErrRead, err)
 	}
-	rows, err := q.QueryContext(ctx, "SELECT "+itemColumns+sumColumn(sums, "item")+" FROM item "+where, args...)
-	if err != nil {
-		return nil, faultOf(path, ErrRead, err)
-	}
-	defer func() { err = faultOf(path, ErrRead, errors.Join(err, rows.Close())) }()
-	for size := 0; size < maxPageBytes && rows.Next(); {
+	return queryPage(ctx, path, q, func(rows *sql.Rows) (Item, int, error) {
 		item, err := scanItem(path, rows)
-		if err != nil {
-			return nil, err
-		}
-		page = append(page, item)
-		size += len(item.ID) + len(item.Input) + len(item.Expected) + len(item.Metadata)
-	}
-	return page, rows.Err()
+		return item, len(item.ID) + len(item.Input) + len(item.Expected) + len(item.Metadata), err
+	}, "SELECT "+itemColumns+sumColumn(sums, "item")+" FROM item "+where, args...)
 }
 
 func scanItem(path string, rows *sql.Rows) (Item, error) {

@@ -2,6 +2,7 @@ package runstore
 
 import (
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"errors"
 	"iter"
@@ -49,7 +50,7 @@ func (t *tx) insertOutcome(row *outcomeRow) error {
 	if o.CostUSD != nil {
 		cost = *o.CostUSD
 	}
-	scores := appendScores(nil, t.words, o.Scores)
+	scores := appendScores(nil, t.names, o.Scores)
 	result, err := t.addOutcome.Exec(o.Trial, o.Attempt, string(o.Class), row.started, row.ended, int64(o.Latency), row.tokens,
 		cost, scores, o.Item, o.Seq, int64(sumOfOutcome(o, row.started, row.ended, nullable(row.tokens), scores)))
 	if err != nil {
@@ -133,22 +134,10 @@ func (r *Reader) Outcomes(ctx context.Context, q Query) iter.Seq2[outcome.Outcom
 
 func outcomes(ctx context.Context, path string, db querier, q Query) iter.Seq2[outcome.Outcome, error] {
 	return func(yield func(outcome.Outcome, error) bool) {
-		last := outcome.Outcome{Item: q.Item}
-		for {
-			page, err := q.page(ctx, path, db, last)
-			if err != nil {
-				yield(outcome.Outcome{}, err)
+		for s, err := range pages(func(last stored) ([]stored, error) { return q.page(ctx, path, db, last.Outcome) }) {
+			if !yield(s.Outcome, err) {
 				return
 			}
-			for _, s := range page {
-				if !yield(s.Outcome, nil) {
-					return
-				}
-			}
-			if len(page) == 0 {
-				return
-			}
-			last = page[len(page)-1].Outcome
 		}
 	}
 }
@@ -188,27 +177,16 @@ func outcomePage(ctx context.Context, path string, db querier, d depth, from, wh
 	if d != shallow {
 		columns, from = columns+", d.body"+sumColumn(sums, "d"), from+" LEFT JOIN detail d ON d.oid = o.oid"
 	}
-	rows, err := db.QueryContext(ctx, "SELECT "+columns+" FROM "+from+" "+where+" LIMIT ?", append(args, limit)...)
-	if err != nil {
-		return nil, faultOf(path, ErrRead, err)
-	}
-	defer func() { err = faultOf(path, ErrRead, errors.Join(err, rows.Close())) }()
-	// Read after the rows, the list holds every word that they refer to.
-	var w *words
-	for size := 0; size < maxPageBytes && rows.Next(); {
+	var w *scoreNames // read after the rows, the list holds every one that they refer to
+	return queryPage(ctx, path, db, func(rows *sql.Rows) (s stored, _ int, err error) {
 		if w == nil {
-			if w, err = readWords(ctx, path, db); err != nil {
-				return nil, err
+			if w, err = readScoreNames(ctx, path, db); err != nil {
+				return s, 0, err
 			}
 		}
-		s, err := scanOutcome(rows, w, d)
-		if err != nil {
-			return nil, faultOf(path, ErrDamaged, err)
-		}
-		page = append(page, s)
-		size += s.bytes
-	}
-	return page, rows.Err()
+		s, err = scanOutcome(rows, w, d)
+		return s, s.bytes, faultOf(path, ErrDamaged, err)
+	}, "SELECT "+columns+" FROM "+from+" "+where+" LIMIT ?", append(args, limit)...)
 }
 
 // scoresVersion is the first byte of encoded scores.
@@ -234,7 +212,7 @@ var errScores = errors.New("its scores cannot be decoded")
 // Form: version, number of scores; each: name, flags, then by flags reason,
 // numerator, denominator, value, weight. Integers are varints, the value is a float64,
 // a word is its position in the list, or 0, length and bytes.
-func appendScores(b []byte, w *words, scores []outcome.Score) []byte {
+func appendScores(b []byte, w *scoreNames, scores []outcome.Score) []byte {
 	if len(scores) == 0 {
 		return nil
 	}
@@ -246,11 +224,11 @@ func appendScores(b []byte, w *words, scores []outcome.Score) []byte {
 	return b
 }
 
-func appendScore(b []byte, w *words, s outcome.Score) []byte {
+func appendScore(b []byte, w *scoreNames, s outcome.Score) []byte {
 	flags := flagsOf(s)
-	b = append(appendWord(b, w, s.Name), flags)
+	b = append(appendName(b, w, s.Name), flags)
 	if flags&hasReason != 0 {
-		b = appendWord(b, w, s.Reason)
+		b = appendName(b, w, s.Reason)
 	}
 	if flags&hasRatio != 0 {
 		b = binary.AppendVarint(b, s.Ratio.Num)
@@ -299,7 +277,7 @@ func quotient(r outcome.Ratio) float64 {
 	return float64(r.Num) / float64(r.Den)
 }
 
-func appendWord(b []byte, w *words, word string) []byte {
+func appendName(b []byte, w *scoreNames, word string) []byte {
 	word = strings.ToValidUTF8(word, "\uFFFD")
 	if n := w.refer(word); n > 0 {
 		return binary.AppendUvarint(b, uint64(n))
@@ -310,11 +288,11 @@ func appendWord(b []byte, w *words, word string) []byte {
 
 // decodeScores is the inverse of appendScores. Any bytes either decode or give
 // an error; memory is in proportion to the bytes.
-func decodeScores(b []byte, w *words) ([]outcome.Score, error) {
+func decodeScores(b []byte, w *scoreNames) ([]outcome.Score, error) {
 	if len(b) == 0 {
 		return nil, nil
 	}
-	d := scoreDecoder{rest: b[1:], words: w.list}
+	d := scoreDecoder{rest: b[1:], names: w.list}
 	n := d.uvarint()
 	if b[0] != scoresVersion || n > uint64(len(d.rest)) {
 		return nil, errScores
@@ -334,7 +312,7 @@ func decodeScores(b []byte, w *words) ([]outcome.Score, error) {
 // there, bad stays set and all values are zero.
 type scoreDecoder struct {
 	rest  []byte
-	words []string
+	names []string
 	bad   bool
 }
 
@@ -401,11 +379,11 @@ func (d *scoreDecoder) varint() int64 {
 func (d *scoreDecoder) word() string {
 	n := d.uvarint()
 	if n > 0 {
-		if n > uint64(len(d.words)) {
+		if n > uint64(len(d.names)) {
 			d.bad = true
 			return ""
 		}
-		return d.words[n-1]
+		return d.names[n-1]
 	}
 	length := d.uvarint()
 	if length > uint64(len(d.rest)) {
@@ -429,20 +407,10 @@ type FailedItem struct {
 // call that begins before it.
 func (r *Reader) Failed(ctx context.Context, trial int, classes []outcome.Class, after int64, limit int) (page []FailedItem, err error) {
 	where, args := failedWhere(trial, classes)
-	rows, err := r.db.QueryContext(ctx, `SELECT o.seq, i.id, o.attempt FROM outcome o CROSS JOIN item i ON i.seq = o.seq
+	return queryPage(ctx, r.path, r.db, func(rows *sql.Rows) (f FailedItem, _ int, err error) {
+		return f, 0, rows.Scan(&f.Seq, &f.ID, &f.Attempt)
+	}, `SELECT o.seq, i.id, o.attempt FROM outcome o CROSS JOIN item i ON i.seq = o.seq
 		WHERE `+where+" AND o.seq > ? ORDER BY o.seq LIMIT ?", append(args, after, limit)...)
-	if err != nil {
-		return nil, faultOf(r.path, ErrRead, err)
-	}
-	defer func() { err = faultOf(r.path, ErrRead, errors.Join(err, rows.Close())) }()
-	for rows.Next() {
-		var f FailedItem
-		if err := rows.Scan(&f.Seq, &f.ID, &f.Attempt); err != nil {
-			return nil, err
-		}
-		page = append(page, f)
-	}
-	return page, rows.Err()
 }
 
 // CountFailed returns how many items Failed would return, in all trials.

@@ -55,19 +55,7 @@ const sqlAcknowledge = "UPDATE outcome SET published = published | ? WHERE oid =
 // durable. Errors: ErrUnknown when there is no such outcome, and then none of
 // the given is recorded; otherwise as Commit.
 func (r *Run) Ack(ctx context.Context, acks ...Ack) error {
-	if len(acks) == 0 {
-		return nil
-	}
-	return r.writer.submit(ctx, 64*len(acks), func(t *tx) error {
-		return t.atomically(func() error {
-			for _, a := range acks {
-				if err := t.acknowledgeOne(a); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	})
+	return writeAll(ctx, r, 64*len(acks), acks, func(t *tx, i int) error { return t.acknowledgeOne(acks[i]) })
 }
 
 func (t *tx) acknowledgeOne(a Ack) error {
@@ -228,18 +216,11 @@ type Reset struct {
 // the outcomes out again. All or nothing; safe to repeat. Errors: ErrUnknown
 // when there is no such outcome; otherwise as Commit.
 func (r *Run) Reset(ctx context.Context, resets ...Reset) error {
-	if len(resets) == 0 {
+	return writeAll(ctx, r, 64*len(resets), resets, func(t *tx, i int) error {
+		if err := t.reset(resets[i]); err != nil {
+			return fmt.Errorf("resetting outcome %d: %w", resets[i].OID, err)
+		}
 		return nil
-	}
-	return r.writer.submit(ctx, 64*len(resets), func(t *tx) error {
-		return t.atomically(func() error {
-			for _, reset := range resets {
-				if err := t.reset(reset); err != nil {
-					return fmt.Errorf("resetting outcome %d: %w", reset.OID, err)
-				}
-			}
-			return nil
-		})
 	})
 }
 
@@ -271,25 +252,21 @@ func (t *tx) reset(reset Reset) error {
 func correctedKey(oid int64) string { return fmt.Sprintf("corrected:%019d", oid) }
 
 // corrected returns what Reset noted of the outcomes from one OID to another.
-func (r *Reader) corrected(ctx context.Context, from, to int64) (at map[string]time.Time, err error) {
-	rows, err := r.db.QueryContext(ctx, "SELECT key, value FROM meta WHERE key BETWEEN ? AND ?", correctedKey(from), correctedKey(to))
-	if err != nil {
-		return nil, faultOf(r.path, ErrRead, err)
-	}
-	defer func() { err = faultOf(r.path, ErrRead, errors.Join(err, rows.Close())) }()
-	at = map[string]time.Time{}
-	for rows.Next() {
+func (r *Reader) corrected(ctx context.Context, from, to int64) (map[string]time.Time, error) {
+	at := map[string]time.Time{}
+	_, err := queryPage(ctx, r.path, r.db, func(rows *sql.Rows) (none struct{}, _ int, err error) {
 		var key, text string
 		if err := rows.Scan(&key, &text); err != nil {
-			return nil, err
+			return none, 0, err
 		}
 		var t time.Time
 		if err := json.Unmarshal([]byte(text), &t); err != nil {
-			return nil, fault(r.path, ErrDamaged, fmt.Errorf("%s: %w", key, err))
+			return none, 0, fault(r.path, ErrDamaged, fmt.Errorf("%s: %w", key, err))
 		}
 		at[key] = t
-	}
-	return at, rows.Err()
+		return none, 0, nil
+	}, "SELECT key, value FROM meta WHERE key BETWEEN ? AND ?", correctedKey(from), correctedKey(to))
+	return at, err
 }
 
 func deletingKey(oid int64) string { return fmt.Sprintf("deleting:%d", oid) }
@@ -303,11 +280,8 @@ func (r *Run) SetDeleting(ctx context.Context, oid int64, scores []string) error
 
 // Deleting returns what SetDeleting recorded of an attempt.
 func (r *Reader) Deleting(ctx context.Context, oid int64) (scores []string, err error) {
-	err = readMeta(ctx, r.path, r.db, deletingKey(oid), &scores)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	return scores, faultOf(r.path, ErrRead, err)
+	scores, _, err = optionalMeta[[]string](ctx, r.path, r.db, deletingKey(oid))
+	return scores, err
 }
 
 // Totals is what was said in Langfuse about a trial as a whole.
@@ -332,9 +306,7 @@ func (r *Run) SetTotals(ctx context.Context, t Totals) error {
 
 // Totals returns what SetTotals recorded; ok is false before that.
 func (r *Reader) Totals(ctx context.Context, trial int) (t Totals, ok bool, err error) {
-	err = readMeta(ctx, r.path, r.db, totalsKey(trial), &t)
-	if errors.Is(err, sql.ErrNoRows) {
-		return Totals{Trial: trial}, false, nil
-	}
-	return t, err == nil, faultOf(r.path, ErrRead, err)
+	t, ok, err = optionalMeta[Totals](ctx, r.path, r.db, totalsKey(trial))
+	t.Trial = trial
+	return t, ok, err
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 
@@ -192,12 +193,8 @@ func readHeader(ctx context.Context, path string, q querier) (outcome.Header, er
 	return h, faultOf(path, ErrRead, err)
 }
 
-func readFooter(ctx context.Context, path string, q querier) (f outcome.Footer, ok bool, err error) {
-	err = readMeta(ctx, path, q, keyFooter, &f)
-	if errors.Is(err, sql.ErrNoRows) {
-		return f, false, nil
-	}
-	return f, err == nil, faultOf(path, ErrRead, err)
+func readFooter(ctx context.Context, path string, q querier) (outcome.Footer, bool, error) {
+	return optionalMeta[outcome.Footer](ctx, path, q, keyFooter)
 }
 
 // maxMeta bounds the header, and everything else of which a run has one.
@@ -246,6 +243,55 @@ func readMeta(ctx context.Context, path string, q querier, key string, into any)
 		return fault(path, ErrDamaged, fmt.Errorf("%s: %w", key, err))
 	}
 	return nil
+}
+
+// optionalMeta is readMeta of a key that may not be there.
+func optionalMeta[T any](ctx context.Context, path string, q querier, key string) (value T, ok bool, err error) {
+	err = readMeta(ctx, path, q, key, &value)
+	if errors.Is(err, sql.ErrNoRows) {
+		return value, false, nil
+	}
+	return value, err == nil, faultOf(path, ErrRead, err)
+}
+
+// queryPage reads rows until they end or have maxPageBytes; scan also returns the size of a row.
+func queryPage[T any](ctx context.Context, path string, q querier, scan func(*sql.Rows) (T, int, error), query string, args ...any) (page []T, err error) {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, faultOf(path, ErrRead, err)
+	}
+	defer func() { err = faultOf(path, ErrRead, errors.Join(err, rows.Close())) }()
+	for size := 0; size < maxPageBytes && rows.Next(); {
+		row, bytes, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		page, size = append(page, row), size+bytes
+	}
+	return page, rows.Err()
+}
+
+// pages returns the rows of one page after another; next is given the last row of the page before.
+func pages[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var last, none T
+		for {
+			page, err := next(last)
+			if err != nil {
+				yield(none, err)
+				return
+			}
+			for _, row := range page {
+				if !yield(row, nil) {
+					return
+				}
+			}
+			if len(page) == 0 {
+				return
+			}
+			last = page[len(page)-1]
+		}
+	}
 }
 
 // OpenAny opens a run for reading in either form: a run file, or what Export

@@ -15,7 +15,7 @@ import (
 
 // outcomeRow is an outcome ready to be written: checked, and its detail
 // encoded, by the one who commits it; only the scores are left to the writer,
-// who owns the list of words.
+// who owns the list of score names.
 type outcomeRow struct {
 	outcome.Outcome
 	started, ended sql.NullInt64
@@ -123,36 +123,29 @@ func encodeBody(b body) ([]byte, error) {
 	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), nil
 }
 
-// decodeBody puts the detail, and the notes of the scores, into the outcome.
-func decodeBody(text []byte, o *outcome.Outcome) error {
+// decodeDetail puts the detail, and the notes of the scores, into the outcome; what is long only where full.
+func decodeDetail(text []byte, o *outcome.Outcome, d depth) error {
 	var b body
-	if err := json.Unmarshal(text, &b); err != nil {
+	var into any = &b
+	if d == brief {
+		into = &struct {
+			*body
+			Output      unread `json:"output"`
+			Calls       unread `json:"calls"`
+			Explanation unread `json:"explanation"`
+		}{body: &b}
+	}
+	if err := json.Unmarshal(text, into); err != nil {
 		return fmt.Errorf("its detail cannot be decoded: %w", err)
 	}
 	o.Detail = b.Detail
 	return annotate(o, b.Notes)
 }
 
-// decodeBrief leaves out what is long.
-func decodeBrief(text []byte, o *outcome.Outcome) error {
-	var b struct {
-		Failure  *outcome.Failure `json:"failure"`
-		Warnings []string         `json:"warnings"`
-		Groups   []outcome.Group  `json:"groups"`
-		Causes   []outcome.Cause  `json:"causes"`
-		Counts   map[string]int64 `json:"counts"`
-		Empty    bool             `json:"nothing_expected"`
-		Assumed  outcome.Usage    `json:"assumed_usage"`
-		Cached   int              `json:"from_cache"`
-		Judging  *outcome.Judging `json:"judging"`
-		Notes    []note           `json:"notes"`
-	}
-	if err := json.Unmarshal(text, &b); err != nil {
-		return fmt.Errorf("its detail cannot be decoded: %w", err)
-	}
-	o.Detail = outcome.Detail{Failure: b.Failure, Warnings: b.Warnings, Groups: b.Groups, Causes: b.Causes, Counts: b.Counts, NothingExpected: b.Empty, Assumed: b.Assumed, FromCache: b.Cached, Judging: b.Judging}
-	return annotate(o, b.Notes)
-}
+// unread is a value that is passed over.
+type unread struct{}
+
+func (*unread) UnmarshalJSON([]byte) error { return nil }
 
 // annotate gives the scores their long parts.
 func annotate(o *outcome.Outcome, notes []note) error {
@@ -177,7 +170,7 @@ const outcomeColumns = "o.oid, o.published, i.id, o.seq, o.trial, o.attempt, o.c
 
 // scanOutcome reads outcomeColumns and the checksum, and those of the detail
 // after them but where it is shallow.
-func scanOutcome(rows *sql.Rows, w *words, d depth) (stored, error) {
+func scanOutcome(rows *sql.Rows, w *scoreNames, d depth) (stored, error) {
 	var (
 		s              stored
 		started, ended sql.NullInt64
@@ -206,12 +199,8 @@ func scanOutcome(rows *sql.Rows, w *words, d depth) (stored, error) {
 	if err == nil && d != shallow {
 		err = sumOfDetail(s.Outcome, text).is(below, "its detail")
 	}
-	switch {
-	case err != nil || d == shallow:
-	case d == brief:
-		err = decodeBrief(text, &s.Outcome)
-	default:
-		err = decodeBody(text, &s.Outcome)
+	if err == nil && d != shallow {
+		err = decodeDetail(text, &s.Outcome, d)
 	}
 	if err != nil {
 		return s, badOutcome(s.Outcome, err)
@@ -219,7 +208,7 @@ func scanOutcome(rows *sql.Rows, w *words, d depth) (stored, error) {
 	return s, nil
 }
 
-func (s *stored) decode(tokens, scores []byte, w *words) (err error) {
+func (s *stored) decode(tokens, scores []byte, w *scoreNames) (err error) {
 	if s.Scores, err = decodeScores(scores, w); err != nil {
 		return err
 	}

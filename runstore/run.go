@@ -32,7 +32,6 @@ package runstore
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -346,11 +345,8 @@ func (r *Run) SetPlace(ctx context.Context, place string) error {
 
 // Place returns what SetPlace recorded; "" before that.
 func (r *Reader) Place(ctx context.Context) (place string, err error) {
-	err = readMeta(ctx, r.path, r.db, keyPlace, &place)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
-	return place, faultOf(r.path, ErrRead, err)
+	place, _, err = optionalMeta[string](ctx, r.path, r.db, keyPlace)
+	return place, err
 }
 
 // lock is the writer's claim on a run file: an exclusive lock of the operating

@@ -26,10 +26,10 @@ const quickCheckLimit = 8 << 20
 
 // Keys of the meta table.
 const (
-	keyHeader = "header"
-	keyFooter = "footer"
-	keyWords  = "words"
-	keyLog    = "log" // there while a log beside the file holds what the file does not
+	keyHeader     = "header"
+	keyFooter     = "footer"
+	keyScoreNames = "words"
+	keyLog        = "log" // there while a log beside the file holds what the file does not
 )
 
 // schema is the format of a run file, version 1.
@@ -171,23 +171,23 @@ func quickCheck(ctx context.Context, path string, db querier) error {
 // Names and reasons of scores repeat in every row, so that the rows refer to a
 // list in the meta table. What does not fit stands in the row itself.
 const (
-	maxWords      = 512
-	maxWordLength = 200
+	maxScoreNames      = 512
+	maxScoreNameLength = 200
 )
 
-// words is that list. Words are only ever appended.
-type words struct {
+// scoreNames is that list. It only ever grows.
+type scoreNames struct {
 	list  []string
 	index map[string]int // word to position, from 1
 	grown bool           // since it was last saved
 }
 
 // refer returns the position of the word, from 1, or 0 if it has none.
-func (w *words) refer(word string) int {
+func (w *scoreNames) refer(word string) int {
 	if n, ok := w.index[word]; ok {
 		return n
 	}
-	if len(w.list) >= maxWords || len(word) > maxWordLength {
+	if len(w.list) >= maxScoreNames || len(word) > maxScoreNameLength {
 		return 0
 	}
 	w.list = append(w.list, word)
@@ -196,9 +196,9 @@ func (w *words) refer(word string) int {
 	return len(w.list)
 }
 
-func readWords(ctx context.Context, path string, q querier) (*words, error) {
-	w := &words{index: map[string]int{}}
-	if err := readMeta(ctx, path, q, keyWords, &w.list); err != nil && !errors.Is(err, sql.ErrNoRows) {
+func readScoreNames(ctx context.Context, path string, q querier) (*scoreNames, error) {
+	w := &scoreNames{index: map[string]int{}}
+	if err := readMeta(ctx, path, q, keyScoreNames, &w.list); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, err
 	}
 	for i, word := range w.list {

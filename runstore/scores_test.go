@@ -11,7 +11,7 @@ import (
 func TestScores_decodeIsTheInverse(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		want := drawOutcome(rt, "x", 1).Scores
-		w := &words{index: map[string]int{}}
+		w := &scoreNames{index: map[string]int{}}
 		got, err := decodeScores(appendScores(nil, w, want), w)
 		noError(t, err)
 		for i := range want {
@@ -24,7 +24,7 @@ func TestScores_decodeIsTheInverse(t *testing.T) {
 }
 
 func FuzzScores(f *testing.F) {
-	w := &words{index: map[string]int{}}
+	w := &scoreNames{index: map[string]int{}}
 	f.Add(appendScores(nil, w, testOutcome(1, 0).Scores))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		scores, err := decodeScores(b, w)

@@ -136,7 +136,7 @@ func (w *writer) commit(batch []*write, results []error) error {
 			return w.abandon(results[i])
 		}
 	}
-	if err := w.tx.saveWords(); err != nil {
+	if err := w.tx.saveScoreNames(); err != nil {
 		return w.abandon(err)
 	}
 	if !w.marked {
@@ -220,7 +220,7 @@ func (w *writer) close() error {
 type tx struct {
 	path  string
 	conn  *sql.Conn
-	words *words
+	names *scoreNames
 
 	addItem, addOutcome, addDetail, supersede, acknowledge *sql.Stmt
 }
@@ -262,7 +262,7 @@ func openTx(ctx context.Context, path string, db *sql.DB) (t *tx, err error) {
 			return t, err
 		}
 	}
-	t.words, err = readWords(ctx, path, conn)
+	t.names, err = readScoreNames(ctx, path, conn)
 	return t, err
 }
 
@@ -302,6 +302,23 @@ func (t *tx) atomically(f func() error) error {
 	return refused
 }
 
+// writeAll applies a change for each of the list in one transaction: all or none.
+func writeAll[T any](ctx context.Context, r *Run, bytes int, list []T, apply func(t *tx, i int) error) error {
+	if len(list) == 0 {
+		return nil
+	}
+	return r.writer.submit(ctx, bytes, func(t *tx) error {
+		return t.atomically(func() error {
+			for i := range list {
+				if err := apply(t, i); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
 func (t *tx) meta(key string, into any) error {
 	return readMeta(context.Background(), t.path, t.conn, key, into)
 }
@@ -331,12 +348,12 @@ func (t *tx) reopen() error {
 	return t.exec("DELETE FROM meta WHERE key = ?", keyFooter)
 }
 
-func (t *tx) saveWords() error {
-	if !t.words.grown {
+func (t *tx) saveScoreNames() error {
+	if !t.names.grown {
 		return nil
 	}
-	t.words.grown = false
-	return t.setMeta(keyWords, t.words.list)
+	t.names.grown = false
+	return t.setMeta(keyScoreNames, t.names.list)
 }
 
 // keepLog says whether SQLite leaves the log where it is when the last connection ends:

@@ -46,163 +46,70 @@ type Definition struct {
 	Name    string
 	Family  Family
 	Meaning string // one sentence for people
-	Formula string // in the names of the counts
-	Unit    string
-	Range   string
-	// HigherIsBetter is the direction; it holds for every score here.
-	HigherIsBetter bool
-	// Boolean scores are 0 or 1 and mean no or yes.
-	Boolean bool
-	// Empty says what 0/0 is.
-	Empty string
-	// Source says where the score comes from.
-	Source string
+	Boolean bool   // the score is 0 or 1 and means no or yes
 
-	numerator   func(Counts) int64
-	denominator func(Counts) int64
-	counts      []string // the counts that stand with the score
-	comment     string   // how they read
+	// The score is numerator / denominator, or 2·numerator / the sum of two
+	// denominators, all of them names of counts.
+	numerator   string
+	denominator []string
+	also        []string // counts that stand with the score as well
+	matched     string   // how its comment calls what the numerator counts
 }
-
-const (
-	emptyOne     = "1 when nothing is expected and nothing extracted (marked vacuous), otherwise 0"
-	withoutTypes = "; no value, with a reason, where entities are expected and none has a type"
-	bySpec       = "specification, Extraction Quality Metrics"
-	own          = "this project"
-)
 
 // Catalog returns the definition of every score, in the order in which they
 // are given and shown: those of the specification first.
 func Catalog() []Definition {
-	list := append(specified(), added()...)
-	for i := range list {
-		list[i].complete()
-	}
-	return list
-}
-
-// The numerators and denominators.
-func expectedEntities(c Counts) int64       { return c.Entities.Expected }
-func extractedEntities(c Counts) int64      { return c.Entities.Extracted }
-func bothEntities(c Counts) int64           { return c.Entities.Expected + c.Entities.Extracted }
-func matchedEntities(c Counts) int64        { return c.Entities.Matched }
-func exactEntities(c Counts) int64          { return c.Entities.Exact }
-func strictEntities(c Counts) int64         { return c.Entities.Strict }
-func typeJudged(c Counts) int64             { return c.Entities.TypeJudged }
-func typeCorrect(c Counts) int64            { return c.Entities.TypeCorrect }
-func expectedRelationships(c Counts) int64  { return c.Relationships.Expected }
-func extractedRelationships(c Counts) int64 { return c.Relationships.Extracted }
-func bothRelationships(c Counts) int64 {
-	return c.Relationships.Expected + c.Relationships.Extracted
-}
-func correctRelationships(c Counts) int64 { return c.Relationships.Correct }
-
-// specified are the five scores of the specification.
-func specified() []Definition {
+	entities := []string{"expected_entities", "extracted_entities"}
+	relationships := []string{"expected_relationships", "extracted_relationships"}
 	return []Definition{
-		{
-			Name: EntityPrecision, Meaning: "How much of what was extracted is right.",
-			Formula: "matched_entities / extracted_entities", Source: bySpec,
-			numerator: matchedEntities, denominator: extractedEntities,
-			counts: []string{"matched_entities", "extracted_entities"}, comment: "{matched_entities}/{extracted_entities} extracted entities matched",
-		},
-		{
-			Name: EntityRecall, Meaning: "How much of what was expected was found.",
-			Formula: "matched_entities / expected_entities", Source: bySpec,
-			numerator: matchedEntities, denominator: expectedEntities,
-			counts: []string{"matched_entities", "expected_entities"}, comment: "{matched_entities}/{expected_entities} expected entities matched",
-		},
-		{
-			Name: EntityF1, Meaning: "Precision and recall in one number, their harmonic mean.",
-			Formula: "2·matched_entities / (expected_entities + extracted_entities)", Source: bySpec,
-			numerator: twice(matchedEntities), denominator: bothEntities,
-			counts: []string{"matched_entities", "expected_entities", "extracted_entities"}, comment: "{matched_entities} matched of {expected_entities} expected and {extracted_entities} extracted",
-		},
-		{
-			Name: RelationshipAccuracy, Meaning: "How much of what was extracted is right: a precision. Read it beside relationship_recall; one sure statement out of many expected gives 1.",
-			Formula: "correct_relationships / extracted_relationships", Source: bySpec,
-			numerator: correctRelationships, denominator: extractedRelationships,
-			counts: []string{"correct_relationships", "extracted_relationships", "rel_exact", "rel_inverse", "rel_fuzzy", "rel_inverse_fuzzy"}, comment: "{correct_relationships}/{extracted_relationships} extracted relationships correct",
-		},
-		{
-			Name: TypeAccuracy, Meaning: "How many of the matched entities have the expected type; pairs whose expected entity has no type are left out.",
-			Formula: "type_correct / type_judged", Source: bySpec,
-			Empty:     "undefined: no value, with a reason",
-			numerator: typeCorrect, denominator: typeJudged,
-			counts: []string{"type_correct", "type_judged", "matched_entities"}, comment: "{type_correct}/{type_judged} judged types correct",
-		},
+		{Name: EntityPrecision, Family: EntityFamily, Meaning: "How much of what was extracted is right.",
+			numerator: "matched_entities", denominator: entities[1:], matched: "extracted entities matched"},
+		{Name: EntityRecall, Family: EntityFamily, Meaning: "How much of what was expected was found.",
+			numerator: "matched_entities", denominator: entities[:1], matched: "expected entities matched"},
+		{Name: EntityF1, Family: EntityFamily, Meaning: "Precision and recall in one number, their harmonic mean.",
+			numerator: "matched_entities", denominator: entities, matched: "matched"},
+		{Name: RelationshipAccuracy, Family: RelationshipFamily, Meaning: "How much of what was extracted is right: a precision. " +
+			"Read it beside relationship_recall; one sure statement out of many expected gives 1.",
+			numerator: "correct_relationships", denominator: relationships[1:], matched: "extracted relationships correct",
+			also: []string{"rel_exact", "rel_inverse", "rel_fuzzy", "rel_inverse_fuzzy"}},
+		{Name: TypeAccuracy, Family: EntityFamily, Meaning: "How many of the matched entities have the expected type; " +
+			"pairs whose expected entity has no type are left out.",
+			numerator: "type_correct", denominator: []string{"type_judged"}, matched: "judged types correct",
+			also: []string{"matched_entities"}},
+		{Name: RelationshipRecall, Family: RelationshipFamily, Meaning: "How much of what was expected was found.",
+			numerator: "correct_relationships", denominator: relationships[:1], matched: "expected relationships found"},
+		{Name: RelationshipF1, Family: RelationshipFamily, Meaning: "Relationship accuracy and recall in one number.",
+			numerator: "correct_relationships", denominator: relationships, matched: "correct"},
+		{Name: EntityExactF1, Family: EntityFamily, Meaning: "Entity F1 where only equal names count; " +
+			"the difference to entity_f1 is what fuzzy matching adds.",
+			numerator: "exact_entities", denominator: entities, matched: "of equal name"},
+		{Name: EntityTypedF1, Family: EntityFamily, Meaning: "Entity F1 where only pairs of the expected type count.",
+			numerator: "type_correct", denominator: entities, matched: "of correct type"},
+		{Name: EntityStrictF1, Family: EntityFamily, Meaning: "Entity F1 where only pairs of equal name and expected type count.",
+			numerator: "strict_entities", denominator: entities, matched: "of equal name and correct type"},
+		{Name: ItemPerfect, Family: ItemFamily, Boolean: true, Meaning: "Whether nothing is wrong: for tests of paired yes/no results."},
 	}
 }
 
-// added are the scores that stand beside them.
-func added() []Definition {
-	return []Definition{
-		{
-			Name: RelationshipRecall, Meaning: "How much of what was expected was found.",
-			Formula: "correct_relationships / expected_relationships", Source: own,
-			numerator: correctRelationships, denominator: expectedRelationships,
-			counts: []string{"correct_relationships", "expected_relationships"}, comment: "{correct_relationships}/{expected_relationships} expected relationships found",
-		},
-		{
-			Name: RelationshipF1, Meaning: "Relationship accuracy and recall in one number.",
-			Formula: "2·correct_relationships / (expected_relationships + extracted_relationships)", Source: own,
-			numerator: twice(correctRelationships), denominator: bothRelationships,
-			counts: []string{"correct_relationships", "expected_relationships", "extracted_relationships"}, comment: "{correct_relationships} correct of {expected_relationships} expected and {extracted_relationships} extracted",
-		},
-		{
-			Name: EntityExactF1, Meaning: "Entity F1 where only equal names count; the difference to entity_f1 is what fuzzy matching adds.",
-			Formula: "2·exact_entities / (expected_entities + extracted_entities)", Source: own,
-			numerator: twice(exactEntities), denominator: bothEntities,
-			counts: []string{"exact_entities", "expected_entities", "extracted_entities"}, comment: "{exact_entities} of equal name of {expected_entities} expected and {extracted_entities} extracted",
-		},
-		{
-			Name: EntityTypedF1, Meaning: "Entity F1 where only pairs of the expected type count.",
-			Formula: "2·type_correct / (expected_entities + extracted_entities)", Source: own,
-			Empty:     emptyOne + withoutTypes,
-			numerator: twice(typeCorrect), denominator: bothEntities,
-			counts: []string{"type_correct", "expected_entities", "extracted_entities"}, comment: "{type_correct} of correct type of {expected_entities} expected and {extracted_entities} extracted",
-		},
-		{
-			Name: EntityStrictF1, Meaning: "Entity F1 where only pairs of equal name and expected type count.",
-			Formula: "2·strict_entities / (expected_entities + extracted_entities)", Source: own,
-			Empty:     emptyOne + withoutTypes,
-			numerator: twice(strictEntities), denominator: bothEntities,
-			counts: []string{"strict_entities", "expected_entities", "extracted_entities"}, comment: "{strict_entities} of equal name and correct type of {expected_entities} expected and {extracted_entities} extracted",
-		},
-		{
-			Name: ItemPerfect, Family: ItemFamily, Boolean: true, Meaning: "Whether nothing is wrong: for tests of paired yes/no results.",
-			Formula: "entity_f1 = 1 and relationship_f1 = 1, where annotated, and type_accuracy is 1 or undefined", Source: own,
-			Empty: "undefined when neither family is annotated; vacuous when all that is annotated is",
-		},
+// score makes the score of the counts.
+func (d Definition) score(counts map[string]int64) outcome.Score {
+	s := outcome.Score{Name: d.Name, Counts: map[string]int64{}}
+	for _, name := range slices.Concat([]string{d.numerator}, d.denominator, d.also) {
+		s.Counts[name] = counts[name]
 	}
-}
-
-// complete fills in what most definitions share.
-func (d *Definition) complete() {
-	d.HigherIsBetter = true
-	d.Unit, d.Range = "ratio", "0 to 1"
-	if d.Boolean {
-		d.Unit, d.Range = "yes/no", "0 or 1"
+	n, m := counts[d.numerator], counts[d.denominator[0]]
+	if len(d.denominator) == 1 {
+		s.Ratio, s.Comment = &outcome.Ratio{Num: n, Den: m}, fmt.Sprintf("%d/%d %s", n, m, d.matched)
+		return s
 	}
-	if d.Empty == "" {
-		d.Empty = emptyOne
-	}
-	if d.Family != "" {
-		return
-	}
-	d.Family = EntityFamily
-	if d.Name == RelationshipAccuracy || d.Name == RelationshipRecall || d.Name == RelationshipF1 {
-		d.Family = RelationshipFamily
-	}
+	other := counts[d.denominator[1]]
+	s.Ratio, s.Comment = &outcome.Ratio{Num: 2 * n, Den: m + other}, fmt.Sprintf("%d %s of %d expected and %d extracted", n, d.matched, m, other)
+	return s
 }
 
 // typed reports whether the score is an F1 of entities that counts only pairs of
 // the expected type.
 func (d Definition) typed() bool { return d.Name == EntityTypedF1 || d.Name == EntityStrictF1 }
-
-func twice(f func(Counts) int64) func(Counts) int64 {
-	return func(c Counts) int64 { return 2 * f(c) }
-}
 
 // Counts are the integers that all scores are made of. A family is nil where
 // the expected output does not annotate it.

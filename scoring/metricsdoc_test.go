@@ -32,10 +32,8 @@ func TestMetricsDoc(t *testing.T) {
 func TestCatalog(t *testing.T) {
 	seen := map[string]bool{}
 	for _, d := range Catalog() {
-		for what, text := range map[string]string{"meaning": d.Meaning, "formula": d.Formula, "unit": d.Unit, "range": d.Range, "0/0 rule": d.Empty, "source": d.Source, "family": string(d.Family)} {
-			if text == "" {
-				t.Errorf("%s has no %s", d.Name, what)
-			}
+		if d.Meaning == "" || d.Family == "" {
+			t.Errorf("%s has no meaning or no family", d.Name)
 		}
 		if seen[d.Name] {
 			t.Errorf("%s is defined twice", d.Name)
@@ -50,12 +48,16 @@ func metricsDoc() string {
 	fmt.Fprintf(&b, "# Metrics\n\nScorer version %s. Every score is a quotient of whole counts of one item; ", Version)
 	b.WriteString(docIntro)
 	b.WriteString("\n## Scores\n\n| score | formula | range | 0/0 | source |\n|---|---|---|---|---|\n")
-	for _, d := range Catalog() {
-		direction := ", higher is better"
-		if !d.HigherIsBetter {
-			direction = ", lower is better"
+	for i, d := range Catalog() {
+		source := "specification, Extraction Quality Metrics"
+		if i >= 5 {
+			source = "this project"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s (%s%s) | %s | %s |\n", d.Name, d.Formula, d.Range, d.Unit, direction, d.Empty, d.Source)
+		scale := "0 to 1 (ratio"
+		if d.Boolean {
+			scale = "0 or 1 (yes/no"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s, higher is better) | %s | %s |\n", d.Name, d.formula(), scale, d.nothing(), source)
 	}
 	b.WriteString("\n")
 	for _, d := range Catalog() {
@@ -154,3 +156,27 @@ const docLimits = `
 
 Work is bounded by counted steps, so that hostile input cannot stall a run; reaching a limit is a warning on the item. Comparing names: %d million steps for entities and as many for relationships, or %d million similar pairs; names are taken from the shortest, and from where the steps are used up only equal names match. Assignment: %d million steps; groups of similar names beyond that are matched best pair first, which is still one-to-one and independent of the order of the lists but may miss the best total. A name of more than %d words has no initials. The nearest misses are looked for within limits of their own; no score depends on them.
 `
+
+func (d Definition) formula() string {
+	switch len(d.denominator) {
+	case 0:
+		return "entity_f1 = 1 and relationship_f1 = 1, where annotated, and type_accuracy is 1 or undefined"
+	case 1:
+		return d.numerator + " / " + d.denominator[0]
+	}
+	return "2·" + d.numerator + " / (" + strings.Join(d.denominator, " + ") + ")"
+}
+
+// nothing says what 0/0 is.
+func (d Definition) nothing() string {
+	const one = "1 when nothing is expected and nothing extracted (marked vacuous), otherwise 0"
+	switch {
+	case d.Name == TypeAccuracy:
+		return "undefined: no value, with a reason"
+	case d.Name == ItemPerfect:
+		return "undefined when neither family is annotated; vacuous when all that is annotated is"
+	case d.typed():
+		return one + "; no value, with a reason, where entities are expected and none has a type"
+	}
+	return one
+}

@@ -338,16 +338,16 @@ func (m *matcher) withInitials(a, b int, left *budget) similarity {
 	return similarity{num: longer - d, den: longer, initials: d > m.threshold.maxDistance(longer)}
 }
 
-// aliasing knows which names an end of an expected relationship stands for:
+// endNames knows which names an end of an expected relationship stands for:
 // an end that is a name of an expected entity stands for all its names.
-type aliasing struct {
+type endNames struct {
 	entities []entity
 	byName   map[int][]int    // entities that have several names
 	together map[string][]int // names of several entities
 }
 
-func newAliasing(entities []entity) *aliasing {
-	a := &aliasing{entities, map[int][]int{}, map[string][]int{}}
+func newEndNames(entities []entity) *endNames {
+	a := &endNames{entities, map[int][]int{}, map[string][]int{}}
 	for i, e := range entities {
 		if len(e.names) < 2 {
 			continue
@@ -361,7 +361,7 @@ func newAliasing(entities []entity) *aliasing {
 
 // names returns all names that an end stands for, sorted. Ends of the same
 // entities share one list: an entity may have very many names.
-func (a *aliasing) names(end int) []int {
+func (a *endNames) names(end int) []int {
 	owners := a.byName[end]
 	switch len(owners) {
 	case 0:
@@ -395,7 +395,7 @@ const (
 	InverseFuzzyMatch MatchType = "inverse-fuzzy"
 )
 
-// matchTypeOf names a way, and says how far back it stands in preference.
+// matchTypeOf names a match, and says how far back it stands in preference.
 func matchTypeOf(inverse, equal bool) (MatchType, int) {
 	switch {
 	case equal && !inverse:
@@ -408,14 +408,14 @@ func matchTypeOf(inverse, equal bool) (MatchType, int) {
 	return InverseFuzzyMatch, 3
 }
 
-// way is how an expected statement can be matched with an extracted one.
-type way struct {
+// statementMatch is how an expected statement can be matched with an extracted one.
+type statementMatch struct {
 	kind           MatchType
 	rank           int
 	source, target similarity // of the ends of the expected statement
 }
 
-func (w way) betterThan(v way) bool {
+func (w statementMatch) betterThan(v statementMatch) bool {
 	if w.rank != v.rank {
 		return w.rank < v.rank
 	}
@@ -424,7 +424,7 @@ func (w way) betterThan(v way) bool {
 
 // gain orders assignments: most exact, most exact or inverse, most pairs,
 // most similar ends, most of the same type.
-func (w way) gain() gain {
+func (w statementMatch) gain() gain {
 	g := gain{1, w.source.ppm() + w.target.ppm(), 0}
 	if w.rank < 2 {
 		g[0] += field

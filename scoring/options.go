@@ -1,11 +1,14 @@
 package scoring
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"math/big"
 	"math/bits"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -152,36 +155,22 @@ func (o Options) MarshalJSON() ([]byte, error) {
 		TypeAliases        map[string]string `json:"type_aliases"`
 		Dedupe             Dedupe            `json:"dedupe"`
 	}{
-		orDefault(o.Normalise, NFKCCaseFold), t.String(), o.ThresholdInclusive, o.FoldDiacritics,
+		cmp.Or(o.Normalise, NFKCCaseFold), t.String(), o.ThresholdInclusive, o.FoldDiacritics,
 		o.FuzzyEntities, o.FuzzyRelationships, o.Initials, o.DigitsEqual,
-		nameOfPairs(canonicalPairs(o.Inverse)), nameOfTypes(canonicalTypes(o.Symmetric)),
-		aliases, orDefault(o.Dedupe, KeepAll),
+		tableName(canonicalPairs(o.Inverse), func(v Vocabulary) [][2]string { return canonicalPairs(v.Inverse) }),
+		tableName(canonicalTypes(o.Symmetric), func(v Vocabulary) []string { return canonicalTypes(v.Symmetric) }),
+		aliases, cmp.Or(o.Dedupe, KeepAll),
 	})
 }
 
-func orDefault[T ~string](value, fallback T) T {
-	if value == "" {
-		return fallback
-	}
-	return value
-}
-
-func nameOfPairs(pairs [][2]string) any {
+// tableName returns the name of the vocabulary that has this table, or the table.
+func tableName[T any](table T, of func(Vocabulary) T) any {
 	for _, name := range []string{Specification, Extended} {
-		if v, _ := vocabularyByName(name); slices.Equal(pairs, canonicalPairs(v.Inverse)) {
+		if v, _ := vocabularyByName(name); reflect.DeepEqual(table, of(v)) {
 			return name
 		}
 	}
-	return pairs
-}
-
-func nameOfTypes(types []string) any {
-	for _, name := range []string{Specification, Extended} {
-		if v, _ := vocabularyByName(name); slices.Equal(types, canonicalTypes(v.Symmetric)) {
-			return name
-		}
-	}
-	return types
+	return table
 }
 
 // maxDecimals is how many decimals a threshold may have; with them every
@@ -197,62 +186,25 @@ type threshold struct {
 
 // parseThreshold reads the decimal text of a number from 0 to 1.
 func parseThreshold(text string) (threshold, error) {
-	digits, decimals, err := decimalParts(text)
-	if err != nil {
-		return threshold{}, fmt.Errorf("threshold %q: %w; write a number from 0 to 1 such as 0.85", shorten(text), err)
+	wrong := fmt.Errorf("threshold %q: expected a number from 0 to 1 with at most %d decimals, such as 0.85", shorten(text), maxDecimals)
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(strings.TrimSpace(text)), "e")
+	shift, err := strconv.Atoi(cmp.Or(exponent, "0"))
+	if err != nil || shift < -maxDecimals || shift > maxDecimals || len(mantissa) > 100 || strings.Trim(mantissa, "0123456789.") != "" {
+		return threshold{}, wrong // before it is computed: 1e-999999999 is long
+	}
+	value, ok := new(big.Rat).SetString(mantissa + "e" + strconv.Itoa(shift))
+	if !ok || value.Cmp(big.NewRat(1, 1)) > 0 {
+		return threshold{}, wrong
 	}
 	t := threshold{den: 1}
-	for range decimals {
+	for range maxDecimals + 1 {
+		if scaled := new(big.Rat).Mul(value, new(big.Rat).SetUint64(t.den)); scaled.IsInt() {
+			t.num = scaled.Num().Uint64()
+			return t, nil
+		}
 		t.den *= 10
 	}
-	if len(digits) > maxDecimals+1 {
-		return threshold{}, fmt.Errorf("threshold %s: is outside 0 to 1", shorten(text))
-	}
-	if digits != "" {
-		t.num, err = strconv.ParseUint(digits, 10, 64)
-	}
-	if err != nil || t.num > t.den {
-		return threshold{}, fmt.Errorf("threshold %s: is outside 0 to 1", shorten(text))
-	}
-	return t, nil
-}
-
-// decimalParts splits a decimal number into its digits, without leading
-// zeros, and how many of them are decimals, without trailing zeros.
-func decimalParts(text string) (string, int, error) {
-	text = strings.ToLower(strings.TrimSpace(text))
-	if strings.Trim(text, "0123456789.e+-") != "" {
-		return "", 0, fmt.Errorf("is not a decimal number")
-	}
-	mantissa, exponent, hasExponent := strings.Cut(text, "e")
-	shift := 0
-	if hasExponent {
-		n, err := strconv.Atoi(exponent)
-		if err != nil || n < -maxDecimals || n > maxDecimals {
-			return "", 0, fmt.Errorf("has an exponent out of range")
-		}
-		shift = n
-	}
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	digits := whole + fraction
-	if digits == "" || len(digits) > 100 || strings.Trim(digits, "0123456789") != "" {
-		return "", 0, fmt.Errorf("is not a decimal number")
-	}
-	decimals := len(fraction) - shift
-	for decimals > 0 && strings.HasSuffix(digits, "0") {
-		digits, decimals = digits[:len(digits)-1], decimals-1
-	}
-	digits = strings.TrimLeft(digits, "0")
-	if digits == "" {
-		return "", 0, nil
-	}
-	if decimals > maxDecimals {
-		return "", 0, fmt.Errorf("has more than %d decimals", maxDecimals)
-	}
-	for ; decimals < 0; decimals++ {
-		digits += "0"
-	}
-	return digits, decimals, nil
+	return threshold{}, wrong
 }
 
 // String returns the shortest decimal text of the threshold.

@@ -15,17 +15,17 @@ type relationMatching struct {
 	c              *call
 	expectedForms  [][]form // by node
 	extractedForms [][]form
-	byForm         map[form]int        // extracted node of a form
-	ends           map[int]bool        // names at the ends of extracted ones
-	similar        map[int][]similarTo // names of expected ends to such names
-	reach          map[int][]similarTo // by expected end, equal names included
-	best           map[[2]int]way      // by pair of nodes
-	ways           []way               // by the detail of a link
+	byForm         map[form]int              // extracted node of a form
+	ends           map[int]bool              // names at the ends of extracted ones
+	similar        map[int][]similarTo       // names of expected ends to such names
+	reach          map[int][]similarTo       // by expected end, equal names included
+	best           map[[2]int]statementMatch // by pair of nodes
+	found          []statementMatch          // by the detail of a link
 	search         budget
 }
 
 func (c *call) matchRelationships() *relationMatching {
-	m := &relationMatching{c: c, best: map[[2]int]way{}, byForm: map[form]int{}, ends: map[int]bool{}, search: budget{searchAllowance}}
+	m := &relationMatching{c: c, best: map[[2]int]statementMatch{}, byForm: map[form]int{}, ends: map[int]bool{}, search: budget{searchAllowance}}
 	m.expected, m.expectedForms = c.statementNodes(&c.expected)
 	m.extracted, m.extractedForms = c.statementNodes(&c.extracted)
 	for x, forms := range m.extractedForms {
@@ -78,16 +78,16 @@ func (c *call) statementNodes(s *side) ([]node, [][]form) {
 	return nodes, forms
 }
 
-// findExact finds the exact ways; equal statements make up most of a good
+// findExact finds the exact matches; equal statements make up most of a good
 // extraction, and need no search.
 func (m *relationMatching) findExact() {
 	m.reach = map[int][]similarTo{}
 	for e := range m.expected {
-		m.findWays(e, true, nil)
+		m.findMatches(e, true, nil)
 	}
 }
 
-// findOthers finds the other ways, for the statements that exact ones do not
+// findOthers finds the other matches, for the statements that exact ones do not
 // use up.
 func (m *relationMatching) findOthers() {
 	m.collectLinks()
@@ -98,7 +98,7 @@ func (m *relationMatching) findOthers() {
 	m.reach = map[int][]similarTo{}
 	for e := range m.expected {
 		if !closedExpected[e] {
-			m.findWays(e, false, closedExtracted)
+			m.findMatches(e, false, closedExtracted)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func (m *relationMatching) joinEnds(closedExpected, closedExtracted []bool) {
 		}
 		for _, f := range forms {
 			for _, end := range []int{f.source, f.target} {
-				for _, name := range m.c.aliasing.names(end) {
+				for _, name := range m.c.endNames.names(end) {
 					ours[name] = true
 				}
 			}
@@ -129,9 +129,9 @@ func (m *relationMatching) joinEnds(closedExpected, closedExtracted []bool) {
 	m.similar = m.c.matcher.join(slices.Sorted(maps.Keys(ours)), slices.Sorted(maps.Keys(theirs)), &m.search)
 }
 
-// findWays notes the best way from one expected statement to each extracted
+// findMatches notes the best match from one expected statement to each extracted
 // one.
-func (m *relationMatching) findWays(e int, exactOnly bool, closedExtracted []bool) {
+func (m *relationMatching) findMatches(e int, exactOnly bool, closedExtracted []bool) {
 	for _, f := range m.expectedForms[e] {
 		// The same words are found whatever the budget.
 		if x, ok := m.byForm[f]; ok && exactOnly {
@@ -170,7 +170,7 @@ func (m *relationMatching) findWays(e int, exactOnly bool, closedExtracted []boo
 }
 
 func (m *relationMatching) note(e, x int, s, t similarTo, inverse bool) {
-	w := way{source: s.similarity, target: t.similarity}
+	w := statementMatch{source: s.similarity, target: t.similarity}
 	w.kind, w.rank = matchTypeOf(inverse, s.similarity == equalNames && t.similarity == equalNames)
 	key := [2]int{e, x}
 	known, ok := m.best[key]
@@ -190,7 +190,7 @@ func (m *relationMatching) reachable(end int) []similarTo {
 	if list, known := m.reach[end]; known {
 		return list
 	}
-	names := m.c.aliasing.names(end)
+	names := m.c.endNames.names(end)
 	if !m.search.spend(len(names)) {
 		return []similarTo{{end, equalNames}}
 	}
@@ -207,12 +207,12 @@ func (m *relationMatching) reachable(end int) []similarTo {
 	return list
 }
 
-// collectLinks makes links of the ways found so far.
+// collectLinks makes links of the matches found so far.
 func (m *relationMatching) collectLinks() {
-	m.links, m.ways = nil, nil
+	m.links, m.found = nil, nil
 	for key, w := range m.best {
-		m.links = append(m.links, link{expected: key[0], extracted: key[1], exact: w.kind == ExactMatch, gain: w.gain(), detail: len(m.ways)})
-		m.ways = append(m.ways, w)
+		m.links = append(m.links, link{expected: key[0], extracted: key[1], exact: w.kind == ExactMatch, gain: w.gain(), detail: len(m.found)})
+		m.found = append(m.found, w)
 	}
 	slices.SortFunc(m.links, func(a, b link) int {
 		return cmp.Or(cmp.Compare(a.expected, b.expected), cmp.Compare(a.extracted, b.extracted))
@@ -229,7 +229,7 @@ func (c *call) scoreRelationships(r *Result) *RelationshipCounts {
 	groups := c.newGroups("relationship_type")
 	partners := newPartners(len(expected), len(extracted))
 	for _, p := range m.pairs {
-		w := m.ways[m.links[p.link].detail]
+		w := m.found[m.links[p.link].detail]
 		counts.add(w.kind)
 		partners.pair(p)
 		r.Relationships = append(r.Relationships, c.relationshipMatch(p, w))
@@ -267,7 +267,7 @@ func (n *RelationshipCounts) add(kind MatchType) {
 	}
 }
 
-func (c *call) relationshipMatch(p pairing, w way) RelationshipMatch {
+func (c *call) relationshipMatch(p pairing, w statementMatch) RelationshipMatch {
 	e, x := c.expected.relationships[p.expected], c.extracted.relationships[p.extracted]
 	return RelationshipMatch{
 		Expected:         statementOf(c.expected.given.Relationships[e.index]),
@@ -433,7 +433,7 @@ func (s *statementSearch) explain(miss *RelationshipMiss, f form, left *budget) 
 func (s *statementSearch) related(f form) []int {
 	var all []int
 	for _, end := range []int{f.source, f.target} {
-		for _, name := range s.c.aliasing.names(end) {
+		for _, name := range s.c.endNames.names(end) {
 			all = append(append(all, name), s.similar[name]...)
 		}
 	}
@@ -496,7 +496,7 @@ func (s *statementSearch) holds(e similarity) int {
 // it is less than a third. Aliases make ends equal and are not compared
 // otherwise.
 func (s *statementSearch) ends(a, b int, left *budget) similarity {
-	if _, alias := slices.BinarySearch(s.c.aliasing.names(a), b); alias {
+	if _, alias := slices.BinarySearch(s.c.endNames.names(a), b); alias {
 		return equalNames
 	}
 	m := s.c.matcher

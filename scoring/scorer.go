@@ -32,8 +32,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/fold"
@@ -175,22 +173,13 @@ func scoresOf(c Counts, typed bool) []outcome.Score {
 			scores = append(scores, itemPerfect(c, scores))
 			continue
 		}
-		s := outcome.Score{Name: d.Name}
 		if reason := c.undefined(d, typed); reason != "" {
-			s.Reason = reason
-			scores = append(scores, s)
+			scores = append(scores, outcome.Score{Name: d.Name, Reason: reason})
 			continue
 		}
-		num, den := d.numerator(c), d.denominator(c)
-		s.Ratio = &outcome.Ratio{Num: num, Den: den}
+		s := d.score(counts)
 		s.Vacuous = c.vacuous(d.Family) && d.Name != TypeAccuracy
-		value := quotient(num, den)
-		s.Counts = map[string]int64{}
-		s.Comment = d.comment
-		for _, name := range d.counts {
-			s.Counts[name] = counts[name]
-			s.Comment = strings.ReplaceAll(s.Comment, "{"+name+"}", strconv.FormatInt(counts[name], 10))
-		}
+		value := quotient(s.Ratio.Num, s.Ratio.Den)
 		if s.Vacuous {
 			value = 1
 			s.Comment = "nothing expected, nothing extracted"
@@ -445,7 +434,7 @@ type call struct {
 	matcher   *matcher
 	expected  side
 	extracted side
-	aliasing  *aliasing
+	endNames  *endNames
 	nearest   budget
 	warnings  []string
 }
@@ -476,7 +465,7 @@ func newCall(s *Scorer, expected, extracted extraction.Extraction) *call {
 	c.types.close()
 	c.prepareEntities(&c.expected, true)
 	c.prepareEntities(&c.extracted, false)
-	c.aliasing = newAliasing(c.expected.entities)
+	c.endNames = newEndNames(c.expected.entities)
 	c.prepareRelationships(&c.expected)
 	c.prepareRelationships(&c.extracted)
 	return c

@@ -29,7 +29,7 @@ fuzz: ## every fuzz target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)
 
 producers: ## write the PDF files of the tests anew, with the tools that are on this machine
-	$(GO) run ./internal/pdftext/testdata/producers
+	$(GO) run ./harness/answers/pdf/testdata/producers
 
 bench: ## every benchmark
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -22,7 +22,7 @@ var floors = map[string]int{
 	"internal/":               0,
 	"internal/cli":            1, // above the other internal ones, which it uses
 	"internal/exchange":       1,
-	"internal/pdftext":        1,
+	"harness/answers/pdf":     6,
 	"internal/proc":           1,
 	"extraction":              1,
 	"outcome":                 1,

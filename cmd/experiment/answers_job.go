@@ -15,8 +15,7 @@ import (
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/pdf"
-	"extraction-experiment/internal/pdftext"
+	"extraction-experiment/harness/answers/pdf"
 	"extraction-experiment/outcome"
 	"extraction-experiment/tracking"
 )
@@ -89,7 +88,7 @@ func first(most int, notes []string, about string) []string {
 // readDocument reads the PDF through the cache of this folder.
 func readDocument(ctx context.Context, path string, getenv func(string) string) (*answers.Document, error) {
 	doc, err := answers.OpenDocument(ctx, path,
-		pdftext.Cache{Dir: filepath.Join(connect.Folder, "cache", "pdf")}, pdftext.Options{Password: getenv(envPassword)})
+		pdf.Cache{Dir: filepath.Join(connect.Folder, "cache", "pdf")}, pdf.Options{Password: getenv(envPassword)})
 	switch {
 	case errors.Is(err, pdf.ErrPassword):
 		return nil, cli.Usage("%w: set %s", err, envPassword)
@@ -100,11 +99,11 @@ func readDocument(ctx context.Context, path string, getenv func(string) string) 
 	}
 	readable := 0
 	for _, p := range doc.Pages {
-		if p.Kind == pdftext.Readable {
+		if p.Kind == pdf.Readable {
 			readable++
 		}
 	}
-	if readable == 0 && doc.Repaired && doc.Pages[0].Kind == pdftext.Unreadable {
+	if readable == 0 && doc.Repaired && doc.Pages[0].Kind == pdf.Unreadable {
 		return nil, cli.Usage("%s is damaged or was cut off: no page that was found in it can be read; page 1: %s", path, doc.Pages[0].Problem)
 	}
 	if readable == 0 {

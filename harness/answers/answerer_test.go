@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"extraction-experiment/harness/answers"
+	"extraction-experiment/harness/answers/pdf"
 	"extraction-experiment/internal/limit"
-	"extraction-experiment/internal/pdftext"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/prompt"
@@ -23,7 +23,7 @@ import (
 
 func openSample(t *testing.T, name string) *answers.Document {
 	t.Helper()
-	doc, err := answers.OpenDocument(t.Context(), "sample/"+name+".pdf", pdftext.Cache{}, pdftext.Options{})
+	doc, err := answers.OpenDocument(t.Context(), "sample/"+name+".pdf", pdf.Cache{}, pdf.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,8 +212,8 @@ func TestExternal_stopped(t *testing.T) {
 
 func TestOpenDocument_unreadable(t *testing.T) {
 	for _, path := range []string{"sample/none.pdf", "sample/report.txt", "sample"} {
-		_, err := answers.OpenDocument(t.Context(), path, pdftext.Cache{}, pdftext.Options{})
-		var refused *pdftext.Error
+		_, err := answers.OpenDocument(t.Context(), path, pdf.Cache{}, pdf.Options{})
+		var refused *pdf.Error
 		if !errors.As(err, &refused) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", path, err)
 		}

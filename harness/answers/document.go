@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"extraction-experiment/internal/pdftext"
+	"extraction-experiment/harness/answers/pdf"
 	"extraction-experiment/outcome"
 )
 
@@ -17,7 +17,7 @@ const passageSize = 900
 // It is safe for concurrent use.
 type Document struct {
 	Path string
-	pdftext.Document
+	pdf.Document
 	index     *searchIndex
 	sentences *searchIndex
 	tables    map[string]string // sentence → as it is said in an answer
@@ -26,7 +26,7 @@ type Document struct {
 // OpenDocument reads a PDF file through a cache and makes it searchable. What
 // is on unreadable pages is not searched: nonsense must not be cited. Errors are
 // those of pdftext (exit code 64).
-func OpenDocument(ctx context.Context, path string, cache pdftext.Cache, opt pdftext.Options) (*Document, error) {
+func OpenDocument(ctx context.Context, path string, cache pdf.Cache, opt pdf.Options) (*Document, error) {
 	read, _, err := cache.Read(ctx, path, opt)
 	if err != nil {
 		return nil, err
@@ -34,11 +34,11 @@ func OpenDocument(ctx context.Context, path string, cache pdftext.Cache, opt pdf
 	return newDocument(path, read), nil
 }
 
-func newDocument(path string, read pdftext.Document) *Document {
+func newDocument(path string, read pdf.Document) *Document {
 	d := &Document{Path: path, Document: read, tables: map[string]string{}}
 	var pages, sentences []Passage
 	for _, p := range read.Pages {
-		if p.Kind != pdftext.Readable {
+		if p.Kind != pdf.Readable {
 			continue
 		}
 		pages = append(pages, Passage{Page: p.Number, Text: p.Text})

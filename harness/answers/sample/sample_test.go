@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"extraction-experiment/harness/answers"
-	"extraction-experiment/internal/pdftext"
+	"extraction-experiment/harness/answers/pdf"
 )
 
 // TestSample: the committed files are what the texts and this program make,
@@ -24,7 +24,7 @@ func TestSample(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		doc, err := pdftext.Read(t.Context(), data, pdftext.Options{})
+		doc, err := pdf.Read(t.Context(), data, pdf.Options{})
 		if err != nil || len(doc.Pages) != pages {
 			t.Fatalf("%s: %v, %d pages", name, err, len(doc.Pages))
 		}

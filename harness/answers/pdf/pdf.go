@@ -1,15 +1,47 @@
-package pdftext
+// Package pdf turns a PDF file into text, page by page, and says of which
+// pages the text cannot be trusted. It does not recognise characters in
+// pictures: a scanned page is reported, not read.
+//
+// The steps for each page:
+//
+//  1. interpret the operators: every glyph with its text, place and size;
+//  2. lay out: glyphs become chunks, chunks become lines, columns of prose are
+//     read one after the other, rows of a table one below the other with " | "
+//     between cells, which are the same in all rows of it; ligatures become
+//     letters, words that were hyphenated at the end of a line are joined;
+//  3. judge: no text under a picture is a scan; glyphs without a meaning, words
+//     of which no language has the pairs of letters, or without spaces between
+//     them, make the page unreadable.
+//
+// The structure of the file comes first (Open): cross-reference sections from the end
+// of the file, or, where they are damaged, a search for objects; decryption with an
+// empty or given password; the tree of pages.
+//
+// A file is hostile data. Nothing here panics or recurses without bound, and every
+// file has a Budget: what decoding it may cost in bytes and time is limited as a
+// whole, so that no small file can ask for much.
+//
+//	doc, err := pdf.Read(ctx, data, pdf.Options{})
+//	for _, page := range doc.Pages { fmt.Println(page.Number, page.Text, page.Problem) }
+package pdf
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"time"
 
-	"extraction-experiment/internal/pdf"
+	"extraction-experiment/internal/wholefile"
 )
+
+// Version changes when the text of a page may; caches are keyed by it.
+const Version = "2"
 
 // Document is the text of a file.
 type Document struct {
@@ -85,7 +117,7 @@ func Read(ctx context.Context, data []byte, opt Options) (doc Document, err erro
 	}
 	inner, cancel := context.WithTimeout(ctx, opt.Timeout)
 	defer cancel()
-	file, err := pdf.Open(data, pdf.Config{Password: opt.Password, MaxDecoded: opt.MaxDecoded, Context: inner})
+	file, err := Open(data, Config{Password: opt.Password, MaxDecoded: opt.MaxDecoded, Context: inner})
 	if err != nil {
 		return Document{}, failure(ctx, err, opt.Timeout)
 	}
@@ -98,7 +130,7 @@ func Read(ctx context.Context, data []byte, opt Options) (doc Document, err erro
 	if n := file.Declared(); n > len(pages) {
 		doc.Declared = n
 	}
-	fonts := map[pdf.Ref]*font{}
+	fonts := map[Ref]*font{}
 	for _, p := range pages {
 		doc.Pages = append(doc.Pages, readPage(file, p, fonts))
 		if err := file.Err(); err != nil {
@@ -116,7 +148,7 @@ func failure(ctx context.Context, err error, limit time.Duration) error {
 }
 
 // readPage never fails: what goes wrong is the problem of the page.
-func readPage(file *pdf.File, p pdf.Page, fonts map[pdf.Ref]*font) (page Page) {
+func readPage(file *File, p pageNode, fonts map[Ref]*font) (page Page) {
 	page = Page{Number: p.Number, Kind: Unreadable}
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -136,4 +168,65 @@ func readPage(file *pdf.File, p pdf.Page, fonts map[pdf.Ref]*font) (page Page) {
 		page.Kind, page.Problem = Unreadable, fmt.Sprintf("the page has more than %d characters", maxGlyphs)
 	}
 	return page
+}
+
+// Cache keeps the text of files by their hash, so that a file is read once.
+// What needs a password is not kept. The zero value keeps nothing. It is safe for
+// concurrent use, also by several processes: entries are written whole.
+type Cache struct {
+	// Dir is made when it is needed; "" keeps nothing.
+	Dir string
+}
+
+// Read returns the text of the file at path, from the cache where it is there.
+// An entry that is damaged, or of another Version, is made anew. hit says that
+// the file was not read again.
+//
+// Errors: *Error (exit code 64) also for a file that is not there. That an entry
+// cannot be written is none: the next Read reads the file again.
+func (c Cache) Read(ctx context.Context, path string, opt Options) (doc Document, hit bool, err error) {
+	data, err := wholefile.Read(ctx, path, MaxFile)
+	if err != nil {
+		return Document{}, false, &Error{err}
+	}
+	sum := sha256.Sum256(data)
+	key := hex.EncodeToString(sum[:])
+	entry := filepath.Join(c.Dir, key+"-"+Version+".json")
+	if c.Dir != "" {
+		if doc, ok := load(entry, key); ok {
+			return doc, true, nil
+		}
+	}
+	doc, err = Read(ctx, data, opt)
+	var bad *Error
+	if errors.As(err, &bad) {
+		return doc, false, &Error{fmt.Errorf("%s: %w", path, bad.Err)}
+	}
+	if err == nil && c.Dir != "" && !doc.Secret { // a cache asks for no password
+		_ = c.store(entry, doc) // a cache that cannot be written costs time only
+	}
+	return doc, false, err
+}
+
+// load returns an entry that is whole and of this file and version.
+func load(entry, key string) (doc Document, ok bool) {
+	raw, err := os.ReadFile(entry)
+	if err != nil || json.Unmarshal(raw, &doc) != nil {
+		return Document{}, false
+	}
+	return doc, doc.SHA256 == key && doc.Version == Version && len(doc.Pages) > 0
+}
+
+func (c Cache) store(entry string, doc Document) error {
+	raw, err := json.Marshal(doc)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return err
+	}
+	return wholefile.Write(entry, func(w io.Writer) error {
+		_, err := w.Write(raw)
+		return err
+	})
 }

@@ -1,9 +1,7 @@
-package pdftext
+package pdf
 
 import (
 	"math"
-
-	"extraction-experiment/internal/pdf"
 )
 
 // The limits of one page.
@@ -36,8 +34,8 @@ type state struct {
 
 // interpreter walks the operators of a page.
 type interpreter struct {
-	file   *pdf.File
-	fonts  map[pdf.Ref]*font
+	file   *File
+	fonts  map[Ref]*font
 	glyphs []glyph
 	images float64 // area covered, in points²
 	full   bool    // there were more than maxGlyphs
@@ -47,22 +45,22 @@ type interpreter struct {
 	marked    []bool  // for each BDC: it set actual
 	actual    *string // replaces the glyphs of a marked sequence
 	forms     int
-	resources pdf.Dict
+	resources Dict
 }
 
 // run carries out the operators of a content stream.
-func (in *interpreter) run(content []byte, resources pdf.Dict) {
+func (in *interpreter) run(content []byte, resources Dict) {
 	saved := in.resources
 	in.resources = resources
 	defer func() { in.resources = saved }()
-	l := pdf.NewLexer(content)
-	var args []pdf.Object
+	l := NewLexer(content)
+	var args []Object
 	for !in.full && in.file.Err() == nil {
 		o, ok := l.Next()
 		if !ok {
 			return
 		}
-		word, isWord := o.(pdf.Keyword)
+		word, isWord := o.(Keyword)
 		if !isWord {
 			if args = append(args, o); len(args) > 200 {
 				args = args[100:]
@@ -84,12 +82,12 @@ func (m matrix) area() (w, h float64) {
 	return math.Hypot(m[0], m[1]), math.Hypot(m[2], m[3])
 }
 
-func (in *interpreter) operator(op string, args []pdf.Object) {
+func (in *interpreter) operator(op string, args []Object) {
 	n := func(i int) float64 { // the i-th argument from the end, from 1
 		if i > len(args) {
 			return 0
 		}
-		v, _ := pdf.Number(args[len(args)-i])
+		v, _ := Number(args[len(args)-i])
 		return max(-1e8, min(v, 1e8))
 	}
 	switch op {
@@ -147,14 +145,14 @@ func (in *interpreter) move(x, y float64) {
 	}
 }
 
-func (in *interpreter) setFont(args []pdf.Object, size float64) {
+func (in *interpreter) setFont(args []Object, size float64) {
 	in.size = size
 	if len(args) < 2 {
 		return
 	}
-	name, _ := args[len(args)-2].(pdf.Name)
+	name, _ := args[len(args)-2].(Name)
 	entry := in.file.Dict(in.resources["Font"])[name]
-	if ref, ok := entry.(pdf.Ref); ok {
+	if ref, ok := entry.(Ref); ok {
 		if in.fonts[ref] == nil {
 			in.fonts[ref] = openFont(in.file, in.file.Dict(ref))
 		}
@@ -167,7 +165,7 @@ func (in *interpreter) setFont(args []pdf.Object, size float64) {
 	}
 }
 
-func (in *interpreter) showOp(op string, args []pdf.Object, n func(int) float64) {
+func (in *interpreter) showOp(op string, args []Object, n func(int) float64) {
 	if op == "'" || op == "\"" {
 		if op == "\"" {
 			in.wordSpace, in.charSpace = n(3), n(2)
@@ -180,13 +178,13 @@ func (in *interpreter) showOp(op string, args []pdf.Object, n func(int) float64)
 	first := len(in.glyphs)
 	defer func() { in.close(in.glyphs[first:]) }()
 	switch o := args[len(args)-1].(type) {
-	case pdf.String:
+	case String:
 		in.show(o)
-	case pdf.Array:
+	case Array:
 		for _, item := range o {
-			if s, ok := item.(pdf.String); ok {
+			if s, ok := item.(String); ok {
 				in.show(s)
-			} else if v, ok := pdf.Number(item); ok {
+			} else if v, ok := Number(item); ok {
 				in.advance(-v / 1000 * in.size * in.scale)
 			}
 		}
@@ -200,7 +198,7 @@ func (in *interpreter) advance(x float64) {
 }
 
 // show places the glyphs of a string.
-func (in *interpreter) show(s pdf.String) {
+func (in *interpreter) show(s String) {
 	if in.font == nil {
 		in.font = &font{scale: 0.001, guess: true}
 	}
@@ -249,17 +247,17 @@ func (in *interpreter) place(c char) {
 }
 
 // mark begins a marked sequence; ActualText says what its glyphs stand for.
-func (in *interpreter) mark(op string, args []pdf.Object) {
+func (in *interpreter) mark(op string, args []Object) {
 	if len(in.marked) >= maxState {
 		return
 	}
 	set := false
 	if op == "BDC" && len(args) > 0 && in.actual == nil {
 		properties := args[len(args)-1]
-		if name, ok := properties.(pdf.Name); ok {
+		if name, ok := properties.(Name); ok {
 			properties = in.file.Dict(in.resources["Properties"])[name]
 		}
-		if s, ok := in.file.Resolve(in.file.Dict(properties)["ActualText"]).(pdf.String); ok && in.file.Spend(int64(len(s))) {
+		if s, ok := in.file.Resolve(in.file.Dict(properties)["ActualText"]).(String); ok && in.file.Spend(int64(len(s))) {
 			text := textString(s)
 			in.actual, set = &text, true
 		}
@@ -277,11 +275,11 @@ func (in *interpreter) unmark() {
 }
 
 // draw shows an image, or carries out a form.
-func (in *interpreter) draw(args []pdf.Object) {
+func (in *interpreter) draw(args []Object) {
 	if len(args) == 0 {
 		return
 	}
-	name, _ := args[len(args)-1].(pdf.Name)
+	name, _ := args[len(args)-1].(Name)
 	s := in.file.Stream(in.file.Dict(in.resources["XObject"])[name])
 	if s == nil {
 		return
@@ -313,4 +311,48 @@ func (in *interpreter) draw(args []pdf.Object) {
 	in.run(content, resources)
 	in.forms--
 	in.state, in.stack = saved, in.stack[:min(depth, len(in.stack))]
+}
+
+// matrix is an affine map: x' = a·x + c·y + e, y' = b·x + d·y + f.
+type matrix [6]float64
+
+var unit = matrix{1, 0, 0, 1, 0, 0}
+
+// times returns the map that does m first and then n.
+func (m matrix) times(n matrix) matrix {
+	return matrix{
+		m[0]*n[0] + m[1]*n[2], m[0]*n[1] + m[1]*n[3],
+		m[2]*n[0] + m[3]*n[2], m[2]*n[1] + m[3]*n[3],
+		m[4]*n[0] + m[5]*n[2] + n[4], m[4]*n[1] + m[5]*n[3] + n[5],
+	}
+}
+
+func (m matrix) apply(x, y float64) (float64, float64) {
+	return m[0]*x + m[2]*y + m[4], m[1]*x + m[3]*y + m[5]
+}
+
+// finite reports whether nothing overflowed.
+func (m matrix) finite() bool {
+	for _, v := range m {
+		if !(math.Abs(v) < 1e9) {
+			return false
+		}
+	}
+	return true
+}
+
+// turned returns the map that shows a page as it is to be looked at: with its
+// corner at the origin, turned clockwise by 0, 90, 180 or 270 degrees.
+func turned(box [4]float64, degrees int) matrix {
+	m := matrix{1, 0, 0, 1, -box[0], -box[1]}
+	width, height := box[2]-box[0], box[3]-box[1]
+	switch degrees {
+	case 90:
+		return m.times(matrix{0, -1, 1, 0, 0, width})
+	case 180:
+		return m.times(matrix{-1, 0, 0, -1, width, height})
+	case 270:
+		return m.times(matrix{0, 1, -1, 0, height, 0})
+	}
+	return m
 }

@@ -6,6 +6,9 @@ import (
 	"crypto/cipher"
 	"crypto/md5"
 	"crypto/rc4"
+	"crypto/sha256"
+	"crypto/sha512"
+	"slices"
 )
 
 // crypt decrypts strings and streams.
@@ -223,4 +226,124 @@ func unCBC(key, data []byte) []byte {
 		body = body[:len(body)-n]
 	}
 	return body
+}
+
+// key256 is algorithm 2.A of ISO 32000-2, and for revision 5 the hash of Adobe's
+// extension level 3; nil where the password is neither the user's nor the owner's.
+func (f *File) key256(d Dict, password string, revision int) []byte {
+	secret := []byte(password)
+	secret = secret[:min(len(secret), 127)]
+	hash := hash6
+	if revision == 5 {
+		hash = hash5
+	}
+	u := f.textOf(d, "U")
+	if len(u) < 48 {
+		return nil
+	}
+	for _, of := range []struct {
+		check, encrypted Name
+		user             []byte // what the hash of the owner's has beside
+	}{{"U", "UE", nil}, {"O", "OE", u[:48]}} {
+		check, encrypted := f.textOf(d, of.check), f.textOf(d, of.encrypted)
+		if len(check) < 48 || len(encrypted) < 32 || !bytes.Equal(hash(secret, check[32:40], of.user), check[:32]) {
+			continue
+		}
+		block, err := aes.NewCipher(hash(secret, check[40:48], of.user))
+		if err != nil {
+			return nil
+		}
+		key := make([]byte, 32)
+		cipher.NewCBCDecrypter(block, make([]byte, aes.BlockSize)).CryptBlocks(key, encrypted[:32])
+		return key
+	}
+	return nil
+}
+
+func hash5(password, salt, user []byte) []byte {
+	sum := sha256.Sum256(slices.Concat(password, salt, user))
+	return sum[:]
+}
+
+// hash6 is algorithm 2.B: at least 64 rounds, on until the last byte allows
+// the end, which is certain to come by round 288.
+func hash6(password, salt, user []byte) []byte {
+	key := hash5(password, salt, user)
+	for round := 0; ; round++ {
+		text := bytes.Repeat(slices.Concat(password, key, user), 64)
+		block, err := aes.NewCipher(key[:16])
+		if err != nil {
+			return nil
+		}
+		cipher.NewCBCEncrypter(block, key[16:32]).CryptBlocks(text, text)
+		rest := 0
+		for _, c := range text[:16] {
+			rest += int(c)
+		}
+		switch rest % 3 {
+		case 0:
+			sum := sha256.Sum256(text)
+			key = sum[:]
+		case 1:
+			sum := sha512.Sum384(text)
+			key = sum[:]
+		case 2:
+			sum := sha512.Sum512(text)
+			key = sum[:]
+		}
+		if round >= 63 && int(text[len(text)-1]) <= round-31 {
+			return key[:32]
+		}
+	}
+}
+
+// pack is a decoded object stream.
+type pack struct {
+	data    []byte
+	offsets map[int]int
+}
+
+// packed reads an object out of an object stream.
+func (f *File) packed(in, num int) Object {
+	p, ok := f.packs[in]
+	if !ok {
+		p = f.openPack(in)
+		f.packs[in] = p
+	}
+	at, ok := p.offsets[num]
+	if !ok {
+		return nil
+	}
+	l := &Lexer{data: p.data, pos: at}
+	o, _ := l.object()
+	f.spendOn(l, at)
+	return o
+}
+
+// openPack decodes an object stream; one that cannot be read is empty.
+func (f *File) openPack(num int) *pack {
+	p := &pack{offsets: map[int]int{}}
+	if e, ok := f.xref[num]; !ok || e.pack != 0 {
+		return p // an object stream is never in another one
+	}
+	s, ok := f.load(Ref{Num: num}).(*Stream)
+	if !ok {
+		return p
+	}
+	p.data, _ = f.Decode(s) // what was decoded before an error is used
+	first := f.Int(s.Dict["First"])
+	l := &Lexer{data: p.data}
+	for range f.Int(s.Dict["N"]) {
+		a, _ := l.word0()
+		b, ok := l.word0()
+		id, ok1 := a.(int64)
+		offset, ok2 := b.(int64)
+		if !ok || !ok1 || !ok2 || !f.Spend(entryCost) {
+			break
+		}
+		if at := first + clampInt(float64(offset)); at >= 0 && at < len(p.data) {
+			p.offsets[int(id)] = at
+		}
+	}
+	return p
 }

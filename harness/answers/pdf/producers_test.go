@@ -1,4 +1,4 @@
-package pdftext_test
+package pdf_test
 
 import (
 	"bytes"
@@ -10,8 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"extraction-experiment/internal/pdf"
-	"extraction-experiment/internal/pdftext"
+	"extraction-experiment/harness/answers/pdf"
 )
 
 // page is what content.json puts on one page.
@@ -49,13 +48,13 @@ func readContent(t *testing.T) []page {
 	return pages
 }
 
-func read(t *testing.T, path string, opt pdftext.Options) pdftext.Document {
+func read(t *testing.T, path string, opt pdf.Options) pdf.Document {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := pdftext.Read(t.Context(), data, opt)
+	doc, err := pdf.Read(t.Context(), data, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +69,7 @@ func plain(text string) string {
 
 // checkPages compares every page with content.json: each phrase on its page,
 // and on no other, each row of a table on a line with its cells.
-func checkPages(t *testing.T, doc pdftext.Document, want []page) {
+func checkPages(t *testing.T, doc pdf.Document, want []page) {
 	t.Helper()
 	if len(doc.Pages) != len(want) {
 		t.Fatalf("%d pages, want %d", len(doc.Pages), len(want))
@@ -78,7 +77,7 @@ func checkPages(t *testing.T, doc pdftext.Document, want []page) {
 	correct := 0
 	for i, p := range want {
 		got := plain(doc.Pages[i].Text)
-		exact := doc.Pages[i].Kind == pdftext.Readable && doc.Pages[i].Number == i+1
+		exact := doc.Pages[i].Kind == pdf.Readable && doc.Pages[i].Number == i+1
 		for _, phrase := range p.phrases() {
 			exact = exact && strings.Contains(got, plain(phrase))
 			for j := range doc.Pages {
@@ -102,7 +101,7 @@ func TestProducers(t *testing.T) {
 	want := readContent(t)
 	for _, producer := range []string{"latex", "libreoffice", "chromium", "fpdf", "gopdf"} {
 		t.Run(producer, func(t *testing.T) {
-			checkPages(t, read(t, filepath.Join("testdata", "producers", producer+".pdf"), pdftext.Options{}), want)
+			checkPages(t, read(t, filepath.Join("testdata", "producers", producer+".pdf"), pdf.Options{}), want)
 		})
 	}
 }
@@ -112,17 +111,17 @@ func TestForms(t *testing.T) {
 	want := readContent(t)
 	for _, form := range []string{"aes128", "aes256", "linearized"} {
 		t.Run(form, func(t *testing.T) {
-			checkPages(t, read(t, filepath.Join("testdata", "forms", form+".pdf"), pdftext.Options{}), want)
+			checkPages(t, read(t, filepath.Join("testdata", "forms", form+".pdf"), pdf.Options{}), want)
 		})
 	}
-	checkPages(t, read(t, "testdata/forms/password.pdf", pdftext.Options{Password: "secret"}), want)
-	checkPages(t, read(t, "testdata/forms/password.pdf", pdftext.Options{Password: "owner"}), want)
+	checkPages(t, read(t, "testdata/forms/password.pdf", pdf.Options{Password: "secret"}), want)
+	checkPages(t, read(t, "testdata/forms/password.pdf", pdf.Options{Password: "owner"}), want)
 	data, err := os.ReadFile("testdata/forms/password.pdf")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for password, want := range map[string]error{"": pdf.ErrPassword, "wrong": pdf.ErrWrong} {
-		if _, err := pdftext.Read(t.Context(), data, pdftext.Options{Password: password}); !errors.Is(err, want) {
+		if _, err := pdf.Read(t.Context(), data, pdf.Options{Password: password}); !errors.Is(err, want) {
 			t.Errorf("password %q: %v", password, err)
 		}
 	}
@@ -134,7 +133,7 @@ func TestForms_owner(t *testing.T) {
 	for _, form := range []string{"rc4-40", "rc4-128", "aes-128", "aes-256"} {
 		path := filepath.Join("testdata", "forms", "owner-"+form+".pdf")
 		for _, password := range []string{"user", "owner"} {
-			doc := read(t, path, pdftext.Options{Password: password})
+			doc := read(t, path, pdf.Options{Password: password})
 			if len(doc.Pages) != 1 || strings.TrimSpace(doc.Pages[0].Text) != "Whoever has the password of the owner reads it." {
 				t.Errorf("%s, password of the %s: %+v", form, password, doc.Pages)
 			}
@@ -143,7 +142,7 @@ func TestForms_owner(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := pdftext.Read(t.Context(), data, pdftext.Options{Password: "other"}); !errors.Is(err, pdf.ErrWrong) {
+		if _, err := pdf.Read(t.Context(), data, pdf.Options{Password: "other"}); !errors.Is(err, pdf.ErrWrong) {
 			t.Errorf("%s, another password: %v", form, err)
 		}
 	}
@@ -159,7 +158,7 @@ func TestRead_damaged(t *testing.T) {
 			t.Fatal(err)
 		}
 		broken := bytes.ReplaceAll(data, []byte("startxref"), []byte("startxxxx"))
-		doc, err := pdftext.Read(t.Context(), broken, pdftext.Options{})
+		doc, err := pdf.Read(t.Context(), broken, pdf.Options{})
 		if err != nil || !doc.Repaired {
 			t.Errorf("%s without its table: %v, repaired %v", name, err, doc.Repaired)
 			continue
@@ -169,8 +168,8 @@ func TestRead_damaged(t *testing.T) {
 			t.Errorf("%s: no page is missing of %d", name, doc.Declared)
 		}
 		for cut := 0; cut < len(data); cut += len(data)/23 + 1 {
-			if _, err := pdftext.Read(t.Context(), data[:cut], pdftext.Options{}); err != nil {
-				var refused *pdftext.Error
+			if _, err := pdf.Read(t.Context(), data[:cut], pdf.Options{}); err != nil {
+				var refused *pdf.Error
 				if !errors.As(err, &refused) || refused.ExitCode() != 64 {
 					t.Errorf("%s cut to %d: %v", name, cut, err)
 				}
@@ -186,7 +185,7 @@ func TestRead_missingPages(t *testing.T) {
 		return bytes.Replace(build(mono, "BT /F 10 Tf "+at(50, 700, "One page of several")+" ET"), []byte("/Count 1>>"), []byte("/Count "+count+">>"), 1)
 	}
 	for count, want := range map[string]int{"1": 0, "0": 0, "-7": 0, "(x)": 0, "20000": 20000, "9e99": 1 << 40} {
-		doc, err := pdftext.Read(t.Context(), file(count), pdftext.Options{})
+		doc, err := pdf.Read(t.Context(), file(count), pdf.Options{})
 		if err != nil || len(doc.Pages) != 1 || doc.Declared != want {
 			t.Errorf("count %s: %v, %d pages of %d", count, err, len(doc.Pages), doc.Declared)
 		}

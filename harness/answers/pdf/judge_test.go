@@ -1,4 +1,4 @@
-package pdftext_test
+package pdf_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/text/encoding/charmap"
 
-	"extraction-experiment/internal/pdftext"
+	"extraction-experiment/harness/answers/pdf"
 )
 
 // build makes a file of one page out of objects written by hand: 1 is the
@@ -42,25 +42,25 @@ func TestJudge(t *testing.T) {
 	same := "<</Length 70>>stream\n1 beginbfrange <0000> <ffff> [<0041><0041>] endbfrange 1 beginbfchar <0030> <0041> endbfchar\nendstream"
 	tests := map[string]struct {
 		file []byte
-		kind pdftext.Kind
+		kind pdf.Kind
 		says string
 	}{
-		"text":  {build("/Resources<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>", shown("The office was closed because of the storm and nobody went to work that day at all")), pdftext.Readable, ""},
-		"blank": {build("", ""), pdftext.Blank, "blank"},
-		"scan":  {build("/Resources<</XObject<</I 5 0 R>>>>", "q 600 0 0 800 0 0 cm /I Do Q", picture), pdftext.Scan, "OCR"},
+		"text":  {build("/Resources<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>", shown("The office was closed because of the storm and nobody went to work that day at all")), pdf.Readable, ""},
+		"blank": {build("", ""), pdf.Blank, "blank"},
+		"scan":  {build("/Resources<</XObject<</I 5 0 R>>>>", "q 600 0 0 800 0 0 cm /I Do Q", picture), pdf.Scan, "OCR"},
 		"scan with a page number": {build("/Resources<</XObject<</I 5 0 R>>/Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>",
-			"q 500 0 0 780 0 0 cm /I Do Q BT /F 9 Tf 300 20 Td (page 7) Tj ET", picture), pdftext.Scan, "OCR"},
+			"q 500 0 0 780 0 0 cm /I Do Q BT /F 9 Tf 300 20 Td (page 7) Tj ET", picture), pdf.Scan, "OCR"},
 		"a small picture beside text": {build("/Resources<</XObject<</I 5 0 R>>/Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>",
-			"q 90 0 0 80 0 0 cm /I Do Q "+shown("Some words under a picture are text"), picture), pdftext.Readable, ""},
-		"a composite font without a map": {build("/Resources<</Font<</F 5 0 R>>>>", shown("abcdefgh ijklmnop"), fmt.Sprintf(composite, "")), pdftext.Unreadable, "no meaning"},
+			"q 90 0 0 80 0 0 cm /I Do Q "+shown("Some words under a picture are text"), picture), pdf.Readable, ""},
+		"a composite font without a map": {build("/Resources<</Font<</F 5 0 R>>>>", shown("abcdefgh ijklmnop"), fmt.Sprintf(composite, "")), pdf.Unreadable, "no meaning"},
 		"a map of everything to one letter": {build("/Resources<</Font<</F 5 0 R>>>>", "BT /F 9 Tf 9 700 Td <"+strings.Repeat("00300030003000300030003000300001"+"0020", 20)+"> Tj ET",
-			fmt.Sprintf(composite, "/ToUnicode 6 0 R"), same), pdftext.Unreadable, ""},
-		"windows-1251 that says it is Latin": {build("/Resources<</Font<</F<</Subtype/TrueType/Encoding/WinAnsiEncoding>>>>>>", shown(cp1251)), pdftext.Unreadable, "no language has"},
-		"symbols of a private font":          {build("/Resources<</Font<</F<</Subtype/Type3/Encoding<</Differences[97/g1/g2/g3/g4/g5]>>>>>>>>", shown("abcde edcba")), pdftext.Unreadable, "no meaning"},
+			fmt.Sprintf(composite, "/ToUnicode 6 0 R"), same), pdf.Unreadable, ""},
+		"windows-1251 that says it is Latin": {build("/Resources<</Font<</F<</Subtype/TrueType/Encoding/WinAnsiEncoding>>>>>>", shown(cp1251)), pdf.Unreadable, "no language has"},
+		"symbols of a private font":          {build("/Resources<</Font<</F<</Subtype/Type3/Encoding<</Differences[97/g1/g2/g3/g4/g5]>>>>>>>>", shown("abcde edcba")), pdf.Unreadable, "no meaning"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			doc, err := pdftext.Read(t.Context(), tt.file, pdftext.Options{})
+			doc, err := pdf.Read(t.Context(), tt.file, pdf.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +68,7 @@ func TestJudge(t *testing.T) {
 			if p.Kind != tt.kind || !strings.Contains(p.Problem, tt.says) {
 				t.Errorf("%s %q %q, want %s %q", p.Kind, p.Problem, p.Text, tt.kind, tt.says)
 			}
-			if bad := len(doc.Problems()) > 0; bad != (tt.kind == pdftext.Scan || tt.kind == pdftext.Unreadable) {
+			if bad := len(doc.Problems()) > 0; bad != (tt.kind == pdf.Scan || tt.kind == pdf.Unreadable) {
 				t.Errorf("problems %v", doc.Problems())
 			}
 		})
@@ -83,8 +83,8 @@ func TestJudge_realText(t *testing.T) {
 		"Rhythm myths: the strengths of Schwarzschild geometry, naïve café, Ærøskøbing, Łódź and Ångström were discussed there at length",
 	} {
 		data := build("/Resources<</Font<</F<</Subtype/Type0/Encoding/UniGB-UTF16-H/DescendantFonts[<<>>]>>>>>>", "BT /F 9 Tf 9 700 Td <"+hexUTF16(text)+"> Tj ET")
-		doc, err := pdftext.Read(t.Context(), data, pdftext.Options{})
-		if err != nil || doc.Pages[0].Kind != pdftext.Readable || plain(doc.Pages[0].Text) != plain(text) {
+		doc, err := pdf.Read(t.Context(), data, pdf.Options{})
+		if err != nil || doc.Pages[0].Kind != pdf.Readable || plain(doc.Pages[0].Text) != plain(text) {
 			t.Errorf("%v %+v", err, doc.Pages[0])
 		}
 	}
@@ -103,7 +103,7 @@ func TestRead_turned(t *testing.T) {
 	font := "/Resources<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>"
 	for rotate, matrix := range map[int]string{0: "1 0 0 1 50 700", 90: "0 1 -1 0 50 50", 180: "-1 0 0 -1 500 700", 270: "0 -1 1 0 50 700"} {
 		content := "BT /F 12 Tf " + matrix + " Tm (First line) Tj 0 -14 Td (second line) Tj ET"
-		doc, err := pdftext.Read(t.Context(), build(fmt.Sprintf("/Rotate %d %s", rotate, font), content), pdftext.Options{})
+		doc, err := pdf.Read(t.Context(), build(fmt.Sprintf("/Rotate %d %s", rotate, font), content), pdf.Options{})
 		if err != nil || doc.Pages[0].Text != "First line\nsecond line" {
 			t.Errorf("turned by %d: %v %q", rotate, err, doc.Pages[0].Text)
 		}
@@ -117,7 +117,7 @@ func TestJudge_counts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := pdftext.Read(t.Context(), data[:15000], pdftext.Options{})
+	doc, err := pdf.Read(t.Context(), data[:15000], pdf.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

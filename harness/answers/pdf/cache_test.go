@@ -1,4 +1,4 @@
-package pdftext_test
+package pdf_test
 
 import (
 	"errors"
@@ -8,17 +8,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"extraction-experiment/internal/pdftext"
+	"extraction-experiment/harness/answers/pdf"
 )
 
 func TestCache(t *testing.T) {
-	cache := pdftext.Cache{Dir: filepath.Join(t.TempDir(), "pdf")}
+	cache := pdf.Cache{Dir: filepath.Join(t.TempDir(), "pdf")}
 	path := "testdata/producers/gopdf.pdf"
-	first, hit, err := cache.Read(t.Context(), path, pdftext.Options{})
+	first, hit, err := cache.Read(t.Context(), path, pdf.Options{})
 	if err != nil || hit {
 		t.Fatal(err, hit)
 	}
-	second, hit, err := cache.Read(t.Context(), path, pdftext.Options{})
+	second, hit, err := cache.Read(t.Context(), path, pdf.Options{})
 	if err != nil || !hit || cmp.Diff(first, second) != "" {
 		t.Errorf("%v, hit %v, %s", err, hit, cmp.Diff(first, second))
 	}
@@ -30,32 +30,32 @@ func TestCache(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(cache.Dir, entries[0].Name()), []byte(damage), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if again, hit, err := cache.Read(t.Context(), path, pdftext.Options{}); err != nil || hit || cmp.Diff(first, again) != "" {
+		if again, hit, err := cache.Read(t.Context(), path, pdf.Options{}); err != nil || hit || cmp.Diff(first, again) != "" {
 			t.Errorf("a damaged entry %q is used: %v", damage, err)
 		}
 	}
 	secret := "testdata/forms/password.pdf"
-	if doc, hit, err := cache.Read(t.Context(), secret, pdftext.Options{Password: "secret"}); err != nil || hit || len(doc.Pages) == 0 {
+	if doc, hit, err := cache.Read(t.Context(), secret, pdf.Options{Password: "secret"}); err != nil || hit || len(doc.Pages) == 0 {
 		t.Errorf("with its password: %v, hit %v", err, hit)
 	}
-	var refused *pdftext.Error
+	var refused *pdf.Error
 	for _, password := range []string{"", "wrong"} {
-		if doc, _, err := cache.Read(t.Context(), secret, pdftext.Options{Password: password}); !errors.As(err, &refused) || doc.Pages != nil {
+		if doc, _, err := cache.Read(t.Context(), secret, pdf.Options{Password: password}); !errors.As(err, &refused) || doc.Pages != nil {
 			t.Errorf("read with the password %q: %v", password, err)
 		}
 	}
 	for range 2 { // anyone may open it
-		_, hit, err = cache.Read(t.Context(), "testdata/forms/aes128.pdf", pdftext.Options{Password: "of another file"})
+		_, hit, err = cache.Read(t.Context(), "testdata/forms/aes128.pdf", pdf.Options{Password: "of another file"})
 	}
 	if err != nil || !hit {
 		t.Errorf("encrypted without a password: %v, hit %v", err, hit)
 	}
 	for _, path := range []string{"testdata/none.pdf", "testdata", "cache_test.go"} {
-		if _, _, err := cache.Read(t.Context(), path, pdftext.Options{}); !errors.As(err, &refused) || refused.ExitCode() != 64 {
+		if _, _, err := cache.Read(t.Context(), path, pdf.Options{}); !errors.As(err, &refused) || refused.ExitCode() != 64 {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	if _, _, err := (pdftext.Cache{Dir: "/dev/null/x"}).Read(t.Context(), path, pdftext.Options{}); err != nil {
+	if _, _, err := (pdf.Cache{Dir: "/dev/null/x"}).Read(t.Context(), path, pdf.Options{}); err != nil {
 		t.Errorf("a folder that cannot be made: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package pdftext
+package pdf
 
 import (
 	"strconv"

@@ -1,4 +1,4 @@
-package pdftext_test
+package pdf_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/text/encoding/charmap"
 
-	"extraction-experiment/internal/pdftext"
+	"extraction-experiment/harness/answers/pdf"
 )
 
 const english = "The harbour was built in the last century by people who had come from the north, and its old cranes still " +
@@ -21,7 +21,7 @@ const harbour = "Порт был построен в прошлом веке, и
 	"суда теперь загружают, не дожидаясь прилива, а очередь на рейде почти исчезла."
 
 // readText makes a page of a text, in lines of words, and reads it.
-func readText(t *testing.T, text string) pdftext.Page {
+func readText(t *testing.T, text string) pdf.Page {
 	t.Helper()
 	var content strings.Builder
 	content.WriteString("BT /F 9 Tf 9 790 Td 11 TL ")
@@ -38,7 +38,7 @@ func readText(t *testing.T, text string) pdftext.Page {
 		runes = runes[n:]
 	}
 	file := build("/Resources<</Font<</F<</Subtype/Type0/Encoding/UniGB-UTF16-H/DescendantFonts[<</DW 500>>]>>>>>>", content.String()+"ET")
-	doc, err := pdftext.Read(t.Context(), file, pdftext.Options{})
+	doc, err := pdf.Read(t.Context(), file, pdf.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestJudge_garbled(t *testing.T) {
 		t.Fatalf("%d garbled texts", len(list))
 	}
 	for name, text := range list {
-		if p := readText(t, text); p.Kind != pdftext.Unreadable {
+		if p := readText(t, text); p.Kind != pdf.Unreadable {
 			t.Errorf("%s: %s\n%s", name, p.Kind, p.Text)
 		}
 	}
@@ -136,7 +136,7 @@ func TestJudge_unusual(t *testing.T) {
 		"labelRefresh, labelFloppy, labelHarddisk, setBrightnessDown, getCurrentValue, XMLHttpRequest, maxLineLength, paperSizeA",
 		"25 °C, 690 V, 50 Hz, 310 kW, 22 m/min, −30 to +45 °C, HVLP 46, LGX-2, W9, E01, E14, E22, E37, m²·K/W, 5 µm ± 0.1, ≤ 2.5 €",
 	} {
-		if p := readText(t, text); p.Kind != pdftext.Readable {
+		if p := readText(t, text); p.Kind != pdf.Readable {
 			t.Errorf("%s %s: %s", p.Kind, p.Problem, text)
 		}
 	}

@@ -6,6 +6,106 @@ import (
 	"strconv"
 )
 
+// An Object is nil, bool, int64, float64, String, Name, Array, Dict, Ref or
+// *Stream; while operators of a content stream are read also Keyword.
+type Object any
+
+// Name is a name without its slash.
+type Name string
+
+// String is a string of bytes, decrypted.
+type String string
+
+// Keyword is a bare word: an operator, or obj and the like.
+type Keyword string
+
+// Array is a list of objects.
+type Array []Object
+
+// Dict is a dictionary.
+type Dict map[Name]Object
+
+// Ref points to an object.
+type Ref struct{ Num, Gen int }
+
+// Stream is a dictionary with bytes, still encoded.
+type Stream struct {
+	Dict Dict
+	raw  []byte
+	ref  Ref // for decryption; zero inside object streams
+}
+
+// maxDepth bounds references to references, and nesting of arrays and
+// dictionaries.
+const maxDepth = 64
+
+// Resolve follows references; what cannot be found is nil.
+func (f *File) Resolve(o Object) Object {
+	for range maxDepth {
+		ref, ok := o.(Ref)
+		if !ok {
+			return o
+		}
+		o = f.load(ref)
+	}
+	return nil
+}
+
+// Dict resolves to a dictionary, also that of a stream; nil if it is none.
+func (f *File) Dict(o Object) Dict {
+	switch o := f.Resolve(o).(type) {
+	case Dict:
+		return o
+	case *Stream:
+		return o.Dict
+	}
+	return nil
+}
+
+// Array resolves to an array; nil if it is none.
+func (f *File) Array(o Object) Array {
+	a, _ := f.Resolve(o).(Array)
+	return a
+}
+
+// Name resolves to a name; "" if it is none.
+func (f *File) Name(o Object) Name {
+	n, _ := f.Resolve(o).(Name)
+	return n
+}
+
+// Stream resolves to a stream; nil if it is none.
+func (f *File) Stream(o Object) *Stream {
+	s, _ := f.Resolve(o).(*Stream)
+	return s
+}
+
+// Number resolves to a number.
+func (f *File) Number(o Object) (float64, bool) { return Number(f.Resolve(o)) }
+
+// Int resolves to a whole number; what is none is 0.
+func (f *File) Int(o Object) int {
+	v, _ := f.Number(o)
+	return clampInt(v)
+}
+
+// Number returns the value of an integer or a real.
+func Number(o Object) (float64, bool) {
+	switch o := o.(type) {
+	case int64:
+		return float64(o), true
+	case float64:
+		return o, true
+	}
+	return 0, false
+}
+
+// clampInt keeps what is computed with a hostile number from overflowing.
+func clampInt(v float64) int {
+	const most = 1 << 40
+	return int(max(-most, min(v, most)))
+}
+
 // Lexer reads objects out of bytes. What is malformed is passed over: a Lexer
 // always comes to the end.
 type Lexer struct {
@@ -266,4 +366,107 @@ func isDelimiter(c byte) bool {
 		return true
 	}
 	return false
+}
+
+// literal reads a string in parentheses, the first of which was read.
+func (l *Lexer) literal() String {
+	var b []byte
+	for depth := 1; l.pos < len(l.data); l.pos++ {
+		switch c := l.data[l.pos]; c {
+		case '(':
+			depth++
+			b = append(b, c)
+		case ')':
+			if depth--; depth == 0 {
+				l.pos++
+				return String(b)
+			}
+			b = append(b, c)
+		case '\\':
+			b = l.escape(b)
+		case '\r':
+			if l.pos+1 < len(l.data) && l.data[l.pos+1] == '\n' {
+				l.pos++
+			}
+			b = append(b, '\n')
+		default:
+			b = append(b, c)
+		}
+	}
+	return String(b)
+}
+
+// escape reads what a backslash stands before, and leaves pos on its last byte.
+func (l *Lexer) escape(b []byte) []byte {
+	l.pos++
+	if l.pos >= len(l.data) {
+		return b
+	}
+	switch c := l.data[l.pos]; c {
+	case 'n':
+		return append(b, '\n')
+	case 'r':
+		return append(b, '\r')
+	case 't':
+		return append(b, '\t')
+	case 'b':
+		return append(b, '\b')
+	case 'f':
+		return append(b, '\f')
+	case '\r':
+		if l.pos+1 < len(l.data) && l.data[l.pos+1] == '\n' {
+			l.pos++
+		}
+		return b
+	case '\n':
+		return b
+	case '0', '1', '2', '3', '4', '5', '6', '7':
+		code := 0
+		for n := 0; n < 3 && l.pos < len(l.data) && l.data[l.pos] >= '0' && l.data[l.pos] <= '7'; n++ {
+			code = code<<3 | int(l.data[l.pos]-'0')
+			l.pos++
+		}
+		l.pos--
+		return append(b, byte(code))
+	default:
+		return append(b, c)
+	}
+}
+
+// hex reads a string in angle brackets, the first of which was read.
+func (l *Lexer) hex() String {
+	var b []byte
+	high := -1
+	for ; l.pos < len(l.data); l.pos++ {
+		c := l.data[l.pos]
+		if c == '>' {
+			l.pos++
+			break
+		}
+		digit := hexDigit(c)
+		switch {
+		case digit < 0:
+		case high < 0:
+			high = digit
+		default:
+			b = append(b, byte(high<<4|digit))
+			high = -1
+		}
+	}
+	if high >= 0 {
+		b = append(b, byte(high<<4))
+	}
+	return String(b)
+}
+
+func hexDigit(c byte) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return int(c - '0')
+	case c >= 'a' && c <= 'f':
+		return int(c-'a') + 10
+	case c >= 'A' && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
 }

@@ -1,0 +1,656 @@
+package pdf
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Config bounds what reading a file may cost. Zero values are usable.
+type Config struct {
+	// Password opens an encrypted file; most have none for reading.
+	Password string
+	// MaxDecoded bounds the bytes that all streams together may decode to, each
+	// as often as it is decoded, and what tables, fonts and long lists take
+	// beside them; 0 means 512 MiB.
+	MaxDecoded int64
+	// Context ends the reading; nil never does.
+	Context context.Context
+}
+
+// MaxFile is the size, in bytes, above which a file is refused.
+const MaxFile = 512 << 20
+
+// The limits within a file.
+const (
+	maxStream = 64 << 20 // bytes of one decoded stream
+	maxPages  = 20_000
+)
+
+// The reasons why a file cannot be read at all.
+var (
+	ErrNotPDF   = errors.New("it is no PDF file: it does not begin with %PDF-")
+	ErrDamaged  = errors.New("the PDF file is damaged: no pages can be found in it")
+	ErrPassword = errors.New("the PDF file is encrypted and needs a password")
+	ErrWrong    = errors.New("the PDF file is encrypted, and the password is not that of its user or owner")
+	ErrCipher   = errors.New("the PDF file is encrypted in a way that is not supported")
+	ErrBudget   = errors.New("the PDF file costs too much to read")
+)
+
+// File is an open file. It is not safe for concurrent use.
+type File struct {
+	cfg     Config
+	data    []byte
+	xref    map[int]entry
+	trailer Dict
+	crypt   *crypt
+	objects map[int]Object
+	loading map[int]bool
+	packs   map[int]*pack
+	decoded int64
+	spent   error
+	// Repaired says that the cross-reference table could not be used.
+	Repaired bool
+}
+
+// entry says where an object is.
+type entry struct {
+	offset int // in the file; not used for an object in a pack
+	pack   int // object stream that holds it; 0 for none
+	free   bool
+}
+
+// entryCost is about what an entry takes of memory, in bytes: a few bytes of a
+// compressed table must not ask for gigabytes.
+const entryCost = 100
+
+// Open reads the structure of a file, whose bytes are kept.
+//
+// Errors: ErrNotPDF, ErrPassword without one, ErrWrong, ErrCipher, ErrDamaged, ErrBudget, and those
+// of Config.Context.
+func Open(data []byte, cfg Config) (*File, error) {
+	if cfg.MaxDecoded == 0 {
+		cfg.MaxDecoded = 512 << 20
+	}
+	if cfg.Context == nil {
+		cfg.Context = context.Background()
+	}
+	if len(data) > MaxFile {
+		return nil, fmt.Errorf("%w: it has more than %d MiB", ErrBudget, MaxFile>>20)
+	}
+	head := bytes.Index(data[:min(len(data), 1024)], []byte("%PDF-"))
+	if head < 0 {
+		return nil, ErrNotPDF
+	}
+	f := &File{cfg: cfg, data: data[head:]}
+	f.reset()
+	ok := f.readXref() && f.hasPages()
+	if locked := f.cryptError(); !ok && f.spent == nil && locked != ErrPassword && locked != ErrWrong {
+		f.reset()
+		f.repair()
+	}
+	if err := f.cryptError(); err != nil {
+		return nil, err
+	}
+	if f.spent != nil {
+		return nil, f.spent
+	}
+	switch end := f.data[max(0, len(f.data)-2048):]; {
+	case f.hasPages():
+	case !bytes.Contains(end, []byte("%%EOF")):
+		return nil, fmt.Errorf("%w; its end is missing: it was cut off, copy it again", ErrDamaged)
+	default:
+		return nil, ErrDamaged
+	}
+	return f, nil
+}
+
+func (f *File) reset() {
+	f.xref, f.trailer, f.crypt = map[int]entry{}, Dict{}, nil
+	f.objects, f.loading, f.packs = map[int]Object{}, map[int]bool{}, map[int]*pack{}
+}
+
+// hasPages prepares decryption and looks for the tree of pages.
+func (f *File) hasPages() bool {
+	if f.crypt == nil && f.trailer["Encrypt"] != nil {
+		f.prepareCrypt()
+	}
+	if f.cryptError() != nil {
+		return false
+	}
+	root := f.Dict(f.trailer["Root"])
+	return f.Dict(root["Pages"]) != nil
+}
+
+// Spend takes the cost of work or memory, in bytes, off the budget; false ends
+// the reading, with Err as the reason.
+func (f *File) Spend(bytes int64) bool {
+	if f.spent != nil {
+		return false
+	}
+	if f.decoded += bytes; f.decoded > f.cfg.MaxDecoded {
+		f.spent = fmt.Errorf("%w: its streams, tables and fonts come to more than %d MiB", ErrBudget, f.cfg.MaxDecoded>>20)
+	} else if err := f.cfg.Context.Err(); err != nil {
+		f.spent = err
+	}
+	return f.spent == nil
+}
+
+// Err says why the budget is spent; nil while it is not.
+func (f *File) Err() error { return f.spent }
+
+// load reads an object, once.
+func (f *File) load(ref Ref) Object {
+	if o, ok := f.objects[ref.Num]; ok {
+		return o
+	}
+	e, ok := f.xref[ref.Num]
+	if !ok || e.free || f.loading[ref.Num] || len(f.loading) > maxDepth || !f.Spend(64) {
+		return nil
+	}
+	f.loading[ref.Num] = true
+	defer delete(f.loading, ref.Num)
+	var o Object
+	if e.pack != 0 {
+		o = f.packed(e.pack, ref.Num)
+	} else {
+		o = f.indirect(e.offset, ref.Num)
+	}
+	f.objects[ref.Num] = o
+	return o
+}
+
+// indirect reads "N G obj …" at an offset. A wrong number there is no object.
+func (f *File) indirect(offset, num int) Object {
+	if offset < 0 || offset >= len(f.data) {
+		return nil
+	}
+	l := &Lexer{data: f.data, pos: offset}
+	n, _ := l.word0()
+	g, _ := l.word0()
+	number, ok1 := n.(int64)
+	gen, ok2 := g.(int64)
+	if word, _ := l.word0(); !ok1 || !ok2 || int(number) != num || word != Keyword("obj") {
+		return nil
+	}
+	ref := Ref{int(number), int(gen)}
+	if f.crypt != nil {
+		l.decrypt = func(s String) String { return f.crypt.text(ref, s) }
+	}
+	before := l.pos
+	o, ok := l.object()
+	f.spendOn(l, before)
+	if !ok {
+		return nil
+	}
+	if a, isInt := o.(int64); isInt { // "7 0 R endobj": a reference by itself
+		at := l.pos
+		b, _ := l.word0()
+		if c, _ := l.word0(); c == Keyword("R") {
+			if r, ok := reference([]Object{a, b}); ok {
+				return r
+			}
+		}
+		l.pos = at
+	}
+	if d, isDict := o.(Dict); isDict {
+		if s := f.stream(l, d); s != nil {
+			s.ref = ref
+			return s
+		}
+	}
+	return o
+}
+
+// spendOn takes the cost of an object off the budget that was read from a place
+// on: its bytes, and the memory of long lists.
+func (f *File) spendOn(l *Lexer, from int) {
+	const element, usual = 16, 1000
+	f.Spend(int64(l.pos-from) + element*int64(max(0, l.kept-usual)))
+}
+
+// word0 reads one token that is no string: what is in front of an object.
+func (l *Lexer) word0() (Object, bool) {
+	l.space()
+	if l.pos >= len(l.data) || isDelimiter(l.data[l.pos]) {
+		return nil, false
+	}
+	return l.word(), true
+}
+
+// stream reads the bytes behind a dictionary, if there are any.
+func (f *File) stream(l *Lexer, d Dict) *Stream {
+	l.space()
+	if !bytes.HasPrefix(l.data[l.pos:], []byte("stream")) {
+		return nil
+	}
+	start := l.pos + len("stream")
+	if start < len(l.data) && l.data[start] == '\r' {
+		start++
+	}
+	if start < len(l.data) && l.data[start] == '\n' {
+		start++
+	}
+	if n, ok := f.Number(d["Length"]); ok && n >= 0 && n <= float64(len(l.data)-start) {
+		end := start + int(n)
+		tail := bytes.TrimLeft(l.data[end:min(len(l.data), end+20)], "\r\n \t")
+		if bytes.HasPrefix(tail, []byte("endstream")) {
+			l.pos = end
+			return &Stream{Dict: d, raw: l.data[start:end]}
+		}
+	}
+	start = min(start, len(l.data))
+	end := bytes.Index(l.data[start:], []byte("endstream"))
+	if end < 0 {
+		end = len(l.data) - start
+	}
+	f.Spend(int64(end))
+	l.pos = start + end
+	return &Stream{Dict: d, raw: l.data[start : start+end]}
+}
+
+// readXref reads the cross-reference sections, newest first; an entry that is
+// known already is not replaced.
+func (f *File) readXref() bool {
+	tail := f.data[max(0, len(f.data)-2048):]
+	at := bytes.LastIndex(tail, []byte("startxref"))
+	if at < 0 {
+		return false
+	}
+	l := &Lexer{data: tail, pos: at + len("startxref")}
+	o, _ := l.word0()
+	start, ok := o.(int64)
+	if !ok {
+		return false
+	}
+	seen := map[int64]bool{}
+	queue := []int64{start}
+	for len(queue) > 0 && len(seen) < 10_000 {
+		offset := queue[0]
+		queue = queue[1:]
+		if seen[offset] {
+			continue
+		}
+		seen[offset] = true
+		d, ok := f.section(offset)
+		if !ok {
+			return false
+		}
+		for key, value := range d {
+			if _, known := f.trailer[key]; !known {
+				f.trailer[key] = value
+			}
+		}
+		if hybrid, ok := d["XRefStm"].(int64); ok {
+			queue = append(queue, hybrid)
+		}
+		if prev, ok := Number(d["Prev"]); ok {
+			queue = append(queue, int64(clampInt(prev)))
+		}
+	}
+	return f.trailer["Root"] != nil
+}
+
+// section reads one table or stream and returns its trailer.
+func (f *File) section(offset int64) (Dict, bool) {
+	if offset < 0 || offset >= int64(len(f.data)) {
+		return nil, false
+	}
+	l := &Lexer{data: f.data, pos: int(offset)}
+	first, _ := l.word0()
+	if first == Keyword("xref") {
+		return f.table(l)
+	}
+	num, ok := first.(int64)
+	if !ok {
+		return nil, false
+	}
+	s, ok := f.indirect(int(offset), int(num)).(*Stream)
+	if !ok {
+		return nil, false
+	}
+	return s.Dict, f.table2(s)
+}
+
+func (f *File) table(l *Lexer) (Dict, bool) {
+	for {
+		o, ok := l.word0()
+		if o == Keyword("trailer") {
+			o, _ := l.object()
+			d, ok := o.(Dict)
+			return d, ok
+		}
+		n, _ := l.word0()
+		start, ok1 := o.(int64)
+		count, ok2 := n.(int64)
+		if !ok || !ok1 || !ok2 || count < 0 {
+			return nil, false
+		}
+		for i := range count {
+			a, _ := l.word0()
+			b, _ := l.word0()
+			c, ok := l.word0()
+			offset, ok1 := a.(int64)
+			_, ok2 := b.(int64) // the generation
+			if !ok || !ok1 || !ok2 || c != Keyword("n") && c != Keyword("f") || !f.Spend(entryCost) {
+				return nil, false
+			}
+			f.enter(start+i, entry{offset: clampInt(float64(offset)), free: c == Keyword("f")})
+		}
+	}
+}
+
+func (f *File) enter(num int64, e entry) {
+	if _, known := f.xref[int(num)]; !known && num >= 0 && num < 1<<31 {
+		f.xref[int(num)] = e
+	}
+}
+
+// table2 reads a cross-reference stream.
+func (f *File) table2(s *Stream) bool {
+	var width [3]int
+	widths := f.Array(s.Dict["W"])
+	for i := range min(3, len(widths)) {
+		width[i] = f.Int(widths[i])
+		if width[i] < 0 || width[i] > 8 {
+			return false
+		}
+	}
+	row := width[0] + width[1] + width[2]
+	data, err := f.decode(s, false)
+	if row == 0 || len(widths) < 3 || err != nil && len(data) == 0 {
+		return false
+	}
+	index := f.Array(s.Dict["Index"])
+	if index == nil {
+		index = Array{int64(0), int64(f.Int(s.Dict["Size"]))}
+	}
+	for i := 0; i+1 < len(index); i += 2 {
+		start, count := f.Int(index[i]), f.Int(index[i+1])
+		for n := 0; n < count && len(data) >= row; n++ {
+			f.enter(int64(start+n), entryOf(data, width))
+			data = data[row:]
+			if !f.Spend(entryCost) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func entryOf(row []byte, width [3]int) entry {
+	field := func(n int, missing int) int {
+		if n == 0 {
+			return missing
+		}
+		v := 0
+		for _, c := range row[:n] {
+			v = v<<8 | int(c)
+		}
+		row = row[n:]
+		return v
+	}
+	switch kind, a := field(width[0], 1), field(width[1], 0); kind {
+	case 1:
+		return entry{offset: a}
+	case 2:
+		return entry{pack: a}
+	}
+	return entry{free: true}
+}
+
+// repair finds objects by searching the file for "N G obj"; of several with
+// the same number the last one counts. Trailers and object streams are found
+// on the way.
+func (f *File) repair() {
+	f.Repaired = true
+	var streams []int
+	for at := 0; ; {
+		i := bytes.Index(f.data[at:], []byte("obj"))
+		if i < 0 {
+			break
+		}
+		at += i
+		if num, start, ok := f.headerBefore(at); ok {
+			f.xref[num] = entry{offset: start}
+			if window := f.data[at:min(len(f.data), at+300)]; bytes.Contains(window, []byte("/ObjStm")) || bytes.Contains(window, []byte("/XRef")) {
+				streams = append(streams, num)
+			}
+		}
+		at += 3
+	}
+	f.findTrailers()
+	if f.trailer["Encrypt"] == nil {
+		f.fromStreams(streams) // trailers of encrypted files may be there only
+	}
+	if f.trailer["Encrypt"] != nil {
+		f.prepareCrypt()
+	}
+	f.fromStreams(streams)
+	if f.Dict(f.Dict(f.trailer["Root"])["Pages"]) == nil {
+		f.findCatalogue()
+	}
+}
+
+// headerBefore reads the two numbers in front of "obj", backwards.
+func (f *File) headerBefore(at int) (num, start int, ok bool) {
+	pos := at
+	back := func() (int, bool) {
+		spaces := pos
+		for pos > 0 && isSpace(f.data[pos-1]) {
+			pos--
+		}
+		end := pos
+		for pos > 0 && end-pos < 10 && f.data[pos-1] >= '0' && f.data[pos-1] <= '9' {
+			pos--
+		}
+		if pos == end || spaces == end && spaces != at {
+			return 0, false
+		}
+		v := 0
+		for _, c := range f.data[pos:end] {
+			v = v*10 + int(c-'0')
+		}
+		return v, true
+	}
+	if _, ok = back(); !ok { // the generation
+		return 0, 0, false
+	}
+	num, ok = back()
+	return num, pos, ok
+}
+
+func (f *File) findTrailers() {
+	for at := 0; ; {
+		i := bytes.Index(f.data[at:], []byte("trailer"))
+		if i < 0 {
+			return
+		}
+		at += i + len("trailer")
+		l := &Lexer{data: f.data, pos: at}
+		if o, _ := l.object(); o != nil {
+			if d, ok := o.(Dict); ok {
+				f.mergeTrailer(d)
+			}
+		}
+		if !f.Spend(int64(l.pos - at)) {
+			return
+		}
+	}
+}
+
+// mergeTrailer lets a later trailer win.
+func (f *File) mergeTrailer(d Dict) {
+	for _, key := range []Name{"Root", "Encrypt", "ID", "Info"} {
+		if value, ok := d[key]; ok && value != nil {
+			f.trailer[key] = value
+		}
+	}
+}
+
+// fromStreams enters what object streams hold, and takes trailers from
+// cross-reference streams.
+func (f *File) fromStreams(streams []int) {
+	for _, num := range streams {
+		s, ok := f.load(Ref{Num: num}).(*Stream)
+		if !ok {
+			continue
+		}
+		switch f.Name(s.Dict["Type"]) {
+		case "XRef":
+			f.mergeTrailer(s.Dict)
+		case "ObjStm":
+			if f.trailer["Encrypt"] != nil && f.crypt == nil {
+				continue
+			}
+			p := f.openPack(num)
+			f.packs[num] = p
+			for id := range p.offsets {
+				if e, direct := f.xref[id]; !direct || e.pack != 0 && e.pack < num {
+					f.xref[id] = entry{pack: num}
+				}
+			}
+		}
+	}
+}
+
+// findCatalogue looks at every object for one that is a catalogue.
+func (f *File) findCatalogue() {
+	best := -1
+	for num := range f.xref {
+		if !f.Spend(64) {
+			return
+		}
+		if d, ok := f.load(Ref{Num: num}).(Dict); ok && f.Name(d["Type"]) == "Catalog" && num > best {
+			best = num
+		}
+	}
+	if best >= 0 {
+		f.trailer["Root"] = Ref{Num: best}
+	}
+}
+
+// pageNode is a page with what it inherits.
+type pageNode struct {
+	Number    int // from 1
+	Resources Dict
+	Box       [4]float64 // what is shown: left, bottom, right, top
+	Rotate    int        // 0, 90, 180 or 270 degrees clockwise
+	dict      Dict
+}
+
+// Pages returns the pages in order. Branches that cannot be read are left out;
+// nodes that are met twice are followed once.
+func (f *File) Pages() ([]pageNode, error) {
+	w := &walk{f: f, seen: map[int]bool{}}
+	root := f.Dict(f.trailer["Root"])
+	w.node(root["Pages"], pageNode{Box: [4]float64{0, 0, 612, 792}}, 0)
+	if w.tooMany {
+		return nil, fmt.Errorf("%w: it has more than %d pages", ErrBudget, maxPages)
+	}
+	if f.spent != nil {
+		return nil, f.spent
+	}
+	if len(w.pages) == 0 {
+		return nil, ErrDamaged
+	}
+	return w.pages, nil
+}
+
+// Declared is how many pages the file says that it has: of one that is cut off
+// there are fewer. 0 where it does not say.
+func (f *File) Declared() int {
+	root := f.Dict(f.trailer["Root"])
+	return max(0, f.Int(f.Dict(root["Pages"])["Count"]))
+}
+
+type walk struct {
+	f       *File
+	seen    map[int]bool
+	pages   []pageNode
+	tooMany bool
+}
+
+func (w *walk) node(o Object, inherited pageNode, depth int) {
+	if ref, ok := o.(Ref); ok {
+		if w.seen[ref.Num] {
+			return
+		}
+		w.seen[ref.Num] = true
+	}
+	d, ok := w.f.Resolve(o).(Dict)
+	if !ok || depth > maxDepth || w.tooMany || !w.f.Spend(128) {
+		return
+	}
+	page := w.inherit(inherited, d)
+	kids := w.f.Array(d["Kids"])
+	if kids == nil || w.f.Name(d["Type"]) == "Page" {
+		if len(w.pages) >= maxPages {
+			w.tooMany = true
+			return
+		}
+		page.Number, page.dict = len(w.pages)+1, d
+		w.pages = append(w.pages, page)
+		return
+	}
+	for _, kid := range kids {
+		w.node(kid, page, depth+1)
+	}
+}
+
+func (w *walk) inherit(page pageNode, d Dict) pageNode {
+	if r := w.f.Dict(d["Resources"]); r != nil {
+		page.Resources = r
+	}
+	for _, key := range []Name{"MediaBox", "CropBox"} {
+		list := w.f.Array(d[key])
+		if len(list) != 4 {
+			continue
+		}
+		var box [4]float64
+		for i := range list {
+			box[i], _ = w.f.Number(list[i])
+		}
+		box[0], box[2] = min(box[0], box[2]), max(box[0], box[2])
+		box[1], box[3] = min(box[1], box[3]), max(box[1], box[3])
+		if box[2]-box[0] > 1 && box[3]-box[1] > 1 {
+			page.Box = box
+		}
+	}
+	if v, ok := w.f.Number(d["Rotate"]); ok {
+		page.Rotate = ((clampInt(v)/90*90)%360 + 360) % 360
+	}
+	return page
+}
+
+// Content returns the operators of a page. With an error comes what could be
+// decoded.
+func (f *File) Content(p pageNode) ([]byte, error) {
+	var all []byte
+	var first error
+	add := func(o Object) {
+		s := f.Stream(o)
+		if s == nil {
+			return
+		}
+		data, err := f.Decode(s)
+		if err != nil && first == nil {
+			first = err
+		}
+		all = append(append(all, data...), '\n')
+	}
+	if list := f.Array(p.dict["Contents"]); list != nil {
+		for _, o := range list {
+			if f.spent == nil {
+				add(o)
+			}
+		}
+	} else {
+		add(p.dict["Contents"])
+	}
+	if f.spent != nil {
+		return nil, f.spent
+	}
+	return all, first
+}

@@ -1,0 +1,517 @@
+package pdf
+
+import (
+	"bytes"
+	"iter"
+	"sort"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
+)
+
+// font turns strings of a content stream into text and widths.
+type font struct {
+	toUnicode *cmap
+	codes     *cmap // of a composite font; nil for a simple one
+	encoding  simpleEncoding
+	known     bool // encoding says something
+	ucs2      bool // codes of a composite font are UTF-16
+	widths    map[uint32]float64
+	fallback  float64 // width of what is not in widths, in thousandths
+	guess     bool    // there are no widths at all
+	scale     float64 // from glyph space to text space
+}
+
+// The memory that a font takes for each width and range of codes, in bytes,
+// about: a few bytes of a file can ask for 65,536 of either.
+const (
+	widthCost = 40
+	rangeCost = 72
+)
+
+// openFont reads a font and takes its memory off the file's budget; what is
+// missing of it makes glyphs unreadable, not the page.
+func openFont(file *File, d Dict) *font {
+	f := readFont(file, d)
+	file.Spend(int64(widthCost*len(f.widths) + rangeCost*(f.toUnicode.size()+f.codes.size())))
+	return f
+}
+
+func readFont(file *File, d Dict) *font {
+	f := &font{widths: map[uint32]float64{}, scale: 0.001}
+	if s := file.Stream(d["ToUnicode"]); s != nil {
+		if data, _ := file.Decode(s); len(data) > 0 {
+			f.toUnicode = parseCMap(data)
+		}
+	}
+	if file.Name(d["Subtype"]) == "Type0" {
+		f.openComposite(file, d)
+		return f
+	}
+	f.encoding, f.known = encodingOf(file, d)
+	f.builtIn(file, d)
+	first := file.Int(d["FirstChar"])
+	for i, o := range file.Array(d["Widths"]) {
+		if i > 255 {
+			break
+		}
+		if w, ok := file.Number(o); ok {
+			f.widths[uint32(first+i)] = w
+		}
+	}
+	f.fallback, _ = file.Number(file.Dict(d["FontDescriptor"])["MissingWidth"])
+	f.guess = len(f.widths) == 0
+	if matrix := file.Array(d["FontMatrix"]); file.Name(d["Subtype"]) == "Type3" && len(matrix) == 6 {
+		f.scale, _ = file.Number(matrix[0])
+	}
+	return f
+}
+
+// builtIn completes the encoding from the program of an embedded Type 1 font,
+// whose head is plain text: "dup 65 /A put".
+func (f *font) builtIn(file *File, d Dict) {
+	s := file.Stream(file.Dict(d["FontDescriptor"])["FontFile"])
+	if s == nil || f.toUnicode != nil {
+		return
+	}
+	data, _ := file.Decode(s)
+	if end := bytes.Index(data, []byte("eexec")); end >= 0 {
+		data = data[:end]
+	}
+	l := NewLexer(data[:min(len(data), 64<<10)])
+	var last [2]Object
+	for {
+		o, ok := l.Next()
+		if !ok {
+			return
+		}
+		name, isName := last[1].(Name)
+		code, isCode := last[0].(int64)
+		if o == Object(Keyword("put")) && isName && isCode && code >= 0 && code < 256 && f.encoding[code] == "" {
+			f.encoding[code], _ = textOfGlyph(string(name))
+			f.known = true
+		}
+		last[0], last[1] = last[1], o
+	}
+}
+
+func (f *font) openComposite(file *File, d Dict) {
+	f.codes = &cmap{}
+	if s := file.Stream(d["Encoding"]); s != nil {
+		data, _ := file.Decode(s)
+		f.codes = parseCMap(data)
+	}
+	name := string(file.Name(d["Encoding"]))
+	f.ucs2 = strings.Contains(name, "UCS2") || strings.Contains(name, "UTF16")
+	f.fallback = 1000
+	descendants := file.Array(d["DescendantFonts"])
+	if len(descendants) == 0 {
+		return
+	}
+	cid := file.Dict(descendants[0])
+	if w, ok := file.Number(cid["DW"]); ok {
+		f.fallback = w
+	}
+	f.cidWidths(file, file.Array(cid["W"]))
+}
+
+// maxWidths bounds the widths of a font: there are no more glyphs in one.
+const maxWidths = 1 << 16
+
+// cidWidths reads "c [w …]" and "first last w".
+func (f *font) cidWidths(file *File, list Array) {
+	for i := 0; i+1 < len(list) && len(f.widths) < maxWidths; {
+		first := file.Int(list[i])
+		if widths := file.Array(list[i+1]); widths != nil {
+			for n, o := range widths[:min(len(widths), maxWidths)] {
+				f.widths[uint32(first+n)], _ = file.Number(o)
+			}
+			i += 2
+			continue
+		}
+		if i+2 >= len(list) {
+			return
+		}
+		last := min(file.Int(list[i+1]), first+maxWidths)
+		w, _ := file.Number(list[i+2])
+		for c := first; c <= last && len(f.widths) < maxWidths; c++ {
+			f.widths[uint32(c)] = w
+		}
+		i += 3
+	}
+}
+
+// char is one code of a string.
+type char struct {
+	text  string
+	known bool
+	width float64 // in text space, at size 1
+	space bool    // a single byte 32, which word spacing widens
+}
+
+// decode takes a string apart, one code at a time: a string may be as long as
+// its stream.
+func (f *font) decode(s String) iter.Seq[char] {
+	return func(yield func(char) bool) {
+		for len(s) > 0 {
+			code, size := uint32(s[0]), 1
+			if f.codes != nil {
+				code, size = f.codes.next(s, 2)
+			}
+			c := char{space: size == 1 && code == 32}
+			c.text, c.known = f.text(code)
+			c.width = f.width(code, c.text) * f.scale
+			if !yield(c) {
+				return
+			}
+			s = s[size:]
+		}
+	}
+}
+
+func (f *font) text(code uint32) (string, bool) {
+	if f.toUnicode != nil {
+		if text, ok := f.toUnicode.text(code); ok {
+			return text, true
+		}
+	}
+	switch {
+	case f.ucs2 && code < 0x10000:
+		return string(rune(code)), true
+	case f.codes == nil && f.known && code < 256 && f.encoding[code] != "":
+		return f.encoding[code], true
+	}
+	return "", false
+}
+
+func (f *font) width(code uint32, text string) float64 {
+	if f.codes != nil {
+		if r, ok := f.codes.find(code); ok && r.toCID {
+			code = r.cid + code - r.low
+		}
+	}
+	if w, ok := f.widths[code]; ok {
+		return w
+	}
+	if f.guess {
+		return guessWidth(text)
+	}
+	return f.fallback
+}
+
+// guessWidth is about that of Helvetica, for the fonts that need not say.
+func guessWidth(text string) float64 {
+	switch {
+	case strings.ContainsAny(text, "ijltfI.,:;'!| "):
+		return 270
+	case strings.ContainsAny(text, "mwMWЖШЩЮжшщю"):
+		return 830
+	case text != strings.ToLower(text):
+		return 680
+	}
+	return 550
+}
+
+// cmap maps character codes to text (ToUnicode), or to glyph numbers.
+type cmap struct {
+	spaces []codespace
+	ranges []codeRange // by low
+}
+
+// size is how many ranges a map has; none if there is no map.
+func (c *cmap) size() int {
+	if c == nil {
+		return 0
+	}
+	return len(c.ranges)
+}
+
+// codespace says how many bytes the codes of a range have.
+type codespace struct {
+	bytes     int
+	low, high uint32
+}
+
+// codeRange maps low..high: to list, else to text whose last unit is stepped,
+// else to cid+n.
+type codeRange struct {
+	low, high uint32
+	text      []uint16
+	list      [][]uint16
+	cid       uint32
+	toCID     bool
+}
+
+// maxRanges bounds a map; the real ones have a few thousand.
+const maxRanges = 300_000
+
+// parseCMap reads what matters of a CMap program. Whatever is not understood
+// is passed over.
+func parseCMap(data []byte) *cmap {
+	c := &cmap{}
+	l := NewLexer(data)
+	var args []Object
+	for len(c.ranges) < maxRanges {
+		o, ok := l.Next()
+		if !ok {
+			break
+		}
+		word, isWord := o.(Keyword)
+		if !isWord {
+			if args = append(args, o); len(args) > 1000 {
+				args = args[500:]
+			}
+			continue
+		}
+		switch word {
+		case "endcodespacerange":
+			c.addSpaces(args)
+		case "endbfchar":
+			c.addChars(args)
+		case "endbfrange":
+			c.addRanges(args)
+		case "endcidchar":
+			c.addCIDs(args, 2)
+		case "endcidrange":
+			c.addCIDs(args, 3)
+		}
+		args = args[:0]
+	}
+	sort.SliceStable(c.ranges, func(i, j int) bool { return c.ranges[i].low < c.ranges[j].low })
+	return c
+}
+
+func (c *cmap) addSpaces(args []Object) {
+	for i := 0; i+1 < len(args) && len(c.spaces) < 100; i += 2 {
+		low, ok1 := args[i].(String)
+		high, ok2 := args[i+1].(String)
+		if ok1 && ok2 && len(low) == len(high) && len(low) >= 1 && len(low) <= 4 {
+			c.spaces = append(c.spaces, codespace{len(low), codeOf(low), codeOf(high)})
+		}
+	}
+}
+
+func (c *cmap) addChars(args []Object) {
+	for i := 0; i+1 < len(args); i += 2 {
+		code, ok := args[i].(String)
+		if text := unitsOf(args[i+1]); ok && text != nil {
+			c.ranges = append(c.ranges, codeRange{low: codeOf(code), high: codeOf(code), text: text})
+		}
+	}
+}
+
+func (c *cmap) addRanges(args []Object) {
+	for i := 0; i+2 < len(args); i += 3 {
+		low, ok1 := args[i].(String)
+		high, ok2 := args[i+1].(String)
+		if !ok1 || !ok2 || codeOf(high) < codeOf(low) {
+			continue
+		}
+		r := codeRange{low: codeOf(low), high: codeOf(high)}
+		if list, ok := args[i+2].(Array); ok {
+			for _, o := range list {
+				r.list = append(r.list, unitsOf(o))
+			}
+		} else if r.text = unitsOf(args[i+2]); r.text == nil {
+			continue
+		}
+		c.ranges = append(c.ranges, r)
+	}
+}
+
+func (c *cmap) addCIDs(args []Object, each int) {
+	for i := 0; i+each-1 < len(args); i += each {
+		low, ok1 := args[i].(String)
+		high, ok2 := args[i+each-2].(String)
+		cid, ok3 := args[i+each-1].(int64)
+		if ok1 && ok2 && ok3 && cid >= 0 && cid < 1<<20 && codeOf(high) >= codeOf(low) {
+			c.ranges = append(c.ranges, codeRange{low: codeOf(low), high: codeOf(high), cid: uint32(cid), toCID: true})
+		}
+	}
+}
+
+func codeOf(s String) uint32 {
+	v := uint32(0)
+	for i := 0; i < len(s) && i < 4; i++ {
+		v = v<<8 | uint32(s[i])
+	}
+	return v
+}
+
+// unitsOf reads UTF-16; nil for what is no string.
+func unitsOf(o Object) []uint16 {
+	s, ok := o.(String)
+	if !ok || len(s) > 256 {
+		return nil
+	}
+	if len(s) == 1 {
+		return []uint16{uint16(s[0])}
+	}
+	units := make([]uint16, 0, len(s)/2)
+	for i := 0; i+1 < len(s); i += 2 {
+		units = append(units, uint16(s[i])<<8|uint16(s[i+1]))
+	}
+	return units
+}
+
+// find returns the last range that begins at or before a code and holds it;
+// ranges rarely overlap, so only a few are looked at.
+func (c *cmap) find(code uint32) (codeRange, bool) {
+	at := sort.Search(len(c.ranges), func(i int) bool { return c.ranges[i].low > code })
+	for i := at - 1; i >= 0 && i >= at-16; i-- {
+		if r := c.ranges[i]; code <= r.high {
+			return r, true
+		}
+	}
+	return codeRange{}, false
+}
+
+// text returns what a code stands for. The last 16-bit unit of a range's text
+// is stepped as a whole: stepping only its last byte is what turns Cyrillic
+// into nonsense elsewhere.
+func (c *cmap) text(code uint32) (string, bool) {
+	r, ok := c.find(code)
+	if !ok || r.toCID {
+		return "", false
+	}
+	n := code - r.low
+	units := r.text
+	switch {
+	case r.list != nil:
+		if int(n) >= len(r.list) || r.list[n] == nil {
+			return "", false
+		}
+		units = r.list[n]
+	case n > 0 && len(units) > 0:
+		units = append([]uint16(nil), units...)
+		units[len(units)-1] += uint16(n)
+	}
+	runes := utf16.Decode(units)
+	for _, r := range runes {
+		if r == utf8.RuneError {
+			return "", false
+		}
+	}
+	return string(runes), true
+}
+
+// next takes one code off a string: of 1 to 4 bytes as the codespaces say.
+func (c *cmap) next(s String, fallback int) (code uint32, size int) {
+	for size := 1; size <= 4 && size <= len(s); size++ {
+		code := codeOf(s[:size])
+		for _, space := range c.spaces {
+			if space.bytes == size && inSpace(code, space) {
+				return code, size
+			}
+		}
+	}
+	size = min(fallback, len(s))
+	return codeOf(s[:size]), size
+}
+
+// inSpace compares byte by byte, as codespaces are rectangles.
+func inSpace(code uint32, s codespace) bool {
+	for shift := 0; shift < 8*s.bytes; shift += 8 {
+		c := code >> shift & 255
+		if c < s.low>>shift&255 || c > s.high>>shift&255 {
+			return false
+		}
+	}
+	return true
+}
+
+// simpleEncoding is what the 256 codes of a simple font stand for; "" is not
+// known.
+type simpleEncoding [256]string
+
+// encodingOf reads the Encoding of a simple font. ok is false where there is
+// none to go by: a symbolic font whose codes only its program explains.
+func encodingOf(file *File, font Dict) (e simpleEncoding, ok bool) {
+	flags := file.Int(file.Dict(font["FontDescriptor"])["Flags"])
+	symbolic := flags&4 != 0
+	subtype := file.Name(font["Subtype"])
+	base := file.Name(font["Encoding"])
+	d := file.Dict(font["Encoding"])
+	if d != nil {
+		base = file.Name(d["BaseEncoding"])
+	}
+	embedded := false
+	for _, key := range []Name{"FontFile", "FontFile2", "FontFile3"} {
+		embedded = embedded || file.Dict(font["FontDescriptor"])[key] != nil
+	}
+	switch {
+	case base == "WinAnsiEncoding":
+		e, ok = charmapEncoding(charmap.Windows1252), true
+		e[0xad], e[0xa0] = "-", " "
+	case base == "MacRomanEncoding":
+		e, ok = charmapEncoding(charmap.Macintosh), true
+	case base == "StandardEncoding", !symbolic && subtype != "Type3", !embedded && subtype != "Type3" && !isSymbolFont(file.Name(font["BaseFont"])):
+		e, ok = standardEncoding(), true
+	}
+	code := -1
+	for _, o := range file.Array(d["Differences"]) {
+		switch o := file.Resolve(o).(type) {
+		case int64:
+			code = int(max(-1, min(o, 256)))
+		case Name:
+			if code >= 0 && code < 256 {
+				e[code], _ = textOfGlyph(string(o))
+				ok = true
+			}
+			code++
+		}
+	}
+	return e, ok
+}
+
+func isSymbolFont(name Name) bool { return name == "Symbol" || name == "ZapfDingbats" }
+
+func charmapEncoding(c *charmap.Charmap) (e simpleEncoding) {
+	for code := 32; code < 256; code++ {
+		if r := c.DecodeByte(byte(code)); r >= ' ' && r != 0xfffd && (r < 0x7f || r > 0x9f) {
+			e[code] = string(r)
+		}
+	}
+	return e
+}
+
+// standardEncoding is Adobe's.
+func standardEncoding() (e simpleEncoding) {
+	for code := 32; code < 127; code++ {
+		e[code] = string(rune(code))
+	}
+	e[39], e[96] = "’", "‘"
+	upper := []rune("¡¢£⁄¥ƒ§¤'“«‹›ﬁﬂ\x00–†‡·\x00¶•‚„”»…‰\x00¿\x00`´ˆ˜¯˘˙¨\x00˚¸\x00˝˛ˇ—")
+	for i, r := range upper {
+		if r != 0 {
+			e[161+i] = string(r)
+		}
+	}
+	for code, text := range map[int]string{0xe1: "Æ", 0xe3: "ª", 0xe8: "Ł", 0xe9: "Ø", 0xea: "Œ", 0xeb: "º", 0xf1: "æ", 0xf5: "ı", 0xf8: "ł", 0xf9: "ø", 0xfa: "œ", 0xfb: "ß"} {
+		e[code] = text
+	}
+	return e
+}
+
+// textString decodes a text string outside of content: UTF-16 or UTF-8 with a
+// mark, else nearly Latin-1.
+func textString(s String) string {
+	text := string(s)
+	switch {
+	case strings.HasPrefix(text, "\xfe\xff"):
+		units := make([]uint16, 0, len(text)/2)
+		for i := 2; i+1 < len(text); i += 2 {
+			units = append(units, uint16(text[i])<<8|uint16(text[i+1]))
+		}
+		return string(utf16.Decode(units))
+	case strings.HasPrefix(text, "\xef\xbb\xbf"):
+		return strings.ToValidUTF8(text[3:], "\ufffd")
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		b.WriteRune(charmap.ISO8859_1.DecodeByte(text[i]))
+	}
+	return b.String()
+}

@@ -1,0 +1,567 @@
+package pdf
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// layout turns the glyphs of a page into text: of the direction that most of
+// them have first, then of the others.
+func layout(glyphs []glyph) string {
+	var by [4][]glyph
+	for _, g := range glyphs {
+		by[g.direction] = append(by[g.direction], g)
+	}
+	order := []int{0, 1, 2, 3}
+	slices.SortStableFunc(order, func(a, b int) int { return len(by[b]) - len(by[a]) })
+	var lines []string
+	for _, direction := range order {
+		lines = append(lines, readingOrder(aligned(chunksOf(by[direction])), 0, line.text)...)
+	}
+	return strings.Join(join(lines), "\n")
+}
+
+// readingOrder returns the lines of text, columns of prose one after the other;
+// say turns a line into text.
+func readingOrder(chunks []chunk, depth int, say func(line) string) []string {
+	gutter, ok := findGutter(chunks)
+	if !ok || depth >= 3 {
+		return rows(chunks, say)
+	}
+	var out []string
+	for _, band := range bandsOf(chunks, gutter) {
+		left, right := split(band.sides, gutter)
+		if isProse(left) && isProse(right) {
+			out = append(out, readingOrder(left, depth+1, line.prose)...)
+			out = append(out, readingOrder(right, depth+1, line.prose)...)
+		} else {
+			out = append(out, rows(band.sides, say)...)
+		}
+		out = append(out, rows(band.across, say)...)
+	}
+	return out
+}
+
+func rows(chunks []chunk, say func(line) string) []string {
+	var out []string
+	for _, l := range linesOf(chunks) {
+		out = append(out, say(l))
+	}
+	return out
+}
+
+// leastColumn is how many lines a column has at least.
+const leastColumn = 4
+
+// findGutter looks for the place in the middle that the fewest chunks cross.
+func findGutter(chunks []chunk) (x float64, ok bool) {
+	if len(chunks) < 2*leastColumn || len(chunks) > 20_000 {
+		return 0, false
+	}
+	x0, x1 := chunks[0].x0, chunks[0].x1
+	for _, c := range chunks {
+		x0, x1 = min(x0, c.x0), max(x1, c.x1)
+	}
+	const steps = 120
+	best, from, to := len(chunks), 0, 0
+	for step := steps / 5; step <= steps*4/5; step++ {
+		at := x0 + (x1-x0)*float64(step)/steps
+		crossing := 0
+		for _, c := range chunks {
+			if c.x0 < at && c.x1 > at {
+				crossing++
+			}
+		}
+		switch {
+		case crossing < best:
+			best, from, to = crossing, step, step
+		case crossing == best && to == step-1:
+			to = step
+		}
+	}
+	x = x0 + (x1-x0)*float64(from+to)/2/steps
+	return x, best*10 <= len(chunks)*4
+}
+
+// band is a part of the page between chunks that reach across the gutter, with
+// the line across that ends it.
+type band struct{ sides, across []chunk }
+
+func bandsOf(chunks []chunk, gutter float64) []band {
+	var bands []band
+	var now band
+	for _, l := range linesOf(chunks) {
+		crosses := slices.ContainsFunc(l.chunks, func(c chunk) bool { return c.x0 < gutter && c.x1 > gutter })
+		switch {
+		case !crosses && len(now.across) > 0:
+			bands = append(bands, now)
+			now = band{sides: l.chunks}
+		case crosses:
+			now.across = append(now.across, l.chunks...)
+		default:
+			now.sides = append(now.sides, l.chunks...)
+		}
+	}
+	return append(bands, now)
+}
+
+func split(chunks []chunk, gutter float64) (left, right []chunk) {
+	for _, c := range chunks {
+		if (c.x0+c.x1)/2 < gutter {
+			left = append(left, c)
+		} else {
+			right = append(right, c)
+		}
+	}
+	return left, right
+}
+
+// isProse tells a column of running text from one of a table: lines of many
+// letters that mostly fill its width.
+func isProse(chunks []chunk) bool {
+	lines := linesOf(chunks)
+	if len(lines) < leastColumn {
+		return false
+	}
+	var widths []float64
+	letters, runes := 0, 0
+	low, high := lines[0].span()
+	for _, l := range lines {
+		x0, x1 := l.span()
+		low, high = min(low, x0), max(high, x1)
+		widths = append(widths, x1-x0)
+		for _, r := range l.text() {
+			runes++
+			if unicode.IsLetter(r) {
+				letters++
+			}
+		}
+	}
+	slices.Sort(widths)
+	median := widths[len(widths)/2]
+	return runes >= 18*len(lines) && letters*10 >= runes*6 && median >= 0.7*(high-low)
+}
+
+// join puts words together that were divided at the end of a line.
+func join(lines []string) []string {
+	var out []string
+	for _, l := range lines {
+		l = strings.TrimSpace(l)
+		n := len(out) - 1
+		if n >= 0 {
+			if head, ok := divided(out[n]); ok && startsLower(l) {
+				word, rest, _ := strings.Cut(l, " ")
+				out[n] = head + word
+				if l = rest; l == "" {
+					continue
+				}
+			}
+		}
+		if l != "" {
+			out = append(out, strings.ReplaceAll(l, "\u00ad", ""))
+		}
+	}
+	if n := len(out) - 1; n >= 0 {
+		out[n] = strings.ReplaceAll(out[n], "\u00ad", "")
+	}
+	return out
+}
+
+// divided takes the hyphen off a line that ends in a letter and one.
+func divided(l string) (head string, ok bool) {
+	for _, hyphen := range []string{"-", "\u2010", "\u00ad"} {
+		if head, ok := strings.CutSuffix(l, hyphen); ok {
+			last, _ := utf8.DecodeLastRuneInString(head)
+			return head, unicode.IsLetter(last)
+		}
+	}
+	return l, false
+}
+
+func startsLower(l string) bool {
+	first, _ := utf8.DecodeRuneInString(l)
+	return unicode.IsLower(first)
+}
+
+// line is what stands at one height.
+type line struct {
+	chunks []chunk
+	y      float64
+	size   float64
+}
+
+// linesOf sorts chunks into lines, from the top down.
+func linesOf(chunks []chunk) []line {
+	chunks = slices.Clone(chunks)
+	slices.SortStableFunc(chunks, func(a, b chunk) int {
+		switch {
+		case a.y > b.y:
+			return -1
+		case a.y < b.y:
+			return 1
+		}
+		return 0
+	})
+	var lines []line
+	for _, c := range chunks {
+		if n := len(lines) - 1; n >= 0 && lines[n].y-c.y < 0.5*min(lines[n].size, c.size) {
+			lines[n].chunks = append(lines[n].chunks, c)
+			continue
+		}
+		lines = append(lines, line{[]chunk{c}, c.y, c.size})
+	}
+	for i := range lines {
+		lines[i].arrange()
+	}
+	return lines
+}
+
+// arrange sorts a line from left to right, and drops what is printed twice to
+// look bold.
+func (l *line) arrange() {
+	slices.SortStableFunc(l.chunks, func(a, b chunk) int {
+		switch {
+		case a.x0 < b.x0:
+			return -1
+		case a.x0 > b.x0:
+			return 1
+		}
+		return 0
+	})
+	kept := l.chunks[:0]
+	for _, c := range l.chunks {
+		if n := len(kept); n > 0 && kept[n-1].text == c.text && c.x0-kept[n-1].x0 < 0.3*c.size {
+			continue
+		}
+		kept = append(kept, c)
+	}
+	l.chunks = kept
+}
+
+// prose joins the chunks of a line of running text.
+func (l line) prose() string {
+	words := make([]string, len(l.chunks))
+	for i, c := range l.chunks {
+		words[i] = c.text
+	}
+	return strings.Join(words, " ")
+}
+
+// text joins the chunks, with " | " between cells.
+func (l line) text() string {
+	var b strings.Builder
+	for i, c := range l.chunks {
+		if i > 0 {
+			switch gap := c.x0 - l.chunks[i-1].x1; {
+			case gap > cellGap*c.size, c.cell:
+				b.WriteString(" | ")
+			case gap > spaceGap*c.size:
+				b.WriteByte(' ')
+			}
+		}
+		b.WriteString(c.text)
+	}
+	return b.String()
+}
+
+func (l line) span() (x0, x1 float64) {
+	x0, x1 = l.chunks[0].x0, l.chunks[0].x1
+	for _, c := range l.chunks {
+		x0, x1 = min(x0, c.x0), max(x1, c.x1)
+	}
+	return x0, x1
+}
+
+// close fills the room between the letters of one string that are spaced out
+// for emphasis: they are words. Figures that are, may be those of a scale.
+func (in *interpreter) close(shown []glyph) {
+	if in.charSpace <= 0 || in.charSpace > cellGap*in.size {
+		return
+	}
+	m := in.tm.times(in.ctm)
+	room := math.Hypot(m[0], m[1]) * math.Abs(in.charSpace*in.scale)
+	for i := range shown[:max(0, len(shown)-1)] {
+		if isLetter(shown[i].text) {
+			shown[i].width += room
+		}
+	}
+}
+
+func isLetter(text string) bool {
+	first, _ := utf8.DecodeRuneInString(text)
+	return unicode.IsLetter(first)
+}
+
+// spacing is the distance between the letters of a run that is spaced out for
+// emphasis, glyph by glyph; 0 for all others. Between its words is more.
+func spacing(run []glyph) float64 {
+	var gaps []float64
+	size := 0.0
+	for i, g := range run {
+		size = max(size, g.size)
+		if i > 0 && isLetter(g.text) && isLetter(run[i-1].text) {
+			gaps = append(gaps, g.x-run[i-1].x-run[i-1].width)
+		}
+	}
+	if len(gaps) < 4 || len(gaps)*3 < len(run)*2 {
+		return 0
+	}
+	slices.Sort(gaps)
+	if gaps[len(gaps)/4] < spaceGap*size {
+		return 0
+	}
+	return gaps[len(gaps)/2]
+}
+
+// A table is set with columns, and its text is written cell by cell: where two
+// cells of a row nearly touch, the other rows show where the column ends.
+
+// border is the room between two columns.
+type border struct{ from, to float64 }
+
+// overlap is how much of a gap lies within the border; nothing for at most 0.
+func (b border) overlap(from, to float64) float64 { return min(b.to, to) - max(b.from, from) }
+
+// aligned divides chunks of table rows at their jumps so that the cells of a
+// table are the same in all of its rows. Rows that follow one another and have
+// several cells are a table; the borders between its columns are those of the
+// rows with the most cells.
+func aligned(chunks []chunk) []chunk {
+	lines := linesOf(chunks)
+	var out []chunk
+	for from := 0; from < len(lines); {
+		to := from
+		for to < len(lines) && lines[to].mayBeRow() {
+			to++
+		}
+		table := lines[from:to]
+		borders := bordersOf(table)
+		for i := range table {
+			table[i].divide(borders)
+		}
+		from = to + 1
+	}
+	for _, l := range lines {
+		out = append(out, l.chunks...)
+	}
+	return out
+}
+
+// mostJumps is how many a row of one chunk has; lines of prose whose words are
+// far apart have more.
+const mostJumps = 5
+
+// mayBeRow reports whether a line has cells, or may have.
+func (l line) mayBeRow() bool {
+	return len(l.chunks) > 1 || len(l.chunks[0].parts) > 1 && len(l.chunks[0].parts) <= mostJumps+1
+}
+
+// bordersOf returns the room between the columns, from left to right; none
+// where the rows with the most cells do not agree, and for one column.
+func bordersOf(table []line) []border {
+	most := 0
+	for _, row := range table {
+		most = max(most, len(row.chunks))
+	}
+	if most < 2 {
+		return nil
+	}
+	var borders []border
+	for _, row := range table {
+		if len(row.chunks) < most {
+			continue
+		}
+		if borders == nil {
+			borders = row.gaps()
+			continue
+		}
+		for i, g := range row.gaps() {
+			borders[i].from, borders[i].to = max(borders[i].from, g.from), min(borders[i].to, g.to)
+		}
+	}
+	for _, b := range borders {
+		if b.from >= b.to {
+			return nil
+		}
+	}
+	return borders
+}
+
+// gaps returns the room between the chunks of a line.
+func (l line) gaps() []border {
+	var list []border
+	for i := 1; i < len(l.chunks); i++ {
+		list = append(list, border{l.chunks[i-1].x1, l.chunks[i].x0})
+	}
+	return list
+}
+
+// divide takes chunks apart that reach across a border, at their widest jump in
+// it. A row with all of its cells stays as it is, and one piece that has more
+// jumps than there are borders.
+func (l *line) divide(borders []border) {
+	if len(l.chunks) > len(borders) || len(l.chunks) == 1 && len(l.chunks[0].parts) > len(borders)+1 {
+		return
+	}
+	for _, b := range borders {
+		for i, c := range l.chunks {
+			if at := c.jumpAt(b); at > 0 {
+				left, right := merged(c.parts[:at], c.size, c.y), merged(c.parts[at:], c.size, c.y)
+				left.cell, right.cell = c.cell, true
+				l.chunks = slices.Replace(l.chunks, i, i+1, left, right)
+				break
+			}
+		}
+	}
+}
+
+// jumpAt is the part in front of which is the widest jump in a border; 0 for
+// none.
+func (c chunk) jumpAt(b border) int {
+	best, at := 0.0, 0
+	for i := 1; i < len(c.parts); i++ {
+		from, to := c.parts[i-1].x1, c.parts[i].x0
+		if b.overlap(from, to) > 0 && to-from > best {
+			best, at = to-from, i
+		}
+	}
+	return at
+}
+
+// The distances that mean something, in sizes of the font.
+const (
+	spaceGap = 0.17 // between words
+	jumpGap  = 0.4  // wider than a space: between cells, where other rows say so
+	cellGap  = 0.9  // between cells or columns
+	backStep = 0.6  // glyphs may overlap by this
+)
+
+// chunk is a piece of a line that was written in one go.
+type chunk struct {
+	text   string
+	x0, x1 float64
+	y      float64
+	size   float64
+	parts  []chunk // between jumps, where there are any
+	cell   bool    // it begins a cell, however near the one before ends
+}
+
+// chunksOf joins glyphs that follow one another on a line.
+func chunksOf(glyphs []glyph) []chunk {
+	var list []chunk
+	for len(glyphs) > 0 {
+		n := runLength(glyphs)
+		if c, ok := chunkOf(glyphs[:n]); ok {
+			list = append(list, c)
+		}
+		glyphs = glyphs[n:]
+	}
+	return list
+}
+
+// runLength is how many glyphs follow the first one on its line, with it.
+func runLength(glyphs []glyph) int {
+	c := chunk{x1: glyphs[0].x, y: glyphs[0].y, size: glyphs[0].size}
+	for i, g := range glyphs {
+		size := max(c.size, g.size)
+		gap := g.x - c.x1
+		if i > 0 && (math.Abs(g.y-c.y) >= 0.45*size || gap <= -backStep*size || gap >= cellGap*size) {
+			return i
+		}
+		c.x1 = max(c.x1, g.x+g.width)
+		if g.size > c.size { // a superscript came first
+			c.size, c.y = g.size, g.y
+		}
+	}
+	return len(glyphs)
+}
+
+// chunkOf makes one chunk of glyphs that follow one another, with its parts
+// between jumps; false where they show nothing.
+func chunkOf(run []glyph) (c chunk, ok bool) {
+	spread := spacing(run)
+	c = chunk{x0: run[0].x, x1: run[0].x}
+	part := c
+	var parts []chunk
+	var text strings.Builder
+	flush := func() {
+		if part.text = text.String(); strings.TrimSpace(part.text) != "" {
+			parts = append(parts, part.trimmed())
+		}
+		text.Reset()
+	}
+	for i, g := range run {
+		shown, size := shownText(g), max(c.size, g.size)
+		gap := g.x - c.x1 - spread
+		if i > 0 && gap > spaceGap*size && !endsInSpace(text.String()) && !strings.HasPrefix(shown, " ") {
+			if gap > jumpGap*size && spread == 0 {
+				flush()
+				part = chunk{x0: g.x, x1: g.x}
+			} else {
+				text.WriteByte(' ')
+			}
+		}
+		text.WriteString(shown)
+		c.x1 = max(c.x1, g.x+g.width)
+		part.x1 = max(part.x1, g.x+g.width)
+		if g.size > c.size { // a superscript came first
+			c.size, c.y = g.size, g.y
+		}
+	}
+	flush()
+	if len(parts) == 0 {
+		return chunk{}, false
+	}
+	return merged(parts, c.size, c.y), true
+}
+
+// merged makes one chunk of its parts, in order.
+func merged(parts []chunk, size, y float64) chunk {
+	c := chunk{x0: parts[0].x0, x1: parts[0].x1, size: size, y: y}
+	texts := make([]string, len(parts))
+	for i := range parts {
+		parts[i].size, parts[i].y = size, y
+		c.x1 = max(c.x1, parts[i].x1)
+		texts[i] = parts[i].text
+	}
+	c.text = strings.Join(texts, " ")
+	if len(parts) > 1 {
+		c.parts = parts
+	}
+	return c
+}
+
+func endsInSpace(text string) bool { return strings.HasSuffix(text, " ") }
+
+// shownText is what a glyph contributes: ligatures as letters, no-break spaces
+// as spaces, U+FFFD where nobody knows.
+func shownText(g glyph) string {
+	if g.unknown {
+		return string(unicode.ReplacementChar)
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case r < ' ' || r >= 0x7f && r < 0xa0 || unicode.Is(unicode.Co, r) || r == 0xfeff:
+			return unicode.ReplacementChar
+		}
+		return r
+	}, ligatures.Replace(g.text))
+}
+
+var ligatures = strings.NewReplacer("ﬀ", "ff", "ﬁ", "fi", "ﬂ", "fl", "ﬃ", "ffi", "ﬄ", "ffl", "ﬅ", "st", "ﬆ", "st")
+
+// trimmed takes spaces off the ends, and the room that they took.
+func (c chunk) trimmed() chunk {
+	width := (c.x1 - c.x0) / float64(len([]rune(c.text)))
+	left := len(c.text) - len(strings.TrimLeft(c.text, " "))
+	right := len(c.text) - len(strings.TrimRight(c.text, " "))
+	c.x0 += width * float64(left)
+	c.x1 -= width * float64(right)
+	c.text = strings.Join(strings.Fields(c.text), " ")
+	return c
+}

@@ -11,7 +11,6 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/printable"
-	"extraction-experiment/internal/shortlist"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/outcome"
 )
@@ -357,8 +356,8 @@ type collector struct {
 	latency      amounts
 	groups       map[groupKey]*bothGroups
 	grouped      [2]bool // base, candidate: there are counts by type
-	changed      *shortlist.List[changed]
-	regressed    *shortlist.List[ItemChange]
+	changed      *stats.Shortlist[changed]
+	regressed    *stats.Shortlist[ItemChange]
 
 	onlyBase, onlyCand []string // ids without an outcome in the other run
 	without            []string // ids without an outcome in either
@@ -373,8 +372,8 @@ func newCollector(c *Comparer, base known, cand outcome.Header) *collector {
 		config: c, known: base,
 		base: outcome.NewSummariser(base.header, summary), cand: outcome.NewSummariser(cand, summary),
 		columns: map[string]*column{}, seenClusters: map[int]bool{}, groups: map[groupKey]*bothGroups{},
-		changed:   shortlist.New(c.config.Changed, compareChanged),
-		regressed: shortlist.New(MaxRegressed, compareRegressed),
+		changed:   stats.NewShortlist(c.config.Changed, compareChanged),
+		regressed: stats.NewShortlist(MaxRegressed, compareRegressed),
 		planned:   [2]int{max(1, base.header.Trials), max(1, cand.Trials)},
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"extraction-experiment/internal/nearest"
 	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/spelling"
 	"extraction-experiment/outcome"
 )
 
@@ -216,7 +216,7 @@ func (g Gate) CheckRun(scores []string) error {
 		case r.Relative:
 			problems = append(problems, fmt.Errorf("rule %q: %w", cut(r.Text), errNoBase))
 		case !r.measure() && !slices.Contains(scores, r.Metric):
-			problems = append(problems, fmt.Errorf("rule %q: there is no score %q%s", cut(r.Text), cut(r.Metric), nearest.Hint(r.Metric, slices.Concat(scores, measures))))
+			problems = append(problems, fmt.Errorf("rule %q: there is no score %q%s", cut(r.Text), cut(r.Metric), spelling.Hint(r.Metric, slices.Concat(scores, measures))))
 		}
 	}
 	return errors.Join(problems...)
@@ -431,7 +431,7 @@ func (r Rule) holds(value, threshold float64) bool {
 // unknown is the error of a rule about a score that is not there.
 func (r Rule) unknown(scores []string) error {
 	names := slices.Concat(scores, measures)
-	return fmt.Errorf("%w%s", &MetricError{Metric: r.Metric, Known: names}, nearest.Hint(r.Metric, names))
+	return fmt.Errorf("%w%s", &MetricError{Metric: r.Metric, Known: names}, spelling.Hint(r.Metric, names))
 }
 
 // cut shortens what a message repeats of a rule.

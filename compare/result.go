@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"extraction-experiment/internal/nearest"
 	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/spelling"
 	"extraction-experiment/outcome"
 )
 
@@ -458,7 +458,7 @@ func (e *KeyError) Error() string {
 	if len(e.Known) == 0 {
 		return fmt.Sprintf("cluster-by: no item has %q in its metadata, and none has any other key", e.Key)
 	}
-	return fmt.Sprintf("cluster-by: no item has %q in its metadata (there are: %s)%s", e.Key, strings.Join(e.Known, ", "), nearest.Hint(e.Key, e.Known))
+	return fmt.Sprintf("cluster-by: no item has %q in its metadata (there are: %s)%s", e.Key, strings.Join(e.Known, ", "), spelling.Hint(e.Key, e.Known))
 }
 
 // ExitCode is that of wrong usage.

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"time"
 
-	"extraction-experiment/internal/shortlist"
+	"extraction-experiment/internal/stats"
 )
 
 // Outcome is what happened to one item in one trial and attempt.
@@ -305,7 +305,7 @@ type CauseItem struct {
 type causeTally struct {
 	count int64
 	items int
-	worst *shortlist.List[CauseItem]
+	worst *stats.Shortlist[CauseItem]
 	// trials has the items of a run of several trials, nil for others: their
 	// faults are added up before they are put in order.
 	trials map[string]*causeTrials
@@ -326,7 +326,7 @@ func (s *Summariser) addCauses(o Outcome) {
 		key := groupKey{c.What, c.Name}
 		t := s.causes[key]
 		if t == nil {
-			t = &causeTally{worst: shortlist.New(s.config.Worst, compareCauseItems)}
+			t = &causeTally{worst: stats.NewShortlist(s.config.Worst, compareCauseItems)}
 			if s.header.Trials > 1 {
 				t.trials = map[string]*causeTrials{}
 			}
@@ -360,7 +360,7 @@ func (t *causeTally) list(most int) (items int, worst []CauseItem) {
 	if t.trials == nil {
 		return t.items, t.worst.Values()
 	}
-	list := shortlist.New(most, compareCauseItems)
+	list := stats.NewShortlist(most, compareCauseItems)
 	for _, item := range t.trials {
 		list.Offer(item.CauseItem)
 	}

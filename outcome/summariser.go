@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"extraction-experiment/internal/printable"
-	"extraction-experiment/internal/shortlist"
 	"extraction-experiment/internal/stats"
 )
 
@@ -53,9 +52,9 @@ type Summariser struct {
 	costKnown    int
 	replaced     stats.Sum // the cost of attempts that newer ones replaced
 	anyReplaced  bool
-	latencies    []float64                  // milliseconds
-	worst        *shortlist.List[WorstItem] // of a run of one trial
-	trials       *trials                    // nil for a run of one trial
+	latencies    []float64                   // milliseconds
+	worst        *stats.Shortlist[WorstItem] // of a run of one trial
+	trials       *trials                     // nil for a run of one trial
 }
 
 // NewSummariser returns a Summariser for the run that h describes.
@@ -72,7 +71,7 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 		failures: map[Class]*failureTally{},
 		groups:   map[groupKey]Group{},
 		causes:   map[groupKey]*causeTally{},
-		worst:    shortlist.New(cfg.Worst, compareWorst),
+		worst:    stats.NewShortlist(cfg.Worst, compareWorst),
 	}
 	if h.Trials > 1 {
 		s.trials = &trials{items: map[string]*trialItem{}, runs: map[int]*trialRun{}, scorer: h.Scorer}
@@ -688,7 +687,7 @@ func (s *Summariser) worstItems() []WorstItem {
 	if s.trials == nil {
 		return s.worst.Values()
 	}
-	list := shortlist.New(s.config.Worst, compareWorst)
+	list := stats.NewShortlist(s.config.Worst, compareWorst)
 	for _, item := range s.trials.items {
 		if item.worst != nil {
 			list.Offer(*item.worst)
@@ -790,7 +789,7 @@ func (s *Summariser) groupStats() []GroupStat {
 // summary says what the trials come to; planned is how many there are.
 func (t *trials) summary(planned int, primary string, scores Stats) *Trials {
 	out := &Trials{Count: planned, Items: len(t.items), Runs: []Trial{}, Scores: []Spread{}}
-	flaky := shortlist.New(mostFlaky, compareFlaky)
+	flaky := stats.NewShortlist(mostFlaky, compareFlaky)
 	for id, item := range t.items {
 		if item.outcomes < planned {
 			out.Uneven++

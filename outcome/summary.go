@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/internal/printable"
-	"extraction-experiment/internal/shortlist"
 	"extraction-experiment/internal/stats"
 )
 
@@ -264,7 +263,7 @@ const messageLimit = 1000
 
 type failureTally struct {
 	count int
-	first *shortlist.List[failedAt]
+	first *stats.Shortlist[failedAt]
 }
 
 type failedAt struct {
@@ -276,7 +275,7 @@ type failedAt struct {
 func (s *Summariser) addFailure(o Outcome) {
 	t := s.failures[o.Class]
 	if t == nil {
-		t = &failureTally{first: shortlist.New(s.config.Messages, compareFailed)}
+		t = &failureTally{first: stats.NewShortlist(s.config.Messages, compareFailed)}
 		s.failures[o.Class] = t
 	}
 	t.count++

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"extraction-experiment/extraction"
-	"extraction-experiment/internal/fold"
+	"extraction-experiment/internal/spelling"
 )
 
 // Normalisation says how names are spelled before they are compared.
@@ -43,13 +43,13 @@ func newSpeller(o Options) *speller {
 func (s *speller) text(name string) string {
 	switch s.how {
 	case Lower:
-		name = fold.Space(strings.ToLower(fold.Readable(name)))
+		name = spelling.Space(strings.ToLower(spelling.Readable(name)))
 	case None:
-		if name = fold.Readable(name); strings.TrimSpace(name) == "" {
+		if name = spelling.Readable(name); strings.TrimSpace(name) == "" {
 			name = ""
 		}
 	default:
-		name = fold.Name(name)
+		name = spelling.Name(name)
 	}
 	if s.diacritics {
 		name = dropDiacritics(name)

@@ -10,7 +10,7 @@ import (
 	"extraction-experiment/cmd/internal/settings"
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/nearest"
+	"extraction-experiment/internal/spelling"
 )
 
 // benchAction is what "experiment bench" can be told to do.
@@ -126,5 +126,5 @@ func findBenchAction(word string) (benchAction, error) {
 		}
 		names = append(names, a.name)
 	}
-	return benchAction{}, cli.Usage("there is no action %q of bench%s; there are: %s", word, nearest.Hint(word, names), strings.Join(names, ", "))
+	return benchAction{}, cli.Usage("there is no action %q of bench%s; there are: %s", word, spelling.Hint(word, names), strings.Join(names, ", "))
 }

@@ -43,7 +43,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
-	"extraction-experiment/internal/nearest"
+	"extraction-experiment/internal/spelling"
 	"extraction-experiment/internal/wholefile"
 	"extraction-experiment/outcome"
 )
@@ -354,7 +354,7 @@ func (e *Expected) read(values map[string]json.RawMessage, others ...string) []*
 	known := append([]string{"must_include", "must_include_any", "must_not_include", "require_citation", "weight"}, others...)
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(known, key) {
-			problems = append(problems, &fieldError{excerpt(key, 60), "is no key of a question" + nearest.Hint(key, known)})
+			problems = append(problems, &fieldError{excerpt(key, 60), "is no key of a question" + spelling.Hint(key, known)})
 		}
 	}
 	take := func(field string, to any, want string) {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"extraction-experiment/internal/nearest"
 	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/spelling"
 	"extraction-experiment/pipeline/ground"
 )
 
@@ -366,7 +366,7 @@ func scriptOf(text string) (script map[string]any, problem string) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(script)) {
 		if key != "mode" && !slices.Contains(keys, key) {
-			return script, fmt.Sprintf("%s has no key %q%s", mode, shortened(key), nearest.Hint(key, keys))
+			return script, fmt.Sprintf("%s has no key %q%s", mode, shortened(key), spelling.Hint(key, keys))
 		}
 	}
 	for _, key := range keys {

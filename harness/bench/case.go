@@ -19,8 +19,8 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/nearest"
 	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/spelling"
 	"extraction-experiment/internal/wholefile"
 )
 
@@ -252,7 +252,7 @@ func (f fields) read(c *Case, opt Options) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(f.values)) {
 		if !slices.Contains(known, key) {
-			f.bad("unknown field %q%s", printable.Brief(key, 300), nearest.Hint(key, known))
+			f.bad("unknown field %q%s", printable.Brief(key, 300), spelling.Hint(key, known))
 			delete(f.values, key)
 		}
 	}

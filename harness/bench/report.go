@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/shortlist"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -246,7 +245,7 @@ type measurer struct {
 	categories map[string]*sum
 	errors     map[Code]int
 	failures   map[outcome.Class]FailedCalls
-	causes     *shortlist.List[Cause]
+	causes     *stats.Shortlist[Cause]
 	noted      int // causes
 }
 
@@ -256,7 +255,7 @@ const mostCauses = 100
 func newMeasurer(trials int) *measurer {
 	m := &measurer{
 		trials: make([]trial, trials), cases: map[string]measured{}, categories: map[string]*sum{},
-		errors: map[Code]int{}, failures: map[outcome.Class]FailedCalls{}, causes: shortlist.New(mostCauses, compareCauses),
+		errors: map[Code]int{}, failures: map[outcome.Class]FailedCalls{}, causes: stats.NewShortlist(mostCauses, compareCauses),
 	}
 	for i := range m.trials {
 		m.trials[i].keys = map[string]set{}

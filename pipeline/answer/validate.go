@@ -7,8 +7,7 @@ import (
 	"strings"
 
 	"extraction-experiment/extraction"
-	"extraction-experiment/internal/fold"
-	"extraction-experiment/internal/nearest"
+	"extraction-experiment/internal/spelling"
 )
 
 // maxProblems bounds how many problems one answer is told.
@@ -78,7 +77,7 @@ func (v *validator) entity(i int, e extraction.Entity) {
 		kind = e.Type
 	}
 	for _, name := range append([]string{e.Name}, e.Aliases...) {
-		folded := fold.Name(name)
+		folded := spelling.Name(name)
 		switch kinds, there := v.named[folded]; {
 		case len(kinds) == maxKinds:
 			kinds[0] = "" // any type will do
@@ -118,7 +117,7 @@ func (v *validator) end(name, ref string, at fit, allowed []string) string {
 	case strings.TrimSpace(name) == "":
 		return "is empty"
 	}
-	kinds, there := v.named[fold.Name(name)]
+	kinds, there := v.named[spelling.Name(name)]
 	switch {
 	case !there:
 		return "is the name of no entity: add the entity, or leave the relationship out"
@@ -256,7 +255,7 @@ func (v vocabulary) list(wrong string) string {
 	if len(v.names) > most {
 		text += fmt.Sprintf(" and %d more", len(v.names)-most)
 	}
-	if near := nearest.Word(wrong, v.names); near != "" {
+	if near := spelling.Nearest(wrong, v.names); near != "" {
 		text += fmt.Sprintf(" (did you mean %q?)", near)
 	}
 	return text
@@ -264,4 +263,4 @@ func (v vocabulary) list(wrong string) string {
 
 // foldType makes types equal that differ in case, spaces, hyphens and
 // underscores only, so that "worksFor" is "works_for".
-func foldType(name string) string { return strings.ReplaceAll(fold.Type(name), "_", "") }
+func foldType(name string) string { return strings.ReplaceAll(spelling.Type(name), "_", "") }

@@ -38,8 +38,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/nearest"
 	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/spelling"
 )
 
 // The limits of a template; beyond them it is refused, as a mistake or an attack.
@@ -383,7 +383,7 @@ func missing(what string, names, filled []string) []string {
 			known = "known are " + strings.Join(filled, ", ")
 		}
 		meant := ""
-		if near := nearest.Word(name, filled); near != "" {
+		if near := spelling.Nearest(name, filled); near != "" {
 			meant = fmt.Sprintf(" (did you mean %q?)", near)
 		}
 		problems = append(problems, fmt.Sprintf(what+" is filled by nothing%s: %s", shown(name), meant, known))

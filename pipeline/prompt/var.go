@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"extraction-experiment/extraction"
-	"extraction-experiment/internal/nearest"
+	"extraction-experiment/internal/spelling"
 	"extraction-experiment/outcome"
 )
 
@@ -131,7 +131,7 @@ func has(key string, object map[string]json.RawMessage) string {
 		return ", which is empty"
 	}
 	meant := ""
-	if near := nearest.Word(key, keys); near != "" {
+	if near := spelling.Nearest(key, keys); near != "" {
 		meant = fmt.Sprintf("; did you mean %q?", shown(near))
 	}
 	const most = 20

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"extraction-experiment/internal/nearest"
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/secret"
+	"extraction-experiment/internal/spelling"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider/baseline"
 	"extraction-experiment/pipeline/provider/gemini"
@@ -261,7 +261,7 @@ func unknown(spec string) *UnknownError {
 		e.Known, names = append(e.Known, r.form), append(names, r.name)
 	}
 	kind, _, _ := strings.Cut(strings.TrimSpace(spec), "/")
-	e.Nearest = nearest.Word(kind, names)
+	e.Nearest = spelling.Nearest(kind, names)
 	return e
 }
 

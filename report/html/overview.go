@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"extraction-experiment/internal/fold"
 	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/spelling"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/scoring"
@@ -316,10 +316,10 @@ func (c *confusion) addAll(rows []itemRow, relationships bool) {
 	for _, r := range rows {
 		expected, extracted := nowhere, nowhere
 		if r.Expected != nil {
-			expected = fold.Type(r.Expected.Type)
+			expected = spelling.Type(r.Expected.Type)
 		}
 		if r.Extracted != nil {
-			extracted = fold.Type(r.Extracted.Type)
+			extracted = spelling.Type(r.Extracted.Type)
 		}
 		switch {
 		case expected == nowhere && extracted == nowhere: // a place that is none

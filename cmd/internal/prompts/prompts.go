@@ -16,8 +16,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/nearest"
 	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/spelling"
 	"extraction-experiment/langfuse"
 )
 
@@ -123,7 +123,7 @@ func noSuchPrompt(ctx context.Context, client *langfuse.Client, name string) err
 		more = " and others, which experiment prompts lists"
 	}
 	return cli.Usage("there is no prompt %q%s (there are: %s%s)", name,
-		nearest.Hint(name, names), printable.Line(strings.Join(names[:min(len(names), shownNames)], ", ")), more)
+		spelling.Hint(name, names), printable.Line(strings.Join(names[:min(len(names), shownNames)], ", ")), more)
 }
 
 // Get returns one version, references to other prompts filled in as a model would get

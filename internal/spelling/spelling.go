@@ -1,12 +1,15 @@
-// Package fold spells names and types in the form in which they are compared.
-// Both functions read a byte that is not UTF-8 as U+FFFD, as JSON readers do.
-package fold
+// Package spelling knows when two spellings mean one thing: it folds names and types
+// into the form in which they are compared, and finds the word that a mistyped one was
+// meant to be. What folds reads a byte that is not UTF-8 as U+FFFD, as JSON readers do.
+package spelling
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/agnivade/levenshtein"
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 )
@@ -69,4 +72,44 @@ func lowerASCII(s string) (string, bool) {
 func isSeparator(r rune) bool {
 	// U+2010 is what NFKC makes of the no-break hyphen.
 	return r == '-' || r == '_' || r == '\u2010' || unicode.IsSpace(r)
+}
+
+// longest is the longest word that is looked at: nobody mistypes more, and it
+// keeps hostile words cheap.
+const longest = 64
+
+// Nearest returns the candidate with the fewest edits, in any case; "" if none is
+// near: one edit is allowed for up to 3 letters, two for up to 7, else three.
+// Two letters that changed places are two edits. Ties go to the first in the
+// alphabet.
+func Nearest(word string, candidates []string) string {
+	if len(word) > longest {
+		return ""
+	}
+	best, edits := "", 0
+	for _, c := range slices.Sorted(slices.Values(candidates)) {
+		d := levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(c))
+		if d <= allowed(c) && (best == "" || d < edits) {
+			best, edits = c, d
+		}
+	}
+	return best
+}
+
+func allowed(word string) int {
+	switch {
+	case len(word) <= 3:
+		return 1
+	case len(word) <= 7:
+		return 2
+	}
+	return 3
+}
+
+// Hint returns `; did you mean "x"?`, or nothing where no candidate is near.
+func Hint(word string, candidates []string) string {
+	if near := Nearest(word, candidates); near != "" && near != word {
+		return `; did you mean "` + near + `"?`
+	}
+	return ""
 }

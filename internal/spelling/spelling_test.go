@@ -1,6 +1,9 @@
-package fold
+package spelling
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestName(t *testing.T) {
 	for in, want := range map[string]string{
@@ -44,4 +47,26 @@ func FuzzName(f *testing.F) {
 			t.Errorf("Type(%q) = %q, and again %q", s, once, Type(once))
 		}
 	})
+}
+
+func TestNearest(t *testing.T) {
+	commands := []string{"run", "runs", "score", "show", "serve", "concurrency"}
+	for word, want := range map[string]string{
+		"rnus": "runs", "scor": "score", "serv": "serve", "showw": "show", "runss": "runs", "Score": "score",
+		"concurency": "concurrency", "concurr": "", "xyzzy": "", "verylongword": "", "": "",
+		strings.Repeat("run", 30): "",
+	} {
+		if got := Nearest(word, commands); got != want {
+			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
+		}
+	}
+}
+
+func TestHint(t *testing.T) {
+	if got, want := Hint("shw", []string{"show"}), `; did you mean "show"?`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := Hint("show", []string{"show"}) + Hint("x", []string{"show"}); got != "" {
+		t.Errorf("got %q", got)
+	}
 }

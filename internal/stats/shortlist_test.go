@@ -1,4 +1,4 @@
-package shortlist
+package stats
 
 import (
 	"cmp"
@@ -8,12 +8,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestList: what is kept is the beginning of all that was offered, sorted.
-func TestList(t *testing.T) {
+// TestShortlist: what is kept is the beginning of all that was offered, sorted.
+func TestShortlist(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOf(rapid.IntRange(-9, 9)).Draw(t, "values")
 		limit := rapid.IntRange(-1, 6).Draw(t, "limit")
-		l := New(limit, cmp.Compare[int])
+		l := NewShortlist(limit, cmp.Compare[int])
 		for _, v := range values {
 			l.Offer(v)
 		}
@@ -25,9 +25,9 @@ func TestList(t *testing.T) {
 	})
 }
 
-// TestList_values: what is done with the values changes no list.
-func TestList_values(t *testing.T) {
-	l := New(2, cmp.Compare[int])
+// TestShortlist_values: what is done with the values changes no list.
+func TestShortlist_values(t *testing.T) {
+	l := NewShortlist(2, cmp.Compare[int])
 	l.Offer(2)
 	l.Values()[0] = 7
 	if l.Offer(1); !slices.Equal(l.Values(), []int{1, 2}) {

@@ -4,10 +4,10 @@ FUZZTIME ?= 30s
 
 .DEFAULT_GOAL := help
 
-.PHONY: help build test check race fuzz bench producers docs pictures
+.PHONY: help build test check check-all race fuzz bench producers docs pictures
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/experiment and bin/seed
 	$(GO) build -o bin/ ./cmd/...
@@ -21,6 +21,9 @@ check: ## format, vet for three systems, and the tests with the race detector
 	GOOS=darwin $(GO) vet ./...
 	GOOS=windows $(GO) vet ./...
 	$(GO) test -race ./...
+
+check-all: ## everything that CI runs, whole: an hour and more
+	CHECK=all .ci/run
 
 race: ## the tests with the race detector
 	$(GO) test -race ./...

@@ -153,7 +153,7 @@ func (e *execution) reserve(ctx context.Context) error {
 	}
 	var begun sync.WaitGroup
 	if pinned, ok := e.source.(*tracking.Dataset); ok {
-		begun.Go(func() { pinned.Begin(ctx, e.cfg.Filter.Limit) })
+		begun.Go(func() { pinned.Begin(ctx) })
 	}
 	err := e.nameIsFree(ctx)
 	begun.Wait()

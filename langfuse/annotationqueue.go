@@ -25,8 +25,6 @@ const (
 
 	ObjectTrace       = "TRACE"
 	ObjectObservation = "OBSERVATION"
-	ObjectSession     = "SESSION"
-	ObjectPrompt      = "PROMPT" // of comments only
 )
 
 // QueueItem is one entry of an annotation queue. Who judged it is not known; of
@@ -84,29 +82,4 @@ func (c *Client) ListQueueItems(ctx context.Context, queueID, status string) ite
 	query := url.Values{}
 	setText(query, "status", status)
 	return listPages[QueueItem](ctx, c, "annotation-queues/"+url.PathEscape(queueID)+"/items", query, maxPageLimit)
-}
-
-// Comment is what a person or program wrote about an object.
-type Comment struct {
-	ID           string    `json:"id"`
-	ObjectType   string    `json:"objectType"`
-	ObjectID     string    `json:"objectId"`
-	Content      string    `json:"content"`
-	AuthorUserID string    `json:"authorUserId"`
-	CreatedAt    time.Time `json:"createdAt"`
-}
-
-// ListComments yields the comments on objects of a type, or with an id on one
-// object; with neither all. Works on all servers. Retried; the first error ends
-// the iteration.
-//
-// API: GET /api/public/comments
-func (c *Client) ListComments(ctx context.Context, objectType, objectID string) iter.Seq2[Comment, error] {
-	if objectID != "" && objectType == "" {
-		return failing[Comment](errors.New("langfuse: listing the comments on an object needs its type"))
-	}
-	query := url.Values{}
-	setText(query, "objectType", objectType)
-	setText(query, "objectId", objectID)
-	return listPages[Comment](ctx, c, "comments", query, maxPageLimit)
 }

@@ -197,12 +197,9 @@ func TestCapabilitiesByVersion(t *testing.T) {
 func TestLinks(t *testing.T) {
 	const base = "https://host/sub/"
 	for got, want := range map[string]string{
-		TraceURL(base, "p1", "t1"):               "https://host/sub/project/p1/traces/t1",
 		RunURL(base, "p1", "d1", "r1"):           "https://host/sub/project/p1/datasets/d1/runs/r1",
 		CompareURL(base, "p1", "d1", "r2", "r1"): "https://host/sub/project/p1/datasets/d1/compare?runs=r2&runs=r1",
 		ExperimentsURL(base, "p1"):               "https://host/sub/project/p1/experiments",
-		PromptURL(base, "p1", "a b/c", 3):        "https://host/sub/project/p1/prompts/a%20b%2Fc?version=3",
-		PromptURL(base, "p1", "x", 0):            "https://host/sub/project/p1/prompts/x",
 	} {
 		if got != want {
 			t.Errorf("%s, want %s", got, want)

@@ -82,30 +82,18 @@ type Client struct {
 	jitter        func() float64
 	paused        func(error, time.Time)
 	redact        func(string) string // replaces every key in a text by "***"
-	met           *atomic.Bool        // the server has given a proper answer
+	reached       *atomic.Bool        // the server has given a proper answer
 }
 
-// ConfigError holds every problem of a Config that New refused.
-type ConfigError struct{ Err error }
-
-// Error lists the problems; no key is ever part of it.
-func (e *ConfigError) Error() string { return "langfuse: configuration: " + e.Err.Error() }
-
-// Unwrap returns the joined problems.
-func (e *ConfigError) Unwrap() error { return e.Err }
-
-// ExitCode returns 64: the configuration is at fault.
-func (*ConfigError) ExitCode() int { return 64 }
-
-// New returns a client, or a *ConfigError with all problems of the
+// New returns a client, or a *UsageError with all problems of the
 // configuration. It sends nothing: use Probe to see whether the server answers.
 func New(config Config) (*Client, error) {
 	if err := config.validate(); err != nil {
-		return nil, &ConfigError{Err: err}
+		return nil, &UsageError{fmt.Errorf("langfuse: configuration: %w", err)}
 	}
 	base, err := parseBaseURL(config.BaseURL)
 	if err != nil {
-		return nil, &ConfigError{Err: err}
+		return nil, &UsageError{fmt.Errorf("langfuse: configuration: %w", err)}
 	}
 	jitter := config.Jitter
 	if jitter == nil {
@@ -128,7 +116,7 @@ func New(config Config) (*Client, error) {
 		jitter:        jitter,
 		paused:        paused,
 		redact:        newRedactor(config.PublicKey, config.SecretKey.Reveal()),
-		met:           new(atomic.Bool),
+		reached:       new(atomic.Bool),
 	}, nil
 }
 
@@ -334,19 +322,6 @@ const (
 	EnvHost = "LANGFUSE_HOST"
 )
 
-// EnvError says that only some of the LANGFUSE_* variables are set.
-type EnvError struct {
-	// Set and Missing name variables, never their values.
-	Set, Missing []string
-}
-
-// Error names what is set and what is missing.
-func (e *EnvError) Error() string {
-	missing := strings.Join(e.Missing, " and ")
-	return fmt.Sprintf("%s %s set but %s %s not: set %s too, or unset all LANGFUSE_* variables",
-		strings.Join(e.Set, " and "), verb(e.Set), missing, verb(e.Missing), missing)
-}
-
 func verb(names []string) string {
 	if len(names) == 1 {
 		return "is"
@@ -354,16 +329,13 @@ func verb(names []string) string {
 	return "are"
 }
 
-// ExitCode returns 64: the command was started with an incomplete environment.
-func (*EnvError) ExitCode() int { return 64 }
-
 // ConfigFromEnv reads the keys and the address through lookup, usually
 // os.LookupEnv. Surrounding white space does not count, and a blank variable
 // counts as not set.
 //
 // With none of the variables set it returns false and no error. With both keys
 // set it returns true; without an address BaseURL is DefaultBaseURL. Anything
-// between is an *EnvError.
+// between is a *UsageError.
 func ConfigFromEnv(lookup func(string) (string, bool)) (Config, bool, error) {
 	read := func(name string) string {
 		value, _ := lookup(name)
@@ -392,7 +364,9 @@ func ConfigFromEnv(lookup func(string) (string, bool)) (Config, bool, error) {
 		return Config{}, false, nil
 	}
 	if len(missing) > 0 {
-		return Config{}, false, &EnvError{Set: set, Missing: missing}
+		rest := strings.Join(missing, " and ")
+		return Config{}, false, &UsageError{fmt.Errorf("%s %s set but %s %s not: set %s too, or unset all LANGFUSE_* variables",
+			strings.Join(set, " and "), verb(set), rest, verb(missing), rest)}
 	}
 	if config.BaseURL == "" {
 		config.BaseURL = DefaultBaseURL

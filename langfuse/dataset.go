@@ -138,10 +138,10 @@ type DatasetItemUpsert struct {
 // DatasetItemsQuery selects the items that ListDatasetItems yields.
 type DatasetItemsQuery struct {
 	DatasetName string
-	// Version pins all pages to the dataset as it was at one instant. Its Time is
-	// required: pages that are not pinned lose and repeat items while someone
+	// Version pins all pages to the dataset as it was at one instant of the server's clock
+	// (see CurrentDatasetVersion), to the millisecond. It is required: pages that are not pinned lose and repeat items while someone
 	// writes. Servers before 3.150.1 do not know it (Capabilities.DatasetVersions).
-	Version DatasetVersion
+	Version time.Time
 	// Limit is the number of items of a page, at most 100; 0 is 64. Pages whose
 	// answer is larger than the client's cap are asked for again in halves.
 	Limit int
@@ -171,28 +171,26 @@ func (c *Client) ListDatasetItems(ctx context.Context, q DatasetItemsQuery) iter
 	}
 }
 
-// DatasetItems is a list of items whose first pages are here already. It may be read
-// more than once, and holds those pages as long as it lives.
+// DatasetItems is a list of items whose first page is here already. It may be read
+// more than once, and holds that page as long as it lives.
 type DatasetItems struct {
 	dataset string
 	list    *listing[DatasetItem]
 }
 
 // BeginDatasetItems is ListDatasetItems for those who can do something else while
-// the first pages are on their way: one, or those of Version.Items, at most 32 or
-// about 8 MiB. Retried; errors: those of ListDatasetItems.
+// the first page is on its way. Retried; errors: those of ListDatasetItems.
 //
 // API: GET /api/public/dataset-items
 func (c *Client) BeginDatasetItems(ctx context.Context, q DatasetItemsQuery) (*DatasetItems, error) {
-	if q.DatasetName == "" || q.Version.Time.IsZero() {
+	if q.DatasetName == "" || q.Version.IsZero() {
 		return nil, errors.New("langfuse: listing dataset items needs the dataset's name and a version")
 	}
 	query := url.Values{"datasetName": {q.DatasetName}}
-	setTime(query, "version", q.Version.Time)
+	setTime(query, "version", q.Version)
 	setText(query, "sourceTraceId", q.SourceTraceID)
 	list := &listing[DatasetItem]{
 		client: c, path: "dataset-items", query: query, limit: q.Limit, size: DatasetItem.size,
-		expected: q.Version.Items, each: q.Version.ItemBytes,
 	}
 	if err := list.begin(ctx); err != nil {
 		return nil, fmt.Errorf("items of dataset %q: %w", q.DatasetName, err)
@@ -229,14 +227,14 @@ func (c *Client) GetDatasetItem(ctx context.Context, id string) (DatasetItem, er
 	return item, nil
 }
 
-// MaxItemBytes is the largest body that servers take for a dataset item.
-const MaxItemBytes = 4.5 * 1024 * 1024
+// maxItemBytes is the largest body that servers take for a dataset item.
+const maxItemBytes = 4.5 * 1024 * 1024
 
 // UpsertDatasetItem creates the item, or merges into the one of the same id,
 // and returns what is stored. Every call writes a new version of the item, even
 // an unchanged one: compare first. Retried, a conflict with another writer
 // included; safe to repeat. Errors: ErrNotFound (unknown dataset), ErrConflict
-// (the id belongs to another dataset), *ItemSizeError (over MaxItemBytes; nothing
+// (the id belongs to another dataset), ErrTooLarge (over maxItemBytes; nothing
 // is sent), *APIError.
 //
 // API: POST /api/public/dataset-items
@@ -248,8 +246,10 @@ func (c *Client) UpsertDatasetItem(ctx context.Context, item DatasetItemUpsert) 
 	if err != nil {
 		return DatasetItem{}, fmt.Errorf("dataset item %q of %q: %w", item.ID, item.DatasetName, err)
 	}
-	if len(body) > MaxItemBytes {
-		return DatasetItem{}, &ItemSizeError{Dataset: item.DatasetName, ID: item.ID, Bytes: len(body)}
+	if len(body) > maxItemBytes {
+		const mb = 1 << 20
+		return DatasetItem{}, &UsageError{fmt.Errorf("langfuse: item %q of dataset %q is %w: %.1f MB, and Langfuse takes %.1f MB at most: shorten its document or leave it out",
+			cutText(item.ID, 80), cutText(item.DatasetName, 80), ErrTooLarge, float64(len(body))/mb, maxItemBytes/mb)}
 	}
 	var stored DatasetItem
 	if err := c.doJSON(ctx, request{method: http.MethodPost, path: "dataset-items", body: body}, &stored); err != nil {
@@ -267,31 +267,6 @@ func (c *Client) SetDatasetItemStatus(ctx context.Context, datasetName, id strin
 	return c.UpsertDatasetItem(ctx, DatasetItemUpsert{DatasetName: datasetName, ID: id, Status: status})
 }
 
-// DeleteDatasetItem deletes an item; listings pinned to an earlier version keep
-// it. Retried, so that ErrNotFound may also mean that an earlier attempt did it.
-//
-// API: DELETE /api/public/dataset-items/{id}
-func (c *Client) DeleteDatasetItem(ctx context.Context, id string) error {
-	r := request{method: http.MethodDelete, path: "dataset-items/" + url.PathEscape(id)}
-	if _, err := c.do(ctx, r); err != nil {
-		return fmt.Errorf("dataset item %q: %w", id, err)
-	}
-	return nil
-}
-
-// DatasetVersion is a dataset as it is at one instant.
-type DatasetVersion struct {
-	// Time pins listings to that instant. It is of the server's clock (see
-	// Health.Time), to the millisecond.
-	Time time.Time
-	// Items is how many items are expected, so that no page has to be read to learn
-	// how many there are. A wrong number costs time, and so does 0, which is none
-	// known.
-	Items int
-	// ItemBytes is about the size of one of them; 0 where Items is.
-	ItemBytes int
-}
-
 // CurrentDatasetVersion returns the version to pin listings of a dataset to that
 // holds what is in it now: an instant of the server's clock, or the time of the
 // newest item where that clock is behind it (a proxy may set an old Date). It
@@ -299,7 +274,7 @@ type DatasetVersion struct {
 // of GetHealth and ListDatasetItems, ErrNotFound among them.
 //
 // API: GET /api/public/health, GET /api/public/dataset-items
-func (c *Client) CurrentDatasetVersion(ctx context.Context, name string) (DatasetVersion, error) {
+func (c *Client) CurrentDatasetVersion(ctx context.Context, name string) (time.Time, error) {
 	var newest numberedPage[DatasetItem]
 	var unlisted error
 	var asked sync.WaitGroup
@@ -309,26 +284,21 @@ func (c *Client) CurrentDatasetVersion(ctx context.Context, name string) (Datase
 	after := time.Now()
 	asked.Wait()
 	if err := cmp.Or(err, unlisted); err != nil {
-		return DatasetVersion{}, err
+		return time.Time{}, err
 	}
 	now, wait := serverNow(health.Time, before, after)
 	select {
 	case <-time.After(wait):
 	case <-ctx.Done():
-		return DatasetVersion{}, ctx.Err()
+		return time.Time{}, ctx.Err()
 	}
-	v := DatasetVersion{Time: now.UTC()}
-	if len(newest.Data) == 0 {
-		return v, nil
+	if len(newest.Data) > 0 && newest.Data[0].CreatedAt.After(now) {
+		now = newest.Data[0].CreatedAt
 	}
-	if created := newest.Data[0].CreatedAt; created.After(now) {
-		v.Time = created.UTC()
-	}
-	v.Items, v.ItemBytes = int(newest.Meta.TotalPages), newest.Data[0].size()
-	return v, nil
+	return now.UTC(), nil
 }
 
-// newestItem returns a page of the newest item; its pages are the items. A version
+// newestItem returns a page of the newest item. A version
 // in the future gives the items as they are, the newest first.
 func (c *Client) newestItem(ctx context.Context, name string) (numberedPage[DatasetItem], error) {
 	query := url.Values{"datasetName": {name}}
@@ -352,21 +322,3 @@ func serverNow(server, before, after time.Time) (now time.Time, wait time.Durati
 	}
 	return server.Add(time.Second).UTC(), time.Second
 }
-
-// ItemSizeError says that a dataset item is larger than servers take.
-type ItemSizeError struct {
-	Dataset, ID string
-	Bytes       int // of the request
-}
-
-// Error names the item, its size and the limit.
-func (e *ItemSizeError) Error() string {
-	return fmt.Sprintf("langfuse: item %q of dataset %q is %.1f MB, and Langfuse takes %.1f MB at most: shorten its document or leave it out",
-		cutText(e.ID, 80), cutText(e.Dataset, 80), float64(e.Bytes)/(1<<20), float64(MaxItemBytes)/(1<<20))
-}
-
-// Is reports whether the target is ErrTooLarge.
-func (*ItemSizeError) Is(target error) bool { return target == ErrTooLarge }
-
-// ExitCode returns 64: the item is at fault.
-func (*ItemSizeError) ExitCode() int { return 64 }

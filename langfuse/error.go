@@ -116,6 +116,19 @@ func (e *ConnectionError) Unwrap() error { return e.Err }
 // ExitCode returns 69: the server cannot be reached.
 func (*ConnectionError) ExitCode() int { return 69 }
 
+// UsageError says that what the caller gave cannot work: the configuration, the
+// environment, a mode, a name or an item.
+type UsageError struct{ Err error }
+
+// Error says what is wrong; no key is ever part of it.
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the problem.
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// ExitCode returns 64: the caller is at fault.
+func (*UsageError) ExitCode() int { return 64 }
+
 // withAttempts notes on the error how often the request was sent.
 func withAttempts(err error, attempts int) error {
 	var api *APIError

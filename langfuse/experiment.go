@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"iter"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -79,15 +78,11 @@ type Experiment struct {
 	Scores []Score `json:"scores"`
 }
 
-// ExperimentsQuery selects experiments; empty fields select all. Names are
-// found reliably only without commas and leading spaces: select by id.
+// ExperimentsQuery selects experiments; empty fields select all.
 type ExperimentsQuery struct {
-	From     time.Time // required: of the spans' start
-	To       time.Time
-	IDs      []string
-	Names    []string
-	Datasets []string // ids
-	Limit    int      // of a page, at most 100; 0 is 64
+	From  time.Time // required: of the spans' start
+	IDs   []string
+	Limit int // of a page, at most 100; 0 is 64
 }
 
 // ListExperiments yields experiments with metadata and run scores, the latest
@@ -101,10 +96,7 @@ func (c *Client) ListExperiments(ctx context.Context, q ExperimentsQuery) iter.S
 	}
 	query := url.Values{"fields": {"core,metadata,scores"}}
 	setTime(query, "fromStartTime", q.From)
-	setTime(query, "toStartTime", q.To)
 	setList(query, "id", q.IDs)
-	setList(query, "name", q.Names)
-	setList(query, "datasetId", q.Datasets)
 	return listCursor[Experiment](ctx, c, "experiments", query, q.Limit, maxPageLimit)
 }
 
@@ -136,9 +128,7 @@ type ExperimentItem struct {
 // ExperimentItemsQuery selects items of experiments; empty fields select all.
 type ExperimentItemsQuery struct {
 	From          time.Time // required: of the spans' start
-	To            time.Time
 	ExperimentIDs []string
-	ItemIDs       []string // of the dataset
 	// IO adds input, output and expected output, which may be large.
 	IO    bool
 	Limit int // of a page, at most 100; 0 is 64
@@ -160,9 +150,7 @@ func (c *Client) ListExperimentItems(ctx context.Context, q ExperimentItemsQuery
 	}
 	query := url.Values{"fields": {fields}}
 	setTime(query, "fromStartTime", q.From)
-	setTime(query, "toStartTime", q.To)
 	setList(query, "experimentId", q.ExperimentIDs)
-	setList(query, "experimentItemId", q.ItemIDs)
 	return listCursor[ExperimentItem](ctx, c, "experiment-items", query, q.Limit, maxPageLimit)
 }
 
@@ -186,11 +174,6 @@ func DecodeIO(raw json.RawMessage) json.RawMessage {
 // server's address (Client.BaseURL), its sub-path included; the rest are ids,
 // not names. All forms but ExperimentsURL exist on v3 and on v4.
 
-// TraceURL returns the page of a trace.
-func TraceURL(base, projectID, traceID string) string {
-	return pageURL(base, projectID, "traces", traceID)
-}
-
 // RunURL returns the page of one run; v4 redirects it to the experiment's
 // results.
 func RunURL(base, projectID, datasetID, runID string) string {
@@ -207,16 +190,6 @@ func CompareURL(base, projectID, datasetID string, runIDs ...string) string {
 // v4 has.
 func ExperimentsURL(base, projectID string) string {
 	return pageURL(base, projectID, "experiments")
-}
-
-// PromptURL returns the page of one version of a prompt, or with version 0 of
-// the prompt.
-func PromptURL(base, projectID, name string, version int) string {
-	address := pageURL(base, projectID, "prompts", name)
-	if version > 0 {
-		address += "?version=" + strconv.Itoa(version)
-	}
-	return address
 }
 
 // pageURL joins escaped segments below the project.

@@ -65,7 +65,7 @@ func TestExperimentIDOfWhatTheServerSees(t *testing.T) {
 func TestListExperiments(t *testing.T) {
 	client, record := serve(t, answers(t, "experiments.json"))
 	n := 0
-	for e, err := range client.ListExperiments(t.Context(), ExperimentsQuery{From: testVersion, IDs: []string{"x", "y"}, Datasets: []string{"d1"}}) {
+	for e, err := range client.ListExperiments(t.Context(), ExperimentsQuery{From: testVersion, IDs: []string{"x", "y"}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestListExperiments(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
-	want := "/api/public/experiments?datasetId=d1&fields=core%2Cmetadata%2Cscores&fromStartTime=2026-11-21T02%3A00%3A00.123Z&id=x%2Cy&limit=64"
+	want := "/api/public/experiments?fields=core%2Cmetadata%2Cscores&fromStartTime=2026-11-21T02%3A00%3A00.123Z&id=x%2Cy&limit=64"
 	if got := record.seen()[0].uri; n != 1 || got != want {
 		t.Errorf("%d, asked\n%s, want\n%s", n, got, want)
 	}
@@ -123,7 +123,7 @@ func TestListObservations(t *testing.T) {
 	if o := seen[1]; o.ModelName() != "gpt-x" || o.UsageDetails["input"] != 812 || o.UsageDetails["output"] != 64 || o.TotalCost != 0.0031 || o.PromptVersion != 7 || o.Tags[0] != "validated" {
 		t.Errorf("%+v", o)
 	}
-	want := "/api/public/v2/observations?expandMetadata=k&fields=core%2Cio%2Cusage&filter=%5B%7B%22column%22%3A%22tags%22%2C%22operator%22%3A%22any+of%22%2C%22type%22%3A%22arrayOptions%22%2C%22value%22%3A%5B%22validated%22%2C%22x%22%5D%7D%5D&fromStartTime=2026-11-21T02%3A00%3A00.123Z&isRootObservation=true&limit=64"
+	want := "/api/public/v2/observations?expandMetadata=k&fields=core%2Cio%2Cusage&filter=%5B%7B%22column%22%3A%22tags%22%2C%22operator%22%3A%22all+of%22%2C%22type%22%3A%22arrayOptions%22%2C%22value%22%3A%5B%22validated%22%2C%22x%22%5D%7D%5D&fromStartTime=2026-11-21T02%3A00%3A00.123Z&isRootObservation=true&limit=64"
 	if got := record.seen()[0].uri; got != want {
 		t.Errorf("asked\n%s, want\n%s", got, want)
 	}

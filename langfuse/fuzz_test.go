@@ -76,7 +76,6 @@ func FuzzReadAnswers(f *testing.F) {
 			}
 			if prompt, ok := into.(*Prompt); ok {
 				_, _ = prompt.Text()
-				_, _ = prompt.Messages()
 			}
 		}
 	})

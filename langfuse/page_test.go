@@ -50,7 +50,7 @@ func TestPagesShrinkAndLoseNothing(t *testing.T) {
 		limit := rapid.IntRange(0, 100).Draw(t, "limit")
 		big := rapid.IntRange(0, n).Draw(t, "big")
 		fit := rapid.IntRange(1, 120).Draw(t, "fit")
-		version := DatasetVersion{Time: testVersion, Items: rapid.IntRange(0, 500).Draw(t, "expected"), ItemBytes: rapid.IntRange(0, 1<<20).Draw(t, "each")}
+		version := testVersion
 		client, err := New(Config{
 			BaseURL: "http://langfuse.test", PublicKey: testPublic, SecretKey: NewSecret(testSecret), MaxAttempts: 1,
 			HTTPClient: &http.Client{Transport: inProcess{pagedItems(n, big, fit)}},
@@ -77,7 +77,7 @@ func TestPagesShrinkAndLoseNothing(t *testing.T) {
 func TestOneItemThatIsTooLargeEndsTheList(t *testing.T) {
 	client, _ := serve(t, pagedItems(3, 0, 0))
 	n := 0
-	for _, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "docs", Version: DatasetVersion{Time: testVersion}}) {
+	for _, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "docs", Version: testVersion}) {
 		n++
 		if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), `"docs"`) {
 			t.Errorf("error %v", err)
@@ -91,7 +91,7 @@ func TestOneItemThatIsTooLargeEndsTheList(t *testing.T) {
 func TestListDatasetItems(t *testing.T) {
 	client, record := serve(t, answers(t, "dataset_items.json"))
 	var items []DatasetItem
-	for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "a/b c%", Version: DatasetVersion{Time: testVersion}, SourceTraceID: "t"}) {
+	for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "a/b c%", Version: testVersion, SourceTraceID: "t"}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +110,7 @@ func TestListDatasetItems(t *testing.T) {
 func TestListsThatAskForTheImpossible(t *testing.T) {
 	client, record := serve(t, answers(t, "dataset_items.json"))
 	var errs []error
-	for _, q := range []DatasetItemsQuery{{DatasetName: "d"}, {Version: DatasetVersion{Time: testVersion}}, {DatasetName: "d", Version: DatasetVersion{Time: testVersion}, Limit: 101}, {DatasetName: "d", Version: DatasetVersion{Time: testVersion}, Limit: -1}} {
+	for _, q := range []DatasetItemsQuery{{DatasetName: "d"}, {Version: testVersion}, {DatasetName: "d", Version: testVersion, Limit: 101}, {DatasetName: "d", Version: testVersion, Limit: -1}} {
 		for _, err := range client.ListDatasetItems(t.Context(), q) {
 			errs = append(errs, err)
 		}
@@ -128,7 +128,7 @@ func TestListsThatAskForTheImpossible(t *testing.T) {
 
 func TestIterationStopsWhereTheCallerStops(t *testing.T) {
 	client, record := serve(t, pagedItems(30, 30, 0))
-	for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "d", Version: DatasetVersion{Time: testVersion}, Limit: 10}) {
+	for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "d", Version: testVersion, Limit: 10}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +170,7 @@ func TestPagesAhead(t *testing.T) {
 				_ = json.NewEncoder(w).Encode(map[string]any{"data": []DatasetItem{item}, "meta": map[string]any{"totalPages": pages}})
 			})
 			var got []string
-			for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "d", Version: DatasetVersion{Time: testVersion}, Limit: 1}) {
+			for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "d", Version: testVersion, Limit: 1}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -181,69 +181,6 @@ func TestPagesAhead(t *testing.T) {
 			}
 			if large := name == "large"; large != (most.Load() == 1) {
 				t.Errorf("%d requests at once", most.Load())
-			}
-		})
-	}
-}
-
-// TestPagesExpected: pages that are expected are asked for with the first, as many as
-// may be in memory; if the first fails it is not waited for the others.
-func TestPagesExpected(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		version DatasetVersion
-		fails   bool
-		want    int64
-	}{
-		{name: "all", version: DatasetVersion{Items: 95, ItemBytes: 600}, want: 10},
-		{name: "at most", version: DatasetVersion{Items: 1000, ItemBytes: 600}, want: maxPagesAhead},
-		{name: "large", version: DatasetVersion{Items: 1000, ItemBytes: maxBytesAhead / 40}, want: 4},
-		{name: "larger than that", version: DatasetVersion{Items: 1000, ItemBytes: maxBytesAhead}, want: 1},
-		{name: "unknown", want: 1},
-		{name: "the first fails", version: DatasetVersion{Items: 95, ItemBytes: 600}, fails: true, want: 10},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			var asked atomic.Int64
-			together := make(chan struct{})
-			inner := pagedItems(95, 95, 0)
-			client, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				if asked.Add(1) == c.want {
-					close(together)
-				}
-				select {
-				case <-together:
-				case <-time.After(10 * time.Second):
-					t.Errorf("%d requests at once, want %d", asked.Load(), c.want)
-				}
-				switch {
-				case c.fails && r.FormValue("page") == "1":
-					w.WriteHeader(http.StatusNotFound)
-				case c.fails:
-					<-r.Context().Done()
-				default:
-					inner(w, r)
-				}
-			})
-			c.version.Time = testVersion
-			list, err := client.BeginDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "d", Version: c.version, Limit: 10})
-			if n := asked.Load(); n != c.want {
-				t.Errorf("%d requests, want %d", n, c.want)
-			}
-			if c.fails != (err != nil) {
-				t.Fatal(err)
-			}
-			if c.fails {
-				return
-			}
-			next := 0
-			for item, err := range list.All(t.Context()) {
-				if err != nil || item.ID != strconv.Itoa(next) {
-					t.Fatalf("item %s in place %d: %v", item.ID, next, err)
-				}
-				next++
-			}
-			if next != 95 {
-				t.Errorf("%d items", next)
 			}
 		})
 	}
@@ -270,7 +207,7 @@ func TestCursors(t *testing.T) {
 	client, record := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(pages[r.FormValue("cursor")]))
 	})
-	scores := client.ListScores(t.Context(), ScoresQuery{Names: []string{"f1", "p"}, Type: ScoreBoolean, Value: "true", From: testVersion, Limit: 2})
+	scores := client.ListScores(t.Context(), ScoresQuery{Names: []string{"f1", "p"}, Limit: 2})
 	for range 2 { // an iterator may be used again
 		var ids []string
 		for score, err := range scores {
@@ -283,7 +220,7 @@ func TestCursors(t *testing.T) {
 			t.Errorf("ids %v", ids)
 		}
 	}
-	want := "/api/public/v3/scores?cursor=x1&dataType=BOOLEAN&fields=details%2Csubject%2Cannotation&fromTimestamp=2026-11-21T02%3A00%3A00.123Z&limit=2&name=f1%2Cp&value=true"
+	want := "/api/public/v3/scores?cursor=x1&fields=details%2Csubject%2Cannotation&limit=2&name=f1%2Cp"
 	if got := record.seen()[1].uri; got != want {
 		t.Errorf("asked\n%s, want\n%s", got, want)
 	}
@@ -335,7 +272,7 @@ func BenchmarkListDatasetItems(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		for _, err := range client.ListDatasetItems(b.Context(), DatasetItemsQuery{DatasetName: "d", Version: DatasetVersion{Time: testVersion}, Limit: 100}) {
+		for _, err := range client.ListDatasetItems(b.Context(), DatasetItemsQuery{DatasetName: "d", Version: testVersion, Limit: 100}) {
 			if err != nil {
 				b.Fatal(fmt.Errorf("listing: %w", err))
 			}

@@ -58,18 +58,6 @@ func (p Prompt) Text() (string, error) {
 	return text, nil
 }
 
-// Messages returns the messages of a chat prompt.
-func (p Prompt) Messages() ([]PromptMessage, error) {
-	var messages []PromptMessage
-	if p.Type != PromptChat {
-		return nil, fmt.Errorf("prompt %s@%d is a text prompt, not a chat", p.Name, p.Version)
-	}
-	if err := json.Unmarshal(p.Prompt, &messages); err != nil {
-		return nil, fmt.Errorf("prompt %s@%d: reading its messages: %w", p.Name, p.Version, err)
-	}
-	return messages, nil
-}
-
 // PromptRef says which version of a prompt is meant: by Label, or by Version, or
 // with neither the one labelled production.
 type PromptRef struct {
@@ -140,7 +128,7 @@ func (c *Client) labelledVersion(ctx context.Context, name, label string) (int, 
 
 // PromptsQuery selects prompts; empty fields select all.
 type PromptsQuery struct {
-	Name, Label, Tag string
+	Name, Label string
 }
 
 // PromptSummary is one prompt with the versions that the query selected.
@@ -161,7 +149,6 @@ func (c *Client) ListPrompts(ctx context.Context, q PromptsQuery) iter.Seq2[Prom
 	query := url.Values{}
 	setText(query, "name", q.Name)
 	setText(query, "label", q.Label)
-	setText(query, "tag", q.Tag)
 	return listPages[PromptSummary](ctx, c, "v2/prompts", query, 0)
 }
 

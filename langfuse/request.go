@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -71,7 +70,7 @@ func (c *Client) do(ctx context.Context, r request) (response, error) {
 	for attempt := 1; ; attempt++ {
 		answer, err := c.attempt(ctx, r)
 		if err == nil {
-			c.met.Store(true)
+			c.reached.Store(true)
 			return answer, nil
 		}
 		if attempt >= c.maxAttempts || !repeatable(r, err) || c.doubtful(err, attempt, time.Since(began)) {
@@ -210,13 +209,6 @@ func setText(query url.Values, key, text string) {
 	}
 }
 
-// setNumber sets a query value unless there is none.
-func setNumber(query url.Values, key string, number *float64) {
-	if number != nil {
-		query.Set(key, strconv.FormatFloat(*number, 'g', -1, 64))
-	}
-}
-
 // setList sets a comma-separated query value unless the list is empty.
 func setList(query url.Values, key string, list []string) {
 	setText(query, key, strings.Join(list, ","))
@@ -230,10 +222,10 @@ const (
 )
 
 // What is no answer of Langfuse's is most likely a wrong address as long as this
-// server never gave one: it is asked unmetAttempts times within unmetTime.
+// server never gave one: it is asked unreachedAttempts times within unreachedTime.
 const (
-	unmetAttempts = 3
-	unmetTime     = 5 * time.Second
+	unreachedAttempts = 3
+	unreachedTime     = 5 * time.Second
 )
 
 // repeatable reports whether sending the request again may help and does no
@@ -276,7 +268,7 @@ func repeatable(r request, err error) bool {
 // by a server that never gave another that the address must be wrong.
 func (c *Client) doubtful(err error, attempts int, within time.Duration) bool {
 	var api *APIError
-	return errors.As(err, &api) && api.foreign && !c.met.Load() && (attempts >= unmetAttempts || within >= unmetTime)
+	return errors.As(err, &api) && api.foreign && !c.reached.Load() && (attempts >= unreachedAttempts || within >= unreachedTime)
 }
 
 // pause returns how long to wait after the given attempt (1 is the first).

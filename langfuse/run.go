@@ -138,28 +138,6 @@ func (c *Client) getDatasetRun(ctx context.Context, ref RunRef) (Run, error) {
 	return run, nil
 }
 
-// ListRuns yields the runs of a dataset as a view shows them, the newest first.
-// ViewRuns needs the dataset's name, ViewExperiments its id. Retried; the first
-// error ends the iteration.
-//
-// API: GET /api/public/datasets/{name}/runs, or GET /api/public/experiments
-func (c *Client) ListRuns(ctx context.Context, view View, datasetID, datasetName string) iter.Seq2[Run, error] {
-	if view == ViewRuns {
-		return c.listDatasetRuns(ctx, datasetName)
-	}
-	if datasetID == "" {
-		return failing[Run](errors.New("langfuse: listing experiments of a dataset needs its id"))
-	}
-	return func(yield func(Run, error) bool) {
-		query := ExperimentsQuery{From: time.Unix(0, 0), Datasets: []string{datasetID}, Limit: maxPageLimit}
-		for found, err := range c.ListExperiments(ctx, query) {
-			if !yield(found.run(), err) {
-				return
-			}
-		}
-	}
-}
-
 // listDatasetRuns yields the runs of a dataset from the tables of v3. The server
 // decodes this path twice, so names with a slash or a percent sign are escaped
 // twice, which also takes them past proxies that refuse an escaped slash.
@@ -169,39 +147,10 @@ func (c *Client) listDatasetRuns(ctx context.Context, datasetName string) iter.S
 		segment = url.PathEscape(segment)
 	}
 	if datasetName == "" || datasetName == "." || datasetName == ".." {
-		return failing[Run](&PathNameError{datasetName})
+		return failing[Run](&UsageError{fmt.Errorf("langfuse: %q cannot stand in a path, which is how this server is asked for a run: "+
+			"give the dataset another name", datasetName)})
 	}
 	return listPages[Run](ctx, c, "datasets/"+segment+"/runs", url.Values{}, maxPageLimit)
-}
-
-// PathNameError says that a server of v3 has no address for a dataset or run of
-// that name: dots alone are folded away on the way to it, and nothing is no name.
-type PathNameError struct{ Name string }
-
-// Error names it, and what to do.
-func (e *PathNameError) Error() string {
-	return fmt.Sprintf("langfuse: %q cannot stand in a path, which is how this server is asked for a run: give the dataset or the run another name", cutText(e.Name, 40))
-}
-
-// ExitCode returns 64.
-func (*PathNameError) ExitCode() int { return 64 }
-
-// DeleteRun deletes a run and its items from the tables of v3; its traces stay.
-// The request is queued. Retried, so that ErrNotFound may mean that an earlier
-// attempt did it; v4 in its default mode has no such call (ErrEndpointGone).
-//
-// API: DELETE /api/public/datasets/{name}/runs/{runName}
-func (c *Client) DeleteRun(ctx context.Context, datasetName, name string) error {
-	for _, text := range []string{datasetName, name} {
-		if text == "" || text == "." || text == ".." {
-			return &PathNameError{text}
-		}
-	}
-	path := "datasets/" + url.PathEscape(url.PathEscape(datasetName)) + "/runs/" + url.PathEscape(url.PathEscape(name))
-	if _, err := c.do(ctx, request{method: http.MethodDelete, path: path}); err != nil {
-		return fmt.Errorf("deleting run %q: %w", name, err)
-	}
-	return nil
 }
 
 // RunItem is one item of a run, as one view of the server shows it.

@@ -198,35 +198,3 @@ func TestViewThatTheServerLacksIsAnError(t *testing.T) {
 		}
 	}
 }
-
-func TestListRunsAndTheirPaths(t *testing.T) {
-	client, record := serve(t, runServer(t, true))
-	for view, want := range map[View]int{ViewRuns: 2, ViewExperiments: 1} {
-		n := 0
-		for run, err := range client.ListRuns(t.Context(), view, "d1", "a/b 50%") {
-			if err != nil || run.Name == "" {
-				t.Errorf("%s: %+v, %v", view, run, err)
-			}
-			n++
-		}
-		if n != want {
-			t.Errorf("%s: %d runs, want %d", view, n, want)
-		}
-	}
-	for _, request := range record.seen() {
-		if strings.Contains(request.uri, "/runs?") && !strings.HasPrefix(request.uri, "/api/public/datasets/a%252Fb%252050%2525/runs?") {
-			t.Errorf("asked %s", request.uri)
-		}
-	}
-	for view, names := range map[View][2]string{ViewRuns: {"d1", ".."}, ViewExperiments: {"", "docs"}} {
-		for _, err := range client.ListRuns(t.Context(), view, names[0], names[1]) {
-			if err == nil {
-				t.Errorf("%s: %v was listed", view, names)
-			}
-		}
-	}
-	var refused *PathNameError
-	if err := client.DeleteRun(t.Context(), "docs", ".."); !errors.As(err, &refused) || refused.ExitCode() != 64 {
-		t.Error("a run named .. was deleted")
-	}
-}

@@ -145,20 +145,9 @@ type ScoreSubject struct {
 type ScoresQuery struct {
 	IDs, Names []string
 	// At most one of TraceIDs and ExperimentID.
-	TraceIDs      []string
-	ExperimentID  string // scores on the run itself
-	ObservationID string // needs one trace
-	Source        string
-	Type          ScoreType
-	Value         string // needs Type: a number, true or false, or a category
-	QueueID       string
-	Environments  []string
-	// Min and Max bound the value, both included; only numbers and truth values
-	// (1 for true) have one. ReadScores applies them; ListScores leaves them to
-	// the server, which wants Type to be NUMERIC.
-	Min, Max *float64
-	From, To time.Time // of Timestamp
-	Limit    int       // of a page, at most 100; 0 is 64
+	TraceIDs     []string
+	ExperimentID string // scores on the run itself
+	Limit        int    // of a page, at most 100; 0 is 64
 }
 
 // ListScores yields scores with their details, subject and annotation. It works
@@ -173,18 +162,6 @@ func (c *Client) ListScores(ctx context.Context, q ScoresQuery) iter.Seq2[Score,
 	setList(query, "name", q.Names)
 	setList(query, "traceId", q.TraceIDs)
 	setText(query, "experimentId", q.ExperimentID)
-	setText(query, "observationId", q.ObservationID)
-	setText(query, "source", q.Source)
-	setText(query, "dataType", string(q.Type))
-	setText(query, "value", q.Value)
-	setText(query, "queueId", q.QueueID)
-	setList(query, "environment", q.Environments)
-	if q.Type == ScoreNumeric {
-		setNumber(query, "valueMin", q.Min)
-		setNumber(query, "valueMax", q.Max)
-	}
-	setTime(query, "fromTimestamp", q.From)
-	setTime(query, "toTimestamp", q.To)
 	return listCursor[Score](ctx, c, "v3/scores", query, q.Limit, maxPageLimit)
 }
 

@@ -145,26 +145,13 @@ func TestRunScoresByMode(t *testing.T) {
 }
 
 func TestScoresBySelection(t *testing.T) {
-	low, high := 0.5, 0.95
 	for name, test := range map[string]struct {
 		query ScoresQuery
 		want  string
 	}{
-		"name":              {ScoresQuery{Names: []string{"f1", "kind"}}, "s1 s3"},
-		"source":            {ScoresQuery{Source: "annotation"}, "s2 s4"},
-		"type":              {ScoresQuery{Type: ScoreCorrection}, "s4"},
-		"true":              {ScoresQuery{Type: ScoreBoolean, Value: "true"}, "s2"},
-		"false":             {ScoresQuery{Type: ScoreBoolean, Value: "false"}, ""},
-		"a number":          {ScoresQuery{Type: ScoreNumeric, Value: "0.910"}, "s5"},
-		"at least":          {ScoresQuery{Min: &low}, "s2 s5"},
-		"between":           {ScoresQuery{Min: &low, Max: &high}, "s5"},
-		"environment":       {ScoresQuery{Environments: []string{"sdk-experiment"}}, "s1"},
-		"observation":       {ScoresQuery{TraceIDs: []string{"0af7651916cd43dd8448eb211c80319c"}, ObservationID: "b7ad6b7169203331"}, "s1"},
-		"until":             {ScoresQuery{To: time.Date(2026, 11, 21, 3, 0, 2, 0, time.UTC)}, ""},
-		"from, cut to ms":   {ScoresQuery{From: time.Date(2026, 11, 21, 3, 10, 0, 999, time.UTC)}, "s5"},
-		"ids":               {ScoresQuery{IDs: []string{"s1", "s5", "no"}}, "s1 s5"},
-		"a run":             {ScoresQuery{ExperimentID: "c1be4668d6593f0f"}, "s5"},
-		"an empty category": {ScoresQuery{Type: ScoreCategorical}, "s3"},
+		"name":  {ScoresQuery{Names: []string{"f1", "kind"}}, "s1 s3"},
+		"ids":   {ScoresQuery{IDs: []string{"s1", "s5", "no"}}, "s1 s5"},
+		"a run": {ScoresQuery{ExperimentID: "c1be4668d6593f0f"}, "s5"},
 	} {
 		client, _ := serve(t, answers(t, "scores_v3.json"))
 		var got []string
@@ -222,81 +209,6 @@ func FuzzScore(f *testing.F) {
 			t.Errorf("%q: %+v, then %+v, %v", raw, score, second, err)
 		}
 	})
-}
-
-// storedScores is a server whose scores show some time after they were sent and
-// go some time after they were deleted; a deletion before is lost.
-type storedScores struct {
-	shows map[string]time.Time
-	goes  map[string]time.Time
-	delay time.Duration
-	early int // deletions that came too early
-}
-
-func (s *storedScores) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	now := time.Now()
-	visible := func(id string) bool {
-		at, known := s.shows[id]
-		gone, deleted := s.goes[id]
-		return known && !now.Before(at) && (!deleted || now.Before(gone))
-	}
-	if r.Method == http.MethodDelete {
-		id := strings.TrimPrefix(r.URL.Path, "/api/public/scores/")
-		if !visible(id) {
-			s.early++
-		} else if s.delay >= 0 {
-			s.goes[id] = now.Add(s.delay)
-		}
-		w.WriteHeader(http.StatusAccepted)
-		_, _ = w.Write([]byte(`{"message":"Score deletion queued"}`))
-		return
-	}
-	data := []map[string]any{}
-	for _, id := range strings.Split(r.FormValue("id"), ",") {
-		if visible(id) {
-			data = append(data, map[string]any{"id": id, "value": 1, "dataType": "NUMERIC"})
-		}
-	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"data": data, "meta": map[string]any{}})
-}
-
-func TestDeleteScores(t *testing.T) {
-	in := func(d time.Duration) time.Duration { return d }
-	for name, test := range map[string]struct {
-		shows              map[string]time.Duration
-		delay              time.Duration // of a deletion; negative: never
-		gone, unseen, left int
-	}{
-		"at once":                  {map[string]time.Duration{"a": 0, "b": 0}, 0, 2, 0, 0},
-		"one is slow to be stored": {map[string]time.Duration{"a": 0, "b": in(20 * time.Second)}, 30 * time.Second, 2, 0, 0},
-		"one was never stored":     {map[string]time.Duration{"a": 0, "b": time.Hour}, 30 * time.Second, 1, 1, 0},
-		"the deletion is lost":     {map[string]time.Duration{"a": 0, "b": 0}, -1, 0, 0, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := &storedScores{shows: map[string]time.Time{}, goes: map[string]time.Time{}, delay: test.delay}
-				for id, after := range test.shows {
-					store.shows[id] = time.Now().Add(after)
-				}
-				client := fakeTimeClient(t, store)
-				removal, err := client.DeleteScores(t.Context(), v4, []string{"b", "a", "a"}, Wait{Timeout: time.Minute})
-				if err != nil || len(removal.Gone) != test.gone || len(removal.Unseen) != test.unseen || len(removal.Left) != test.left || store.early != 0 {
-					t.Errorf("%+v, %v, %d too early", removal, err, store.early)
-				}
-			})
-		})
-	}
-}
-
-func TestDeleteScoresReportsWhatWentWrong(t *testing.T) {
-	client, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusUnauthorized)
-		_, _ = w.Write(sample(t, "errors/401.json"))
-	})
-	removal, err := client.DeleteScores(t.Context(), v4, []string{"a"}, Wait{})
-	if !errors.Is(err, ErrUnauthorized) || len(removal.Unseen) != 1 {
-		t.Errorf("%+v, %v", removal, err)
-	}
 }
 
 func TestWait(t *testing.T) {

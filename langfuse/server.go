@@ -53,8 +53,8 @@ type Server struct {
 
 // Probe checks that the server answers, is new enough and takes the keys, and
 // finds out what it can do, in four requests at once. Nothing is written. Ask
-// once and keep the answer. Retried; errors: *ConnectionError, *VersionError
-// (older than 3.81), ErrUnauthorized, *APIError.
+// once and keep the answer. Retried; errors: *ConnectionError,
+// ErrUnauthorized, *APIError (also for a server older than 3.81).
 //
 // API: GET /api/public/health, /projects, /experiments, /v2/scores
 func (c *Client) Probe(ctx context.Context) (Server, error) {
@@ -131,7 +131,11 @@ func (c *Client) version(ctx context.Context) (Version, time.Time, time.Duration
 		}
 	}
 	if !version.AtLeast(minVersion.Major, minVersion.Minor, minVersion.Patch) {
-		return Version{}, time.Time{}, 0, &VersionError{BaseURL: c.base, Version: version}
+		return Version{}, time.Time{}, 0, &APIError{
+			Method: "GET", Path: apiPrefix + "health", Status: 200, base: c.base,
+			Message: fmt.Sprintf("the server at %s is version %s, but %s or later is needed: upgrade it, or set %s to another server",
+				c.base, version, minVersion, EnvBaseURL),
+		}
 	}
 	return version, health.Time, health.Skew, nil
 }
@@ -253,21 +257,9 @@ const (
 	ModeLegacy Mode = "legacy"
 )
 
-// ModeError says that a text names no mode.
-type ModeError struct{ Text string }
-
-// Error lists the modes.
-func (e *ModeError) Error() string {
-	return fmt.Sprintf("%q is no mode of Langfuse: use v4 (%s), v4-dual (%s, which keeps v3's tables too), v3 (%s) or auto",
-		cutText(e.Text, 40), ModeEventsOnly, ModeDual, ModeLegacy)
-}
-
-// ExitCode returns 64.
-func (*ModeError) ExitCode() int { return 64 }
-
 // ParseMode reads a mode as a person writes it: events_only or v4, dual or
 // v4-dual, legacy or v3, in any case. Nothing and "auto" are no mode (""): the
-// server is asked. Anything else is a *ModeError.
+// server is asked. Anything else is a *UsageError.
 func ParseMode(text string) (Mode, error) {
 	switch strings.ToLower(strings.TrimSpace(text)) {
 	case "", "auto":
@@ -279,7 +271,8 @@ func ParseMode(text string) (Mode, error) {
 	case "legacy", "v3":
 		return ModeLegacy, nil
 	}
-	return "", &ModeError{text}
+	return "", &UsageError{fmt.Errorf("%q is no mode of Langfuse: use v4 (%s), v4-dual (%s, which keeps v3's tables too), v3 (%s) or auto",
+		cutText(text, 40), ModeEventsOnly, ModeDual, ModeLegacy)}
 }
 
 // Mode returns the mode that the readable endpoints point to.
@@ -367,21 +360,6 @@ func (v Version) AtLeast(major, minor, patch int) bool {
 	}
 	return v.Patch >= patch
 }
-
-// VersionError says that a server is too old.
-type VersionError struct {
-	BaseURL string
-	Version Version
-}
-
-// Error tells both versions and what to do.
-func (e *VersionError) Error() string {
-	return fmt.Sprintf("langfuse: the server at %s is version %s, but %s or later is needed: upgrade it, or set %s to another server",
-		e.BaseURL, e.Version, minVersion, EnvBaseURL)
-}
-
-// ExitCode returns 69: this server cannot be used.
-func (*VersionError) ExitCode() int { return 69 }
 
 // Project is the project that the keys belong to.
 type Project struct {

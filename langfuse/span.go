@@ -51,10 +51,10 @@ type Span struct {
 	StatusMessage string
 }
 
-// Attribute is a key with a value, made by TextAttribute and its siblings.
+// Attribute is a key with a value, made by TextAttribute or IntAttribute.
 type Attribute struct {
 	Key   string
-	value any // string, int64, float64, bool or []string
+	value any // string or int64
 }
 
 // TextAttribute returns an attribute with a text, the form Langfuse wants for
@@ -64,15 +64,6 @@ func TextAttribute(key, value string) Attribute { return Attribute{key, value} }
 // IntAttribute returns an attribute with a whole number, as the version of a
 // prompt must be.
 func IntAttribute(key string, value int64) Attribute { return Attribute{key, value} }
-
-// FloatAttribute returns an attribute with a number.
-func FloatAttribute(key string, value float64) Attribute { return Attribute{key, value} }
-
-// BoolAttribute returns an attribute with a truth value.
-func BoolAttribute(key string, value bool) Attribute { return Attribute{key, value} }
-
-// TextsAttribute returns an attribute with a list of texts, such as tags.
-func TextsAttribute(key string, values ...string) Attribute { return Attribute{key, values} }
 
 // Validate returns all reasons why a server would refuse the span or, worse,
 // accept the request and lose it: v3 answers 200 to a batch with one bad span
@@ -113,19 +104,8 @@ func (a Attribute) validate() error {
 	if a.Key == "" || !utf8.ValidString(a.Key) {
 		return errors.New("a key in UTF-8 is needed")
 	}
-	switch v := a.value.(type) {
-	case nil:
-		return errors.New("it has no value")
-	case string:
-		if !utf8.ValidString(v) {
-			return errors.New("the text is not UTF-8")
-		}
-	case []string:
-		for i, text := range v {
-			if !utf8.ValidString(text) {
-				return fmt.Errorf("text %d of the list is not UTF-8", i+1)
-			}
-		}
+	if text, ok := a.value.(string); ok && !utf8.ValidString(text) {
+		return errors.New("the text is not UTF-8")
 	}
 	return nil
 }
@@ -137,13 +117,8 @@ func (s Span) size() int {
 	total := perSpan + len(s.Name) + len(s.StatusMessage)
 	for _, attribute := range s.Attributes {
 		total += perPart + len(attribute.Key)
-		switch v := attribute.value.(type) {
-		case string:
-			total += len(v)
-		case []string:
-			for _, text := range v {
-				total += perPart + len(text)
-			}
+		if text, ok := attribute.value.(string); ok {
+			total += len(text)
 		}
 	}
 	return total

@@ -329,29 +329,3 @@ func (c *Client) readLegacyTraces(ctx context.Context, ids []string) ([]Trace, e
 	}
 	return traces, nil
 }
-
-// GetObservation returns an observation by its id alone, as an entry of an
-// annotation queue names it, with its inputs and outputs. Retried; errors:
-// ErrNotFound, *APIError, *ConnectionError.
-//
-// API: GET /api/public/v2/observations, or GET /api/public/observations/{id}
-func (c *Client) GetObservation(ctx context.Context, server Capabilities, id string) (Observation, error) {
-	if id == "" {
-		return Observation{}, errors.New("langfuse: reading an observation needs its id")
-	}
-	if !server.NewReads {
-		var found legacyObservation
-		if err := c.getJSON(ctx, "observations/"+url.PathEscape(id), nil, &found); err != nil {
-			return Observation{}, fmt.Errorf("observation %q: %w", id, err)
-		}
-		return uniqueSpans([]Observation{found.observation()})[0], nil
-	}
-	query := ObservationsQuery{IDs: []string{id}, Fields: TraceParts{IO: true, Metadata: true}.fields(), Limit: 1}
-	for found, err := range c.ListObservations(ctx, query) {
-		if err != nil {
-			return Observation{}, fmt.Errorf("observation %q: %w", id, err)
-		}
-		return uniqueSpans([]Observation{found})[0], nil
-	}
-	return Observation{}, fmt.Errorf("observation %q: %w in this project", id, ErrNotFound)
-}

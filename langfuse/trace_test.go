@@ -155,7 +155,7 @@ func TestTraceWithoutItsRoot(t *testing.T) {
 }
 
 func TestListTraces(t *testing.T) {
-	query := TraceQuery{Name: "extract", Tags: []string{"validated", "x"}, Environments: []string{"production"}, UserID: "u", From: testVersion}
+	query := TraceQuery{Name: "extract", Tags: []string{"validated", "x"}, Environments: []string{"production"}, From: testVersion}
 	client, record := serve(t, answers(t, "traces_v3.json"))
 	var got []string
 	for trace, err := range client.ListTraces(t.Context(), newV3, query, TraceParts{IO: true}) {
@@ -169,7 +169,7 @@ func TestListTraces(t *testing.T) {
 	if len(got) != 1 || got[0] != `0af7651916cd43dd8448eb211c80319c {"text":"x"}{"lang":"de"}` {
 		t.Errorf("%q", got)
 	}
-	want := "/api/public/traces?environment=production&fields=core%2Cio&fromTimestamp=2026-11-21T02%3A00%3A00.123Z&limit=64&name=extract&orderBy=timestamp.desc&page=1&tags=validated&tags=x&userId=u"
+	want := "/api/public/traces?environment=production&fields=core%2Cio&fromTimestamp=2026-11-21T02%3A00%3A00.123Z&limit=64&name=extract&orderBy=timestamp.desc&page=1&tags=validated&tags=x"
 	if uri := record.seen()[0].uri; uri != want {
 		t.Errorf("asked\n%s, want\n%s", uri, want)
 	}
@@ -200,9 +200,9 @@ func TestListTraces(t *testing.T) {
 	}
 }
 
-func TestQueuesAndComments(t *testing.T) {
+func TestQueues(t *testing.T) {
 	client, record := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		file := map[string]string{"annotation-queues": "queues.json", "items": "queue_items.json", "comments": "comments.json"}
+		file := map[string]string{"annotation-queues": "queues.json", "items": "queue_items.json"}
 		_, _ = w.Write(sample(t, file[r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]]))
 	})
 	for nameOrID, want := range map[string]string{"review": "q1", "other": "review", "q1": "q1", "no": ""} {
@@ -223,15 +223,5 @@ func TestQueuesAndComments(t *testing.T) {
 	}
 	if got := record.seen()[4].uri; got != "/api/public/annotation-queues/q1/items?limit=100&page=1&status=COMPLETED" {
 		t.Errorf("asked %s", got)
-	}
-	for comment, err := range client.ListComments(t.Context(), ObjectTrace, "t") {
-		if err != nil || comment.Content != "good" {
-			t.Errorf("%+v, %v", comment, err)
-		}
-	}
-	for _, err := range client.ListComments(t.Context(), "", "t") {
-		if err == nil {
-			t.Error("comments on an object without its type were listed")
-		}
 	}
 }

@@ -142,16 +142,6 @@ func (a Attribute) proto() *commonpb.KeyValue {
 		value.Value = &commonpb.AnyValue_StringValue{StringValue: v}
 	case int64:
 		value.Value = &commonpb.AnyValue_IntValue{IntValue: v}
-	case float64:
-		value.Value = &commonpb.AnyValue_DoubleValue{DoubleValue: v}
-	case bool:
-		value.Value = &commonpb.AnyValue_BoolValue{BoolValue: v}
-	case []string:
-		list := &commonpb.ArrayValue{}
-		for _, text := range v {
-			list.Values = append(list.Values, &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: text}})
-		}
-		value.Value = &commonpb.AnyValue_ArrayValue{ArrayValue: list}
 	}
 	return &commonpb.KeyValue{Key: a.Key, Value: value}
 }
@@ -162,11 +152,8 @@ type TraceQuery struct {
 	// Name is that of the trace; on v4 also that of the root observation, as
 	// many traces have no name of their own there.
 	Name         string
-	Tags         []string // every one
-	Environments []string // any of
-	UserID       string
-	SessionID    string
-	Version      string
+	Tags         []string  // every one
+	Environments []string  // any of
 	From, To     time.Time // of the start
 	Limit        int       // of a page, at most 100; 0 is 64
 }
@@ -204,8 +191,7 @@ func (c *Client) ListTraces(ctx context.Context, server Capabilities, q TraceQue
 // observations returns the queries that find the roots.
 func (q TraceQuery) observations(want TraceParts) []ObservationsQuery {
 	base := ObservationsQuery{
-		Roots: true, From: q.From, To: q.To, UserID: q.UserID, SessionID: q.SessionID, Version: q.Version,
-		Environments: q.Environments, AllTags: q.Tags, Fields: want.fields(), ExpandMetadata: want.ExpandMetadata, Limit: q.Limit,
+		Roots: true, From: q.From, To: q.To, Environments: q.Environments, Tags: q.Tags, Fields: want.fields(), ExpandMetadata: want.ExpandMetadata, Limit: q.Limit,
 	}
 	if q.Name == "" {
 		return []ObservationsQuery{base}
@@ -225,9 +211,6 @@ func (c *Client) listLegacyTraces(ctx context.Context, q TraceQuery, want TraceP
 	}
 	setList(query, "fields", fields)
 	setText(query, "name", q.Name)
-	setText(query, "userId", q.UserID)
-	setText(query, "sessionId", q.SessionID)
-	setText(query, "version", q.Version)
 	setTime(query, "fromTimestamp", q.From)
 	setTime(query, "toTimestamp", q.To)
 	query["tags"], query["environment"] = q.Tags, q.Environments
@@ -315,21 +298,14 @@ const maxObservations = 1000
 // ObservationsQuery selects observations; empty fields select all. Give traces
 // or a time window, else the server reads everything.
 type ObservationsQuery struct {
-	IDs      []string // any of, as TraceIDs
 	TraceID  string
 	TraceIDs []string // any of; at most a few dozen fit into a query
 	Name     string
-	Type     string
-	Level    string
 	// TraceName is the name given to the trace; where none was given it is
 	// empty, also where the web interface shows the root's.
 	TraceName    string
-	UserID       string
-	SessionID    string
-	Version      string
 	Environments []string  // any of
-	Tags         []string  // of the trace: any of
-	AllTags      []string  // of the trace: every one
+	Tags         []string  // of the trace: every one
 	Roots        bool      // root observations only: one per trace
 	From, To     time.Time // of StartTime
 	// Fields names groups: basic, time, io, metadata, model, usage, prompt,
@@ -367,14 +343,9 @@ func (c *Client) ListObservations(ctx context.Context, q ObservationsQuery) iter
 // those can say it, else everything as a filter, beside which the server does
 // not look at some of the plain ones.
 func (q ObservationsQuery) conditions(query url.Values) error {
-	plain := []struct{ key, value string }{
-		{"traceId", q.TraceID}, {"name", q.Name}, {"type", q.Type}, {"level", q.Level},
-		{"userId", q.UserID}, {"sessionId", q.SessionID}, {"version", q.Version},
-	}
-	if len(q.IDs) == 0 && len(q.TraceIDs) == 0 && len(q.Environments) == 0 && len(q.Tags) == 0 && len(q.AllTags) == 0 && q.TraceName == "" {
-		for _, p := range plain {
-			setText(query, p.key, p.value)
-		}
+	if len(q.TraceIDs) == 0 && len(q.Environments) == 0 && len(q.Tags) == 0 && q.TraceName == "" {
+		setText(query, "traceId", q.TraceID)
+		setText(query, "name", q.Name)
 		return nil
 	}
 	type condition struct {
@@ -389,15 +360,11 @@ func (q ObservationsQuery) conditions(query url.Values) error {
 			conditions = append(conditions, condition{column, operator, kind, values})
 		}
 	}
-	for _, p := range plain {
-		add("stringOptions", p.key, "any of", []string{p.value})
-	}
-	add("stringOptions", "id", "any of", q.IDs)
+	add("stringOptions", "name", "any of", []string{q.Name})
 	add("stringOptions", "traceId", "any of", q.TraceIDs)
 	add("stringOptions", "traceName", "any of", []string{q.TraceName})
 	add("stringOptions", "environment", "any of", q.Environments)
-	add("arrayOptions", "tags", "any of", q.Tags)
-	add("arrayOptions", "tags", "all of", q.AllTags)
+	add("arrayOptions", "tags", "all of", q.Tags)
 	filter, err := encode(conditions)
 	query.Set("filter", string(filter))
 	return err

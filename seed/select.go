@@ -229,13 +229,9 @@ func (r *reader) inQueue(ctx context.Context, name string) (ids []string, findin
 	return ids, findings, nil
 }
 
-// scored returns the traces with a score that the rule holds of. The server is
-// asked for no more scores than needed, where it can say so.
+// scored returns the traces with a score that the rule holds of.
 func (r *reader) scored(ctx context.Context, rule ScoreRule) ([]string, error) {
 	query := langfuse.ScoresQuery{Limit: 100, Names: []string{rule.Name}}
-	if rule.isNumber && rule.Operator == ">=" {
-		query.Min = &rule.number
-	}
 	var ids []string
 	for score, err := range r.client.ReadScores(ctx, r.server, query) {
 		if err != nil {

@@ -23,8 +23,8 @@ type Dataset struct {
 	client  *langfuse.Client
 	name    string
 	id      string
-	version langfuse.DatasetVersion
-	// begun is the list of items with its first pages; nil without.
+	version time.Time
+	// begun is the list of items with its first page; nil without.
 	begun *langfuse.DatasetItems
 }
 
@@ -56,30 +56,25 @@ func ReopenDataset(client *langfuse.Client, id, name, version string) (*Dataset,
 	if err != nil {
 		return nil, fmt.Errorf("the run's dataset version %q is not a time: %w", version, err)
 	}
-	return &Dataset{client: client, name: name, id: id, version: langfuse.DatasetVersion{Time: t}}, nil
+	return &Dataset{client: client, name: name, id: id, version: t}, nil
 }
 
 // ID returns the dataset's id in Langfuse.
 func (d *Dataset) ID() string { return d.id }
 
 // Version returns the pin in the form that the run file and Langfuse keep.
-func (d *Dataset) Version() string { return langfuse.FormatTime(d.version.Time) }
+func (d *Dataset) Version() string { return langfuse.FormatTime(d.version) }
 
-// Begin reads the first pages of items, which Pages then has at once. It is not
-// needed; Pages asks again where it failed. Where no more than so many items will be
-// read, most says so; 0 is all. Not for concurrent use with Pages.
-func (d *Dataset) Begin(ctx context.Context, most int) {
-	version := d.version
-	if most > 0 {
-		version.Items = min(version.Items, most)
-	}
-	if begun, err := d.list(ctx, version); err == nil {
+// Begin reads the first page of items, which Pages then has at once. It is not
+// needed; Pages asks again where it failed. Not for concurrent use with Pages.
+func (d *Dataset) Begin(ctx context.Context) {
+	if begun, err := d.list(ctx); err == nil {
 		d.begun = begun
 	}
 }
 
-func (d *Dataset) list(ctx context.Context, version langfuse.DatasetVersion) (*langfuse.DatasetItems, error) {
-	return d.client.BeginDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: d.name, Version: version, Limit: pageSize})
+func (d *Dataset) list(ctx context.Context) (*langfuse.DatasetItems, error) {
+	return d.client.BeginDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: d.name, Version: d.version, Limit: pageSize})
 }
 
 // Pages yields the items of the pinned version. The order is that of the
@@ -90,8 +85,7 @@ func (d *Dataset) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 		d.begun = nil // its pages may be large
 		if begun == nil {
 			var err error
-			// Nobody said how many will be read: one page tells how many there are.
-			if begun, err = d.list(ctx, langfuse.DatasetVersion{Time: d.version.Time}); err != nil {
+			if begun, err = d.list(ctx); err != nil {
 				yield(nil, err)
 				return
 			}

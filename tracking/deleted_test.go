@@ -20,7 +20,7 @@ func TestModes_itemDeleted(t *testing.T) {
 			run := w.newRun(t, "base", 4)
 			_, err := w.client.SetDatasetItemStatus(t.Context(), "d", itemID(1), "ARCHIVED")
 			if err == nil {
-				err = w.client.DeleteDatasetItem(t.Context(), itemID(2))
+				w.delete(t, "dataset-items/"+itemID(2))
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -128,7 +128,18 @@ func (w *world) post(t *testing.T, path string, body any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.config.BaseURL+path, bytes.NewReader(raw))
+	w.ask(t, http.MethodPost, path, raw)
+}
+
+// delete deletes what the client has no method for.
+func (w *world) delete(t *testing.T, path string) {
+	t.Helper()
+	w.ask(t, http.MethodDelete, "/api/public/"+path, nil)
+}
+
+func (w *world) ask(t *testing.T, method, path string, raw []byte) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, w.config.BaseURL+path, bytes.NewReader(raw))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -434,7 +434,7 @@ func (p *Publisher) link(ctx context.Context, h outcome.Header, o runstore.Pendi
 		if err != nil {
 			return "", err
 		}
-		link.DatasetVersion = version.version.Time
+		link.DatasetVersion = version.version
 	}
 	answer, err := p.cfg.Client.CreateDatasetRunItem(ctx, link)
 	gone := errors.Is(err, langfuse.ErrEndpointGone) || errors.Is(err, langfuse.ErrNotFound)

@@ -415,13 +415,15 @@ func (s site) checkDataset(ctx context.Context, run *runstore.Reader) error {
 	return nil
 }
 
+func (p *Publisher) site() site { return site{p.cfg.Client, p.cfg.Server, p.cfg.Place} }
+
 // place makes sure, once, that this is the server of the run, and notes which
 // one that is before anything is sent.
 func (p *Publisher) place(ctx context.Context) error {
 	if p.placed {
 		return nil
 	}
-	here := site{p.cfg.Client, p.cfg.Server, p.cfg.Place}
+	here := p.site()
 	free, err := here.checkPlace(ctx, p.cfg.Run.Reader)
 	if err != nil {
 		return err
@@ -446,7 +448,7 @@ func (p *Publisher) dataset(ctx context.Context) error {
 	if !p.unchecked {
 		return nil
 	}
-	err := site{p.cfg.Client, p.cfg.Server, p.cfg.Place}.checkDataset(ctx, p.cfg.Run.Reader)
+	err := p.site().checkDataset(ctx, p.cfg.Run.Reader)
 	p.unchecked = err != nil
 	return err
 }

@@ -323,7 +323,7 @@ func TestModes_runDeleted(t *testing.T) {
 			s := newScene(t, mode, harm{})
 			was, _, err := s.run.Experiment(t.Context(), 1)
 			if err == nil {
-				err = s.client.DeleteRun(t.Context(), "d", "base")
+				s.delete(t, "datasets/d/runs/base")
 			}
 			if err != nil {
 				t.Fatal(err)

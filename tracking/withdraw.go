@@ -77,7 +77,7 @@ func (p *Publisher) withdrawPage(ctx context.Context, page []runstore.Pending) (
 	for i, o := range page {
 		ids[i] = p.scoreIDs(o)
 	}
-	readable, err := p.readable(ctx, slices.Concat(ids...))
+	readable, err := p.site().readable(ctx, slices.Concat(ids...))
 	if err != nil {
 		return 0, err
 	}
@@ -170,7 +170,7 @@ func (p *Publisher) late(ctx context.Context, o runstore.Pending, w *withdrawal)
 		return true, nil
 	}
 	ids := p.scoreIDs(newest)
-	readable, err := p.readable(ctx, ids)
+	readable, err := p.site().readable(ctx, ids)
 	return len(readable) < len(ids), err
 }
 
@@ -184,16 +184,16 @@ func (p *Publisher) scoreIDs(o runstore.Pending) []string {
 }
 
 // readable returns those of the scores that Langfuse shows.
-func (p *Publisher) readable(ctx context.Context, ids []string) (map[string]bool, error) {
+func (s site) readable(ctx context.Context, ids []string) (map[string]bool, error) {
 	found := map[string]bool{}
 	if len(ids) == 0 {
 		return found, nil
 	}
-	for s, err := range p.cfg.Client.ReadScores(ctx, p.cfg.Server.Capabilities, langfuse.ScoresQuery{IDs: ids, Limit: 100}) {
+	for score, err := range s.client.ReadScores(ctx, s.server.Capabilities, langfuse.ScoresQuery{IDs: ids, Limit: 100}) {
 		if err != nil {
-			return nil, fmt.Errorf("looking for the scores of replaced attempts: %w", err)
+			return nil, fmt.Errorf("looking for scores to delete: %w", err)
 		}
-		found[s.ID] = true
+		found[score.ID] = true
 	}
 	return found, nil
 }

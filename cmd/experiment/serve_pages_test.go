@@ -196,9 +196,9 @@ func TestServe_langfuseAddresses(t *testing.T) {
 	for address, want := range map[string]string{
 		langfuse.RunURL(s.url, "embedded", "d", x.ID):                "<title>base</title>",
 		langfuse.CompareURL(s.url, "embedded", "d", x.ID, x.ID):      "choose a run as the base",
-		langfuse.TraceURL(s.url, "embedded", trace):                  trace,
-		langfuse.PromptURL(s.url, "embedded", "extract", 1):          "<h1>Runs",
-		langfuse.TraceURL(s.url, "embedded", strings.Repeat("0", 9)): "there is no trace",
+		s.url + "/project/embedded/traces/" + trace:                  trace,
+		s.url + "/project/embedded/prompts/extract?version=1":        "<h1>Runs",
+		s.url + "/project/embedded/traces/" + strings.Repeat("0", 9): "there is no trace",
 	} {
 		if _, body := s.get(strings.TrimPrefix(address, s.url)); !strings.Contains(body, want) {
 			t.Errorf("%s shows no %q:\n%.300s", address, want, body)

@@ -14,8 +14,8 @@ import (
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers"
-	"extraction-experiment/internal/cli"
 	"extraction-experiment/harness/answers/pdf"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/tracking"
 )

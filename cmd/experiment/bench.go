@@ -1,59 +1,37 @@
 package main
 
 import (
-	"errors"
 	"slices"
-	"strings"
 
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/settings"
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/spelling"
 )
 
-// benchAction is what "experiment bench" can be told to do.
-type benchAction struct {
-	name, usage string
-	least, most int      // arguments
-	flags       []string // flags that mean something here
-	run         func(c *urfave.Context, env cli.Env, words []string) error
-}
-
-func benchActions() []benchAction {
+func benchActions(env cli.Env) []settings.Action {
+	with := func(do func(*urfave.Context, cli.Env, []string) error) func(*urfave.Context, []string) error {
+		return func(c *urfave.Context, words []string) error { return do(c, env, words) }
+	}
 	gates := []string{"json"}
 	for _, g := range benches.Gates() {
 		gates = append(gates, g.Name)
 	}
-	return []benchAction{
-		{"run", "bench run [--mode deterministic|variance] [--trials N] [--dataset FILE...] [--model MODEL | --pipeline PROGRAM] [--out RUN] [--resume]", 0, 0,
-			[]string{"mode", "trials", "dataset", "model", "pipeline", "out", "resume", "retry-failed", "concurrency", "timeout", "strict", "quiet", "json"}, benchRun},
-		{"score", "bench score [RUN] [--min-success-rate X ...] [--json]", 0, 1, gates, benchScore},
-		{"add", "bench add PACK/regressions.jsonl [--dataset FILE]", 1, 1, []string{"dataset", "strict"}, benchAdd},
+	return []settings.Action{
+		{Name: "run", Usage: "experiment bench run [--mode deterministic|variance] [--trials N] [--dataset FILE...] [--model MODEL | --pipeline PROGRAM] [--out RUN] [--resume]",
+			Flags: []string{"mode", "trials", "dataset", "model", "pipeline", "out", "resume", "retry-failed", "concurrency", "timeout", "strict", "quiet", "json"}, Run: with(benchRun)},
+		{Name: "score", Usage: "experiment bench score [RUN] [--min-success-rate X ...] [--json]", Most: 1, Flags: gates, Run: with(benchScore)},
+		{Name: "add", Usage: "experiment bench add PACK/regressions.jsonl [--dataset FILE]", Least: 1, Most: 1, Flags: []string{"dataset", "strict"}, Run: with(benchAdd)},
 	}
-}
-
-// takes says what is wrong with the words behind the action.
-func (a benchAction) takes(words []string) string {
-	switch {
-	case len(words) < a.least:
-		return "needs a file"
-	case a.most == 0:
-		return "takes no argument, got " + cli.Quote(words[0])
-	}
-	return "takes one argument, got " + cli.Quote(words[a.most]) + " as well"
 }
 
 func benchCommand(env cli.Env) *urfave.Command {
-	var forms []string
-	for _, a := range benchActions() {
-		forms = append(forms, "experiment "+a.usage)
-	}
+	actions := benchActions(env)
 	command := &urfave.Command{
 		Name:      "bench",
 		Usage:     "measure how stable and well-formed extraction is",
-		UsageText: strings.Join(forms, "\n"),
+		UsageText: settings.Usages(actions),
 		ArgsUsage: "[run | score | add]",
 		Description: "Without --dataset the files of ./bench/datasets are run, or where there are none the cases that come with the program.\n" +
 			"docs/bench.md explains files and metrics.",
@@ -72,59 +50,23 @@ func benchCommand(env cli.Env) *urfave.Command {
 			&urfave.BoolFlag{Name: "strict", Usage: "also demand the grammars of caseId and packId", DisableDefaultText: true},
 			settings.JSONFlag(),
 		},
-		Action: func(c *urfave.Context) error { return benchDispatch(c, env) },
+		Action: func(c *urfave.Context) error { return settings.Act(c, actions, "") },
 	}
 	command.Flags = append(command.Flags, gateFlags()...)
 	if settings.WantsHelp(env.Args) {
-		onlyAction(command, env.Args)
+		onlyAction(command, actions, env.Args)
 	}
 	return command
 }
 
 // onlyAction leaves of the command's help what the action takes that the words
 // name; without one it stays whole.
-func onlyAction(command *urfave.Command, words []string) {
-	for _, a := range benchActions() {
-		if !slices.Contains(words, a.name) {
-			continue
-		}
-		command.UsageText, command.ArgsUsage = "experiment "+a.usage, ""
-		command.Flags = slices.DeleteFunc(slices.Clone(command.Flags), func(f urfave.Flag) bool { return !slices.Contains(a.flags, f.Names()[0]) })
-		return
-	}
-}
-
-func benchDispatch(c *urfave.Context, env cli.Env) error {
-	words := c.Args().Slice()
-	if len(words) == 0 {
-		return cli.Usage("bench needs an action: run, score or add (experiment bench --help)")
-	}
-	action, err := findBenchAction(words[0])
-	if err != nil {
-		return err
-	}
-	if n := len(words) - 1; n < action.least || n > action.most {
-		return cli.Usage("bench %s %s: experiment %s", action.name, action.takes(words[1:]), action.usage)
-	}
-	var problems []error
-	for _, flag := range c.Command.Flags {
-		if name := flag.Names()[0]; c.IsSet(name) && !slices.Contains(action.flags, name) {
-			problems = append(problems, cli.Usage("bench %s has no --%s: experiment %s", action.name, name, action.usage))
+func onlyAction(command *urfave.Command, actions []settings.Action, words []string) {
+	for _, a := range actions {
+		if slices.Contains(words, a.Name) {
+			command.UsageText, command.ArgsUsage = a.Usage, ""
+			command.Flags = slices.DeleteFunc(command.Flags, func(f urfave.Flag) bool { return !slices.Contains(a.Flags, f.Names()[0]) })
+			return
 		}
 	}
-	if err := errors.Join(problems...); err != nil {
-		return err
-	}
-	return action.run(c, env, words[1:])
-}
-
-func findBenchAction(word string) (benchAction, error) {
-	var names []string
-	for _, a := range benchActions() {
-		if a.name == word {
-			return a, nil
-		}
-		names = append(names, a.name)
-	}
-	return benchAction{}, cli.Usage("there is no action %q of bench%s; there are: %s", word, spelling.Hint(word, names), strings.Join(names, ", "))
 }

@@ -2,6 +2,11 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -9,7 +14,10 @@ import (
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/compare"
+	"extraction-experiment/configs"
+	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 )
 
@@ -113,4 +121,94 @@ func compareConfig(c *urfave.Context) (compare.Config, error) {
 	cfg := runs.Comparison()
 	cfg.Metric, cfg.ClusterBy, cfg.Seed, cfg.Changed, cfg.Gate = metric, c.String("cluster-by"), c.Uint64("seed"), changed, gate
 	return cfg, err
+}
+
+// compareGate reads the flags that are about the gate of a comparison.
+func compareGate(c *urfave.Context) (gate compare.Gate, metric string, err error) {
+	gate, metric, err = readGate(c.StringSlice("gate"), c.String("inconclusive"))
+	metric = override(metric, c.String("metric"))
+	if c.IsSet("min-delta") {
+		least := c.Float64("min-delta")
+		gate.MinDelta = &least
+	}
+	if c.IsSet("max-regressions") {
+		most := c.Int("max-regressions")
+		gate.MaxRegressions = &most
+	}
+	return gate, metric, err
+}
+
+// readGate puts rules and files of rules together, and the metric that a file
+// names. Flags win over files, a later file over an earlier one; rules add up.
+// All problems are returned at once.
+func readGate(words []string, inconclusive string) (gate compare.Gate, metric string, err error) {
+	var problems []error
+	for _, word := range words {
+		rules := []string{word}
+		if isRuleFile(word) {
+			file, err := configs.LoadGate(word)
+			if err != nil {
+				problems = append(problems, err)
+			}
+			rules = file.Rules
+			metric = override(metric, file.Metric)
+			gate.Inconclusive = compare.Policy(override(string(gate.Inconclusive), file.Inconclusive))
+			gate.MinDelta = overrideNumber(gate.MinDelta, file.MinDelta)
+			gate.MaxRegressions = overrideNumber(gate.MaxRegressions, file.MaxRegressions)
+		}
+		for _, text := range rules {
+			rule, err := parseRule(text)
+			if err != nil {
+				problems = append(problems, err)
+			}
+			gate.Rules = append(gate.Rules, rule)
+		}
+	}
+	gate.Inconclusive = compare.Policy(override(string(gate.Inconclusive), inconclusive))
+	if err := errors.Join(problems...); err != nil {
+		return gate, metric, cli.Usage("%w", err)
+	}
+	return gate, metric, nil
+}
+
+// parseRule reads a rule. One about a score of this program, all of which lie from
+// 0 to 1, must decide something.
+func parseRule(text string) (compare.Rule, error) {
+	rule, err := compare.ParseRule(text)
+	if err == nil && rule.Metric == harness.InventedRate {
+		err = fmt.Errorf("rule %q: %s is no score any more, being 1 - %s: write %q", rule.Text, rule.Metric, harness.GroundedRate, rule.Complement(harness.GroundedRate))
+	}
+	if err != nil || !slices.Contains(runs.ScoreOrder(), rule.Metric) {
+		return rule, err
+	}
+	lower := append(runs.Comparison().LowerIsBetter, outcome.ErrorScore)
+	if err := rule.Decides(0, 1, slices.Contains(lower, rule.Metric)); err != nil {
+		return rule, fmt.Errorf("rule %q: %w", rule.Text, err)
+	}
+	return rule, nil
+}
+
+// isRuleFile tells a file of rules from a rule: it is there, or its name ends as
+// those of YAML files do, which no rule does.
+func isRuleFile(word string) bool {
+	switch strings.ToLower(filepath.Ext(word)) {
+	case ".yaml", ".yml":
+		return true
+	}
+	info, err := os.Stat(word)
+	return err == nil && !info.IsDir()
+}
+
+func override(old, text string) string {
+	if text == "" {
+		return old
+	}
+	return text
+}
+
+func overrideNumber[T int | float64](old, n *T) *T {
+	if n == nil {
+		return old
+	}
+	return n
 }

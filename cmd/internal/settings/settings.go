@@ -65,7 +65,7 @@ type Value struct {
 
 // Where a value may be from beside a variable and the file.
 const (
-	FromFlag    = "flag"
+	fromFlag    = "flag"
 	FromDefault = "default"
 	NotSet      = "not set"
 )
@@ -86,9 +86,9 @@ func Resolve(c *urfave.Context, table []Setting, getenv func(string) string, fil
 func (s Setting) lookup(c *urfave.Context, getenv func(string) string, file configs.Experiment, path string) Value {
 	if c.IsSet(s.Flag) {
 		if s.Many {
-			return Value{c.StringSlice(s.Flag), FromFlag}
+			return Value{c.StringSlice(s.Flag), fromFlag}
 		}
-		return Value{[]string{c.String(s.Flag)}, FromFlag} // of any flag
+		return Value{[]string{c.String(s.Flag)}, fromFlag} // of any flag
 	}
 	if s.Env != "" {
 		if text := getenv(s.Env); text != "" {

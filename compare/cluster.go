@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/printable"
@@ -80,26 +79,11 @@ func (c *clusters) note(raw json.RawMessage, prefix string) {
 }
 
 // lookup returns the value at a path below a JSON object as text: a string as
-// it is, anything else in canonical form. Null is no value. Every way to cut the
-// path into keys is tried, the shortest key first, as in dataset.Filter.
+// it is, anything else in canonical form. Null is no value.
 func lookup(raw json.RawMessage, path string) (string, bool) {
-	var object map[string]json.RawMessage
-	if json.Unmarshal(raw, &object) != nil {
-		return "", false
-	}
-	for end := 1; end <= len(path); end++ {
-		if end < len(path) && path[end] != '.' {
-			continue
-		}
-		next, ok := object[path[:end]]
-		if !ok {
-			continue
-		}
-		if end == len(path) {
-			return scalar(next)
-		}
-		if value, ok := lookup(next, strings.TrimPrefix(path[end:], ".")); ok {
-			return value, true
+	for value := range dataset.ValuesAt(raw, path) {
+		if text, ok := scalar(value); ok {
+			return text, true
 		}
 	}
 	return "", false
@@ -245,7 +229,7 @@ func (c *column) add(base, cand *value, item, cluster int, scored bool) {
 	c.clusters = append(c.clusters, int32(cluster))
 	c.weights.add(base, cand, b, d)
 	c.boolean = c.boolean || base.boolean || cand.boolean
-	c.yesNo(b, d)
+	c.countYesNo(b, d)
 	c.ratio(base, cand, cluster, scored)
 }
 
@@ -256,7 +240,7 @@ func (v *value) defined() (float64, bool) {
 	return v.mean()
 }
 
-func (c *column) yesNo(b, d float64) {
+func (c *column) countYesNo(b, d float64) {
 	switch [2]float64{b, d} {
 	case [2]float64{0, 0}:
 		c.neither++
@@ -471,15 +455,10 @@ func (u *unit) find(name string) *value {
 
 // missing lists items that were not run, or not in every trial.
 func (r *collector) missing() []Mismatch {
-	var found []Mismatch
-	for _, m := range []struct {
-		ids  []string
-		what string
-	}{{r.onlyBase, "without an outcome in the candidate"}, {r.onlyCand, "without an outcome in the base"}, {r.without, "without an outcome in either run"}} {
-		if len(m.ids) > 0 {
-			found = append(found, affected(m.ids, m.what))
-		}
-	}
+	found := slices.Concat(
+		affected(r.onlyBase, "without an outcome in the candidate"),
+		affected(r.onlyCand, "without an outcome in the base"),
+		affected(r.without, "without an outcome in either run"))
 	for i, which := range []string{"base", "candidate"} {
 		if n := r.uneven[i]; n > 0 {
 			found = append(found, Mismatch{What: printable.Counted(n, "item") + " not run in every trial of the " + which})

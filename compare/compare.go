@@ -206,7 +206,7 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 			return out, err
 		}
 		s := r.config.score(name, r.columns[name], clustered)
-		s.Doubt = doubt(name, base.Summary, cand.Summary)
+		s.Incomparable = incomparable(name, base.Summary, cand.Summary)
 		if out.Identical && s.same() {
 			s.CI95, s.Unclustered = nil, nil // there is nothing that chance may hide
 		}
@@ -218,7 +218,7 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 		}
 		out.Scores = append(out.Scores, s)
 		if col := r.columns[name]; col.boolean && !col.between {
-			out.YesNo = append(out.YesNo, yesNo(name, col, clustered))
+			out.YesNo = append(out.YesNo, mcNemar(name, col, clustered))
 		}
 	}
 	var err error

@@ -105,7 +105,7 @@ func TestCompare_someIncompatible(t *testing.T) {
 	if err != nil || len(out.Candidates[0].Incompatible) != 1 || out.Candidates[1].Verdict != Same {
 		t.Errorf("%+v, %v", out, err)
 	}
-	if m := affected([]string{"g", "b", "f", "a", "c", "e", "d"}, "lost"); m.What != "7 items lost: a, b, c, d, e and 2 more" {
+	if m := affected([]string{"g", "b", "f", "a", "c", "e", "d"}, "lost")[0]; m.What != "7 items lost: a, b, c, d, e and 2 more" {
 		t.Error(m.What)
 	}
 	if _, err := c.Compare(context.Background(), newRun("b", 1)); err == nil {

@@ -152,8 +152,8 @@ func minDelta(least float64, s Score, weighted bool) RuleResult {
 		out.Answer, out.Reason = Inconclusive, s.Name+" is defined for no item in both runs"
 		return out
 	}
-	if s.Doubt != "" {
-		out.Answer, out.Reason = Inconclusive, s.Name+" "+s.Doubt
+	if s.Incomparable != "" {
+		out.Answer, out.Reason = Inconclusive, s.Name+" "+s.Incomparable
 		return out
 	}
 	delta, how := *s.Difference, "on average"
@@ -184,8 +184,8 @@ func maxRegressions(most int, r Result, primary Score) RuleResult {
 	if len(ids) > 0 {
 		out.Reason += ": " + list(ids, r.Regressions)
 	}
-	if primary.Doubt != "" {
-		out.Answer, out.Reason = Inconclusive, primary.Name+" "+primary.Doubt
+	if primary.Incomparable != "" {
+		out.Answer, out.Reason = Inconclusive, primary.Name+" "+primary.Incomparable
 	}
 	return out
 }

@@ -36,8 +36,8 @@ func (r Rule) judge(base Side, result Result) (RuleResult, error) {
 // not get claims one, and needs the p-value too.
 func (r Rule) judgeDifference(s Score, result Result) RuleResult {
 	out := RuleResult{Threshold: r.Offset, Value: s.Difference, CI95: s.CI95}
-	if s.Doubt != "" {
-		out.Answer, out.Reason = Inconclusive, s.Name+" "+s.Doubt
+	if s.Incomparable != "" {
+		out.Answer, out.Reason = Inconclusive, s.Name+" "+s.Incomparable
 		return out
 	}
 	if result.Identical && s.same() {
@@ -330,7 +330,7 @@ func (c *Comparer) pooled(col *column, clustered bool) *Pooled {
 // before.
 func (s Score) verdict() Verdict {
 	switch {
-	case s.Doubt != "":
+	case s.Incomparable != "":
 		return Unclear
 	case s.same():
 		return Same
@@ -574,11 +574,11 @@ func (a amount) mean(trials int) (float64, bool) {
 	return a.sum / float64(a.n), true
 }
 
-// yesNo tests whether a yes/no score changed more often in one direction. A
+// mcNemar tests whether a yes/no score changed more often in one direction. A
 // score is one when it says so and is 0 or 1 in every item of both runs: averages
 // over trials may not be. Items of a cluster are not independent, as the test takes
 // them to be: with clusters there is no p-value but the score's own.
-func yesNo(name string, c *column, clustered bool) YesNo {
+func mcNemar(name string, c *column, clustered bool) YesNo {
 	y := YesNo{Name: name, Gained: c.gained, Lost: c.lost, Both: c.both, None: c.neither}
 	if p, ok := stats.McNemar(c.gained, c.lost); ok && !clustered {
 		y.P = &p

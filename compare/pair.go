@@ -2,6 +2,7 @@ package compare
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,8 +34,8 @@ func (c *Comparer) pairUp(metric string, first, second *entry) (Pair, *Score) {
 		col.add(first.items[id], second.items[id], i, first.clusters.of[id], false)
 	}
 	s := c.score(metric, col, c.config.ClusterBy != "")
-	s.Doubt = doubt(metric, first.Summary, second.Summary)
-	if !s.same() && !s.claims() || s.Doubt != "" {
+	s.Incomparable = incomparable(metric, first.Summary, second.Summary)
+	if !s.same() && !s.claims() || s.Incomparable != "" {
 		s.P = nil // too few items or clusters, or evaluators, to claim anything
 	}
 	p.N, p.Difference, p.CI95, p.P = s.N, s.Difference, s.CI95, s.P
@@ -52,9 +53,7 @@ func (e *entry) unmatched(other *entry) []Mismatch {
 				ids = append(ids, id)
 			}
 		}
-		if len(ids) > 0 {
-			list = append(list, affected(ids, "without an outcome in "+runs[1].header.Name))
-		}
+		list = append(list, affected(ids, "without an outcome in "+runs[1].header.Name)...)
 	}
 	return list
 }
@@ -293,7 +292,7 @@ const absent = "unknown"
 func (c *Comparer) compareHeaders(base, cand outcome.Header) []Mismatch {
 	var list []Mismatch
 	differ := func(what, b, c string) {
-		list = append(list, Mismatch{What: what, Base: orAbsent(b), Candidate: orAbsent(c)})
+		list = append(list, Mismatch{What: what, Base: cmp.Or(b, absent), Candidate: cmp.Or(c, absent)})
 	}
 	must := func(what, b, c string) {
 		if b != c || b == "" {
@@ -305,7 +304,7 @@ func (c *Comparer) compareHeaders(base, cand outcome.Header) []Mismatch {
 	}
 	must("fingerprint of the dataset", base.Dataset.Fingerprint, cand.Dataset.Fingerprint)
 	if base.Dataset.Fingerprint != cand.Dataset.Fingerprint && base.Dataset.Selection != cand.Dataset.Selection {
-		differ("selection of items", orAll(base.Dataset.Selection), orAll(cand.Dataset.Selection))
+		differ("selection of items", cmp.Or(base.Dataset.Selection, "all"), cmp.Or(cand.Dataset.Selection, "all"))
 	}
 	must("scorer version", base.Scorer.Version, cand.Scorer.Version)
 	if b, c := base.Scorer.Version, cand.Scorer.Version; b != c && b != "" && c != "" && base.Harness == "extraction" {
@@ -333,14 +332,14 @@ func compareOptions(base, cand json.RawMessage) []Mismatch {
 	b, bErr := options(base)
 	c, cErr := options(cand)
 	if bErr != nil || cErr != nil {
-		return []Mismatch{{What: "scoring options", Base: orAbsent(string(base)), Candidate: orAbsent(string(cand))}}
+		return []Mismatch{{What: "scoring options", Base: cmp.Or(string(base), absent), Candidate: cmp.Or(string(cand), absent)}}
 	}
 	var list []Mismatch
 	both := maps.Clone(b)
 	maps.Copy(both, c)
 	for _, key := range slices.Sorted(maps.Keys(both)) {
 		if b[key] != c[key] {
-			list = append(list, Mismatch{What: "scoring option " + key, Base: orAbsent(b[key]), Candidate: orAbsent(c[key])})
+			list = append(list, Mismatch{What: "scoring option " + key, Base: cmp.Or(b[key], absent), Candidate: cmp.Or(c[key], absent)})
 		}
 	}
 	return list
@@ -400,46 +399,26 @@ func (set itemSet) compareItems(ctx context.Context, cand Source) ([]Mismatch, e
 		}
 		delete(left, item.ID)
 	}
-	var found []Mismatch
-	for _, group := range []struct {
-		ids  []string
-		what string
-	}{
-		{slices.Collect(maps.Keys(left)), "only in the base"},
-		{added, "only in the candidate"},
-		{changed, "with other content"},
-	} {
-		if len(group.ids) > 0 {
-			found = append(found, affected(group.ids, group.what))
-		}
-	}
-	return found, nil
+	return slices.Concat(
+		affected(slices.Collect(maps.Keys(left)), "only in the base"),
+		affected(added, "only in the candidate"),
+		affected(changed, "with other content")), nil
 }
 
-// affected is a Mismatch about some items, of which it names the first.
-func affected(ids []string, what string) Mismatch {
+// affected is a Mismatch about some items, of which it names the first; none without any.
+func affected(ids []string, what string) []Mismatch {
+	if len(ids) == 0 {
+		return nil
+	}
 	slices.Sort(ids)
-	return Mismatch{What: fmt.Sprintf("%s %s: %s", printable.Counted(len(ids), "item"), what, list(ids[:min(5, len(ids))], len(ids)))}
+	shown := list(ids[:min(5, len(ids))], len(ids))
+	return []Mismatch{{What: fmt.Sprintf("%s %s: %s", printable.Counted(len(ids), "item"), what, shown)}}
 }
 
-func orAbsent(text string) string {
-	if text == "" {
-		return absent
-	}
-	return text
-}
-
-func orAll(selection string) string {
-	if selection == "" {
-		return "all"
-	}
-	return selection
-}
-
-// doubt says why the difference of a score says nothing of the runs, to be read
+// incomparable says why the difference of a score says nothing of the runs, to be read
 // after its name; "" for one that does. It is about scores of external evaluators: the two runs must have
 // asked the same one, and it must have answered for every output.
-func doubt(name string, base, cand outcome.Summary) string {
+func incomparable(name string, base, cand outcome.Summary) string {
 	b, inBase := custom(name, base)
 	c, inCand := custom(name, cand)
 	switch {

@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/stats"
@@ -109,15 +107,11 @@ func (c *Comparer) enter(ctx context.Context, s Source, metric *string) (*entry,
 
 // measure fills in mean and cost.
 func (e *entry) measure() {
-	var values []float64
-	for _, id := range slices.Sorted(maps.Keys(e.items)) {
-		if v, ok := e.items[id].defined(); ok {
-			values = append(values, v)
-		}
-	}
 	var m stats.Moments
-	for _, v := range values {
-		m.Add(v)
+	for _, v := range e.items {
+		if value, ok := v.defined(); ok {
+			m.Add(value)
+		}
 	}
 	e.N, e.Mean = m.N(), mean(m)
 	if lo, hi, ok := m.ScoreInterval95(); ok {
@@ -215,7 +209,7 @@ func (l Leaderboard) ToBest(i int) Pair {
 	return l.Pairs[i-1] // the first pairs are those of the best
 }
 
-// Err is a *PairError for runs that cannot be compared, one for every second run;
+// Err is a *IncompatibleError for runs that cannot be compared, one for every second run;
 // nil if all can.
 func (l Leaderboard) Err() error {
 	var problems []error
@@ -223,31 +217,23 @@ func (l Leaderboard) Err() error {
 	for _, p := range l.Pairs {
 		if len(p.Incompatible) > 0 && !seen[p.Second] {
 			seen[p.Second] = true
-			problems = append(problems, &PairError{p})
+			problems = append(problems, &IncompatibleError{p.First + " and " + p.Second + " cannot be compared", p.Reasons()})
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// PairError says that two runs of a Leaderboard cannot be compared.
-type PairError struct{ Pair Pair }
-
-// Error lists everything that differs, one per line.
-func (e *PairError) Error() string {
-	return fmt.Sprintf("%s and %s cannot be compared:\n%s", e.Pair.First, e.Pair.Second, strings.Join(e.Pair.Reasons(), "\n"))
-}
-
 // Reasons says in one line each why the two cannot be compared.
-func (p Pair) Reasons() []string {
-	var lines []string
-	for _, m := range p.Incompatible {
-		lines = append(lines, m.between("the first", "the second"))
+func (p Pair) Reasons() []string { return reasons(p.Incompatible, "the first", "the second") }
+
+// reasons writes one line for each mismatch of two runs that are called so.
+func reasons(mismatches []Mismatch, base, candidate string) []string {
+	lines := make([]string, len(mismatches))
+	for i, m := range mismatches {
+		lines[i] = m.between(base, candidate)
 	}
 	return lines
 }
-
-// ExitCode is that of runs that cannot be compared.
-func (e *PairError) ExitCode() int { return 2 }
 
 // place numbers the runs, marks the Pareto front and those that are not shown
 // to differ from the best.
@@ -267,25 +253,25 @@ func place(entries []*entry, pairs []Pair, lower bool) []Ranked {
 		r.Tied = i == 0 || r.Mean != nil && len(pairs[i-1].Incompatible) == 0 && pairs[i-1].Verdict != Worse
 	}
 	for i := range runs {
-		if !runs[i].placeable() {
+		if !runs[i].hasMeanAndCost() {
 			continue
 		}
-		front := true
+		best := true
 		for j := range runs {
-			front = front && !runs[j].dominates(runs[i], lower)
+			best = best && !runs[j].dominates(runs[i], lower)
 		}
-		runs[i].Front = &front
+		runs[i].Front = &best
 	}
 	return runs
 }
 
-// placeable reports whether quality and cost are both known.
-func (r Ranked) placeable() bool { return r.Mean != nil && r.CostPerItem != nil && !r.CostPartly }
+// hasMeanAndCost reports whether quality and cost are both known.
+func (r Ranked) hasMeanAndCost() bool { return r.Mean != nil && r.CostPerItem != nil && !r.CostPartly }
 
 // dominates reports whether r is at least as good as the other and at most as
 // dear, and better in one of the two.
 func (r Ranked) dominates(other Ranked, lower bool) bool {
-	if !r.placeable() {
+	if !r.hasMeanAndCost() {
 		return false
 	}
 	quality := *r.Mean - *other.Mean
@@ -305,7 +291,7 @@ func rankWarnings(l Leaderboard) []string {
 	}
 	unknown, few := 0, 0
 	for _, r := range l.Runs {
-		if !r.placeable() {
+		if !r.hasMeanAndCost() {
 			unknown++
 		}
 		if r.N < fewItems {

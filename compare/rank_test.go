@@ -142,7 +142,7 @@ func TestRank_incompatible(t *testing.T) {
 	c.outcomes = c.outcomes[:29]
 	l := ranked(t, Config{}, a, b, c)
 	err := l.Err()
-	var one *PairError
+	var one *IncompatibleError
 	if !errors.As(err, &one) || one.ExitCode() != 2 {
 		t.Fatal(err)
 	}

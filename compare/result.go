@@ -161,10 +161,10 @@ type Score struct {
 	Detectable *float64 `json:"minimum_detectable_effect"`
 	Needed     *int     `json:"needed_items"`
 
-	// Doubt, behind the name, says why Difference says nothing of the runs:
+	// Incomparable, behind the name, says why Difference says nothing of the runs:
 	// Verdict is then Unclear, and rules about it are inconclusive.
-	Doubt   string  `json:"doubt,omitempty"`
-	Verdict Verdict `json:"verdict"`
+	Incomparable string  `json:"doubt,omitempty"`
+	Verdict      Verdict `json:"verdict"`
 }
 
 // Pooled is the difference of a score over the counts of all items together:
@@ -268,8 +268,8 @@ func (r *collector) warnings(out Result, base, cand Side) []string {
 		warn("the mean and the pooled value changed in opposite directions, each beyond its interval: %s; items with large counts went the other way than most, so say which of the two decides", strings.Join(scores, ", "))
 	}
 	for _, s := range out.Scores {
-		if s.Doubt != "" {
-			warn("%s %s", s.Name, s.Doubt)
+		if s.Incomparable != "" {
+			warn("%s %s", s.Name, s.Incomparable)
 		}
 	}
 	list = append(list, evaluatorWarnings(base.Summary.Run.CustomScorers, cand.Summary.Run.CustomScorers)...)
@@ -318,7 +318,7 @@ func opposed(scores []Score) []string {
 }
 
 // evaluatorWarnings names the scores of one and the same external evaluator that
-// is not certified; what is worse about them is their Doubt.
+// is not certified; what is worse about them is Score.Incomparable.
 func evaluatorWarnings(base, cand []outcome.CustomScorer) []string {
 	var list []string
 	for _, b := range base {
@@ -366,19 +366,15 @@ func (c *Comparer) warnOfMany(results []Result) {
 	}
 }
 
-// IncompatibleError says that a candidate cannot be compared with the base.
+// IncompatibleError says that two runs cannot be compared.
 type IncompatibleError struct {
-	Candidate  string
-	Mismatches []Mismatch
+	Runs    string // "a cannot be compared with b"
+	Reasons []string
 }
 
 // Error lists everything that differs, one per line.
 func (e *IncompatibleError) Error() string {
-	lines := []string{fmt.Sprintf("%s cannot be compared with the base:", e.Candidate)}
-	for _, m := range e.Mismatches {
-		lines = append(lines, m.String())
-	}
-	return strings.Join(lines, "\n")
+	return e.Runs + ":\n" + strings.Join(e.Reasons, "\n")
 }
 
 // ExitCode is that of runs that cannot be compared.
@@ -420,12 +416,11 @@ func (c Comparison) Err() error {
 	var problems []error
 	for _, r := range c.Candidates {
 		name := r.Candidate.Summary.Run.Name
-		switch {
-		case len(r.Incompatible) > 0:
-			problems = append(problems, &IncompatibleError{name, r.Incompatible})
-		case r.Gate != nil && r.Gate.ExitCode() != 0:
-			problems = append(problems, &GateError{name, *r.Gate})
+		if len(r.Incompatible) > 0 {
+			problems = append(problems, &IncompatibleError{name + " cannot be compared with the base", reasons(r.Incompatible, "the base", "the candidate")})
+			continue
 		}
+		problems = append(problems, r.Gate.Err(name))
 	}
 	return errors.Join(problems...)
 }

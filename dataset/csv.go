@@ -86,16 +86,16 @@ func columnOf(name string) column {
 	if key, ok := strings.CutPrefix(name, "metadata."); ok && key != "" {
 		return column{key: key, meta: true}
 	}
-	for _, f := range []field{fieldID, fieldInput, fieldText, fieldExpected, fieldMetadata, fieldTrace, fieldObservation} {
-		for _, spelled := range []string{name, strings.ToLower(name), string(f)} {
-			known, ok := fieldOf(spelled)
-			if !ok || known != f || spelled == string(f) && !strings.EqualFold(name, spelled) {
-				continue
-			}
+	for _, known := range []string{
+		"id", "input", "document_text", "expectedOutput", "expected_output", "expected", "metadata",
+		"sourceTraceId", "source_trace_id", "sourceObservationId", "source_observation_id",
+	} {
+		if strings.EqualFold(name, known) {
+			f, _ := fieldOf(known)
 			return column{key: string(f), json: f == fieldInput || f == fieldExpected || f == fieldMetadata}
 		}
 	}
-	if f, ok := fieldOf(name); ok && f == fieldServer {
+	if _, ok := fieldOf(name); ok { // what Langfuse adds
 		return column{key: name}
 	}
 	return column{key: name, meta: true}
@@ -139,7 +139,7 @@ func (d *decoder) row(columns []column, record []string, line int) bool {
 func (c column) value(cell string) (json.RawMessage, error) {
 	switch {
 	case invalidUTF8([]byte(cell)) >= 0:
-		return nil, &pathError{c.id(), "is not valid UTF-8; convert the file to UTF-8"}
+		return nil, wrong(field(c.id()), "is not valid UTF-8; convert the file to UTF-8")
 	case !c.json:
 		return marshal(cell)
 	case !json.Valid([]byte(cell)):
@@ -147,7 +147,7 @@ func (c column) value(cell string) (json.RawMessage, error) {
 		if c.key == string(fieldInput) {
 			hint = "; a plain text belongs into a column document_text"
 		}
-		return nil, &pathError{c.id(), "the cell is not JSON" + hint}
+		return nil, wrong(field(c.id()), "the cell is not JSON%s", hint)
 	}
 	return json.RawMessage(cell), nil
 }

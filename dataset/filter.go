@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,39 +105,38 @@ func (f Filter) Match(item Item) bool {
 func (c condition) holds(item Item) bool {
 	root, rest, _ := strings.Cut(c.path, ".")
 	f, _ := fieldOf(root)
-	switch f {
-	case fieldID:
-		return item.ID == c.value
-	case fieldMetadata:
-		return matchPath(item.Metadata, rest, c.value)
-	case fieldInput:
-		return matchPath(item.Input, rest, c.value)
-	case fieldExpected:
-		return matchPath(item.Expected, rest, c.value)
+	raw := map[field]json.RawMessage{fieldMetadata: item.Metadata, fieldInput: item.Input, fieldExpected: item.Expected}[f]
+	for value := range ValuesAt(raw, rest) {
+		if matchValue(value, c.value) {
+			return true
+		}
 	}
-	return false
+	return c.path == "id" && item.ID == c.value
 }
 
-// matchPath looks for a value below a path. Every way to cut the path into
-// keys is tried, the shortest first, since a key may contain dots.
-func matchPath(raw json.RawMessage, path, value string) bool {
+// ValuesAt returns the values at a dotted path below a JSON object. Every way to cut
+// the path into keys is tried, the shortest first, since a key may contain dots.
+func ValuesAt(raw json.RawMessage, path string) iter.Seq[json.RawMessage] {
+	return func(yield func(json.RawMessage) bool) { valuesAt(raw, path, yield) }
+}
+
+func valuesAt(raw json.RawMessage, path string, yield func(json.RawMessage) bool) bool {
 	if path == "" {
-		return matchValue(raw, value)
+		return yield(raw)
 	}
 	var object map[string]json.RawMessage
 	if json.Unmarshal(raw, &object) != nil {
-		return false
+		return true
 	}
 	for end := 1; end <= len(path); end++ {
 		if end < len(path) && path[end] != '.' {
 			continue
 		}
-		next, ok := object[path[:end]]
-		if ok && matchPath(next, strings.TrimPrefix(path[end:], "."), value) {
-			return true
+		if next, ok := object[path[:end]]; ok && !valuesAt(next, strings.TrimPrefix(path[end:], "."), yield) {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 func matchValue(raw json.RawMessage, value string) bool {

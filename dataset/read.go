@@ -43,15 +43,6 @@ func FormatOf(name string) (Format, error) {
 	return "", &FormatError{Name: name}
 }
 
-// ParseFormat reads the name of a format, as a flag gives it.
-func ParseFormat(name string) (Format, error) {
-	switch f := Format(strings.ToLower(name)); f {
-	case JSONL, JSON, CSV:
-		return f, nil
-	}
-	return "", &FormatError{Name: name}
-}
-
 // FormatError says that a name tells no format.
 type FormatError struct{ Name string }
 
@@ -178,9 +169,9 @@ func (d *decoder) fail(line int, err error) bool {
 		}
 		return true
 	}
-	var inner *pathError
-	if errors.As(err, &inner) {
-		err = d.problem(line, inner.path, "%s", inner.msg)
+	var inner *SyntaxError
+	if errors.As(err, &inner) && inner.Line == 0 {
+		inner.File, inner.Line = d.name, line
 	}
 	return d.yield(Located{}, err)
 }

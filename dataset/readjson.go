@@ -263,13 +263,9 @@ func fieldOf(key string) (field, bool) {
 	return "", false
 }
 
-// pathError is a problem inside one item, before file and line are known.
-type pathError struct{ path, msg string }
-
-func (e *pathError) Error() string { return e.path + ": " + e.msg }
-
+// wrong is a problem inside one item, before file and line are known.
 func wrong(path field, format string, args ...any) error {
-	return &pathError{string(path), fmt.Sprintf(format, args...)}
+	return &SyntaxError{Path: string(path), Msg: fmt.Sprintf(format, args...)}
 }
 
 // decodeItem makes an item of the keys and values of one object or row. All

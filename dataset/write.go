@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -19,11 +20,16 @@ type Writer struct {
 
 // NewWriter begins a file of items; it must be closed, also after no items.
 func NewWriter(w io.Writer, format Format) (*Writer, error) {
-	if _, err := ParseFormat(string(format)); err != nil {
-		return nil, err
-	}
 	out := bufio.NewWriterSize(w, 64<<10)
-	return &Writer{format: format, out: out, csv: csv.NewWriter(out)}, nil
+	writer := &Writer{format: format, out: out, csv: csv.NewWriter(out)}
+	switch format {
+	case CSV:
+		header := []string{"id", "input", "expected_output", "metadata", "source_trace_id", "source_observation_id"}
+		return writer, writer.csv.Write(header)
+	case JSON, JSONL:
+		return writer, nil
+	}
+	return nil, &FormatError{Name: string(format)}
 }
 
 // Write adds one item. Errors: those of the underlying writer, and values that
@@ -48,19 +54,15 @@ func (w *Writer) object(item Item) error {
 	if err != nil {
 		return err
 	}
-	before, after := "", "\n"
-	if w.format == JSON {
-		before, after = ",\n", ""
-		if w.items == 0 {
-			before = "[\n"
-		}
+	switch {
+	case w.format == JSONL:
+		_, err = fmt.Fprintf(w.out, "%s\n", raw)
+	case w.items == 0:
+		_, err = fmt.Fprintf(w.out, "[\n%s", raw)
+	default:
+		_, err = fmt.Fprintf(w.out, ",\n%s", raw)
 	}
-	for _, part := range []string{before, string(raw), after} {
-		if _, err := w.out.WriteString(part); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 func (w *Writer) row(item Item) error {
@@ -72,48 +74,23 @@ func (w *Writer) row(item Item) error {
 		}
 		record = append(record, cell)
 	}
-	if w.items == 0 {
-		if err := w.header(); err != nil {
-			return err
-		}
-	}
 	return w.csv.Write(append(record, item.SourceTraceID, item.SourceObservationID))
-}
-
-func (w *Writer) header() error {
-	return w.csv.Write([]string{"id", "input", "expected_output", "metadata", "source_trace_id", "source_observation_id"})
 }
 
 // Close ends the file. It does not close the underlying writer.
 func (w *Writer) Close() error {
-	if err := w.end(); err != nil {
+	var err error
+	switch {
+	case w.format == CSV:
+		w.csv.Flush()
+		err = w.csv.Error()
+	case w.format == JSON && w.items == 0:
+		_, err = w.out.WriteString("[]\n")
+	case w.format == JSON:
+		_, err = w.out.WriteString("\n]\n")
+	}
+	if err = cmp.Or(err, w.out.Flush()); err != nil {
 		return fmt.Errorf("writing items: %w", err)
 	}
 	return nil
-}
-
-func (w *Writer) end() error {
-	switch {
-	case w.format == JSON && w.items == 0:
-		_, err := w.out.WriteString("[]\n")
-		if err != nil {
-			return err
-		}
-	case w.format == JSON:
-		_, err := w.out.WriteString("\n]\n")
-		if err != nil {
-			return err
-		}
-	case w.format == CSV:
-		if w.items == 0 {
-			if err := w.header(); err != nil {
-				return err
-			}
-		}
-		w.csv.Flush()
-		if err := w.csv.Error(); err != nil {
-			return err
-		}
-	}
-	return w.out.Flush()
 }

@@ -247,16 +247,21 @@ func (e *exporter) restOfItems(ctx context.Context, last string) error {
 		if err == nil {
 			err = e.item(page[0])
 		}
-		if errors.Is(err, ErrDamaged) {
-			e.loss.Items++
-			e.loss.name(fmt.Sprintf("item %q", k.id), err)
-			continue
-		}
-		if err != nil {
+		if err := e.lost(err, &e.loss.Items, fmt.Sprintf("item %q", k.id)); err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
+}
+
+// lost counts a row that is damaged; any other error is returned.
+func (e *exporter) lost(err error, count *int64, row string) error {
+	if !errors.Is(err, ErrDamaged) {
+		return err
+	}
+	*count++
+	e.loss.name(row, err)
+	return nil
 }
 
 // ids finds the items of a damaged file.
@@ -304,12 +309,8 @@ func (e *exporter) restOfOutcomes(ctx context.Context, last outcome.Outcome) err
 		if err == nil {
 			err = e.outcome(o)
 		}
-		if errors.Is(err, ErrDamaged) {
-			e.loss.Outcomes++
-			e.loss.name(fmt.Sprintf("outcome of item %q, trial %d, attempt %d", k.id, k.trial, k.attempt), err)
-			continue
-		}
-		if err != nil {
+		row := fmt.Sprintf("outcome of item %q, trial %d, attempt %d", k.id, k.trial, k.attempt)
+		if err := e.lost(err, &e.loss.Outcomes, row); err != nil {
 			return err
 		}
 	}

@@ -13,25 +13,25 @@ import (
 
 // classifier collects the faults of one family.
 type classifier struct {
-	what     string
-	repeated map[int]bool // extracted, by index
-	joints   []joint
-	faults   []Fault
+	what           string
+	repeated       map[int]bool // extracted, by index
+	candidatePairs []faultPair
+	faults         []Fault
 
 	expected, extracted map[int]bool // explained already
 }
 
-func (c *classifier) propose(j joint) {
+func (c *classifier) propose(j faultPair) {
 	if !c.repeated[j.extracted] {
-		c.joints = append(c.joints, j)
+		c.candidatePairs = append(c.candidatePairs, j)
 	}
 }
 
 // join makes faults of the proposed pairs, the best first.
 func (c *classifier) join() {
 	c.expected, c.extracted = map[int]bool{}, map[int]bool{}
-	slices.SortFunc(c.joints, joint.compare)
-	for _, j := range c.joints {
+	slices.SortFunc(c.candidatePairs, faultPair.compare)
+	for _, j := range c.candidatePairs {
 		if c.expected[j.expected] || c.extracted[j.extracted] {
 			continue
 		}
@@ -40,8 +40,8 @@ func (c *classifier) join() {
 	}
 }
 
-// left classifies what is expected and in no pair.
-func (c *classifier) left(index int, reason Reason) {
+// addMissed classifies what is expected and in no pair.
+func (c *classifier) addMissed(index int, reason Reason) {
 	switch {
 	case c.expected[index]:
 	case reason == ReasonDuplicate:
@@ -51,8 +51,8 @@ func (c *classifier) left(index int, reason Reason) {
 	}
 }
 
-// over classifies what is extracted and in no pair.
-func (c *classifier) over(index int, reason Reason, grounded func() bool) {
+// addSpurious classifies what is extracted and in no pair.
+func (c *classifier) addSpurious(index int, reason Reason, grounded func() bool) {
 	cause := CauseSpurious
 	switch {
 	case c.extracted[index]:
@@ -125,20 +125,20 @@ func classifyEntities(r Result, inDocument func(string) bool) []Fault {
 	}
 	for _, m := range r.MissedEntities {
 		if near := m.Nearest; boundaryOf(m) {
-			c.propose(joint{CauseBoundary, boundaryRank, near.Similarity, m.Index, near.Index, m.text() + "\x00" + near.text()})
+			c.propose(faultPair{CauseBoundary, boundaryRank, near.Similarity, m.Index, near.Index, m.text() + "\x00" + near.text()})
 		}
 	}
 	for _, m := range r.SpuriousEntities {
 		if near := m.Nearest; boundaryOf(m) {
-			c.propose(joint{CauseBoundary, boundaryRank, near.Similarity, near.Index, m.Index, near.text() + "\x00" + m.text()})
+			c.propose(faultPair{CauseBoundary, boundaryRank, near.Similarity, near.Index, m.Index, near.text() + "\x00" + m.text()})
 		}
 	}
 	c.join()
 	for _, m := range r.MissedEntities {
-		c.left(m.Index, m.Reason)
+		c.addMissed(m.Index, m.Reason)
 	}
 	for _, m := range r.SpuriousEntities {
-		c.over(m.Index, m.Reason, func() bool { return m.Name == "" || inDocument(m.Name) })
+		c.addSpurious(m.Index, m.Reason, func() bool { return m.Name == "" || inDocument(m.Name) })
 	}
 	return c.sorted()
 }
@@ -151,20 +151,20 @@ func classifyRelationships(r Result, inDocument func(string) bool) []Fault {
 	c := classifier{what: ARelationship, repeated: repetitions(r.Duplicates.ExtractedRelationships, spurious)}
 	for _, m := range r.MissedRelationships {
 		if cause, rank := explained(m); rank > 0 {
-			c.propose(joint{cause, rank, m.Nearest.similarity(), m.Index, m.Nearest.Index, m.text() + "\x00" + m.Nearest.text()})
+			c.propose(faultPair{cause, rank, m.Nearest.similarity(), m.Index, m.Nearest.Index, m.text() + "\x00" + m.Nearest.text()})
 		}
 	}
 	for _, m := range r.SpuriousRelationships {
 		if cause, rank := explained(m); rank > 0 {
-			c.propose(joint{cause, rank, m.Nearest.similarity(), m.Nearest.Index, m.Index, m.Nearest.text() + "\x00" + m.text()})
+			c.propose(faultPair{cause, rank, m.Nearest.similarity(), m.Nearest.Index, m.Index, m.Nearest.text() + "\x00" + m.text()})
 		}
 	}
 	c.join()
 	for _, m := range r.MissedRelationships {
-		c.left(m.Index, m.Reason)
+		c.addMissed(m.Index, m.Reason)
 	}
 	for _, m := range r.SpuriousRelationships {
-		c.over(m.Index, m.Reason, func() bool { return inDocument(m.Source) && inDocument(m.Target) })
+		c.addSpurious(m.Index, m.Reason, func() bool { return inDocument(m.Source) && inDocument(m.Target) })
 	}
 	return c.sorted()
 }
@@ -262,8 +262,8 @@ func repetitions(list []Duplicate, spurious map[int]string) map[int]bool {
 	return repeated
 }
 
-// joint is an expected and an extracted thing that may be one fault.
-type joint struct {
+// faultPair is an expected and an extracted thing that may be one fault.
+type faultPair struct {
 	cause               Cause
 	rank                int
 	similarity          float64
@@ -271,7 +271,7 @@ type joint struct {
 	text                string // of both, so that ties do not depend on the order of the lists
 }
 
-func (a joint) compare(b joint) int {
+func (a faultPair) compare(b faultPair) int {
 	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.similarity, a.similarity), cmp.Compare(a.text, b.text),
 		cmp.Compare(a.expected, b.expected), cmp.Compare(a.extracted, b.extracted))
 }

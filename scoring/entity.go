@@ -250,29 +250,28 @@ func (s similarity) ratio() outcome.Ratio {
 type partners struct{ ofExpected, ofExtracted []int }
 
 func newPartners(expected, extracted int) partners {
-	p := partners{make([]int, expected), make([]int, extracted)}
-	for i := range p.ofExpected {
-		p.ofExpected[i] = -1
-	}
-	for i := range p.ofExtracted {
-		p.ofExtracted[i] = -1
-	}
-	return p
+	return partners{slices.Repeat([]int{-1}, expected), slices.Repeat([]int{-1}, extracted)}
 }
 
 func (p partners) pair(q pairing) {
 	p.ofExpected[q.expected], p.ofExtracted[q.extracted] = q.extracted, q.expected
 }
 
+// unmatched returns the members that have no partner.
+func unmatched(partner []int) []int {
+	var list []int
+	for i, p := range partner {
+		if p < 0 {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
 // entityMisses explains the entities of one side that have no partner.
 func (c *call) entityMisses(here, there *side, partner, theirPartner []int) []EntityMiss {
 	search := c.newEntitySearch(there, theirPartner)
-	var missed []int
-	for i := range here.entities {
-		if partner[i] < 0 {
-			missed = append(missed, i)
-		}
-	}
+	missed := unmatched(partner)
 	// By content, so that a search cut short stops at the same place whatever
 	// the order of the list.
 	slices.SortStableFunc(missed, func(i, j int) int {

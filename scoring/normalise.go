@@ -211,9 +211,7 @@ func sortedSet(ids []int) []int {
 }
 
 func sortedForms(forms []form) []form {
-	slices.SortFunc(forms, func(a, b form) int {
-		return slices.Compare([]int{a.source, a.typ, a.target}, []int{b.source, b.typ, b.target})
-	})
+	slices.SortFunc(forms, form.compare)
 	return slices.Compact(forms)
 }
 

@@ -73,38 +73,29 @@ func (o Options) clone() Options {
 // readers says how the value of each option is read into o.
 func (o *Options) readers() map[string]func(json.RawMessage) error {
 	return map[string]func(json.RawMessage) error{
-		"normalise":           readText((*string)(&o.Normalise)),
+		"normalise":           read(&o.Normalise, "a string"),
 		"threshold":           readDecimal(&o.Threshold),
-		"threshold_inclusive": readBool(&o.ThresholdInclusive),
-		"fold_diacritics":     readBool(&o.FoldDiacritics),
-		"fuzzy_entities":      readBool(&o.FuzzyEntities),
-		"fuzzy_relationships": readBool(&o.FuzzyRelationships),
-		"initials":            readBool(&o.Initials),
-		"digits_equal":        readBool(&o.DigitsEqual),
+		"threshold_inclusive": read(&o.ThresholdInclusive, "true or false"),
+		"fold_diacritics":     read(&o.FoldDiacritics, "true or false"),
+		"fuzzy_entities":      read(&o.FuzzyEntities, "true or false"),
+		"fuzzy_relationships": read(&o.FuzzyRelationships, "true or false"),
+		"initials":            read(&o.Initials, "true or false"),
+		"digits_equal":        read(&o.DigitsEqual, "true or false"),
 		"inverse":             readInverse(&o.Inverse),
 		"symmetric":           readSymmetric(&o.Symmetric),
-		"type_aliases":        readAliases(&o.TypeAliases),
-		"dedupe":              readText((*string)(&o.Dedupe)),
+		"type_aliases":        read(&o.TypeAliases, `an object such as {"PER": "Person"}`),
+		"dedupe":              read(&o.Dedupe, "a string"),
 	}
 }
 
-func readText(to *string) func(json.RawMessage) error {
+// read reads what Unmarshal makes of a value.
+func read[T any](to *T, expected string) func(json.RawMessage) error {
 	return func(raw json.RawMessage) error {
-		if json.Unmarshal(raw, to) != nil {
-			return errors.New("expected a string")
+		var value T
+		if json.Unmarshal(raw, &value) != nil {
+			return errors.New("expected " + expected)
 		}
-		if *to == "" {
-			return errors.New("is empty")
-		}
-		return nil
-	}
-}
-
-func readBool(to *bool) func(json.RawMessage) error {
-	return func(raw json.RawMessage) error {
-		if json.Unmarshal(raw, to) != nil {
-			return errors.New("expected true or false")
-		}
+		*to = value
 		return nil
 	}
 }
@@ -156,17 +147,6 @@ func readSymmetric(to *[]string) func(json.RawMessage) error {
 			return errors.New(`expected a list of types such as ["married_to"]`)
 		}
 		*to = list
-		return nil
-	}
-}
-
-func readAliases(to *map[string]string) func(json.RawMessage) error {
-	return func(raw json.RawMessage) error {
-		aliases := map[string]string{}
-		if json.Unmarshal(raw, &aliases) != nil {
-			return errors.New(`expected an object such as {"PER": "Person"}`)
-		}
-		*to = aliases
 		return nil
 	}
 }

@@ -296,12 +296,7 @@ func statementOf(r extraction.Relationship) Statement {
 // partner.
 func (c *call) relationshipMisses(m *relationMatching, here, there *side, partner, theirPartner []int) []RelationshipMiss {
 	search := newStatementSearch(c, m, here, there, theirPartner)
-	var missed []int
-	for i := range here.relationships {
-		if partner[i] < 0 {
-			missed = append(missed, i)
-		}
-	}
+	missed := unmatched(partner)
 	slices.SortStableFunc(missed, func(i, j int) int {
 		return here.relationships[i].forms[0].compare(here.relationships[j].forms[0])
 	})

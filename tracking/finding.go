@@ -195,40 +195,35 @@ func (v Verdict) mayCome(sent bool) bool {
 	return n == v.Total() || sent && v.LeftCount == 0
 }
 
-// OnItsWayError says that Langfuse does not show yet all that the run file holds,
-// and was still at work.
-type OnItsWayError struct{ Verdict Verdict }
-
-// Error counts what came, and what did not.
-func (e *OnItsWayError) Error() string {
-	return fmt.Sprintf("still on its way: %d more came while looking, and Langfuse differs from the run file in %s yet; verify again later",
-		e.Verdict.Came, printable.Counted(e.Verdict.Total(), "point"))
-}
-
-// ExitCode returns 69: the server did not do in time what it accepted.
-func (*OnItsWayError) ExitCode() int { return 69 }
-
-// Err returns what a verdict comes to: nil, an *OnItsWayError or a *DifferentError.
+// Err returns what a verdict comes to: nil or a *DifferentError.
 func (v Verdict) Err() error {
-	switch {
-	case v.OK():
+	if v.OK() {
 		return nil
-	case v.OnItsWay:
-		return &OnItsWayError{v}
 	}
 	return &DifferentError{v}
 }
 
-// DifferentError says that Langfuse does not hold what the run file does.
+// DifferentError says that Langfuse does not hold what the run file does, or was
+// still at work and does not show it yet.
 type DifferentError struct{ Verdict Verdict }
 
-// Error counts the findings.
+// Error counts the findings, and what came of them while looking.
 func (e *DifferentError) Error() string {
+	if e.Verdict.OnItsWay {
+		return fmt.Sprintf("still on its way: %d more came while looking, and Langfuse differs from the run file in %s yet; verify again later",
+			e.Verdict.Came, printable.Counted(e.Verdict.Total(), "point"))
+	}
 	return fmt.Sprintf("Langfuse differs from the run file in %s", printable.Counted(e.Verdict.Total(), "point"))
 }
 
-// ExitCode returns 1: a check failed.
-func (*DifferentError) ExitCode() int { return 1 }
+// ExitCode returns 1: a check failed; 69 where the server did not do in time what it
+// accepted.
+func (e *DifferentError) ExitCode() int {
+	if e.Verdict.OnItsWay {
+		return 69
+	}
+	return 1
+}
 
 // repairs gathers what would mend the differences of a page.
 type repairs struct {

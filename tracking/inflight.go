@@ -9,7 +9,7 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// The stages of a flight, in their order.
+// The stages of a batch, in their order.
 const (
 	linked = iota
 	traced
@@ -17,11 +17,11 @@ const (
 	stages
 )
 
-// flight is a round on its way: its outcomes go through links, spans and scores, so
+// inFlightBatch is a round on its way: its outcomes go through links, spans and scores, so
 // that a slow server is asked for the links of one round, the spans of another and
 // the scores of a third at the same time. Spans and scores go behind those of the
 // round before; so do links, but for the last round, which does not wait for them.
-type flight struct {
+type inFlightBatch struct {
 	*Publisher
 	header   outcome.Header
 	builders map[int]builder
@@ -32,12 +32,12 @@ type flight struct {
 
 	left   [stages]chan struct{} // closed when it has left the stage
 	errs   [stages]error         // to be read behind it
-	before *flight               // nil for the first
+	before *inFlightBatch        // nil for the first
 }
 
-// launch sends a round on its way.
-func (p *Publisher) launch(ctx context.Context, batch []runstore.Pending) {
-	f := &flight{Publisher: p, header: p.header, builders: p.builders, batch: batch, before: p.flights.newest()}
+// start sends a round on its way.
+func (p *Publisher) start(ctx context.Context, batch []runstore.Pending) {
+	f := &inFlightBatch{Publisher: p, header: p.header, builders: p.builders, batch: batch, before: p.inFlight.newest()}
 	for _, o := range batch {
 		if _, ok := f.builders[o.Trial]; ok {
 			f.opened = append(f.opened, o)
@@ -46,13 +46,13 @@ func (p *Publisher) launch(ctx context.Context, batch []runstore.Pending) {
 	for stage := range f.left {
 		f.left[stage] = make(chan struct{})
 	}
-	p.flights = append(p.flights, f)
-	go f.fly(ctx)
+	p.inFlight = append(p.inFlight, f)
+	go f.run(ctx)
 }
 
-// fly goes through the stages. Behind one that failed the others are skipped. When
+// run goes through the stages. Behind one that failed the others are skipped. When
 // links may start, round decides.
-func (f *flight) fly(ctx context.Context) {
+func (f *inFlightBatch) run(ctx context.Context) {
 	failed := false
 	for stage, send := range [stages]func(context.Context) error{f.links, f.traces, f.scores} {
 		if f.before != nil && stage != linked {
@@ -67,10 +67,10 @@ func (f *flight) fly(ctx context.Context) {
 	f.before = nil
 }
 
-// flights are the rounds on their way, in their order.
-type flights []*flight
+// inFlightBatches are the rounds on their way, in their order.
+type inFlightBatches []*inFlightBatch
 
-func (all flights) newest() *flight {
+func (all inFlightBatches) newest() *inFlightBatch {
 	if len(all) == 0 {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (all flights) newest() *flight {
 }
 
 // last is the number of the last outcome on its way; 0 without one.
-func (all flights) last() int64 {
+func (all inFlightBatches) last() int64 {
 	f := all.newest()
 	if f == nil {
 		return 0
@@ -86,10 +86,10 @@ func (all flights) last() int64 {
 	return f.batch[len(f.batch)-1].OID
 }
 
-// clear waits until another may start, the links of the newest being there and no
+// ready waits until another may start, the links of the newest being there and no
 // more than two of them on their way, or until the run finishes, and reports whether
 // those links did not fail.
-func (all flights) clear(finished <-chan struct{}) bool {
+func (all inFlightBatches) ready(finished <-chan struct{}) bool {
 	f := all.newest()
 	if f == nil {
 		return true
@@ -107,8 +107,8 @@ func (all flights) clear(finished <-chan struct{}) bool {
 	return !isClosed(f.left[linked]) || f.errs[linked] == nil
 }
 
-// settle waits until all have arrived, or until the run finishes.
-func (all flights) settle(finished <-chan struct{}) {
+// wait waits until all have arrived, or until the run finishes.
+func (all inFlightBatches) wait(finished <-chan struct{}) {
 	if f := all.newest(); f != nil {
 		select {
 		case <-f.left[scored]:
@@ -117,13 +117,13 @@ func (all flights) settle(finished <-chan struct{}) {
 	}
 }
 
-// arrive takes out those that have arrived: how many of their outcomes are
+// collect takes out those that have arrived: how many of their outcomes are
 // published or set aside, and what went wrong.
-func (p *Publisher) arrive() (finished int, err error) {
+func (p *Publisher) collect() (finished int, err error) {
 	var problems []error
-	for len(p.flights) > 0 && isClosed(p.flights[0].left[scored]) {
-		f := p.flights[0]
-		p.flights = p.flights[1:]
+	for len(p.inFlight) > 0 && isClosed(p.inFlight[0].left[scored]) {
+		f := p.inFlight[0]
+		p.inFlight = p.inFlight[1:]
 		problems = append(problems, f.errs[:]...)
 		if f.errs[linked] == nil && f.errs[traced] == nil {
 			finished += p.count(f)
@@ -132,19 +132,19 @@ func (p *Publisher) arrive() (finished int, err error) {
 	return finished, errors.Join(problems...)
 }
 
-// land waits until all have arrived, and adds them to what a round did.
-func (p *Publisher) land(done progress, problem error) (progress, error) {
-	for _, f := range p.flights {
+// waitAll waits until all have arrived, and adds them to what a round did.
+func (p *Publisher) waitAll(done progress, problem error) (progress, error) {
+	for _, f := range p.inFlight {
 		<-f.left[scored]
 	}
-	finished, err := p.arrive()
+	finished, err := p.collect()
 	done.finished += finished
 	return done, errors.Join(problem, err)
 }
 
-// count tells how many outcomes are published, and returns how many of a flight are
+// count tells how many outcomes are published, and returns how many of a batch are
 // published or set aside.
-func (p *Publisher) count(f *flight) (finished int) {
+func (p *Publisher) count(f *inFlightBatch) (finished int) {
 	for _, o := range f.batch {
 		switch {
 		case p.refused.has(o.OID):

@@ -64,7 +64,7 @@ type Publisher struct {
 	cfg    Config
 	header outcome.Header
 	// builders by trial, made once the trial has an experiment id. The map is
-	// replaced, never changed: flights read it.
+	// replaced, never changed: batches in flight read it.
 	builders map[int]builder
 	// refused is what Langfuse will never take; it stays unpublished in the run
 	// file.
@@ -72,7 +72,7 @@ type Publisher struct {
 	// refusedTotals holds why Langfuse will never take scores of the run.
 	refusedTotals []error
 	finished      <-chan struct{} // closed when the run has
-	flights       flights
+	inFlight      inFlightBatches
 	read          int64         // the last outcome that was in a round
 	linking       chan struct{} // takes Config.Requests, one for each link under way
 	sent          int
@@ -143,7 +143,7 @@ func orDefault[T int | time.Duration](value, otherwise T) T {
 // at once. What Langfuse refuses for good is set aside and does not hold up the rest.
 // The error is an *UnpublishedError, or that of ctx. Where it turns out that the run
 // was published to another server, or that its dataset is another one here, it is an
-// *ElsewhereError or an *OtherDatasetError, and nothing was sent.
+// *ElsewhereError, and nothing was sent.
 //
 // Only one Follow may be under way for a run. It never touches what the
 // workers wait for.
@@ -152,7 +152,7 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 	failures, ending := 0, false
 	for {
 		began := time.Now()
-		ready := p.flights.clear(finished)
+		ready := p.inFlight.ready(finished)
 		last := isClosed(finished)
 		if last && !ending {
 			failures, ending = 0, true // what failed during the run does not count
@@ -169,9 +169,9 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 		}
 		switch {
 		case ctx.Err() != nil:
-			_, _ = p.land(done, nil) // what it lacks is counted
+			_, _ = p.waitAll(done, nil) // what it lacks is counted
 			return p.unpublished(context.Cause(ctx))
-		case isMisplaced(err):
+		case errors.As(err, new(*ElsewhereError)):
 			return err
 		case errors.Is(err, langfuse.ErrUnauthorized):
 			return p.unpublished(err)
@@ -220,36 +220,36 @@ type progress struct {
 }
 
 // round sends the next outcomes on their way. Where more are to follow soon it does
-// not wait for them to arrive; see flight. What was acknowledged before an error stays
-// acknowledged. Where it is not ready, as flights.clear says, nothing new is sent.
+// not wait for them to arrive; see inFlightBatch. What was acknowledged before an error stays
+// acknowledged. Where it is not ready, as inFlight.ready says, nothing new is sent.
 // Last says that the run has ended: its own scores go beside its last outcomes, also
 // where those are on their way already.
 func (p *Publisher) round(ctx context.Context, ready, last bool) (progress, error) {
 	var done progress
 	if !ready {
-		return p.land(done, nil)
+		return p.waitAll(done, nil)
 	}
 	batch, err := p.next(ctx)
 	if err != nil {
-		return p.land(done, err)
+		return p.waitAll(done, err)
 	}
-	if last && len(batch) == roundSize && !p.flights.clear(nil) {
-		return p.land(done, nil)
+	if last && len(batch) == roundSize && !p.inFlight.ready(nil) {
+		return p.waitAll(done, nil)
 	}
 	if done.took = len(batch); done.took > 0 {
 		if err := p.prepare(ctx, batch); err != nil {
-			return p.land(done, err)
+			return p.waitAll(done, err)
 		}
-		p.launch(ctx, batch)
+		p.start(ctx, batch)
 	}
-	if last && len(batch) < roundSize && len(p.flights) > 0 {
-		return p.land(done, p.totals(ctx))
+	if last && len(batch) < roundSize && len(p.inFlight) > 0 {
+		return p.waitAll(done, p.totals(ctx))
 	}
 	if len(batch) == 0 {
-		p.flights.settle(p.finished)
+		p.inFlight.wait(p.finished)
 	}
-	if done.finished, err = p.arrive(); err != nil {
-		return p.land(done, err)
+	if done.finished, err = p.collect(); err != nil {
+		return p.waitAll(done, err)
 	}
 	return done, nil
 }
@@ -274,7 +274,7 @@ func (p *Publisher) prepare(ctx context.Context, batch []runstore.Pending) error
 // as others are on their way, only those behind them: what failed before is taken
 // up again when no others come.
 func (p *Publisher) next(ctx context.Context) ([]runstore.Pending, error) {
-	after := p.flights.last()
+	after := p.inFlight.last()
 	for {
 		page, err := p.cfg.Run.Unpublished(ctx, after, roundSize)
 		if err != nil || len(page) == 0 {
@@ -370,10 +370,10 @@ func pageOf(cfg Config, h outcome.Header, id string) string {
 	return "" // v3 shows traces only
 }
 
-// links sends the links of the flight, several at once. A server that stores
+// links sends the links of the batch, several at once. A server that stores
 // none is not asked. An item that is gone cannot be linked, which holds up
 // neither the others nor its own trace.
-func (f *flight) links(ctx context.Context) error {
+func (f *inFlightBatch) links(ctx context.Context) error {
 	var todo []runstore.Pending
 	for _, o := range f.opened {
 		if !o.Published.Has(runstore.Link) && !f.refused.has(o.OID) {

@@ -27,10 +27,10 @@ type parcel struct {
 	err  error
 }
 
-// traces sends the spans of the flight, those of many outcomes in one request and
+// traces sends the spans of the batch, those of many outcomes in one request and
 // several requests at once. In memory are the spans of those requests. If the
 // server refuses one for good, each outcome of it is sent alone.
-func (f *flight) traces(ctx context.Context) error {
+func (f *inFlightBatch) traces(ctx context.Context) error {
 	var parcels []*parcel
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(exports)
@@ -56,8 +56,8 @@ func (f *flight) traces(ctx context.Context) error {
 	return failure
 }
 
-// pack makes the spans of the flight and hands them out in requests.
-func (f *flight) pack(ctx context.Context, out func([]runstore.Pending, []langfuse.Span)) error {
+// pack makes the spans of the batch and hands them out in requests.
+func (f *inFlightBatch) pack(ctx context.Context, out func([]runstore.Pending, []langfuse.Span)) error {
 	var some []runstore.Pending
 	var spans []langfuse.Span
 	bytes := 0
@@ -96,7 +96,7 @@ func sizeOf(o outcome.Outcome) int {
 
 // singly sends the outcomes of a refused request one by one, so that a bad one
 // does not hold up the others.
-func (f *flight) singly(ctx context.Context, refused *parcel) error {
+func (f *inFlightBatch) singly(ctx context.Context, refused *parcel) error {
 	if len(refused.some) == 1 {
 		f.refuse(refused.some[0], runstore.Spans, refused.err)
 		return nil
@@ -153,9 +153,9 @@ const (
 	scoreTries = 3
 )
 
-// scores sends the scores of the flight. An outcome whose scores were not all
+// scores sends the scores of the batch. An outcome whose scores were not all
 // taken is not acknowledged: another round sends them again, unchanged.
-func (f *flight) scores(ctx context.Context) error {
+func (f *inFlightBatch) scores(ctx context.Context) error {
 	var todo []runstore.Pending
 	var scores []langfuse.ScoreCreate
 	owner := map[string]int{}
@@ -348,7 +348,7 @@ func (p *Publisher) refuse(o runstore.Pending, part runstore.Published, err erro
 // refusals sums up what was set aside; nil where nothing was.
 func (p *Publisher) refusals() error {
 	var reasons []Reason
-	met := func(err error) *Reason {
+	reasonOf := func(err error) *Reason {
 		text, name := err.Error(), ""
 		var score *langfuse.ScoreError
 		if errors.As(err, &score) {
@@ -362,13 +362,13 @@ func (p *Publisher) refusals() error {
 		return &reasons[i]
 	}
 	for _, why := range p.refused.all() {
-		r := met(why.err)
+		r := reasonOf(why.err)
 		if r.Items++; r.Items == 1 {
 			r.Item = why.item
 		}
 	}
 	for _, err := range p.refusedTotals {
-		met(err).RunScores++
+		reasonOf(err).RunScores++
 	}
 	if len(reasons) == 0 {
 		return nil

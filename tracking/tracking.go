@@ -1,4 +1,4 @@
-// Package tracking is the standing of a run in Langfuse: Dataset lists the
+// Package tracking is the publication of a run in Langfuse: Dataset lists the
 // items of a Langfuse dataset for a run, Publisher carries what a run file holds
 // into Langfuse, and Verify reads it back and compares. Nothing else of the
 // project writes runs there.
@@ -305,56 +305,31 @@ func (s site) name() string {
 	return s.place
 }
 
-// ElsewhereError says that a run was published to another server than the one
-// that is asked now.
-type ElsewhereError struct {
-	Run       string
-	Published string // where it is
-	Asked     string
-}
+// ElsewhereError says that this is not the place of a run: it was published to
+// another server than the one that is asked now, or its dataset is another one there.
+type ElsewhereError struct{ reason string }
 
-// Error tells which variables lead to the right one.
-func (e *ElsewhereError) Error() string {
-	way := fmt.Sprintf("set %s to %s, and %s and %s to its keys", langfuse.EnvBaseURL, e.Published, langfuse.EnvPublicKey, langfuse.EnvSecretKey)
-	if e.Published == Embedded {
+// Error tells which variables lead to the right one, or what became of the dataset.
+func (e *ElsewhereError) Error() string { return e.reason }
+
+// ExitCode returns 64: what is asked for cannot be done here.
+func (*ElsewhereError) ExitCode() int { return 64 }
+
+// elsewhere says that a run was published to another server.
+func elsewhere(run, published, asked string) *ElsewhereError {
+	way := fmt.Sprintf("set %s to %s, and %s and %s to its keys", langfuse.EnvBaseURL, published, langfuse.EnvPublicKey, langfuse.EnvSecretKey)
+	if published == Embedded {
 		way = fmt.Sprintf("unset %s, %s and %s in the folder that it was run in", langfuse.EnvBaseURL, langfuse.EnvPublicKey, langfuse.EnvSecretKey)
 	}
-	return fmt.Sprintf("the run %q was published to %s, and this is %s, which shows nothing of it; nothing was written; %s",
-		e.Run, placeName(e.Published), placeName(e.Asked), way)
+	return &ElsewhereError{fmt.Sprintf("the run %q was published to %s, and this is %s, which shows nothing of it; nothing was written; %s",
+		run, placeName(published), placeName(asked), way)}
 }
-
-// ExitCode returns 64: the variables name the wrong server.
-func (*ElsewhereError) ExitCode() int { return 64 }
 
 func placeName(place string) string {
 	if place == Embedded {
 		return "the embedded server of its folder"
 	}
 	return place
-}
-
-// OtherDatasetError says that the dataset of a run is another one there.
-type OtherDatasetError struct {
-	Run, Dataset string
-	Had, Has     string // ids
-	Asked        string // the server
-}
-
-// Error tells both ids and what that means.
-func (e *OtherDatasetError) Error() string {
-	return fmt.Sprintf("the run %q was made over the dataset %q with the id %s, and on %s the dataset of that name has the id %s: "+
-		"it was deleted and made again, or this is another server; nothing was written; run anew over this dataset, or set %s to the server of the run",
-		e.Run, e.Dataset, e.Had, placeName(e.Asked), e.Has, langfuse.EnvBaseURL)
-}
-
-// ExitCode returns 64: what is asked for cannot be done here.
-func (*OtherDatasetError) ExitCode() int { return 64 }
-
-// isMisplaced reports whether an error says that this is not the run's server.
-func isMisplaced(err error) bool {
-	var elsewhere *ElsewhereError
-	var other *OtherDatasetError
-	return errors.As(err, &elsewhere) || errors.As(err, &other)
 }
 
 // checkPlace returns an *ElsewhereError if the run was published to a server of
@@ -391,10 +366,10 @@ func (s site) checkPlace(ctx context.Context, run *runstore.Reader) (free bool, 
 	if shown, err := s.showsRun(ctx, opened); err != nil || shown {
 		return false, err
 	}
-	return false, &ElsewhereError{header.Name, known, s.name()}
+	return false, elsewhere(header.Name, known, s.name())
 }
 
-// checkDataset returns an *OtherDatasetError if the dataset of the run has
+// checkDataset returns an *ElsewhereError if the dataset of the run has
 // another id than it had. One that is gone is no such error: what hangs on it
 // says so.
 func (s site) checkDataset(ctx context.Context, run *runstore.Reader) error {
@@ -410,7 +385,9 @@ func (s site) checkDataset(ctx context.Context, run *runstore.Reader) error {
 		return fmt.Errorf("looking for the dataset of the run: %w", err)
 	}
 	if found.ID != header.Dataset.ID {
-		return &OtherDatasetError{header.Name, header.Dataset.Name, header.Dataset.ID, found.ID, s.name()}
+		return &ElsewhereError{fmt.Sprintf("the run %q was made over the dataset %q with the id %s, and on %s the dataset of that name has the id %s: "+
+			"it was deleted and made again, or this is another server; nothing was written; run anew over this dataset, or set %s to the server of the run",
+			header.Name, header.Dataset.Name, header.Dataset.ID, placeName(s.name()), found.ID, langfuse.EnvBaseURL)}
 	}
 	return nil
 }

@@ -121,8 +121,8 @@ func (v *verifier) repair(ctx context.Context, before Verdict, publish Config) (
 	var refused *UnpublishedError
 	for try := 0; try < 2 && after.mendable() > 0 && refused == nil; try++ {
 		v.mend = &publish
-		if gone, err := v.deleteKept(ctx, before, after, try); err != nil || !gone {
-			after.kept(before)
+		if gone, err := v.deleteUnchanged(ctx, before, after, try); err != nil || !gone {
+			after.explainUnchanged(before)
 			return after, err
 		}
 		if err := v.pass(ctx); err != nil {
@@ -141,7 +141,7 @@ func (v *verifier) repair(ctx context.Context, before Verdict, publish Config) (
 		}
 		after = found
 	}
-	after.kept(before)
+	after.explainUnchanged(before)
 	if refused != nil {
 		return after, refused
 	}
@@ -174,10 +174,10 @@ type verifier struct {
 	// shown says, by outcome, which views show it in this pass.
 	shown map[int64]sighting
 	// fine counts what belongs to the outcomes that were found in order, which
-	// stand in settled.
+	// stand in inOrder.
 	fine    Checked
-	settled map[int64]bool
-	others  []OtherScore // on the traces of settled outcomes
+	inOrder map[int64]bool
+	others  []OtherScore // on the traces of outcomes in order
 	verdict Verdict
 	repairs repairs
 }
@@ -191,7 +191,7 @@ func newVerifier(cfg VerifyConfig) (*verifier, error) {
 		problems = append(problems, errors.New("tracking: VerifyConfig.Run is missing"))
 	}
 	cfg.Requests = orDefault(cfg.Requests, 8)
-	return &verifier{cfg: cfg, settled: map[int64]bool{}}, errors.Join(problems...)
+	return &verifier{cfg: cfg, inOrder: map[int64]bool{}}, errors.Join(problems...)
 }
 
 func (v *verifier) site() site { return site{v.cfg.Client, v.cfg.Server, v.cfg.Place} }
@@ -290,13 +290,13 @@ func (v *verifier) found(f Finding) {
 }
 
 // other notes a score of somebody else, to be remembered with its outcome once
-// that is settled.
-func (v *verifier) other(s OtherScore, settled bool) {
+// that is in order.
+func (v *verifier) other(s OtherScore, inOrder bool) {
 	v.verdict.OthersCount++
 	if len(v.verdict.Others) < maxListed {
 		v.verdict.Others = append(v.verdict.Others, s)
 	}
-	if settled && len(v.others) < maxListed {
+	if inOrder && len(v.others) < maxListed {
 		v.others = append(v.others, s)
 	}
 }
@@ -313,7 +313,7 @@ func (v *verifier) since() time.Time {
 func (v *verifier) page(ctx context.Context, page []runstore.Pending) error {
 	var newest, all []string
 	for _, o := range page {
-		if v.settled[o.OID] {
+		if v.inOrder[o.OID] {
 			continue
 		}
 		id := TraceID(v.header, o.Outcome)
@@ -344,7 +344,7 @@ func (v *verifier) page(ctx context.Context, page []runstore.Pending) error {
 	return nil
 }
 
-// outcome compares one newest attempt. When nothing differs it is settled.
+// outcome compares one newest attempt. When nothing differs it is in order.
 func (v *verifier) outcome(o runstore.Pending, id string, trace langfuse.Trace, scores []langfuse.Score) {
 	v.verdict.Outcomes++
 	there := map[string]langfuse.Observation{}
@@ -352,7 +352,7 @@ func (v *verifier) outcome(o runstore.Pending, id string, trace langfuse.Trace, 
 		there[span.ID] = span
 	}
 	missing := v.invisible(o, there)
-	if v.settled[o.OID] {
+	if v.inOrder[o.OID] {
 		return
 	}
 	var c Checked
@@ -379,7 +379,7 @@ func (v *verifier) outcome(o runstore.Pending, id string, trace langfuse.Trace, 
 	}
 	if len(findings) == 0 {
 		c.Items++
-		v.settled[o.OID] = true
+		v.inOrder[o.OID] = true
 		v.fine = v.fine.plus(c)
 	}
 	v.verdict.Checked = v.verdict.Checked.plus(c)
@@ -404,7 +404,7 @@ func (v *verifier) invisible(o runstore.Pending, there map[string]langfuse.Obser
 		findings = append(findings, Finding{Kind: MissingRunItem, Detail: "the list of runs does not have the item"})
 		v.repairs.again(o.OID, runstore.Link)
 	}
-	if v.has(langfuse.ViewExperiments) && seen&inExperiments == 0 && (rooted || v.settled[o.OID]) {
+	if v.has(langfuse.ViewExperiments) && seen&inExperiments == 0 && (rooted || v.inOrder[o.OID]) {
 		findings = append(findings, Finding{Kind: NotInExperiment, Detail: "the list of experiments does not have the item"})
 		v.repairs.again(o.OID, runstore.Spans)
 	}
@@ -482,9 +482,9 @@ func (v *verifier) superseded(o runstore.Pending, id string, scores []langfuse.S
 	}
 }
 
-// keptIDs returns the ids of scores that were changed before they were sent again,
+// unchangedIDs returns the ids of scores that were changed before they were sent again,
 // and still are.
-func (v *Verdict) keptIDs(before Verdict) []string {
+func (v *Verdict) unchangedIDs(before Verdict) []string {
 	sent := map[string]bool{}
 	for _, f := range before.Findings {
 		if f.Kind == ChangedScore {
@@ -500,9 +500,9 @@ func (v *Verdict) keptIDs(before Verdict) []string {
 	return ids
 }
 
-// kept explains such scores.
-func (v *Verdict) kept(before Verdict) {
-	ids := v.keptIDs(before)
+// explainUnchanged explains such scores.
+func (v *Verdict) explainUnchanged(before Verdict) {
+	ids := v.unchangedIDs(before)
 	for i, f := range v.Findings {
 		if f.Kind == ChangedScore && slices.Contains(ids, f.ScoreID) {
 			v.Findings[i].Detail += "; sent again, and Langfuse keeps it: it was stored as of a later time, by a clock that is ahead; its deletion shows no effect yet: repair again later, and if that changes nothing delete score " + f.ScoreID + " there"
@@ -510,11 +510,11 @@ func (v *Verdict) kept(before Verdict) {
 	}
 }
 
-// deleteKept deletes the scores that were sent again, and that Langfuse keeps as
+// deleteUnchanged deletes the scores that were sent again, and that Langfuse keeps as
 // they were, and reports whether they are gone: what is sent before that would go
 // with them.
-func (v *verifier) deleteKept(ctx context.Context, before, after Verdict, try int) (gone bool, err error) {
-	ids := after.keptIDs(before)
+func (v *verifier) deleteUnchanged(ctx context.Context, before, after Verdict, try int) (gone bool, err error) {
+	ids := after.unchangedIDs(before)
 	if try == 0 || len(ids) == 0 {
 		return true, nil
 	}

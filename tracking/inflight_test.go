@@ -6,22 +6,22 @@ import (
 	"testing/synctest"
 )
 
-func newFlight() *flight {
-	f := &flight{}
+func newBatch() *inFlightBatch {
+	f := &inFlightBatch{}
 	for stage := range f.left {
 		f.left[stage] = make(chan struct{})
 	}
 	return f
 }
 
-// TestFlights_clear: a fourth round starts when the links of the third are there
+// TestInFlightBatches_ready: a fourth round starts when the links of the third are there
 // and the first has arrived, so that no more than three are in memory; the last one
 // starts at once.
-func TestFlights_clear(t *testing.T) {
+func TestInFlightBatches_ready(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := flights{newFlight(), newFlight(), newFlight()}
+		all := inFlightBatches{newBatch(), newBatch(), newBatch()}
 		cleared := make(chan bool, 1)
-		go func() { cleared <- all.clear(nil) }()
+		go func() { cleared <- all.ready(nil) }()
 		for _, step := range []struct {
 			what string
 			left chan struct{}
@@ -43,14 +43,14 @@ func TestFlights_clear(t *testing.T) {
 	})
 	finished := make(chan struct{})
 	close(finished)
-	if !(flights{newFlight(), newFlight(), newFlight()}).clear(finished) {
+	if !(inFlightBatches{newBatch(), newBatch(), newBatch()}).ready(finished) {
 		t.Error("the last round waits")
 	}
-	flights{newFlight()}.settle(finished)
-	failed := newFlight()
+	inFlightBatches{newBatch()}.wait(finished)
+	failed := newBatch()
 	failed.errs[linked] = errors.New("gone")
 	close(failed.left[linked])
-	if (flights{failed}).clear(nil) || !(flights{}).clear(nil) {
+	if (inFlightBatches{failed}).ready(nil) || !(inFlightBatches{}).ready(nil) {
 		t.Error("the next round starts behind links that failed, or not at all")
 	}
 }

@@ -87,6 +87,7 @@ func (cfg Config) complete() (Config, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	cfg.Resume = cfg.Resume || cfg.Retry
 	h := &cfg.Header
 	h.Format, h.RunUID, h.Started = outcome.FormatVersion, newUID(), cfg.Now().UTC()
 	h.Trials = max(1, h.Trials)

@@ -11,19 +11,20 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"extraction-experiment/harness/answers/benchmark"
+	"extraction-experiment/harness/bench"
 	"extraction-experiment/harness/conformance"
 	"extraction-experiment/internal/printable"
 )
 
-// conformanceWidth is that of the lines, whatever the terminal: only the evaluator
-// and what its rows of numbers need may be longer.
-const conformanceWidth = 80
+// harnessWidth is that of the lines, whatever the terminal: only an evaluator
+// and what rows of numbers need may be longer.
+const harnessWidth = 80
 
 // Conformance writes what a certification came to: the fixtures as a table, the
 // summary, and what the runs say about the evaluator as a whole. Lines that hold
 // text are wrapped at 80 cells. The error is that of w.
 func Conformance(w io.Writer, r conformance.Report) error {
-	p := newPage(Options{Width: conformanceWidth})
+	p := newPage(Options{Width: harnessWidth})
 	p.line("  Evaluator Conformance Harness")
 	p.line("  evaluator:  " + printable.Line(strings.Join(r.Evaluator, " ")))
 	p.line(fmt.Sprintf("  fixtures:   %d\n  runs/each:  %d\n  max-flip:   %g\n", r.TotalFixtures, r.Runs, r.MaxFlipRate))
@@ -209,4 +210,125 @@ func EstimateSum(list []Estimate) string {
 		line += ", and " + counted(unknown, "run") + " without a known price"
 	}
 	return line + "\n"
+}
+
+// mostCauses is how many causes and drifting cases of the bench are shown.
+const mostCauses = 20
+
+// hanging writes one line of text, broken where it does not fit; the lines after the
+// first are indented by two more.
+func (p *page) hanging(indent int, format string, args ...any) {
+	text := printable.Line(fmt.Sprintf(format, args...))
+	first := Wrap(text, p.Width-indent)[0]
+	p.wrapped(first, indent, 0, nil)
+	if rest := strings.TrimSpace(text[len(first):]); rest != "" {
+		p.wrapped(rest, indent+2, 0, nil)
+	}
+}
+
+// Bench writes what a run of the bench came to, in lines of at most 80 characters.
+// It writes once; the error is that of the writer.
+func Bench(w io.Writer, r bench.Report) error {
+	p := newPage(Options{Width: harnessWidth})
+	p.hanging(0, "bench %s: %s, %s, %s of %s (%d smoke, %d regression in %s)", r.Run, r.Mode, r.Model,
+		printable.Counted(r.Trials, "trial"), printable.Counted(r.Breadth.TotalCaseCount, "case"), r.Breadth.SmokeCaseCount,
+		r.Breadth.RegressionCaseCount, printable.Counted(r.Breadth.RegressionCategoryCount, "category"))
+	if r.Sources != "" {
+		p.hanging(2, "cases: %s", r.Sources)
+	}
+	p.line("")
+	switch {
+	case r.Answered == 0 && r.FailedCalls == 0:
+		p.hanging(2, "no call was answered: there is nothing to measure")
+	case r.Answered == 0:
+		p.hanging(2, "no call was answered (%d of %d failed): there is nothing to measure", r.FailedCalls, r.FailedCalls)
+	case r.FailedCalls > 0:
+		p.hanging(2, "%d of %d calls failed", r.FailedCalls, r.FailedCalls+r.Answered)
+	}
+	for _, f := range r.Failures {
+		p.hanging(4, "%d %s, such as %s: %s", f.Count, f.Class, f.CaseID, printable.Brief(f.Message, 300))
+	}
+	if r.Answered > 0 {
+		if r.FailedCalls > 0 {
+			p.line("")
+		}
+		p.benchMetrics(r)
+		p.benchCauses(r)
+	}
+	for _, warning := range r.Warnings {
+		p.line("")
+		p.hanging(2, "warning: %s", warning)
+	}
+	return p.writeTo(w)
+}
+
+func (p *page) benchMetrics(r bench.Report) {
+	row := func(name string, value float64) { fmt.Fprintf(&p.text, "  %-27s %.4f\n", name, value) }
+	row("schemaValidRate", r.SchemaValidRate)
+	row("quoteInvariantRate", r.QuoteInvariantRate)
+	for _, code := range bench.Codes() {
+		if n := r.QuoteErrors[code]; n > 0 {
+			fmt.Fprintf(&p.text, "    %-25s %d\n", code, n)
+		}
+	}
+	row("uniqueExtractionStability", r.UniqueExtractionStability)
+	row("successRate", r.SuccessRate)
+	row("  standard deviation", r.SuccessRateStdDev)
+	row("coverageRate", r.CoverageRate)
+	row("caseOutcomeDriftRate", r.CaseOutcomeDriftRate)
+	v := r.Variance
+	fmt.Fprintf(&p.text, "  %-27s min %d, max %d, mean %.4g,\n", "extractions per trial", v.Min, v.Max, v.Mean)
+	fmt.Fprintf(&p.text, "  %27s stability %.4f, variance %.4g\n", "", v.Stability, v.Variance)
+	fmt.Fprintf(&p.text, "\n  %-28s %5s %8s %8s %8s %8s\n", "category", "cases", "success", "schema", "quote", "coverage")
+	for _, c := range r.Categories {
+		fmt.Fprintf(&p.text, "  %-28s %5d %8.4f %8.4f %8.4f %8.4f\n", printable.Brief(printable.Line(c.Name), 28),
+			c.Cases, c.SuccessRate, c.SchemaValidRate, c.QuoteInvariantRate, c.CoverageRate)
+	}
+}
+
+// causes writes causes, those that are the same in several trials once, and the
+// cases that drift.
+func (p *page) benchCauses(r bench.Report) {
+	if len(r.Causes) > 0 {
+		p.line("\n  what lowered them")
+	}
+	shown := 0
+	for i, n := 0, 0; i < len(r.Causes); i += n {
+		if shown++; shown > mostCauses {
+			fmt.Fprintf(&p.text, "  and %d more (--json)\n", len(r.Causes)-i+r.MoreCauses)
+			break
+		}
+		c := r.Causes[i]
+		when := fmt.Sprintf("trial %d", c.Trial)
+		if n = alikeCauses(r.Causes[i:]); n > 1 {
+			when = fmt.Sprintf("%d trials from %d on", n, c.Trial)
+		}
+		what := strings.TrimSpace(c.Metric + " " + string(c.Code))
+		if c.Quote != "" {
+			what += fmt.Sprintf(" %q", c.Quote)
+		}
+		p.hanging(2, "%s (%s): %s: %s", c.CaseID, when, what, c.Detail)
+	}
+	if n := len(r.DriftingCases); n > 0 {
+		names := strings.Join(r.DriftingCases[:min(n, mostCauses)], ", ")
+		if n > mostCauses {
+			names += fmt.Sprintf(" and %d more", n-mostCauses)
+		}
+		p.line("")
+		p.hanging(2, "%s of %d came to different things: %s", printable.Counted(n, "case"), r.Breadth.TotalCaseCount, names)
+	}
+}
+
+// alikeCauses returns how many causes are the first one, each in another trial: they
+// follow one another.
+func alikeCauses(causes []bench.Cause) int {
+	for i, c := range causes[1:] {
+		if c.Trial == causes[i].Trial {
+			return i + 1
+		}
+		if c.Trial = causes[0].Trial; c != causes[0] {
+			return i + 1
+		}
+	}
+	return len(causes)
 }

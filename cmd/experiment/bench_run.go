@@ -20,6 +20,7 @@ import (
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
+	"extraction-experiment/report"
 	"extraction-experiment/runstore"
 )
 
@@ -136,5 +137,5 @@ func benchWrite(c *urfave.Context, env cli.Env, r benches.Report) error {
 	if c.Bool("json") {
 		return output.JSON(env, r)
 	}
-	return cli.Written(r.WriteText(env.Stdout))
+	return cli.Written(report.Bench(env.Stdout, r))
 }

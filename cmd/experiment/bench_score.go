@@ -16,6 +16,7 @@ import (
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/printable"
+	"extraction-experiment/report"
 	"extraction-experiment/runstore"
 )
 
@@ -76,7 +77,7 @@ func benchScore(c *urfave.Context, env cli.Env, words []string) (err error) {
 	if c.Bool("json") {
 		return errors.Join(output.JSON(env, scored), verdict)
 	}
-	err = result.WriteText(env.Stdout)
+	err = report.Bench(env.Stdout, result)
 	_, said := fmt.Fprintf(env.Stdout, "\n%s\n", line)
 	return errors.Join(cli.Written(errors.Join(err, said)), verdict)
 }

@@ -103,6 +103,11 @@ const (
 	QuoteMismatch   Code = "QUOTE_MISMATCH"          // the document has something else there
 )
 
+// Codes lists every code.
+func Codes() []Code {
+	return []Code{UnsupportedMode, InvalidOffsets, OutOfRange, OffsetMismatch, QuoteMismatch}
+}
+
 // record is the span as a record would state it.
 func (g GoldSpan) record() Record {
 	return Record{Class: g.Class, Quote: g.Quote, Mode: cmp.Or(g.OffsetMode, ModeUTF16), Start: &g.CharStart, End: &g.CharEnd}

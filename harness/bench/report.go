@@ -64,7 +64,8 @@ type Report struct {
 	MoreCauses int      `json:"moreCauses"`
 	Warnings   []string `json:"warnings"`
 
-	answered int // calls; where there are none, there is nothing to measure
+	// Answered counts the others; where there are none, there is nothing to measure.
+	Answered int `json:"-"`
 }
 
 // FailedCalls are cases of one class of failure that nobody answered: the system
@@ -132,7 +133,7 @@ func (r Report) Err() error {
 	if r.FailedCalls == 0 {
 		return nil
 	}
-	code, unreached := cli.ExitFailures, r.answered == 0
+	code, unreached := cli.ExitFailures, r.Answered == 0
 	for _, f := range r.Failures {
 		switch f.Class {
 		case outcome.Internal:
@@ -147,7 +148,7 @@ func (r Report) Err() error {
 	}
 	first := r.Failures[0]
 	return cli.Errorf(code, "%d of %d calls failed; the first (%s, case %s): %s",
-		r.FailedCalls, r.FailedCalls+r.answered, first.Class, first.CaseID, first.Message)
+		r.FailedCalls, r.FailedCalls+r.Answered, first.Class, first.CaseID, first.Message)
 }
 
 // Measure makes the report of a run of this harness from its file alone. The
@@ -373,8 +374,8 @@ func (m *measurer) report() Report {
 		r.Failures = append(r.Failures, m.failures[class])
 		r.FailedCalls += m.failures[class].Count
 	}
-	r.answered = m.all.outcomes - r.FailedCalls
-	if r.answered == 0 { // a system that is dead is not without faults
+	r.Answered = m.all.outcomes - r.FailedCalls
+	if r.Answered == 0 { // a system that is dead is not without faults
 		r.SchemaValidRate, r.QuoteInvariantRate, r.UniqueExtractionStability = 0, 0, 0
 	}
 	planned := m.all.cases * len(m.trials)

@@ -162,7 +162,8 @@ func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 	if header.Harness != Name {
 		return Report{}, wrongRun(header)
 	}
-	m := newMeasurer(max(1, header.Trials))
+	m := measurer{trials: max(1, header.Trials), cases: map[string]gold{}, failures: map[outcome.Class]FailedCalls{},
+		errors: map[Code]int{}, causes: stats.NewShortlist(mostCauses, compareCauses)}
 	for item, err := range run.Items(ctx) {
 		if err != nil {
 			return Report{}, err
@@ -171,13 +172,16 @@ func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 		if err := json.Unmarshal(item.Expected, &g); err != nil {
 			return Report{}, fmt.Errorf("reading the run: case %s: %w", item.ID, err)
 		}
-		m.addCase(item.ID, g)
+		g.Category = cmp.Or(g.Category, "smoke") // where a smoke case has none
+		m.cases[item.ID] = g
 	}
 	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true}) {
 		if err != nil {
 			return Report{}, err
 		}
-		m.add(o)
+		if _, known := m.cases[o.Item]; known && o.Trial >= 1 && o.Trial <= m.trials {
+			m.results = append(m.results, m.judge(o))
+		}
 	}
 	r := m.report()
 	about := header.Metadata
@@ -194,113 +198,50 @@ func wrongRun(h outcome.Header) error {
 	return cli.Usage("the run %q is of the harness %s: experiment bench run makes runs of the bench", h.Name, h.Harness)
 }
 
-// sum adds judgements up.
-type sum struct {
-	cases, outcomes, success int
-	count, shaped, quoted    int
-	coverage                 stats.Sum
-}
-
-func (s *sum) add(r judgement) {
-	s.outcomes++
-	s.success += toInt(r.success)
-	s.count += r.count
-	s.shaped += r.shaped
-	s.quoted += r.quoted
-	s.coverage.Add(rate(r.covered, r.wanted))
-}
-
-// category is what the cases come to in so many trials.
-func (s *sum) category(name string, trials int) Category {
-	planned := s.cases * trials
-	c := Category{
-		Name: name, Cases: s.cases, Extractions: s.count, SuccessRate: rate(s.success, planned),
-		SchemaValidRate: rate(s.shaped, s.count), QuoteInvariantRate: rate(s.quoted, s.count), CoverageRate: 1,
-	}
-	if planned > 0 {
-		c.CoverageRate = s.coverage.Value() / float64(planned)
-	}
-	return c
-}
-
-// set is a set of keys or other texts.
+// set is a set of keys.
 type set map[string]bool
 
-// trial is one pass over the cases. Its keys are those of what was extracted, by
-// case; a case without an outcome has no entry.
-type trial struct {
-	sum
-	keys map[string]set
-}
-
-// measured is a case with what it came to, in any trial.
-type measured struct {
-	gold gold
-	came set
-}
-
-type measurer struct {
-	trials     []trial
-	cases      map[string]measured
-	all        sum
-	categories map[string]*sum
-	errors     map[Code]int
-	failures   map[outcome.Class]FailedCalls
-	causes     *stats.Shortlist[Cause]
-	noted      int // causes
+// result is what a case came to in one trial.
+type result struct {
+	judgement
+	item  string
+	trial int
+	keys  set    // of what was extracted
+	came  string // what is the same in every trial of a case that does not drift
 }
 
 // mostCauses is how many causes a report keeps.
 const mostCauses = 100
 
-func newMeasurer(trials int) *measurer {
-	m := &measurer{
-		trials: make([]trial, trials), cases: map[string]measured{}, categories: map[string]*sum{},
-		errors: map[Code]int{}, failures: map[outcome.Class]FailedCalls{}, causes: stats.NewShortlist(mostCauses, compareCauses),
-	}
-	for i := range m.trials {
-		m.trials[i].keys = map[string]set{}
-	}
-	return m
+// measurer takes results and makes a report of them.
+type measurer struct {
+	trials   int
+	cases    map[string]gold
+	results  []result
+	errors   map[Code]int
+	failures map[outcome.Class]FailedCalls
+	causes   *stats.Shortlist[Cause]
+	noted    int // causes
 }
 
-func (m *measurer) addCase(id string, g gold) {
-	g.Category = cmp.Or(g.Category, "smoke") // where a smoke case has none
-	m.cases[id] = measured{g, set{}}
-	if m.categories[g.Category] == nil {
-		m.categories[g.Category] = &sum{}
-	}
-	m.categories[g.Category].cases++
-	m.all.cases++
-}
-
-// add takes the outcome of a case in one trial.
-func (m *measurer) add(o outcome.Outcome) {
-	c, known := m.cases[o.Item]
-	if !known || o.Trial < 1 || o.Trial > len(m.trials) {
-		return
-	}
+// judge judges the outcome of a case, and notes what is wrong with it.
+func (m *measurer) judge(o outcome.Outcome) result {
 	a := answerOf(o)
-	r := c.gold.judge(a)
+	r := result{judgement: m.cases[o.Item].judge(a), item: o.Item, trial: o.Trial, keys: set{}}
 	if o.Failed() { // whatever is expected: nobody answered, not even that there is nothing
 		r.success, r.why = false, "there is no answer: "+a.Failures[0].Message
 		r.covered, r.wanted = 0, 1
 		m.failed(o)
 	}
-	t := &m.trials[o.Trial-1]
-	for _, s := range []*sum{&m.all, &t.sum, m.categories[c.gold.Category]} {
-		s.add(r)
-	}
-	keys := set{}
 	for _, rec := range a.Records {
-		keys[rec.key()] = true
+		r.keys[rec.key()] = true
 		m.explain(o, rec)
 	}
-	t.keys[o.Item] = keys
 	if !r.success {
 		m.cause(Cause{CaseID: o.Item, Trial: o.Trial, Metric: "successRate", Detail: r.why})
 	}
-	c.came[fmt.Sprint(a.Kind, len(a.Failures) > 0, slices.Sorted(maps.Keys(keys)))] = true
+	r.came = fmt.Sprint(a.Kind, len(a.Failures) > 0, slices.Sorted(maps.Keys(r.keys)))
+	return r
 }
 
 // answerOf returns the answer of an outcome; a case that failed has none.
@@ -353,77 +294,119 @@ func compareCauses(a, b Cause) int {
 }
 
 func (m *measurer) report() Report {
-	all, causes := m.all.category("", len(m.trials)), m.causes.Values()
 	r := Report{
-		Trials: len(m.trials), Failures: []FailedCalls{}, QuoteErrors: m.errors, DriftingCases: []string{}, Categories: []Category{},
-		SchemaValidRate: all.SchemaValidRate, QuoteInvariantRate: all.QuoteInvariantRate, UniqueExtractionStability: m.stability(),
-		SuccessRate: all.SuccessRate, CoverageRate: all.CoverageRate, Variance: m.variance(),
-		Causes: causes, MoreCauses: m.noted - len(causes), Warnings: []string{},
+		Trials: m.trials, Breadth: Breadth{TotalCaseCount: len(m.cases)}, QuoteErrors: m.errors, Failures: []FailedCalls{},
+		DriftingCases: []string{}, Categories: []Category{}, Causes: m.causes.Values(), Warnings: []string{},
 	}
-	var rates stats.Moments
-	for _, t := range m.trials {
-		rates.Add(rate(t.success, m.all.cases))
-	}
-	r.SuccessRateStdDev, _ = rates.PopulationVariance()
-	r.SuccessRateStdDev = math.Sqrt(r.SuccessRateStdDev)
-	for _, name := range slices.Sorted(maps.Keys(m.categories)) {
-		r.Categories = append(r.Categories, m.categories[name].category(name, len(m.trials)))
-	}
-	m.compareTrials(&r)
+	r.MoreCauses = m.noted - len(r.Causes)
 	for _, class := range slices.Sorted(maps.Keys(m.failures)) {
 		r.Failures = append(r.Failures, m.failures[class])
 		r.FailedCalls += m.failures[class].Count
 	}
-	r.Answered = m.all.outcomes - r.FailedCalls
+	r.Answered = len(m.results) - r.FailedCalls
+	m.compareCategories(&r)
+	m.compareTrials(&r)
 	if r.Answered == 0 { // a system that is dead is not without faults
 		r.SchemaValidRate, r.QuoteInvariantRate, r.UniqueExtractionStability = 0, 0, 0
 	}
-	planned := m.all.cases * len(m.trials)
-	if missing := planned - m.all.outcomes; missing > 0 {
+	planned := len(m.cases) * m.trials
+	if missing := planned - len(m.results); missing > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf(
 			"%d of %d outcomes are missing: the run did not finish; they count as not successful", missing, planned))
 	}
 	return r
 }
 
-// compareTrials counts the cases, and those that did not come to the same in all
-// trials.
-func (m *measurer) compareTrials(r *Report) {
-	categories := set{}
-	for _, id := range slices.Sorted(maps.Keys(m.cases)) {
-		c := m.cases[id]
-		if c.gold.Expected == nil {
-			r.Breadth.SmokeCaseCount++
-		} else {
+// total is what results come to, of so many cases.
+func (m *measurer) total(name string, cases int, results []result) Category {
+	var success, shaped, quoted int
+	var coverage stats.Sum
+	c := Category{Name: name, Cases: cases, CoverageRate: 1}
+	for _, r := range results {
+		success += toInt(r.success)
+		shaped += r.shaped
+		quoted += r.quoted
+		c.Extractions += r.count
+		coverage.Add(rate(r.covered, r.wanted))
+	}
+	c.SchemaValidRate, c.QuoteInvariantRate = rate(shaped, c.Extractions), rate(quoted, c.Extractions)
+	planned := cases * m.trials
+	c.SuccessRate = rate(success, planned)
+	if planned > 0 {
+		c.CoverageRate = coverage.Value() / float64(planned)
+	}
+	return c
+}
+
+// compareCategories fills in what the cases of each category come to, and all.
+func (m *measurer) compareCategories(r *Report) {
+	all := m.total("", len(m.cases), m.results)
+	r.SchemaValidRate, r.QuoteInvariantRate = all.SchemaValidRate, all.QuoteInvariantRate
+	r.SuccessRate, r.CoverageRate = all.SuccessRate, all.CoverageRate
+	cases, results, regression := map[string]int{}, map[string][]result{}, set{}
+	for _, g := range m.cases {
+		cases[g.Category]++
+		if g.Expected != nil {
 			r.Breadth.RegressionCaseCount++
-			categories[c.gold.Category] = true
+			regression[g.Category] = true
 		}
-		if len(c.came) > 1 {
+	}
+	r.Breadth.SmokeCaseCount, r.Breadth.RegressionCategoryCount = len(m.cases)-r.Breadth.RegressionCaseCount, len(regression)
+	for _, x := range m.results {
+		name := m.cases[x.item].Category
+		results[name] = append(results[name], x)
+	}
+	for _, name := range slices.Sorted(maps.Keys(cases)) {
+		r.Categories = append(r.Categories, m.total(name, cases[name], results[name]))
+	}
+}
+
+// compareTrials fills in how much the trials differ.
+func (m *measurer) compareTrials(r *Report) {
+	v, success := &r.Variance, make([]int, m.trials)
+	v.RunCount, v.ExtractionCounts = m.trials, make([]int, m.trials)
+	keys, came := make([]map[string]set, m.trials), map[string]set{}
+	for _, x := range m.results {
+		i := x.trial - 1
+		v.ExtractionCounts[i] += x.count
+		success[i] += toInt(x.success)
+		if keys[i] == nil {
+			keys[i] = map[string]set{}
+		}
+		if came[x.item] == nil {
+			came[x.item] = set{}
+		}
+		keys[i][x.item], came[x.item][x.came] = x.keys, true
+	}
+	for _, id := range slices.Sorted(maps.Keys(came)) {
+		if len(came[id]) > 1 {
 			r.DriftingCases = append(r.DriftingCases, id)
 		}
 	}
-	r.Breadth.TotalCaseCount, r.Breadth.RegressionCategoryCount = len(m.cases), len(categories)
 	r.CaseOutcomeDriftRate = float64(len(r.DriftingCases)) / float64(max(1, len(m.cases)))
-}
-
-// stability is the mean Jaccard index of all pairs of trials, over the cases that
-// have an outcome in both.
-func (m *measurer) stability() float64 {
-	var all stats.Sum
-	pairs := 0
-	for i := range m.trials {
+	var counts, rates, shared stats.Moments
+	for i, n := range v.ExtractionCounts {
+		counts.Add(float64(n))
+		rates.Add(rate(success[i], len(m.cases)))
 		for j := range i {
-			all.Add(jaccard(m.trials[i].keys, m.trials[j].keys))
-			pairs++
+			shared.Add(jaccard(keys[i], keys[j]))
 		}
 	}
-	if pairs == 0 {
-		return 1
+	v.Min, v.Max = slices.Min(v.ExtractionCounts), slices.Max(v.ExtractionCounts)
+	v.Stability = rate(v.Min, v.Max)
+	v.Mean, _ = counts.Mean()
+	v.Variance, _ = counts.PopulationVariance()
+	v.StdDev = math.Sqrt(v.Variance)
+	variance, _ := rates.PopulationVariance()
+	r.SuccessRateStdDev = math.Sqrt(variance)
+	r.UniqueExtractionStability = 1 // of a single trial
+	if mean, pairs := shared.Mean(); pairs {
+		r.UniqueExtractionStability = mean
 	}
-	return all.Value() / float64(pairs)
 }
 
-// jaccard is shared / all of the keys of two trials, 1 for two empty sets.
+// jaccard is shared / all of the keys of two trials, by case, over the cases that
+// have an outcome in both; 1 for two empty sets.
 func jaccard(a, b map[string]set) float64 {
 	shared, all := 0, 0
 	for id, keys := range a {
@@ -440,21 +423,6 @@ func jaccard(a, b map[string]set) float64 {
 	return rate(shared, all)
 }
 
-func (m *measurer) variance() Variance {
-	v := Variance{RunCount: len(m.trials)}
-	var counts stats.Moments
-	for _, t := range m.trials {
-		v.ExtractionCounts = append(v.ExtractionCounts, t.count)
-		counts.Add(float64(t.count))
-	}
-	v.Min, v.Max = slices.Min(v.ExtractionCounts), slices.Max(v.ExtractionCounts)
-	v.Stability = rate(v.Min, v.Max)
-	v.Mean, _ = counts.Mean()
-	v.Variance, _ = counts.PopulationVariance()
-	v.StdDev = math.Sqrt(v.Variance)
-	return v
-}
-
 // Gate is the least or the greatest value that a report may have. A value exactly
 // at its gate passes.
 type Gate struct {
@@ -465,33 +433,30 @@ type Gate struct {
 	// whole number.
 	Highest float64
 	Count   bool
-	value   func(Report) float64
 }
 
 // Gates returns the gates of the specification with their limits.
 func Gates() []Gate {
-	const any = math.MaxInt32
 	return []Gate{
-		{"min-success-rate", "cases that come to what is expected", 1, 1, false,
-			func(r Report) float64 { return r.SuccessRate }},
-		{"min-schema-validity-rate", "records of valid shape", 1, 1, false,
-			func(r Report) float64 { return r.SchemaValidRate }},
-		{"min-quote-invariant-pass-rate", "records that quote the document", 1, 1, false,
-			func(r Report) float64 { return r.QuoteInvariantRate }},
-		{"min-coverage-rate", "gold spans that are extracted", 1, 1, false,
-			func(r Report) float64 { return r.CoverageRate }},
-		{"min-stability", "extractions that the trials share, uniqueExtractionStability", 0.95, 1, false,
-			func(r Report) float64 { return r.UniqueExtractionStability }},
-		{"max-extraction-count-variance", "variance of the trials' numbers of extractions", 0.25, math.MaxFloat64, false,
-			func(r Report) float64 { return r.Variance.Variance }},
-		{"max-success-rate-stddev", "standard deviation of the trials' success rates", 0.05, 1, false,
-			func(r Report) float64 { return r.SuccessRateStdDev }},
-		{"max-case-outcome-drift-rate", "cases that differ between trials", 0.05, 1, false,
-			func(r Report) float64 { return r.CaseOutcomeDriftRate }},
-		{"min-regression-category-count", "categories of regression records", 1, any, true,
-			func(r Report) float64 { return float64(r.Breadth.RegressionCategoryCount) }},
-		{"min-total-case-count", "cases", 1, any, true,
-			func(r Report) float64 { return float64(r.Breadth.TotalCaseCount) }},
+		{"min-success-rate", "cases that come to what is expected", 1, 1, false},
+		{"min-schema-validity-rate", "records of valid shape", 1, 1, false},
+		{"min-quote-invariant-pass-rate", "records that quote the document", 1, 1, false},
+		{"min-coverage-rate", "gold spans that are extracted", 1, 1, false},
+		{"min-stability", "extractions that the trials share, uniqueExtractionStability", 0.95, 1, false},
+		{"max-extraction-count-variance", "variance of the trials' numbers of extractions", 0.25, math.MaxFloat64, false},
+		{"max-success-rate-stddev", "standard deviation of the trials' success rates", 0.05, 1, false},
+		{"max-case-outcome-drift-rate", "cases that differ between trials", 0.05, 1, false},
+		{"min-regression-category-count", "categories of regression records", 1, math.MaxInt32, true},
+		{"min-total-case-count", "cases", 1, math.MaxInt32, true},
+	}
+}
+
+// gated are the values that the gates bound, in their order.
+func (r Report) gated() []float64 {
+	return []float64{
+		r.SuccessRate, r.SchemaValidRate, r.QuoteInvariantRate, r.CoverageRate, r.UniqueExtractionStability,
+		r.Variance.Variance, r.SuccessRateStdDev, r.CaseOutcomeDriftRate,
+		float64(r.Breadth.RegressionCategoryCount), float64(r.Breadth.TotalCaseCount),
 	}
 }
 
@@ -505,12 +470,11 @@ type Violation struct {
 // gateSlack forgives the last bits of a mean or root.
 const gateSlack = 1e-12
 
-// Check returns every gate that the report does not pass, in the order of the
-// gates.
+// Check returns every one of the Gates that the report does not pass.
 func Check(r Report, gates []Gate) []Violation {
 	violations := []Violation{}
-	for _, g := range gates {
-		value := g.value(r)
+	for i, value := range r.gated() {
+		g := gates[i]
 		short := g.Limit - value // of what it should be
 		if strings.HasPrefix(g.Name, "max-") {
 			short = value - g.Limit

@@ -153,3 +153,14 @@ func reversed(t *testing.T, v any) []byte {
 	}
 	return b.Bytes()
 }
+
+func TestRepeatedKey(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{"a":1,"b":{"c":2},"d":[{"c":3}]}`: "", `[1,"a","a"]`: "", `7`: "",
+		`{"a":1,"a":2}`: "a", `{"a":{"b":1,"\u0062":2}}`: "a.b", `{"a":[{},{"b":[],"b":[]}],"c":1}`: "a[1].b",
+	} {
+		if got := RepeatedKey([]byte(raw)); got != want {
+			t.Errorf("%s: %q, want %q", raw, got, want)
+		}
+	}
+}

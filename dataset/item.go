@@ -29,6 +29,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"extraction-experiment/internal/printable"
 )
 
 // Item is one case of a dataset.
@@ -152,6 +154,35 @@ func Decode(raw json.RawMessage) (any, error) {
 		return nil, errors.New("is more than one JSON value")
 	}
 	return v, nil
+}
+
+// RepeatedKey returns a key that an object of valid JSON has twice, such as
+// "expected.weight", or "" where there is none: of two values only one would count.
+func RepeatedKey(raw json.RawMessage) string {
+	return printable.Brief(repeatedIn(json.NewDecoder(bytes.NewReader(raw)), ""), 300)
+}
+
+// repeatedIn looks through the next value.
+func repeatedIn(dec *json.Decoder, path string) (found string) {
+	token, _ := dec.Token()
+	if token != json.Delim('[') && token != json.Delim('{') {
+		return ""
+	}
+	seen := map[string]bool{}
+	for i := 0; dec.More() && found == ""; i++ {
+		inner := fmt.Sprintf("%s[%d]", path, i)
+		if token == json.Delim('{') {
+			key, _ := dec.Token()
+			inner = strings.TrimPrefix(fmt.Sprintf("%s.%s", path, key), ".")
+		}
+		if seen[inner] {
+			return inner
+		}
+		seen[inner] = true
+		found = repeatedIn(dec, inner)
+	}
+	_, _ = dec.Token() // the end
+	return found
 }
 
 // CanonicalValue writes a value of Decode as Canonical does. A value that holds

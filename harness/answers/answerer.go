@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"extraction-experiment/dataset"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -224,26 +225,11 @@ func readObject(raw []byte) (map[string]json.RawMessage, error) {
 	case raw[0] != '{':
 		return nil, fmt.Errorf("found %s", excerpt(string(raw), 60))
 	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	if _, err := decoder.Token(); err != nil {
-		return nil, err
+	if key := dataset.RepeatedKey(raw); key != "" {
+		return nil, fmt.Errorf("the key %q is given twice", excerpt(key, 60))
 	}
-	values := map[string]json.RawMessage{}
-	for decoder.More() {
-		token, err := decoder.Token()
-		if err != nil {
-			return nil, err
-		}
-		key, value := fmt.Sprint(token), json.RawMessage{}
-		if err := decoder.Decode(&value); err != nil {
-			return nil, err
-		}
-		if _, twice := values[key]; twice {
-			return nil, fmt.Errorf("the key %q is given twice", excerpt(key, 60))
-		}
-		values[key] = value
-	}
-	return values, nil
+	var values map[string]json.RawMessage
+	return values, json.Unmarshal(raw, &values)
 }
 
 // reasonOf says where a text stops being JSON.

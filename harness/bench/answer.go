@@ -11,6 +11,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"extraction-experiment/dataset"
 	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/spelling"
 	"extraction-experiment/pipeline/ground"
@@ -363,7 +364,7 @@ func scriptOf(text string) (script map[string]any, problem string) {
 	if keys == nil {
 		return script, fmt.Sprintf("the script %q is not known: there are %s and %s", shortened(mode), multiPass, structuredSplit)
 	}
-	if key := repeatedKey([]byte(text)); key != "" {
+	if key := dataset.RepeatedKey([]byte(text)); key != "" {
 		return script, fmt.Sprintf("the script has the key %q twice", key)
 	}
 	if _, there := script["failureMessage"]; there && mode == multiPass {

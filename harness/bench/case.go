@@ -91,9 +91,8 @@ type gold struct {
 func (c Case) item() (dataset.Item, error) {
 	in, problem := json.Marshal(input{c.DocumentText, c.Instructions, c.TargetSchema, c.ProviderResponseText})
 	want, err := json.Marshal(gold{c.Category, c.DocumentText, c.GoldSpans, c.Expected})
-	problem = errors.Join(problem, err)
-	about, err := json.Marshal(map[string]string{"category": c.Category, "source_url": c.SourceURL, "pack_id": c.PackID})
-	return dataset.Item{ID: c.CaseID, Input: in, Expected: want, Metadata: about}, errors.Join(problem, err)
+	about, other := json.Marshal(map[string]string{"category": c.Category, "source_url": c.SourceURL, "pack_id": c.PackID})
+	return dataset.Item{ID: c.CaseID, Input: in, Expected: want, Metadata: about}, errors.Join(problem, err, other)
 }
 
 // problem is an error about the case, with its file and line.
@@ -189,7 +188,7 @@ func (r *caseReader) line(opt Options, c Case, line []byte) {
 		f.bad("expected one JSON object")
 		return
 	}
-	if key := repeatedKey(line); key != "" {
+	if key := dataset.RepeatedKey(line); key != "" {
 		f.bad("the key %q is there twice", key)
 	}
 	f.read(&c, opt)
@@ -198,35 +197,6 @@ func (r *caseReader) line(opt Options, c Case, line []byte) {
 	}
 	r.seen[c.CaseID] = fmt.Sprintf("%s line %d", c.File, c.Line)
 	r.cases = append(r.cases, c)
-}
-
-// repeatedKey returns a key that an object of valid JSON has twice, such as
-// expected.minExtractions; "" where there is none.
-func repeatedKey(raw []byte) string {
-	return printable.Brief(repeatedIn(json.NewDecoder(bytes.NewReader(raw)), ""), 300)
-}
-
-// repeatedIn looks through the next value.
-func repeatedIn(dec *json.Decoder, path string) (found string) {
-	token, _ := dec.Token()
-	if token != json.Delim('[') && token != json.Delim('{') {
-		return ""
-	}
-	seen := map[string]bool{}
-	for i := 0; dec.More() && found == ""; i++ {
-		inner := fmt.Sprintf("%s[%d]", path, i)
-		if token == json.Delim('{') {
-			key, _ := dec.Token()
-			inner = strings.TrimPrefix(fmt.Sprintf("%s.%s", path, key), ".")
-		}
-		if seen[inner] {
-			return inner
-		}
-		seen[inner] = true
-		found = repeatedIn(dec, inner)
-	}
-	_, _ = dec.Token() // the end
-	return found
 }
 
 // fields are the values of an object of the cases; bad takes what is wrong.

@@ -7,7 +7,6 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
-	"extraction-experiment/extraction"
 	"extraction-experiment/outcome"
 )
 
@@ -184,15 +183,15 @@ func See(caseInput, expected, output json.RawMessage) (Seen, error) {
 	var in input
 	var g gold
 	var a Answer
-	if err := json.Unmarshal(caseInput, &in); err != nil {
-		return Seen{}, fmt.Errorf("the input is no case: %w", err)
-	}
-	if err := json.Unmarshal(expected, &g); err != nil {
-		return Seen{}, fmt.Errorf("what is expected is no case: %w", err)
-	}
-	if len(output) > 0 {
-		if err := json.Unmarshal(output, &a); err != nil {
-			return Seen{}, fmt.Errorf("the output is no answer: %w", err)
+	for _, part := range []struct {
+		what string
+		raw  json.RawMessage
+		to   any
+	}{{"the input is no case", caseInput, &in}, {"what is expected is no case", expected, &g}, {"the output is no answer", output, &a}} {
+		if len(part.raw) > 0 {
+			if err := json.Unmarshal(part.raw, part.to); err != nil {
+				return Seen{}, fmt.Errorf("%s: %w", part.what, err)
+			}
 		}
 	}
 	s := Seen{DocumentText: in.DocumentText, Records: a.Records, Covered: g.coveredBy(a)}
@@ -200,16 +199,6 @@ func See(caseInput, expected, output json.RawMessage) (Seen, error) {
 		s.Gold = append(s.Gold, span.record())
 	}
 	return s, nil
-}
-
-// Entity is the record with its quote as the name and its class as the type, and
-// with the stretch of the document that it names.
-func (r Record) Entity() extraction.Entity {
-	e := extraction.Entity{Name: r.Quote, Type: r.Class}
-	if r.Spans != nil {
-		e.Mentions = []extraction.Span{{Start: r.Spans.Rune[0], End: r.Spans.Rune[1]}}
-	}
-	return e
 }
 
 // Fault says what is wrong with the record, "" for nothing.

@@ -211,7 +211,7 @@ func newBenchView(h outcome.Header, item runstore.Item, o outcome.Outcome) (repo
 		view.Extracted = &extraction.Extraction{}
 	}
 	for i, r := range seen.Records {
-		view.Extracted.Entities = append(view.Extracted.Entities, r.Entity())
+		view.Extracted.Entities = append(view.Extracted.Entities, recordEntity(r))
 		if why := r.Fault(); why != "" {
 			view.Spurious = append(view.Spurious, report.Miss{What: scoring.AnEntity, Index: i, Value: r.String(), Reason: why})
 			continue
@@ -226,12 +226,22 @@ func newBenchView(h outcome.Header, item runstore.Item, o outcome.Outcome) (repo
 		if view.Expected == nil {
 			view.Expected = &extraction.Extraction{}
 		}
-		view.Expected.Entities = append(view.Expected.Entities, span.Entity())
+		view.Expected.Entities = append(view.Expected.Entities, recordEntity(span))
 		if seen.Covered[i] < 0 {
 			view.Missed = append(view.Missed, report.Miss{What: scoring.AnEntity, Index: i, Value: span.String(), Reason: "no record quotes it there"})
 		}
 	}
 	return view, nil
+}
+
+// recordEntity is a record with its quote as the name and its class as the type, and
+// with the stretch of the document that it names.
+func recordEntity(r benches.Record) extraction.Entity {
+	e := extraction.Entity{Name: r.Quote, Type: r.Class}
+	if r.Spans != nil {
+		e.Mentions = []extraction.Span{{Start: r.Spans.Rune[0], End: r.Spans.Rune[1]}}
+	}
+	return e
 }
 
 // newAnswerView shows a question with its answer and the passages that were

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -124,7 +123,7 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 		return cfg, nil
 	}
 	for _, file := range []struct{ name, text string }{{"the built-in smoke.jsonl", datasets.Smoke}, {"the built-in regression.jsonl", datasets.Regression}} {
-		cases, err := benches.Parse(cfg.Options, file.name, strings.NewReader(file.text))
+		cases, err := benches.Parse(cfg.Options, file.name, []byte(file.text))
 		if err != nil {
 			return cfg, err
 		}

@@ -143,7 +143,7 @@ func line(id, text string, gold ...string) string {
 
 func cases(t *testing.T, lines ...string) []bench.Case {
 	t.Helper()
-	list, err := bench.Parse(bench.Options{}, "test", strings.NewReader(strings.Join(lines, "\n")))
+	list, err := bench.Parse(bench.Options{}, "test", []byte(strings.Join(lines, "\n")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,14 +1,12 @@
 package bench
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/url"
 	"os"
@@ -117,15 +115,15 @@ func Read(ctx context.Context, opt Options, paths ...string) ([]Case, error) {
 }
 
 // Parse reads one text of cases; see Read. Path stands for it in messages.
-func Parse(opt Options, path string, text io.Reader) ([]Case, error) {
+func Parse(opt Options, path string, text []byte) ([]Case, error) {
 	r := caseReader{seen: map[string]string{}}
-	r.file(opt, path, text)
+	r.text(opt, path, text)
 	return r.result()
 }
 
 // The limits of a dataset.
 const (
-	maxLine  = 16 << 20 // bytes
+	maxFile  = 1 << 30 // bytes
 	maxCases = 100_000
 )
 
@@ -144,33 +142,22 @@ func (r *caseReader) result() ([]Case, error) {
 
 func (r *caseReader) files(ctx context.Context, opt Options, paths ...string) {
 	for _, path := range paths {
-		f, err := wholefile.Open(ctx, path)
+		text, err := wholefile.Read(ctx, path, maxFile)
 		if err != nil {
 			r.problems.Add(fmt.Errorf("reading the cases: %w", err))
 			continue
 		}
-		r.file(opt, path, f)
-		r.problems.Add(f.Close())
+		r.text(opt, path, text)
 	}
 }
 
-func (r *caseReader) file(opt Options, path string, text io.Reader) {
-	in := bufio.NewScanner(text)
-	in.Buffer(make([]byte, 0, 64<<10), maxLine)
+func (r *caseReader) text(opt Options, path string, text []byte) {
 	c := Case{File: path}
-	for in.Scan() {
+	for line := range bytes.Lines(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))) {
 		c.Line++
-		line := in.Bytes()
-		if c.Line == 1 {
-			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
-		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			r.line(opt, c, line)
 		}
-	}
-	if err := in.Err(); err != nil {
-		c.Line++
-		r.problems.Add(c.problem("%v (a line has at most %d bytes)", err, maxLine))
 	}
 }
 

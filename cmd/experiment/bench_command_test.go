@@ -132,3 +132,59 @@ func TestBench_rateLimited(t *testing.T) {
 		t.Errorf("exit %d after %d requests: %s%s", code, server.asked, stdout, stderr)
 	}
 }
+
+// TestBenchAdd_keepsTheFile: the dataset stays the file that it is, whatever
+// leads to it, also when its last line has no end.
+func TestBenchAdd_keepsTheFile(t *testing.T) {
+	b := newBench(t)
+	record := func(n string) string {
+		return `{"caseId":"mine--pack--` + n + `--1a2b3c4d","category":"c","documentText":"x` + n + `","instructions":"i","targetSchema":{},"providerResponseText":"",` +
+			`"expected":{"emptyResultKind":"empty_by_failure","minExtractions":0,"maxExtractions":0},"sourceUrl":"https://example.org","packId":"2026-02-15--mine--1a2b3c4d"}`
+	}
+	must(t, os.WriteFile("real.jsonl", []byte(record("1")), 0o600))
+	must(t, os.Chmod("real.jsonl", 0o640))
+	must(t, os.Symlink("real.jsonl", "link.jsonl"))
+	must(t, os.WriteFile("pack.jsonl", []byte(record("2")+"\n"+record("3")), 0o600))
+	if code, stdout, stderr := b.experiment("bench", "add", "pack.jsonl", "--dataset", "link.jsonl"); code != 0 || stdout != "added 2 records to link.jsonl\n" {
+		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
+	}
+	link, err := os.Lstat("link.jsonl")
+	must(t, err)
+	file, err := os.Stat("real.jsonl")
+	must(t, err)
+	text, err := os.ReadFile("real.jsonl")
+	must(t, err)
+	if link.Mode()&os.ModeSymlink == 0 || file.Mode().Perm() != 0o640 || strings.Count(string(text), "\n") != 3 || !strings.HasPrefix(string(text), record("1")+"\n{") {
+		t.Errorf("%v, %v:\n%s", link.Mode(), file.Mode(), text)
+	}
+}
+
+// TestBench_usage: what nobody can mean is refused before anything is done.
+func TestBench_usage(t *testing.T) {
+	b := newBench(t)
+	if code, _, stderr := b.experiment("bench", "run", "--out", "first"); code != cli.ExitOK {
+		t.Fatal(stderr)
+	}
+	for want, words := range map[string]string{
+		`--out: "a/b" contains a slash`:                                            "run --out a/b",
+		"bench run takes no argument, got smoke.jsonl":                             "run smoke.jsonl",
+		"bench add needs an argument":                                              "add",
+		"experiment bench run, or experiment bench score, or experiment bench add": "",
+		`did you mean "run"`:                                                       "rum",
+		`--trials: "soon" is not a whole number`:                                   "run --trials soon",
+		"one is not enough":                                                        "run --mode variance --trials 1",
+		`there is no mode "fast"`:                                                  "run --mode fast",
+		"leave the model out":                                                      "run --model baseline --mode deterministic",
+		"bench run has no --min-success-rate":                                      "run --min-success-rate 1",
+		`--max-success-rate-stddev: "x"`:                                           "score first --max-success-rate-stddev x --min-success-rate 2",
+		`--min-success-rate: "2"`:                                                  "score first --max-success-rate-stddev x --min-success-rate 2",
+		"nobody":                                                                   "score nobody",
+		"--resume and --retry-failed need the run: --out":                          "run --resume",
+		"--model and --pipeline cannot both answer":                                "run --model baseline --pipeline x",
+	} {
+		code, stdout, stderr := b.experiment(append([]string{"bench"}, strings.Fields(words)...)...)
+		if code != cli.ExitUsage || stdout != "" || !strings.Contains(stderr, want) {
+			t.Errorf("bench %s: exit %d, %q does not say %q", words, code, stderr, want)
+		}
+	}
+}

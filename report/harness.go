@@ -159,13 +159,43 @@ type Estimate struct {
 	OutputTokens int64 `json:"output_tokens"`
 	// CostUSD is nil where the price is not known.
 	CostUSD *float64 `json:"cost_usd"`
+	// Judging is nil where no model judges.
+	Judging *JudgingEstimate `json:"judging,omitempty"`
+}
+
+// JudgingEstimate counts calls of the judging models among the evaluators of a run:
+// one for every trial of an item that can be asked about, and every judge.
+type JudgingEstimate struct {
+	Judges int   `json:"judges"`
+	Calls  int64 `json:"calls"`
+	// CostUSD is always nil: what a judge is told is not known before there is
+	// something to judge.
+	CostUSD *float64 `json:"cost_usd"`
+	Note    string   `json:"note"`
+}
+
+const judgingNote = "their tokens and cost are not estimated"
+
+// AddJudging adds the calls of so many judging models.
+func (e *Estimate) AddJudging(judges int) {
+	if judges > 0 {
+		e.Judging = &JudgingEstimate{Judges: judges, Calls: int64(e.Items-e.Unusable) * int64(e.Trials) * int64(judges), Note: judgingNote}
+	}
 }
 
 // Text writes the estimate for a person.
 func (e Estimate) Text() string {
 	var b strings.Builder
 	line := func(label, text string) { fmt.Fprintf(&b, "%-9s %s\n", label, text) }
-	fmt.Fprintf(&b, "%s · %s · an estimate, nothing was asked\n", printable.Line(e.Dataset), printable.Line(e.Model))
+	e.lines(line, &b)
+	if e.Judging != nil {
+		line("judging", counted(e.Judging.Calls, "call")+" of judging models; "+judgingNote)
+	}
+	return b.String()
+}
+
+func (e Estimate) lines(line func(label, text string), b *strings.Builder) {
+	fmt.Fprintf(b, "%s · %s · an estimate, nothing was asked\n", printable.Line(e.Dataset), printable.Line(e.Model))
 	items := count(e.Items)
 	if e.Trials > 1 {
 		items += " × " + counted(e.Trials, "trial")
@@ -176,7 +206,7 @@ func (e Estimate) Text() string {
 	line("items", items)
 	if !e.Asks {
 		line("cost", "nothing that is known here: no model is asked for extractions by this program")
-		return b.String()
+		return
 	}
 	line("requests", count(e.Requests)+" · repairs and retries come on top")
 	line("tokens", fmt.Sprintf("about %s in · %s out (as long as what is expected)", count(e.InputTokens), count(e.OutputTokens)))
@@ -185,16 +215,18 @@ func (e Estimate) Text() string {
 	} else {
 		line("cost", "about "+dollars(*e.CostUSD)+", by list prices")
 	}
-	return b.String()
 }
 
 // EstimateSum writes in one line what several runs would take together. A run of
 // which the price is not known, or that asks no model that is, makes the sum one
 // of the others.
 func EstimateSum(list []Estimate) string {
-	var requests, input, output int64
+	var requests, input, output, judging int64
 	cost, unknown := 0.0, 0
 	for _, e := range list {
+		if e.Judging != nil {
+			judging += e.Judging.Calls
+		}
 		if !e.Asks {
 			continue
 		}
@@ -208,6 +240,9 @@ func EstimateSum(list []Estimate) string {
 	line := fmt.Sprintf("%s together: %s, about %s tokens in and %s out, about %s", counted(len(list), "run"), counted(requests, "request"), count(input), count(output), dollars(cost))
 	if unknown > 0 {
 		line += ", and " + counted(unknown, "run") + " without a known price"
+	}
+	if judging > 0 {
+		line += "; and " + counted(judging, "call") + " of judging models: " + judgingNote
 	}
 	return line + "\n"
 }

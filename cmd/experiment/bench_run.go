@@ -38,8 +38,8 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, system.Close()) }()
 	cfg.Answerer, cfg.System = system.Answerer, system.Header
-	view := newProgress(env, c.Bool("quiet"), benches.CaseSuccess, slog.New(slog.DiscardHandler))
-	system.Asks.Follow(view.waiting)
+	view := output.NewProgress(env, c.Bool("quiet"), benches.CaseSuccess, slog.New(slog.DiscardHandler))
+	system.Asks.Follow(view.Waiting)
 	cfg.Observer = experiment.Observer{
 		Opened: func(_ string, _ bool, notes []string) {
 			for _, note := range notes {
@@ -49,7 +49,7 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 		Listed: view.Listed, Planned: view.Planned, Started: view.Started, Done: view.Done, Working: signals.working.Store,
 	}
 	result, ran := benches.Run(ctx, cfg)
-	view.close()
+	view.Close()
 	if result.Run == "" {
 		return alreadyThere(ran, cfg.Out)
 	}

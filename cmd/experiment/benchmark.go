@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
@@ -45,7 +43,7 @@ func answersBenchmarkTable() []settings.Setting {
 type benchmarkJob struct {
 	env    cli.Env
 	cfg    answersConfig
-	file   benchmarkConfig
+	file   configs.Benchmark
 	base   *benchmark.Report
 	log    *slog.Logger
 	failed []error // of runs, where the others went on
@@ -99,8 +97,8 @@ func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*be
 		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
 	}
 	var err error
-	if b.file, err = readBenchmark(ctx, path, b.cfg.name); err != nil {
-		return nil, err
+	if b.file, err = configs.LoadBenchmark(ctx, path, b.cfg.name); err != nil {
+		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
 	}
 	if b.cfg.name == "" {
 		b.cfg.name = madeName(b.file.Name)
@@ -190,13 +188,13 @@ func (b *benchmarkJob) planned(ctx context.Context, s session) (benchmark.Report
 		if err != nil {
 			problems = append(problems, fmt.Errorf("dataset %s: %w", d.ID, err))
 		}
-		r.Datasets = append(r.Datasets, benchmark.Dataset{ID: d.ID, Weight: d.weight(), Runs: []benchmark.Run{run}})
+		r.Datasets = append(r.Datasets, benchmark.Dataset{ID: d.ID, Weight: d.Weighted(), Runs: []benchmark.Run{run}})
 	}
 	return r, errors.Join(problems...)
 }
 
 // identified is a run of a dataset of which only document and questions are known.
-func (b *benchmarkJob) identified(ctx context.Context, s session, d benchmarkDataset) (benchmark.Run, error) {
+func (b *benchmarkJob) identified(ctx context.Context, s session, d configs.BenchmarkDataset) (benchmark.Run, error) {
 	doc, err := readDocument(ctx, d.PDF, s.env.Getenv)
 	if err != nil {
 		return benchmark.Run{}, err
@@ -206,7 +204,7 @@ func (b *benchmarkJob) identified(ctx context.Context, s session, d benchmarkDat
 }
 
 // runName is that of the n-th run of a dataset.
-func (b *benchmarkJob) runName(d benchmarkDataset, n int) string {
+func (b *benchmarkJob) runName(d configs.BenchmarkDataset, n int) string {
 	return fmt.Sprintf("%s-%s-%d", b.cfg.name, d.ID, n)
 }
 
@@ -216,7 +214,7 @@ func (b *benchmarkJob) runName(d benchmarkDataset, n int) string {
 func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]benchmark.Dataset, error) {
 	var list []benchmark.Dataset
 	for _, d := range b.file.Datasets { // those that are not reached have no score
-		list = append(list, benchmark.Dataset{ID: d.ID, Kind: d.Kind, Weight: d.weight(), Runs: []benchmark.Run{}})
+		list = append(list, benchmark.Dataset{ID: d.ID, Kind: d.Kind, Weight: d.Weighted(), Runs: []benchmark.Run{}})
 	}
 	for i, d := range b.file.Datasets {
 		done := &list[i]
@@ -241,7 +239,7 @@ func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]benchmark.Datas
 
 // runOne runs one dataset once, or goes on with that run, and reads its run file
 // back; at is its place in the sweep.
-func (b *benchmarkJob) runOne(ctx context.Context, s session, at int, d benchmarkDataset, n int) (benchmark.Run, error) {
+func (b *benchmarkJob) runOne(ctx context.Context, s session, at int, d configs.BenchmarkDataset, n int) (benchmark.Run, error) {
 	cfg := b.cfg
 	cfg.pdf, cfg.dataset, cfg.output, cfg.quiet, cfg.json = d.PDF, d.Questions, "", true, false
 	cfg.name, cfg.system.Limits.Limiters = b.runName(d, n), b.limiters // one budget, one provider
@@ -322,136 +320,4 @@ func questionsOf(ctx context.Context, reader *runstore.Reader) (map[string]bench
 		questions[id] = q
 	}
 	return questions, nil
-}
-
-// benchmarkConfig is the file of "answers benchmark", YAML or JSON.
-type benchmarkConfig struct {
-	Name     string             `yaml:"name"`
-	Datasets []benchmarkDataset `yaml:"datasets"`
-	// Runs is how often each dataset is run; 0 means once.
-	Runs int `yaml:"runs"`
-	// OnError is best-effort (the default): the other datasets go on; or
-	// fail-fast.
-	OnError string         `yaml:"on_error"`
-	Gates   benchmarkGates `yaml:"gates"`
-}
-
-// benchmarkDataset is one document with its questions.
-type benchmarkDataset struct {
-	ID        string   `yaml:"id"`
-	Kind      string   `yaml:"kind"`
-	PDF       string   `yaml:"pdf"`
-	Questions string   `yaml:"questions"`
-	Weight    *float64 `yaml:"weight"` // nil is 1
-}
-
-// benchmarkGates are bounds; a nil one asks for nothing.
-type benchmarkGates struct {
-	MinScore       *float64 `yaml:"min_score"`       // of weighted_score
-	MaxDrop        *float64 `yaml:"max_drop"`        // of weighted_score against the baseline
-	MaxStddev      *float64 `yaml:"max_stddev"`      // of weighted_score over the runs
-	MaxRegressions *int     `yaml:"max_regressions"` // questions that are worse than in the baseline
-}
-
-func (d benchmarkDataset) weight() float64 {
-	if d.Weight == nil {
-		return 1
-	}
-	return *d.Weight
-}
-
-// readBenchmark reads a configuration; paths in it are relative to the file.
-// Every problem is returned at once, with the file's name.
-// The name may stand in for that of the file.
-func readBenchmark(ctx context.Context, path, name string) (benchmarkConfig, error) {
-	var c benchmarkConfig
-	text, err := wholefile.Read(ctx, path, wholefile.MaxText)
-	if err != nil {
-		return c, cli.Usage("reading the benchmark: %w", err)
-	}
-	if len(bytes.TrimSpace(text)) == 0 {
-		return c, cli.Usage("reading %s: the file is empty", path)
-	}
-	if err := configs.Decode(text, path, &c, benchmarkDataset{}, benchmarkGates{}); err != nil {
-		return c, cli.Usage("%w", err)
-	}
-	if c.Name == "" {
-		c.Name = name
-	}
-	if err := c.check(); err != nil {
-		return c, cli.Usage("%s: %w", path, err)
-	}
-	for i := range c.Datasets {
-		for _, file := range []*string{&c.Datasets[i].PDF, &c.Datasets[i].Questions} {
-			if !filepath.IsAbs(*file) {
-				*file = filepath.Join(filepath.Dir(path), *file)
-			}
-		}
-	}
-	c.Runs = max(1, c.Runs)
-	return c, nil
-}
-
-// datasetIDs are fit for names of runs.
-var datasetIDs = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$`)
-
-func (c benchmarkConfig) check() error {
-	var problems []error
-	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	if c.Name == "" {
-		add("name: is missing, here or as --name")
-	} else if !datasetIDs.MatchString(c.Name) {
-		add("name: %q is no name: letters, digits, . _ and -", c.Name)
-	}
-	if len(c.Datasets) == 0 {
-		add("datasets: there is none")
-	}
-	seen, total := map[string]bool{}, 0.0
-	for i, d := range c.Datasets {
-		at := fmt.Sprintf("datasets[%d]", i)
-		if !datasetIDs.MatchString(d.ID) {
-			add("%s.id: %q is no id: letters, digits, . _ and -", at, d.ID)
-		}
-		if seen[d.ID] {
-			add("%s.id: %q is there twice", at, d.ID)
-		}
-		seen[d.ID] = true
-		if d.PDF == "" || d.Questions == "" {
-			add("%s: pdf and questions are both needed", at)
-		}
-		if w := d.weight(); !(w >= 0 && w <= 1e6) {
-			add("%s.weight: %g is not a number from 0 to 1e6", at, w)
-		} else {
-			total += w
-		}
-	}
-	if len(c.Datasets) > 0 && total == 0 {
-		add("datasets: the weights sum up to 0")
-	}
-	if c.Runs < 0 || c.Runs > 100 {
-		add("runs: %d is not a number from 1 to 100", c.Runs)
-	}
-	if c.OnError != "" && c.OnError != "best-effort" && c.OnError != "fail-fast" {
-		add("on_error: %q is neither best-effort nor fail-fast", c.OnError)
-	}
-	return errors.Join(append(problems, c.Gates.check(c.Runs))...)
-}
-
-func (g benchmarkGates) check(runs int) error {
-	var problems []error
-	for _, bound := range []struct {
-		name  string
-		value *float64
-	}{{"min_score", g.MinScore}, {"max_drop", g.MaxDrop}, {"max_stddev", g.MaxStddev}} {
-		if bound.value != nil && !(*bound.value >= 0 && *bound.value <= 1) {
-			problems = append(problems, fmt.Errorf("gates.%s: %g is not a number from 0 to 1", bound.name, *bound.value))
-		}
-	}
-	if g.MaxRegressions != nil && *g.MaxRegressions < 0 {
-		problems = append(problems, fmt.Errorf("gates.max_regressions: %d is negative", *g.MaxRegressions))
-	}
-	if g.MaxStddev != nil && runs < 2 {
-		problems = append(problems, errors.New("gates.max_stddev: one run does not vary: set runs to 2 or more"))
-	}
-	return errors.Join(problems...)
 }

@@ -100,7 +100,7 @@ func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
 	defer func() { err = errors.Join(err, opened.Close()) }()
 	cfg.Evaluator, cfg.Fingerprint = opened.Evaluator, opened.Fingerprint
 	cfg.Fixtures, cfg.Warnings = set.Fixtures, set.Warnings
-	result, err := certifyShown(ctx, cfg, newProgress(env, c.Bool("quiet"), "", slog.New(slog.DiscardHandler)))
+	result, err := certifyShown(ctx, cfg, output.NewProgress(env, c.Bool("quiet"), "", slog.New(slog.DiscardHandler)))
 	switch {
 	case ctx.Err() != nil:
 		return cli.Errorf(cli.ExitInterrupted, "stopped before every fixture was evaluated; %s", notWritten(c.String("output")))
@@ -111,8 +111,8 @@ func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
 }
 
 // certifyShown runs a certification while a person sees how far it is.
-func certifyShown(ctx context.Context, cfg conformance.Config, view *progress) (conformance.Report, error) {
-	defer view.close()
+func certifyShown(ctx context.Context, cfg conformance.Config, view *output.Progress) (conformance.Report, error) {
+	defer view.Close()
 	cfg.Started = view.Started
 	cfg.Done = func(fixture string, err error) {
 		o := outcome.Outcome{Item: fixture, Class: outcome.OK}
@@ -121,7 +121,7 @@ func certifyShown(ctx context.Context, cfg conformance.Config, view *progress) (
 		}
 		view.Done(o)
 	}
-	view.noun = "evaluation"
+	view.Counting("evaluation")
 	view.Planned(cfg.Runs*len(cfg.Fixtures), 0)
 	return conformance.Run(ctx, cfg)
 }

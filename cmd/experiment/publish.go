@@ -7,6 +7,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/output"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/experiment"
@@ -51,10 +52,10 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lf.Close()) }()
-	view := &progress{out: env.Stderr}
+	view := output.NewSending(env.Stderr)
 	counts, err := experiment.Publish(ctx, &lf.Langfuse, path, log, experiment.Observer{
-		Sending:   func() { view.watchSending(named, lf.Paused) },
-		Published: view.published, Withdrawing: view.withdraw, Ended: view.close,
+		Sending:   func() { view.WatchSending(named, lf.Paused) },
+		Published: view.Published, Withdrawing: view.Withdrawing, Ended: view.Close,
 	})
 	if left := (*tracking.UnpublishedError)(nil); errors.As(err, &left) {
 		return sendLater(err, named)

@@ -135,7 +135,7 @@ func readRunOf(p *settings.Problems, s settings.Values, scores []string) runConf
 	cfg := runConfig{
 		dataset:     s.Text("dataset"),
 		name:        s.Text("name"),
-		system:      readSystem(p, s),
+		system:      system.Read(p, s),
 		concurrency: p.Count("concurrency", s.Text("concurrency"), 1, 1000),
 		trials:      p.Count("trials", s.Text("trials"), 1, maxTrials),
 		timeout:     p.Duration("timeout", s.Text("timeout")),

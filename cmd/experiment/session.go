@@ -75,7 +75,7 @@ func (s session) engine(cfg runConfig, h outcome.Header) experiment.Config {
 
 // watched has a person see how the run gets on. The system is opened by then.
 func (s session) watched(cfg runConfig, opened *system.System, config experiment.Config) experiment.Config {
-	var view *progress
+	var view *output.Progress
 	primary := config.Header.Scorer.Primary
 	config.Observer = experiment.Observer{
 		Opened: func(path string, begun bool, notes []string) {
@@ -83,8 +83,8 @@ func (s session) watched(cfg runConfig, opened *system.System, config experiment
 			for _, text := range notes {
 				s.note(text)
 			}
-			view = newProgress(s.env, cfg.quiet, primary, s.log)
-			opened.Asks.Follow(view.waiting)
+			view = output.NewProgress(s.env, cfg.quiet, primary, s.log)
+			opened.Asks.Follow(view.Waiting)
 		},
 		Listed:  func(items int) { view.Listed(items) },
 		Planned: func(total, done int) { view.Planned(total, done) },
@@ -93,16 +93,16 @@ func (s session) watched(cfg runConfig, opened *system.System, config experiment
 		Working: func(working bool) {
 			s.signals.working.Store(working) // else a signal ends the publishing at once: nothing is lost
 			if !working {
-				view.watchSending(cfg.name, s.lf.Paused)
+				view.WatchSending(cfg.name, s.lf.Paused)
 			}
 		},
-		Published:   func(n int) { view.published(n) },
-		Withdrawing: func(n int) { view.withdraw(n) },
-		Sending:     func() { view.publishing() },
-		Ended:       func() { view.close() },
+		Published:   func(n int) { view.Published(n) },
+		Withdrawing: func(n int) { view.Withdrawing(n) },
+		Sending:     func() { view.Publishing() },
+		Ended:       func() { view.Close() },
 	}
 	if !cfg.quiet {
-		config.Observer.Missing = still(s.env)
+		config.Observer.Missing = output.StillMissing(s.env)
 	}
 	return config
 }
@@ -142,11 +142,11 @@ func (s session) verified(cfg runConfig, r experiment.Result) error {
 	if r.Verdict == nil {
 		return s.signals.cutShort(r.Unverified)
 	}
-	v := verification{Langfuse: s.lf.Client.BaseURL(), Version: s.lf.Server.Version.String(), OK: r.Verdict.OK(), Verdict: *r.Verdict}
+	v := output.Verification{Langfuse: s.lf.Client.BaseURL(), Version: s.lf.Server.Version.String(), OK: r.Verdict.OK(), Verdict: *r.Verdict}
 	if cfg.quiet && v.OK {
 		return nil
 	}
-	return errors.Join(cli.Written(v.write(s.env.Stderr, s.env.Terminal())), v.Err())
+	return errors.Join(cli.Written(v.Write(s.env.Stderr, s.env.Terminal())), v.Err())
 }
 
 // gated is the summary of a run with what its gate says of it.

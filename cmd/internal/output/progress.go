@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"fmt"
@@ -20,13 +20,13 @@ import (
 // plainEvery is how often a line is printed where there is no terminal.
 const plainEvery = 5 * time.Second
 
-// progress shows on standard error how far a run is: a bar on a terminal,
+// Progress shows on standard error how far a run is: a bar on a terminal,
 // a line now and then elsewhere, with --quiet only that the run waits for a
 // provider to which there never was a connection.
-type progress struct {
+type Progress struct {
 	mu    sync.Mutex
 	out   io.Writer
-	noun  string // what is counted, "item"
+	noun  string // what is counted, such as "item"
 	quiet bool
 	log   *slog.Logger
 	began time.Time
@@ -48,16 +48,24 @@ type progress struct {
 	sent chan struct{} // closed when publishing has ended; nil before the items have
 }
 
-func newProgress(env cli.Env, quiet bool, primary string, log *slog.Logger) *progress {
-	p := &progress{out: env.Stderr, noun: "item", quiet: quiet, primary: primary, log: log, began: time.Now(), last: time.Now(), stall: stall{answered: time.Now()}}
+// NewProgress shows the progress of a run; primary is the score whose mean a person
+// sees, and log is told of every item.
+func NewProgress(env cli.Env, quiet bool, primary string, log *slog.Logger) *Progress {
+	p := &Progress{out: env.Stderr, noun: "item", quiet: quiet, primary: primary, log: log, began: time.Now(), last: time.Now(), stall: stall{answered: time.Now()}}
 	if width := env.Terminal(); width > 0 && !quiet {
 		p.pool = mpb.New(mpb.WithOutput(env.Stderr), mpb.WithWidth(min(30, max(10, width/4))), mpb.WithAutoRefresh())
 	}
 	return p
 }
 
+// NewSending shows the progress of publishing a run that has ended.
+func NewSending(out io.Writer) *Progress { return &Progress{out: out} }
+
+// Counting sets what is counted in the place of items.
+func (p *Progress) Counting(noun string) { p.noun = noun }
+
 // Planned is told how many items there are.
-func (p *progress) Planned(total, done int) {
+func (p *Progress) Planned(total, done int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.total, p.done, p.earlier, p.last = total, done, done, time.Now()
@@ -77,7 +85,7 @@ func (p *progress) Planned(total, done int) {
 
 // Listed is told how many items are listed so far; a person sees it only where
 // it takes long.
-func (p *progress) Listed(items int) {
+func (p *Progress) Listed(items int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now := time.Now(); now.Sub(p.last) >= plainEvery {
@@ -89,7 +97,7 @@ func (p *progress) Listed(items int) {
 }
 
 // Started is told that an item is being worked on.
-func (p *progress) Started(item string) {
+func (p *Progress) Started(item string) {
 	p.log.Debug("started", "item", item)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,7 +105,7 @@ func (p *progress) Started(item string) {
 }
 
 // Done is told the outcome of an item.
-func (p *progress) Done(o outcome.Outcome) {
+func (p *Progress) Done(o outcome.Outcome) {
 	p.log.Debug("done", "item", o.Item, "class", string(o.Class), "latency", o.Latency)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,8 +132,8 @@ func (p *progress) Done(o outcome.Outcome) {
 	}
 }
 
-// published is told how many outcomes are in Langfuse.
-func (p *progress) published(n int) {
+// Published is told how many outcomes are in Langfuse.
+func (p *Progress) Published(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n != p.inLangfuse {
@@ -133,8 +141,8 @@ func (p *progress) published(n int) {
 	}
 }
 
-// withdraw is told of how many replaced attempts the scores are still to go.
-func (p *progress) withdraw(attempts int) {
+// Withdrawing is told of how many replaced attempts the scores are still to go.
+func (p *Progress) Withdrawing(attempts int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if attempts != p.withdrawing {
@@ -142,15 +150,15 @@ func (p *progress) withdraw(attempts int) {
 	}
 }
 
-// publishing is told that all items are done and the rest is being sent.
-func (p *progress) publishing() {
+// Publishing is told that all items are done and the rest is being sent.
+func (p *Progress) Publishing() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sending = true
 }
 
-// close leaves the last state on the screen.
-func (p *progress) close() {
+// Close leaves the last state on the screen.
+func (p *Progress) Close() {
 	p.mu.Lock()
 	if p.sent != nil {
 		close(p.sent)
@@ -175,18 +183,18 @@ func (p *progress) close() {
 
 // state prints how far the run is. Of a run that was taken up again the items
 // count from its beginning; failures and the score are of this process alone.
-func (p *progress) state() {
+func (p *Progress) state() {
 	p.line("%d/%d done, %d failed%s, %d in flight%s", p.done, p.total, p.failed, p.session(), p.flying, p.meanText())
 }
 
-func (p *progress) line(format string, args ...any) {
+func (p *Progress) line(format string, args ...any) {
 	if !p.quiet && p.pool == nil {
 		fmt.Fprintf(p.out, format+"\n", args...)
 	}
 }
 
 // counts and pace are drawn by the bar's own goroutine.
-func (p *progress) counts() string {
+func (p *Progress) counts() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	text := fmt.Sprintf("%d/%d", p.done, p.total)
@@ -196,7 +204,7 @@ func (p *progress) counts() string {
 	return text + " "
 }
 
-func (p *progress) pace() string {
+func (p *Progress) pace() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
@@ -219,7 +227,7 @@ func (p *progress) pace() string {
 
 // meanText is the mean of the primary score, failed items as 0, with that of the
 // others beside it.
-func (p *progress) meanText() string {
+func (p *Progress) meanText() string {
 	owed := p.scored + p.unscored
 	if owed == 0 {
 		return ""
@@ -233,7 +241,7 @@ func (p *progress) meanText() string {
 
 // session marks what is of this process alone, where the run began
 // earlier.
-func (p *progress) session() string {
+func (p *Progress) session() string {
 	if p.earlier > 0 {
 		return " this session"
 	}
@@ -246,16 +254,16 @@ const (
 	unsentEvery = 30 * time.Second
 )
 
-// watchSending says, until close, where nothing gets to Langfuse for a while, with the
+// WatchSending says, until close, where nothing gets to Langfuse for a while, with the
 // reason that paused knows: why a request is to be sent again, and when.
-func (p *progress) watchSending(run string, paused func() (error, time.Time)) {
+func (p *Progress) WatchSending(run string, paused func() (error, time.Time)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.taken, p.sent = time.Now(), make(chan struct{})
 	go p.sayUnsent(p.sent, run, paused)
 }
 
-func (p *progress) sayUnsent(sent <-chan struct{}, run string, paused func() (error, time.Time)) {
+func (p *Progress) sayUnsent(sent <-chan struct{}, run string, paused func() (error, time.Time)) {
 	next := time.NewTimer(unsentFirst)
 	defer next.Stop()
 	for {
@@ -276,7 +284,7 @@ func (p *progress) sayUnsent(sent <-chan struct{}, run string, paused func() (er
 
 // unsent says for how long nothing got to Langfuse, and why, or what else is
 // waited for.
-func (p *progress) unsent(now time.Time, paused func() (error, time.Time)) (silent time.Duration, text string) {
+func (p *Progress) unsent(now time.Time, paused func() (error, time.Time)) (silent time.Duration, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	silent = now.Sub(p.taken)
@@ -298,7 +306,7 @@ func (p *progress) unsent(now time.Time, paused func() (error, time.Time)) (sile
 
 // above prints a line, on a terminal above the bar. The bar takes p.mu to be drawn:
 // it must not be held.
-func (p *progress) above(format string, args ...any) {
+func (p *Progress) above(format string, args ...any) {
 	if p.pool != nil {
 		fmt.Fprintf(p.pool, format+"\n", args...)
 		return
@@ -323,11 +331,11 @@ const shortestPause = 2 * time.Second
 // mostReason is how much of a failure a line shows, in bytes.
 const mostReason = 160
 
-// waiting is told why a request is sent again only later. That there never was a
+// Waiting is told why a request is sent again only later. That there never was a
 // connection is shown at once, also where progress is not wanted: the run may end
 // by it. A pause that the provider asks for is shown once; other failures when
 // nothing was done for a while.
-func (p *progress) waiting(provider string, w pipeline.Wait) {
+func (p *Progress) Waiting(provider string, w pipeline.Wait) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()

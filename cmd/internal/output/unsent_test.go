@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ func TestProgress_watchSending(t *testing.T) {
 	for _, quiet := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			var out bytes.Buffer
-			p := newProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, quiet, "f1", slog.New(slog.DiscardHandler))
+			p := NewProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, quiet, "f1", slog.New(slog.DiscardHandler))
 			over := make(chan bool)
 			var reason error
 			var until time.Time
@@ -26,15 +26,15 @@ func TestProgress_watchSending(t *testing.T) {
 				time.Sleep(15 * time.Second) // 10 s: no reason is known
 				reason, until = errors.New("429:\nbusy"), time.Now().Add(time.Minute)
 				time.Sleep(45 * time.Second) // 40 s: until 75 s
-				p.published(1)
+				p.Published(1)
 				time.Sleep(20 * time.Second) // 70 s: 10 s after; the reason is of later
-				p.published(2)               // 80 s
+				p.Published(2)               // 80 s
 				time.Sleep(30 * time.Second) // 100 s: the reason is of before
 				close(over)
 			}()
-			p.watchSending("my run", func() (error, time.Time) { return reason, until })
+			p.WatchSending("my run", func() (error, time.Time) { return reason, until })
 			<-over
-			p.close()
+			p.Close()
 			synctest.Wait()
 			again, rest := until.Format(time.TimeOnly), "; interrupt keeps everything, experiment publish 'my run' sends it later"
 			want := strings.Join([]string{
@@ -58,18 +58,18 @@ func TestProgress_watchSending(t *testing.T) {
 func TestProgress_withdraw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		p := newProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, false, "f1", slog.New(slog.DiscardHandler))
+		p := NewProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, false, "f1", slog.New(slog.DiscardHandler))
 		over := make(chan bool)
 		go func() {
 			time.Sleep(5 * time.Second)
-			p.withdraw(3)
+			p.Withdrawing(3)
 			time.Sleep(20 * time.Second)
-			p.withdraw(0)
+			p.Withdrawing(0)
 			close(over)
 		}()
-		p.watchSending("r", func() (error, time.Time) { return nil, time.Time{} })
+		p.WatchSending("r", func() (error, time.Time) { return nil, time.Time{} })
 		<-over
-		p.close()
+		p.Close()
 		synctest.Wait()
 		want := "all is sent; for 10 s Langfuse has not shown, or not deleted, the scores of 3 replaced attempts; interrupt keeps everything, experiment publish r sends it later\n"
 		if got := out.String(); got != want {

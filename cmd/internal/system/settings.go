@@ -1,18 +1,18 @@
-package main
+package system
 
 import (
 	"math"
 	"strconv"
 
 	"extraction-experiment/cmd/internal/settings"
-	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/prompt"
 )
 
-func readSystem(p *settings.Problems, s settings.Values) system.Config {
-	c := system.Config{
+// Read reads what the settings say of the system under test, and notes what is wrong.
+func Read(p *settings.Problems, s settings.Values) Config {
+	c := Config{
 		Model: s.Text("model"), ModelGiven: s["model"].From != settings.FromDefault, Pipeline: s.Text("pipeline"), Record: s.Text("record"), Limits: readLimits(p, s), Resume: p.Switch(s, "resume"), TwoStages: p.Switch(s, "two-stages"),
 		Prompt:     langfuse.PromptRef{Name: s.Text("prompt"), Label: s.Text("prompt-label")},
 		PromptFile: s.Text("prompt-file"),
@@ -60,8 +60,8 @@ func readSystem(p *settings.Problems, s settings.Values) system.Config {
 	return c
 }
 
-func readLimits(p *settings.Problems, s settings.Values) system.Limits {
-	c := system.Limits{Retries: p.Count("retries", s.Text("retries"), 0, 100), Cache: s.Text("cache")}
+func readLimits(p *settings.Problems, s settings.Values) Limits {
+	c := Limits{Retries: p.Count("retries", s.Text("retries"), 0, 100), Cache: s.Text("cache")}
 	bound := func(flag string) int {
 		if text := s.Text(flag); text != "" {
 			return p.Count(flag, text, 1, math.MaxInt32)

@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"bytes"
@@ -14,12 +14,12 @@ import (
 // in flight in the last line.
 func TestProgress_stopped(t *testing.T) {
 	var b bytes.Buffer
-	p := newProgress(cli.Env{Stderr: &b, Terminal: func() int { return 0 }}, false, "entity_f1", slog.New(slog.DiscardHandler))
+	p := NewProgress(cli.Env{Stderr: &b, Terminal: func() int { return 0 }}, false, "entity_f1", slog.New(slog.DiscardHandler))
 	p.Planned(3, 0)
 	p.Started("a")
 	p.Started("b")
 	p.Done(outcome.Outcome{Item: "a"})
-	p.close()
+	p.Close()
 	if want := "1/3 done, 0 failed, 0 in flight\n"; !strings.HasSuffix(b.String(), want) {
 		t.Errorf("%q does not end in %q", b.String(), want)
 	}
@@ -34,13 +34,13 @@ func TestProgress_resumed(t *testing.T) {
 		0: "2/2 done, 1 failed, 0 in flight, entity_f1 0.100 (0.200 of 1 scored)\n",
 	} {
 		var b bytes.Buffer
-		p := newProgress(cli.Env{Stderr: &b, Terminal: func() int { return 0 }}, false, "entity_f1", slog.New(slog.DiscardHandler))
+		p := NewProgress(cli.Env{Stderr: &b, Terminal: func() int { return 0 }}, false, "entity_f1", slog.New(slog.DiscardHandler))
 		p.Planned(earlier+2, earlier)
 		p.Started("a")
 		p.Done(outcome.Outcome{Item: "a", Class: outcome.OK, Scores: []outcome.Score{{Name: "entity_f1", Value: &value}}})
 		p.Started("b")
 		p.Done(outcome.Outcome{Item: "b", Class: outcome.Timeout, Scores: []outcome.Score{{Name: "entity_f1"}}})
-		p.close()
+		p.Close()
 		if !strings.HasSuffix(b.String(), want) {
 			t.Errorf("%q does not end in %q", b.String(), want)
 		}

@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"bytes"
@@ -18,14 +18,14 @@ import (
 func TestProgress_waiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		p := newProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, false, "f1", slog.New(slog.DiscardHandler))
+		p := NewProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, false, "f1", slog.New(slog.DiscardHandler))
 		p.Planned(4, 0)
 		p.Started("a")
 		again := func() {
-			p.waiting("openai", pipeline.Wait{Until: time.Now().Add(time.Second), Reason: "provider: connection\nrefused"})
+			p.Waiting("openai", pipeline.Wait{Until: time.Now().Add(time.Second), Reason: "provider: connection\nrefused"})
 		}
 		pause := func() {
-			p.waiting("openai", pipeline.Wait{Until: time.Now().Add(time.Minute), Asked: time.Minute, Reason: "busy"})
+			p.Waiting("openai", pipeline.Wait{Until: time.Now().Add(time.Minute), Asked: time.Minute, Reason: "busy"})
 		}
 		again() // too early
 		pause()
@@ -61,12 +61,12 @@ func TestProgress_neverConnected(t *testing.T) {
 	for _, quiet := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			var out bytes.Buffer
-			p := newProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, quiet, "f1", slog.New(slog.DiscardHandler))
+			p := NewProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, quiet, "f1", slog.New(slog.DiscardHandler))
 			p.Planned(4, 0)
 			out.Reset()
 			wait := pipeline.Wait{Until: time.Now().Add(time.Second), GivesUp: time.Now().Add(15 * time.Second), Reason: "provider: connection\nrefused"}
 			for range 10 {
-				p.waiting("openai", wait)
+				p.Waiting("openai", wait)
 				time.Sleep(time.Second)
 			}
 			if got, want := out.String(), "waiting for openai until "+wait.GivesUp.Format(time.TimeOnly)+": provider: connection refused\n"; got != want {

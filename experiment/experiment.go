@@ -287,7 +287,7 @@ func (e *execution) finish() {
 	}
 	summary, err := e.sum()
 	if err == nil {
-		err = standing(context.Background(), e.run.Reader, &summary)
+		err = publicationState(context.Background(), e.run.Reader, &summary)
 	}
 	r.Summary = summary
 	r.Fault = errors.Join(err, e.run.Close(), e.system.close())

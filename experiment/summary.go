@@ -18,7 +18,7 @@ func Summarise(ctx context.Context, run *runstore.Reader, order []string) (outco
 	if err != nil {
 		return s, err
 	}
-	return s, standing(ctx, run, &s)
+	return s, publicationState(ctx, run, &s)
 }
 
 // tally is Summarise but for what is in Langfuse.
@@ -57,8 +57,8 @@ func tally(ctx context.Context, run *runstore.Reader, order []string) (outcome.S
 	return s, err
 }
 
-// standing tells how much of a run is in Langfuse, and where.
-func standing(ctx context.Context, run *runstore.Reader, s *outcome.Summary) error {
+// publicationState tells how much of a run is in Langfuse, and where.
+func publicationState(ctx context.Context, run *runstore.Reader, s *outcome.Summary) error {
 	if filepath.Ext(run.Path()) != runstore.Extension {
 		return nil // an export does not say what was published, nor where
 	}

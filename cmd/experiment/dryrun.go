@@ -30,7 +30,7 @@ type settled struct {
 // dryRun prints every value and where it came from: the settings, the scoring
 // options, and the environment. Nothing is asked of any server, so what the
 // config of a prompt would set is not among them. Keys are never shown.
-func dryRun(env cli.Env, values settings.Values, order []settings.Setting, cells []experiment.SweepSettings, file configs.Experiment, path string) error {
+func dryRun(env cli.Env, values settings.Values, order []settings.Setting, sweepRuns []experiment.SweepSettings, file configs.Experiment, path string) error {
 	var rows []settled
 	for _, o := range order {
 		r := values[o.Flag]
@@ -50,8 +50,8 @@ func dryRun(env cli.Env, values settings.Values, order []settings.Setting, cells
 		from = path
 	}
 	rows = append(rows, settled{"scoring", string(scoring), from})
-	for _, cell := range cells {
-		rows = append(rows, settled{"run", cell.Name, "sweep"})
+	for _, sweepRun := range sweepRuns {
+		rows = append(rows, settled{"run", sweepRun.Name, "sweep"})
 	}
 	rows = append(rows, environment(env.Getenv)...)
 	if values.On("json") {

@@ -58,16 +58,16 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 		}
 	}
 	values := settings.Resolve(c, table, env.Getenv, file, path)
-	cells, err := sweepCells(values, file.Matrix, path)
+	sweepRuns, err := sweepRunsOf(values, file.Matrix, path)
 	if err != nil {
 		return cli.Usage("%w", err)
 	}
 	if values.On("dry-run") {
-		if err := dryRun(env, values, table, cells, file, path); err != nil {
+		if err := dryRun(env, values, table, sweepRuns, file, path); err != nil {
 			return err
 		}
 	}
-	cfgs, err := readRuns(values, cells, slices.Concat(runs.ExtractionScores(), []string{outcome.ErrorScore}, customNames(file)))
+	cfgs, err := readRuns(values, sweepRuns, slices.Concat(runs.ExtractionScores(), []string{outcome.ErrorScore}, customNames(file)))
 	if err != nil {
 		return cli.Errorf(cli.ExitUsage, "%w", err)
 	}
@@ -118,7 +118,7 @@ func (s session) runAll(ctx context.Context, cfgs []runConfig, rules scorer) err
 	switch {
 	case cfgs[0].estimate:
 		return s.signals.interrupted(s.estimates(ctx, cfgs, rules.custom.Judges()))
-	case cfgs[0].cell:
+	case cfgs[0].sweepRun:
 		return s.runSweep(ctx, cfgs, rules)
 	}
 	var opened system.System

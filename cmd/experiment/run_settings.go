@@ -86,7 +86,7 @@ type runConfig struct {
 	concurrency              int
 	trials                   int
 	pin                      *tracking.Dataset // if it is known
-	cell                     bool              // a run of a sweep, which is reported as a whole
+	sweepRun                 bool              // a run of a sweep, which is reported as a whole
 	timeout                  time.Duration
 	filter                   dataset.Filter
 	allowance                experiment.Allowance

@@ -159,7 +159,7 @@ type gated struct {
 func (s session) write(cfg runConfig, r experiment.Result, g gated) error {
 	var problems []error
 	switch {
-	case cfg.cell: // the sweep reports all of its runs
+	case cfg.sweepRun: // the sweep reports all of its runs
 	case cfg.json:
 		problems = append(problems, output.JSON(s.env, g))
 	case !cfg.quiet:

@@ -14,10 +14,10 @@ import (
 	"extraction-experiment/internal/limit"
 )
 
-// cells returns the runs of a sweep: one for every combination of the values
+// sweepRunsOf returns the runs of a sweep: one for every combination of the values
 // that flags (a,b), environment and matrix give; none where every setting has one
 // value and there is no matrix. A flag or variable wins over the matrix.
-func sweepCells(s settings.Values, matrix map[string][]string, path string) ([]experiment.SweepSettings, error) {
+func sweepRunsOf(s settings.Values, matrix map[string][]string, path string) ([]experiment.SweepSettings, error) {
 	var axes []experiment.Axis
 	several := len(matrix) > 0
 	left := maps.Clone(matrix)
@@ -69,9 +69,9 @@ func aboutModels() []string {
 
 // runConfigs reads the settings of every run and returns every problem once;
 // scores are the names of those that the runs will have.
-func readRuns(s settings.Values, cells []experiment.SweepSettings, scores []string) ([]runConfig, error) {
+func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []string) ([]runConfig, error) {
 	p := &settings.Problems{}
-	if len(cells) == 0 {
+	if len(sweepRuns) == 0 {
 		cfg, err := readRun(s, scores)
 		if cfg.html != "" {
 			p.Add("--html is the page of a sweep; that of one run is written by: experiment report RUN --format html --output FILE")
@@ -81,7 +81,7 @@ func readRuns(s settings.Values, cells []experiment.SweepSettings, scores []stri
 	p.Join(runs.CanWritePage(s.Text("html")))
 	for _, flag := range []string{"record", "output"} {
 		if s.Text(flag) != "" {
-			p.Add("--%s is one file, and a sweep has %d runs: give it to single runs", flag, len(cells))
+			p.Add("--%s is one file, and a sweep has %d runs: give it to single runs", flag, len(sweepRuns))
 		}
 	}
 	if name := s.Text("name"); name == "" {
@@ -91,26 +91,26 @@ func readRuns(s settings.Values, cells []experiment.SweepSettings, scores []stri
 	}
 	var cfgs []runConfig
 	limiters := map[string]*limit.Limiter{}
-	for _, cell := range cells {
-		cfg, err := readRun(cellSettings(s, cell), scores)
+	for _, sweepRun := range sweepRuns {
+		cfg, err := readRun(sweepRunSettings(s, sweepRun), scores)
 		p.Join(cli.Separate(err)...)
-		cfg.cell, cfg.system.Limits.Limiters = true, limiters
+		cfg.sweepRun, cfg.system.Limits.Limiters = true, limiters
 		cfgs = append(cfgs, cfg)
 	}
 	return cfgs, cli.Distinct(p.Found...)
 }
 
 // of returns the settings of one run of a experiment.
-func cellSettings(s settings.Values, cell experiment.SweepSettings) settings.Values {
+func sweepRunSettings(s settings.Values, sweepRun experiment.SweepSettings) settings.Values {
 	out := maps.Clone(s)
-	if cell.Bare {
+	if sweepRun.Bare {
 		for _, flag := range aboutModels() {
 			out[flag] = settings.Value{From: settings.NotSet}
 		}
 	}
-	for _, setting := range cell.Settings {
+	for _, setting := range sweepRun.Settings {
 		out[setting.Flag] = settings.Value{Words: []string{setting.Value}, From: "sweep"}
 	}
-	out["name"] = settings.Value{Words: []string{cell.Name}, From: "sweep"}
+	out["name"] = settings.Value{Words: []string{sweepRun.Name}, From: "sweep"}
 	return out
 }

@@ -106,7 +106,7 @@ const inventedEntities = "invented_entities"
 // case and the like do not matter. Time is linear but for logarithms.
 func Grounding(document string, found extraction.Extraction) outcome.Score {
 	index := ground.NewIndex(document)
-	quoted, standing, invented := 0, 0, 0
+	quoted, inText, invented := 0, 0, 0
 	for _, e := range found.Entities {
 		_, report := index.Ground(extraction.Extraction{Entities: []extraction.Entity{e}})
 		invented += len(report.Invented)
@@ -115,20 +115,20 @@ func Grounding(document string, found extraction.Extraction) outcome.Score {
 		case len(e.Mentions) > 0:
 			quoted++
 			if lost < len(e.Mentions) {
-				standing++
+				inText++
 			}
 		case len(report.Grounded) > 0:
-			standing++
+			inText++
 		}
 	}
 	n := len(found.Entities)
 	if n == 0 {
 		return outcome.Score{Name: GroundedRate, Reason: "nothing was extracted that could stand in the document"}
 	}
-	value := float64(standing) / float64(n)
+	value := float64(inText) / float64(n)
 	return outcome.Score{
-		Name: GroundedRate, Value: &value, Ratio: &outcome.Ratio{Num: int64(standing), Den: int64(n)},
+		Name: GroundedRate, Value: &value, Ratio: &outcome.Ratio{Num: int64(inText), Den: int64(n)},
 		Counts:  map[string]int64{inventedEntities: int64(invented)},
-		Comment: fmt.Sprintf("%d/%d extracted entities stand in the document (%d with quotes, %d by name); %d occur nowhere in it", standing, n, quoted, n-quoted, invented),
+		Comment: fmt.Sprintf("%d/%d extracted entities stand in the document (%d with quotes, %d by name); %d occur nowhere in it", inText, n, quoted, n-quoted, invented),
 	}
 }

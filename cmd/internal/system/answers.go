@@ -52,19 +52,19 @@ func (o Opener) openExternalAnswerer(cfg AnswersConfig, doc *answers.Document, o
 			return nil, cli.Usage("--url %q is no address such as http://localhost:8080/answer", target)
 		}
 	}
-	asker, err := external.New(external.Config{
+	service, err := external.New(external.Config{
 		Target: target, Concurrency: cfg.Limits.Concurrency, Stderr: newStderr(o.Stderr), Token: o.Getenv(EnvPipelineToken), MaxAnswer: maxExternalAnswer,
 	})
 	if err != nil {
 		return nil, err
 	}
-	info := provider.Info{Provider: external.Name, Model: external.Name, Pipeline: asker.Target()}
-	*opened = System{Header: describe(info, cfg.Config, outcome.Prompt{}), Close: asker.Close, reached: asker.Reached}
+	info := provider.Info{Provider: external.Name, Model: external.Name, Pipeline: service.Target()}
+	*opened = System{Header: describe(info, cfg.Config, outcome.Prompt{}), Close: service.Close, reached: service.Reached}
 	absolute := *doc
 	if path, err := filepath.Abs(doc.Path); err == nil {
 		absolute.Path = path
 	}
-	return answers.External{Asker: asker, Document: &absolute}, nil
+	return answers.External{Asker: service, Document: &absolute}, nil
 }
 
 func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *answers.Document, made *System) (answers.Answerer, error) {

@@ -27,7 +27,7 @@ func (r *runner) attempt(ctx context.Context, item unit, trial int) (outcome.Out
 	o.NothingExpected = nothingExpected(judge)
 	began := r.cfg.Now()
 	o.Started = began.UTC()
-	result, err := r.do(ctx, item, trial)
+	result, err := r.do(ctx, item, trial, decoded(judge))
 	if limit.StopsRun(err) {
 		return o, err
 	}
@@ -76,11 +76,11 @@ func judged(ctx context.Context, o outcome.Outcome, judge Judge) (outcome.Outcom
 
 // do calls the task within the time that an item has, which stands still while
 // a model's limits make it wait.
-func (r *runner) do(ctx context.Context, item unit, trial int) (TaskResult, error) {
+func (r *runner) do(ctx context.Context, item unit, trial int, decoded any) (TaskResult, error) {
 	inner, cancel := limit.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
 	result, err := guard(func() (TaskResult, error) {
-		return r.cfg.Task.Do(inner, Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata, Trial: trial, Attempt: item.attempt})
+		return r.cfg.Task.Do(inner, Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata, Trial: trial, Attempt: item.attempt, Decoded: decoded})
 	})
 	if err != nil && errors.Is(inner.Err(), context.DeadlineExceeded) && ctx.Err() == nil && !limit.StopsRun(err) {
 		err = &outcome.Failure{Class: outcome.Timeout, Message: fmt.Sprintf("no result within %s (--timeout)", r.cfg.Timeout)}

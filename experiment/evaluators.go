@@ -125,10 +125,10 @@ func (j judge) ScoreContext(ctx context.Context, output json.RawMessage) (Scored
 }
 
 // NothingExpected is that of the scorer to which scores are added.
-func (j judge) NothingExpected() bool {
-	of, says := j.base.(interface{ NothingExpected() bool })
-	return says && of.NothingExpected()
-}
+func (j judge) NothingExpected() bool { return nothingExpected(j.base) }
+
+// Decoded is that of the scorer to which scores are added.
+func (j judge) Decoded() any { return decoded(j.base) }
 
 // Undelivered returns the scores of a failed item, those of evaluators included.
 func (j judge) Undelivered() []outcome.Score {

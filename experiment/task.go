@@ -25,6 +25,9 @@ type Item struct {
 	// Trial and Attempt count from 1: the trial of the run, and how often the
 	// item was tried in it, this time included.
 	Trial, Attempt int
+	// Decoded is what the scorer made of Input, for a task that knows its type, so
+	// that nothing is parsed twice; nil where the scorer says nothing of it.
+	Decoded any
 }
 
 // TaskResult is what a task made of an item.
@@ -74,7 +77,8 @@ type Judge interface {
 	// Undelivered returns the scores that the expected output defines, without
 	// values, for an item that failed.
 	//
-	// A Judge may also have NothingExpected() bool: see outcome.Detail.
+	// A Judge may also have NothingExpected() bool, see outcome.Detail, and
+	// Decoded() any, see Item.Decoded: never of what is expected.
 	Undelivered() []outcome.Score
 }
 
@@ -84,6 +88,14 @@ type Judge interface {
 func nothingExpected(j Judge) bool {
 	of, says := j.(interface{ NothingExpected() bool })
 	return says && of.NothingExpected()
+}
+
+// decoded is what a Judge made of the input of its item; nil if it has not said.
+func decoded(j Judge) any {
+	if of, says := j.(interface{ Decoded() any }); says {
+		return of.Decoded()
+	}
+	return nil
 }
 
 // ContextJudge is a Judge that takes its time, because it asks somebody. The

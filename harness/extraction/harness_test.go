@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -67,6 +68,43 @@ func TestScorer_goldKeys(t *testing.T) {
 	}
 	if err != nil || len(scored.Warnings) < len(want) || !cmp.Equal(scored.Warnings[:len(want)], want) {
 		t.Errorf("got %q, %v", scored.Warnings, err)
+	}
+}
+
+// reader is an extractor that remembers the documents that it was given.
+type reader struct{ documents []extraction.Document }
+
+func (r *reader) Extract(_ context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
+	r.documents = append(r.documents, doc)
+	return extraction.Extraction{}, nil, nil
+}
+
+// TestTask_decoded: the task takes the document that the scorer has read, and reads it
+// itself where there is none; of what is expected it is given nothing.
+func TestTask_decoded(t *testing.T) {
+	rules, err := scoring.New(scoring.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := dataset.Item{ID: "a", Input: json.RawMessage(`{"document_text":"Ann","object_schemas":{"Person":{"description":"p"}},"odd":1}`), Expected: json.RawMessage(`{"entities":[{"name":"Secret","type":"Person"}]}`)}
+	judge, err := harness.Scorer{Rules: rules}.Judge(item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := judge.(interface{ Decoded() any }).Decoded()
+	if text := fmt.Sprintf("%+v", shared); strings.Contains(text, "Secret") || !strings.Contains(text, "Ann") {
+		t.Errorf("shared: %s", text)
+	}
+	var extractor reader
+	task := harness.Task{Extractor: &extractor}
+	alone, err := task.Do(t.Context(), experiment.Item{ID: "a", Input: item.Input})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The input is no document: only what was decoded can have been taken.
+	with, err := task.Do(t.Context(), experiment.Item{ID: "a", Input: json.RawMessage(`[]`), Decoded: shared})
+	if err != nil || !cmp.Equal(extractor.documents[0], extractor.documents[1]) || !cmp.Equal(alone, with) || len(with.Warnings) == 0 {
+		t.Errorf("%v, %+v and %+v", err, alone, with)
 	}
 }
 

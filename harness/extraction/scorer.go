@@ -27,10 +27,8 @@ type Scorer struct {
 // by nothing but whether it failed and what of it stands in the document. Gold
 // of the wrong shape is an error.
 func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
-	j := judge{rules: s.Rules}
-	if doc, _, err := extraction.DecodeDocument(item.Input); err == nil { // the task says what is wrong with it
-		j.document = doc.Text
-	}
+	j := judge{rules: s.Rules, document: readDocument(item.Input)} // the task says what is wrong with it
+	j.index = sync.OnceValue(func() *ground.Index { return ground.NewIndex(j.document.Text) })
 	if isAbsent(item.Expected) {
 		return j, nil
 	}
@@ -61,7 +59,19 @@ type judge struct {
 	rules    *scoring.Scorer
 	expected extraction.Extraction
 	warnings []string // about the expected output
-	document string   // "" without one
+	document document
+	index    func() *ground.Index // of its text
+}
+
+// Decoded returns the document, for the task.
+func (j judge) Decoded() any { return j.document }
+
+// text is that of the document, "" without one.
+func (j judge) text() string {
+	if j.document.err != nil {
+		return ""
+	}
+	return j.document.Text
 }
 
 // Score compares an extraction with the expected one.
@@ -71,14 +81,14 @@ func (j judge) Score(output json.RawMessage) (experiment.Scored, error) {
 		return experiment.Scored{}, &outcome.Failure{Class: outcome.InvalidOutput, Message: err.Error()}
 	}
 	result := j.rules.Score(j.expected, extracted)
-	why := explain(result, j.document)
+	why := explain(result, j.contains())
 	explanation, err := json.Marshal(why)
 	if err != nil {
 		return experiment.Scored{}, fmt.Errorf("encoding the matches: %w", err)
 	}
 	scores := result.Scores
-	if j.document != "" {
-		scores = append(scores, Grounding(j.document, extracted))
+	if j.text() != "" {
+		scores = append(scores, grounding(j.index(), extracted))
 	}
 	return experiment.Scored{
 		Scores:      scores,
@@ -121,25 +131,23 @@ type Explanation struct {
 	Faults []scoring.Fault `json:"faults,omitempty"`
 }
 
-func explain(r scoring.Result, document string) Explanation {
+func explain(r scoring.Result, contains func(string) bool) Explanation {
 	return Explanation{
 		r.Entities, r.Relationships,
 		r.MissedEntities, r.SpuriousEntities,
 		r.MissedRelationships, r.SpuriousRelationships,
 		r.Duplicates,
-		scoring.Classify(r, contains(document)),
+		scoring.Classify(r, contains),
 	}
 }
 
-// contains looks for names in a document, which is read when the first is asked
-// for; without a document, all are there.
-func contains(document string) func(string) bool {
-	if document == "" {
+// contains looks for names in the document; without one, all are there.
+func (j judge) contains() func(string) bool {
+	if j.text() == "" {
 		return nil
 	}
-	index := sync.OnceValue(func() *ground.Index { return ground.NewIndex(document) })
 	return func(name string) bool {
-		_, match := index().Locate(name, 0)
+		_, match := j.index().Locate(name, 0)
 		return match != ground.None
 	}
 }

@@ -30,12 +30,28 @@ type Task struct {
 	Extractor pipeline.Extractor
 }
 
+// document is an input as it was read, once for scorer and task.
+type document struct {
+	extraction.Document
+	warnings []string
+	err      error
+}
+
+func readDocument(input json.RawMessage) (d document) {
+	d.Document, d.warnings, d.err = extraction.DecodeDocument(input)
+	return d
+}
+
 // Do extracts. An input that is no document fails with class "item"; an error of
 // the extractor is returned as it is.
 func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
-	doc, warnings, err := extraction.DecodeDocument(item.Input)
-	if err != nil {
-		return experiment.TaskResult{Warnings: warnings}, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
+	read, ok := item.Decoded.(document)
+	if !ok {
+		read = readDocument(item.Input)
+	}
+	doc, warnings := read.Document, slices.Clone(read.warnings)
+	if read.err != nil {
+		return experiment.TaskResult{Warnings: warnings}, &outcome.Failure{Class: outcome.Item, Message: read.err.Error()}
 	}
 	if len(doc.Objects)+len(doc.Relationships)+len(doc.AllowedTypes) == 0 {
 		warnings = append(warnings, "the item has no schemas: nothing tells the extractor what to look for")
@@ -105,7 +121,10 @@ const inventedEntities = "invented_entities"
 // it is undefined. It looks for every entity as ground.Locate does: white space,
 // case and the like do not matter. Time is linear but for logarithms.
 func Grounding(document string, found extraction.Extraction) outcome.Score {
-	index := ground.NewIndex(document)
+	return grounding(ground.NewIndex(document), found)
+}
+
+func grounding(index *ground.Index, found extraction.Extraction) outcome.Score {
 	quoted, inText, invented := 0, 0, 0
 	for _, e := range found.Entities {
 		_, report := index.Ground(extraction.Extraction{Entities: []extraction.Entity{e}})

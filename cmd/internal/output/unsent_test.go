@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,11 +21,14 @@ func TestProgress_watchSending(t *testing.T) {
 			var out bytes.Buffer
 			p := NewProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, quiet, "f1", slog.New(slog.DiscardHandler))
 			over := make(chan bool)
+			var mu sync.Mutex // of the two, which the progress asks for meanwhile
 			var reason error
 			var until time.Time
 			go func() {
 				time.Sleep(15 * time.Second) // 10 s: no reason is known
+				mu.Lock()
 				reason, until = errors.New("429:\nbusy"), time.Now().Add(time.Minute)
+				mu.Unlock()
 				time.Sleep(45 * time.Second) // 40 s: until 75 s
 				p.Published(1)
 				time.Sleep(20 * time.Second) // 70 s: 10 s after; the reason is of later
@@ -32,7 +36,11 @@ func TestProgress_watchSending(t *testing.T) {
 				time.Sleep(30 * time.Second) // 100 s: the reason is of before
 				close(over)
 			}()
-			p.WatchSending("my run", func() (error, time.Time) { return reason, until })
+			p.WatchSending("my run", func() (error, time.Time) {
+				mu.Lock()
+				defer mu.Unlock()
+				return reason, until
+			})
 			<-over
 			p.Close()
 			synctest.Wait()

@@ -43,8 +43,8 @@ type Sweep struct {
 	pinned Source
 }
 
-// Prepare finds out which runs have begun, pins the dataset for the others, and
-// looks for everything that would end the sweep later.
+// Prepare finds out where the runs are and which have begun, and refuses what
+// Resume and Retry do not fit. It is called once, before Pin and Run.
 func (s *Sweep) Prepare(ctx context.Context) error {
 	var begun, names []string
 	for _, run := range s.Runs {
@@ -80,7 +80,7 @@ func (s *Sweep) placed(run SweepRun) Config {
 	return cfg
 }
 
-// Pin has every run take the dataset as the first one had it: runs over other items
+// Pin is for sweeps over one dataset. It has every run take the dataset as the first one had it: runs over other items
 // could not be compared. It also finds names that are taken in Langfuse, and calls
 // what Check the runs have; all problems are joined.
 func (s *Sweep) Pin(ctx context.Context) error {

@@ -1,7 +1,8 @@
 // Package extraction is the harness of knowledge extraction: the task gives a
 // dataset item's document to an extractor, the scorer compares the entities
 // and relationships that come back with the expected ones. Here JSON becomes
-// domain words, once in each direction; the runner below sees only JSON.
+// documents and extractions: a document once, by the scorer, which hands it to the
+// task. The engine sees only JSON.
 package extraction
 
 import (

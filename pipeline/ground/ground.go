@@ -178,9 +178,9 @@ func distinct(spans []extraction.Span) []extraction.Span {
 const (
 	// mostPlaces is how many occurrences of one string are looked at.
 	mostPlaces = 1024
-	// patience is how many times its length a haystack is read from end to end
-	// before it is indexed, and stubbornness how many times in all.
-	patience, stubbornness = 16, 256
+	// readsBeforeIndex is how many times its length a haystack is read from end to
+	// end before it is indexed, and mostReads how many times in all.
+	readsBeforeIndex, mostReads = 16, 256
 	// manyPlaces is after how many occurrences of all strings together only
 	// fewPlaces of each further string are looked at.
 	manyPlaces, fewPlaces = 1 << 22, 64
@@ -209,7 +209,7 @@ func (h *haystack) places(needle []byte, near int) []int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	near = min(max(near, 0), len(h.data))
-	if h.index == nil && h.read <= patience*len(h.data) {
+	if h.index == nil && h.read <= readsBeforeIndex*len(h.data) {
 		found := h.scan(needle, 0, len(h.data), mostPlaces+1)
 		if len(found) > mostPlaces {
 			return h.around(needle, near)
@@ -225,7 +225,7 @@ func (h *haystack) places(needle []byte, near int) []int {
 	}
 	found := h.index.Lookup(needle, most+1)
 	h.seen += len(found)
-	if len(found) > mostPlaces && h.read <= stubbornness*len(h.data) {
+	if len(found) > mostPlaces && h.read <= mostReads*len(h.data) {
 		return h.around(needle, near)
 	}
 	slices.Sort(found)

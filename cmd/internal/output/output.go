@@ -1,5 +1,5 @@
-// Package output writes what a command says on standard output, fit for the terminal,
-// file or pipe that it is.
+// Package output writes what a command says, fit for the terminal, file or pipe that
+// it is: results on standard output, the progress of a run on standard error.
 package output
 
 import (

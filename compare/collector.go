@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"extraction-experiment/dataset"
-	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/stats"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -461,7 +461,7 @@ func (r *collector) missing() []Mismatch {
 		affected(r.without, "without an outcome in either run"))
 	for i, which := range []string{"base", "candidate"} {
 		if n := r.uneven[i]; n > 0 {
-			found = append(found, Mismatch{What: printable.Counted(n, "item") + " not run in every trial of the " + which})
+			found = append(found, Mismatch{What: textutil.Counted(n, "item") + " not run in every trial of the " + which})
 		}
 	}
 	return found

@@ -8,8 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"extraction-experiment/internal/printable"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -176,7 +175,7 @@ func minDelta(least float64, s Score, weighted bool) RuleResult {
 func maxRegressions(most int, r Result, primary Score) RuleResult {
 	n := float64(r.Regressions)
 	out := RuleResult{Rule: "max-regressions " + strconv.Itoa(most), Threshold: float64(most), Value: &n, Answer: answer(r.Regressions <= most)}
-	out.Reason = fmt.Sprintf("%s worse in %s", printable.Counted(r.Regressions, "item"), primary.Name)
+	out.Reason = fmt.Sprintf("%s worse in %s", textutil.Counted(r.Regressions, "item"), primary.Name)
 	var ids []string
 	for _, item := range r.Regressed[:min(5, len(r.Regressed))] {
 		ids = append(ids, item.Item+" ("+signed(item.Candidate-item.Base)+")")
@@ -216,7 +215,7 @@ func (g Gate) CheckRun(scores []string) error {
 		case r.Relative:
 			problems = append(problems, fmt.Errorf("rule %q: %w", cut(r.Text), errNoBase))
 		case !r.measure() && !slices.Contains(scores, r.Metric):
-			problems = append(problems, fmt.Errorf("rule %q: there is no score %q%s", cut(r.Text), cut(r.Metric), spelling.Hint(r.Metric, slices.Concat(scores, measures))))
+			problems = append(problems, fmt.Errorf("rule %q: there is no score %q%s", cut(r.Text), cut(r.Metric), textutil.Hint(r.Metric, slices.Concat(scores, measures))))
 		}
 	}
 	return errors.Join(problems...)
@@ -431,11 +430,11 @@ func (r Rule) holds(value, threshold float64) bool {
 // unknown is the error of a rule about a score that is not there.
 func (r Rule) unknown(scores []string) error {
 	names := slices.Concat(scores, measures)
-	return fmt.Errorf("%w%s", &MetricError{Metric: r.Metric, Known: names}, spelling.Hint(r.Metric, names))
+	return fmt.Errorf("%w%s", &MetricError{Metric: r.Metric, Known: names}, textutil.Hint(r.Metric, names))
 }
 
 // cut shortens what a message repeats of a rule.
-func cut(text string) string { return printable.Cut(text, 100) }
+func cut(text string) string { return textutil.Cut(text, 100) }
 
 // Decides is an error where a rule about a score that lies from lo to hi decides
 // nothing: every value keeps it, none does, or it keeps the candidate from being

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/stats"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -42,7 +42,7 @@ func (r Rule) judgeDifference(s Score, result Result) RuleResult {
 	}
 	if result.Identical && s.same() {
 		out.CI95, out.Answer = nil, answer(r.holds(0, r.Offset))
-		out.Reason = fmt.Sprintf("identical results in all %s; allowed is %s %s", printable.Counted(result.Items, "item"), r.Op, signed(r.Offset))
+		out.Reason = fmt.Sprintf("identical results in all %s; allowed is %s %s", textutil.Counted(result.Items, "item"), r.Op, signed(r.Offset))
 		return out
 	}
 	why := ""
@@ -103,15 +103,15 @@ func (r Rule) claimed(out RuleResult, s Score) RuleResult {
 // grouping says over how much a score is compared.
 func grouping(s Score) string {
 	if s.Clusters > 0 && s.N >= LeastItems {
-		return printable.Counted(s.Clusters, "cluster")
+		return textutil.Counted(s.Clusters, "cluster")
 	}
-	return printable.Counted(s.N, "item")
+	return textutil.Counted(s.N, "item")
 }
 
 // leavesOut says why a pooled value decides nothing where something failed: it
 // would favour whoever fails on what is hard.
 func leavesOut(failed, all int, noun string) string {
-	return fmt.Sprintf("%d of %s failed and have no counts, which a pooled value leaves out; ask for the mean, in which they count as 0", failed, printable.Counted(all, noun))
+	return fmt.Sprintf("%d of %s failed and have no counts, which a pooled value leaves out; ask for the mean, in which they count as 0", failed, textutil.Counted(all, noun))
 }
 
 func (r Rule) name() string {

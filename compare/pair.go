@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"extraction-experiment/dataset"
-	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/stats"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -412,7 +412,7 @@ func affected(ids []string, what string) []Mismatch {
 	}
 	slices.Sort(ids)
 	shown := list(ids[:min(5, len(ids))], len(ids))
-	return []Mismatch{{What: fmt.Sprintf("%s %s: %s", printable.Counted(len(ids), "item"), what, shown)}}
+	return []Mismatch{{What: fmt.Sprintf("%s %s: %s", textutil.Counted(len(ids), "item"), what, shown)}}
 }
 
 // incomparable says why the difference of a score says nothing of the runs, to be read
@@ -449,5 +449,5 @@ func custom(name string, s outcome.Summary) (outcome.CustomScorer, bool) {
 
 // unanswered says for how many items an evaluator gave no score.
 func unanswered(s outcome.Stat) string {
-	return fmt.Sprintf("%d of %s", s.Unanswered, printable.Counted(s.N+s.Failed+s.Unanswered, "item"))
+	return fmt.Sprintf("%d of %s", s.Unanswered, textutil.Counted(s.N+s.Failed+s.Unanswered, "item"))
 }

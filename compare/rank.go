@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
-	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/stats"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -305,7 +305,7 @@ func rankWarnings(l Leaderboard) []string {
 		warn("few items: intervals are rough, and only large differences can be found")
 	}
 	if unknown > 0 {
-		warn("the cost of %s is not known, or not of every item: not part of the Pareto front", printable.Counted(unknown, "run"))
+		warn("the cost of %s is not known, or not of every item: not part of the Pareto front", textutil.Counted(unknown, "run"))
 	}
 	return list
 }

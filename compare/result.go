@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"extraction-experiment/internal/printable"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -253,7 +252,7 @@ func (r *collector) warnings(out Result, base, cand Side) []string {
 	primary := out.Primary()
 	switch {
 	case primary.N < LeastItems:
-		warn("%s with %s: too few to claim anything", printable.Counted(primary.N, "item"), primary.Name)
+		warn("%s with %s: too few to claim anything", textutil.Counted(primary.N, "item"), primary.Name)
 	case primary.N < fewItems:
 		warn("few items (%d): the interval is rough, and only large differences can be found", primary.N)
 	}
@@ -278,25 +277,25 @@ func (r *collector) warnings(out Result, base, cand Side) []string {
 		if base.Summary.Trials != nil || cand.Summary.Trials != nil {
 			noun = "outcome"
 		}
-		warn("%s failed in the base, %d in the candidate: they count as 0 in the differences and are left out of pooled values and types", printable.Counted(b, noun), c)
+		warn("%s failed in the base, %d in the candidate: they count as 0 in the differences and are left out of pooled values and types", textutil.Counted(b, noun), c)
 	}
 	for _, s := range out.Scores {
 		var where []string
 		if n := s.UndefinedBase; n > 0 {
-			where = append(where, printable.Counted(n, "item")+" of the base only")
+			where = append(where, textutil.Counted(n, "item")+" of the base only")
 		}
 		if n := s.UndefinedCandidate; n > 0 {
-			where = append(where, printable.Counted(n, "item")+" of the candidate only")
+			where = append(where, textutil.Counted(n, "item")+" of the candidate only")
 		}
 		if len(where) > 0 {
 			warn("different coverage: %s is undefined in %s, left out of its comparison", s.Name, strings.Join(where, " and "))
 		}
 	}
 	if r.trials[0] != r.trials[1] {
-		warn("the base has %s, the candidate %d: averages over more trials vary less", printable.Counted(r.trials[0], "trial"), r.trials[1])
+		warn("the base has %s, the candidate %d: averages over more trials vary less", textutil.Counted(r.trials[0], "trial"), r.trials[1])
 	}
 	if b, c := r.cost.unknown[0], r.cost.unknown[1]; b != c && out.Cost.N > 0 {
-		warn("the cost of %s of the base and %d of the candidate is unknown", printable.Counted(b, "item"), c)
+		warn("the cost of %s of the base and %d of the candidate is unknown", textutil.Counted(b, "item"), c)
 	}
 	return list
 }
@@ -340,11 +339,11 @@ func (r *collector) clusterWarnings(primary Score) []string {
 	}
 	var list []string
 	if c.without > 0 {
-		list = append(list, fmt.Sprintf("%s without %s in the metadata: each is a cluster of its own", printable.Counted(c.without, "item"), c.key))
+		list = append(list, fmt.Sprintf("%s without %s in the metadata: each is a cluster of its own", textutil.Counted(c.without, "item"), c.key))
 	}
 	switch n := primary.Clusters; {
 	case n < LeastClusters:
-		list = append(list, fmt.Sprintf("%s: too few to claim anything", printable.Counted(n, "cluster")))
+		list = append(list, fmt.Sprintf("%s: too few to claim anything", textutil.Counted(n, "cluster")))
 	case n < fewClusters:
 		list = append(list, fmt.Sprintf("few clusters (%d): only large differences can be found", n))
 	}
@@ -453,7 +452,7 @@ func (e *KeyError) Error() string {
 	if len(e.Known) == 0 {
 		return fmt.Sprintf("cluster-by: no item has %q in its metadata, and none has any other key", e.Key)
 	}
-	return fmt.Sprintf("cluster-by: no item has %q in its metadata (there are: %s)%s", e.Key, strings.Join(e.Known, ", "), spelling.Hint(e.Key, e.Known))
+	return fmt.Sprintf("cluster-by: no item has %q in its metadata (there are: %s)%s", e.Key, strings.Join(e.Known, ", "), textutil.Hint(e.Key, e.Known))
 }
 
 // ExitCode is that of wrong usage.

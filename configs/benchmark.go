@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 
-	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/internal/files"
 )
 
 // Benchmark is the file of "answers benchmark", YAML or JSON.
@@ -53,7 +53,7 @@ func (d BenchmarkDataset) Weighted() float64 {
 // The name may stand in for that of the file.
 func LoadBenchmark(ctx context.Context, path, name string) (Benchmark, error) {
 	var c Benchmark
-	text, err := wholefile.Read(ctx, path, wholefile.MaxText)
+	text, err := files.Read(ctx, path, files.MaxText)
 	if err != nil {
 		return c, fmt.Errorf("reading the benchmark: %w", err)
 	}

@@ -19,7 +19,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 )
 
 // maxSize bounds a configuration file; larger ones are a mistake or an attack.
@@ -279,7 +279,7 @@ func keyHints(err error, structs []any) string {
 	}
 	text := unknownKey.ReplaceAllStringFunc(err.Error(), func(found string) string {
 		key := unknownKey.FindStringSubmatch(found)[1]
-		return fmt.Sprintf("unknown key %q%s", key, spelling.Hint(key, keys))
+		return fmt.Sprintf("unknown key %q%s", key, textutil.Hint(key, keys))
 	})
 	text = strings.NewReplacer("!!map", "a mapping", "!!seq", "a list", "!!str", "a text", "!!bool", "true or false",
 		"into float64", "where a number is expected", "into int64", "where a whole number is expected",

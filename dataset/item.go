@@ -30,7 +30,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 )
 
 // Item is one case of a dataset.
@@ -159,7 +159,7 @@ func Decode(raw json.RawMessage) (any, error) {
 // RepeatedKey returns a key that an object of valid JSON has twice, such as
 // "expected.weight", or "" where there is none: of two values only one would count.
 func RepeatedKey(raw json.RawMessage) string {
-	return printable.Brief(repeatedIn(json.NewDecoder(bytes.NewReader(raw)), ""), 300)
+	return textutil.Brief(repeatedIn(json.NewDecoder(bytes.NewReader(raw)), ""), 300)
 }
 
 // repeatedIn looks through the next value.

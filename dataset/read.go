@@ -13,7 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/internal/files"
 )
 
 // Format is a way to write items into a file.
@@ -67,7 +67,7 @@ func ReadFile(ctx context.Context, path string) iter.Seq2[Located, error] {
 			yield(Located{}, err)
 			return
 		}
-		f, err := wholefile.Open(ctx, path)
+		f, err := files.Open(ctx, path)
 		if err != nil {
 			yield(Located{}, fmt.Errorf("reading items: %w", err))
 			return

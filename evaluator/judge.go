@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/prompt"
@@ -122,7 +122,7 @@ func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "nu
 
 // excerpt returns the beginning of hostile text as valid UTF-8.
 func excerpt(text []byte) string {
-	return printable.Cut(string(bytes.TrimSpace(text)), maxShown)
+	return textutil.Cut(string(bytes.TrimSpace(text)), maxShown)
 }
 
 // inOneLine puts several problems behind one another.

@@ -18,7 +18,7 @@ import (
 	"unicode"
 
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
@@ -255,7 +255,7 @@ func NeverBegun(ctx context.Context, names, paths []string) (note string, err er
 				similar = append(similar, other)
 			}
 		}
-		if hint := spelling.Hint(name, similar); hint != "" {
+		if hint := textutil.Hint(name, similar); hint != "" {
 			return "", cli.Usage("there is no run %q to resume%s (without --resume it begins)", name, hint)
 		}
 	}

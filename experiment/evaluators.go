@@ -12,7 +12,7 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/evaluator"
 	"extraction-experiment/internal/limit"
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -190,7 +190,7 @@ func comment(v evaluator.Verdict) string {
 	if len(v.Hits)+len(v.Misses) == 0 {
 		return cut(v.Reasoning)
 	}
-	text := printable.Counted(len(v.Hits), "hit") + ", " + printable.Counted(len(v.Misses), "miss")
+	text := textutil.Counted(len(v.Hits), "hit") + ", " + textutil.Counted(len(v.Misses), "miss")
 	if len(v.Misses) > 0 {
 		text += ": " + strings.Join(v.Misses[:min(len(v.Misses), 10)], "; ")
 	}
@@ -201,7 +201,7 @@ func comment(v evaluator.Verdict) string {
 }
 
 // cut bounds text that is stored with every item.
-func cut(text string) string { return printable.Brief(text, 500) }
+func cut(text string) string { return textutil.Brief(text, 500) }
 
 // caseOf makes a case of an item: the question is the document's text where the
 // input has one, else the input itself.

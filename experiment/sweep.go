@@ -11,7 +11,7 @@ import (
 	"unicode"
 
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
@@ -250,7 +250,7 @@ func orderAxes(given []Axis) ([]Axis, error) {
 	for _, a := range given {
 		switch {
 		case !slices.Contains(SweepFlags(), a.Flag):
-			problems = append(problems, fmt.Errorf("%q cannot be swept%s; what can: %s", a.Flag, spelling.Hint(a.Flag, SweepFlags()), strings.Join(SweepFlags(), ", ")))
+			problems = append(problems, fmt.Errorf("%q cannot be swept%s; what can: %s", a.Flag, textutil.Hint(a.Flag, SweepFlags()), strings.Join(SweepFlags(), ", ")))
 		case seen[a.Flag]:
 			problems = append(problems, fmt.Errorf("%s is given twice", a.Flag))
 		case len(a.Values) == 0:

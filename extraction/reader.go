@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 )
 
 // maxProblems bounds how many problems and warnings one document collects, so
@@ -196,7 +196,7 @@ func (f fields) warnUnknown() {
 		return
 	}
 	slices.Sort(unknown)
-	f.r.warn("%s: unknown keys are kept but not used: %s", name(f.path), printable.Cut(strings.Join(unknown, ", "), MaxLabel))
+	f.r.warn("%s: unknown keys are kept but not used: %s", name(f.path), textutil.Cut(strings.Join(unknown, ", "), MaxLabel))
 }
 
 func (f fields) join(key string) string { return strings.TrimPrefix(f.path+"."+key, ".") }

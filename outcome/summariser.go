@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/stats"
+	"extraction-experiment/internal/textutil"
 )
 
 // SummaryConfig says what a Summariser keeps. The zero value is usable.
@@ -201,11 +201,11 @@ func (s *Summariser) warnings() []string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.scores)) {
 		if n := s.scores[name].refused; n > 0 {
-			list = append(list, fmt.Sprintf("%s: not finite, and taken for undefined: %s", name, printable.Counted(n, "value")))
+			list = append(list, fmt.Sprintf("%s: not finite, and taken for undefined: %s", name, textutil.Counted(n, "value")))
 		}
 	}
 	if s.oddGroups > 0 {
-		list = append(list, fmt.Sprintf("left out of the breakdown by type: %s of which a count is negative or absurd", printable.Counted(s.oddGroups, "row")))
+		list = append(list, fmt.Sprintf("left out of the breakdown by type: %s of which a count is negative or absurd", textutil.Counted(s.oddGroups, "row")))
 	}
 	return append(list, s.itemWarnings.list()...)
 }

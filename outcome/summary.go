@@ -10,8 +10,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/stats"
+	"extraction-experiment/internal/textutil"
 )
 
 // Unfinished is the status of a run that has no Footer: it is still going on,
@@ -319,7 +319,7 @@ func compareFailed(a, b failedAt) int {
 }
 
 // cut shortens what a Summary keeps of a stranger's text.
-func cut(message string) string { return printable.Cut(message, messageLimit) }
+func cut(message string) string { return textutil.Cut(message, messageLimit) }
 
 // JudgingKind is the kind of the calls of judging models, and the type of
 // observation that Langfuse has for them. They have the name of their score. A
@@ -449,13 +449,13 @@ func (w *itemWarnings) list() []string {
 	hidden := w.other
 	for i, text := range texts {
 		if i < shownWarnings {
-			list = append(list, fmt.Sprintf("%s (%s)", text, printable.Counted(w.texts[text].count, "item")))
+			list = append(list, fmt.Sprintf("%s (%s)", text, textutil.Counted(w.texts[text].count, "item")))
 		} else {
 			hidden += w.texts[text].count
 		}
 	}
 	if hidden > 0 {
-		list = append(list, "and "+printable.Counted(hidden, "other warning")+" of items")
+		list = append(list, "and "+textutil.Counted(hidden, "other warning")+" of items")
 	}
 	return list
 }

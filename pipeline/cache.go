@@ -13,7 +13,7 @@ import (
 	"strings"
 	"sync"
 
-	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/outcome"
 )
 
@@ -137,7 +137,7 @@ func (f *Cache) file(key string) string {
 
 // load returns the answer under a key; false if there is none that is whole.
 func (f *Cache) load(ctx context.Context, key string) (Response, bool) {
-	raw, err := wholefile.Read(ctx, f.file(key), MaxEntry)
+	raw, err := files.Read(ctx, f.file(key), MaxEntry)
 	if err != nil {
 		return Response{}, false
 	}
@@ -176,7 +176,7 @@ func (f *Cache) write(key string, response Response) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
-	return wholefile.Write(name, func(w io.Writer) error {
+	return files.Write(name, func(w io.Writer) error {
 		_, err := w.Write(raw)
 		return err
 	})

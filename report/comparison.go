@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"extraction-experiment/compare"
-	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/stats"
+	"extraction-experiment/internal/textutil"
 
 	"github.com/jedib0t/go-pretty/v6/text"
 )
@@ -108,7 +108,7 @@ func (v ResultView) Notes() (notes []string) {
 	}
 	if s.Clusters > 0 && s.Unclustered != nil {
 		notes = append(notes, fmt.Sprintf("%s by %s; as if items were independent: %s",
-			counted(s.Clusters, "cluster"), printable.Line(v.of.ClusterBy), deltas(s.Unclustered)))
+			counted(s.Clusters, "cluster"), textutil.Line(v.of.ClusterBy), deltas(s.Unclustered)))
 	}
 	if s.Detectable != nil {
 		text := fmt.Sprintf("a true difference of %s would be found 4 times of 5", score(s.Detectable, 3))
@@ -153,9 +153,9 @@ func (v ResultView) PooledTable() (t Table, notes []string) {
 	for _, s := range v.Scores {
 		switch p := s.Pooled; {
 		case slices.ContainsFunc(v.YesNo, func(y compare.YesNo) bool { return y.Name == s.Name }):
-			alike = append(alike, printable.Line(s.Name))
+			alike = append(alike, textutil.Line(s.Name))
 		case p == nil:
-			without = append(without, printable.Line(s.Name))
+			without = append(without, textutil.Line(s.Name))
 		default:
 			t.add(s.Name, ratio(p.Base), ratio(p.Candidate), delta(&p.Difference), deltas(p.CI95), count(p.N))
 			bootstrapped = bootstrapped || p.CI95 != nil
@@ -324,10 +324,10 @@ func (p *page) sideLines(name string, s compare.Side) {
 		failed = p.red(count(n) + " failed")
 	}
 	if r.PromptName != "" {
-		prompt = fmt.Sprintf("%s@%d", printable.Line(r.PromptName), r.PromptVersion)
+		prompt = fmt.Sprintf("%s@%d", textutil.Line(r.PromptName), r.PromptVersion)
 	}
-	p.parts(name, p.bold(label(r.Name)), printable.Line(r.Dataset), printable.Line(r.Model), prompt,
-		SummaryView{s.Summary}.Planned(), failed, printable.Line(s.Where))
+	p.parts(name, p.bold(label(r.Name)), textutil.Line(r.Dataset), textutil.Line(r.Model), prompt,
+		SummaryView{s.Summary}.Planned(), failed, textutil.Line(s.Where))
 }
 
 // candidate writes everything about one candidate.
@@ -335,7 +335,7 @@ func (p *page) candidate(r ResultView) {
 	if len(r.Incompatible) > 0 {
 		p.title("Cannot be compared")
 		for _, m := range r.Incompatible {
-			p.wrapped(printable.Line(m.String()), 2, 0, p.red)
+			p.wrapped(textutil.Line(m.String()), 2, 0, p.red)
 		}
 		return
 	}
@@ -366,7 +366,7 @@ func (p *page) headline(r ResultView) {
 	if s.Difference == nil {
 		return
 	}
-	text := fmt.Sprintf("%s %s → %s, %s", printable.Line(s.Name), score(s.Base, 3), score(s.Candidate, 3), delta(s.Difference))
+	text := fmt.Sprintf("%s %s → %s, %s", textutil.Line(s.Name), score(s.Base, 3), score(s.Candidate, 3), delta(s.Difference))
 	if e := r.Evidence(); e != "" {
 		text += " (" + e + ")"
 	}
@@ -418,9 +418,9 @@ func (p *page) changes(r ResultView) {
 		} {
 			switch {
 			case side.failure != "":
-				p.wrapped(side.name+" failed: "+printable.Line(side.failure), 4, messageLines, p.red)
+				p.wrapped(side.name+" failed: "+textutil.Line(side.failure), 4, messageLines, p.red)
 			case side.comment != "":
-				p.wrapped(side.name+": "+printable.Line(side.comment), 4, messageLines, p.faint)
+				p.wrapped(side.name+": "+textutil.Line(side.comment), 4, messageLines, p.faint)
 			}
 		}
 		for _, only := range []struct {
@@ -428,7 +428,7 @@ func (p *page) changes(r ResultView) {
 			lines []string
 		}{{"candidate", c.Gained}, {"base", c.Lost}} {
 			if len(only.lines) > 0 {
-				p.wrapped("matched by the "+only.side+" only: "+firstOf(only.lines, "; ", " ", printable.Line), 4, messageLines, nil)
+				p.wrapped("matched by the "+only.side+" only: "+firstOf(only.lines, "; ", " ", textutil.Line), 4, messageLines, nil)
 			}
 		}
 	}
@@ -472,7 +472,7 @@ func (p *page) gate(whose string, g *compare.GateResult) {
 		}
 		answer := paint(text.Pad(string(r.Answer), len(compare.Inconclusive), ' '))
 		p.line("  " + answer + "  " + isolate(p.snip(label(r.Rule), p.Width-18)))
-		p.wrapped(printable.Line(r.Reason), 6, messageLines, p.faint)
+		p.wrapped(textutil.Line(r.Reason), 6, messageLines, p.faint)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -57,7 +57,7 @@ func JSON(w io.Writer, v any, indent bool) error {
 }
 
 // unsettling are format and control characters that JSON lets stand.
-func unsettling(r rune) bool { return r >= 0x7f && printable.Steers(r) }
+func unsettling(r rune) bool { return r >= 0x7f && textutil.Steers(r) }
 
 // JSONL writes one JSON object per item on a line of its own, that of "show
 // --json". It writes item by item; the errors are those of the run and of the
@@ -265,7 +265,7 @@ func element(name string, attributes ...string) xml.StartElement {
 
 func (r Run) junitSuite() xml.StartElement {
 	s := r.Summary
-	list := []string{"name", printable.Line(s.Run.Name), "tests", fmt.Sprint(s.Items.Scored + s.Items.Failed),
+	list := []string{"name", textutil.Line(s.Run.Name), "tests", fmt.Sprint(s.Items.Scored + s.Items.Failed),
 		"failures", fmt.Sprint(s.Items.Failed), "errors", "0", "skipped", "0"}
 	if l := s.LatencyMS; l != nil {
 		list = append(list, "time", fmt.Sprintf("%.6f", l.Mean*float64(l.N)/1000))
@@ -284,7 +284,7 @@ type junitProperty struct {
 
 func (r Run) junitProperties() (list []junitProperty) {
 	add := func(name, value string) {
-		list = append(list, junitProperty{Name: printable.Line(name), Value: printable.Line(value)})
+		list = append(list, junitProperty{Name: textutil.Line(name), Value: textutil.Line(value)})
 	}
 	run := r.Summary.Run
 	add("dataset", run.Dataset)
@@ -321,17 +321,17 @@ type junitFailure struct {
 
 func newJUnitCase(v ItemView) junitCase {
 	o, message := v.Outcome, v.message()
-	c := junitCase{Name: printable.Line(o.Item), ClassName: printable.Line(v.Dataset), Time: fmt.Sprintf("%.6f", o.Latency.Seconds())}
+	c := junitCase{Name: textutil.Line(o.Item), ClassName: textutil.Line(v.Dataset), Time: fmt.Sprintf("%.6f", o.Latency.Seconds())}
 	if o.Trial > 1 {
 		c.Name += fmt.Sprintf(" #%d", o.Trial)
 	}
 	if o.Failed() {
-		c.Failure = &junitFailure{printable.Line(string(o.Class)), printable.Line(message), printable.Block(message)}
+		c.Failure = &junitFailure{textutil.Line(string(o.Class)), textutil.Line(message), textutil.Block(message)}
 	}
 	var lines []string
 	for _, s := range o.Scores {
 		if s.Value != nil {
-			lines = append(lines, printable.Line(s.Name)+" "+plainNumber(s.Value))
+			lines = append(lines, textutil.Line(s.Name)+" "+plainNumber(s.Value))
 		}
 	}
 	c.Output = strings.Join(lines, "\n")
@@ -381,7 +381,7 @@ func (v SummaryView) inOneLine() string {
 	parts := []string{}
 	if stat, ok := v.Scores.Lookup(v.Run.Primary); ok {
 		mean, ci := v.Scores.Lead(stat)
-		parts = append(parts, printable.Line(stat.Name)+" "+score(mean, 3)+" ("+interval(ci)+")")
+		parts = append(parts, textutil.Line(stat.Name)+" "+score(mean, 3)+" ("+interval(ci)+")")
 		if v.Scores.AnyFailed() {
 			parts[0] += " with failed items as 0"
 			parts = append(parts, score(stat.Mean, 3)+" of those scored")

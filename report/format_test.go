@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 
 	"github.com/google/go-cmp/cmp"
@@ -87,7 +87,7 @@ func TestClean(t *testing.T) {
 		"zero\u200bwidth\ufeff": `zero\u200bwidth\ufeff`,
 	}
 	for in, want := range tests {
-		if got := printable.Line(in); got != want {
+		if got := textutil.Line(in); got != want {
 			t.Errorf("printable.Line(%q) = %q, want %q", in, got, want)
 		}
 	}
@@ -96,16 +96,16 @@ func TestClean(t *testing.T) {
 func FuzzClean(f *testing.F) {
 	f.Add(hostile)
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, r := range printable.Line(s) {
-			if printable.Steers(r) || r == '\n' {
+		for _, r := range textutil.Line(s) {
+			if textutil.Steers(r) || r == '\n' {
 				t.Fatalf("%U is left of %q", r, s)
 			}
 		}
-		if !utf8.ValidString(printable.Block(s)) {
-			t.Fatalf("%q is no UTF-8", printable.Block(s))
+		if !utf8.ValidString(textutil.Block(s)) {
+			t.Fatalf("%q is no UTF-8", textutil.Block(s))
 		}
-		if printable.Line(printable.Line(s)) != printable.Line(s) {
-			t.Fatalf("%q changes when cleaned again", printable.Line(s))
+		if textutil.Line(textutil.Line(s)) != textutil.Line(s) {
+			t.Fatalf("%q changes when cleaned again", textutil.Line(s))
 		}
 	})
 }
@@ -134,7 +134,7 @@ func TestWrap(t *testing.T) {
 
 func TestWrap_losesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := printable.Block(rapid.String().Draw(t, "text"))
+		text := textutil.Block(rapid.String().Draw(t, "text"))
 		squeeze := func(s string) string { return strings.Join(strings.Fields(s), "") }
 		lines := Wrap(text, rapid.IntRange(4, 30).Draw(t, "width"))
 		if got := squeeze(strings.Join(lines, " ")); got != squeeze(text) {
@@ -167,7 +167,7 @@ func TestJSON_comesBackTheSame(t *testing.T) {
 	for name, want := range map[string]outcome.Summary{"plain": summary(), "foreign": foreign()} {
 		got := printed(t, func(b *bytes.Buffer) error { return JSON(b, want, true) })
 		for _, r := range string(got) {
-			if r != '\n' && printable.Steers(r) {
+			if r != '\n' && textutil.Steers(r) {
 				t.Errorf("%s: %U is printed", name, r)
 			}
 		}

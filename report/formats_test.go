@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 
 	"github.com/google/go-cmp/cmp"
@@ -147,10 +147,10 @@ func TestJUnit_publicParser(t *testing.T) {
 			t.Errorf("totals are %+v", totals)
 		}
 		one, two := suites[0].Tests[0], suites[0].Tests[1]
-		if want := strings.ToValidUTF8(printable.Line(scored.Outcome.Item), "�") + " #2"; legal(want) != one.Name || one.Status != junit.StatusPassed {
+		if want := strings.ToValidUTF8(textutil.Line(scored.Outcome.Item), "�") + " #2"; legal(want) != one.Name || one.Status != junit.StatusPassed {
 			t.Errorf("name %q, want %q; %s", one.Name, want, one.Status)
 		}
-		if two.Status != junit.StatusFailed || two.Message != legal(printable.Line(failure.Message)) {
+		if two.Status != junit.StatusFailed || two.Message != legal(textutil.Line(failure.Message)) {
 			t.Errorf("%s, message %q, want %q", two.Status, two.Message, failure.Message)
 		}
 		if one.Duration != 1234*time.Millisecond {
@@ -203,7 +203,7 @@ func TestCode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.OneOf(rapid.String(), rapid.StringMatching("[`a |]{0,8}")).Draw(t, "text")
 		got := code(s)
-		if printable.Line(s) == "" {
+		if textutil.Line(s) == "" {
 			if got != "(none)" {
 				t.Fatal(got)
 			}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"unicode"
 
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -55,7 +55,7 @@ var marks = strings.NewReplacer("\u2068", "", "\u2069", "")
 func fits(t interface{ Errorf(string, ...any) }, page string, opt Options) {
 	free := map[string]bool{}
 	for _, line := range opt.Where {
-		free["  "+printable.Line(line)] = true
+		free["  "+textutil.Line(line)] = true
 	}
 	for line := range strings.Lines(page) {
 		line = strings.TrimSuffix(line, "\n")
@@ -77,7 +77,7 @@ func fits(t interface{ Errorf(string, ...any) }, page string, opt Options) {
 				opened++
 			case r == '\u2069':
 				opened--
-			case unicode.IsControl(r), printable.Steers(r):
+			case unicode.IsControl(r), textutil.Steers(r):
 				t.Errorf("%U in %q", r, line)
 			}
 		}

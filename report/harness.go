@@ -13,7 +13,7 @@ import (
 	"extraction-experiment/harness/answers/benchmark"
 	"extraction-experiment/harness/bench"
 	"extraction-experiment/harness/conformance"
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 )
 
 // harnessWidth is that of the lines, whatever the terminal: only an evaluator
@@ -26,7 +26,7 @@ const harnessWidth = 80
 func Conformance(w io.Writer, r conformance.Report) error {
 	p := newPage(Options{Width: harnessWidth})
 	p.line("  Evaluator Conformance Harness")
-	p.line("  evaluator:  " + printable.Line(strings.Join(r.Evaluator, " ")))
+	p.line("  evaluator:  " + textutil.Line(strings.Join(r.Evaluator, " ")))
 	p.line(fmt.Sprintf("  fixtures:   %d\n  runs/each:  %d\n  max-flip:   %g\n", r.TotalFixtures, r.Runs, r.MaxFlipRate))
 	for _, f := range r.Fixtures {
 		p.conformanceRow(f)
@@ -42,7 +42,7 @@ func Conformance(w io.Writer, r conformance.Report) error {
 		}
 	}
 	for _, warning := range r.Warnings {
-		p.wrapped("warning: "+printable.Line(warning), 2, 0, nil)
+		p.wrapped("warning: "+textutil.Line(warning), 2, 0, nil)
 	}
 	return p.writeTo(w)
 }
@@ -55,7 +55,7 @@ func (p *page) conformanceRow(f conformance.FixtureResult) {
 	if f.Mean != nil {
 		mean, variance, flip = fmt.Sprintf("%.2f", *f.Mean), fmt.Sprintf("%.4f", *f.Variance), fmt.Sprintf("%.2f", *f.FlipRate)
 	}
-	id := text.Pad(text.Snip(printable.Line(f.ID), idColumn, "…"), idColumn, ' ')
+	id := text.Pad(text.Snip(textutil.Line(f.ID), idColumn, "…"), idColumn, ' ')
 	p.line(fmt.Sprintf("  %s  [%-9s] %s mean=%s  var=%s  flip=%s", tick(f.Pass), strings.ToUpper(string(f.Label)), id, mean, variance, flip))
 	for _, reason := range f.Reasons {
 		p.wrapped(reason, 7, 0, nil)
@@ -63,7 +63,7 @@ func (p *page) conformanceRow(f conformance.FixtureResult) {
 	var messages []string
 	runs := map[string][]string{} // that had the message; an error is "run 3: message"
 	for _, e := range f.Errors {
-		run, message, _ := strings.Cut(printable.Line(e), ": ")
+		run, message, _ := strings.Cut(textutil.Line(e), ": ")
 		if runs[message] == nil {
 			messages = append(messages, message)
 		}
@@ -127,7 +127,7 @@ func Benchmark(w io.Writer, r benchmark.Report, opt Options) error {
 			failed += run.Failed
 			questions = max(questions, len(run.Questions))
 		}
-		t.add(d.ID, printable.Line(d.Kind), fmt.Sprintf("%g", d.Weight), count(questions), strconv.Itoa(len(d.Runs)), count(failed),
+		t.add(d.ID, textutil.Line(d.Kind), fmt.Sprintf("%g", d.Weight), count(questions), strconv.Itoa(len(d.Runs)), count(failed),
 			score(d.WeightedScore, 4), score(d.Stddev, 4))
 	}
 	p.table(t, "kind", "runs", "stddev", "questions", "weight", "failed")
@@ -135,7 +135,7 @@ func Benchmark(w io.Writer, r benchmark.Report, opt Options) error {
 	p.parts("", "weighted_score "+score(r.Summary.WeightedScore, 4), "question_weighted_score "+score(r.Summary.QuestionWeightedScore, 4),
 		"stddev over runs "+score(r.Summary.Stddev, 4))
 	for _, gate := range r.Gates {
-		p.wrapped(fmt.Sprintf("%-4s  %s: %s", gate.Word(), gate.Name, printable.Line(gate.Reason)), 0, 0, nil)
+		p.wrapped(fmt.Sprintf("%-4s  %s: %s", gate.Word(), gate.Name, textutil.Line(gate.Reason)), 0, 0, nil)
 	}
 	return p.writeTo(w)
 }
@@ -195,7 +195,7 @@ func (e Estimate) Text() string {
 }
 
 func (e Estimate) lines(line func(label, text string), b *strings.Builder) {
-	fmt.Fprintf(b, "%s · %s · an estimate, nothing was asked\n", printable.Line(e.Dataset), printable.Line(e.Model))
+	fmt.Fprintf(b, "%s · %s · an estimate, nothing was asked\n", textutil.Line(e.Dataset), textutil.Line(e.Model))
 	items := count(e.Items)
 	if e.Trials > 1 {
 		items += " × " + counted(e.Trials, "trial")
@@ -211,7 +211,7 @@ func (e Estimate) lines(line func(label, text string), b *strings.Builder) {
 	line("requests", count(e.Requests)+" · repairs and retries come on top")
 	line("tokens", fmt.Sprintf("about %s in · %s out (as long as what is expected)", count(e.InputTokens), count(e.OutputTokens)))
 	if e.CostUSD == nil {
-		line("cost", "unknown: there is no price for "+printable.Line(e.Model))
+		line("cost", "unknown: there is no price for "+textutil.Line(e.Model))
 	} else {
 		line("cost", "about "+dollars(*e.CostUSD)+", by list prices")
 	}
@@ -253,7 +253,7 @@ const mostCauses = 20
 // hanging writes one line of text, broken where it does not fit; the lines after the
 // first are indented by two more.
 func (p *page) hanging(indent int, format string, args ...any) {
-	text := printable.Line(fmt.Sprintf(format, args...))
+	text := textutil.Line(fmt.Sprintf(format, args...))
 	first := Wrap(text, p.Width-indent)[0]
 	p.wrapped(first, indent, 0, nil)
 	if rest := strings.TrimSpace(text[len(first):]); rest != "" {
@@ -266,8 +266,8 @@ func (p *page) hanging(indent int, format string, args ...any) {
 func Bench(w io.Writer, r bench.Report) error {
 	p := newPage(Options{Width: harnessWidth})
 	p.hanging(0, "bench %s: %s, %s, %s of %s (%d smoke, %d regression in %s)", r.Run, r.Mode, r.Model,
-		printable.Counted(r.Trials, "trial"), printable.Counted(r.Breadth.TotalCaseCount, "case"), r.Breadth.SmokeCaseCount,
-		r.Breadth.RegressionCaseCount, printable.Counted(r.Breadth.RegressionCategoryCount, "category"))
+		textutil.Counted(r.Trials, "trial"), textutil.Counted(r.Breadth.TotalCaseCount, "case"), r.Breadth.SmokeCaseCount,
+		r.Breadth.RegressionCaseCount, textutil.Counted(r.Breadth.RegressionCategoryCount, "category"))
 	if r.Sources != "" {
 		p.hanging(2, "cases: %s", r.Sources)
 	}
@@ -281,7 +281,7 @@ func Bench(w io.Writer, r bench.Report) error {
 		p.hanging(2, "%d of %d calls failed", r.FailedCalls, r.FailedCalls+r.Answered)
 	}
 	for _, f := range r.Failures {
-		p.hanging(4, "%d %s, such as %s: %s", f.Count, f.Class, f.CaseID, printable.Brief(f.Message, 300))
+		p.hanging(4, "%d %s, such as %s: %s", f.Count, f.Class, f.CaseID, textutil.Brief(f.Message, 300))
 	}
 	if r.Answered > 0 {
 		if r.FailedCalls > 0 {
@@ -316,7 +316,7 @@ func (p *page) benchMetrics(r bench.Report) {
 	fmt.Fprintf(&p.text, "  %27s stability %.4f, variance %.4g\n", "", v.Stability, v.Variance)
 	fmt.Fprintf(&p.text, "\n  %-28s %5s %8s %8s %8s %8s\n", "category", "cases", "success", "schema", "quote", "coverage")
 	for _, c := range r.Categories {
-		fmt.Fprintf(&p.text, "  %-28s %5d %8.4f %8.4f %8.4f %8.4f\n", printable.Brief(printable.Line(c.Name), 28),
+		fmt.Fprintf(&p.text, "  %-28s %5d %8.4f %8.4f %8.4f %8.4f\n", textutil.Brief(textutil.Line(c.Name), 28),
 			c.Cases, c.SuccessRate, c.SchemaValidRate, c.QuoteInvariantRate, c.CoverageRate)
 	}
 }
@@ -350,7 +350,7 @@ func (p *page) benchCauses(r bench.Report) {
 			names += fmt.Sprintf(" and %d more", n-mostCauses)
 		}
 		p.line("")
-		p.hanging(2, "%s of %d came to different things: %s", printable.Counted(n, "case"), r.Breadth.TotalCaseCount, names)
+		p.hanging(2, "%s of %d came to different things: %s", textutil.Counted(n, "case"), r.Breadth.TotalCaseCount, names)
 	}
 }
 

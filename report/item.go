@@ -9,7 +9,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"extraction-experiment/extraction"
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -111,7 +111,7 @@ func Item(w io.Writer, v ItemView, opt Options) error {
 func (p *page) itemHead(v ItemView) {
 	o := v.Outcome
 	p.wrapped(label(o.Item), 0, 2, p.bold)
-	run := []string{printable.Line(v.Run), printable.Line(v.Dataset)}
+	run := []string{textutil.Line(v.Run), textutil.Line(v.Dataset)}
 	if o.Trial > 1 {
 		run = append(run, fmt.Sprintf("trial %d", o.Trial))
 	}
@@ -120,9 +120,9 @@ func (p *page) itemHead(v ItemView) {
 	}
 	p.parts("run", run...)
 	if o.Failed() {
-		p.parts("failed", p.red(printable.Line(string(o.Class))))
+		p.parts("failed", p.red(textutil.Line(string(o.Class))))
 		if o.Failure != nil {
-			p.wrapped(printable.Line(o.Failure.Message), 10, 0, p.red)
+			p.wrapped(textutil.Line(o.Failure.Message), 10, 0, p.red)
 		}
 	}
 	if o.Latency > 0 {
@@ -149,12 +149,12 @@ func (p *page) itemScores(scores []outcome.Score) {
 		if s.Value == nil {
 			note = s.Reason
 		}
-		t.add(printable.Line(s.Name), bar(s.Value, 8), score(s.Value, 3), printable.Line(note))
+		t.add(textutil.Line(s.Name), bar(s.Value, 8), score(s.Value, 3), textutil.Line(note))
 	}
 	p.table(t)
 	for _, s := range scores { // a table cuts what is longer than it is wide
 		if s.Value == nil && len(s.Reason) > shortReason {
-			p.note(label(s.Name) + ": " + printable.Line(s.Reason))
+			p.note(label(s.Name) + ": " + textutil.Line(s.Reason))
 		}
 	}
 }
@@ -170,7 +170,7 @@ func (p *page) section(title, text string) {
 	}
 	p.title(title)
 	shown, left := firstRunes(text, p.Document)
-	p.wrapped(printable.Block(shown), 2, 0, nil)
+	p.wrapped(textutil.Block(shown), 2, 0, nil)
 	if left > 0 {
 		p.line("  " + p.faint("… "+counted(left, "more character")))
 	}
@@ -188,10 +188,10 @@ func (p *page) extracted(e *extraction.Extraction) {
 	free, faint := Column{Name: true, flex: true, free: true}, Column{flex: true, free: true, faint: true}
 	entities, relationships := Table{Columns: []Column{free, faint}}, Table{Columns: []Column{free, faint, free}}
 	for _, entity := range e.Entities {
-		entities.add(entity.Name, printable.Line(entity.Type))
+		entities.add(entity.Name, textutil.Line(entity.Type))
 	}
 	for _, r := range e.Relationships {
-		relationships.add(end(r.Source, r.SourceRef), printable.Line(r.Type), end(r.Target, r.TargetRef))
+		relationships.add(end(r.Source, r.SourceRef), textutil.Line(r.Type), end(r.Target, r.TargetRef))
 	}
 	p.table(entities)
 	p.table(relationships)
@@ -200,7 +200,7 @@ func (p *page) extracted(e *extraction.Extraction) {
 // end shows the end of a relationship; one that refers to nothing is marked.
 func end(name, ref string) string {
 	if name == "" && ref != "" {
-		return printable.Line(ref) + " (dangling)"
+		return textutil.Line(ref) + " (dangling)"
 	}
 	return label(name)
 }
@@ -238,13 +238,13 @@ func kind(m Match) string { return text.Snip(label(m.Kind), 16, "…") }
 func (p *page) misses(title string, misses []Miss) {
 	p.title(title)
 	for _, m := range misses {
-		p.wrapped(strings.TrimSpace(printable.Line(m.What)+" "+label(m.Value)), 2, messageLines, nil)
+		p.wrapped(strings.TrimSpace(textutil.Line(m.What)+" "+label(m.Value)), 2, messageLines, nil)
 		var why []string
 		if m.Nearest != "" {
-			why = append(why, "nearest: "+printable.Line(m.Nearest)+" (similarity "+score(&m.Similarity, 3)+")")
+			why = append(why, "nearest: "+textutil.Line(m.Nearest)+" (similarity "+score(&m.Similarity, 3)+")")
 		}
 		if m.Reason != "" {
-			why = append(why, printable.Line(m.Reason))
+			why = append(why, textutil.Line(m.Reason))
 		}
 		if len(why) > 0 {
 			p.wrapped(strings.Join(why, " · "), 4, messageLines, p.faint)
@@ -268,9 +268,9 @@ func (p *page) calls(calls []outcome.Call) {
 		if !c.Started.IsZero() && !c.Ended.Before(c.Started) {
 			took = duration(c.Ended.Sub(c.Started))
 		}
-		t.add(c.Name, printable.Line(c.Kind), printable.Line(c.Model), took, in, out, tries)
+		t.add(c.Name, textutil.Line(c.Kind), textutil.Line(c.Model), took, in, out, tries)
 		if c.Error != "" {
-			errors = append(errors, label(c.Name)+": "+printable.Line(c.Error))
+			errors = append(errors, label(c.Name)+": "+textutil.Line(c.Error))
 		}
 	}
 	p.table(t)
@@ -280,7 +280,7 @@ func (p *page) calls(calls []outcome.Call) {
 	for _, c := range calls {
 		if (c.Error != "" || len(c.Warnings) > 0) && len(c.Output) > 0 {
 			p.line("  " + label(c.Name) + " answered")
-			p.wrapped(printable.Line(spoken(c.Output)), 4, messageLines, p.faint)
+			p.wrapped(textutil.Line(spoken(c.Output)), 4, messageLines, p.faint)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"extraction-experiment/compare"
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 )
 
 // RunRow is one run as "experiment runs" lists it.
@@ -73,7 +73,7 @@ func runTable(runs []RunRow) Table {
 			primary = mixed
 			break
 		}
-		primary = cmp.Or(printable.Line(r.Primary), mixed)
+		primary = cmp.Or(textutil.Line(r.Primary), mixed)
 	}
 	column := func(title string, shown func(RunRow) bool) Column {
 		if !slices.ContainsFunc(runs, shown) {
@@ -89,12 +89,12 @@ func runTable(runs []RunRow) Table {
 	for _, r := range runs {
 		mean, started := score(r.AsZero, 3), none
 		if primary == mixed {
-			mean = strings.TrimSpace(mean + " " + printable.Line(r.Primary))
+			mean = strings.TrimSpace(mean + " " + textutil.Line(r.Primary))
 		}
 		if !r.Started.IsZero() {
 			started = r.Started.Format("2006-01-02 15:04")
 		}
-		t.add(r.Name, printable.Line(r.Dataset), printable.Line(r.Model), printable.Line(r.Status), r.TimesTrials(), count(r.Failed), mean,
+		t.add(r.Name, textutil.Line(r.Dataset), textutil.Line(r.Model), textutil.Line(r.Status), r.TimesTrials(), count(r.Failed), mean,
 			score(r.Mean, 3), score(r.Weighted, 3), count(r.Unpublished), started)
 	}
 	return t
@@ -209,7 +209,7 @@ func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
 		}
 		p.wrapped(label(pair.First)+" and "+label(pair.Second), gap, 0, p.red)
 		for _, reason := range pair.Reasons() {
-			p.wrapped(printable.Line(reason), 2*gap, 0, nil)
+			p.wrapped(textutil.Line(reason), 2*gap, 0, nil)
 		}
 	}
 	p.warnings("Read with care", l.Warnings, 0)

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strings"
 
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 )
 
 // markdown is a page of Markdown in the making.
@@ -88,7 +88,7 @@ func noMath(s string) string { return strings.ReplaceAll(s, "$", `\$`) }
 // code puts a stranger's text into a code span of Markdown, with more backticks
 // around it than it has in a row.
 func code(s string) string {
-	s = printable.Line(s)
+	s = textutil.Line(s)
 	if s == "" {
 		return "(none)"
 	}

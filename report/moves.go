@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/stats"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -158,7 +158,7 @@ func meanOf(m stats.Moments) *float64 {
 // items. It writes once; the error is that of the writer.
 func MovesText(w io.Writer, r MovesResult, opt Options) error {
 	p := newPage(opt)
-	p.line(p.bold(printable.Line(r.Name)) + " · " + printable.Line(r.From.Name) + " scored again, " + counted(r.Items, "result"))
+	p.line(p.bold(textutil.Line(r.Name)) + " · " + textutil.Line(r.From.Name) + " scored again, " + counted(r.Items, "result"))
 	t := Table{Title: "Scores that moved", Columns: []Column{{Title: "score"}, {Title: "before", Right: true}, {Title: "after", Right: true},
 		{Title: "difference", Right: true}, {Title: "up", Right: true}, {Title: "down", Right: true}, {Title: "n", Right: true}}}
 	still := 0
@@ -174,7 +174,7 @@ func MovesText(w io.Writer, r MovesResult, opt Options) error {
 		if s.Before != nil && s.After != nil {
 			difference = delta(new(*s.After - *s.Before))
 		}
-		t.add(printable.Line(s.Score), score(s.Before, 3), score(s.After, 3), difference, count(s.Up), count(s.Down), n)
+		t.add(textutil.Line(s.Score), score(s.Before, 3), score(s.After, 3), difference, count(s.Up), count(s.Down), n)
 	}
 	if len(t.Rows) == 0 {
 		p.line("no score moved")
@@ -189,7 +189,7 @@ func MovesText(w io.Writer, r MovesResult, opt Options) error {
 }
 
 func movedTable(r MovesResult) Table {
-	t := Table{Title: "Items that moved most, by " + printable.Line(r.Scorer.Primary), Columns: []Column{{Title: "item", Name: true, flex: true},
+	t := Table{Title: "Items that moved most, by " + textutil.Line(r.Scorer.Primary), Columns: []Column{{Title: "item", Name: true, flex: true},
 		{Title: "before", Right: true}, {Title: "after", Right: true}, {Title: "difference", Right: true}}}
 	for _, item := range r.Moved {
 		row := t.add(item.Item, ratio(item.Before), ratio(item.After), delta(new(item.After-item.Before)))

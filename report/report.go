@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -125,7 +125,7 @@ func counted[T int | int64](n T, noun string) string {
 }
 
 // plainWords shows a name of the program as words.
-func plainWords(s string) string { return strings.ReplaceAll(printable.Line(s), "_", " ") }
+func plainWords(s string) string { return strings.ReplaceAll(textutil.Line(s), "_", " ") }
 
 // milliseconds shows a duration in the unit that suits its size.
 func milliseconds(ms float64) string {

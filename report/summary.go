@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -38,12 +38,12 @@ func (v SummaryView) Noun() string {
 func (v SummaryView) System() []string {
 	r, prompt := v.Run, ""
 	if r.PromptName != "" {
-		prompt = fmt.Sprintf("prompt %s@%d", printable.Line(r.PromptName), r.PromptVersion)
+		prompt = fmt.Sprintf("prompt %s@%d", textutil.Line(r.PromptName), r.PromptVersion)
 		if r.PromptLabel != "" {
-			prompt += " (" + printable.Line(r.PromptLabel) + ")"
+			prompt += " (" + textutil.Line(r.PromptLabel) + ")"
 		}
 	}
-	return given(printable.Line(r.Provider), printable.Line(r.Pipeline), shownAs("temperature %g", r.Temperature), shownAs("top_p %g", r.TopP),
+	return given(textutil.Line(r.Provider), textutil.Line(r.Pipeline), shownAs("temperature %g", r.Temperature), shownAs("top_p %g", r.TopP),
 		shownAs("max_tokens %d", r.MaxTokens), shownAs("seed %d", r.Seed), prompt)
 }
 
@@ -220,7 +220,7 @@ func (v SummaryView) TrialTable() Table {
 		{Title: "scored", Right: true}, {Title: "failed", Right: true},
 		{Title: primary, Text: text.Snip(primary, 20, "…"), Right: true, Strong: true}}}
 	for _, run := range v.Trials.Runs {
-		t.add(strconv.Itoa(run.Trial), printable.Line(run.Name), count(run.Scored), count(run.Failed), score(run.Mean, 3))
+		t.add(strconv.Itoa(run.Trial), textutil.Line(run.Name), count(run.Scored), count(run.Failed), score(run.Mean, 3))
 	}
 	return t
 }
@@ -322,7 +322,7 @@ func (v SummaryView) worstTable() Table {
 	t := Table{Columns: []Column{{Markdown: "item", Name: true, flex: true, key: true}, {Markdown: "score", Right: true, Strong: true},
 		{Markdown: no, flex: true, free: true, faint: true}, {Text: no, Name: true}}}
 	for _, item := range v.Worst {
-		t.add(item.ID, ratio(item.Score), printable.Line(item.Comment), item.Comment).Trial = item.Trial
+		t.add(item.ID, ratio(item.Score), textutil.Line(item.Comment), item.Comment).Trial = item.Trial
 	}
 	return t
 }
@@ -360,16 +360,16 @@ func Text(w io.Writer, s outcome.Summary, opt Options) error {
 // much.
 func (p *page) runLines(v SummaryView) {
 	r, i, noun := v.Run, v.Items, v.Noun()
-	p.wrapped(strings.Join(given(printable.Line(r.Name), printable.Line(r.Dataset), printable.Line(r.Model), v.Planned()), " · "), 0, 2, p.bold)
+	p.wrapped(strings.Join(given(textutil.Line(r.Name), textutil.Line(r.Dataset), textutil.Line(r.Model), v.Planned()), " · "), 0, 2, p.bold)
 	if v.Status != outcome.Complete && v.Status != "" { // what is no run has none
 		notRun := ""
 		if n := i.NotRun(); n > 0 {
 			notRun = p.yellow(counted(n, noun) + " not run")
 		}
-		p.parts("status", p.yellow(printable.Line(string(v.Status))), notRun)
+		p.parts("status", p.yellow(textutil.Line(string(v.Status))), notRun)
 	}
 	p.parts("system", v.System()...)
-	p.parts("selected", printable.Line(r.Selection))
+	p.parts("selected", textutil.Line(r.Selection))
 	if a := v.Answers; a != nil {
 		weighted := "undefined"
 		if a.WeightedScore != nil {
@@ -379,7 +379,7 @@ func (p *page) runLines(v SummaryView) {
 	}
 	for _, c := range r.CustomScorers {
 		if c.Certified != "" {
-			p.wrapped("evaluator "+printable.Line(c.Name)+" is certified: "+printable.Line(c.Certified), 0, 0, p.faint)
+			p.wrapped("evaluator "+textutil.Line(c.Name)+" is certified: "+textutil.Line(c.Certified), 0, 0, p.faint)
 		}
 	}
 	failed, cached := count(i.Failed)+" failed", ""
@@ -407,7 +407,7 @@ func (p *page) runLines(v SummaryView) {
 
 // short is the beginning of a hash.
 func short(hash string) string {
-	shown, _ := firstRunes(printable.Line(hash), 12)
+	shown, _ := firstRunes(textutil.Line(hash), 12)
 	return shown
 }
 

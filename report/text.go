@@ -7,7 +7,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 )
 
 // messageLines is how many lines of a failure's message are shown.
@@ -121,14 +121,14 @@ func (p *page) note(s string) {
 func (p *page) warnings(title string, list []string, most int) {
 	p.title(title)
 	for _, warning := range list {
-		p.wrapped(printable.Line(warning), gap, most, p.yellow)
+		p.wrapped(textutil.Line(warning), gap, most, p.yellow)
 	}
 }
 
 func (p *page) where() {
 	p.title("Where to look")
 	for _, line := range p.Where {
-		if line = printable.Line(line); line != "" {
+		if line = textutil.Line(line); line != "" {
 			p.line("  " + line)
 		}
 	}
@@ -209,7 +209,7 @@ func rightToLeft(r rune) bool {
 }
 
 // label is a name as one line, and says so when there is none.
-func label(name string) string { return cmp.Or(printable.Line(name), "(none)") }
+func label(name string) string { return cmp.Or(textutil.Line(name), "(none)") }
 
 // firstRunes returns the first n runes of s and how many are left; all for a
 // negative n.

@@ -20,7 +20,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"extraction-experiment/dataset"
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -164,7 +164,7 @@ type Loss struct {
 func (l *Loss) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "run file %s is damaged: exported %s and %s; lost: %s",
-		l.Path, printable.Counted(l.WrittenItems, "item"), printable.Counted(l.WrittenOutcomes, "outcome"), l.what())
+		l.Path, textutil.Counted(l.WrittenItems, "item"), textutil.Counted(l.WrittenOutcomes, "outcome"), l.what())
 	for _, name := range l.Named {
 		b.WriteString("\n  " + name)
 	}
@@ -183,10 +183,10 @@ func (l *Loss) ExitCode() int { return 74 }
 func (l *Loss) what() string {
 	parts := append([]string{}, l.Parts...)
 	if l.Items > 0 {
-		parts = append(parts, printable.Counted(l.Items, "item"))
+		parts = append(parts, textutil.Counted(l.Items, "item"))
 	}
 	if l.Outcomes > 0 {
-		parts = append(parts, printable.Counted(l.Outcomes, "outcome"))
+		parts = append(parts, textutil.Counted(l.Outcomes, "outcome"))
 	}
 	return strings.Join(parts, ", ")
 }

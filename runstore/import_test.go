@@ -56,7 +56,7 @@ func TestImport_errors(t *testing.T) {
 		if !errors.As(err, &at) || at.ExitCode() != 64 || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: error %v, want %q", name, err, test.want)
 		}
-		if left := files(t, folder); len(left) != 0 {
+		if left := fileNames(t, folder); len(left) != 0 {
 			t.Errorf("%s: left behind: %q", name, left)
 		}
 	}
@@ -81,7 +81,7 @@ func TestOpenAny(t *testing.T) {
 		}
 		noError(t, r.Close())
 	}
-	if left := files(t, folder); len(left) != 0 {
+	if left := fileNames(t, folder); len(left) != 0 {
 		t.Errorf("temporary files left: %q", left)
 	}
 	noError(t, os.WriteFile(jsonl, []byte(text[:len(text)/2]), 0o600))

@@ -1,7 +1,7 @@
 package runstore
 
 import (
-	"extraction-experiment/internal/filelock"
+	"extraction-experiment/internal/files"
 	"os"
 	"path/filepath"
 	"testing"
@@ -19,7 +19,7 @@ func TestLock_looking(t *testing.T) {
 		return f
 	}
 	looking := open()
-	held, err := filelock.Try(looking, false)
+	held, err := files.TryLock(looking, false)
 	if err != nil || !held {
 		t.Fatal(held, err)
 	}

@@ -126,7 +126,7 @@ func export(t testing.TB, r *Reader) string {
 }
 
 // files returns the names in a folder.
-func files(t testing.TB, folder string) []string {
+func fileNames(t testing.TB, folder string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
 	noError(t, err)

@@ -14,7 +14,7 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/outcome"
 )
 
@@ -302,7 +302,7 @@ func OpenAny(ctx context.Context, path string) (*Reader, error) {
 	if !errors.Is(err, ErrNotRun) {
 		return r, err
 	}
-	f, open := wholefile.Open(ctx, path)
+	f, open := files.Open(ctx, path)
 	if open != nil {
 		return nil, faultOf(path, ErrRead, open)
 	}
@@ -315,7 +315,7 @@ func OpenAny(ctx context.Context, path string) (*Reader, error) {
 
 // openExport imports the file if it looks like an export, else it returns what
 // was said about it.
-func openExport(ctx context.Context, f *wholefile.File, otherwise error) (*Reader, error) {
+func openExport(ctx context.Context, f *files.File, otherwise error) (*Reader, error) {
 	in := bufio.NewReader(f)
 	first, err := in.Peek(1)
 	switch {

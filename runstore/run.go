@@ -44,7 +44,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/filelock"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/outcome"
 )
 
@@ -392,7 +392,7 @@ func lockRun(path string) (*lock, error) {
 // who only looks at it (see look) holds it for an instant.
 func lockPatiently(f *os.File) (held bool, err error) {
 	for range 20 {
-		if held, err = filelock.Try(f, true); held || err != nil {
+		if held, err = files.TryLock(f, true); held || err != nil {
 			return held, err
 		}
 		time.Sleep(2 * time.Millisecond)
@@ -481,7 +481,7 @@ func look(path string) (pid string, writing bool, err error) {
 	if err != nil {
 		return "", false, ignoreMissing(err)
 	}
-	held, err := filelock.Try(f, false)
+	held, err := files.TryLock(f, false)
 	if err != nil {
 		err = fmt.Errorf("looking at its lock: %w", err)
 	} else if !held {

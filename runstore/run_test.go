@@ -18,10 +18,10 @@ func TestRun_isOneFileAfterClose(t *testing.T) {
 	noError(t, err)
 	noError(t, run.AddItems(t.Context(), testItems(0, 3), testHash))
 	noError(t, run.Commit(t.Context(), testOutcome(0, 100)))
-	if got := files(t, filepath.Dir(path)); len(got) != 4 {
+	if got := fileNames(t, filepath.Dir(path)); len(got) != 4 {
 		t.Errorf("an open run has %q, want the run with -shm, -wal and .lock", got)
 	}
-	for _, name := range files(t, filepath.Dir(path)) {
+	for _, name := range fileNames(t, filepath.Dir(path)) {
 		info, err := os.Stat(filepath.Join(filepath.Dir(path), name))
 		noError(t, err)
 		if info.Mode().Perm() != 0o600 {
@@ -30,7 +30,7 @@ func TestRun_isOneFileAfterClose(t *testing.T) {
 	}
 	noError(t, run.Close())
 	noError(t, run.Close())
-	if got := files(t, filepath.Dir(path)); len(got) != 1 {
+	if got := fileNames(t, filepath.Dir(path)); len(got) != 1 {
 		t.Errorf("a closed run has %q, want one file", got)
 	}
 	if err := run.Commit(t.Context(), testOutcome(1, 100)); !errors.Is(err, ErrClosed) {
@@ -153,7 +153,7 @@ func TestCreate_afterKill(t *testing.T) {
 	run, err := Create(path, testHeader())
 	noError(t, err)
 	noError(t, run.Close())
-	if got, want := strings.Join(files(t, folder), " "), "a[1].run a[1].run.newer b.run.new-1"; got != want {
+	if got, want := strings.Join(fileNames(t, folder), " "), "a[1].run a[1].run.newer b.run.new-1"; got != want {
 		t.Errorf("left: %s, want %s", got, want)
 	}
 }

@@ -151,7 +151,7 @@ func TestLoad_logMissing(t *testing.T) {
 		r, err := Load(path)
 		noError(t, err)
 		noError(t, r.Close())
-		if left := files(t, filepath.Dir(path)); len(left) != 1 {
+		if left := fileNames(t, filepath.Dir(path)); len(left) != 1 {
 			t.Errorf("left behind: %q", left)
 		}
 	}

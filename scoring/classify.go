@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode"
 
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 )
 
 // classifier collects the faults of one family.
@@ -231,7 +231,7 @@ func (s Statement) text() string { return s.Source + "\x00" + s.Type + "\x00" + 
 // partOf reports whether the words of one name stand in a row in the other, and
 // the names differ.
 func partOf(a, b string) bool {
-	a, b = spelling.Name(a), spelling.Name(b)
+	a, b = textutil.FoldName(a), textutil.FoldName(b)
 	if len(a) > len(b) {
 		a, b = b, a
 	}

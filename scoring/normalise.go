@@ -10,7 +10,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"extraction-experiment/extraction"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 )
 
 // Normalisation says how names are spelled before they are compared.
@@ -43,13 +43,13 @@ func newSpeller(o Options) *speller {
 func (s *speller) text(name string) string {
 	switch s.how {
 	case Lower:
-		name = spelling.Space(strings.ToLower(spelling.Readable(name)))
+		name = textutil.OneSpace(strings.ToLower(textutil.ValidUTF8(name)))
 	case None:
-		if name = spelling.Readable(name); strings.TrimSpace(name) == "" {
+		if name = textutil.ValidUTF8(name); strings.TrimSpace(name) == "" {
 			name = ""
 		}
 	default:
-		name = spelling.Name(name)
+		name = textutil.FoldName(name)
 	}
 	if s.diacritics {
 		name = dropDiacritics(name)

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 )
 
 // Dedupe says what happens to repeated entities and statements.
@@ -107,17 +107,17 @@ func (o Options) Validate() error {
 		problems = append(problems, err)
 	}
 	for _, pair := range o.Inverse {
-		if spelling.Type(pair[0]) == "" || spelling.Type(pair[1]) == "" {
+		if textutil.FoldType(pair[0]) == "" || textutil.FoldType(pair[1]) == "" {
 			add("inverse: the pair %q has an empty type", pair)
 		}
 	}
 	for i, symmetric := range o.Symmetric {
-		if spelling.Type(symmetric) == "" {
+		if textutil.FoldType(symmetric) == "" {
 			add("symmetric[%d]: the type is empty", i)
 		}
 	}
 	for _, alias := range slices.Sorted(maps.Keys(o.TypeAliases)) {
-		if spelling.Type(alias) == "" || spelling.Type(o.TypeAliases[alias]) == "" {
+		if textutil.FoldType(alias) == "" || textutil.FoldType(o.TypeAliases[alias]) == "" {
 			add("type_aliases: the entry %q: %q has an empty type", alias, o.TypeAliases[alias])
 		}
 	}
@@ -363,7 +363,7 @@ func vocabularyByName(name string) (Vocabulary, bool) {
 func canonicalPairs(pairs [][2]string) [][2]string {
 	out := make([][2]string, 0, len(pairs))
 	for _, p := range pairs {
-		a, b := spelling.Type(p[0]), spelling.Type(p[1])
+		a, b := textutil.FoldType(p[0]), textutil.FoldType(p[1])
 		out = append(out, [2]string{min(a, b), max(a, b)})
 	}
 	slices.SortFunc(out, func(p, q [2]string) int { return slices.Compare(p[:], q[:]) })
@@ -374,7 +374,7 @@ func canonicalPairs(pairs [][2]string) [][2]string {
 func canonicalTypes(types []string) []string {
 	out := make([]string, 0, len(types))
 	for _, t := range types {
-		out = append(out, spelling.Type(t))
+		out = append(out, textutil.FoldType(t))
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

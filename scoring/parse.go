@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 )
 
 // ParseOptions reads options from a JSON object. A key that is absent or null
@@ -40,7 +40,7 @@ func ParseOptions(raw []byte, base Options) (Options, error) {
 		read, known := readers[key]
 		if !known {
 			names := slices.Sorted(maps.Keys(readers))
-			hint := spelling.Hint(key, names)
+			hint := textutil.Hint(key, names)
 			if hint == "" {
 				hint = "; there are: " + strings.Join(names, ", ")
 			}

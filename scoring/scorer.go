@@ -34,7 +34,7 @@ import (
 	"slices"
 
 	"extraction-experiment/extraction"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -87,7 +87,7 @@ func (s *Scorer) Options() Options { return s.options.clone() }
 // typeText brings a type into normal form; of aliases of one another, one
 // stands for all.
 func (s *Scorer) typeText(raw string) string {
-	text := spelling.Type(raw)
+	text := textutil.FoldType(raw)
 	if one, ok := s.oneType[text]; ok {
 		return one
 	}
@@ -100,10 +100,10 @@ func oneTypeOf(aliases map[string]string) map[string]string {
 	isAlias := map[string]bool{}
 	at := map[string]int{}
 	for alias, to := range aliases {
-		if spelling.Type(alias) != spelling.Type(to) {
-			isAlias[spelling.Type(alias)] = true
+		if textutil.FoldType(alias) != textutil.FoldType(to) {
+			isAlias[textutil.FoldType(alias)] = true
 		}
-		at[spelling.Type(alias)], at[spelling.Type(to)] = 0, 0
+		at[textutil.FoldType(alias)], at[textutil.FoldType(to)] = 0, 0
 	}
 	texts := slices.Sorted(maps.Keys(at))
 	slices.SortStableFunc(texts, func(a, b string) int {
@@ -120,7 +120,7 @@ func oneTypeOf(aliases map[string]string) map[string]string {
 	}
 	set := newDisjointSet(len(texts))
 	for alias, to := range aliases {
-		set.join(at[spelling.Type(alias)], at[spelling.Type(to)])
+		set.join(at[textutil.FoldType(alias)], at[textutil.FoldType(to)])
 	}
 	one := map[string]string{}
 	for i, text := range texts {

@@ -11,7 +11,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 )
 
 // Check reads all items and returns everything that is wrong or odd with them,
@@ -218,7 +218,7 @@ func relationshipPath(i int) string { return fmt.Sprintf("expectedOutput.relatio
 func checkEntities(n *notes, entities []extraction.Entity) {
 	first := map[[2]string]int{}
 	for i, e := range entities {
-		key := [2]string{spelling.Name(e.Name), spelling.Type(e.Type)}
+		key := [2]string{textutil.FoldName(e.Name), textutil.FoldType(e.Type)}
 		if key[0] == "" {
 			n.problem(EmptyName, entityPath(i)+".name", "is empty")
 		} else if earlier, ok := first[key]; ok {
@@ -257,10 +257,10 @@ func cut(s string) string {
 // checkNames looks for entities of which neither name nor alias occurs in the
 // text, case and white space aside.
 func checkNames(n *notes, document extraction.Document, entities []extraction.Entity) {
-	text := spelling.Name(document.Text)
-	occurs := func(name string) bool { return strings.Contains(text, spelling.Name(name)) }
+	text := textutil.FoldName(document.Text)
+	occurs := func(name string) bool { return strings.Contains(text, textutil.FoldName(name)) }
 	for i, e := range entities {
-		if spelling.Name(e.Name) != "" && !occurs(e.Name) && !slices.ContainsFunc(e.Aliases, occurs) {
+		if textutil.FoldName(e.Name) != "" && !occurs(e.Name) && !slices.ContainsFunc(e.Aliases, occurs) {
 			n.warn(NotInText, entityPath(i)+".name", "%q does not occur in the document", e.Name)
 		}
 	}
@@ -272,12 +272,12 @@ func checkNames(n *notes, document extraction.Document, entities []extraction.En
 func entityNames(entities []extraction.Entity) map[string]string {
 	names := map[string]string{}
 	for _, e := range entities {
-		names[spelling.Name(e.Name)] = spelling.Name(e.Name)
+		names[textutil.FoldName(e.Name)] = textutil.FoldName(e.Name)
 	}
 	for _, e := range entities {
 		for _, alias := range e.Aliases {
-			if folded := spelling.Name(alias); names[folded] == "" {
-				names[folded] = spelling.Name(e.Name)
+			if folded := textutil.FoldName(alias); names[folded] == "" {
+				names[folded] = textutil.FoldName(e.Name)
 			}
 		}
 	}
@@ -293,12 +293,12 @@ func (c *checker) checkRelationships(n *notes, list []extraction.Relationship, n
 	first := map[fact]int{}
 	for i, r := range list {
 		path := relationshipPath(i)
-		f := fact{names[spelling.Name(r.Source)], spelling.Type(r.Type), names[spelling.Name(r.Target)]}
+		f := fact{names[textutil.FoldName(r.Source)], textutil.FoldType(r.Type), names[textutil.FoldName(r.Target)]}
 		if f.source == "" {
-			f.source = spelling.Name(r.Source)
+			f.source = textutil.FoldName(r.Source)
 		}
 		if f.target == "" {
-			f.target = spelling.Name(r.Target)
+			f.target = textutil.FoldName(r.Target)
 		}
 		before := len(n.problems)
 		checkEnd(n, path+".source_name", f.source, r.SourceRef)
@@ -356,10 +356,10 @@ type Vocabulary struct {
 func (v Vocabulary) inverses() map[string][]string {
 	inverse := map[string][]string{}
 	for _, kind := range v.Symmetric {
-		inverse[spelling.Type(kind)] = []string{spelling.Type(kind)}
+		inverse[textutil.FoldType(kind)] = []string{textutil.FoldType(kind)}
 	}
 	for _, pair := range v.Inverse {
-		a, b := spelling.Type(pair[0]), spelling.Type(pair[1])
+		a, b := textutil.FoldType(pair[0]), textutil.FoldType(pair[1])
 		inverse[a] = append(inverse[a], b)
 		if a != b {
 			inverse[b] = append(inverse[b], a)
@@ -396,7 +396,7 @@ func (c *checker) denials(f fact) []fact {
 func checkEnds(n *notes, list []extraction.Relationship, listed map[string]string) {
 	for i, r := range list {
 		for _, end := range [][2]string{{"source_name", r.Source}, {"target_name", r.Target}} {
-			if end[1] != "" && listed[spelling.Name(end[1])] == "" {
+			if end[1] != "" && listed[textutil.FoldName(end[1])] == "" {
 				n.warn(Unlisted, relationshipPath(i)+"."+end[0], "%q is neither name nor alias of a listed entity", end[1])
 			}
 		}
@@ -408,7 +408,7 @@ func checkEnds(n *notes, list []extraction.Relationship, listed map[string]strin
 func checkTypes(n *notes, document extraction.Document, expected extraction.Extraction) {
 	objects := folded(slices.Collect(maps.Keys(document.Objects)))
 	for _, s := range document.Objects {
-		objects[spelling.Type(s.Name)] = true
+		objects[textutil.FoldType(s.Name)] = true
 	}
 	allowed := folded(document.AllowedTypes)
 	for i, e := range expected.Entities {
@@ -420,7 +420,7 @@ func checkTypes(n *notes, document extraction.Document, expected extraction.Extr
 	}
 	relationships := folded(slices.Collect(maps.Keys(document.Relationships)))
 	for _, s := range document.Relationships {
-		relationships[spelling.Type(s.Name)] = true
+		relationships[textutil.FoldType(s.Name)] = true
 	}
 	for i, r := range expected.Relationships {
 		if unknown(relationships, r.Type) {
@@ -431,14 +431,14 @@ func checkTypes(n *notes, document extraction.Document, expected extraction.Extr
 
 // unknown reports whether there are known types and this is none of them.
 func unknown(known map[string]bool, kind string) bool {
-	kind = spelling.Type(kind)
+	kind = textutil.FoldType(kind)
 	return kind != "" && len(known) > 0 && !known[kind]
 }
 
 func folded(types []string) map[string]bool {
 	set := map[string]bool{}
 	for _, t := range types {
-		set[spelling.Type(t)] = true
+		set[textutil.FoldType(t)] = true
 	}
 	return set
 }

@@ -11,7 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 )
 
 // mask is a text with what is taken out of it. Texts are compared folded: each
@@ -61,7 +61,7 @@ func foldRune(b *strings.Builder, r rune) {
 		b.WriteByte(byte(unicode.ToLower(r)))
 		return
 	}
-	folded := strings.TrimSpace(spelling.Case(string(r)))
+	folded := strings.TrimSpace(textutil.FoldCase(string(r)))
 	if folded == "" {
 		folded = string(r)
 	}

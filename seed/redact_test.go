@@ -16,7 +16,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse/embedded"
 )
 
@@ -248,7 +248,7 @@ func checkAgreement(t *rapid.T, r *Redaction, text string, before []extraction.E
 		for range folded.occurrences(name, isShort(name)) {
 			stood = true
 		}
-		if stood && !strings.Contains(spelling.Name(document.Text), spelling.Name(e.Name)) {
+		if stood && !strings.Contains(textutil.FoldName(document.Text), textutil.FoldName(e.Name)) {
 			t.Fatalf("%q became %q, which is not in %q, of %q", before[i].Name, e.Name, document.Text, text)
 		}
 		if after.Relationships[i].Source != e.Name || after.Relationships[i].Target != after.Entities[0].Name {
@@ -380,7 +380,7 @@ patterns:
 			t.Fatalf("nothing was recorded: %s", everything)
 		}
 		for _, secret := range secrets {
-			if strings.Contains(spelling.Name(everything), spelling.Name(secret)) {
+			if strings.Contains(textutil.FoldName(everything), textutil.FoldName(secret)) {
 				t.Errorf("%q left: %s", secret, everything)
 			}
 		}

@@ -8,7 +8,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 )
 
 // The measures of near-duplicates.
@@ -30,7 +30,7 @@ type sketch []uint32
 // bottom-k MinHash. A shorter text is one shingle; an empty one has none. Time
 // O(n), memory O(n) for the folded text.
 func newSketch(text string) sketch {
-	text = spelling.Name(text)
+	text = textutil.FoldName(text)
 	var smallest sketch
 	for start, end, length := 0, 0, 0; end < len(text); {
 		_, width := utf8.DecodeRuneInString(text[end:])

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -211,9 +211,9 @@ type DifferentError struct{ Verdict Verdict }
 func (e *DifferentError) Error() string {
 	if e.Verdict.OnItsWay {
 		return fmt.Sprintf("still on its way: %d more came while looking, and Langfuse differs from the run file in %s yet; verify again later",
-			e.Verdict.Came, printable.Counted(e.Verdict.Total(), "point"))
+			e.Verdict.Came, textutil.Counted(e.Verdict.Total(), "point"))
 	}
-	return fmt.Sprintf("Langfuse differs from the run file in %s", printable.Counted(e.Verdict.Total(), "point"))
+	return fmt.Sprintf("Langfuse differs from the run file in %s", textutil.Counted(e.Verdict.Total(), "point"))
 }
 
 // ExitCode returns 1: a check failed; 69 where the server did not do in time what it

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 )
@@ -167,7 +167,7 @@ func (r *remoteReader) unchecked(h outcome.Header) []string {
 	}
 	if n := len(r.unrecorded); n > 0 {
 		list = append(list, fmt.Sprintf("of %d of %s Langfuse has scores alone: complete counts, counts by type, cost and latency are not known",
-			n, printable.Counted(len(r.outcomes), "result")))
+			n, textutil.Counted(len(r.outcomes), "result")))
 	}
 	return list
 }

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -316,11 +316,11 @@ type Reason struct {
 func (r Reason) String() string {
 	var who, first []string
 	if r.Items > 0 {
-		who = append(who, printable.Counted(r.Items, "item"))
+		who = append(who, textutil.Counted(r.Items, "item"))
 		first = append(first, fmt.Sprintf("item %q", r.Item))
 	}
 	if r.RunScores > 0 {
-		who = append(who, printable.Counted(r.RunScores, "score")+" of the run")
+		who = append(who, textutil.Counted(r.RunScores, "score")+" of the run")
 	}
 	if r.Score != "" {
 		first = append(first, fmt.Sprintf("score %q", r.Score))
@@ -401,7 +401,7 @@ func (e *UnpublishedError) Error() string {
 		parts = append(parts, "the scores of the run as a whole are not published")
 	}
 	if e.Withdrawn > 0 {
-		parts = append(parts, fmt.Sprintf("the scores of %s are not deleted yet", printable.Counted(e.Withdrawn, "replaced attempt")))
+		parts = append(parts, fmt.Sprintf("the scores of %s are not deleted yet", textutil.Counted(e.Withdrawn, "replaced attempt")))
 	}
 	text := fmt.Sprintf("%s: %v", strings.Join(parts, ", "), e.Err)
 	if e.Refused {

@@ -18,7 +18,7 @@ import (
 	"extraction-experiment/experiment"
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
 )
@@ -43,7 +43,7 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	cfg.Observer = experiment.Observer{
 		Opened: func(_ string, _ bool, notes []string) {
 			for _, note := range notes {
-				fmt.Fprintln(env.Stderr, "note: "+printable.Line(note))
+				fmt.Fprintln(env.Stderr, "note: "+textutil.Line(note))
 			}
 		},
 		Listed: view.Listed, Planned: view.Planned, Started: view.Started, Done: view.Done, Working: signals.working.Store,

@@ -15,7 +15,7 @@ import (
 	"extraction-experiment/cmd/internal/settings"
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
 )
@@ -127,7 +127,7 @@ func benchAdd(c *urfave.Context, env cli.Env, words []string) error {
 	if err := appendLines(target, lines); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stdout, "added %s to %s\n", printable.Counted(n, "record"), target)
+	_, err = fmt.Fprintf(env.Stdout, "added %s to %s\n", textutil.Counted(n, "record"), target)
 	return cli.Written(err)
 }
 

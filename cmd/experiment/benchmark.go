@@ -22,8 +22,8 @@ import (
 	"extraction-experiment/harness/answers"
 	"extraction-experiment/harness/answers/benchmark"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/limit"
-	"extraction-experiment/internal/wholefile"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
@@ -121,7 +121,7 @@ func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*be
 }
 
 func readBaseline(ctx context.Context, path string) (*benchmark.Report, error) {
-	raw, err := wholefile.Read(ctx, path, wholefile.MaxText)
+	raw, err := files.Read(ctx, path, files.MaxText)
 	if err != nil {
 		return nil, cli.Usage("reading the baseline: %w", err)
 	}

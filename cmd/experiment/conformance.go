@@ -17,7 +17,7 @@ import (
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/harness/conformance"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 )
@@ -144,7 +144,7 @@ func conformanceWrite(c *urfave.Context, env cli.Env, r conformance.Report) erro
 	}
 	if c.Bool("json") {
 		for _, warning := range r.Warnings {
-			fmt.Fprintln(env.Stderr, "warning: "+printable.Line(warning))
+			fmt.Fprintln(env.Stderr, "warning: "+textutil.Line(warning))
 		}
 		return errors.Join(append(problems, output.JSON(env, r))...)
 	}

@@ -13,8 +13,8 @@ import (
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/secret"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/pipeline/provider/external"
@@ -62,7 +62,7 @@ func dryRun(env cli.Env, values settings.Values, order []settings.Setting, sweep
 	t.Style().Options = table.OptionsNoBordersAndSeparators
 	t.AppendHeader(table.Row{"setting", "value", "from"})
 	for _, r := range rows {
-		t.AppendRow(table.Row{r.Setting, printable.Line(r.Value), printable.Line(r.From)})
+		t.AppendRow(table.Row{r.Setting, textutil.Line(r.Value), textutil.Line(r.From)})
 	}
 	_, err = fmt.Fprintln(env.Stdout, t.Render())
 	return cli.Written(err)

@@ -14,7 +14,7 @@ import (
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/report"
 	"extraction-experiment/report/html"
 )
@@ -68,7 +68,7 @@ func reportAction(c *urfave.Context, env cli.Env) (err error) {
 	at := slices.IndexFunc(list, func(f format) bool { return f.name == c.String("format") })
 	if at < 0 {
 		return cli.Usage("there is no format %q%s; there are: %s", c.String("format"),
-			spelling.Hint(c.String("format"), formatNames(list)), strings.Join(formatNames(list), ", "))
+			textutil.Hint(c.String("format"), formatNames(list)), strings.Join(formatNames(list), ", "))
 	}
 	if c.NArg() == 0 {
 		return cli.Usage("report takes the names or files of runs; experiment runs lists them")

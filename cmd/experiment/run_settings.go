@@ -15,7 +15,7 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/tracking"
@@ -236,7 +236,7 @@ func readPublishScores(p *settings.Problems, text string, known []string) []stri
 	names := slices.DeleteFunc(listed([]string{text}), func(name string) bool { return name == "" })
 	for _, name := range names {
 		if name != outcome.AllScores && !slices.Contains(known, name) {
-			p.Add("--publish-scores: there is no score %q; there are: %s, and %s of them%s", name, strings.Join(known, ", "), outcome.AllScores, spelling.Hint(name, known))
+			p.Add("--publish-scores: there is no score %q; there are: %s, and %s of them%s", name, strings.Join(known, ", "), outcome.AllScores, textutil.Hint(name, known))
 		}
 	}
 	slices.Sort(names)

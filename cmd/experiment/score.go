@@ -12,7 +12,7 @@ import (
 	"extraction-experiment/configs"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/scoring"
@@ -46,7 +46,7 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 	defer func() { err = ended(err) }()
 	in, name := env.Stdin, "standard input"
 	if path := c.Args().First(); path != "-" {
-		f, err := wholefile.Open(ctx, path)
+		f, err := files.Open(ctx, path)
 		if err != nil {
 			return cli.Usage("reading pairs: %w", err)
 		}

@@ -18,7 +18,7 @@ import (
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
@@ -53,7 +53,7 @@ func withSession(ctx context.Context, env cli.Env, cfg runConfig, log *slog.Logg
 // note prints what a person should know; "" is nothing.
 func (s session) note(text string) {
 	if text != "" {
-		fmt.Fprintln(s.env.Stderr, "note: "+printable.Line(text))
+		fmt.Fprintln(s.env.Stderr, "note: "+textutil.Line(text))
 	}
 }
 

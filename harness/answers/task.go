@@ -43,8 +43,8 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
-	"extraction-experiment/internal/spelling"
-	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/internal/files"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -143,7 +143,7 @@ type Questions struct {
 // ReadFile reads a file of questions until ctx is done. Errors as of Read, and a
 // file that is not there has exit code 64, too.
 func ReadFile(ctx context.Context, path string) (Questions, error) {
-	f, err := wholefile.Open(ctx, path)
+	f, err := files.Open(ctx, path)
 	if err != nil {
 		return Questions{}, &dataset.SyntaxError{File: path, Msg: "the file of questions cannot be opened: " + err.Error()}
 	}
@@ -354,7 +354,7 @@ func (e *Expected) read(values map[string]json.RawMessage, others ...string) []*
 	known := append([]string{"must_include", "must_include_any", "must_not_include", "require_citation", "weight"}, others...)
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(known, key) {
-			problems = append(problems, &fieldError{excerpt(key, 60), "is no key of a question" + spelling.Hint(key, known)})
+			problems = append(problems, &fieldError{excerpt(key, 60), "is no key of a question" + textutil.Hint(key, known)})
 		}
 	}
 	take := func(field string, to any, want string) {

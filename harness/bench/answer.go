@@ -12,8 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"extraction-experiment/dataset"
-	"extraction-experiment/internal/printable"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/pipeline/ground"
 )
 
@@ -302,7 +301,7 @@ func (s stretch) odd() string {
 	for i, raw := range []json.RawMessage{s.Start, s.End} {
 		if len(raw) > 0 {
 			odd = odd || integer(raw) == nil
-			shown[i] = printable.Brief(string(raw), 40)
+			shown[i] = textutil.Brief(string(raw), 40)
 		}
 	}
 	if !odd {
@@ -343,7 +342,7 @@ func unfenced(text string) string {
 }
 
 // shortened is a text of others as a report holds it.
-func shortened(text string) string { return printable.Brief(text, 300) }
+func shortened(text string) string { return textutil.Brief(text, 300) }
 
 // The scripts that a stored answer may be.
 const (
@@ -372,7 +371,7 @@ func scriptOf(text string) (script map[string]any, problem string) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(script)) {
 		if key != "mode" && !slices.Contains(keys, key) {
-			return script, fmt.Sprintf("%s has no key %q%s", mode, shortened(key), spelling.Hint(key, keys))
+			return script, fmt.Sprintf("%s has no key %q%s", mode, shortened(key), textutil.Hint(key, keys))
 		}
 	}
 	for _, key := range keys {

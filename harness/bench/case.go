@@ -17,9 +17,8 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/printable"
-	"extraction-experiment/internal/spelling"
-	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/internal/files"
+	"extraction-experiment/internal/textutil"
 )
 
 // The kinds of emptiness that a case expects.
@@ -142,7 +141,7 @@ func (r *caseReader) result() ([]Case, error) {
 
 func (r *caseReader) files(ctx context.Context, opt Options, paths ...string) {
 	for _, path := range paths {
-		text, err := wholefile.Read(ctx, path, maxFile)
+		text, err := files.Read(ctx, path, maxFile)
 		if err != nil {
 			r.problems.Add(fmt.Errorf("reading the cases: %w", err))
 			continue
@@ -209,7 +208,7 @@ func (f fields) read(c *Case, opt Options) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(f.values)) {
 		if !slices.Contains(known, key) {
-			f.bad("unknown field %q%s", printable.Brief(key, 300), spelling.Hint(key, known))
+			f.bad("unknown field %q%s", textutil.Brief(key, 300), textutil.Hint(key, known))
 			delete(f.values, key)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/evaluator"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 )
 
 // Label says what an evaluator must make of a fixture.
@@ -327,7 +327,7 @@ func (f fields) end(known []string) {
 	for _, key := range f.keys {
 		if _, left := f.left[key.Value]; left {
 			delete(f.left, key.Value)
-			f.r.problem(key.Line, "%s: unknown key %q%s", f.name, key.Value, spelling.Hint(key.Value, known))
+			f.r.problem(key.Line, "%s: unknown key %q%s", f.name, key.Value, textutil.Hint(key.Value, known))
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"extraction-experiment/evaluator"
-	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/stats"
+	"extraction-experiment/internal/textutil"
 )
 
 // Report is what a certification came to; its JSON is what --output writes.
@@ -110,7 +110,7 @@ func judge(cfg Config, f Fixture, answers []answer) FixtureResult {
 	var first evaluator.Grade
 	for run, a := range answers {
 		if a.err != nil {
-			r.Errors = append(r.Errors, fmt.Sprintf("run %d: %s", run+1, printable.Brief(a.err.Error(), maxMessage)))
+			r.Errors = append(r.Errors, fmt.Sprintf("run %d: %s", run+1, textutil.Brief(a.err.Error(), maxMessage)))
 			continue
 		}
 		score := a.verdict.Score
@@ -206,7 +206,7 @@ func kindOf(err error) string {
 func (r Report) Terms() string {
 	labels := r.labels()
 	text := fmt.Sprintf("%s of each of %s (%d pass, %d fail, %d ambiguous), flip rate up to %s allowed, tolerance %s",
-		printable.Counted(r.Runs, "run"), printable.Counted(r.TotalFixtures, "fixture"), labels[Pass], labels[Fail], labels[Ambiguous], decimal(r.MaxFlipRate), decimal(r.ScoreTolerance))
+		textutil.Counted(r.Runs, "run"), textutil.Counted(r.TotalFixtures, "fixture"), labels[Pass], labels[Fail], labels[Ambiguous], decimal(r.MaxFlipRate), decimal(r.ScoreTolerance))
 	if rate := r.Statistics.Certification.FlipRate; rate != nil {
 		text += fmt.Sprintf("; a flip rate of at most %.1f %% is certified", *rate*100)
 	}
@@ -222,7 +222,7 @@ func (r Report) Weak() []string {
 	case rate == nil:
 		list = append(list, "no pass or fail fixture was evaluated twice, so that nothing is known of its stability")
 	case *rate > 0.5:
-		list = append(list, fmt.Sprintf("its %s leave a flip rate of %.0f %% possible", printable.Counted(s.FlipRate.Of, "comparison"), *rate*100))
+		list = append(list, fmt.Sprintf("its %s leave a flip rate of %.0f %% possible", textutil.Counted(s.FlipRate.Of, "comparison"), *rate*100))
 	}
 	var missing []string
 	for _, label := range []Label{Pass, Fail} {

@@ -17,7 +17,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/scoring"
 )
@@ -232,7 +232,7 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 			if id := s.outcome.Item; id != "" {
 				hash := hashOf(id)
 				if before, twice := seen[hash]; twice {
-					problems.Add(&dataset.SyntaxError{File: p.Name, Line: s.line, Msg: fmt.Sprintf("the id %q is that of line %d", printable.Cut(id, 100), before)})
+					problems.Add(&dataset.SyntaxError{File: p.Name, Line: s.line, Msg: fmt.Sprintf("the id %q is that of line %d", textutil.Cut(id, 100), before)})
 					continue
 				}
 				seen[hash] = s.line

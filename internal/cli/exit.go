@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 )
 
 // The exit codes of every command.
@@ -141,7 +141,7 @@ func Report(w io.Writer, program string, err error) {
 		}
 		return
 	}
-	text := strings.TrimRight(printable.Block(err.Error()), "\n")
+	text := strings.TrimRight(textutil.Block(err.Error()), "\n")
 	fmt.Fprintln(w, program+": "+strings.ReplaceAll(text, "\n", "\n  "))
 }
 
@@ -170,6 +170,6 @@ func errorsIn(err error) []error {
 func Recover(w io.Writer, code *int) {
 	if p := recover(); p != nil {
 		*code = ExitBug
-		fmt.Fprintf(w, "a fault of this program: %s\n%s\nplease report it with the command that you gave\n", printable.Block(fmt.Sprint(p)), debug.Stack())
+		fmt.Fprintf(w, "a fault of this program: %s\n%s\nplease report it with the command that you gave\n", textutil.Block(fmt.Sprint(p)), debug.Stack())
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/internal/files"
 )
 
 // WriteFile lets write fill a file and gives it its name only when all of it
@@ -17,7 +17,7 @@ func WriteFile(path string, write func(io.Writer) error) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return Written(writeThrough(path, write))
 	}
-	return Written(wholefile.Write(path, write))
+	return Written(files.Write(path, write))
 }
 
 func writeThrough(path string, write func(io.Writer) error) error {

@@ -17,8 +17,8 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/internal/limit"
-	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/secret"
+	"extraction-experiment/internal/textutil"
 )
 
 // A message has at most maxMessage bytes, and repeats maxReason of an answer.
@@ -89,7 +89,7 @@ func (s Service) Fault(x *Exchange, err error) Fault {
 	default:
 		fault = s.unreadable(x, err)
 	}
-	fault.Message = printable.Cut(s.Mask.Text(s.Provider+": "+s.Model+": "+fault.Message), maxMessage)
+	fault.Message = textutil.Cut(s.Mask.Text(s.Provider+": "+s.Model+": "+fault.Message), maxMessage)
 	return fault
 }
 
@@ -124,7 +124,7 @@ func (s Service) unreadable(x *Exchange, err error) Fault {
 	case len(x.Body) == 0:
 		fault.Message, fault.Retry = "the answer of "+s.Base+" is empty", true
 	default:
-		fault.Message = fmt.Sprintf("the answer of %s is not the expected JSON: %s; it begins with %q", s.Base, s.short(err), printable.Cut(reason.Text, 200))
+		fault.Message = fmt.Sprintf("the answer of %s is not the expected JSON: %s; it begins with %q", s.Base, s.short(err), textutil.Cut(reason.Text, 200))
 	}
 	return fault
 }
@@ -153,7 +153,7 @@ func unreached(err error) bool {
 
 // short is what a message repeats of an answer or an error.
 func (s Service) short(text any) string {
-	return printable.Cut(s.Mask.Text(fmt.Sprint(text)), maxReason)
+	return textutil.Cut(s.Mask.Text(fmt.Sprint(text)), maxReason)
 }
 
 // wrongKey are the words by which servers say with a status of 400 that the
@@ -191,7 +191,7 @@ func (s Service) refused(x *Exchange) Fault {
 	case x.Status == http.StatusNotFound, x.Status == http.StatusMethodNotAllowed:
 		fault.Message += fmt.Sprintf("; check that %s has the model %q, and %s", s.Base, s.Model, s.BaseVariable)
 	case x.Status >= 300 && x.Status < 400:
-		to := printable.Cut(s.Mask.Text(x.Header.Get("Location")), 300)
+		to := textutil.Cut(s.Mask.Text(x.Header.Get("Location")), 300)
 		fault.Message = fmt.Sprintf("%d: the server redirects to %q: set %s to the address it should be", x.Status, to, s.BaseVariable)
 	}
 	return fault

@@ -8,8 +8,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/secret"
+	"extraction-experiment/internal/textutil"
 )
 
 // operators are words that only a shell understands.
@@ -133,4 +133,4 @@ func Shown(line string, environ []string) string {
 }
 
 // shorten cuts a line for a message.
-func shorten(line string) string { return printable.Cut(line, 200) }
+func shorten(line string) string { return textutil.Cut(line, 200) }

@@ -16,7 +16,7 @@ import (
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
-	"extraction-experiment/internal/filelock"
+	"extraction-experiment/internal/files"
 )
 
 // store is the SQLite file. One connection writes, behind a mutex, so that no
@@ -353,7 +353,7 @@ func lockStore(path string, alone bool) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	held, err := filelock.Try(f, alone)
+	held, err := files.TryLock(f, alone)
 	if err == nil && held {
 		return f, nil
 	}

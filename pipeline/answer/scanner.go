@@ -10,7 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 )
 
 // errCut says that the text ended inside a value.
@@ -369,4 +369,4 @@ func (s *scanner) escape() error {
 }
 
 // shown is a hostile word as a message can hold it.
-func shown(word string) string { return printable.Cut(word, 80) }
+func shown(word string) string { return textutil.Cut(word, 80) }

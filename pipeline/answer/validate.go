@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"extraction-experiment/extraction"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 )
 
 // maxProblems bounds how many problems one answer is told.
@@ -77,7 +77,7 @@ func (v *validator) entity(i int, e extraction.Entity) {
 		kind = e.Type
 	}
 	for _, name := range append([]string{e.Name}, e.Aliases...) {
-		folded := spelling.Name(name)
+		folded := textutil.FoldName(name)
 		switch kinds, there := v.named[folded]; {
 		case len(kinds) == maxKinds:
 			kinds[0] = "" // any type will do
@@ -117,7 +117,7 @@ func (v *validator) end(name, ref string, at fit, allowed []string) string {
 	case strings.TrimSpace(name) == "":
 		return "is empty"
 	}
-	kinds, there := v.named[spelling.Name(name)]
+	kinds, there := v.named[textutil.FoldName(name)]
 	switch {
 	case !there:
 		return "is the name of no entity: add the entity, or leave the relationship out"
@@ -255,7 +255,7 @@ func (v vocabulary) list(wrong string) string {
 	if len(v.names) > most {
 		text += fmt.Sprintf(" and %d more", len(v.names)-most)
 	}
-	if near := spelling.Nearest(wrong, v.names); near != "" {
+	if near := textutil.Nearest(wrong, v.names); near != "" {
 		text += fmt.Sprintf(" (did you mean %q?)", near)
 	}
 	return text
@@ -263,4 +263,4 @@ func (v vocabulary) list(wrong string) string {
 
 // foldType makes types equal that differ in case, spaces, hyphens and
 // underscores only, so that "worksFor" is "works_for".
-func foldType(name string) string { return strings.ReplaceAll(spelling.Type(name), "_", "") }
+func foldType(name string) string { return strings.ReplaceAll(textutil.FoldType(name), "_", "") }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"extraction-experiment/extraction"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 )
 
 // maxWarnings bounds what Merge says about one document.
@@ -448,18 +448,18 @@ type keys struct{ seen map[string]string }
 
 func newKeys() *keys { return &keys{seen: map[string]string{}} }
 
-// name returns spelling.Name, remembered.
+// name returns textutil.FoldName, remembered.
 func (k *keys) name(s string) string {
 	key, ok := k.seen[s]
 	if !ok {
-		key = spelling.Name(s)
+		key = textutil.FoldName(s)
 		k.seen[s] = key
 	}
 	return key
 }
 
 // typ returns a type in the form in which it is compared.
-func (k *keys) typ(s string) string { return spelling.Type(s) }
+func (k *keys) typ(s string) string { return textutil.FoldType(s) }
 
 // Vocabulary says which relationship types state the same fact. It has the
 // shape of scoring.Vocabulary, into which it converts. The zero value knows

@@ -38,8 +38,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/printable"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 )
 
 // The limits of a template; beyond them it is refused, as a mistake or an attack.
@@ -180,7 +179,7 @@ func (t Template) wellFormed() []string {
 }
 
 // shown is a hostile word as a message can hold it.
-func shown(word string) string { return printable.Cut(word, 80) }
+func shown(word string) string { return textutil.Cut(word, 80) }
 
 // part is a stretch of a template: text, or an identifier to fill.
 type part struct{ text, name string }
@@ -383,7 +382,7 @@ func missing(what string, names, filled []string) []string {
 			known = "known are " + strings.Join(filled, ", ")
 		}
 		meant := ""
-		if near := spelling.Nearest(name, filled); near != "" {
+		if near := textutil.Nearest(name, filled); near != "" {
 			meant = fmt.Sprintf(" (did you mean %q?)", near)
 		}
 		problems = append(problems, fmt.Sprintf(what+" is filled by nothing%s: %s", shown(name), meant, known))

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"extraction-experiment/extraction"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -131,7 +131,7 @@ func has(key string, object map[string]json.RawMessage) string {
 		return ", which is empty"
 	}
 	meant := ""
-	if near := spelling.Nearest(key, keys); near != "" {
+	if near := textutil.Nearest(key, keys); near != "" {
 		meant = fmt.Sprintf("; did you mean %q?", shown(near))
 	}
 	const most = 20

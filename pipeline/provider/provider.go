@@ -13,9 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/secret"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider/baseline"
 	"extraction-experiment/pipeline/provider/gemini"
@@ -248,7 +247,7 @@ func (e *UnknownError) Error() string {
 	if e.Nearest != "" {
 		hint = fmt.Sprintf("; did you mean %q?", e.Nearest)
 	}
-	return fmt.Sprintf("unknown model %q%s (there are: %s)", printable.Cut(e.Spec, maxShown), hint, strings.Join(e.Known, ", "))
+	return fmt.Sprintf("unknown model %q%s (there are: %s)", textutil.Cut(e.Spec, maxShown), hint, strings.Join(e.Known, ", "))
 }
 
 // ExitCode is that of a wrong usage.
@@ -261,7 +260,7 @@ func unknown(spec string) *UnknownError {
 		e.Known, names = append(e.Known, r.form), append(names, r.name)
 	}
 	kind, _, _ := strings.Cut(strings.TrimSpace(spec), "/")
-	e.Nearest = spelling.Nearest(kind, names)
+	e.Nearest = textutil.Nearest(kind, names)
 	return e
 }
 

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/extraction"
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline/ground"
 	"extraction-experiment/report"
@@ -64,7 +64,7 @@ type quote struct {
 }
 
 func newQuote(s string, most int) quote {
-	return quote{printable.Block(cutTo(s, most)), charactersAfter(s, most)}
+	return quote{textutil.Block(cutTo(s, most)), charactersAfter(s, most)}
 }
 
 // charactersAfter counts the characters that a cut to so many leaves out.
@@ -99,9 +99,9 @@ func newPane(v report.ItemView, l limits) *pane {
 	o := v.Outcome
 	p := &pane{Scores: []scoreRow{}, Warnings: []string{}}
 	if o.Failed() {
-		p.Failure = &failure{Class: printable.Line(cutTo(string(o.Class), rowClass))}
+		p.Failure = &failure{Class: textutil.Line(cutTo(string(o.Class), rowClass))}
 		if o.Failure != nil {
-			p.Failure.Message = printable.Block(cutTo(o.Failure.Message, l.text))
+			p.Failure.Message = textutil.Block(cutTo(o.Failure.Message, l.text))
 		}
 	}
 	for _, s := range first(o.Scores, 60) {
@@ -109,7 +109,7 @@ func newPane(v report.ItemView, l limits) *pane {
 		if s.Value == nil {
 			note = s.Reason
 		}
-		p.Scores = append(p.Scores, scoreRow{printable.Line(cutTo(s.Name, 100)), s.Value, named(note)})
+		p.Scores = append(p.Scores, scoreRow{textutil.Line(cutTo(s.Name, 100)), s.Value, named(note)})
 	}
 	p.Entities = bounded(p, entityRows(v), l)
 	p.Relationships = bounded(p, relationshipRows(v), l)
@@ -121,7 +121,7 @@ func newPane(v report.ItemView, l limits) *pane {
 		p.Output = new(p.quote(indented(o.Output), l))
 	}
 	for _, warning := range bounded(p, o.Warnings, l) {
-		p.Warnings = append(p.Warnings, printable.Line(cutTo(warning, 2000)))
+		p.Warnings = append(p.Warnings, textutil.Line(cutTo(warning, 2000)))
 	}
 	if o.Attempt > 1 {
 		p.Attempt = o.Attempt
@@ -167,15 +167,15 @@ type message struct {
 
 func (p *pane) call(c outcome.Call, l limits) call {
 	out := call{
-		Name: printable.Line(cutTo(c.Name, 100)), Kind: printable.Line(cutTo(c.Kind, 40)), Model: printable.Line(cutTo(c.Model, 100)),
-		Input: c.Usage.Input, Output: c.Usage.Output, Cost: c.CostUSD, Finish: printable.Line(cutTo(c.Finish, 40)), Attempts: c.Attempts,
-		Error: printable.Block(cutTo(c.Error, 4000)), Parameters: long(string(c.Parameters)), Messages: []message{},
+		Name: textutil.Line(cutTo(c.Name, 100)), Kind: textutil.Line(cutTo(c.Kind, 40)), Model: textutil.Line(cutTo(c.Model, 100)),
+		Input: c.Usage.Input, Output: c.Usage.Output, Cost: c.CostUSD, Finish: textutil.Line(cutTo(c.Finish, 40)), Attempts: c.Attempts,
+		Error: textutil.Block(cutTo(c.Error, 4000)), Parameters: long(string(c.Parameters)), Messages: []message{},
 	}
 	if !c.Started.IsZero() && !c.Ended.Before(c.Started) {
 		out.MS = float64(c.Ended.Sub(c.Started).Microseconds()) / 1000
 	}
 	for _, m := range bounded(p, messages(c.Input), l) {
-		out.Messages = append(out.Messages, message{printable.Line(cutTo(m.role, 40)), p.quote(m.content, l)})
+		out.Messages = append(out.Messages, message{textutil.Line(cutTo(m.role, 40)), p.quote(m.content, l)})
 	}
 	if len(c.Output) > 0 {
 		out.Answer = new(p.quote(indented(c.Output), l))

@@ -33,7 +33,7 @@ import (
 	"slices"
 	"strings"
 
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 )
@@ -269,9 +269,9 @@ func functions() template.FuncMap {
 		"named":     func(v any) string { return named(fmt.Sprint(v)) },
 		"long":      long,
 		"words":     report.FormatWords,
-		"message":   func(s string) string { return printable.Line(cutTo(s, 400)) },
+		"message":   func(s string) string { return textutil.Line(cutTo(s, 400)) },
 		"id":        func(id string) string { return cutTo(id, rowID) },
-		"brief":     func(id string) string { return printable.Line(cutTo(id, 60)) },
+		"brief":     func(id string) string { return textutil.Line(cutTo(id, 60)) },
 		"causeKey":  causeKey,
 		"gateWords": report.GateWords,
 	}
@@ -292,8 +292,8 @@ const mostLines = 40
 func first[T any](list []T, most int) []T { return list[:min(len(list), most)] }
 
 // named is a name on the page, long a line of text that strangers had a hand in.
-func named(s string) string { return printable.Line(cutTo(s, 300)) }
-func long(s string) string  { return printable.Line(cutTo(s, 1000)) }
+func named(s string) string { return textutil.Line(cutTo(s, 300)) }
+func long(s string) string  { return textutil.Line(cutTo(s, 1000)) }
 
 // cutTo cuts a text to so many characters and marks the cut.
 func cutTo(s string, most int) string {

@@ -6,7 +6,7 @@ import (
 	"iter"
 	"slices"
 
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 )
@@ -147,7 +147,7 @@ func newListRow(row merging, scores []string) listRow {
 			continue
 		}
 		if r.Text == "" {
-			r.Text = printable.Line(cutTo(v.Text, rowText))
+			r.Text = textutil.Line(cutTo(v.Text, rowText))
 		}
 		r.Runs = append(r.Runs, newRowPart(*v, scores))
 	}
@@ -156,9 +156,9 @@ func newListRow(row merging, scores []string) listRow {
 
 func newRowPart(v report.ItemView, scores []string) *rowPart {
 	o := v.Outcome
-	part := &rowPart{Class: printable.Line(cutTo(string(o.Class), rowClass)), MS: float64(o.Latency.Microseconds()) / 1000, Cost: o.CostUSD}
+	part := &rowPart{Class: textutil.Line(cutTo(string(o.Class), rowClass)), MS: float64(o.Latency.Microseconds()) / 1000, Cost: o.CostUSD}
 	if o.Failure != nil {
-		part.Why = printable.Line(cutTo(o.Failure.Message, rowMessage))
+		part.Why = textutil.Line(cutTo(o.Failure.Message, rowMessage))
 	}
 	for _, name := range scores {
 		s, _ := outcome.Lookup(o.Scores, name)

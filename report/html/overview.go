@@ -8,8 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"extraction-experiment/internal/printable"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/scoring"
@@ -238,7 +237,7 @@ func tiles(v report.SummaryView) (list []tile) {
 		add("tokens", report.FormatCount(v.Usage.Total), "", tokens...)
 	}
 	if v.Status != outcome.Complete {
-		add("status", printable.Line(string(v.Status)), "warn")
+		add("status", textutil.Line(string(v.Status)), "warn")
 	}
 	return list
 }
@@ -316,10 +315,10 @@ func (c *confusion) addAll(rows []itemRow, relationships bool) {
 	for _, r := range rows {
 		expected, extracted := nowhere, nowhere
 		if r.Expected != nil {
-			expected = spelling.Type(r.Expected.Type)
+			expected = textutil.FoldType(r.Expected.Type)
 		}
 		if r.Extracted != nil {
-			extracted = spelling.Type(r.Extracted.Type)
+			extracted = textutil.FoldType(r.Extracted.Type)
 		}
 		switch {
 		case expected == nowhere && extracted == nowhere: // a place that is none

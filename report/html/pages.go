@@ -4,7 +4,7 @@ import (
 	"io"
 	"time"
 
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/report"
 )
 
@@ -45,7 +45,7 @@ func RunList(w io.Writer, title string, runs []RunLink, problems []string) error
 		}
 	}
 	for _, p := range first(problems, mostLines) {
-		page.Problems = append(page.Problems, printable.Block(cutTo(p, 1000)))
+		page.Problems = append(page.Problems, textutil.Block(cutTo(p, 1000)))
 	}
 	return writeStill(w, page.Title, "runlist", page)
 }

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/printable"
-	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/internal/files"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 )
@@ -106,7 +106,7 @@ func findRunning(ctx context.Context, mode langfuse.Mode, patience time.Duration
 // readAddress reads the address note; without one it is zero. What names another
 // machine was not written by a server of this folder.
 func readAddress(ctx context.Context) (at address, err error) {
-	raw, err := wholefile.Read(ctx, addressPath(), 64<<10)
+	raw, err := files.Read(ctx, addressPath(), 64<<10)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return at, nil
@@ -118,7 +118,7 @@ func readAddress(ctx context.Context) (at address, err error) {
 		host, err = netip.ParseAddrPort(strings.TrimPrefix(at.URL, "http://"))
 	}
 	if err = errors.Join(err, embedded.Config{Mode: at.Mode}.Validate()); err != nil || !host.Addr().IsLoopback() {
-		return address{}, cli.Usage("%s is no note of a server of this machine (%s): remove it", addressPath(), printable.Cut(printable.Line(at.URL), 100))
+		return address{}, cli.Usage("%s is no note of a server of this machine (%s): remove it", addressPath(), textutil.Cut(textutil.Line(at.URL), 100))
 	}
 	return at, nil
 }

@@ -11,7 +11,7 @@ import (
 	"os"
 
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/langfuse/embedded"
 )
 
@@ -86,7 +86,7 @@ func (in *inside) show(ctx context.Context, pages func(*Langfuse) http.Handler) 
 
 // announce writes down where the store is served.
 func announce(url string, mode embedded.Mode) error {
-	err := wholefile.Write(addressPath(), func(w io.Writer) error {
+	err := files.Write(addressPath(), func(w io.Writer) error {
 		return json.NewEncoder(w).Encode(address{URL: url, PID: os.Getpid(), Mode: mode})
 	})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"extraction-experiment/cmd/internal/output"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -82,7 +82,7 @@ func Look(ctx context.Context, env cli.Env, cfg Config) error {
 	}
 	if n := len(d.problems); n > 0 {
 		code := cli.ExitCode(errors.Join(d.problems...))
-		err = errors.Join(err, cli.Errorf(code, "%s, see above", printable.Counted(n, "problem")))
+		err = errors.Join(err, cli.Errorf(code, "%s, see above", textutil.Counted(n, "problem")))
 	}
 	return err
 }
@@ -125,13 +125,13 @@ func printFindings(w io.Writer, findings []finding) error {
 	indent := "\n" + strings.Repeat(" ", wide+len(foundProblem)+4)
 	var out strings.Builder
 	for _, f := range findings {
-		text := printable.Line(f.Found)
+		text := textutil.Line(f.Found)
 		if f.State != foundOK { // errors and limits may have several lines
-			text = strings.ReplaceAll(strings.TrimRight(printable.Block(f.Found), "\n"), "\n", indent)
+			text = strings.ReplaceAll(strings.TrimRight(textutil.Block(f.Found), "\n"), "\n", indent)
 		}
 		fmt.Fprintf(&out, "%-*s  %-*s  %s\n", wide, f.Check, len(foundProblem), f.State, text)
 		if f.Advice != "" {
-			fmt.Fprintf(&out, "%s%s\n", indent[1:], printable.Line(f.Advice))
+			fmt.Fprintf(&out, "%s%s\n", indent[1:], textutil.Line(f.Advice))
 		}
 	}
 	_, err := io.WriteString(w, out.String())
@@ -255,7 +255,7 @@ func (d *doctor) scoreConfigs(ctx context.Context, client *langfuse.Client) erro
 		d.ok("scores", "all %d score configurations are there", len(wanted))
 		return nil
 	}
-	d.ok("scores", "%s made: %s", printable.Counted(len(made), "score configuration"), strings.Join(made, ", "))
+	d.ok("scores", "%s made: %s", textutil.Counted(len(made), "score configuration"), strings.Join(made, ", "))
 	return nil
 }
 
@@ -340,7 +340,7 @@ func (d *doctor) folder(ctx context.Context) {
 		d.problem("folder", cli.Errorf(cli.ExitIO, "%w", err), "")
 		return
 	}
-	d.ok("folder", "%s can be written and has %s", path, printable.Counted(len(entries), "run"))
+	d.ok("folder", "%s can be written and has %s", path, textutil.Counted(len(entries), "run"))
 	for _, e := range entries {
 		if e.Err != nil {
 			d.note("folder", e.Err.Error(), "")

@@ -11,7 +11,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/report"
@@ -80,7 +80,7 @@ func (p *Progress) Planned(total, done int) {
 		p.bar.SetCurrent(int64(done))
 		return
 	}
-	p.line("%s to run, %d done earlier", printable.Counted(total-done, p.noun), done)
+	p.line("%s to run, %d done earlier", textutil.Counted(total-done, p.noun), done)
 }
 
 // Listed is told how many items are listed so far; a person sees it only where
@@ -291,13 +291,13 @@ func (p *Progress) unsent(now time.Time, paused func() (error, time.Time)) (sile
 	text = fmt.Sprintf("nothing more has got to Langfuse for %.0f s", silent.Seconds())
 	if p.withdrawing > 0 {
 		return silent, fmt.Sprintf("all is sent; for %.0f s Langfuse has not shown, or not deleted, the scores of %s",
-			silent.Seconds(), printable.Counted(p.withdrawing, "replaced attempt"))
+			silent.Seconds(), textutil.Counted(p.withdrawing, "replaced attempt"))
 	}
 	reason, until := paused()
 	if reason == nil || until.Before(p.taken) {
 		return silent, text
 	}
-	text += ": " + printable.Cut(printable.Line(reason.Error()), mostReason)
+	text += ": " + textutil.Cut(textutil.Line(reason.Error()), mostReason)
 	if until.After(now) {
 		text += ", asked again at " + until.Format(time.TimeOnly)
 	}
@@ -340,7 +340,7 @@ func (p *Progress) Waiting(provider string, w pipeline.Wait) {
 	defer p.mu.Unlock()
 	now := time.Now()
 	silent := now.Sub(p.stall.answered)
-	reason := printable.Cut(printable.Line(w.Reason), mostReason)
+	reason := textutil.Cut(textutil.Line(w.Reason), mostReason)
 	switch {
 	case w.GivesUp.Equal(p.stall.givesUp) && !w.GivesUp.IsZero():
 		return // said

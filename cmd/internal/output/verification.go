@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/report"
 	"extraction-experiment/tracking"
@@ -37,13 +37,13 @@ type Verification struct {
 // file or pipe, where every finding is one line. Nothing of what to do is cut.
 func (v Verification) Write(w io.Writer, width int) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s in Langfuse %s (%s), %s\n", printable.Line(v.Run), v.Version, v.Mode, v.Langfuse)
+	fmt.Fprintf(&b, "%s in Langfuse %s (%s), %s\n", textutil.Line(v.Run), v.Version, v.Mode, v.Langfuse)
 	c := v.Checked
 	fmt.Fprintf(&b, "in order    %d of %d items: %d spans, %d scores, %d links to the prompt; %d scores of the run\n",
 		c.Items, v.Outcomes, c.Spans, c.Scores, c.Prompts, c.RunScores)
 	for _, view := range []langfuse.View{langfuse.ViewRuns, langfuse.ViewExperiments} {
 		if n, ok := c.Shown[view]; ok {
-			fmt.Fprintf(&b, "shown       %s in the list of %s\n", printable.Counted(n, "item"), view)
+			fmt.Fprintf(&b, "shown       %s in the list of %s\n", textutil.Counted(n, "item"), view)
 		}
 	}
 	if v.Came > 0 {
@@ -56,11 +56,11 @@ func (v Verification) Write(w io.Writer, width int) error {
 	if n := v.OthersCount; n > 0 {
 		first := v.Others[0]
 		fmt.Fprintf(&b, "also there  %s of these names by other programs, not beside the run's own: left alone (the first: %s on %s, id %s)\n",
-			printable.Counted(n, "score"), short(first.Score), short(of(first.Item, first.Trial)), printable.Line(first.ID))
+			textutil.Counted(n, "score"), short(first.Score), short(of(first.Item, first.Trial)), textutil.Line(first.ID))
 	}
 	if n := v.SupersededCount; n > 0 {
 		fmt.Fprintf(&b, "superseded  %s that newer ones replaced; their traces stay, without scores (the first: %s, attempt %d)\n",
-			printable.Counted(n, "attempt"), printable.Line(v.Superseded[0].Item), v.Superseded[0].Attempt)
+			textutil.Counted(n, "attempt"), textutil.Line(v.Superseded[0].Item), v.Superseded[0].Attempt)
 	}
 	switch {
 	case v.OK && v.Before != nil:
@@ -90,7 +90,7 @@ func mended(before, after tracking.Verdict) int {
 
 // differences counts what was found.
 func differences(v tracking.Verdict) string {
-	return printable.Counted(v.Total(), "difference") + ": " + kinds(v)
+	return textutil.Counted(v.Total(), "difference") + ": " + kinds(v)
 }
 
 // kinds counts what was found, by kind.
@@ -132,9 +132,9 @@ func findings(b *bytes.Buffer, v tracking.Verdict, width int) {
 // detail is what is to be said of a finding, in one line, the score first.
 func detail(f tracking.Finding) string {
 	if f.Score == "" {
-		return printable.Line(f.Detail)
+		return textutil.Line(f.Detail)
 	}
-	return printable.Line(f.Score + ": " + f.Detail)
+	return textutil.Line(f.Score + ": " + f.Detail)
 }
 
 // widest counts the characters of the longest line.
@@ -148,7 +148,7 @@ func widest(text string) int {
 
 // of names an item and its trial.
 func of(item string, trial int) string {
-	text := printable.Line(item)
+	text := textutil.Line(item)
 	if item == "" {
 		text = "(the run)"
 	}
@@ -160,7 +160,7 @@ func of(item string, trial int) string {
 
 // short makes one harmless line of at most 100 characters.
 func short(text string) string {
-	text = printable.Line(text)
+	text = textutil.Line(text)
 	if runes := []rune(text); len(runes) > 100 {
 		return string(runes[:99]) + "…"
 	}

@@ -10,20 +10,20 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 )
 
 // Page is a version for a person: what it is, its messages and its configuration.
 func Page(p langfuse.Prompt) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, version %d, %s\n", printable.Line(p.Name), p.Version, printable.Line(p.Type))
+	fmt.Fprintf(&b, "%s, version %d, %s\n", textutil.Line(p.Name), p.Version, textutil.Line(p.Type))
 	for _, row := range []struct{ title, text string }{
 		{"labels", labelWords(p.Labels)},
 		{"tags", strings.Join(p.Tags, ", ")},
 		{"commit", p.CommitMessage},
 	} {
-		if text := printable.Line(row.text); text != "" {
+		if text := textutil.Line(row.text); text != "" {
 			fmt.Fprintf(&b, "%-8s%s\n", row.title, text)
 		}
 	}
@@ -49,7 +49,7 @@ func Diff(a, b langfuse.Prompt) string {
 		if a.Version == b.Version {
 			what = fmt.Sprintf("both are version %d", a.Version)
 		}
-		return fmt.Sprintf("%s: no difference (%s)\n", printable.Line(a.Name), what)
+		return fmt.Sprintf("%s: no difference (%s)\n", textutil.Line(a.Name), what)
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "--- %s\n+++ %s\n", versionTitle(a), versionTitle(b))
@@ -69,7 +69,7 @@ func jsonLines(p langfuse.Prompt) []string {
 }
 
 func versionTitle(p langfuse.Prompt) string {
-	return fmt.Sprintf("%s, version %d (%s)", printable.Line(p.Name), p.Version, printable.Line(labelWords(p.Labels)))
+	return fmt.Sprintf("%s, version %d (%s)", textutil.Line(p.Name), p.Version, textutil.Line(labelWords(p.Labels)))
 }
 
 // promptLine makes a line harmless; what a terminal would break stays behind
@@ -78,7 +78,7 @@ func promptLine(mark, line string) string {
 	text := strings.TrimLeft(line, " ")
 	indent := mark + line[:len(line)-len(text)]
 	var b strings.Builder
-	for part := range strings.SplitSeq(printable.Block(text), "\n") {
+	for part := range strings.SplitSeq(textutil.Block(text), "\n") {
 		if part == "" {
 			b.WriteString(strings.TrimRight(indent, " ") + "\n")
 			continue

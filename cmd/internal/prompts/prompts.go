@@ -16,8 +16,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/printable"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 )
 
@@ -54,8 +53,8 @@ func Table(list []langfuse.PromptSummary, zone *time.Location) string {
 		if !p.LastUpdatedAt.IsZero() {
 			updated = p.LastUpdatedAt.In(zone).Format("2006-01-02 15:04")
 		}
-		t.AppendRow(table.Row{printable.Line(p.Name), printable.Line(p.Type), ranges(p.Versions),
-			printable.Line(strings.Join(p.Labels, ", ")), updated})
+		t.AppendRow(table.Row{textutil.Line(p.Name), textutil.Line(p.Type), ranges(p.Versions),
+			textutil.Line(strings.Join(p.Labels, ", ")), updated})
 	}
 	return t.Render() + "\n"
 }
@@ -123,7 +122,7 @@ func noSuchPrompt(ctx context.Context, client *langfuse.Client, name string) err
 		more = " and others, which experiment prompts lists"
 	}
 	return cli.Usage("there is no prompt %q%s (there are: %s%s)", name,
-		spelling.Hint(name, names), printable.Line(strings.Join(names[:min(len(names), shownNames)], ", ")), more)
+		textutil.Hint(name, names), textutil.Line(strings.Join(names[:min(len(names), shownNames)], ", ")), more)
 }
 
 // Get returns one version, references to other prompts filled in as a model would get
@@ -244,7 +243,7 @@ func Label(ctx context.Context, client *langfuse.Client, name, version string, l
 			return "", err
 		}
 	}
-	fmt.Fprintf(&said, "%s, version %d: labels %s\n", printable.Line(target.Name), target.Version, printable.Line(labelWords(target.Labels)))
+	fmt.Fprintf(&said, "%s, version %d: labels %s\n", textutil.Line(target.Name), target.Version, textutil.Line(labelWords(target.Labels)))
 	return said.String(), nil
 }
 

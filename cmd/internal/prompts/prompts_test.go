@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 )
 
@@ -118,7 +118,7 @@ func FuzzPage(f *testing.F) {
 		page := Page(p)
 		other := Diff(langfuse.Prompt{Name: "p", Version: 2, Type: "text", Prompt: json.RawMessage(`"x"`)}, p)
 		for _, text := range []string{page, other} {
-			if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && printable.Steers(r) }) {
+			if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && textutil.Steers(r) }) {
 				t.Errorf("it could steer a terminal: %q", text)
 			}
 		}

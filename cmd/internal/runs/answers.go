@@ -14,7 +14,7 @@ import (
 	"extraction-experiment/harness/answers"
 	"extraction-experiment/harness/answers/benchmark"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
@@ -141,7 +141,7 @@ func readReport(ctx context.Context, path string) ([]byte, error) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // a pipe can be read once only
 		return nil, nil
 	}
-	f, err := wholefile.Open(ctx, path)
+	f, err := files.Open(ctx, path)
 	if err != nil {
 		return nil, cli.Errorf(cli.ExitIO, "reading %s: %w", path, err)
 	}
@@ -154,7 +154,7 @@ func readReport(ctx context.Context, path string) ([]byte, error) {
 	if key, _ := first.(string); err != nil || !slices.Contains([]string{"summary", "results", "run", "footer", "name", "datasets", "gates"}, key) {
 		return nil, nil
 	}
-	raw, err := wholefile.Read(ctx, path, maxReport)
+	raw, err := files.Read(ctx, path, maxReport)
 	if err != nil {
 		return nil, cli.Errorf(cli.ExitIO, "reading %s: %w", path, err)
 	}

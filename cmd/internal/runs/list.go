@@ -13,7 +13,7 @@ import (
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
@@ -143,7 +143,7 @@ func runCachePath() string { return filepath.Join(connect.Folder, "cache", "runs
 // readRunCache never fails: a cache that cannot be read is empty.
 func readRunCache(ctx context.Context) *runCache {
 	c := &runCache{now: map[string]cachedRow{}}
-	raw, err := wholefile.Read(ctx, runCachePath(), mostRunCache)
+	raw, err := files.Read(ctx, runCachePath(), mostRunCache)
 	var file runCacheFile
 	if err != nil || json.Unmarshal(raw, &file) != nil || file.Format != runCacheFormat ||
 		file.Program != cli.Version() || file.Sum != crc32.ChecksumIEEE(file.Rows) || json.Unmarshal(file.Rows, &c.before) != nil {
@@ -199,7 +199,7 @@ func (c *runCache) write() {
 	if err != nil || os.MkdirAll(filepath.Dir(runCachePath()), 0o700) != nil {
 		return
 	}
-	_ = wholefile.Write(runCachePath(), func(w io.Writer) error {
+	_ = files.Write(runCachePath(), func(w io.Writer) error {
 		return json.NewEncoder(w).Encode(runCacheFile{runCacheFormat, cli.Version(), crc32.ChecksumIEEE(rows), rows})
 	})
 }

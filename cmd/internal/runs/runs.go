@@ -12,7 +12,7 @@ import (
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/runstore"
 )
 
@@ -89,7 +89,7 @@ func Find(ctx context.Context, named, dataset string) (string, error) {
 	if len(elsewhere) > 0 {
 		return "", cli.Usage("there is no run %q of dataset %q; there is one of %s", named, dataset, strings.Join(elsewhere, ", "))
 	}
-	if hint := spelling.Hint(named, names); hint != "" {
+	if hint := textutil.Hint(named, names); hint != "" {
 		return "", cli.Usage("there is no run %q in this folder%s", named, hint)
 	}
 	return "", cli.Usage("there is no run %q in this folder; experiment runs lists those that are", named)

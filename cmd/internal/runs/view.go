@@ -14,7 +14,7 @@ import (
 	benches "extraction-experiment/harness/bench"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
@@ -84,7 +84,7 @@ func nearestItem(ctx context.Context, run *runstore.Reader, id string) string {
 		}
 		ids = append(ids, item.ID)
 	}
-	return spelling.Hint(id, ids)
+	return textutil.Hint(id, ids)
 }
 
 // itemView puts together what is known of an item for a person to read.

@@ -14,7 +14,7 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/harness/answers"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/report"
 	"extraction-experiment/scoring"
@@ -143,7 +143,7 @@ func listAction(c *urfave.Context, env cli.Env) error {
 				return err
 			}
 			list = append(list, d)
-			fmt.Fprintf(table, "%s\t%s\n", printable.Line(d.Name), printable.Line(d.Description))
+			fmt.Fprintf(table, "%s\t%s\n", textutil.Line(d.Name), textutil.Line(d.Description))
 		}
 		if c.Bool("json") {
 			return cli.Written(report.JSON(env.Stdout, list, false))

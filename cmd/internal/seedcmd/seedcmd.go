@@ -17,7 +17,7 @@ import (
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/seed"
 )
 
@@ -202,7 +202,7 @@ func readNamed[T any](c *urfave.Context, flag, what string, parse func([]byte) (
 	if path == "" {
 		return value, nil
 	}
-	raw, err := wholefile.Read(c.Context, path, wholefile.MaxText)
+	raw, err := files.Read(c.Context, path, files.MaxText)
 	if err != nil {
 		return value, cli.Usage("reading %s: %w", what, err)
 	}

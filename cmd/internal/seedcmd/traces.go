@@ -20,8 +20,8 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/printable"
-	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/internal/files"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/report"
 	"extraction-experiment/seed"
 )
@@ -87,12 +87,12 @@ func readSelection(c *urfave.Context, env cli.Env) (seed.Selection, error) {
 func readIDs(c *urfave.Context, env cli.Env, path string) (ids []string, err error) {
 	var raw []byte
 	if path == "-" {
-		raw, err = io.ReadAll(io.LimitReader(env.Stdin, wholefile.MaxText+1))
+		raw, err = io.ReadAll(io.LimitReader(env.Stdin, files.MaxText+1))
 	} else {
-		raw, err = wholefile.Read(c.Context, path, wholefile.MaxText)
+		raw, err = files.Read(c.Context, path, files.MaxText)
 	}
-	if err == nil && len(raw) > wholefile.MaxText {
-		err = fmt.Errorf("more than %d MB are no list of ids", wholefile.MaxText>>20)
+	if err == nil && len(raw) > files.MaxText {
+		err = fmt.Errorf("more than %d MB are no list of ids", files.MaxText>>20)
 	}
 	if err != nil {
 		return nil, cli.Usage("reading trace ids: %w", err)
@@ -266,12 +266,12 @@ func (p *preview) row(s seed.Seeded) {
 			entities, relationships = length(gold.Entities), length(gold.Relationships)
 		}
 		if d, _, err := extraction.DecodeDocument(s.Content.Input); err == nil && s.Reason == "" {
-			document = printable.Cut(strings.Join(strings.Fields(printable.Cut(d.Text, 2000)), " "), 60)
+			document = textutil.Cut(strings.Join(strings.Fields(textutil.Cut(d.Text, 2000)), " "), 60)
 		}
 	}
 	cells := []string{string(s.Action), s.Trace, evidence, entities, relationships, document}
 	for i := range cells {
-		cells[i] = printable.Line(cells[i])
+		cells[i] = textutil.Line(cells[i])
 	}
 	fmt.Fprintln(p.table, strings.Join(cells, "\t"))
 }
@@ -288,12 +288,12 @@ func (p *preview) diff(s seed.Seeded) {
 	switch {
 	case s.Action == seed.Unchanged:
 	case s.Content == nil || s.Action == seed.NotDone:
-		fmt.Fprintf(p.out, "# trace %s: %s: %s\n", printable.Line(s.Trace), s.Action, printable.Line(s.Reason))
+		fmt.Fprintf(p.out, "# trace %s: %s: %s\n", textutil.Line(s.Trace), s.Action, textutil.Line(s.Reason))
 	default:
-		fmt.Fprintf(p.out, "# trace %s: %s\n", printable.Line(s.Trace), s.Action)
+		fmt.Fprintf(p.out, "# trace %s: %s\n", textutil.Line(s.Trace), s.Action)
 		changes := diff.Diff("there/"+s.Item, lines(s.Before), "new/"+s.Item, lines(s.Content))
 		_, changes, _ = bytes.Cut(changes, []byte("\n")) // a line that only names both again
-		p.out.WriteString(printable.Block(string(changes)))
+		p.out.WriteString(textutil.Block(string(changes)))
 	}
 }
 

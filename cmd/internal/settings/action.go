@@ -7,7 +7,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 )
 
 // Action is what a command can be told to do by its first argument: the command
@@ -45,7 +45,7 @@ func Act(c *urfave.Context, list []Action, usual string) error {
 	}
 	at := slices.Index(names, words[0])
 	if at < 0 {
-		return cli.Usage("there is no action %q of %s%s (there are: %s)", words[0], c.Command.Name, spelling.Hint(words[0], names), strings.Join(names, ", "))
+		return cli.Usage("there is no action %q of %s%s (there are: %s)", words[0], c.Command.Name, textutil.Hint(words[0], names), strings.Join(names, ", "))
 	}
 	a, words := list[at], words[1:]
 	switch n := len(words); {

@@ -8,7 +8,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/spelling"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -202,7 +202,7 @@ func unknownCommand(app *urfave.App, word string) error {
 	for _, c := range app.Commands {
 		names = append(names, c.Name)
 	}
-	if hint := spelling.Hint(word, names); hint != "" {
+	if hint := textutil.Hint(word, names); hint != "" {
 		return cli.Usage("there is no command %q%s", word, hint)
 	}
 	return cli.Usage("there is no command %q; there are: %s", word, strings.Join(names, ", "))
@@ -214,7 +214,7 @@ func unknownFlag(list []urfave.Flag, program, name string) error {
 	for _, f := range list {
 		names = append(names, f.Names()...)
 	}
-	if meant := spelling.Nearest(name, names); meant != "" {
+	if meant := textutil.Nearest(name, names); meant != "" {
 		return cli.Usage("there is no flag --%s; did you mean --%s?", name, meant)
 	}
 	return cli.Usage("there is no flag --%s (%s --help lists the flags)", name, program)

@@ -26,7 +26,7 @@ import (
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 )
 
 // notFound says in a sentence that there is nothing at an address; the functions of
@@ -222,7 +222,7 @@ func refuse(w http.ResponseWriter, err error) {
 	case errors.As(err, &coded) && coded.ExitCode() == cli.ExitUsage:
 		status = http.StatusBadRequest
 	}
-	text := printable.Block(err.Error())
+	text := textutil.Block(err.Error())
 	if len(text) > 4<<10 {
 		text = text[:4<<10]
 	}

@@ -18,7 +18,7 @@ import (
 	"extraction-experiment/harness/conformance"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -109,7 +109,7 @@ func (o Opener) judgeModel(ctx context.Context, spec conformance.Spec, dir strin
 func (o Opener) judgePrompt(ctx context.Context, spec conformance.Spec, dir string) (template prompt.Template, err error) {
 	switch {
 	case spec.PromptFile != "":
-		raw, err := wholefile.Read(ctx, filepath.Join(dir, spec.PromptFile), wholefile.MaxText)
+		raw, err := files.Read(ctx, filepath.Join(dir, spec.PromptFile), files.MaxText)
 		if err != nil {
 			return template, cli.Usage("reading the judge's prompt: %w", err)
 		}
@@ -270,7 +270,7 @@ func certify(ctx context.Context, c *outcome.CustomScorer, entry configs.Scorer,
 		c.Uncertified = "it has no certificate (experiment conformance --output FILE writes one)"
 		return nil
 	}
-	raw, err := wholefile.Read(ctx, filepath.Join(dir, entry.Certificate), wholefile.MaxText)
+	raw, err := files.Read(ctx, filepath.Join(dir, entry.Certificate), files.MaxText)
 	if errors.Is(err, os.ErrNotExist) {
 		c.Uncertified = fmt.Sprintf("its certificate %s is not there", entry.Certificate)
 		return nil

@@ -12,7 +12,7 @@ import (
 
 	"extraction-experiment/cmd/internal/prompts"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline/prompt"
@@ -57,7 +57,7 @@ func (o Opener) FetchPrompt(ctx context.Context, ref langfuse.PromptRef, otherwi
 // readPrompt reads a prompt from a file: messages where it ends in .json, else
 // a text. check says whether it can be used.
 func readPrompt(ctx context.Context, path string, check func(prompt.Template) error) (prompt.Template, error) {
-	raw, err := wholefile.Read(ctx, path, wholefile.MaxText)
+	raw, err := files.Read(ctx, path, files.MaxText)
 	if err != nil {
 		return prompt.Template{}, cli.Usage("reading the prompt: %w", err)
 	}

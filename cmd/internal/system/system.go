@@ -13,7 +13,7 @@ import (
 
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -258,7 +258,7 @@ func (p *stderr) Write(text []byte) (int, error) {
 	if p.left <= 0 {
 		return len(text), nil
 	}
-	shown := printable.Block(string(text[:min(len(text), p.left)]))
+	shown := textutil.Block(string(text[:min(len(text), p.left)]))
 	if p.left -= len(text); p.left <= 0 {
 		shown += "\n… what the program writes to standard error beyond this is not shown\n"
 	}

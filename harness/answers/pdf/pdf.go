@@ -37,7 +37,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"extraction-experiment/internal/wholefile"
+	"extraction-experiment/internal/files"
 )
 
 // Version changes when the text of a page may; caches are keyed by it.
@@ -185,7 +185,7 @@ type Cache struct {
 // Errors: *Error (exit code 64) also for a file that is not there. That an entry
 // cannot be written is none: the next Read reads the file again.
 func (c Cache) Read(ctx context.Context, path string, opt Options) (doc Document, hit bool, err error) {
-	data, err := wholefile.Read(ctx, path, MaxFile)
+	data, err := files.Read(ctx, path, MaxFile)
 	if err != nil {
 		return Document{}, false, &Error{err}
 	}
@@ -225,7 +225,7 @@ func (c Cache) store(entry string, doc Document) error {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return err
 	}
-	return wholefile.Write(entry, func(w io.Writer) error {
+	return files.Write(entry, func(w io.Writer) error {
 		_, err := w.Write(raw)
 		return err
 	})

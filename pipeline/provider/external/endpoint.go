@@ -15,8 +15,8 @@ import (
 	"sync/atomic"
 
 	"extraction-experiment/internal/limit"
-	"extraction-experiment/internal/printable"
 	"extraction-experiment/internal/secret"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -183,4 +183,4 @@ func advice(status int) string {
 	return ""
 }
 
-func excerpt(body []byte) string { return printable.Cut(string(body), 500) }
+func excerpt(body []byte) string { return textutil.Cut(string(body), 500) }

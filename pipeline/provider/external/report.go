@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"extraction-experiment/extraction"
-	"extraction-experiment/internal/printable"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -53,7 +53,7 @@ func (a *answer) warn(format string, args ...any) {
 		a.warnings = append(a.warnings, "there are more warnings")
 	}
 	if len(a.warnings) < maxWarnings {
-		a.warnings = append(a.warnings, printable.Cut(fmt.Sprintf(format, args...), maxWarning))
+		a.warnings = append(a.warnings, textutil.Cut(fmt.Sprintf(format, args...), maxWarning))
 	}
 }
 
@@ -109,7 +109,7 @@ func (a *answer) lists(limit int) (extraction.Extraction, error) {
 		case absent(raw):
 			continue
 		case err != nil:
-			return none, fmt.Errorf("%s: expected a list, got %s", key, printable.Cut(string(raw), 40))
+			return none, fmt.Errorf("%s: expected a list, got %s", key, textutil.Cut(string(raw), 40))
 		case len(elements) > limit:
 			return none, fmt.Errorf("it has %d %s and the limit is %d", len(elements), key, limit)
 		}
@@ -244,7 +244,7 @@ func (a *answer) text(path string, raw json.RawMessage) string {
 		limit = outcome.MaxMessage
 	}
 	text, _ := read[string](a, path, raw, "a text")
-	return printable.Cut(text, limit)
+	return textutil.Cut(text, limit)
 }
 
 // usage reads {"input", "output", "cached", "reasoning"}, whole numbers of
@@ -328,7 +328,7 @@ func readError(raw json.RawMessage, otherwise outcome.Class) *outcome.Failure {
 	case json.Unmarshal(raw, &text) == nil:
 		object.Message = text
 	case json.Unmarshal(raw, &object) != nil:
-		object.Message = "the pipeline reports an error in a form that is not known: " + printable.Cut(string(raw), 200)
+		object.Message = "the pipeline reports an error in a form that is not known: " + textutil.Cut(string(raw), 200)
 	}
 	if object.Class == "" && object.Message == "" {
 		return nil
@@ -340,5 +340,5 @@ func readError(raw json.RawMessage, otherwise outcome.Class) *outcome.Failure {
 	if !slices.Contains(reported(), class) {
 		class = otherwise
 	}
-	return &outcome.Failure{Class: class, Message: printable.Cut(object.Message, outcome.MaxMessage)}
+	return &outcome.Failure{Class: class, Message: textutil.Cut(object.Message, outcome.MaxMessage)}
 }

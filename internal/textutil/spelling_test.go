@@ -1,4 +1,4 @@
-package spelling
+package textutil
 
 import (
 	"strings"
@@ -20,7 +20,7 @@ func TestName(t *testing.T) {
 		"\u13f8\u13f0":   "\u13f0\u13f0",
 		"a\xffb":         "a\ufffdb",
 	} {
-		if got := Name(in); got != want {
+		if got := FoldName(in); got != want {
 			t.Errorf("Name(%q) = %q, want %q", in, got, want)
 		}
 	}
@@ -31,7 +31,7 @@ func TestType(t *testing.T) {
 		"Place name": "place_name", "place-name": "place_name", "__PLACE__NAME__": "place_name", "placeName": "placename",
 		"born\u2011in": "born_in", "": "", "- _": "",
 	} {
-		if got := Type(in); got != want {
+		if got := FoldType(in); got != want {
 			t.Errorf("Type(%q) = %q, want %q", in, got, want)
 		}
 	}
@@ -40,11 +40,11 @@ func TestType(t *testing.T) {
 func FuzzName(f *testing.F) {
 	f.Add("Straße \u00a0 ΣΑΣ")
 	f.Fuzz(func(t *testing.T, s string) {
-		if once := Name(s); Name(once) != once {
-			t.Errorf("Name(%q) = %q, and again %q", s, once, Name(once))
+		if once := FoldName(s); FoldName(once) != once {
+			t.Errorf("Name(%q) = %q, and again %q", s, once, FoldName(once))
 		}
-		if once := Type(s); Type(once) != once {
-			t.Errorf("Type(%q) = %q, and again %q", s, once, Type(once))
+		if once := FoldType(s); FoldType(once) != once {
+			t.Errorf("Type(%q) = %q, and again %q", s, once, FoldType(once))
 		}
 	})
 }

@@ -1,10 +1,11 @@
-// Package wholefile reads and writes files as a whole: a reader never meets half
-// of one, and nobody is made to read a device, more than he asked for, or on when he
-// is to stop.
+// Package files reads and writes files as a whole: a reader never meets half of one,
+// and nobody is made to read a device, more than he asked for, or on when he is to stop.
+// It also locks files between processes; a lock dies with its process, or when the file
+// is closed.
 //
-//	err := wholefile.Write(path, func(w io.Writer) error { … })
-//	raw, err := wholefile.Read(ctx, path, 16<<20)
-package wholefile
+//	err := files.Write(path, func(w io.Writer) error { … })
+//	raw, err := files.Read(ctx, path, 16<<20)
+package files
 
 import (
 	"context"

@@ -1,7 +1,4 @@
-// Package spelling knows when two spellings mean one thing: it folds names and types
-// into the form in which they are compared, and finds the word that a mistyped one was
-// meant to be. What folds reads a byte that is not UTF-8 as U+FFFD, as JSON readers do.
-package spelling
+package textutil
 
 import (
 	"slices"
@@ -14,24 +11,25 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Name returns NFKC, full case folding and NFKC again, with one space for each
+// FoldName returns NFKC, full case folding and NFKC again, with one space for each
 // run of Unicode white space and none at the ends. ß equals SS, ﬁ equals fi,
 // final and other sigma are equal; diacritics and punctuation stay. Safe for
-// concurrent use; about 1 µs for a short name that is not ASCII.
-func Name(s string) string { return Space(Case(s)) }
+// concurrent use; about 1 µs for a short name that is not ASCII. A byte that is not
+// UTF-8 reads as U+FFFD, as in JSON readers.
+func FoldName(s string) string { return OneSpace(FoldCase(s)) }
 
-// Type returns the same with one underscore for each run of spaces, hyphens
+// FoldType returns the same with one underscore for each run of spaces, hyphens
 // and underscores: "Place name", "place-name" and "PLACE_NAME" are one type.
-func Type(s string) string {
-	return strings.Join(strings.FieldsFunc(Case(s), isSeparator), "_")
+func FoldType(s string) string {
+	return strings.Join(strings.FieldsFunc(FoldCase(s), isSeparator), "_")
 }
 
-// Case folds case and compatibility and leaves white space as it is.
-func Case(s string) string {
+// FoldCase folds case and compatibility and leaves white space as it is.
+func FoldCase(s string) string {
 	if lower, ok := lowerASCII(s); ok {
 		return lower
 	}
-	folded := cases.Fold().String(norm.NFKC.String(Readable(s)))
+	folded := cases.Fold().String(norm.NFKC.String(ValidUTF8(s)))
 	return norm.NFKC.String(strings.Map(cherokee, folded))
 }
 
@@ -47,11 +45,11 @@ func cherokee(r rune) rune {
 	return r
 }
 
-// Space makes one space of each run of white space and trims the ends.
-func Space(s string) string { return strings.Join(strings.Fields(s), " ") }
+// OneSpace makes one space of each run of white space and trims the ends.
+func OneSpace(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Readable replaces each byte that is not UTF-8 by U+FFFD.
-func Readable(s string) string {
+// ValidUTF8 replaces each byte that is not UTF-8 by U+FFFD.
+func ValidUTF8(s string) string {
 	if utf8.ValidString(s) {
 		return s
 	}

@@ -1,6 +1,8 @@
-// Package printable makes the words of strangers harmless to a terminal: names,
-// messages, documents and model output may hold escapes that would steer it.
-package printable
+// Package textutil does what several packages need of texts: it makes the words of
+// strangers harmless to a terminal (names, messages, documents and model output may hold
+// escapes that would steer it), folds names and types into the form in which they are
+// compared, and finds the word that a mistyped one was meant to be.
+package textutil
 
 import (
 	"fmt"
@@ -59,4 +61,42 @@ func escaped(r rune) string {
 	default:
 		return fmt.Sprintf(`\U%08x`, r)
 	}
+}
+
+// Cut returns the beginning of a text as valid UTF-8: at most so many bytes, up
+// to the edge of a character, and … where something was cut off. Control
+// characters stay; see Line.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return strings.ToValidUTF8(text, "\uFFFD")
+	}
+	end := most
+	for end > 0 && end > most-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return strings.ToValidUTF8(text[:end], "\uFFFD") + "…"
+}
+
+// Brief is Cut of a text on one line, with one space for every stretch of white
+// space.
+func Brief(text string, most int) string {
+	return Cut(strings.Join(strings.Fields(text), " "), most)
+}
+
+// Counted is a number with its English noun, given in the singular: "1 case",
+// "3 cases", "0 categories", "2 misses". Nouns are regular; of those in -y, the
+// ones after a consonant.
+func Counted[N int | int64](n N, noun string) string {
+	stem, isY := strings.CutSuffix(noun, "y")
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case isY:
+		noun = stem + "ies"
+	case strings.HasSuffix(noun, "s"):
+		noun += "es"
+	default:
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
 }

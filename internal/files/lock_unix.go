@@ -1,6 +1,6 @@
 //go:build !windows
 
-package filelock
+package files
 
 import (
 	"errors"
@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// Try takes the lock of the file, alone or beside others that are not alone with it
-// either; it never waits. The lock is that of the open file: a second Try gives up
+// TryLock takes the lock of the file, alone or beside others that are not alone with it
+// either; it never waits. The lock is that of the open file: a second TryLock gives up
 // what the first one held.
-func Try(f *os.File, alone bool) (held bool, err error) {
+func TryLock(f *os.File, alone bool) (held bool, err error) {
 	how := syscall.LOCK_SH
 	if alone {
 		how = syscall.LOCK_EX

@@ -1,4 +1,4 @@
-package filelock
+package files
 
 import (
 	"errors"
@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Try takes the lock of the file, alone or beside others that are not alone with it
+// TryLock takes the lock of the file, alone or beside others that are not alone with it
 // either; it never waits. It locks a byte far behind the end, so that what stands in
 // the file stays readable: locks are mandatory on Windows. A file is tried once.
-func Try(f *os.File, alone bool) (held bool, err error) {
+func TryLock(f *os.File, alone bool) (held bool, err error) {
 	at := &windows.Overlapped{Offset: math.MaxInt32}
 	flags := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
 	if alone {

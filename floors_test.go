@@ -20,7 +20,7 @@ const module = "extraction-experiment/"
 // explains the order.
 var floors = map[string]int{
 	"internal/":               0,
-	"internal/cli":            1, // above the other internal ones, which it uses
+	"internal/cli":            2, // above the other internal ones, which it uses, and outcome
 	"internal/exchange":       1,
 	"harness/answers/pdf":     6,
 	"internal/proc":           1,
@@ -57,7 +57,6 @@ var floors = map[string]int{
 	"cmd/internal/prompts":    10,
 	"cmd/internal/scripttest": 10,
 	"cmd/internal/runs":       11,
-	"cmd/internal/settings":   11,
 	"cmd/internal/system":     12,
 	"cmd/internal/":           13, // what a command does, all but its flags
 	"examples/":               11,

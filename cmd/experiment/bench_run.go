@@ -13,7 +13,6 @@ import (
 	"extraction-experiment/bench/datasets"
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/output"
-	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/experiment"
 	benches "extraction-experiment/harness/bench"
@@ -86,7 +85,7 @@ func alreadyThere(err error, out string) error {
 }
 
 func benchConfig(c *urfave.Context) (benches.Config, error) {
-	p := &settings.Problems{}
+	p := &cli.Problems{}
 	cfg := benches.Config{
 		Datasets: c.StringSlice("dataset"), Mode: benches.Mode(c.String("mode")), Options: benches.Options{Strict: c.Bool("strict")},
 		Concurrency: p.Count("concurrency", c.String("concurrency"), 1, 1000), Timeout: p.Duration("timeout", c.String("timeout")),

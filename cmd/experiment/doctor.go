@@ -3,8 +3,8 @@ package main
 import (
 	urfave "github.com/urfave/cli/v2"
 
+	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/doctor"
-	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 )
 
@@ -16,14 +16,14 @@ func doctorCommand(env cli.Env) *urfave.Command {
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "send one short request to `MODEL`, which may cost a little"},
 			&urfave.BoolFlag{Name: "score-configs", Usage: "make the score configurations that people who annotate choose from, where Langfuse has none of that name", DisableDefaultText: true},
-			settings.ModeFlag(),
-			settings.JSONFlag(),
+			connect.ModeFlag(),
+			cli.JSONFlag(),
 		},
 		Action: func(c *urfave.Context) error {
-			if err := settings.NoWords(c); err != nil {
+			if err := cli.NoWords(c); err != nil {
 				return err
 			}
-			getenv, err := settings.InMode(c, env.Getenv)
+			getenv, err := connect.FlagMode(c, env.Getenv)
 			if err != nil {
 				return err
 			}

@@ -8,7 +8,6 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/runs"
-	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/runstore"
 )
@@ -22,7 +21,7 @@ func exportCommand(env cli.Env) *urfave.Command {
 		Description: "Of a damaged run everything is written that can still be read; what is missing is named, and the\n" +
 			"exit code is 74.",
 		Flags: []urfave.Flag{
-			settings.DatasetFlag(),
+			cli.DatasetFlag(),
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write; - is standard output"},
 		},
 		Action: func(c *urfave.Context) (err error) {

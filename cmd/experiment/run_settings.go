@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/compare"
 	"extraction-experiment/dataset"
@@ -22,8 +21,8 @@ import (
 )
 
 // runTable lists the settings of a run.
-func runTable() []settings.Setting {
-	return []settings.Setting{
+func runTable() []cli.Setting {
+	return []cli.Setting{
 		{Flag: "dataset", Alias: "d", Env: "EXPERIMENT_DATASET", Usage: "`NAME` of a dataset in Langfuse, or a file of items that exists"},
 		{Flag: "name", Alias: "n", Env: "EXPERIMENT_NAME", Usage: "`NAME` of the run; used once"},
 		{Flag: "model", Alias: "m", Env: "EXPERIMENT_MODEL", Default: "baseline", Usage: "`MODEL` that extracts; a,b makes a sweep (docs/sweeps.md), as with the other settings of model and prompt"},
@@ -59,7 +58,7 @@ func runTable() []settings.Setting {
 		{Flag: "environment", Env: "LANGFUSE_TRACING_ENVIRONMENT", Default: outcome.SpanEnvironment, Usage: "`NAME` of the Langfuse environment of traces and scores; without it that of scores is " + outcome.ScoreEnvironment},
 		{Flag: "publish-mentions", Env: "EXPERIMENT_PUBLISH_MENTIONS", Switch: true, Usage: "also send the places in the text that were looked up, not only those that the model gave, as mentions of entities to Langfuse"},
 		{Flag: "publish-scores", Env: "EXPERIMENT_PUBLISH_SCORES", Usage: "`all|NAME,…` are the scores to send to Langfuse besides the usual few; those of evaluators always are (docs/langfuse.md)"},
-		{Flag: "langfuse-mode", Env: connect.EnvMode, Usage: settings.ModeUsage},
+		{Flag: "langfuse-mode", Env: connect.EnvMode, Usage: connect.ModeUsage},
 		{Flag: "resume", Switch: true, Usage: "go on with the run of this name"},
 		{Flag: "retry-failed", Bare: true, Usage: "go on with the run of this name, and give failed items a new attempt; `[=CLASS,…]` those of these classes only"},
 		{Flag: "config", Env: "EXPERIMENT_CONFIG", Usage: "read settings from the YAML `FILE`"},
@@ -109,8 +108,8 @@ type runConfig struct {
 
 // runConfig reads the settings and returns every problem of them at once; scores
 // are the names of those that the run will have.
-func readRun(s settings.Values, scores []string) (runConfig, error) {
-	p := &settings.Problems{}
+func readRun(s cli.Values, scores []string) (runConfig, error) {
+	p := &cli.Problems{}
 	cfg := readRunOf(p, s, scores)
 	if cfg.estimate && cfg.resume {
 		p.Add("--estimate tells what a whole run would take, and not what is left of one: leave out --resume")
@@ -131,7 +130,7 @@ func readRun(s settings.Values, scores []string) (runConfig, error) {
 }
 
 // runConfigOf reads what runs of every harness have.
-func readRunOf(p *settings.Problems, s settings.Values, scores []string) runConfig {
+func readRunOf(p *cli.Problems, s cli.Values, scores []string) runConfig {
 	cfg := runConfig{
 		dataset:     s.Text("dataset"),
 		name:        s.Text("name"),
@@ -160,7 +159,7 @@ func readRunOf(p *settings.Problems, s settings.Values, scores []string) runConf
 	if _, err := langfuse.ParseMode(cfg.langfuseMode); err != nil {
 		p.Add("--langfuse-mode: %v", err)
 	}
-	cfg.environmentGiven = s["environment"].From != settings.FromDefault
+	cfg.environmentGiven = s["environment"].From != cli.FromDefault
 	cfg.publication = outcome.Publication{
 		Form: outcome.PublicationForm, ScoreEnvironment: scoreEnvironment(s),
 		Scores: readPublishScores(p, s.Text("publish-scores"), scores), Mentions: p.Switch(s, "publish-mentions"),
@@ -192,7 +191,7 @@ func readRunOf(p *settings.Problems, s settings.Values, scores []string) runConf
 
 // gate reads the rules; what one run cannot answer is found before it is paid
 // for.
-func readRunGate(p *settings.Problems, s settings.Values, cfg *runConfig, scores []string) {
+func readRunGate(p *cli.Problems, s cli.Values, cfg *runConfig, scores []string) {
 	var err error
 	if cfg.gate, _, err = readGate(s.All("gate"), s.Text("inconclusive")); err == nil {
 		err = cfg.gate.CheckRun(scores)
@@ -203,7 +202,7 @@ func readRunGate(p *settings.Problems, s settings.Values, cfg *runConfig, scores
 }
 
 // classes reads classes of failure; "true" stands for all of them.
-func readClasses(p *settings.Problems, text string) []outcome.Class {
+func readClasses(p *cli.Problems, text string) []outcome.Class {
 	if text == "true" || text == "all" {
 		return nil
 	}
@@ -223,7 +222,7 @@ func readClasses(p *settings.Problems, text string) []outcome.Class {
 // silently turn into "default".
 var environments = regexp.MustCompile(`^[a-z0-9_-]{1,40}$`)
 
-func checkEnvironment(p *settings.Problems, name string) string {
+func checkEnvironment(p *cli.Problems, name string) string {
 	if !environments.MatchString(name) || strings.HasPrefix(name, "langfuse") {
 		p.Add("--environment: %q is not accepted by Langfuse: use up to 40 of a-z, 0-9, - and _, not beginning with langfuse", name)
 	}
@@ -232,7 +231,7 @@ func checkEnvironment(p *settings.Problems, name string) string {
 
 // publishScores reads which scores go to Langfuse besides the default ones; known are
 // those that the run will have.
-func readPublishScores(p *settings.Problems, text string, known []string) []string {
+func readPublishScores(p *cli.Problems, text string, known []string) []string {
 	names := slices.DeleteFunc(listed([]string{text}), func(name string) bool { return name == "" })
 	for _, name := range names {
 		if name != outcome.AllScores && !slices.Contains(known, name) {
@@ -247,8 +246,8 @@ func readPublishScores(p *settings.Problems, text string, known []string) []stri
 }
 
 // scoreEnvironment is that of the scores: who names one means both.
-func scoreEnvironment(s settings.Values) string {
-	if s["environment"].From == settings.FromDefault {
+func scoreEnvironment(s cli.Values) string {
+	if s["environment"].From == cli.FromDefault {
 		return outcome.ScoreEnvironment
 	}
 	return s.Text("environment")
@@ -257,10 +256,10 @@ func scoreEnvironment(s settings.Values) string {
 // reserved names are made by the program: one for each trial of a run.
 var reserved = regexp.MustCompile(`#[0-9]+$`)
 
-func checkRunName(p *settings.Problems, name string) { checkRunNameOf(p, "name", name) }
+func checkRunName(p *cli.Problems, name string) { checkRunNameOf(p, "name", name) }
 
 // runNameOf does so for a name that another flag gives.
-func checkRunNameOf(p *settings.Problems, flag, name string) {
+func checkRunNameOf(p *cli.Problems, flag, name string) {
 	switch {
 	case name == "." || name == "..":
 		p.Add("--%s: %q is no name that can be looked up", flag, name)

@@ -7,7 +7,6 @@ import (
 
 	"extraction-experiment/cmd/internal/output"
 	"extraction-experiment/cmd/internal/runs"
-	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/report"
 )
@@ -17,9 +16,9 @@ func runsCommand(env cli.Env) *urfave.Command {
 		Name:      "runs",
 		Usage:     "list the runs of this folder",
 		UsageText: "experiment runs [--json]",
-		Flags:     []urfave.Flag{settings.JSONFlag()},
+		Flags:     []urfave.Flag{cli.JSONFlag()},
 		Action: func(c *urfave.Context) error {
-			if err := settings.NoWords(c); err != nil {
+			if err := cli.NoWords(c); err != nil {
 				return err
 			}
 			return runsAction(c, env)

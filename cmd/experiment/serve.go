@@ -7,7 +7,6 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/site"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse/embedded"
@@ -29,7 +28,7 @@ func serveCommand(env cli.Env) *urfave.Command {
 			&urfave.IntFlag{Name: "rate-limit", Usage: "`N` is how many requests a minute each kind of route takes before it answers 429"},
 		},
 		Action: func(c *urfave.Context) error {
-			if err := settings.NoWords(c); err != nil {
+			if err := cli.NoWords(c); err != nil {
 				return err
 			}
 			play := embedded.Config{Mode: embedded.Mode(c.String("mode")), Faults: embedded.Faults{

@@ -9,7 +9,6 @@ import (
 
 	"extraction-experiment/cmd/internal/output"
 	"extraction-experiment/cmd/internal/runs"
-	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
@@ -22,8 +21,8 @@ func showCommand(env cli.Env) *urfave.Command {
 		UsageText: "experiment show RUN [ITEM] [--json]",
 		ArgsUsage: "RUN [ITEM]",
 		Flags: []urfave.Flag{
-			settings.DatasetFlag(),
-			settings.JSONFlag(),
+			cli.DatasetFlag(),
+			cli.JSONFlag(),
 			&urfave.IntFlag{Name: "trial", Value: 1, Usage: "`N` shows the item of this trial"},
 			&urfave.BoolFlag{Name: "full", Usage: "show the whole document", DisableDefaultText: true},
 		},

@@ -3,6 +3,8 @@ package connect
 import (
 	"fmt"
 
+	urfave "github.com/urfave/cli/v2"
+
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 )
@@ -18,6 +20,26 @@ func (e *modeError) Error() string {
 
 // ExitCode returns 64.
 func (e *modeError) ExitCode() int { return cli.ExitUsage }
+
+// ModeUsage is the help of --langfuse-mode.
+const ModeUsage = "insist on `MODE` of Langfuse, v3, v4 or v4-dual: an error where the server is found not to have it (default: found out)"
+
+// ModeFlag is --langfuse-mode of a command that has no settings.
+func ModeFlag() urfave.Flag {
+	return &urfave.StringFlag{Name: "langfuse-mode", Usage: fmt.Sprintf("%s [$%s]", ModeUsage, EnvMode)}
+}
+
+// FlagMode is the environment with what ModeFlag says.
+func FlagMode(c *urfave.Context, getenv func(string) string) (func(string) string, error) {
+	mode := c.String("langfuse-mode")
+	if !c.IsSet("langfuse-mode") {
+		return getenv, nil
+	}
+	if _, err := langfuse.ParseMode(mode); err != nil {
+		return nil, cli.Usage("--langfuse-mode: %w", err)
+	}
+	return InMode(mode, getenv), nil
+}
 
 // InMode is the environment with a mode of Langfuse that is insisted on; see EnvMode.
 func InMode(mode string, getenv func(string) string) func(string) string {

@@ -1,22 +1,23 @@
-package settings
+package cli
 
 import (
 	"context"
+	"io"
+	"log/slog"
 	"slices"
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
 // Run carries out one command line of a program, which may have commands or none, and
 // returns the exit code.
-func Run(ctx context.Context, env cli.Env, app *urfave.App) (code int) {
-	defer cli.Recover(env.Stderr, &code)
-	app.Version, app.Writer, app.ErrWriter = cli.Version(), env.Stdout, env.Stderr
+func Run(ctx context.Context, env Env, app *urfave.App) (code int) {
+	defer Recover(env.Stderr, &code)
+	app.Version, app.Writer, app.ErrWriter = Version(), env.Stdout, env.Stderr
 	app.EnableBashCompletion, app.HideHelpCommand, app.DisableSliceFlagSeparator = true, true, true
 	app.OnUsageError = usageError
 	app.ExitErrHandler = func(*urfave.Context, error) {} // it is decided below
@@ -28,9 +29,9 @@ func Run(ctx context.Context, env cli.Env, app *urfave.App) (code int) {
 		err = app.RunContext(ctx, append([]string{app.Name}, args...))
 	}
 	if err != nil {
-		cli.Report(env.Stderr, app.Name, err)
+		Report(env.Stderr, app.Name, err)
 	}
-	return cli.ExitCode(err)
+	return ExitCode(err)
 }
 
 // arrange brings a command line into the order that the command library needs: the
@@ -114,16 +115,16 @@ func order(app *urfave.App, list []urfave.Flag, args []string) ([]string, error)
 			continue
 		case inline:
 		case i+1 == len(args) || args[i+1] == "--":
-			return nil, cli.Usage("%s needs a value", arg)
+			return nil, Usage("%s needs a value", arg)
 		case !isValue(args[i+1]):
-			return nil, cli.Usage("%s needs a value, and %s looks like a flag: write %s=%s if it is the value", arg, args[i+1], arg, args[i+1])
+			return nil, Usage("%s needs a value, and %s looks like a flag: write %s=%s if it is the value", arg, args[i+1], arg, args[i+1])
 		default:
 			i++
 			value = args[i]
 			flags = append(flags, value)
 		}
 		if value == "" && len(app.Commands) > 0 && takesFile(known[name]) {
-			return nil, cli.Usage("%s needs a value, and it is empty: give one, or leave the flag out", flag)
+			return nil, Usage("%s needs a value, and it is empty: give one, or leave the flag out", flag)
 		}
 	}
 	if len(words) > 0 {
@@ -196,16 +197,16 @@ func WantsHelp(args []string) bool {
 
 func unknownCommand(app *urfave.App, word string) error {
 	if first, _, _ := strings.Cut(word, ","); slices.Contains(outcome.Classes(), outcome.Class(first)) {
-		return cli.Usage("there is no command %q; for a class of failure write --retry-failed=%s", word, word)
+		return Usage("there is no command %q; for a class of failure write --retry-failed=%s", word, word)
 	}
 	var names []string
 	for _, c := range app.Commands {
 		names = append(names, c.Name)
 	}
 	if hint := textutil.Hint(word, names); hint != "" {
-		return cli.Usage("there is no command %q%s", word, hint)
+		return Usage("there is no command %q%s", word, hint)
 	}
-	return cli.Usage("there is no command %q; there are: %s", word, strings.Join(names, ", "))
+	return Usage("there is no command %q; there are: %s", word, strings.Join(names, ", "))
 }
 
 // unknownFlag says that there is no flag of that name, and which one may be meant.
@@ -215,12 +216,112 @@ func unknownFlag(list []urfave.Flag, program, name string) error {
 		names = append(names, f.Names()...)
 	}
 	if meant := textutil.Nearest(name, names); meant != "" {
-		return cli.Usage("there is no flag --%s; did you mean --%s?", name, meant)
+		return Usage("there is no flag --%s; did you mean --%s?", name, meant)
 	}
-	return cli.Usage("there is no flag --%s (%s --help lists the flags)", name, program)
+	return Usage("there is no flag --%s (%s --help lists the flags)", name, program)
 }
 
 // usageError is what becomes of the library's own errors.
 func usageError(c *urfave.Context, err error, _ bool) error {
-	return cli.Usage("%w (%s --help lists the flags)", err, c.App.Name)
+	return Usage("%w (%s --help lists the flags)", err, c.App.Name)
+}
+
+// Action is what a command can be told to do by its first argument: the command
+// library knows no flags behind the arguments of commands within commands.
+type Action struct {
+	Name, Usage string   // Usage is a whole command line
+	Least, Most int      // arguments behind the name; Most is -1 for any number
+	Flags       []string // those that mean something here
+	Run         func(c *urfave.Context, words []string) error
+}
+
+// Usages are those of all actions, one a line.
+func Usages(list []Action) string {
+	var lines []string
+	for _, a := range list {
+		lines = append(lines, a.Usage)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Act carries out the action that the words of a command line name. Without words it
+// is the usual one; "" is none. A flag that the action does not have is refused.
+func Act(c *urfave.Context, list []Action, usual string) error {
+	words := c.Args().Slice()
+	if len(words) == 0 && usual != "" {
+		words = []string{usual}
+	}
+	var names []string
+	for _, a := range list {
+		names = append(names, a.Name)
+	}
+	if len(words) == 0 {
+		form := "experiment " + c.Command.Name + " "
+		return Usage("%s needs an action: %s", c.Command.Name, form+strings.Join(names, ", or "+form))
+	}
+	at := slices.Index(names, words[0])
+	if at < 0 {
+		return Usage("there is no action %q of %s%s (there are: %s)", words[0], c.Command.Name, textutil.Hint(words[0], names), strings.Join(names, ", "))
+	}
+	a, words := list[at], words[1:]
+	switch n := len(words); {
+	case n < a.Least:
+		return Usage("%s %s needs an argument more: %s", c.Command.Name, a.Name, a.Usage)
+	case a.Most == 0 && n > 0:
+		return Usage("%s %s takes no argument, got %s: %s", c.Command.Name, a.Name, Quote(words[0]), a.Usage)
+	case a.Most > 0 && n > a.Most:
+		return Usage("%s %s takes no argument more, got %s: %s", c.Command.Name, a.Name, Quote(words[a.Most]), a.Usage)
+	}
+	p := Problems{}
+	for _, flag := range c.Command.Flags {
+		if name := flag.Names()[0]; name != "help" && c.IsSet(name) && !slices.Contains(a.Flags, name) {
+			p.Join(Usage("%s %s has no --%s: %s", c.Command.Name, a.Name, name, a.Usage))
+		}
+	}
+	if err := p.Err(); err != nil {
+		return err
+	}
+	return a.Run(c, words)
+}
+
+// NoWords refuses leftover words of a command that takes none.
+func NoWords(c *urfave.Context) error {
+	if c.Args().Present() {
+		return Usage("%s takes no argument, got %q", c.Command.Name, c.Args().First())
+	}
+	return nil
+}
+
+// JSONFlag is --json.
+func JSONFlag() urfave.Flag {
+	return &urfave.BoolFlag{Name: "json", Usage: "print JSON on standard output", DisableDefaultText: true}
+}
+
+// DatasetFlag is --dataset of a command that finds a run by its name.
+func DatasetFlag() urfave.Flag {
+	return &urfave.StringFlag{Name: "dataset", Aliases: []string{"d"}, Usage: "`NAME` of the dataset, where runs of several have the same name"}
+}
+
+// LogFlags are those of a command that has no settings.
+func LogFlags() []urfave.Flag {
+	return []urfave.Flag{
+		&urfave.StringFlag{Name: "log-level", Value: "warn", Usage: "`LEVEL` is debug, info, warn or error"},
+		&urfave.StringFlag{Name: "log-format", Value: "text", Usage: "`FORM` is text or json"},
+	}
+}
+
+// NewLog makes the log of a command on standard error.
+func NewLog(w io.Writer, level, form string) (*slog.Logger, error) {
+	var at slog.Level
+	if err := at.UnmarshalText([]byte(level)); err != nil {
+		return nil, Usage("--log-level: %q is none of debug, info, warn, error", level)
+	}
+	options := &slog.HandlerOptions{Level: at}
+	switch form {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, options)), nil
+	}
+	return nil, Usage("--log-format: %q is neither text nor json", form)
 }

@@ -40,7 +40,6 @@ import (
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/prompt"
 )
 
 // Config configures an Evaluator. Exactly one of Script, URL and Model is
@@ -69,7 +68,7 @@ type Config struct {
 	// Model judges by the Prompt; ModelName stands for it in reports.
 	Model      pipeline.Model
 	ModelName  string
-	Prompt     prompt.Template
+	Prompt     pipeline.Template
 	Parameters pipeline.Parameters
 
 	// Timeout bounds one evaluation, but for what is waited for limits and before

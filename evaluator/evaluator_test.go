@@ -19,7 +19,6 @@ import (
 	"extraction-experiment/evaluator"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/prompt"
 )
 
 // mode is the environment variable that makes the test binary an evaluator.
@@ -277,8 +276,8 @@ func TestNew_problems(t *testing.T) {
 		"password":      {evaluator.Config{URL: "http://a:b@host/"}, []string{"holds a password"}},
 		"no program":    {evaluator.Config{Script: []string{""}}, []string{"names no program"}},
 		"no prompt":     {evaluator.Config{Model: silent}, []string{"no prompt"}},
-		"blind prompt":  {evaluator.Config{Model: silent, Prompt: prompt.ParseText("hi")}, []string{"never shows {{candidate_answer}}"}},
-		"odd prompt":    {evaluator.Config{Model: silent, Prompt: prompt.ParseText("{{candidate_answer}} {{document_text}}")}, []string{"{{document_text}}"}},
+		"blind prompt":  {evaluator.Config{Model: silent, Prompt: pipeline.ParseText("hi")}, []string{"never shows {{candidate_answer}}"}},
+		"odd prompt":    {evaluator.Config{Model: silent, Prompt: pipeline.ParseText("{{candidate_answer}} {{document_text}}")}, []string{"{{document_text}}"}},
 	} {
 		_, err := evaluator.New(c.cfg)
 		for _, want := range c.want {

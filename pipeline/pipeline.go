@@ -27,9 +27,7 @@ import (
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline/answer"
-	"extraction-experiment/pipeline/chunk"
 	"extraction-experiment/pipeline/ground"
-	"extraction-experiment/pipeline/prompt"
 )
 
 // The values that zero fields of Config stand for.
@@ -47,9 +45,9 @@ type Config struct {
 	Model Model
 	// Name and Provider are what calls are recorded under.
 	Name, Provider string
-	Prompt         prompt.Template
+	Prompt         Template
 	// Vars are identifiers of the prompt that the item fills.
-	Vars       []prompt.Var
+	Vars       []Var
 	Parameters Parameters
 	// Capabilities decide whether the schema is sent or put in words.
 	Capabilities Capabilities
@@ -61,10 +59,10 @@ type Config struct {
 	// and DefaultOverlap, negative never splits.
 	MaxRunes, Overlap int
 	// Vocabulary says which statements of different chunks are the same.
-	Vocabulary chunk.Vocabulary
+	Vocabulary Vocabulary
 	// Placeholders are the messages that stand for the message placeholders of
 	// the prompt, by name.
-	Placeholders map[string][]prompt.Message
+	Placeholders map[string][]Message
 	// TwoStages asks for the entities first, and then for the relationships
 	// between those that were found.
 	TwoStages bool
@@ -102,7 +100,7 @@ func New(cfg Config) (*Pipeline, error) {
 		problems = append(problems, fmt.Errorf("pipeline: an answer is repaired at most %d times", maxRepairs))
 	}
 	problems = append(problems, cfg.Prompt.Check(cfg.Vars, slices.Collect(maps.Keys(cfg.Placeholders))))
-	trial := Request{Messages: []Message{{Role: prompt.User, Content: "x"}}, Parameters: cfg.Parameters}
+	trial := Request{Messages: []Message{{Role: RoleUser, Content: "x"}}, Parameters: cfg.Parameters}
 	if cfg.Schema != nil {
 		trial.Schema = &Schema{Name: answer.SchemaName, JSON: cfg.Schema}
 	}
@@ -128,8 +126,8 @@ func New(cfg Config) (*Pipeline, error) {
 // occur in it are left as they are, without a place.
 func (p *Pipeline) Extract(ctx context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
 	var calls []outcome.Call
-	var parts []chunk.Part
-	chunks := chunk.Split(doc.Text, chunk.Config{MaxRunes: max(0, p.cfg.MaxRunes), Overlap: p.cfg.Overlap})
+	var parts []chunkFound
+	chunks := splitText(doc.Text, chunking{MaxRunes: max(0, p.cfg.MaxRunes), Overlap: p.cfg.Overlap})
 	for i, c := range chunks {
 		if strings.TrimSpace(c.Text) == "" {
 			continue
@@ -144,10 +142,10 @@ func (p *Pipeline) Extract(ctx context.Context, doc extraction.Document) (extrac
 			}
 			return extraction.Extraction{}, calls, err
 		}
-		parts = append(parts, chunk.Part{Extraction: found, Chunk: c})
+		parts = append(parts, chunkFound{Extraction: found, chunk: c})
 	}
 	began := p.cfg.Now().UTC()
-	merged, warnings := chunk.Merge(parts, p.cfg.Vocabulary)
+	merged, warnings := mergeChunks(parts, p.cfg.Vocabulary)
 	grounded, report := ground.Ground(merged, doc.Text)
 	calls = append(calls, outcome.Call{
 		Name: "merge", Kind: "span", Started: began, Ended: p.cfg.Now().UTC(),
@@ -244,8 +242,8 @@ func (q *question) answer(ctx context.Context) (extraction.Extraction, error) {
 			return *readable, nil
 		}
 		req.Messages = append(req.Messages,
-			Message{Role: prompt.Assistant, Content: text},
-			Message{Role: prompt.User, Content: complaint(problems)})
+			Message{Role: RoleAssistant, Content: text},
+			Message{Role: RoleUser, Content: complaint(problems)})
 	}
 }
 
@@ -266,22 +264,19 @@ func (q *question) warn(problems []string) {
 // request compiles the prompt for the chunk.
 func (q *question) request() (Request, error) {
 	cfg := q.pipeline.cfg
-	vars, err := prompt.FromDocument(q.doc)
+	vars, err := DocumentVars(q.doc)
 	if err == nil {
-		err = vars.Add(prompt.Item{Input: q.doc.Input, Metadata: q.doc.Metadata}, cfg.Vars...)
+		err = vars.Add(VarSource{Input: q.doc.Input, Metadata: q.doc.Metadata}, cfg.Vars...)
 	}
 	if err != nil {
 		return Request{}, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
 	}
 	vars.Messages = cfg.Placeholders
-	compiled, err := prompt.Compile(cfg.Prompt, vars)
+	messages, err := Compile(cfg.Prompt, vars)
 	if err != nil {
 		return Request{}, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
 	}
-	req := Request{Parameters: cfg.Parameters}
-	for _, m := range compiled {
-		req.Messages = append(req.Messages, Message{Role: m.Role, Content: m.Content})
-	}
+	req := Request{Messages: messages, Parameters: cfg.Parameters}
 	last := &req.Messages[len(req.Messages)-1]
 	if q.part == answer.RelationshipsOnly {
 		last.Content += "\n\nThe entities are known. State relationships between these only:\n" + string(encoded(names(q.known)))

@@ -11,7 +11,6 @@ import (
 	"extraction-experiment/extraction"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/prompt"
 )
 
 // model answers by a function and remembers what it was asked.
@@ -45,7 +44,7 @@ const good = `{"entities":[{"name":"Ada Lovelace","type":"Person"},{"name":"Lond
 
 func open(t *testing.T, m pipeline.Model, change func(*pipeline.Config)) *pipeline.Pipeline {
 	t.Helper()
-	cfg := pipeline.Config{Model: m, Name: "m", Provider: "p", Prompt: prompt.ParseText("Extract from: {{document_text}}")}
+	cfg := pipeline.Config{Model: m, Name: "m", Provider: "p", Prompt: pipeline.ParseText("Extract from: {{document_text}}")}
 	if change != nil {
 		change(&cfg)
 	}
@@ -230,14 +229,14 @@ func TestPipeline_twoStages(t *testing.T) {
 }
 
 func TestPipeline_placeholders(t *testing.T) {
-	chat, err := prompt.ParseChat([]byte(`[{"type":"placeholder","name":"examples"},{"role":"user","content":"{{document_text}}"}]`))
+	chat, err := pipeline.ParseChat([]byte(`[{"type":"placeholder","name":"examples"},{"role":"user","content":"{{document_text}}"}]`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := says(good)
 	p := open(t, m, func(c *pipeline.Config) {
 		c.Prompt = chat
-		c.Placeholders = map[string][]prompt.Message{"examples": {{Role: prompt.User, Content: "An example: {{document_text}}"}}}
+		c.Placeholders = map[string][]pipeline.Message{"examples": {{Role: pipeline.RoleUser, Content: "An example: {{document_text}}"}}}
 	})
 	if _, _, err := p.Extract(t.Context(), document); err != nil {
 		t.Fatal(err)
@@ -263,7 +262,7 @@ func TestPipeline_schemaOfThePrompt(t *testing.T) {
 
 func TestNew_namesEveryProblem(t *testing.T) {
 	hot := -1.0
-	_, err := pipeline.New(pipeline.Config{Prompt: prompt.ParseText("no document"), Parameters: pipeline.Parameters{Temperature: &hot}})
+	_, err := pipeline.New(pipeline.Config{Prompt: pipeline.ParseText("no document"), Parameters: pipeline.Parameters{Temperature: &hot}})
 	for _, want := range []string{"Config.Model", "Config.Name", "document", "temperature"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)
@@ -277,7 +276,7 @@ func FuzzPipeline(f *testing.F) {
 	f.Add(good)
 	f.Add("{")
 	f.Fuzz(func(t *testing.T, text string) {
-		cfg := pipeline.Config{Model: says(text), Name: "m", Prompt: prompt.ParseText("{{document_text}}")}
+		cfg := pipeline.Config{Model: says(text), Name: "m", Prompt: pipeline.ParseText("{{document_text}}")}
 		p, err := pipeline.New(cfg)
 		if err != nil {
 			t.Fatal(err)

@@ -16,7 +16,6 @@ import (
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/prompt"
 	"extraction-experiment/pipeline/provider/external"
 )
 
@@ -30,7 +29,7 @@ type AskingConfig struct {
 	// Name and Provider are how calls and run metadata call the model.
 	Name, Provider string
 	// Prompt is shown {{question}} and {{passages}}; zero means DefaultPrompt.
-	Prompt     prompt.Template
+	Prompt     pipeline.Template
 	Parameters pipeline.Parameters
 	// Passages is how many passages the model is given; 0 means DefaultPassages.
 	Passages int
@@ -73,14 +72,11 @@ func NewAsking(cfg AskingConfig) (*Asking, error) {
 func (a *Asking) Answer(ctx context.Context, question string) (Answer, []outcome.Call, error) {
 	found, search := a.cfg.Document.Find(question, a.cfg.Passages, a.cfg.Now)
 	calls := []outcome.Call{search}
-	compiled, err := compile(a.cfg.Prompt, question, found)
+	messages, err := compile(a.cfg.Prompt, question, found)
 	if err != nil {
 		return Answer{}, calls, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
 	}
-	req := pipeline.Request{Parameters: a.cfg.Parameters}
-	for _, m := range compiled {
-		req.Messages = append(req.Messages, pipeline.Message{Role: m.Role, Content: m.Content})
-	}
+	req := pipeline.Request{Messages: messages, Parameters: a.cfg.Parameters}
 	call := outcome.Call{Name: "answer", Provider: a.cfg.Provider, Model: a.cfg.Name}
 	res, call, err := pipeline.Ask(ctx, a.cfg.Model, req, call, a.cfg.Now)
 	calls = append(calls, call)
@@ -170,16 +166,16 @@ const (
 var systemPrompt string
 
 // DefaultPrompt returns the built-in prompt.
-func DefaultPrompt() prompt.Template {
-	return prompt.Template{Name: PromptName, Messages: []prompt.Message{
-		{Role: prompt.System, Content: systemPrompt},
-		{Role: prompt.User, Content: "{{passages}}\n\nВопрос / Question: {{question}}\n"},
+func DefaultPrompt() pipeline.Template {
+	return pipeline.Template{Name: PromptName, Messages: []pipeline.TemplateMessage{
+		{Role: pipeline.RoleSystem, Content: systemPrompt},
+		{Role: pipeline.RoleUser, Content: "{{passages}}\n\nВопрос / Question: {{question}}\n"},
 	}}
 }
 
 // CheckPrompt refuses a prompt that asks for what nothing fills, or never shows
 // the question or the passages.
-func CheckPrompt(t prompt.Template) error {
+func CheckPrompt(t pipeline.Template) error {
 	used := t.Identifiers()
 	var problems []error
 	for _, name := range used {
@@ -200,7 +196,7 @@ func CheckPrompt(t prompt.Template) error {
 
 // compile puts question and passages into a prompt, the passages in the order
 // of their pages, each under its number as it is to be cited.
-func compile(t prompt.Template, question string, found []Found) ([]prompt.Message, error) {
+func compile(t pipeline.Template, question string, found []Found) ([]pipeline.Message, error) {
 	ordered := slices.Clone(found)
 	slices.SortStableFunc(ordered, func(a, b Found) int { return a.Page - b.Page })
 	var b strings.Builder
@@ -210,7 +206,7 @@ func compile(t prompt.Template, question string, found []Found) ([]prompt.Messag
 		}
 		fmt.Fprintf(&b, "(стр. %d)\n%s", p.Page, p.Text)
 	}
-	return prompt.Compile(t, prompt.Vars{Texts: map[string]string{QuestionVar: question, PassagesVar: b.String()}})
+	return pipeline.Compile(t, pipeline.Vars{Texts: map[string]string{QuestionVar: question, PassagesVar: b.String()}})
 }
 
 // readObject takes a JSON object apart. A key that is given twice is an error:

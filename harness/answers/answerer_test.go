@@ -17,7 +17,6 @@ import (
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/prompt"
 	"extraction-experiment/pipeline/provider/external"
 )
 
@@ -115,7 +114,7 @@ func TestAsking_recordsWhatWasWaitedAndAssumed(t *testing.T) {
 }
 
 func TestNewAsking_problems(t *testing.T) {
-	_, err := answers.NewAsking(answers.AskingConfig{Passages: -1, Prompt: prompt.ParseText("{{question}} {{document_text}}")})
+	_, err := answers.NewAsking(answers.AskingConfig{Passages: -1, Prompt: pipeline.ParseText("{{question}} {{document_text}}")})
 	for _, want := range []string{"Document, Model and Name", "-1 passages", "{{document_text}}", "never shows {{passages}}"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)

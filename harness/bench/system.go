@@ -10,7 +10,6 @@ import (
 	"extraction-experiment/extraction"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/prompt"
 	"extraction-experiment/pipeline/provider/external"
 )
 
@@ -91,9 +90,9 @@ var (
 
 // Prompt returns the prompt that models are asked with: the instructions and the
 // schema of the case, and the form of a record with quote and offsets.
-func Prompt() prompt.Template {
-	return prompt.Template{Name: Name, Messages: []prompt.Message{
-		{Role: prompt.System, Content: promptSystem}, {Role: prompt.User, Content: promptUser},
+func Prompt() pipeline.Template {
+	return pipeline.Template{Name: Name, Messages: []pipeline.TemplateMessage{
+		{Role: pipeline.RoleSystem, Content: promptSystem}, {Role: pipeline.RoleUser, Content: promptUser},
 	}}
 }
 
@@ -111,17 +110,14 @@ type Asking struct {
 // off are answers. Errors are those of the model.
 func (a Asking) Answer(ctx context.Context, q Question) (string, []outcome.Call, error) {
 	_, unit, _ := unitOf(q.OffsetMode)
-	compiled, err := prompt.Compile(Prompt(), prompt.Vars{Texts: map[string]string{
+	messages, err := pipeline.Compile(Prompt(), pipeline.Vars{Texts: map[string]string{
 		"document_text": q.DocumentText, "instructions": q.Instructions, "target_schema": string(q.TargetSchema),
 		"offset_mode": q.OffsetMode, "offset_unit": unit,
 	}})
 	if err != nil {
 		return "", nil, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
 	}
-	var req pipeline.Request
-	for _, m := range compiled {
-		req.Messages = append(req.Messages, pipeline.Message{Role: m.Role, Content: m.Content})
-	}
+	req := pipeline.Request{Messages: messages}
 	about := outcome.Call{Name: "extract", Provider: a.Provider, Model: a.Name}
 	res, call, err := pipeline.Record(ctx, a.Model, req, about, time.Now)
 	if res.Finish == pipeline.FinishLength {

@@ -11,7 +11,6 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/prompt"
 	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/pipeline/provider/external"
 	"extraction-experiment/tracking"
@@ -101,7 +100,7 @@ func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *a
 }
 
 // answersPrompt finds the prompt that is asked for, else the built-in one.
-func (o Opener) answersPrompt(ctx context.Context, cfg Config) (prompt.Template, outcome.Prompt, error) {
+func (o Opener) answersPrompt(ctx context.Context, cfg Config) (pipeline.Template, outcome.Prompt, error) {
 	ref := cfg.Prompt
 	if ref.Name == "" {
 		ref.Name = answers.PromptName

@@ -22,7 +22,6 @@ import (
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/prompt"
 	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/scoring"
 )
@@ -106,14 +105,14 @@ func (o Opener) judgeModel(ctx context.Context, spec conformance.Spec, dir strin
 	return opened.Close, opened.Info.Model, nil
 }
 
-func (o Opener) judgePrompt(ctx context.Context, spec conformance.Spec, dir string) (template prompt.Template, err error) {
+func (o Opener) judgePrompt(ctx context.Context, spec conformance.Spec, dir string) (template pipeline.Template, err error) {
 	switch {
 	case spec.PromptFile != "":
 		raw, err := files.Read(ctx, filepath.Join(dir, spec.PromptFile), files.MaxText)
 		if err != nil {
 			return template, cli.Usage("reading the judge's prompt: %w", err)
 		}
-		return prompt.ParseText(string(raw)), nil
+		return pipeline.ParseText(string(raw)), nil
 	case spec.Prompt == "":
 		return evaluator.DefaultPrompt(), nil
 	}

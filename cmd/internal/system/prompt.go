@@ -15,20 +15,20 @@ import (
 	"extraction-experiment/internal/files"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
-	"extraction-experiment/pipeline/prompt"
+	"extraction-experiment/pipeline"
 	"extraction-experiment/tracking"
 )
 
 // findPrompt fetches the prompt that is asked for, or pushes the file.
-func (o Opener) findPrompt(ctx context.Context, cfg Config) (prompt.Template, outcome.Prompt, error) {
+func (o Opener) findPrompt(ctx context.Context, cfg Config) (pipeline.Template, outcome.Prompt, error) {
 	ref := cfg.Prompt
 	if ref.Name == "" {
-		ref.Name = prompt.DefaultName
+		ref.Name = pipeline.DefaultPromptName
 	}
 	if cfg.PromptFile != "" {
-		template, err := readPrompt(ctx, cfg.PromptFile, func(t prompt.Template) error { return t.Check(cfg.Vars, nil) })
+		template, err := readPrompt(ctx, cfg.PromptFile, func(t pipeline.Template) error { return t.Check(cfg.Vars, nil) })
 		if err != nil {
-			return prompt.Template{}, outcome.Prompt{}, err
+			return pipeline.Template{}, outcome.Prompt{}, err
 		}
 		if cfg.Estimator != nil {
 			return template, outcome.Prompt{}, nil
@@ -43,7 +43,7 @@ const promptFromFile = "--prompt-file FILE makes one"
 
 // FetchPrompt finds a prompt in Langfuse; without label and version, that of
 // production. otherwise tells a person what to do where there is none.
-func (o Opener) FetchPrompt(ctx context.Context, ref langfuse.PromptRef, otherwise string) (prompt.Template, outcome.Prompt, error) {
+func (o Opener) FetchPrompt(ctx context.Context, ref langfuse.PromptRef, otherwise string) (pipeline.Template, outcome.Prompt, error) {
 	if ref.Label == "" && ref.Version == 0 {
 		ref.Label = "production"
 	}
@@ -56,14 +56,14 @@ func (o Opener) FetchPrompt(ctx context.Context, ref langfuse.PromptRef, otherwi
 
 // readPrompt reads a prompt from a file: messages where it ends in .json, else
 // a text. check says whether it can be used.
-func readPrompt(ctx context.Context, path string, check func(prompt.Template) error) (prompt.Template, error) {
+func readPrompt(ctx context.Context, path string, check func(pipeline.Template) error) (pipeline.Template, error) {
 	raw, err := files.Read(ctx, path, files.MaxText)
 	if err != nil {
-		return prompt.Template{}, cli.Usage("reading the prompt: %w", err)
+		return pipeline.Template{}, cli.Usage("reading the prompt: %w", err)
 	}
-	template := prompt.ParseText(string(raw))
+	template := pipeline.ParseText(string(raw))
 	if strings.EqualFold(filepath.Ext(path), ".json") {
-		if template, err = prompt.ParseChat(raw); err != nil {
+		if template, err = pipeline.ParseChat(raw); err != nil {
 			return template, cli.Usage("reading %s: %w", path, err)
 		}
 	}
@@ -83,7 +83,7 @@ type promptConfig struct {
 
 // fillFrom takes what the command line leaves open from the prompt's config,
 // and returns what a person should know of it.
-func (c *Config) fillFrom(t prompt.Template) ([]string, error) {
+func (c *Config) fillFrom(t pipeline.Template) ([]string, error) {
 	if text := bytes.TrimSpace(t.Config); len(text) == 0 || string(text) == "null" {
 		return nil, nil
 	}

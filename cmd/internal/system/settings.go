@@ -7,7 +7,6 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/prompt"
 )
 
 // Read reads what the settings say of the system under test, and notes what is wrong.
@@ -22,7 +21,7 @@ func Read(p *cli.Problems, s cli.Values) Config {
 		},
 	}
 	for _, word := range s.All("var") {
-		v, err := prompt.ParseVar(word)
+		v, err := pipeline.ParseVar(word)
 		if err != nil {
 			p.Add("--var: %v", err)
 		}

@@ -17,8 +17,6 @@ import (
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/chunk"
-	"extraction-experiment/pipeline/prompt"
 	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/pipeline/provider/external"
 	"extraction-experiment/pipeline/provider/recorded"
@@ -45,14 +43,14 @@ type Config struct {
 	TwoStages  bool
 	Prompt     langfuse.PromptRef // without a name where none was given
 	PromptFile string
-	Vars       []prompt.Var
+	Vars       []pipeline.Var
 	Parameters pipeline.Parameters
 	// Estimator, if set, is asked in place of the model.
 	Estimator *pipeline.Estimator
 
 	schema json.RawMessage // of the prompt's config
 	// placeholders are messages that the prompt's config gives by name.
-	placeholders map[string][]prompt.Message
+	placeholders map[string][]pipeline.Message
 }
 
 // AsksPrompt reports whether a prompt was asked for.
@@ -113,7 +111,7 @@ func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 			return System{}, err
 		}
 	}
-	var template prompt.Template
+	var template pipeline.Template
 	var pin outcome.Prompt
 	var notes []string
 	if cfg.AsksPrompt() || cfg.ModelGiven && !IsBaseline(cfg.Model) {
@@ -142,7 +140,7 @@ func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 
 // overModel puts the pipeline over a model that is priced, and recorded where
 // that is asked for.
-func (o Opener) overModel(opened provider.Opened, known Catalogue, template prompt.Template, pin outcome.Prompt, cfg Config) (System, error) {
+func (o Opener) overModel(opened provider.Opened, known Catalogue, template pipeline.Template, pin outcome.Prompt, cfg Config) (System, error) {
 	var asks Model
 	var err error
 	if cfg.Estimator != nil { // no folder of answers is made, no recording begun
@@ -154,7 +152,7 @@ func (o Opener) overModel(opened provider.Opened, known Catalogue, template prom
 		Model: asks, Name: opened.Info.Model, Provider: opened.Provider,
 		Prompt: template, Vars: cfg.Vars, Parameters: cfg.Parameters, Capabilities: opened.Capabilities,
 		TwoStages: cfg.TwoStages, Schema: cfg.schema, Placeholders: cfg.placeholders,
-		Vocabulary: chunk.Vocabulary(scoring.SpecificationVocabulary()),
+		Vocabulary: pipeline.Vocabulary(scoring.SpecificationVocabulary()),
 	}
 	extractor, err := pipeline.New(config)
 	if err != nil {

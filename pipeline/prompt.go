@@ -1,28 +1,4 @@
-// Package prompt turns a prompt template and a document into the messages that
-// are sent to a model. It fetches no prompts and calls no model.
-//
-// A template is a list of messages; a text prompt is one message of the user.
-// In their texts
-//
-//	{{ identifier }}
-//
-// stands for a value. An identifier begins with a letter or _, goes on with
-// letters, digits and _, and may hold single dots; white space around it is
-// optional. Every other brace is text and stays as it is: {"a": 1}, {{ "a": 1 }},
-// {{}}, a {{ without its end. In {{{name}}} the inner pair is the identifier's.
-// What is inserted is never looked at again, so that a document which holds
-// {{object_schemas}} remains what it is.
-//
-// The steps: ParseText or ParseChat reads a template; Template.Check refuses,
-// before any item is run, one with an identifier that nothing fills, or that
-// never shows the document; FromDocument and Vars.Add collect the values of an
-// item; Compile puts them in.
-//
-//	t := prompt.ParseText("Find all names in: {{document_text}}")
-//	if err := t.Check(nil, nil); err != nil { … }
-//	vars, err := prompt.FromDocument(doc)
-//	messages, err := prompt.Compile(t, vars)
-package prompt
+package pipeline
 
 import (
 	"bytes"
@@ -49,22 +25,42 @@ const (
 
 // The roles of a message.
 const (
-	System    = "system"
-	User      = "user"
-	Assistant = "assistant"
+	RoleSystem    = "system"
+	RoleUser      = "user"
+	RoleAssistant = "assistant"
 )
 
-// Message is one turn of a conversation, or, where Placeholder is set, the place
+// TemplateMessage is one turn of a conversation, or, where Placeholder is set, the place
 // of a list of messages that the caller gives under that name.
-type Message struct {
+type TemplateMessage struct {
 	Role        string `json:"role,omitempty"`
 	Content     string `json:"content,omitempty"`
 	Placeholder string `json:"placeholder,omitempty"`
 }
 
-// Template is a prompt before anything was put in.
+// Template is a prompt before anything was put in: a list of messages; a text prompt is one message of the user.
+// In their texts
+//
+//	{{ identifier }}
+//
+// stands for a value. An identifier begins with a letter or _, goes on with
+// letters, digits and _, and may hold single dots; white space around it is
+// optional. Every other brace is text and stays as it is: {"a": 1}, {{ "a": 1 }},
+// {{}}, a {{ without its end. In {{{name}}} the inner pair is the identifier's.
+// What is inserted is never looked at again, so that a document which holds
+// {{object_schemas}} remains what it is.
+//
+// The steps: ParseText or ParseChat reads a template; Template.Check refuses,
+// before any item is run, one with an identifier that nothing fills, or that
+// never shows the document; DocumentVars and Vars.Add collect the values of an
+// item; Compile puts them in.
+//
+//	t := pipeline.ParseText("Find all names in: {{document_text}}")
+//	if err := t.Check(nil, nil); err != nil { … }
+//	vars, err := pipeline.DocumentVars(doc)
+//	messages, err := pipeline.Compile(t, vars)
 type Template struct {
-	Messages []Message
+	Messages []TemplateMessage
 	// Name, Version and Label say where it is kept; empty for one that is not.
 	Name    string
 	Version int
@@ -75,12 +71,12 @@ type Template struct {
 
 // ParseText returns a text prompt: one message of the user.
 func ParseText(text string) Template {
-	return Template{Messages: []Message{{Role: User, Content: text}}}
+	return Template{Messages: []TemplateMessage{{Role: RoleUser, Content: text}}}
 }
 
 // ParseChat reads a chat prompt as Langfuse keeps it: a list of
 // {"role", "content"} and {"type": "placeholder", "name"}. Unknown keys are
-// ignored. The error, *Error, holds every problem.
+// ignored. The error, *PromptError, holds every problem.
 func ParseChat(raw []byte) (Template, error) {
 	var wire []struct {
 		Type    string  `json:"type"`
@@ -89,7 +85,7 @@ func ParseChat(raw []byte) (Template, error) {
 		Content *string `json:"content"`
 	}
 	if err := json.Unmarshal(raw, &wire); err != nil {
-		return Template{}, &Error{Problems: []string{fmt.Sprintf("a chat prompt is a list of messages with role and content: %v", err)}}
+		return Template{}, &PromptError{Problems: []string{fmt.Sprintf("a chat prompt is a list of messages with role and content: %v", err)}}
 	}
 	var t Template
 	var problems []string
@@ -98,15 +94,15 @@ func ParseChat(raw []byte) (Template, error) {
 		case m.Type == "placeholder" && m.Name == "":
 			problems = append(problems, fmt.Sprintf("message %d is a placeholder without a name", i+1))
 		case m.Type == "placeholder":
-			t.Messages = append(t.Messages, Message{Placeholder: m.Name})
+			t.Messages = append(t.Messages, TemplateMessage{Placeholder: m.Name})
 		case m.Content == nil:
 			problems = append(problems, fmt.Sprintf("message %d has no content", i+1))
 		default:
-			t.Messages = append(t.Messages, Message{Role: m.Role, Content: *m.Content})
+			t.Messages = append(t.Messages, TemplateMessage{Role: m.Role, Content: *m.Content})
 		}
 	}
 	if len(problems) > 0 {
-		return Template{}, &Error{Problems: problems}
+		return Template{}, &PromptError{Problems: problems}
 	}
 	return t, nil
 }
@@ -160,7 +156,7 @@ func (t Template) wellFormed() []string {
 		size += len(m.Content)
 		switch {
 		case i >= MaxMessages:
-		case m.Placeholder == "" && m.Role != System && m.Role != User && m.Role != Assistant:
+		case m.Placeholder == "" && m.Role != RoleSystem && m.Role != RoleUser && m.Role != RoleAssistant:
 			problems = append(problems, fmt.Sprintf("message %d has the role %q: known are system, user and assistant", i+1, shown(m.Role)))
 		case !utf8.ValidString(m.Content):
 			problems = append(problems, fmt.Sprintf("message %d is not valid UTF-8: convert the prompt first", i+1))
@@ -271,7 +267,7 @@ const MaxCompiled = 64 << 20
 
 // Compile puts values into a template. Messages in the order of the template;
 // a message placeholder is replaced by its messages, which may be none, as they
-// are. Nothing that was inserted is scanned. The error, *Error, names every
+// are. Nothing that was inserted is scanned. The error, *PromptError, names every
 // identifier and placeholder that has no value, with those that exist and the
 // nearest. Time and memory are linear in the template and the result; the
 // template is not changed.
@@ -279,25 +275,25 @@ func Compile(t Template, vars Vars) ([]Message, error) {
 	problems := missing("the identifier {{%s}}", t.Identifiers(), slices.Sorted(maps.Keys(vars.Texts)))
 	problems = append(problems, missing("the message placeholder %q", t.Placeholders(), slices.Sorted(maps.Keys(vars.Messages)))...)
 	if len(problems) > 0 {
-		return nil, &Error{Problems: problems}
+		return nil, &PromptError{Problems: problems}
 	}
 	var compiled []Message
 	left := MaxCompiled
 	for _, m := range t.Messages {
-		inserted := []Message{m}
-		if m.Placeholder != "" {
-			inserted = vars.Messages[m.Placeholder]
+		inserted := vars.Messages[m.Placeholder]
+		if m.Placeholder == "" {
+			inserted = []Message{{Role: m.Role}}
 		}
 		for _, one := range inserted {
 			size := len(one.Content)
 			if m.Placeholder == "" {
-				size = filledSize(one.Content, vars.Texts)
+				size = filledSize(m.Content, vars.Texts)
 			}
 			if left -= size; left < 0 {
-				return nil, &Error{Problems: []string{fmt.Sprintf("with its document it is longer than %d bytes: does it repeat the document?", MaxCompiled)}}
+				return nil, &PromptError{Problems: []string{fmt.Sprintf("with its document it is longer than %d bytes: does it repeat the document?", MaxCompiled)}}
 			}
 			if m.Placeholder == "" {
-				one.Content = fill(one.Content, vars.Texts, size)
+				one.Content = fill(m.Content, vars.Texts, size)
 			}
 			compiled = append(compiled, one)
 		}
@@ -335,11 +331,11 @@ func fill(text string, values map[string]string, size int) string {
 // not among the given names, or one that never shows the document
 // (document_text, or a variable whose path is that of the text). Variables are
 // checked as well: two of one name, names and paths that cannot be. One that
-// the template does not use is no problem. The error, *Error, holds every
+// the template does not use is no problem. The error, *PromptError, holds every
 // problem. Time is linear in the template.
 func (t Template) Check(vars []Var, placeholders []string) error {
 	problems := t.wellFormed()
-	filled := Known()
+	filled := KnownVars()
 	shows := []string{DocumentText}
 	for _, v := range vars {
 		if problem := v.problem(); problem != "" {
@@ -361,7 +357,7 @@ func (t Template) Check(vars []Var, placeholders []string) error {
 		problems = append(problems, "the prompt never shows the document: write {{document_text}} where its text belongs")
 	}
 	if len(problems) > 0 {
-		return &Error{Problems: problems}
+		return &PromptError{Problems: problems}
 	}
 	return nil
 }
@@ -390,21 +386,23 @@ func missing(what string, names, filled []string) []string {
 	return problems
 }
 
-// Error says everything that is wrong with a template, its variables or the
+// PromptError says everything that is wrong with a template, its variables or the
 // values for it, before anything is sent.
-type Error struct {
+type PromptError struct {
 	Problems []string
 }
 
 // Error joins the problems.
-func (e *Error) Error() string { return "the prompt cannot be used: " + strings.Join(e.Problems, "; ") }
+func (e *PromptError) Error() string {
+	return "the prompt cannot be used: " + strings.Join(e.Problems, "; ")
+}
 
 // ExitCode is that of malformed input.
-func (e *Error) ExitCode() int { return 64 }
+func (e *PromptError) ExitCode() int { return 64 }
 
-// DefaultName is the name of the built-in prompt, and the one that is asked for
+// DefaultPromptName is the name of the built-in prompt, and the one that is asked for
 // where no other is named.
-const DefaultName = "extraction"
+const DefaultPromptName = "extraction"
 
 //go:embed default_system.txt
 var defaultSystem string
@@ -412,15 +410,15 @@ var defaultSystem string
 //go:embed default_user.txt
 var defaultUser string
 
-// Default returns the built-in prompt: what to extract and how to write it, for
+// DefaultPrompt returns the built-in prompt: what to extract and how to write it, for
 // models with and without JSON Schema, in a message of the system, and schemas
 // and document in one of the user.
-func Default() Template {
+func DefaultPrompt() Template {
 	return Template{
-		Name: DefaultName,
-		Messages: []Message{
-			{Role: System, Content: defaultSystem},
-			{Role: User, Content: defaultUser},
+		Name: DefaultPromptName,
+		Messages: []TemplateMessage{
+			{Role: RoleSystem, Content: defaultSystem},
+			{Role: RoleUser, Content: defaultUser},
 		},
 	}
 }

@@ -1,26 +1,4 @@
-// Package chunk cuts a long document into overlapping pieces that fit a model's
-// window, and puts what was extracted from the pieces together again.
-//
-// It knows nothing of prompts, models or scores, and it does not judge what was
-// extracted: it only says which entities and statements of different chunks are
-// the same one.
-//
-// The steps of a long document are
-//
-//  1. Split cuts at paragraph borders, else after sentences, else between
-//     words, in any script;
-//  2. somebody extracts from each chunk, with offsets relative to the chunk;
-//  3. Merge unites the results, with offsets relative to the document.
-//
-// For example:
-//
-//	chunks := chunk.Split(doc.Text, chunk.Config{MaxRunes: 8000, Overlap: 400})
-//	parts := make([]chunk.Part, len(chunks))
-//	for i, c := range chunks {
-//		parts[i] = chunk.Part{Extraction: extract(c.Text), Chunk: c}
-//	}
-//	merged, warnings := chunk.Merge(parts, chunk.Vocabulary{})
-package chunk
+package pipeline
 
 import (
 	"strings"
@@ -28,9 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// Config says how long chunks are. The zero value keeps a document whole; a
+// Long documents are cut into overlapping chunks that fit a model's window: splitText
+// cuts, somebody extracts from each chunk with offsets relative to it, and mergeChunks
+// unites the results. Neither judges what was extracted: it is only said which entities
+// and statements of different chunks are the same one.
+
+// chunking says how long chunks are. The zero value keeps a document whole; a
 // negative number is taken as 0.
-type Config struct {
+type chunking struct {
 	// MaxRunes is the most code points of a chunk; 0 does not split.
 	MaxRunes int
 	// Overlap is the most code points of a chunk that repeat the end of the
@@ -39,15 +22,15 @@ type Config struct {
 	Overlap int
 }
 
-// Chunk is a stretch of a document.
-type Chunk struct {
+// chunk is a stretch of a document.
+type chunk struct {
 	Text string
 	// Start and End say where the text stands in the document, in code points;
 	// End is exclusive.
 	Start, End int
 }
 
-// Split cuts a text into chunks of at most MaxRunes code points that cover it
+// splitText cuts a text into chunks of at most MaxRunes code points that cover it
 // from the first code point to the last, in order. An empty text has no chunks.
 //
 // A chunk ends at the last paragraph border of its later part, else at the last
@@ -63,19 +46,19 @@ type Chunk struct {
 //
 // A chunk may hold white space only. A byte that is not UTF-8 counts as one code
 // point. Time O(len(text)), memory one byte per byte of text.
-func Split(text string, cfg Config) []Chunk {
+func splitText(text string, cfg chunking) []chunk {
 	if text == "" {
 		return nil
 	}
 	if cfg.MaxRunes <= 0 || len(text) <= cfg.MaxRunes || utf8.RuneCountInString(text) <= cfg.MaxRunes {
-		return []Chunk{{Text: text, End: utf8.RuneCountInString(text)}}
+		return []chunk{{Text: text, End: utf8.RuneCountInString(text)}}
 	}
 	c := newCutter(text, cfg)
-	var chunks []Chunk
+	var chunks []chunk
 	var start position
 	for {
 		end := c.end(start)
-		chunks = append(chunks, Chunk{Text: text[start.bytes:end.bytes], Start: start.runes, End: end.runes})
+		chunks = append(chunks, chunk{Text: text[start.bytes:end.bytes], Start: start.runes, End: end.runes})
 		if end.bytes == len(text) {
 			return chunks
 		}
@@ -95,8 +78,8 @@ type cutter struct {
 }
 
 // newCutter settles the sizes such that every chunk ends at least a quarter of
-// the limit (and one code point) after the one before: this makes Split linear.
-func newCutter(text string, cfg Config) cutter {
+// the limit (and one code point) after the one before: this makes splitText linear.
+func newCutter(text string, cfg chunking) cutter {
 	overlap := min(max(cfg.Overlap, 0), cfg.MaxRunes/2)
 	step := max(1, cfg.MaxRunes/4)
 	return cutter{

@@ -1,4 +1,4 @@
-package chunk
+package pipeline
 
 import (
 	"cmp"
@@ -11,17 +11,17 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// maxWarnings bounds what Merge says about one document.
+// maxWarnings bounds what mergeChunks says about one document.
 const maxWarnings = 100
 
-// Part is what was extracted from one chunk. Offsets of mentions count from the
+// chunkFound is what was extracted from one chunk. Offsets of mentions count from the
 // beginning of the chunk; identifiers are local to the part.
-type Part struct {
+type chunkFound struct {
 	Extraction extraction.Extraction
-	Chunk      Chunk
+	chunk      chunk
 }
 
-// Merge unites what was extracted from the chunks of one document. Parts are
+// mergeChunks unites what was extracted from the chunks of one document. Parts are
 // taken in the order of their chunks' Start, whatever order they come in; the
 // result is in the order of first appearance. It changes nothing of its input.
 //
@@ -51,9 +51,9 @@ type Part struct {
 // Otherwise identifiers are removed.
 //
 // Time O(n log n) in the size of the parts.
-func Merge(parts []Part, v Vocabulary) (extraction.Extraction, []string) {
+func mergeChunks(parts []chunkFound, v Vocabulary) (extraction.Extraction, []string) {
 	ordered := slices.Clone(parts)
-	slices.SortStableFunc(ordered, func(a, b Part) int { return cmp.Compare(a.Chunk.Start, b.Chunk.Start) })
+	slices.SortStableFunc(ordered, func(a, b chunkFound) int { return cmp.Compare(a.chunk.Start, b.chunk.Start) })
 	m := newMerger(ordered)
 	if len(parts) != 1 {
 		m.cluster()
@@ -79,7 +79,7 @@ type cluster struct {
 
 // merger unites the parts of one document.
 type merger struct {
-	parts    []Part
+	parts    []chunkFound
 	keys     *keys
 	members  []member // in order of appearance
 	clusters []cluster
@@ -90,7 +90,7 @@ type merger struct {
 }
 
 // newMerger lists the members of every part, each a cluster of its own.
-func newMerger(parts []Part) *merger {
+func newMerger(parts []chunkFound) *merger {
 	m := &merger{parts: parts, keys: newKeys()}
 	for i := range parts {
 		entities := parts[i].Extraction.Entities
@@ -235,8 +235,8 @@ func (m *merger) mentions(members []int) []extraction.Span {
 			if s.Start < 0 || s.End <= s.Start {
 				s.Start, s.End = 0, 0
 			} else {
-				s.Start += m.parts[e.part].Chunk.Start
-				s.End += m.parts[e.part].Chunk.Start
+				s.Start += m.parts[e.part].chunk.Start
+				s.End += m.parts[e.part].chunk.Start
 			}
 			spans = append(spans, s)
 		}

@@ -1,4 +1,4 @@
-package prompt
+package pipeline
 
 import (
 	"bytes"
@@ -22,22 +22,22 @@ type Var struct {
 	Path string
 }
 
-// Item is where the values of Vars are taken from: the raw JSON of a dataset
+// VarSource is where the values of Vars are taken from: the raw JSON of a dataset
 // item. Its expected output is not among them.
-type Item struct {
+type VarSource struct {
 	Input    json.RawMessage
 	Metadata json.RawMessage
 }
 
-// ParseVar reads "name=path". The error, *Error, says what is wrong with it.
+// ParseVar reads "name=path". The error, *PromptError, says what is wrong with it.
 func ParseVar(spec string) (Var, error) {
 	name, path, found := strings.Cut(spec, "=")
 	v := Var{Name: strings.TrimSpace(name), Path: strings.TrimSpace(path)}
 	if !found {
-		return Var{}, &Error{Problems: []string{fmt.Sprintf("%q: expected name=path, for example title=input.section.title", shown(spec))}}
+		return Var{}, &PromptError{Problems: []string{fmt.Sprintf("%q: expected name=path, for example title=input.section.title", shown(spec))}}
 	}
 	if problem := v.problem(); problem != "" {
-		return Var{}, &Error{Problems: []string{problem}}
+		return Var{}, &PromptError{Problems: []string{problem}}
 	}
 	return v, nil
 }
@@ -51,7 +51,7 @@ func (v Var) problem() string {
 	if v.Name == "" || nameLength(v.Name) != len(v.Name) {
 		return fmt.Sprintf("the variable %q: a name holds letters, digits, _ and single dots, and begins with a letter or _", shown(v.Name))
 	}
-	if slices.Contains(Known(), v.Name) {
+	if slices.Contains(KnownVars(), v.Name) {
 		return fmt.Sprintf("the variable %q: the document fills this name itself; choose another", v.Name)
 	}
 	segments := strings.Split(v.Path, ".")
@@ -66,7 +66,7 @@ func (v Var) problem() string {
 // text stands for document_text as the Vars hold it, which is a part of the
 // document where that was split. A missing or null value is an error that names
 // the path and what exists there; it is an *outcome.Failure of class Item.
-func (v *Vars) Add(item Item, vars ...Var) error {
+func (v *Vars) Add(item VarSource, vars ...Var) error {
 	if v.Texts == nil {
 		v.Texts = map[string]string{}
 	}
@@ -153,9 +153,9 @@ const (
 	AvailableTags       = "available_tags"
 )
 
-// Known lists the identifiers that every document fills, in the order in which
+// KnownVars lists the identifiers that every document fills, in the order in which
 // they are shown.
-func Known() []string {
+func KnownVars() []string {
 	return []string{DocumentText, DocumentType, ObjectSchemas, RelationshipSchemas, AllowedTypes, AvailableTags}
 }
 
@@ -165,7 +165,7 @@ type Vars struct {
 	Messages map[string][]Message // by name of a message placeholder
 }
 
-// FromDocument returns the values of a document: document_text and
+// DocumentVars returns the values of a document: document_text and
 // document_type as they are; object_schemas and relationship_schemas as an
 // object by type name, allowed_types and available_tags as a list of strings,
 // all four as compact JSON with sorted keys and without needless escapes. An
@@ -173,7 +173,7 @@ type Vars struct {
 // names of the object schemas. The same document gives the same bytes. Time is
 // linear in the document. The error names a schema whose properties are not
 // JSON; a decoded document has none.
-func FromDocument(doc extraction.Document) (Vars, error) {
+func DocumentVars(doc extraction.Document) (Vars, error) {
 	allowed := doc.AllowedTypes
 	if len(allowed) == 0 {
 		allowed = slices.Sorted(maps.Keys(doc.Objects))

@@ -1,0 +1,460 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"extraction-experiment/extraction"
+	"extraction-experiment/scoring"
+)
+
+type (
+	entity  = extraction.Entity
+	span    = extraction.Span
+	state   = extraction.Relationship
+	extract = extraction.Extraction
+)
+
+// at places extractions at the offsets 0, 100, 200 …
+func at(extractions ...extract) []chunkFound {
+	var parts []chunkFound
+	for i, e := range extractions {
+		parts = append(parts, chunkFound{e, chunk{Start: 100 * i, End: 100*i + 100}})
+	}
+	return parts
+}
+
+func TestMerge(t *testing.T) {
+	inverse := Vocabulary{Inverse: [][2]string{{"employs", "employed_by"}}, Symmetric: []string{"married_to"}}
+	tests := map[string]struct {
+		parts []chunkFound
+		v     Vocabulary
+		want  extract
+		warns []string
+	}{
+		"nothing": {want: extract{}},
+		"lists are nil only if nil everywhere": {
+			parts: at(extract{}, extract{Entities: []entity{}}),
+			want:  extract{Entities: []entity{}},
+		},
+		"equal names": {
+			parts: at(
+				extract{Entities: []entity{{ID: "e1", Name: "Acme  Corp", Type: "Company", Aliases: []string{"ACME"}, Mentions: []span{{Quote: "Acme", Start: 90, End: 94}}}}},
+				extract{Entities: []entity{{ID: "e1", Name: "ＡＣＭＥ corp", Type: "company", Description: "makes all", Aliases: []string{"acme", "A."}, Mentions: []span{{Quote: "A.", Start: 7, End: 9}, {Quote: "x", Start: 0, End: 0}}}}}),
+			want: extract{Entities: []entity{{Name: "Acme  Corp", Type: "Company", Description: "makes all", Aliases: []string{"ACME", "A."},
+				Mentions: []span{{Quote: "x", Start: 0, End: 0}, {Quote: "Acme", Start: 90, End: 94}, {Quote: "A.", Start: 107, End: 109}}}}},
+		},
+		"the same mention of the overlap is one": {
+			parts: at(
+				extract{Entities: []entity{{Name: "A", Mentions: []span{{Quote: "A", Start: 101, End: 102}}}}},
+				extract{Entities: []entity{{Name: "A", Mentions: []span{{Quote: "A", Start: 1, End: 2}}}}}),
+			want: extract{Entities: []entity{{Name: "A", Mentions: []span{{Quote: "A", Start: 101, End: 102}}}}},
+		},
+		"no type fits every type": {
+			parts: at(extract{Entities: []entity{{Name: "A"}}}, extract{Entities: []entity{{Name: "a", Type: "T"}}}),
+			want:  extract{Entities: []entity{{Name: "A", Type: "T"}}},
+		},
+		"properties: first value that is not null": {
+			parts: at(
+				extract{Entities: []entity{{Name: "A", Properties: json.RawMessage(`{"b":null,"c":1}`)}}},
+				extract{Entities: []entity{{Name: "A", Properties: json.RawMessage(`{"a":"<","b":2,"c":3}`)}}}),
+			want: extract{Entities: []entity{{Name: "A", Properties: json.RawMessage(`{"a":"<","b":2,"c":1}`)}}},
+		},
+		"most chunks decide the type": {
+			parts: at(
+				extract{Entities: []entity{{Name: "A", Type: "City"}}},
+				extract{Entities: []entity{{Name: "A", Type: "Person"}}},
+				extract{Entities: []entity{{Name: "A", Type: "person"}}}),
+			want:  extract{Entities: []entity{{Name: "A", Type: "Person"}}},
+			warns: []string{`entity "A": chunks disagree about its type ("City" in 1, "Person" in 2); "Person" is kept`},
+		},
+		"of a tie the first chunk": {
+			parts: at(extract{Entities: []entity{{Name: "A", Type: "City"}}}, extract{Entities: []entity{{Name: "A", Type: "Person"}}}),
+			want:  extract{Entities: []entity{{Name: "A", Type: "City"}}},
+			warns: []string{`"City" is kept`},
+		},
+		"two types in one chunk are two things": {
+			parts: at(
+				extract{Entities: []entity{{Name: "Paris", Type: "City"}, {Name: "Bo"}, {Name: "Paris", Type: "Person"}}},
+				extract{Entities: []entity{{Name: "Paris", Type: "Person", Description: "d"}}}),
+			want: extract{Entities: []entity{{Name: "Paris", Type: "City"}, {Name: "Bo"}, {Name: "Paris", Type: "Person", Description: "d"}}},
+		},
+		"a name that is an alias": {
+			parts: at(
+				extract{Entities: []entity{{Name: "Apple", Type: "Company"}, {Name: "Apple", Type: "Fruit"}}},
+				extract{Entities: []entity{{Name: "Apple Inc", Type: "Company", Aliases: []string{"apple"}}},
+					Relationships: []state{{Source: "Apple Inc", Type: "sells", Target: "phones"}}}),
+			want: extract{Entities: []entity{{Name: "Apple", Type: "Company", Aliases: []string{"Apple Inc"}}, {Name: "Apple", Type: "Fruit"}},
+				Relationships: []state{{Source: "Apple", Type: "sells", Target: "phones"}}},
+		},
+		"an alias of two joins nothing": {
+			parts: at(
+				extract{Entities: []entity{{Name: "Ann Smith", Aliases: []string{"Smith"}}, {Name: "Bob Smith", Aliases: []string{"Smith"}}}},
+				extract{Entities: []entity{{Name: "Smith"}}, Relationships: []state{{Source: "Smith", Type: "r", Target: "Ann smith"}}}),
+			want: extract{
+				Entities:      []entity{{Name: "Ann Smith", Aliases: []string{"Smith"}}, {Name: "Bob Smith", Aliases: []string{"Smith"}}, {Name: "Smith"}},
+				Relationships: []state{{Source: "Smith", Type: "r", Target: "Ann Smith"}}},
+			warns: []string{`entity "Smith": it is an alias of "Ann Smith" and of "Bob Smith"; it is kept apart`},
+		},
+		"identifiers are local": {
+			parts: at(
+				extract{Entities: []entity{{ID: "1", Name: "A"}}, Relationships: []state{{Source: "1", TargetRef: "1", Type: "r"}}},
+				extract{Entities: []entity{{ID: "1", Name: "B"}}, Relationships: []state{{Source: "1", TargetRef: "7", Type: "r"}}}),
+			want: extract{Entities: []entity{{Name: "A"}, {Name: "B"}},
+				Relationships: []state{{Source: "A", Target: "A", Type: "r"}, {Source: "B", TargetRef: "7", Type: "r"}}},
+		},
+		"equal statements": {
+			parts: at(
+				extract{Entities: []entity{{Name: "A", Aliases: []string{"Aa"}}}, Relationships: []state{{Source: "A", Target: "B", Type: "works_for"}}},
+				extract{Relationships: []state{{Source: "aa", Target: "b", Type: "Works for", Description: "d"}, {Source: "B", Target: "A", Type: "works_for"}}}),
+			want: extract{Entities: []entity{{Name: "A", Aliases: []string{"Aa"}}},
+				Relationships: []state{{Source: "A", Target: "B", Type: "works_for", Description: "d"}, {Source: "B", Target: "A", Type: "works_for"}}},
+		},
+		"dangling statements are never one": {
+			parts: at(extract{Relationships: []state{{Source: "A", TargetRef: "7", Type: "r"}}}, extract{Relationships: []state{{Source: "A", TargetRef: "7", Type: "r"}}}),
+			want:  extract{Relationships: []state{{Source: "A", TargetRef: "7", Type: "r"}, {Source: "A", TargetRef: "7", Type: "r"}}},
+		},
+		"swapped statements without a vocabulary": {
+			parts: at(extract{Relationships: []state{{Source: "A", Target: "B", Type: "married_to"}}}, extract{Relationships: []state{{Source: "B", Target: "A", Type: "married_to"}}}),
+			want:  extract{Relationships: []state{{Source: "A", Target: "B", Type: "married_to"}, {Source: "B", Target: "A", Type: "married_to"}}},
+		},
+		"swapped statements with one": {
+			parts: at(
+				extract{Relationships: []state{{Source: "A", Target: "B", Type: "married_to"}, {Source: "C", Target: "A", Type: "employs"}}},
+				extract{Relationships: []state{{Source: "B", Target: "A", Type: "married to"}, {Source: "A", Target: "C", Type: "employed_by"}, {Source: "C", Target: "A", Type: "employed_by"}}}),
+			v: inverse,
+			want: extract{Relationships: []state{{Source: "A", Target: "B", Type: "married_to"}, {Source: "C", Target: "A", Type: "employs"},
+				{Source: "C", Target: "A", Type: "employed_by"}}},
+		},
+		"a single part stays but for exact repetitions": {
+			parts: at(extract{
+				Entities:      []entity{{ID: "1", Name: "A", Type: "T", Aliases: []string{"a"}}, {ID: "2", Name: "A", Type: "T", Aliases: []string{"a"}}, {ID: "3", Name: "a"}},
+				Relationships: []state{{Source: "a", Target: "B", Type: "r"}, {Source: "a", Target: "B", Type: "r"}, {Source: "A", Target: "B", Type: "r"}}}),
+			want: extract{
+				Entities:      []entity{{ID: "1", Name: "A", Type: "T", Aliases: []string{"a"}}, {ID: "3", Name: "a"}},
+				Relationships: []state{{Source: "a", Target: "B", Type: "r"}, {Source: "A", Target: "B", Type: "r"}}},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, warnings := mergeChunks(tt.parts, tt.v)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if len(warnings) != len(tt.warns) {
+				t.Fatalf("warnings %q", warnings)
+			}
+			for i, w := range tt.warns {
+				if !strings.Contains(warnings[i], w) {
+					t.Errorf("warning %q, want %q", warnings[i], w)
+				}
+			}
+			again, _ := mergeChunks([]chunkFound{{Extraction: got}}, tt.v)
+			if diff := cmp.Diff(got, again); diff != "" {
+				t.Errorf("merging again changes it:\n%s", diff)
+			}
+			backwards := slices.Clone(tt.parts)
+			slices.Reverse(backwards)
+			if turned, _ := mergeChunks(backwards, tt.v); !cmp.Equal(turned, got) {
+				t.Errorf("parts in another order give another result:\n%s", cmp.Diff(got, turned))
+			}
+		})
+	}
+}
+
+func TestMerge_warningsAreBounded(t *testing.T) {
+	var a, b extract
+	for i := range 300 {
+		name := strings.Repeat("x", 100+i)
+		a.Entities = append(a.Entities, entity{Name: name, Type: "A"})
+		b.Entities = append(b.Entities, entity{Name: name, Type: "B"})
+	}
+	_, warnings := mergeChunks(at(a, b), Vocabulary{})
+	if len(warnings) != maxWarnings+1 || !strings.Contains(warnings[maxWarnings], "200 more") || len(warnings[0]) > 250 {
+		t.Errorf("%d warnings, last %q", len(warnings), warnings[len(warnings)-1])
+	}
+}
+
+// TestVocabulary_scoring holds that the tables of the scorer can be given.
+func TestVocabulary_scoring(t *testing.T) {
+	v := Vocabulary(scoring.SpecificationVocabulary())
+	merged, _ := mergeChunks([]chunkFound{
+		{Extraction: extraction.Extraction{Relationships: []extraction.Relationship{{Source: "A", Target: "B", Type: "parent_of"}}}},
+		{Extraction: extraction.Extraction{Relationships: []extraction.Relationship{{Source: "b", Target: "a", Type: "child_of"}}}},
+	}, v)
+	if len(merged.Relationships) != 1 {
+		t.Errorf("parent_of and child_of are not one: %v", merged.Relationships)
+	}
+}
+
+var table = Vocabulary{Inverse: [][2]string{{"r", "s"}}, Symmetric: []string{"m"}}
+
+// drawExtraction draws from few words, so that everything collides.
+func drawExtraction(t *rapid.T, types []string) extract {
+	name := rapid.SampledFrom([]string{"A", "a", " b", "B", "C", "c  d", "C D", "", "é", "e\u0301"})
+	var e extract
+	for range rapid.IntRange(0, 5).Draw(t, "entities") {
+		one := entity{
+			ID:          rapid.SampledFrom([]string{"", "1", "2", "A"}).Draw(t, "id"),
+			Name:        name.Draw(t, "name"),
+			Type:        rapid.SampledFrom(types).Draw(t, "type"),
+			Description: rapid.SampledFrom([]string{"", "d"}).Draw(t, "description"),
+			Aliases:     rapid.SliceOfN(name, 0, 2).Draw(t, "aliases"),
+		}
+		if rapid.Bool().Draw(t, "more") {
+			one.Properties = json.RawMessage(rapid.SampledFrom([]string{`{"x":1}`, `{"x":null,"y":2}`, `[1]`, `{bad`}).Draw(t, "properties"))
+			start := rapid.IntRange(-1, 9).Draw(t, "start")
+			one.Mentions = []span{{Quote: "q", Start: start, End: start + rapid.IntRange(-1, 2).Draw(t, "length")}}
+		}
+		e.Entities = append(e.Entities, one)
+	}
+	for range rapid.IntRange(0, 5).Draw(t, "relationships") {
+		end := rapid.SampledFrom([]string{"A", "a", "B", "C", "1", "2", "zz", "c d", ""})
+		e.Relationships = append(e.Relationships, state{
+			Source: end.Draw(t, "source"), Target: end.Draw(t, "target"), TargetRef: rapid.SampledFrom([]string{"", "", "1", "9"}).Draw(t, "ref"),
+			Type: rapid.SampledFrom([]string{"r", "s", "m", "R"}).Draw(t, "relation"),
+		})
+	}
+	return e
+}
+
+func drawParts(t *rapid.T, types []string) []chunkFound {
+	var parts []chunkFound
+	for i := range rapid.IntRange(1, 4).Draw(t, "parts") {
+		parts = append(parts, chunkFound{drawExtraction(t, types), chunk{Start: 10 * i, End: 10*i + 12}})
+	}
+	return parts
+}
+
+func TestMerge_again(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		once, _ := mergeChunks(drawParts(t, []string{"", "T", "t", "U"}), table)
+		twice, warnings := mergeChunks([]chunkFound{{Extraction: once}}, table)
+		if diff := cmp.Diff(once, twice); diff != "" || len(warnings) > 0 {
+			t.Fatalf("merging again changes it: %s%q", diff, warnings)
+		}
+	})
+}
+
+// TestMerge_ends checks that a statement that names an entity of its part names
+// one afterwards, and that no statement is lost but to an equal one.
+func TestMerge_ends(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		parts := drawParts(t, []string{"", "T", "U"})
+		merged, _ := mergeChunks(parts, Vocabulary{})
+		k := newKeys()
+		listed, spelled := map[string]bool{}, map[string]bool{}
+		for _, e := range merged.Entities {
+			spelled[e.Name] = true
+			listed[k.name(e.Name)] = true
+			for _, alias := range e.Aliases {
+				listed[k.name(alias)] = true
+			}
+		}
+		had := map[string]bool{}
+		for _, p := range parts {
+			for _, e := range p.Extraction.Entities {
+				had[k.name(e.Name)] = true
+				if k.name(e.Name) != "" && !listed[k.name(e.Name)] {
+					t.Fatalf("the name %q is lost", e.Name)
+				}
+			}
+		}
+		for _, r := range merged.Relationships {
+			for _, end := range []string{r.Source, r.Target} {
+				if len(parts) > 1 && k.name(end) != "" && had[k.name(end)] && !spelled[end] {
+					t.Fatalf("%q is at the end of %v and is no entity", end, r)
+				}
+			}
+		}
+	})
+}
+
+// TestMerge_order moves the parts about in the document: what is found stays the
+// same but for order, first spellings, and values of which the first counts.
+func TestMerge_order(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		parts := drawParts(t, []string{"T"})
+		moved := rapid.Permutation(parts).Draw(t, "order")
+		if len(parts) == 1 {
+			return
+		}
+		for i := range moved {
+			moved[i].chunk = chunk{Start: 10 * i, End: 10*i + 12}
+		}
+		a, _ := mergeChunks(parts, Vocabulary{})
+		b, _ := mergeChunks(moved, Vocabulary{})
+		if diff := cmp.Diff(nameSets(a), nameSets(b)); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+// nameSets returns the names and aliases of each entity, without order.
+func nameSets(e extraction.Extraction) []string {
+	k := newKeys()
+	var sets []string
+	for _, one := range e.Entities {
+		if k.name(one.Name) == "" {
+			continue // of several without a name, equal ones go
+		}
+		names := []string{k.name(one.Name)}
+		for _, alias := range one.Aliases {
+			names = append(names, k.name(alias))
+		}
+		slices.Sort(names)
+		names = slices.DeleteFunc(slices.Compact(names), func(s string) bool { return s == "" })
+		sets = append(sets, fmt.Sprintf("%q", names))
+	}
+	slices.Sort(sets)
+	return sets
+}
+
+func FuzzMerge(f *testing.F) {
+	f.Add([]byte(`{"entities":[{"id":"1","name":"A","type":"T","aliases":["B"],"mentions":[{"quote":"A","start":0,"end":1}]}],"relationships":[{"source":"1","target_ref":"x","type":"r"}]}`),
+		[]byte(`{"entities":[{"name":"B","type":"T","properties":{"a":null}},{"name":"a","type":"U"}],"relationships":[{"source":"B","target":"A","type":"s"}]}`))
+	f.Add([]byte(`{"entities":[{"name":""}]}`), []byte(`{}`))
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		a, _, err := extraction.DecodeExtraction(first)
+		if err != nil {
+			return
+		}
+		b, _, err := extraction.DecodeExtraction(second)
+		if err != nil {
+			return
+		}
+		once, _ := mergeChunks([]chunkFound{{a, chunk{Start: 0, End: 12}}, {b, chunk{Start: 10, End: 22}}}, table)
+		if twice, _ := mergeChunks([]chunkFound{{Extraction: once}}, table); !cmp.Equal(once, twice) {
+			t.Fatalf("merging again changes it: %s", cmp.Diff(once, twice))
+		}
+		if len(once.Entities) > len(a.Entities)+len(b.Entities) || len(once.Relationships) > len(a.Relationships)+len(b.Relationships) {
+			t.Fatal("something appeared from nowhere")
+		}
+		if (once.Entities == nil) != (a.Entities == nil && b.Entities == nil) {
+			t.Fatal("nil and empty are confused")
+		}
+	})
+}
+
+func BenchmarkMerge(b *testing.B) {
+	parts := make([]chunkFound, 20)
+	for i := range parts {
+		var e extract
+		for j := range 10_000 {
+			name := fmt.Sprintf("Entity %d", (i*5_000+j)%60_000)
+			e.Entities = append(e.Entities, entity{Name: name, Type: "T", Aliases: []string{strings.ToUpper(name), "E" + name}})
+			e.Relationships = append(e.Relationships, state{Source: name, Target: "Entity 7", Type: "knows"})
+		}
+		parts[i] = chunkFound{e, chunk{Start: 1000 * i, End: 1000*i + 1100}}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		mergeChunks(parts, table)
+	}
+}
+
+// person is somebody of the generated document, who works for the company of
+// the same number.
+func person(i int) string  { return fmt.Sprintf("Dr. Vera Ågren%02d", i) }
+func company(i int) string { return fmt.Sprintf("Nordwind%02d Ltd.", i) }
+
+// fortyPages writes a document of about 40 pages (about 110,000 code points): on
+// each page a few people and companies are met again and again, and others on
+// the next, so that all recur in several chunks and none in every one. Many
+// sentences lie across the borders of chunks.
+func fortyPages() string {
+	var b strings.Builder
+	for n := 0; b.Len() < 111_000; n++ {
+		i := (n/90*5 + n*n%11) % 30
+		switch n % 3 {
+		case 0:
+			fmt.Fprintf(&b, "%s works for %s since 3. May, e.g. in Oslo. ", person(i), company(i))
+		case 1:
+			fmt.Fprintf(&b, "Nobody had expected %s there! ", person(i))
+		default:
+			fmt.Fprintf(&b, "Was it %s who paid 3.50 € — or not? ", company(i))
+		}
+		if n%25 == 24 {
+			b.WriteString("\n\n")
+		}
+	}
+	return b.String()
+}
+
+// read is a deterministic model: it finds the people and companies that stand in
+// a chunk, each at every place, and who works for whom, with identifiers that
+// are local to the chunk.
+func read(text string) extract {
+	e := extract{Entities: []entity{}, Relationships: []state{}}
+	for i := range 30 {
+		for kind, name := range map[string]string{"Person": person(i), "Company": company(i)} {
+			if spans := places(text, name); spans != nil {
+				e.Entities = append(e.Entities, entity{Name: name, Type: kind, Mentions: spans})
+			}
+		}
+	}
+	slices.SortFunc(e.Entities, func(a, b entity) int { return strings.Compare(a.Name, b.Name) })
+	ids := map[string]string{}
+	for i := range e.Entities {
+		e.Entities[i].ID = fmt.Sprint("e", i)
+		ids[e.Entities[i].Name] = e.Entities[i].ID
+	}
+	for i := range 30 {
+		if strings.Contains(text, person(i)+" works for "+company(i)) {
+			e.Relationships = append(e.Relationships, state{SourceRef: ids[person(i)], TargetRef: ids[company(i)], Type: "works_for"})
+		}
+	}
+	return e
+}
+
+func places(text, name string) []span {
+	var spans []span
+	for at := 0; ; {
+		i := strings.Index(text[at:], name)
+		if i < 0 {
+			return spans
+		}
+		start := len([]rune(text[:at+i]))
+		spans = append(spans, span{Quote: name, Start: start, End: start + len([]rune(name))})
+		at += i + len(name)
+	}
+}
+
+func TestMerge_fortyPages(t *testing.T) {
+	text := fortyPages()
+	chunks := splitText(text, chunking{MaxRunes: 6_000, Overlap: 300})
+	if len(chunks) != 20 {
+		t.Fatalf("%d chunks", len(chunks))
+	}
+	recurring := map[string]int{}
+	var parts []chunkFound
+	for _, c := range chunks {
+		found := read(c.Text)
+		for _, e := range found.Entities {
+			recurring[e.Name]++
+		}
+		parts = append(parts, chunkFound{found, c})
+	}
+	counts := slices.Sorted(maps.Values(recurring))
+	if len(counts) < 40 || counts[0] < 2 || counts[len(counts)-1] == len(chunks) {
+		t.Fatalf("%d entities, in %v chunks: they do not recur as this test needs it", len(counts), counts)
+	}
+	got, warnings := mergeChunks(parts, Vocabulary{})
+	whole := read(text)
+	want, _ := mergeChunks([]chunkFound{{Extraction: whole}}, Vocabulary{})
+	for i := range want.Entities {
+		want.Entities[i].ID = ""
+	}
+	slices.SortFunc(got.Entities, func(a, b entity) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(got.Relationships, func(a, b state) int { return strings.Compare(a.Source, b.Source) })
+	if diff := cmp.Diff(want, got); diff != "" || len(warnings) > 0 {
+		t.Errorf("read in chunks and read whole differ: %s%q", diff, warnings)
+	}
+}

@@ -32,7 +32,7 @@ fuzz: ## every fuzz target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)
 
 producers: ## write the PDF files of the tests anew, with the tools that are on this machine
-	$(GO) run ./harness/answers/pdf/testdata/producers
+	$(GO) test ./harness/answers/pdf -run TestProducers -update -v
 
 bench: ## every benchmark
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -45,7 +45,6 @@ var floors = map[string]int{
 	"experiment":              6,
 	"harness/extraction":      7,
 	"harness/answers":         7,
-	"harness/answers/":        8, // programs that draw the sample
 	"harness/conformance":     8,
 	"harness/bench":           8,
 	"report":                  9,

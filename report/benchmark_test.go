@@ -7,14 +7,14 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"extraction-experiment/harness/answers/benchmark"
+	"extraction-experiment/harness/answers"
 )
 
 // TestBenchmark_width: every line fits, and what is left out is named.
 func TestBenchmark_width(t *testing.T) {
-	d := benchmark.Dataset{ID: "report-of-the-year", Kind: "annual report of a company", Weight: 2, Runs: []benchmark.Run{{WeightedScore: new(0.5)}, {WeightedScore: new(0.7)}}}
-	r := benchmark.Sum("b", []benchmark.Dataset{d})
-	r.Gates = r.Judge(benchmark.Gates{MinScore: new(0.9), MaxDrop: new(0.1)}, nil)
+	d := answers.BenchmarkDataset{ID: "report-of-the-year", Kind: "annual report of a company", Weight: 2, Runs: []answers.BenchmarkRun{{WeightedScore: new(0.5)}, {WeightedScore: new(0.7)}}}
+	r := answers.SumBenchmark("b", []answers.BenchmarkDataset{d})
+	r.Gates = r.Judge(answers.BenchmarkGates{MinScore: new(0.9), MaxDrop: new(0.1)}, nil)
 	for _, width := range []int{50, 60, 80, 120} {
 		var b bytes.Buffer
 		if err := Benchmark(&b, r, Options{Width: width}); err != nil {

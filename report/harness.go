@@ -10,7 +10,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"extraction-experiment/harness/answers/benchmark"
+	"extraction-experiment/harness/answers"
 	"extraction-experiment/harness/bench"
 	"extraction-experiment/harness/conformance"
 	"extraction-experiment/internal/textutil"
@@ -116,7 +116,7 @@ func tick(ok bool) string { return map[bool]string{true: "✓", false: "✗"}[ok
 // gates. Lines fit Options.Width: what does not is left out, and named.
 //
 // It writes once; the error is that of the writer.
-func Benchmark(w io.Writer, r benchmark.Report, opt Options) error {
+func Benchmark(w io.Writer, r answers.BenchmarkReport, opt Options) error {
 	p := newPage(opt)
 	t := Table{Columns: []Column{{Title: "dataset", Name: true, flex: true}, {Title: "kind", flex: true}, {Title: "weight", Right: true},
 		{Title: "questions", Right: true}, {Title: "runs", Right: true}, {Title: "failed", Right: true},

@@ -19,7 +19,6 @@ import (
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers"
-	"extraction-experiment/harness/answers/benchmark"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/limit"
@@ -43,7 +42,7 @@ type benchmarkJob struct {
 	env    cli.Env
 	cfg    answersConfig
 	file   configs.Benchmark
-	base   *benchmark.Report
+	base   *answers.BenchmarkReport
 	log    *slog.Logger
 	failed []error // of runs, where the others went on
 	sweep  *experiment.Sweep
@@ -56,7 +55,7 @@ func benchmarkAction(c *urfave.Context, env cli.Env, values cli.Values) error {
 	if err != nil {
 		return err
 	}
-	var list []benchmark.Dataset
+	var list []answers.BenchmarkDataset
 	err = withSession(c.Context, env, b.cfg.runConfig, b.log, nil, func(ctx context.Context, s session) (err error) {
 		if err := b.prepare(ctx, s); err != nil {
 			return s.explained(err, answers.Name)
@@ -67,9 +66,9 @@ func benchmarkAction(c *urfave.Context, env cli.Env, values cli.Values) error {
 	if list == nil || cli.ExitCode(err) == cli.ExitInterrupted {
 		return errors.Join(append(b.failed, err)...)
 	}
-	r := benchmark.Sum(b.file.Name, list)
+	r := answers.SumBenchmark(b.file.Name, list)
 	g := b.file.Gates
-	r.Gates = r.Judge(benchmark.Gates{MinScore: g.MinScore, MaxDrop: g.MaxDrop, MaxStddev: g.MaxStddev, MaxRegressions: g.MaxRegressions}, b.base)
+	r.Gates = r.Judge(answers.BenchmarkGates{MinScore: g.MinScore, MaxDrop: g.MaxDrop, MaxStddev: g.MaxStddev, MaxRegressions: g.MaxRegressions}, b.base)
 	r.ScorerVersion = answers.Pin().Version
 	problems := append(b.failed, err, b.show(r))
 	for _, gate := range r.Gates {
@@ -119,12 +118,12 @@ func newBenchmark(ctx context.Context, env cli.Env, values cli.Values) (*benchma
 	return b, err
 }
 
-func readBaseline(ctx context.Context, path string) (*benchmark.Report, error) {
+func readBaseline(ctx context.Context, path string) (*answers.BenchmarkReport, error) {
 	raw, err := files.Read(ctx, path, files.MaxText)
 	if err != nil {
 		return nil, cli.Usage("reading the baseline: %w", err)
 	}
-	var r benchmark.Report
+	var r answers.BenchmarkReport
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return nil, cli.Usage("reading the baseline: %s is no report of answers benchmark", path)
 	}
@@ -135,7 +134,7 @@ func readBaseline(ctx context.Context, path string) (*benchmark.Report, error) {
 }
 
 // show prints the report and writes it to the file.
-func (b *benchmarkJob) show(r benchmark.Report) error {
+func (b *benchmarkJob) show(r answers.BenchmarkReport) error {
 	var problems []error
 	switch {
 	case b.cfg.json:
@@ -179,27 +178,27 @@ func (b *benchmarkJob) prepare(ctx context.Context, s session) error {
 }
 
 // planned is a report of what will be asked of which document, without answers.
-func (b *benchmarkJob) planned(ctx context.Context, s session) (benchmark.Report, error) {
-	var r benchmark.Report
+func (b *benchmarkJob) planned(ctx context.Context, s session) (answers.BenchmarkReport, error) {
+	var r answers.BenchmarkReport
 	var problems []error
 	for _, d := range b.file.Datasets {
 		run, err := b.identified(ctx, s, d)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("dataset %s: %w", d.ID, err))
 		}
-		r.Datasets = append(r.Datasets, benchmark.Dataset{ID: d.ID, Weight: d.Weighted(), Runs: []benchmark.Run{run}})
+		r.Datasets = append(r.Datasets, answers.BenchmarkDataset{ID: d.ID, Weight: d.Weighted(), Runs: []answers.BenchmarkRun{run}})
 	}
 	return r, errors.Join(problems...)
 }
 
 // identified is a run of a dataset of which only document and questions are known.
-func (b *benchmarkJob) identified(ctx context.Context, s session, d configs.BenchmarkDataset) (benchmark.Run, error) {
+func (b *benchmarkJob) identified(ctx context.Context, s session, d configs.BenchmarkDataset) (answers.BenchmarkRun, error) {
 	doc, err := readDocument(ctx, d.PDF, s.env.Getenv)
 	if err != nil {
-		return benchmark.Run{}, err
+		return answers.BenchmarkRun{}, err
 	}
 	questions, err := s.questions(ctx, runConfig{dataset: d.Questions}, &outcome.Dataset{})
-	return benchmark.Run{PDFSHA256: doc.SHA256, QuestionsSHA256: questions.SHA256}, err
+	return answers.BenchmarkRun{PDFSHA256: doc.SHA256, QuestionsSHA256: questions.SHA256}, err
 }
 
 // runName is that of the n-th run of a dataset.
@@ -210,10 +209,10 @@ func (b *benchmarkJob) runName(d configs.BenchmarkDataset, n int) string {
 // runAll runs every dataset as often as is asked for. A run that fails ends the
 // benchmark with fail-fast; else it is noted, and the others go on. An
 // interruption always ends it.
-func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]benchmark.Dataset, error) {
-	var list []benchmark.Dataset
+func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]answers.BenchmarkDataset, error) {
+	var list []answers.BenchmarkDataset
 	for _, d := range b.file.Datasets { // those that are not reached have no score
-		list = append(list, benchmark.Dataset{ID: d.ID, Kind: d.Kind, Weight: d.Weighted(), Runs: []benchmark.Run{}})
+		list = append(list, answers.BenchmarkDataset{ID: d.ID, Kind: d.Kind, Weight: d.Weighted(), Runs: []answers.BenchmarkRun{}})
 	}
 	for i, d := range b.file.Datasets {
 		done := &list[i]
@@ -238,11 +237,11 @@ func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]benchmark.Datas
 
 // runOne runs one dataset once, or goes on with that run, and reads its run file
 // back; at is its place in the sweep.
-func (b *benchmarkJob) runOne(ctx context.Context, s session, at int, d configs.BenchmarkDataset, n int) (benchmark.Run, error) {
+func (b *benchmarkJob) runOne(ctx context.Context, s session, at int, d configs.BenchmarkDataset, n int) (answers.BenchmarkRun, error) {
 	cfg := b.cfg
 	cfg.pdf, cfg.dataset, cfg.output, cfg.quiet, cfg.json = d.PDF, d.Questions, "", true, false
 	cfg.name, cfg.system.Limits.Limiters = b.runName(d, n), b.limiters // one budget, one provider
-	run := benchmark.Run{Name: cfg.name}
+	run := answers.BenchmarkRun{Name: cfg.name}
 	if !b.cfg.quiet {
 		fmt.Fprintf(b.env.Stderr, "dataset %s, run %d of %d: %s\n", d.ID, n, b.file.Runs, cfg.name)
 	}
@@ -270,7 +269,7 @@ func (b *benchmarkJob) runOne(ctx context.Context, s session, at int, d configs.
 }
 
 // fill reads what a run came to. One that is not complete has no score.
-func fill(ctx context.Context, path string, run *benchmark.Run) (err error) {
+func fill(ctx context.Context, path string, run *answers.BenchmarkRun) (err error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil // nothing came of it, and it was removed
 	}
@@ -295,8 +294,8 @@ func fill(ctx context.Context, path string, run *benchmark.Run) (err error) {
 }
 
 // questionsOf is each question of a run with its mean over the trials.
-func questionsOf(ctx context.Context, reader *runstore.Reader) (map[string]benchmark.Question, error) {
-	questions, trials := map[string]benchmark.Question{}, map[string]float64{}
+func questionsOf(ctx context.Context, reader *runstore.Reader) (map[string]answers.BenchmarkQuestion, error) {
+	questions, trials := map[string]answers.BenchmarkQuestion{}, map[string]float64{}
 	for o, err := range reader.Outcomes(ctx, runstore.Query{Newest: true}) {
 		if err != nil {
 			return nil, err

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"extraction-experiment/harness/answers"
-	"extraction-experiment/harness/answers/benchmark"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
 	"extraction-experiment/outcome"
@@ -104,7 +103,7 @@ func openAnswersReport(ctx context.Context, path string) (source remoteSource, o
 		Run     *outcome.Header
 		Footer  outcome.Footer
 		Results []struct{ Outcome outcome.Outcome }
-		benchmark.Report
+		answers.BenchmarkReport
 		Summary json.RawMessage // of either form
 	}
 	if err := json.Unmarshal(raw, &file); err != nil {
@@ -118,7 +117,7 @@ func openAnswersReport(ctx context.Context, path string) (source remoteSource, o
 			run.Outcomes = append(run.Outcomes, r.Outcome)
 		}
 	case len(file.Datasets) > 0:
-		if run, err = benchmarkRun(path, file.Report); err != nil {
+		if run, err = benchmarkRun(path, file.BenchmarkReport); err != nil {
 			return source, false, err
 		}
 	default:
@@ -168,7 +167,7 @@ const maxReport = 1 << 30
 // datasets, its trials the repeated runs. The weight of a question is its share
 // of its dataset's, so that the weighted mean is the benchmark's weighted_score.
 // A benchmark without a score cannot be compared (exit code 2).
-func benchmarkRun(path string, b benchmark.Report) (tracking.Remote, error) {
+func benchmarkRun(path string, b answers.BenchmarkReport) (tracking.Remote, error) {
 	run := tracking.Remote{Where: path, Footer: outcome.Footer{Status: outcome.Complete}}
 	var datasets, documents, questions []string
 	for _, d := range b.Datasets {

@@ -6,24 +6,24 @@ import (
 	"testing"
 
 	"extraction-experiment/compare"
-	"extraction-experiment/harness/answers/benchmark"
+	"extraction-experiment/harness/answers"
 	"extraction-experiment/internal/cli"
 )
 
 // twoDatasets is a benchmark of two documents, each asked twice: the scores are
 // those of two questions, of weights 1 and 3.
-func twoDatasets(first, second float64) benchmark.Report {
-	of := func(id string, weight float64, score func(run int) float64) benchmark.Dataset {
-		d := benchmark.Dataset{ID: id, Weight: weight}
+func twoDatasets(first, second float64) answers.BenchmarkReport {
+	of := func(id string, weight float64, score func(run int) float64) answers.BenchmarkDataset {
+		d := answers.BenchmarkDataset{ID: id, Weight: weight}
 		for run := range 2 {
 			s := score(run)
 			mean := (1 + 3*s) / 4
-			d.Runs = append(d.Runs, benchmark.Run{WeightedScore: &mean, PDFSHA256: "pdf of " + id, QuestionsSHA256: "questions of " + id,
-				Questions: map[string]benchmark.Question{"light": {Score: 1, Weight: 1}, "heavy": {Score: s, Weight: 3}}})
+			d.Runs = append(d.Runs, answers.BenchmarkRun{WeightedScore: &mean, PDFSHA256: "pdf of " + id, QuestionsSHA256: "questions of " + id,
+				Questions: map[string]answers.BenchmarkQuestion{"light": {Score: 1, Weight: 1}, "heavy": {Score: s, Weight: 3}}})
 		}
 		return d
 	}
-	return benchmark.Sum("two", []benchmark.Dataset{
+	return answers.SumBenchmark("two", []answers.BenchmarkDataset{
 		of("a", 2, func(int) float64 { return first }),
 		of("b", 1, func(run int) float64 { return second * float64(run) }), // 0 in the first run
 	})
@@ -41,11 +41,11 @@ func TestBenchmarkRun(t *testing.T) {
 	most, least := 1, -.25
 	cfg := Comparison()
 	cfg.Gate = compare.Gate{MaxRegressions: &most, MinDelta: &least}
-	compared := func(cand benchmark.Report) compare.Comparison {
+	compared := func(cand answers.BenchmarkReport) compare.Comparison {
 		t.Helper()
 		comparer, err := compare.New(cfg)
 		must(t, err)
-		source := func(name string, r benchmark.Report) compare.Source {
+		source := func(name string, r answers.BenchmarkReport) compare.Source {
 			run, err := benchmarkRun(name, r)
 			must(t, err)
 			run.Outcomes = inOrder(run.Outcomes)
@@ -60,15 +60,15 @@ func TestBenchmarkRun(t *testing.T) {
 	if err := result.Err(); err != nil || weighted == nil || math.Abs(weighted.Base-.875) > 1e-15 || math.Abs(weighted.Difference+.25) > 1e-15 {
 		t.Errorf("%v: %+v", err, weighted)
 	}
-	cand.Datasets[0].Runs[1].Questions["light"] = benchmark.Question{Weight: 1}
+	cand.Datasets[0].Runs[1].Questions["light"] = answers.BenchmarkQuestion{Weight: 1}
 	if err := compared(cand).Err(); err == nil || !strings.Contains(err.Error(), "max-regressions 1") {
 		t.Errorf("one more regression: %v", err)
 	}
-	for want, change := range map[string]func(*benchmark.Report){
-		"a (weight 2), b (weight 1) in the base, a (weight 3)": func(r *benchmark.Report) { r.Datasets[0].Weight = 3 },
-		"b pdf of b in the base, a other":                      func(r *benchmark.Report) { r.Datasets[0].Runs[0].PDFSHA256 = "other" },
-		": answers@1 in the base, answers@9 in the candidate":  func(r *benchmark.Report) { r.ScorerVersion = "answers@9" },
-		"only in the base: b/heavy, b/light":                   func(r *benchmark.Report) { r.Datasets = r.Datasets[:1] },
+	for want, change := range map[string]func(*answers.BenchmarkReport){
+		"a (weight 2), b (weight 1) in the base, a (weight 3)": func(r *answers.BenchmarkReport) { r.Datasets[0].Weight = 3 },
+		"b pdf of b in the base, a other":                      func(r *answers.BenchmarkReport) { r.Datasets[0].Runs[0].PDFSHA256 = "other" },
+		": answers@1 in the base, answers@9 in the candidate":  func(r *answers.BenchmarkReport) { r.ScorerVersion = "answers@9" },
+		"only in the base: b/heavy, b/light":                   func(r *answers.BenchmarkReport) { r.Datasets = r.Datasets[:1] },
 	} {
 		other := twoDatasets(1, 1)
 		change(&other)

@@ -1,6 +1,8 @@
 package pdf_test
 
 import (
+	"flag"
+
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -96,12 +98,24 @@ func checkPages(t *testing.T, doc pdf.Document, want []page) {
 	t.Logf("%d of %d pages correct", correct, len(want))
 }
 
+var update = flag.Bool("update", false, "write the PDF files anew, with the tools that are on this machine")
+
 // TestProducers reads files of five producers, made of the same pages.
 func TestProducers(t *testing.T) {
 	want := readContent(t)
-	for _, producer := range []string{"latex", "libreoffice", "chromium", "fpdf", "gopdf"} {
+	for producer, build := range producers {
 		t.Run(producer, func(t *testing.T) {
-			checkPages(t, read(t, filepath.Join("testdata", "producers", producer+".pdf"), pdf.Options{}), want)
+			path := filepath.Join("testdata", "producers", producer+".pdf")
+			if *update {
+				data, err := build(want, t.TempDir())
+				if err != nil {
+					t.Skip(err)
+				}
+				if err := os.WriteFile(path, data, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			checkPages(t, read(t, path, pdf.Options{}), want)
 		})
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"extraction-experiment/internal/browsertest"
+	"extraction-experiment/internal/testkit"
 
 	"github.com/chromedp/chromedp"
 )
@@ -66,7 +66,7 @@ func TestReadme(t *testing.T) {
 // them, in a browser: the page of a run, and that of a comparison with it.
 func TestPictures(t *testing.T) {
 	if *update {
-		chromium := browsertest.Start(t)
+		chromium := testkit.StartBrowser(t)
 		r := reader{t: t, folder: t.TempDir(), env: environment(t)}
 		for _, command := range []string{
 			"mkdir -p docs/examples && cp '" + absolute(t, "docs/examples/extract.py") + "' docs/examples/",
@@ -79,7 +79,7 @@ func TestPictures(t *testing.T) {
 		}
 		for _, name := range []string{"run", "comparison"} {
 			address := "file://" + filepath.Join(r.folder, name+".html")
-			b := browsertest.Open(t, chromium, address, address)
+			b := testkit.OpenPage(t, chromium, address, address)
 			b.Viewport(1200, 864)
 			picture, err := chromedp.Run(b, chromedp.CaptureScreenshot())
 			if err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/output"
-	"extraction-experiment/cmd/internal/prompts"
+	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 )
@@ -38,8 +38,8 @@ func promptsCommand(env cli.Env) *urfave.Command {
 		{Name: "list", Usage: "experiment prompts list [--json]", Flags: []string{"json"},
 			Run: func(c *urfave.Context, _ []string) error {
 				return in(c, func(ctx context.Context, client *langfuse.Client) (string, any, error) {
-					list, err := prompts.List(ctx, client)
-					return prompts.Table(list, time.Local), list, err
+					list, err := system.ListPrompts(ctx, client)
+					return system.PromptTable(list, time.Local), list, err
 				})
 			}},
 		{Name: "show", Usage: "experiment prompts show NAME [--prompt-label L | --prompt-version N] [--json]", Least: 1, Most: 1,
@@ -50,14 +50,14 @@ func promptsCommand(env cli.Env) *urfave.Command {
 					return err
 				}
 				return in(c, func(ctx context.Context, client *langfuse.Client) (string, any, error) {
-					found, err := prompts.Get(ctx, client, ref)
-					return prompts.Page(found), found, err
+					found, err := system.GetPrompt(ctx, client, ref)
+					return system.PromptPage(found), found, err
 				})
 			}},
 		{Name: "label", Usage: "experiment prompts label NAME VERSION LABEL...", Least: 3, Most: -1,
 			Run: func(c *urfave.Context, words []string) error {
 				return in(c, func(ctx context.Context, client *langfuse.Client) (string, any, error) {
-					said, err := prompts.Label(ctx, client, words[0], words[1], words[2:])
+					said, err := system.LabelPrompt(ctx, client, words[0], words[1], words[2:])
 					return said, nil, err
 				})
 			}},
@@ -67,7 +67,7 @@ func promptsCommand(env cli.Env) *urfave.Command {
 					return cli.Usage("prompts diff takes the name of a prompt and two of its versions or labels, and one of them is empty")
 				}
 				return in(c, func(ctx context.Context, client *langfuse.Client) (string, any, error) {
-					said, err := prompts.Compare(ctx, client, words[0], words[1], words[2])
+					said, err := system.ComparePrompts(ctx, client, words[0], words[1], words[2])
 					return said, nil, err
 				})
 			}},

@@ -11,7 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"extraction-experiment/cmd/internal/scripttest"
+	"extraction-experiment/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -47,5 +47,5 @@ func hasten() {
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	scripttest.Run(t, "testdata/script")
+	testkit.RunScripts(t, "testdata/script")
 }

@@ -16,8 +16,8 @@ import (
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
-	"extraction-experiment/internal/browsertest"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/testkit"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -238,41 +238,41 @@ const ready = `document.querySelector("nav a[aria-current]") !== null`
 
 // TestServe_browser walks from page to page in a browser.
 func TestServe_browser(t *testing.T) {
-	chromium := browsertest.Start(t)
+	chromium := testkit.StartBrowser(t)
 	s := serveFolder(t)
-	b := browsertest.Open(t, chromium, s.url+"/", s.url+"/")
-	browsertest.Want(b, `document.querySelectorAll(".runlist tbody tr").length`, 4)
+	b := testkit.OpenPage(t, chromium, s.url+"/", s.url+"/")
+	testkit.WantOnPage(b, `document.querySelectorAll(".runlist tbody tr").length`, 4)
 	b.Click(`a[href$="` + s.path("base") + `"]`)
-	browsertest.Want(b, `document.title`, "base")
-	browsertest.Want(b, ready, true)
+	testkit.WantOnPage(b, `document.title`, "base")
+	testkit.WantOnPage(b, ready, true)
 	b.Press("j", "j", "j")
-	browsertest.Want(b, `document.querySelectorAll("#list tbody tr").length`, 2)
+	testkit.WantOnPage(b, `document.querySelectorAll("#list tbody tr").length`, 2)
 	b.Press("\r")
-	browsertest.Want(b, `!!document.querySelector('#item a[href^="/traces/"]')`, true)
-	browsertest.Value[bool](b, `document.querySelector('#item a[href^="/traces/"]').click() === undefined`)
-	browsertest.Want(b, `document.querySelector("h1").textContent.startsWith("Trace ")`, true)
-	browsertest.Want(b, `document.querySelectorAll("details.step").length`, 2)
-	browsertest.Want(b, `Array.from(document.querySelectorAll(".tracescores tbody tr"), r => r.cells[0].textContent).sort().join(" ")`, "entity_f1 entity_precision entity_recall error")
+	testkit.WantOnPage(b, `!!document.querySelector('#item a[href^="/traces/"]')`, true)
+	testkit.PageValue[bool](b, `document.querySelector('#item a[href^="/traces/"]').click() === undefined`)
+	testkit.WantOnPage(b, `document.querySelector("h1").textContent.startsWith("Trace ")`, true)
+	testkit.WantOnPage(b, `document.querySelectorAll("details.step").length`, 2)
+	testkit.WantOnPage(b, `Array.from(document.querySelectorAll(".tracescores tbody tr"), r => r.cells[0].textContent).sort().join(" ")`, "entity_f1 entity_precision entity_recall error")
 	b.Click(`a.back`)
-	browsertest.Want(b, `document.querySelectorAll(".runlist tbody tr").length`, 4)
+	testkit.WantOnPage(b, `document.querySelectorAll(".runlist tbody tr").length`, 4)
 
 	b.Click(`input[name=base][value="` + s.path("same") + `"]`)
-	browsertest.Value[[]bool](b, `Array.from(document.querySelectorAll("input[name=cand]"), c => c.checked = false)`)
+	testkit.PageValue[[]bool](b, `Array.from(document.querySelectorAll("input[name=cand]"), c => c.checked = false)`)
 	b.Click(`input[name=cand][value="` + s.path("base") + `"]`)
 	b.Click(`button[type=submit]`)
-	browsertest.Want(b, `document.querySelector(".verdict .word") ? document.querySelector(".verdict .word").textContent : ""`, "the same in every item")
-	browsertest.Want(b, ready, true)
+	testkit.WantOnPage(b, `document.querySelector(".verdict .word") ? document.querySelector(".verdict .word").textContent : ""`, "the same in every item")
+	testkit.WantOnPage(b, ready, true)
 	b.Press("j", "j", "\r")
-	browsertest.Want(b, `document.querySelector("#item .verdictline") !== null`, true)
+	testkit.WantOnPage(b, `document.querySelector("#item .verdictline") !== null`, true)
 	b.Click(`nav a[data-view=overview]`)
 	b.Click(`.side a`) // the page of the base
-	browsertest.Want(b, `document.title`, "same")
+	testkit.WantOnPage(b, `document.title`, "same")
 
 	for _, name := range []string{hostileName, "base"} { // all of their items
-		browsertest.Value[string](b, `location.href = "/runs/`+(&url.URL{Path: s.path(name)}).EscapedPath()+`"`)
-		browsertest.Want(b, `document.title.length > 0 && document.querySelectorAll("script.row").length`, 2)
-		browsertest.Value[string](b, `location.hash = "#/item/b/1"`)
-		browsertest.Want(b, `document.querySelector("#item h1") !== null && window.pwned === undefined`, true)
+		testkit.PageValue[string](b, `location.href = "/runs/`+(&url.URL{Path: s.path(name)}).EscapedPath()+`"`)
+		testkit.WantOnPage(b, `document.title.length > 0 && document.querySelectorAll("script.row").length`, 2)
+		testkit.PageValue[string](b, `location.hash = "#/item/b/1"`)
+		testkit.WantOnPage(b, `document.querySelector("#item h1") !== null && window.pwned === undefined`, true)
 	}
 	b.Quiet()
 }

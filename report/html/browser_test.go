@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"extraction-experiment/internal/browsertest"
+	"extraction-experiment/internal/testkit"
 	"extraction-experiment/report"
 
 	"github.com/chromedp/chromedp"
@@ -24,7 +24,7 @@ const (
 
 // TestBrowser opens pages in one headless Chromium and uses them as a person does.
 func TestBrowser(t *testing.T) {
-	ctx := browsertest.Start(t)
+	ctx := testkit.StartBrowser(t)
 	for name, test := range map[string]func(*testing.T, context.Context){
 		"walk": walk, "keyboard": keyboard, "hostile text": hostileText, "1,001 items": large, "two runs": sideBySide, "telephone": fits,
 		"answers": answerAlone, "answers compared": answersCompared, "citations": citations,

@@ -6,31 +6,31 @@ import (
 	"path/filepath"
 	"testing"
 
-	"extraction-experiment/internal/browsertest"
+	"extraction-experiment/internal/testkit"
 	"extraction-experiment/report"
 
 	"github.com/chromedp/chromedp/kb"
 )
 
 // open opens the page of runs in a tab of its own.
-func open(t *testing.T, chromium context.Context, runs []report.Run, cfg Config) *browsertest.Browser {
+func open(t *testing.T, chromium context.Context, runs []report.Run, cfg Config) *testkit.Browser {
 	t.Helper()
 	return openPage(t, chromium, page(t, runs, cfg))
 }
 
 // openPage writes a page to a file and opens it in a tab of its own.
-func openPage(t *testing.T, chromium context.Context, text string) *browsertest.Browser {
+func openPage(t *testing.T, chromium context.Context, text string) *testkit.Browser {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.html")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return browsertest.Open(t, chromium, "file://"+file, "file://"+file)
+	return testkit.OpenPage(t, chromium, "file://"+file, "file://"+file)
 }
 
 // through opens every item of the list in turn, from the first, with all that is
 // folded; last is the place of the last one, such as "22 of 22".
-func through(b *browsertest.Browser, last string) {
+func through(b *testkit.Browser, last string) {
 	b.T.Helper()
 	b.Press("j", kb.Enter)
 	for range 60 { // a busy browser may miss a key
@@ -44,19 +44,19 @@ func through(b *browsertest.Browser, last string) {
 }
 
 // unharmed: nothing that strangers wrote ran, or became an element.
-func unharmed(b *browsertest.Browser, scripts int) {
+func unharmed(b *testkit.Browser, scripts int) {
 	b.T.Helper()
 	want(b, `window.pwned === undefined`, true)
 	want(b, `document.querySelectorAll("img, iframe, object, link, svg[onload]").length`, 0)
 	want(b, `document.querySelectorAll("script:not([type])").length`, scripts)
 }
 
-func value[T any](b *browsertest.Browser, expression string) T {
+func value[T any](b *testkit.Browser, expression string) T {
 	b.T.Helper()
-	return browsertest.Value[T](b, expression)
+	return testkit.PageValue[T](b, expression)
 }
 
-func want[T comparable](b *browsertest.Browser, expression string, expected T) {
+func want[T comparable](b *testkit.Browser, expression string, expected T) {
 	b.T.Helper()
-	browsertest.Want(b, expression, expected)
+	testkit.WantOnPage(b, expression, expected)
 }

@@ -6,11 +6,11 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"extraction-experiment/cmd/internal/scripttest"
+	"extraction-experiment/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"seed": func() { os.Exit(Main()) }})
 }
 
-func TestScripts(t *testing.T) { scripttest.Run(t, "testdata/script") }
+func TestScripts(t *testing.T) { testkit.RunScripts(t, "testdata/script") }

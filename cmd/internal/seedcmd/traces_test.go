@@ -12,7 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"extraction-experiment/cmd/internal/scripttest"
+	"extraction-experiment/internal/testkit"
 	"extraction-experiment/langfuse/embedded"
 )
 
@@ -22,7 +22,7 @@ func TestTraceScripts(t *testing.T) {
 	for _, mode := range embedded.Modes() {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			params := scripttest.Params("testdata/traces")
+			params := testkit.ScriptParams("testdata/traces")
 			params.Cmds["trace"], params.Cmds["api"] = sendTrace, callAPI
 			before := params.Setup
 			params.Setup = func(env *testscript.Env) error {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"extraction-experiment/cmd/internal/prompts"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
 	"extraction-experiment/langfuse"
@@ -49,7 +48,7 @@ func (o Opener) FetchPrompt(ctx context.Context, ref langfuse.PromptRef, otherwi
 	}
 	template, pin, err := tracking.FindPrompt(ctx, o.Langfuse.Client, ref)
 	if errors.Is(err, langfuse.ErrNotFound) {
-		return template, pin, fmt.Errorf("%w; %s", prompts.Missing(ctx, o.Langfuse.Client, ref), otherwise)
+		return template, pin, fmt.Errorf("%w; %s", missingPrompt(ctx, o.Langfuse.Client, ref), otherwise)
 	}
 	return template, pin, err
 }

@@ -1,6 +1,4 @@
-// Package scripttest runs the txtar scripts of the commands: whole command
-// lines in an empty folder, with exact exit codes.
-package scripttest
+package testkit
 
 import (
 	"errors"
@@ -17,10 +15,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// Run runs every script below the given folder, in folders of their own, several
+// RunScripts runs every script below the given folder, in folders of their own, several
 // at once. The scripts are discovered, so that none can be forgotten; none is a
 // failure.
-func Run(t *testing.T, dir string) {
+func RunScripts(t *testing.T, dir string) {
 	t.Helper()
 	var folders []string
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -37,14 +35,14 @@ func Run(t *testing.T, dir string) {
 	for _, folder := range folders {
 		t.Run(filepath.Base(folder), func(t *testing.T) {
 			t.Parallel()
-			testscript.Run(t, Params(folder))
+			testscript.Run(t, ScriptParams(folder))
 		})
 	}
 }
 
-// Params are what Run runs the scripts of one folder with, for a caller that
+// ScriptParams are what RunScripts runs the scripts of one folder with, for a caller that
 // adds commands of its own or another setup after this one.
-func Params(folder string) testscript.Params {
+func ScriptParams(folder string) testscript.Params {
 	return testscript.Params{
 		Dir:                 folder,
 		Setup:               setup,

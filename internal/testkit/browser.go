@@ -1,12 +1,12 @@
-// Package browsertest drives a headless Chromium for tests: it opens a page, uses
-// it as a person does, and knows what the page asked for and complained of. It is
-// for tests only.
+// Package testkit is for tests only. It runs the txtar scripts of the commands, and
+// drives a headless Chromium: it opens a page, uses it as a person does, and knows what
+// the page asked for and complained of.
 //
-//	b := browsertest.Open(t, browsertest.Start(t), "file:///page.html", "file:///page.html")
+//	b := testkit.OpenPage(t, testkit.StartBrowser(t), "file:///page.html", "file:///page.html")
 //	b.Click("nav a")
-//	browsertest.Want(b, `document.title`, "A page")
+//	testkit.WantOnPage(b, `document.title`, "A page")
 //	b.Quiet()
-package browsertest
+package testkit
 
 import (
 	"context"
@@ -42,9 +42,9 @@ type Browser struct {
 	problems  []string // exceptions, and what the policy refused
 }
 
-// Start starts the browser that the tests of t share. Without one they are
+// StartBrowser starts the browser that the tests of t share. Without one they are
 // skipped, unless EXPERIMENT_BROWSER=required.
-func Start(t *testing.T) context.Context {
+func StartBrowser(t *testing.T) context.Context {
 	t.Helper()
 	path, err := findBrowser()
 	if err != nil {
@@ -69,9 +69,9 @@ func Start(t *testing.T) context.Context {
 	return ctx
 }
 
-// Open opens an address in a tab of its own. Own is how the addresses begin that
+// OpenPage opens an address in a tab of its own. Own is how the addresses begin that
 // the page may ask for; everything else counts as having left it.
-func Open(t *testing.T, chromium context.Context, address, own string) *Browser {
+func OpenPage(t *testing.T, chromium context.Context, address, own string) *Browser {
 	t.Helper()
 	b := &Browser{T: t, own: own}
 	ctx, cancel := chromedp.NewContext(chromium)
@@ -144,8 +144,8 @@ func (b *Browser) Run(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// Value evaluates an expression of the page.
-func Value[T any](b *Browser, expression string) T {
+// PageValue evaluates an expression of the page.
+func PageValue[T any](b *Browser, expression string) T {
 	b.T.Helper()
 	v, err := chromedp.Run(b, chromedp.Evaluate[T](expression))
 	if err != nil {
@@ -154,9 +154,9 @@ func Value[T any](b *Browser, expression string) T {
 	return v
 }
 
-// Want checks an expression of the page, which may need a moment to hold: while
+// WantOnPage checks an expression of the page, which may need a moment to hold: while
 // another page is being loaded it may not even be defined.
-func Want[T comparable](b *Browser, expression string, expected T) {
+func WantOnPage[T comparable](b *Browser, expression string, expected T) {
 	b.T.Helper()
 	var got T
 	var err error
@@ -184,7 +184,7 @@ func (b *Browser) Write(selector, text string) {
 // Choose picks an option as a person does: the page hears of the change.
 func (b *Browser) Choose(selector, option string) {
 	b.T.Helper()
-	Value[bool](b, `(() => { const s = document.querySelector("`+selector+`"); s.value = "`+option+`"; return s.dispatchEvent(new Event("change")); })()`)
+	PageValue[bool](b, `(() => { const s = document.querySelector("`+selector+`"); s.value = "`+option+`"; return s.dispatchEvent(new Event("change")); })()`)
 }
 
 // Press strikes keys as a keyboard does: what a key writes comes with its being

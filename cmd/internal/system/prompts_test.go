@@ -1,4 +1,4 @@
-package prompts
+package system
 
 import (
 	"encoding/json"
@@ -56,7 +56,7 @@ func TestDiff_hidden(t *testing.T) {
 		"separator of text": {"x", "y\u2028config", titles + "-  x\n+  y\n+  config\n" + config},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Diff(text(1, tt.a), text(2, tt.b)); got != tt.want {
+			if got := promptDiff(text(1, tt.a), text(2, tt.b)); got != tt.want {
 				t.Errorf("got\n%q, want\n%q", got, tt.want)
 			}
 		})
@@ -68,11 +68,11 @@ func TestDiff_hidden(t *testing.T) {
 		"a note that is not shown": {`"content":"x"`, `"content":"x","type":"chatmessage"`},
 		"content like a field":     {`"content":"name: \"n\"\nx"`, `"name":"n","content":"x"`},
 	} {
-		if got := Diff(noted(1, pair[0]), noted(2, pair[1])); !strings.Contains(got, "\n+") || !strings.Contains(got, `"role": "user"`) {
+		if got := promptDiff(noted(1, pair[0]), noted(2, pair[1])); !strings.Contains(got, "\n+") || !strings.Contains(got, `"role": "user"`) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if got := Diff(text(1, "x"), text(2, "x")); got != "p: no difference (versions 1 and 2)\n" {
+	if got := promptDiff(text(1, "x"), text(2, "x")); got != "p: no difference (versions 1 and 2)\n" {
 		t.Errorf("equal versions: %q", got)
 	}
 }
@@ -88,7 +88,7 @@ func TestTable(t *testing.T) {
 		"bare":    {[]langfuse.PromptSummary{{Name: "a", Type: "chat"}}, `  a     chat  none              –`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lines := strings.Split(strings.TrimSuffix(Table(tt.list, time.UTC), "\n"), "\n")
+			lines := strings.Split(strings.TrimSuffix(PromptTable(tt.list, time.UTC), "\n"), "\n")
 			if last := lines[len(lines)-1]; last != tt.last {
 				t.Errorf("got %q, want %q", last, tt.last)
 			}
@@ -115,8 +115,8 @@ func FuzzPage(f *testing.F) {
 	f.Add("chat", `[{"type":"placeholder","name":"\u202e"},null]`, "{")
 	f.Fuzz(func(t *testing.T, kind, prompt, config string) {
 		p := langfuse.Prompt{Name: "p", Version: 1, Type: kind, Prompt: json.RawMessage(prompt), Config: json.RawMessage(config)}
-		page := Page(p)
-		other := Diff(langfuse.Prompt{Name: "p", Version: 2, Type: "text", Prompt: json.RawMessage(`"x"`)}, p)
+		page := PromptPage(p)
+		other := promptDiff(langfuse.Prompt{Name: "p", Version: 2, Type: "text", Prompt: json.RawMessage(`"x"`)}, p)
 		for _, text := range []string{page, other} {
 			if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && textutil.Steers(r) }) {
 				t.Errorf("it could steer a terminal: %q", text)
@@ -134,7 +134,7 @@ func FuzzPage(f *testing.F) {
 		if got, want := headings(strings.Split(body, "\n")), headings(promptLines(p)); got != want {
 			t.Errorf("%d lines at the margin, want %d: %q", got, want, body)
 		}
-		if same := Diff(p, p); same != "p: no difference (both are version 1)\n" {
+		if same := promptDiff(p, p); same != "p: no difference (both are version 1)\n" {
 			t.Errorf("a version differs from itself: %q", same)
 		}
 	})

@@ -1,0 +1,464 @@
+package system
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/rogpeppe/go-internal/diff"
+
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/langfuse"
+)
+
+// The prompts in Langfuse for a person: what strangers wrote into them cannot steer a
+// terminal.
+
+// ListPrompts returns the prompts by name, their labels in order.
+func ListPrompts(ctx context.Context, client *langfuse.Client) ([]langfuse.PromptSummary, error) {
+	list := []langfuse.PromptSummary{}
+	for summary, err := range client.ListPrompts(ctx, langfuse.PromptsQuery{}) {
+		if err != nil {
+			return nil, err
+		}
+		slices.Sort(summary.Labels)
+		list = append(list, summary)
+	}
+	slices.SortStableFunc(list, func(a, b langfuse.PromptSummary) int { return cmp.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// PromptTable has one line for each prompt. Names stay whole, to be copied.
+func PromptTable(list []langfuse.PromptSummary, zone *time.Location) string {
+	if len(list) == 0 {
+		return "no prompts\n"
+	}
+	t := table.NewWriter()
+	style := table.StyleLight
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Options.SeparateHeader = true
+	style.Format = table.FormatOptions{}
+	style.Box.PaddingLeft, style.Box.PaddingRight = "  ", ""
+	t.SetStyle(style)
+	t.SuppressTrailingSpaces()
+	t.AppendHeader(table.Row{"name", "type", "versions", "labels", "updated"})
+	for _, p := range list {
+		updated := "–"
+		if !p.LastUpdatedAt.IsZero() {
+			updated = p.LastUpdatedAt.In(zone).Format("2006-01-02 15:04")
+		}
+		t.AppendRow(table.Row{textutil.Line(p.Name), textutil.Line(p.Type), ranges(p.Versions),
+			textutil.Line(strings.Join(p.Labels, ", ")), updated})
+	}
+	return t.Render() + "\n"
+}
+
+// ranges writes numbers in order, runs of three and more shortened: 1-4, 6, 7.
+func ranges(numbers []int) string {
+	numbers = slices.Compact(slices.Sorted(slices.Values(numbers)))
+	var parts []string
+	for i := 0; i < len(numbers); i++ {
+		from := numbers[i]
+		for i+1 < len(numbers) && numbers[i+1]-numbers[i] == 1 {
+			i++
+		}
+		switch to := numbers[i]; to - from {
+		case 0:
+			parts = append(parts, fmt.Sprint(from))
+		case 1:
+			parts = append(parts, fmt.Sprint(from), fmt.Sprint(to))
+		default:
+			parts = append(parts, fmt.Sprintf("%d-%d", from, to))
+		}
+	}
+	return cmp.Or(strings.Join(parts, ", "), "none")
+}
+
+// labelWords lists labels, in the order of the alphabet.
+func labelWords(labels []string) string {
+	return cmp.Or(strings.Join(slices.Sorted(slices.Values(labels)), ", "), "none")
+}
+
+// findSummary returns the prompt of that name with all its versions and labels; where there
+// is none the error says which there are.
+func findSummary(ctx context.Context, client *langfuse.Client, name string) (langfuse.PromptSummary, error) {
+	for summary, err := range client.ListPrompts(ctx, langfuse.PromptsQuery{Name: name}) {
+		if err != nil {
+			return summary, err
+		}
+		if summary.Name == name {
+			return summary, nil
+		}
+	}
+	return langfuse.PromptSummary{}, noSuchPrompt(ctx, client, name)
+}
+
+// shownNames is how many names an error lists; findable is how many it looks at to
+// propose one.
+const shownNames, findable = 10, 1000
+
+func noSuchPrompt(ctx context.Context, client *langfuse.Client, name string) error {
+	var names []string
+	for summary, err := range client.ListPrompts(ctx, langfuse.PromptsQuery{}) {
+		if err != nil {
+			return err
+		}
+		if names = append(names, summary.Name); len(names) == findable {
+			break
+		}
+	}
+	if len(names) == 0 {
+		return cli.Usage("there is no prompt %q, and no other", name)
+	}
+	slices.Sort(names)
+	more := ""
+	if len(names) > shownNames {
+		more = " and others, which experiment prompts lists"
+	}
+	return cli.Usage("there is no prompt %q%s (there are: %s%s)", name,
+		textutil.Hint(name, names), textutil.Line(strings.Join(names[:min(len(names), shownNames)], ", ")), more)
+}
+
+// GetPrompt returns one version, references to other prompts filled in as a model would get
+// them. Where there is none, the error (exit code 64) says which there are.
+func GetPrompt(ctx context.Context, client *langfuse.Client, ref langfuse.PromptRef) (langfuse.Prompt, error) {
+	summary, err := findSummary(ctx, client, ref.Name)
+	if err != nil {
+		return langfuse.Prompt{}, err
+	}
+	return getVersion(ctx, client, summary, ref)
+}
+
+func getVersion(ctx context.Context, client *langfuse.Client, of langfuse.PromptSummary, ref langfuse.PromptRef) (langfuse.Prompt, error) {
+	found, err := client.GetPrompt(ctx, ref)
+	if errors.Is(err, langfuse.ErrNotFound) {
+		err = lacks(of, ref)
+	}
+	return found, err
+}
+
+// missingPrompt says of a prompt that Langfuse does not have which there are.
+func missingPrompt(ctx context.Context, client *langfuse.Client, ref langfuse.PromptRef) error {
+	summary, err := findSummary(ctx, client, ref.Name)
+	if err != nil {
+		return err
+	}
+	return lacks(summary, ref)
+}
+
+// lacks says that a prompt has no such version or label, and which it has.
+func lacks(of langfuse.PromptSummary, ref langfuse.PromptRef) error {
+	if ref.Label == "" && ref.Version > 0 {
+		return cli.Usage("the prompt %q has no version %d; %s", of.Name, ref.Version, choices(of))
+	}
+	label := cmp.Or(ref.Label, "production")
+	return cli.Usage("the prompt %q has no label %q; %s; experiment prompts label %s VERSION %s sets it", of.Name, label, choices(of), cli.Quote(of.Name), label)
+}
+
+func choices(of langfuse.PromptSummary) string {
+	return fmt.Sprintf("its versions: %s; its labels: %s", ranges(of.Versions), labelWords(of.Labels))
+}
+
+// ComparePrompts returns the difference between two versions of a prompt, each named by its
+// number or a label. A number that is none of its versions may be a label.
+func ComparePrompts(ctx context.Context, client *langfuse.Client, name, a, b string) (string, error) {
+	summary, err := findSummary(ctx, client, name)
+	if err != nil {
+		return "", err
+	}
+	var both []langfuse.Prompt
+	for _, word := range []string{a, b} {
+		ref := langfuse.PromptRef{Name: name, Label: word}
+		version := versionOf(word)
+		if version > 0 && (slices.Contains(summary.Versions, version) || !slices.Contains(summary.Labels, word)) {
+			ref = langfuse.PromptRef{Name: name, Version: version}
+		}
+		found, err := getVersion(ctx, client, summary, ref)
+		if err != nil {
+			return "", err
+		}
+		both = append(both, found)
+	}
+	return promptDiff(both[0], both[1]), nil
+}
+
+// versionOf reads the number of a version; 0 is none.
+func versionOf(word string) int {
+	version, err := strconv.ParseUint(word, 10, 31)
+	if err != nil {
+		return 0
+	}
+	return int(version)
+}
+
+// latestLabel is the one that Langfuse keeps on the newest version itself.
+const latestLabel = "latest"
+
+// LabelPrompt sets labels on a version beside those that it has, and says where each was
+// before.
+func LabelPrompt(ctx context.Context, client *langfuse.Client, name, version string, labels []string) (string, error) {
+	labels = slices.Compact(slices.Sorted(slices.Values(labels)))
+	if err := checkLabels(labels); err != nil {
+		return "", err
+	}
+	summary, err := findSummary(ctx, client, name)
+	if err != nil {
+		return "", err
+	}
+	n := versionOf(version)
+	if n == 0 {
+		return "", cli.Usage("%q is no version of the prompt %q: versions are numbers from 1; %s", version, name, choices(summary))
+	}
+	target, err := getVersion(ctx, client, summary, langfuse.PromptRef{Name: name, Version: n})
+	if err != nil {
+		return "", err
+	}
+	var said strings.Builder
+	for _, label := range labels {
+		switch from, err := labelled(ctx, client, name, label); {
+		case err != nil:
+			return "", err
+		case from == 0:
+			fmt.Fprintf(&said, "%s: new, on version %d\n", label, n)
+		case from == n:
+			fmt.Fprintf(&said, "%s: stays on version %d\n", label, n)
+		default:
+			fmt.Fprintf(&said, "%s: moved from version %d to version %d\n", label, from, n)
+		}
+	}
+	has := func(label string) bool { return slices.Contains(target.Labels, label) }
+	if !slices.ContainsFunc(labels, func(label string) bool { return !has(label) }) {
+		said.Reset()
+		fmt.Fprintf(&said, "nothing moved: version %d has %s already\n", n, strings.Join(labels, ", "))
+	} else {
+		all := append(slices.Clone(labels), target.Labels...)
+		all = slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(all))), func(l string) bool { return l == latestLabel })
+		if target, err = client.SetPromptLabels(ctx, name, target.Version, all); err != nil {
+			return "", err
+		}
+	}
+	fmt.Fprintf(&said, "%s, version %d: labels %s\n", textutil.Line(target.Name), target.Version, textutil.Line(labelWords(target.Labels)))
+	return said.String(), nil
+}
+
+// checkLabels refuses what Langfuse would.
+func checkLabels(labels []string) error {
+	valid := regexp.MustCompile(`^[a-z0-9_.-]{1,36}$`)
+	for _, label := range labels {
+		if label == latestLabel {
+			return cli.Usage("the label latest cannot be set: Langfuse keeps it on the newest version")
+		}
+		if !valid.MatchString(label) {
+			return cli.Usage("%q cannot be a label: those have 1 to 36 of a-z, 0-9, _, - and .", label)
+		}
+	}
+	return nil
+}
+
+// labelled returns the version that carries a label, 0 for none.
+func labelled(ctx context.Context, client *langfuse.Client, name, label string) (int, error) {
+	for summary, err := range client.ListPrompts(ctx, langfuse.PromptsQuery{Name: name, Label: label}) {
+		if err != nil {
+			return 0, err
+		}
+		if summary.Name == name && len(summary.Versions) > 0 {
+			return slices.Max(summary.Versions), nil
+		}
+	}
+	return 0, nil
+}
+
+// PromptPage is a version for a person: what it is, its messages and its configuration.
+func PromptPage(p langfuse.Prompt) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, version %d, %s\n", textutil.Line(p.Name), p.Version, textutil.Line(p.Type))
+	for _, row := range []struct{ title, text string }{
+		{"labels", labelWords(p.Labels)},
+		{"tags", strings.Join(p.Tags, ", ")},
+		{"commit", p.CommitMessage},
+	} {
+		if text := textutil.Line(row.text); text != "" {
+			fmt.Fprintf(&b, "%-8s%s\n", row.title, text)
+		}
+	}
+	b.WriteByte('\n')
+	for _, line := range promptLines(p) {
+		b.WriteString(promptLine("", line))
+	}
+	return b.String()
+}
+
+// promptDiff is a unified diff of the lines of two versions. It is anchored at the lines that
+// each version has once, which is readable and takes n log n steps, whatever
+// strangers wrote.
+func promptDiff(a, b langfuse.Prompt) string {
+	form := promptLines
+	if slices.Equal(form(a), form(b)) { // what a person need not see may differ
+		form = jsonLines
+	}
+	text := func(p langfuse.Prompt) []byte { return []byte(strings.Join(form(p), "\n") + "\n") }
+	raw := diff.Diff("a", text(a), "b", text(b))
+	if raw == nil {
+		what := fmt.Sprintf("versions %d and %d", a.Version, b.Version)
+		if a.Version == b.Version {
+			what = fmt.Sprintf("both are version %d", a.Version)
+		}
+		return fmt.Sprintf("%s: no difference (%s)\n", textutil.Line(a.Name), what)
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "--- %s\n+++ %s\n", versionTitle(a), versionTitle(b))
+	for _, line := range strings.Split(strings.TrimSuffix(string(raw), "\n"), "\n")[3:] { // behind its own titles
+		if strings.HasPrefix(line, "@@") {
+			out.WriteString(line + "\n")
+			continue
+		}
+		out.WriteString(promptLine(line[:1], line[1:]))
+	}
+	return out.String()
+}
+
+// jsonLines writes all that Langfuse keeps of the messages and the configuration.
+func jsonLines(p langfuse.Prompt) []string {
+	return section(section(nil, "prompt", canonicalJSON(p.Prompt)), "config", canonicalConfig(p.Config))
+}
+
+func versionTitle(p langfuse.Prompt) string {
+	return fmt.Sprintf("%s, version %d (%s)", textutil.Line(p.Name), p.Version, textutil.Line(labelWords(p.Labels)))
+}
+
+// promptLine makes a line harmless; what a terminal would break stays behind
+// the mark and the line's indentation, so that it cannot pass for a heading.
+func promptLine(mark, line string) string {
+	text := strings.TrimLeft(line, " ")
+	indent := mark + line[:len(line)-len(text)]
+	var b strings.Builder
+	for part := range strings.SplitSeq(textutil.Block(text), "\n") {
+		if part == "" {
+			b.WriteString(strings.TrimRight(indent, " ") + "\n")
+			continue
+		}
+		b.WriteString(indent + part + "\n")
+	}
+	return b.String()
+}
+
+// promptLines writes the messages and the configuration of a prompt as lines:
+// headings at the margin, content two spaces in. The lines hold the words of
+// strangers as they are.
+func promptLines(p langfuse.Prompt) []string {
+	var lines []string
+	if text, err := p.Text(); err == nil {
+		lines = section(lines, "text", text)
+	} else {
+		lines = messageLines(lines, p.Prompt)
+	}
+	return section(lines, "config", canonicalConfig(p.Config))
+}
+
+// messageLines adds the messages; a prompt of another form is shown as JSON.
+func messageLines(lines []string, raw json.RawMessage) []string {
+	var messages []map[string]any
+	if err := unmarshalNumbers(raw, &messages); err != nil || slices.ContainsFunc(messages, func(m map[string]any) bool { return m == nil }) {
+		return section(lines, "prompt", canonicalJSON(raw))
+	}
+	for _, m := range messages {
+		lines = messageSection(lines, m)
+	}
+	return lines
+}
+
+// messageSection adds one message under its role, or a placeholder under its
+// name; fields that Langfuse adds to those follow as JSON.
+func messageSection(lines []string, m map[string]any) []string {
+	title := "message"
+	role, hasRole := m["role"].(string)
+	name, hasName := m["name"].(string)
+	switch {
+	case m["type"] == "placeholder" && hasName:
+		title = "placeholder " + name
+		delete(m, "type")
+		delete(m, "name")
+	case hasRole:
+		title = role
+		delete(m, "role")
+	}
+	if m["type"] == "message" || m["type"] == "chatmessage" { // what Langfuse notes beside a role
+		delete(m, "type")
+	}
+	content, isText := m["content"].(string)
+	if isText {
+		delete(m, "content")
+	}
+	lines = append(lines, promptHeading(title))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		lines = append(lines, indented(key+": "+encodeIndented(m[key]))...)
+	}
+	if isText {
+		lines = append(lines, indented(content)...)
+	}
+	return append(lines, "")
+}
+
+func section(lines []string, title, body string) []string {
+	lines = append(lines, promptHeading(title))
+	return append(append(lines, indented(body)...), "")
+}
+
+// promptHeading keeps a title on its line, and lets it not look like content.
+func promptHeading(title string) string {
+	return strings.NewReplacer("\n", `\n`, "\u0085", `\u0085`, "\u2028", `\u2028`, "\u2029", `\u2029`).Replace(strings.TrimSpace(title))
+}
+
+func indented(body string) []string {
+	lines := strings.Split(body, "\n")
+	for i := range lines {
+		lines[i] = "  " + lines[i]
+	}
+	return lines
+}
+
+// canonicalConfig writes a configuration; none is an empty one.
+func canonicalConfig(raw json.RawMessage) string {
+	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || string(trimmed) == "null" {
+		return "{}"
+	}
+	return canonicalJSON(raw)
+}
+
+// canonicalJSON writes JSON with its keys in order, and anything else as it is.
+func canonicalJSON(raw json.RawMessage) string {
+	var value any
+	if err := unmarshalNumbers(raw, &value); err != nil {
+		return string(raw)
+	}
+	return encodeIndented(value)
+}
+
+// unmarshalNumbers keeps numbers as they are written.
+func unmarshalNumbers(raw json.RawMessage, into any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	return d.Decode(into)
+}
+
+func encodeIndented(value any) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(value); err != nil { // it was decoded from JSON
+		panic(err)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

@@ -86,17 +86,13 @@ func columnOf(name string) column {
 	if key, ok := strings.CutPrefix(name, "metadata."); ok && key != "" {
 		return column{key: key, meta: true}
 	}
-	for _, known := range []string{
-		"id", "input", "document_text", "expectedOutput", "expected_output", "expected", "metadata",
-		"sourceTraceId", "source_trace_id", "sourceObservationId", "source_observation_id",
-	} {
-		if strings.EqualFold(name, known) {
-			f, _ := fieldOf(known)
+	for known, f := range fields {
+		if f == fieldServer && name == known {
+			return column{key: name}
+		}
+		if f != fieldServer && strings.EqualFold(name, known) {
 			return column{key: string(f), json: f == fieldInput || f == fieldExpected || f == fieldMetadata}
 		}
-	}
-	if _, ok := fieldOf(name); ok { // what Langfuse adds
-		return column{key: name}
 	}
 	return column{key: name, meta: true}
 }
@@ -110,7 +106,7 @@ func (c column) id() string {
 
 // row makes an item of one record; all bad cells are named.
 func (d *decoder) row(columns []column, record []string, line int) bool {
-	values, extra := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	values, metadata := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	var problems []error
 	for i, cell := range record {
 		c := columns[i]
@@ -122,18 +118,15 @@ func (d *decoder) row(columns []column, record []string, line int) bool {
 		case err != nil:
 			problems = append(problems, err)
 		case c.meta:
-			extra[c.key] = raw
+			metadata[c.key] = raw
 		default:
 			values[c.key] = raw
 		}
 	}
-	if err := mergeMetadata(values, extra); err != nil {
-		problems = append(problems, err)
-	}
 	if err := errors.Join(problems...); err != nil {
 		return d.fail(line, err)
 	}
-	return d.values(values, line)
+	return d.values(values, metadata, line)
 }
 
 func (c column) value(cell string) (json.RawMessage, error) {
@@ -150,22 +143,6 @@ func (c column) value(cell string) (json.RawMessage, error) {
 		return nil, wrong(field(c.id()), "the cell is not JSON%s", hint)
 	}
 	return json.RawMessage(cell), nil
-}
-
-// mergeMetadata puts the values of metadata columns into the metadata cell.
-func mergeMetadata(values, extra map[string]json.RawMessage) error {
-	if len(extra) == 0 {
-		return nil
-	}
-	whole := Located{Item: Item{Metadata: values[string(fieldMetadata)]}}
-	if whole.Metadata != nil && isNull(whole.Metadata) {
-		whole.Metadata = nil
-	}
-	if err := addMetadata(&whole, extra); err != nil {
-		return err
-	}
-	values[string(fieldMetadata)] = whole.Metadata
-	return nil
 }
 
 // csvProblem names what is wrong with a row; errors of the reader stay as they

@@ -47,13 +47,11 @@ func ParseFilter(expressions ...string) (Filter, error) {
 		case err != nil:
 			problems.Add(err)
 		case c.path == "id" && !c.not:
-			f.ids = append(f.ids, c.value)
+			f = f.WithIDs(c.value)
 		default:
 			f.conditions = append(f.conditions, c)
 		}
 	}
-	slices.Sort(f.ids)
-	f.ids = slices.Compact(f.ids)
 	return f, problems.Err()
 }
 
@@ -71,7 +69,7 @@ func parseCondition(text string) (condition, error) {
 		return c, nil
 	}
 	root, rest, _ := strings.Cut(c.path, ".")
-	if f, _ := fieldOf(root); rest == "" || f != fieldMetadata && f != fieldInput && f != fieldExpected {
+	if f := fields[root]; rest == "" || f != fieldMetadata && f != fieldInput && f != fieldExpected {
 		return c, fmt.Errorf("filter %q: a path begins with metadata., input., expectedOutput., or is id", text)
 	}
 	return c, nil
@@ -104,8 +102,7 @@ func (f Filter) Match(item Item) bool {
 
 func (c condition) holds(item Item) bool {
 	root, rest, _ := strings.Cut(c.path, ".")
-	f, _ := fieldOf(root)
-	raw := map[field]json.RawMessage{fieldMetadata: item.Metadata, fieldInput: item.Input, fieldExpected: item.Expected}[f]
+	raw := map[field]json.RawMessage{fieldMetadata: item.Metadata, fieldInput: item.Input, fieldExpected: item.Expected}[fields[root]]
 	for value := range ValuesAt(raw, rest) {
 		if matchValue(value, c.value) {
 			return true

@@ -27,7 +27,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"extraction-experiment/internal/textutil"
@@ -239,14 +238,13 @@ func compareUTF16(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// unit maps a code point so that the order of its values is that of UTF-16
-// code units: a pair is placed by its first unit, then by its second.
-func unit(r rune) int64 {
-	if r < 0x10000 {
-		return int64(r) << 16
+// unit maps a character so that the order of its values is that of UTF-16 code
+// units: surrogates stand before U+E000…U+FFFF.
+func unit(r rune) rune {
+	if r >= 0xE000 && r <= 0xFFFF {
+		return r + utf8.MaxRune
 	}
-	high, low := utf16.EncodeRune(r)
-	return int64(high)<<16 | int64(low)
+	return r
 }
 
 const hexDigits = "0123456789abcdef"
@@ -310,7 +308,7 @@ func decimal(literal string) (neg bool, digits string, exp int64) {
 	literal, neg = strings.CutPrefix(literal, "-")
 	mantissa, power, _ := strings.Cut(strings.ToLower(literal), "e")
 	if power != "" {
-		exp = parseExponent(power)
+		exp, _ = strconv.ParseInt(power, 10, 62) // a longer one is the largest; the length of the digits can be added
 	}
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	exp -= int64(len(fraction))
@@ -320,19 +318,6 @@ func decimal(literal string) (neg bool, digits string, exp int64) {
 	first := exp + int64(len(trimmed)) - 1 // power of the first digit
 	exp += min(max(first, -maxExponent), maxExponent) - first
 	return neg, trimmed, exp
-}
-
-// parseExponent reads an exponent of any length, kept small enough that adding
-// the length of the digits cannot overflow.
-func parseExponent(text string) int64 {
-	const bound = 1 << 60
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil && strings.HasPrefix(text, "-") {
-		n = -bound
-	} else if err != nil {
-		n = bound
-	}
-	return min(max(n, -bound), bound)
 }
 
 // javaScript lays out digits × 10^exp as Number::toString does: plain from

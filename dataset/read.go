@@ -40,18 +40,12 @@ func FormatOf(name string) (Format, error) {
 	case ".csv":
 		return CSV, nil
 	}
-	return "", &FormatError{Name: name}
+	return "", unknownFormat(name)
 }
 
-// FormatError says that a name tells no format.
-type FormatError struct{ Name string }
-
-func (e *FormatError) Error() string {
-	return fmt.Sprintf("%q tells no format of items: use .jsonl, .json or .csv", e.Name)
+func unknownFormat(name string) error {
+	return &malformedError{fmt.Errorf("%q tells no format of items: use .jsonl, .json or .csv", name)}
 }
-
-// ExitCode is that of wrong usage.
-func (e *FormatError) ExitCode() int { return 64 }
 
 // MaxItem is the size, in bytes, above which an item (a line, a list element, a
 // row) is refused.
@@ -124,7 +118,7 @@ func readItems(r io.Reader, format Format, name string, limit int) iter.Seq2[Loc
 		case CSV:
 			d.csv(in)
 		default:
-			yield(Located{}, &FormatError{Name: string(format)})
+			yield(Located{}, unknownFormat(string(format)))
 		}
 	}
 }
@@ -186,12 +180,12 @@ func (d *decoder) object(raw []byte, line int) bool {
 	if err := json.Unmarshal(raw, &values); err != nil || values == nil {
 		return d.fail(line, d.notAnObject(raw, line, err))
 	}
-	return d.values(values, line)
+	return d.values(values, nil, line)
 }
 
 // values finishes an item: identity, duplicates, place.
-func (d *decoder) values(values map[string]json.RawMessage, line int) bool {
-	located, err := decodeItem(values)
+func (d *decoder) values(values, metadata map[string]json.RawMessage, line int) bool {
+	located, err := decodeItem(values, metadata)
 	if err != nil {
 		return d.fail(line, err)
 	}

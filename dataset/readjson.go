@@ -58,24 +58,37 @@ func (d *decoder) document(s *scanner) error {
 	return nil
 }
 
-// list reads the elements up to the closing bracket.
+// each calls one with the first byte of every element or member up to the end of
+// a list or object.
+func (d *decoder) each(s *scanner, end byte, one func(first byte) error) error {
+	c, err := s.next()
+	if err != nil || c == end {
+		return err
+	}
+	for {
+		if err := one(c); err != nil {
+			return err
+		}
+		if c, err = s.next(); err != nil || c == end {
+			return err
+		}
+		if c != ',' {
+			return d.problem(s.line, "", "expected a comma or %q, found %q", end, c)
+		}
+		if c, err = s.next(); err != nil {
+			return err
+		}
+	}
+}
+
+// list reads the items up to the closing bracket.
 func (d *decoder) list(s *scanner) error {
 	var buf []byte
-	for n := 0; ; n++ {
-		c, err := s.next()
-		if err != nil {
+	return d.each(s, ']', func(c byte) (err error) {
+		line, long, goOn := s.line, false, false
+		if buf, long, err = s.value(c, buf[:0]); err != nil {
 			return err
 		}
-		if c == ']' && n == 0 {
-			return nil
-		}
-		line := s.line
-		var long bool
-		buf, long, err = s.value(c, buf[:0])
-		if err != nil {
-			return err
-		}
-		goOn := false
 		switch {
 		case long:
 			goOn = d.fail(line, d.tooLong(line))
@@ -87,23 +100,14 @@ func (d *decoder) list(s *scanner) error {
 		if !goOn {
 			return errStopped
 		}
-		if end, err := d.separator(s, ']'); err != nil || end {
-			return err
-		}
-	}
+		return nil
+	})
 }
 
 // envelope finds the list under "items" and passes over everything else.
 func (d *decoder) envelope(s *scanner) error {
 	found := false
-	for n := 0; ; n++ {
-		c, err := s.next()
-		if err != nil {
-			return err
-		}
-		if c == '}' && n == 0 {
-			break
-		}
+	err := d.each(s, '}', func(c byte) error {
 		key, err := d.key(s, c)
 		if err != nil {
 			return err
@@ -111,34 +115,21 @@ func (d *decoder) envelope(s *scanner) error {
 		if c, err = s.next(); err != nil {
 			return err
 		}
-		if key == "items" && c == '[' && !found {
+		if key == "items" {
+			if found || c != '[' {
+				return d.problem(s.line, "items", "expected one list")
+			}
 			found = true
-			err = d.list(s)
-		} else if err = d.skip(s, c, key); err == nil && key == "items" {
-			err = d.problem(s.line, "items", "expected one list")
+			return d.list(s)
 		}
-		if err != nil {
-			return err
+		value, _, err := s.value(c, nil)
+		if err == nil && len(value) == 0 {
+			return d.problem(s.line, key, "expected a value, found %q", c)
 		}
-		end, err := d.separator(s, '}')
-		if err != nil {
-			return err
-		}
-		if end {
-			break
-		}
-	}
-	if !found {
+		return err
+	})
+	if err == nil && !found {
 		return d.problem(s.line, "items", "is missing: expected a list of items, or an object with the list under \"items\"")
-	}
-	return nil
-}
-
-// skip passes over the value of a key that is not wanted.
-func (d *decoder) skip(s *scanner, c byte, key string) error {
-	value, _, err := s.value(c, nil)
-	if err == nil && len(value) == 0 {
-		return d.problem(s.line, key, "expected a value, found %q", c)
 	}
 	return err
 }
@@ -163,18 +154,6 @@ func (d *decoder) key(s *scanner, c byte) (string, error) {
 		return "", d.problem(s.line, "", "expected a colon after the key %q, found %q", key, c)
 	}
 	return key, nil
-}
-
-// separator reads a comma, or the end of a list or object.
-func (d *decoder) separator(s *scanner, end byte) (bool, error) {
-	c, err := s.next()
-	if err != nil {
-		return false, err
-	}
-	if c != ',' && c != end {
-		return false, d.problem(s.line, "", "expected a comma or %q, found %q", end, c)
-	}
-	return c == end, nil
 }
 
 // jsonl reads one object per line.
@@ -240,27 +219,15 @@ const (
 	fieldServer      field = "" // what Langfuse adds to an item it returns
 )
 
-// fieldOf is every accepted key. Keys that are not here go into the metadata.
-func fieldOf(key string) (field, bool) {
-	switch key {
-	case "id":
-		return fieldID, true
-	case "input":
-		return fieldInput, true
-	case "document_text":
-		return fieldText, true
-	case "expectedOutput", "expected_output", "expected":
-		return fieldExpected, true
-	case "metadata":
-		return fieldMetadata, true
-	case "sourceTraceId", "source_trace_id":
-		return fieldTrace, true
-	case "sourceObservationId", "source_observation_id":
-		return fieldObservation, true
-	case "status", "datasetId", "datasetName", "createdAt", "updatedAt", "mediaReferences":
-		return fieldServer, true
-	}
-	return "", false
+// fields are the names that the fields have in files. What is not here goes into
+// the metadata.
+var fields = map[string]field{
+	"id": fieldID, "input": fieldInput, "document_text": fieldText, "metadata": fieldMetadata,
+	"expectedOutput": fieldExpected, "expected_output": fieldExpected, "expected": fieldExpected,
+	"sourceTraceId": fieldTrace, "source_trace_id": fieldTrace,
+	"sourceObservationId": fieldObservation, "source_observation_id": fieldObservation,
+	"status": fieldServer, "datasetId": fieldServer, "datasetName": fieldServer,
+	"createdAt": fieldServer, "updatedAt": fieldServer, "mediaReferences": fieldServer,
 }
 
 // wrong is a problem inside one item, before file and line are known.
@@ -268,21 +235,25 @@ func wrong(path field, format string, args ...any) error {
 	return &SyntaxError{Path: string(path), Msg: fmt.Sprintf(format, args...)}
 }
 
-// decodeItem makes an item of the keys and values of one object or row. All
-// problems are returned together.
-func decodeItem(values map[string]json.RawMessage) (Located, error) {
+// decodeItem makes an item of the keys and values of one object or row, and of
+// what else is to stand in its metadata. All problems are returned together.
+func decodeItem(values, metadata map[string]json.RawMessage) (Located, error) {
 	var (
 		located  Located
 		problems []error
 		given    = map[field]string{}
-		extra    = map[string]json.RawMessage{}
+		unknown  []string
 	)
+	if metadata == nil {
+		metadata = map[string]json.RawMessage{}
+	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		raw := values[key]
-		f, known := fieldOf(key)
+		f, known := fields[key]
 		switch {
 		case !known:
-			extra[key] = raw
+			metadata[key] = raw
+			unknown = append(unknown, key)
 		case isNull(raw):
 		case f == fieldServer:
 			if key == "status" && string(raw) != `"ACTIVE"` {
@@ -300,11 +271,11 @@ func decodeItem(values map[string]json.RawMessage) (Located, error) {
 	if given[fieldInput] != "" && given[fieldText] != "" {
 		problems = append(problems, wrong(fieldText, "is given beside input: put the text into the input"))
 	}
-	if err := addMetadata(&located, extra); err != nil {
-		problems = append(problems, err)
-	}
-	if err := errors.Join(problems...); err != nil {
+	if err := errors.Join(append(problems, addMetadata(&located.Item, metadata))...); err != nil {
 		return Located{}, err
+	}
+	if len(unknown) > 0 {
+		located.Warnings = append(located.Warnings, fmt.Sprintf("the keys %q are none of an item and were put into its metadata", unknown))
 	}
 	return located, identify(&located)
 }
@@ -347,32 +318,23 @@ func spelling(f field, raw json.RawMessage) (string, error) {
 	return "", wrong(f, "expected a string")
 }
 
-// addMetadata moves the keys that are no item's into the metadata, and says so.
-func addMetadata(located *Located, extra map[string]json.RawMessage) error {
-	if len(extra) == 0 {
+// addMetadata puts more keys into the metadata.
+func addMetadata(item *Item, more map[string]json.RawMessage) (err error) {
+	if len(more) == 0 {
 		return nil
 	}
-	names := slices.Sorted(maps.Keys(extra))
-	quoted := fmt.Sprintf("%q", names)
-	merged := map[string]json.RawMessage{}
-	if located.Metadata != nil {
-		if err := json.Unmarshal(located.Metadata, &merged); err != nil {
-			return wrong(fieldMetadata, "must be an object to take the keys %s, which are none of an item", quoted)
-		}
+	merged, names := map[string]json.RawMessage{}, slices.Sorted(maps.Keys(more))
+	if item.Metadata != nil && json.Unmarshal(item.Metadata, &merged) != nil {
+		return wrong(fieldMetadata, "must be an object to take the keys %q, which are none of an item", names)
 	}
 	for _, name := range names {
 		if _, taken := merged[name]; taken {
 			return wrong(fieldMetadata, "has the key %q already, which also stands beside the metadata", name)
 		}
-		merged[name] = extra[name]
+		merged[name] = more[name]
 	}
-	raw, err := marshal(merged)
-	if err != nil {
-		return wrong(fieldMetadata, "%v", err)
-	}
-	located.Metadata = raw
-	located.Warnings = append(located.Warnings, fmt.Sprintf("the keys %s are none of an item and were put into its metadata", quoted))
-	return nil
+	item.Metadata, err = marshal(merged)
+	return err
 }
 
 func isNull(raw []byte) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }
@@ -386,16 +348,4 @@ func marshal(v any) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.TrimRight(b.Bytes(), "\n"), nil
-}
-
-// compact writes JSON on one line; absent is the empty string.
-func compact(raw json.RawMessage) (string, error) {
-	if len(raw) == 0 {
-		return "", nil
-	}
-	var b bytes.Buffer
-	if err := json.Compact(&b, raw); err != nil {
-		return "", err
-	}
-	return b.String(), nil
 }

@@ -2,8 +2,10 @@ package dataset
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"io"
 )
@@ -29,7 +31,7 @@ func NewWriter(w io.Writer, format Format) (*Writer, error) {
 	case JSON, JSONL:
 		return writer, nil
 	}
-	return nil, &FormatError{Name: string(format)}
+	return nil, unknownFormat(string(format))
 }
 
 // Write adds one item. Errors: those of the underlying writer, and values that
@@ -68,11 +70,13 @@ func (w *Writer) object(item Item) error {
 func (w *Writer) row(item Item) error {
 	record := []string{item.ID}
 	for _, raw := range [][]byte{item.Input, item.Expected, item.Metadata} {
-		cell, err := compact(raw)
-		if err != nil {
-			return err
+		var cell bytes.Buffer
+		if len(raw) > 0 { // absent is the empty cell
+			if err := json.Compact(&cell, raw); err != nil {
+				return err
+			}
 		}
-		record = append(record, cell)
+		record = append(record, cell.String())
 	}
 	return w.csv.Write(append(record, item.SourceTraceID, item.SourceObservationID))
 }

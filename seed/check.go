@@ -11,6 +11,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -117,7 +118,7 @@ func (c *checker) foreign(n *notes, item dataset.Item) bool {
 	if !is {
 		return false
 	}
-	for _, one := range all(err) {
+	for _, one := range cli.Separate(err) {
 		n.problem(Foreign, "", "%v", one)
 	}
 	for _, text := range odd {
@@ -159,21 +160,10 @@ func (n *notes) read(kind Kind, field string, warnings []string, err error) {
 		path, message := splitPath(text, field)
 		n.warn(Reading, path, "%s", message)
 	}
-	for _, one := range all(err) {
+	for _, one := range cli.Separate(err) {
 		path, message := splitPath(one.Error(), field)
 		n.problem(kind, path, "%s", message)
 	}
-}
-
-// all takes a joined error apart.
-func all(err error) []error {
-	if err == nil {
-		return nil
-	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
-	}
-	return []error{err}
 }
 
 // splitPath takes "entities[0].name: is …" apart and puts the path below the

@@ -14,6 +14,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/pipeline/answer"
 )
@@ -32,7 +33,7 @@ func refuse(kind Kind, path, format string, args ...any) error {
 
 // refusals takes an error of the mapper apart.
 func refusals(err error) (list []*refusal) {
-	for _, one := range all(err) {
+	for _, one := range cli.Separate(err) {
 		why := &refusal{Finding: Finding{Kind: Refused, Message: one.Error()}}
 		errors.As(one, &why)
 		list = append(list, why)
@@ -370,7 +371,10 @@ func (m *mapper) expected(out *made, c chosen, correction langfuse.Score, correc
 	} else if text := ""; json.Unmarshal(c.output, &text) == nil {
 		written = text
 	}
-	if _, key := scanJSON(written); key != "" {
+	if _, isText := opened(written).(string); isText {
+		written = "null" // no JSON
+	}
+	if key := dataset.RepeatedKey([]byte(written)); key != "" {
 		out.warn(Reading, "expectedOutput", "%s has the key %s twice in one object: the last one counts", where, m.excerpt("%s", key))
 	}
 	gold, err := m.readGold(out, where, opened(value))
@@ -439,7 +443,7 @@ func (m *mapper) readGold(out *made, where string, value any) (gold extraction.E
 		text = string(dataset.CanonicalValue(value))
 		if gold, warnings, err = extraction.DecodeExtraction([]byte(text)); err != nil {
 			var problems []error
-			for _, one := range all(err) {
+			for _, one := range cli.Separate(err) {
 				path, message := splitPath(one.Error(), "expectedOutput")
 				problems = append(problems, refuse(Expected, path, "%s", m.excerpt("%s", message)))
 			}

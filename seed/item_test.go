@@ -264,7 +264,7 @@ func TestMapper_doubled(t *testing.T) {
 		entities + `[{"source_name":"Ada","target_name":"London","relationship_type":"in"}]}`: "",
 		entities + `[]}`: "",
 		`{"entities":[{"name":"Ada"}],"entities":[{"name":"Bob"}],"relationships":[]}`:                                    "has the key entities twice",
-		`{"entities":[{"name":"Ada","name":"Bob"}],"relationships":[{"type":"name"}]}`:                                    "has the key name twice",
+		`{"entities":[{"name":"Ada","name":"Bob"}],"relationships":[{"type":"name"}]}`:                                    "name twice in one object",
 		`{"entities":[{"name":"Ada"},{"name":"Bob"}],"relationships":[{"type":"name"}]}`:                                  "",
 		`"{\"entities\":[],\"entities\":[],\"relationships\":[]}"`:                                                        "has the key entities twice",
 		`"Here:\n` + "```" + `\n` + quoted(entities+`[{"source_ref":"e1","target_name":"London"}]}`) + `\n` + "```" + `"`: "the id e1 is that of two entities",

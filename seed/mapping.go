@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 )
 
@@ -259,7 +260,7 @@ func (l Paths) find(from map[string]any) (any, bool) {
 func ParseMapping(text []byte) (Mapping, error) {
 	var m Mapping
 	if err := decodeYAML(text, &m); err != nil {
-		return Mapping{}, malformed("reading the mapping: %w", err)
+		return Mapping{}, cli.Usage("reading the mapping: %w", err)
 	}
 	m.Observation.Type = strings.ToUpper(m.Observation.Type)
 	var problems []error
@@ -275,7 +276,7 @@ func ParseMapping(text []byte) (Mapping, error) {
 		}
 	}
 	if err := errors.Join(problems...); err != nil {
-		return Mapping{}, malformed("reading the mapping: %w", err)
+		return Mapping{}, cli.Usage("reading the mapping: %w", err)
 	}
 	return m, nil
 }
@@ -371,7 +372,7 @@ func ParseScoreRule(text string) (ScoreRule, error) {
 	r := ScoreRule{Name: m[1], Operator: m[2], Value: m[3]}
 	if operators := []string{">=", "<=", "!=", "==", ">", "<", "="}; !slices.Contains(operators, r.Operator) {
 		meant := map[string]string{"=<": "<=", "=!": "!=", "<>": "!=", "===": "=", "!": "!="}[r.Operator]
-		return r, malformed("score %q: %s is no operator (there are %s): write '%s%s%s'",
+		return r, cli.Usage("score %q: %s is no operator (there are %s): write '%s%s%s'",
 			text, r.Operator, strings.Join(operators, " "), r.Name, cmp.Or(meant, ">="), r.Value)
 	}
 	if r.Operator == "==" {
@@ -388,11 +389,11 @@ func ParseScoreRule(text string) (ScoreRule, error) {
 	}
 	switch {
 	case r.Name == "" || r.Value == "":
-		return r, malformed("score %q: expected such as 'validated>=1' or 'verdict=correct'", text)
+		return r, cli.Usage("score %q: expected such as 'validated>=1' or 'verdict=correct'", text)
 	case strings.Contains(r.Name, ","):
-		return r, malformed("score %q: Langfuse cannot be asked for a name with a comma", text)
+		return r, cli.Usage("score %q: Langfuse cannot be asked for a name with a comma", text)
 	case !r.isNumber && r.Operator != "=" && r.Operator != "!=":
-		return r, malformed("score %q: %s compares numbers, %q is none", text, r.Operator, r.Value)
+		return r, cli.Usage("score %q: %s compares numbers, %q is none", text, r.Operator, r.Value)
 	}
 	return r, nil
 }

@@ -1,9 +1,7 @@
 package seed
 
 import (
-	"errors"
 	"fmt"
-	"index/suffixarray"
 	"regexp"
 	"slices"
 	"sort"
@@ -147,61 +145,6 @@ func (m *mask) render(p *placeholders, from, to int) string {
 func (m *mask) whole(p *placeholders) string {
 	return m.text[:m.from[0]] + m.render(p, 0, len(m.folded)) + m.text[m.from[len(m.folded)]:]
 }
-
-// The bounds of the work on one item: beyond them a document and patterns are
-// such that everything is found everywhere.
-const (
-	maxPlaces = 5_000_000   // where something stands that is taken out
-	maxSteps  = 200_000_000 // bytes compared between gold and document
-)
-
-var errTooMuch = errors.New("the patterns take out so much of it that it cannot be done in reasonable time: narrow them, or leave the trace out")
-
-// textIndex finds every place of many texts in many masks: one suffix array
-// over all of them, so that a search does not read them all. Building it takes
-// time linear in the texts and 4 bytes of memory for each of theirs.
-type textIndex struct {
-	masks  []*mask
-	starts []int // of each mask in the joined text
-	index  *suffixarray.Index
-	places int // found so far
-}
-
-func newTextIndex(masks []*mask) *textIndex {
-	x := &textIndex{masks: masks}
-	var joined strings.Builder
-	for _, m := range masks {
-		x.starts = append(x.starts, joined.Len())
-		joined.WriteString(m.folded)
-		joined.WriteByte(0)
-	}
-	x.index = suffixarray.New([]byte(joined.String()))
-	return x
-}
-
-// find gives every place where a folded text stands, in order; a short one must
-// be a word of its own. The error says that there are too many.
-func (x *textIndex) find(text string, give func(in *mask, at int)) error {
-	if text == "" {
-		return nil
-	}
-	found := x.index.Lookup([]byte(text), maxPlaces-x.places+1)
-	if x.places += len(found); x.places > maxPlaces {
-		return errTooMuch
-	}
-	slices.Sort(found)
-	for _, place := range found {
-		i := sort.SearchInts(x.starts, place+1) - 1
-		in, at := x.masks[i], place-x.starts[i]
-		if at+len(text) <= len(in.folded) && (!isShort(text) || in.isWord(at, at+len(text))) {
-			give(in, at)
-		}
-	}
-	return nil
-}
-
-// isShort says which texts must be words of their own.
-func isShort(text string) bool { return utf8.RuneCountInString(text) < 3 }
 
 // placeholders numbers what was taken out of one item.
 type placeholders struct {

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/dataset"
-	"extraction-experiment/pipeline/ground"
+	"extraction-experiment/internal/cli"
 )
 
 // Redaction takes what must not leave out of items. Everything it takes out of
@@ -64,7 +64,7 @@ func ParseRedaction(text []byte) (*Redaction, error) {
 		Fields   []string
 	}
 	if err := decodeYAML(text, &file); err != nil {
-		return nil, malformed("reading the patterns: %w", err)
+		return nil, cli.Usage("reading the patterns: %w", err)
 	}
 	r := &Redaction{labels: []string{""}}
 	var problems []error
@@ -80,7 +80,7 @@ func ParseRedaction(text []byte) (*Redaction, error) {
 		case p.Regex == "":
 			problems = append(problems, fmt.Errorf("pattern %s: the regex is missing", p.Name))
 		}
-		problems = append(problems, r.label(p.Name), onlyTake(p.Name, expr))
+		problems = append(problems, r.label(p.Name))
 		r.patterns = append(r.patterns, pattern{expr, max(0, expr.SubexpIndex(takeName))})
 	}
 	for _, field := range file.Fields {
@@ -100,20 +100,9 @@ func ParseRedaction(text []byte) (*Redaction, error) {
 		problems = append(problems, fmt.Errorf("%d patterns and fields, at most %d are possible", len(r.labels)-1, maxLabels-1))
 	}
 	if err := errors.Join(problems...); err != nil {
-		return nil, malformed("reading the patterns: %w", err)
+		return nil, cli.Usage("reading the patterns: %w", err)
 	}
 	return r, nil
-}
-
-// onlyTake refuses a group of another name: it was perhaps meant to say what is
-// taken out.
-func onlyTake(name string, expr *regexp.Regexp) error {
-	for _, group := range expr.SubexpNames() {
-		if group != "" && group != takeName {
-			return fmt.Errorf("pattern %s: has a group named %q: (?P<%s>…) says what is taken out, other groups have no name", name, group, takeName)
-		}
-	}
-	return nil
 }
 
 // label gives the next label a name.
@@ -187,25 +176,19 @@ func (r *Redaction) shown(text string) string {
 	return m.whole(&placeholders{labels: r.labels, unnumbered: true})
 }
 
-// wireKeys are the keys that every item may have.
+// wireKeys are the keys that every item may have, and the first keys of paths.
 var wireKeys = strings.Fields(`document_text text document_type object_schemas relationship_schemas allowed_types
 	available_tags name description properties source_types target_types entities relationships type aliases mentions
 	quote start end source_name target_name relationship_type source_ref target_ref evidence kind author time id
-	observation source_trace_id`)
-
-// placeKeys are the first keys of paths, of traces and of items in files.
-var placeKeys = strings.Fields("input output expectedOutput metadata trace sourceTraceId sourceObservationId items")
-
-// pathPart is a key of a path, with indexes.
-var pathPart = regexp.MustCompile(`^([A-Za-z_]+)((?:\[\d+\])*)$`)
+	observation source_trace_id input output expectedOutput metadata trace sourceTraceId sourceObservationId items`)
 
 // shownPath leaves keys out of a path that not every item may have: somebody's
 // name may be one.
 func shownPath(path string) string {
 	parts := strings.Split(path, ".")
 	for i, part := range parts {
-		m := pathPart.FindStringSubmatch(part)
-		if part != "" && (m == nil || !slices.Contains(wireKeys, m[1]) && !slices.Contains(placeKeys, m[1])) {
+		key, index, _ := strings.Cut(part, "[")
+		if part != "" && (!slices.Contains(wireKeys, key) || strings.Trim(index, "[]0123456789") != "") {
 			parts[i] = "…"
 		}
 	}
@@ -294,7 +277,8 @@ func (r *Redaction) located(located dataset.Located, derived, replaced map[strin
 // in a few seconds. Time is linear in the item and in the places of what is
 // taken out and of the gold texts.
 func (r *Redaction) item(item dataset.Item) (dataset.Item, *itemRedaction, error) {
-	w := &itemRedaction{r: r, masks: map[string]*mask{}, aligned: map[string][]int{}, placeholders: newPlaceholders(r.labels)}
+	w := &itemRedaction{r: r, masks: map[string]*mask{}, aligned: map[string][]int{}, keys: map[string]bool{},
+		placeholders: newPlaceholders(r.labels)}
 	fields := []struct {
 		name  string
 		raw   *json.RawMessage
@@ -341,11 +325,12 @@ type itemRedaction struct {
 	r            *Redaction
 	masks        map[string]*mask // by text
 	secrets      []secret
-	keys         []string // of all objects
-	gold         []string // texts of the expected output
-	document     *mask    // nil where the input has no text
+	keys         map[string]bool // of all objects
+	gold         []string        // texts of the expected output
+	document     *mask           // nil where the input has no text
 	aligned      map[string][]int
 	placeholders placeholders
+	work         int
 }
 
 // exempt are the paths of metadata that link to Langfuse, and the places of
@@ -356,15 +341,16 @@ var exempt = strings.Fields(`metadata.source_trace_id metadata.evidence.id metad
 var offsets = strings.Fields("expectedoutput.entities.mentions.start expectedoutput.entities.mentions.end")
 
 // walk goes through a value; give gets every text and number with its path.
-func walk(path []string, value any, give func(path []string, value any) any) any {
+func (w *itemRedaction) walk(path []string, value any, give func(path []string, value any) any) any {
 	switch v := value.(type) {
 	case []any:
 		for i := range v {
-			v[i] = walk(path, v[i], give)
+			v[i] = w.walk(path, v[i], give)
 		}
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			v[key] = walk(append(slices.Clip(path), keyPath(key)...), v[key], give)
+			w.keys[key] = true
+			v[key] = w.walk(append(slices.Clip(path), keyPath(key)...), v[key], give)
 		}
 	case string, json.Number:
 		place := strings.Join(path, ".")
@@ -383,8 +369,7 @@ func keyPath(key string) []string { return strings.Split(strings.ToLower(key), "
 // collect takes in all texts and keys, marks what is to be taken out of the
 // texts, and remembers it as a secret.
 func (w *itemRedaction) collect(path []string, value any) {
-	w.collectKeys(value)
-	walk(path, value, func(path []string, value any) any {
+	w.walk(path, value, func(path []string, value any) any {
 		text := spelled(value)
 		w.collectInside(path, text, w.mask(text))
 		if _, isText := value.(string); isText && path[0] == "expectedoutput" {
@@ -395,20 +380,6 @@ func (w *itemRedaction) collect(path []string, value any) {
 		}
 		return value
 	})
-}
-
-func (w *itemRedaction) collectKeys(value any) {
-	switch v := value.(type) {
-	case []any:
-		for _, element := range v {
-			w.collectKeys(element)
-		}
-	case map[string]any:
-		for key, element := range v {
-			w.keys = append(w.keys, key)
-			w.collectKeys(element)
-		}
-	}
 }
 
 func (w *itemRedaction) mask(text string) *mask {
@@ -430,8 +401,7 @@ func (w *itemRedaction) mask(text string) *mask {
 // read. What it finds is marked in place and becomes a secret. It returns the
 // label of one of them, or 0.
 func (w *itemRedaction) collectInside(path []string, text string, m *mask) (any byte) {
-	list, _ := scanJSON(text)
-	for _, one := range list {
+	for _, one := range scanJSON(text) {
 		full := slices.Concat(path, one.path)
 		raw := text[one.from:one.to]
 		label := w.r.fieldAround(full)
@@ -460,11 +430,10 @@ type literal struct {
 }
 
 // scanJSON finds the texts and numbers of a text that holds a JSON object or
-// list, and a key that an object in it has twice; in any other text there is
-// nothing. Time is linear in the text.
-func scanJSON(text string) (list []literal, duplicate string) {
+// list; in any other text there is nothing. Time is linear in the text.
+func scanJSON(text string) (list []literal) {
 	if _, isText := opened(text).(string); isText {
-		return nil, ""
+		return nil
 	}
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
@@ -475,16 +444,11 @@ func scanJSON(text string) (list []literal, duplicate string) {
 		to := int(decoder.InputOffset())
 		switch v := token.(type) {
 		case json.Delim:
-			for seen := map[string]bool{}; decoder.More(); {
+			for decoder.More() {
 				inner := path
 				if v == '{' {
 					token, _ := decoder.Token()
-					key := token.(string)
-					if seen[key] {
-						duplicate = key
-					}
-					seen[key] = true
-					inner = slices.Concat(path, keyPath(key))
+					inner = slices.Concat(path, keyPath(token.(string)))
 				}
 				read(inner)
 			}
@@ -498,7 +462,7 @@ func scanJSON(text string) (list []literal, duplicate string) {
 		}
 	}
 	read(nil)
-	return list, duplicate
+	return list
 }
 
 // spread marks every secret wherever it stands.
@@ -512,29 +476,54 @@ func (w *itemRedaction) spread() error {
 	for _, folded := range slices.Sorted(maps.Keys(distinct)) {
 		w.secrets = append(w.secrets, secret{folded, distinct[folded]})
 	}
-	index := newTextIndex(slices.SortedFunc(maps.Values(w.masks), func(a, b *mask) int { return strings.Compare(a.text, b.text) }))
 	for _, s := range w.secrets {
-		var last *mask
-		end := 0 // of what is marked in last
-		err := index.find(s.text, func(in *mask, at int) {
-			if in != last {
-				last, end = in, 0
+		for _, in := range w.masks {
+			end := 0 // of what is marked
+			err := w.search(in, s.text, func(at int) {
+				in.mark(max(at, end), at+len(s.text), s.label)
+				end = at + len(s.text)
+			})
+			if err != nil {
+				return err
 			}
-			in.mark(max(at, end), at+len(s.text), s.label)
-			end = at + len(s.text)
-		})
-		if err != nil {
-			return err
 		}
+	}
+	return nil
+}
+
+// maxWork bounds the work on one item, in bytes that are looked at: beyond it a
+// document and patterns are such that everything is found everywhere.
+const maxWork = 20_000_000_000
+
+var errTooMuch = errors.New("the patterns take out so much of it that it cannot be done in reasonable time: narrow them, or leave the trace out")
+
+// search gives every place where a folded text stands, in order; a short one must
+// be a word of its own. The error says that there are too many.
+func (w *itemRedaction) search(in *mask, text string, give func(at int)) error {
+	const place = 1000 // what one costs
+	w.work += len(in.folded)
+	for at := 0; text != "" && w.work < maxWork; at++ {
+		next := strings.Index(in.folded[at:], text)
+		if next < 0 {
+			return nil
+		}
+		w.work += place
+		if at += next; utf8.RuneCountInString(text) > 2 || in.isWord(at, at+len(text)) {
+			give(at)
+		}
+	}
+	if w.work >= maxWork {
+		return errTooMuch
 	}
 	return nil
 }
 
 // checkKeys refuses an item whose keys hold a secret.
 func (w *itemRedaction) checkKeys() error {
-	slices.Sort(w.keys)
-	keys := slices.DeleteFunc(slices.Compact(w.keys), func(key string) bool { return slices.Contains(wireKeys, key) })
-	name, err := w.holds(keys)
+	for _, key := range wireKeys {
+		delete(w.keys, key)
+	}
+	name, err := w.holds(slices.Collect(maps.Keys(w.keys)))
 	if err == nil && name != "" {
 		err = fmt.Errorf("a key of an object holds what %s takes out, and keys are not changed: leave that object out of the mapping", name)
 	}
@@ -544,18 +533,16 @@ func (w *itemRedaction) checkKeys() error {
 // holds names what takes something out of texts that cannot be changed, or
 // nothing.
 func (w *itemRedaction) holds(texts []string) (name string, err error) {
-	var masks []*mask
 	for _, text := range texts {
-		masks = append(masks, newMask(text))
+		in := newMask(text)
 		w.r.matches(text, func(_, _ int, label byte) { name = w.r.labels[label] })
-	}
-	index := newTextIndex(masks)
-	for _, s := range w.secrets {
-		err = errors.Join(err, index.find(s.text, func(in *mask, at int) {
-			if in.isWord(at, at+len(s.text)) {
-				name = w.r.labels[s.label]
-			}
-		}))
+		for _, s := range w.secrets {
+			err = errors.Join(err, w.search(in, s.text, func(at int) {
+				if in.isWord(at, at+len(s.text)) {
+					name = w.r.labels[s.label]
+				}
+			}))
+		}
 	}
 	return name, err
 }
@@ -571,26 +558,24 @@ func (w *itemRedaction) align() error {
 	if w.document == nil {
 		return nil
 	}
-	index := newTextIndex([]*mask{w.document})
 	for _, text := range w.gold {
 		gold := w.masks[text]
 		if w.aligned[text] != nil || gold == w.document || len(gold.folded) > maxAligned {
 			continue
 		}
 		var places []int
-		if err := index.find(gold.folded, func(_ *mask, at int) { places = append(places, at) }); err != nil {
+		if err := w.search(w.document, gold.folded, func(at int) { places = append(places, at) }); err != nil {
 			return err
 		}
 		if len(places) > 0 {
 			w.aligned[text] = places
 		}
 	}
-	steps := 0
 	for changed := true; changed; {
 		changed = false
 		for _, text := range slices.Sorted(maps.Keys(w.aligned)) {
 			gold := w.masks[text]
-			if steps += len(w.aligned[text]) * len(gold.label); steps > maxSteps {
+			if w.work += 100 * len(w.aligned[text]) * len(gold.label); w.work > maxWork {
 				return errTooMuch
 			}
 			for _, at := range w.aligned[text] {
@@ -629,7 +614,7 @@ func (w *itemRedaction) replace(path []string, value any) any {
 	if path[0] == "expectedoutput" && w.document != nil {
 		mentions = w.moveMentions(value)
 	}
-	value = walk(path, value, func(_ []string, value any) any {
+	value = w.walk(path, value, func(_ []string, value any) any {
 		text := spelled(value)
 		m, places := w.masks[text], w.aligned[text]
 		switch {
@@ -659,14 +644,16 @@ func (w *itemRedaction) moveMentions(value any) (moved []movedMention) {
 	}
 	m, uncounted := w.document, w.placeholders
 	uncounted.count = map[string]int{}
-	offsets := ground.NewOffsets(m.text)
+	var starts []int // of the characters
+	for at := range m.text + "." {
+		starts = append(starts, at)
+	}
 	place := func(characters any) int {
 		n, err := strconv.Atoi(spelled(characters))
-		at, ok := offsets.Convert(n, ground.CodePoints, ground.Bytes)
-		if err != nil || !ok {
+		if err != nil || n < 0 || n >= len(starts) {
 			return -1
 		}
-		return at
+		return starts[n]
 	}
 	for _, one := range mentions {
 		mention, _ := one.(map[string]any)

@@ -171,10 +171,9 @@ func TestRedaction_key(t *testing.T) {
 
 func TestParseRedaction_problems(t *testing.T) {
 	tests := map[string]string{
-		"":                                  "neither a pattern nor a field",
-		`patterns: [{name: a, regex: '('}]`: "missing closing",
-		`patterns: [{name: a, regex: '(?P<x>a)'}]`:  "a group named \"x\"",
-		`patterns: [{name: 'a b', regex: 'x'}]`:     "letters, digits",
+		"":                                      "neither a pattern nor a field",
+		`patterns: [{name: a, regex: '('}]`:     "missing closing",
+		`patterns: [{name: 'a b', regex: 'x'}]`: "letters, digits",
 		`{patterns: [{regex: 'x'}], fields: ['.']}`: "empty",
 		`patterns: [{name: a}]`:                     "regex is missing",
 		`{fields: [ssn, ssn]}`:                      "twice",
@@ -237,7 +236,7 @@ func checkAgreement(t *rapid.T, r *Redaction, text string, before []extraction.E
 	}
 	r.matches(text, func(from, to int, _ byte) {
 		found := newMask(text[from:to]).folded
-		for at := range newMask(plain(document.Text)).occurrences(found, isShort(found)) {
+		for at := range newMask(plain(document.Text)).occurrences(found, utf8.RuneCountInString(found) < 3) {
 			t.Fatalf("%q is left in %q, of %q (at %d)", text[from:to], document.Text, text, at)
 		}
 	})
@@ -245,7 +244,7 @@ func checkAgreement(t *rapid.T, r *Redaction, text string, before []extraction.E
 	for i, e := range after.Entities {
 		name := newMask(before[i].Name).folded
 		stood := false
-		for range folded.occurrences(name, isShort(name)) {
+		for range folded.occurrences(name, utf8.RuneCountInString(name) < 3) {
 			stood = true
 		}
 		if stood && !strings.Contains(textutil.FoldName(document.Text), textutil.FoldName(e.Name)) {

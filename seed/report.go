@@ -1,9 +1,10 @@
 package seed
 
 import (
-	"errors"
 	"fmt"
 	"strings"
+
+	"extraction-experiment/internal/cli"
 )
 
 // Kind sorts findings, so that many of one kind can be summed up.
@@ -127,19 +128,5 @@ func (r Report) Err() error {
 	if more := r.Problems.Total - len(r.Problems.First); more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more problems", more))
 	}
-	return &exitError{errors.New(strings.Join(lines, "\n")), 64}
-}
-
-// exitError gives an error an exit code.
-type exitError struct {
-	error
-	code int
-}
-
-func (e *exitError) Unwrap() error { return e.error }
-
-func (e *exitError) ExitCode() int { return e.code }
-
-func malformed(format string, args ...any) error {
-	return &exitError{fmt.Errorf(format, args...), 64}
+	return cli.Usage("%s", strings.Join(lines, "\n"))
 }

@@ -34,6 +34,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 )
 
@@ -115,7 +116,7 @@ func (c Config) validate() error {
 		}
 	}
 	if err := errors.Join(problems...); err != nil {
-		return &exitError{err, 64}
+		return cli.WithCode(cli.ExitUsage, err)
 	}
 	return nil
 }
@@ -165,8 +166,7 @@ func (r Result) Err() error {
 	if r.Refused == 0 && r.Report.Problems.Total == 0 {
 		return nil
 	}
-	return &exitError{fmt.Errorf("%d items are in the dataset, not all of the file:\n%w",
-		r.Created+r.Updated+r.Unchanged, r.Report.Err()), 4}
+	return cli.Errorf(cli.ExitFailures, "%d items are in the dataset, not all of the file:\n%w", r.Created+r.Updated+r.Unchanged, r.Report.Err())
 }
 
 // File seeds a dataset with the items of a file. The items are read twice, once
@@ -203,7 +203,7 @@ func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.
 		return result, err
 	}
 	if result.Report.Items == 0 {
-		return result, malformed("there are no items to seed %q with", cfg.Dataset)
+		return result, cli.Usage("there are no items to seed %q with", cfg.Dataset)
 	}
 	s := &seeder{client: client, cfg: cfg, result: &result, show: func(dataset.Located, Change) {
 		cfg.progress(Progress{Phase: Writing, Done: result.Created + result.Updated + result.Unchanged + result.Refused, Total: result.Report.Items})

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 )
 
@@ -65,7 +66,7 @@ func (s Selection) validate() error {
 		problems = append(problems, err)
 	}
 	if err := errors.Join(problems...); err != nil {
-		return &exitError{err, 64}
+		return cli.WithCode(cli.ExitUsage, err)
 	}
 	return nil
 }
@@ -191,7 +192,7 @@ func (r *reader) search(ctx context.Context, s Selection) (list []candidate, fin
 func (r *reader) inQueue(ctx context.Context, name string) (ids []string, findings []Finding, err error) {
 	queue, err := r.client.GetAnnotationQueue(ctx, name)
 	if errors.Is(err, langfuse.ErrNotFound) {
-		return nil, nil, malformed("there is no annotation queue %q in this project", name)
+		return nil, nil, cli.Usage("there is no annotation queue %q in this project", name)
 	}
 	if err != nil {
 		return nil, nil, err

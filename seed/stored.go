@@ -20,6 +20,7 @@ import (
 	"golang.org/x/text/message"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 )
 
@@ -242,7 +243,7 @@ func Archive(ctx context.Context, client *langfuse.Client, dataset string, ids [
 		changes = append(changes, change)
 	}
 	if err := errors.Join(refused...); err != nil {
-		return changes, &exitError{fmt.Errorf("archiving %d of %d items: %w", len(ids)-len(refused), len(ids), err), 64}
+		return changes, cli.Usage("archiving %d of %d items: %w", len(ids)-len(refused), len(ids), err)
 	}
 	return changes, nil
 }
@@ -283,7 +284,7 @@ type Schemas struct {
 func ParseSchemas(raw []byte) (Schemas, error) {
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf")), &keys); err != nil {
-		return Schemas{}, malformed("reading the schemas: %w", err)
+		return Schemas{}, cli.Usage("reading the schemas: %w", err)
 	}
 	var s Schemas
 	for key, value := range keys {
@@ -293,7 +294,7 @@ func ParseSchemas(raw []byte) (Schemas, error) {
 		case "expectedOutput", "expectedOutputSchema", "expected_output", "expected":
 			s.Expected = value
 		default:
-			return Schemas{}, malformed("reading the schemas: unknown key %q: expected {\"input\": SCHEMA, \"expectedOutput\": SCHEMA}", key)
+			return Schemas{}, cli.Usage("reading the schemas: unknown key %q: expected {\"input\": SCHEMA, \"expectedOutput\": SCHEMA}", key)
 		}
 	}
 	_, err := s.compile()
@@ -307,7 +308,7 @@ func (s Schemas) compile() (compiledSchemas, error) {
 	input, errInput := compileSchema("input", s.Input)
 	expected, errExpected := compileSchema("expectedOutput", s.Expected)
 	if err := errors.Join(errInput, errExpected); err != nil {
-		return compiledSchemas{}, &exitError{err, 64}
+		return compiledSchemas{}, cli.WithCode(cli.ExitUsage, err)
 	}
 	return compiledSchemas{input, expected}, nil
 }

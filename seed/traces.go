@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 )
 
@@ -75,7 +76,7 @@ func (r TraceResult) Err() error {
 	if r.RefusedQueueItems > 0 {
 		said += fmt.Sprintf(", and %d items of the queue", r.RefusedQueueItems)
 	}
-	return &exitError{fmt.Errorf("%s:\n%w", said, r.Report.Err()), 4}
+	return cli.Errorf(cli.ExitFailures, "%s:\n%w", said, r.Report.Err())
 }
 
 // atOnce is how many traces are in memory at a time.

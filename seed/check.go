@@ -231,17 +231,10 @@ func checkMentions(n *notes, document extraction.Document, entities []extraction
 			if m.Start < 0 || m.End < m.Start || m.End > len(text) {
 				n.warn(BadMention, path, "%d…%d lies outside the document of %d characters", m.Start, m.End, len(text))
 			} else if there := string(text[m.Start:m.End]); there != m.Quote {
-				n.warn(BadMention, path, "quotes %q where the document has %q", cut(m.Quote), cut(there))
+				n.warn(BadMention, path, "quotes %q where the document has %q", textutil.Cut(m.Quote, 60), textutil.Cut(there, 60))
 			}
 		}
 	}
-}
-
-func cut(s string) string {
-	if runes := []rune(s); len(runes) > 60 {
-		return string(runes[:60]) + "…"
-	}
-	return s
 }
 
 // checkNames looks for entities of which neither name nor alias occurs in the

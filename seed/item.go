@@ -15,6 +15,7 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/pipeline/answer"
 )
@@ -261,7 +262,7 @@ func orNothing(raw, other json.RawMessage) json.RawMessage {
 // output of a corrected trace does not count: it is replaced.
 func (c chosen) truncated(corrected bool) error {
 	for _, place := range []string{placeInput, placeOutput} {
-		if mark := cutMark(opened(c.places[place]), 0); mark != "" && !(corrected && place == placeOutput) {
+		if mark := cutMark(opened(c.places[place])); mark != "" && !(corrected && place == placeOutput) {
 			return refuse(Truncated, place, "the trace's %s was cut when it was recorded (%s)", place, mark)
 		}
 	}
@@ -270,11 +271,7 @@ func (c chosen) truncated(corrected bool) error {
 
 // cutMark returns the mark of a value that was cut, or nothing: that of this
 // project's spans, that of the official SDKs, and the usual ends of texts.
-func cutMark(value any, depth int) string {
-	const deepest = 20 // marks stand in the place of whole fields
-	if depth > deepest {
-		return ""
-	}
+func cutMark(value any) string {
 	var inside []any
 	switch v := value.(type) {
 	case string:
@@ -294,7 +291,7 @@ func cutMark(value any, depth int) string {
 		}
 	}
 	for _, element := range inside {
-		if mark := cutMark(element, depth+1); mark != "" {
+		if mark := cutMark(element); mark != "" {
 			return mark
 		}
 	}
@@ -314,7 +311,7 @@ func (m *mapper) input(places map[string]any) (json.RawMessage, error) {
 			maps.Copy(fields, whole)
 		default:
 			return nil, refuse(NoInput, "input", "the trace's input is %s: say in a mapping file where the document is (input: {document_text: …})",
-				m.excerpt("%s", described(whole)))
+				m.excerpt("%s", brief(whole)))
 		}
 	}
 	for field, paths := range m.mapping.Input {
@@ -438,7 +435,7 @@ func (m *mapper) readGold(out *made, where string, value any) (gold extraction.E
 		gold, warnings = result.Extraction, append(result.Repairs, result.Warnings...)
 	case !hasGold(value):
 		return gold, refuse(Expected, "expectedOutput", "%s is %s, without entities and relationships: say in a mapping file where they are (expected: …)",
-			where, m.excerpt("%s", described(value)))
+			where, m.excerpt("%s", brief(value)))
 	default:
 		text = string(dataset.CanonicalValue(value))
 		if gold, warnings, err = extraction.DecodeExtraction([]byte(text)); err != nil {
@@ -480,17 +477,5 @@ func ambiguousID(gold extraction.Extraction, text string) string {
 	return ""
 }
 
-// described names a value for people.
-func described(value any) string {
-	switch v := value.(type) {
-	case []any:
-		return fmt.Sprintf("a list of %d", len(v))
-	case map[string]any:
-		keys := slices.Sorted(maps.Keys(v))
-		if len(keys) > 8 {
-			keys = append(keys[:8], "…")
-		}
-		return fmt.Sprintf("an object with the keys %q", keys)
-	}
-	return fmt.Sprintf("%q", cut(spelled(value)))
-}
+// brief is the beginning of a value, for people.
+func brief(value any) string { return textutil.Cut(string(dataset.CanonicalValue(value)), 100) }

@@ -287,7 +287,7 @@ func differs(want langfuse.DatasetUpsert, found langfuse.Dataset) bool {
 func (s *seeder) index(ctx context.Context) error {
 	s.there = map[string]digest{}
 	if s.cfg.Similar > 0 {
-		s.similar = &similarDocuments{least: s.cfg.Similar, at: map[string]int{}}
+		s.similar = &similarDocuments{s.cfg.Similar, map[string]sketch{}}
 	}
 	if s.result.DatasetCreated {
 		return nil

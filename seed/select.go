@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 )
 
@@ -115,12 +115,7 @@ func (r *reader) candidates(ctx context.Context, s Selection) ([]candidate, []Fi
 }
 
 // traceLabel names a trace where a finding of a file names the file.
-func traceLabel(id string) string {
-	if utf8.RuneCountInString(id) > 80 {
-		return "trace " + string([]rune(id)[:80]) + "…"
-	}
-	return "trace " + id
-}
+func traceLabel(id string) string { return "trace " + textutil.Cut(id, 80) }
 
 // validTraceID refuses what cannot be the id of a trace. Langfuse takes any text
 // for one; what is refused here are slips of a person.
@@ -272,41 +267,30 @@ func (r *reader) stratify(ctx context.Context, list []candidate, path Path) (boo
 	return found, nil
 }
 
-// draw takes n candidates at random, as many of each stratum as its share of all
-// asks for: n·size/all rounded down, what is left over to the largest
-// remainders, of equals to the first stratum by name. Which ones are drawn
-// depends on the seed and on the set of ids, not on their order; they come back
-// in the order given. n ≥ len(list) takes all.
+// draw takes n candidates at random, of each stratum as its share of all asks for:
+// the ids of a stratum are shuffled, the k-th of m stands at (k−½)/m, and those that
+// stand first are taken, of equals the first stratum by name (the method of
+// Sainte-Laguë). Which ones are drawn depends on the seed and on the set of ids, not
+// on their order; they come back in the order given. n ≥ len(list) takes all.
 func draw(list []candidate, n int, seed uint64) []candidate {
-	if n >= len(list) {
-		return list
-	}
-	strata := map[string][]string{}
+	strata, at := map[string][]string{}, map[string]float64{}
 	for _, c := range list {
 		strata[c.stratum] = append(strata[c.stratum], c.id)
 	}
-	names := slices.Sorted(maps.Keys(strata))
-	left := n
-	for _, name := range names {
-		left -= n * len(strata[name]) / len(list)
-	}
-	byRemainder := slices.Clone(names)
-	slices.SortStableFunc(byRemainder, func(a, b string) int {
-		return cmp.Compare(n*len(strata[b])%len(list), n*len(strata[a])%len(list))
-	})
 	rng := rand.New(rand.NewPCG(seed, 0))
-	drawn := map[string]bool{}
-	for _, name := range names {
+	var order []string
+	for _, name := range slices.Sorted(maps.Keys(strata)) {
 		ids := strata[name]
 		slices.Sort(ids)
 		rng.Shuffle(len(ids), func(i, k int) { ids[i], ids[k] = ids[k], ids[i] })
-		share := n * len(ids) / len(list)
-		if slices.Contains(byRemainder[:left], name) {
-			share++
+		for i, id := range ids {
+			at[id] = (float64(i) + 0.5) / float64(len(ids))
 		}
-		for _, id := range ids[:share] {
-			drawn[id] = true
-		}
+		order = append(order, ids...)
 	}
-	return slices.DeleteFunc(slices.Clone(list), func(c candidate) bool { return !drawn[c.id] })
+	slices.SortStableFunc(order, func(a, b string) int { return cmp.Compare(at[a], at[b]) })
+	for _, id := range order[min(n, len(order)):] {
+		delete(at, id)
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(c candidate) bool { return at[c.id] == 0 })
 }

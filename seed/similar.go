@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"unicode/utf8"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
@@ -30,18 +29,10 @@ type sketch []uint32
 // bottom-k MinHash. A shorter text is one shingle; an empty one has none. Time
 // O(n), memory O(n) for the folded text.
 func newSketch(text string) sketch {
-	text = textutil.FoldName(text)
+	letters := []rune(textutil.FoldName(text))
 	var smallest sketch
-	for start, end, length := 0, 0, 0; end < len(text); {
-		_, width := utf8.DecodeRuneInString(text[end:])
-		end += width
-		if length++; length < shingleLength && end < len(text) {
-			continue
-		}
-		smallest.keep(hashText(text[start:end]))
-		_, width = utf8.DecodeRuneInString(text[start:])
-		start += width
-		length--
+	for end := min(shingleLength, len(letters)); end > 0 && end <= len(letters); end++ {
+		smallest.keep(hashOf(letters[max(0, end-shingleLength):end]))
 	}
 	return smallest
 }
@@ -62,12 +53,12 @@ func (s *sketch) keep(hash uint32) {
 	*s = slices.Insert(kept, i, hash)
 }
 
-// hashText is FNV-1a with the finalizer of MurmurHash3, whose low bits depend
-// on all of the text.
-func hashText(text string) uint32 {
+// hashOf is FNV-1a over code points with the finalizer of MurmurHash3, whose low
+// bits depend on all of them.
+func hashOf(letters []rune) uint32 {
 	h := uint32(2166136261)
-	for i := range len(text) {
-		h = (h ^ uint32(text[i])) * 16777619
+	for _, r := range letters {
+		h = (h ^ uint32(r)) * 16777619
 	}
 	h = (h ^ h>>16) * 0x85ebca6b
 	h = (h ^ h>>13) * 0xc2b2ae35
@@ -101,40 +92,29 @@ func (s sketch) similarity(other sketch, least float64) float64 {
 	return float64(both) / float64(seen)
 }
 
-// similarDocuments remembers what the documents of a dataset look like: half a
-// kilobyte an item. Not safe for concurrent use.
+// similarDocuments remembers what the documents of a dataset look like, by the id
+// of the item: half a kilobyte each. Not safe for concurrent use.
 type similarDocuments struct {
 	least    float64
-	ids      []string
-	sketches []sketch
-	at       map[string]int
+	sketches map[string]sketch
 }
 
 // add remembers an item, or what it has become. An input without a text has no
 // likeness.
 func (d *similarDocuments) add(id string, s sketch) {
-	if len(s) == 0 {
-		return
+	if len(s) > 0 {
+		d.sketches[id] = s
 	}
-	if i, known := d.at[id]; known {
-		d.sketches[i] = s
-		return
-	}
-	d.at[id] = len(d.ids)
-	d.ids, d.sketches = append(d.ids, id), append(d.sketches, s)
 }
 
 // nearest returns the other item whose document is most similar, and how
-// similar; of several the first that was added. "" where none is similar enough.
+// similar; of several the first by id. "" where none is similar enough.
 // Time O(items), about half a microsecond each where they differ.
-func (d *similarDocuments) nearest(id string, s sketch) (string, float64) {
-	best, name := 0.0, ""
-	for i, other := range d.sketches {
-		if d.ids[i] == id {
-			continue
-		}
-		if similar := s.similarity(other, max(d.least, best)); similar >= d.least && similar > best {
-			best, name = similar, d.ids[i]
+func (d *similarDocuments) nearest(id string, s sketch) (name string, best float64) {
+	for other, its := range d.sketches {
+		similar := s.similarity(its, max(d.least, best))
+		if other != id && similar >= d.least && (similar > best || similar == best && other < name) {
+			best, name = similar, other
 		}
 	}
 	return name, best

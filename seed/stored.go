@@ -233,7 +233,22 @@ func Archive(ctx context.Context, client *langfuse.Client, dataset string, ids [
 	var changes []Change
 	var refused []error
 	for _, id := range ids {
-		change, err := archive(ctx, client, dataset, id)
+		change := Change{Item: id, Action: NotDone}
+		found, err := client.GetDatasetItem(ctx, id)
+		switch {
+		case id == "":
+			change.Reason, err = "the id is empty", nil
+		case errors.Is(err, langfuse.ErrNotFound):
+			change.Reason, err = "there is no such item", nil
+		case err != nil:
+		case found.DatasetName != dataset:
+			change.Reason = fmt.Sprintf("it belongs to the dataset %q", found.DatasetName)
+		case found.Status == langfuse.ItemArchived:
+			change.Action = Unchanged
+		default:
+			change.Action = Archived
+			_, err = client.SetDatasetItemStatus(ctx, dataset, id, langfuse.ItemArchived)
+		}
 		if err != nil {
 			return changes, fmt.Errorf("archiving: %w", err)
 		}
@@ -246,25 +261,6 @@ func Archive(ctx context.Context, client *langfuse.Client, dataset string, ids [
 		return changes, cli.Usage("archiving %d of %d items: %w", len(ids)-len(refused), len(ids), err)
 	}
 	return changes, nil
-}
-
-func archive(ctx context.Context, client *langfuse.Client, dataset, id string) (Change, error) {
-	if id == "" {
-		return Change{Action: NotDone, Reason: "the id is empty"}, nil
-	}
-	found, err := client.GetDatasetItem(ctx, id)
-	switch {
-	case errors.Is(err, langfuse.ErrNotFound):
-		return Change{Item: id, Action: NotDone, Reason: "there is no such item"}, nil
-	case err != nil:
-		return Change{}, err
-	case found.DatasetName != dataset:
-		return Change{Item: id, Action: NotDone, Reason: fmt.Sprintf("it belongs to the dataset %q", found.DatasetName)}, nil
-	case found.Status == langfuse.ItemArchived:
-		return Change{Item: id, Action: Unchanged}, nil
-	}
-	_, err = client.SetDatasetItemStatus(ctx, dataset, id, langfuse.ItemArchived)
-	return Change{Item: id, Action: Archived}, err
 }
 
 // maxSchema is how long a schema of a dataset may be in Langfuse, in characters,

@@ -46,16 +46,16 @@ func fileAction(c *urfave.Context, env cli.Env) error {
 		items = redaction.Items(items, redacted)
 	}
 	return connected(c, env, func(lf *connect.Langfuse) error {
-		write, end := progress(c, env)
+		write, end := progress(env)
 		cfg.Progress = write
 		result, err := seed.File(c.Context, lf.Client, items, cfg)
 		end()
-		warn(c, env, result.Report.Warnings, "seed --check FILE --json")
+		warn(env, result.Report.Warnings, "seed --check FILE --json")
 		if err != nil && result.Created+result.Updated+result.Unchanged+result.Refused == 0 { // it did not come to that
 			return err
 		}
 		if err == nil {
-			warnUnused(c, env, redacted)
+			warnUnused(env, redacted)
 		}
 		if c.Bool("json") {
 			printed := report.JSON(env.Stdout, struct {
@@ -84,7 +84,7 @@ func checkAction(c *urfave.Context, env cli.Env) error {
 	if c.Bool("json") {
 		return errors.Join(cli.Written(report.JSON(env.Stdout, found, false)), found.Err())
 	}
-	warn(c, env, found.Warnings, "seed --check FILE --json")
+	warn(env, found.Warnings, "seed --check FILE --json")
 	_, err = fmt.Fprintf(env.Stdout, "%s: %d items, %d problems, %d warnings\n", path, found.Items, found.Problems.Total, found.Warnings.Total)
 	return errors.Join(cli.Written(err), found.Err())
 }

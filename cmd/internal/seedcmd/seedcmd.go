@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os/signal"
 	"slices"
@@ -150,6 +151,9 @@ func action(c *urfave.Context, env cli.Env) error {
 	if err := chosen.takes(c, names[0]); err != nil {
 		return err
 	}
+	if c.Bool("quiet") {
+		env.Stderr = io.Discard
+	}
 	return chosen.do(c, env)
 }
 
@@ -189,9 +193,7 @@ func connected(c *urfave.Context, env cli.Env, do func(*connect.Langfuse) error)
 	if err != nil {
 		return err
 	}
-	if !c.Bool("quiet") {
-		fmt.Fprintln(env.Stderr, lf.Describe())
-	}
+	fmt.Fprintln(env.Stderr, lf.Describe())
 	return errors.Join(do(lf), lf.Close())
 }
 
@@ -212,11 +214,8 @@ func readNamed[T any](c *urfave.Context, flag, what string, parse func([]byte) (
 }
 
 // warn prints what a person should look at; all is what lists the rest.
-func warn(c *urfave.Context, env cli.Env, warnings seed.Findings, all string) {
+func warn(env cli.Env, warnings seed.Findings, all string) {
 	const shown = 10
-	if c.Bool("quiet") {
-		return
-	}
 	for _, w := range warnings.First[:min(shown, len(warnings.First))] {
 		fmt.Fprintln(env.Stderr, "warning: "+w.String())
 	}
@@ -226,9 +225,9 @@ func warn(c *urfave.Context, env cli.Env, warnings seed.Findings, all string) {
 }
 
 // warnUnused names the patterns and fields that took nothing out.
-func warnUnused(c *urfave.Context, env cli.Env, redacted map[string]int) {
+func warnUnused(env cli.Env, redacted map[string]int) {
 	for _, name := range slices.Sorted(maps.Keys(redacted)) {
-		if redacted[name] == 0 && !c.Bool("quiet") {
+		if redacted[name] == 0 {
 			fmt.Fprintf(env.Stderr, "warning: --redact: %s took nothing out of any item: is it written as the items have it?\n", name)
 		}
 	}
@@ -258,8 +257,8 @@ func counted[K ~string](title string, n map[K]int) string {
 
 // progress returns what writes on a terminal how far seeding is, and what takes
 // that away; elsewhere nothing is written.
-func progress(c *urfave.Context, env cli.Env) (write func(seed.Progress), end func()) {
-	if env.Terminal() == 0 || c.Bool("quiet") {
+func progress(env cli.Env) (write func(seed.Progress), end func()) {
+	if env.Terminal() == 0 {
 		return nil, func() {}
 	}
 	const anew = "\r\x1b[K"

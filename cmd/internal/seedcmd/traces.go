@@ -173,31 +173,26 @@ func tracesToFile(c *urfave.Context, env cli.Env, lf *connect.Langfuse, selectio
 
 // seedTraces seeds and tells about it.
 func seedTraces(c *urfave.Context, env cli.Env, lf *connect.Langfuse, selection seed.Selection, cfg seed.TraceConfig) error {
-	note := func(text string) {
-		if !c.Bool("quiet") {
-			fmt.Fprintln(env.Stderr, "warning: "+text)
-		}
-	}
 	if cfg.AcceptUnvalidated {
-		note("--accept-unvalidated: items become gold that nobody is known to have checked; their metadata says so")
+		fmt.Fprintln(env.Stderr, "warning: --accept-unvalidated: items become gold that nobody is known to have checked; their metadata says so")
 	}
 	p := newPreview(c, env)
 	if c.Bool("dry-run") {
 		cfg.Show = p.show
 	}
-	write, end := progress(c, env)
+	write, end := progress(env)
 	cfg.Progress = write
 	result, err := seed.FromTraces(c.Context, lf.Client, lf.Server.Capabilities, selection, cfg)
 	end()
-	warn(c, env, result.Report.Warnings, "--json")
+	warn(env, result.Report.Warnings, "--json")
 	if err != nil && result.Created+result.Updated+result.Unchanged+result.Refused == 0 {
 		return err // it did not come to anything
 	}
 	if result.Selected > result.Refused-result.RefusedQueueItems {
-		warnUnused(c, env, result.Redacted)
+		warnUnused(env, result.Redacted)
 	}
 	if result.Selected == 0 && result.Refused == 0 {
-		note("no trace matches the selection")
+		fmt.Fprintln(env.Stderr, "warning: no trace matches the selection")
 	}
 	return errors.Join(cli.Written(p.close(result)), result.Err(), err)
 }

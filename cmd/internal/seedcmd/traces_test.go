@@ -7,23 +7,46 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/testkit"
 	"extraction-experiment/langfuse/embedded"
 )
 
 // TestTraceScripts runs the scripts of testdata/traces against a server in each
-// mode.
+// mode. The commands run in this process; that a program does the same is seen by
+// TestScripts.
 func TestTraceScripts(t *testing.T) {
+	scripts, err := filepath.Abs("testdata/traces")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var folder sync.Mutex // the current one is that of the process
+	run := func(ts *testscript.TestScript, args []string) int {
+		folder.Lock()
+		defer folder.Unlock()
+		defer func(back string) { ts.Check(os.Chdir(back)) }(filepath.Dir(filepath.Dir(scripts)))
+		ts.Check(os.Chdir(ts.MkAbs(".")))
+		return Run(t.Context(), cli.Env{Args: args, Stdin: strings.NewReader(""), Stdout: ts.Stdout(), Stderr: ts.Stderr(),
+			Getenv: ts.Getenv, Terminal: func() int { return 0 }})
+	}
 	for _, mode := range embedded.Modes() {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			params := testkit.ScriptParams("testdata/traces")
+			params := testkit.ScriptParams(scripts)
 			params.Cmds["trace"], params.Cmds["api"] = sendTrace, callAPI
+			params.Cmds["exits"] = func(ts *testscript.TestScript, neg bool, args []string) {
+				if code := run(ts, args[2:]); neg || args[1] != "seed" || fmt.Sprint(code) != args[0] {
+					ts.Fatalf("exit code %d, want %s of seed", code, args[0])
+				}
+			}
 			before := params.Setup
 			params.Setup = func(env *testscript.Env) error {
 				if err := before(env); err != nil {

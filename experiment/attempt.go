@@ -45,17 +45,12 @@ func (r *runner) attempt(ctx context.Context, item unit, trial int) (outcome.Out
 	if err != nil {
 		return fail(o, judge, outcome.FailureOf(err, outcome.Provider)), nil
 	}
-	return judged(ctx, o, judge)
+	return judged(ctx, o, judge, result.Decoded)
 }
 
 // judged scores the output of an outcome. The error is one that stops the run.
-func judged(ctx context.Context, o outcome.Outcome, judge Judge) (outcome.Outcome, error) {
-	scored, err := guard(func() (Scored, error) {
-		if patient, ok := judge.(ContextJudge); ok {
-			return patient.ScoreContext(ctx, o.Output)
-		}
-		return judge.Score(o.Output)
-	})
+func judged(ctx context.Context, o outcome.Outcome, judge Judge, decoded any) (outcome.Outcome, error) {
+	scored, err := guard(func() (Scored, error) { return score(ctx, judge, o.Output, decoded) })
 	switch {
 	case limit.StopsRun(err):
 		return o, err

@@ -100,12 +100,12 @@ type judge struct {
 
 // Score judges without a limit but the evaluators' own.
 func (j judge) Score(output json.RawMessage) (Scored, error) {
-	return j.ScoreContext(context.Background(), output)
+	return j.ScoreContext(context.Background(), output, nil)
 }
 
 // ScoreContext judges; the evaluators are not asked any more when ctx is done.
-func (j judge) ScoreContext(ctx context.Context, output json.RawMessage) (Scored, error) {
-	scored, err := j.base.Score(output)
+func (j judge) ScoreContext(ctx context.Context, output json.RawMessage, decoded any) (Scored, error) {
+	scored, err := score(ctx, j.base, output, decoded)
 	if err != nil {
 		return scored, err
 	}

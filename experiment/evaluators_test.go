@@ -52,7 +52,7 @@ func TestScorer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scored, err := j.(experiment.ContextJudge).ScoreContext(t.Context(), json.RawMessage(`{"entities":[{"name":"Ann"}]}`))
+	scored, err := j.(experiment.ContextJudge).ScoreContext(t.Context(), json.RawMessage(`{"entities":[{"name":"Ann"}]}`), nil)
 	if err != nil {
 		t.Fatalf("a failing evaluator failed the item: %v", err)
 	}
@@ -124,7 +124,7 @@ func TestScorer_absent(t *testing.T) {
 		}
 		var scored experiment.Scored
 		for len(answers) > 0 && err == nil {
-			scored, err = j.(experiment.ContextJudge).ScoreContext(t.Context(), json.RawMessage(`{}`))
+			scored, err = j.(experiment.ContextJudge).ScoreContext(t.Context(), json.RawMessage(`{}`), nil)
 			if f, _ := outcome.Lookup(scored.Scores, "flaky"); f.Value != nil && f.Comment != "It is right. (2 hits, 0 misses)" {
 				t.Errorf("%+v", f)
 			}

@@ -20,7 +20,7 @@ type judged struct {
 
 func (j judged) Judge(dataset.Item) (experiment.Judge, error) { return j, nil }
 
-func (j judged) ScoreContext(context.Context, json.RawMessage) (experiment.Scored, error) {
+func (j judged) ScoreContext(context.Context, json.RawMessage, any) (experiment.Scored, error) {
 	if *j.calls--; *j.calls < 0 {
 		return experiment.Scored{}, &pipeline.BudgetError{Bound: "1.00 USD", Spent: "1.00 USD"}
 	}

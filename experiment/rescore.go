@@ -188,7 +188,7 @@ func (r *rescoring) again(ctx context.Context, before outcome.Outcome, item runs
 	case before.Failed() && (len(before.Output) == 0 || paid(before.Class)):
 		o = fail(o, judge, *before.Failure)
 	default:
-		if o, err = judged(ctx, o, judge); err != nil {
+		if o, err = judged(ctx, o, judge, nil); err != nil {
 			return o, err
 		}
 	}

@@ -34,6 +34,9 @@ type Item struct {
 type TaskResult struct {
 	Output   json.RawMessage
 	Warnings []string
+	// Decoded is what Output says, for a ContextJudge that knows its type, so that
+	// nothing is parsed twice; nil is fine.
+	Decoded any
 	// Calls are the steps taken, also those of a task that failed.
 	Calls []outcome.Call
 }
@@ -98,14 +101,23 @@ func decoded(j Judge) any {
 	return nil
 }
 
-// ContextJudge is a Judge that takes its time, because it asks somebody. The
-// runner calls ScoreContext in place of Score.
+// ContextJudge is a Judge that takes its time, because it asks somebody, or can do
+// with what the task has decoded. The runner calls ScoreContext in place of Score.
 type ContextJudge interface {
 	Judge
 	// ScoreContext is Score that returns soon after ctx is done; what it then
 	// returns is not recorded. An error for which limit.StopsRun holds stops the
-	// run: the item is run again when that is resumed.
-	ScoreContext(ctx context.Context, output json.RawMessage) (Scored, error)
+	// run: the item is run again when that is resumed. Decoded is that of the
+	// TaskResult, or nil; it says the same as the output.
+	ScoreContext(ctx context.Context, output json.RawMessage, decoded any) (Scored, error)
+}
+
+// score judges by the richer method that a Judge has.
+func score(ctx context.Context, j Judge, output json.RawMessage, decoded any) (Scored, error) {
+	if of, can := j.(ContextJudge); can {
+		return of.ScoreContext(ctx, output, decoded)
+	}
+	return j.Score(output)
 }
 
 // Scored is a judgement with its reasons.

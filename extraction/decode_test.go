@@ -1,10 +1,12 @@
 package extraction
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func TestDecodeExtraction(t *testing.T) {
@@ -100,7 +102,7 @@ func TestDecodeDocument(t *testing.T) {
 		t.Error("the input is not kept")
 	}
 	doc.Input = nil
-	if diff := cmp.Diff(want, doc); diff != "" {
+	if diff := cmp.Diff(want, doc, cmpopts.IgnoreUnexported(Document{})); diff != "" {
 		t.Error(diff)
 	}
 	if len(warnings) != 1 || !strings.Contains(warnings[0], `"colour"`) {
@@ -147,6 +149,42 @@ func TestWithoutLookedUp(t *testing.T) {
 	}
 }
 
+// TestDecoder: what follows from schemas is made once for all documents that have the
+// same, and anew where somebody has changed them.
+func TestDecoder(t *testing.T) {
+	var decoder Decoder
+	type key struct{}
+	made := 0
+	derive := func(doc Document) int {
+		return Derive(doc, key{}, func(doc Document) int { made++; return len(doc.Objects) })
+	}
+	read := func(text, schemas string) Document {
+		doc, _, err := decoder.Document([]byte(`{"document_text":"` + text + `","object_schemas":` + schemas + `}`))
+		if err != nil || doc.Text != text {
+			t.Fatal(doc, err)
+		}
+		return doc
+	}
+	one, two := `{"Person":{}}`, `{"Person":{},"Place":{}}`
+	if derive(read("a", one)) != 1 || derive(read("b", one)) != 1 || derive(read("c", two)) != 2 || made != 2 {
+		t.Errorf("made %d times", made)
+	}
+	changed := read("d", one)
+	changed.Objects = map[string]ObjectSchema{}
+	if derive(changed) != 0 || derive(Document{}) != 0 || made != 4 {
+		t.Errorf("made %d times: a changed document has nothing to share", made)
+	}
+	for i := range 3 * maxSchemaSets {
+		read("e", fmt.Sprintf(`{"T%d":{}}`, i))
+	}
+	if len(decoder.sets) != maxSchemaSets || len(decoder.order) != maxSchemaSets {
+		t.Errorf("%d sets are kept", len(decoder.sets))
+	}
+	if _, _, err := decoder.Document([]byte(`{"document_text":"x","object_schemas":[]}`)); err == nil {
+		t.Error("a list is no schemas")
+	}
+}
+
 func FuzzDecodeExtraction(f *testing.F) {
 	f.Add([]byte(`{"entities":[{"id":"e1","name":"Ann"}],"relationships":[{"source":"e1","target_ref":"x","type":"knows"}]}`))
 	f.Add([]byte(`{"entities":[[[[]]]]}`))
@@ -159,12 +197,15 @@ func FuzzDecodeExtraction(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, _, err := DecodeExtraction(out)
+		second, warnings, err := DecodeExtraction(out)
 		if err != nil {
 			t.Fatalf("%s does not read back: %v", out, err)
 		}
 		if len(second.Entities) != len(first.Entities) || len(second.Relationships) != len(first.Relationships) {
 			t.Fatalf("%s lost something", out)
+		}
+		if diff := cmp.Diff(first, second, cmpopts.EquateEmpty()); ReadsBack(first) && (diff != "" || len(warnings) > 0) {
+			t.Fatalf("%s does not read back as it was: %s %q", out, diff, warnings)
 		}
 	})
 }

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // ErrNoText is returned for a document that has no text to extract from.
@@ -29,6 +31,37 @@ type Document struct {
 	// Input and Metadata are the item's own JSON, for prompts that need more of
 	// it than the fields above; they may be empty.
 	Input, Metadata json.RawMessage
+
+	derived *derived // nil where nothing is shared
+}
+
+// derived holds what was made of the schemas of a document.
+type derived struct {
+	of     Document // without text, input and metadata
+	values sync.Map
+}
+
+// holdsFor reports whether the schemas of the document are still those.
+func (d *derived) holdsFor(doc Document) bool {
+	return d != nil && reflect.ValueOf(doc.Objects).Pointer() == reflect.ValueOf(d.of.Objects).Pointer() &&
+		reflect.ValueOf(doc.Relationships).Pointer() == reflect.ValueOf(d.of.Relationships).Pointer() &&
+		slices.Equal(doc.AllowedTypes, d.of.AllowedTypes) && slices.Equal(doc.AvailableTags, d.of.AvailableTags)
+}
+
+// Derive returns what make makes of the schemas, allowed types and tags of a document,
+// which is made once for all documents of one Decoder that have the same: make must
+// not look at anything else of the document, and nobody may change what it returns, nor
+// the maps of the document. The key says what is made; a type of the caller's own cannot collide. Safe for concurrent
+// use.
+func Derive[T any](doc Document, key any, make func(Document) T) T {
+	if !doc.derived.holdsFor(doc) {
+		return make(doc)
+	}
+	once, there := doc.derived.values.Load(key)
+	if !there {
+		once, _ = doc.derived.values.LoadOrStore(key, sync.OnceValue(func() any { return make(doc) }))
+	}
+	return once.(func() any)().(T)
 }
 
 // ObjectSchema describes one entity type.
@@ -51,18 +84,34 @@ type RelationshipSchema struct {
 // "document_text". Unknown keys and odd but usable values are named in the
 // warnings. The error is ErrNoText for a document without text, or joins every
 // value of the wrong kind with its path.
-func DecodeDocument(raw []byte) (Document, []string, error) {
+func DecodeDocument(raw []byte) (Document, []string, error) { return new(Decoder).Document(raw) }
+
+// Bounds of what a Decoder remembers.
+const (
+	maxSchemaSets  = 16
+	maxSchemaBytes = 1 << 20 // of one set
+)
+
+// Decoder reads documents of which many have the same schemas: those are read once. It
+// remembers the last 16 sets of at most 1 MiB each. The zero value is ready, and safe
+// for concurrent use.
+type Decoder struct {
+	mu    sync.Mutex
+	sets  map[string]Document // by their JSON: documents without a text
+	order []string
+}
+
+// The keys of an input that are the same in many items.
+var schemaKeys = []string{"object_schemas", "relationship_schemas", "allowed_types", "available_tags"}
+
+// Document is DecodeDocument. The schemas of what it returns are shared: nobody may
+// change them.
+func (d *Decoder) Document(raw []byte) (Document, []string, error) {
 	r := &reader{}
 	in := r.object("input", raw)
-	doc := Document{
-		Text:          in.text("document_text", "text"),
-		Type:          in.text("document_type"),
-		AllowedTypes:  in.texts("allowed_types"),
-		AvailableTags: in.texts("available_tags"),
-		Input:         raw,
-	}
-	doc.Objects = decodeObjects(in)
-	doc.Relationships = decodeRelationshipSchemas(in)
+	text, kind := in.text("document_text", "text"), in.text("document_type")
+	doc := d.schemas(in)
+	doc.Text, doc.Type, doc.Input = text, kind, raw
 	in.warnUnknown()
 	if err := r.err(); err != nil {
 		return Document{}, r.warnings, err
@@ -71,6 +120,41 @@ func DecodeDocument(raw []byte) (Document, []string, error) {
 		return Document{}, r.warnings, ErrNoText
 	}
 	return doc, r.warnings, nil
+}
+
+// schemas reads what many documents share, and remembers it where nothing is wrong
+// with it.
+func (d *Decoder) schemas(in fields) Document {
+	var key []byte
+	for _, name := range schemaKeys {
+		*in.known = append(*in.known, name)
+		key = append(append(key, in.values[name]...), 0)
+	}
+	d.mu.Lock()
+	doc, there := d.sets[string(key)]
+	d.mu.Unlock()
+	if there {
+		return doc
+	}
+	doc = Document{
+		AllowedTypes: in.texts("allowed_types"), AvailableTags: in.texts("available_tags"),
+		Objects: decodeObjects(in), Relationships: decodeRelationshipSchemas(in),
+	}
+	doc.derived = &derived{of: doc}
+	if len(in.r.problems) > 0 || len(key) > maxSchemaBytes {
+		return doc
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.sets == nil {
+		d.sets = map[string]Document{}
+	}
+	if len(d.order) == maxSchemaSets {
+		delete(d.sets, d.order[0])
+		d.order = d.order[1:]
+	}
+	d.sets[string(key)], d.order = doc, append(d.order, string(key))
+	return doc
 }
 
 func decodeObjects(in fields) map[string]ObjectSchema {

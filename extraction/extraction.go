@@ -16,6 +16,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"unicode/utf8"
 )
 
 // MaxLabel is the most bytes that a name, type, identifier or alias has. A longer one
@@ -87,6 +88,31 @@ func (e Extraction) MarshalJSON() ([]byte, error) {
 		wire.Relationships = &e.Relationships
 	}
 	return json.Marshal(wire)
+}
+
+// ReadsBack reports whether DecodeExtraction of what MarshalJSON writes is this
+// extraction again, without a warning: no identifiers and references, which would be
+// resolved, and only labels that it takes.
+func ReadsBack(e Extraction) bool {
+	plain := func(texts ...string) bool {
+		return !slices.ContainsFunc(texts, func(s string) bool { return len(s) > MaxLabel || !utf8.ValidString(s) })
+	}
+	for _, one := range e.Entities {
+		if one.ID != "" || one.Properties != nil || !plain(one.Name, one.Type) || !plain(one.Aliases...) || !utf8.ValidString(one.Description) {
+			return false
+		}
+		for _, m := range one.Mentions {
+			if !utf8.ValidString(m.Quote) {
+				return false
+			}
+		}
+	}
+	for _, r := range e.Relationships {
+		if r.SourceRef != "" || r.TargetRef != "" || !plain(r.Source, r.Target, r.Type) || !utf8.ValidString(r.Description) {
+			return false
+		}
+	}
+	return true
 }
 
 // WithoutLookedUp returns the JSON of an extraction, as MarshalJSON writes it,

@@ -52,12 +52,12 @@ type fields struct {
 	r      *reader
 	path   string
 	values map[string]json.RawMessage
-	known  map[string]bool
+	known  *[]string // the keys that were asked for
 }
 
 // object opens a JSON object; anything else is a problem and reads as empty.
 func (r *reader) object(path string, raw []byte) fields {
-	f := fields{r: r, path: path, known: map[string]bool{}}
+	f := fields{r: r, path: path, known: new([]string)}
 	if len(bytes.TrimSpace(raw)) == 0 {
 		r.problem(path, "is missing")
 		return f
@@ -77,7 +77,7 @@ func (f fields) take(keys []string) (string, json.RawMessage) {
 	var found json.RawMessage
 	var at string
 	for _, key := range keys {
-		f.known[key] = true
+		*f.known = append(*f.known, key)
 		raw, ok := f.values[key]
 		if ok && found == nil && !isNull(raw) {
 			at, found = key, raw
@@ -98,8 +98,7 @@ func (f fields) text(keys ...string) string {
 	if raw == nil {
 		return ""
 	}
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
+	if s, ok := asString(raw); ok {
 		return s
 	}
 	var n json.Number
@@ -108,6 +107,15 @@ func (f fields) text(keys ...string) string {
 	}
 	f.r.problem(f.join(key), "expected a string, got %s", describe(raw))
 	return ""
+}
+
+// asString reads a string, or null, which is the empty one. The value has been
+// parsed already, so that one without escapes is what stands between its quotes.
+func asString(raw json.RawMessage) (s string, ok bool) {
+	if n := len(raw); n >= 2 && raw[0] == '"' && raw[n-1] == '"' && bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1 : n-1]), true
+	}
+	return s, json.Unmarshal(raw, &s) == nil
 }
 
 // label is text of at most MaxLabel bytes.
@@ -166,8 +174,8 @@ func (f fields) list(key string) []json.RawMessage {
 func (f fields) texts(key string) []string {
 	var texts []string
 	for i, raw := range f.list(key) {
-		var s string
-		if err := json.Unmarshal(raw, &s); err != nil {
+		s, ok := asString(raw)
+		if !ok {
 			f.r.problem(f.at(key, i), "expected a string, got %s", describe(raw))
 			continue
 		}
@@ -188,7 +196,7 @@ func (f fields) entries(key string) map[string]json.RawMessage {
 func (f fields) warnUnknown() {
 	var unknown []string
 	for key := range f.values {
-		if !f.known[key] {
+		if !slices.Contains(*f.known, key) {
 			unknown = append(unknown, strconv.Quote(key))
 		}
 	}

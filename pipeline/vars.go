@@ -174,32 +174,45 @@ type Vars struct {
 // linear in the document. The error names a schema whose properties are not
 // JSON; a decoded document has none.
 func DocumentVars(doc extraction.Document) (Vars, error) {
+	shared := extraction.Derive(doc, sharedKey{}, writeShared)
+	if shared.err != nil {
+		return Vars{}, shared.err
+	}
+	vars := Vars{Texts: maps.Clone(shared.texts)}
+	vars.Texts[DocumentText], vars.Texts[DocumentType] = doc.Text, doc.Type
+	return vars, nil
+}
+
+// sharedTexts are the texts that are the same for documents with the same schemas.
+type sharedTexts struct {
+	texts map[string]string
+	err   error
+}
+
+// sharedKey is that of extraction.Derive.
+type sharedKey struct{}
+
+func writeShared(doc extraction.Document) (s sharedTexts) {
 	allowed := doc.AllowedTypes
 	if len(allowed) == 0 {
 		allowed = slices.Sorted(maps.Keys(doc.Objects))
 	}
-	values := []struct {
-		name  string
-		value any
-	}{
-		{ObjectSchemas, orEmpty(doc.Objects)},
-		{RelationshipSchemas, orEmpty(doc.Relationships)},
-		{AllowedTypes, append([]string{}, allowed...)},
-		{AvailableTags, append([]string{}, doc.AvailableTags...)},
-	}
-	vars := Vars{Texts: map[string]string{DocumentText: doc.Text, DocumentType: doc.Type}}
-	for _, v := range values {
-		raw, err := json.Marshal(v.value)
-		if err != nil {
-			return Vars{}, fmt.Errorf("writing the %s into the prompt: %w", v.name, err)
+	s.texts = map[string]string{}
+	for name, value := range map[string]any{
+		ObjectSchemas:       orEmpty(doc.Objects),
+		RelationshipSchemas: orEmpty(doc.Relationships),
+		AllowedTypes:        append([]string{}, allowed...),
+		AvailableTags:       append([]string{}, doc.AvailableTags...),
+	} {
+		raw, err := json.Marshal(value)
+		if err == nil {
+			s.texts[name], err = canonical(raw)
 		}
-		text, err := canonical(raw)
 		if err != nil {
-			return Vars{}, fmt.Errorf("writing the %s into the prompt: %w", v.name, err)
+			return sharedTexts{err: fmt.Errorf("writing the %s into the prompt: %w", name, err)}
 		}
-		vars.Texts[v.name] = text
 	}
-	return vars, nil
+	return s
 }
 
 // orEmpty writes a schema-less item as {}, not as null.

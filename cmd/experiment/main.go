@@ -12,7 +12,7 @@ import (
 	"extraction-experiment/internal/cli"
 )
 
-func main() { os.Exit(Main()) }
+func main() { os.Exit(profiled(Main)) }
 
 // Main runs the command line of this process and returns its exit code.
 func Main() int { return Run(context.Background(), cli.Process()) }

@@ -15,6 +15,7 @@ import (
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
+	"extraction-experiment/extraction"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
@@ -165,7 +166,7 @@ type scorer struct {
 // judge is the scorer of the run: ours, with those of external evaluators, whose
 // models draw on its budget.
 func (s scorer) judge(budget *pipeline.Budget) (experiment.Scorer, error) {
-	return s.custom.Judge(harness.Scorer{Rules: s.rules}, runs.ScoreOrder(), budget)
+	return s.custom.Judge(harness.Scorer{Rules: s.rules, Documents: new(extraction.Decoder)}, runs.ScoreOrder(), budget)
 }
 
 // customNames are the names of the scores under scorers: in a file.

@@ -3,6 +3,7 @@ package extraction
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -21,13 +22,20 @@ import (
 // for concurrent use.
 type Scorer struct {
 	Rules *scoring.Scorer
+	// Documents remembers schemas that many items share; nil remembers none.
+	Documents *extraction.Decoder
 }
 
 // Judge reads the expected output of an item. An item without any is judged
 // by nothing but whether it failed and what of it stands in the document. Gold
 // of the wrong shape is an error.
 func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
-	j := judge{rules: s.Rules, document: readDocument(item.Input)} // the task says what is wrong with it
+	documents := s.Documents
+	if documents == nil {
+		documents = new(extraction.Decoder)
+	}
+	j := judge{rules: s.Rules}
+	j.document.Document, j.document.warnings, j.document.err = documents.Document(item.Input) // the task says what is wrong
 	j.index = sync.OnceValue(func() *ground.Index { return ground.NewIndex(j.document.Text) })
 	if isAbsent(item.Expected) {
 		return j, nil
@@ -76,9 +84,19 @@ func (j judge) text() string {
 
 // Score compares an extraction with the expected one.
 func (j judge) Score(output json.RawMessage) (experiment.Scored, error) {
-	extracted, warnings, err := extraction.DecodeExtraction(output)
-	if err != nil {
-		return experiment.Scored{}, &outcome.Failure{Class: outcome.InvalidOutput, Message: err.Error()}
+	return j.ScoreContext(context.Background(), output, nil)
+}
+
+// ScoreContext is Score; it waits for nobody, and reads the output only where the task
+// has not said what is in it.
+func (j judge) ScoreContext(_ context.Context, output json.RawMessage, decoded any) (experiment.Scored, error) {
+	var warnings []string
+	extracted, ok := decoded.(extraction.Extraction)
+	if !ok {
+		var err error
+		if extracted, warnings, err = extraction.DecodeExtraction(output); err != nil {
+			return experiment.Scored{}, &outcome.Failure{Class: outcome.InvalidOutput, Message: err.Error()}
+		}
 	}
 	result := j.rules.Score(j.expected, extracted)
 	why := explain(result, j.contains())

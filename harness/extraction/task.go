@@ -38,17 +38,13 @@ type document struct {
 	err      error
 }
 
-func readDocument(input json.RawMessage) (d document) {
-	d.Document, d.warnings, d.err = extraction.DecodeDocument(input)
-	return d
-}
 
 // Do extracts. An input that is no document fails with class "item"; an error of
 // the extractor is returned as it is.
 func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
 	read, ok := item.Decoded.(document)
 	if !ok {
-		read = readDocument(item.Input)
+		read.Document, read.warnings, read.err = extraction.DecodeDocument(item.Input)
 	}
 	doc, warnings := read.Document, slices.Clone(read.warnings)
 	if read.err != nil {
@@ -68,7 +64,10 @@ func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResu
 	if err != nil {
 		return result, err
 	}
-	result.Output, err = json.Marshal(found)
+	if extraction.ReadsBack(found) {
+		result.Decoded = found
+	}
+	result.Output, err = found.MarshalJSON()
 	if err != nil {
 		return result, &outcome.Failure{Class: outcome.InvalidOutput, Message: err.Error()}
 	}

@@ -47,6 +47,10 @@ const (
 // in the order in which a model should write them. The same document gives the
 // same bytes.
 func Schema(doc extraction.Document, opts Options) json.RawMessage {
+	return extraction.Derive(doc, opts, func(doc extraction.Document) json.RawMessage { return makeSchema(doc, opts) })
+}
+
+func makeSchema(doc extraction.Document, opts Options) json.RawMessage {
 	kinds, statements := entityTypes(doc).names, relationshipTypes(doc).names
 	if len(kinds)+len(statements) > maxEnums {
 		kinds, statements = nil, nil

@@ -169,16 +169,30 @@ func Normalise(e extraction.Extraction, doc extraction.Document) extraction.Extr
 }
 
 // vocabulary is the types that a document allows, of entities or of
-// relationships. An empty one allows every type.
+// relationships, and is not changed once it is made. An empty one allows every type.
 type vocabulary struct {
 	names  []string
 	folded map[string]string // "" where several names fold to it
 	alias  map[string]bool   // which of the folded are names inside schemas
-	seen   map[string]string // by spelling as it was looked up
+	exact  map[string]bool
 }
 
 // entityTypes are the allowed types; without them, those of the schemas.
 func entityTypes(doc extraction.Document) vocabulary {
+	return extraction.Derive(doc, entityKey{}, makeEntityTypes)
+}
+
+func relationshipTypes(doc extraction.Document) vocabulary {
+	return extraction.Derive(doc, relationshipKey{}, makeRelationshipTypes)
+}
+
+// Keys of extraction.Derive.
+type (
+	entityKey       struct{}
+	relationshipKey struct{}
+)
+
+func makeEntityTypes(doc extraction.Document) vocabulary {
 	names := doc.AllowedTypes
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(doc.Objects))
@@ -190,7 +204,7 @@ func entityTypes(doc extraction.Document) vocabulary {
 	return v
 }
 
-func relationshipTypes(doc extraction.Document) vocabulary {
+func makeRelationshipTypes(doc extraction.Document) vocabulary {
 	v := newVocabulary(slices.Sorted(maps.Keys(doc.Relationships)))
 	for key, schema := range doc.Relationships {
 		v.addAlias(schema.Name, key)
@@ -199,12 +213,12 @@ func relationshipTypes(doc extraction.Document) vocabulary {
 }
 
 func newVocabulary(names []string) vocabulary {
-	v := vocabulary{folded: map[string]string{}, alias: map[string]bool{}, seen: map[string]string{}}
+	v := vocabulary{folded: map[string]string{}, alias: map[string]bool{}, exact: map[string]bool{}}
 	for _, name := range names {
-		if _, twice := v.seen[name]; twice {
+		if v.exact[name] {
 			continue
 		}
-		v.names, v.seen[name] = append(v.names, name), name
+		v.names, v.exact[name] = append(v.names, name), true
 		key := foldType(name)
 		if _, taken := v.folded[key]; taken {
 			name = ""
@@ -218,7 +232,7 @@ func newVocabulary(names []string) vocabulary {
 // type is spelled, or the name in another schema.
 func (v vocabulary) addAlias(name, key string) {
 	folded := foldType(name)
-	if folded == "" || v.seen[key] != key {
+	if folded == "" || !v.exact[key] {
 		return
 	}
 	switch other, taken := v.folded[folded]; {
@@ -232,13 +246,14 @@ func (v vocabulary) addAlias(name, key string) {
 // spell returns the type as the schemas spell it; false for a type that they do
 // not have, or that several of them could be.
 func (v vocabulary) spell(name string) (string, bool) {
-	spelled, ok := v.seen[name]
-	if !ok {
-		if folded := foldType(name); folded != "" {
-			spelled = v.folded[folded]
-		}
-		v.seen[name] = spelled
+	if v.exact[name] {
+		return name, name != ""
 	}
+	folded := foldType(name)
+	if folded == "" {
+		return "", false
+	}
+	spelled := v.folded[folded]
 	return spelled, spelled != ""
 }
 

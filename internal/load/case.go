@@ -1,0 +1,371 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"extraction-experiment/configs"
+)
+
+// loadCase is one measured command over made items.
+type loadCase struct {
+	name        string
+	n           int
+	kind        string // of the items: trivial, real, pairs or long; "" is none
+	latency     time.Duration
+	concurrency int
+	// serve are the arguments of a Langfuse in a process of its own; nil runs with
+	// the embedded one, in the process that is measured.
+	serve []string
+	// seeded puts the items into that Langfuse first.
+	seeded bool
+	// args follow the command; %s is the file of items.
+	args []string
+	peer bool // the official runner can do the same
+}
+
+var running = []string{"run", "--model", "openai/load", "--name", "load", "--quiet"}
+
+// cases are those of the table in docs/performance.md, in its order.
+func cases() []loadCase {
+	file := append([]string{"--dataset", "%s"}, running[1:]...)
+	file = append(running[:1:1], file...)
+	named := append([]string{"--dataset", "load"}, running[1:]...)
+	named = append(running[:1:1], named...)
+	slow := []string{"serve", "--port", "0", "--latency", "100ms"}
+	return []loadCase{
+		{name: "trivial", n: 2000, kind: "trivial", latency: 50 * time.Millisecond, concurrency: 50, args: file, peer: true},
+		{name: "real", n: 2000, kind: "real", latency: 50 * time.Millisecond, concurrency: 50, args: file},
+		{name: "fast", n: 20_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, args: file, peer: true},
+		{name: "slow", n: 5000, kind: "trivial", latency: 500 * time.Millisecond, concurrency: 500, args: file, peer: true},
+		{name: "langfuse-v4", n: 2000, kind: "trivial", latency: 200 * time.Millisecond, concurrency: 50, serve: slow, seeded: true, args: named},
+		{name: "langfuse-v3", n: 2000, kind: "trivial", latency: 200 * time.Millisecond, concurrency: 50, serve: append(slow, "--mode", "v3"), seeded: true, args: named},
+		{name: "alone", n: 2000, kind: "trivial", latency: 50 * time.Millisecond, concurrency: 50, serve: slow[:3], args: file},
+		{name: "seed", n: 2000, kind: "trivial", serve: slow, args: []string{"seed", "--dataset", "load", "--file", "%s", "--quiet"}},
+		{name: "score", n: 20_000, kind: "pairs", args: []string{"score", "%s", "--summary"}},
+		{name: "long", n: 1, kind: "long", concurrency: 1, args: file},
+		{name: "version", n: 1, args: []string{"--version"}},
+		{name: "long-run", n: 200_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, args: file},
+	}
+}
+
+// named reports whether a list of words chooses the case; without words, all but the
+// one that takes many minutes.
+func (c loadCase) named(words string) bool {
+	if words == "" {
+		return c.name != "long-run"
+	}
+	for word := range strings.SplitSeq(words, ",") {
+		if c.name == word || strings.HasPrefix(c.name, word+"-") {
+			return true
+		}
+	}
+	return false
+}
+
+func (c loadCase) items(scale float64) int { return max(1, int(float64(c.n)*scale)) }
+
+// ideal is the time that the answers of the model take.
+func (c loadCase) ideal(scale float64) time.Duration {
+	if c.concurrency == 0 {
+		return 0
+	}
+	return time.Duration(float64(c.latency) * float64(c.items(scale)) / float64(c.concurrency))
+}
+
+// result is what one run took.
+type result struct {
+	wall, cpu      time.Duration
+	peak           int64 // bytes of resident memory
+	runFile, store int64 // bytes
+	allocated      uint64
+}
+
+// allocations an item, or a dash where the binary does not tell.
+func (r result) allocations(n float64) string {
+	if r.allocated == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f", float64(r.allocated)/n)
+}
+
+// run measures the case once, in a new folder.
+func (c loadCase) run(ctx context.Context, o options, dir string) (r result, err error) {
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
+		return r, err
+	}
+	n := c.items(o.scale)
+	items, err := c.write(filepath.Join(dir, "items.jsonl"), n, o.realItems)
+	if err != nil {
+		return r, err
+	}
+	model, err := startModel(c.latency, n)
+	if err != nil {
+		return r, err
+	}
+	defer model.close()
+	profile := filepath.Join(dir, "profile")
+	if o.profile != "" {
+		profile = filepath.Join(o.profile, c.name)
+	}
+	if err := os.MkdirAll(profile, 0o700); err != nil {
+		return r, err
+	}
+	env := append(os.Environ(), "OPENAI_BASE_URL="+model.url+"/v1", "OPENAI_API_KEY=load", "EXPERIMENT_PROFILE=")
+	command := func(args ...string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, o.binary, args...)
+		cmd.Dir, cmd.Env = dir, env
+		return cmd
+	}
+	if c.serve != nil {
+		server := command(c.serve...)
+		exports, err := startServer(server)
+		if err != nil {
+			return r, err
+		}
+		defer func() { _ = server.Process.Kill(); _ = server.Wait() }()
+		env = append(env, exports...)
+	}
+	if c.seeded {
+		if out, err := command("seed", "--dataset", "load", "--file", items, "--quiet").CombinedOutput(); err != nil {
+			return r, fmt.Errorf("seeding: %w\n%s", err, out)
+		}
+	}
+	var args []string
+	for _, arg := range c.args {
+		args = append(args, strings.ReplaceAll(arg, "%s", items))
+	}
+	if c.concurrency > 0 {
+		args = append(args, "--concurrency", fmt.Sprint(c.concurrency))
+	}
+	if o.profile != "" || c.name != "version" {
+		env = append(env, "EXPERIMENT_PROFILE="+profile)
+	}
+	r, err = timed(command(args...), o.watch)
+	if err != nil {
+		return r, err
+	}
+	r.runFile, r.store = sizeOf(filepath.Join(dir, ".experiment", "runs")), sizeOf(filepath.Join(dir, ".experiment", "langfuse.db"))
+	if text, err := os.ReadFile(filepath.Join(profile, "memory.json")); err == nil {
+		var memory struct{ Allocations uint64 }
+		if err := json.Unmarshal(text, &memory); err != nil {
+			return r, err
+		}
+		r.allocated = memory.Allocations
+	}
+	return r, nil
+}
+
+// runPeer runs the other runner over as many items.
+func (c loadCase) runPeer(ctx context.Context, o options) (result, error) {
+	n := c.items(o.scale)
+	model, err := startModel(c.latency, n)
+	if err != nil {
+		return result{}, err
+	}
+	defer model.close()
+	cmd := exec.CommandContext(ctx, "sh", "-c", o.peer)
+	cmd.Env = append(os.Environ(), "BASE="+model.url, fmt.Sprint("N=", n), fmt.Sprint("C=", c.concurrency))
+	r, err := timed(cmd, false)
+	if got := model.calls.Load(); err == nil && got < int64(n) {
+		err = fmt.Errorf("it asked the model %d times, not %d", got, n)
+	}
+	return r, err
+}
+
+// timed runs a command to its end; exit code 4, failed items, is an end too.
+func timed(cmd *exec.Cmd, watch bool) (result, error) {
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return result{}, err
+	}
+	if watch {
+		ended := make(chan struct{})
+		defer close(ended)
+		go printMemory(cmd.Process.Pid, began, ended)
+	}
+	err := cmd.Wait()
+	state := cmd.ProcessState
+	r := result{wall: time.Since(began), cpu: state.UserTime() + state.SystemTime()}
+	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
+		r.peak = int64(usage.Maxrss)
+		if runtime.GOOS != "darwin" { // where it is bytes
+			r.peak <<= 10
+		}
+	}
+	if err != nil {
+		text := out.Bytes()
+		return r, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, text[max(0, len(text)-2000):])
+	}
+	return r, nil
+}
+
+// printMemory prints the resident memory of a process every ten seconds.
+func printMemory(pid int, began time.Time, ended <-chan struct{}) {
+	for {
+		select {
+		case <-ended:
+			return
+		case <-time.After(10 * time.Second):
+		}
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil {
+			return
+		}
+		for line := range strings.Lines(string(text)) {
+			if kept, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+				fmt.Printf("%4.0f s %s\n", time.Since(began).Seconds(), strings.TrimSpace(kept))
+			}
+		}
+	}
+}
+
+// startServer starts experiment serve and returns what it says is to be exported.
+func startServer(cmd *exec.Cmd) (exports []string, err error) {
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	lines := bufio.NewScanner(out)
+	for len(exports) < 3 && lines.Scan() {
+		if pair, ok := strings.CutPrefix(lines.Text(), "export "); ok {
+			exports = append(exports, pair)
+		}
+	}
+	if len(exports) < 3 {
+		return nil, fmt.Errorf("experiment serve said nothing of its address: %w", errors.Join(lines.Err(), cmd.Wait()))
+	}
+	return exports, nil
+}
+
+// sizeOf is the bytes of a file, or of all files in a folder.
+func sizeOf(path string) (bytes int64) {
+	_ = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return nil // what is not there takes nothing
+		}
+		if info, err := entry.Info(); err == nil {
+			bytes += info.Size()
+		}
+		return nil
+	})
+	return bytes
+}
+
+// write makes the items of the case and returns their file, "" for a case without.
+func (c loadCase) write(path string, n int, from string) (string, error) {
+	if c.kind == "" {
+		return "", nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return "", err
+	}
+	w := bufio.NewWriter(f)
+	err = c.writeItems(w, n, from)
+	return path, errors.Join(err, w.Flush(), f.Close())
+}
+
+func (c loadCase) writeItems(w *bufio.Writer, n int, from string) error {
+	switch c.kind {
+	case "real":
+		return writeReal(w, n, from)
+	case "pairs":
+		return writePairs(w, n)
+	}
+	text := strings.Repeat("Ruth went to Moab. ", 50)
+	if c.kind == "long" {
+		text = strings.Repeat("Ruth went to Moab. ", 20<<20/19)
+	}
+	input := map[string]any{"document_text": text, "allowed_entity_types": []string{"Person", "Place"}}
+	encoder := json.NewEncoder(w)
+	for i := range n {
+		if err := encoder.Encode(map[string]any{"id": fmt.Sprintf("t%06d", i), "input": input, "expectedOutput": json.RawMessage(found)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeReal repeats the items of a file, or of the built-in sample, each under a new id
+// and with its number before its text.
+func writeReal(w *bufio.Writer, n int, from string) error {
+	sample, err := io.ReadAll(configs.OpenSample())
+	if from != "" {
+		sample, err = os.ReadFile(from)
+	}
+	if err != nil {
+		return err
+	}
+	var items []map[string]any
+	for line := range bytes.Lines(sample) {
+		var item map[string]any
+		if err := json.Unmarshal(line, &item); err != nil {
+			return err
+		}
+		items = append(items, item)
+	}
+	encoder := json.NewEncoder(w)
+	for i := range n {
+		item := items[i%len(items)]
+		input, _ := item["input"].(map[string]any)
+		text, _ := input["document_text"].(string)
+		input["document_text"] = fmt.Sprintf("%d %s", i, text)
+		item["id"] = fmt.Sprintf("r%06d", i)
+		err := encoder.Encode(item)
+		input["document_text"] = text
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writePairs writes pairs of 20 and 20 entities and 10 and 10 relationships, of which
+// half are the same on both sides.
+func writePairs(w *bufio.Writer, n int) error {
+	encoder := json.NewEncoder(w)
+	for i := range n {
+		var sides [2]map[string]any
+		for side := range sides {
+			var entities, relationships []any
+			name := func(k int) string {
+				if k%2 == 0 {
+					return fmt.Sprintf("Person %d of %d", k, i)
+				}
+				return fmt.Sprintf("%c side's person %d of %d", 'A'+side, k, i)
+			}
+			for k := range 20 {
+				entities = append(entities, map[string]any{"name": name(k), "type": "Person"})
+			}
+			for k := range 10 {
+				relationships = append(relationships, map[string]any{"source": name(k), "target": name(k + 2), "type": "knows"})
+			}
+			sides[side] = map[string]any{"entities": entities, "relationships": relationships}
+		}
+		if err := encoder.Encode(map[string]any{"id": fmt.Sprint(i), "expected": sides[0], "extracted": sides[1]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+//go:build unix
+
+// Command load measures what the program costs: whole runs of the real binary, over
+// made items, against a model server of its own that answers after a given time.
+//
+//	go run ./internal/load                     every case, three times, the median
+//	go run ./internal/load -case trivial,real -runs 1 -profile /tmp/p
+//	go run ./internal/load -binary OLD         the same for another build
+//
+// It is no test: nothing fails when a number is bad. docs/performance.md has the
+// numbers, before and after.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	binary, profile, realItems, peer, cases string
+	runs                                    int
+	scale                                   float64
+	watch                                   bool
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.binary, "binary", "", "the `FILE` to measure; without it, cmd/experiment is built")
+	flag.StringVar(&o.cases, "case", "", "only these `CASES`, separated by commas; a word means all that begin with it")
+	flag.IntVar(&o.runs, "runs", 3, "how often each case runs; the median by wall time counts")
+	flag.Float64Var(&o.scale, "scale", 1, "a share of the items, for a quick look")
+	flag.StringVar(&o.profile, "profile", "", "leave CPU and allocation profiles of each case in this `FOLDER`")
+	flag.StringVar(&o.realItems, "real", "", "a `FILE` of items for the case real, JSON lines; without it, those of the built-in sample")
+	flag.StringVar(&o.peer, "peer", "", "a `COMMAND` of another runner, run in turn with ours; it gets BASE, N and C in its environment")
+	flag.BoolVar(&o.watch, "watch", false, "print the memory of each run as it goes, every few seconds")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := measure(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "load:", err)
+		os.Exit(1)
+	}
+}
+
+// measure runs the chosen cases and prints a line for each as it ends.
+func measure(ctx context.Context, o options) (err error) {
+	work, err := os.MkdirTemp("", "load-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	if o.binary == "" {
+		o.binary = filepath.Join(work, "experiment")
+		if out, err := exec.CommandContext(ctx, "go", "build", "-o", o.binary, "./cmd/experiment").CombinedOutput(); err != nil {
+			return fmt.Errorf("building cmd/experiment: %w\n%s", err, out)
+		}
+	}
+	if o.binary, err = filepath.Abs(o.binary); err != nil {
+		return err
+	}
+	chosen := slices.DeleteFunc(cases(), func(c loadCase) bool { return !c.named(o.cases) })
+	if len(chosen) == 0 {
+		return fmt.Errorf("no case is called %q", o.cases)
+	}
+	fmt.Println("| case | ideal s | wall s | ÷ ideal | CPU ms/item | peak MB | run file KB/item | store KB/item | allocations/item |" + peerTitle(o.peer))
+	fmt.Println("|---|---|---|---|---|---|---|---|---|" + strings.Repeat("---|", 2*min(1, len(o.peer))))
+	for _, c := range chosen {
+		var results, peers []result
+		for range o.runs {
+			one, err := c.run(ctx, o, filepath.Join(work, c.name))
+			if err != nil {
+				return fmt.Errorf("case %s: %w", c.name, err)
+			}
+			results = append(results, one)
+			if o.peer != "" && c.peer {
+				other, err := c.runPeer(ctx, o)
+				if err != nil {
+					return fmt.Errorf("case %s: the other runner: %w", c.name, err)
+				}
+				peers = append(peers, other)
+			}
+		}
+		fmt.Println(line(c, o, median(results), peers))
+	}
+	return nil
+}
+
+func peerTitle(peer string) string {
+	if peer == "" {
+		return ""
+	}
+	return " peer s | ours ÷ peer |"
+}
+
+// median is the result of the median wall time.
+func median(results []result) result {
+	slices.SortFunc(results, func(a, b result) int { return cmp.Compare(a.wall, b.wall) })
+	return results[len(results)/2]
+}
+
+func line(c loadCase, o options, r result, peers []result) string {
+	n := float64(c.items(o.scale))
+	ideal := c.ideal(o.scale).Seconds()
+	ratio := "–"
+	if ideal > 0 {
+		ratio = fmt.Sprintf("%.2f", r.wall.Seconds()/ideal)
+	}
+	text := fmt.Sprintf("| %s | %.1f | %.3f | %s | %.3f | %d | %.1f | %.1f | %s |", c.name, ideal, r.wall.Seconds(), ratio,
+		float64(r.cpu)/float64(time.Millisecond)/n, r.peak>>20, float64(r.runFile)/n/1e3, float64(r.store)/n/1e3, r.allocations(n))
+	switch {
+	case len(peers) > 0:
+		peer := median(peers)
+		text += fmt.Sprintf(" %.2f | %.2f |", peer.wall.Seconds(), r.wall.Seconds()/peer.wall.Seconds())
+	case o.peer != "":
+		text += " – | – |"
+	}
+	return text
+}

@@ -4,7 +4,7 @@ FUZZTIME ?= 30s
 
 .DEFAULT_GOAL := help
 
-.PHONY: help build test check check-all race fuzz bench producers docs pictures
+.PHONY: help build test check check-all race fuzz bench load producers docs pictures
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ producers: ## write the PDF files of the tests anew, with the tools that are on 
 
 bench: ## every benchmark
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+load: ## what a run costs, see docs/performance.md; some minutes
+	$(GO) run ./internal/load $(LOAD)
 
 docs: ## write the generated parts of the documentation anew
 	$(GO) test ./scoring -run TestMetricsDoc -update

@@ -38,7 +38,6 @@ type document struct {
 	err      error
 }
 
-
 // Do extracts. An input that is no document fails with class "item"; an error of
 // the extractor is returned as it is.
 func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {

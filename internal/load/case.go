@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -18,8 +17,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"extraction-experiment/configs"
 )
 
 // loadCase is one measured command over made items.
@@ -307,13 +304,10 @@ func (c loadCase) writeItems(w *bufio.Writer, n int, from string) error {
 	return nil
 }
 
-// writeReal repeats the items of a file, or of the built-in sample, each under a new id
+// writeReal repeats the items of a file, each under a new id
 // and with its number before its text.
 func writeReal(w *bufio.Writer, n int, from string) error {
-	sample, err := io.ReadAll(configs.OpenSample())
-	if from != "" {
-		sample, err = os.ReadFile(from)
-	}
+	sample, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}

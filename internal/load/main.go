@@ -41,7 +41,7 @@ func main() {
 	flag.IntVar(&o.runs, "runs", 3, "how often each case runs; the median by wall time counts")
 	flag.Float64Var(&o.scale, "scale", 1, "a share of the items, for a quick look")
 	flag.StringVar(&o.profile, "profile", "", "leave CPU and allocation profiles of each case in this `FOLDER`")
-	flag.StringVar(&o.realItems, "real", "", "a `FILE` of items for the case real, JSON lines; without it, those of the built-in sample")
+	flag.StringVar(&o.realItems, "real", "configs/sample/extraction-eval.jsonl", "a `FILE` of items for the case real, JSON lines")
 	flag.StringVar(&o.peer, "peer", "", "a `COMMAND` of another runner, run in turn with ours; it gets BASE, N and C in its environment")
 	flag.BoolVar(&o.watch, "watch", false, "print the memory of each run as it goes, every few seconds")
 	flag.Parse()

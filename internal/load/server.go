@@ -13,9 +13,10 @@ import (
 	"time"
 )
 
-// answers of the model: the second is for questions in a stream.
+// found is the answer of the model.
 const (
-	found   = `{"entities":[{"name":"Ruth","type":"Person"},{"name":"Moab","type":"Place"}],"relationships":[]}`
+	// It names types that every real item allows, so that it is asked once.
+	found   = `{"entities":[{"name":"Ruth","type":"Person"},{"name":"Moab","type":"Person"}],"relationships":[]}`
 	content = `{"id":"x","object":"chat.completion","created":1,"model":"mock","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":%s}}],"usage":{"prompt_tokens":100,"completion_tokens":40,"total_tokens":140}}`
 )
 

@@ -4,7 +4,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/doctor"
+	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/internal/cli"
 )
 
@@ -28,7 +28,7 @@ func doctorCommand(env cli.Env) *urfave.Command {
 				return err
 			}
 			env.Getenv = getenv
-			return doctor.Look(c.Context, env, doctor.Config{Model: c.String("model"), ScoreConfigs: c.Bool("score-configs"), JSON: c.Bool("json")})
+			return system.Doctor(c.Context, env, system.DoctorConfig{Model: c.String("model"), ScoreConfigs: c.Bool("score-configs"), JSON: c.Bool("json")})
 		},
 	}
 }

@@ -7,7 +7,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/site"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse/embedded"
 )
@@ -38,7 +38,7 @@ func serveCommand(env cli.Env) *urfave.Command {
 			}
 			ctx, stop := signal.NotifyContext(c.Context, cli.EndSignals()...)
 			defer stop()
-			return connect.Serve(ctx, c.Int("port"), !c.IsSet("port"), play, site.New, func(url string) { greet(env, url) })
+			return connect.Serve(ctx, c.Int("port"), !c.IsSet("port"), play, runs.Pages, func(url string) { greet(env, url) })
 		},
 	}
 }

@@ -1,3 +1,11 @@
+// Package connect gives a command its Langfuse: the one that the LANGFUSE_*
+// variables name, or, where none of them is set, the embedded one of this
+// folder. It never falls back from the first to the second.
+//
+// The embedded server of a folder keeps its data in .experiment/langfuse.db.
+// While "experiment serve" runs there, other commands talk to it; otherwise
+// each opens the store for as long as it runs. All who have it open do so in one
+// mode.
 package connect
 
 import (
@@ -10,6 +18,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
@@ -120,7 +130,8 @@ func inMode(server langfuse.Server, mode langfuse.Mode) (langfuse.Server, error)
 	}
 	forced := server.WithMode(mode)
 	if forced.NewReads && !server.NewReads || forced.LegacyReads && !server.LegacyReads {
-		return server, &modeError{asked: mode, is: server.Mode()}
+		return server, cli.Usage("the mode %s was asked for (--langfuse-mode, %s), and the server is of mode %s: leave it out, and it is found out",
+			mode, EnvMode, server.Mode())
 	}
 	server.Capabilities = forced
 	return server, nil
@@ -132,28 +143,21 @@ func (l *Langfuse) Close() error { return l.stop() }
 // makeFolder creates the folder of runs and store, kept out of git.
 func makeFolder() error {
 	if err := os.MkdirAll(Folder, 0o700); err != nil {
-		return &folderError{err}
+		return folderError(err)
 	}
 	ignore := filepath.Join(Folder, ".gitignore")
 	if _, err := os.Stat(ignore); errors.Is(err, os.ErrNotExist) {
 		if err := os.WriteFile(ignore, []byte("*\n"), 0o644); err != nil {
-			return &folderError{err}
+			return folderError(err)
 		}
 	}
 	return nil
 }
 
 // folderError says that nothing can be kept in this folder.
-type folderError struct{ err error }
-
-func (e *folderError) Error() string {
-	return fmt.Sprintf("%v: runs are kept in %s below the current folder; go to a folder that can be written", e.err, Folder)
+func folderError(err error) error {
+	return cli.Errorf(cli.ExitIO, "%w: runs are kept in %s below the current folder; go to a folder that can be written", err, Folder)
 }
-
-func (e *folderError) Unwrap() error { return e.err }
-
-// ExitCode returns 74.
-func (e *folderError) ExitCode() int { return cli.ExitIO }
 
 // Describe says in one line which Langfuse this is.
 func (l *Langfuse) Describe() string {
@@ -170,4 +174,55 @@ func (l *Langfuse) Describe() string {
 func busy(err error) bool {
 	var api *langfuse.APIError
 	return errors.As(err, &api) && (api.Status == http.StatusTooManyRequests || api.Status >= 500)
+}
+
+// ModeUsage is the help of --langfuse-mode.
+const ModeUsage = "insist on `MODE` of Langfuse, v3, v4 or v4-dual: an error where the server is found not to have it (default: found out)"
+
+// ModeFlag is --langfuse-mode of a command that has no settings.
+func ModeFlag() urfave.Flag {
+	return &urfave.StringFlag{Name: "langfuse-mode", Usage: fmt.Sprintf("%s [$%s]", ModeUsage, EnvMode)}
+}
+
+// FlagMode is the environment with what ModeFlag says.
+func FlagMode(c *urfave.Context, getenv func(string) string) (func(string) string, error) {
+	mode := c.String("langfuse-mode")
+	if !c.IsSet("langfuse-mode") {
+		return getenv, nil
+	}
+	if _, err := langfuse.ParseMode(mode); err != nil {
+		return nil, cli.Usage("--langfuse-mode: %w", err)
+	}
+	return InMode(mode, getenv), nil
+}
+
+// InMode is the environment with a mode of Langfuse that is insisted on; see EnvMode.
+func InMode(mode string, getenv func(string) string) func(string) string {
+	return func(name string) string {
+		if name == EnvMode {
+			return mode
+		}
+		return getenv(name)
+	}
+}
+
+// pause is the last one that a client made. Safe for concurrent use.
+type pause struct {
+	mu     sync.Mutex
+	reason error
+	until  time.Time
+}
+
+func (p *pause) note(reason error, until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reason, p.until = reason, until
+}
+
+// Paused returns why a request failed last that was to be sent again, and when it was
+// to be; nil, if none has. Safe for concurrent use.
+func (l *Langfuse) Paused() (reason error, until time.Time) {
+	l.paused.mu.Lock()
+	defer l.paused.mu.Unlock()
+	return l.paused.reason, l.paused.until
 }

@@ -1,4 +1,4 @@
-package site
+package runs
 
 import (
 	"context"

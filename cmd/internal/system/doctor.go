@@ -1,6 +1,4 @@
-// Package doctor looks at keys, Langfuse, model and folder, and says what to do about
-// what is wrong. It makes every check it can, whatever the others found.
-package doctor
+package system
 
 import (
 	"context"
@@ -15,7 +13,6 @@ import (
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/output"
-	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
@@ -50,15 +47,17 @@ type doctor struct {
 	problems []error
 }
 
-// Config is what the doctor is asked beside the usual.
-type Config struct {
+// DoctorConfig is what the doctor is asked beside the usual.
+type DoctorConfig struct {
 	Model        string // to be asked for a word, which may cost a little
 	ScoreConfigs bool   // of the scores that runs publish are to be made
 	JSON         bool   // is printed at the end
 }
 
-// Look prints what it finds. The error is that of the worst problem.
-func Look(ctx context.Context, env cli.Env, cfg Config) error {
+// Doctor looks at keys, Langfuse, model and folder, and prints what it finds and
+// what to do about what is wrong. It makes every check it can, whatever the others
+// found. The error is that of the worst problem.
+func Doctor(ctx context.Context, env cli.Env, cfg DoctorConfig) error {
 	d := &doctor{env: env}
 	print := func() (err error) { // at once: a server that does not answer takes long
 		if !cfg.JSON {
@@ -287,7 +286,7 @@ func (d *doctor) modelKeys() {
 
 // model sends one short request.
 func (d *doctor) model(ctx context.Context, spec string) {
-	known, err := system.ReadCatalogue(d.env.Getenv)
+	known, err := ReadCatalogue(d.env.Getenv)
 	if err != nil {
 		d.problem("model", err, "")
 		return

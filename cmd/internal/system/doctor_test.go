@@ -1,4 +1,4 @@
-package doctor
+package system
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 )
 
 // What is known before the server is asked is printed before.
-func TestLook_atOnce(t *testing.T) {
+func TestDoctor_atOnce(t *testing.T) {
 	var out bytes.Buffer
 	early := ""
 	var once sync.Once
@@ -25,7 +25,7 @@ func TestLook_atOnce(t *testing.T) {
 	t.Chdir(t.TempDir())
 	values := map[string]string{langfuse.EnvPublicKey: "pk-lf-1", langfuse.EnvSecretKey: "sk-lf-x", langfuse.EnvBaseURL: server.URL}
 	env := cli.Env{Stdout: &out, Getenv: func(name string) string { return values[name] }}
-	if err := Look(t.Context(), env, Config{}); cli.ExitCode(err) != cli.ExitUnavailable {
+	if err := Doctor(t.Context(), env, DoctorConfig{}); cli.ExitCode(err) != cli.ExitUnavailable {
 		t.Error(err)
 	}
 	if !strings.HasPrefix(early, "keys ") || strings.Count(out.String(), "keys ") != 1 || !strings.Contains(out.String(), "\nfolder ") {

@@ -1,0 +1,447 @@
+package runs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/compare"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+	"extraction-experiment/report/html"
+	"extraction-experiment/runstore"
+	"extraction-experiment/tracking"
+)
+
+// notFound says in a sentence that there is nothing at an address; the functions of
+// pages return it for what is not there.
+type notFound string
+
+func (e notFound) Error() string { return string(e) }
+
+// pages is what writes them. Each function writes a whole HTML page, and is called
+// from several goroutines.
+type pages struct {
+	// List writes the list of
+	List func(ctx context.Context, w io.Writer) error
+	// Run writes the page of a run. The path is what a stranger asked for.
+	Run func(ctx context.Context, w io.Writer, path string) error
+	// Compare writes the comparison of runs, which are named as for Run.
+	Compare func(ctx context.Context, w io.Writer, base string, candidates []string) error
+	// Trace writes the page of a trace of the store.
+	Trace func(ctx context.Context, w io.Writer, id string) error
+	// Find returns the path of the run that has this id in the store.
+	Find func(ctx context.Context, id string) (path string, err error)
+	// AtOnce is how many pages are written at the same time; more wait.
+	AtOnce int
+}
+
+// Pages returns the handler of the pages of this folder and of its Langfuse: the
+// list of runs, a run, a comparison, a trace. It only reads, and asks nobody for a
+// key: whoever serves it listens on the loopback address and has checked the Host
+// header.
+//
+// A request goes through these steps:
+//
+//  1. anything but GET and HEAD is refused, and so is what another web site
+//     loads as a part of itself;
+//  2. the address is turned into a page; addresses of Langfuse's web interface
+//     lead to the page that shows the same;
+//  3. the page is written as a stream. An error before the first byte is an
+//     answer of its own, in plain text; a later one breaks the connection, so
+//     that no browser takes half a page for the whole.
+func Pages(l *connect.Langfuse) http.Handler {
+	return serve(pages{List: listPage, Run: runPage, Compare: comparePage, Find: findByID, AtOnce: 2,
+		Trace: func(ctx context.Context, w io.Writer, id string) error { return tracePage(ctx, w, l, id) }})
+}
+
+func serve(p pages) http.Handler {
+	s := &site{pages: p, turns: make(chan struct{}, p.AtOnce)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { s.write(w, r, p.List) })
+	mux.HandleFunc("GET /runs/{path...}", s.run)
+	mux.HandleFunc("GET /compare", s.compare)
+	mux.HandleFunc("GET /traces/{id}", s.trace)
+	mux.HandleFunc("GET /project/{project}/traces/{id}", s.trace)
+	mux.HandleFunc("GET /project/{project}/datasets/{dataset}/runs/{id}", s.found)
+	mux.HandleFunc("GET /project/{project}/datasets/{dataset}/compare", s.foundAll)
+	mux.HandleFunc("GET /project/", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) })
+	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, notFound("there is no page "+r.URL.Path))
+	})
+	return guarded(mux)
+}
+
+// runAddress is the address of the page of a run.
+func runAddress(path string) string { return "/runs/" + (&url.URL{Path: path}).EscapedPath() }
+
+// traceAddress is the address of the page of a trace.
+func traceAddress(id string) string { return "/traces/" + url.PathEscape(id) }
+
+type site struct {
+	pages
+	turns chan struct{}
+}
+
+func (s *site) run(w http.ResponseWriter, r *http.Request) {
+	s.write(w, r, func(ctx context.Context, page io.Writer) error { return s.Run(ctx, page, r.PathValue("path")) })
+}
+
+func (s *site) trace(w http.ResponseWriter, r *http.Request) {
+	s.write(w, r, func(ctx context.Context, page io.Writer) error { return s.Trace(ctx, page, r.PathValue("id")) })
+}
+
+// mostCandidates bounds what one request compares.
+const mostCandidates = 20
+
+func (s *site) compare(w http.ResponseWriter, r *http.Request) {
+	base, candidates := r.URL.Query().Get("base"), []string{}
+	for _, path := range r.URL.Query()["cand"] {
+		if path != "" && path != base {
+			candidates = append(candidates, path)
+		}
+	}
+	switch {
+	case base == "" || len(candidates) == 0:
+		refuse(w, cli.Usage("choose a run as the base and another one as the candidate"))
+	case len(candidates) > mostCandidates:
+		refuse(w, cli.Usage("%d candidates are too many; at most %d are compared at once", len(candidates), mostCandidates))
+	default:
+		s.write(w, r, func(ctx context.Context, page io.Writer) error { return s.Compare(ctx, page, base, candidates) })
+	}
+}
+
+// found leads from an address of Langfuse to the run.
+func (s *site) found(w http.ResponseWriter, r *http.Request) {
+	path, err := s.Find(r.Context(), r.PathValue("id"))
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	http.Redirect(w, r, runAddress(path), http.StatusFound)
+}
+
+// foundAll leads from an address of Langfuse to the comparison of its
+func (s *site) foundAll(w http.ResponseWriter, r *http.Request) {
+	query := url.Values{}
+	for i, id := range r.URL.Query()["runs"] {
+		path, err := s.Find(r.Context(), id)
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		query.Add(map[bool]string{true: "base", false: "cand"}[i == 0], path)
+		if i > mostCandidates {
+			break
+		}
+	}
+	http.Redirect(w, r, "/compare?"+query.Encode(), http.StatusFound)
+}
+
+// guarded lets through what reads, and is not a part of another web site: a
+// page there could otherwise keep this machine busy.
+func guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "frame-ancestors 'none'; object-src 'none'; base-uri 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		if from := r.Header.Get("Sec-Fetch-Site"); (from == "cross-site" || from == "same-site") && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
+			http.Error(w, "These pages are no part of another site.", http.StatusForbidden)
+			return
+		}
+		if strings.Contains(r.URL.Path, "\x00") {
+			refuse(w, cli.Usage("an address holds no zero byte"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// write answers with a page, when it is its turn.
+func (s *site) write(w http.ResponseWriter, r *http.Request, page func(context.Context, io.Writer) error) {
+	select {
+	case s.turns <- struct{}{}:
+		defer func() { <-s.turns }()
+	case <-r.Context().Done():
+		return
+	}
+	out := &answer{to: w}
+	err := page(r.Context(), out)
+	switch {
+	case err != nil && !out.begun:
+		refuse(w, err)
+	case err != nil:
+		panic(http.ErrAbortHandler) // the page is cut off: so is the connection
+	case !out.begun:
+		out.begin()
+	}
+}
+
+// answer sends the header with the first byte of a page.
+type answer struct {
+	to    http.ResponseWriter
+	begun bool
+}
+
+func (a *answer) begin() {
+	a.to.Header().Set("Content-Type", "text/html; charset=utf-8")
+	a.begun = true
+}
+
+func (a *answer) Write(p []byte) (int, error) {
+	if !a.begun {
+		a.begin()
+	}
+	return a.to.Write(p)
+}
+
+// refuse says in plain text why there is no page.
+func refuse(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	if errors.As(err, new(notFound)) {
+		status = http.StatusNotFound
+	} else if cli.ExitCode(err) == cli.ExitUsage {
+		status = http.StatusBadRequest
+	}
+	http.Error(w, textutil.Cut(textutil.Block(err.Error()), 4<<10), status)
+}
+
+// runsFolder is where the runs of this folder lie; the addresses of pages are
+// the paths below it.
+func runsFolder() string { return filepath.Join(connect.Folder, "runs") }
+
+// pagePath is the address of a run file below the folder of
+func pagePath(file string) string {
+	path, err := filepath.Rel(runsFolder(), file)
+	if err != nil {
+		return ""
+	}
+	return filepath.ToSlash(path)
+}
+
+// openPath opens the run that an address names. It never leads out of the
+// folder of
+func openPath(path string) (*runstore.Reader, error) {
+	if !fs.ValidPath(path) || !filepath.IsLocal(filepath.FromSlash(path)) || filepath.Ext(path) != runstore.Extension {
+		return nil, noRun(path)
+	}
+	root, err := os.OpenRoot(runsFolder())
+	if err != nil {
+		return nil, noRun(path)
+	}
+	info, err := root.Stat(filepath.FromSlash(path)) // a link that leads outside is an error
+	err = errors.Join(err, root.Close())
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, noRun(path)
+	}
+	return runstore.Load(filepath.Join(runsFolder(), filepath.FromSlash(path)))
+}
+
+func noRun(path string) error { return notFound(fmt.Sprintf("there is no run %q", path)) }
+
+// listPage writes the list of runs, the newest first.
+func listPage(ctx context.Context, w io.Writer) error {
+	listed, err := Rows(ctx)
+	if err != nil {
+		return err
+	}
+	var problems []string
+	var rows []html.RunLink
+	for _, l := range listed {
+		if l.Err != nil {
+			problems = append(problems, l.Err.Error())
+			continue
+		}
+		path := pagePath(l.Path)
+		rows = append(rows, html.RunLink{RunRow: *l.Row, Path: path, Address: runAddress(path)})
+	}
+	folder, err := filepath.Abs(".")
+	if err != nil {
+		folder = "."
+	}
+	return html.RunList(w, "Runs in "+folder, rows, problems)
+}
+
+// runPage writes the page of one run, the same as experiment report.
+func runPage(ctx context.Context, w io.Writer, path string) (err error) {
+	run, err := openPath(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	whole, err := Whole(ctx, run, true)
+	if err != nil {
+		return err
+	}
+	header, err := run.Header(ctx)
+	if err != nil {
+		return err
+	}
+	return html.Write(w, []report.Run{whole}, html.Config{Home: "/", Trace: func(_ int, o outcome.Outcome) string {
+		return traceAddress(tracking.TraceID(header, o))
+	}})
+}
+
+// comparePage writes the comparison of runs as experiment compare makes it
+// without flags.
+func comparePage(ctx context.Context, w io.Writer, base string, candidates []string) (err error) {
+	var sources []compare.Source
+	var links []string
+	var headers []outcome.Header
+	for _, path := range append([]string{base}, candidates...) {
+		run, opening := openPath(path)
+		if opening != nil {
+			return opening
+		}
+		defer func() { err = errors.Join(err, run.Close()) }()
+		header, reading := run.Header(ctx)
+		if reading != nil {
+			return reading
+		}
+		sources, links = append(sources, Source{Run: run}), append(links, runAddress(path))
+		headers = append(headers, header)
+	}
+	comparer, err := compare.New(Comparison())
+	if err != nil {
+		return err
+	}
+	result, err := comparer.Compare(ctx, sources[0], sources[1:]...)
+	if err != nil {
+		return err
+	}
+	return ComparisonPage(ctx, w, result, sources, html.Config{Home: "/", Links: links, Trace: func(run int, o outcome.Outcome) string {
+		return traceAddress(tracking.TraceID(headers[run], o))
+	}})
+}
+
+// findByID returns the path of the run that Langfuse knows by this id.
+func findByID(ctx context.Context, id string) (string, error) {
+	entries, err := List(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		if e.Err != nil {
+			continue // the list names it
+		}
+		found, err := hasID(ctx, e, id)
+		if err != nil {
+			return "", err
+		}
+		if found {
+			return pagePath(e.Path), nil
+		}
+	}
+	return "", notFound(fmt.Sprintf("no run of this folder has the id %q", id))
+}
+
+func hasID(ctx context.Context, e runstore.Entry, id string) (found bool, err error) {
+	run, err := runstore.Load(e.Path)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	for trial := 1; trial <= max(1, e.Header.Trials); trial++ {
+		x, ok, err := run.Experiment(ctx, trial)
+		if err != nil {
+			return false, err
+		}
+		if ok && x.ID == id {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// tracePage writes a trace of the embedded Langfuse, which is asked through its
+// API as any other.
+func tracePage(ctx context.Context, w io.Writer, l *connect.Langfuse, id string) error {
+	trace, err := l.Client.GetTrace(ctx, l.Server.Capabilities, id, langfuse.TraceParts{IO: true, Metadata: true})
+	if errors.Is(err, langfuse.ErrNotFound) {
+		return notFound(fmt.Sprintf("there is no trace %q in the Langfuse of this folder; what was sent to another one is there", id))
+	}
+	if err != nil {
+		return err
+	}
+	page := html.Trace{ID: trace.ID, Name: trace.Name, Time: trace.Time}
+	for _, fact := range [][2]string{{"environment ", trace.Environment}, {"user ", trace.UserID}, {"session ", trace.SessionID}, {"release ", trace.Release}} {
+		if fact[1] != "" {
+			page.About = append(page.About, fact[0]+fact[1])
+		}
+	}
+	page.About = append(page.About, trace.Tags...)
+	names := map[string]string{}
+	for _, o := range trace.Observations {
+		names[o.ID] = o.Name
+		page.Observations = append(page.Observations, shownObservation(o))
+	}
+	for score, err := range l.Client.ReadScores(ctx, l.Server.Capabilities, langfuse.ScoresQuery{TraceIDs: []string{id}}) {
+		if err != nil {
+			return err
+		}
+		page.Scores = append(page.Scores, html.TraceScore{Name: score.Name, Value: valueText(score), Comment: score.Comment, On: names[score.Subject.ID]})
+	}
+	slices.SortStableFunc(page.Scores, func(a, b html.TraceScore) int { return strings.Compare(a.Name, b.Name) })
+	return html.WriteTrace(w, page, "/")
+}
+
+func valueText(s langfuse.Score) string {
+	if n, ok := s.Value.Number(); ok {
+		return strconv.FormatFloat(n, 'g', 6, 64)
+	}
+	return s.Value.String()
+}
+
+func shownObservation(o langfuse.Observation) html.Observation {
+	out := html.Observation{ID: o.ID, Parent: o.ParentID, Name: o.Name, Type: strings.ToLower(o.Type), Level: o.Level, Status: o.StatusMessage,
+		Model: o.ModelName(), Start: o.StartTime, End: o.EndTime,
+		Parameters: jsonText(o.ModelParameters), Input: jsonText(o.Input), Output: jsonText(o.Output), Metadata: jsonText(o.Metadata)}
+	if o.PromptName != "" {
+		out.Facts = append(out.Facts, fmt.Sprintf("prompt %s@%v", o.PromptName, o.PromptVersion))
+	}
+	for _, kind := range slices.Sorted(maps.Keys(o.UsageDetails)) {
+		out.Facts = append(out.Facts, fmt.Sprintf("%v %s tokens", o.UsageDetails[kind], kind))
+	}
+	if o.TotalCost > 0 {
+		out.Facts = append(out.Facts, fmt.Sprintf("$%v", o.TotalCost))
+	}
+	return out
+}
+
+// jsonText is a text as it is and JSON over several lines; nothing for what is
+// empty.
+func jsonText(raw json.RawMessage) string {
+	var text string
+	switch trimmed := bytes.TrimSpace(raw); {
+	case len(trimmed) == 0, string(trimmed) == "null", string(trimmed) == "{}", string(trimmed) == `""`:
+		return ""
+	case json.Unmarshal(trimmed, &text) == nil:
+		return text
+	}
+	var spread bytes.Buffer
+	if json.Indent(&spread, raw, "", "  ") != nil {
+		return string(raw)
+	}
+	return spread.String()
+}

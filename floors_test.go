@@ -21,7 +21,6 @@ const module = "extraction-experiment/"
 var floors = map[string]int{
 	"internal/":            0,
 	"internal/cli":         2, // above the other internal ones, which it uses, and outcome
-	"internal/exchange":    1,
 	"harness/answers/pdf":  6,
 	"internal/proc":        1,
 	"extraction":           1,

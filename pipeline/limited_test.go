@@ -16,7 +16,7 @@ import (
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/provider/openai"
+	"extraction-experiment/pipeline/provider"
 )
 
 // asked is a model made of a function that is told how often it was asked.
@@ -109,11 +109,7 @@ func TestLimited_whatIsTriedAgain(t *testing.T) {
 				http.Error(w, `{"error":{"message":"no"}}`, status)
 			}))
 			defer server.Close()
-			model, err := openai.New(openai.Config{Model: "m", BaseURL: server.URL})
-			if err != nil {
-				t.Fatal(err)
-			}
-			limited := newLimited(t, pipeline.LimitedConfig{Model: model, Pause: time.Microsecond})
+			limited := newLimited(t, pipeline.LimitedConfig{Model: openModel(t, server.URL, nil), Pause: time.Microsecond})
 			r, err := limited.Generate(t.Context(), request)
 			if err == nil || sent != want || r.Attempts != want {
 				t.Errorf("%d requests, %d attempts, want %d: %v", sent, r.Attempts, want, err)
@@ -418,4 +414,16 @@ type generate func(context.Context) (pipeline.Response, error)
 
 func (g generate) Generate(ctx context.Context, _ pipeline.Request) (pipeline.Response, error) {
 	return g(ctx)
+}
+
+// openModel opens a model of a server that speaks OpenAI's protocol.
+func openModel(t *testing.T, address string, client *http.Client) pipeline.Model {
+	t.Helper()
+	opened, err := provider.Open("openai/m", provider.Config{HTTPClient: client, Getenv: func(name string) string {
+		return map[string]string{provider.EnvOpenAIBaseURL: address}[name]
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opened.Model
 }

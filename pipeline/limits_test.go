@@ -15,7 +15,6 @@ import (
 
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/provider/openai"
 )
 
 // envProfiles asks for what takes minutes, with so many seeds: the grid, and the
@@ -139,10 +138,7 @@ func runProfile(t *testing.T, p profile, seed uint64, scale int, listener net.Li
 // limitedModel is the model of a profile's server, with times shrunk by scale.
 func limitedModel(t *testing.T, p profile, scale int, address string, transport *http.Transport) (pipeline.Model, *stopwatch) {
 	t.Helper()
-	model, err := openai.New(openai.Config{Model: "m", BaseURL: address, HTTPClient: &http.Client{Transport: transport}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := openModel(t, address, &http.Client{Transport: transport})
 	shrink := func(d time.Duration) time.Duration { return d / time.Duration(scale) }
 	jitter := func() float64 { return 0.5 }
 	pause := shrink(500 * time.Millisecond)

@@ -1,11 +1,13 @@
-// Package provider is the table of what --model accepts: one row per provider,
-// each with the function that opens it. It holds no extractor itself and keeps
-// no state; a provider is added by adding a row.
+// Package provider opens what --model names: the baseline, the models behind the
+// protocols of OpenAI and of Gemini, and the recorded answers of one. A provider is added
+// by its file and a row in the table. A model asks once for each call: repetitions,
+// limits, caches and prices are the business of the decorators in package pipeline.
 //
 //	opened, err := provider.Open("openai/gpt-4o-mini", provider.Config{Getenv: os.Getenv})
 package provider
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,9 +19,6 @@ import (
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider/baseline"
-	"extraction-experiment/pipeline/provider/gemini"
-	"extraction-experiment/pipeline/provider/openai"
-	"extraction-experiment/pipeline/provider/recorded"
 )
 
 // Config is what providers may need to open; the zero value is usable.
@@ -78,9 +77,9 @@ type row struct {
 func table() []row {
 	return []row{
 		{name: baseline.Name, form: baseline.Name, about: "rules without a model, the floor to beat", open: openBaseline},
-		{name: "openai", form: "openai/NAME", named: true, about: "OpenAI and every compatible server (OPENAI_API_KEY, OPENAI_BASE_URL)", open: openOpenAI},
-		{name: "gemini", form: "gemini/NAME", named: true, about: "the Gemini API (GEMINI_API_KEY, GOOGLE_API_KEY)", open: openGemini},
-		{name: recorded.Name, form: "recorded/FILE", named: true, about: "the answers that --record wrote, without a network", open: openRecorded},
+		{name: OpenAI, form: "openai/NAME", named: true, about: "OpenAI and every compatible server (OPENAI_API_KEY, OPENAI_BASE_URL)", open: openOpenAI},
+		{name: Gemini, form: "gemini/NAME", named: true, about: "the Gemini API (GEMINI_API_KEY, GOOGLE_API_KEY)", open: openGemini},
+		{name: Recorded, form: "recorded/FILE", named: true, about: "the answers that --record wrote, without a network", open: openRecorded},
 	}
 }
 
@@ -141,10 +140,22 @@ func (c Config) capabilities(model string) pipeline.Capabilities {
 	return c.Capabilities(model)
 }
 
-// The variables of Azure, beside those that package openai names.
+// The names of the providers, beside that of the baseline.
 const (
-	envAzureVersion = "OPENAI_API_VERSION"
-	envAPIType      = "OPENAI_API_TYPE"
+	OpenAI   = "openai"
+	Gemini   = "gemini"
+	Recorded = "recorded"
+)
+
+// The variables of the environment that Open reads.
+const (
+	EnvOpenAIKey     = "OPENAI_API_KEY"
+	EnvOpenAIBaseURL = "OPENAI_BASE_URL"
+	EnvGeminiKey     = "GEMINI_API_KEY" // comes before EnvGoogleKey
+	EnvGoogleKey     = "GOOGLE_API_KEY"
+	EnvGeminiBaseURL = "GOOGLE_GEMINI_BASE_URL"
+	envAzureVersion  = "OPENAI_API_VERSION"
+	envAPIType       = "OPENAI_API_TYPE"
 	// envHeaders holds headers that a gateway wants, as a JSON object.
 	envHeaders = "OPENAI_EXTRA_HEADERS"
 )
@@ -188,46 +199,39 @@ func openBaseline(_ string, cfg Config) (Opened, error) {
 // openOpenAI reads the key and the address of the environment; OPENAI_API_TYPE
 // azure asks for Azure's header, with the version of OPENAI_API_VERSION.
 func openOpenAI(name string, cfg Config) (Opened, error) {
-	capabilities := cfg.capabilities(name)
 	headers, err := readHeaders(cfg.Getenv(envHeaders))
 	if err != nil {
 		return Opened{}, err
 	}
-	model, err := openai.New(openai.Config{
-		Headers: headers, Model: name, APIKey: secret.New(cfg.Getenv(openai.EnvKey)), BaseURL: cfg.Getenv(openai.EnvBaseURL),
+	return cfg.opened(OpenAI, newOpenAI, modelConfig{
+		Headers: headers, Model: name, APIKey: secret.New(cfg.Getenv(EnvOpenAIKey)), BaseURL: cfg.Getenv(EnvOpenAIBaseURL),
 		Azure: cfg.Getenv(envAPIType) == "azure", APIVersion: cfg.Getenv(envAzureVersion),
-		HTTPClient: cfg.HTTPClient, Capabilities: capabilities, Now: cfg.Now,
 	})
-	if err != nil {
-		return Opened{}, err
-	}
-	return Opened{Info: Info{Provider: openai.Name, Model: name}, Model: model, Capabilities: capabilities}, nil
 }
 
 func openGemini(name string, cfg Config) (Opened, error) {
-	key := cfg.Getenv(gemini.EnvKey)
-	if key == "" {
-		key = cfg.Getenv(gemini.EnvOtherKey)
-	}
-	capabilities := cfg.capabilities(name)
-	model, err := gemini.New(gemini.Config{
-		Model: name, APIKey: secret.New(key), BaseURL: cfg.Getenv(gemini.EnvBaseURL),
-		HTTPClient: cfg.HTTPClient, Capabilities: capabilities, Now: cfg.Now,
-	})
+	key := cmp.Or(cfg.Getenv(EnvGeminiKey), cfg.Getenv(EnvGoogleKey))
+	return cfg.opened(Gemini, newGemini, modelConfig{Model: name, APIKey: secret.New(key), BaseURL: cfg.Getenv(EnvGeminiBaseURL)})
+}
+
+// opened makes a model that is asked over HTTP.
+func (c Config) opened(provider string, make func(modelConfig) (pipeline.Model, error), cfg modelConfig) (Opened, error) {
+	cfg.HTTPClient, cfg.Now, cfg.Capabilities = c.HTTPClient, c.Now, c.capabilities(cfg.Model)
+	model, err := make(cfg)
 	if err != nil {
 		return Opened{}, err
 	}
-	return Opened{Info: Info{Provider: gemini.Name, Model: name}, Model: model, Capabilities: capabilities}, nil
+	return Opened{Info: Info{Provider: provider, Model: cfg.Model}, Model: model, Capabilities: cfg.Capabilities}, nil
 }
 
 // openRecorded replays a cassette under the names of what was recorded.
 func openRecorded(path string, cfg Config) (Opened, error) {
-	model, err := recorded.Open(path)
+	model, err := openCassette(path)
 	if err != nil {
 		return Opened{}, err
 	}
-	source := model.Source()
-	info := Info{Provider: source.Provider, Model: source.Model, Pipeline: recorded.Name}
+	source := model.index.source
+	info := Info{Provider: source.Provider, Model: source.Model, Pipeline: Recorded}
 	return Opened{Info: info, Model: model, Capabilities: cfg.capabilities(source.Model), closer: model}, nil
 }
 
@@ -268,7 +272,7 @@ func unknown(spec string) *UnknownError {
 // the order of a page.
 func Variables() []string {
 	return []string{
-		openai.EnvKey, openai.EnvBaseURL, envHeaders, envAPIType, envAzureVersion,
-		gemini.EnvKey, gemini.EnvOtherKey, gemini.EnvBaseURL,
+		EnvOpenAIKey, EnvOpenAIBaseURL, envHeaders, envAPIType, envAzureVersion,
+		EnvGeminiKey, EnvGoogleKey, EnvGeminiBaseURL,
 	}
 }

@@ -14,9 +14,6 @@ import (
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider"
-	"extraction-experiment/pipeline/provider/gemini"
-	"extraction-experiment/pipeline/provider/openai"
-	"extraction-experiment/pipeline/provider/recorded"
 )
 
 // Limits say how a model may be asked; 0 is without a limit.
@@ -69,7 +66,7 @@ func (a Model) Follow(told func(provider string, wait pipeline.Wait)) {
 // A recording has no limits.
 func (o Opener) within(opened provider.Opened, known Catalogue, c Limits) (Model, error) {
 	priced := pipeline.Priced(opened.Model, opened.Info.Model, known.Price)
-	if opened.Info.Pipeline == recorded.Name {
+	if opened.Info.Pipeline == provider.Recorded {
 		return Model{Model: priced}, nil
 	}
 	limiter, err := c.limiter(opened)
@@ -186,7 +183,7 @@ func (c Catalogue) Price(model string) (pipeline.Price, bool) {
 // of a hash of the address, which may hold more than a stranger should read;
 // "default" for the provider's own, and empty where no server is asked.
 func EndpointOf(s outcome.System, getenv func(string) string) string {
-	if s.Provider != openai.Name && s.Provider != gemini.Name || strings.HasPrefix(s.Pipeline, recorded.Name) {
+	if s.Provider != provider.OpenAI && s.Provider != provider.Gemini || strings.HasPrefix(s.Pipeline, provider.Recorded) {
 		return ""
 	}
 	address := strings.TrimRight(strings.TrimSpace(addressOf(s.Provider, getenv)), "/")
@@ -204,12 +201,12 @@ func EndpointOf(s outcome.System, getenv func(string) string) string {
 
 // addressOf is the address that the environment gives to a provider; "" is its
 // own, or none.
-func addressOf(provider string, getenv func(string) string) string {
-	switch provider {
-	case openai.Name:
-		return getenv(openai.EnvBaseURL)
-	case gemini.Name:
-		return getenv(gemini.EnvBaseURL)
+func addressOf(name string, getenv func(string) string) string {
+	switch name {
+	case provider.OpenAI:
+		return getenv(provider.EnvOpenAIBaseURL)
+	case provider.Gemini:
+		return getenv(provider.EnvGeminiBaseURL)
 	}
 	return ""
 }

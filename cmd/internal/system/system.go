@@ -21,7 +21,6 @@ import (
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/pipeline/provider/external"
-	"extraction-experiment/pipeline/provider/recorded"
 	"extraction-experiment/scoring"
 )
 
@@ -165,16 +164,16 @@ func (o Opener) overModel(opened provider.Opened, known Catalogue, template pipe
 	if cfg.Record == "" {
 		return System{Extractor: extractor, Header: header, Close: opened.Close, Asks: asks}, nil
 	}
-	begin := recorded.Create
+	begin := provider.CreateTape
 	if cfg.Resume {
-		begin = recorded.Continue
+		begin = provider.ContinueTape
 	}
-	tape, err := begin(cfg.Record, recorded.Source{Provider: opened.Provider, Model: opened.Info.Model})
+	tape, err := begin(cfg.Record, provider.Recording{Provider: opened.Provider, Model: opened.Info.Model})
 	if err != nil {
 		return System{}, errors.Join(err, opened.Close())
 	}
 	end := func() error { return errors.Join(tape.Close(), opened.Close()) }
-	config.Model = recorded.Record(config.Model, tape)
+	config.Model = provider.Record(config.Model, tape)
 	if extractor, err = pipeline.New(config); err != nil {
 		return System{}, errors.Join(err, end())
 	}

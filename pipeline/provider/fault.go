@@ -1,4 +1,4 @@
-package exchange
+package provider
 
 import (
 	"bytes"
@@ -19,6 +19,8 @@ import (
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/internal/textutil"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
 )
 
 // A message has at most maxMessage bytes, and repeats maxReason of an answer.
@@ -27,31 +29,8 @@ const (
 	maxReason  = 3 << 10
 )
 
-// Kind says what sort of failure a Fault is.
-type Kind int
-
-// The kinds of failure.
-const (
-	Failed   Kind = iota // the server or the way to it
-	Limited              // the server refused because of its limits (429)
-	TimedOut             // no whole answer came in time
-	Unsent               // nothing was sent: the request could not be built
-)
-
-// Fault is why an exchange gave no usable answer.
-type Fault struct {
-	Kind       Kind
-	Message    string // what happened, where, and what to do; without keys
-	Status     int    // of HTTP, 0 if no answer came
-	RetryAfter time.Duration
-	Retry      bool // the same request may succeed later
-	// Unreached: there was no connection, because it was refused or the host is
-	// not known.
-	Unreached bool
-}
-
-// Service is what messages about a server need to know.
-type Service struct {
+// service is what messages about a server need to know.
+type service struct {
 	Provider     string // "openai"
 	Model        string
 	Base         string // address
@@ -61,10 +40,10 @@ type Service struct {
 	Now          func() time.Time
 }
 
-// Stopped returns ctx's error in words if it was ctx that ended the exchange,
+// stopped returns ctx's error in words if it was ctx that ended the exchange,
 // else nil. A deadline that has passed counts although the context's own timer
 // may not have fired yet: the network notices first now and then.
-func (s Service) Stopped(ctx context.Context, x *Exchange) error {
+func (s service) stopped(ctx context.Context, x *exchange) error {
 	stop := ctx.Err()
 	if deadline, ok := ctx.Deadline(); stop == nil && ok && timedOut(x.Err) && !time.Now().Before(deadline) {
 		stop = context.DeadlineExceeded
@@ -75,58 +54,70 @@ func (s Service) Stopped(ctx context.Context, x *Exchange) error {
 	return fmt.Errorf("%s: waiting for the answer of %s: %w", s.Provider, s.Model, stop)
 }
 
-// Fault says why the exchange gave no usable answer. Err is what the library
-// made of it; it counts where the exchange itself went well.
-func (s Service) Fault(x *Exchange, err error) Fault {
-	var fault Fault
+// fault says why the exchange gave no usable answer: what happened, where, and what to
+// do; without keys. Err is what the library made of it; it counts where the exchange
+// itself went well.
+func (s service) fault(x *exchange, err error) *pipeline.ModelError {
+	var e pipeline.ModelError
 	switch {
 	case x.Requests == 0:
-		fault = Fault{Kind: Unsent, Message: fmt.Sprintf("building the request: %s", s.short(err))}
+		e = failed(outcome.Internal, "building the request: %s", s.short(err))
 	case x.Err != nil:
-		fault = s.unanswered(x)
+		e = s.unanswered(x)
 	case x.Status < 200 || x.Status >= 300:
-		fault = s.refused(x)
+		e = s.refused(x)
 	default:
-		fault = s.unreadable(x, err)
+		e = s.unreadable(x, err)
 	}
-	fault.Message = textutil.Cut(s.Mask.Text(s.Provider+": "+s.Model+": "+fault.Message), maxMessage)
-	return fault
+	e.Status = x.Status
+	e.Failure.Message = textutil.Cut(s.Mask.Text(s.Provider+": "+s.Model+": "+e.Failure.Message), maxMessage)
+	return &e
+}
+
+// failed makes an error that asking again does not mend.
+func failed(class outcome.Class, format string, args ...any) pipeline.ModelError {
+	return pipeline.ModelError{Failure: outcome.Failure{Class: class, Message: fmt.Sprintf(format, args...)}}
 }
 
 // unanswered is the fault of an exchange without a whole answer.
-func (s Service) unanswered(x *Exchange) Fault {
+func (s service) unanswered(x *exchange) pipeline.ModelError {
 	err := x.Err
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
 	text := s.short(err)
+	var e pipeline.ModelError
 	switch {
 	case errors.Is(err, errTooLarge):
-		return Fault{Status: x.Status, Message: text + "; set a limit of tokens"}
+		return failed(outcome.Provider, "%s; set a limit of tokens", text)
 	case timedOut(err):
-		return Fault{Kind: TimedOut, Status: x.Status, Retry: true, Unreached: unreached(err), Message: fmt.Sprintf("no whole answer from %s in time: %s", s.Base, text)}
+		e = failed(outcome.Timeout, "no whole answer from %s in time: %s", s.Base, text)
+		e.Retry, e.Unreached = true, unreached(err)
 	case x.Status != 0:
-		return Fault{Status: x.Status, Retry: true, Message: fmt.Sprintf("the connection to %s broke: %s", s.Base, text)}
+		e = failed(outcome.Provider, "the connection to %s broke: %s", s.Base, text)
+		e.Retry = true
+	default:
+		e = failed(outcome.Provider, "no answer from %s: %s; check %s, the network and the proxy", s.Base, text, s.BaseVariable)
+		e.Retry, e.Unreached = !permanent(err), unreached(err)
 	}
-	return Fault{Retry: !permanent(err), Unreached: unreached(err), Message: fmt.Sprintf("no answer from %s: %s; check %s, the network and the proxy", s.Base, text, s.BaseVariable)}
+	return e
 }
 
 // unreadable is the fault of an answer with a good status that is none.
-func (s Service) unreadable(x *Exchange, err error) Fault {
-	reason := ReadReason(x.Header.Get("Content-Type"), x.Body)
-	fault := Fault{Status: x.Status}
+func (s service) unreadable(x *exchange, err error) pipeline.ModelError {
+	reason := x.reason()
 	switch {
 	case reason.HTML:
-		fault.Message = fmt.Sprintf("%s answered with a web page: check that %s is the address of the API", s.Base, s.BaseVariable)
+		return failed(outcome.Provider, "%s answered with a web page: check that %s is the address of the API", s.Base, s.BaseVariable)
 	case reason.Stated:
-		fault.Message = "the server answered with an error: " + s.short(reason.Text)
+		return failed(outcome.Provider, "the server answered with an error: %s", s.short(reason.Text))
 	case len(x.Body) == 0:
-		fault.Message, fault.Retry = "the answer of "+s.Base+" is empty", true
-	default:
-		fault.Message = fmt.Sprintf("the answer of %s is not the expected JSON: %s; it begins with %q", s.Base, s.short(err), textutil.Cut(reason.Text, 200))
+		e := failed(outcome.Provider, "the answer of %s is empty", s.Base)
+		e.Retry = true
+		return e
 	}
-	return fault
+	return failed(outcome.Provider, "the answer of %s is not the expected JSON: %s; it begins with %q", s.Base, s.short(err), textutil.Cut(reason.Text, 200))
 }
 
 // timedOut reports whether an error is that of a limit of time.
@@ -152,7 +143,7 @@ func unreached(err error) bool {
 }
 
 // short is what a message repeats of an answer or an error.
-func (s Service) short(text any) string {
+func (s service) short(text any) string {
 	return textutil.Cut(s.Mask.Text(fmt.Sprint(text)), maxReason)
 }
 
@@ -164,8 +155,8 @@ var wrongKey = []string{"API_KEY_INVALID", "API_KEY_EXPIRED", "invalid_api_key"}
 var spent = []string{"insufficient_quota", "billing_hard_limit_reached"}
 
 // refused is the fault of an answer whose status is no success.
-func (s Service) refused(x *Exchange) Fault {
-	reason := ReadReason(x.Header.Get("Content-Type"), x.Body)
+func (s service) refused(x *exchange) pipeline.ModelError {
+	reason := x.reason()
 	said := s.short(reason.Text)
 	switch {
 	case reason.HTML:
@@ -173,28 +164,29 @@ func (s Service) refused(x *Exchange) Fault {
 	case said == "":
 		said = "the answer says nothing more"
 	}
-	fault := Fault{Status: x.Status, Retry: passing(x.Status), Message: fmt.Sprintf("%d: %s", x.Status, said)}
-	if fault.Retry {
-		fault.RetryAfter = max(limit.RetryAfter(x.Header, s.Now()), reason.RetryDelay)
+	e := failed(outcome.Provider, "%d: %s", x.Status, said)
+	if e.Retry = passing(x.Status); e.Retry {
+		e.RetryAfter = max(limit.RetryAfter(x.Header, s.Now()), reason.RetryDelay)
 	}
+	advise := func(format string, args ...any) { e.Failure.Message += "; " + fmt.Sprintf(format, args...) }
 	switch {
 	case x.Status == http.StatusTooManyRequests:
-		fault.Kind = Limited
-		if reason.Has(spent...) {
-			fault.Retry, fault.RetryAfter = false, 0
-			fault.Message += fmt.Sprintf("; the account of %s has no credit left", s.KeyVariable)
-		} else if fault.RetryAfter > 0 {
-			fault.Message += fmt.Sprintf("; the server asks to wait %s", fault.RetryAfter)
+		e.Failure.Class = outcome.RateLimited
+		if reason.has(spent...) {
+			e.Retry, e.RetryAfter = false, 0
+			advise("the account of %s has no credit left", s.KeyVariable)
+		} else if e.RetryAfter > 0 {
+			advise("the server asks to wait %s", e.RetryAfter)
 		}
-	case x.Status == http.StatusUnauthorized, x.Status == http.StatusForbidden, reason.Has(wrongKey...):
-		fault.Message += fmt.Sprintf("; check %s: the key must be valid at %s and may use the model", s.KeyVariable, s.Base)
+	case x.Status == http.StatusUnauthorized, x.Status == http.StatusForbidden, reason.has(wrongKey...):
+		advise("check %s: the key must be valid at %s and may use the model", s.KeyVariable, s.Base)
 	case x.Status == http.StatusNotFound, x.Status == http.StatusMethodNotAllowed:
-		fault.Message += fmt.Sprintf("; check that %s has the model %q, and %s", s.Base, s.Model, s.BaseVariable)
+		advise("check that %s has the model %q, and %s", s.Base, s.Model, s.BaseVariable)
 	case x.Status >= 300 && x.Status < 400:
 		to := textutil.Cut(s.Mask.Text(x.Header.Get("Location")), 300)
-		fault.Message = fmt.Sprintf("%d: the server redirects to %q: set %s to the address it should be", x.Status, to, s.BaseVariable)
+		e.Failure.Message = fmt.Sprintf("%d: the server redirects to %q: set %s to the address it should be", x.Status, to, s.BaseVariable)
 	}
-	return fault
+	return e
 }
 
 // passing reports whether a status may be gone when the request is repeated.
@@ -208,8 +200,8 @@ func passing(status int) bool {
 	return status >= 500
 }
 
-// Reason is what the body of a failed answer says.
-type Reason struct {
+// reason is what the body of a failed answer says.
+type reason struct {
 	// Text is the server's message: the text of an error object, else the body
 	// itself. Valid UTF-8, of any length; empty for an empty body or a page.
 	Text string
@@ -225,8 +217,8 @@ type Reason struct {
 	RetryDelay time.Duration
 }
 
-// Has reports whether the server said one of the codes, in any case of letters.
-func (r Reason) Has(codes ...string) bool {
+// has reports whether the server said one of the codes, in any case of letters.
+func (r reason) has(codes ...string) bool {
 	return slices.ContainsFunc(codes, func(code string) bool {
 		return slices.ContainsFunc(r.Codes, func(said string) bool { return strings.EqualFold(said, code) })
 	})
@@ -235,34 +227,31 @@ func (r Reason) Has(codes ...string) bool {
 // maxRead bounds how much of a failed answer is looked into, in bytes.
 const maxRead = 1 << 20
 
-// ReadReason reads the body of a failed answer. Anything is accepted.
-func ReadReason(contentType string, body []byte) Reason {
-	body = bytes.TrimSpace(body)
+// reason reads the body of a failed answer. Anything is accepted.
+func (x *exchange) reason() reason {
+	body := bytes.TrimSpace(x.Body)
 	body = body[:min(len(body), maxRead)]
-	if looksLikeHTML(contentType, body) {
-		return Reason{HTML: true}
+	if looksLikeHTML(x.Header.Get("Content-Type"), body) {
+		return reason{HTML: true}
 	}
-	var reason Reason
+	var r reason
 	var top any
 	if json.Unmarshal(body, &top) == nil {
 		if list, ok := top.([]any); ok && len(list) > 0 {
 			top = list[0]
 		}
 		object, _ := top.(map[string]any)
-		reason.read(object)
+		r.read(object)
 	}
-	if reason.Text == "" {
-		reason.Text = string(body)
-	}
-	reason.Text = strings.ToValidUTF8(reason.Text, string(utf8.RuneError))
-	return reason
+	r.Text = strings.ToValidUTF8(cmp.Or(r.Text, string(body)), string(utf8.RuneError))
+	return r
 }
 
 // read takes what servers put into their errors: OpenAI and Azure
 // {"error":{"message","code","type"}}, Google {"error":{"message","status",
 // "details"}} also as the only element of a list, FastAPI {"detail"}, others
 // {"error":"text"} or {"message"}.
-func (r *Reason) read(top map[string]any) {
+func (r *reason) read(top map[string]any) {
 	fields := top
 	if failure := top["error"]; failure != nil {
 		r.Stated = true

@@ -1,30 +1,4 @@
-// Package recorded keeps the exchanges with a model in a file, a cassette, and
-// answers from one without a network, so that a whole run can be repeated to
-// the byte. It is no cache: a request that was not recorded is an error, and
-// the model is never asked in its place.
-//
-// A cassette is JSON Lines. The first line says what was recorded:
-//
-//	{"cassette":1,"provider":"openai","model":"gpt-4o"}
-//
-// Every other line is one exchange:
-//
-//	{"key":"9f86…","n":1,"request":{"model":…,"messages":…,"parameters":…},"response":{…}}
-//
-// with an "error" beside or in place of the response where the model failed.
-// The key is the SHA-256 of the request as it stands in the line, n counts
-// equal requests. Only what a pipeline.Request and a pipeline.Response hold is
-// written: no address, no header, no key. Prompts, documents and answers are
-// in it, so the file is for its owner only.
-//
-//	tape, err := recorded.Create("run.cassette", recorded.Source{Provider: "openai", Model: "gpt-4o"})
-//	model = recorded.Record(model, tape) // then tape.Close()
-//
-//	model, err := recorded.Open("run.cassette") // then model.Close()
-//
-// Record around retries, not inside them: then an exchange is the final answer
-// with its number of attempts, and a replay waits for nothing.
-package recorded
+package provider
 
 import (
 	"context"
@@ -41,11 +15,23 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// Name is what this provider is called.
-const Name = "recorded"
-
-// Model answers from a cassette.
-type Model struct {
+// cassette answers with what a Tape recorded, without a network, so that a whole run can
+// be repeated to the byte. It is no cache: a request that was not recorded is an error,
+// and the model is never asked in its place.
+//
+// A cassette is JSON Lines. The first line says what was recorded:
+//
+//	{"cassette":1,"provider":"openai","model":"gpt-4o"}
+//
+// Every other line is one exchange:
+//
+//	{"key":"9f86…","n":1,"request":{"model":…,"messages":…,"parameters":…},"response":{…}}
+//
+// with an "error" beside or in place of the response where the model failed. The key is
+// the SHA-256 of the request as it stands in the line, n counts equal requests. Only what
+// a pipeline.Request and a pipeline.Response hold is written: no address, no header, no
+// key. Prompts, documents and answers are in it, so the file is for its owner only.
+type cassette struct {
 	path  string
 	file  *os.File
 	index *index
@@ -54,11 +40,11 @@ type Model struct {
 	asked map[key]int
 }
 
-// Open reads a cassette through once and checks every line of it; later only
+// openCassette reads a cassette through once and checks every line of it; later only
 // the lines that are asked for are read. A file that is not there, is no
 // cassette, or has a damaged line is a *FileError (exit code 64) that names the
 // line. Close the model.
-func Open(path string) (*Model, error) {
+func openCassette(path string) (*cassette, error) {
 	file, err := openRegular(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
@@ -70,7 +56,7 @@ func Open(path string) (*Model, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return &Model{path: path, file: file, index: found, asked: map[key]int{}}, nil
+	return &cassette{path: path, file: file, index: found, asked: map[key]int{}}, nil
 }
 
 // openRegular opens a file that is no folder, device or pipe.
@@ -89,14 +75,8 @@ func openRegular(path string, flag int) (*os.File, error) {
 	return file, nil
 }
 
-// Source says which model was recorded.
-func (m *Model) Source() Source { return m.index.source }
-
-// Len is the number of recorded exchanges.
-func (m *Model) Len() int { return m.index.count }
-
 // Close closes the file; Generate fails from then on.
-func (m *Model) Close() error { return m.file.Close() }
+func (m *cassette) Close() error { return m.file.Close() }
 
 // Generate returns the recorded answer or error, at once and with nothing
 // sent. A request that is made again gets the next of its recorded answers, and
@@ -107,7 +87,7 @@ func (m *Model) Close() error { return m.file.Close() }
 // provider that is not worth repeating. It is safe for concurrent use; when
 // equal requests run at the same time, which of them gets which answer depends
 // on their order, as it did while recording.
-func (m *Model) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
+func (m *cassette) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return pipeline.Response{}, fmt.Errorf("reading the cassette %s: %w", m.path, err)
 	}
@@ -137,7 +117,7 @@ func (m *Model) Generate(ctx context.Context, req pipeline.Request) (pipeline.Re
 }
 
 // count returns how often a request was made before, and counts it.
-func (m *Model) count(sum key) int {
+func (m *cassette) count(sum key) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := m.asked[sum]
@@ -145,12 +125,12 @@ func (m *Model) count(sum key) int {
 	return before
 }
 
-func (m *Model) refuse(class outcome.Class, message string) error {
+func (m *cassette) refuse(class outcome.Class, message string) error {
 	return &pipeline.ModelError{Failure: outcome.Failure{Class: class, Message: message}}
 }
 
 // missing says which request has no answer and what to do.
-func (m *Model) missing(req pipeline.Request) string {
+func (m *cassette) missing(req pipeline.Request) string {
 	asks := "which has no messages"
 	if len(req.Messages) > 0 {
 		last := req.Messages[len(req.Messages)-1]
@@ -182,7 +162,8 @@ func excerpt(text string) string {
 //
 // A call that was cancelled is not written, nor is one that was not made because
 // the run stops (limit.StopsRun): nothing was answered, and it is made again when
-// the run is resumed. One that ran out of time is, as an error of class timeout. If writing fails, the answer
+// the run is resumed. Record around retries, not inside them: then an exchange is the
+// final answer with its number of attempts, and a replay waits for nothing. One that ran out of time is, as an error of class timeout. If writing fails, the answer
 // comes back together with a *WriteError (exit code 74), and the model is not
 // asked again: every later call returns that error at once. It is safe for
 // concurrent use if the model is.

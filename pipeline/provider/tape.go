@@ -1,4 +1,4 @@
-package recorded
+package provider
 
 import (
 	"bufio"
@@ -22,7 +22,7 @@ import (
 // only one process may write it.
 type Tape struct {
 	path   string
-	source Source
+	source Recording
 
 	mu    sync.Mutex
 	file  *os.File
@@ -31,10 +31,10 @@ type Tape struct {
 	err   error       // the first error of writing: nothing is written after it
 }
 
-// Create begins a cassette, a new file that only its owner may read. A file
+// CreateTape begins a cassette, a new file that only its owner may read. A file
 // that exists is refused with exit code 64: a recording that somebody paid for
 // is not overwritten. Exit code 74 if it cannot be written. Close it.
-func Create(path string, source Source) (*Tape, error) {
+func CreateTape(path string, source Recording) (*Tape, error) {
 	if source.Model == "" {
 		return nil, errors.New("recording: the model's name is missing")
 	}
@@ -46,16 +46,16 @@ func Create(path string, source Source) (*Tape, error) {
 		return nil, &WriteError{Path: path, Err: err}
 	}
 	tape := &Tape{path: path, source: source, file: file, asked: map[key]int{}}
-	if err := tape.write(header{Cassette: version, Source: source}); err != nil {
+	if err := tape.write(header{Cassette: version, Recording: source}); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return tape, nil
 }
 
-// Continue goes on with a cassette of the same source, as the resumption of a
+// ContinueTape goes on with a cassette of the same source, as the resumption of a
 // run does. A last line that a killed recording left unfinished is removed; any
 // other damage, and another source, is a *FileError. Close it.
-func Continue(path string, source Source) (*Tape, error) {
+func ContinueTape(path string, source Recording) (*Tape, error) {
 	file, err := openRegular(path, os.O_RDWR)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func Continue(path string, source Source) (*Tape, error) {
 	return tape, nil
 }
 
-func resume(path string, source Source, file *os.File) (*Tape, error) {
+func resume(path string, source Recording, file *os.File) (*Tape, error) {
 	found, err := scan(file, path, maxLine)
 	if err != nil {
 		return nil, err
@@ -105,18 +105,18 @@ func (t *Tape) Close() error {
 
 // begin counts a request and returns its line, without the answer. It fails if
 // the cassette cannot be written any more: what is not recorded is not paid for.
-func (t *Tape) begin(req pipeline.Request) (exchange, error) {
+func (t *Tape) begin(req pipeline.Request) (recordedCall, error) {
 	text, sum, err := canonical(t.source.Model, req)
 	if err != nil {
-		return exchange{}, &WriteError{Path: t.path, Err: err}
+		return recordedCall{}, &WriteError{Path: t.path, Err: err}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err != nil {
-		return exchange{}, t.err
+		return recordedCall{}, t.err
 	}
 	t.asked[sum]++
-	return exchange{Key: hex.EncodeToString(sum[:]), N: t.asked[sum], Request: json.RawMessage(text)}, nil
+	return recordedCall{Key: hex.EncodeToString(sum[:]), N: t.asked[sum], Request: json.RawMessage(text)}, nil
 }
 
 // write appends a value as a line.
@@ -153,7 +153,7 @@ func (t *Tape) writeLine(line []byte) error {
 }
 
 // Source is what was recorded: one model of one provider.
-type Source struct {
+type Recording struct {
 	Provider string `json:"provider"` // "openai"
 	Model    string `json:"model"`    // as it was asked for
 }
@@ -164,7 +164,7 @@ const version = 1
 // header is the first line.
 type header struct {
 	Cassette int `json:"cassette"`
-	Source
+	Recording
 }
 
 // request is what a key stands for.
@@ -179,7 +179,7 @@ type request struct {
 type key [sha256.Size]byte
 
 // exchange is any other line. At least one of Response and Error is set.
-type exchange struct {
+type recordedCall struct {
 	Key      string             `json:"key"`
 	N        int                `json:"n"` // from 1, among equal requests
 	Request  json.RawMessage    `json:"request"`
@@ -210,24 +210,24 @@ func encode(value any) ([]byte, error) {
 }
 
 // decodeHeader reads the first line.
-func decodeHeader(line []byte) (Source, error) {
+func decodeHeader(line []byte) (Recording, error) {
 	var h header
 	if err := json.Unmarshal(line, &h); err != nil || h.Cassette == 0 {
-		return Source{}, errors.New(`this is no cassette: its first line must be such as {"cassette":1,"provider":"openai","model":"gpt-4o"}`)
+		return Recording{}, errors.New(`this is no cassette: its first line must be such as {"cassette":1,"provider":"openai","model":"gpt-4o"}`)
 	}
 	if h.Cassette != version {
-		return Source{}, fmt.Errorf("the format is version %d, this program knows version %d: record again", h.Cassette, version)
+		return Recording{}, fmt.Errorf("the format is version %d, this program knows version %d: record again", h.Cassette, version)
 	}
 	if h.Model == "" {
-		return Source{}, errors.New("the model's name is missing")
+		return Recording{}, errors.New("the model's name is missing")
 	}
-	return h.Source, nil
+	return h.Recording, nil
 }
 
 // decode reads the line of an exchange with model and checks that it is whole:
 // the key must be that of the request as it stands in the line.
-func decode(line []byte, model string) (exchange, key, error) {
-	var x exchange
+func decode(line []byte, model string) (recordedCall, key, error) {
+	var x recordedCall
 	if err := decodeStrict(line, &x); err != nil {
 		return x, key{}, fmt.Errorf("this is no exchange: %w", err)
 	}
@@ -284,7 +284,7 @@ type entry struct {
 // index is what a cassette holds, without its texts: some 100 bytes for every
 // exchange.
 type index struct {
-	source  Source
+	source  Recording
 	entries map[key][]entry // ordered by n
 	count   int
 	// end is the offset behind the last good line, and newline whether a line

@@ -1,4 +1,4 @@
-package exchange_test
+package provider
 
 import (
 	"context"
@@ -14,15 +14,14 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/exchange"
 	"extraction-experiment/internal/secret"
 )
 
 var now = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
-func post(t *testing.T, client *http.Client, x *exchange.Exchange, url string) error {
+func post(t *testing.T, client *http.Client, x *exchange, url string) error {
 	t.Helper()
-	req, err := http.NewRequestWithContext(exchange.With(t.Context(), x), http.MethodPost, url, strings.NewReader(`{"a":1}`))
+	req, err := http.NewRequestWithContext(withExchange(t.Context(), x), http.MethodPost, url, strings.NewReader(`{"a":1}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +43,8 @@ func TestClient_oneRequest(t *testing.T) {
 		_, _ = io.WriteString(w, "answer")
 	}))
 	defer s.Close()
-	client := exchange.NewClient(s.Client(), nil, &secret.Masker{})
-	x := exchange.Exchange{Edit: func(body []byte) ([]byte, error) { return []byte("edited"), nil }}
+	client := newClient(s.Client(), nil, &secret.Masker{})
+	x := exchange{Edit: func(body []byte) ([]byte, error) { return []byte("edited"), nil }}
 	if err := post(t, client, &x, s.URL); err != nil || x.Requests != 1 || x.Status != 200 || string(x.Body) != "answer" {
 		t.Errorf("got %+v, %v", x, err)
 	}
@@ -55,7 +54,7 @@ func TestClient_oneRequest(t *testing.T) {
 	if _, err := client.Get(s.URL); err == nil || requests != 1 {
 		t.Errorf("a request outside of an exchange went out: %v", err)
 	}
-	broken := exchange.Exchange{Edit: func([]byte) ([]byte, error) { return nil, errors.New("no body") }}
+	broken := exchange{Edit: func([]byte) ([]byte, error) { return nil, errors.New("no body") }}
 	if err := post(t, client, &broken, s.URL); err == nil || broken.Requests != 0 || requests != 1 {
 		t.Errorf("got %+v, %v", broken, err)
 	}
@@ -64,29 +63,29 @@ func TestClient_oneRequest(t *testing.T) {
 func TestClient_largeAnswer(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		chunk := strings.Repeat("x", 1<<20)
-		for range exchange.MaxBody>>20 + 8 {
+		for range maxBody>>20 + 8 {
 			if _, err := io.WriteString(w, chunk); err != nil {
 				return
 			}
 		}
 	}))
 	defer s.Close()
-	var x exchange.Exchange
-	err := post(t, exchange.NewClient(s.Client(), nil, &secret.Masker{}), &x, s.URL)
-	service := exchange.Service{Provider: "p", Model: "m", Now: time.Now, Mask: &secret.Masker{}}
-	if fault := service.Fault(&x, err); len(x.Body) != exchange.MaxBody || fault.Retry || !strings.Contains(fault.Message, "larger than 64 MiB") {
+	var x exchange
+	err := post(t, newClient(s.Client(), nil, &secret.Masker{}), &x, s.URL)
+	about := service{Provider: "p", Model: "m", Now: time.Now, Mask: &secret.Masker{}}
+	if fault := about.fault(&x, err); len(x.Body) != maxBody || fault.Retry || !strings.Contains(fault.Failure.Message, "larger than 64 MiB") {
 		t.Errorf("%d bytes were read: %+v", len(x.Body), fault)
 	}
 }
 
 func TestStopped(t *testing.T) {
-	service := exchange.Service{Provider: "p", Model: "m"}
+	s := service{Provider: "p", Model: "m"}
 	past, cancel := context.WithDeadline(context.Background(), now.AddDate(-50, 0, 0))
 	defer cancel()
-	if err := service.Stopped(past, &exchange.Exchange{}); !errors.Is(err, context.DeadlineExceeded) {
+	if err := s.stopped(past, &exchange{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
-	if err := service.Stopped(context.Background(), &exchange.Exchange{Err: context.DeadlineExceeded}); err != nil {
+	if err := s.stopped(context.Background(), &exchange{Err: context.DeadlineExceeded}); err != nil {
 		t.Errorf("the caller's context is not done: %v", err)
 	}
 }
@@ -97,12 +96,12 @@ func TestSet(t *testing.T) {
 		`null`: `{"t":0}`,
 		`{"z":{"b":1,"a":12345678901234567890},"t":5}`: `{"t":0,"z":{"b":1,"a":12345678901234567890}}`,
 	} {
-		if got, err := exchange.Set([]byte(object), map[string]any{"t": 0.0}); err != nil || string(got) != want {
+		if got, err := setMembers([]byte(object), map[string]any{"t": 0.0}); err != nil || string(got) != want {
 			t.Errorf("%s: got %s, %v", object, got, err)
 		}
 	}
 	for _, object := range []string{`[]`, `{`, `"a"`} {
-		if _, err := exchange.Set([]byte(object), nil); err == nil {
+		if _, err := setMembers([]byte(object), nil); err == nil {
 			t.Errorf("%s was taken", object)
 		}
 	}
@@ -113,7 +112,8 @@ func FuzzReadReason(f *testing.F) {
 		f.Add("application/json", []byte(body))
 	}
 	f.Fuzz(func(t *testing.T, kind string, body []byte) {
-		r := exchange.ReadReason(kind, body)
+		x := exchange{Header: http.Header{"Content-Type": {kind}}, Body: body}
+		r := x.reason()
 		if !utf8.ValidString(r.Text) || r.RetryDelay < 0 || r.RetryDelay > 24*time.Hour || r.HTML && r.Text != "" {
 			t.Errorf("got %+v", r)
 		}
@@ -140,10 +140,10 @@ func TestFault_unreached(t *testing.T) {
 		"cut":               {io.ErrUnexpectedEOF, false},
 		"no answer in time": {context.DeadlineExceeded, false},
 	} {
-		var x exchange.Exchange
-		err := post(t, exchange.NewClient(&http.Client{Transport: failing{c.err}}, nil, &secret.Masker{}), &x, "http://localhost")
-		service := exchange.Service{Provider: "p", Model: "m", Now: time.Now, Mask: &secret.Masker{}}
-		if fault := service.Fault(&x, err); fault.Unreached != c.want {
+		var x exchange
+		err := post(t, newClient(&http.Client{Transport: failing{c.err}}, nil, &secret.Masker{}), &x, "http://localhost")
+		s := service{Provider: "p", Model: "m", Now: time.Now, Mask: &secret.Masker{}}
+		if fault := s.fault(&x, err); fault.Unreached != c.want {
 			t.Errorf("%s: %+v", name, fault)
 		}
 	}
@@ -154,7 +154,7 @@ func TestFault_unreached(t *testing.T) {
 func TestNewMask(t *testing.T) {
 	t.Setenv("https_proxy", "http://user:proxy-pass-1@10.0.0.1:3128")
 	headers := map[string]secret.Secret{"Authorization": secret.New("Bearer sk-abcdef-123"), "X-Team": secret.New("red")}
-	mask := exchange.NewMask(secret.New("sk-abcdef/1"), headers)
+	mask := newMask(secret.New("sk-abcdef/1"), headers)
 	for text, want := range map[string]string{
 		"keys sk-abcdef/1 and sk-abcdef-123 are wrong":      "keys *** and *** are wrong",
 		"GET /?key=sk-abcdef%2F1":                           "GET /?key=***",

@@ -1,19 +1,4 @@
-// Package exchange puts one HTTP request and its whole answer between a client
-// library and the network, so that what a library does by itself is under
-// control: one request and no more, no redirects, the body of the request as it
-// must be, an answer read under a cap and kept, and errors in words for a
-// person. It knows nothing of models and decides no class of failure.
-//
-//	client := exchange.NewClient(nil, headers)      // given to the library
-//	var x exchange.Exchange
-//	_, err := library.Call(exchange.With(ctx, &x))  // at most one request
-//	fault := service.Fault(&x, err)                 // why it did not work
-//
-// The default transport is Go's: HTTPS_PROXY, HTTP_PROXY and NO_PROXY choose a
-// proxy, and SSL_CERT_FILE and SSL_CERT_DIR add private certificates where the
-// system's own store is not asked (Linux and other Unix systems; on macOS and
-// Windows a private certificate belongs into the system's store).
-package exchange
+package provider
 
 import (
 	"bytes"
@@ -29,23 +14,41 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"extraction-experiment/internal/secret"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
 )
 
-// MaxBody is how much of an answer is read at most, in bytes after
+// maxBody is how much of an answer is read at most, in bytes after
 // decompression.
-const MaxBody = 64 << 20
+const maxBody = 64 << 20
 
-// errTooLarge says that an answer was cut off at MaxBody.
-var errTooLarge = fmt.Errorf("the answer is larger than %d MiB", MaxBody>>20)
+// errTooLarge says that an answer was cut off at maxBody.
+var errTooLarge = fmt.Errorf("the answer is larger than %d MiB", maxBody>>20)
 
 // errSecond is what a library gets that wants to send another request.
 var errSecond = errors.New("a second request within one call was refused")
 
-// Exchange is one request and its answer. Edit is set before, the rest is
+// exchange is one request and its whole answer, between a client library and the
+// network, so that what a library does by itself is under control: one request and no
+// more, no redirects, the body of the request as it must be, an answer read under a cap
+// and kept, and errors in words for a person.
+//
+//	client := newClient(nil, headers, mask)          // given to the library
+//	var x exchange
+//	_, err := library.Call(withExchange(ctx, &x))    // at most one request
+//	problem := service.fault(&x, err)                // why it did not work
+//
+// The default transport is Go's: HTTPS_PROXY, HTTP_PROXY and NO_PROXY choose a proxy,
+// and SSL_CERT_FILE and SSL_CERT_DIR add private certificates where the system's own
+// store is not asked (Linux and other Unix systems; on macOS and Windows a private
+// certificate belongs into the system's store).
+//
+// Edit is set before, the rest is
 // filled in by the client. It belongs to one call and one goroutine.
-type Exchange struct {
+type exchange struct {
 	// Edit returns the body to send for the one that the library made; nil
 	// sends that one.
 	Edit func(body []byte) ([]byte, error)
@@ -59,18 +62,18 @@ type Exchange struct {
 
 type contextKey struct{}
 
-// With returns a context whose request is x.
-func With(ctx context.Context, x *Exchange) context.Context {
+// withExchange returns a context whose request is x.
+func withExchange(ctx context.Context, x *exchange) context.Context {
 	return context.WithValue(ctx, contextKey{}, x)
 }
 
-// NewClient returns a client that sends requests made within With through
+// newClient returns a client that sends requests made within withExchange through
 // inner, with the headers added. Inner is copied, so that redirects are not
 // followed: they would lose the body or the key. Nil is a client with Go's
 // default transport that keeps enough connections open for many calls at once.
-// Requests outside of With fail. A server that repeats in its answer what the mask
+// Requests outside of withExchange fail. A server that repeats in its answer what the mask
 // hides is not listened to: *** stands there. Safe for concurrent use.
-func NewClient(inner *http.Client, headers map[string]secret.Secret, mask *secret.Masker) *http.Client {
+func newClient(inner *http.Client, headers map[string]secret.Secret, mask *secret.Masker) *http.Client {
 	if inner == nil {
 		inner = &http.Client{Transport: defaultTransport()}
 	}
@@ -99,7 +102,7 @@ type transport struct {
 
 // RoundTrip sends the request and reads the whole answer.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	x, ok := req.Context().Value(contextKey{}).(*Exchange)
+	x, ok := req.Context().Value(contextKey{}).(*exchange)
 	body, err := drain(req.Body)
 	switch {
 	case !ok:
@@ -114,7 +117,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-func (t *transport) send(req *http.Request, x *Exchange, body []byte) (*http.Response, error) {
+func (t *transport) send(req *http.Request, x *exchange, body []byte) (*http.Response, error) {
 	if x.Edit != nil {
 		edited, err := x.Edit(body)
 		if err != nil {
@@ -137,9 +140,9 @@ func (t *transport) send(req *http.Request, x *Exchange, body []byte) (*http.Res
 	}
 	defer res.Body.Close()
 	x.Status, x.Header = res.StatusCode, res.Header
-	x.Body, err = io.ReadAll(io.LimitReader(res.Body, MaxBody+1))
-	if err == nil && len(x.Body) > MaxBody {
-		x.Body, err = x.Body[:MaxBody], errTooLarge
+	x.Body, err = io.ReadAll(io.LimitReader(res.Body, maxBody+1))
+	if err == nil && len(x.Body) > maxBody {
+		x.Body, err = x.Body[:maxBody], errTooLarge
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the answer, of which %d bytes came: %w", len(x.Body), err)
@@ -160,10 +163,10 @@ func drain(body io.ReadCloser) ([]byte, error) {
 	return read, errors.Join(err, body.Close())
 }
 
-// Set returns a JSON object with the members replaced or added; what they hold
+// setMembers returns a JSON object with the members replaced or added; what they hold
 // is written as it is. Members that are not named keep their text, numbers and
 // order of keys included; the object's own members come out sorted.
-func Set(object []byte, members map[string]any) ([]byte, error) {
+func setMembers(object []byte, members map[string]any) ([]byte, error) {
 	fields := map[string]json.RawMessage{}
 	if len(object) > 0 {
 		if err := json.Unmarshal(object, &fields); err != nil {
@@ -183,10 +186,10 @@ func Set(object []byte, members map[string]any) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// BaseURL returns the address of a server without trailing slashes. Variable
+// baseURL returns the address of a server without trailing slashes. Variable
 // is the name under which a person sets it. An address with credentials is
 // refused and not repeated.
-func BaseURL(address, variable string) (string, error) {
+func baseURL(address, variable string) (string, error) {
 	u, err := url.Parse(strings.TrimSpace(address))
 	switch {
 	case err != nil:
@@ -199,6 +202,78 @@ func BaseURL(address, variable string) (string, error) {
 		return "", fmt.Errorf("the base URL (%s) must not have a query or a fragment", variable)
 	}
 	return strings.TrimRight(u.String(), "/"), nil
+}
+
+// modelConfig says which model of which server to ask.
+type modelConfig struct {
+	// Model is the name as the server knows it; the deployment's name on Azure.
+	Model string
+	// APIKey is sent in a header, never in the address. Empty: none is sent, as local
+	// servers want it.
+	APIKey secret.Secret
+	// BaseURL is the address before /chat/completions, or before /v1beta of Gemini.
+	// Empty: that of the provider.
+	BaseURL string
+	// Azure sends the key in the header api-key. A BaseURL that ends in /openai/v1 is
+	// used as it is; below any other the path is
+	// /openai/deployments/{Model}/chat/completions, and APIVersion is required.
+	Azure bool
+	// APIVersion is sent as the query's api-version; only with Azure.
+	APIVersion string
+	// Headers are sent with every request and replace those of the same name.
+	// They may hold keys of gateways and are kept out of messages.
+	Headers map[string]secret.Secret
+	// HTTPClient sends the requests; it is copied, redirects are not followed.
+	// Nil: a client with Go's default transport and without a timeout, because
+	// the context given to Generate bounds the time.
+	HTTPClient *http.Client
+	// Capabilities says what the model cannot do. Zero: it can do everything.
+	Capabilities pipeline.Capabilities
+	// Now reads the clock, for a Retry-After that is a date. Nil: time.Now.
+	Now func() time.Time
+}
+
+// chat is what the models behind an address have in common.
+type chat struct {
+	can     pipeline.Capabilities
+	service service
+	http    *http.Client // for the library
+}
+
+// newChat checks what every provider needs; the problems are for one error.
+func newChat(provider string, cfg modelConfig, keyVariable, baseVariable string) (chat, []error) {
+	base, err := baseURL(cfg.BaseURL, baseVariable)
+	problems := []error{err, checkKey(cfg.APIKey, keyVariable), checkHeaders(cfg.Headers)}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	mask := newMask(cfg.APIKey, cfg.Headers)
+	return chat{cfg.Capabilities, service{
+		Provider: provider, Model: cfg.Model, Base: base, KeyVariable: keyVariable,
+		BaseVariable: baseVariable, Mask: mask, Now: cfg.Now,
+	}, newClient(cfg.HTTPClient, cfg.Headers, mask)}, problems
+}
+
+// failed is what Generate returns for an exchange without a usable answer.
+func (c chat) failed(ctx context.Context, x *exchange, err error) (pipeline.Response, error) {
+	if stop := c.service.stopped(ctx, x); stop != nil {
+		return pipeline.Response{Attempts: x.Requests}, stop
+	}
+	return pipeline.Response{Attempts: x.Requests}, c.service.fault(x, err)
+}
+
+// empty is the error of an answer without text. Asking again may help: models
+// answer differently each time.
+func (c chat) empty(x *exchange, what string) error {
+	e := failed(outcome.InvalidOutput, "%s: %s: %s", c.service.Provider, c.service.Model, what)
+	e.Status, e.Retry = x.Status, true
+	return &e
+}
+
+// answers reports whether there is an answer of so many choices: gateways in front of
+// several providers hide errors behind a good status.
+func (x *exchange) answers(choices int) bool {
+	return x.Status/100 == 2 && (choices > 0 || len(x.Body) > 0 && !x.reason().Stated)
 }
 
 // ConfigError holds all problems of a provider's configuration.
@@ -219,9 +294,9 @@ func (e *ConfigError) Unwrap() error { return e.Err }
 // ExitCode is that of a wrong usage.
 func (*ConfigError) ExitCode() int { return 64 }
 
-// NewMask returns what hides the key and the values of headers, and the password
+// newMask returns what hides the key and the values of headers, and the password
 // of a proxy, in answers and messages.
-func NewMask(key secret.Secret, headers map[string]secret.Secret) *secret.Masker {
+func newMask(key secret.Secret, headers map[string]secret.Secret) *secret.Masker {
 	given := []string{"KEY=" + key.Reveal()}
 	for _, value := range headers {
 		given = append(given, "HEADER="+value.Reveal())
@@ -234,8 +309,8 @@ func NewMask(key secret.Secret, headers map[string]secret.Secret) *secret.Masker
 	return secret.NewMasker(given, nil)
 }
 
-// CheckKey refuses a key that no header can carry, without repeating it.
-func CheckKey(key secret.Secret, variable string) error {
+// checkKey refuses a key that no header can carry, without repeating it.
+func checkKey(key secret.Secret, variable string) error {
 	if strings.ContainsFunc(key.Reveal(), func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return fmt.Errorf("the key (%s) contains a space, a line break or a letter outside of ASCII: copy it again", variable)
 	}
@@ -245,9 +320,9 @@ func CheckKey(key secret.Secret, variable string) error {
 // headerName is a token of RFC 9110.
 var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
-// CheckHeaders refuses headers that cannot be sent, all at once. Values are
+// checkHeaders refuses headers that cannot be sent, all at once. Values are
 // not repeated.
-func CheckHeaders(headers map[string]secret.Secret) error {
+func checkHeaders(headers map[string]secret.Secret) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		value := headers[name]

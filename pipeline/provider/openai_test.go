@@ -1,0 +1,424 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"extraction-experiment/internal/secret"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/provider/providertest"
+)
+
+func TestOpenAI_contract(t *testing.T) {
+	providertest.Run(t, func(t *testing.T, baseURL string) pipeline.Model {
+		return openOpenAIAt(t, modelConfig{BaseURL: baseURL + "/v1"})
+	}, openaiWire())
+}
+
+func FuzzOpenAI(f *testing.F) {
+	providertest.Fuzz(f, func(t testing.TB, client *http.Client) pipeline.Model {
+		return openOpenAIAt(t, modelConfig{HTTPClient: client})
+	}, openaiWire())
+}
+
+// openOpenAIAt fills in what every test wants.
+func openOpenAIAt(t testing.TB, cfg modelConfig) pipeline.Model {
+	t.Helper()
+	if cfg.Model == "" {
+		cfg.Model = "o3-mini" // a name that go-openai has opinions about
+	}
+	cfg.APIKey, cfg.Now = secret.New(providertest.Key), providertest.Clock
+	model, err := newOpenAI(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return model
+}
+
+func openaiWire() providertest.Wire {
+	return providertest.Wire{
+		Answer: func(text string) string { return completion(map[string]any{"content": text}, "stop") },
+		Cut:    func(text string) string { return completion(map[string]any{"content": text}, "length") },
+		Refused: map[string]string{
+			"refusal":        completion(map[string]any{"content": nil, "refusal": "I cannot help with that."}, "stop"),
+			"content filter": completion(map[string]any{"content": "The first w"}, "content_filter"),
+		},
+		Empty: map[string]string{
+			"no choices":      `{"object":"chat.completion","choices":[],"usage":{"prompt_tokens":3}}`,
+			"choices of null": `{"choices":null}`,
+			"null":            `null`,
+			"empty object":    `{}`,
+			"empty content":   completion(map[string]any{"content": ""}, "stop"),
+			"null content":    completion(map[string]any{"content": nil}, "stop"),
+			"only blanks":     `{"choices":[{"message":{"role":"assistant","content":""}}]}`,
+			"tool calls":      completion(map[string]any{"content": nil, "tool_calls": []any{map[string]any{"type": "function", "function": map[string]any{"name": "f"}}}}, "tool_calls"),
+		},
+		Error: func(message string) string {
+			return mustJSON(map[string]any{"error": map[string]any{"message": message, "type": "invalid_request_error", "param": nil, "code": nil}})
+		},
+		Temperature: []string{"temperature"}, TopP: []string{"top_p"},
+		KeyVariable: "OPENAI_API_KEY",
+	}
+}
+
+// completion is an answer of one choice.
+func completion(message map[string]any, finish string) string {
+	message["role"] = "assistant"
+	return mustJSON(map[string]any{
+		"id": "chatcmpl-1", "object": "chat.completion", "created": 1772600767, "model": "o3-mini-2025-01-31",
+		"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": finish, "logprobs": nil}},
+		"usage": map[string]any{
+			"prompt_tokens": 100, "completion_tokens": 60, "total_tokens": 160,
+			"prompt_tokens_details":     map[string]any{"cached_tokens": 40},
+			"completion_tokens_details": map[string]any{"reasoning_tokens": 25},
+		},
+	})
+}
+
+func mustJSON(value any) string {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return string(encoded)
+}
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// fullOpenAI is a request with everything in it.
+func fullOpenAI() pipeline.Request {
+	return pipeline.Request{
+		Messages: []pipeline.Message{
+			{Role: "system", Content: "Extract <entities> & relationships as JSON: {\"a\": 1}"},
+			{Role: "user", Content: "Ann works for Acmé 日本.\n\u2028"},
+			{Role: "assistant", Content: ""},
+			{Role: "user", Content: "again"},
+		},
+		Parameters: pipeline.Parameters{Temperature: new(0.0), TopP: new(0.0), MaxTokens: new(4096), Seed: new(int64(9007199254740993))},
+		// The keys are not in the order of the alphabet, and must stay so.
+		Schema: &pipeline.Schema{Name: "extraction", JSON: json.RawMessage(`{"type":"object","properties":{"zeta":{"type":"string"},"alpha":{"anyOf":[{"type":"null"}]}},"required":["zeta","alpha"],"additionalProperties":false}`)},
+	}
+}
+
+func TestOpenAI_request(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg modelConfig
+		req pipeline.Request
+	}{
+		"full":              {modelConfig{Model: "gpt-4o"}, fullOpenAI()},
+		"minimal":           {modelConfig{Model: "gpt-4o"}, pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: "hello"}}}},
+		"completion_tokens": {modelConfig{Model: "gpt-5", Capabilities: pipeline.Capabilities{MaxCompletionTokens: true}}, fullOpenAI()},
+		"max_tokens":        {modelConfig{Model: "o1", Capabilities: pipeline.Capabilities{}}, fullOpenAI()},
+		"retired_name":      {modelConfig{Model: "text-davinci-003"}, fullOpenAI()},
+		"instruction_only":  {modelConfig{Model: "local", Capabilities: pipeline.Capabilities{NoSchema: true, InstructionOnly: true}}, fullOpenAI()},
+		"warm":              {modelConfig{Model: "gpt-6-sol"}, pipeline.Request{Messages: fullOpenAI().Messages[:2], Parameters: pipeline.Parameters{Temperature: new(0.7), TopP: new(0.95)}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []byte
+			var seen *http.Request
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				seen = r
+				got = readBody(t, r)
+				_, _ = io.WriteString(w, openaiWire().Answer("ok"))
+			}))
+			defer s.Close()
+			c.cfg.BaseURL = s.URL + "/v1/"
+			if _, err := openOpenAIAt(t, c.cfg).Generate(t.Context(), c.req); err != nil {
+				t.Fatal(err)
+			}
+			checkGolden(t, filepath.Join("testdata", "openai", name+".json"), got)
+			if seen.Method != "POST" || seen.URL.String() != "/v1/chat/completions" || seen.Header.Get("Content-Type") != "application/json" ||
+				seen.Header.Get("Authorization") != "Bearer "+providertest.Key || int(seen.ContentLength) != len(got) {
+				t.Errorf("got %s %s %v", seen.Method, seen.URL, seen.Header)
+			}
+		})
+	}
+}
+
+func TestOpenAI_addresses(t *testing.T) {
+	header := map[string]secret.Secret{"X-Gateway": secret.New("tenant-7"), "api-version": secret.New("9")}
+	for name, c := range map[string]struct {
+		cfg      modelConfig
+		path     string
+		url, key string // what is asked, and the header with the key
+	}{
+		"deployment":           {modelConfig{Model: "my gpt/4:x", Azure: true, APIVersion: "2024-10-21"}, "", "/openai/deployments/my%20gpt%2F4:x/chat/completions?api-version=2024-10-21", "Api-Key"},
+		"deployment, openai":   {modelConfig{Model: "d", Azure: true, APIVersion: "2024-10-21"}, "/openai/", "/openai/deployments/d/chat/completions?api-version=2024-10-21", "Api-Key"},
+		"azure v1":             {modelConfig{Model: "d", Azure: true}, "/openai/v1/", "/openai/v1/chat/completions", "Api-Key"},
+		"azure v1, preview":    {modelConfig{Model: "d", Azure: true, APIVersion: "preview"}, "/openai/v1", "/openai/v1/chat/completions?api-version=preview", "Api-Key"},
+		"below a path":         {modelConfig{}, "/api/v1", "/api/v1/chat/completions", "Authorization"},
+		"o-name on deployment": {modelConfig{Model: "o1-mini", Azure: true, APIVersion: "1"}, "", "/openai/deployments/o1-mini/chat/completions?api-version=1", "Api-Key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.RequestURI != c.url {
+					t.Errorf("got %s, want %s", r.RequestURI, c.url)
+				}
+				for _, name := range []string{"Api-Key", "Authorization"} {
+					if has := strings.Contains(r.Header.Get(name), providertest.Key); has != (name == c.key) {
+						t.Errorf("%s: %q", name, r.Header.Get(name))
+					}
+				}
+				if r.Header.Get("X-Gateway") != "tenant-7" || r.Header.Get("Api-Version") != "9" {
+					t.Errorf("headers are missing: %v", r.Header)
+				}
+				_, _ = io.WriteString(w, openaiWire().Answer("ok"))
+			}))
+			defer s.Close()
+			c.cfg.BaseURL, c.cfg.Headers = s.URL+c.path, header
+			if _, err := openOpenAIAt(t, c.cfg).Generate(t.Context(), fullOpenAI()); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func TestOpenAI_refusedByCapabilities(t *testing.T) {
+	model := openOpenAIAt(t, modelConfig{BaseURL: "http://127.0.0.1:1", Capabilities: pipeline.Capabilities{NoTemperature: true, NoSchema: true}})
+	_, err := model.Generate(t.Context(), fullOpenAI())
+	coded, ok := err.(interface{ ExitCode() int })
+	if !ok || coded.ExitCode() != 64 || !strings.Contains(err.Error(), "no temperature") || !strings.Contains(err.Error(), "JSON Schema") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOpenAI_response(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, openaiWire().Answer("ok")) }))
+	defer s.Close()
+	got, err := openOpenAIAt(t, modelConfig{BaseURL: s.URL}).Generate(t.Context(), fullOpenAI())
+	want := pipeline.Response{
+		Text: "ok", Finish: pipeline.FinishStop, Model: "o3-mini-2025-01-31", Attempts: 1,
+		Usage: outcome.Usage{Input: 100, Output: 60, Cached: 40, Reasoning: 25},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+func readBody(t *testing.T, r *http.Request) []byte {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return body
+}
+
+// checkGolden compares JSON with a file that holds it indented: names, order and
+// digits count, space and escapes do not.
+func checkGolden(t *testing.T, path string, got []byte) {
+	t.Helper()
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, got, "", "  "); err != nil {
+		t.Fatalf("%v: %s", err, got)
+	}
+	indented.WriteByte('\n')
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, indented.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (write it with -update)", err)
+	}
+	if diff := cmp.Diff(string(want), indented.String()); diff != "" {
+		t.Errorf("%s:\n%s", path, diff)
+	}
+}
+
+// askOpenAI sends a small request to a server that answers so.
+func askOpenAI(t *testing.T, status int, body string) (pipeline.Response, error) {
+	t.Helper()
+	requests := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests++
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}))
+	defer s.Close()
+	got, err := openOpenAIAt(t, modelConfig{BaseURL: s.URL}).Generate(t.Context(), fullOpenAI())
+	if requests != 1 {
+		t.Errorf("%d requests", requests)
+	}
+	return got, err
+}
+
+func TestOpenAI_finish(t *testing.T) {
+	for reason, want := range map[string]pipeline.Finish{
+		"stop": "stop", "length": "length", "content_filter": "refused", "tool_calls": "other",
+		"insufficient_system_resource": "other", "": "other", "null": "other",
+	} {
+		if got, err := askOpenAI(t, 200, completion(map[string]any{"content": "text"}, reason)); err != nil || got.Finish != want || got.Text != "text" {
+			t.Errorf("%q: got %+v, %v", reason, got, err)
+		}
+	}
+}
+
+func TestOpenAI_texts(t *testing.T) {
+	for body, want := range map[string]pipeline.Response{
+		`{"choices":[{"message":{"content":[{"type":"text","text":"in "},{"type":"text","text":"parts"}]},"finish_reason":"stop"}]}`: {Text: "in parts", Finish: "stop", Attempts: 1},
+		`{"choices":[{"message":{"content":"a","refusal":"no"},"finish_reason":"stop"}]}`:                                            {Text: "a", Finish: "refused", Attempts: 1},
+		`{"choices":[{"message":{"content":null,"refusal":"no"},"finish_reason":"stop"}]}`:                                           {Text: "no", Finish: "refused", Attempts: 1},
+		`{"choices":[{"message":{"content":""},"finish_reason":"content_filter"}]}`:                                                  {Finish: "refused", Attempts: 1},
+		`{"choices":[{"message":{"content":"first"}},{"message":{"content":"second"}}]}`:                                             {Text: "first", Finish: "other", Attempts: 1},
+		`{"choices":[{"message":{"content":"text","reasoning_content":"thought"},"finish_reason":"stop"}]} trailing`:                 {Text: "text", Finish: "stop", Attempts: 1},
+	} {
+		if got, err := askOpenAI(t, 200, body); err != nil || got != want {
+			t.Errorf("%s: got %+v, %v", body, got, err)
+		}
+	}
+}
+
+func TestOpenAI_usage(t *testing.T) {
+	for counts, want := range map[string]outcome.Usage{
+		`{}`:   {},
+		`null`: {},
+		`{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}`: {Input: 10, Output: 5},
+		// OpenAI: the 3 tokens of reasoning are among the 5, the total is 10 + 5.
+		`{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"completion_tokens_details":{"reasoning_tokens":3}}`: {Input: 10, Output: 5, Reasoning: 3},
+		// xAI: they are not, the total is 10 + 5 + 3; output is 5 + 3.
+		`{"prompt_tokens":10,"completion_tokens":5,"total_tokens":18,"completion_tokens_details":{"reasoning_tokens":3}}`: {Input: 10, Output: 8, Reasoning: 3},
+		`{"prompt_tokens":10,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":null}`:               {Input: 10, Cached: 4},
+		// Parts are cut to the whole; numbers that cannot be count as none, and say so.
+		`{"prompt_tokens":1,"completion_tokens":2,"completion_tokens_details":{"reasoning_tokens":9},"prompt_tokens_details":{"cached_tokens":7}}`: {Input: 1, Cached: 1, Output: 2, Reasoning: 2},
+		`{"prompt_tokens":-100,"completion_tokens":2}`:                                  {},
+		`{"prompt_tokens":9223372036854775807,"completion_tokens":9223372036854775807}`: {},
+	} {
+		got, err := askOpenAI(t, 200, `{"choices":[{"message":{"content":"x"}}],"usage":`+counts+`}`)
+		if err != nil || got.Usage != want {
+			t.Errorf("%s: got %+v, %v", counts, got.Usage, err)
+		}
+		if odd := strings.Contains(counts, "-100") || strings.Contains(counts, "9223372036854775807"); odd != (got.Odd != "") {
+			t.Errorf("%s: odd is %q", counts, got.Odd)
+		}
+		// What an empty answer cost is known as well.
+		got, err = askOpenAI(t, 200, `{"choices":[],"usage":`+counts+`}`)
+		if err == nil || got.Usage != want {
+			t.Errorf("%s: got %+v, %v", counts, got.Usage, err)
+		}
+	}
+}
+
+// TestOpenAI_errorBodies: bodies as OpenAI and compatible servers send them.
+func TestOpenAI_errorBodies(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		class  outcome.Class
+		retry  bool
+		want   string
+	}{
+		"wrong key":              {401, `{"error":{"message":"Incorrect API key provided: sk-a***b.","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`, outcome.Provider, false, "Incorrect API key provided: sk-a***b.; check OPENAI_API_KEY"},
+		"context too long":       {400, `{"error":{"message":"This model's maximum context length is 128000 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`, outcome.Provider, false, "maximum context length"},
+		"no credit":              {429, `{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","code":"insufficient_quota"}}`, outcome.RateLimited, false, "no credit left"},
+		"requests":               {429, `{"error":{"message":"Rate limit reached","type":"requests","code":"rate_limit_exceeded"}}`, outcome.RateLimited, true, "Rate limit reached"},
+		"messages in a list":     {400, `{"error":{"message":["a is wrong","b is wrong"]}}`, outcome.Provider, false, "400: a is wrong, b is wrong"},
+		"error is a text":        {404, `{"error":"model 'x' not found"}`, outcome.Provider, false, "404: model 'x' not found"},
+		"FastAPI":                {422, `{"detail":[{"loc":["body","temperature"],"msg":"must be less than 2"}]}`, outcome.Provider, false, "must be less than 2"},
+		"a number as the code":   {400, `{"object":"error","message":"bad request","code":40001}`, outcome.Provider, false, "400: bad request"},
+		"a message of a type":    {500, `{"error":{"message":{"a":1}}}`, outcome.Provider, true, `500: {"a":1}`},
+		"error null":             {500, `{"error":null}`, outcome.Provider, true, `500: {"error":null}`},
+		"a gateway's 200":        {200, `{"error":{"message":"Provider returned error","code":502}}`, outcome.Provider, false, "answered with an error: Provider returned error"},
+		"error of another shape": {200, `{"error":"nope"}`, outcome.Provider, false, "answered with an error: nope"},
+	} {
+		_, err := askOpenAI(t, c.status, c.body)
+		var failed *pipeline.ModelError
+		if !errors.As(err, &failed) || failed.Failure.Class != c.class || failed.Status != c.status || failed.Retry != c.retry || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %+v, %v", name, failed, err)
+		}
+	}
+}
+
+// TestOpenAI_azureFilter: the filter of prompts answers with a status of 400.
+func TestOpenAI_azureFilter(t *testing.T) {
+	for _, body := range []string{
+		`{"error":{"message":"The prompt triggered the policy.","type":null,"param":"prompt","code":"content_filter","status":400,"innererror":{"code":"ResponsibleAIPolicyViolation","content_filter_result":{"hate":{"filtered":true,"severity":"high"}}}}}`,
+		`{"error":{"message":"The prompt triggered the policy.","code":null,"innererror":{"code":"ResponsibleAIPolicyViolation"}}}`,
+	} {
+		got, err := askOpenAI(t, 400, body)
+		if want := (pipeline.Response{Text: "The prompt triggered the policy.", Finish: pipeline.FinishRefused, Attempts: 1}); err != nil || got != want {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	}
+}
+
+// TestOpenAI_clientTimeout: it is not the caller's context that ended it.
+func TestOpenAI_clientTimeout(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		readBody(t, r) // only then does a server notice that its client has gone
+		<-r.Context().Done()
+	}))
+	defer s.Close()
+	model := openOpenAIAt(t, modelConfig{BaseURL: s.URL, HTTPClient: &http.Client{Timeout: 30 * time.Millisecond}})
+	got, err := model.Generate(t.Context(), fullOpenAI())
+	var failed *pipeline.ModelError
+	if !errors.As(err, &failed) || failed.Failure.Class != outcome.Timeout || !failed.Retry || errors.Is(err, context.DeadlineExceeded) || got.Attempts != 1 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// TestOpenAI_headersStaySecret: the keys of gateways do not show either.
+func TestOpenAI_headersStaySecret(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, "refused "+r.Header.Get("Authorization")+" and "+r.Header.Get("X-Key"))
+	}))
+	defer s.Close()
+	_, err := openOpenAIAt(t, modelConfig{BaseURL: s.URL, Headers: map[string]secret.Secret{
+		"authorization": secret.New("Bearer gateway-secret"), "x-key": secret.New("another-secret"),
+	}}).Generate(t.Context(), fullOpenAI())
+	if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "refused *** and ***") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOpenAI_problems(t *testing.T) {
+	key := secret.New(providertest.Key)
+	for name, c := range map[string]struct {
+		cfg  modelConfig
+		want []string // one part of each line
+	}{
+		"nothing":           {modelConfig{}, []string{"name is missing", "set OPENAI_API_KEY"}},
+		"blanks":            {modelConfig{Model: " ", BaseURL: "http://x"}, []string{"name is missing"}},
+		"everything":        {modelConfig{APIKey: secret.New("a\nb"), BaseURL: "localhost:8080", APIVersion: "1", Headers: map[string]secret.Secret{"a:": key, "b": secret.New("\x00")}}, []string{"needs http://", "the key (OPENAI_API_KEY)", `"a:" is not one`, `"b" contains`, "name is missing", "only sent to Azure"}},
+		"azure":             {modelConfig{Model: "m", Azure: true}, []string{"needs http://", "set OPENAI_API_KEY", "api-version"}},
+		"version in a URL":  {modelConfig{Model: "m", APIKey: key, BaseURL: "https://x/v1?api-version=1"}, []string{"must not have a query"}},
+		"password in a URL": {modelConfig{Model: "m", APIKey: key, BaseURL: "https://u:" + providertest.Key + "@x/v1"}, []string{"must not contain a user"}},
+		"no URL":            {modelConfig{Model: "m", APIKey: key, BaseURL: "http://%zz" + providertest.Key}, []string{"cannot be read"}},
+		"OpenAI, no key":    {modelConfig{Model: "m", BaseURL: "https://api.openai.com/v1/"}, []string{"set OPENAI_API_KEY"}},
+	} {
+		model, err := newOpenAI(c.cfg)
+		if model != nil || err == nil {
+			t.Fatalf("%s: got %v, %v", name, model, err)
+		}
+		coded, ok := err.(interface{ ExitCode() int })
+		if lines := strings.Split(err.Error(), "\n"); !ok || coded.ExitCode() != 64 || len(lines) != len(c.want) || strings.Contains(err.Error(), providertest.Key) {
+			t.Errorf("%s: got %q", name, lines)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %q in it", name, err, want)
+			}
+		}
+	}
+	if _, err := newOpenAI(modelConfig{Model: "llama3", BaseURL: "http://127.0.0.1:11434/v1"}); err != nil {
+		t.Errorf("a local server needs no key: %v", err)
+	}
+}

@@ -1,0 +1,651 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"extraction-experiment/internal/limit"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+)
+
+var source = Recording{Provider: "openai", Model: "gpt-4o"}
+
+// script answers with a function.
+type script func(ctx context.Context, req pipeline.Request) (pipeline.Response, error)
+
+func (s script) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
+	return s(ctx, req)
+}
+
+func recordedRequest(text string) pipeline.Request {
+	return pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: text}}}
+}
+
+// create begins a cassette in a folder of its own.
+func create(t *testing.T) (*Tape, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "run.cassette")
+	tape, err := CreateTape(path, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tape, path
+}
+
+// replay opens a cassette until the test ends.
+func replay(t *testing.T, path string) *cassette {
+	t.Helper()
+	model, err := openCassette(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := model.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return model
+}
+
+func exitCode(err error) int {
+	var coded interface{ ExitCode() int }
+	if errors.As(err, &coded) {
+		return coded.ExitCode()
+	}
+	return -1
+}
+
+// TestGolden: the file as it lies on disk holds what a request and a response
+// hold and nothing else.
+func TestGolden(t *testing.T) {
+	temperature, limit, seed, cost := 0.0, 100, int64(7), 0.0045
+	tape, path := create(t)
+	answers := []func() (pipeline.Response, error){
+		func() (pipeline.Response, error) {
+			return pipeline.Response{Text: "{\"entities\": []} <&> \u2028 日本", Finish: pipeline.FinishStop, Model: "gpt-4o-2024-08-06",
+				Usage: outcome.Usage{Input: 1000, Output: 200, Cached: 10, Reasoning: 5}, CostUSD: &cost, Attempts: 2}, nil
+		},
+		func() (pipeline.Response, error) {
+			return pipeline.Response{}, fmt.Errorf("chunk 2: %w", &pipeline.ModelError{
+				Failure: outcome.Failure{Class: outcome.RateLimited, Message: "429: slow down"}, Status: 429, RetryAfter: 1500 * time.Millisecond, Retry: true})
+		},
+		func() (pipeline.Response, error) {
+			return pipeline.Response{Usage: outcome.Usage{Input: 3}, Attempts: 1}, &pipeline.ModelError{Failure: outcome.Failure{Class: outcome.InvalidOutput, Message: "the answer is empty"}, Status: 200}
+		},
+	}
+	call := 0
+	model := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+		call++
+		return answers[call-1]()
+	}), tape)
+	req := pipeline.Request{
+		Messages:   []pipeline.Message{{Role: "system", Content: "Extract <entities>"}, {Role: "user", Content: "Ada met Charles."}},
+		Parameters: pipeline.Parameters{Temperature: &temperature, MaxTokens: &limit, Seed: &seed},
+		Schema:     &pipeline.Schema{Name: "extraction", JSON: json.RawMessage("{ \"type\" : \"object\",\n \"b\": 1, \"a\": 2}")},
+	}
+	for _, r := range []pipeline.Request{req, req, recordedRequest("other")} {
+		model.Generate(t.Context(), r)
+	}
+	if err := tape.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden := filepath.Join("testdata", "golden.cassette")
+	if *update {
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Error(diff)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v: only the owner may read it", info.Mode(), err)
+	}
+	replayed := replay(t, golden)
+	if replayed.index.source != source || replayed.index.count != 3 {
+		t.Errorf("source %+v, %d exchanges", replayed.index.source, replayed.index.count)
+	}
+	for i, r := range []pipeline.Request{req, req, recordedRequest("other")} {
+		sameAnswer(t, replayed, r, answers[i])
+	}
+}
+
+// sameAnswer compares a replayed answer with the one that was recorded.
+func sameAnswer(t *testing.T, model pipeline.Model, req pipeline.Request, answer func() (pipeline.Response, error)) {
+	t.Helper()
+	want, wantErr := answer()
+	got, err := model.Generate(t.Context(), req)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(outcome.FailureOf(wantErr, outcome.Provider), outcome.FailureOf(err, outcome.Provider)); diff != "" {
+		t.Error(diff)
+	}
+	if wantErr == nil {
+		return
+	}
+	var wantModel, gotModel *pipeline.ModelError
+	if errors.As(wantErr, &wantModel); !errors.As(err, &gotModel) || cmp.Diff(wantModel, gotModel) != "" || err.Error() != wantErr.Error() {
+		t.Errorf("got %#v %q, want %#v %q", gotModel, err, wantModel, wantErr)
+	}
+}
+
+func TestModel_repeats(t *testing.T) {
+	tape, path := create(t)
+	call := 0
+	model := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+		call++
+		return pipeline.Response{Text: fmt.Sprint(call)}, nil
+	}), tape)
+	for _, text := range []string{"a", "b", "a"} { // answered 1, 2, 3
+		if _, err := model.Generate(t.Context(), recordedRequest(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tape.Close(); err != nil {
+		t.Fatal(err)
+	}
+	replayed, got := replay(t, path), ""
+	for _, text := range []string{"a", "a", "b", "a", "b"} {
+		response, err := replayed.Generate(t.Context(), recordedRequest(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got += response.Text
+	}
+	// a: 1, then 3, then 3 again; b: 2, then 2 again.
+	if got != "13232" {
+		t.Errorf("got %s, want 13232", got)
+	}
+}
+
+func TestModel_missing(t *testing.T) {
+	tape, path := create(t)
+	model := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) { return pipeline.Response{}, nil }), tape)
+	if _, err := model.Generate(t.Context(), recordedRequest("known")); err != nil {
+		t.Fatal(err)
+	}
+	if err := tape.Close(); err != nil {
+		t.Fatal(err)
+	}
+	zero, replayed := 0.0, replay(t, path)
+	long := "Extract from: " + strings.Repeat("é", 200) + " THE END"
+	for name, tt := range map[string]struct {
+		req  pipeline.Request
+		want string
+	}{
+		"another document":  {recordedRequest("unknown"), `"unknown"`},
+		"another parameter": {pipeline.Request{Messages: recordedRequest("known").Messages, Parameters: pipeline.Parameters{Temperature: &zero}}, `"known"`},
+		"another schema":    {pipeline.Request{Messages: recordedRequest("known").Messages, Schema: &pipeline.Schema{Name: "x", JSON: json.RawMessage(`{}`)}}, `"known"`},
+		"no message":        {pipeline.Request{}, "no messages"},
+		"a long document":   {recordedRequest(long), `THE END" (422 bytes)`}, // 14 + 2×200 + 8
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := replayed.Generate(t.Context(), tt.req)
+			var model *pipeline.ModelError
+			if !errors.As(err, &model) || model.Failure.Class != outcome.Provider || model.Retry {
+				t.Fatalf("got %#v", err)
+			}
+			for _, want := range []string{tt.want, path, "gpt-4o", "--record"} {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not say %q", err, want)
+				}
+			}
+			if len(err.Error()) > 1000 {
+				t.Errorf("the message has %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+func TestModel_stopped(t *testing.T) {
+	model := replay(t, filepath.Join("testdata", "golden.cassette"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := model.Generate(ctx, recordedRequest("other")); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestModel_changed: a file that is changed under an open model is noticed.
+func TestModel_changed(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	model := replay(t, path)
+	if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte("other"), []byte("OTHER")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = model.Generate(t.Context(), recordedRequest("other"))
+	if outcome.FailureOf(err, "").Class != outcome.Internal || !strings.Contains(err.Error(), "line 4") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestConcurrent: whole lines, every answer once, and in the replay too.
+func TestConcurrent(t *testing.T) {
+	tape, path := create(t)
+	model := Record(script(func(_ context.Context, req pipeline.Request) (pipeline.Response, error) {
+		return pipeline.Response{Text: strings.Repeat(req.Messages[0].Content, 5000)}, nil
+	}), tape)
+	together := func(model pipeline.Model) {
+		var wg sync.WaitGroup
+		for i := range 40 {
+			wg.Go(func() {
+				text := fmt.Sprintf("<%d>", i%20)
+				got, err := model.Generate(t.Context(), recordedRequest(text))
+				if err != nil || got.Text != strings.Repeat(text, 5000) {
+					t.Errorf("%s: %d bytes, %v", text, len(got.Text), err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	together(model)
+	if err := tape.Close(); err != nil {
+		t.Fatal(err)
+	}
+	replayed := replay(t, path)
+	if replayed.index.count != 40 {
+		t.Errorf("%d exchanges", replayed.index.count)
+	}
+	together(replayed)
+}
+
+// A call that is not made because the run stops is no exchange: made again when
+// the run is resumed, it is the only one, and what is replayed.
+func TestRecord_runStops(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.cassette")
+	tape, err := CreateTape(path, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stops := []error{limit.ErrStopped, &pipeline.BudgetError{}, fmt.Errorf("item 3: %w", &limit.TrippedError{Reason: "401"})}
+	for _, stop := range stops {
+		stopping := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+			return pipeline.Response{Attempts: 1}, stop
+		}), tape)
+		if _, err := stopping.Generate(t.Context(), recordedRequest("other")); !errors.Is(err, stop) {
+			t.Errorf("%v became %v", stop, err)
+		}
+	}
+	if err := tape.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if tape, err = ContinueTape(path, source); err != nil {
+		t.Fatal(err)
+	}
+	answering := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+		return pipeline.Response{Text: "{}", Attempts: 1}, nil
+	}), tape)
+	if _, err := answering.Generate(t.Context(), recordedRequest("other")); err != nil {
+		t.Fatal(err)
+	}
+	if err := tape.Close(); err != nil {
+		t.Fatal(err)
+	}
+	model := replay(t, path)
+	if r, err := model.Generate(t.Context(), recordedRequest("other")); err != nil || r.Text != "{}" || model.index.count != 1 {
+		t.Errorf("%d exchanges, %+v, %v", model.index.count, r, err)
+	}
+}
+
+func TestRecord_stopped(t *testing.T) {
+	tape, path := create(t)
+	deadline := fmt.Errorf("asking: %w", context.DeadlineExceeded)
+	for text, err := range map[string]error{"cancelled": context.Canceled, "late": deadline} {
+		model := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) { return pipeline.Response{}, err }), tape)
+		if _, got := model.Generate(t.Context(), recordedRequest(text)); !errors.Is(got, err) {
+			t.Errorf("got %v, want %v", got, err)
+		}
+	}
+	if err := tape.Close(); err != nil {
+		t.Fatal(err)
+	}
+	model := replay(t, path)
+	_, err := model.Generate(t.Context(), recordedRequest("late"))
+	if got, want := outcome.FailureOf(err, outcome.Provider), outcome.FailureOf(deadline, outcome.Provider); got != want || got.Class != outcome.Timeout {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if model.index.count != 1 {
+		t.Errorf("%d exchanges: the cancelled one is none", model.index.count)
+	}
+}
+
+func TestRecord_cannotWrite(t *testing.T) {
+	tape, _ := create(t)
+	calls := 0
+	model := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+		calls++
+		return pipeline.Response{Text: "paid"}, nil
+	}), tape)
+	if err := tape.file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	response, err := model.Generate(t.Context(), recordedRequest("a"))
+	var failed *pipeline.ModelError
+	if response.Text != "paid" || exitCode(err) != 74 || !errors.As(err, &failed) || failed.Retry || failed.Failure.Class != outcome.Internal {
+		t.Errorf("got %q, %v", response.Text, err)
+	}
+	if _, err := model.Generate(t.Context(), recordedRequest("b")); exitCode(err) != 74 || calls != 1 {
+		t.Errorf("got %v after %d calls: nothing more is paid for", err, calls)
+	}
+	if err := tape.Close(); exitCode(err) != 74 {
+		t.Errorf("closing: %v", err)
+	}
+}
+
+// TestRecord_noJSON: a request that cannot be written is not sent.
+func TestRecord_noJSON(t *testing.T) {
+	tape, _ := create(t)
+	model := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+		t.Error("the model was asked")
+		return pipeline.Response{}, nil
+	}), tape)
+	req := recordedRequest("a")
+	req.Schema = &pipeline.Schema{Name: "x", JSON: []byte("{")}
+	if _, err := model.Generate(t.Context(), req); exitCode(err) != 74 {
+		t.Errorf("got %v", err)
+	}
+	if err := tape.Close(); err != nil {
+		t.Errorf("the tape itself is well: %v", err)
+	}
+}
+
+func TestCreate_problems(t *testing.T) {
+	tape, path := create(t)
+	if err := tape.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := CreateTape(path, source); exitCode(err) != 64 || !strings.Contains(err.Error(), "not overwritten") {
+		t.Errorf("a file that exists: %v", err)
+	}
+	if _, err := CreateTape(filepath.Join(path, "x"), source); exitCode(err) != 74 {
+		t.Errorf("no such folder: %v", err)
+	}
+	if _, err := CreateTape(filepath.Join(t.TempDir(), "x"), Recording{}); err == nil {
+		t.Error("no model's name is no error")
+	}
+}
+
+// TestContinue: wherever a recording is killed, it can be continued, and all
+// exchanges whose lines were whole are there, with the numbers going on.
+func TestContinue(t *testing.T) {
+	golden, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := strings.Index(string(golden), "\n") + 1
+	path := filepath.Join(t.TempDir(), "run.cassette")
+	for end := head; end <= len(golden); end += 1 + end%53 {
+		if err := os.WriteFile(path, golden[:end], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		tape, err := ContinueTape(path, source)
+		if err != nil {
+			t.Fatalf("cut after %d bytes: %v", end, err)
+		}
+		model := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+			return pipeline.Response{Text: "new"}, nil
+		}), tape)
+		if _, err := model.Generate(t.Context(), recordedRequest("other")); err != nil {
+			t.Fatal(err)
+		}
+		if err := tape.Close(); err != nil {
+			t.Fatal(err)
+		}
+		// A line is whole with its last brace, even without its line feed.
+		kept := strings.Count(string(golden[head:end]), "}\n")
+		if end < len(golden) && golden[end] == '\n' {
+			kept++
+		}
+		again, err := openCassette(path)
+		if err != nil {
+			t.Fatalf("cut after %d bytes: %v", end, err)
+		}
+		if again.index.count != kept+1 {
+			t.Errorf("cut after %d bytes: %d exchanges, want %d", end, again.index.count, kept+1)
+		}
+		if err := again.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestContinue_problems(t *testing.T) {
+	tape, path := create(t)
+	if err := tape.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ContinueTape(path, Recording{Provider: "openai", Model: "gpt-4"}); exitCode(err) != 64 || !strings.Contains(err.Error(), "openai/gpt-4") {
+		t.Errorf("another model: %v", err)
+	}
+	if _, err := ContinueTape(path+".none", source); exitCode(err) != 64 {
+		t.Errorf("no such file: %v", err)
+	}
+}
+
+const head = `{"cassette":1,"provider":"openai","model":"gpt-4o"}` + "\n"
+
+func TestOpen_problems(t *testing.T) {
+	golden, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(golden), "\n")
+	swap := func(old, now string) string { return lines[0] + strings.Replace(lines[3], old, now, 1) }
+	tests := map[string]struct{ text, want string }{
+		"empty":             {"", "it is empty"},
+		"no cassette":       {"hello\n", "line 1: this is no cassette"},
+		"a run file":        {`{"format":3}` + "\n", "line 1: this is no cassette"},
+		"a later version":   {`{"cassette":2,"model":"m"}` + "\n", "line 1: the format is version 2"},
+		"no model":          {`{"cassette":1}` + "\n", "line 1: the model's name"},
+		"garbage":           {lines[0] + lines[1] + "garbage\n" + lines[2], "line 3: this is no exchange"},
+		"cut in the middle": {lines[0] + lines[1][:100] + "\n" + lines[2], "line 2: this is no exchange: the JSON ends too early"},
+		"cut at the end":    {lines[0] + lines[1] + lines[2][:100], "line 3: this is no exchange: the JSON ends too early; the recording was interrupted"},
+		"two in a line":     {lines[0] + strings.TrimSpace(lines[1]) + lines[2], "line 2: this is no exchange: something follows"},
+		"a changed prompt":  {swap("other", "OTHER"), "line 2: the key is not that of the request"},
+		"another model":     {swap(`"model":"gpt-4o"`, `"model":"gpt-5"`), `line 2: the request is for the model "gpt-5"`},
+		"n of 0":            {swap(`"n":1`, `"n":0`), "line 2: n is 0"},
+		"twice":             {lines[0] + lines[1] + lines[3] + lines[1], "line 4: it has the same key and the same n (1) as line 2"},
+		"no answer":         {swap(`"response":`, `"reply":`), `unknown field "reply"`},
+		"no class":          {swap(`"class":"invalid_output"`, `"class":""`), "line 2: the error has no class"},
+		"no request":        {head + `{"key":"","n":1}` + "\n", "line 2: the request cannot be read"},
+		"neither":           {neither(), "line 2: there is neither"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "x.cassette")
+			if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := openCassette(path)
+			if exitCode(err) != 64 || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), path) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+	for _, path := range []string{t.TempDir(), "no/such/file"} {
+		if _, err := openCassette(path); exitCode(err) != 64 {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// neither is a cassette whose exchange has no answer.
+func neither() string {
+	text, sum, err := canonical("gpt-4o", recordedRequest("a"))
+	if err != nil {
+		panic(err)
+	}
+	return head + fmt.Sprintf(`{"key":"%x","n":1,"request":%s}`, sum, text) + "\n"
+}
+
+// TestOpen_edited: what a person's editor does to a file is no damage.
+func TestOpen_edited(t *testing.T) {
+	golden, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{
+		"last line feed gone": bytes.TrimSuffix(golden, []byte("\n")),
+		"Windows":             bytes.ReplaceAll(golden, []byte("\n"), []byte("\r\n")),
+		"empty lines":         bytes.ReplaceAll(golden, []byte("\n"), []byte("\n\n")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "x")
+			if err := os.WriteFile(path, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			model := replay(t, path)
+			response, err := model.Generate(t.Context(), recordedRequest("other"))
+			if model.index.count != 3 || response.Usage.Input != 3 || outcome.FailureOf(err, "").Class != outcome.InvalidOutput {
+				t.Errorf("%d exchanges, %+v, %v", model.index.count, response, err)
+			}
+		})
+	}
+}
+
+func TestScan_longLine(t *testing.T) {
+	const limit = 100_000 // above the size of the reader's buffer
+	for size, want := range map[int]string{limit: "no exchange", limit + 1: "line 2: it is longer than 100000 bytes"} {
+		_, err := scan(strings.NewReader(head+strings.Repeat("x", size-1)+"\n"), "x", limit)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d bytes: got %v, want %q", size, err, want)
+		}
+	}
+}
+
+// TestReplay: whatever is recorded is replayed, in any text.
+func TestReplay(t *testing.T) {
+	folder, count := t.TempDir(), 0
+	rapid.Check(t, func(rt *rapid.T) {
+		count++
+		path := filepath.Join(folder, fmt.Sprint(count))
+		tape, err := CreateTape(path, source)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		answers := rapid.SliceOfN(rapid.String(), 1, 8).Draw(rt, "answers")
+		texts := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "\xff", "\ufffd!", "\u2028<&>"}), len(answers), len(answers)).Draw(rt, "texts")
+		call := 0
+		model := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+			call++
+			return pipeline.Response{Text: answers[call-1], Attempts: call}, nil
+		}), tape)
+		for _, text := range texts {
+			if _, err := model.Generate(t.Context(), recordedRequest(text)); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		if err := tape.Close(); err != nil {
+			rt.Fatal(err)
+		}
+		again, err := openCassette(path)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		for i, text := range texts {
+			got, err := again.Generate(t.Context(), recordedRequest(text))
+			if err != nil || got != (pipeline.Response{Text: answers[i], Attempts: i + 1}) {
+				rt.Fatalf("%d: got %+v, %v, want %q", i, got, err, answers[i])
+			}
+		}
+		if err := again.Close(); err != nil {
+			rt.Fatal(err)
+		}
+	})
+}
+
+func FuzzScan(f *testing.F) {
+	golden, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(golden)
+	f.Add([]byte(head))
+	f.Add([]byte(neither()))
+	f.Add(bytes.ReplaceAll(golden, []byte("\n"), []byte("\r\n\n")))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		found, err := scan(bytes.NewReader(text), "fuzz", 1<<20)
+		if err != nil {
+			if exitCode(err) != 64 {
+				t.Fatalf("exit code of %v", err)
+			}
+			return
+		}
+		count := 0
+		for sum, entries := range found.entries {
+			for _, e := range entries {
+				count++
+				line, now, err := decode(text[e.offset:e.offset+int64(e.length)], found.source.Model)
+				if err != nil || now != sum || line.N != e.n {
+					t.Fatalf("line %d is in the index and cannot be read again: %v", e.line, err)
+				}
+				if line.Error != nil && outcome.FailureOf(line.Error.err(), "").Class != line.Error.Class {
+					t.Fatalf("line %d: the class %q was lost", e.line, line.Error.Class)
+				}
+			}
+		}
+		if count != found.count || found.end > int64(len(text)) {
+			t.Fatalf("%d entries of %d, end %d of %d", count, found.count, found.end, len(text))
+		}
+	})
+}
+
+// BenchmarkOpen opens a cassette of 1,000 exchanges of 20 KB.
+func BenchmarkOpen(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "x")
+	tape, err := CreateTape(path, source)
+	if err != nil {
+		b.Fatal(err)
+	}
+	model := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+		return pipeline.Response{Text: strings.Repeat("answer ", 1500)}, nil
+	}), tape)
+	for i := range 1000 {
+		if _, err := model.Generate(b.Context(), recordedRequest(fmt.Sprint(i, strings.Repeat(" document", 1100)))); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := tape.Close(); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(tape.size)
+	b.ReportAllocs()
+	for b.Loop() {
+		model, err := openCassette(path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := model.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -17,7 +17,6 @@ import (
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/provider/providertest"
 )
 
 func TestMain(m *testing.M) {
@@ -26,7 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestGemini_contract(t *testing.T) {
-	providertest.Run(t, func(t *testing.T, baseURL string) pipeline.Model {
+	runContract(t, func(t *testing.T, baseURL string) pipeline.Model {
 		return openGeminiAt(t, modelConfig{BaseURL: baseURL})
 	}, geminiWire())
 }
@@ -40,7 +39,7 @@ func FuzzGemini(f *testing.F) {
 	} {
 		f.Add(200, "application/json", "", []byte(body))
 	}
-	providertest.Fuzz(f, func(t testing.TB, client *http.Client) pipeline.Model {
+	fuzzModel(f, func(t testing.TB, client *http.Client) pipeline.Model {
 		return openGeminiAt(t, modelConfig{HTTPClient: client})
 	}, geminiWire())
 }
@@ -51,7 +50,7 @@ func openGeminiAt(t testing.TB, cfg modelConfig) pipeline.Model {
 	if cfg.Model == "" {
 		cfg.Model = "gemini-2.5-flash"
 	}
-	cfg.APIKey, cfg.Now = secret.New(providertest.Key), providertest.Clock
+	cfg.APIKey, cfg.Now = secret.New(contractKey), contractClock
 	model, err := newGemini(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -59,8 +58,8 @@ func openGeminiAt(t testing.TB, cfg modelConfig) pipeline.Model {
 	return model
 }
 
-func geminiWire() providertest.Wire {
-	return providertest.Wire{
+func geminiWire() wireForm {
+	return wireForm{
 		Answer: func(text string) string { return candidate(text, "STOP") },
 		Cut:    func(text string) string { return candidate(text, "MAX_TOKENS") },
 		Refused: map[string]string{
@@ -142,7 +141,7 @@ func TestGemini_request(t *testing.T) {
 				if r.Method != "POST" || r.RequestURI != "/gateway"+c.url || r.Header.Get("Content-Type") != "application/json" || int(r.ContentLength) != len(body) {
 					t.Errorf("got %s %s %v", r.Method, r.RequestURI, r.Header)
 				}
-				if r.Header.Get("X-Goog-Api-Key") != providertest.Key || r.Header.Get("X-Tenant") != "seven" {
+				if r.Header.Get("X-Goog-Api-Key") != contractKey || r.Header.Get("X-Tenant") != "seven" {
 					t.Errorf("headers: %v", r.Header)
 				}
 				_, _ = io.WriteString(w, geminiWire().Answer("ok"))
@@ -311,7 +310,7 @@ func TestGemini_googleErrors(t *testing.T) {
 }
 
 func TestGemini_problems(t *testing.T) {
-	key := secret.New(providertest.Key)
+	key := secret.New(contractKey)
 	for name, c := range map[string]struct {
 		cfg  modelConfig
 		want []string
@@ -320,14 +319,14 @@ func TestGemini_problems(t *testing.T) {
 		"everything": {modelConfig{Model: "a?b", APIKey: secret.New("a b"), BaseURL: "ftp://x", Headers: map[string]secret.Secret{"a b": key, "c": secret.New("x\ny")}}, []string{"character that no name has", "the key (GEMINI_API_KEY)", "needs http://", `"a b" is not one`, `"c" contains a line break`}},
 		"dots":       {modelConfig{Model: "../x", APIKey: key}, []string{"character that no name has"}},
 		"prefix":     {modelConfig{Model: "models/", APIKey: key}, []string{"name is missing"}},
-		"password":   {modelConfig{Model: "m", APIKey: key, BaseURL: "https://u:" + providertest.Key + "@x/"}, []string{"must not contain a user"}},
+		"password":   {modelConfig{Model: "m", APIKey: key, BaseURL: "https://u:" + contractKey + "@x/"}, []string{"must not contain a user"}},
 	} {
 		model, err := newGemini(c.cfg)
 		if model != nil || err == nil {
 			t.Fatalf("%s: got %v, %v", name, model, err)
 		}
 		coded, ok := err.(interface{ ExitCode() int })
-		if lines := strings.Split(err.Error(), "\n"); !ok || coded.ExitCode() != 64 || len(lines) != len(c.want) || strings.Contains(err.Error(), providertest.Key) {
+		if lines := strings.Split(err.Error(), "\n"); !ok || coded.ExitCode() != 64 || len(lines) != len(c.want) || strings.Contains(err.Error(), contractKey) {
 			t.Errorf("%s: got %q", name, lines)
 		}
 		for _, want := range c.want {

@@ -20,17 +20,16 @@ import (
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/provider/providertest"
 )
 
 func TestOpenAI_contract(t *testing.T) {
-	providertest.Run(t, func(t *testing.T, baseURL string) pipeline.Model {
+	runContract(t, func(t *testing.T, baseURL string) pipeline.Model {
 		return openOpenAIAt(t, modelConfig{BaseURL: baseURL + "/v1"})
 	}, openaiWire())
 }
 
 func FuzzOpenAI(f *testing.F) {
-	providertest.Fuzz(f, func(t testing.TB, client *http.Client) pipeline.Model {
+	fuzzModel(f, func(t testing.TB, client *http.Client) pipeline.Model {
 		return openOpenAIAt(t, modelConfig{HTTPClient: client})
 	}, openaiWire())
 }
@@ -41,7 +40,7 @@ func openOpenAIAt(t testing.TB, cfg modelConfig) pipeline.Model {
 	if cfg.Model == "" {
 		cfg.Model = "o3-mini" // a name that go-openai has opinions about
 	}
-	cfg.APIKey, cfg.Now = secret.New(providertest.Key), providertest.Clock
+	cfg.APIKey, cfg.Now = secret.New(contractKey), contractClock
 	model, err := newOpenAI(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -49,8 +48,8 @@ func openOpenAIAt(t testing.TB, cfg modelConfig) pipeline.Model {
 	return model
 }
 
-func openaiWire() providertest.Wire {
-	return providertest.Wire{
+func openaiWire() wireForm {
+	return wireForm{
 		Answer: func(text string) string { return completion(map[string]any{"content": text}, "stop") },
 		Cut:    func(text string) string { return completion(map[string]any{"content": text}, "length") },
 		Refused: map[string]string{
@@ -142,7 +141,7 @@ func TestOpenAI_request(t *testing.T) {
 			}
 			checkGolden(t, filepath.Join("testdata", "openai", name+".json"), got)
 			if seen.Method != "POST" || seen.URL.String() != "/v1/chat/completions" || seen.Header.Get("Content-Type") != "application/json" ||
-				seen.Header.Get("Authorization") != "Bearer "+providertest.Key || int(seen.ContentLength) != len(got) {
+				seen.Header.Get("Authorization") != "Bearer "+contractKey || int(seen.ContentLength) != len(got) {
 				t.Errorf("got %s %s %v", seen.Method, seen.URL, seen.Header)
 			}
 		})
@@ -169,7 +168,7 @@ func TestOpenAI_addresses(t *testing.T) {
 					t.Errorf("got %s, want %s", r.RequestURI, c.url)
 				}
 				for _, name := range []string{"Api-Key", "Authorization"} {
-					if has := strings.Contains(r.Header.Get(name), providertest.Key); has != (name == c.key) {
+					if has := strings.Contains(r.Header.Get(name), contractKey); has != (name == c.key) {
 						t.Errorf("%s: %q", name, r.Header.Get(name))
 					}
 				}
@@ -390,7 +389,7 @@ func TestOpenAI_headersStaySecret(t *testing.T) {
 }
 
 func TestOpenAI_problems(t *testing.T) {
-	key := secret.New(providertest.Key)
+	key := secret.New(contractKey)
 	for name, c := range map[string]struct {
 		cfg  modelConfig
 		want []string // one part of each line
@@ -400,8 +399,8 @@ func TestOpenAI_problems(t *testing.T) {
 		"everything":        {modelConfig{APIKey: secret.New("a\nb"), BaseURL: "localhost:8080", APIVersion: "1", Headers: map[string]secret.Secret{"a:": key, "b": secret.New("\x00")}}, []string{"needs http://", "the key (OPENAI_API_KEY)", `"a:" is not one`, `"b" contains`, "name is missing", "only sent to Azure"}},
 		"azure":             {modelConfig{Model: "m", Azure: true}, []string{"needs http://", "set OPENAI_API_KEY", "api-version"}},
 		"version in a URL":  {modelConfig{Model: "m", APIKey: key, BaseURL: "https://x/v1?api-version=1"}, []string{"must not have a query"}},
-		"password in a URL": {modelConfig{Model: "m", APIKey: key, BaseURL: "https://u:" + providertest.Key + "@x/v1"}, []string{"must not contain a user"}},
-		"no URL":            {modelConfig{Model: "m", APIKey: key, BaseURL: "http://%zz" + providertest.Key}, []string{"cannot be read"}},
+		"password in a URL": {modelConfig{Model: "m", APIKey: key, BaseURL: "https://u:" + contractKey + "@x/v1"}, []string{"must not contain a user"}},
+		"no URL":            {modelConfig{Model: "m", APIKey: key, BaseURL: "http://%zz" + contractKey}, []string{"cannot be read"}},
 		"OpenAI, no key":    {modelConfig{Model: "m", BaseURL: "https://api.openai.com/v1/"}, []string{"set OPENAI_API_KEY"}},
 	} {
 		model, err := newOpenAI(c.cfg)
@@ -409,7 +408,7 @@ func TestOpenAI_problems(t *testing.T) {
 			t.Fatalf("%s: got %v, %v", name, model, err)
 		}
 		coded, ok := err.(interface{ ExitCode() int })
-		if lines := strings.Split(err.Error(), "\n"); !ok || coded.ExitCode() != 64 || len(lines) != len(c.want) || strings.Contains(err.Error(), providertest.Key) {
+		if lines := strings.Split(err.Error(), "\n"); !ok || coded.ExitCode() != 64 || len(lines) != len(c.want) || strings.Contains(err.Error(), contractKey) {
 			t.Errorf("%s: got %q", name, lines)
 		}
 		for _, want := range c.want {

@@ -1,14 +1,4 @@
-// Package providertest is the contract of pipeline.Model over HTTP as one test
-// suite, run over every provider: what goes out, how often, and what becomes of
-// each way in which a server can misbehave. A provider says in a Wire how its
-// answers look and how to open a model on an address:
-//
-//	func TestContract(t *testing.T) {
-//		providertest.Run(t, func(t *testing.T, baseURL string) pipeline.Model { … }, wire)
-//	}
-//
-// The models are opened with Key and Clock.
-package providertest
+package provider
 
 import (
 	"context"
@@ -31,17 +21,17 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// Key is the key that models under test send; it must never show.
-const Key = "contract-key-0123456789abcdef"
+// contractKey is the key that models under test send; it must never show.
+const contractKey = "contract-key-0123456789abcdef"
 
-// Clock is the time that models under test believe it to be.
-func Clock() time.Time { return time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC) }
+// contractClock is the time that models under test believe it to be.
+func contractClock() time.Time { return time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC) }
 
-// Open returns a model that sends to baseURL, with Key and Clock.
-type Open func(t *testing.T, baseURL string) pipeline.Model
+// openAt returns a model that sends to baseURL, with contractKey and contractClock.
+type openAt func(t *testing.T, baseURL string) pipeline.Model
 
-// Wire is how one provider's answers look.
-type Wire struct {
+// wireForm is how one provider's answers look.
+type wireForm struct {
 	// Answer is the body of a complete answer with the text.
 	Answer func(text string) string
 	// Cut is the body of an answer that the limit of tokens ended.
@@ -57,11 +47,13 @@ type Wire struct {
 	KeyVariable string
 }
 
-// Run runs the whole contract.
-func Run(t *testing.T, open Open, wire Wire) {
+// runContract runs the contract of pipeline.Model over HTTP, as every provider must keep
+// it: what goes out, how often, and what becomes of each way in which a server can
+// misbehave. The models are opened with contractKey and contractClock.
+func runContract(t *testing.T, open openAt, wire wireForm) {
 	t.Run("answers", func(t *testing.T) { answers(t, open, wire) })
 	t.Run("parameters", func(t *testing.T) { parameters(t, open, wire) })
-	t.Run("unsupported", func(t *testing.T) { unsupported(t, open, wire) })
+	t.Run("unsupported", func(t *testing.T) { unsupportedParameters(t, open, wire) })
 	t.Run("statuses", func(t *testing.T) { statuses(t, open, wire) })
 	t.Run("long reasons", func(t *testing.T) { longReasons(t, open, wire) })
 	t.Run("broken bodies", func(t *testing.T) { brokenBodies(t, open, wire) })
@@ -70,8 +62,8 @@ func Run(t *testing.T, open Open, wire Wire) {
 	t.Run("concurrent", func(t *testing.T) { concurrent(t, open, wire) })
 }
 
-// request is a small one.
-func request(text string) pipeline.Request {
+// smallRequest is a small one.
+func smallRequest(text string) pipeline.Request {
 	return pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: text}}}
 }
 
@@ -125,7 +117,7 @@ func reply(status int, body string, headers ...string) http.HandlerFunc {
 	}
 }
 
-func answers(t *testing.T, open Open, wire Wire) {
+func answers(t *testing.T, open openAt, wire wireForm) {
 	text := "{\"entities\": []}\n日本 <b>&\u2028"
 	cases := map[string]struct {
 		body, text string
@@ -138,7 +130,7 @@ func answers(t *testing.T, open Open, wire Wire) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, reply(http.StatusOK, c.body))
-			got, err := open(t, s.URL).Generate(t.Context(), request("hello"))
+			got, err := open(t, s.URL).Generate(t.Context(), smallRequest("hello"))
 			if err != nil || got.Text != c.text || got.Finish != c.finish || got.Attempts != 1 {
 				t.Errorf("got %+v, %v", got, err)
 			}
@@ -148,7 +140,7 @@ func answers(t *testing.T, open Open, wire Wire) {
 	for name, body := range wire.Refused {
 		t.Run("refused/"+name, func(t *testing.T) {
 			s := serve(t, reply(http.StatusOK, body))
-			got, err := open(t, s.URL).Generate(t.Context(), request("hello"))
+			got, err := open(t, s.URL).Generate(t.Context(), smallRequest("hello"))
 			if err != nil || got.Finish != pipeline.FinishRefused || got.Text == "" || got.Attempts != 1 {
 				t.Errorf("got %+v, %v", got, err)
 			}
@@ -158,8 +150,8 @@ func answers(t *testing.T, open Open, wire Wire) {
 	for name, body := range wire.Empty {
 		t.Run("empty/"+name, func(t *testing.T) {
 			s := serve(t, reply(http.StatusOK, body))
-			got, err := open(t, s.URL).Generate(t.Context(), request("hello"))
-			failed := failure(t, err)
+			got, err := open(t, s.URL).Generate(t.Context(), smallRequest("hello"))
+			failed := modelFailure(t, err)
 			if failed.Failure.Class != outcome.InvalidOutput || got.Text != "" || got.Attempts != 1 {
 				t.Errorf("got %+v, %v", got, err)
 			}
@@ -168,7 +160,7 @@ func answers(t *testing.T, open Open, wire Wire) {
 	}
 }
 
-func parameters(t *testing.T, open Open, wire Wire) {
+func parameters(t *testing.T, open openAt, wire wireForm) {
 	for name, c := range map[string]struct {
 		parameters pipeline.Parameters
 		wantT      string // "" is absent
@@ -182,7 +174,7 @@ func parameters(t *testing.T, open Open, wire Wire) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, reply(http.StatusOK, wire.Answer("x")))
-			req := request("hello")
+			req := smallRequest("hello")
 			req.Parameters = c.parameters
 			if _, err := open(t, s.URL).Generate(t.Context(), req); err != nil {
 				t.Fatal(err)
@@ -214,8 +206,8 @@ func at(t *testing.T, body []byte, way []string) string {
 }
 
 // unsupported: what no model can do is refused before anything is sent.
-func unsupported(t *testing.T, open Open, wire Wire) {
-	broken := request("hello")
+func unsupportedParameters(t *testing.T, open openAt, wire wireForm) {
+	broken := smallRequest("hello")
 	broken.Parameters.Temperature = new(math.NaN())
 	for name, req := range map[string]pipeline.Request{"no messages": {}, "not a number": broken} {
 		t.Run(name, func(t *testing.T) {
@@ -230,7 +222,7 @@ func unsupported(t *testing.T, open Open, wire Wire) {
 }
 
 // concurrent: answers do not get mixed up.
-func concurrent(t *testing.T, open Open, wire Wire) {
+func concurrent(t *testing.T, open openAt, wire wireForm) {
 	marker := regexp.MustCompile(`marker-\d+`)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -245,7 +237,7 @@ func concurrent(t *testing.T, open Open, wire Wire) {
 	for i := range 16 {
 		group.Go(func() {
 			want := fmt.Sprintf("marker-%d", i)
-			got, err := model.Generate(t.Context(), request(want))
+			got, err := model.Generate(t.Context(), smallRequest(want))
 			if err != nil || got.Text != want || got.Attempts != 1 {
 				t.Errorf("%s: got %+v, %v", want, got, err)
 			}
@@ -254,9 +246,9 @@ func concurrent(t *testing.T, open Open, wire Wire) {
 	group.Wait()
 }
 
-// failure returns the ModelError of an error, and fails the test where there is
+// modelFailure returns the ModelError of an error, and fails the test where there is
 // none, where it is not found by its class, or shows the key.
-func failure(t *testing.T, err error) *pipeline.ModelError {
+func modelFailure(t *testing.T, err error) *pipeline.ModelError {
 	t.Helper()
 	var failed *pipeline.ModelError
 	if !errors.As(err, &failed) {
@@ -266,7 +258,7 @@ func failure(t *testing.T, err error) *pipeline.ModelError {
 	switch {
 	case found.Class != failed.Failure.Class || found.Class == outcome.OK || found.Class == outcome.Item:
 		t.Errorf("the class is %q, found is %q", failed.Failure.Class, found.Class)
-	case strings.Contains(err.Error(), Key):
+	case strings.Contains(err.Error(), contractKey):
 		t.Errorf("the key shows: %v", err)
 	case failed.Failure.Message == "" || len(failed.Failure.Message) > outcome.MaxMessage || !utf8.ValidString(failed.Failure.Message):
 		t.Errorf("the message has %d bytes or is not valid: %.300q", len(failed.Failure.Message), failed.Failure.Message)
@@ -276,9 +268,9 @@ func failure(t *testing.T, err error) *pipeline.ModelError {
 	return failed
 }
 
-func statuses(t *testing.T, open Open, wire Wire) {
+func statuses(t *testing.T, open openAt, wire wireForm) {
 	const html = "<!DOCTYPE html><html><body>502 Bad Gateway</body></html>"
-	said := wire.Error("something is wrong with " + Key + ", said the server")
+	said := wire.Error("something is wrong with " + contractKey + ", said the server")
 	for name, c := range map[string]struct {
 		status  int
 		body    string
@@ -303,7 +295,7 @@ func statuses(t *testing.T, open Open, wire Wire) {
 		"429 with minus":          {429, said, []string{"Retry-After", "-5"}, outcome.RateLimited, true, 0, "429: something"},
 		"429 with a century":      {429, said, []string{"Retry-After", "3e9"}, outcome.RateLimited, true, 24 * time.Hour, "wait 24h"},
 		"429 as a page":           {429, html, []string{"Content-Type", "text/html"}, outcome.RateLimited, true, 0, "a web page"},
-		"500 as text":             {500, "oops " + Key, []string{"Content-Type", "text/plain"}, outcome.Provider, true, 0, "500: oops ***"},
+		"500 as text":             {500, "oops " + contractKey, []string{"Content-Type", "text/plain"}, outcome.Provider, true, 0, "500: oops ***"},
 		"500 as JSON":             {500, said, nil, outcome.Provider, true, 0, "500: something"},
 		"500 as other JSON":       {500, `{"error":["a",{"b":1}]}`, nil, outcome.Provider, true, 0, `500: ["a",{"b":1}]`},
 		"502 as a page":           {502, html, nil, outcome.Provider, true, 0, "a web page"},
@@ -317,8 +309,8 @@ func statuses(t *testing.T, open Open, wire Wire) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, reply(c.status, c.body, c.headers...))
-			got, err := open(t, s.URL).Generate(t.Context(), request("hello"))
-			failed := failure(t, err)
+			got, err := open(t, s.URL).Generate(t.Context(), smallRequest("hello"))
+			failed := modelFailure(t, err)
 			if failed.Failure.Class != c.class || failed.Status != c.status || failed.Retry != c.retry || failed.RetryAfter != c.after {
 				t.Errorf("got %+v", failed)
 			}
@@ -335,14 +327,14 @@ func statuses(t *testing.T, open Open, wire Wire) {
 
 // longReasons: a server's page is no reason for a message of a megabyte, and
 // the cut does not leave half a key.
-func longReasons(t *testing.T, open Open, wire Wire) {
-	for _, message := range []string{strings.Repeat("日", 1<<19), strings.Repeat("-"+Key, 1<<15), strings.Repeat(" ", 3<<10-10) + strings.Repeat(Key, 9)} {
+func longReasons(t *testing.T, open openAt, wire wireForm) {
+	for _, message := range []string{strings.Repeat("日", 1<<19), strings.Repeat("-"+contractKey, 1<<15), strings.Repeat(" ", 3<<10-10) + strings.Repeat(contractKey, 9)} {
 		for _, body := range []string{wire.Error(message), message} {
 			for _, status := range []int{200, 401, 429, 500} {
 				s := serve(t, reply(status, body))
-				_, err := open(t, s.URL).Generate(t.Context(), request("hello"))
-				failed := failure(t, err)
-				if strings.Contains(failed.Failure.Message, Key[:12]) {
+				_, err := open(t, s.URL).Generate(t.Context(), smallRequest("hello"))
+				failed := modelFailure(t, err)
+				if strings.Contains(failed.Failure.Message, contractKey[:12]) {
 					t.Errorf("%d: part of the key shows in %.100q…", status, failed.Failure.Message)
 				}
 				if status == 401 && !strings.Contains(failed.Failure.Message, wire.KeyVariable) {
@@ -354,11 +346,11 @@ func longReasons(t *testing.T, open Open, wire Wire) {
 }
 
 // brokenBodies: a good status over something that is no answer.
-func brokenBodies(t *testing.T, open Open, wire Wire) {
+func brokenBodies(t *testing.T, open openAt, wire wireForm) {
 	whole := wire.Answer("a text")
 	for name, c := range map[string]struct{ body, kind, want string }{
 		"nothing":       {"", "application/json", "is empty"},
-		"text":          {"hello " + Key, "text/plain", "not the expected JSON"},
+		"text":          {"hello " + contractKey, "text/plain", "not the expected JSON"},
 		"cut JSON":      {whole[:len(whole)/2], "application/json", "not the expected JSON"},
 		"a page":        {"<html><body>Log in</body></html>", "text/html", "a web page"},
 		"a stream":      {"data: " + whole + "\n\ndata: [DONE]\n\n", "text/event-stream", "not the expected JSON"},
@@ -370,8 +362,8 @@ func brokenBodies(t *testing.T, open Open, wire Wire) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, reply(http.StatusOK, c.body, "Content-Type", c.kind))
-			_, err := open(t, s.URL).Generate(t.Context(), request("hello"))
-			failed := failure(t, err)
+			_, err := open(t, s.URL).Generate(t.Context(), smallRequest("hello"))
+			failed := modelFailure(t, err)
 			if failed.Failure.Class != outcome.Provider || failed.Status != 200 || !strings.Contains(failed.Failure.Message, c.want) {
 				t.Errorf("got %+v", failed)
 			}
@@ -380,7 +372,7 @@ func brokenBodies(t *testing.T, open Open, wire Wire) {
 	}
 }
 
-func brokenConnections(t *testing.T, open Open, wire Wire) {
+func brokenConnections(t *testing.T, open openAt, wire wireForm) {
 	whole := wire.Answer("a text")
 	t.Run("in the middle of the body", func(t *testing.T) {
 		for _, status := range []int{200, 500} {
@@ -391,8 +383,8 @@ func brokenConnections(t *testing.T, open Open, wire Wire) {
 				_ = http.NewResponseController(w).Flush()
 				panic(http.ErrAbortHandler)
 			})
-			_, err := open(t, s.URL).Generate(t.Context(), request("hello"))
-			failed := failure(t, err)
+			_, err := open(t, s.URL).Generate(t.Context(), smallRequest("hello"))
+			failed := modelFailure(t, err)
 			if failed.Failure.Class != outcome.Provider || !failed.Retry || failed.Status != status || !strings.Contains(failed.Failure.Message, "broke") {
 				t.Errorf("got %+v", failed)
 			}
@@ -401,8 +393,8 @@ func brokenConnections(t *testing.T, open Open, wire Wire) {
 	})
 	t.Run("before the answer", func(t *testing.T) {
 		s := serve(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-		_, err := open(t, s.URL).Generate(t.Context(), request("hello"))
-		if failed := failure(t, err); failed.Failure.Class != outcome.Provider || !failed.Retry || failed.Status != 0 {
+		_, err := open(t, s.URL).Generate(t.Context(), smallRequest("hello"))
+		if failed := modelFailure(t, err); failed.Failure.Class != outcome.Provider || !failed.Retry || failed.Status != 0 {
 			t.Errorf("got %+v", failed)
 		}
 		s.once(t)
@@ -410,8 +402,8 @@ func brokenConnections(t *testing.T, open Open, wire Wire) {
 	t.Run("nobody listens", func(t *testing.T) {
 		s := serve(t, reply(http.StatusOK, whole))
 		s.Close()
-		_, err := open(t, s.URL).Generate(t.Context(), request("hello"))
-		failed := failure(t, err)
+		_, err := open(t, s.URL).Generate(t.Context(), smallRequest("hello"))
+		failed := modelFailure(t, err)
 		if failed.Failure.Class != outcome.Provider || !failed.Retry || !strings.Contains(failed.Failure.Message, s.URL) {
 			t.Errorf("got %+v", failed)
 		}
@@ -419,7 +411,7 @@ func brokenConnections(t *testing.T, open Open, wire Wire) {
 }
 
 // stopped: the context ends the call, and its error is in the chain.
-func stopped(t *testing.T, open Open, wire Wire) {
+func stopped(t *testing.T, open openAt, wire wireForm) {
 	whole := wire.Answer("a text")
 	for name, begin := range map[string]string{"before the answer": "", "within the body": whole[:len(whole)/2]} {
 		arrived := make(chan struct{}, 1)
@@ -439,7 +431,7 @@ func stopped(t *testing.T, open Open, wire Wire) {
 				<-arrived
 				cancel()
 			}()
-			_, err := open(t, s.URL).Generate(ctx, request("hello"))
+			_, err := open(t, s.URL).Generate(ctx, smallRequest("hello"))
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
 			}
@@ -449,7 +441,7 @@ func stopped(t *testing.T, open Open, wire Wire) {
 			s := serve(t, hang)
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			got, err := open(t, s.URL).Generate(ctx, request("hello"))
+			got, err := open(t, s.URL).Generate(ctx, smallRequest("hello"))
 			if !errors.Is(err, context.DeadlineExceeded) || outcome.FailureOf(err, outcome.Provider).Class != outcome.Timeout {
 				t.Errorf("got %v", err)
 			}
@@ -463,16 +455,16 @@ func stopped(t *testing.T, open Open, wire Wire) {
 		s := serve(t, reply(http.StatusOK, whole))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := open(t, s.URL).Generate(ctx, request("hello")); !errors.Is(err, context.Canceled) || len(s.bodies) != 0 {
+		if _, err := open(t, s.URL).Generate(ctx, smallRequest("hello")); !errors.Is(err, context.Canceled) || len(s.bodies) != 0 {
 			t.Errorf("got %v after %d requests", err, len(s.bodies))
 		}
 	})
 }
 
-// Fuzz is the property that whatever a server answers, with any status, kind
+// fuzzModel is the property that whatever a server answers, with any status, kind
 // and body, the call returns a Response with text or a reason, or an error with
-// a ModelError; the key never shows. Open is given the HTTP client to use.
-func Fuzz(f *testing.F, open func(t testing.TB, client *http.Client) pipeline.Model, wire Wire) {
+// a ModelError; the key never shows. openAt is given the HTTP client to use.
+func fuzzModel(f *testing.F, open func(t testing.TB, client *http.Client) pipeline.Model, wire wireForm) {
 	add := func(status int, body string) { f.Add(status, "application/json", "5", []byte(body)) }
 	for _, body := range []string{wire.Answer("text"), wire.Cut(""), wire.Error("reason"), "", "null", "{}", "[]", `{"error":"x"}`} {
 		for _, status := range []int{200, 400, 429, 500} {
@@ -498,9 +490,9 @@ func Fuzz(f *testing.F, open func(t testing.TB, client *http.Client) pipeline.Mo
 			Header: http.Header{"Content-Type": {kind}, "Retry-After": {after}},
 			Body:   io.NopCloser(strings.NewReader(string(body))),
 		}
-		got, err := model.Generate(t.Context(), request("hello"))
+		got, err := model.Generate(t.Context(), smallRequest("hello"))
 		if err != nil {
-			failure(t, err)
+			modelFailure(t, err)
 			return
 		}
 		if got.Attempts != 1 || got.Finish == "" || got.Text == "" && got.Finish != pipeline.FinishLength && got.Finish != pipeline.FinishRefused {

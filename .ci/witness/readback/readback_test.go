@@ -1,14 +1,90 @@
-package main
+// Package readback reads, with our client, the run that the official SDK made,
+// in every view that the server has of it, and compares it with what the SDK's
+// script wrote down. It prints one line for each comparison and fails where one
+// does not hold.
+//
+//	LANGFUSE_BASE_URL=… LANGFUSE_PUBLIC_KEY=… LANGFUSE_SECRET_KEY=… go test ./.ci/witness/readback -theirs theirs.json
+package readback
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
+	"os"
 	"reflect"
+	"testing"
+	"time"
 
 	"extraction-experiment/langfuse"
 )
+
+// theirs is the run as the SDK's script knows it; the item that failed is not
+// among the items.
+type theirs struct {
+	Project, Dataset, DatasetName, Run, Experiment string
+	Description, Failing                           string
+	Started                                        time.Time
+	Metadata                                       map[string]any
+	RunScores                                      map[string]any
+	Items                                          map[string]theirItem
+}
+
+type theirItem struct {
+	Trace  string
+	Output any
+	Scores map[string]any
+}
+
+var theirsFile = flag.String("theirs", "", "what the SDK's script wrote down")
+
+func TestReadback(t *testing.T) {
+	if *theirsFile == "" {
+		t.Skip("without -theirs there is nothing to compare with")
+	}
+	if err := run(t.Context(), *theirsFile); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var want theirs
+	if err := json.Unmarshal(text, &want); err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	config, _, err := langfuse.ConfigFromEnv(os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	client, err := langfuse.New(config)
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	server, err := client.Probe(ctx)
+	if err != nil {
+		return err
+	}
+	r := reader{client: client, server: server, want: want}
+	r.equal("the project", server.Project.ID, want.Project)
+	for _, view := range server.Views() {
+		if err := r.view(ctx, view); err != nil {
+			return err
+		}
+	}
+	if err := r.traces(ctx); err != nil {
+		return err
+	}
+	if err := r.scores(ctx); err != nil {
+		return err
+	}
+	return r.finish()
+}
 
 // reader reads the run and compares as it goes.
 type reader struct {

@@ -1,11 +1,3 @@
-// Package testkit is for tests only. It runs the txtar scripts of the commands, and
-// drives a headless Chromium: it opens a page, uses it as a person does, and knows what
-// the page asked for and complained of.
-//
-//	b := testkit.OpenPage(t, testkit.StartBrowser(t), "file:///page.html", "file:///page.html")
-//	b.Click("nav a")
-//	testkit.WantOnPage(b, `document.title`, "A page")
-//	b.Quiet()
 package testkit
 
 import (
@@ -42,9 +34,17 @@ type Browser struct {
 	problems  []string // exceptions, and what the policy refused
 }
 
+// Chromium is a browser with its tabs. A tab costs far more than a page, so that one
+// whose test has ended is there for the next test.
+type Chromium struct {
+	context.Context
+	mu   sync.Mutex
+	free []context.Context // tabs
+}
+
 // StartBrowser starts the browser that the tests of t share. Without one they are
 // skipped, unless EXPERIMENT_BROWSER=required.
-func StartBrowser(t *testing.T) context.Context {
+func StartBrowser(t *testing.T) *Chromium {
 	t.Helper()
 	path, err := findBrowser()
 	if err != nil {
@@ -63,26 +63,52 @@ func StartBrowser(t *testing.T) context.Context {
 		cancelBrowser()
 		cancelTime()
 	})
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatal(err)
-	}
+	return &Chromium{Context: ctx, free: []context.Context{reported(t, ctx)}}
+}
+
+// reported opens a tab that tells what its page asks for and complains of.
+func reported(t *testing.T, ctx context.Context) context.Context {
+	b := &Browser{T: t, Context: ctx}
+	b.Run()
+	send(b, network.Enable, network.EnableParams{})
+	send(b, log.Enable, cdp.Empty{})
+	send(b, runtime.Enable, cdp.Empty{})
 	return ctx
 }
 
-// OpenPage opens an address in a tab of its own. Own is how the addresses begin that
-// the page may ask for; everything else counts as having left it.
-func OpenPage(t *testing.T, chromium context.Context, address, own string) *Browser {
+// tab returns a tab that no test uses, or a new one, which is given back when the
+// test has ended.
+func (c *Chromium) tab(t *testing.T) context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.free) == 0 {
+		ctx, _ := chromedp.NewContext(c.Context) // ends with the browser
+		c.free = append(c.free, reported(t, ctx))
+	}
+	last := len(c.free) - 1
+	tab := c.free[last]
+	c.free = c.free[:last]
+	t.Cleanup(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.free = append(c.free, tab)
+	})
+	return tab
+}
+
+// OpenPage opens an address in a tab of its own, as wide as a desk's and in light colours.
+// Own is how the addresses begin that the page may ask for; everything else counts as
+// having left it.
+func OpenPage(t *testing.T, chromium *Chromium, address, own string) *Browser {
 	t.Helper()
 	b := &Browser{T: t, own: own}
-	ctx, cancel := chromedp.NewContext(chromium)
+	ctx, cancel := context.WithCancel(chromium.tab(t))
 	t.Cleanup(func() {
 		cancel()
 		b.listeners.Wait()
 	})
 	b.Context = ctx
-	send(b, network.Enable, network.EnableParams{})
-	send(b, log.Enable, cdp.Empty{})
-	send(b, runtime.Enable, cdp.Empty{})
+	b.colours("light")
 	hear(b, network.RequestWillBeSent, func(e network.EventRequestWillBeSent) {
 		if url := e.Request.URL; !strings.HasPrefix(url, b.own) {
 			b.requests = append(b.requests, url)
@@ -144,8 +170,8 @@ func (b *Browser) Run(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// PageValue evaluates an expression of the page.
-func PageValue[T any](b *Browser, expression string) T {
+// Value evaluates an expression of the page.
+func Value[T any](b *Browser, expression string) T {
 	b.T.Helper()
 	v, err := chromedp.Run(b, chromedp.Evaluate[T](expression))
 	if err != nil {
@@ -154,9 +180,9 @@ func PageValue[T any](b *Browser, expression string) T {
 	return v
 }
 
-// WantOnPage checks an expression of the page, which may need a moment to hold: while
+// Want checks an expression of the page, which may need a moment to hold: while
 // another page is being loaded it may not even be defined.
-func WantOnPage[T comparable](b *Browser, expression string, expected T) {
+func Want[T comparable](b *Browser, expression string, expected T) {
 	b.T.Helper()
 	var got T
 	var err error
@@ -184,7 +210,7 @@ func (b *Browser) Write(selector, text string) {
 // Choose picks an option as a person does: the page hears of the change.
 func (b *Browser) Choose(selector, option string) {
 	b.T.Helper()
-	PageValue[bool](b, `(() => { const s = document.querySelector("`+selector+`"); s.value = "`+option+`"; return s.dispatchEvent(new Event("change")); })()`)
+	Value[bool](b, `(() => { const s = document.querySelector("`+selector+`"); s.value = "`+option+`"; return s.dispatchEvent(new Event("change")); })()`)
 }
 
 // Press strikes keys as a keyboard does: what a key writes comes with its being
@@ -209,9 +235,11 @@ func (b *Browser) strike(events []*input.DispatchKeyEventParams) {
 }
 
 // Dark asks for dark colours.
-func (b *Browser) Dark() {
+func (b *Browser) Dark() { b.colours("dark") }
+
+func (b *Browser) colours(scheme string) {
 	b.T.Helper()
-	send(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
+	send(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
 }
 
 // Quiet fails the test for anything that left the page, ran where it should

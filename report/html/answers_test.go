@@ -1,7 +1,6 @@
 package html
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,6 +9,7 @@ import (
 	"testing"
 
 	"extraction-experiment/compare"
+	"extraction-experiment/internal/testkit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 )
@@ -70,7 +70,7 @@ func TestWrite_answers(t *testing.T) {
 
 const item_ = `document.getElementById("item").textContent`
 
-func answerAlone(t *testing.T, chromium context.Context) {
+func answerAlone(t *testing.T, chromium *testkit.Chromium) {
 	b := open(t, chromium, []report.Run{answered("r", 3)}, Config{})
 	b.Click(`nav a[data-view="items"]`)
 	b.Choose("#cause", "citation · missed")
@@ -85,7 +85,7 @@ func answerAlone(t *testing.T, chromium context.Context) {
 	}
 }
 
-func answersCompared(t *testing.T, chromium context.Context) {
+func answersCompared(t *testing.T, chromium *testkit.Chromium) {
 	runs := []report.Run{answered("first", 3), answered("second", 3)}
 	c := compared(t, runs, compare.Config{})
 	c.Candidates[0].Scores[0].Weighted = &compare.Weighted{Base: 0.25, Candidate: 0.5, Difference: 0.25}
@@ -101,7 +101,7 @@ func answersCompared(t *testing.T, chromium context.Context) {
 
 // citations: an answer that cites a page has what one lacks that does not, and of
 // one that was not judged nothing is said.
-func citations(t *testing.T, chromium context.Context) {
+func citations(t *testing.T, chromium *testkit.Chromium) {
 	tests := []struct {
 		name            string
 		base, candidate func(*report.ItemView)

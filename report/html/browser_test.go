@@ -1,7 +1,6 @@
 package html
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -25,8 +24,8 @@ const (
 // TestBrowser opens pages in one headless Chromium and uses them as a person does.
 func TestBrowser(t *testing.T) {
 	ctx := testkit.StartBrowser(t)
-	for name, test := range map[string]func(*testing.T, context.Context){
-		"walk": walk, "keyboard": keyboard, "hostile text": hostileText, "1,001 items": large, "two runs": sideBySide, "telephone": fits,
+	for name, test := range map[string]func(*testing.T, *testkit.Chromium){
+		"walk": walk, "keyboard": keyboard, "hostile text": hostileText, "many items": large, "two runs": sideBySide, "telephone": fits,
 		"answers": answerAlone, "answers compared": answersCompared, "citations": citations,
 		"comparison": compareWalk, "several candidates": compareSeveral, "hostile comparison": compareHostile,
 		"comparison on a telephone": compareFits, "still pages": stillPages,
@@ -38,7 +37,7 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-func walk(t *testing.T, chromium context.Context) {
+func walk(t *testing.T, chromium *testkit.Chromium) {
 	b := open(t, chromium, []report.Run{built("walk", 20, nil)}, Config{})
 	want(b, visible, "overview")
 	want(b, `document.querySelectorAll(".scores tbody tr").length`, 3)
@@ -87,7 +86,7 @@ func walk(t *testing.T, chromium context.Context) {
 	b.Quiet()
 }
 
-func keyboard(t *testing.T, chromium context.Context) {
+func keyboard(t *testing.T, chromium *testkit.Chromium) {
 	b := open(t, chromium, []report.Run{built("keys", 20, nil)}, Config{})
 	b.Press("/")
 	want(b, `document.activeElement.id`, "search")
@@ -118,7 +117,7 @@ func keyboard(t *testing.T, chromium context.Context) {
 	b.Quiet()
 }
 
-func hostileText(t *testing.T, chromium context.Context) {
+func hostileText(t *testing.T, chromium *testkit.Chromium) {
 	run := built(hostile, 22, poison)
 	run.Summary.Run.URL = "javascript:window.pwned=1"
 	run.Summary.Run.Dataset, run.Summary.Run.Model, run.Summary.Warnings = hostile, hostile, []string{hostile}
@@ -151,27 +150,27 @@ func hostileText(t *testing.T, chromium context.Context) {
 	}
 }
 
-// large opens a page of 1,001 items.
-func large(t *testing.T, chromium context.Context) {
-	b := open(t, chromium, []report.Run{built("large", 1001, nil)}, Config{})
+// large opens a page of more items than are shown at once.
+func large(t *testing.T, chromium *testkit.Chromium) {
+	b := open(t, chromium, []report.Run{built("large", 201, nil)}, Config{})
 	b.Press("j")
-	want(b, found, "1,001 items")
+	want(b, found, "201 items")
 	want(b, rowCount, 100)
 	t.Logf("ready after %.0f ms", value[float64](b, `performance.getEntriesByType("navigation")[0].domContentLoadedEventEnd`))
-	b.Write("#search", "doc-1000")
-	want(b, found, "1 of 1,001 items")
+	b.Write("#search", "doc-0200")
+	want(b, found, "1 of 201 items")
 	b.Press(kb.Enter, kb.Enter)
-	want(b, heading, "doc-1000")
+	want(b, heading, "doc-0200")
 	b.Press(kb.Escape)
 	value[bool](b, `(() => { document.getElementById("search").value = ""; document.getElementById("search").dispatchEvent(new Event("input")); return true; })()`)
-	want(b, found, "1,001 items")
+	want(b, found, "201 items")
 	b.Click("#pages button:last-child")
-	want(b, `document.querySelector("#pages span").textContent`, "101–200 of 1,001")
+	want(b, `document.querySelector("#pages span").textContent`, "101–200 of 201")
 	b.Quiet()
 }
 
 // sideBySide shows the items of two runs together, those that one lacks too.
-func sideBySide(t *testing.T, chromium context.Context) {
+func sideBySide(t *testing.T, chromium *testkit.Chromium) {
 	better := built("candidate", 12, func(i int, v *report.ItemView) {
 		if !v.Outcome.Failed() {
 			value := 0.5
@@ -195,7 +194,7 @@ func sideBySide(t *testing.T, chromium context.Context) {
 
 // fits: nothing makes a telephone's page scroll sideways, however
 // long names are.
-func fits(t *testing.T, chromium context.Context) {
+func fits(t *testing.T, chromium *testkit.Chromium) {
 	run := built(hostile, 20, poison)
 	run.Summary.Run.Dataset, run.Summary.Warnings = strings.Repeat("long", 50), []string{strings.Repeat("long", 100)}
 	b := open(t, chromium, []report.Run{run}, Config{})

@@ -1,7 +1,6 @@
 package html
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,13 +12,13 @@ import (
 )
 
 // open opens the page of runs in a tab of its own.
-func open(t *testing.T, chromium context.Context, runs []report.Run, cfg Config) *testkit.Browser {
+func open(t *testing.T, chromium *testkit.Chromium, runs []report.Run, cfg Config) *testkit.Browser {
 	t.Helper()
 	return openPage(t, chromium, page(t, runs, cfg))
 }
 
 // openPage writes a page to a file and opens it in a tab of its own.
-func openPage(t *testing.T, chromium context.Context, text string) *testkit.Browser {
+func openPage(t *testing.T, chromium *testkit.Chromium, text string) *testkit.Browser {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.html")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -53,10 +52,10 @@ func unharmed(b *testkit.Browser, scripts int) {
 
 func value[T any](b *testkit.Browser, expression string) T {
 	b.T.Helper()
-	return testkit.PageValue[T](b, expression)
+	return testkit.Value[T](b, expression)
 }
 
 func want[T comparable](b *testkit.Browser, expression string, expected T) {
 	b.T.Helper()
-	testkit.WantOnPage(b, expression, expected)
+	testkit.Want(b, expression, expected)
 }

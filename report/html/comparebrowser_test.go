@@ -1,11 +1,11 @@
 package html
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"extraction-experiment/compare"
+	"extraction-experiment/internal/testkit"
 	"extraction-experiment/report"
 
 	"github.com/chromedp/chromedp/kb"
@@ -16,7 +16,7 @@ const (
 	marks  = `Array.from(document.querySelectorAll("#item .document mark")).map(m => m.className + "(" + (m.dataset.who || "") + "):" + m.textContent).join("|")`
 )
 
-func compareWalk(t *testing.T, chromium context.Context) {
+func compareWalk(t *testing.T, chromium *testkit.Chromium) {
 	runs := pairOf(t, 20, nil)
 	b := openPage(t, chromium, comparePage(t, compared(t, runs, compare.Config{}), runs, Config{}))
 	want(b, visible, "overview")
@@ -66,7 +66,7 @@ func compareWalk(t *testing.T, chromium context.Context) {
 	b.Quiet()
 }
 
-func compareSeveral(t *testing.T, chromium context.Context) {
+func compareSeveral(t *testing.T, chromium *testkit.Chromium) {
 	runs := append(pairOf(t, 12, nil), built("same", 12, nil))
 	b := openPage(t, chromium, comparePage(t, compared(t, runs, compare.Config{}), runs, Config{}))
 	want(b, `document.querySelectorAll(".board tbody tr").length`, 2)
@@ -85,7 +85,7 @@ func compareSeveral(t *testing.T, chromium context.Context) {
 	b.Quiet()
 }
 
-func compareHostile(t *testing.T, chromium context.Context) {
+func compareHostile(t *testing.T, chromium *testkit.Chromium) {
 	runs := pairOf(t, 22, poison)
 	for i := range runs {
 		runs[i].Summary.Run.Name, runs[i].Summary.Run.Dataset = hostile, hostile
@@ -101,7 +101,7 @@ func compareHostile(t *testing.T, chromium context.Context) {
 }
 
 // compareFits: nothing makes a telephone's page scroll sideways.
-func compareFits(t *testing.T, chromium context.Context) {
+func compareFits(t *testing.T, chromium *testkit.Chromium) {
 	runs := pairOf(t, 22, poison)
 	long := strings.Repeat("long", 50)
 	c := compared(t, runs, ruled(t))
@@ -123,7 +123,7 @@ func compareFits(t *testing.T, chromium context.Context) {
 }
 
 // stillPages are the list of runs, a trace, and runs that cannot be compared.
-func stillPages(t *testing.T, chromium context.Context) {
+func stillPages(t *testing.T, chromium *testkit.Chromium) {
 	runs := []report.Run{built(hostile, 4, nil), built(hostile, 4, nil)}
 	for name, page := range map[string]string{
 		"runs": runList(t), "trace": tracePageOf(t),

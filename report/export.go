@@ -195,113 +195,83 @@ func inert(s string) string {
 // stand in the case's output, what was run in the suite's properties. Characters
 // that XML cannot hold become U+FFFD, or escapes in names.
 //
-// It writes item by item; the errors are those of the run and of the writer.
+// It writes once; the errors are those of the runs and of the writer.
 func JUnit(w io.Writer, runs []Run) error {
-	x := &junitWriter{Encoder: xml.NewEncoder(w)}
-	x.Indent("", "  ")
-	tests, failures := 0, 0
-	for _, r := range runs {
-		tests += r.Summary.Items.Scored + r.Summary.Items.Failed
-		failures += r.Summary.Items.Failed
-	}
-	_, x.err = io.WriteString(w, xml.Header)
-	suites := element("testsuites", "name", "experiment", "tests", fmt.Sprint(tests), "failures", fmt.Sprint(failures))
-	x.token(suites)
+	all := junitSuites{Name: "experiment"}
 	for _, r := range runs {
 		suite := r.junitSuite()
-		x.token(suite)
-		x.token(element("properties"))
-		for _, p := range r.junitProperties() {
-			if p.Value != "" {
-				x.value(p)
-			}
-		}
-		x.token(element("properties").End())
-		reading := eachItemOf([]Run{r}, func(_ Run, v ItemView) error {
-			x.value(newJUnitCase(v))
+		all.Tests, all.Failures = all.Tests+suite.Tests, all.Failures+suite.Failures
+		err := eachItemOf([]Run{r}, func(_ Run, v ItemView) error {
+			suite.Cases = append(suite.Cases, newJUnitCase(v))
 			return nil
 		})
-		if reading != nil {
-			return reading
+		if err != nil {
+			return err
 		}
-		x.token(suite.End())
+		all.Suites = append(all.Suites, suite)
 	}
-	x.token(suites.End())
-	if x.err == nil {
-		x.err = x.Close()
+	raw, err := xml.MarshalIndent(all, "", "  ")
+	if err == nil {
+		_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, raw)
 	}
-	if x.err == nil {
-		_, x.err = io.WriteString(w, "\n")
-	}
-	return written(x.err)
+	return written(err)
 }
 
-// junitWriter writes elements up to the first error.
-type junitWriter struct {
-	*xml.Encoder
-	err error
+type junitSuites struct {
+	XMLName  xml.Name `xml:"testsuites"`
+	Name     string   `xml:"name,attr"`
+	Tests    int      `xml:"tests,attr"`
+	Failures int      `xml:"failures,attr"`
+	Suites   []junitSuite
 }
 
-func (x *junitWriter) token(t xml.Token) {
-	if x.err == nil {
-		x.err = x.EncodeToken(t)
-	}
-}
-
-func (x *junitWriter) value(v any) {
-	if x.err == nil {
-		x.err = x.Encode(v)
-	}
-}
-
-// element opens an element with attributes in name-value pairs.
-func element(name string, attributes ...string) xml.StartElement {
-	e := xml.StartElement{Name: xml.Name{Local: name}}
-	for i := 0; i+1 < len(attributes); i += 2 {
-		e.Attr = append(e.Attr, xml.Attr{Name: xml.Name{Local: attributes[i]}, Value: attributes[i+1]})
-	}
-	return e
-}
-
-func (r Run) junitSuite() xml.StartElement {
-	s := r.Summary
-	list := []string{"name", textutil.Line(s.Run.Name), "tests", fmt.Sprint(s.Items.Scored + s.Items.Failed),
-		"failures", fmt.Sprint(s.Items.Failed), "errors", "0", "skipped", "0"}
-	if l := s.LatencyMS; l != nil {
-		list = append(list, "time", fmt.Sprintf("%.6f", l.Mean*float64(l.N)/1000))
-	}
-	if !s.Run.Started.IsZero() {
-		list = append(list, "timestamp", s.Run.Started.UTC().Format("2006-01-02T15:04:05Z"))
-	}
-	return element("testsuite", list...)
+type junitSuite struct {
+	XMLName    xml.Name        `xml:"testsuite"`
+	Name       string          `xml:"name,attr"`
+	Tests      int             `xml:"tests,attr"`
+	Failures   int             `xml:"failures,attr"`
+	Errors     int             `xml:"errors,attr"`
+	Skipped    int             `xml:"skipped,attr"`
+	Time       string          `xml:"time,attr,omitempty"`
+	Timestamp  string          `xml:"timestamp,attr,omitempty"`
+	Properties []junitProperty `xml:"properties>property"`
+	Cases      []junitCase
 }
 
 type junitProperty struct {
-	XMLName xml.Name `xml:"property"`
-	Name    string   `xml:"name,attr"`
-	Value   string   `xml:"value,attr"`
+	Name  string `xml:"name,attr"`
+	Value string `xml:"value,attr"`
 }
 
-func (r Run) junitProperties() (list []junitProperty) {
-	add := func(name, value string) {
-		list = append(list, junitProperty{Name: textutil.Line(name), Value: textutil.Line(value)})
+func (r Run) junitSuite() junitSuite {
+	s, run := r.Summary, r.Summary.Run
+	suite := junitSuite{Name: textutil.Line(run.Name), Tests: s.Items.Scored + s.Items.Failed, Failures: s.Items.Failed}
+	if l := s.LatencyMS; l != nil {
+		suite.Time = fmt.Sprintf("%.6f", l.Mean*float64(l.N)/1000)
 	}
-	run := r.Summary.Run
+	if !run.Started.IsZero() {
+		suite.Timestamp = run.Started.UTC().Format("2006-01-02T15:04:05Z")
+	}
+	add := func(name, value string) {
+		if value != "" {
+			suite.Properties = append(suite.Properties, junitProperty{textutil.Line(name), textutil.Line(value)})
+		}
+	}
 	add("dataset", run.Dataset)
 	add("dataset_fingerprint", run.DatasetFingerprint)
 	add("model", run.Model)
 	add("provider", run.Provider)
 	add("prompt", run.PromptName)
-	add("status", string(r.Summary.Status))
+	add("status", string(s.Status))
 	add("url", run.URL)
-	if a := r.Summary.Answers; a != nil {
-		add("weighted_score", plainNumber(a.WeightedScore))
+	if s.Answers != nil {
+		add("weighted_score", plainNumber(s.WeightedScore))
 	}
-	for _, s := range r.Summary.Scores {
-		add("mean_failures_as_zero_"+s.Name, plainNumber(s.FailuresAsZero))
-		add("mean_"+s.Name, plainNumber(s.Mean))
+	for _, stat := range s.Scores {
+		add("mean_failures_as_zero_"+stat.Name, plainNumber(stat.FailuresAsZero))
+		add("mean_"+stat.Name, plainNumber(stat.Mean))
 	}
-	return list
+	return suite
 }
 
 type junitCase struct {

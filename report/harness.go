@@ -60,28 +60,10 @@ func (p *page) conformanceRow(f conformance.FixtureResult) {
 	for _, reason := range f.Reasons {
 		p.wrapped(reason, 7, 0, nil)
 	}
-	var messages []string
-	runs := map[string][]string{} // that had the message; an error is "run 3: message"
-	for _, e := range f.Errors {
-		run, message, _ := strings.Cut(textutil.Line(e), ": ")
-		if runs[message] == nil {
-			messages = append(messages, message)
-		}
-		runs[message] = append(runs[message], strings.TrimPrefix(run, "run "))
+	for _, message := range f.Errors[:min(len(f.Errors), mostErrors)] {
+		p.wrapped(textutil.Line(message), 7, errorLines, nil)
 	}
-	left := len(f.Errors)
-	for _, message := range messages[:min(len(messages), mostErrors)] {
-		list := runs[message]
-		left -= len(list)
-		lead := "run " + list[0]
-		if n := len(list); n > 6 {
-			lead = fmt.Sprintf("%d runs (%s, …)", n, strings.Join(list[:5], ", "))
-		} else if n > 1 {
-			lead = "runs " + strings.Join(list, ", ")
-		}
-		p.wrapped(lead+": "+message, 7, errorLines, nil)
-	}
-	if left > 0 {
+	if left := len(f.Errors) - mostErrors; left > 0 {
 		p.wrapped(fmt.Sprintf("and %s without a valid answer", counted(left, "more run")), 7, 0, nil)
 	}
 }

@@ -13,14 +13,13 @@ import (
 
 // Moves gathers what scoring again changed, one outcome at a time, in any order:
 // the order changes no digit and no line of the result. Memory is bounded by the
-// number of scores and shownMoves items of each.
+// number of scores.
 type Moves struct {
-	scores []*movingScore
-	n      int
+	primary string
+	scores  map[string]*movingScore
+	moved   *stats.Shortlist[MovedItem]
+	n       int
 }
-
-// shownMoves is how many of the most moved items are kept.
-const shownMoves = 10
 
 // tolerance: a smaller difference is that of rounding.
 const tolerance = 1e-9
@@ -45,8 +44,6 @@ type MovedScore struct {
 type movingScore struct {
 	MovedScore
 	before, after stats.Moments
-	first         [3]int64    // where it stands first in the run: item, trial, place in the list
-	items         []MovedItem // that moved most
 }
 
 // MovedItem is an outcome whose scores moved far.
@@ -68,32 +65,42 @@ type MovesResult struct {
 	Moved  []MovedItem    `json:"moved"` // by the primary score, the farthest first
 }
 
-// NewMoves returns a gatherer that has seen nothing.
-func NewMoves() *Moves { return &Moves{} }
+// NewMoves returns a gatherer that has seen nothing; it keeps the ten items that move
+// most by the primary score.
+func NewMoves(primary string) *Moves {
+	return &Moves{primary: primary, scores: map[string]*movingScore{}, moved: stats.NewShortlist(10, func(a, b MovedItem) int {
+		return cmp.Or(cmp.Compare(math.Abs(b.After-b.Before), math.Abs(a.After-a.Before)), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Trial, b.Trial))
+	})}
+}
 
 // Add takes what an outcome was and is. It is not safe for concurrent use.
 func (m *Moves) Add(before, after outcome.Outcome) {
 	m.n++
-	for i, s := range slices.Concat(before.Scores, after.Scores) {
-		if s.Value == nil {
+	values := map[string][2]*float64{}
+	for _, s := range before.Scores {
+		values[s.Name] = [2]*float64{s.Value}
+	}
+	for _, s := range after.Scores {
+		values[s.Name] = [2]*float64{values[s.Name][0], s.Value}
+	}
+	for name, v := range values {
+		then, now := v[0], v[1]
+		if then == nil && now == nil {
 			continue
 		}
-		at := [3]int64{before.Seq, int64(before.Trial), int64(i)}
-		known := slices.IndexFunc(m.scores, func(row *movingScore) bool { return row.Score == s.Name })
-		if known < 0 {
-			m.scores = append(m.scores, &movingScore{MovedScore: MovedScore{Score: s.Name}, first: at})
-		} else if row := m.scores[known]; slices.Compare(at[:], row.first[:]) < 0 {
-			row.first = at
+		s := m.scores[name]
+		if s == nil {
+			s = &movingScore{MovedScore: MovedScore{Score: name}}
+			m.scores[name] = s
 		}
-	}
-	for _, row := range m.scores {
-		then, _ := outcome.Lookup(before.Scores, row.Score)
-		now, _ := outcome.Lookup(after.Scores, row.Score)
-		row.add(then.Value, now.Value, after)
+		s.add(then, now)
+		if name == m.primary && then != nil && now != nil && math.Abs(*now-*then) > tolerance {
+			m.moved.Offer(MovedItem{after.Item, after.Trial, name, *then, *now})
+		}
 	}
 }
 
-func (s *movingScore) add(before, after *float64, o outcome.Outcome) {
+func (s *movingScore) add(before, after *float64) {
 	if before != nil {
 		s.before.Add(*before)
 	}
@@ -101,49 +108,38 @@ func (s *movingScore) add(before, after *float64, o outcome.Outcome) {
 		s.after.Add(*after)
 	}
 	switch {
-	case before == nil && after == nil:
 	case before == nil:
 		s.Defined++
 	case after == nil:
 		s.Undefined++
-	case math.Abs(*after-*before) <= tolerance:
-	default:
-		if *after > *before {
-			s.Up++
-		} else {
-			s.Down++
-		}
-		if s.items = append(s.items, MovedItem{o.Item, o.Trial, s.Score, *before, *after}); len(s.items) > 4*shownMoves {
-			s.items = farthest(s.items)
-		}
+	case *after > *before+tolerance:
+		s.Up++
+	case *after < *before-tolerance:
+		s.Down++
 	}
 }
 
-// farthest keeps the items that moved most; ties by item and trial, so that the
-// order in which outcomes came changes nothing.
-func farthest(items []MovedItem) []MovedItem {
-	slices.SortFunc(items, func(a, b MovedItem) int {
-		return cmp.Or(cmp.Compare(math.Abs(b.After-b.Before), math.Abs(a.After-a.Before)), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Trial, b.Trial))
-	})
-	return items[:min(len(items), shownMoves)]
-}
-
-// Result sums up; h is the header of the new run.
-func (m *Moves) Result(h outcome.Header) MovesResult {
-	r := MovesResult{Name: h.Name, Scorer: h.Scorer, Items: m.n, Scores: []MovedScore{}, Moved: []MovedItem{}}
+// Result sums up, the scores in this order, the others by name; h is the header of
+// the new run.
+func (m *Moves) Result(h outcome.Header, order []string) MovesResult {
+	r := MovesResult{Name: h.Name, Scorer: h.Scorer, Items: m.n, Scores: []MovedScore{}, Moved: m.moved.Values()}
 	if h.Rescored != nil {
 		r.From = *h.Rescored
 	}
-	slices.SortFunc(m.scores, func(a, b *movingScore) int { return slices.Compare(a.first[:], b.first[:]) })
 	for _, s := range m.scores {
-		row := s.MovedScore
-		row.NOld, row.NNew = s.before.N(), s.after.N()
-		row.Before, row.After = meanOf(s.before), meanOf(s.after)
-		r.Scores = append(r.Scores, row)
-		if s.Score == h.Scorer.Primary {
-			r.Moved = append(r.Moved, farthest(s.items)...)
-		}
+		s.NOld, s.NNew = s.before.N(), s.after.N()
+		s.Before, s.After = meanOf(s.before), meanOf(s.after)
+		r.Scores = append(r.Scores, s.MovedScore)
 	}
+	place := func(name string) int {
+		if at := slices.Index(order, name); at >= 0 {
+			return at
+		}
+		return len(order)
+	}
+	slices.SortFunc(r.Scores, func(a, b MovedScore) int {
+		return cmp.Or(cmp.Compare(place(a.Score), place(b.Score)), cmp.Compare(a.Score, b.Score))
+	})
 	return r
 }
 

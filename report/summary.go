@@ -129,36 +129,15 @@ func judgingParts(j *outcome.Judging) []string {
 	return append(parts, dollars(*j.CostUSD))
 }
 
-// layout is one way in which a terminal shows the table of scores.
-type layout struct {
-	bar       int // cells; 0 for none
-	span      bool
-	plusMinus bool // the interval as ±
-	pooled    bool
-}
-
-// layouts lists them from the richest to the narrowest.
-func layouts() []layout {
-	return []layout{
-		{bar: 24, span: true, pooled: true},
-		{bar: 16, span: true, pooled: true},
-		{bar: 10, span: true, pooled: true},
-		{bar: 10, span: true, pooled: true, plusMinus: true},
-		{bar: 6, span: true, pooled: true, plusMinus: true},
-		{span: true, pooled: true, plusMinus: true},
-		{bar: 6, pooled: true, plusMinus: true},
-		{plusMinus: true, pooled: true},
-		{plusMinus: true},
-	}
-}
-
 // ofScored is the title over means of items that did not fail.
 const ofScored = "of scored"
 
 // ScoreTable has a row for each score.
-func (v SummaryView) ScoreTable() Table { return v.scoreTable(layout{}) }
+func (v SummaryView) ScoreTable() Table { return v.scoreTable(0, false) }
 
-func (v SummaryView) scoreTable(l layout) Table {
+// scoreTable has bars of so many cells at a terminal, and intervals as they are or as
+// the way from the mean.
+func (v SummaryView) scoreTable(cells int, short bool) Table {
 	only := func(shown bool) string { return map[bool]string{false: no}[shown] }
 	mean := Column{Title: "mean", Right: true, Strong: true}
 	scored := Column{Title: no, Right: true, Wide: true, Hint: "mean of those that did not fail, n of them"}
@@ -166,14 +145,16 @@ func (v SummaryView) scoreTable(l layout) Table {
 		mean.Markdown, mean.Page, mean.Hint = "failed as 0", "failed as 0", "mean with failed items as 0"
 		scored.Text, scored.Title = ofScored, "mean of scored"
 	}
-	t := Table{Columns: []Column{{Title: "score", Name: true, flex: true}, {Text: only(l.bar > 0), Markdown: no, Page: no, cyan: true}, mean,
-		{Title: intervals, Text: only(!l.plusMinus), Right: true, Wide: true},
-		{Title: "±95 %", Text: only(l.plusMinus), Markdown: no, Page: no, Right: true}, scored,
-		{Title: "range", Text: only(l.span), Markdown: no, Page: no, Right: true}, {Title: "n", Right: true},
-		{Title: "pooled", Text: only(l.pooled), Right: true, Wide: true, Hint: "over the counts of all scored items"}}}
+	pooled := slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Pooled != nil })
+	t := Table{Columns: []Column{{Title: "score", Name: true, flex: true},
+		{Text: only(cells > 0), Markdown: no, Page: no, cyan: true}, mean,
+		{Title: intervals, Text: only(!short), Right: true, Wide: true},
+		{Title: "±95 %", Text: only(short), Markdown: no, Page: no, Right: true}, scored,
+		{Title: "range", Markdown: no, Page: no, Right: true}, {Title: "n", Right: true},
+		{Title: "pooled", Text: only(pooled), Right: true, Wide: true, Hint: "over the counts of all scored items"}}}
 	for _, s := range v.Scores {
 		mean, ci := v.Scores.Lead(s)
-		row := t.add(s.Name, bar(mean, l.bar), score(mean, 3), interval(ci), plusMinus(ci, mean), score(s.Mean, 3),
+		row := t.add(s.Name, bar(mean, cells), score(mean, 3), interval(ci), plusMinus(ci, mean), score(s.Mean, 3),
 			span(s.Min, s.Max), count(s.N), score(s.Pooled, 3))
 		row.Primary = s.Name == v.Run.Primary
 	}
@@ -416,21 +397,19 @@ func (p *page) scores(v SummaryView) {
 		return
 	}
 	p.title("Scores")
-	var l layout
-	hasPooled := slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Pooled != nil })
-	for _, next := range layouts() {
-		if p.Whole && !(next.span && next.pooled) {
-			break // it would leave numbers out
-		}
-		l = next
-		l.pooled = l.pooled && hasPooled
-		t := v.scoreTable(l).forText()
-		if _, total := t.widths(); total <= p.Width {
+	var t Table
+	for _, form := range []struct {
+		cells int
+		short bool // from the richest to the narrowest
+	}{{24, false}, {16, false}, {10, false}, {10, true}, {6, true}, {0, true}} {
+		t = v.scoreTable(form.cells, form.short)
+		shown := t.forText()
+		if _, total := shown.widths(); total <= p.Width {
 			break
 		}
 	}
-	p.draw(v.scoreTable(l))
-	var notes, left []string
+	dropped := p.draw(t, "range", "pooled")
+	var notes []string
 	if v.Scores.AnyFailed() {
 		note := "failed items count as 0"
 		if slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Unanswered > 0 }) {
@@ -438,17 +417,11 @@ func (p *page) scores(v SummaryView) {
 		}
 		notes = append(notes, note, ofScored+": the mean of the others, n of them")
 	}
-	if l.pooled {
+	if t.Columns[8].Text != no && !slices.Contains(dropped, "pooled") {
 		notes = append(notes, "pooled: over the counts of all scored items")
 	}
-	p.wrapped(strings.Join(notes, " · "), gap, 0, p.faint)
-	if !l.span {
-		left = append(left, "range")
-	}
-	if hasPooled && !l.pooled {
-		left = append(left, "pooled")
-	}
-	p.leftOut(left)
+	p.note(strings.Join(notes, " · "))
+	p.leftOut(dropped)
 }
 
 // trials writes what the repetitions of a run say: each by itself, how much the

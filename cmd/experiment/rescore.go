@@ -74,9 +74,8 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, again.custom.Close()) }()
-	moves := report.NewMoves()
 	cfg := experiment.RescoreConfig{
-		From: from, Name: name, Moved: moves.Add,
+		From: from, Name: name,
 		Pin: outcome.Scorer{Version: scoring.Version, Options: again.raw, Primary: harness.Primary, Custom: again.custom.Described, OutputOnly: []string{harness.GroundedRate}},
 		Describe: func(h *outcome.Header) {
 			h.Runner, h.GitSHA = cli.Version(), gitSHA()
@@ -94,6 +93,8 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 	if err := noteUnfinished(ctx, env, from); err != nil {
 		return err
 	}
+	moves := report.NewMoves(cfg.Pin.Primary)
+	cfg.Moved = moves.Add
 	made, path, err := experiment.Rescore(ctx, cfg)
 	var taken *experiment.NameTakenError
 	if errors.As(err, &taken) {
@@ -102,7 +103,7 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	return printMoves(env, c.Bool("json"), moves.Result(made), path)
+	return printMoves(env, c.Bool("json"), moves.Result(made, runs.ScoreOrder()), path)
 }
 
 // rescorable refuses a run, a name or flags of which nothing can come.

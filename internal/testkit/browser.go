@@ -1,3 +1,11 @@
+// Package testkit is for tests only. It runs the txtar scripts of the commands, and
+// drives a headless Chromium: it opens a page, uses it as a person does, and knows what
+// the page asked for and complained of.
+//
+//	b := testkit.OpenPage(t, testkit.StartBrowser(t), "file:///page.html", "file:///page.html")
+//	b.Click("nav a")
+//	testkit.WantOnPage(b, `document.title`, "A page")
+//	b.Quiet()
 package testkit
 
 import (
@@ -170,8 +178,8 @@ func (b *Browser) Run(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// Value evaluates an expression of the page.
-func Value[T any](b *Browser, expression string) T {
+// PageValue evaluates an expression of the page.
+func PageValue[T any](b *Browser, expression string) T {
 	b.T.Helper()
 	v, err := chromedp.Run(b, chromedp.Evaluate[T](expression))
 	if err != nil {
@@ -180,9 +188,9 @@ func Value[T any](b *Browser, expression string) T {
 	return v
 }
 
-// Want checks an expression of the page, which may need a moment to hold: while
+// WantOnPage checks an expression of the page, which may need a moment to hold: while
 // another page is being loaded it may not even be defined.
-func Want[T comparable](b *Browser, expression string, expected T) {
+func WantOnPage[T comparable](b *Browser, expression string, expected T) {
 	b.T.Helper()
 	var got T
 	var err error
@@ -210,7 +218,7 @@ func (b *Browser) Write(selector, text string) {
 // Choose picks an option as a person does: the page hears of the change.
 func (b *Browser) Choose(selector, option string) {
 	b.T.Helper()
-	Value[bool](b, `(() => { const s = document.querySelector("`+selector+`"); s.value = "`+option+`"; return s.dispatchEvent(new Event("change")); })()`)
+	PageValue[bool](b, `(() => { const s = document.querySelector("`+selector+`"); s.value = "`+option+`"; return s.dispatchEvent(new Event("change")); })()`)
 }
 
 // Press strikes keys as a keyboard does: what a key writes comes with its being

@@ -52,10 +52,10 @@ func unharmed(b *testkit.Browser, scripts int) {
 
 func value[T any](b *testkit.Browser, expression string) T {
 	b.T.Helper()
-	return testkit.Value[T](b, expression)
+	return testkit.PageValue[T](b, expression)
 }
 
 func want[T comparable](b *testkit.Browser, expression string, expected T) {
 	b.T.Helper()
-	testkit.Want(b, expression, expected)
+	testkit.WantOnPage(b, expression, expected)
 }

@@ -47,7 +47,7 @@ func Compare(w io.Writer, c compare.Comparison, runs []report.Run, cfg Config) e
 		return out.parts(out.head, out.body)
 	}
 	out.runs, out.scores = comparable, []string{c.Metric}
-	out.row, out.detailed, out.spreads = out.pairRow, out.pairs, newSpreads(len(comparable))
+	out.row, out.detailed = out.pairRow, out.pairs
 	return out.parts(out.head, out.items, out.body, func() error { return out.script(out.meta()) })
 }
 
@@ -55,11 +55,10 @@ func Compare(w io.Writer, c compare.Comparison, runs []report.Run, cfg Config) e
 type comparing struct {
 	*writer
 	report.ComparisonView
-	all     []report.Run
-	at      []int    // where each candidate stands among the runs that are shown; 0 for nowhere
-	places  []int    // where each run that is shown stands among all
-	spreads *spreads // of the differences of the items of each run that is shown
-	trials  int      // of the item that has most
+	all    []report.Run
+	at     []int // where each candidate stands among the runs that are shown; 0 for nowhere
+	places []int // where each run that is shown stands among all
+	trials int   // of the item that has most
 }
 
 // choose returns the base and the candidates that can be compared with it.
@@ -96,7 +95,6 @@ func (c *comparing) pairRow(row merging, scores []string) listRow {
 			r.Runs[i].Scores[0] = new(float64)
 		}
 	}
-	c.spreads.add(row.id, r.Runs)
 	return r
 }
 
@@ -122,48 +120,6 @@ func (c *comparing) pairs(row merging, l limits) detail {
 	return p
 }
 
-// spreads are those of the differences of each run from the first. An item counts
-// once: its value in a run is the mean over its trials, as in package compare.
-type spreads struct {
-	of   []spread
-	item string     // whose trials are being added up
-	sums []trialSum // of that item in each run
-}
-
-type trialSum struct {
-	sum float64
-	n   int // trials with a value
-}
-
-func newSpreads(runs int) *spreads {
-	return &spreads{of: make([]spread, runs), sums: make([]trialSum, runs)}
-}
-
-// add takes one trial of an item; all trials of an item come one after the other.
-func (s *spreads) add(item string, runs []*rowPart) {
-	if item != s.item {
-		s.count()
-		s.item = item
-	}
-	for i, part := range runs {
-		if part != nil && part.Scores[0] != nil {
-			s.sums[i].sum += *part.Scores[0]
-			s.sums[i].n++
-		}
-	}
-}
-
-// count ends an item.
-func (s *spreads) count() {
-	base := s.sums[0]
-	for i, run := range s.sums[1:] {
-		if base.n > 0 && run.n > 0 {
-			s.of[i+1].add(run.sum/float64(run.n) - base.sum/float64(base.n))
-		}
-	}
-	clear(s.sums)
-}
-
 // body writes what the comparison comes to, and the places that the script
 // fills.
 func (c *comparing) body() error {
@@ -173,9 +129,6 @@ func (c *comparing) body() error {
 		Candidates []versus
 	}{frame: c.frame()}
 	page.Name, page.More, page.Trials, page.Differences = c.titles[0]+" → "+c.titles[1], len(c.titles)-2, c.trials > 1, true
-	if c.spreads != nil {
-		c.spreads.count() // the last item
-	}
 	for i, r := range c.Results() {
 		if at := c.at[i]; at > 0 && len(c.runs) > 2 {
 			page.Against = append(page.Against, choice{againstValue(at), c.titles[i+1]})
@@ -202,8 +155,8 @@ type versus struct {
 	report.ResultView
 	Metric, Against       string
 	Sides                 []sideCard
-	Figure, Spread        *drawing
-	Same, End             string // items without a difference; where the drawing ends
+	Figure                *drawing
+	End                   string // where the drawing ends
 	Routes                []routeLink
 	Scores, Pooled, YesNo *table
 	PooledNotes           []string
@@ -226,8 +179,7 @@ func (c *comparing) versus(i int, r report.ResultView) versus {
 		return v
 	}
 	primary, scale := r.Primary(), scaleOf(r.Result.Scores)
-	v.Figure, v.Spread = newDifference(primary, scale), newSpread(c.spreads.of[c.at[i]], primary.LowerIsBetter)
-	v.Same = report.FormatCounted(c.spreads.of[c.at[i]].none, "item")
+	v.Figure = newDifference(primary, scale)
 	v.Routes = routes(primary, r.Candidate.Summary.Items.Failed, v.Against)
 	v.Warnings = first(r.Warnings, mostLines)
 	var intervals []*drawing
@@ -324,8 +276,7 @@ func newChangeLine(c compare.Change, lower bool) changeLine {
 }
 
 // Leaderboard writes the runs of a sweep as one page: each with its mean and
-// interval, cost, and how it compares with the best; quality against cost with
-// the Pareto front; every two runs, the rules of each run's gate, and what to read
+// interval, cost, and how it compares with the best; every two runs, the rules of each run's gate, and what to read
 // with care. The page has no script. Errors are those of the writer.
 func Leaderboard(w io.Writer, l compare.Leaderboard) error {
 	runs := first(l.Runs, mostRuns)
@@ -333,9 +284,8 @@ func Leaderboard(w io.Writer, l compare.Leaderboard) error {
 		Metric      string
 		Runs        []compare.Ranked
 		Rank, Pairs *table
-		Front       *front
 		Warnings    []string
-	}{Metric: named(l.Metric), Runs: runs, Front: newFront(runs), Warnings: first(l.Warnings, mostLines)}
+	}{Metric: named(l.Metric), Runs: runs, Warnings: first(l.Warnings, mostLines)}
 	view := report.LeaderboardView{Leaderboard: l}
 	var means, differences []*drawing
 	for _, r := range l.Runs {

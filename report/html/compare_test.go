@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,13 +63,10 @@ func TestCompare_trials(t *testing.T) {
 	}
 	// Means of two trials each: doc-0000 gains (0 + 0.2)/2, doc-0004 loses (0.1 + 5/7)/2
 	// = 0.407; in doc-0002 one fails in both, in doc-0006 one is 1 already.
-	for _, want := range []string{`<b>1</b> better`, `<b>1</b> worse`, `<b>2</b> the same`, "difference by item; 2 items without any", "−0.40–0.45: 1 item<"} {
+	for _, want := range []string{`<b>1</b> better`, `<b>1</b> worse`, `<b>2</b> the same`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the page has no %s", want)
 		}
-	}
-	if n := strings.Count(got, "<rect class=\"v-better\"") + strings.Count(got, "<rect class=\"v-worse\""); n != 2 {
-		t.Errorf("%d bars", n)
 	}
 }
 
@@ -209,53 +205,6 @@ func TestCompare_errors(t *testing.T) {
 	runs[1].Items = func(yield func(report.ItemView, error) bool) { yield(report.ItemView{}, gone) }
 	if err := Compare(io.Discard, c, runs, Config{}); !errors.Is(err, gone) {
 		t.Errorf("a run that breaks off: %v", err)
-	}
-}
-
-func TestSpread(t *testing.T) {
-	var s spread
-	for _, d := range []float64{0, 1e-10, 0.04, 0.05, 1, 3, -0.01, -1} {
-		s.add(d)
-	}
-	want := spread{none: 2}
-	want.above[0], want.above[1], want.above[19] = 1, 1, 2 // 0.04 | 0.05 | 1 and 3
-	want.below[0], want.below[19] = 1, 1
-	if s != want {
-		t.Errorf("%+v", s)
-	}
-	if d := newSpread(s, true); d.Rects[0].Class != "v-better" || d.Rects[0].X != 120-6+0.5 {
-		t.Errorf("where less is better, what fell is better: %+v", d.Rects[0])
-	}
-	if newSpread(spread{none: 3}, false) != nil {
-		t.Error("a drawing of nothing")
-	}
-}
-
-// TestSpreads: an item is its mean over the trials that have a value, and counts
-// once.
-func TestSpreads(t *testing.T) {
-	trial := func(values ...float64) (runs []*rowPart) {
-		for _, v := range values {
-			part := &rowPart{Scores: []*float64{&v}}
-			if v < 0 {
-				part.Scores[0] = nil
-			}
-			runs = append(runs, part)
-		}
-		return runs
-	}
-	s := newSpreads(3)
-	s.add("a", trial(0.5, 1, 0.5))   // a: 0.5 → (1 + 0 + 0.5)/3 = 0.5; → (0.5 + 1)/2 = 0.75
-	s.add("a", trial(0.25, 0, -1))   // base: (0.5 + 0.25 + 0.75)/3 = 0.5
-	s.add("a", trial(0.75, 0.5, 1))  //
-	s.add("b", trial(1, 0.26, -1))   // b: 1 → 0.26; → nothing
-	s.add("c", trial(-1, 0.25, 0.5)) // c: the base has nothing
-	s.add("d", append(trial(0.25), nil, trial(0.25)[0]))
-	s.count()
-	first, second := spread{none: 1}, spread{none: 1}
-	first.below[14], second.above[5] = 1, 1 // 0.74 | 0.25
-	if want := []spread{{}, first, second}; !slices.Equal(s.of, want) {
-		t.Errorf("%+v, want %+v", s.of, want)
 	}
 }
 

@@ -2,7 +2,6 @@ package html
 
 import (
 	"errors"
-	"math"
 	"strings"
 	"testing"
 
@@ -46,7 +45,7 @@ func TestLeaderboard(t *testing.T) {
 	page := b.String()
 	for _, want := range []string{
 		"Leaderboard by <bdi>entity_f1</bdi>", "0.850–0.950", "not shown to differ from the best", "$0.0040", "-0.250 to &#43;0.050", "Gate of <bdi>cheap</bdi>: failed",
-		"entity_f1 is 0.8", "fingerprint of the dataset; and more", "Quality against cost", "dear: 0.900, $0.0040 per item", `<g class="front">`, `−0.25`,
+		"entity_f1 is 0.8", "fingerprint of the dataset; and more", `−0.25`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%q is missing", want)
@@ -60,23 +59,5 @@ func TestLeaderboard(t *testing.T) {
 	}
 	if err := Leaderboard(&b, compare.Leaderboard{}); err != nil { // nothing to show is no panic
 		t.Error(err)
-	}
-}
-
-// TestNewFront: costs .001, .002 and .004 lie at 0, 1/3 and 1 of the width;
-// means .9, .8, .7 at the top, in the middle and at the bottom.
-func TestNewFront(t *testing.T) {
-	f := newFront(ranked().Runs)
-	for i, want := range []circle{{X: 506, Y: 14, Class: "front"}, {X: 14, Y: 110, Class: "front"}, {X: 178, Y: 206}} {
-		if got := f.Circles[i]; math.Abs(got.X-want.X) > 1e-9 || math.Abs(got.Y-want.Y) > 1e-9 || got.Class != want.Class {
-			t.Errorf("%d: %+v, want %+v", i, got, want)
-		}
-	}
-	same := ranked()
-	for i := range same.Runs {
-		same.Runs[i].CostPerItem = same.Runs[0].CostPerItem
-	}
-	if newFront(same.Runs) != nil {
-		t.Error("runs that cost the same are drawn against cost")
 	}
 }

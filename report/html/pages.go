@@ -102,15 +102,6 @@ func WriteTrace(w io.Writer, t Trace, home string) error {
 	if !t.Time.IsZero() {
 		page.About = append([]string{t.Time.UTC().Format("2006-01-02 15:04:05 UTC")}, t.About...)
 	}
-	var from, to time.Time
-	for _, o := range t.Observations {
-		if from.IsZero() || !o.Start.IsZero() && o.Start.Before(from) {
-			from = o.Start
-		}
-		if o.End.After(to) {
-			to = o.End
-		}
-	}
 	room, depths := mostTraceText, depthsOf(t.Observations)
 	for _, o := range first(t.Observations, mostObservations) {
 		s := step{Observation: o, Depth: depths[o.ID], Parts: partsOf(o, &room)}
@@ -120,10 +111,6 @@ func WriteTrace(w io.Writer, t Trace, home string) error {
 		if !o.Start.IsZero() && !o.End.Before(o.Start) {
 			s.Took = report.FormatMilliseconds(float64(o.End.Sub(o.Start).Microseconds()) / 1000)
 		}
-		if whole := to.Sub(from).Seconds(); whole > 0 {
-			s.X = within(stepWidth*o.Start.Sub(from).Seconds()/whole, 0, stepWidth)
-			s.Width = max(2, min(stepWidth-s.X, stepWidth*o.End.Sub(o.Start).Seconds()/whole))
-		}
 		page.Steps = append(page.Steps, s)
 	}
 	return writeStill(w, named(t.Name), "trace", page)
@@ -132,14 +119,10 @@ func WriteTrace(w io.Writer, t Trace, home string) error {
 // step is an observation as the page shows it.
 type step struct {
 	Observation
-	Took     string
-	Depth    int
-	X, Width float64 // of its time in a drawing
-	Parts    []stepPart
+	Took  string
+	Depth int
+	Parts []stepPart
 }
-
-// stepWidth is that of the drawing of the time.
-const stepWidth = 200.0
 
 type stepPart struct {
 	Title string

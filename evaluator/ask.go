@@ -8,15 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"regexp"
-	"strings"
 	"time"
 	"unicode/utf8"
 
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/proc"
-	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -93,7 +90,6 @@ func newLimiter(pause time.Duration) (*limit.Limiter, error) {
 
 // endpoint is asked over HTTP, within limits.
 type endpoint struct {
-	cfg   Config
 	asked pipeline.Model // address within limits
 }
 
@@ -113,95 +109,41 @@ func (e endpoint) ask(ctx context.Context, c Case) (Verdict, error) {
 // limits and again like one: the request is the content of the only message, the
 // answer the text.
 type address struct {
-	cfg    Config
-	client *http.Client
-	shown  string
-	mask   *secret.Masker
-}
-
-func newAddress(cfg Config, mask *secret.Masker) address {
-	client := &http.Client{}
-	if cfg.Client != nil {
-		*client = *cfg.Client
-	}
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return address{cfg, client, mask.Text(shownURL(cfg.URL)), mask}
-}
-
-// shownURL is the address without what may be secret.
-func shownURL(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "an address that cannot be read"
-	}
-	u.User, u.RawQuery, u.Fragment = nil, "", ""
-	return u.String()
+	*proc.Address
+	cfg Config
 }
 
 // Generate sends one request.
 func (a address) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
-	resp, err := a.send(ctx, http.MethodPost, strings.NewReader(req.Messages[0].Content))
-	if err != nil {
-		return pipeline.Response{}, a.unreachable(ctx, err)
-	}
-	defer resp.Body.Close() // only read: nothing can be lost
-	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(a.cfg.MaxOutput)+1))
-	large := len(body) > a.cfg.MaxOutput
-	body = a.mask.JSON(body)
+	reply, err := a.Ask(ctx, http.MethodPost, []byte(req.Messages[0].Content))
 	switch {
-	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return pipeline.Response{}, a.refused(resp, body)
 	case err != nil && ctx.Err() != nil:
-		return pipeline.Response{}, a.unreachable(ctx, err)
+		return pipeline.Response{}, err
 	case err != nil:
-		return pipeline.Response{}, &Fault{NotJSON, fmt.Sprintf("the answer of %s was cut off", a.shown), err}
-	case large:
-		return pipeline.Response{}, &Fault{Flooded, fmt.Sprintf("%s answered with more than %d bytes", a.shown, a.cfg.MaxOutput), nil}
+		return pipeline.Response{}, unconnected(err)
+	case !reply.OK():
+		return pipeline.Response{}, a.refused(reply)
+	case reply.Flooded:
+		return pipeline.Response{}, &Fault{Flooded, fmt.Sprintf("%s answered with more than %d bytes", a.Shown, a.cfg.MaxOutput), nil}
 	}
-	return pipeline.Response{Text: string(body), Attempts: 1}, nil
+	return pipeline.Response{Text: string(reply.Body), Attempts: 1}, nil
 }
 
-func (a address) send(ctx context.Context, method string, body io.Reader) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, a.cfg.URL, body)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json")
-	if a.cfg.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+a.cfg.Token)
-	}
-	return a.client.Do(req)
-}
-
-// unreachable drops the text of a url.Error, which holds the whole address.
-func (a address) unreachable(ctx context.Context, err error) error {
-	var bad *url.Error
-	if errors.As(err, &bad) {
-		err = bad.Err
-	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("asking %s: %w", a.shown, ctx.Err())
-	}
-	return &pipeline.ModelError{Retry: true, Failure: outcome.Failure{
-		Class: outcome.Provider, Message: fmt.Sprintf("asking %s: %v", a.shown, err),
-	}}
+// unconnected is the error of a request that nobody answered.
+func unconnected(err error) error {
+	return &pipeline.ModelError{Retry: true, Failure: outcome.Failure{Class: outcome.Provider, Message: err.Error()}}
 }
 
 // refused makes the error for a status that is no success.
-func (a address) refused(resp *http.Response, body []byte) error {
-	status, said := resp.StatusCode, excerpt(body)
-	failed := &pipeline.ModelError{Status: status, RetryAfter: limit.RetryAfter(resp.Header, time.Now()), Failure: outcome.Failure{Class: outcome.Provider}}
-	switch {
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		said = "check the token"
-	case status == http.StatusTooManyRequests:
-		failed.Failure.Class, failed.Retry = outcome.RateLimited, true
-	case status >= 500 || status == http.StatusRequestTimeout:
-		failed.Retry = true
+func (a address) refused(reply proc.Reply) error {
+	class := outcome.Provider
+	if reply.Status == http.StatusTooManyRequests {
+		class = outcome.RateLimited
 	}
-	failed.Failure.Message = strings.TrimSuffix(fmt.Sprintf("%s answered %s: %s", a.shown, resp.Status, said), ": ")
-	return failed
+	return &pipeline.ModelError{
+		Status: reply.Status, RetryAfter: limit.RetryAfter(reply.Header, time.Now()), Retry: reply.Passing(),
+		Failure: outcome.Failure{Class: class, Message: a.Refusal(reply, "")},
+	}
 }
 
 // program runs a process for each case.

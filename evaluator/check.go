@@ -59,17 +59,14 @@ func (e *Evaluator) checkScript() error {
 func (e *Evaluator) checkAddress(ctx context.Context) error {
 	inner, cancel := context.WithTimeout(ctx, min(checkTime, e.cfg.Timeout))
 	defer cancel()
-	a := newAddress(e.cfg, e.mask)
-	resp, err := a.send(inner, http.MethodHead, nil)
-	if ctx.Err() != nil {
+	reply, err := e.address.Ask(inner, http.MethodHead, nil)
+	switch {
+	case ctx.Err() != nil:
 		return ctx.Err()
-	}
-	if err != nil {
-		return e.notAnswered(a.unreachable(ctx, err))
-	}
-	defer resp.Body.Close() // nothing is read
-	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
-		return e.notAnswered(a.refused(resp, nil))
+	case err != nil:
+		return e.notAnswered(unconnected(err))
+	case reply.Status == http.StatusUnauthorized || reply.Status == http.StatusForbidden:
+		return e.notAnswered(e.address.refused(reply))
 	}
 	return nil
 }

@@ -29,7 +29,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -37,6 +36,7 @@ import (
 	"time"
 
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/proc"
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -97,8 +97,9 @@ type Evaluator struct {
 	limiter *limit.Limiter // nil for a program, as
 	asked   pipeline.Model // what is asked within it
 
-	mask   *secret.Masker // of a program and an address
-	failed atomic.Bool    // a program, at least once
+	address address        // where it is one
+	mask    *secret.Masker // of a program
+	failed  atomic.Bool    // a program, at least once
 }
 
 // New makes an Evaluator. It starts and sends nothing. The error joins
@@ -120,10 +121,14 @@ func New(cfg Config) (*Evaluator, error) {
 	if cfg.Timeout < 0 || cfg.MaxOutput < 0 || cfg.Tries < 0 || cfg.Pause < 0 {
 		problems = append(problems, errors.New("evaluator: Timeout, MaxOutput, Tries and Pause must not be negative"))
 	}
-	mask := cfg.masker()
-	problems = append(problems, mask.CheckArguments(cfg.Script))
+	cfg.MaxOutput = cmp.Or(cfg.MaxOutput, 1<<20)
+	e := &Evaluator{mask: secret.NewMasker(append(os.Environ(), cfg.Env...), cfg.Script)}
+	problems = append(problems, e.mask.CheckArguments(cfg.Script))
 	if cfg.URL != "" {
-		problems = append(problems, checkURL(cfg.URL))
+		at, err := proc.NewAddress(proc.AddressConfig{
+			URL: cfg.URL, Token: cfg.Token, Env: cfg.Env, Client: cfg.Client, Connections: mostAtOnce, MaxAnswer: cfg.MaxOutput,
+		})
+		problems, e.address = append(problems, err), address{at, cfg}
 	}
 	if cfg.Model != nil {
 		problems = append(problems, checkPrompt(cfg.Prompt))
@@ -132,48 +137,28 @@ func New(cfg Config) (*Evaluator, error) {
 		return nil, err
 	}
 	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute)
-	cfg.MaxOutput = cmp.Or(cfg.MaxOutput, 1<<20)
 	cfg.Tries = cmp.Or(cfg.Tries, defaultTries)
-	return cfg.open(mask)
-}
-
-// masker hides what an evaluator could know of secrets.
-func (cfg Config) masker() *secret.Masker {
-	return secret.NewMasker(append(append(os.Environ(), cfg.Env...), "EVALUATOR_TOKEN="+cfg.Token), cfg.Script)
+	e.cfg = cfg
+	return e, e.open()
 }
 
 // open makes who is asked.
-func (cfg Config) open(mask *secret.Masker) (*Evaluator, error) {
-	e := &Evaluator{cfg: cfg, mask: mask}
-	if len(cfg.Script) > 0 {
-		e.asker = program{cfg}
-		return e, nil
+func (e *Evaluator) open() (err error) {
+	if len(e.cfg.Script) > 0 {
+		e.asker = program{e.cfg}
+		return nil
 	}
-	var err error
-	if e.limiter, err = newLimiter(cfg.Pause); err != nil {
-		return nil, err
+	if e.limiter, err = newLimiter(e.cfg.Pause); err != nil {
+		return err
 	}
-	if cfg.URL != "" {
-		e.asked, err = cfg.within(newAddress(cfg, mask), e.limiter, nil)
-		e.asker = endpoint{cfg, e.asked}
+	if e.cfg.URL != "" {
+		e.asked, err = e.cfg.within(e.address, e.limiter, nil)
+		e.asker = endpoint{e.asked}
 	} else {
-		e.asked, err = cfg.within(cfg.Model, e.limiter, nil)
-		e.asker = judge{cfg, e.asked}
+		e.asked, err = e.cfg.within(e.cfg.Model, e.limiter, nil)
+		e.asker = judge{e.cfg, e.asked}
 	}
-	return e, err
-}
-
-func checkURL(address string) error {
-	u, err := url.Parse(address)
-	switch {
-	case err != nil:
-		return errors.New("evaluator: the address cannot be read")
-	case u.User != nil:
-		return errors.New("evaluator: the address holds a password, which would end up in reports: give a token by the environment instead")
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return fmt.Errorf("evaluator: %q is no address with http:// or https:// and a host", excerpt([]byte(address)))
-	}
-	return nil
+	return err
 }
 
 // Evaluate asks once, within Config.Timeout; an address or a model is asked again
@@ -224,7 +209,7 @@ func (e *Evaluator) Command() []string {
 	case len(e.cfg.Script) > 0:
 		return e.mask.Arguments(e.cfg.Script)
 	case e.cfg.URL != "":
-		return []string{e.mask.Text(shownURL(e.cfg.URL))}
+		return []string{e.address.Shown}
 	default:
 		return []string{"model", e.cfg.ModelName, promptName(e.cfg.Prompt)}
 	}

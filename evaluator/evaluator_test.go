@@ -272,7 +272,7 @@ func TestNew_problems(t *testing.T) {
 		want []string
 	}{
 		"nothing":       {evaluator.Config{}, []string{"exactly one"}},
-		"two, and more": {evaluator.Config{Script: []string{"a"}, URL: "ftp://x", Timeout: -1}, []string{"exactly one", "no address", "negative"}},
+		"two, and more": {evaluator.Config{Script: []string{"a"}, URL: "ftp://x", Timeout: -1}, []string{"exactly one", "nor an address", "negative"}},
 		"password":      {evaluator.Config{URL: "http://a:b@host/"}, []string{"holds a password"}},
 		"no program":    {evaluator.Config{Script: []string{""}}, []string{"names no program"}},
 		"no prompt":     {evaluator.Config{Model: silent}, []string{"no prompt"}},

@@ -274,7 +274,10 @@ func checkAnswer(request, answer []byte) error {
 // newPeer opens the program or endpoint that a Config names.
 func newPeer(cfg Config) (peer, error) {
 	if isAddress(cfg.Target) {
-		return newEndpoint(cfg)
+		address, err := proc.NewAddress(proc.AddressConfig{
+			URL: cfg.Target, Token: cfg.Token, Env: cfg.Env, Client: cfg.Client, Connections: cfg.Concurrency, MaxAnswer: cfg.MaxAnswer,
+		})
+		return &endpoint{address, cfg}, err
 	}
 	pool, err := proc.New(proc.Config{
 		Line: strings.TrimSpace(cfg.Target), Dir: cfg.Dir, Env: cfg.Env, Processes: cfg.Concurrency,

@@ -134,7 +134,7 @@ func (c column) value(cell string) (json.RawMessage, error) {
 	case invalidUTF8([]byte(cell)) >= 0:
 		return nil, wrong(field(c.id()), "is not valid UTF-8; convert the file to UTF-8")
 	case !c.json:
-		return marshal(cell)
+		return Marshal(cell)
 	case !json.Valid([]byte(cell)):
 		hint := ""
 		if c.key == string(fieldInput) {

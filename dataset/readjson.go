@@ -333,14 +333,14 @@ func addMetadata(item *Item, more map[string]json.RawMessage) (err error) {
 		}
 		merged[name] = more[name]
 	}
-	item.Metadata, err = marshal(merged)
+	item.Metadata, err = Marshal(merged)
 	return err
 }
 
 func isNull(raw []byte) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }
 
-// marshal writes JSON without escaping for HTML: documents stay readable.
-func marshal(v any) ([]byte, error) {
+// Marshal writes JSON without escaping for HTML: documents stay readable.
+func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

@@ -52,7 +52,7 @@ func (w *Writer) Write(item Item) error {
 }
 
 func (w *Writer) object(item Item) error {
-	raw, err := marshal(item)
+	raw, err := Marshal(item)
 	if err != nil {
 		return err
 	}

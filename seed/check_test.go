@@ -161,7 +161,7 @@ func TestSchemas(t *testing.T) {
 func TestParseSchemas_problems(t *testing.T) {
 	for text, want := range map[string]string{
 		`[]`:                               "reading the schemas",
-		`{"output":{}}`:                    `unknown key "output"`,
+		`{"output":{}}`:                    `unknown field "output"`,
 		`{"input":{"type":"number?"}}`:     "the schema of input",
 		`{"input":{"$ref":"file:///etc"}}`: "is outside the schema",
 		`{"input":{"description":"` + strings.Repeat("x", 10_000) + `"}}`: "characters, Langfuse takes 10000",

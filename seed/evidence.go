@@ -44,7 +44,7 @@ type Evidence struct {
 	Kind   EvidenceKind `json:"kind"`
 	Name   string       `json:"name,omitempty"`   // of the queue, score or tag
 	Author string       `json:"author,omitempty"` // id of the user
-	Time   string       `json:"time,omitempty"`   // RFC 3339, UTC
+	Time   time.Time    `json:"time,omitzero"`    // UTC
 	ID     string       `json:"id,omitempty"`     // of the queue item or score
 	// Observation is what it is about; empty: the whole trace.
 	Observation string `json:"observation,omitempty"`
@@ -64,18 +64,11 @@ type completed struct {
 }
 
 func evidenceOf(kind EvidenceKind, s langfuse.Score) Evidence {
-	e := Evidence{Kind: kind, Name: s.Name, Author: s.AuthorUserID, Time: instant(s.Timestamp), ID: s.ID}
+	e := Evidence{Kind: kind, Name: s.Name, Author: s.AuthorUserID, Time: s.Timestamp.UTC(), ID: s.ID}
 	if s.Subject.Kind == "observation" {
 		e.Observation = s.Subject.ID
 	}
 	return e
-}
-
-func instant(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339Nano)
 }
 
 // evidenceSearch looks for the evidence of one trace as seen from one
@@ -179,7 +172,7 @@ func (es evidenceSearch) inQueue() (Evidence, bool) {
 			take(es.queues[o.ID])
 		}
 	}
-	e := Evidence{Kind: ByQueue, Name: best.queue, Time: instant(best.CompletedAt), ID: best.ID}
+	e := Evidence{Kind: ByQueue, Name: best.queue, Time: best.CompletedAt.UTC(), ID: best.ID}
 	if best.ObjectType == langfuse.ObjectObservation {
 		e.Observation = best.ObjectID
 	}

@@ -20,22 +20,14 @@ import (
 	"extraction-experiment/pipeline/answer"
 )
 
-// refusal says why no item is made of a trace.
-type refusal struct {
-	Finding
-	item string // id of the item that was judged wrong
-}
-
-func (r *refusal) Error() string { return r.Message }
-
 func refuse(kind Kind, path, format string, args ...any) error {
-	return &refusal{Finding{Kind: kind, Path: path, Message: fmt.Sprintf(format, args...)}, ""}
+	return &Finding{Kind: kind, Path: path, Message: fmt.Sprintf(format, args...)}
 }
 
 // refusals takes an error of the mapper apart.
-func refusals(err error) (list []*refusal) {
+func refusals(err error) (list []*Finding) {
 	for _, one := range cli.Separate(err) {
-		why := &refusal{Finding: Finding{Kind: Refused, Message: one.Error()}}
+		why := &Finding{Kind: Refused, Message: one.Error()}
 		errors.As(one, &why)
 		list = append(list, why)
 	}
@@ -83,7 +75,7 @@ func (m *mapper) excerpt(format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// item maps one trace. The error is one *refusal or several. With a redaction
+// item maps one trace. The error is one *Finding or several. With a redaction
 // neither it nor the warnings show anything that was not redacted.
 func (m *mapper) item(trace langfuse.Trace, scores []langfuse.Score) (made, error) {
 	out, err := m.mapped(trace, scores)
@@ -94,7 +86,7 @@ func (m *mapper) item(trace langfuse.Trace, scores []langfuse.Score) (made, erro
 		m.redact.finding(&out.warnings[i])
 	}
 	for _, why := range refusals(err) {
-		m.redact.finding(&why.Finding)
+		m.redact.finding(why)
 	}
 	return out, err
 }
@@ -115,7 +107,7 @@ func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, er
 	switch {
 	case reason == "":
 	case no != "": // that is no lack of evidence
-		return out, &refusal{Finding{Kind: JudgedWrong, Message: no}, id}
+		return out, &Finding{Kind: JudgedWrong, Message: no, left: id}
 	case !m.accept:
 		return out, refuse(NoEvidence, "", "%s; %s", reason, es.couldCount())
 	default:
@@ -143,7 +135,7 @@ func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, er
 			metadata[key] = value
 		}
 	}
-	if out.item.Metadata, err = marshal(metadata); err != nil {
+	if out.item.Metadata, err = dataset.Marshal(metadata); err != nil {
 		return out, refuse(Syntax, "metadata", "cannot be written as JSON: %s", m.excerpt("%v", err))
 	}
 	if m.redact == nil {
@@ -343,7 +335,7 @@ func (m *mapper) input(places map[string]any) (json.RawMessage, error) {
 
 // canonical writes a field of the item.
 func (m *mapper) canonical(path string, value any) (json.RawMessage, error) {
-	raw, err := marshal(value)
+	raw, err := dataset.Marshal(value)
 	if err == nil {
 		raw, err = dataset.Canonical(raw)
 	}
@@ -358,7 +350,7 @@ func (m *mapper) canonical(path string, value any) (json.RawMessage, error) {
 func (m *mapper) expected(out *made, c chosen, correction langfuse.Score, corrected bool) (json.RawMessage, error) {
 	paths := m.mapping.Expected
 	if len(paths) == 0 {
-		paths = Paths{{text: placeOutput, steps: []step{{kind: stepKey, key: placeOutput}}}}
+		paths = Paths{{text: placeOutput, steps: []step{{key: placeOutput}}}}
 	}
 	where, written := "the trace's output", string(c.output)
 	value, _ := paths.find(c.places)

@@ -112,7 +112,7 @@ func TestMapper_truncated(t *testing.T) {
 		"half of JSON":   told(someInput, `"{\"entities\":[{\"name\":\"Ada\"},{\"na"`),
 	} {
 		_, err := (&mapper{dataset: "d", accept: true}).item(trace, nil)
-		var why *refusal
+		var why *Finding
 		if !errors.As(err, &why) || why.Kind != Truncated {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -129,7 +129,7 @@ func FuzzMapper_item(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input, output, corrected, note string) {
 		trace := told(input, output)
 		for i := range trace.Observations {
-			trace.Observations[i].Metadata = must(marshal(map[string]string{"note": note}))
+			trace.Observations[i].Metadata = must(dataset.Marshal(map[string]string{"note": note}))
 		}
 		var scores []langfuse.Score
 		if corrected != "" {
@@ -218,7 +218,7 @@ func TestFromTraces_correctionOfStep(t *testing.T) {
 	inModes(t, func(t *testing.T, s *server) {
 		id := s.extracted(0, "Ada lived in London.", gold("Ada", "Rome"))
 		verdict := s.config("validated", "BOOLEAN")
-		s.annotate(embedded.Annotation{TraceID: id, ObservationID: spanID(0, 1), Correction: string(must(marshal(gold("Ada", "London")))), Author: "ann"})
+		s.annotate(embedded.Annotation{TraceID: id, ObservationID: spanID(0, 1), Correction: string(must(dataset.Marshal(gold("Ada", "London")))), Author: "ann"})
 		if why := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{}).refusals()[id]; !strings.Contains(why, `observation: {name: "llm", type: GENERATION}`) || strings.Contains(why, "no correction") {
 			t.Errorf("%q", why)
 		}

@@ -37,19 +37,17 @@ type Path struct {
 
 // step is one part of a path.
 type step struct {
-	kind  stepKind
+	kind  string // "": the key of an object
 	key   string
 	value string // of a test
 	index int
 }
 
-type stepKind int
-
+// The kinds of steps into lists.
 const (
-	stepKey stepKind = iota
-	stepIndex
-	stepTest // the first element whose key has the value
-	stepAll  // every element
+	stepIndex = "index"
+	stepTest  = "test" // the first element whose key has the value
+	stepAll   = "all"  // every element
 )
 
 // pathStep is a step as it is written: a key, all, an index, a test, a quoted key.
@@ -118,7 +116,7 @@ func findInAll(list any, rest []step) (any, bool) {
 
 // take makes one step from an opened value; nil where it leads nowhere.
 func (s step) take(from any) any {
-	if s.kind == stepKey {
+	if s.kind == "" {
 		object, _ := from.(map[string]any)
 		return object[s.key]
 	}
@@ -271,7 +269,7 @@ func ParseMapping(text []byte) (Mapping, error) {
 		}
 	}
 	for key, value := range m.Constant {
-		if _, err := marshal(value); err != nil {
+		if _, err := dataset.Marshal(value); err != nil {
 			problems = append(problems, fmt.Errorf("constant.%s: %w", key, err))
 		}
 	}
@@ -290,11 +288,11 @@ func (m Mapping) parts() langfuse.TraceParts {
 	}
 	for _, path := range paths {
 		for i, s := range path.steps[:min(2, len(path.steps))] {
-			if s.kind != stepKey || s.key != placeMetadata {
+			if s.kind != "" || s.key != placeMetadata {
 				continue
 			}
 			parts.Metadata = true
-			if next := path.steps[i+1:]; len(next) > 0 && next[0].kind == stepKey {
+			if next := path.steps[i+1:]; len(next) > 0 && next[0].kind == "" {
 				parts.ExpandMetadata = append(parts.ExpandMetadata, next[0].key)
 			}
 		}

@@ -62,7 +62,11 @@ type Finding struct {
 	Item    string `json:"item,omitempty"` // its id, if it has one
 	Path    string `json:"path,omitempty"` // "expectedOutput.entities[2].name"
 	Message string `json:"message"`
+	left    string // id of the item that a trace which is judged wrong may have left
 }
+
+// Error makes a finding the reason why no item is made of a trace.
+func (f *Finding) Error() string { return f.Message }
 
 // String gives place and message on one line:
 // "items.jsonl: line 7: item a: expectedOutput.entities[2].name: is empty".

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"extraction-experiment/dataset"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 )
@@ -207,7 +208,7 @@ func (s *server) encoded(trace string, one span) any {
 		if text, isText := value.(string); isText {
 			add(key, text)
 		} else if value != nil {
-			raw, err := marshal(value)
+			raw, err := dataset.Marshal(value)
 			if err != nil {
 				s.t.Fatal(err)
 			}
@@ -269,7 +270,7 @@ func (s *server) annotate(a embedded.Annotation) string {
 // correct corrects a trace; every call is a later correction.
 func (s *server) correct(trace string, output any) string {
 	s.t.Helper()
-	raw, err := marshal(output)
+	raw, err := dataset.Marshal(output)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ const maxBody = 4_718_592
 
 // checkStored checks what becomes of the item on its way into Langfuse.
 func (c *checker) checkStored(n *notes, item dataset.Item) {
-	body, err := marshal(c.cfg.upsert(item))
+	body, err := dataset.Marshal(c.cfg.upsert(item))
 	if err != nil {
 		n.problem(Syntax, "", "cannot be written as JSON: %v", err)
 		return
@@ -74,15 +74,6 @@ func itemOf(stored langfuse.DatasetItem) dataset.Item {
 		ID: stored.ID, Input: absent(stored.Input), Expected: absent(stored.ExpectedOutput), Metadata: absent(stored.Metadata),
 		SourceTraceID: stored.SourceTraceID, SourceObservationID: stored.SourceObservationID,
 	}
-}
-
-// marshal writes JSON as the client does.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // storedForm returns the canonical form of what Langfuse keeps of a value:
@@ -270,30 +261,19 @@ const maxSchema = 10_000
 // Schemas are the JSON Schemas (draft 7, which Langfuse uses) of a dataset; nil
 // is none.
 type Schemas struct {
-	Input    json.RawMessage
-	Expected json.RawMessage
+	Input    json.RawMessage `json:"input"`
+	Expected json.RawMessage `json:"expectedOutput"`
 }
 
 // ParseSchemas reads {"input": SCHEMA, "expectedOutput": SCHEMA}, of which
-// either may be missing. All problems are returned together, with the exit code
-// of malformed input.
-func ParseSchemas(raw []byte) (Schemas, error) {
-	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf")), &keys); err != nil {
-		return Schemas{}, cli.Usage("reading the schemas: %w", err)
+// either may be missing. The error has the exit code of malformed input.
+func ParseSchemas(raw []byte) (s Schemas, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))))
+	decoder.DisallowUnknownFields()
+	if err = decoder.Decode(&s); err != nil {
+		return s, cli.Usage("reading the schemas: %w; expected {\"input\": SCHEMA, \"expectedOutput\": SCHEMA}", err)
 	}
-	var s Schemas
-	for key, value := range keys {
-		switch key {
-		case "input", "inputSchema":
-			s.Input = value
-		case "expectedOutput", "expectedOutputSchema", "expected_output", "expected":
-			s.Expected = value
-		default:
-			return Schemas{}, cli.Usage("reading the schemas: unknown key %q: expected {\"input\": SCHEMA, \"expectedOutput\": SCHEMA}", key)
-		}
-	}
-	_, err := s.compile()
+	_, err = s.compile()
 	return s, err
 }
 

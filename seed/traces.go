@@ -266,11 +266,11 @@ func (t *traceSeeder) open(ctx context.Context) error {
 // nameLeftItem adds to a person's no that the item which was made before is in
 // the dataset still: seeding takes nothing out.
 func (t *traceSeeder) nameLeftItem(ctx context.Context, err error) error {
-	var why *refusal
-	if !errors.As(err, &why) || why.item == "" {
+	var why *Finding
+	if !errors.As(err, &why) || why.left == "" {
 		return err
 	}
-	id := t.cfg.IDPrefix + why.item
+	id := t.cfg.IDPrefix + why.left
 	switch item, err := t.client.GetDatasetItem(ctx, id); {
 	case errors.Is(err, langfuse.ErrNotFound):
 	case err != nil:
@@ -285,7 +285,7 @@ func (t *traceSeeder) nameLeftItem(ctx context.Context, err error) error {
 func (t *traceSeeder) refuse(id string, err error) {
 	for _, why := range refusals(err) {
 		why.File = traceLabel(id)
-		t.result.Report.Problems.add(why.Finding)
+		t.result.Report.Problems.add(*why)
 	}
 	t.result.Refused++
 	if t.cfg.Show != nil {
@@ -334,7 +334,7 @@ func newReader(client *langfuse.Client, server langfuse.Capabilities, parts lang
 type evidenceRead struct {
 	trace  langfuse.Trace
 	scores []langfuse.Score
-	err    error // a *refusal
+	err    error // a *Finding
 }
 
 // completedItems reads the completed items of all annotation queues, by the id

@@ -70,7 +70,7 @@ func TestFromTraces_evidence(t *testing.T) {
 						about = spanID(i, tt.about)
 					}
 					e := metadata.Evidence
-					if e.Kind != tt.kind || e.Author != tt.author || e.Time == "" || e.ID == "" || e.Observation != about || metadata.Source != id {
+					if e.Kind != tt.kind || e.Author != tt.author || e.Time.IsZero() || e.ID == "" || e.Observation != about || metadata.Source != id {
 						t.Errorf("metadata %s", item.Metadata)
 					}
 					if item.SourceTraceID != id || item.SourceObservationID != spanID(i, 0) {

@@ -45,10 +45,7 @@ func itemID(dataset, traceID, observationID string) string {
 
 // mapper makes items of traces.
 type mapper struct {
-	dataset  string
-	mapping  Mapping
-	accept   bool // traces without evidence
-	redact   *Redaction
+	cfg      TraceConfig
 	queues   map[string][]completed
 	replaced map[string]int // by the redaction, in all items
 }
@@ -69,7 +66,7 @@ const notShown = "(not shown: it is not redacted yet)"
 // excerpt is a part of a message that quotes a trace. Where a redaction is asked
 // for it is not shown: it is from before the redaction.
 func (m *mapper) excerpt(format string, args ...any) string {
-	if m.redact != nil {
+	if m.cfg.Redaction != nil {
 		return notShown
 	}
 	return fmt.Sprintf(format, args...)
@@ -79,14 +76,14 @@ func (m *mapper) excerpt(format string, args ...any) string {
 // neither it nor the warnings show anything that was not redacted.
 func (m *mapper) item(trace langfuse.Trace, scores []langfuse.Score) (made, error) {
 	out, err := m.mapped(trace, scores)
-	if m.redact == nil {
+	if m.cfg.Redaction == nil {
 		return out, err
 	}
 	for i := range out.warnings {
-		m.redact.finding(&out.warnings[i])
+		m.cfg.Redaction.finding(&out.warnings[i])
 	}
 	for _, why := range refusals(err) {
-		m.redact.finding(why)
+		m.cfg.Redaction.finding(why)
 	}
 	return out, err
 }
@@ -99,16 +96,16 @@ func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, er
 	if err != nil {
 		return out, err
 	}
-	es := newEvidenceSearch(trace, scores, m.queues, m.mapping.Evidence, c)
-	es.private = m.redact != nil
+	es := newEvidenceSearch(trace, scores, m.queues, m.cfg.Mapping.Evidence, c)
+	es.private = m.cfg.Redaction != nil
 	evidence, reason := es.find()
-	id := itemID(m.dataset, trace.ID, c.id)
+	id := itemID(m.cfg.Dataset, trace.ID, c.id)
 	no := es.rejected()
 	switch {
 	case reason == "":
 	case no != "": // that is no lack of evidence
 		return out, &Finding{Kind: JudgedWrong, Message: no, left: id}
-	case !m.accept:
+	case !m.cfg.AcceptUnvalidated:
 		return out, refuse(NoEvidence, "", "%s; %s", reason, es.couldCount())
 	default:
 		evidence = Evidence{Kind: Unvalidated}
@@ -130,7 +127,7 @@ func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, er
 		return out, err
 	}
 	metadata := map[string]any{sourceKey: trace.ID, evidenceKey: evidence}
-	for key, paths := range m.mapping.Metadata {
+	for key, paths := range m.cfg.Mapping.Metadata {
 		if value, ok := paths.find(c.places); ok {
 			metadata[key] = value
 		}
@@ -138,10 +135,10 @@ func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, er
 	if out.item.Metadata, err = dataset.Marshal(metadata); err != nil {
 		return out, refuse(Syntax, "metadata", "cannot be written as JSON: %s", m.excerpt("%v", err))
 	}
-	if m.redact == nil {
+	if m.cfg.Redaction == nil {
 		return out, nil
 	}
-	item, w, err := m.redact.item(out.item)
+	item, w, err := m.cfg.Redaction.item(out.item)
 	if err != nil {
 		return out, refuse(Unredacted, "", "%v", err)
 	}
@@ -165,7 +162,7 @@ type chosen struct {
 // evidence or a correction of their own come first, then the latest: the attempt
 // that was kept.
 func (m *mapper) choose(trace langfuse.Trace, scores []langfuse.Score) (chosen, error) {
-	if m.mapping.Observation == (Choice{}) {
+	if m.cfg.Mapping.Observation == (Choice{}) {
 		root, hasRoot := trace.Root()
 		if !hasRoot && isNothing(trace.Input) && isNothing(trace.Output) {
 			return chosen{}, refuse(Truncated, "", "its root observation is missing: it was cut off, or has not arrived yet")
@@ -181,7 +178,7 @@ func (m *mapper) choose(trace langfuse.Trace, scores []langfuse.Score) (chosen, 
 	best, found := langfuse.Observation{}, false
 	var names []string
 	for _, o := range trace.Observations { // by start
-		if m.mapping.Observation.matches(o) {
+		if m.cfg.Mapping.Observation.matches(o) {
 			if !found || judged[o.ID] || !judged[best.ID] {
 				best, found = o, true
 			}
@@ -190,7 +187,7 @@ func (m *mapper) choose(trace langfuse.Trace, scores []langfuse.Score) (chosen, 
 		}
 	}
 	if !found {
-		return chosen{}, refuse(NoObservation, "", "has no observation of {name: %q, type: %q}; it has %s", m.mapping.Observation.Name, m.mapping.Observation.Type, m.excerpt("%s", listed(names)))
+		return chosen{}, refuse(NoObservation, "", "has no observation of {name: %q, type: %q}; it has %s", m.cfg.Mapping.Observation.Name, m.cfg.Mapping.Observation.Type, m.excerpt("%s", listed(names)))
 	}
 	return m.newChosen(trace, best)
 }
@@ -293,7 +290,7 @@ func cutMark(value any) string {
 // input makes the item's input.
 func (m *mapper) input(places map[string]any) (json.RawMessage, error) {
 	fields := map[string]any{}
-	if len(m.mapping.Input) == 0 {
+	if len(m.cfg.Mapping.Input) == 0 {
 		switch whole := opened(places[placeInput]).(type) {
 		case nil:
 			return nil, refuse(NoInput, "input", "the trace has no input")
@@ -306,7 +303,7 @@ func (m *mapper) input(places map[string]any) (json.RawMessage, error) {
 				m.excerpt("%s", brief(whole)))
 		}
 	}
-	for field, paths := range m.mapping.Input {
+	for field, paths := range m.cfg.Mapping.Input {
 		if value, ok := paths.find(places); ok {
 			fields[field] = value
 			if field != "document_text" && field != "text" {
@@ -320,12 +317,12 @@ func (m *mapper) input(places map[string]any) (json.RawMessage, error) {
 	}
 	if text, isText := document.(string); document == nil || isText && strings.TrimSpace(text) == "" {
 		sought := m.excerpt("its input has the keys %q;", slices.Sorted(maps.Keys(fields))) + " a mapping file says which one it is"
-		if paths := slices.Concat(m.mapping.Input["document_text"], m.mapping.Input["text"]); len(paths) > 0 {
+		if paths := slices.Concat(m.cfg.Mapping.Input["document_text"], m.cfg.Mapping.Input["text"]); len(paths) > 0 {
 			sought = fmt.Sprint(paths) + " lead to no text"
 		}
 		return nil, refuse(NoInput, "input.document_text", "the trace has no document there: %s", sought)
 	}
-	for field, value := range m.mapping.Constant {
+	for field, value := range m.cfg.Mapping.Constant {
 		if fields[field] == nil {
 			fields[field] = value
 		}
@@ -348,7 +345,7 @@ func (m *mapper) canonical(path string, value any) (json.RawMessage, error) {
 // expected finds the gold, in the correction, else where the mapping says, and
 // writes it in the native form, names in the place of references.
 func (m *mapper) expected(out *made, c chosen, correction langfuse.Score, corrected bool) (json.RawMessage, error) {
-	paths := m.mapping.Expected
+	paths := m.cfg.Mapping.Expected
 	if len(paths) == 0 {
 		paths = Paths{{text: placeOutput, steps: []step{{key: placeOutput}}}}
 	}

@@ -111,7 +111,7 @@ func TestMapper_truncated(t *testing.T) {
 		"inside":         told(`{"document_text":"Ada lived in [truncated]"}`, someOutput),
 		"half of JSON":   told(someInput, `"{\"entities\":[{\"name\":\"Ada\"},{\"na"`),
 	} {
-		_, err := (&mapper{dataset: "d", accept: true}).item(trace, nil)
+		_, err := (&mapper{cfg: TraceConfig{Config: Config{Dataset: "d"}, AcceptUnvalidated: true}}).item(trace, nil)
 		var why *Finding
 		if !errors.As(err, &why) || why.Kind != Truncated {
 			t.Errorf("%s: %v", name, err)
@@ -136,7 +136,8 @@ func FuzzMapper_item(f *testing.F) {
 			scores = []langfuse.Score{{ID: "c", Type: langfuse.ScoreCorrection, Value: langfuse.TextValue(corrected), Subject: langfuse.ScoreSubject{Kind: "trace", ID: "t"}}}
 		}
 		for _, r := range []*Redaction{nil, redaction} {
-			m := &mapper{dataset: "d", accept: true, redact: r, replaced: map[string]int{}, mapping: Mapping{Metadata: map[string]Paths{"note": {path("metadata.note")}}}}
+			m := &mapper{replaced: map[string]int{}, cfg: TraceConfig{Config: Config{Dataset: "d", Redaction: r}, AcceptUnvalidated: true,
+				Mapping: Mapping{Metadata: map[string]Paths{"note": {path("metadata.note")}}}}}
 			out, err := m.item(trace, scores)
 			if err != nil {
 				continue
@@ -169,7 +170,8 @@ func TestMapper_private(t *testing.T) {
 		for _, r := range []*Redaction{nil, mustRedaction(t, "patterns: [{name: p, regex: '(?i)ada lovelace'}]"), mustRedaction(t, "fields: [nothing]")} {
 			trace := told(tt.input, tt.output)
 			trace.Observations[3].Name = "store " + secret
-			m := &mapper{dataset: "d", accept: tt.scores == nil, redact: r, replaced: map[string]int{}, mapping: Mapping{Observation: Choice{Name: tt.observation}}}
+			m := &mapper{replaced: map[string]int{}, cfg: TraceConfig{Config: Config{Dataset: "d", Redaction: r}, AcceptUnvalidated: tt.scores == nil,
+				Mapping: Mapping{Observation: Choice{Name: tt.observation}}}}
 			out, err := m.item(trace, tt.scores)
 			told := fmt.Sprint(err, out.warnings)
 			if shown := strings.Contains(told, secret); shown != (r == nil) || err == nil && len(out.warnings) < 2 {
@@ -192,7 +194,7 @@ func TestFromTraces_withdrawn(t *testing.T) {
 		id := s.extracted(0, "Ada lived in London.", gold("Ada", "London"))
 		s.annotate(embedded.Annotation{TraceID: id, ConfigID: verdict, Value: true, Author: "bob"})
 		seed := func() TraceResult {
-			return s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{Config: Config{IDPrefix: "p-"}, Redaction: mustRedaction(t, "fields: [nothing]")})
+			return s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{Config: Config{IDPrefix: "p-", Redaction: mustRedaction(t, "fields: [nothing]")}})
 		}
 		if result := seed(); result.Created != 1 {
 			t.Fatal(result.Err())
@@ -269,7 +271,7 @@ func TestMapper_doubled(t *testing.T) {
 		`"{\"entities\":[],\"entities\":[],\"relationships\":[]}"`:                                                        "has the key entities twice",
 		`"Here:\n` + "```" + `\n` + quoted(entities+`[{"source_ref":"e1","target_name":"London"}]}`) + `\n` + "```" + `"`: "the id e1 is that of two entities",
 	} {
-		out, err := (&mapper{dataset: "d", accept: true}).item(told(someInput, output), nil)
+		out, err := (&mapper{cfg: TraceConfig{Config: Config{Dataset: "d"}, AcceptUnvalidated: true}}).item(told(someInput, output), nil)
 		said := ""
 		if err != nil {
 			said = err.Error()
@@ -309,7 +311,7 @@ func (s *server) ids(n int) {
 
 // Unknown keys of gold do not come into the item, and the warning says that.
 func TestMapper_unknownKeys(t *testing.T) {
-	out, err := (&mapper{dataset: "d", accept: true}).item(told(someInput, `{"entities":[],"relationships":[],"mood":1}`), nil)
+	out, err := (&mapper{cfg: TraceConfig{Config: Config{Dataset: "d"}, AcceptUnvalidated: true}}).item(told(someInput, `{"entities":[],"relationships":[],"mood":1}`), nil)
 	last := out.warnings[len(out.warnings)-1].Message
 	if err != nil || strings.Contains(string(out.item.Expected), "mood") || !strings.Contains(last, `are left out: "mood"`) {
 		t.Errorf("%v, %q, %s", err, last, out.item.Expected)

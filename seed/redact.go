@@ -195,9 +195,9 @@ func shownPath(path string) string {
 	return strings.Join(parts, ".")
 }
 
-// Counts returns how often each pattern and field took something out, so far
+// counts returns how often each pattern and field took something out, so far
 // never: what stays at 0 is perhaps written wrong.
-func (r *Redaction) Counts() map[string]int {
+func (r *Redaction) counts() map[string]int {
 	counts := map[string]int{}
 	for _, name := range r.labels[1:] {
 		counts[name] = 0
@@ -205,7 +205,7 @@ func (r *Redaction) Counts() map[string]int {
 	return counts
 }
 
-// Items returns the items of a file without what the redaction takes out, for Check and File. One
+// items returns the items of a file without what the redaction takes out, for File. One
 // that cannot be redacted becomes a *dataset.SyntaxError of its line, without
 // what was to be taken out; so does one whose own id holds some of it, and one
 // that is the same as another once both are redacted and has no id. An id that
@@ -213,9 +213,9 @@ func (r *Redaction) Counts() map[string]int {
 //
 // The sequence can be read as often as that of the items. replaced holds the
 // replacements by name of the last time it was read.
-func (r *Redaction) Items(items iter.Seq2[dataset.Located, error], replaced map[string]int) iter.Seq2[dataset.Located, error] {
+func (r *Redaction) items(items iter.Seq2[dataset.Located, error], replaced map[string]int) iter.Seq2[dataset.Located, error] {
 	return func(yield func(dataset.Located, error) bool) {
-		maps.Copy(replaced, r.Counts())
+		maps.Copy(replaced, r.counts())
 		derived := map[string]int{} // line by id
 		for located, err := range items {
 			var syntax *dataset.SyntaxError

@@ -369,7 +369,7 @@ patterns:
 		s.sent = &bytes.Buffer{}
 		s.mu.Unlock()
 		var shown bytes.Buffer
-		cfg := TraceConfig{Config: Config{Similar: DefaultSimilar}, Mapping: mapping, Redaction: redaction, Show: func(one Seeded) { shown.Write(must(dataset.Marshal(one))) }}
+		cfg := TraceConfig{Config: Config{Similar: DefaultSimilar, Redaction: redaction}, Mapping: mapping, Show: func(one Seeded) { shown.Write(must(dataset.Marshal(one))) }}
 		result := s.mustSeedTraces(Selection{IDs: []string{id}}, cfg)
 		if result.Created != 1 || result.Err() != nil || result.Redacted["MAIL"] == 0 || result.Redacted["PERSON"] == 0 {
 			t.Fatalf("%+v", result)
@@ -417,7 +417,7 @@ func TestFromTraces_redactedAuthor(t *testing.T) {
 	for want, patterns := range map[string]string{"[MAIL": `patterns: [{name: mail, regex: '\w+@[\w.]+'}]`, "[EVIDENCE_AUTHOR": "fields: [evidence.author]"} {
 		text := ""
 		show := func(one Seeded) { text += string(must(dataset.Marshal(one))) }
-		result := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{Config: Config{DryRun: true}, Show: show, Redaction: mustRedaction(t, patterns)})
+		result := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{Config: Config{DryRun: true, Redaction: mustRedaction(t, patterns)}, Show: show})
 		if result.Created != 1 || strings.Contains(text, "bob") || !strings.Contains(text, want) {
 			t.Errorf("%s: %v, %s", patterns, result.Err(), text)
 		}
@@ -431,7 +431,7 @@ func TestFromTraces_unredacted(t *testing.T) {
 	answer := gold("Ada", "London")
 	answer["entities"].([]any)[0].(map[string]any)["properties"] = map[string]any{"Ada": true}
 	s.correct(id, answer)
-	result := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{Redaction: mustRedaction(t, `patterns: [{name: p, regex: Ada}]`)})
+	result := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{Config: Config{Redaction: mustRedaction(t, `patterns: [{name: p, regex: Ada}]`)}})
 	why := result.refusals()[id]
 	if result.Refused != 1 || !strings.Contains(why, "key of an object") || strings.Contains(why, "Ada") {
 		t.Errorf("%q", why)
@@ -530,7 +530,7 @@ func TestFromTraces_redactedField(t *testing.T) {
 		s.traced(traceID(0), span{id: spanID(0, 0), name: "extract", input: map[string]any{"document_text": "Kim lived in London."},
 			attributes: map[string]string{"langfuse.trace.metadata.customer": `{"user":{"name":"Kim"},"ssn":4711}`}})
 		s.correct(traceID(0), gold("Kim", "London"))
-		cfg := TraceConfig{Mapping: Mapping{Metadata: map[string]Paths{"customer": {path("trace.metadata.customer")}}}, Redaction: mustRedaction(t, "fields: [user.name, ssn]")}
+		cfg := TraceConfig{Mapping: Mapping{Metadata: map[string]Paths{"customer": {path("trace.metadata.customer")}}}, Config: Config{Redaction: mustRedaction(t, "fields: [user.name, ssn]")}}
 		if result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, cfg); result.Created != 1 {
 			t.Fatal(result.Err())
 		}

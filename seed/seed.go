@@ -63,6 +63,9 @@ type Config struct {
 	// to that of another item of the dataset; 0 looks for none. What it costs:
 	// half a kilobyte of memory an item.
 	Similar float64
+	// Redaction, if set, is applied to every item before anything is sent,
+	// written or shown.
+	Redaction *Redaction
 	// DryRun finds out what would be done and writes nothing.
 	DryRun bool
 	// Progress, if set, is told after every step. It is never called
@@ -156,9 +159,15 @@ type Result struct {
 	// Refused counts items that were not written; why stands in the problems
 	// of the report.
 	Refused int `json:"refused"`
+	// Redacted counts the replacements by name, in all items made; a name at 0
+	// took nothing out.
+	Redacted map[string]int `json:"redacted,omitempty"`
 
 	Report Report `json:"report"`
 }
+
+// Done is how many items were looked at, written or not.
+func (r Result) Done() int { return r.Created + r.Updated + r.Unchanged + r.Refused }
 
 // Err returns nil when every item went in, else an error with exit code 4 that
 // lists the items that were refused.
@@ -196,6 +205,10 @@ func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.
 	if err != nil {
 		return result, err
 	}
+	if cfg.Redaction != nil {
+		result.Redacted = cfg.Redaction.counts()
+		items = cfg.Redaction.items(items, result.Redacted)
+	}
 	if result.Report, err = c.run(items); err != nil {
 		return result, err
 	}
@@ -206,7 +219,7 @@ func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.
 		return result, cli.Usage("there are no items to seed %q with", cfg.Dataset)
 	}
 	s := &seeder{client: client, cfg: cfg, result: &result, show: func(dataset.Located, Change) {
-		cfg.progress(Progress{Phase: Writing, Done: result.Created + result.Updated + result.Unchanged + result.Refused, Total: result.Report.Items})
+		cfg.progress(Progress{Phase: Writing, Done: result.Done(), Total: result.Report.Items})
 	}}
 	if err := s.open(ctx); err != nil {
 		return result, err

@@ -22,9 +22,6 @@ type TraceConfig struct {
 	Config
 	// Mapping says where in a trace an item's fields are.
 	Mapping Mapping
-	// Redaction, if set, is applied to every item before anything is sent,
-	// written or shown.
-	Redaction *Redaction
 	// AcceptUnvalidated takes traces without evidence, too; the metadata of
 	// their items then says "unvalidated".
 	AcceptUnvalidated bool
@@ -59,9 +56,6 @@ type TraceResult struct {
 	RefusedQueueItems int `json:"refused_queue_items,omitempty"`
 	// Evidence counts the items made by kind.
 	Evidence map[EvidenceKind]int `json:"evidence"`
-	// Redacted counts the replacements by name, in all items made; a name at 0
-	// took nothing out.
-	Redacted map[string]int `json:"redacted,omitempty"`
 	// Written counts the items that went to TraceConfig.Out.
 	Written int `json:"written,omitempty"`
 }
@@ -99,16 +93,16 @@ const atOnce = 16
 // API: GET /api/public/v2/observations or /traces and /observations, /v3/scores,
 // /annotation-queues, and those of File
 func FromTraces(ctx context.Context, client *langfuse.Client, server langfuse.Capabilities, selection Selection, cfg TraceConfig) (TraceResult, error) {
-	result := TraceResult{Evidence: map[EvidenceKind]int{}, Redacted: map[string]int{}}
+	result := TraceResult{Evidence: map[EvidenceKind]int{}}
 	if err := errors.Join(cfg.validate(), selection.validate()); err != nil {
 		return result, err
 	}
 	if cfg.Redaction != nil {
-		result.Redacted = cfg.Redaction.Counts()
+		result.Redacted = cfg.Redaction.counts()
 	}
 	t := &traceSeeder{
 		reader: newReader(client, server, cfg.Mapping.parts()), cfg: cfg, result: &result,
-		mapper: mapper{dataset: cfg.Dataset, mapping: cfg.Mapping, accept: cfg.AcceptUnvalidated, redact: cfg.Redaction, replaced: result.Redacted},
+		mapper: mapper{cfg: cfg, replaced: result.Redacted},
 	}
 	list, err := t.choose(ctx, selection)
 	if err != nil || len(list) == 0 {

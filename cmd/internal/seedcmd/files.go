@@ -23,48 +23,38 @@ import (
 
 // config reads what the flags say about every way of seeding.
 func config(c *urfave.Context) (seed.Config, error) {
-	schemas, err := readNamed(c, "schema", "the schemas", seed.ParseSchemas)
+	schemas, errSchemas := readNamed(c, "schema", "the schemas", seed.ParseSchemas)
+	redaction, errRedaction := readNamed(c, "redact", "the patterns", seed.ParseRedaction)
 	options := scoring.DefaultOptions()
 	return seed.Config{
 		Dataset: c.String("dataset"), Description: c.String("description"), Schemas: schemas, IDPrefix: c.String("id-prefix"),
 		Vocabulary: seed.Vocabulary{Inverse: options.Inverse, Symmetric: options.Symmetric},
-		Foreign:    question, KeepGoing: c.Bool("keep-going"), DryRun: c.Bool("dry-run"),
-	}, err
+		Redaction:  redaction, Foreign: question, KeepGoing: c.Bool("keep-going"), DryRun: c.Bool("dry-run"),
+	}, errors.Join(errSchemas, errRedaction)
 }
 
 // fileAction creates and updates the items of a file.
 func fileAction(c *urfave.Context, env cli.Env) error {
 	cfg, errConfig := config(c)
-	redaction, errRedaction := readNamed(c, "redact", "the patterns", seed.ParseRedaction)
 	items, errItems := itemsOf(c, c.String("file"))
-	if err := errors.Join(errConfig, errRedaction, errItems); err != nil {
+	if err := errors.Join(errConfig, errItems); err != nil {
 		return err
 	}
-	var redacted map[string]int
-	if redaction != nil {
-		redacted = redaction.Counts()
-		items = redaction.Items(items, redacted)
-	}
 	return connected(c, env, func(lf *connect.Langfuse) error {
-		write, end := progress(env)
-		cfg.Progress = write
+		end := progress(env, &cfg)
 		result, err := seed.File(c.Context, lf.Client, items, cfg)
 		end()
 		warn(env, result.Report.Warnings, "seed --check FILE --json")
-		if err != nil && result.Created+result.Updated+result.Unchanged+result.Refused == 0 { // it did not come to that
+		if err != nil && result.Done() == 0 { // it did not come to that
 			return err
 		}
 		if err == nil {
-			warnUnused(env, redacted)
+			warnUnused(env, result.Redacted)
 		}
 		if c.Bool("json") {
-			printed := report.JSON(env.Stdout, struct {
-				seed.Result
-				Redacted map[string]int `json:"redacted,omitempty"`
-			}{result, redacted}, false)
-			return errors.Join(cli.Written(printed), result.Err(), err)
+			return errors.Join(cli.Written(report.JSON(env.Stdout, result, false)), result.Err(), err)
 		}
-		_, printed := io.WriteString(env.Stdout, summary(c, "", result)+counted("redacted", redacted))
+		_, printed := io.WriteString(env.Stdout, summary(c, "", result)+counted("redacted", result.Redacted))
 		return errors.Join(cli.Written(printed), result.Err(), err)
 	})
 }

@@ -255,18 +255,19 @@ func counted[K ~string](title string, n map[K]int) string {
 	return fmt.Sprintf("%s: %s\n", title, strings.Join(parts, ", "))
 }
 
-// progress returns what writes on a terminal how far seeding is, and what takes
+// progress lets seeding write on a terminal how far it is, and returns what takes
 // that away; elsewhere nothing is written.
-func progress(env cli.Env) (write func(seed.Progress), end func()) {
+func progress(env cli.Env, cfg *seed.Config) (end func()) {
 	if env.Terminal() == 0 {
-		return nil, func() {}
+		return func() {}
 	}
 	const anew = "\r\x1b[K"
-	return func(p seed.Progress) {
+	cfg.Progress = func(p seed.Progress) {
 		of := ""
 		if p.Total > 0 {
 			of = fmt.Sprintf(" of %d", p.Total)
 		}
 		fmt.Fprintf(env.Stderr, "%s%s %d%s", anew, p.Phase, p.Done, of)
-	}, func() { fmt.Fprint(env.Stderr, anew) }
+	}
+	return func() { fmt.Fprint(env.Stderr, anew) }
 }

@@ -130,8 +130,7 @@ func readTime(text string, now time.Time) (time.Time, error) {
 func traceConfig(c *urfave.Context) (seed.TraceConfig, error) {
 	base, err := config(c)
 	mapping, errMapping := readNamed(c, "mapping", "the mapping", seed.ParseMapping)
-	redaction, errRedaction := readNamed(c, "redact", "the patterns", seed.ParseRedaction)
-	problems := []error{err, errMapping, errRedaction}
+	problems := []error{err, errMapping}
 	for _, text := range c.StringSlice("accept-score") {
 		rule, err := seed.ParseScoreRule(text)
 		problems = append(problems, err)
@@ -143,7 +142,7 @@ func traceConfig(c *urfave.Context) (seed.TraceConfig, error) {
 	}
 	base.Similar, base.Foreign = seed.DefaultSimilar, nil
 	return seed.TraceConfig{
-		Config: base, Mapping: mapping, Redaction: redaction, AcceptUnvalidated: c.Bool("accept-unvalidated"), Before: c.Bool("diff"),
+		Config: base, Mapping: mapping, AcceptUnvalidated: c.Bool("accept-unvalidated"), Before: c.Bool("diff"),
 	}, errors.Join(problems...)
 }
 
@@ -180,12 +179,11 @@ func seedTraces(c *urfave.Context, env cli.Env, lf *connect.Langfuse, selection 
 	if c.Bool("dry-run") {
 		cfg.Show = p.show
 	}
-	write, end := progress(env)
-	cfg.Progress = write
+	end := progress(env, &cfg.Config)
 	result, err := seed.FromTraces(c.Context, lf.Client, lf.Server.Capabilities, selection, cfg)
 	end()
 	warn(env, result.Report.Warnings, "--json")
-	if err != nil && result.Created+result.Updated+result.Unchanged+result.Refused == 0 {
+	if err != nil && result.Done() == 0 {
 		return err // it did not come to anything
 	}
 	if result.Selected > result.Refused-result.RefusedQueueItems {

@@ -180,7 +180,7 @@ func (r *Redaction) shown(text string) string {
 var wireKeys = strings.Fields(`document_text text document_type object_schemas relationship_schemas allowed_types
 	available_tags name description properties source_types target_types entities relationships type aliases mentions
 	quote start end source_name target_name relationship_type source_ref target_ref evidence kind author time id
-	observation source_trace_id input output expectedOutput metadata trace sourceTraceId sourceObservationId items`)
+	observation source_trace_id input output expectedOutput expectedoutput metadata trace sourceTraceId sourceObservationId items`)
 
 // shownPath leaves keys out of a path that not every item may have: somebody's
 // name may be one.
@@ -279,23 +279,20 @@ func (r *Redaction) located(located dataset.Located, derived, replaced map[strin
 func (r *Redaction) item(item dataset.Item) (dataset.Item, *itemRedaction, error) {
 	w := &itemRedaction{r: r, masks: map[string]*mask{}, aligned: map[string][]int{}, keys: map[string]bool{},
 		placeholders: newPlaceholders(r.labels)}
-	fields := []struct {
-		name  string
-		raw   *json.RawMessage
-		value any
-	}{{"input", &item.Input, nil}, {"expectedoutput", &item.Expected, nil}, {"metadata", &item.Metadata, nil}}
-	for i, f := range fields {
-		if *f.raw == nil {
+	fields := map[string]*json.RawMessage{"input": &item.Input, "expectedoutput": &item.Expected, "metadata": &item.Metadata}
+	whole := map[string]any{}
+	for name, raw := range fields {
+		if *raw == nil {
 			continue
 		}
-		value, err := dataset.Decode(*f.raw)
+		value, err := dataset.Decode(*raw)
 		if err != nil {
-			return item, w, fmt.Errorf("redacting: %s %w", f.name, err)
+			return item, w, fmt.Errorf("redacting: %s %w", name, err)
 		}
-		fields[i].value = value
-		w.collect([]string{f.name}, value)
+		whole[name] = value
 	}
-	input, _ := fields[0].value.(map[string]any)
+	w.collect(whole)
+	input, _ := whole["input"].(map[string]any)
 	for _, key := range []string{"text", "document_text"} {
 		if text, ok := input[key].(string); ok {
 			w.document = w.masks[text]
@@ -306,9 +303,10 @@ func (r *Redaction) item(item dataset.Item) (dataset.Item, *itemRedaction, error
 			return item, w, fmt.Errorf("redacting: %w", err)
 		}
 	}
-	for _, f := range fields {
-		if *f.raw != nil {
-			*f.raw = dataset.CanonicalValue(w.replace([]string{f.name}, f.value))
+	w.replace(whole)
+	for name, raw := range fields {
+		if *raw != nil {
+			*raw = dataset.CanonicalValue(whole[name])
 		}
 	}
 	return item, w, nil
@@ -368,8 +366,8 @@ func keyPath(key string) []string { return strings.Split(strings.ToLower(key), "
 
 // collect takes in all texts and keys, marks what is to be taken out of the
 // texts, and remembers it as a secret.
-func (w *itemRedaction) collect(path []string, value any) {
-	w.walk(path, value, func(path []string, value any) any {
+func (w *itemRedaction) collect(item map[string]any) {
+	w.walk(nil, item, func(path []string, value any) any {
 		text := spelled(value)
 		w.collectInside(path, text, w.mask(text))
 		if _, isText := value.(string); isText && path[0] == "expectedoutput" {
@@ -608,13 +606,10 @@ func alignAt(gold, document *mask, at int) bool {
 	return changed
 }
 
-// replace writes the value with everything taken out.
-func (w *itemRedaction) replace(path []string, value any) any {
-	var mentions []movedMention
-	if path[0] == "expectedoutput" && w.document != nil {
-		mentions = w.moveMentions(value)
-	}
-	value = w.walk(path, value, func(_ []string, value any) any {
+// replace takes everything out.
+func (w *itemRedaction) replace(item map[string]any) {
+	mentions := w.moveMentions(item)
+	w.walk(nil, item, func(_ []string, value any) any {
 		text := spelled(value)
 		m, places := w.masks[text], w.aligned[text]
 		switch {
@@ -628,7 +623,6 @@ func (w *itemRedaction) replace(path []string, value any) any {
 	for _, m := range mentions {
 		maps.Copy(m.mention, m.now)
 	}
-	return value
 }
 
 // movedMention is a mention and what it is in the new document.
@@ -636,10 +630,10 @@ type movedMention struct{ mention, now map[string]any }
 
 // moveMentions finds where the quotes of mentions are in the new document: behind
 // what the text before them becomes.
-func (w *itemRedaction) moveMentions(value any) (moved []movedMention) {
-	found, _ := Path{steps: []step{{key: "entities"}, {kind: stepAll}, {key: "mentions"}}}.Find(value)
+func (w *itemRedaction) moveMentions(item map[string]any) (moved []movedMention) {
+	found, _ := Path{steps: []step{{key: "expectedoutput"}, {key: "entities"}, {kind: stepAll}, {key: "mentions"}}}.Find(item)
 	mentions, _ := found.([]any)
-	if len(mentions) == 0 {
+	if len(mentions) == 0 || w.document == nil {
 		return nil
 	}
 	m, uncounted := w.document, w.placeholders

@@ -118,10 +118,7 @@ func (c Config) validate() error {
 			problems = append(problems, fmt.Errorf("the id prefix %w", err))
 		}
 	}
-	if err := errors.Join(problems...); err != nil {
-		return cli.WithCode(cli.ExitUsage, err)
-	}
-	return nil
+	return cli.WithCode(cli.ExitUsage, errors.Join(problems...))
 }
 
 // validDataset says why Langfuse would refuse the name of a dataset.

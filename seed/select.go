@@ -65,10 +65,7 @@ func (s Selection) validate() error {
 		_, err := s.stratum()
 		problems = append(problems, err)
 	}
-	if err := errors.Join(problems...); err != nil {
-		return cli.WithCode(cli.ExitUsage, err)
-	}
-	return nil
+	return cli.WithCode(cli.ExitUsage, errors.Join(problems...))
 }
 
 // stratum is the path of Stratify, below metadata.
@@ -133,34 +130,38 @@ func validTraceID(id string) error {
 // search asks the server: by queue and scores for ids, by everything else for
 // traces; what both ask for must be in all answers.
 func (r *reader) search(ctx context.Context, s Selection) (list []candidate, findings []Finding, err error) {
-	var sets [][]string
+	var first []string
+	var in map[string]bool // what queue and scores have all; nil: neither was asked for
+	narrow := func(ids []string) {
+		if in == nil {
+			first = ids
+		}
+		both := map[string]bool{}
+		for _, id := range ids {
+			both[id] = in == nil || in[id]
+		}
+		in = both
+	}
 	if s.Queue != "" {
-		var ids []string
-		if ids, findings, err = r.inQueue(ctx, s.Queue); err != nil {
+		ids, skipped, err := r.inQueue(ctx, s.Queue)
+		if err != nil {
 			return nil, nil, err
 		}
-		sets = append(sets, ids)
+		narrow(ids)
+		findings = skipped
 	}
 	for _, rule := range s.Scores {
 		ids, err := r.scored(ctx, rule)
 		if err != nil {
 			return nil, nil, err
 		}
-		sets = append(sets, ids)
-	}
-	in := map[string]int{} // how many sets a trace is in
-	for i, set := range sets {
-		for _, id := range set {
-			if in[id] == i {
-				in[id]++
-			}
-		}
+		narrow(ids)
 	}
 	if !s.filters() {
-		for _, id := range sets[0] {
-			if in[id] == len(sets) && (s.Limit == 0 || len(list) < s.Limit) {
+		for _, id := range first {
+			if in[id] && (s.Limit == 0 || len(list) < s.Limit) {
 				list = append(list, candidate{id: id})
-				delete(in, id)
+				in[id] = false
 			}
 		}
 		return list, findings, nil
@@ -173,7 +174,7 @@ func (r *reader) search(ctx context.Context, s Selection) (list []candidate, fin
 		if err != nil {
 			return nil, nil, err
 		}
-		if in[trace.ID] == len(sets) {
+		if in == nil || in[trace.ID] {
 			list = append(list, candidate{id: trace.ID})
 		}
 		if s.Limit > 0 && len(list) == s.Limit {

@@ -283,10 +283,7 @@ type compiledSchemas struct{ input, expected *jsonschema.Schema }
 func (s Schemas) compile() (compiledSchemas, error) {
 	input, errInput := compileSchema("input", s.Input)
 	expected, errExpected := compileSchema("expectedOutput", s.Expected)
-	if err := errors.Join(errInput, errExpected); err != nil {
-		return compiledSchemas{}, cli.WithCode(cli.ExitUsage, err)
-	}
-	return compiledSchemas{input, expected}, nil
+	return compiledSchemas{input, expected}, cli.WithCode(cli.ExitUsage, errors.Join(errInput, errExpected))
 }
 
 func compileSchema(name string, raw json.RawMessage) (*jsonschema.Schema, error) {

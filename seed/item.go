@@ -132,8 +132,8 @@ func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, er
 			metadata[key] = value
 		}
 	}
-	if out.item.Metadata, err = dataset.Marshal(metadata); err != nil {
-		return out, refuse(Syntax, "metadata", "cannot be written as JSON: %s", m.excerpt("%v", err))
+	if out.item.Metadata, err = m.canonical("metadata", metadata); err != nil {
+		return out, err
 	}
 	if m.cfg.Redaction == nil {
 		return out, nil

@@ -296,14 +296,10 @@ func lines(item *dataset.Item) []byte {
 		return nil
 	}
 	fields := *item
-	fields.ID = "" // stands above
-	raw, err := json.Marshal(fields)
-	if err == nil {
-		raw, err = dataset.Canonical(raw)
-	}
+	fields.ID = ""                    // stands above
+	raw, _ := dataset.Marshal(fields) // its values were read as JSON
+	raw, _ = dataset.Canonical(raw)
 	var indented bytes.Buffer
-	if err := errors.Join(err, json.Indent(&indented, raw, "", "  ")); err != nil {
-		return fmt.Appendf(nil, "%v\n", err)
-	}
+	_ = json.Indent(&indented, raw, "", "  ")
 	return append(indented.Bytes(), '\n')
 }

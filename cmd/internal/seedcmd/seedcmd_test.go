@@ -3,14 +3,21 @@ package seedcmd
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/testkit"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 )
@@ -117,5 +124,74 @@ func same(t *testing.T, what string, got json.RawMessage, want string) {
 	canonical, err := dataset.Canonical(got)
 	if err != nil || string(canonical) != want {
 		t.Errorf("%s: %s (%v), want %s", what, canonical, err, want)
+	}
+}
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"seed": func() { os.Exit(Main()) }})
+}
+
+func TestScripts(t *testing.T) { testkit.RunScripts(t, "testdata/script") }
+
+// brokenWriter stands for a full disk.
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestRun_cannotWrite(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("items.jsonl", []byte(`{"id":"a","input":{"document_text":"Ada."},"expectedOutput":{"entities":[]}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"--list"}, {"--list", "--json"}, {"--check", "items.jsonl"}, {"--dataset", "d", "--file", "items.jsonl"}, {"--dataset", "d", "--export", "-"},
+		{"--dataset", "d", "--archive", "a"},
+	} {
+		var stderr strings.Builder
+		code := Run(t.Context(), cli.Env{Args: args, Stdin: strings.NewReader(""), Stdout: brokenWriter{}, Stderr: &stderr,
+			Getenv: func(string) string { return "" }, Terminal: func() int { return 0 }})
+		if code != cli.ExitIO || !strings.Contains(stderr.String(), "no space left") {
+			t.Errorf("seed %q: exit %d, %s", args, code, stderr.String())
+		}
+	}
+}
+
+// A write that Langfuse does not carry out leaves a summary, and the item's name.
+func TestRun_unanswered(t *testing.T) {
+	store, err := embedded.Open(embedded.Config{Mode: embedded.ModeV4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if strings.HasSuffix(r.URL.Path, "/dataset-items") && bytes.Contains(body, []byte(`"id":"b"`)) {
+			w.Header().Set("Retry-After", "0.01")
+			http.Error(w, "not now", http.StatusServiceUnavailable)
+			return
+		}
+		store.Handler().ServeHTTP(w, r)
+	}))
+	defer func() {
+		web.Close()
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	path := filepath.Join(t.TempDir(), "items.jsonl")
+	var lines strings.Builder
+	for _, id := range []string{"a", "b", "c"} {
+		lines.WriteString(`{"id":"` + id + `","input":{"document_text":"` + id + `"},"expectedOutput":{"entities":[]}}` + "\n")
+	}
+	if err := os.WriteFile(path, []byte(lines.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := runSeed(t, web.URL, "--dataset", "d", "--file", path)
+	if code != cli.ExitUnavailable || !strings.Contains(stdout, "2 created, 0 updated, 0 unchanged, 1 refused") ||
+		!strings.Contains(stderr, "item b: was not answered") || !strings.Contains(stderr, "the same command again goes on") {
+		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
 }

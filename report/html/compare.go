@@ -102,7 +102,7 @@ func (c *comparing) pairs(row merging, l limits) detail {
 	p := detail{Runs: make([]*pane, len(row.views))}
 	sides := make([]*extraction.Extraction, 1+len(row.views)) // what was expected, and what each run extracted
 	text := ""
-	for i, v := range cited(row.views) {
+	for i, v := range row.views {
 		if v == nil {
 			continue
 		}

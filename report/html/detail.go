@@ -343,35 +343,6 @@ func missRow(m report.Miss, state, cause string) itemRow {
 		Why: strings.ReplaceAll(named(m.Reason), "_", " ")}
 }
 
-// citation is what an answer is asked for beside its terms.
-const citation = "citation"
-
-// cited gives the answers of one question that cite a page a match for it. What
-// explains an answer names the citation only where it is missing, so that one
-// which was asked for, and judged, and is not missed is there.
-func cited(views []*report.ItemView) []*report.ItemView {
-	missing := func(v *report.ItemView) int {
-		return slices.IndexFunc(v.Missed, func(m report.Miss) bool { return m.What == citation })
-	}
-	var asked *report.Miss
-	for _, v := range views {
-		if v != nil && missing(v) >= 0 {
-			asked = &v.Missed[missing(v)]
-		}
-	}
-	views = slices.Clone(views)
-	for i, v := range views {
-		if asked == nil || v == nil || missing(v) >= 0 || len(v.Outcome.Explanation) == 0 {
-			continue
-		}
-		found := *v
-		found.Matches = append(slices.Clip(v.Matches), report.Match{What: citation, Kind: citation, Similarity: 1,
-			Expected: asked.Value, Extracted: "a page is cited", ExpectedIndex: asked.Index, ExtractedIndex: asked.Index})
-		views[i] = &found
-	}
-	return views
-}
-
 // segment is a stretch of a document under which the same entities lie; those
 // that overlap share segments. In JSON it is its text, or [text, indices of the
 // first extraction, of the second, …].

@@ -42,7 +42,7 @@ func (w *writer) meta() meta {
 	}
 	m.Shown = w.columns(m.Primary)
 	if m.Answers {
-		m.Causes = []string{causeKey("term", causeMissed), causeKey("term", causeForbidden), causeKey(citation, causeMissed)}
+		m.Causes = []string{causeKey("term", causeMissed), causeKey("term", causeForbidden), causeKey("citation", causeMissed)}
 	}
 	for _, r := range w.runs {
 		run := r.Summary.Run

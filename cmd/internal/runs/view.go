@@ -286,8 +286,11 @@ func newAnswerView(h outcome.Header, item runstore.Item, o outcome.Outcome) (rep
 	for i, hit := range why.Forbidden {
 		view.Spurious = append(view.Spurious, report.Miss{What: "term", Index: len(why.Groups) + i, Value: hit.Term, Reason: "forbidden, at character " + fmt.Sprint(hit.At)})
 	}
-	if why.CitationRequired && len(why.Citations) == 0 {
-		view.Missed = append(view.Missed, report.Miss{What: "citation", Index: len(why.Groups), Value: "стр. N", Reason: "the answer cites no page"})
+	if n := len(why.Groups); why.CitationRequired && len(why.Citations) == 0 {
+		view.Missed = append(view.Missed, report.Miss{What: "citation", Index: n, Value: "стр. N", Reason: "the answer cites no page"})
+	} else if why.CitationRequired {
+		view.Matches = append(view.Matches, report.Match{What: "citation", Kind: "citation", Similarity: 1, Expected: "стр. N", Extracted: "a page is cited",
+			ExpectedIndex: n, ExtractedIndex: n})
 	}
 	return view, nil
 }

@@ -364,9 +364,12 @@ func newCollector(c *Comparer, base known, cand outcome.Header) *collector {
 
 // collect streams both runs.
 func (r *collector) collect(ctx context.Context, base, cand Source) error {
-	met := 0
-	err := pairs(units(ctx, base, r.base.Add), units(ctx, cand, r.cand.Add), func(b, c *unit) {
-		switch {
+	met, byID := 0, func(a, b *unit) int { return cmp.Compare(a.id, b.id) }
+	for both, err := range stats.Merge(byID, units(ctx, base, r.base.Add), units(ctx, cand, r.cand.Add)) {
+		if err != nil {
+			return err
+		}
+		switch b, c := both[0], both[1]; {
 		case b == nil:
 			r.onlyCand = append(r.onlyCand, c.id)
 		case c == nil:
@@ -375,9 +378,9 @@ func (r *collector) collect(ctx context.Context, base, cand Source) error {
 			r.pair(b, c)
 		}
 		met++
-	})
-	if err != nil || met >= len(r.known.items) {
-		return err
+	}
+	if met >= len(r.known.items) {
+		return nil
 	}
 	return r.findWithout(ctx, base, cand)
 }

@@ -101,42 +101,6 @@ func units(ctx context.Context, s Source, each func(outcome.Outcome)) iter.Seq2[
 	}
 }
 
-// pairs goes through two runs at once. An item that has no outcome in one of
-// them comes with nil there.
-func pairs(base, cand iter.Seq2[*unit, error], pair func(base, cand *unit)) error {
-	nextBase, stopBase := iter.Pull2(base)
-	defer stopBase()
-	nextCand, stopCand := iter.Pull2(cand)
-	defer stopCand()
-	b, err, inBase := nextBase()
-	if err != nil {
-		return err
-	}
-	c, err, inCand := nextCand()
-	if err != nil {
-		return err
-	}
-	for inBase || inCand {
-		left := inBase && (!inCand || b.id <= c.id)
-		right := inCand && (!inBase || c.id <= b.id)
-		var ofBase, ofCand *unit
-		if left {
-			ofBase = b
-			if b, err, inBase = nextBase(); err != nil {
-				return err
-			}
-		}
-		if right {
-			ofCand = c
-			if c, err, inCand = nextCand(); err != nil {
-				return err
-			}
-		}
-		pair(ofBase, ofCand)
-	}
-	return nil
-}
-
 // unit is one item of one run: its trials averaged. Trials are no more items.
 type unit struct {
 	id      string

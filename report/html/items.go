@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
@@ -22,57 +23,31 @@ type merging struct {
 // merged walks through several runs at once, each of which yields its items by
 // id and trial. One item of each is in memory.
 func merged(runs []report.Run) iter.Seq2[merging, error] {
-	return func(yield func(merging, error) bool) {
-		next := make([]*report.ItemView, len(runs)) // of each run; nil after the last
-		pulls := make([]func() (report.ItemView, error, bool), len(runs))
-		for i, r := range runs {
-			pull, stop := iter.Pull2(r.Items)
-			defer stop()
-			pulls[i] = pull
-		}
-		due := slices.Repeat([]bool{true}, len(runs)) // those of which the next item is to be read
-		for {
-			for i, pull := range pulls {
-				if !due[i] {
-					continue
-				}
-				v, err, ok := pull()
-				if err != nil {
-					yield(merging{}, err)
+	var items []iter.Seq2[*report.ItemView, error]
+	for _, r := range runs {
+		items = append(items, func(yield func(*report.ItemView, error) bool) {
+			for v, err := range r.Items {
+				if !yield(&v, err) {
 					return
 				}
-				if next[i] = nil; ok {
-					next[i] = &v
-				}
 			}
-			row, ok := least(next)
-			if !ok || !yield(row, nil) {
-				return
-			}
-			for i, v := range row.views {
-				due[i] = v != nil
-			}
-		}
+		})
 	}
-}
-
-// least gathers the views of the first item that any run comes to.
-func least(next []*report.ItemView) (merging, bool) {
-	order := func(a, b *report.ItemView) int {
+	byTrial := func(a, b *report.ItemView) int {
 		return cmp.Or(cmp.Compare(a.Outcome.Item, b.Outcome.Item), cmp.Compare(a.Outcome.Trial, b.Outcome.Trial))
 	}
-	there := slices.DeleteFunc(slices.Clone(next), func(v *report.ItemView) bool { return v == nil })
-	if len(there) == 0 {
-		return merging{}, false
-	}
-	first := slices.MinFunc(there, order)
-	row := merging{first.Outcome.Item, first.Outcome.Trial, make([]*report.ItemView, len(next))}
-	for i, v := range next {
-		if v != nil && order(v, first) == 0 {
-			row.views[i] = v
+	return func(yield func(merging, error) bool) {
+		for views, err := range stats.Merge(byTrial, items...) {
+			if err != nil {
+				yield(merging{}, err)
+				return
+			}
+			there := views[slices.IndexFunc(views, func(v *report.ItemView) bool { return v != nil })].Outcome
+			if !yield(merging{there.Item, there.Trial, views}, nil) {
+				return
+			}
 		}
 	}
-	return row, true
 }
 
 // items writes the blocks of every item.

@@ -124,7 +124,7 @@ func (c *Comparer) compareOne(ctx context.Context, base known, cand Source) (Res
 	if err != nil {
 		return Result{}, Side{}, err
 	}
-	problems := append(c.compareHeaders(base.header, header), base.problems...)
+	problems := append(compareHeaders(base.header, header), base.problems...)
 	unfinished, err := complete(ctx, "candidate", cand)
 	if err != nil {
 		return Result{}, Side{}, err
@@ -270,10 +270,6 @@ type Config struct {
 	// LowerIsBetter names scores of which less is better; outcome.ErrorScore
 	// always is.
 	LowerIsBetter []string
-	// Identities are keys of the runs' metadata that must be equal when either
-	// run has them; of harness "answers" both must have them. Nil is
-	// pdf_sha256 and questions_sha256.
-	Identities []string
 	// Matches lists what an explanation says was matched, one line each; nil
 	// leaves matches out. Lines that say the same are the same match.
 	Matches func(explanation json.RawMessage) ([]string, error)
@@ -299,9 +295,6 @@ func New(cfg Config) (*Comparer, error) {
 	}
 	if cfg.Changed == 0 {
 		cfg.Changed = 10
-	}
-	if cfg.Identities == nil {
-		cfg.Identities = []string{outcome.PDFSHA256, outcome.QuestionsSHA256}
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ import (
 // score is for.
 func (c *Comparer) pairUp(metric string, first, second *entry) (Pair, *Score) {
 	p := Pair{First: first.header.Name, Second: second.header.Name, Verdict: Unclear}
-	p.Incompatible = append(append(append([]Mismatch{}, c.compareHeaders(first.header, second.header)...), first.problems...), second.problems...)
+	p.Incompatible = append(append(append([]Mismatch{}, compareHeaders(first.header, second.header)...), first.problems...), second.problems...)
 	if len(p.Incompatible) == 0 {
 		p.Incompatible = append(p.Incompatible, first.unmatched(second)...)
 	}
@@ -253,7 +253,7 @@ const absent = "unknown"
 
 // compareHeaders lists what differs between the descriptions of two runs. A
 // hash that is missing is no hash that is equal.
-func (c *Comparer) compareHeaders(base, cand outcome.Header) []Mismatch {
+func compareHeaders(base, cand outcome.Header) []Mismatch {
 	var list []Mismatch
 	differ := func(what, b, c string) {
 		list = append(list, Mismatch{What: what, Base: cmp.Or(b, absent), Candidate: cmp.Or(c, absent)})
@@ -275,7 +275,7 @@ func (c *Comparer) compareHeaders(base, cand outcome.Header) []Mismatch {
 		list[len(list)-1].Advice = "experiment rescore scores the results of the older run again, without the model"
 	}
 	list = append(list, compareOptions(base.Scorer.Options, cand.Scorer.Options)...)
-	for _, key := range c.config.Identities {
+	for _, key := range []string{outcome.PDFSHA256, outcome.QuestionsSHA256} {
 		b, inBase := base.Metadata[key]
 		c, inCand := cand.Metadata[key]
 		if key == outcome.QuestionsSHA256 && inBase && inCand && base.Dataset.Fingerprint != "" && base.Dataset.Fingerprint == cand.Dataset.Fingerprint {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
@@ -104,26 +103,22 @@ func kinds(v tracking.Verdict) string {
 	return strings.Join(counted, ", ")
 }
 
-// findings lists the first findings, as a table where that fits the width, else in
-// lines of that width.
+// findings lists the first findings: in a file or pipe each is a row of a table, at a
+// terminal its text is wrapped.
 func findings(b *bytes.Buffer, v tracking.Verdict, width int) {
 	listed := v.Findings[:min(len(v.Findings), shownFindings)]
-	var table bytes.Buffer
-	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for _, f := range listed {
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", f.Kind, of(f.Item, f.Trial), detail(f))
-	}
-	_ = t.Flush() // into memory
-	if width == 0 || widest(table.String()) <= width {
-		b.Write(table.Bytes())
-	} else {
-		for _, f := range listed {
-			fmt.Fprintf(b, "  %s  %s\n", f.Kind, short(of(f.Item, f.Trial)))
-			for _, line := range report.Wrap(detail(f), width-4) {
-				fmt.Fprintf(b, "    %s\n", line)
-			}
+		if width == 0 {
+			fmt.Fprintf(table, "  %s\t%s\t%s\n", f.Kind, of(f.Item, f.Trial), detail(f))
+			continue
+		}
+		fmt.Fprintf(b, "  %s  %s\n", f.Kind, short(of(f.Item, f.Trial)))
+		for _, line := range report.Wrap(detail(f), width-4) {
+			fmt.Fprintf(b, "    %s\n", line)
 		}
 	}
+	_ = table.Flush() // into memory
 	if more := v.Total() - len(listed); more > 0 {
 		fmt.Fprintf(b, "  and %d more; --json lists up to %d\n", more, len(v.Findings))
 	}
@@ -135,15 +130,6 @@ func detail(f tracking.Finding) string {
 		return textutil.Line(f.Detail)
 	}
 	return textutil.Line(f.Score + ": " + f.Detail)
-}
-
-// widest counts the characters of the longest line.
-func widest(text string) int {
-	most := 0
-	for line := range strings.Lines(text) {
-		most = max(most, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
-	}
-	return most
 }
 
 // of names an item and its trial.
@@ -158,14 +144,8 @@ func of(item string, trial int) string {
 	return text
 }
 
-// short makes one harmless line of at most 100 characters.
-func short(text string) string {
-	text = textutil.Line(text)
-	if runes := []rune(text); len(runes) > 100 {
-		return string(runes[:99]) + "…"
-	}
-	return text
-}
+// short makes one harmless line of about 100 characters at most.
+func short(text string) string { return textutil.Cut(textutil.Line(text), 100) }
 
 // StillMissing says now and then that what is missing is waited for.
 func StillMissing(env cli.Env) func(tracking.Verdict) {

@@ -14,6 +14,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider/external"
@@ -217,24 +218,15 @@ func readObject(raw []byte) (map[string]json.RawMessage, error) {
 	case bytes.Equal(raw, []byte("null")):
 		return nil, errors.New("it is null")
 	case !json.Valid(raw):
-		return nil, reasonOf(raw)
+		return nil, json.Unmarshal(raw, new(json.RawMessage))
 	case raw[0] != '{':
-		return nil, fmt.Errorf("found %s", excerpt(string(raw), 60))
+		return nil, fmt.Errorf("found %s", textutil.Cut(string(raw), 60))
 	}
 	if key := dataset.RepeatedKey(raw); key != "" {
-		return nil, fmt.Errorf("the key %q is given twice", excerpt(key, 60))
+		return nil, fmt.Errorf("the key %q is given twice", textutil.Cut(key, 60))
 	}
 	var values map[string]json.RawMessage
 	return values, json.Unmarshal(raw, &values)
-}
-
-// reasonOf says where a text stops being JSON.
-func reasonOf(raw []byte) error {
-	var syntax *json.SyntaxError
-	if errors.As(json.Unmarshal(raw, new(json.RawMessage)), &syntax) {
-		return fmt.Errorf("%s (byte %d)", syntax.Error(), syntax.Offset)
-	}
-	return errors.New("it is no JSON")
 }
 
 // texts is a list of texts; null is none.

@@ -354,7 +354,7 @@ func (e *Expected) read(values map[string]json.RawMessage, others ...string) []*
 	known := append([]string{"must_include", "must_include_any", "must_not_include", "require_citation", "weight"}, others...)
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(known, key) {
-			problems = append(problems, &fieldError{excerpt(key, 60), "is no key of a question" + textutil.Hint(key, known)})
+			problems = append(problems, &fieldError{textutil.Cut(key, 60), "is no key of a question" + textutil.Hint(key, known)})
 		}
 	}
 	take := func(field string, to any, want string) {
@@ -363,7 +363,7 @@ func (e *Expected) read(values map[string]json.RawMessage, others ...string) []*
 			return
 		}
 		if err := json.Unmarshal(raw, to); err != nil {
-			problems = append(problems, &fieldError{field, fmt.Sprintf("expected %s, found %s", want, excerpt(string(raw), 60))})
+			problems = append(problems, &fieldError{field, fmt.Sprintf("expected %s, found %s", want, textutil.Cut(string(raw), 60))})
 		}
 	}
 	take("must_include", (*texts)(&e.MustInclude), "a list of texts")
@@ -399,18 +399,6 @@ func (e Expected) Odd() []string {
 // MaxWeight bounds the weight of a question, so that sums of them stay exact
 // enough.
 const MaxWeight = 1e6
-
-// excerpt returns the beginning of a text, cut at a rune's edge.
-func excerpt(text string, runes int) string {
-	n := 0
-	for i := range text {
-		if n == runes {
-			return text[:i] + "…"
-		}
-		n++
-	}
-	return text
-}
 
 // The limits of a file of questions.
 const (
@@ -511,7 +499,7 @@ func (r *reader) text(line int, values map[string]json.RawMessage, field string)
 	case !ok:
 		r.fail(line, field, "is missing")
 	case json.Unmarshal(raw, &text) != nil || bytes.Equal(raw, []byte("null")):
-		r.fail(line, field, "expected a text, found %s", excerpt(string(raw), 60))
+		r.fail(line, field, "expected a text, found %s", textutil.Cut(string(raw), 60))
 	case strings.TrimSpace(text) == "":
 		r.fail(line, field, "is empty")
 	}

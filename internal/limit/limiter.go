@@ -21,10 +21,9 @@
 package limit
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -213,67 +212,47 @@ type Config struct {
 	// RequestsPerMinute and TokensPerMinute are what the provider is known to
 	// allow; 0 means that it is not known.
 	RequestsPerMinute, TokensPerMinute int64
-	// LongestPause bounds what a provider may ask to wait; 0 means 10 minutes.
-	LongestPause time.Duration
 	// Backoff is the first pause after a rejection that states none, doubled
-	// with every further one; 0 means half a second. LongestBackoff bounds it;
-	// 0 means 30 × Backoff.
-	Backoff, LongestBackoff time.Duration
+	// with every further one up to 30 times as long; 0 means half a second.
+	Backoff time.Duration
 	// Patience is how long a provider may refuse or fail every call before the
 	// limiter trips; 0 means 30 minutes. A tenth of it is given to a provider
 	// that never answered and does not say that its limits are the reason, a
 	// 120th to one to which there never was a connection, and it ends when a call
 	// is given up.
 	Patience time.Duration
-	// Alike is how many calls in a row must fail for the same reason, without
-	// one that was answered, until the limiter trips; 0 means 10.
-	Alike int
 	// Jitter returns a number in [0, 1) that lengthens a pause, so that several
 	// processes do not end it at once; nil means a random one.
 	Jitter func() float64
 }
 
-// New checks the configuration and returns every problem of it at once.
+const (
+	// longestAsked bounds what a provider may ask to wait.
+	longestAsked = 10 * time.Minute
+	// mostAlike is how many calls in a row must fail for the same reason, without one
+	// that was answered, until the limiter trips.
+	mostAlike = 10
+)
+
+// New makes a Limiter; the error says that a number of the configuration is negative.
 func New(cfg Config) (*Limiter, error) {
-	var problems []error
-	check := func(name string, value int64) {
-		if value < 0 {
-			problems = append(problems, fmt.Errorf("limit: Config.%s is %d: it must not be negative", name, value))
-		}
+	if cfg.Most < 0 || cfg.RequestsPerMinute < 0 || cfg.TokensPerMinute < 0 || cfg.Backoff < 0 || cfg.Patience < 0 {
+		return nil, fmt.Errorf("limit: no limit can be negative: %d calls at once, %d requests and %d tokens a minute, a backoff of %s, a patience of %s",
+			cfg.Most, cfg.RequestsPerMinute, cfg.TokensPerMinute, cfg.Backoff, cfg.Patience)
 	}
-	check("Most", int64(cfg.Most))
-	check("RequestsPerMinute", cfg.RequestsPerMinute)
-	check("TokensPerMinute", cfg.TokensPerMinute)
-	check("LongestPause", int64(cfg.LongestPause))
-	check("Backoff", int64(cfg.Backoff))
-	check("LongestBackoff", int64(cfg.LongestBackoff))
-	check("Patience", int64(cfg.Patience))
-	check("Alike", int64(cfg.Alike))
-	if err := errors.Join(problems...); err != nil {
-		return nil, err
-	}
-	fill(&cfg.Most, 4)
-	fill(&cfg.LongestPause, 10*time.Minute)
-	fill(&cfg.Backoff, 500*time.Millisecond)
-	fill(&cfg.LongestBackoff, time.Duration(min(30*float64(cfg.Backoff), math.MaxInt64/4)))
-	fill(&cfg.Patience, 30*time.Minute)
-	fill(&cfg.Alike, 10)
+	cfg.Most = cmp.Or(cfg.Most, 4)
+	cfg.Backoff = cmp.Or(cfg.Backoff, 500*time.Millisecond)
+	cfg.Patience = cmp.Or(cfg.Patience, 30*time.Minute)
 	if cfg.Jitter == nil {
 		cfg.Jitter = rand.Float64
 	}
 	return &Limiter{
 		window:   window{size: 1, most: float64(cfg.Most), starting: true, hold: leastHold, peak: -1},
 		gate:     gate{cfg: cfg},
-		breaker:  breaker{alike: cfg.Alike, patience: cfg.Patience},
+		breaker:  breaker{patience: cfg.Patience},
 		requests: rate{perSecond: float64(cfg.RequestsPerMinute) / 60},
 		tokens:   rate{perSecond: float64(cfg.TokensPerMinute) / 60},
 	}, nil
-}
-
-func fill[T int | time.Duration](value *T, fallback T) {
-	if *value == 0 {
-		*value = fallback
-	}
 }
 
 // Kind says how a call ended, as far as limits are concerned.

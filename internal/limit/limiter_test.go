@@ -40,11 +40,10 @@ func done(t *testing.T, p *limit.Permit, r limit.Result) {
 	}
 }
 
-func TestNew_allProblemsAtOnce(t *testing.T) {
-	_, err := limit.New(limit.Config{Most: -1, TokensPerMinute: -2, Patience: -3})
-	for _, field := range []string{"Most", "TokensPerMinute", "Patience"} {
-		if err == nil || !strings.Contains(err.Error(), field) {
-			t.Errorf("%v does not name %s", err, field)
+func TestNew_negative(t *testing.T) {
+	for _, cfg := range []limit.Config{{Most: -1}, {RequestsPerMinute: -1}, {TokensPerMinute: -2}, {Backoff: -1}, {Patience: -3}} {
+		if _, err := limit.New(cfg); err == nil || !strings.Contains(err.Error(), "negative") {
+			t.Errorf("%+v: %v", cfg, err)
 		}
 	}
 }
@@ -85,20 +84,19 @@ func TestLimiter_slowStart(t *testing.T) {
 
 func TestLimiter_retryAfter(t *testing.T) {
 	for name, c := range map[string]struct {
-		ask, longest time.Duration
-		jitter       float64
-		want         time.Duration
+		ask    time.Duration
+		jitter float64
+		want   time.Duration
 	}{
-		"as asked":                {600 * time.Second, 0, 0, 600 * time.Second},
-		"capped":                  {time.Hour, 0, 0, 10 * time.Minute},
-		"capped as configured":    {time.Hour, time.Minute, 0, time.Minute},
-		"a tenth longer at most":  {10 * time.Second, 0, 0.5, 10*time.Second + 500*time.Millisecond},
-		"and five seconds":        {600 * time.Second, 0, 1, 605 * time.Second},
-		"nothing asked, at first": {0, 0, 0, 0},
+		"as asked":                {600 * time.Second, 0, 600 * time.Second},
+		"capped":                  {time.Hour, 0, 10 * time.Minute},
+		"a tenth longer at most":  {10 * time.Second, 0.5, 10*time.Second + 500*time.Millisecond},
+		"and five seconds":        {600 * time.Second, 1, 605 * time.Second},
+		"nothing asked, at first": {0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := open(t, limit.Config{LongestPause: c.longest, Jitter: func() float64 { return c.jitter }})
+				l := open(t, limit.Config{Jitter: func() float64 { return c.jitter }})
 				done(t, acquire(t, l, 0), limit.Result{Kind: limit.Rejected, RetryAfter: c.ask})
 				began := time.Now()
 				done(t, acquire(t, l, 0), limit.Result{})
@@ -110,13 +108,13 @@ func TestLimiter_retryAfter(t *testing.T) {
 	}
 }
 
-// Rejections without a header: no pause, then 1 s, 2 s, 4 s, 4 s, and none once
-// a call was answered.
+// Rejections without a header: no pause, then 1 s, doubled up to 30 s, and none once a
+// call was answered.
 func TestLimiter_backoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := open(t, limit.Config{Backoff: time.Second, LongestBackoff: 4 * time.Second})
+		l := open(t, limit.Config{Backoff: time.Second})
 		began := time.Now()
-		for i, want := range []time.Duration{0, 0, 1, 3, 7, 11} {
+		for i, want := range []time.Duration{0, 0, 1, 3, 7, 15, 31, 61, 91} {
 			p := acquire(t, l, 0)
 			if at := time.Since(began); at != want*time.Second {
 				t.Errorf("call %d began after %s, want %ds", i+1, at, want)

@@ -176,7 +176,7 @@ func (g *gate) refused(now, began time.Time, ask time.Duration) {
 	} else if ask == 0 {
 		return
 	}
-	pause := min(ask, g.cfg.LongestPause)
+	pause := min(ask, longestAsked)
 	spread := min(pause/10, 5*time.Second)
 	if ask <= 0 {
 		pause = g.backoff()
@@ -194,11 +194,7 @@ func (g *gate) backoff() time.Duration {
 	if g.refusals < 2 {
 		return 0
 	}
-	pause := g.cfg.Backoff
-	for i := 2; i < g.refusals && pause < g.cfg.LongestBackoff; i++ {
-		pause *= 2
-	}
-	return min(pause, g.cfg.LongestBackoff)
+	return g.cfg.Backoff * time.Duration(min(1<<min(g.refusals-2, 5), 30))
 }
 
 // answered ends the row of rejections if the call began after the last of them.
@@ -248,7 +244,6 @@ const unmetShare = 120
 
 // breaker notices that everything fails for the same reason.
 type breaker struct {
-	alike    int
 	patience time.Duration
 
 	tripped  *TrippedError
@@ -313,7 +308,7 @@ func (b *breaker) failed(now, began time.Time, r Result) {
 	if reason := normalised(r.Reason); reason != b.reason {
 		b.reason, b.inARow = reason, 0
 	}
-	if b.inARow++; b.inARow >= b.alike {
+	if b.inARow++; b.inARow >= mostAlike {
 		trip("%d calls in a row failed alike", b.inARow)
 	}
 }

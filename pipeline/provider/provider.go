@@ -9,6 +9,7 @@ package provider
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -160,25 +161,15 @@ const (
 	envHeaders = "OPENAI_EXTRA_HEADERS"
 )
 
-// HeadersError says that the extra headers cannot be read; it does not repeat
-// them, as they may hold keys.
-type HeadersError struct{}
-
-// Error says what is expected.
-func (HeadersError) Error() string {
-	return envHeaders + ` is no JSON object of texts, such as {"X-Team": "knowledge"}`
-}
-
-// ExitCode returns 64.
-func (HeadersError) ExitCode() int { return 64 }
-
+// readHeaders reads the extra headers; the error does not repeat them, as they may hold
+// keys.
 func readHeaders(text string) (map[string]secret.Secret, error) {
 	if text == "" {
 		return nil, nil
 	}
 	var plain map[string]string
 	if json.Unmarshal([]byte(text), &plain) != nil {
-		return nil, HeadersError{}
+		return nil, &ConfigError{OpenAI, errors.New(envHeaders + ` is no JSON object of texts, such as {"X-Team": "knowledge"}`)}
 	}
 	headers := map[string]secret.Secret{}
 	for name, value := range plain {

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -146,14 +147,7 @@ func excerpt(text string) string {
 	if len(text) <= 2*show {
 		return fmt.Sprintf("%q", text)
 	}
-	head, tail := text[:show], text[len(text)-show:]
-	for len(head) > 0 && !utf8.ValidString(head) && len(head) > show-utf8.UTFMax {
-		head = head[:len(head)-1]
-	}
-	for len(tail) > 0 && !utf8.RuneStart(tail[0]) && len(tail) > show-utf8.UTFMax {
-		tail = tail[1:]
-	}
-	return fmt.Sprintf("%q … %q (%d bytes)", head, tail, len(text))
+	return fmt.Sprintf("%q %q (%d bytes)", textutil.Cut(text, show), strings.ToValidUTF8(text[len(text)-show:], ""), len(text))
 }
 
 // Record returns a model that asks another and writes every exchange to the

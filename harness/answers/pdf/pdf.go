@@ -41,7 +41,7 @@ import (
 )
 
 // Version changes when the text of a page may; caches are keyed by it.
-const Version = "2"
+const Version = "3"
 
 // Document is the text of a file.
 type Document struct {

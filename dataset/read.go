@@ -96,7 +96,8 @@ func ReadFile(ctx context.Context, path string) iter.Seq2[Located, error] {
 //
 // An error is a *SyntaxError with file and line; reading goes on after it
 // wherever the next item can be found, so that all problems can be listed (see
-// Problems). After any other error (of the reader) the sequence ends.
+// Problems). After any other error (of the reader), and an item above MaxItem, the
+// sequence ends.
 func Read(r io.Reader, format Format, name string) iter.Seq2[Located, error] {
 	return readItems(r, format, name, MaxItem)
 }
@@ -320,10 +321,9 @@ func (s *scanner) next() (byte, error) {
 	}
 }
 
-// value appends the value that begins with c, which was read already. Of a
-// value larger than the limit nothing more is kept, but it is read to its end.
-// Where no value can begin (a comma, a closing bracket) it returns nothing.
-func (s *scanner) value(c byte, buf []byte) (value []byte, long bool, err error) {
+// value appends the value that begins with c, which was read already. Where no
+// value can begin (a comma, a closing bracket) it returns nothing.
+func (s *scanner) value(c byte, buf []byte) (value []byte, err error) {
 	depth, quoted, escaped := 0, false, false
 	for {
 		switch {
@@ -340,19 +340,20 @@ func (s *scanner) value(c byte, buf []byte) (value []byte, long bool, err error)
 			depth--
 		}
 		if depth < 0 || depth == 0 && !quoted && isEnd(c) {
-			return buf, long, s.in.UnreadByte()
+			return buf, s.in.UnreadByte()
 		}
 		if c == '\n' {
 			s.line++
 		}
-		if long = long || len(buf) >= s.limit; !long {
-			buf = append(buf, c)
+		if len(buf) >= s.limit {
+			return buf, errBudget
 		}
+		buf = append(buf, c)
 		if depth == 0 && !quoted && (c == '"' || c == '}' || c == ']') {
-			return buf, long, nil
+			return buf, nil
 		}
 		if c, err = s.in.ReadByte(); err != nil {
-			return buf, long, err
+			return buf, err
 		}
 	}
 }

@@ -21,6 +21,8 @@ func (d *decoder) json(in *bufio.Reader) {
 	case err == nil || errors.Is(err, errStopped):
 	case errors.Is(err, io.EOF):
 		d.fail(s.line, d.problem(s.line, "", "the file ends in the middle of the JSON"))
+	case errors.Is(err, errBudget):
+		d.fail(s.line, d.tooLong(s.line))
 	case errors.As(err, new(*SyntaxError)):
 		d.fail(s.line, err)
 	default:
@@ -85,19 +87,14 @@ func (d *decoder) each(s *scanner, end byte, one func(first byte) error) error {
 func (d *decoder) list(s *scanner) error {
 	var buf []byte
 	return d.each(s, ']', func(c byte) (err error) {
-		line, long, goOn := s.line, false, false
-		if buf, long, err = s.value(c, buf[:0]); err != nil {
+		line := s.line
+		if buf, err = s.value(c, buf[:0]); err != nil {
 			return err
 		}
-		switch {
-		case long:
-			goOn = d.fail(line, d.tooLong(line))
-		case len(buf) == 0:
+		if len(buf) == 0 {
 			return d.problem(line, "", "expected an item, found %q", c)
-		default:
-			goOn = d.object(buf, line)
 		}
-		if !goOn {
+		if !d.object(buf, line) {
 			return errStopped
 		}
 		return nil
@@ -122,7 +119,7 @@ func (d *decoder) envelope(s *scanner) error {
 			found = true
 			return d.list(s)
 		}
-		value, _, err := s.value(c, nil)
+		value, err := s.value(c, nil)
 		if err == nil && len(value) == 0 {
 			return d.problem(s.line, key, "expected a value, found %q", c)
 		}
@@ -139,12 +136,12 @@ func (d *decoder) key(s *scanner, c byte) (string, error) {
 	if c != '"' {
 		return "", d.problem(s.line, "", "expected a key in double quotes, found %q", c)
 	}
-	raw, long, err := s.value(c, nil)
+	raw, err := s.value(c, nil)
 	if err != nil {
 		return "", err
 	}
 	var key string
-	if long || json.Unmarshal(raw, &key) != nil {
+	if json.Unmarshal(raw, &key) != nil {
 		return "", d.problem(s.line, "", "a key is not a JSON string")
 	}
 	if c, err = s.next(); err != nil {
@@ -158,51 +155,22 @@ func (d *decoder) key(s *scanner, c byte) (string, error) {
 
 // jsonl reads one object per line.
 func (d *decoder) jsonl(in *bufio.Reader) {
-	var buf []byte
-	for line := 1; ; line++ {
-		var long bool
-		var err error
-		buf, long, err = readLine(in, buf[:0], d.limit)
-		if err != nil && err != io.EOF {
-			d.fail(line, fmt.Errorf("reading %s: line %d: %w", d.name, line, err))
+	lines, line := bufio.NewScanner(in), 1
+	lines.Buffer(nil, d.limit)
+	for ; lines.Scan(); line++ {
+		if len(bytes.TrimSpace(lines.Bytes())) > 0 && !d.object(lines.Bytes(), line) {
 			return
 		}
-		switch {
-		case long:
-			if !d.fail(line, d.tooLong(line)) {
-				return
-			}
-		case len(bytes.TrimSpace(buf)) > 0:
-			if !d.object(buf, line) {
-				return
-			}
-		}
-		if err == io.EOF {
-			return
-		}
+	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		d.fail(line, d.tooLong(line))
+	} else if err != nil {
+		d.fail(line, fmt.Errorf("reading %s: line %d: %w", d.name, line, err))
 	}
 }
 
 func (d *decoder) tooLong(line int) error {
 	return d.problem(line, "", "the item is larger than %d MiB", d.limit>>20)
-}
-
-// readLine appends the next line to buf, without its end. Of a line longer
-// than limit nothing more is kept, but it is read to its end.
-func readLine(in *bufio.Reader, buf []byte, limit int) (line []byte, long bool, err error) {
-	for {
-		part, err := in.ReadSlice('\n')
-		if len(buf)+len(part) > limit+1 {
-			long = true
-		}
-		if !long {
-			buf = append(buf, part...)
-		}
-		if err == bufio.ErrBufferFull {
-			continue
-		}
-		return bytes.TrimSuffix(buf, []byte("\n")), long, err
-	}
 }
 
 // field is one of the values of an item, as files spell its name.

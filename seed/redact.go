@@ -23,8 +23,8 @@ import (
 // what they stand for.
 type Redaction struct {
 	patterns []pattern
-	fields   [][]string // keys from the end of a path
-	labels   []string   // by label; 0 is none
+	fields   []string // ends of paths
+	labels   []string // by label; 0 is none
 }
 
 // pattern is a regular expression; of one with a group named take that group
@@ -43,7 +43,10 @@ const takeName = "take"
 const maxLabels = 250
 
 // labelName is the form of a name, so that [NAME-1] is easily told from a text.
-var labelName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
+var (
+	labelName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
+	notOfName = regexp.MustCompile(`[^a-z0-9]`)
+)
 
 // ParseRedaction reads a pattern file, YAML:
 //
@@ -84,14 +87,13 @@ func ParseRedaction(text []byte) (*Redaction, error) {
 		r.patterns = append(r.patterns, pattern{expr, max(0, expr.SubexpIndex(takeName))})
 	}
 	for _, field := range file.Fields {
-		keys := strings.Split(strings.ToLower(strings.TrimSpace(field)), ".")
-		if slices.Contains(keys, "") {
+		field = strings.ToLower(strings.TrimSpace(field))
+		if strings.Contains("."+field+".", "..") {
 			problems = append(problems, fmt.Errorf("field %q: a key is empty", field))
 			continue
 		}
-		problems = append(problems, r.label(fieldLabel(keys)))
-		slices.Reverse(keys)
-		r.fields = append(r.fields, keys)
+		problems = append(problems, r.label(fieldLabel(field)))
+		r.fields = append(r.fields, field)
 	}
 	if len(r.labels) == 1 && len(problems) == 0 {
 		problems = append(problems, errors.New("there is neither a pattern nor a field: expected {patterns: [{name: email, regex: …}], fields: […]}"))
@@ -120,13 +122,8 @@ func (r *Redaction) label(name string) error {
 }
 
 // fieldLabel makes a name of a field's path: "user.e-mail" is USER_E_MAIL.
-func fieldLabel(keys []string) string {
-	name := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '_'
-	}, strings.Join(keys, "_"))
+func fieldLabel(field string) string {
+	name := notOfName.ReplaceAllString(field, "_")
 	if name[0] < 'a' || name[0] > 'z' {
 		name = "field_" + name
 	}
@@ -151,14 +148,12 @@ func (r *Redaction) matches(text string, give func(from, to int, label byte)) {
 
 // fieldAround returns the label of the field at the end of a path of lower-case
 // keys, or of one that it stands in, or 0.
-func (r *Redaction) fieldAround(path []string) byte {
-	var label byte
-	for end := len(path); end > 0; end-- {
-		reversed := slices.Clone(path[:end])
-		slices.Reverse(reversed)
-		for i, keys := range r.fields {
-			if len(keys) <= end && slices.Equal(keys, reversed[:len(keys)]) {
-				label = firstOf(label, byte(len(r.patterns)+i+1))
+func (r *Redaction) fieldAround(path []string) (label byte) {
+	for i := range path {
+		place := "." + strings.Join(path[:i+1], ".")
+		for k, field := range r.fields {
+			if strings.HasSuffix(place, "."+field) {
+				label = firstOf(label, byte(len(r.patterns)+k+1))
 			}
 		}
 	}

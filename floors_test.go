@@ -49,7 +49,6 @@ var floors = map[string]int{
 	"report":               9,
 	"report/html":          10,
 	"cmd/internal/connect": 10,
-	"cmd/internal/output":  10,
 	"cmd/internal/runs":    11,
 	"cmd/internal/system":  12,
 	"cmd/internal/":        13, // what a command does, all but its flags

@@ -12,7 +12,7 @@ import (
 
 	"extraction-experiment/bench/datasets"
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/experiment"
 	benches "extraction-experiment/harness/bench"
@@ -37,7 +37,7 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, system.Close()) }()
 	cfg.Answerer, cfg.System = system.Answerer, system.Header
-	view := output.NewProgress(env, c.Bool("quiet"), benches.CaseSuccess, slog.New(slog.DiscardHandler))
+	view := runs.NewProgress(env, c.Bool("quiet"), benches.CaseSuccess, slog.New(slog.DiscardHandler))
 	system.Asks.Follow(view.Waiting)
 	cfg.Observer = experiment.Observer{
 		Opened: func(_ string, _ bool, notes []string) {
@@ -133,7 +133,7 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 
 func benchWrite(c *urfave.Context, env cli.Env, r benches.Report) error {
 	if c.Bool("json") {
-		return output.JSON(env, r)
+		return runs.PrintJSON(env, r)
 	}
 	return cli.Written(report.Bench(env.Stdout, r))
 }

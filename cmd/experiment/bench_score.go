@@ -10,7 +10,6 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/output"
 	"extraction-experiment/cmd/internal/runs"
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
@@ -74,7 +73,7 @@ func benchScore(c *urfave.Context, env cli.Env, words []string) (err error) {
 	}
 	line, verdict := benches.Verdict(len(gates), scored.Violations)
 	if c.Bool("json") {
-		return errors.Join(output.JSON(env, scored), verdict)
+		return errors.Join(runs.PrintJSON(env, scored), verdict)
 	}
 	err = report.Bench(env.Stdout, result)
 	_, said := fmt.Fprintf(env.Stdout, "\n%s\n", line)

@@ -13,7 +13,6 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/output"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
@@ -138,9 +137,9 @@ func (b *benchmarkJob) show(r answers.BenchmarkReport) error {
 	var problems []error
 	switch {
 	case b.cfg.json:
-		problems = append(problems, output.JSON(b.env, r))
+		problems = append(problems, runs.PrintJSON(b.env, r))
 	case !b.cfg.quiet:
-		problems = append(problems, cli.Written(report.Benchmark(b.env.Stdout, r, output.Text(b.env, nil))))
+		problems = append(problems, cli.Written(report.Benchmark(b.env.Stdout, r, runs.TextOptions(b.env, nil))))
 	}
 	if b.cfg.output != "" {
 		err := cli.WriteFile(b.cfg.output, func(w io.Writer) error { return report.JSON(w, r, true) })

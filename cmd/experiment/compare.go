@@ -10,7 +10,6 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/output"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/compare"
 	"extraction-experiment/configs"
@@ -85,13 +84,13 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 func showComparison(c *urfave.Context, env cli.Env, result compare.Comparison) error {
 	switch {
 	case c.Bool("json"):
-		return output.JSON(env, result)
+		return runs.PrintJSON(env, result)
 	case c.Bool("markdown"):
-		return cli.Written(report.CompareMarkdown(env.Stdout, result, output.Text(env, nil)))
+		return cli.Written(report.CompareMarkdown(env.Stdout, result, runs.TextOptions(env, nil)))
 	case len(result.Candidates) == 1 && len(result.Candidates[0].Incompatible) > 0:
 		return nil
 	}
-	return cli.Written(report.Compare(env.Stdout, result, output.Text(env, nil)))
+	return cli.Written(report.Compare(env.Stdout, result, runs.TextOptions(env, nil)))
 }
 
 // comparedRuns sorts out which word names which run.

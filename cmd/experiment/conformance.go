@@ -13,7 +13,7 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/harness/conformance"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
@@ -99,7 +99,7 @@ func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
 	defer func() { err = errors.Join(err, opened.Close()) }()
 	cfg.Evaluator, cfg.Fingerprint = opened.Evaluator, opened.Fingerprint
 	cfg.Fixtures, cfg.Warnings = set.Fixtures, set.Warnings
-	result, err := certifyShown(ctx, cfg, output.NewProgress(env, c.Bool("quiet"), "", slog.New(slog.DiscardHandler)))
+	result, err := certifyShown(ctx, cfg, runs.NewProgress(env, c.Bool("quiet"), "", slog.New(slog.DiscardHandler)))
 	switch {
 	case ctx.Err() != nil:
 		return cli.Errorf(cli.ExitInterrupted, "stopped before every fixture was evaluated; %s", notWritten(c.String("output")))
@@ -110,7 +110,7 @@ func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
 }
 
 // certifyShown runs a certification while a person sees how far it is.
-func certifyShown(ctx context.Context, cfg conformance.Config, view *output.Progress) (conformance.Report, error) {
+func certifyShown(ctx context.Context, cfg conformance.Config, view *runs.Progress) (conformance.Report, error) {
 	defer view.Close()
 	cfg.Started = view.Started
 	cfg.Done = func(fixture string, err error) {
@@ -145,7 +145,7 @@ func conformanceWrite(c *urfave.Context, env cli.Env, r conformance.Report) erro
 		for _, warning := range r.Warnings {
 			fmt.Fprintln(env.Stderr, "warning: "+textutil.Line(warning))
 		}
-		return errors.Join(append(problems, output.JSON(env, r))...)
+		return errors.Join(append(problems, runs.PrintJSON(env, r))...)
 	}
 	return errors.Join(append(problems, cli.Written(report.Conformance(env.Stdout, r)))...)
 }

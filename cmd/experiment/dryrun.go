@@ -7,7 +7,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
@@ -54,7 +54,7 @@ func dryRun(env cli.Env, values cli.Values, order []cli.Setting, sweepRuns []exp
 	}
 	rows = append(rows, environment(env.Getenv)...)
 	if values.On("json") {
-		return output.JSON(env, rows)
+		return runs.PrintJSON(env, rows)
 	}
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)

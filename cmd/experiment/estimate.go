@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
@@ -32,7 +32,7 @@ func (s session) estimates(ctx context.Context, cfgs []runConfig, judges int) er
 		e.AddJudging(judges)
 		all = append(all, e)
 		if cfg.json {
-			err = output.JSON(env, e)
+			err = runs.PrintJSON(env, e)
 		} else {
 			_, err = fmt.Fprint(env.Stdout, between(all), e.Text())
 		}

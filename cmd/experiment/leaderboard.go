@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 
-	"extraction-experiment/cmd/internal/output"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/compare"
 	"extraction-experiment/experiment"
@@ -103,7 +102,7 @@ func experimentOf(ctx context.Context, path string) (id string, err error) {
 func (s session) showBoard(cfg runConfig, board leaderboard) error {
 	switch {
 	case cfg.json:
-		return output.JSON(s.env, board)
+		return runs.PrintJSON(s.env, board)
 	case cfg.quiet:
 		return nil
 	}
@@ -111,5 +110,5 @@ func (s session) showBoard(cfg runConfig, board leaderboard) error {
 	if len(board.Runs) > 1 {
 		where = append(where, "experiment compare "+cli.Quote(board.Runs[1].Summary.Run.Name)+" "+cli.Quote(board.Runs[0].Summary.Run.Name))
 	}
-	return cli.Written(report.Leaderboard(s.env.Stdout, board.Leaderboard, output.Text(s.env, append(where, board.URL))))
+	return cli.Written(report.Leaderboard(s.env.Stdout, board.Leaderboard, runs.TextOptions(s.env, append(where, board.URL))))
 }

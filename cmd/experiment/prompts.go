@@ -10,7 +10,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
@@ -29,7 +29,7 @@ func promptsCommand(env cli.Env) *urfave.Command {
 			return err
 		}
 		if c.Bool("json") {
-			return output.JSON(env, value)
+			return runs.PrintJSON(env, value)
 		}
 		_, err = io.WriteString(env.Stdout, text)
 		return cli.Written(err)

@@ -7,7 +7,6 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/output"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/experiment"
 	benches "extraction-experiment/harness/bench"
@@ -51,7 +50,7 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lf.Close()) }()
-	view := output.NewSending(env.Stderr)
+	view := runs.NewSending(env.Stderr)
 	counts, err := experiment.Publish(ctx, &lf.Langfuse, path, log, experiment.Observer{
 		Sending:   func() { view.WatchSending(named, lf.Paused) },
 		Published: view.Published, Withdrawing: view.Withdrawing, Ended: view.Close,

@@ -10,7 +10,6 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/output"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
@@ -102,7 +101,7 @@ func textReports(w io.Writer, env cli.Env, all []report.Run) error {
 				return err
 			}
 		}
-		if err := report.Text(w, r.Summary, output.Text(env, nil)); err != nil {
+		if err := report.Text(w, r.Summary, runs.TextOptions(env, nil)); err != nil {
 			return err
 		}
 	}

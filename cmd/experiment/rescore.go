@@ -8,7 +8,6 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/output"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
@@ -172,9 +171,9 @@ func noteUnfinished(ctx context.Context, env cli.Env, from *runstore.Reader) err
 
 func printMoves(env cli.Env, asJSON bool, moves report.MovesResult, path string) error {
 	if asJSON {
-		return output.JSON(env, moves)
+		return runs.PrintJSON(env, moves)
 	}
-	if err := cli.Written(report.MovesText(env.Stdout, moves, output.Text(env, nil))); err != nil {
+	if err := cli.Written(report.MovesText(env.Stdout, moves, runs.TextOptions(env, nil))); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(env.Stdout, "\n%s; experiment publish %s sends it to Langfuse\n", path, cli.Quote(moves.Name))

@@ -5,7 +5,6 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/output"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/report"
@@ -42,9 +41,9 @@ func runsAction(c *urfave.Context, env cli.Env) error {
 		}
 	}
 	if c.Bool("json") {
-		problems = append(problems, output.JSON(env, rows))
+		problems = append(problems, runs.PrintJSON(env, rows))
 	} else {
-		problems = append(problems, cli.Written(report.Runs(env.Stdout, rows, output.Text(env, nil))))
+		problems = append(problems, cli.Written(report.Runs(env.Stdout, rows, runs.TextOptions(env, nil))))
 	}
 	return errors.Join(problems...)
 }

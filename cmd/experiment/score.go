@@ -7,7 +7,6 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/output"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/configs"
 	harness "extraction-experiment/harness/extraction"
@@ -64,9 +63,9 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 	summary := sum.Summary()
 	summary.Status = "" // pairs are no run, finished or not
 	if c.Bool("json") {
-		return errors.Join(scored, output.JSON(env, summary))
+		return errors.Join(scored, runs.PrintJSON(env, summary))
 	}
-	return errors.Join(scored, cli.Written(report.Text(env.Stdout, summary, output.Text(env, nil))))
+	return errors.Join(scored, cli.Written(report.Text(env.Stdout, summary, runs.TextOptions(env, nil))))
 }
 
 // readOptions reads scoring options from a file or from the word itself.

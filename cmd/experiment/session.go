@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/output"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/compare"
@@ -75,7 +74,7 @@ func (s session) engine(cfg runConfig, h outcome.Header) experiment.Config {
 
 // watched has a person see how the run gets on. The system is opened by then.
 func (s session) watched(cfg runConfig, opened *system.System, config experiment.Config) experiment.Config {
-	var view *output.Progress
+	var view *runs.Progress
 	primary := config.Header.Scorer.Primary
 	config.Observer = experiment.Observer{
 		Opened: func(path string, begun bool, notes []string) {
@@ -83,7 +82,7 @@ func (s session) watched(cfg runConfig, opened *system.System, config experiment
 			for _, text := range notes {
 				s.note(text)
 			}
-			view = output.NewProgress(s.env, cfg.quiet, primary, s.log)
+			view = runs.NewProgress(s.env, cfg.quiet, primary, s.log)
 			opened.Asks.Follow(view.Waiting)
 		},
 		Listed:  func(items int) { view.Listed(items) },
@@ -102,7 +101,7 @@ func (s session) watched(cfg runConfig, opened *system.System, config experiment
 		Ended:       func() { view.Close() },
 	}
 	if !cfg.quiet {
-		config.Observer.Missing = output.StillMissing(s.env)
+		config.Observer.Missing = runs.StillMissing(s.env)
 	}
 	return config
 }
@@ -142,7 +141,7 @@ func (s session) verified(cfg runConfig, r experiment.Result) error {
 	if r.Verdict == nil {
 		return s.signals.cutShort(r.Unverified)
 	}
-	v := output.Verification{Langfuse: s.lf.Client.BaseURL(), Version: s.lf.Server.Version.String(), OK: r.Verdict.OK(), Verdict: *r.Verdict}
+	v := runs.Verification{Langfuse: s.lf.Client.BaseURL(), Version: s.lf.Server.Version.String(), OK: r.Verdict.OK(), Verdict: *r.Verdict}
 	if cfg.quiet && v.OK {
 		return nil
 	}
@@ -161,10 +160,10 @@ func (s session) write(cfg runConfig, r experiment.Result, g gated) error {
 	switch {
 	case cfg.sweepRun: // the sweep reports all of its runs
 	case cfg.json:
-		problems = append(problems, output.JSON(s.env, g))
+		problems = append(problems, runs.PrintJSON(s.env, g))
 	case !cfg.quiet:
-		problems = append(problems, cli.Written(report.Text(s.env.Stdout, g.Summary, output.Text(s.env, s.whereToLook(g.Summary)))))
-		problems = append(problems, cli.Written(report.Gate(s.env.Stdout, g.Gate, output.Text(s.env, nil))))
+		problems = append(problems, cli.Written(report.Text(s.env.Stdout, g.Summary, runs.TextOptions(s.env, s.whereToLook(g.Summary)))))
+		problems = append(problems, cli.Written(report.Gate(s.env.Stdout, g.Gate, runs.TextOptions(s.env, nil))))
 	}
 	if cfg.output != "" {
 		if err := s.export(cfg, r.Path, g.Summary); err != nil {

@@ -7,7 +7,6 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/output"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/report"
@@ -48,13 +47,13 @@ func showAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	if c.Bool("json") {
-		return output.JSON(env, view)
+		return runs.PrintJSON(env, view)
 	}
 	where, err := otherTrials(c.Context, run, words[0], words[1], view.Outcome.Trial)
 	if err != nil {
 		return err
 	}
-	opt := output.Text(env, where)
+	opt := runs.TextOptions(env, where)
 	if c.Bool("full") {
 		opt.Document = -1
 	}
@@ -83,7 +82,7 @@ func showRun(c *urfave.Context, env cli.Env, run *runstore.Reader) error {
 		return err
 	}
 	if c.Bool("json") {
-		return output.JSON(env, summary)
+		return runs.PrintJSON(env, summary)
 	}
-	return cli.Written(report.Text(env.Stdout, summary, output.Text(env, nil)))
+	return cli.Written(report.Text(env.Stdout, summary, runs.TextOptions(env, nil)))
 }

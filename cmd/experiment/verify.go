@@ -8,7 +8,6 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/output"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
@@ -63,7 +62,7 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	ctx, signals := watchSignals(c.Context, env.Stderr)
 	defer signals.stop()
 	defer func() { err = signals.cutShort(err) }()
-	cfg := experiment.VerifyConfig{Repair: c.Bool("repair"), Looked: output.StillMissing(env), Log: log}
+	cfg := experiment.VerifyConfig{Repair: c.Bool("repair"), Looked: runs.StillMissing(env), Log: log}
 	if c.IsSet("timeout") {
 		timeout := c.Duration("timeout")
 		cfg.Timeout = &timeout
@@ -75,7 +74,7 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 		return timeIsUp(ctx, err)
 	}
 	defer func() { err = errors.Join(err, lf.Close()) }()
-	checked := output.Verification{Langfuse: lf.Client.BaseURL(), Version: lf.Server.Version.String()}
+	checked := runs.Verification{Langfuse: lf.Client.BaseURL(), Version: lf.Server.Version.String()}
 	checked.Verdict, checked.Before, err = experiment.Verify(ctx, &lf.Langfuse, path, cfg)
 	checked.OK = checked.Verdict.OK()
 	var unsent *tracking.UnpublishedError
@@ -84,9 +83,9 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	err = sendLater(err, named)
 	if c.Bool("json") {
-		err = errors.Join(err, output.JSON(env, checked))
+		err = errors.Join(err, runs.PrintJSON(env, checked))
 	} else {
-		err = errors.Join(err, cli.Written(checked.Write(env.Stdout, output.Width(env))))
+		err = errors.Join(err, cli.Written(checked.Write(env.Stdout, runs.TextWidth(env))))
 	}
 	return errors.Join(err, checked.Err())
 }

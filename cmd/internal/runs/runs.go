@@ -1,19 +1,27 @@
 // Package runs finds the runs that a person names, and opens, lists, shows and compares
 // them: those of this folder, exports, reports of answers, and runs that are only in
-// Langfuse.
+// Langfuse. It also writes what a command says, fit for the terminal, file or pipe that
+// it is: results on standard output, the progress of a run on standard error.
 package runs
 
 import (
 	"context"
 	"errors"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/compare"
+	"extraction-experiment/harness/answers"
+	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
+	"extraction-experiment/tracking"
 )
 
 // withDenied gives a run that the system does not let us read its exit code.
@@ -93,4 +101,172 @@ func Find(ctx context.Context, named, dataset string) (string, error) {
 		return "", cli.Usage("there is no run %q in this folder%s", named, hint)
 	}
 	return "", cli.Usage("there is no run %q in this folder; experiment runs lists those that are", named)
+}
+
+// inLangfusePrefix stands before the name of a run that is read from Langfuse.
+const inLangfusePrefix = "langfuse:"
+
+// Sources opens the runs that were named, in this order. done closes what was
+// opened, also after an error.
+func Sources(ctx context.Context, env cli.Env, names []string, dataset string, metadata bool) (sources []compare.Source, done func() error, err error) {
+	var closers []func() error
+	done = func() error {
+		var problems []error
+		for _, close := range closers {
+			problems = append(problems, close())
+		}
+		return errors.Join(problems...)
+	}
+	sources = make([]compare.Source, len(names))
+	var remote []int
+	like := outcome.Header{Harness: harness.Name, Scorer: outcome.Scorer{Primary: harness.Primary}}
+	for i, named := range names {
+		if strings.HasPrefix(named, inLangfusePrefix) {
+			remote = append(remote, i)
+			continue
+		}
+		if source, ok, err := openAnswersReport(ctx, named); err != nil || ok {
+			if err != nil {
+				return nil, done, err
+			}
+			if sources[i] = source; like.Dataset.Name == "" {
+				like = source.run.Header
+			}
+			continue
+		}
+		run, err := Open(ctx, named, dataset)
+		if err != nil {
+			return nil, done, err
+		}
+		closers = append(closers, run.Close)
+		sources[i] = Source{run, metadata}
+		header, err := run.Header(ctx)
+		if err != nil {
+			return nil, done, err
+		}
+		if like.Dataset.Name == "" {
+			like = header
+		}
+	}
+	if dataset == "" {
+		dataset = like.Dataset.Name
+	}
+	if len(remote) == 0 {
+		return sources, done, nil
+	}
+	lf, err := connect.Open(ctx, env.Getenv)
+	if err != nil {
+		return nil, done, err
+	}
+	closers = append(closers, lf.Close)
+	for _, i := range remote {
+		if sources[i], err = readRemote(ctx, lf, like, dataset, strings.TrimPrefix(names[i], inLangfusePrefix)); err != nil {
+			return nil, done, err
+		}
+	}
+	return sources, done, nil
+}
+
+// readRemote reads a run from Langfuse. One of an older version does not say there of
+// which harness it is: a run with a hash of questions is of answers, another one of
+// that of the run beside it, whose fingerprint and scorer version it must have anyway.
+func readRemote(ctx context.Context, lf *connect.Langfuse, like outcome.Header, dataset, name string) (compare.Source, error) {
+	if dataset == "" {
+		return nil, cli.Usage("%s%s: a run in Langfuse is found by its dataset, too: add --dataset", inLangfusePrefix, name)
+	}
+	if name == "" {
+		return nil, cli.Usage("%s needs the name of a run behind it", inLangfusePrefix)
+	}
+	run, err := tracking.ReadRun(ctx, lf.Client, lf.Server, dataset, name)
+	if errors.Is(err, langfuse.ErrNotFound) {
+		return nil, cli.Usage("there is no run %q of dataset %q in Langfuse (%s): %w", name, dataset, lf.Client.BaseURL(), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, asked := run.Header.Metadata[outcome.QuestionsSHA256]
+	switch {
+	case run.Header.Harness != "":
+	case asked:
+		run.Header.Harness, run.Header.Scorer.Primary = answers.Name, answers.Primary
+	default:
+		run.Header.Harness, run.Header.Scorer.Primary = like.Harness, like.Scorer.Primary
+	}
+	return remoteSource{run}, nil
+}
+
+// Source is a run file as package compare reads it.
+type Source struct {
+	Run      *runstore.Reader
+	Metadata bool // the items' metadata is wanted
+}
+
+func (s Source) Where() string { return s.Run.Path() }
+
+func (s Source) Header(ctx context.Context) (outcome.Header, error) { return s.Run.Header(ctx) }
+
+func (s Source) Footer(ctx context.Context) (outcome.Footer, bool, error) {
+	return s.Run.Footer(ctx)
+}
+
+func (s Source) Outcomes(ctx context.Context) iter.Seq2[outcome.Outcome, error] {
+	return s.Run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true})
+}
+
+// Items reads whole items only for their metadata: documents can be large.
+func (s Source) Items(ctx context.Context) iter.Seq2[compare.Item, error] {
+	return func(yield func(compare.Item, error) bool) {
+		if s.Metadata {
+			for item, err := range s.Run.Items(ctx) {
+				if !yield(compare.Item{ID: item.ID, Hash: item.Hash, Metadata: item.Metadata}, err) {
+					return
+				}
+			}
+			return
+		}
+		for h, err := range s.Run.Hashes(ctx) {
+			if !yield(compare.Item{ID: h.ID, Hash: h.Hash}, err) {
+				return
+			}
+		}
+	}
+}
+
+// remoteSource is a run that is only in Langfuse, as package compare reads it.
+type remoteSource struct{ run tracking.Remote }
+
+func (s remoteSource) Where() string { return s.run.Where }
+
+func (s remoteSource) Unchecked() []string { return s.run.Unchecked }
+
+func (s remoteSource) Header(context.Context) (outcome.Header, error) { return s.run.Header, nil }
+
+func (s remoteSource) Footer(context.Context) (outcome.Footer, bool, error) {
+	return s.run.Footer, true, nil
+}
+
+func (s remoteSource) Outcomes(context.Context) iter.Seq2[outcome.Outcome, error] {
+	return func(yield func(outcome.Outcome, error) bool) {
+		for _, o := range s.run.Outcomes {
+			if !yield(o, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Items knows no content: the fingerprint alone vouches for it.
+func (s remoteSource) Items(context.Context) iter.Seq2[compare.Item, error] {
+	return func(yield func(compare.Item, error) bool) {
+		last := ""
+		for i, o := range s.run.Outcomes {
+			if i > 0 && o.Item == last {
+				continue
+			}
+			last = o.Item
+			if !yield(compare.Item{ID: o.Item}, nil) {
+				return
+			}
+		}
+	}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/output"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
@@ -77,7 +77,7 @@ func Doctor(ctx context.Context, env cli.Env, cfg DoctorConfig) error {
 	d.folder(ctx)
 	err = errors.Join(err, print())
 	if cfg.JSON {
-		err = errors.Join(err, output.JSON(env, d.findings))
+		err = errors.Join(err, runs.PrintJSON(env, d.findings))
 	}
 	if n := len(d.problems); n > 0 {
 		code := cli.ExitCode(errors.Join(d.problems...))

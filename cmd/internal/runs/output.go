@@ -1,12 +1,16 @@
-package output
+package runs
 
 import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"golang.org/x/term"
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
@@ -14,6 +18,44 @@ import (
 	"extraction-experiment/report"
 	"extraction-experiment/tracking"
 )
+
+// PrintJSON prints a value as one JSON object or list, spread over lines for a
+// person at a terminal.
+func PrintJSON(env cli.Env, value any) error {
+	return cli.Written(report.JSON(env.Stdout, value, isTerminal(os.Stdout)))
+}
+
+// TextOptions lays a report out for the terminal of standard output, or for a
+// file or pipe, where tables are whole.
+func TextOptions(env cli.Env, where []string) report.Options {
+	opt := report.Options{Color: isTerminal(os.Stdout) && env.Getenv("NO_COLOR") == "", Where: where}
+	opt.Width, opt.Whole = stdoutWidth(env.Getenv("COLUMNS"))
+	return opt
+}
+
+// TextWidth is the width that a table must keep to on standard output; 0: any.
+func TextWidth(env cli.Env) int {
+	width, whole := stdoutWidth(env.Getenv("COLUMNS"))
+	if whole {
+		return 0
+	}
+	return width
+}
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// stdoutWidth is what COLUMNS says, else the width of the terminal. Where there
+// is neither, text is as wide as is comfortable, and tables are whole.
+func stdoutWidth(columns string) (width int, whole bool) {
+	const comfortable = 100
+	if n, err := strconv.Atoi(columns); err == nil && n > 0 {
+		return n, false
+	}
+	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && width > 0 {
+		return width, false
+	}
+	return comfortable, true
+}
 
 // stillEvery is how often a person is told what is not there yet.
 const stillEvery = 10 * time.Second

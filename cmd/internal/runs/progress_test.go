@@ -1,0 +1,192 @@
+package runs
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+)
+
+// TestProgress_stopped: 1 of 3 is done when the run is stopped, and nothing is
+// in flight in the last line.
+func TestProgress_stopped(t *testing.T) {
+	var b bytes.Buffer
+	p := NewProgress(cli.Env{Stderr: &b, Terminal: func() int { return 0 }}, false, "entity_f1", slog.New(slog.DiscardHandler))
+	p.Planned(3, 0)
+	p.Started("a")
+	p.Started("b")
+	p.Done(outcome.Outcome{Item: "a"})
+	p.Close()
+	if want := "1/3 done, 0 failed, 0 in flight\n"; !strings.HasSuffix(b.String(), want) {
+		t.Errorf("%q does not end in %q", b.String(), want)
+	}
+}
+
+// TestProgress_resumed: of 4 items 2 were done earlier, with scores and failures
+// that this process has not seen. Its own are 0.2 and a failure, which counts as 0.
+func TestProgress_resumed(t *testing.T) {
+	value := 0.2
+	for earlier, want := range map[int]string{
+		2: "4/4 done, 1 failed this session, 0 in flight, entity_f1 0.100 (0.200 of 1 scored) this session\n",
+		0: "2/2 done, 1 failed, 0 in flight, entity_f1 0.100 (0.200 of 1 scored)\n",
+	} {
+		var b bytes.Buffer
+		p := NewProgress(cli.Env{Stderr: &b, Terminal: func() int { return 0 }}, false, "entity_f1", slog.New(slog.DiscardHandler))
+		p.Planned(earlier+2, earlier)
+		p.Started("a")
+		p.Done(outcome.Outcome{Item: "a", Class: outcome.OK, Scores: []outcome.Score{{Name: "entity_f1", Value: &value}}})
+		p.Started("b")
+		p.Done(outcome.Outcome{Item: "b", Class: outcome.Timeout, Scores: []outcome.Score{{Name: "entity_f1"}}})
+		p.Close()
+		if !strings.HasSuffix(b.String(), want) {
+			t.Errorf("%q does not end in %q", b.String(), want)
+		}
+	}
+}
+
+// A pause is named once, however many calls meet it, and the next one again;
+// requests that are sent again are named when nothing was done for a while.
+func TestProgress_waiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		p := NewProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, false, "f1", slog.New(slog.DiscardHandler))
+		p.Planned(4, 0)
+		p.Started("a")
+		again := func() {
+			p.Waiting("openai", pipeline.Wait{Until: time.Now().Add(time.Second), Reason: "provider: connection\nrefused"})
+		}
+		pause := func() {
+			p.Waiting("openai", pipeline.Wait{Until: time.Now().Add(time.Minute), Asked: time.Minute, Reason: "busy"})
+		}
+		again() // too early
+		pause()
+		time.Sleep(time.Second)
+		pause() // the same
+		again()
+		if text := p.pace(); !strings.Contains(text, "paused until") {
+			t.Errorf("the bar says %q", text)
+		}
+		time.Sleep(2 * time.Minute)
+		if text := p.pace(); strings.Contains(text, "paused") {
+			t.Errorf("the bar still says %q", text)
+		}
+		pause()
+		time.Sleep(time.Minute)
+		p.Done(outcome.Outcome{})
+		again() // something was done just now
+		time.Sleep(10 * time.Second)
+		again()
+		again() // said
+		want := []string{"4 items to run, 0 done earlier", "paused until 00:01:00: openai asks to wait 60 s", "paused until 00:03:01: openai asks to wait 60 s",
+			"1/4 done, 0 failed, 0 in flight", "nothing done for 10 s, asking openai again: provider: connection refused", ""}
+		start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Local().Format(time.TimeOnly)
+		got := out.String()
+		if start == "00:00:00" && got != strings.Join(want, "\n") || strings.Count(got, "paused") != 2 || strings.Count(got, "again") != 1 {
+			t.Errorf("printed %q", got)
+		}
+	})
+}
+
+// That there never was a connection is said at once and once, with --quiet too.
+func TestProgress_neverConnected(t *testing.T) {
+	for _, quiet := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			p := NewProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, quiet, "f1", slog.New(slog.DiscardHandler))
+			p.Planned(4, 0)
+			out.Reset()
+			wait := pipeline.Wait{Until: time.Now().Add(time.Second), GivesUp: time.Now().Add(15 * time.Second), Reason: "provider: connection\nrefused"}
+			for range 10 {
+				p.Waiting("openai", wait)
+				time.Sleep(time.Second)
+			}
+			if got, want := out.String(), "waiting for openai until "+wait.GivesUp.Format(time.TimeOnly)+": provider: connection refused\n"; got != want {
+				t.Errorf("quiet %v: printed %q, want %q", quiet, got, want)
+			}
+			if text := p.stall.shown(); !strings.Contains(text, "waiting for openai") {
+				t.Errorf("the bar says %q", text)
+			}
+		})
+	}
+}
+
+// A run that has ended and waits for Langfuse says so after 10 s, then every 30 s,
+// with the reason if there is one since something got there.
+func TestProgress_watchSending(t *testing.T) {
+	for _, quiet := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			p := NewProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, quiet, "f1", slog.New(slog.DiscardHandler))
+			over := make(chan bool)
+			var mu sync.Mutex // of the two, which the progress asks for meanwhile
+			var reason error
+			var until time.Time
+			go func() {
+				time.Sleep(15 * time.Second) // 10 s: no reason is known
+				mu.Lock()
+				reason, until = errors.New("429:\nbusy"), time.Now().Add(time.Minute)
+				mu.Unlock()
+				time.Sleep(45 * time.Second) // 40 s: until 75 s
+				p.Published(1)
+				time.Sleep(20 * time.Second) // 70 s: 10 s after; the reason is of later
+				p.Published(2)               // 80 s
+				time.Sleep(30 * time.Second) // 100 s: the reason is of before
+				close(over)
+			}()
+			p.WatchSending("my run", func() (error, time.Time) {
+				mu.Lock()
+				defer mu.Unlock()
+				return reason, until
+			})
+			<-over
+			p.Close()
+			synctest.Wait()
+			again, rest := until.Format(time.TimeOnly), "; interrupt keeps everything, experiment publish 'my run' sends it later"
+			want := strings.Join([]string{
+				"nothing more has got to Langfuse for 10 s" + rest,
+				"nothing more has got to Langfuse for 40 s: 429: busy, asked again at " + again + rest,
+				"nothing more has got to Langfuse for 10 s: 429: busy, asked again at " + again + rest,
+				"nothing more has got to Langfuse for 20 s" + rest, "",
+			}, "\n")
+			if quiet {
+				want = ""
+			}
+			if got := out.String(); got != want {
+				t.Errorf("printed\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+// A run whose results are all sent, and that waits for the scores of replaced
+// attempts to go, says that.
+func TestProgress_withdraw(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		p := NewProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, false, "f1", slog.New(slog.DiscardHandler))
+		over := make(chan bool)
+		go func() {
+			time.Sleep(5 * time.Second)
+			p.Withdrawing(3)
+			time.Sleep(20 * time.Second)
+			p.Withdrawing(0)
+			close(over)
+		}()
+		p.WatchSending("r", func() (error, time.Time) { return nil, time.Time{} })
+		<-over
+		p.Close()
+		synctest.Wait()
+		want := "all is sent; for 10 s Langfuse has not shown, or not deleted, the scores of 3 replaced attempts; interrupt keeps everything, experiment publish r sends it later\n"
+		if got := out.String(); got != want {
+			t.Errorf("printed %q", got)
+		}
+	})
+}

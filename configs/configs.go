@@ -5,12 +5,12 @@ package configs
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -19,6 +19,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -111,17 +112,12 @@ func Load(path string) (Experiment, error) {
 	return e, nil
 }
 
-func read(path string) (text []byte, err error) {
-	f, err := os.Open(path)
+func read(path string) ([]byte, error) {
+	text, err := files.Read(context.Background(), path, maxSize)
 	if err != nil {
 		return nil, fmt.Errorf("reading the configuration: %w", err)
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	text, err = io.ReadAll(io.LimitReader(f, maxSize+1))
-	if err == nil && len(text) > maxSize {
-		err = fmt.Errorf("reading %s: larger than %d bytes, which no configuration is", path, maxSize)
-	}
-	return text, err
+	return text, nil
 }
 
 // Lookup returns what the file says of a flag, as the words that one would
@@ -257,8 +253,8 @@ func strict(text []byte, where string, into any, rows ...any) error {
 	return nil
 }
 
-// goType is what is left of the words of Go where no better ones are known.
-var goType = regexp.MustCompile(`into \*?(\[\]|map\[string\])?[a-z]+\.[A-Za-z]+`)
+// goType is what is left of the words of Go: structs, and lists and maps of them.
+var goType = regexp.MustCompile(`into (\*?(\[\]|map\[string\])?[a-z]+\.[A-Za-z]+|map\[string\](string|interface \{\}))`)
 
 // unknownKey is how the YAML library speaks of a key that a struct does not have.
 var unknownKey = regexp.MustCompile(`field (\S+) not found in type \S+`)
@@ -283,13 +279,12 @@ func keyHints(err error, structs []any) string {
 	})
 	text = strings.NewReplacer("!!map", "a mapping", "!!seq", "a list", "!!str", "a text", "!!bool", "true or false",
 		"into float64", "where a number is expected", "into int64", "where a whole number is expected",
-		"into bool", "where true or false is expected", "into string", "where a text is expected",
-		"into configs.priceRow", "where a price such as {input: 1, cached_input: 1, output: 2} is expected",
-		"into configs.Model", "where a row such as {provider: openai} is expected",
-		"into configs.Scorer", "where a scorer such as {name: judge, script: [./judge]} is expected",
-		"into []configs.Scorer", "where a list of scorers is expected", "into int", "where a whole number is expected",
-		"into map[string]string", "where keys with texts are expected", "into map[string]interface {}", "where keys with values are expected", "into []string", "where a list is expected",
-		"into map[string]configs.priceRow", "where names with prices are expected",
-		"into map[string]configs.Model", "where names with rows are expected", "yaml: ", "").Replace(text)
-	return goType.ReplaceAllString(text, "where something of another form is expected")
+		"into int", "where a whole number is expected", "into bool", "where true or false is expected",
+		"into string", "where a text is expected", "into []string", "where a list is expected", "yaml: ", "").Replace(text)
+	return goType.ReplaceAllStringFunc(text, func(found string) string {
+		if strings.HasPrefix(found, "into []") {
+			return "where a list is expected"
+		}
+		return "where keys with values are expected"
+	})
 }

@@ -45,22 +45,22 @@ type modelFile struct {
 // does not say. Unknown keys, names given twice, values of the wrong kind and
 // unknown providers are errors; those of content are returned all at once.
 func LoadModels(path string) (Models, error) {
-	builtin, err := parseModels(modelsFile, "the built-in models")
-	if err != nil {
-		return Models{}, err
-	}
-	if path == "" {
-		return Models{files: []map[string]Model{builtin}}, nil
+	rows, err := loadRows(modelsFile, "the built-in models", path, parseModels)
+	return Models{rows}, err
+}
+
+// loadRows reads a file, whose rows come before the built-in ones; "" is no file.
+func loadRows[T any](builtin []byte, name, path string, parse func(text []byte, where string) (map[string]T, error)) ([]map[string]T, error) {
+	rows, err := parse(builtin, name)
+	if err != nil || path == "" {
+		return []map[string]T{rows}, err
 	}
 	text, err := read(path)
 	if err != nil {
-		return Models{}, err
+		return nil, err
 	}
-	own, err := parseModels(text, path)
-	if err != nil {
-		return Models{}, err
-	}
-	return Models{files: []map[string]Model{own, builtin}}, nil
+	own, err := parse(text, path)
+	return []map[string]T{own, rows}, err
 }
 
 // Lookup returns what is known of a model; false if nothing is, and then it is
@@ -68,10 +68,7 @@ func LoadModels(path string) (Models, error) {
 // the exact name, then the longest pattern. The provider is that of the first
 // match that names one. The name is compared as it stands, capitals included.
 func (m Models) Lookup(name string) (Model, bool) {
-	var matches []Model
-	for _, rows := range m.files {
-		matches = append(matches, ranked(rows, name)...)
-	}
+	matches := ranked(m.files, name)
 	if len(matches) == 0 {
 		return Model{}, false
 	}
@@ -148,32 +145,16 @@ type priceRow struct {
 // cached_input and output. Unknown keys, names given twice, negative numbers
 // and what is no number are errors; those of content are returned all at once.
 func LoadPrices(path string) (Prices, error) {
-	builtin, err := parsePrices(pricesFile, "the built-in prices")
-	if err != nil {
-		return Prices{}, err
-	}
-	if path == "" {
-		return Prices{files: []map[string]Price{builtin}}, nil
-	}
-	text, err := read(path)
-	if err != nil {
-		return Prices{}, err
-	}
-	own, err := parsePrices(text, path)
-	if err != nil {
-		return Prices{}, err
-	}
-	return Prices{files: []map[string]Price{own, builtin}}, nil
+	rows, err := loadRows(pricesFile, "the built-in prices", path, parsePrices)
+	return Prices{rows}, err
 }
 
 // Lookup returns the price of a model; false if none is known. The first file
 // with a row that matches decides; in it the exact name, then the longest
 // pattern. The name is compared as it stands, capitals included.
 func (p Prices) Lookup(model string) (Price, bool) {
-	for _, rows := range p.files {
-		if found := ranked(rows, model); len(found) > 0 {
-			return found[0], true
-		}
+	if found := ranked(p.files, model); len(found) > 0 {
+		return found[0], true
 	}
 	return Price{}, false
 }
@@ -228,16 +209,19 @@ func (r priceRow) check(name string) error {
 // maxName is the longest name of a model or pattern, in bytes.
 const maxName = 200
 
-// ranked returns the patterns of rows that match a name, best first: the exact
-// name, then the patterns that end in *, longer ones before shorter ones.
-func ranked[T any](rows map[string]T, name string) []T {
+// ranked returns the rows that match a name, best first: those of the first file before
+// those of the next; in a file the exact name, then the patterns that end in *, longer
+// ones before shorter ones.
+func ranked[T any](files []map[string]T, name string) []T {
 	var found []T
-	if row, ok := rows[name]; ok && !strings.HasSuffix(name, "*") {
-		found = append(found, row)
-	}
-	for end := min(len(name), maxName); end >= 0; end-- {
-		if row, ok := rows[name[:end]+"*"]; ok {
+	for _, rows := range files {
+		if row, ok := rows[name]; ok && !strings.HasSuffix(name, "*") {
 			found = append(found, row)
+		}
+		for end := min(len(name), maxName); end >= 0; end-- {
+			if row, ok := rows[name[:end]+"*"]; ok {
+				found = append(found, row)
+			}
 		}
 	}
 	return found

@@ -102,7 +102,7 @@ func TestLoadModels_problems(t *testing.T) {
 		"wrong kind":      {"models:\n  m: {no_seed: often}\n", []string{"line 2", "true or false"}},
 		"wrong provider":  {"models:\n  m: {provider: acme}\n  a*b: {}\n", []string{`m: the provider is "acme"`, "not its last"}},
 		"twice":           {"models:\n  m: {}\n  m: {}\n", []string{"line 3"}},
-		"a list":          {"models: [m]\n", []string{"line 1", "names with rows"}},
+		"a list":          {"models: [m]\n", []string{"line 1", "keys with values"}},
 		"second document": {"models: {}\n---\nmodels: {}\n", []string{"second"}},
 	}
 	for name, tt := range tests {

@@ -98,7 +98,7 @@ func TestLoadPrices_problems(t *testing.T) {
 		"twice":            {priceHead + "prices:\n  m: {input: 1, cached_input: 1, output: 1}\n  m: {input: 1, cached_input: 1, output: 1}\n", []string{"line 5"}},
 		"second document":  {priceHead + "---\nprices: {}\n", []string{"second"}},
 		"empty":            {"", []string{"as_of is"}},
-		"row is a number":  {priceHead + "prices:\n  m: 3\n", []string{"line 4", "a price such as"}},
+		"row is a number":  {priceHead + "prices:\n  m: 3\n", []string{"line 4", "keys with values"}},
 		"row of null":      {priceHead + "prices:\n  m:\n", []string{"m: input is missing"}},
 		"name with spaces": {priceHead + "prices:\n  ' m': {input: 1, cached_input: 1, output: 1}\n", []string{"space around"}},
 		"long name":        {priceHead + "prices:\n  " + strings.Repeat("m", maxName+1) + ": {input: 1, cached_input: 1, output: 1}\n", []string{"longer than"}},

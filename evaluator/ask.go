@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"extraction-experiment/dataset"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/proc"
 	"extraction-experiment/outcome"
@@ -180,27 +181,11 @@ func oneObject(raw []byte) (map[string]json.RawMessage, error) {
 	case trimmed[0] != '{':
 		return nil, errors.New("that is JSON, but no object")
 	}
-	dec := json.NewDecoder(bytes.NewReader(trimmed))
-	if _, err := dec.Token(); err != nil {
-		return nil, err
+	if key := dataset.RepeatedKey(trimmed); key != "" {
+		return nil, fmt.Errorf("the key %q is there twice", key)
 	}
-	fields := map[string]json.RawMessage{}
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return nil, err
-		}
-		name := fmt.Sprint(key)
-		if _, twice := fields[name]; twice {
-			return nil, fmt.Errorf("the key %q is there twice", excerpt([]byte(name)))
-		}
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return nil, err
-		}
-		fields[name] = value
-	}
-	return fields, nil
+	var fields map[string]json.RawMessage
+	return fields, json.Unmarshal(trimmed, &fields)
 }
 
 // notJSON says why: the commonest reasons have names.

@@ -22,7 +22,6 @@ import (
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/scoring"
 )
 
@@ -82,16 +81,12 @@ func (o Opener) OpenEvaluator(ctx context.Context, spec conformance.Spec, dir st
 // name, label or version. The name is that of the model for its provider.
 func (o Opener) judgeModel(ctx context.Context, spec conformance.Spec, dir string, cfg *evaluator.Config) (end func() error, name string, err error) {
 	end = func() error { return nil }
-	known, err := ReadCatalogue(o.Getenv)
-	if err != nil {
-		return end, "", err
-	}
 	if cfg.Prompt, err = o.judgePrompt(ctx, spec, dir); err != nil {
 		return end, "", err
 	}
-	opened, err := provider.Open(spec.Model, known.ProviderConfig(o.Getenv))
+	opened, known, err := o.openModel(spec.Model)
 	if err != nil {
-		return end, "", refused(err)
+		return end, "", err
 	}
 	if opened.Model == nil {
 		return end, "", errors.Join(cli.Usage("%s is no language model and cannot judge", spec.Model), opened.Close())

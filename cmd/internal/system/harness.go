@@ -52,9 +52,7 @@ func (o Opener) openExternalAnswerer(cfg AnswersConfig, doc *answers.Document, o
 			return nil, cli.Usage("--url %q is no address such as http://localhost:8080/answer", target)
 		}
 	}
-	service, err := external.New(external.Config{
-		Target: target, Concurrency: cfg.Limits.Concurrency, Stderr: newStderr(o.Stderr), Token: o.Getenv(EnvPipelineToken), MaxAnswer: maxExternalAnswer,
-	})
+	service, err := external.New(o.external(target, cfg.Limits, maxExternalAnswer))
 	if err != nil {
 		return nil, err
 	}
@@ -68,13 +66,9 @@ func (o Opener) openExternalAnswerer(cfg AnswersConfig, doc *answers.Document, o
 }
 
 func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *answers.Document, made *System) (answers.Answerer, error) {
-	known, err := ReadCatalogue(o.Getenv)
+	opened, known, err := o.openModel(cfg.Model)
 	if err != nil {
 		return nil, err
-	}
-	opened, err := provider.Open(cfg.Model, known.ProviderConfig(o.Getenv))
-	if err != nil {
-		return nil, refused(err)
 	}
 	if opened.Model == nil {
 		return nil, errors.Join(cli.Usage("%s extracts, it does not answer questions: name a model", opened.Info.Model), opened.Close())
@@ -139,7 +133,7 @@ type Bench struct {
 func (o Opener) OpenBench(cfg Config) (Bench, error) {
 	switch {
 	case cfg.Pipeline != "":
-		asks, err := external.New(external.Config{Target: cfg.Pipeline, Concurrency: cfg.Limits.Concurrency, Stderr: newStderr(o.Stderr), Token: o.Getenv(EnvPipelineToken)})
+		asks, err := external.New(o.external(cfg.Pipeline, cfg.Limits, 0))
 		if err != nil {
 			return Bench{}, err
 		}
@@ -148,13 +142,9 @@ func (o Opener) OpenBench(cfg Config) (Bench, error) {
 	case cfg.Model == "":
 		return Bench{Close: func() error { return nil }}, nil
 	}
-	known, err := ReadCatalogue(o.Getenv)
+	opened, known, err := o.openModel(cfg.Model)
 	if err != nil {
 		return Bench{}, err
-	}
-	opened, err := provider.Open(cfg.Model, known.ProviderConfig(o.Getenv))
-	if err != nil {
-		return Bench{}, refused(err)
 	}
 	s := Bench{Header: describe(opened.Info, Config{}, outcome.Prompt{}), Close: opened.Close}
 	if opened.Model == nil {

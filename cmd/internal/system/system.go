@@ -99,19 +99,13 @@ func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 	if cfg.Pipeline != "" {
 		return o.openPipeline(cfg)
 	}
-	known, err := ReadCatalogue(o.Getenv)
-	if err != nil {
-		return System{}, err
-	}
 	if cfg.ModelGiven { // a mistake in the model is found before a prompt is pushed
-		opened, err := provider.Open(cfg.Model, known.ProviderConfig(o.Getenv))
-		if err != nil {
-			return System{}, refused(err)
-		}
-		if err := opened.Close(); err != nil {
+		opened, _, err := o.openModel(cfg.Model)
+		if err = errors.Join(err, opened.Close()); err != nil {
 			return System{}, err
 		}
 	}
+	var err error
 	var template pipeline.Template
 	var pin outcome.Prompt
 	var notes []string
@@ -123,9 +117,9 @@ func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 			return System{}, err
 		}
 	}
-	opened, err := provider.Open(cfg.Model, known.ProviderConfig(o.Getenv))
+	opened, known, err := o.openModel(cfg.Model)
 	if err != nil {
-		return System{}, refused(err)
+		return System{}, err
 	}
 	if opened.Extractor != nil {
 		if cfg.AsksPrompt() || cfg.Parameters != (pipeline.Parameters{}) || cfg.Record != "" || cfg.TwoStages || len(cfg.Vars) > 0 || cfg.Limits.Limited() {
@@ -180,6 +174,22 @@ func (o Opener) overModel(opened provider.Opened, known Catalogue, template pipe
 	return System{Extractor: extractor, Header: header, Close: end, Asks: asks}, nil
 }
 
+// openModel opens what a name of --model stands for.
+func (o Opener) openModel(name string) (opened provider.Opened, known Catalogue, err error) {
+	if known, err = ReadCatalogue(o.Getenv); err == nil {
+		opened, err = provider.Open(name, known.ProviderConfig(o.Getenv))
+	}
+	return opened, known, refused(err)
+}
+
+// external configures a team's own program or address; most bounds its answers, 0 is
+// the usual bound.
+func (o Opener) external(target string, limits Limits, most int) external.Config {
+	return external.Config{
+		Target: target, Concurrency: limits.Concurrency, Stderr: newStderr(o.Stderr), Token: o.Getenv(EnvPipelineToken), MaxAnswer: most,
+	}
+}
+
 func (o Opener) openPipeline(cfg Config) (System, error) {
 	if cfg.ModelGiven && IsBaseline(cfg.Model) {
 		return System{}, cli.Usage("--model baseline and --pipeline cannot both be measured in one run")
@@ -188,10 +198,9 @@ func (o Opener) openPipeline(cfg Config) (System, error) {
 	if cfg.ModelGiven {
 		model = cfg.Model
 	}
-	extractor, err := external.New(external.Config{
-		Target: cfg.Pipeline, Concurrency: cfg.Limits.Concurrency, Model: model, Parameters: cfg.Parameters, Stderr: newStderr(o.Stderr),
-		Token: o.Getenv(EnvPipelineToken),
-	})
+	asked := o.external(cfg.Pipeline, cfg.Limits, 0)
+	asked.Model, asked.Parameters = model, cfg.Parameters
+	extractor, err := external.New(asked)
 	if err != nil {
 		return System{}, err
 	}

@@ -44,6 +44,19 @@ import (
 	"extraction-experiment/outcome"
 )
 
+// conclude says what the corrected p-values allow to, and judges the gate.
+func (c *Comparer) conclude(base Side, r *Result) (err error) {
+	if len(r.Incompatible) > 0 {
+		return nil
+	}
+	for i := range r.Scores {
+		r.Scores[i].Verdict = r.Scores[i].verdict()
+	}
+	r.Verdict = r.Primary().Verdict
+	r.Gate, err = c.config.Gate.judge(base, *r)
+	return err
+}
+
 // Compare compares every candidate with the base, in the order given. What
 // cannot be compared is a Result with its Incompatible filled in, not an error.
 //

@@ -379,36 +379,6 @@ func (e *IncompatibleError) Error() string {
 // ExitCode is that of runs that cannot be compared.
 func (e *IncompatibleError) ExitCode() int { return 2 }
 
-// GateError says that a candidate did not pass its gate.
-type GateError struct {
-	Candidate string
-	Result    GateResult
-}
-
-// Error names the rules that were not kept.
-func (e *GateError) Error() string {
-	var failed, unclear []string
-	for _, r := range e.Result.Rules {
-		switch r.Answer {
-		case Fail:
-			failed = append(failed, r.Rule)
-		case Inconclusive:
-			unclear = append(unclear, r.Rule)
-		}
-	}
-	var parts []string
-	if len(failed) > 0 {
-		parts = append(parts, "failed "+strings.Join(failed, ", "))
-	}
-	if len(unclear) > 0 {
-		parts = append(parts, "inconclusive "+strings.Join(unclear, ", "))
-	}
-	return fmt.Sprintf("%s does not pass the gate: %s", e.Candidate, strings.Join(parts, "; "))
-}
-
-// ExitCode is 1, or 6 for an inconclusive gate where that is asked for.
-func (e *GateError) ExitCode() int { return e.Result.ExitCode() }
-
 // Err returns why the comparison is no success: candidates that cannot be
 // compared (exit code 2) or did not pass their gate (1 or 6); nil if all did.
 func (c Comparison) Err() error {

@@ -1,0 +1,363 @@
+package compare
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"extraction-experiment/internal/stats"
+)
+
+// weights sums the values of both runs by the weights of their items.
+type weights struct {
+	items             int // that have a weight in both runs
+	total, base, cand stats.Sum
+}
+
+// add takes an item into account that has the same weight in both runs. One
+// whose products cannot be summed counts as one without a weight.
+func (w *weights) add(base, cand *value, b, d float64) {
+	if base.weight == nil || cand.weight == nil || *base.weight != *cand.weight {
+		return
+	}
+	if w.total.Add(*base.weight) && w.base.Add(b**base.weight) && w.cand.Add(d**base.weight) {
+		w.items++
+	}
+}
+
+// mean returns the weighted means; nil unless each of the n items has a weight
+// and they do not sum up to 0.
+func (w *weights) mean(n int) *Weighted {
+	total := w.total.Value()
+	if n == 0 || w.items < n || total <= 0 {
+		return nil
+	}
+	out := &Weighted{Base: w.base.Value() / total, Candidate: w.cand.Value() / total}
+	out.Difference = out.Candidate - out.Base
+	return out
+}
+
+// column is one score over the items of both runs: all that is kept of them.
+type column struct {
+	differences []float64
+	items       []int32 // the number of each
+	clusters    []int32
+	base, cand  stats.Moments
+	wins        int // differences above 0
+	losses      int // below
+
+	weights weights // of those items that have one
+
+	ratios        []stats.PairedRatio
+	ratioClusters []int32
+	noRatio       int // scored items without
+
+	undefined, undefinedBase, undefinedCand int
+
+	boolean, between            bool // values mean no or yes; one is neither 0 nor 1
+	gained, lost, both, neither int
+}
+
+// add takes the score of one item into account; nil is a run whose outcome does
+// not list it.
+func (c *column) add(base, cand *value, item, cluster int, scored bool) {
+	b, inBase := base.defined()
+	d, inCand := cand.defined()
+	if !inBase || !inCand {
+		c.undefined++
+		switch {
+		case inCand:
+			c.undefinedBase++
+		case inBase:
+			c.undefinedCand++
+		}
+		return
+	}
+	difference := d - b
+	switch {
+	case difference > Epsilon:
+		c.wins++
+	case difference < -Epsilon:
+		c.losses++
+	default:
+		difference = 0
+	}
+	c.base.Add(b)
+	c.cand.Add(d)
+	c.differences = append(c.differences, difference)
+	c.items = append(c.items, int32(item))
+	c.clusters = append(c.clusters, int32(cluster))
+	c.weights.add(base, cand, b, d)
+	c.boolean = c.boolean || base.boolean || cand.boolean
+	c.countYesNo(b, d)
+	c.ratio(base, cand, cluster, scored)
+}
+
+func (v *value) defined() (float64, bool) {
+	if v == nil {
+		return 0, false
+	}
+	return v.mean()
+}
+
+func (c *column) countYesNo(b, d float64) {
+	switch [2]float64{b, d} {
+	case [2]float64{0, 0}:
+		c.neither++
+	case [2]float64{1, 1}:
+		c.both++
+	case [2]float64{0, 1}:
+		c.gained++
+	case [2]float64{1, 0}:
+		c.lost++
+	default:
+		c.between = true
+	}
+}
+
+// ratio keeps the counts of an item; one that failed has those of error alone.
+func (c *column) ratio(base, cand *value, cluster int, scored bool) {
+	if base.ratios < base.n || cand.ratios < cand.n {
+		if scored {
+			c.noRatio++
+		}
+		return
+	}
+	c.ratios = append(c.ratios, stats.PairedRatio{BaseNum: base.num, BaseDen: base.den, CandNum: cand.num, CandDen: cand.den})
+	c.ratioClusters = append(c.ratioClusters, int32(cluster))
+}
+
+// clusterNumbers returns the cluster of every difference.
+func clusterNumbers(list []int32) (numbers []int, different int) {
+	seen := map[int32]bool{}
+	numbers = make([]int, len(list))
+	for i, n := range list {
+		numbers[i] = int(n)
+		seen[n] = true
+	}
+	return numbers, len(seen)
+}
+
+// bounded reports whether all values of both runs lie in [0,1], and differences in
+// [-1,1] therefore.
+func (c *column) bounded() bool {
+	for _, m := range []stats.Moments{c.base, c.cand} {
+		if least, top, ok := m.Range(); ok && (least < 0 || top > 1) {
+			return false
+		}
+	}
+	return true
+}
+
+// whole reports whether every difference is −1, 0 or 1, of values from 0 to 1: that
+// of a yes/no score, or of any score of which no item differs.
+func (c *column) whole() bool { return c.bounded() && c.wins+c.losses == c.gained+c.lost }
+
+// repeats reports whether d differs as c does: over the same items by the same, or by
+// the same with the other sign. What does not differ repeats nothing.
+func (c *column) repeats(d *column) bool {
+	if c.wins+c.losses == 0 || !slices.Equal(c.items, d.items) {
+		return false
+	}
+	for _, sign := range []float64{1, -1} {
+		if slices.EqualFunc(c.differences, d.differences, func(a, b float64) bool { return math.Abs(a-sign*b) <= Epsilon }) {
+			return true
+		}
+	}
+	return false
+}
+
+// clusterRatios adds the counts of each cluster together.
+func clusterRatios(ratios []stats.PairedRatio, cluster []int32) []stats.PairedRatio {
+	at := map[int32]int{}
+	var sums []stats.PairedRatio
+	for i, r := range ratios {
+		j, known := at[cluster[i]]
+		if !known {
+			j = len(sums)
+			at[cluster[i]] = j
+			sums = append(sums, stats.PairedRatio{})
+		}
+		sums[j] = sums[j].Plus(r)
+	}
+	return sums
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// score turns a column into the comparison of one score.
+func (c *Comparer) score(name string, col *column, clustered bool) Score {
+	s := Score{
+		Name: name, LowerIsBetter: c.config.lower(name), N: len(col.differences),
+		Undefined: col.undefined, UndefinedBase: col.undefinedBase, UndefinedCandidate: col.undefinedCand,
+		Wins: col.wins, Losses: col.losses, Ties: len(col.differences) - col.wins - col.losses,
+		Verdict: Unclear, // until the p-values are corrected
+	}
+	if s.LowerIsBetter {
+		s.Wins, s.Losses = s.Losses, s.Wins
+	}
+	s.Base, s.Candidate = mean(col.base), mean(col.cand)
+	c.estimate(&s, col, clustered)
+	s.Pooled = c.pooled(col, clustered)
+	s.Weighted = col.weights.mean(s.N)
+	return s
+}
+
+// estimate fills in what follows from the differences.
+func (c *Comparer) estimate(s *Score, col *column, clustered bool) {
+	var m stats.Moments
+	for _, d := range col.differences {
+		m.Add(d)
+	}
+	s.Difference = mean(m)
+	plain, ok := stats.PairedMean(col.differences)
+	flipped := col.differences
+	if clustered && len(col.differences) > 0 {
+		var numbers []int
+		numbers, s.Clusters = clusterNumbers(col.clusters)
+		if ok {
+			s.Unclustered = &[2]float64{plain.Lo, plain.Hi}
+		}
+		plain, ok = stats.ClusteredMean(col.differences, numbers)
+		flipped = stats.ClusterSums(col.differences, numbers)
+	}
+	if p, ok := stats.SignFlip(flipped, c.config.Flips, c.config.Seed); ok && s.N > 0 {
+		s.P, s.PExact = &p.P, p.Exact
+	}
+	if ok {
+		s.SE, s.DF, s.CI95 = &plain.SE, &plain.DF, &[2]float64{plain.Lo, plain.Hi}
+	}
+	if col.bounded() { // what is cut away holds no possible difference
+		for _, ci := range []*[2]float64{s.CI95, s.Unclustered} {
+			if ci != nil {
+				ci[0], ci[1] = max(ci[0], -1), min(ci[1], 1)
+			}
+		}
+	}
+	if lo, hi, ok := stats.YesNoInterval95(col.gained, col.lost, s.N); ok && !clustered && s.N > 1 && col.whole() {
+		s.CI95 = &[2]float64{lo, hi}
+	}
+	if !s.claims() || s.N-s.Ties < LeastItems { // of fewer that differ nothing would ever be claimed
+		return
+	}
+	if effect, ok := stats.DetectableDifference(plain); ok {
+		s.Detectable = &effect
+	}
+	if n, ok := stats.NeededPairs(s.N, plain); ok {
+		s.Needed = &n
+	}
+}
+
+// pooled is nil where an item was scored without counts.
+func (c *Comparer) pooled(col *column, clustered bool) *Pooled {
+	if col.noRatio > 0 || len(col.ratios) == 0 {
+		return nil
+	}
+	units := col.ratios
+	if clustered {
+		units = clusterRatios(col.ratios, col.ratioClusters)
+	}
+	p, ok := stats.PooledDifference(units, c.config.Seed)
+	if !ok {
+		return nil
+	}
+	return &Pooled{len(col.ratios), p.Base, p.Candidate, p.Difference, p.CI95}
+}
+
+// verdict claims something only if there is enough to go by. P-values are corrected
+// before.
+func (s Score) verdict() Verdict {
+	switch {
+	case s.Incomparable != "":
+		return Unclear
+	case s.same():
+		return Same
+	case !s.claims() || !s.significant():
+		return Unclear
+	}
+	lo, hi := s.CI95[0], s.CI95[1]
+	if s.LowerIsBetter {
+		lo, hi = -hi, -lo
+	}
+	switch {
+	case lo > 0:
+		return Better
+	case hi < 0:
+		return Worse
+	}
+	return Unclear
+}
+
+// same reports whether no item differs.
+func (s Score) same() bool { return s.N > 0 && s.Ties == s.N }
+
+// significant reports whether the corrected p-value allows to claim a difference.
+func (s Score) significant() bool { return s.PHolm != nil && *s.PHolm <= alpha }
+
+// claims reports whether there are enough items and clusters to claim anything.
+func (s Score) claims() bool { return s.CI95 != nil && s.enough() }
+
+func (s Score) enough() bool {
+	return s.N >= LeastItems && (s.Clusters == 0 || s.Clusters >= LeastClusters)
+}
+
+func mean(m stats.Moments) *float64 {
+	if v, ok := m.Mean(); ok {
+		return &v
+	}
+	return nil
+}
+
+// correct fills in Holm's correction: for the primary score over the candidates,
+// for all others over the secondary scores of all candidates. Scores of a candidate
+// that differ alike (Score.Repeats) count once, those without any difference not at
+// all: there is nothing that could be claimed of them.
+func correct(results []Result) {
+	var primary, secondary [][]*Score
+	for i := range results {
+		at := map[string]int{} // where the scores that differ alike stand
+		for j := range results[i].Scores {
+			s := &results[i].Scores[j]
+			first := cmp.Or(s.Repeats, s.Name)
+			switch set, known := at[first]; {
+			case s.P == nil:
+			case s.same():
+				s.PHolm = s.P
+			case s.Primary:
+				primary = append(primary, []*Score{s})
+			case known:
+				secondary[set] = append(secondary[set], s)
+			default:
+				at[first] = len(secondary)
+				secondary = append(secondary, []*Score{s})
+			}
+		}
+	}
+	holm(primary)
+	holm(secondary)
+}
+
+// holm corrects the p-values of sets of scores, of which those of one set are equal.
+func holm(sets [][]*Score) {
+	p := make([]float64, len(sets))
+	for i, set := range sets {
+		p[i] = *set[0].P
+	}
+	for i, corrected := range stats.Holm(p) {
+		for _, s := range sets[i] {
+			s.PHolm = &corrected
+		}
+	}
+}
+
+// mcNemar tests whether a yes/no score changed more often in one direction. A
+// score is one when it says so and is 0 or 1 in every item of both runs: averages
+// over trials may not be. Items of a cluster are not independent, as the test takes
+// them to be: with clusters there is no p-value but the score's own.
+func mcNemar(name string, c *column, clustered bool) YesNo {
+	y := YesNo{Name: name, Gained: c.gained, Lost: c.lost, Both: c.both, None: c.neither}
+	if p, ok := stats.McNemar(c.gained, c.lost); ok && !clustered {
+		y.P = &p
+	}
+	return y
+}

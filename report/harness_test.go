@@ -1,0 +1,92 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"extraction-experiment/harness/answers"
+	"extraction-experiment/harness/conformance"
+)
+
+// TestConformance_narrow: long ids, messages and names keep within 80 cells, and
+// what has no number shows none.
+func TestConformance_narrow(t *testing.T) {
+	long := strings.Repeat("the judge could not be imported, ", 20)
+	one, zero := 1.0, 0.0
+	r := conformance.Report{
+		Evaluator: []string{"sh", "judge.sh"}, TotalFixtures: 2, TotalRuns: 6, Runs: 3,
+		Fixtures: []conformance.FixtureResult{
+			{ID: "a-fixture-with-an-id-that-goes-on-and-on-for-more-than-30", Label: conformance.Pass, Errors: []string{"run 1: " + long, "run 2: other\x1b[2J", "run 3: " + long}, Reasons: []string{"no run was valid"}},
+			{ID: "名前", Label: conformance.Fail, Mean: &zero, Variance: &zero, FlipRate: &one, Scores: []float64{0}},
+		},
+	}
+	var b strings.Builder
+	if err := Conformance(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	said := b.String()
+	for line := range strings.SplitSeq(said, "\n") {
+		if text.StringWidthWithoutEscSequences(line) > 80 {
+			t.Errorf("%d cells: %s", text.StringWidthWithoutEscSequences(line), line)
+		}
+	}
+	for _, want := range []string{"mean=–  var=–  flip=–", "mean=0.00  var=0.0000  flip=1.00", "run 1: the judge", "run 2: other"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it does not say %q:\n%s", want, said)
+		}
+	}
+	b.Reset()
+	r.Compatible, r.Consistent = true, true
+	if err := Conformance(&b, r); err != nil || !strings.Contains(b.String(), "with care: no pass or fail fixture was evaluated twice") {
+		t.Errorf("what passed and says little is named: %v\n%s", err, b.String())
+	}
+	if strings.Count(said, "the judge could not be imported, ") > 20 || strings.Contains(said, "\x1b") {
+		t.Error(said)
+	}
+}
+
+// TestBenchmark_width: every line fits, and what is left out is named.
+func TestBenchmark_width(t *testing.T) {
+	d := answers.BenchmarkDataset{ID: "report-of-the-year", Kind: "annual report of a company", Weight: 2, Runs: []answers.BenchmarkRun{{WeightedScore: new(0.5)}, {WeightedScore: new(0.7)}}}
+	r := answers.SumBenchmark("b", []answers.BenchmarkDataset{d})
+	r.Gates = r.Judge(answers.BenchmarkGates{MinScore: new(0.9), MaxDrop: new(0.1)}, nil)
+	for _, width := range []int{50, 60, 80, 120} {
+		var b bytes.Buffer
+		if err := Benchmark(&b, r, Options{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(b.String()) {
+			if n := text.StringWidthWithoutEscSequences(strings.TrimSuffix(line, "\n")); n > width {
+				t.Errorf("%d cells of %d: %q", n, width, line)
+			}
+		}
+		for _, want := range []string{"report-of", "weighted_score", "0.6000", "FAIL", "min_score", "skip", "max_drop"} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("width %d: no %q in\n%s", width, want, &b)
+			}
+		}
+		if strings.Contains(b.String(), "annual") == strings.Contains(b.String(), "left out") {
+			t.Errorf("width %d: the kind is neither shown nor named as left out:\n%s", width, &b)
+		}
+	}
+}
+
+// TestEstimateSum: 10 + 20 requests, $0.5 + $0.25; what asks no model adds nothing.
+func TestEstimateSum(t *testing.T) {
+	half, quarter := 0.5, 0.25
+	list := []Estimate{
+		{Asks: true, Requests: 10, InputTokens: 1000, OutputTokens: 100, CostUSD: &half},
+		{OutputTokens: 7},
+		{Asks: true, Requests: 20, InputTokens: 2000, OutputTokens: 200, CostUSD: &quarter},
+	}
+	if got, want := EstimateSum(list), "3 runs together: 30 requests, about 3,000 tokens in and 300 out, about $0.75\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	list[0].CostUSD = nil
+	if got, want := EstimateSum(list), "3 runs together: 30 requests, about 3,000 tokens in and 300 out, about $0.25, and 1 run without a known price\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/lzw"
 	"encoding/ascii85"
-	"errors"
 	"fmt"
 	"testing"
 
@@ -44,16 +43,6 @@ func TestFilters_inverse(t *testing.T) {
 			t.Errorf("hex: %v is %v", data, got)
 		}
 	})
-}
-
-func TestUnRunLength(t *testing.T) {
-	got, err := unRunLength([]byte{2, 'a', 'b', 'c', 254, 'x', 128, 'y'}, 100) // 3 as they are, 257−254 = 3 times x
-	if err != nil || string(got) != "abcxxx" {
-		t.Errorf("%v %q", err, got)
-	}
-	if _, err := unRunLength(bytes.Repeat([]byte{129, 'x'}, 100), 1000); !errors.Is(err, ErrBudget) {
-		t.Errorf("no limit: %v", err)
-	}
 }
 
 // TestUnPNG undoes each predictor of a row 10 20 30 below a row 1 2 3.
@@ -127,9 +116,6 @@ func FuzzFilters(f *testing.F) {
 			}
 		}
 		un85(data)
-		if out, err := unRunLength(data, 1000); err == nil && len(out) > 1000 {
-			t.Error("longer than the limit")
-		}
 		unPNG(bytes.Clone(data), 1, 7)
 	})
 }

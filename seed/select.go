@@ -81,7 +81,11 @@ func (s Selection) stratum() (Path, error) {
 type candidate struct {
 	id      string
 	stratum string
-	bad     error // why it cannot be read at all
+	bad     error // why it cannot be read: a *Finding
+
+	// Once it is read:
+	trace  langfuse.Trace
+	scores []langfuse.Score
 }
 
 // candidates returns the traces selected, each once, and what there is to say about

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -169,23 +170,15 @@ func (t *traceSeeder) choose(ctx context.Context, selection Selection) ([]candid
 
 // seed makes the items of a few traces, and checks and writes them.
 func (t *traceSeeder) seed(ctx context.Context, traces []candidate) error {
-	var ids []string
-	for _, c := range traces {
-		if c.bad != nil {
-			t.refuse(c.id, c.bad)
-		} else {
-			ids = append(ids, c.id)
-		}
-	}
-	found, err := t.read(ctx, ids)
-	if err != nil {
+	traces = slices.Clone(traces) // what is read of them ends with this
+	if err := t.read(ctx, traces); err != nil {
 		return err
 	}
 	var list []dataset.Located
-	for i, id := range ids {
-		out, err := made{}, found[i].err
+	for _, c := range traces {
+		id, out, err := c.id, made{}, c.bad
 		if err == nil {
-			out, err = t.mapper.item(found[i].trace, found[i].scores)
+			out, err = t.mapper.item(c.trace, c.scores)
 		}
 		if err != nil {
 			t.refuse(id, t.nameLeftItem(ctx, err))
@@ -324,13 +317,6 @@ func newReader(client *langfuse.Client, server langfuse.Capabilities, parts lang
 	return reader{client, server, traces, parts}
 }
 
-// evidenceRead is a trace as it was read, or why it was not.
-type evidenceRead struct {
-	trace  langfuse.Trace
-	scores []langfuse.Score
-	err    error // a *Finding
-}
-
 // completedItems reads the completed items of all annotation queues, by the id
 // of their object. A server without queues has none.
 func (r *reader) completedItems(ctx context.Context) (map[string][]completed, error) {
@@ -369,27 +355,33 @@ func refusalOf(err error) error {
 	return nil
 }
 
-// read reads traces with their scores, in the order of the ids: with one request
-// where the server can, else, and if that is refused, one by one, so that each
-// can be named. The error is for what ends the work.
-func (r *reader) read(ctx context.Context, ids []string) ([]evidenceRead, error) {
-	found := make([]evidenceRead, len(ids))
-	if len(ids) == 0 {
-		return found, nil
+// read reads traces with their scores: with one request where the server can,
+// else, and if that is refused, one by one, so that each can be named. The error is
+// for what ends the work.
+func (r *reader) read(ctx context.Context, list []candidate) error {
+	byID := map[string]*candidate{}
+	for i := range list {
+		if list[i].bad == nil {
+			byID[list[i].id] = &list[i]
+		}
 	}
+	if len(byID) == 0 {
+		return nil
+	}
+	ids := slices.Sorted(maps.Keys(byID))
 	together := map[string]langfuse.Trace{}
 	if r.traces.NewReads {
 		for trace, err := range r.client.ReadTraces(ctx, r.traces, ids, r.parts) {
 			switch refused := refusalOf(err); {
 			case errors.Is(err, langfuse.ErrRateLimited): // each would be, too
-				for i := range found {
-					found[i].err = refused
+				for _, c := range byID {
+					c.bad = refused
 				}
-				return found, nil
+				return nil
 			case refused != nil:
 				clear(together)
 			case err != nil:
-				return nil, fmt.Errorf("reading traces: %w", err)
+				return fmt.Errorf("reading traces: %w", err)
 			default:
 				together[trace.ID] = trace
 			}
@@ -397,39 +389,34 @@ func (r *reader) read(ctx context.Context, ids []string) ([]evidenceRead, error)
 	}
 	group, working := errgroup.WithContext(ctx)
 	group.SetLimit(4)
-	for i, id := range ids {
+	for id, c := range byID {
 		if trace, ok := together[id]; ok {
-			found[i].trace = trace
+			c.trace = trace
 			continue
 		}
-		group.Go(func() error {
-			var err error
-			found[i].trace, err = r.client.GetTrace(working, r.traces, id, r.parts)
-			if found[i].err = refusalOf(err); err != nil && found[i].err == nil {
+		group.Go(func() (err error) {
+			c.trace, err = r.client.GetTrace(working, r.traces, id, r.parts)
+			if c.bad = refusalOf(err); err != nil && c.bad == nil {
 				return fmt.Errorf("reading traces: %w", err)
 			}
 			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, err
+		return err
 	}
-	return found, r.readScores(ctx, ids, found)
-}
-
-func (r *reader) readScores(ctx context.Context, ids []string, found []evidenceRead) error {
-	byTrace := map[string][]langfuse.Score{}
 	var refused error
 	for score, err := range r.client.ReadScores(ctx, r.server, langfuse.ScoresQuery{TraceIDs: ids, Limit: 100}) {
 		if refused = refusalOf(err); err != nil && refused == nil {
 			return fmt.Errorf("reading scores: %w", err)
 		}
-		byTrace[score.TraceID()] = append(byTrace[score.TraceID()], score)
+		if c := byID[score.TraceID()]; c != nil {
+			c.scores = append(c.scores, score)
+		}
 	}
-	for i, id := range ids {
-		found[i].scores = byTrace[id]
-		if found[i].err == nil {
-			found[i].err = refused
+	for _, c := range byID {
+		if c.bad == nil {
+			c.bad = refused
 		}
 	}
 	return nil

@@ -23,15 +23,15 @@ func (d *decoder) csv(in *bufio.Reader) {
 	r := csv.NewReader(budget)
 	r.ReuseRecord = true
 	header, err := r.Read()
-	if err == io.EOF {
-		d.fail(1, d.problem(1, "", "the file is empty: expected a header row such as id,input,expected_output,metadata"))
-		return
+	var columns []column
+	switch err {
+	case nil:
+		columns, err = d.columns(header)
+	case io.EOF:
+		err = d.problem(1, "", "the file is empty: expected a header row such as id,input,expected_output,metadata")
+	default:
+		err = d.csvProblem(err, 1)
 	}
-	if err != nil {
-		d.fail(1, d.csvProblem(err, 1))
-		return
-	}
-	columns, err := d.columns(header)
 	if err != nil {
 		d.fail(1, err)
 		return

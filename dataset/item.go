@@ -109,14 +109,6 @@ func DeriveID(item Item) (string, error) {
 	return "item-" + hexSum(canonical)[:16], nil
 }
 
-// idHash stands for an id in memory: 128 bits of its sha256.
-type idHash [16]byte
-
-func hashID(id string) idHash {
-	sum := sha256.Sum256([]byte(id))
-	return idHash(sum[:16])
-}
-
 // Canonical writes a JSON value in the one form that every equal value has:
 // keys sorted by UTF-16 code units, no white space, strings with the least
 // escaping, numbers as in canonicalNumber. It follows RFC 8785, except that
@@ -193,10 +185,7 @@ func appendCanonical(b []byte, v any) []byte {
 	case nil:
 		return append(b, "null"...)
 	case bool:
-		if v {
-			return append(b, "true"...)
-		}
-		return append(b, "false"...)
+		return strconv.AppendBool(b, v)
 	case json.Number:
 		return append(b, canonicalNumber(v.String())...)
 	case string:
@@ -247,8 +236,6 @@ func unit(r rune) rune {
 	return r
 }
 
-const hexDigits = "0123456789abcdef"
-
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	for _, r := range s {
@@ -266,7 +253,7 @@ func appendString(b []byte, s string) []byte {
 		case r == '\r':
 			b = append(b, '\\', 'r')
 		case r < 0x20:
-			b = append(b, '\\', 'u', '0', '0', hexDigits[r>>4], hexDigits[r&15])
+			b = fmt.Appendf(b, `\u%04x`, r)
 		default:
 			b = utf8.AppendRune(b, r)
 		}

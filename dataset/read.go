@@ -67,11 +67,7 @@ func ReadFile(ctx context.Context, path string) iter.Seq2[Located, error] {
 			return
 		}
 		defer f.Close() // only read: nothing can be lost
-		for located, err := range Read(f, format, path) {
-			if !yield(located, err) {
-				return
-			}
-		}
+		Read(f, format, path)(yield)
 	}
 }
 
@@ -92,7 +88,7 @@ func ReadFile(ctx context.Context, path string) iter.Seq2[Located, error] {
 // metadata; an empty cell is absent; "\r\n" inside a cell becomes "\n".
 //
 // A byte order mark and CRLF are tolerated. One item is in memory at a time,
-// beside some 50 bytes per id for finding duplicates.
+// beside the ids, for finding duplicates.
 //
 // An error is a *SyntaxError with file and line; reading goes on after it
 // wherever the next item can be found, so that all problems can be listed (see
@@ -105,7 +101,7 @@ func Read(r io.Reader, format Format, name string) iter.Seq2[Located, error] {
 // readItems is Read with another limit for the size of an item.
 func readItems(r io.Reader, format Format, name string, limit int) iter.Seq2[Located, error] {
 	return func(yield func(Located, error) bool) {
-		d := &decoder{name: name, limit: limit, seen: map[idHash]int{}, yield: yield}
+		d := &decoder{name: name, limit: limit, seen: map[string]int{}, yield: yield}
 		in := bufio.NewReaderSize(r, 64<<10)
 		if err := d.skipMark(in); err != nil {
 			d.fail(0, err)
@@ -128,7 +124,7 @@ func readItems(r io.Reader, format Format, name string, limit int) iter.Seq2[Loc
 type decoder struct {
 	name  string
 	limit int            // bytes of an item
-	seen  map[idHash]int // line of each id
+	seen  map[string]int // line of each id
 	yield func(Located, error) bool
 }
 
@@ -191,14 +187,13 @@ func (d *decoder) values(values, metadata map[string]json.RawMessage, line int) 
 		return d.fail(line, err)
 	}
 	located.File, located.Line = d.name, line
-	key := hashID(located.ID)
-	if first, taken := d.seen[key]; taken {
+	if first, taken := d.seen[located.ID]; taken {
 		if located.DerivedID {
 			return d.fail(line, d.problem(line, "", "has the same input as line %d and no id: give both an id", first))
 		}
 		return d.fail(line, d.problem(line, "id", "%q is the id of line %d already", located.ID, first))
 	}
-	d.seen[key] = line
+	d.seen[located.ID] = line
 	return d.yield(located, nil)
 }
 
@@ -237,16 +232,14 @@ type SyntaxError struct {
 
 // Error gives file, line, path and message: "x.jsonl: line 7: input: …".
 func (e *SyntaxError) Error() string {
-	var b strings.Builder
-	b.WriteString(e.File)
+	text := e.File
 	if e.Line > 0 {
-		fmt.Fprintf(&b, ": line %d", e.Line)
+		text += fmt.Sprintf(": line %d", e.Line)
 	}
 	if e.Path != "" {
-		b.WriteString(": " + e.Path)
+		text += ": " + e.Path
 	}
-	b.WriteString(": " + e.Msg)
-	return b.String()
+	return text + ": " + e.Msg
 }
 
 // ExitCode is that of malformed input.

@@ -37,14 +37,11 @@ func NewWriter(w io.Writer, format Format) (*Writer, error) {
 // Write adds one item. Errors: those of the underlying writer, and values that
 // are not JSON, of which nothing is written.
 func (w *Writer) Write(item Item) error {
-	var err error
-	switch w.format {
-	case CSV:
-		err = w.row(item)
-	default:
-		err = w.object(item)
+	write := w.object
+	if w.format == CSV {
+		write = w.row
 	}
-	if err != nil {
+	if err := write(item); err != nil {
 		return fmt.Errorf("writing item %q: %w", item.ID, err)
 	}
 	w.items++

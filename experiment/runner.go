@@ -405,7 +405,7 @@ func (r *runner) work(ctx context.Context, trial int, jobs <-chan unit, halt *ha
 			halt.begin(stop)
 			continue
 		}
-		if err := r.cfg.Run.Commit(context.WithoutCancel(ctx), o); err != nil {
+		if err := r.cfg.Run.CommitItem(context.WithoutCancel(ctx), u.Item.Item, o); err != nil {
 			return err
 		}
 		r.obs.done(o)

@@ -81,6 +81,7 @@ type Client struct {
 	maxResponse   int64
 	jitter        func() float64
 	paused        func(error, time.Time)
+	uncompressed  bool
 	redact        func(string) string // replaces every key in a text by "***"
 	reached       *atomic.Bool        // the server has given a proper answer
 }
@@ -115,6 +116,7 @@ func New(config Config) (*Client, error) {
 		maxResponse:   min(orDefault(config.MaxResponseBytes, DefaultMaxResponseBytes), 1<<40),
 		jitter:        jitter,
 		paused:        paused,
+		uncompressed:  config.Uncompressed,
 		redact:        newRedactor(config.PublicKey, config.SecretKey.Reveal()),
 		reached:       new(atomic.Bool),
 	}, nil
@@ -247,6 +249,9 @@ type Config struct {
 	// Paused is told of every pause: why the last attempt failed, and when the next
 	// one is made; it must be safe for concurrent use. Nil: nobody is told.
 	Paused func(reason error, until time.Time)
+	// Uncompressed sends spans as they are: on the same machine compression only
+	// costs time.
+	Uncompressed bool
 }
 
 // validate returns all problems of the configuration at once.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -85,11 +86,36 @@ func unpack(t interface{ Fatal(...any) }, body []byte) *tracepb.TracesData {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return parsed(t, plain)
+}
+
+func parsed(t interface{ Fatal(...any) }, plain []byte) *tracepb.TracesData {
 	data := &tracepb.TracesData{}
 	if err := proto.Unmarshal(plain, data); err != nil {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// TestExportSpans_uncompressed: a client that was told so sends the message as it is.
+func TestExportSpans_uncompressed(t *testing.T) {
+	var got []byte
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Content-Encoding") == "" {
+			got, _ = io.ReadAll(r.Body)
+		}
+	}))
+	defer server.Close()
+	client, err := New(Config{BaseURL: server.URL, PublicKey: "pk", SecretKey: NewSecret("sk"), Uncompressed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.ExportSpans(t.Context(), Scope{Name: "s"}, []Span{goodSpan()}); err != nil {
+		t.Fatal(err)
+	}
+	if spans := parsed(t, got).GetResourceSpans(); len(spans) != 1 {
+		t.Errorf("%d resources", len(spans))
+	}
 }
 
 func TestExportSpans(t *testing.T) {
@@ -200,7 +226,7 @@ func TestSplitSpansKeepsEverySpanWithinBounds(t *testing.T) {
 			if err != nil || !bytes.Equal(body, again) {
 				t.Fatalf("the same spans give other bytes (%v)", err)
 			}
-			if size := proto.Size(unpack(t, body)); size > maxBytes && len(batch) > 1 {
+			if size := len(body); size > maxBytes && len(batch) > 1 {
 				t.Fatalf("%d spans take %d bytes, more than %d", len(batch), size, maxBytes)
 			}
 			joined = append(joined, batch...)

@@ -2,7 +2,6 @@ package langfuse
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -15,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/klauspost/compress/gzip"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -56,25 +56,22 @@ func (c *Client) ExportSpans(ctx context.Context, scope Scope, spans []Span) err
 		return fmt.Errorf("langfuse: nothing sent: %w", errors.Join(problems...))
 	}
 	body, err := encodeSpans(scope, spans)
+	header := map[string]string{"Content-Type": "application/x-protobuf", "x-langfuse-ingestion-version": "4"}
+	if err == nil && !c.uncompressed {
+		header["Content-Encoding"] = "gzip"
+		body, err = compressed(body)
+	}
 	if err != nil {
 		return fmt.Errorf("langfuse: encoding spans: %w", err)
 	}
-	_, err = c.do(ctx, request{
-		method: http.MethodPost, path: "otel/v1/traces", body: body,
-		header: map[string]string{
-			"Content-Type":                 "application/x-protobuf",
-			"Content-Encoding":             "gzip",
-			"x-langfuse-ingestion-version": "4",
-		},
-	})
+	_, err = c.do(ctx, request{method: http.MethodPost, path: "otel/v1/traces", body: body, header: header})
 	if err != nil {
 		return fmt.Errorf("exporting %d spans: %w", len(spans), err)
 	}
 	return nil
 }
 
-// encodeSpans returns the compressed TracesData; the same spans give the same
-// bytes. TracesData is encoded as the export request is.
+// encodeSpans returns the TracesData; the same spans give the same bytes. TracesData is encoded as the export request is.
 func encodeSpans(scope Scope, spans []Span) ([]byte, error) {
 	encoded := make([]*tracepb.Span, len(spans))
 	for i, span := range spans {
@@ -92,19 +89,20 @@ func encodeSpans(scope Scope, spans []Span) ([]byte, error) {
 			Spans: encoded,
 		}},
 	}}}
-	plain, err := proto.MarshalOptions{Deterministic: true}.Marshal(data)
+	return proto.MarshalOptions{Deterministic: true}.Marshal(data)
+}
+
+func compressed(plain []byte) ([]byte, error) {
+	var out bytes.Buffer
+	compressor, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
 	if err != nil {
 		return nil, err
 	}
-	var out bytes.Buffer
-	compressor := gzip.NewWriter(&out)
 	if _, err := compressor.Write(plain); err != nil {
 		return nil, err
 	}
-	if err := compressor.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	err = compressor.Close()
+	return out.Bytes(), err
 }
 
 // proto returns the span as OTLP writes it.

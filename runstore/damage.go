@@ -235,8 +235,11 @@ func Salvage(ctx context.Context, path string) (*Reader, error) {
 		var db *sql.DB
 		if db, failed = connect(copied, 1, "mode=rw"); failed == nil {
 			if failed = check(ctx, copied, db); failed == nil {
-				unlogged := checkLog(ctx, copied, db) != nil
-				return &Reader{path: path, db: db, temporary: folder, unlogged: unlogged}, nil
+				r := &Reader{path: path, db: db, temporary: folder, unlogged: checkLog(ctx, copied, db) != nil}
+				if r.packs, failed = newPacks(); failed == nil {
+					_ = r.packs.known(ctx, db) // without, what needs them is lost and named
+					return r, nil
+				}
 			}
 			failed = errors.Join(failed, db.Close())
 		}
@@ -467,26 +470,3 @@ const sqlAddSums = `
 	ALTER TABLE item ADD COLUMN sum INTEGER;
 	ALTER TABLE outcome ADD COLUMN sum INTEGER;
 	ALTER TABLE detail ADD COLUMN sum INTEGER;`
-
-func hasSums(ctx context.Context, q querier) (bool, error) {
-	var n int
-	err := q.QueryRowContext(ctx, "SELECT count(*) FROM pragma_table_info('detail') WHERE name = 'sum'").Scan(&n)
-	return n == 1, err
-}
-
-// sumColumn is the column of a table, or NULL where it is not there.
-func sumColumn(there bool, table string) string {
-	if there {
-		return ", " + table + ".sum"
-	}
-	return ", NULL"
-}
-
-// addSums gives an older file its columns.
-func (t *tx) addSums(ctx context.Context) error {
-	there, err := hasSums(ctx, t.conn)
-	if err != nil || there {
-		return err
-	}
-	return t.exec("BEGIN IMMEDIATE;" + sqlAddSums + "COMMIT;")
-}

@@ -88,7 +88,7 @@ func (r *Reader) Export(ctx context.Context, w io.Writer) error {
 	buffered := bufio.NewWriterSize(w, 64<<10)
 	enc := json.NewEncoder(buffered)
 	enc.SetEscapeHTML(false)
-	e := exporter{path: r.path, tx: tx, enc: enc}
+	e := exporter{path: r.path, tx: tx, packs: r.packs, enc: enc}
 	if r.unlogged {
 		e.loss.part("the log with what was committed last")
 	}
@@ -107,9 +107,10 @@ func (r *Reader) Export(ctx context.Context, w io.Writer) error {
 }
 
 type exporter struct {
-	path string
-	tx   *sql.Tx
-	enc  *json.Encoder
+	packs *packs
+	path  string
+	tx    *sql.Tx
+	enc   *json.Encoder
 
 	items, outcomes int64
 	loss            Loss
@@ -187,7 +188,7 @@ func (l itemLine) item() Item {
 func (e *exporter) allItems(ctx context.Context) error {
 	last := ""
 	items := pages(func(last Item) ([]Item, error) {
-		return itemPage(ctx, e.path, e.tx, "WHERE id > ? ORDER BY id LIMIT ?", last.ID, maxPageRows)
+		return itemPage(ctx, e.path, e.tx, e.packs, "WHERE id > ? ORDER BY id LIMIT ?", last.ID, maxPageRows)
 	})
 	for item, err := range items {
 		if err == nil {
@@ -240,7 +241,7 @@ func (e *exporter) restOfItems(ctx context.Context, last string) error {
 	}
 	slices.SortFunc(keys, func(a, b key) int { return cmp.Compare(a.id, b.id) })
 	for _, k := range keys {
-		page, err := itemPage(ctx, e.path, e.tx, "NOT INDEXED WHERE seq = ?", k.seq)
+		page, err := itemPage(ctx, e.path, e.tx, e.packs, "NOT INDEXED WHERE seq = ?", k.seq)
 		if err == nil && (len(page) == 0 || page[0].ID != k.id) {
 			err = fault(e.path, ErrDamaged, errors.New("its row is not there"))
 		}
@@ -272,7 +273,7 @@ func (e *exporter) ids(ctx context.Context) map[int64]string {
 // allOutcomes writes the outcomes as allItems does the items.
 func (e *exporter) allOutcomes(ctx context.Context) error {
 	var last outcome.Outcome
-	for o, err := range outcomes(ctx, e.path, e.tx, Query{Detail: true}) {
+	for o, err := range outcomes(ctx, e.path, e.tx, e.packs, Query{Detail: true}) {
 		if errors.Is(err, ErrDamaged) {
 			return e.restOfOutcomes(ctx, last)
 		}
@@ -321,7 +322,7 @@ func (e *exporter) outcomeAt(ctx context.Context, k outcomeKey) (outcome.Outcome
 	if k.id == "" {
 		return outcome.Outcome{}, fault(e.path, ErrDamaged, fmt.Errorf("it belongs to item number %d, which cannot be found", k.seq))
 	}
-	page, err := outcomePage(ctx, e.path, e.tx, full, "(SELECT ? AS id) i CROSS JOIN outcome o NOT INDEXED", "WHERE o.oid = ?", 1, k.id, k.oid)
+	page, err := outcomePage(ctx, e.path, e.tx, e.packs, full, "(SELECT ? AS id) i CROSS JOIN outcome o NOT INDEXED", "WHERE o.oid = ?", 1, k.id, k.oid)
 	switch {
 	case err != nil:
 		return outcome.Outcome{}, err

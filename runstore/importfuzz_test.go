@@ -51,7 +51,7 @@ func storedLine(t *testing.T, line any) []byte {
 			Started: instant(l.started), Ended: instant(l.ended), Latency: l.Latency, CostUSD: l.CostUSD,
 		}}
 		noError(t, s.decode([]byte(l.tokens.String), appendScores(nil, w, l.Scores), w))
-		noError(t, decodeDetail(l.body, &s.Outcome, full))
+		noError(t, decodeDetail(l.body, l.large, &s.Outcome, full))
 		line = outcomeLine{kindOutcome, s.Outcome}
 	}
 	var text bytes.Buffer

@@ -33,6 +33,16 @@ type Item struct {
 // Commit.
 func (r *Run) AddItems(ctx context.Context, items []dataset.Item, hash func(dataset.Item) (string, error)) error {
 	rows, size := make([]itemRow, len(items)), 0
+	var sample []byte
+	for _, item := range items[:min(len(items), 4)] {
+		if sample = append(sample, item.Input...); len(sample) > maxDictionary/2 {
+			break
+		}
+	}
+	with, err := r.packs.of(ctx, r.writer, kindOfItems, sample)
+	if err != nil {
+		return err
+	}
 	for i, item := range items {
 		sum, err := hash(item)
 		if err != nil {
@@ -41,6 +51,7 @@ func (r *Run) AddItems(ctx context.Context, items []dataset.Item, hash func(data
 		if rows[i], err = newItemRow(Item{Item: item, Hash: sum}); err != nil {
 			return err
 		}
+		rows[i].with = with
 		size += rows[i].bytes()
 	}
 	return writeAll(ctx, r, size, rows, func(t *tx, i int) error {
@@ -55,7 +66,7 @@ func (r *Run) AddItems(ctx context.Context, items []dataset.Item, hash func(data
 
 // Item returns the item of that id, or an error that is ErrUnknown.
 func (r *Reader) Item(ctx context.Context, id string) (Item, error) {
-	page, err := itemPage(ctx, r.path, r.db, "WHERE id = ?", id)
+	page, err := itemPage(ctx, r.path, r.db, r.packs, "WHERE id = ?", id)
 	if err == nil && len(page) == 0 {
 		err = badItem(id, ErrUnknown)
 	}
@@ -69,7 +80,7 @@ func (r *Reader) Item(ctx context.Context, id string) (Item, error) {
 // are met too. After an error nothing follows.
 func (r *Reader) Items(ctx context.Context) iter.Seq2[Item, error] {
 	return pages(func(last Item) ([]Item, error) {
-		return itemPage(ctx, r.path, r.db, "WHERE seq > ? ORDER BY seq LIMIT ?", last.Seq, maxPageRows)
+		return itemPage(ctx, r.path, r.db, r.packs, "WHERE seq > ? ORDER BY seq LIMIT ?", last.Seq, maxPageRows)
 	})
 }
 
@@ -78,7 +89,7 @@ func (r *Reader) Items(ctx context.Context) iter.Seq2[Item, error] {
 // about 4 MiB, but at least one; an empty one says that there are no more.
 // Measured: 0.25 s when 200,000 others have been run.
 func (r *Reader) Unrun(ctx context.Context, trial int, after int64, limit int) ([]Item, error) {
-	return itemPage(ctx, r.path, r.db, `WHERE seq IN (
+	return itemPage(ctx, r.path, r.db, r.packs, `WHERE seq IN (
 			SELECT s.seq FROM item s INDEXED BY item_order
 			WHERE s.seq > ? AND NOT EXISTS (SELECT 1 FROM outcome o WHERE o.seq = s.seq AND o.trial = ?)
 			ORDER BY s.seq LIMIT ?)
@@ -102,23 +113,29 @@ func (r *Reader) Hashes(ctx context.Context) iter.Seq2[ItemHash, error] {
 const itemColumns = "seq, id, hash, input, expected, metadata, source"
 
 // itemPage reads items until the rows end or the page is full.
-func itemPage(ctx context.Context, path string, q querier, where string, args ...any) ([]Item, error) {
-	sums, err := hasSums(ctx, q)
+func itemPage(ctx context.Context, path string, q querier, p *packs, where string, args ...any) ([]Item, error) {
+	have, err := formOf(ctx, q)
 	if err != nil {
 		return nil, faultOf(path, ErrRead, err)
 	}
 	return queryPage(ctx, path, q, func(rows *sql.Rows) (Item, int, error) {
-		item, err := scanItem(path, rows)
+		item, err := scanItem(ctx, path, q, p, rows)
 		return item, len(item.ID) + len(item.Input) + len(item.Expected) + len(item.Metadata), err
-	}, "SELECT "+itemColumns+sumColumn(sums, "item")+" FROM item "+where, args...)
+	}, "SELECT "+itemColumns+column(have.sums, "item.sum")+" FROM item "+where, args...)
 }
 
-func scanItem(path string, rows *sql.Rows) (Item, error) {
+func scanItem(ctx context.Context, path string, q querier, p *packs, rows *sql.Rows) (Item, error) {
 	var item Item
 	var input, expected, metadata, from []byte
 	var written sql.NullInt64
 	if err := rows.Scan(&item.Seq, &item.ID, &item.Hash, &input, &expected, &metadata, &from, &written); err != nil {
 		return Item{}, err
+	}
+	for _, value := range []*[]byte{&input, &expected, &metadata} {
+		var err error
+		if *value, err = p.unpack(ctx, q, *value); err != nil {
+			return Item{}, fault(path, ErrDamaged, badItem(item.ID, err))
+		}
 	}
 	item.Input, item.Expected, item.Metadata = input, expected, metadata
 	err := sumOfItem(item.ID, item.Hash, input, expected, metadata, from).is(written, "it")
@@ -146,6 +163,19 @@ type itemRow struct {
 	seq                               sql.NullInt64 // given by the table if not valid
 	id, hash, input                   string
 	expected, metadata, sourceColumns sql.NullString
+
+	with *packer // nil writes the values as they are
+}
+
+// packed returns a value as it is written; absent stays absent.
+func (r itemRow) packed(value sql.NullString) any {
+	switch {
+	case !value.Valid:
+		return nil
+	case r.with == nil || len(value.String) < minPacked:
+		return value.String
+	}
+	return r.with.pack([]byte(value.String))
 }
 
 // source is the form of the column of that name.
@@ -167,16 +197,19 @@ func newItemRow(item Item) (itemRow, error) {
 	if err != nil {
 		return row, badItem(item.ID, err)
 	}
-	row.input = input.String
-	if !input.Valid {
+	row.input = string(input)
+	if input == nil {
 		row.input = "null"
 	}
-	if row.expected, err = compact("expected output", item.Expected); err != nil {
+	expected, err := compact("expected output", item.Expected)
+	if err != nil {
 		return row, badItem(item.ID, err)
 	}
-	if row.metadata, err = compact("metadata", item.Metadata); err != nil {
+	metadata, err := compact("metadata", item.Metadata)
+	if err != nil {
 		return row, badItem(item.ID, err)
 	}
+	row.expected, row.metadata = asText(expected), asText(metadata)
 	if item.SourceTraceID != "" || item.SourceObservationID != "" {
 		text, err := json.Marshal(source{item.SourceTraceID, item.SourceObservationID})
 		if err != nil {
@@ -193,16 +226,21 @@ func newItemRow(item Item) (itemRow, error) {
 func badItem(id string, err error) error { return fmt.Errorf("item %q: %w", id, err) }
 
 // compact returns the value without white space; absent stays absent.
-func compact(what string, raw json.RawMessage) (sql.NullString, error) {
+func compact(what string, raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 {
-		return sql.NullString{}, nil
+		return nil, nil
 	}
 	var b bytes.Buffer
 	b.Grow(len(raw))
 	if err := json.Compact(&b, raw); err != nil {
-		return sql.NullString{}, fmt.Errorf("its %s is not JSON: %w", what, err)
+		return nil, fmt.Errorf("its %s is not JSON: %w", what, err)
 	}
-	return sql.NullString{String: b.String(), Valid: true}, nil
+	return b.Bytes(), nil
+}
+
+// asText is the text of a value that may be absent.
+func asText(raw json.RawMessage) sql.NullString {
+	return sql.NullString{String: string(raw), Valid: raw != nil}
 }
 
 func nullable(s sql.NullString) []byte {
@@ -214,7 +252,8 @@ func nullable(s sql.NullString) []byte {
 
 func (t *tx) insertItem(row itemRow) error {
 	sum := sumOfItem(row.id, row.hash, []byte(row.input), nullable(row.expected), nullable(row.metadata), nullable(row.sourceColumns))
-	result, err := t.addItem.Exec(row.seq, row.id, row.hash, row.input, row.expected, row.metadata, row.sourceColumns, int64(sum))
+	result, err := t.addItem.Exec(row.seq, row.id, row.hash, row.packed(sql.NullString{String: row.input, Valid: true}),
+		row.packed(row.expected), row.packed(row.metadata), row.sourceColumns, int64(sum))
 	if err != nil {
 		return err
 	}

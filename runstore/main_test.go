@@ -2,6 +2,8 @@ package runstore
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -80,7 +82,8 @@ func testOutcome(n, size int) outcome.Outcome {
 	o.Scores = append(o.Scores, outcome.Score{Name: outcome.ErrorScore, Value: value(0), Boolean: true})
 	var entities []string
 	for i := 0; len(entities)*60 < size-800; i++ {
-		entities = append(entities, fmt.Sprintf(`{"name":"Entity %d of item %d","type":"organization"}`, i*7919, n))
+		sum := sha256.Sum256(fmt.Append(nil, i, n)) // a name that cannot be packed
+		entities = append(entities, fmt.Sprintf(`{"name":"%s","type":"organization"}`, base64.StdEncoding.EncodeToString(sum[:27])))
 	}
 	o.Output = json.RawMessage(`{"entities":[` + strings.Join(entities, ",") + `]}`)
 	return o

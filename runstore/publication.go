@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"extraction-experiment/dataset"
 	"extraction-experiment/outcome"
 )
 
@@ -40,6 +41,8 @@ type Pending struct {
 	Published Published
 	// Corrected is the instant that Reset gave its scores; zero where none.
 	Corrected time.Time
+	// Source is the item, where Unpublished has it in memory; Reader.Item reads it.
+	Source *dataset.Item
 }
 
 // Ack says that Langfuse acknowledged the bits of the outcome OID.
@@ -55,7 +58,13 @@ const sqlAcknowledge = "UPDATE outcome SET published = published | ? WHERE oid =
 // durable. Errors: ErrUnknown when there is no such outcome, and then none of
 // the given is recorded; otherwise as Commit.
 func (r *Run) Ack(ctx context.Context, acks ...Ack) error {
-	return writeAll(ctx, r, 64*len(acks), acks, func(t *tx, i int) error { return t.acknowledgeOne(acks[i]) })
+	err := writeAll(ctx, r, 64*len(acks), acks, func(t *tx, i int) error { return t.acknowledgeOne(acks[i]) })
+	for _, a := range acks {
+		if a.Bits.Has(Scores) { // the last stage
+			r.writer.tx.recent.drop(a.OID)
+		}
+	}
+	return err
 }
 
 func (t *tx) acknowledgeOne(a Ack) error {
@@ -78,6 +87,34 @@ func (t *tx) acknowledgeOne(a Ack) error {
 // but at least one; an empty one says that there are no more at present.
 func (r *Reader) Unpublished(ctx context.Context, after int64, limit int) ([]Pending, error) {
 	return r.pending(ctx, "o.published < 7", after, limit)
+}
+
+// Unpublished is that of a Reader; what was committed with CommitItem a moment ago is
+// not read again.
+func (r *Run) Unpublished(ctx context.Context, after int64, limit int) ([]Pending, error) {
+	page, err := queryPage(ctx, r.path, r.db, func(rows *sql.Rows) (s stored, _ int, err error) {
+		return s, 0, rows.Scan(&s.oid, &s.published)
+	}, "SELECT oid, published FROM outcome WHERE published < 7 AND oid > ? ORDER BY oid LIMIT ?", after, limit)
+	if err != nil {
+		return nil, err
+	}
+	recent := r.writer.tx.recent
+	sources := make([]*dataset.Item, 0, len(page))
+	for i := range page {
+		row, there := recent.get(page[i].oid)
+		if !there {
+			break
+		}
+		page[i].Outcome, sources = row.Outcome, append(sources, row.source)
+	}
+	if len(sources) == 0 && len(page) > 0 {
+		return r.Reader.Unpublished(ctx, after, limit)
+	}
+	pending, err := r.asPending(ctx, page[:len(sources)])
+	for i := range pending {
+		pending[i].Source = sources[i]
+	}
+	return pending, err
 }
 
 // Waiting counts what Unpublished would return after that OID, up to limit. It
@@ -104,7 +141,7 @@ func (r *Reader) Committed(ctx context.Context, after int64, limit int) ([]Pendi
 // Attempts returns all attempts of an item in a trial, in order of commit,
 // without their details; none for an item that the run does not have.
 func (r *Reader) Attempts(ctx context.Context, item string, trial int) ([]Pending, error) {
-	page, err := outcomePage(ctx, r.path, r.db, shallow, "item i JOIN outcome o ON o.seq = i.seq",
+	page, err := outcomePage(ctx, r.path, r.db, r.packs, shallow, "item i JOIN outcome o ON o.seq = i.seq",
 		"WHERE i.id = ? AND o.trial = ? ORDER BY o.oid", maxPageRows, item, trial)
 	if err != nil {
 		return nil, err
@@ -113,7 +150,7 @@ func (r *Reader) Attempts(ctx context.Context, item string, trial int) ([]Pendin
 }
 
 func (r *Reader) pending(ctx context.Context, which string, after int64, limit int) ([]Pending, error) {
-	page, err := outcomePage(ctx, r.path, r.db, full, "outcome o JOIN item i ON i.seq = o.seq",
+	page, err := outcomePage(ctx, r.path, r.db, r.packs, full, "outcome o JOIN item i ON i.seq = o.seq",
 		"WHERE "+which+" AND o.oid > ? ORDER BY o.oid", limit, after)
 	if err != nil {
 		return nil, err
@@ -131,7 +168,7 @@ func (r *Reader) asPending(ctx context.Context, page []stored) ([]Pending, error
 	}
 	pending := make([]Pending, len(page))
 	for i, s := range page {
-		pending[i] = Pending{s.Outcome, s.oid, s.published, corrected[correctedKey(s.oid)]}
+		pending[i] = Pending{s.Outcome, s.oid, s.published, corrected[correctedKey(s.oid)], nil}
 	}
 	return pending, nil
 }

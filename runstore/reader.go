@@ -33,6 +33,7 @@ type Reader struct {
 	db        *sql.DB
 	temporary string // a folder to remove at Close, if any
 	unlogged  bool   // the log is missing, see checkLog
+	packs     *packs
 }
 
 // querier is a database or a transaction.
@@ -78,7 +79,13 @@ func load(path string) (*Reader, error) {
 	}
 	ctx := context.Background()
 	r := &Reader{path: path, db: db}
-	err = check(ctx, path, db)
+	r.packs, err = newPacks()
+	if err == nil {
+		err = check(ctx, path, db)
+	}
+	if err == nil {
+		_ = r.packs.known(ctx, db) // what cannot be unpacked without says so
+	}
 	if err == nil {
 		err = checkMeta(ctx, path, db)
 	}

@@ -1,15 +1,17 @@
 package runstore
 
 import (
-	"bytes"
+	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
+	"extraction-experiment/dataset"
 	"extraction-experiment/outcome"
 )
 
@@ -20,14 +22,24 @@ type outcomeRow struct {
 	outcome.Outcome
 	started, ended sql.NullInt64
 	tokens         sql.NullString
-	body           []byte
+	body, large    []byte
+	packed         []byte        // large, as it is written
+	source         *dataset.Item // where the publisher is to have it from memory
 }
 
-// body is the form of the detail column. Notes belong to the scores of the row,
-// one by one.
+// body is the form of the detail column, of which sums need all. Notes belong to the
+// scores of the row, one by one. Output, calls and explanation are not in it, but in
+// the column large (in files of version 1 they are).
 type body struct {
 	outcome.Detail
 	Notes []note `json:"notes,omitempty"`
+}
+
+// large is the form of that column.
+type large struct {
+	Output      json.RawMessage `json:"output,omitempty"`
+	Calls       []outcome.Call  `json:"calls,omitempty"`
+	Explanation json.RawMessage `json:"explanation,omitempty"`
 }
 
 // note is the long part of a score.
@@ -45,18 +57,28 @@ func newOutcomeRow(o outcome.Outcome) (*outcomeRow, error) {
 		return nil, badOutcome(o, err)
 	}
 	o.Class = outcome.Class(strings.ToValidUTF8(string(o.Class), "\uFFFD"))
-	row := &outcomeRow{Outcome: o, started: nanoseconds(o.Started), ended: nanoseconds(o.Ended)}
+	row := &outcomeRow{started: nanoseconds(o.Started), ended: nanoseconds(o.Ended)}
+	o.Started, o.Ended = instant(row.started), instant(row.ended)
 	if o.Usage != (outcome.Usage{}) {
 		u := o.Usage
 		row.tokens = sql.NullString{String: fmt.Sprintf("[%d,%d,%d,%d]", u.Input, u.Output, u.Cached, u.Reasoning), Valid: true}
 	}
-	var err error
-	if row.body, err = encodeBody(body{o.Detail, notesOf(o.Scores)}); err != nil {
+	err := compactAll(&o.Detail)
+	if err == nil {
+		row.large, err = encodeLarge(large{o.Output, o.Calls, o.Explanation})
+	}
+	if err == nil {
+		short := body{o.Detail, notesOf(o.Scores)}
+		short.Output, short.Calls, short.Explanation = nil, nil, nil
+		row.body, err = json.Marshal(short)
+	}
+	if size := len(row.body) + len(row.large); err == nil && size > maxValue {
+		err = fmt.Errorf("it has %d bytes, more than %d", size, maxValue)
+	}
+	if err != nil {
 		return nil, badOutcome(o, err)
 	}
-	if len(row.body) > maxValue {
-		return nil, badOutcome(o, fmt.Errorf("it has %d bytes, more than %d", len(row.body), maxValue))
-	}
+	row.Outcome, row.packed = o, row.large
 	return row, nil
 }
 
@@ -113,18 +135,65 @@ func notesOf(scores []outcome.Score) []note {
 	return notes
 }
 
-func encodeBody(b body) ([]byte, error) {
-	var buffer bytes.Buffer
-	enc := json.NewEncoder(&buffer)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(b); err != nil {
-		return nil, err
+// compactAll checks the JSON of a detail and leaves out white space between its tokens.
+func compactAll(d *outcome.Detail) error {
+	d.Calls = slices.Clone(d.Calls)
+	raws := []*json.RawMessage{&d.Output, &d.Explanation}
+	for i := range d.Calls {
+		c := &d.Calls[i]
+		c.Started, c.Ended = c.Started.Round(0), c.Ended.Round(0) // as they are read back
+		raws = append(raws, &c.Parameters, &c.Input, &c.Output)
 	}
-	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), nil
+	for _, raw := range raws {
+		text, err := compact("detail", *raw)
+		if err != nil {
+			return err
+		}
+		*raw = text
+	}
+	return nil
 }
 
-// decodeDetail puts the detail, and the notes of the scores, into the outcome; what is long only where full.
-func decodeDetail(text []byte, o *outcome.Outcome, d depth) error {
+// encodeLarge writes large as JSON. Its raw values are compact already, and are not
+// looked at again.
+func encodeLarge(l large) ([]byte, error) {
+	b := []byte{'{'}
+	add := func(name string, raw []byte) {
+		if len(raw) > 0 {
+			if b[len(b)-1] != '{' {
+				b = append(b, ',')
+			}
+			b = append(append(append(append(b, '"'), name...), `":`...), raw...)
+		}
+	}
+	add("output", l.Output)
+	if len(l.Calls) > 0 {
+		add("calls", []byte{'['})
+		for i, call := range l.Calls {
+			short := call
+			short.Parameters, short.Input, short.Output = nil, nil, nil
+			text, err := json.Marshal(short)
+			if err != nil {
+				return nil, err
+			}
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(b, text[:len(text)-1]...)
+			add("parameters", call.Parameters)
+			add("input", call.Input)
+			add("output", call.Output)
+			b = append(b, '}')
+		}
+		b = append(b, ']')
+	}
+	add("explanation", l.Explanation)
+	return append(b, '}'), nil
+}
+
+// decodeDetail puts the detail, and the notes of the scores, into the outcome; what is
+// large only where it is given, or where the detail has it and d is full.
+func decodeDetail(text, rest []byte, o *outcome.Outcome, d depth) error {
 	var b body
 	var into any = &b
 	if d == brief {
@@ -135,7 +204,13 @@ func decodeDetail(text []byte, o *outcome.Outcome, d depth) error {
 			Explanation unread `json:"explanation"`
 		}{body: &b}
 	}
-	if err := json.Unmarshal(text, into); err != nil {
+	err := json.Unmarshal(text, into)
+	if err == nil && rest != nil {
+		var l large
+		err = json.Unmarshal(rest, &l)
+		b.Output, b.Calls, b.Explanation = l.Output, l.Calls, l.Explanation
+	}
+	if err != nil {
 		return fmt.Errorf("its detail cannot be decoded: %w", err)
 	}
 	o.Detail = b.Detail
@@ -168,40 +243,51 @@ type stored struct {
 
 const outcomeColumns = "o.oid, o.published, i.id, o.seq, o.trial, o.attempt, o.class, o.started, o.ended, o.latency, o.tokens, o.cost, o.scores"
 
-// scanOutcome reads outcomeColumns and the checksum, and those of the detail
-// after them but where it is shallow.
-func scanOutcome(rows *sql.Rows, w *scoreNames, d depth) (stored, error) {
+// outcomeScan reads the rows of outcomePage: outcomeColumns and the checksum; but
+// where it is shallow, also those of the detail, and where it is full, what is large.
+type outcomeScan struct {
+	depth depth
+	names *scoreNames
+	packs *packs
+	from  querier // of dictionaries
+}
+
+func (c outcomeScan) scan(ctx context.Context, rows *sql.Rows) (stored, error) {
 	var (
 		s              stored
 		started, ended sql.NullInt64
 		cost           sql.NullFloat64
 		tokens, scores sql.RawBytes
-		text           sql.RawBytes
+		text, packed   sql.RawBytes
 		written, below sql.NullInt64 // the checksums of row and detail
+		beside         sql.NullInt64 // and of what is large
 	)
 	into := []any{&s.oid, &s.published, &s.Item, &s.Seq, &s.Trial, &s.Attempt, &s.Class,
-		&started, &ended, &s.Latency, &tokens, &cost, &scores, &written, &text, &below}
-	if d == shallow {
-		into = into[:len(into)-2]
-	}
-	if err := rows.Scan(into...); err != nil {
+		&started, &ended, &s.Latency, &tokens, &cost, &scores, &written, &text, &below, &packed, &beside}
+	if err := rows.Scan(into[:len(into)-[...]int{shallow: 4, brief: 2, full: 0}[c.depth]]...); err != nil {
 		return s, err
 	}
 	s.Started, s.Ended = instant(started), instant(ended)
 	if cost.Valid {
 		s.CostUSD = &cost.Float64
 	}
-	s.bytes = len(scores) + len(text) + 200
-	err := s.decode(tokens, scores, w)
+	err := s.decode(tokens, scores, c.names)
 	if err == nil {
 		err = sumOfOutcome(s.Outcome, started, ended, tokens, scores).is(written, "its row")
 	}
-	if err == nil && d != shallow {
-		err = sumOfDetail(s.Outcome, text).is(below, "its detail")
+	var rest []byte
+	if err == nil && c.depth != shallow {
+		if err = sumOfDetail(s.Outcome, text).is(below, "its detail"); err == nil {
+			rest, err = c.packs.unpack(ctx, c.from, packed)
+		}
+		if err == nil && rest != nil {
+			err = sumOfDetail(s.Outcome, rest).is(beside, "its output")
+		}
+		if err == nil {
+			err = decodeDetail(text, rest, &s.Outcome, c.depth)
+		}
 	}
-	if err == nil && d != shallow {
-		err = decodeDetail(text, &s.Outcome, d)
-	}
+	s.bytes = len(scores) + len(text) + len(rest) + 200
 	if err != nil {
 		return s, badOutcome(s.Outcome, err)
 	}

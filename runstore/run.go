@@ -109,6 +109,11 @@ func open(path string, l *lock) (*Run, error) {
 		return nil, errors.Join(err, l.release())
 	}
 	r, err := Load(path)
+	if err == nil {
+		if err = r.packs.known(context.Background(), r.db); err != nil {
+			err = errors.Join(faultOf(path, ErrDamaged, err), r.Close())
+		}
+	}
 	if err != nil {
 		return nil, errors.Join(err, w.close(), l.release())
 	}

@@ -20,6 +20,9 @@ import (
 // applicationID marks a SQLite file as a run ("XRUN").
 const applicationID = 0x5852554e
 
+// fileVersion is the form of the file. Version 1 packs nothing, see packs.
+const fileVersion = 2
+
 // quickCheckLimit is the size up to which Open lets SQLite check the whole
 // file; resuming a large run must not wait for that.
 const quickCheckLimit = 8 << 20
@@ -32,7 +35,7 @@ const (
 	keyLog        = "log" // there while a log beside the file holds what the file does not
 )
 
-// schema is the format of a run file, version 1.
+// schema is the form of a run file but for what schemaPacks adds.
 //
 // The index item_order repeats the primary key: it is small where the rows of
 // item hold whole documents, and looking for what was not run reads only it.
@@ -96,9 +99,9 @@ func build(path string, h outcome.Header) error {
 	if err != nil {
 		return err
 	}
-	_, err = db.Exec("BEGIN;" + schema +
+	_, err = db.Exec("BEGIN;" + schema + schemaPacks +
 		"PRAGMA application_id=" + strconv.Itoa(applicationID) + ";" +
-		"PRAGMA user_version=" + strconv.Itoa(outcome.FormatVersion) + ";")
+		"PRAGMA user_version=" + strconv.Itoa(fileVersion) + ";")
 	if err == nil {
 		_, err = db.Exec("INSERT INTO meta(key, value) VALUES(?, ?)", keyHeader, header)
 	}
@@ -126,8 +129,8 @@ func check(ctx context.Context, path string, db querier) error {
 	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&format); err != nil {
 		return faultOf(path, ErrRead, err)
 	}
-	if format > outcome.FormatVersion {
-		return fault(path, ErrNewer, fmt.Errorf("format %d, and this program knows %d", format, outcome.FormatVersion))
+	if format > fileVersion {
+		return fault(path, ErrNewer, fmt.Errorf("format %d, and this program knows %d", format, fileVersion))
 	}
 	return checkLength(ctx, path, db)
 }

@@ -3,12 +3,17 @@ package runstore
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"math"
 	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/outcome"
@@ -61,6 +66,85 @@ func change(t *testing.T, path, statement string) {
 	noError(t, errors.Join(err, db.Close()))
 }
 
+// downgrade makes the form of version 1 of a run: nothing is packed, and what is large
+// stands in the body.
+func downgrade(t *testing.T, path string) {
+	t.Helper()
+	r, err := Load(path)
+	noError(t, err)
+	var details []string
+	for o := range r.Outcomes(t.Context(), Query{Detail: true}) {
+		text, err := json.Marshal(body{o.Detail, notesOf(o.Scores)})
+		noError(t, err)
+		details = append(details, string(text))
+	}
+	noError(t, r.Close())
+	db, err := connect(path, 1, "mode=rw")
+	noError(t, err)
+	for i, text := range details {
+		_, err = db.Exec("UPDATE detail SET body = ?, sum = NULL WHERE oid = ?", text, i+1)
+		noError(t, err)
+	}
+	_, err = db.Exec("ALTER TABLE detail DROP COLUMN large; ALTER TABLE detail DROP COLUMN large_sum; DROP TABLE dictionary; PRAGMA user_version=1")
+	noError(t, errors.Join(err, db.Close()))
+}
+
+// TestPack_dictionaryTwice: one copy of a dictionary is enough, and each of many rows is
+// packed with it.
+func TestPack_dictionaryTwice(t *testing.T) {
+	run := newRun(t, 40)
+	for n := range 40 {
+		noError(t, run.Commit(t.Context(), testOutcome(n, 2000)))
+	}
+	noError(t, run.Close())
+	for _, statement := range []string{
+		"UPDATE dictionary SET content = x'00' WHERE copy = 0",
+		"DELETE FROM dictionary WHERE copy = 0",
+	} {
+		change(t, run.Path(), statement)
+		r, err := Load(run.Path())
+		noError(t, err)
+		if got := len(collect(t, r, Query{Detail: true})); got != 40 {
+			t.Errorf("%s: %d outcomes", statement, got)
+		}
+		noError(t, errors.Join(r.Check(t.Context()), r.Close()))
+	}
+}
+
+// TestUnpublished_fromMemory: what the publisher is given from memory is what it would
+// read, and what is acknowledged leaves the memory.
+func TestUnpublished_fromMemory(t *testing.T) {
+	run := newRun(t, 3)
+	o := testOutcome(0, 2000)
+	o.Seq = 1
+	o.Calls = []outcome.Call{{Name: "extract", Kind: "generation", Started: time.Now(), Ended: time.Now(), Input: json.RawMessage(` [ "a" ] `), Warnings: []string{"odd"}}}
+	o.Started, o.Ended = time.Now(), time.Now().Add(time.Second)
+	noError(t, run.CommitItem(t.Context(), testItem(0), o))
+	fresh, err := run.Unpublished(t.Context(), 0, 10)
+	noError(t, err)
+	read, err := run.Reader.Unpublished(t.Context(), 0, 10)
+	noError(t, err)
+	if len(fresh) != 1 || fresh[0].Source == nil || read[0].Source != nil {
+		t.Fatalf("%+v", fresh)
+	}
+	source := *fresh[0].Source
+	fresh[0].Source = nil
+	if diff := cmp.Diff(read, fresh, cmpopts.EquateEmpty()); diff != "" || source.ID != fresh[0].Item {
+		t.Error(diff)
+	}
+	odd := testOutcome(1, 100)
+	odd.Warnings = []string{"\xff"}
+	noError(t, run.CommitItem(t.Context(), testItem(1), odd))
+	noError(t, run.Commit(t.Context(), testOutcome(2, 100)))
+	if page, err := run.Unpublished(t.Context(), 1, 10); err != nil || len(page) != 2 || page[0].Source != nil {
+		t.Errorf("what is not in memory is read: %+v %v", page, err)
+	}
+	noError(t, run.Ack(t.Context(), Ack{1, All}))
+	if recent := run.writer.tx.recent; recent.bytes != 0 || len(recent.rows) != 0 {
+		t.Errorf("%d bytes of %d rows are kept", recent.bytes, len(recent.rows))
+	}
+}
+
 // TestSum_everyColumn: whichever value of a row is another one, reading says so.
 func TestSum_everyColumn(t *testing.T) {
 	for _, statement := range []string{
@@ -79,12 +163,16 @@ func TestSum_everyColumn(t *testing.T) {
 		"UPDATE outcome SET cost = 0.0124 WHERE oid = 1",
 		"UPDATE outcome SET scores = NULL WHERE oid = 1",
 		"UPDATE meta SET value = replace(value, 'entity_f1', 'entity_f2') WHERE key = 'words'",
-		"UPDATE detail SET body = replace(body, 'Entity 0', 'Entity 1') WHERE oid = 1",
+		"UPDATE detail SET body = replace(body, 'matched', 'matches') WHERE oid = 1",
+		"UPDATE detail SET large = (SELECT large FROM detail WHERE oid = 2) WHERE oid = 1",
+		"UPDATE detail SET large = substr(large, 1, length(large) - 1) WHERE oid = 1",
+		"UPDATE dictionary SET content = replace(content, 'organization', 'organisation')",
+		"DELETE FROM dictionary",
 		"UPDATE detail SET body = (SELECT body FROM detail WHERE oid = 2), sum = (SELECT sum FROM detail WHERE oid = 2) WHERE oid = 1",
 	} {
 		run := newRun(t, 3)
 		for n := range 2 {
-			noError(t, run.Commit(t.Context(), testOutcome(n, 1000)))
+			noError(t, run.Commit(t.Context(), testOutcome(n, 3000)))
 		}
 		noError(t, run.Close())
 		change(t, run.Path(), statement)
@@ -106,6 +194,7 @@ func TestSum_olderFile(t *testing.T) {
 	noError(t, run.Commit(t.Context(), testOutcome(0, 1000)))
 	noError(t, run.Close())
 	path := run.Path()
+	downgrade(t, path)
 	change(t, path, "ALTER TABLE item DROP COLUMN sum; ALTER TABLE outcome DROP COLUMN sum; ALTER TABLE detail DROP COLUMN sum")
 	check := func(outcomes int) error {
 		r, err := Load(path)

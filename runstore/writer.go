@@ -1,6 +1,7 @@
 package runstore
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -222,6 +223,8 @@ type tx struct {
 	conn  *sql.Conn
 	names *scoreNames
 
+	recent *recent
+
 	addItem, addOutcome, addDetail, supersede, acknowledge *sql.Stmt
 }
 
@@ -232,7 +235,7 @@ func openTx(ctx context.Context, path string, db *sql.DB) (t *tx, err error) {
 	if err != nil {
 		return nil, faultOf(path, ErrWrite, err)
 	}
-	t = &tx{path: path, conn: conn}
+	t = &tx{path: path, conn: conn, recent: &recent{rows: map[int64]*outcomeRow{}}}
 	defer func() {
 		if err != nil {
 			t, err = nil, faultOf(path, ErrWrite, errors.Join(err, t.close()))
@@ -251,7 +254,7 @@ func openTx(ctx context.Context, path string, db *sql.DB) (t *tx, err error) {
 			return t, err
 		}
 	}
-	if err := t.addSums(ctx); err != nil {
+	if err := t.upgrade(ctx); err != nil {
 		return t, err
 	}
 	for query, stmt := range map[string]**sql.Stmt{
@@ -376,6 +379,51 @@ func (t *tx) markLog() bool {
 	var busy, pages, written int
 	row := t.conn.QueryRowContext(context.Background(), "PRAGMA wal_checkpoint(PASSIVE)")
 	return row.Scan(&busy, &pages, &written) == nil && busy == 0 && pages == written
+}
+
+// maxRecent bounds what recent keeps, in bytes of JSON.
+const maxRecent = 8 << 20
+
+// recent are outcomes that were committed with their items and not acknowledged: the
+// oldest ones, as far as they fit. Safe for concurrent use.
+type recent struct {
+	mu    sync.Mutex
+	rows  map[int64]*outcomeRow
+	bytes int
+}
+
+func (r *outcomeRow) size() int {
+	return len(r.body) + len(r.large) + len(r.source.Input) + len(r.source.Expected) + len(r.source.Metadata)
+}
+
+// put keeps a row that is as it would be read: the file has another text where one is
+// not UTF-8.
+func (r *recent) put(oid int64, row *outcomeRow) {
+	if row.source == nil || row.Seq == 0 || bytes.Contains(row.body, []byte(`\ufffd`)) || bytes.Contains(row.large, []byte(`\ufffd`)) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.bytes+row.size() <= maxRecent {
+		r.rows[oid] = row
+		r.bytes += row.size()
+	}
+}
+
+func (r *recent) get(oid int64) (*outcomeRow, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	row, there := r.rows[oid]
+	return row, there
+}
+
+func (r *recent) drop(oid int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if row, there := r.rows[oid]; there {
+		r.bytes -= row.size()
+		delete(r.rows, oid)
+	}
 }
 
 // settle writes the log back and leaves a single file. A reader in another

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"extraction-experiment/dataset"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
@@ -65,11 +66,11 @@ func (f *inFlightBatch) pack(ctx context.Context, out func([]runstore.Pending, [
 		if o.Published.Has(runstore.Spans) {
 			continue
 		}
-		item, err := f.cfg.Run.Item(ctx, o.Item)
+		item, err := f.source(ctx, o)
 		if err != nil {
 			return err
 		}
-		more := f.builders[o.Trial].spans(item.Item, o.Outcome)
+		more := f.builders[o.Trial].spans(item, o.Outcome)
 		size := len(item.Input) + len(item.Expected) + len(item.Metadata) + sizeOf(o.Outcome)
 		if len(some) > 0 && (bytes+size > langfuse.DefaultBatchBytes || len(spans)+len(more) > langfuse.DefaultBatchSpans) {
 			out(some, spans)
@@ -81,6 +82,15 @@ func (f *inFlightBatch) pack(ctx context.Context, out func([]runstore.Pending, [
 		out(some, spans)
 	}
 	return nil
+}
+
+// source returns the item of an outcome.
+func (p *Publisher) source(ctx context.Context, o runstore.Pending) (dataset.Item, error) {
+	if o.Source != nil {
+		return *o.Source, nil
+	}
+	item, err := p.cfg.Run.Item(ctx, o.Item)
+	return item.Item, err
 }
 
 // sizeOf estimates the bytes of an outcome's spans, without the item's part:
@@ -102,11 +112,11 @@ func (f *inFlightBatch) singly(ctx context.Context, refused *parcel) error {
 		return nil
 	}
 	for i, o := range refused.some {
-		item, err := f.cfg.Run.Item(ctx, o.Item)
+		item, err := f.source(ctx, o)
 		if err != nil {
 			return err
 		}
-		err = f.send(ctx, f.builders[o.Trial].spans(item.Item, o.Outcome))
+		err = f.send(ctx, f.builders[o.Trial].spans(item, o.Outcome))
 		switch {
 		case err == nil:
 			err = f.ack(ctx, runstore.Spans, refused.some[i:i+1])

@@ -66,6 +66,11 @@ func measure(ctx context.Context, o options) (err error) {
 			return fmt.Errorf("building cmd/experiment: %w\n%s", err, out)
 		}
 	}
+	if o.profile != "" {
+		if o.profile, err = filepath.Abs(o.profile); err != nil {
+			return err
+		}
+	}
 	if o.binary, err = filepath.Abs(o.binary); err != nil {
 		return err
 	}

@@ -141,7 +141,7 @@ func (a address) alive() bool {
 }
 
 func withKeys(url string) langfuse.Config {
-	return langfuse.Config{BaseURL: url, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey), MaxAttempts: 3}
+	return langfuse.Config{BaseURL: url, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey), MaxAttempts: 3, Uncompressed: true}
 }
 
 // projectName tells the servers of different folders apart.

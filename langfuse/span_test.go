@@ -100,10 +100,11 @@ func parsed(t interface{ Fatal(...any) }, plain []byte) *tracepb.TracesData {
 // TestExportSpans_uncompressed: a client that was told so sends the message as it is.
 func TestExportSpans_uncompressed(t *testing.T) {
 	var got []byte
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Content-Encoding") == "" {
 			got, _ = io.ReadAll(r.Body)
 		}
+		_, _ = w.Write([]byte("{}"))
 	}))
 	defer server.Close()
 	client, err := New(Config{BaseURL: server.URL, PublicKey: "pk", SecretKey: NewSecret("sk"), Uncompressed: true})

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // call is one request on its way through a handler. Readers of its query
@@ -350,6 +351,10 @@ func (f *form) into(key string, v any, kind string) bool {
 
 // text returns a string that may be absent or null.
 func (f *form) text(key string) (s string) {
+	raw := f.raw(key)
+	if n := len(raw); n >= 2 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
+		return string(raw[1 : n-1]) // without escapes it is what stands there
+	}
 	f.into(key, &s, "string")
 	return s
 }

@@ -27,9 +27,11 @@ import (
 // and a write that was cut short by a client going away would leave nobody
 // knowing whether it happened.
 type store struct {
-	mu   sync.Mutex
-	w, r *sql.DB
-	mode *os.File // keeps servers of other modes away; nil in memory
+	queue   sync.Mutex // of waiting
+	waiting []*write
+	mu      sync.Mutex // held by who writes
+	w, r    *sql.DB
+	mode    *os.File // keeps servers of other modes away; nil in memory
 	// prepared are the statements of w that were used, by their text: to parse one
 	// takes about as long as to carry it out. wanted were not ready when they were
 	// used.
@@ -89,7 +91,7 @@ func (s *store) openFile(path string) error {
 
 func openPool(dsn string, size int, readOnly bool) (*sql.DB, error) {
 	options := url.Values{"_pragma": {"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(FULL)",
-		"foreign_keys(1)", "temp_store(MEMORY)", "cache_size(-16000)"}}
+		"foreign_keys(1)", "temp_store(MEMORY)", "cache_size(-16000)", "wal_autocheckpoint(4000)"}}
 	if readOnly {
 		options.Add("_pragma", "query_only(1)")
 	} else {
@@ -127,11 +129,63 @@ func (s *store) migrate() error {
 	})
 }
 
-// update runs fn in one write transaction and commits before it returns. An
-// error of fn undoes everything.
+// write is what somebody waits for to be done.
+type write struct {
+	work func(*transaction) error
+	done chan error // holds one
+}
+
+// update does fn in a write transaction and commits before it returns. An error of fn
+// undoes what it did. What is asked for at the same time shares one transaction, and so
+// one sync of the disk: the first to come does it for all.
 func (s *store) update(fn func(*transaction) error) error {
+	mine := &write{fn, make(chan error, 1)}
+	s.queue.Lock()
+	s.waiting = append(s.waiting, mine)
+	s.queue.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(mine.done) == 0 {
+		s.queue.Lock()
+		all := s.waiting
+		s.waiting = nil
+		s.queue.Unlock()
+		s.commit(all)
+	}
+	return <-mine.done
+}
+
+// commit does writes in one transaction and tells each how it ended.
+func (s *store) commit(all []*write) {
+	refused := make([]error, len(all))
+	err := s.together(func(tx *transaction) error {
+		if len(all) == 1 {
+			return guarded(tx, all[0].work)
+		}
+		for i, one := range all {
+			var fatal error
+			if refused[i], fatal = tx.apart(one.work); fatal != nil {
+				return fatal
+			}
+		}
+		return nil
+	})
+	for i, one := range all {
+		if err != nil {
+			refused[i] = err
+		}
+		one.done <- refused[i]
+	}
+	for query := range s.wanted { // now that the connection is free
+		if stmt, err := s.w.Prepare(query); err == nil { // a script cannot be, and goes on without
+			s.prepared[query] = stmt
+		}
+	}
+	clear(s.wanted)
+}
+
+// together runs fn in one transaction.
+func (s *store) together(fn func(*transaction) error) error {
 	tx, err := s.w.Begin()
 	if err != nil {
 		return err
@@ -140,16 +194,31 @@ func (s *store) update(fn func(*transaction) error) error {
 	if err := fn(&transaction{tx, s}); err != nil {
 		return err
 	}
-	if err := tx.Commit(); err != nil {
-		return err
+	return tx.Commit()
+}
+
+// apart undoes what work did where it fails; fatal means that this could not be done.
+func (t *transaction) apart(work func(*transaction) error) (refused, fatal error) {
+	if _, fatal = t.Exec("SAVEPOINT work"); fatal != nil {
+		return nil, fatal
 	}
-	for query := range s.wanted { // now that the connection is free
-		if stmt, err := s.w.Prepare(query); err == nil { // a script cannot be, and goes on without
-			s.prepared[query] = stmt
+	if refused = guarded(t, work); refused != nil {
+		if _, fatal = t.Exec("ROLLBACK TO work"); fatal != nil {
+			return refused, errors.Join(refused, fatal)
 		}
 	}
-	clear(s.wanted)
-	return nil
+	_, fatal = t.Exec("RELEASE work")
+	return refused, fatal
+}
+
+// guarded turns a panic into an error: others wait for the same transaction.
+func guarded(t *transaction, work func(*transaction) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return work(t)
 }
 
 // transaction is a write transaction that uses prepared statements where they are

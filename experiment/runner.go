@@ -278,9 +278,9 @@ func (r *runner) stopping() bool {
 	}
 }
 
-// handOut is how many items wait in memory for a worker, beside those that
-// are worked on: items may be megabytes.
-const handOut = 8
+// handOut is how many items are read at once, and wait in memory for a worker beside
+// those that are worked on: fewer where they are large, see Reader.Unrun.
+const handOut = 64
 
 // unit is an item to be worked on, for the attempt of that number.
 type unit struct {

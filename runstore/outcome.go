@@ -85,6 +85,7 @@ func (t *tx) insertOutcome(row *outcomeRow) error {
 		return err
 	}
 	t.recent.put(oid, row)
+	t.newest.Store(oid)
 	if o.Attempt > 1 {
 		if _, err := t.supersede.Exec(o.Item, o.Trial, o.Attempt); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -224,6 +225,7 @@ type tx struct {
 	names *scoreNames
 
 	recent *recent
+	newest atomic.Int64 // the OID of the last outcome that was written
 
 	addItem, addOutcome, addDetail, supersede, acknowledge *sql.Stmt
 }

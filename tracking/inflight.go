@@ -184,9 +184,8 @@ func (p *Publisher) fill(ctx context.Context, began time.Time) {
 	for ctx.Err() == nil && !isClosed(p.finished) {
 		more := p.cfg.Run.Changed()
 		left := time.Until(began.Add(linger))
-		n, err := p.cfg.Run.Waiting(ctx, p.read, many)
-		if err != nil || n >= many || left <= 0 {
-			return // the round meets the error again
+		if p.cfg.Run.Waiting(p.read, many) >= many || left <= 0 {
+			return
 		}
 		p.wait(ctx, left, more, p.finished)
 	}

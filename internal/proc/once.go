@@ -35,10 +35,8 @@ func Once(ctx context.Context, cfg Config, input []byte) ([]byte, error) {
 	if interrupted == nil && !output.flood {
 		_, _, interrupted = wait(ctx, nil, c.ended)
 	}
-	unread, err := c.end(sent)
+	unread := c.end(sent)
 	switch state := c.cmd.ProcessState; {
-	case err != nil:
-		return nil, err
 	case interrupted != nil:
 		return nil, c.interrupted(interrupted)
 	case output.flood:

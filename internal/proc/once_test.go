@@ -95,7 +95,7 @@ func TestOnce_orphans(t *testing.T) {
 	}
 	said := &strings.Builder{}
 	_, err = Once(t.Context(), Config{
-		Line: "/bin/sh -c '" + self + " >&2'", Env: []string{mode + "=daemon"}, Stderr: said,
+		Command: []string{"/bin/sh", "-c", self + " >&2"}, Env: []string{mode + "=daemon"}, Stderr: said,
 	}, []byte("x\n"))
 	if !Is(err, Orphaned) {
 		t.Fatalf("a daemon: %v", err)

@@ -18,8 +18,7 @@ type Pool struct {
 	mu       sync.Mutex
 	idle     []*process // the one used last is taken first
 	started  int
-	answered bool    // some process has answered at least once
-	stuck    []error // processes that could not be killed
+	answered bool // some process has answered at least once
 }
 
 // New makes a Pool and starts nothing. It looks whether the program is there:
@@ -98,7 +97,7 @@ func (p *Pool) take() (*process, error) {
 		if last.alive() || len(last.lines) > 0 {
 			return last, nil
 		}
-		_, _ = last.end(nil) // it has ended
+		last.end(nil) // it has ended
 	}
 	fresh, err := p.start("")
 	if err == nil {
@@ -124,7 +123,7 @@ func (p *Pool) ask(ctx context.Context, c *process, request []byte) (answer []by
 			_, err = p.died(ctx, c, nil, l, request)
 			return nil, true, err
 		}
-		p.end(c, nil)
+		c.end(nil)
 		return nil, false, p.refuse(c, l, l.text, "without being asked")
 	default:
 	}
@@ -136,19 +135,19 @@ func (p *Pool) ask(ctx context.Context, c *process, request []byte) (answer []by
 		untouched, err = p.died(ctx, c, sent, l, request)
 		return nil, untouched, err
 	case l.flood || l.surplus != nil:
-		p.end(c, sent)
+		c.end(sent)
 		return nil, false, p.refuse(c, l, l.surplus, "after its answer")
 	default: // a program may answer before it has read all
 		_, _, interrupted = wait(ctx, p.closed, sent)
 	}
 	if interrupted != nil {
-		p.end(c, sent)
+		c.end(sent)
 		return nil, false, c.interrupted(interrupted)
 	}
 	answer = p.mask.JSON(l.text)
 	if p.cfg.Accept != nil {
 		if reason := p.cfg.Accept(request[:len(request)-1], answer); reason != nil {
-			p.end(c, sent)
+			c.end(sent)
 			return nil, false, c.fail(Refused, reason, "answered %q: %v", c.excerpt(answer), reason)
 		}
 	}
@@ -162,7 +161,7 @@ func (p *Pool) died(ctx context.Context, c *process, sent <-chan struct{}, l lin
 	short, cancel := context.WithTimeout(ctx, p.cfg.Grace)
 	defer cancel()
 	_, _, late := wait(short, p.closed, c.ended)
-	unread := p.end(c, sent)
+	unread := c.end(sent)
 	if errors.Is(late, ErrClosed) || ctx.Err() != nil && late != nil {
 		return false, c.interrupted(late)
 	}
@@ -186,16 +185,6 @@ func (p *Pool) refuse(c *process, l line, surplus []byte, when string) error {
 		when, c.excerpt(surplus))
 }
 
-// end ends the process and everything that belongs to it. One that does not end
-// is kept in mind, and reported when the pool is closed.
-func (p *Pool) end(c *process, sent <-chan struct{}) (unread int64) {
-	unread, err := c.end(sent)
-	if err != nil {
-		p.abandon(err)
-	}
-	return unread
-}
-
 // explain turns the end of a process into a StartError while no process of this
 // pool has ever answered.
 func (p *Pool) explain(err error) error {
@@ -205,12 +194,6 @@ func (p *Pool) explain(err error) error {
 		return &StartError{Program: p.name, Err: err}
 	}
 	return err
-}
-
-func (p *Pool) abandon(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stuck = append(p.stuck, err)
 }
 
 // Started returns how many processes have been started so far.
@@ -223,8 +206,7 @@ func (p *Pool) Started() int {
 // Close ends all processes: those at work are killed and their Calls return an
 // *Error that wraps ErrClosed; idle ones see the end of their input and are
 // killed if they have not ended after Config.Grace. When it returns, no process
-// and no goroutine of the pool is left; the error names processes that the
-// system would not kill. Closing again does nothing.
+// and no goroutine of the pool is left. The error is nil. Closing again does nothing.
 func (p *Pool) Close() error {
 	p.closing.Do(func() {
 		close(p.closed)
@@ -233,16 +215,10 @@ func (p *Pool) Close() error {
 		}
 		var stops sync.WaitGroup
 		for _, process := range p.idle {
-			stops.Go(func() {
-				if err := process.stop(); err != nil {
-					p.abandon(err)
-				}
-			})
+			stops.Go(process.stop)
 		}
 		stops.Wait()
 		p.idle = nil
 	})
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return errors.Join(p.stuck...)
+	return nil
 }

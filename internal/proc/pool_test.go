@@ -402,13 +402,11 @@ func TestNew_problems(t *testing.T) {
 		message []string
 		code    int
 	}{
-		"nothing":     {Config{}, []string{"either Command or Line"}, 0},
-		"both":        {Config{Command: []string{"a"}, Line: "a"}, []string{"either Command or Line"}, 0},
-		"all at once": {Config{Line: "a 'b", Processes: -1}, []string{"quote ' is not closed", "must not be negative"}, 0},
-		"no name":     {Config{Command: []string{"", "x"}}, []string{"names no program"}, 0},
-		"unknown":     {Config{Line: "no-such-program-here --x"}, []string{"starting no-such-program-here", "not found"}, 69},
-		"no file":     {Config{Line: "./no-such-file"}, []string{"no such file"}, 69},
-		"directory":   {Config{Line: "./proc", Dir: ".."}, []string{"starting ./proc", "is a directory"}, 69},
+		"nothing":   {Config{}, []string{"names no program"}, 0},
+		"no name":   {Config{Command: []string{"", "x"}}, []string{"names no program"}, 0},
+		"unknown":   {Config{Command: []string{"no-such-program-here", "--x"}}, []string{"starting no-such-program-here", "not found"}, 69},
+		"no file":   {Config{Command: []string{"./no-such-file"}}, []string{"no such file"}, 69},
+		"directory": {Config{Command: []string{"./proc"}, Dir: ".."}, []string{"starting ./proc", "is a directory"}, 69},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -434,7 +432,7 @@ func TestNew_relativeToDir(t *testing.T) {
 	if err := os.Symlink(os.Args[0], filepath.Join(dir, "extract")); err != nil {
 		t.Skip(err)
 	}
-	pool := open(t, "good", func(c *Config) { c.Command, c.Line, c.Dir = nil, "./extract -x", dir })
+	pool := open(t, "good", func(c *Config) { c.Command, c.Dir = []string{"./extract", "-x"}, dir })
 	if got, err := call(t, pool, "1"); got != "1" || err != nil {
 		t.Error(got, err)
 	}

@@ -24,7 +24,7 @@
 // group (a daemon) outlives it, though nothing here waits for it. Once finds such
 // ones on Linux by a mark in their environment, unless they clear that too.
 //
-//	pool, err := proc.New(proc.Config{Line: "./extract --flag", Processes: 4})
+//	pool, err := proc.New(proc.Config{Command: []string{"./extract", "--flag"}, Processes: 4})
 //	defer pool.Close()
 //	answer, err := pool.Call(ctx, []byte(`{"document_text":"…"}`))
 package proc
@@ -44,14 +44,11 @@ import (
 	"extraction-experiment/internal/secret"
 )
 
-// Config configures a Pool. Command or Line is needed; every other zero value is
-// usable.
+// Config configures a Pool. Command is needed; every other zero value is usable.
 type Config struct {
 	// Command is the program and its arguments. A program without a separator
 	// is looked for in PATH, one with a separator relative to Dir.
 	Command []string
-	// Line is the command as one string, for Split; not together with Command.
-	Line string
 	// Dir is the working directory; empty means that of this process.
 	Dir string
 	// Env is added to the environment of this process, "NAME=value".
@@ -91,22 +88,11 @@ type program struct {
 // program; it starts nothing. The error is a *StartError, or what is wrong with
 // the Config.
 func newProgram(cfg Config) (*program, error) {
-	var problems []error
-	if (len(cfg.Command) == 0) == (cfg.Line == "") {
-		problems = append(problems, errors.New("proc: give either Command or Line"))
-	} else if cfg.Line != "" {
-		words, err := Split(cfg.Line)
-		problems = append(problems, err)
-		cfg.Command = words
-	} else if cfg.Command[0] == "" {
-		problems = append(problems, errors.New("proc: the command names no program"))
+	if len(cfg.Command) == 0 || cfg.Command[0] == "" {
+		return nil, errors.New("proc: the command names no program")
 	}
 	mask := secret.NewMasker(append(os.Environ(), cfg.Env...), cfg.Command)
-	problems = append(problems, mask.CheckArguments(cfg.Command))
-	if cfg.Processes < 0 || cfg.MaxLine < 0 || cfg.Grace < 0 {
-		problems = append(problems, errors.New("proc: Processes, MaxLine and Grace must not be negative"))
-	}
-	if err := errors.Join(problems...); err != nil {
+	if err := mask.CheckArguments(cfg.Command); err != nil {
 		return nil, err
 	}
 	cfg.Processes = cmp.Or(cfg.Processes, 1)

@@ -20,7 +20,7 @@ var testSpan = outcome.Call{Name: "external-extract", Kind: "span", Provider: Na
 func parse(text string) *answer {
 	a := readReport([]byte(text), testSpan)
 	if a.err == nil {
-		a.readFound(50)
+		a.readFound()
 	}
 	return a
 }

@@ -74,9 +74,6 @@ type Config struct {
 
 	// MaxAnswer bounds an answer, in bytes; 0 means 64 MiB.
 	MaxAnswer int
-	// MaxFound bounds the entities of an answer, and its relationships; 0 means
-	// 50,000. More of either is an answer that is refused.
-	MaxFound int
 	// Now reads the clock for the times of calls; nil means time.Now.
 	Now func() time.Time
 }
@@ -109,23 +106,18 @@ type Extractor struct {
 // the program is there. A *ConfigError (exit code 64) joins everything that is
 // wrong with the Config; a program that is not there is a *proc.StartError (69).
 func New(cfg Config) (*Extractor, error) {
-	var problems []error
-	if cfg.Concurrency < 0 || cfg.MaxAnswer < 0 || cfg.MaxFound < 0 {
-		problems = append(problems, errors.New("Concurrency, MaxAnswer and MaxFound must not be negative"))
-	}
-	cfg.Concurrency = cmp.Or(max(cfg.Concurrency, 0), 1)
-	cfg.MaxAnswer = cmp.Or(max(cfg.MaxAnswer, 0), 64<<20)
-	cfg.MaxFound = cmp.Or(max(cfg.MaxFound, 0), 50_000)
+	cfg.Concurrency = cmp.Or(cfg.Concurrency, 1)
+	cfg.MaxAnswer = cmp.Or(cfg.MaxAnswer, 64<<20)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
 	peer, err := newPeer(cfg)
 	var start *proc.StartError
-	if len(problems) == 0 && errors.As(err, &start) {
+	switch {
+	case errors.As(err, &start):
 		return nil, fmt.Errorf("opening the pipeline: %w", err)
-	}
-	if problem := errors.Join(append(problems, err)...); problem != nil {
-		return nil, &ConfigError{problem}
+	case err != nil:
+		return nil, &ConfigError{err}
 	}
 	return &Extractor{peer: peer, cfg: cfg}, nil
 }
@@ -163,7 +155,7 @@ func (e *Extractor) Extract(ctx context.Context, doc extraction.Document) (extra
 	}
 	a := e.exchange(ctx, "external-extract", request)
 	if a.err == nil {
-		a.readFound(e.cfg.MaxFound)
+		a.readFound()
 	}
 	if a.err != nil {
 		return extraction.Extraction{}, a.all(), a.err
@@ -279,8 +271,12 @@ func newPeer(cfg Config) (peer, error) {
 		})
 		return &endpoint{address, cfg}, err
 	}
+	words, err := proc.Split(cfg.Target)
+	if err != nil {
+		return nil, err
+	}
 	pool, err := proc.New(proc.Config{
-		Line: strings.TrimSpace(cfg.Target), Dir: cfg.Dir, Env: cfg.Env, Processes: cfg.Concurrency,
+		Command: words, Dir: cfg.Dir, Env: cfg.Env, Processes: cfg.Concurrency,
 		MaxLine: cfg.MaxAnswer, Accept: checkAnswer, Stderr: cfg.Stderr,
 	})
 	if err != nil {

@@ -191,8 +191,8 @@ func TestNew_problems(t *testing.T) {
 		message []string
 		code    int
 	}{
-		"nothing":         {Config{}, []string{"either Command or Line"}, 64},
-		"all at once":     {Config{Target: "a | b", MaxFound: -1}, []string{"needs a shell", "must not be negative"}, 64},
+		"nothing":         {Config{}, []string{"the command is empty"}, 64},
+		"a shell":         {Config{Target: "a | b"}, []string{"needs a shell"}, 64},
 		"no such program": {Config{Target: "./no-such-program -x"}, []string{"starting ./no-such-program", "no such file"}, 69},
 		"other scheme":    {Config{Target: "ftp://host/x"}, []string{"ftp://… is neither a program nor an address"}, 64},
 		"no host":         {Config{Target: "https:///x"}, []string{"and a host"}, 64},

@@ -17,6 +17,7 @@ import (
 // The limits of what an answer says of itself.
 const (
 	maxCalls    = 1000
+	maxFound    = 50_000 // entities, and relationships
 	maxWarnings = 30
 	maxWarning  = 500 // bytes
 	maxName     = 200 // bytes
@@ -84,8 +85,8 @@ func readReport(raw []byte, span outcome.Call) *answer {
 }
 
 // readFound reads the extraction, strictly.
-func (a *answer) readFound(limit int) {
-	found, err := a.lists(limit)
+func (a *answer) readFound() {
+	found, err := a.lists()
 	if err != nil {
 		a.err = fail(outcome.InvalidOutput, false, "the pipeline's answer is no extraction: "+err.Error(), err)
 		return
@@ -100,7 +101,7 @@ func (a *answer) readFound(limit int) {
 }
 
 // lists reads the two lists; one that is absent is empty, but not both.
-func (a *answer) lists(limit int) (extraction.Extraction, error) {
+func (a *answer) lists() (extraction.Extraction, error) {
 	none, own := extraction.Extraction{}, map[string]json.RawMessage{}
 	for _, key := range []string{"entities", "relationships"} {
 		raw := a.fields[key]
@@ -110,8 +111,8 @@ func (a *answer) lists(limit int) (extraction.Extraction, error) {
 			continue
 		case err != nil:
 			return none, fmt.Errorf("%s: expected a list, got %s", key, textutil.Cut(string(raw), 40))
-		case len(elements) > limit:
-			return none, fmt.Errorf("it has %d %s and the limit is %d", len(elements), key, limit)
+		case len(elements) > maxFound:
+			return none, fmt.Errorf("it has %d %s and the limit is %d", len(elements), key, maxFound)
 		}
 		own[key] = raw
 	}

@@ -114,7 +114,7 @@ func runSeed(t *testing.T, url string, args ...string) (code int, stdout, stderr
 	set := map[string]string{"LANGFUSE_BASE_URL": url, "LANGFUSE_PUBLIC_KEY": embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY": embedded.DefaultSecretKey}
 	code = Run(t.Context(), cli.Env{
 		Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &err,
-		Getenv: func(name string) string { return set[name] }, Terminal: func() int { return 0 },
+		Getenv: func(name string) string { return set[name] }, Terminal: func() int { return 80 },
 	})
 	return code, out.String(), err.String()
 }
@@ -193,5 +193,18 @@ func TestRun_unanswered(t *testing.T) {
 	if code != cli.ExitUnavailable || !strings.Contains(stdout, "2 created, 0 updated, 0 unchanged, 1 refused") ||
 		!strings.Contains(stderr, "item b: was not answered") || !strings.Contains(stderr, "the same command again goes on") {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
+	}
+}
+
+func TestReadTime(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]string{
+		"2026-11-21": "2026-11-21T00:00:00Z", "2026-11-21T10:00:00+01:00": "2026-11-21T09:00:00Z",
+		"7d": "2026-11-15T12:00:00Z", "12h": "2026-11-22T00:00:00Z", "-1h": "", "0d": "", "yesterday": "",
+	} {
+		got, err := readTime(text, now)
+		if (err != nil) != (want == "") || err == nil && got.Format(time.RFC3339) != want {
+			t.Errorf("%s: %s (%v), want %s", text, got, err, want)
+		}
 	}
 }

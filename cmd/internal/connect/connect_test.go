@@ -132,3 +132,27 @@ func TestFindRunning_silent(t *testing.T) {
 		})
 	}
 }
+
+// TestListen: a port in use is an error, unless the next free one will do.
+func TestListen(t *testing.T) {
+	used, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer used.Close()
+	port := used.Addr().(*net.TCPAddr).Port
+	if _, err := listen(port, false); cli.ExitCode(err) != cli.ExitUnavailable {
+		t.Error(err)
+	}
+	if _, err := listen(65536, false); cli.ExitCode(err) != cli.ExitUsage {
+		t.Error(err)
+	}
+	next, err := listen(port, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	if got := next.Addr().(*net.TCPAddr).Port; got <= port {
+		t.Errorf("port %d is the next one of %d", got, port)
+	}
+}

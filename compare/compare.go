@@ -31,6 +31,7 @@
 package compare
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -295,23 +296,10 @@ type Comparer struct{ config Config }
 
 // New checks the configuration and returns all that is wrong with it at once.
 func New(cfg Config) (*Comparer, error) {
-	var problems []error
-	if cfg.Flips < 0 {
-		problems = append(problems, fmt.Errorf("flips: %d is negative", cfg.Flips))
-	}
-	problems = append(problems, cfg.Gate.check())
-	if cfg.Seed == 0 {
-		cfg.Seed = 1
-	}
-	if cfg.Flips == 0 {
-		cfg.Flips = 10_000
-	}
-	if cfg.Changed == 0 {
-		cfg.Changed = 10
-	}
-	if err := errors.Join(problems...); err != nil {
+	if err := cfg.Gate.check(); err != nil {
 		return nil, err
 	}
+	cfg.Seed, cfg.Flips, cfg.Changed = cmp.Or(cfg.Seed, 1), cmp.Or(cfg.Flips, 10_000), cmp.Or(cfg.Changed, 10)
 	return &Comparer{cfg}, nil
 }
 

@@ -365,8 +365,8 @@ func TestGate_answers(t *testing.T) {
 
 func TestNew_problems(t *testing.T) {
 	least := -3
-	_, err := New(Config{Flips: -1, Gate: Gate{Inconclusive: "maybe", MaxRegressions: &least}})
-	for _, want := range []string{"flips", "maybe", "max-regressions"} {
+	_, err := New(Config{Gate: Gate{Inconclusive: "maybe", MaxRegressions: &least}})
+	for _, want := range []string{"maybe", "max-regressions"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)
 		}

@@ -56,6 +56,19 @@ func JSON(w io.Writer, v any, indent bool) error {
 	return written(err)
 }
 
+// Indented spreads JSON over lines; a text, and what is no JSON, stays as it is.
+func Indented(raw json.RawMessage) string {
+	var text *string
+	if json.Unmarshal(raw, &text) == nil && text != nil {
+		return *text
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
 // unsettling are format and control characters that JSON lets stand.
 func unsettling(r rune) bool { return r >= 0x7f && textutil.Steers(r) }
 

@@ -169,7 +169,7 @@ func (p *page) section(title, text string) {
 		return
 	}
 	p.title(title)
-	shown, left := firstRunes(text, p.Document)
+	shown, left := FirstRunes(text, p.Document)
 	p.wrapped(textutil.Block(shown), 2, 0, nil)
 	if left > 0 {
 		p.line("  " + p.faint("… "+counted(left, "more character")))

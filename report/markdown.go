@@ -104,7 +104,7 @@ func code(s string) string {
 
 // excerpt is the beginning of a stranger's text as a code span.
 func excerpt(s string) string {
-	shown, left := firstRunes(s, 300)
+	shown, left := FirstRunes(s, 300)
 	if left > 0 {
 		shown += "…"
 	}

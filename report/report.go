@@ -11,6 +11,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"math"
@@ -42,16 +43,8 @@ type Options struct {
 }
 
 func (o Options) filled() Options {
-	if o.Width == 0 {
-		o.Width = 80
-	}
-	o.Width = max(50, o.Width)
-	if o.Groups == 0 {
-		o.Groups = 15
-	}
-	if o.Document == 0 {
-		o.Document = 2000
-	}
+	o.Width = max(50, cmp.Or(o.Width, 80))
+	o.Groups, o.Document = cmp.Or(o.Groups, 15), cmp.Or(o.Document, 2000)
 	return o
 }
 

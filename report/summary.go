@@ -388,7 +388,7 @@ func (p *page) runLines(v SummaryView) {
 
 // short is the beginning of a hash.
 func short(hash string) string {
-	shown, _ := firstRunes(textutil.Line(hash), 12)
+	shown, _ := FirstRunes(textutil.Line(hash), 12)
 	return shown
 }
 

@@ -211,9 +211,9 @@ func rightToLeft(r rune) bool {
 // label is a name as one line, and says so when there is none.
 func label(name string) string { return cmp.Or(textutil.Line(name), "(none)") }
 
-// firstRunes returns the first n runes of s and how many are left; all for a
+// FirstRunes returns the first n runes of s and how many are left; all for a
 // negative n.
-func firstRunes(s string, n int) (string, int) {
+func FirstRunes(s string, n int) (string, int) {
 	if n < 0 || len(s) <= n {
 		return s, 0
 	}

@@ -24,10 +24,6 @@ import (
 // failed item counts as 0, as in package compare; of several trials each has a
 // row of its own. Size, memory and errors are those of Write.
 func Compare(w io.Writer, c compare.Comparison, runs []report.Run, cfg Config) error {
-	cfg, err := cfg.filled()
-	if err != nil {
-		return err
-	}
 	if len(c.Candidates) == 0 || len(runs) != 1+len(c.Candidates) {
 		return fmt.Errorf("a comparison of %d candidates needs the base and the runs of all of them, not %d runs", len(c.Candidates), len(runs))
 	}
@@ -37,7 +33,8 @@ func Compare(w io.Writer, c compare.Comparison, runs []report.Run, cfg Config) e
 	if len(comparable) < 2 {
 		k = still
 	}
-	if out.writer, err = newWriter(w, k, cfg); err != nil {
+	var err error
+	if out.writer, err = newWriter(w, k, cfg.filled()); err != nil {
 		return err
 	}
 	for i := range runs {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/textutil"
@@ -64,11 +63,9 @@ type quote struct {
 }
 
 func newQuote(s string, most int) quote {
-	return quote{textutil.Block(cutTo(s, most)), charactersAfter(s, most)}
+	_, left := report.FirstRunes(s, most)
+	return quote{textutil.Block(cutTo(s, most)), left}
 }
-
-// charactersAfter counts the characters that a cut to so many leaves out.
-func charactersAfter(s string, most int) int { return max(0, utf8.RuneCountInString(s)-most) }
 
 func (w *writer) detail(row merging, l limits) detail {
 	d := detail{Runs: make([]*pane, len(row.views))}
@@ -118,7 +115,7 @@ func newPane(v report.ItemView, l limits) *pane {
 		p.Calls = append(p.Calls, p.call(c, l))
 	}
 	if len(o.Output) > 0 {
-		p.Output = new(p.quote(indented(o.Output), l))
+		p.Output = new(p.quote(report.Indented(o.Output), l))
 	}
 	for _, warning := range bounded(p, o.Warnings, l) {
 		p.Warnings = append(p.Warnings, textutil.Line(cutTo(warning, 2000)))
@@ -178,7 +175,7 @@ func (p *pane) call(c outcome.Call, l limits) call {
 		out.Messages = append(out.Messages, message{textutil.Line(cutTo(m.role, 40)), p.quote(m.content, l)})
 	}
 	if len(c.Output) > 0 {
-		out.Answer = new(p.quote(indented(c.Output), l))
+		out.Answer = new(p.quote(report.Indented(c.Output), l))
 	}
 	return out
 }
@@ -196,29 +193,16 @@ func messages(raw json.RawMessage) []spoken {
 		Content json.RawMessage `json:"content"`
 	}
 	if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
-		return []spoken{{"", indented(raw)}}
+		return []spoken{{"", report.Indented(raw)}}
 	}
 	var out []spoken
 	for _, m := range list {
 		if m.Role == "" && m.Content == nil {
-			return []spoken{{"", indented(raw)}}
+			return []spoken{{"", report.Indented(raw)}}
 		}
-		out = append(out, spoken{m.Role, indented(m.Content)})
+		out = append(out, spoken{m.Role, report.Indented(m.Content)})
 	}
 	return out
-}
-
-// indented spreads JSON over lines; a text, and what is no JSON, stays as it is.
-func indented(raw json.RawMessage) string {
-	var text *string
-	if json.Unmarshal(raw, &text) == nil && text != nil {
-		return *text
-	}
-	var b bytes.Buffer
-	if json.Indent(&b, raw, "", "  ") != nil {
-		return string(raw)
-	}
-	return b.String()
 }
 
 // The states of a row of an item.
@@ -377,8 +361,8 @@ type span struct {
 // name of theirs does (ground.Index.Ground). The extractions share the number of
 // places, so that none marks all of them.
 func highlighted(document string, most int, extractions ...*extraction.Extraction) shownText {
-	text := cutOff(document, most)
-	shown := shownText{Document: []segment{}, Cut: charactersAfter(document, most)}
+	text, left := report.FirstRunes(document, most)
+	shown := shownText{Document: []segment{}, Cut: left}
 	if text == "" {
 		return shown
 	}

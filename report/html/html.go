@@ -58,17 +58,9 @@ type Config struct {
 	Trace func(run int, o outcome.Outcome) string
 }
 
-func (c Config) filled() (Config, error) {
-	if c.MaxBytes < 0 || c.MaxItems < 0 {
-		return c, fmt.Errorf("a page needs room: MaxBytes is %d and MaxItems %d", c.MaxBytes, c.MaxItems)
-	}
-	if c.MaxBytes == 0 {
-		c.MaxBytes = 48 << 20
-	}
-	if c.MaxItems == 0 {
-		c.MaxItems = 20_000
-	}
-	return c, nil
+func (c Config) filled() Config {
+	c.MaxBytes, c.MaxItems = cmp.Or(c.MaxBytes, 48<<20), cmp.Or(c.MaxItems, 20_000)
+	return c
 }
 
 // Write writes the page. The size of the file is at most that of Config plus
@@ -76,14 +68,10 @@ func (c Config) filled() (Config, error) {
 // and of the overview. Errors: those of the runs and of the writer; the file is
 // then unfinished.
 func Write(w io.Writer, runs []report.Run, cfg Config) error {
-	cfg, err := cfg.filled()
-	if err != nil {
-		return err
-	}
 	if len(runs) == 0 {
 		return fmt.Errorf("a page needs a run")
 	}
-	out, err := newWriter(w, ofRuns, cfg)
+	out, err := newWriter(w, ofRuns, cfg.filled())
 	if err != nil {
 		return err
 	}
@@ -297,23 +285,11 @@ func long(s string) string  { return textutil.Line(cutTo(s, 1000)) }
 
 // cutTo cuts a text to so many characters and marks the cut.
 func cutTo(s string, most int) string {
-	if shown := cutOff(s, most); shown != s {
-		return shown + "…"
+	shown, left := report.FirstRunes(s, most)
+	if left > 0 {
+		shown += "…"
 	}
-	return s
-}
-
-func cutOff(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	for i := range s {
-		if most == 0 {
-			return s[:i]
-		}
-		most--
-	}
-	return s
+	return shown
 }
 
 // table is a report.Table on a page, where drawings may stand beside the numbers.

@@ -192,8 +192,8 @@ func about(v report.SummaryView) []string {
 	if run.ScorerVersion != "" {
 		parts = append(parts, "scorer "+named(run.ScorerVersion))
 	}
-	if run.DatasetFingerprint != "" {
-		parts = append(parts, "dataset "+named(cutOff(run.DatasetFingerprint, 12)))
+	if hash, _ := report.FirstRunes(run.DatasetFingerprint, 12); hash != "" {
+		parts = append(parts, "dataset "+named(hash))
 	}
 	return slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 }

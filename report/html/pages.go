@@ -2,6 +2,8 @@ package html
 
 import (
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"extraction-experiment/internal/textutil"
@@ -132,7 +134,7 @@ type stepPart struct {
 // partsOf are the texts of an observation, as far as there is room for them.
 func partsOf(o Observation, room *int) (parts []stepPart) {
 	for _, part := range []stepPart{{"Input", quote{Text: o.Input}}, {"Output", quote{Text: o.Output}}, {"Parameters", quote{Text: o.Parameters}}, {"Metadata", quote{Text: o.Metadata}}} {
-		if part.Text == "" {
+		if slices.Contains([]string{"", "null", "{}"}, strings.TrimSpace(part.Text)) {
 			continue
 		}
 		part.quote = newQuote(part.Text, min(mostTracePart, max(leastText, *room)))

@@ -1,9 +1,7 @@
 package runs
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -416,7 +414,7 @@ func valueText(s langfuse.Score) string {
 func shownObservation(o langfuse.Observation) html.Observation {
 	out := html.Observation{ID: o.ID, Parent: o.ParentID, Name: o.Name, Type: strings.ToLower(o.Type), Level: o.Level, Status: o.StatusMessage,
 		Model: o.ModelName(), Start: o.StartTime, End: o.EndTime,
-		Parameters: jsonText(o.ModelParameters), Input: jsonText(o.Input), Output: jsonText(o.Output), Metadata: jsonText(o.Metadata)}
+		Parameters: report.Indented(o.ModelParameters), Input: report.Indented(o.Input), Output: report.Indented(o.Output), Metadata: report.Indented(o.Metadata)}
 	if o.PromptName != "" {
 		out.Facts = append(out.Facts, fmt.Sprintf("prompt %s@%v", o.PromptName, o.PromptVersion))
 	}
@@ -427,21 +425,4 @@ func shownObservation(o langfuse.Observation) html.Observation {
 		out.Facts = append(out.Facts, fmt.Sprintf("$%v", o.TotalCost))
 	}
 	return out
-}
-
-// jsonText is a text as it is and JSON over several lines; nothing for what is
-// empty.
-func jsonText(raw json.RawMessage) string {
-	var text string
-	switch trimmed := bytes.TrimSpace(raw); {
-	case len(trimmed) == 0, string(trimmed) == "null", string(trimmed) == "{}", string(trimmed) == `""`:
-		return ""
-	case json.Unmarshal(trimmed, &text) == nil:
-		return text
-	}
-	var spread bytes.Buffer
-	if json.Indent(&spread, raw, "", "  ") != nil {
-		return string(raw)
-	}
-	return spread.String()
 }

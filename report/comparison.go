@@ -29,17 +29,17 @@ func (v ComparisonView) CandidateTable() Table {
 	t := Table{Title: "Candidates by " + label(v.Metric), Columns: []Column{{Title: "run", Name: true, flex: true, key: true},
 		{Title: "mean", Right: true, Strong: true}, {Title: "difference", Right: true}, {Title: intervals, Right: true, Wide: true},
 		{Title: "p (Holm)", Right: true, Wide: true, Hint: "Holm: corrected for the number of candidates"},
-		{Title: "verdict", Page: no}, {Title: "gate", Page: no}, {Title: "verdict", Text: no, Pill: true}, {Title: "gate", Text: no}}}
-	for _, r := range v.Results() {
-		s, says, words, state, gate, gateWords := r.Primary(), string(r.Verdict), r.Says(), string(r.Primary().Verdict), none, none
+		{Title: "verdict", Pill: true}, {Title: "gate"}}}
+	for _, r := range v.Candidates {
+		s, says, state, gate := r.Primary(), string(r.Verdict), string(r.Primary().Verdict), none
 		if len(r.Incompatible) > 0 {
-			says, words, state = "incompatible", "cannot be compared", string(compare.Worse)
+			says, state = "incompatible", string(compare.Worse)
 		}
 		if r.Gate != nil {
-			gate, gateWords = string(r.Gate.Answer), GateWords(*r.Gate)
+			gate = string(r.Gate.Answer)
 		}
 		t.add(r.Candidate.Summary.Run.Name, score(s.Candidate, 3), delta(s.Difference), deltas(s.CI95), pValue(s.PHolm),
-			says, gate, words, gateWords).State = state
+			says, gate).State = state
 	}
 	return t
 }

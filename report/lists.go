@@ -155,21 +155,21 @@ func (v LeaderboardView) PairTable() Table {
 	t := Table{Title: "Every two runs", Columns: []Column{{Title: "first", Name: true, flex: true}, {Title: "second", Name: true, flex: true},
 		{Title: "difference", Right: true, Strong: true, Diff: true}, {Title: intervals, Right: true}, {Title: "p", Right: true, Wide: true},
 		{Title: "p (Holm)", Right: true, Wide: true, Hint: "Holm: corrected for the number of pairs"},
-		{Title: "second is", Page: no}, {Title: "second is", Text: no, Pill: true, Note: true}}}
+		{Title: "second is", Pill: true, Note: true}}}
 	places := map[string]string{}
 	for _, r := range v.Runs {
 		places[r.Summary.Run.Name] = place(r) + " "
 	}
 	for _, pair := range v.Pairs {
-		says, words, state, note := string(pair.Verdict), string(pair.Verdict), string(pair.Verdict), ""
+		says, state, note := string(pair.Verdict), string(pair.Verdict), ""
 		if reasons := pair.Reasons(); len(pair.Incompatible) > 0 {
-			says, words, state, note = "incompatible", "cannot be compared", string(compare.Worse), reasons[0]
+			says, state, note = "incompatible", string(compare.Worse), reasons[0]
 			if len(reasons) > 1 {
 				note += "; and more"
 			}
 		}
 		row := t.add(places[pair.First]+label(pair.First), places[pair.Second]+label(pair.Second), delta(pair.Difference), deltas(pair.CI95),
-			pValue(pair.P), pValue(pair.PHolm), says, words)
+			pValue(pair.P), pValue(pair.PHolm), says)
 		row.State, row.Note = state, note
 	}
 	return t

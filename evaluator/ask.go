@@ -22,15 +22,18 @@ import (
 // What an address or a model is asked at most: the window of the limiter finds
 // out what it takes, callers bound how many ask at once.
 const (
-	mostAtOnce   = 1000
-	defaultTries = 4
+	mostAtOnce = 1000
+	// tries is how many requests may fail for one evaluation, rejections for limits apart.
+	tries = 4
+	// maxOutput bounds an answer, in bytes.
+	maxOutput = 1 << 20
 )
 
 // within puts what is asked over the network under the limiter: it is asked
 // again after 429, 5xx and broken connections, and waits as long as it is told.
 func (cfg Config) within(asked pipeline.Model, limiter *limit.Limiter, budget *pipeline.Budget) (pipeline.Model, error) {
 	return pipeline.Limited(pipeline.LimitedConfig{
-		Model: asked, Limiter: limiter, Budget: budget, Tries: cfg.Tries, Pause: cfg.Pause,
+		Model: asked, Limiter: limiter, Budget: budget, Tries: tries, Pause: cfg.Pause,
 	})
 }
 
@@ -125,7 +128,7 @@ func (a address) Generate(ctx context.Context, req pipeline.Request) (pipeline.R
 	case !reply.OK():
 		return pipeline.Response{}, a.refused(reply)
 	case reply.Flooded:
-		return pipeline.Response{}, &Fault{Flooded, fmt.Sprintf("%s answered with more than %d bytes", a.Shown, a.cfg.MaxOutput), nil}
+		return pipeline.Response{}, &Fault{Flooded, fmt.Sprintf("%s answered with more than %d bytes", a.Shown, maxOutput), nil}
 	}
 	return pipeline.Response{Text: string(reply.Body), Attempts: 1}, nil
 }
@@ -142,7 +145,7 @@ func (a address) refused(reply proc.Reply) error {
 		class = outcome.RateLimited
 	}
 	return &pipeline.ModelError{
-		Status: reply.Status, RetryAfter: limit.RetryAfter(reply.Header, time.Now()), Retry: reply.Passing(),
+		Status: reply.Status, RetryAfter: limit.RetryAfter(reply.Header, time.Now()), Retry: limit.Passing(reply.Status),
 		Failure: outcome.Failure{Class: class, Message: a.Refusal(reply, "")},
 	}
 }
@@ -156,7 +159,7 @@ func (p program) ask(ctx context.Context, c Case) (Verdict, error) {
 		return Verdict{}, err
 	}
 	raw, err := proc.Once(ctx, proc.Config{
-		Command: p.cfg.Script, Dir: p.cfg.Dir, Env: p.cfg.Env, Withhold: true, Handed: p.cfg.Handed, MaxLine: p.cfg.MaxOutput,
+		Command: p.cfg.Script, Dir: p.cfg.Dir, Env: p.cfg.Env, Withhold: true, Handed: p.cfg.Handed, MaxLine: maxOutput,
 	}, request)
 	if err != nil {
 		return Verdict{}, ofProgram(err)

@@ -113,7 +113,7 @@ func TestEvaluate_addressAgain(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	e, err := evaluator.New(evaluator.Config{URL: server.URL, Client: server.Client(), Timeout: 900 * time.Millisecond, Pause: time.Millisecond})
+	e, err := evaluator.New(evaluator.Config{URL: server.URL, Timeout: 900 * time.Millisecond, Pause: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -61,9 +60,6 @@ type Config struct {
 	// Token, if set, is sent to the address as "Authorization: Bearer". It comes
 	// from the environment and is shown nowhere.
 	Token string
-	// Client sends the requests; nil means one with Go's defaults. Redirects
-	// are never followed.
-	Client *http.Client
 
 	// Model judges by the Prompt; ModelName stands for it in reports.
 	Model      pipeline.Model
@@ -74,13 +70,9 @@ type Config struct {
 	// Timeout bounds one evaluation, but for what is waited for limits and before
 	// a request is sent again; 0 means 1 minute.
 	Timeout time.Duration
-	// Tries is how many requests to an address or a model may fail for one
-	// evaluation, rejections for limits apart; 0 means 4. Pause is the time
-	// before the second one, doubled each time; 0 is pipeline.DefaultRetryPause.
-	Tries int
+	// Pause is the time before a request to an address or a model is sent again, doubled
+	// each time; 0 is pipeline.DefaultRetryPause.
 	Pause time.Duration
-	// MaxOutput bounds an answer, in bytes; 0 means 1 MiB.
-	MaxOutput int
 }
 
 // asker carries one case to whoever judges it.
@@ -118,15 +110,11 @@ func New(cfg Config) (*Evaluator, error) {
 	if len(cfg.Script) > 0 && cfg.Script[0] == "" {
 		problems = append(problems, errors.New("evaluator: the script names no program"))
 	}
-	if cfg.Timeout < 0 || cfg.MaxOutput < 0 || cfg.Tries < 0 || cfg.Pause < 0 {
-		problems = append(problems, errors.New("evaluator: Timeout, MaxOutput, Tries and Pause must not be negative"))
-	}
-	cfg.MaxOutput = cmp.Or(cfg.MaxOutput, 1<<20)
 	e := &Evaluator{mask: secret.NewMasker(append(os.Environ(), cfg.Env...), cfg.Script)}
 	problems = append(problems, e.mask.CheckArguments(cfg.Script))
 	if cfg.URL != "" {
 		at, err := proc.NewAddress(proc.AddressConfig{
-			URL: cfg.URL, Token: cfg.Token, Env: cfg.Env, Client: cfg.Client, Connections: mostAtOnce, MaxAnswer: cfg.MaxOutput,
+			URL: cfg.URL, Token: cfg.Token, Env: cfg.Env, Connections: mostAtOnce, MaxAnswer: maxOutput,
 		})
 		problems, e.address = append(problems, err), address{at, cfg}
 	}
@@ -137,7 +125,6 @@ func New(cfg Config) (*Evaluator, error) {
 		return nil, err
 	}
 	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute)
-	cfg.Tries = cmp.Or(cfg.Tries, defaultTries)
 	e.cfg = cfg
 	return e, e.open()
 }

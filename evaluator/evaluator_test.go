@@ -79,7 +79,7 @@ func script(t *testing.T, behaviour string, timeout time.Duration) *evaluator.Ev
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := evaluator.New(evaluator.Config{Script: []string{self}, Env: []string{mode + "=" + behaviour}, Timeout: timeout, MaxOutput: 1 << 16})
+	e, err := evaluator.New(evaluator.Config{Script: []string{self}, Env: []string{mode + "=" + behaviour}, Timeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestEvaluate_endpoint(t *testing.T) {
 		"/busy":     func(w http.ResponseWriter) { http.Error(w, "busy", 503) },
 		"/closed":   func(w http.ResponseWriter) { http.Error(w, "who?", 401) },
 		"/moved":    func(w http.ResponseWriter) { w.Header().Set("Location", "/good"); w.WriteHeader(302) },
-		"/flood":    func(w http.ResponseWriter) { fmt.Fprint(w, strings.Repeat("x", 1<<17)) },
+		"/flood":    func(w http.ResponseWriter) { fmt.Fprint(w, strings.Repeat("x", 1<<21)) },
 		"/text":     func(w http.ResponseWriter) { fmt.Fprint(w, "hello") },
 		"/outrange": func(w http.ResponseWriter) { fmt.Fprint(w, `{"score":2,"hits":[],"misses":[]}`) },
 	}
@@ -211,7 +211,7 @@ func TestEvaluate_endpoint(t *testing.T) {
 		if path == "/slow" {
 			timeout = 50 * time.Millisecond
 		}
-		e, err := evaluator.New(evaluator.Config{URL: server.URL + path + "?key=hidden", Token: "s3cr3t-token", Client: server.Client(), Timeout: timeout, MaxOutput: 1 << 16, Pause: time.Millisecond})
+		e, err := evaluator.New(evaluator.Config{URL: server.URL + path + "?key=hidden", Token: "s3cr3t-token", Timeout: timeout, Pause: time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -272,7 +272,7 @@ func TestNew_problems(t *testing.T) {
 		want []string
 	}{
 		"nothing":       {evaluator.Config{}, []string{"exactly one"}},
-		"two, and more": {evaluator.Config{Script: []string{"a"}, URL: "ftp://x", Timeout: -1}, []string{"exactly one", "nor an address", "negative"}},
+		"two, and more": {evaluator.Config{Script: []string{"a"}, URL: "ftp://x", Timeout: time.Second}, []string{"exactly one", "nor an address"}},
 		"password":      {evaluator.Config{URL: "http://a:b@host/"}, []string{"holds a password"}},
 		"no program":    {evaluator.Config{Script: []string{""}}, []string{"names no program"}},
 		"no prompt":     {evaluator.Config{Model: silent}, []string{"no prompt"}},

@@ -2,13 +2,13 @@ package conformance
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"extraction-experiment/evaluator"
 	"extraction-experiment/extraction"
 	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/scoring"
@@ -33,7 +33,7 @@ func NewBuiltin(name string, rules *scoring.Scorer) (Builtin, error) {
 	}
 	names = append(names, harness.GroundedRate)
 	if !slices.Contains(names, name) {
-		return Builtin{}, &FileError{fmt.Errorf("evaluator.scorer: %q is no score of an extraction%s; there are: %s", name, textutil.Hint(name, names), strings.Join(names, ", "))}
+		return Builtin{}, cli.Usage("evaluator.scorer: %q is no score of an extraction%s; there are: %s", name, textutil.Hint(name, names), strings.Join(names, ", "))
 	}
 	return Builtin{name, rules}, nil
 }

@@ -2,10 +2,10 @@ package conformance
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 
@@ -13,6 +13,8 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/evaluator"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -81,40 +83,20 @@ const (
 // Read reads a file of fixtures, YAML or JSON. The error has exit code 64 and
 // lists everything that is wrong, with file and line; unknown keys, duplicate
 // ids and YAML aliases are wrong too.
-func Read(path string) (set Set, err error) {
-	f, err := os.Open(path)
+func Read(path string) (Set, error) {
+	text, err := files.Read(context.Background(), path, maxFile)
 	if err != nil {
-		return Set{}, &FileError{fmt.Errorf("reading the fixtures: %w", err)}
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return Set{}, &FileError{fmt.Errorf("reading the fixtures: %w", err)}
-	}
-	if len(text) > maxFile {
-		return Set{}, &FileError{fmt.Errorf("reading %s: larger than %d bytes", path, maxFile)}
+		return Set{}, cli.Usage("reading the fixtures: %w", err)
 	}
 	return Parse(path, text)
 }
-
-// FileError says that a file of fixtures cannot be read at all.
-type FileError struct{ Err error }
-
-// Error returns the reason.
-func (e *FileError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the reason.
-func (e *FileError) Unwrap() error { return e.Err }
-
-// ExitCode returns 64.
-func (e *FileError) ExitCode() int { return 64 }
 
 // Parse reads the text of a file of fixtures; see Read.
 func Parse(path string, text []byte) (Set, error) {
 	var document, second yaml.Node
 	documents := yaml.NewDecoder(bytes.NewReader(text))
 	if err := documents.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
-		return Set{}, &FileError{fmt.Errorf("reading %s: %w", path, err)}
+		return Set{}, cli.Usage("reading %s: %w", path, err)
 	}
 	r := &reader{path: path}
 	if err := documents.Decode(&second); !errors.Is(err, io.EOF) {
@@ -122,7 +104,7 @@ func Parse(path string, text []byte) (Set, error) {
 	}
 	set := Set{Path: path}
 	if len(document.Content) == 0 {
-		return Set{}, &FileError{fmt.Errorf("reading %s: it is empty; it needs evaluator and fixtures", path)}
+		return Set{}, cli.Usage("reading %s: it is empty; it needs evaluator and fixtures", path)
 	}
 	top := r.mapping(document.Content[0], "the file")
 	set.Evaluator = r.spec(top)

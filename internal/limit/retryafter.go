@@ -33,6 +33,17 @@ func RetryAfter(header http.Header, now time.Time) time.Duration {
 	return 0
 }
 
+// Passing reports whether a status of HTTP may be gone when the request is repeated.
+func Passing(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
+		return false
+	}
+	return status >= 500
+}
+
 // Pause turns a number of seconds from outside into a duration in [0, 24 h].
 func Pause(seconds float64) time.Duration {
 	if math.IsNaN(seconds) || seconds <= 0 {

@@ -24,9 +24,8 @@ type AddressConfig struct {
 	// are the secrets of the environment and of Env, which is beside it.
 	Token string
 	Env   []string
-	// Client sends the requests; nil means one that follows the usual variables for
-	// proxies and certificates and keeps so many connections open. It is copied.
-	Client      *http.Client
+	// Connections is how many are kept open. The usual variables for proxies and
+	// certificates are followed.
 	Connections int
 	// MaxAnswer bounds an answer, in bytes.
 	MaxAnswer int
@@ -59,9 +58,7 @@ func NewAddress(cfg AddressConfig) (*Address, error) {
 		return nil, fmt.Errorf("%s://… is neither a program nor an address with http:// or https:// and a host", u.Scheme)
 	}
 	client := &http.Client{}
-	if cfg.Client != nil {
-		*client = *cfg.Client
-	} else if base, ok := http.DefaultTransport.(*http.Transport); ok {
+	if base, ok := http.DefaultTransport.(*http.Transport); ok {
 		transport := base.Clone()
 		transport.MaxIdleConnsPerHost = cfg.Connections
 		client.Transport = transport
@@ -83,17 +80,6 @@ type Reply struct {
 
 // OK reports whether the status is a success.
 func (r Reply) OK() bool { return r.Status/100 == 2 }
-
-// Passing reports whether the status may be gone when the request is repeated.
-func (r Reply) Passing() bool {
-	switch r.Status {
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
-		return true
-	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
-		return false
-	}
-	return r.Status >= 500
-}
 
 // Refusal says what a status that is no success means, with what to do and what the
 // answer says.

@@ -165,7 +165,7 @@ func (s service) refused(x *exchange) pipeline.ModelError {
 		said = "the answer says nothing more"
 	}
 	e := failed(outcome.Provider, "%d: %s", x.Status, said)
-	if e.Retry = passing(x.Status); e.Retry {
+	if e.Retry = limit.Passing(x.Status); e.Retry {
 		e.RetryAfter = max(limit.RetryAfter(x.Header, s.Now()), reason.RetryDelay)
 	}
 	advise := func(format string, args ...any) { e.Failure.Message += "; " + fmt.Sprintf(format, args...) }
@@ -187,17 +187,6 @@ func (s service) refused(x *exchange) pipeline.ModelError {
 		e.Failure.Message = fmt.Sprintf("%d: the server redirects to %q: set %s to the address it should be", x.Status, to, s.BaseVariable)
 	}
 	return e
-}
-
-// passing reports whether a status may be gone when the request is repeated.
-func passing(status int) bool {
-	switch status {
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
-		return true
-	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
-		return false
-	}
-	return status >= 500
 }
 
 // reason is what the body of a failed answer says.

@@ -68,7 +68,7 @@ func (e *endpoint) refused(reply proc.Reply) error {
 	}
 	f.Message = e.Refusal(reply, f.Message)
 	return &pipeline.ModelError{
-		Failure: f, Status: reply.Status, Retry: reply.Passing(),
+		Failure: f, Status: reply.Status, Retry: limit.Passing(reply.Status),
 		RetryAfter: limit.RetryAfter(reply.Header, e.cfg.Now()),
 	}
 }

@@ -29,7 +29,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -68,9 +67,6 @@ type Config struct {
 	// Token, if set, is sent to an endpoint as "Authorization: Bearer". It comes
 	// from the environment and is shown nowhere.
 	Token string
-	// Client sends the requests of an endpoint; nil means one that follows the
-	// usual variables for proxies and certificates. Redirects are never followed.
-	Client *http.Client
 
 	// MaxAnswer bounds an answer, in bytes; 0 means 64 MiB.
 	MaxAnswer int
@@ -267,7 +263,7 @@ func checkAnswer(request, answer []byte) error {
 func newPeer(cfg Config) (peer, error) {
 	if isAddress(cfg.Target) {
 		address, err := proc.NewAddress(proc.AddressConfig{
-			URL: cfg.Target, Token: cfg.Token, Env: cfg.Env, Client: cfg.Client, Connections: cfg.Concurrency, MaxAnswer: cfg.MaxAnswer,
+			URL: cfg.Target, Token: cfg.Token, Env: cfg.Env, Connections: cfg.Concurrency, MaxAnswer: cfg.MaxAnswer,
 		})
 		return &endpoint{address, cfg}, err
 	}

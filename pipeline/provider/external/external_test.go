@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -225,7 +224,7 @@ func TestTarget(t *testing.T) {
 	if want := os.Args[0] + " --key ***"; e.Target() != want {
 		t.Errorf("got %q", e.Target())
 	}
-	h := open(t, "", func(c *Config) { c.Target = " https://host/a?key=1#f"; c.Client = http.DefaultClient })
+	h := open(t, "", func(c *Config) { c.Target = " https://host/a?key=1#f" })
 	if h.Target() != "https://host/a" {
 		t.Errorf("got %q", h.Target())
 	}

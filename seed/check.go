@@ -13,6 +13,7 @@ import (
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
+	"extraction-experiment/scoring"
 )
 
 // Check reads all items and returns everything that is wrong or odd with them,
@@ -38,7 +39,7 @@ type checker struct {
 
 func newChecker(cfg Config) (*checker, error) {
 	schemas, err := cfg.Schemas.compile()
-	return &checker{cfg: cfg, schemas: schemas, inverse: cfg.Vocabulary.inverses()}, err
+	return &checker{cfg: cfg, schemas: schemas, inverse: inverses()}, err
 }
 
 // run checks all items.
@@ -326,22 +327,15 @@ func anyOf(known map[fact]int, facts []fact) (int, bool) {
 	return 0, false
 }
 
-// Vocabulary says which relationship types state the same fact; it has the
-// form of the scorer's vocabulary and can be converted from it.
-type Vocabulary struct {
-	// Inverse pairs: a(x, y) says what b(y, x) says.
-	Inverse [][2]string
-	// Symmetric types: a(x, y) says what a(y, x) says.
-	Symmetric []string
-}
-
-// inverses holds the inverse types of each; a symmetric one is its own.
-func (v Vocabulary) inverses() map[string][]string {
+// inverses holds the relationship types that say the same the other way round, by
+// type; a symmetric one is its own. They are those that scoring knows by default.
+func inverses() map[string][]string {
 	inverse := map[string][]string{}
-	for _, kind := range v.Symmetric {
+	known := scoring.DefaultOptions()
+	for _, kind := range known.Symmetric {
 		inverse[textutil.FoldType(kind)] = []string{textutil.FoldType(kind)}
 	}
-	for _, pair := range v.Inverse {
+	for _, pair := range known.Inverse {
 		a, b := textutil.FoldType(pair[0]), textutil.FoldType(pair[1])
 		inverse[a] = append(inverse[a], b)
 		if a != b {

@@ -27,7 +27,7 @@ func exitCode(err error) int {
 // TestCheck_golden keeps everything that is said about a file in which each
 // line has something else wrong.
 func TestCheck_golden(t *testing.T) {
-	report, err := Check(dataset.ReadFile(t.Context(), "testdata/bad.jsonl"), Config{Vocabulary: vocabulary()})
+	report, err := Check(dataset.ReadFile(t.Context(), "testdata/bad.jsonl"), Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestCheck_factsThroughAliases(t *testing.T) {
 		"entities":[{"name":"Ann Lee","aliases":["Ann"]},{"name":"Bob Ray","aliases":["Bob","ann"]}],
 		"relationships":[{"source":"ANN","target":"Bob","type":"parent_of"},{"source":"Ann Lee","target":"Bob Ray","type":"parent_of"},
 		{"source":"bob","target":"Ann","type":"child_of"},{"source":"Bob","target":"Ann","type":"parent_of"}]}}`
-	report, err := Check(read(strings.ReplaceAll(text, "\n", "")), Config{Vocabulary: vocabulary()})
+	report, err := Check(read(strings.ReplaceAll(text, "\n", "")), Config{})
 	if err != nil || report.Err() != nil {
 		t.Fatal(err, report.Err())
 	}
@@ -218,7 +218,7 @@ func FuzzCheck(f *testing.F) {
 		f.Add([]byte(line))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		report, err := Check(read(string(text)), Config{Vocabulary: vocabulary(), Dataset: "d"})
+		report, err := Check(read(string(text)), Config{Dataset: "d"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,8 +50,6 @@ type Config struct {
 	// IDPrefix is put before every id. Ids are unique in a Langfuse project,
 	// not only in a dataset.
 	IDPrefix string
-	// Vocabulary tells which gold relationships say the same.
-	Vocabulary Vocabulary
 	// Foreign, if set, says of each item whether it is of another harness than
 	// extraction; err is then what is wrong with it, a problem each if they are
 	// joined, and odd what is probably a mistake.

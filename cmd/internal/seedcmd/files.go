@@ -17,7 +17,6 @@ import (
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/report"
-	"extraction-experiment/scoring"
 	"extraction-experiment/seed"
 )
 
@@ -25,11 +24,9 @@ import (
 func config(c *urfave.Context) (seed.Config, error) {
 	schemas, errSchemas := readNamed(c, "schema", "the schemas", seed.ParseSchemas)
 	redaction, errRedaction := readNamed(c, "redact", "the patterns", seed.ParseRedaction)
-	options := scoring.DefaultOptions()
 	return seed.Config{
 		Dataset: c.String("dataset"), Description: c.String("description"), Schemas: schemas, IDPrefix: c.String("id-prefix"),
-		Vocabulary: seed.Vocabulary{Inverse: options.Inverse, Symmetric: options.Symmetric},
-		Redaction:  redaction, Foreign: question, KeepGoing: c.Bool("keep-going"), DryRun: c.Bool("dry-run"),
+		Redaction: redaction, Foreign: question, KeepGoing: c.Bool("keep-going"), DryRun: c.Bool("dry-run"),
 	}, errors.Join(errSchemas, errRedaction)
 }
 

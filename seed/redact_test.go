@@ -369,7 +369,7 @@ patterns:
 		s.sent = &bytes.Buffer{}
 		s.mu.Unlock()
 		var shown bytes.Buffer
-		cfg := TraceConfig{Config: Config{Similar: DefaultSimilar, Redaction: redaction}, Mapping: mapping, Show: func(one Seeded) { shown.Write(must(dataset.Marshal(one))) }}
+		cfg := TraceConfig{Config: Config{Redaction: redaction}, Mapping: mapping, Show: func(one Seeded) { shown.Write(must(dataset.Marshal(one))) }}
 		result := s.mustSeedTraces(Selection{IDs: []string{id}}, cfg)
 		if result.Created != 1 || result.Err() != nil || result.Redacted["MAIL"] == 0 || result.Redacted["PERSON"] == 0 {
 			t.Fatalf("%+v", result)

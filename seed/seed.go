@@ -57,10 +57,6 @@ type Config struct {
 	// KeepGoing seeds the good items of a file that has bad ones; otherwise a
 	// bad item keeps the whole file from being written.
 	KeepGoing bool
-	// Similar names items whose documents are at least this similar, in (0,1],
-	// to that of another item of the dataset; 0 looks for none. What it costs:
-	// half a kilobyte of memory an item.
-	Similar float64
 	// Redaction, if set, is applied to every item before anything is sent,
 	// written or shown.
 	Redaction *Redaction
@@ -249,7 +245,7 @@ type seeder struct {
 	inOrder      bool // one item at a time
 	show         func(dataset.Located, Change)
 	there        map[string]digest // by id
-	similar      *similarDocuments // nil: not looked for
+	similar      similarDocuments  // nil: not looked for
 
 	mu          sync.Mutex // guards what follows, and calls of show
 	result      *Result
@@ -294,9 +290,6 @@ func differs(want langfuse.DatasetUpsert, found langfuse.Dataset) bool {
 // index reads the whole dataset once and remembers the digest of every item.
 func (s *seeder) index(ctx context.Context) error {
 	s.there = map[string]digest{}
-	if s.cfg.Similar > 0 {
-		s.similar = &similarDocuments{s.cfg.Similar, map[string]sketch{}}
-	}
 	if s.result.DatasetCreated {
 		return nil
 	}

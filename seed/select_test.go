@@ -234,7 +234,7 @@ func TestFromTraces_similar(t *testing.T) {
 	for i, addition := range []string{"", "Then she left.", "It has nothing to do with anything, this text of a length that makes it quite another text than the one it begins with, so that most of its parts are its own. All of them differ, one from the other, and from what stands before."} {
 		s.correct(s.extracted(i, text+addition, nil), gold("Ada", "London"))
 	}
-	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0), traceID(1), traceID(2)}}, TraceConfig{Config: Config{Similar: DefaultSimilar}})
+	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0), traceID(1), traceID(2)}}, TraceConfig{})
 	named := map[string]string{}
 	for _, w := range result.Report.Warnings.First {
 		if w.Kind == Similar {

@@ -16,9 +16,8 @@ const (
 	sketchSize    = 128 // hashes kept of a document
 )
 
-// DefaultSimilar is the similarity from which two documents are called
-// near-duplicates where none is given.
-const DefaultSimilar = 0.8
+// leastSimilar is the similarity from which two documents are near-duplicates.
+const leastSimilar = 0.8
 
 // sketch stands for a document: the smallest hashes of its shingles, sorted,
 // each once. Half a kilobyte at most.
@@ -94,26 +93,23 @@ func (s sketch) similarity(other sketch, least float64) float64 {
 
 // similarDocuments remembers what the documents of a dataset look like, by the id
 // of the item: half a kilobyte each. Not safe for concurrent use.
-type similarDocuments struct {
-	least    float64
-	sketches map[string]sketch
-}
+type similarDocuments map[string]sketch
 
 // add remembers an item, or what it has become. An input without a text has no
 // likeness.
-func (d *similarDocuments) add(id string, s sketch) {
+func (d similarDocuments) add(id string, s sketch) {
 	if len(s) > 0 {
-		d.sketches[id] = s
+		d[id] = s
 	}
 }
 
 // nearest returns the other item whose document is most similar, and how
 // similar; of several the first by id. "" where none is similar enough.
 // Time O(items), about half a microsecond each where they differ.
-func (d *similarDocuments) nearest(id string, s sketch) (name string, best float64) {
-	for other, its := range d.sketches {
-		similar := s.similarity(its, max(d.least, best))
-		if other != id && similar >= d.least && (similar > best || similar == best && other < name) {
+func (d similarDocuments) nearest(id string, s sketch) (name string, best float64) {
+	for other, its := range d {
+		similar := s.similarity(its, max(leastSimilar, best))
+		if other != id && similar >= leastSimilar && (similar > best || similar == best && other < name) {
 			best, name = similar, other
 		}
 	}

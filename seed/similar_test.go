@@ -73,7 +73,7 @@ func TestSketch_estimate(t *testing.T) {
 }
 
 func TestSimilarDocuments(t *testing.T) {
-	d := &similarDocuments{0.8, map[string]sketch{}}
+	d := similarDocuments{}
 	text := strings.Repeat("The quick brown fox jumps over the lazy dog, and again. ", 3)
 	d.add("a", newSketch(text))
 	d.add("b", newSketch("Something else that has nothing to do with it at all."))
@@ -90,7 +90,7 @@ func TestSimilarDocuments(t *testing.T) {
 }
 
 func BenchmarkNearest(b *testing.B) {
-	d := &similarDocuments{DefaultSimilar, map[string]sketch{}}
+	d := similarDocuments{}
 	for i := range 10_000 {
 		d.add(fmt.Sprint(i), newSketch(strings.Repeat(fmt.Sprintf("document %d says %x. ", i, i*7919), 40)))
 	}

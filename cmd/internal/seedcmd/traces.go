@@ -140,7 +140,7 @@ func traceConfig(c *urfave.Context) (seed.TraceConfig, error) {
 	if c.Bool("diff") && !c.Bool("dry-run") {
 		problems = append(problems, cli.Usage("--diff is a form of --dry-run: give both"))
 	}
-	base.Similar, base.Foreign = seed.DefaultSimilar, nil
+	base.Foreign = nil
 	return seed.TraceConfig{
 		Config: base, Mapping: mapping, AcceptUnvalidated: c.Bool("accept-unvalidated"), Before: c.Bool("diff"),
 	}, errors.Join(problems...)

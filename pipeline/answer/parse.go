@@ -137,31 +137,10 @@ func finish(text string, c *candidate, repairs []string) (Result, error) {
 		result.Warnings = append(result.Warnings, fmt.Sprintf("the answer was cut off: %d complete entities and %d complete relationships were kept", len(e.Entities), len(e.Relationships)))
 		c.end = len(text)
 	}
-	result.Repairs = append(result.Repairs, around(text[:c.start], text[c.end:])...)
 	if another(text, c.end) {
 		result.Warnings = append(result.Warnings, "the answer holds more than one JSON object with entities or relationships; the first was read")
 	}
 	return result, nil
-}
-
-var fence = regexp.MustCompile("```[a-zA-Z]*")
-
-// around names what stands before and behind the answer.
-func around(before, after string) []string {
-	var repairs []string
-	if strings.HasPrefix(before, "\ufeff") {
-		repairs = append(repairs, "a byte order mark was removed")
-	}
-	if strings.Contains(before, "```") {
-		repairs = append(repairs, "a code fence was removed")
-	}
-	if strings.Trim(fence.ReplaceAllString(before, ""), " \t\r\n\ufeff") != "" {
-		repairs = append(repairs, "text before the JSON was left out")
-	}
-	if strings.TrimSpace(strings.ReplaceAll(after, "```", "")) != "" {
-		repairs = append(repairs, "text behind the JSON was left out")
-	}
-	return repairs
 }
 
 // maxRestarts bounds how often a part of the text is read again because what

@@ -121,14 +121,14 @@ func keyboard(t *testing.T, chromium *testkit.Chromium) {
 }
 
 func hostileText(t *testing.T, chromium *testkit.Chromium) {
-	run := built(hostile, 22, poison)
+	run := built(hostile, 12, poison)
 	run.Summary.Run.URL = "javascript:window.pwned=1"
 	run.Summary.Run.Dataset, run.Summary.Run.Model, run.Summary.Warnings = hostile, hostile, []string{hostile}
 	b := open(t, chromium, []report.Run{run}, Config{})
 	want(b, `document.querySelectorAll('a[href^="javascript"]').length`, 0)
 	b.Press("j")
-	want(b, rowCount, 22)
-	through(b, "22 of 22")
+	want(b, rowCount, 12)
+	through(b, "12 of 12")
 	unharmed(b, 1)
 	want(b, `document.querySelector("script.detail") ? JSON.parse(document.getElementById("detail1").textContent).runs.length : 0`, 1)
 	b.Quiet()
@@ -292,7 +292,7 @@ func compareSeveral(t *testing.T, chromium *testkit.Chromium) {
 }
 
 func compareHostile(t *testing.T, chromium *testkit.Chromium) {
-	runs := pairOf(t, 22, poison)
+	runs := pairOf(t, 12, poison)
 	for i := range runs {
 		runs[i].Summary.Run.Name, runs[i].Summary.Run.Dataset = hostile, hostile
 	}
@@ -300,8 +300,8 @@ func compareHostile(t *testing.T, chromium *testkit.Chromium) {
 	c.Candidates[0].Warnings, c.Candidates[0].Gate.Rules[0].Reason = []string{hostile}, hostile
 	b := openPage(t, chromium, comparePage(t, c, runs, Config{}))
 	b.Press("j")
-	want(b, rowCount, 22)
-	through(b, "22 of 22")
+	want(b, rowCount, 12)
+	through(b, "12 of 12")
 	unharmed(b, 1)
 	b.Quiet()
 }

@@ -413,38 +413,41 @@ func (p *page) changes(r ResultView) {
 		lead := fmt.Sprintf("%s → %s  %s  ", score(&c.Base, 3), score(&c.Candidate, 3), delta(&c.Delta))
 		room := p.Width - 2 - text.StringWidthWithoutEscSequences(lead)
 		p.line("  " + lead + p.bold(isolate(p.snip(label(c.Item), room))))
-		for _, side := range []struct{ name, comment, failure string }{
-			{"base", c.BaseComment, c.BaseFailure}, {"candidate", c.CandidateComment, c.CandidateFailure},
-		} {
-			switch {
-			case side.failure != "":
-				p.wrapped(side.name+" failed: "+textutil.Line(side.failure), 4, messageLines, p.red)
-			case side.comment != "":
-				p.wrapped(side.name+": "+textutil.Line(side.comment), 4, messageLines, p.faint)
+		for _, line := range ChangeLines(c) {
+			words := textutil.Line(strings.Join(line.Words, "; "))
+			if line.More > 0 {
+				words += " and " + count(line.More) + " more"
 			}
-		}
-		for _, only := range []struct {
-			side  string
-			lines []string
-		}{{"candidate", c.Gained}, {"base", c.Lost}} {
-			if len(only.lines) > 0 {
-				p.wrapped("matched by the "+only.side+" only: "+firstOf(only.lines, "; ", " ", textutil.Line), 4, messageLines, nil)
-			}
+			paint := map[string]func(string) string{"failed": p.red, "said": p.faint}[line.State]
+			p.wrapped(line.Title+": "+words, 4, messageLines, paint)
 		}
 	}
 }
 
-// firstOf joins the first of a list, and says how many more there are.
-func firstOf(list []string, between, last string, show func(string) string) string {
-	var words []string
-	for _, word := range list[:min(shownMatches, len(list))] {
-		words = append(words, show(word))
+// ChangeLine is why a side failed, what is said of its score, or what only it matched.
+type ChangeLine struct {
+	Title, State string // failed, said, gained or lost
+	Words        []string
+	More         int // words that are not shown
+}
+
+// ChangeLines explain an item that changed.
+func ChangeLines(c compare.Change) (lines []ChangeLine) {
+	add := func(title, state string, words ...string) {
+		if len(words) > 0 && words[0] != "" {
+			lines = append(lines, ChangeLine{title, state, words[:min(len(words), shownMatches)], max(0, len(words)-shownMatches)})
+		}
 	}
-	joined := strings.Join(words, between)
-	if more := len(list) - shownMatches; more > 0 {
-		joined += last + "and " + count(more) + " more"
+	for _, side := range [][3]string{{"base", c.BaseComment, c.BaseFailure}, {"candidate", c.CandidateComment, c.CandidateFailure}} {
+		if side[2] != "" {
+			add(side[0]+" failed", "failed", side[2])
+		} else {
+			add(side[0], "said", side[1])
+		}
 	}
-	return joined
+	add("matched by the candidate only", "gained", c.Gained...)
+	add("matched by the base only", "lost", c.Lost...)
+	return lines
 }
 
 // Gate writes the rules of a gate, each with its answer and reason; nothing for
@@ -564,7 +567,19 @@ func changeTable(list []compare.Change) Table {
 		if c.CandidateFailure != "" {
 			cand = "failed: " + excerpt(c.CandidateFailure)
 		}
-		t.add(c.Item, base, cand, delta(&c.Delta), firstOf(c.Gained, ", ", ", ", excerpt), firstOf(c.Lost, ", ", ", ", excerpt))
+		t.add(c.Item, base, cand, delta(&c.Delta), firstMatches(c.Gained), firstMatches(c.Lost))
 	}
 	return t
+}
+
+// firstMatches are the first of those that only one side has, and how many more there are.
+func firstMatches(list []string) string {
+	var words []string
+	for _, match := range list[:min(shownMatches, len(list))] {
+		words = append(words, excerpt(match))
+	}
+	if more := len(list) - shownMatches; more > 0 {
+		words = append(words, "and "+count(more)+" more")
+	}
+	return strings.Join(words, ", ")
 }

@@ -198,7 +198,11 @@ func (c *comparing) versus(i int, r report.ResultView) versus {
 		v.Groups = append(v.Groups, newTable("groups", t, mostGroups, "type").draw(7, "small", nil, bars))
 	}
 	for _, change := range first(r.Result.Changed, 10*mostLines) {
-		v.Changed = append(v.Changed, newChangeLine(change, primary.LowerIsBetter))
+		state := compare.Better
+		if (change.Delta < 0) != primary.LowerIsBetter {
+			state = compare.Worse
+		}
+		v.Changed = append(v.Changed, changeLine{change, string(state), report.ChangeLines(change)})
 	}
 	return v
 }
@@ -243,33 +247,7 @@ func routes(s compare.Score, failed int, against string) (list []routeLink) {
 type changeLine struct {
 	compare.Change
 	State string
-	Lines []matchLine
-}
-
-// matchLine is why a side failed, or what only one side matched.
-type matchLine struct {
-	Title, State string
-	Words        []string
-	More         int
-}
-
-func newChangeLine(c compare.Change, lower bool) changeLine {
-	line := changeLine{Change: c, State: string(compare.Better)}
-	if (c.Delta < 0) != lower {
-		line.State = string(compare.Worse)
-	}
-	const shown = 8
-	add := func(title, state string, words []string) {
-		if len(words) > 0 {
-			line.Lines = append(line.Lines, matchLine{title, state, first(words, shown), max(0, len(words)-shown)})
-		}
-	}
-	notEmpty := func(s string) []string { return slices.DeleteFunc([]string{s}, func(s string) bool { return s == "" }) }
-	add("base failed", "failed", notEmpty(cutTo(c.BaseFailure, rowMessage)))
-	add("candidate failed", "failed", notEmpty(cutTo(c.CandidateFailure, rowMessage)))
-	add("candidate only", "gained", c.Gained)
-	add("base only", "lost", c.Lost)
-	return line
+	Lines []report.ChangeLine
 }
 
 // Leaderboard writes the runs of a sweep as one page: each with its mean and

@@ -55,3 +55,11 @@ func FuzzOf(f *testing.F) {
 		}
 	})
 }
+
+func TestPassing(t *testing.T) {
+	for status, want := range map[int]bool{200: false, 400: false, 404: false, 408: true, 409: true, 425: true, 429: true, 500: true, 501: false, 503: true, 505: false, 529: true} {
+		if limit.Passing(status) != want {
+			t.Errorf("%d: %v", status, !want)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package proc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestAddress(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || r.Header.Get("Authorization") != "Bearer s3cr3t-token" || r.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s %v %v", body, r.Header, err)
+		}
+		switch r.URL.Path {
+		case "/moved":
+			http.Redirect(w, r, "/", http.StatusFound)
+		case "/flood":
+			io.WriteString(w, strings.Repeat("x", 101))
+		case "/cut":
+			w.Header().Set("Content-Length", "100")
+			io.WriteString(w, "{")
+		case "/closed":
+			http.Error(w, "s3cr3t-token is old", http.StatusForbidden)
+		case "/none":
+			http.NotFound(w, r)
+		default:
+			w.Write(body)
+		}
+	}))
+	defer s.Close()
+	for path, want := range map[string]string{
+		"/echo": `{"a":1}`, "/flood": "flooded", "/cut": "the answer was cut off: unexpected EOF",
+		"/moved":  "answered 302 Found (redirects are not followed: give the address that it leads to)",
+		"/closed": "answered 403 Forbidden (check the token): *** is old", "/none": "(check the address: it must take POST): 404 page not found",
+	} {
+		a, err := NewAddress(AddressConfig{URL: s.URL + path + "?key=hidden", Token: "s3cr3t-token", MaxAnswer: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := a.Ask(t.Context(), http.MethodPost, []byte(`{"a":1}`))
+		got := string(r.Body)
+		switch {
+		case err != nil:
+			got = err.Error()
+		case !r.OK():
+			got = a.Refusal(r, "")
+		case r.Flooded:
+			got = "flooded"
+		}
+		if !strings.Contains(got, want) || strings.Contains(got, "hidden") || !a.Met() {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAddress_unreached(t *testing.T) {
+	a, err := NewAddress(AddressConfig{URL: "http://127.0.0.1:1/?key=hidden", MaxAnswer: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Ask(t.Context(), http.MethodPost, nil); err == nil || a.Met() || strings.Contains(err.Error(), "hidden") {
+		t.Errorf("met %v, %v", a.Met(), err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := a.Ask(ctx, http.MethodPost, nil); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	for address, want := range map[string]string{
+		"http://a:b@host/": "holds a password", "ftp://host": "neither a program nor an address", "http:///x": "and a host", "http://ho st/": "cannot be read",
+	} {
+		if _, err := NewAddress(AddressConfig{URL: address}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}

@@ -29,6 +29,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"extraction-experiment/internal/jsonparts"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -338,20 +339,86 @@ func hexSum(b []byte) string {
 // Hash returns the sha256, in hex, of the canonical JSON of
 // {"expected":…,"input":…}: what an item asks and what it counts as right. Its
 // id and metadata are not part of it; an absent value counts as null.
-func Hash(item Item) (string, error) {
-	expected, err := Canonical(item.Expected)
+func Hash(item Item) (string, error) { return new(Hasher).Hash(item) }
+
+// What a Hasher remembers.
+const (
+	remembered    = 32
+	minRemembered = 1 << 10 // bytes of a value
+	maxRemembered = 1 << 20
+)
+
+// Hasher is Hash for many items that have large values in common, such as schemas: their
+// canonical form is made once. It remembers the last 32 values between 1 KiB and 1 MiB
+// of inputs and expected outputs. The zero value is ready; not safe for concurrent use.
+type Hasher struct {
+	known map[string][]byte // canonical forms
+	order []string          // the one used last is the last
+}
+
+// Hash is the function Hash.
+func (h *Hasher) Hash(item Item) (string, error) {
+	expected, err := h.canonical(item.Expected)
 	if err != nil {
 		return "", fmt.Errorf("expected output of item %q: %w", item.ID, err)
 	}
-	input, err := Canonical(item.Input)
+	input, err := h.canonical(item.Input)
 	if err != nil {
 		return "", fmt.Errorf("input of item %q: %w", item.ID, err)
 	}
-	h := sha256.New()
+	sum := sha256.New()
 	for _, part := range [][]byte{[]byte(`{"expected":`), expected, []byte(`,"input":`), input, []byte("}")} {
-		h.Write(part)
+		sum.Write(part)
 	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// canonical is Canonical, but for the members of a large object it looks whether they
+// are known.
+func (h *Hasher) canonical(raw json.RawMessage) ([]byte, error) {
+	if len(raw) < minRemembered || bytes.TrimSpace(raw)[0] != '{' || !utf8.Valid(raw) || !json.Valid(raw) {
+		return Canonical(raw)
+	}
+	members := map[string]json.RawMessage{}
+	for key, value := range jsonparts.Members(raw) {
+		members[key] = value
+	}
+	b := append(make([]byte, 0, len(raw)), '{')
+	for i, key := range slices.SortedFunc(maps.Keys(members), compareUTF16) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		value, err := h.member(members[key])
+		if err != nil {
+			return nil, err
+		}
+		b = append(append(appendString(b, key), ':'), value...)
+	}
+	return append(b, '}'), nil
+}
+
+func (h *Hasher) member(raw json.RawMessage) ([]byte, error) {
+	if len(raw) < minRemembered || len(raw) > maxRemembered {
+		return Canonical(raw)
+	}
+	form, there := h.known[string(raw)]
+	if !there {
+		var err error
+		if form, err = Canonical(raw); err != nil {
+			return nil, err
+		}
+		if h.known == nil {
+			h.known = map[string][]byte{}
+		}
+		h.known[string(raw)] = form
+	} else if i := slices.Index(h.order, string(raw)); i >= 0 {
+		h.order = slices.Delete(h.order, i, i+1)
+	}
+	if h.order = append(h.order, string(raw)); len(h.order) > remembered {
+		delete(h.known, h.order[0])
+		h.order = h.order[1:]
+	}
+	return form, nil
 }
 
 // Fingerprint sums up a whole dataset: the sha256 over the lines

@@ -128,7 +128,7 @@ func (d *Decoder) schemas(in fields) Document {
 	var key []byte
 	for _, name := range schemaKeys {
 		*in.known = append(*in.known, name)
-		key = append(append(key, in.values[name]...), 0)
+		key = append(append(key, in.value(name)...), 0)
 	}
 	d.mu.Lock()
 	doc, there := d.sets[string(key)]

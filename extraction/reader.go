@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"extraction-experiment/internal/jsonparts"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -22,6 +23,7 @@ const maxProblems = 20
 type reader struct {
 	problems []error
 	warnings []string
+	valid    bool // what is read is JSON in UTF-8
 	dropped  int
 }
 
@@ -49,10 +51,16 @@ func (r *reader) err() error {
 
 // fields is one JSON object with the path that leads to it.
 type fields struct {
-	r      *reader
-	path   string
-	values map[string]json.RawMessage
-	known  *[]string // the keys that were asked for
+	r       *reader
+	path    string
+	members []member
+	known   *[]string // the keys that were asked for
+}
+
+// member is one key of an object. Of a repeated one the last counts.
+type member struct {
+	key   string
+	value json.RawMessage
 }
 
 // object opens a JSON object; anything else is a problem and reads as empty.
@@ -62,14 +70,34 @@ func (r *reader) object(path string, raw []byte) fields {
 		r.problem(path, "is missing")
 		return f
 	}
-	if !utf8.Valid(raw) {
-		r.problem(path, "is not valid UTF-8; convert the source first")
-		return f
+	if !r.valid { // the first object holds all others
+		if !utf8.Valid(raw) {
+			r.problem(path, "is not valid UTF-8; convert the source first")
+			return f
+		}
+		if !json.Valid(raw) {
+			r.problem(path, "expected an object, got %s", describe(raw))
+			return f
+		}
+		r.valid = true
 	}
-	if err := json.Unmarshal(raw, &f.values); err != nil || f.values == nil {
+	if bytes.TrimSpace(raw)[0] != '{' {
 		r.problem(path, "expected an object, got %s", describe(raw))
 	}
+	for key, value := range jsonparts.Members(raw) {
+		f.members = append(f.members, member{key, value})
+	}
 	return f
+}
+
+// value returns that of a key; nil where it is not there.
+func (f fields) value(key string) json.RawMessage {
+	for _, m := range slices.Backward(f.members) {
+		if m.key == key {
+			return m.value
+		}
+	}
+	return nil
 }
 
 // take returns the first of the named keys that is present and not null.
@@ -78,8 +106,7 @@ func (f fields) take(keys []string) (string, json.RawMessage) {
 	var at string
 	for _, key := range keys {
 		*f.known = append(*f.known, key)
-		raw, ok := f.values[key]
-		if ok && found == nil && !isNull(raw) {
+		if raw := f.value(key); found == nil && raw != nil && !isNull(raw) {
 			at, found = key, raw
 		}
 	}
@@ -163,12 +190,11 @@ func (f fields) list(key string) []json.RawMessage {
 	if raw == nil {
 		return nil
 	}
-	items := []json.RawMessage{}
-	if err := json.Unmarshal(raw, &items); err != nil {
+	if raw[0] != '[' {
 		f.r.problem(f.join(key), "expected a list, got %s", describe(raw))
 		return nil
 	}
-	return items
+	return slices.AppendSeq([]json.RawMessage{}, jsonparts.Elements(raw))
 }
 
 func (f fields) texts(key string) []string {
@@ -189,21 +215,26 @@ func (f fields) entries(key string) map[string]json.RawMessage {
 	if raw == nil {
 		return nil
 	}
-	return f.r.object(f.join(key), raw).values
+	entries := map[string]json.RawMessage{}
+	for _, m := range f.r.object(f.join(key), raw).members {
+		entries[m.key] = m.value
+	}
+	return entries
 }
 
 // warnUnknown names the keys that nothing asked for.
 func (f fields) warnUnknown() {
 	var unknown []string
-	for key := range f.values {
-		if !slices.Contains(*f.known, key) {
-			unknown = append(unknown, strconv.Quote(key))
+	for _, m := range f.members {
+		if !slices.Contains(*f.known, m.key) {
+			unknown = append(unknown, strconv.Quote(m.key))
 		}
 	}
 	if len(unknown) == 0 {
 		return
 	}
 	slices.Sort(unknown)
+	unknown = slices.Compact(unknown)
 	f.r.warn("%s: unknown keys are kept but not used: %s", name(f.path), textutil.Cut(strings.Join(unknown, ", "), MaxLabel))
 }
 

@@ -1,0 +1,111 @@
+// Package jsonparts takes valid JSON apart without copying it.
+//
+//	for key, value := range jsonparts.Members(raw) { … }
+package jsonparts
+
+import (
+	"bytes"
+	"encoding/json"
+	"iter"
+)
+
+// Members returns the keys of a JSON object and their values, parts of raw, in their
+// order; repeated keys too. Of anything that is no object there are none. Raw must be
+// valid JSON in UTF-8: what comes of other bytes is not said, but it ends, and does not panic.
+// Time is linear.
+func Members(raw []byte) iter.Seq2[string, json.RawMessage] {
+	return func(yield func(string, json.RawMessage) bool) {
+		raw := bytes.TrimLeft(raw, space)
+		if len(raw) == 0 || raw[0] != '{' {
+			return
+		}
+		for rest := raw[1:]; ; {
+			rest = bytes.TrimLeft(rest, space+",")
+			if len(rest) == 0 || rest[0] != '"' {
+				return
+			}
+			end := valueEnd(rest)
+			key := rest[:end]
+			rest = bytes.TrimLeft(rest[end:], space+":")
+			end = valueEnd(rest)
+			if !yield(Text(key), json.RawMessage(rest[:end])) {
+				return
+			}
+			rest = rest[end:]
+		}
+	}
+}
+
+// Elements returns the values of a JSON list, as Members does those of an object.
+func Elements(raw []byte) iter.Seq[json.RawMessage] {
+	return func(yield func(json.RawMessage) bool) {
+		raw := bytes.TrimLeft(raw, space)
+		if len(raw) == 0 || raw[0] != '[' {
+			return
+		}
+		for rest := raw[1:]; ; {
+			rest = bytes.TrimLeft(rest, space+",")
+			if len(rest) == 0 || rest[0] == ']' {
+				return
+			}
+			end := valueEnd(rest)
+			if !yield(json.RawMessage(rest[:end])) {
+				return
+			}
+			rest = rest[end:]
+		}
+	}
+}
+
+// Text returns the text of a JSON string; "" for any other value.
+func Text(raw []byte) (text string) {
+	if n := len(raw); n >= 2 && raw[0] == '"' && raw[n-1] == '"' && bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1 : n-1])
+	}
+	_ = json.Unmarshal(raw, &text) // another value leaves it empty
+	return text
+}
+
+const space = " \t\r\n"
+
+// valueEnd returns where the value ends that raw begins with; at least 1 where there
+// is anything.
+func valueEnd(raw []byte) int {
+	depth := 0
+	for i := 0; i < len(raw); i++ {
+		switch raw[i] {
+		case '"':
+			i += stringEnd(raw[i:]) - 1
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth < 0 {
+				return max(i, min(1, len(raw)))
+			}
+		case ',', ' ', '\t', '\r', '\n', ':':
+			if depth == 0 {
+				return max(i, 1)
+			}
+			continue
+		default:
+			continue // of a number, true, false or null, which end before one of the others
+		}
+		if depth == 0 {
+			return i + 1
+		}
+	}
+	return len(raw)
+}
+
+// stringEnd returns where the string ends that raw begins with.
+func stringEnd(raw []byte) int {
+	for i := 1; i < len(raw); i++ {
+		switch raw[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(raw)
+}

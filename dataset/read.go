@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
 	"extraction-experiment/internal/files"
+	"extraction-experiment/internal/jsonparts"
 )
 
 // Format is a way to write items into a file.
@@ -173,11 +175,11 @@ func (d *decoder) object(raw []byte, line int) bool {
 		bad := line + bytes.Count(raw[:at], []byte("\n"))
 		return d.fail(line, d.problem(bad, "", "byte 0x%02x is not valid UTF-8; convert the file to UTF-8", raw[at]))
 	}
-	var values map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &values); err != nil || values == nil {
-		return d.fail(line, d.notAnObject(raw, line, err))
+	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' || !json.Valid(raw) {
+		var values map[string]json.RawMessage
+		return d.fail(line, d.notAnObject(raw, line, json.Unmarshal(raw, &values)))
 	}
-	return d.values(values, nil, line)
+	return d.values(maps.Collect(jsonparts.Members(bytes.Clone(raw))), nil, line)
 }
 
 // values finishes an item: identity, duplicates, place.

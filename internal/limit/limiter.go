@@ -12,8 +12,8 @@
 // Acquire waits for four things in turn, callers in the order in which they
 // came: the pause that the provider asked for, a place in the window, the
 // spacing of the window, and the configured rates per minute. The window is the
-// number of calls at once. It begins at 1, grows by one with every answer until
-// the first rejection, and from then on shrinks by a tenth or more when a call
+// number of calls at once. It begins at 1, is 32 after the first answer (or what it
+// was in the last run), grows by one with every further one until the first rejection, and from then on shrinks by a tenth or more when a call
 // is rejected and grows slowly again after ten answers. Below 1 it stands for
 // a part of the time: a window of 0.5 is one call, then a rest of its length.
 //
@@ -189,13 +189,15 @@ type State struct {
 	// GivesUp is when that will be unless the provider is reached, to which there
 	// never was a connection; zero where there was, or none was refused yet.
 	GivesUp time.Time
+	// Limited says that a call was rejected: Window was found, not only allowed.
+	Limited bool
 }
 
 // State returns the state of this moment.
 func (l *Limiter) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return State{l.window.size, l.underWay, len(l.queue), l.gate.until, l.breaker.tripped, l.breaker.givesUp}
+	return State{l.window.size, l.underWay, len(l.queue), l.gate.until, l.breaker.tripped, l.breaker.givesUp, !l.window.starting}
 }
 
 // Answers returns how many calls were answered so far.
@@ -209,6 +211,9 @@ func (l *Limiter) Answers() int64 {
 type Config struct {
 	// Most is the upper bound of the calls at once; 0 means 4.
 	Most int
+	// Start is how many calls may be under way at once when one was answered; 0 means
+	// 32. The first goes alone: a wrong key costs one call.
+	Start int
 	// RequestsPerMinute and TokensPerMinute are what the provider is known to
 	// allow; 0 means that it is not known.
 	RequestsPerMinute, TokensPerMinute int64
@@ -226,6 +231,9 @@ type Config struct {
 	Jitter func() float64
 }
 
+// Start is the window after the first answer, where nothing is known of the provider.
+const Start = 32
+
 const (
 	// longestAsked bounds what a provider may ask to wait.
 	longestAsked = 10 * time.Minute
@@ -236,7 +244,7 @@ const (
 
 // New makes a Limiter; the error says that a number of the configuration is negative.
 func New(cfg Config) (*Limiter, error) {
-	if cfg.Most < 0 || cfg.RequestsPerMinute < 0 || cfg.TokensPerMinute < 0 || cfg.Backoff < 0 || cfg.Patience < 0 {
+	if cfg.Most < 0 || cfg.Start < 0 || cfg.RequestsPerMinute < 0 || cfg.TokensPerMinute < 0 || cfg.Backoff < 0 || cfg.Patience < 0 {
 		return nil, fmt.Errorf("limit: no limit can be negative: %d calls at once, %d requests and %d tokens a minute, a backoff of %s, a patience of %s",
 			cfg.Most, cfg.RequestsPerMinute, cfg.TokensPerMinute, cfg.Backoff, cfg.Patience)
 	}
@@ -247,7 +255,7 @@ func New(cfg Config) (*Limiter, error) {
 		cfg.Jitter = rand.Float64
 	}
 	return &Limiter{
-		window:   window{size: 1, most: float64(cfg.Most), starting: true, hold: leastHold, peak: -1},
+		window:   window{size: 1, first: float64(cmp.Or(cfg.Start, Start)), most: float64(cfg.Most), starting: true, hold: leastHold, peak: -1},
 		gate:     gate{cfg: cfg},
 		breaker:  breaker{patience: cfg.Patience},
 		requests: rate{perSecond: float64(cfg.RequestsPerMinute) / 60},

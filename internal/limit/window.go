@@ -28,6 +28,7 @@ const (
 // arithmetic only.
 type window struct {
 	size, most float64
+	first      float64 // the size after the first answer
 	// starting says that there was no rejection yet.
 	starting bool
 	// ceiling is the size at the last rejection.
@@ -48,7 +49,8 @@ type window struct {
 	paced bool
 }
 
-// answered takes note of an answer. The window grows by 1 while starting, later
+// answered takes note of an answer. The window jumps to its first size, grows by 1 while
+// starting, later
 // by about 1 for every window of answers, and by a twentieth of itself per
 // answer where that is less; three times as fast well above the old ceiling. It
 // does not grow unless it is what holds calls back.
@@ -63,7 +65,7 @@ func (w *window) answered(now, began time.Time, others int, holdsBack bool) {
 	case !holdsBack:
 		return
 	case w.starting:
-		w.size++
+		w.size = max(w.size+1, w.first)
 	case w.answers > w.hold && !now.Before(w.quiet):
 		step := min(1/w.size, w.size/20)
 		if w.size > w.ceiling*(1+alike) {

@@ -90,7 +90,7 @@ func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *a
 	}
 	info := opened.Info
 	info.Pipeline = strings.TrimSpace(info.Pipeline + " retrieve@1 passages:" + strconv.Itoa(cfg.Passages))
-	*made = System{Header: describe(info, cfg.Config, pin), Close: opened.Close, Asks: asks}
+	*made = System{Header: describe(info, cfg.Config, pin), Close: asks.closing(opened), Asks: asks}
 	return asking, nil
 }
 

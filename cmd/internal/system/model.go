@@ -1,15 +1,22 @@
 package system
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"io"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"extraction-experiment/configs"
+	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -37,6 +44,7 @@ func (c Limits) Limited() bool {
 type Model struct {
 	pipeline.Model
 	waits  *waits           // nil for a recording
+	window *window          // nil for a recording
 	remote pipeline.Model   // under the cache; nil for a recording
 	Budget *pipeline.Budget // nil without a bound
 	cache  *pipeline.Cache  // nil without one
@@ -69,11 +77,13 @@ func (o Opener) within(opened provider.Opened, known Catalogue, c Limits) (Model
 	if opened.Info.Pipeline == provider.Recorded {
 		return Model{Model: priced}, nil
 	}
-	limiter, err := c.limiter(opened)
+	window := windowOf(opened, addressOf(opened.Provider, o.Getenv))
+	limiter, err := c.limiter(opened, window.size())
 	if err != nil {
 		return Model{}, err
 	}
-	a := Model{waits: &waits{provider: opened.Provider}}
+	window.limiter = limiter
+	a := Model{waits: &waits{provider: opened.Provider}, window: window}
 	if c.USD > 0 || c.Tokens > 0 {
 		a.Budget, err = pipeline.NewBudget(pipeline.BudgetConfig{USD: c.USD, Tokens: int64(c.Tokens), Model: opened.Info.Model, Prices: known.Price})
 		if err != nil {
@@ -95,16 +105,74 @@ func (o Opener) within(opened provider.Opened, known Catalogue, c Limits) (Model
 
 // limiter is that of the model, which runs of a sweep have in common: what one of
 // them learned about the provider holds for the next.
-func (c Limits) limiter(opened provider.Opened) (*limit.Limiter, error) {
+func (c Limits) limiter(opened provider.Opened, start int) (*limit.Limiter, error) {
 	key := opened.Provider + " " + opened.Info.Model
 	if known := c.Limiters[key]; known != nil {
 		return known, nil
 	}
-	limiter, err := limit.New(limit.Config{Most: c.Concurrency, RequestsPerMinute: int64(c.RPM), TokensPerMinute: int64(c.TPM)})
+	limiter, err := limit.New(limit.Config{Most: c.Concurrency, Start: start, RequestsPerMinute: int64(c.RPM), TokensPerMinute: int64(c.TPM)})
 	if err == nil && c.Limiters != nil {
 		c.Limiters[key] = limiter
 	}
 	return limiter, err
+}
+
+// window is how many calls at once a model of a provider took at the end of its last run
+// in this folder, so that the next one need not find it out.
+type window struct {
+	key     string
+	limiter *limit.Limiter
+}
+
+// windowOf is that of a model at an address, of which the host counts.
+func windowOf(opened provider.Opened, address string) *window {
+	host := ""
+	if u, err := url.Parse(address); err == nil {
+		host = u.Host
+	}
+	return &window{key: strings.TrimSpace(opened.Provider + "/" + opened.Info.Model + " " + host)}
+}
+
+func windowsPath() string { return filepath.Join(experiment.Folder, "cache", "windows.json") }
+
+// readWindows never fails: what cannot be read is not known.
+func readWindows() map[string]int {
+	var known map[string]int
+	raw, err := files.Read(context.Background(), windowsPath(), 1<<20)
+	if err != nil || json.Unmarshal(raw, &known) != nil || known == nil {
+		return map[string]int{}
+	}
+	return known
+}
+
+// size is 0 where nothing is known.
+func (w *window) size() int { return max(0, readWindows()[w.key]) }
+
+// remember writes the window down, unless it was not learned. One that cannot be written
+// costs the next run a moment.
+func (w *window) remember() {
+	const enough = 20 // answers
+	if w == nil || w.limiter.Answers() < enough {
+		return
+	}
+	known, state := readWindows(), w.limiter.State()
+	size := max(1, int(state.Window))
+	if !state.Limited && size <= max(limit.Start, known[w.key]) { // it was not more that was asked for
+		size = known[w.key]
+	}
+	if known[w.key] == size || os.MkdirAll(filepath.Dir(windowsPath()), 0o700) != nil {
+		return
+	}
+	known[w.key] = size
+	_ = files.Write(windowsPath(), func(out io.Writer) error { return json.NewEncoder(out).Encode(known) })
+}
+
+// closing closes what was opened, when the window is written down.
+func (a Model) closing(opened provider.Opened) func() error {
+	return func() error {
+		a.window.remember()
+		return opened.Close()
+	}
 }
 
 // spent books an outcome that the run, or its sweep, had already; nil without a budget.

@@ -156,7 +156,7 @@ func (o Opener) overModel(opened provider.Opened, known Catalogue, template pipe
 	opened.Pipeline = pipelineName(opened.Info, cfg)
 	header := describe(opened.Info, cfg, pin)
 	if cfg.Record == "" {
-		return System{Extractor: extractor, Header: header, Close: opened.Close, Asks: asks}, nil
+		return System{Extractor: extractor, Header: header, Close: asks.closing(opened), Asks: asks}, nil
 	}
 	begin := provider.CreateTape
 	if cfg.Resume {
@@ -166,7 +166,7 @@ func (o Opener) overModel(opened provider.Opened, known Catalogue, template pipe
 	if err != nil {
 		return System{}, errors.Join(err, opened.Close())
 	}
-	end := func() error { return errors.Join(tape.Close(), opened.Close()) }
+	end := func() error { return errors.Join(tape.Close(), asks.closing(opened)()) }
 	config.Model = provider.Record(config.Model, tape)
 	if extractor, err = pipeline.New(config); err != nil {
 		return System{}, errors.Join(err, end())

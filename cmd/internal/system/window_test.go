@@ -1,0 +1,61 @@
+package system
+
+import (
+	"errors"
+	"testing"
+
+	"extraction-experiment/internal/limit"
+	"extraction-experiment/pipeline/provider"
+)
+
+// TestWindow: a window that was found, or is larger than any run begins with, is there
+// for the next run over the same model and host.
+func TestWindow(t *testing.T) {
+	t.Chdir(t.TempDir())
+	opened := provider.Opened{Info: provider.Info{Provider: "openai", Model: "m"}}
+	run := func(most, answers int, rejected bool) {
+		t.Helper()
+		w := windowOf(opened, "http://localhost:1/v1")
+		var err error
+		if w.limiter, err = limit.New(limit.Config{Most: most, Start: w.size()}); err != nil {
+			t.Fatal(err)
+		}
+		ended := func(kind limit.Kind) {
+			permit, err := w.limiter.Acquire(t.Context(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := permit.Done(limit.Result{Kind: kind}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range answers {
+			ended(limit.Answered)
+		}
+		if rejected {
+			ended(limit.Rejected)
+		}
+		w.remember()
+	}
+	size := func(want int) {
+		t.Helper()
+		if got := windowOf(opened, "http://localhost:1/v2").size(); got != want {
+			t.Errorf("%d, want %d", got, want)
+		}
+	}
+	size(0)
+	run(4, 30, false)
+	size(0) // four were asked for, which says nothing
+	run(4, 30, true)
+	size(1)
+	if got := windowOf(opened, "http://other/v1").size(); got != 0 {
+		t.Errorf("another host begins with %d", got)
+	}
+	run(4, 5, true)
+	size(1) // too few answers
+	var none *window
+	none.remember()
+	if err := errors.Join((Model{}).closing(opened)()); err != nil {
+		t.Error(err)
+	}
+}

@@ -403,11 +403,8 @@ type itemChange struct {
 // request writes a new version even if it changes nothing.
 func (s *Server) upsertItem(c *call) (any, error) {
 	f := c.form(largeBody)
-	change := itemChange{
-		dataset: f.must("datasetName"), id: f.text("id"), status: f.oneOf("status", "ACTIVE", "ARCHIVED"),
-		input: readValue(f, "input"), expected: readValue(f, "expectedOutput"), metadata: readValue(f, "metadata"),
-		sourceTrace: f.text("sourceTraceId"), sourceSpan: f.text("sourceObservationId"),
-	}
+	change := readItem(f)
+	change.dataset = f.must("datasetName")
 	if f.has("id") && change.id == "" {
 		f.add("too_small", "id", "Too small: expected string to have >=1 characters")
 	}
@@ -443,6 +440,48 @@ func (s *Server) upsertItem(c *call) (any, error) {
 		return insertVersion(tx, &stored, s.now(), false)
 	})
 	return stored.json(), err
+}
+
+func readItem(f *form) itemChange {
+	return itemChange{
+		id: f.text("id"), status: f.oneOf("status", "ACTIVE", "ARCHIVED"),
+		input: readValue(f, "input"), expected: readValue(f, "expectedOutput"), metadata: readValue(f, "metadata"),
+		sourceTrace: f.text("sourceTraceId"), sourceSpan: f.text("sourceObservationId"),
+	}
+}
+
+// Import puts a dataset with its items into the store, in one transaction, unless there
+// is one of that name: items gives what would be the bodies of POST /dataset-items, and
+// is asked only then. They are stored as if they had come a millisecond after each other.
+func (s *Server) Import(name, description string, items func() ([]json.RawMessage, error)) error {
+	if _, exists, err := datasetByName(s.store.r, name); err != nil || exists {
+		return err
+	}
+	bodies, err := items()
+	if err != nil {
+		return err
+	}
+	now := s.now()
+	d := dataset{id: uuid.NewString(), name: name, created: now, updated: now, description: sql.NullString{String: description, Valid: true}}
+	return s.store.update(func(tx *transaction) error {
+		if _, exists, err := datasetByName(tx, name); err != nil || exists {
+			return err
+		}
+		if err := saveDataset(tx, d); err != nil {
+			return err
+		}
+		for i, body := range bodies {
+			f := newForm(body)
+			it, err := mergeItem(tx, d, readItem(f))
+			if err = errors.Join(err, f.err()); err == nil {
+				err = insertVersion(tx, &it, now-int64(len(bodies)-i), false)
+			}
+			if err != nil {
+				return fmt.Errorf("importing item %d of dataset %s: %w", i+1, name, err)
+			}
+		}
+		return nil
+	})
 }
 
 // mergeItem lays a change over the stored item, or over an empty one.

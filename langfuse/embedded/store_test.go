@@ -1,10 +1,12 @@
 package embedded
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -61,5 +63,41 @@ func TestStore_together(t *testing.T) {
 	}
 	if n, err := count(st.r, "SELECT count(*) FROM meta WHERE key IN ('b', 'panics')"); err != nil || n != 0 {
 		t.Errorf("%d rows of what failed: %v", n, err)
+	}
+}
+
+// TestServer_Import: a dataset is put in whole, once, in the order of its items, and not
+// in the place of another of its name.
+func TestServer_Import(t *testing.T) {
+	s, err := Open(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	asked := 0
+	bodies := func(texts ...string) func() ([]json.RawMessage, error) {
+		return func() (list []json.RawMessage, err error) {
+			asked++
+			for _, text := range texts {
+				list = append(list, json.RawMessage(text))
+			}
+			return list, nil
+		}
+	}
+	if err := s.Import("d", "about", bodies(`{"id":"a","input":{"b":1,"a":2}}`, `{"id":1}`)); err == nil {
+		t.Error("an item whose id is a number was taken")
+	}
+	for range 2 {
+		if err := s.Import("d", "about", bodies(`{"id":"b","input":{"b":1,"a":2}}`, `{"id":"a","input":"x","expectedOutput":[]}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ids, err := collect(s.store.r, scanText, "SELECT id || input FROM items ORDER BY valid_from")
+	if want := []string{`b{"a":2,"b":1}`, `a"x"`}; err != nil || asked != 2 || !slices.Equal(ids, want) {
+		t.Errorf("asked %d times, %q, want %q (%v)", asked, ids, want, err)
 	}
 }

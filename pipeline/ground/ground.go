@@ -25,6 +25,7 @@ import (
 	"bytes"
 	"cmp"
 	"index/suffixarray"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -83,9 +84,16 @@ func (x *Index) Ground(e extraction.Extraction) (extraction.Extraction, Report) 
 				report.Lost = append(report.Lost, given.Quote)
 			}
 		}
-		named := x.named(*one)
+		var named []extraction.Span
+		stands := false
+		if len(spans) > 0 {
+			stands = x.standsNamed(*one)
+		} else {
+			named = x.named(*one)
+			stands = len(named) > 0
+		}
 		switch {
-		case len(named) > 0:
+		case stands:
 			report.Grounded = append(report.Grounded, one.Name)
 		case len(spans) > 0:
 			report.Quoted = append(report.Quoted, one.Name)
@@ -111,36 +119,51 @@ func (x *Index) mention(given extraction.Span) (extraction.Span, bool) {
 	return span, match != None
 }
 
-// named returns where the name or an alias stands as whole words, in order and
-// without overlap.
-func (x *Index) named(e extraction.Entity) []extraction.Span {
-	seen := map[string]bool{}
-	var spans []extraction.Span
-	for i := -1; i < len(e.Aliases); i++ {
-		name := e.Name
-		if i >= 0 {
-			name = e.Aliases[i]
-		}
-		needle := fold(name).text
-		if len(needle) == 0 || seen[string(needle)] {
-			continue
-		}
-		seen[string(needle)] = true
-		found := 0
-		for _, s := range x.tolerant(needle, 0) {
-			if !x.wholeWords(s) {
+// places gives where the name or an alias stands as whole words, name by name, of each
+// at most mostMentions.
+func (x *Index) places(e extraction.Entity) iter.Seq[extraction.Span] {
+	return func(yield func(extraction.Span) bool) {
+		seen := map[string]bool{}
+		for i := -1; i < len(e.Aliases); i++ {
+			name := e.Name
+			if i >= 0 {
+				name = e.Aliases[i]
+			}
+			needle := fold(name).text
+			if len(needle) == 0 || seen[string(needle)] {
 				continue
 			}
-			if span, ok := x.span(s); ok {
-				span.LookedUp = true
-				spans = append(spans, span)
-				found++
-			}
-			if found == mostMentions {
-				break
+			seen[string(needle)] = true
+			found := 0
+			for _, s := range x.tolerant(needle, 0) {
+				if !x.wholeWords(s) {
+					continue
+				}
+				if span, ok := x.span(s); ok {
+					span.LookedUp = true
+					if found++; !yield(span) {
+						return
+					}
+				}
+				if found == mostMentions {
+					break
+				}
 			}
 		}
 	}
+}
+
+// standsNamed reports whether there is such a place.
+func (x *Index) standsNamed(e extraction.Entity) bool {
+	for range x.places(e) {
+		return true
+	}
+	return false
+}
+
+// named returns such places in order and without overlap.
+func (x *Index) named(e extraction.Entity) []extraction.Span {
+	spans := slices.Collect(x.places(e))
 	slices.SortFunc(spans, func(a, b extraction.Span) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
 	})

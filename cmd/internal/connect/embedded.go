@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"net"
 	"net/http"
 	"net/netip"
@@ -24,7 +23,6 @@ import (
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
-	"extraction-experiment/seed"
 	"extraction-experiment/tracking"
 )
 
@@ -44,7 +42,7 @@ type address struct {
 const patience = 30 * time.Second
 
 // openEmbedded finds the server that runs in this folder, or starts one inside
-// this process, and puts the built-in dataset into a new store.
+// this process, and writes the built-in prompt.
 func openEmbedded(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 	if err := makeFolder(); err != nil {
 		return nil, err
@@ -57,7 +55,7 @@ func openEmbedded(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := seedBuiltIn(ctx, l.Client); err != nil {
+	if err := tracking.CreateDefaultPrompt(ctx, l.Client); err != nil {
 		return nil, errors.Join(kept(err), l.Close())
 	}
 	return l, nil
@@ -180,7 +178,8 @@ type inside struct {
 	stop   func() error
 }
 
-// serve serves the store of this folder; of play only mode and faults count.
+// serve serves the store of this folder, with the built-in dataset; of play only mode and
+// faults count.
 func serve(listener net.Listener, play embedded.Config) (*inside, error) {
 	server, err := embedded.Open(embedded.Config{Path: storePath(), ProjectName: projectName(), Mode: play.Mode, Faults: play.Faults})
 	var other *embedded.ModeError
@@ -189,6 +188,9 @@ func serve(listener net.Listener, play embedded.Config) (*inside, error) {
 		return nil, errors.Join(err, listener.Close())
 	case err != nil:
 		return nil, folderError(errors.Join(err, listener.Close()))
+	}
+	if err := server.Import(configs.SampleName, configs.SampleDescription, builtIn); err != nil {
+		return nil, folderError(errors.Join(fmt.Errorf("writing the built-in dataset: %w", err), listener.Close(), server.Close()))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended, gone := make(chan error, 1), make(chan struct{})
@@ -247,13 +249,13 @@ func Serve(ctx context.Context, port int, next bool, play embedded.Config, pages
 	return errors.Join(err, withdraw(in.url), in.stop())
 }
 
-// show fills a new store and puts the pages in place; they keep the connection.
+// show writes the built-in prompt and puts the pages in place; they keep the connection.
 func (in *inside) show(ctx context.Context, pages func(*Langfuse) http.Handler) error {
 	l, err := dial(ctx, withKeys(in.url), "", nil)
 	if err != nil {
 		return err
 	}
-	if err := seedBuiltIn(ctx, l.Client); err != nil {
+	if err := tracking.CreateDefaultPrompt(ctx, l.Client); err != nil {
 		return err
 	}
 	in.server.SetPages(pages(l))
@@ -297,26 +299,17 @@ func listen(port int, next bool) (net.Listener, error) {
 	return nil, cli.Errorf(cli.ExitUnavailable, "listening on port %d: %w", port, err)
 }
 
-// seedBuiltIn puts the built-in prompt and dataset into a store that does not
-// have them.
-func seedBuiltIn(ctx context.Context, client *langfuse.Client) error {
-	if err := tracking.CreateDefaultPrompt(ctx, client); err != nil {
-		return fmt.Errorf("writing the built-in prompt: %w", err)
+// builtIn gives the items of the built-in dataset, as a server is told of them.
+func builtIn() (bodies []json.RawMessage, err error) {
+	for located, err := range dataset.Read(configs.OpenSample(), dataset.JSONL, configs.SampleFile) {
+		if err != nil {
+			return nil, err
+		}
+		body, err := json.Marshal(located.Item)
+		if err != nil {
+			return nil, err
+		}
+		bodies = append(bodies, body)
 	}
-	_, err := client.GetDataset(ctx, configs.SampleName)
-	if !errors.Is(err, langfuse.ErrNotFound) {
-		return err
-	}
-	_, err = seed.File(ctx, client, builtIn(), seed.Config{Dataset: configs.SampleName, Description: configs.SampleDescription})
-	if err != nil {
-		return fmt.Errorf("writing the built-in dataset: %w", err)
-	}
-	return nil
-}
-
-// builtIn gives the items anew each time it is ranged over.
-func builtIn() iter.Seq2[dataset.Located, error] {
-	return func(yield func(dataset.Located, error) bool) {
-		dataset.Read(configs.OpenSample(), dataset.JSONL, configs.SampleFile)(yield)
-	}
+	return bodies, nil
 }

@@ -91,11 +91,13 @@ func (s *store) openFile(path string) error {
 
 func openPool(dsn string, size int, readOnly bool) (*sql.DB, error) {
 	options := url.Values{"_pragma": {"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(FULL)",
-		"foreign_keys(1)", "temp_store(MEMORY)", "cache_size(-16000)", "wal_autocheckpoint(4000)"}}
+		"foreign_keys(1)", "temp_store(MEMORY)", "wal_autocheckpoint(4000)"}}
 	if readOnly {
 		options.Add("_pragma", "query_only(1)")
+		options.Add("_pragma", "cache_size(-2000)")
 	} else {
 		options.Set("_txlock", "immediate")
+		options.Add("_pragma", "cache_size(-12000)")
 	}
 	db, err := sql.Open("sqlite", dsn+"?"+options.Encode())
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers"
@@ -22,12 +23,12 @@ import (
 // envPassword opens an encrypted PDF.
 const envPassword = "EXPERIMENT_PDF_PASSWORD"
 
-func runAnswersAction(c *urfave.Context, env cli.Env, values cli.Values) error {
+func runAnswersAction(c *urfave.Context, env cli.Env, values settings.Values) error {
 	cfg, err := readAnswers(values)
 	if err != nil {
 		return cli.Usage("%w", err)
 	}
-	log, err := cli.NewLog(env.Stderr, values.Text("log-level"), values.Text("log-format"))
+	log, err := settings.NewLog(env.Stderr, values.Text("log-level"), values.Text("log-format"))
 	if err != nil {
 		return err
 	}

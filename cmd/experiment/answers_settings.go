@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/harness/answers"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
@@ -17,8 +18,8 @@ var sharedSettings = []string{
 }
 
 // answersSystemTable lists the settings that say what answers, and how.
-func answersSystemTable() []cli.Setting {
-	table := []cli.Setting{
+func answersSystemTable() []settings.Setting {
+	table := []settings.Setting{
 		{Flag: "model", Alias: "m", Env: "EXPERIMENT_MODEL", Default: "baseline", Usage: "`MODEL` that answers from the best passages; baseline answers with the best sentence, without a model"},
 		{Flag: "prompt", Env: "EXPERIMENT_ANSWERS_PROMPT", Usage: "`NAME` of a prompt in Langfuse with {{question}} and {{passages}} (default: a built-in one)"},
 		{Flag: "prompt-label", Usage: "`LABEL` of the prompt (default: production)"},
@@ -39,8 +40,8 @@ func answersSystemTable() []cli.Setting {
 }
 
 // answersRunTable lists the settings of "answers run".
-func answersRunTable() []cli.Setting {
-	return append([]cli.Setting{
+func answersRunTable() []settings.Setting {
+	return append([]settings.Setting{
 		{Flag: "pdf", Usage: "`FILE` that the questions are about; EXPERIMENT_PDF_PASSWORD opens an encrypted one"},
 		{Flag: "questions", Usage: "`FILE` of questions in JSONL, or the name of a dataset in Langfuse"},
 		{Flag: "out", Alias: "o", Usage: "`RUN|FILE` is the name of the run, or a file: its report as FILE.json, the run as FILE.jsonl (default: a name with the time)"},
@@ -58,7 +59,7 @@ type answersConfig struct {
 }
 
 // answersConfig reads the settings and returns every problem of them at once.
-func readAnswers(s cli.Values) (answersConfig, error) {
+func readAnswers(s settings.Values) (answersConfig, error) {
 	c, p := readAnswersSystem(s)
 	c.pdf, c.dataset = s.Text("pdf"), s.Text("questions")
 	if c.pdf == "" {
@@ -88,8 +89,8 @@ func readAnswers(s cli.Values) (answersConfig, error) {
 }
 
 // answersSystem reads what all runs of answers have.
-func readAnswersSystem(s cli.Values) (answersConfig, *cli.Problems) {
-	p := &cli.Problems{}
+func readAnswersSystem(s settings.Values) (answersConfig, *settings.Problems) {
+	p := &settings.Problems{}
 	c := answersConfig{runConfig: readRunOf(p, s, append(answers.ScoreOrder(), outcome.ErrorScore)), command: s.Text("command"), url: s.Text("url")}
 	c.publication.Scores = []string{outcome.AllScores} // there are few, and no others
 	c.passages = p.Count("passages", s.Text("passages"), 1, 100)

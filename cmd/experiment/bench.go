@@ -5,11 +5,12 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
+	"extraction-experiment/cmd/internal/settings"
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
 )
 
-func benchActions(env cli.Env) []cli.Action {
+func benchActions(env cli.Env) []settings.Action {
 	with := func(do func(*urfave.Context, cli.Env, []string) error) func(*urfave.Context, []string) error {
 		return func(c *urfave.Context, words []string) error { return do(c, env, words) }
 	}
@@ -17,7 +18,7 @@ func benchActions(env cli.Env) []cli.Action {
 	for _, g := range benches.Gates() {
 		gates = append(gates, g.Name)
 	}
-	return []cli.Action{
+	return []settings.Action{
 		{Name: "run", Usage: "experiment bench run [--mode deterministic|variance] [--trials N] [--dataset FILE...] [--model MODEL | --pipeline PROGRAM] [--out RUN] [--resume]",
 			Flags: []string{"mode", "trials", "dataset", "model", "pipeline", "out", "resume", "retry-failed", "concurrency", "timeout", "strict", "quiet", "json"}, Run: with(benchRun)},
 		{Name: "score", Usage: "experiment bench score [RUN] [--min-success-rate X ...] [--json]", Most: 1, Flags: gates, Run: with(benchScore)},
@@ -30,7 +31,7 @@ func benchCommand(env cli.Env) *urfave.Command {
 	command := &urfave.Command{
 		Name:      "bench",
 		Usage:     "measure how stable and well-formed extraction is",
-		UsageText: cli.Usages(actions),
+		UsageText: settings.Usages(actions),
 		ArgsUsage: "[run | score | add]",
 		Description: "Without --dataset the files of ./bench/datasets are run, or where there are none the cases that come with the program.\n" +
 			"docs/bench.md explains files and metrics.",
@@ -47,12 +48,12 @@ func benchCommand(env cli.Env) *urfave.Command {
 			&urfave.StringFlag{Name: "concurrency", Aliases: []string{"c"}, Value: "4", Usage: "`N` cases at once"},
 			&urfave.StringFlag{Name: "timeout", Value: "5m", Usage: "`TIME` that one case may take"},
 			&urfave.BoolFlag{Name: "strict", Usage: "also demand the grammars of caseId and packId", DisableDefaultText: true},
-			cli.JSONFlag(),
+			settings.JSONFlag(),
 		},
-		Action: func(c *urfave.Context) error { return cli.Act(c, actions, "") },
+		Action: func(c *urfave.Context) error { return settings.Act(c, actions, "") },
 	}
 	command.Flags = append(command.Flags, gateFlags()...)
-	if cli.WantsHelp(env.Args) {
+	if settings.WantsHelp(env.Args) {
 		onlyAction(command, actions, env.Args)
 	}
 	return command
@@ -60,7 +61,7 @@ func benchCommand(env cli.Env) *urfave.Command {
 
 // onlyAction leaves of the command's help what the action takes that the words
 // name; without one it stays whole.
-func onlyAction(command *urfave.Command, actions []cli.Action, words []string) {
+func onlyAction(command *urfave.Command, actions []settings.Action, words []string) {
 	for _, a := range actions {
 		if slices.Contains(words, a.Name) {
 			command.UsageText, command.ArgsUsage = a.Usage, ""

@@ -13,6 +13,7 @@ import (
 	"extraction-experiment/bench/datasets"
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/experiment"
 	benches "extraction-experiment/harness/bench"
@@ -85,7 +86,7 @@ func alreadyThere(err error, out string) error {
 }
 
 func benchConfig(c *urfave.Context) (benches.Config, error) {
-	p := &cli.Problems{}
+	p := &settings.Problems{}
 	cfg := benches.Config{
 		Datasets: c.StringSlice("dataset"), Mode: benches.Mode(c.String("mode")), Options: benches.Options{Strict: c.Bool("strict")},
 		Concurrency: p.Count("concurrency", c.String("concurrency"), 1, 1000), Timeout: p.Duration("timeout", c.String("timeout")),

@@ -11,6 +11,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
@@ -28,7 +29,7 @@ func gateFlags() (list []urfave.Flag) {
 
 // readGates reads the flags of the gates, and returns every problem at once.
 func readGates(c *urfave.Context) ([]benches.Gate, error) {
-	gates, p := benches.Gates(), &cli.Problems{}
+	gates, p := benches.Gates(), &settings.Problems{}
 	for i, g := range gates {
 		if text := c.String(g.Name); g.Count {
 			gates[i].Limit = float64(p.Count(g.Name, text, 0, int(g.Highest)))

@@ -14,6 +14,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
@@ -27,8 +28,8 @@ import (
 )
 
 // answersBenchmarkTable lists the settings of "answers benchmark".
-func answersBenchmarkTable() []cli.Setting {
-	return append([]cli.Setting{
+func answersBenchmarkTable() []settings.Setting {
+	return append([]settings.Setting{
 		{Flag: "config", Usage: "`FILE` that lists datasets, weights, repeated runs and gates (docs/answers.md)"},
 		{Flag: "out", Alias: "o", Usage: "also write the report as JSON to `FILE`; a later --baseline reads it"},
 		{Flag: "name", Alias: "n", Usage: "`NAME` that the runs begin with (default: that of the configuration and the time)"},
@@ -49,7 +50,7 @@ type benchmarkJob struct {
 	limiters map[string]*limit.Limiter // by model, for all runs
 }
 
-func benchmarkAction(c *urfave.Context, env cli.Env, values cli.Values) error {
+func benchmarkAction(c *urfave.Context, env cli.Env, values settings.Values) error {
 	b, err := newBenchmark(c.Context, env, values)
 	if err != nil {
 		return err
@@ -78,7 +79,7 @@ func benchmarkAction(c *urfave.Context, env cli.Env, values cli.Values) error {
 	return errors.Join(problems...)
 }
 
-func newBenchmark(ctx context.Context, env cli.Env, values cli.Values) (*benchmarkJob, error) {
+func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*benchmarkJob, error) {
 	cfg, p := readAnswersSystem(values)
 	b := &benchmarkJob{env: env, cfg: cfg, limiters: map[string]*limit.Limiter{}}
 	path := values.Text("config")
@@ -113,7 +114,7 @@ func newBenchmark(ctx context.Context, env cli.Env, values cli.Values) (*benchma
 			return nil, err
 		}
 	}
-	b.log, err = cli.NewLog(env.Stderr, values.Text("log-level"), values.Text("log-format"))
+	b.log, err = settings.NewLog(env.Stderr, values.Text("log-level"), values.Text("log-format"))
 	return b, err
 }
 

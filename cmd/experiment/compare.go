@@ -11,6 +11,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/compare"
 	"extraction-experiment/configs"
 	harness "extraction-experiment/harness/extraction"
@@ -32,7 +33,7 @@ func compareCommand(env cli.Env) *urfave.Command {
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "base", Usage: "the run to compare with; then all words are candidates"},
 			&urfave.StringSliceFlag{Name: "cand", Aliases: []string{"candidate"}, Usage: "`RUN` to compare with the base; may be repeated"},
-			cli.DatasetFlag(),
+			settings.DatasetFlag(),
 			&urfave.StringFlag{Name: "metric", Usage: "the primary `SCORE`, which decides (default: that of the runs, entity_f1)"},
 			&urfave.StringFlag{Name: "cluster-by", Usage: "`KEY` of the items' metadata; items of equal value share a source and are not independent"},
 			&urfave.StringSliceFlag{Name: "gate", Usage: "`RULE|FILE` that must be kept, or a YAML file of rules; may be repeated"},
@@ -43,7 +44,7 @@ func compareCommand(env cli.Env) *urfave.Command {
 			&urfave.Uint64Flag{Name: "seed", Usage: "seed of the permutation test and the bootstrap", Value: 1},
 			&urfave.StringFlag{Name: "html", Usage: "also write the comparison to `FILE`, a page to look at", TakesFile: true},
 			&urfave.BoolFlag{Name: "markdown", Usage: "print Markdown, fit for a comment on a pull request", DisableDefaultText: true},
-			cli.JSONFlag(),
+			settings.JSONFlag(),
 		},
 		Action: func(c *urfave.Context) error { return compareAction(c, env) },
 	}

@@ -14,6 +14,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/harness/conformance"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
@@ -48,7 +49,7 @@ func conformanceCommand(env cli.Env) *urfave.Command {
 
 // conformanceConfig reads the flags, and returns every problem at once.
 func conformanceConfig(c *urfave.Context) (conformance.Config, time.Duration, error) {
-	p := &cli.Problems{}
+	p := &settings.Problems{}
 	cfg := conformance.Config{
 		Runs:        p.Count("runs", c.String("runs"), 1, 100_000),
 		Concurrency: p.Count("concurrency", c.String("concurrency"), 1, 1000),
@@ -76,7 +77,7 @@ func conformanceConfig(c *urfave.Context) (conformance.Config, time.Duration, er
 }
 
 func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
-	if err := cli.NoWords(c); err != nil {
+	if err := settings.NoWords(c); err != nil {
 		return err
 	}
 	cfg, timeout, err := conformanceConfig(c)

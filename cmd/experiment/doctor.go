@@ -4,6 +4,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/internal/cli"
 )
@@ -17,10 +18,10 @@ func doctorCommand(env cli.Env) *urfave.Command {
 			&urfave.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "send one short request to `MODEL`, which may cost a little"},
 			&urfave.BoolFlag{Name: "score-configs", Usage: "make the score configurations that people who annotate choose from, where Langfuse has none of that name", DisableDefaultText: true},
 			connect.ModeFlag(),
-			cli.JSONFlag(),
+			settings.JSONFlag(),
 		},
 		Action: func(c *urfave.Context) error {
-			if err := cli.NoWords(c); err != nil {
+			if err := settings.NoWords(c); err != nil {
 				return err
 			}
 			getenv, err := connect.FlagMode(c, env.Getenv)

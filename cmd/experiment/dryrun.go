@@ -8,6 +8,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
@@ -29,7 +30,7 @@ type settled struct {
 // dryRun prints every value and where it came from: the settings, the scoring
 // options, and the environment. Nothing is asked of any server, so what the
 // config of a prompt would set is not among them. Keys are never shown.
-func dryRun(env cli.Env, values cli.Values, order []cli.Setting, sweepRuns []experiment.SweepSettings, file configs.Experiment, path string) error {
+func dryRun(env cli.Env, values settings.Values, order []settings.Setting, sweepRuns []experiment.SweepSettings, file configs.Experiment, path string) error {
 	var rows []settled
 	for _, o := range order {
 		r := values[o.Flag]

@@ -8,6 +8,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/runstore"
 )
@@ -21,7 +22,7 @@ func exportCommand(env cli.Env) *urfave.Command {
 		Description: "Of a damaged run everything is written that can still be read; what is missing is named, and the\n" +
 			"exit code is 74.",
 		Flags: []urfave.Flag{
-			cli.DatasetFlag(),
+			settings.DatasetFlag(),
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write; - is standard output"},
 		},
 		Action: func(c *urfave.Context) (err error) {

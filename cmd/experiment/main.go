@@ -9,6 +9,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/seedcmd"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 )
 
@@ -44,7 +45,7 @@ func commands(env cli.Env) []*urfave.Command {
 // Run carries out one command line and returns the exit code.
 func Run(ctx context.Context, env cli.Env) int {
 	run := runCommand(env)
-	return cli.Run(ctx, env, &urfave.App{
+	return settings.Run(ctx, env, &urfave.App{
 		Name:      "experiment",
 		Usage:     "run knowledge extraction experiments and record them in Langfuse",
 		UsageText: "experiment --dataset extraction-eval --name baseline-v1\nexperiment COMMAND [flags] [arguments]",

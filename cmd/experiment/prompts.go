@@ -11,6 +11,7 @@ import (
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
@@ -34,7 +35,7 @@ func promptsCommand(env cli.Env) *urfave.Command {
 		_, err = io.WriteString(env.Stdout, text)
 		return cli.Written(err)
 	}
-	actions := []cli.Action{
+	actions := []settings.Action{
 		{Name: "list", Usage: "experiment prompts list [--json]", Flags: []string{"json"},
 			Run: func(c *urfave.Context, _ []string) error {
 				return in(c, func(ctx context.Context, client *langfuse.Client) (string, any, error) {
@@ -75,14 +76,14 @@ func promptsCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "prompts",
 		Usage:     "list, show, label and compare the prompts in Langfuse",
-		UsageText: cli.Usages(actions),
+		UsageText: settings.Usages(actions),
 		ArgsUsage: "[list | show | label | diff]",
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "prompt-label", Usage: "show the version of `LABEL` (default: production)"},
 			&urfave.IntFlag{Name: "prompt-version", Usage: "show version `N`", DefaultText: "that of the label"},
-			cli.JSONFlag(),
+			settings.JSONFlag(),
 		},
-		Action: func(c *urfave.Context) error { return cli.Act(c, actions, "list") },
+		Action: func(c *urfave.Context) error { return settings.Act(c, actions, "list") },
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/experiment"
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
@@ -20,7 +21,7 @@ func publishCommand(env cli.Env) *urfave.Command {
 		Usage:     "send to Langfuse what a run holds and Langfuse has not acknowledged",
 		UsageText: "experiment publish RUN",
 		ArgsUsage: "RUN",
-		Flags:     append([]urfave.Flag{cli.DatasetFlag(), connect.ModeFlag()}, cli.LogFlags()...),
+		Flags:     append([]urfave.Flag{settings.DatasetFlag(), connect.ModeFlag()}, settings.LogFlags()...),
 		Action:    func(c *urfave.Context) error { return publishAction(c, env) },
 	}
 }
@@ -30,7 +31,7 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	log, err := cli.NewLog(env.Stderr, c.String("log-level"), c.String("log-format"))
+	log, err := settings.NewLog(env.Stderr, c.String("log-level"), c.String("log-format"))
 	if err != nil {
 		return err
 	}

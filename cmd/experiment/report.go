@@ -11,6 +11,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/report"
@@ -53,7 +54,7 @@ func reportCommand(env cli.Env) *urfave.Command {
 		UsageText: "experiment report RUN… --format html --output report.html",
 		ArgsUsage: "RUN…",
 		Flags: []urfave.Flag{
-			cli.DatasetFlag(),
+			settings.DatasetFlag(),
 			&urfave.StringFlag{Name: "format", Aliases: []string{"f"}, Value: "text", Usage: "`FORM`: " + strings.Join(formatNames(formats(env)), ", ")},
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write; - is standard output"},
 		},

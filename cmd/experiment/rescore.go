@@ -9,6 +9,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
@@ -31,7 +32,7 @@ func rescoreCommand(env cli.Env) *urfave.Command {
 			"until experiment publish NEW sends it there. Scores of external evaluators are taken over as they are;\n" +
 			"--config asks the evaluators that it names.",
 		Flags: []urfave.Flag{
-			cli.DatasetFlag(),
+			settings.DatasetFlag(),
 			&urfave.StringFlag{Name: "options", Usage: "scoring options, as `FILE|JSON` (the file YAML or JSON); docs/metrics.md explains them"},
 			&urfave.StringFlag{Name: "config", TakesFile: true, Usage: "ask the evaluators under scorers: in the YAML `FILE` anew (nothing else of it is read)"},
 			&urfave.StringFlag{Name: "name", Aliases: []string{"n"}, Usage: "`NAME` of the new run (default: RUN-rescored)"},
@@ -110,7 +111,7 @@ func rescorable(c *urfave.Context, h outcome.Header, name string) error {
 	if h.Harness != harness.Name && h.Harness != answers.Name {
 		return cli.Usage("the run %q is of the harness %s, which is not scored again here", h.Name, h.Harness)
 	}
-	p := &cli.Problems{}
+	p := &settings.Problems{}
 	checkRunName(p, name)
 	for _, flag := range []string{"options", "config"} {
 		if h.Harness == answers.Name && c.IsSet(flag) {

@@ -12,6 +12,7 @@ import (
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
@@ -32,7 +33,7 @@ func runCommand(env cli.Env) *urfave.Command {
 		Usage:     "run an experiment (what experiment does without a command)",
 		UsageText: "experiment run --dataset NAME --name RUN [flags]",
 		Action: func(c *urfave.Context) error {
-			if err := cli.NoWords(c); err != nil {
+			if err := settings.NoWords(c); err != nil {
 				return err
 			}
 			return runAction(c, env, table)
@@ -45,7 +46,7 @@ func runCommand(env cli.Env) *urfave.Command {
 }
 
 // runAction resolves the settings and runs what they say.
-func runAction(c *urfave.Context, env cli.Env, table []cli.Setting) error {
+func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 	path := c.String("config")
 	if path == "" {
 		path = env.Getenv("EXPERIMENT_CONFIG")
@@ -57,7 +58,7 @@ func runAction(c *urfave.Context, env cli.Env, table []cli.Setting) error {
 			return cli.Errorf(cli.ExitUsage, "%w", err)
 		}
 	}
-	values := cli.Resolve(c, table, env.Getenv, file.Lookup, path)
+	values := settings.Resolve(c, table, env.Getenv, file.Lookup, path)
 	sweepRuns, err := sweepRunsOf(values, file.Matrix, path)
 	if err != nil {
 		return cli.Usage("%w", err)
@@ -75,7 +76,7 @@ func runAction(c *urfave.Context, env cli.Env, table []cli.Setting) error {
 	if err != nil {
 		return err
 	}
-	log, err := cli.NewLog(env.Stderr, values.Text("log-level"), values.Text("log-format"))
+	log, err := settings.NewLog(env.Stderr, values.Text("log-level"), values.Text("log-format"))
 	if err != nil || values.On("dry-run") {
 		return err
 	}

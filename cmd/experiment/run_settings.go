@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/compare"
 	"extraction-experiment/dataset"
@@ -21,8 +22,8 @@ import (
 )
 
 // runTable lists the settings of a run.
-func runTable() []cli.Setting {
-	return []cli.Setting{
+func runTable() []settings.Setting {
+	return []settings.Setting{
 		{Flag: "dataset", Alias: "d", Env: "EXPERIMENT_DATASET", Usage: "`NAME` of a dataset in Langfuse, or a file of items that exists"},
 		{Flag: "name", Alias: "n", Env: "EXPERIMENT_NAME", Usage: "`NAME` of the run; used once"},
 		{Flag: "model", Alias: "m", Env: "EXPERIMENT_MODEL", Default: "baseline", Usage: "`MODEL` that extracts; a,b makes a sweep (docs/sweeps.md), as with the other settings of model and prompt"},
@@ -108,8 +109,8 @@ type runConfig struct {
 
 // runConfig reads the settings and returns every problem of them at once; scores
 // are the names of those that the run will have.
-func readRun(s cli.Values, scores []string) (runConfig, error) {
-	p := &cli.Problems{}
+func readRun(s settings.Values, scores []string) (runConfig, error) {
+	p := &settings.Problems{}
 	cfg := readRunOf(p, s, scores)
 	if cfg.estimate && cfg.resume {
 		p.Add("--estimate tells what a whole run would take, and not what is left of one: leave out --resume")
@@ -130,7 +131,7 @@ func readRun(s cli.Values, scores []string) (runConfig, error) {
 }
 
 // runConfigOf reads what runs of every harness have.
-func readRunOf(p *cli.Problems, s cli.Values, scores []string) runConfig {
+func readRunOf(p *settings.Problems, s settings.Values, scores []string) runConfig {
 	cfg := runConfig{
 		dataset:     s.Text("dataset"),
 		name:        s.Text("name"),
@@ -159,7 +160,7 @@ func readRunOf(p *cli.Problems, s cli.Values, scores []string) runConfig {
 	if _, err := langfuse.ParseMode(cfg.langfuseMode); err != nil {
 		p.Add("--langfuse-mode: %v", err)
 	}
-	cfg.environmentGiven = s["environment"].From != cli.FromDefault
+	cfg.environmentGiven = s["environment"].From != settings.FromDefault
 	cfg.publication = outcome.Publication{
 		Form: outcome.PublicationForm, ScoreEnvironment: scoreEnvironment(s),
 		Scores: readPublishScores(p, s.Text("publish-scores"), scores), Mentions: p.Switch(s, "publish-mentions"),
@@ -191,7 +192,7 @@ func readRunOf(p *cli.Problems, s cli.Values, scores []string) runConfig {
 
 // gate reads the rules; what one run cannot answer is found before it is paid
 // for.
-func readRunGate(p *cli.Problems, s cli.Values, cfg *runConfig, scores []string) {
+func readRunGate(p *settings.Problems, s settings.Values, cfg *runConfig, scores []string) {
 	var err error
 	if cfg.gate, _, err = readGate(s.All("gate"), s.Text("inconclusive")); err == nil {
 		err = cfg.gate.CheckRun(scores)
@@ -202,7 +203,7 @@ func readRunGate(p *cli.Problems, s cli.Values, cfg *runConfig, scores []string)
 }
 
 // classes reads classes of failure; "true" stands for all of them.
-func readClasses(p *cli.Problems, text string) []outcome.Class {
+func readClasses(p *settings.Problems, text string) []outcome.Class {
 	if text == "true" || text == "all" {
 		return nil
 	}
@@ -222,7 +223,7 @@ func readClasses(p *cli.Problems, text string) []outcome.Class {
 // silently turn into "default".
 var environments = regexp.MustCompile(`^[a-z0-9_-]{1,40}$`)
 
-func checkEnvironment(p *cli.Problems, name string) string {
+func checkEnvironment(p *settings.Problems, name string) string {
 	if !environments.MatchString(name) || strings.HasPrefix(name, "langfuse") {
 		p.Add("--environment: %q is not accepted by Langfuse: use up to 40 of a-z, 0-9, - and _, not beginning with langfuse", name)
 	}
@@ -231,7 +232,7 @@ func checkEnvironment(p *cli.Problems, name string) string {
 
 // publishScores reads which scores go to Langfuse besides the default ones; known are
 // those that the run will have.
-func readPublishScores(p *cli.Problems, text string, known []string) []string {
+func readPublishScores(p *settings.Problems, text string, known []string) []string {
 	names := slices.DeleteFunc(listed([]string{text}), func(name string) bool { return name == "" })
 	for _, name := range names {
 		if name != outcome.AllScores && !slices.Contains(known, name) {
@@ -246,8 +247,8 @@ func readPublishScores(p *cli.Problems, text string, known []string) []string {
 }
 
 // scoreEnvironment is that of the scores: who names one means both.
-func scoreEnvironment(s cli.Values) string {
-	if s["environment"].From == cli.FromDefault {
+func scoreEnvironment(s settings.Values) string {
+	if s["environment"].From == settings.FromDefault {
 		return outcome.ScoreEnvironment
 	}
 	return s.Text("environment")
@@ -256,10 +257,10 @@ func scoreEnvironment(s cli.Values) string {
 // reserved names are made by the program: one for each trial of a run.
 var reserved = regexp.MustCompile(`#[0-9]+$`)
 
-func checkRunName(p *cli.Problems, name string) { checkRunNameOf(p, "name", name) }
+func checkRunName(p *settings.Problems, name string) { checkRunNameOf(p, "name", name) }
 
 // runNameOf does so for a name that another flag gives.
-func checkRunNameOf(p *cli.Problems, flag, name string) {
+func checkRunNameOf(p *settings.Problems, flag, name string) {
 	switch {
 	case name == "." || name == "..":
 		p.Add("--%s: %q is no name that can be looked up", flag, name)

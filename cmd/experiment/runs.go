@@ -6,6 +6,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/report"
 )
@@ -15,9 +16,9 @@ func runsCommand(env cli.Env) *urfave.Command {
 		Name:      "runs",
 		Usage:     "list the runs of this folder",
 		UsageText: "experiment runs [--json]",
-		Flags:     []urfave.Flag{cli.JSONFlag()},
+		Flags:     []urfave.Flag{settings.JSONFlag()},
 		Action: func(c *urfave.Context) error {
-			if err := cli.NoWords(c); err != nil {
+			if err := settings.NoWords(c); err != nil {
 				return err
 			}
 			return runsAction(c, env)

@@ -8,6 +8,7 @@ import (
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse/embedded"
 )
@@ -28,7 +29,7 @@ func serveCommand(env cli.Env) *urfave.Command {
 			&urfave.IntFlag{Name: "rate-limit", Usage: "`N` is how many requests a minute each kind of route takes before it answers 429"},
 		},
 		Action: func(c *urfave.Context) error {
-			if err := cli.NoWords(c); err != nil {
+			if err := settings.NoWords(c); err != nil {
 				return err
 			}
 			play := embedded.Config{Mode: embedded.Mode(c.String("mode")), Faults: embedded.Faults{

@@ -8,6 +8,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
@@ -20,8 +21,8 @@ func showCommand(env cli.Env) *urfave.Command {
 		UsageText: "experiment show RUN [ITEM] [--json]",
 		ArgsUsage: "RUN [ITEM]",
 		Flags: []urfave.Flag{
-			cli.DatasetFlag(),
-			cli.JSONFlag(),
+			settings.DatasetFlag(),
+			settings.JSONFlag(),
 			&urfave.IntFlag{Name: "trial", Value: 1, Usage: "`N` shows the item of this trial"},
 			&urfave.BoolFlag{Name: "full", Usage: "show the whole document", DisableDefaultText: true},
 		},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
@@ -16,7 +17,7 @@ import (
 // sweepRunsOf returns the runs of a sweep: one for every combination of the values
 // that flags (a,b), environment and matrix give; none where every setting has one
 // value and there is no matrix. A flag or variable wins over the matrix.
-func sweepRunsOf(s cli.Values, matrix map[string][]string, path string) ([]experiment.SweepSettings, error) {
+func sweepRunsOf(s settings.Values, matrix map[string][]string, path string) ([]experiment.SweepSettings, error) {
 	var axes []experiment.Axis
 	several := len(matrix) > 0
 	left := maps.Clone(matrix)
@@ -26,7 +27,7 @@ func sweepRunsOf(s cli.Values, matrix map[string][]string, path string) ([]exper
 		values, inMatrix := matrix[key]
 		delete(left, key)
 		switch {
-		case given.From == cli.FromDefault || given.From == cli.NotSet || given.From == path:
+		case given.From == settings.FromDefault || given.From == settings.NotSet || given.From == path:
 			if !inMatrix && (given.From != path || path == "") {
 				continue
 			}
@@ -68,8 +69,8 @@ func aboutModels() []string {
 
 // runConfigs reads the settings of every run and returns every problem once;
 // scores are the names of those that the runs will have.
-func readRuns(s cli.Values, sweepRuns []experiment.SweepSettings, scores []string) ([]runConfig, error) {
-	p := &cli.Problems{}
+func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []string) ([]runConfig, error) {
+	p := &settings.Problems{}
 	if len(sweepRuns) == 0 {
 		cfg, err := readRun(s, scores)
 		if cfg.html != "" {
@@ -100,16 +101,16 @@ func readRuns(s cli.Values, sweepRuns []experiment.SweepSettings, scores []strin
 }
 
 // of returns the settings of one run of a experiment.
-func sweepRunSettings(s cli.Values, sweepRun experiment.SweepSettings) cli.Values {
+func sweepRunSettings(s settings.Values, sweepRun experiment.SweepSettings) settings.Values {
 	out := maps.Clone(s)
 	if sweepRun.Bare {
 		for _, flag := range aboutModels() {
-			out[flag] = cli.Value{From: cli.NotSet}
+			out[flag] = settings.Value{From: settings.NotSet}
 		}
 	}
 	for _, setting := range sweepRun.Settings {
-		out[setting.Flag] = cli.Value{Words: []string{setting.Value}, From: "sweep"}
+		out[setting.Flag] = settings.Value{Words: []string{setting.Value}, From: "sweep"}
 	}
-	out["name"] = cli.Value{Words: []string{sweepRun.Name}, From: "sweep"}
+	out["name"] = settings.Value{Words: []string{sweepRun.Name}, From: "sweep"}
 	return out
 }

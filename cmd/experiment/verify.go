@@ -9,6 +9,7 @@ import (
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/runstore"
@@ -26,12 +27,12 @@ func verifyCommand(env cli.Env) *urfave.Command {
 			"As long as more comes, it is waited for: what has not come when nothing came for a minute (with --timeout, in the second half of its time) is missing.\n\n" +
 			"Exit code 0: nothing differs, 1: something does, 64: no such run, one that is being written, or another server than the run was published to, 69: Langfuse cannot be reached, or is still at work.",
 		Flags: append([]urfave.Flag{
-			cli.DatasetFlag(),
+			settings.DatasetFlag(),
 			connect.ModeFlag(),
-			cli.JSONFlag(),
+			settings.JSONFlag(),
 			&urfave.BoolFlag{Name: "repair", Usage: "send again what is missing or different, delete copies of the run's scores, and verify again", DisableDefaultText: true},
 			&urfave.DurationFlag{Name: "timeout", Usage: "end after this `TIME`, the repair included; 0s looks once, and so does the embedded Langfuse unless told otherwise, as it stores before it answers", DefaultText: "10m"},
-		}, cli.LogFlags()...),
+		}, settings.LogFlags()...),
 		Action: func(c *urfave.Context) error { return verifyAction(c, env) },
 	}
 }
@@ -44,7 +45,7 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	if c.Duration("timeout") < 0 {
 		return cli.Usage("--timeout: %s is no time to wait", c.Duration("timeout"))
 	}
-	log, err := cli.NewLog(env.Stderr, c.String("log-level"), c.String("log-format"))
+	log, err := settings.NewLog(env.Stderr, c.String("log-level"), c.String("log-format"))
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
 	"extraction-experiment/seed"
@@ -28,7 +29,7 @@ func Main() int { return Run(context.Background(), cli.Process()) }
 // Run carries out one command line of the program seed and returns the exit code.
 func Run(ctx context.Context, env cli.Env) int {
 	command := Command(env)
-	return cli.Run(ctx, env, &urfave.App{
+	return settings.Run(ctx, env, &urfave.App{
 		Name: command.Name, Usage: command.Usage, UsageText: usage, Flags: command.Flags, Action: command.Action,
 	})
 }

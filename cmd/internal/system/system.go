@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
@@ -275,9 +276,9 @@ func (p *stderr) Write(text []byte) (int, error) {
 }
 
 // Read reads what the settings say of the system under test, and notes what is wrong.
-func Read(p *cli.Problems, s cli.Values) Config {
+func Read(p *settings.Problems, s settings.Values) Config {
 	c := Config{
-		Model: s.Text("model"), ModelGiven: s["model"].From != cli.FromDefault, Pipeline: s.Text("pipeline"), Record: s.Text("record"), Limits: readLimits(p, s), Resume: p.Switch(s, "resume"), TwoStages: p.Switch(s, "two-stages"),
+		Model: s.Text("model"), ModelGiven: s["model"].From != settings.FromDefault, Pipeline: s.Text("pipeline"), Record: s.Text("record"), Limits: readLimits(p, s), Resume: p.Switch(s, "resume"), TwoStages: p.Switch(s, "two-stages"),
 		Prompt:     langfuse.PromptRef{Name: s.Text("prompt"), Label: s.Text("prompt-label")},
 		PromptFile: s.Text("prompt-file"),
 		Parameters: pipeline.Parameters{
@@ -324,7 +325,7 @@ func Read(p *cli.Problems, s cli.Values) Config {
 	return c
 }
 
-func readLimits(p *cli.Problems, s cli.Values) Limits {
+func readLimits(p *settings.Problems, s settings.Values) Limits {
 	c := Limits{Retries: p.Count("retries", s.Text("retries"), 0, 100), Cache: s.Text("cache")}
 	bound := func(flag string) int {
 		if text := s.Text(flag); text != "" {

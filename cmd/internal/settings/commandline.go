@@ -1,7 +1,10 @@
-package cli
+// Package settings reads what a command is told: the words of the command line in any
+// order, and settings from flags, environment, configuration file and defaults.
+package settings
 
 import (
 	"context"
+	"extraction-experiment/internal/cli"
 	"io"
 	"log/slog"
 	"slices"
@@ -15,9 +18,9 @@ import (
 
 // Run carries out one command line of a program, which may have commands or none, and
 // returns the exit code.
-func Run(ctx context.Context, env Env, app *urfave.App) (code int) {
-	defer Recover(env.Stderr, &code)
-	app.Version, app.Writer, app.ErrWriter = Version(), env.Stdout, env.Stderr
+func Run(ctx context.Context, env cli.Env, app *urfave.App) (code int) {
+	defer cli.Recover(env.Stderr, &code)
+	app.Version, app.Writer, app.ErrWriter = cli.Version(), env.Stdout, env.Stderr
 	app.EnableBashCompletion, app.HideHelpCommand, app.DisableSliceFlagSeparator = true, true, true
 	app.OnUsageError = usageError
 	app.ExitErrHandler = func(*urfave.Context, error) {} // it is decided below
@@ -29,9 +32,9 @@ func Run(ctx context.Context, env Env, app *urfave.App) (code int) {
 		err = app.RunContext(ctx, append([]string{app.Name}, args...))
 	}
 	if err != nil {
-		Report(env.Stderr, app.Name, err)
+		cli.Report(env.Stderr, app.Name, err)
 	}
-	return ExitCode(err)
+	return cli.ExitCode(err)
 }
 
 // arrange brings a command line into the order that the command library needs: the
@@ -115,16 +118,16 @@ func order(app *urfave.App, list []urfave.Flag, args []string) ([]string, error)
 			continue
 		case inline:
 		case i+1 == len(args) || args[i+1] == "--":
-			return nil, Usage("%s needs a value", arg)
+			return nil, cli.Usage("%s needs a value", arg)
 		case !isValue(args[i+1]):
-			return nil, Usage("%s needs a value, and %s looks like a flag: write %s=%s if it is the value", arg, args[i+1], arg, args[i+1])
+			return nil, cli.Usage("%s needs a value, and %s looks like a flag: write %s=%s if it is the value", arg, args[i+1], arg, args[i+1])
 		default:
 			i++
 			value = args[i]
 			flags = append(flags, value)
 		}
 		if value == "" && len(app.Commands) > 0 && takesFile(known[name]) {
-			return nil, Usage("%s needs a value, and it is empty: give one, or leave the flag out", flag)
+			return nil, cli.Usage("%s needs a value, and it is empty: give one, or leave the flag out", flag)
 		}
 	}
 	if len(words) > 0 {
@@ -197,16 +200,16 @@ func WantsHelp(args []string) bool {
 
 func unknownCommand(app *urfave.App, word string) error {
 	if first, _, _ := strings.Cut(word, ","); slices.Contains(outcome.Classes(), outcome.Class(first)) {
-		return Usage("there is no command %q; for a class of failure write --retry-failed=%s", word, word)
+		return cli.Usage("there is no command %q; for a class of failure write --retry-failed=%s", word, word)
 	}
 	var names []string
 	for _, c := range app.Commands {
 		names = append(names, c.Name)
 	}
 	if hint := textutil.Hint(word, names); hint != "" {
-		return Usage("there is no command %q%s", word, hint)
+		return cli.Usage("there is no command %q%s", word, hint)
 	}
-	return Usage("there is no command %q; there are: %s", word, strings.Join(names, ", "))
+	return cli.Usage("there is no command %q; there are: %s", word, strings.Join(names, ", "))
 }
 
 // unknownFlag says that there is no flag of that name, and which one may be meant.
@@ -216,14 +219,14 @@ func unknownFlag(list []urfave.Flag, program, name string) error {
 		names = append(names, f.Names()...)
 	}
 	if meant := textutil.Nearest(name, names); meant != "" {
-		return Usage("there is no flag --%s; did you mean --%s?", name, meant)
+		return cli.Usage("there is no flag --%s; did you mean --%s?", name, meant)
 	}
-	return Usage("there is no flag --%s (%s --help lists the flags)", name, program)
+	return cli.Usage("there is no flag --%s (%s --help lists the flags)", name, program)
 }
 
 // usageError is what becomes of the library's own errors.
 func usageError(c *urfave.Context, err error, _ bool) error {
-	return Usage("%w (%s --help lists the flags)", err, c.App.Name)
+	return cli.Usage("%w (%s --help lists the flags)", err, c.App.Name)
 }
 
 // Action is what a command can be told to do by its first argument: the command
@@ -257,25 +260,25 @@ func Act(c *urfave.Context, list []Action, usual string) error {
 	}
 	if len(words) == 0 {
 		form := "experiment " + c.Command.Name + " "
-		return Usage("%s needs an action: %s", c.Command.Name, form+strings.Join(names, ", or "+form))
+		return cli.Usage("%s needs an action: %s", c.Command.Name, form+strings.Join(names, ", or "+form))
 	}
 	at := slices.Index(names, words[0])
 	if at < 0 {
-		return Usage("there is no action %q of %s%s (there are: %s)", words[0], c.Command.Name, textutil.Hint(words[0], names), strings.Join(names, ", "))
+		return cli.Usage("there is no action %q of %s%s (there are: %s)", words[0], c.Command.Name, textutil.Hint(words[0], names), strings.Join(names, ", "))
 	}
 	a, words := list[at], words[1:]
 	switch n := len(words); {
 	case n < a.Least:
-		return Usage("%s %s needs an argument more: %s", c.Command.Name, a.Name, a.Usage)
+		return cli.Usage("%s %s needs an argument more: %s", c.Command.Name, a.Name, a.Usage)
 	case a.Most == 0 && n > 0:
-		return Usage("%s %s takes no argument, got %s: %s", c.Command.Name, a.Name, Quote(words[0]), a.Usage)
+		return cli.Usage("%s %s takes no argument, got %s: %s", c.Command.Name, a.Name, cli.Quote(words[0]), a.Usage)
 	case a.Most > 0 && n > a.Most:
-		return Usage("%s %s takes no argument more, got %s: %s", c.Command.Name, a.Name, Quote(words[a.Most]), a.Usage)
+		return cli.Usage("%s %s takes no argument more, got %s: %s", c.Command.Name, a.Name, cli.Quote(words[a.Most]), a.Usage)
 	}
 	p := Problems{}
 	for _, flag := range c.Command.Flags {
 		if name := flag.Names()[0]; name != "help" && c.IsSet(name) && !slices.Contains(a.Flags, name) {
-			p.Join(Usage("%s %s has no --%s: %s", c.Command.Name, a.Name, name, a.Usage))
+			p.Join(cli.Usage("%s %s has no --%s: %s", c.Command.Name, a.Name, name, a.Usage))
 		}
 	}
 	if err := p.Err(); err != nil {
@@ -287,7 +290,7 @@ func Act(c *urfave.Context, list []Action, usual string) error {
 // NoWords refuses leftover words of a command that takes none.
 func NoWords(c *urfave.Context) error {
 	if c.Args().Present() {
-		return Usage("%s takes no argument, got %q", c.Command.Name, c.Args().First())
+		return cli.Usage("%s takes no argument, got %q", c.Command.Name, c.Args().First())
 	}
 	return nil
 }
@@ -314,7 +317,7 @@ func LogFlags() []urfave.Flag {
 func NewLog(w io.Writer, level, form string) (*slog.Logger, error) {
 	var at slog.Level
 	if err := at.UnmarshalText([]byte(level)); err != nil {
-		return nil, Usage("--log-level: %q is none of debug, info, warn, error", level)
+		return nil, cli.Usage("--log-level: %q is none of debug, info, warn, error", level)
 	}
 	options := &slog.HandlerOptions{Level: at}
 	switch form {
@@ -323,5 +326,5 @@ func NewLog(w io.Writer, level, form string) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, options)), nil
 	}
-	return nil, Usage("--log-format: %q is neither text nor json", form)
+	return nil, cli.Usage("--log-format: %q is neither text nor json", form)
 }

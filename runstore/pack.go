@@ -64,7 +64,7 @@ func (p *packer) pack(value []byte) []byte {
 
 func newPacker(options ...zstd.EOption) (*packer, error) {
 	encoder, err := zstd.NewWriter(nil, append(options, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false),
-		zstd.WithLowerEncoderMem(true))...)
+		zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(256<<10))...)
 	return &packer{encoder}, err
 }
 

@@ -32,6 +32,7 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
@@ -311,20 +312,31 @@ func (s *seeder) index(ctx context.Context) error {
 	return nil
 }
 
+// How many items are written at once, and their bytes.
+const (
+	writesAtOnce = 32
+	writesBytes  = 16 << 20
+)
+
 // write writes the items that each gives it, some at a time. An item whose write
 // is not answered is named, and the others go on, up to maxUnanswered in a row.
 // The first other error that is not about one item stops it; writes under way are
 // finished, so that the counts are right.
 func (s *seeder) write(ctx context.Context, each func(write func(dataset.Located)) error) error {
 	group, working := errgroup.WithContext(ctx)
-	group.SetLimit(4)
+	group.SetLimit(writesAtOnce)
 	if s.inOrder {
 		group.SetLimit(1)
 	}
+	room := semaphore.NewWeighted(writesBytes)
 	errEach := each(func(located dataset.Located) {
-		if working.Err() == nil {
+		size := min(int64(len(located.Input)+len(located.Expected)+len(located.Metadata)), writesBytes)
+		if working.Err() == nil && room.Acquire(working, size) == nil {
 			s.nameSimilar(located)
-			group.Go(func() error { return s.one(ctx, located) })
+			group.Go(func() error {
+				defer room.Release(size)
+				return s.one(ctx, located)
+			})
 		}
 	})
 	if err := errors.Join(group.Wait(), errEach); err != nil {

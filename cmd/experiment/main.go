@@ -13,7 +13,7 @@ import (
 	"extraction-experiment/internal/cli"
 )
 
-func main() { os.Exit(profiled(Main)) }
+func main() { os.Exit(cli.Profiled(Main)) }
 
 // Main runs the command line of this process and returns its exit code.
 func Main() int { return Run(context.Background(), cli.Process()) }

@@ -473,11 +473,11 @@ func (s *Server) Import(name, description string, items func() ([]json.RawMessag
 		for i, body := range bodies {
 			f := newForm(body)
 			it, err := mergeItem(tx, d, readItem(f))
-			if err = errors.Join(err, f.err()); err == nil {
-				err = insertVersion(tx, &it, now-int64(len(bodies)-i), false)
-			}
-			if err != nil {
+			if err = errors.Join(err, f.err()); err != nil {
 				return fmt.Errorf("importing item %d of dataset %s: %w", i+1, name, err)
+			}
+			if err := insertVersion(tx, &it, now-int64(len(bodies)-i), false); err != nil {
+				return err
 			}
 		}
 		return nil

@@ -79,7 +79,7 @@ func (s *Server) writeSpans(tx *transaction, batches []batch, now int64) error {
 // readSpans reads and unpacks a body. Neither form may exceed the limit, so a
 // small archive cannot unfold into more.
 func readSpans(c *call, limit int64) ([]byte, error) {
-	body, err := readLimited(c.r.Body, c.r.ContentLength+512, limit)
+	body, err := readLimited(c.r.Body, limit)
 	if err != nil || !strings.EqualFold(c.r.Header.Get("Content-Encoding"), "gzip") {
 		return body, err
 	}
@@ -87,14 +87,11 @@ func readSpans(c *call, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, spanFault(http.StatusBadRequest, "Failed to decompress the request body: "+err.Error())
 	}
-	return readLimited(zr, 4*int64(len(body)), limit)
+	return readLimited(zr, limit)
 }
 
-func readLimited(r io.Reader, expected, limit int64) ([]byte, error) {
-	var b bytes.Buffer
-	b.Grow(int(min(max(expected, 512), limit)))
-	_, err := b.ReadFrom(io.LimitReader(r, limit+1))
-	body := b.Bytes()
+func readLimited(r io.Reader, limit int64) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
 		return nil, spanFault(http.StatusBadRequest, "Failed to read the request body: "+err.Error())
 	}
@@ -114,25 +111,6 @@ type batch struct {
 	resource                attributes
 	scopeName, scopeVersion string
 	spans                   []span
-	// flat remembers the metadata of experiments, which many spans carry.
-	flat map[string]string
-}
-
-// experimentMetadata is flatText of what all spans of an experiment have in common.
-func (b batch) experimentMetadata(a attributes) string {
-	const key = "langfuse.experiment.metadata"
-	for name := range a {
-		if strings.HasPrefix(name, key+".") {
-			return flatText(a, key)
-		}
-	}
-	said := a.text(key)
-	text, known := b.flat[said]
-	if !known {
-		text = flatText(a, key)
-		b.flat[said] = text
-	}
-	return text
 }
 
 // span is one span as it was sent, in whichever encoding. Instants are
@@ -171,7 +149,7 @@ func decodeSpans(contentType string, body []byte) ([]batch, error) {
 	for _, rs := range data.GetResourceSpans() {
 		resource := attributesOf(rs.GetResource().GetAttributes())
 		for _, ss := range rs.GetScopeSpans() {
-			b := batch{resource: resource, scopeName: ss.GetScope().GetName(), scopeVersion: ss.GetScope().GetVersion(), flat: map[string]string{}}
+			b := batch{resource: resource, scopeName: ss.GetScope().GetName(), scopeVersion: ss.GetScope().GetVersion()}
 			for _, sp := range ss.GetSpans() {
 				total++
 				if len(sp.GetTraceId()) == 0 || len(sp.GetSpanId()) == 0 {
@@ -345,17 +323,17 @@ func observe(b batch, sp span, now int64) observation {
 		o.promptName, o.promptVersion = name, sql.NullInt64{Int64: version, Valid: true}
 	}
 	if o.experiment = a.text("langfuse.experiment.id"); o.experiment != "" {
-		o.readExperiment(b, a)
+		o.readExperiment(a)
 	}
 	return o
 }
 
-func (o *observation) readExperiment(b batch, a attributes) {
+func (o *observation) readExperiment(a attributes) {
 	o.experimentName = a.text("langfuse.experiment.name")
 	o.experimentDescription = a.text("langfuse.experiment.description")
 	o.experimentDataset = a.text("langfuse.experiment.dataset.id")
 	o.experimentItem = a.text("langfuse.experiment.item.id")
-	o.experimentMetadata = b.experimentMetadata(a)
+	o.experimentMetadata = flatText(a, "langfuse.experiment.metadata")
 	o.experimentItemValues = flatText(a, "langfuse.experiment.item.metadata")
 	o.expected = a.content("langfuse.experiment.item.expected_output")
 	o.itemRoot = a.text("langfuse.experiment.item.root_observation_id") == o.span

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -161,22 +162,16 @@ func (s *store) update(fn func(*transaction) error) error {
 func (s *store) commit(all []*write) {
 	refused := make([]error, len(all))
 	err := s.together(func(tx *transaction) error {
-		if len(all) == 1 {
-			return guarded(tx, all[0].work)
-		}
 		for i, one := range all {
-			var fatal error
-			if refused[i], fatal = tx.apart(one.work); fatal != nil {
-				return fatal
+			var err error
+			if refused[i], err = tx.apart(one.work); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
 	for i, one := range all {
-		if err != nil {
-			refused[i] = err
-		}
-		one.done <- refused[i]
+		one.done <- cmp.Or(err, refused[i])
 	}
 	for query := range s.wanted { // now that the connection is free
 		if stmt, err := s.w.Prepare(query); err == nil { // a script cannot be, and goes on without
@@ -193,10 +188,10 @@ func (s *store) together(fn func(*transaction) error) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // says ErrTxDone after a commit
-	if err := fn(&transaction{tx, s}); err != nil {
-		return err
+	if err = fn(&transaction{tx, s}); err == nil {
+		err = tx.Commit()
 	}
-	return tx.Commit()
+	return err
 }
 
 // apart undoes what work did where it fails; fatal means that this could not be done.
@@ -204,23 +199,21 @@ func (t *transaction) apart(work func(*transaction) error) (refused, fatal error
 	if _, fatal = t.Exec("SAVEPOINT work"); fatal != nil {
 		return nil, fatal
 	}
-	if refused = guarded(t, work); refused != nil {
+	refused = func() (err error) {
+		defer func() { // others wait for the same transaction
+			if p := recover(); p != nil {
+				err = fmt.Errorf("panic: %v", p)
+			}
+		}()
+		return work(t)
+	}()
+	if refused != nil {
 		if _, fatal = t.Exec("ROLLBACK TO work"); fatal != nil {
 			return refused, errors.Join(refused, fatal)
 		}
 	}
 	_, fatal = t.Exec("RELEASE work")
 	return refused, fatal
-}
-
-// guarded turns a panic into an error: others wait for the same transaction.
-func guarded(t *transaction, work func(*transaction) error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return work(t)
 }
 
 // transaction is a write transaction that uses prepared statements where they are

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"encoding/json"
@@ -14,8 +14,8 @@ import (
 // memory.json. It is for those who work on this program, see docs/performance.md.
 const envProfile = "EXPERIMENT_PROFILE"
 
-// profiled runs f and, where the environment names a folder, writes down what it cost.
-func profiled(f func() int) int {
+// Profiled runs f and, where the environment names a folder, writes down what it cost.
+func Profiled(f func() int) int {
 	dir := os.Getenv(envProfile)
 	if dir == "" {
 		return f()

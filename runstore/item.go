@@ -172,7 +172,7 @@ func (r itemRow) packed(value sql.NullString) any {
 	switch {
 	case !value.Valid:
 		return nil
-	case r.with == nil || len(value.String) < minPacked:
+	case r.with == nil || len(value.String) < minPacked: // a text stays one
 		return value.String
 	}
 	return r.with.pack([]byte(value.String))

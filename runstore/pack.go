@@ -54,22 +54,22 @@ type packs struct {
 // packer packs values of one kind.
 type packer struct{ encoder *zstd.Encoder }
 
-// pack returns the packed value, or a short one as it is.
+// pack returns the packed value, or a short one as it is; none packs nothing.
 func (p *packer) pack(value []byte) []byte {
-	if len(value) < minPacked {
+	if p == nil || len(value) < minPacked {
 		return value
 	}
 	return p.encoder.EncodeAll(value, append(make([]byte, 0, len(value)/4), packedForm))
 }
 
-func newPacker(options ...zstd.EOption) (*packer, error) {
-	encoder, err := zstd.NewWriter(nil, append(options, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false),
-		zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(256<<10))...)
+func newPacker(id uint32, dictionary []byte) (*packer, error) {
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderDictRaw(id, dictionary), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(256<<10))
 	return &packer{encoder}, err
 }
 
-// of returns the packer of a kind. The first value of a kind that is long enough
-// becomes its dictionary, which is durable when of returns.
+// of returns the packer of a kind; none before there is a value that is long enough to
+// become its dictionary, which is durable when of returns.
 func (p *packs) of(ctx context.Context, w *writer, kind string, sample []byte) (*packer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +77,7 @@ func (p *packs) of(ctx context.Context, w *writer, kind string, sample []byte) (
 		return known, nil
 	}
 	if len(sample) < minDictionary {
-		return newPacker()
+		return nil, nil
 	}
 	id := max(p.newest+1, firstDictionary)
 	content := append([]byte(nil), sample[:min(len(sample), maxDictionary)]...)
@@ -102,7 +102,7 @@ func sumOfDictionary(id uint32, content []byte) sum {
 
 // add makes a dictionary known. The lock is held.
 func (p *packs) add(kind string, id uint32, content []byte) error {
-	made, err := newPacker(zstd.WithEncoderDictRaw(id, content))
+	made, err := newPacker(id, content)
 	if err != nil {
 		return err
 	}

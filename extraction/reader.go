@@ -65,7 +65,8 @@ type member struct {
 
 // object opens a JSON object; anything else is a problem and reads as empty.
 func (r *reader) object(path string, raw []byte) fields {
-	f := fields{r: r, path: path, known: new([]string)}
+	known := make([]string, 0, 12)
+	f := fields{r: r, path: path, known: &known, members: make([]member, 0, 8)}
 	if len(bytes.TrimSpace(raw)) == 0 {
 		r.problem(path, "is missing")
 		return f
@@ -238,9 +239,14 @@ func (f fields) warnUnknown() {
 	f.r.warn("%s: unknown keys are kept but not used: %s", name(f.path), textutil.Cut(strings.Join(unknown, ", "), MaxLabel))
 }
 
-func (f fields) join(key string) string { return strings.TrimPrefix(f.path+"."+key, ".") }
+func (f fields) join(key string) string {
+	if f.path == "" {
+		return key
+	}
+	return f.path + "." + key
+}
 
-func (f fields) at(key string, i int) string { return fmt.Sprintf("%s[%d]", f.join(key), i) }
+func (f fields) at(key string, i int) string { return f.join(key) + "[" + strconv.Itoa(i) + "]" }
 
 // name is how a path is written in a message; the top has none.
 func name(path string) string {

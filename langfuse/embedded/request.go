@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -18,6 +19,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"extraction-experiment/internal/jsonparts"
 )
 
 // call is one request on its way through a handler. Readers of its query
@@ -306,13 +309,13 @@ func (c *call) form(limit int64) *form {
 
 func newForm(raw json.RawMessage) *form {
 	f := &form{read: map[string]bool{}}
-	err := json.Unmarshal(raw, &f.fields)
-	var malformed *json.SyntaxError
 	switch {
-	case errors.As(err, &malformed):
+	case !json.Valid(raw):
 		f.problem = &fault{http.StatusBadRequest, "Invalid JSON"}
-	case err != nil || f.fields == nil:
+	case bytes.TrimSpace(raw)[0] != '{':
 		f.problem = badData(issue{Code: "invalid_type", Path: []any{}, Message: "Invalid input: expected object"})
+	default:
+		f.fields = maps.Collect(jsonparts.Members(raw))
 	}
 	return f
 }

@@ -90,10 +90,10 @@ func (p *packs) of(ctx context.Context, w *writer, kind string, sample []byte) (
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = p.add(kind, id, content)
 	}
-	return p.kinds[kind], p.add(kind, id, content)
+	return p.kinds[kind], err
 }
 
 func sumOfDictionary(id uint32, content []byte) sum {

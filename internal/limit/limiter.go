@@ -12,7 +12,7 @@
 // Acquire waits for four things in turn, callers in the order in which they
 // came: the pause that the provider asked for, a place in the window, the
 // spacing of the window, and the configured rates per minute. The window is the
-// number of calls at once. It begins at 1, is 32 after the first answer (or what it
+// number of calls at once. It begins at 1, is 4 after the first answer (or what it
 // was in the last run), grows by one with every further one until the first rejection, and from then on shrinks by a tenth or more when a call
 // is rejected and grows slowly again after ten answers. Below 1 it stands for
 // a part of the time: a window of 0.5 is one call, then a rest of its length.
@@ -212,7 +212,7 @@ type Config struct {
 	// Most is the upper bound of the calls at once; 0 means 4.
 	Most int
 	// Start is how many calls may be under way at once when one was answered; 0 means
-	// 32. The first goes alone: a wrong key costs one call.
+	// 4. The first goes alone: a wrong key costs one call.
 	Start int
 	// RequestsPerMinute and TokensPerMinute are what the provider is known to
 	// allow; 0 means that it is not known.
@@ -232,7 +232,7 @@ type Config struct {
 }
 
 // Start is the window after the first answer, where nothing is known of the provider.
-const Start = 32
+const Start = 4
 
 const (
 	// longestAsked bounds what a provider may ask to wait.

@@ -57,7 +57,7 @@ func cases() []loadCase {
 		{name: "score", n: 20_000, kind: "pairs", args: []string{"score", "%s", "--summary"}},
 		{name: "long", n: 1, kind: "long", concurrency: 1, args: file},
 		{name: "version", n: 1, args: []string{"--version"}},
-		{name: "long-run", n: 200_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, args: file},
+		{name: "many", n: 200_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, args: file},
 	}
 }
 
@@ -65,7 +65,7 @@ func cases() []loadCase {
 // one that takes many minutes.
 func (c loadCase) named(words string) bool {
 	if words == "" {
-		return c.name != "long-run"
+		return c.name != "many"
 	}
 	for word := range strings.SplitSeq(words, ",") {
 		if c.name == word || strings.HasPrefix(c.name, word+"-") {

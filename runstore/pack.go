@@ -138,6 +138,7 @@ func (p *packs) read(ctx context.Context, q querier) error {
 		if err := rows.Scan(&id, &kind, &content, &written); err != nil {
 			return err
 		}
+		p.newest = max(p.newest, id) // its number is taken, also where it is damaged
 		if p.contents[id] == nil && sumOfDictionary(id, content).is(written, "a dictionary") == nil {
 			if err := p.add(kind, id, content); err != nil {
 				return err

@@ -111,6 +111,28 @@ func TestPack_dictionaryTwice(t *testing.T) {
 	}
 }
 
+// TestPack_dictionaryLost: without both copies what was packed with them is named as
+// damaged, and the run goes on.
+func TestPack_dictionaryLost(t *testing.T) {
+	run := newRun(t, 2)
+	noError(t, run.Commit(t.Context(), testOutcome(0, 3000)))
+	noError(t, run.Close())
+	change(t, run.Path(), "UPDATE dictionary SET content = x'00'")
+	again, err := Open(run.Path())
+	noError(t, err)
+	defer func() { noError(t, again.Close()) }()
+	noError(t, again.Commit(t.Context(), testOutcome(1, 3000)))
+	for id, want := range map[string]error{"item-000000": ErrDamaged, "item-000001": nil} {
+		var got error
+		for _, err := range again.Outcomes(t.Context(), Query{Item: id, Detail: true}) {
+			got = err
+		}
+		if !errors.Is(got, want) {
+			t.Errorf("%s: %v, want %v", id, got, want)
+		}
+	}
+}
+
 // TestUnpublished_fromMemory: what the publisher is given from memory is what it would
 // read, and what is acknowledged leaves the memory.
 func TestUnpublished_fromMemory(t *testing.T) {

@@ -185,7 +185,7 @@ func (c loadCase) runPeer(ctx context.Context, o options) (result, error) {
 	return r, err
 }
 
-// timed runs a command to its end; exit code 4, failed items, is an end too.
+// timed runs a command to its end, which must be a success.
 func timed(cmd *exec.Cmd, watch bool) (result, error) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -43,7 +43,7 @@ func main() {
 	flag.StringVar(&o.profile, "profile", "", "leave CPU and allocation profiles of each case in this `FOLDER`")
 	flag.StringVar(&o.realItems, "real", "configs/sample/extraction-eval.jsonl", "a `FILE` of items for the case real, JSON lines")
 	flag.StringVar(&o.peer, "peer", "", "a `COMMAND` of another runner, run in turn with ours; it gets BASE, N and C in its environment")
-	flag.BoolVar(&o.watch, "watch", false, "print the memory of each run as it goes, every few seconds")
+	flag.BoolVar(&o.watch, "watch", false, "print the memory of each run as it goes, every ten seconds")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

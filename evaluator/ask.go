@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"regexp"
-	"time"
 	"unicode/utf8"
 
 	"extraction-experiment/dataset"
@@ -48,7 +47,7 @@ func (e *Evaluator) Within(budget *pipeline.Budget) (*Evaluator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Evaluator{cfg: e.cfg, asker: judge{e.cfg, asked}, limiter: e.limiter, asked: asked}, nil
+	return &Evaluator{cfg: e.cfg, ask: judge{e.cfg, asked}.ask, limiter: e.limiter, asked: asked}, nil
 }
 
 // notAnswered says what an error of a limited model means.
@@ -67,10 +66,16 @@ func (e *Evaluator) notAnswered(err error) error {
 		return &Fault{Kind: kind, Message: err.Error()} // without its cause, which would end a run
 	case limit.StopsRun(err):
 		return err
-	case errors.As(err, &failed) && (failed.Status == http.StatusUnauthorized || failed.Status == http.StatusForbidden || isUnconnected(failed)):
-		return &Fault{Unreachable, failed.Failure.Message, err}
 	case errors.As(err, &failed):
-		return &Fault{e.refusal(), failed.Failure.Message, err}
+		kind := e.refusal()
+		switch {
+		case failed.Status == http.StatusUnauthorized, failed.Status == http.StatusForbidden,
+			failed.Status == 0 && failed.Failure.Class == outcome.Provider && failed.Retry:
+			kind = Unreachable
+		case e.cfg.URL != "" && failed.Status/100 == 2:
+			kind = Flooded
+		}
+		return &Fault{kind, failed.Failure.Message, err}
 	}
 	return &Fault{e.refusal(), err.Error(), err}
 }
@@ -83,21 +88,8 @@ func (e *Evaluator) refusal() Kind {
 	return Status
 }
 
-func isUnconnected(failed *pipeline.ModelError) bool {
-	return failed.Status == 0 && failed.Failure.Class == outcome.Provider && failed.Retry
-}
-
-// newLimiter is the one that an evaluator has to itself.
-func newLimiter(pause time.Duration) (*limit.Limiter, error) {
-	return limit.New(limit.Config{Most: mostAtOnce, Backoff: pause})
-}
-
-// endpoint is asked over HTTP, within limits.
-type endpoint struct {
-	asked pipeline.Model // address within limits
-}
-
-func (e endpoint) ask(ctx context.Context, c Case) (Verdict, error) {
+// askAddress asks over HTTP, within limits.
+func (e *Evaluator) askAddress(ctx context.Context, c Case) (Verdict, error) {
 	request, err := c.encode()
 	if err != nil {
 		return Verdict{}, err
@@ -112,54 +104,22 @@ func (e endpoint) ask(ctx context.Context, c Case) (Verdict, error) {
 // address makes an HTTP address a pipeline.Model, so that it is asked within
 // limits and again like one: the request is the content of the only message, the
 // answer the text.
-type address struct {
-	*proc.Address
-	cfg Config
-}
+type address struct{ *proc.Address }
 
 // Generate sends one request.
 func (a address) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
-	reply, err := a.Ask(ctx, http.MethodPost, []byte(req.Messages[0].Content))
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return pipeline.Response{}, err
-	case err != nil:
-		return pipeline.Response{}, unconnected(err)
-	case !reply.OK():
-		return pipeline.Response{}, a.refused(reply)
-	case reply.Flooded:
-		return pipeline.Response{}, &Fault{Flooded, fmt.Sprintf("%s answered with more than %d bytes", a.Shown, maxOutput), nil}
-	}
-	return pipeline.Response{Text: string(reply.Body), Attempts: 1}, nil
+	answer, err := pipeline.Post(ctx, a.Address, []byte(req.Messages[0].Content))
+	return pipeline.Response{Text: string(answer), Attempts: 1}, err
 }
 
-// unconnected is the error of a request that nobody answered.
-func unconnected(err error) error {
-	return &pipeline.ModelError{Retry: true, Failure: outcome.Failure{Class: outcome.Provider, Message: err.Error()}}
-}
-
-// refused makes the error for a status that is no success.
-func (a address) refused(reply proc.Reply) error {
-	class := outcome.Provider
-	if reply.Status == http.StatusTooManyRequests {
-		class = outcome.RateLimited
-	}
-	return &pipeline.ModelError{
-		Status: reply.Status, RetryAfter: limit.RetryAfter(reply.Header, time.Now()), Retry: limit.Passing(reply.Status),
-		Failure: outcome.Failure{Class: class, Message: a.Refusal(reply, "")},
-	}
-}
-
-// program runs a process for each case.
-type program struct{ cfg Config }
-
-func (p program) ask(ctx context.Context, c Case) (Verdict, error) {
+// runProgram runs a process for the case.
+func (e *Evaluator) runProgram(ctx context.Context, c Case) (Verdict, error) {
 	request, err := c.encode()
 	if err != nil {
 		return Verdict{}, err
 	}
 	raw, err := proc.Once(ctx, proc.Config{
-		Command: p.cfg.Script, Dir: p.cfg.Dir, Env: p.cfg.Env, Withhold: true, Handed: p.cfg.Handed, MaxLine: maxOutput,
+		Command: e.cfg.Script, Dir: e.cfg.Dir, Env: e.cfg.Env, Withhold: true, Handed: e.cfg.Handed, MaxLine: maxOutput,
 	}, request)
 	if err != nil {
 		return Verdict{}, ofProgram(err)

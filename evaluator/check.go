@@ -64,9 +64,9 @@ func (e *Evaluator) checkAddress(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return e.notAnswered(unconnected(err))
+		return &Fault{Unreachable, err.Error(), err}
 	case reply.Status == http.StatusUnauthorized || reply.Status == http.StatusForbidden:
-		return e.notAnswered(e.address.refused(reply))
+		return &Fault{Unreachable, e.address.Refusal(reply, ""), nil}
 	}
 	return nil
 }

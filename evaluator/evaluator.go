@@ -75,21 +75,16 @@ type Config struct {
 	Pause time.Duration
 }
 
-// asker carries one case to whoever judges it.
-type asker interface {
-	ask(ctx context.Context, c Case) (Verdict, error)
-}
-
 // Evaluator asks an external evaluator. It is safe for concurrent use and keeps
 // nothing between two cases but what it learned of the limits of an address or a
 // model.
 type Evaluator struct {
 	cfg     Config
-	asker   asker
-	limiter *limit.Limiter // nil for a program, as
-	asked   pipeline.Model // what is asked within it
+	ask     func(context.Context, Case) (Verdict, error) // carries one case to whoever judges it
+	limiter *limit.Limiter                               // nil for a program, as
+	asked   pipeline.Model                               // what is asked within it
 
-	address address        // where it is one
+	address *proc.Address  // where it is one
 	mask    *secret.Masker // of a program
 	failed  atomic.Bool    // a program, at least once
 }
@@ -116,7 +111,7 @@ func New(cfg Config) (*Evaluator, error) {
 		at, err := proc.NewAddress(proc.AddressConfig{
 			URL: cfg.URL, Token: cfg.Token, Env: cfg.Env, Connections: mostAtOnce, MaxAnswer: maxOutput,
 		})
-		problems, e.address = append(problems, err), address{at, cfg}
+		problems, e.address = append(problems, err), at
 	}
 	if cfg.Model != nil {
 		problems = append(problems, checkPrompt(cfg.Prompt))
@@ -132,18 +127,18 @@ func New(cfg Config) (*Evaluator, error) {
 // open makes who is asked.
 func (e *Evaluator) open() (err error) {
 	if len(e.cfg.Script) > 0 {
-		e.asker = program{e.cfg}
+		e.ask = e.runProgram
 		return nil
 	}
-	if e.limiter, err = newLimiter(e.cfg.Pause); err != nil {
+	if e.limiter, err = limit.New(limit.Config{Most: mostAtOnce, Backoff: e.cfg.Pause}); err != nil {
 		return err
 	}
 	if e.cfg.URL != "" {
-		e.asked, err = e.cfg.within(e.address, e.limiter, nil)
-		e.asker = endpoint{e.asked}
+		e.asked, err = e.cfg.within(address{e.address}, e.limiter, nil)
+		e.ask = e.askAddress
 	} else {
 		e.asked, err = e.cfg.within(e.cfg.Model, e.limiter, nil)
-		e.asker = judge{e.cfg, e.asked}
+		e.ask = judge{e.cfg, e.asked}.ask
 	}
 	return err
 }
@@ -160,7 +155,7 @@ func (e *Evaluator) open() (err error) {
 func (e *Evaluator) Evaluate(ctx context.Context, c Case) (Verdict, error) {
 	inner, cancel := limit.WithTimeout(ctx, e.cfg.Timeout)
 	defer cancel()
-	v, err := e.asker.ask(inner, c)
+	v, err := e.ask(inner, c)
 	if err == nil {
 		return v, nil
 	}

@@ -118,13 +118,15 @@ type ModelError struct {
 	// Unreached says that there was no connection to the provider: it was refused,
 	// or the host is not known.
 	Unreached bool
+	// Err is what caused it, where its type or its exit code may matter.
+	Err error
 }
 
 // Error returns the message of the failure with its class.
 func (e *ModelError) Error() string { return e.Failure.Error() }
 
-// Unwrap returns the failure.
-func (e *ModelError) Unwrap() error { return &e.Failure }
+// Unwrap returns the failure and the cause.
+func (e *ModelError) Unwrap() []error { return []error{&e.Failure, e.Err} }
 
 // Capabilities says what a model cannot do, as data: nothing is guessed from a
 // model's name. The zero value is a model that can do everything.

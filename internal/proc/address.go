@@ -38,6 +38,8 @@ type AddressConfig struct {
 type Address struct {
 	// Shown is the address without its query, for people.
 	Shown string
+	// Max bounds an answer, in bytes.
+	Max int
 
 	cfg    AddressConfig
 	client *http.Client
@@ -67,7 +69,7 @@ func NewAddress(cfg AddressConfig) (*Address, error) {
 	cfg.URL = u.String()
 	mask := secret.NewMasker(append(append(os.Environ(), cfg.Env...), "TOKEN="+cfg.Token), nil)
 	u.RawQuery, u.Fragment = "", ""
-	return &Address{Shown: mask.Text(u.String()), cfg: cfg, client: client, mask: mask}, nil
+	return &Address{Shown: mask.Text(u.String()), Max: cfg.MaxAnswer, cfg: cfg, client: client, mask: mask}, nil
 }
 
 // Reply is what an address answered, whatever its status.
@@ -116,11 +118,11 @@ func (a *Address) Ask(ctx context.Context, method string, body []byte) (Reply, e
 	a.met.Store(true)
 	defer resp.Body.Close() // only read: nothing can be lost
 	r := Reply{Status: resp.StatusCode, Header: resp.Header}
-	r.Body, err = io.ReadAll(io.LimitReader(resp.Body, int64(a.cfg.MaxAnswer)+1))
+	r.Body, err = io.ReadAll(io.LimitReader(resp.Body, int64(a.Max)+1))
 	if err != nil && (r.OK() || ctx.Err() != nil) {
 		return Reply{}, a.unanswered(ctx, fmt.Errorf("the answer was cut off: %w", err))
 	}
-	r.Flooded = len(r.Body) > a.cfg.MaxAnswer
+	r.Flooded = len(r.Body) > a.Max
 	r.Body = a.mask.JSON(r.Body)
 	return r, nil
 }

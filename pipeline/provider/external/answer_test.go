@@ -101,15 +101,15 @@ func TestReadAnswer_usageAndCostCountOnce(t *testing.T) {
 func TestReadAnswer_warnings(t *testing.T) {
 	tests := map[string]struct{ fields, warning string }{
 		"usage of other names": {`"usage":{"prompt_tokens":1}`, "usage: it has neither input nor output"},
-		"usage of a kind":      {`"usage":7`, "usage: expected an object"},
+		"usage of a kind":      {`"usage":7`, "usage: unexpected number"},
 		"fraction of a token":  {`"usage":{"input":1.5}`, "usage.input: expected a whole number"},
 		"call of a kind":       {`"calls":[null]`, "calls[0]: expected an object"},
 		"time":                 {`"calls":[{"started":"today"}]`, "calls[0].started: expected a time"},
 		"time of long ago":     {`"calls":[{"started":"1600-01-01T00:00:00Z"}]`, "calls[0].started: expected a time"},
 		"order of times":       {`"calls":[{"started":"2026-01-02T00:00:02Z","ended":"2026-01-02T00:00:01Z"}]`, "calls[0]: it ends before it begins"},
-		"parameters":           {`"calls":[{"parameters":[1]}]`, "calls[0].parameters: expected an object"},
-		"name":                 {`"calls":[{"name":{}}]`, "calls[0].name: expected a text"},
-		"warnings":             {`"warnings":"w"`, "warnings: expected a list of texts"},
+		"parameters":           {`"calls":[{"parameters":[1]}]`, "calls[0].parameters: unexpected array"},
+		"name":                 {`"calls":[{"name":{}}]`, "calls[0].name: unexpected object"},
+		"warnings":             {`"warnings":"w"`, "warnings: unexpected string"},
 		"too many calls":       {`"calls":[` + strings.Repeat(`{},`, 1000) + `{}]`, "the first 1000 of 1001 are kept"},
 		"unresolved id":        {`"relationships":[{"foo":1}]`, `relationships[0]: unknown keys`},
 	}
@@ -163,7 +163,7 @@ func FuzzReadAnswer(f *testing.F) {
 			return
 		}
 		var model *pipeline.ModelError
-		if !errors.As(a.err, &model) || !slices.Contains(reported(), model.Failure.Class) || model.Failure.Message == "" {
+		if !errors.As(a.err, &model) || model.Failure.Class == outcome.Internal || model.Failure.Message == "" {
 			t.Fatalf("failure %+v", model)
 		}
 	})

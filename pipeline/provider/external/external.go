@@ -37,6 +37,7 @@ import (
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/proc"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -74,28 +75,17 @@ type Config struct {
 	Now func() time.Time
 }
 
-// peer is who answers: a program or an endpoint.
-type peer interface {
-	// ask sends one request and returns the answer, a JSON object. It masks what
-	// the peer was given in confidence, in errors too.
-	ask(ctx context.Context, request []byte) ([]byte, error)
-	// Target says what is asked, for run metadata: the command line, or the
-	// address without its query; secrets are masked.
-	Target() string
-	// Reached reports whether the pipeline was ever met: false says that every
-	// connection to an address failed, or none was tried. A program is always there.
-	Reached() bool
-	// Close ends all processes, or closes idle connections, and what is under way.
-	// The error names processes that the system would not end.
-	Close() error
-}
-
 // Extractor asks a team's own pipeline, for extractions or anything else. It is
 // safe for concurrent use.
 type Extractor struct {
-	peer
-	cfg   Config
-	asked atomic.Int64
+	cfg    Config
+	target string
+	// ask sends one request and returns the answer, a JSON object. It masks what
+	// the pipeline was given in confidence, in errors too.
+	ask     func(ctx context.Context, request []byte) ([]byte, error)
+	reached func() bool
+	closer  io.Closer
+	asked   atomic.Int64
 }
 
 // New makes an Extractor. It sends nothing and starts nothing, but looks whether
@@ -107,16 +97,82 @@ func New(cfg Config) (*Extractor, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	peer, err := newPeer(cfg)
+	e := &Extractor{cfg: cfg}
 	var start *proc.StartError
-	switch {
+	switch err := e.open(); {
 	case errors.As(err, &start):
 		return nil, fmt.Errorf("opening the pipeline: %w", err)
 	case err != nil:
 		return nil, &ConfigError{err}
 	}
-	return &Extractor{peer: peer, cfg: cfg}, nil
+	return e, nil
 }
+
+// open opens the program or address that the Config names.
+func (e *Extractor) open() error {
+	if isAddress(e.cfg.Target) {
+		at, err := proc.NewAddress(proc.AddressConfig{
+			URL: e.cfg.Target, Token: e.cfg.Token, Env: e.cfg.Env, Connections: e.cfg.Concurrency, MaxAnswer: e.cfg.MaxAnswer,
+		})
+		if err != nil {
+			return err
+		}
+		e.target, e.reached, e.closer = at.Shown, at.Met, at
+		e.ask = func(ctx context.Context, request []byte) ([]byte, error) { return post(ctx, at, request) }
+		return nil
+	}
+	words, err := proc.Split(e.cfg.Target)
+	if err != nil {
+		return err
+	}
+	pool, err := proc.New(proc.Config{
+		Command: words, Dir: e.cfg.Dir, Env: e.cfg.Env, Processes: e.cfg.Concurrency,
+		MaxLine: e.cfg.MaxAnswer, Accept: checkAnswer, Stderr: e.cfg.Stderr,
+	})
+	if err != nil {
+		return err
+	}
+	e.target = proc.Shown(e.cfg.Target, append(os.Environ(), e.cfg.Env...))
+	e.reached, e.closer = func() bool { return true }, pool
+	e.ask = func(ctx context.Context, request []byte) ([]byte, error) {
+		answer, err := pool.Call(ctx, request)
+		if err != nil {
+			return nil, classify(ctx, err)
+		}
+		return answer, nil
+	}
+	return nil
+}
+
+// post asks an address.
+func post(ctx context.Context, at *proc.Address, request []byte) ([]byte, error) {
+	body, err := pipeline.Post(ctx, at, request)
+	if err != nil {
+		return nil, err
+	}
+	answer := bytes.TrimSpace(body)
+	if err := checkAnswer(request, answer); err != nil {
+		return nil, fail(outcome.InvalidOutput, false, fmt.Sprintf("%s answered %q: %v", at.Shown, textutil.Cut(string(answer), 500), err), err)
+	}
+	return answer, nil
+}
+
+// isAddress reports whether a target is an address rather than a command.
+func isAddress(target string) bool {
+	head, _, _ := strings.Cut(strings.TrimSpace(target), " ")
+	return strings.Contains(head, "://")
+}
+
+// Target says what is asked, for run metadata: the command line, or the address
+// without its query; secrets are masked.
+func (e *Extractor) Target() string { return e.target }
+
+// Reached reports whether the pipeline was ever met: false says that every
+// connection to an address failed, or none was tried. A program is always there.
+func (e *Extractor) Reached() bool { return e.reached() }
+
+// Close ends all processes, or closes idle connections, and what is under way.
+func (e *Extractor) Close() error { return e.closer.Close() }
 
 // Shown is a Config.Target as a person may be shown it: a command masked, and ***
 // for what follows the path of an address.
@@ -259,46 +315,6 @@ func checkAnswer(request, answer []byte) error {
 	return nil
 }
 
-// newPeer opens the program or endpoint that a Config names.
-func newPeer(cfg Config) (peer, error) {
-	if isAddress(cfg.Target) {
-		address, err := proc.NewAddress(proc.AddressConfig{
-			URL: cfg.Target, Token: cfg.Token, Env: cfg.Env, Connections: cfg.Concurrency, MaxAnswer: cfg.MaxAnswer,
-		})
-		return &endpoint{address, cfg}, err
-	}
-	words, err := proc.Split(cfg.Target)
-	if err != nil {
-		return nil, err
-	}
-	pool, err := proc.New(proc.Config{
-		Command: words, Dir: cfg.Dir, Env: cfg.Env, Processes: cfg.Concurrency,
-		MaxLine: cfg.MaxAnswer, Accept: checkAnswer, Stderr: cfg.Stderr,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &program{Pool: pool, line: proc.Shown(cfg.Target, append(os.Environ(), cfg.Env...))}, nil
-}
-
-// program is a peer that runs as child processes.
-type program struct {
-	*proc.Pool
-	line string
-}
-
-func (p *program) ask(ctx context.Context, request []byte) ([]byte, error) {
-	answer, err := p.Call(ctx, request)
-	if err != nil {
-		return nil, classify(ctx, err)
-	}
-	return answer, nil
-}
-
-func (p *program) Target() string { return p.line }
-
-func (p *program) Reached() bool { return true }
-
 // classify gives an error of package proc its class. A program that ended may
 // do better next time; one that prints what it should not will do so again.
 func classify(ctx context.Context, err error) error {
@@ -331,19 +347,7 @@ func (e *ConfigError) Unwrap() error { return e.Err }
 // ExitCode is that of a wrong usage.
 func (e *ConfigError) ExitCode() int { return 64 }
 
-// failure is a ModelError that keeps its cause, for its type and exit code.
-type failure struct {
-	*pipeline.ModelError
-	cause error
-}
-
-func (f failure) Unwrap() []error { return []error{f.ModelError, f.cause} }
-
 // fail makes an error of a class.
 func fail(class outcome.Class, retry bool, message string, cause error) error {
-	e := &pipeline.ModelError{Failure: outcome.Failure{Class: class, Message: message}, Retry: retry}
-	if cause == nil {
-		return e
-	}
-	return failure{e, cause}
+	return &pipeline.ModelError{Failure: outcome.Failure{Class: class, Message: message}, Retry: retry, Err: cause}
 }

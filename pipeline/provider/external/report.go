@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
 )
 
 // The limits of what an answer says of itself.
@@ -73,15 +75,30 @@ func readReport(raw []byte, span outcome.Call) *answer {
 		a.err = fail(outcome.InvalidOutput, false, "the answer cannot be read: "+err.Error(), err)
 		return a
 	}
-	texts, _ := read[[]string](a, "warnings", a.fields["warnings"], "a list of texts")
+	var texts []string
+	a.read("warnings", &texts)
 	for _, text := range texts {
 		a.warn("%s", text)
 	}
 	a.readCalls()
-	if reason := readError(a.fields["error"], outcome.Provider); reason != nil {
+	if reason := pipeline.ReadError(a.fields["error"], outcome.Provider); reason != nil {
 		a.err = fail(reason.Class, reason.Class == outcome.RateLimited || reason.Class == outcome.Timeout, reason.Message, nil)
 	}
 	return a
+}
+
+// read decodes what it can of a field; a warning names what is of another kind.
+func (a *answer) read(key string, into any) {
+	if raw := a.fields[key]; len(raw) > 0 {
+		a.decode(key, raw, into)
+	}
+}
+
+func (a *answer) decode(path string, raw json.RawMessage, into any) {
+	var wrong *json.UnmarshalTypeError // the answer is JSON: nothing else can be wrong
+	if errors.As(json.Unmarshal(raw, into), &wrong) {
+		a.warn("%s: unexpected %s", strings.TrimSuffix(path+"."+strings.ToLower(wrong.Field), "."), wrong.Value)
+	}
 }
 
 // readFound reads the extraction, strictly.
@@ -130,30 +147,52 @@ func (a *answer) lists() (extraction.Extraction, error) {
 	return found, err
 }
 
+// tokens is how a usage is written.
+type tokens struct{ Input, Output, Cached, Reasoning json.RawMessage }
+
+// reported is how a call is written.
+type reported struct {
+	Name, Kind, Provider, Model, Error string
+	Input, Output                      json.RawMessage
+	Parameters                         map[string]json.RawMessage
+	Usage                              *tokens
+	CostUSD                            json.RawMessage `json:"cost_usd"`
+	Finish                             string          `json:"finish_reason"`
+	Started, Ended                     string
+}
+
 // readCalls reads the calls that an answer stands for. A usage or cost at the top
 // is used where no call states one of its own, so that nothing counts twice.
 func (a *answer) readCalls() {
-	fields := a.fields
-	a.span.Model = cmp.Or(a.text("model", fields["model"]), a.span.Model)
+	var model string
+	var usage *tokens
+	var list *[]json.RawMessage
+	a.read("model", &model)
+	a.read("usage", &usage)
+	a.read("calls", &list)
+	a.span.Model = textutil.Cut(cmp.Or(model, a.span.Model), maxName)
 	total := generation(a.span)
-	total.Usage = a.usage("usage", fields["usage"])
-	total.CostUSD = a.cost("cost_usd", fields["cost_usd"])
-	list, there := read[[]json.RawMessage](a, "calls", fields["calls"], "a list")
-	if !there {
+	total.Usage, total.CostUSD = a.usage("usage", usage), a.number("cost_usd", a.fields["cost_usd"], maxCost)
+	if list == nil || *list == nil {
 		a.calls = []outcome.Call{total}
 		return
 	}
-	calls := []outcome.Call{}
-	for i, raw := range list[:min(len(list), maxCalls)] {
-		if call, ok := a.call(fmt.Sprintf("calls[%d]", i), raw); ok {
-			calls = append(calls, call)
-		}
+	calls, stated := []outcome.Call{}, len(*list)
+	if stated > maxCalls {
+		a.warn("calls: the first %d of %d are kept; the others count nowhere", maxCalls, stated)
 	}
-	if len(list) > maxCalls {
-		a.warn("calls: the first %d of %d are kept; the others count nowhere", maxCalls, len(list))
+	for i, raw := range (*list)[:min(stated, maxCalls)] {
+		path := fmt.Sprintf("calls[%d]", i)
+		if raw[0] != '{' {
+			a.warn("%s: expected an object", path)
+			continue
+		}
+		var r reported
+		a.decode(path, raw, &r)
+		calls = append(calls, a.call(path, r))
 	}
 	slices.SortStableFunc(calls, func(a, b outcome.Call) int { return a.Started.Compare(b.Started) })
-	a.calls = withTotal(calls, total, len(calls) < len(list))
+	a.calls = withTotal(calls, total, len(calls) < stated)
 }
 
 // withTotal adds what is stated for all calls together and by none of them.
@@ -187,159 +226,84 @@ func withTotal(calls []outcome.Call, total outcome.Call, lost bool) []outcome.Ca
 	return append(calls, total)
 }
 
-// call reads one reported call.
-func (a *answer) call(path string, raw json.RawMessage) (outcome.Call, bool) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
-		a.warn("%s: expected an object", path)
-		return outcome.Call{}, false
-	}
-	text := func(key string) string { return a.text(path+"."+key, fields[key]) }
+// call makes a call of what was reported.
+func (a *answer) call(path string, r reported) outcome.Call {
+	name := func(text string) string { return textutil.Cut(text, maxName) }
 	c := outcome.Call{
-		Name:     cmp.Or(text("name"), "call"),
-		Kind:     "generation",
-		Provider: cmp.Or(text("provider"), Name),
-		Model:    text("model"),
-		Input:    present(fields["input"]),
-		Output:   present(fields["output"]),
-		Usage:    a.usage(path+".usage", fields["usage"]),
-		CostUSD:  a.cost(path+".cost_usd", fields["cost_usd"]),
-		Finish:   text("finish_reason"),
-		Attempts: 1,
-		Error:    text("error"),
+		Name: name(cmp.Or(r.Name, "call")), Kind: "generation", Provider: name(cmp.Or(r.Provider, Name)), Model: name(r.Model),
+		Input: r.Input, Output: r.Output, Usage: a.usage(path+".usage", r.Usage), CostUSD: a.number(path+".cost_usd", r.CostUSD, maxCost),
+		Finish: name(r.Finish), Attempts: 1, Error: textutil.Cut(r.Error, outcome.MaxMessage),
+		Started: a.instant(path+".started", r.Started, a.span.Started), Ended: a.instant(path+".ended", r.Ended, a.span.Ended),
 	}
-	if text("kind") == "span" {
-		c.Kind = "span"
+	if absent(c.Input) {
+		c.Input = nil
 	}
-	if _, there := read[map[string]json.RawMessage](a, path+".parameters", fields["parameters"], "an object"); there {
-		c.Parameters = fields["parameters"]
+	if absent(c.Output) {
+		c.Output = nil
 	}
-	// The times of the span stand in for those that are missing or make no sense.
-	c.Started = a.instant(path+".started", fields["started"], a.span.Started)
-	c.Ended = a.instant(path+".ended", fields["ended"], a.span.Ended)
+	if r.Kind == "span" {
+		c.Kind = r.Kind
+	}
+	if r.Parameters != nil {
+		c.Parameters, _ = json.Marshal(r.Parameters) // they were read from JSON
+	}
 	if c.Ended.Before(c.Started) {
 		a.warn("%s: it ends before it begins; the times of the whole request stand in", path)
 		c.Started, c.Ended = a.span.Started, a.span.Ended
 	}
-	return c, true
+	return c
 }
 
-// read reads a value that may be absent; one of another kind is as good as absent,
-// with a warning.
-func read[T any](a *answer, path string, raw json.RawMessage, expected string) (value T, there bool) {
-	if absent(raw) {
-		return value, false
+// usage checks numbers of tokens.
+func (a *answer) usage(path string, t *tokens) outcome.Usage {
+	if t == nil {
+		return outcome.Usage{}
 	}
-	if err := json.Unmarshal(raw, &value); err != nil {
-		var none T
-		a.warn("%s: expected %s", path, expected)
-		return none, false
-	}
-	return value, true
-}
-
-// text reads a short text; "" where there is none.
-func (a *answer) text(path string, raw json.RawMessage) string {
-	limit := maxName
-	if strings.HasSuffix(path, ".error") {
-		limit = outcome.MaxMessage
-	}
-	text, _ := read[string](a, path, raw, "a text")
-	return textutil.Cut(text, limit)
-}
-
-// usage reads {"input", "output", "cached", "reasoning"}, whole numbers of
-// tokens.
-func (a *answer) usage(path string, raw json.RawMessage) outcome.Usage {
-	fields, there := read[map[string]json.RawMessage](a, path, raw, "an object with input and output")
-	if there && absent(fields["input"]) && absent(fields["output"]) {
+	if absent(t.Input) && absent(t.Output) {
 		a.warn("%s: it has neither input nor output, the numbers of tokens", path)
 	}
-	count := func(key string) int64 {
-		n, _ := a.number(path+"."+key, fields[key], maxTokens)
-		if n != float64(int64(n)) {
+	count := func(key string, raw json.RawMessage) int64 {
+		n := a.number(path+"."+key, raw, maxTokens)
+		switch {
+		case n == nil:
+			return 0
+		case *n != math.Trunc(*n): // 2.0 is a whole number
 			a.warn("%s.%s: expected a whole number", path, key)
 			return 0
 		}
-		return int64(n)
+		return int64(*n)
 	}
-	return outcome.Usage{Input: count("input"), Output: count("output"), Cached: count("cached"), Reasoning: count("reasoning")}
+	return outcome.Usage{
+		Input: count("input", t.Input), Output: count("output", t.Output),
+		Cached: count("cached", t.Cached), Reasoning: count("reasoning", t.Reasoning),
+	}
 }
 
-// cost reads an amount; nil where it is unknown.
-func (a *answer) cost(path string, raw json.RawMessage) *float64 {
-	n, there := a.number(path, raw, maxCost)
-	if !there {
+// number reads a number; nil where there is none that can be.
+func (a *answer) number(path string, raw json.RawMessage, most float64) *float64 {
+	if absent(raw) {
+		return nil
+	}
+	var n float64
+	if json.Unmarshal(raw, &n) != nil || n < 0 || n > most {
+		a.warn("%s: expected a number from 0 to %.0f", path, most)
 		return nil
 	}
 	return &n
 }
 
-func (a *answer) number(path string, raw json.RawMessage, most float64) (float64, bool) {
-	expected := fmt.Sprintf("a number from 0 to %.0f", most)
-	n, there := read[float64](a, path, raw, expected)
-	if n < 0 || n > most {
-		a.warn("%s: expected %s", path, expected)
-		return 0, false
-	}
-	return n, there
-}
-
-// instant reads a time of RFC 3339.
-func (a *answer) instant(path string, raw json.RawMessage, otherwise time.Time) time.Time {
-	const expected = "a time such as 2026-01-31T12:00:00Z"
-	at, there := read[time.Time](a, path, raw, expected)
-	if there && (at.Year() < 1970 || at.Year() > 9999) {
-		a.warn("%s: expected %s", path, expected)
-		there = false
-	}
-	if !there {
+// instant reads a time of RFC 3339; the other one stands in for one that is missing
+// or makes no sense.
+func (a *answer) instant(path, text string, otherwise time.Time) time.Time {
+	at, err := time.Parse(time.RFC3339, text)
+	switch {
+	case text == "":
+		return otherwise
+	case err != nil || at.Year() < 1970:
+		a.warn("%s: expected a time such as 2026-01-31T12:00:00Z", path)
 		return otherwise
 	}
 	return at.UTC()
 }
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
-
-// present returns nil for null.
-func present(raw json.RawMessage) json.RawMessage {
-	if absent(raw) {
-		return nil
-	}
-	return raw
-}
-
-// reported are the classes that a pipeline may give its own failure; internal
-// is ours alone.
-func reported() []outcome.Class {
-	return slices.DeleteFunc(outcome.Classes(), func(c outcome.Class) bool { return c == outcome.Internal })
-}
-
-// readError reads the "error" of an answer: an object with class and message,
-// or a text. It returns nil where there is none: absent, null, false, or empty.
-func readError(raw json.RawMessage, otherwise outcome.Class) *outcome.Failure {
-	var object struct {
-		Class   string `json:"class"`
-		Message string `json:"message"`
-	}
-	var text string
-	switch trimmed := strings.TrimSpace(string(raw)); {
-	case trimmed == "" || trimmed == "null" || trimmed == "false":
-		return nil
-	case json.Unmarshal(raw, &text) == nil:
-		object.Message = text
-	case json.Unmarshal(raw, &object) != nil:
-		object.Message = "the pipeline reports an error in a form that is not known: " + textutil.Cut(string(raw), 200)
-	}
-	if object.Class == "" && object.Message == "" {
-		return nil
-	}
-	if object.Message == "" {
-		object.Message = "the pipeline reports a failure without a message"
-	}
-	class := outcome.Class(strings.ToLower(strings.TrimSpace(object.Class)))
-	if !slices.Contains(reported(), class) {
-		class = otherwise
-	}
-	return &outcome.Failure{Class: class, Message: textutil.Cut(object.Message, outcome.MaxMessage)}
-}

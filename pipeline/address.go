@@ -1,0 +1,93 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/proc"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/outcome"
+)
+
+// Post sends a request to a program behind an address, once, and returns its
+// answer. The error is a *ModelError: nobody answered, or not to the end; the status
+// is no success; or the answer is too long (class invalid_output).
+func Post(ctx context.Context, at *proc.Address, request []byte) ([]byte, error) {
+	reply, err := at.Ask(ctx, http.MethodPost, request)
+	switch {
+	case err != nil:
+		class := outcome.Provider
+		if errors.Is(err, context.DeadlineExceeded) {
+			class = outcome.Timeout
+		}
+		return nil, &ModelError{Failure: outcome.Failure{Class: class, Message: err.Error()}, Retry: true, Err: err}
+	case !reply.OK():
+		return nil, refused(at, reply)
+	case reply.Flooded:
+		message := fmt.Sprintf("%s answered with more than %d bytes", at.Shown, at.Max)
+		return nil, &ModelError{Failure: outcome.Failure{Class: outcome.InvalidOutput, Message: message}, Status: reply.Status}
+	}
+	return reply.Body, nil
+}
+
+// refused makes the error for a status that is no success. A JSON body with an
+// "error" says its class and message; otherwise the status and the beginning of
+// the body do.
+func refused(at *proc.Address, reply proc.Reply) error {
+	f := outcome.Failure{Class: outcome.Provider}
+	switch reply.Status {
+	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
+		f.Class = outcome.Timeout
+	case http.StatusTooManyRequests:
+		f.Class = outcome.RateLimited
+	case http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		f.Class = outcome.Item
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(reply.Body, &object) == nil {
+		if said := ReadError(object["error"], f.Class); said != nil {
+			f = *said
+		}
+	}
+	f.Message = at.Refusal(reply, f.Message)
+	return &ModelError{
+		Failure: f, Status: reply.Status, Retry: limit.Passing(reply.Status),
+		RetryAfter: limit.RetryAfter(reply.Header, time.Now()),
+	}
+}
+
+// ReadError reads the "error" that a program or an address answers with: an object
+// with class and message, or a text. It returns nil where there is none: absent,
+// null, false, or empty. A class that it does not state, or that is ours alone, is
+// the other one.
+func ReadError(raw json.RawMessage, otherwise outcome.Class) *outcome.Failure {
+	var object struct {
+		Class   string `json:"class"`
+		Message string `json:"message"`
+	}
+	switch text := strings.TrimSpace(string(raw)); {
+	case text == "" || text == "null" || text == "false":
+		return nil
+	case json.Unmarshal(raw, &object.Message) == nil, json.Unmarshal(raw, &object) == nil:
+	default:
+		object.Message = "the pipeline reports an error in a form that is not known: " + textutil.Cut(text, 200)
+	}
+	class := outcome.Class(strings.ToLower(strings.TrimSpace(object.Class)))
+	switch {
+	case class == "" && object.Message == "":
+		return nil
+	case object.Message == "":
+		object.Message = "the pipeline reports a failure without a message"
+	}
+	if class == outcome.Internal || !slices.Contains(outcome.Classes(), class) {
+		class = otherwise
+	}
+	return &outcome.Failure{Class: class, Message: textutil.Cut(object.Message, outcome.MaxMessage)}
+}

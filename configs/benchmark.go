@@ -9,6 +9,8 @@ import (
 	"regexp"
 
 	"extraction-experiment/internal/files"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // Benchmark is the file of "answers benchmark", YAML or JSON.
@@ -60,7 +62,7 @@ func LoadBenchmark(ctx context.Context, path, name string) (Benchmark, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return c, fmt.Errorf("reading %s: the file is empty", path)
 	}
-	if err := Decode(text, path, &c, BenchmarkDataset{}, BenchmarkGates{}); err != nil {
+	if err := textutil.DecodeYAML(text, path, &c, BenchmarkDataset{}, BenchmarkGates{}); err != nil {
 		return c, err
 	}
 	if c.Name == "" {

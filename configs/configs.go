@@ -4,20 +4,14 @@
 package configs
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
@@ -106,7 +100,7 @@ func Load(path string) (Experiment, error) {
 	if err != nil {
 		return e, err
 	}
-	if err := strict(text, path, &e, Scorer{}); err != nil {
+	if err := textutil.DecodeYAML(text, path, &e, Scorer{}); err != nil {
 		return Experiment{}, err
 	}
 	return e, nil
@@ -177,7 +171,7 @@ func LoadGate(path string) (Gate, error) {
 		return Gate{}, err
 	}
 	var g Gate
-	if err := strict(text, path, &g); err != nil {
+	if err := textutil.DecodeYAML(text, path, &g); err != nil {
 		return g, err // with what could be read, so that the caller finds what else is wrong
 	}
 	switch {
@@ -217,7 +211,7 @@ func LoadScoring(path string) ([]byte, error) {
 		return text, nil
 	}
 	options := map[string]any{}
-	if err := strict(text, path, &options); err != nil {
+	if err := textutil.DecodeYAML(text, path, &options); err != nil {
 		return nil, err
 	}
 	if options == nil { // the document is the word null
@@ -228,63 +222,4 @@ func LoadScoring(path string) ([]byte, error) {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
 	return raw, nil
-}
-
-// Decode reads a YAML document of a command's own into a pointer to a struct, as
-// strictly as the files of this package are read. where names it in errors; rows
-// are structs in it whose keys a hint may name as well.
-func Decode(text []byte, where string, into any, rows ...any) error {
-	return strict(text, where, into, rows...)
-}
-
-// strict reads one YAML document into a pointer to a struct or map. Keys that a
-// struct does not have, values of the wrong kind, keys given twice and a second
-// document are errors that name where and the line. An empty document changes
-// nothing. Rows are structs whose keys a hint may name as well.
-func strict(text []byte, where string, into any, rows ...any) error {
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(into); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("reading %s: %s", where, keyHints(err, append(rows, into)))
-	}
-	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("reading %s: one document is expected, there is a second behind a --- line", where)
-	}
-	return nil
-}
-
-// goType is what is left of the words of Go: structs, and lists and maps of them.
-var goType = regexp.MustCompile(`into (\*?(\[\]|map\[string\])?[a-z]+\.[A-Za-z]+|map\[string\](string|interface \{\}))`)
-
-// unknownKey is how the YAML library speaks of a key that a struct does not have.
-var unknownKey = regexp.MustCompile(`field (\S+) not found in type \S+`)
-
-// keyHints says what is wrong without the words of Go; structs hold the keys
-// that a mistyped one may have meant.
-func keyHints(err error, structs []any) string {
-	var keys []string
-	for _, s := range structs {
-		t := reflect.Indirect(reflect.ValueOf(s)).Type()
-		if t.Kind() != reflect.Struct {
-			continue // a map knows every key
-		}
-		for i := range t.NumField() {
-			key, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
-			keys = append(keys, key)
-		}
-	}
-	text := unknownKey.ReplaceAllStringFunc(err.Error(), func(found string) string {
-		key := unknownKey.FindStringSubmatch(found)[1]
-		return fmt.Sprintf("unknown key %q%s", key, textutil.Hint(key, keys))
-	})
-	text = strings.NewReplacer("!!map", "a mapping", "!!seq", "a list", "!!str", "a text", "!!bool", "true or false",
-		"into float64", "where a number is expected", "into int64", "where a whole number is expected",
-		"into int", "where a whole number is expected", "into bool", "where true or false is expected",
-		"into string", "where a text is expected", "into []string", "where a list is expected", "yaml: ", "").Replace(text)
-	return goType.ReplaceAllStringFunc(text, func(found string) string {
-		if strings.HasPrefix(found, "into []") {
-			return "where a list is expected"
-		}
-		return "where keys with values are expected"
-	})
 }

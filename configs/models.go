@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"extraction-experiment/internal/textutil"
 )
 
 //go:embed models.yaml
@@ -84,7 +86,7 @@ func (m Models) Lookup(name string) (Model, bool) {
 
 func parseModels(text []byte, where string) (map[string]Model, error) {
 	var file modelFile
-	if err := strict(text, where, &file, Model{}); err != nil {
+	if err := textutil.DecodeYAML(text, where, &file, Model{}); err != nil {
 		return nil, err
 	}
 	var problems []error
@@ -161,7 +163,7 @@ func (p Prices) Lookup(model string) (Price, bool) {
 
 func parsePrices(text []byte, where string) (map[string]Price, error) {
 	var file priceFile
-	if err := strict(text, where, &file, priceRow{}); err != nil {
+	if err := textutil.DecodeYAML(text, where, &file, priceRow{}); err != nil {
 		return nil, err
 	}
 	var problems []error

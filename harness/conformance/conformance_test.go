@@ -205,7 +205,7 @@ func TestParse(t *testing.T) {
 	set, err := conformance.Parse("f.yaml", []byte(head+`
 - {id: a, label: pass, question: q, criteria: c, expected_output: 366, candidate_answer: ""}
 - {id: b, label: ambiguous, answer: x, score_bounds: [0.2, 0.8]}
-- {id: c, label: ambiguous, answer: x, score_bounds: {min: 0, max: 1}}
+- {id: c, label: ambiguous, answer: x, score_bounds: [0, 1]}
 - {id: d, label: ambiguous, answer: x}
 - {id: e, label: fail, answer: x, score_bounds: [0, 1]}
 `))
@@ -222,26 +222,25 @@ func TestParse(t *testing.T) {
 
 func TestParse_problems(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                            "f.yaml: it is empty",
-		"a: [":                        "reading f.yaml: yaml: ",
-		"- 1":                         "f.yaml: line 1: the file: expected keys with values",
-		"fixtures: []":                "f.yaml: line 1: evaluator is missing",
+		"":                            "f.yaml: line 1: evaluator: give exactly one",
+		"a: [":                        "reading f.yaml: line 1: ",
+		"- 1":                         "line 1: cannot unmarshal a list where keys with values are expected",
+		"fixtures: []":                "f.yaml: line 1: evaluator: give exactly one",
 		"evaluator: {}\nfixtures: []": "line 1: evaluator: give exactly one",
-		"evaluator: {script: [], url: http://x}\nfixtures: []":                        "give exactly one",
-		"evaluator: {script: []}\nfixtures: [{id: a, label: pass, answer: x}]":        "line 1: evaluator.script: it names no program",
-		"evaluator: {scirpt: [x]}":                                                    `line 1: evaluator: unknown key "scirpt"; did you mean "script"?`,
+		"evaluator: {script: [x], url: http://x}\nfixtures: []":                       "line 1: evaluator: give exactly one",
+		"evaluator: {script: ['']}\nfixtures: [{id: a, label: pass, answer: x}]":      "line 1: evaluator.script: it names no program",
+		"evaluator: {scirpt: [x]}":                                                    `line 1: unknown key "scirpt"; did you mean "script"?`,
 		head + "- {id: a, label: maybe, answer: x}":                                   `f.yaml: line 3: fixture "a": the label "maybe" is none of`,
 		head + "- {label: pass, answer: x}":                                           "line 3: the fixture has no id",
 		head + "- {id: a, label: pass}":                                               `fixture "a": candidate_answer is missing`,
 		head + "- {id: a, label: pass, answer: x}\n- {id: a, label: fail, answer: x}": `f.yaml: line 4: the id "a" is used by the fixture of line 3 already`,
 		head + "- {id: a, label: ambiguous, answer: x, score_bounds: [0.8, 0.2]}":     "score_bounds: [0.8 0.2] are not two numbers from 0 to 1",
 		head + "- {id: a, label: ambiguous, answer: x, score_bounds: [.nan, 1]}":      "score_bounds",
-		head + "- {id: a, label: ambiguous, answer: x, score_bounds: 0.5}":            "expected two numbers",
-		head + "- {id: a, label: pass, answer: {b: c}}":                               "candidate_answer: expected a text",
-		head + "- {id: a, label: pass, answer: x, id: b}":                             `the key "id" is there twice`,
-		head + "- {id: &x a, label: pass, answer: *x}":                                "aliases are not read",
-		head + "- {id: a, label: pass, answer: x}\n---\nfixtures: []":                 "f.yaml: line 4: there is a second document",
-		head + "- seven": "a fixture: expected keys",
+		head + "- {id: a, label: ambiguous, answer: x, score_bounds: 0.5}":            "line 3: cannot unmarshal !!float `0.5` where a list of numbers is expected",
+		head + "- {id: a, label: pass, answer: {b: c}}":                               "line 3: cannot unmarshal a mapping where a text is expected",
+		head + "- {id: a, label: pass, answer: x, id: b}":                             `line 3: mapping key "id" already defined`,
+		head + "- {id: a, label: pass, answer: x}\n---\nfixtures: []":                 "one document is expected, there is a second",
+		head + "- seven": "where keys with values are expected",
 		head + "- {id: a, label: pass, answer: x, lable: y}": `unknown key "lable"; did you mean "label"?`,
 	} {
 		_, err := conformance.Parse("f.yaml", []byte(text))

@@ -1,0 +1,66 @@
+package textutil
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// DecodeYAML reads one YAML document into a pointer to a struct or map. Keys that a
+// struct does not have, values of the wrong kind, keys given twice and a second
+// document are errors that name where and the line. An empty document changes
+// nothing. Rows are structs whose keys a hint may name as well.
+func DecodeYAML(text []byte, where string, into any, rows ...any) error {
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(into); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("reading %s: %s", where, keyHints(err, append(rows, into)))
+	}
+	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("reading %s: one document is expected, there is a second behind a --- line", where)
+	}
+	return nil
+}
+
+// goType is what is left of the words of Go: structs, and lists and maps of them.
+var goType = regexp.MustCompile(`into (\*?(\[\]|map\[string\])?[a-z]+\.[A-Za-z]+|map\[string\](string|interface \{\}))`)
+
+// unknownKey is how the YAML library speaks of a key that a struct does not have.
+var unknownKey = regexp.MustCompile(`field (\S+) not found in type \S+`)
+
+// keyHints says what is wrong without the words of Go; structs hold the keys
+// that a mistyped one may have meant.
+func keyHints(err error, structs []any) string {
+	var keys []string
+	for _, s := range structs {
+		t := reflect.Indirect(reflect.ValueOf(s)).Type()
+		if t.Kind() != reflect.Struct {
+			continue // a map knows every key
+		}
+		for i := range t.NumField() {
+			key, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+			keys = append(keys, key)
+		}
+	}
+	text := unknownKey.ReplaceAllStringFunc(err.Error(), func(found string) string {
+		key := unknownKey.FindStringSubmatch(found)[1]
+		return fmt.Sprintf("unknown key %q%s", key, Hint(key, keys))
+	})
+	text = strings.NewReplacer("!!map", "a mapping", "!!seq", "a list", "!!str", "a text", "!!bool", "true or false",
+		"into float64", "where a number is expected", "into int64", "where a whole number is expected",
+		"into int", "where a whole number is expected", "into bool", "where true or false is expected",
+		"into string", "where a text is expected", "into []string", "where a list is expected",
+		"into []float64", "where a list of numbers is expected", "yaml: ", "").Replace(text)
+	return goType.ReplaceAllStringFunc(text, func(found string) string {
+		if strings.HasPrefix(found, "into []") {
+			return "where a list is expected"
+		}
+		return "where keys with values are expected"
+	})
+}

@@ -188,14 +188,8 @@ func (c *comparing) versus(i int, r report.ResultView) versus {
 	pooled, notes := r.PooledTable()
 	v.Pooled, v.PooledNotes = newTable("", pooled, mostLines, "score"), notes
 	v.YesNo = newTable("", r.YesNoTable(), mostLines, "score")
-	groups := r.Result.Groups
 	for _, t := range first(r.GroupTables(), mostTables) {
-		var bars []*drawing
-		for i, g := range groups[:len(t.Rows)] {
-			bars = append(bars, newDifferenceBar(g.Difference, t.Rows[i].State))
-		}
-		groups = groups[len(t.Rows):]
-		v.Groups = append(v.Groups, newTable("groups", t, mostGroups, "type").draw(7, "small", nil, bars))
+		v.Groups = append(v.Groups, newTable("groups", t, mostGroups, "type"))
 	}
 	for _, change := range first(r.Result.Changed, 10*mostLines) {
 		state := compare.Better

@@ -153,7 +153,7 @@ func tracePageOf(t *testing.T) string {
 	trace := Trace{ID: hostile, Name: hostile, Time: now, About: []string{hostile}, Scores: []TraceScore{{hostile, hostile, hostile, hostile}}}
 	for _, id := range []string{"a", "b"} {
 		trace.Observations = append(trace.Observations, Observation{ID: id, Parent: map[string]string{"b": "a"}[id], Name: hostile, Type: hostile, Level: "ERROR", Status: hostile,
-			Model: hostile, Start: now, End: now.Add(time.Second), Facts: []string{hostile}, Input: hostile, Output: hostile, Metadata: hostile, Parameters: hostile})
+			Start: now, End: now.Add(time.Second), Facts: []string{hostile}, Texts: [][2]string{{"Input", hostile}, {"Output", hostile}}})
 	}
 	var b strings.Builder
 	if err := WriteTrace(&b, trace, "/"); err != nil {
@@ -181,7 +181,7 @@ func TestCompare_bounded(t *testing.T) {
 	text := strings.Repeat("x", 70_000)
 	trace := Trace{}
 	for range 600 {
-		trace.Observations = append(trace.Observations, Observation{Input: text, Output: text})
+		trace.Observations = append(trace.Observations, Observation{Texts: [][2]string{{"Input", text}, {"Output", text}}})
 	}
 	var b strings.Builder
 	if err := WriteTrace(&b, trace, ""); err != nil || b.Len() > 12<<20 {

@@ -116,23 +116,3 @@ func scaleTitle(scale float64) []string {
 	end := report.FormatScore(&scale, 2)
 	return []string{"−" + end, "difference and 95 % interval", "+" + end}
 }
-
-// newBar draws a score from 0 to 1.
-func newBar(v *float64) *drawing {
-	out := &drawing{Width: 60, Height: 8, Rects: []rect{{Class: "track", Width: 60, Height: 8}}}
-	if v != nil {
-		out.Rects = append(out.Rects, rect{Class: "fill", Width: 60 * within(*v, 0, 1), Height: 8})
-	}
-	return out
-}
-
-// newDifferenceBar draws a difference from −1 to 1.
-func newDifferenceBar(d *float64, state string) *drawing {
-	out := newBar(nil)
-	if d != nil {
-		to := 30 * within(*d, -1, 1)
-		out.Rects = append(out.Rects, rect{Class: "v-" + state, X: 30 + min(0, to), Width: math.Abs(to), Height: 8})
-	}
-	out.Lines = []line{{"axis", 30, 0, 30, 8}}
-	return out
-}

@@ -71,7 +71,7 @@ func FuzzCompare(f *testing.F) {
 			}
 		}
 		var still strings.Builder
-		step := Observation{ID: text, Parent: name, Name: name, Input: text, Output: name, Facts: []string{text}}
+		step := Observation{ID: text, Parent: name, Name: name, Facts: []string{text}, Texts: [][2]string{{name, text}}}
 		if err := WriteTrace(&still, Trace{ID: name, Name: text, Observations: []Observation{step, step}, Scores: []TraceScore{{text, name, text, name}}}, "/"); err != nil {
 			t.Fatal(err)
 		}

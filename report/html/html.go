@@ -1,5 +1,5 @@
 // Package html writes runs as one self-contained page: an overview with
-// distributions, intervals, causes and confusions, a list of items to sort and
+// distributions, intervals and causes, a list of items to sort and
 // filter, and a page per item with the document, what was expected and
 // extracted in it, and the prompt and the answer. It computes no score and
 // opens no run; it shows what a report.Run holds. Several runs are put side by
@@ -167,7 +167,7 @@ type writer struct {
 	titles   []string
 	runs     []report.Run
 	scores   []string
-	tallies  []*tally // of each run; none where nobody asks for them
+	tallies  []tally // of each run; none where nobody asks for them
 	row      func(row merging, scores []string) listRow
 	detailed func(row merging, l limits) detail
 	listed   int // items
@@ -261,6 +261,7 @@ func functions() template.FuncMap {
 		"id":        func(id string) string { return cutTo(id, rowID) },
 		"brief":     func(id string) string { return textutil.Line(cutTo(id, 60)) },
 		"causeKey":  causeKey,
+		"meaning":   causeMeaning,
 		"gateWords": report.GateWords,
 	}
 }

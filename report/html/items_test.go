@@ -79,47 +79,6 @@ func TestDivide(t *testing.T) {
 	})
 }
 
-func TestConfusion(t *testing.T) {
-	c := newConfusion()
-	for range 3 {
-		c.add("person", "person")
-	}
-	c.add("person", "place")
-	c.add("place", nowhere)
-	c.add(nowhere, "place")
-	m := c.matrix()
-	if diff := cmp.Diff([]string{"person", "place", "missed"}, m.Titles); diff != "" {
-		t.Error(diff)
-	}
-	var got [][]int
-	for _, row := range m.Rows {
-		var cells []int
-		for _, cell := range row.Cells {
-			cells = append(cells, cell.N)
-		}
-		got = append(got, cells)
-	}
-	if diff := cmp.Diff([][]int{{3, 1, 0}, {0, 0, 1}, {0, 1, 0}}, got); diff != "" {
-		t.Error(diff)
-	}
-	if newConfusion().matrix() != nil {
-		t.Error("a table of nothing")
-	}
-	for i := range 5000 { // hostile types: all are counted, few are told apart
-		c.add(strings.Repeat("x", i+1), "y")
-	}
-	total := 0
-	m = c.matrix()
-	for _, row := range m.Rows {
-		for _, cell := range row.Cells {
-			total += cell.N
-		}
-	}
-	if total != 5006 || len(m.Rows) != shownTypes+2 || len(c.types) > mostTypes+1 {
-		t.Errorf("%d pairs in %d rows of %d types", total, len(m.Rows), len(c.types))
-	}
-}
-
 func TestBinOf(t *testing.T) {
 	for v, want := range map[float64]int{0: 0, 0.049: 0, 0.05: 1, 0.5: 10, 0.999: 19, 1: 19, 7: 19, -3: 0} {
 		if got := binOf(v); got != want {
@@ -152,10 +111,10 @@ func TestTypeTables(t *testing.T) {
 	if len(tables) != 2 || tables[0].Title != "By entity type" || tables[0].Count != mostGroups+1 || len(tables[0].Body) != mostGroups || tables[0].More != "and 1 more type" {
 		t.Errorf("%+v", tables)
 	}
-	if cells := tables[0].Body[0].Cells; cells[0].Text != "(none)" || cells[7].Drawing.Rects[1].Width != 30 {
+	if cells := tables[0].Body[0].Cells; cells[0].Text != "(none)" {
 		t.Errorf("%+v", cells)
 	}
-	if second := tables[1]; second.Count != 1 || second.More != "" || second.Body[0].Cells[6].Text != "–" || len(second.Body[0].Cells[7].Drawing.Rects) != 1 {
+	if second := tables[1]; second.Count != 1 || second.More != "" || second.Body[0].Cells[6].Text != "–" {
 		t.Errorf("%+v", second)
 	}
 }

@@ -1,9 +1,6 @@
 package html
 
 import (
-	"cmp"
-	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -117,9 +114,8 @@ type overview struct {
 	Warnings []string
 	Trials   *trials
 	Failures []outcome.FailureCount
-	Causes   []cause
+	Causes   []outcome.CauseCount
 	Groups   []*table
-	Matrices []namedMatrix
 }
 
 // tile is a number that stands out.
@@ -131,26 +127,15 @@ type trials struct {
 	Runs, Spread, FlakyItems *table
 }
 
-type cause struct {
-	outcome.CauseCount
-	Meaning string
-	Share   int64 // percent of the most frequent
-}
-
-type namedMatrix struct {
-	Title string
-	*matrix
-}
-
-func newOverview(v report.SummaryView, t *tally) overview {
+func newOverview(v report.SummaryView, t tally) overview {
 	o := overview{Name: named(v.Run.Name), About: about(v), Tiles: tiles(v), Warnings: first(v.Warnings, mostLines),
-		Failures: first(v.Failures, mostLines), Causes: causes(v.Causes)}
+		Failures: first(v.Failures, mostLines), Causes: first(v.Causes, mostLines)}
 	o.Link, _ = report.WebLink(v.Run.URL)
 	if len(v.Scores) > 0 {
 		var distributions []*drawing
 		for _, s := range v.Scores {
 			mean, ci := v.Scores.Lead(s)
-			distributions = append(distributions, newDistribution(named(s.Name), mean, ci, t.distributions[s.Name]))
+			distributions = append(distributions, newDistribution(named(s.Name), mean, ci, t[s.Name]))
 		}
 		o.Scores = newTable("scores", v.ScoreTable(), mostLines, "score").draw(2, "fig", []string{"0", "distribution, mean and 95 % interval", "1"}, distributions)
 	}
@@ -159,19 +144,8 @@ func newOverview(v report.SummaryView, t *tally) overview {
 			newTable("flaky", v.FlakyTable(), mostLines, "item")}
 		o.Trials.FlakyItems.Items = true
 	}
-	bars := v.Groups
 	for _, t := range first(v.GroupTables(), mostTables) {
-		var drawings []*drawing
-		for _, g := range bars[:len(t.Rows)] {
-			drawings = append(drawings, newBar(g.F1))
-		}
-		bars = bars[len(t.Rows):]
-		o.Groups = append(o.Groups, newTable("groups", t, mostGroups, "type").draw(7, "small", nil, drawings))
-	}
-	for _, m := range []namedMatrix{{"Entity types", t.entities.matrix()}, {"Relationship types", t.relationships.matrix()}} {
-		if m.matrix != nil {
-			o.Matrices = append(o.Matrices, m)
-		}
+		o.Groups = append(o.Groups, newTable("groups", t, mostGroups, "type"))
 	}
 	return o
 }
@@ -242,39 +216,31 @@ func tiles(v report.SummaryView) (list []tile) {
 	return list
 }
 
-func causes(list []outcome.CauseCount) (out []cause) {
-	meanings, most := map[string]string{}, int64(1)
+// causeMeaning explains a cause of the extraction harness; "" for any other.
+func causeMeaning(name string) string {
 	for _, c := range scoring.Causes() {
-		meanings[string(c.Cause)] = c.Meaning
+		if string(c.Cause) == name {
+			return c.Meaning
+		}
 	}
-	for _, c := range list {
-		most = max(most, c.Count)
-	}
-	for _, c := range first(list, mostLines) {
-		out = append(out, cause{c, meanings[c.Name], 100 * c.Count / most})
-	}
-	return out
+	return ""
 }
 
-// tally counts what the overview of one run shows and its summary does not say.
-type tally struct {
-	distributions map[string]*[bins]int
-	entities      *confusion
-	relationships *confusion
-}
+// tally counts how often each score of a run has which value.
+type tally map[string]*[bins]int
 
-func newTally(s outcome.Summary) *tally {
-	t := &tally{map[string]*[bins]int{}, newConfusion(), newConfusion()}
+func newTally(s outcome.Summary) tally {
+	t := tally{}
 	for _, score := range s.Scores {
-		t.distributions[score.Name] = &[bins]int{}
+		t[score.Name] = &[bins]int{}
 	}
 	return t
 }
 
-func (t *tally) add(v report.ItemView) {
+func (t tally) add(v report.ItemView) {
 	seen := map[string]bool{}
 	for _, s := range v.Outcome.Scores {
-		d, value := t.distributions[s.Name], s.Value
+		d, value := t[s.Name], s.Value
 		if value == nil && v.Outcome.Failed() {
 			value = new(float64) // failed items count as 0
 		}
@@ -284,140 +250,4 @@ func (t *tally) add(v report.ItemView) {
 		seen[s.Name] = true
 		d[binOf(*value)]++
 	}
-	t.entities.addAll(entityRows(v), false)
-	t.relationships.addAll(relationshipRows(v), true)
-}
-
-// Columns and rows of a confusion that are no types.
-const (
-	nowhere = "\x00nowhere" // missed, or spurious
-	others  = "\x00others"  // types beyond the bound
-)
-
-const (
-	// mostTypes bounds the types that are told apart while counting.
-	mostTypes = 2000
-	// shownTypes bounds the types of the table; the rest is one row and column.
-	shownTypes = 12
-)
-
-// confusion counts pairs of expected and extracted types.
-type confusion struct {
-	pairs map[[2]string]int
-	types map[string]int // how often each is on either side
-}
-
-func newConfusion() *confusion { return &confusion{map[[2]string]int{}, map[string]int{}} }
-
-// addAll counts which type was expected and which one was extracted. A relationship
-// that matched by an inverse type counts as of the expected type.
-func (c *confusion) addAll(rows []itemRow, relationships bool) {
-	for _, r := range rows {
-		expected, extracted := nowhere, nowhere
-		if r.Expected != nil {
-			expected = textutil.FoldType(r.Expected.Type)
-		}
-		if r.Extracted != nil {
-			extracted = textutil.FoldType(r.Extracted.Type)
-		}
-		switch {
-		case expected == nowhere && extracted == nowhere: // a place that is none
-		case r.State == stateNear && !(relationships && r.Kind == "wrong relationship type"): // of two kinds of fault
-			c.add(expected, nowhere)
-			c.add(nowhere, extracted)
-		case relationships && (r.State == stateOK || r.State == stateType):
-			c.add(expected, expected)
-		default:
-			c.add(expected, extracted)
-		}
-	}
-}
-
-func (c *confusion) add(expected, extracted string) {
-	pair := [2]string{expected, extracted}
-	for i, typ := range pair {
-		if typ == nowhere {
-			continue
-		}
-		if _, known := c.types[typ]; !known && len(c.types) >= mostTypes {
-			typ, pair[i] = others, others
-		}
-		c.types[typ]++
-	}
-	c.pairs[pair]++
-}
-
-// matrix is a confusion as a table: types by frequency, what is rare as one
-// row and column, then what was missed and what is spurious.
-type matrix struct {
-	Titles []string
-	Rows   []matrixRow
-}
-
-type matrixRow struct {
-	Title string
-	Cells []matrixCell
-}
-
-type matrixCell struct {
-	N     int
-	Heat  int // 0 to 5
-	Right bool
-	Empty bool // no such pair can be
-	Hint  string
-}
-
-// matrix is nil where nothing was counted.
-func (c *confusion) matrix() *matrix {
-	if len(c.pairs) == 0 {
-		return nil
-	}
-	names := slices.SortedFunc(maps.Keys(c.types), func(a, b string) int {
-		return cmp.Or(cmp.Compare(c.types[b], c.types[a]), cmp.Compare(a, b))
-	})
-	names = slices.DeleteFunc(names, func(s string) bool { return s == others })
-	axis := slices.Clone(first(names, shownTypes))
-	if len(names) > len(axis) || c.types[others] > 0 {
-		axis = append(axis, others)
-	}
-	axis = append(axis, nowhere)
-	sums, totals := map[[2]string]int{}, map[string]int{}
-	for pair, n := range c.pairs {
-		for i := range pair {
-			if !slices.Contains(axis, pair[i]) {
-				pair[i] = others
-			}
-		}
-		sums[pair] += n
-		totals[pair[0]] += n
-	}
-	m := &matrix{}
-	for _, expected := range axis {
-		m.Titles = append(m.Titles, typeTitle(expected, "missed"))
-		row := matrixRow{Title: typeTitle(expected, "spurious")}
-		for _, extracted := range axis {
-			n := sums[[2]string{expected, extracted}]
-			cell := matrixCell{N: n, Right: expected == extracted && expected != others, Empty: expected == nowhere && extracted == nowhere,
-				Hint: fmt.Sprintf("%s expected, %s extracted", row.Title, typeTitle(extracted, "nothing"))}
-			if n > 0 {
-				cell.Heat = 1 + 4*n/totals[expected]
-			}
-			if expected == nowhere {
-				cell.Hint = typeTitle(extracted, "") + " extracted, not expected"
-			}
-			row.Cells = append(row.Cells, cell)
-		}
-		m.Rows = append(m.Rows, row)
-	}
-	return m
-}
-
-func typeTitle(name, none string) string {
-	switch name {
-	case nowhere:
-		return none
-	case others:
-		return "other types"
-	}
-	return cmp.Or(named(name), "(none)")
 }

@@ -38,7 +38,7 @@ func RunList(w io.Writer, title string, runs []RunLink, problems []string) error
 		} else if i == 0 && r.Primary != "" {
 			page.Primary = named(r.Primary)
 		}
-		page.Runs = append(page.Runs, runLine{RunLink: r, Bar: newBar(r.AsZero)})
+		page.Runs = append(page.Runs, runLine{RunLink: r})
 	}
 	for i := 1; i < len(runs); i++ { // suggested is the first run, the newest, against the next one of its dataset
 		if runs[i].Dataset == runs[0].Dataset {
@@ -54,7 +54,6 @@ func RunList(w io.Writer, title string, runs []RunLink, problems []string) error
 
 type runLine struct {
 	RunLink
-	Bar             *drawing
 	Base, Candidate bool // chosen at first
 }
 
@@ -74,12 +73,12 @@ type TraceScore struct{ Name, Value, Comment, On string }
 
 // Observation is a step of a trace.
 type Observation struct {
-	ID, Parent, Name, Type, Level, Status, Model string
-	Start, End                                   time.Time
-	// Facts are tokens, cost, prompt, in a few words each.
+	ID, Parent, Name, Type, Level, Status string
+	Start, End                            time.Time
+	// Facts are model, tokens, cost, prompt, in a few words each.
 	Facts []string
-	// Parameters, Input, Output and Metadata are text or indented JSON.
-	Parameters, Input, Output, Metadata string
+	// Texts are a title and a text or indented JSON each: input, output and so on.
+	Texts [][2]string
 }
 
 // Bounds of the page of a trace.
@@ -106,9 +105,12 @@ func WriteTrace(w io.Writer, t Trace, home string) error {
 	}
 	room, depths := mostTraceText, depthsOf(t.Observations)
 	for _, o := range first(t.Observations, mostObservations) {
-		s := step{Observation: o, Depth: depths[o.ID], Parts: partsOf(o, &room)}
-		if o.Model != "" {
-			s.Facts = append([]string{o.Model}, o.Facts...)
+		s := step{Observation: o, Depth: depths[o.ID]}
+		for _, t := range o.Texts { // as far as there is room for them
+			if !slices.Contains([]string{"", "null", "{}"}, strings.TrimSpace(t[1])) {
+				s.Parts = append(s.Parts, stepPart{t[0], newQuote(t[1], min(mostTracePart, max(leastText, room)))})
+				room -= len(t[1])
+			}
 		}
 		if !o.Start.IsZero() && !o.End.Before(o.Start) {
 			s.Took = report.FormatMilliseconds(float64(o.End.Sub(o.Start).Microseconds()) / 1000)
@@ -129,19 +131,6 @@ type step struct {
 type stepPart struct {
 	Title string
 	quote
-}
-
-// partsOf are the texts of an observation, as far as there is room for them.
-func partsOf(o Observation, room *int) (parts []stepPart) {
-	for _, part := range []stepPart{{"Input", quote{Text: o.Input}}, {"Output", quote{Text: o.Output}}, {"Parameters", quote{Text: o.Parameters}}, {"Metadata", quote{Text: o.Metadata}}} {
-		if slices.Contains([]string{"", "null", "{}"}, strings.TrimSpace(part.Text)) {
-			continue
-		}
-		part.quote = newQuote(part.Text, min(mostTracePart, max(leastText, *room)))
-		*room -= len(part.Text)
-		parts = append(parts, part)
-	}
-	return parts
 }
 
 // deepest is the last depth that is drawn.

@@ -413,8 +413,11 @@ func valueText(s langfuse.Score) string {
 
 func shownObservation(o langfuse.Observation) html.Observation {
 	out := html.Observation{ID: o.ID, Parent: o.ParentID, Name: o.Name, Type: strings.ToLower(o.Type), Level: o.Level, Status: o.StatusMessage,
-		Model: o.ModelName(), Start: o.StartTime, End: o.EndTime,
-		Parameters: report.Indented(o.ModelParameters), Input: report.Indented(o.Input), Output: report.Indented(o.Output), Metadata: report.Indented(o.Metadata)}
+		Start: o.StartTime, End: o.EndTime, Texts: [][2]string{{"Input", report.Indented(o.Input)}, {"Output", report.Indented(o.Output)},
+			{"Parameters", report.Indented(o.ModelParameters)}, {"Metadata", report.Indented(o.Metadata)}}}
+	if model := o.ModelName(); model != "" {
+		out.Facts = append(out.Facts, model)
+	}
 	if o.PromptName != "" {
 		out.Facts = append(out.Facts, fmt.Sprintf("prompt %s@%v", o.PromptName, o.PromptVersion))
 	}

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -95,9 +96,13 @@ func WriteAnswers(ctx context.Context, run *runstore.Reader, summary outcome.Sum
 // openAnswersReport reads a report of answers, of a run or of a benchmark, as a
 // run. ok is false for any other file.
 func openAnswersReport(ctx context.Context, path string) (source remoteSource, ok bool, err error) {
-	raw, err := readReport(ctx, path)
-	if err != nil || raw == nil {
-		return source, false, err
+	info, err := os.Stat(path)
+	if ext := filepath.Ext(path); err != nil || !info.Mode().IsRegular() || ext == runstore.Extension || ext == ".jsonl" {
+		return source, false, nil // a pipe can be read once only
+	}
+	raw, err := files.Read(ctx, path, maxReport)
+	if err != nil {
+		return source, false, cli.Errorf(cli.ExitIO, "reading %s: %w", path, err)
 	}
 	var file struct {
 		Run     *outcome.Header
@@ -107,6 +112,9 @@ func openAnswersReport(ctx context.Context, path string) (source remoteSource, o
 		Summary json.RawMessage // of either form
 	}
 	if err := json.Unmarshal(raw, &file); err != nil {
+		if first, _, _ := bytes.Cut(raw, []byte("\n")); len(raw) == 0 || raw[0] != '{' || json.Valid(first) {
+			return source, false, nil // who reads it as a run, or an export, says what is wrong with it
+		}
 		return source, false, cli.Usage("reading %s: it is neither a run nor a whole report of answers: %w", path, err)
 	}
 	run := tracking.Remote{Where: path, Footer: file.Footer}
@@ -121,7 +129,7 @@ func openAnswersReport(ctx context.Context, path string) (source remoteSource, o
 			return source, false, err
 		}
 	default:
-		return source, false, nil // who reads it as a run says what is wrong with it
+		return source, false, nil
 	}
 	run.Outcomes = inOrder(run.Outcomes)
 	return remoteSource{run}, true, nil
@@ -132,32 +140,6 @@ func inOrder(list []outcome.Outcome) []outcome.Outcome {
 	return slices.SortedFunc(slices.Values(list), func(a, b outcome.Outcome) int {
 		return cmp.Or(cmp.Compare(a.Item, b.Item), cmp.Compare(a.Trial, b.Trial))
 	})
-}
-
-// readReport reads a file that begins as a report does; nil where it is something
-// else, such as a run file or an export.
-func readReport(ctx context.Context, path string) ([]byte, error) {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // a pipe can be read once only
-		return nil, nil
-	}
-	f, err := files.Open(ctx, path)
-	if err != nil {
-		return nil, cli.Errorf(cli.ExitIO, "reading %s: %w", path, err)
-	}
-	defer f.Close() // only read: nothing can be lost
-	head := json.NewDecoder(io.LimitReader(f, 4<<10))
-	if open, err := head.Token(); err != nil || open != json.Delim('{') {
-		return nil, nil
-	}
-	first, err := head.Token()
-	if key, _ := first.(string); err != nil || !slices.Contains([]string{"summary", "results", "run", "footer", "name", "datasets", "gates"}, key) {
-		return nil, nil
-	}
-	raw, err := files.Read(ctx, path, maxReport)
-	if err != nil {
-		return nil, cli.Errorf(cli.ExitIO, "reading %s: %w", path, err)
-	}
-	return raw, nil
 }
 
 // maxReport bounds a report of answers, in bytes.

@@ -112,7 +112,6 @@ func readRow(ctx context.Context, path string) (row *report.RunRow, err error) {
 const (
 	runCacheFormat  = 1        // another one is made anew
 	mostRunCache    = 64 << 20 // bytes
-	mostRunRow      = 16 << 10 // bytes; a row of more is read each time
 	runCacheSettled = 2 * time.Second
 )
 
@@ -189,11 +188,6 @@ func stampOf(path string, now time.Time) (stamp [4]int64, settled bool) {
 func (c *runCache) write() {
 	if !c.changed && len(c.now) == len(c.before) {
 		return // as it was, or there is nothing to keep
-	}
-	for path, known := range c.now {
-		if raw, err := json.Marshal(known); err != nil || len(raw) > mostRunRow {
-			delete(c.now, path)
-		}
 	}
 	rows, err := json.Marshal(c.now)
 	if err != nil || os.MkdirAll(filepath.Dir(runCachePath()), 0o700) != nil {

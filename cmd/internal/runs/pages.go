@@ -46,8 +46,8 @@ type pages struct {
 	Trace func(ctx context.Context, w io.Writer, id string) error
 	// Find returns the path of the run that has this id in the store.
 	Find func(ctx context.Context, id string) (path string, err error)
-	// AtOnce is how many pages are written at the same time; more wait.
-	AtOnce int
+	// turns has room for the pages that are written at the same time; more wait.
+	turns chan struct{}
 }
 
 // Pages returns the handler of the pages of this folder and of its Langfuse: the
@@ -65,20 +65,18 @@ type pages struct {
 //     answer of its own, in plain text; a later one breaks the connection, so
 //     that no browser takes half a page for the whole.
 func Pages(l *connect.Langfuse) http.Handler {
-	return serve(pages{List: listPage, Run: runPage, Compare: comparePage, Find: findByID, AtOnce: 2,
+	return serve(pages{List: listPage, Run: runPage, Compare: comparePage, Find: findByID, turns: make(chan struct{}, 2),
 		Trace: func(ctx context.Context, w io.Writer, id string) error { return tracePage(ctx, w, l, id) }})
 }
 
-func serve(p pages) http.Handler {
-	s := &site{pages: p, turns: make(chan struct{}, p.AtOnce)}
+func serve(s pages) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { s.write(w, r, p.List) })
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { s.write(w, r, s.List) })
 	mux.HandleFunc("GET /runs/{path...}", s.run)
 	mux.HandleFunc("GET /compare", s.compare)
 	mux.HandleFunc("GET /traces/{id}", s.trace)
 	mux.HandleFunc("GET /project/{project}/traces/{id}", s.trace)
 	mux.HandleFunc("GET /project/{project}/datasets/{dataset}/runs/{id}", s.found)
-	mux.HandleFunc("GET /project/{project}/datasets/{dataset}/compare", s.foundAll)
 	mux.HandleFunc("GET /project/", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) })
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
@@ -93,23 +91,18 @@ func runAddress(path string) string { return "/runs/" + (&url.URL{Path: path}).E
 // traceAddress is the address of the page of a trace.
 func traceAddress(id string) string { return "/traces/" + url.PathEscape(id) }
 
-type site struct {
-	pages
-	turns chan struct{}
-}
-
-func (s *site) run(w http.ResponseWriter, r *http.Request) {
+func (s pages) run(w http.ResponseWriter, r *http.Request) {
 	s.write(w, r, func(ctx context.Context, page io.Writer) error { return s.Run(ctx, page, r.PathValue("path")) })
 }
 
-func (s *site) trace(w http.ResponseWriter, r *http.Request) {
+func (s pages) trace(w http.ResponseWriter, r *http.Request) {
 	s.write(w, r, func(ctx context.Context, page io.Writer) error { return s.Trace(ctx, page, r.PathValue("id")) })
 }
 
 // mostCandidates bounds what one request compares.
 const mostCandidates = 20
 
-func (s *site) compare(w http.ResponseWriter, r *http.Request) {
+func (s pages) compare(w http.ResponseWriter, r *http.Request) {
 	base, candidates := r.URL.Query().Get("base"), []string{}
 	for _, path := range r.URL.Query()["cand"] {
 		if path != "" && path != base {
@@ -127,30 +120,13 @@ func (s *site) compare(w http.ResponseWriter, r *http.Request) {
 }
 
 // found leads from an address of Langfuse to the run.
-func (s *site) found(w http.ResponseWriter, r *http.Request) {
+func (s pages) found(w http.ResponseWriter, r *http.Request) {
 	path, err := s.Find(r.Context(), r.PathValue("id"))
 	if err != nil {
 		refuse(w, err)
 		return
 	}
 	http.Redirect(w, r, runAddress(path), http.StatusFound)
-}
-
-// foundAll leads from an address of Langfuse to the comparison of its
-func (s *site) foundAll(w http.ResponseWriter, r *http.Request) {
-	query := url.Values{}
-	for i, id := range r.URL.Query()["runs"] {
-		path, err := s.Find(r.Context(), id)
-		if err != nil {
-			refuse(w, err)
-			return
-		}
-		query.Add(map[bool]string{true: "base", false: "cand"}[i == 0], path)
-		if i > mostCandidates {
-			break
-		}
-	}
-	http.Redirect(w, r, "/compare?"+query.Encode(), http.StatusFound)
 }
 
 // guarded lets through what reads, and is not a part of another web site: a
@@ -168,49 +144,35 @@ func guarded(next http.Handler) http.Handler {
 			http.Error(w, "These pages are no part of another site.", http.StatusForbidden)
 			return
 		}
-		if strings.Contains(r.URL.Path, "\x00") {
-			refuse(w, cli.Usage("an address holds no zero byte"))
-			return
-		}
 		next.ServeHTTP(w, r)
 	})
 }
 
 // write answers with a page, when it is its turn.
-func (s *site) write(w http.ResponseWriter, r *http.Request, page func(context.Context, io.Writer) error) {
+func (s pages) write(w http.ResponseWriter, r *http.Request, page func(context.Context, io.Writer) error) {
 	select {
 	case s.turns <- struct{}{}:
 		defer func() { <-s.turns }()
 	case <-r.Context().Done():
 		return
 	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	out := &answer{to: w}
-	err := page(r.Context(), out)
-	switch {
-	case err != nil && !out.begun:
-		refuse(w, err)
-	case err != nil:
+	if err := page(r.Context(), out); err != nil && out.begun {
 		panic(http.ErrAbortHandler) // the page is cut off: so is the connection
-	case !out.begun:
-		out.begin()
+	} else if err != nil {
+		refuse(w, err)
 	}
 }
 
-// answer sends the header with the first byte of a page.
+// answer knows whether anything of a page was written.
 type answer struct {
-	to    http.ResponseWriter
+	to    io.Writer
 	begun bool
 }
 
-func (a *answer) begin() {
-	a.to.Header().Set("Content-Type", "text/html; charset=utf-8")
-	a.begun = true
-}
-
 func (a *answer) Write(p []byte) (int, error) {
-	if !a.begun {
-		a.begin()
-	}
+	a.begun = true
 	return a.to.Write(p)
 }
 

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -54,7 +57,7 @@ func newCollector(c *Comparer, base known, cand outcome.Header) *collector {
 
 // collect streams both runs.
 func (r *collector) collect(ctx context.Context, base, cand Source) error {
-	met, byID := 0, func(a, b *unit) int { return cmp.Compare(a.id, b.id) }
+	left, byID := maps.Clone(r.known.items), func(a, b *unit) int { return cmp.Compare(a.id, b.id) }
 	for both, err := range stats.Merge(byID, units(ctx, base, r.base.Add), units(ctx, cand, r.cand.Add)) {
 		if err != nil {
 			return err
@@ -67,30 +70,13 @@ func (r *collector) collect(ctx context.Context, base, cand Source) error {
 		default:
 			r.pair(b, c)
 		}
-		met++
-	}
-	if met >= len(r.known.items) {
-		return nil
-	}
-	return r.findWithout(ctx, base, cand)
-}
-
-// findWithout lists the items that were run in neither.
-func (r *collector) findWithout(ctx context.Context, sources ...Source) error {
-	run := map[string]bool{}
-	for _, s := range sources {
-		for o, err := range s.Outcomes(ctx) {
-			if err != nil {
-				return err
+		for _, u := range both {
+			if u != nil {
+				delete(left, u.id)
 			}
-			run[o.Item] = true
 		}
 	}
-	for id := range r.known.items {
-		if !run[id] {
-			r.without = append(r.without, id)
-		}
-	}
+	r.without = slices.Collect(maps.Keys(left))
 	return nil
 }
 
@@ -198,13 +184,17 @@ func (c *clusters) add(item Item) {
 	c.of[item.ID] = number
 }
 
-// check is a *KeyError where no item has the key: each would silently stand for
+// check is an error of usage where no item has the key: each would silently stand for
 // itself.
 func (c *clusters) check() error {
 	if c.key == "" || len(c.of) == 0 || c.without < len(c.of) {
 		return nil
 	}
-	return &KeyError{Key: c.key, Known: slices.Sorted(maps.Keys(c.keys))}
+	known := slices.Sorted(maps.Keys(c.keys))
+	if len(known) == 0 {
+		return cli.Usage("cluster-by: no item has %q in its metadata, and none has any other key", c.key)
+	}
+	return cli.Usage("cluster-by: no item has %q in its metadata (there are: %s)%s", c.key, strings.Join(known, ", "), textutil.Hint(c.key, known))
 }
 
 // mostKeys bounds the keys that are listed for a person.
@@ -340,12 +330,9 @@ func (r *collector) changes() ([]Change, error) {
 			CandidateFailure: failure(item.cand),
 		}
 		before, err := r.matches(item.base)
-		if err != nil {
-			return nil, fmt.Errorf("reading what the base matched in item %q: %w", item.Item, err)
-		}
-		after, err := r.matches(item.cand)
-		if err != nil {
-			return nil, fmt.Errorf("reading what the candidate matched in item %q: %w", item.Item, err)
+		after, errAfter := r.matches(item.cand)
+		if err := errors.Join(err, errAfter); err != nil {
+			return nil, fmt.Errorf("reading what was matched in item %q: %w", item.Item, err)
 		}
 		c.Lost, c.Gained, c.Kept = without(before, after), without(after, before), len(before)
 		c.Kept -= len(c.Lost)

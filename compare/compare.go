@@ -65,8 +65,8 @@ func (c *Comparer) conclude(base Side, r *Result) (err error) {
 // score, about 50 bytes. Measured on two busy cores: 2,000 items of 12 scores and
 // 10 KB in 1 s, 20,000 in 12 s with 30 MB, most of it spent on resampling.
 //
-// Errors: those of the sources; a *MetricError when no item has the primary
-// score, or a rule names a score that is not there; a *KeyError when no item of
+// Errors: those of the sources; one of usage when no item has the primary
+// score, or a rule names a score that is not there; or when no item of
 // the base has Config.ClusterBy.
 func (c *Comparer) Compare(ctx context.Context, base Source, candidates ...Source) (Comparison, error) {
 	if len(candidates) == 0 {
@@ -212,7 +212,7 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 		out.Clusters = len(r.seenClusters)
 	}
 	if r.columns[r.known.metric] == nil {
-		return out, &MetricError{Metric: r.known.metric, Known: slices.Sorted(maps.Keys(r.columns))}
+		return out, unknownMetric(r.known.metric, slices.Sorted(maps.Keys(r.columns)))
 	}
 	order := r.order()
 	for i, name := range order {

@@ -3,12 +3,12 @@ package compare
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 
 	"github.com/google/go-cmp/cmp"
@@ -188,8 +188,7 @@ func TestCompare_undefined(t *testing.T) {
 		t.Errorf("one item: %+v", s)
 	}
 	c, _ := New(Config{Metric: "f2"})
-	var unknown *MetricError
-	if _, err := c.Compare(context.Background(), newRun("b", .5), newRun("c", .6)); !errors.As(err, &unknown) || unknown.ExitCode() != 64 || !slices.Contains(unknown.Known, "f1") {
+	if _, err := c.Compare(context.Background(), newRun("b", .5), newRun("c", .6)); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "there are: error, f1") {
 		t.Errorf("unknown metric: %v", err)
 	}
 }
@@ -260,15 +259,14 @@ func TestCompare_unknownCluster(t *testing.T) {
 	base, cand, bare := newRun("b", .5, .6), newRun("c", .5, .7), newRun("bare", .5)
 	base.items[0].Metadata = json.RawMessage(`{"tags":["x"],"source":{"doc":"d","page":3}}`)
 	bare.items[0].Metadata = nil
-	var unknown *KeyError
 	_, err = c.Compare(t.Context(), base, cand)
-	if !errors.As(err, &unknown) || unknown.ExitCode() != 64 || !slices.Equal(unknown.Known, []string{"source.doc", "source.page", "tags"}) || !strings.Contains(err.Error(), `did you mean "source.doc"`) {
+	if cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), `(there are: source.doc, source.page, tags); did you mean "source.doc"`) {
 		t.Errorf("%v", err)
 	}
-	if _, err = c.Compare(t.Context(), bare, cand); !errors.As(err, &unknown) || !strings.Contains(err.Error(), "none has any other key") {
+	if _, err = c.Compare(t.Context(), bare, cand); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "none has any other key") {
 		t.Errorf("%v", err)
 	}
-	if _, err = c.Rank(t.Context(), base, cand); !errors.As(err, &unknown) {
+	if _, err = c.Rank(t.Context(), base, cand); cli.ExitCode(err) != cli.ExitUsage {
 		t.Errorf("%v", err)
 	}
 }

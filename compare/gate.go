@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
@@ -256,40 +257,26 @@ func (r Rule) judgeAlone(s outcome.Summary) RuleResult {
 	return out
 }
 
-// Err is a *GateError where the gate is not passed.
+// Err names the rules that were not kept, with exit code 1, or 6 for an inconclusive
+// gate where that is asked for; nil where the gate is passed.
 func (g *GateResult) Err(run string) error {
 	if g == nil || g.ExitCode() == 0 {
 		return nil
 	}
-	return &GateError{run, *g}
-}
-
-// GateError says that a candidate did not pass its gate.
-type GateError struct {
-	Candidate string
-	Result    GateResult
-}
-
-// Error names the rules that were not kept.
-func (e *GateError) Error() string {
-	var failed, unclear []string
-	for _, r := range e.Result.Rules {
-		switch r.Answer {
-		case Fail:
-			failed = append(failed, r.Rule)
-		case Inconclusive:
-			unclear = append(unclear, r.Rule)
+	var parts []string
+	for _, state := range []struct {
+		answer Answer
+		said   string
+	}{{Fail, "failed "}, {Inconclusive, "inconclusive "}} {
+		var rules []string
+		for _, r := range g.Rules {
+			if r.Answer == state.answer {
+				rules = append(rules, r.Rule)
+			}
+		}
+		if len(rules) > 0 {
+			parts = append(parts, state.said+strings.Join(rules, ", "))
 		}
 	}
-	var parts []string
-	if len(failed) > 0 {
-		parts = append(parts, "failed "+strings.Join(failed, ", "))
-	}
-	if len(unclear) > 0 {
-		parts = append(parts, "inconclusive "+strings.Join(unclear, ", "))
-	}
-	return fmt.Sprintf("%s does not pass the gate: %s", e.Candidate, strings.Join(parts, "; "))
+	return cli.Errorf(g.ExitCode(), "%s does not pass the gate: %s", run, strings.Join(parts, "; "))
 }
-
-// ExitCode is 1, or 6 for an inconclusive gate where that is asked for.
-func (e *GateError) ExitCode() int { return e.Result.ExitCode() }

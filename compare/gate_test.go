@@ -2,13 +2,13 @@ package compare
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 )
 
@@ -268,8 +268,7 @@ func TestRule_measures(t *testing.T) {
 	}
 	for _, text := range []string{"f2 >= 0.5", "f2 >= base"} {
 		r, _ := ParseRule(text)
-		var e *MetricError
-		if _, err := r.judge(base, Result{Candidate: Side{Summary: run}}); !errors.As(err, &e) || !strings.Contains(err.Error(), `did you mean`) {
+		if _, err := r.judge(base, Result{Candidate: Side{Summary: run}}); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), `did you mean`) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -356,9 +355,8 @@ func TestGate_answers(t *testing.T) {
 		if got.Answer != tt.want || got.ExitCode() != tt.code || len(got.Rules) != len(tt.rules) {
 			t.Errorf("%v, %s: %s, exit %d; want %s, %d", tt.rules, tt.policy, got.Answer, got.ExitCode(), tt.want, tt.code)
 		}
-		var e *GateError
-		if errors.As(out.Err(), &e) != (tt.code != 0) || e != nil && (e.ExitCode() != tt.code || strings.Count(e.Error(), "f1 >= ") != len(tt.rules)) {
-			t.Errorf("%v: %v", tt.rules, out.Err())
+		if err := out.Err(); cli.ExitCode(err) != tt.code || err != nil && strings.Count(err.Error(), "f1 >= ") != len(tt.rules) {
+			t.Errorf("%v: %v", tt.rules, err)
 		}
 	}
 }

@@ -289,44 +289,27 @@ func compareHeaders(base, cand outcome.Header) []Mismatch {
 }
 
 // compareOptions names the scoring options that differ.
-func compareOptions(base, cand json.RawMessage) []Mismatch {
+func compareOptions(base, cand json.RawMessage) (list []Mismatch) {
 	if bytes.Equal(base, cand) {
 		return nil
 	}
-	b, bErr := options(base)
-	c, cErr := options(cand)
-	if bErr != nil || cErr != nil {
-		return []Mismatch{{What: "scoring options", Base: cmp.Or(string(base), absent), Candidate: cmp.Or(string(cand), absent)}}
+	var b, c map[string]json.RawMessage
+	differ := func(what string, b, c json.RawMessage) {
+		list = append(list, Mismatch{What: what, Base: cmp.Or(string(b), absent), Candidate: cmp.Or(string(c), absent)})
 	}
-	var list []Mismatch
-	both := maps.Clone(b)
+	if len(base) > 0 && json.Unmarshal(base, &b) != nil || len(cand) > 0 && json.Unmarshal(cand, &c) != nil {
+		differ("scoring options", base, cand)
+		return list
+	}
+	both := map[string]json.RawMessage{}
+	maps.Copy(both, b)
 	maps.Copy(both, c)
 	for _, key := range slices.Sorted(maps.Keys(both)) {
-		if b[key] != c[key] {
-			list = append(list, Mismatch{What: "scoring option " + key, Base: cmp.Or(b[key], absent), Candidate: cmp.Or(c[key], absent)})
+		if !sameJSON(b[key], c[key]) {
+			differ("scoring option "+key, b[key], c[key])
 		}
 	}
 	return list
-}
-
-// options returns the canonical text of every option; none for an absent value.
-func options(raw json.RawMessage) (map[string]string, error) {
-	texts := map[string]string{}
-	if len(raw) == 0 {
-		return texts, nil
-	}
-	var values map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &values); err != nil {
-		return nil, err
-	}
-	for key, value := range values {
-		text, err := dataset.Canonical(value)
-		if err != nil {
-			return nil, err
-		}
-		texts[key] = string(text)
-	}
-	return texts, nil
 }
 
 // complete returns a Mismatch for a run that is not finished.

@@ -3,10 +3,10 @@ package compare
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 )
 
@@ -90,8 +90,7 @@ func TestCompare_incompatible(t *testing.T) {
 func checkIncompatible(t *testing.T, out Comparison, want bool) {
 	t.Helper()
 	r := out.Candidates[0]
-	var e *IncompatibleError
-	if errors.As(out.Err(), &e) != want || want && (e.ExitCode() != 2 || len(r.Scores) > 0 || r.Verdict != Unclear) {
+	if (out.Err() != nil) != want || want && (cli.ExitCode(out.Err()) != cli.ExitIncompatible || len(r.Scores) > 0 || r.Verdict != Unclear) {
 		t.Errorf("%v, %+v", out.Err(), r)
 	}
 }

@@ -19,8 +19,8 @@ import (
 // Every run is streamed once; memory grows by the items' ids and, per run and
 // item, about 100 bytes. A pair costs the resampling of one score.
 //
-// Errors: those of the sources; a *MetricError when no item of any run has the
-// metric; a *KeyError when no item of a run has Config.ClusterBy.
+// Errors: those of the sources; one of usage when no item of any run has the
+// metric; or when no item of a run has Config.ClusterBy.
 func (c *Comparer) Rank(ctx context.Context, sources ...Source) (Leaderboard, error) {
 	out := Leaderboard{Metric: c.config.Metric, ClusterBy: c.config.ClusterBy, Seed: c.config.Seed, Runs: []Ranked{}, Pairs: []Pair{}, Warnings: []string{}}
 	if len(sources) == 0 {
@@ -35,7 +35,7 @@ func (c *Comparer) Rank(ctx context.Context, sources ...Source) (Leaderboard, er
 		entries = append(entries, e)
 	}
 	if !slices.ContainsFunc(entries, func(e *entry) bool { return e.Mean != nil }) {
-		return out, &MetricError{Metric: out.Metric, Known: scoreNames(entries[0].Summary)}
+		return out, unknownMetric(out.Metric, scoreNames(entries[0].Summary))
 	}
 	slices.SortStableFunc(entries, c.better(out.Metric))
 	var scores []*Score
@@ -209,7 +209,7 @@ func (l Leaderboard) ToBest(i int) Pair {
 	return l.Pairs[i-1] // the first pairs are those of the best
 }
 
-// Err is a *IncompatibleError for runs that cannot be compared, one for every second run;
+// Err is an error of exit code 2 for runs that cannot be compared, one for every second run;
 // nil if all can.
 func (l Leaderboard) Err() error {
 	var problems []error
@@ -217,7 +217,7 @@ func (l Leaderboard) Err() error {
 	for _, p := range l.Pairs {
 		if len(p.Incompatible) > 0 && !seen[p.Second] {
 			seen[p.Second] = true
-			problems = append(problems, &IncompatibleError{p.First + " and " + p.Second + " cannot be compared", p.Reasons()})
+			problems = append(problems, incompatible(p.First+" and "+p.Second+" cannot be compared", p.Reasons()))
 		}
 	}
 	return errors.Join(problems...)

@@ -2,7 +2,6 @@ package compare
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/outcome"
 )
@@ -142,8 +142,7 @@ func TestRank_incompatible(t *testing.T) {
 	c.outcomes = c.outcomes[:29]
 	l := ranked(t, Config{}, a, b, c)
 	err := l.Err()
-	var one *IncompatibleError
-	if !errors.As(err, &one) || one.ExitCode() != 2 {
+	if cli.ExitCode(err) != cli.ExitIncompatible {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"a and b cannot be compared:\nfingerprint of the dataset: f00d in the first, beef in the second", "a and c cannot be compared:", "the run c is not finished"} {
@@ -159,8 +158,7 @@ func TestRank_incompatible(t *testing.T) {
 		t.Error(err)
 	}
 	comparer, _ := New(Config{Metric: "nonsense"})
-	var unknown *MetricError
-	if _, err := comparer.Rank(t.Context(), a); !errors.As(err, &unknown) {
+	if _, err := comparer.Rank(t.Context(), a); cli.ExitCode(err) != cli.ExitUsage {
 		t.Error(err)
 	}
 	if _, err := comparer.Rank(t.Context()); err == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
@@ -322,9 +323,7 @@ func evaluatorWarnings(base, cand []outcome.CustomScorer) []string {
 	var list []string
 	for _, b := range base {
 		for _, c := range cand {
-			switch {
-			case b.Name != c.Name || !b.Same(c):
-			case b.Uncertified != "" || c.Uncertified != "":
+			if b.Name == c.Name && b.Same(c) && b.Uncertified+c.Uncertified != "" {
 				list = append(list, fmt.Sprintf("%s comes from an evaluator that is not certified: %s", b.Name, cmp.Or(b.Uncertified, c.Uncertified)))
 			}
 		}
@@ -365,20 +364,6 @@ func (c *Comparer) warnOfMany(results []Result) {
 	}
 }
 
-// IncompatibleError says that two runs cannot be compared.
-type IncompatibleError struct {
-	Runs    string // "a cannot be compared with b"
-	Reasons []string
-}
-
-// Error lists everything that differs, one per line.
-func (e *IncompatibleError) Error() string {
-	return e.Runs + ":\n" + strings.Join(e.Reasons, "\n")
-}
-
-// ExitCode is that of runs that cannot be compared.
-func (e *IncompatibleError) ExitCode() int { return 2 }
-
 // Err returns why the comparison is no success: candidates that cannot be
 // compared (exit code 2) or did not pass their gate (1 or 6); nil if all did.
 func (c Comparison) Err() error {
@@ -386,7 +371,7 @@ func (c Comparison) Err() error {
 	for _, r := range c.Candidates {
 		name := r.Candidate.Summary.Run.Name
 		if len(r.Incompatible) > 0 {
-			problems = append(problems, &IncompatibleError{name + " cannot be compared with the base", reasons(r.Incompatible, "the base", "the candidate")})
+			problems = append(problems, incompatible(name+" cannot be compared with the base", reasons(r.Incompatible, "the base", "the candidate")))
 			continue
 		}
 		problems = append(problems, r.Gate.Err(name))
@@ -394,36 +379,15 @@ func (c Comparison) Err() error {
 	return errors.Join(problems...)
 }
 
-// MetricError says that a score that was asked for is in no outcome.
-type MetricError struct {
-	Metric string
-	Known  []string
-}
-
-// Error names the scores that there are.
-func (e *MetricError) Error() string {
-	if len(e.Known) == 0 {
-		return fmt.Sprintf("no item of the runs has a score %q, or any other", e.Metric)
+// unknownMetric says that a score that was asked for is in no outcome, and which are.
+func unknownMetric(metric string, known []string) error {
+	if len(known) == 0 {
+		return cli.Usage("no item of the runs has a score %q, or any other", metric)
 	}
-	return fmt.Sprintf("no item of the runs has a score %q; there are: %s", e.Metric, strings.Join(e.Known, ", "))
+	return cli.Usage("no item of the runs has a score %q; there are: %s", metric, strings.Join(known, ", "))
 }
 
-// ExitCode is that of wrong usage.
-func (e *MetricError) ExitCode() int { return 64 }
-
-// KeyError says that no item has the metadata that items are clustered by.
-type KeyError struct {
-	Key   string
-	Known []string // the first keys that the items have
+// incompatible says that two runs cannot be compared, and lists everything that differs.
+func incompatible(runs string, reasons []string) error {
+	return cli.Errorf(cli.ExitIncompatible, "%s:\n%s", runs, strings.Join(reasons, "\n"))
 }
-
-// Error names the keys that there are.
-func (e *KeyError) Error() string {
-	if len(e.Known) == 0 {
-		return fmt.Sprintf("cluster-by: no item has %q in its metadata, and none has any other key", e.Key)
-	}
-	return fmt.Sprintf("cluster-by: no item has %q in its metadata (there are: %s)%s", e.Key, strings.Join(e.Known, ", "), textutil.Hint(e.Key, e.Known))
-}
-
-// ExitCode is that of wrong usage.
-func (e *KeyError) ExitCode() int { return 64 }

@@ -177,7 +177,7 @@ func (r Rule) holds(value, threshold float64) bool {
 // unknown is the error of a rule about a score that is not there.
 func (r Rule) unknown(scores []string) error {
 	names := slices.Concat(scores, measures)
-	return fmt.Errorf("%w%s", &MetricError{Metric: r.Metric, Known: names}, textutil.Hint(r.Metric, names))
+	return fmt.Errorf("%w%s", unknownMetric(r.Metric, names), textutil.Hint(r.Metric, names))
 }
 
 // cut shortens what a message repeats of a rule.

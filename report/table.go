@@ -104,6 +104,13 @@ func (t Table) forText() Table {
 	return t
 }
 
+// Text is the table as it stands in a pipe: no column is left out and no name is cut.
+func (t Table) Text() string {
+	p := newPage(Options{Whole: true})
+	p.draw(t)
+	return isolates(p.text.String())
+}
+
 // gap is the space before every column; that before the first indents the table.
 const gap = 2
 

@@ -2,10 +2,13 @@ package system
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -91,72 +94,41 @@ func (c *Config) fillFrom(t pipeline.Template) ([]string, error) {
 		return nil, cli.Usage("%s: an object with keys such as model and temperature is expected", p.where)
 	}
 	var model string
-	take(&p, "model", "a text", &model)
+	take(&p, "model", "a text", &model, nil)
 	if !c.ModelGiven && model != "" {
 		c.Model = model
 	}
-	take(&p, "placeholders", `lists of messages by name, such as {"history": [{"role": "user", "content": "…"}]}`, &c.placeholders)
-	take(&p, "schema", "a JSON Schema, which is an object", &c.schema)
-	if len(c.schema) > 0 && bytes.TrimSpace(c.schema)[0] != '{' {
-		p.add("%s: schema: a JSON Schema, which is an object, is expected", p.where)
+	take(&p, "placeholders", `lists of messages by name, such as {"history": [{"role": "user", "content": "…"}]}`, &c.placeholders, nil)
+	take(&p, "schema", "a JSON Schema, which is an object,", &c.schema, func(raw json.RawMessage) bool { return raw[0] == '{' })
+	takeNumber(&p, "temperature", "a number from 0 to 10", 0, 10, &c.Parameters.Temperature)
+	takeNumber(&p, "top_p", "a number from 0 to 1", 0, 1, &c.Parameters.TopP)
+	takeNumber(&p, "max_tokens", "a whole number from 1 on", 1, math.MaxInt32, &c.Parameters.MaxTokens)
+	takeNumber(&p, "seed", "a whole number", math.MinInt64, math.MaxInt64, &c.Parameters.Seed)
+	var unknown []string
+	if len(p.values) > 0 {
+		unknown = []string{fmt.Sprintf("%s has keys that are not used here: %s", p.where, strings.Join(slices.Sorted(maps.Keys(p.values)), ", "))}
 	}
-	decimal(&p, "temperature", 0, 10, &c.Parameters.Temperature)
-	decimal(&p, "top_p", 0, 1, &c.Parameters.TopP)
-	whole(&p, "max_tokens", &c.Parameters.MaxTokens)
-	whole(&p, "seed", &c.Parameters.Seed)
-	if c.Parameters.MaxTokens != nil && *c.Parameters.MaxTokens < 1 {
-		p.add("%s: max_tokens: a whole number from 1 on is expected", p.where)
-	}
-	return p.unknown(), refused(errors.Join(p.problems...))
+	return unknown, refused(errors.Join(p.problems...))
 }
 
 // take moves the value of a key into a variable; null counts as absent.
-func take[T any](p *promptConfig, key, expected string, into *T) {
+func take[T any](p *promptConfig, key, expected string, into *T, valid func(T) bool) {
 	raw, ok := p.values[key]
 	delete(p.values, key)
 	if !ok || string(bytes.TrimSpace(raw)) == "null" {
 		return
 	}
-	if json.Unmarshal(raw, into) != nil {
-		p.add("%s: %s: %s is expected", p.where, key, expected)
+	var v T
+	if json.Unmarshal(raw, &v) != nil || valid != nil && !valid(v) {
+		p.problems = append(p.problems, fmt.Errorf("%s: %s: %s is expected", p.where, key, expected))
+		return
 	}
+	*into = v
 }
 
-// decimal takes a number within bounds where none is given yet.
-func decimal(p *promptConfig, key string, low, high float64, into **float64) {
-	var v *float64
-	expected := fmt.Sprintf("a number from %g to %g", low, high)
-	take(p, key, expected, &v)
-	if v != nil && !(*v >= low && *v <= high) {
-		p.add("%s: %s: %s is expected", p.where, key, expected)
-	}
-	if *into == nil {
-		*into = v
-	}
-}
-
-// whole takes a whole number where none is given yet.
-func whole[T int | int64](p *promptConfig, key string, into **T) {
+// takeNumber takes a number from low to high where none is given yet.
+func takeNumber[T int | int64 | float64](p *promptConfig, key, expected string, low, high T, into **T) {
 	var v *T
-	take(p, key, "a whole number", &v)
-	if *into == nil {
-		*into = v
-	}
-}
-
-// unknown tells the keys that were not taken.
-func (p *promptConfig) unknown() []string {
-	if len(p.values) == 0 {
-		return nil
-	}
-	var keys []string
-	for key := range p.values {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return []string{fmt.Sprintf("%s has keys that are not used here: %s", p.where, strings.Join(keys, ", "))}
-}
-
-func (p *promptConfig) add(format string, args ...any) {
-	p.problems = append(p.problems, fmt.Errorf(format, args...))
+	take(p, key, expected, &v, func(v *T) bool { return *v >= low && *v <= high })
+	*into = cmp.Or(*into, v)
 }

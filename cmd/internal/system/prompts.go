@@ -7,19 +7,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/rogpeppe/go-internal/diff"
 
+	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
+	"extraction-experiment/report"
 )
 
 // The prompts in Langfuse for a person: what strangers wrote into them cannot steer a
@@ -44,24 +44,16 @@ func PromptTable(list []langfuse.PromptSummary, zone *time.Location) string {
 	if len(list) == 0 {
 		return "no prompts\n"
 	}
-	t := table.NewWriter()
-	style := table.StyleLight
-	style.Options = table.OptionsNoBordersAndSeparators
-	style.Options.SeparateHeader = true
-	style.Format = table.FormatOptions{}
-	style.Box.PaddingLeft, style.Box.PaddingRight = "  ", ""
-	t.SetStyle(style)
-	t.SuppressTrailingSpaces()
-	t.AppendHeader(table.Row{"name", "type", "versions", "labels", "updated"})
+	t := report.Table{Columns: []report.Column{{Title: "name"}, {Title: "type"}, {Title: "versions"}, {Title: "labels"}, {Title: "updated"}}}
 	for _, p := range list {
 		updated := "–"
 		if !p.LastUpdatedAt.IsZero() {
 			updated = p.LastUpdatedAt.In(zone).Format("2006-01-02 15:04")
 		}
-		t.AppendRow(table.Row{textutil.Line(p.Name), textutil.Line(p.Type), ranges(p.Versions),
-			textutil.Line(strings.Join(p.Labels, ", ")), updated})
+		t.Rows = append(t.Rows, report.Row{Cells: []string{textutil.Line(p.Name), textutil.Line(p.Type), ranges(p.Versions),
+			textutil.Line(strings.Join(p.Labels, ", ")), updated}})
 	}
-	return t.Render() + "\n"
+	return t.Text()
 }
 
 // ranges writes numbers in order, runs of three and more shortened: 1-4, 6, 7.
@@ -104,19 +96,14 @@ func findSummary(ctx context.Context, client *langfuse.Client, name string) (lan
 	return langfuse.PromptSummary{}, noSuchPrompt(ctx, client, name)
 }
 
-// shownNames is how many names an error lists; findable is how many it looks at to
-// propose one.
-const shownNames, findable = 10, 1000
-
 func noSuchPrompt(ctx context.Context, client *langfuse.Client, name string) error {
+	const shownNames = 10
 	var names []string
 	for summary, err := range client.ListPrompts(ctx, langfuse.PromptsQuery{}) {
 		if err != nil {
 			return err
 		}
-		if names = append(names, summary.Name); len(names) == findable {
-			break
-		}
+		names = append(names, summary.Name)
 	}
 	if len(names) == 0 {
 		return cli.Usage("there is no prompt %q, and no other", name)
@@ -133,32 +120,19 @@ func noSuchPrompt(ctx context.Context, client *langfuse.Client, name string) err
 // GetPrompt returns one version, references to other prompts filled in as a model would get
 // them. Where there is none, the error (exit code 64) says which there are.
 func GetPrompt(ctx context.Context, client *langfuse.Client, ref langfuse.PromptRef) (langfuse.Prompt, error) {
-	summary, err := findSummary(ctx, client, ref.Name)
-	if err != nil {
-		return langfuse.Prompt{}, err
-	}
-	return getVersion(ctx, client, summary, ref)
-}
-
-func getVersion(ctx context.Context, client *langfuse.Client, of langfuse.PromptSummary, ref langfuse.PromptRef) (langfuse.Prompt, error) {
 	found, err := client.GetPrompt(ctx, ref)
 	if errors.Is(err, langfuse.ErrNotFound) {
-		err = lacks(of, ref)
+		err = missingPrompt(ctx, client, ref)
 	}
 	return found, err
 }
 
 // missingPrompt says of a prompt that Langfuse does not have which there are.
 func missingPrompt(ctx context.Context, client *langfuse.Client, ref langfuse.PromptRef) error {
-	summary, err := findSummary(ctx, client, ref.Name)
+	of, err := findSummary(ctx, client, ref.Name)
 	if err != nil {
 		return err
 	}
-	return lacks(summary, ref)
-}
-
-// lacks says that a prompt has no such version or label, and which it has.
-func lacks(of langfuse.PromptSummary, ref langfuse.PromptRef) error {
 	if ref.Label == "" && ref.Version > 0 {
 		return cli.Usage("the prompt %q has no version %d; %s", of.Name, ref.Version, choices(of))
 	}
@@ -184,7 +158,7 @@ func ComparePrompts(ctx context.Context, client *langfuse.Client, name, a, b str
 		if version > 0 && (slices.Contains(summary.Versions, version) || !slices.Contains(summary.Labels, word)) {
 			ref = langfuse.PromptRef{Name: name, Version: version}
 		}
-		found, err := getVersion(ctx, client, summary, ref)
+		found, err := GetPrompt(ctx, client, ref)
 		if err != nil {
 			return "", err
 		}
@@ -220,7 +194,7 @@ func LabelPrompt(ctx context.Context, client *langfuse.Client, name, version str
 	if n == 0 {
 		return "", cli.Usage("%q is no version of the prompt %q: versions are numbers from 1; %s", version, name, choices(summary))
 	}
-	target, err := getVersion(ctx, client, summary, langfuse.PromptRef{Name: name, Version: n})
+	target, err := GetPrompt(ctx, client, langfuse.PromptRef{Name: name, Version: n})
 	if err != nil {
 		return "", err
 	}
@@ -303,11 +277,7 @@ func PromptPage(p langfuse.Prompt) string {
 // each version has once, which is readable and takes n log n steps, whatever
 // strangers wrote.
 func promptDiff(a, b langfuse.Prompt) string {
-	form := promptLines
-	if slices.Equal(form(a), form(b)) { // what a person need not see may differ
-		form = jsonLines
-	}
-	text := func(p langfuse.Prompt) []byte { return []byte(strings.Join(form(p), "\n") + "\n") }
+	text := func(p langfuse.Prompt) []byte { return []byte(strings.Join(promptLines(p), "\n") + "\n") }
 	raw := diff.Diff("a", text(a), "b", text(b))
 	if raw == nil {
 		what := fmt.Sprintf("versions %d and %d", a.Version, b.Version)
@@ -326,11 +296,6 @@ func promptDiff(a, b langfuse.Prompt) string {
 		out.WriteString(promptLine(line[:1], line[1:]))
 	}
 	return out.String()
-}
-
-// jsonLines writes all that Langfuse keeps of the messages and the configuration.
-func jsonLines(p langfuse.Prompt) []string {
-	return section(section(nil, "prompt", canonicalJSON(p.Prompt)), "config", canonicalConfig(p.Config))
 }
 
 func versionTitle(p langfuse.Prompt) string {
@@ -366,58 +331,42 @@ func promptLines(p langfuse.Prompt) []string {
 	return section(lines, "config", canonicalConfig(p.Config))
 }
 
-// messageLines adds the messages; a prompt of another form is shown as JSON.
+// messageLines adds the messages, each under its role, or a placeholder under its name.
+// One that is more than that, and a prompt of another form, is shown as JSON.
 func messageLines(lines []string, raw json.RawMessage) []string {
-	var messages []map[string]any
-	if err := unmarshalNumbers(raw, &messages); err != nil || slices.ContainsFunc(messages, func(m map[string]any) bool { return m == nil }) {
+	var messages []map[string]json.RawMessage
+	if json.Unmarshal(raw, &messages) != nil || slices.ContainsFunc(messages, func(m map[string]json.RawMessage) bool { return m == nil }) {
 		return section(lines, "prompt", canonicalJSON(raw))
 	}
 	for _, m := range messages {
-		lines = messageSection(lines, m)
+		if kind := string(m["type"]); kind == `"message"` || kind == `"chatmessage"` { // what Langfuse notes beside a role
+			delete(m, "type")
+		}
+		text := map[string]string{}
+		for key, value := range m {
+			var one string
+			if json.Unmarshal(value, &one) == nil {
+				text[key] = one
+			}
+		}
+		role, hasRole := text["role"]
+		content, hasContent := text["content"]
+		switch {
+		case hasRole && hasContent && len(m) == 2:
+			lines = section(lines, role, content)
+		case text["type"] == "placeholder" && len(text) == 2 && len(m) == 2:
+			lines = section(lines, "placeholder "+text["name"], "")
+		default:
+			whole, _ := json.Marshal(m) // it was read as JSON
+			lines = section(lines, cmp.Or(role, "message"), canonicalJSON(whole))
+		}
 	}
 	return lines
 }
 
-// messageSection adds one message under its role, or a placeholder under its
-// name; fields that Langfuse adds to those follow as JSON.
-func messageSection(lines []string, m map[string]any) []string {
-	title := "message"
-	role, hasRole := m["role"].(string)
-	name, hasName := m["name"].(string)
-	switch {
-	case m["type"] == "placeholder" && hasName:
-		title = "placeholder " + name
-		delete(m, "type")
-		delete(m, "name")
-	case hasRole:
-		title = role
-		delete(m, "role")
-	}
-	if m["type"] == "message" || m["type"] == "chatmessage" { // what Langfuse notes beside a role
-		delete(m, "type")
-	}
-	content, isText := m["content"].(string)
-	if isText {
-		delete(m, "content")
-	}
-	lines = append(lines, promptHeading(title))
-	for _, key := range slices.Sorted(maps.Keys(m)) {
-		lines = append(lines, indented(key+": "+encodeIndented(m[key]))...)
-	}
-	if isText {
-		lines = append(lines, indented(content)...)
-	}
-	return append(lines, "")
-}
-
 func section(lines []string, title, body string) []string {
-	lines = append(lines, promptHeading(title))
+	lines = append(lines, textutil.Line(title)) // which does not look like content
 	return append(append(lines, indented(body)...), "")
-}
-
-// promptHeading keeps a title on its line, and lets it not look like content.
-func promptHeading(title string) string {
-	return strings.NewReplacer("\n", `\n`, "\u0085", `\u0085`, "\u2028", `\u2028`, "\u2029", `\u2029`).Replace(strings.TrimSpace(title))
 }
 
 func indented(body string) []string {
@@ -438,27 +387,11 @@ func canonicalConfig(raw json.RawMessage) string {
 
 // canonicalJSON writes JSON with its keys in order, and anything else as it is.
 func canonicalJSON(raw json.RawMessage) string {
-	var value any
-	if err := unmarshalNumbers(raw, &value); err != nil {
+	canonical, err := dataset.Canonical(raw)
+	if err != nil {
 		return string(raw)
 	}
-	return encodeIndented(value)
-}
-
-// unmarshalNumbers keeps numbers as they are written.
-func unmarshalNumbers(raw json.RawMessage, into any) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	return d.Decode(into)
-}
-
-func encodeIndented(value any) string {
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(value); err != nil { // it was decoded from JSON
-		panic(err)
-	}
-	return strings.TrimSuffix(b.String(), "\n")
+	_ = json.Indent(&b, canonical, "", "  ") // it is JSON
+	return b.String()
 }

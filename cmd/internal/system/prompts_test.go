@@ -19,12 +19,12 @@ func TestPromptLines(t *testing.T) {
 	}{
 		"text":               {"text", `"a\nb"`, `{}`, []string{"text", "  a", "  b", "", "config", "  {}", ""}},
 		"no config":          {"text", `""`, `null`, []string{"text", "  ", "", "config", "  {}", ""}},
-		"order of keys":      {"text", `"a"`, `{"b":1e400,"a":"<"}`, []string{"text", "  a", "", "config", "  {", `    "a": "<",`, `    "b": 1e400`, "  }", ""}},
+		"order of keys":      {"text", `"a"`, `{"b":1e400,"a":"<"}`, []string{"text", "  a", "", "config", "  {", `    "a": "<",`, `    "b": 1e+400`, "  }", ""}},
 		"no messages at all": {"chat", `[]`, ``, []string{"config", "  {}", ""}},
 		"noted type":         {"chat", `[{"type":"chatmessage","role":"user","content":"x"}]`, ``, []string{"user", "  x", "", "config", "  {}", ""}},
-		"more fields":        {"chat", `[{"role":"user","content":"x","name":"n"}]`, ``, []string{"user", `  name: "n"`, "  x", "", "config", "  {}", ""}},
-		"content of parts":   {"chat", `[{"role":"user","content":[1]}]`, ``, []string{"user", "  content: [", "    1", "  ]", "", "config", "  {}", ""}},
-		"forged heading":     {"chat", `[{"role":" user\nconfig\u2028text","content":"x"}]`, ``, []string{`user\nconfig\u2028text`, "  x", "", "config", "  {}", ""}},
+		"more fields":        {"chat", `[{"role":"user","content":"x","name":"n"}]`, ``, []string{"user", "  {", `    "content": "x",`, `    "name": "n",`, `    "role": "user"`, "  }", "", "config", "  {}", ""}},
+		"content of parts":   {"chat", `[{"role":"user","content":[1]}]`, ``, []string{"user", "  {", `    "content": [`, "      1", "    ],", `    "role": "user"`, "  }", "", "config", "  {}", ""}},
+		"forged heading":     {"chat", `[{"role":" user\nconfig\u2028text","content":"x"}]`, ``, []string{"user config text", "  x", "", "config", "  {}", ""}},
 		"not messages":       {"chat", `{"a":1}`, ``, []string{"prompt", "  {", `    "a": 1`, "  }", "", "config", "  {}", ""}},
 		"null message":       {"chat", `[null]`, ``, []string{"prompt", "  [", "    null", "  ]", "", "config", "  {}", ""}},
 		"broken":             {"text", `"a`, `{`, []string{"prompt", `  "a`, "", "config", "  {", ""}},
@@ -65,8 +65,7 @@ func TestDiff_hidden(t *testing.T) {
 		return langfuse.Prompt{Name: "p", Version: version, Type: "chat", Prompt: json.RawMessage(`[{"role":"user",` + extra + `}]`)}
 	}
 	for name, pair := range map[string][2]string{
-		"a note that is not shown": {`"content":"x"`, `"content":"x","type":"chatmessage"`},
-		"content like a field":     {`"content":"name: \"n\"\nx"`, `"name":"n","content":"x"`},
+		"content like a field": {`"content":"name: \"n\"\nx"`, `"name":"n","content":"x"`},
 	} {
 		if got := promptDiff(noted(1, pair[0]), noted(2, pair[1])); !strings.Contains(got, "\n+") || !strings.Contains(got, `"role": "user"`) {
 			t.Errorf("%s: %q", name, got)

@@ -32,14 +32,14 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	ctx, signals := watchSignals(c.Context, env.Stderr)
 	defer signals.stop()
 	cfg.Stop = signals.soft
-	system, err := opener(env, nil).OpenBench(system.Config{Model: c.String("model"), Pipeline: c.String("pipeline"), Limits: system.Limits{Concurrency: cfg.Concurrency, Timeout: cfg.Timeout}})
+	answerer, opened, err := opener(env, nil).OpenBench(system.Config{Model: c.String("model"), Pipeline: c.String("pipeline"), Limits: system.Limits{Concurrency: cfg.Concurrency, Timeout: cfg.Timeout}})
 	if err != nil {
 		return signals.interrupted(err)
 	}
-	defer func() { err = errors.Join(err, system.Close()) }()
-	cfg.Answerer, cfg.System = system.Answerer, system.Header
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	cfg.Answerer, cfg.System = answerer, opened.Header
 	view := runs.NewProgress(env, c.Bool("quiet"), benches.CaseSuccess, slog.New(slog.DiscardHandler))
-	system.Asks.Follow(view.Waiting)
+	opened.Asks.Follow(view.Waiting)
 	cfg.Observer = experiment.Observer{
 		Opened: func(_ string, _ bool, notes []string) {
 			for _, note := range notes {

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"fmt"
+	"io"
 	"regexp"
 	"strings"
-
-	"github.com/jedib0t/go-pretty/v6/table"
 
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
@@ -18,6 +16,7 @@ import (
 	"extraction-experiment/langfuse"
 	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/pipeline/provider/external"
+	"extraction-experiment/report"
 )
 
 // settled is one value of a dry run.
@@ -57,14 +56,11 @@ func dryRun(env cli.Env, values settings.Values, order []settings.Setting, sweep
 	if values.On("json") {
 		return runs.PrintJSON(env, rows)
 	}
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	t.Style().Options = table.OptionsNoBordersAndSeparators
-	t.AppendHeader(table.Row{"setting", "value", "from"})
+	t := report.Table{Columns: []report.Column{{Title: "setting"}, {Title: "value"}, {Title: "from"}}}
 	for _, r := range rows {
-		t.AppendRow(table.Row{r.Setting, textutil.Line(r.Value), textutil.Line(r.From)})
+		t.Rows = append(t.Rows, report.Row{Cells: []string{r.Setting, textutil.Line(r.Value), textutil.Line(r.From)}})
 	}
-	_, err = fmt.Fprintln(env.Stdout, t.Render())
+	_, err = io.WriteString(env.Stdout, t.Text())
 	return cli.Written(err)
 }
 

@@ -286,14 +286,9 @@ func (d *doctor) modelKeys() {
 
 // model sends one short request.
 func (d *doctor) model(ctx context.Context, spec string) {
-	known, err := ReadCatalogue(d.env.Getenv)
+	opened, _, err := Opener{Getenv: d.env.Getenv}.openModel(spec)
 	if err != nil {
 		d.problem("model", err, "")
-		return
-	}
-	opened, err := provider.Open(spec, known.ProviderConfig(d.env.Getenv))
-	if err != nil {
-		d.problem("model", cli.WithCode(cli.ExitUsage, err), "")
 		return
 	}
 	err = d.answer(ctx, spec, opened)

@@ -36,14 +36,6 @@ type Evaluator struct {
 	model       string // whose price holds, of a judging model
 }
 
-// check says whether an external evaluator is there; see evaluator.Check.
-func (e Evaluator) check(ctx context.Context) error {
-	if external, ok := e.Evaluator.(*evaluator.Evaluator); ok {
-		return external.Check(ctx)
-	}
-	return nil
-}
-
 // OpenEvaluator makes the evaluator that a file names; paths in it are relative
 // to dir, the folder of that file.
 func (o Opener) OpenEvaluator(ctx context.Context, spec conformance.Spec, dir string, timeout time.Duration) (Evaluator, error) {
@@ -191,7 +183,11 @@ func (o Opener) openScorer(ctx context.Context, s *Scorers, entry configs.Scorer
 func (s Scorers) Check(ctx context.Context) error {
 	var problems []error
 	for i, o := range s.opened {
-		if err := o.check(ctx); err != nil {
+		external, ok := o.Evaluator.(*evaluator.Evaluator)
+		if !ok {
+			continue
+		}
+		if err := external.Check(ctx); err != nil {
 			problems = append(problems, fmt.Errorf("the evaluator of %s cannot be asked: %w", s.Described[i].Name, err))
 		}
 	}
@@ -204,17 +200,6 @@ func (s Scorers) Judge(base experiment.Scorer, order []string, budget *pipeline.
 	if len(s.extra) == 0 {
 		return base, nil
 	}
-	extra, err := s.within(budget)
-	if err != nil {
-		return nil, err
-	}
-	made, err := experiment.WithEvaluators(base, order, extra...)
-	return made, refused(err)
-}
-
-// within has the judging models draw on the budget of the run, nil for none, and
-// returns the evaluators for it.
-func (s Scorers) within(budget *pipeline.Budget) ([]experiment.Evaluated, error) {
 	extra := slices.Clone(s.extra)
 	for i, o := range s.opened {
 		judge, ok := o.Evaluator.(*evaluator.Evaluator)
@@ -229,7 +214,8 @@ func (s Scorers) within(budget *pipeline.Budget) ([]experiment.Evaluated, error)
 			return nil, fmt.Errorf("the model that gives %s: %w", extra[i].Name, refused(err))
 		}
 	}
-	return extra, nil
+	made, err := experiment.WithEvaluators(base, order, extra...)
+	return made, refused(err)
 }
 
 // Budget bounds what judging models take of a run whose own system has no budget,

@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -14,7 +15,6 @@ import (
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/pipeline/provider/external"
-	"extraction-experiment/tracking"
 )
 
 // maxExternalAnswer bounds what a team's own system may reply, in bytes: an
@@ -96,68 +96,49 @@ func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *a
 
 // answersPrompt finds the prompt that is asked for, else the built-in one.
 func (o Opener) answersPrompt(ctx context.Context, cfg Config) (pipeline.Template, outcome.Prompt, error) {
-	ref := cfg.Prompt
-	if ref.Name == "" {
-		ref.Name = answers.PromptName
-	}
-	switch {
-	case cfg.PromptFile != "":
-		template, err := readPrompt(ctx, cfg.PromptFile, answers.CheckPrompt)
-		if err != nil {
-			return template, outcome.Prompt{}, err
-		}
-		return tracking.PushPrompt(ctx, o.Langfuse.Client, ref.Name, template)
-	case !cfg.AsksPrompt():
+	if !cfg.AsksPrompt() {
 		template := answers.DefaultPrompt()
 		return template, outcome.Prompt{Name: template.Name + " (built in)", SHA256: template.SHA256()}, nil
 	}
-	template, pin, err := o.FetchPrompt(ctx, ref, promptFromFile)
-	if err == nil {
-		if err = answers.CheckPrompt(template); err != nil {
-			err = cli.Usage("prompt %s: %w", ref.Name, err)
-		}
+	template, pin, err := o.findPrompt(ctx, cfg, answers.PromptName, answers.CheckPrompt)
+	if err != nil {
+		return template, pin, err
+	}
+	if err = answers.CheckPrompt(template); err != nil {
+		err = cli.Usage("prompt %s: %w", cmp.Or(cfg.Prompt.Name, answers.PromptName), err)
 	}
 	return template, pin, err
 }
 
-// Bench is what answers the cases of the bench.
-type Bench struct {
-	Answerer benches.Answerer // nil where what is stored answers
-	Header   outcome.System
-	Asks     Model
-	Close    func() error
-}
-
-// OpenBench opens what a Config names: a team's own pipeline, a model, or an extractor
-// that needs none. Without a name, what is stored answers.
-func (o Opener) OpenBench(cfg Config) (Bench, error) {
+// OpenBench opens what a Config names and answers the cases of the bench: a team's own
+// pipeline, a model, or an extractor that needs none. Without a name it is nil, and what
+// is stored answers.
+func (o Opener) OpenBench(cfg Config) (benches.Answerer, System, error) {
 	switch {
 	case cfg.Pipeline != "":
 		asks, err := external.New(o.external(cfg.Pipeline, cfg.Limits, 0))
 		if err != nil {
-			return Bench{}, err
+			return nil, System{}, err
 		}
 		info := provider.Info{Provider: external.Name, Model: external.Name, Pipeline: asks.Target()}
-		return Bench{Answerer: benches.External{Asker: asks}, Header: describe(info, Config{}, outcome.Prompt{}), Close: asks.Close}, nil
+		return benches.External{Asker: asks}, System{Header: describe(info, Config{}, outcome.Prompt{}), Close: asks.Close}, nil
 	case cfg.Model == "":
-		return Bench{Close: func() error { return nil }}, nil
+		return nil, System{Close: func() error { return nil }}, nil
 	}
 	opened, known, err := o.openModel(cfg.Model)
 	if err != nil {
-		return Bench{}, err
+		return nil, System{}, err
 	}
-	s := Bench{Header: describe(opened.Info, Config{}, outcome.Prompt{}), Close: opened.Close}
+	s := System{Header: describe(opened.Info, Config{}, outcome.Prompt{}), Close: opened.Close}
 	if opened.Model == nil {
-		s.Answerer = benches.Extracting{Extractor: opened.Extractor}
-		return s, nil
+		return benches.Extracting{Extractor: opened.Extractor}, s, nil
 	}
 	cfg.Limits.Retries = pipeline.DefaultTries - 1
 	if s.Asks, err = o.within(opened, known, cfg.Limits); err != nil {
-		return Bench{}, errors.Join(refused(err), opened.Close())
+		return nil, System{}, errors.Join(refused(err), opened.Close())
 	}
-	s.Answerer = benches.Asking{Model: s.Asks.Model, Name: opened.Info.Model, Provider: opened.Provider}
 	asked := benches.Prompt()
 	s.Header.Prompt = outcome.Prompt{Name: asked.Name + " (built in)", SHA256: asked.SHA256()}
 	s.Header.Endpoint = EndpointOf(s.Header, o.Getenv)
-	return s, nil
+	return benches.Asking{Model: s.Asks.Model, Name: opened.Info.Model, Provider: opened.Provider}, s, nil
 }

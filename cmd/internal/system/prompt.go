@@ -21,23 +21,19 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// findPrompt fetches the prompt that is asked for, or pushes the file.
-func (o Opener) findPrompt(ctx context.Context, cfg Config) (pipeline.Template, outcome.Prompt, error) {
+// findPrompt fetches the prompt that is asked for, of that name unless it has one, or
+// pushes the file if check finds that it can be used.
+func (o Opener) findPrompt(ctx context.Context, cfg Config, name string, check func(pipeline.Template) error) (pipeline.Template, outcome.Prompt, error) {
 	ref := cfg.Prompt
-	if ref.Name == "" {
-		ref.Name = pipeline.DefaultPromptName
+	ref.Name = cmp.Or(ref.Name, name)
+	if cfg.PromptFile == "" {
+		return o.FetchPrompt(ctx, ref, promptFromFile)
 	}
-	if cfg.PromptFile != "" {
-		template, err := readPrompt(ctx, cfg.PromptFile, func(t pipeline.Template) error { return t.Check(cfg.Vars, nil) })
-		if err != nil {
-			return pipeline.Template{}, outcome.Prompt{}, err
-		}
-		if cfg.Estimator != nil {
-			return template, outcome.Prompt{}, nil
-		}
-		return tracking.PushPrompt(ctx, o.Langfuse.Client, ref.Name, template)
+	template, err := readPrompt(ctx, cfg.PromptFile, check)
+	if err != nil || cfg.Estimator != nil {
+		return template, outcome.Prompt{}, err
 	}
-	return o.FetchPrompt(ctx, ref, promptFromFile)
+	return tracking.PushPrompt(ctx, o.Langfuse.Client, ref.Name, template)
 }
 
 // promptFromFile is how else a run comes to a prompt.

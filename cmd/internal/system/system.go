@@ -111,7 +111,8 @@ func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 	var pin outcome.Prompt
 	var notes []string
 	if cfg.AsksPrompt() || cfg.ModelGiven && !IsBaseline(cfg.Model) {
-		if template, pin, err = o.findPrompt(ctx, cfg); err != nil {
+		check := func(t pipeline.Template) error { return t.Check(cfg.Vars, nil) }
+		if template, pin, err = o.findPrompt(ctx, cfg, pipeline.DefaultPromptName, check); err != nil {
 			return System{}, err
 		}
 		if notes, err = cfg.fillFrom(template); err != nil {

@@ -421,7 +421,7 @@ func (m *mapper) readGold(out *made, where string, value any) (gold extraction.E
 		if result.Truncated {
 			return gold, refuse(Truncated, "expectedOutput", "%s ends in the middle", where)
 		}
-		gold, warnings = result.Extraction, append(result.Repairs, result.Warnings...)
+		gold, warnings = result.Extraction, result.Warnings
 	case !hasGold(value):
 		return gold, refuse(Expected, "expectedOutput", "%s is %s, without entities and relationships: say in a mapping file where they are (expected: …)",
 			where, m.excerpt("%s", brief(value)))

@@ -43,26 +43,22 @@ type candidate struct {
 	bare          bool // a list of entities or relationships without an object around it
 	wrapped       bool // a list whose first element has the lists
 	err           error
-	keys          []string // the keys of the outermost object, some
-	lists         []string // keys that nobody asked for with lists of objects, some
+	other         string // a key that nobody asked for with a list of objects
+	repaired      bool   // the text is no JSON as it stands
 	problems      []string
 	warnings      []string
-	repairs       []string
 }
 
 func (c *candidate) recognised() bool { return c.entities.found != nil || c.relationships.found != nil }
 func (c *candidate) cut() bool        { return c.err == errCut }
 func (c *candidate) units() int       { return len(c.entities.units()) + len(c.relationships.units()) }
 
-// begun reports whether a member or element was complete.
-func (v value) begun() bool { return len(v.inner) > 0 && (v.inner[0].whole || v.inner[0].begun()) }
-
 // read reads the value that begins at start with a bracket.
 func read(text string, start int) *candidate {
 	c := &candidate{start: start, entities: list{name: "entities"}, relationships: list{name: "relationships"}}
 	s := &scanner{text: text, pos: start}
 	c.top, c.err = s.value(0, keptObjects+keptInList)
-	c.end, c.json, c.repairs = s.pos, string(s.out), s.repairs
+	c.end, c.json, c.repaired = s.pos, string(s.out), s.repaired
 	if c.top.kind == '{' {
 		c.object(c.top, 0)
 	} else if c.top.holdsObjects() {
@@ -80,15 +76,12 @@ func (c *candidate) object(o value, depth int) {
 	for i := range o.inner {
 		member := &o.inner[i]
 		key := c.json[member.keyStart:member.keyEnd]
-		if depth == 0 {
-			c.keys = named(c.keys, key)
-		}
 		l := c.list(key)
 		if l != nil && l.found != nil {
 			c.warn(fmt.Sprintf("%q stands more than once in the answer; the first was read", l.name))
 			l = nil
 		} else if l == nil && member.holdsObjects() {
-			c.lists = named(c.lists, key)
+			c.other = shown(`"` + key + `"`)
 		}
 		switch {
 		case l != nil && (member.kind == '[' || depth == 0 && member.whole):
@@ -102,8 +95,7 @@ func (c *candidate) object(o value, depth int) {
 // bareList takes a list as one of entities or of relationships, which the fields
 // of its first element tell.
 func (c *candidate) bareList() {
-	_, known, unknown := c.spell(c.top.inner[0])
-	c.keys = unknown
+	_, known, _ := c.spell(c.top.inner[0])
 	c.wrapped = has(known, "entities", "relationships")
 	switch {
 	case has(known, anySource...) || has(known, anyTarget...):
@@ -118,14 +110,6 @@ func (c *candidate) warn(warning string) {
 	if !slices.Contains(c.warnings, warning) {
 		c.warnings = append(c.warnings, warning)
 	}
-}
-
-// named adds a key to those that a message names.
-func named(keys []string, key string) []string {
-	if len(keys) < maxNamed {
-		keys = append(keys, shown(`"`+key+`"`))
-	}
-	return keys
 }
 
 func (c *candidate) list(key string) *list {
@@ -188,9 +172,7 @@ func (c *candidate) unit(raw []byte, l *list, i int, unit value) []byte {
 	if keys == nil {
 		return append(raw, c.json[unit.start:unit.end]...)
 	}
-	if repair := "keys were spelled as the schema has them"; !slices.Contains(c.repairs, repair) {
-		c.repairs = append(c.repairs, repair)
-	}
+	c.repaired = true
 	raw = append(raw, '{')
 	for i, member := range unit.inner {
 		if i > 0 {
@@ -212,7 +194,9 @@ func (c *candidate) spell(unit value) (keys, known, unknown []string) {
 		name := field(key)
 		switch {
 		case name == "":
-			unknown = named(unknown, key)
+			if len(unknown) < maxNamed {
+				unknown = append(unknown, shown(`"`+key+`"`))
+			}
 		case !has(known, name):
 			known = append(known, name)
 			changed = changed || key != name

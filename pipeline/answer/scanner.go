@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -45,18 +44,11 @@ const (
 // scanner reads something near JSON and writes it as strict JSON to out. It
 // looks at every byte once, apart from the white space behind a single quote.
 type scanner struct {
-	text    string
-	pos     int
-	out     []byte
-	values  int
-	repairs []string
-}
-
-// repaired remembers a kind of repair, once.
-func (s *scanner) repaired(what string) {
-	if !slices.Contains(s.repairs, what) {
-		s.repairs = append(s.repairs, what)
-	}
+	text     string
+	pos      int
+	out      []byte
+	values   int
+	repaired bool // something was not JSON
 }
 
 func (s *scanner) fail(format string, args ...any) error {
@@ -147,16 +139,10 @@ func (s *scanner) separator(closing byte, first bool) (done bool, err error) {
 		s.pos++
 	}
 	c := s.text[s.pos]
-	wanted := 1
-	if first || c == closing {
-		wanted = 0
-	}
 	switch {
-	case commas > wanted:
-		s.repaired("needless commas were removed")
-	case commas < wanted && c == '{' && closing == ']':
-		s.repaired("missing commas between objects were added")
-	case commas < wanted:
+	case commas > 1, commas == 1 && (first || c == closing):
+		s.repaired = true
+	case commas == 0 && !first && c != closing:
 		return false, s.unexpected("a comma or " + string(closing))
 	}
 	if c == closing {
@@ -165,23 +151,13 @@ func (s *scanner) separator(closing byte, first bool) (done bool, err error) {
 	return c == closing, nil
 }
 
-// key reads a key, quoted or a bare word as in JavaScript, and the colon.
+// key reads a key and the colon.
 func (s *scanner) key() error {
-	c := s.text[s.pos]
-	switch {
-	case c == '"' || c == '\'':
-		if err := s.quoted(); err != nil {
-			return err
-		}
-	case c == '_' || c == '$' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z':
-		word, err := s.token()
-		if err != nil {
-			return err
-		}
-		s.repaired("keys without quotes were quoted")
-		s.out = append(append(append(s.out, '"'), word...), '"')
-	default:
+	if c := s.text[s.pos]; c != '"' && c != '\'' {
 		return s.unexpected("a key in double quotes or }")
+	}
+	if err := s.quoted(); err != nil {
+		return err
 	}
 	if err := s.skip(); err != nil {
 		return err
@@ -194,18 +170,14 @@ func (s *scanner) key() error {
 	return nil
 }
 
-// skip passes white space, control characters and comments; errCut at the end
-// of the text.
+// skip passes white space and comments; errCut at the end of the text.
 func (s *scanner) skip() error {
 	for s.pos < len(s.text) {
 		c := s.text[s.pos]
 		switch {
 		case c == ' ' || c == '\n' || c == '\t' || c == '\r':
 			s.pos++
-		case c < 0x20 || c == 0x7f:
-			s.repaired("control characters were removed")
-			s.pos++
-		case c == '#' || c == '/':
+		case c == '/':
 			if err := s.comment(); err != nil {
 				return err
 			}
@@ -227,29 +199,26 @@ func (s *scanner) comment() error {
 	switch {
 	case strings.HasPrefix(rest, "/*"):
 		end = "*/"
-	case rest[0] == '/' && len(rest) > 1 && rest[1] != '/':
+	case !strings.HasPrefix(rest, "//"):
 		return s.unexpected("JSON")
 	}
-	body, _, closed := strings.Cut(rest[min(2, len(rest)):], end)
+	body, _, closed := strings.Cut(rest[2:], end)
 	if !closed {
 		s.pos = len(s.text)
 		return errCut
 	}
-	s.repaired("comments were removed")
+	s.repaired = true
 	s.pos += 2 + len(body) + len(end)
 	return nil
 }
 
 // literals are the words of JSON, Python and JavaScript.
 var literals = map[string]string{
-	"true": "true", "True": "true", "TRUE": "true",
-	"false": "false", "False": "false", "FALSE": "false",
-	"null": "null", "Null": "null", "NULL": "null", "None": "null", "nil": "null", "undefined": "null",
+	"true": "true", "True": "true", "false": "false", "False": "false", "null": "null", "None": "null", "undefined": "null",
 	"NaN": "null", "nan": "null", "Infinity": "null", "-Infinity": "null", "inf": "null", "-inf": "null",
 }
 
-// literal reads a word or a number. A number that JSON does not allow (007, +1,
-// .5) is kept as the text of its spelling.
+// literal reads a word or a number.
 func (s *scanner) literal() error {
 	start := s.pos
 	token, err := s.token()
@@ -257,17 +226,13 @@ func (s *scanner) literal() error {
 		return err
 	}
 	written, known := literals[token]
-	_, notNumber := strconv.ParseFloat(token, 64)
 	switch {
 	case token == "":
 		return s.unexpected("a value")
-	case known && written != token:
-		s.repaired(token + " was read as " + written)
-	case known, json.Valid([]byte(token)):
+	case known:
+		s.repaired = s.repaired || written != token
+	case json.Valid([]byte(token)):
 		written = token
-	case notNumber == nil:
-		s.repaired("numbers that JSON does not allow were read as text")
-		written = `"` + token + `"`
 	default:
 		s.pos = start
 		return s.fail("expected a value, found %q: write texts in double quotes", shown(token))
@@ -297,9 +262,7 @@ func (s *scanner) token() (string, error) {
 // the end of everything follows; any other is an apostrophe.
 func (s *scanner) quoted() error {
 	quote := s.text[s.pos]
-	if quote == '\'' {
-		s.repaired("single quotes were read as double quotes")
-	}
+	s.repaired = s.repaired || quote == '\''
 	s.pos++
 	s.out = append(s.out, '"')
 	plain := s.pos // the first byte that is not yet written
@@ -324,7 +287,7 @@ func (s *scanner) quoted() error {
 			s.out = append(s.out, '\\', '"')
 			s.pos++
 		default:
-			s.repaired("raw line breaks and control characters in texts were escaped")
+			s.repaired = true
 			s.out = fmt.Appendf(s.out, `\u%04x`, c)
 			s.pos++
 		}
@@ -357,10 +320,10 @@ func (s *scanner) escape() error {
 	case rest[1] == 'u' && notHex == nil, strings.IndexByte(`"\/bfnrt`, rest[1]) >= 0:
 		s.out = append(s.out, rest[:size]...)
 	case rest[1] == '\'':
-		s.repaired(`\' was read as '`)
+		s.repaired = true
 		s.out = append(s.out, '\'')
 	default:
-		s.repaired("backslashes that escape nothing were kept as text")
+		s.repaired = true
 		s.out = append(s.out, '\\', '\\')
 		size = 1
 	}

@@ -165,8 +165,8 @@ func TestSchema_documents(t *testing.T) {
 		if err != nil {
 			t.Fatal(item.ID, err)
 		}
-		if len(got.Extraction.Entities) == 0 || len(got.Repairs) > 0 {
-			t.Errorf("%s: %d entities, repairs %q", item.ID, len(got.Extraction.Entities), got.Repairs)
+		if len(got.Extraction.Entities) == 0 || len(got.Warnings) > 0 {
+			t.Errorf("%s: %d entities, repairs %q", item.ID, len(got.Extraction.Entities), got.Warnings)
 		}
 		for _, problem := range Validate(Normalise(got.Extraction, doc), doc) {
 			t.Logf("%s: %s", item.ID, problem)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/jsonparts"
 )
@@ -46,7 +47,7 @@ func FormatOf(name string) (Format, error) {
 }
 
 func unknownFormat(name string) error {
-	return &malformedError{fmt.Errorf("%q tells no format of items: use .jsonl, .json or .csv", name)}
+	return cli.Usage("%q tells no format of items: use .jsonl, .json or .csv", name)
 }
 
 // MaxItem is the size, in bytes, above which an item (a line, a list element, a
@@ -282,14 +283,8 @@ func (p *Problems) Err() error {
 	if p.more > 0 {
 		all = append(all, fmt.Errorf("and %d more problems", p.more))
 	}
-	return &malformedError{errors.Join(all...)}
+	return &cli.Error{Code: cli.ExitUsage, Err: errors.Join(all...)}
 }
-
-type malformedError struct{ error }
-
-func (e *malformedError) Unwrap() error { return e.error }
-
-func (e *malformedError) ExitCode() int { return 64 }
 
 // scanner cuts JSON values out of a stream without understanding them: it
 // knows strings, brackets and lines.

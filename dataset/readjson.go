@@ -9,6 +9,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // json reads a list of items, or an object that has the list under "items".
@@ -309,11 +311,5 @@ func isNull(raw []byte) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("
 
 // Marshal writes JSON without escaping for HTML: documents stay readable.
 func Marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
+	return textutil.MarshalJSON(v)
 }

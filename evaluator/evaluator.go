@@ -22,7 +22,6 @@
 package evaluator
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -37,6 +36,7 @@ import (
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/proc"
 	"extraction-experiment/internal/secret"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -259,13 +259,8 @@ func (c Case) encode() ([]byte, error) {
 		GuidelineFiles: append([]string{}, c.GuidelineFiles...), InputFiles: append([]string{}, c.InputFiles...),
 		Input: asked, Output: answered, Answer: c.Candidate, ExpectedOutput: expected, Item: c.Item,
 	}
-	var line bytes.Buffer
-	enc := json.NewEncoder(&line)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(r); err != nil {
-		return nil, fmt.Errorf("writing the request to the evaluator: %w", err)
-	}
-	return line.Bytes(), nil
+	line, err := textutil.MarshalJSON(r)
+	return append(line, '\n'), err
 }
 
 // Verdict is what an evaluator says of a case.

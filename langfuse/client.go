@@ -45,11 +45,9 @@
 package langfuse
 
 import (
-	"bytes"
 	crand "crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -61,6 +59,7 @@ import (
 	"time"
 
 	"extraction-experiment/internal/secret"
+	"extraction-experiment/internal/textutil"
 )
 
 // maxIdleConnections is how many connections are kept open between calls: those of 64
@@ -187,13 +186,11 @@ func orDefault[T comparable](value, fallback T) T {
 // encode returns the JSON of a request body. Characters of HTML stay as they
 // are, which keeps documents with markup small.
 func encode(body any) ([]byte, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(body); err != nil {
+	out, err := textutil.MarshalJSON(body)
+	if err != nil {
 		return nil, fmt.Errorf("langfuse: encoding the request: %w", err)
 	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+	return out, nil
 }
 
 // FormatTime returns the instant as Langfuse writes it: UTC, RFC 3339,

@@ -7,6 +7,7 @@ import (
 	"math"
 	"sync"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 )
@@ -23,17 +24,6 @@ type BudgetConfig struct {
 	Model  string
 	Prices Prices
 }
-
-// UnpricedError says that a model cannot be held to a budget in USD.
-type UnpricedError struct{ Model string }
-
-// Error says why and what to do.
-func (e *UnpricedError) Error() string {
-	return fmt.Sprintf("the price of %q is not known, so that it cannot be held to a budget in USD: add it to a file of prices, or bound the tokens", e.Model)
-}
-
-// ExitCode is that of a wrong usage.
-func (*UnpricedError) ExitCode() int { return 64 }
 
 // BudgetError says that a call was not made because of the budget.
 type BudgetError struct {
@@ -91,7 +81,7 @@ type amount struct {
 }
 
 // NewBudget checks the configuration and returns every problem of it at once; a
-// bound in USD for a model without a known price is an *UnpricedError.
+// bound in USD for a model without a known price has exit code 64.
 func NewBudget(cfg BudgetConfig) (*Budget, error) {
 	b := &Budget{cfg: cfg, account: &account{settled: make(chan struct{})}}
 	var problems []error
@@ -107,7 +97,8 @@ func NewBudget(cfg BudgetConfig) (*Budget, error) {
 			b.price, known = cfg.Prices(cfg.Model)
 		}
 		if !known {
-			problems = append(problems, &UnpricedError{cfg.Model})
+			problems = append(problems, cli.Usage("the price of %q is not known, so that it cannot be held to a budget in USD: "+
+				"add it to a file of prices, or bound the tokens", cfg.Model))
 		}
 	}
 	if err := errors.Join(problems...); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -52,8 +53,7 @@ func TestNewBudget_refused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	var unpriced *pipeline.UnpricedError
-	if _, err := pipeline.NewBudget(pipeline.BudgetConfig{USD: 1}); !errors.As(err, &unpriced) || unpriced.ExitCode() != 64 {
+	if _, err := pipeline.NewBudget(pipeline.BudgetConfig{USD: 1}); cli.ExitCode(err) != 64 {
 		t.Errorf("%v", err)
 	}
 	if _, err := pipeline.NewBudget(pipeline.BudgetConfig{Tokens: 1, Model: "other", Prices: dollar}); err != nil {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
 	"extraction-experiment/outcome"
 )
@@ -82,25 +83,8 @@ type Cache struct {
 	err error
 }
 
-// CacheError says that a folder cannot be used as a cache.
-type CacheError struct {
-	Path string
-	Err  error
-}
-
-// Error says what to do.
-func (e *CacheError) Error() string {
-	return fmt.Sprintf("the cache %s cannot be used: %v; name a folder that can be written", e.Path, e.Err)
-}
-
-// Unwrap returns the reason.
-func (e *CacheError) Unwrap() error { return e.Err }
-
-// ExitCode is that of what cannot be written.
-func (*CacheError) ExitCode() int { return 74 }
-
 // OpenCache makes the folder, and its parents, where they are missing, and checks
-// that it can be written. An error is a *CacheError.
+// that it can be written. The error has exit code 74.
 func OpenCache(path string) (*Cache, error) {
 	err := os.MkdirAll(path, 0o700)
 	if err == nil {
@@ -110,7 +94,7 @@ func OpenCache(path string) (*Cache, error) {
 		}
 	}
 	if err != nil {
-		return nil, &CacheError{path, err}
+		return nil, cli.Errorf(cli.ExitIO, "the cache %s cannot be used: %w; name a folder that can be written", path, err)
 	}
 	return &Cache{path: path}, nil
 }

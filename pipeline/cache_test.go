@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -226,8 +227,7 @@ func TestOpen_cannotBeWritten(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var wrong *pipeline.CacheError
-	if _, err := pipeline.OpenCache(filepath.Join(file, "sub")); !errors.As(err, &wrong) || wrong.ExitCode() != 74 {
+	if _, err := pipeline.OpenCache(filepath.Join(file, "sub")); cli.ExitCode(err) != 74 {
 		t.Errorf("%v", err)
 	}
 }

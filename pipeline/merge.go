@@ -281,13 +281,11 @@ func (m *merger) properties(members []int) json.RawMessage {
 	if united == nil {
 		return kept
 	}
-	var out strings.Builder
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if encoder.Encode(united) != nil {
+	out, err := textutil.MarshalJSON(united)
+	if err != nil {
 		return kept
 	}
-	return json.RawMessage(strings.TrimSpace(out.String()))
+	return out
 }
 
 func isNull(raw json.RawMessage) bool {

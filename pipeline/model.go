@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 )
 
@@ -150,25 +151,11 @@ type Capabilities struct {
 // SendsSchema reports whether a request's schema goes to the provider.
 func (c Capabilities) SendsSchema() bool { return !c.NoSchema && !c.InstructionOnly }
 
-// UnsupportedError says why a request cannot be sent to a model as it stands.
-// It is a matter of configuration, not of the item.
-type UnsupportedError struct {
-	Problems []string // at least one
-}
-
-// Error lists all problems.
-func (e *UnsupportedError) Error() string {
-	return "the request cannot be sent as it stands: " + strings.Join(e.Problems, "; ")
-}
-
-// ExitCode is that of a wrong usage.
-func (*UnsupportedError) ExitCode() int { return 64 }
-
 // schemaName is what providers accept as the name of a schema.
 var schemaName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // Check refuses a request that the model cannot carry out, or that no model
-// can: it returns nil or an *UnsupportedError with every problem. It changes
+// can: it returns nil or an error of exit code 64 with every problem: a matter of configuration, not of the item. It changes
 // and sends nothing. Upper limits that differ between servers (a temperature
 // above 2, a context too long) are left to the server.
 func (c Capabilities) Check(req Request) error {
@@ -183,7 +170,7 @@ func (c Capabilities) Check(req Request) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return &UnsupportedError{Problems: problems}
+	return cli.Usage("the request cannot be sent as it stands: %s", strings.Join(problems, "; "))
 }
 
 // parameterProblems compares the parameters with what the model takes.

@@ -14,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -76,7 +77,7 @@ func ParseText(text string) Template {
 
 // ParseChat reads a chat prompt as Langfuse keeps it: a list of
 // {"role", "content"} and {"type": "placeholder", "name"}. Unknown keys are
-// ignored. The error, *PromptError, holds every problem.
+// ignored. The error, of exit code 64, holds every problem.
 func ParseChat(raw []byte) (Template, error) {
 	var wire []struct {
 		Type    string  `json:"type"`
@@ -85,7 +86,7 @@ func ParseChat(raw []byte) (Template, error) {
 		Content *string `json:"content"`
 	}
 	if err := json.Unmarshal(raw, &wire); err != nil {
-		return Template{}, &PromptError{Problems: []string{fmt.Sprintf("a chat prompt is a list of messages with role and content: %v", err)}}
+		return Template{}, promptError(fmt.Sprintf("a chat prompt is a list of messages with role and content: %v", err))
 	}
 	var t Template
 	var problems []string
@@ -102,7 +103,7 @@ func ParseChat(raw []byte) (Template, error) {
 		}
 	}
 	if len(problems) > 0 {
-		return Template{}, &PromptError{Problems: problems}
+		return Template{}, promptError(problems...)
 	}
 	return t, nil
 }
@@ -267,7 +268,7 @@ const MaxCompiled = 64 << 20
 
 // Compile puts values into a template. Messages in the order of the template;
 // a message placeholder is replaced by its messages, which may be none, as they
-// are. Nothing that was inserted is scanned. The error, *PromptError, names every
+// are. Nothing that was inserted is scanned. The error, of exit code 64, names every
 // identifier and placeholder that has no value, with those that exist and the
 // nearest. Time and memory are linear in the template and the result; the
 // template is not changed.
@@ -275,7 +276,7 @@ func Compile(t Template, vars Vars) ([]Message, error) {
 	problems := missing("the identifier {{%s}}", t.Identifiers(), slices.Sorted(maps.Keys(vars.Texts)))
 	problems = append(problems, missing("the message placeholder %q", t.Placeholders(), slices.Sorted(maps.Keys(vars.Messages)))...)
 	if len(problems) > 0 {
-		return nil, &PromptError{Problems: problems}
+		return nil, promptError(problems...)
 	}
 	var compiled []Message
 	left := MaxCompiled
@@ -290,7 +291,7 @@ func Compile(t Template, vars Vars) ([]Message, error) {
 				size = filledSize(m.Content, vars.Texts)
 			}
 			if left -= size; left < 0 {
-				return nil, &PromptError{Problems: []string{fmt.Sprintf("with its document it is longer than %d bytes: does it repeat the document?", MaxCompiled)}}
+				return nil, promptError(fmt.Sprintf("with its document it is longer than %d bytes: does it repeat the document?", MaxCompiled))
 			}
 			if m.Placeholder == "" {
 				one.Content = fill(m.Content, vars.Texts, size)
@@ -331,7 +332,7 @@ func fill(text string, values map[string]string, size int) string {
 // not among the given names, or one that never shows the document
 // (document_text, or a variable whose path is that of the text). Variables are
 // checked as well: two of one name, names and paths that cannot be. One that
-// the template does not use is no problem. The error, *PromptError, holds every
+// the template does not use is no problem. The error, of exit code 64, holds every
 // problem. Time is linear in the template.
 func (t Template) Check(vars []Var, placeholders []string) error {
 	problems := t.wellFormed()
@@ -357,7 +358,7 @@ func (t Template) Check(vars []Var, placeholders []string) error {
 		problems = append(problems, "the prompt never shows the document: write {{document_text}} where its text belongs")
 	}
 	if len(problems) > 0 {
-		return &PromptError{Problems: problems}
+		return promptError(problems...)
 	}
 	return nil
 }
@@ -386,19 +387,11 @@ func missing(what string, names, filled []string) []string {
 	return problems
 }
 
-// PromptError says everything that is wrong with a template, its variables or the
-// values for it, before anything is sent.
-type PromptError struct {
-	Problems []string
+// promptError says everything that is wrong with a template, its variables or the
+// values for it, before anything is sent; it has exit code 64.
+func promptError(problems ...string) error {
+	return cli.Usage("the prompt cannot be used: %s", strings.Join(problems, "; "))
 }
-
-// Error joins the problems.
-func (e *PromptError) Error() string {
-	return "the prompt cannot be used: " + strings.Join(e.Problems, "; ")
-}
-
-// ExitCode is that of malformed input.
-func (e *PromptError) ExitCode() int { return 64 }
 
 // DefaultPromptName is the name of the built-in prompt, and the one that is asked for
 // where no other is named.

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 )
 
@@ -25,8 +25,7 @@ func TestParseChat_problems(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseChat([]byte(tt.raw))
-			var problem *PromptError
-			if !errors.As(err, &problem) || !strings.Contains(err.Error(), tt.want) {
+			if cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
@@ -68,19 +67,19 @@ func TestTemplate_Check(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			err := tt.template.Check(tt.vars, tt.placeholders)
-			var problem *PromptError
-			if errors.As(err, &problem) != (len(tt.want) > 0) {
+			if (err != nil) != (len(tt.want) > 0) || err != nil && cli.ExitCode(err) != 64 {
 				t.Fatalf("got %v, want %q", err, tt.want)
 			}
-			if problem == nil {
+			if err == nil {
 				return
 			}
-			if len(problem.Problems) != len(tt.want) {
-				t.Fatalf("got %q, want %q", problem.Problems, tt.want)
+			problems := strings.Split(err.Error(), "; ")
+			if len(problems) != len(tt.want) {
+				t.Fatalf("got %q, want %q", problems, tt.want)
 			}
 			for i, want := range tt.want {
-				if !strings.Contains(problem.Problems[i], want) {
-					t.Errorf("got %q, want %q", problem.Problems[i], want)
+				if !strings.Contains(problems[i], want) {
+					t.Errorf("got %q, want %q", problems[i], want)
 				}
 			}
 		})
@@ -232,15 +231,14 @@ func TestCompile_unfilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Compile(ParseText("{{document_txt}} {{zzz}} {{document_text}}"), vars)
-	var problem *PromptError
-	if !errors.As(err, &problem) || problem.ExitCode() != 64 {
+	if cli.ExitCode(err) != 64 {
 		t.Fatalf("got %v", err)
 	}
 	want := []string{
 		`the identifier {{document_txt}} is filled by nothing (did you mean "document_text"?): known are allowed_types, available_tags, document_text, document_type, object_schemas, relationship_schemas`,
 		`the identifier {{zzz}} is filled by nothing: known are allowed_types, available_tags, document_text, document_type, object_schemas, relationship_schemas`,
 	}
-	if diff := cmp.Diff(want, problem.Problems); diff != "" {
+	if diff := cmp.Diff("the prompt cannot be used: "+strings.Join(want, "; "), err.Error()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -470,8 +468,7 @@ func TestParseVar(t *testing.T) {
 		"document_text=input.x": "choose another",
 	} {
 		_, err := ParseVar(spec)
-		var problem *PromptError
-		if !errors.As(err, &problem) || !strings.Contains(err.Error(), want) {
+		if cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", spec, err, want)
 		}
 	}

@@ -29,15 +29,15 @@ type VarSource struct {
 	Metadata json.RawMessage
 }
 
-// ParseVar reads "name=path". The error, *PromptError, says what is wrong with it.
+// ParseVar reads "name=path". The error, of exit code 64, says what is wrong with it.
 func ParseVar(spec string) (Var, error) {
 	name, path, found := strings.Cut(spec, "=")
 	v := Var{Name: strings.TrimSpace(name), Path: strings.TrimSpace(path)}
 	if !found {
-		return Var{}, &PromptError{Problems: []string{fmt.Sprintf("%q: expected name=path, for example title=input.section.title", shown(spec))}}
+		return Var{}, promptError(fmt.Sprintf("%q: expected name=path, for example title=input.section.title", shown(spec)))
 	}
 	if problem := v.problem(); problem != "" {
-		return Var{}, &PromptError{Problems: []string{problem}}
+		return Var{}, promptError(problem)
 	}
 	return v, nil
 }
@@ -52,7 +52,7 @@ func (v Var) problem() string {
 		return fmt.Sprintf("the variable %q: a name holds letters, digits, _ and single dots, and begins with a letter or _", shown(v.Name))
 	}
 	if slices.Contains(KnownVars(), v.Name) {
-		return fmt.Sprintf("the variable %q: the document fills this name itself; choose another", v.Name)
+		return fmt.Sprintf("the variable %q: the document fills this name itself, choose another", v.Name)
 	}
 	segments := strings.Split(v.Path, ".")
 	if segments[0] != "input" && segments[0] != "metadata" || slices.Contains(segments, "") {
@@ -231,11 +231,6 @@ func canonical(raw []byte) (string, error) {
 	if err := decoder.Decode(&value); err != nil {
 		return "", err
 	}
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return "", err
-	}
-	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+	text, err := textutil.MarshalJSON(value)
+	return string(text), err
 }

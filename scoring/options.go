@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -82,18 +83,10 @@ func DefaultOptions() Options {
 	}
 }
 
-// OptionsError says everything that is wrong with options.
-type OptionsError struct{ Err error }
+// optionsError says everything that is wrong with options; it has exit code 64.
+func optionsError(err error) error { return cli.Usage("scoring options: %w", err) }
 
-func (e *OptionsError) Error() string { return "scoring options: " + e.Err.Error() }
-
-// Unwrap returns the joined problems.
-func (e *OptionsError) Unwrap() error { return e.Err }
-
-// ExitCode is 64: malformed input.
-func (e *OptionsError) ExitCode() int { return 64 }
-
-// Validate returns nil, or an *OptionsError with every problem at once.
+// Validate returns nil, or an error of exit code 64 with every problem at once.
 func (o Options) Validate() error {
 	var problems []error
 	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -122,7 +115,7 @@ func (o Options) Validate() error {
 		}
 	}
 	if len(problems) > 0 {
-		return &OptionsError{errors.Join(problems...)}
+		return optionsError(errors.Join(problems...))
 	}
 	return nil
 }

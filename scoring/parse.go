@@ -22,16 +22,16 @@ import (
 // symmetric as the name of a table or a list; type_aliases as an object from
 // an alias to its type.
 //
-// The error is an *OptionsError that joins every problem: an unknown key is
+// The error is an error of exit code 64 that joins every problem: an unknown key is
 // one, and names the nearest known key.
 func ParseOptions(raw []byte, base Options) (Options, error) {
 	var values map[string]json.RawMessage
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if err := decoder.Decode(&values); err != nil || values == nil {
-		return Options{}, &OptionsError{errors.New(`expected a JSON object such as {"threshold": 0.85}`)}
+		return Options{}, optionsError(errors.New(`expected a JSON object such as {"threshold": 0.85}`))
 	}
 	if _, err := decoder.Token(); err != io.EOF {
-		return Options{}, &OptionsError{errors.New("there is text after the JSON object")}
+		return Options{}, optionsError(errors.New("there is text after the JSON object"))
 	}
 	o := base.clone()
 	readers := o.readers()
@@ -55,7 +55,7 @@ func ParseOptions(raw []byte, base Options) (Options, error) {
 		}
 	}
 	if len(problems) > 0 {
-		return Options{}, &OptionsError{errors.Join(problems...)}
+		return Options{}, optionsError(errors.Join(problems...))
 	}
 	if err := o.Validate(); err != nil {
 		return Options{}, err

@@ -53,14 +53,14 @@ type Scorer struct {
 	inverse   map[string]map[string]bool // normal spelling, both ways
 }
 
-// New returns a scorer, or an *OptionsError with everything that is wrong.
+// New returns a scorer, or an error of exit code 64 with everything that is wrong.
 func New(o Options) (*Scorer, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	t, err := parseThreshold(o.Threshold)
 	if err != nil {
-		return nil, &OptionsError{err}
+		return nil, optionsError(err)
 	}
 	t.inclusive = o.ThresholdInclusive
 	s := &Scorer{options: o.clone(), threshold: t, oneType: oneTypeOf(o.TypeAliases)}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/textutil"
 )
 
 // SchemaName is the name under which the schema is sent.
@@ -114,9 +115,6 @@ func text(description string, values []string) string {
 
 // asJSON writes texts as JSON.
 func asJSON(value any) string {
-	var b strings.Builder
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(value) // texts can always be written
-	return strings.TrimSuffix(b.String(), "\n")
+	text, _ := textutil.MarshalJSON(value) // texts can always be written
+	return string(text)
 }

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/genai"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -102,7 +103,7 @@ func conversation(messages []pipeline.Message) (*genai.Content, []*genai.Content
 }
 
 func unsupported(problem string) error {
-	return &pipeline.UnsupportedError{Problems: []string{problem}}
+	return cli.Usage("the request cannot be sent as it stands: %s", problem)
 }
 
 // edit writes the parameters into the body that the library made. The library
@@ -148,7 +149,7 @@ func newGemini(cfg modelConfig) (pipeline.Model, error) {
 		problems = append(problems, errors.New("the key is missing: set "+EnvGeminiKey+" or "+EnvGoogleKey))
 	}
 	if err := errors.Join(problems...); err != nil {
-		return nil, &ConfigError{Provider: Gemini, Err: err}
+		return nil, configError(Gemini, err)
 	}
 	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
 		APIKey: cfg.APIKey.Reveal(), Backend: genai.BackendGeminiAPI, HTTPClient: c.http,
@@ -156,7 +157,7 @@ func newGemini(cfg modelConfig) (pipeline.Model, error) {
 	})
 	if err != nil {
 		// The library's errors print its whole configuration.
-		return nil, &ConfigError{Provider: Gemini, Err: errors.New(c.service.Mask.Text(err.Error()))}
+		return nil, configError(Gemini, errors.New(c.service.Mask.Text(err.Error())))
 	}
 	return &gemini{c, client}, nil
 }

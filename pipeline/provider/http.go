@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -276,23 +277,11 @@ func (x *exchange) answers(choices int) bool {
 	return x.Status/100 == 2 && (choices > 0 || len(x.Body) > 0 && !x.reason().Stated)
 }
 
-// ConfigError holds all problems of a provider's configuration.
-type ConfigError struct {
-	Provider string
-	Err      error // may be of several lines
+// configError holds all problems of a provider's configuration, one a line.
+func configError(provider string, err error) error {
+	start := provider + ": "
+	return cli.Usage("%s%s", start, strings.ReplaceAll(err.Error(), "\n", "\n"+start))
 }
-
-// Error lists the problems, one per line.
-func (e *ConfigError) Error() string {
-	start := e.Provider + ": "
-	return start + strings.ReplaceAll(e.Err.Error(), "\n", "\n"+start)
-}
-
-// Unwrap returns the problems.
-func (e *ConfigError) Unwrap() error { return e.Err }
-
-// ExitCode is that of a wrong usage.
-func (*ConfigError) ExitCode() int { return 64 }
 
 // newMask returns what hides the key and the values of headers, and the password
 // of a proxy, in answers and messages.

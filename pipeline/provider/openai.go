@@ -130,7 +130,7 @@ func newOpenAI(cfg modelConfig) (pipeline.Model, error) {
 		problems = append(problems, errors.New("an api-version is only sent to Azure"))
 	}
 	if err := errors.Join(problems...); err != nil {
-		return nil, &ConfigError{Provider: OpenAI, Err: err}
+		return nil, configError(OpenAI, err)
 	}
 	client := api.DefaultConfig(cfg.APIKey.Reveal())
 	client.BaseURL, client.APIVersion, client.HTTPClient = base, cfg.APIVersion, c.http

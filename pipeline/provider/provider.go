@@ -10,12 +10,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"time"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/pipeline"
@@ -67,8 +67,6 @@ type row struct {
 	name string
 	// form shows how a spec is written: "baseline", "openai/NAME".
 	form string
-	// about is one line for a person.
-	about string
 	// named says that a name must follow: "provider/name".
 	named bool
 	open  func(name string, cfg Config) (Opened, error)
@@ -77,10 +75,10 @@ type row struct {
 // table lists the providers in the order in which they are shown.
 func table() []row {
 	return []row{
-		{name: baseline.Name, form: baseline.Name, about: "rules without a model, the floor to beat", open: openBaseline},
-		{name: OpenAI, form: "openai/NAME", named: true, about: "OpenAI and every compatible server (OPENAI_API_KEY, OPENAI_BASE_URL)", open: openOpenAI},
-		{name: Gemini, form: "gemini/NAME", named: true, about: "the Gemini API (GEMINI_API_KEY, GOOGLE_API_KEY)", open: openGemini},
-		{name: Recorded, form: "recorded/FILE", named: true, about: "the answers that --record wrote, without a network", open: openRecorded},
+		{name: baseline.Name, form: baseline.Name, open: openBaseline},
+		{name: OpenAI, form: "openai/NAME", named: true, open: openOpenAI},
+		{name: Gemini, form: "gemini/NAME", named: true, open: openGemini},
+		{name: Recorded, form: "recorded/FILE", named: true, open: openRecorded},
 	}
 }
 
@@ -89,7 +87,7 @@ func table() []row {
 // A spec is "provider", "provider/name", or a bare model name whose provider
 // can be guessed; the provider is read without regard to case and surrounding
 // space, the name as it stands, with any further slashes. A spec that names no
-// provider, lacks its name or has one too many is an *UnknownError; a missing
+// provider, lacks its name or has one too many is an error of exit code 64; a missing
 // key and the like have exit code 64 too. Nothing is sent anywhere.
 func Open(spec string, cfg Config) (Opened, error) {
 	if cfg.Getenv == nil {
@@ -123,15 +121,6 @@ func guess(spec string, cfg Config) (row, bool) {
 		}
 	}
 	return row{}, false
-}
-
-// List returns the forms that Open accepts, each with a line about it.
-func List() []string {
-	var lines []string
-	for _, r := range table() {
-		lines = append(lines, r.form+": "+r.about)
-	}
-	return lines
 }
 
 func (c Config) capabilities(model string) pipeline.Capabilities {
@@ -169,7 +158,7 @@ func readHeaders(text string) (map[string]secret.Secret, error) {
 	}
 	var plain map[string]string
 	if json.Unmarshal([]byte(text), &plain) != nil {
-		return nil, &ConfigError{OpenAI, errors.New(envHeaders + ` is no JSON object of texts, such as {"X-Team": "knowledge"}`)}
+		return nil, configError(OpenAI, errors.New(envHeaders+` is no JSON object of texts, such as {"X-Team": "knowledge"}`))
 	}
 	headers := map[string]secret.Secret{}
 	for name, value := range plain {
@@ -226,37 +215,15 @@ func openRecorded(path string, cfg Config) (Opened, error) {
 	return Opened{Info: info, Model: model, Capabilities: cfg.capabilities(source.Model), closer: model}, nil
 }
 
-// maxShown bounds how much of a spec a message repeats, in bytes.
-const maxShown = 80
-
-// UnknownError is returned for a spec that no provider takes.
-type UnknownError struct {
-	Spec    string   // as it was given
-	Nearest string   // the provider most like it; empty if none is
-	Known   []string // every form
-}
-
-// Error names the spec, the nearest form if one is near, and all forms.
-func (e *UnknownError) Error() string {
-	hint := ""
-	if e.Nearest != "" {
-		hint = fmt.Sprintf("; did you mean %q?", e.Nearest)
-	}
-	return fmt.Sprintf("unknown model %q%s (there are: %s)", textutil.Cut(e.Spec, maxShown), hint, strings.Join(e.Known, ", "))
-}
-
-// ExitCode is that of a wrong usage.
-func (e *UnknownError) ExitCode() int { return 64 }
-
-func unknown(spec string) *UnknownError {
-	e := &UnknownError{Spec: spec}
-	var names []string
+// unknown is the error of a spec that no provider takes; it names the nearest form
+// if one is near, and all forms.
+func unknown(spec string) error {
+	var names, forms []string
 	for _, r := range table() {
-		e.Known, names = append(e.Known, r.form), append(names, r.name)
+		names, forms = append(names, r.name), append(forms, r.form)
 	}
 	kind, _, _ := strings.Cut(strings.TrimSpace(spec), "/")
-	e.Nearest = textutil.Nearest(kind, names)
-	return e
+	return cli.Usage("unknown model %q%s (there are: %s)", textutil.Cut(spec, 80), textutil.Hint(kind, names), strings.Join(forms, ", "))
 }
 
 // Variables names the environment variables that Open reads by Config.Getenv, in

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -43,7 +44,7 @@ type cassette struct {
 
 // openCassette reads a cassette through once and checks every line of it; later only
 // the lines that are asked for are read. A file that is not there, is no
-// cassette, or has a damaged line is a *FileError (exit code 64) that names the
+// cassette, or has a damaged line is a error of exit code 64 (exit code 64) that names the
 // line. Close the model.
 func openCassette(path string) (*cassette, error) {
 	file, err := openRegular(path, os.O_RDONLY)
@@ -67,11 +68,11 @@ func openRegular(path string, flag int) (*os.File, error) {
 		err = errors.New("it is no regular file")
 	}
 	if err != nil {
-		return nil, &FileError{Path: path, Err: err}
+		return nil, fileError(path, 0, err)
 	}
 	file, err := os.OpenFile(path, flag, 0)
 	if err != nil {
-		return nil, &FileError{Path: path, Err: err}
+		return nil, fileError(path, 0, err)
 	}
 	return file, nil
 }
@@ -103,11 +104,11 @@ func (m *cassette) Generate(ctx context.Context, req pipeline.Request) (pipeline
 	at := entries[min(m.count(sum), len(entries)-1)]
 	line := make([]byte, at.length)
 	if _, err := m.file.ReadAt(line, at.offset); err != nil {
-		return pipeline.Response{}, m.refuse(outcome.Internal, (&FileError{Path: m.path, Line: at.line, Err: err}).Error())
+		return pipeline.Response{}, m.refuse(outcome.Internal, fileError(m.path, at.line, err).Error())
 	}
 	found, now, err := decode(line, m.index.source.Model)
 	if err != nil || now != sum || found.N != at.n {
-		changed := &FileError{Path: m.path, Line: at.line, Err: errors.New("the file was changed while it was in use")}
+		changed := fileError(m.path, at.line, errors.New("the file was changed while it was in use"))
 		return pipeline.Response{}, m.refuse(outcome.Internal, changed.Error())
 	}
 	var response pipeline.Response
@@ -190,47 +191,22 @@ func (r recorder) Generate(ctx context.Context, req pipeline.Request) (pipeline.
 	return response, err
 }
 
-// FileError says why a file cannot be used as a cassette.
-type FileError struct {
-	Path string
-	Line int // from 1; 0 if it is about the whole file
-	Err  error
-}
-
-// Error names file, line and problem.
-func (e *FileError) Error() string {
-	if e.Line == 0 {
-		return fmt.Sprintf("reading the cassette %s: %v", e.Path, e.Err)
+// fileError says why a file cannot be used as a cassette; line 0 is about the whole
+// file. It has exit code 64.
+func fileError(path string, line int, err error) error {
+	if line > 0 {
+		err = fmt.Errorf("line %d: %w", line, err)
 	}
-	return fmt.Sprintf("reading the cassette %s: line %d: %v", e.Path, e.Line, e.Err)
+	return cli.Usage("reading the cassette %s: %w", path, err)
 }
 
-// Unwrap returns the problem.
-func (e *FileError) Unwrap() error { return e.Err }
-
-// ExitCode is that of malformed input.
-func (*FileError) ExitCode() int { return 64 }
-
-// WriteError says that a cassette could not be written. To an item it is an
-// internal failure that asking again does not mend.
-type WriteError struct {
-	Path string
-	Err  error
+// writeError says that a cassette could not be written (exit code 74). To an item it
+// is an internal failure that asking again does not mend.
+func writeError(path string, err error) error {
+	text := fmt.Sprintf("writing the cassette %s: %v; what was recorded before is whole", path, err)
+	failed := &pipeline.ModelError{Failure: outcome.Failure{Class: outcome.Internal, Message: text}, Err: err}
+	return &cli.Error{Code: cli.ExitIO, Err: failed}
 }
-
-// Error names the file and the problem.
-func (e *WriteError) Error() string {
-	return fmt.Sprintf("writing the cassette %s: %v; what was recorded before is whole", e.Path, e.Err)
-}
-
-// Unwrap returns the cause, and the failure as a *pipeline.ModelError.
-func (e *WriteError) Unwrap() []error {
-	failure := outcome.Failure{Class: outcome.Internal, Message: e.Error()}
-	return []error{e.Err, &pipeline.ModelError{Failure: failure}}
-}
-
-// ExitCode is that of a file that cannot be written.
-func (*WriteError) ExitCode() int { return 74 }
 
 // failure is an error of a model as it is written.
 type failure struct {

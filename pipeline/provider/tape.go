@@ -14,6 +14,7 @@ import (
 	"slices"
 	"sync"
 
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -40,10 +41,10 @@ func CreateTape(path string, source Recording) (*Tape, error) {
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return nil, &FileError{Path: path, Err: errors.New("it exists already and is not overwritten: give another name or remove it")}
+		return nil, fileError(path, 0, errors.New("it exists already and is not overwritten: give another name or remove it"))
 	}
 	if err != nil {
-		return nil, &WriteError{Path: path, Err: err}
+		return nil, writeError(path, err)
 	}
 	tape := &Tape{path: path, source: source, file: file, asked: map[key]int{}}
 	if err := tape.write(header{Cassette: version, Recording: source}); err != nil {
@@ -54,7 +55,7 @@ func CreateTape(path string, source Recording) (*Tape, error) {
 
 // ContinueTape goes on with a cassette of the same source, as the resumption of a
 // run does. A last line that a killed recording left unfinished is removed; any
-// other damage, and another source, is a *FileError. Close it.
+// other damage, and another source, is a error of exit code 64. Close it.
 func ContinueTape(path string, source Recording) (*Tape, error) {
 	file, err := openRegular(path, os.O_RDWR)
 	if err != nil {
@@ -73,15 +74,15 @@ func resume(path string, source Recording, file *os.File) (*Tape, error) {
 		return nil, err
 	}
 	if found.source != source {
-		return nil, &FileError{Path: path, Err: fmt.Errorf("it holds %s/%s and not %s/%s: record into another file",
-			found.source.Provider, found.source.Model, source.Provider, source.Model)}
+		return nil, fileError(path, 0, fmt.Errorf("it holds %s/%s and not %s/%s: record into another file",
+			found.source.Provider, found.source.Model, source.Provider, source.Model))
 	}
 	tape := &Tape{path: path, source: source, file: file, size: found.end, asked: map[key]int{}}
 	for sum, entries := range found.entries {
 		tape.asked[sum] = entries[len(entries)-1].n
 	}
 	if err := file.Truncate(found.end); err != nil {
-		return nil, &WriteError{Path: path, Err: err}
+		return nil, writeError(path, err)
 	}
 	if !found.newline {
 		if err := tape.writeLine(nil); err != nil {
@@ -98,7 +99,7 @@ func (t *Tape) Close() error {
 	defer t.mu.Unlock()
 	err := errors.Join(t.file.Sync(), t.file.Close())
 	if t.err == nil && err != nil {
-		t.err = &WriteError{Path: t.path, Err: err}
+		t.err = writeError(t.path, err)
 	}
 	return t.err
 }
@@ -108,7 +109,7 @@ func (t *Tape) Close() error {
 func (t *Tape) begin(req pipeline.Request) (recordedCall, error) {
 	text, sum, err := canonical(t.source.Model, req)
 	if err != nil {
-		return recordedCall{}, &WriteError{Path: t.path, Err: err}
+		return recordedCall{}, writeError(t.path, err)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -121,7 +122,7 @@ func (t *Tape) begin(req pipeline.Request) (recordedCall, error) {
 
 // write appends a value as a line.
 func (t *Tape) write(value any) error {
-	line, err := encode(value)
+	line, err := textutil.MarshalJSON(value)
 	if err == nil && len(line) >= maxLine {
 		err = fmt.Errorf("an exchange of %d bytes is longer than a cassette holds", len(line))
 	}
@@ -131,7 +132,7 @@ func (t *Tape) write(value any) error {
 		return t.err
 	}
 	if err != nil {
-		t.err = &WriteError{Path: t.path, Err: err}
+		t.err = writeError(t.path, err)
 		return t.err
 	}
 	return t.writeLine(line)
@@ -145,7 +146,7 @@ func (t *Tape) writeLine(line []byte) error {
 		if written > 0 {
 			err = errors.Join(err, t.file.Truncate(t.size))
 		}
-		t.err = &WriteError{Path: t.path, Err: err}
+		t.err = writeError(t.path, err)
 		return t.err
 	}
 	t.size += int64(written)
@@ -191,22 +192,11 @@ type recordedCall struct {
 // the fields in the order above and the schema's own order, because that order
 // is part of what a model sees. Bytes that are not UTF-8 are written as \ufffd.
 func canonical(model string, req pipeline.Request) (json.RawMessage, key, error) {
-	text, err := encode(request{Model: model, Messages: req.Messages, Parameters: req.Parameters, Schema: req.Schema})
+	text, err := textutil.MarshalJSON(request{Model: model, Messages: req.Messages, Parameters: req.Parameters, Schema: req.Schema})
 	if err != nil {
 		return nil, key{}, fmt.Errorf("writing the request as JSON: %w", err)
 	}
 	return text, sha256.Sum256(text), nil
-}
-
-// encode writes compact JSON and leaves <, > and & readable.
-func encode(value any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
 // decodeHeader reads the first line.
@@ -297,7 +287,7 @@ type index struct {
 }
 
 // scan reads and checks a cassette line by line, with one line of at most limit
-// bytes in memory. Empty lines are passed over. An error is a *FileError.
+// bytes in memory. Empty lines are passed over. An error is a error of exit code 64.
 func scan(r io.Reader, path string, limit int) (*index, error) {
 	x := &index{entries: map[key][]entry{}}
 	lines := bufio.NewReaderSize(r, 64<<10)
@@ -305,7 +295,7 @@ func scan(r io.Reader, path string, limit int) (*index, error) {
 	for number := 1; ; number++ {
 		line, err := readLine(lines, buf[:0], limit)
 		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, &FileError{Path: path, Line: number, Err: err}
+			return nil, fileError(path, number, err)
 		}
 		buf = line
 		whole := err == nil
@@ -313,7 +303,7 @@ func scan(r io.Reader, path string, limit int) (*index, error) {
 			break
 		}
 		if problem := x.add(bytes.TrimRight(line, "\r\n"), number); problem != nil {
-			problem = &FileError{Path: path, Line: number, Err: problem}
+			problem = fileError(path, number, problem)
 			if whole || number == 1 {
 				return nil, problem
 			}
@@ -323,13 +313,13 @@ func scan(r io.Reader, path string, limit int) (*index, error) {
 		x.end, x.newline = x.end+int64(len(line)), whole
 	}
 	if x.end == 0 {
-		return nil, &FileError{Path: path, Err: errors.New("it is empty: nothing was recorded")}
+		return nil, fileError(path, 0, errors.New("it is empty: nothing was recorded"))
 	}
 	for _, entries := range x.entries {
 		slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.n, b.n) })
 		for i := 1; i < len(entries); i++ {
 			if entries[i].n == entries[i-1].n {
-				return nil, &FileError{Path: path, Line: entries[i].line, Err: fmt.Errorf("it has the same key and the same n (%d) as line %d", entries[i].n, entries[i-1].line)}
+				return nil, fileError(path, entries[i].line, fmt.Errorf("it has the same key and the same n (%d) as line %d", entries[i].n, entries[i-1].line))
 			}
 		}
 	}

@@ -36,6 +36,7 @@ import (
 	"time"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/proc"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -89,7 +90,7 @@ type Extractor struct {
 }
 
 // New makes an Extractor. It sends nothing and starts nothing, but looks whether
-// the program is there. A *ConfigError (exit code 64) joins everything that is
+// the program is there. An error of exit code 64 joins everything that is
 // wrong with the Config; a program that is not there is a *proc.StartError (69).
 func New(cfg Config) (*Extractor, error) {
 	cfg.Concurrency = cmp.Or(cfg.Concurrency, 1)
@@ -103,7 +104,7 @@ func New(cfg Config) (*Extractor, error) {
 	case errors.As(err, &start):
 		return nil, fmt.Errorf("opening the pipeline: %w", err)
 	case err != nil:
-		return nil, &ConfigError{err}
+		return nil, cli.Usage("opening the pipeline: %w", err)
 	}
 	return e, nil
 }
@@ -285,13 +286,7 @@ func encodeRequest(id string, doc extraction.Document, cfg Config) ([]byte, erro
 	if r.RelationshipSchemas == nil {
 		r.RelationshipSchemas = map[string]extraction.RelationshipSchema{}
 	}
-	var line bytes.Buffer
-	enc := json.NewEncoder(&line)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(r); err != nil {
-		return nil, fmt.Errorf("writing the request to the pipeline: %w", err)
-	}
-	return bytes.TrimSuffix(line.Bytes(), []byte("\n")), nil
+	return textutil.MarshalJSON(r)
 }
 
 // checkAnswer says whether an answer is a JSON object and, if it repeats an id,
@@ -334,18 +329,6 @@ func classify(ctx context.Context, err error) error {
 	}
 	return fail(class, retry, err.Error(), err)
 }
-
-// ConfigError says what is wrong with a Config.
-type ConfigError struct{ Err error }
-
-// Error lists every problem.
-func (e *ConfigError) Error() string { return "opening the pipeline: " + e.Err.Error() }
-
-// Unwrap returns the problems.
-func (e *ConfigError) Unwrap() error { return e.Err }
-
-// ExitCode is that of a wrong usage.
-func (e *ConfigError) ExitCode() int { return 64 }
 
 // fail makes an error of a class.
 func fail(class outcome.Class, retry bool, message string, cause error) error {

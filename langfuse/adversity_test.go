@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"extraction-experiment/internal/textutil"
 )
 
 func TestParseMode(t *testing.T) {
@@ -288,7 +290,7 @@ func TestScoresGoOneByOneWhereBatchesAreGone(t *testing.T) {
 func TestItemThatIsTooLargeIsNamedAndNotSent(t *testing.T) {
 	client, record := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"id":"i"}`)) })
 	item := func(bytes int) DatasetItemUpsert { // of the whole request
-		envelope, err := encode(DatasetItemUpsert{DatasetName: "docs", ID: "i1", Input: json.RawMessage(`{"text":""}`)})
+		envelope, err := textutil.MarshalJSON(DatasetItemUpsert{DatasetName: "docs", ID: "i1", Input: json.RawMessage(`{"text":""}`)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,21 +45,19 @@
 package langfuse
 
 import (
-	crand "crypto/rand"
+	"cmp"
 	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/secret"
-	"extraction-experiment/internal/textutil"
 )
 
 // maxIdleConnections is how many connections are kept open between calls: those of 64
@@ -97,7 +95,7 @@ func New(config Config) (*Client, error) {
 	}
 	jitter := config.Jitter
 	if jitter == nil {
-		jitter = newJitter()
+		jitter = rand.Float64
 	}
 	paused := config.Paused
 	if paused == nil {
@@ -107,12 +105,12 @@ func New(config Config) (*Client, error) {
 		base:          base,
 		publicKey:     config.PublicKey,
 		secretKey:     config.SecretKey,
-		http:          withoutRedirects(config.HTTPClient),
-		userAgent:     orDefault(config.UserAgent, DefaultUserAgent),
-		maxAttempts:   orDefault(config.MaxAttempts, DefaultMaxAttempts),
-		maxRetryAfter: orDefault(config.MaxRetryAfter, DefaultMaxRetryAfter),
-		timeout:       orDefault(config.Timeout, DefaultTimeout),
-		maxResponse:   min(orDefault(config.MaxResponseBytes, DefaultMaxResponseBytes), 1<<40),
+		http:          limit.HTTPClient(config.HTTPClient, maxIdleConnections),
+		userAgent:     cmp.Or(config.UserAgent, DefaultUserAgent),
+		maxAttempts:   cmp.Or(config.MaxAttempts, DefaultMaxAttempts),
+		maxRetryAfter: cmp.Or(config.MaxRetryAfter, DefaultMaxRetryAfter),
+		timeout:       cmp.Or(config.Timeout, DefaultTimeout),
+		maxResponse:   min(cmp.Or(config.MaxResponseBytes, DefaultMaxResponseBytes), 1<<40),
 		jitter:        jitter,
 		paused:        paused,
 		uncompressed:  config.Uncompressed,
@@ -125,45 +123,9 @@ func New(config Config) (*Client, error) {
 // functions for links take it.
 func (c *Client) BaseURL() string { return c.base }
 
-// withoutRedirects returns a copy of the client that reports a redirect
-// instead of following it.
-func withoutRedirects(given *http.Client) *http.Client {
-	client := http.Client{Transport: newTransport()}
-	if given != nil {
-		client = *given
-	}
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &client
-}
-
-// newTransport returns the default transport with more than its two idle
-// connections per host: a publisher makes many calls to one.
-func newTransport() http.RoundTripper {
-	standard, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		return http.DefaultTransport
-	}
-	transport := standard.Clone()
-	transport.MaxIdleConnsPerHost = maxIdleConnections
-	return transport
-}
-
 // CloseIdleConnections closes the connections that no call is using. The
 // client stays usable.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
-
-// newJitter returns a source of numbers in [0,1) that belongs to one client.
-func newJitter() func() float64 {
-	var seed [16]byte
-	_, _ = crand.Read(seed[:]) // documented never to fail
-	source := rand.New(rand.NewPCG(binary.LittleEndian.Uint64(seed[:8]), binary.LittleEndian.Uint64(seed[8:])))
-	var mu sync.Mutex
-	return func() float64 {
-		mu.Lock()
-		defer mu.Unlock()
-		return source.Float64()
-	}
-}
 
 // newRedactor returns a function that takes the keys out of text that a server
 // or the network stack sent back: as they are, and as Basic credentials. It is
@@ -172,25 +134,6 @@ func newRedactor(public, secret string) func(string) string {
 	const hidden = "***"
 	credentials := base64.StdEncoding.EncodeToString([]byte(public + ":" + secret))
 	return strings.NewReplacer(credentials, hidden, secret, hidden, public, hidden).Replace
-}
-
-// orDefault returns value, or fallback for the zero value.
-func orDefault[T comparable](value, fallback T) T {
-	var zero T
-	if value == zero {
-		return fallback
-	}
-	return value
-}
-
-// encode returns the JSON of a request body. Characters of HTML stay as they
-// are, which keeps documents with markup small.
-func encode(body any) ([]byte, error) {
-	out, err := textutil.MarshalJSON(body)
-	if err != nil {
-		return nil, fmt.Errorf("langfuse: encoding the request: %w", err)
-	}
-	return out, nil
 }
 
 // FormatTime returns the instant as Langfuse writes it: UTC, RFC 3339,
@@ -324,13 +267,6 @@ const (
 	EnvHost = "LANGFUSE_HOST"
 )
 
-func verb(names []string) string {
-	if len(names) == 1 {
-		return "is"
-	}
-	return "are"
-}
-
 // ConfigFromEnv reads the keys and the address through lookup, usually
 // os.LookupEnv. Surrounding white space does not count, and a blank variable
 // counts as not set.
@@ -367,12 +303,10 @@ func ConfigFromEnv(lookup func(string) (string, bool)) (Config, bool, error) {
 	}
 	if len(missing) > 0 {
 		rest := strings.Join(missing, " and ")
-		return Config{}, false, &UsageError{fmt.Errorf("%s %s set but %s %s not: set %s too, or unset all LANGFUSE_* variables",
-			strings.Join(set, " and "), verb(set), rest, verb(missing), rest)}
+		return Config{}, false, &UsageError{fmt.Errorf("%s is set but %s is not: set %s too, or unset all LANGFUSE_* variables",
+			strings.Join(set, " and "), rest, rest)}
 	}
-	if config.BaseURL == "" {
-		config.BaseURL = DefaultBaseURL
-	}
+	config.BaseURL = cmp.Or(config.BaseURL, DefaultBaseURL)
 	return config, true, nil
 }
 

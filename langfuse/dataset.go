@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // Dataset is a named set of items. The raw fields may be JSON null or, where a
@@ -242,14 +244,14 @@ func (c *Client) UpsertDatasetItem(ctx context.Context, item DatasetItemUpsert) 
 	if item.ID == "" || item.DatasetName == "" {
 		return DatasetItem{}, errors.New("langfuse: writing a dataset item needs its id and the dataset's name")
 	}
-	body, err := encode(item)
+	body, err := textutil.MarshalJSON(item)
 	if err != nil {
 		return DatasetItem{}, fmt.Errorf("dataset item %q of %q: %w", item.ID, item.DatasetName, err)
 	}
 	if len(body) > maxItemBytes {
 		const mb = 1 << 20
 		return DatasetItem{}, &UsageError{fmt.Errorf("langfuse: item %q of dataset %q is %w: %.1f MB, and Langfuse takes %.1f MB at most: shorten its document or leave it out",
-			cutText(item.ID, 80), cutText(item.DatasetName, 80), ErrTooLarge, float64(len(body))/mb, maxItemBytes/mb)}
+			textutil.Cut(item.ID, 80), textutil.Cut(item.DatasetName, 80), ErrTooLarge, float64(len(body))/mb, maxItemBytes/mb)}
 	}
 	var stored DatasetItem
 	if err := c.doJSON(ctx, request{method: http.MethodPost, path: "dataset-items", body: body}, &stored); err != nil {

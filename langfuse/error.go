@@ -9,9 +9,9 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/textutil"
 )
 
 // The classes of failure that a caller may want to tell apart with errors.Is.
@@ -144,7 +144,7 @@ func withAttempts(err error, attempts int) error {
 
 // apiError reads the answer to a failed request.
 func (c *Client) apiError(r request, res *http.Response, body []byte) *APIError {
-	answer := readErrorBody(res.Header.Get("Content-Type"), body)
+	answer := readErrorBody(res.Header, body)
 	apiErr := &APIError{
 		Method: r.method, Path: apiPrefix + r.path, Status: res.StatusCode, base: c.base,
 		class:      classify(res.StatusCode, answer),
@@ -171,7 +171,7 @@ func (c *Client) apiError(r request, res *http.Response, body []byte) *APIError 
 	case message == "":
 		message = "empty answer"
 	}
-	apiErr.Message = cutText(c.redact(message), maxMessage)
+	apiErr.Message = textutil.Cut(c.redact(message), maxMessage)
 	return apiErr
 }
 
@@ -222,9 +222,9 @@ type errorBody struct {
 // readErrorBody reads the body of a failed answer. Langfuse answers with JSON
 // of several shapes, with plain text and with HTML pages; anything is accepted
 // and nothing panics.
-func readErrorBody(contentType string, body []byte) errorBody {
+func readErrorBody(header http.Header, body []byte) errorBody {
 	body = bytes.TrimSpace(body)
-	if looksLikeHTML(contentType, body) {
+	if limit.IsHTML(header, body) {
 		return errorBody{html: true}
 	}
 	var fields struct {
@@ -285,27 +285,4 @@ func jsonText(raw json.RawMessage) string {
 		out = append(out, strings.TrimPrefix(strings.Join(path, ".")+": "+issue.Message, ": "))
 	}
 	return strings.Join(out, "; ")
-}
-
-// looksLikeHTML reports whether an answer is a web page.
-func looksLikeHTML(contentType string, body []byte) bool {
-	if strings.Contains(strings.ToLower(contentType), "text/html") {
-		return true
-	}
-	start := bytes.ToLower(bytes.TrimSpace(body[:min(len(body), 256)]))
-	return bytes.HasPrefix(start, []byte("<!doctype")) || bytes.HasPrefix(start, []byte("<html"))
-}
-
-// cutText makes text valid UTF-8 of at most limit bytes, cut at the edge of a
-// character.
-func cutText(text string, limit int) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= limit {
-		return text
-	}
-	end := limit - len("…")
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "…"
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"extraction-experiment/internal/textutil"
 )
 
 func TestExperimentID(t *testing.T) {
@@ -38,7 +40,7 @@ func TestExperimentID(t *testing.T) {
 func TestExperimentIDOfWhatTheServerSees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := string(rapid.SliceOf(rapid.Byte()).Draw(t, "name"))
-		sent, err := encode([]string{name})
+		sent, err := textutil.MarshalJSON([]string{name})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +52,7 @@ func TestExperimentIDOfWhatTheServerSees(t *testing.T) {
 			t.Fatalf("%q and %q differ", name, seen[0])
 		}
 		// encoding/json and JavaScript agree but for U+2028 and U+2029.
-		text, err := encode([]string{"langfuse-experiment-v1", "p", "d", name})
+		text, err := textutil.MarshalJSON([]string{"langfuse-experiment-v1", "p", "d", name})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // addSamples seeds a fuzz target with every file of a folder.
@@ -25,11 +27,11 @@ func addSamples(f *testing.F, folder string) {
 func FuzzErrorBody(f *testing.F) {
 	addSamples(f, "errors")
 	f.Fuzz(func(t *testing.T, body []byte) {
-		answer := readErrorBody("", body)
+		answer := readErrorBody(nil, body)
 		if answer.html && answer.message != "" {
 			t.Error("a page became a message")
 		}
-		if text := cutText(answer.message, maxMessage); len(text) > maxMessage || !utf8.ValidString(text) {
+		if text := textutil.Cut(answer.message, maxMessage); len(text) > maxMessage+len("…") || !utf8.ValidString(text) {
 			t.Errorf("a message of %d bytes", len(text))
 		}
 		if answer.retryAfter < 0 || answer.retryAfter > 24*time.Hour {
@@ -153,7 +155,7 @@ func FuzzExperimentID(f *testing.F) {
 // TestReadErrorBody_invalidUTF8: a value that is no string keeps its bytes in
 // JSON; the message must be text all the same.
 func TestReadErrorBody_invalidUTF8(t *testing.T) {
-	answer := readErrorBody("", []byte("{\"message\":{\"a\xff\":1}}"))
+	answer := readErrorBody(nil, []byte("{\"message\":{\"a\xff\":1}}"))
 	if !utf8.ValidString(answer.message) || answer.message == "" {
 		t.Errorf("message %q", answer.message)
 	}

@@ -1,6 +1,7 @@
 package langfuse
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,7 +124,7 @@ func pageLimit(limit, most int) (int, error) {
 	if limit < 0 || limit > most {
 		return 0, fmt.Errorf("langfuse: a page limit of %d: it must be 1 to %d, or 0 for %d", limit, most, defaultPageLimit)
 	}
-	return orDefault(limit, defaultPageLimit), nil
+	return cmp.Or(limit, defaultPageLimit), nil
 }
 
 // smallerLimit returns a smaller page size that divides the given one, so that

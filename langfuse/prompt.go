@@ -1,6 +1,7 @@
 package langfuse
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // The two forms of a prompt.
@@ -99,7 +102,7 @@ func (c *Client) getPrompt(ctx context.Context, ref PromptRef) (Prompt, error) {
 		return prompt, err
 	}
 	if ref.Version == 0 {
-		version, err := c.labelledVersion(ctx, ref.Name, orDefault(ref.Label, defaultPromptLabel))
+		version, err := c.labelledVersion(ctx, ref.Name, cmp.Or(ref.Label, defaultPromptLabel))
 		if err != nil {
 			return Prompt{}, err
 		}
@@ -170,7 +173,7 @@ type PromptCreate struct {
 //
 // API: POST /api/public/v2/prompts
 func (c *Client) CreatePrompt(ctx context.Context, prompt PromptCreate) (Prompt, error) {
-	body, err := encode(prompt)
+	body, err := textutil.MarshalJSON(prompt)
 	if err != nil {
 		return Prompt{}, err
 	}

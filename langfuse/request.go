@@ -2,6 +2,7 @@ package langfuse
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -13,6 +14,9 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/textutil"
 )
 
 // apiPrefix stands between the base URL and the path of every request.
@@ -48,7 +52,7 @@ func (c *Client) getJSON(ctx context.Context, path string, query url.Values, int
 
 // sendJSON sends body as JSON and decodes the answer.
 func (c *Client) sendJSON(ctx context.Context, method, path string, body, into any) error {
-	encoded, err := encode(body)
+	encoded, err := textutil.MarshalJSON(body)
 	if err != nil {
 		return err
 	}
@@ -101,20 +105,20 @@ func (c *Client) attempt(ctx context.Context, r request) (response, error) {
 	defer res.Body.Close()
 
 	success := res.StatusCode >= 200 && res.StatusCode < 300
-	limit := c.maxResponse
+	most := c.maxResponse
 	if !success {
-		limit = min(limit, maxErrorBody)
+		most = min(most, maxErrorBody)
 	}
-	body, err := io.ReadAll(io.LimitReader(res.Body, limit+1))
+	body, err := io.ReadAll(io.LimitReader(res.Body, most+1))
 	if err != nil {
 		return response{}, c.connectionError(ctx, within, r, err)
 	}
-	if success && int64(len(body)) > limit {
+	if success && int64(len(body)) > most {
 		return response{}, fmt.Errorf("langfuse: %s %s: the answer is larger than %d bytes, ask for smaller pages: %w",
-			r.method, apiPrefix+r.path, limit, ErrTooLarge)
+			r.method, apiPrefix+r.path, most, ErrTooLarge)
 	}
-	if !success || looksLikeHTML(res.Header.Get("Content-Type"), body) {
-		return response{}, c.apiError(r, res, body[:min(int64(len(body)), limit)])
+	if !success || limit.IsHTML(res.Header, body) {
+		return response{}, c.apiError(r, res, body[:min(int64(len(body)), most)])
 	}
 	if err := c.decode(r, res, body); err != nil {
 		return response{}, err
@@ -339,8 +343,8 @@ func (*NotYetError) ExitCode() int { return 69 }
 // made at the end of the time, not before it. Time passes by the clock of
 // package time, so that synctest can turn it.
 func (w Wait) Until(ctx context.Context, look func(context.Context) (bool, error)) error {
-	timeout := orDefault(w.Timeout, DefaultWaitTimeout)
-	pause, most := orDefault(w.First, DefaultWaitFirst), orDefault(w.Most, DefaultWaitMost)
+	timeout := cmp.Or(w.Timeout, DefaultWaitTimeout)
+	pause, most := cmp.Or(w.First, DefaultWaitFirst), cmp.Or(w.Most, DefaultWaitMost)
 	began := time.Now()
 	for looks := 1; ; looks++ {
 		done, err := look(ctx)

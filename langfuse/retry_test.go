@@ -238,9 +238,6 @@ func TestJitterSpreadsPauses(t *testing.T) {
 	if got := client.pause(1, &APIError{Status: 429, RetryAfter: 10 * time.Second}); got != 10500*time.Millisecond {
 		t.Errorf("asked pause %s", got)
 	}
-	if jitter := newJitter(); jitter() == jitter() {
-		t.Error("the default source repeats itself")
-	}
 }
 
 func TestCancellationIsImmediate(t *testing.T) {

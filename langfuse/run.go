@@ -1,6 +1,7 @@
 package langfuse
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,7 +43,7 @@ type Run struct {
 
 // errNoRun is returned for a run that a view does not show.
 func errNoRun(ref RunRef, view View) error {
-	return fmt.Errorf("run %q in the view of %s: %w", orDefault(ref.Name, ref.ID), view, ErrNotFound)
+	return fmt.Errorf("run %q in the view of %s: %w", cmp.Or(ref.Name, ref.ID), view, ErrNotFound)
 }
 
 // GetRun returns a run as a view shows it. Names are never part of a path or of
@@ -61,10 +62,10 @@ func (c *Client) GetRun(ctx context.Context, server Server, view View, ref RunRe
 	if err != nil {
 		return Run{}, err
 	}
-	query := ExperimentsQuery{From: orDefault(ref.Since, time.Unix(0, 0)), IDs: []string{id}, Limit: 1}
+	query := ExperimentsQuery{From: cmp.Or(ref.Since, time.Unix(0, 0)), IDs: []string{id}, Limit: 1}
 	for found, err := range c.ListExperiments(ctx, query) {
 		if err != nil {
-			return Run{}, fmt.Errorf("run %q: %w", orDefault(ref.Name, id), err)
+			return Run{}, fmt.Errorf("run %q: %w", cmp.Or(ref.Name, id), err)
 		}
 		return found.run(), nil
 	}
@@ -209,10 +210,10 @@ func (c *Client) listRoots(ctx context.Context, server Server, ref RunRef) iter.
 			return
 		}
 		query := url.Values{"fields": {"core,dataset"}, "experimentId": {id}}
-		setTime(query, "fromStartTime", orDefault(ref.Since, time.Unix(0, 0)))
+		setTime(query, "fromStartTime", cmp.Or(ref.Since, time.Unix(0, 0)))
 		for root, err := range listCursor[ExperimentItem](ctx, c, "experiment-items", query, maxPageLimit, maxPageLimit) {
 			if err != nil {
-				err = fmt.Errorf("items of run %q: %w", orDefault(ref.Name, id), err)
+				err = fmt.Errorf("items of run %q: %w", cmp.Or(ref.Name, id), err)
 			}
 			if !yield(RunItem{ItemID: root.ItemID, TraceID: root.TraceID, ObservationID: root.ID, Time: root.StartTime, Level: root.Level}, err) {
 				return

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // ScoreCreate is a score as it is written, on a trace (and one of its
@@ -252,7 +254,7 @@ func (v *ScoreValue) UnmarshalJSON(raw []byte) error {
 	case string:
 		*v = TextValue(value)
 	default:
-		return fmt.Errorf("a score's value must be a number, a boolean or a string, not %s", cutText(string(raw), 40))
+		return fmt.Errorf("a score's value must be a number, a boolean or a string, not %s", textutil.Cut(string(raw), 40))
 	}
 	return nil
 }
@@ -358,7 +360,7 @@ func (c *Client) ListScoreConfigs(ctx context.Context) iter.Seq2[ScoreConfig, er
 // API: POST /api/public/score-configs
 func (c *Client) CreateScoreConfig(ctx context.Context, config ScoreConfig) (ScoreConfig, error) {
 	config.ID, config.Archived = "", false
-	body, err := encode(config)
+	body, err := textutil.MarshalJSON(config)
 	if err != nil {
 		return ScoreConfig{}, err
 	}

@@ -1,6 +1,7 @@
 package langfuse
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +12,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // Bounds of one request of CreateScores. The web server writes one object per
@@ -134,7 +137,7 @@ func newScoreEvent(score ScoreCreate) (scoreEvent, error) {
 	at := FormatTime(score.Timestamp)
 	sum := sha256.Sum256([]byte(score.ID + "\n" + at))
 	event := scoreEvent{id: hex.EncodeToString(sum[:16]), name: score.Name}
-	encoded, err := encode(struct {
+	encoded, err := textutil.MarshalJSON(struct {
 		ID        string      `json:"id"`
 		Type      string      `json:"type"`
 		Timestamp string      `json:"timestamp"`
@@ -341,7 +344,7 @@ func (c *Client) ListRunScores(ctx context.Context, server Server, ref RunRef) i
 		}
 		for score, err := range c.ReadScores(ctx, server.Capabilities, ScoresQuery{ExperimentID: id, Limit: maxPageLimit}) {
 			if err != nil {
-				err = fmt.Errorf("scores of run %q: %w", orDefault(ref.Name, id), err)
+				err = fmt.Errorf("scores of run %q: %w", cmp.Or(ref.Name, id), err)
 			}
 			if !yield(score, err) {
 				return

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // Capabilities is what a server can do. Everything that depends on a server's
@@ -272,7 +274,7 @@ func ParseMode(text string) (Mode, error) {
 		return ModeLegacy, nil
 	}
 	return "", &UsageError{fmt.Errorf("%q is no mode of Langfuse: use v4 (%s), v4-dual (%s, which keeps v3's tables too), v3 (%s) or auto",
-		cutText(text, 40), ModeEventsOnly, ModeDual, ModeLegacy)}
+		textutil.Cut(text, 40), ModeEventsOnly, ModeDual, ModeLegacy)}
 }
 
 // Mode returns the mode that the readable endpoints point to.
@@ -334,13 +336,13 @@ func ParseVersion(text string) (Version, error) {
 	core, _, _ = strings.Cut(core, "+")
 	parts := strings.Split(core, ".")
 	if len(parts) < 2 || len(parts) > 3 {
-		return Version{}, fmt.Errorf("%q is not a version like 4.16.0", cutText(text, 40))
+		return Version{}, fmt.Errorf("%q is not a version like 4.16.0", textutil.Cut(text, 40))
 	}
 	var numbers [3]int
 	for i, part := range parts {
 		n, err := strconv.ParseUint(part, 10, 31)
 		if err != nil {
-			return Version{}, fmt.Errorf("%q is not a version like 4.16.0", cutText(text, 40))
+			return Version{}, fmt.Errorf("%q is not a version like 4.16.0", textutil.Cut(text, 40))
 		}
 		numbers[i] = int(n)
 	}

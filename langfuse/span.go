@@ -1,6 +1,7 @@
 package langfuse
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // MaxSpanBytes is the most that one span may hold. Servers store spans of 10 MB
@@ -75,9 +78,9 @@ func (s Span) Validate() error {
 			problems = append(problems, fmt.Errorf(format, args...))
 		}
 	}
-	problem(!isID(s.TraceID, 32), "trace id %q: 32 lower-case hexadecimal digits are needed, not all zero", cutText(s.TraceID, 80))
-	problem(!isID(s.SpanID, 16), "span id %q: 16 lower-case hexadecimal digits are needed, not all zero", cutText(s.SpanID, 80))
-	problem(s.ParentID != "" && !isID(s.ParentID, 16), "parent id %q: 16 lower-case hexadecimal digits are needed, or nothing", cutText(s.ParentID, 80))
+	problem(!isID(s.TraceID, 32), "trace id %q: 32 lower-case hexadecimal digits are needed, not all zero", textutil.Cut(s.TraceID, 80))
+	problem(!isID(s.SpanID, 16), "span id %q: 16 lower-case hexadecimal digits are needed, not all zero", textutil.Cut(s.SpanID, 80))
+	problem(s.ParentID != "" && !isID(s.ParentID, 16), "parent id %q: 16 lower-case hexadecimal digits are needed, or nothing", textutil.Cut(s.ParentID, 80))
 	problem(s.ParentID != "" && s.ParentID == s.SpanID, "it is its own parent")
 	problem(s.Name == "" || !utf8.ValidString(s.Name), "a name in UTF-8 is needed")
 	problem(!utf8.ValidString(s.StatusMessage), "the status message is not UTF-8")
@@ -97,7 +100,7 @@ func (s Span) Validate() error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return fmt.Errorf("span %q (%s): %w", cutText(s.Name, 80), cutText(s.SpanID, 80), errors.Join(problems...))
+	return fmt.Errorf("span %q (%s): %w", textutil.Cut(s.Name, 80), textutil.Cut(s.SpanID, 80), errors.Join(problems...))
 }
 
 func (a Attribute) validate() error {
@@ -128,7 +131,7 @@ func (s Span) size() int {
 // for DefaultBatchBytes and DefaultBatchSpans), in order. A span that is larger
 // than maxBytes is a batch of its own. The batches share memory with spans.
 func SplitSpans(spans []Span, maxBytes, maxSpans int) iter.Seq[[]Span] {
-	maxBytes, maxSpans = orDefault(maxBytes, DefaultBatchBytes), orDefault(maxSpans, DefaultBatchSpans)
+	maxBytes, maxSpans = cmp.Or(maxBytes, DefaultBatchBytes), cmp.Or(maxSpans, DefaultBatchSpans)
 	const envelope = 256 // of the request around the spans
 	return func(yield func([]Span) bool) {
 		start, bytes := 0, envelope
@@ -187,7 +190,7 @@ func (a ingestionAnswer) states() map[string]ScoreResult {
 		if detail := jsonText(failure.Error); detail != "" && detail != text && detail != "null" {
 			text += ": " + detail
 		}
-		states[failure.ID] = ScoreResult{State: state, Err: fmt.Errorf("%d: %s", status, cutText(text, maxMessage))}
+		states[failure.ID] = ScoreResult{State: state, Err: fmt.Errorf("%d: %s", status, textutil.Cut(text, maxMessage))}
 	}
 	return states
 }
@@ -212,7 +215,7 @@ func (n *Number) UnmarshalJSON(raw []byte) error {
 	}
 	value, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
-		return fmt.Errorf("%q is not a finite number", cutText(text, 40))
+		return fmt.Errorf("%q is not a finite number", textutil.Cut(text, 40))
 	}
 	*n = Number(value)
 	return nil

@@ -190,18 +190,18 @@ func (c *Client) collectTraces(ctx context.Context, query ObservationsQuery) ([]
 func newTrace(id string, observations []Observation) Trace {
 	trace := Trace{ID: id, Observations: uniqueSpans(observations)}
 	for _, o := range trace.Observations {
-		trace.Name = orDefault(trace.Name, o.TraceName)
+		trace.Name = cmp.Or(trace.Name, o.TraceName)
 		if len(trace.Tags) == 0 {
 			trace.Tags = o.Tags
 		}
-		trace.Release = orDefault(trace.Release, o.Release)
+		trace.Release = cmp.Or(trace.Release, o.Release)
 	}
 	head, ok := trace.Root()
 	if !ok && len(trace.Observations) > 0 {
 		trace.Time, trace.Environment = trace.Observations[0].StartTime, trace.Observations[0].Environment
 		return trace
 	}
-	trace.Name = orDefault(trace.Name, head.Name)
+	trace.Name = cmp.Or(trace.Name, head.Name)
 	trace.Time, trace.Environment, trace.Version = head.StartTime, head.Environment, head.Version
 	trace.UserID, trace.SessionID = head.UserID, head.SessionID
 	trace.Input, trace.Output, trace.Metadata = head.Input, head.Output, head.Metadata
@@ -259,7 +259,7 @@ type legacyObservation struct {
 
 func (o legacyObservation) observation() Observation {
 	out := o.Observation
-	out.TotalCost = orDefault(out.TotalCost, orDefault(o.CalculatedTotalCost, o.CostDetails["total"]))
+	out.TotalCost = cmp.Or(out.TotalCost, cmp.Or(o.CalculatedTotalCost, o.CostDetails["total"]))
 	if len(out.UsageDetails) == 0 && o.Usage.Total+o.Usage.Input+o.Usage.Output > 0 {
 		out.UsageDetails = map[string]Number{"input": o.Usage.Input, "output": o.Usage.Output, "total": o.Usage.Total}
 	}
@@ -295,12 +295,12 @@ func (c *Client) getLegacyTrace(ctx context.Context, id string) (Trace, error) {
 	spans := make([]Observation, len(observations))
 	for i, o := range observations {
 		spans[i] = o.observation()
-		spans[i].TraceID = orDefault(spans[i].TraceID, id)
+		spans[i].TraceID = cmp.Or(spans[i].TraceID, id)
 	}
 	trace.Observations = uniqueSpans(spans)
 	for i := range trace.Scores {
 		if trace.Scores[i].Subject.Kind == "observation" {
-			trace.Scores[i].Subject.TraceID = orDefault(trace.Scores[i].Subject.TraceID, id)
+			trace.Scores[i].Subject.TraceID = cmp.Or(trace.Scores[i].Subject.TraceID, id)
 		}
 	}
 	return trace, nil

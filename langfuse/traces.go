@@ -2,6 +2,7 @@ package langfuse
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -19,6 +20,8 @@ import (
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // Scope names the program that made the spans.
@@ -288,7 +291,7 @@ type Observation struct {
 }
 
 // ModelName returns the language model that was named in the span.
-func (o Observation) ModelName() string { return orDefault(o.ProvidedModelName, o.Model) }
+func (o Observation) ModelName() string { return cmp.Or(o.ProvidedModelName, o.Model) }
 
 // maxObservations is the largest page of observations.
 const maxObservations = 1000
@@ -363,7 +366,7 @@ func (q ObservationsQuery) conditions(query url.Values) error {
 	add("stringOptions", "traceName", "any of", []string{q.TraceName})
 	add("stringOptions", "environment", "any of", q.Environments)
 	add("arrayOptions", "tags", "all of", q.Tags)
-	filter, err := encode(conditions)
+	filter, err := textutil.MarshalJSON(conditions)
 	query.Set("filter", string(filter))
 	return err
 }
@@ -385,7 +388,7 @@ func (c *Client) FindObservation(ctx context.Context, server Capabilities, id st
 		}
 		return found.observation(), nil
 	}
-	filter, err := encode([]any{map[string]any{"type": "string", "column": "id", "operator": "=", "value": id}})
+	filter, err := textutil.MarshalJSON([]any{map[string]any{"type": "string", "column": "id", "operator": "=", "value": id}})
 	if err != nil {
 		return Observation{}, err
 	}

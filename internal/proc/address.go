@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/internal/textutil"
 )
@@ -59,17 +60,10 @@ func NewAddress(cfg AddressConfig) (*Address, error) {
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, fmt.Errorf("%s://… is neither a program nor an address with http:// or https:// and a host", u.Scheme)
 	}
-	client := &http.Client{}
-	if base, ok := http.DefaultTransport.(*http.Transport); ok {
-		transport := base.Clone()
-		transport.MaxIdleConnsPerHost = cfg.Connections
-		client.Transport = transport
-	}
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	cfg.URL = u.String()
 	mask := secret.NewMasker(append(append(os.Environ(), cfg.Env...), "TOKEN="+cfg.Token), nil)
 	u.RawQuery, u.Fragment = "", ""
-	return &Address{Shown: mask.Text(u.String()), Max: cfg.MaxAnswer, cfg: cfg, client: client, mask: mask}, nil
+	return &Address{Shown: mask.Text(u.String()), Max: cfg.MaxAnswer, cfg: cfg, client: limit.HTTPClient(nil, cfg.Connections), mask: mask}, nil
 }
 
 // Reply is what an address answered, whatever its status.

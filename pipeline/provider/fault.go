@@ -220,7 +220,7 @@ const maxRead = 1 << 20
 func (x *exchange) reason() reason {
 	body := bytes.TrimSpace(x.Body)
 	body = body[:min(len(body), maxRead)]
-	if looksLikeHTML(x.Header.Get("Content-Type"), body) {
+	if limit.IsHTML(x.Header, body) {
 		return reason{HTML: true}
 	}
 	var r reason
@@ -281,13 +281,4 @@ func textOf(value any) string {
 		return strings.Join(texts, ", ")
 	}
 	return string(raw)
-}
-
-// looksLikeHTML reports whether an answer is a web page.
-func looksLikeHTML(contentType string, body []byte) bool {
-	if strings.Contains(strings.ToLower(contentType), "text/html") {
-		return true
-	}
-	start := bytes.ToLower(bytes.TrimSpace(body[:min(len(body), 256)]))
-	return bytes.HasPrefix(start, []byte("<!doctype")) || bytes.HasPrefix(start, []byte("<html"))
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -75,24 +76,8 @@ func withExchange(ctx context.Context, x *exchange) context.Context {
 // Requests outside of withExchange fail. A server that repeats in its answer what the mask
 // hides is not listened to: *** stands there. Safe for concurrent use.
 func newClient(inner *http.Client, headers map[string]secret.Secret, mask *secret.Masker) *http.Client {
-	if inner == nil {
-		inner = &http.Client{Transport: defaultTransport()}
-	}
-	once := *inner
-	once.CheckRedirect = stay
-	return &http.Client{Transport: &transport{client: &once, headers: headers, mask: mask}, CheckRedirect: stay}
-}
-
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-
-func defaultTransport() http.RoundTripper {
-	standard, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		return http.DefaultTransport
-	}
-	own := standard.Clone()
-	own.MaxIdleConnsPerHost = 64
-	return own
+	once := limit.HTTPClient(inner, 64)
+	return &http.Client{Transport: &transport{client: once, headers: headers, mask: mask}, CheckRedirect: once.CheckRedirect}
 }
 
 type transport struct {

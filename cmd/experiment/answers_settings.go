@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"extraction-experiment/cmd/internal/settings"
@@ -30,10 +31,8 @@ func answersSystemTable() []settings.Setting {
 		{Flag: "url", Env: "EXPERIMENT_ANSWERS_URL", Usage: "`URL` of a team's own service that answers"},
 	}
 	for _, s := range runTable() {
-		for _, name := range sharedSettings {
-			if s.Flag == name {
-				table = append(table, s)
-			}
+		if slices.Contains(sharedSettings, s.Flag) {
+			table = append(table, s)
 		}
 	}
 	return table

@@ -124,11 +124,8 @@ func readBaseline(ctx context.Context, path string) (*answers.BenchmarkReport, e
 		return nil, cli.Usage("reading the baseline: %w", err)
 	}
 	var r answers.BenchmarkReport
-	if err := json.Unmarshal(raw, &r); err != nil {
+	if json.Unmarshal(raw, &r) != nil || len(r.Datasets) == 0 {
 		return nil, cli.Usage("reading the baseline: %s is no report of answers benchmark", path)
-	}
-	if len(r.Datasets) == 0 {
-		return nil, cli.Usage("reading the baseline: %s has no datasets: it is no report of answers benchmark", path)
 	}
 	return &r, nil
 }
@@ -143,10 +140,7 @@ func (b *benchmarkJob) show(r answers.BenchmarkReport) error {
 		problems = append(problems, cli.Written(report.Benchmark(b.env.Stdout, r, runs.TextOptions(b.env, nil))))
 	}
 	if b.cfg.output != "" {
-		err := cli.WriteFile(b.cfg.output, func(w io.Writer) error { return report.JSON(w, r, true) })
-		if err != nil {
-			problems = append(problems, cli.Errorf(cli.ExitIO, "writing %s: %w", b.cfg.output, err))
-		}
+		problems = append(problems, cli.WriteFile(b.cfg.output, func(w io.Writer) error { return report.JSON(w, r, true) }))
 	}
 	return errors.Join(problems...)
 }
@@ -182,23 +176,19 @@ func (b *benchmarkJob) planned(ctx context.Context, s session) (answers.Benchmar
 	var r answers.BenchmarkReport
 	var problems []error
 	for _, d := range b.file.Datasets {
-		run, err := b.identified(ctx, s, d)
+		var run answers.BenchmarkRun
+		doc, err := readDocument(ctx, d.PDF, s.env.Getenv)
+		if err == nil {
+			var questions answers.Questions
+			questions, err = s.questions(ctx, runConfig{dataset: d.Questions}, &outcome.Dataset{})
+			run = answers.BenchmarkRun{PDFSHA256: doc.SHA256, QuestionsSHA256: questions.SHA256}
+		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("dataset %s: %w", d.ID, err))
 		}
 		r.Datasets = append(r.Datasets, answers.BenchmarkDataset{ID: d.ID, Weight: d.Weighted(), Runs: []answers.BenchmarkRun{run}})
 	}
 	return r, errors.Join(problems...)
-}
-
-// identified is a run of a dataset of which only document and questions are known.
-func (b *benchmarkJob) identified(ctx context.Context, s session, d configs.BenchmarkDataset) (answers.BenchmarkRun, error) {
-	doc, err := readDocument(ctx, d.PDF, s.env.Getenv)
-	if err != nil {
-		return answers.BenchmarkRun{}, err
-	}
-	questions, err := s.questions(ctx, runConfig{dataset: d.Questions}, &outcome.Dataset{})
-	return answers.BenchmarkRun{PDFSHA256: doc.SHA256, QuestionsSHA256: questions.SHA256}, err
 }
 
 // runName is that of the n-th run of a dataset.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -125,7 +126,7 @@ func compareConfig(c *urfave.Context) (compare.Config, error) {
 // compareGate reads the flags that are about the gate of a comparison.
 func compareGate(c *urfave.Context) (gate compare.Gate, metric string, err error) {
 	gate, metric, err = readGate(c.StringSlice("gate"), c.String("inconclusive"))
-	metric = override(metric, c.String("metric"))
+	metric = cmp.Or(c.String("metric"), metric)
 	if c.IsSet("min-delta") {
 		least := c.Float64("min-delta")
 		gate.MinDelta = &least
@@ -150,10 +151,10 @@ func readGate(words []string, inconclusive string) (gate compare.Gate, metric st
 				problems = append(problems, err)
 			}
 			rules = file.Rules
-			metric = override(metric, file.Metric)
-			gate.Inconclusive = compare.Policy(override(string(gate.Inconclusive), file.Inconclusive))
-			gate.MinDelta = overrideNumber(gate.MinDelta, file.MinDelta)
-			gate.MaxRegressions = overrideNumber(gate.MaxRegressions, file.MaxRegressions)
+			metric = cmp.Or(file.Metric, metric)
+			gate.Inconclusive = compare.Policy(cmp.Or(file.Inconclusive, string(gate.Inconclusive)))
+			gate.MinDelta = cmp.Or(file.MinDelta, gate.MinDelta)
+			gate.MaxRegressions = cmp.Or(file.MaxRegressions, gate.MaxRegressions)
 		}
 		for _, text := range rules {
 			rule, err := parseRule(text)
@@ -163,7 +164,7 @@ func readGate(words []string, inconclusive string) (gate compare.Gate, metric st
 			gate.Rules = append(gate.Rules, rule)
 		}
 	}
-	gate.Inconclusive = compare.Policy(override(string(gate.Inconclusive), inconclusive))
+	gate.Inconclusive = compare.Policy(cmp.Or(inconclusive, string(gate.Inconclusive)))
 	if err := errors.Join(problems...); err != nil {
 		return gate, metric, cli.Usage("%w", err)
 	}
@@ -196,18 +197,4 @@ func isRuleFile(word string) bool {
 	}
 	info, err := os.Stat(word)
 	return err == nil && !info.IsDir()
-}
-
-func override(old, text string) string {
-	if text == "" {
-		return old
-	}
-	return text
-}
-
-func overrideNumber[T int | float64](old, n *T) *T {
-	if n == nil {
-		return old
-	}
-	return n
 }

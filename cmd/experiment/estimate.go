@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/system"
@@ -34,7 +35,7 @@ func (s session) estimates(ctx context.Context, cfgs []runConfig, judges int) er
 		if cfg.json {
 			err = runs.PrintJSON(env, e)
 		} else {
-			_, err = fmt.Fprint(env.Stdout, between(all), e.Text())
+			_, err = fmt.Fprint(env.Stdout, strings.Repeat("\n", min(1, len(all)-1)), e.Text())
 		}
 		if err != nil {
 			return cli.Written(err)
@@ -45,14 +46,6 @@ func (s session) estimates(ctx context.Context, cfgs []runConfig, judges int) er
 	}
 	_, err := fmt.Fprint(env.Stdout, "\n", report.EstimateSum(all))
 	return cli.Written(err)
-}
-
-// between is the empty line before all but the first of several.
-func between(estimates []report.Estimate) string {
-	if len(estimates) > 1 {
-		return "\n"
-	}
-	return ""
 }
 
 // estimate lists the items, makes every request that a run would begin with, and

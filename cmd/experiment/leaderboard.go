@@ -30,6 +30,7 @@ func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfi
 	}
 	var sources []compare.Source
 	var closed []error
+	ids := map[string]string{} // that the first trial of a run has in Langfuse, by its file
 	defer func() { err = errors.Join(append(closed, err)...) }()
 	for _, path := range sweep.Paths() {
 		run, err := runstore.Load(path)
@@ -38,6 +39,11 @@ func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfi
 		}
 		defer func() { closed = append(closed, run.Close()) }()
 		sources = append(sources, runs.Source{Run: run})
+		first, _, err := run.Experiment(ctx, 1)
+		if err != nil {
+			return err
+		}
+		ids[path] = first.ID
 	}
 	ranked, err := comparer.Rank(ctx, sources...)
 	if errors.Is(err, context.Canceled) {
@@ -51,10 +57,7 @@ func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfi
 			return err
 		}
 	}
-	board := leaderboard{Leaderboard: ranked}
-	if board.URL, err = s.compareURL(ctx, sweep.DatasetID(), ranked); err != nil {
-		return err
-	}
+	board := leaderboard{Leaderboard: ranked, URL: s.compareURL(sweep.DatasetID(), ranked, ids)}
 	return errors.Join(s.showBoard(cfg, board), writeBoard(cfg.html, ranked), ranked.Err())
 }
 
@@ -68,35 +71,17 @@ func writeBoard(path string, l compare.Leaderboard) error {
 
 // compareURL is the page that sets the runs side by side, the best as baseline;
 // "" where there is no such page.
-func (s session) compareURL(ctx context.Context, dataset string, l compare.Leaderboard) (string, error) {
-	if s.lf.Embedded || dataset == "" {
-		return "", nil
-	}
+func (s session) compareURL(dataset string, l compare.Leaderboard, idOf map[string]string) string {
 	var ids []string
 	for _, r := range l.Runs {
-		id, err := experimentOf(ctx, r.Where)
-		if err != nil {
-			return "", err
-		}
-		if id != "" {
+		if id := idOf[r.Where]; id != "" {
 			ids = append(ids, id)
 		}
 	}
-	if len(ids) < 2 {
-		return "", nil
+	if s.lf.Embedded || dataset == "" || len(ids) < 2 {
+		return ""
 	}
-	return langfuse.CompareURL(s.lf.Client.BaseURL(), s.lf.Server.Project.ID, dataset, ids...), nil
-}
-
-// experimentOf reads the id that the first trial of a run has in Langfuse.
-func experimentOf(ctx context.Context, path string) (id string, err error) {
-	run, err := runstore.Load(path)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, run.Close()) }()
-	e, _, err := run.Experiment(ctx, 1)
-	return e.ID, err
+	return langfuse.CompareURL(s.lf.Client.BaseURL(), s.lf.Server.Project.ID, dataset, ids...)
 }
 
 func (s session) showBoard(cfg runConfig, board leaderboard) error {

@@ -475,7 +475,6 @@ type Finding struct {
 	Item    string `json:"item,omitempty"` // its id, if it has one
 	Path    string `json:"path,omitempty"` // "expectedOutput.entities[2].name"
 	Message string `json:"message"`
-	left    string // id of the item that a trace which is judged wrong may have left
 }
 
 // Error makes a finding the reason why no item is made of a trace.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -103,8 +102,9 @@ func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, er
 	no := es.rejected()
 	switch {
 	case reason == "":
-	case no != "": // that is no lack of evidence
-		return out, &Finding{Kind: JudgedWrong, Message: no, left: id}
+	case no != "": // that is no lack of evidence; seeding takes nothing out
+		return out, refuse(JudgedWrong, "", "%s; if it was seeded before: experiment seed --dataset %s --archive %s takes its item out",
+			no, m.cfg.Dataset, m.cfg.IDPrefix+id)
 	case !m.cfg.AcceptUnvalidated:
 		return out, refuse(NoEvidence, "", "%s; %s", reason, es.couldCount())
 	default:
@@ -155,7 +155,6 @@ type chosen struct {
 	id     string // of the observation; "" where the trace has none
 	whole  bool   // the trace itself was chosen, id is its root
 	places map[string]any
-	output json.RawMessage // as it was recorded
 }
 
 // choose finds the observation of the mapping. Of several that match, those with
@@ -224,7 +223,7 @@ func (m *mapper) newChosen(trace langfuse.Trace, o langfuse.Observation) (chosen
 	for i, tag := range trace.Tags {
 		tags[i] = tag
 	}
-	return chosen{id: o.ID, output: o.Output, places: map[string]any{
+	return chosen{id: o.ID, places: map[string]any{
 		placeInput: read(placeInput, o.Input), placeOutput: read(placeOutput, o.Output), placeMetadata: read(placeMetadata, o.Metadata),
 		placeName: o.Name,
 		placeTrace: map[string]any{
@@ -349,19 +348,11 @@ func (m *mapper) expected(out *made, c chosen, correction langfuse.Score, correc
 	if len(paths) == 0 {
 		paths = Paths{{text: placeOutput, steps: []step{{key: placeOutput}}}}
 	}
-	where, written := "the trace's output", string(c.output)
+	where := "the trace's output"
 	value, _ := paths.find(c.places)
 	if corrected {
-		written, _ = correction.Value.Text()
+		written, _ := correction.Value.Text()
 		where, value = "the correction "+correction.ID, correctedOutput(written, paths, c.places)
-	} else if text := ""; json.Unmarshal(c.output, &text) == nil {
-		written = text
-	}
-	if _, isText := opened(written).(string); isText {
-		written = "null" // no JSON
-	}
-	if key := dataset.RepeatedKey([]byte(written)); key != "" {
-		out.warn(Reading, "expectedOutput", "%s has the key %s twice in one object: the last one counts", where, m.excerpt("%s", key))
 	}
 	gold, err := m.readGold(out, where, opened(value))
 	if err != nil {
@@ -426,8 +417,7 @@ func (m *mapper) readGold(out *made, where string, value any) (gold extraction.E
 		return gold, refuse(Expected, "expectedOutput", "%s is %s, without entities and relationships: say in a mapping file where they are (expected: …)",
 			where, m.excerpt("%s", brief(value)))
 	default:
-		text = string(dataset.CanonicalValue(value))
-		if gold, warnings, err = extraction.DecodeExtraction([]byte(text)); err != nil {
+		if gold, warnings, err = extraction.DecodeExtraction(dataset.CanonicalValue(value)); err != nil {
 			var problems []error
 			for _, one := range cli.Separate(err) {
 				path, message := splitPath(one.Error(), "expectedOutput")
@@ -436,34 +426,12 @@ func (m *mapper) readGold(out *made, where string, value any) (gold extraction.E
 			return gold, errors.Join(problems...)
 		}
 	}
-	if id := ambiguousID(gold, text); id != "" {
-		return gold, refuse(Expected, "expectedOutput.entities", "the id %s is that of two entities, and relationships refer to it: "+
-			"which one is meant is not known; correct the trace", m.excerpt("%s", id))
-	}
 	for _, warning := range warnings {
 		warning = strings.Replace(warning, "are kept but not used", "are left out", 1) // here only what is known is written
 		path, message := splitPath(warning, "expectedOutput")
 		out.warn(Reading, path, "%s", m.excerpt("%s", message))
 	}
 	return gold, nil
-}
-
-// ambiguousID returns an id that two entities of different names have, and that
-// stands in the text of the gold more often than that, or nothing: which one is
-// referred to cannot be known.
-func ambiguousID(gold extraction.Extraction, text string) string {
-	names := map[string][]string{} // by id
-	for _, e := range gold.Entities {
-		names[e.ID] = append(names[e.ID], e.Name)
-	}
-	for _, id := range slices.Sorted(maps.Keys(names)) {
-		list := names[id]
-		spelt := regexp.MustCompile(`[:\s"]` + regexp.QuoteMeta(id) + `[",\s}]`)
-		if id != "" && len(list) > 1 && slices.Max(list) != slices.Min(list) && len(spelt.FindAllString(text, -1)) > len(list) {
-			return id
-		}
-	}
-	return ""
 }
 
 // brief is the beginning of a value, for people.

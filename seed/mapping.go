@@ -315,10 +315,10 @@ func decodeYAML(text []byte, into any) error {
 	return nil
 }
 
-// The forms in which the decoder says that something does not fit.
+// What the decoder says of a key that it does not know, and of a value of another kind.
 var (
 	unknownKey = regexp.MustCompile("^(line \\d+): field (.*) not found in type .*$")
-	wrongKind  = regexp.MustCompile("(?s)^(line \\d+): cannot unmarshal !!(\\w+)(?: `(.*)`)? into (.*)$")
+	wrongKind  = regexp.MustCompile("(?s)cannot unmarshal .*$")
 )
 
 // plainWords says what is wrong with a file to somebody who does not know the
@@ -328,21 +328,10 @@ func plainWords(err error) error {
 	if !errors.As(err, &mismatch) {
 		return errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
 	}
-	const list, keys = "a list", "keys with values"
 	var problems []error
 	for _, text := range mismatch.Errors {
 		text = unknownKey.ReplaceAllString(text, `$1: the key "$2" is none of this file's`)
-		if m := wrongKind.FindStringSubmatch(text); m != nil {
-			found, expected := map[string]string{"seq": list, "map": keys}[m[2]], "a text"
-			switch {
-			case strings.HasPrefix(m[4], "[]"):
-				expected = list
-			case m[4] != "string":
-				expected = keys
-			}
-			text = fmt.Sprintf("%s: found %s, expected %s", m[1], cmp.Or(found, strconv.Quote(m[3])), expected)
-		}
-		problems = append(problems, errors.New(text))
+		problems = append(problems, errors.New(wrongKind.ReplaceAllString(text, "a value of another form is expected there (docs/seeding.md shows it)")))
 	}
 	return errors.Join(problems...)
 }

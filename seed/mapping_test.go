@@ -116,7 +116,7 @@ evidence: {tags: [checked], scores: ["quality>=0.9", approved]}
 		"metadata: {source_trace_id: name}": "taken",
 		"evidence: {scores: ['a>=b']}":      "compares numbers",
 		"evidence: {scores: ['>=1']}":       "expected such as",
-		"input: {document_text: [[a]]}":     "found a list, expected a text",
+		"input: {document_text: [[a]]}":     "of another form is expected there",
 		"a: b\n---\nc: d":                   "is none of this file",
 		"observation: {}\n---\nx: 1":        "second",
 	} {
@@ -136,18 +136,18 @@ func TestDecodeYAML_words(t *testing.T) {
 		parse func(string) error
 		want  string
 	}{
-		"patterns: 5":                {patterns, `line 1: found "5", expected a list`},
-		"\nfields: {a: b}":           {patterns, "line 2: found keys with values, expected a list"},
+		"patterns: 5":                {patterns, `line 1: a value of another form is expected there`},
+		"\nfields: {a: b}":           {patterns, "line 2: a value of another form is expected there"},
 		"a: b":                       {patterns, `line 1: the key "a" is none of this file's`},
-		"patterns: [x]":              {patterns, `line 1: found "x", expected keys with values`},
-		"- a":                        {patterns, "line 1: found a list, expected keys with values"},
-		"patterns: [{name: [1]}]":    {patterns, "line 1: found a list, expected a text"},
+		"patterns: [x]":              {patterns, `line 1: a value of another form is expected there`},
+		"- a":                        {patterns, "line 1: a value of another form is expected there"},
+		"patterns: [{name: [1]}]":    {patterns, "line 1: a value of another form is expected there"},
 		"observation: {nam: x}":      {mapping, `line 1: the key "nam" is none of this file's`},
-		"expected: {a: b}":           {mapping, "line 1: found keys with values, expected a list"},
-		"input: {a: [[b]]}":          {mapping, "line 1: found a list, expected a text"},
-		"evidence: {tags: x}":        {mapping, `line 1: found "x", expected a list`},
-		"evidence: {scores: {a: 1}}": {mapping, "line 1: found keys with values, expected a list"},
-		"a: 1\nb: 2\nevidence: 3\n":  {mapping, "line 3: found"},
+		"expected: {a: b}":           {mapping, "line 1: a value of another form is expected there"},
+		"input: {a: [[b]]}":          {mapping, "line 1: a value of another form is expected there"},
+		"evidence: {tags: x}":        {mapping, `line 1: a value of another form is expected there`},
+		"evidence: {scores: {a: 1}}": {mapping, "line 1: a value of another form is expected there"},
+		"a: 1\nb: 2\nevidence: 3\n":  {mapping, "of another form is expected there"},
 	} {
 		err := tt.parse(text)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -26,30 +26,16 @@ type sketch []uint32
 // newSketch hashes every run of 8 code points of the folded text (case,
 // compatibility and white space aside) and keeps the 128 smallest hashes:
 // bottom-k MinHash. A shorter text is one shingle; an empty one has none. Time
-// O(n), memory O(n) for the folded text.
+// O(n log n), memory O(n).
 func newSketch(text string) sketch {
 	letters := []rune(textutil.FoldName(text))
-	var smallest sketch
+	var all sketch
 	for end := min(shingleLength, len(letters)); end > 0 && end <= len(letters); end++ {
-		smallest.keep(hashOf(letters[max(0, end-shingleLength):end]))
+		all = append(all, hashOf(letters[max(0, end-shingleLength):end]))
 	}
-	return smallest
-}
-
-// keep takes a hash if it is among the smallest.
-func (s *sketch) keep(hash uint32) {
-	kept := *s
-	if len(kept) == sketchSize && hash >= kept[len(kept)-1] {
-		return
-	}
-	i, there := slices.BinarySearch(kept, hash)
-	if there {
-		return
-	}
-	if len(kept) == sketchSize {
-		kept = kept[:sketchSize-1]
-	}
-	*s = slices.Insert(kept, i, hash)
+	slices.Sort(all)
+	all = slices.Compact(all)
+	return slices.Clone(all[:min(sketchSize, len(all))])
 }
 
 // hashOf is FNV-1a over code points with the finalizer of MurmurHash3, whose low

@@ -181,7 +181,7 @@ func (t *traceSeeder) seed(ctx context.Context, traces []candidate) error {
 			out, err = t.mapper.item(c.trace, c.scores)
 		}
 		if err != nil {
-			t.refuse(id, t.nameLeftItem(ctx, err))
+			t.refuse(id, err)
 			continue
 		}
 		for _, warning := range out.warnings {
@@ -248,24 +248,6 @@ func (t *traceSeeder) open(ctx context.Context) error {
 	cfg.Schemas = schemas
 	t.checker, err = newChecker(cfg)
 	return err
-}
-
-// nameLeftItem adds to a person's no that the item which was made before is in
-// the dataset still: seeding takes nothing out.
-func (t *traceSeeder) nameLeftItem(ctx context.Context, err error) error {
-	var why *Finding
-	if !errors.As(err, &why) || why.left == "" {
-		return err
-	}
-	id := t.cfg.IDPrefix + why.left
-	switch item, err := t.client.GetDatasetItem(ctx, id); {
-	case errors.Is(err, langfuse.ErrNotFound):
-	case err != nil:
-		why.Message += fmt.Sprintf("; whether its item %s is in the dataset could not be found out: %v", id, err)
-	case item.DatasetName == t.cfg.Dataset && item.Status != langfuse.ItemArchived:
-		why.Message += fmt.Sprintf("; its item is in the dataset still: experiment seed --dataset %s --archive %s takes it out", t.cfg.Dataset, id)
-	}
-	return why
 }
 
 // refuse names a trace of which no item is made.

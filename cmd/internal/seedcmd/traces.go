@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -299,7 +298,5 @@ func lines(item *dataset.Item) []byte {
 	fields.ID = ""                    // stands above
 	raw, _ := dataset.Marshal(fields) // its values were read as JSON
 	raw, _ = dataset.Canonical(raw)
-	var indented bytes.Buffer
-	_ = json.Indent(&indented, raw, "", "  ")
-	return append(indented.Bytes(), '\n')
+	return []byte(report.Indented(raw) + "\n")
 }

@@ -148,12 +148,10 @@ func (g *GateResult) sumUp() {
 func minDelta(least float64, s Score, weighted bool) RuleResult {
 	out := RuleResult{Rule: "min-delta " + decimal(least), Threshold: least, Value: s.Difference}
 	if s.Difference == nil {
-		out.Answer, out.Reason = Inconclusive, s.Name+" is defined for no item in both runs"
-		return out
+		return out.unclear(s.Name + " is defined for no item in both runs")
 	}
 	if s.Incomparable != "" {
-		out.Answer, out.Reason = Inconclusive, s.Name+" "+s.Incomparable
-		return out
+		return out.unclear(s.Name + " " + s.Incomparable)
 	}
 	delta, how := *s.Difference, "on average"
 	if s.Weighted != nil {
@@ -187,6 +185,12 @@ func maxRegressions(most int, r Result, primary Score) RuleResult {
 		out.Answer, out.Reason = Inconclusive, primary.Name+" "+primary.Incomparable
 	}
 	return out
+}
+
+// unclear is the result of a rule that cannot be decided, and why.
+func (r RuleResult) unclear(reason string) RuleResult {
+	r.Answer, r.Reason = Inconclusive, reason
+	return r
 }
 
 func answer(holds bool) Answer {

@@ -291,8 +291,7 @@ func (r Rule) judge(base Side, result Result) (RuleResult, error) {
 func (r Rule) judgeDifference(s Score, result Result) RuleResult {
 	out := RuleResult{Threshold: r.Offset, Value: s.Difference, CI95: s.CI95}
 	if s.Incomparable != "" {
-		out.Answer, out.Reason = Inconclusive, s.Name+" "+s.Incomparable
-		return out
+		return out.unclear(s.Name + " " + s.Incomparable)
 	}
 	if result.Identical && s.same() {
 		out.CI95, out.Answer = nil, answer(r.holds(0, r.Offset))
@@ -320,8 +319,7 @@ func (r Rule) judgeDifference(s Score, result Result) RuleResult {
 		}
 	}
 	if out.Value == nil || out.CI95 == nil {
-		out.Answer, out.Reason = Inconclusive, r.name()+": "+why
-		return out
+		return out.unclear(r.name() + ": " + why)
 	}
 	worst, best := out.CI95[0], out.CI95[1]
 	if r.upper() {
@@ -390,22 +388,18 @@ func (r Rule) judgeRun(s outcome.Summary) (RuleResult, error) {
 		out.Value, out.CI95 = stat.Pooled, nil
 	}
 	if out.Value == nil {
-		out.Answer, out.Reason = Inconclusive, r.name()+" is defined for no item"
-		return out, nil
+		return out.unclear(r.name() + " is defined for no item"), nil
 	}
 	if stat.Unanswered > 0 { // their values could be anything
-		out.Answer = Inconclusive
-		out.Reason = fmt.Sprintf("%s has no value for %s: the evaluator gave none; it is %s with them as 0 and %s without them (n = %d)",
-			r.name(), unanswered(stat), decimal(*out.Value), optional(stat.Mean), stat.N)
-		return out, nil
+		return out.unclear(fmt.Sprintf("%s has no value for %s: the evaluator gave none; it is %s with them as 0 and %s without them (n = %d)",
+			r.name(), unanswered(stat), decimal(*out.Value), optional(stat.Mean), stat.N)), nil
 	}
 	failed, all, noun := stat.Failed, stat.Failed+stat.N, "item"
 	if s.Trials != nil { // pooled over all outcomes, and Failed counts items of which all did
 		failed, all, noun = s.Items.Failed, s.Items.Failed+s.Items.Scored, "outcome"
 	}
 	if r.Pooled && failed > 0 {
-		out.Answer, out.Reason = Inconclusive, r.name()+": "+leavesOut(failed, all, noun)
-		return out, nil
+		return out.unclear(r.name() + ": " + leavesOut(failed, all, noun)), nil
 	}
 	out.Answer = answer(r.holds(*out.Value, r.Offset))
 	out.Reason = fmt.Sprintf("%s is %s", r.name(), decimal(*out.Value))
@@ -429,14 +423,12 @@ func (r Rule) judgeMeasure(base *outcome.Summary, cand outcome.Summary) RuleResu
 	if r.Relative {
 		of, partly := measured(r.Metric, *base)
 		if of == nil || partly {
-			out.Answer, out.Reason = Inconclusive, r.Metric+" of the base is not known"
-			return out
+			return out.unclear(r.Metric + " of the base is not known")
 		}
 		out.Threshold = *of*r.Factor + r.Offset
 	}
 	if value == nil {
-		out.Answer, out.Reason = Inconclusive, r.Metric+" is not known"
-		return out
+		return out.unclear(r.Metric + " is not known")
 	}
 	out.Answer = answer(r.holds(*value, out.Threshold))
 	out.Reason = fmt.Sprintf("%s is %s; allowed is %s %s", r.Metric, r.unit(*value), r.Op, r.unit(out.Threshold))

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -280,16 +279,7 @@ func (p *page) calls(calls []outcome.Call) {
 	for _, c := range calls {
 		if (c.Error != "" || len(c.Warnings) > 0) && len(c.Output) > 0 {
 			p.line("  " + label(c.Name) + " answered")
-			p.wrapped(textutil.Line(spoken(c.Output)), 4, messageLines, p.faint)
+			p.wrapped(textutil.Line(Indented(c.Output)), 4, messageLines, p.faint)
 		}
 	}
-}
-
-// spoken returns what a call answered as a person reads it.
-func spoken(output json.RawMessage) string {
-	var text string
-	if json.Unmarshal(output, &text) == nil {
-		return text
-	}
-	return string(output)
 }

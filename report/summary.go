@@ -459,38 +459,16 @@ func (p *page) failures(list []outcome.FailureCount) {
 
 // Markdown writes the summary of each run, fit for the comment of a pull
 // request: scores with intervals, failures, top causes, the breakdown by type
-// folded away, and the worst items. Several runs are put side by side first.
+// folded away, and the worst items.
 //
 // Whatever strangers wrote stands in code spans: it cannot format, link, embed
 // or call anybody by name. It writes once; the error is that of the writer.
 func Markdown(w io.Writer, runs []Run) error {
 	m := &markdown{}
-	if len(runs) > 1 {
-		m.paragraph("## %s", counted(len(runs), "run"))
-		m.table(sideBySide(runs), func(r Row, c Column) bool { return r.Primary && c.Strong })
-	}
 	for _, r := range runs {
 		m.summary(SummaryView{r.Summary})
 	}
 	return m.writeTo(w)
-}
-
-// sideBySide shows the primary scores of several runs.
-func sideBySide(runs []Run) Table {
-	t := Table{Columns: []Column{{Title: "run", Name: true}, {Title: "model", Name: true}, {Title: "score", Name: true},
-		{Title: "failed as 0", Right: true, Strong: true}, {Title: intervals, Right: true}, {Title: "mean of scored", Right: true},
-		{Title: "items", Right: true}, {Title: "failed", Right: true}, {Title: "cost", Right: true}}}
-	for _, r := range runs {
-		v := SummaryView{r.Summary}
-		stat, ok := v.Scores.Lookup(v.Run.Primary)
-		cost := none
-		if parts := v.Cost(); len(parts) > 0 {
-			cost = noMath(parts[0])
-		}
-		t.add(v.Run.Name, v.Run.Model, v.Run.Primary, score(stat.FailuresAsZero, 3), interval(stat.CI95AsZero), score(stat.Mean, 3),
-			v.Planned(), count(v.Items.Failed), cost).Primary = ok
-	}
-	return t
 }
 
 func (m *markdown) summary(v SummaryView) {

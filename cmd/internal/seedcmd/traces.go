@@ -199,20 +199,20 @@ type preview struct {
 	c     *urfave.Context
 	out   *bufio.Writer
 	table *tabwriter.Writer
+	items []seed.Seeded // for JSON
 	shown int
 }
 
 func newPreview(c *urfave.Context, env cli.Env) *preview {
 	out := bufio.NewWriter(env.Stdout) // keeps the first error
-	return &preview{c: c, out: out, table: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
+	return &preview{c: c, out: out, items: []seed.Seeded{}, table: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
 }
 
 // show adds one trace.
 func (p *preview) show(s seed.Seeded) {
 	switch {
 	case p.c.Bool("json"):
-		p.out.WriteString(map[bool]string{true: "{\"items\": [\n", false: ","}[p.shown == 0])
-		_ = report.JSON(p.out, s, false) // the writer keeps the error
+		p.items = append(p.items, s)
 	case p.c.Bool("diff"):
 		p.diff(s)
 	default:
@@ -225,13 +225,14 @@ func (p *preview) show(s seed.Seeded) {
 func (p *preview) close(r seed.TraceResult) error {
 	c := p.c
 	if c.Bool("json") {
-		before, after := "", ""
+		var value any = r
 		if c.Bool("dry-run") {
-			before, after = map[bool]string{true: "{\"items\": ["}[p.shown == 0]+"], \"result\": ", "}\n"
+			value = struct {
+				Items  []seed.Seeded    `json:"items"`
+				Result seed.TraceResult `json:"result"`
+			}{p.items, r}
 		}
-		p.out.WriteString(before)
-		_ = report.JSON(p.out, r, false)
-		p.out.WriteString(after)
+		_ = report.JSON(p.out, value, false) // the writer keeps the error
 		return p.out.Flush()
 	}
 	_ = p.table.Flush()

@@ -1,11 +1,27 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
 	urfave "github.com/urfave/cli/v2"
 
+	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
+	"extraction-experiment/experiment"
+	"extraction-experiment/harness/answers"
+	"extraction-experiment/harness/answers/pdf"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
+	"extraction-experiment/tracking"
 )
 
 func answersCommand(env cli.Env) *urfave.Command {
@@ -31,4 +47,248 @@ func answersCommand(env cli.Env) *urfave.Command {
 	command.UsageText = settings.Usages(actions)
 	command.Action = func(c *urfave.Context) error { return settings.Act(c, actions, "") }
 	return command
+}
+
+// sharedSettings are those that mean the same for answers as for extraction.
+var sharedSettings = []string{
+	"temperature", "top-p", "max-tokens", "seed", "concurrency", "timeout", "rpm", "tpm", "retries", "cache", "budget-usd", "budget-tokens",
+	"trials", "gate", "inconclusive", "max-failures", "description", "metadata", "environment", "langfuse-mode", "resume", "retry-failed", "json", "quiet", "log-level", "log-format",
+}
+
+// answersSystemTable lists the settings that say what answers, and how.
+func answersSystemTable() []settings.Setting {
+	table := []settings.Setting{
+		{Flag: "model", Alias: "m", Env: "EXPERIMENT_MODEL", Default: "baseline", Usage: "`MODEL` that answers from the best passages; baseline answers with the best sentence, without a model"},
+		{Flag: "prompt", Env: "EXPERIMENT_ANSWERS_PROMPT", Usage: "`NAME` of a prompt in Langfuse with {{question}} and {{passages}} (default: a built-in one)"},
+		{Flag: "prompt-label", Usage: "`LABEL` of the prompt (default: production)"},
+		{Flag: "prompt-version", Usage: "`N` is the version of the prompt"},
+		{Flag: "prompt-file", Usage: "push the prompt in `FILE` where it differs from the newest, and use that"},
+		{Flag: "passages", Default: "6", Usage: "`N` passages are given to the model"},
+		{Flag: "command", Env: "EXPERIMENT_ANSWERS_COMMAND", Usage: "`PROGRAM` of a team's own that answers (docs/answers.md)"},
+		{Flag: "url", Env: "EXPERIMENT_ANSWERS_URL", Usage: "`URL` of a team's own service that answers"},
+	}
+	for _, s := range runTable() {
+		if slices.Contains(sharedSettings, s.Flag) {
+			table = append(table, s)
+		}
+	}
+	return table
+}
+
+// answersRunTable lists the settings of "answers run".
+func answersRunTable() []settings.Setting {
+	return append([]settings.Setting{
+		{Flag: "pdf", Usage: "`FILE` that the questions are about; EXPERIMENT_PDF_PASSWORD opens an encrypted one"},
+		{Flag: "questions", Usage: "`FILE` of questions in JSONL, or the name of a dataset in Langfuse"},
+		{Flag: "out", Alias: "o", Usage: "`RUN|FILE` is the name of the run, or a file: its report as FILE.json, the run as FILE.jsonl (default: a name with the time)"},
+		{Flag: "name", Alias: "n", Usage: "`NAME` of the run, where --out is a file"},
+		{Flag: "overwrite", Switch: true, Usage: "replace the run of that name, unless it is published to Langfuse"},
+		{Flag: "verify", Switch: true, Usage: "read the run back from Langfuse at the end and compare it with the run file"},
+	}, answersSystemTable()...)
+}
+
+// answersConfig is what the settings of a run of answers mean.
+type answersConfig struct {
+	runConfig
+	pdf, command, url string
+	passages          int
+}
+
+// answersConfig reads the settings and returns every problem of them at once.
+func readAnswers(s settings.Values) (answersConfig, error) {
+	c, p := readAnswersSystem(s)
+	c.pdf, c.dataset = s.Text("pdf"), s.Text("questions")
+	if c.pdf == "" {
+		p.Add("--pdf is missing: name the document that the questions are about")
+	}
+	if c.dataset == "" {
+		p.Add("--questions is missing: name a file of questions in JSONL, or a dataset in Langfuse")
+	}
+	c.name, c.output = runAndFile(s.Text("out"), s.Text("name"))
+	c.report, c.overwrite = filepath.Ext(c.output) == ".json", s.On("overwrite")
+	if c.overwrite && c.resume {
+		p.Add("--overwrite begins anew, and --resume goes on: choose one")
+	}
+	if c.name == "" {
+		c.name = madeName("answers")
+		c.nameMade = c.name
+	}
+	checkRunName(p, c.name)
+	if c.output != "" {
+		p.Join(os.MkdirAll(filepath.Dir(c.output), 0o755))
+		p.Join(cli.CanWrite(c.output))
+	}
+	if c.resume && c.nameMade != "" {
+		p.Add("--resume: say which run, with --out or --name")
+	}
+	return c, p.Err()
+}
+
+// answersSystem reads what all runs of answers have.
+func readAnswersSystem(s settings.Values) (answersConfig, *settings.Problems) {
+	p := &settings.Problems{}
+	c := answersConfig{runConfig: readRunOf(p, s, append(answers.ScoreOrder(), outcome.ErrorScore)), command: s.Text("command"), url: s.Text("url")}
+	c.publication.Scores = []string{outcome.AllScores} // there are few, and no others
+	c.passages = p.Count("passages", s.Text("passages"), 1, 100)
+	switch own := c.command != "" || c.url != ""; {
+	case c.command != "" && c.url != "":
+		p.Add("--command and --url cannot both be measured in one run")
+	case own && (c.system.AsksPrompt() || c.system.Limits.Limited() || c.system.ModelGiven):
+		p.Add("--command and --url answer in their own way: leave --model, --prompt, limits and --cache out")
+	}
+	return c, p
+}
+
+// runAndFile tells the name of a run from that of a file: a file has a folder
+// or an ending.
+func runAndFile(out, name string) (run, file string) {
+	if out == "" {
+		return name, ""
+	}
+	ext := filepath.Ext(out)
+	if filepath.Base(out) == out && ext != ".json" && ext != ".jsonl" {
+		if name != "" {
+			return name, out
+		}
+		return out, ""
+	}
+	if name == "" {
+		name = strings.TrimSuffix(filepath.Base(out), ext)
+	}
+	return name, out
+}
+
+// envPassword opens an encrypted PDF.
+const envPassword = "EXPERIMENT_PDF_PASSWORD"
+
+func runAnswersAction(c *urfave.Context, env cli.Env, values settings.Values) error {
+	cfg, err := readAnswers(values)
+	if err != nil {
+		return cli.Usage("%w", err)
+	}
+	log, err := settings.NewLog(env.Stderr, values.Text("log-level"), values.Text("log-format"))
+	if err != nil {
+		return err
+	}
+	return withSession(c.Context, env, cfg.runConfig, log, nil, func(ctx context.Context, s session) error {
+		var opened system.System
+		config, err := s.answers(ctx, cfg, &opened)
+		if err != nil {
+			return s.explained(err, answers.Name)
+		}
+		r, err := experiment.Run(ctx, config)
+		if r.Path == "" {
+			return s.explained(err, answers.Name)
+		}
+		return s.finish(cfg.runConfig, opened, r)
+	})
+}
+
+// answers is a run of answers: it reads document and questions. opened is its system
+// once that is open.
+func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.System) (config experiment.Config, err error) {
+	doc, err := readDocument(ctx, cfg.pdf, s.env.Getenv)
+	if err != nil {
+		return config, err
+	}
+	var of outcome.Dataset
+	questions, err := s.questions(ctx, cfg.runConfig, &of)
+	if err != nil {
+		return config, err
+	}
+	notes := append(first(mostNotes, unreadable(doc), "about pages"), first(mostNotes, questions.Warnings, "about questions")...)
+	cfg.metadata = answers.Describe(cfg.metadata, doc, questions)
+	config = s.engine(cfg.runConfig, outcome.Header{Harness: answers.Name, Dataset: of, Scorer: answers.Pin()})
+	config.Keep.Metadata = false // it says what was asked of which document
+	config.Source = questions
+	config.Open = func(ctx context.Context, _ bool) (experiment.System, error) {
+		answerer, err := opener(s.env, s.lf).OpenAnswerer(ctx, system.AnswersConfig{Config: cfg.system, Command: cfg.command, URL: cfg.url, Passages: cfg.passages}, doc, opened)
+		if err != nil {
+			return experiment.System{}, err
+		}
+		opened.Notes, opened.Header.Endpoint = notes, system.EndpointOf(opened.Header, s.env.Getenv)
+		return opened.Measured(answers.Task{Answerer: answerer}, answers.Scorer{Pages: len(doc.Pages)}), nil
+	}
+	return s.watched(cfg.runConfig, opened, config), nil
+}
+
+// mostNotes is how many notes of one kind a person is shown.
+const mostNotes = 10
+
+// first keeps the first notes, and counts the others.
+func first(most int, notes []string, about string) []string {
+	if len(notes) <= most {
+		return notes
+	}
+	return append(notes[:most:most], fmt.Sprintf("and %d more notes %s", len(notes)-most, about))
+}
+
+// readDocument reads the PDF through the cache of this folder.
+func readDocument(ctx context.Context, path string, getenv func(string) string) (*answers.Document, error) {
+	doc, err := answers.OpenDocument(ctx, path,
+		pdf.Cache{Dir: filepath.Join(connect.Folder, "cache", "pdf")}, pdf.Options{Password: getenv(envPassword)})
+	switch {
+	case errors.Is(err, pdf.ErrPassword):
+		return nil, cli.Usage("%w: set %s", err, envPassword)
+	case errors.Is(err, pdf.ErrWrong):
+		return nil, cli.Usage("%w: %s does not open it", err, envPassword)
+	case err != nil:
+		return nil, err
+	}
+	readable := 0
+	for _, p := range doc.Pages {
+		if p.Kind == pdf.Readable {
+			readable++
+		}
+	}
+	if readable == 0 && doc.Repaired && doc.Pages[0].Kind == pdf.Unreadable {
+		return nil, cli.Usage("%s is damaged or was cut off: no page that was found in it can be read; page 1: %s", path, doc.Pages[0].Problem)
+	}
+	if readable == 0 {
+		return nil, cli.Usage("%s: no page has text that can be read: page 1: %s", path, doc.Pages[0].Problem)
+	}
+	return doc, nil
+}
+
+// unreadable says which pages cannot be answered from.
+func unreadable(doc *answers.Document) []string {
+	var notes []string
+	if doc.Repaired {
+		notes = append(notes, answers.FileDamaged(doc.Path))
+	}
+	if doc.Declared > 0 {
+		notes = append(notes, answers.PagesMissing(doc.Path, doc.Declared, len(doc.Pages)))
+	}
+	for _, p := range doc.Problems() {
+		notes = append(notes, fmt.Sprintf("%s: page %d cannot be read and is not searched: %s", doc.Path, p.Number, p.Problem))
+	}
+	return notes
+}
+
+// questions reads the questions from a file, or from a dataset in Langfuse, which it
+// notes in of.
+func (s session) questions(ctx context.Context, cfg runConfig, of *outcome.Dataset) (answers.Questions, error) {
+	if experiment.IsFile(cfg.dataset) {
+		if cfg.output != "" && cli.SameFile(cfg.dataset, cfg.output) {
+			return answers.Questions{}, cli.Usage("--out %s would replace the questions: name another file", cfg.output)
+		}
+		return answers.ReadFile(ctx, cfg.dataset)
+	}
+	source, err := experiment.Open(ctx, &s.lf.Langfuse, cfg.dataset)
+	if err != nil {
+		return answers.Questions{}, err
+	}
+	if pinned, ok := source.(*tracking.Dataset); ok {
+		of.ID, of.Version = pinned.ID(), pinned.Version()
+	}
+	return answers.Collect(ctx, source)
+}
+
+// answersScorer scores the answers of a run again.
+func answersScorer(h outcome.Header) answers.Scorer {
+	pages, err := strconv.Atoi(h.Metadata[answers.MetaPages])
+	if err != nil {
+		pages = 0 // not known: citations are not checked
+	}
+	return answers.Scorer{Pages: pages}
 }

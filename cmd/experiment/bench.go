@@ -1,13 +1,29 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 
 	urfave "github.com/urfave/cli/v2"
 
+	"extraction-experiment/bench/datasets"
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/cmd/internal/system"
+	"extraction-experiment/experiment"
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/report"
+	"extraction-experiment/runstore"
 )
 
 func benchActions(env cli.Env) []settings.Action {
@@ -69,4 +85,257 @@ func onlyAction(command *urfave.Command, actions []settings.Action, words []stri
 			return
 		}
 	}
+}
+
+// benchRun runs the cases and prints what they come to.
+func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
+	cfg, err := benchConfig(c)
+	if err != nil {
+		return err
+	}
+	ctx, signals := watchSignals(c.Context, env.Stderr)
+	defer signals.stop()
+	cfg.Stop = signals.soft
+	answerer, opened, err := opener(env, nil).OpenBench(system.Config{Model: c.String("model"), Pipeline: c.String("pipeline"), Limits: system.Limits{Concurrency: cfg.Concurrency, Timeout: cfg.Timeout}})
+	if err != nil {
+		return signals.interrupted(err)
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	cfg.Answerer, cfg.System = answerer, opened.Header
+	view := runs.NewProgress(env, c.Bool("quiet"), benches.CaseSuccess, slog.New(slog.DiscardHandler))
+	opened.Asks.Follow(view.Waiting)
+	cfg.Observer = experiment.Observer{
+		Opened: func(_ string, _ bool, notes []string) {
+			for _, note := range notes {
+				fmt.Fprintln(env.Stderr, "note: "+textutil.Line(note))
+			}
+		},
+		Listed: view.Listed, Planned: view.Planned, Started: view.Started, Done: view.Done, Working: signals.working.Store,
+	}
+	result, ran := benches.Run(ctx, cfg)
+	view.Close()
+	if result.Run == "" {
+		return alreadyThere(ran, cfg.Out)
+	}
+	failed, again := result.Err(), benchResume(c, env.Args, cfg.Name)
+	switch {
+	case ran != nil:
+		ran = cli.Errorf(cli.ExitCode(ran), "%w; go on with: %s", ran, again)
+	case failed != nil:
+		failed = cli.Errorf(cli.ExitCode(failed), "%w; ask again about these with: %s --retry-failed", failed, again)
+	}
+	problems := []error{ran, failed, benchWrite(c, env, result)}
+	if !c.Bool("json") && ran == nil && failed == nil {
+		_, err := fmt.Fprintf(env.Stdout, "\n%s\nexperiment bench score %s judges it\n", cfg.Out, cli.Quote(cmp.Or(cfg.Name, cfg.Out)))
+		problems = append(problems, cli.Written(err))
+	}
+	return errors.Join(problems...)
+}
+
+// benchResume is the command line that goes on with the run of this name.
+func benchResume(c *urfave.Context, args []string, name string) string {
+	kept := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--retry-failed" })
+	if !c.IsSet("out") {
+		kept = append(kept, "--out", name)
+	}
+	return resumeCommand(kept)
+}
+
+// alreadyThere explains that the run is there already.
+func alreadyThere(err error, out string) error {
+	if taken := (*experiment.NameTakenError)(nil); errors.As(err, &taken) {
+		return cli.Usage("the run %s is there already: choose another with --out, or go on with it with --resume", out)
+	}
+	return err
+}
+
+func benchConfig(c *urfave.Context) (benches.Config, error) {
+	p := &settings.Problems{}
+	cfg := benches.Config{
+		Datasets: c.StringSlice("dataset"), Mode: benches.Mode(c.String("mode")), Options: benches.Options{Strict: c.Bool("strict")},
+		Concurrency: p.Count("concurrency", c.String("concurrency"), 1, 1000), Timeout: p.Duration("timeout", c.String("timeout")),
+		Resume: c.Bool("resume") || c.Bool("retry-failed"), RetryFailed: c.Bool("retry-failed"), Runner: cli.Version(),
+	}
+	if text := c.String("trials"); text != "" {
+		cfg.Trials = p.Count("trials", text, 1, 1000)
+	}
+	if c.String("model") != "" && c.String("pipeline") != "" {
+		p.Add("--model and --pipeline cannot both answer")
+	}
+	cfg.Out = c.String("out")
+	if filepath.Ext(cfg.Out) != runstore.Extension {
+		name := cfg.Out
+		if name == "" && cfg.Resume {
+			p.Add("--resume and --retry-failed need the run: --out RUN")
+		}
+		if name == "" {
+			name = madeName("bench")
+		}
+		checkRunNameOf(p, "out", name)
+		cfg.Name, cfg.Out = name, runstore.Path(connect.Folder, "", "bench", name)
+	}
+	if err := p.Err(); err != nil {
+		return cfg, withCode(err)
+	}
+	if len(cfg.Datasets) == 0 {
+		var err error
+		if cfg.Datasets, err = filepath.Glob(filepath.Join(filepath.Dir(defaultRegression), "*.jsonl")); err != nil {
+			return cfg, err
+		}
+	}
+	if len(cfg.Datasets) > 0 {
+		return cfg, nil
+	}
+	for _, file := range []struct{ name, text string }{{"the built-in smoke.jsonl", datasets.Smoke}, {"the built-in regression.jsonl", datasets.Regression}} {
+		cases, err := benches.Parse(cfg.Options, file.name, []byte(file.text))
+		if err != nil {
+			return cfg, err
+		}
+		cfg.Cases = append(cfg.Cases, cases...)
+	}
+	return cfg, nil
+}
+
+func benchWrite(c *urfave.Context, env cli.Env, r benches.Report) error {
+	if c.Bool("json") {
+		return runs.PrintJSON(env, r)
+	}
+	return cli.Written(report.Bench(env.Stdout, r))
+}
+
+// gateFlags are the gates of bench score.
+func gateFlags() (list []urfave.Flag) {
+	for _, g := range benches.Gates() {
+		list = append(list, &urfave.StringFlag{Name: g.Name, Value: fmt.Sprintf("%g", g.Limit), Usage: "`X` is a gate: " + g.About})
+	}
+	return list
+}
+
+// readGates reads the flags of the gates, and returns every problem at once.
+func readGates(c *urfave.Context) ([]benches.Gate, error) {
+	gates, p := benches.Gates(), &settings.Problems{}
+	for i, g := range gates {
+		if text := c.String(g.Name); g.Count {
+			gates[i].Limit = float64(p.Count(g.Name, text, 0, int(g.Highest)))
+		} else if limit := p.Number(g.Name, text, 0, g.Highest); limit != nil {
+			gates[i].Limit = *limit
+		}
+	}
+	return gates, withCode(p.Err())
+}
+
+// scoredBench is what --json prints.
+type scoredBench struct {
+	benches.Report
+	Gates      map[string]float64  `json:"gates"`
+	Violations []benches.Violation `json:"violations"`
+}
+
+// benchScore judges a run by the gates; without a word the newest one.
+func benchScore(c *urfave.Context, env cli.Env, words []string) (err error) {
+	gates, err := readGates(c)
+	if err != nil {
+		return err
+	}
+	named := ""
+	if len(words) > 0 {
+		named = words[0]
+	} else if named, err = newestBench(c.Context); err != nil {
+		return err
+	}
+	run, err := runs.Open(c.Context, named, "")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	result, err := benches.Measure(c.Context, run)
+	if err != nil {
+		return err
+	}
+	scored := scoredBench{result, map[string]float64{}, benches.Check(result, gates)}
+	for _, g := range gates {
+		scored.Gates[g.Name] = g.Limit
+	}
+	line, verdict := benches.Verdict(len(gates), scored.Violations)
+	if c.Bool("json") {
+		return errors.Join(runs.PrintJSON(env, scored), verdict)
+	}
+	err = report.Bench(env.Stdout, result)
+	_, said := fmt.Fprintf(env.Stdout, "\n%s\n", line)
+	return errors.Join(cli.Written(errors.Join(err, said)), verdict)
+}
+
+// newestBench finds the run of the bench that was begun last.
+func newestBench(ctx context.Context) (string, error) {
+	entries, err := runs.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	var newest runstore.Entry
+	for _, e := range entries {
+		if e.Err == nil && e.Header.Harness == benches.Name && e.Header.Started.After(newest.Header.Started) {
+			newest = e
+		}
+	}
+	if newest.Path == "" {
+		return "", cli.Usage("there is no run of the bench here: experiment bench run makes one")
+	}
+	return newest.Path, nil
+}
+
+// defaultRegression is the dataset that packs are added to; bench run reads the
+// whole folder where it is there.
+const defaultRegression = "bench/datasets/regression.jsonl"
+
+// benchAdd validates the records of a pack and appends them to the dataset.
+func benchAdd(c *urfave.Context, env cli.Env, words []string) error {
+	target := defaultRegression
+	if named := c.StringSlice("dataset"); len(named) == 1 {
+		target = named[0]
+	} else if len(named) > 1 {
+		return cli.Usage("bench add appends to one dataset")
+	}
+	if cli.SameFile(words[0], target) {
+		return cli.Usage("%s is the dataset itself", target)
+	}
+	if err := cli.CanWrite(target); err != nil && target == defaultRegression {
+		return cli.Usage("there is no folder %s here to add to: name the dataset with --dataset", filepath.Dir(target))
+	} else if err != nil {
+		return err
+	}
+	lines, n, err := benches.Additions(c.Context, benches.Options{Strict: c.Bool("strict")}, words[0], target)
+	if err != nil {
+		return err
+	}
+	if err := appendLines(target, lines); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Stdout, "added %s to %s\n", textutil.Counted(n, "record"), target)
+	return cli.Written(err)
+}
+
+// appendLines adds whole lines to the end of a file, which stays the file that it
+// is: its mode, and where a link leads. What cannot be written as a whole is taken
+// away again.
+func appendLines(path string, lines []byte) (err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666) // less what umask takes
+	if err != nil {
+		return cli.Errorf(cli.ExitIO, "writing %s: %w", path, err)
+	}
+	end, err := f.Seek(0, io.SeekEnd)
+	if err == nil && end > 0 {
+		last := make([]byte, 1)
+		if _, err = f.ReadAt(last, end-1); err == nil && last[0] != '\n' {
+			lines = append([]byte{'\n'}, lines...)
+		}
+	}
+	if err == nil {
+		if _, err = f.Write(lines); err != nil {
+			err = errors.Join(err, f.Truncate(end))
+		}
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return cli.Errorf(cli.ExitIO, "writing %s: %w", path, err)
+	}
+	return nil
 }

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"path/filepath"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -12,6 +15,7 @@ import (
 	"extraction-experiment/experiment"
 	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
 
@@ -72,6 +76,142 @@ func notPublished(err error) error {
 	var of *experiment.UnpublishableError
 	if errors.As(err, &of) && of.Harness == benches.Name {
 		return cli.Usage("%w: experiment bench score %s judges it", err, cli.Quote(of.Name))
+	}
+	return err
+}
+
+func verifyCommand(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:      "verify",
+		Usage:     "read a run back from Langfuse and compare it with the run file",
+		UsageText: "experiment verify RUN [--repair] [--json] [--timeout 10m]",
+		ArgsUsage: "RUN",
+		Description: "Compared are traces and spans (that they are there, the level of failed items, the prompt of generations), the place of every item in the run, and names and values of scores. " +
+			"Not compared are inputs, outputs, metadata, tokens and cost of spans, nor comments of scores.\n\n" +
+			"As long as more comes, it is waited for: what has not come when nothing came for a minute (with --timeout, in the second half of its time) is missing.\n\n" +
+			"Exit code 0: nothing differs, 1: something does, 64: no such run, one that is being written, or another server than the run was published to, 69: Langfuse cannot be reached, or is still at work.",
+		Flags: append([]urfave.Flag{
+			settings.DatasetFlag(),
+			connect.ModeFlag(),
+			settings.JSONFlag(),
+			&urfave.BoolFlag{Name: "repair", Usage: "send again what is missing or different, delete copies of the run's scores, and verify again", DisableDefaultText: true},
+			&urfave.DurationFlag{Name: "timeout", Usage: "end after this `TIME`, the repair included; 0s looks once, and so does the embedded Langfuse unless told otherwise, as it stores before it answers", DefaultText: "10m"},
+		}, settings.LogFlags()...),
+		Action: func(c *urfave.Context) error { return verifyAction(c, env) },
+	}
+}
+
+func verifyAction(c *urfave.Context, env cli.Env) (err error) {
+	named, err := oneRun(c)
+	if err != nil {
+		return err
+	}
+	if c.Duration("timeout") < 0 {
+		return cli.Usage("--timeout: %s is no time to wait", c.Duration("timeout"))
+	}
+	log, err := settings.NewLog(env.Stderr, c.String("log-level"), c.String("log-format"))
+	if err != nil {
+		return err
+	}
+	getenv, err := connect.FlagMode(c, env.Getenv)
+	if err != nil {
+		return err
+	}
+	path, err := runs.Find(c.Context, named, c.String("dataset"))
+	if err != nil {
+		return err
+	}
+	if filepath.Ext(path) != runstore.Extension {
+		return cli.Usage("%s is an export, which does not say what was published: name the run, or its file ending in %s", path, runstore.Extension)
+	}
+	ctx, signals := watchSignals(c.Context, env.Stderr)
+	defer signals.stop()
+	defer func() { err = signals.cutShort(err) }()
+	cfg := experiment.VerifyConfig{Repair: c.Bool("repair"), Looked: runs.StillMissing(env), Log: log}
+	if c.IsSet("timeout") {
+		timeout := c.Duration("timeout")
+		cfg.Timeout = &timeout
+	}
+	ctx, cancel := experiment.Within(ctx, c.Duration("timeout"))
+	defer cancel()
+	lf, err := connect.Open(ctx, getenv)
+	if err != nil {
+		return timeIsUp(ctx, err)
+	}
+	defer func() { err = errors.Join(err, lf.Close()) }()
+	checked := runs.Verification{Langfuse: lf.Client.BaseURL(), Version: lf.Server.Version.String()}
+	checked.Verdict, checked.Before, err = experiment.Verify(ctx, &lf.Langfuse, path, cfg)
+	checked.OK = checked.Verdict.OK()
+	var unsent *tracking.UnpublishedError
+	if err != nil && !errors.As(err, &unsent) {
+		return notPublished(err)
+	}
+	err = sendLater(err, named)
+	if c.Bool("json") {
+		err = errors.Join(err, runs.PrintJSON(env, checked))
+	} else {
+		err = errors.Join(err, cli.Written(checked.Write(env.Stdout, runs.TextWidth(env))))
+	}
+	return errors.Join(err, checked.Err())
+}
+
+// timeIsUp says why an error came that is only that of a context.
+func timeIsUp(ctx context.Context, err error) error {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return err
+	}
+	return cli.Errorf(cli.ExitUnavailable, "%w: %w", context.Cause(ctx), err)
+}
+
+func exportCommand(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:      "export",
+		Usage:     "write a run as plain JSONL: header, items, outcomes, footer",
+		UsageText: "experiment export RUN [--output FILE]",
+		ArgsUsage: "RUN",
+		Description: "Of a damaged run everything is written that can still be read; what is missing is named, and the\n" +
+			"exit code is 74.",
+		Flags: []urfave.Flag{
+			settings.DatasetFlag(),
+			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write; - is standard output"},
+		},
+		Action: func(c *urfave.Context) (err error) {
+			named, err := oneRun(c)
+			if err != nil {
+				return err
+			}
+			path, err := runs.Find(c.Context, named, c.String("dataset"))
+			if err != nil {
+				return err
+			}
+			run, err := runstore.Salvage(c.Context, path)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, run.Close()) }()
+			return exportTo(c.Context, env, run, c.String("output"))
+		},
+	}
+}
+
+// exportTo writes the run as JSONL; "-" is standard output.
+func exportTo(ctx context.Context, env cli.Env, run *runstore.Reader, path string) error {
+	if path == "-" {
+		return cli.Written(run.Export(ctx, env.Stdout))
+	}
+	if cli.SameFile(path, run.Path()) {
+		return cli.Usage("%s is the run itself: name another file", path)
+	}
+	var loss *runstore.Loss // what can be read of a damaged run is a file too
+	err := cli.WriteFile(path, func(w io.Writer) error {
+		err := run.Export(ctx, w)
+		if errors.As(err, &loss) {
+			return nil
+		}
+		return err
+	})
+	if err == nil && loss != nil {
+		return loss
 	}
 	return err
 }

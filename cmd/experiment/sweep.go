@@ -4,11 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
 
+	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
+	"extraction-experiment/compare"
 	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/limit"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/report"
+	"extraction-experiment/report/html"
+	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
 
@@ -64,4 +76,188 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules scorer) e
 
 func (s session) sweepInterrupted(done, all int) error {
 	return cli.Errorf(cli.ExitInterrupted, "%w: %d of %d runs are done; go on with: %s", experiment.ErrInterrupted, done, all, resumeCommand(s.env.Args))
+}
+
+// sweepRunsOf returns the runs of a sweep: one for every combination of the values
+// that flags (a,b), environment and matrix give; none where every setting has one
+// value and there is no matrix. A flag or variable wins over the matrix.
+func sweepRunsOf(s settings.Values, matrix map[string][]string, path string) ([]experiment.SweepSettings, error) {
+	var axes []experiment.Axis
+	several := len(matrix) > 0
+	left := maps.Clone(matrix)
+	for _, flag := range experiment.SweepFlags() {
+		key := strings.ReplaceAll(flag, "-", "_")
+		given := s[flag]
+		values, inMatrix := matrix[key]
+		delete(left, key)
+		switch {
+		case given.From == settings.FromDefault || given.From == settings.NotSet || given.From == path:
+			if !inMatrix && (given.From != path || path == "") {
+				continue
+			}
+			if !inMatrix {
+				values = listed(given.Words)
+			}
+		default:
+			values = listed(given.Words)
+		}
+		several = several || len(values) > 1
+		axes = append(axes, experiment.Axis{Flag: flag, Values: values})
+	}
+	if !several {
+		return nil, nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(left)) { // the package says what can be swept
+		axes = append(axes, experiment.Axis{Flag: strings.ReplaceAll(key, "_", "-"), Values: left[key]})
+	}
+	bare := func(model string) bool { return system.IsBaseline(model) && s.Text("pipeline") == "" }
+	return experiment.Matrix(experiment.SweepConfig{Base: s.Text("name"), Axes: axes, Bare: bare})
+}
+
+// listed takes a list apart: a,b.
+func listed(words []string) []string {
+	var values []string
+	for _, word := range words {
+		for value := range strings.SplitSeq(word, ",") {
+			values = append(values, strings.TrimSpace(value))
+		}
+	}
+	return values
+}
+
+// aboutModels are the settings that mean nothing to a model that reads no prompt
+// and has no parameters.
+func aboutModels() []string {
+	return append([]string{"prompt-file", "var", "two-stages", "rpm", "tpm", "cache", "budget-usd", "budget-tokens"}, experiment.SweepFlags()[1:]...)
+}
+
+// runConfigs reads the settings of every run and returns every problem once;
+// scores are the names of those that the runs will have.
+func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []string) ([]runConfig, error) {
+	p := &settings.Problems{}
+	if len(sweepRuns) == 0 {
+		cfg, err := readRun(s, scores)
+		if cfg.html != "" {
+			p.Add("--html is the page of a sweep; that of one run is written by: experiment report RUN --format html --output FILE")
+		}
+		return []runConfig{cfg}, errors.Join(err, p.Err())
+	}
+	p.Join(runs.CanWritePage(s.Text("html")))
+	for _, flag := range []string{"record", "output"} {
+		if s.Text(flag) != "" {
+			p.Add("--%s is one file, and a sweep has %d runs: give it to single runs", flag, len(sweepRuns))
+		}
+	}
+	if name := s.Text("name"); name == "" {
+		p.Add("--name is missing: the names of the runs begin with it")
+	} else {
+		checkRunName(p, name)
+	}
+	var cfgs []runConfig
+	limiters := map[string]*limit.Limiter{}
+	for _, sweepRun := range sweepRuns {
+		cfg, err := readRun(sweepRunSettings(s, sweepRun), scores)
+		p.Join(cli.Separate(err)...)
+		cfg.sweepRun, cfg.system.Limits.Limiters = true, limiters
+		cfgs = append(cfgs, cfg)
+	}
+	return cfgs, cli.Distinct(p.Found...)
+}
+
+// of returns the settings of one run of a experiment.
+func sweepRunSettings(s settings.Values, sweepRun experiment.SweepSettings) settings.Values {
+	out := maps.Clone(s)
+	if sweepRun.Bare {
+		for _, flag := range aboutModels() {
+			out[flag] = settings.Value{From: settings.NotSet}
+		}
+	}
+	for _, setting := range sweepRun.Settings {
+		out[setting.Flag] = settings.Value{Words: []string{setting.Value}, From: "sweep"}
+	}
+	out["name"] = settings.Value{Words: []string{sweepRun.Name}, From: "sweep"}
+	return out
+}
+
+// leaderboard is what a sweep prints.
+type leaderboard struct {
+	compare.Leaderboard
+	URL string `json:"url"` // Langfuse sets the runs side by side there
+}
+
+// rank compares the runs of the sweep with each other and prints what comes of
+// it.
+func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfig) (err error) {
+	comparer, err := compare.New(runs.Comparison())
+	if err != nil {
+		return err
+	}
+	var sources []compare.Source
+	var closed []error
+	ids := map[string]string{} // that the first trial of a run has in Langfuse, by its file
+	defer func() { err = errors.Join(append(closed, err)...) }()
+	for _, path := range sweep.Paths() {
+		run, err := runstore.Load(path)
+		if err != nil {
+			return err
+		}
+		defer func() { closed = append(closed, run.Close()) }()
+		sources = append(sources, runs.Source{Run: run})
+		first, _, err := run.Experiment(ctx, 1)
+		if err != nil {
+			return err
+		}
+		ids[path] = first.ID
+	}
+	ranked, err := comparer.Rank(ctx, sources...)
+	if errors.Is(err, context.Canceled) {
+		return cli.Errorf(cli.ExitInterrupted, "stopped before the runs were compared; go on with: %s", resumeCommand(s.env.Args))
+	}
+	if err != nil {
+		return err
+	}
+	for i, r := range ranked.Runs { // as each run was judged: they share their rules
+		if ranked.Runs[i].Gate, err = cfg.gate.JudgeRun(r.Summary); err != nil {
+			return err
+		}
+	}
+	board := leaderboard{Leaderboard: ranked, URL: s.compareURL(sweep.DatasetID(), ranked, ids)}
+	return errors.Join(s.showBoard(cfg, board), writeBoard(cfg.html, ranked), ranked.Err())
+}
+
+// writeBoard writes the page of a leaderboard to a file, if one is named.
+func writeBoard(path string, l compare.Leaderboard) error {
+	if path == "" {
+		return nil
+	}
+	return cli.WriteFile(path, func(w io.Writer) error { return cli.Written(html.Leaderboard(w, l)) })
+}
+
+// compareURL is the page that sets the runs side by side, the best as baseline;
+// "" where there is no such page.
+func (s session) compareURL(dataset string, l compare.Leaderboard, idOf map[string]string) string {
+	var ids []string
+	for _, r := range l.Runs {
+		if id := idOf[r.Where]; id != "" {
+			ids = append(ids, id)
+		}
+	}
+	if s.lf.Embedded || dataset == "" || len(ids) < 2 {
+		return ""
+	}
+	return langfuse.CompareURL(s.lf.Client.BaseURL(), s.lf.Server.Project.ID, dataset, ids...)
+}
+
+func (s session) showBoard(cfg runConfig, board leaderboard) error {
+	switch {
+	case cfg.json:
+		return runs.PrintJSON(s.env, board)
+	case cfg.quiet:
+		return nil
+	}
+	where := []string{"experiment show " + cli.Quote(board.Runs[0].Summary.Run.Name)}
+	if len(board.Runs) > 1 {
+		where = append(where, "experiment compare "+cli.Quote(board.Runs[1].Summary.Run.Name)+" "+cli.Quote(board.Runs[0].Summary.Run.Name))
+	}
+	return cli.Written(report.Leaderboard(s.env.Stdout, board.Leaderboard, runs.TextOptions(s.env, append(where, board.URL))))
 }

@@ -11,7 +11,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"sync"
 
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/experiment"
@@ -188,7 +187,7 @@ func (o Opener) openModel(name string) (opened provider.Opened, known Catalogue,
 // the usual bound.
 func (o Opener) external(target string, limits Limits, most int) external.Config {
 	return external.Config{
-		Target: target, Concurrency: limits.Concurrency, Stderr: newStderr(o.Stderr), Token: o.Getenv(EnvPipelineToken), MaxAnswer: most,
+		Target: target, Concurrency: limits.Concurrency, Stderr: harmless{o.Stderr}, Token: o.Getenv(EnvPipelineToken), MaxAnswer: most,
 	}
 }
 
@@ -246,33 +245,12 @@ func IsBaseline(model string) bool { return strings.EqualFold(strings.TrimSpace(
 // refused gives a refused configuration exit code 64 where it has none.
 func refused(err error) error { return cli.WithCode(cli.ExitUsage, err) }
 
-// mostStderr bounds what is shown of the standard error of a program, in bytes.
-const mostStderr = 64 << 10
+// harmless passes on what a team's program writes to standard error, so that it cannot
+// steer a terminal.
+type harmless struct{ to io.Writer }
 
-// stderr passes on what a team's program writes to standard error: harmless to a
-// terminal, and no more than mostStderr of it. An error is that of the writer behind
-// it, which package proc does not let the program feel. Safe for concurrent use.
-type stderr struct {
-	to io.Writer
-
-	mu   sync.Mutex
-	left int
-}
-
-func newStderr(to io.Writer) *stderr { return &stderr{to: to, left: mostStderr} }
-
-// Write shows what there is room for.
-func (p *stderr) Write(text []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.left <= 0 {
-		return len(text), nil
-	}
-	shown := textutil.Block(string(text[:min(len(text), p.left)]))
-	if p.left -= len(text); p.left <= 0 {
-		shown += "\n… what the program writes to standard error beyond this is not shown\n"
-	}
-	_, err := io.WriteString(p.to, shown)
+func (h harmless) Write(text []byte) (int, error) {
+	_, err := io.WriteString(h.to, textutil.Block(string(text)))
 	return len(text), err
 }
 

@@ -3,12 +3,15 @@ package report
 import (
 	"cmp"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"extraction-experiment/compare"
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
+	"extraction-experiment/outcome"
 )
 
 // RunRow is one run as "experiment runs" lists it.
@@ -215,4 +218,189 @@ func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
 	p.warnings("Read with care", l.Warnings, 0)
 	p.where()
 	return p.writeTo(w)
+}
+
+// Moves gathers what scoring again changed, one outcome at a time, in any order:
+// the order changes no digit and no line of the result. Memory is bounded by the
+// number of scores.
+type Moves struct {
+	primary string
+	scores  map[string]*movingScore
+	moved   *stats.Shortlist[MovedItem]
+	n       int
+}
+
+// tolerance: a smaller difference is that of rounding.
+const tolerance = 1e-9
+
+// MovedScore tells how one score moved. The means are over the outcomes that
+// define the score then; n counts them.
+type MovedScore struct {
+	Score  string   `json:"score"`
+	Before *float64 `json:"before"` // mean; nil where nothing defined it
+	After  *float64 `json:"after"`
+	NOld   int      `json:"n_before"`
+	NNew   int      `json:"n_after"`
+	// Up and Down count outcomes by more than 1e-9; Defined counts those that
+	// define the score only now, Undefined only then.
+	Up        int `json:"up"`
+	Down      int `json:"down"`
+	Defined   int `json:"newly_defined"`
+	Undefined int `json:"newly_undefined"`
+}
+
+// movingScore is a MovedScore in the making.
+type movingScore struct {
+	MovedScore
+	before, after stats.Moments
+}
+
+// MovedItem is an outcome whose scores moved far.
+type MovedItem struct {
+	Item   string  `json:"item"`
+	Trial  int     `json:"trial"`
+	Score  string  `json:"score"`
+	Before float64 `json:"before"`
+	After  float64 `json:"after"`
+}
+
+// MovesResult is the outcome of scoring a run again.
+type MovesResult struct {
+	Name   string         `json:"name"`
+	From   outcome.Origin `json:"from"`
+	Scorer outcome.Scorer `json:"scorer"`
+	Items  int            `json:"outcomes"`
+	Scores []MovedScore   `json:"scores"`
+	Moved  []MovedItem    `json:"moved"` // by the primary score, the farthest first
+}
+
+// NewMoves returns a gatherer that has seen nothing; it keeps the ten items that move
+// most by the primary score.
+func NewMoves(primary string) *Moves {
+	return &Moves{primary: primary, scores: map[string]*movingScore{}, moved: stats.NewShortlist(10, func(a, b MovedItem) int {
+		return cmp.Or(cmp.Compare(math.Abs(b.After-b.Before), math.Abs(a.After-a.Before)), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Trial, b.Trial))
+	})}
+}
+
+// Add takes what an outcome was and is. It is not safe for concurrent use.
+func (m *Moves) Add(before, after outcome.Outcome) {
+	m.n++
+	values := map[string][2]*float64{}
+	for _, s := range before.Scores {
+		values[s.Name] = [2]*float64{s.Value}
+	}
+	for _, s := range after.Scores {
+		values[s.Name] = [2]*float64{values[s.Name][0], s.Value}
+	}
+	for name, v := range values {
+		then, now := v[0], v[1]
+		if then == nil && now == nil {
+			continue
+		}
+		s := m.scores[name]
+		if s == nil {
+			s = &movingScore{MovedScore: MovedScore{Score: name}}
+			m.scores[name] = s
+		}
+		s.add(then, now)
+		if name == m.primary && then != nil && now != nil && math.Abs(*now-*then) > tolerance {
+			m.moved.Offer(MovedItem{after.Item, after.Trial, name, *then, *now})
+		}
+	}
+}
+
+func (s *movingScore) add(before, after *float64) {
+	if before != nil {
+		s.before.Add(*before)
+	}
+	if after != nil {
+		s.after.Add(*after)
+	}
+	switch {
+	case before == nil:
+		s.Defined++
+	case after == nil:
+		s.Undefined++
+	case *after > *before+tolerance:
+		s.Up++
+	case *after < *before-tolerance:
+		s.Down++
+	}
+}
+
+// Result sums up, the scores in this order, the others by name; h is the header of
+// the new run.
+func (m *Moves) Result(h outcome.Header, order []string) MovesResult {
+	r := MovesResult{Name: h.Name, Scorer: h.Scorer, Items: m.n, Scores: []MovedScore{}, Moved: m.moved.Values()}
+	if h.Rescored != nil {
+		r.From = *h.Rescored
+	}
+	for _, s := range m.scores {
+		s.NOld, s.NNew = s.before.N(), s.after.N()
+		s.Before, s.After = meanOf(s.before), meanOf(s.after)
+		r.Scores = append(r.Scores, s.MovedScore)
+	}
+	place := func(name string) int {
+		if at := slices.Index(order, name); at >= 0 {
+			return at
+		}
+		return len(order)
+	}
+	slices.SortFunc(r.Scores, func(a, b MovedScore) int {
+		return cmp.Or(cmp.Compare(place(a.Score), place(b.Score)), cmp.Compare(a.Score, b.Score))
+	})
+	return r
+}
+
+func meanOf(m stats.Moments) *float64 {
+	if mean, ok := m.Mean(); ok {
+		return &mean
+	}
+	return nil
+}
+
+// MovesText writes what moved as a table: the scores that moved, then the
+// items. It writes once; the error is that of the writer.
+func MovesText(w io.Writer, r MovesResult, opt Options) error {
+	p := newPage(opt)
+	p.line(p.bold(textutil.Line(r.Name)) + " · " + textutil.Line(r.From.Name) + " scored again, " + counted(r.Items, "result"))
+	t := Table{Title: "Scores that moved", Columns: []Column{{Title: "score"}, {Title: "before", Right: true}, {Title: "after", Right: true},
+		{Title: "difference", Right: true}, {Title: "up", Right: true}, {Title: "down", Right: true}, {Title: "n", Right: true}}}
+	still := 0
+	for _, s := range r.Scores {
+		if s.Up+s.Down+s.Defined+s.Undefined == 0 {
+			still++
+			continue
+		}
+		difference, n := none, count(s.NNew)
+		if s.NOld != s.NNew {
+			n = count(s.NOld) + " → " + n
+		}
+		if s.Before != nil && s.After != nil {
+			difference = delta(new(*s.After - *s.Before))
+		}
+		t.add(textutil.Line(s.Score), score(s.Before, 3), score(s.After, 3), difference, count(s.Up), count(s.Down), n)
+	}
+	if len(t.Rows) == 0 {
+		p.line("no score moved")
+		return p.writeTo(w)
+	}
+	p.table(t)
+	if still > 0 {
+		p.note(counted(still, "other score") + " did not move")
+	}
+	p.table(movedTable(r))
+	return p.writeTo(w)
+}
+
+func movedTable(r MovesResult) Table {
+	t := Table{Title: "Items that moved most, by " + textutil.Line(r.Scorer.Primary), Columns: []Column{{Title: "item", Name: true, flex: true},
+		{Title: "before", Right: true}, {Title: "after", Right: true}, {Title: "difference", Right: true}}}
+	for _, item := range r.Moved {
+		row := t.add(item.Item, ratio(item.Before), ratio(item.After), delta(new(item.After-item.Before)))
+		if item.Trial > 1 {
+			row.Trial = item.Trial
+		}
+	}
+	return t
 }

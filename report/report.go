@@ -15,9 +15,13 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
 
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -221,3 +225,289 @@ func FormatMilliseconds(ms float64) string { return milliseconds(ms) }
 // WebLink returns an address that a browser may be sent to: http or https with
 // a host; ok is false for anything else.
 func WebLink(raw string) (link string, ok bool) { return webLink(raw) }
+
+// Table is a part of a report from which every form is written: a terminal takes
+// the columns that fit, Markdown and pages those that are for them.
+type Table struct {
+	Title   string
+	Columns []Column
+	Rows    []Row
+	More    string // how many rows are not shown: "and 3 more types"
+}
+
+// Column describes a column. Title is above it in every form but those for which
+// it has another; no leaves the column out of a form.
+type Column struct {
+	Title, Text, Markdown, Page string
+
+	Name   bool // text of strangers, as it is: each form makes it harmless in its way
+	Right  bool // numbers stand at the right
+	Strong bool // what matters most in a row
+
+	Diff bool   // a difference: a page colours it by the state of the row
+	Pill bool   // a page marks the words with the state of the row
+	Note bool   // a page shows the remark of the row in it
+	Wide bool   // a page leaves it out where there is little room
+	Hint string // of a page, about the title
+
+	// At a terminal flexible columns are cut with "…" where they are too wide: free
+	// text first and even in a pipe, names that tell the rows apart last.
+	flex, free, key bool
+	faint, cyan     bool
+}
+
+// Row is a row of a table.
+type Row struct {
+	Cells   []string
+	Primary bool   // of the primary score
+	State   string // "better" or "worse": a page colours it
+	Note    string // a remark, which may have text of strangers
+	Trial   int    // of the item that the row is about, where that is to be said
+}
+
+// no, as a title, leaves a column out; no text of strangers is the same.
+const no = "\x00"
+
+// add appends a row; it may be completed until the next one is added.
+func (t *Table) add(cells ...string) *Row {
+	t.Rows = append(t.Rows, Row{Cells: cells})
+	return &t.Rows[len(t.Rows)-1]
+}
+
+// First keeps so many rows, all for a negative number, and says how many more
+// there are of what they are.
+func (t Table) First(n int, noun string) Table {
+	if more := len(t.Rows) - n; n >= 0 && more > 0 {
+		t.Rows, t.More = t.Rows[:n], "and "+counted(more, "more "+noun)
+	}
+	return t
+}
+
+// ForPage is the table as a page shows it.
+func (t Table) ForPage() Table { return t.in(func(c Column) string { return c.Page }) }
+
+// in is the table with the columns of one form, under its titles.
+func (t Table) in(title func(Column) string) Table {
+	out := Table{Title: t.Title, Rows: slices.Clone(t.Rows), More: t.More}
+	for i := range out.Rows {
+		out.Rows[i].Cells = nil
+	}
+	for i, c := range t.Columns {
+		if c.Title = cmp.Or(title(c), c.Title); c.Title == no {
+			continue
+		}
+		out.Columns = append(out.Columns, c)
+		for r, row := range t.Rows {
+			out.Rows[r].Cells = append(out.Rows[r].Cells, row.Cells[i])
+		}
+	}
+	return out
+}
+
+// forText is the table as a terminal shows it.
+func (t Table) forText() Table {
+	t = t.in(func(c Column) string { return c.Text })
+	for i, c := range t.Columns {
+		for _, row := range t.Rows {
+			if c.Name {
+				row.Cells[i] = label(row.Cells[i])
+			}
+			if i == 0 && row.Trial > 0 {
+				row.Cells[i] += fmt.Sprintf(" #%d", row.Trial)
+			}
+		}
+	}
+	return t
+}
+
+// Text is the table as it stands in a pipe: no column is left out and no name is cut.
+func (t Table) Text() string {
+	p := newPage(Options{Whole: true})
+	p.draw(t)
+	return isolates(p.text.String())
+}
+
+// gap is the space before every column; that before the first indents the table.
+const gap = 2
+
+// The least widths that a flexible column is cut to: that at which a cut name can
+// still be told from others, and the least of all.
+const readable, narrowest = 11, 6
+
+// intervals is the title of the column that goes last of all: a number without
+// its interval says too much.
+const intervals = "95 % interval"
+
+// table draws a table without the columns that do not fit, which go in the order
+// given and are named.
+func (p *page) table(t Table, drop ...string) {
+	if t.Title != "" {
+		p.title(t.Title)
+	}
+	dropped := p.draw(t, drop...)
+	p.leftOut(dropped)
+	if t.More != "" {
+		p.line("  " + p.faint(t.More))
+	}
+}
+
+func (p *page) leftOut(dropped []string) {
+	if len(dropped) > 0 {
+		p.note("left out for want of width: " + strings.Join(dropped, ", "))
+	}
+}
+
+// draw draws the rows of a table under a line of titles, and returns the titles of
+// the columns that did not fit. In a pipe there is always room.
+func (p *page) draw(t Table, drop ...string) (dropped []string) {
+	t = t.forText()
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	if !p.Whole {
+		dropped = t.shorten(p.Width, false, drop)
+		if slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Title == intervals }) {
+			dropped = append(dropped, t.shorten(p.Width, true, []string{intervals})...)
+		}
+	}
+	p.line(p.render(t))
+	return dropped
+}
+
+// shorten drops columns, in the order given, until the table fits, and returns
+// which.
+func (t *Table) shorten(width int, cutKeys bool, titles []string) (dropped []string) {
+	for _, title := range titles {
+		if t.fits(width, cutKeys) {
+			break
+		}
+		*t = t.in(func(c Column) string {
+			if c.Title == title {
+				return no
+			}
+			return c.Title
+		})
+		dropped = append(dropped, title)
+	}
+	return dropped
+}
+
+// widths returns the natural width of every column and of a line.
+func (t *Table) widths() ([]int, int) {
+	widths := make([]int, len(t.Columns))
+	total := gap * len(t.Columns)
+	for i, c := range t.Columns {
+		widths[i] = text.StringWidthWithoutEscSequences(c.Title)
+		for _, row := range t.Rows {
+			widths[i] = max(widths[i], text.StringWidthWithoutEscSequences(row.Cells[i]))
+		}
+		total += widths[i]
+	}
+	return widths, total
+}
+
+// fits reports whether the line fits with no flexible column cut to less than
+// readable; keys only to half of the width, unless cutKeys says so.
+func (t *Table) fits(width int, cutKeys bool) bool {
+	widths, total := t.widths()
+	for i, c := range t.Columns {
+		least := readable
+		if c.key && !cutKeys {
+			least = width / 2
+		}
+		if c.flex {
+			total -= max(0, widths[i]-least)
+		}
+	}
+	return total <= width
+}
+
+// shrink takes from the flexible columns until the line fits: from free text,
+// from keys what is over half of the width, and from all but keys, down to what is
+// readable; at last from all. Where the table is to be whole it takes from free
+// text only.
+func (t *Table) shrink(width int, whole bool) []int {
+	widths, total := t.widths()
+	steps := []struct {
+		least int
+		gives func(Column) bool
+	}{
+		{readable, func(c Column) bool { return c.free }},
+		{max(readable, width/2), func(c Column) bool { return c.key }},
+		{readable, func(c Column) bool { return !c.key }},
+		{narrowest, func(Column) bool { return true }},
+	}
+	if whole {
+		steps = steps[:1]
+	}
+	for _, step := range steps {
+		for total > width {
+			widest := -1
+			for i, c := range t.Columns {
+				if c.flex && step.gives(c) && widths[i] > step.least && (widest < 0 || widths[i] > widths[widest]) {
+					widest = i
+				}
+			}
+			if widest < 0 {
+				break
+			}
+			widths[widest]--
+			total--
+		}
+	}
+	return widths
+}
+
+// render draws a table in lines of at most the width of the page, if its fixed
+// columns leave room for that and it need not be whole.
+func (p *page) render(t Table) string {
+	widths := t.shrink(p.Width, p.Whole)
+	w := table.NewWriter()
+	w.SetStyle(plain())
+	w.SuppressTrailingSpaces()
+	var configs []table.ColumnConfig
+	var titles table.Row
+	titled := false
+	for i, c := range t.Columns {
+		config := table.ColumnConfig{Number: i + 1}
+		if c.Right {
+			config.Align, config.AlignHeader = text.AlignRight, text.AlignRight
+		}
+		configs, titles, titled = append(configs, config), append(titles, c.Title), titled || c.Title != ""
+	}
+	w.SetColumnConfigs(configs)
+	if titled {
+		w.AppendHeader(titles)
+	}
+	for _, row := range t.Rows {
+		var cells table.Row
+		for i, cell := range row.Cells {
+			cells = append(cells, p.look(t.Columns[i], isolate(text.Snip(cell, widths[i], "…"))))
+		}
+		w.AppendRow(cells)
+	}
+	return w.Render()
+}
+
+func (p *page) look(c Column, cell string) string {
+	switch {
+	case c.Strong:
+		return p.bold(cell)
+	case c.faint:
+		return p.faint(cell)
+	case c.cyan:
+		return p.cyan(cell)
+	}
+	return cell
+}
+
+// plain is the style of every table: a line under the titles, and nothing else.
+func plain() table.Style {
+	style := table.StyleLight
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Options.SeparateHeader = true
+	style.Format = table.FormatOptions{}
+	style.Box.PaddingLeft = strings.Repeat(" ", gap)
+	style.Box.PaddingRight = ""
+	return style
+}

@@ -4,16 +4,20 @@
 package system
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"math"
+	"path/filepath"
 	"strconv"
 	"strings"
 
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/experiment"
+	"extraction-experiment/harness/answers"
+	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
@@ -321,4 +325,130 @@ func readLimits(p *settings.Problems, s settings.Values) Limits {
 		c.USD = usd
 	}
 	return c
+}
+
+// maxExternalAnswer bounds what a team's own system may reply, in bytes: an
+// answer and what it reports of its calls.
+const maxExternalAnswer = 4 << 20
+
+// AnswersConfig says what answers questions about a document.
+type AnswersConfig struct {
+	Config
+	Command, URL string // a team's own program or service
+	Passages     int    // how many the model is given
+}
+
+// OpenAnswerer opens the system under test and describes it.
+func (o Opener) OpenAnswerer(ctx context.Context, cfg AnswersConfig, doc *answers.Document, opened *System) (answers.Answerer, error) {
+	switch {
+	case cfg.Command != "" || cfg.URL != "":
+		return o.openExternalAnswerer(cfg, doc, opened)
+	case IsBaseline(cfg.Model):
+		if cfg.AsksPrompt() || cfg.Limits.Limited() || cfg.Parameters != (pipeline.Parameters{}) {
+			return nil, cli.Usage("the baseline reads no prompt and has no temperature and the like: name a model with --model")
+		}
+		info := provider.Info{Provider: "baseline", Model: "baseline", Pipeline: answers.ExtractiveName}
+		*opened = System{Header: describe(info, cfg.Config, outcome.Prompt{}), Close: func() error { return nil }}
+		return answers.Extractive{Document: doc}, nil
+	}
+	return o.openModelAnswerer(ctx, cfg, doc, opened)
+}
+
+func (o Opener) openExternalAnswerer(cfg AnswersConfig, doc *answers.Document, opened *System) (answers.Answerer, error) {
+	target := cfg.Command
+	if cfg.URL != "" {
+		target = cfg.URL
+		if !strings.Contains(target, "://") {
+			return nil, cli.Usage("--url %q is no address such as http://localhost:8080/answer", target)
+		}
+	}
+	service, err := external.New(o.external(target, cfg.Limits, maxExternalAnswer))
+	if err != nil {
+		return nil, err
+	}
+	info := provider.Info{Provider: external.Name, Model: external.Name, Pipeline: service.Target()}
+	*opened = System{Header: describe(info, cfg.Config, outcome.Prompt{}), Close: service.Close, reached: service.Reached}
+	absolute := *doc
+	if path, err := filepath.Abs(doc.Path); err == nil {
+		absolute.Path = path
+	}
+	return answers.External{Asker: service, Document: &absolute}, nil
+}
+
+func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *answers.Document, made *System) (answers.Answerer, error) {
+	opened, known, err := o.openModel(cfg.Model)
+	if err != nil {
+		return nil, err
+	}
+	if opened.Model == nil {
+		return nil, errors.Join(cli.Usage("%s extracts, it does not answer questions: name a model", opened.Info.Model), opened.Close())
+	}
+	template, pin, err := o.answersPrompt(ctx, cfg.Config)
+	if err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
+	asks, err := o.within(opened, known, cfg.Limits)
+	if err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
+	asking, err := answers.NewAsking(answers.AskingConfig{
+		Document: doc, Model: asks.Model, Name: opened.Info.Model, Provider: opened.Provider,
+		Prompt: template, Parameters: cfg.Parameters, Passages: cfg.Passages,
+	})
+	if err != nil {
+		return nil, errors.Join(cli.Usage("%w", err), opened.Close())
+	}
+	info := opened.Info
+	info.Pipeline = strings.TrimSpace(info.Pipeline + " retrieve@1 passages:" + strconv.Itoa(cfg.Passages))
+	*made = System{Header: describe(info, cfg.Config, pin), Close: asks.closing(opened), Asks: asks}
+	return asking, nil
+}
+
+// answersPrompt finds the prompt that is asked for, else the built-in one.
+func (o Opener) answersPrompt(ctx context.Context, cfg Config) (pipeline.Template, outcome.Prompt, error) {
+	if !cfg.AsksPrompt() {
+		template := answers.DefaultPrompt()
+		return template, outcome.Prompt{Name: template.Name + " (built in)", SHA256: template.SHA256()}, nil
+	}
+	template, pin, err := o.findPrompt(ctx, cfg, answers.PromptName, answers.CheckPrompt)
+	if err != nil {
+		return template, pin, err
+	}
+	if err = answers.CheckPrompt(template); err != nil {
+		err = cli.Usage("prompt %s: %w", cmp.Or(cfg.Prompt.Name, answers.PromptName), err)
+	}
+	return template, pin, err
+}
+
+// OpenBench opens what a Config names and answers the cases of the bench: a team's own
+// pipeline, a model, or an extractor that needs none. Without a name it is nil, and what
+// is stored answers.
+func (o Opener) OpenBench(cfg Config) (benches.Answerer, System, error) {
+	switch {
+	case cfg.Pipeline != "":
+		asks, err := external.New(o.external(cfg.Pipeline, cfg.Limits, 0))
+		if err != nil {
+			return nil, System{}, err
+		}
+		info := provider.Info{Provider: external.Name, Model: external.Name, Pipeline: asks.Target()}
+		return benches.External{Asker: asks}, System{Header: describe(info, Config{}, outcome.Prompt{}), Close: asks.Close}, nil
+	case cfg.Model == "":
+		return nil, System{Close: func() error { return nil }}, nil
+	}
+	opened, known, err := o.openModel(cfg.Model)
+	if err != nil {
+		return nil, System{}, err
+	}
+	s := System{Header: describe(opened.Info, Config{}, outcome.Prompt{}), Close: opened.Close}
+	if opened.Model == nil {
+		return benches.Extracting{Extractor: opened.Extractor}, s, nil
+	}
+	cfg.Limits.Retries = pipeline.DefaultTries - 1
+	if s.Asks, err = o.within(opened, known, cfg.Limits); err != nil {
+		return nil, System{}, errors.Join(refused(err), opened.Close())
+	}
+	asked := benches.Prompt()
+	s.Header.Prompt = outcome.Prompt{Name: asked.Name + " (built in)", SHA256: asked.SHA256()}
+	s.Header.Endpoint = EndpointOf(s.Header, o.Getenv)
+	return benches.Asking{Model: s.Asks.Model, Name: opened.Info.Model, Provider: opened.Provider}, s, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"extraction-experiment/harness/answers"
 	"extraction-experiment/harness/answers/pdf"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -212,8 +213,7 @@ func TestExternal_stopped(t *testing.T) {
 func TestOpenDocument_unreadable(t *testing.T) {
 	for _, path := range []string{"sample/none.pdf", "sample/report.txt", "sample"} {
 		_, err := answers.OpenDocument(t.Context(), path, pdf.Cache{}, pdf.Options{})
-		var refused *pdf.Error
-		if !errors.As(err, &refused) || !strings.Contains(err.Error(), path) {
+		if cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

@@ -18,7 +18,7 @@ type crypt struct {
 	strings  method
 	streams  method
 	metadata bool // metadata is encrypted, too
-	secret   bool // it took the password of Config
+	secret   bool // it took the password of Options
 }
 
 // method is a way of encrypting.
@@ -57,7 +57,7 @@ func (f *File) prepareCrypt() {
 		return
 	}
 	f.crypt.strings, f.crypt.streams = f.methodOf(d, "StrF", version), f.methodOf(d, "StmF", version)
-	for _, password := range []string{f.cfg.Password, ""} {
+	for _, password := range []string{f.opt.Password, ""} {
 		if version == 5 {
 			f.crypt.key = f.key256(d, password, revision)
 		} else if f.crypt.key = f.key128(d, password, revision); f.crypt.key == nil {
@@ -68,7 +68,7 @@ func (f *File) prepareCrypt() {
 			return
 		}
 	}
-	if f.crypt.err = ErrPassword; f.cfg.Password != "" {
+	if f.crypt.err = ErrPassword; f.opt.Password != "" {
 		f.crypt.err = ErrWrong
 	}
 }

@@ -2,22 +2,11 @@ package pdf
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 )
-
-// Config bounds what reading a file may cost. Zero values are usable.
-type Config struct {
-	// Password opens an encrypted file; most have none for reading.
-	Password string
-	// MaxDecoded bounds the bytes that all streams together may decode to, each
-	// as often as it is decoded, and what tables, fonts and long lists take
-	// beside them; 0 means 512 MiB.
-	MaxDecoded int64
-	// Context ends the reading; nil never does.
-	Context context.Context
-}
 
 // MaxFile is the size, in bytes, above which a file is refused.
 const MaxFile = 512 << 20
@@ -40,7 +29,8 @@ var (
 
 // File is an open file. It is not safe for concurrent use.
 type File struct {
-	cfg     Config
+	ctx     context.Context
+	opt     Options
 	data    []byte
 	xref    map[int]entry
 	trailer Dict
@@ -68,14 +58,9 @@ const entryCost = 100
 // Open reads the structure of a file, whose bytes are kept.
 //
 // Errors: ErrNotPDF, ErrPassword without one, ErrWrong, ErrCipher, ErrDamaged, ErrBudget, and those
-// of Config.Context.
-func Open(data []byte, cfg Config) (*File, error) {
-	if cfg.MaxDecoded == 0 {
-		cfg.MaxDecoded = 512 << 20
-	}
-	if cfg.Context == nil {
-		cfg.Context = context.Background()
-	}
+// of ctx.
+func Open(ctx context.Context, data []byte, opt Options) (*File, error) {
+	opt.MaxDecoded = cmp.Or(opt.MaxDecoded, 512<<20)
 	if len(data) > MaxFile {
 		return nil, fmt.Errorf("%w: it has more than %d MiB", ErrBudget, MaxFile>>20)
 	}
@@ -83,7 +68,7 @@ func Open(data []byte, cfg Config) (*File, error) {
 	if head < 0 {
 		return nil, ErrNotPDF
 	}
-	f := &File{cfg: cfg, data: data[head:]}
+	f := &File{ctx: ctx, opt: opt, data: data[head:]}
 	f.reset()
 	ok := f.readXref() && f.hasPages()
 	if locked := f.cryptError(); !ok && f.spent == nil && locked != ErrPassword && locked != ErrWrong {
@@ -129,9 +114,9 @@ func (f *File) Spend(bytes int64) bool {
 	if f.spent != nil {
 		return false
 	}
-	if f.decoded += bytes; f.decoded > f.cfg.MaxDecoded {
-		f.spent = fmt.Errorf("%w: its streams, tables and fonts come to more than %d MiB", ErrBudget, f.cfg.MaxDecoded>>20)
-	} else if err := f.cfg.Context.Err(); err != nil {
+	if f.decoded += bytes; f.decoded > f.opt.MaxDecoded {
+		f.spent = fmt.Errorf("%w: its streams, tables and fonts come to more than %d MiB", ErrBudget, f.opt.MaxDecoded>>20)
+	} else if err := f.ctx.Err(); err != nil {
 		f.spent = err
 	}
 	return f.spent == nil

@@ -3,25 +3,16 @@ package pdf
 import (
 	"bytes"
 	"compress/flate"
-	"compress/lzw"
 	"encoding/ascii85"
 	"errors"
 	"fmt"
 	"io"
 
-	tiff "golang.org/x/image/tiff/lzw"
+	"golang.org/x/image/tiff/lzw"
 )
 
 // maxFilters bounds how many filters one stream may go through.
 const maxFilters = 8
-
-// FilterError names a filter that is not for text, or not known.
-type FilterError struct{ Filter string }
-
-// Error names the filter.
-func (e *FilterError) Error() string {
-	return fmt.Sprintf("the filter %.40q is not decoded", e.Filter)
-}
 
 // Decode returns the bytes of a stream, decrypted and through its filters. With
 // an error comes what was decoded before it. Safe to repeat; each time it is
@@ -34,7 +25,7 @@ func (f *File) decode(s *Stream, decrypt bool) ([]byte, error) {
 	}
 	filters, params := f.filters(s)
 	if len(filters) > maxFilters {
-		return nil, &FilterError{"more than 8 filters"}
+		return nil, fmt.Errorf("it goes through more than %d filters", maxFilters)
 	}
 	data := s.raw
 	if decrypt && f.crypt != nil && s.ref != (Ref{}) && !f.isPlain(s, filters) {
@@ -99,11 +90,7 @@ func (f *File) filter(name Name, data []byte, param Dict) ([]byte, error) {
 		data, err = inflate(data)
 		return f.unpredict(data, param, err)
 	case "LZWDecode", "LZW":
-		early := 1
-		if v, ok := f.Number(param["EarlyChange"]); ok {
-			early = clampInt(v)
-		}
-		data, err = unLZW(data, early != 0, maxStream)
+		data, err = unLZW(data, maxStream)
 		return f.unpredict(data, param, err)
 	case "ASCIIHexDecode", "AHx":
 		return []byte((&Lexer{data: data}).hex()), nil
@@ -112,7 +99,7 @@ func (f *File) filter(name Name, data []byte, param Dict) ([]byte, error) {
 	case "Crypt":
 		return data, nil
 	}
-	return nil, &FilterError{string(name)}
+	return nil, fmt.Errorf("the filter %.40q is not decoded", name)
 }
 
 // tooLong says that a stream decodes to more than limit bytes.
@@ -217,15 +204,10 @@ func un85(data []byte) []byte {
 	return out[:n]
 }
 
-// unLZW decodes LZW; early widens its codes one too soon, as TIFF does. Of damaged data
+// unLZW decodes LZW, whose codes widen one too soon, as TIFF does it. Of damaged data
 // there is what comes before the damage.
-func unLZW(data []byte, early bool, limit int64) ([]byte, error) {
-	var r io.ReadCloser
-	if early {
-		r = tiff.NewReader(bytes.NewReader(data), tiff.MSB, 8)
-	} else {
-		r = lzw.NewReader(bytes.NewReader(data), lzw.MSB, 8)
-	}
+func unLZW(data []byte, limit int64) ([]byte, error) {
+	r := lzw.NewReader(bytes.NewReader(data), lzw.MSB, 8)
 	defer r.Close()
 	out, _ := io.ReadAll(io.LimitReader(r, limit+1))
 	if int64(len(out)) > limit {

@@ -2,7 +2,6 @@ package pdf
 
 import (
 	"bytes"
-	"compress/lzw"
 	"encoding/ascii85"
 	"fmt"
 	"testing"
@@ -12,7 +11,7 @@ import (
 
 // TestLZW_specification is the example of ISO 32000-1, 7.4.4.2.
 func TestLZW_specification(t *testing.T) {
-	got, err := unLZW([]byte{0x80, 0x0b, 0x60, 0x50, 0x22, 0x0c, 0x0c, 0x85, 0x01}, true, 100)
+	got, err := unLZW([]byte{0x80, 0x0b, 0x60, 0x50, 0x22, 0x0c, 0x0c, 0x85, 0x01}, 100)
 	if want := []byte{45, 45, 45, 45, 45, 65, 45, 45, 45, 66}; err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%v %v, want %v", err, got, want)
 	}
@@ -22,17 +21,6 @@ func TestLZW_specification(t *testing.T) {
 func TestFilters_inverse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := rapid.SliceOfN(rapid.ByteRange(0, 5), 0, 9000).Draw(t, "data")
-		var b bytes.Buffer
-		w := lzw.NewWriter(&b, lzw.MSB, 8)
-		if _, err := w.Write(data); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := unLZW(b.Bytes(), false, 1<<20); err != nil || !bytes.Equal(got, data) {
-			t.Errorf("LZW: %v", err)
-		}
 		text := make([]byte, ascii85.MaxEncodedLen(len(data)))
 		text = append(text[:ascii85.Encode(text, data)], "~>"...)
 		if got := un85(text); !bytes.Equal(got, data) {
@@ -110,10 +98,8 @@ func FuzzLexer(f *testing.F) {
 func FuzzFilters(f *testing.F) {
 	f.Add([]byte{0x80, 0x0b, 0x60, 0x50, 0x22})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, early := range []bool{true, false} {
-			if out, err := unLZW(data, early, 1000); err == nil && len(out) > 1000 {
-				t.Error("longer than the limit")
-			}
+		if out, err := unLZW(data, 1000); err == nil && len(out) > 1000 {
+			t.Error("longer than the limit")
 		}
 		un85(data)
 		unPNG(bytes.Clone(data), 1, 7)

@@ -62,36 +62,23 @@ func hexGlyph(name string) (string, bool) {
 	return "", false
 }
 
+// cyrillic letters by their afii numbers, from 10017 and from 10065 on.
+var afiiUpper, afiiLower = []rune("АБВГДЕЁЖЗИЙКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯҐЂЃЄЅІЇЈЉЊЋЌЎ"), []rune("абвгдеёжзийклмнопрстуфхцчшщъыьэюяґђѓєѕіїјљњћќў")
+
 // cyrillicGlyph knows the afii numbers of the Russian alphabet and of the
 // letters of its neighbours.
 func cyrillicGlyph(name string) (string, bool) {
 	digits, ok := strings.CutPrefix(name, "afii")
 	n, err := strconv.Atoi(digits)
-	if !ok || err != nil {
-		return "", false
-	}
 	switch {
-	case n >= 10017 && n <= 10022:
-		return string(rune('А' + n - 10017)), true
-	case n == 10023:
-		return "Ё", true
-	case n >= 10024 && n <= 10049:
-		return string(rune('Ж' + n - 10024)), true
-	case n >= 10065 && n <= 10070:
-		return string(rune('а' + n - 10065)), true
-	case n == 10071:
-		return "ё", true
-	case n >= 10072 && n <= 10097:
-		return string(rune('ж' + n - 10072)), true
-	case n >= 10051 && n <= 10061:
-		return string([]rune("ЂЃЄЅІЇЈЉЊЋЌ")[n-10051]), true
-	case n >= 10099 && n <= 10109:
-		return string([]rune("ђѓєѕіїјљњћќ")[n-10099]), true
+	case !ok || err != nil:
+		return "", false
+	case n >= 10017 && n < 10017+len(afiiUpper):
+		return string(afiiUpper[n-10017]), true
+	case n >= 10065 && n < 10065+len(afiiLower):
+		return string(afiiLower[n-10065]), true
 	}
-	text, ok := map[int]string{
-		10050: "Ґ", 10098: "ґ", 10062: "Ў", 10110: "ў", 10145: "Џ", 10193: "џ",
-		61352: "№", 208: "―", 8208: "―", 301: "", 299: "", 57636: "₪",
-	}[n]
+	text, ok := map[int]string{10145: "Џ", 10193: "џ", 61352: "№", 208: "―", 8208: "―", 301: "", 299: "", 57636: "₪"}[n]
 	return text, ok
 }
 

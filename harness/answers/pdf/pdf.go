@@ -26,6 +26,7 @@
 package pdf
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -37,6 +38,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
 )
 
@@ -78,18 +80,6 @@ func (d Document) Problems() []Page {
 	return list
 }
 
-// Error says that a file cannot be read.
-type Error struct{ Err error }
-
-// Error says why.
-func (e *Error) Error() string { return "reading the PDF: " + e.Err.Error() }
-
-// Unwrap returns the reason: one of package pdf, or of the context.
-func (e *Error) Unwrap() error { return e.Err }
-
-// ExitCode is that of malformed input.
-func (e *Error) ExitCode() int { return 64 }
-
 // Options bounds the reading; zero values are usable.
 type Options struct {
 	// Password opens an encrypted file.
@@ -97,33 +87,42 @@ type Options struct {
 	// Timeout bounds the time for the whole file; 0 means 2 minutes.
 	Timeout time.Duration
 	// MaxDecoded bounds what all streams together decode to, and tables and
-	// fonts take, in bytes; 0 means that of package pdf.
+	// fonts take, each stream as often as it is decoded, in bytes; 0 means 512 MiB.
 	MaxDecoded int64
 }
 
 // Read extracts the text of every page. A page that fails is unreadable with
 // its reason; a file that cannot be opened, costs too much or takes too long is
-// an *Error (exit code 64).
+// an error of exit code 64.
 //
 // Time and memory are bounded by Options, not by what the file says of itself.
-func Read(ctx context.Context, data []byte, opt Options) (doc Document, err error) {
-	defer func() { // a fault here must not end the program of a user
-		if p := recover(); p != nil {
-			err = &Error{fmt.Errorf("internal fault: %v", p)}
+func Read(ctx context.Context, data []byte, opt Options) (Document, error) {
+	return read(ctx, data, "", opt)
+}
+
+// read is Read; path stands before what is wrong with the file.
+func read(ctx context.Context, data []byte, path string, opt Options) (doc Document, err error) {
+	opt.Timeout = cmp.Or(opt.Timeout, 2*time.Minute)
+	defer func() {
+		if p := recover(); p != nil { // a fault here must not end the program of a user
+			err = fmt.Errorf("internal fault: %v", p)
+		}
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			err = fmt.Errorf("it took longer than %s", opt.Timeout)
+		}
+		if err != nil {
+			doc, err = Document{}, cli.Usage("reading the PDF: %s%w", path, err)
 		}
 	}()
-	if opt.Timeout == 0 {
-		opt.Timeout = 2 * time.Minute
-	}
 	inner, cancel := context.WithTimeout(ctx, opt.Timeout)
 	defer cancel()
-	file, err := Open(data, Config{Password: opt.Password, MaxDecoded: opt.MaxDecoded, Context: inner})
+	file, err := Open(inner, data, opt)
 	if err != nil {
-		return Document{}, failure(ctx, err, opt.Timeout)
+		return doc, err
 	}
 	pages, err := file.Pages()
 	if err != nil {
-		return Document{}, failure(ctx, err, opt.Timeout)
+		return doc, err
 	}
 	sum := sha256.Sum256(data)
 	doc = Document{SHA256: hex.EncodeToString(sum[:]), Version: Version, Repaired: file.Repaired, Secret: file.Secret()}
@@ -134,17 +133,10 @@ func Read(ctx context.Context, data []byte, opt Options) (doc Document, err erro
 	for _, p := range pages {
 		doc.Pages = append(doc.Pages, readPage(file, p, fonts))
 		if err := file.Err(); err != nil {
-			return Document{}, failure(ctx, err, opt.Timeout)
+			return doc, err
 		}
 	}
 	return doc, nil
-}
-
-func failure(ctx context.Context, err error, limit time.Duration) error {
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = fmt.Errorf("it took longer than %s", limit)
-	}
-	return &Error{err}
 }
 
 // readPage never fails: what goes wrong is the problem of the page.
@@ -182,12 +174,12 @@ type Cache struct {
 // An entry that is damaged, or of another Version, is made anew. hit says that
 // the file was not read again.
 //
-// Errors: *Error (exit code 64) also for a file that is not there. That an entry
+// Errors have exit code 64, also for a file that is not there. That an entry
 // cannot be written is none: the next Read reads the file again.
 func (c Cache) Read(ctx context.Context, path string, opt Options) (doc Document, hit bool, err error) {
 	data, err := files.Read(ctx, path, MaxFile)
 	if err != nil {
-		return Document{}, false, &Error{err}
+		return Document{}, false, cli.Usage("reading the PDF: %w", err)
 	}
 	sum := sha256.Sum256(data)
 	key := hex.EncodeToString(sum[:])
@@ -197,11 +189,7 @@ func (c Cache) Read(ctx context.Context, path string, opt Options) (doc Document
 			return doc, true, nil
 		}
 	}
-	doc, err = Read(ctx, data, opt)
-	var bad *Error
-	if errors.As(err, &bad) {
-		return doc, false, &Error{fmt.Errorf("%s: %w", path, bad.Err)}
-	}
+	doc, err = read(ctx, data, path+": ", opt)
 	if err == nil && c.Dir != "" && !doc.Secret { // a cache asks for no password
 		_ = c.store(entry, doc) // a cache that cannot be written costs time only
 	}

@@ -30,7 +30,7 @@ const (
 
 // within puts what is asked over the network under the limiter: it is asked
 // again after 429, 5xx and broken connections, and waits as long as it is told.
-func (cfg Config) within(asked pipeline.Model, limiter *limit.Limiter, budget *pipeline.Budget) (pipeline.Model, error) {
+func (cfg Config) within(asked pipeline.Model, limiter *limit.Limiter, budget *pipeline.Budget) pipeline.Model {
 	return pipeline.Limited(pipeline.LimitedConfig{
 		Model: asked, Limiter: limiter, Budget: budget, Tries: tries, Pause: cfg.Pause,
 	})
@@ -39,15 +39,12 @@ func (cfg Config) within(asked pipeline.Model, limiter *limit.Limiter, budget *p
 // Within returns the evaluator with its model drawing on a budget; the limits of
 // the provider that were learned are common to both. Only a model has a cost:
 // others are returned as they are.
-func (e *Evaluator) Within(budget *pipeline.Budget) (*Evaluator, error) {
+func (e *Evaluator) Within(budget *pipeline.Budget) *Evaluator {
 	if e.cfg.Model == nil {
-		return e, nil
+		return e
 	}
-	asked, err := e.cfg.within(e.cfg.Model, e.limiter, budget)
-	if err != nil {
-		return nil, err
-	}
-	return &Evaluator{cfg: e.cfg, ask: judge{e.cfg, asked}.ask, limiter: e.limiter, asked: asked}, nil
+	asked := e.cfg.within(e.cfg.Model, e.limiter, budget)
+	return &Evaluator{cfg: e.cfg, ask: judge{e.cfg, asked}.ask, limiter: e.limiter, asked: asked}
 }
 
 // notAnswered says what an error of a limited model means.

@@ -134,13 +134,12 @@ func (e *Evaluator) open() (err error) {
 		return err
 	}
 	if e.cfg.URL != "" {
-		e.asked, err = e.cfg.within(address{e.address}, e.limiter, nil)
-		e.ask = e.askAddress
+		e.asked, e.ask = e.cfg.within(address{e.address}, e.limiter, nil), e.askAddress
 	} else {
-		e.asked, err = e.cfg.within(e.cfg.Model, e.limiter, nil)
+		e.asked = e.cfg.within(e.cfg.Model, e.limiter, nil)
 		e.ask = judge{e.cfg, e.asked}.ask
 	}
-	return err
+	return nil
 }
 
 // Evaluate asks once, within Config.Timeout; an address or a model is asked again

@@ -201,12 +201,6 @@ func (c Config) validate() error {
 		problems = append(problems, err)
 	}
 	problems = append(problems, keyProblems(c.PublicKey, c.SecretKey.Reveal())...)
-	if c.MaxAttempts < 0 {
-		problems = append(problems, fmt.Errorf("MaxAttempts is %d: it must not be negative", c.MaxAttempts))
-	}
-	if c.MaxRetryAfter < 0 || c.Timeout < 0 || c.MaxResponseBytes < 0 {
-		problems = append(problems, errors.New("MaxRetryAfter, Timeout and MaxResponseBytes must not be negative"))
-	}
 	return errors.Join(problems...)
 }
 

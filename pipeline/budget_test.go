@@ -32,11 +32,7 @@ func newBudgeted(t interface{ Fatal(...any) }, model pipeline.Model, cfg pipelin
 	if err != nil {
 		t.Fatal(err)
 	}
-	budgeted, err := pipeline.Limited(pipeline.LimitedConfig{Model: model, Limiter: limiter, Budget: budget, Tries: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return budgeted, budget
+	return pipeline.Limited(pipeline.LimitedConfig{Model: model, Limiter: limiter, Budget: budget, Tries: 1}), budget
 }
 
 func TestNewBudget_refused(t *testing.T) {
@@ -222,13 +218,10 @@ func TestBudget_waitingCallsAreCheckedWhenSent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		model, err := pipeline.Limited(pipeline.LimitedConfig{Limiter: limiter, Budget: budget, Model: steadyModel(func() pipeline.Response {
+		model := pipeline.Limited(pipeline.LimitedConfig{Limiter: limiter, Budget: budget, Model: steadyModel(func() pipeline.Response {
 			time.Sleep(time.Second)
 			return pipeline.Response{Attempts: 1, Text: "{}", Usage: outcome.Usage{Input: 3000, Output: 5000}}
 		})})
-		if err != nil {
-			t.Fatal(err)
-		}
 		var all sync.WaitGroup
 		for range 64 {
 			all.Go(func() { model.Generate(t.Context(), request) })

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,9 +17,13 @@ import (
 // The values that zero fields of LimitedConfig stand for.
 const (
 	DefaultTries      = 6
-	DefaultRejections = 10
 	DefaultRetryPause = 500 * time.Millisecond
 	longestRetry      = 60 // times the first pause
+
+	// mostRejections is how many requests of one call may be rejected for the
+	// provider's limits while other calls are answered. While no call is answered, the
+	// limiter's patience decides.
+	mostRejections = 10
 )
 
 // LimitedConfig says how a model is asked within limits. Model and Limiter are
@@ -33,11 +38,6 @@ type LimitedConfig struct {
 	// included; 0 means DefaultTries. Requests that the provider rejects for
 	// its limits do not count.
 	Tries int
-	// Rejections is how many requests of one call may be rejected for the
-	// provider's limits while other calls are answered; 0 means
-	// DefaultRejections. While no call is answered, the limiter's patience
-	// decides.
-	Rejections int
 	// Timeout bounds one request; 0 leaves that to the context. One that hangs
 	// longer has failed and is sent again.
 	Timeout time.Duration
@@ -80,34 +80,14 @@ type Wait struct {
 // *limit.TrippedError in its chain, or is a *BudgetError: then nothing more is
 // sent, by any call; or it is limit.ErrStopped, where a limit.WithStop was
 // stopped while the call waited.
-// Safe for concurrent use. Missing fields are errors, all at once.
-func Limited(cfg LimitedConfig) (Model, error) {
-	var problems []error
-	if cfg.Model == nil {
-		problems = append(problems, errors.New("pipeline: LimitedConfig.Model is missing"))
-	}
-	if cfg.Limiter == nil {
-		problems = append(problems, errors.New("pipeline: LimitedConfig.Limiter is missing"))
-	}
-	if cfg.Tries < 0 || cfg.Rejections < 0 || cfg.Timeout < 0 || cfg.Pause < 0 {
-		problems = append(problems, errors.New("pipeline: tries, rejections and times of LimitedConfig must not be negative"))
-	}
-	if err := errors.Join(problems...); err != nil {
-		return nil, err
-	}
-	if cfg.Tries == 0 {
-		cfg.Tries = DefaultTries
-	}
-	if cfg.Rejections == 0 {
-		cfg.Rejections = DefaultRejections
-	}
-	if cfg.Pause == 0 {
-		cfg.Pause = DefaultRetryPause
-	}
+// Safe for concurrent use.
+func Limited(cfg LimitedConfig) Model {
+	cfg.Tries = cmp.Or(cfg.Tries, DefaultTries)
+	cfg.Pause = cmp.Or(cfg.Pause, DefaultRetryPause)
 	if cfg.Jitter == nil {
 		cfg.Jitter = rand.Float64
 	}
-	return &limited{cfg: cfg}, nil
+	return &limited{cfg: cfg}
 }
 
 type limited struct {
@@ -245,7 +225,7 @@ func (t *tries) judge(ctx context.Context, response Response, err error) limit.R
 			fault.Status == http.StatusForbidden && t.cfg.Limiter.Answers() == 0
 		t.over = true
 	}
-	t.over = t.over || t.failed >= t.cfg.Tries || t.rejections > t.cfg.Rejections
+	t.over = t.over || t.failed >= t.cfg.Tries || t.rejections > mostRejections
 	result.Final = t.over
 	return result
 }

@@ -14,6 +14,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,7 +36,6 @@ const (
 	DefaultRepairs   = 1
 	DefaultMaxRunes  = 40_000
 	DefaultOverlap   = 1_000
-	maxRepairs       = 5
 	maxProblemsShown = 20
 )
 
@@ -87,17 +87,8 @@ type Pipeline struct{ cfg Config }
 // what is wrong.
 func New(cfg Config) (*Pipeline, error) {
 	var problems []error
-	if cfg.Model == nil {
-		problems = append(problems, errors.New("pipeline: Config.Model is missing"))
-	}
-	if cfg.Name == "" {
-		problems = append(problems, errors.New("pipeline: Config.Name is missing"))
-	}
 	if cfg.TwoStages && cfg.Schema != nil {
 		problems = append(problems, errors.New("a schema of the prompt's own cannot be asked for in two stages"))
-	}
-	if cfg.Repairs > maxRepairs {
-		problems = append(problems, fmt.Errorf("pipeline: an answer is repaired at most %d times", maxRepairs))
 	}
 	problems = append(problems, cfg.Prompt.Check(cfg.Vars, slices.Collect(maps.Keys(cfg.Placeholders))))
 	trial := Request{Messages: []Message{{Role: RoleUser, Content: "x"}}, Parameters: cfg.Parameters}
@@ -108,9 +99,7 @@ func New(cfg Config) (*Pipeline, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	if cfg.Repairs == 0 {
-		cfg.Repairs = DefaultRepairs
-	}
+	cfg.Repairs = cmp.Or(cfg.Repairs, DefaultRepairs)
 	if cfg.MaxRunes == 0 {
 		cfg.MaxRunes, cfg.Overlap = DefaultMaxRunes, DefaultOverlap
 	}

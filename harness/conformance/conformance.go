@@ -67,25 +67,6 @@ type Config struct {
 	Done    func(fixture string, err error)
 }
 
-func (cfg Config) complete() (Config, error) {
-	var problems []error
-	if cfg.Evaluator == nil || len(cfg.Fixtures) == 0 {
-		problems = append(problems, errors.New("conformance: an evaluator and at least one fixture are needed"))
-	}
-	if cfg.Runs < 0 || cfg.Concurrency < 0 {
-		problems = append(problems, fmt.Errorf("conformance: %d runs of which %d at once are impossible", cfg.Runs, cfg.Concurrency))
-	}
-	if !(cfg.MaxFlipRate >= 0 && cfg.MaxFlipRate <= 1) {
-		problems = append(problems, fmt.Errorf("conformance: a flip rate of %v is impossible: it is from 0 to 1", cfg.MaxFlipRate))
-	}
-	if !(cfg.ScoreTolerance >= 0 && cfg.ScoreTolerance < 1) {
-		problems = append(problems, fmt.Errorf("conformance: a tolerance of %v is impossible: it is at least 0 and less than 1", cfg.ScoreTolerance))
-	}
-	cfg.Runs = cmp.Or(cfg.Runs, 5)
-	cfg.Concurrency = cmp.Or(cfg.Concurrency, 4)
-	return cfg, errors.Join(problems...)
-}
-
 // answer is what one evaluation came to.
 type answer struct {
 	verdict evaluator.Verdict
@@ -93,14 +74,10 @@ type answer struct {
 }
 
 // Run evaluates every fixture Config.Runs times and judges the answers. Faults
-// of the evaluator are part of the report, not errors. The error joins what is
-// wrong with the Config, or is that of ctx, or, where the evaluator could never
+// of the evaluator are part of the report, not errors. The error is that of ctx, or, where the evaluator could never
 // be asked at all, its first fault (exit code 69).
 func Run(ctx context.Context, cfg Config) (Report, error) {
-	cfg, err := cfg.complete()
-	if err != nil {
-		return Report{}, err
-	}
+	cfg.Runs, cfg.Concurrency = cmp.Or(cfg.Runs, 5), cmp.Or(cfg.Concurrency, 4)
 	answers, err := ask(ctx, cfg)
 	if err != nil {
 		return Report{}, err

@@ -207,12 +207,10 @@ func (s Scorers) Judge(base experiment.Scorer, order []string, budget *pipeline.
 			continue
 		}
 		own, err := budget.For(o.model)
-		if err == nil {
-			extra[i].Evaluator, err = judge.Within(own)
-		}
 		if err != nil {
 			return nil, fmt.Errorf("the model that gives %s: %w", extra[i].Name, refused(err))
 		}
+		extra[i].Evaluator = judge.Within(own)
 	}
 	made, err := experiment.WithEvaluators(base, order, extra...)
 	return made, refused(err)

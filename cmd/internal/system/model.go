@@ -90,13 +90,12 @@ func (o Opener) within(opened provider.Opened, known Catalogue, c Limits) (Model
 			return Model{}, err
 		}
 	}
-	a.Model, err = pipeline.Limited(pipeline.LimitedConfig{
+	a.Model = pipeline.Limited(pipeline.LimitedConfig{
 		Model: priced, Limiter: limiter, Budget: a.Budget, Tries: c.Retries + 1, Timeout: c.Timeout / 2, Waits: a.waits.tell,
 	})
 	a.remote = a.Model
-	if err == nil && c.Cache != "" {
-		a.cache, err = pipeline.OpenCache(c.Cache)
-		if err == nil {
+	if c.Cache != "" {
+		if a.cache, err = pipeline.OpenCache(c.Cache); err == nil {
 			a.Model = pipeline.Cached(a.Model, a.cache, pipeline.CacheSource{Provider: opened.Provider, Endpoint: addressOf(opened.Provider, o.Getenv), Model: opened.Info.Model})
 		}
 	}

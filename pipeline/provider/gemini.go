@@ -1,15 +1,17 @@
 package provider
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
-	"google.golang.org/genai"
-
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -23,13 +25,48 @@ import (
 // Thinking is billed as output: Usage.Output is candidates and thoughts together,
 // Usage.Reasoning the thoughts among them. Usage.Input is the prompt, what was read from
 // a cache included (Usage.Cached).
-//
-// Google's library starts one goroutine when the program begins
-// (go.opencensus.io/stats/view) and says on standard error that both key variables are
-// set where they are; neither can be switched off.
 type gemini struct {
 	chat
-	client *genai.Client
+	key  secret.Secret
+	path string // "models/gemini-2.5-flash"
+}
+
+// geminiRequest and the types below are what is used of the API's JSON.
+type geminiRequest struct {
+	Contents   []geminiContent `json:"contents"`
+	Generation map[string]any  `json:"generationConfig"`
+	System     *geminiContent  `json:"systemInstruction,omitempty"`
+}
+
+type geminiContent struct {
+	Parts []geminiPart `json:"parts"`
+	Role  string       `json:"role"`
+}
+
+type geminiPart struct {
+	Text    string `json:"text"`
+	Thought bool   `json:"thought,omitempty"` // part of a summary of thoughts
+}
+
+type geminiAnswer struct {
+	Candidates []struct {
+		Content      geminiContent `json:"content"`
+		FinishReason string        `json:"finishReason"`
+	} `json:"candidates"`
+	PromptFeedback struct {
+		BlockReason        string `json:"blockReason"`
+		BlockReasonMessage string `json:"blockReasonMessage"`
+	} `json:"promptFeedback"`
+	ModelVersion string       `json:"modelVersion"`
+	Usage        geminiCounts `json:"usageMetadata"`
+}
+
+type geminiCounts struct {
+	Prompt     int32 `json:"promptTokenCount"`
+	ToolUse    int32 `json:"toolUsePromptTokenCount"`
+	Cached     int32 `json:"cachedContentTokenCount"`
+	Candidates int32 `json:"candidatesTokenCount"`
+	Thoughts   int32 `json:"thoughtsTokenCount"`
 }
 
 // Generate sends one POST …:generateContent and reads the whole answer, at most
@@ -53,47 +90,50 @@ func (m *gemini) Generate(ctx context.Context, req pipeline.Request) (pipeline.R
 	if err != nil {
 		return pipeline.Response{}, err
 	}
-	x := exchange{Edit: func(body []byte) ([]byte, error) { return m.edit(body, req) }}
-	answer, err := m.call(withExchange(ctx, &x), contents, &genai.GenerateContentConfig{
-		SystemInstruction: system,
-		// Left to itself the library sends further requests until the model
-		// says that it is done, which need not ever happen.
-		AutomaticContinuation: new(false),
-	})
-	if err != nil || answer == nil || !x.answers(len(answer.Candidates)) {
+	var x exchange
+	answer, err := m.ask(ctx, &x, geminiRequest{contents, m.generation(req), system})
+	if err != nil || !x.answers(len(answer.Candidates)) {
 		return m.failed(ctx, &x, err)
 	}
 	return m.response(answer, &x)
 }
 
-// call asks the library. It reads answers through type assertions and panics
-// on JSON of another form: that is the server's fault, not this program's.
-func (m *gemini) call(ctx context.Context, contents []*genai.Content, config *genai.GenerateContentConfig) (answer *genai.GenerateContentResponse, err error) {
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			answer, err = nil, fmt.Errorf("a value has an unexpected type: %v", panicked)
-		}
-	}()
-	return m.client.Models.GenerateContent(ctx, m.service.Model, contents, config)
+// ask sends the request and reads the answer into its parts.
+func (m *gemini) ask(ctx context.Context, x *exchange, request geminiRequest) (answer geminiAnswer, err error) {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return answer, err
+	}
+	address := m.service.Base + "/v1beta/" + m.path + ":generateContent"
+	post, err := http.NewRequestWithContext(withExchange(ctx, x), http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return answer, err
+	}
+	post.Header.Set("Content-Type", "application/json")
+	post.Header.Set("X-Goog-Api-Key", m.key.Reveal())
+	if _, err = m.http.Do(post); err != nil { // the exchange keeps the answer
+		return answer, err
+	}
+	return answer, json.Unmarshal(x.Body, &answer)
 }
 
 // conversation splits messages into the system instruction and the turns.
-func conversation(messages []pipeline.Message) (*genai.Content, []*genai.Content, error) {
-	var system *genai.Content
-	var contents []*genai.Content
+func conversation(messages []pipeline.Message) (*geminiContent, []geminiContent, error) {
+	var system *geminiContent
+	var contents []geminiContent
 	for i, message := range messages {
-		part := &genai.Part{Text: message.Content}
+		parts := []geminiPart{{Text: message.Content}}
 		switch {
 		case message.Role == "system" && len(contents) > 0:
 			return nil, nil, unsupported(fmt.Sprintf("message %d is a system message after others: Gemini takes them only at the beginning", i+1))
 		case message.Role == "system" && system != nil:
-			system.Parts = append(system.Parts, part)
+			system.Parts = append(system.Parts, parts...)
 		case message.Role == "system":
-			system = &genai.Content{Role: genai.RoleUser, Parts: []*genai.Part{part}}
+			system = &geminiContent{parts, "user"}
 		case message.Role == "assistant":
-			contents = append(contents, &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{part}})
+			contents = append(contents, geminiContent{parts, "model"})
 		default:
-			contents = append(contents, &genai.Content{Role: genai.RoleUser, Parts: []*genai.Part{part}})
+			contents = append(contents, geminiContent{parts, "user"})
 		}
 	}
 	if len(contents) == 0 {
@@ -106,9 +146,8 @@ func unsupported(problem string) error {
 	return cli.Usage("the request cannot be sent as it stands: %s", problem)
 }
 
-// edit writes the parameters into the body that the library made. The library
-// rounds numbers to 32 bits and sorts the keys of a schema.
-func (m *gemini) edit(body []byte, req pipeline.Request) ([]byte, error) {
+// generation is the member generationConfig of a request.
+func (m *gemini) generation(req pipeline.Request) map[string]any {
 	config := map[string]any{}
 	p := req.Parameters
 	if p.Temperature != nil {
@@ -127,7 +166,7 @@ func (m *gemini) edit(body []byte, req pipeline.Request) ([]byte, error) {
 		config["responseMimeType"] = "application/json"
 		config["responseJsonSchema"] = req.Schema.JSON
 	}
-	return setMembers(body, map[string]any{"generationConfig": config})
+	return config
 }
 
 const defaultGeminiURL = "https://generativelanguage.googleapis.com"
@@ -151,26 +190,21 @@ func newGemini(cfg modelConfig) (pipeline.Model, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, configError(Gemini, err)
 	}
-	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
-		APIKey: cfg.APIKey.Reveal(), Backend: genai.BackendGeminiAPI, HTTPClient: c.http,
-		HTTPOptions: genai.HTTPOptions{BaseURL: c.service.Base, APIVersion: "v1beta"},
-	})
-	if err != nil {
-		// The library's errors print its whole configuration.
-		return nil, configError(Gemini, errors.New(c.service.Mask.Text(err.Error())))
+	if !strings.HasPrefix(cfg.Model, "models/") && !strings.HasPrefix(cfg.Model, "tunedModels/") {
+		cfg.Model = "models/" + cfg.Model
 	}
-	return &gemini{c, client}, nil
+	return &gemini{c, cfg.APIKey, cfg.Model}, nil
 }
 
 // response reads a decoded answer. Only the first candidate counts; more were
 // not asked for.
-func (m *gemini) response(answer *genai.GenerateContentResponse, x *exchange) (pipeline.Response, error) {
+func (m *gemini) response(answer geminiAnswer, x *exchange) (pipeline.Response, error) {
 	response := pipeline.Response{Model: answer.ModelVersion, Attempts: x.Requests, Finish: pipeline.FinishOther}
-	response.Usage, response.Odd = geminiUsage(answer.UsageMetadata)
-	if len(answer.Candidates) == 0 || answer.Candidates[0] == nil {
-		if blocked := answer.PromptFeedback; blocked != nil && blocked.BlockReason != "" {
+	response.Usage, response.Odd = geminiUsage(answer.Usage)
+	if len(answer.Candidates) == 0 {
+		if blocked := answer.PromptFeedback; blocked.BlockReason != "" {
 			response.Finish = pipeline.FinishRefused
-			response.Text = strings.TrimSuffix("the prompt was blocked: "+string(blocked.BlockReason)+": "+blocked.BlockReasonMessage, ": ")
+			response.Text = strings.TrimSuffix("the prompt was blocked: "+blocked.BlockReason+": "+blocked.BlockReasonMessage, ": ")
 			return response, nil
 		}
 		return response, m.empty(x, "the answer has no candidates")
@@ -180,26 +214,22 @@ func (m *gemini) response(answer *genai.GenerateContentResponse, x *exchange) (p
 	if strings.TrimSpace(response.Text) != "" {
 		return response, nil
 	}
-	why := string(candidate.FinishReason) // the library drops the API's finishMessage
 	switch response.Finish {
 	case pipeline.FinishRefused:
-		response.Text = "the answer was blocked: " + why
+		response.Text = "the answer was blocked: " + candidate.FinishReason
 		return response, nil
 	case pipeline.FinishLength:
 		// Thinking used up the limit: the caller sees it from Finish.
 		return response, nil
 	}
-	return response, m.empty(x, fmt.Sprintf("the answer is empty (finish reason %.300q)", why))
+	return response, m.empty(x, fmt.Sprintf("the answer is empty (finish reason %.300q)", candidate.FinishReason))
 }
 
 // geminiText joins the parts of an answer, without the summary of thoughts.
-func geminiText(content *genai.Content) string {
-	if content == nil {
-		return ""
-	}
+func geminiText(content geminiContent) string {
 	var all strings.Builder
 	for _, part := range content.Parts {
-		if part != nil && !part.Thought {
+		if !part.Thought {
 			all.WriteString(part.Text)
 		}
 	}
@@ -207,14 +237,13 @@ func geminiText(content *genai.Content) string {
 }
 
 // geminiFinish translates a finish reason.
-func geminiFinish(reason genai.FinishReason) pipeline.Finish {
+func geminiFinish(reason string) pipeline.Finish {
 	switch reason {
-	case genai.FinishReasonStop:
+	case "STOP":
 		return pipeline.FinishStop
-	case genai.FinishReasonMaxTokens:
+	case "MAX_TOKENS":
 		return pipeline.FinishLength
-	case genai.FinishReasonSafety, genai.FinishReasonRecitation, genai.FinishReasonLanguage,
-		genai.FinishReasonBlocklist, genai.FinishReasonProhibitedContent, genai.FinishReasonSPII:
+	case "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII":
 		return pipeline.FinishRefused
 	}
 	return pipeline.FinishOther
@@ -222,16 +251,12 @@ func geminiFinish(reason genai.FinishReason) pipeline.Finish {
 
 // geminiUsage translates the counts of tokens; odd
 // is that of pipeline.OddTokens.
-func geminiUsage(u *genai.GenerateContentResponseUsageMetadata) (found outcome.Usage, odd string) {
-	if u == nil {
-		return found, ""
-	}
-	input, thoughts := []int32{u.PromptTokenCount, u.ToolUsePromptTokenCount}, u.ThoughtsTokenCount
-	if odd = pipeline.OddTokens(append(input, thoughts, u.CandidatesTokenCount, u.CachedContentTokenCount)...); odd != "" {
+func geminiUsage(u geminiCounts) (found outcome.Usage, odd string) {
+	if odd = pipeline.OddTokens(u.Prompt, u.ToolUse, u.Thoughts, u.Candidates, u.Cached); odd != "" {
 		return found, odd
 	}
-	found = outcome.Usage{Input: int64(input[0]) + int64(input[1]), Reasoning: int64(thoughts)}
-	found.Output = int64(u.CandidatesTokenCount) + found.Reasoning
-	found.Cached = min(int64(u.CachedContentTokenCount), found.Input)
+	found = outcome.Usage{Input: int64(u.Prompt) + int64(u.ToolUse), Reasoning: int64(u.Thoughts)}
+	found.Output = int64(u.Candidates) + found.Reasoning
+	found.Cached = min(int64(u.Cached), found.Input)
 	return found, ""
 }

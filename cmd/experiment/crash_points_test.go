@@ -92,48 +92,64 @@ func (c *crashes) resumed(t *testing.T, run string) {
 	sameExport(t, c.whole, c.exported(t, run))
 }
 
-// TestCrash_everyCommit ends a run of 12 items right before and right after
-// each of its commits, and resumes it.
+// TestCrash_everyCommit ends a run of 12 items right before and right after its
+// commits, and resumes it: of the first, of the last, and of every fifth between them,
+// from one that EXPERIMENT_TEST_SEED chooses; with EXPERIMENT_TEST_FULL of each.
 func TestCrash_everyCommit(t *testing.T) {
 	t.Parallel()
+	step, seed := 5, number(t, "EXPERIMENT_TEST_SEED", int(time.Now().UnixNano()&0xffffff))
+	if full() {
+		step = 1
+	}
+	t.Logf("EXPERIMENT_TEST_SEED=%d", seed)
 	c := newCrashes(t, 12, buildProgram(t, "failpoints"))
 	c.begin(t)
 	var before, after []string // run files
 	t.Run("commits", func(t *testing.T) {
 		t.Run("before", func(t *testing.T) {
 			t.Parallel()
-			before = c.endedAt(t, "before")
+			before = c.endedAtCommits(t, "before", 2+seed%step, step)
 		})
 		t.Run("after", func(t *testing.T) {
 			t.Parallel()
-			after = c.endedAt(t, "after")
+			after = c.endedAtCommits(t, "after", 2+(seed+step/2)%step, step)
 		})
 	})
 	onceInLangfuse(t, c.client, slices.Concat([]string{c.runFile("made", "whole")}, before, after)...)
 }
 
-// endedAt ends a run at each commit in turn, resumes it, and returns the run files.
-func (c *crashes) endedAt(t *testing.T, where string) (runFiles []string) {
+// endedAtCommits ends runs at the first commit, at the second of the numbers and at every
+// step from there, and at the last, resumes each, and returns the run files.
+func (c *crashes) endedAtCommits(t *testing.T, where string, second, step int) (runFiles []string) {
 	const most = 200 // a run of 12 items has no such number of commits
-	n := 1
-	for ; n < most; n++ {
-		run := fmt.Sprintf("%s-%d", where, n)
-		child := c.of(run).with(fmt.Sprintf("RUNSTORE_FAILPOINT=%s %d", where, n)).start(t, c.args(run)...)
-		<-child.ended
-		runFiles = append(runFiles, c.runFile("made", run))
-		if child.ProcessState.ExitCode() == 0 {
-			break // it has fewer commits than n
-		}
-		if code := child.ProcessState.ExitCode(); code != 86 {
-			t.Fatalf("%s: exit code %d\n%s", run, code, &child.stderr)
-		}
-		c.resumed(t, run)
+	ended, next := 0, 1
+	for beyond := second; next < most && c.endedAt(t, where, next, &runFiles); beyond += step {
+		ended, next = next, beyond
 	}
-	t.Logf("%s: %d commits", where, n-1)
-	if n < 12 || n == most {
-		t.Errorf("%d commits %s which the run was ended", n-1, where)
+	for next--; next > ended && !c.endedAt(t, where, next, &runFiles); next-- { // too far: back to the last
+	}
+	t.Logf("%s: the last of %d runs was ended at commit %d", where, len(runFiles), next)
+	if next < 12 || next >= most-step {
+		t.Errorf("the run was ended %s %d commits", where, next)
 	}
 	return runFiles
+}
+
+// endedAt ends a run at its n-th commit and resumes it; false is a run that has fewer.
+func (c *crashes) endedAt(t *testing.T, where string, n int, runFiles *[]string) bool {
+	run := fmt.Sprintf("%s-%d", where, n)
+	child := c.of(run).with(fmt.Sprintf("RUNSTORE_FAILPOINT=%s %d", where, n)).start(t, c.args(run)...)
+	<-child.ended
+	*runFiles = append(*runFiles, c.runFile("made", run))
+	switch code := child.ProcessState.ExitCode(); code {
+	case 0:
+		return false
+	case 86:
+		c.resumed(t, run)
+	default:
+		t.Fatalf("%s: exit code %d\n%s", run, code, &child.stderr)
+	}
+	return true
 }
 
 // TestCrash_anyInstant kills the program at random instants of its life.
@@ -187,7 +203,10 @@ func number(t *testing.T, name string, otherwise int) int {
 // inFull skips a long test that .ci/run makes.
 func inFull(t *testing.T) {
 	t.Helper()
-	if os.Getenv("EXPERIMENT_TEST_FULL") == "" {
+	if !full() {
 		t.Skip("it takes long: set EXPERIMENT_TEST_FULL=1, as .ci/run does")
 	}
 }
+
+// full says that tests of which a sample is taken otherwise are made whole.
+func full() bool { return os.Getenv("EXPERIMENT_TEST_FULL") != "" }

@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) {
 	hasten()
 	testscript.Main(m, map[string]func(){
-		"experiment": func() { os.Exit(Main()) },
+		"experiment": testkit.Program(Main),
 		"oracle":     func() { os.Exit(oracle(os.Args[1:])) },
 		"answerer":   func() { os.Exit(answerer()) },
 	})

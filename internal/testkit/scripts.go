@@ -44,9 +44,11 @@ func RunScripts(t *testing.T, dir string) {
 // adds commands of its own or another setup after this one.
 func ScriptParams(folder string) testscript.Params {
 	return testscript.Params{
-		Dir:                 folder,
-		Setup:               setup,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "waitfor": waitFor},
+		Dir:   folder,
+		Setup: setup,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "waitfor": waitFor, "call": call,
+		},
 		Condition:           condition,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -70,6 +72,7 @@ func setup(env *testscript.Env) error {
 	}
 	env.Setenv("NO_COLOR", "1")
 	env.Setenv("GOGC", os.Getenv("GOGC"))
+	env.Values[resident{}] = &resident{}
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	env.Setenv("REPO", root)
 	return err
@@ -86,18 +89,36 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if err != nil {
 		ts.Fatalf("exits: %v", err)
 	}
-	err = ts.Exec(args[1], args[2:]...)
-	got := 0
+	if got := carriedOut(ts, args[1], args[2:]); got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// call PROGRAM ARGS… is exec PROGRAM ARGS…, but that the program under test need not be
+// started for it.
+func call(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) == 0 {
+		ts.Fatalf("usage: call program [args…]")
+	}
+	if code := carriedOut(ts, args[0], args[1:]); (code != 0) != neg {
+		ts.Fatalf("exit code %d", code)
+	}
+}
+
+// carriedOut runs a program and returns its exit code.
+func carriedOut(ts *testscript.TestScript, program string, args []string) int {
+	if program == "experiment" && os.Getenv("EXPERIMENT_TEST_FULL") == "" {
+		return ts.Value(resident{}).(*resident).carryOut(ts, args)
+	}
+	err := ts.Exec(program, args...)
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):
-		got = exit.ExitCode()
+		return exit.ExitCode()
 	case err != nil:
-		ts.Fatalf("exits: %v", err)
+		ts.Fatalf("%s: %v", program, err)
 	}
-	if got != want {
-		ts.Fatalf("exit code %d, want %d", got, want)
-	}
+	return 0
 }
 
 // waitFor FILE waits until a file that another process writes is there and not

@@ -1,0 +1,130 @@
+package testkit
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// resident is a process of the program under test that carries out one command line of a
+// script after the other: to start a process costs more than most commands do. With
+// EXPERIMENT_TEST_FULL, in the background and through exec a command has its own.
+type resident struct {
+	lines   *json.Encoder
+	answers *json.Decoder
+}
+
+// residentEnv tells a process that it is a resident.
+const residentEnv = "EXPERIMENT_TEST_RESIDENT"
+
+// commandLine is what a resident is asked to carry out, answer what came of it.
+type commandLine struct {
+	Args, Env []string
+	Dir       string
+}
+
+type answer struct {
+	Code           int
+	Stdout, Stderr []byte
+	Problem        string // of the resident itself
+}
+
+// Program is a command of testscript.Main that is the program whose main function
+// reads os.Args and returns the exit code.
+func Program(main func() int) func() {
+	return func() {
+		if os.Getenv(residentEnv) == "" {
+			os.Exit(main())
+		}
+		lines, answers := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
+		for {
+			var line commandLine
+			if lines.Decode(&line) != nil {
+				os.Exit(0) // the script has ended
+			}
+			var a answer
+			if err := line.carryOut(main, &a); err != nil {
+				a.Problem = err.Error()
+			}
+			if answers.Encode(a) != nil {
+				os.Exit(1)
+			}
+		}
+	}
+}
+
+// carryOut gives the process the folder, the environment, the arguments and the streams
+// that it would have been started with.
+func (l commandLine) carryOut(main func() int, a *answer) error {
+	os.Clearenv()
+	for _, pair := range l.Env {
+		name, value, _ := strings.Cut(pair, "=")
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	null, err1 := os.Open(os.DevNull)
+	stdout, err2 := os.CreateTemp("", "stdout")
+	stderr, err3 := os.CreateTemp("", "stderr")
+	if err := errors.Join(err1, err2, err3, os.Chdir(l.Dir)); err != nil {
+		return err
+	}
+	os.Args, os.Stdin, os.Stdout, os.Stderr = append([]string{"experiment"}, l.Args...), null, stdout, stderr
+	a.Code = main()
+	a.Stdout, err1 = written(stdout)
+	a.Stderr, err2 = written(stderr)
+	return errors.Join(err1, err2, null.Close())
+}
+
+// written returns what a temporary file holds, which goes.
+func written(f *os.File) ([]byte, error) {
+	_, err1 := f.Seek(0, io.SeekStart)
+	text, err2 := io.ReadAll(f)
+	return text, errors.Join(err1, err2, f.Close(), os.Remove(f.Name()))
+}
+
+// carryOut has the resident carry out a command line of the script, starting it before
+// the first, and returns the exit code.
+func (r *resident) carryOut(ts *testscript.TestScript, args []string) int {
+	if r.lines == nil {
+		ts.Check(r.start(ts))
+	}
+	environment := filepath.Join(ts.Getenv("TMPDIR"), "environment")
+	ts.Check(ts.Exec("sh", "-c", `env >"$0"`, environment)) // the only way to learn what the script has set
+	env := strings.Split(strings.TrimSuffix(ts.ReadFile(environment), "\n"), "\n")
+	ts.Check(r.lines.Encode(commandLine{Args: args, Env: env, Dir: ts.MkAbs(".")}))
+	var a answer
+	if err := r.answers.Decode(&a); err != nil {
+		ts.Fatalf("the program ended, its standard error is above: %v", err)
+	}
+	if a.Problem != "" {
+		ts.Fatalf("%s", a.Problem)
+	}
+	_, err1 := ts.Stdout().Write(a.Stdout)
+	_, err2 := ts.Stderr().Write(a.Stderr)
+	ts.Check(errors.Join(err1, err2))
+	return a.Code
+}
+
+// start starts the process, which ends with the script.
+func (r *resident) start(ts *testscript.TestScript) error {
+	cmd := exec.Command("experiment")
+	cmd.Env, cmd.Stderr = append(os.Environ(), residentEnv+"=1"), os.Stderr
+	lines, err1 := cmd.StdinPipe()
+	answers, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+		return err
+	}
+	ts.Defer(func() {
+		_ = lines.Close() // it ends by itself
+		_ = cmd.Wait()
+	})
+	r.lines, r.answers = json.NewEncoder(lines), json.NewDecoder(answers)
+	return nil
+}

@@ -6,7 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -16,9 +16,13 @@ import (
 // script after the other: to start a process costs more than most commands do. With
 // EXPERIMENT_TEST_FULL, in the background and through exec a command has its own.
 type resident struct {
+	names   []string // of the environment
 	lines   *json.Encoder
 	answers *json.Decoder
 }
+
+// residentKey is under which a script finds its resident.
+type residentKey struct{}
 
 // residentEnv tells a process that it is a resident.
 const residentEnv = "EXPERIMENT_TEST_RESIDENT"
@@ -95,9 +99,10 @@ func (r *resident) carryOut(ts *testscript.TestScript, args []string) int {
 	if r.lines == nil {
 		ts.Check(r.start(ts))
 	}
-	environment := filepath.Join(ts.Getenv("TMPDIR"), "environment")
-	ts.Check(ts.Exec("sh", "-c", `env >"$0"`, environment)) // the only way to learn what the script has set
-	env := strings.Split(strings.TrimSuffix(ts.ReadFile(environment), "\n"), "\n")
+	var env []string
+	for _, name := range r.names {
+		env = append(env, name+"="+ts.Getenv(name))
+	}
 	ts.Check(r.lines.Encode(commandLine{Args: args, Env: env, Dir: ts.MkAbs(".")}))
 	var a answer
 	if err := r.answers.Decode(&a); err != nil {
@@ -110,6 +115,24 @@ func (r *resident) carryOut(ts *testscript.TestScript, args []string) int {
 	_, err2 := ts.Stderr().Write(a.Stderr)
 	ts.Check(errors.Join(err1, err2))
 	return a.Code
+}
+
+// sets finds the variables that a script sets.
+var sets = regexp.MustCompile(`(?m)^env (\w+)=`)
+
+// newResident returns a resident that is not started. It knows which variables the script
+// in the file sets, as testscript only tells their values.
+func newResident(vars []string, script string) (*resident, error) {
+	text, err := os.ReadFile(script)
+	r := &resident{}
+	for _, pair := range vars {
+		name, _, _ := strings.Cut(pair, "=")
+		r.names = append(r.names, name)
+	}
+	for _, set := range sets.FindAllSubmatch(text, -1) {
+		r.names = append(r.names, string(set[1]))
+	}
+	return r, err
 }
 
 // start starts the process, which ends with the script.

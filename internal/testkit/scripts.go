@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func RunScripts(t *testing.T, dir string) {
 func ScriptParams(folder string) testscript.Params {
 	return testscript.Params{
 		Dir:   folder,
-		Setup: setup,
+		Setup: func(env *testscript.Env) error { return setup(env, folder) },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "waitfor": waitFor, "call": call,
 		},
@@ -66,16 +67,18 @@ func condition(name string) (bool, error) {
 
 // setup gives a script an environment without any setting of the machine, but for
 // how often garbage is collected.
-func setup(env *testscript.Env) error {
+func setup(env *testscript.Env, folder string) error {
 	for _, name := range []string{"LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY", "LANGFUSE_BASE_URL", "LANGFUSE_HOST"} {
 		env.Setenv(name, "")
 	}
 	env.Setenv("NO_COLOR", "1")
 	env.Setenv("GOGC", os.Getenv("GOGC"))
-	env.Values[resident{}] = &resident{}
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	env.Setenv("REPO", root)
-	return err
+	script := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-") + ".txtar"
+	r, err2 := newResident(env.Vars, filepath.Join(folder, script))
+	env.Values[residentKey{}] = r
+	return errors.Join(err, err2)
 }
 
 // exits CODE PROGRAM ARGS… runs a program and demands the exit code exactly:
@@ -108,7 +111,7 @@ func call(ts *testscript.TestScript, neg bool, args []string) {
 // carriedOut runs a program and returns its exit code.
 func carriedOut(ts *testscript.TestScript, program string, args []string) int {
 	if program == "experiment" && os.Getenv("EXPERIMENT_TEST_FULL") == "" {
-		return ts.Value(resident{}).(*resident).carryOut(ts, args)
+		return ts.Value(residentKey{}).(*resident).carryOut(ts, args)
 	}
 	err := ts.Exec(program, args...)
 	var exit *exec.ExitError

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,18 +28,14 @@ type chunkFound struct {
 // spaces, and their types are equal (likewise, _ and - being spaces) or one has
 // none. If chunks disagree about the type of a name, most chunks win, then the
 // first, with a warning; but a name that one chunk lists under two types stands
-// for two things, and stays apart by type. An entity whose name is an alias of
-// exactly one other of the same type is that one; an alias of several joins
-// nothing, with a warning. The united entity has the first spelling of the
-// name; other names become aliases; the aliases are united; the description is
-// the first that is not empty; properties are the first value per key that is
-// not null; mentions, moved to offsets of the document, are united and sorted.
-// An entity without a name is united with none.
+// for two things, and stays apart by type. The united entity has the first spelling
+// of the name; the aliases are united; description and properties are the first
+// that are not empty; mentions, moved to offsets of the document, are united and
+// sorted. An entity without a name is united with none.
 //
 // The ends of relationships become the names of the united entities: an end is
-// looked for among the names of its own part, its identifiers, the names of the
-// other parts, then the aliases of either if only one entity has it. Other ends
-// stay as they are. Statements with equal ends and type are one, and so are
+// looked for among the names of its own part, its identifiers, and the names of the
+// other parts. Other ends stay as they are. Statements with equal ends and type are one, and so are
 // those that the vocabulary says to be the same; the first is kept, with the
 // first description. An end that refers to nothing stays dangling, and such a
 // statement is never united with another.
@@ -57,7 +52,6 @@ func mergeChunks(parts []chunkFound, v Vocabulary) (extraction.Extraction, []str
 	m := newMerger(ordered)
 	if len(parts) != 1 {
 		m.cluster()
-		m.joinAliases()
 	}
 	merged := extraction.Extraction{Entities: m.entities(), Relationships: m.relationships(v)}
 	return merged, m.warned()
@@ -83,7 +77,6 @@ type merger struct {
 	keys     *keys
 	members  []member // in order of appearance
 	clusters []cluster
-	parent   []int // of clusters, joined by aliases; a root is its own
 	names    []string
 	warnings []string
 	silent   int // warnings that found no place
@@ -108,18 +101,7 @@ func (m *merger) addCluster(c cluster) {
 	for _, i := range c.members {
 		m.members[i].cluster = len(m.clusters)
 	}
-	m.parent = append(m.parent, len(m.clusters))
 	m.clusters = append(m.clusters, c)
-}
-
-// root returns the cluster that stands for i and all that it was joined with:
-// the one that appears first.
-func (m *merger) root(i int) int {
-	for m.parent[i] != i {
-		m.parent[i] = m.parent[m.parent[i]]
-		i = m.parent[i]
-	}
-	return i
 }
 
 func (m *merger) warn(format string, args ...any) {
@@ -146,14 +128,8 @@ func quoted(name string) string {
 	return fmt.Sprintf("%q", name)
 }
 
-// entities returns one entity for each joined cluster and sets the names of all
-// clusters.
+// entities returns one entity for each cluster and sets the names of all clusters.
 func (m *merger) entities() []extraction.Entity {
-	joined := map[int][]int{}
-	for i, e := range m.members {
-		r := m.root(e.cluster)
-		joined[r] = append(joined[r], i)
-	}
 	var entities []extraction.Entity
 	for _, p := range m.parts {
 		if p.Extraction.Entities != nil {
@@ -161,16 +137,16 @@ func (m *merger) entities() []extraction.Entity {
 		}
 	}
 	m.names = make([]string, len(m.clusters))
-	for i := range m.clusters {
-		m.names[i] = m.members[joined[m.root(i)][0]].Name
+	for i, c := range m.clusters {
+		m.names[i] = m.members[c.members[0]].Name
 	}
 	seen := map[string]bool{}
 	for i, e := range m.members {
-		r := m.root(e.cluster)
-		if joined[r][0] != i {
+		c := m.clusters[e.cluster]
+		if c.members[0] != i {
 			continue
 		}
-		united := m.unite(joined[r], m.clusters[r].typ)
+		united := m.unite(c)
 		if key := everything(united); !seen[key] {
 			seen[key] = true
 			entities = append(entities, united)
@@ -179,50 +155,38 @@ func (m *merger) entities() []extraction.Entity {
 	return entities
 }
 
-// unite makes one entity of several, in order of appearance.
-func (m *merger) unite(members []int, typ string) extraction.Entity {
-	first := m.members[members[0]]
-	e := *first.Entity
+// unite makes one entity of the members of a cluster, in order of appearance.
+func (m *merger) unite(c cluster) extraction.Entity {
+	e := *m.members[c.members[0]].Entity
 	e.Aliases = slices.Clone(e.Aliases)
-	e.Mentions = m.mentions(members)
+	e.Mentions = m.mentions(c.members)
 	if len(m.parts) > 1 {
 		e.ID = ""
 	}
-	if len(members) == 1 {
+	if len(c.members) == 1 {
 		return e
 	}
-	e.Aliases = m.aliases(members, first.name)
-	e.Properties = m.properties(members)
-	e.Type = ""
-	for _, i := range members {
+	e.Type, e.Aliases = "", nil
+	seen := map[string]bool{c.name: true}
+	for _, i := range c.members {
 		other := m.members[i]
-		if e.Type == "" && other.typ == typ {
+		if e.Type == "" && other.typ == c.typ {
 			e.Type = other.Type
 		}
 		if strings.TrimSpace(e.Description) == "" {
 			e.Description = other.Description
 		}
+		if len(e.Properties) == 0 || string(e.Properties) == "null" {
+			e.Properties = other.Properties
+		}
+		for _, alias := range other.Aliases {
+			if key := m.keys.name(alias); key != "" && !seen[key] {
+				seen[key] = true
+				e.Aliases = append(e.Aliases, alias)
+			}
+		}
 	}
 	return e
-}
-
-// aliases returns every alias and other name once, in its first spelling.
-func (m *merger) aliases(members []int, name string) []string {
-	seen := map[string]bool{name: true}
-	var aliases []string
-	add := func(alias string) {
-		if key := m.keys.name(alias); key != "" && !seen[key] {
-			seen[key] = true
-			aliases = append(aliases, alias)
-		}
-	}
-	for _, i := range members {
-		add(m.members[i].Name)
-		for _, alias := range m.members[i].Aliases {
-			add(alias)
-		}
-	}
-	return aliases
 }
 
 // mentions moves mentions to offsets of the document. A mention without usable
@@ -248,49 +212,6 @@ func (m *merger) mentions(members []int) []extraction.Span {
 		spans = slices.Compact(spans)
 	}
 	return spans
-}
-
-// properties returns the first value per key that is not null, keys sorted. If
-// the first that are given are no object, they are kept as they are; later ones
-// that are no object are left out.
-func (m *merger) properties(members []int) json.RawMessage {
-	var kept json.RawMessage
-	var united map[string]json.RawMessage
-	for _, i := range members {
-		raw := m.members[i].Properties
-		switch {
-		case isNull(raw) || string(raw) == string(kept):
-			continue
-		case kept == nil:
-			kept = raw
-			continue
-		}
-		var more map[string]json.RawMessage
-		if json.Unmarshal(raw, &more) != nil {
-			continue
-		}
-		if united == nil && json.Unmarshal(kept, &united) != nil {
-			return kept
-		}
-		for key, value := range more {
-			if isNull(united[key]) {
-				united[key] = value
-			}
-		}
-	}
-	if united == nil {
-		return kept
-	}
-	out, err := textutil.MarshalJSON(united)
-	if err != nil {
-		return kept
-	}
-	return out
-}
-
-func isNull(raw json.RawMessage) bool {
-	s := strings.TrimSpace(string(raw))
-	return s == "" || s == "null"
 }
 
 // everything spells all that is said of an entity, its identifier apart.
@@ -359,37 +280,24 @@ type inPart struct {
 	key  string
 }
 
-// ends finds the entities that the ends of relationships name. A cluster of -1
+// ends finds the entities that the ends of relationships name.
 // stands for several that are not one.
 type ends struct {
-	m       *merger
-	ids     map[inPart]int
-	own     map[inPart]int // names of the part
-	names   map[string]int
-	aliases map[inPart]int // of the part; part -1 is the document
+	m     *merger
+	ids   map[inPart]int
+	own   map[inPart]int // names of the part
+	names map[string]int
 }
 
 func (m *merger) newEnds() *ends {
-	e := &ends{m, map[inPart]int{}, map[inPart]int{}, map[string]int{}, map[inPart]int{}}
+	e := &ends{m, map[inPart]int{}, map[inPart]int{}, map[string]int{}}
 	for _, member := range m.members {
-		root := m.root(member.cluster)
 		if member.ID != "" {
 			setFirst(e.ids, inPart{member.part, member.ID}, member.cluster)
 		}
-		if member.name == "" {
-			continue
-		}
-		setFirst(e.own, inPart{member.part, member.name}, member.cluster)
-		setFirst(e.names, member.name, member.cluster)
-		for _, alias := range member.Aliases {
-			key := m.keys.name(alias)
-			for _, part := range []int{member.part, -1} {
-				owner := root
-				if at, taken := e.aliases[inPart{part, key}]; taken && at != root {
-					owner = -1
-				}
-				e.aliases[inPart{part, key}] = owner
-			}
+		if member.name != "" {
+			setFirst(e.own, inPart{member.part, member.name}, member.cluster)
+			setFirst(e.names, member.name, member.cluster)
 		}
 	}
 	return e
@@ -429,15 +337,8 @@ func (e *ends) find(part int, name string) (int, bool) {
 	if single || key == "" {
 		return 0, false
 	}
-	if c, ok := e.names[key]; ok {
-		return c, true
-	}
-	for _, at := range []int{part, -1} {
-		if c, ok := e.aliases[inPart{at, key}]; ok && c >= 0 {
-			return c, true
-		}
-	}
-	return 0, false
+	c, ok := e.names[key]
+	return c, ok
 }
 
 // keys brings names into the form in which they are compared, each once. Not
@@ -486,13 +387,9 @@ func (v Vocabulary) swaps(k *keys) map[string][]string {
 	return swaps
 }
 
-// aliasRounds bounds how often aliases are looked at again because a join has
-// made them unambiguous.
-const aliasRounds = 16
-
 // cluster gathers members of equal names and compatible types.
 func (m *merger) cluster() {
-	m.clusters, m.parent = nil, nil
+	m.clusters = nil
 	byName := map[string][]int{}
 	for i, e := range m.members {
 		byName[e.name] = append(byName[e.name], i)
@@ -585,70 +482,3 @@ func (v votes) String() string {
 	}
 	return strings.Join(parts, ", ")
 }
-
-// typed is a name or alias of a type.
-type typed struct{ name, typ string }
-
-// joinAliases joins each cluster whose name is an alias of exactly one other
-// cluster of its type. A join can make another alias unambiguous and never an
-// unambiguous one ambiguous, so the order does not matter.
-func (m *merger) joinAliases() {
-	owners := m.owners()
-	for range aliasRounds {
-		var pairs [][2]int
-		for i := range m.clusters {
-			if candidates := m.candidates(i, owners); len(candidates) == 1 {
-				pairs = append(pairs, [2]int{i, candidates[0]})
-			}
-		}
-		if len(pairs) == 0 {
-			break
-		}
-		for _, p := range pairs {
-			a, b := m.root(p[0]), m.root(p[1])
-			m.parent[max(a, b)] = min(a, b)
-		}
-	}
-	for i, c := range m.clusters {
-		if candidates := m.candidates(i, owners); len(candidates) > 1 {
-			m.warn("entity %s: it is an alias of %s and of %s; it is kept apart", quoted(m.members[c.members[0]].Name),
-				quoted(m.nameOf(candidates[0])), quoted(m.nameOf(candidates[1])))
-		}
-	}
-}
-
-// owners returns the clusters that have an alias, by alias and type.
-func (m *merger) owners() map[typed][]int {
-	owners := map[typed][]int{}
-	for i, c := range m.clusters {
-		if c.name == "" {
-			continue
-		}
-		for _, j := range c.members {
-			for _, alias := range m.members[j].Aliases {
-				key := typed{m.keys.name(alias), c.typ}
-				if list := owners[key]; key.name != "" && (len(list) == 0 || list[len(list)-1] != i) {
-					owners[key] = append(list, i)
-				}
-			}
-		}
-	}
-	return owners
-}
-
-// candidates returns the first two others that the name of cluster i is an alias
-// of, by their roots.
-func (m *merger) candidates(i int, owners map[typed][]int) []int {
-	own := m.root(i)
-	var roots []int
-	for _, owner := range owners[typed{m.clusters[i].name, m.clusters[i].typ}] {
-		if r := m.root(owner); r != own && !slices.Contains(roots, r) {
-			if roots = append(roots, r); len(roots) == 2 {
-				break
-			}
-		}
-	}
-	return roots
-}
-
-func (m *merger) nameOf(cluster int) string { return m.members[m.clusters[cluster].members[0]].Name }

@@ -187,11 +187,6 @@ func (f *font) text(code uint32) (string, bool) {
 }
 
 func (f *font) width(code uint32, text string) float64 {
-	if f.codes != nil {
-		if r, ok := f.codes.find(code); ok && r.toCID {
-			code = r.cid + code - r.low
-		}
-	}
 	if w, ok := f.widths[code]; ok {
 		return w
 	}
@@ -214,7 +209,7 @@ func guessWidth(text string) float64 {
 	return 550
 }
 
-// cmap maps character codes to text (ToUnicode), or to glyph numbers.
+// cmap says how long character codes are, and maps them to text (ToUnicode).
 type cmap struct {
 	spaces []codespace
 	ranges []codeRange // by low
@@ -234,14 +229,11 @@ type codespace struct {
 	low, high uint32
 }
 
-// codeRange maps low..high: to list, else to text whose last unit is stepped,
-// else to cid+n.
+// codeRange maps low..high: to list, else to text whose last unit is stepped.
 type codeRange struct {
 	low, high uint32
 	text      []uint16
 	list      [][]uint16
-	cid       uint32
-	toCID     bool
 }
 
 // maxRanges bounds a map; the real ones have a few thousand.
@@ -272,10 +264,6 @@ func parseCMap(data []byte) *cmap {
 			c.addChars(args)
 		case "endbfrange":
 			c.addRanges(args)
-		case "endcidchar":
-			c.addCIDs(args, 2)
-		case "endcidrange":
-			c.addCIDs(args, 3)
 		}
 		args = args[:0]
 	}
@@ -321,17 +309,6 @@ func (c *cmap) addRanges(args []Object) {
 	}
 }
 
-func (c *cmap) addCIDs(args []Object, each int) {
-	for i := 0; i+each-1 < len(args); i += each {
-		low, ok1 := args[i].(String)
-		high, ok2 := args[i+each-2].(String)
-		cid, ok3 := args[i+each-1].(int64)
-		if ok1 && ok2 && ok3 && cid >= 0 && cid < 1<<20 && codeOf(high) >= codeOf(low) {
-			c.ranges = append(c.ranges, codeRange{low: codeOf(low), high: codeOf(high), cid: uint32(cid), toCID: true})
-		}
-	}
-}
-
 func codeOf(s String) uint32 {
 	v := uint32(0)
 	for i := 0; i < len(s) && i < 4; i++ {
@@ -373,7 +350,7 @@ func (c *cmap) find(code uint32) (codeRange, bool) {
 // into nonsense elsewhere.
 func (c *cmap) text(code uint32) (string, bool) {
 	r, ok := c.find(code)
-	if !ok || r.toCID {
+	if !ok {
 		return "", false
 	}
 	n := code - r.low
@@ -493,25 +470,4 @@ func standardEncoding() (e simpleEncoding) {
 		e[code] = text
 	}
 	return e
-}
-
-// textString decodes a text string outside of content: UTF-16 or UTF-8 with a
-// mark, else nearly Latin-1.
-func textString(s String) string {
-	text := string(s)
-	switch {
-	case strings.HasPrefix(text, "\xfe\xff"):
-		units := make([]uint16, 0, len(text)/2)
-		for i := 2; i+1 < len(text); i += 2 {
-			units = append(units, uint16(text[i])<<8|uint16(text[i+1]))
-		}
-		return string(utf16.Decode(units))
-	case strings.HasPrefix(text, "\xef\xbb\xbf"):
-		return strings.ToValidUTF8(text[3:], "\ufffd")
-	}
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		b.WriteRune(charmap.ISO8859_1.DecodeByte(text[i]))
-	}
-	return b.String()
 }

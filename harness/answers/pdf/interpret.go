@@ -42,8 +42,6 @@ type interpreter struct {
 	state
 	stack     []state
 	tm, line  matrix
-	marked    []bool  // for each BDC: it set actual
-	actual    *string // replaces the glyphs of a marked sequence
 	forms     int
 	resources Dict
 }
@@ -132,10 +130,6 @@ func (in *interpreter) operator(op string, args []Object) {
 		in.showOp(op, args, n)
 	case "Do":
 		in.draw(args)
-	case "BDC", "BMC":
-		in.mark(op, args)
-	case "EMC":
-		in.unmark()
 	}
 }
 
@@ -234,43 +228,11 @@ func (in *interpreter) place(c char) {
 	default:
 		g.direction, g.x, g.y = 3, -y, x
 	}
-	if in.actual != nil {
-		g.text, g.unknown = *in.actual, false
-		*in.actual = ""
-	}
 	if n := len(g.text); n > usualText && !in.file.Spend(int64(n)) {
 		return
 	}
 	if math.Abs(g.x) < 1e8 && math.Abs(g.y) < 1e8 && size > 0.1 && size < 1e5 {
 		in.glyphs = append(in.glyphs, g)
-	}
-}
-
-// mark begins a marked sequence; ActualText says what its glyphs stand for.
-func (in *interpreter) mark(op string, args []Object) {
-	if len(in.marked) >= maxState {
-		return
-	}
-	set := false
-	if op == "BDC" && len(args) > 0 && in.actual == nil {
-		properties := args[len(args)-1]
-		if name, ok := properties.(Name); ok {
-			properties = in.file.Dict(in.resources["Properties"])[name]
-		}
-		if s, ok := in.file.Resolve(in.file.Dict(properties)["ActualText"]).(String); ok && in.file.Spend(int64(len(s))) {
-			text := textString(s)
-			in.actual, set = &text, true
-		}
-	}
-	in.marked = append(in.marked, set)
-}
-
-func (in *interpreter) unmark() {
-	if top := len(in.marked) - 1; top >= 0 {
-		if in.marked[top] {
-			in.actual = nil
-		}
-		in.marked = in.marked[:top]
 	}
 }
 

@@ -43,7 +43,7 @@ import (
 )
 
 // Version changes when the text of a page may; caches are keyed by it.
-const Version = "3"
+const Version = "4"
 
 // Document is the text of a file.
 type Document struct {

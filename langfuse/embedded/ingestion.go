@@ -28,8 +28,7 @@ type event struct {
 // are taken. What is taken of a batch is one transaction.
 func (s *Server) ingest(c *call) (any, error) {
 	f := c.form(largeBody)
-	var raws []json.RawMessage
-	f.into("batch", &raws, "array")
+	raws := f.elements("batch")
 	if raws == nil && !f.failed("batch") {
 		f.add("invalid_type", "batch", "Invalid input: expected array")
 	}
@@ -95,7 +94,7 @@ func (ev event) action() string {
 // readEvent reads one envelope. On an error the event has its id, if one was
 // readable.
 func (s *Server) readEvent(raw json.RawMessage) (ev event, err error) {
-	f := newForm(raw)
+	f := formOf(raw)
 	ev.id, ev.kind = f.text("id"), f.must("type")
 	at, given := f.instant("timestamp")
 	if !given && !f.failed("timestamp") {
@@ -115,7 +114,7 @@ func (s *Server) readEvent(raw json.RawMessage) (ev event, err error) {
 	if err := f.err(); err != nil || ev.kind == "sdk-log" {
 		return ev, err
 	}
-	body := newForm(f.raw("body"))
+	body := formOf(f.raw("body"))
 	if body.problem != nil {
 		return ev, badQuery("body", "Invalid input: expected object")
 	}

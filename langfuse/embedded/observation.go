@@ -81,12 +81,8 @@ func (o observation) write(tx *transaction, mode Mode, described map[string]bool
 		o.experimentDataset, o.experimentItem, o.experimentItemValues = "", "", ""
 		o.experimentItemVersion, o.expected, o.itemRoot = sql.NullInt64{}, sql.NullString{}, false
 	}
-	_, err := tx.Exec("DELETE FROM observations WHERE trace_id = ? AND span_id = ? AND start_ms != ?", o.trace, o.span, o.start)
-	if err != nil {
-		return err
-	}
 	values := o.columns()
-	_, err = tx.Exec("INSERT OR REPLACE INTO observations("+observationColumns+contentColumns+", prompt_id) VALUES("+
+	_, err := tx.Exec("INSERT OR REPLACE INTO observations("+observationColumns+contentColumns+", prompt_id) VALUES("+
 		strings.Repeat("?,", len(values))+"'')", values...)
 	if err != nil {
 		return err

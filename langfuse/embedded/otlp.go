@@ -23,6 +23,8 @@ import (
 	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+
+	"extraction-experiment/internal/jsonparts"
 )
 
 // maxSpansBody bounds an OTLP request after decompression.
@@ -387,8 +389,8 @@ func environment(name string) string {
 
 // objectText returns a text that is a JSON object, or nothing.
 func objectText(s string) string {
-	var fields map[string]json.RawMessage
-	if depth([]byte(s)) > maxDepth || json.Unmarshal([]byte(s), &fields) != nil || fields == nil {
+	raw := []byte(s)
+	if !strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), "{") || depth(raw) > maxDepth || !json.Valid(raw) {
 		return ""
 	}
 	return s
@@ -409,7 +411,7 @@ func flattenAttribute(flat map[string]string, a attributes, key string) {
 	if s := a.text(key); s != "" {
 		if objectText(s) != "" {
 			budget := 4*len(s) + 64<<10
-			flatten(flat, "", parsedText(s), &budget)
+			flatten(flat, "", json.RawMessage(s), &budget)
 		} else {
 			flat["metadata"] = s
 		}
@@ -423,19 +425,24 @@ func flattenAttribute(flat map[string]string, a attributes, key string) {
 
 // flatten puts the fields of objects under joined keys. An object whose joined
 // keys would be many times as long as the whole text stays JSON.
-func flatten(flat map[string]string, prefix string, v any, budget *int) {
-	fields, isObject := v.(map[string]any)
+func flatten(flat map[string]string, prefix string, raw json.RawMessage, budget *int) {
+	fields := maps.Collect(jsonparts.Members(raw))
 	cost := len(fields) * len(prefix)
-	if !isObject || cost > *budget {
-		flat[prefix] = asText(v)
-		return
-	}
-	*budget -= cost
-	for key, child := range fields {
-		if prefix != "" {
-			key = prefix + "." + key
+	switch {
+	case raw[0] == '{' && cost <= *budget:
+		*budget -= cost
+		for key, child := range fields {
+			if prefix != "" {
+				key = prefix + "." + key
+			}
+			flatten(flat, key, child, budget)
 		}
-		flatten(flat, key, child, budget)
+	case raw[0] == '{' || raw[0] == '[':
+		flat[prefix] = asText(parsedText(string(raw)))
+	case raw[0] == '"':
+		flat[prefix] = jsonparts.Text(raw)
+	default:
+		flat[prefix] = string(raw)
 	}
 }
 

@@ -308,11 +308,17 @@ func (c *call) form(limit int64) *form {
 }
 
 func newForm(raw json.RawMessage) *form {
+	if !json.Valid(raw) {
+		return &form{read: map[string]bool{}, problem: &fault{http.StatusBadRequest, "Invalid JSON"}}
+	}
+	return formOf(raw)
+}
+
+// formOf reads what is known to be JSON, or is absent.
+func formOf(raw json.RawMessage) *form {
 	f := &form{read: map[string]bool{}}
-	switch {
-	case !json.Valid(raw):
-		f.problem = &fault{http.StatusBadRequest, "Invalid JSON"}
-	case bytes.TrimSpace(raw)[0] != '{':
+	switch raw = bytes.TrimSpace(raw); {
+	case len(raw) == 0 || raw[0] != '{':
 		f.problem = badData(issue{Code: "invalid_type", Path: []any{}, Message: "Invalid input: expected object"})
 	default:
 		f.fields = maps.Collect(jsonparts.Members(raw))
@@ -350,6 +356,16 @@ func (f *form) into(key string, v any, kind string) bool {
 		f.add("invalid_type", key, "Invalid input: expected "+kind)
 	}
 	return true
+}
+
+// elements returns the values of a list; nil for anything else.
+func (f *form) elements(key string) (list []json.RawMessage) {
+	if raw := f.raw(key); len(raw) > 0 && raw[0] == '[' {
+		list = slices.AppendSeq([]json.RawMessage{}, jsonparts.Elements(raw))
+	} else if f.has(key) {
+		f.add("invalid_type", key, "Invalid input: expected array")
+	}
+	return list
 }
 
 // text returns a string that may be absent or null.

@@ -4,7 +4,7 @@ package embedded
 // file has version 0. Steps are added, never changed: files made by earlier
 // programs have taken them already.
 func migrations() []string {
-	return []string{schemaEvents, schemaLegacy, schemaDoubles}
+	return []string{schemaEvents, schemaLegacy, schemaDoubles, schemaIdentity}
 }
 
 // schemaEvents is what Langfuse 4 keeps. Instants are milliseconds since 1970,
@@ -131,4 +131,11 @@ const schemaDoubles = `
 CREATE TABLE doubles(
 	trace_id TEXT NOT NULL, span_id TEXT NOT NULL, start_ms INTEGER NOT NULL, until INTEGER NOT NULL,
 	PRIMARY KEY(trace_id, span_id, start_ms)) WITHOUT ROWID;
+`
+
+// schemaIdentity says that a span has one row, wherever it starts.
+const schemaIdentity = `
+DROP INDEX observations_identity;
+DELETE FROM observations WHERE rowid NOT IN (SELECT max(rowid) FROM observations GROUP BY trace_id, span_id);
+CREATE UNIQUE INDEX observations_identity ON observations(trace_id, span_id);
 `

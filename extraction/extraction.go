@@ -17,6 +17,8 @@ import (
 	"encoding/json"
 	"slices"
 	"unicode/utf8"
+
+	"extraction-experiment/internal/jsonparts"
 )
 
 // MaxLabel is the most bytes that a name, type, identifier or alias has. A longer one
@@ -118,24 +120,35 @@ func ReadsBack(e Extraction) bool {
 // WithoutLookedUp returns the JSON of an extraction, as MarshalJSON writes it,
 // without the mentions that were looked up; any other JSON as it is.
 func WithoutLookedUp(raw json.RawMessage) json.RawMessage {
-	var e struct {
-		Entities      []Entity        `json:"entities"`
-		Relationships json.RawMessage `json:"relationships,omitempty"`
-	}
-	if !bytes.Contains(raw, []byte(`"looked_up"`)) || json.Unmarshal(raw, &e) != nil {
+	lookedUp := []byte(`"looked_up":true`)
+	if !bytes.Contains(raw, lookedUp) {
 		return raw
 	}
-	found := false
-	for i := range e.Entities {
-		e.Entities[i].Mentions = slices.DeleteFunc(e.Entities[i].Mentions, func(s Span) bool {
-			found = found || s.LookedUp
-			return s.LookedUp
+	member := func(name string, change func([]byte) []byte) func(string, json.RawMessage) json.RawMessage {
+		return func(key string, value json.RawMessage) json.RawMessage {
+			if key == name {
+				return change(value)
+			}
+			return value
+		}
+	}
+	given := func(mentions []byte) []byte {
+		left := jsonparts.MapElements(mentions, func(mention json.RawMessage) json.RawMessage {
+			if bytes.HasSuffix(mention, append(lookedUp, '}')) {
+				return nil
+			}
+			return mention
 		})
+		if len(left) == len("[]") {
+			return nil
+		}
+		return left
 	}
-	if short, err := json.Marshal(e); found && err == nil {
-		return short
-	}
-	return raw
+	return jsonparts.MapMembers(raw, member("entities", func(entities []byte) []byte {
+		return jsonparts.MapElements(entities, func(entity json.RawMessage) json.RawMessage {
+			return jsonparts.MapMembers(entity, member("mentions", given))
+		})
+	}))
 }
 
 // DecodeExtraction reads entities and relationships, as a dataset item or an

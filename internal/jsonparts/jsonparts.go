@@ -15,6 +15,17 @@ import (
 // Time is linear.
 func Members(raw []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
+		for key, value := range parts(raw) {
+			if !yield(Text(key), value) {
+				return
+			}
+		}
+	}
+}
+
+// parts returns the members of an object with their keys as they are written.
+func parts(raw []byte) iter.Seq2[[]byte, json.RawMessage] {
+	return func(yield func([]byte, json.RawMessage) bool) {
 		raw := bytes.TrimLeft(raw, space)
 		if len(raw) == 0 || raw[0] != '{' {
 			return
@@ -28,7 +39,7 @@ func Members(raw []byte) iter.Seq2[string, json.RawMessage] {
 			key := rest[:end]
 			rest = bytes.TrimLeft(rest[end:], space+":")
 			end = valueEnd(rest)
-			if !yield(Text(key), json.RawMessage(rest[:end])) {
+			if !yield(key, json.RawMessage(rest[:end])) {
 				return
 			}
 			rest = rest[end:]
@@ -55,6 +66,47 @@ func Elements(raw []byte) iter.Seq[json.RawMessage] {
 			rest = rest[end:]
 		}
 	}
+}
+
+// MapMembers returns a JSON object whose values went through f; those that become nil
+// are left out. Anything that is no object comes back as it is. Raw is as in Members.
+func MapMembers(raw []byte, f func(key string, value json.RawMessage) json.RawMessage) []byte {
+	return mapped(raw, '{', '}', func(yield func(key, value []byte) bool) {
+		for key, value := range parts(raw) {
+			if value = f(Text(key), value); value != nil && !yield(key, value) {
+				return
+			}
+		}
+	})
+}
+
+// MapElements does to the values of a list what MapMembers does to those of an object.
+func MapElements(raw []byte, f func(value json.RawMessage) json.RawMessage) []byte {
+	return mapped(raw, '[', ']', func(yield func(key, value []byte) bool) {
+		for value := range Elements(raw) {
+			if value = f(value); value != nil && !yield(nil, value) {
+				return
+			}
+		}
+	})
+}
+
+// mapped writes what is between the brackets anew.
+func mapped(raw []byte, opening, closing byte, kept iter.Seq2[[]byte, []byte]) []byte {
+	if text := bytes.TrimLeft(raw, space); len(text) == 0 || text[0] != opening {
+		return raw
+	}
+	b := append(make([]byte, 0, len(raw)), opening)
+	for key, value := range kept {
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		if key != nil {
+			b = append(append(b, key...), ':')
+		}
+		b = append(b, value...)
+	}
+	return append(b, closing)
 }
 
 // Text returns the text of a JSON string; "" for any other value.

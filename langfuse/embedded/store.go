@@ -224,8 +224,19 @@ type transaction struct {
 	store *store
 }
 
-// Exec is Tx.Exec.
+// Exec is Tx.Exec. Arguments may point to what is meant, as columns do.
 func (t *transaction) Exec(query string, args ...any) (sql.Result, error) {
+	args = slices.Clone(args)
+	for i, arg := range args { // database/sql does the same by reflection
+		switch arg := arg.(type) {
+		case *string:
+			args[i] = *arg
+		case *int64:
+			args[i] = *arg
+		case *bool:
+			args[i] = *arg
+		}
+	}
 	if stmt := t.prepared(query); stmt != nil {
 		return stmt.Exec(args...)
 	}

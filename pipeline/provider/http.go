@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/jsonparts"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
@@ -153,15 +154,13 @@ func drain(body io.ReadCloser) ([]byte, error) {
 // is written as it is. Members that are not named keep their text, numbers and
 // order of keys included; the object's own members come out sorted.
 func setMembers(object []byte, members map[string]any) ([]byte, error) {
-	fields := map[string]json.RawMessage{}
-	if len(object) > 0 {
-		if err := json.Unmarshal(object, &fields); err != nil {
-			return nil, fmt.Errorf("not a JSON object: %w", err)
-		}
+	if object = bytes.TrimSpace(object); len(object) == 0 || string(object) == "null" {
+		object = []byte("{}")
 	}
-	if fields == nil { // the object was null
-		fields = map[string]json.RawMessage{}
+	if !json.Valid(object) || object[0] != '{' {
+		return nil, errors.New("not a JSON object")
 	}
+	fields := maps.Collect(jsonparts.Members(object))
 	for name, value := range members {
 		encoded, err := json.Marshal(value)
 		if err != nil {
@@ -169,7 +168,18 @@ func setMembers(object []byte, members map[string]any) ([]byte, error) {
 		}
 		fields[name] = encoded
 	}
-	return json.Marshal(fields)
+	b := append(make([]byte, 0, len(object)+256), '{')
+	for i, name := range slices.Sorted(maps.Keys(fields)) {
+		key, err := json.Marshal(name)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, key...), ':'), fields[name]...)
+	}
+	return append(b, '}'), nil
 }
 
 // baseURL returns the address of a server without trailing slashes. Variable

@@ -73,7 +73,7 @@ func rollBack(path string) error {
 }
 
 func load(path string) (*Reader, error) {
-	db, err := connect(path, 4, "mode=ro", "cache_size(-2000)")
+	db, err := connect(path, 4, "mode=ro", "cache_size(-1000)")
 	if err != nil {
 		return nil, fault(path, ErrRead, err)
 	}

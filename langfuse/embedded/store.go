@@ -95,10 +95,10 @@ func openPool(dsn string, size int, readOnly bool) (*sql.DB, error) {
 		"foreign_keys(1)", "temp_store(MEMORY)", "wal_autocheckpoint(4000)"}}
 	if readOnly {
 		options.Add("_pragma", "query_only(1)")
-		options.Add("_pragma", "cache_size(-2000)")
+		options.Add("_pragma", "cache_size(-1000)")
 	} else {
 		options.Set("_txlock", "immediate")
-		options.Add("_pragma", "cache_size(-12000)")
+		options.Add("_pragma", "cache_size(-6000)")
 	}
 	db, err := sql.Open("sqlite", dsn+"?"+options.Encode())
 	if err != nil {

@@ -273,7 +273,7 @@ func (e *exporter) ids(ctx context.Context) map[int64]string {
 // allOutcomes writes the outcomes as allItems does the items.
 func (e *exporter) allOutcomes(ctx context.Context) error {
 	var last outcome.Outcome
-	for o, err := range outcomes(ctx, e.path, e.tx, e.packs, Query{Detail: true}) {
+	for o, err := range outcomes(pages(Query{Detail: true}.pages(ctx, e.path, e.tx, e.packs))) {
 		if errors.Is(err, ErrDamaged) {
 			return e.restOfOutcomes(ctx, last)
 		}

@@ -111,6 +111,7 @@ func (t *tx) whyNotAdded(o outcome.Outcome) error {
 type Query struct {
 	Newest  bool            // only the newest attempt of each item and trial
 	Detail  bool            // with Detail, and with comments and counts of scores
+	Judged  bool            // with Detail, but for Calls: for comparisons
 	Brief   bool            // with Detail, but for Output, Calls and Explanation: for sums
 	Trial   int             // only this trial; 0 is all
 	Item    string          // only this item; "" is all
@@ -123,6 +124,7 @@ type depth int
 const (
 	shallow depth = iota // the row alone
 	brief                // what sums need of the detail
+	judged               // what was found, and what the scorer says of it
 	full
 )
 
@@ -130,6 +132,8 @@ func (q Query) depth() depth {
 	switch {
 	case q.Detail:
 		return full
+	case q.Judged:
+		return judged
 	case q.Brief:
 		return brief
 	}
@@ -145,17 +149,22 @@ func (q Query) depth() depth {
 // Measured: 1.6 s for 200,000 outcomes of 13 scores without detail, on two busy
 // cores.
 func (r *Reader) Outcomes(ctx context.Context, q Query) iter.Seq2[outcome.Outcome, error] {
-	return outcomes(ctx, r.path, r.db, r.packs, q)
+	return outcomes(ahead(q.pages(ctx, r.path, r.db, r.packs)))
 }
 
-func outcomes(ctx context.Context, path string, db querier, p *packs, q Query) iter.Seq2[outcome.Outcome, error] {
+func outcomes(rows iter.Seq2[stored, error]) iter.Seq2[outcome.Outcome, error] {
 	return func(yield func(outcome.Outcome, error) bool) {
-		for s, err := range pages(func(last stored) ([]stored, error) { return q.page(ctx, path, db, p, last.Outcome) }) {
+		for s, err := range rows {
 			if !yield(s.Outcome, err) {
 				return
 			}
 		}
 	}
+}
+
+// pages returns what reads the page behind an outcome.
+func (q Query) pages(ctx context.Context, path string, db querier, p *packs) func(stored) ([]stored, error) {
+	return func(last stored) ([]stored, error) { return q.page(ctx, path, db, p, last.Outcome) }
 }
 
 // page reads what follows the last outcome.
@@ -193,7 +202,7 @@ func outcomePage(ctx context.Context, path string, db querier, p *packs, d depth
 	if d != shallow {
 		columns, from = columns+", d.body"+column(have.sums, "d.sum"), from+" LEFT JOIN detail d ON d.oid = o.oid"
 	}
-	if d == full {
+	if d >= judged {
 		columns += column(have.packs, "d.large, d.large_sum")
 	}
 	each := outcomeScan{depth: d, packs: p, from: db}

@@ -73,7 +73,7 @@ func rollBack(path string) error {
 }
 
 func load(path string) (*Reader, error) {
-	db, err := connect(path, 4, "mode=ro", "cache_size(-1000)")
+	db, err := connect(path, 8, "mode=ro", "cache_size(-1000)")
 	if err != nil {
 		return nil, fault(path, ErrRead, err)
 	}
@@ -297,6 +297,36 @@ func pages[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] {
 				return
 			}
 			last = page[len(page)-1]
+		}
+	}
+}
+
+// ahead is pages, but for the next page being read while the rows of one are looked at.
+func ahead[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] {
+	type page struct {
+		rows []T
+		err  error
+	}
+	return func(yield func(T, error) bool) {
+		coming := make(chan page, 1)
+		read := func(last T) { rows, err := next(last); coming <- page{rows, err} }
+		var none T
+		go read(none)
+		for {
+			now := <-coming
+			if now.err != nil {
+				yield(none, now.err)
+			}
+			if now.err != nil || len(now.rows) == 0 {
+				return
+			}
+			go read(now.rows[len(now.rows)-1])
+			for _, row := range now.rows {
+				if !yield(row, nil) {
+					<-coming // nobody reads any more
+					return
+				}
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package runstore
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/jsonparts"
 	"extraction-experiment/outcome"
 )
 
@@ -192,7 +194,7 @@ func encodeLarge(l large) ([]byte, error) {
 }
 
 // decodeDetail puts the detail, and the notes of the scores, into the outcome; what is
-// large only where it is given, or where the detail has it and d is full.
+// large only where it is given, or where the detail has it and d says so.
 func decodeDetail(text, rest []byte, o *outcome.Outcome, d depth) error {
 	var b body
 	var into any = &b
@@ -205,10 +207,17 @@ func decodeDetail(text, rest []byte, o *outcome.Outcome, d depth) error {
 		}{body: &b}
 	}
 	err := json.Unmarshal(text, into)
-	if err == nil && rest != nil {
-		var l large
-		err = json.Unmarshal(rest, &l)
-		b.Output, b.Calls, b.Explanation = l.Output, l.Calls, l.Explanation
+	for key, value := range jsonparts.Members(rest) { // its checksum says that it is as it was written
+		switch key {
+		case "output":
+			b.Output = bytes.Clone(value)
+		case "explanation":
+			b.Explanation = bytes.Clone(value)
+		case "calls":
+			if d == full {
+				err = errors.Join(err, json.Unmarshal(value, &b.Calls))
+			}
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("its detail cannot be decoded: %w", err)
@@ -264,7 +273,7 @@ func (c outcomeScan) scan(ctx context.Context, rows *sql.Rows) (stored, error) {
 	)
 	into := []any{&s.oid, &s.published, &s.Item, &s.Seq, &s.Trial, &s.Attempt, &s.Class,
 		&started, &ended, &s.Latency, &tokens, &cost, &scores, &written, &text, &below, &packed, &beside}
-	if err := rows.Scan(into[:len(into)-[...]int{shallow: 4, brief: 2, full: 0}[c.depth]]...); err != nil {
+	if err := rows.Scan(into[:len(into)-[...]int{shallow: 4, brief: 2, judged: 0, full: 0}[c.depth]]...); err != nil {
 		return s, err
 	}
 	s.Started, s.Ended = instant(started), instant(ended)

@@ -217,7 +217,7 @@ func (s Source) Footer(ctx context.Context) (outcome.Footer, bool, error) {
 }
 
 func (s Source) Outcomes(ctx context.Context) iter.Seq2[outcome.Outcome, error] {
-	return s.Run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true})
+	return s.Run.Outcomes(ctx, runstore.Query{Newest: true, Judged: true})
 }
 
 // Items reads whole items only for their metadata: documents can be large.

@@ -270,7 +270,7 @@ func TestServe_browser(t *testing.T) {
 
 	for _, name := range []string{hostileName, "base"} { // all of their items
 		testkit.PageValue[string](b, `location.href = "/runs/`+(&url.URL{Path: s.path(name)}).EscapedPath()+`"`)
-		testkit.WantOnPage(b, `document.title.length > 0 && document.querySelectorAll("script.row").length`, 2)
+		testkit.WantOnPage(b, `document.title.length > 0 && Number(document.querySelector(".bar nav .count").textContent)`, 2)
 		testkit.PageValue[string](b, `location.hash = "#/item/b/1"`)
 		testkit.WantOnPage(b, `document.querySelector("#item h1") !== null && window.pwned === undefined`, true)
 	}

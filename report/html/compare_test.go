@@ -123,7 +123,7 @@ func TestCompare_hostile(t *testing.T) {
 			}
 		}
 	}
-	if n := strings.Count(got, "<script"); n != 30*2+2 {
+	if n := strings.Count(got, "<script"); n != 4 {
 		t.Errorf("%d scripts", n)
 	}
 	for _, page := range []string{runList(t), tracePageOf(t)} {

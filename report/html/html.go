@@ -22,16 +22,20 @@ package html
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/klauspost/compress/gzip"
 
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -40,7 +44,8 @@ import (
 
 // Config bounds a page. The zero value is usable.
 type Config struct {
-	// MaxBytes bounds the details of all items together; 0 is 48 MiB. Every
+	// MaxBytes bounds the details of all items together, before they are
+	// compressed, to about a tenth; 0 is 48 MiB. Every
 	// item may use an equal share of what is left, at most 1 MiB: documents,
 	// prompts, answers and lists that need more are cut, with a notice.
 	MaxBytes int
@@ -123,7 +128,7 @@ func loadAssets(k kind) (*assets, error) {
 	a.style, err = joined(styles...)
 	if err == nil && k != still {
 		a.script, err = joined(k.scripts()...)
-		a.script = "(function () {\n\"use strict\";\n" + a.script + "}());\n"
+		a.script = "(async function () {\n\"use strict\";\n" + a.script + "}());\n"
 	}
 	return a, err
 }
@@ -226,19 +231,50 @@ func (w *writer) script(m meta) error {
 	return err
 }
 
-// block writes a value as JSON in an element that browsers do not run.
+// block writes a value as JSON in an element that browsers do not run. Encoding/json
+// escapes <, >, & and line separators.
 func (w *writer) block(class string, n int, v any) error {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	return w.rawBlock(class, n, raw)
+	_, err = fmt.Fprintf(w, "<script type=\"application/json\" class=\"%s\" id=\"%s%d\">%s</script>\n", class, class, n, raw)
+	return err
 }
 
-// rawBlock writes JSON that encoding/json made: it has no <, >, & and no line
-// separator, all of which are escaped in it.
-func (w *writer) rawBlock(class string, n int, raw []byte) error {
-	_, err := fmt.Fprintf(w, "<script type=\"application/json\" class=\"%s\" id=\"%s%d\">%s</script>\n", class, class, n, raw)
+// bundle is values of one class that are compressed together. The page decompresses
+// a bundle when it needs one of them.
+type bundle struct {
+	class  string
+	first  int // its first value's number
+	values [][]byte
+	bytes  int
+}
+
+// add takes a value, and writes the bundle when it is full.
+func (b *bundle) add(w *writer, raw []byte) error {
+	b.values, b.bytes = append(b.values, raw), b.bytes+len(raw)
+	if len(b.values) == 100 || b.bytes > 1<<20 {
+		return b.write(w)
+	}
+	return nil
+}
+
+// write writes what is left of the bundle: a JSON list, with gzip and in base64.
+func (b *bundle) write(w *writer) error {
+	if len(b.values) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintf(w, "<script type=\"text/plain\" class=\"%s\" data-first=\"%d\">", b.class, b.first); err != nil {
+		return err
+	}
+	text := base64.NewEncoder(base64.StdEncoding, w)
+	packed := gzip.NewWriter(text)
+	_, err := fmt.Fprintf(packed, "[%s]", bytes.Join(b.values, []byte{','}))
+	if err = errors.Join(err, packed.Close(), text.Close()); err == nil {
+		_, err = w.WriteString("</script>\n")
+	}
+	b.first, b.values, b.bytes = b.first+len(b.values), nil, 0
 	return err
 }
 

@@ -3,6 +3,7 @@ package html
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"iter"
 	"slices"
 
@@ -56,6 +57,7 @@ func (w *writer) items() error {
 	for _, r := range w.runs {
 		total = max(total, r.Summary.Items.Planned)
 	}
+	rows, details := bundle{class: "rows"}, bundle{class: "details"}
 	budget := byteBudget{bytes: w.cfg.MaxBytes, items: min(total, w.cfg.MaxItems)}
 	for row, err := range merged(w.runs) {
 		if err != nil {
@@ -70,19 +72,20 @@ func (w *writer) items() error {
 			w.left++
 			continue
 		}
-		if err := w.block("row", w.listed, w.row(row, w.scores)); err != nil {
+		listed, err := json.Marshal(w.row(row, w.scores))
+		if err != nil {
 			return err
 		}
 		detail, cut := budget.fit(row, w.detailed)
 		if cut {
 			w.shorter++
 		}
-		if err := w.rawBlock("detail", w.listed, detail); err != nil {
+		if err := errors.Join(rows.add(w, listed), details.add(w, detail)); err != nil {
 			return err
 		}
 		w.listed++
 	}
-	return nil
+	return errors.Join(rows.write(w), details.write(w))
 }
 
 // listRow is what the list of items shows of one.
@@ -225,6 +228,7 @@ func (b *byteBudget) fit(row merging, detailed func(merging, limits) detail) (ra
 			b.bytes -= len(raw)
 			return raw, d.cut()
 		}
+		l.text = min(l.text, 2*l.text*share/len(raw)) // half of it where that would nearly do
 	}
 	b.bytes -= len(nothing)
 	return []byte(nothing), true

@@ -42,10 +42,14 @@ function go(route) {
   }
 }
 
-function openItem(id, trial) {
+async function openItem(id, trial) {
   try { id = decodeURIComponent(id); } catch { /* not an address that this page made */ }
-  const row = rowOf.get(id + "/" + trial);
-  if (row) return showItem(row);
+  const row = rowOf.get(id + "/" + trial), route = shown;
+  if (row) {
+    const detail = await detailOf(row);
+    if (shown === route) showItem(row, detail); // and nothing else was opened meanwhile
+    return;
+  }
   byId("item").replaceChildren(el("p", { class: "notice warn" }, "There is no item ", bdi(id), " in this file. ", el("a", { href: "#/items" }, "List of items")));
 }
 
@@ -60,3 +64,4 @@ document.addEventListener("keydown", onKey);
 addEventListener("hashchange", () => { if (location.hash !== shown) go(location.hash); });
 readList(new URLSearchParams());
 go(location.hash);
+document.documentElement.dataset.ready = "";

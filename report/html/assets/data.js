@@ -1,15 +1,21 @@
-// The blocks of JSON that the page carries.
+// What the page carries: JSON, most of it compressed.
 
-const read = (element) => JSON.parse(element.textContent);
-const meta = read(byId("meta0"));
-const rows = Array.from(document.querySelectorAll("script.row"), (element, n) => {
-  const row = read(element);
+const meta = JSON.parse(byId("meta0").textContent);
+
+// unpack decompresses a bundle: a list of values.
+function unpack(bundle) {
+  const packed = Uint8Array.from(atob(bundle.textContent), (c) => c.charCodeAt(0));
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+}
+
+if (!self.DecompressionStream) byId("main").prepend(el("p", { class: "notice warn" }, "The items cannot be shown: this browser is older than 2023."));
+const rows = (await Promise.all(Array.from(document.querySelectorAll("script.rows"), unpack))).flat();
+rows.forEach((row, n) => {
   row.n = n;
   row.trial = row.trial || 1;
   row.key = row.id + "/" + row.trial;
   row.haystack = (row.id + " " + row.text + " " + row.runs.map((r) => r ? (r.class || "") + " " + (r.why || "") : "").join(" ")).toLowerCase();
   row.faults = row.runs.reduce((sum, r) => sum + faultsOf(r), 0);
-  return row;
 });
 const rowOf = new Map(rows.map((row) => [row.key, row]));
 
@@ -17,8 +23,15 @@ function faultsOf(run) {
   return run && run.faults ? Object.values(run.faults).reduce((a, b) => a + b, 0) : 0;
 }
 
-// detailOf decodes the rest of an item when it is opened.
-const detailOf = (row) => read(byId("detail" + row.n));
+// detailOf reads the rest of an item when it is opened; its neighbours come with it.
+const bundles = Array.from(document.querySelectorAll("script.details"));
+const opened = { bundle: null, details: [] };
+
+async function detailOf(row) {
+  const bundle = bundles.findLast((b) => Number(b.dataset.first) <= row.n);
+  if (opened.bundle !== bundle) Object.assign(opened, { details: await unpack(bundle), bundle });
+  return opened.details[row.n - Number(bundle.dataset.first)];
+}
 
 const primaryOf = (run) => run && meta.primary >= 0 ? run.scores[meta.primary] : null;
 const failed = (row) => sides(row).some((r) => r && r.class);

@@ -1,6 +1,6 @@
 // The page of one item: its head, and the parts that a pane is made of.
 
-function showItem(row) {
+function showItem(row, detail) {
   const at = list.found.indexOf(row);
   const order = at < 0 ? rows : list.found;
   const place = at < 0 ? row.n : at;
@@ -12,7 +12,7 @@ function showItem(row) {
       el("h1", null, bdi(row.id), row.trial > 1 ? " #" + row.trial : ""),
       el("div", { class: "steps" }, el("a", { class: "button", href: listRoute(), "data-step": "list" }, "List"),
         step(place - 1, "← Previous", "previous"), el("span", { class: "dim place" }, count(place + 1) + " of " + count(order.length)), step(place + 1, "Next →", "next"))),
-    itemBody(row));
+    itemBody(row, detail));
   document.title = row.id + " · " + meta.runs.map((r) => r.name).join(" · ");
 }
 

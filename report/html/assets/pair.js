@@ -7,8 +7,8 @@ const changes = {
 };
 const matched = (t) => t && (t.state === "ok" || t.state === "type");
 
-function itemBody(row) {
-  const detail = detailOf(row), i = against();
+function itemBody(row, detail) {
+  const i = against();
   const panes = [detail.runs[base], detail.runs[i]];
   if (!detail.runs.length) return el("p", { class: "notice warn" }, "There was no room for this item in the file: experiment show RUN ITEM shows it.");
   const entities = joined(panes, "entities"), relationships = joined(panes, "relationships"), terms = joined(panes, "terms");

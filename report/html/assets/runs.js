@@ -33,7 +33,7 @@ const foundNote = () => many && meta.primary >= 0 ? " · " + meta.scores[meta.pr
 const routeOf = (row) => "#/item/" + encodeURIComponent(row.id) + "/" + row.trial;
 
 // itemBody is a pane for each run.
-function itemBody(row) {
-  const panes = detailOf(row).runs;
+function itemBody(row, detail) {
+  const panes = detail.runs;
   return el("div", { class: "panes " + (many ? "many" : "one") }, meta.runs.map((run, i) => paneOf(run, row.runs[i], panes[i])));
 }

@@ -217,7 +217,7 @@ type byteBudget struct{ bytes, items int }
 func (b *byteBudget) fit(row merging, detailed func(merging, limits) detail) (raw []byte, cut bool) {
 	share := min(mostDetail, b.bytes/max(1, b.items))
 	b.items--
-	l := limits{min(mostText, max(share, leastText)), mostList} // a character has a byte at least
+	l := limits{max(leastText, textLimit(row, share)), mostList}
 	for ; l.text >= leastText; l = (limits{l.text / 2, max(l.list/2, leastList)}) {
 		d := detailed(row, l)
 		raw, err := json.Marshal(d)
@@ -228,8 +228,32 @@ func (b *byteBudget) fit(row merging, detailed func(merging, limits) detail) (ra
 			b.bytes -= len(raw)
 			return raw, d.cut()
 		}
-		l.text = min(l.text, 2*l.text*share/len(raw)) // half of it where that would nearly do
 	}
 	b.bytes -= len(nothing)
 	return []byte(nothing), true
+}
+
+// textLimit guesses how long each text of an item may be so that all of it has about
+// so many bytes: every text gets what is left over by shorter ones.
+func textLimit(row merging, share int) int {
+	const perRow, perCall = 160, 400 // of a table; beside its texts
+	var sizes []int
+	for _, v := range row.views {
+		if v == nil {
+			continue
+		}
+		sizes = append(sizes, len(v.Text), len(v.Outcome.Output))
+		for _, c := range v.Outcome.Calls {
+			sizes = append(sizes, len(c.Input)/2, len(c.Input)/2, len(c.Output)) // two messages
+		}
+		share -= perRow*(len(v.Matches)+len(v.Missed)+len(v.Spurious)+len(v.Outcome.Scores)) + perCall*len(v.Outcome.Calls)
+	}
+	slices.Sort(sizes)
+	for i, size := range sizes {
+		if each := share / (len(sizes) - i); each < size {
+			return min(mostText, each)
+		}
+		share -= size
+	}
+	return mostText
 }

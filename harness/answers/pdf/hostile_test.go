@@ -89,8 +89,8 @@ func TestRead_hostile(t *testing.T) {
 }
 
 // TestRead_memory: what a few bytes of a file stand for is taken off the budget,
-// or not made at all. Each of these took a gigabyte and more, and would with the
-// usual budget and a file of some hundred kilobytes take all there is.
+// or not made at all. Each of these took a quarter of a gigabyte and more, and would
+// with the usual budget and a file of some hundred kilobytes take all there is.
 func TestRead_memory(t *testing.T) {
 	compressed := func(text string) string {
 		data := deflated(t, text)
@@ -101,31 +101,36 @@ func TestRead_memory(t *testing.T) {
 		return []byte(strings.Replace(file, "/Length 0>>stream\n\nendstream", compressed(text), 1))
 	}
 	fonts, uses := "", ""
-	for i := range 400 {
+	for i := range 100 {
 		fonts += fmt.Sprintf("/F%d %d 0 R", i, i+6)
 		uses += fmt.Sprintf("/F%d 1 Tf ", i)
 	}
 	manyFonts := func(font string) []byte {
-		objects := []string{"<<" + compressed(strings.Repeat(strings.Repeat("()", 1000)+" endbfchar ", 600))}
-		for range 400 {
+		objects := []string{"<<" + compressed(strings.Repeat(strings.Repeat("()", 1000)+" endbfchar ", 150))}
+		for range 100 {
 			objects = append(objects, font)
 		}
 		return build("/Resources<</Font<<"+fonts+">>>>", "BT "+uses+" ET", objects...)
 	}
+	const large = "a string of glyphs" // of few its budget is not spent
 	for name, data := range map[string][]byte{
-		"a string of glyphs": content("", "BT /F 9 Tf ("+strings.Repeat("a", 12<<20)+") Tj ET"),
-		"a list":             content("", "["+strings.Repeat("0 ", 12<<20)+"] TJ"),
+		large:    content("", "BT /F 9 Tf ("+strings.Repeat("a", 12<<20)+") Tj ET"),
+		"a list": content("", "["+strings.Repeat("0 ", 3<<20)+"] TJ"),
 		"a table": []byte("%PDF-1.5\n1 0 obj<</Type/XRef/W[0 1 0]/Index[5 99999999]/Size 99999999/Root 1 0 R" +
-			compressed(strings.Repeat(" ", 12<<20)) + " endobj\nstartxref\n9\n%%EOF"),
+			compressed(strings.Repeat(" ", 3<<20)) + " endobj\nstartxref\n9\n%%EOF"),
 		"widths of fonts": manyFonts("<</Subtype/Type0/Encoding/Identity-H/DescendantFonts[<</W[0 65535 500]>>]>>"),
 		"maps of fonts":   manyFonts("<</Subtype/Type1/ToUnicode 5 0 R>>"),
 	} {
+		budget := 16
+		if name == large {
+			budget = 64
+		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		// What is found matters less than what it takes.
-		_, err := pdf.Read(t.Context(), data, pdf.Options{MaxDecoded: 64 << 20})
+		_, err := pdf.Read(t.Context(), data, pdf.Options{MaxDecoded: int64(budget) << 20})
 		runtime.ReadMemStats(&after)
-		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 600 {
+		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > uint64(budget*75/8) {
 			t.Errorf("%s: a file of %d KiB took %d MiB (%v)", name, len(data)>>10, took, err)
 		}
 	}

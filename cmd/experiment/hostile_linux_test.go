@@ -16,13 +16,21 @@ import (
 	"extraction-experiment/runstore"
 )
 
+// hostileLength is that of long lists.
+func hostileLength() int {
+	if full() {
+		return 100_000
+	}
+	return 25_000
+}
+
 // hostileAnswers are what a model may say, by the word in the document that
 // brings it about, and the class of failure that it comes to.
 func hostileAnswers() map[string]struct {
 	answer string
 	class  outcome.Class
 } {
-	many := strings.Repeat(`{"name":"Anna","type":"Person"},`, 100_000)
+	many := strings.Repeat(`{"name":"Anna","type":"Person"},`, hostileLength())
 	type said = struct {
 		answer string
 		class  outcome.Class
@@ -43,7 +51,8 @@ func hostileAnswers() map[string]struct {
 }
 
 // TestHostile runs hostile documents, gold, names and answers through the whole
-// program: every item has its outcome, and time and memory stay bounded.
+// program: every item has its outcome, and time and memory stay bounded. With
+// EXPERIMENT_TEST_FULL lists and documents are four times as long.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	front := httptest.NewServer(http.HandlerFunc(hostileModel))
@@ -67,8 +76,8 @@ func TestHostile(t *testing.T) {
 	add("../../etc/passwd", "Anna Keller. WORD good", person, outcome.OK)
 	add("nul-document", "Anna\x00 Keller. WORD good", person, outcome.OK)
 	add("template-document", "{{document_text}} {{#each x}} WORD good", person, outcome.OK)
-	add("large-document", strings.Repeat("Anna Keller joined Helios GmbH in London. ", number(t, "EXPERIMENT_TEST_SENTENCES", 4_000))+"WORD good", person, outcome.OK)
-	gold := make([]map[string]string, 100_000)
+	add("large-document", strings.Repeat("Anna Keller joined Helios GmbH in London. ", number(t, "EXPERIMENT_TEST_SENTENCES", 1_000))+"WORD good", person, outcome.OK)
+	gold := make([]map[string]string, hostileLength())
 	for i := range gold {
 		gold[i] = map[string]string{"name": fmt.Sprint("Person ", i), "type": "Person"}
 	}
@@ -83,7 +92,11 @@ func TestHostile(t *testing.T) {
 	if strings.ContainsRune(c.stdout.String()+c.stderr.String(), '\x1b') {
 		t.Error("an escape sequence of an answer reached the terminal")
 	}
-	if mb := c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss / 1024; mb > 1500 {
+	most := int64(600)
+	if full() {
+		most = 1500
+	}
+	if mb := c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss / 1024; mb > most {
 		t.Errorf("%d MB of memory", mb)
 	}
 	r, err := runstore.Load(f.runFile("hostile.jsonl", "r"))

@@ -42,7 +42,7 @@ load: ## what a run costs, see docs/performance.md; some minutes
 
 docs: ## write the generated parts of the documentation anew
 	$(GO) test ./scoring -run TestMetricsDoc -update
-	$(GO) test . -run TestReadme -update
+	$(GO) test ./cmd/experiment -run TestReadme -update
 
 pictures: ## make the pictures of the README anew, in a Chromium
-	$(GO) test . -run TestPictures -update
+	$(GO) test ./cmd/experiment -run TestPictures -update

@@ -1,6 +1,5 @@
 // Package floors holds the tests that look at the whole repository: which
-// package may import which, which scenario is shown by which test, and that the
-// README does what it says.
+// package may import which, and which scenario is shown by which test.
 package floors
 
 import (

@@ -1,4 +1,4 @@
-package floors
+package main
 
 import (
 	"bytes"
@@ -21,6 +21,9 @@ var update = flag.Bool("update", false, "write the output of the commands into t
 // console finds the blocks of commands of a page.
 var console = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 
+// checkout is where the pages are.
+const checkout = "../../"
+
 // rest as the last line of an output stands for the lines that follow it.
 const rest = "…"
 
@@ -29,13 +32,14 @@ const rest = "…"
 // and addresses are replaced before the comparison; everything else must be equal.
 func TestReadme(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds and runs the program")
+		t.Skip("runs the program")
 	}
-	env := environment(t)
+	t.Parallel()
+	env := readersEnvironment()
 	for _, name := range []string{"README.md", "docs/tour.md", "docs/commands.md"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			page, err := os.ReadFile(name)
+			page, err := os.ReadFile(checkout + name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,9 +54,9 @@ func TestReadme(t *testing.T) {
 				}
 			}
 			if *update {
-				err = os.WriteFile(name, []byte(fresh), 0o644)
+				err = os.WriteFile(checkout+name, []byte(fresh), 0o644)
 			} else if fresh != string(page) {
-				t.Errorf("%s is not what its commands print; look at the difference, then run go test . -run TestReadme -update\n%s",
+				t.Errorf("%s is not what its commands print; look at the difference, then run go test ./cmd/experiment -run TestReadme -update\n%s",
 					name, firstDifference(string(page), fresh))
 			}
 			if err != nil {
@@ -67,9 +71,9 @@ func TestReadme(t *testing.T) {
 func TestPictures(t *testing.T) {
 	if *update {
 		chromium := testkit.StartBrowser(t)
-		r := reader{t: t, folder: t.TempDir(), env: environment(t)}
+		r := reader{t: t, folder: t.TempDir(), env: readersEnvironment()}
 		for _, command := range []string{
-			"mkdir -p docs/examples && cp '" + absolute(t, "docs/examples/extract.py") + "' docs/examples/",
+			"mkdir -p docs/examples && cp '" + absolute(t, checkout+"docs/examples/extract.py") + "' docs/examples/",
 			"experiment --dataset extraction-eval --name capitals-v1 --quiet --pipeline 'python3 docs/examples/extract.py'",
 			"experiment --dataset extraction-eval --name baseline-v1 --quiet",
 			"experiment report baseline-v1 --format html --output run.html",
@@ -85,17 +89,17 @@ func TestPictures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile("docs/images/"+name+".png", picture, 0o644); err != nil {
+			if err := os.WriteFile(checkout+"docs/images/"+name+".png", picture, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	page, err := os.ReadFile("README.md")
+	page, err := os.ReadFile(checkout + "README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"docs/images/run.png", "docs/images/comparison.png"} {
-		file, err := os.Stat(name)
+		file, err := os.Stat(checkout + name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,19 +112,11 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// environment builds the program and returns an environment that finds it and has
-// no settings.
-func environment(t *testing.T) []string {
-	t.Helper()
-	bin := t.TempDir()
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", bin+string(filepath.Separator), "./cmd/experiment")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the program: %v\n%s", err, out)
-	}
-	env := []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "NO_COLOR=1"}
+// readersEnvironment has no settings; it finds the program as that of the tests is.
+func readersEnvironment() []string {
+	env := []string{"NO_COLOR=1"}
 	for _, pair := range os.Environ() {
-		name, _, _ := strings.Cut(pair, "=")
-		if name != "PATH" && !strings.HasPrefix(name, "LANGFUSE_") && !strings.HasPrefix(name, "EXPERIMENT_") {
+		if !strings.HasPrefix(pair, "LANGFUSE_") && !strings.HasPrefix(pair, "EXPERIMENT_") {
 			env = append(env, pair)
 		}
 	}
@@ -186,7 +182,7 @@ func commandsOf(block string) []command {
 }
 
 // run executes one command line and returns what a person would see. Commands
-// about the checkout itself are not run here: installing is the build above,
+// about the checkout itself are not run here: installing is not needed,
 // and the tests are running.
 func (r *reader) run(line string) string {
 	switch line {

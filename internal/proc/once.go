@@ -44,11 +44,7 @@ func Once(ctx context.Context, cfg Config, input []byte) ([]byte, error) {
 	case !state.Success():
 		return nil, c.fail(Exited, nil, "ended with %s", state)
 	case c.orphans > 0:
-		left := "a process running, which was"
-		if c.orphans > 1 {
-			left = fmt.Sprintf("%d processes running, which were", c.orphans)
-		}
-		return nil, c.fail(Orphaned, nil, "ended and left %s killed: wait for what you start", left)
+		return nil, c.fail(Orphaned, nil, "ended and left a process running, which was killed (%d in all): wait for what you start", c.orphans)
 	case len(input) > 0 && unread >= int64(len(input)):
 		return nil, c.fail(Unread, nil, "ended without reading its input: read the request from standard input")
 	}

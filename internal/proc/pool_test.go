@@ -113,7 +113,7 @@ func TestCall_diesAtEveryTenth(t *testing.T) {
 			continue
 		}
 		var died *Error
-		if !errors.As(err, &died) || died.Kind != Died || died.Answers != 9 || !strings.Contains(died.Message, "(exit status 9, after 9 answers)") ||
+		if !errors.As(err, &died) || died.Kind != Died || !strings.Contains(died.Message, "(exit status 9, after 9 answers)") ||
 			died.Stderr != fmt.Sprintf("request %d was too much", n) {
 			t.Errorf("request %d: %+v", n, err)
 		}
@@ -140,7 +140,7 @@ func TestCall_diesOfItsFirstRequest(t *testing.T) {
 	}
 	for answers := 1; answers >= 0; answers-- {
 		var died *Error
-		if _, err := call(t, pool, "die"); !errors.As(err, &died) || died.Kind != Died || died.Answers != answers || errors.As(err, &start) {
+		if _, err := call(t, pool, "die"); !errors.As(err, &died) || died.Kind != Died || !strings.Contains(died.Message, fmt.Sprintf("after %d answers", answers)) || errors.As(err, &start) {
 			t.Errorf("after an answer: %v", err)
 		}
 	}
@@ -343,8 +343,8 @@ func TestTee_failingWriter(t *testing.T) {
 	r.Close()
 	all := &tee{to: w}
 	for range 2 {
-		if n, err := all.Write([]byte("abc")); n != 3 || err != nil || !all.bad {
-			t.Error(n, err, all.bad)
+		if n, err := all.Write([]byte("abc")); n != 3 || err != nil {
+			t.Error(n, err)
 		}
 	}
 }

@@ -64,7 +64,7 @@ type Config struct {
 	MaxLine int
 	// Accept, if set, looks at each answer. When it returns an error, the
 	// process is killed, because what it prints may be out of step with what it
-	// was asked, and Call returns a *RefusedError. It must be safe for
+	// was asked, and Call returns an *Error (Refused). It must be safe for
 	// concurrent use and keep neither slice.
 	Accept func(request, answer []byte) error
 	// Stderr, if set, is given all that the processes write to standard error,
@@ -173,7 +173,6 @@ type Error struct {
 	Kind    Kind
 	Program string
 	Message string // what it did
-	Answers int    // how many requests the process had answered before
 	Stderr  string // the last lines of its standard error
 	Err     error  // the context's error, ErrClosed, or what Accept said
 }

@@ -189,7 +189,7 @@ func (c *process) stop() {
 func (c *process) fail(kind Kind, cause error, format string, args ...any) error {
 	return &Error{
 		Kind: kind, Program: c.program.name, Message: fmt.Sprintf(format, args...),
-		Answers: c.answers, Stderr: c.said.text(), Err: cause,
+		Stderr: c.said.text(), Err: cause,
 	}
 }
 
@@ -306,21 +306,19 @@ func (t *tail) text() string {
 }
 
 // tee hands what processes write to standard error on to one writer, one
-// write at a time. A writer that fails is left alone from then on: what a
-// program says beside its answers must not fail a run.
+// write at a time. That a writer fails is no matter: what a program says beside
+// its answers must not fail a run.
 type tee struct {
-	mu  sync.Mutex
-	to  io.Writer
-	bad bool
+	mu sync.Mutex
+	to io.Writer
 }
 
 // Write never fails.
 func (t *tee) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.to != nil && !t.bad {
-		_, err := t.to.Write(p)
-		t.bad = err != nil
+	if t.to != nil {
+		_, _ = t.to.Write(p)
 	}
 	return len(p), nil
 }

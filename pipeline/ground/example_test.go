@@ -6,8 +6,8 @@ import (
 	"extraction-experiment/pipeline/ground"
 )
 
-func ExampleLocate() {
-	span, match := ground.Locate("She joined Acme\nCorp.", "acme corp", 0)
+func ExampleIndex_Locate() {
+	span, match := ground.NewIndex("She joined Acme\nCorp.").Locate("acme corp", 0)
 	fmt.Printf("%q %d %d %s\n", span.Quote, span.Start, span.End, match)
 	// Output:
 	// "Acme\nCorp" 11 20 tolerant

@@ -325,12 +325,6 @@ func NewIndex(text string) *Index {
 	return &Index{Offsets: NewOffsets(text), exact: haystack{data: []byte(text)}}
 }
 
-// Locate finds a quote in a text; see Index.Locate. Whoever looks for several
-// quotes in one text makes an Index.
-func Locate(text, quote string, near int) (extraction.Span, Match) {
-	return NewIndex(text).Locate(quote, near)
-}
-
 // Locate returns where the quote occurs closest to near (a code point of the
 // document; the earlier of two as close). It looks for the quote code point by
 // code point first. Only where that occurs nowhere, white space (also at the

@@ -58,7 +58,7 @@ func TestLocate(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			span, match := Locate(tt.text, tt.quote, tt.near)
+			span, match := NewIndex(tt.text).Locate(tt.quote, tt.near)
 			want := extraction.Span{Quote: tt.want, Start: tt.start, End: tt.start + utf8.RuneCountInString(tt.want)}
 			if span != want || match != tt.match {
 				t.Errorf("got %+v %s, want %+v %s", span, match, want, tt.match)
@@ -87,7 +87,7 @@ func TestIndex_manySearches(t *testing.T) {
 		}
 		near := random.IntN(len(runes))
 		span, match := x.Locate(quote, near)
-		wantSpan, wantMatch := Locate(text, quote, near)
+		wantSpan, wantMatch := NewIndex(text).Locate(quote, near)
 		if span != wantSpan || match != wantMatch {
 			t.Fatalf("%q near %d: %+v %s, at first %+v %s", quote, near, span, match, wantSpan, wantMatch)
 		}
@@ -161,7 +161,7 @@ func TestGround_mentionsAreBounded(t *testing.T) {
 
 // TestLocate_frequent: "ab" stands at 2000 and 2002, as close to 2001.
 func TestLocate_frequent(t *testing.T) {
-	span, match := Locate(strings.Repeat("ab", 3000), "ab", 2001)
+	span, match := NewIndex(strings.Repeat("ab", 3000)).Locate("ab", 2001)
 	if span.Start != 2000 || match != Exact {
 		t.Errorf("got %+v %s", span, match)
 	}
@@ -183,7 +183,7 @@ func FuzzLocate(f *testing.F) {
 	f.Add("e\u0302\u0323 inter-\nna\u00ADtional ﬁ 한", "fi 한", 0)
 	f.Add("\xff\xc3\xa9 a", "\xa9", 1)
 	f.Fuzz(func(t *testing.T, text, quote string, near int) {
-		span, match := Locate(text, quote, near)
+		span, match := NewIndex(text).Locate(quote, near)
 		if match == None {
 			if span != (extraction.Span{}) || quote != "" && utf8.ValidString(quote) && strings.Contains(text, quote) {
 				t.Fatalf("%q in %q: nothing found, span %+v", quote, text, span)
@@ -241,7 +241,7 @@ func BenchmarkLocate(b *testing.B) {
 				b.SetBytes(int64(size))
 				b.ReportAllocs()
 				for b.Loop() {
-					Locate(text, quote, 0)
+					NewIndex(text).Locate(quote, 0)
 				}
 			})
 			b.Run(fmt.Sprintf("indexed/%s/%d", name, size), func(b *testing.B) {

@@ -44,7 +44,7 @@ type cassette struct {
 
 // openCassette reads a cassette through once and checks every line of it; later only
 // the lines that are asked for are read. A file that is not there, is no
-// cassette, or has a damaged line is a error of exit code 64 (exit code 64) that names the
+// cassette, or has a damaged line is an error of exit code 64 that names the
 // line. Close the model.
 func openCassette(path string) (*cassette, error) {
 	file, err := openRegular(path, os.O_RDONLY)
@@ -159,7 +159,7 @@ func excerpt(text string) string {
 // the run stops (limit.StopsRun): nothing was answered, and it is made again when
 // the run is resumed. Record around retries, not inside them: then an exchange is the
 // final answer with its number of attempts, and a replay waits for nothing. One that ran out of time is, as an error of class timeout. If writing fails, the answer
-// comes back together with a *WriteError (exit code 74), and the model is not
+// comes back together with an error of exit code 74, and the model is not
 // asked again: every later call returns that error at once. It is safe for
 // concurrent use if the model is.
 func Record(model pipeline.Model, tape *Tape) pipeline.Model {

@@ -110,10 +110,7 @@ type known struct {
 }
 
 func (c *Comparer) readBase(ctx context.Context, base Source, header outcome.Header) (known, error) {
-	k := known{source: base, header: header, metric: c.config.Metric, items: itemSet{}, clusters: newClusters(c.config.ClusterBy)}
-	if k.metric == "" {
-		k.metric = header.Scorer.Primary
-	}
+	k := known{source: base, header: header, metric: cmp.Or(c.config.Metric, header.Scorer.Primary), items: itemSet{}, clusters: newClusters(c.config.ClusterBy)}
 	if k.metric == "" {
 		return k, errors.New("comparing: the base names no primary score: name one")
 	}

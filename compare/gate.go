@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -123,11 +124,7 @@ func (g Gate) judge(base Side, r Result) (*GateResult, error) {
 
 // result is that of no rules yet.
 func (g Gate) result() *GateResult {
-	out := &GateResult{Answer: Pass, Inconclusive: g.Inconclusive, Rules: []RuleResult{}}
-	if out.Inconclusive == "" {
-		out.Inconclusive = InconclusiveFails
-	}
-	return out
+	return &GateResult{Answer: Pass, Inconclusive: cmp.Or(g.Inconclusive, InconclusiveFails), Rules: []RuleResult{}}
 }
 
 // sumUp fills in what all rules come to.

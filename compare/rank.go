@@ -69,9 +69,7 @@ func (c *Comparer) enter(ctx context.Context, s Source, metric *string) (*entry,
 	if err != nil {
 		return nil, err
 	}
-	if *metric == "" {
-		*metric = header.Scorer.Primary
-	}
+	*metric = cmp.Or(*metric, header.Scorer.Primary)
 	e := &entry{header: header, items: map[string]*value{}, clusters: newClusters(c.config.ClusterBy)}
 	if c.config.ClusterBy != "" {
 		for item, err := range s.Items(ctx) {

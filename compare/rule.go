@@ -167,11 +167,10 @@ func (r Rule) holds(value, threshold float64) bool {
 	if math.Abs(value-threshold) <= Epsilon {
 		return r.Op == ">=" || r.Op == "<="
 	}
-	switch r.Op {
-	case ">=", ">":
-		return value > threshold
+	if r.upper() {
+		return value < threshold
 	}
-	return value < threshold
+	return value > threshold
 }
 
 // unknown is the error of a rule about a score that is not there.

@@ -1,11 +1,11 @@
 package seed
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 
@@ -277,13 +277,8 @@ func (c *checker) checkRelationships(n *notes, list []extraction.Relationship, n
 	first := map[fact]int{}
 	for i, r := range list {
 		path := relationshipPath(i)
-		f := fact{names[textutil.FoldName(r.Source)], textutil.FoldType(r.Type), names[textutil.FoldName(r.Target)]}
-		if f.source == "" {
-			f.source = textutil.FoldName(r.Source)
-		}
-		if f.target == "" {
-			f.target = textutil.FoldName(r.Target)
-		}
+		source, target := textutil.FoldName(r.Source), textutil.FoldName(r.Target)
+		f := fact{cmp.Or(names[source], source), textutil.FoldType(r.Type), cmp.Or(names[target], target)}
 		before := len(n.problems)
 		checkEnd(n, path+".source_name", f.source, r.SourceRef)
 		checkEnd(n, path+".target_name", f.target, r.TargetRef)
@@ -383,24 +378,23 @@ func checkEnds(n *notes, list []extraction.Relationship, listed map[string]strin
 // checkTypes looks for types that an extractor which keeps to the item's
 // schemas can never give.
 func checkTypes(n *notes, document extraction.Document, expected extraction.Extraction) {
-	objects := folded(slices.Collect(maps.Keys(document.Objects)))
-	for _, s := range document.Objects {
-		objects[textutil.FoldType(s.Name)] = true
+	var objects, relationships []string
+	for key, s := range document.Objects {
+		objects = append(objects, key, s.Name)
 	}
-	allowed := folded(document.AllowedTypes)
+	for key, s := range document.Relationships {
+		relationships = append(relationships, key, s.Name)
+	}
+	known, allowed, stated := folded(objects), folded(document.AllowedTypes), folded(relationships)
 	for i, e := range expected.Entities {
-		if unknown(objects, e.Type) {
+		if unknown(known, e.Type) {
 			n.warn(UnknownType, entityPath(i)+".type", "%q is none of the object_schemas", e.Type)
 		} else if unknown(allowed, e.Type) {
 			n.warn(UnknownType, entityPath(i)+".type", "%q is none of the allowed_types", e.Type)
 		}
 	}
-	relationships := folded(slices.Collect(maps.Keys(document.Relationships)))
-	for _, s := range document.Relationships {
-		relationships[textutil.FoldType(s.Name)] = true
-	}
 	for i, r := range expected.Relationships {
-		if unknown(relationships, r.Type) {
+		if unknown(stated, r.Type) {
 			n.warn(UnknownType, relationshipPath(i)+".relationship_type", "%q is none of the relationship_schemas", r.Type)
 		}
 	}

@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -59,11 +60,7 @@ func foldRune(b *strings.Builder, r rune) {
 		b.WriteByte(byte(unicode.ToLower(r)))
 		return
 	}
-	folded := strings.TrimSpace(textutil.FoldCase(string(r)))
-	if folded == "" {
-		folded = string(r)
-	}
-	b.WriteString(folded)
+	b.WriteString(cmp.Or(strings.TrimSpace(textutil.FoldCase(string(r))), string(r)))
 }
 
 // firstOf combines two labels: the one that stands first in the pattern file

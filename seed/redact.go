@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,9 +73,7 @@ func ParseRedaction(text []byte) (*Redaction, error) {
 	r := &Redaction{labels: []string{""}}
 	var problems []error
 	for i, p := range file.Patterns {
-		if p.Name == "" {
-			p.Name = fmt.Sprintf("PATTERN%d", i+1)
-		}
+		p.Name = cmp.Or(p.Name, fmt.Sprintf("PATTERN%d", i+1))
 		expr, err := regexp.Compile(p.Regex)
 		switch {
 		case err != nil:

@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -397,9 +398,7 @@ func (r *reader) read(ctx context.Context, list []candidate) error {
 		}
 	}
 	for _, c := range byID {
-		if c.bad == nil {
-			c.bad = refused
-		}
+		c.bad = cmp.Or(c.bad, refused)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -146,16 +147,10 @@ func runAndFile(out, name string) (run, file string) {
 		return name, ""
 	}
 	ext := filepath.Ext(out)
-	if filepath.Base(out) == out && ext != ".json" && ext != ".jsonl" {
-		if name != "" {
-			return name, out
-		}
+	if name == "" && filepath.Base(out) == out && ext != ".json" && ext != ".jsonl" {
 		return out, ""
 	}
-	if name == "" {
-		name = strings.TrimSuffix(filepath.Base(out), ext)
-	}
-	return name, out
+	return cmp.Or(name, strings.TrimSuffix(filepath.Base(out), ext)), out
 }
 
 // envPassword opens an encrypted PDF.

@@ -147,9 +147,7 @@ func readGate(words []string, inconclusive string) (gate compare.Gate, metric st
 		rules := []string{word}
 		if isRuleFile(word) {
 			file, err := configs.LoadGate(word)
-			if err != nil {
-				problems = append(problems, err)
-			}
+			problems = append(problems, err)
 			rules = file.Rules
 			metric = cmp.Or(file.Metric, metric)
 			gate.Inconclusive = compare.Policy(cmp.Or(file.Inconclusive, string(gate.Inconclusive)))
@@ -158,9 +156,7 @@ func readGate(words []string, inconclusive string) (gate compare.Gate, metric st
 		}
 		for _, text := range rules {
 			rule, err := parseRule(text)
-			if err != nil {
-				problems = append(problems, err)
-			}
+			problems = append(problems, err)
 			gate.Rules = append(gate.Rules, rule)
 		}
 	}

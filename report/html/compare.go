@@ -1,6 +1,7 @@
 package html
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/url"
@@ -106,12 +107,7 @@ func (c *comparing) pairs(row merging, l limits) detail {
 		p.Runs[i] = newPane(*v, l)
 		p.Runs[i].Trace = c.trace(c.places[i], v.Outcome)
 		sides[i+1] = v.Extracted
-		if sides[0] == nil {
-			sides[0] = v.Expected
-		}
-		if text == "" {
-			text = v.Text
-		}
+		sides[0], text = cmp.Or(sides[0], v.Expected), cmp.Or(text, v.Text)
 	}
 	p.shownText = new(highlighted(text, l.text, sides...))
 	return p

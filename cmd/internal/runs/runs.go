@@ -5,6 +5,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -155,9 +156,7 @@ func Sources(ctx context.Context, env cli.Env, names []string, dataset string, m
 			like = header
 		}
 	}
-	if dataset == "" {
-		dataset = like.Dataset.Name
-	}
+	dataset = cmp.Or(dataset, like.Dataset.Name)
 	if len(remote) == 0 {
 		return sources, done, nil
 	}

@@ -63,7 +63,7 @@ func PromptTable(list []langfuse.PromptSummary, zone *time.Location) string {
 	return t.Text()
 }
 
-// ranges writes numbers in order, runs of three and more shortened: 1-4, 6, 7.
+// ranges writes numbers in order, runs of several shortened: 1-4, 6-7, 9.
 func ranges(numbers []int) string {
 	numbers = slices.Compact(slices.Sorted(slices.Values(numbers)))
 	var parts []string
@@ -72,14 +72,11 @@ func ranges(numbers []int) string {
 		for i+1 < len(numbers) && numbers[i+1]-numbers[i] == 1 {
 			i++
 		}
-		switch to := numbers[i]; to - from {
-		case 0:
-			parts = append(parts, fmt.Sprint(from))
-		case 1:
-			parts = append(parts, fmt.Sprint(from), fmt.Sprint(to))
-		default:
-			parts = append(parts, fmt.Sprintf("%d-%d", from, to))
+		part := fmt.Sprint(from)
+		if to := numbers[i]; to > from {
+			part += fmt.Sprintf("-%d", to)
 		}
+		parts = append(parts, part)
 	}
 	return cmp.Or(strings.Join(parts, ", "), "none")
 }

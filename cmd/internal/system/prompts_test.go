@@ -83,7 +83,7 @@ func TestTable(t *testing.T) {
 		last string
 	}{
 		"none":    {nil, "no prompts"},
-		"hostile": {[]langfuse.PromptSummary{{Name: "a\x1b\nb", Type: "text", Versions: []int{3, 1, 2, 5, 6}, Labels: []string{"x", "y"}, LastUpdatedAt: at}}, `  a\x1b b  text  1-3, 5, 6  x, y    2026-11-21 03:04`},
+		"hostile": {[]langfuse.PromptSummary{{Name: "a\x1b\nb", Type: "text", Versions: []int{3, 1, 2, 5, 6}, Labels: []string{"x", "y"}, LastUpdatedAt: at}}, `  a\x1b b  text  1-3, 5-6  x, y    2026-11-21 03:04`},
 		"bare":    {[]langfuse.PromptSummary{{Name: "a", Type: "chat"}}, `  a     chat  none              –`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestTable(t *testing.T) {
 
 func TestRanges(t *testing.T) {
 	for want, numbers := range map[string][]int{
-		"none": nil, "1": {1}, "1, 2": {2, 1}, "1-3": {1, 2, 3, 3}, "1-4, 6, 7, 9": {9, 7, 6, 4, 3, 2, 1},
+		"none": nil, "1": {1}, "1-2": {2, 1}, "1-3": {1, 2, 3, 3}, "1-4, 6-7, 9": {9, 7, 6, 4, 3, 2, 1},
 	} {
 		if got := ranges(numbers); got != want {
 			t.Errorf("%v: got %q, want %q", numbers, got, want)

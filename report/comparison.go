@@ -38,7 +38,7 @@ func (v ComparisonView) CandidateTable() Table {
 		if r.Gate != nil {
 			gate = string(r.Gate.Answer)
 		}
-		t.add(r.Candidate.Summary.Run.Name, score(s.Candidate, 3), delta(s.Difference), deltas(s.CI95), pValue(s.PHolm),
+		t.add(r.Candidate.Summary.Run.Name, Score(s.Candidate, 3), Delta(s.Difference), Deltas(s.CI95), pValue(s.PHolm),
 			says, gate).State = state
 	}
 	return t
@@ -69,7 +69,7 @@ func (v ResultView) Evidence() string {
 	if s.CI95 == nil {
 		return ""
 	}
-	text := fmt.Sprintf("95 %% %s, p %s", deltas(s.CI95), pValue(s.P))
+	text := fmt.Sprintf("95 %% %s, p %s", Deltas(s.CI95), pValue(s.P))
 	if s.P != nil && s.PHolm != nil && *s.P != *s.PHolm {
 		text += ", p (Holm) " + pValue(s.PHolm)
 	}
@@ -83,7 +83,7 @@ func (v ResultView) Alike() string {
 	case v.Primary().Verdict != compare.Same:
 		return ""
 	case v.Identical:
-		return "identical results in all " + counted(v.Items, "item")
+		return "identical results in all " + Counted(v.Items, "item")
 	}
 	return "the results are not identical in every item, or not known to be"
 }
@@ -94,7 +94,7 @@ func (v ResultView) weighted() string {
 	if w == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s → %s, %s", score(&w.Base, 4), score(&w.Candidate, 4), delta(&w.Difference))
+	return fmt.Sprintf("%s → %s, %s", Score(&w.Base, 4), Score(&w.Candidate, 4), Delta(&w.Difference))
 }
 
 // Notes are remarks on the verdict.
@@ -108,12 +108,12 @@ func (v ResultView) Notes() (notes []string) {
 	}
 	if s.Clusters > 0 && s.Unclustered != nil {
 		notes = append(notes, fmt.Sprintf("%s by %s; as if items were independent: %s",
-			counted(s.Clusters, "cluster"), textutil.Line(v.of.ClusterBy), deltas(s.Unclustered)))
+			Counted(s.Clusters, "cluster"), textutil.Line(v.of.ClusterBy), Deltas(s.Unclustered)))
 	}
 	if s.Detectable != nil {
-		text := fmt.Sprintf("a true difference of %s would be found 4 times of 5", score(s.Detectable, 3))
+		text := fmt.Sprintf("a true difference of %s would be found 4 times of 5", Score(s.Detectable, 3))
 		if s.Needed != nil && *s.Needed > s.N {
-			text += fmt.Sprintf("; to find one of %s it takes about %s", delta(s.Difference), counted(*s.Needed, "item"))
+			text += fmt.Sprintf("; to find one of %s it takes about %s", Delta(s.Difference), Counted(*s.Needed, "item"))
 		}
 		notes = append(notes, text)
 	}
@@ -132,11 +132,11 @@ func (v ResultView) ScoreTable() Table {
 	for _, s := range v.Scores {
 		needed := none
 		if s.Needed != nil {
-			needed = count(*s.Needed)
+			needed = Count(*s.Needed)
 		}
-		wins, losses, ties := count(s.Wins), count(s.Losses), count(s.Ties)
-		row := t.add(s.Name, score(s.Base, 3), score(s.Candidate, 3), delta(s.Difference), deltas(s.CI95), pValue(s.P), pValue(s.PHolm),
-			wins+"/"+losses+"/"+ties, wins+" / "+losses+" / "+ties, count(s.N), score(s.Detectable, 3), needed)
+		wins, losses, ties := Count(s.Wins), Count(s.Losses), Count(s.Ties)
+		row := t.add(s.Name, Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference), Deltas(s.CI95), pValue(s.P), pValue(s.PHolm),
+			wins+"/"+losses+"/"+ties, wins+" / "+losses+" / "+ties, Count(s.N), Score(s.Detectable, 3), needed)
 		row.Primary, row.State = s.Primary, string(s.Verdict)
 	}
 	return t
@@ -157,7 +157,7 @@ func (v ResultView) PooledTable() (t Table, notes []string) {
 		case p == nil:
 			without = append(without, textutil.Line(s.Name))
 		default:
-			t.add(s.Name, ratio(p.Base), ratio(p.Candidate), delta(&p.Difference), deltas(p.CI95), count(p.N))
+			t.add(s.Name, ratio(p.Base), ratio(p.Candidate), Delta(&p.Difference), Deltas(p.CI95), Count(p.N))
 			bootstrapped = bootstrapped || p.CI95 != nil
 		}
 	}
@@ -178,7 +178,7 @@ func (v ResultView) counts() string {
 	if v.Scored == v.Items {
 		return "all items"
 	}
-	return fmt.Sprintf("%s of %s: the others failed", count(v.Scored), counted(v.Items, "item"))
+	return fmt.Sprintf("%s of %s: the others failed", Count(v.Scored), Counted(v.Items, "item"))
 }
 
 // YesNoTable has a row for each score that is yes or no.
@@ -187,7 +187,7 @@ func (v ResultView) YesNoTable() Table {
 		{Title: "yes → no", Right: true}, {Title: "both", Right: true, Wide: true}, {Title: "neither", Right: true, Wide: true},
 		{Title: "p (McNemar)", Page: "p", Right: true, Hint: "McNemar's exact test"}}}
 	for _, y := range v.YesNo {
-		t.add(y.Name, count(y.Gained), count(y.Lost), count(y.Both), count(y.None), pValue(y.P))
+		t.add(y.Name, Count(y.Gained), Count(y.Lost), Count(y.Both), Count(y.None), pValue(y.P))
 	}
 	if len(v.YesNo) > 0 && v.YesNo[0].P == nil { // with clusters
 		t.Columns[5].Text = no
@@ -203,7 +203,7 @@ func (v ResultView) Consumption() (lines []string) {
 		lines = append(lines, amountLine("cost per item", v.Cost, dollars))
 	}
 	if base.LatencyMS != nil && cand.LatencyMS != nil {
-		lines = append(lines, amountLine("latency per item", v.Latency, milliseconds))
+		lines = append(lines, amountLine("latency per item", v.Latency, Milliseconds))
 	}
 	return lines
 }
@@ -229,13 +229,13 @@ func amountLine(name string, a compare.Amount, show func(float64) string) string
 	if a.CI95 != nil {
 		text += fmt.Sprintf(" (95 %% %s to %s)", apart(a.CI95[0]), apart(a.CI95[1]))
 	}
-	return text + ", n=" + count(a.N)
+	return text + ", n=" + Count(a.N)
 }
 
 // GroupTables break the counts of both down, a table for each kind of type.
 func (v ResultView) GroupTables() (tables []Table) {
 	for _, list := range kinds(v.Groups, func(g compare.Group) string { return g.Kind }) {
-		t := Table{Title: "By " + label(plainWords(list[0].Kind)), Columns: []Column{
+		t := Table{Title: "By " + label(Words(list[0].Kind)), Columns: []Column{
 			{Title: "kind", Text: no, Page: no, Name: true}, {Title: "type", Name: true, flex: true},
 			{Title: "expected", Page: "exp.", Right: true}, {Title: "matched", Page: no, Right: true}, {Title: "extracted", Page: no, Right: true},
 			{Title: "base", Text: no, Markdown: no, Right: true, Wide: true, Hint: "matched of those extracted, by the base"},
@@ -244,9 +244,9 @@ func (v ResultView) GroupTables() (tables []Table) {
 			{Title: "diff.", Markdown: "difference", Right: true, Strong: true, Diff: true}}}
 		for _, g := range list {
 			b, c := g.Base, g.Candidate
-			row := t.add(g.Kind, g.Name, count(c.Expected), arrow(b.Matched, c.Matched), arrow(b.Extracted, c.Extracted),
-				count(b.Matched)+"/"+count(b.Extracted), count(c.Matched)+"/"+count(c.Extracted),
-				score(b.F1, 3), score(c.F1, 3), delta(g.Difference))
+			row := t.add(g.Kind, g.Name, Count(c.Expected), arrow(b.Matched, c.Matched), arrow(b.Extracted, c.Extracted),
+				Count(b.Matched)+"/"+Count(b.Extracted), Count(c.Matched)+"/"+Count(c.Extracted),
+				Score(b.F1, 3), Score(c.F1, 3), Delta(g.Difference))
 			if d := g.Difference; d != nil && *d > compare.Epsilon {
 				row.State = string(compare.Better)
 			} else if d != nil && *d < -compare.Epsilon {
@@ -261,9 +261,9 @@ func (v ResultView) GroupTables() (tables []Table) {
 // arrow shows what a count became; once if it stayed.
 func arrow(before, after int64) string {
 	if before == after {
-		return count(after)
+		return Count(after)
 	}
-	return count(before) + "→" + count(after)
+	return Count(before) + "→" + Count(after)
 }
 
 // shownMatches is how many of the matches that only one side has are shown of an
@@ -321,7 +321,7 @@ func Compare(w io.Writer, c compare.Comparison, opt Options) error {
 func (p *page) sideLines(name string, s compare.Side) {
 	r, failed, prompt := s.Summary.Run, "", ""
 	if n := s.Summary.Items.Failed; n > 0 {
-		failed = p.red(count(n) + " failed")
+		failed = p.red(Count(n) + " failed")
 	}
 	if r.PromptName != "" {
 		prompt = fmt.Sprintf("%s@%d", textutil.Line(r.PromptName), r.PromptVersion)
@@ -366,7 +366,7 @@ func (p *page) headline(r ResultView) {
 	if s.Difference == nil {
 		return
 	}
-	text := fmt.Sprintf("%s %s → %s, %s", textutil.Line(s.Name), score(s.Base, 3), score(s.Candidate, 3), delta(s.Difference))
+	text := fmt.Sprintf("%s %s → %s, %s", textutil.Line(s.Name), Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference))
 	if e := r.Evidence(); e != "" {
 		text += " (" + e + ")"
 	}
@@ -401,7 +401,7 @@ func (p *page) consumption(r ResultView) {
 		p.wrapped(line, 2, 0, nil)
 	}
 	if b, c := r.of.Base.Summary.LatencyMS, r.Candidate.Summary.LatencyMS; b != nil && c != nil {
-		p.wrapped(fmt.Sprintf("p50 %s → %s, p95 %s → %s", milliseconds(b.P50), milliseconds(c.P50), milliseconds(b.P95), milliseconds(c.P95)), 4, 0, p.faint)
+		p.wrapped(fmt.Sprintf("p50 %s → %s, p95 %s → %s", Milliseconds(b.P50), Milliseconds(c.P50), Milliseconds(b.P95), Milliseconds(c.P95)), 4, 0, p.faint)
 	}
 }
 
@@ -410,13 +410,13 @@ func (p *page) consumption(r ResultView) {
 func (p *page) changes(r ResultView) {
 	p.title("Changed most by " + label(r.of.Metric))
 	for _, c := range r.Changed {
-		lead := fmt.Sprintf("%s → %s  %s  ", score(&c.Base, 3), score(&c.Candidate, 3), delta(&c.Delta))
+		lead := fmt.Sprintf("%s → %s  %s  ", Score(&c.Base, 3), Score(&c.Candidate, 3), Delta(&c.Delta))
 		room := p.Width - 2 - text.StringWidthWithoutEscSequences(lead)
 		p.line("  " + lead + p.bold(isolate(p.snip(label(c.Item), room))))
 		for _, line := range ChangeLines(c) {
 			words := textutil.Line(strings.Join(line.Words, "; "))
 			if line.More > 0 {
-				words += " and " + count(line.More) + " more"
+				words += " and " + Count(line.More) + " more"
 			}
 			paint := map[string]func(string) string{"failed": p.red, "said": p.faint}[line.State]
 			p.wrapped(line.Title+": "+words, 4, messageLines, paint)
@@ -506,12 +506,12 @@ func (m *markdown) candidate(r ResultView, groups int) {
 	}
 	s := r.Primary()
 	m.paragraph("### %s against %s: %s", cand, base, r.Says())
-	difference := delta(s.Difference)
+	difference := Delta(s.Difference)
 	if e := r.Evidence(); e != "" {
 		difference += " (" + e + ")"
 	}
-	m.paragraph("%s **%s → %s**, %s, %s of %s", code(s.Name), score(s.Base, 3), score(s.Candidate, 3),
-		difference, counted(r.Items, "item"), code(r.of.Base.Summary.Run.Dataset))
+	m.paragraph("%s **%s → %s**, %s, %s of %s", code(s.Name), Score(s.Base, 3), Score(s.Candidate, 3),
+		difference, Counted(r.Items, "item"), code(r.of.Base.Summary.Run.Dataset))
 	m.note(r.Alike())
 	if weighted := r.weighted(); weighted != "" {
 		m.paragraph("Weighted: %s", weighted)
@@ -560,14 +560,14 @@ func changeTable(list []compare.Change) Table {
 	t := Table{Columns: []Column{{Title: "item", Name: true}, {Title: "base", Right: true}, {Title: "candidate", Right: true},
 		{Title: "difference", Right: true}, {Title: "matched by the candidate only"}, {Title: "matched by the base only"}}}
 	for _, c := range list {
-		base, cand := score(&c.Base, 3), score(&c.Candidate, 3)
+		base, cand := Score(&c.Base, 3), Score(&c.Candidate, 3)
 		if c.BaseFailure != "" {
 			base = "failed: " + excerpt(c.BaseFailure)
 		}
 		if c.CandidateFailure != "" {
 			cand = "failed: " + excerpt(c.CandidateFailure)
 		}
-		t.add(c.Item, base, cand, delta(&c.Delta), firstMatches(c.Gained), firstMatches(c.Lost))
+		t.add(c.Item, base, cand, Delta(&c.Delta), firstMatches(c.Gained), firstMatches(c.Lost))
 	}
 	return t
 }
@@ -579,7 +579,7 @@ func firstMatches(list []string) string {
 		words = append(words, excerpt(match))
 	}
 	if more := len(list) - shownMatches; more > 0 {
-		words = append(words, "and "+count(more)+" more")
+		words = append(words, "and "+Count(more)+" more")
 	}
 	return strings.Join(words, ", ")
 }

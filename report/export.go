@@ -345,7 +345,7 @@ func GitHub(w io.Writer, runs []Run) error {
 			}
 		}
 		if more := v.Items.Failed - shown; more > 0 {
-			annotate("error", label(v.Run.Name), "and "+counted(more, "more failed "+v.Noun()))
+			annotate("error", label(v.Run.Name), "and "+Counted(more, "more failed "+v.Noun()))
 		}
 		title := label(v.Run.Name)
 		for _, part := range []string{v.Run.Dataset, v.Run.Model} {
@@ -364,15 +364,15 @@ func (v SummaryView) inOneLine() string {
 	parts := []string{}
 	if stat, ok := v.Scores.Lookup(v.Run.Primary); ok {
 		mean, ci := v.Scores.Lead(stat)
-		parts = append(parts, textutil.Line(stat.Name)+" "+score(mean, 3)+" ("+interval(ci)+")")
+		parts = append(parts, textutil.Line(stat.Name)+" "+Score(mean, 3)+" ("+Interval(ci)+")")
 		if v.Scores.AnyFailed() {
 			parts[0] += " with failed items as 0"
-			parts = append(parts, score(stat.Mean, 3)+" of those scored")
+			parts = append(parts, Score(stat.Mean, 3)+" of those scored")
 		}
 	}
-	parts = append(parts, v.Planned(), count(v.Items.Failed)+" failed")
+	parts = append(parts, v.Planned(), Count(v.Items.Failed)+" failed")
 	if n := v.Items.NotRun(); n > 0 {
-		parts = append(parts, count(n)+" not run")
+		parts = append(parts, Count(n)+" not run")
 	}
 	return strings.Join(parts, " · ")
 }

@@ -32,8 +32,8 @@ func TestScore(t *testing.T) {
 		{ptr(123456.0), 3, "1.235e+05"},
 	}
 	for _, tt := range tests {
-		if got := score(tt.v, tt.decimals); got != tt.want {
-			t.Errorf("score(%v, %d) = %q, want %q", tt.v, tt.decimals, got, tt.want)
+		if got := Score(tt.v, tt.decimals); got != tt.want {
+			t.Errorf("Score(%v, %d) = %q, want %q", tt.v, tt.decimals, got, tt.want)
 		}
 	}
 }
@@ -42,21 +42,21 @@ func TestDelta(t *testing.T) {
 	for v, want := range map[float64]string{
 		0: "0.000", -1e-17: "0.000", 1e-17: "0.000", 0.25: "+0.250", -0.0004: "-0.0004", 0.0001: "+0.0001", -0.0016: "-0.002",
 	} {
-		if got := delta(&v); got != want {
-			t.Errorf("delta(%v) = %q, want %q", v, got, want)
+		if got := Delta(&v); got != want {
+			t.Errorf("Delta(%v) = %q, want %q", v, got, want)
 		}
 	}
-	if got := deltas(&[2]float64{-0.0004, 0.00014}); got != "-0.0004 to +0.0001" {
+	if got := Deltas(&[2]float64{-0.0004, 0.00014}); got != "-0.0004 to +0.0001" {
 		t.Error(got)
 	}
 }
 
 func TestNumbers(t *testing.T) {
 	tests := map[string]string{
-		count(0): "0", count(999): "999", count(1000): "1,000", count(1234567): "1,234,567", count(-12345): "-12,345",
-		counted(1, "item"): "1 item", counted(2000, "item"): "2,000 items",
-		milliseconds(0.2): "200 µs", milliseconds(1.25): "1.2 ms", milliseconds(826.4): "826 ms",
-		milliseconds(1234): "1.2 s", milliseconds(99_960): "1m40s", milliseconds(3_723_000): "1h2m3s",
+		Count(0): "0", Count(999): "999", Count(1000): "1,000", Count(1234567): "1,234,567", Count(-12345): "-12,345",
+		Counted(1, "item"): "1 item", Counted(2000, "item"): "2,000 items",
+		Milliseconds(0.2): "200 µs", Milliseconds(1.25): "1.2 ms", Milliseconds(826.4): "826 ms",
+		Milliseconds(1234): "1.2 s", Milliseconds(99_960): "1m40s", Milliseconds(3_723_000): "1h2m3s",
 		dollars(0): "$0.00", dollars(12.345): "$12.35", dollars(0.25): "$0.25", dollars(0.00882): "$0.0088", dollars(0.00042): "$0.00042",
 		bar(ptr(0.5), 4): "██  ", bar(ptr(0.53), 4): "██▏ ", // 0.53·32 = 16.96 eighths
 		bar(ptr(7.0), 2): "██", bar(ptr(-1.0), 2): "  ", bar(nil, 3): "   ", bar(ptr(0.01), 1): " ",

@@ -64,7 +64,7 @@ func (p *page) conformanceRow(f conformance.FixtureResult) {
 		p.wrapped(textutil.Line(message), 7, errorLines, nil)
 	}
 	if left := len(f.Errors) - mostErrors; left > 0 {
-		p.wrapped(fmt.Sprintf("and %s without a valid answer", counted(left, "more run")), 7, 0, nil)
+		p.wrapped(fmt.Sprintf("and %s without a valid answer", Counted(left, "more run")), 7, 0, nil)
 	}
 }
 
@@ -109,13 +109,13 @@ func Benchmark(w io.Writer, r answers.BenchmarkReport, opt Options) error {
 			failed += run.Failed
 			questions = max(questions, len(run.Questions))
 		}
-		t.add(d.ID, textutil.Line(d.Kind), fmt.Sprintf("%g", d.Weight), count(questions), strconv.Itoa(len(d.Runs)), count(failed),
-			score(d.WeightedScore, 4), score(d.Stddev, 4))
+		t.add(d.ID, textutil.Line(d.Kind), fmt.Sprintf("%g", d.Weight), Count(questions), strconv.Itoa(len(d.Runs)), Count(failed),
+			Score(d.WeightedScore, 4), Score(d.Stddev, 4))
 	}
 	p.table(t, "kind", "runs", "stddev", "questions", "weight", "failed")
 	p.line("")
-	p.parts("", "weighted_score "+score(r.Summary.WeightedScore, 4), "question_weighted_score "+score(r.Summary.QuestionWeightedScore, 4),
-		"stddev over runs "+score(r.Summary.Stddev, 4))
+	p.parts("", "weighted_score "+Score(r.Summary.WeightedScore, 4), "question_weighted_score "+Score(r.Summary.QuestionWeightedScore, 4),
+		"stddev over runs "+Score(r.Summary.Stddev, 4))
 	for _, gate := range r.Gates {
 		p.wrapped(fmt.Sprintf("%-4s  %s: %s", gate.Word(), gate.Name, textutil.Line(gate.Reason)), 0, 0, nil)
 	}
@@ -171,27 +171,27 @@ func (e Estimate) Text() string {
 	line := func(label, text string) { fmt.Fprintf(&b, "%-9s %s\n", label, text) }
 	e.lines(line, &b)
 	if e.Judging != nil {
-		line("judging", counted(e.Judging.Calls, "call")+" of judging models; "+judgingNote)
+		line("judging", Counted(e.Judging.Calls, "call")+" of judging models; "+judgingNote)
 	}
 	return b.String()
 }
 
 func (e Estimate) lines(line func(label, text string), b *strings.Builder) {
 	fmt.Fprintf(b, "%s · %s · an estimate, nothing was asked\n", textutil.Line(e.Dataset), textutil.Line(e.Model))
-	items := count(e.Items)
+	items := Count(e.Items)
 	if e.Trials > 1 {
-		items += " × " + counted(e.Trials, "trial")
+		items += " × " + Counted(e.Trials, "trial")
 	}
 	if e.Unusable > 0 {
-		items += fmt.Sprintf(" · %s of them cannot be asked about", count(e.Unusable))
+		items += fmt.Sprintf(" · %s of them cannot be asked about", Count(e.Unusable))
 	}
 	line("items", items)
 	if !e.Asks {
 		line("cost", "nothing that is known here: no model is asked for extractions by this program")
 		return
 	}
-	line("requests", count(e.Requests)+" · repairs and retries come on top")
-	line("tokens", fmt.Sprintf("about %s in · %s out (as long as what is expected)", count(e.InputTokens), count(e.OutputTokens)))
+	line("requests", Count(e.Requests)+" · repairs and retries come on top")
+	line("tokens", fmt.Sprintf("about %s in · %s out (as long as what is expected)", Count(e.InputTokens), Count(e.OutputTokens)))
 	if e.CostUSD == nil {
 		line("cost", "unknown: there is no price for "+textutil.Line(e.Model))
 	} else {
@@ -219,12 +219,12 @@ func EstimateSum(list []Estimate) string {
 		}
 		cost += *e.CostUSD
 	}
-	line := fmt.Sprintf("%s together: %s, about %s tokens in and %s out, about %s", counted(len(list), "run"), counted(requests, "request"), count(input), count(output), dollars(cost))
+	line := fmt.Sprintf("%s together: %s, about %s tokens in and %s out, about %s", Counted(len(list), "run"), Counted(requests, "request"), Count(input), Count(output), dollars(cost))
 	if unknown > 0 {
-		line += ", and " + counted(unknown, "run") + " without a known price"
+		line += ", and " + Counted(unknown, "run") + " without a known price"
 	}
 	if judging > 0 {
-		line += "; and " + counted(judging, "call") + " of judging models: " + judgingNote
+		line += "; and " + Counted(judging, "call") + " of judging models: " + judgingNote
 	}
 	return line + "\n"
 }

@@ -127,7 +127,7 @@ func (p *page) itemHead(v ItemView) {
 	if o.Latency > 0 {
 		hits := ""
 		if o.FromCache > 0 {
-			hits = fmt.Sprintf("%s from the cache", counted(o.FromCache, "answer"))
+			hits = fmt.Sprintf("%s from the cache", Counted(o.FromCache, "answer"))
 		}
 		p.parts("latency", duration(o.Latency), hits)
 	}
@@ -148,7 +148,7 @@ func (p *page) itemScores(scores []outcome.Score) {
 		if s.Value == nil {
 			note = s.Reason
 		}
-		t.add(textutil.Line(s.Name), bar(s.Value, 8), score(s.Value, 3), textutil.Line(note))
+		t.add(textutil.Line(s.Name), bar(s.Value, 8), Score(s.Value, 3), textutil.Line(note))
 	}
 	p.table(t)
 	for _, s := range scores { // a table cuts what is longer than it is wide
@@ -171,7 +171,7 @@ func (p *page) section(title, text string) {
 	shown, left := FirstRunes(text, p.Document)
 	p.wrapped(textutil.Block(shown), 2, 0, nil)
 	if left > 0 {
-		p.line("  " + p.faint("… "+counted(left, "more character")))
+		p.line("  " + p.faint("… "+Counted(left, "more character")))
 	}
 }
 
@@ -217,7 +217,7 @@ func (p *page) matches(matches []Match) {
 		if extracted := label(m.Extracted); extracted != both {
 			both += " ~ " + extracted
 		}
-		lead := text.Pad(kind(m), kinds, ' ') + "  " + score(&m.Similarity, 2)
+		lead := text.Pad(kind(m), kinds, ' ') + "  " + Score(&m.Similarity, 2)
 		indent := 2 + text.StringWidthWithoutEscSequences(lead) + 2
 		for _, line := range Wrap(both, p.Width-indent) {
 			p.line("  " + p.faint(lead) + "  " + isolate(line))
@@ -240,7 +240,7 @@ func (p *page) misses(title string, misses []Miss) {
 		p.wrapped(strings.TrimSpace(textutil.Line(m.What)+" "+label(m.Value)), 2, messageLines, nil)
 		var why []string
 		if m.Nearest != "" {
-			why = append(why, "nearest: "+textutil.Line(m.Nearest)+" (similarity "+score(&m.Similarity, 3)+")")
+			why = append(why, "nearest: "+textutil.Line(m.Nearest)+" (similarity "+Score(&m.Similarity, 3)+")")
 		}
 		if m.Reason != "" {
 			why = append(why, textutil.Line(m.Reason))
@@ -258,10 +258,10 @@ func (p *page) calls(calls []outcome.Call) {
 	for _, c := range calls {
 		in, out, tries := "", "", ""
 		if c.Usage.Total() > 0 {
-			in, out = count(c.Usage.Input), count(c.Usage.Output)
+			in, out = Count(c.Usage.Input), Count(c.Usage.Output)
 		}
 		if c.Attempts > 0 {
-			tries = count(c.Attempts)
+			tries = Count(c.Attempts)
 		}
 		took := none
 		if !c.Started.IsZero() && !c.Ended.Before(c.Started) {

@@ -38,9 +38,9 @@ type RunRow struct {
 // TimesTrials counts the items, and their trials where there are several.
 func (r RunRow) TimesTrials() string {
 	if r.Trials > 1 {
-		return count(r.Items) + " × " + count(r.Trials)
+		return Count(r.Items) + " × " + Count(r.Trials)
 	}
-	return count(r.Items)
+	return Count(r.Items)
 }
 
 // Runs writes a table of runs in the order given, times in the zone that they
@@ -90,15 +90,15 @@ func runTable(runs []RunRow) Table {
 		column("weighted", func(r RunRow) bool { return r.Weighted != nil }), column("unsent", func(r RunRow) bool { return r.Unpublished > 0 }),
 		{Title: "started"}}}
 	for _, r := range runs {
-		mean, started := score(r.AsZero, 3), none
+		mean, started := Score(r.AsZero, 3), none
 		if primary == mixed {
 			mean = strings.TrimSpace(mean + " " + textutil.Line(r.Primary))
 		}
 		if !r.Started.IsZero() {
 			started = r.Started.Format("2006-01-02 15:04")
 		}
-		t.add(r.Name, textutil.Line(r.Dataset), textutil.Line(r.Model), textutil.Line(r.Status), r.TimesTrials(), count(r.Failed), mean,
-			score(r.Mean, 3), score(r.Weighted, 3), count(r.Unpublished), started)
+		t.add(r.Name, textutil.Line(r.Dataset), textutil.Line(r.Model), textutil.Line(r.Status), r.TimesTrials(), Count(r.Failed), mean,
+			Score(r.Mean, 3), Score(r.Weighted, 3), Count(r.Unpublished), started)
 	}
 	return t
 }
@@ -117,7 +117,7 @@ func (v LeaderboardView) RankTable() Table {
 	for i, r := range v.Runs {
 		best, p95, front, gate := v.ToBest(i), none, "unknown", none
 		if l := r.Summary.LatencyMS; l != nil {
-			p95 = milliseconds(l.P95)
+			p95 = Milliseconds(l.P95)
 		}
 		if r.Front != nil {
 			front = map[bool]string{true: "yes"}[*r.Front]
@@ -125,8 +125,8 @@ func (v LeaderboardView) RankTable() Table {
 		if r.Gate != nil {
 			gate, t.Columns[10].Page = GateWords(*r.Gate), "gate"
 		}
-		row := t.add(place(r), r.Summary.Run.Name, score(r.Mean, 3), interval(r.CI95), delta(best.Difference), pValue(best.PHolm),
-			count(r.Summary.Items.Failed), CostPerItem(r), p95, front, gate)
+		row := t.add(place(r), r.Summary.Run.Name, Score(r.Mean, 3), Interval(r.CI95), Delta(best.Difference), pValue(best.PHolm),
+			Count(r.Summary.Items.Failed), CostPerItem(r), p95, front, gate)
 		if i > 0 && r.Tied {
 			row.Note = "not shown to differ from the best"
 		}
@@ -138,7 +138,7 @@ func place(r compare.Ranked) string {
 	if r.Rank == 0 {
 		return none
 	}
-	return count(r.Rank)
+	return Count(r.Rank)
 }
 
 // CostPerItem is what one item of a ranked run costs; "≥" where that is only
@@ -171,7 +171,7 @@ func (v LeaderboardView) PairTable() Table {
 				note += "; and more"
 			}
 		}
-		row := t.add(places[pair.First]+label(pair.First), places[pair.Second]+label(pair.Second), delta(pair.Difference), deltas(pair.CI95),
+		row := t.add(places[pair.First]+label(pair.First), places[pair.Second]+label(pair.Second), Delta(pair.Difference), Deltas(pair.CI95),
 			pValue(pair.P), pValue(pair.PHolm), says)
 		row.State, row.Note = state, note
 	}
@@ -363,7 +363,7 @@ func meanOf(m stats.Moments) *float64 {
 // items. It writes once; the error is that of the writer.
 func MovesText(w io.Writer, r MovesResult, opt Options) error {
 	p := newPage(opt)
-	p.line(p.bold(textutil.Line(r.Name)) + " · " + textutil.Line(r.From.Name) + " scored again, " + counted(r.Items, "result"))
+	p.line(p.bold(textutil.Line(r.Name)) + " · " + textutil.Line(r.From.Name) + " scored again, " + Counted(r.Items, "result"))
 	t := Table{Title: "Scores that moved", Columns: []Column{{Title: "score"}, {Title: "before", Right: true}, {Title: "after", Right: true},
 		{Title: "difference", Right: true}, {Title: "up", Right: true}, {Title: "down", Right: true}, {Title: "n", Right: true}}}
 	still := 0
@@ -372,14 +372,14 @@ func MovesText(w io.Writer, r MovesResult, opt Options) error {
 			still++
 			continue
 		}
-		difference, n := none, count(s.NNew)
+		difference, n := none, Count(s.NNew)
 		if s.NOld != s.NNew {
-			n = count(s.NOld) + " → " + n
+			n = Count(s.NOld) + " → " + n
 		}
 		if s.Before != nil && s.After != nil {
-			difference = delta(new(*s.After - *s.Before))
+			difference = Delta(new(*s.After - *s.Before))
 		}
-		t.add(textutil.Line(s.Score), score(s.Before, 3), score(s.After, 3), difference, count(s.Up), count(s.Down), n)
+		t.add(textutil.Line(s.Score), Score(s.Before, 3), Score(s.After, 3), difference, Count(s.Up), Count(s.Down), n)
 	}
 	if len(t.Rows) == 0 {
 		p.line("no score moved")
@@ -387,7 +387,7 @@ func MovesText(w io.Writer, r MovesResult, opt Options) error {
 	}
 	p.table(t)
 	if still > 0 {
-		p.note(counted(still, "other score") + " did not move")
+		p.note(Counted(still, "other score") + " did not move")
 	}
 	p.table(movedTable(r))
 	return p.writeTo(w)
@@ -397,7 +397,7 @@ func movedTable(r MovesResult) Table {
 	t := Table{Title: "Items that moved most, by " + textutil.Line(r.Scorer.Primary), Columns: []Column{{Title: "item", Name: true, flex: true},
 		{Title: "before", Right: true}, {Title: "after", Right: true}, {Title: "difference", Right: true}}}
 	for _, item := range r.Moved {
-		row := t.add(item.Item, ratio(item.Before), ratio(item.After), delta(new(item.After-item.Before)))
+		row := t.add(item.Item, ratio(item.Before), ratio(item.After), Delta(new(item.After-item.Before)))
 		if item.Trial > 1 {
 			row.Trial = item.Trial
 		}

@@ -77,10 +77,10 @@ func (v ItemView) message() string {
 // none stands where there is no number.
 const none = "–"
 
-// score shows a ratio with so many decimals, rounded to the nearest; with more of
+// Score shows a ratio with so many decimals, rounded to the nearest; with more of
 // them where it would read as a whole number and is none by more than 1e-9: what is
 // not perfect must not look so, nor must an end of an interval that is not 0.
-func score(v *float64, decimals int) string {
+func Score(v *float64, decimals int) string {
 	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) {
 		return none
 	}
@@ -98,10 +98,10 @@ func score(v *float64, decimals int) string {
 	return text
 }
 
-func ratio(v float64) string { return score(&v, 3) }
+func ratio(v float64) string { return Score(&v, 3) }
 
-// count shows an integer with its thousands apart: 12,345.
-func count[T int | int64](n T) string {
+// Count shows an integer with its thousands apart: 12,345.
+func Count[T int | int64](n T) string {
 	digits := strconv.FormatInt(int64(n), 10)
 	sign := ""
 	if strings.HasPrefix(digits, "-") {
@@ -113,19 +113,19 @@ func count[T int | int64](n T) string {
 	return sign + digits
 }
 
-// counted is a number with its noun: "1 item", "3 items".
-func counted[T int | int64](n T, noun string) string {
+// Counted is a number with its noun: "1 item", "3 items".
+func Counted[T int | int64](n T, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return count(n) + " " + noun + "s"
+	return Count(n) + " " + noun + "s"
 }
 
-// plainWords shows a name of the program as words.
-func plainWords(s string) string { return strings.ReplaceAll(textutil.Line(s), "_", " ") }
+// Words shows a name of the program as words.
+func Words(s string) string { return strings.ReplaceAll(textutil.Line(s), "_", " ") }
 
-// milliseconds shows a duration in the unit that suits its size.
-func milliseconds(ms float64) string {
+// Milliseconds shows a duration in the unit that suits its size.
+func Milliseconds(ms float64) string {
 	switch {
 	case ms < 0.9995:
 		return fmt.Sprintf("%.0f µs", ms*1000)
@@ -140,7 +140,7 @@ func milliseconds(ms float64) string {
 	}
 }
 
-func duration(d time.Duration) string { return milliseconds(float64(d) / float64(time.Millisecond)) }
+func duration(d time.Duration) string { return Milliseconds(float64(d) / float64(time.Millisecond)) }
 
 // dollars shows money with two decimals, small amounts with as many as two
 // digits need.
@@ -168,21 +168,21 @@ func bar(v *float64, width int) string {
 	return line + strings.Repeat(" ", width-(eighths+7)/8)
 }
 
-// delta shows a difference with its sign; what is not 0 never looks so.
-func delta(v *float64) string {
-	text := score(v, 3)
+// Delta shows a difference with its sign; what is not 0 never looks so.
+func Delta(v *float64) string {
+	text := Score(v, 3)
 	if v != nil && *v > 0 && strings.ContainsAny(text, "123456789") {
 		return "+" + text
 	}
 	return text
 }
 
-// deltas shows both ends of an interval of a difference.
-func deltas(ci *[2]float64) string {
+// Deltas shows both ends of an interval of a difference.
+func Deltas(ci *[2]float64) string {
 	if ci == nil {
 		return none
 	}
-	return delta(&ci[0]) + " to " + delta(&ci[1])
+	return Delta(&ci[0]) + " to " + Delta(&ci[1])
 }
 
 // pValue shows a p-value; below 0.001 only that.
@@ -193,38 +193,8 @@ func pValue(p *float64) string {
 	case *p < 0.001:
 		return "<0.001"
 	}
-	return score(p, 3)
+	return Score(p, 3)
 }
-
-// FormatScore shows a ratio with so many decimals; what is not perfect never
-// looks so. Nil, NaN and infinity are a dash.
-func FormatScore(v *float64, decimals int) string { return score(v, decimals) }
-
-// FormatInterval shows both ends of an interval, "0.412–0.508"; nil is a dash.
-func FormatInterval(ci *[2]float64) string { return interval(ci) }
-
-// FormatDelta shows a difference of scores with its sign; what is not 0 never
-// looks so. Nil is a dash.
-func FormatDelta(v *float64) string { return delta(v) }
-
-// FormatDeltas shows both ends of an interval of a difference; nil is a dash.
-func FormatDeltas(ci *[2]float64) string { return deltas(ci) }
-
-// FormatCount shows an integer with its thousands apart.
-func FormatCount[T int | int64](n T) string { return count(n) }
-
-// FormatCounted is a number with its noun: "1 item", "3,000 items".
-func FormatCounted(n int, noun string) string { return counted(n, noun) }
-
-// FormatWords shows a name of the program as words: "wrong type" for wrong_type.
-func FormatWords(name string) string { return plainWords(name) }
-
-// FormatMilliseconds shows a duration in the unit that suits its size.
-func FormatMilliseconds(ms float64) string { return milliseconds(ms) }
-
-// WebLink returns an address that a browser may be sent to: http or https with
-// a host; ok is false for anything else.
-func WebLink(raw string) (link string, ok bool) { return webLink(raw) }
 
 // Table is a part of a report from which every form is written: a terminal takes
 // the columns that fit, Markdown and pages those that are for them.
@@ -278,7 +248,7 @@ func (t *Table) add(cells ...string) *Row {
 // there are of what they are.
 func (t Table) First(n int, noun string) Table {
 	if more := len(t.Rows) - n; n >= 0 && more > 0 {
-		t.Rows, t.More = t.Rows[:n], "and "+counted(more, "more "+noun)
+		t.Rows, t.More = t.Rows[:n], "and "+Counted(more, "more "+noun)
 	}
 	return t
 }

@@ -20,9 +20,9 @@ type SummaryView struct{ outcome.Summary }
 // Planned counts items; trials are no more of them.
 func (v SummaryView) Planned() string {
 	if v.Trials == nil {
-		return counted(v.Items.Planned, "item")
+		return Counted(v.Items.Planned, "item")
 	}
-	return counted(v.Items.Planned/max(1, v.Trials.Count), "item") + " × " + counted(v.Trials.Count, "trial")
+	return Counted(v.Items.Planned/max(1, v.Trials.Count), "item") + " × " + Counted(v.Trials.Count, "trial")
 }
 
 // Noun is that of what is counted: items, or outcomes where there are several
@@ -67,12 +67,12 @@ func tokenParts(u outcome.UsageSum) []string {
 	if u.Total == 0 {
 		return nil
 	}
-	parts := []string{count(u.Input) + " in", count(u.Output) + " out"}
+	parts := []string{Count(u.Input) + " in", Count(u.Output) + " out"}
 	if u.Cached > 0 {
-		parts = append(parts, count(u.Cached)+" of them cached")
+		parts = append(parts, Count(u.Cached)+" of them cached")
 	}
 	if u.Reasoning > 0 {
-		parts = append(parts, count(u.Reasoning)+" for reasoning")
+		parts = append(parts, Count(u.Reasoning)+" for reasoning")
 	}
 	return parts
 }
@@ -94,7 +94,7 @@ func (v SummaryView) Cost() []string {
 	case u.CostUSD == nil:
 		parts = []string{"unknown"}
 	case u.CostUnknown > 0:
-		parts = []string{"at least " + dollars(*u.CostUSD), "unknown for " + counted(u.CostUnknown, "item")}
+		parts = []string{"at least " + dollars(*u.CostUSD), "unknown for " + Counted(u.CostUnknown, "item")}
 	default:
 		parts = []string{dollars(*u.CostUSD)}
 		if n := v.Items.Scored + v.Items.Failed; n > 0 && *u.CostUSD > 0 {
@@ -119,12 +119,12 @@ func judgingParts(j *outcome.Judging) []string {
 	if j == nil {
 		return nil
 	}
-	parts := append([]string{counted(j.Calls, "call") + " of judging models"}, tokenParts(usageSum(j.Usage))...)
+	parts := append([]string{Counted(j.Calls, "call") + " of judging models"}, tokenParts(usageSum(j.Usage))...)
 	switch {
 	case j.CostUSD == nil:
 		return append(parts, "cost unknown")
 	case j.CostUnknown > 0:
-		return append(parts, "at least "+dollars(*j.CostUSD), "unknown for "+counted(j.CostUnknown, "call"))
+		return append(parts, "at least "+dollars(*j.CostUSD), "unknown for "+Counted(j.CostUnknown, "call"))
 	}
 	return append(parts, dollars(*j.CostUSD))
 }
@@ -154,19 +154,19 @@ func (v SummaryView) scoreTable(cells int, short bool) Table {
 		{Title: "pooled", Text: only(pooled), Right: true, Wide: true, Hint: "over the counts of all scored items"}}}
 	for _, s := range v.Scores {
 		mean, ci := v.Scores.Lead(s)
-		row := t.add(s.Name, bar(mean, cells), score(mean, 3), interval(ci), plusMinus(ci, mean), score(s.Mean, 3),
-			span(s.Min, s.Max), count(s.N), score(s.Pooled, 3))
+		row := t.add(s.Name, bar(mean, cells), Score(mean, 3), Interval(ci), plusMinus(ci, mean), Score(s.Mean, 3),
+			span(s.Min, s.Max), Count(s.N), Score(s.Pooled, 3))
 		row.Primary = s.Name == v.Run.Primary
 	}
 	return t
 }
 
-// interval shows both ends.
-func interval(ci *[2]float64) string {
+// Interval shows both ends.
+func Interval(ci *[2]float64) string {
 	if ci == nil {
 		return none
 	}
-	return ends(score(&ci[0], 3), score(&ci[1], 3))
+	return ends(Score(&ci[0], 3), Score(&ci[1], 3))
 }
 
 // plusMinus shows the way from the mean to the farther end of an interval: the
@@ -175,7 +175,7 @@ func plusMinus(ci *[2]float64, mean *float64) string {
 	if ci == nil || mean == nil {
 		return none
 	}
-	return score(new(max(ci[1]-*mean, *mean-ci[0])), 3)
+	return Score(new(max(ci[1]-*mean, *mean-ci[0])), 3)
 }
 
 // span shows the least and the largest value.
@@ -183,7 +183,7 @@ func span(least, top *float64) string {
 	if least == nil || top == nil {
 		return none
 	}
-	return ends(score(least, 2), score(top, 2))
+	return ends(Score(least, 2), Score(top, 2))
 }
 
 // ends joins two numbers with a dash; a minus sign would run into it.
@@ -201,7 +201,7 @@ func (v SummaryView) TrialTable() Table {
 		{Title: "scored", Right: true}, {Title: "failed", Right: true},
 		{Title: primary, Text: text.Snip(primary, 20, "…"), Right: true, Strong: true}}}
 	for _, run := range v.Trials.Runs {
-		t.add(strconv.Itoa(run.Trial), textutil.Line(run.Name), count(run.Scored), count(run.Failed), score(run.Mean, 3))
+		t.add(strconv.Itoa(run.Trial), textutil.Line(run.Name), Count(run.Scored), Count(run.Failed), Score(run.Mean, 3))
 	}
 	return t
 }
@@ -217,12 +217,12 @@ func (v SummaryView) SpreadTable() Table {
 	for _, s := range v.Trials.Scores {
 		means, same := none, none
 		if s.Least != nil && s.Top != nil {
-			means = ends(score(s.Least, 3), score(s.Top, 3))
+			means = ends(Score(s.Least, 3), Score(s.Top, 3))
 		}
 		if s.N > 0 {
-			same = count(s.Consistent) + "/" + count(s.N)
+			same = Count(s.Consistent) + "/" + Count(s.N)
 		}
-		t.add(s.Name, means, score(s.Between, 3), score(s.Within, 3), same)
+		t.add(s.Name, means, Score(s.Between, 3), Score(s.Within, 3), same)
 	}
 	return t
 }
@@ -232,28 +232,28 @@ func (v SummaryView) FlakyTable() Table {
 	t := Table{Columns: []Column{{Markdown: "item", Page: "item", Name: true, flex: true}, {Title: "least", Right: true},
 		{Title: "most", Right: true}, {Title: "mean", Right: true, Strong: true}, {Title: "failed", Right: true}}}
 	for _, item := range v.Trials.FlakyItems {
-		t.add(item.ID, ratio(item.Least), ratio(item.Top), ratio(item.Mean), count(item.Failed)+"/"+count(item.Trials))
+		t.add(item.ID, ratio(item.Least), ratio(item.Top), ratio(item.Mean), Count(item.Failed)+"/"+Count(item.Trials))
 	}
 	if more := v.Trials.Flaky - len(v.Trials.FlakyItems); more > 0 {
-		t.More = "and " + counted(more, "more item")
+		t.More = "and " + Counted(more, "more item")
 	}
 	return t
 }
 
 // Flaky says how many items vary.
 func (v SummaryView) Flaky() string {
-	return count(v.Trials.Flaky) + " of " + counted(v.Trials.Items, "item")
+	return Count(v.Trials.Flaky) + " of " + Counted(v.Trials.Items, "item")
 }
 
 // GroupTables break the counts down, a table for each kind of type.
 func (v SummaryView) GroupTables() (tables []Table) {
 	for _, list := range kinds(v.Groups, func(g outcome.GroupStat) string { return g.Kind }) {
-		t := Table{Title: "By " + label(plainWords(list[0].Kind)), Columns: []Column{{Title: "type", Name: true, flex: true},
+		t := Table{Title: "By " + label(Words(list[0].Kind)), Columns: []Column{{Title: "type", Name: true, flex: true},
 			{Title: "expected", Page: "exp.", Right: true}, {Title: "extracted", Page: "extr.", Right: true},
 			{Title: "matched", Page: "match", Right: true},
 			{Title: "P", Right: true}, {Title: "R", Right: true}, {Title: "F1", Right: true, Strong: true}}}
 		for _, g := range list {
-			t.add(g.Name, count(g.Expected), count(g.Extracted), count(g.Matched), score(g.Precision, 3), score(g.Recall, 3), score(g.F1, 3))
+			t.add(g.Name, Count(g.Expected), Count(g.Extracted), Count(g.Matched), Score(g.Precision, 3), Score(g.Recall, 3), Score(g.F1, 3))
 		}
 		tables = append(tables, t)
 	}
@@ -292,9 +292,9 @@ func (v SummaryView) causeTable() Table {
 	for _, c := range v.Causes {
 		var labels, codes []string
 		for _, item := range c.Worst[:min(3, len(c.Worst))] {
-			labels, codes = append(labels, label(item.ID)+" "+count(item.Count)), append(codes, code(item.ID)+" "+count(item.Count))
+			labels, codes = append(labels, label(item.ID)+" "+Count(item.Count)), append(codes, code(item.ID)+" "+Count(item.Count))
 		}
-		t.add(plainWords(c.What+" "+c.Name), count(c.Count), count(c.Items), strings.Join(labels, ", "), strings.Join(codes, ", "))
+		t.add(Words(c.What+" "+c.Name), Count(c.Count), Count(c.Items), strings.Join(labels, ", "), strings.Join(codes, ", "))
 	}
 	return t
 }
@@ -345,7 +345,7 @@ func (p *page) runLines(v SummaryView) {
 	if v.Status != outcome.Complete && v.Status != "" { // what is no run has none
 		notRun := ""
 		if n := i.NotRun(); n > 0 {
-			notRun = p.yellow(counted(n, noun) + " not run")
+			notRun = p.yellow(Counted(n, noun) + " not run")
 		}
 		p.parts("status", p.yellow(textutil.Line(string(v.Status))), notRun)
 	}
@@ -363,16 +363,16 @@ func (p *page) runLines(v SummaryView) {
 			p.wrapped("evaluator "+textutil.Line(c.Name)+" is certified: "+textutil.Line(c.Certified), 0, 0, p.faint)
 		}
 	}
-	failed, cached := count(i.Failed)+" failed", ""
+	failed, cached := Count(i.Failed)+" failed", ""
 	if i.Failed > 0 {
 		failed = p.red(failed)
 	}
 	if i.FromCache > 0 {
-		cached = count(i.FromCache) + " from the cache"
+		cached = Count(i.FromCache) + " from the cache"
 	}
-	p.parts(noun+"s", count(i.Planned)+" planned", count(i.Scored)+" scored", failed, count(i.NothingToFind)+" with nothing to find", cached)
+	p.parts(noun+"s", Count(i.Planned)+" planned", Count(i.Scored)+" scored", failed, Count(i.NothingToFind)+" with nothing to find", cached)
 	if l := v.LatencyMS; l != nil {
-		p.parts("latency", "p50 "+milliseconds(l.P50), "p95 "+milliseconds(l.P95), "mean "+milliseconds(l.Mean), "max "+milliseconds(l.Max))
+		p.parts("latency", "p50 "+Milliseconds(l.P50), "p95 "+Milliseconds(l.P95), "mean "+Milliseconds(l.Mean), "max "+Milliseconds(l.Max))
 	}
 	p.parts("tokens", v.Tokens()...)
 	p.parts("cost", v.Cost()...)
@@ -380,9 +380,9 @@ func (p *page) runLines(v SummaryView) {
 	if sent := v.Published; sent != nil {
 		waiting := ""
 		if sent.Waiting > 0 {
-			waiting = p.yellow(counted(sent.Waiting, noun) + " waiting to be published")
+			waiting = p.yellow(Counted(sent.Waiting, noun) + " waiting to be published")
 		}
-		p.parts("langfuse", counted(sent.Outcomes, noun)+" published", waiting)
+		p.parts("langfuse", Counted(sent.Outcomes, noun)+" published", waiting)
 	}
 }
 
@@ -433,7 +433,7 @@ func (p *page) trials(v SummaryView) {
 	}
 	p.table(v.TrialTable(), "scored")
 	if t.Uneven > 0 {
-		p.wrapped(counted(t.Uneven, "item")+" not run in every trial", gap, 0, p.yellow)
+		p.wrapped(Counted(t.Uneven, "item")+" not run in every trial", gap, 0, p.yellow)
 	}
 	p.table(v.SpreadTable(), "trials", "sd within items")
 	p.note("failed trials count as 0 · an item's value is the mean over its trials · the difference of two trials has the sd of trials times √2")
@@ -447,12 +447,12 @@ func (p *page) failures(list []outcome.FailureCount) {
 	p.title("Failures")
 	for _, f := range list {
 		class := text.Snip(label(string(f.Class)), p.Width/2, "…")
-		p.line("  " + p.red(isolate(class)) + " " + count(f.Count))
+		p.line("  " + p.red(isolate(class)) + " " + Count(f.Count))
 		for _, item := range f.Items {
 			p.wrapped(label(item.ID)+": "+label(item.Message), 4, messageLines, nil)
 		}
 		if more := f.Count - len(f.Items); more > 0 && len(f.Items) > 0 {
-			p.line("    " + p.faint(fmt.Sprintf("and %s more", count(more))))
+			p.line("    " + p.faint(fmt.Sprintf("and %s more", Count(more))))
 		}
 	}
 }
@@ -480,9 +480,9 @@ func (m *markdown) summary(v SummaryView) {
 	if cost := v.Cost(); len(cost) > 0 {
 		what = append(what, noMath(strings.Join(cost, ", ")))
 	}
-	items := v.Planned() + ", " + count(v.Items.Failed) + " failed"
+	items := v.Planned() + ", " + Count(v.Items.Failed) + " failed"
 	if n := v.Items.NotRun(); n > 0 {
-		items += ", **" + count(n) + " not run**"
+		items += ", **" + Count(n) + " not run**"
 	}
 	what = append(what, items)
 	if judging := v.JudgedBy(); len(judging) > 0 {
@@ -490,14 +490,14 @@ func (m *markdown) summary(v SummaryView) {
 	}
 	m.note(strings.Join(what, " · "))
 	if v.Answers != nil {
-		m.paragraph("**weighted_score** %s", score(v.WeightedScore, 4))
+		m.paragraph("**weighted_score** %s", Score(v.WeightedScore, 4))
 	}
 	m.table(v.ScoreTable(), func(r Row, c Column) bool { return r.Primary && (c.Name || c.Strong) })
 	m.trials(v)
 	m.failures(v)
 	m.section("### Top causes", v.causeTable())
 	for _, t := range v.GroupTables() {
-		m.folded(t.Title+" ("+count(len(t.Rows))+")", func() {
+		m.folded(t.Title+" ("+Count(len(t.Rows))+")", func() {
 			t = t.First(30, "type")
 			m.table(t, nil)
 			m.note(t.More)
@@ -508,7 +508,7 @@ func (m *markdown) summary(v SummaryView) {
 	for _, warning := range v.Warnings {
 		m.line("> ⚠ %s\n>", code(warning))
 	}
-	if link, ok := webLink(v.Run.URL); ok {
+	if link, ok := WebLink(v.Run.URL); ok {
 		m.paragraph("[The run in Langfuse](<%s>)", link)
 	}
 }
@@ -519,7 +519,7 @@ func (m *markdown) trials(v SummaryView) {
 	if v.Trials == nil {
 		return
 	}
-	m.paragraph("### Spread over %s", counted(v.Trials.Count, "trial"))
+	m.paragraph("### Spread over %s", Counted(v.Trials.Count, "trial"))
 	m.table(v.SpreadTable(), nil)
 	if v.Trials.Flaky > 0 {
 		m.folded("Flaky: "+v.Flaky(), func() { m.table(v.FlakyTable(), nil) })
@@ -530,9 +530,9 @@ func (m *markdown) failures(v SummaryView) {
 	if len(v.Failures) == 0 {
 		return
 	}
-	m.paragraph("### %s", counted(v.Items.Failed, "failed "+v.Noun()))
+	m.paragraph("### %s", Counted(v.Items.Failed, "failed "+v.Noun()))
 	for _, f := range v.Failures {
-		m.line("- **%s** %s", code(string(f.Class)), count(f.Count))
+		m.line("- **%s** %s", code(string(f.Class)), Count(f.Count))
 		for _, item := range f.Items {
 			m.line("  - %s: %s", code(item.ID), excerpt(item.Message))
 		}

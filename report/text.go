@@ -331,9 +331,9 @@ func excerpt(s string) string {
 	return code(shown)
 }
 
-// webLink returns an address that a browser may be sent to: http or https with a
+// WebLink returns an address that a browser may be sent to: http or https with a
 // host; ok is false for anything else.
-func webLink(raw string) (link string, ok bool) {
+func WebLink(raw string) (link string, ok bool) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return "", false

@@ -179,7 +179,7 @@ func (c *comparing) versus(i int, r report.ResultView) versus {
 	for _, s := range r.Result.Scores {
 		intervals = append(intervals, newDifference(s, scale))
 	}
-	v.End = report.FormatScore(&scale, 2)
+	v.End = report.Score(&scale, 2)
 	v.Scores = newTable("scores differences", r.ScoreTable(), mostLines, "score").draw(4, "fig", scaleTitle(scale), intervals)
 	pooled, notes := r.PooledTable()
 	v.Pooled, v.PooledNotes = newTable("", pooled, mostLines, "score"), notes
@@ -254,9 +254,9 @@ func Leaderboard(w io.Writer, l compare.Leaderboard) error {
 	view := report.LeaderboardView{Leaderboard: l}
 	var means, differences []*drawing
 	for _, r := range l.Runs {
-		label := "mean " + report.FormatScore(r.Mean, 3)
+		label := "mean " + report.Score(r.Mean, 3)
 		if r.CI95 != nil {
-			label += ", 95 % interval " + report.FormatInterval(r.CI95)
+			label += ", 95 % interval " + report.Interval(r.CI95)
 		}
 		means = append(means, newInterval(r.Mean, r.CI95, 0, 1, 0, "", label))
 	}

@@ -279,7 +279,7 @@ func rowsOf(v report.ItemView, is func(what string) bool, at func(*extraction.Ex
 		if !is(m.What) {
 			continue
 		}
-		r := itemRow{State: stateOK, Kind: report.FormatWords(m.Kind),
+		r := itemRow{State: stateOK, Kind: report.Words(m.Kind),
 			Expected: at(v.Expected, m.ExpectedIndex, m.Expected), Extracted: at(v.Extracted, m.ExtractedIndex, m.Extracted)}
 		if !ofAnswer(m.What) {
 			r.Similarity = m.Similarity
@@ -323,7 +323,7 @@ func rowsOf(v report.ItemView, is func(what string) bool, at func(*extraction.Ex
 }
 
 func missRow(m report.Miss, state, cause string) itemRow {
-	return itemRow{State: state, Kind: report.FormatWords(cmp.Or(cause, state)), Nearest: named(m.Nearest), Similarity: m.Similarity,
+	return itemRow{State: state, Kind: report.Words(cmp.Or(cause, state)), Nearest: named(m.Nearest), Similarity: m.Similarity,
 		Why: strings.ReplaceAll(named(m.Reason), "_", " ")}
 }
 

@@ -281,18 +281,18 @@ func (b *bundle) write(w *writer) error {
 // functions are what templates write numbers and the texts of strangers with.
 func functions() template.FuncMap {
 	return template.FuncMap{
-		"score": func(v any) string { return report.FormatScore(numberOf(v), 3) },
-		"delta": func(v any) string { return report.FormatDelta(numberOf(v)) },
+		"score": func(v any) string { return report.Score(numberOf(v), 3) },
+		"delta": func(v any) string { return report.Delta(numberOf(v)) },
 		"count": func(n any) string {
 			if n, ok := n.(int64); ok {
-				return report.FormatCount(n)
+				return report.Count(n)
 			}
-			return report.FormatCount(n.(int))
+			return report.Count(n.(int))
 		},
-		"counted":   report.FormatCounted,
+		"counted":   report.Counted[int],
 		"named":     func(v any) string { return named(fmt.Sprint(v)) },
 		"long":      long,
-		"words":     report.FormatWords,
+		"words":     report.Words,
 		"message":   func(s string) string { return textutil.Line(cutTo(s, 400)) },
 		"id":        func(id string) string { return cutTo(id, rowID) },
 		"brief":     func(id string) string { return textutil.Line(cutTo(id, 60)) },

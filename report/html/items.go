@@ -154,7 +154,7 @@ func newRowPart(v report.ItemView, scores []string) *rowPart {
 
 // causeKey names a cause in the list and in its filter.
 func causeKey(what, name string) string {
-	return cutTo(report.FormatWords(what), 40) + " · " + cutTo(report.FormatWords(name), 60)
+	return cutTo(report.Words(what), 40) + " · " + cutTo(report.Words(name), 60)
 }
 
 // The faults of an answer: it lacks a term or a citation, or has a forbidden term.

@@ -179,38 +179,38 @@ func tiles(v report.SummaryView) (list []tile) {
 		list = append(list, tile{title, value, strings.Join(notes, ", "), state})
 	}
 	if v.Answers != nil {
-		add("weighted_score", report.FormatScore(v.WeightedScore, 3), "primary", "by the weights of the questions")
+		add("weighted_score", report.Score(v.WeightedScore, 3), "primary", "by the weights of the questions")
 	}
 	if stat, ok := v.Scores.Lookup(v.Run.Primary); ok {
 		var notes []string
 		mean, ci := v.Scores.Lead(stat)
 		if ci != nil {
-			notes = append(notes, "95 % interval "+report.FormatInterval(ci))
+			notes = append(notes, "95 % interval "+report.Interval(ci))
 		}
 		if v.Scores.AnyFailed() {
-			notes = append(notes, "failed as 0; of those scored "+report.FormatScore(stat.Mean, 3))
+			notes = append(notes, "failed as 0; of those scored "+report.Score(stat.Mean, 3))
 		}
-		add(named(stat.Name), report.FormatScore(mean, 3), "primary", notes...)
+		add(named(stat.Name), report.Score(mean, 3), "primary", notes...)
 	}
-	items, notes, state := v.Items.Planned, []string{report.FormatCount(v.Items.Scored) + " scored"}, ""
+	items, notes, state := v.Items.Planned, []string{report.Count(v.Items.Scored) + " scored"}, ""
 	if t := v.Trials; t != nil {
 		items /= max(1, t.Count)
-		notes = []string{report.FormatCounted(t.Count, "trial") + " each", report.FormatCounted(v.Items.Scored, v.Noun()) + " scored"}
+		notes = []string{report.Counted(t.Count, "trial") + " each", report.Counted(v.Items.Scored, v.Noun()) + " scored"}
 	}
 	if n := v.Items.NotRun(); n > 0 {
-		notes, state = append(notes, report.FormatCount(n)+" not run"), "warn"
+		notes, state = append(notes, report.Count(n)+" not run"), "warn"
 	}
-	add("items", report.FormatCount(items), state, notes...)
+	add("items", report.Count(items), state, notes...)
 	failed := map[bool]string{true: "bad"}[v.Items.Failed > 0]
-	add("failed", report.FormatCount(v.Items.Failed), failed, "of "+report.FormatCounted(v.Items.Scored+v.Items.Failed, v.Noun()))
+	add("failed", report.Count(v.Items.Failed), failed, "of "+report.Counted(v.Items.Scored+v.Items.Failed, v.Noun()))
 	if l := v.LatencyMS; l != nil {
-		add("latency p50", report.FormatMilliseconds(l.P50), "", "p95 "+report.FormatMilliseconds(l.P95))
+		add("latency p50", report.Milliseconds(l.P50), "", "p95 "+report.Milliseconds(l.P95))
 	}
 	if cost := v.Cost(); len(cost) > 0 {
 		add("cost", cost[0], "", cost[1:]...)
 	}
 	if tokens := v.Tokens(); len(tokens) > 0 {
-		add("tokens", report.FormatCount(v.Usage.Total), "", tokens...)
+		add("tokens", report.Count(v.Usage.Total), "", tokens...)
 	}
 	if v.Status != outcome.Complete {
 		add("status", textutil.Line(string(v.Status)), "warn")
@@ -301,7 +301,7 @@ func newDistribution(score string, mean *float64, ci95 *[2]float64, d *[bins]int
 		if n > 0 {
 			high := max(1.5, (base-2)*float64(n)/float64(most))
 			out.Rects = append(out.Rects, rect{"bin", step*float64(i) + .5, base - high, step - 1, high,
-				fmt.Sprintf("%.2f–%.2f: %s", float64(i)/bins, float64(i+1)/bins, report.FormatCounted(n, "item"))})
+				fmt.Sprintf("%.2f–%.2f: %s", float64(i)/bins, float64(i+1)/bins, report.Counted(n, "item"))})
 		}
 	}
 	x := func(v float64) float64 { return width * within(v, 0, 1) }
@@ -312,7 +312,7 @@ func newDistribution(score string, mean *float64, ci95 *[2]float64, d *[bins]int
 	if mean != nil {
 		out.Circles = append(out.Circles, circle{Class: "mean", X: x(*mean), Y: below, R: 4})
 	}
-	out.Label = "Distribution of " + score + " over " + report.FormatCounted(values, "value")
+	out.Label = "Distribution of " + score + " over " + report.Counted(values, "value")
 	return out
 }
 
@@ -335,9 +335,9 @@ func newInterval(at *float64, ci95 *[2]float64, least, most, zero float64, state
 
 // newDifference draws the difference of a score, from −scale to +scale.
 func newDifference(s compare.Score, scale float64) *drawing {
-	label := "difference " + report.FormatDelta(s.Difference)
+	label := "difference " + report.Delta(s.Difference)
 	if s.CI95 != nil {
-		label += ", 95 % interval " + report.FormatDeltas(s.CI95)
+		label += ", 95 % interval " + report.Deltas(s.CI95)
 	}
 	return newInterval(s.Difference, s.CI95, -scale, scale, 0, string(s.Verdict), label)
 }
@@ -359,6 +359,6 @@ func scaleOf(scores []compare.Score) float64 {
 
 // scaleTitle is the title over drawings that reach from −scale to +scale.
 func scaleTitle(scale float64) []string {
-	end := report.FormatScore(&scale, 2)
+	end := report.Score(&scale, 2)
 	return []string{"−" + end, "difference and 95 % interval", "+" + end}
 }

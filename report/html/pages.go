@@ -113,7 +113,7 @@ func WriteTrace(w io.Writer, t Trace, home string) error {
 			}
 		}
 		if !o.Start.IsZero() && !o.End.Before(o.Start) {
-			s.Took = report.FormatMilliseconds(float64(o.End.Sub(o.Start).Microseconds()) / 1000)
+			s.Took = report.Milliseconds(float64(o.End.Sub(o.Start).Microseconds()) / 1000)
 		}
 		page.Steps = append(page.Steps, s)
 	}

@@ -232,9 +232,9 @@ func (p *Progress) meanText() string {
 	if owed == 0 {
 		return ""
 	}
-	text := ", " + p.primary + " " + report.FormatScore(new(p.sum/float64(owed)), 3)
+	text := ", " + p.primary + " " + report.Score(new(p.sum/float64(owed)), 3)
 	if p.unscored > 0 && p.scored > 0 {
-		text += fmt.Sprintf(" (%s of %d scored)", report.FormatScore(new(p.sum/float64(p.scored)), 3), p.scored)
+		text += fmt.Sprintf(" (%s of %d scored)", report.Score(new(p.sum/float64(p.scored)), 3), p.scored)
 	}
 	return text + p.session()
 }

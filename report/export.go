@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
 
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -42,14 +43,12 @@ func JSON(w io.Writer, v any, indent bool) error {
 	}
 	var b strings.Builder
 	for _, r := range raw.String() { // what steers can only stand inside strings there
-		switch {
-		case !unsettling(r):
+		if !unsettling(r) {
 			b.WriteRune(r)
-		case r > 0xffff:
-			high, low := (r-0x10000)>>10+0xd800, (r-0x10000)&0x3ff+0xdc00
-			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
 		}
 	}
 	_, err := io.WriteString(w, b.String())

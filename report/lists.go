@@ -71,12 +71,8 @@ func Runs(w io.Writer, runs []RunRow, opt Options) error {
 func runTable(runs []RunRow) Table {
 	const mixed = "primary" // over different scores
 	primary := mixed
-	for i, r := range runs {
-		if i > 0 && r.Primary != runs[0].Primary {
-			primary = mixed
-			break
-		}
-		primary = cmp.Or(textutil.Line(r.Primary), mixed)
+	if len(runs) > 0 && !slices.ContainsFunc(runs, func(r RunRow) bool { return r.Primary != runs[0].Primary }) {
+		primary = cmp.Or(textutil.Line(runs[0].Primary), mixed)
 	}
 	column := func(title string, shown func(RunRow) bool) Column {
 		if !slices.ContainsFunc(runs, shown) {

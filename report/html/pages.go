@@ -1,6 +1,7 @@
 package html
 
 import (
+	"cmp"
 	"io"
 	"slices"
 	"strings"
@@ -33,18 +34,13 @@ func RunList(w io.Writer, title string, runs []RunLink, problems []string) error
 	}{Title: named(title), Primary: "score", More: max(0, len(runs)-mostRuns)}
 	runs = first(runs, mostRuns)
 	for i, r := range runs {
-		if r.Primary != runs[0].Primary {
-			page.Primary = "score"
-		} else if i == 0 && r.Primary != "" {
-			page.Primary = named(r.Primary)
-		}
 		page.Runs = append(page.Runs, runLine{RunLink: r})
-	}
-	for i := 1; i < len(runs); i++ { // suggested is the first run, the newest, against the next one of its dataset
-		if runs[i].Dataset == runs[0].Dataset {
-			page.Runs[0].Candidate, page.Runs[i].Base = true, true
-			break
+		if i > 0 && !page.Runs[0].Candidate && r.Dataset == runs[0].Dataset {
+			page.Runs[0].Candidate, page.Runs[i].Base = true, true // suggested: the newest against the next one of its dataset
 		}
+	}
+	if len(runs) > 0 && !slices.ContainsFunc(runs, func(r RunLink) bool { return r.Primary != runs[0].Primary }) {
+		page.Primary = cmp.Or(named(runs[0].Primary), "score")
 	}
 	for _, p := range first(problems, mostLines) {
 		page.Problems = append(page.Problems, textutil.Block(cutTo(p, 1000)))

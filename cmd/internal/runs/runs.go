@@ -105,10 +105,7 @@ func Find(ctx context.Context, named, dataset string) (string, error) {
 	if len(elsewhere) > 0 {
 		return "", cli.Usage("there is no run %q of dataset %q; there is one of %s", named, dataset, strings.Join(elsewhere, ", "))
 	}
-	if hint := textutil.Hint(named, names); hint != "" {
-		return "", cli.Usage("there is no run %q in this folder%s", named, hint)
-	}
-	return "", cli.Usage("there is no run %q in this folder; experiment runs lists those that are", named)
+	return "", cli.Usage("there is no run %q in this folder%s", named, cmp.Or(textutil.Hint(named, names), "; experiment runs lists those that are"))
 }
 
 // inLangfusePrefix stands before the name of a run that is read from Langfuse.

@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -212,15 +214,8 @@ func amountLine(name string, a compare.Amount, show func(float64) string) string
 	if a.Difference == nil {
 		return name + ": not known of any item in both runs"
 	}
-	apart := func(v float64) string {
-		switch {
-		case v < 0:
-			return "-" + show(-v)
-		case v > 0:
-			return "+" + show(v)
-		}
-		return show(v)
-	}
+	signs := map[int]string{-1: "-", 1: "+"}
+	apart := func(v float64) string { return signs[cmp.Compare(v, 0)] + show(math.Abs(v)) }
 	text := fmt.Sprintf("%s %s → %s", name, show(*a.Base), show(*a.Candidate))
 	if a.Ratio != nil {
 		text += fmt.Sprintf(" (×%.2f)", *a.Ratio)
@@ -466,13 +461,7 @@ func (p *page) gate(whose string, g *compare.GateResult) {
 	}
 	p.title("Gate" + whose + ": " + GateWords(*g))
 	for _, r := range g.Rules {
-		paint := p.yellow
-		switch r.Answer {
-		case compare.Pass:
-			paint = p.cyan
-		case compare.Fail:
-			paint = p.red
-		}
+		paint := map[compare.Answer]func(string) string{compare.Pass: p.cyan, compare.Fail: p.red, compare.Inconclusive: p.yellow}[r.Answer]
 		answer := paint(text.Pad(string(r.Answer), len(compare.Inconclusive), ' '))
 		p.line("  " + answer + "  " + isolate(p.snip(label(r.Rule), p.Width-18)))
 		p.wrapped(textutil.Line(r.Reason), 6, messageLines, p.faint)
@@ -543,13 +532,7 @@ func (m *markdown) gate(g *compare.GateResult) {
 	m.paragraph("**Gate: %s**", GateWords(*g))
 	t := Table{Columns: []Column{{}, {Title: "rule", Name: true}, {Title: "reason", Name: true}}}
 	for _, r := range g.Rules {
-		mark := "❔"
-		switch r.Answer {
-		case compare.Pass:
-			mark = "✅"
-		case compare.Fail:
-			mark = "❌"
-		}
+		mark := map[compare.Answer]string{compare.Pass: "✅", compare.Fail: "❌", compare.Inconclusive: "❔"}[r.Answer]
 		t.add(mark+" "+string(r.Answer), r.Rule, r.Reason)
 	}
 	m.table(t, nil)

@@ -359,7 +359,7 @@ func messageLines(lines []string, raw json.RawMessage) []string {
 		case hasRole && hasContent && len(m) == 2:
 			lines = section(lines, role, content)
 		case text["type"] == "placeholder" && len(text) == 2 && len(m) == 2:
-			lines = section(lines, "placeholder "+text["name"], "")
+			lines = append(lines, textutil.Line("placeholder "+text["name"]), "")
 		default:
 			whole, _ := json.Marshal(m) // it was read as JSON
 			lines = section(lines, cmp.Or(role, "message"), canonicalJSON(whole))

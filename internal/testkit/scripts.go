@@ -110,7 +110,7 @@ func call(ts *testscript.TestScript, neg bool, args []string) {
 
 // carriedOut runs a program and returns its exit code.
 func carriedOut(ts *testscript.TestScript, program string, args []string) int {
-	if program == "experiment" && os.Getenv("EXPERIMENT_TEST_FULL") == "" {
+	if program == "experiment" && !full() {
 		return ts.Value(residentKey{}).(*resident).carryOut(ts, args)
 	}
 	err := ts.Exec(program, args...)
@@ -138,3 +138,6 @@ func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Fatalf("%s did not appear", args[0])
 }
+
+// full says that tests of which a sample is taken otherwise are made whole.
+func full() bool { return os.Getenv("EXPERIMENT_TEST_FULL") != "" }

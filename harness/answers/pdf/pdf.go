@@ -89,6 +89,8 @@ type Options struct {
 	// MaxDecoded bounds what all streams together decode to, and tables and
 	// fonts take, each stream as often as it is decoded, in bytes; 0 means 512 MiB.
 	MaxDecoded int64
+
+	name string // stands before what is wrong with the file
 }
 
 // Read extracts the text of every page. A page that fails is unreadable with
@@ -96,12 +98,7 @@ type Options struct {
 // an error of exit code 64.
 //
 // Time and memory are bounded by Options, not by what the file says of itself.
-func Read(ctx context.Context, data []byte, opt Options) (Document, error) {
-	return read(ctx, data, "", opt)
-}
-
-// read is Read; path stands before what is wrong with the file.
-func read(ctx context.Context, data []byte, path string, opt Options) (doc Document, err error) {
+func Read(ctx context.Context, data []byte, opt Options) (doc Document, err error) {
 	opt.Timeout = cmp.Or(opt.Timeout, 2*time.Minute)
 	defer func() {
 		if p := recover(); p != nil { // a fault here must not end the program of a user
@@ -111,7 +108,7 @@ func read(ctx context.Context, data []byte, path string, opt Options) (doc Docum
 			err = fmt.Errorf("it took longer than %s", opt.Timeout)
 		}
 		if err != nil {
-			doc, err = Document{}, cli.Usage("reading the PDF: %s%w", path, err)
+			doc, err = Document{}, cli.Usage("reading the PDF: %s%w", opt.name, err)
 		}
 	}()
 	inner, cancel := context.WithTimeout(ctx, opt.Timeout)
@@ -189,7 +186,8 @@ func (c Cache) Read(ctx context.Context, path string, opt Options) (doc Document
 			return doc, true, nil
 		}
 	}
-	doc, err = read(ctx, data, path+": ", opt)
+	opt.name = path + ": "
+	doc, err = Read(ctx, data, opt)
 	if err == nil && c.Dir != "" && !doc.Secret { // a cache asks for no password
 		_ = c.store(entry, doc) // a cache that cannot be written costs time only
 	}

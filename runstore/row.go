@@ -159,7 +159,11 @@ func compactAll(d *outcome.Detail) error {
 // encodeLarge writes large as JSON. Its raw values are compact already, and are not
 // looked at again.
 func encodeLarge(l large) ([]byte, error) {
-	b := []byte{'{'}
+	size := len(l.Output) + len(l.Explanation) + 100
+	for _, call := range l.Calls {
+		size += len(call.Parameters) + len(call.Input) + len(call.Output) + 500
+	}
+	b := append(make([]byte, 0, size), '{')
 	add := func(name string, raw []byte) {
 		if len(raw) > 0 {
 			if b[len(b)-1] != '{' {

@@ -81,7 +81,7 @@ func (s *Server) writeSpans(tx *transaction, batches []batch, now int64) error {
 // readSpans reads and unpacks a body. Neither form may exceed the limit, so a
 // small archive cannot unfold into more.
 func readSpans(c *call, limit int64) ([]byte, error) {
-	body, err := readLimited(c.r.Body, limit)
+	body, err := readLimited(c.r.Body, limit, c.r.ContentLength)
 	if err != nil || !strings.EqualFold(c.r.Header.Get("Content-Encoding"), "gzip") {
 		return body, err
 	}
@@ -89,11 +89,11 @@ func readSpans(c *call, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, spanFault(http.StatusBadRequest, "Failed to decompress the request body: "+err.Error())
 	}
-	return readLimited(zr, limit)
+	return readLimited(zr, limit, 0)
 }
 
-func readLimited(r io.Reader, limit int64) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(r, limit+1))
+func readLimited(r io.Reader, limit, said int64) ([]byte, error) {
+	body, err := readAll(io.LimitReader(r, limit+1), said)
 	if err != nil {
 		return nil, spanFault(http.StatusBadRequest, "Failed to read the request body: "+err.Error())
 	}

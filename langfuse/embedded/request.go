@@ -290,7 +290,7 @@ type form struct {
 // form reads the body of a call as one JSON object. One that is none has no
 // fields, and err says why.
 func (c *call) form(limit int64) *form {
-	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limit))
+	body, err := readAll(http.MaxBytesReader(c.w, c.r.Body, limit), c.r.ContentLength)
 	var tooBig *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooBig):
@@ -305,6 +305,14 @@ func (c *call) form(limit int64) *form {
 		return &form{read: map[string]bool{}, problem: badData(issue{Code: "custom", Path: []any{}, Message: text})}
 	}
 	return newForm(body)
+}
+
+// readAll is io.ReadAll of what is said to have that many bytes; -1 is unknown.
+func readAll(r io.Reader, said int64) ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(int(min(max(0, said), 8<<20)) + bytes.MinRead)
+	_, err := b.ReadFrom(r)
+	return b.Bytes(), err
 }
 
 func newForm(raw json.RawMessage) *form {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"math"
 	"slices"
 
 	"extraction-experiment/internal/stats"
@@ -140,7 +141,7 @@ func newRowPart(v report.ItemView, scores []string) *rowPart {
 	}
 	for _, name := range scores {
 		s, _ := outcome.Lookup(o.Scores, name)
-		part.Scores = append(part.Scores, s.Value)
+		part.Scores = append(part.Scores, rounded(s.Value))
 	}
 	faults := map[string]int{}
 	for _, c := range slices.Concat(o.Causes, answerCauses(v)) {
@@ -150,6 +151,18 @@ func newRowPart(v report.ItemView, scores []string) *rowPart {
 	}
 	part.Faults = faults
 	return part
+}
+
+// rounded returns a score with six digits behind the point, which a list never shows
+// all of; but one that is not whole does not become so.
+func rounded(v *float64) *float64 {
+	if v == nil {
+		return nil
+	}
+	if short := math.Round(*v*1e6) / 1e6; short != math.Trunc(short) {
+		return &short
+	}
+	return v
 }
 
 // causeKey names a cause in the list and in its filter.
@@ -199,12 +212,13 @@ type limits struct {
 }
 
 // The most that any item shows; the least, under which only a notice is left; the
-// most bytes of the detail of an item, however few there are; and that notice.
+// most bytes of the detail of an item, however few there are; what an item may have
+// where a fair share is less, which then the last items pay for; and that notice.
 const (
-	mostText, mostList   = 256 << 10, 4096
-	leastText, leastList = 256, 8
-	mostDetail           = 1 << 20
-	nothing              = `{"runs":[]}`
+	mostText, mostList      = 256 << 10, 4096
+	leastText, leastList    = 256, 8
+	mostDetail, leastDetail = 1 << 20, 4 << 10
+	nothing                 = `{"runs":[]}`
 )
 
 // byteBudget shares the bytes of a page among its items: each may use an equal
@@ -215,7 +229,7 @@ type byteBudget struct{ bytes, items int }
 // fit encodes as much of an item as its share allows, and says whether anything
 // was left out.
 func (b *byteBudget) fit(row merging, detailed func(merging, limits) detail) (raw []byte, cut bool) {
-	share := min(mostDetail, b.bytes/max(1, b.items))
+	share := min(mostDetail, b.bytes, max(leastDetail, b.bytes/max(1, b.items)))
 	b.items--
 	l := limits{max(leastText, textLimit(row, share)), mostList}
 	for ; l.text >= leastText; l = (limits{l.text / 2, max(l.list/2, leastList)}) {

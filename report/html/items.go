@@ -231,26 +231,29 @@ type byteBudget struct{ bytes, items int }
 func (b *byteBudget) fit(row merging, detailed func(merging, limits) detail) (raw []byte, cut bool) {
 	share := min(mostDetail, b.bytes, max(leastDetail, b.bytes/max(1, b.items)))
 	b.items--
-	l := limits{max(leastText, textLimit(row, share)), mostList}
-	for ; l.text >= leastText; l = (limits{l.text / 2, max(l.list/2, leastList)}) {
+	least := limits{leastText, leastList}
+	for l := (limits{max(leastText, textLimit(row, share)), mostList}); ; {
 		d := detailed(row, l)
 		raw, err := json.Marshal(d)
-		if err != nil {
-			break
-		}
-		if len(raw) <= share {
+		if err == nil && len(raw) <= share {
 			b.bytes -= len(raw)
 			return raw, d.cut()
 		}
+		if err != nil || l == least {
+			break
+		}
+		l = limits{max(l.text/2, leastText), max(min(l.list, share/perRow)/2, leastList)}
 	}
 	b.bytes -= len(nothing)
 	return []byte(nothing), true
 }
 
+const perRow = 160 // bytes of a table's row, about
+
 // textLimit guesses how long each text of an item may be so that all of it has about
 // so many bytes: every text gets what is left over by shorter ones.
 func textLimit(row merging, share int) int {
-	const perRow, perCall = 160, 400 // of a table; beside its texts
+	const perCall = 400 // beside its texts
 	var sizes []int
 	for _, v := range row.views {
 		if v == nil {

@@ -45,8 +45,8 @@ import (
 // Config bounds a page. The zero value is usable.
 type Config struct {
 	// MaxBytes bounds the details of all items together, before they are
-	// compressed, to a fifth or less; 0 is 32 MiB. Every
-	// item may use an equal share of what is left, at most 1 MiB and at least 4 KiB
+	// compressed, to a fifth or less; 0 is 24 MiB. Every
+	// item may use an equal share of what is left, at most 1 MiB and at least 8 KiB
 	// while there are any: documents, prompts, answers and lists that need more are
 	// cut, with a notice.
 	MaxBytes int
@@ -65,7 +65,7 @@ type Config struct {
 }
 
 func (c Config) filled() Config {
-	c.MaxBytes, c.MaxItems = cmp.Or(c.MaxBytes, 32<<20), cmp.Or(c.MaxItems, 20_000)
+	c.MaxBytes, c.MaxItems = cmp.Or(c.MaxBytes, 24<<20), cmp.Or(c.MaxItems, 20_000)
 	return c
 }
 

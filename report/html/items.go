@@ -217,7 +217,7 @@ type limits struct {
 const (
 	mostText, mostList      = 256 << 10, 4096
 	leastText, leastList    = 256, 8
-	mostDetail, leastDetail = 1 << 20, 4 << 10
+	mostDetail, leastDetail = 1 << 20, 8 << 10
 	nothing                 = `{"runs":[]}`
 )
 
@@ -232,6 +232,10 @@ func (b *byteBudget) fit(row merging, detailed func(merging, limits) detail) (ra
 	share := min(mostDetail, b.bytes, max(leastDetail, b.bytes/max(1, b.items)))
 	b.items--
 	least := limits{leastText, leastList}
+	if share < leastDetail/2 { // hardly an item has so little
+		b.bytes -= len(nothing)
+		return []byte(nothing), true
+	}
 	for l := (limits{max(leastText, textLimit(row, share)), mostList}); ; {
 		d := detailed(row, l)
 		raw, err := json.Marshal(d)

@@ -222,7 +222,7 @@ const EnvPipelineToken = "EXPERIMENT_PIPELINE_TOKEN"
 // pipelineName describes how the model is asked, so that runs that ask in
 // another way are told apart, and are not resumed as one.
 func pipelineName(info provider.Info, cfg Config) string {
-	parts := []string{"ask@1"}
+	parts := []string{"ask@2"}
 	if info.Pipeline != "" {
 		parts = []string{info.Pipeline}
 	}

@@ -44,11 +44,10 @@ import (
 
 // Config bounds a page. The zero value is usable.
 type Config struct {
-	// MaxBytes bounds the details of all items together, before they are
-	// compressed, to a fifth or less; 0 is 24 MiB. Every
-	// item may use an equal share of what is left, at most 1 MiB and at least 8 KiB
-	// while there are any: documents, prompts, answers and lists that need more are
-	// cut, with a notice.
+	// MaxBytes bounds the details of all items together, before they are compressed,
+	// to a fifth or less; 0 is 24 MiB. Every item may use an equal share of what is
+	// left, at most 1 MiB, and at least 8 KiB for each run while there are any:
+	// documents, prompts, answers and lists that need more are cut, with a notice.
 	MaxBytes int
 	// MaxItems bounds the items that are listed, the first by id; 0 is 20,000.
 	// A row of the list has at most about 2 KiB. The overview counts all.

@@ -212,7 +212,7 @@ type limits struct {
 }
 
 // The most that any item shows; the least, under which only a notice is left; the
-// most bytes of the detail of an item, however few there are; what an item may have
+// most bytes of the detail of an item, however few there are; what a run's part may have
 // where a fair share is less, which then the last items pay for; and that notice.
 const (
 	mostText, mostList      = 256 << 10, 4096
@@ -229,24 +229,24 @@ type byteBudget struct{ bytes, items int }
 // fit encodes as much of an item as its share allows, and says whether anything
 // was left out.
 func (b *byteBudget) fit(row merging, detailed func(merging, limits) detail) (raw []byte, cut bool) {
-	share := min(mostDetail, b.bytes, max(leastDetail, b.bytes/max(1, b.items)))
+	least := leastDetail * len(row.views)
+	share := min(mostDetail, b.bytes, max(least, b.bytes/max(1, b.items)))
 	b.items--
-	least := limits{leastText, leastList}
-	if share < leastDetail/2 { // hardly an item has so little
-		b.bytes -= len(nothing)
-		return []byte(nothing), true
-	}
-	for l := (limits{max(leastText, textLimit(row, share)), mostList}); ; {
+	guess := limits{max(leastText, textLimit(row, share)), mostList}
+	half := limits{max(leastText, guess.text/2), max(leastList, min(mostList, share/perRow)/2)}
+	for _, l := range []limits{guess, half, {leastText, leastList}} {
+		if share < least/2 {
+			break // hardly an item has so little
+		}
 		d := detailed(row, l)
 		raw, err := json.Marshal(d)
-		if err == nil && len(raw) <= share {
+		if err != nil {
+			break
+		}
+		if len(raw) <= share {
 			b.bytes -= len(raw)
 			return raw, d.cut()
 		}
-		if err != nil || l == least {
-			break
-		}
-		l = limits{max(l.text/2, leastText), max(min(l.list, share/perRow)/2, leastList)}
 	}
 	b.bytes -= len(nothing)
 	return []byte(nothing), true

@@ -143,7 +143,8 @@ func (q Query) depth() depth {
 // Outcomes returns outcomes ordered by the bytes of the item id, trial and
 // attempt. Without Query.Detail the scores have no Comment and no Counts: those
 // lie with the detail. Every page of about 500 rows or 4 MiB is read for itself,
-// so the loop may take its time, and may write to the run. After an error
+// while the loop looks at the one before; so the loop may take its time, and may write to
+// the run, which the next page need not show yet. After an error
 // nothing follows: ErrDamaged names the outcome that cannot be read.
 //
 // Measured: 1.6 s for 200,000 outcomes of 13 scores without detail, on two busy

@@ -257,7 +257,7 @@ type stored struct {
 const outcomeColumns = "o.oid, o.published, i.id, o.seq, o.trial, o.attempt, o.class, o.started, o.ended, o.latency, o.tokens, o.cost, o.scores"
 
 // outcomeScan reads the rows of outcomePage: outcomeColumns and the checksum; but
-// where it is shallow, also those of the detail, and where it is full, what is large.
+// where it is shallow, also those of the detail, and from judged on, what is large.
 type outcomeScan struct {
 	depth depth
 	names *scoreNames

@@ -411,7 +411,7 @@ func flattenAttribute(flat map[string]string, a attributes, key string) {
 	if s := a.text(key); s != "" {
 		if objectText(s) != "" {
 			budget := 4*len(s) + 64<<10
-			flatten(flat, "", json.RawMessage(s), &budget)
+			flatten(flat, "", json.RawMessage(strings.TrimSpace(s)), &budget)
 		} else {
 			flat["metadata"] = s
 		}

@@ -338,6 +338,7 @@ func TestFlatText(t *testing.T) {
 		want object
 	}{
 		"nested":          {`{"a":{"b":1,"c":{"d":"x"}},"e":[1,{"f":2}],"g":null,"h":true}`, object{"a.b": "1", "a.c.d": "x", "e": `[1,{"f":2}]`, "g": "null", "h": "true"}},
+		"with blanks":     {" \n{ \"a\" : { \"b\" : \"x\" } , \"c\" : [ 1 , 2 ] }\n", object{"a.b": "x", "c": "[1,2]"}},
 		"a list":          {`[1]`, object{"metadata": "[1]"}},
 		"no JSON":         {`x`, object{"metadata": "x"}},
 		"nests too deep":  {deep, object{"metadata": deep}},

@@ -117,7 +117,7 @@ const InventedRate = "invented_rate"
 const inventedEntities = "invented_entities"
 
 // Grounding returns GroundedRate of what was extracted from a document; of nothing
-// it is undefined. It looks for every entity as ground.Locate does: white space,
+// it is undefined. It looks for every entity as ground.Index.Locate does: white space,
 // case and the like do not matter. Time is linear but for logarithms.
 func Grounding(document string, found extraction.Extraction) outcome.Score {
 	return grounding(ground.NewIndex(document), found)

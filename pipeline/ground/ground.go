@@ -17,7 +17,7 @@
 //
 // For example:
 //
-//	span, match := ground.Locate("She joined Acme\nCorp.", "acme corp", 0)
+//	span, match := ground.NewIndex("She joined Acme\nCorp.").Locate("acme corp", 0)
 //	// span is {"Acme\nCorp", 11, 20}, match is ground.Tolerant
 package ground
 

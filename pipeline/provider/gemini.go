@@ -76,7 +76,7 @@ type geminiCounts struct {
 // The Response holds what is known with an error too: the requests made, and
 // the usage of an answer without text. A blocked prompt or answer is a Response
 // with FinishRefused; where there is no text, its Text is the reason that the
-// API gave. Errors are: a *pipeline.UnsupportedError for what cannot be asked
+// API gave. Errors are: one of exit code 64 for what cannot be asked
 // (nothing is sent); one that wraps ctx.Err(); and a *pipeline.ModelError, of
 // class invalid_output where the answer holds no text, rate_limited for 429,
 // timeout if the HTTP client gave up, else provider.

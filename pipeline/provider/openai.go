@@ -30,7 +30,7 @@ type openAI struct {
 // The Response holds what is known with an error too: the requests made, and
 // the usage of an answer without text. A refusal, of the model, its filter or
 // Azure's filter of prompts, is a Response with FinishRefused, its Text what
-// the server gave as the reason. Errors are: a *pipeline.UnsupportedError for what
+// the server gave as the reason. Errors are: one of exit code 64 for what
 // the model cannot do (nothing is sent); one that wraps ctx.Err(); and a
 // *pipeline.ModelError, of class invalid_output where the answer holds no text,
 // rate_limited for 429, timeout if the HTTP client gave up, else provider.

@@ -90,10 +90,11 @@ func TestServer_annotate(t *testing.T) {
 			equal(t, "subject", a.at("data", 2, "subject"), object{"kind": "observation", "id": "s", "traceId": "t"})
 			equal(t, "the name of the config", a.at("data", 2, "name"), "validated")
 			for query, want := range map[string]string{"authorUserId=ann": by, "queueId=" + queue: by, "dataType=CORRECTION": fix,
-				"dataType=BOOLEAN&authorUserId=ann": by} {
+				"dataType=BOOLEAN&value=true&authorUserId=ann": by} {
 				equal(t, query, r.must(200, r.get(api+"/v3/scores?"+query)).column("id"), []string{want})
 			}
 			equal(t, "correction", r.get(api+"/v3/scores?dataType=CORRECTION").at("data", 0, "value"), `{"a":1}`)
+			equal(t, "value without type", r.get(api+"/v3/scores?value=true").status, 400)
 		})
 	}
 }

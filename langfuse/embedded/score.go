@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -302,12 +304,14 @@ func (s *Server) listLegacyScores(c *call) (any, error) {
 func (s *Server) listScores(c *call) (any, error) {
 	filter := scoreFilter()
 	maps.Copy(filter, map[string]string{"id": "id", "configId": "config_id", "authorUserId": "author_id", "experimentId": "run_id"})
-	c.strictly(append(slices.Collect(maps.Keys(filter)), "limit", "cursor", "fields", "fromTimestamp", "toTimestamp")...)
+	c.strictly(append(slices.Collect(maps.Keys(filter)), "limit", "cursor", "fields", "value", "valueMin", "valueMax",
+		"fromTimestamp", "toTimestamp")...)
 	c.checkScoreQuery()
 	groups := c.fields([]string{"core", "details", "subject", "annotation"}, []string{"core"})
 	limit := c.number("limit", 50, 1, 100)
 	var w where
 	w.scores(c, filter)
+	w.scoreValue(c)
 	if at, given := c.cursor(); given {
 		w.add("(timestamp, id) < (?, ?)", at.At, at.ID)
 	}
@@ -346,6 +350,47 @@ func (c *call) checkScoreQuery() {
 	if len(c.list("observationId")) > 0 && len(c.list("traceId")) == 0 {
 		c.blame(badQuery("observationId", "observationId requires traceId"))
 	}
+}
+
+// scoreValue reads value, which needs one data type to be understood, and the
+// bounds valueMin and valueMax, which need NUMERIC.
+func (w *where) scoreValue(c *call) {
+	types, values := c.upper("dataType"), c.list("value")
+	for key, comparison := range map[string]string{"valueMin": "value >= ?", "valueMax": "value <= ?"} {
+		text := c.query.Get(key)
+		if text == "" {
+			continue
+		}
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || !slices.Equal(types, []string{"NUMERIC"}) {
+			c.blame(badQuery(key, "valueMin and valueMax are numbers and require dataType=NUMERIC as a single value"))
+		}
+		w.add(comparison, n)
+	}
+	if len(values) == 0 {
+		return
+	}
+	if len(types) == 1 && types[0] == "CATEGORICAL" {
+		w.in("text", values)
+		return
+	}
+	var numbers []float64
+	for _, text := range values {
+		n, err := strconv.ParseFloat(text, 64)
+		if len(types) == 1 && types[0] == "BOOLEAN" {
+			n, err = map[string]float64{"true": 1}[text], nil
+			if text != "true" && text != "false" {
+				err = strconv.ErrSyntax
+			}
+		} else if len(types) != 1 || types[0] != "NUMERIC" {
+			err = strconv.ErrSyntax
+		}
+		if err != nil || math.IsInf(n, 0) || math.IsNaN(n) {
+			c.blame(badQuery("value", "value filter requires a single dataType from: NUMERIC, BOOLEAN, CATEGORICAL, and values of it"))
+		}
+		numbers = append(numbers, n)
+	}
+	w.add("value IN (SELECT value FROM json_each(?))", asText(numbers))
 }
 
 // upper returns a list whose values count in upper case.

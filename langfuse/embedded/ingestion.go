@@ -66,8 +66,9 @@ func (s *Server) storeEvents(events []event) error {
 		}
 		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.action(), b.action()))
 	})
-	now, described := s.now(), map[string]bool{}
+	now := s.now()
 	return s.later(s.cfg.IngestionDelay, func(tx *transaction) (err error) {
+		described := map[string]bool{}
 		for _, ev := range events {
 			switch {
 			case ev.score != nil:

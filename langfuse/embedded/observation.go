@@ -81,13 +81,24 @@ func (o observation) write(tx *transaction, mode Mode, described map[string]bool
 		o.experimentDataset, o.experimentItem, o.experimentItemValues = "", "", ""
 		o.experimentItemVersion, o.expected, o.itemRoot = sql.NullInt64{}, sql.NullString{}, false
 	}
-	values := o.columns()
-	_, err := tx.Exec("INSERT OR REPLACE INTO observations("+observationColumns+contentColumns+", prompt_id) VALUES("+
-		strings.Repeat("?,", len(values))+"'')", values...)
+	inserted, err := o.insert(tx)
+	if err == nil && !inserted {
+		if _, err = tx.Exec("DELETE FROM observations WHERE trace_id = ? AND span_id = ?", o.trace, o.span); err == nil {
+			_, err = o.insert(tx)
+		}
+	}
 	if err != nil {
 		return err
 	}
 	return o.describeExperiment(tx, described)
+}
+
+// insert reports whether there was none of that identity. INSERT OR REPLACE would have
+// SQLite copy every page that it changes.
+func (o *observation) insert(tx *transaction) (bool, error) {
+	values := o.columns()
+	return changed(tx.Exec("INSERT INTO observations("+observationColumns+contentColumns+", prompt_id) VALUES("+
+		strings.Repeat("?,", len(values))+"'') ON CONFLICT(trace_id, span_id) DO NOTHING", values...))
 }
 
 // describeExperiment keeps the first name, description, dataset and metadata

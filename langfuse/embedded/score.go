@@ -179,13 +179,8 @@ func storeScore(tx *transaction, sc score, now int64) error {
 // insert reports whether the score's id was free.
 func (sc *score) insert(tx *transaction) (bool, error) {
 	values := sc.columns()
-	result, err := tx.Exec("INSERT INTO scores("+scoreColumns+") VALUES(?"+strings.Repeat(",?", len(values)-1)+
-		") ON CONFLICT(id) DO NOTHING", values...)
-	if err != nil {
-		return false, err
-	}
-	n, err := result.RowsAffected()
-	return n > 0, err
+	return changed(tx.Exec("INSERT INTO scores("+scoreColumns+") VALUES(?"+strings.Repeat(",?", len(values)-1)+
+		") ON CONFLICT(id) DO NOTHING", values...))
 }
 
 // replaceScore decides between two events with one score id. The one with the

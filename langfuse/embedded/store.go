@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"cmp"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -132,7 +131,8 @@ func (s *store) migrate() error {
 	})
 }
 
-// write is what somebody waits for to be done.
+// write is what somebody waits for to be done. Its work may be done again where what it
+// did was undone.
 type write struct {
 	work func(*transaction) error
 	done chan error // holds one
@@ -158,20 +158,17 @@ func (s *store) update(fn func(*transaction) error) error {
 	return <-mine.done
 }
 
-// commit does writes in one transaction and tells each how it ended.
+// commit does writes in one transaction and tells each how it ended. Where one fails,
+// which is rare, nothing of the transaction is there, and each is done in one of its
+// own: a savepoint for each would have SQLite copy every page that it changes.
 func (s *store) commit(all []*write) {
-	refused := make([]error, len(all))
-	err := s.together(func(tx *transaction) error {
-		for i, one := range all {
-			var err error
-			if refused[i], err = tx.apart(one.work); err != nil {
-				return err
-			}
+	err := s.together(all)
+	for _, one := range all {
+		if err != nil && len(all) > 1 {
+			one.done <- s.together([]*write{one})
+		} else {
+			one.done <- err
 		}
-		return nil
-	})
-	for i, one := range all {
-		one.done <- cmp.Or(err, refused[i])
 	}
 	for query := range s.wanted { // now that the connection is free
 		if stmt, err := s.w.Prepare(query); err == nil { // a script cannot be, and goes on without
@@ -181,39 +178,24 @@ func (s *store) commit(all []*write) {
 	clear(s.wanted)
 }
 
-// together runs fn in one transaction.
-func (s *store) together(fn func(*transaction) error) error {
+// together does writes in one transaction: all or none.
+func (s *store) together(all []*write) (err error) {
 	tx, err := s.w.Begin()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // says ErrTxDone after a commit
-	if err = fn(&transaction{tx, s}); err == nil {
-		err = tx.Commit()
-	}
-	return err
-}
-
-// apart undoes what work did where it fails; fatal means that this could not be done.
-func (t *transaction) apart(work func(*transaction) error) (refused, fatal error) {
-	if _, fatal = t.Exec("SAVEPOINT work"); fatal != nil {
-		return nil, fatal
-	}
-	refused = func() (err error) {
-		defer func() { // others wait for the same transaction
-			if p := recover(); p != nil {
-				err = fmt.Errorf("panic: %v", p)
-			}
-		}()
-		return work(t)
+	defer func() { // others may wait for the same transaction
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+		_ = tx.Rollback() // says ErrTxDone after a commit
 	}()
-	if refused != nil {
-		if _, fatal = t.Exec("ROLLBACK TO work"); fatal != nil {
-			return refused, errors.Join(refused, fatal)
+	for _, one := range all {
+		if err := one.work(&transaction{tx, s}); err != nil {
+			return err
 		}
 	}
-	_, fatal = t.Exec("RELEASE work")
-	return refused, fatal
+	return tx.Commit()
 }
 
 // transaction is a write transaction that uses prepared statements where they are
@@ -241,6 +223,15 @@ func (t *transaction) Exec(query string, args ...any) (sql.Result, error) {
 		return stmt.Exec(args...)
 	}
 	return t.Tx.Exec(query, args...)
+}
+
+// changed reports whether a statement changed a row.
+func changed(result sql.Result, err error) (bool, error) {
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
 }
 
 // Query is Tx.Query.

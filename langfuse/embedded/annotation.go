@@ -95,7 +95,7 @@ func (s *Server) valueByConfig(a Annotation, sc *score) error {
 	if err != nil {
 		return err
 	}
-	f := &form{fields: map[string]json.RawMessage{"value": text}, read: map[string]bool{}}
+	f := &form{fields: []field{{key: "value", value: text}}}
 	sc.readValue(f)
 	if err := f.err(); err != nil {
 		return err

@@ -249,6 +249,7 @@ func (o observation) merge(tx *transaction, mode Mode, at int64, described map[s
 		return err
 	}
 	if len(old) > 0 {
+		old[0].expand()
 		o.fill(old[0])
 	}
 	if o.trace == "" {

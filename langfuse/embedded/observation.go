@@ -33,6 +33,7 @@ type observation struct {
 	experimentDescription                    string
 	experimentMetadata, experimentItemValues string
 	metadata                                 string // flat: its values are texts
+	said                                     int64  // see sayings
 	input, output, expected                  sql.NullString
 }
 
@@ -40,7 +41,7 @@ const observationColumns = `trace_id, span_id, start_ms, end_ms, parent_id, is_r
 	environment, version, release, user_id, session_id, trace_name, tags, public, model, model_parameters, usage, cost,
 	total_cost, completion_start, prompt_name, prompt_version, experiment_id, experiment_name,
 	experiment_dataset_id, experiment_item_id, experiment_item_version, is_item_root, created, updated,
-	experiment_description, experiment_metadata, experiment_item_metadata, metadata`
+	experiment_description, experiment_metadata, experiment_item_metadata, metadata, said`
 
 const contentColumns = `, input, output, expected`
 
@@ -52,10 +53,43 @@ func (o *observation) columns() []any {
 		&o.parameters, &o.usage, &o.cost, &o.totalCost, &o.completionStart, &o.promptName,
 		&o.promptVersion, &o.experiment, &o.experimentName, &o.experimentDataset, &o.experimentItem,
 		&o.experimentItemVersion, &o.itemRoot, &o.created, &o.updated, &o.experimentDescription,
-		&o.experimentMetadata, &o.experimentItemValues, &o.metadata, &o.input, &o.output, &o.expected}
+		&o.experimentMetadata, &o.experimentItemValues, &o.metadata, &o.said, &o.input, &o.output, &o.expected}
 }
 
-// readObservations selects observations; the wide columns only where asked for.
+// sayings are the attributes of an experiment that a span can have, whose values stand
+// in other columns. Those that Langfuse shows in the metadata besides are not stored
+// twice: bit i of said says that the span had the one at i.
+func (o *observation) sayings() [10][2]string {
+	version, root := "", o.parent
+	if o.experimentItemVersion.Valid {
+		version = iso(o.experimentItemVersion.Int64)
+	}
+	if o.itemRoot {
+		root = o.span
+	}
+	return [10][2]string{{"id", o.experiment}, {"name", o.experimentName}, {"description", o.experimentDescription},
+		{"metadata", o.experimentMetadata}, {"dataset.id", o.experimentDataset}, {"item.id", o.experimentItem}, {"item.version", version},
+		{"item.metadata", o.experimentItemValues}, {"item.expected_output", o.expected.String}, {"item.root_observation_id", root}}
+}
+
+// expand puts into the metadata what said says, and makes those of the experiment flat.
+// The observation must have its contents.
+func (o *observation) expand() {
+	if o.said != 0 {
+		more := map[string]string{}
+		for i, saying := range o.sayings() {
+			if o.said>>i&1 == 1 {
+				more["attributes."+experimentKey+saying[0]] = saying[1]
+			}
+		}
+		o.metadata, o.said = merged(o.metadata, asText(more)), 0
+	}
+	o.experimentMetadata = flatText(attributes{"": o.experimentMetadata}, "")
+	o.experimentItemValues = flatText(attributes{"": o.experimentItemValues}, "")
+}
+
+// readObservations selects observations; the wide columns, which expand needs, only where
+// asked for.
 func readObservations(q querier, contents bool, rest string, args ...any) ([]observation, error) {
 	columns, wide := observationColumns, strings.Count(contentColumns, ",")
 	if contents {
@@ -77,6 +111,7 @@ func (o observation) write(tx *transaction, mode Mode, described map[string]bool
 		if o.end != 0 {
 			o.end = max(o.end, o.start)
 		}
+		o.expand()
 		o.experiment, o.experimentName, o.experimentDescription, o.experimentMetadata = "", "", "", ""
 		o.experimentDataset, o.experimentItem, o.experimentItemValues = "", "", ""
 		o.experimentItemVersion, o.expected, o.itemRoot = sql.NullInt64{}, sql.NullString{}, false
@@ -183,7 +218,7 @@ func (s *Server) listObservations(c *call) (any, error) {
 	}
 	w.between(c, "o.start_ms", "fromStartTime", "toStartTime")
 	c.blame(s.onlyV4("observations v2")) // only now: a bad query is 400 in Langfuse 3 too
-	found, meta, err := s.observationPage(c, groups["io"], &w, limit)
+	found, meta, err := s.observationPage(c, groups["io"] || groups["metadata"], &w, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -218,6 +253,7 @@ func (o observation) json(groups map[string]bool, expanded []string) object {
 		}
 	}
 	if groups["metadata"] {
+		o.expand()
 		out["metadata"] = cutMetadata(o.metadata, expanded)
 	}
 	return out
@@ -254,6 +290,7 @@ func (s *Server) getLegacyObservation(c *call) (any, error) {
 
 // legacyJSON is an observation as Langfuse 3 shows it, with parsed contents.
 func (o observation) legacyJSON() object {
+	o.expand()
 	return object{
 		"id": o.span, "traceId": nullable(o.trace), "projectId": DefaultProjectID, "type": o.kind, "name": nullable(o.name),
 		"parentObservationId": nullable(o.parent), "environment": o.environment, "version": nullable(o.version),

@@ -302,7 +302,6 @@ func observe(b batch, sp span, now int64) observation {
 		tags:          tagsOf(a["langfuse.trace.tags"]),
 		input:         a.content("langfuse.observation.input", "gen_ai.prompt", "input.value"),
 		output:        a.content("langfuse.observation.output", "gen_ai.completion", "output.value"),
-		metadata:      observationMetadata(b, a),
 	}
 	o.root = sp.parent == "" || a["langfuse.internal.as_root"] == true || a["langfuse.internal.is_app_root"] == true
 	o.public, _ = a["langfuse.trace.public"].(bool)
@@ -327,16 +326,27 @@ func observe(b batch, sp span, now int64) observation {
 	if o.experiment = a.text("langfuse.experiment.id"); o.experiment != "" {
 		o.readExperiment(a)
 	}
+	if !strings.HasPrefix(b.scopeName, "langfuse-sdk") {
+		for i, saying := range o.sayings() {
+			if saying[1] != "" && a[experimentKey+saying[0]] == saying[1] {
+				o.said |= 1 << i
+			}
+		}
+	}
+	o.metadata = o.otherMetadata(b, a)
 	return o
 }
+
+// experimentKey begins the attributes of an experiment.
+const experimentKey = "langfuse.experiment."
 
 func (o *observation) readExperiment(a attributes) {
 	o.experimentName = a.text("langfuse.experiment.name")
 	o.experimentDescription = a.text("langfuse.experiment.description")
 	o.experimentDataset = a.text("langfuse.experiment.dataset.id")
 	o.experimentItem = a.text("langfuse.experiment.item.id")
-	o.experimentMetadata = flatText(a, "langfuse.experiment.metadata")
-	o.experimentItemValues = flatText(a, "langfuse.experiment.item.metadata")
+	o.experimentMetadata = objectOrFlat(a, "langfuse.experiment.metadata")
+	o.experimentItemValues = objectOrFlat(a, "langfuse.experiment.item.metadata")
 	o.expected = a.content("langfuse.experiment.item.expected_output")
 	o.itemRoot = a.text("langfuse.experiment.item.root_observation_id") == o.span
 	if at, valid := parseInstant(a.text("langfuse.experiment.item.version")); valid {
@@ -446,14 +456,31 @@ func flatten(flat map[string]string, prefix string, raw json.RawMessage, budget 
 	}
 }
 
-// observationMetadata is what was said as metadata, and besides, unless a
-// Langfuse SDK sent the span, every attribute that has no field of its own.
-func observationMetadata(b batch, a attributes) string {
-	flat := map[string]string{}
+// objectOrFlat returns what flatText makes flat, as it came where it is all in one
+// attribute: it is made flat when it is read.
+func objectOrFlat(a attributes, key string) string {
+	for name := range a {
+		if strings.HasPrefix(name, key+".") {
+			return flatText(a, key)
+		}
+	}
+	if s := a.text(key); strings.Trim(s, "{} \t\r\n") != "" {
+		return s
+	}
+	return ""
+}
+
+// otherMetadata is what was said as metadata, and besides, unless a Langfuse SDK sent
+// the span, every attribute that has no column of its own.
+func (o *observation) otherMetadata(b batch, a attributes) string {
+	flat, said := map[string]string{}, map[string]bool{}
+	for i, saying := range o.sayings() {
+		said[experimentKey+saying[0]] = o.said>>i&1 == 1
+	}
 	flattenAttribute(flat, a, "langfuse.trace.metadata")
 	flattenAttribute(flat, a, "langfuse.observation.metadata")
 	for key, v := range a {
-		if !strings.HasPrefix(b.scopeName, "langfuse-sdk") && !mapped(key) {
+		if !strings.HasPrefix(b.scopeName, "langfuse-sdk") && !mapped(key) && !said[key] {
 			flat["attributes."+key] = asText(v)
 		}
 	}

@@ -108,6 +108,45 @@ func checkSample(t *testing.T, got answer) {
 	}
 }
 
+// What a span says of its experiment stands in the metadata as it came, though it is
+// stored once: whatever of it the span has, in whichever form, root or child.
+func TestExportSpans_experimentMetadata(t *testing.T) {
+	long := strings.Repeat("gold ", 100)
+	said := map[string]string{"id": "e1", "name": "run e1", "description": "d", "metadata": `{"a": {"b":[1]}}`, "dataset.id": "ds", "item.id": "i1",
+		"item.version": "2025-11-21T03:00:00.000Z", "item.metadata": "a text", "item.expected_output": long, "item.root_observation_id": "00a1"}
+	for name, change := range map[string]map[string]string{
+		"all of it": {}, "another form of the version": {"item.version": "2025-11-21"}, "parts": {"metadata.c": "7"}, "less": {"description": "", "item.root_observation_id": ""},
+		"no metadata": {"metadata": "{ }", "item.metadata": ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			want, attributes := object{}, []object{}
+			for key, value := range merge(said, change) {
+				want["attributes.langfuse.experiment."+key] = value
+				attributes = append(attributes, attr("langfuse.experiment."+key, value))
+			}
+			want["scope.name"], want["scope.version"] = "runner", "1"
+			root := object{"traceId": "0a", "spanId": "00a1", "name": "n", "startTimeUnixNano": t0, "endTimeUnixNano": t1, "attributes": attributes}
+			child := object{"traceId": "0a", "spanId": "00a2", "parentSpanId": "00a1", "name": "n", "startTimeUnixNano": t0, "endTimeUnixNano": t1, "attributes": attributes}
+			r.must(200, r.post(api+"/otel/v1/traces", export(root, child)))
+			got := r.must(200, r.get(api+"/v2/observations?traceId=0a&fields=metadata&expandMetadata=attributes.langfuse.experiment.item.expected_output"))
+			for i := range 2 {
+				equal(t, fmt.Sprint("span ", i), got.at("data", i, "metadata"), want)
+			}
+		})
+	}
+}
+
+func merge(maps ...map[string]string) map[string]string {
+	all := map[string]string{}
+	for _, one := range maps {
+		for key, value := range one {
+			all[key] = value
+		}
+	}
+	return all
+}
+
 func zipped(t testing.TB, data []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -9,12 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"net/http"
 	"net/url"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -281,10 +279,15 @@ const (
 // form is a JSON object from outside. Its readers collect issues instead of
 // failing, so that one answer names every field that is wrong.
 type form struct {
-	fields  map[string]json.RawMessage
-	read    map[string]bool
+	fields  []field // of a key that stands there twice the last counts
 	issues  []issue
 	problem error // why there are no fields
+}
+
+type field struct {
+	key   string
+	value json.RawMessage
+	read  bool
 }
 
 // form reads the body of a call as one JSON object. One that is none has no
@@ -295,14 +298,14 @@ func (c *call) form(limit int64) *form {
 	switch {
 	case errors.As(err, &tooBig):
 		text := map[int64]string{smallBody: "Body exceeded 1mb limit", largeBody: "Body exceeded 4.5mb limit"}[limit]
-		return &form{read: map[string]bool{}, problem: &fault{http.StatusRequestEntityTooLarge, text}}
+		return &form{problem: &fault{http.StatusRequestEntityTooLarge, text}}
 	case err != nil:
-		return &form{read: map[string]bool{}, problem: &fault{http.StatusBadRequest, "Invalid body"}}
+		return &form{problem: &fault{http.StatusBadRequest, "Invalid body"}}
 	case len(bytes.TrimSpace(body)) == 0:
 		body = []byte("{}")
 	case depth(body) > maxDepth:
 		text := fmt.Sprintf("Invalid input: nested deeper than %d", maxDepth)
-		return &form{read: map[string]bool{}, problem: badData(issue{Code: "custom", Path: []any{}, Message: text})}
+		return &form{problem: badData(issue{Code: "custom", Path: []any{}, Message: text})}
 	}
 	return newForm(body)
 }
@@ -317,19 +320,19 @@ func readAll(r io.Reader, said int64) ([]byte, error) {
 
 func newForm(raw json.RawMessage) *form {
 	if !json.Valid(raw) {
-		return &form{read: map[string]bool{}, problem: &fault{http.StatusBadRequest, "Invalid JSON"}}
+		return &form{problem: &fault{http.StatusBadRequest, "Invalid JSON"}}
 	}
 	return formOf(raw)
 }
 
 // formOf reads what is known to be JSON, or is absent.
 func formOf(raw json.RawMessage) *form {
-	f := &form{read: map[string]bool{}}
-	switch raw = bytes.TrimSpace(raw); {
-	case len(raw) == 0 || raw[0] != '{':
-		f.problem = badData(issue{Code: "invalid_type", Path: []any{}, Message: "Invalid input: expected object"})
-	default:
-		f.fields = maps.Collect(jsonparts.Members(raw))
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '{' {
+		return &form{problem: badData(issue{Code: "invalid_type", Path: []any{}, Message: "Invalid input: expected object"})}
+	}
+	f := &form{fields: make([]field, 0, 16)}
+	for key, value := range jsonparts.Members(raw) {
+		f.fields = append(f.fields, field{key: key, value: value})
 	}
 	return f
 }
@@ -344,9 +347,13 @@ func (f *form) failed(key string) bool {
 }
 
 // raw returns a field as it came, nil where it is absent. null is returned.
-func (f *form) raw(key string) json.RawMessage {
-	f.read[key] = true
-	return f.fields[key]
+func (f *form) raw(key string) (value json.RawMessage) {
+	for i := range f.fields {
+		if f.fields[i].key == key {
+			f.fields[i].read, value = true, f.fields[i].value
+		}
+	}
+	return value
 }
 
 // has says whether a field is there and not null.
@@ -360,7 +367,7 @@ func (f *form) into(key string, v any, kind string) bool {
 	if !f.has(key) {
 		return false
 	}
-	if json.Unmarshal(f.fields[key], v) != nil {
+	if json.Unmarshal(f.raw(key), v) != nil {
 		f.add("invalid_type", key, "Invalid input: expected "+kind)
 	}
 	return true
@@ -445,15 +452,16 @@ func (f *form) instant(key string) (int64, bool) {
 // only reports every field that no reader has asked for.
 func (f *form) only() {
 	var extra []string
-	for key := range f.fields {
-		if !f.read[key] {
-			extra = append(extra, clip(key, 100))
+	for _, field := range f.fields {
+		if !field.read {
+			extra = append(extra, clip(field.key, 100))
 		}
 	}
 	if len(extra) == 0 {
 		return
 	}
-	sort.Strings(extra)
+	slices.Sort(extra)
+	extra = slices.Compact(extra)
 	f.issues = append(f.issues, issue{Code: "unrecognized_keys", Path: []any{}, Keys: extra,
 		Message: "Unrecognized keys: " + clip(joined(extra), 400)})
 }

@@ -317,7 +317,7 @@ func (s *Server) listExperiments(c *call) (any, error) {
 		data[i] = object{"id": e.id, "name": e.name, "description": nullable(e.description), "datasetId": e.dataset,
 			"startTime": iso(e.start), "endTime": iso(e.end), "itemCount": e.items}
 		if groups["metadata"] {
-			data[i]["metadata"] = jsonText(e.metadata)
+			data[i]["metadata"] = jsonText(flatText(attributes{"": e.metadata}, ""))
 		}
 		if !groups["scores"] {
 			continue
@@ -348,7 +348,7 @@ func (s *Server) listExperimentItems(c *call) (any, error) {
 		w.in(column, c.list(key))
 	}
 	c.blame(s.onlyV4("experiment items")) // only now: a bad query is 400 in Langfuse 3 too
-	found, meta, err := s.observationPage(c, groups["io"], &w, limit)
+	found, meta, err := s.observationPage(c, groups["io"] || groups["metadata"], &w, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -391,6 +391,9 @@ func (s *Server) addItemScores(data []object, found []observation, limit int) er
 }
 
 func (o observation) itemJSON(groups map[string]bool) object {
+	if groups["metadata"] || groups["itemMetadata"] || groups["experimentMetadata"] {
+		o.expand()
+	}
 	out := object{"id": o.span, "traceId": o.trace, "startTime": iso(o.start), "endTime": o.ended(), "level": o.level,
 		"environment": o.environment, "experimentId": o.experiment, "experimentName": o.experimentName,
 		"experimentItemId": o.experimentItem}

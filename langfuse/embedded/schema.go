@@ -4,7 +4,7 @@ package embedded
 // file has version 0. Steps are added, never changed: files made by earlier
 // programs have taken them already.
 func migrations() []string {
-	return []string{schemaEvents, schemaLegacy, schemaDoubles, schemaIdentity}
+	return []string{schemaEvents, schemaLegacy, schemaDoubles, schemaIdentity, schemaSaid}
 }
 
 // schemaEvents is what Langfuse 4 keeps. Instants are milliseconds since 1970,
@@ -139,3 +139,6 @@ DROP INDEX observations_identity;
 DELETE FROM observations WHERE rowid NOT IN (SELECT max(rowid) FROM observations GROUP BY trace_id, span_id);
 CREATE UNIQUE INDEX observations_identity ON observations(trace_id, span_id);
 `
+
+// schemaSaid has the metadata of a span say nothing twice.
+const schemaSaid = `ALTER TABLE observations ADD COLUMN said INTEGER NOT NULL DEFAULT 0;`

@@ -118,10 +118,15 @@ func readScore(f *form) score {
 // readValue reads the value by its type; without a type a number is NUMERIC
 // and a text CATEGORICAL.
 func (sc *score) readValue(f *form) {
-	var decoded any
-	f.into("value", &decoded, "number or string")
-	number, isNumber := decoded.(float64)
-	text, isText := decoded.(string)
+	raw := f.raw("value")
+	text, isText := "", len(raw) > 0 && raw[0] == '"'
+	if isText {
+		text = f.text("value")
+	}
+	number, isNumber := 0.0, !isText && f.has("value")
+	if isNumber {
+		isNumber = f.into("value", &number, "number or string") && !f.failed("value")
+	}
 	switch {
 	case sc.dataType == "" && isNumber:
 		sc.dataType = "NUMERIC"

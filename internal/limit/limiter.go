@@ -43,7 +43,7 @@ type Limiter struct {
 	failing  float64
 	queue    []*waiter
 	underWay int
-	began    time.Time // when the last call began
+	began    time.Time // when the last call began, or should have
 	answers  int64
 	timer    *time.Timer
 }
@@ -143,13 +143,20 @@ func (l *Limiter) full() bool {
 
 // next is when the next call may begin.
 func (l *Limiter) next() time.Time {
+	return slices.MaxFunc([]time.Time{l.gate.until, l.spaced(), l.requests.free, l.tokens.free}, time.Time.Compare)
+}
+
+// spaced is when the next call may begin because of the one before.
+func (l *Limiter) spaced() time.Time {
 	gap := l.window.gap()
 	if l.gate.probing() {
 		gap = max(gap, l.window.latency/8)
 	}
-	spaced := l.began.Add(gap)
-	return slices.MaxFunc([]time.Time{l.gate.until, spaced, l.requests.free, l.tokens.free}, time.Time.Compare)
+	return l.began.Add(gap)
 }
+
+// lateness is by how much a timer may be late without making the calls after it late.
+const lateness = 2 * time.Millisecond
 
 func (l *Limiter) begin(now time.Time, tokens int64) *Permit {
 	p := &Permit{limiter: l, began: now, tokens: tokens, others: l.underWay, probe: l.gate.probing()}
@@ -157,7 +164,9 @@ func (l *Limiter) begin(now time.Time, tokens int64) *Permit {
 	if p.probe {
 		l.gate.probes++
 	}
-	l.began = now
+	if l.began = l.spaced(); now.Sub(l.began) > lateness {
+		l.began = now
+	}
 	l.requests.take(now, 1)
 	l.tokens.take(now, tokens)
 	return p

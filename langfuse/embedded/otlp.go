@@ -52,21 +52,25 @@ func (s *Server) exportSpans(c *call) (any, error) {
 	if len(batches) == 0 {
 		return object{}, nil
 	}
-	return queued, s.later(s.cfg.IngestionDelay, func(tx *transaction) error { return s.writeSpans(tx, batches, now) })
-}
-
-// writeSpans stores the spans of a request, and what they say of their traces
-// where traces are kept.
-func (s *Server) writeSpans(tx *transaction, batches []batch, now int64) error {
-	described := map[string]bool{}
+	var observed []observation
+	var traces []trace // where they are kept, that of each observation
 	for _, b := range batches {
 		for _, sp := range b.spans {
 			if s.cfg.drops(DropSpan, sp.id) {
 				continue
 			}
 			o := observe(b, sp, now)
+			observed = append(observed, o)
 			if s.cfg.Mode.legacy() {
-				if err := traceOf(sp, o).store(tx); err != nil {
+				traces = append(traces, traceOf(sp, o))
+			}
+		}
+	}
+	return queued, s.later(s.cfg.IngestionDelay, func(tx *transaction) error {
+		described := map[string]bool{}
+		for i, o := range observed {
+			if traces != nil {
+				if err := traces[i].store(tx); err != nil {
 					return err
 				}
 			}
@@ -74,8 +78,8 @@ func (s *Server) writeSpans(tx *transaction, batches []batch, now int64) error {
 				return err
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // readSpans reads and unpacks a body. Neither form may exceed the limit, so a

@@ -4,7 +4,7 @@ FUZZTIME ?= 30s
 
 .DEFAULT_GOAL := help
 
-.PHONY: help build test check check-all race fuzz bench load producers docs pictures
+.PHONY: help build test check check-all race fuzz bench load producers docs pictures release rename
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,3 +46,9 @@ docs: ## write the generated parts of the documentation anew
 
 pictures: ## make the pictures of the README anew, in a Chromium
 	$(GO) test ./cmd/experiment -run TestPictures -update
+
+release: ## archives for six systems in dist/, VERSION=0.2.0
+	.ci/release $(VERSION)
+
+rename: ## give the module another path, MODULE=example.org/team/experiment
+	.ci/rename $(MODULE)

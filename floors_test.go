@@ -6,13 +6,12 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 )
-
-const module = "extraction-experiment/"
 
 // floors says how high each package stands; a package imports only lower ones.
 // A prefix that ends in / stands for every package below it. docs/architecture.md
@@ -118,8 +117,13 @@ func TestFloors_stale(t *testing.T) {
 // that only a go command sees.
 func readImports(t *testing.T) map[string][]string {
 	t.Helper()
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, _, _ := strings.Cut(strings.TrimPrefix(string(mod), "module "), "\n")
 	imports := map[string][]string{}
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -145,7 +149,7 @@ func readImports(t *testing.T) map[string][]string {
 			if err != nil {
 				return err
 			}
-			if own, ok := strings.CutPrefix(name, module); ok {
+			if own, ok := strings.CutPrefix(name, strings.TrimSpace(module)+"/"); ok {
 				imports[pkg] = append(imports[pkg], own)
 			}
 		}

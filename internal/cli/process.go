@@ -16,7 +16,7 @@ import (
 )
 
 // release is the version of the program; CHANGELOG.md says what it brought.
-const release = "0.1.0"
+const release = "0.2.0"
 
 // Env is the outside world of a command; tests replace it.
 type Env struct {

@@ -2,7 +2,6 @@ package textutil
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -46,7 +45,7 @@ func keyHints(err error, structs []any) string {
 		}
 		for i := range t.NumField() {
 			key, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
-			keys = append(keys, cmp.Or(key, strings.ToLower(t.Field(i).Name)))
+			keys = append(keys, key)
 		}
 	}
 	text := unknownKey.ReplaceAllStringFunc(err.Error(), func(found string) string {

@@ -40,8 +40,8 @@ func (w *weights) mean(n int) *Weighted {
 // column is one score over the items of both runs: all that is kept of them.
 type column struct {
 	differences []float64
-	items       []int32 // the number of each
-	clusters    []int32
+	items       []int // the number of each
+	clusters    []int
 	base, cand  stats.Moments
 	wins        int // differences above 0
 	losses      int // below
@@ -49,7 +49,7 @@ type column struct {
 	weights weights // of those items that have one
 
 	ratios        []stats.PairedRatio
-	ratioClusters []int32
+	ratioClusters []int
 	noRatio       int // scored items without
 
 	undefined, undefinedBase, undefinedCand int
@@ -85,8 +85,8 @@ func (c *column) add(base, cand *value, item, cluster int, scored bool) {
 	c.base.Add(b)
 	c.cand.Add(d)
 	c.differences = append(c.differences, difference)
-	c.items = append(c.items, int32(item))
-	c.clusters = append(c.clusters, int32(cluster))
+	c.items = append(c.items, item)
+	c.clusters = append(c.clusters, cluster)
 	c.weights.add(base, cand, b, d)
 	c.boolean = c.boolean || base.boolean || cand.boolean
 	c.countYesNo(b, d)
@@ -124,18 +124,7 @@ func (c *column) ratio(base, cand *value, cluster int, scored bool) {
 		return
 	}
 	c.ratios = append(c.ratios, stats.PairedRatio{BaseNum: base.num, BaseDen: base.den, CandNum: cand.num, CandDen: cand.den})
-	c.ratioClusters = append(c.ratioClusters, int32(cluster))
-}
-
-// clusterNumbers returns the cluster of every difference.
-func clusterNumbers(list []int32) (numbers []int, different int) {
-	seen := map[int32]bool{}
-	numbers = make([]int, len(list))
-	for i, n := range list {
-		numbers[i] = int(n)
-		seen[n] = true
-	}
-	return numbers, len(seen)
+	c.ratioClusters = append(c.ratioClusters, cluster)
 }
 
 // bounded reports whether all values of both runs lie in [0,1], and differences in
@@ -168,8 +157,8 @@ func (c *column) repeats(d *column) bool {
 }
 
 // clusterRatios adds the counts of each cluster together.
-func clusterRatios(ratios []stats.PairedRatio, cluster []int32) []stats.PairedRatio {
-	at := map[int32]int{}
+func clusterRatios(ratios []stats.PairedRatio, cluster []int) []stats.PairedRatio {
+	at := map[int]int{}
 	var sums []stats.PairedRatio
 	for i, r := range ratios {
 		j, known := at[cluster[i]]
@@ -213,13 +202,12 @@ func (c *Comparer) estimate(s *Score, col *column, clustered bool) {
 	plain, ok := stats.PairedMean(col.differences)
 	flipped := col.differences
 	if clustered && len(col.differences) > 0 {
-		var numbers []int
-		numbers, s.Clusters = clusterNumbers(col.clusters)
 		if ok {
 			s.Unclustered = &[2]float64{plain.Lo, plain.Hi}
 		}
-		plain, ok = stats.ClusteredMean(col.differences, numbers)
-		flipped = stats.ClusterSums(col.differences, numbers)
+		plain, ok = stats.ClusteredMean(col.differences, col.clusters)
+		flipped = stats.ClusterSums(col.differences, col.clusters)
+		s.Clusters = len(flipped)
 	}
 	if p, ok := stats.SignFlip(flipped, c.config.Flips, c.config.Seed); ok && s.N > 0 {
 		s.P, s.PExact = &p.P, p.Exact

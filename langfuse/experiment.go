@@ -6,11 +6,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 	"net/url"
 	"strings"
 	"time"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // ExperimentID returns the id that Langfuse v4 computes for a run: the first 16
@@ -20,47 +21,13 @@ import (
 // Bytes of runName that are not UTF-8 count as U+FFFD each, which is what this
 // client's requests turn them into on the way to the server.
 func ExperimentID(projectID, datasetID, runName string) string {
-	var text strings.Builder
-	text.WriteString(`["langfuse-experiment-v1"`)
-	for _, part := range []string{projectID, datasetID, runName} {
-		text.WriteByte(',')
-		quoteLikeJavaScript(&text, part)
-	}
-	text.WriteByte(']')
-	sum := sha256.Sum256([]byte(text.String()))
+	text, _ := textutil.MarshalJSON([]string{"langfuse-experiment-v1", projectID, datasetID, runName}) // strings can always be written
+	sum := sha256.Sum256([]byte(likeJavaScript.Replace(string(text))))
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// quoteLikeJavaScript writes s as JSON.stringify does: only quote, backslash
-// and the control characters below U+0020 are escaped. encoding/json differs
-// in <, >, & and in U+2028 and U+2029, which it always escapes.
-func quoteLikeJavaScript(out *strings.Builder, s string) {
-	out.WriteByte('"')
-	for _, r := range s { // invalid bytes come as U+FFFD
-		switch r {
-		case '"', '\\':
-			out.WriteByte('\\')
-			out.WriteRune(r)
-		case '\b':
-			out.WriteString(`\b`)
-		case '\f':
-			out.WriteString(`\f`)
-		case '\n':
-			out.WriteString(`\n`)
-		case '\r':
-			out.WriteString(`\r`)
-		case '\t':
-			out.WriteString(`\t`)
-		default:
-			if r < ' ' {
-				fmt.Fprintf(out, `\u%04x`, r)
-				continue
-			}
-			out.WriteRune(r)
-		}
-	}
-	out.WriteByte('"')
-}
+// likeJavaScript takes back what encoding/json escapes and JSON.stringify does not.
+var likeJavaScript = strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029", `\ufffd`, "\ufffd")
 
 // Experiment is a run as v4 sees it.
 type Experiment struct {

@@ -22,6 +22,8 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -101,17 +103,7 @@ func Score(v *float64, decimals int) string {
 func ratio(v float64) string { return Score(&v, 3) }
 
 // Count shows an integer with its thousands apart: 12,345.
-func Count[T int | int64](n T) string {
-	digits := strconv.FormatInt(int64(n), 10)
-	sign := ""
-	if strings.HasPrefix(digits, "-") {
-		sign, digits = "-", digits[1:]
-	}
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return sign + digits
-}
+func Count[T int | int64](n T) string { return message.NewPrinter(language.English).Sprint(int64(n)) }
 
 // Counted is a number with its noun: "1 item", "3 items".
 func Counted[T int | int64](n T, noun string) string {

@@ -227,54 +227,25 @@ const (
 type byteBudget struct{ bytes, items int }
 
 // fit encodes as much of an item as its share allows, and says whether anything
-// was left out.
+// was left out: what is too large is made anew with half of each text and list.
 func (b *byteBudget) fit(row merging, detailed func(merging, limits) detail) (raw []byte, cut bool) {
 	least := leastDetail * len(row.views)
 	share := min(mostDetail, b.bytes, max(least, b.bytes/max(1, b.items)))
 	b.items--
-	guess := limits{max(leastText, textLimit(row, share)), mostList}
-	half := limits{max(leastText, guess.text/2), max(leastList, min(mostList, share/perRow)/2)}
-	for _, l := range []limits{guess, half, {leastText, leastList}} {
-		if share < least/2 {
-			break // hardly an item has so little
-		}
+	l := limits{max(leastText, min(mostText, share)), mostList}
+	for share >= least/2 { // hardly an item has less
 		d := detailed(row, l)
 		raw, err := json.Marshal(d)
-		if err != nil {
-			break
-		}
-		if len(raw) <= share {
+		if err == nil && len(raw) <= share {
 			b.bytes -= len(raw)
 			return raw, d.cut()
 		}
+		smaller := limits{max(leastText, l.text/2), max(leastList, l.list/2)}
+		if err != nil || smaller == l {
+			break
+		}
+		l = smaller
 	}
 	b.bytes -= len(nothing)
 	return []byte(nothing), true
-}
-
-const perRow = 160 // bytes of a table's row, about
-
-// textLimit guesses how long each text of an item may be so that all of it has about
-// so many bytes: every text gets what is left over by shorter ones.
-func textLimit(row merging, share int) int {
-	const perCall = 400 // beside its texts
-	var sizes []int
-	for _, v := range row.views {
-		if v == nil {
-			continue
-		}
-		sizes = append(sizes, len(v.Text), len(v.Outcome.Output))
-		for _, c := range v.Outcome.Calls {
-			sizes = append(sizes, len(c.Input)/2, len(c.Input)/2, len(c.Output)) // two messages
-		}
-		share -= perRow*(len(v.Matches)+len(v.Missed)+len(v.Spurious)+len(v.Outcome.Scores)) + perCall*len(v.Outcome.Calls)
-	}
-	slices.Sort(sizes)
-	for i, size := range sizes {
-		if each := share / (len(sizes) - i); each < size {
-			return min(mostText, each)
-		}
-		share -= size
-	}
-	return mostText
 }

@@ -302,6 +302,9 @@ func sameExperiment(began, now outcome.Header, keep Keep) error {
 	maps.Copy(all, began.Metadata)
 	maps.Copy(all, now.Metadata)
 	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if strings.HasPrefix(key, "langfuse.") { // where it began; it may go on elsewhere
+			continue
+		}
 		note("metadata "+key, began.Metadata[key], now.Metadata[key])
 	}
 	if began.Dataset.Fingerprint != "" && now.Dataset.Fingerprint != "" {

@@ -10,6 +10,7 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
+	"extraction-experiment/cmd/internal/ci"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
@@ -152,7 +153,8 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 		From: from, Name: name,
 		Pin: outcome.Scorer{Version: scoring.Version, Options: again.raw, Primary: harness.Primary, Custom: again.custom.Described, OutputOnly: []string{harness.GroundedRate}},
 		Describe: func(h *outcome.Header) {
-			h.Runner, h.GitSHA = cli.Version(), gitSHA()
+			sha, _, modified := ci.Revision()
+			h.Runner, h.GitSHA = cli.Version(), ci.GitSHA(sha, modified)
 			if h.Harness == answers.Name {
 				h.Publication.Scores = []string{outcome.AllScores}
 			}

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
-	"os/exec"
 	"strings"
 	"time"
 
+	"extraction-experiment/cmd/internal/ci"
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/system"
@@ -59,7 +60,10 @@ func (s session) note(text string) {
 // engine is the experiment that the settings of a run describe, all but the system.
 func (s session) engine(cfg runConfig, h outcome.Header) experiment.Config {
 	h.Name, h.Trials, h.Description, h.Environment = cfg.name, cfg.trials, cfg.description, cfg.environment
-	h.Publication, h.Metadata, h.GitSHA, h.Runner = cfg.publication, cfg.metadata, gitSHA(), cli.Version()
+	sha, branch, modified := ci.Revision()
+	h.Publication, h.GitSHA, h.Runner = cfg.publication, ci.GitSHA(sha, modified), cli.Version()
+	h.Metadata = ci.Metadata(s.env.Getenv, sha, branch)
+	maps.Copy(h.Metadata, cfg.metadata)
 	config := experiment.Config{
 		Header: h, Dataset: cfg.dataset, Filter: cfg.filter, Langfuse: &s.lf.Langfuse, Order: runs.ScoreOrder(), Log: s.log,
 		Resume: cfg.resume, Retry: cfg.retry, RetryClasses: cfg.retryClasses, Overwrite: cfg.overwrite, Verify: cfg.verify,
@@ -252,20 +256,4 @@ func madeName(beginning string) string {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-// gitSHA returns the revision of the folder that the run is started in, with
-// "-modified" where files differ from it; that of the program outside a
-// repository; "" if neither is known. It is a note on the run, so that a
-// missing git is no error.
-func gitSHA() string {
-	sha, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
-	if err != nil {
-		return cli.Revision()
-	}
-	text := strings.TrimSpace(string(sha))
-	if changes, err := exec.Command("git", "status", "--porcelain", "--untracked-files=no").Output(); err == nil && len(changes) > 0 {
-		text += "-modified"
-	}
-	return text
 }

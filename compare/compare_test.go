@@ -126,6 +126,36 @@ func TestCompare_pooledError(t *testing.T) {
 	}
 }
 
+// TestCompare_opposed: 60 items of few entities gain, 10 of many lose.
+func TestCompare_opposed(t *testing.T) {
+	run := func(name string, small, large float64) *memory {
+		values := append(slices.Repeat([]float64{small}, 60), slices.Repeat([]float64{large}, 10)...)
+		for i := range values {
+			values[i] += 0.01 * float64(i%5)
+		}
+		m := newRun(name, values...)
+		for _, o := range m.outcomes[60:] {
+			o.Scores[0].Ratio.Num *= 100
+			o.Scores[0].Ratio.Den *= 100
+		}
+		return m
+	}
+	tests := map[string]struct {
+		small, large float64
+		want         string
+	}{
+		"the mean rose, pooled fell": {0.7, 0.3, "opposite directions, each beyond its interval: f1 (mean +0.1000, pooled -0.4604)"}, // (60·0.2 − 10·0.5)/70, (60·0.2 − 1000·0.5)/1060
+		"the reverse":                {0.3, 0.9, "f1 (mean -0.1571, pooled +0.0830)"},                                                // (−60·0.2 + 10·0.1)/70, (−60·0.2 + 1000·0.1)/1060
+		"both rose":                  {0.7, 0.9, ""},
+	}
+	for name, tt := range tests {
+		got := strings.Join(compared(t, Config{}, run("b", 0.5, 0.8), run("c", tt.small, tt.large)).Warnings, "\n")
+		if !strings.Contains(got, tt.want) || tt.want == "" && strings.Contains(got, "opposite") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
 // TestCompare_typesOfNothing: a type that one run has nothing of has no F1 there,
 // and no difference.
 func TestCompare_typesOfNothing(t *testing.T) {

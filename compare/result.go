@@ -264,6 +264,9 @@ func (r *collector) warnings(out Result, base, cand Side) []string {
 		warn("%s changed by the same in all of %s: nothing is known of how it varies, so that there is no interval, and nothing can be claimed", primary.Name, grouping(primary))
 	}
 	list = append(list, r.clusterWarnings(primary)...)
+	if scores := opposed(out.Scores); len(scores) > 0 {
+		warn("the mean and the pooled value changed in opposite directions, each beyond its interval: %s; items with large counts went the other way than most, so say which of the two decides", strings.Join(scores, ", "))
+	}
 	for _, s := range out.Scores {
 		if s.Incomparable != "" {
 			warn("%s %s", s.Name, s.Incomparable)
@@ -294,6 +297,22 @@ func (r *collector) warnings(out Result, base, cand Side) []string {
 	}
 	if b, c := r.cost.unknown[0], r.cost.unknown[1]; b != c && out.Cost.N > 0 {
 		warn("the cost of %s of the base and %d of the candidate is unknown", textutil.Counted(b, "item"), c)
+	}
+	return list
+}
+
+// opposed lists the scores whose mean rose while their pooled value fell, or the
+// reverse, where the intervals of both leave 0 out.
+func opposed(scores []Score) []string {
+	var list []string
+	for _, s := range scores {
+		if s.CI95 == nil || s.Pooled == nil || s.Pooled.CI95 == nil {
+			continue
+		}
+		mean, pooled := s.CI95, s.Pooled.CI95
+		if mean[0] > 0 && pooled[1] < 0 || mean[1] < 0 && pooled[0] > 0 {
+			list = append(list, fmt.Sprintf("%s (mean %s, pooled %s)", s.Name, signed(*s.Difference), signed(s.Pooled.Difference)))
+		}
 	}
 	return list
 }

@@ -154,6 +154,24 @@ func (c *Client) listDatasetRuns(ctx context.Context, datasetName string) iter.S
 	return listPages[Run](ctx, c, "datasets/"+segment+"/runs", url.Values{}, maxPageLimit)
 }
 
+// ListRuns yields the runs of a dataset as a view shows them, with their metadata, in
+// no promised order. Retried; the first error ends the iteration: ErrEndpointGone where
+// the server lacks the view, *APIError, *ConnectionError.
+//
+// API: GET /api/public/datasets/{name}/runs, or GET /api/public/experiments
+func (c *Client) ListRuns(ctx context.Context, view View, dataset Dataset) iter.Seq2[Run, error] {
+	if view == ViewRuns {
+		return c.listDatasetRuns(ctx, dataset.Name)
+	}
+	return func(yield func(Run, error) bool) {
+		for found, err := range c.ListExperiments(ctx, ExperimentsQuery{From: time.Unix(0, 0)}) {
+			if (err != nil || found.DatasetID == dataset.ID) && !yield(found.run(), err) {
+				return
+			}
+		}
+	}
+}
+
 // RunItem is one item of a run, as one view of the server shows it.
 type RunItem struct {
 	ItemID        string // of the dataset

@@ -2,21 +2,25 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
+	"extraction-experiment/cmd/internal/ci"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/compare"
 	"extraction-experiment/configs"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 )
@@ -28,11 +32,13 @@ func compareCommand(env cli.Env) *urfave.Command {
 		UsageText: "experiment compare BASE CANDIDATE… [--gate RULE|FILE] [--html FILE]",
 		ArgsUsage: "BASE CANDIDATE…",
 		Description: "BASE and CANDIDATE are names of runs, run files, exports, reports of answers, or langfuse:NAME for a run that is only there.\n" +
+			"BASE may be @baseline, which experiment baseline sets, or a rule: 'latest branch=main' is the newest complete run so described.\n" +
 			"Rules: entity_f1 >= base - 0.1 (the whole 95 % interval keeps it), entity_f1 > base, pooled(entity_f1) >= base - 0.1,\n" +
 			"entity_f1 >= 0.7, coverage >= 99%, failures <= 2, cost <= base * 1.1, cost_per_item <= 0.01, latency_p95 <= 2s.\n" +
 			"Exit codes: 0 compared, and every rule passed; 1 a rule failed; 2 the runs cannot be compared; 6 inconclusive, with --inconclusive 6.",
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "base", Usage: "the run to compare with; then all words are candidates"},
+			&urfave.StringFlag{Name: "base-max-age", Usage: "warn if the base is older than `AGE`, such as 14d or 36h", DefaultText: "any age"},
 			&urfave.StringSliceFlag{Name: "cand", Aliases: []string{"candidate"}, Usage: "`RUN` to compare with the base; may be repeated"},
 			settings.DatasetFlag(),
 			&urfave.StringFlag{Name: "metric", Usage: "the primary `SCORE`, which decides (default: that of the runs, entity_f1)"},
@@ -69,6 +75,13 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	ctx, ended := untilSignal(c.Context)
 	defer func() { err = ended(err) }()
+	most, err := ci.ParseAge(c.String("base-max-age"))
+	if err != nil {
+		return err
+	}
+	if base, err = resolveBase(ctx, env, base, c.String("dataset"), candidates); err != nil {
+		return err
+	}
 	sources, done, err := runs.Sources(ctx, env, append([]string{base}, candidates...), c.String("dataset"), cfg.ClusterBy != "")
 	defer func() { err = errors.Join(err, done()) }()
 	if err != nil {
@@ -78,7 +91,54 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	header, err := sources[0].Header(ctx)
+	if err != nil {
+		return err
+	}
+	warnOfAge(&result, ci.Base{Header: header}, most)
 	return errors.Join(showComparison(c, env, result), runs.WriteComparison(ctx, c.String("html"), result, sources), result.Err())
+}
+
+// resolveBase finds the run that a rule or @baseline asks for, and says which it is.
+// What names a run stays as it is.
+func resolveBase(ctx context.Context, env cli.Env, word, dataset string, candidates []string) (string, error) {
+	if !ci.IsRule(word) {
+		return word, nil
+	}
+	finder := ci.Finder{Getenv: env.Getenv, Dataset: dataset}
+	for _, named := range candidates {
+		name, remote := strings.CutPrefix(named, runs.InLangfuse)
+		finder.Except = append(finder.Except, name)
+		if remote {
+			continue
+		}
+		run, err := runs.Open(ctx, named, dataset)
+		if err != nil {
+			return "", err
+		}
+		header, err := run.Header(ctx)
+		if err = errors.Join(err, run.Close()); err != nil {
+			return "", err
+		}
+		finder.Except, finder.Dataset = append(finder.Except, header.Name), cmp.Or(finder.Dataset, header.Dataset.Name)
+	}
+	if finder.Dataset == "" {
+		return "", cli.Usage("--base %s: add --dataset", word)
+	}
+	base, err := finder.Find(ctx, word)
+	if err == nil {
+		fmt.Fprintf(env.Stderr, "note: the base is %s, %s\n", textutil.Line(base.Header.Name), textutil.Line(base.Age(time.Now())))
+	}
+	return base.Named, err
+}
+
+// warnOfAge warns of a base that is older than it may be.
+func warnOfAge(result *compare.Comparison, base ci.Base, most time.Duration) {
+	if old := base.Old(most, time.Now()); old != "" {
+		for i := range result.Candidates {
+			result.Candidates[i].Warnings = append(result.Candidates[i].Warnings, old)
+		}
+	}
 }
 
 // showComparison prints the report. The only candidate that cannot be compared

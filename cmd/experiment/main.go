@@ -26,6 +26,7 @@ func commands(env cli.Env) []*urfave.Command {
 		runsCommand(env),
 		showCommand(env),
 		compareCommand(env),
+		baselineCommand(env),
 		reportCommand(env),
 		publishCommand(env),
 		verifyCommand(env),

@@ -108,8 +108,8 @@ func Find(ctx context.Context, named, dataset string) (string, error) {
 	return "", cli.Usage("there is no run %q in this folder%s", named, cmp.Or(textutil.Hint(named, names), "; experiment runs lists those that are"))
 }
 
-// inLangfusePrefix stands before the name of a run that is read from Langfuse.
-const inLangfusePrefix = "langfuse:"
+// InLangfuse stands before the name of a run that is read from Langfuse.
+const InLangfuse = "langfuse:"
 
 // Sources opens the runs that were named, in this order. done closes what was
 // opened, also after an error.
@@ -126,7 +126,7 @@ func Sources(ctx context.Context, env cli.Env, names []string, dataset string, m
 	var remote []int
 	like := outcome.Header{Harness: harness.Name, Scorer: outcome.Scorer{Primary: harness.Primary}}
 	for i, named := range names {
-		if strings.HasPrefix(named, inLangfusePrefix) {
+		if strings.HasPrefix(named, InLangfuse) {
 			remote = append(remote, i)
 			continue
 		}
@@ -163,7 +163,7 @@ func Sources(ctx context.Context, env cli.Env, names []string, dataset string, m
 	}
 	closers = append(closers, lf.Close)
 	for _, i := range remote {
-		if sources[i], err = readRemote(ctx, lf, like, dataset, strings.TrimPrefix(names[i], inLangfusePrefix)); err != nil {
+		if sources[i], err = readRemote(ctx, lf, like, dataset, strings.TrimPrefix(names[i], InLangfuse)); err != nil {
 			return nil, done, err
 		}
 	}
@@ -175,10 +175,10 @@ func Sources(ctx context.Context, env cli.Env, names []string, dataset string, m
 // that of the run beside it, whose fingerprint and scorer version it must have anyway.
 func readRemote(ctx context.Context, lf *connect.Langfuse, like outcome.Header, dataset, name string) (compare.Source, error) {
 	if dataset == "" {
-		return nil, cli.Usage("%s%s: a run in Langfuse is found by its dataset, too: add --dataset", inLangfusePrefix, name)
+		return nil, cli.Usage("%s%s: a run in Langfuse is found by its dataset, too: add --dataset", InLangfuse, name)
 	}
 	if name == "" {
-		return nil, cli.Usage("%s needs the name of a run behind it", inLangfusePrefix)
+		return nil, cli.Usage("%s needs the name of a run behind it", InLangfuse)
 	}
 	run, err := tracking.ReadRun(ctx, lf.Client, lf.Server, dataset, name)
 	if errors.Is(err, langfuse.ErrNotFound) {

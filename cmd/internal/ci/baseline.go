@@ -1,0 +1,305 @@
+package ci
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/files"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+	"extraction-experiment/tracking"
+)
+
+const (
+	// BaselineFile says by dataset which run is the base of comparisons: a name, a
+	// file, langfuse:NAME, or a rule such as latest branch=main.
+	BaselineFile = "baselines.yaml"
+	// Baseline is the word for the run that the file names.
+	Baseline = "@baseline"
+	// latest begins a rule.
+	latest = "latest"
+	// mostLooked bounds how many runs in Langfuse are read until one is complete.
+	mostLooked = 20
+	// mostBaselines bounds the file, in bytes.
+	mostBaselines = 1 << 20
+)
+
+// ErrNoBaseline is returned where nobody has said what the base is.
+var ErrNoBaseline = errors.New("no baseline is configured")
+
+// ReadBaselines reads the file of this folder; none is an empty one.
+func ReadBaselines(ctx context.Context) (map[string]string, error) {
+	known := map[string]string{}
+	text, err := files.Read(ctx, BaselineFile, mostBaselines)
+	if errors.Is(err, fs.ErrNotExist) {
+		return known, nil
+	}
+	if err != nil {
+		return nil, cli.Errorf(cli.ExitIO, "reading %s: %w", BaselineFile, err)
+	}
+	if err := textutil.DecodeYAML(text, BaselineFile, &known); err != nil {
+		return nil, cli.Usage("%w", err)
+	}
+	return known, nil
+}
+
+// WriteBaselines replaces the file of this folder.
+func WriteBaselines(known map[string]string) error {
+	raw, err := yaml.Marshal(known)
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", BaselineFile, err)
+	}
+	return cli.WriteFile(BaselineFile, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "# The run that others are compared with, by dataset; experiment baseline writes it.\n%s", raw)
+		return cli.Written(err)
+	})
+}
+
+// Base is the run that was found for a name or a rule.
+type Base struct {
+	Named  string // as package runs opens it
+	Header outcome.Header
+}
+
+// Age says how old the base is, and over which version of the dataset.
+func (b Base) Age(now time.Time) string {
+	text := "no time known"
+	if !b.Header.Started.IsZero() {
+		text = AgeWords(now.Sub(b.Header.Started)) + " old"
+	}
+	if v := b.Header.Dataset.Version; v != "" {
+		text += ", dataset version " + v
+	}
+	return text
+}
+
+// AgeWords are the days of an age; below two days its hours.
+func AgeWords(age time.Duration) string {
+	if age < 48*time.Hour {
+		return textutil.Counted(int(max(0, age).Hours()), "hour")
+	}
+	return textutil.Counted(int(age.Hours()/24), "day")
+}
+
+// ParseAge reads a time such as 14d or 36h; "" is none.
+func ParseAge(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	age, err := time.ParseDuration(text)
+	if days, isDays := strings.CutSuffix(text, "d"); isDays {
+		var n int
+		n, err = strconv.Atoi(days)
+		age = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil || age <= 0 || age > 36500*24*time.Hour {
+		return 0, cli.Usage("--base-max-age: %q is no time such as 14d or 36h", text)
+	}
+	return age, nil
+}
+
+// Old says that the base is older than it may be; "" where it is not.
+func (b Base) Old(most time.Duration, now time.Time) string {
+	if age := now.Sub(b.Header.Started); most > 0 && age > most && !b.Header.Started.IsZero() {
+		return fmt.Sprintf("the base %s is %s old, more than %s: take a newer one", b.Header.Name, AgeWords(age), AgeWords(most))
+	}
+	return ""
+}
+
+// IsRule reports whether a word asks for a run by the file or by a rule.
+func IsRule(word string) bool {
+	return word == Baseline || word == latest || strings.HasPrefix(word, latest+" ")
+}
+
+// Finder finds the base of runs of a dataset. Except are the runs that it is not.
+type Finder struct {
+	Getenv  func(string) string
+	Dataset string
+	Except  []string
+}
+
+// Find finds the run of a name or a rule in this folder and in Langfuse. Errors:
+// ErrNoBaseline; exit code 2 where it is configured and not there, 69 where Langfuse
+// cannot be asked.
+func (f Finder) Find(ctx context.Context, word string) (Base, error) {
+	if word == Baseline {
+		known, err := ReadBaselines(ctx)
+		if err != nil {
+			return Base{}, err
+		}
+		if word = known[f.Dataset]; word == "" {
+			return Base{}, cli.Usage("%w for dataset %q: experiment baseline set RUN sets one", ErrNoBaseline, f.Dataset)
+		}
+		if word == Baseline {
+			return Base{}, cli.Usage("%s: the baseline of %q is itself", BaselineFile, f.Dataset)
+		}
+	}
+	if IsRule(word) {
+		return f.latest(ctx, word)
+	}
+	if name, remote := strings.CutPrefix(word, runs.InLangfuse); remote {
+		return f.remote(ctx, name)
+	}
+	path, err := runs.Find(ctx, word, f.Dataset)
+	if err != nil {
+		if base, remote := f.remote(ctx, word); remote == nil || cli.ExitCode(remote) != cli.ExitIncompatible {
+			return base, remote
+		}
+		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w, and none in Langfuse", word, err)
+	}
+	run, err := runs.Open(ctx, path, f.Dataset)
+	if err != nil {
+		return Base{}, err
+	}
+	header, err := run.Header(ctx)
+	return Base{path, header}, errors.Join(err, run.Close())
+}
+
+// remote finds a run by its name in Langfuse.
+func (f Finder) remote(ctx context.Context, name string) (base Base, err error) {
+	lf, err := connect.Open(ctx, f.Getenv)
+	if err != nil {
+		return Base{}, err
+	}
+	defer func() { err = errors.Join(err, lf.Close()) }()
+	run, err := tracking.ReadRun(ctx, lf.Client, lf.Server, f.Dataset, name)
+	if errors.Is(err, langfuse.ErrNotFound) {
+		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q is not in Langfuse (%s): %w", name, lf.Client.BaseURL(), err)
+	}
+	return Base{runs.InLangfuse + name, run.Header}, err
+}
+
+// trialName ends the names of further trials in Langfuse.
+var trialName = regexp.MustCompile(`#[0-9]+$`)
+
+// parseLatest reads the rule: what the metadata must say.
+func parseLatest(rule string) (map[string]string, error) {
+	want := map[string]string{}
+	for _, word := range strings.Fields(rule)[1:] {
+		key, value, ok := strings.Cut(word, "=")
+		if !ok || key == "" || value == "" {
+			return nil, cli.Usage("the base %q: expected %s KEY=VALUE…, such as %s branch=main", rule, latest, latest)
+		}
+		if key == "branch" {
+			key = MetaBranch
+		}
+		want[key] = value
+	}
+	return want, nil
+}
+
+// latest finds the newest complete run whose metadata are as the rule says, in the
+// folder first where a run is there and in Langfuse.
+func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
+	want, err := parseLatest(rule)
+	if err != nil {
+		return Base{}, err
+	}
+	fits := func(name string, said map[string]string) bool {
+		for key, value := range want {
+			if said[key] != value {
+				return false
+			}
+		}
+		return !slices.Contains(f.Except, name) && !trialName.MatchString(name)
+	}
+	entries, err := runs.List(ctx)
+	if err != nil {
+		return Base{}, err
+	}
+	var found []Base
+	here := map[string]bool{}
+	for _, e := range entries {
+		if e.Err != nil || e.Header.Dataset.Name != f.Dataset || e.Footer == nil || e.Footer.Status != outcome.Complete {
+			continue
+		}
+		here[e.Header.Name] = true
+		if fits(e.Header.Name, tracking.Metadata(e.Header, 1)) {
+			found = append(found, Base{e.Path, e.Header})
+		}
+	}
+	newest := func(a, b Base) int {
+		return cmp.Or(b.Header.Started.Compare(a.Header.Started), cmp.Compare(a.Header.Name, b.Header.Name))
+	}
+	slices.SortFunc(found, newest)
+	since := time.Time{}
+	if len(found) > 0 {
+		since = found[0].Header.Started
+	}
+	base, err := f.latestRemote(ctx, func(run langfuse.Run) bool {
+		return run.Time.After(since) && !here[run.Name] && fits(run.Name, metadataOf(run))
+	})
+	switch {
+	case err != nil || base.Named != "":
+		return base, err
+	case len(found) > 0:
+		return found[0], nil
+	}
+	return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: no complete run of dataset %q, in this folder or in Langfuse, is so", rule, f.Dataset)
+}
+
+// metadataOf reads the texts of a run's metadata.
+func metadataOf(run langfuse.Run) map[string]string {
+	var values map[string]any
+	said := map[string]string{}
+	if json.Unmarshal(run.Metadata, &values) == nil {
+		for key, value := range values {
+			said[key] = fmt.Sprint(value)
+		}
+	}
+	return said
+}
+
+// latestRemote returns the newest complete run in Langfuse that fits; none is no error.
+func (f Finder) latestRemote(ctx context.Context, fits func(langfuse.Run) bool) (base Base, err error) {
+	lf, err := connect.Open(ctx, f.Getenv)
+	if err != nil {
+		return Base{}, err
+	}
+	defer func() { err = errors.Join(err, lf.Close()) }()
+	dataset, err := lf.Client.GetDataset(ctx, f.Dataset)
+	if errors.Is(err, langfuse.ErrNotFound) {
+		return Base{}, nil
+	} else if err != nil {
+		return Base{}, err
+	}
+	found := map[string]langfuse.Run{}
+	for _, view := range lf.Server.Views() {
+		for run, err := range lf.Client.ListRuns(ctx, view, dataset) {
+			if err != nil {
+				return Base{}, err
+			}
+			if fits(run) {
+				found[run.Name] = run
+			}
+		}
+	}
+	list := slices.SortedFunc(maps.Values(found), func(a, b langfuse.Run) int { return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(a.Name, b.Name)) })
+	for _, run := range list[:min(mostLooked, len(list))] {
+		read, err := tracking.ReadRun(ctx, lf.Client, lf.Server, f.Dataset, run.Name)
+		if err != nil {
+			return Base{}, err
+		}
+		if read.Footer.Status == outcome.Complete {
+			return Base{runs.InLangfuse + run.Name, read.Header}, nil
+		}
+	}
+	return Base{}, nil
+}

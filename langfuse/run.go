@@ -260,19 +260,19 @@ func onceEach(items iter.Seq2[RunItem, error]) iter.Seq2[RunItem, error] {
 
 // DatasetRunItemCreate links a trace to a dataset item under the name of a run.
 type DatasetRunItemCreate struct {
-	RunName string
+	RunName string `json:"runName"`
 	// RunDescription and Metadata count in the first call of a run only: send
 	// the same ones every time.
-	RunDescription string
-	Metadata       map[string]string
-	DatasetItemID  string
+	RunDescription string            `json:"runDescription,omitempty"`
+	Metadata       map[string]string `json:"metadata,omitempty"`
+	DatasetItemID  string            `json:"datasetItemId"`
 	// TraceID is required; the trace need not exist yet.
-	TraceID       string
-	ObservationID string
+	TraceID       string `json:"traceId"`
+	ObservationID string `json:"observationId,omitempty"`
 	// DatasetVersion is the version the items were listed at: with it an item
 	// that was archived meanwhile can still be linked. Leave it zero unless
 	// Capabilities.DatasetVersions, as older servers refuse the key.
-	DatasetVersion time.Time
+	DatasetVersion time.Time `json:"-"`
 }
 
 // DatasetRunItem is a link as the server answered it.
@@ -301,17 +301,9 @@ func (c *Client) CreateDatasetRunItem(ctx context.Context, link DatasetRunItemCr
 		return DatasetRunItem{}, errors.New("langfuse: a dataset run item needs a run name, a dataset item id and a trace id")
 	}
 	body := struct {
-		RunName        string            `json:"runName"`
-		RunDescription string            `json:"runDescription,omitempty"`
-		Metadata       map[string]string `json:"metadata,omitempty"`
-		DatasetItemID  string            `json:"datasetItemId"`
-		TraceID        string            `json:"traceId"`
-		ObservationID  string            `json:"observationId,omitempty"`
-		DatasetVersion string            `json:"datasetVersion,omitempty"`
-	}{
-		RunName: link.RunName, RunDescription: link.RunDescription, Metadata: link.Metadata,
-		DatasetItemID: link.DatasetItemID, TraceID: link.TraceID, ObservationID: link.ObservationID,
-	}
+		DatasetRunItemCreate
+		DatasetVersion string `json:"datasetVersion,omitempty"`
+	}{DatasetRunItemCreate: link}
 	if !link.DatasetVersion.IsZero() {
 		body.DatasetVersion = FormatTime(link.DatasetVersion)
 	}

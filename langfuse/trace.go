@@ -17,8 +17,8 @@ import (
 // Trace is a trace with its observations, whichever endpoint it came from.
 type Trace struct {
 	ID          string
-	Name        string // as given to the trace, else that of the root
-	Time        time.Time
+	Name        string    // as given to the trace, else that of the root
+	Time        time.Time `json:"timestamp"`
 	Environment string
 	UserID      string
 	SessionID   string
@@ -230,18 +230,7 @@ func uniqueSpans(observations []Observation) []Observation {
 // legacyTrace is a trace as the endpoints of v3 write it. In lists the
 // observations and scores are ids only.
 type legacyTrace struct {
-	ID           string          `json:"id"`
-	Name         string          `json:"name"`
-	Timestamp    time.Time       `json:"timestamp"`
-	Environment  string          `json:"environment"`
-	UserID       string          `json:"userId"`
-	SessionID    string          `json:"sessionId"`
-	Release      string          `json:"release"`
-	Version      string          `json:"version"`
-	Tags         []string        `json:"tags"`
-	Input        json.RawMessage `json:"input"`
-	Output       json.RawMessage `json:"output"`
-	Metadata     json.RawMessage `json:"metadata"`
+	Trace
 	Observations json.RawMessage `json:"observations"`
 	Scores       json.RawMessage `json:"scores"`
 }
@@ -268,11 +257,9 @@ func (o legacyObservation) observation() Observation {
 
 // trace returns the trace in the words of both majors.
 func (t legacyTrace) trace() Trace {
-	return Trace{
-		ID: t.ID, Name: t.Name, Time: t.Timestamp, Environment: t.Environment, UserID: t.UserID, SessionID: t.SessionID,
-		Release: t.Release, Version: t.Version, Tags: t.Tags,
-		Input: DecodeIO(t.Input), Output: DecodeIO(t.Output), Metadata: t.Metadata,
-	}
+	out := t.Trace
+	out.Input, out.Output = DecodeIO(t.Input), DecodeIO(t.Output)
+	return out
 }
 
 // getLegacyTrace reads one trace from the tables of v3, with everything.

@@ -404,12 +404,12 @@ func (a *amounts) add(base, cand amount, baseTrials, candTrials int) {
 }
 
 func (a *amounts) amount() Amount {
-	out := Amount{N: len(a.differences), Base: mean(a.base), Candidate: mean(a.cand)}
+	out := Amount{N: len(a.differences), Base: a.base.MeanOrNil(), Candidate: a.cand.MeanOrNil()}
 	var m stats.Moments
 	for _, d := range a.differences {
 		m.Add(d)
 	}
-	out.Difference = mean(m)
+	out.Difference = m.MeanOrNil()
 	if e, ok := stats.PairedMean(a.differences); ok {
 		out.CI95 = &[2]float64{e.Lo, e.Hi}
 	}

@@ -111,7 +111,7 @@ func (e *entry) measure() {
 			m.Add(value)
 		}
 	}
-	e.N, e.Mean = m.N(), mean(m)
+	e.N, e.Mean = m.N(), m.MeanOrNil()
 	if lo, hi, ok := m.ScoreInterval95(); ok {
 		e.CI95 = &[2]float64{lo, hi}
 	}

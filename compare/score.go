@@ -185,7 +185,7 @@ func (c *Comparer) score(name string, col *column, clustered bool) Score {
 	if s.LowerIsBetter {
 		s.Wins, s.Losses = s.Losses, s.Wins
 	}
-	s.Base, s.Candidate = mean(col.base), mean(col.cand)
+	s.Base, s.Candidate = col.base.MeanOrNil(), col.cand.MeanOrNil()
 	c.estimate(&s, col, clustered)
 	s.Pooled = c.pooled(col, clustered)
 	s.Weighted = col.weights.mean(s.N)
@@ -198,7 +198,7 @@ func (c *Comparer) estimate(s *Score, col *column, clustered bool) {
 	for _, d := range col.differences {
 		m.Add(d)
 	}
-	s.Difference = mean(m)
+	s.Difference = m.MeanOrNil()
 	plain, ok := stats.PairedMean(col.differences)
 	flipped := col.differences
 	if clustered && len(col.differences) > 0 {
@@ -287,13 +287,6 @@ func (s Score) claims() bool { return s.CI95 != nil && s.enough() }
 
 func (s Score) enough() bool {
 	return s.N >= LeastItems && (s.Clusters == 0 || s.Clusters >= LeastClusters)
-}
-
-func mean(m stats.Moments) *float64 {
-	if v, ok := m.Mean(); ok {
-		return &v
-	}
-	return nil
 }
 
 // correct fills in Holm's correction: for the primary score over the candidates,

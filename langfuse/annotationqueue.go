@@ -11,11 +11,10 @@ import (
 
 // AnnotationQueue is a list of things that people are asked to judge.
 type AnnotationQueue struct {
-	ID             string    `json:"id"`
-	Name           string    `json:"name"`
-	Description    string    `json:"description"`
-	ScoreConfigIDs []string  `json:"scoreConfigIds"`
-	CreatedAt      time.Time `json:"createdAt"`
+	ID          string    `json:"id"`
+	Name        string    `json:"name"`
+	Description string    `json:"description"`
+	CreatedAt   time.Time `json:"createdAt"`
 }
 
 // The states of a queue item, and what it can be about.

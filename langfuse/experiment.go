@@ -77,7 +77,6 @@ type ExperimentItem struct {
 	Level            string          `json:"level"` // ERROR where it failed
 	Environment      string          `json:"environment"`
 	ExperimentID     string          `json:"experimentId"`
-	ExperimentName   string          `json:"experimentName"`
 	ItemID           string          `json:"experimentItemId"`
 	DatasetID        string          `json:"experimentDatasetId"`
 	DatasetVersion   time.Time       `json:"experimentItemVersion"`
@@ -85,7 +84,6 @@ type ExperimentItem struct {
 	Output           json.RawMessage `json:"output"` // likewise
 	ExpectedOutput   json.RawMessage `json:"expectedOutput"`
 	Metadata         json.RawMessage `json:"metadata"`
-	ItemMetadata     json.RawMessage `json:"experimentItemMetadata"`
 	ExperimentFields json.RawMessage `json:"experimentMetadata"`
 	// Scores are those of the trace and its root within a day of it, at most
 	// 50; see ListScores for all.

@@ -280,12 +280,11 @@ type DatasetRunItem struct {
 	ID string `json:"id"`
 	// DatasetRunID is the id of the run: made up by v3 and dual servers, equal
 	// to ExperimentID on v4.
-	DatasetRunID   string    `json:"datasetRunId"`
-	DatasetRunName string    `json:"datasetRunName"`
-	DatasetItemID  string    `json:"datasetItemId"`
-	TraceID        string    `json:"traceId"`
-	ObservationID  string    `json:"observationId"`
-	CreatedAt      time.Time `json:"createdAt"`
+	DatasetRunID  string    `json:"datasetRunId"`
+	DatasetItemID string    `json:"datasetItemId"`
+	TraceID       string    `json:"traceId"`
+	ObservationID string    `json:"observationId"`
+	CreatedAt     time.Time `json:"createdAt"`
 }
 
 // CreateDatasetRunItem sends the link. Sent again it makes another row of which

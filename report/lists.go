@@ -333,7 +333,7 @@ func (m *Moves) Result(h outcome.Header, order []string) MovesResult {
 	}
 	for _, s := range m.scores {
 		s.NOld, s.NNew = s.before.N(), s.after.N()
-		s.Before, s.After = meanOf(s.before), meanOf(s.after)
+		s.Before, s.After = s.before.MeanOrNil(), s.after.MeanOrNil()
 		r.Scores = append(r.Scores, s.MovedScore)
 	}
 	place := func(name string) int {
@@ -346,13 +346,6 @@ func (m *Moves) Result(h outcome.Header, order []string) MovesResult {
 		return cmp.Or(cmp.Compare(place(a.Score), place(b.Score)), cmp.Compare(a.Score, b.Score))
 	})
 	return r
-}
-
-func meanOf(m stats.Moments) *float64 {
-	if mean, ok := m.Mean(); ok {
-		return &mean
-	}
-	return nil
 }
 
 // MovesText writes what moved as a table: the scores that moved, then the

@@ -92,6 +92,14 @@ func (m Moments) Mean() (mean float64, ok bool) {
 	return mean, true
 }
 
+// MeanOrNil is Mean, nil where nothing was added.
+func (m Moments) MeanOrNil() *float64 {
+	if mean, ok := m.Mean(); ok {
+		return &mean
+	}
+	return nil
+}
+
 // Range returns the smallest and the largest number. Undefined for n = 0.
 func (m Moments) Range() (least, top float64, ok bool) {
 	return m.least, m.top, m.n > 0

@@ -95,8 +95,8 @@ func ReadFile(ctx context.Context, path string) iter.Seq2[Located, error] {
 //
 // An error is a *SyntaxError with file and line; reading goes on after it
 // wherever the next item can be found, so that all problems can be listed (see
-// Problems). After any other error (of the reader), and an item above MaxItem, the
-// sequence ends.
+// Problems); in a JSON list it cannot, after what is no JSON. After any other error
+// (of the reader), and an item above MaxItem, the sequence ends.
 func Read(r io.Reader, format Format, name string) iter.Seq2[Located, error] {
 	return readItems(r, format, name, MaxItem)
 }
@@ -284,71 +284,4 @@ func (p *Problems) Err() error {
 		all = append(all, fmt.Errorf("and %d more problems", p.more))
 	}
 	return &cli.Error{Code: cli.ExitUsage, Err: errors.Join(all...)}
-}
-
-// scanner cuts JSON values out of a stream without understanding them: it
-// knows strings, brackets and lines.
-type scanner struct {
-	in    *bufio.Reader
-	limit int // bytes of a value
-	line  int
-}
-
-// next returns the next byte that is not white space.
-func (s *scanner) next() (byte, error) {
-	for {
-		c, err := s.in.ReadByte()
-		if err != nil {
-			return 0, err
-		}
-		switch c {
-		case '\n':
-			s.line++
-		case ' ', '\t', '\r':
-		default:
-			return c, nil
-		}
-	}
-}
-
-// value appends the value that begins with c, which was read already. Where no
-// value can begin (a comma, a closing bracket) it returns nothing.
-func (s *scanner) value(c byte, buf []byte) (value []byte, err error) {
-	depth, quoted, escaped := 0, false, false
-	for {
-		switch {
-		case escaped:
-			escaped = false
-		case quoted && c == '\\':
-			escaped = true
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			depth++
-		case c == '}' || c == ']':
-			depth--
-		}
-		if depth < 0 || depth == 0 && !quoted && isEnd(c) {
-			return buf, s.in.UnreadByte()
-		}
-		if c == '\n' {
-			s.line++
-		}
-		if len(buf) >= s.limit {
-			return buf, errBudget
-		}
-		buf = append(buf, c)
-		if depth == 0 && !quoted && (c == '"' || c == '}' || c == ']') {
-			return buf, nil
-		}
-		if c, err = s.in.ReadByte(); err != nil {
-			return buf, err
-		}
-	}
-}
-
-// isEnd tells the bytes at which a number, true, false or null ends.
-func isEnd(c byte) bool {
-	return c == ',' || c == ' ' || c == '\t' || c == '\r' || c == '\n'
 }

@@ -9,150 +9,155 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"extraction-experiment/internal/textutil"
 )
 
-// json reads a list of items, or an object that has the list under "items".
-// Elements are cut out by counting brackets and decoded one at a time, so that
-// the file never stands in memory, and a bad element hides none after it.
+// json reads a list of items, or an object that has the list under "items", one
+// item at a time, so that the file never stands in memory. What is no JSON ends it:
+// nobody knows where the next item begins then.
 func (d *decoder) json(in *bufio.Reader) {
-	s := &scanner{in: in, limit: d.limit, line: 1}
+	source := &lineReader{budgetReader: budgetReader{in: in, left: d.limit}, line: 1}
+	s := &stream{json.NewDecoder(source), source}
 	err := d.document(s)
+	line := source.lineOf(s.InputOffset())
+	var syntax *json.SyntaxError
 	switch {
 	case err == nil || errors.Is(err, errStopped):
-	case errors.Is(err, io.EOF):
-		d.fail(s.line, d.problem(s.line, "", "the file ends in the middle of the JSON"))
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		d.fail(line, d.problem(line, "", "the file ends in the middle of the JSON"))
 	case errors.Is(err, errBudget):
-		d.fail(s.line, d.tooLong(s.line))
+		d.fail(line, d.tooLong(line))
+	case errors.As(err, &syntax):
+		d.fail(line, d.problem(line, "", "is not JSON: %v", syntax))
 	case errors.As(err, new(*SyntaxError)):
-		d.fail(s.line, err)
+		d.fail(line, err)
 	default:
-		d.fail(s.line, fmt.Errorf("reading %s: %w", d.name, err))
+		d.fail(line, fmt.Errorf("reading %s: %w", d.name, err))
 	}
 }
 
 // errStopped means that the consumer wants no more.
 var errStopped = errors.New("stopped")
 
-func (d *decoder) document(s *scanner) error {
-	first, err := s.next()
-	if errors.Is(err, io.EOF) {
+func (d *decoder) document(s *stream) error {
+	first, err := s.Token()
+	switch {
+	case errors.Is(err, io.EOF):
 		return d.problem(1, "", "the file is empty: expected a list of items")
-	}
-	if err != nil {
+	case err != nil:
 		return err
-	}
-	switch first {
-	case '[':
+	case first == json.Delim('['):
 		err = d.list(s)
-	case '{':
+	case first == json.Delim('{'):
 		err = d.envelope(s)
 	default:
-		return d.problem(s.line, "", "expected a list of items, or an object with the list under \"items\"")
+		return d.problem(s.source.line, "", "expected a list of items, or an object with the list under \"items\"")
 	}
 	if err != nil {
 		return err
 	}
-	if _, err := s.next(); err == nil {
-		return d.problem(s.line, "", "there is more after the end of the JSON; a file with one object per line is named .jsonl")
-	} else if !errors.Is(err, io.EOF) {
-		return err
+	if _, err := s.Token(); !errors.Is(err, io.EOF) {
+		return d.problem(s.source.lineOf(s.InputOffset()), "", "there is more after the end of the JSON; a file with one object per line is named .jsonl")
 	}
 	return nil
 }
 
-// each calls one with the first byte of every element or member up to the end of
-// a list or object.
-func (d *decoder) each(s *scanner, end byte, one func(first byte) error) error {
-	c, err := s.next()
-	if err != nil || c == end {
-		return err
-	}
-	for {
-		if err := one(c); err != nil {
-			return err
-		}
-		if c, err = s.next(); err != nil || c == end {
-			return err
-		}
-		if c != ',' {
-			return d.problem(s.line, "", "expected a comma or %q, found %q", end, c)
-		}
-		if c, err = s.next(); err != nil {
-			return err
-		}
-	}
-}
-
 // list reads the items up to the closing bracket.
-func (d *decoder) list(s *scanner) error {
-	var buf []byte
-	return d.each(s, ']', func(c byte) (err error) {
-		line := s.line
-		if buf, err = s.value(c, buf[:0]); err != nil {
-			return err
-		}
-		if len(buf) == 0 {
-			return d.problem(line, "", "expected an item, found %q", c)
-		}
-		if !d.object(buf, line) {
-			return errStopped
-		}
-		return nil
-	})
-}
-
-// envelope finds the list under "items" and passes over everything else.
-func (d *decoder) envelope(s *scanner) error {
-	found := false
-	err := d.each(s, '}', func(c byte) error {
-		key, err := d.key(s, c)
+func (d *decoder) list(s *stream) error {
+	for s.More() {
+		raw, line, err := d.value(s)
 		if err != nil {
 			return err
 		}
-		if c, err = s.next(); err != nil {
-			return err
+		if !d.object(raw, line) {
+			return errStopped
 		}
-		if key == "items" {
-			if found || c != '[' {
-				return d.problem(s.line, "items", "expected one list")
-			}
-			found = true
-			return d.list(s)
-		}
-		value, err := s.value(c, nil)
-		if err == nil && len(value) == 0 {
-			return d.problem(s.line, key, "expected a value, found %q", c)
-		}
-		return err
-	})
-	if err == nil && !found {
-		return d.problem(s.line, "items", "is missing: expected a list of items, or an object with the list under \"items\"")
 	}
+	_, err := s.Token()
 	return err
 }
 
-// key reads the name of a member and the colon behind it.
-func (d *decoder) key(s *scanner, c byte) (string, error) {
-	if c != '"' {
-		return "", d.problem(s.line, "", "expected a key in double quotes, found %q", c)
+// envelope finds the list under "items" and passes over everything else.
+func (d *decoder) envelope(s *stream) error {
+	found := false
+	for s.More() {
+		key, err := s.Token()
+		if err != nil {
+			return err
+		}
+		if key != "items" {
+			if _, _, err := d.value(s); err != nil {
+				return err
+			}
+			continue
+		}
+		if begin, err := s.Token(); err != nil {
+			return err
+		} else if found || begin != json.Delim('[') {
+			return d.problem(s.source.lineOf(s.InputOffset()), "items", "expected one list")
+		}
+		found = true
+		if err := d.list(s); err != nil {
+			return err
+		}
 	}
-	raw, err := s.value(c, nil)
-	if err != nil {
-		return "", err
+	if _, err := s.Token(); err != nil {
+		return err
 	}
-	var key string
-	if json.Unmarshal(raw, &key) != nil {
-		return "", d.problem(s.line, "", "a key is not a JSON string")
+	if !found {
+		return d.problem(s.source.lineOf(s.InputOffset()), "items", "is missing: expected a list of items, or an object with the list under \"items\"")
 	}
-	if c, err = s.next(); err != nil {
-		return "", err
+	return nil
+}
+
+// stream is the JSON of a file.
+type stream struct {
+	*json.Decoder
+	source *lineReader
+}
+
+// value reads the next value, and returns its line.
+func (d *decoder) value(s *stream) (raw json.RawMessage, line int, err error) {
+	s.source.left = d.limit
+	err = s.Decode(&raw)
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) && !strings.HasPrefix(syntax.Error(), "expected comma") {
+		rest, _ := io.ReadAll(s.Buffered()) // it begins with the value, and tells the place
+		return nil, 0, d.notAnObject(rest, s.source.lineOf(s.InputOffset()), json.Unmarshal(rest, new(any)))
 	}
-	if c != ':' {
-		return "", d.problem(s.line, "", "expected a colon after the key %q, found %q", key, c)
+	if err == nil && len(raw) > d.limit {
+		err = errBudget
 	}
-	return key, nil
+	return raw, s.source.lineOf(s.InputOffset() - int64(len(raw))), err
+}
+
+// lineReader knows on which line a place of what was read stands. Places are asked
+// for in their order.
+type lineReader struct {
+	budgetReader
+	read int64   // bytes
+	ends []int64 // places of line ends behind the last place that was asked for
+	line int     // of that place
+}
+
+func (l *lineReader) Read(p []byte) (int, error) {
+	n, err := l.budgetReader.Read(p)
+	for i, c := range p[:n] {
+		if c == '\n' {
+			l.ends = append(l.ends, l.read+int64(i))
+		}
+	}
+	l.read += int64(n)
+	return n, err
+}
+
+func (l *lineReader) lineOf(place int64) int {
+	for len(l.ends) > 0 && l.ends[0] < place {
+		l.ends, l.line = l.ends[1:], l.line+1
+	}
+	return l.line
 }
 
 // jsonl reads one object per line.

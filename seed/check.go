@@ -2,7 +2,6 @@ package seed
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -142,12 +141,7 @@ func (c *checker) input(n *notes, item dataset.Item) (extraction.Document, bool)
 
 func (c *checker) expected(n *notes, item dataset.Item) (extraction.Extraction, bool) {
 	if item.Expected == nil {
-		elsewhere := ""
-		var metadata struct{ Entities, Relationships json.RawMessage }
-		if json.Unmarshal(item.Metadata, &metadata) == nil && (metadata.Entities != nil || metadata.Relationships != nil) {
-			elsewhere = "; entities and relationships belong into expectedOutput, here they are keys of the metadata"
-		}
-		n.warn(NotAnnotated, "expectedOutput", "is absent: nothing of this item is scored%s", elsewhere)
+		n.warn(NotAnnotated, "expectedOutput", "is absent: nothing of this item is scored")
 		return extraction.Extraction{}, false
 	}
 	expected, warnings, err := extraction.DecodeExtraction(item.Expected)
@@ -191,7 +185,6 @@ func (c *checker) checkGold(n *notes, document extraction.Document, expected ext
 		n.warn(NotAnnotated, "expectedOutput.relationships", "is absent: relationship scores are not computed; write [] where there are none")
 	}
 	checkEntities(n, expected.Entities)
-	checkMentions(n, document, expected.Entities)
 	checkNames(n, document, expected.Entities)
 	names := entityNames(expected.Entities)
 	c.checkRelationships(n, expected.Relationships, names)
@@ -216,24 +209,6 @@ func checkEntities(n *notes, entities []extraction.Entity) {
 			n.warn(Duplicate, entityPath(i), "%q is entities[%d] again: each copy must be found once more", e.Name, earlier)
 		} else {
 			first[key] = i
-		}
-	}
-}
-
-// checkMentions compares the quotes of mentions with the document.
-func checkMentions(n *notes, document extraction.Document, entities []extraction.Entity) {
-	var text []rune
-	for i, e := range entities {
-		for k, m := range e.Mentions {
-			if text == nil {
-				text = []rune(document.Text)
-			}
-			path := fmt.Sprintf("%s.mentions[%d]", entityPath(i), k)
-			if m.Start < 0 || m.End < m.Start || m.End > len(text) {
-				n.warn(BadMention, path, "%d…%d lies outside the document of %d characters", m.Start, m.End, len(text))
-			} else if there := string(text[m.Start:m.End]); there != m.Quote {
-				n.warn(BadMention, path, "quotes %q where the document has %q", textutil.Cut(m.Quote, 60), textutil.Cut(there, 60))
-			}
 		}
 	}
 }
@@ -449,7 +424,6 @@ const (
 	Unlisted     Kind = "unlisted_end"  // an end of a relationship is no listed entity
 	NotInText    Kind = "not_in_text"   // a gold name does not occur in the document
 	UnknownType  Kind = "unknown_type"  // a type that the item's schemas do not have
-	BadMention   Kind = "mention"       // a mention that does not quote the document
 	NoSchemas    Kind = "no_schemas"    // nothing says what is to be extracted
 	Altered      Kind = "altered"       // Langfuse will store another value
 	Kept         Kind = "kept"          // absent in the file, kept in Langfuse

@@ -163,7 +163,7 @@ func TestParseSchemas_problems(t *testing.T) {
 		`[]`:                               "reading the schemas",
 		`{"output":{}}`:                    `unknown field "output"`,
 		`{"input":{"type":"number?"}}`:     "the schema of input",
-		`{"input":{"$ref":"file:///etc"}}`: "is outside the schema",
+		`{"input":{"$ref":"file:///etc"}}`: "no URLLoader registered",
 		`{"input":{"description":"` + strings.Repeat("x", 10_000) + `"}}`: "characters, Langfuse takes 10000",
 	} {
 		_, err := ParseSchemas([]byte(text))

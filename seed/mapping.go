@@ -1,12 +1,10 @@
 package seed
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"regexp"
 	"slices"
@@ -17,6 +15,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 )
 
@@ -213,7 +212,7 @@ func (l *Paths) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind == yaml.ScalarNode {
 		texts = []string{node.Value}
 	} else if err := node.Decode(&texts); err != nil {
-		return plainWords(err)
+		return err
 	}
 	places := []string{placeInput, placeOutput, placeMetadata, placeName, placeTrace}
 	for _, text := range texts {
@@ -257,8 +256,8 @@ func (l Paths) find(from map[string]any) (any, bool) {
 // be read are errors with their line and the exit code of malformed input.
 func ParseMapping(text []byte) (Mapping, error) {
 	var m Mapping
-	if err := decodeYAML(text, &m); err != nil {
-		return Mapping{}, cli.Usage("reading the mapping: %w", err)
+	if err := textutil.DecodeYAML(text, "the mapping", &m, Choice{}, EvidenceRules{}); err != nil {
+		return Mapping{}, cli.WithCode(cli.ExitUsage, err)
 	}
 	m.Observation.Type = strings.ToUpper(m.Observation.Type)
 	var problems []error
@@ -300,40 +299,6 @@ func (m Mapping) parts() langfuse.TraceParts {
 	slices.Sort(parts.ExpandMetadata)
 	parts.ExpandMetadata = slices.Compact(parts.ExpandMetadata)
 	return parts
-}
-
-// decodeYAML reads one document with known keys only.
-func decodeYAML(text []byte, into any) error {
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(into); err != nil && !errors.Is(err, io.EOF) {
-		return plainWords(err)
-	}
-	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return errors.New("one document is expected, there is a second behind a --- line")
-	}
-	return nil
-}
-
-// What the decoder says of a key that it does not know, and of a value of another kind.
-var (
-	unknownKey = regexp.MustCompile("^(line \\d+): field (.*) not found in type .*$")
-	wrongKind  = regexp.MustCompile("(?s)cannot unmarshal .*$")
-)
-
-// plainWords says what is wrong with a file to somebody who does not know the
-// types of this program.
-func plainWords(err error) error {
-	var mismatch *yaml.TypeError
-	if !errors.As(err, &mismatch) {
-		return errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
-	}
-	var problems []error
-	for _, text := range mismatch.Errors {
-		text = unknownKey.ReplaceAllString(text, `$1: the key "$2" is none of this file's`)
-		problems = append(problems, errors.New(wrongKind.ReplaceAllString(text, "a value of another form is expected there (docs/seeding.md shows it)")))
-	}
-	return errors.Join(problems...)
 }
 
 // ScoreRule is a condition on a score: "validated>=1", "quality>0.8",

@@ -116,8 +116,8 @@ evidence: {tags: [checked], scores: ["quality>=0.9", approved]}
 		"metadata: {source_trace_id: name}": "taken",
 		"evidence: {scores: ['a>=b']}":      "compares numbers",
 		"evidence: {scores: ['>=1']}":       "expected such as",
-		"input: {document_text: [[a]]}":     "of another form is expected there",
-		"a: b\n---\nc: d":                   "is none of this file",
+		"input: {document_text: [[a]]}":     "where a text is expected",
+		"a: b\n---\nc: d":                   "unknown key",
 		"observation: {}\n---\nx: 1":        "second",
 	} {
 		_, err := ParseMapping([]byte(text))
@@ -136,25 +136,25 @@ func TestDecodeYAML_words(t *testing.T) {
 		parse func(string) error
 		want  string
 	}{
-		"patterns: 5":                {patterns, `line 1: a value of another form is expected there`},
-		"\nfields: {a: b}":           {patterns, "line 2: a value of another form is expected there"},
-		"a: b":                       {patterns, `line 1: the key "a" is none of this file's`},
-		"patterns: [x]":              {patterns, `line 1: a value of another form is expected there`},
-		"- a":                        {patterns, "line 1: a value of another form is expected there"},
-		"patterns: [{name: [1]}]":    {patterns, "line 1: a value of another form is expected there"},
-		"observation: {nam: x}":      {mapping, `line 1: the key "nam" is none of this file's`},
-		"expected: {a: b}":           {mapping, "line 1: a value of another form is expected there"},
-		"input: {a: [[b]]}":          {mapping, "line 1: a value of another form is expected there"},
-		"evidence: {tags: x}":        {mapping, `line 1: a value of another form is expected there`},
-		"evidence: {scores: {a: 1}}": {mapping, "line 1: a value of another form is expected there"},
-		"a: 1\nb: 2\nevidence: 3\n":  {mapping, "of another form is expected there"},
+		"patterns: 5":                {patterns, "where a list is expected"},
+		"\nfields: {a: b}":           {patterns, "where a list is expected"},
+		"a: b":                       {patterns, `line 1: unknown key "a"`},
+		"patterns: [x]":              {patterns, "where keys with values are expected"},
+		"- a":                        {patterns, "where keys with values are expected"},
+		"patterns: [{name: [1]}]":    {patterns, "where a text is expected"},
+		"observation: {nam: x}":      {mapping, `line 1: unknown key "nam"; did you mean "name"?`},
+		"expected: {a: b}":           {mapping, "where a list is expected"},
+		"input: {a: [[b]]}":          {mapping, "where a text is expected"},
+		"evidence: {tags: x}":        {mapping, "where a list is expected"},
+		"evidence: {scores: {a: 1}}": {mapping, "where a list is expected"},
+		"a: 1\nb: 2\nevidence: 3\n":  {mapping, "where keys with values are expected"},
 	} {
 		err := tt.parse(text)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q: %v, want %q", text, err, tt.want)
 			continue
 		}
-		for _, word := range []string{"struct", "unmarshal", "[]", "map[", "seed.", "!!"} {
+		for _, word := range []string{"struct", "[]", "map[", "seed."} {
 			if strings.Contains(err.Error(), word) {
 				t.Errorf("%q: %v says %q", text, err, word)
 			}

@@ -15,6 +15,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
 )
 
 // Redaction takes what must not leave out of items. Everything it takes out of
@@ -49,6 +50,13 @@ var (
 	notOfName = regexp.MustCompile(`[^a-z0-9]`)
 )
 
+type redactionFile struct {
+	Patterns []patternRule
+	Fields   []string
+}
+
+type patternRule struct{ Name, Regex string }
+
 // ParseRedaction reads a pattern file, YAML:
 //
 //	patterns:
@@ -63,12 +71,9 @@ var (
 // as a whole; values are texts and numbers. All problems are returned together, with
 // the exit code of malformed input.
 func ParseRedaction(text []byte) (*Redaction, error) {
-	var file struct {
-		Patterns []struct{ Name, Regex string }
-		Fields   []string
-	}
-	if err := decodeYAML(text, &file); err != nil {
-		return nil, cli.Usage("reading the patterns: %w", err)
+	var file redactionFile
+	if err := textutil.DecodeYAML(text, "the patterns", &file, patternRule{}); err != nil {
+		return nil, cli.WithCode(cli.ExitUsage, err)
 	}
 	r := &Redaction{labels: []string{""}}
 	var problems []error

@@ -302,7 +302,7 @@ func compileSchema(name string, raw json.RawMessage) (*jsonschema.Schema, error)
 	}
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft7)
-	compiler.UseLoader(noLoader{}) // a schema may not read files
+	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // a schema may not read files: there is no loader
 	url := "dataset:" + name
 	var compiled *jsonschema.Schema
 	if err = compiler.AddResource(url, document); err == nil {
@@ -312,13 +312,6 @@ func compileSchema(name string, raw json.RawMessage) (*jsonschema.Schema, error)
 		return nil, fmt.Errorf("the schema of %s: %w", name, err)
 	}
 	return compiled, nil
-}
-
-// noLoader refuses every reference to another document.
-type noLoader struct{}
-
-func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("%s is outside the schema: write it into $defs or definitions", url)
 }
 
 // check validates what Langfuse would store of a field.

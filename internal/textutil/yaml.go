@@ -2,6 +2,7 @@ package textutil
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -45,7 +46,7 @@ func keyHints(err error, structs []any) string {
 		}
 		for i := range t.NumField() {
 			key, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
-			keys = append(keys, key)
+			keys = append(keys, cmp.Or(key, strings.ToLower(t.Field(i).Name)))
 		}
 	}
 	text := unknownKey.ReplaceAllStringFunc(err.Error(), func(found string) string {

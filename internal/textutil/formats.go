@@ -3,6 +3,7 @@ package textutil
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,17 @@ import (
 
 	"go.yaml.in/yaml/v3"
 )
+
+// MarshalJSON writes compact JSON without escaping for HTML: documents stay readable.
+func MarshalJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
 
 // DecodeYAML reads one YAML document into a pointer to a struct or map. Keys that a
 // struct does not have, values of the wrong kind, keys given twice and a second

@@ -69,7 +69,30 @@ type Experiment struct {
 	Scorers []Scorer `yaml:"scorers"`
 	// Scoring holds the options of docs/metrics.md by name.
 	Scoring map[string]any `yaml:"scoring"`
+	// Check is what experiment check does with the run.
+	Check Check `yaml:"check"`
 }
+
+// Check is what experiment check does with a run. Every key is the flag of the same
+// name, with "_" for "-".
+type Check struct {
+	CheckName      string   `yaml:"check_name"`
+	Base           string   `yaml:"base"`
+	BaseMaxAge     string   `yaml:"base_max_age"`
+	RefreshBase    string   `yaml:"refresh_base"` // dollars that running the base anew may cost
+	Gate           []string `yaml:"gate"`
+	Inconclusive   string   `yaml:"inconclusive"`
+	FailOn         string   `yaml:"fail_on"`
+	Metric         string   `yaml:"metric"`
+	ClusterBy      string   `yaml:"cluster_by"`
+	Comment        string   `yaml:"comment"`
+	CommentDetails string   `yaml:"comment_details"`
+	JUnit          string   `yaml:"junit"`
+	HTML           string   `yaml:"html"`
+}
+
+// Lookup is as that of Experiment.
+func (c Check) Lookup(flag string) []string { return lookup(c, flag) }
 
 // Scorer is one external evaluator: a script, an address or a model that
 // judges. Paths are relative to the folder of the file.
@@ -100,7 +123,7 @@ func Load(path string) (Experiment, error) {
 	if err != nil {
 		return e, err
 	}
-	if err := textutil.DecodeYAML(text, path, &e, Scorer{}); err != nil {
+	if err := textutil.DecodeYAML(text, path, &e, Scorer{}, Check{}); err != nil {
 		return Experiment{}, err
 	}
 	return e, nil
@@ -116,8 +139,10 @@ func read(path string) ([]byte, error) {
 
 // Lookup returns what the file says of a flag, as the words that one would
 // give on the command line; nil if it says nothing.
-func (e Experiment) Lookup(flag string) []string {
-	v := reflect.ValueOf(e)
+func (e Experiment) Lookup(flag string) []string { return lookup(e, flag) }
+
+func lookup(of any, flag string) []string {
+	v := reflect.ValueOf(of)
 	for i := range v.NumField() {
 		if v.Type().Field(i).Tag.Get("yaml") == strings.ReplaceAll(flag, "-", "_") {
 			return words(v.Field(i))

@@ -27,6 +27,7 @@ func commands(env cli.Env) []*urfave.Command {
 		showCommand(env),
 		compareCommand(env),
 		baselineCommand(env),
+		checkCommand(env),
 		reportCommand(env),
 		publishCommand(env),
 		verifyCommand(env),

@@ -23,7 +23,7 @@ const (
 	metaWorkflow   = "langfuse.github_workflow_name"
 	metaJob        = "langfuse.github_job_name"
 	metaJobAttempt = "langfuse.github_job_attempt"
-	metaJobURL     = "langfuse.github_job_url"
+	MetaJobURL     = "langfuse.github_job_url"
 )
 
 // gitTime bounds how long git is waited for: what it says is a note on the run.
@@ -91,13 +91,13 @@ func Metadata(getenv func(string) string, sha, branch string) map[string]string 
 			said[metaPR] = repository + "/pull/" + pull[1]
 		}
 		if run := first("GITHUB_RUN_ID"); run != "" {
-			said[metaJobURL] = repository + "/actions/runs/" + run
+			said[MetaJobURL] = repository + "/actions/runs/" + run
 		}
 	case getenv("GITLAB_CI") == "true":
 		said = map[string]string{
 			MetaSHA: first("CI_COMMIT_SHA"), MetaBranch: first("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_REF_NAME"),
 			metaEvent: first("CI_PIPELINE_SOURCE"), metaActor: first("GITLAB_USER_LOGIN"), metaWorkflow: first("CI_PIPELINE_NAME"),
-			metaJob: first("CI_JOB_NAME"), metaJobURL: first("CI_JOB_URL"),
+			metaJob: first("CI_JOB_NAME"), MetaJobURL: first("CI_JOB_URL"),
 		}
 		if pull := first("CI_MERGE_REQUEST_IID"); pull != "" {
 			said[metaPR] = first("CI_MERGE_REQUEST_PROJECT_URL", "CI_PROJECT_URL") + "/-/merge_requests/" + pull

@@ -20,7 +20,7 @@ func TestMetadata(t *testing.T) {
 			"GITHUB_REF": "refs/pull/17/merge", "GITHUB_WORKFLOW": "CI", "GITHUB_JOB": "check",
 		}, map[string]string{
 			MetaSHA: "abc123", MetaBranch: "17/merge", metaActor: "bob", metaEvent: "pull_request", metaWorkflow: "CI", metaJob: "check",
-			metaJobAttempt: "1", metaPR: "https://github.com/o/r/pull/17", metaJobURL: "https://github.com/o/r/actions/runs/42",
+			metaJobAttempt: "1", metaPR: "https://github.com/o/r/pull/17", MetaJobURL: "https://github.com/o/r/actions/runs/42",
 		}},
 		"a push has no pull request": {map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_REF": "refs/heads/main", "GITHUB_REF_NAME": "main"},
 			map[string]string{MetaBranch: "main"}},
@@ -30,7 +30,7 @@ func TestMetadata(t *testing.T) {
 			"CI_MERGE_REQUEST_IID": "7", "CI_PROJECT_URL": "https://l/o/r",
 		}, map[string]string{
 			MetaSHA: "abc", MetaBranch: "feat", metaEvent: "merge_request_event", metaActor: "alice", metaJob: "check",
-			metaJobURL: "https://l/j/1", metaPR: "https://l/o/r/-/merge_requests/7",
+			MetaJobURL: "https://l/j/1", metaPR: "https://l/o/r/-/merge_requests/7",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,437 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/ci"
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/compare"
+	"extraction-experiment/configs"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/pipeline/provider"
+	"extraction-experiment/pipeline/provider/external"
+	"extraction-experiment/report"
+)
+
+// checkTable lists the settings of a check beside those of its run, which stand in the
+// file under check.
+func checkTable() []settings.Setting {
+	return []settings.Setting{
+		{Flag: "check-name", Usage: "`NAME` of the check, which has one comment on a pull request (default: the dataset)"},
+		{Flag: "base", Default: ci.Baseline, Usage: "`RUN` to compare with: a name, a file, langfuse:NAME, or 'latest branch=main'"},
+		{Flag: "base-max-age", Usage: "warn if the base is older than `AGE`, such as 14d or 36h"},
+		{Flag: "refresh-base", Usage: "run a base over another version of the dataset anew, for at most `USD`"},
+		{Flag: "gate", Many: true, Usage: "`RULE|FILE` that must be kept, or a YAML file of rules; may be repeated"},
+		{Flag: "inconclusive", Usage: "what an inconclusive rule counts as: fail, pass, or `6`, which is an exit code of its own (default: fail)"},
+		{Flag: "fail-on", Default: "gate", Usage: "`WHEN` to fail after comparing: gate, worse (a gate that fails, or a worse primary score) or never"},
+		{Flag: "metric", Usage: "the primary `SCORE`, which decides (default: that of the runs)"},
+		{Flag: "cluster-by", Usage: "`KEY` of the items' metadata; items of equal value share a source and are not independent"},
+		{Flag: "comment", Default: "true", Usage: "`true|false`: post the comment on the pull request of the job, or update it"},
+		{Flag: "comment-details", Switch: true, Usage: "show texts of documents, gold and messages in the comment, too"},
+		{Flag: "junit", Usage: "write the rules as JUnit to `FILE`"},
+		{Flag: "html", Usage: "write the comparison to `FILE`, a page to look at"},
+	}
+}
+
+// ofItsOwn are settings of a run that a check decides.
+var ofItsOwn = []string{"gate", "inconclusive", "html", "json", "quiet", "estimate", "resume", "retry-failed"}
+
+func checkCommand(env cli.Env) *urfave.Command {
+	table := checkTable()
+	command := &urfave.Command{
+		Name:      "check",
+		Usage:     "run a change, compare it with the baseline and judge it: what CI calls",
+		UsageText: "experiment check --config experiment.yaml [flags of run]",
+		Description: "Runs the candidate, finds the base, compares, judges the rules, writes the comment, and posts it where the job has a\n" +
+			"pull request (docs/ci.md). The file has the settings of run, and under check: those below. Without a baseline the rules\n" +
+			"about the candidate alone are judged.\n" +
+			"Exit codes: 0 every rule passed; 1 a rule failed; 2 no such base, or not comparable; 4 more failed items than allowed;\n" +
+			"6 inconclusive, with --inconclusive 6; 69 Langfuse or the model cannot be reached.",
+		Action: func(c *urfave.Context) error { return checkAction(c, env) },
+	}
+	for _, s := range append(table, checkRunTable()...) {
+		command.Flags = append(command.Flags, s.AsFlag())
+	}
+	return command
+}
+
+// checkRunTable lists the settings of the run of a check.
+func checkRunTable() []settings.Setting {
+	return slices.DeleteFunc(runTable(), func(s settings.Setting) bool { return slices.Contains(ofItsOwn, s.Flag) })
+}
+
+// check is one check on its way.
+type check struct {
+	env       cli.Env
+	values    settings.Values // of the check
+	run       []string        // the command line of the run
+	dataset   string
+	candidate string // name of the run
+	cfg       compare.Config
+	maxAge    time.Duration
+	refresh   *float64
+	base      ci.Base
+	report.Check
+}
+
+func checkAction(c *urfave.Context, env cli.Env) error {
+	if err := settings.NoWords(c); err != nil {
+		return err
+	}
+	k, err := newCheck(c, env)
+	if err != nil {
+		return cli.Errorf(cli.ExitUsage, "%w", err)
+	}
+	if c.Bool("dry-run") {
+		return k.dryRun(c.Context)
+	}
+	judged := k.judge(c.Context)
+	if code := cli.ExitCode(judged); judged != nil && code != cli.ExitGate && code != cli.ExitInconclusive && code != cli.ExitFailures && code != cli.ExitIO {
+		k.NotJudged = firstLine(judged)
+	}
+	return errors.Join(judged, k.tell(c.Context))
+}
+
+// firstLine of an error is what a comment says of it.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// newCheck reads the settings and finds every problem of them at once.
+func newCheck(c *urfave.Context, env cli.Env) (*check, error) {
+	path := c.String("config")
+	if path == "" {
+		path = env.Getenv("EXPERIMENT_CONFIG")
+	}
+	var file configs.Experiment
+	if path != "" {
+		var err error
+		if file, err = configs.Load(path); err != nil {
+			return nil, err
+		}
+	}
+	runValues := settings.Resolve(c, checkRunTable(), env.Getenv, file.Lookup, path)
+	k := &check{env: env, values: settings.Resolve(c, checkTable(), env.Getenv, file.Check.Lookup, path)}
+	p := &settings.Problems{}
+	k.dataset, k.candidate = runValues.Text("dataset"), runValues.Text("name")
+	if from := runValues["name"].From; k.candidate == "" || from == path {
+		k.candidate = madeName(cmp.Or(k.candidate, "check"))
+	}
+	if k.dataset == "" {
+		p.Add("--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")
+	}
+	if trials := runValues.Text("model"); strings.Contains(trials, ",") || len(file.Matrix) > 0 {
+		p.Add("a check runs one candidate, and not a sweep")
+	}
+	k.Name, k.Details = cmp.Or(k.values.Text("check-name"), k.dataset), p.Switch(k.values, "comment-details")
+	p.Switch(k.values, "comment")
+	if on := k.values.Text("fail-on"); !slices.Contains([]string{"gate", "worse", "never"}, on) {
+		p.Add("--fail-on: %q is none of gate, worse, never", on)
+	}
+	var err error
+	k.maxAge, err = ci.ParseAge(k.values.Text("base-max-age"))
+	p.Join(err)
+	k.refresh = p.Number("refresh-base", k.values.Text("refresh-base"), 0, 1e6)
+	k.cfg = runs.Comparison()
+	gate, metric, err := readGate(k.values.All("gate"), k.values.Text("inconclusive"))
+	p.Join(err)
+	k.cfg.Gate, k.cfg.Metric, k.cfg.ClusterBy = gate, cmp.Or(k.values.Text("metric"), metric), k.values.Text("cluster-by")
+	k.cfg.Seed, k.cfg.Changed = 1, compare.MaxRegressed
+	_, err = compare.New(k.cfg)
+	p.Join(err)
+	for _, flag := range []string{"junit", "html"} {
+		if out := k.values.Text(flag); out != "" {
+			p.Join(cli.CanWrite(out))
+		}
+	}
+	k.run = runLine(c, k.candidate)
+	return k, p.Err()
+}
+
+// runLine is the command line of the run: what was given to the check.
+func runLine(c *urfave.Context, name string) []string {
+	line := []string{"run", "--quiet", "--name=" + name}
+	for _, s := range checkRunTable() {
+		switch {
+		case !c.IsSet(s.Flag) || s.Flag == "name":
+		case s.Many:
+			for _, word := range c.StringSlice(s.Flag) {
+				line = append(line, "--"+s.Flag+"="+word)
+			}
+		default:
+			line = append(line, "--"+s.Flag+"="+c.String(s.Flag))
+		}
+	}
+	return line
+}
+
+// carryOut runs a command line of this program.
+func (k *check) carryOut(ctx context.Context, out io.Writer, line []string) int {
+	env := k.env
+	env.Args, env.Stdout = line, out
+	return Run(ctx, env)
+}
+
+func (k *check) finder() ci.Finder {
+	return ci.Finder{Getenv: k.env.Getenv, Dataset: k.dataset, Except: []string{k.candidate}}
+}
+
+// dryRun says what would be done.
+func (k *check) dryRun(ctx context.Context) error {
+	says := []string{"check", textutil.Line(k.Name), "candidate", textutil.Line(k.candidate)}
+	base, err := k.finder().Find(ctx, k.values.Text("base"))
+	switch {
+	case errors.Is(err, ci.ErrNoBaseline):
+		says = append(says, "base", "none: "+err.Error())
+	case err != nil:
+		return err
+	default:
+		says = append(says, "base", textutil.Line(base.Header.Name+", "+base.Age(time.Now())))
+	}
+	for _, rule := range k.cfg.Gate.Rules {
+		says = append(says, "rule", rule.Text)
+	}
+	says = append(says, "comment", k.values.Text("comment"), "fail-on", k.values.Text("fail-on"))
+	for i := 0; i < len(says); i += 2 {
+		if _, err := fmt.Fprintf(k.env.Stdout, "%-10s%s\n", says[i], says[i+1]); err != nil {
+			return cli.Written(err)
+		}
+	}
+	if code := k.carryOut(ctx, k.env.Stdout, k.run); code != cli.ExitOK {
+		return cli.Errorf(code, "the run could not begin so")
+	}
+	return nil
+}
+
+// judge runs the candidate, and compares and judges it. The base is looked for before
+// anything is paid for.
+func (k *check) judge(ctx context.Context) error {
+	base, err := k.finder().Find(ctx, k.values.Text("base"))
+	if err != nil && !errors.Is(err, ci.ErrNoBaseline) {
+		return err
+	}
+	k.base = base
+	code := k.carryOut(ctx, io.Discard, k.run)
+	if code != cli.ExitOK && code != cli.ExitFailures && code != cli.ExitGate {
+		return cli.Errorf(code, "the candidate %s was not judged: its run ended with exit code %d", k.candidate, code)
+	}
+	var failures error
+	if code != cli.ExitOK {
+		failures = cli.Errorf(code, "the run of the candidate %s ended with exit code %d", k.candidate, code)
+	}
+	if base.Named == "" {
+		return errors.Join(failures, k.alone(ctx))
+	}
+	if k.refresh != nil {
+		if err := k.refreshed(ctx); err != nil {
+			return errors.Join(failures, err)
+		}
+	}
+	return errors.Join(failures, k.compare(ctx))
+}
+
+// alone judges the rules about the candidate by itself.
+func (k *check) alone(ctx context.Context) error {
+	k.NotCompared = "no baseline is configured; experiment baseline set RUN sets one"
+	run, err := runs.Open(ctx, k.candidate, "")
+	if err != nil {
+		return err
+	}
+	whole, err := runs.Whole(ctx, run, false)
+	if err = errors.Join(err, run.Close()); err != nil {
+		return err
+	}
+	k.Candidate = whole.Summary
+	gate := compare.Gate{Inconclusive: k.cfg.Gate.Inconclusive}
+	for _, rule := range k.cfg.Gate.Rules {
+		if rule.Relative {
+			k.LeftOut = append(k.LeftOut, rule.Text)
+			continue
+		}
+		gate.Rules = append(gate.Rules, rule)
+	}
+	if k.cfg.Gate.MinDelta != nil {
+		k.LeftOut = append(k.LeftOut, "min_delta")
+	}
+	if k.cfg.Gate.MaxRegressions != nil {
+		k.LeftOut = append(k.LeftOut, "max_regressions")
+	}
+	if k.Gate, err = gate.JudgeRun(whole.Summary); err != nil || k.values.Text("fail-on") == "never" {
+		return err
+	}
+	return k.Gate.Err(k.candidate)
+}
+
+// compare compares the candidate with the base, and judges every rule.
+func (k *check) compare(ctx context.Context) (err error) {
+	sources, done, err := runs.Sources(ctx, k.env, []string{k.base.Named, k.candidate}, k.base.Header.Dataset.Name, k.cfg.ClusterBy != "")
+	defer func() { err = errors.Join(err, done()) }()
+	if err != nil {
+		return err
+	}
+	comparer, err := compare.New(k.cfg)
+	if err != nil {
+		return err
+	}
+	result, err := comparer.Compare(ctx, sources[0], sources[1:]...)
+	if err != nil {
+		return err
+	}
+	warnOfAge(&result, k.base, k.maxAge)
+	k.Comparison, k.Candidate, k.Base = &result, result.Candidates[0].Candidate.Summary, k.base.Header.Name+", "+k.base.Age(time.Now())
+	k.Gate = result.Candidates[0].Gate
+	k.link(ctx)
+	problems := []error{runs.WriteComparison(ctx, k.values.Text("html"), result, sources)}
+	failed := result.Err()
+	switch on := k.values.Text("fail-on"); {
+	case on == "never" && len(result.Candidates[0].Incompatible) == 0:
+	case on == "worse" && failed == nil && result.Candidates[0].Verdict == compare.Worse:
+		problems = append(problems, cli.Errorf(cli.ExitGate, "%s is worse than the base", k.candidate))
+	default:
+		problems = append(problems, failed)
+	}
+	return errors.Join(problems...)
+}
+
+// refreshed runs the base anew over the items of the candidate, where those are others,
+// if what the base was is known from its header alone and costs no more than allowed.
+func (k *check) refreshed(ctx context.Context) error {
+	candidate, err := k.finder().Find(ctx, k.candidate)
+	h := k.base.Header
+	if err != nil || h.Dataset.Fingerprint == candidate.Header.Dataset.Fingerprint {
+		return err
+	}
+	refuse := func(format string, args ...any) error {
+		return cli.Errorf(cli.ExitIncompatible, "--refresh-base: the base %s %s", h.Name, fmt.Sprintf(format, args...))
+	}
+	if h.System.Provider == external.Name || h.System.Pipeline == provider.Recorded || h.Dataset.Selection != "" {
+		return refuse("is of a pipeline, or of a selection of items: check out %s and run it", cmp.Or(h.GitSHA, "its revision"))
+	}
+	name := madeName(h.Name + "-refreshed")
+	line := []string{"run", "--quiet", "--dataset=" + k.dataset, "--name=" + name, "--model=" + h.System.Model}
+	if p := h.System.Prompt; p.Name != "" {
+		line = append(line, "--prompt="+p.Name, fmt.Sprintf("--prompt-version=%d", p.Version))
+	}
+	add := func(flag string, value any) { line = append(line, fmt.Sprintf("--%s=%v", flag, value)) }
+	if v := h.System.Temperature; v != nil {
+		add("temperature", *v)
+	}
+	if v := h.System.TopP; v != nil {
+		add("top-p", *v)
+	}
+	if v := h.System.MaxTokens; v != nil {
+		add("max-tokens", *v)
+	}
+	if v := h.System.Seed; v != nil {
+		add("seed", *v)
+	}
+	var out bytes.Buffer
+	var e report.Estimate
+	if code := k.carryOut(ctx, &out, append(slices.Clone(line), "--estimate", "--json")); code != cli.ExitOK {
+		return cli.Errorf(code, "--refresh-base: what running %s anew costs is not known", h.Name)
+	}
+	if err := json.Unmarshal(out.Bytes(), &e); err != nil {
+		return err
+	}
+	if e.Asks && (e.CostUSD == nil || *e.CostUSD > *k.refresh) {
+		return refuse("would cost %s, and %g USD are allowed", costWords(e.CostUSD), *k.refresh)
+	}
+	if e.Asks {
+		add("budget-usd", *k.refresh)
+	}
+	if code := k.carryOut(ctx, io.Discard, line); code != cli.ExitOK {
+		return cli.Errorf(code, "--refresh-base: the run %s ended with exit code %d", name, code)
+	}
+	k.base, err = k.finder().Find(ctx, name)
+	if now := k.base.Header.System; err == nil && (now.Prompt.SHA256 != h.System.Prompt.SHA256 || now.Pipeline != h.System.Pipeline) {
+		return refuse("was asked otherwise, or had another prompt than there is in Langfuse now")
+	}
+	return err
+}
+
+func costWords(usd *float64) string {
+	if usd == nil {
+		return "nobody knows what, as the model has no price,"
+	}
+	return fmt.Sprintf("%.2f USD", *usd)
+}
+
+// link adds the addresses where more is to be seen. What cannot be found out is left out.
+func (k *check) link(ctx context.Context) {
+	said := ci.Metadata(k.env.Getenv, "", "")
+	if job := said[ci.MetaJobURL]; job != "" {
+		k.Links = append(k.Links, report.Link{Title: "job and report", URL: job})
+	}
+	lf, err := connect.Open(ctx, k.env.Getenv)
+	if err != nil {
+		return
+	}
+	defer lf.Close()
+	dataset, err := lf.Client.GetDataset(ctx, k.dataset)
+	if lf.Embedded || err != nil {
+		return
+	}
+	var ids []string
+	for _, name := range []string{k.base.Header.Name, k.candidate} {
+		id, err := lf.Client.RunID(ctx, lf.Server, langfuse.RunRef{DatasetID: dataset.ID, Name: name})
+		if err != nil {
+			return
+		}
+		ids = append(ids, id)
+	}
+	address := langfuse.CompareURL(lf.Client.BaseURL(), lf.Server.Project.ID, dataset.ID, ids...)
+	k.Links = append(k.Links, report.Link{Title: "comparison in Langfuse", URL: address})
+}
+
+// tell prints the comment, and puts it where CI shows it. That it cannot be posted is
+// a warning: the result stands.
+func (k *check) tell(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	marker := ci.Marker(k.Name)
+	body := k.Comment(marker, ci.CommentLimit)
+	_, err := io.WriteString(k.env.Stdout, body)
+	problems := []error{cli.Written(err)}
+	if path := k.env.Getenv("GITHUB_STEP_SUMMARY"); path != "" {
+		problems = append(problems, cli.Written(appendTo(path, body)))
+	}
+	if path := k.values.Text("junit"); path != "" {
+		problems = append(problems, cli.WriteFile(path, func(w io.Writer) error { return cli.Written(k.JUnit(w)) }))
+	}
+	inJob := k.env.Getenv("GITHUB_ACTIONS") == "true" || k.env.Getenv("GITLAB_CI") == "true"
+	if !inJob || !k.values.On("comment") {
+		return errors.Join(problems...)
+	}
+	done, err := ci.Comment(ctx, k.env.Getenv, body, marker)
+	if err != nil {
+		fmt.Fprintf(k.env.Stderr, "warning: the comment is not posted, it stands above: %s\n", textutil.Line(err.Error()))
+	} else {
+		fmt.Fprintf(k.env.Stderr, "the comment was %s\n", done)
+	}
+	return errors.Join(problems...)
+}
+
+func appendTo(path, text string) error {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	return errors.Join(err, file.Close())
+}

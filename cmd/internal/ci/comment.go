@@ -1,0 +1,219 @@
+package ci
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+const (
+	// CommentLimit is how many characters the comment of a host may have.
+	CommentLimit = 65_536
+	// mostPages bounds how many pages of comments are looked through, of 100 each.
+	mostPages = 50
+	// mostAnswer bounds the answer of the host, in bytes.
+	mostAnswer = 32 << 20
+	hostTime   = 20 * time.Second
+)
+
+// Marker ends the comment of a check, so that it is found again.
+func Marker(check string) string {
+	return fmt.Sprintf("<!-- experiment-check:%x -->", sha256.Sum256([]byte(check)))
+}
+
+// host is the API of a pull request's comments.
+type host struct {
+	client        *http.Client
+	list, one     string // addresses of all comments, and of one before its id
+	user          string // address that tells whose the token is
+	robot         string // whose it is where the host does not say
+	update        string // method
+	header, value string
+	token         string
+}
+
+// comment is one of GitHub's or GitLab's.
+type comment struct {
+	ID   int64  `json:"id"`
+	Body string `json:"body"`
+	User struct {
+		Login string `json:"login"`
+	} `json:"user"`
+	Author struct {
+		Username string `json:"username"`
+	} `json:"author"`
+	HTMLURL string `json:"html_url"`
+}
+
+// by is who wrote the comment.
+func (c comment) by() string { return cmp.Or(c.User.Login, c.Author.Username) }
+
+// Comment posts the comment on the pull request of the job, or replaces the one that has
+// the marker and the same author. It returns what it did, in words. Errors: there is no
+// pull request, no token, or the host refuses; none of them names the token. Of two jobs
+// that post at once one comment stays.
+//
+// API: GitHub's /repos/{repo}/issues/{n}/comments; GitLab's /projects/{id}/merge_requests/{n}/notes
+func Comment(ctx context.Context, getenv func(string) string, body, marker string) (string, error) {
+	h, err := newHost(getenv)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 6*hostTime)
+	defer cancel()
+	me := h.me(ctx)
+	found, err := h.marked(ctx, marker, me)
+	if err != nil {
+		return "", err
+	}
+	content := map[string]string{"body": body}
+	if len(found) > 0 {
+		return "updated", h.call(ctx, h.update, h.one+fmt.Sprint(found[0].ID), content, nil)
+	}
+	if err := h.call(ctx, http.MethodPost, h.list, content, nil); err != nil {
+		return "", err
+	}
+	if found, err = h.marked(ctx, marker, me); err != nil || len(found) < 2 {
+		return "created", nil
+	}
+	err = h.call(ctx, h.update, h.one+fmt.Sprint(found[0].ID), content, nil)
+	for _, other := range found[1:] {
+		if gone := h.call(ctx, http.MethodDelete, h.one+fmt.Sprint(other.ID), nil, nil); err == nil {
+			err = gone
+		}
+	}
+	return "updated, as another job had posted it", err
+}
+
+// newHost finds the pull request and the token in the environment.
+func newHost(getenv func(string) string) (*host, error) {
+	h := &host{client: &http.Client{Timeout: hostTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	switch {
+	case getenv("GITHUB_ACTIONS") == "true":
+		number, err := pullNumber(getenv("GITHUB_EVENT_PATH"))
+		if err != nil {
+			return nil, err
+		}
+		api := strings.TrimSuffix(cmp.Or(getenv("GITHUB_API_URL"), "https://api.github.com"), "/")
+		issues := api + "/repos/" + getenv("GITHUB_REPOSITORY") + "/issues/"
+		h.list, h.one, h.user = fmt.Sprintf("%s%d/comments", issues, number), issues+"comments/", api+"/user"
+		h.token, h.update, h.robot = getenv("GITHUB_TOKEN"), http.MethodPatch, "github-actions[bot]"
+		h.header, h.value = "Authorization", "Bearer "+h.token
+	case getenv("GITLAB_CI") == "true":
+		number := getenv("CI_MERGE_REQUEST_IID")
+		if number == "" {
+			return nil, fmt.Errorf("the job has no merge request to comment on")
+		}
+		api := strings.TrimSuffix(getenv("CI_API_V4_URL"), "/")
+		project := url.PathEscape(cmp.Or(getenv("CI_MERGE_REQUEST_PROJECT_ID"), getenv("CI_PROJECT_ID")))
+		h.list = api + "/projects/" + project + "/merge_requests/" + url.PathEscape(number) + "/notes"
+		h.one, h.user, h.update = h.list+"/", api+"/user", http.MethodPut
+		h.token, h.header = getenv("GITLAB_TOKEN"), "PRIVATE-TOKEN"
+		h.value = h.token
+	default:
+		return nil, fmt.Errorf("this is no job of GitHub or GitLab: there is nothing to comment on")
+	}
+	if h.token == "" {
+		return nil, fmt.Errorf("no token to comment with: set GITHUB_TOKEN (GitHub) or GITLAB_TOKEN (GitLab)")
+	}
+	return h, nil
+}
+
+// pullNumber reads the number of the pull request from the event of the job.
+func pullNumber(path string) (int64, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return 0, fmt.Errorf("reading the event of the job (GITHUB_EVENT_PATH): %w", err)
+	}
+	var event struct {
+		PullRequest struct {
+			Number int64 `json:"number"`
+		} `json:"pull_request"`
+	}
+	if err := json.Unmarshal(raw, &event); err != nil {
+		return 0, fmt.Errorf("reading the event of the job (GITHUB_EVENT_PATH): %w", err)
+	}
+	if event.PullRequest.Number <= 0 {
+		return 0, fmt.Errorf("the job has no pull request to comment on")
+	}
+	return event.PullRequest.Number, nil
+}
+
+// me is whose the token is. The token of a job of GitHub may not ask.
+func (h *host) me(ctx context.Context) string {
+	var user struct{ Login, Username string }
+	if h.call(ctx, http.MethodGet, h.user, nil, &user) != nil {
+		return h.robot
+	}
+	return cmp.Or(user.Login, user.Username, h.robot)
+}
+
+// marked lists the comments of the check, the oldest first.
+func (h *host) marked(ctx context.Context, marker, author string) (found []comment, err error) {
+	for page := 1; page <= mostPages; page++ {
+		var list []comment
+		address := fmt.Sprintf("%s?per_page=100&page=%d", h.list, page)
+		if h.update == http.MethodPut { // GitLab gives the newest first
+			address += "&sort=asc&order_by=created_at"
+		}
+		if err := h.call(ctx, http.MethodGet, address, nil, &list); err != nil {
+			return nil, err
+		}
+		for _, c := range list {
+			if strings.HasSuffix(strings.TrimSpace(c.Body), marker) && (author == "" || c.by() == author) {
+				found = append(found, c)
+			}
+		}
+		if len(list) < 100 {
+			break
+		}
+	}
+	return found, nil
+}
+
+// call sends a request and reads its answer.
+func (h *host) call(ctx context.Context, method, address string, body, into any) error {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(raw))
+	if err != nil {
+		return h.hidden(err)
+	}
+	request.Header.Set(h.header, h.value)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json")
+	response, err := h.client.Do(request)
+	if err != nil {
+		return h.hidden(err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, mostAnswer))
+	switch {
+	case err != nil:
+		return h.hidden(err)
+	case response.StatusCode == http.StatusForbidden || response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusNotFound:
+		return h.hidden(fmt.Errorf("%s %s: %s: the token has no right to comment, as that of a fork's pull request, or without pull-requests: write: %.200q",
+			method, address, response.Status, answer))
+	case response.StatusCode >= 300:
+		return h.hidden(fmt.Errorf("%s %s: %s: %.200q", method, address, response.Status, answer))
+	case into != nil:
+		return json.Unmarshal(answer, into)
+	}
+	return nil
+}
+
+// hidden is an error without the token.
+func (h *host) hidden(err error) error {
+	return fmt.Errorf("%s", strings.ReplaceAll(err.Error(), h.token, "***"))
+}

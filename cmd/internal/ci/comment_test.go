@@ -1,0 +1,159 @@
+package ci
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// fakeHost keeps comments as GitHub and GitLab do.
+type fakeHost struct {
+	mu       sync.Mutex
+	comments []comment
+	sent     []string
+	status   int // of every answer, if it is not 0
+	before   func(*fakeHost)
+}
+
+func (f *fakeHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sent = append(f.sent, r.Method+" "+r.URL.Path)
+	if r.Header.Get("Authorization") != "Bearer sesame" && r.Header.Get("PRIVATE-TOKEN") != "sesame" {
+		http.Error(w, "who?", http.StatusUnauthorized)
+		return
+	}
+	if f.status != 0 {
+		http.Error(w, "no: sesame", f.status)
+		return
+	}
+	var id int64
+	fmt.Sscan(r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:], &id)
+	var body struct{ Body string }
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	at := slices.IndexFunc(f.comments, func(c comment) bool { return c.ID == id })
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/user"):
+		http.Error(w, "not for a job", http.StatusForbidden)
+	case r.Method == http.MethodGet:
+		page := 0
+		fmt.Sscan(r.URL.Query().Get("page"), &page)
+		from := min(100*(page-1), len(f.comments))
+		_ = json.NewEncoder(w).Encode(f.comments[from:min(from+100, len(f.comments))])
+	case r.Method == http.MethodPost:
+		if f.before != nil {
+			f.before(f)
+		}
+		f.comments = append(f.comments, f.by("github-actions[bot]", body.Body))
+		w.WriteHeader(http.StatusCreated)
+	case at < 0:
+		http.NotFound(w, r)
+	case r.Method == http.MethodDelete:
+		f.comments = slices.Delete(f.comments, at, at+1)
+	default:
+		f.comments[at].Body = body.Body
+	}
+}
+
+func (f *fakeHost) by(name, body string) (c comment) {
+	c.ID, c.Body, c.User.Login, c.Author.Username = int64(len(f.sent)*1000+len(f.comments)), body, name, name
+	return c
+}
+
+func github(t *testing.T, f *fakeHost, event string) map[string]string {
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	path := filepath.Join(t.TempDir(), "event.json")
+	if err := os.WriteFile(path, []byte(event), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_API_URL": server.URL, "GITHUB_REPOSITORY": "o/r", "GITHUB_TOKEN": "sesame", "GITHUB_EVENT_PATH": path}
+}
+
+const pull = `{"pull_request": {"number": 7}}`
+
+func TestComment(t *testing.T) {
+	t.Parallel()
+	f := &fakeHost{}
+	env := github(t, f, pull)
+	for range 150 { // so that ours stands on the second page
+		f.comments = append(f.comments, f.by("somebody", "hello"))
+	}
+	f.comments[3].Body = "mine\n" + Marker("a") // who quotes it is not we
+	post := func(check, text, want string) {
+		t.Helper()
+		got, err := Comment(t.Context(), func(n string) string { return env[n] }, text+"\n"+Marker(check)+"\n", Marker(check))
+		if err != nil || got != want {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+	}
+	post("a", "first", "created")
+	post("b", "other", "created")
+	post("a", "second", "updated")
+	if n := len(f.comments); n != 152 || !strings.HasPrefix(f.comments[150].Body, "second") || !strings.HasPrefix(f.comments[151].Body, "other") {
+		t.Errorf("%d comments, the last: %+v", n, f.comments[150:])
+	}
+	// Of two jobs at once one comment stays.
+	f.before = func(f *fakeHost) {
+		f.comments = append(f.comments, f.by("github-actions[bot]", "the other job\n"+Marker("c")))
+	}
+	post("c", "ours", "updated, as another job had posted it")
+	if n := len(f.comments); n != 153 || !strings.HasPrefix(f.comments[152].Body, "ours") {
+		t.Errorf("%d comments, the last: %+v", n, f.comments[152:])
+	}
+}
+
+func TestComment_gitlab(t *testing.T) {
+	t.Parallel()
+	f := &fakeHost{}
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	env := map[string]string{"GITLAB_CI": "true", "CI_API_V4_URL": server.URL + "/api/v4", "CI_PROJECT_ID": "5", "CI_MERGE_REQUEST_IID": "7", "GITLAB_TOKEN": "sesame"}
+	for _, want := range []string{"created", "updated"} {
+		if got, err := Comment(t.Context(), func(n string) string { return env[n] }, want+Marker("a"), Marker("a")); got != want || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+	}
+	if len(f.comments) != 1 || !strings.HasPrefix(f.comments[0].Body, "updated") || !slices.Contains(f.sent, "POST /api/v4/projects/5/merge_requests/7/notes") {
+		t.Errorf("%+v, sent %q", f.comments, f.sent)
+	}
+}
+
+func TestComment_refused(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		status int
+		event  string
+		env    map[string]string
+		want   string
+	}{
+		"a fork's pull request": {http.StatusForbidden, pull, nil, "the token has no right to comment, as that of a fork's pull request"},
+		"an unknown token":      {0, pull, map[string]string{"GITHUB_TOKEN": "open"}, "the token has no right"},
+		"no token":              {0, pull, map[string]string{"GITHUB_TOKEN": ""}, "no token to comment with"},
+		"a push":                {0, `{}`, nil, "the job has no pull request"},
+		"no event":              {0, `[`, nil, "reading the event of the job"},
+		"the host is ill":       {http.StatusBadGateway, pull, nil, "502 Bad Gateway"},
+		"the host is away":      {0, pull, map[string]string{"GITHUB_API_URL": "http://127.0.0.1:1"}, "connection refused"},
+		"no job":                {0, pull, map[string]string{"GITHUB_ACTIONS": ""}, "no job of GitHub or GitLab"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &fakeHost{status: tt.status}
+			env := github(t, f, tt.event)
+			for key, value := range tt.env {
+				env[key] = value
+			}
+			_, err := Comment(t.Context(), func(n string) string { return env[n] }, "x"+Marker("a"), Marker("a"))
+			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "sesame") {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}

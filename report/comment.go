@@ -1,0 +1,250 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"extraction-experiment/compare"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/outcome"
+)
+
+// Check is what a check of a change came to, as its comment tells it.
+type Check struct {
+	Name      string          // of the check
+	Candidate outcome.Summary // empty where there is none
+	Base      string          // how old the base is, and over what; "" without one
+	// Comparison has one candidate; without it NotCompared says why, and Gate has the
+	// rules about the candidate alone. Where NotJudged is set nothing was judged.
+	Comparison  *compare.Comparison
+	NotCompared string
+	NotJudged   string
+	Gate        *compare.GateResult
+	LeftOut     []string // rules that need a base
+	Links       []Link
+	Details     bool // texts of matches, comments and messages are shown, too
+}
+
+// Link is an address of the comment. It is left out unless a browser may be sent there.
+type Link struct{ Title, URL string }
+
+// What a comment shows of each list.
+const (
+	commentItems    = 5
+	commentScores   = 8
+	commentRules    = 15
+	commentWarnings = 8
+)
+
+// Comment writes the comment on a pull request: the verdict in the first line, gate, the
+// scores that moved, the items that got worse, cost and time, links; what is long is folded.
+// It ends with last, a marker, and is at most limit characters long: first the folded
+// tables are left out, then lines at the end. Names and all other text of strangers stand in
+// code spans, so that nothing in them is a link, a mention, a tag or the end of a cell. Texts
+// of documents and gold are shown with Details only: else ids, counts and scores.
+func (c Check) Comment(last string, limit int) string {
+	for _, folded := range []bool{true, false} {
+		m := &markdown{}
+		c.comment(m, folded)
+		if text := m.text.String() + last + "\n"; utf8.RuneCountInString(text) <= limit || !folded {
+			return cutComment(m.text.String(), last+"\n", limit)
+		}
+	}
+	return ""
+}
+
+// cutComment keeps the lines that fit.
+func cutComment(text, last string, limit int) string {
+	const cut = "\nThe rest is left out: the comment was too long.\n\n"
+	room := limit - utf8.RuneCountInString(last)
+	if utf8.RuneCountInString(text) <= room {
+		return text + last
+	}
+	kept, _ := FirstRunes(text, room-len(cut))
+	return kept[:strings.LastIndexByte(kept, '\n')+1] + cut + last
+}
+
+func (c Check) comment(m *markdown, folded bool) {
+	var view ResultView
+	compared := c.Comparison != nil && len(c.Comparison.Candidates) == 1
+	if compared {
+		view = ComparisonView{*c.Comparison}.Results()[0]
+		compared = len(view.Incompatible) == 0
+	}
+	m.paragraph("### %s", c.headline(view, compared))
+	m.paragraph("Check %s%s", code(c.Name), c.sides())
+	for _, mismatch := range view.Incompatible[:min(commentRules, len(view.Incompatible))] {
+		m.line("- %s", code(mismatch.String()))
+	}
+	c.rules(m)
+	if compared {
+		c.changes(m, view)
+	}
+	if links := c.links(); links != "" {
+		m.paragraph("%s", links)
+	}
+	if compared && folded {
+		c.tables(m, view)
+	}
+}
+
+// headline is the verdict.
+func (c Check) headline(view ResultView, compared bool) string {
+	switch {
+	case c.NotJudged != "":
+		return "❌ not judged: " + code(c.NotJudged)
+	case c.NotCompared != "":
+		return "not compared: " + code(c.NotCompared)
+	case !compared:
+		return "❌ cannot be compared with the base"
+	}
+	s := view.Primary()
+	text := fmt.Sprintf("%s: %s %s → %s, %s", view.Says(), code(s.Name), Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference))
+	if e := view.Evidence(); e != "" {
+		text += " (" + e + ")"
+	}
+	return text
+}
+
+// sides says what was compared.
+func (c Check) sides() string {
+	text := ""
+	if run := c.Candidate.Run; run.Name != "" {
+		text = fmt.Sprintf(" · %s, %s, %s of %s", code(run.Name), code(run.Model), Counted(c.Candidate.Items.Planned, "item"), code(run.Dataset))
+		if n := c.Candidate.Items.Failed; n > 0 {
+			text += ", " + Count(n) + " failed"
+		}
+	}
+	if c.Base != "" {
+		text += " · base " + code(c.Base)
+	}
+	return text
+}
+
+// rules shows the rules of the gate, those that did not pass first.
+func (c Check) rules(m *markdown) {
+	if g := c.Gate; g != nil {
+		shown := *g
+		order := []compare.Answer{compare.Fail, compare.Inconclusive, compare.Pass}
+		shown.Rules = slices.Clone(g.Rules)
+		slices.SortStableFunc(shown.Rules, func(a, b compare.RuleResult) int {
+			return slices.Index(order, a.Answer) - slices.Index(order, b.Answer)
+		})
+		shown.Rules = shown.Rules[:min(commentRules, len(g.Rules))]
+		m.gate(&shown)
+		if more := len(g.Rules) - len(shown.Rules); more > 0 {
+			m.paragraph("and %s more", Counted(more, "rule"))
+		}
+	}
+	for _, rule := range c.LeftOut[:min(commentRules, len(c.LeftOut))] {
+		m.line("- %s needs a base: not judged", code(rule))
+	}
+	m.line("")
+}
+
+// changes shows what is another than in the base.
+func (c Check) changes(m *markdown, view ResultView) {
+	table := view.ScoreTable()
+	var rows []Row
+	for i, row := range table.Rows {
+		if d := view.Scores[i].Difference; d != nil && *d != 0 && len(rows) < commentScores {
+			rows = append(rows, row)
+		}
+	}
+	table.Rows = rows
+	m.section("**Scores that moved**", table)
+	known := map[string]compare.Change{}
+	for _, change := range view.Changed {
+		known[change.Item] = change
+	}
+	worse := Table{Columns: []Column{{Title: "item", Name: true}, {Title: "base", Right: true}, {Title: "candidate", Right: true},
+		{Title: "difference", Right: true}, {Title: "what changed"}}}
+	for _, item := range view.Regressed[:min(commentItems, len(view.Regressed))] {
+		worse.add(item.Item, Score(&item.Base, 3), Score(&item.Candidate, 3), Delta(&item.Delta), c.reason(known[item.Item]))
+	}
+	m.section(fmt.Sprintf("**%s got worse**", Counted(view.Regressions, "item")), worse)
+	for _, line := range view.Consumption() {
+		m.line("- %s", noMath(line))
+	}
+	m.line("")
+	for _, warning := range view.Warnings[:min(commentWarnings, len(view.Warnings))] {
+		m.line("> ⚠️ %s", excerpt(warning))
+	}
+	m.line("")
+}
+
+// reason says what changed in an item: counts and classes, texts with Details.
+func (c Check) reason(change compare.Change) string {
+	if c.Details {
+		var words []string
+		for _, line := range ChangeLines(change) {
+			words = append(words, line.Title+": "+excerpt(strings.Join(line.Words, "; ")))
+		}
+		return strings.Join(words, ", ")
+	}
+	if change.CandidateFailure != "" {
+		class, _, _ := strings.Cut(change.CandidateFailure, ":")
+		return "failed: " + excerpt(class)
+	}
+	return fmt.Sprintf("matches: %d lost, %d gained, %d kept", len(change.Lost), len(change.Gained), change.Kept)
+}
+
+func (c Check) links() string {
+	var list []string
+	for _, link := range c.Links {
+		if address, ok := WebLink(link.URL); ok {
+			list = append(list, fmt.Sprintf("[%s](<%s>)", link.Title, address))
+		}
+	}
+	return strings.Join(list, " · ")
+}
+
+// tables are what is folded.
+func (c Check) tables(m *markdown, view ResultView) {
+	m.folded("All scores", func() { m.table(view.ScoreTable(), nil) })
+	if tables := view.GroupTables(); len(tables) > 0 {
+		m.folded("By type, over the counts of "+view.counts(), func() {
+			for _, t := range tables {
+				m.table(t.First(Options{}.filled().Groups, "type"), nil)
+			}
+		})
+	}
+	if c.Details && len(view.Changed) > 0 {
+		m.folded("Items that changed most", func() { m.table(changeTable(view.Changed), nil) })
+	}
+}
+
+// JUnit writes the check as a suite with a case for every rule, in the form that CI
+// servers read; what was not judged is a failed case. The error is that of the writer.
+func (c Check) JUnit(w io.Writer) error {
+	suite := junitSuite{Name: textutil.Line(c.Name)}
+	add := func(name string, failure *junitFailure) {
+		suite.Cases = append(suite.Cases, junitCase{Name: textutil.Line(name), ClassName: suite.Name, Time: "0", Failure: failure})
+		if suite.Tests++; failure != nil {
+			suite.Failures++
+		}
+	}
+	var unjudged *junitFailure
+	if c.NotJudged != "" {
+		unjudged = &junitFailure{"not judged", textutil.Line(c.NotJudged), ""}
+	}
+	add("judged", unjudged)
+	if gate := c.Gate; gate != nil {
+		for _, rule := range gate.Rules {
+			var failure *junitFailure
+			if rule.Answer == compare.Fail || rule.Answer == compare.Inconclusive && gate.Inconclusive != compare.InconclusivePasses {
+				failure = &junitFailure{string(rule.Answer), textutil.Line(rule.Reason), ""}
+			}
+			add(rule.Rule, failure)
+		}
+	}
+	raw, err := xml.MarshalIndent(junitSuites{Name: "experiment check", Tests: suite.Tests, Failures: suite.Failures, Suites: []junitSuite{suite}}, "", "  ")
+	if err == nil {
+		_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, raw)
+	}
+	return written(err)
+}

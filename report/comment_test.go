@@ -1,0 +1,70 @@
+package report_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"extraction-experiment/compare"
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+)
+
+// hostileCheck has names that would be a tag, a mention, a fence, a row or a marker.
+func hostileCheck(items int) report.Check {
+	const bad = "</details><img src=x onerror=alert(1)> @team #12 ``` | [x](javascript:1) <!-- -->\n# title"
+	score := compare.Score{Name: "entity_f1", Primary: true, Base: new(0.5), Candidate: new(0.4), Difference: new(-0.1), CI95: &[2]float64{-0.2, -0.05}, P: new(0.01), PHolm: new(0.01), Verdict: compare.Worse}
+	result := compare.Result{Verdict: compare.Worse, Items: items, Scores: []compare.Score{score}, Regressions: items, Warnings: []string{bad}}
+	result.Candidate.Summary.Run.Name = bad
+	for i := range items {
+		change := compare.Change{ItemChange: compare.ItemChange{Item: fmt.Sprintf("%d %s", i, bad), Base: 1, Delta: -1}, Lost: []string{"secret " + bad}, CandidateFailure: "timeout: " + bad}
+		result.Changed, result.Regressed = append(result.Changed, change), append(result.Regressed, change.ItemChange)
+	}
+	c := compare.Comparison{Metric: "entity_f1", Candidates: []compare.Result{result}}
+	rules := []compare.RuleResult{{Rule: "coverage >= 1", Answer: compare.Pass}, {Rule: bad, Answer: compare.Fail, Reason: bad}}
+	return report.Check{Name: bad, Candidate: outcome.Summary{Run: outcome.RunInfo{Name: bad, Model: bad, Dataset: bad}}, Base: bad, Comparison: &c,
+		Gate: &compare.GateResult{Answer: compare.Fail, Rules: rules}, Links: []report.Link{{Title: "job", URL: "javascript:alert(1)"}, {Title: "page", URL: "https://example.org/a"}}}
+}
+
+func TestCheck_Comment(t *testing.T) {
+	t.Parallel()
+	check := hostileCheck(9)
+	text := check.Comment("<!-- marker -->", 65_536)
+	if !strings.HasPrefix(text, "### worse: `entity_f1` 0.500 → 0.400, -0.100 (95 % -0.200 to -0.050, p 0.010)\n") || !strings.HasSuffix(text, "<!-- marker -->\n") {
+		t.Errorf("the verdict is not first, or the marker not last:\n%s", text)
+	}
+	visible, _, _ := strings.Cut(text, "<details>")
+	if n := strings.Count(visible, "\n"); n > 60 {
+		t.Errorf("%d lines", n)
+	}
+	for line := range strings.Lines(text) {
+		outside := ""
+		for i, part := range strings.Split(strings.ReplaceAll(line, "````", "\x00"), "\x00") { // bad has three backticks: its span has four
+			if i%2 == 0 {
+				outside += part
+			}
+		}
+		if strings.Contains(outside, "<img") || strings.Contains(outside, "@team") || strings.Contains(outside, "javascript:") || strings.HasPrefix(line, "# title") {
+			t.Errorf("a stranger's text has got out of its span: %s", line)
+		}
+	}
+	if strings.Contains(text, "secret") || !strings.Contains(text, "failed: `timeout`") || !strings.Contains(text, "[page](<https://example.org/a>)") {
+		t.Errorf("texts are shown, or classes and links are not:\n%s", text)
+	}
+	if strings.Index(text, "❌ fail") > strings.Index(text, "✅ pass") {
+		t.Error("rules that failed do not come first")
+	}
+	check.Details = true
+	if text := check.Comment("", 65_536); !strings.Contains(text, "secret") {
+		t.Error("details are not shown")
+	}
+	check = hostileCheck(300)
+	check.Details = true
+	for _, limit := range []int{65_536, 3_000, 500} {
+		text := check.Comment("<!-- marker -->", limit)
+		if n := utf8.RuneCountInString(text); n > limit || !strings.HasSuffix(text, "<!-- marker -->\n") || strings.Count(text, "<details>") != strings.Count(text, "</details>\n") {
+			t.Errorf("%d characters of %d, or without its marker", n, limit)
+		}
+	}
+}

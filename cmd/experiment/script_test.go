@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) {
 	hasten()
 	testscript.Main(m, map[string]func(){
-		"experiment": testkit.Program(Main),
+		"experiment": program(Main),
 		"oracle":     func() { os.Exit(oracle(os.Args[1:])) },
 		"answerer":   func() { os.Exit(answerer()) },
 	})
@@ -47,5 +47,5 @@ func hasten() {
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	testkit.RunScripts(t, "testdata/script")
+	testkit.RunScripts(t, "testdata/script", residentScripts)
 }

@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -17,9 +16,9 @@ import (
 )
 
 // RunScripts runs every script below the given folder, in folders of their own, several
-// at once. The scripts are discovered, so that none can be forgotten; none is a
-// failure.
-func RunScripts(t *testing.T, dir string) {
+// at once, with the parameters for each folder that has some. The scripts are discovered,
+// so that none can be forgotten; none is a failure.
+func RunScripts(t *testing.T, dir string, params func(folder string) testscript.Params) {
 	t.Helper()
 	var folders []string
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -36,19 +35,23 @@ func RunScripts(t *testing.T, dir string) {
 	for _, folder := range folders {
 		t.Run(filepath.Base(folder), func(t *testing.T) {
 			t.Parallel()
-			testscript.Run(t, ScriptParams(folder))
+			testscript.Run(t, params(folder))
 		})
 	}
 }
 
-// ScriptParams are what RunScripts runs the scripts of one folder with, for a caller that
-// adds commands of its own or another setup after this one.
-func ScriptParams(folder string) testscript.Params {
+// Runner runs a program for a script and returns its exit code.
+type Runner func(ts *testscript.TestScript, program string, args []string) int
+
+// ScriptParams are for the scripts of one folder, whose commands exits and call run
+// programs by the runner. The caller may add commands of its own, or another setup after
+// this one.
+func ScriptParams(folder string, run Runner) testscript.Params {
 	return testscript.Params{
 		Dir:   folder,
-		Setup: func(env *testscript.Env) error { return setup(env, folder) },
+		Setup: setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "waitfor": waitFor, "call": call,
+			"exits": run.exits, "waitfor": waitFor, "call": run.call,
 		},
 		Condition:           condition,
 		RequireExplicitExec: true,
@@ -67,7 +70,7 @@ func condition(name string) (bool, error) {
 
 // setup gives a script an environment without any setting of the machine, but for
 // how often garbage is collected.
-func setup(env *testscript.Env, folder string) error {
+func setup(env *testscript.Env) error {
 	for _, name := range []string{"LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY", "LANGFUSE_BASE_URL", "LANGFUSE_HOST"} {
 		env.Setenv(name, "")
 	}
@@ -75,16 +78,13 @@ func setup(env *testscript.Env, folder string) error {
 	env.Setenv("GOGC", os.Getenv("GOGC"))
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	env.Setenv("REPO", root)
-	script := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-") + ".txtar"
-	r, err2 := newResident(env.Vars, filepath.Join(folder, script))
-	env.Values[residentKey{}] = r
-	return errors.Join(err, err2)
+	return err
 }
 
 // exits CODE PROGRAM ARGS… runs a program and demands the exit code exactly:
 // the built-in "! exec" only knows that it is not 0. Standard output and error
 // can be looked at as after exec.
-func exits(ts *testscript.TestScript, neg bool, args []string) {
+func (run Runner) exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits code program [args…]")
 	}
@@ -92,27 +92,24 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if err != nil {
 		ts.Fatalf("exits: %v", err)
 	}
-	if got := carriedOut(ts, args[1], args[2:]); got != want {
+	if got := run(ts, args[1], args[2:]); got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
 }
 
 // call PROGRAM ARGS… is exec PROGRAM ARGS…, but that the program under test need not be
 // started for it.
-func call(ts *testscript.TestScript, neg bool, args []string) {
+func (run Runner) call(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 0 {
 		ts.Fatalf("usage: call program [args…]")
 	}
-	if code := carriedOut(ts, args[0], args[1:]); (code != 0) != neg {
+	if code := run(ts, args[0], args[1:]); (code != 0) != neg {
 		ts.Fatalf("exit code %d", code)
 	}
 }
 
-// carriedOut runs a program and returns its exit code.
-func carriedOut(ts *testscript.TestScript, program string, args []string) int {
-	if program == "experiment" && !full() {
-		return ts.Value(residentKey{}).(*resident).carryOut(ts, args)
-	}
+// Exec is the Runner that starts every program.
+func Exec(ts *testscript.TestScript, program string, args []string) int {
 	err := ts.Exec(program, args...)
 	var exit *exec.ExitError
 	switch {
@@ -138,6 +135,3 @@ func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Fatalf("%s did not appear", args[0])
 }
-
-// full says that tests of which a sample is taken otherwise are made whole.
-func full() bool { return os.Getenv("EXPERIMENT_TEST_FULL") != "" }

@@ -131,7 +131,9 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"seed": func() { os.Exit(Main()) }})
 }
 
-func TestScripts(t *testing.T) { testkit.RunScripts(t, "testdata/script") }
+func TestScripts(t *testing.T) {
+	testkit.RunScripts(t, "testdata/script", func(folder string) testscript.Params { return testkit.ScriptParams(folder, testkit.Exec) })
+}
 
 // brokenWriter stands for a full disk.
 type brokenWriter struct{}

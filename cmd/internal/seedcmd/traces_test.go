@@ -40,7 +40,7 @@ func TestTraceScripts(t *testing.T) {
 	for _, mode := range embedded.Modes() {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			params := testkit.ScriptParams(scripts)
+			params := testkit.ScriptParams(scripts, testkit.Exec)
 			params.Cmds["trace"], params.Cmds["api"] = sendTrace, callAPI
 			params.Cmds["exits"] = func(ts *testscript.TestScript, neg bool, args []string) {
 				if code := run(ts, args[2:]); neg || args[1] != "seed" || fmt.Sprint(code) != args[0] {

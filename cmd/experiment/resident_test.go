@@ -1,4 +1,4 @@
-package testkit
+package main
 
 import (
 	"encoding/json"
@@ -6,10 +6,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"extraction-experiment/internal/testkit"
 )
 
 // resident is a process of the program under test that carries out one command line of a
@@ -27,21 +30,21 @@ type residentKey struct{}
 // residentEnv tells a process that it is a resident.
 const residentEnv = "EXPERIMENT_TEST_RESIDENT"
 
-// commandLine is what a resident is asked to carry out, answer what came of it.
+// commandLine is what a resident is asked to carry out, residentAnswer what came of it.
 type commandLine struct {
 	Args, Env []string
 	Dir       string
 }
 
-type answer struct {
+type residentAnswer struct {
 	Code           int
 	Stdout, Stderr []byte
 	Problem        string // of the resident itself
 }
 
-// Program is a command of testscript.Main that is the program whose main function
+// program is a command of testscript.Main that is the program whose main function
 // reads os.Args and returns the exit code.
-func Program(main func() int) func() {
+func program(main func() int) func() {
 	return func() {
 		if os.Getenv(residentEnv) == "" {
 			os.Exit(main())
@@ -52,7 +55,7 @@ func Program(main func() int) func() {
 			if lines.Decode(&line) != nil {
 				os.Exit(0) // the script has ended
 			}
-			var a answer
+			var a residentAnswer
 			if err := line.carryOut(main, &a); err != nil {
 				a.Problem = err.Error()
 			}
@@ -65,7 +68,7 @@ func Program(main func() int) func() {
 
 // carryOut gives the process the folder, the environment, the arguments and the streams
 // that it would have been started with.
-func (l commandLine) carryOut(main func() int, a *answer) error {
+func (l commandLine) carryOut(main func() int, a *residentAnswer) error {
 	os.Clearenv()
 	for _, pair := range l.Env {
 		name, value, _ := strings.Cut(pair, "=")
@@ -104,7 +107,7 @@ func (r *resident) carryOut(ts *testscript.TestScript, args []string) int {
 		env = append(env, name+"="+ts.Getenv(name))
 	}
 	ts.Check(r.lines.Encode(commandLine{Args: args, Env: env, Dir: ts.MkAbs(".")}))
-	var a answer
+	var a residentAnswer
 	if err := r.answers.Decode(&a); err != nil {
 		ts.Fatalf("the program ended, its standard error is above: %v", err)
 	}
@@ -115,6 +118,30 @@ func (r *resident) carryOut(ts *testscript.TestScript, args []string) int {
 	_, err2 := ts.Stderr().Write(a.Stderr)
 	ts.Check(errors.Join(err1, err2))
 	return a.Code
+}
+
+// residentScripts are the parameters of the scripts in a folder, of which each has a
+// resident.
+func residentScripts(folder string) testscript.Params {
+	params := testkit.ScriptParams(folder, byResident)
+	before := params.Setup
+	params.Setup = func(env *testscript.Env) error {
+		err := before(env)
+		script := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-") + ".txtar"
+		r, err2 := newResident(env.Vars, filepath.Join(folder, script))
+		env.Values[residentKey{}] = r
+		return errors.Join(err, err2)
+	}
+	return params
+}
+
+// byResident carries out a command line of the program under test by the script's
+// resident, and starts every other program.
+func byResident(ts *testscript.TestScript, program string, args []string) int {
+	if program == "experiment" && !full() {
+		return ts.Value(residentKey{}).(*resident).carryOut(ts, args)
+	}
+	return testkit.Exec(ts, program, args)
 }
 
 // sets finds the variables that a script sets.

@@ -196,13 +196,6 @@ func (p *Pool) explain(err error) error {
 	return err
 }
 
-// Started returns how many processes have been started so far.
-func (p *Pool) Started() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.started
-}
-
 // Close ends all processes: those at work are killed and their Calls return an
 // *Error that wraps ErrClosed; idle ones see the end of their input and are
 // killed if they have not ended after Config.Grace. When it returns, no process

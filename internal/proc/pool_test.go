@@ -453,3 +453,10 @@ func BenchmarkCall(b *testing.B) {
 		})
 	}
 }
+
+// Started returns how many processes have been started so far.
+func (p *Pool) Started() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.started
+}

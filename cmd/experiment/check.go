@@ -59,7 +59,7 @@ func checkCommand(env cli.Env) *urfave.Command {
 		Usage:     "run a change, compare it with the baseline and judge it: what CI calls",
 		UsageText: "experiment check --config experiment.yaml [flags of run]",
 		Description: "Runs the candidate, finds the base, compares, judges the rules, writes the comment, and posts it where the job has a\n" +
-			"pull request (examples/ci/README.md). The file has the settings of run, and under check: those below. Without a baseline the rules\n" +
+			"pull request (docs/ci.md). The file has the settings of run, and under check: those below. Without a baseline the rules\n" +
 			"about the candidate alone are judged.\n" +
 			"Exit codes: 0 every rule passed; 1 a rule failed; 2 no such base, or not comparable; 4 more failed items than allowed;\n" +
 			"6 inconclusive, with --inconclusive 6; 69 Langfuse or the model cannot be reached.",

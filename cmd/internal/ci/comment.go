@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -70,7 +71,10 @@ func Comment(ctx context.Context, getenv func(string) string, body, marker strin
 	}
 	ctx, cancel := context.WithTimeout(ctx, 6*hostTime)
 	defer cancel()
-	me := h.me(ctx)
+	me, err := h.me(ctx)
+	if err != nil {
+		return "", err
+	}
 	found, err := h.marked(ctx, marker, me)
 	if err != nil {
 		return "", err
@@ -149,13 +153,22 @@ func pullNumber(path string) (int64, error) {
 }
 
 // me is whose the token is. The token of a job of GitHub may not ask.
-func (h *host) me(ctx context.Context) string {
+func (h *host) me(ctx context.Context) (string, error) {
 	var user struct{ Login, Username string }
-	if h.call(ctx, http.MethodGet, h.user, nil, &user) != nil {
-		return h.robot
+	err := h.call(ctx, http.MethodGet, h.user, nil, &user)
+	if denied := (*deniedError)(nil); errors.As(err, &denied) && denied.status == http.StatusForbidden && h.robot != "" {
+		return h.robot, nil
 	}
-	return cmp.Or(user.Login, user.Username, h.robot)
+	return cmp.Or(user.Login, user.Username), err
 }
+
+// deniedError says that the host lets the token not do something.
+type deniedError struct {
+	status int
+	text   string
+}
+
+func (e *deniedError) Error() string { return e.text }
 
 // marked lists the comments of the check, the oldest first.
 func (h *host) marked(ctx context.Context, marker, author string) (found []comment, err error) {
@@ -182,11 +195,15 @@ func (h *host) marked(ctx context.Context, marker, author string) (found []comme
 
 // call sends a request and reads its answer.
 func (h *host) call(ctx context.Context, method, address string, body, into any) error {
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return err
+	var content io.Reader
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		content = bytes.NewReader(raw)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(raw))
+	request, err := http.NewRequestWithContext(ctx, method, address, content)
 	if err != nil {
 		return h.hidden(err)
 	}
@@ -203,8 +220,8 @@ func (h *host) call(ctx context.Context, method, address string, body, into any)
 	case err != nil:
 		return h.hidden(err)
 	case response.StatusCode == http.StatusForbidden || response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusNotFound:
-		return h.hidden(fmt.Errorf("%s %s: %s: the token has no right to comment, as that of a fork's pull request, or without pull-requests: write: %.200q",
-			method, address, response.Status, answer))
+		return &deniedError{response.StatusCode, h.hidden(fmt.Errorf("%s %s: %s: the token has no right to comment, as that of a fork's pull request, or without pull-requests: write: %.200q",
+			method, address, response.Status, answer)).Error()}
 	case response.StatusCode >= 300:
 		return h.hidden(fmt.Errorf("%s %s: %s: %.200q", method, address, response.Status, answer))
 	case into != nil:

@@ -40,8 +40,12 @@ func (f *fakeHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewDecoder(r.Body).Decode(&body)
 	at := slices.IndexFunc(f.comments, func(c comment) bool { return c.ID == id })
 	switch {
-	case strings.HasSuffix(r.URL.Path, "/user"):
+	case strings.HasSuffix(r.URL.Path, "/user") && r.Header.Get("PRIVATE-TOKEN") != "":
+		_, _ = w.Write([]byte(`{"username": "github-actions[bot]"}`))
+	case strings.HasSuffix(r.URL.Path, "/user"): // as GitHub answers the token of a job
 		http.Error(w, "not for a job", http.StatusForbidden)
+	case r.Method == http.MethodGet && r.ContentLength != 0:
+		http.Error(w, "a body is no part of GET", http.StatusBadRequest)
 	case r.Method == http.MethodGet:
 		page := 0
 		fmt.Sscan(r.URL.Query().Get("page"), &page)

@@ -167,7 +167,7 @@ func newCheck(c *urfave.Context, env cli.Env) (*check, error) {
 
 // runLine is the command line of the run: what was given to the check.
 func runLine(c *urfave.Context, name string) []string {
-	line := []string{"run", "--quiet", "--name=" + name}
+	line := []string{"run", "--name=" + name}
 	for _, s := range checkRunTable() {
 		switch {
 		case !c.IsSet(s.Flag) || s.Flag == "name":

@@ -61,6 +61,14 @@ func TestAction_form(t *testing.T) {
 			}
 		}
 	}
+	var gitlab map[string]struct{ Script []string }
+	raw, err := os.ReadFile(checkout + "examples/ci/gitlab-ci.yaml")
+	if err == nil {
+		err = yaml.Unmarshal(raw, &gitlab)
+	}
+	if script := strings.Join(gitlab["experiment"].Script, "\n"); err != nil || !strings.Contains(script, "experiment check --config experiment.yaml") {
+		t.Errorf("the job of GitLab: %q, %v", script, err)
+	}
 	_, target := workflow.On["pull_request_target"]
 	if _, on := workflow.On["pull_request"]; !on || target || fmt.Sprint(workflow.Perms) != "map[contents:read pull-requests:write]" {
 		t.Errorf("on %v with %v", workflow.On, workflow.Perms)

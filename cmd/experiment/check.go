@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -82,7 +83,8 @@ type check struct {
 	values    settings.Values // of the check
 	run       []string        // the command line of the run
 	dataset   string
-	candidate string // name of the run
+	candidate string            // name of the run
+	metadata  map[string]string // of the run
 	cfg       compare.Config
 	maxAge    time.Duration
 	refresh   *float64
@@ -134,6 +136,9 @@ func newCheck(c *urfave.Context, env cli.Env) (*check, error) {
 	if from := runValues["name"].From; k.candidate == "" || from == path {
 		k.candidate = madeName(cmp.Or(k.candidate, "check"))
 	}
+	sha, branch, _ := ci.Revision()
+	k.metadata = ci.Metadata(env.Getenv, sha, branch)
+	maps.Copy(k.metadata, p.Pairs("metadata", runValues.All("metadata")))
 	if k.dataset == "" {
 		p.Add("--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")
 	}
@@ -190,7 +195,7 @@ func (k *check) carryOut(ctx context.Context, out io.Writer, line []string) int 
 }
 
 func (k *check) finder() ci.Finder {
-	return ci.Finder{Getenv: k.env.Getenv, Dataset: k.dataset, Except: []string{k.candidate}}
+	return ci.Finder{Getenv: k.env.Getenv, Dataset: k.dataset, Except: []string{k.candidate}, Own: k.metadata}
 }
 
 // dryRun says what would be done.
@@ -198,7 +203,7 @@ func (k *check) dryRun(ctx context.Context) error {
 	says := []string{"check", textutil.Line(k.Name), "candidate", textutil.Line(k.candidate)}
 	base, err := k.finder().Find(ctx, k.values.Text("base"))
 	switch {
-	case errors.Is(err, ci.ErrNoBaseline):
+	case errors.Is(err, ci.ErrNoBaseline), errors.Is(err, ci.ErrFirst):
 		says = append(says, "base", "none: "+err.Error())
 	case err != nil:
 		return err
@@ -224,7 +229,12 @@ func (k *check) dryRun(ctx context.Context) error {
 // anything is paid for.
 func (k *check) judge(ctx context.Context) error {
 	base, err := k.finder().Find(ctx, k.values.Text("base"))
-	if err != nil && !errors.Is(err, ci.ErrNoBaseline) {
+	switch {
+	case errors.Is(err, ci.ErrNoBaseline):
+		k.NotCompared = "no baseline is configured; experiment baseline set RUN sets one"
+	case errors.Is(err, ci.ErrFirst):
+		k.NotCompared = err.Error()
+	case err != nil:
 		return err
 	}
 	k.base = base
@@ -249,7 +259,6 @@ func (k *check) judge(ctx context.Context) error {
 
 // alone judges the rules about the candidate by itself.
 func (k *check) alone(ctx context.Context) error {
-	k.NotCompared = "no baseline is configured; experiment baseline set RUN sets one"
 	run, err := runs.Open(ctx, k.candidate, "")
 	if err != nil {
 		return err

@@ -72,6 +72,9 @@ func WriteBaselines(known map[string]string) error {
 	})
 }
 
+// ErrFirst is returned where no run is as a rule says, and the candidate will be.
+var ErrFirst = errors.New("no run is so yet: this is the first")
+
 // Base is the run that was found for a name or a rule.
 type Base struct {
 	Named  string // as package runs opens it
@@ -128,15 +131,17 @@ func IsRule(word string) bool {
 	return word == Baseline || word == latest || strings.HasPrefix(word, latest+" ")
 }
 
-// Finder finds the base of runs of a dataset. Except are the runs that it is not.
+// Finder finds the base of runs of a dataset. Except are the runs that it is not, Own is
+// the metadata of the candidate, nil where that has run.
 type Finder struct {
 	Getenv  func(string) string
 	Dataset string
 	Except  []string
+	Own     map[string]string
 }
 
 // Find finds the run of a name or a rule in this folder and in Langfuse. Errors:
-// ErrNoBaseline; exit code 2 where it is configured and not there, 69 where Langfuse
+// ErrNoBaseline, ErrFirst; exit code 2 where it is configured and not there, 69 where Langfuse
 // cannot be asked.
 func (f Finder) Find(ctx context.Context, word string) (Base, error) {
 	if word == Baseline {
@@ -251,6 +256,8 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 		return base, err
 	case len(found) > 0:
 		return found[0], nil
+	case f.Own != nil && fits("", f.Own):
+		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w", rule, ErrFirst)
 	}
 	return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: no complete run of dataset %q, in this folder or in Langfuse, is so", rule, f.Dataset)
 }

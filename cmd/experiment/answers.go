@@ -14,6 +14,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
@@ -111,7 +112,7 @@ func readAnswers(s settings.Values) (answersConfig, error) {
 		p.Add("--overwrite begins anew, and --resume goes on: choose one")
 	}
 	if c.name == "" {
-		c.name = madeName("answers")
+		c.name = runs.MadeName("answers")
 		c.nameMade = c.name
 	}
 	checkRunName(p, c.name)

@@ -168,7 +168,7 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 		if name == "" && cfg.Resume {
 			p.Add("--resume and --retry-failed need the run: --out RUN")
 		}
-		name = cmp.Or(name, madeName("bench"))
+		name = cmp.Or(name, runs.MadeName("bench"))
 		checkRunNameOf(p, "out", name)
 		cfg.Name, cfg.Out = name, runstore.Path(connect.Folder, "", "bench", name)
 	}

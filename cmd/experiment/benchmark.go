@@ -99,7 +99,7 @@ func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*be
 		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
 	}
 	if b.cfg.name == "" {
-		b.cfg.name = madeName(b.file.Name)
+		b.cfg.name = runs.MadeName(b.file.Name)
 		b.cfg.nameMade = b.cfg.name
 	}
 	if b.cfg.resume && b.cfg.nameMade != "" {

@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,11 +14,8 @@ import (
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/compare"
-	"extraction-experiment/configs"
-	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
-	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 )
 
@@ -95,7 +89,7 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	warnOfAge(&result, ci.Base{Header: header}, most)
+	ci.WarnOfAge(&result, ci.Base{Header: header}, most)
 	return errors.Join(showComparison(c, env, result), runs.WriteComparison(ctx, c.String("html"), result, sources), result.Err())
 }
 
@@ -130,15 +124,6 @@ func resolveBase(ctx context.Context, env cli.Env, word, dataset string, candida
 		fmt.Fprintf(env.Stderr, "note: the base is %s, %s\n", textutil.Line(base.Header.Name), textutil.Line(base.Age(time.Now())))
 	}
 	return base.Named, err
-}
-
-// warnOfAge warns of a base that is older than it may be.
-func warnOfAge(result *compare.Comparison, base ci.Base, most time.Duration) {
-	if old := base.Old(most, time.Now()); old != "" {
-		for i := range result.Candidates {
-			result.Candidates[i].Warnings = append(result.Candidates[i].Warnings, old)
-		}
-	}
 }
 
 // showComparison prints the report. The only candidate that cannot be compared
@@ -185,7 +170,7 @@ func compareConfig(c *urfave.Context) (compare.Config, error) {
 
 // compareGate reads the flags that are about the gate of a comparison.
 func compareGate(c *urfave.Context) (gate compare.Gate, metric string, err error) {
-	gate, metric, err = readGate(c.StringSlice("gate"), c.String("inconclusive"))
+	gate, metric, err = runs.ReadGate(c.StringSlice("gate"), c.String("inconclusive"))
 	metric = cmp.Or(c.String("metric"), metric)
 	if c.IsSet("min-delta") {
 		least := c.Float64("min-delta")
@@ -196,61 +181,4 @@ func compareGate(c *urfave.Context) (gate compare.Gate, metric string, err error
 		gate.MaxRegressions = &most
 	}
 	return gate, metric, err
-}
-
-// readGate puts rules and files of rules together, and the metric that a file
-// names. Flags win over files, a later file over an earlier one; rules add up.
-// All problems are returned at once.
-func readGate(words []string, inconclusive string) (gate compare.Gate, metric string, err error) {
-	var problems []error
-	for _, word := range words {
-		rules := []string{word}
-		if isRuleFile(word) {
-			file, err := configs.LoadGate(word)
-			problems = append(problems, err)
-			rules = file.Rules
-			metric = cmp.Or(file.Metric, metric)
-			gate.Inconclusive = compare.Policy(cmp.Or(file.Inconclusive, string(gate.Inconclusive)))
-			gate.MinDelta = cmp.Or(file.MinDelta, gate.MinDelta)
-			gate.MaxRegressions = cmp.Or(file.MaxRegressions, gate.MaxRegressions)
-		}
-		for _, text := range rules {
-			rule, err := parseRule(text)
-			problems = append(problems, err)
-			gate.Rules = append(gate.Rules, rule)
-		}
-	}
-	gate.Inconclusive = compare.Policy(cmp.Or(inconclusive, string(gate.Inconclusive)))
-	if err := errors.Join(problems...); err != nil {
-		return gate, metric, cli.Usage("%w", err)
-	}
-	return gate, metric, nil
-}
-
-// parseRule reads a rule. One about a score of this program, all of which lie from
-// 0 to 1, must decide something.
-func parseRule(text string) (compare.Rule, error) {
-	rule, err := compare.ParseRule(text)
-	if err == nil && rule.Metric == harness.InventedRate {
-		err = fmt.Errorf("rule %q: %s is no score any more, being 1 - %s: write %q", rule.Text, rule.Metric, harness.GroundedRate, rule.Complement(harness.GroundedRate))
-	}
-	if err != nil || !slices.Contains(runs.ScoreOrder(), rule.Metric) {
-		return rule, err
-	}
-	lower := append(runs.Comparison().LowerIsBetter, outcome.ErrorScore)
-	if err := rule.Decides(0, 1, slices.Contains(lower, rule.Metric)); err != nil {
-		return rule, fmt.Errorf("rule %q: %w", rule.Text, err)
-	}
-	return rule, nil
-}
-
-// isRuleFile tells a file of rules from a rule: it is there, or its name ends as
-// those of YAML files do, which no rule does.
-func isRuleFile(word string) bool {
-	switch strings.ToLower(filepath.Ext(word)) {
-	case ".yaml", ".yml":
-		return true
-	}
-	info, err := os.Stat(word)
-	return err == nil && !info.IsDir()
 }

@@ -9,6 +9,7 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
+	"extraction-experiment/cmd/internal/ci"
 	"extraction-experiment/cmd/internal/seedcmd"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
@@ -27,7 +28,7 @@ func commands(env cli.Env) []*urfave.Command {
 		showCommand(env),
 		compareCommand(env),
 		baselineCommand(env),
-		checkCommand(env),
+		ci.CheckCommand(env, runTable(), Run),
 		reportCommand(env),
 		publishCommand(env),
 		verifyCommand(env),

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/compare"
@@ -194,7 +195,7 @@ func readRunOf(p *settings.Problems, s settings.Values, scores []string) runConf
 // for.
 func readRunGate(p *settings.Problems, s settings.Values, cfg *runConfig, scores []string) {
 	var err error
-	if cfg.gate, _, err = readGate(s.All("gate"), s.Text("inconclusive")); err == nil {
+	if cfg.gate, _, err = runs.ReadGate(s.All("gate"), s.Text("inconclusive")); err == nil {
 		err = cfg.gate.CheckRun(scores)
 	}
 	if err != nil {

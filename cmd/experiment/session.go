@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"strings"
-	"time"
 
 	"extraction-experiment/cmd/internal/ci"
 	"extraction-experiment/cmd/internal/connect"
@@ -245,11 +244,6 @@ func (s session) explained(err error, harnessName string) error {
 		return cli.Usage("%w; seed --list shows those that are, seed --dataset %s --file FILE makes it", err, cli.Quote(missing.Name))
 	}
 	return s.signals.interrupted(err)
-}
-
-// madeName is the name of a run that was given none: it ends in the time.
-func madeName(beginning string) string {
-	return beginning + "-" + time.Now().UTC().Format("20060102-150405.000")
 }
 
 // exists reports whether a file is there.

@@ -1,5 +1,6 @@
-// Package ci is what a check in a team's CI knows and does beside running and comparing:
-// where it runs, which run is its baseline, and the comment on the pull request.
+// Package ci is experiment check, what a team's CI calls: where it runs, which run is the
+// baseline, how the candidate is run, compared and judged, and the comment on the pull
+// request.
 package ci
 
 import (

@@ -199,3 +199,8 @@ func StillMissing(env cli.Env) func(tracking.Verdict) {
 		}
 	}
 }
+
+// MadeName is the name of a run that was given none: it ends in the time.
+func MadeName(beginning string) string {
+	return beginning + "-" + time.Now().UTC().Format("20060102-150405.000")
+}

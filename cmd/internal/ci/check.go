@@ -1,4 +1,4 @@
-package main
+package ci
 
 import (
 	"bytes"
@@ -16,7 +16,6 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/ci"
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
@@ -35,7 +34,7 @@ import (
 func checkTable() []settings.Setting {
 	return []settings.Setting{
 		{Flag: "check-name", Usage: "`NAME` of the check, which has one comment on a pull request (default: the dataset)"},
-		{Flag: "base", Default: ci.Baseline, Usage: "`RUN` to compare with: a name, a file, langfuse:NAME, or 'latest branch=main'"},
+		{Flag: "base", Default: Baseline, Usage: "`RUN` to compare with: a name, a file, langfuse:NAME, or 'latest branch=main'"},
 		{Flag: "base-max-age", Usage: "warn if the base is older than `AGE`, such as 14d or 36h"},
 		{Flag: "refresh-base", Usage: "run a base over another version of the dataset anew, for at most `USD`"},
 		{Flag: "gate", Many: true, Usage: "`RULE|FILE` that must be kept, or a YAML file of rules; may be repeated"},
@@ -51,9 +50,14 @@ func checkTable() []settings.Setting {
 }
 
 // ofItsOwn are settings of a run that a check decides.
-var ofItsOwn = []string{"gate", "inconclusive", "html", "json", "quiet", "estimate", "resume", "retry-failed"}
+func ofItsOwn() []string {
+	return []string{"gate", "inconclusive", "html", "json", "quiet", "estimate", "resume", "retry-failed"}
+}
 
-func checkCommand(env cli.Env) *urfave.Command {
+// CheckCommand is experiment check. runTable lists the settings of a run, and run carries
+// out a command line of the program.
+func CheckCommand(env cli.Env, runTable []settings.Setting, run func(context.Context, cli.Env) int) *urfave.Command {
+	runTable = slices.DeleteFunc(runTable, func(s settings.Setting) bool { return slices.Contains(ofItsOwn(), s.Flag) })
 	table := checkTable()
 	command := &urfave.Command{
 		Name:      "check",
@@ -64,42 +68,39 @@ func checkCommand(env cli.Env) *urfave.Command {
 			"about the candidate alone are judged.\n" +
 			"Exit codes: 0 every rule passed; 1 a rule failed; 2 no such base, or not comparable; 4 more failed items than allowed;\n" +
 			"6 inconclusive, with --inconclusive 6; 69 Langfuse or the model cannot be reached.",
-		Action: func(c *urfave.Context) error { return checkAction(c, env) },
+		Action: func(c *urfave.Context) error { return checkAction(c, env, runTable, run) },
 	}
-	for _, s := range append(table, checkRunTable()...) {
+	for _, s := range append(table, runTable...) {
 		command.Flags = append(command.Flags, s.AsFlag())
 	}
 	return command
-}
-
-// checkRunTable lists the settings of the run of a check.
-func checkRunTable() []settings.Setting {
-	return slices.DeleteFunc(runTable(), func(s settings.Setting) bool { return slices.Contains(ofItsOwn, s.Flag) })
 }
 
 // check is one check on its way.
 type check struct {
 	env       cli.Env
 	values    settings.Values // of the check
-	run       []string        // the command line of the run
+	line      []string        // the command line of the run
+	run       func(context.Context, cli.Env) int
 	dataset   string
 	candidate string            // name of the run
 	metadata  map[string]string // of the run
 	cfg       compare.Config
 	maxAge    time.Duration
 	refresh   *float64
-	base      ci.Base
+	base      Base
 	report.Check
 }
 
-func checkAction(c *urfave.Context, env cli.Env) error {
+func checkAction(c *urfave.Context, env cli.Env, runTable []settings.Setting, run func(context.Context, cli.Env) int) error {
 	if err := settings.NoWords(c); err != nil {
 		return err
 	}
-	k, err := newCheck(c, env)
+	k, err := newCheck(c, env, runTable)
 	if err != nil {
 		return cli.Errorf(cli.ExitUsage, "%w", err)
 	}
+	k.run = run
 	if c.Bool("dry-run") {
 		return k.dryRun(c.Context)
 	}
@@ -117,7 +118,7 @@ func firstLine(err error) string {
 }
 
 // newCheck reads the settings and finds every problem of them at once.
-func newCheck(c *urfave.Context, env cli.Env) (*check, error) {
+func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*check, error) {
 	path := c.String("config")
 	if path == "" {
 		path = env.Getenv("EXPERIMENT_CONFIG")
@@ -129,15 +130,15 @@ func newCheck(c *urfave.Context, env cli.Env) (*check, error) {
 			return nil, err
 		}
 	}
-	runValues := settings.Resolve(c, checkRunTable(), env.Getenv, file.Lookup, path)
+	runValues := settings.Resolve(c, runTable, env.Getenv, file.Lookup, path)
 	k := &check{env: env, values: settings.Resolve(c, checkTable(), env.Getenv, file.Check.Lookup, path)}
 	p := &settings.Problems{}
 	k.dataset, k.candidate = runValues.Text("dataset"), runValues.Text("name")
 	if from := runValues["name"].From; k.candidate == "" || from == path {
-		k.candidate = madeName(cmp.Or(k.candidate, "check"))
+		k.candidate = runs.MadeName(cmp.Or(k.candidate, "check"))
 	}
-	sha, branch, _ := ci.Revision()
-	k.metadata = ci.Metadata(env.Getenv, sha, branch)
+	sha, branch, _ := Revision()
+	k.metadata = Metadata(env.Getenv, sha, branch)
 	maps.Copy(k.metadata, p.Pairs("metadata", runValues.All("metadata")))
 	if k.dataset == "" {
 		p.Add("--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")
@@ -151,11 +152,11 @@ func newCheck(c *urfave.Context, env cli.Env) (*check, error) {
 		p.Add("--fail-on: %q is none of gate, worse, never", on)
 	}
 	var err error
-	k.maxAge, err = ci.ParseAge(k.values.Text("base-max-age"))
+	k.maxAge, err = ParseAge(k.values.Text("base-max-age"))
 	p.Join(err)
 	k.refresh = p.Number("refresh-base", k.values.Text("refresh-base"), 0, 1e6)
 	k.cfg = runs.Comparison()
-	gate, metric, err := readGate(k.values.All("gate"), k.values.Text("inconclusive"))
+	gate, metric, err := runs.ReadGate(k.values.All("gate"), k.values.Text("inconclusive"))
 	p.Join(err)
 	k.cfg.Gate, k.cfg.Metric, k.cfg.ClusterBy = gate, cmp.Or(k.values.Text("metric"), metric), k.values.Text("cluster-by")
 	k.cfg.Seed, k.cfg.Changed = 1, compare.MaxRegressed
@@ -166,14 +167,14 @@ func newCheck(c *urfave.Context, env cli.Env) (*check, error) {
 			p.Join(cli.CanWrite(out))
 		}
 	}
-	k.run = runLine(c, k.candidate)
+	k.line = runLine(c, runTable, k.candidate)
 	return k, p.Err()
 }
 
 // runLine is the command line of the run: what was given to the check.
-func runLine(c *urfave.Context, name string) []string {
+func runLine(c *urfave.Context, runTable []settings.Setting, name string) []string {
 	line := []string{"run", "--name=" + name}
-	for _, s := range checkRunTable() {
+	for _, s := range runTable {
 		switch {
 		case !c.IsSet(s.Flag) || s.Flag == "name":
 		case s.Many:
@@ -191,11 +192,11 @@ func runLine(c *urfave.Context, name string) []string {
 func (k *check) carryOut(ctx context.Context, out io.Writer, line []string) int {
 	env := k.env
 	env.Args, env.Stdout = line, out
-	return Run(ctx, env)
+	return k.run(ctx, env)
 }
 
-func (k *check) finder() ci.Finder {
-	return ci.Finder{Getenv: k.env.Getenv, Dataset: k.dataset, Except: []string{k.candidate}, Own: k.metadata}
+func (k *check) finder() Finder {
+	return Finder{Getenv: k.env.Getenv, Dataset: k.dataset, Except: []string{k.candidate}, Own: k.metadata}
 }
 
 // dryRun says what would be done.
@@ -203,7 +204,7 @@ func (k *check) dryRun(ctx context.Context) error {
 	says := []string{"check", textutil.Line(k.Name), "candidate", textutil.Line(k.candidate)}
 	base, err := k.finder().Find(ctx, k.values.Text("base"))
 	switch {
-	case errors.Is(err, ci.ErrNoBaseline), errors.Is(err, ci.ErrFirst):
+	case errors.Is(err, ErrNoBaseline), errors.Is(err, ErrFirst):
 		says = append(says, "base", "none: "+err.Error())
 	case err != nil:
 		return err
@@ -219,7 +220,7 @@ func (k *check) dryRun(ctx context.Context) error {
 			return cli.Written(err)
 		}
 	}
-	if code := k.carryOut(ctx, k.env.Stdout, k.run); code != cli.ExitOK {
+	if code := k.carryOut(ctx, k.env.Stdout, k.line); code != cli.ExitOK {
 		return cli.Errorf(code, "the run could not begin so")
 	}
 	return nil
@@ -230,15 +231,15 @@ func (k *check) dryRun(ctx context.Context) error {
 func (k *check) judge(ctx context.Context) error {
 	base, err := k.finder().Find(ctx, k.values.Text("base"))
 	switch {
-	case errors.Is(err, ci.ErrNoBaseline):
+	case errors.Is(err, ErrNoBaseline):
 		k.NotCompared = "no baseline is configured; experiment baseline set RUN sets one"
-	case errors.Is(err, ci.ErrFirst):
+	case errors.Is(err, ErrFirst):
 		k.NotCompared = err.Error()
 	case err != nil:
 		return err
 	}
 	k.base = base
-	code := k.carryOut(ctx, io.Discard, k.run)
+	code := k.carryOut(ctx, io.Discard, k.line)
 	if code != cli.ExitOK && code != cli.ExitFailures && code != cli.ExitGate {
 		return cli.Errorf(code, "the candidate %s was not judged: its run ended with exit code %d", k.candidate, code)
 	}
@@ -303,7 +304,7 @@ func (k *check) compare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	warnOfAge(&result, k.base, k.maxAge)
+	WarnOfAge(&result, k.base, k.maxAge)
 	k.Comparison, k.Candidate, k.Base = &result, result.Candidates[0].Candidate.Summary, k.base.Header.Name+", "+k.base.Age(time.Now())
 	k.Gate = result.Candidates[0].Gate
 	k.link(ctx)
@@ -333,7 +334,7 @@ func (k *check) refreshed(ctx context.Context) error {
 	if h.System.Provider == external.Name || h.System.Pipeline == provider.Recorded || h.Dataset.Selection != "" {
 		return refuse("is of a pipeline, or of a selection of items: check out %s and run it", cmp.Or(h.GitSHA, "its revision"))
 	}
-	name := madeName(h.Name + "-refreshed")
+	name := runs.MadeName(h.Name + "-refreshed")
 	line := []string{"run", "--quiet", "--dataset=" + k.dataset, "--name=" + name, "--model=" + h.System.Model}
 	if p := h.System.Prompt; p.Name != "" {
 		line = append(line, "--prompt="+p.Name, fmt.Sprintf("--prompt-version=%d", p.Version))
@@ -384,8 +385,8 @@ func costWords(usd *float64) string {
 
 // link adds the addresses where more is to be seen. What cannot be found out is left out.
 func (k *check) link(ctx context.Context) {
-	said := ci.Metadata(k.env.Getenv, "", "")
-	if job := said[ci.MetaJobURL]; job != "" {
+	said := Metadata(k.env.Getenv, "", "")
+	if job := said[MetaJobURL]; job != "" {
 		k.Links = append(k.Links, report.Link{Title: "job and report", URL: job})
 	}
 	lf, err := connect.Open(ctx, k.env.Getenv)
@@ -409,12 +410,21 @@ func (k *check) link(ctx context.Context) {
 	k.Links = append(k.Links, report.Link{Title: "comparison in Langfuse", URL: address})
 }
 
+// WarnOfAge warns of a base that is older than it may be.
+func WarnOfAge(result *compare.Comparison, base Base, most time.Duration) {
+	if old := base.Old(most, time.Now()); old != "" {
+		for i := range result.Candidates {
+			result.Candidates[i].Warnings = append(result.Candidates[i].Warnings, old)
+		}
+	}
+}
+
 // tell prints the comment, and puts it where CI shows it. That it cannot be posted is
 // a warning: the result stands.
 func (k *check) tell(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
-	marker := ci.Marker(k.Name)
-	body := k.Comment(marker, ci.CommentLimit)
+	marker := Marker(k.Name)
+	body := k.Comment(marker, CommentLimit)
 	_, err := io.WriteString(k.env.Stdout, body)
 	problems := []error{cli.Written(err)}
 	if path := k.env.Getenv("GITHUB_STEP_SUMMARY"); path != "" {
@@ -427,7 +437,7 @@ func (k *check) tell(ctx context.Context) error {
 	if !inJob || !k.values.On("comment") {
 		return errors.Join(problems...)
 	}
-	done, err := ci.Comment(ctx, k.env.Getenv, body, marker)
+	done, err := Comment(ctx, k.env.Getenv, body, marker)
 	if err != nil {
 		fmt.Fprintf(k.env.Stderr, "warning: the comment is not posted, it stands above: %s\n", textutil.Line(err.Error()))
 	} else {

@@ -171,6 +171,9 @@ func (c Check) changes(m *markdown, view ResultView) {
 		m.line("- %s", noMath(line))
 	}
 	m.line("")
+	if len(view.Warnings) > 0 {
+		m.paragraph("**Read with care**")
+	}
 	for _, warning := range view.Warnings[:min(commentWarnings, len(view.Warnings))] {
 		m.line("> ⚠️ %s", excerpt(warning))
 	}

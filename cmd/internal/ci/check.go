@@ -114,7 +114,7 @@ func checkAction(c *urfave.Context, env cli.Env, runTable []settings.Setting, ru
 // firstLine of an error is what a comment says of it.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
+	return strings.TrimSuffix(line, ":")
 }
 
 // newCheck reads the settings and finds every problem of them at once.

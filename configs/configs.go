@@ -115,6 +115,18 @@ type Scorer struct {
 	PromptFile    string `yaml:"prompt_file"`
 }
 
+// LoadGiven reads the file that --config names, else the variable EXPERIMENT_CONFIG, and
+// returns its path; nothing where neither does.
+func LoadGiven(path string, getenv func(string) string) (e Experiment, from string, err error) {
+	if path == "" {
+		path = getenv("EXPERIMENT_CONFIG")
+	}
+	if path != "" {
+		e, err = Load(path)
+	}
+	return e, path, err
+}
+
 // Load reads an experiment file. Unknown keys, values of the wrong kind and a
 // second document are errors that name file and line.
 func Load(path string) (Experiment, error) {

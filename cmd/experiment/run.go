@@ -47,16 +47,9 @@ func runCommand(env cli.Env) *urfave.Command {
 
 // runAction resolves the settings and runs what they say.
 func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
-	path := c.String("config")
-	if path == "" {
-		path = env.Getenv("EXPERIMENT_CONFIG")
-	}
-	var file configs.Experiment
-	if path != "" {
-		var err error
-		if file, err = configs.Load(path); err != nil {
-			return cli.Errorf(cli.ExitUsage, "%w", err)
-		}
+	file, path, err := configs.LoadGiven(c.String("config"), env.Getenv)
+	if err != nil {
+		return cli.Errorf(cli.ExitUsage, "%w", err)
 	}
 	values := settings.Resolve(c, table, env.Getenv, file.Lookup, path)
 	sweepRuns, err := sweepRunsOf(values, file.Matrix, path)

@@ -330,14 +330,7 @@ func observe(b batch, sp span, now int64) observation {
 	if o.experiment = a.text("langfuse.experiment.id"); o.experiment != "" {
 		o.readExperiment(a)
 	}
-	if !strings.HasPrefix(b.scopeName, "langfuse-sdk") {
-		for i, saying := range o.sayings() {
-			if saying[1] != "" && a[experimentKey+saying[0]] == saying[1] {
-				o.said |= 1 << i
-			}
-		}
-	}
-	o.metadata = o.otherMetadata(b, a)
+	o.readMetadata(b, a)
 	return o
 }
 
@@ -474,17 +467,21 @@ func objectOrFlat(a attributes, key string) string {
 	return ""
 }
 
-// otherMetadata is what was said as metadata, and besides, unless a Langfuse SDK sent
-// the span, every attribute that has no column of its own.
-func (o *observation) otherMetadata(b batch, a attributes) string {
+// readMetadata reads what was said as metadata, and besides, unless a Langfuse SDK sent
+// the span, every attribute that has no column of its own; said has those that have one.
+func (o *observation) readMetadata(b batch, a attributes) {
 	flat, said := map[string]string{}, map[string]bool{}
+	others := !strings.HasPrefix(b.scopeName, "langfuse-sdk")
 	for i, saying := range o.sayings() {
-		said[experimentKey+saying[0]] = o.said>>i&1 == 1
+		if key := experimentKey + saying[0]; others && saying[1] != "" && a[key] == saying[1] {
+			o.said |= 1 << i
+			said[key] = true
+		}
 	}
 	flattenAttribute(flat, a, "langfuse.trace.metadata")
 	flattenAttribute(flat, a, "langfuse.observation.metadata")
 	for key, v := range a {
-		if !strings.HasPrefix(b.scopeName, "langfuse-sdk") && !mapped(key) && !said[key] {
+		if others && !mapped(key) && !said[key] {
 			flat["attributes."+key] = asText(v)
 		}
 	}
@@ -496,7 +493,7 @@ func (o *observation) otherMetadata(b batch, a attributes) string {
 			flat[key] = text
 		}
 	}
-	return asText(flat)
+	o.metadata = asText(flat)
 }
 
 // mapped says whether an attribute has a field of its own.

@@ -119,16 +119,9 @@ func firstLine(err error) string {
 
 // newCheck reads the settings and finds every problem of them at once.
 func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*check, error) {
-	path := c.String("config")
-	if path == "" {
-		path = env.Getenv("EXPERIMENT_CONFIG")
-	}
-	var file configs.Experiment
-	if path != "" {
-		var err error
-		if file, err = configs.Load(path); err != nil {
-			return nil, err
-		}
+	file, path, err := configs.LoadGiven(c.String("config"), env.Getenv)
+	if err != nil {
+		return nil, err
 	}
 	runValues := settings.Resolve(c, runTable, env.Getenv, file.Lookup, path)
 	k := &check{env: env, values: settings.Resolve(c, checkTable(), env.Getenv, file.Check.Lookup, path)}
@@ -143,7 +136,7 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	if k.dataset == "" {
 		p.Add("--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")
 	}
-	if trials := runValues.Text("model"); strings.Contains(trials, ",") || len(file.Matrix) > 0 {
+	if strings.Contains(runValues.Text("model"), ",") || len(file.Matrix) > 0 {
 		p.Add("a check runs one candidate, and not a sweep")
 	}
 	k.Name, k.Details = cmp.Or(k.values.Text("check-name"), k.dataset), p.Switch(k.values, "comment-details")
@@ -151,7 +144,6 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	if on := k.values.Text("fail-on"); !slices.Contains([]string{"gate", "worse", "never"}, on) {
 		p.Add("--fail-on: %q is none of gate, worse, never", on)
 	}
-	var err error
 	k.maxAge, err = ParseAge(k.values.Text("base-max-age"))
 	p.Join(err)
 	k.refresh = p.Number("refresh-base", k.values.Text("refresh-base"), 0, 1e6)

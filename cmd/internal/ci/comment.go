@@ -87,7 +87,7 @@ func Comment(ctx context.Context, getenv func(string) string, body, marker strin
 		return "", err
 	}
 	if found, err = h.marked(ctx, marker, me); err != nil || len(found) < 2 {
-		return "created", nil
+		return "created", nil // it is there, whether or not the host lists it again
 	}
 	err = h.call(ctx, h.update, h.one+fmt.Sprint(found[0].ID), content, nil)
 	for _, other := range found[1:] {

@@ -74,6 +74,14 @@ func TestClusteredMean_byHand(t *testing.T) {
 			t.Errorf("%s: defined", name)
 		}
 	}
+	// The squares of the residuals, about 1e-324, are rounded to nothing or to too much.
+	tiny := []float64{1.1113793747425387e-162, 1.1113793747425387e-162, -2.2227587494850775e-162}
+	if e, ok := ClusteredMean(tiny, []int{1, 2, 3}); ok {
+		t.Errorf("squares below what a float holds: defined as %+v", e)
+	}
+	if e, ok := PairedMean(tiny); ok {
+		t.Errorf("squares below what a float holds, paired: defined as %+v", e)
+	}
 	// The square of 1e80 is over Limit: an interval without it would have no width.
 	for name, large := range map[string]float64{"NaN": math.NaN(), "squares that pass the limit": 1e80, "residuals that do": Limit} {
 		if e, ok := ClusteredMean([]float64{large, -large}, []int{1, 2}); ok {

@@ -115,10 +115,10 @@ func (r *residuals) add(x float64) bool {
 	return r.sum.Add(x)
 }
 
-// newEstimate is undefined where nothing varies but what was rounded, beside the
-// largest of the values.
+// newEstimate is undefined where nothing varies but what was rounded: beside the
+// largest of the values, or because squares so small are none to a float.
 func newEstimate(mean, se, df, largest float64) (e Estimate, ok bool) {
-	if !(se > 1e-9*largest && df > 0) {
+	if !(se > max(1e-9*largest, 1e-150) && df > 0) {
 		return Estimate{}, false
 	}
 	half := studentQuantile(0.975, df) * se

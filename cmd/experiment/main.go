@@ -10,6 +10,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/ci"
+	"extraction-experiment/cmd/internal/gold"
 	"extraction-experiment/cmd/internal/seedcmd"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
@@ -35,6 +36,7 @@ func commands(env cli.Env) []*urfave.Command {
 		exportCommand(env),
 		scoreCommand(env),
 		rescoreCommand(env),
+		gold.AgreementCommand(env),
 		benchCommand(env),
 		conformanceCommand(env),
 		answersCommand(env),

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -34,7 +33,7 @@ func scoreCommand(env cli.Env) *urfave.Command {
 		ArgsUsage:   "FILE.jsonl",
 		Description: `A line is {"id", "expected": {…}, "extracted": {…} or null, "error"?, "options"?}; - reads standard input.`,
 		Flags: []urfave.Flag{
-			&urfave.StringFlag{Name: "options", Usage: "scoring options, as `FILE|JSON` (the file YAML or JSON); docs/metrics.md explains them"},
+			settings.OptionsFlag(),
 			&urfave.BoolFlag{Name: "summary", Usage: "print the means and pooled values instead of a line for each pair", DisableDefaultText: true},
 			&urfave.BoolFlag{Name: "json", Usage: "print the summary, as JSON", DisableDefaultText: true},
 		},
@@ -46,7 +45,7 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 	if c.NArg() != 1 {
 		return cli.Usage("score takes one file of pairs, or - for standard input")
 	}
-	options, err := readOptions(c.String("options"))
+	options, err := settings.ScoringOptions(c.String("options"))
 	if err != nil {
 		return err
 	}
@@ -77,26 +76,6 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 	return errors.Join(scored, cli.Written(report.Text(env.Stdout, summary, runs.TextOptions(env, nil))))
 }
 
-// readOptions reads scoring options from a file or from the word itself.
-func readOptions(word string) (scoring.Options, error) {
-	options := scoring.DefaultOptions()
-	if word == "" {
-		return options, nil
-	}
-	raw := []byte(word)
-	if !strings.HasPrefix(strings.TrimSpace(word), "{") {
-		var err error
-		if raw, err = configs.LoadScoring(word); err != nil {
-			return options, cli.Usage("%w", err)
-		}
-	}
-	options, err := scoring.ParseOptions(raw, options)
-	if err != nil {
-		return options, cli.Usage("the scoring options: %w", err)
-	}
-	return options, nil
-}
-
 func rescoreCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "rescore",
@@ -108,7 +87,7 @@ func rescoreCommand(env cli.Env) *urfave.Command {
 			"--config asks the evaluators that it names.",
 		Flags: []urfave.Flag{
 			settings.DatasetFlag(),
-			&urfave.StringFlag{Name: "options", Usage: "scoring options, as `FILE|JSON` (the file YAML or JSON); docs/metrics.md explains them"},
+			settings.OptionsFlag(),
 			&urfave.StringFlag{Name: "config", TakesFile: true, Usage: "ask the evaluators under scorers: in the YAML `FILE` anew (nothing else of it is read)"},
 			&urfave.StringFlag{Name: "name", Aliases: []string{"n"}, Usage: "`NAME` of the new run (default: RUN-rescored)"},
 			&urfave.BoolFlag{Name: "json", Usage: "print what moved as JSON", DisableDefaultText: true},
@@ -122,7 +101,7 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	options, err := readOptions(c.String("options"))
+	options, err := settings.ScoringOptions(c.String("options"))
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ package settings
 
 import (
 	"context"
-	"extraction-experiment/internal/cli"
 	"io"
 	"log/slog"
 	"slices"
@@ -12,8 +11,11 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
+	"extraction-experiment/configs"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
+	"extraction-experiment/scoring"
 )
 
 // Run carries out one command line of a program, which may have commands or none, and
@@ -298,6 +300,32 @@ func NoWords(c *urfave.Context) error {
 // JSONFlag is --json.
 func JSONFlag() urfave.Flag {
 	return &urfave.BoolFlag{Name: "json", Usage: "print JSON on standard output", DisableDefaultText: true}
+}
+
+// OptionsFlag is --options of a command that scores; ScoringOptions reads it.
+func OptionsFlag() urfave.Flag {
+	return &urfave.StringFlag{Name: "options", Usage: "scoring options, as `FILE|JSON` (the file YAML or JSON); docs/metrics.md explains them"}
+}
+
+// ScoringOptions reads scoring options from a file or from the word itself; none are
+// the default ones. Errors have the exit code of wrong usage.
+func ScoringOptions(word string) (scoring.Options, error) {
+	options := scoring.DefaultOptions()
+	if word == "" {
+		return options, nil
+	}
+	raw := []byte(word)
+	if !strings.HasPrefix(strings.TrimSpace(word), "{") {
+		var err error
+		if raw, err = configs.LoadScoring(word); err != nil {
+			return options, cli.Usage("%w", err)
+		}
+	}
+	options, err := scoring.ParseOptions(raw, options)
+	if err != nil {
+		return options, cli.Usage("the scoring options: %w", err)
+	}
+	return options, nil
 }
 
 // DatasetFlag is --dataset of a command that finds a run by its name.

@@ -1,0 +1,252 @@
+// Package gold asks how good the gold is, and what a score over it is worth: whether two
+// annotators agree.
+package gold
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"maps"
+	"slices"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/dataset"
+	"extraction-experiment/extraction"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+	"extraction-experiment/scoring"
+)
+
+// AgreementCommand is "experiment agreement".
+func AgreementCommand(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:      "agreement",
+		Usage:     "say how far two annotators of the same items agree: what a system can reach at most",
+		UsageText: "experiment agreement A.jsonl B.jsonl [--options FILE|JSON] [--json]",
+		ArgsUsage: "A.jsonl B.jsonl",
+		Description: "Both are files of items as experiment seed takes them; only id and expected output count, and - reads one of them\n" +
+			"from standard input, as JSONL. What --json prints is what experiment report RUN --ceiling FILE draws beside a run.\n" +
+			"Exit codes: 0 compared; 2 the files have no item in common; 64 a file or a line of it cannot be used.",
+		Flags:  []urfave.Flag{settings.OptionsFlag(), settings.JSONFlag()},
+		Action: func(c *urfave.Context) error { return agreementAction(c, env) },
+	}
+}
+
+func agreementAction(c *urfave.Context, env cli.Env) error {
+	if c.NArg() != 2 || c.Args().Get(0) == "-" && c.Args().Get(1) == "-" {
+		return cli.Usage("agreement takes two files of items, one of each annotator; one of them may be -, standard input")
+	}
+	options, err := settings.ScoringOptions(c.String("options"))
+	if err != nil {
+		return err
+	}
+	a, errA := annotations(c.Context, env, c.Args().Get(0))
+	b, errB := annotations(c.Context, env, c.Args().Get(1))
+	if err := errors.Join(errA, errB); err != nil {
+		return err
+	}
+	agreement, err := agree(a, b, options)
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return runs.PrintJSON(env, agreement)
+	}
+	return cli.Written(report.AgreementText(env.Stdout, agreement, runs.TextOptions(env, nil)))
+}
+
+// annotator is the gold of one file.
+type annotator struct {
+	name string
+	gold map[string]annotated
+}
+
+type annotated struct {
+	extraction.Extraction
+	input string // hash; "" without one
+}
+
+// annotations reads the gold of a file, and lists everything of it that cannot be used.
+// Memory: the gold, and a hash of each input.
+func annotations(ctx context.Context, env cli.Env, path string) (annotator, error) {
+	out := annotator{name: path, gold: map[string]annotated{}}
+	items := dataset.ReadFile(ctx, path)
+	if path == "-" {
+		out.name = "standard input"
+		items = dataset.Read(env.Stdin, dataset.JSONL, out.name)
+	}
+	err := out.read(items)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return out, cli.Usage("%w", err)
+	}
+	return out, cli.WithCode(cli.ExitIO, err)
+}
+
+func (a *annotator) read(items iter.Seq2[dataset.Located, error]) error {
+	var problems dataset.Problems
+	for item, err := range items {
+		var syntax *dataset.SyntaxError
+		switch {
+		case errors.As(err, &syntax):
+			problems.Add(err)
+			continue
+		case err != nil:
+			return errors.Join(problems.Err(), err)
+		}
+		one := annotated{}
+		if len(item.Input) > 0 {
+			if one.input, err = dataset.Hash(dataset.Item{Input: item.Input}); err != nil {
+				problems.Add(&dataset.SyntaxError{File: item.File, Line: item.Line, Path: "input", Msg: err.Error()})
+			}
+		}
+		if len(item.Expected) > 0 {
+			if one.Extraction, _, err = extraction.DecodeExtraction(item.Expected); err != nil {
+				problems.Add(&dataset.SyntaxError{File: item.File, Line: item.Line, Path: "expected output", Msg: err.Error()})
+			}
+		}
+		a.gold[item.ID] = one
+	}
+	return problems.Err()
+}
+
+// symmetric are the scores that swapping expected and extracted leaves as they are,
+// where no side has aliases and every entity has a type or none has.
+func symmetric() []string {
+	return []string{scoring.EntityF1, scoring.EntityExactF1, scoring.EntityTypedF1, scoring.EntityStrictF1, scoring.TypeAccuracy, scoring.RelationshipF1}
+}
+
+// direction sums up one annotator against the other.
+type direction struct {
+	scorer *scoring.Scorer
+	sum    *outcome.Summariser
+}
+
+func (d direction) add(id string, expected, extracted extraction.Extraction) scoring.Result {
+	result := d.scorer.Score(expected, extracted)
+	o := outcome.Outcome{Item: id, Trial: 1, Attempt: 1, Scores: result.Scores}
+	o.Groups, o.Warnings = result.Groups, result.Warnings
+	d.sum.Add(o)
+	return result
+}
+
+func (d direction) result() (report.Direction, []string) {
+	s := d.sum.Summary()
+	return report.Direction{Scores: s.Scores, Groups: s.Groups}, s.Warnings
+}
+
+// agree compares two annotators over the items that both have: precision, recall and F1
+// of one against the other, means over items with the 95 % interval of
+// stats.Moments.ScoreInterval95, and pooled. Entities, and relationships, count in the
+// items where both annotate them; where one alone does the other is not wrong. It is an
+// error of ExitIncompatible if no item is in both. Each item is scored twice.
+func agree(a, b annotator, options scoring.Options) (report.Agreement, error) {
+	out := report.Agreement{A: a.name, B: b.name, OnlyA: without(a, b), OnlyB: without(b, a), SameBothWays: []string{}, Directed: map[string]int{}, Warnings: []string{}}
+	rules, err := scoring.New(options)
+	if err != nil {
+		return out, err
+	}
+	if out.Scorer.Options, err = json.Marshal(options); err != nil {
+		return out, err
+	}
+	out.Scorer.Version, out.Scorer.Primary = scoring.Version, harness.Primary
+	var ways [2]direction
+	for i := range ways {
+		ways[i] = direction{rules, outcome.NewSummariser(outcome.Header{Scorer: out.Scorer}, outcome.SummaryConfig{Order: runs.ScoreOrder(), Worst: -1})}
+	}
+	var otherInput []string
+	for _, id := range slices.Sorted(maps.Keys(a.gold)) {
+		of, both := b.gold[id]
+		if !both {
+			continue
+		}
+		out.Items++
+		one, other := a.gold[id], of
+		if one.input != "" && other.input != "" && one.input != other.input {
+			otherInput = append(otherInput, id)
+		}
+		if (one.Entities == nil) != (other.Entities == nil) {
+			out.OneEntities++
+			one.Entities, other.Entities = nil, nil
+		}
+		if (one.Relationships == nil) != (other.Relationships == nil) {
+			out.OneRelationships++
+			one.Relationships, other.Relationships = nil, nil
+		}
+		there := ways[0].add(id, one.Extraction, other.Extraction)
+		back := ways[1].add(id, other.Extraction, one.Extraction)
+		for _, name := range symmetric() {
+			if !sameScore(there.Scores, back.Scores, name) {
+				out.Directed[name]++
+			}
+		}
+	}
+	if out.Items == 0 {
+		return out, cli.Errorf(cli.ExitIncompatible, "%s and %s have no item in common: their ids pair them (%s has %s, %s has %s)",
+			a.name, b.name, a.name, firstIDs(out.OnlyA), b.name, firstIDs(out.OnlyB))
+	}
+	if len(otherInput) > 0 {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("the input is another one in %s of the same id: %s", textutil.Counted(len(otherInput), "item"), firstIDs(otherInput)))
+	}
+	for i, to := range []*report.Direction{&out.BAgainstA, &out.AAgainstB} {
+		var warnings []string
+		*to, warnings = ways[i].result()
+		for _, w := range warnings {
+			if !slices.Contains(out.Warnings, w) {
+				out.Warnings = append(out.Warnings, w)
+			}
+		}
+	}
+	for _, name := range symmetric() {
+		if stat, _ := out.BAgainstA.Scores.Lookup(name); out.Directed[name] == 0 && stat.N > 0 {
+			out.SameBothWays = append(out.SameBothWays, name)
+		}
+	}
+	return out, nil
+}
+
+func sameScore(a, b []outcome.Score, name string) bool {
+	x, _ := outcome.Lookup(a, name)
+	y, _ := outcome.Lookup(b, name)
+	if x.Value == nil || y.Value == nil {
+		return x.Value == y.Value
+	}
+	return *x.Value == *y.Value
+}
+
+// without lists the items of a that b has not.
+func without(a, b annotator) []string {
+	list := []string{}
+	for _, id := range slices.Sorted(maps.Keys(a.gold)) {
+		if _, both := b.gold[id]; !both {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+// firstIDs names the first of some items.
+func firstIDs(ids []string) string {
+	if len(ids) == 0 {
+		return "none"
+	}
+	text := ""
+	for i, id := range ids[:min(5, len(ids))] {
+		if i > 0 {
+			text += ", "
+		}
+		text += textutil.Cut(textutil.Line(id), 60)
+	}
+	if more := len(ids) - 5; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

@@ -1,0 +1,144 @@
+package gold
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"extraction-experiment/extraction"
+	"extraction-experiment/report"
+	"extraction-experiment/scoring"
+)
+
+func entities(words ...string) (list []extraction.Entity) {
+	list = []extraction.Entity{}
+	for i := 0; i < len(words); i += 2 {
+		list = append(list, extraction.Entity{Name: words[i], Type: words[i+1]})
+	}
+	return list
+}
+
+func stated(words ...string) []extraction.Relationship {
+	list := []extraction.Relationship{}
+	for i := 0; i < len(words); i += 3 {
+		list = append(list, extraction.Relationship{Source: words[i], Type: words[i+1], Target: words[i+2]})
+	}
+	return list
+}
+
+func goldOf(name string, items map[string]extraction.Extraction) annotator {
+	a := annotator{name: name, gold: map[string]annotated{}}
+	for id, e := range items {
+		a.gold[id] = annotated{Extraction: e}
+	}
+	return a
+}
+
+// TestAgree works two annotators out by hand.
+//
+//	one    A has Ann Lee, Acme, Rome; B has Ann Lee and Acme, this of another type: 2 pairs, of 3 and 2, 1 of equal type.
+//	       A has 1 statement, B has it and another one: 1 pair of 1 and 2
+//	two    both have nothing
+//	three  A has Bob, also called Robert; B has Robert. Of the expected the aliases count, of the extracted they do not:
+//	       B against A is 1 pair of 1 and 1, A against B is none. A alone annotates no relationships
+func TestAgree(t *testing.T) {
+	bob := extraction.Entity{Name: "Bob", Aliases: []string{"Robert"}}
+	a := goldOf("a", map[string]extraction.Extraction{
+		"one":   {Entities: entities("Ann Lee", "person", "Acme", "org", "Rome", "place"), Relationships: stated("Ann Lee", "works_for", "Acme")},
+		"two":   {Entities: entities(), Relationships: stated()},
+		"three": {Entities: []extraction.Entity{bob}},
+		"four":  {Entities: entities()},
+	})
+	b := goldOf("b", map[string]extraction.Extraction{
+		"one":   {Entities: entities("Ann Lee", "person", "Acme", "place"), Relationships: stated("Ann Lee", "works_for", "Acme", "Acme", "located_in", "Rome")},
+		"two":   {Entities: entities(), Relationships: stated()},
+		"three": {Entities: entities("Robert", ""), Relationships: stated()},
+	})
+	got, err := agree(a, b, scoring.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct {
+		score        string
+		mean, pooled [2]float64 // B against A, A against B
+		n            int
+	}{
+		// (2/2 + 1 + 1/1)/3 and (2/3 + 1 + 0/1)/3; (2+1)/(2+1) and 2/(3+1)
+		{"entity_precision", [2]float64{1, 5. / 9}, [2]float64{1, 1. / 2}, 3},
+		// (2/3 + 1 + 1/1)/3 and (2/2 + 1 + 0)/3; (2+1)/(3+1) and 2/(2+1)
+		{"entity_recall", [2]float64{8. / 9, 2. / 3}, [2]float64{3. / 4, 2. / 3}, 3},
+		// (2·2/5 + 1 + 1)/3 and (2·2/5 + 1 + 0)/3; 2·3/7 and 2·2/7
+		{"entity_f1", [2]float64{14. / 15, 3. / 5}, [2]float64{6. / 7, 4. / 7}, 3},
+		{"type_accuracy", [2]float64{1. / 2, 1. / 2}, [2]float64{1. / 2, 1. / 2}, 1},
+		// of one alone, and of two as 1: three has no type. (2·1/5 + 1)/2, pooled 2/5
+		{"entity_typed_f1", [2]float64{7. / 10, 7. / 10}, [2]float64{2. / 5, 2. / 5}, 2},
+		{"entity_strict_f1", [2]float64{7. / 10, 7. / 10}, [2]float64{2. / 5, 2. / 5}, 2},
+		// (1/2 + 1)/2 and (1/1 + 1)/2; 1/2 and 1/1
+		{"relationship_accuracy", [2]float64{3. / 4, 1}, [2]float64{1. / 2, 1}, 2},
+		{"relationship_recall", [2]float64{1, 3. / 4}, [2]float64{1, 1. / 2}, 2},
+		// (2·1/3 + 1)/2; 2/3
+		{"relationship_f1", [2]float64{5. / 6, 5. / 6}, [2]float64{2. / 3, 2. / 3}, 2},
+	} {
+		for way, direction := range []report.Direction{got.BAgainstA, got.AAgainstB} {
+			s, ok := direction.Scores.Lookup(want.score)
+			if !ok || s.N != want.n || math.Abs(*s.Mean-want.mean[way]) > 1e-12 || math.Abs(*s.Pooled-want.pooled[way]) > 1e-12 {
+				t.Errorf("%s, way %d: %+v, want mean %v, pooled %v, n %d", want.score, way, s, want.mean[way], want.pooled[way], want.n)
+			}
+			if want.n > 1 && (s.CI95 == nil || !(s.CI95[0] < *s.Mean || *s.Mean == 0) || !(s.CI95[1] > *s.Mean || *s.Mean == 1)) {
+				t.Errorf("%s, way %d: mean %v, interval %v", want.score, way, *s.Mean, s.CI95)
+			}
+		}
+	}
+	both := fmt.Sprint(got.Items, got.OnlyA, got.OnlyB, got.OneEntities, got.OneRelationships, got.Directed)
+	if want := "3 [four] [] 0 1 map[entity_exact_f1:1 entity_f1:1]"; both != want {
+		t.Errorf("got %s, want %s", both, want)
+	}
+	if fmt.Sprint(got.SameBothWays) != "[entity_typed_f1 entity_strict_f1 type_accuracy relationship_f1]" {
+		t.Errorf("the same both ways: %v", got.SameBothWays)
+	}
+	for _, g := range got.BAgainstA.Groups { // A has one place, which B has not; B's place is A's Acme
+		if g.Name == "place" && (g.Expected != 1 || g.Extracted != 1 || g.Matched != 0) {
+			t.Errorf("%+v", g)
+		}
+	}
+}
+
+// TestAgree_symmetric: without aliases, and with all types, precision and recall change
+// places with the annotators, and F1 stays.
+func TestAgree_symmetric(t *testing.T) {
+	names := rapid.SampledFrom([]string{"Ann Lee", "Anne Lee", "Ann Leeds", "Acme", "Acme Inc", "Rome", "ROME", "Roma"})
+	types := rapid.SampledFrom([]string{"person", "org", "place"})
+	draw := rapid.Custom(func(t *rapid.T) extraction.Extraction {
+		e := extraction.Extraction{Entities: entities(), Relationships: stated()}
+		for range rapid.IntRange(0, 5).Draw(t, "entities") {
+			e.Entities = append(e.Entities, entities(names.Draw(t, "name"), types.Draw(t, "type"))...)
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "statements") {
+			e.Relationships = append(e.Relationships, stated(names.Draw(t, "source"), rapid.SampledFrom([]string{"knows", "owns", "owned_by"}).Draw(t, "type"), names.Draw(t, "target"))...)
+		}
+		return e
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := map[string]extraction.Extraction{}, map[string]extraction.Extraction{}
+		for i := range rapid.IntRange(1, 4).Draw(t, "items") {
+			a[fmt.Sprint(i)], b[fmt.Sprint(i)] = draw.Draw(t, "a"), draw.Draw(t, "b")
+		}
+		got, err := agree(goldOf("a", a), goldOf("b", b), scoring.DefaultOptions())
+		if err != nil || len(got.Directed) > 0 {
+			t.Fatalf("%v, not the same both ways: %v", err, got.Directed)
+		}
+		for precision, recall := range map[string]string{"entity_precision": "entity_recall", "relationship_accuracy": "relationship_recall", "entity_f1": "entity_f1"} {
+			p, _ := got.BAgainstA.Scores.Lookup(precision)
+			r, _ := got.AAgainstB.Scores.Lookup(recall)
+			if *p.Mean != *r.Mean || *p.Pooled != *r.Pooled || p.N != r.N {
+				t.Fatalf("%s of B against A is %v, %s of A against B is %v", precision, *p.Mean, recall, *r.Mean)
+			}
+		}
+		self, err := agree(goldOf("a", a), goldOf("a", a), scoring.DefaultOptions())
+		if f1, _ := self.BAgainstA.Scores.Lookup("entity_f1"); err != nil || *f1.Mean != 1 || *f1.Pooled != 1 {
+			t.Fatalf("A against itself: %v, %+v", err, f1)
+		}
+	})
+}

@@ -1,0 +1,133 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/outcome"
+)
+
+// Agreement is how far two annotators, A and B, say the same of the same items; its
+// JSON is what experiment agreement prints. Numbers are not rounded.
+type Agreement struct {
+	A string `json:"a"` // the files
+	B string `json:"b"`
+	// Scorer is how they were compared.
+	Scorer outcome.Scorer `json:"scorer"`
+	Items  int            `json:"items"` // that both have
+	OnlyA  []string       `json:"only_a"`
+	OnlyB  []string       `json:"only_b"`
+	// Entities and relationships are compared in the items where both annotate them.
+	OneEntities      int `json:"one_annotates_entities"` // items where one does, the other not
+	OneRelationships int `json:"one_annotates_relationships"`
+
+	// BAgainstA takes A for the expected and B for the extracted; AAgainstB is the reverse.
+	BAgainstA Direction `json:"b_against_a"`
+	AAgainstB Direction `json:"a_against_b"`
+	// SameBothWays names the scores that should not depend on the direction and have
+	// the same value both ways in every item; Directed says in how many items the
+	// others have not.
+	SameBothWays []string       `json:"same_both_ways"`
+	Directed     map[string]int `json:"not_the_same"`
+	Warnings     []string       `json:"warnings"`
+}
+
+// Direction is one side of an Agreement: means over items with intervals, values
+// pooled over all counts, and counts by the types of the side that is expected.
+type Direction struct {
+	Scores outcome.Stats       `json:"scores"`
+	Groups []outcome.GroupStat `json:"groups"`
+}
+
+// AgreementText writes an agreement for a person: which items were compared, every
+// score in both directions, the counts by type, and what to read with care. Lines fit
+// Options.Width. It writes once; the error is that of the writer.
+func AgreementText(w io.Writer, a Agreement, opt Options) error {
+	p := newPage(opt)
+	p.wrapped("A "+textutil.Line(a.A)+" · B "+textutil.Line(a.B)+" · "+Counted(a.Items, "item")+" in both", 0, 2, p.bold)
+	p.only("only in A", a.OnlyA)
+	p.only("only in B", a.OnlyB)
+	for _, family := range []struct {
+		name, f1 string
+		one      int
+	}{{"entities", "entity_f1", a.OneEntities}, {"relations", "relationship_f1", a.OneRelationships}} {
+		stat, _ := a.BAgainstA.Scores.Lookup(family.f1)
+		parts := []string{"annotated by both in " + Counted(stat.N, "item")}
+		if stat.Vacuous > 0 {
+			parts = append(parts, "both empty in "+Count(stat.Vacuous))
+		}
+		if family.one > 0 {
+			parts = append(parts, p.yellow("by one alone in "+Count(family.one)+", left out"))
+		}
+		p.parts(family.name, parts...)
+	}
+	p.title("Scores")
+	dropped := p.draw(a.scoreTable(), "n", "pooled")
+	p.note("B against A: A is taken for the gold, precision is how much of B's A has, too, recall how much of A's B has; A against B is the reverse")
+	p.note("mean over items, an item where both are empty as 1 · pooled: over the counts of all items")
+	p.leftOut(dropped)
+	p.directions(a)
+	for _, t := range a.groupTables() {
+		p.table(t.First(p.Groups, "type"))
+	}
+	p.warnings("Read with care", a.Warnings, 0)
+	return p.writeTo(w)
+}
+
+// only names the first items that one file alone has.
+func (p *page) only(label string, ids []string) {
+	if len(ids) == 0 {
+		return
+	}
+	var names []string
+	for _, id := range ids[:min(len(ids), 10)] {
+		names = append(names, textutil.Line(id))
+	}
+	if more := len(ids) - len(names); more > 0 {
+		names = append(names, "and "+Count(more)+" more")
+	}
+	p.parts(label, p.yellow(Counted(len(ids), "item")), strings.Join(names, ", "))
+}
+
+// directions says which scores do not depend on who is taken for the gold.
+func (p *page) directions(a Agreement) {
+	if len(a.SameBothWays) > 0 {
+		p.note("the same both ways in every item: " + strings.Join(a.SameBothWays, ", "))
+	}
+	var others []string
+	for _, s := range a.BAgainstA.Scores {
+		if n := a.Directed[s.Name]; n > 0 {
+			others = append(others, fmt.Sprintf("%s (in %s)", s.Name, Counted(n, "item")))
+		}
+	}
+	if len(others) > 0 {
+		p.wrapped("not the same both ways, as one has aliases, or types, that the other has not: "+strings.Join(others, ", "), gap, 0, p.yellow)
+	}
+}
+
+func (a Agreement) scoreTable() Table {
+	t := Table{Columns: []Column{{Title: "score", Name: true, flex: true, key: true},
+		{Title: "B against A", Right: true, Strong: true}, {Title: intervals, Right: true}, {Title: "pooled", Right: true},
+		{Title: "A against B", Right: true, Strong: true}, {Title: intervals, Right: true}, {Title: "pooled", Right: true}, {Title: "n", Right: true}}}
+	for _, b := range a.BAgainstA.Scores {
+		r, _ := a.AAgainstB.Scores.Lookup(b.Name)
+		t.add(b.Name, Score(b.Mean, 3), Interval(b.CI95), Score(b.Pooled, 3), Score(r.Mean, 3), Interval(r.CI95), Score(r.Pooled, 3), Count(b.N))
+	}
+	return t
+}
+
+// groupTables break the counts of B against A down by the types of A.
+func (a Agreement) groupTables() (tables []Table) {
+	for _, list := range kinds(a.BAgainstA.Groups, func(g outcome.GroupStat) string { return g.Kind }) {
+		t := Table{Title: "By " + label(Words(list[0].Kind)), Columns: []Column{{Title: "type", Name: true, flex: true},
+			{Title: "A", Right: true}, {Title: "B", Right: true}, {Title: "both", Right: true},
+			{Title: "both of B's", Right: true}, {Title: "both of A's", Right: true}, {Title: "F1", Right: true, Strong: true}}}
+		for _, g := range list {
+			t.add(g.Name, Count(g.Expected), Count(g.Extracted), Count(g.Matched), Score(g.Precision, 3), Score(g.Recall, 3), Score(g.F1, 3))
+		}
+		tables = append(tables, t)
+	}
+	return tables
+}

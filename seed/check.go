@@ -194,6 +194,15 @@ func (c *checker) checkGold(n *notes, document extraction.Document, expected ext
 	checkTypes(n, document, expected)
 }
 
+// CheckGold returns what is wrong or odd with an expected output, as it stands and
+// beside its document: gold that is there twice, that contradicts itself, the schemas
+// or the text. Linear in both.
+func CheckGold(document extraction.Document, expected extraction.Extraction) []Finding {
+	c, n := checker{inverse: inverses()}, notes{}
+	c.checkGold(&n, document, expected)
+	return slices.Concat(n.problems, n.warnings)
+}
+
 func entityPath(i int) string { return fmt.Sprintf("expectedOutput.entities[%d]", i) }
 
 func relationshipPath(i int) string { return fmt.Sprintf("expectedOutput.relationships[%d]", i) }

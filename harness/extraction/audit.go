@@ -1,0 +1,492 @@
+package extraction
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"extraction-experiment/extraction"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline/ground"
+	"extraction-experiment/scoring"
+)
+
+// AuditItem is an item with what every system extracted from it.
+type AuditItem struct {
+	ID              string
+	Input, Expected json.RawMessage
+	// Outputs are the extractions in the order of the systems; nil where the item
+	// failed, which says nothing about gold.
+	Outputs []json.RawMessage
+}
+
+// AuditConfig says what is audited.
+type AuditConfig struct {
+	// Systems are the names of those that extracted, two at least.
+	Systems []string
+	Rules   *scoring.Scorer
+	// Items are the items; it is called three times and gives the same each time.
+	Items func() iter.Seq2[AuditItem, error]
+	// Top is how many findings are kept, those of the highest doubt.
+	Top int
+	// Keep are keys of findings that are kept whatever their doubt.
+	Keep map[string]bool
+	// Confirmed reports whether a person confirmed gold against a finding; nil: never.
+	Confirmed func(item, finding string) bool
+}
+
+// AuditResult is what an audit found.
+type AuditResult struct {
+	Systems []AuditedSystem `json:"systems"`
+	// Weight is what the words of all systems count for, in (0,1]: less the more they
+	// miss the same, of entities and of relationships.
+	Weight struct {
+		Entities      float64 `json:"entities"`
+		Relationships float64 `json:"relationships"`
+	} `json:"weight"`
+	Items int `json:"items"`
+	// Skipped counts items without usable gold, or without two systems that delivered.
+	Skipped   int `json:"skipped"`
+	Confirmed int `json:"confirmed"` // findings that a person has answered
+	Total     int `json:"total"`     // findings, shown or not
+	// Tenths counts the findings by doubt: [0, 0.1), … [0.9, 1].
+	Tenths   [10]int `json:"tenths"`
+	Findings []Doubt `json:"findings"`
+}
+
+// AuditedSystem is how far a system is believed, see Audit.
+type AuditedSystem struct {
+	Name          string      `json:"name"`
+	Entities      systemRates `json:"entities"`
+	Relationships systemRates `json:"relationships"`
+}
+
+// Doubt is a finding: gold that is probably wrong.
+type Doubt struct {
+	// Key names the finding; it depends on the item, the gold element and the change
+	// alone, so that it is the same in the next audit.
+	Key  string    `json:"key"`
+	Item string    `json:"item"`
+	Kind DoubtKind `json:"kind"`
+	What string    `json:"what"` // "entity" or "relationship"
+	// Doubt is from 0 to 1, and no probability.
+	Doubt float64 `json:"doubt"`
+	// Expected is what gold says, and Proposed what would stand instead: "" where
+	// gold lacks it, and where it would be taken out.
+	Expected string `json:"expected,omitempty"`
+	Proposed string `json:"proposed,omitempty"`
+	Reason   string `json:"reason"`
+	// Places are where the text names it.
+	Places  []extraction.Span `json:"places,omitempty"`
+	Says    []SystemSays      `json:"says"`
+	Effects []Effect          `json:"effects,omitempty"`
+
+	claim claim
+}
+
+// SystemSays is what one system has to do with a finding.
+type SystemSays struct {
+	System string `json:"system"`
+	// For is true where the system speaks for the change, false where it has what gold
+	// has, and nil where it says neither.
+	For *bool  `json:"for"`
+	Has string `json:"has,omitempty"` // where it has something else
+}
+
+// Effect is how a score would change if gold were changed.
+type Effect struct {
+	System string   `json:"system"`
+	Score  string   `json:"score"`
+	Before *float64 `json:"before"` // of the item; nil is undefined
+	After  *float64 `json:"after"`
+	// Run is the change of the run's mean, failures counted as 0; nil where the score
+	// is undefined before or after.
+	Run *float64 `json:"run"`
+}
+
+// auditScores are those of which the change is told.
+func auditScores() []string { return []string{scoring.EntityF1, scoring.RelationshipF1} }
+
+// Audit finds gold that is probably wrong by what several systems extracted.
+//
+// A finding is a claim that an element of gold is none, that another one stands in its
+// place, that two are one, or that gold lacks one; for the last and for changes at least
+// two systems must agree. Its doubt is
+//
+//	σ( ln(p/(1−p)) + w · Σ_s ln LR_s )
+//
+// p = 0.05 is assumed to be wrong in gold, 0.5 where gold itself gives a reason: a name
+// that the text does not hold, a contradiction, an end of a relationship that is no
+// entity. For a system s with the rates of systemRates, LR_s is Found/Shared where
+// it has what gold lacks and (1−Found)/(1−Shared) where it has not, the inverse of these
+// for an element that gold has, Right/(1−Right) for a change that it states and the
+// inverse where it has what gold has; of two entities that may be one, 1/(2·Found·(1−Found))
+// where it has one of them and Shared/Found² where it has both. Rates are counted over all items, apart for
+// entities and relationships, and shrunk by ten observations towards 0.7, 0.05 and 0.9.
+// w = 1/(1 + (S−1)ρ) with the mean correlation ρ of the misses of two of S systems:
+// systems that err alike count less. The doubt orders findings; it is no probability.
+//
+// Extractions are compared as Rules does. Cost: three passes over the items, each scoring every output
+// once or twice; in memory are the items of a few workers and the findings that are kept.
+// The error is one of Items, ctx, or of fewer than two systems (exit code 64).
+func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
+	var result AuditResult
+	n := len(cfg.Systems)
+	if n < 2 {
+		return result, &TooFewSystemsError{N: n}
+	}
+	a := &audit{cfg: cfg, result: &result}
+	tallies := map[string]*tally{scoring.AnEntity: newTally(n), scoring.ARelationship: newTally(n)}
+	all := func(string) bool { return true }
+	err := a.each(ctx, all, func(_ string, r *reading) []claim { return r.counted() }, func(_ string, counted []claim) {
+		result.Items++
+		for _, c := range counted {
+			if c.expected != nil {
+				tallies[c.expected.what()].element(c.stances)
+			} else {
+				tallies[c.proposed.what()].beyond(c.stances)
+			}
+		}
+	})
+	if err != nil {
+		return result, err
+	}
+	a.entities, a.relationships = tallies[scoring.AnEntity].rates(), tallies[scoring.ARelationship].rates()
+	result.Weight.Entities, result.Weight.Relationships = a.entities.weight, a.relationships.weight
+	for s, name := range cfg.Systems {
+		result.Systems = append(result.Systems, AuditedSystem{name, a.entities.systems[s], a.relationships.systems[s]})
+	}
+	if err := a.each(ctx, all, func(_ string, r *reading) []claim { return r.claims() }, a.judge); err != nil {
+		return result, err
+	}
+	a.trim()
+	skipped := result.Skipped
+	err = a.effects(ctx)
+	result.Skipped = skipped
+	return result, err
+}
+
+// TooFewSystemsError says that there is nothing to compare.
+type TooFewSystemsError struct{ N int }
+
+// Error says what is needed.
+func (e *TooFewSystemsError) Error() string {
+	return fmt.Sprintf("an audit needs what two systems or more extracted, or two trials of one; there is %d", e.N)
+}
+
+// ExitCode is that of a wrong usage.
+func (*TooFewSystemsError) ExitCode() int { return 64 }
+
+type audit struct {
+	cfg                     AuditConfig
+	result                  *AuditResult
+	entities, relationships rates
+}
+
+// each reads every item that is wanted on all processors, and gives what find makes of it
+// to take, in order.
+func (a *audit) each(ctx context.Context, wanted func(id string) bool, find func(id string, r *reading) []claim, take func(id string, claims []claim)) error {
+	type job struct {
+		id     string
+		claims []claim
+		usable bool
+	}
+	a.result.Skipped = 0
+	next, stop := iter.Pull2(a.cfg.Items())
+	defer stop()
+	var failed error
+	err := inOrder(ctx, func() (AuditItem, bool) {
+		for {
+			item, err, ok := next()
+			if failed = err; !ok || err != nil {
+				return item, false
+			}
+			if wanted(item.ID) {
+				return item, true
+			}
+		}
+	}, func(item AuditItem) job {
+		r, ok := a.read(item)
+		if !ok {
+			return job{id: item.ID}
+		}
+		return job{item.ID, find(item.ID, r), true}
+	}, func(j job) error {
+		if j.usable {
+			take(j.id, j.claims)
+		} else {
+			a.result.Skipped++
+		}
+		return nil
+	})
+	return errors.Join(err, failed)
+}
+
+// read compares an item; not ok without gold, or without two outputs.
+func (a *audit) read(item AuditItem) (*reading, bool) {
+	if isAbsent(item.Expected) {
+		return nil, false
+	}
+	gold, _, err := extraction.DecodeExtraction(item.Expected)
+	if err != nil || gold.Entities == nil && gold.Relationships == nil {
+		return nil, false
+	}
+	document, _, err := extraction.DecodeDocument(item.Input)
+	if err != nil {
+		return nil, false
+	}
+	outputs := make([]*extraction.Extraction, len(item.Outputs))
+	delivered := 0
+	for s, raw := range item.Outputs {
+		if isAbsent(raw) {
+			continue
+		}
+		if output, _, err := extraction.DecodeExtraction(raw); err == nil {
+			outputs[s] = &output
+			delivered++
+		}
+	}
+	if delivered < 2 {
+		return nil, false
+	}
+	return read(a.cfg.Rules, gold, document, outputs), true
+}
+
+// counted is what the rates are counted from: every element of gold, and every
+// statement beyond it.
+func (r *reading) counted() []claim {
+	list, _ := r.elements()
+	for i := range r.pool.Entities {
+		list = append(list, claim{proposed: &element{entity: &r.pool.Entities[i]}, stances: r.pooled.entities[i]})
+	}
+	for i := range r.pool.Relationships {
+		list = append(list, claim{proposed: &element{relationship: &r.pool.Relationships[i]}, stances: r.pooled.relationships[i]})
+	}
+	return list
+}
+
+// judge gives the claims of an item their doubts.
+func (a *audit) judge(id string, claims []claim) {
+	for _, c := range claims {
+		about := c.expected
+		if about == nil {
+			about = c.proposed
+		}
+		rates := a.entities
+		if about.relationship != nil {
+			rates = a.relationships
+		}
+		d := Doubt{Item: id, Kind: c.kind, What: about.what(), Doubt: rates.doubt(c), claim: c}
+		if c.expected != nil {
+			d.Expected = c.expected.String()
+		}
+		if c.proposed != nil {
+			d.Proposed = c.proposed.String()
+		}
+		d.Key = d.key()
+		if a.cfg.Confirmed != nil && a.cfg.Confirmed(d.Item, d.Key) {
+			a.result.Confirmed++
+			continue
+		}
+		a.result.Total++
+		a.result.Tenths[min(9, int(d.Doubt*10))]++
+		a.result.Findings = append(a.result.Findings, d)
+	}
+	if len(a.result.Findings) > 4*max(a.cfg.Top, 100) {
+		a.trim()
+	}
+}
+
+// key is a hash of what the finding is about.
+func (d Doubt) key() string {
+	index := -1
+	if d.claim.expected != nil {
+		index = d.claim.index
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %d %q %q", d.Item, d.Kind, index, d.Expected, d.Proposed))
+	return hex.EncodeToString(sum[:6])
+}
+
+// trim keeps the findings of the highest doubt, and those that are asked for.
+func (a *audit) trim() {
+	list := a.result.Findings
+	slices.SortStableFunc(list, func(x, y Doubt) int { return cmp.Or(cmp.Compare(y.Doubt, x.Doubt), cmp.Compare(x.Item, y.Item)) })
+	kept := list[:0]
+	for i, d := range list {
+		if i < a.cfg.Top || a.cfg.Keep[d.Key] {
+			kept = append(kept, d)
+		}
+	}
+	clear(list[len(kept):])
+	a.result.Findings = kept
+}
+
+// effects completes the findings that are kept with what needs their items again.
+func (a *audit) effects(ctx context.Context) error {
+	of := map[string][]*Doubt{}
+	for i := range a.result.Findings {
+		d := &a.result.Findings[i]
+		of[d.Item] = append(of[d.Item], d)
+	}
+	return a.each(ctx, func(id string) bool { return len(of[id]) > 0 }, func(id string, r *reading) []claim {
+		for _, d := range of[id] {
+			d.complete(a.cfg.Systems, r, a.result.Items)
+		}
+		return nil
+	}, func(string, []claim) {})
+}
+
+// complete adds places, reason, words of the systems and effects.
+func (d *Doubt) complete(systems []string, r *reading, items int) {
+	c := d.claim
+	about := c.expected
+	if about == nil {
+		about = c.proposed
+	}
+	for _, name := range about.names() {
+		if span, match := r.index.Locate(name, 0); match != ground.None && !slices.Contains(d.Places, span) {
+			d.Places = append(d.Places, span)
+		}
+	}
+	counts := map[stance]int{}
+	for s, st := range c.stances {
+		counts[st]++
+		says := SystemSays{System: systems[s], Has: c.says[s]}
+		if st == agrees || st == against {
+			says.For = new(bool)
+			*says.For = st == agrees
+		}
+		d.Says = append(d.Says, says)
+	}
+	d.Reason = c.why(counts[agrees], counts[agrees]+counts[against]+counts[silent])
+	changed := corrected(r.gold, c)
+	for s, output := range r.outputs {
+		if output == nil {
+			continue
+		}
+		before, after := r.results[s].Scores, r.rules.Score(changed, *output).Scores
+		for _, name := range auditScores() {
+			was, _ := outcome.Lookup(before, name)
+			is, _ := outcome.Lookup(after, name)
+			if was.Value == nil && is.Value == nil || was.Value != nil && is.Value != nil && *was.Value == *is.Value {
+				continue
+			}
+			effect := Effect{System: systems[s], Score: name, Before: was.Value, After: is.Value}
+			if was.Value != nil && is.Value != nil {
+				mean := (*is.Value - *was.Value) / float64(items)
+				effect.Run = &mean
+			}
+			d.Effects = append(d.Effects, effect)
+		}
+	}
+}
+
+// why says in a sentence what speaks for the claim.
+func (c claim) why(agree, of int) string {
+	count := fmt.Sprintf("%d of %d systems", agree, of)
+	switch c.kind {
+	case NotFound:
+		return count + " find nothing of the kind, and the text has the name"
+	case NotInText:
+		return "the text does not have the name; " + count + " find nothing of the kind"
+	case NotInGold:
+		if c.suspect {
+			return count + " have it, and a relationship of gold names it"
+		}
+		return count + " have it, and gold does not"
+	case Contradiction:
+		return c.reason + "; " + count + " find nothing of the kind"
+	case TwoNames:
+		return fmt.Sprintf("%s find one of both: %s is in gold, too", count, c.proposed.entity.Name)
+	case Reversed:
+		return count + " have the other direction"
+	case OtherType:
+		return count + " have this other type"
+	}
+	return count + " have this other name"
+}
+
+// corrected changes gold as the claims want it.
+func corrected(gold extraction.Extraction, claims ...claim) extraction.Extraction {
+	entities, relationships := slices.Clone(gold.Entities), slices.Clone(gold.Relationships)
+	noEntity, noRelationship := map[int]bool{}, map[int]bool{}
+	for _, c := range claims {
+		switch {
+		case c.expected == nil && c.proposed.entity != nil:
+			entities = append(entities, *c.proposed.entity)
+		case c.expected == nil:
+			relationships = append(relationships, *c.proposed.relationship)
+		case c.kind == TwoNames:
+			entities[c.merged] = *c.proposed.entity
+			noEntity[c.index] = true
+		case c.proposed == nil && c.expected.entity != nil:
+			noEntity[c.index] = true
+		case c.proposed == nil:
+			noRelationship[c.index] = true
+		case c.expected.entity != nil:
+			entities[c.index] = *c.proposed.entity
+			for i := range relationships { // what was said of the name is said of the new one
+				for _, end := range []*string{&relationships[i].Source, &relationships[i].Target} {
+					if textutil.FoldName(*end) == textutil.FoldName(c.expected.entity.Name) {
+						*end = c.proposed.entity.Name
+					}
+				}
+			}
+		default:
+			relationships[c.index] = *c.proposed.relationship
+		}
+	}
+	return extraction.Extraction{Entities: without(entities, noEntity), Relationships: without(relationships, noRelationship)}
+}
+
+func without[T any](list []T, gone map[int]bool) []T {
+	if len(gone) == 0 {
+		return list
+	}
+	kept := []T{}
+	for i, v := range list {
+		if !gone[i] {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
+
+// Corrected returns the expected output with findings of one audit of the item carried
+// out. The error names two that change the same element of gold.
+func Corrected(expected json.RawMessage, findings []Doubt) (json.RawMessage, error) {
+	gold, _, err := extraction.DecodeExtraction(expected)
+	if err != nil {
+		return nil, err
+	}
+	type place struct {
+		what  string
+		index int
+	}
+	touched := map[place]string{}
+	var claims []claim
+	for _, d := range findings {
+		claims = append(claims, d.claim)
+		if d.claim.expected == nil {
+			continue
+		}
+		places := []place{{d.What, d.claim.index}}
+		if d.Kind == TwoNames {
+			places = append(places, place{d.What, d.claim.merged})
+		}
+		for _, p := range places {
+			if other := touched[p]; other != "" {
+				return nil, fmt.Errorf("item %q: the findings %s and %s change the same %s of gold: accept one of them", d.Item, other, d.Key, d.What)
+			}
+			touched[p] = d.Key
+		}
+	}
+	return corrected(gold, claims...).MarshalJSON()
+}

@@ -1,0 +1,621 @@
+package extraction
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"extraction-experiment/extraction"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/pipeline/ground"
+	"extraction-experiment/scoring"
+	"extraction-experiment/seed"
+)
+
+// DoubtKind says what may be wrong with gold.
+type DoubtKind string
+
+// The kinds of doubt.
+const (
+	NotFound      DoubtKind = "not_found"     // the text has it, and hardly a system finds it
+	NotInText     DoubtKind = "not_in_text"   // the text does not have its name
+	NotInGold     DoubtKind = "not_in_gold"   // systems agree on it, and gold does not have it
+	OtherType     DoubtKind = "other_type"    // systems agree on another type
+	OtherName     DoubtKind = "other_name"    // systems agree on a longer, shorter or similar name
+	Reversed      DoubtKind = "reversed"      // systems agree on the other direction
+	Contradiction DoubtKind = "contradiction" // gold contradicts itself or its schemas
+	TwoNames      DoubtKind = "two_names"     // two entities of gold, of which systems find one
+)
+
+// A stance is what a system says about a claim that gold is wrong.
+type stance int8
+
+const (
+	silent  stance = iota // nothing
+	against               // gold is right
+	agrees                // the claim is right
+	absent                // the item failed
+)
+
+// element is an entity or a relationship, whichever is not nil.
+type element struct {
+	entity       *extraction.Entity
+	relationship *extraction.Relationship
+}
+
+func (e element) what() string {
+	if e.entity != nil {
+		return scoring.AnEntity
+	}
+	return scoring.ARelationship
+}
+
+// names are those that must stand in the text.
+func (e element) names() []string {
+	if e.entity != nil {
+		return append([]string{e.entity.Name}, e.entity.Aliases...)
+	}
+	return []string{e.relationship.Source, e.relationship.Target}
+}
+
+// form is how systems' elements are grouped, and how a reader sees one.
+func (e element) form(fold bool) string {
+	name, kind := func(s string) string { return s }, func(s string) string { return s }
+	if fold {
+		name, kind = textutil.FoldName, textutil.FoldType
+	}
+	if e.entity == nil {
+		r := e.relationship
+		return fmt.Sprintf("%s(%s, %s)", kind(r.Type), name(r.Source), name(r.Target))
+	}
+	if e.entity.Type == "" {
+		return name(e.entity.Name)
+	}
+	return fmt.Sprintf("%s (%s)", name(e.entity.Name), kind(e.entity.Type))
+}
+
+func (e element) String() string { return e.form(false) }
+
+// claim is one way in which the gold of an item may be wrong.
+type claim struct {
+	kind     DoubtKind
+	expected *element // of gold; nil where gold lacks it
+	index    int      // of expected in its list
+	merged   int      // TwoNames: the entity that it is the same as
+	proposed *element // what would stand instead; nil takes the expected one out
+	suspect  bool     // gold itself gives a reason: the prior is even
+	reason   string   // of a contradiction
+	stances  []stance
+	says     []string // by system: what it has instead
+}
+
+// reading is what the systems make of one item.
+type reading struct {
+	gold    extraction.Extraction
+	outputs []*extraction.Extraction // nil: failed
+	results []scoring.Result
+	faults  [][]scoring.Fault
+	index   *ground.Index
+	pool    extraction.Extraction // what systems have and gold does not
+	pooled  struct{ entities, relationships [][]stance }
+	rules   *scoring.Scorer
+	warned  map[string]map[int]seed.Finding // by list and index
+}
+
+func read(rules *scoring.Scorer, gold extraction.Extraction, document extraction.Document, outputs []*extraction.Extraction) *reading {
+	r := &reading{gold: gold, outputs: outputs, rules: rules, index: ground.NewIndex(document.Text), warned: map[string]map[int]seed.Finding{}}
+	for _, output := range outputs {
+		if output == nil {
+			r.results, r.faults = append(r.results, scoring.Result{}), append(r.faults, nil)
+			continue
+		}
+		result := rules.Score(gold, *output)
+		r.results, r.faults = append(r.results, result), append(r.faults, scoring.Classify(result, r.contains))
+	}
+	for s := range outputs {
+		r.addToPool(s)
+	}
+	for _, f := range seed.CheckGold(document, gold) {
+		list, at, ok := placed(f.Path)
+		if ok && slices.Contains([]seed.Kind{seed.Duplicate, seed.Redundant, seed.Contradicts, seed.UnknownType, seed.EmptyName}, f.Kind) {
+			if r.warned[list] == nil {
+				r.warned[list] = map[int]seed.Finding{}
+			}
+			r.warned[list][at] = f
+		}
+	}
+	return r
+}
+
+// placed reads the list and the index of "expectedOutput.entities[2].type".
+func placed(path string) (list string, index int, ok bool) {
+	list, rest, _ := strings.Cut(strings.TrimPrefix(path, "expectedOutput."), "[")
+	digits, _, closed := strings.Cut(rest, "]")
+	index, err := strconv.Atoi(digits)
+	return list, index, closed && err == nil
+}
+
+func (r *reading) contains(name string) bool {
+	_, match := r.index.Locate(name, 0)
+	return match != ground.None
+}
+
+// addToPool joins what a system has beyond gold with what others had, as the
+// scorer matches names.
+func (r *reading) addToPool(s int) {
+	var extra extraction.Extraction
+	for _, f := range r.faults[s] {
+		if f.Cause != scoring.CauseSpurious || f.Extracted == nil {
+			continue
+		}
+		if f.What == scoring.AnEntity && r.gold.Entities != nil {
+			e := r.outputs[s].Entities[*f.Extracted]
+			extra.Entities = append(extra.Entities, extraction.Entity{Name: e.Name, Type: e.Type})
+		} else if f.What == scoring.ARelationship && r.gold.Relationships != nil {
+			o := r.outputs[s].Relationships[*f.Extracted]
+			extra.Relationships = append(extra.Relationships, extraction.Relationship{Source: o.Source, Target: o.Target, Type: o.Type})
+		}
+	}
+	if len(extra.Entities)+len(extra.Relationships) == 0 {
+		return
+	}
+	known := extraction.Extraction{Entities: slices.Clip(append([]extraction.Entity{}, r.pool.Entities...)), Relationships: append([]extraction.Relationship{}, r.pool.Relationships...)}
+	result := r.rules.Score(known, extra)
+	for _, m := range result.Entities {
+		r.pooled.entities[m.ExpectedIndex][s] = agrees
+	}
+	for _, m := range result.Relationships {
+		r.pooled.relationships[m.ExpectedIndex][s] = agrees
+	}
+	for _, m := range result.SpuriousEntities {
+		r.pool.Entities = append(r.pool.Entities, extra.Entities[m.Index])
+		r.pooled.entities = append(r.pooled.entities, r.stated(s))
+	}
+	for _, m := range result.SpuriousRelationships {
+		r.pool.Relationships = append(r.pool.Relationships, extra.Relationships[m.Index])
+		r.pooled.relationships = append(r.pooled.relationships, r.stated(s))
+	}
+}
+
+// stated are the stances where one system says something and the others do not.
+func (r *reading) stated(s int) []stance {
+	list := make([]stance, len(r.outputs))
+	for i, output := range r.outputs {
+		list[i] = against
+		if output == nil {
+			list[i] = absent
+		}
+	}
+	list[s] = agrees
+	return list
+}
+
+// elements are what gold says, with what each system has for it: the element
+// itself, another one in its place, or nothing.
+func (r *reading) elements() (list []claim, instead [][]*element) {
+	add := func(e element, index int) {
+		stances := make([]stance, len(r.outputs))
+		others := make([]*element, len(r.outputs))
+		for s := range r.outputs {
+			stances[s], others[s] = r.found(s, e.what(), index)
+		}
+		list, instead = append(list, claim{expected: &e, index: index, stances: stances}), append(instead, others)
+	}
+	for i := range r.gold.Entities {
+		add(element{entity: &r.gold.Entities[i]}, i)
+	}
+	for i := range r.gold.Relationships {
+		add(element{relationship: &r.gold.Relationships[i]}, i)
+	}
+	return list, instead
+}
+
+// found says what a system has for an element of gold: against is the element
+// itself, agrees that it has nothing of the kind, silent another one.
+func (r *reading) found(s int, what string, index int) (stance, *element) {
+	if r.outputs[s] == nil {
+		return absent, nil
+	}
+	for _, f := range r.faults[s] {
+		if f.What != what || f.Expected == nil || *f.Expected != index || f.Extracted == nil {
+			continue
+		}
+		if what == scoring.AnEntity {
+			return silent, &element{entity: &r.outputs[s].Entities[*f.Extracted]}
+		}
+		return silent, &element{relationship: &r.outputs[s].Relationships[*f.Extracted]}
+	}
+	matched := false
+	if what == scoring.AnEntity {
+		matched = slices.ContainsFunc(r.results[s].Entities, func(m scoring.EntityMatch) bool { return m.ExpectedIndex == index })
+	} else {
+		matched = slices.ContainsFunc(r.results[s].Relationships, func(m scoring.RelationshipMatch) bool { return m.ExpectedIndex == index })
+	}
+	if matched {
+		return against, nil
+	}
+	return agrees, nil
+}
+
+// claims are the ways in which the gold of the item may be wrong.
+func (r *reading) claims() []claim {
+	var list []claim
+	elements, instead := r.elements()
+	for i, gold := range elements {
+		changes := r.changes(gold, instead[i])
+		list = append(list, changes...)
+		if c, ok := r.removal(gold, len(changes) > 0); ok {
+			list = append(list, c)
+		}
+	}
+	list = append(list, r.twoNames(elements)...)
+	return append(list, r.additions()...)
+}
+
+// removal is the claim that an element of gold is none: where gold gives a reason
+// itself, or where not half of the systems have it or something in its place.
+func (r *reading) removal(gold claim, changed bool) (claim, bool) {
+	c := gold
+	c.kind, c.says = NotFound, make([]string, len(c.stances))
+	lists := map[string]string{scoring.AnEntity: "entities", scoring.ARelationship: "relationships"}
+	warning, warned := r.warned[lists[c.expected.what()]][c.index]
+	names := c.expected.names()
+	here := slices.ContainsFunc(names, r.contains)
+	if c.expected.relationship != nil {
+		here = r.contains(names[0]) && r.contains(names[1])
+	}
+	switch {
+	case warned && !(changed && warning.Kind == seed.UnknownType):
+		c.kind, c.reason, c.suspect = Contradiction, warning.Message, true
+		return c, true
+	case !here && c.expected.entity != nil:
+		c.kind, c.suspect = NotInText, true
+		return c, true
+	}
+	missing, present := 0, 0
+	for _, st := range c.stances {
+		switch st {
+		case agrees:
+			missing++
+		case against, silent:
+			present++
+		}
+	}
+	return c, missing > present
+}
+
+// changes are the claims that something else stands in an element's place: one
+// for what at least two systems have there.
+func (r *reading) changes(gold claim, instead []*element) []claim {
+	by := map[string][]int{}
+	for s, other := range instead {
+		if other != nil {
+			form := other.form(true)
+			by[form] = append(by[form], s)
+		}
+	}
+	var list []claim
+	for form, systems := range by {
+		if len(systems) < 2 || form == gold.expected.form(true) {
+			continue
+		}
+		c := gold
+		c.proposed = inPlace(*gold.expected, *instead[systems[0]])
+		c.kind = kindOfChange(*gold.expected, *c.proposed)
+		c.suspect = c.kind == OtherType && unknownType(r.warned, gold)
+		c.stances, c.says = slices.Clone(gold.stances), make([]string, len(gold.stances))
+		for s, st := range c.stances {
+			switch {
+			case slices.Contains(systems, s):
+				c.stances[s] = agrees
+			case st == agrees:
+				c.stances[s] = silent // has neither
+			case instead[s] != nil:
+				c.says[s] = instead[s].String()
+			}
+		}
+		list = append(list, c)
+	}
+	slices.SortFunc(list, func(a, b claim) int { return cmp.Compare(a.proposed.form(true), b.proposed.form(true)) })
+	return list
+}
+
+func unknownType(warned map[string]map[int]seed.Finding, gold claim) bool {
+	return gold.expected.entity != nil && warned["entities"][gold.index].Kind == seed.UnknownType
+}
+
+// inPlace is the element of gold as the systems have it: what they do not say of
+// it stays.
+func inPlace(gold, other element) *element {
+	if gold.entity != nil {
+		e := *gold.entity
+		e.Name, e.Type = other.entity.Name, cmp.Or(other.entity.Type, e.Type)
+		if textutil.FoldName(e.Name) == textutil.FoldName(gold.entity.Name) {
+			e.Name = gold.entity.Name
+		} else {
+			e.Mentions = nil
+		}
+		return &element{entity: &e}
+	}
+	e := *gold.relationship
+	e.Source, e.Target, e.Type = other.relationship.Source, other.relationship.Target, other.relationship.Type
+	return &element{relationship: &e}
+}
+
+func kindOfChange(gold, other element) DoubtKind {
+	switch {
+	case gold.entity != nil && textutil.FoldType(gold.entity.Type) == textutil.FoldType(other.entity.Type):
+		return OtherName
+	case gold.entity != nil:
+		return OtherType
+	case textutil.FoldType(gold.relationship.Type) != textutil.FoldType(other.relationship.Type):
+		return OtherType
+	case textutil.FoldName(gold.relationship.Source) == textutil.FoldName(other.relationship.Target):
+		return Reversed
+	}
+	return OtherName
+}
+
+// twoNames are the claims that two entities of gold are one: the name of one
+// holds that of the other, word by word, or they share an alias.
+func (r *reading) twoNames(elements []claim) []claim {
+	var list []claim
+	for i, a := range elements {
+		for _, b := range elements[i+1:] {
+			if a.expected.entity == nil || b.expected.entity == nil || !sameThing(*a.expected.entity, *b.expected.entity) {
+				continue
+			}
+			c := claim{kind: TwoNames, expected: b.expected, index: b.index, merged: a.index, stances: make([]stance, len(a.stances)), says: make([]string, len(a.stances))}
+			once := [2]int{}
+			for s := range c.stances {
+				hasA, hasB := a.stances[s] == against || a.stances[s] == silent, b.stances[s] == against || b.stances[s] == silent
+				switch {
+				case a.stances[s] == absent:
+					c.stances[s] = absent
+				case hasA && hasB:
+					c.stances[s] = against
+				case hasA:
+					c.stances[s] = agrees
+					once[0]++
+				case hasB:
+					c.stances[s] = agrees
+					once[1]++
+				}
+			}
+			if once[1] > once[0] {
+				c.expected, c.index, c.merged = a.expected, a.index, b.index
+			}
+			kept := r.gold.Entities[c.merged]
+			kept.Aliases = append(slices.Clone(kept.Aliases), c.expected.entity.Name)
+			c.proposed = &element{entity: &kept}
+			if once[0]+once[1] >= 2 {
+				list = append(list, c)
+			}
+		}
+	}
+	return list
+}
+
+// sameThing reports whether two entities may be one: of one type, with names of
+// which one holds the other.
+func sameThing(a, b extraction.Entity) bool {
+	if textutil.FoldType(a.Type) != textutil.FoldType(b.Type) {
+		return false
+	}
+	for _, x := range append([]string{a.Name}, a.Aliases...) {
+		for _, y := range append([]string{b.Name}, b.Aliases...) {
+			x, y := " "+textutil.FoldName(x)+" ", " "+textutil.FoldName(y)+" "
+			if len(x) > 2 && len(y) > 2 && x != y && (strings.Contains(x, y) || strings.Contains(y, x)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// additions are the claims that gold lacks something: what at least two systems
+// have and gold does not.
+func (r *reading) additions() []claim {
+	ends := map[string]bool{}
+	for _, gold := range r.gold.Relationships {
+		ends[textutil.FoldName(gold.Source)], ends[textutil.FoldName(gold.Target)] = true, true
+	}
+	var list []claim
+	add := func(e element, stances []stance, suspect bool) {
+		n := 0
+		for _, st := range stances {
+			if st == agrees {
+				n++
+			}
+		}
+		if n >= 2 {
+			list = append(list, claim{kind: NotInGold, proposed: &e, stances: stances, suspect: suspect, says: make([]string, len(stances))})
+		}
+	}
+	for i := range r.pool.Entities {
+		e := r.pool.Entities[i]
+		add(element{entity: &e}, r.pooled.entities[i], ends[textutil.FoldName(e.Name)])
+	}
+	for i := range r.pool.Relationships {
+		e := r.pool.Relationships[i]
+		add(element{relationship: &e}, r.pooled.relationships[i], false)
+	}
+	return list
+}
+
+// systemRates is how far a system is believed, for one of the two lists.
+type systemRates struct {
+	// Found is the share of gold that it finds.
+	Found float64 `json:"found"`
+	// Shared is the chance that it says what another one wrongly says.
+	Shared float64 `json:"shared"`
+	// Right is the share of gold that it has as gold does, where it has it at all.
+	Right float64 `json:"right"`
+}
+
+// rates are those of all systems, for one of the two lists.
+type rates struct {
+	systems []systemRates
+	// weight is what the words of the systems together count for, see tally.
+	weight float64
+}
+
+// The assumptions of the model; see Audit.
+const (
+	priorWrong = 0.05 // of what gold says or lacks
+	priorEven  = 0.5  // where gold itself gives a reason
+	shrinkage  = 10.0 // how many observations the first guesses are worth
+	firstFound = 0.7
+	firstShare = 0.05
+	firstRight = 0.9
+)
+
+// tally counts what the rates are made of.
+type tally struct {
+	elements int
+	found    []int    // by system
+	asked    []int    // elements of items that did not fail
+	right    []int    // as gold has it
+	shared   [][2]int // statements beyond gold that another has, and how many of them it has
+	missed   map[string]int
+}
+
+func newTally(systems int) *tally {
+	return &tally{found: make([]int, systems), asked: make([]int, systems), right: make([]int, systems), shared: make([][2]int, systems), missed: map[string]int{}}
+}
+
+// element counts an element of gold.
+func (t *tally) element(stances []stance) {
+	t.elements++
+	pattern := make([]byte, len(stances))
+	for s, st := range stances {
+		pattern[s] = byte('0' + st)
+		if st == absent {
+			continue
+		}
+		t.asked[s]++
+		if st != agrees {
+			t.found[s]++
+		}
+		if st == against {
+			t.right[s]++
+		}
+	}
+	t.missed[string(pattern)]++
+}
+
+// beyond counts a statement that gold does not have.
+func (t *tally) beyond(stances []stance) {
+	for s, st := range stances {
+		others := slices.ContainsFunc(slices.Concat(stances[:s], stances[s+1:]), func(other stance) bool { return other == agrees })
+		if st == absent || !others {
+			continue
+		}
+		t.shared[s][0]++
+		if st == agrees {
+			t.shared[s][1]++
+		}
+	}
+}
+
+// rates turns counts into rates, shrunk towards first guesses.
+func (t *tally) rates() rates {
+	shrunk := func(k, n, first float64) float64 {
+		return min(0.98, max(0.02, (max(0, k)+shrinkage*first)/(max(0, n)+shrinkage)))
+	}
+	r := rates{weight: t.weight()}
+	for s := range t.found {
+		found := shrunk(float64(t.found[s]), float64(t.asked[s]), firstFound)
+		lacking := priorWrong * float64(t.asked[s]) // statements beyond gold that are true
+		n, k := float64(t.shared[s][0])-lacking, float64(t.shared[s][1])-found*lacking
+		r.systems = append(r.systems, systemRates{
+			Found:  found,
+			Shared: min(found, shrunk(min(k, n), n, firstShare)),
+			Right:  max(0.5, shrunk(float64(t.right[s]), float64(t.found[s]), firstRight)),
+		})
+	}
+	return r
+}
+
+// weight is 1/(1 + (S−1)ρ): ρ, at least 0, is the mean correlation (phi) of the
+// misses of two systems over the elements of gold. Of those that all miss as many
+// are left out as gold is assumed to have wrong: they say nothing of the systems.
+func (t *tally) weight() float64 {
+	systems := len(t.found)
+	all := strings.Repeat(string(rune('0'+agrees)), systems)
+	excused := min(t.missed[all], int(priorWrong*float64(t.elements)))
+	sum, pairs := 0.0, 0
+	for a := range systems {
+		for b := range a {
+			var n, onlyA, onlyB, both float64
+			for pattern, times := range t.missed {
+				if pattern == all {
+					times -= excused
+				}
+				x, y := stance(pattern[a]-'0'), stance(pattern[b]-'0')
+				if x == absent || y == absent {
+					continue
+				}
+				k := float64(times)
+				n += k
+				switch {
+				case x == agrees && y == agrees:
+					both += k
+				case x == agrees:
+					onlyA += k
+				case y == agrees:
+					onlyB += k
+				}
+			}
+			missA, missB := both+onlyA, both+onlyB
+			if spread := math.Sqrt(missA * (n - missA) * missB * (n - missB)); spread > 0 {
+				sum += max(0, (n*both-missA*missB)/spread)
+			}
+			pairs++
+		}
+	}
+	if pairs == 0 {
+		return 1
+	}
+	return 1 / (1 + float64(systems-1)*sum/float64(pairs))
+}
+
+// doubt is how much speaks for a claim, see Audit.
+func (r rates) doubt(c claim) float64 {
+	prior := priorWrong
+	if c.suspect {
+		prior = priorEven
+	}
+	said := 0.0
+	for s, st := range c.stances {
+		said += r.systems[s].evidence(c.kind, st)
+	}
+	return 1 / (1 + math.Exp(-(math.Log(prior/(1-prior)) + r.weight*said)))
+}
+
+// evidence is the logarithm of the likelihood ratio of what a system says.
+func (s systemRates) evidence(kind DoubtKind, st stance) float64 {
+	yes, no := math.Log(s.Found/s.Shared), math.Log((1-s.Found)/(1-s.Shared))
+	switch kind {
+	case OtherType, OtherName, Reversed:
+		yes = math.Log(s.Right / (1 - s.Right))
+		no = -yes
+	case NotFound, NotInText, Contradiction: // of a removal it is the other way round
+		yes, no = -no, -yes
+		if st == silent {
+			return 0
+		}
+	case TwoNames:
+		yes, no = max(0, -math.Log(2*s.Found*(1-s.Found))), min(0, math.Log(s.Shared/(s.Found*s.Found)))
+	}
+	switch st {
+	case agrees:
+		return yes
+	case against:
+		return no
+	}
+	return 0
+}

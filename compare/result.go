@@ -62,6 +62,9 @@ type Result struct {
 	Regressed   []ItemChange `json:"regressed"`
 	Gate        *GateResult  `json:"gate"` // nil without rules
 	Warnings    []string     `json:"warnings"`
+
+	// Sensitivity is filled in by whoever scores the outputs again; else nil.
+	Sensitivity *Sensitivity `json:"sensitivity,omitempty"`
 }
 
 // Primary returns the primary score; of runs that cannot be compared, which have

@@ -54,8 +54,10 @@ type ResultView struct {
 }
 
 // Says is the verdict on the primary score in words.
-func (v ResultView) Says() string {
-	switch verdict := v.Primary().Verdict; verdict {
+func (v ResultView) Says() string { return says(v.Primary().Verdict) }
+
+func says(verdict compare.Verdict) string {
+	switch verdict {
 	case compare.Same:
 		return "the same in every item"
 	case compare.Better, compare.Worse:
@@ -261,6 +263,36 @@ func arrow(before, after int64) string {
 	return Count(before) + "→" + Count(after)
 }
 
+// SensitivityTable has a row for each way to score the outputs; none where they were not
+// scored again.
+func (v ResultView) SensitivityTable() Table {
+	t := Table{Title: "How far can the numbers be trusted", Columns: []Column{{Title: "scored", Name: true, flex: true},
+		{Title: "score", Name: true, flex: true, Wide: true}, {Title: "base", Right: true, Wide: true}, {Title: "cand.", Right: true},
+		{Title: "diff.", Right: true, Strong: true, Diff: true}, {Title: intervals, Right: true, Wide: true},
+		{Title: "p (Holm)", Right: true, Wide: true, Hint: "Holm: corrected for the number of candidates"}, {Title: "n", Right: true, Wide: true},
+		{Title: "verdict", Pill: true, flex: true}}}
+	if v.Sensitivity == nil {
+		return t
+	}
+	for _, w := range v.Sensitivity.Settings {
+		s, what := w.Score, w.What
+		if w.LeftOut > 0 {
+			what += ": " + Counted(w.LeftOut, "item") + " left out"
+		}
+		row := t.add(what, s.Name, Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference), Deltas(s.CI95), pValue(s.PHolm), Count(s.N), says(s.Verdict))
+		row.Primary, row.State = w.Own, string(s.Verdict)
+	}
+	return t
+}
+
+// SensitivityNotes are remarks on the table.
+func (v ResultView) SensitivityNotes() []string {
+	if v.Sensitivity == nil {
+		return nil
+	}
+	return append([]string{"the same outputs, scored again in other ways, each compared as above; no gate reads it"}, v.Sensitivity.Notes...)
+}
+
 // shownMatches is how many of the matches that only one side has are shown of an
 // item.
 const shownMatches = 8
@@ -351,6 +383,10 @@ func (p *page) candidate(r ResultView) {
 		p.note("types are over the counts of " + r.counts())
 	}
 	p.changes(r)
+	p.table(r.SensitivityTable(), "n", "base", "cand.", "p (Holm)", "score")
+	for _, note := range r.SensitivityNotes() {
+		p.note(note)
+	}
 	p.gate("", r.Gate)
 	p.warnings("Read with care", r.Warnings, 0)
 }
@@ -519,6 +555,9 @@ func (m *markdown) candidate(r ResultView, groups int) {
 			all.Rows = append(all.Rows, t.First(groups, "type").Rows...)
 		}
 		m.folded("By type, over the counts of "+r.counts(), func() { m.table(all, nil) })
+	}
+	if t := r.SensitivityTable(); len(t.Rows) > 0 {
+		m.folded(t.Title, func() { m.table(t, func(r Row, _ Column) bool { return r.Primary }) })
 	}
 	if len(r.Changed) > 0 {
 		m.folded("Items that changed most", func() { m.table(changeTable(r.Changed), nil) })

@@ -11,6 +11,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/ci"
+	"extraction-experiment/cmd/internal/gold"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/compare"
@@ -43,6 +44,7 @@ func compareCommand(env cli.Env) *urfave.Command {
 			&urfave.StringFlag{Name: "inconclusive", Usage: "what an inconclusive rule counts as: fail, pass, or 6, which is an exit code of its own", DefaultText: "fail"},
 			&urfave.IntFlag{Name: "changed", Usage: "show the `N` items that changed most", Value: 10},
 			&urfave.Uint64Flag{Name: "seed", Usage: "seed of the permutation test and the bootstrap", Value: 1},
+			&urfave.BoolFlag{Name: "sensitivity", Usage: "also score the outputs in other ways, and say whether the verdict stays", DisableDefaultText: true},
 			&urfave.StringFlag{Name: "html", Usage: "also write the comparison to `FILE`, a page to look at", TakesFile: true},
 			&urfave.BoolFlag{Name: "markdown", Usage: "print Markdown, fit for a comment on a pull request", DisableDefaultText: true},
 			settings.JSONFlag(),
@@ -84,6 +86,11 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	result, err := comparer.Compare(ctx, sources[0], sources[1:]...)
 	if err != nil {
 		return err
+	}
+	if c.Bool("sensitivity") {
+		if err := (gold.Sensitivity{Config: cfg, Sources: sources}).AddTo(ctx, &result); err != nil {
+			return err
+		}
 	}
 	header, err := sources[0].Header(ctx)
 	if err != nil {

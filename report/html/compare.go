@@ -155,6 +155,7 @@ type versus struct {
 	PooledNotes           []string
 	Groups                []*table
 	Changed               []changeLine
+	Trust                 *table // nil where the outputs were not scored again
 }
 
 // sideCard says what a run is.
@@ -183,6 +184,9 @@ func (c *comparing) versus(i int, r report.ResultView) versus {
 	v.Scores = newTable("scores differences", r.ScoreTable(), mostLines, "score").draw(4, "fig", scaleTitle(scale), intervals)
 	pooled, notes := r.PooledTable()
 	v.Pooled, v.PooledNotes = newTable("", pooled, mostLines, "score"), notes
+	if r.Sensitivity != nil {
+		v.Trust = trust(r)
+	}
 	v.YesNo = newTable("", r.YesNoTable(), mostLines, "score")
 	for _, t := range first(r.GroupTables(), mostTables) {
 		v.Groups = append(v.Groups, newTable("groups", t, mostGroups, "type"))
@@ -195,6 +199,20 @@ func (c *comparing) versus(i int, r report.ResultView) versus {
 		v.Changed = append(v.Changed, changeLine{change, string(state), report.ChangeLines(change)})
 	}
 	return v
+}
+
+// trust is the table of the other ways to score, with the difference in each drawn.
+func trust(r report.ResultView) *table {
+	var scores []compare.Score
+	for _, w := range r.Sensitivity.Settings {
+		scores = append(scores, w.Score)
+	}
+	scale := scaleOf(scores)
+	var intervals []*drawing
+	for _, s := range scores {
+		intervals = append(intervals, newDifference(s, scale))
+	}
+	return newTable("differences", r.SensitivityTable(), mostLines, "way").draw(5, "fig", scaleTitle(scale), intervals)
 }
 
 func (c *comparing) sideCard(title string, at int, s compare.Side) sideCard {

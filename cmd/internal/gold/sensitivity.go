@@ -1,0 +1,380 @@
+package gold
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/compare"
+	"extraction-experiment/dataset"
+	"extraction-experiment/extraction"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
+	"extraction-experiment/scoring"
+)
+
+// Sensitivity compares runs that were compared once more with their outputs scored in
+// other ways.
+type Sensitivity struct {
+	Config  compare.Config // that of the comparison; its gate is not looked at
+	Sources []compare.Source
+	// Doubtful says of which items the gold is doubtful; nil for not known, and then no
+	// setting leaves them out.
+	Doubtful map[string]bool
+}
+
+// AddTo fills in Result.Sensitivity of every candidate that can be compared, and warns
+// of the thresholds at which the ranking flips. Of runs that are only in Langfuse, of
+// another harness, and of outcomes without an output it is an error of ExitUsage.
+//
+// The outputs are scored over the gold of the items that the runs keep, on all
+// processors: some 15 times, and in steps of 0.01 where the sign changes. Memory: a
+// number for each item, trial, run and setting.
+func (s Sensitivity) AddTo(ctx context.Context, result *compare.Comparison) error {
+	again := rescoring{metric: result.Metric, cfg: s.Config}
+	again.cfg.Gate, again.cfg.Metric, again.cfg.Changed = compare.Gate{}, "", -1
+	at := []int{0}
+	for i, r := range result.Candidates {
+		if len(r.Incompatible) == 0 {
+			at = append(at, i+1)
+		}
+	}
+	if len(at) == 1 {
+		return nil
+	}
+	for _, i := range at {
+		run, ok := s.Sources[i].(runs.Source)
+		if !ok {
+			return cli.Usage("--sensitivity scores the outputs again, and of %s they are not here: outputs are needed, name a run of this folder, its file or an export", s.Sources[i].Where())
+		}
+		again.runs = append(again.runs, run)
+	}
+	ways, err := again.ways(ctx, s.Doubtful)
+	if err != nil {
+		return err
+	}
+	found, err := again.compare(ctx, ways)
+	if err != nil {
+		return err
+	}
+	var inner []way // in all places where a candidate's sign changes
+	for _, settings := range found {
+		for _, flip := range compare.Flips(settings) {
+			inner = append(inner, again.between(flip)...)
+		}
+	}
+	finer, err := again.compare(ctx, unique(inner))
+	if err != nil {
+		return err
+	}
+	for i, settings := range found {
+		r := &result.Candidates[at[i+1]-1]
+		r.Sensitivity = &compare.Sensitivity{Settings: settings, Flips: compare.Flips(append(slices.Clone(settings), finer[i]...)), Notes: again.notes(settings)}
+		for _, flip := range r.Sensitivity.Flips {
+			r.Warnings = append(r.Warnings, flip.Warning(result.Base.Summary.Run.Name, r.Candidate.Summary.Run.Name))
+		}
+	}
+	return nil
+}
+
+// way is one way to score and compare.
+type way struct {
+	compare.Setting
+	metric string
+	rules  *scoring.Scorer
+	skip   map[string]bool // items that are left out
+}
+
+type rescoring struct {
+	metric  string
+	cfg     compare.Config
+	runs    []runs.Source // the base, and the candidates that can be compared with it
+	header  outcome.Header
+	options scoring.Options // of the runs
+}
+
+// ways are the rows of the table.
+func (r *rescoring) ways(ctx context.Context, doubtful map[string]bool) (list []way, err error) {
+	if r.header, err = r.runs[0].Header(ctx); err != nil {
+		return nil, err
+	}
+	if known := slices.ContainsFunc(scoring.Catalog(), func(d scoring.Definition) bool { return d.Name == r.metric }); r.header.Harness != harness.Name || !known {
+		return nil, cli.Usage("--sensitivity scores extractions again: %s of the harness %s is none of their scores", textutil.Line(r.metric), textutil.Line(r.header.Harness))
+	}
+	if r.options, err = scoring.ParseOptions(r.header.Scorer.Options, scoring.DefaultOptions()); err != nil {
+		return nil, fmt.Errorf("the scoring options of %s: %w", r.runs[0].Where(), err)
+	}
+	own, err := scoring.New(r.options)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, way{Setting: compare.Setting{What: "as the runs are scored", Own: true}, rules: own, metric: r.metric})
+	for percent := 50; percent <= 100; percent += 5 {
+		list = append(list, r.threshold(percent))
+	}
+	exact := r.options
+	exact.FuzzyEntities, exact.FuzzyRelationships = false, false
+	if rules, err := scoring.New(exact); err == nil { // as valid as the options of the runs
+		list = append(list, way{Setting: compare.Setting{What: "exact names only"}, rules: rules, metric: r.metric})
+	}
+	for _, other := range []struct{ metric, what string }{
+		{scoring.EntityF1, "entities, without types"}, {scoring.EntityTypedF1, "entities, with types"},
+		{scoring.EntityStrictF1, "entities, exact names and types"}, {scoring.RelationshipF1, "relationships"},
+	} {
+		if other.metric != r.metric {
+			list = append(list, way{Setting: compare.Setting{What: other.what}, rules: own, metric: other.metric})
+		}
+	}
+	if doubtful != nil {
+		list = append(list, way{Setting: compare.Setting{What: "without doubtful items"}, rules: own, metric: r.metric, skip: doubtful})
+	}
+	return list, nil
+}
+
+// threshold is the way of the runs with another threshold; names are compared fuzzily
+// there even if the runs compare none so.
+func (r *rescoring) threshold(percent int) way {
+	o := r.options
+	o.Threshold = fmt.Sprintf("%d.%02d", percent/100, percent%100)
+	if !o.FuzzyEntities && !o.FuzzyRelationships {
+		o.FuzzyEntities, o.FuzzyRelationships = true, true
+	}
+	rules, err := scoring.New(o)
+	if err != nil {
+		panic(err) // the options are those of the runs but for a threshold that is one
+	}
+	return way{Setting: compare.Setting{What: "threshold " + o.Threshold, Threshold: o.Threshold}, rules: rules, metric: r.metric}
+}
+
+// between are the ways with the thresholds between those of a flip, in steps of 0.01.
+func (r *rescoring) between(flip compare.Flip) (list []way) {
+	for percent := 51; percent < 100; percent++ {
+		if w := r.threshold(percent); w.Threshold > flip.Below.Threshold && w.Threshold < flip.At.Threshold {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// unique leaves out thresholds that are there before.
+func unique(ways []way) (list []way) {
+	for _, w := range ways {
+		if !slices.ContainsFunc(list, func(b way) bool { return b.Threshold == w.Threshold }) {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// notes say what the settings do not say themselves.
+func (r *rescoring) notes(settings []compare.Setting) []string {
+	notes := []string{}
+	if v := r.header.Scorer.Version; v != scoring.Version {
+		notes = append(notes, fmt.Sprintf("the runs were scored by version %s of the scorer, these rows by version %s", v, scoring.Version))
+	}
+	if slices.ContainsFunc(settings, func(s compare.Setting) bool { return s.LeftOut > 0 }) {
+		notes = append(notes, "leaving doubtful items out favours the compared systems, by whose answers they were found: it decides nothing, and no gate reads it")
+	}
+	return notes
+}
+
+// compare scores all runs in the ways given and compares them in each; a list of
+// settings for each candidate.
+func (r *rescoring) compare(ctx context.Context, ways []way) ([][]compare.Setting, error) {
+	found := make([][]compare.Setting, len(r.runs)-1)
+	if len(ways) == 0 {
+		return found, nil
+	}
+	var all []*rescored
+	for _, run := range r.runs {
+		one, err := rescore(ctx, run, ways)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	for i, w := range ways {
+		if !all[0].has(i) {
+			continue // nobody annotated what the score is of
+		}
+		cfg := r.cfg
+		cfg.Metric = w.metric
+		comparer, err := compare.New(cfg)
+		if err != nil {
+			return nil, err
+		}
+		var sources []compare.Source
+		for _, one := range all {
+			sources = append(sources, view{one.run, one, i, w})
+		}
+		result, err := comparer.Compare(ctx, sources[0], sources[1:]...)
+		if err != nil {
+			return nil, err
+		}
+		for c, candidate := range result.Candidates {
+			setting := w.Setting
+			setting.Score = candidate.Primary()
+			setting.LeftOut = all[0].left(w.skip)
+			if setting.Score.N > 0 {
+				found[c] = append(found[c], setting)
+			}
+		}
+	}
+	return found, nil
+}
+
+// rescored is what is kept of a run: in order of items and trials the class, a hash of
+// the output, and the value in each way.
+type rescored struct {
+	run      runs.Source
+	outcomes []*scoredAgain
+}
+
+type scoredAgain struct {
+	item   string
+	trial  int
+	class  outcome.Class
+	output json.RawMessage // stands for the output: equal ones are equal
+	values []value
+}
+
+type value struct {
+	there   bool // the outcome lists the score
+	defined bool
+	float64
+}
+
+// rescore scores the outputs of a run in all ways. An item that failed stays failed.
+func rescore(ctx context.Context, run runs.Source, ways []way) (*rescored, error) {
+	out := &rescored{run: run}
+	group, inner := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for o, err := range run.Run.Outcomes(inner, runstore.Query{Newest: true, Judged: true}) {
+		if err != nil {
+			group.Go(func() error { return err })
+			break
+		}
+		one := &scoredAgain{item: o.Item, trial: o.Trial, class: o.Class, values: make([]value, len(ways))}
+		out.outcomes = append(out.outcomes, one)
+		group.Go(func() error {
+			item, err := run.Run.Item(inner, o.Item)
+			if err != nil {
+				return err
+			}
+			if err := one.score(item.Expected, o.Output, ways); err != nil {
+				return fmt.Errorf("%s: item %q: %w", run.Where(), o.Item, err)
+			}
+			return nil
+		})
+	}
+	return out, group.Wait()
+}
+
+func (s *scoredAgain) score(gold, output json.RawMessage, ways []way) error {
+	var expected, extracted extraction.Extraction
+	var err error
+	if !absent(gold) {
+		if expected, _, err = extraction.DecodeExtraction(gold); err != nil && s.class == outcome.OK {
+			return cli.Usage("the expected output cannot be used: %w", err)
+		}
+	}
+	if canonical, err := dataset.Canonical(output); err == nil && !absent(output) {
+		s.output = fmt.Appendf(nil, `"%x"`, sha256.Sum256(canonical))
+	}
+	if s.class == outcome.OK {
+		if absent(output) {
+			return cli.Usage("has no output, and --sensitivity scores the outputs again: outputs are needed")
+		}
+		if extracted, _, err = extraction.DecodeExtraction(output); err != nil {
+			return cli.Usage("its output cannot be read: %w", err)
+		}
+	}
+	var last *scoring.Scorer
+	var scores []outcome.Score
+	for i, w := range ways {
+		if w.rules != last { // ways with the same rules look at other scores of the same result
+			last = w.rules
+			if s.class != outcome.OK {
+				scores = w.rules.Undelivered(expected)
+			} else {
+				scores = w.rules.Score(expected, extracted).Scores
+			}
+		}
+		if score, there := outcome.Lookup(scores, w.metric); there {
+			s.values[i].there = true
+			if score.Value != nil {
+				s.values[i] = value{true, true, *score.Value}
+			}
+		}
+	}
+	return nil
+}
+
+func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+
+// has reports whether any outcome lists the score of a way.
+func (r *rescored) has(way int) bool {
+	return slices.ContainsFunc(r.outcomes, func(o *scoredAgain) bool { return o.values[way].there })
+}
+
+// left counts the items that a way leaves out.
+func (r *rescored) left(skip map[string]bool) (n int) {
+	last := ""
+	for i, o := range r.outcomes {
+		if skip[o.item] && (i == 0 || o.item != last) {
+			n++
+		}
+		last = o.item
+	}
+	return n
+}
+
+// view is a run scored in one way, as package compare reads it.
+type view struct {
+	runs.Source
+	of  *rescored
+	at  int
+	way way
+}
+
+// Items leaves out what the way does.
+func (v view) Items(ctx context.Context) iter.Seq2[compare.Item, error] {
+	return func(yield func(compare.Item, error) bool) {
+		for item, err := range v.Source.Items(ctx) {
+			if (err != nil || !v.way.skip[item.ID]) && !yield(item, err) {
+				return
+			}
+		}
+	}
+}
+
+// Outcomes have the one score that is compared.
+func (v view) Outcomes(context.Context) iter.Seq2[outcome.Outcome, error] {
+	return func(yield func(outcome.Outcome, error) bool) {
+		for _, one := range v.of.outcomes {
+			if v.way.skip[one.item] {
+				continue
+			}
+			o := outcome.Outcome{Item: one.item, Trial: one.trial, Attempt: 1, Class: one.class}
+			o.Output = one.output
+			if x := one.values[v.at]; x.defined {
+				o.Scores = []outcome.Score{{Name: v.way.metric, Value: new(x.float64), Boolean: v.way.metric == scoring.ItemPerfect}}
+			} else if x.there {
+				o.Scores = []outcome.Score{{Name: v.way.metric}}
+			}
+			if !yield(o, nil) {
+				return
+			}
+		}
+	}
+}

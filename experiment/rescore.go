@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"os"
 	"runtime"
 	"slices"
@@ -23,6 +24,12 @@ type RescoreConfig struct {
 	Name   string         // of the new run
 	Pin    outcome.Scorer // how it is scored; Custom are the evaluators that are asked anew
 	Scorer Scorer
+	// Gold, if set, are the items over which the results are scored, of the version
+	// GoldVersion: items that From has, too, with the same input. Left is told of
+	// the others, and of items of From that are not there any more.
+	Gold        Source
+	GoldVersion string
+	Left        func(item, why string)
 	// Describe changes the header of the new run before it begins; nil leaves it.
 	Describe func(*outcome.Header)
 	// Moved is told what each outcome was and is, one call at a time.
@@ -52,7 +59,7 @@ func Rescore(ctx context.Context, cfg RescoreConfig) (h outcome.Header, path str
 	if err != nil {
 		return h, path, err
 	}
-	if _, err = rescore(ctx, cfg.From, to, cfg.Scorer, carry, cfg.Moved); err != nil {
+	if _, err = rescore(ctx, cfg, to, carry); err != nil {
 		return h, path, errors.Join(err, to.Close(), os.Remove(path)) // half a run is of no use
 	}
 	return h, path, to.Close()
@@ -63,6 +70,10 @@ func Rescore(ctx context.Context, cfg RescoreConfig) (h outcome.Header, path str
 func (cfg RescoreConfig) describe(h *outcome.Header) (carry []string) {
 	before := h.Scorer.Custom
 	h.Rescored = &outcome.Origin{Name: h.Name, RunUID: h.RunUID}
+	if cfg.Gold != nil {
+		h.Rescored.DatasetVersion = h.Dataset.Version
+		h.Dataset.Version, h.Dataset.Fingerprint = cfg.GoldVersion, ""
+	}
 	h.Publication = h.PublishedAnew()
 	h.Format, h.RunUID, h.Started = outcome.FormatVersion, newUID(), time.Now().UTC()
 	h.Name, h.Scorer = cfg.Name, cfg.Pin
@@ -83,8 +94,8 @@ func (cfg RescoreConfig) describe(h *outcome.Header) (carry []string) {
 
 // rescore fills the new run and finishes it; the scores that carry names are taken
 // over.
-func rescore(ctx context.Context, from *runstore.Reader, to *runstore.Run, scorer Scorer, carry []string, moved func(before, after outcome.Outcome)) (outcome.Footer, error) {
-	r := &rescoring{from: from, to: to, scorer: scorer, carry: carry, moved: moved}
+func rescore(ctx context.Context, cfg RescoreConfig, to *runstore.Run, carry []string) (outcome.Footer, error) {
+	r := &rescoring{cfg: cfg, from: cfg.From, to: to, scorer: cfg.Scorer, carry: carry, moved: cfg.Moved}
 	if err := r.items(ctx); err != nil {
 		return outcome.Footer{}, err
 	}
@@ -101,6 +112,7 @@ const (
 )
 
 type rescoring struct {
+	cfg    RescoreConfig
 	from   *runstore.Reader
 	to     *runstore.Run
 	scorer Scorer
@@ -110,8 +122,8 @@ type rescoring struct {
 	moved func(before, after outcome.Outcome)
 }
 
-// items copies the items and the fingerprint. A fingerprint that is there before
-// the items are read speaks of all of them.
+// items lists the items and the fingerprint: those of the other run, or those of
+// the gold that it has.
 func (r *rescoring) items(ctx context.Context) error {
 	header, err := r.from.Header(ctx)
 	if err != nil {
@@ -119,11 +131,15 @@ func (r *rescoring) items(ctx context.Context) error {
 	}
 	var page []dataset.Item
 	size := 0
-	for item, err := range r.from.Items(ctx) {
+	source := r.copied(ctx)
+	if r.cfg.Gold != nil {
+		source = r.golden(ctx)
+	}
+	for item, err := range source {
 		if err != nil {
 			return err
 		}
-		page = append(page, item.Item)
+		page = append(page, item)
 		if size += len(item.Input) + len(item.Expected); size < pageBytes && len(page) < pageItems {
 			continue
 		}
@@ -135,10 +151,80 @@ func (r *rescoring) items(ctx context.Context) error {
 	if err := r.to.AddItems(ctx, page, dataset.Hash); err != nil {
 		return err
 	}
-	if header.Dataset.Fingerprint == "" { // it is still being listed
+	fingerprint := header.Dataset.Fingerprint
+	if fingerprint == "" { // it is still being listed
 		return nil
 	}
-	return r.to.CompleteListing(ctx, header.Dataset.Fingerprint)
+	if r.cfg.Gold != nil {
+		if fingerprint, err = fingerprintOf(ctx, r.to.Reader); err != nil {
+			return err
+		}
+	}
+	return r.to.CompleteListing(ctx, fingerprint)
+}
+
+// copied are the items of the other run. A fingerprint that is there before they are
+// read speaks of all of them.
+func (r *rescoring) copied(ctx context.Context) iter.Seq2[dataset.Item, error] {
+	return func(yield func(dataset.Item, error) bool) {
+		for item, err := range r.from.Items(ctx) {
+			if !yield(item.Item, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// golden are the items of the gold that the other run has with the same input.
+func (r *rescoring) golden(ctx context.Context) iter.Seq2[dataset.Item, error] {
+	return func(yield func(dataset.Item, error) bool) {
+		there := map[string]bool{}
+		for page, err := range r.cfg.Gold.Pages(ctx) {
+			for _, item := range page {
+				there[item.ID] = true
+				had, err := r.from.Item(ctx, item.ID)
+				if errors.Is(err, runstore.ErrUnknown) {
+					continue // new in the dataset: the run knows nothing of it
+				}
+				var same bool
+				if err == nil {
+					same, err = sameInput(item, had.Item)
+				}
+				if err == nil && !same {
+					r.left(item.ID, "its input is another one by now")
+					continue
+				}
+				if !yield(item, err) || err != nil {
+					return
+				}
+			}
+			if err != nil {
+				yield(dataset.Item{}, err)
+				return
+			}
+		}
+		for had, err := range r.from.Hashes(ctx) {
+			if err != nil {
+				yield(dataset.Item{}, err)
+				return
+			}
+			if !there[had.ID] {
+				r.left(had.ID, "it is not in the dataset any more")
+			}
+		}
+	}
+}
+
+func (r *rescoring) left(id, why string) {
+	if r.cfg.Left != nil {
+		r.cfg.Left(id, why)
+	}
+}
+
+func sameInput(a, b dataset.Item) (bool, error) {
+	x, errX := dataset.Hash(dataset.Item{Input: a.Input})
+	y, errY := dataset.Hash(dataset.Item{Input: b.Input})
+	return x == y, errors.Join(errX, errY)
 }
 
 func (r *rescoring) outcomes(ctx context.Context) error {
@@ -150,7 +236,10 @@ func (r *rescoring) outcomes(ctx context.Context) error {
 			break
 		}
 		group.Go(func() error {
-			item, err := r.from.Item(inner, before.Item)
+			item, err := r.to.Item(inner, before.Item)
+			if errors.Is(err, runstore.ErrUnknown) {
+				return nil // no longer in the dataset, or listed after the items were copied
+			}
 			if err != nil {
 				return err
 			}
@@ -158,11 +247,7 @@ func (r *rescoring) outcomes(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			err = r.to.Commit(inner, after)
-			if errors.Is(err, runstore.ErrUnknown) {
-				return nil // listed and run after the items were copied
-			}
-			if err != nil {
+			if err := r.to.Commit(inner, after); err != nil {
 				return err
 			}
 			r.mu.Lock()
@@ -240,6 +325,13 @@ func (r *rescoring) finish(ctx context.Context) (outcome.Footer, error) {
 			return footer, err
 		}
 		footer = outcome.Footer{Status: outcome.Interrupted, Planned: int(counts.Planned), Ended: time.Now().UTC()}
+	}
+	if r.cfg.Gold != nil {
+		counts, err := r.to.Counts(ctx)
+		if err != nil {
+			return footer, err
+		}
+		footer.Planned = int(counts.Planned)
 	}
 	return footer, r.to.Finish(ctx, footer)
 }

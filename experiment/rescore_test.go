@@ -67,7 +67,7 @@ func TestRescore(t *testing.T) {
 	}
 	defer func() { _ = to.Close() }()
 	moved := 0
-	footer, err := experiment.RescoreRun(t.Context(), from.Reader, to, full{}, nil, func(before, after outcome.Outcome) { moved++ })
+	footer, err := experiment.RescoreRun(t.Context(), experiment.RescoreConfig{From: from.Reader, Scorer: full{}, Moved: func(before, after outcome.Outcome) { moved++ }}, to, nil)
 	if err != nil || footer.Status != outcome.Interrupted || footer.Planned != 5 || moved != 4 {
 		t.Fatalf("%v, %+v, %d moved", err, footer, moved)
 	}
@@ -124,7 +124,7 @@ func TestRescore_carries(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = to.Close() }()
-	if _, err := experiment.RescoreRun(t.Context(), from.Reader, to, full{}, []string{"judge", "silent"}, func(outcome.Outcome, outcome.Outcome) {}); err != nil {
+	if _, err := experiment.RescoreRun(t.Context(), experiment.RescoreConfig{From: from.Reader, Scorer: full{}, Moved: func(outcome.Outcome, outcome.Outcome) {}}, to, []string{"judge", "silent"}); err != nil {
 		t.Fatal(err)
 	}
 	for o, err := range to.Outcomes(t.Context(), runstore.Query{Detail: true}) {
@@ -152,7 +152,7 @@ func TestRescore_stops(t *testing.T) {
 	if err := to.AddItems(t.Context(), itemsOf(t, 1), dataset.Hash); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := experiment.RescoreRun(t.Context(), from.Reader, to, full{}, nil, nil); !errors.Is(err, runstore.ErrDuplicate) {
+	if _, err := experiment.RescoreRun(t.Context(), experiment.RescoreConfig{From: from.Reader, Scorer: full{}}, to, nil); !errors.Is(err, runstore.ErrDuplicate) {
 		t.Errorf("into a run that is not empty: %v", err)
 	}
 }
@@ -183,7 +183,7 @@ func TestRescore_unfinished(t *testing.T) {
 		t.Errorf("the writer is %q, %v, %v", pid, writing, err)
 	}
 	before := time.Now()
-	footer, err := experiment.RescoreRun(t.Context(), from.Reader, to, full{}, nil, func(before, after outcome.Outcome) {})
+	footer, err := experiment.RescoreRun(t.Context(), experiment.RescoreConfig{From: from.Reader, Scorer: full{}, Moved: func(before, after outcome.Outcome) {}}, to, nil)
 	if err != nil || footer.Status != outcome.Interrupted || footer.Planned != 3 || footer.Ended.Before(before) {
 		t.Errorf("%+v, %v", footer, err)
 	}

@@ -245,19 +245,28 @@ func (r *runner) unlisted(ctx context.Context, page []dataset.Item) ([]dataset.I
 
 // fingerprint marks the listing as complete.
 func (r *runner) fingerprint(ctx context.Context) error {
+	print, err := fingerprintOf(ctx, r.cfg.Run.Reader)
+	if err != nil {
+		return err
+	}
+	return r.cfg.Run.CompleteListing(ctx, print)
+}
+
+// fingerprintOf is that of the items that a run has listed; ErrNoItems without any.
+func fingerprintOf(ctx context.Context, run *runstore.Reader) (string, error) {
 	var print dataset.Fingerprint
-	for item, err := range r.cfg.Run.Hashes(ctx) {
-		if err != nil {
-			return err
+	for item, err := range run.Hashes(ctx) {
+		if err == nil {
+			err = print.Add(item.ID, item.Hash)
 		}
-		if err := print.Add(item.ID, item.Hash); err != nil {
-			return err
+		if err != nil {
+			return "", err
 		}
 	}
 	if print.Items() == 0 {
-		return ErrNoItems
+		return "", ErrNoItems
 	}
-	return r.cfg.Run.CompleteListing(ctx, print.Sum())
+	return print.Sum(), nil
 }
 
 // stopped turns an error that only says that the context ended into

@@ -88,6 +88,9 @@ func (h Header) PublishedAnew() Publication {
 type Origin struct {
 	Name   string `json:"name"`
 	RunUID string `json:"run_uid"`
+	// DatasetVersion is that of the gold that the other run was scored over, where
+	// this one is scored over another version; "" where over the same.
+	DatasetVersion string `json:"dataset_version,omitempty"`
 }
 
 // Dataset names the items of a run.

@@ -37,6 +37,7 @@ func commands(env cli.Env) []*urfave.Command {
 		scoreCommand(env),
 		rescoreCommand(env),
 		gold.AgreementCommand(env),
+		gold.AuditCommand(env),
 		benchCommand(env),
 		conformanceCommand(env),
 		answersCommand(env),

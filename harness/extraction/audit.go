@@ -11,6 +11,7 @@ import (
 	"iter"
 	"slices"
 
+	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -83,13 +84,26 @@ type Doubt struct {
 	Expected string `json:"expected,omitempty"`
 	Proposed string `json:"proposed,omitempty"`
 	Reason   string `json:"reason"`
+	// Gold is dataset.GoldHash of the item's expected output.
+	Gold string `json:"gold"`
 	// Places are where the text names it.
-	Places  []extraction.Span `json:"places,omitempty"`
-	Says    []SystemSays      `json:"says"`
-	Effects []Effect          `json:"effects,omitempty"`
+	Places  []Place      `json:"places,omitempty"`
+	Says    []SystemSays `json:"says"`
+	Effects []Effect     `json:"effects,omitempty"`
 
 	claim claim
 }
+
+// Place is a stretch of the document with what stands around it; offsets count code
+// points.
+type Place struct {
+	extraction.Span
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// around is how many code points of the document stand on each side of a place.
+const around = 160
 
 // SystemSays is what one system has to do with a finding.
 type SystemSays struct {
@@ -256,7 +270,9 @@ func (a *audit) read(item AuditItem) (*reading, bool) {
 	if delivered < 2 {
 		return nil, false
 	}
-	return read(a.cfg.Rules, gold, document, outputs), true
+	r := read(a.cfg.Rules, gold, document, outputs)
+	r.expected = item.Expected
+	return r, true
 }
 
 // counted is what the rates are counted from: every element of gold, and every
@@ -306,11 +322,7 @@ func (a *audit) judge(id string, claims []claim) {
 
 // key is a hash of what the finding is about.
 func (d Doubt) key() string {
-	index := -1
-	if d.claim.expected != nil {
-		index = d.claim.index
-	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %d %q %q", d.Item, d.Kind, index, d.Expected, d.Proposed))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %d %q %q", d.Item, d.Kind, d.claim.nth, d.Expected, d.Proposed))
 	return hex.EncodeToString(sum[:6])
 }
 
@@ -337,6 +349,7 @@ func (a *audit) effects(ctx context.Context) error {
 	}
 	return a.each(ctx, func(id string) bool { return len(of[id]) > 0 }, func(id string, r *reading) []claim {
 		for _, d := range of[id] {
+			d.Gold = dataset.GoldHash(r.expected)
 			d.complete(a.cfg.Systems, r, a.result.Items)
 		}
 		return nil
@@ -350,10 +363,16 @@ func (d *Doubt) complete(systems []string, r *reading, items int) {
 	if about == nil {
 		about = c.proposed
 	}
+	near := 0
 	for _, name := range about.names() {
-		if span, match := r.index.Locate(name, 0); match != ground.None && !slices.Contains(d.Places, span) {
-			d.Places = append(d.Places, span)
+		span, match := r.index.Locate(name, near)
+		if match == ground.None {
+			continue
 		}
+		near = span.Start
+		before, _ := r.index.Slice(max(0, span.Start-around), span.Start)
+		after, _ := r.index.Slice(span.End, min(span.End+around, r.index.Len(ground.CodePoints)))
+		d.Places = append(d.Places, Place{Span: span, Before: before, After: after})
 	}
 	counts := map[stance]int{}
 	for s, st := range c.stances {

@@ -2,6 +2,7 @@ package extraction
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -84,6 +85,7 @@ type claim struct {
 	kind     DoubtKind
 	expected *element // of gold; nil where gold lacks it
 	index    int      // of expected in its list
+	nth      int      // how many elements before it look the same
 	merged   int      // TwoNames: the entity that it is the same as
 	proposed *element // what would stand instead; nil takes the expected one out
 	suspect  bool     // gold itself gives a reason: the prior is even
@@ -94,15 +96,16 @@ type claim struct {
 
 // reading is what the systems make of one item.
 type reading struct {
-	gold    extraction.Extraction
-	outputs []*extraction.Extraction // nil: failed
-	results []scoring.Result
-	faults  [][]scoring.Fault
-	index   *ground.Index
-	pool    extraction.Extraction // what systems have and gold does not
-	pooled  struct{ entities, relationships [][]stance }
-	rules   *scoring.Scorer
-	warned  map[string]map[int]seed.Finding // by list and index
+	gold     extraction.Extraction
+	expected json.RawMessage          // gold as it was written
+	outputs  []*extraction.Extraction // nil: failed
+	results  []scoring.Result
+	faults   [][]scoring.Fault
+	index    *ground.Index
+	pool     extraction.Extraction // what systems have and gold does not
+	pooled   struct{ entities, relationships [][]stance }
+	rules    *scoring.Scorer
+	warned   map[string]map[int]seed.Finding // by list and index
 }
 
 func read(rules *scoring.Scorer, gold extraction.Extraction, document extraction.Document, outputs []*extraction.Extraction) *reading {
@@ -196,13 +199,15 @@ func (r *reading) stated(s int) []stance {
 // elements are what gold says, with what each system has for it: the element
 // itself, another one in its place, or nothing.
 func (r *reading) elements() (list []claim, instead [][]*element) {
+	before := map[string]int{}
 	add := func(e element, index int) {
 		stances := make([]stance, len(r.outputs))
 		others := make([]*element, len(r.outputs))
 		for s := range r.outputs {
 			stances[s], others[s] = r.found(s, e.what(), index)
 		}
-		list, instead = append(list, claim{expected: &e, index: index, stances: stances}), append(instead, others)
+		list, instead = append(list, claim{expected: &e, index: index, nth: before[e.String()], stances: stances}), append(instead, others)
+		before[e.String()]++
 	}
 	for i := range r.gold.Entities {
 		add(element{entity: &r.gold.Entities[i]}, i)
@@ -368,7 +373,7 @@ func (r *reading) twoNames(elements []claim) []claim {
 			if a.expected.entity == nil || b.expected.entity == nil || !sameThing(*a.expected.entity, *b.expected.entity) {
 				continue
 			}
-			c := claim{kind: TwoNames, expected: b.expected, index: b.index, merged: a.index, stances: make([]stance, len(a.stances)), says: make([]string, len(a.stances))}
+			c := claim{kind: TwoNames, expected: b.expected, index: b.index, nth: b.nth, merged: a.index, stances: make([]stance, len(a.stances)), says: make([]string, len(a.stances))}
 			once := [2]int{}
 			for s := range c.stances {
 				hasA, hasB := a.stances[s] == against || a.stances[s] == silent, b.stances[s] == against || b.stances[s] == silent
@@ -386,7 +391,7 @@ func (r *reading) twoNames(elements []claim) []claim {
 				}
 			}
 			if once[1] > once[0] {
-				c.expected, c.index, c.merged = a.expected, a.index, b.index
+				c.expected, c.index, c.nth, c.merged = a.expected, a.index, a.nth, b.index
 			}
 			kept := r.gold.Entities[c.merged]
 			kept.Aliases = append(slices.Clone(kept.Aliases), c.expected.entity.Name)

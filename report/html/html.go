@@ -97,11 +97,15 @@ type kind int
 const (
 	ofRuns       kind = iota // runs, one or side by side
 	ofComparison             // a base and its candidates
+	ofAudit                  // findings to decide about
 	still                    // a page without script
 )
 
 // scripts are joined in this order, inside of one function.
 func (k kind) scripts() []string {
+	if k == ofAudit {
+		return []string{"audit.js"}
+	}
 	rows, item := []string{"runs.js"}, []string{"item.js"}
 	if k == ofComparison {
 		rows, item = []string{"pairs.js"}, []string{"item.js", "pair.js"}
@@ -123,7 +127,7 @@ func loadAssets(k kind) (*assets, error) {
 	a := &assets{Template: t}
 	styles := []string{"base.css", "overview.css", "list.css", "item.css"}
 	if k != ofRuns {
-		styles = append(styles, "compare.css", "still.css")
+		styles = append(styles, "compare.css", "still.css", "audit.css")
 	}
 	a.style, err = joined(styles...)
 	if err == nil && k != still {

@@ -1,0 +1,327 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"extraction-experiment/cmd/internal/ci"
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/gold"
+	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/cmd/internal/system"
+	"extraction-experiment/configs"
+	"extraction-experiment/experiment"
+	"extraction-experiment/harness/answers"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+	"extraction-experiment/runstore"
+	"extraction-experiment/scoring"
+	"extraction-experiment/tracking"
+	"fmt"
+	"strings"
+	"time"
+
+	urfave "github.com/urfave/cli/v2"
+)
+
+func rescoreCommand(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:      "rescore",
+		Usage:     "score the results of a run again, with other options or a newer scorer, without the model",
+		UsageText: "experiment rescore RUN [--options FILE|JSON] [--config FILE] [--name NEW]\nexperiment rescore --dataset NAME@now RUN… [--gate RULE|FILE]",
+		ArgsUsage: "RUN…",
+		Description: "The results become a new run of the same items, beside the old one. It is not in Langfuse\n" +
+			"until experiment publish NEW sends it there. Scores of external evaluators are taken over as they are;\n" +
+			"--config asks the evaluators that it names.\n" +
+			"--dataset NAME@now scores over the expected outputs that the dataset has now, with the options of each run, and says what that\n" +
+			"changes: ranks, verdicts against the first run, and gates.",
+		Flags: []urfave.Flag{
+			settings.DatasetFlag(),
+			settings.OptionsFlag(),
+			&urfave.StringFlag{Name: "config", TakesFile: true, Usage: "ask the evaluators under scorers: in the YAML `FILE` anew (nothing else of it is read)"},
+			&urfave.StringFlag{Name: "name", Aliases: []string{"n"}, Usage: "`NAME` of the new run (default: RUN-rescored; with @now RUN and the version of the dataset)"},
+			&urfave.StringSliceFlag{Name: "gate", Usage: "with @now: `RULE|FILE` to judge before and after; may be repeated"},
+			&urfave.BoolFlag{Name: "json", Usage: "print what moved as JSON", DisableDefaultText: true},
+		},
+		Action: func(c *urfave.Context) error { return rescoreAction(c, env) },
+	}
+}
+
+func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
+	options, err := settings.ScoringOptions(c.String("options"))
+	if err != nil {
+		return err
+	}
+	ctx, ended := untilSignal(c.Context)
+	defer func() { err = ended(err) }()
+	again := &rescoring{c: c, env: env, options: options}
+	defer func() { err = errors.Join(err, again.custom.Close()) }()
+	if name, now := strings.CutSuffix(c.String("dataset"), "@now"); now {
+		return again.overNow(ctx, name)
+	}
+	named, err := oneRun(c)
+	if err != nil {
+		return err
+	}
+	if c.IsSet("gate") {
+		return cli.Usage("--gate goes with --dataset NAME@now; experiment compare OLD NEW --gate RULE judges a run that was scored again")
+	}
+	from, err := runs.Open(ctx, named, c.String("dataset"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	cfg, err := again.config(ctx, from, "-rescored")
+	if err != nil {
+		return err
+	}
+	moves, path, err := again.rescore(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	return printMoves(env, c.Bool("json"), moves, path)
+}
+
+// rescoring is one call of the command.
+type rescoring struct {
+	c       *urfave.Context
+	env     cli.Env
+	options scoring.Options
+	custom  system.Scorers
+	opened  bool // custom is
+}
+
+// config says how a run is scored again; its name gets the suffix unless --name
+// says another one.
+func (r *rescoring) config(ctx context.Context, from *runstore.Reader, suffix string) (experiment.RescoreConfig, error) {
+	cfg := experiment.RescoreConfig{From: from}
+	header, err := from.Header(ctx)
+	if err != nil {
+		return cfg, err
+	}
+	cfg.Name = cmp.Or(r.c.String("name"), header.Name+suffix)
+	if err := rescorable(r.c, header, cfg.Name); err != nil {
+		return cfg, err
+	}
+	cfg.Describe = func(h *outcome.Header) {
+		sha, _, modified := ci.Revision()
+		h.Runner, h.GitSHA = cli.Version(), ci.GitSHA(sha, modified)
+		if h.Harness == answers.Name {
+			h.Publication.Scores = []string{outcome.AllScores}
+		}
+	}
+	if header.Harness == answers.Name {
+		cfg.Pin, cfg.Scorer = answers.Pin(), answersScorer(header)
+		return cfg, noteUnfinished(ctx, r.env, from)
+	}
+	if !r.opened {
+		r.opened = true
+		if r.custom, err = evaluatorsAgain(ctx, r.env, r.c.String("config")); err != nil {
+			return cfg, err
+		}
+	}
+	again, err := scorerOf(r.options)
+	if err != nil {
+		return cfg, err
+	}
+	again.custom = r.custom
+	cfg.Pin = outcome.Scorer{Version: scoring.Version, Options: again.raw, Primary: harness.Primary, Custom: r.custom.Described, OutputOnly: []string{harness.GroundedRate}}
+	if cfg.Scorer, err = again.judge(nil); err != nil {
+		return cfg, err
+	}
+	return cfg, noteUnfinished(ctx, r.env, from)
+}
+
+// rescore makes the new run and says what moved.
+func (r *rescoring) rescore(ctx context.Context, cfg experiment.RescoreConfig) (report.MovesResult, string, error) {
+	moves := report.NewMoves(cfg.Pin.Primary)
+	cfg.Moved = moves.Add
+	made, path, err := experiment.Rescore(ctx, cfg)
+	var taken *experiment.NameTakenError
+	if errors.As(err, &taken) {
+		err = cli.Usage("%w: choose another with --name", err)
+	}
+	if err != nil {
+		return report.MovesResult{}, "", err
+	}
+	return moves.Result(made, runs.ScoreOrder()), path, nil
+}
+
+// overNow scores runs over the gold that their dataset has now.
+func (r *rescoring) overNow(ctx context.Context, name string) (err error) {
+	words := r.c.Args().Slice()
+	switch {
+	case name == "" || len(words) == 0:
+		return cli.Usage("--dataset NAME@now takes the name of the dataset, and one or more of its runs")
+	case len(words) > 1 && r.c.IsSet("name"):
+		return cli.Usage("--name is for one run; there are %d", len(words))
+	}
+	gate, metric, err := runs.ReadGate(r.c.StringSlice("gate"), "")
+	if err != nil {
+		return err
+	}
+	source, version, closeSource, err := datasetNow(ctx, r.env, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeSource()) }()
+	before, done, err := runs.Sources(ctx, r.env, words, name, false)
+	defer func() { err = errors.Join(err, done()) }()
+	if err != nil {
+		return err
+	}
+	var result report.Regold
+	var paths []string
+	for i, word := range words {
+		from, is := before[i].(runs.Source)
+		if !is {
+			return cli.Usage("%s has no outputs here: only a run file or an export can be scored again", word)
+		}
+		header, err := from.Header(ctx)
+		if err != nil {
+			return err
+		}
+		if version != "" && header.Dataset.Version == version {
+			return cli.Usage("%s is scored over this version of %s already (%s): nothing changed in the dataset since", header.Name, name, version)
+		}
+		if !r.c.IsSet("options") && len(header.Scorer.Options) > 0 {
+			if r.options, err = scoring.ParseOptions(header.Scorer.Options, scoring.DefaultOptions()); err != nil {
+				return err
+			}
+		}
+		cfg, err := r.config(ctx, from.Run, "-"+stamp(version))
+		if err != nil {
+			return err
+		}
+		left := map[string]int{}
+		cfg.Gold, cfg.GoldVersion, cfg.Left = source, version, func(_, why string) { left[why]++ }
+		moves, path, err := r.rescore(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		for why, n := range left {
+			fmt.Fprintf(r.env.Stderr, "note: %s: %s left out: %s\n", textutil.Line(header.Name), textutil.Counted(n, "item"), why)
+		}
+		result.Runs, paths = append(result.Runs, moves), append(paths, path)
+	}
+	after, doneAfter, err := runs.Sources(ctx, r.env, paths, "", false)
+	defer func() { err = errors.Join(err, doneAfter()) }()
+	if err != nil {
+		return err
+	}
+	cfg := runs.Comparison()
+	cfg.Metric, cfg.Gate, cfg.Changed = metric, gate, -1
+	if err := gold.Shift(ctx, &result, cfg, before, after); err != nil {
+		return err
+	}
+	if r.c.Bool("json") {
+		return runs.PrintJSON(r.env, result)
+	}
+	return cli.Written(report.RegoldText(r.env.Stdout, result, runs.TextOptions(r.env, nil)))
+}
+
+// datasetNow opens a dataset as it is: in Langfuse with its version, or a file.
+func datasetNow(ctx context.Context, env cli.Env, name string) (source experiment.Source, version string, done func() error, err error) {
+	done = func() error { return nil }
+	var lf *connect.Langfuse
+	var at *experiment.Langfuse
+	if !experiment.IsFile(name) {
+		if lf, err = connect.Open(ctx, env.Getenv); err != nil {
+			return nil, "", done, err
+		}
+		at, done = &lf.Langfuse, lf.Close
+	}
+	source, err = experiment.Open(ctx, at, name)
+	if pinned, is := source.(*tracking.Dataset); is && err == nil {
+		version = pinned.Version()
+	}
+	return source, version, done, withCode(err)
+}
+
+// stamp makes a version part of a name; a file has none, but the time.
+func stamp(version string) string {
+	t, err := time.Parse(time.RFC3339Nano, version)
+	if err != nil {
+		t = time.Now()
+	}
+	return t.UTC().Format("20060102-150405.000")
+}
+
+// rescorable refuses a run, a name or flags of which nothing can come.
+func rescorable(c *urfave.Context, h outcome.Header, name string) error {
+	if h.Harness != harness.Name && h.Harness != answers.Name {
+		return cli.Usage("the run %q is of the harness %s, which is not scored again here", h.Name, h.Harness)
+	}
+	p := &settings.Problems{}
+	checkRunName(p, name)
+	for _, flag := range []string{"options", "config"} {
+		if h.Harness == answers.Name && c.IsSet(flag) {
+			p.Add("answers are scored in one way: leave --%s out", flag)
+		}
+	}
+	return withCode(p.Err())
+}
+
+// evaluatorsAgain opens the evaluators that a configuration file names; none
+// without one.
+func evaluatorsAgain(ctx context.Context, env cli.Env, path string) (system.Scorers, error) {
+	if path == "" {
+		return system.Scorers{}, nil
+	}
+	file, err := configs.Load(path)
+	if err != nil {
+		return system.Scorers{}, cli.Errorf(cli.ExitUsage, "%w", err)
+	}
+	if len(file.Scorers) == 0 {
+		return system.Scorers{}, cli.Usage("%s names no evaluators under scorers:", path)
+	}
+	opened, err := opener(env, nil).OpenScorers(ctx, file, path)
+	if err != nil {
+		return system.Scorers{}, err
+	}
+	if err := opened.Check(ctx); err != nil {
+		return system.Scorers{}, errors.Join(err, opened.Close())
+	}
+	return opened, nil
+}
+
+// noteUnfinished says how much of a run there is that has not ended, and who
+// writes it.
+func noteUnfinished(ctx context.Context, env cli.Env, from *runstore.Reader) error {
+	_, ended, err := from.Footer(ctx)
+	if err != nil || ended {
+		return err
+	}
+	counts, err := from.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	pid, writing, err := from.Writer()
+	if err != nil {
+		return err
+	}
+	whose := "it was stopped before its end"
+	switch {
+	case writing && pid != "":
+		whose = "process " + pid + " writes it"
+	case writing:
+		whose = "another process writes it"
+	}
+	_, err = fmt.Fprintf(env.Stderr, "note: the run is not finished: %d of %d are there; %s\n", counts.Done, counts.Planned, whose)
+	return cli.Written(err)
+}
+
+func printMoves(env cli.Env, asJSON bool, moves report.MovesResult, path string) error {
+	if asJSON {
+		return runs.PrintJSON(env, moves)
+	}
+	if err := cli.Written(report.MovesText(env.Stdout, moves, runs.TextOptions(env, nil))); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(env.Stdout, "\n%s; experiment publish %s sends it to Langfuse\n", path, cli.Quote(moves.Name))
+	return cli.Written(err)
+}

@@ -1,0 +1,281 @@
+package gold
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+	"extraction-experiment/report/html"
+	"extraction-experiment/runstore"
+	"extraction-experiment/scoring"
+)
+
+// AuditCommand is "experiment audit".
+func AuditCommand(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:      "audit",
+		Usage:     "find gold that is probably wrong by what several systems extracted",
+		UsageText: "experiment audit RUN RUN… [--top N] [--html FILE] [--queue NAME]",
+		ArgsUsage: "RUN RUN…",
+		Description: "Runs of different systems over the same items, or one run of several trials; names of runs, run files or exports.\n" +
+			"No model is called. A doubt is from 0 to 1 and orders the findings; it is no probability. docs/gold.md explains it.\n" +
+			"Exit codes: 0 audited; 2 the runs are not over the same items; 4 some items could not be queued; 64 wrong usage.",
+		Flags: []urfave.Flag{
+			settings.DatasetFlag(),
+			&urfave.IntFlag{Name: "top", Usage: "keep the `N` findings of the highest doubt", Value: 50},
+			settings.OptionsFlag(),
+			&urfave.StringFlag{Name: "html", TakesFile: true, Usage: "write a page to `FILE` on which to accept and reject findings"},
+			&urfave.StringFlag{Name: "decisions", TakesFile: true, Usage: "`FILE` of what was accepted and rejected on the page"},
+			&urfave.StringFlag{Name: "corrected", TakesFile: true, Usage: "write the items that --decisions changes to `FILE`, for experiment seed --file"},
+			&urfave.StringFlag{Name: "queue", Usage: "put the items into the annotation queue `NAME` of Langfuse, each with what is doubtful"},
+			&urfave.BoolFlag{Name: "create-queue", Usage: "make the queue where it is not there", DisableDefaultText: true},
+			settings.JSONFlag(),
+		},
+		Action: func(c *urfave.Context) error { return auditAction(c, env) },
+	}
+}
+
+func auditAction(c *urfave.Context, env cli.Env) (err error) {
+	if err := checkAuditFlags(c); err != nil {
+		return err
+	}
+	options, err := settings.ScoringOptions(c.String("options"))
+	if err != nil {
+		return err
+	}
+	rules, err := scoring.New(options)
+	if err != nil {
+		return err
+	}
+	chosen, err := readDecisions(c.Context, c.String("decisions"))
+	if err != nil {
+		return err
+	}
+	ctx := c.Context
+	a, err := openAudit(ctx, c.Args().Slice(), c.String("dataset"))
+	defer func() { err = errors.Join(err, a.close()) }()
+	if err != nil {
+		return err
+	}
+	if err := a.readDataset(ctx, env); err != nil {
+		return err
+	}
+	result, err := harness.Audit(ctx, harness.AuditConfig{
+		Systems: a.systems, Rules: rules, Items: func() iter.Seq2[harness.AuditItem, error] { return a.items(ctx) },
+		Top: c.Int("top"), Keep: chosen.keys(), Confirmed: a.confirmed,
+	})
+	if err != nil {
+		return err
+	}
+	audit := report.Audit{Dataset: a.header.Dataset.Name, AuditResult: result, Outdated: a.outdated}
+	if path := c.String("html"); path != "" {
+		err := cli.WriteFile(path, func(w io.Writer) error { return cli.Written(html.Audit(w, audit)) })
+		if err != nil {
+			return err
+		}
+	}
+	if path := c.String("corrected"); path != "" {
+		if err := a.writeCorrected(ctx, path, chosen, result); err != nil {
+			return err
+		}
+	}
+	if c.Bool("json") {
+		return runs.PrintJSON(env, audit)
+	}
+	return cli.Written(report.AuditText(env.Stdout, audit, runs.TextOptions(env, nil)))
+}
+
+// checkAuditFlags refuses flags that cannot be meant.
+func checkAuditFlags(c *urfave.Context) error {
+	var problems []error
+	if c.NArg() == 0 {
+		problems = append(problems, cli.Usage("audit takes two runs or more, or one of several trials; experiment runs lists them"))
+	}
+	if c.Int("top") < 1 {
+		problems = append(problems, cli.Usage("--top: %d is less than 1", c.Int("top")))
+	}
+	if (c.String("corrected") == "") != (c.String("decisions") == "") {
+		problems = append(problems, cli.Usage("--decisions says what was accepted, --corrected where the changed items go: give both or none"))
+	}
+	if c.Bool("create-queue") && c.String("queue") == "" {
+		problems = append(problems, cli.Usage("--create-queue: add --queue NAME"))
+	}
+	if path := c.String("html"); path != "" {
+		problems = append(problems, runs.CanWritePage(path))
+	}
+	if path := c.String("corrected"); path != "" {
+		problems = append(problems, cli.CanWrite(path))
+	}
+	return errors.Join(problems...)
+}
+
+// audited are the runs of one audit.
+type audited struct {
+	runs    []*runstore.Reader
+	headers []outcome.Header
+	header  outcome.Header    // of the first run
+	systems []string          // the runs, or the trials of the only one
+	gold    map[string]goldNow // what the dataset has now
+	// langfuse is where the dataset is; nil for a file.
+	langfuse *connect.Langfuse
+	// outdated counts items whose gold in the dataset is another one by now.
+	outdated int
+}
+
+func (a *audited) close() error {
+	var problems []error
+	if a.langfuse != nil {
+		problems = append(problems, a.langfuse.Close())
+	}
+	for _, r := range a.runs {
+		problems = append(problems, r.Close())
+	}
+	return errors.Join(problems...)
+}
+
+// openAudit opens the runs and sees to it that they have the same items.
+func openAudit(ctx context.Context, names []string, dataset string) (*audited, error) {
+	a := &audited{}
+	for _, name := range names {
+		run, err := runs.Open(ctx, name, dataset)
+		if err != nil {
+			return a, err
+		}
+		a.runs = append(a.runs, run)
+		h, err := run.Header(ctx)
+		if err != nil {
+			return a, err
+		}
+		if h.Harness != harness.Name {
+			return a, cli.Usage("the run %q is of the harness %s: an audit is of extractions", h.Name, h.Harness)
+		}
+		if slices.Contains(a.systems, h.Name) {
+			return a, cli.Usage("the run %q is named twice", h.Name)
+		}
+		a.headers, a.systems = append(a.headers, h), append(a.systems, h.Name)
+	}
+	a.header = a.headers[0]
+	for _, h := range a.headers {
+		switch {
+		case h.Dataset.Fingerprint == "":
+			return a, cli.Usage("the run %q is still listing its items: audit it once it has run", h.Name)
+		case h.Dataset.Fingerprint != a.header.Dataset.Fingerprint:
+			return a, cli.Errorf(cli.ExitIncompatible, "%q and %q are not over the same items: other ids, inputs or expected outputs; experiment rescore --dataset %s@now scores both over the gold of now",
+				a.header.Name, h.Name, cli.Quote(a.header.Dataset.Name))
+		}
+	}
+	if len(names) == 1 {
+		a.systems = nil
+		for trial := range max(1, a.header.Trials) {
+			a.systems = append(a.systems, fmt.Sprintf("%s trial %d", a.header.Name, trial+1))
+		}
+	}
+	return a, nil
+}
+
+// byItem gathers the outputs of a run: item by item, in the order of their ids, one of
+// each trial.
+func byItem(ctx context.Context, run *runstore.Reader, trials int) iter.Seq2[harness.AuditItem, error] {
+	return func(yield func(harness.AuditItem, error) bool) {
+		item := harness.AuditItem{}
+		for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Judged: true}) {
+			if err != nil {
+				yield(item, err)
+				return
+			}
+			if o.Item != item.ID {
+				if item.ID != "" && !yield(item, nil) {
+					return
+				}
+				item = harness.AuditItem{ID: o.Item, Outputs: make([]json.RawMessage, trials)}
+			}
+			if !o.Failed() && o.Trial >= 1 && o.Trial <= trials {
+				item.Outputs[o.Trial-1] = o.Output
+			}
+		}
+		if item.ID != "" {
+			yield(item, nil)
+		}
+	}
+}
+
+// items gives every item that the first run has with the outputs of all systems: of
+// several runs the first trial of each that did not fail.
+func (a *audited) items(ctx context.Context) iter.Seq2[harness.AuditItem, error] {
+	return func(yield func(harness.AuditItem, error) bool) {
+		type side struct {
+			next func() (harness.AuditItem, error, bool)
+			at   harness.AuditItem
+			ok   bool
+		}
+		var others []*side
+		for i, run := range a.runs[1:] {
+			next, stop := iter.Pull2(byItem(ctx, run, max(1, a.headers[i+1].Trials)))
+			defer stop()
+			others = append(others, &side{next: next, ok: true})
+		}
+		a.outdated = 0
+		for item, err := range byItem(ctx, a.runs[0], max(1, a.header.Trials)) {
+			if err != nil {
+				yield(item, err)
+				return
+			}
+			full, err := a.runs[0].Item(ctx, item.ID)
+			if err != nil {
+				yield(item, err)
+				return
+			}
+			item.Input, item.Expected = full.Input, full.Expected
+			if len(others) > 0 {
+				item.Outputs = []json.RawMessage{delivered(item.Outputs)}
+			}
+			for _, s := range others {
+				for s.ok && s.at.ID < item.ID {
+					if s.at, err, s.ok = s.next(); err != nil {
+						yield(item, err)
+						return
+					}
+				}
+				var output json.RawMessage
+				if s.ok && s.at.ID == item.ID {
+					output = delivered(s.at.Outputs)
+				}
+				item.Outputs = append(item.Outputs, output)
+			}
+			if a.changed(full.Item) {
+				a.outdated++
+				continue
+			}
+			if !yield(item, nil) {
+				return
+			}
+		}
+	}
+}
+
+// delivered is the first output that there is.
+func delivered(outputs []json.RawMessage) json.RawMessage {
+	for _, output := range outputs {
+		if len(output) > 0 {
+			return output
+		}
+	}
+	return nil
+}
+
+// named shortens an id for a message.
+func named(id string) string { return textutil.Cut(textutil.Line(id), 60) }

@@ -1,0 +1,233 @@
+package gold
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/dataset"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/files"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/seed"
+)
+
+// What a person decides of a finding.
+const (
+	accepted = "accepted" // gold is wrong
+	rejected = "rejected" // gold is right
+)
+
+// decisions is the file that the page of an audit saves.
+type decisions struct {
+	Dataset   string     `json:"dataset"`
+	Decisions []decision `json:"decisions"`
+}
+
+type decision struct {
+	Item    string `json:"item"`
+	Finding string `json:"finding"`
+	Gold    string `json:"gold"`
+	Verdict string `json:"verdict"`
+}
+
+// readDecisions reads the file of that name; none for "".
+func readDecisions(ctx context.Context, path string) (d decisions, err error) {
+	if path == "" {
+		return d, nil
+	}
+	raw, err := files.Read(ctx, path, files.MaxText)
+	if err != nil {
+		return d, cli.Usage("reading the decisions: %w", err)
+	}
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return d, cli.Usage("%s is no file of decisions, as the page of experiment audit --html saves it: %w", path, err)
+	}
+	var problems []error
+	seen := map[string]bool{}
+	for _, one := range d.Decisions {
+		switch {
+		case one.Verdict != accepted && one.Verdict != rejected:
+			problems = append(problems, fmt.Errorf("finding %q: the verdict %q is neither %s nor %s", one.Finding, one.Verdict, accepted, rejected))
+		case seen[one.Finding]:
+			problems = append(problems, fmt.Errorf("finding %q is decided twice", one.Finding))
+		}
+		seen[one.Finding] = true
+	}
+	if len(d.Decisions) == 0 {
+		problems = append(problems, errors.New("it holds no decision"))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return d, cli.Usage("%s: %w", path, err)
+	}
+	return d, nil
+}
+
+// keys are the findings that were decided.
+func (d decisions) keys() map[string]bool {
+	keys := map[string]bool{}
+	for _, one := range d.Decisions {
+		keys[one.Finding] = true
+	}
+	return keys
+}
+
+// goldNow is what the dataset has of an item now.
+type goldNow struct {
+	gold      string          // hash of the expected output
+	confirmed map[string]bool // findings against which people confirmed this gold
+}
+
+// readDataset reads the gold that the dataset has now, where it is in Langfuse. Memory: a
+// hash an item.
+func (a *audited) readDataset(ctx context.Context, env cli.Env) error {
+	a.gold = map[string]goldNow{}
+	if a.header.Dataset.ID == "" { // a file: what people said stands in the items of the run
+		for item, err := range a.runs[0].Items(ctx) {
+			if err != nil {
+				return err
+			}
+			if s := storedGold(item.Expected, item.Metadata); s.confirmed != nil {
+				a.gold[item.ID] = s
+			}
+		}
+		return nil
+	}
+	lf, err := connect.Open(ctx, env.Getenv)
+	if err != nil {
+		return err
+	}
+	a.langfuse = lf
+	version, err := lf.Client.CurrentDatasetVersion(ctx, a.header.Dataset.Name)
+	if err != nil {
+		return fmt.Errorf("reading the dataset %q as it is now: %w", a.header.Dataset.Name, err)
+	}
+	for item, err := range lf.Client.ListDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: a.header.Dataset.Name, Version: version}) {
+		if err != nil {
+			return fmt.Errorf("reading the dataset %q as it is now: %w", a.header.Dataset.Name, err)
+		}
+		a.gold[item.ID] = storedGold(item.ExpectedOutput, item.Metadata)
+	}
+	return nil
+}
+
+func storedGold(expected, metadata json.RawMessage) goldNow {
+	s := goldNow{gold: dataset.GoldHash(expected)}
+	for _, review := range seed.Reviews(metadata) {
+		if review.Verdict != seed.Confirmed || review.Gold != s.gold {
+			continue
+		}
+		if s.confirmed == nil {
+			s.confirmed = map[string]bool{}
+		}
+		for _, key := range review.Findings {
+			s.confirmed[key] = true
+		}
+	}
+	return s
+}
+
+// changed reports whether the dataset has other gold for the item by now, or none.
+func (a *audited) changed(item dataset.Item) bool {
+	if a.header.Dataset.ID == "" {
+		return false
+	}
+	now, there := a.gold[item.ID]
+	return !there || now.gold != dataset.GoldHash(item.Expected)
+}
+
+// confirmed reports whether a person confirmed the gold against a finding.
+func (a *audited) confirmed(item, finding string) bool {
+	return a.gold[item].confirmed[finding]
+}
+
+// writeCorrected writes the items about which something was decided: with the accepted
+// findings carried out, and what was rejected noted as confirmed.
+func (a *audited) writeCorrected(ctx context.Context, path string, d decisions, result harness.AuditResult) error {
+	found := map[string]harness.Doubt{}
+	for _, f := range result.Findings {
+		found[f.Key] = f
+	}
+	var problems []error
+	byItem := map[string][]decision{}
+	for _, one := range d.Decisions {
+		switch f, known := found[one.Finding]; {
+		case !known:
+			problems = append(problems, fmt.Errorf("finding %q of item %q is none of this audit: its gold changed, it was answered, or other runs were audited", one.Finding, named(one.Item)))
+		case f.Gold != one.Gold:
+			problems = append(problems, fmt.Errorf("finding %q: the gold of item %q is not the one that was decided about", one.Finding, named(f.Item)))
+		default:
+			byItem[f.Item] = append(byItem[f.Item], one)
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return cli.Usage("%w", err)
+	}
+	format, err := dataset.FormatOf(path)
+	if err != nil {
+		return err
+	}
+	return cli.WriteFile(path, func(w io.Writer) error {
+		out, err := dataset.NewWriter(w, format)
+		if err != nil {
+			return err
+		}
+		for _, id := range slices.Sorted(maps.Keys(byItem)) {
+			item, err := a.reviewed(ctx, id, byItem[id], found)
+			if err == nil {
+				err = out.Write(item)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return out.Close()
+	})
+}
+
+// reviewed is an item with what was decided about it.
+func (a *audited) reviewed(ctx context.Context, id string, list []decision, found map[string]harness.Doubt) (dataset.Item, error) {
+	full, err := a.runs[0].Item(ctx, id)
+	if err != nil {
+		return dataset.Item{}, err
+	}
+	item := full.Item
+	if a.langfuse != nil { // of the metadata the newest count
+		now, err := a.langfuse.Client.GetDatasetItem(ctx, id)
+		if err != nil {
+			return item, err
+		}
+		item.Metadata, item.SourceTraceID, item.SourceObservationID = now.Metadata, now.SourceTraceID, now.SourceObservationID
+	}
+	var right []harness.Doubt
+	keys := map[string][]string{}
+	for _, one := range list {
+		keys[one.Verdict] = append(keys[one.Verdict], one.Finding)
+		if one.Verdict == accepted {
+			right = append(right, found[one.Finding])
+		}
+	}
+	review := seed.Review{Verdict: seed.Corrected, Gold: list[0].Gold, At: time.Now().UTC().Truncate(time.Millisecond), Run: a.header.Name}
+	if len(right) > 0 {
+		review.Findings = keys[accepted]
+		item.Metadata, err = seed.WithReview(item.Metadata, review)
+		if err == nil {
+			item.Expected, err = harness.Corrected(item.Expected, right)
+		}
+	}
+	if err == nil && len(keys[rejected]) > 0 { // of the gold as it is from now on
+		review.Verdict, review.Gold, review.Findings = seed.Confirmed, dataset.GoldHash(item.Expected), keys[rejected]
+		item.Metadata, err = seed.WithReview(item.Metadata, review)
+	}
+	if err != nil {
+		return item, cli.Usage("item %q: %w", named(id), err)
+	}
+	return item, nil
+}

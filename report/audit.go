@@ -1,0 +1,192 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"extraction-experiment/compare"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/scoring"
+)
+
+// Audit is what "experiment audit" prints.
+type Audit struct {
+	Dataset string `json:"dataset"`
+	harness.AuditResult
+	// Outdated counts items that were left out, since the dataset has other gold for
+	// them by now.
+	Outdated int `json:"outdated"`
+	// Queue is what became of --queue.
+	Queue *Queued `json:"queue,omitempty"`
+}
+
+// Queued is what was put into an annotation queue.
+type Queued struct {
+	Name    string `json:"name"`
+	Created bool   `json:"created"`
+	Added   int    `json:"added"`
+	// There counts traces that the queue has already, answered or not.
+	There  int `json:"there"`
+	Failed int `json:"failed"`
+}
+
+// AuditText writes an audit for a person: the systems and how far they are believed, the
+// findings by doubt, and each with its reason. Lines fit Options.Width. It writes once;
+// the error is that of the writer.
+func AuditText(w io.Writer, a Audit, opt Options) error {
+	p := newPage(opt)
+	p.wrapped(fmt.Sprintf("%s · %s · %s", textutil.Line(a.Dataset), Counted(a.Items, "item"), Counted(a.Total, "finding")), 0, 2, p.bold)
+	systems := Table{Title: "Systems", Columns: []Column{{Title: "system", Name: true, flex: true, key: true},
+		{Title: "finds", Right: true}, {Title: "errs alike", Right: true}, {Title: "type right", Right: true},
+		{Title: "rel. finds", Right: true}, {Title: "rel. errs alike", Right: true}, {Title: "rel. right", Right: true}}}
+	for _, s := range a.Systems {
+		e, r := s.Entities, s.Relationships
+		systems.add(s.Name, rate(e.Found), rate(e.Shared), rate(e.Right), rate(r.Found), rate(r.Shared), rate(r.Right))
+	}
+	p.table(systems)
+	p.note(fmt.Sprintf("their words together count for %s (entities) and %s (relationships) of what independent systems' would", rate(a.Weight.Entities), rate(a.Weight.Relationships)))
+	t := Table{Title: "Findings", Columns: []Column{{Title: "doubt", Right: true, Strong: true}, {Title: "finding", key: true}, {Title: "item", Name: true, flex: true},
+		{Title: "kind"}, {Title: "gold", flex: true, free: true}, {Title: "instead", flex: true, free: true}, {Title: "why", flex: true, free: true}}}
+	for _, d := range a.Findings {
+		t.add(rate(d.Doubt), d.Key, d.Item, string(d.Kind), dash(d.Expected), dash(d.Proposed), textutil.Line(d.Reason))
+	}
+	p.table(t)
+	if more := a.Total - len(a.Findings); more > 0 {
+		p.note(Counted(more, "finding") + " of less doubt; --top shows more")
+	}
+	p.table(a.Moves())
+	for _, part := range []struct {
+		n    int
+		text string
+	}{
+		{a.Confirmed, "left out, since people confirmed the gold"},
+		{a.Outdated, "left out, since the dataset has other gold by now: experiment rescore --dataset " + textutil.Line(a.Dataset) + "@now"},
+		{a.Skipped, "without gold, or without the output of two systems"},
+	} {
+		if part.n > 0 {
+			p.note(fmt.Sprintf("%s %s", Count(part.n), part.text))
+		}
+	}
+	if q := a.Queue; q != nil {
+		p.note(fmt.Sprintf("queue %s: %s added, %s there already, %s failed", textutil.Line(q.Name), Count(q.Added), Count(q.There), Count(q.Failed)))
+	}
+	return p.writeTo(w)
+}
+
+// Moves is by how much the mean of each run would change if all findings that are shown
+// were right, one by one and added up.
+func (a Audit) Moves() Table {
+	t := Table{Title: "If all of these were right", Columns: []Column{{Title: "system", Name: true, flex: true, key: true},
+		{Title: scoring.EntityF1, Right: true}, {Title: scoring.RelationshipF1, Right: true}}}
+	moved := map[string]map[string]float64{}
+	for _, d := range a.Findings {
+		for _, e := range d.Effects {
+			if e.Run == nil {
+				continue
+			}
+			if moved[e.System] == nil {
+				moved[e.System] = map[string]float64{}
+			}
+			moved[e.System][e.Score] += *e.Run
+		}
+	}
+	for _, s := range a.Systems {
+		if m := moved[s.Name]; m != nil {
+			t.add(s.Name, fmt.Sprintf("%+.3f", m[scoring.EntityF1]), fmt.Sprintf("%+.3f", m[scoring.RelationshipF1]))
+		}
+	}
+	return t
+}
+
+func rate(v float64) string { return fmt.Sprintf("%.2f", v) }
+
+func dash(s string) string {
+	if strings.TrimSpace(s) == "" {
+		return none
+	}
+	return textutil.Line(s)
+}
+
+// Regold is what scoring runs over other gold comes to; its JSON is what experiment
+// rescore --dataset NAME@now prints.
+type Regold struct {
+	Metric string        `json:"metric"`
+	Runs   []MovesResult `json:"runs"`
+	Ranks  []RankShift   `json:"ranks"`
+	// Verdicts and Gates are those against the first run.
+	Verdicts []VerdictShift `json:"verdicts"`
+	Gates    []GateShift    `json:"gates"`
+}
+
+// RankShift is the place of a run by the mean of the metric, failed items as 0.
+type RankShift struct {
+	Run        string   `json:"run"`
+	Rescored   string   `json:"rescored"`
+	Before     *float64 `json:"before"`
+	After      *float64 `json:"after"`
+	RankBefore int      `json:"rank_before"` // 0 without a mean
+	RankAfter  int      `json:"rank_after"`
+}
+
+// VerdictShift is what a comparison said and says.
+type VerdictShift struct {
+	Base      string          `json:"base"`
+	Candidate string          `json:"candidate"`
+	Before    compare.Verdict `json:"before"`
+	After     compare.Verdict `json:"after"`
+	// Incomparable says that the runs could not be compared before.
+	Incomparable bool `json:"incomparable_before"`
+}
+
+// GateShift is what a rule said and says.
+type GateShift struct {
+	Candidate string         `json:"candidate"`
+	Rule      string         `json:"rule"`
+	Before    compare.Answer `json:"before"`
+	After     compare.Answer `json:"after"`
+}
+
+// RegoldText writes what other gold changes: ranks, verdicts, gates, and the scores and
+// items of each run that moved. It writes once; the error is that of the writer.
+func RegoldText(w io.Writer, r Regold, opt Options) error {
+	p := newPage(opt)
+	ranks := Table{Title: "Ranks by " + textutil.Line(r.Metric), Columns: []Column{{Title: "run", Name: true, flex: true, key: true}, {Title: "rank", Right: true},
+		{Title: "before", Right: true}, {Title: "after", Right: true}, {Title: "difference", Right: true}, {Title: "new run", Name: true, flex: true}}}
+	for _, s := range r.Ranks {
+		difference := none
+		if s.Before != nil && s.After != nil {
+			difference = Delta(new(*s.After - *s.Before))
+		}
+		ranks.add(s.Run, shift(Count(s.RankBefore), Count(s.RankAfter)), Score(s.Before, 3), Score(s.After, 3), difference, s.Rescored)
+	}
+	p.table(ranks)
+	verdicts := Table{Title: "Verdicts", Columns: []Column{{Title: "candidate", Name: true, flex: true, key: true}, {Title: "against", Name: true, flex: true}, {Title: "verdict"}}}
+	for _, v := range r.Verdicts {
+		before := string(v.Before)
+		if v.Incomparable {
+			before = "not comparable"
+		}
+		verdicts.add(v.Candidate, v.Base, shift(before, string(v.After)))
+	}
+	p.table(verdicts)
+	gates := Table{Title: "Gates", Columns: []Column{{Title: "candidate", Name: true, flex: true, key: true}, {Title: "rule", Name: true, flex: true}, {Title: "answer"}}}
+	for _, g := range r.Gates {
+		gates.add(g.Candidate, g.Rule, shift(string(g.Before), string(g.After)))
+	}
+	p.table(gates)
+	for _, m := range r.Runs {
+		p.table(movedTable(m))
+	}
+	p.note("experiment publish NEW RUN sends a new run to Langfuse")
+	return p.writeTo(w)
+}
+
+// shift names what was and is, once where that is the same.
+func shift(before, after string) string {
+	if before == after {
+		return after
+	}
+	return before + " → " + after
+}

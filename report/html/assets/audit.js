@@ -1,0 +1,77 @@
+// The page of an audit: what a person decides of each finding.
+
+const meta = JSON.parse(document.querySelector("script.meta").textContent);
+const cards = Array.from(document.querySelectorAll(".finding"));
+const about = new Map(meta.findings.map((f) => [f.finding, f]));
+const store = "audit:" + meta.findings.map((f) => f.finding + f.gold).join(",");
+const decided = new Map(remembered().filter(([key]) => about.has(key)));
+let at = -1;
+
+// Some browsers keep nothing for files; then the page is all there is.
+function remembered() {
+  try { return JSON.parse(localStorage.getItem(store)) || []; } catch { return []; }
+}
+function remember() {
+  try { localStorage.setItem(store, JSON.stringify(Array.from(decided))); } catch { /* as above */ }
+}
+
+function show() {
+  for (const card of cards) {
+    const verdict = decided.get(card.dataset.finding);
+    if (verdict) card.dataset.verdict = verdict; else delete card.dataset.verdict;
+    for (const button of card.querySelectorAll("[data-verdict]")) button.setAttribute("aria-pressed", String(button.dataset.verdict === verdict));
+  }
+  const accepted = Array.from(decided.values()).filter((v) => v === "accepted").length;
+  document.getElementById("decided").textContent = decided.size ? accepted + " accepted, " + (decided.size - accepted) + " rejected, " + (cards.length - decided.size) + " left" : "nothing decided";
+  document.getElementById("save").disabled = !decided.size;
+}
+
+function decide(card, verdict) {
+  const key = card.dataset.finding;
+  if (!verdict || decided.get(key) === verdict) decided.delete(key); else decided.set(key, verdict);
+  remember();
+  show();
+}
+
+function go(to) {
+  if (!cards.length) return;
+  if (cards[at]) cards[at].classList.remove("at");
+  at = Math.max(0, Math.min(cards.length - 1, to));
+  cards[at].classList.add("at");
+  cards[at].focus({ preventScroll: true });
+  cards[at].scrollIntoView({ block: "start" });
+}
+
+function save() {
+  if (!decided.size) return;
+  const decisions = Array.from(decided, ([key, verdict]) => ({ ...about.get(key), verdict }));
+  const url = URL.createObjectURL(new Blob([JSON.stringify({ dataset: meta.dataset, decisions }, null, 2) + "\n"], { type: "application/json" }));
+  const a = document.createElement("a");
+  a.href = url;
+  a.download = "decisions.json";
+  a.click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
+const verdictOf = { a: "accepted", r: "rejected", u: "" };
+
+document.addEventListener("keydown", (e) => {
+  if (e.ctrlKey || e.metaKey || e.altKey) return;
+  if (e.key === "j") go(at + 1);
+  else if (e.key === "k") go(at - 1);
+  else if (e.key === "s") save();
+  else if (e.key in verdictOf && cards[at]) {
+    decide(cards[at], verdictOf[e.key]);
+    if (verdictOf[e.key] && at < cards.length - 1) go(at + 1);
+  } else return;
+  e.preventDefault();
+});
+document.addEventListener("click", (e) => {
+  const card = e.target.closest(".finding");
+  if (!card) return;
+  const button = e.target.closest("button[data-verdict]");
+  if (cards.indexOf(card) !== at && !button) go(cards.indexOf(card));
+  if (button) decide(card, button.dataset.verdict);
+});
+document.getElementById("save").addEventListener("click", save);
+show();

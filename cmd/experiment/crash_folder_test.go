@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +25,8 @@ type folder struct {
 	env []string // on top of an environment without any setting of the machine
 	// program is what is started; empty is this test's binary.
 	program string
+	// out is written what the program prints, while it runs.
+	out io.Writer
 }
 
 func newFolder(t testing.TB, env ...string) folder {
@@ -64,6 +67,9 @@ func (f folder) start(t testing.TB, args ...string) *child {
 	t.Helper()
 	c := &child{Cmd: exec.Command(cmp.Or(f.program, "experiment"), args...), ended: make(chan struct{})}
 	c.Dir, c.Stdout, c.Stderr = f.dir, &c.stdout, &c.stderr
+	if f.out != nil {
+		c.Stdout = io.MultiWriter(&c.stdout, f.out)
+	}
 	for _, setting := range os.Environ() {
 		if !strings.HasPrefix(setting, "LANGFUSE_") && !strings.HasPrefix(setting, "EXPERIMENT_") {
 			c.Env = append(c.Env, setting)

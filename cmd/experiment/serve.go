@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os/signal"
 	"slices"
 	"time"
@@ -15,25 +16,32 @@ import (
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
+	"extraction-experiment/cmd/internal/trigger"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/report/html"
 )
 
 func serveCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "serve",
 		Usage:     "show the runs of this folder in a browser, and keep its Langfuse running for other programs",
-		UsageText: "experiment serve [--port N] [--mode v4|v4-dual|v3]",
+		UsageText: "experiment serve [--port N] [--mode v4|v4-dual|v3] [--trigger FILE]",
 		Description: "The pages list the runs of this folder, show and compare them, and show the traces of the embedded\n" +
 			"Langfuse; they only read, and ask for no key. The server behaves as Langfuse 4 unless --mode says else. To see how a program copes with a\n" +
-			"bad server, slow it down or let requests fail: a failed request may have been carried out.",
+			"bad server, slow it down or let requests fail: a failed request may have been carried out.\n\n" +
+			"With --trigger it also receives the request that the Run button of a dataset in Langfuse sends (POST /trigger), and carries\n" +
+			"out what FILE allows (docs/langfuse.md). " + trigger.EnvSecret + " holds the signing secret. Langfuse sends to ports 80 and 443\n" +
+			"only: put a reverse proxy or a tunnel in front.",
 		Flags: []urfave.Flag{
 			&urfave.IntFlag{Name: "port", Aliases: []string{"p"}, Value: connect.DefaultPort, Usage: "`N` is the port on the loopback address; 0 takes a free one"},
 			&urfave.StringFlag{Name: "mode", Value: string(embedded.ModeV4), Usage: "`MODE` is the Langfuse to behave as: v4, v4-dual or v3"},
 			&urfave.DurationFlag{Name: "latency", Usage: "each answer takes this `TIME` longer, such as 100ms"},
 			&urfave.Float64Flag{Name: "fail", Usage: "this `SHARE` of all requests fails, from 0 to 1"},
 			&urfave.IntFlag{Name: "rate-limit", Usage: "`N` is how many requests a minute each kind of route takes before it answers 429"},
+			&urfave.StringFlag{Name: "trigger", Usage: "carry out what the Run button of Langfuse asks for and the YAML `FILE` allows"},
+			&urfave.StringFlag{Name: "trigger-listen", Value: trigger.DefaultListen, Usage: "`ADDR` is the host and port that receives it, behind a proxy with port 80 or 443"},
 		},
 		Action: func(c *urfave.Context) error {
 			if err := settings.NoWords(c); err != nil {
@@ -46,7 +54,20 @@ func serveCommand(env cli.Env) *urfave.Command {
 			}
 			ctx, stop := signal.NotifyContext(c.Context, cli.EndSignals()...)
 			defer stop()
-			return connect.Serve(ctx, c.Int("port"), !c.IsSet("port"), play, runs.Pages, func(url string) { greet(env, url) })
+			pages := func(ctx context.Context, asked func() []html.AskedRun, started func(string)) error {
+				handler := func(l *connect.Langfuse) http.Handler { return runs.Pages(l, asked) }
+				return connect.Serve(ctx, c.Int("port"), !c.IsSet("port"), play, handler, func(url string) {
+					greet(env, url)
+					started(url)
+				})
+			}
+			switch {
+			case c.IsSet("trigger"):
+				return trigger.Serve(ctx, trigger.Config{File: c.String("trigger"), Listen: c.String("trigger-listen"), Env: env, Run: Run}, pages)
+			case c.IsSet("trigger-listen"):
+				return cli.Usage("--trigger-listen needs --trigger FILE, which says what may be run")
+			}
+			return pages(ctx, nil, func(string) {})
 		},
 	}
 }

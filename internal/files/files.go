@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -36,6 +37,22 @@ func Write(path string, write func(io.Writer) error) error {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
+}
+
+// WriteSynced is Write of a text that survives a power cut once it returned.
+func WriteSynced(path string, text []byte) error {
+	err := Write(path, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return errors.Join(err, w.(*os.File).Sync())
+	})
+	if err != nil || runtime.GOOS == "windows" { // which has no way to sync a folder
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // MaxText is the most bytes that a prompt, a mapping, a report or another text of a

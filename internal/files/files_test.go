@@ -39,6 +39,15 @@ func TestWrite(t *testing.T) {
 	if err := Write(filepath.Join(dir, "none", "a"), text("x")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a folder that is not there: %v", err)
 	}
+	if err := WriteSynced(path, []byte("six")); err != nil {
+		t.Error(err)
+	}
+	if raw, err := Read(t.Context(), path, 3); err != nil || string(raw) != "six" {
+		t.Errorf("%q, %v", raw, err)
+	}
+	if err := WriteSynced(filepath.Join(dir, "none", "a"), nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("synced, a folder that is not there: %v", err)
+	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("%v is left, %v", left, err)
 	}

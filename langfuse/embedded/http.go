@@ -78,7 +78,8 @@ func routes() []route {
 		{"PATCH /api/public/annotation-queues/{id}/items/{item}", (*Server).updateQueueItem, keyPair},
 		{"POST /api/public/comments", (*Server).createComment, keyPair},
 		{"GET /api/public/comments", (*Server).listComments, keyPair},
-		{"POST /api/embedded/annotations", (*Server).createAnnotation, keyPair}, // not of Langfuse
+		{"POST /api/embedded/annotations", (*Server).createAnnotation, keyPair},       // not of Langfuse
+		{"POST /api/embedded/datasets/{name}/run", (*Server).startRemoteRun, keyPair}, // nor is this one
 
 		{"POST /api/public/v2/prompts", (*Server).createPrompt, keyPair},
 		{"GET /api/public/v2/prompts", (*Server).listPrompts, keyPair},

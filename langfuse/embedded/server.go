@@ -34,7 +34,8 @@
 // servers, IngestionDelay and DeleteDelay for eventual consistency, Drop for a
 // server that accepts and loses. Server.Annotate, also as
 // POST /api/embedded/annotations, sets what a person sets in the user interface:
-// a score or correction with an author. A Handler leaves the route that it found
+// a score or correction with an author. Server.StartRemoteRun, also as
+// POST /api/embedded/datasets/{name}/run, presses the Run button of a dataset. A Handler leaves the route that it found
 // in the Pattern of a request.
 //
 // Limits: request bodies of 1 MB, of 4.5 MB for dataset items and ingestion, of

@@ -116,7 +116,7 @@ func TestCompare_hostile(t *testing.T) {
 	got := comparePage(t, c, runs, Config{})
 	details(t, got)
 	mismatched := comparePage(t, compared(t, runs, compare.Config{}, "0.8", `"`+strings.ReplaceAll(hostile, `"`, ``)+`"`), runs, Config{})
-	for _, page := range []string{got, mismatched, runList(t), tracePageOf(t)} {
+	for _, page := range []string{got, mismatched, runList(t), tracePageOf(t), askedPage(t)} {
 		for _, forbidden := range []string{"<img", "window.pwned=1</script>", "<svg onload", "\u2028", "<!--<", " style=", `href="javascript`} {
 			if strings.Contains(page, forbidden) {
 				t.Errorf("the page has %q", forbidden)
@@ -126,7 +126,7 @@ func TestCompare_hostile(t *testing.T) {
 	if n := strings.Count(got, "<script"); n != 4 {
 		t.Errorf("%d scripts", n)
 	}
-	for _, page := range []string{runList(t), tracePageOf(t)} {
+	for _, page := range []string{runList(t), tracePageOf(t), askedPage(t)} {
 		if strings.Contains(page, "<script") || !strings.Contains(page, "script-src &#39;none&#39;") {
 			t.Error("a page without script has one, or may have")
 		}
@@ -141,7 +141,17 @@ func runList(t *testing.T) string {
 	mean := 0.5
 	row := report.RunRow{Name: hostile, Dataset: hostile, Model: hostile, Status: hostile, Primary: hostile, Mean: &mean, AsZero: &mean, Items: 3, Failed: 1, Unpublished: 1234, Started: time.Now()}
 	var b strings.Builder
-	if err := RunList(&b, hostile, []RunLink{{row, "/runs/a.run", strings.ReplaceAll(hostile, "\u2028", "")}, {row, "/runs/b.run", "b"}}, []string{hostile}); err != nil {
+	if err := RunList(&b, hostile, []RunLink{{row, "/runs/a.run", strings.ReplaceAll(hostile, "\u2028", "")}, {row, "/runs/b.run", "b"}}, "/trigger", []string{hostile}); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func askedPage(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	row := AskedRun{Time: time.Now(), Dataset: hostile, Settings: hostile, Run: hostile, State: hostile, Reason: hostile, Address: "/runs/a.run"}
+	if err := WriteAsked(&b, []AskedRun{row}, "/"); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -22,16 +22,18 @@ type RunLink struct {
 const mostRuns = 2000
 
 // RunList writes the list of runs, with links to their pages and a form that
-// asks for /compare?base=PATH&cand=PATH. Problems are what could not be read.
-// The page has no script. Errors are those of the writer.
-func RunList(w io.Writer, title string, runs []RunLink, problems []string) error {
+// asks for /compare?base=PATH&cand=PATH. Problems are what could not be read; asked is the
+// address of the page of WriteAsked, if there is one. The page has no script. Errors are
+// those of the writer.
+func RunList(w io.Writer, title string, runs []RunLink, asked string, problems []string) error {
 	page := struct {
 		Title    string
+		Asked    string
 		Runs     []runLine
 		More     int
 		Problems []string
 		Primary  string // the score of all, where it is one
-	}{Title: named(title), Primary: "score", More: max(0, len(runs)-mostRuns)}
+	}{Title: named(title), Asked: asked, Primary: "score", More: max(0, len(runs)-mostRuns)}
 	runs = first(runs, mostRuns)
 	for i, r := range runs {
 		page.Runs = append(page.Runs, runLine{RunLink: r})
@@ -52,6 +54,29 @@ type runLine struct {
 	RunLink
 	Base, Candidate bool // chosen at first
 }
+
+// AskedRun is what somebody asked for with the Run button of a dataset in Langfuse, and what
+// became of it. All texts may be those of strangers.
+type AskedRun struct {
+	Time                   time.Time
+	Dataset, Settings, Run string
+	State, Reason          string
+	Address                string // of the page of the run, if there is one
+}
+
+// WriteAsked writes the page of what was asked for. It has no script. At most 500 rows are
+// shown. Errors are those of the writer.
+func WriteAsked(w io.Writer, rows []AskedRun, home string) error {
+	page := struct {
+		Home string
+		Rows []AskedRun
+		More int
+	}{home, first(rows, mostAsked), max(0, len(rows)-mostAsked)}
+	return writeStill(w, "Asked for in Langfuse", "asked", page)
+}
+
+// mostAsked bounds the page.
+const mostAsked = 500
 
 // Trace is what a trace of a store shows. All texts may be those of strangers.
 type Trace struct {

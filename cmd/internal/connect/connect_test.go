@@ -91,7 +91,7 @@ func TestFindRunning_silent(t *testing.T) {
 		t.Fatal(err)
 	}
 	nobody := "http://" + listener.Addr().String()
-	if err := errors.Join(listener.Close(), makeFolder()); err != nil {
+	if err := errors.Join(listener.Close(), MakeFolder()); err != nil {
 		t.Fatal(err)
 	}
 	note := func(url string, pid int) string { return fmt.Sprintf(`{"url":%q,"pid":%d,"mode":"v3"}`, url, pid) }

@@ -44,7 +44,7 @@ const patience = 30 * time.Second
 // openEmbedded finds the server that runs in this folder, or starts one inside
 // this process, and writes the built-in prompt.
 func openEmbedded(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
-	if err := makeFolder(); err != nil {
+	if err := MakeFolder(); err != nil {
 		return nil, err
 	}
 	l, noted, err := findRunning(ctx, mode, patience)
@@ -215,7 +215,7 @@ const DefaultPort = 4711
 // ready. pages is called once, with a connection to it, and makes what is served
 // outside of the API. started is called with its address then.
 func Serve(ctx context.Context, port int, next bool, play embedded.Config, pages func(*Langfuse) http.Handler, started func(url string)) error {
-	if err := makeFolder(); err != nil {
+	if err := MakeFolder(); err != nil {
 		return err
 	}
 	switch l, _, err := findRunning(ctx, "", patience); {

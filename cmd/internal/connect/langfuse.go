@@ -140,8 +140,8 @@ func inMode(server langfuse.Server, mode langfuse.Mode) (langfuse.Server, error)
 // Close ends what Open started. Safe to repeat.
 func (l *Langfuse) Close() error { return l.stop() }
 
-// makeFolder creates the folder of runs and store, kept out of git.
-func makeFolder() error {
+// MakeFolder creates the folder of runs and store, kept out of git.
+func MakeFolder() error {
 	if err := os.MkdirAll(Folder, 0o700); err != nil {
 		return folderError(err)
 	}

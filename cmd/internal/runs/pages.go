@@ -46,14 +46,16 @@ type pages struct {
 	Trace func(ctx context.Context, w io.Writer, id string) error
 	// Find returns the path of the run that has this id in the store.
 	Find func(ctx context.Context, id string) (path string, err error)
+	// Asked writes what was asked for by the Run button; nil where nobody listens.
+	Asked func(ctx context.Context, w io.Writer) error
 	// turns has room for the pages that are written at the same time; more wait.
 	turns chan struct{}
 }
 
 // Pages returns the handler of the pages of this folder and of its Langfuse: the
-// list of runs, a run, a comparison, a trace. It only reads, and asks nobody for a
-// key: whoever serves it listens on the loopback address and has checked the Host
-// header.
+// list of runs, a run, a comparison, a trace, and what was asked for by the Run button of
+// Langfuse, unless asked is nil. It only reads, and asks nobody for a key: whoever serves
+// it listens on the loopback address and has checked the Host header.
 //
 // A request goes through these steps:
 //
@@ -64,9 +66,14 @@ type pages struct {
 //  3. the page is written as a stream. An error before the first byte is an
 //     answer of its own, in plain text; a later one breaks the connection, so
 //     that no browser takes half a page for the whole.
-func Pages(l *connect.Langfuse) http.Handler {
-	return serve(pages{List: listPage, Run: runPage, Compare: comparePage, Find: findByID, turns: make(chan struct{}, 2),
-		Trace: func(ctx context.Context, w io.Writer, id string) error { return tracePage(ctx, w, l, id) }})
+func Pages(l *connect.Langfuse, asked func() []html.AskedRun) http.Handler {
+	s := pages{Run: runPage, Compare: comparePage, Find: findByID, turns: make(chan struct{}, 2),
+		List:  func(ctx context.Context, w io.Writer) error { return listPage(ctx, w, asked != nil) },
+		Trace: func(ctx context.Context, w io.Writer, id string) error { return tracePage(ctx, w, l, id) }}
+	if asked != nil {
+		s.Asked = func(ctx context.Context, w io.Writer) error { return askedPage(ctx, w, asked()) }
+	}
+	return serve(s)
 }
 
 func serve(s pages) http.Handler {
@@ -74,6 +81,9 @@ func serve(s pages) http.Handler {
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { s.write(w, r, s.List) })
 	mux.HandleFunc("GET /runs/{path...}", s.run)
 	mux.HandleFunc("GET /compare", s.compare)
+	if s.Asked != nil {
+		mux.HandleFunc("GET /trigger", func(w http.ResponseWriter, r *http.Request) { s.write(w, r, s.Asked) })
+	}
 	mux.HandleFunc("GET /traces/{id}", s.trace)
 	mux.HandleFunc("GET /project/{project}/traces/{id}", s.trace)
 	mux.HandleFunc("GET /project/{project}/datasets/{dataset}/runs/{id}", s.found)
@@ -238,8 +248,8 @@ func openPath(path string) (*runstore.Reader, error) {
 
 func noRun(path string) error { return notFound(fmt.Sprintf("there is no run %q", path)) }
 
-// listPage writes the list of runs, the newest first.
-func listPage(ctx context.Context, w io.Writer) error {
+// listPage writes the list of runs, the newest first, with a link to what was asked for.
+func listPage(ctx context.Context, w io.Writer, asked bool) error {
 	listed, err := Rows(ctx)
 	if err != nil {
 		return err
@@ -258,7 +268,26 @@ func listPage(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		folder = "."
 	}
-	return html.RunList(w, "Runs in "+folder, rows, problems)
+	link := map[bool]string{true: "/trigger"}[asked]
+	return html.RunList(w, "Runs in "+folder, rows, link, problems)
+}
+
+// askedPage writes what was asked for, with links to the runs that are there.
+func askedPage(ctx context.Context, w io.Writer, asked []html.AskedRun) error {
+	listed, err := Rows(ctx)
+	if err != nil {
+		return err
+	}
+	addresses := map[[2]string]string{}
+	for _, l := range listed {
+		if l.Err == nil {
+			addresses[[2]string{l.Row.Dataset, l.Row.Name}] = runAddress(pagePath(l.Path))
+		}
+	}
+	for i, a := range asked {
+		asked[i].Address = addresses[[2]string{a.Dataset, a.Run}]
+	}
+	return html.WriteAsked(w, asked, "/")
 }
 
 // runPage writes the page of one run, the same as experiment report.

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/langfuse/embedded"
+)
+
+const triggerSecret = "lf-whsec_0123456789abcdef"
+
+// triggered is experiment serve --trigger as a process in a folder.
+type triggered struct {
+	*child
+	folder
+	pages, address string
+}
+
+// serveTrigger starts it and waits until it can be reached.
+func (f folder) serveTrigger(t *testing.T, mode embedded.Mode) triggered {
+	t.Helper()
+	read, write := io.Pipe()
+	f.out = write
+	c := f.with("EXPERIMENT_TRIGGER_SECRET="+triggerSecret).start(t, "serve", "--port", "0", "--mode", string(mode),
+		"--trigger", "trigger.yaml", "--trigger-listen", "127.0.0.1:0")
+	said := make(chan [2]string, 1)
+	go func() {
+		var text bytes.Buffer
+		for lines := bufio.NewScanner(read); lines.Scan(); {
+			fmt.Fprintln(&text, lines.Text())
+			if found := regexp.MustCompile(`POST (http://\S+),`).FindStringSubmatch(lines.Text()); found != nil {
+				said <- [2]string{regexp.MustCompile(`http://[0-9.:]+`).FindString(text.String()), found[1]}
+			}
+		}
+	}()
+	go func() {
+		<-c.ended
+		write.Close()
+	}()
+	select {
+	case urls := <-said:
+		return triggered{c, f, urls[0], urls[1]}
+	case <-c.ended:
+		t.Fatalf("it ended: %s", &c.stderr)
+	}
+	return triggered{}
+}
+
+// press has the embedded Langfuse send the request of the Run button.
+func (s triggered) press(t *testing.T, dataset, payload string) (status int, answer string) {
+	t.Helper()
+	body, err := json.Marshal(map[string]string{"url": s.address, "secret": triggerSecret, "payload": payload})
+	must(t, err)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.pages+"/api/embedded/datasets/"+dataset+"/run", bytes.NewReader(body))
+	must(t, err)
+	request.SetBasicAuth(embedded.DefaultPublicKey, embedded.DefaultSecretKey)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	must(t, err)
+	var got struct {
+		Status int
+		Answer string
+	}
+	must(t, errors.Join(json.NewDecoder(response.Body).Decode(&got), response.Body.Close()))
+	return got.Status, got.Answer
+}
+
+// accepted presses the button and returns the name of the run.
+func (s triggered) accepted(t *testing.T, dataset, payload string) string {
+	t.Helper()
+	began := time.Now()
+	status, answer := s.press(t, dataset, payload)
+	if status != http.StatusAccepted {
+		t.Fatalf("%d %s", status, answer)
+	}
+	t.Logf("%s after %s", strings.TrimSpace(answer), time.Since(began).Round(time.Millisecond))
+	name, _, _ := strings.Cut(strings.TrimPrefix(answer, "run "), ":")
+	return name
+}
+
+// done waits until so many runs have ended, and demands that all did with 0.
+func (f folder) done(t *testing.T, runs int) {
+	t.Helper()
+	for {
+		raw, err := os.ReadFile(f.path(connect.Folder, "trigger.json"))
+		must(t, err)
+		var list []struct {
+			Ended time.Time
+			Code  int
+		}
+		must(t, json.Unmarshal(raw, &list))
+		ended := 0
+		for _, r := range list {
+			if !r.Ended.IsZero() {
+				ended++
+			}
+			if r.Code != 0 {
+				t.Fatalf("%s", raw)
+			}
+		}
+		if ended == runs {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// stops ends it as a service is ended, and demands that it ends in order.
+func (s triggered) stops(t *testing.T) {
+	t.Helper()
+	must(t, s.Process.Signal(syscall.SIGTERM))
+	s.exits(t, 0)
+}
+
+func (f folder) writeTrigger(t *testing.T, dataset string) {
+	t.Helper()
+	must(t, os.WriteFile(f.path("run.yaml"), []byte("concurrency: 2\nmax_failures: 1\n"), 0o600))
+	must(t, os.WriteFile(f.path("trigger.yaml"), []byte("datasets:\n  "+dataset+":\n    config: run.yaml\n    allow:\n      limit: {from: 1, to: 100}\n"), 0o600))
+}
+
+// TestTrigger: a press is answered and becomes a complete run, the same again does not
+// become another, and what is asked for stands on the page.
+func TestTrigger(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("no signal can be sent to another process there")
+	}
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			f := newFolder(t)
+			f.writeTrigger(t, "extraction-eval")
+			s := f.serveTrigger(t, mode)
+			run := s.accepted(t, "extraction-eval", `{"limit": 3}`)
+			f.done(t, 1)
+			if again := s.accepted(t, "extraction-eval", `{"limit": "3.0"}`); again != run {
+				t.Errorf("the same again is %s, not %s", again, run)
+			}
+			status, answer := s.press(t, "extraction-eval", `{"pipeline": "<script>"}`)
+			if status != http.StatusBadRequest || !strings.Contains(answer, "may not set pipeline; it may set: limit") {
+				t.Errorf("%d %s", status, answer)
+			}
+			f.run(t, 0, "verify", run) // reads it back from Langfuse
+			page := served{bench{t}, s.pages}
+			for path, want := range map[string][]string{
+				"/":        {`<a href="/trigger">`},
+				"/trigger": {`<a href="/runs/` + embedded.DefaultProjectID + "/extraction-eval/" + run, "exit code 0", "limit=3", "refused (400)"},
+			} {
+				status, text := page.get(path)
+				for _, one := range want {
+					if status != 200 || !strings.Contains(text, one) {
+						t.Errorf("%s: %d, no %s:\n%.3000s", path, status, one, text)
+					}
+				}
+			}
+			s.stops(t)
+			if _, found := outcomes(t, f.runFile("extraction-eval", run)); len(found) != 3 {
+				t.Errorf("%d outcomes", len(found))
+			}
+			if files, err := filepath.Glob(f.path(connect.Folder, "runs", "*", "*", "*.run")); err != nil || len(files) != 1 {
+				t.Errorf("%q, %v", files, err)
+			}
+			if said := s.stdout.String() + s.stderr.String(); strings.Contains(said, triggerSecret) {
+				t.Errorf("the secret is shown:\n%s", said)
+			}
+		})
+	}
+}
+
+// TestTrigger_killed kills the server while one run goes on and another waits, then ends
+// another server by SIGTERM: the third finishes both runs, each once.
+func TestTrigger_killed(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("no signal can be sent to another process there")
+	}
+	const n = 32
+	f, rng := newFolder(t), rand.New(rand.NewPCG(19, 4))
+	items := makeItems(n, 25_000)
+	client, stop := f.langfuse(t)
+	seedItems(t, client, "made", items)
+	stop()
+	f.writeTrigger(t, "made")
+
+	s := f.serveTrigger(t, embedded.ModeV4)
+	first := s.accepted(t, "made", "")
+	second := s.accepted(t, "made", `{"limit": 4}`)
+	path := f.runFile("made", first)
+	s.reach(t, path, instant{done: 3}, rng)
+	committed := s.kill(t, path)
+
+	s = f.serveTrigger(t, embedded.ModeV4)
+	if again := s.accepted(t, "made", ""); again != first {
+		t.Errorf("the same after the kill is %s, not %s", again, first)
+	}
+	s.reach(t, path, instant{done: int64(len(committed)) + 3}, rng)
+	s.stops(t)
+	_, left := outcomes(t, path)
+	notPaidTwice(t, committed, left)
+	if len(left) == n {
+		t.Error("the run was over before the server was stopped")
+	}
+
+	s = f.serveTrigger(t, embedded.ModeV4)
+	f.done(t, 2)
+	s.stops(t)
+	_, whole := outcomes(t, path)
+	notPaidTwice(t, left, whole)
+	if _, short := outcomes(t, f.runFile("made", second)); len(whole) != n || len(short) != 4 {
+		t.Errorf("%d and %d outcomes", len(whole), len(short))
+	}
+	if files, err := filepath.Glob(f.path(connect.Folder, "runs", "*", "*", "*.run")); err != nil || len(files) != 2 {
+		t.Errorf("%q, %v", files, err)
+	}
+	client, stop = f.langfuse(t)
+	defer stop()
+	onceInLangfuse(t, client, path, f.runFile("made", second))
+}

@@ -1,0 +1,194 @@
+package trigger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/report/html"
+)
+
+// The bounds of the listener.
+const (
+	mostBody        = 1 << 20 // bytes
+	mostHeader      = 16 << 10
+	mostConnections = 32 // more wait
+	mostRefused     = 20 // that the page shows
+)
+
+// receive answers requests until ctx is done. A sender that is slow is left after 15 s.
+func (t *server) receive(ctx context.Context) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /trigger", t.press)
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: 30 * time.Second, MaxHeaderBytes: mostHeader, ErrorLog: slog.NewLogLogger(t.log.Handler(), slog.LevelWarn)}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(t.listener) }()
+	select {
+	case err := <-ended:
+		return cli.Errorf(cli.ExitUnavailable, "listening for the Run button: %w", err)
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if s.Shutdown(grace) != nil {
+		_ = s.Close() // who has not sent it all by now sends it to the next process
+	}
+	<-ended
+	return nil
+}
+
+// press answers POST /trigger: 202 with the name of the run once it is written down, and for
+// a press that asks for the same again; 400 for what is not allowed, 401 for a signature
+// that is wrong or old, 413 for a large body, 429 where the file allows no more runs now.
+func (t *server) press(w http.ResponseWriter, r *http.Request) {
+	sig, err := readSignature(r.Header.Values(signatureHeader), t.cfg.Now())
+	if err != nil {
+		t.refuse(w, http.StatusUnauthorized, err)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		t.refuse(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", mostBody))
+		return
+	case err != nil:
+		t.refuse(w, http.StatusBadRequest, fmt.Errorf("the body did not come whole: %w", err))
+		return
+	case !sig.of(body, t.secrets):
+		t.refuse(w, http.StatusUnauthorized, fmt.Errorf("the signature is not that of a secret of %s", EnvSecret))
+		return
+	}
+	p, err := readBody(body)
+	if err == nil {
+		p.settings, err = allowed(t.file, p)
+	}
+	if err != nil {
+		t.refuseSigned(w, http.StatusBadRequest, p, err)
+		return
+	}
+	var wrong error
+	made, again, err := t.queue.add(p, sig.at, func(made request) error {
+		wrong = t.try(r.Context(), made)
+		return wrong
+	})
+	var full *fullError
+	switch {
+	case err == nil:
+		t.accept(w, made, again)
+	case errors.As(err, &full):
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(full.after.Seconds()))))
+		t.refuseSigned(w, http.StatusTooManyRequests, p, err)
+	case wrong != nil:
+		t.refuseSigned(w, http.StatusBadRequest, p, err)
+	default:
+		t.refuseSigned(w, http.StatusInternalServerError, p, err)
+	}
+}
+
+// accept says which run the request became.
+func (t *server) accept(w http.ResponseWriter, r request, again bool) {
+	t.log.Info("asked", "run", r.Run, "dataset", r.Dataset, "settings", settingsText(r.Settings), "again", again)
+	w.WriteHeader(http.StatusAccepted)
+	fmt.Fprintf(w, "run %s: %s\n", r.Run, r.state())
+}
+
+// refuse says and logs why there is no run.
+func (t *server) refuse(w http.ResponseWriter, status int, err error) {
+	reason := textutil.Cut(textutil.Line(strings.ReplaceAll(err.Error(), "\n", "; ")), 2000)
+	t.log.Warn("refused", "status", status, "reason", reason)
+	http.Error(w, reason, status)
+}
+
+// refuseSigned is refuse for a request of somebody who has the secret: the page shows it.
+func (t *server) refuseSigned(w http.ResponseWriter, status int, p pressed, err error) {
+	t.mu.Lock()
+	t.refused = append([]html.AskedRun{{Time: t.cfg.Now(), Dataset: textutil.Cut(p.dataset, 200), State: fmt.Sprintf("refused (%d)", status),
+		Reason: textutil.Cut(strings.ReplaceAll(err.Error(), "\n", "; "), 1000)}}, t.refused[:min(len(t.refused), mostRefused-1)]...)
+	t.mu.Unlock()
+	t.refuse(w, status, err)
+}
+
+// asked returns what was asked for and what became of it, the newest first.
+func (t *server) asked() []html.AskedRun {
+	t.mu.Lock()
+	rows := slices.Clone(t.refused)
+	t.mu.Unlock()
+	for _, r := range t.queue.all() {
+		row := html.AskedRun{Time: r.Asked, Dataset: r.Dataset, Settings: settingsText(r.Settings), Run: r.Run, State: r.state(), Reason: r.Reason}
+		if !r.Ended.IsZero() {
+			row.State = fmt.Sprintf("exit code %d", r.Code)
+		}
+		rows = append(rows, row)
+	}
+	slices.SortStableFunc(rows, func(a, b html.AskedRun) int { return b.Time.Compare(a.Time) })
+	return rows
+}
+
+// settingsText writes settings on one line.
+func settingsText(settings map[string]string) string {
+	var words []string
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		words = append(words, key+"="+settings[key])
+	}
+	return strings.Join(words, " ")
+}
+
+// limitedListener accepts a connection when less than so many are open.
+type limitedListener struct {
+	net.Listener
+	room   chan struct{}
+	closed chan struct{}
+	close  func() error
+}
+
+func limited(l net.Listener) *limitedListener {
+	closed := make(chan struct{})
+	return &limitedListener{l, make(chan struct{}, mostConnections), closed, sync.OnceValue(func() error {
+		close(closed)
+		return l.Close()
+	})}
+}
+
+// Accept waits for room, then for a connection.
+func (l *limitedListener) Accept() (net.Conn, error) {
+	select {
+	case l.room <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.room
+		return nil, err
+	}
+	return &limitedConn{c, sync.OnceFunc(func() { <-l.room })}, nil
+}
+
+// Close closes the listener; who waits in Accept is let go.
+func (l *limitedListener) Close() error { return l.close() }
+
+type limitedConn struct {
+	net.Conn
+	leave func()
+}
+
+// Close gives the room back.
+func (c *limitedConn) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}

@@ -1,0 +1,189 @@
+package trigger
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"extraction-experiment/configs"
+	"extraction-experiment/internal/secret"
+	"extraction-experiment/internal/textutil"
+)
+
+// signatureHeader is where Langfuse signs: t=<unix seconds>,v1=<hex>, the HMAC-SHA256 of
+// "<t>.<raw body>".
+const signatureHeader = "X-Langfuse-Signature"
+
+// maxAge is how far the time of a signature may be from ours.
+const maxAge = 5 * time.Minute
+
+// signature is what a header says, read and not yet compared.
+type signature struct {
+	stamp string // t as it was sent
+	at    time.Time
+	sums  [][]byte
+}
+
+// readSignature reads the headers of a request. Other schemes than v1 are left out.
+func readSignature(headers []string, now time.Time) (s signature, err error) {
+	if len(headers) != 1 {
+		return s, fmt.Errorf("one header %s is expected, there are %d: turn signing on in Langfuse", signatureHeader, len(headers))
+	}
+	for part := range strings.SplitSeq(headers[0], ",") {
+		key, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+		switch key {
+		case "t":
+			seconds, err := strconv.ParseUint(value, 10, 40)
+			if err != nil || s.stamp != "" {
+				return s, errors.New("the signature has no readable t")
+			}
+			s.stamp, s.at = value, time.Unix(int64(seconds), 0)
+		case "v1":
+			sum, err := hex.DecodeString(value)
+			if err != nil || len(sum) != sha256.Size {
+				return s, errors.New("the signature has a v1 that is no SHA-256 in hex")
+			}
+			s.sums = append(s.sums, sum)
+		}
+	}
+	if s.stamp == "" || len(s.sums) == 0 {
+		return s, errors.New("the signature is not of the form t=…,v1=…")
+	}
+	if off := now.Sub(s.at); off > maxAge || off < -maxAge {
+		return s, fmt.Errorf("the signature is %s off, more than %s: is a clock wrong, or was the request sent again?", off.Round(time.Second), maxAge)
+	}
+	return s, nil
+}
+
+// of reports whether the signature is that of the body under one of the secrets. How long
+// it takes does not depend on where sums differ.
+func (s signature) of(body []byte, secrets []secret.Secret) bool {
+	valid := false
+	for _, key := range secrets {
+		mac := hmac.New(sha256.New, []byte(key.Reveal()))
+		mac.Write([]byte(s.stamp + "."))
+		mac.Write(body)
+		want := mac.Sum(nil)
+		for _, sum := range s.sums {
+			valid = hmac.Equal(want, sum) || valid
+		}
+	}
+	return valid
+}
+
+// pressed is what a body asks for.
+type pressed struct {
+	dataset  string
+	settings map[string]string // of the payload, as it was written
+}
+
+// readBody reads what Langfuse sends; keys that it does not know are left out.
+func readBody(body []byte) (p pressed, err error) {
+	var sent struct {
+		DatasetName string          `json:"datasetName"`
+		Payload     json.RawMessage `json:"payload"`
+	}
+	if err := json.Unmarshal(body, &sent); err != nil {
+		return p, fmt.Errorf("the body is no JSON object as Langfuse sends it: %w", err)
+	}
+	if sent.DatasetName == "" {
+		return p, errors.New("the body names no dataset (datasetName): only the Run button of a dataset is served here")
+	}
+	p.dataset = sent.DatasetName
+	p.settings, err = readPayload(sent.Payload)
+	return p, err
+}
+
+// mostEncoded is how often a payload may be encoded: Langfuse sends a text that holds
+// JSON, sometimes one that holds such a text.
+const mostEncoded = 3
+
+// readPayload returns the settings of a payload: an object, or a text that holds one; none
+// where it is absent, null or blank.
+func readPayload(raw json.RawMessage) (map[string]string, error) {
+	for range mostEncoded {
+		raw = bytes.TrimSpace(raw)
+		if len(raw) == 0 || raw[0] != '"' {
+			break
+		}
+		var text string
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return nil, fmt.Errorf("the payload is no JSON: %w", err)
+		}
+		raw = json.RawMessage(text)
+	}
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
+		return map[string]string{}, nil
+	}
+	var object map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	err := decoder.Decode(&object)
+	if err == nil {
+		if _, more := decoder.Token(); more != io.EOF {
+			err = errors.New("something stands behind its end")
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf(`the payload is no JSON object of settings, such as {"temperature": 0}: %w`, err)
+	}
+	settings := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		switch value := object[key].(type) {
+		case string:
+			settings[key] = value
+		case json.Number, bool:
+			settings[key] = fmt.Sprint(value)
+		default:
+			return nil, fmt.Errorf("the payload: %s is neither a text nor a number, true or false", textutil.Brief(key, 100))
+		}
+	}
+	return settings, nil
+}
+
+// allowed returns the settings in their canonical form if the file allows all of them; else
+// every problem.
+func allowed(file configs.Trigger, p pressed) (map[string]string, error) {
+	run, ok := file.Datasets[p.dataset]
+	if !ok {
+		return nil, fmt.Errorf("the dataset %s may not be run from here; the trigger file names those that may", textutil.Brief(p.dataset, 100))
+	}
+	var problems []error
+	settings := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(p.settings)) {
+		rule, ok := run.Allow[key]
+		value, err := rule.Canonical(key, p.settings[key])
+		if !ok {
+			may := strings.Join(slices.Sorted(maps.Keys(run.Allow)), ", ")
+			err = fmt.Errorf("the payload may not set %s; it may set: %s", textutil.Brief(key, 100), orNothing(may))
+		}
+		if err != nil {
+			problems = append(problems, err)
+		}
+		settings[key] = value
+	}
+	if len(problems) > mostProblems {
+		problems = append(problems[:mostProblems], fmt.Errorf("and %d problems more", len(problems)-mostProblems))
+	}
+	return settings, errors.Join(problems...)
+}
+
+// mostProblems bounds what is said of one payload.
+const mostProblems = 10
+
+func orNothing(text string) string {
+	if text == "" {
+		return "nothing"
+	}
+	return text
+}

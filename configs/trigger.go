@@ -1,0 +1,172 @@
+package configs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"extraction-experiment/internal/textutil"
+)
+
+// Trigger is the file given to experiment serve --trigger: which datasets the Run
+// button of Langfuse may run, how, and what a person may set there.
+type Trigger struct {
+	// RunsPerDay bounds the runs of all datasets in any 24 hours, Queue those that wait.
+	RunsPerDay int                     `yaml:"runs_per_day"`
+	Queue      int                     `yaml:"queue"`
+	Datasets   map[string]TriggeredRun `yaml:"datasets"`
+}
+
+// TriggeredRun is how one dataset is run.
+type TriggeredRun struct {
+	// Config is an experiment file; its path is relative to the folder of the trigger file.
+	Config string `yaml:"config"`
+	// Name is the template of the run's name, with {dataset} and {time}.
+	Name string `yaml:"name"`
+	// BudgetUSD is what one run may cost that asks a model.
+	BudgetUSD string             `yaml:"budget_usd"`
+	Allow     map[string]Allowed `yaml:"allow"`
+}
+
+// Allowed is what a payload may give a setting: one of Values, or a number from From
+// to To.
+type Allowed struct {
+	Values   []string
+	From, To float64
+}
+
+// UnmarshalYAML reads a list, or {from: 0, to: 1}.
+func (a *Allowed) UnmarshalYAML(node *yaml.Node) error {
+	problem := fmt.Errorf("line %d: a list of values is expected, or {from: 0, to: 1}", node.Line)
+	if node.Kind == yaml.SequenceNode {
+		if node.Decode(&a.Values) != nil || len(a.Values) == 0 {
+			return problem
+		}
+		return nil
+	}
+	bounds := map[string]float64{}
+	err := node.Decode(&bounds)
+	keys := slices.Sorted(maps.Keys(bounds))
+	a.From, a.To = bounds["from"], bounds["to"]
+	if err != nil || !slices.Equal(keys, []string{"from", "to"}) || !(a.From <= a.To) || math.IsInf(a.From, 0) || math.IsInf(a.To, 0) {
+		return problem
+	}
+	return nil
+}
+
+// The defaults of a trigger file, and what it may ask for at most.
+const (
+	defaultRunsPerDay, mostRunsPerDay = 20, 1000
+	defaultQueue, mostQueue           = 5, 100
+	defaultRunName                    = "{dataset}-{time}"
+)
+
+// allowedNumbers are the settings of which a payload may give a number, allowedTexts
+// those of which it may give one of a list. None names a program, an address, a file,
+// or what a run may cost.
+func allowedNumbers() []string {
+	return []string{"prompt_version", "temperature", "top_p", "max_tokens", "seed", "trials", "limit"}
+}
+
+func allowedTexts() []string { return []string{"model", "prompt", "prompt_label", "two_stages"} }
+
+// LoadTrigger reads a trigger file and fills in its defaults: 20 runs a day, 5 that wait,
+// the name {dataset}-{time}. Every problem of its form is returned at once. Whether the
+// runs can begin so, the command knows.
+func LoadTrigger(path string) (Trigger, error) {
+	t := Trigger{RunsPerDay: defaultRunsPerDay, Queue: defaultQueue}
+	text, err := read(path)
+	if err != nil {
+		return t, err
+	}
+	if err := textutil.DecodeYAML(text, path, &t, TriggeredRun{}); err != nil {
+		return t, err
+	}
+	var problems []error
+	add := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf("reading %s: "+format, append([]any{path}, args...)...))
+	}
+	if t.RunsPerDay < 1 || t.RunsPerDay > mostRunsPerDay {
+		add("runs_per_day is %d: a number from 1 to %d is expected", t.RunsPerDay, mostRunsPerDay)
+	}
+	if t.Queue < 1 || t.Queue > mostQueue {
+		add("queue is %d: a number from 1 to %d is expected", t.Queue, mostQueue)
+	}
+	if len(t.Datasets) == 0 {
+		add("it names no dataset; under datasets: stand those that may be run")
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Datasets)) {
+		run := t.Datasets[name]
+		run.Name = cmp.Or(run.Name, defaultRunName)
+		if run.Config == "" {
+			add("dataset %q: config is missing: name an experiment file", name)
+		} else if !filepath.IsAbs(run.Config) {
+			run.Config = filepath.Join(filepath.Dir(path), run.Config)
+		}
+		if usd, err := strconv.ParseFloat(run.BudgetUSD, 64); run.BudgetUSD != "" && (err != nil || !(usd > 0) || math.IsInf(usd, 0)) {
+			add("dataset %q: budget_usd: %q is not a number above 0", name, run.BudgetUSD)
+		}
+		left := strings.NewReplacer("{dataset}", "", "{time}", "").Replace(run.Name)
+		if !strings.Contains(run.Name, "{time}") || strings.ContainsAny(left, "{}") {
+			add("dataset %q: the name %q needs {time}, and may have {dataset}, in braces", name, run.Name)
+		}
+		for _, setting := range slices.Sorted(maps.Keys(run.Allow)) {
+			if err := run.Allow[setting].check(setting); err != nil {
+				add("dataset %q: allow: %w", name, err)
+			}
+		}
+		t.Datasets[name] = run
+	}
+	return t, errors.Join(problems...)
+}
+
+// Canonical returns the value of a setting in the form that the command line takes, the
+// same for 0.7 and 0.70, or an error that says what is allowed. The setting is one of
+// those that a file may allow.
+func (a Allowed) Canonical(setting, value string) (string, error) {
+	if !slices.Contains(allowedNumbers(), setting) {
+		if slices.Contains(a.Values, value) {
+			return value, nil
+		}
+		return "", fmt.Errorf("%s: %s is none of %s", setting, textutil.Brief(value, 100), strings.Join(a.Values, ", "))
+	}
+	n, err := strconv.ParseFloat(value, 64)
+	within := n >= a.From && n <= a.To
+	allowed := fmt.Sprintf("a number from %g to %g", a.From, a.To)
+	if a.Values != nil {
+		within = slices.ContainsFunc(a.Values, func(one string) bool { m, err := strconv.ParseFloat(one, 64); return err == nil && m == n })
+		allowed = "one of " + strings.Join(a.Values, ", ")
+	}
+	if err != nil || !within {
+		return "", fmt.Errorf("%s: %s is not %s", setting, textutil.Brief(value, 100), allowed)
+	}
+	return strconv.FormatFloat(n+0, 'f', -1, 64), nil // no -0
+}
+
+func (a Allowed) check(setting string) error {
+	number := slices.Contains(allowedNumbers(), setting)
+	known := append(allowedTexts(), allowedNumbers()...)
+	switch {
+	case !slices.Contains(known, setting):
+		return fmt.Errorf("a payload can never set %q%s; it may set: %s", setting, textutil.Hint(setting, known), strings.Join(known, ", "))
+	case !number && len(a.Values) == 0:
+		return fmt.Errorf("%s: a list of the values is expected", setting)
+	}
+	for _, value := range a.Values {
+		if value == "" || strings.Contains(value, ",") {
+			return fmt.Errorf("%s: %q is not one value", setting, value)
+		}
+		if _, err := strconv.ParseFloat(value, 64); number && err != nil {
+			return fmt.Errorf("%s: %q is no number", setting, value)
+		}
+	}
+	return nil
+}

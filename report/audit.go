@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"extraction-experiment/compare"
 	harness "extraction-experiment/harness/extraction"
@@ -47,16 +46,19 @@ func AuditText(w io.Writer, a Audit, opt Options) error {
 	}
 	p.table(systems)
 	p.note(fmt.Sprintf("their words together count for %s (entities) and %s (relationships) of what independent systems' would", rate(a.Weight.Entities), rate(a.Weight.Relationships)))
-	t := Table{Title: "Findings", Columns: []Column{{Title: "doubt", Right: true, Strong: true}, {Title: "finding", key: true}, {Title: "item", Name: true, flex: true},
-		{Title: "kind"}, {Title: "gold", flex: true, free: true}, {Title: "instead", flex: true, free: true}, {Title: "why", flex: true, free: true}}}
+	p.title("Findings")
 	for _, d := range a.Findings {
-		t.add(rate(d.Doubt), d.Key, d.Item, string(d.Kind), dash(d.Expected), dash(d.Proposed), textutil.Line(d.Reason))
+		p.heading()
+		p.wrapped(fmt.Sprintf("%s  %s · %s · %s", rate(d.Doubt), d.Kind, textutil.Line(d.Item), d.Key), 0, 0, p.bold)
+		p.wrapped(d.Change(), 6, 0, nil)
+		p.wrapped(textutil.Line(d.Reason), 6, 0, p.faint)
 	}
-	p.table(t)
 	if more := a.Total - len(a.Findings); more > 0 {
 		p.note(Counted(more, "finding") + " of less doubt; --top shows more")
 	}
-	p.table(a.Moves())
+	if moves := a.Moves(); len(moves.Rows) > 0 {
+		p.table(moves)
+	}
 	for _, part := range []struct {
 		n    int
 		text string
@@ -101,13 +103,6 @@ func (a Audit) Moves() Table {
 }
 
 func rate(v float64) string { return fmt.Sprintf("%.2f", v) }
-
-func dash(s string) string {
-	if strings.TrimSpace(s) == "" {
-		return none
-	}
-	return textutil.Line(s)
-}
 
 // Regold is what scoring runs over other gold comes to; its JSON is what experiment
 // rescore --dataset NAME@now prints.
@@ -170,14 +165,21 @@ func RegoldText(w io.Writer, r Regold, opt Options) error {
 		}
 		verdicts.add(v.Candidate, v.Base, shift(before, string(v.After)))
 	}
-	p.table(verdicts)
+	if len(verdicts.Rows) > 0 {
+		p.table(verdicts)
+	}
 	gates := Table{Title: "Gates", Columns: []Column{{Title: "candidate", Name: true, flex: true, key: true}, {Title: "rule", Name: true, flex: true}, {Title: "answer"}}}
 	for _, g := range r.Gates {
 		gates.add(g.Candidate, g.Rule, shift(string(g.Before), string(g.After)))
 	}
-	p.table(gates)
+	if len(gates.Rows) > 0 {
+		p.table(gates)
+	}
 	for _, m := range r.Runs {
-		p.table(movedTable(m))
+		if t := movedTable(m); len(t.Rows) > 0 {
+			t.Title += " · " + textutil.Line(m.From.Name)
+			p.table(t)
+		}
 	}
 	p.note("experiment publish NEW RUN sends a new run to Langfuse")
 	return p.writeTo(w)

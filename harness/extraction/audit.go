@@ -94,6 +94,20 @@ type Doubt struct {
 	claim claim
 }
 
+// Change says in a line what would change in gold.
+func (d Doubt) Change() string {
+	expected, proposed := textutil.Line(d.Expected), textutil.Line(d.Proposed)
+	switch {
+	case d.Expected == "":
+		return "add " + proposed
+	case d.Proposed == "":
+		return "take out " + expected
+	case d.Kind == TwoNames:
+		return "take out " + expected + ", another name of " + proposed
+	}
+	return expected + " → " + proposed
+}
+
 // Place is a stretch of the document with what stands around it; offsets count code
 // points.
 type Place struct {

@@ -81,6 +81,9 @@ func auditAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	if result.Items == 0 {
+		return cli.Errorf(cli.ExitIncompatible, "nothing to audit: no item has gold of the dataset as it is now, and outputs of two systems (%d have not, and of %d the dataset has other gold by now)", result.Skipped, a.outdated)
+	}
 	audit := report.Audit{Dataset: a.header.Dataset.Name, AuditResult: result, Outdated: a.outdated}
 	if path := c.String("html"); path != "" {
 		err := cli.WriteFile(path, func(w io.Writer) error { return cli.Written(html.Audit(w, audit)) })

@@ -270,11 +270,11 @@ func compareHeaders(base, cand outcome.Header) []Mismatch {
 	if base.Dataset.Fingerprint != cand.Dataset.Fingerprint && base.Dataset.Selection != cand.Dataset.Selection {
 		differ("selection of items", cmp.Or(base.Dataset.Selection, "all"), cmp.Or(cand.Dataset.Selection, "all"))
 	}
-	must("scorer version", base.Scorer.Version, cand.Scorer.Version)
+	scorers := CompareScorers(base.Scorer, cand.Scorer)
 	if b, c := base.Scorer.Version, cand.Scorer.Version; b != c && b != "" && c != "" && base.Harness == "extraction" {
-		list[len(list)-1].Advice = "experiment rescore scores the results of the older run again, without the model"
+		scorers[0].Advice = "experiment rescore scores the results of the older run again, without the model"
 	}
-	list = append(list, compareOptions(base.Scorer.Options, cand.Scorer.Options)...)
+	list = append(list, scorers...)
 	for _, key := range []string{outcome.PDFSHA256, outcome.QuestionsSHA256} {
 		b, inBase := base.Metadata[key]
 		c, inCand := cand.Metadata[key]
@@ -286,6 +286,15 @@ func compareHeaders(base, cand outcome.Header) []Mismatch {
 		}
 	}
 	return list
+}
+
+// CompareScorers lists what differs between two ways to score: the version, first, and
+// each option. A version that is missing is no version that is equal.
+func CompareScorers(base, cand outcome.Scorer) (list []Mismatch) {
+	if b, c := base.Version, cand.Version; b != c || b == "" {
+		list = append(list, Mismatch{What: "scorer version", Base: cmp.Or(b, absent), Candidate: cmp.Or(c, absent)})
+	}
+	return append(list, compareOptions(base.Options, cand.Options)...)
 }
 
 // compareOptions names the scoring options that differ.

@@ -41,6 +41,24 @@ type Direction struct {
 	Groups []outcome.GroupStat `json:"groups"`
 }
 
+// Stat is the score of B against A; without a value where it is not known.
+func (a *Agreement) Stat(score string) outcome.Stat {
+	if a == nil {
+		return outcome.Stat{}
+	}
+	stat, _ := a.BAgainstA.Scores.Lookup(score)
+	return stat
+}
+
+// what says whose agreement it is; "" for none.
+func (a *Agreement) what() string {
+	if a == nil {
+		return ""
+	}
+	return fmt.Sprintf("human agreement: %s against %s, mean over %s, 95 %% interval",
+		textutil.Line(a.B), textutil.Line(a.A), Counted(a.Items, "item"))
+}
+
 // AgreementText writes an agreement for a person: which items were compared, every
 // score in both directions, the counts by type, and what to read with care. Lines fit
 // Options.Width. It writes once; the error is that of the writer.
@@ -65,7 +83,8 @@ func AgreementText(w io.Writer, a Agreement, opt Options) error {
 	}
 	p.title("Scores")
 	dropped := p.draw(a.scoreTable(), "n", "pooled")
-	p.note("B against A: A is taken for the gold, precision is how much of B's A has, too, recall how much of A's B has; A against B is the reverse")
+	p.note("B against A: A is taken for the gold, precision is how much of B's A has, too, " +
+		"recall how much of A's B has; A against B is the reverse")
 	p.note("mean over items, an item where both are empty as 1 · pooled: over the counts of all items")
 	p.leftOut(dropped)
 	p.directions(a)
@@ -103,17 +122,20 @@ func (p *page) directions(a Agreement) {
 		}
 	}
 	if len(others) > 0 {
-		p.wrapped("not the same both ways, as one has aliases, or types, that the other has not: "+strings.Join(others, ", "), gap, 0, p.yellow)
+		p.wrapped("not the same both ways, as one has aliases, or types, that the other has not: "+
+			strings.Join(others, ", "), gap, 0, p.yellow)
 	}
 }
 
 func (a Agreement) scoreTable() Table {
 	t := Table{Columns: []Column{{Title: "score", Name: true, flex: true, key: true},
 		{Title: "B against A", Right: true, Strong: true}, {Title: intervals, Right: true}, {Title: "pooled", Right: true},
-		{Title: "A against B", Right: true, Strong: true}, {Title: intervals, Right: true}, {Title: "pooled", Right: true}, {Title: "n", Right: true}}}
+		{Title: "A against B", Right: true, Strong: true}, {Title: intervals, Right: true},
+		{Title: "pooled", Right: true}, {Title: "n", Right: true}}}
 	for _, b := range a.BAgainstA.Scores {
 		r, _ := a.AAgainstB.Scores.Lookup(b.Name)
-		t.add(b.Name, Score(b.Mean, 3), Interval(b.CI95), Score(b.Pooled, 3), Score(r.Mean, 3), Interval(r.CI95), Score(r.Pooled, 3), Count(b.N))
+		t.add(b.Name, Score(b.Mean, 3), Interval(b.CI95), Score(b.Pooled, 3), Score(r.Mean, 3), Interval(r.CI95),
+			Score(r.Pooled, 3), Count(b.N))
 	}
 	return t
 }
@@ -125,7 +147,8 @@ func (a Agreement) groupTables() (tables []Table) {
 			{Title: "A", Right: true}, {Title: "B", Right: true}, {Title: "both", Right: true},
 			{Title: "both of B's", Right: true}, {Title: "both of A's", Right: true}, {Title: "F1", Right: true, Strong: true}}}
 		for _, g := range list {
-			t.add(g.Name, Count(g.Expected), Count(g.Extracted), Count(g.Matched), Score(g.Precision, 3), Score(g.Recall, 3), Score(g.F1, 3))
+			t.add(g.Name, Count(g.Expected), Count(g.Extracted), Count(g.Matched), Score(g.Precision, 3), Score(g.Recall, 3),
+				Score(g.F1, 3))
 		}
 		tables = append(tables, t)
 	}

@@ -354,7 +354,7 @@ func (p *page) sideLines(name string, s compare.Side) {
 		prompt = fmt.Sprintf("%s@%d", textutil.Line(r.PromptName), r.PromptVersion)
 	}
 	p.parts(name, p.bold(label(r.Name)), textutil.Line(r.Dataset), textutil.Line(r.Model), prompt,
-		SummaryView{s.Summary}.Planned(), failed, textutil.Line(s.Where))
+		SummaryView{Summary: s.Summary}.Planned(), failed, textutil.Line(s.Where))
 }
 
 // candidate writes everything about one candidate.

@@ -336,7 +336,7 @@ func GitHub(w io.Writer, runs []Run) error {
 		fmt.Fprintf(&b, "::%s title=%s::%s\n", kind, inTitle.Replace(title), inMessage.Replace(message))
 	}
 	for _, r := range runs {
-		v, shown := SummaryView{r.Summary}, 0
+		v, shown := SummaryView{Summary: r.Summary}, 0
 		for _, class := range v.Failures {
 			for _, item := range class.Items[:min(len(class.Items), 9-shown)] {
 				shown++

@@ -46,6 +46,8 @@ type Options struct {
 	// Document is how many characters of a document are shown; 0 is 2,000,
 	// negative all.
 	Document int
+	// Ceiling is the agreement of people, shown beside the scores of a run; nil is none.
+	Ceiling *Agreement
 }
 
 func (o Options) filled() Options {
@@ -61,6 +63,8 @@ type Run struct {
 	// trial. A report holds one at a time, reads them at most once, and stops
 	// at the first error.
 	Items iter.Seq2[ItemView, error]
+	// Ceiling is the agreement of people about the same items; nil is not known.
+	Ceiling *Agreement
 }
 
 // message says why an item failed; "" if it did not.

@@ -15,7 +15,10 @@ import (
 
 // SummaryView is what a run comes to, in the tables and words in which text,
 // Markdown and pages show it.
-type SummaryView struct{ outcome.Summary }
+type SummaryView struct {
+	outcome.Summary
+	Ceiling *Agreement // of people about the same items; nil where it is not known
+}
 
 // Planned counts items; trials are no more of them.
 func (v SummaryView) Planned() string {
@@ -146,19 +149,31 @@ func (v SummaryView) scoreTable(cells int, short bool) Table {
 		scored.Text, scored.Title = ofScored, "mean of scored"
 	}
 	pooled := slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Pooled != nil })
+	people := only(v.Ceiling != nil)
 	t := Table{Columns: []Column{{Title: "score", Name: true, flex: true},
 		{Text: only(cells > 0), Markdown: no, Page: no, cyan: true}, mean,
 		{Title: intervals, Text: only(!short), Right: true, Wide: true},
 		{Title: "±95 %", Text: only(short), Markdown: no, Page: no, Right: true}, scored,
 		{Title: "range", Markdown: no, Page: no, Right: true}, {Title: "n", Right: true},
-		{Title: "pooled", Text: only(pooled), Right: true, Wide: true, Hint: "over the counts of all scored items"}}}
+		{Title: "pooled", Text: only(pooled), Right: true, Wide: true, Hint: "over the counts of all scored items"},
+		{Title: "human agreement", Text: people, Markdown: people, Page: people, Right: true,
+			Hint: v.Ceiling.what()}}}
 	for _, s := range v.Scores {
 		mean, ci := v.Scores.Lead(s)
 		row := t.add(s.Name, bar(mean, cells), Score(mean, 3), Interval(ci), plusMinus(ci, mean), Score(s.Mean, 3),
-			span(s.Min, s.Max), Count(s.N), Score(s.Pooled, 3))
+			span(s.Min, s.Max), Count(s.N), Score(s.Pooled, 3), v.people(s.Name))
 		row.Primary = s.Name == v.Run.Primary
 	}
 	return t
+}
+
+// people is the agreement of people by a score, with its interval.
+func (v SummaryView) people(score string) string {
+	stat := v.Ceiling.Stat(score)
+	if stat.CI95 == nil {
+		return Score(stat.Mean, 3)
+	}
+	return Score(stat.Mean, 3) + " (" + Interval(stat.CI95) + ")"
 }
 
 // Interval shows both ends.
@@ -317,7 +332,7 @@ func (v SummaryView) worstTable() Table {
 //
 // It writes once; the error is that of the writer.
 func Text(w io.Writer, s outcome.Summary, opt Options) error {
-	p, v := newPage(opt), SummaryView{s}
+	p, v := newPage(opt), SummaryView{s, opt.Ceiling}
 	p.runLines(v)
 	p.scores(v)
 	p.trials(v)
@@ -420,6 +435,9 @@ func (p *page) scores(v SummaryView) {
 	if t.Columns[8].Text != no && !slices.Contains(dropped, "pooled") {
 		notes = append(notes, "pooled: over the counts of all scored items")
 	}
+	if v.Ceiling != nil {
+		notes = append(notes, v.Ceiling.what())
+	}
 	p.note(strings.Join(notes, " · "))
 	p.leftOut(dropped)
 }
@@ -466,7 +484,7 @@ func (p *page) failures(list []outcome.FailureCount) {
 func Markdown(w io.Writer, runs []Run) error {
 	m := &markdown{}
 	for _, r := range runs {
-		m.summary(SummaryView{r.Summary})
+		m.summary(SummaryView{r.Summary, r.Ceiling})
 	}
 	return m.writeTo(w)
 }

@@ -123,7 +123,7 @@ func TestText_failedItems(t *testing.T) {
 		{text, `grounded_rate +– +– +0\.889 +0\.89–0\.89 +24\n`},
 		{markdown, `\*\*0\.505\*\* \| 0\.3\d+–0\.6\d+ \| 0\.842 \| 24 `},
 		{markdown, "`grounded_rate` \\| – \\| – \\| 0\\.889 \\| 24 "},
-		{SummaryView{run.Summary}.inOneLine(), `entity_f1 0\.505 \(0\.3\d+–0\.6\d+\) with failed items as 0 · 0\.842 of those scored`},
+		{SummaryView{Summary: run.Summary}.inOneLine(), `entity_f1 0\.505 \(0\.3\d+–0\.6\d+\) with failed items as 0 · 0\.842 of those scored`},
 	} {
 		if !regexp.MustCompile(tt.want).MatchString(tt.in) {
 			t.Errorf("no %s in\n%s", tt.want, tt.in)

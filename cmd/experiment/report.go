@@ -11,10 +11,12 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
+	"extraction-experiment/cmd/internal/gold"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
+	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/report/html"
 	"extraction-experiment/runstore"
@@ -53,11 +55,12 @@ func reportCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "report",
 		Usage:     "write runs as a page to look at, or in a form that other tools read",
-		UsageText: "experiment report RUN… --format html --output report.html",
+		UsageText: "experiment report RUN… --format html --output report.html [--ceiling FILE]",
 		ArgsUsage: "RUN…",
 		Flags: []urfave.Flag{
 			settings.DatasetFlag(),
 			&urfave.StringFlag{Name: "format", Aliases: []string{"f"}, Value: "text", Usage: "`FORM`: " + strings.Join(formatNames(formats(env)), ", ")},
+			&urfave.StringFlag{Name: "ceiling", TakesFile: true, Usage: "show what experiment agreement --json prints, in `FILE`, beside the scores"},
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write; - is standard output"},
 		},
 		Action: func(c *urfave.Context) error { return reportAction(c, env) },
@@ -74,6 +77,13 @@ func reportAction(c *urfave.Context, env cli.Env) (err error) {
 	if c.NArg() == 0 {
 		return cli.Usage("report takes the names or files of runs; experiment runs lists them")
 	}
+	ceiling, err := gold.Ceiling(c.Context, c.String("ceiling"))
+	if err != nil {
+		return err
+	}
+	if ceiling != nil && !slices.Contains([]string{"text", "json", "md", "html"}, list[at].name) {
+		return cli.Usage("--ceiling is for text, json, md and html; %s has no room for it", list[at].name)
+	}
 	var all []report.Run
 	for _, named := range c.Args().Slice() {
 		run, opening := runs.Open(c.Context, named, c.String("dataset"))
@@ -83,6 +93,9 @@ func reportAction(c *urfave.Context, env cli.Env) (err error) {
 		defer func() { err = errors.Join(err, run.Close()) }()
 		whole, reading := runs.Whole(c.Context, run, list[at].documents)
 		if reading != nil {
+			return reading
+		}
+		if reading := gold.Beside(c.Context, run, ceiling, &whole); reading != nil {
 			return reading
 		}
 		all = append(all, whole)
@@ -104,7 +117,9 @@ func textReports(w io.Writer, env cli.Env, all []report.Run) error {
 				return err
 			}
 		}
-		if err := report.Text(w, r.Summary, runs.TextOptions(env, nil)); err != nil {
+		opt := runs.TextOptions(env, nil)
+		opt.Ceiling = r.Ceiling
+		if err := report.Text(w, r.Summary, opt); err != nil {
 			return err
 		}
 	}
@@ -113,12 +128,16 @@ func textReports(w io.Writer, env cli.Env, all []report.Run) error {
 
 // jsonReports writes the summary of one run, or a list of several.
 func jsonReports(w io.Writer, all []report.Run) error {
+	type summary struct {
+		outcome.Summary
+		Ceiling *report.Agreement `json:"ceiling,omitempty"`
+	}
 	if len(all) == 1 {
-		return report.JSON(w, all[0].Summary, true)
+		return report.JSON(w, summary{all[0].Summary, all[0].Ceiling}, true)
 	}
 	var list []any
 	for _, r := range all {
-		list = append(list, r.Summary)
+		list = append(list, summary{r.Summary, r.Ceiling})
 	}
 	return report.JSON(w, list, true)
 }

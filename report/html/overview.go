@@ -101,7 +101,7 @@ func (w *writer) body() error {
 	}{frame: w.frame()}
 	for i, r := range w.runs {
 		page.Trials = page.Trials || r.Summary.Trials != nil
-		page.Runs = append(page.Runs, newOverview(report.SummaryView{Summary: r.Summary}, w.tallies[i]))
+		page.Runs = append(page.Runs, newOverview(report.SummaryView{Summary: r.Summary, Ceiling: r.Ceiling}, w.tallies[i]))
 	}
 	return w.ExecuteTemplate(w, "body", page)
 }
@@ -137,7 +137,8 @@ func newOverview(v report.SummaryView, t tally) overview {
 		var distributions []*drawing
 		for _, s := range v.Scores {
 			mean, ci := v.Scores.Lead(s)
-			distributions = append(distributions, newDistribution(named(s.Name), mean, ci, t[s.Name]))
+			figure := newDistribution(named(s.Name), mean, ci, t[s.Name])
+			distributions = append(distributions, figure.people(v.Ceiling.Stat(s.Name)))
 		}
 		o.Scores = newTable("scores", v.ScoreTable(), mostLines, "score").draw(2, "fig", []string{"0", "distribution, mean and 95 % interval", "1"}, distributions)
 	}
@@ -186,6 +187,9 @@ func tiles(v report.SummaryView) (list []tile) {
 		mean, ci := v.Scores.Lead(stat)
 		if ci != nil {
 			notes = append(notes, "95 % interval "+report.Interval(ci))
+		}
+		if people := v.Ceiling.Stat(stat.Name); people.Mean != nil {
+			notes = append(notes, "human agreement "+report.Score(people.Mean, 3))
 		}
 		if v.Scores.AnyFailed() {
 			notes = append(notes, "failed as 0; of those scored "+report.Score(stat.Mean, 3))
@@ -314,6 +318,23 @@ func newDistribution(score string, mean *float64, ci95 *[2]float64, d *[bins]int
 	}
 	out.Label = "Distribution of " + score + " over " + report.Counted(values, "value")
 	return out
+}
+
+// people draws the agreement of people into a distribution: its mean as a line, its
+// interval as a band behind the bars.
+func (d *drawing) people(s outcome.Stat) *drawing {
+	if s.Mean == nil {
+		return d
+	}
+	x := func(v float64) float64 { return d.Width * within(v, 0, 1) }
+	label := "human agreement " + report.Score(s.Mean, 3)
+	if s.CI95 != nil {
+		label += ", 95 % interval " + report.Interval(s.CI95)
+		d.Rects = append([]rect{{"people", x(s.CI95[0]), 0, x(s.CI95[1]) - x(s.CI95[0]), d.Height, label}}, d.Rects...)
+	}
+	d.Lines = append(d.Lines, line{"people", x(*s.Mean), 0, x(*s.Mean), d.Height})
+	d.Label += "; " + label
+	return d
 }
 
 // newInterval draws a number with its interval; it is nil without one. The drawing

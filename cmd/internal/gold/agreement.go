@@ -16,13 +16,16 @@ import (
 
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/compare"
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
+	"extraction-experiment/runstore"
 	"extraction-experiment/scoring"
 )
 
@@ -33,8 +36,9 @@ func AgreementCommand(env cli.Env) *urfave.Command {
 		Usage:     "say how far two annotators of the same items agree: what a system can reach at most",
 		UsageText: "experiment agreement A.jsonl B.jsonl [--options FILE|JSON] [--json]",
 		ArgsUsage: "A.jsonl B.jsonl",
-		Description: "Both are files of items as experiment seed takes them; only id and expected output count, and - reads one of them\n" +
-			"from standard input, as JSONL. What --json prints is what experiment report RUN --ceiling FILE draws beside a run.\n" +
+		Description: "Both are files of items as experiment seed takes them; only id and expected output count.\n" +
+			"- reads one of them from standard input, as JSONL. What --json prints is what experiment report RUN --ceiling FILE\n" +
+			"shows beside a run.\n" +
 			"Exit codes: 0 compared; 2 the files have no item in common; 64 a file or a line of it cannot be used.",
 		Flags:  []urfave.Flag{settings.OptionsFlag(), settings.JSONFlag()},
 		Action: func(c *urfave.Context) error { return agreementAction(c, env) },
@@ -121,7 +125,8 @@ func (a *annotator) read(items iter.Seq2[dataset.Located, error]) error {
 // symmetric are the scores that swapping expected and extracted leaves as they are,
 // where no side has aliases and every entity has a type or none has.
 func symmetric() []string {
-	return []string{scoring.EntityF1, scoring.EntityExactF1, scoring.EntityTypedF1, scoring.EntityStrictF1, scoring.TypeAccuracy, scoring.RelationshipF1}
+	return []string{scoring.EntityF1, scoring.EntityExactF1, scoring.EntityTypedF1, scoring.EntityStrictF1,
+		scoring.TypeAccuracy, scoring.RelationshipF1}
 }
 
 // direction sums up one annotator against the other.
@@ -149,7 +154,8 @@ func (d direction) result() (report.Direction, []string) {
 // items where both annotate them; where one alone does the other is not wrong. It is an
 // error of ExitIncompatible if no item is in both. Each item is scored twice.
 func agree(a, b annotator, options scoring.Options) (report.Agreement, error) {
-	out := report.Agreement{A: a.name, B: b.name, OnlyA: without(a, b), OnlyB: without(b, a), SameBothWays: []string{}, Directed: map[string]int{}, Warnings: []string{}}
+	out := report.Agreement{A: a.name, B: b.name, OnlyA: without(a, b), OnlyB: without(b, a), SameBothWays: []string{},
+		Directed: map[string]int{}, Warnings: []string{}}
 	rules, err := scoring.New(options)
 	if err != nil {
 		return out, err
@@ -160,7 +166,8 @@ func agree(a, b annotator, options scoring.Options) (report.Agreement, error) {
 	out.Scorer.Version, out.Scorer.Primary = scoring.Version, harness.Primary
 	var ways [2]direction
 	for i := range ways {
-		ways[i] = direction{rules, outcome.NewSummariser(outcome.Header{Scorer: out.Scorer}, outcome.SummaryConfig{Order: runs.ScoreOrder(), Worst: -1})}
+		ways[i] = direction{rules, outcome.NewSummariser(outcome.Header{Scorer: out.Scorer},
+			outcome.SummaryConfig{Order: runs.ScoreOrder(), Worst: -1})}
 	}
 	var otherInput []string
 	for _, id := range slices.Sorted(maps.Keys(a.gold)) {
@@ -190,11 +197,13 @@ func agree(a, b annotator, options scoring.Options) (report.Agreement, error) {
 		}
 	}
 	if out.Items == 0 {
-		return out, cli.Errorf(cli.ExitIncompatible, "%s and %s have no item in common: their ids pair them (%s has %s, %s has %s)",
+		return out, cli.Errorf(cli.ExitIncompatible,
+			"%s and %s have no item in common: their ids pair them (%s has %s, %s has %s)",
 			a.name, b.name, a.name, firstIDs(out.OnlyA), b.name, firstIDs(out.OnlyB))
 	}
 	if len(otherInput) > 0 {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("the input is another one in %s of the same id: %s", textutil.Counted(len(otherInput), "item"), firstIDs(otherInput)))
+		out.Warnings = append(out.Warnings, fmt.Sprintf("the input is another one in %s of the same id: %s",
+			textutil.Counted(len(otherInput), "item"), firstIDs(otherInput)))
 	}
 	for i, to := range []*report.Direction{&out.BAgainstA, &out.AAgainstB} {
 		var warnings []string
@@ -249,4 +258,47 @@ func firstIDs(ids []string) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
+}
+
+// mostCeiling bounds the file of an agreement, in bytes.
+const mostCeiling = 64 << 20
+
+// Ceiling reads what experiment agreement --json printed; nil for "". Another file is
+// an error of ExitUsage.
+func Ceiling(ctx context.Context, path string) (*report.Agreement, error) {
+	if path == "" {
+		return nil, nil
+	}
+	raw, err := files.Read(ctx, path, mostCeiling)
+	if err != nil {
+		return nil, cli.Usage("--ceiling: %w", err)
+	}
+	var a report.Agreement
+	if err := json.Unmarshal(raw, &a); err != nil || a.Items < 1 || len(a.BAgainstA.Scores) == 0 {
+		return nil, cli.Usage("--ceiling: %s is not what experiment agreement A B --json prints", path)
+	}
+	return &a, nil
+}
+
+// Beside puts the ceiling, if there is one, beside the scores of a run, and warns of
+// what was scored otherwise. A run without any of its scores is an error of ExitUsage.
+func Beside(ctx context.Context, run *runstore.Reader, ceiling *report.Agreement, whole *report.Run) error {
+	if ceiling == nil {
+		return nil
+	}
+	header, err := run.Header(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(whole.Summary.Scores, func(s outcome.Stat) bool { return ceiling.Stat(s.Name).Mean != nil }) {
+		return cli.Usage("--ceiling: the run %s has none of the scores by which people were compared",
+			textutil.Line(header.Name))
+	}
+	whole.Ceiling = ceiling
+	for _, m := range compare.CompareScorers(ceiling.Scorer, header.Scorer) {
+		whole.Summary.Warnings = append(whole.Summary.Warnings,
+			fmt.Sprintf("the human agreement was scored otherwise: %s is %s there, and %s in the run",
+				m.What, m.Base, m.Candidate))
+	}
+	return nil
 }

@@ -55,7 +55,8 @@ func (s Sensitivity) AddTo(ctx context.Context, result *compare.Comparison) erro
 	for _, i := range at {
 		run, ok := s.Sources[i].(runs.Source)
 		if !ok {
-			return cli.Usage("--sensitivity scores the outputs again, and of %s they are not here: outputs are needed, name a run of this folder, its file or an export", s.Sources[i].Where())
+			return cli.Usage("--sensitivity scores the outputs again, and of %s they are not here: outputs are needed, "+
+				"name a run of this folder, its file or an export", s.Sources[i].Where())
 		}
 		again.runs = append(again.runs, run)
 	}
@@ -79,7 +80,8 @@ func (s Sensitivity) AddTo(ctx context.Context, result *compare.Comparison) erro
 	}
 	for i, settings := range found {
 		r := &result.Candidates[at[i+1]-1]
-		r.Sensitivity = &compare.Sensitivity{Settings: settings, Flips: compare.Flips(append(slices.Clone(settings), finer[i]...)), Notes: again.notes(settings)}
+		flips := compare.Flips(append(slices.Clone(settings), finer[i]...))
+		r.Sensitivity = &compare.Sensitivity{Settings: settings, Flips: flips, Notes: again.notes(settings)}
 		for _, flip := range r.Sensitivity.Flips {
 			r.Warnings = append(r.Warnings, flip.Warning(result.Base.Summary.Run.Name, r.Candidate.Summary.Run.Name))
 		}
@@ -108,8 +110,10 @@ func (r *rescoring) ways(ctx context.Context, doubtful map[string]bool) (list []
 	if r.header, err = r.runs[0].Header(ctx); err != nil {
 		return nil, err
 	}
-	if known := slices.ContainsFunc(scoring.Catalog(), func(d scoring.Definition) bool { return d.Name == r.metric }); r.header.Harness != harness.Name || !known {
-		return nil, cli.Usage("--sensitivity scores extractions again: %s of the harness %s is none of their scores", textutil.Line(r.metric), textutil.Line(r.header.Harness))
+	known := slices.ContainsFunc(scoring.Catalog(), func(d scoring.Definition) bool { return d.Name == r.metric })
+	if r.header.Harness != harness.Name || !known {
+		return nil, cli.Usage("--sensitivity scores extractions again: %s of the harness %s is none of their scores",
+			textutil.Line(r.metric), textutil.Line(r.header.Harness))
 	}
 	if r.options, err = scoring.ParseOptions(r.header.Scorer.Options, scoring.DefaultOptions()); err != nil {
 		return nil, fmt.Errorf("the scoring options of %s: %w", r.runs[0].Where(), err)
@@ -118,25 +122,25 @@ func (r *rescoring) ways(ctx context.Context, doubtful map[string]bool) (list []
 	if err != nil {
 		return nil, err
 	}
-	list = append(list, way{Setting: compare.Setting{What: "as the runs are scored", Own: true}, rules: own, metric: r.metric})
+	list = append(list, way{compare.Setting{What: "as the runs are scored", Own: true}, r.metric, own, nil})
 	for percent := 50; percent <= 100; percent += 5 {
 		list = append(list, r.threshold(percent))
 	}
 	exact := r.options
 	exact.FuzzyEntities, exact.FuzzyRelationships = false, false
 	if rules, err := scoring.New(exact); err == nil { // as valid as the options of the runs
-		list = append(list, way{Setting: compare.Setting{What: "exact names only"}, rules: rules, metric: r.metric})
+		list = append(list, way{compare.Setting{What: "exact names only"}, r.metric, rules, nil})
 	}
 	for _, other := range []struct{ metric, what string }{
 		{scoring.EntityF1, "entities, without types"}, {scoring.EntityTypedF1, "entities, with types"},
 		{scoring.EntityStrictF1, "entities, exact names and types"}, {scoring.RelationshipF1, "relationships"},
 	} {
 		if other.metric != r.metric {
-			list = append(list, way{Setting: compare.Setting{What: other.what}, rules: own, metric: other.metric})
+			list = append(list, way{compare.Setting{What: other.what}, other.metric, own, nil})
 		}
 	}
 	if doubtful != nil {
-		list = append(list, way{Setting: compare.Setting{What: "without doubtful items"}, rules: own, metric: r.metric, skip: doubtful})
+		list = append(list, way{compare.Setting{What: "without doubtful items"}, r.metric, own, doubtful})
 	}
 	return list, nil
 }
@@ -153,7 +157,7 @@ func (r *rescoring) threshold(percent int) way {
 	if err != nil {
 		panic(err) // the options are those of the runs but for a threshold that is one
 	}
-	return way{Setting: compare.Setting{What: "threshold " + o.Threshold, Threshold: o.Threshold}, rules: rules, metric: r.metric}
+	return way{compare.Setting{What: "threshold " + o.Threshold, Threshold: o.Threshold}, r.metric, rules, nil}
 }
 
 // between are the ways with the thresholds between those of a flip, in steps of 0.01.
@@ -180,10 +184,12 @@ func unique(ways []way) (list []way) {
 func (r *rescoring) notes(settings []compare.Setting) []string {
 	notes := []string{}
 	if v := r.header.Scorer.Version; v != scoring.Version {
-		notes = append(notes, fmt.Sprintf("the runs were scored by version %s of the scorer, these rows by version %s", v, scoring.Version))
+		notes = append(notes, fmt.Sprintf("the runs were scored by version %s of the scorer, these rows by version %s",
+			v, scoring.Version))
 	}
 	if slices.ContainsFunc(settings, func(s compare.Setting) bool { return s.LeftOut > 0 }) {
-		notes = append(notes, "leaving doubtful items out favours the compared systems, by whose answers they were found: it decides nothing, and no gate reads it")
+		notes = append(notes, "leaving doubtful items out favours the compared systems, by whose answers they were found: "+
+			"it decides nothing, and no gate reads it")
 	}
 	return notes
 }
@@ -368,7 +374,8 @@ func (v view) Outcomes(context.Context) iter.Seq2[outcome.Outcome, error] {
 			o := outcome.Outcome{Item: one.item, Trial: one.trial, Attempt: 1, Class: one.class}
 			o.Output = one.output
 			if x := one.values[v.at]; x.defined {
-				o.Scores = []outcome.Score{{Name: v.way.metric, Value: new(x.float64), Boolean: v.way.metric == scoring.ItemPerfect}}
+				o.Scores = []outcome.Score{{Name: v.way.metric, Value: new(x.float64),
+					Boolean: v.way.metric == scoring.ItemPerfect}}
 			} else if x.there {
 				o.Scores = []outcome.Score{{Name: v.way.metric}}
 			}

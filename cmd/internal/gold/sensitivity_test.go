@@ -23,7 +23,8 @@ import (
 
 // stored makes a run file of what a system extracts; nil fails the item. gold is nil
 // for an item without any.
-func stored(t testing.TB, name string, options scoring.Options, trials int, gold []*extraction.Extraction, extracted func(item, trial int) *extraction.Extraction) compare.Source {
+func stored(t testing.TB, name string, options scoring.Options, trials int, gold []*extraction.Extraction,
+	extracted func(item, trial int) *extraction.Extraction) compare.Source {
 	t.Helper()
 	raw, err := json.Marshal(options)
 	if err != nil {
@@ -35,13 +36,15 @@ func stored(t testing.TB, name string, options scoring.Options, trials int, gold
 	}
 	path := filepath.Join(t.TempDir(), name+".run")
 	run, err := runstore.Create(path, outcome.Header{RunUID: name, Name: name, Harness: harness.Name, Trials: trials,
-		Dataset: outcome.Dataset{Name: "d"}, Scorer: outcome.Scorer{Version: scoring.Version, Options: raw, Primary: harness.Primary}})
+		Dataset: outcome.Dataset{Name: "d"}, Scorer: outcome.Scorer{Version: scoring.Version, Options: raw,
+			Primary: harness.Primary}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var items []dataset.Item
 	for i, g := range gold {
-		item := dataset.Item{ID: fmt.Sprintf("i%02d", i), Input: []byte(`{"document_text":"x"}`), Metadata: fmt.Appendf(nil, `{"source":%d}`, i%8)}
+		item := dataset.Item{ID: fmt.Sprintf("i%02d", i), Input: []byte(`{"document_text":"x"}`),
+			Metadata: fmt.Appendf(nil, `{"source":%d}`, i%8)}
 		if g != nil {
 			item.Expected, err = g.MarshalJSON()
 		}
@@ -53,7 +56,8 @@ func stored(t testing.TB, name string, options scoring.Options, trials int, gold
 			problems = append(problems, run.Commit(t.Context(), made(t, rules, item, trial, extracted(i, trial))))
 		}
 	}
-	problems = append(problems, run.Finish(t.Context(), outcome.Footer{Status: outcome.Complete, Planned: len(items) * trials}), run.Close())
+	footer := outcome.Footer{Status: outcome.Complete, Planned: len(items) * trials}
+	problems = append(problems, run.Finish(t.Context(), footer), run.Close())
 	if err := errors.Join(problems...); err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +70,8 @@ func stored(t testing.TB, name string, options scoring.Options, trials int, gold
 }
 
 // made is an outcome as a run has it.
-func made(t testing.TB, rules *scoring.Scorer, item dataset.Item, trial int, found *extraction.Extraction) outcome.Outcome {
+func made(t testing.TB, rules *scoring.Scorer, item dataset.Item, trial int,
+	found *extraction.Extraction) outcome.Outcome {
 	judge, err := harness.Scorer{Rules: rules}.Judge(item)
 	if err != nil {
 		t.Fatal(err)
@@ -143,10 +148,12 @@ func TestSensitivity_flip(t *testing.T) {
 		t.Fatalf("flips: %+v", r.Sensitivity.Flips)
 	}
 	flip := r.Sensitivity.Flips[0]
-	if flip.Below.Threshold != "0.77" || flip.At.Threshold != "0.78" || *flip.Below.Score.Difference != 5./18 || !near(*flip.At.Score.Difference, -5./36) {
+	if flip.Below.Threshold != "0.77" || flip.At.Threshold != "0.78" || *flip.Below.Score.Difference != 5./18 ||
+		!near(*flip.At.Score.Difference, -5./36) {
 		t.Errorf("%+v", flip)
 	}
-	const want = "the ranking by entity_f1 flips at threshold 0.78: up to 0.77 cand is ahead (+0.2778, a difference that can be claimed), " +
+	const want = "the ranking by entity_f1 flips at threshold 0.78: " +
+		"up to 0.77 cand is ahead (+0.2778, a difference that can be claimed), " +
 		"from 0.78 on base is ahead (-0.1389, a difference that can be claimed)"
 	if last := r.Warnings[len(r.Warnings)-1]; last != want {
 		t.Errorf("got  %s\nwant %s", last, want)
@@ -162,7 +169,8 @@ func TestSensitivity_flip(t *testing.T) {
 	for _, threshold := range strings.Fields("0.80 0.85 0.90 0.95 1.00") {
 		wantRows = append(wantRows, "threshold "+threshold+" entity_f1 worse")
 	}
-	wantRows = append(wantRows, "exact names only entity_f1 worse", "entities, with types entity_typed_f1 worse", "entities, exact names and types entity_strict_f1 worse")
+	wantRows = append(wantRows, "exact names only entity_f1 worse", "entities, with types entity_typed_f1 worse",
+		"entities, exact names and types entity_strict_f1 worse")
 	if diff := cmp.Diff(wantRows, rows); diff != "" { // nobody annotates relationships
 		t.Error(diff)
 	}
@@ -180,10 +188,12 @@ func TestSensitivity_doubtful(t *testing.T) {
 	}
 	r := compared(t, runs.Comparison(), s).Candidates[0]
 	last := r.Sensitivity.Settings[len(r.Sensitivity.Settings)-1]
-	if last.What != "without doubtful items" || last.LeftOut != 10 || last.Score.N != 2 || last.Score.Verdict != compare.Same {
+	if last.What != "without doubtful items" || last.LeftOut != 10 || last.Score.N != 2 ||
+		last.Score.Verdict != compare.Same {
 		t.Errorf("%+v", last)
 	}
-	if notes := strings.Join(r.Sensitivity.Notes, "\n"); !strings.Contains(notes, "favours the compared systems") || !strings.Contains(notes, "no gate reads it") {
+	if notes := strings.Join(r.Sensitivity.Notes, "\n"); !strings.Contains(notes, "favours the compared systems") ||
+		!strings.Contains(notes, "no gate reads it") {
 		t.Errorf("notes: %s", notes)
 	}
 }
@@ -197,7 +207,8 @@ func TestSensitivity_own(t *testing.T) {
 	draw := func() *extraction.Extraction {
 		e := extraction.Extraction{Entities: entities(), Relationships: stated()}
 		for range random.IntN(5) {
-			e.Entities = append(e.Entities, entities(names[random.IntN(len(names))], []string{"person", "org", ""}[random.IntN(3)])...)
+			name, kind := names[random.IntN(len(names))], []string{"person", "org", ""}[random.IntN(3)]
+			e.Entities = append(e.Entities, entities(name, kind)...)
 		}
 		return &e
 	}
@@ -206,7 +217,10 @@ func TestSensitivity_own(t *testing.T) {
 		threshold string
 		cluster   string
 		metric    string
-	}{{1, "0.85", "", ""}, {2, "0.7", "source", ""}, {2, "0.85", "", scoring.ItemPerfect}, {1, "0.5", "source", scoring.TypeAccuracy}} {
+	}{
+		{1, "0.85", "", ""}, {2, "0.7", "source", ""},
+		{2, "0.85", "", scoring.ItemPerfect}, {1, "0.5", "source", scoring.TypeAccuracy},
+	} {
 		options := scoring.DefaultOptions()
 		options.Threshold = tt.threshold
 		gold := []*extraction.Extraction{nil}

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -394,4 +396,183 @@ func TestAudit_damagedGold(t *testing.T) {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+// TestRates_doubt: p/(1-p) is 1/19 of gold, 1 of suspect gold. Systems with found 0.8,
+// shared 0.05 and right 0.9: a statement that gold lacks counts 0.8/0.05 = 16 for and
+// (1-0.8)/(1-0.05) = 4/19 against; an element of gold that a system lacks 19/4, one that
+// it has 1/16; a change 9 for and 1/9 against; one of two names 1/(2·0.8·0.2) = 3.125,
+// both of them 0.05/0.64 = 0.078125.
+func TestRates_doubt(t *testing.T) {
+	two := rates{systems: []systemRates{{0.8, 0.05, 0.9}, {0.8, 0.05, 0.9}}, weight: 1}
+	half := rates{systems: two.systems, weight: 0.5}
+	for _, c := range []struct {
+		say  string
+		r    rates
+		c    claim
+		odds float64
+	}{
+		{"both have it", two, claim{kind: NotInGold, stances: []stance{agrees, agrees}}, 256.0 / 19},
+		{"one has it", two, claim{kind: NotInGold, stances: []stance{agrees, against}}, 16 * 4.0 / 19 / 19},
+		{"one failed", two, claim{kind: NotInGold, stances: []stance{agrees, absent}}, 16.0 / 19},
+		{"both lack it", two, claim{kind: NotFound, stances: []stance{agrees, agrees}}, 19.0 / 16},
+		{"both have what gold has", two, claim{kind: NotFound, stances: []stance{against, against}}, 1.0 / 256 / 19},
+		{"one has something in its place", two, claim{kind: NotFound, stances: []stance{agrees, silent}}, 1.0 / 4},
+		{"not in the text", two, claim{kind: NotInText, suspect: true, stances: []stance{agrees, against}}, 19.0 / 64},
+		{"another type, and gold's", two, claim{kind: OtherType, stances: []stance{agrees, against}}, 1.0 / 19},
+		{"another type, and nothing", two, claim{kind: Reversed, stances: []stance{agrees, silent}}, 9.0 / 19},
+		{"one of two names", two, claim{kind: TwoNames, stances: []stance{agrees, agrees}}, 3.125 * 3.125 / 19},
+		{"both names", two, claim{kind: TwoNames, stances: []stance{agrees, against}}, 3.125 * 0.078125 / 19},
+		{"systems that err alike", half, claim{kind: NotInGold, stances: []stance{agrees, agrees}}, 16.0 / 19},
+	} {
+		want := c.odds / (1 + c.odds)
+		if got := c.r.doubt(c.c); math.Abs(got-want) > 1e-12 {
+			t.Errorf("%s: %v, want %v", c.say, got, want)
+		}
+	}
+}
+
+// TestTally_rates: 30 elements, of which the first system finds 24 and the second the
+// same 24: the misses are one and the same, phi is 1, but one of the 6 that all miss
+// (0.05·30 = 1.5, so 1) is excused; then still phi 1: the weight is 1/(1+1).
+func TestTally_rates(t *testing.T) {
+	alike := newTally(2)
+	for i := range 30 {
+		st := []stance{against, against}
+		if i >= 24 {
+			st = []stance{agrees, agrees}
+		}
+		alike.element(st)
+	}
+	r := alike.rates()
+	// (24 + 10·0.7)/(30+10) = 0.775; (24+9)/(24+10) of those found are right.
+	if r.weight != 0.5 || math.Abs(r.systems[0].Found-0.775) > 1e-12 || math.Abs(r.systems[1].Right-33.0/34) > 1e-12 {
+		t.Errorf("%+v", r)
+	}
+	// Beyond gold: 20 of another one, of which it has 5. 0.05·30 = 1.5 are taken for true,
+	// 0.775·1.5 = 1.1625 of its 5: (3.8375 + 0.5)/(18.5 + 10).
+	for i := range 20 {
+		st := []stance{against, agrees}
+		if i < 5 {
+			st[0] = agrees
+		}
+		alike.beyond(st)
+	}
+	if got, want := alike.rates().systems[0].Shared, (3.8375+0.5)/28.5; math.Abs(got-want) > 1e-12 {
+		t.Errorf("shared %v, want %v", got, want)
+	}
+	// Misses that have nothing in common: phi is below 0, the weight 1.
+	apart := newTally(2)
+	for i := range 30 {
+		apart.element([]stance{[]stance{against, agrees}[i%2], []stance{agrees, against}[i%2]})
+	}
+	if w := apart.rates().weight; w != 1 {
+		t.Errorf("the weight is %v, want 1", w)
+	}
+}
+
+// one audits one item, of which several systems have what is written.
+func one(t *testing.T, text, expected string, outputs ...string) []Doubt {
+	t.Helper()
+	input, err := json.Marshal(map[string]any{"document_text": text, "object_schemas": map[string]any{"Person": map[string]any{}, "City": map[string]any{}},
+		"relationship_schemas": map[string]any{"lives_in": map[string]any{}, "parent_of": map[string]any{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := AuditItem{ID: "i", Input: input, Expected: json.RawMessage(expected)}
+	for _, output := range outputs {
+		item.Outputs = append(item.Outputs, json.RawMessage(output))
+	}
+	return damaged{items: []AuditItem{item}}.audit(t, 100).Findings
+}
+
+// TestAudit_kinds: what is found where, with two systems that say the same.
+func TestAudit_kinds(t *testing.T) {
+	const text = "Ada Lovelace lived in London. Charles Babbage, who lived in Paris, knew her. Anne was the mother of Ada."
+	ada, babbage := `{"name":"Ada Lovelace","type":"Person"}`, `{"name":"Charles Babbage","type":"Person"}`
+	list := func(entities, relationships string) string {
+		return `{"entities":[` + entities + `],"relationships":[` + relationships + `]}`
+	}
+	for _, c := range []struct {
+		say, expected, both string
+		want                string
+	}{
+		{"nothing", list(ada, ""), list(ada, ""), ""},
+		{"gold lacks it", list(ada, ""), list(ada+","+babbage, ""), "not_in_gold: add Charles Babbage (Person)"},
+		{"nobody finds it", list(ada+","+babbage, ""), list(ada, ""), "not_found: take out Charles Babbage (Person)"},
+		{"it is not in the text", list(ada+`,{"name":"Isaac Newton","type":"Person"}`, ""), list(ada, ""), "not_in_text: take out Isaac Newton (Person)"},
+		{"another type", list(`{"name":"London","type":"Person"}`, ""), list(`{"name":"London","type":"City"}`, ""), "other_type: London (Person) → London (City)"},
+		{"another name", list(`{"name":"Lovelace","type":"Person"}`, ""), list(ada, ""), "other_name: Lovelace (Person) → Ada Lovelace (Person)"},
+		{"the other direction", list(ada, `{"source_name":"Ada Lovelace","relationship_type":"parent_of","target_name":"Anne"}`),
+			list(ada, `{"source_name":"Anne","relationship_type":"parent_of","target_name":"Ada Lovelace"}`), "reversed: parent_of(Ada Lovelace, Anne) → parent_of(Anne, Ada Lovelace)"},
+		{"another relationship", list(ada, `{"source_name":"Ada Lovelace","relationship_type":"parent_of","target_name":"London"}`),
+			list(ada, `{"source_name":"Ada Lovelace","relationship_type":"lives_in","target_name":"London"}`), "other_type: parent_of(Ada Lovelace, London) → lives_in(Ada Lovelace, London)"},
+		{"twice", list(ada+","+ada, ""), list(ada, ""), "contradiction: take out Ada Lovelace (Person)"},
+		{"a type that the schemas do not have", list(`{"name":"London","type":"Town"}`, ""), list(`{"name":"London","type":"City"}`, ""), "other_type: London (Town) → London (City)"},
+		{"two names", list(`{"name":"Babbage","type":"Person"},`+babbage, ""), list(babbage, ""),
+			"not_found: take out Babbage (Person)|two_names: take out Babbage (Person), another name of Charles Babbage (Person)"},
+		{"not annotated", `{"entities":[` + ada + `]}`, list(ada, `{"source_name":"Ada Lovelace","relationship_type":"lives_in","target_name":"London"}`), ""},
+	} {
+		var got []string
+		for _, d := range one(t, text, c.expected, c.both, c.both) {
+			got = append(got, string(d.Kind)+": "+d.Change())
+			if d.Doubt <= 0 || d.Doubt >= 1 || len(d.Says) != 2 || d.Gold == "" || d.Reason == "" {
+				t.Errorf("%s: %+v", c.say, d)
+			}
+		}
+		slices.Sort(got)
+		if strings.Join(got, "|") != c.want {
+			t.Errorf("%s: %q, want %q", c.say, got, c.want)
+		}
+	}
+}
+
+// TestAudit_effects: gold has Ada alone, both systems have Ada and Babbage, F1 2/3; with
+// Babbage in gold it would be 1. The only item is the whole run.
+func TestAudit_effects(t *testing.T) {
+	list := one(t, "Ada Lovelace knew Charles Babbage.", `{"entities":[{"name":"Ada Lovelace"}]}`,
+		`{"entities":[{"name":"Ada Lovelace"},{"name":"Charles Babbage"}]}`, `{"entities":[{"name":"Charles Babbage"},{"name":"Ada Lovelace"}]}`)
+	if len(list) != 1 || len(list[0].Effects) != 2 {
+		t.Fatalf("%+v", list)
+	}
+	e := list[0].Effects[1]
+	if e.System != "system-2" || e.Score != scoring.EntityF1 || math.Abs(*e.Before-2.0/3) > 1e-12 || *e.After != 1 || math.Abs(*e.Run-1.0/3) > 1e-12 {
+		t.Errorf("%+v", e)
+	}
+	place := list[0].Places[0]
+	if place.Quote != "Charles Babbage" || place.Start != 18 || place.Before != "Ada Lovelace knew " || place.After != "." {
+		t.Errorf("%+v", place)
+	}
+}
+
+// TestAudit_tooFew: one system agrees with itself.
+func TestAudit_tooFew(t *testing.T) {
+	var few *TooFewSystemsError
+	if _, err := Audit(t.Context(), AuditConfig{Systems: []string{"a"}}); !errors.As(err, &few) || few.ExitCode() != 64 {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestCorrected carries findings out, several at once, and refuses two that change the
+// same.
+func TestCorrected(t *testing.T) {
+	const gold = `{"entities":[{"name":"Lovelace","type":"City","description":"kept"},{"name":"Newton"},{"name":"Newton"}],
+		"relationships":[{"source_name":"Lovelace","relationship_type":"lives_in","target_name":"Babbage"}]}`
+	findings := one(t, "Ada Lovelace and Charles Babbage", gold,
+		`{"entities":[{"name":"Ada Lovelace","type":"City"},{"name":"Charles Babbage"}],"relationships":[]}`, `{"entities":[{"name":"Ada Lovelace","type":"City"},{"name":"Charles Babbage"}],"relationships":[]}`)
+	var chosen []Doubt
+	for _, d := range findings {
+		if d.Kind != NotFound {
+			chosen = append(chosen, d)
+		}
+	}
+	got, err := Corrected(json.RawMessage(gold), chosen)
+	const want = `{"entities":[{"name":"Ada Lovelace","type":"City","description":"kept"},{"name":"Charles Babbage"}],` +
+		`"relationships":[{"source_name":"Ada Lovelace","target_name":"Babbage","relationship_type":"lives_in"}]}`
+	if err != nil || string(got) != want {
+		t.Errorf("%v\n%s\n%s", err, got, want)
+	}
+	if _, err := Corrected(json.RawMessage(gold), []Doubt{chosen[0], chosen[0]}); err == nil {
+		t.Error("two findings about one element were carried out")
+	}
 }

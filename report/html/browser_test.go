@@ -31,7 +31,7 @@ func TestBrowser(t *testing.T) {
 		"walk": walk, "keyboard": keyboard, "hostile text": hostileText, "many items": large, "two runs": sideBySide, "telephone": fits,
 		"answers": answerAlone, "answers compared": answersCompared, "citations": citations,
 		"comparison": compareWalk, "several candidates": compareSeveral, "hostile comparison": compareHostile,
-		"comparison on a telephone": compareFits, "still pages": stillPages,
+		"comparison on a telephone": compareFits, "still pages": stillPages, "audit": auditKeyboard, "hostile audit": auditHostile,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -28,7 +28,7 @@ function show() {
 
 function decide(card, verdict) {
   const key = card.dataset.finding;
-  if (!verdict || decided.get(key) === verdict) decided.delete(key); else decided.set(key, verdict);
+  if (verdict) decided.set(key, verdict); else decided.delete(key);
   remember();
   show();
 }
@@ -71,7 +71,7 @@ document.addEventListener("click", (e) => {
   if (!card) return;
   const button = e.target.closest("button[data-verdict]");
   if (cards.indexOf(card) !== at && !button) go(cards.indexOf(card));
-  if (button) decide(card, button.dataset.verdict);
+  if (button) decide(card, decided.get(card.dataset.finding) === button.dataset.verdict ? "" : button.dataset.verdict);
 });
 document.getElementById("save").addEventListener("click", save);
 show();

@@ -1,0 +1,111 @@
+package html
+
+import (
+	"strings"
+	"testing"
+
+	"extraction-experiment/extraction"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/testkit"
+	"extraction-experiment/report"
+)
+
+// auditOf is an audit of three findings whose texts are all those of a stranger.
+func auditOf(text string) report.Audit {
+	yes, no, value := true, false, 0.5
+	a := report.Audit{Dataset: text}
+	a.Items, a.Total = 4, 5
+	a.Systems = []harness.AuditedSystem{{Name: text}, {Name: "second"}}
+	for _, d := range []harness.Doubt{
+		{Key: "k1", Kind: harness.NotInGold, Doubt: 0.93, Proposed: text},
+		{Key: "k2", Kind: harness.NotFound, Doubt: 0.5, Expected: text},
+		{Key: "k3", Kind: harness.OtherType, Doubt: 0.12, Expected: text, Proposed: text},
+	} {
+		d.Item, d.What, d.Gold, d.Reason = text, "entity", "00ff", text
+		d.Says = []harness.SystemSays{{System: text, For: &yes}, {System: "second", For: &no}, {System: "third", Has: text}}
+		d.Effects = []harness.Effect{{System: text, Score: "entity_f1", After: &value, Run: &value}}
+		d.Places = []harness.Place{{Span: extraction.Span{Quote: text}, Before: text, After: text}}
+		a.Findings = append(a.Findings, d)
+	}
+	return a
+}
+
+func auditPage(t *testing.T, a report.Audit) string {
+	t.Helper()
+	var b strings.Builder
+	if err := Audit(&b, a); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+const (
+	verdicts = `Array.from(document.querySelectorAll(".finding")).map(f => f.dataset.verdict || "-").join()`
+	at       = `(document.querySelector(".finding.at") || { dataset: {} }).dataset.finding || ""`
+	decided  = `document.getElementById("decided").textContent`
+)
+
+// auditKeyboard decides about findings by the keyboard alone, and saves.
+func auditKeyboard(t *testing.T, chromium *testkit.Chromium) {
+	b := openPage(t, chromium, auditPage(t, auditOf("Ada")))
+	want(b, decided, "nothing decided")
+	want(b, `document.getElementById("save").disabled`, true)
+	b.Press("a") // no finding is chosen yet
+	want(b, verdicts, "-,-,-")
+	b.Press("j")
+	want(b, at, "k1")
+	b.Press("a") // and on to the next one
+	want(b, at, "k2")
+	b.Press("r")
+	want(b, verdicts, "accepted,rejected,-")
+	want(b, decided, "1 accepted, 1 rejected, 1 left")
+	b.Press("k", "k", "k")
+	want(b, at, "k1")
+	b.Press("u")
+	want(b, verdicts, "-,rejected,-")
+	b.Click(`#f-k3 [data-verdict=accepted]`)
+	want(b, verdicts, "-,rejected,accepted")
+	want(b, `document.querySelector("#f-k3 [data-verdict=accepted]").getAttribute("aria-pressed")`, "true")
+
+	value[bool](b, `window.saved = "", URL.createObjectURL = (blob) => { blob.text().then((t) => { window.saved = t; }); return "#"; }, true`)
+	b.Press("s")
+	want(b, `window.saved`, `{
+  "dataset": "Ada",
+  "decisions": [
+    {
+      "item": "Ada",
+      "finding": "k2",
+      "gold": "00ff",
+      "verdict": "rejected"
+    },
+    {
+      "item": "Ada",
+      "finding": "k3",
+      "gold": "00ff",
+      "verdict": "accepted"
+    }
+  ]
+}
+`)
+	b.Viewport(400, 800)
+	want(b, `document.documentElement.scrollWidth <= 400`, true)
+	b.Quiet()
+}
+
+func auditHostile(t *testing.T, chromium *testkit.Chromium) {
+	a := auditOf(hostile)
+	for i := range a.Findings {
+		a.Findings[i].Gold = "other" // the browser remembers by findings and gold
+	}
+	b := openPage(t, chromium, auditPage(t, a))
+	b.Press("j", "a", "r", "s")
+	want(b, verdicts, "accepted,rejected,-")
+	unharmed(b, 1)
+}
+
+// TestAudit_nothing: a page without findings says so.
+func TestAudit_nothing(t *testing.T) {
+	if page := auditPage(t, report.Audit{Dataset: "d"}); !strings.Contains(page, "raises no doubt about the gold") {
+		t.Error("the page does not say that nothing was found")
+	}
+}

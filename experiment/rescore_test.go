@@ -1,8 +1,10 @@
 package experiment_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -198,5 +200,96 @@ func TestRescore_unfinished(t *testing.T) {
 	defer func() { _ = r.Close() }()
 	if _, writing, err := r.Writer(); err != nil || writing {
 		t.Errorf("nobody writes it any more: %v, %v", writing, err)
+	}
+}
+
+// pagesOf is a Source of these items.
+type pagesOf []dataset.Item
+
+func (p pagesOf) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
+	return func(yield func([]dataset.Item, error) bool) { yield(p, nil) }
+}
+
+// gold is a Scorer that gives 1 where the output is what is expected.
+type gold struct{ want string }
+
+func (gold) Judge(item dataset.Item) (experiment.Judge, error) {
+	return gold{string(item.Expected)}, nil
+}
+
+func (g gold) Score(output json.RawMessage) (experiment.Scored, error) {
+	value := 0.0
+	if string(output) == g.want {
+		value = 1
+	}
+	return experiment.Scored{Scores: []outcome.Score{{Name: "equal", Value: &value}}}, nil
+}
+
+func (g gold) Undelivered() []outcome.Score { return []outcome.Score{{Name: "equal"}} }
+
+// TestRescore_gold scores results over other gold: of four items one has other gold, one
+// another input, one is gone, and one is as it was; a fifth is new and left alone.
+func TestRescore_gold(t *testing.T) {
+	t.Chdir(t.TempDir())
+	item := func(id, input, expected string) dataset.Item {
+		return dataset.Item{ID: id, Input: json.RawMessage(input), Expected: json.RawMessage(expected)}
+	}
+	h := outcome.Header{RunUID: strings.Repeat("a", 32), Name: "before", Trials: 1, Dataset: outcome.Dataset{Name: "d", ID: "d1", Version: "then"}}
+	from, err := runstore.Create(runstore.Path(experiment.Folder, "", "d", "before"), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = from.Close() }()
+	before := []dataset.Item{item("asis", `"a"`, `1`), item("gone", `"g"`, `1`), item("gold", `"o"`, `1`), item("input", `"i"`, `1`)}
+	if err := errors.Join(from.AddItems(t.Context(), before, dataset.Hash), from.CompleteListing(t.Context(), "print")); err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range before {
+		o := outcome.Outcome{Item: i.ID, Trial: 1, Attempt: 1, Started: time.Unix(1e9, 0), Ended: time.Unix(1e9, 0)}
+		o.Output = json.RawMessage(`2`)
+		if err := from.Commit(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := from.Finish(t.Context(), outcome.Footer{Status: outcome.Complete, Planned: 4, Ended: time.Unix(1e9, 0)}); err != nil {
+		t.Fatal(err)
+	}
+	left := map[string]string{}
+	made, path, err := experiment.Rescore(t.Context(), experiment.RescoreConfig{
+		From: from.Reader, Name: "after", Scorer: gold{}, Moved: func(before, after outcome.Outcome) {},
+		Gold: pagesOf{item("asis", `"a"`, `1`), item("gold", `"o"`, `2`), item("input", `"x"`, `2`), item("new", `"n"`, `2`)}, GoldVersion: "now",
+		Left: func(item, why string) { left[item] = why },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made.Dataset.Version != "now" || made.Rescored.DatasetVersion != "then" || made.Dataset.ID != "d1" {
+		t.Errorf("%+v, from %+v", made.Dataset, made.Rescored)
+	}
+	if len(left) != 2 || left["gone"] == "" || left["input"] == "" {
+		t.Errorf("left out: %v", left)
+	}
+	to, err := runstore.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = to.Close() }()
+	got := map[string]float64{}
+	for o, err := range to.Outcomes(t.Context(), runstore.Query{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[o.Item] = *o.Scores[0].Value
+	}
+	if len(got) != 2 || got["asis"] != 0 || got["gold"] != 1 {
+		t.Errorf("%v", got)
+	}
+	header, err := to.Header(t.Context())
+	footer, _, errFooter := to.Footer(t.Context())
+	if err != nil || errFooter != nil || header.Dataset.Fingerprint == "" || header.Dataset.Fingerprint == "print" || footer.Planned != 2 || footer.Status != outcome.Complete {
+		t.Errorf("%v %v %+v %+v", err, errFooter, header.Dataset, footer)
+	}
+	if _, _, err := experiment.Rescore(t.Context(), experiment.RescoreConfig{From: from.Reader, Name: "none", Scorer: gold{}, Gold: pagesOf{item("new", `"n"`, `2`)}}); !errors.Is(err, experiment.ErrNoItems) {
+		t.Errorf("no item is left: %v", err)
 	}
 }

@@ -68,8 +68,9 @@ type queue struct {
 	bounds configs.Trigger
 	news   chan struct{} // room for one: something waits
 
-	mu   sync.Mutex
-	list []request // in the order of asking
+	mu     sync.Mutex
+	list   []request // in the order of asking
+	closed bool
 }
 
 // openQueue reads the queue of this folder. It fails with 69 while another process has it
@@ -107,7 +108,13 @@ func (q *queue) read() error {
 	return nil
 }
 
-func (q *queue) close() error { return q.lock.Close() }
+// close lets another process have the file: nothing is written from then on.
+func (q *queue) close() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	return q.lock.Close()
+}
 
 // replace writes the list, then goes on with it. Of what has ended the oldest go.
 func (q *queue) replace(list []request) error {
@@ -121,6 +128,9 @@ func (q *queue) replace(list []request) error {
 	}
 	slices.Reverse(newest)
 	raw, err := json.MarshalIndent(newest, "", "  ")
+	if q.closed {
+		err = errors.New("the server ends")
+	}
 	if err == nil {
 		err = files.WriteSynced(q.path, raw)
 	}

@@ -238,6 +238,12 @@ func TestQueue_notWritten(t *testing.T) {
 	if _, _, err := q.add(pressed{"d", nil}, noon, func(request) error { return no }); !errors.Is(err, no) || len(q.all()) != 1 {
 		t.Errorf("%v, %+v", err, q.all())
 	}
+	if err := q.close(); err != nil { // the file is that of another process by now
+		t.Fatal(err)
+	}
+	if _, _, err := q.add(pressed{"d", nil}, noon, anyRun); cli.ExitCode(err) != cli.ExitIO || len(q.all()) != 1 {
+		t.Errorf("closed: %v, %+v", err, q.all())
+	}
 }
 
 func TestOpenQueue_refused(t *testing.T) {

@@ -212,6 +212,7 @@ func TestTrigger_killed(t *testing.T) {
 	s.stops(t)
 	_, left := outcomes(t, path)
 	notPaidTwice(t, committed, left)
+	t.Logf("%d outcomes were there after the kill, %d after SIGTERM", len(committed), len(left))
 	if len(left) == n {
 		t.Error("the run was over before the server was stopped")
 	}

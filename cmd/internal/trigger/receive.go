@@ -34,7 +34,8 @@ func (t *server) receive(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /trigger", t.press)
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second,
-		IdleTimeout: 30 * time.Second, MaxHeaderBytes: mostHeader, ErrorLog: slog.NewLogLogger(t.log.Handler(), slog.LevelWarn)}
+		MaxHeaderBytes: mostHeader, ErrorLog: slog.NewLogLogger(t.log.Handler(), slog.LevelWarn)}
+	s.SetKeepAlivesEnabled(false) // presses are rare, and connections few
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(t.listener) }()
 	select {
@@ -74,13 +75,15 @@ func (t *server) press(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p, err := readBody(body)
+	var settings map[string]string
 	if err == nil {
-		p.settings, err = allowed(t.file, p)
+		settings, err = allowed(t.file, p)
 	}
 	if err != nil {
 		t.refuseSigned(w, http.StatusBadRequest, p, err)
 		return
 	}
+	p.settings = settings
 	var wrong error
 	made, again, err := t.queue.add(p, sig.at, func(made request) error {
 		wrong = t.try(r.Context(), made)
@@ -117,8 +120,9 @@ func (t *server) refuse(w http.ResponseWriter, status int, err error) {
 // refuseSigned is refuse for a request of somebody who has the secret: the page shows it.
 func (t *server) refuseSigned(w http.ResponseWriter, status int, p pressed, err error) {
 	t.mu.Lock()
-	t.refused = append([]html.AskedRun{{Time: t.cfg.Now(), Dataset: textutil.Cut(p.dataset, 200), State: fmt.Sprintf("refused (%d)", status),
-		Reason: textutil.Cut(strings.ReplaceAll(err.Error(), "\n", "; "), 1000)}}, t.refused[:min(len(t.refused), mostRefused-1)]...)
+	row := html.AskedRun{Time: t.cfg.Now(), Dataset: textutil.Cut(p.dataset, 200), Settings: textutil.Cut(settingsText(p.settings), 300),
+		State: fmt.Sprintf("refused (%d)", status), Reason: textutil.Cut(strings.ReplaceAll(err.Error(), "\n", "; "), 1000)}
+	t.refused = append([]html.AskedRun{row}, t.refused[:min(len(t.refused), mostRefused-1)]...)
 	t.mu.Unlock()
 	t.refuse(w, status, err)
 }

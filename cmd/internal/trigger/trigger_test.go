@@ -233,6 +233,9 @@ func TestServe_answers(t *testing.T) {
 	}) {
 		t.Errorf("%+v", shown)
 	}
+	if !slices.ContainsFunc(shown, func(a html.AskedRun) bool { return a.Settings == "pipeline=sh" }) {
+		t.Errorf("what was refused is not shown: %+v", shown)
+	}
 	if text := r.log.String(); strings.Contains(text, testSecret) {
 		t.Errorf("the secret is shown:\n%s", text)
 	}
@@ -279,7 +282,7 @@ func TestServe_thousandPresses(t *testing.T) {
 		<-p.began
 	}
 	p.ends <- 0
-	for waiting := true; waiting; {
+	for waiting := true; waiting; time.Sleep(time.Millisecond) {
 		waiting = slices.ContainsFunc(r.asked(), func(a html.AskedRun) bool { return a.State == "running" })
 	}
 	if err := r.stop(); err != nil {

@@ -17,14 +17,26 @@ type Audit struct {
 	// Outdated counts items that were left out, since the dataset has other gold for
 	// them by now.
 	Outdated int `json:"outdated"`
+	// Judging is what became of --judge.
+	Judging *Judging `json:"judging,omitempty"`
 	// Queue is what became of --queue.
 	Queue *Queued `json:"queue,omitempty"`
+}
+
+// Judging sums up what a model says of the findings.
+type Judging struct {
+	Model    string   `json:"model"`
+	Wrong    int      `json:"gold_is_wrong"`
+	Right    int      `json:"gold_is_right"`
+	Unusable int      `json:"unusable"` // answers
+	CostUSD  *float64 `json:"cost_usd"` // nil is unknown
 }
 
 // Queued is what was put into an annotation queue.
 type Queued struct {
 	Name    string `json:"name"`
 	Created bool   `json:"created"`
+	Run     string `json:"run"` // whose traces they are
 	Added   int    `json:"added"`
 	// There counts traces that the queue has already, answered or not.
 	There  int `json:"there"`
@@ -52,6 +64,9 @@ func AuditText(w io.Writer, a Audit, opt Options) error {
 		p.wrapped(fmt.Sprintf("%s  %s · %s · %s", rate(d.Doubt), d.Kind, textutil.Line(d.Item), d.Key), 0, 0, p.bold)
 		p.wrapped(d.Change(), 6, 0, nil)
 		p.wrapped(textutil.Line(d.Reason), 6, 0, p.faint)
+		if j := d.Judged; j != nil {
+			p.wrapped(textutil.Line(j.Model)+": "+j.Verdict()+": "+textutil.Line(j.Reason), 6, 0, nil)
+		}
 	}
 	if more := a.Total - len(a.Findings); more > 0 {
 		p.note(Counted(more, "finding") + " of less doubt; --top shows more")
@@ -71,8 +86,15 @@ func AuditText(w io.Writer, a Audit, opt Options) error {
 			p.note(fmt.Sprintf("%s %s", Count(part.n), part.text))
 		}
 	}
+	if j := a.Judging; j != nil {
+		cost := "unknown"
+		if j.CostUSD != nil {
+			cost = dollars(*j.CostUSD)
+		}
+		p.note(fmt.Sprintf("%s: gold is wrong in %d, right in %d, no usable answer in %d; cost %s", textutil.Line(j.Model), j.Wrong, j.Right, j.Unusable, cost))
+	}
 	if q := a.Queue; q != nil {
-		p.note(fmt.Sprintf("queue %s: %s added, %s there already, %s failed", textutil.Line(q.Name), Count(q.Added), Count(q.There), Count(q.Failed)))
+		p.note(fmt.Sprintf("queue %s: %s of %s added, %d there already, %d failed", textutil.Line(q.Name), Counted(q.Added, "trace"), textutil.Line(q.Run), q.There, q.Failed))
 	}
 	return p.writeTo(w)
 }

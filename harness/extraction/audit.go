@@ -90,6 +90,8 @@ type Doubt struct {
 	Places  []Place      `json:"places,omitempty"`
 	Says    []SystemSays `json:"says"`
 	Effects []Effect     `json:"effects,omitempty"`
+	// Judged is what a model says of it; nil where none was asked.
+	Judged *Judged `json:"judged,omitempty"`
 
 	claim claim
 }
@@ -106,6 +108,24 @@ func (d Doubt) Change() string {
 		return "take out " + expected + ", another name of " + proposed
 	}
 	return expected + " → " + proposed
+}
+
+// Judged is the opinion of a model about a finding.
+type Judged struct {
+	Model  string `json:"model"`
+	Wrong  *bool  `json:"gold_is_wrong"` // nil where the answer could not be used
+	Reason string `json:"reason"`
+}
+
+// Verdict is the opinion in words.
+func (j Judged) Verdict() string {
+	switch {
+	case j.Wrong == nil:
+		return "no usable answer"
+	case *j.Wrong:
+		return "gold is wrong"
+	}
+	return "gold is right"
 }
 
 // Place is a stretch of the document with what stands around it; offsets count code

@@ -32,12 +32,13 @@ func AuditCommand(env cli.Env) *urfave.Command {
 		UsageText: "experiment audit RUN RUN… [--top N] [--html FILE] [--queue NAME]",
 		ArgsUsage: "RUN RUN…",
 		Description: "Runs of different systems over the same items, or one run of several trials; names of runs, run files or exports.\n" +
-			"No model is called. A doubt is from 0 to 1 and orders the findings; it is no probability. docs/gold.md explains it.\n" +
+			"No model is called but that of --judge. A doubt is from 0 to 1 and orders the findings; it is no probability. docs/gold.md explains it.\n" +
 			"Exit codes: 0 audited; 2 the runs are not over the same items; 4 some items could not be queued; 64 wrong usage.",
 		Flags: []urfave.Flag{
 			settings.DatasetFlag(),
 			&urfave.IntFlag{Name: "top", Usage: "keep the `N` findings of the highest doubt", Value: 50},
 			settings.OptionsFlag(),
+			&urfave.StringFlag{Name: "judge", Usage: "ask `MODEL`, such as openai/gpt-4o-mini, about the findings that are kept"},
 			&urfave.StringFlag{Name: "html", TakesFile: true, Usage: "write a page to `FILE` on which to accept and reject findings"},
 			&urfave.StringFlag{Name: "decisions", TakesFile: true, Usage: "`FILE` of what was accepted and rejected on the page"},
 			&urfave.StringFlag{Name: "corrected", TakesFile: true, Usage: "write the items that --decisions changes to `FILE`, for experiment seed --file"},
@@ -84,7 +85,13 @@ func auditAction(c *urfave.Context, env cli.Env) (err error) {
 	if result.Items == 0 {
 		return cli.Errorf(cli.ExitIncompatible, "nothing to audit: no item has gold of the dataset as it is now, and outputs of two systems (%d have not, and of %d the dataset has other gold by now)", result.Skipped, a.outdated)
 	}
-	audit := report.Audit{Dataset: a.header.Dataset.Name, AuditResult: result, Outdated: a.outdated}
+	audit := report.Audit{Dataset: a.header.Dataset.Name, Outdated: a.outdated}
+	if model := c.String("judge"); model != "" {
+		if audit.Judging, err = a.judge(ctx, env, model, &result); err != nil {
+			return err
+		}
+	}
+	audit.AuditResult = result
 	if path := c.String("html"); path != "" {
 		err := cli.WriteFile(path, func(w io.Writer) error { return cli.Written(html.Audit(w, audit)) })
 		if err != nil {
@@ -130,8 +137,8 @@ func checkAuditFlags(c *urfave.Context) error {
 type audited struct {
 	runs    []*runstore.Reader
 	headers []outcome.Header
-	header  outcome.Header    // of the first run
-	systems []string          // the runs, or the trials of the only one
+	header  outcome.Header     // of the first run
+	systems []string           // the runs, or the trials of the only one
 	gold    map[string]goldNow // what the dataset has now
 	// langfuse is where the dataset is; nil for a file.
 	langfuse *connect.Langfuse

@@ -435,20 +435,33 @@ func (o Opener) OpenBench(cfg Config) (benches.Answerer, System, error) {
 	case cfg.Model == "":
 		return nil, System{Close: func() error { return nil }}, nil
 	}
-	opened, known, err := o.openModel(cfg.Model)
+	cfg.Limits.Retries = pipeline.DefaultTries - 1
+	s, err := o.OpenModel(cfg)
 	if err != nil {
 		return nil, System{}, err
 	}
-	s := System{Header: describe(opened.Info, Config{}, outcome.Prompt{}), Close: opened.Close}
-	if opened.Model == nil {
-		return benches.Extracting{Extractor: opened.Extractor}, s, nil
-	}
-	cfg.Limits.Retries = pipeline.DefaultTries - 1
-	if s.Asks, err = o.within(opened, known, cfg.Limits); err != nil {
-		return nil, System{}, errors.Join(refused(err), opened.Close())
+	if s.Asks.Model == nil {
+		return benches.Extracting{Extractor: s.Extractor}, s, nil
 	}
 	asked := benches.Prompt()
 	s.Header.Prompt = outcome.Prompt{Name: asked.Name + " (built in)", SHA256: asked.SHA256()}
+	return benches.Asking{Model: s.Asks.Model, Name: s.Header.Model, Provider: s.Header.Provider}, s, nil
+}
+
+// OpenModel opens a model alone, within its limits; Asks.Model is nil of an extractor
+// that needs none.
+func (o Opener) OpenModel(cfg Config) (System, error) {
+	opened, known, err := o.openModel(cfg.Model)
+	if err != nil {
+		return System{}, err
+	}
+	s := System{Extractor: opened.Extractor, Header: describe(opened.Info, Config{}, outcome.Prompt{}), Close: opened.Close}
+	if opened.Model == nil {
+		return s, nil
+	}
+	if s.Asks, err = o.within(opened, known, cfg.Limits); err != nil {
+		return System{}, errors.Join(refused(err), opened.Close())
+	}
 	s.Header.Endpoint = EndpointOf(s.Header, o.Getenv)
-	return benches.Asking{Model: s.Asks.Model, Name: opened.Info.Model, Provider: opened.Provider}, s, nil
+	return s, nil
 }

@@ -1,0 +1,229 @@
+package gold
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/dataset"
+	"extraction-experiment/experiment"
+	"extraction-experiment/extraction"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+	"extraction-experiment/runstore"
+)
+
+// auditFolder is a folder with two runs, s1 and s2, over three items: both have Babbage in
+// the first, which gold lacks; both lack Newton in the second, whom its text has; s2
+// failed in the third.
+func auditFolder(t *testing.T) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	var items []dataset.Item
+	for id, c := range map[string][2]string{
+		"a": {"Ada Lovelace knew Charles Babbage.", `{"entities":[{"name":"Ada Lovelace"}]}`},
+		"b": {"Ada Lovelace never met Isaac Newton.", `{"entities":[{"name":"Ada Lovelace"},{"name":"Isaac Newton"}]}`},
+		"c": {"Nobody.", `{"entities":[]}`},
+	} {
+		input, err := json.Marshal(map[string]string{"document_text": c[0]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, dataset.Item{ID: id, Input: input, Expected: json.RawMessage(c[1])})
+	}
+	var print dataset.Fingerprint
+	for _, id := range []string{"a", "b", "c"} {
+		for _, item := range items {
+			if item.ID == id {
+				hash, err := dataset.Hash(item)
+				if err := errors.Join(err, print.Add(id, hash)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	for i, name := range []string{"s1", "s2"} {
+		h := outcome.Header{Name: name, RunUID: strings.Repeat(fmt.Sprint(i), 32), Harness: harness.Name, Trials: 1, Dataset: outcome.Dataset{Name: "items.jsonl"}}
+		run, err := runstore.Create(runstore.Path(experiment.Folder, "", "items.jsonl", name), h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(run.AddItems(t.Context(), items, dataset.Hash), run.CompleteListing(t.Context(), print.Sum())); err != nil {
+			t.Fatal(err)
+		}
+		for id, output := range map[string]string{"a": `{"entities":[{"name":"Ada Lovelace"},{"name":"Charles Babbage"}]}`, "b": `{"entities":[{"name":"Ada Lovelace"}]}`, "c": `{"entities":[]}`} {
+			o := outcome.Outcome{Item: id, Trial: 1, Attempt: 1, Started: time.Unix(1e9, 0), Ended: time.Unix(1e9, 0)}
+			o.Output = json.RawMessage(output)
+			if id == "c" && name == "s2" {
+				o.Class, o.Output, o.Failure = outcome.Timeout, nil, &outcome.Failure{Class: outcome.Timeout, Message: "no answer"}
+			}
+			if err := run.Commit(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(run.Finish(t.Context(), outcome.Footer{Status: outcome.Complete, Planned: 3, Ended: time.Unix(1e9, 0)}), run.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// audit runs the command.
+func audit(t *testing.T, env map[string]string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, said bytes.Buffer
+	e := cli.Env{Args: append([]string{"audit"}, args...), Stdout: &out, Stderr: &said, Getenv: func(name string) string { return env[name] }}
+	code = settings.Run(t.Context(), e, &urfave.App{Name: "experiment", Commands: []*urfave.Command{AuditCommand(e)}})
+	return code, out.String(), said.String()
+}
+
+func auditJSON(t *testing.T, env map[string]string, args ...string) report.Audit {
+	t.Helper()
+	code, text, said := audit(t, env, append([]string{"--json"}, args...)...)
+	var a report.Audit
+	if err := json.Unmarshal([]byte(text), &a); err != nil || code != 0 {
+		t.Fatalf("%d: %v\n%s%s", code, err, text, said)
+	}
+	return a
+}
+
+// TestAudit_decisions goes from findings to corrected items: Babbage is accepted, Newton
+// rejected; in an audit of runs over these items neither is raised again.
+func TestAudit_decisions(t *testing.T) {
+	auditFolder(t)
+	a := auditJSON(t, nil, "s1", "s2", "--html", "page.html")
+	if a.Items != 2 || a.Skipped != 1 || len(a.Findings) != 2 {
+		t.Fatalf("%+v", a)
+	}
+	var d decisions
+	for _, f := range a.Findings {
+		verdict := map[harness.DoubtKind]string{harness.NotInGold: accepted, harness.NotFound: rejected}[f.Kind]
+		d.Decisions = append(d.Decisions, decision{f.Item, f.Key, f.Gold, verdict})
+	}
+	raw, err := json.Marshal(d)
+	if err := errors.Join(err, os.WriteFile("decisions.json", raw, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, said := audit(t, nil, "s1", "s2", "--decisions", "decisions.json", "--corrected", "corrected.jsonl"); code != 0 {
+		t.Fatal(said)
+	}
+	got := map[string]dataset.Item{}
+	for item, err := range dataset.ReadFile(t.Context(), "corrected.jsonl") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[item.ID] = item.Item
+	}
+	gold, _, err := extraction.DecodeExtraction(got["a"].Expected)
+	if err != nil || len(got) != 2 || len(gold.Entities) != 2 || gold.Entities[1].Name != "Charles Babbage" || len(got["a"].Input) == 0 {
+		t.Errorf("%v %+v", err, got)
+	}
+	for id, key := range map[string]string{"b": a.Findings[0].Key + a.Findings[1].Key} {
+		s := storedGold(got[id].Expected, got[id].Metadata)
+		if len(s.confirmed) != 1 || !strings.Contains(key, firstKey(s.confirmed)) {
+			t.Errorf("%s: %+v of %s", id, s, got[id].Metadata)
+		}
+	}
+
+	// The gold of the item changed: its decisions are refused, and nothing is written.
+	d.Decisions[0].Gold = "other"
+	raw, err = json.Marshal(d)
+	if err := errors.Join(err, os.WriteFile("decisions.json", raw, 0o600), os.Remove("corrected.jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	code, _, said := audit(t, nil, "s1", "s2", "--decisions", "decisions.json", "--corrected", "corrected.jsonl")
+	if code != cli.ExitUsage || !strings.Contains(said, "is not the one that was decided about") {
+		t.Errorf("%d: %s", code, said)
+	}
+	if _, err := os.Stat("corrected.jsonl"); !os.IsNotExist(err) {
+		t.Errorf("corrected.jsonl was written: %v", err)
+	}
+}
+
+func firstKey(m map[string]bool) string {
+	for k := range m {
+		return k
+	}
+	return "none"
+}
+
+// TestAudit_refused: what cannot be audited, with its exit code.
+func TestAudit_refused(t *testing.T) {
+	auditFolder(t)
+	for name, text := range map[string]string{
+		"none.json": "{}", "nojson.json": "x", "twice.json": `{"decisions":[{"finding":"k","verdict":"accepted"},{"finding":"k","verdict":"rejected"}]}`,
+		"word.json": `{"decisions":[{"finding":"k","verdict":"maybe"}]}`, "unknown.json": `{"decisions":[{"item":"a","finding":"k","verdict":"accepted"}]}`,
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for want, args := range map[string][]string{
+		"two runs or more":              {},
+		"two systems or more":           {"s1"},
+		"named twice":                   {"s1", "s1"},
+		"there is no run \"s3\"":        {"s1", "s3"},
+		"--top: 0 is less":              {"s1", "s2", "--top", "0"},
+		"give both or none":             {"s1", "s2", "--corrected", "c.jsonl"},
+		"add --queue":                   {"s1", "s2", "--create-queue"},
+		"it holds no decision":          {"s1", "s2", "--decisions", "none.json", "--corrected", "c.jsonl"},
+		"is no file of decisions":       {"s1", "s2", "--decisions", "nojson.json", "--corrected", "c.jsonl"},
+		"is decided twice":              {"s1", "s2", "--decisions", "twice.json", "--corrected", "c.jsonl"},
+		"neither accepted nor rejected": {"s1", "s2", "--decisions", "word.json", "--corrected", "c.jsonl"},
+		"is none of this audit":         {"s1", "s2", "--decisions", "unknown.json", "--corrected", "c.jsonl"},
+		"reading the decisions":         {"s1", "s2", "--decisions", "missing.json", "--corrected", "c.jsonl"},
+		"baseline is no language model": {"s1", "s2", "--judge", "baseline"},
+		"the scoring options":           {"s1", "s2", "--options", "{\"treshold\": 1}"},
+		"takes a file":                  {"s1", "s2", "--html", "-"},
+	} {
+		if code, _, said := audit(t, nil, args...); code != cli.ExitUsage || !strings.Contains(said, want) {
+			t.Errorf("%v: %d: %s, want %q", args, code, said, want)
+		}
+	}
+}
+
+// TestAudit_judge asks a model: it says yes to the one, nonsense to the other.
+func TestAudit_judge(t *testing.T) {
+	auditFolder(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		answer := `{"gold_is_wrong": true, "reason": "the text names him"}`
+		if strings.Contains(string(raw), "Newton") {
+			answer = "I would rather not."
+		}
+		content, _ := json.Marshal(answer)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"model":"gpt-4o-mini-2024","choices":[{"message":{"role":"assistant","content":%s},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000000,"completion_tokens":0,"total_tokens":1000000}}`, content)
+	}))
+	defer server.Close()
+	env := map[string]string{"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": server.URL}
+	a := auditJSON(t, env, "s1", "s2", "--judge", "openai/gpt-4o-mini")
+	// Two requests of a million tokens at 0.15 dollars.
+	if j := a.Judging; j == nil || j.Wrong != 1 || j.Right != 0 || j.Unusable != 1 || j.CostUSD == nil || *j.CostUSD < 0.29 || *j.CostUSD > 0.31 {
+		t.Errorf("%+v", a.Judging)
+	}
+	for _, d := range a.Findings {
+		if d.Judged == nil || d.Judged.Model != "gpt-4o-mini-2024" || (d.Kind == harness.NotInGold) != (d.Judged.Wrong != nil && *d.Judged.Wrong) {
+			t.Errorf("%s: %+v", d.Kind, d.Judged)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(experiment.Folder, "langfuse.db")); !os.IsNotExist(err) {
+		t.Errorf("runs over a file opened Langfuse: %v", err)
+	}
+}

@@ -161,17 +161,20 @@ func (v SummaryView) scoreTable(cells int, short bool) Table {
 	for _, s := range v.Scores {
 		mean, ci := v.Scores.Lead(s)
 		row := t.add(s.Name, bar(mean, cells), Score(mean, 3), Interval(ci), plusMinus(ci, mean), Score(s.Mean, 3),
-			span(s.Min, s.Max), Count(s.N), Score(s.Pooled, 3), v.people(s.Name))
+			span(s.Min, s.Max), Count(s.N), Score(s.Pooled, 3), v.people(s.Name, short))
 		row.Primary = s.Name == v.Run.Primary
 	}
 	return t
 }
 
 // people is the agreement of people by a score, with its interval.
-func (v SummaryView) people(score string) string {
+func (v SummaryView) people(score string, short bool) string {
 	stat := v.Ceiling.Stat(score)
-	if stat.CI95 == nil {
+	switch {
+	case stat.CI95 == nil:
 		return Score(stat.Mean, 3)
+	case short:
+		return Score(stat.Mean, 3) + " ±" + plusMinus(stat.CI95, stat.Mean)
 	}
 	return Score(stat.Mean, 3) + " (" + Interval(stat.CI95) + ")"
 }

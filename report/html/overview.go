@@ -330,7 +330,7 @@ func (d *drawing) people(s outcome.Stat) *drawing {
 	label := "human agreement " + report.Score(s.Mean, 3)
 	if s.CI95 != nil {
 		label += ", 95 % interval " + report.Interval(s.CI95)
-		d.Rects = append([]rect{{"people", x(s.CI95[0]), 0, x(s.CI95[1]) - x(s.CI95[0]), d.Height, label}}, d.Rects...)
+		d.Rects = append([]rect{{"people", x(s.CI95[0]), 0, max(0, x(s.CI95[1])-x(s.CI95[0])), d.Height, label}}, d.Rects...)
 	}
 	d.Lines = append(d.Lines, line{"people", x(*s.Mean), 0, x(*s.Mean), d.Height})
 	d.Label += "; " + label

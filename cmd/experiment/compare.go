@@ -88,7 +88,11 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	if c.Bool("sensitivity") {
-		if err := (gold.Sensitivity{Config: cfg, Sources: sources}).AddTo(ctx, &result); err != nil {
+		doubtful, err := gold.Doubtful(ctx, sources)
+		if err != nil {
+			return err
+		}
+		if err := (gold.Sensitivity{Config: cfg, Sources: sources, Doubtful: doubtful}).AddTo(ctx, &result); err != nil {
 			return err
 		}
 	}

@@ -37,6 +37,10 @@ type AuditConfig struct {
 	Items func() iter.Seq2[AuditItem, error]
 	// Top is how many findings are kept, those of the highest doubt.
 	Top int
+	// Least is the doubt from which findings are kept.
+	Least float64
+	// Brief leaves out what needs a third pass: gold, places, words and effects.
+	Brief bool
 	// Keep are keys of findings that are kept whatever their doubt.
 	Keep map[string]bool
 	// Confirmed reports whether a person confirmed gold against a finding; nil: never.
@@ -215,6 +219,9 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 		return result, err
 	}
 	a.trim()
+	if cfg.Brief {
+		return result, nil
+	}
 	skipped := result.Skipped
 	err = a.effects(ctx)
 	result.Skipped = skipped
@@ -347,9 +354,11 @@ func (a *audit) judge(id string, claims []claim) {
 		}
 		a.result.Total++
 		a.result.Tenths[min(9, int(d.Doubt*10))]++
-		a.result.Findings = append(a.result.Findings, d)
+		if d.Doubt >= a.cfg.Least || a.cfg.Keep[d.Key] {
+			a.result.Findings = append(a.result.Findings, d)
+		}
 	}
-	if len(a.result.Findings) > 4*max(a.cfg.Top, 100) {
+	if n := len(a.result.Findings); n > 1000 && n/4 > a.cfg.Top {
 		a.trim()
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"slices"
 
 	urfave "github.com/urfave/cli/v2"
@@ -14,6 +15,7 @@ import (
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/compare"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
@@ -197,6 +199,43 @@ func openAudit(ctx context.Context, names []string, dataset string) (*audited, e
 	return a, nil
 }
 
+// doubtfulFrom is the doubt from which an item is left out of a comparison.
+const doubtfulFrom = 0.5
+
+// Doubtful returns the items of which the gold is doubtful by what the compared runs
+// extracted: those with a finding of a doubt of at least 0.5. Langfuse is not asked. Runs
+// that cannot be audited have none: nil.
+func Doubtful(ctx context.Context, sources []compare.Source) (map[string]bool, error) {
+	a := &audited{}
+	for _, source := range sources {
+		local, is := source.(runs.Source)
+		if !is {
+			return nil, nil
+		}
+		h, err := local.Header(ctx)
+		if err != nil || h.Harness != harness.Name {
+			return nil, err
+		}
+		a.runs, a.headers, a.systems = append(a.runs, local.Run), append(a.headers, h), append(a.systems, h.Name)
+	}
+	if len(a.runs) < 2 {
+		return nil, nil
+	}
+	a.header = a.headers[0]
+	rules, err := scoring.New(scoring.DefaultOptions())
+	if err != nil {
+		return nil, err
+	}
+	result, err := harness.Audit(ctx, harness.AuditConfig{
+		Systems: a.systems, Rules: rules, Items: func() iter.Seq2[harness.AuditItem, error] { return a.items(ctx) }, Least: doubtfulFrom, Top: math.MaxInt, Brief: true,
+	})
+	doubtful := map[string]bool{}
+	for _, d := range result.Findings {
+		doubtful[d.Item] = true
+	}
+	return doubtful, err
+}
+
 // byItem gathers the outputs of a run: item by item, in the order of their ids, one of
 // each trial.
 func byItem(ctx context.Context, run *runstore.Reader, trials int) iter.Seq2[harness.AuditItem, error] {
@@ -266,7 +305,7 @@ func (a *audited) items(ctx context.Context) iter.Seq2[harness.AuditItem, error]
 				}
 				item.Outputs = append(item.Outputs, output)
 			}
-			if a.changed(full.Item) {
+			if a.gold != nil && a.changed(full.Item) {
 				a.outdated++
 				continue
 			}

@@ -142,6 +142,7 @@ func flipping(t testing.TB) Sensitivity {
 }
 
 func TestSensitivity_flip(t *testing.T) {
+	t.Parallel()
 	s := flipping(t)
 	r := compared(t, runs.Comparison(), s).Candidates[0]
 	if len(r.Sensitivity.Flips) != 1 {
@@ -181,6 +182,7 @@ func near(a, b float64) bool { return a-b < 1e-12 && b-a < 1e-12 }
 // TestSensitivity_doubtful: the row without doubtful items is there where they are
 // known, and over the others. Without the ten that differ the two are the same.
 func TestSensitivity_doubtful(t *testing.T) {
+	t.Parallel()
 	s := flipping(t)
 	s.Doubtful = map[string]bool{"elsewhere": true}
 	for i := 2; i < 12; i++ {
@@ -202,6 +204,7 @@ func TestSensitivity_doubtful(t *testing.T) {
 // comparison, to the last digit: with trials, failures, items without gold, other
 // options, clusters and two candidates.
 func TestSensitivity_own(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	names := []string{"Ann Lee", "Anne Lee", "Acme", "Acme Inc", "Rome", "Roma", "Bob Stone", "Bob Stones", "Paris", "Zoe"}
 	draw := func() *extraction.Extraction {
@@ -224,7 +227,7 @@ func TestSensitivity_own(t *testing.T) {
 		options := scoring.DefaultOptions()
 		options.Threshold = tt.threshold
 		gold := []*extraction.Extraction{nil}
-		for range 40 {
+		for range 24 {
 			gold = append(gold, draw())
 		}
 		var s Sensitivity
@@ -263,6 +266,7 @@ type elsewhere struct{ compare.Source }
 func (elsewhere) Where() string { return "Langfuse" }
 
 func TestSensitivity_refused(t *testing.T) {
+	t.Parallel()
 	s := flipping(t)
 	result := compared(t, runs.Comparison(), s)
 	remote := Sensitivity{Sources: []compare.Source{s.Sources[0], elsewhere{s.Sources[1]}}}

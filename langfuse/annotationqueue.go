@@ -5,16 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
 	"net/url"
 	"time"
+	"unicode/utf16"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // AnnotationQueue is a list of things that people are asked to judge.
 type AnnotationQueue struct {
-	ID          string    `json:"id"`
-	Name        string    `json:"name"`
-	Description string    `json:"description"`
-	CreatedAt   time.Time `json:"createdAt"`
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	// ScoreConfigIDs are the score configurations that people choose among: at
+	// least one.
+	ScoreConfigIDs []string  `json:"scoreConfigIds"`
+	CreatedAt      time.Time `json:"createdAt"`
 }
 
 // The states of a queue item, and what it can be about.
@@ -81,4 +88,116 @@ func (c *Client) ListQueueItems(ctx context.Context, queueID, status string) ite
 	query := url.Values{}
 	setText(query, "status", status)
 	return listPages[QueueItem](ctx, c, "annotation-queues/"+url.PathEscape(queueID)+"/items", query, maxPageLimit)
+}
+
+// CreateAnnotationQueue makes a queue with the name, description and score
+// configurations given; ID and CreatedAt are the server's. The name must be free
+// and the configurations must exist (ListScoreConfigs), else *APIError with
+// status 400. Sent once where it may have been carried out: look for the queue
+// before doing it again. Errors: *APIError, *ConnectionError.
+//
+// API: POST /api/public/annotation-queues
+func (c *Client) CreateAnnotationQueue(ctx context.Context, queue AnnotationQueue) (AnnotationQueue, error) {
+	if queue.Name == "" || len(queue.ScoreConfigIDs) == 0 {
+		return AnnotationQueue{}, errors.New("langfuse: an annotation queue needs a name and a score configuration")
+	}
+	body := struct {
+		Name           string   `json:"name"`
+		Description    string   `json:"description,omitempty"`
+		ScoreConfigIDs []string `json:"scoreConfigIds"`
+	}{queue.Name, queue.Description, queue.ScoreConfigIDs}
+	var made AnnotationQueue
+	if err := c.postOnce(ctx, "annotation-queues", body, &made); err != nil {
+		return AnnotationQueue{}, fmt.Errorf("annotation queue %q: %w", queue.Name, err)
+	}
+	return made, nil
+}
+
+// QueueTraces adds those of the traces to a queue that it has not, pending or
+// completed, in their order, and returns them; the queue is listed once. A trace
+// need not exist. Langfuse takes the same trace twice, so each is sent once where
+// that may have been carried out. Safe to repeat one after the other, after an
+// error as well; two callers at the same time may queue a trace twice. The first
+// error ends it; added is what is in the queue by then. Errors: ErrNotFound (no
+// such queue), *APIError, *ConnectionError.
+//
+// API: GET and POST /api/public/annotation-queues/{queueId}/items
+func (c *Client) QueueTraces(ctx context.Context, queueID string, traceIDs []string) (added []string, err error) {
+	there := map[string]bool{}
+	for item, err := range c.ListQueueItems(ctx, queueID, "") {
+		if err != nil {
+			return nil, fmt.Errorf("items of the annotation queue: %w", err)
+		}
+		if item.ObjectType == ObjectTrace {
+			there[item.ObjectID] = true
+		}
+	}
+	for _, id := range traceIDs {
+		if there[id] {
+			continue
+		}
+		there[id] = true
+		body := map[string]string{"objectId": id, "objectType": ObjectTrace}
+		if err := c.postOnce(ctx, "annotation-queues/"+url.PathEscape(queueID)+"/items", body, new(QueueItem)); err != nil {
+			return added, fmt.Errorf("adding trace %s to the annotation queue: %w", textutil.Cut(id, 80), err)
+		}
+		added = append(added, id)
+	}
+	return added, nil
+}
+
+// postOnce sends what must not be there twice: a POST that is not repeated where
+// it may have been carried out.
+func (c *Client) postOnce(ctx context.Context, path string, body, into any) error {
+	encoded, err := textutil.MarshalJSON(body)
+	if err != nil {
+		return err
+	}
+	return c.doJSON(ctx, request{method: http.MethodPost, path: path, body: encoded, once: true}, into)
+}
+
+// Comment is a remark on a trace, an observation, a session or a prompt.
+type Comment struct {
+	ID           string    `json:"id"`
+	ProjectID    string    `json:"projectId"`
+	ObjectType   string    `json:"objectType"` // ObjectTrace and so on
+	ObjectID     string    `json:"objectId"`
+	Content      string    `json:"content"`
+	AuthorUserID string    `json:"authorUserId"` // empty where a program wrote it
+	CreatedAt    time.Time `json:"createdAt"`
+}
+
+// MaxComment is how long the content of a comment may be, in UTF-16 code units.
+const MaxComment = 5000
+
+// CreateComment writes a comment and returns its id; ProjectID (that of
+// GetProject), ObjectType, ObjectID and Content are needed. The object must be
+// there: of a trace that was just sent it is ErrNotFound until it has arrived
+// (Wait). Sent once where it may have been carried out: list the comments before
+// doing it again. Errors: content that is empty or over MaxComment (nothing is
+// sent), *APIError, *ConnectionError.
+//
+// API: POST /api/public/comments
+func (c *Client) CreateComment(ctx context.Context, comment Comment) (id string, err error) {
+	if length := len(utf16.Encode([]rune(comment.Content))); length == 0 || length > MaxComment {
+		return "", &UsageError{fmt.Errorf("langfuse: a comment has 1 to %d characters, this one %d", MaxComment, length)}
+	}
+	body := map[string]string{"projectId": comment.ProjectID, "objectType": comment.ObjectType,
+		"objectId": comment.ObjectID, "content": comment.Content}
+	var made Comment
+	if err := c.postOnce(ctx, "comments", body, &made); err != nil {
+		return "", fmt.Errorf("comment on %s %s: %w", comment.ObjectType, textutil.Cut(comment.ObjectID, 80), err)
+	}
+	return made.ID, nil
+}
+
+// ListComments yields the comments on an object, the newest first. Works on all
+// servers. Retried; the first error ends the iteration.
+//
+// API: GET /api/public/comments
+func (c *Client) ListComments(ctx context.Context, objectType, objectID string) iter.Seq2[Comment, error] {
+	if objectType == "" || objectID == "" {
+		return failing[Comment](errors.New("langfuse: listing comments needs the type and the id of an object"))
+	}
+	return listPages[Comment](ctx, c, "comments", url.Values{"objectType": {objectType}, "objectId": {objectID}}, maxPageLimit)
 }

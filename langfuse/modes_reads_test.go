@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -116,15 +117,27 @@ func (d deployment) checkAnnotations() {
 	if there := collect(d.T, d.client.ListScoreConfigs(d.Context())); len(there) != 1 || there[0] != made || made.Description != "by a person" {
 		d.Errorf("%+v, made %+v", there, made)
 	}
-	queue := d.post("annotation-queues", `{"name":"review","scoreConfigIds":["`+config+`"]}`)
+	of := langfuse.AnnotationQueue{Name: "review", Description: "doubtful gold", ScoreConfigIDs: []string{config}}
+	review, err := d.client.CreateAnnotationQueue(d.Context(), of)
+	d.must(err)
+	if again, err := d.client.CreateAnnotationQueue(d.Context(), of); err == nil { // the name is taken
+		d.Errorf("made twice: %+v", again)
+	}
+	queue := review.ID
 	d.post("annotation-queues/"+queue+"/items", `{"objectId":"`+spanID(30)+`","objectType":"OBSERVATION","status":"COMPLETED"}`)
-	d.post("annotation-queues/"+queue+"/items", `{"objectId":"`+traceID(2)+`","objectType":"TRACE"}`)
+	for _, want := range [][]string{{traceID(2)}, nil} { // the second time it is there
+		added, err := d.client.QueueTraces(d.Context(), queue, []string{traceID(2), traceID(2)})
+		d.must(err)
+		if !slices.Equal(added, want) {
+			d.Errorf("added %v, want %v", added, want)
+		}
+	}
 	d.post("scores", `{"id":"by-program","name":"validated","value":1,"dataType":"BOOLEAN","source":"ANNOTATION","configId":"`+config+`","traceId":"`+traceID(2)+`"}`)
 	_, err = d.inner.Annotate(embedded.Annotation{TraceID: traceID(3), ObservationID: spanID(30), ConfigID: config, Value: true, Author: "ann"})
 	d.must(err)
 
 	found, err := d.client.GetAnnotationQueue(d.Context(), "review")
-	if err != nil || found.ID != queue {
+	if err != nil || !reflect.DeepEqual(found, review) || found.Description != of.Description {
 		d.Errorf("%+v, %v", found, err)
 	}
 	for status, want := range map[string]int{"": 2, langfuse.QueuePending: 1, langfuse.QueueCompleted: 1} {
@@ -140,5 +153,29 @@ func (d deployment) checkAnnotations() {
 	}
 	if want := map[string]string{traceID(2): "", traceID(3): "ann"}; !maps.Equal(authors, want) {
 		d.Errorf("%v, want %v", authors, want)
+	}
+}
+
+// checkComments: a comment is written on a trace that is there, and read again.
+func (d deployment) checkComments() {
+	d.Helper()
+	comment := langfuse.Comment{ProjectID: d.server.Project.ID, ObjectType: langfuse.ObjectTrace, ObjectID: traceID(2), Content: "Is Ada a person?"}
+	id, err := d.client.CreateComment(d.Context(), comment)
+	d.must(err)
+	there := collect(d.T, d.client.ListComments(d.Context(), langfuse.ObjectTrace, traceID(2)))
+	if len(there) != 1 || there[0].ID != id || there[0].Content != comment.Content || there[0].AuthorUserID != "" || there[0].CreatedAt.IsZero() {
+		d.Errorf("%+v", there)
+	}
+	comment.ObjectID = traceID(99)
+	if _, err := d.client.CreateComment(d.Context(), comment); !errors.Is(err, langfuse.ErrNotFound) {
+		d.Errorf("on a trace that is not there: %v", err)
+	}
+	// An emoji takes two of the 5000 UTF-16 units: 2501 of them are too many, 2500 are not.
+	comment.ObjectID = traceID(2)
+	for n, good := range map[int]bool{0: false, 2500: true, 2501: false} {
+		comment.Content = strings.Repeat("😀", n)
+		if _, err := d.client.CreateComment(d.Context(), comment); (err == nil) != good {
+			d.Errorf("%d emoji: %v", n, err)
+		}
 	}
 }

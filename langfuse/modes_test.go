@@ -161,6 +161,7 @@ func TestRunReadsBackInEveryMode(t *testing.T) {
 			d.checkScores(run)
 			d.checkTraces()
 			d.checkAnnotations()
+			d.checkComments()
 		})
 	}
 }

@@ -360,12 +360,8 @@ func (c *Client) ListScoreConfigs(ctx context.Context) iter.Seq2[ScoreConfig, er
 // API: POST /api/public/score-configs
 func (c *Client) CreateScoreConfig(ctx context.Context, config ScoreConfig) (ScoreConfig, error) {
 	config.ID, config.Archived = "", false
-	body, err := textutil.MarshalJSON(config)
-	if err != nil {
-		return ScoreConfig{}, err
-	}
 	var made ScoreConfig
-	if err := c.doJSON(ctx, request{method: http.MethodPost, path: "score-configs", body: body, once: true}, &made); err != nil {
+	if err := c.postOnce(ctx, "score-configs", config, &made); err != nil {
 		return ScoreConfig{}, fmt.Errorf("score configuration %q: %w", config.Name, err)
 	}
 	return made, nil

@@ -105,10 +105,17 @@ func auditAction(c *urfave.Context, env cli.Env) (err error) {
 			return err
 		}
 	}
-	if c.Bool("json") {
-		return runs.PrintJSON(env, audit)
+	var queued error // some items could not be
+	if name := c.String("queue"); name != "" {
+		audit.Queue, queued = a.queue(ctx, env, name, c.Bool("create-queue"), result.Findings)
+		if queued != nil && cli.ExitCode(queued) != cli.ExitFailures {
+			return queued
+		}
 	}
-	return cli.Written(report.AuditText(env.Stdout, audit, runs.TextOptions(env, nil)))
+	if c.Bool("json") {
+		return errors.Join(runs.PrintJSON(env, audit), queued)
+	}
+	return errors.Join(cli.Written(report.AuditText(env.Stdout, audit, runs.TextOptions(env, nil))), queued)
 }
 
 // checkAuditFlags refuses flags that cannot be meant.

@@ -11,6 +11,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -247,17 +248,14 @@ func firstIDs(ids []string) string {
 	if len(ids) == 0 {
 		return "none"
 	}
-	text := ""
-	for i, id := range ids[:min(5, len(ids))] {
-		if i > 0 {
-			text += ", "
-		}
-		text += textutil.Cut(textutil.Line(id), 60)
+	var names []string
+	for _, id := range ids[:min(5, len(ids))] {
+		names = append(names, named(id))
 	}
-	if more := len(ids) - 5; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
+	if more := len(ids) - len(names); more > 0 {
+		names[len(names)-1] += fmt.Sprintf(" and %d more", more)
 	}
-	return text
+	return strings.Join(names, ", ")
 }
 
 // mostCeiling bounds the file of an agreement, in bytes.

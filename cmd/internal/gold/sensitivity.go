@@ -209,9 +209,10 @@ func (r *rescoring) compare(ctx context.Context, ways []way) ([][]compare.Settin
 		}
 		all = append(all, one)
 	}
+	items := 0 // of a way that leaves none out
 	for i, w := range ways {
-		if !all[0].has(i) {
-			continue // nobody annotated what the score is of
+		if !all[0].has(i, w.skip) {
+			continue // nobody annotated what the score is of, or nothing is left
 		}
 		cfg := r.cfg
 		cfg.Metric = w.metric
@@ -230,7 +231,12 @@ func (r *rescoring) compare(ctx context.Context, ways []way) ([][]compare.Settin
 		for c, candidate := range result.Candidates {
 			setting := w.Setting
 			setting.Score = candidate.Primary()
-			setting.LeftOut = all[0].left(w.skip)
+			if w.skip == nil {
+				items = candidate.Items
+			}
+			if setting.LeftOut = items - candidate.Items; w.skip != nil && setting.LeftOut == 0 {
+				setting.What += ": there are none"
+			}
 			if setting.Score.N > 0 {
 				found[c] = append(found[c], setting)
 			}
@@ -328,21 +334,9 @@ func (s *scoredAgain) score(gold, output json.RawMessage, ways []way) error {
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// has reports whether any outcome lists the score of a way.
-func (r *rescored) has(way int) bool {
-	return slices.ContainsFunc(r.outcomes, func(o *scoredAgain) bool { return o.values[way].there })
-}
-
-// left counts the items that a way leaves out.
-func (r *rescored) left(skip map[string]bool) (n int) {
-	last := ""
-	for i, o := range r.outcomes {
-		if skip[o.item] && (i == 0 || o.item != last) {
-			n++
-		}
-		last = o.item
-	}
-	return n
+// has reports whether any outcome that is not left out lists the score of a way.
+func (r *rescored) has(way int, skip map[string]bool) bool {
+	return slices.ContainsFunc(r.outcomes, func(o *scoredAgain) bool { return !skip[o.item] && o.values[way].there })
 }
 
 // view is a run scored in one way, as package compare reads it.

@@ -260,6 +260,26 @@ func TestSensitivity_own(t *testing.T) {
 	}
 }
 
+// TestSensitivity_allDoubtful: with none doubtful it is said, with all there is no such row.
+func TestSensitivity_allDoubtful(t *testing.T) {
+	t.Parallel()
+	s := flipping(t)
+	s.Doubtful = map[string]bool{}
+	last := func() compare.Setting {
+		settings := compared(t, runs.Comparison(), s).Candidates[0].Sensitivity.Settings
+		return settings[len(settings)-1]
+	}
+	if none := last(); none.What != "without doubtful items: there are none" || none.Score.N != 12 {
+		t.Errorf("%+v", none)
+	}
+	for i := range 12 {
+		s.Doubtful[fmt.Sprintf("i%02d", i)] = true
+	}
+	if all := last(); all.What != "entities, exact names and types" {
+		t.Errorf("%+v", all)
+	}
+}
+
 // elsewhere is a run without outputs here.
 type elsewhere struct{ compare.Source }
 

@@ -56,7 +56,8 @@ func (a *Allowed) UnmarshalYAML(node *yaml.Node) error {
 	err := node.Decode(&bounds)
 	keys := slices.Sorted(maps.Keys(bounds))
 	a.From, a.To = bounds["from"], bounds["to"]
-	if err != nil || !slices.Equal(keys, []string{"from", "to"}) || !(a.From <= a.To) || math.IsInf(a.From, 0) || math.IsInf(a.To, 0) {
+	width := a.To - a.From // neither a number nor finite where a bound is not
+	if err != nil || !slices.Equal(keys, []string{"from", "to"}) || !(width >= 0) || math.IsInf(width, 0) {
 		return problem
 	}
 	return nil
@@ -111,7 +112,8 @@ func LoadTrigger(path string) (Trigger, error) {
 		} else if !filepath.IsAbs(run.Config) {
 			run.Config = filepath.Join(filepath.Dir(path), run.Config)
 		}
-		if usd, err := strconv.ParseFloat(run.BudgetUSD, 64); run.BudgetUSD != "" && (err != nil || !(usd > 0) || math.IsInf(usd, 0)) {
+		usd, err := strconv.ParseFloat(run.BudgetUSD, 64)
+		if run.BudgetUSD != "" && (err != nil || !(usd > 0) || math.IsInf(usd, 0)) {
 			add("dataset %q: budget_usd: %q is not a number above 0", name, run.BudgetUSD)
 		}
 		left := strings.NewReplacer("{dataset}", "", "{time}", "").Replace(run.Name)
@@ -142,7 +144,10 @@ func (a Allowed) Canonical(setting, value string) (string, error) {
 	within := n >= a.From && n <= a.To
 	allowed := fmt.Sprintf("a number from %g to %g", a.From, a.To)
 	if a.Values != nil {
-		within = slices.ContainsFunc(a.Values, func(one string) bool { m, err := strconv.ParseFloat(one, 64); return err == nil && m == n })
+		within = slices.ContainsFunc(a.Values, func(one string) bool {
+			m, err := strconv.ParseFloat(one, 64)
+			return err == nil && m == n
+		})
 		allowed = "one of " + strings.Join(a.Values, ", ")
 	}
 	if err != nil || !within {
@@ -156,7 +161,8 @@ func (a Allowed) check(setting string) error {
 	known := append(allowedTexts(), allowedNumbers()...)
 	switch {
 	case !slices.Contains(known, setting):
-		return fmt.Errorf("a payload can never set %q%s; it may set: %s", setting, textutil.Hint(setting, known), strings.Join(known, ", "))
+		hint := textutil.Hint(setting, known)
+		return fmt.Errorf("a payload can never set %q%s; it may set: %s", setting, hint, strings.Join(known, ", "))
 	case !number && len(a.Values) == 0:
 		return fmt.Errorf("%s: a list of the values is expected", setting)
 	}

@@ -36,6 +36,7 @@ func TestLoadTrigger(t *testing.T) {
 		"a range of neither":   {"datasets: {d: {config: c.yaml, allow: {limit: {from: .nan, to: 1}}}}", []string{"or {from"}},
 		"a range upside down":  {"datasets: {d: {config: c.yaml, allow: {limit: {from: 2, to: 1}}}}", []string{"or {from"}},
 		"an endless range":     {"datasets: {d: {config: c.yaml, allow: {limit: {from: 1, to: .inf}}}}", []string{"or {from"}},
+		"two endless bounds":   {"datasets: {d: {config: c.yaml, allow: {limit: {from: .inf, to: .inf}}}}", []string{"or {from"}},
 		"an empty list":        {"datasets: {d: {config: c.yaml, allow: {model: []}}}", []string{"or {from"}},
 		"a value that is none": {"datasets: {d: {config: c.yaml, allow: {model: gpt}}}", []string{"or {from"}},
 		"a list of lists":      {"datasets: {d: {config: c.yaml, allow: {model: [[a]]}}}", []string{"or {from"}},

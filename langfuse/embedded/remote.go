@@ -54,7 +54,9 @@ func (s *Server) StartRemoteRun(ctx context.Context, run RemoteRun) (status int,
 	dialer := net.Dialer{Control: loopbackOnly}
 	transport := &http.Transport{DialContext: dialer.DialContext}
 	defer transport.CloseIdleConnections()
-	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 	response, err := client.Do(request)
 	if err != nil {
 		return 0, "", fmt.Errorf("starting a remote run: %w", err)

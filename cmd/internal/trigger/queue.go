@@ -76,7 +76,8 @@ type queue struct {
 // openQueue reads the queue of this folder. It fails with 69 while another process has it
 // open, and with 74 where it cannot be read.
 func openQueue(bounds configs.Trigger, now func() time.Time) (*queue, error) {
-	q := &queue{path: filepath.Join(connect.Folder, "trigger.json"), now: now, bounds: bounds, news: make(chan struct{}, 1)}
+	q := &queue{now: now, bounds: bounds, news: make(chan struct{}, 1)}
+	q.path = filepath.Join(connect.Folder, "trigger.json")
 	var err error
 	if q.lock, err = os.OpenFile(q.path+".lock", os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return nil, cli.Written(err)
@@ -103,7 +104,8 @@ func (q *queue) read() error {
 		err = json.Unmarshal(raw, &q.list)
 	}
 	if err != nil {
-		return fmt.Errorf("%s, which holds the runs that were asked for, cannot be read: %w; mend it, or move it away to begin without them", q.path, err)
+		return fmt.Errorf("%s, which holds the runs that were asked for, cannot be read: %w; "+
+			"mend it, or move it away to begin without them", q.path, err)
 	}
 	return nil
 }
@@ -173,9 +175,11 @@ func (q *queue) add(p pressed, signed time.Time, check func(request) error) (r r
 	}
 	switch {
 	case today >= q.bounds.RunsPerDay:
-		return r, false, &fullError{fmt.Sprintf("%d runs were asked for in 24 hours, no more are allowed (runs_per_day)", today), oldest.Add(day).Sub(now)}
+		why := fmt.Sprintf("%d runs were asked for in 24 hours, no more are allowed (runs_per_day)", today)
+		return r, false, &fullError{why, oldest.Add(day).Sub(now)}
 	case waiting >= q.bounds.Queue:
-		return r, false, &fullError{fmt.Sprintf("%d runs wait already, no more are allowed (queue)", waiting), time.Minute}
+		why := fmt.Sprintf("%d runs wait already, no more are allowed (queue)", waiting)
+		return r, false, &fullError{why, time.Minute}
 	}
 	r = request{Dataset: p.dataset, Settings: p.settings, Signed: signed, Asked: now, Run: q.name(p.dataset, now)}
 	if err := check(r); err != nil {

@@ -33,8 +33,9 @@ const (
 func (t *server) receive(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /trigger", t.press)
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second,
-		MaxHeaderBytes: mostHeader, ErrorLog: slog.NewLogLogger(t.log.Handler(), slog.LevelWarn)}
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
+		WriteTimeout: 30 * time.Second, MaxHeaderBytes: mostHeader,
+		ErrorLog: slog.NewLogLogger(t.log.Handler(), slog.LevelWarn)}
 	s.SetKeepAlivesEnabled(false) // presses are rare, and connections few
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(t.listener) }()
@@ -112,7 +113,7 @@ func (t *server) accept(w http.ResponseWriter, r request, again bool) {
 
 // refuse says and logs why there is no run.
 func (t *server) refuse(w http.ResponseWriter, status int, err error) {
-	reason := textutil.Cut(textutil.Line(strings.ReplaceAll(err.Error(), "\n", "; ")), 2000)
+	reason := textutil.Line(reasonOf(err))
 	t.log.Warn("refused", "status", status, "reason", reason)
 	http.Error(w, reason, status)
 }
@@ -120,11 +121,16 @@ func (t *server) refuse(w http.ResponseWriter, status int, err error) {
 // refuseSigned is refuse for a request of somebody who has the secret: the page shows it.
 func (t *server) refuseSigned(w http.ResponseWriter, status int, p pressed, err error) {
 	t.mu.Lock()
-	row := html.AskedRun{Time: t.cfg.Now(), Dataset: textutil.Cut(p.dataset, 200), Settings: textutil.Cut(settingsText(p.settings), 300),
-		State: fmt.Sprintf("refused (%d)", status), Reason: textutil.Cut(strings.ReplaceAll(err.Error(), "\n", "; "), 1000)}
+	row := html.AskedRun{Time: t.cfg.Now(), Dataset: textutil.Cut(p.dataset, 200),
+		State: fmt.Sprintf("refused (%d)", status), Settings: textutil.Cut(settingsText(p.settings), 300), Reason: reasonOf(err)}
 	t.refused = append([]html.AskedRun{row}, t.refused[:min(len(t.refused), mostRefused-1)]...)
 	t.mu.Unlock()
 	t.refuse(w, status, err)
+}
+
+// reasonOf is an error in one piece, of a length that can be shown.
+func reasonOf(err error) string {
+	return textutil.Cut(strings.ReplaceAll(err.Error(), "\n", "; "), 1500)
 }
 
 // asked returns what was asked for and what became of it, the newest first.
@@ -133,7 +139,8 @@ func (t *server) asked() []html.AskedRun {
 	rows := slices.Clone(t.refused)
 	t.mu.Unlock()
 	for _, r := range t.queue.all() {
-		row := html.AskedRun{Time: r.Asked, Dataset: r.Dataset, Settings: settingsText(r.Settings), Run: r.Run, State: r.state(), Reason: r.Reason}
+		row := html.AskedRun{Time: r.Asked, Dataset: r.Dataset, Settings: settingsText(r.Settings), Run: r.Run,
+			State: r.state(), Reason: r.Reason}
 		if !r.Ended.IsZero() {
 			row.State = fmt.Sprintf("exit code %d", r.Code)
 		}

@@ -37,7 +37,8 @@ type signature struct {
 // readSignature reads the headers of a request. Other schemes than v1 are left out.
 func readSignature(headers []string, now time.Time) (s signature, err error) {
 	if len(headers) != 1 {
-		return s, fmt.Errorf("one header %s is expected, there are %d: turn signing on in Langfuse", signatureHeader, len(headers))
+		return s, fmt.Errorf("one header %s is expected, there are %d: turn signing on in Langfuse",
+			signatureHeader, len(headers))
 	}
 	for part := range strings.SplitSeq(headers[0], ",") {
 		key, value, _ := strings.Cut(strings.TrimSpace(part), "=")
@@ -60,7 +61,8 @@ func readSignature(headers []string, now time.Time) (s signature, err error) {
 		return s, errors.New("the signature is not of the form t=…,v1=…")
 	}
 	if off := now.Sub(s.at); off > maxAge || off < -maxAge {
-		return s, fmt.Errorf("the signature is %s off, more than %s: is a clock wrong, or was the request sent again?", off.Round(time.Second), maxAge)
+		return s, fmt.Errorf("the signature is %s off, more than %s: is a clock wrong, or was the request sent again?",
+			off.Round(time.Second), maxAge)
 	}
 	return s, nil
 }
@@ -145,7 +147,8 @@ func readPayload(raw json.RawMessage) (map[string]string, error) {
 		case json.Number, bool:
 			settings[key] = fmt.Sprint(value)
 		default:
-			return nil, fmt.Errorf("the payload: %s is neither a text nor a number, true or false", textutil.Brief(key, 100))
+			return nil, fmt.Errorf("the payload: %s is neither a text nor a number, true or false",
+				textutil.Brief(key, 100))
 		}
 	}
 	return settings, nil
@@ -156,7 +159,8 @@ func readPayload(raw json.RawMessage) (map[string]string, error) {
 func allowed(file configs.Trigger, p pressed) (map[string]string, error) {
 	run, ok := file.Datasets[p.dataset]
 	if !ok {
-		return nil, fmt.Errorf("the dataset %s may not be run from here; the trigger file names those that may", textutil.Brief(p.dataset, 100))
+		return nil, fmt.Errorf("the dataset %s may not be run from here; the trigger file names those that may",
+			textutil.Brief(p.dataset, 100))
 	}
 	var problems []error
 	settings := map[string]string{}

@@ -135,7 +135,8 @@ func open(ctx context.Context, cfg Config) (t *server, err error) {
 		return nil, err
 	}
 	if t.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
-		return nil, errors.Join(cli.Errorf(cli.ExitUnavailable, "listening for the Run button: %w", err), t.queue.close())
+		err = cli.Errorf(cli.ExitUnavailable, "listening for the Run button: %w", err)
+		return nil, errors.Join(err, t.queue.close())
 	}
 	t.listener = limited(t.listener)
 	return t, nil
@@ -155,7 +156,8 @@ func readSecrets(text string) (secrets []secret.Secret, err error) {
 		}
 	}
 	if len(secrets) == 0 {
-		return nil, cli.Usage("%s is not set: it holds the signing secret that Langfuse shows for the dataset's remote run; without signatures anybody could start runs", EnvSecret)
+		return nil, cli.Usage("%s is not set: it holds the signing secret that Langfuse shows for the dataset's remote "+
+			"run; without signatures anybody could start runs", EnvSecret)
 	}
 	return secrets, nil
 }
@@ -165,7 +167,8 @@ func (t *server) tryAll(ctx context.Context) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(t.file.Datasets)) {
 		if experiment.IsFile(name) {
-			problems = append(problems, fmt.Errorf("dataset %q: it would be taken for a file, and not for a dataset in Langfuse", name))
+			err := fmt.Errorf("dataset %q: it would be taken for a file, and not for a dataset in Langfuse", name)
+			problems = append(problems, err)
 			continue
 		}
 		run := runName(t.file.Datasets[name].Name, name, t.cfg.Now())
@@ -259,7 +262,8 @@ func (t *server) carryOutAll(ctx context.Context) error {
 		if !ok || err != nil {
 			return err
 		}
-		code, reason := cli.ExitBug, fmt.Sprintf("it began %d times, and each time the process ended before the run: go on with it by hand, with --resume", mostStarts)
+		code, reason := cli.ExitBug, fmt.Sprintf("it began %d times, and each time the process ended before the run: "+
+			"go on with it by hand, with --resume", mostStarts)
 		if r.Starts <= mostStarts {
 			if code, reason = t.carryOut(ctx, r); ctx.Err() != nil && !finished(code) {
 				t.log.Info("left for the next start", "run", r.Run)
@@ -311,6 +315,7 @@ func (t *server) carryOut(ctx context.Context, r request) (code int, reason stri
 func begun(ctx context.Context, r request) bool {
 	entries, err := runs.List(ctx)
 	return err != nil || slices.ContainsFunc(entries, func(e runstore.Entry) bool {
-		return e.Header.Name == r.Run && e.Header.Dataset.Name == r.Dataset || e.Err != nil && e.Placed(r.Dataset, r.Run)
+		named := e.Header.Name == r.Run && e.Header.Dataset.Name == r.Dataset
+		return named || e.Err != nil && e.Placed(r.Dataset, r.Run)
 	})
 }

@@ -246,7 +246,7 @@ func TestServe_answers(t *testing.T) {
 // carried out one at a time in the order of their names.
 func TestServe_thousandPresses(t *testing.T) {
 	t.Chdir(t.TempDir())
-	p := &program{values: map[string]string{"model": "baseline"}, ends: make(chan int), began: make(chan string)}
+	p := &program{values: map[string]string{"model": "baseline"}, ends: make(chan int), began: make(chan string, 10)}
 	r := serve(t, p, atNoon)
 	first := body(`{"limit":1}`)
 	if status, answer, _ := r.press(first, signed(noon, first, testSecret)); status != 202 {
@@ -272,7 +272,7 @@ func TestServe_thousandPresses(t *testing.T) {
 	}
 	wait.Wait()
 	if taken.Load() != 3 || told.Load() != 997 {
-		t.Errorf("%d are taken, %d told to come back", taken.Load(), told.Load())
+		t.Fatalf("%d are taken, %d told to come back", taken.Load(), told.Load())
 	}
 	if status, _, _ := r.press(first, signed(noon, first, testSecret)); status != 202 {
 		t.Errorf("the first, pressed again: %d", status)
@@ -311,7 +311,7 @@ func TestServe_thousandPresses(t *testing.T) {
 // waits, for the next.
 func TestServe_stopped(t *testing.T) {
 	t.Chdir(t.TempDir())
-	p := &program{values: map[string]string{"model": "baseline"}, ends: make(chan int), began: make(chan string)}
+	p := &program{values: map[string]string{"model": "baseline"}, ends: make(chan int), began: make(chan string, 10)}
 	r := serve(t, p, atNoon)
 	for n := range 2 {
 		b := body(fmt.Sprintf(`{"limit":%d}`, n+1))

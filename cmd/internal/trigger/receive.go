@@ -122,7 +122,8 @@ func (t *server) refuse(w http.ResponseWriter, status int, err error) {
 func (t *server) refuseSigned(w http.ResponseWriter, status int, p pressed, err error) {
 	t.mu.Lock()
 	row := html.AskedRun{Time: t.cfg.Now(), Dataset: textutil.Cut(p.dataset, 200),
-		State: fmt.Sprintf("refused (%d)", status), Settings: textutil.Cut(settingsText(p.settings), 300), Reason: reasonOf(err)}
+		State: fmt.Sprintf("refused (%d)", status), Settings: textutil.Cut(settingsText(p.settings), 300),
+		Reason: reasonOf(err)}
 	t.refused = append([]html.AskedRun{row}, t.refused[:min(len(t.refused), mostRefused-1)]...)
 	t.mu.Unlock()
 	t.refuse(w, status, err)

@@ -156,8 +156,8 @@ func readSecrets(text string) (secrets []secret.Secret, err error) {
 		}
 	}
 	if len(secrets) == 0 {
-		return nil, cli.Usage("%s is not set: it holds the signing secret that Langfuse shows for the dataset's remote "+
-			"run; without signatures anybody could start runs", EnvSecret)
+		return nil, cli.Usage("%s is not set: it holds the signing secret that Langfuse shows for the dataset's "+
+			"remote run; without signatures anybody could start runs", EnvSecret)
 	}
 	return secrets, nil
 }

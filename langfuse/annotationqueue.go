@@ -1,12 +1,14 @@
 package langfuse
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 	"unicode/utf16"
 
@@ -54,11 +56,13 @@ func (c *Client) ListAnnotationQueues(ctx context.Context) iter.Seq2[AnnotationQ
 }
 
 // GetAnnotationQueue returns the queue of that name, or else of that id. Errors:
-// ErrNotFound, and those of ListAnnotationQueues.
+// ErrNotFound, which names the first queues that there are, and those of
+// ListAnnotationQueues.
 //
 // API: GET /api/public/annotation-queues
 func (c *Client) GetAnnotationQueue(ctx context.Context, nameOrID string) (AnnotationQueue, error) {
 	var byID *AnnotationQueue
+	var names []string
 	for queue, err := range c.ListAnnotationQueues(ctx) {
 		if err != nil {
 			return AnnotationQueue{}, fmt.Errorf("annotation queue %q: %w", nameOrID, err)
@@ -69,9 +73,13 @@ func (c *Client) GetAnnotationQueue(ctx context.Context, nameOrID string) (Annot
 		if queue.ID == nameOrID {
 			byID = &queue
 		}
+		if len(names) < 10 {
+			names = append(names, textutil.Cut(textutil.Line(queue.Name), 80))
+		}
 	}
 	if byID == nil {
-		return AnnotationQueue{}, fmt.Errorf("annotation queue %q: %w", nameOrID, ErrNotFound)
+		return AnnotationQueue{}, fmt.Errorf("annotation queue %q: %w in this project, which has %s", nameOrID, ErrNotFound,
+			cmp.Or(strings.Join(names, ", "), "none"))
 	}
 	return *byID, nil
 }

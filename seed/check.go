@@ -425,6 +425,9 @@ const (
 	NotJSON       Kind = "not_json"       // the answer is not JSON
 	Truncated     Kind = "truncated"      // the trace was cut
 	Unredacted    Kind = "unredacted"     // something cannot be taken out
+	OfExperiment  Kind = "experiment"     // the trace is of an experiment: its answer is no gold
+	NotLinked     Kind = "not_linked"     // the trace is linked to no item of the dataset
+	GoldChanged   Kind = "gold_changed"   // the item has another gold than the one that was looked at
 
 	Reading      Kind = "reading"       // was read, perhaps not as it was meant
 	NotAnnotated Kind = "not_annotated" // gold is absent, its scores are not computed

@@ -91,6 +91,10 @@ func (m *mapper) item(trace langfuse.Trace, scores []langfuse.Score) (made, erro
 // take input and gold, normalise them, redact.
 func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, error) {
 	var out made
+	if sign := experimentSign(trace); sign != "" {
+		return out, refuse(OfExperiment, "", "is of an experiment (%s): its answer is a model's and never gold; "+
+			"experiment seed --dataset %s --corrections QUEUE takes what people said of it", sign, m.cfg.Dataset)
+	}
 	c, err := m.choose(trace, scores)
 	if err != nil {
 		return out, err

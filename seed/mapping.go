@@ -280,7 +280,7 @@ func ParseMapping(text []byte) (Mapping, error) {
 
 // parts says what has to be read of traces for the mapping.
 func (m Mapping) parts() langfuse.TraceParts {
-	parts := langfuse.TraceParts{IO: true}
+	parts := langfuse.TraceParts{IO: true, Metadata: true} // by which experimentSign knows traces
 	paths := slices.Clone(m.Expected)
 	for _, fields := range []map[string]Paths{m.Input, m.Metadata} {
 		paths = append(paths, slices.Concat(slices.Collect(maps.Values(fields))...)...)
@@ -290,7 +290,6 @@ func (m Mapping) parts() langfuse.TraceParts {
 			if s.kind != "" || s.key != placeMetadata {
 				continue
 			}
-			parts.Metadata = true
 			if next := path.steps[i+1:]; len(next) > 0 && next[0].kind == "" {
 				parts.ExpandMetadata = append(parts.ExpandMetadata, next[0].key)
 			}

@@ -192,7 +192,7 @@ func (r *reader) search(ctx context.Context, s Selection) (list []candidate, fin
 func (r *reader) inQueue(ctx context.Context, name string) (ids []string, findings []Finding, err error) {
 	queue, err := r.client.GetAnnotationQueue(ctx, name)
 	if errors.Is(err, langfuse.ErrNotFound) {
-		return nil, nil, cli.Usage("there is no annotation queue %q in this project", name)
+		return nil, nil, cli.WithCode(cli.ExitUsage, err)
 	}
 	if err != nil {
 		return nil, nil, err

@@ -24,6 +24,14 @@ type TraceConfig struct {
 	Config
 	// Mapping says where in a trace an item's fields are.
 	Mapping Mapping
+	// Corrections takes what people said of the gold of experiments instead of
+	// making items: the completed items of Selection.Queue. A correction becomes
+	// the expected output of the item that its trace is linked to, a completed item
+	// without one confirms the gold; the item's metadata get a Review. Everything
+	// else of the item stays. Of Mapping, Observation and Expected count; Redaction
+	// is refused, and the other fields of Config but Dataset, DryRun and Progress
+	// mean nothing.
+	Corrections bool
 	// AcceptUnvalidated takes traces without evidence, too; the metadata of
 	// their items then says "unvalidated".
 	AcceptUnvalidated bool
@@ -58,7 +66,8 @@ type TraceResult struct {
 	RefusedQueueItems int `json:"refused_queue_items,omitempty"`
 	// Evidence counts the items made by kind.
 	Evidence map[EvidenceKind]int `json:"evidence"`
-	// Written counts the items that went to TraceConfig.Out.
+	// Written counts the items that went to TraceConfig.Out: with Corrections
+	// those that change.
 	Written int `json:"written,omitempty"`
 }
 
@@ -96,7 +105,7 @@ const atOnce = 16
 // /annotation-queues, and those of File
 func FromTraces(ctx context.Context, client *langfuse.Client, server langfuse.Capabilities, selection Selection, cfg TraceConfig) (TraceResult, error) {
 	result := TraceResult{Evidence: map[EvidenceKind]int{}}
-	if err := errors.Join(cfg.validate(), selection.validate()); err != nil {
+	if err := errors.Join(cfg.validate(), selection.validate(), cfg.validCorrections(selection)); err != nil {
 		return result, err
 	}
 	if cfg.Redaction != nil {
@@ -110,18 +119,30 @@ func FromTraces(ctx context.Context, client *langfuse.Client, server langfuse.Ca
 	if err != nil || len(list) == 0 {
 		return result, err
 	}
-	if t.mapper.queues, err = t.completedItems(ctx); err != nil {
+	only := ""
+	if cfg.Corrections {
+		only = selection.Queue
+	}
+	if t.mapper.queues, err = t.completedItems(ctx, only); err != nil {
 		return result, err
+	}
+	each := t.seed
+	if cfg.Corrections {
+		each = t.review
+		if err := t.openLinked(ctx, list); err != nil {
+			return result, err
+		}
 	}
 	done := 0
 	for part := range slices.Chunk(list, atOnce) {
-		if err := t.seed(ctx, part); err != nil {
+		if err := each(ctx, part); err != nil {
 			return result, err
 		}
 		done += len(part)
 		cfg.progress(Progress{Phase: Selecting, Done: done, Total: len(list)})
 	}
-	return result, nil
+	err = t.writeChanged()
+	return result, err
 }
 
 // traceSeeder is one call of FromTraces.
@@ -130,6 +151,11 @@ type traceSeeder struct {
 	cfg    TraceConfig
 	mapper mapper
 	result *TraceResult
+
+	// With Corrections:
+	links   map[string]link         // by trace
+	items   map[string]dataset.Item // those linked, as they are or become
+	changed []string                // ids of items, in order
 
 	// Once there is a first item:
 	seeder  *seeder
@@ -300,9 +326,9 @@ func newReader(client *langfuse.Client, server langfuse.Capabilities, parts lang
 	return reader{client, server, traces, parts}
 }
 
-// completedItems reads the completed items of all annotation queues, by the id
-// of their object. A server without queues has none.
-func (r *reader) completedItems(ctx context.Context) (map[string][]completed, error) {
+// completedItems reads the completed items of the annotation queues, or only of
+// that of a name or id, by the id of their object. A server without queues has none.
+func (r *reader) completedItems(ctx context.Context, only string) (map[string][]completed, error) {
 	items := map[string][]completed{}
 	for queue, err := range r.client.ListAnnotationQueues(ctx) {
 		if errors.Is(err, langfuse.ErrEndpointGone) || errors.Is(err, langfuse.ErrNotFound) {
@@ -310,6 +336,9 @@ func (r *reader) completedItems(ctx context.Context) (map[string][]completed, er
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading the annotation queues: %w", err)
+		}
+		if only != "" && queue.Name != only && queue.ID != only {
+			continue
 		}
 		for item, err := range r.client.ListQueueItems(ctx, queue.ID, langfuse.QueueCompleted) {
 			if err != nil {

@@ -65,6 +65,7 @@ func Command(env cli.Env) *urfave.Command {
 const usage = `seed --dataset NAME --file items.jsonl|json|csv
 seed --dataset NAME TRACE_ID…
 seed --dataset NAME --queue QUEUE --since 7d
+seed --dataset NAME --corrections QUEUE
 seed --check items.jsonl
 seed --dataset NAME --export items.jsonl
 seed --dataset NAME --archive ID --archive ID
@@ -99,6 +100,7 @@ func traceFlags() []urfave.Flag {
 		&urfave.StringFlag{Name: "since", Usage: "seed from traces that began at `TIME` or later: 2026-11-21, 2026-11-21T10:00:00Z, or 7d, 12h ago"},
 		&urfave.StringFlag{Name: "until", Usage: "seed from traces that began before `TIME`"},
 		&urfave.StringFlag{Name: "queue", Usage: "seed from the completed items of the annotation queue `NAME`"},
+		&urfave.StringFlag{Name: "corrections", Usage: "correct and confirm the gold of items by the completed items of the annotation queue `NAME`, which are traces of experiments"},
 		&urfave.StringSliceFlag{Name: "score", Usage: "seed from traces with a score such as `'NAME>=V'`; repeated: with all of them"},
 		&urfave.IntFlag{Name: "limit", DefaultText: "all", Usage: "take the first `N` traces, the newest ones"},
 		&urfave.IntFlag{Name: "sample", DefaultText: "all", Usage: "draw `N` of the traces at random"},
@@ -128,6 +130,7 @@ var jobs = []job{
 	{"export", exportAction, ""},
 	{"archive", archiveAction, ""},
 	{"list", listAction, ""},
+	{"corrections", traceAction, "mapping limit out dry-run diff"},
 }
 
 // selecting are the flags that say which traces are meant.
@@ -152,7 +155,7 @@ func action(c *urfave.Context, env cli.Env) error {
 	case len(names) > 1:
 		return cli.Usage("%s cannot be used together", strings.Join(names, " and "))
 	case len(names) == 0:
-		return cli.Usage("nothing to do: give trace ids, something that selects traces, or one of --file, --check, --export, --archive, --list (%s --help explains)",
+		return cli.Usage("nothing to do: give trace ids, something that selects traces, or one of --file, --check, --export, --archive, --list, --corrections (%s --help explains)",
 			c.Command.HelpName)
 	case c.String("dataset") == "" && chosen.flag != "check" && chosen.flag != "list":
 		return cli.Usage("%s: --dataset NAME is needed", names[0])

@@ -25,7 +25,7 @@ import (
 	"extraction-experiment/seed"
 )
 
-// traceAction makes items of production traces.
+// traceAction makes items of production traces, or corrects items by traces of experiments.
 func traceAction(c *urfave.Context, env cli.Env) error {
 	selection, err := readSelection(c, env)
 	if err != nil {
@@ -46,7 +46,7 @@ func traceAction(c *urfave.Context, env cli.Env) error {
 // readSelection reads the flags and ids. All problems are returned together.
 func readSelection(c *urfave.Context, env cli.Env) (seed.Selection, error) {
 	s := seed.Selection{
-		Tags: c.StringSlice("tag"), Name: c.String("name"), Environment: c.String("environment"), Queue: c.String("queue"),
+		Tags: c.StringSlice("tag"), Name: c.String("name"), Environment: c.String("environment"), Queue: cmp.Or(c.String("queue"), c.String("corrections")),
 		Limit: c.Int("limit"), Sample: c.Int("sample"), Seed: c.Uint64("seed"), Stratify: c.String("stratify"),
 	}
 	var problems []error
@@ -141,7 +141,7 @@ func traceConfig(c *urfave.Context) (seed.TraceConfig, error) {
 	}
 	base.Foreign = nil
 	return seed.TraceConfig{
-		Config: base, Mapping: mapping, AcceptUnvalidated: c.Bool("accept-unvalidated"), Before: c.Bool("diff"),
+		Config: base, Mapping: mapping, Corrections: c.IsSet("corrections"), AcceptUnvalidated: c.Bool("accept-unvalidated"), Before: c.Bool("diff"),
 	}, errors.Join(problems...)
 }
 

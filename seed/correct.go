@@ -1,0 +1,324 @@
+package seed
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+)
+
+// experimentSign says by what a trace is known to be of an experiment; "" where it
+// is not. Runs of this project and of Langfuse's SDKs have the name of the root on
+// every server, and mostly the environment. Spans of other programs show the
+// attributes of an experiment in their metadata, older SDKs the id of the item. A
+// trace of production that has one of these by mistake counts as well: no answer
+// of a model becomes gold by a doubt.
+func experimentSign(trace langfuse.Trace) string {
+	const environment, name = "sdk-experiment", "experiment-item-run"
+	root, _ := trace.Root()
+	switch {
+	case trace.Environment == environment || root.Environment == environment:
+		return "its environment is " + environment
+	case trace.Name == name || root.Name == name:
+		return "its name is " + name
+	}
+	for _, raw := range []json.RawMessage{trace.Metadata, root.Metadata} {
+		var metadata, attributes map[string]json.RawMessage
+		_ = json.Unmarshal(raw, &metadata) // what is no object has no such keys
+		_ = json.Unmarshal(metadata["attributes"], &attributes)
+		for key := range attributes {
+			metadata["attributes."+key] = nil
+		}
+		for key := range metadata {
+			if key == "dataset_item_id" || strings.HasPrefix(key, "attributes.langfuse.experiment.") {
+				return "its metadata name an item of a dataset"
+			}
+		}
+	}
+	return ""
+}
+
+func (cfg TraceConfig) validCorrections(s Selection) error {
+	if cfg.Corrections && (cfg.Redaction != nil || s.Queue == "") {
+		return cli.Usage("corrections are those of a queue, and written as they are: nothing is redacted")
+	}
+	return nil
+}
+
+// link is the item of a dataset that a trace is linked to, and the run.
+type link struct{ item, run string }
+
+// openLinked finds the items that the traces are linked to by the runs of the
+// dataset, in every view that the server has, and reads them. It lists the runs
+// until all traces are found, with a request or more for each, and the dataset once.
+// Memory: the items that are linked.
+func (t *traceSeeder) openLinked(ctx context.Context, list []candidate) error {
+	found, err := t.client.GetDataset(ctx, t.cfg.Dataset)
+	if errors.Is(err, langfuse.ErrNotFound) {
+		return cli.WithCode(cli.ExitUsage, err)
+	}
+	if err != nil {
+		return err
+	}
+	if err := t.findLinks(ctx, found, list); err != nil {
+		return fmt.Errorf("looking for the traces in the runs of %q: %w", t.cfg.Dataset, err)
+	}
+	cfg := t.cfg.Config
+	cfg.IDPrefix, cfg.DryRun = "", cfg.DryRun || t.cfg.Out != nil
+	t.result.Dataset = found
+	t.seeder = &seeder{client: t.client, cfg: cfg, result: &t.result.Result, there: map[string]digest{}}
+	cfg.Schemas = Schemas{found.InputSchema, found.ExpectedOutputSchema}
+	if t.checker, err = newChecker(cfg); err != nil {
+		return err
+	}
+	wanted := map[string]bool{}
+	for _, l := range t.links {
+		wanted[l.item] = true
+	}
+	version, err := t.client.CurrentDatasetVersion(ctx, t.cfg.Dataset)
+	if err != nil {
+		return err
+	}
+	t.items = map[string]dataset.Item{}
+	query := langfuse.DatasetItemsQuery{DatasetName: t.cfg.Dataset, Version: version}
+	for stored, err := range t.client.ListDatasetItems(ctx, query) {
+		if err != nil {
+			return err
+		}
+		if wanted[stored.ID] {
+			t.items[stored.ID] = itemOf(stored)
+			t.seeder.there[stored.ID] = digestOf(itemOf(stored))
+		}
+	}
+	return nil
+}
+
+func (t *traceSeeder) findLinks(ctx context.Context, of langfuse.Dataset, list []candidate) error {
+	t.links = map[string]link{}
+	wanted := map[string]bool{}
+	for _, c := range list {
+		wanted[c.id] = true
+	}
+	for _, view := range t.server.Views() {
+		for run, err := range t.client.ListRuns(ctx, view, of) {
+			if err != nil || len(wanted) == 0 {
+				return err
+			}
+			ref := langfuse.RunRef{DatasetID: of.ID, Name: run.Name, ID: run.ID}
+			for item, err := range t.client.ListRunItems(ctx, langfuse.Server{Capabilities: t.server}, view, ref) {
+				if err != nil {
+					return err
+				}
+				if wanted[item.TraceID] {
+					t.links[item.TraceID] = link{item.ItemID, run.Name}
+					delete(wanted, item.TraceID)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// review takes what people said of a few traces, one after the other: two may be
+// of one item.
+func (t *traceSeeder) review(ctx context.Context, traces []candidate) error {
+	traces = slices.Clone(traces) // what is read of them ends with this
+	if err := t.read(ctx, traces); err != nil {
+		return err
+	}
+	return t.seeder.write(ctx, func(func(dataset.Located)) error {
+		for _, c := range traces {
+			out, err := made{}, c.bad
+			if err == nil {
+				out, err = t.reviewed(ctx, c)
+			}
+			var why *Finding
+			switch {
+			case errors.As(err, &why):
+				t.refuse(c.id, err)
+				continue
+			case err != nil:
+				return err
+			}
+			if err := t.change(ctx, c.id, out); err != nil || ctx.Err() != nil {
+				return errors.Join(err, ctx.Err())
+			}
+		}
+		return nil
+	})
+}
+
+// change writes an item with its new review, where there is one.
+func (t *traceSeeder) change(ctx context.Context, trace string, out made) error {
+	was := t.items[out.item.ID]
+	located := dataset.Located{Item: out.item, File: traceLabel(trace)}
+	for _, warning := range out.warnings {
+		warning.File, warning.Item = located.File, out.item.ID
+		t.result.Report.Warnings.add(warning)
+	}
+	t.seeder.show = func(located dataset.Located, change Change) {
+		shown := Seeded{Change: change, Trace: trace, Evidence: out.evidence, Content: &located.Item}
+		if change.Action == Updated {
+			t.items[change.Item] = located.Item
+			t.seeder.there[change.Item] = digestOf(located.Item)
+			if !slices.Contains(t.changed, change.Item) {
+				t.changed = append(t.changed, change.Item)
+			}
+			if t.cfg.Before {
+				shown.Before = &was
+			}
+		}
+		if t.cfg.Show != nil {
+			t.cfg.Show(shown)
+		}
+	}
+	if string(was.Expected) != string(out.item.Expected) { // a confirmed gold stays whatever it is
+		n := t.checker.item(located)
+		n.addTo(&t.result.Report)
+		if len(n.problems) > 0 {
+			t.seeder.skip(located)
+			return nil
+		}
+	}
+	t.result.Evidence[out.evidence.Kind]++
+	return t.seeder.one(ctx, located)
+}
+
+// reviewed returns the item of a trace as what was said of it makes it. The error
+// is one *Finding or several, or one that ends the work.
+func (t *traceSeeder) reviewed(ctx context.Context, c candidate) (made, error) {
+	var out made
+	item, l, err := t.linked(ctx, c)
+	if err != nil {
+		return out, err
+	}
+	seen, err := t.mapper.choose(c.trace, c.scores)
+	if err != nil {
+		return out, err
+	}
+	es := newEvidenceSearch(c.trace, c.scores, t.mapper.queues, t.cfg.Mapping.Evidence, seen)
+	evidence, done := es.inQueue()
+	correction, corrected := es.correction()
+	no, other := es.rejected(), es.unusedCorrection()
+	switch {
+	case !done:
+		return out, refuse(NoEvidence, "", "the item of the queue is about another observation than the one that counts")
+	case !corrected && other != "":
+		return out, refuse(PassedOver, "", "is neither corrected nor confirmed: %s", other)
+	case !corrected && no != "":
+		return out, refuse(JudgedWrong, "", "%s, and there is no correction: correct the output, or take the annotation back", no)
+	}
+	doubt, now := doubtOf(es.scores, t.cfg.Dataset, item.ID), dataset.GoldHash(item.Expected)
+	review := Review{Verdict: Confirmed, Gold: now, At: evidence.Time, By: evidence.Author,
+		Trace: c.id, Run: l.run, Queue: evidence.Name}
+	if doubt != nil {
+		review.Gold, review.Findings = doubt.Gold, doubt.Findings
+	}
+	if corrected {
+		review.At, review.By = correction.Timestamp.UTC(), cmp.Or(correction.AuthorUserID, evidence.Author)
+		evidence = evidenceOf(ByCorrection, correction)
+	}
+	out.item, out.evidence = item, evidence
+	if review.isIn(Reviews(item.Metadata), corrected, doubt != nil) {
+		return out, nil
+	}
+	next := now
+	if corrected {
+		if out.item.Expected, err = t.mapper.expected(&out, seen, correction, true); err != nil {
+			return out, err
+		}
+		next = dataset.GoldHash(out.item.Expected)
+	}
+	switch {
+	case review.Gold != now && (!corrected || next != now):
+		return out, refuse(GoldChanged, "", "the gold of the item %s changed since it was queued (it is %s, and was %s): "+
+			"nothing is changed; look at it again, in a trace of a newer run",
+			item.ID, cmp.Or(now, "none"), cmp.Or(review.Gold, "none"))
+	case next != now || review.Gold != now:
+		review.Verdict = Corrected
+	default:
+		out.item.Expected = item.Expected // the same in another form
+	}
+	if out.item.Metadata, err = WithReview(item.Metadata, review); err != nil {
+		return out, refuse(Refused, "metadata", "the item %s: %v", item.ID, err)
+	}
+	return out, nil
+}
+
+// isIn reports whether a review is written already: a correction at its time, a
+// confirmation once for a gold, or once where nobody wrote down which gold it was.
+func (r Review) isIn(list []Review, corrected, doubted bool) bool {
+	return slices.ContainsFunc(list, func(o Review) bool {
+		switch {
+		case o.Trace != r.Trace || o.Queue != r.Queue:
+			return false
+		case corrected:
+			return o.At.Equal(r.At) || o.Verdict == Corrected && o.At.After(r.At)
+		}
+		return !doubted || o.Gold == r.Gold
+	})
+}
+
+// linked returns the item that a trace is linked to.
+func (t *traceSeeder) linked(ctx context.Context, c candidate) (dataset.Item, link, error) {
+	l, ok := t.links[c.id]
+	if !ok {
+		doubt := doubtOf(c.scores, "", "")
+		switch sign := experimentSign(c.trace); {
+		case doubt != nil && doubt.Dataset != t.cfg.Dataset:
+			return dataset.Item{}, l, refuse(NotLinked, "",
+				"is of an experiment over the dataset %q: give --dataset that name", doubt.Dataset)
+		case sign != "":
+			return dataset.Item{}, l, refuse(NotLinked, "", "is of an experiment (%s), but no run over this dataset has it: "+
+				"it is of another dataset, or its link has not arrived yet", sign)
+		}
+		return dataset.Item{}, l, refuse(NotLinked, "", "is no trace of an experiment over this dataset: "+
+			"experiment seed --queue makes items of production's traces")
+	}
+	item, ok := t.items[l.item]
+	if ok {
+		return item, l, nil
+	}
+	found, err := t.seeder.find(ctx, l.item)
+	switch {
+	case err != nil && refusalOf(err) == nil:
+		return item, l, err
+	case found != nil && found.Status == langfuse.ItemArchived:
+		return item, l, refuse(LeftArchived, "", "the item %s is archived, and stays so", l.item)
+	}
+	return item, l, refuse(NotLinked, "", "the item %s of the run %s is not in the dataset any more", l.item, l.run)
+}
+
+// doubtOf returns what was written of the doubt when a trace was queued, the newest
+// (scores are in that order): that of an item, or with "" any; nil where there is none.
+func doubtOf(scores []langfuse.Score, name, item string) *Doubt {
+	for _, s := range scores {
+		var doubt Doubt
+		if s.Name == DoubtScore && json.Unmarshal(s.Metadata, &doubt) == nil && doubt.Item != "" &&
+			(item == "" || doubt.Dataset == name && doubt.Item == item) {
+			return &doubt
+		}
+	}
+	return nil
+}
+
+// writeChanged writes the items that changed to the file, once each.
+func (t *traceSeeder) writeChanged() error {
+	if t.cfg.Out == nil {
+		return nil
+	}
+	for _, id := range t.changed {
+		if err := t.cfg.Out.Write(t.items[id]); err != nil {
+			return err
+		}
+		t.result.Written++
+	}
+	return nil
+}

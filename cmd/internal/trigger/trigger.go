@@ -13,6 +13,7 @@ package trigger
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,6 +37,7 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/internal/textutil"
+	"extraction-experiment/outcome"
 	"extraction-experiment/report/html"
 	"extraction-experiment/runstore"
 )
@@ -46,7 +48,7 @@ const EnvSecret = "EXPERIMENT_TRIGGER_SECRET"
 // DefaultListen is where requests are received unless told otherwise.
 const DefaultListen = "127.0.0.1:4780"
 
-// Config says what is served. All but Now and Grace is needed.
+// Config says what is served. All but Now, Grace and Pause is needed.
 type Config struct {
 	File   string // the trigger file
 	Listen string // host and port
@@ -58,6 +60,9 @@ type Config struct {
 	// Grace is how long a run may take to finish what it has sent when the server ends; 0
 	// means 20 s. A signal tells it so, once it is over it is stopped at once.
 	Grace time.Duration
+	// Pause is how long is waited before a run begins again for which Langfuse or the model
+	// was away; 0 means a minute.
+	Pause time.Duration
 }
 
 // Pages serves the pages of this folder until ctx is done: with what was asked for, and
@@ -110,9 +115,7 @@ func open(ctx context.Context, cfg Config) (t *server, err error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Grace == 0 {
-		cfg.Grace = 20 * time.Second
-	}
+	cfg.Grace, cfg.Pause = cmp.Or(cfg.Grace, 20*time.Second), cmp.Or(cfg.Pause, time.Minute)
 	t = &server{cfg: cfg}
 	if t.log, err = settings.NewLog(cfg.Env.Stderr, "info", "text"); err != nil {
 		return nil, err
@@ -257,7 +260,7 @@ func (t *server) work(ctx context.Context) error {
 
 // carryOutAll carries out what waits, one run after the other.
 func (t *server) carryOutAll(ctx context.Context) error {
-	for {
+	for away := false; ; {
 		r, ok, err := t.queue.next(ctx)
 		if !ok || err != nil {
 			return err
@@ -265,10 +268,18 @@ func (t *server) carryOutAll(ctx context.Context) error {
 		code, reason := cli.ExitBug, fmt.Sprintf("it began %d times, and each time the process ended before the run: "+
 			"go on with it by hand, with --resume", mostStarts)
 		if r.Starts <= mostStarts {
-			if code, reason = t.carryOut(ctx, r); ctx.Err() != nil && !finished(code) {
+			if code, reason = t.carryOut(ctx, r, away); ctx.Err() != nil && !finished(code) {
 				t.log.Info("left for the next start", "run", r.Run)
 				return nil
 			}
+		}
+		if away = code == cli.ExitUnavailable && r.Starts < mostTries; away {
+			t.log.Warn("run begins again", "run", r.Run, "after", t.cfg.Pause, "reason", reason)
+			select {
+			case <-time.After(t.cfg.Pause):
+			case <-ctx.Done():
+			}
+			continue
 		}
 		t.log.Info("run ended", "run", r.Run, "code", code, "reason", reason)
 		if err := t.queue.end(r.Run, code, reason); err != nil {
@@ -277,19 +288,23 @@ func (t *server) carryOutAll(ctx context.Context) error {
 	}
 }
 
+// mostTries bounds the starts of a run for which Langfuse or the model is away.
+const mostTries = 5
+
 // finished reports whether a run came to its end, whatever it found.
 func finished(code int) bool {
 	return slices.Contains([]int{cli.ExitOK, cli.ExitGate, cli.ExitFailures, cli.ExitInconclusive}, code)
 }
 
-// carryOut carries out one run. When ctx is done it has some time to finish what it sent.
-func (t *server) carryOut(ctx context.Context, r request) (code int, reason string) {
+// carryOut carries out one run. Items that failed as the model was away get a new attempt.
+// When ctx is done the run has some time to finish what it sent.
+func (t *server) carryOut(ctx context.Context, r request, away bool) (code int, reason string) {
 	line, err := t.line(ctx, r)
 	if err != nil {
 		return cli.ExitUsage, err.Error() // the configuration is another one by now
 	}
 	if r.Starts > 1 && begun(ctx, r) {
-		line = append(line, "--resume")
+		line = append(line, map[bool]string{false: "--resume", true: "--retry-failed=" + string(outcome.Provider)}[away])
 	}
 	t.log.Info("run begins", "run", r.Run, "dataset", r.Dataset, "start", r.Starts)
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -20,8 +20,11 @@ import (
 
 	"go.uber.org/goleak"
 
+	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
 	"extraction-experiment/report/html"
+	"extraction-experiment/runstore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -119,7 +122,7 @@ func config(t *testing.T, text string, p *program, now func() time.Time) (Config
 	env := cli.Env{Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Getenv: func(name string) string {
 		return map[string]string{EnvSecret: "another-old-secret, " + testSecret}[name]
 	}}
-	return Config{File: "trigger.yaml", Listen: "127.0.0.1:0", Env: env, Run: p.run, Now: now, Grace: time.Millisecond}, stdout, stderr
+	return Config{File: "trigger.yaml", Listen: "127.0.0.1:0", Env: env, Run: p.run, Now: now, Grace: time.Millisecond, Pause: time.Millisecond}, stdout, stderr
 }
 
 // serve serves a trigger until the test ends, or stop is called.
@@ -277,7 +280,7 @@ func TestServe_thousandPresses(t *testing.T) {
 	if status, _, _ := r.press(first, signed(noon, first, testSecret)); status != 202 {
 		t.Errorf("the first, pressed again: %d", status)
 	}
-	for _, code := range []int{0, 4, 69} {
+	for _, code := range []int{0, 4, 69, 69, 69, 69, 69} { // while it is away, a run is tried five times
 		p.ends <- code
 		<-p.began
 	}
@@ -293,7 +296,7 @@ func TestServe_thousandPresses(t *testing.T) {
 		names = append(names, regexp.MustCompile(`--name=(\S+)`).FindStringSubmatch(line)[1])
 	}
 	const name = "d-20261123-120000"
-	if !slices.Equal(names, []string{name, name + "-2", name + "-3", name + "-4"}) {
+	if !slices.Equal(names, []string{name, name + "-2", name + "-3", name + "-3", name + "-3", name + "-3", name + "-3", name + "-4"}) {
 		t.Errorf("%q", names)
 	}
 	became := map[string]string{}
@@ -489,6 +492,43 @@ func TestLine(t *testing.T) {
 		if err := errors.Join(s.listener.Close(), s.queue.close()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestCarryOut: a run is resumed where the folder has it and it began from here, and where
+// the model was away its items are tried again.
+func TestCarryOut(t *testing.T) {
+	t.Chdir(t.TempDir())
+	p := &program{values: map[string]string{"model": "baseline"}}
+	cfg, _, _ := config(t, testTrigger, p, nil)
+	s, err := open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := outcome.Header{Format: outcome.FormatVersion, RunUID: strings.Repeat("a", 32), Name: "there", Trials: 1,
+		Harness: "extraction", Dataset: outcome.Dataset{Name: "d"}}
+	run, err := runstore.Create(runstore.Path(connect.Folder, "embedded", "d", "there"), header)
+	if err = errors.Join(err, run.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		run    string
+		starts int
+		away   bool
+		want   string
+	}{
+		{"there", 1, false, "--quiet"}, // somebody else's: the run says that the name is taken
+		{"there", 2, false, "--quiet --resume"},
+		{"there", 2, true, "--quiet --retry-failed=provider"},
+		{"gone", 2, true, "--quiet"},
+	} {
+		code, reason := s.carryOut(t.Context(), request{Run: tt.run, Dataset: "d", Starts: tt.starts}, tt.away)
+		if lines := p.done(); code != 0 || reason != "" || !strings.HasSuffix(lines[len(lines)-1], tt.want) {
+			t.Errorf("%+v: %d %s, %q", tt, code, reason, lines[len(lines)-1])
+		}
+	}
+	if err := errors.Join(s.listener.Close(), s.queue.close()); err != nil {
+		t.Error(err)
 	}
 }
 

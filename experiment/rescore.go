@@ -36,6 +36,9 @@ type RescoreConfig struct {
 	Moved func(before, after outcome.Outcome)
 }
 
+// ErrSameGold is returned by Rescore over other Gold that is the same.
+var ErrSameGold = errors.New("the dataset has the expected outputs that the run was scored over")
+
 // Rescore makes a new run file of the results of another one, scored again, beside
 // it; the path is that of the file. The task is not called: the calls come along
 // marked as cached, and cost nothing. Of several attempts the newest one is taken, as
@@ -158,6 +161,9 @@ func (r *rescoring) items(ctx context.Context) error {
 	if r.cfg.Gold != nil {
 		if fingerprint, err = fingerprintOf(ctx, r.to.Reader); err != nil {
 			return err
+		}
+		if fingerprint == header.Dataset.Fingerprint {
+			return ErrSameGold
 		}
 	}
 	return r.to.CompleteListing(ctx, fingerprint)

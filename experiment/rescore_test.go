@@ -292,4 +292,13 @@ func TestRescore_gold(t *testing.T) {
 	if _, _, err := experiment.Rescore(t.Context(), experiment.RescoreConfig{From: from.Reader, Name: "none", Scorer: gold{}, Gold: pagesOf{item("new", `"n"`, `2`)}}); !errors.Is(err, experiment.ErrNoItems) {
 		t.Errorf("no item is left: %v", err)
 	}
+	again := experiment.RescoreConfig{From: to, Name: "same", Scorer: gold{}, Gold: pagesOf{item("asis", `"a"`, `1`), item("gold", `"o"`, `2`)}}
+	if _, path, err := experiment.Rescore(t.Context(), again); !errors.Is(err, experiment.ErrSameGold) || exists(path) {
+		t.Errorf("the same gold: %v", err)
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
@@ -115,7 +114,7 @@ func readAnswers(s settings.Values) (answersConfig, error) {
 		c.name = runs.MadeName("answers")
 		c.nameMade = c.name
 	}
-	checkRunName(p, c.name)
+	settings.CheckRunName(p, "name", c.name)
 	if c.output != "" {
 		p.Join(os.MkdirAll(filepath.Dir(c.output), 0o755))
 		p.Join(cli.CanWrite(c.output))
@@ -278,13 +277,4 @@ func (s session) questions(ctx context.Context, cfg runConfig, of *outcome.Datas
 		of.ID, of.Version = pinned.ID(), pinned.Version()
 	}
 	return answers.Collect(ctx, source)
-}
-
-// answersScorer scores the answers of a run again.
-func answersScorer(h outcome.Header) answers.Scorer {
-	pages, err := strconv.Atoi(h.Metadata[answers.MetaPages])
-	if err != nil {
-		pages = 0 // not known: citations are not checked
-	}
-	return answers.Scorer{Pages: pages}
 }

@@ -169,7 +169,7 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 			p.Add("--resume and --retry-failed need the run: --out RUN")
 		}
 		name = cmp.Or(name, runs.MadeName("bench"))
-		checkRunNameOf(p, "out", name)
+		settings.CheckRunName(p, "out", name)
 		cfg.Name, cfg.Out = name, runstore.Path(connect.Folder, "", "bench", name)
 	}
 	if err := p.Err(); err != nil {

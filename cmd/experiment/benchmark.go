@@ -105,7 +105,7 @@ func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*be
 	if b.cfg.resume && b.cfg.nameMade != "" {
 		p.Add("--resume: say which benchmark, with the --name that its runs begin with")
 	}
-	checkRunName(p, b.cfg.name)
+	settings.CheckRunName(p, "name", b.cfg.name)
 	if err := p.Err(); err != nil {
 		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
 	}

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 
@@ -16,12 +14,10 @@ import (
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
-	"extraction-experiment/extraction"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
-	"extraction-experiment/pipeline"
 	"extraction-experiment/scoring"
 	"extraction-experiment/tracking"
 )
@@ -65,7 +61,7 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 	if err != nil {
 		return cli.Errorf(cli.ExitUsage, "%w", err)
 	}
-	rules, err := newRules(file)
+	rules, err := system.ReadRules(file)
 	if err != nil {
 		return err
 	}
@@ -73,17 +69,17 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 	if err != nil || values.On("dry-run") {
 		return err
 	}
-	if rules.custom, err = opener(env, nil).OpenScorers(c.Context, file, path); err != nil {
+	if rules.Custom, err = opener(env, nil).OpenScorers(c.Context, file, path); err != nil {
 		return err
 	}
 	if !cfgs[0].estimate {
-		if err := rules.custom.Check(c.Context); err != nil {
-			return errors.Join(err, rules.custom.Close())
+		if err := rules.Custom.Check(c.Context); err != nil {
+			return errors.Join(err, rules.Custom.Close())
 		}
 	}
 	ask := func(ctx context.Context, client *langfuse.Client) { cfgs[0].pinEarly(ctx, client) }
 	work := func(ctx context.Context, s session) error { return s.runAll(ctx, cfgs, rules) }
-	return errors.Join(withSession(c.Context, env, cfgs[0], log, ask, work), rules.custom.Close())
+	return errors.Join(withSession(c.Context, env, cfgs[0], log, ask, work), rules.Custom.Close())
 }
 
 // opener opens what is measured; lf may be nil where that asks no Langfuse.
@@ -108,10 +104,10 @@ func (c *runConfig) pinEarly(ctx context.Context, client *langfuse.Client) {
 
 // runAll carries out one run, or the runs of a sweep, or tells what they would
 // take.
-func (s session) runAll(ctx context.Context, cfgs []runConfig, rules scorer) error {
+func (s session) runAll(ctx context.Context, cfgs []runConfig, rules system.Rules) error {
 	switch {
 	case cfgs[0].estimate:
-		return s.signals.interrupted(s.estimates(ctx, cfgs, rules.custom.Judges()))
+		return s.signals.interrupted(s.estimates(ctx, cfgs, rules.Custom.Judges()))
 	case cfgs[0].sweepRun:
 		return s.runSweep(ctx, cfgs, rules)
 	}
@@ -124,10 +120,10 @@ func (s session) runAll(ctx context.Context, cfgs []runConfig, rules scorer) err
 }
 
 // extraction is a run of extraction; opened is its system once that is open.
-func (s session) extraction(cfg runConfig, rules scorer, opened *system.System) experiment.Config {
+func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.System) experiment.Config {
 	config := s.engine(cfg, outcome.Header{
 		Harness: harness.Name, Dataset: outcome.Dataset{Selection: cfg.filter.String()},
-		Scorer: outcome.Scorer{Version: scoring.Version, Options: rules.raw, Primary: harness.Primary, Custom: rules.custom.Described, OutputOnly: []string{harness.GroundedRate}},
+		Scorer: outcome.Scorer{Version: scoring.Version, Options: rules.Raw, Primary: harness.Primary, Custom: rules.Custom.Described, OutputOnly: []string{harness.GroundedRate}},
 	})
 	config.OpenEarly = cfg.system.OnlyAsks()
 	config.Open = func(ctx context.Context, resumed bool) (experiment.System, error) {
@@ -137,9 +133,9 @@ func (s session) extraction(cfg runConfig, rules scorer, opened *system.System) 
 			return experiment.System{}, err
 		}
 		if opened.Asks.Budget == nil {
-			opened.Asks.Budget, err = rules.custom.Budget(cfg.system.Limits, s.env.Getenv)
+			opened.Asks.Budget, err = rules.Custom.Budget(cfg.system.Limits, s.env.Getenv)
 		}
-		judge, failed := rules.judge(opened.Asks.Budget)
+		judge, failed := rules.Judge(opened.Asks.Budget)
 		if err = errors.Join(err, failed); err != nil {
 			return experiment.System{}, errors.Join(err, opened.Close())
 		}
@@ -149,20 +145,6 @@ func (s session) extraction(cfg runConfig, rules scorer, opened *system.System) 
 	return s.watched(cfg, opened, config)
 }
 
-// scorer is the rules of scoring with the options that they were made of.
-type scorer struct {
-	rules   *scoring.Scorer
-	options scoring.Options
-	raw     json.RawMessage // the options
-	custom  system.Scorers
-}
-
-// judge is the scorer of the run: ours, with those of external evaluators, whose
-// models draw on its budget.
-func (s scorer) judge(budget *pipeline.Budget) (experiment.Scorer, error) {
-	return s.custom.Judge(harness.Scorer{Rules: s.rules, Documents: new(extraction.Decoder)}, runs.ScoreOrder(), budget)
-}
-
 // customNames are the names of the scores under scorers: in a file.
 func customNames(file configs.Experiment) []string {
 	var names []string
@@ -170,30 +152,4 @@ func customNames(file configs.Experiment) []string {
 		names = append(names, entry.Name)
 	}
 	return names
-}
-
-// newRules makes the scorer of the configuration file's options.
-func newRules(file configs.Experiment) (scorer, error) {
-	raw, err := file.ScoringJSON()
-	if err != nil {
-		return scorer{}, cli.Usage("%w", err)
-	}
-	parsed, err := scoring.ParseOptions(raw, scoring.DefaultOptions())
-	if err != nil {
-		return scorer{}, cli.Usage("the scoring options: %w", err)
-	}
-	return scorerOf(parsed)
-}
-
-// scorerOf makes the scorer of options.
-func scorerOf(options scoring.Options) (scorer, error) {
-	rules, err := scoring.New(options)
-	if err != nil {
-		return scorer{}, cli.Usage("the scoring options: %w", err)
-	}
-	raw, err := json.Marshal(options)
-	if err != nil {
-		return scorer{}, fmt.Errorf("the scoring options: %w", err)
-	}
-	return scorer{rules: rules, options: options, raw: raw}, nil
 }

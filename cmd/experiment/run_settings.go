@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
@@ -126,7 +125,7 @@ func readRun(s settings.Values, scores []string) (runConfig, error) {
 		p.Add("--output %s would replace the dataset: name another file", cfg.output)
 	}
 	if cfg.name != "" || !cfg.estimate {
-		checkRunName(p, cfg.name)
+		settings.CheckRunName(p, "name", cfg.name)
 	}
 	return cfg, p.Err()
 }
@@ -253,29 +252,4 @@ func scoreEnvironment(s settings.Values) string {
 		return outcome.ScoreEnvironment
 	}
 	return s.Text("environment")
-}
-
-// reserved names are made by the program: one for each trial of a run.
-var reserved = regexp.MustCompile(`#[0-9]+$`)
-
-func checkRunName(p *settings.Problems, name string) { checkRunNameOf(p, "name", name) }
-
-// runNameOf does so for a name that another flag gives.
-func checkRunNameOf(p *settings.Problems, flag, name string) {
-	switch {
-	case name == "." || name == "..":
-		p.Add("--%s: %q is no name that can be looked up", flag, name)
-	case !utf8.ValidString(name):
-		p.Add("--%s: %q is not valid UTF-8", flag, name)
-	case strings.ContainsAny(name, "/,"):
-		p.Add("--%s: %q contains a slash or comma, which Langfuse cannot look up; try %q", flag, name, strings.NewReplacer("/", "-", ",", "-").Replace(name))
-	case reserved.MatchString(name):
-		p.Add("--%s: %q ends in # and digits, which is kept for trials", flag, name)
-	case name != strings.TrimSpace(name):
-		p.Add("--%s: %q begins or ends with a space", flag, name)
-	case len(name) > 200:
-		p.Add("--%s is longer than 200 bytes", flag)
-	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		p.Add("--%s: %q contains control characters", flag, name)
-	}
 }

@@ -17,6 +17,8 @@ import (
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider/external"
 	"extraction-experiment/tracking"
+
+	urfave "github.com/urfave/cli/v2"
 )
 
 // signals turns Ctrl-C, SIGTERM and the end of the terminal (SIGHUP) into
@@ -120,6 +122,18 @@ func untilSignal(ctx context.Context) (until context.Context, ended func(error) 
 		}
 		return err
 	}
+}
+
+// interruptible gives a command a context that ends at the first signal.
+func interruptible(c *urfave.Command) *urfave.Command {
+	action := c.Action
+	c.Action = func(c *urfave.Context) (err error) {
+		ctx, ended := untilSignal(c.Context)
+		defer func() { err = ended(err) }()
+		c.Context = ctx
+		return action(c)
+	}
+	return c
 }
 
 // cutShort gives the end of a context the exit code of a stop. What is not published

@@ -26,7 +26,7 @@ import (
 
 // runSweep carries out what is missing of a sweep, then ranks its runs. A run that
 // finished with failures or does not pass its gate holds up no other.
-func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules scorer) error {
+func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Rules) error {
 	sweep := &experiment.Sweep{Langfuse: &s.lf.Langfuse, Resume: cfgs[0].resume, Retry: cfgs[0].retry, What: "this sweep", Note: s.note}
 	for _, cfg := range cfgs {
 		check := func(ctx context.Context) error {
@@ -151,7 +151,7 @@ func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []
 	if name := s.Text("name"); name == "" {
 		p.Add("--name is missing: the names of the runs begin with it")
 	} else {
-		checkRunName(p, name)
+		settings.CheckRunName(p, "name", name)
 	}
 	var cfgs []runConfig
 	limiters := map[string]*limit.Limiter{}

@@ -431,3 +431,12 @@ func row(header, cells []string) string {
 	}
 	return cells[0] + " — " + strings.Join(parts, "; ")
 }
+
+// ScorerOf scores the answers of a run again.
+func ScorerOf(h outcome.Header) Scorer {
+	pages, err := strconv.Atoi(h.Metadata[MetaPages])
+	if err != nil {
+		pages = 0 // not known: citations are not checked
+	}
+	return Scorer{Pages: pages}
+}

@@ -3,9 +3,11 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	urfave "github.com/urfave/cli/v2"
 )
@@ -195,4 +197,27 @@ func (p *Problems) Pairs(flag string, words []string) map[string]string {
 		pairs[key] = value
 	}
 	return pairs
+}
+
+// reservedName: such names are made by the program: one for each trial of a run.
+var reservedName = regexp.MustCompile(`#[0-9]+$`)
+
+// CheckRunName notes why a flag gives no name of a run that Langfuse can look up.
+func CheckRunName(p *Problems, flag, name string) {
+	switch {
+	case name == "." || name == "..":
+		p.Add("--%s: %q is no name that can be looked up", flag, name)
+	case !utf8.ValidString(name):
+		p.Add("--%s: %q is not valid UTF-8", flag, name)
+	case strings.ContainsAny(name, "/,"):
+		p.Add("--%s: %q contains a slash or comma, which Langfuse cannot look up; try %q", flag, name, strings.NewReplacer("/", "-", ",", "-").Replace(name))
+	case reservedName.MatchString(name):
+		p.Add("--%s: %q ends in # and digits, which is kept for trials", flag, name)
+	case name != strings.TrimSpace(name):
+		p.Add("--%s: %q begins or ends with a space", flag, name)
+	case len(name) > 200:
+		p.Add("--%s is longer than 200 bytes", flag)
+	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		p.Add("--%s: %q contains control characters", flag, name)
+	}
 }

@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/configs"
 	"extraction-experiment/evaluator"
 	"extraction-experiment/experiment"
+	"extraction-experiment/extraction"
 	"extraction-experiment/harness/conformance"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
@@ -271,4 +273,45 @@ func certify(ctx context.Context, c *outcome.CustomScorer, entry configs.Scorer,
 		c.Certified, c.Weak = r.Terms(), strings.Join(r.Weak(), "; ")
 	}
 	return nil
+}
+
+// Rules are the rules of scoring, with the options that they were made of and the
+// evaluators beside them.
+type Rules struct {
+	Scorer  *scoring.Scorer
+	Options scoring.Options
+	Raw     json.RawMessage // the options
+	Custom  Scorers
+}
+
+// Judge is the scorer of a run: ours, with those of external evaluators, whose models
+// draw on its budget.
+func (r Rules) Judge(budget *pipeline.Budget) (experiment.Scorer, error) {
+	return r.Custom.Judge(harness.Scorer{Rules: r.Scorer, Documents: new(extraction.Decoder)}, runs.ScoreOrder(), budget)
+}
+
+// ReadRules makes those of the configuration file's options.
+func ReadRules(file configs.Experiment) (Rules, error) {
+	raw, err := file.ScoringJSON()
+	if err != nil {
+		return Rules{}, cli.Usage("%w", err)
+	}
+	parsed, err := scoring.ParseOptions(raw, scoring.DefaultOptions())
+	if err != nil {
+		return Rules{}, cli.Usage("the scoring options: %w", err)
+	}
+	return NewRules(parsed)
+}
+
+// NewRules makes those of options, without evaluators.
+func NewRules(options scoring.Options) (Rules, error) {
+	rules, err := scoring.New(options)
+	if err != nil {
+		return Rules{}, cli.Usage("the scoring options: %w", err)
+	}
+	raw, err := json.Marshal(options)
+	if err != nil {
+		return Rules{}, fmt.Errorf("the scoring options: %w", err)
+	}
+	return Rules{Scorer: rules, Options: options, Raw: raw}, nil
 }

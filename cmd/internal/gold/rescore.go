@@ -1,4 +1,4 @@
-package main
+package gold
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"errors"
 	"extraction-experiment/cmd/internal/ci"
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/gold"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
@@ -22,13 +21,15 @@ import (
 	"extraction-experiment/scoring"
 	"extraction-experiment/tracking"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
 )
 
-func rescoreCommand(env cli.Env) *urfave.Command {
+// RescoreCommand is "experiment rescore".
+func RescoreCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "rescore",
 		Usage:     "score the results of a run again, with other options or a newer scorer, without the model",
@@ -56,17 +57,16 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx, ended := untilSignal(c.Context)
-	defer func() { err = ended(err) }()
-	again := &rescoring{c: c, env: env, options: options}
-	defer func() { err = errors.Join(err, again.custom.Close()) }()
+	ctx := c.Context
+	one := &again{c: c, env: env, options: options}
+	defer func() { err = errors.Join(err, one.custom.Close()) }()
 	if name, now := strings.CutSuffix(c.String("dataset"), "@now"); now {
-		return again.overNow(ctx, name)
+		return one.overNow(ctx, name)
 	}
-	named, err := oneRun(c)
-	if err != nil {
-		return err
+	if c.NArg() != 1 {
+		return cli.Usage("rescore takes the name or file of one run; experiment runs lists them")
 	}
+	named := c.Args().First()
 	if c.IsSet("gate") {
 		return cli.Usage("--gate goes with --dataset NAME@now; experiment compare OLD NEW --gate RULE judges a run that was scored again")
 	}
@@ -75,19 +75,19 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	cfg, err := again.config(ctx, from, "-rescored")
+	cfg, err := one.config(ctx, from, "-rescored")
 	if err != nil {
 		return err
 	}
-	moves, path, err := again.rescore(ctx, cfg)
+	moves, path, err := one.rescore(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	return printMoves(env, c.Bool("json"), moves, path)
 }
 
-// rescoring is one call of the command.
-type rescoring struct {
+// again is one call of the command.
+type again struct {
 	c       *urfave.Context
 	env     cli.Env
 	options scoring.Options
@@ -97,7 +97,7 @@ type rescoring struct {
 
 // config says how a run is scored again; its name gets the suffix unless --name
 // says another one.
-func (r *rescoring) config(ctx context.Context, from *runstore.Reader, suffix string) (experiment.RescoreConfig, error) {
+func (r *again) config(ctx context.Context, from *runstore.Reader, suffix string) (experiment.RescoreConfig, error) {
 	cfg := experiment.RescoreConfig{From: from}
 	header, err := from.Header(ctx)
 	if err != nil {
@@ -115,7 +115,7 @@ func (r *rescoring) config(ctx context.Context, from *runstore.Reader, suffix st
 		}
 	}
 	if header.Harness == answers.Name {
-		cfg.Pin, cfg.Scorer = answers.Pin(), answersScorer(header)
+		cfg.Pin, cfg.Scorer = answers.Pin(), answers.ScorerOf(header)
 		return cfg, noteUnfinished(ctx, r.env, from)
 	}
 	if !r.opened {
@@ -124,20 +124,20 @@ func (r *rescoring) config(ctx context.Context, from *runstore.Reader, suffix st
 			return cfg, err
 		}
 	}
-	again, err := scorerOf(r.options)
+	again, err := system.NewRules(r.options)
 	if err != nil {
 		return cfg, err
 	}
-	again.custom = r.custom
-	cfg.Pin = outcome.Scorer{Version: scoring.Version, Options: again.raw, Primary: harness.Primary, Custom: r.custom.Described, OutputOnly: []string{harness.GroundedRate}}
-	if cfg.Scorer, err = again.judge(nil); err != nil {
+	again.Custom = r.custom
+	cfg.Pin = outcome.Scorer{Version: scoring.Version, Options: again.Raw, Primary: harness.Primary, Custom: r.custom.Described, OutputOnly: []string{harness.GroundedRate}}
+	if cfg.Scorer, err = again.Judge(nil); err != nil {
 		return cfg, err
 	}
 	return cfg, noteUnfinished(ctx, r.env, from)
 }
 
 // rescore makes the new run and says what moved.
-func (r *rescoring) rescore(ctx context.Context, cfg experiment.RescoreConfig) (report.MovesResult, string, error) {
+func (r *again) rescore(ctx context.Context, cfg experiment.RescoreConfig) (report.MovesResult, string, error) {
 	moves := report.NewMoves(cfg.Pin.Primary)
 	cfg.Moved = moves.Add
 	made, path, err := experiment.Rescore(ctx, cfg)
@@ -152,7 +152,7 @@ func (r *rescoring) rescore(ctx context.Context, cfg experiment.RescoreConfig) (
 }
 
 // overNow scores runs over the gold that their dataset has now.
-func (r *rescoring) overNow(ctx context.Context, name string) (err error) {
+func (r *again) overNow(ctx context.Context, name string) (err error) {
 	words := r.c.Args().Slice()
 	switch {
 	case name == "" || len(words) == 0:
@@ -185,9 +185,6 @@ func (r *rescoring) overNow(ctx context.Context, name string) (err error) {
 		if err != nil {
 			return err
 		}
-		if version != "" && header.Dataset.Version == version {
-			return cli.Usage("%s is scored over this version of %s already (%s): nothing changed in the dataset since", header.Name, name, version)
-		}
 		if !r.c.IsSet("options") && len(header.Scorer.Options) > 0 {
 			if r.options, err = scoring.ParseOptions(header.Scorer.Options, scoring.DefaultOptions()); err != nil {
 				return err
@@ -200,6 +197,9 @@ func (r *rescoring) overNow(ctx context.Context, name string) (err error) {
 		left := map[string]int{}
 		cfg.Gold, cfg.GoldVersion, cfg.Left = source, version, func(_, why string) { left[why]++ }
 		moves, path, err := r.rescore(ctx, cfg)
+		if errors.Is(err, experiment.ErrSameGold) {
+			return cli.Usage("%s: %w: there is nothing to score again", textutil.Line(header.Name), err)
+		}
 		if err != nil {
 			return err
 		}
@@ -215,7 +215,7 @@ func (r *rescoring) overNow(ctx context.Context, name string) (err error) {
 	}
 	cfg := runs.Comparison()
 	cfg.Metric, cfg.Gate, cfg.Changed = metric, gate, -1
-	if err := gold.Shift(ctx, &result, cfg, before, after); err != nil {
+	if err := Shift(ctx, &result, cfg, before, after); err != nil {
 		return err
 	}
 	if r.c.Bool("json") {
@@ -239,7 +239,7 @@ func datasetNow(ctx context.Context, env cli.Env, name string) (source experimen
 	if pinned, is := source.(*tracking.Dataset); is && err == nil {
 		version = pinned.Version()
 	}
-	return source, version, done, withCode(err)
+	return source, version, done, cli.WithCode(cli.ExitUsage, err)
 }
 
 // stamp makes a version part of a name; a file has none, but the time.
@@ -257,13 +257,13 @@ func rescorable(c *urfave.Context, h outcome.Header, name string) error {
 		return cli.Usage("the run %q is of the harness %s, which is not scored again here", h.Name, h.Harness)
 	}
 	p := &settings.Problems{}
-	checkRunName(p, name)
+	settings.CheckRunName(p, "name", name)
 	for _, flag := range []string{"options", "config"} {
 		if h.Harness == answers.Name && c.IsSet(flag) {
 			p.Add("answers are scored in one way: leave --%s out", flag)
 		}
 	}
-	return withCode(p.Err())
+	return cli.WithCode(cli.ExitUsage, p.Err())
 }
 
 // evaluatorsAgain opens the evaluators that a configuration file names; none
@@ -279,7 +279,7 @@ func evaluatorsAgain(ctx context.Context, env cli.Env, path string) (system.Scor
 	if len(file.Scorers) == 0 {
 		return system.Scorers{}, cli.Usage("%s names no evaluators under scorers:", path)
 	}
-	opened, err := opener(env, nil).OpenScorers(ctx, file, path)
+	opened, err := system.Opener{Getenv: env.Getenv, Stderr: os.Stderr}.OpenScorers(ctx, file, path)
 	if err != nil {
 		return system.Scorers{}, err
 	}

@@ -1,4 +1,4 @@
-package main
+package gold
 
 import (
 	"bytes"
@@ -49,5 +49,12 @@ func TestNoteUnfinished(t *testing.T) {
 	must(t, run.Close())
 	if got := noted(); got != "" {
 		t.Errorf("after its end: %q", got)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"extraction-experiment/configs"
+	"extraction-experiment/dataset"
+	"extraction-experiment/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/report"
+	"extraction-experiment/seed"
+)
+
+// TestGoldLoop goes once around in every mode: of a dataset whose gold is damaged in six
+// items, three systems cast doubt on these; people correct them in Langfuse and confirm
+// the others that were queued; the runs, scored again, have the scores that the undamaged
+// gold gives them.
+func TestGoldLoop(t *testing.T) {
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			d := newDeployment(t, mode)
+			undamaged := damagedSample(t)
+			shares := map[string]string{"s1": "1", "s2": "0.95", "s3": "0.9"}
+			for name, file := range map[string]string{"loop": "damaged.jsonl", "clean": "clean.jsonl"} {
+				d.exits(cli.ExitOK, "seed", "--dataset", name, "--file", file, "--id-prefix", name+"-")
+				for run, share := range shares {
+					d.exits(cli.ExitOK, "--dataset", name, "--name", run, "--pipeline", "oracle -share "+share, "--quiet")
+				}
+			}
+
+			audited, _ := d.exits(cli.ExitOK, "audit", "s1", "s2", "s3", "--dataset", "loop", "--top", "25", "--queue", "doubtful", "--create-queue", "--json")
+			var a report.Audit
+			must(t, json.Unmarshal([]byte(audited), &a))
+			if !a.Queue.Created || a.Queue.Added < len(undamaged) || a.Queue.Failed > 0 {
+				t.Fatalf("%+v", a.Queue)
+			}
+			corrected, confirmed := d.review("doubtful", undamaged)
+			if corrected != len(undamaged) {
+				t.Fatalf("%d of %d damaged items were queued", corrected, len(undamaged))
+			}
+
+			seeded := func() (r seed.Result) {
+				out, _ := d.exits(cli.ExitOK, "seed", "--dataset", "loop", "--corrections", "doubtful", "--json")
+				must(t, json.Unmarshal([]byte(out), &r))
+				return r
+			}
+			if r := seeded(); r.Updated != corrected+confirmed || r.Created != 0 {
+				t.Errorf("%d corrected, %d confirmed: %+v", corrected, confirmed, r)
+			}
+			if r := seeded(); r.Updated != 0 || r.Unchanged != corrected+confirmed {
+				t.Errorf("again: %+v", r)
+			}
+
+			rescored, _ := d.exits(cli.ExitOK, "rescore", "--dataset", "loop@now", "s1", "s2", "s3", "--gate", "entity_f1 > base", "--json")
+			var r report.Regold
+			must(t, json.Unmarshal([]byte(rescored), &r))
+			names := []string{}
+			for _, rank := range r.Ranks {
+				names = append(names, rank.Rescored)
+				want := d.mean(rank.Run, "clean")
+				if rank.After == nil || *rank.After != want || rank.Before == nil || *rank.Before == want {
+					t.Errorf("%s: %v → %v, want %v", rank.Run, rank.Before, rank.After, want)
+				}
+			}
+			if len(r.Verdicts) != 2 || len(r.Gates) != 2 {
+				t.Errorf("%+v %+v", r.Verdicts, r.Gates)
+			}
+			again, _ := d.exits(cli.ExitOK, append(append([]string{"audit"}, names...), "--dataset", "loop", "--top", "25", "--json")...)
+			var after report.Audit
+			must(t, json.Unmarshal([]byte(again), &after))
+			if after.Confirmed < confirmed {
+				t.Errorf("%d findings are left out as confirmed, of %d items", after.Confirmed, confirmed)
+			}
+			for _, f := range after.Findings {
+				if _, was := undamaged[strings.TrimPrefix(f.Item, "loop-")]; was && f.Doubt > 0.5 {
+					t.Errorf("still doubtful: %+v", f)
+				}
+			}
+			_, stderr := d.exits(cli.ExitUsage, "rescore", "--dataset", "loop@now", names[0])
+			if !strings.Contains(stderr, "has the expected outputs that the run was scored over") {
+				t.Error(stderr)
+			}
+		})
+	}
+}
+
+// damagedSample writes the built-in items as clean.jsonl and, with the gold of six of
+// them damaged, as damaged.jsonl; it returns the undamaged gold of these.
+func damagedSample(t *testing.T) map[string]json.RawMessage {
+	t.Helper()
+	undamaged := map[string]json.RawMessage{}
+	var clean, damaged bytes.Buffer
+	write := func(to io.Writer, item dataset.Item) {
+		raw, err := dataset.Marshal(item)
+		must(t, err)
+		fmt.Fprintf(to, "%s\n", raw)
+	}
+	for item, err := range dataset.Read(configs.OpenSample(), dataset.JSONL, configs.SampleFile) {
+		must(t, err)
+		gold, _, err := extraction.DecodeExtraction(item.Expected)
+		must(t, err)
+		gold.Relationships = nil // the oracle knows entities only
+		item.Expected, err = gold.MarshalJSON()
+		must(t, err)
+		write(&clean, item.Item)
+		if len(gold.Entities) > 6 && len(undamaged) < 6 {
+			undamaged[item.ID] = item.Expected
+			switch len(undamaged) % 3 {
+			case 0:
+				gold.Entities = gold.Entities[1:]
+			case 1:
+				gold.Entities = append([]extraction.Entity{{Name: "the", Type: gold.Entities[0].Type}}, gold.Entities...)
+			default:
+				gold.Entities[0].Type = "Nonsense"
+			}
+			item.Expected, err = gold.MarshalJSON()
+			must(t, err)
+		}
+		write(&damaged, item.Item)
+	}
+	must(t, os.WriteFile("clean.jsonl", clean.Bytes(), 0o600))
+	must(t, os.WriteFile("damaged.jsonl", damaged.Bytes(), 0o600))
+	return undamaged
+}
+
+// review does what a person does with a queue: corrects the damaged ones, and completes
+// all.
+func (d deployment) review(queue string, undamaged map[string]json.RawMessage) (corrected, confirmed int) {
+	d.t.Helper()
+	found, err := d.client.GetAnnotationQueue(d.t.Context(), queue)
+	must(d.t, err)
+	for item, err := range d.client.ListQueueItems(d.t.Context(), found.ID, langfuse.QueuePending) {
+		must(d.t, err)
+		var doubt seed.Doubt
+		for score, err := range d.client.ReadScores(d.t.Context(), d.server.Capabilities, langfuse.ScoresQuery{TraceIDs: []string{item.ObjectID}, Names: []string{seed.DoubtScore}}) {
+			must(d.t, err)
+			must(d.t, json.Unmarshal(score.Metadata, &doubt))
+		}
+		if right, damaged := undamaged[strings.TrimPrefix(doubt.Item, "loop-")]; damaged {
+			corrected++
+			d.send(http.MethodPost, "/api/embedded/annotations", map[string]any{"traceId": item.ObjectID, "correction": string(right), "authorUserId": "ada"})
+		} else {
+			confirmed++
+		}
+		d.send(http.MethodPatch, "/api/public/annotation-queues/"+found.ID+"/items/"+item.ID, map[string]any{"status": langfuse.QueueCompleted})
+	}
+	return corrected, confirmed
+}
+
+func (d deployment) send(method, path string, body any) {
+	d.t.Helper()
+	raw, err := json.Marshal(body)
+	must(d.t, err)
+	r, err := http.NewRequestWithContext(d.t.Context(), method, d.env["LANGFUSE_BASE_URL"]+path, bytes.NewReader(raw))
+	must(d.t, err)
+	r.SetBasicAuth(embedded.DefaultPublicKey, embedded.DefaultSecretKey)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	must(d.t, err)
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(answer.Body)
+		d.t.Fatalf("%s %s: %d %s", method, path, answer.StatusCode, text)
+	}
+}
+
+// mean is entity_f1 of a run, failed items as 0.
+func (d deployment) mean(run, of string) float64 {
+	d.t.Helper()
+	text, _ := d.exits(cli.ExitOK, "report", run, "--dataset", of, "--format", "json")
+	var s struct {
+		Scores map[string]struct {
+			AsZero float64 `json:"mean_failures_as_zero"`
+		} `json:"scores"`
+	}
+	must(d.t, json.Unmarshal([]byte(text), &s))
+	return s.Scores["entity_f1"].AsZero
+}

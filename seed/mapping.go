@@ -172,8 +172,7 @@ const (
 )
 
 // Mapping says where in a trace an item's fields are. The zero value fits the
-// traces of this project's runs and of pipelines that write an extraction input
-// and output on the root of their traces.
+// traces of pipelines that write an extraction input and output on the root.
 type Mapping struct {
 	// Observation chooses the observation that input, output and metadata are
 	// those of; the zero value takes the trace itself and its root.

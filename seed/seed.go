@@ -16,7 +16,9 @@
 //
 // The steps of FromTraces: select traces; read them with what people said of
 // them; demand Evidence; make an item by the Mapping; take out what the
-// Redaction says; check and write the items as File does.
+// Redaction says; check and write the items as File does. A trace of an experiment
+// is refused: with TraceConfig.Corrections what people said of it changes the item
+// that it is linked to.
 //
 //	selection := seed.Selection{Queue: "review", Since: lastWeek}
 //	result, err := seed.FromTraces(ctx, client, server.Capabilities, selection, seed.TraceConfig{Config: seed.Config{Dataset: "docs"}})

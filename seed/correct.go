@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
@@ -86,14 +87,14 @@ func (t *traceSeeder) openLinked(ctx context.Context, list []candidate) error {
 	if err != nil {
 		return err
 	}
-	t.items = map[string]dataset.Item{}
+	t.items, t.since = map[string]dataset.Item{}, map[string]time.Time{}
 	query := langfuse.DatasetItemsQuery{DatasetName: t.cfg.Dataset, Version: version}
 	for stored, err := range t.client.ListDatasetItems(ctx, query) {
 		if err != nil {
 			return err
 		}
 		if wanted[stored.ID] {
-			t.items[stored.ID] = itemOf(stored)
+			t.items[stored.ID], t.since[stored.ID] = itemOf(stored), stored.CreatedAt
 			t.seeder.there[stored.ID] = digestOf(itemOf(stored))
 		}
 	}
@@ -215,7 +216,8 @@ func (t *traceSeeder) reviewed(ctx context.Context, c candidate) (made, error) {
 	case !corrected && no != "":
 		return out, refuse(JudgedWrong, "", "%s, and there is no correction: correct the output, or take the annotation back", no)
 	}
-	doubt, now := doubtOf(es.scores, t.cfg.Dataset, item.ID), dataset.GoldHash(item.Expected)
+	doubt, doubted := doubtOf(es.scores, t.cfg.Dataset, item.ID)
+	now, completed := dataset.GoldHash(item.Expected), evidence.Time
 	review := Review{Verdict: Confirmed, Gold: now, At: evidence.Time, By: evidence.Author,
 		Trace: c.id, Run: l.run, Queue: evidence.Name}
 	if doubt != nil {
@@ -228,6 +230,11 @@ func (t *traceSeeder) reviewed(ctx context.Context, c candidate) (made, error) {
 	out.item, out.evidence = item, evidence
 	if review.isIn(Reviews(item.Metadata), corrected, doubt != nil) {
 		return out, nil
+	}
+	// Audit queues no trace twice, and its newest doubt replaces the one before.
+	if doubt != nil && doubted.After(completed) && t.since[item.ID].After(completed) {
+		return out, refuse(GoldChanged, "", "was completed before the item %s and the doubt about its gold became what they are: "+
+			"open it again in the queue, look at the gold, and complete it", item.ID)
 	}
 	next := now
 	if corrected {
@@ -270,14 +277,14 @@ func (r Review) isIn(list []Review, corrected, doubted bool) bool {
 func (t *traceSeeder) linked(ctx context.Context, c candidate) (dataset.Item, link, error) {
 	l, ok := t.links[c.id]
 	if !ok {
-		doubt := doubtOf(c.scores, "", "")
+		doubt, _ := doubtOf(c.scores, "", "")
 		switch sign := experimentSign(c.trace); {
 		case doubt != nil && doubt.Dataset != t.cfg.Dataset:
 			return dataset.Item{}, l, refuse(NotLinked, "",
 				"is of an experiment over the dataset %q: give --dataset that name", doubt.Dataset)
 		case sign != "":
 			return dataset.Item{}, l, refuse(NotLinked, "", "is of an experiment (%s), but no run over this dataset has it: "+
-				"it is of another dataset, or its link has not arrived yet", sign)
+				"it is of another dataset, was run again, or its link has not arrived yet", sign)
 		}
 		return dataset.Item{}, l, refuse(NotLinked, "", "is no trace of an experiment over this dataset: "+
 			"experiment seed --queue makes items of production's traces")
@@ -296,17 +303,18 @@ func (t *traceSeeder) linked(ctx context.Context, c candidate) (dataset.Item, li
 	return item, l, refuse(NotLinked, "", "the item %s of the run %s is not in the dataset any more", l.item, l.run)
 }
 
-// doubtOf returns what was written of the doubt when a trace was queued, the newest
-// (scores are in that order): that of an item, or with "" any; nil where there is none.
-func doubtOf(scores []langfuse.Score, name, item string) *Doubt {
+// doubtOf returns what was written of the doubt when a trace was queued, and when, the
+// newest (scores are in that order): that of an item, or with "" any; nil where there is
+// none.
+func doubtOf(scores []langfuse.Score, name, item string) (*Doubt, time.Time) {
 	for _, s := range scores {
 		var doubt Doubt
 		if s.Name == DoubtScore && json.Unmarshal(s.Metadata, &doubt) == nil && doubt.Item != "" &&
 			(item == "" || doubt.Dataset == name && doubt.Item == item) {
-			return &doubt
+			return &doubt, s.Timestamp
 		}
 	}
-	return nil
+	return nil, time.Time{}
 }
 
 // writeChanged writes the items that changed to the file, once each.

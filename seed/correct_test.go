@@ -172,6 +172,27 @@ func TestCorrections(t *testing.T) {
 		if later := s.mustSeedTraces(corrections, TraceConfig{Corrections: true}); later.Updated != 1 || !bytes.Contains(s.items("gold")["confirmed"].ExpectedOutput, []byte("Paris")) {
 			t.Errorf("later: %+v", later.Result)
 		}
+		// Gold that changes after it was confirmed, and is doubted again, is not confirmed
+		// by that: nobody looked at it.
+		s.mustSeed(strings.ReplaceAll(goldItem("byhand", "London"), "Ada", "Eve"), Config{Dataset: "gold"})
+		s.writes()
+		eve := s.items("gold")["byhand"]
+		s.doubted(traces["byhand"], Doubt{Dataset: "gold", Item: "byhand", Run: "first run", Gold: dataset.GoldHash(eve.ExpectedOutput)})
+		doubted := s.mustSeedTraces(corrections, TraceConfig{Corrections: true})
+		if err := doubted.Err().Error(); s.writes() != 0 || !strings.Contains(err, "was completed before the item byhand") {
+			t.Error(err)
+		}
+		// Two corrections of one item that differ: the first is taken, the other named.
+		for i, city := range []string{"Oslo", "Bern"} {
+			trace := s.experimented(30+i, of, "run of "+city, "no", gold("Ada", "Rome"))
+			s.doubted(trace, Doubt{Dataset: "gold", Item: "no", Run: "run of " + city, Gold: looked})
+			s.correct(trace, gold("Ada", city))
+			s.complete(queue, trace, "TRACE")
+		}
+		differ := s.mustSeedTraces(corrections, TraceConfig{Corrections: true})
+		if err := differ.Err().Error(); differ.Updated != 1 || !strings.Contains(err, "the gold of the item no changed since") || len(Reviews(s.items("gold")["no"].Metadata)) != 1 {
+			t.Errorf("%+v: %s", differ.Result, err)
+		}
 		// Nothing of this is an item of its own, however it is selected.
 		for _, plain := range []Selection{{Queue: "doubts"}, {IDs: []string{traces["corrected"], traces["confirmed"]}}, {Environment: "sdk-experiment"}} {
 			result := s.mustSeedTraces(plain, TraceConfig{Config: Config{Dataset: "new"}, AcceptUnvalidated: true})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -155,6 +156,7 @@ type traceSeeder struct {
 	// With Corrections:
 	links   map[string]link         // by trace
 	items   map[string]dataset.Item // those linked, as they are or become
+	since   map[string]time.Time    // since when they are so
 	changed []string                // ids of items, in order
 
 	// Once there is a first item:

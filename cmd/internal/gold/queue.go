@@ -129,7 +129,7 @@ func openQueue(ctx context.Context, client *langfuse.Client, name string, create
 		return queue, false, err
 	}
 	if !create {
-		return queue, false, cli.Usage("there is no annotation queue %q%s; --create-queue makes it", name, others(ctx, client))
+		return queue, false, cli.Usage("%w; --create-queue makes it", err)
 	}
 	config := langfuse.ScoreConfig{Name: checkedConfig, Type: langfuse.ScoreBoolean,
 		Description: "The gold of this item was looked at. Correct the output of the trace where gold is wrong, then complete the item."}
@@ -150,21 +150,6 @@ func openQueue(ctx context.Context, client *langfuse.Client, name string, create
 	}
 	queue, err = client.CreateAnnotationQueue(ctx, langfuse.AnnotationQueue{Name: name, Description: config.Description, ScoreConfigIDs: []string{id}})
 	return queue, true, err
-}
-
-// others names the queues that there are.
-func others(ctx context.Context, client *langfuse.Client) string {
-	var names []string
-	for q, err := range client.ListAnnotationQueues(ctx) {
-		if err != nil || len(names) == 10 {
-			break
-		}
-		names = append(names, textutil.Line(q.Name))
-	}
-	if len(names) == 0 {
-		return ", nor any other"
-	}
-	return "; there are " + strings.Join(names, ", ")
 }
 
 // remark puts the comment and the score onto a trace. The same comment is not written

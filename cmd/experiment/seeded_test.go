@@ -167,7 +167,7 @@ func (p *plant) experiment(args ...string) string {
 
 // Traces of production, of a program with OpenTelemetry and of one with an old
 // library, validated by a correction and by an annotation: their items link back,
-// a run over them works, and a trace of that run can be seeded in its turn.
+// a run over them works, and a trace of that run becomes no item in its turn.
 func TestSeeded_run(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -210,7 +210,8 @@ func TestSeeded_run(t *testing.T) {
 	}
 }
 
-// again validates a trace of our own run, and seeds from it without a mapping.
+// again validates a trace of our own run: it becomes no item, since its answer is a
+// model's.
 func (p *plant) again(verdict string) {
 	p.t.Helper()
 	server, err := p.client.Probe(p.t.Context())
@@ -222,7 +223,10 @@ func (p *plant) again(verdict string) {
 			p.t.Fatal(err)
 		}
 		p.annotate(embedded.Annotation{TraceID: trace.ID, ConfigID: verdict, Value: true})
-		p.seed("again", trace.ID)
+		result, err := seed.FromTraces(p.t.Context(), p.client, server.Capabilities, seed.Selection{IDs: []string{trace.ID}}, seed.TraceConfig{Config: seed.Config{Dataset: "again"}})
+		if err != nil || result.Refused != 1 || cli.ExitCode(result.Err()) != cli.ExitFailures || !strings.Contains(result.Err().Error(), "is of an experiment") {
+			p.t.Errorf("%+v: %v, %v", result, err, result.Err())
+		}
 		return
 	}
 	p.t.Error("the run has left no trace")

@@ -101,7 +101,7 @@ type onlyReader struct{ io.Reader }
 func (c *process) wait(readers *sync.WaitGroup) {
 	// The error is the status, which ProcessState holds too.
 	_ = c.cmd.Wait()
-	c.orphans = endOrphans(c.mark)
+	c.orphans = endOrphans(c.mark, c.cmd.Process.Pid)
 	// The group outlives its leader as long as it has members; an empty one
 	// could only be taken by a new process with the same id in this instant.
 	killGroup(c.cmd)

@@ -22,28 +22,28 @@ const (
 
 // endOrphans kills what an ended process left running, in its group or outside
 // of it, and returns how many there were. Without a mark it does nothing.
-func endOrphans(mark string) int {
+func endOrphans(mark string, group int) int {
 	if mark == "" {
 		return 0
 	}
-	if len(orphans(mark)) == 0 {
-		// A process that is just being made into another program shows no
-		// environment: look a second time.
+	if len(orphans(mark, group)) == 0 {
+		// A process outside of the group that is just being made into another program
+		// shows nothing: look a second time.
 		time.Sleep(orphanStep)
-		if len(orphans(mark)) == 0 {
+		if len(orphans(mark, group)) == 0 {
 			return 0
 		}
 	}
 	until := time.Now().Add(orphanTime)
 	for pause := orphanStep; time.Now().Before(until); pause *= 2 {
 		time.Sleep(min(pause, time.Until(until)))
-		if len(orphans(mark)) == 0 {
+		if len(orphans(mark, group)) == 0 {
 			return 0
 		}
 	}
 	left := 0
 	for range orphanRounds {
-		found := orphans(mark)
+		found := orphans(mark, group)
 		if len(found) == 0 {
 			break
 		}
@@ -57,9 +57,10 @@ func endOrphans(mark string) int {
 	return left
 }
 
-// orphans returns the processes whose environment holds the mark. Ended ones that
-// nobody has reaped have no environment any more.
-func orphans(mark string) []int {
+// orphans returns the processes whose environment holds the mark, and those of the
+// group that show none since they are just being made into another program. Ended ones
+// that nobody has reaped show none either.
+func orphans(mark string, group int) []int {
 	entry := []byte(envMark + "=" + mark)
 	proc, err := os.Open("/proc")
 	if err != nil {
@@ -77,11 +78,25 @@ func orphans(mark string) []int {
 			continue // no process
 		}
 		environ, err := os.ReadFile("/proc/" + name + "/environ")
-		if err == nil && bytes.Contains(environ, entry) { // else another user's, or gone
+		if err != nil { // another user's, or gone
+			continue
+		}
+		if bytes.Contains(environ, entry) || len(environ) == 0 && runsIn(name, group) {
 			found = append(found, pid)
 		}
 	}
 	return found
+}
+
+// runsIn reports whether a process belongs to the group and has not ended. Its line is
+// "pid (name) state parent group …", and the name may hold anything.
+func runsIn(pid string, group int) bool {
+	line, err := os.ReadFile("/proc/" + pid + "/stat")
+	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
+	if err != nil || len(fields) < 3 || string(fields[0]) == "Z" || string(fields[0]) == "X" {
+		return false
+	}
+	return string(fields[2]) == strconv.Itoa(group)
 }
 
 // isolate gives a process a group of its own: it can be killed with all of its

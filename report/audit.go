@@ -56,7 +56,7 @@ func AuditText(w io.Writer, a Audit, opt Options) error {
 		e, r := s.Entities, s.Relationships
 		systems.add(s.Name, rate(e.Found), rate(e.Shared), rate(e.Right), rate(r.Found), rate(r.Shared), rate(r.Right))
 	}
-	p.table(systems)
+	p.table(systems, "rel. errs alike", "errs alike", "rel. right", "type right")
 	p.note(fmt.Sprintf("their words together count for %s (entities) and %s (relationships) of what independent systems' would", rate(a.Weight.Entities), rate(a.Weight.Relationships)))
 	p.title("Findings")
 	for _, d := range a.Findings {

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strings"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -170,6 +171,9 @@ func (a *audited) close() error {
 func openAudit(ctx context.Context, names []string, dataset string) (*audited, error) {
 	a := &audited{}
 	for _, name := range names {
+		if strings.HasPrefix(name, runs.InLangfuse) {
+			return a, cli.Usage("%s: an audit needs what the run extracted: name a run of this folder, its file or an export", name)
+		}
 		run, err := runs.Open(ctx, name, dataset)
 		if err != nil {
 			return a, err

@@ -58,7 +58,7 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	ctx := c.Context
-	one := &again{c: c, env: env, options: options}
+	one := &rescorer{c: c, env: env, options: options}
 	defer func() { err = errors.Join(err, one.custom.Close()) }()
 	if name, now := strings.CutSuffix(c.String("dataset"), "@now"); now {
 		return one.overNow(ctx, name)
@@ -86,8 +86,8 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 	return printMoves(env, c.Bool("json"), moves, path)
 }
 
-// again is one call of the command.
-type again struct {
+// rescorer is one call of the command.
+type rescorer struct {
 	c       *urfave.Context
 	env     cli.Env
 	options scoring.Options
@@ -97,7 +97,7 @@ type again struct {
 
 // config says how a run is scored again; its name gets the suffix unless --name
 // says another one.
-func (r *again) config(ctx context.Context, from *runstore.Reader, suffix string) (experiment.RescoreConfig, error) {
+func (r *rescorer) config(ctx context.Context, from *runstore.Reader, suffix string) (experiment.RescoreConfig, error) {
 	cfg := experiment.RescoreConfig{From: from}
 	header, err := from.Header(ctx)
 	if err != nil {
@@ -137,7 +137,7 @@ func (r *again) config(ctx context.Context, from *runstore.Reader, suffix string
 }
 
 // rescore makes the new run and says what moved.
-func (r *again) rescore(ctx context.Context, cfg experiment.RescoreConfig) (report.MovesResult, string, error) {
+func (r *rescorer) rescore(ctx context.Context, cfg experiment.RescoreConfig) (report.MovesResult, string, error) {
 	moves := report.NewMoves(cfg.Pin.Primary)
 	cfg.Moved = moves.Add
 	made, path, err := experiment.Rescore(ctx, cfg)
@@ -152,7 +152,7 @@ func (r *again) rescore(ctx context.Context, cfg experiment.RescoreConfig) (repo
 }
 
 // overNow scores runs over the gold that their dataset has now.
-func (r *again) overNow(ctx context.Context, name string) (err error) {
+func (r *rescorer) overNow(ctx context.Context, name string) (err error) {
 	words := r.c.Args().Slice()
 	switch {
 	case name == "" || len(words) == 0:

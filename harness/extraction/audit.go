@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
 	"extraction-experiment/dataset"
@@ -33,7 +34,7 @@ type AuditConfig struct {
 	// Systems are the names of those that extracted, two at least.
 	Systems []string
 	Rules   *scoring.Scorer
-	// Items are the items; it is called three times and gives the same each time.
+	// Items are the items; it is called up to three times and gives the same each time.
 	Items func() iter.Seq2[AuditItem, error]
 	// Top is how many findings are kept, those of the highest doubt.
 	Top int
@@ -185,8 +186,9 @@ func auditScores() []string { return []string{scoring.EntityF1, scoring.Relation
 // w = 1/(1 + (S−1)ρ) with the mean correlation ρ of the misses of two of S systems:
 // systems that err alike count less. The doubt orders findings; it is no probability.
 //
-// Extractions are compared as Rules does. Cost: three passes over the items, each scoring every output
-// once or twice; in memory are the items of a few workers and the findings that are kept.
+// Extractions are compared as Rules does. Cost: two passes over the items, of more than
+// 2,000 three, each scoring every output once or twice; in memory are the claims of 2,000
+// items and the findings that are kept.
 // The error is one of Items, ctx, or of fewer than two systems (exit code 64).
 func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	var result AuditResult
@@ -196,15 +198,21 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	}
 	a := &audit{cfg: cfg, result: &result}
 	tallies := map[string]*tally{scoring.AnEntity: newTally(n), scoring.ARelationship: newTally(n)}
-	all := func(string) bool { return true }
-	err := a.each(ctx, all, func(_ string, r *reading) []claim { return r.counted() }, func(_ string, counted []claim) {
+	type made struct{ counted, claims []claim }
+	early := map[string][]claim{} // of the first items, which need not be read twice
+	err := eachItem(ctx, a, func(string) bool { return true }, func(_ string, r *reading) made {
+		return made{r.counted(), r.claims()}
+	}, func(id string, m made) {
 		result.Items++
-		for _, c := range counted {
+		for _, c := range m.counted {
 			if c.expected != nil {
 				tallies[c.expected.what()].element(c.stances)
 			} else {
 				tallies[c.proposed.what()].beyond(c.stances)
 			}
+		}
+		if len(early) < mostEarly {
+			early[id] = m.claims
 		}
 	})
 	if err != nil {
@@ -215,18 +223,25 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	for s, name := range cfg.Systems {
 		result.Systems = append(result.Systems, AuditedSystem{name, a.entities.systems[s], a.relationships.systems[s]})
 	}
-	if err := a.each(ctx, all, func(_ string, r *reading) []claim { return r.claims() }, a.judge); err != nil {
-		return result, err
-	}
-	a.trim()
-	if cfg.Brief {
-		return result, nil
+	for _, id := range slices.Sorted(maps.Keys(early)) {
+		a.judge(id, early[id])
 	}
 	skipped := result.Skipped
-	err = a.effects(ctx)
+	if result.Items > len(early) {
+		late := func(id string) bool { _, had := early[id]; return !had }
+		err = eachItem(ctx, a, late, func(_ string, r *reading) []claim { return r.claims() }, a.judge)
+	}
+	a.trim()
+	if err == nil && !cfg.Brief {
+		err = a.effects(ctx)
+	}
 	result.Skipped = skipped
 	return result, err
 }
+
+// mostEarly is of how many items the claims are kept for the second pass: some tens of
+// megabytes.
+const mostEarly = 2000
 
 // TooFewSystemsError says that there is nothing to compare.
 type TooFewSystemsError struct{ N int }
@@ -245,12 +260,12 @@ type audit struct {
 	entities, relationships rates
 }
 
-// each reads every item that is wanted on all processors, and gives what find makes of it
-// to take, in order.
-func (a *audit) each(ctx context.Context, wanted func(id string) bool, find func(id string, r *reading) []claim, take func(id string, claims []claim)) error {
+// eachItem reads every item that is wanted on all processors, and gives what find makes
+// of it to take, in order.
+func eachItem[T any](ctx context.Context, a *audit, wanted func(id string) bool, find func(id string, r *reading) T, take func(id string, found T)) error {
 	type job struct {
 		id     string
-		claims []claim
+		found  T
 		usable bool
 	}
 	a.result.Skipped = 0
@@ -275,7 +290,7 @@ func (a *audit) each(ctx context.Context, wanted func(id string) bool, find func
 		return job{item.ID, find(item.ID, r), true}
 	}, func(j job) error {
 		if j.usable {
-			take(j.id, j.claims)
+			take(j.id, j.found)
 		} else {
 			a.result.Skipped++
 		}
@@ -354,6 +369,9 @@ func (a *audit) judge(id string, claims []claim) {
 		}
 		a.result.Total++
 		a.result.Tenths[min(9, int(d.Doubt*10))]++
+		if a.cfg.Brief {
+			d.claim = claim{} // it holds the whole item
+		}
 		if d.Doubt >= a.cfg.Least || a.cfg.Keep[d.Key] {
 			a.result.Findings = append(a.result.Findings, d)
 		}
@@ -390,13 +408,13 @@ func (a *audit) effects(ctx context.Context) error {
 		d := &a.result.Findings[i]
 		of[d.Item] = append(of[d.Item], d)
 	}
-	return a.each(ctx, func(id string) bool { return len(of[id]) > 0 }, func(id string, r *reading) []claim {
+	return eachItem(ctx, a, func(id string) bool { return len(of[id]) > 0 }, func(id string, r *reading) error {
 		for _, d := range of[id] {
 			d.Gold = dataset.GoldHash(r.expected)
 			d.complete(a.cfg.Systems, r, a.result.Items)
 		}
 		return nil
-	}, func(string, []claim) {})
+	}, func(string, error) {})
 }
 
 // complete adds places, reason, words of the systems and effects.

@@ -545,6 +545,21 @@ func TestAudit_effects(t *testing.T) {
 	}
 }
 
+// TestAudit_manyItems: beyond the first 2,000 items claims are read a second time, and
+// found all the same; the findings come by item where the doubt is the same.
+func TestAudit_manyItems(t *testing.T) {
+	var d damaged
+	const n = mostEarly + 50
+	for i := range n {
+		d.items = append(d.items, AuditItem{ID: fmt.Sprintf("%05d", i), Input: json.RawMessage(`{"document_text":"Ada"}`), Expected: json.RawMessage(`{"entities":[]}`),
+			Outputs: []json.RawMessage{json.RawMessage(`{"entities":[{"name":"Ada"}]}`), json.RawMessage(`{"entities":[{"name":"Ada"}]}`)}})
+	}
+	r := d.audit(t, 10)
+	if r.Items != n || r.Total != n || r.Skipped != 0 || len(r.Findings) != 10 || r.Findings[9].Item != "00009" {
+		t.Errorf("%d items, %d findings, %d skipped, the last %+v", r.Items, r.Total, r.Skipped, r.Findings[len(r.Findings)-1])
+	}
+}
+
 // TestAudit_tooFew: one system agrees with itself.
 func TestAudit_tooFew(t *testing.T) {
 	var few *TooFewSystemsError

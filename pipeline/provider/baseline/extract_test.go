@@ -87,7 +87,8 @@ func check(t *testing.T, doc extraction.Document, found extraction.Extraction) {
 		}
 		listed[e.Name] = true
 		for _, m := range e.Mentions {
-			if m.Start < 0 || m.End > len(text) || m.Start >= m.End || string(text[m.Start:m.End]) != m.Quote {
+			// A byte that is not UTF-8 is one code point; as runes both are U+FFFD.
+			if m.Start < 0 || m.End > len(text) || m.Start >= m.End || !slices.Equal(text[m.Start:m.End], []rune(m.Quote)) {
 				t.Fatalf("%q: %+v does not quote the text", e.Name, m)
 			}
 		}
@@ -114,6 +115,7 @@ func FuzzExtract(f *testing.F) {
 	f.Add("أعلنت شركة النيل أن السيد محمد العلي", "شخص", "works for", "Person")
 	f.Add("Die Kessler GmbH wurde von «Hans» (1890 – 1947) „gegründet“.", "Firma", "founded_by", "")
 	f.Add("\xff\xfe'\u200b’s d'A.B. a@b.c http:// 1-2-3 ((\"", "code", "_by", "x")
+	f.Add("《\xbb》", "0", "0", "")
 	f.Add("§.'-&·《》A\u0301 Ⅻ ʼn İ ẞ", "", "", "")
 	f.Fuzz(func(t *testing.T, text, object, relation, allowed string) {
 		doc := generalDocument(text)

@@ -499,6 +499,7 @@ func TestAudit_kinds(t *testing.T) {
 	}{
 		{"nothing", list(ada, ""), list(ada, ""), ""},
 		{"gold lacks it", list(ada, ""), list(ada+","+babbage, ""), "not_in_gold: add Charles Babbage (Person)"},
+		{"listed twice", list(ada, ""), list(ada+`,{"name":"ada lovelace","type":"City"}`, ""), ""},
 		{"nobody finds it", list(ada+","+babbage, ""), list(ada, ""), "not_found: take out Charles Babbage (Person)"},
 		{"it is not in the text", list(ada+`,{"name":"Isaac Newton","type":"Person"}`, ""), list(ada, ""), "not_in_text: take out Isaac Newton (Person)"},
 		{"another type", list(`{"name":"London","type":"Person"}`, ""), list(`{"name":"London","type":"City"}`, ""), "other_type: London (Person) → London (City)"},

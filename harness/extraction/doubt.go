@@ -156,6 +156,9 @@ func (r *reading) addToPool(s int) {
 		}
 		if f.What == scoring.AnEntity && r.gold.Entities != nil {
 			e := r.outputs[s].Entities[*f.Extracted]
+			if r.names(e.Name) {
+				continue // a system lists it twice, under two types say
+			}
 			extra.Entities = append(extra.Entities, extraction.Entity{Name: e.Name, Type: e.Type})
 		} else if f.What == scoring.ARelationship && r.gold.Relationships != nil {
 			o := r.outputs[s].Relationships[*f.Extracted]
@@ -181,6 +184,14 @@ func (r *reading) addToPool(s int) {
 		r.pool.Relationships = append(r.pool.Relationships, extra.Relationships[m.Index])
 		r.pooled.relationships = append(r.pooled.relationships, r.stated(s))
 	}
+}
+
+// names reports whether gold has an entity of that name or alias.
+func (r *reading) names(name string) bool {
+	name = textutil.FoldName(name)
+	return slices.ContainsFunc(r.gold.Entities, func(e extraction.Entity) bool {
+		return slices.ContainsFunc(append([]string{e.Name}, e.Aliases...), func(known string) bool { return textutil.FoldName(known) == name })
+	})
 }
 
 // stated are the stances where one system says something and the others do not.

@@ -236,10 +236,13 @@ func datasetNow(ctx context.Context, env cli.Env, name string) (source experimen
 		at, done = &lf.Langfuse, lf.Close
 	}
 	source, err = experiment.Open(ctx, at, name)
-	if pinned, is := source.(*tracking.Dataset); is && err == nil {
+	if err != nil {
+		return nil, "", done, errors.Join(cli.WithCode(cli.ExitUsage, err), done())
+	}
+	if pinned, is := source.(*tracking.Dataset); is {
 		version = pinned.Version()
 	}
-	return source, version, done, cli.WithCode(cli.ExitUsage, err)
+	return source, version, done, nil
 }
 
 // stamp makes a version part of a name; a file has none, but the time.

@@ -234,6 +234,7 @@ func TestParse_problems(t *testing.T) {
 		head + "- {id: a, label: pass, answer: {b: c}}":                               "line 3: cannot unmarshal a mapping where a text is expected",
 		head + "- {id: a, label: pass, answer: x, id: b}":                             `line 3: mapping key "id" already defined`,
 		head + "- {id: a, label: pass, answer: x}\n---\nfixtures: []":                 "one document is expected, there is a second",
+		"fixtures:\n-":   "fixtures: an entry of the list is empty",
 		head + "- seven": "where keys with values are expected",
 		head + "- {id: a, label: pass, answer: x, lable: y}": `unknown key "lable"; did you mean "label"?`,
 	} {
@@ -251,6 +252,7 @@ func TestParse_problems(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(head + "- {id: a, label: pass, answer: x}"))
 	f.Add([]byte("evaluator: &a [*a]"))
+	f.Add([]byte("fixtures:\n-"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		set, err := conformance.Parse("f", text)
 		if err == nil && len(set.Fixtures) == 0 {

@@ -131,6 +131,9 @@ func Parse(path string, text []byte) (Set, error) {
 	r := &reader{path: path}
 	r.problems.Add(textutil.DecodeYAML(text, path, &f, specRow{}, fixtureRow{}))
 	if err := yaml.Unmarshal(text, &lines); err != nil || len(lines.Fixtures) != len(f.Fixtures) {
+		if cmp.Or(r.problems.Err(), err) == nil {
+			r.problem(1, "fixtures: an entry of the list is empty")
+		}
 		return Set{}, cmp.Or(r.problems.Err(), err)
 	}
 	set := Set{Path: path, Evaluator: r.spec(f.Evaluator, max(lines.Evaluator.Line, 1))}

@@ -18,7 +18,7 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// RescoreConfig says which run is scored again. All fields but Custom are required.
+// RescoreConfig says which run is scored again. Gold, GoldVersion, Left and Describe may be left out.
 type RescoreConfig struct {
 	From   *runstore.Reader
 	Name   string         // of the new run

@@ -278,10 +278,9 @@ func certify(ctx context.Context, c *outcome.CustomScorer, entry configs.Scorer,
 // Rules are the rules of scoring, with the options that they were made of and the
 // evaluators beside them.
 type Rules struct {
-	Scorer  *scoring.Scorer
-	Options scoring.Options
-	Raw     json.RawMessage // the options
-	Custom  Scorers
+	Scorer *scoring.Scorer
+	Raw    json.RawMessage // the options
+	Custom Scorers
 }
 
 // Judge is the scorer of a run: ours, with those of external evaluators, whose models
@@ -313,5 +312,5 @@ func NewRules(options scoring.Options) (Rules, error) {
 	if err != nil {
 		return Rules{}, fmt.Errorf("the scoring options: %w", err)
 	}
-	return Rules{Scorer: rules, Options: options, Raw: raw}, nil
+	return Rules{Scorer: rules, Raw: raw}, nil
 }

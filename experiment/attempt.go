@@ -2,50 +2,43 @@ package experiment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 )
 
-// attempt makes the outcome of one item. It never fails: whatever goes wrong
-// is the outcome.
+// outcome is that of the unit, begun at that time, before anything is known.
+func (u *Unit) outcome(began time.Time) outcome.Outcome {
+	return outcome.Outcome{Item: u.ID, Seq: u.from.Seq, Trial: u.Trial, Attempt: u.Attempt, Started: began.UTC()}
+}
+
+// outcomeOf makes the outcome of a unit of what came of it. It never fails: whatever went
+// wrong is the outcome.
 //
-// Its second result is an error that stops the run instead: one for which the
-// task could not be tried, or the output not be judged, see limit.StopsRun.
-func (r *runner) attempt(ctx context.Context, item unit, trial int) (outcome.Outcome, error) {
-	o := outcome.Outcome{Item: item.ID, Seq: item.Seq, Trial: trial, Attempt: item.attempt, Started: r.cfg.Now().UTC()}
-	judge, err := guard(func() (Judge, error) { return r.cfg.Scorer.Judge(item.Item.Item) })
-	if err != nil {
-		o.Ended = r.cfg.Now().UTC()
-		return fail(o, nil, outcome.FailureOf(err, outcome.Item)), nil
-	}
-	o.NothingExpected = nothingExpected(judge)
-	began := r.cfg.Now()
-	o.Started = began.UTC()
-	result, err := r.do(ctx, item, trial, decoded(judge))
-	if limit.StopsRun(err) {
-		return o, err
-	}
-	took := r.cfg.Now().Sub(began)
-	o.Ended = o.Started.Add(took)
-	o.Latency = max(0, took-outcome.WaitsOf(result.Calls).Sum())
-	o.Output, o.Calls, o.Warnings = result.Output, result.Calls, result.Warnings
-	for _, call := range result.Calls {
+// Its second result is an error that stops the run instead: one for which the output
+// could not be judged, see limit.StopsRun.
+func outcomeOf(ctx context.Context, u *Unit, done Done) (outcome.Outcome, error) {
+	o := u.outcome(done.Started)
+	o.NothingExpected = nothingExpected(u.judge)
+	o.Ended = o.Started.Add(done.Took)
+	o.Latency = max(0, done.Took-outcome.WaitsOf(done.Calls).Sum())
+	o.Output, o.Calls, o.Warnings, o.Worker = done.Output, done.Calls, done.Warnings, done.Worker
+	for _, call := range done.Calls {
 		o.Usage, o.Assumed = o.Usage.Add(call.Usage), o.Assumed.Add(call.Assumed)
 		if call.Cached {
 			o.FromCache++
 		}
 	}
-	o.CostUSD = cost(result.Calls)
-	if err != nil {
-		return fail(o, judge, outcome.FailureOf(err, outcome.Provider)), nil
+	o.CostUSD = cost(done.Calls)
+	if done.Err != nil {
+		return fail(o, u.judge, outcome.FailureOf(done.Err, outcome.Provider)), nil
 	}
-	return judged(ctx, o, judge, result.Decoded)
+	return judged(ctx, o, u.judge, done.Decoded)
 }
 
 // judged scores the output of an outcome. The error is one that stops the run.
@@ -67,20 +60,6 @@ func judged(ctx context.Context, o outcome.Outcome, judge Judge, decoded any) (o
 		}
 	}
 	return o, nil
-}
-
-// do calls the task within the time that an item has, which stands still while
-// a model's limits make it wait.
-func (r *runner) do(ctx context.Context, item unit, trial int, decoded any) (TaskResult, error) {
-	inner, cancel := limit.WithTimeout(ctx, r.cfg.Timeout)
-	defer cancel()
-	result, err := guard(func() (TaskResult, error) {
-		return r.cfg.Task.Do(inner, Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata, Trial: trial, Attempt: item.attempt, Decoded: decoded})
-	})
-	if err != nil && errors.Is(inner.Err(), context.DeadlineExceeded) && ctx.Err() == nil && !limit.StopsRun(err) {
-		err = &outcome.Failure{Class: outcome.Timeout, Message: fmt.Sprintf("no result within %s (--timeout)", r.cfg.Timeout)}
-	}
-	return result, err
 }
 
 // guard turns a panic of f into a failure of class internal, with the place.

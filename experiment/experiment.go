@@ -80,6 +80,9 @@ type Config struct {
 	// Verify reads the run back from Langfuse at the end.
 	Verify bool
 
+	// Workers carry out the task in place of a Pool of this process; Concurrency and
+	// Timeout are theirs to keep then.
+	Workers Workers
 	// Concurrency is how many items are worked on at once; 0 means 4.
 	Concurrency int
 	// Timeout bounds the task of one item; 0 means 5 minutes.
@@ -307,7 +310,7 @@ func (e *execution) unbegun() bool {
 func (e *execution) runnerConfig() runnerConfig {
 	c := e.cfg
 	return runnerConfig{
-		Run: e.run, Source: e.source, Task: e.system.Task, Scorer: e.system.Scorer, Concurrency: c.Concurrency, Timeout: c.Timeout,
-		Stop: c.Stop, Retry: c.Retry, RetryClasses: c.RetryClasses, Observer: c.Observer, Now: c.Now,
+		Run: e.run, Source: e.source, Task: e.system.Task, Scorer: e.system.Scorer, Workers: c.Workers,
+		Concurrency: c.Concurrency, Timeout: c.Timeout, Stop: c.Stop, Retry: c.Retry, RetryClasses: c.RetryClasses, Observer: c.Observer, Now: c.Now,
 	}
 }

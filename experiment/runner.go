@@ -20,6 +20,7 @@ type runnerConfig struct {
 	Source       Source
 	Task         Task
 	Scorer       Scorer
+	Workers      Workers // nil is a Pool of the task
 	Concurrency  int
 	Timeout      time.Duration
 	Stop         <-chan struct{}
@@ -103,6 +104,9 @@ func newRunner(cfg runnerConfig) (*runner, error) {
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Workers == nil {
+		cfg.Workers = Pool{Task: cfg.Task, Concurrency: cfg.Concurrency, Timeout: cfg.Timeout, Now: cfg.Now}
 	}
 	return &runner{cfg: cfg, obs: &serialObserver{to: cfg.Observer}}, nil
 }
@@ -341,9 +345,7 @@ func (r *runner) pass(ctx context.Context, trial int, next upcoming) error {
 		all, err = r.handOut(inner, trial, next, jobs, halt)
 		return err
 	})
-	for range r.cfg.Concurrency {
-		group.Go(func() error { return r.work(inner, trial, jobs, halt) })
-	}
+	group.Go(func() error { return r.cfg.Workers.Work(inner, &fileQueue{r, trial, jobs, halt}) })
 	if err := group.Wait(); err != nil {
 		return r.stopped(ctx, err)
 	}
@@ -398,29 +400,6 @@ func (r *runner) handOut(ctx context.Context, trial int, next upcoming, jobs cha
 			}
 		}
 	}
-}
-
-// work takes items until there are none. A soft stop closes jobs, so that what
-// is in flight is still committed; only when the context ends is an item given
-// up, and then nothing of it is recorded: it will be run again. Nor is an item
-// that could not be tried, which halts the pass.
-func (r *runner) work(ctx context.Context, trial int, jobs <-chan unit, halt *halt) error {
-	for u := range jobs {
-		r.obs.started(u.ID)
-		o, stop := r.attempt(ctx, u, trial)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if stop != nil {
-			halt.begin(stop)
-			continue
-		}
-		if err := r.cfg.Run.CommitItem(context.WithoutCancel(ctx), u.Item.Item, o); err != nil {
-			return err
-		}
-		r.obs.done(o)
-	}
-	return nil
 }
 
 // serialObserver calls an Observer from many workers, one call at a time.

@@ -44,6 +44,9 @@ type Detail struct {
 	Failure  *Failure        `json:"failure,omitempty"` // set exactly when Class is not OK
 	Warnings []string        `json:"warnings,omitempty"`
 
+	// Worker is the name of the worker that did the task; empty where the run itself did.
+	Worker string `json:"worker,omitempty"`
+
 	// NothingExpected says that the expected output is annotated and empty: there was
 	// nothing to find, whatever was found.
 	NothingExpected bool `json:"nothing_expected,omitempty"`

@@ -1,0 +1,215 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"extraction-experiment/internal/limit"
+	"extraction-experiment/outcome"
+)
+
+// Unit is one attempt of an item that is to be worked on.
+type Unit struct {
+	Item
+	from  unit
+	judge Judge // what is expected, which stays where the run file is
+}
+
+// Done is what came of a Unit.
+type Done struct {
+	TaskResult
+	// Err is why there is no output: it fails the item, see Task.
+	Err error
+	// Started is when the task began, and Took what it took, all waiting included.
+	Started time.Time
+	Took    time.Duration
+	// Worker is the name of the worker on another machine; empty in this process.
+	Worker string
+}
+
+// Queue is where workers find units and leave what came of them. The run file of a
+// run in this process is one, the stream of a run on another machine another. It is
+// used by many goroutines at once.
+//
+// Every unit that Take returns is ended by one Deliver or GiveBack. An error of any
+// method ends the work.
+type Queue interface {
+	// Take waits for a unit; io.EOF says that there are no more.
+	Take(ctx context.Context) (*Unit, error)
+	// Extend says that a unit is still worked on, and must not be given to others.
+	Extend(ctx context.Context, u *Unit) error
+	// Deliver hands in what came of a unit.
+	Deliver(ctx context.Context, u *Unit, done Done) error
+	// GiveBack hands back a unit that was not tried. A cause says that no other can
+	// be tried either, see limit.StopsRun; nil says only that this worker ends.
+	GiveBack(ctx context.Context, u *Unit, cause error) error
+}
+
+// Workers carry out what is in a queue, until that is empty or ctx is done, whose
+// error they return then; what is in flight is given up.
+type Workers interface {
+	Work(ctx context.Context, q Queue) error
+}
+
+// Pool is Workers in this process. Its task is called by as many goroutines as
+// Concurrency says. An item that takes longer than Timeout fails, time that a model's
+// limits make it wait not counted. Extend is how often a unit is said to be still
+// worked on; 0 is never.
+type Pool struct {
+	Task        Task
+	Concurrency int
+	Timeout     time.Duration
+	Extend      time.Duration
+	Now         func() time.Time
+}
+
+// Work takes units from the queue until there are none.
+func (p Pool) Work(ctx context.Context, q Queue) error {
+	group, inner := errgroup.WithContext(ctx)
+	for range p.Concurrency {
+		group.Go(func() error { return p.work(inner, q) })
+	}
+	return group.Wait()
+}
+
+func (p Pool) work(ctx context.Context, q Queue) error {
+	for {
+		u, err := q.Take(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		done := p.do(ctx, q, u)
+		switch {
+		case ctx.Err() != nil: // its unit is run again
+			return ctx.Err()
+		case limit.StopsRun(done.Err):
+			err = q.GiveBack(ctx, u, done.Err)
+		default:
+			err = q.Deliver(ctx, u, done)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// do calls the task within the time that an item has.
+func (p Pool) do(ctx context.Context, q Queue, u *Unit) Done {
+	defer p.extending(ctx, q, u)()
+	inner, cancel := limit.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+	began := p.Now()
+	result, err := guard(func() (TaskResult, error) { return p.Task.Do(inner, u.Item) })
+	if err != nil && errors.Is(inner.Err(), context.DeadlineExceeded) && ctx.Err() == nil && !limit.StopsRun(err) {
+		err = &outcome.Failure{Class: outcome.Timeout, Message: fmt.Sprintf("no result within %s (--timeout)", p.Timeout)}
+	}
+	return Done{TaskResult: result, Err: err, Started: began, Took: p.Now().Sub(began)}
+}
+
+// extending extends a unit until the function that it returns is called. An Extend
+// that fails is tried again at the next time: the unit may be taken by another worker
+// meanwhile, which costs a second try and harms nothing.
+func (p Pool) extending(ctx context.Context, q Queue, u *Unit) (end func()) {
+	if p.Extend <= 0 {
+		return func() {}
+	}
+	inner, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(p.Extend)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-inner.Done():
+				return
+			case <-ticker.C:
+				_ = q.Extend(inner, u)
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// fileQueue is the queue of one trial of a run in its run file: what is handed out of
+// it is judged and committed when it comes back.
+type fileQueue struct {
+	*runner
+	trial int
+	units <-chan unit
+	halt  *halt
+}
+
+// Take returns the next unit whose expected output can be read; of others the outcome
+// is committed at once.
+func (q *fileQueue) Take(ctx context.Context) (*Unit, error) {
+	for {
+		var from unit
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case next, open := <-q.units:
+			if !open {
+				return nil, io.EOF
+			}
+			from = next
+		}
+		q.obs.started(from.ID)
+		u := &Unit{from: from, Item: Item{
+			ID: from.ID, Input: from.Input, Metadata: from.Metadata, Trial: q.trial, Attempt: from.attempt,
+		}}
+		o := u.outcome(q.cfg.Now())
+		judge, err := guard(func() (Judge, error) { return q.cfg.Scorer.Judge(from.Item.Item) })
+		if err == nil {
+			u.judge, u.Decoded = judge, decoded(judge)
+			return u, nil
+		}
+		o.Ended = q.cfg.Now().UTC()
+		if err := q.commit(ctx, u, fail(o, nil, outcome.FailureOf(err, outcome.Item))); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Extend has nothing to do: nobody else hands out the units of a run file.
+func (q *fileQueue) Extend(context.Context, *Unit) error { return nil }
+
+// Deliver judges what came of a unit and commits it.
+func (q *fileQueue) Deliver(ctx context.Context, u *Unit, done Done) error {
+	o, stop := outcomeOf(ctx, u, done)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case stop != nil:
+		return q.GiveBack(ctx, u, stop)
+	}
+	return q.commit(ctx, u, o)
+}
+
+// GiveBack leaves the unit to the next session of the run. A cause ends this one softly.
+func (q *fileQueue) GiveBack(_ context.Context, _ *Unit, cause error) error {
+	if cause != nil {
+		q.halt.begin(cause)
+	}
+	return nil
+}
+
+// commit writes an outcome, also when the time to work is over: it is paid for.
+func (q *fileQueue) commit(ctx context.Context, u *Unit, o outcome.Outcome) error {
+	if err := q.cfg.Run.CommitItem(context.WithoutCancel(ctx), u.from.Item.Item, o); err != nil {
+		return err
+	}
+	q.obs.done(o)
+	return nil
+}

@@ -80,9 +80,6 @@ type Config struct {
 	// Verify reads the run back from Langfuse at the end.
 	Verify bool
 
-	// Workers carry out the task in place of a Pool of this process; Concurrency and
-	// Timeout are theirs to keep then.
-	Workers Workers
 	// Concurrency is how many items are worked on at once; 0 means 4.
 	Concurrency int
 	// Timeout bounds the task of one item; 0 means 5 minutes.
@@ -112,6 +109,9 @@ type System struct {
 	Scorer Scorer
 	Header outcome.System // describes it
 	Notes  []string       // what a person should know before it begins
+	// Workers, if set, makes what carries out the task in place of a Pool of this
+	// process, once the run is there; they keep Config.Timeout, and not Concurrency.
+	Workers func(ctx context.Context, h outcome.Header) (Workers, error)
 	// Spent is told every outcome that the run, and its siblings in a sweep, have
 	// already: they belong to its budget. Nil has none.
 	Spent func(outcome.Outcome)
@@ -220,7 +220,7 @@ func (e *execution) carryOut(ctx context.Context) {
 	e.sum = sync.OnceValues(func() (outcome.Summary, error) { return tally(context.Background(), e.run.Reader, e.cfg.Order) })
 	obs := e.cfg.Observer
 	call(obs.Opened != nil, func() { obs.Opened(e.result.Path, e.result.Begun, e.system.Notes) })
-	runner, err := newRunner(e.runnerConfig())
+	runner, err := e.runner(ctx)
 	if err != nil {
 		e.result.Stopped = err
 		return
@@ -307,10 +307,16 @@ func (e *execution) unbegun() bool {
 	return err == nil && counts.Done == 0
 }
 
-func (e *execution) runnerConfig() runnerConfig {
+func (e *execution) runner(ctx context.Context) (_ *runner, err error) {
 	c := e.cfg
-	return runnerConfig{
-		Run: e.run, Source: e.source, Task: e.system.Task, Scorer: e.system.Scorer, Workers: c.Workers,
-		Concurrency: c.Concurrency, Timeout: c.Timeout, Stop: c.Stop, Retry: c.Retry, RetryClasses: c.RetryClasses, Observer: c.Observer, Now: c.Now,
+	cfg := runnerConfig{
+		Run: e.run, Source: e.source, Task: e.system.Task, Scorer: e.system.Scorer, Concurrency: c.Concurrency, Timeout: c.Timeout,
+		Stop: c.Stop, Retry: c.Retry, RetryClasses: c.RetryClasses, Observer: c.Observer, Now: c.Now,
 	}
+	if e.system.Workers != nil {
+		if cfg.Workers, err = e.system.Workers(ctx, e.result.Header); err != nil {
+			return nil, err
+		}
+	}
+	return newRunner(cfg)
 }

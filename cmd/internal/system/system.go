@@ -74,6 +74,8 @@ type System struct {
 	Close     func() error
 	Asks      Model
 	Notes     []string // what a person should know before it begins
+	// Definition is what a worker on another machine is told of it.
+	Definition Definition
 	// reached reports whether a team's own system ever answered; nil where that
 	// is not known.
 	reached func() bool
@@ -131,10 +133,10 @@ func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 			refused := cli.Usage("the %s reads no prompt, has no temperature and the like, and nothing to record: name a model with --model", opened.Info.Model)
 			return System{}, errors.Join(refused, opened.Close())
 		}
-		return System{Extractor: opened.Extractor, Header: describe(opened.Info, cfg, pin), Close: opened.Close, Notes: notes}, nil
+		return System{Extractor: opened.Extractor, Header: describe(opened.Info, cfg, pin), Close: opened.Close, Notes: notes, Definition: cfg.definition(template)}, nil
 	}
 	made, err := o.overModel(opened, known, template, pin, cfg)
-	made.Notes = notes
+	made.Notes, made.Definition = notes, cfg.definition(template)
 	return made, err
 }
 
@@ -213,7 +215,9 @@ func (o Opener) openPipeline(cfg Config) (System, error) {
 	if model == "" {
 		header.Model = external.Name
 	}
-	return System{Extractor: extractor, Header: header, Close: extractor.Close, reached: extractor.Reached}, nil
+	definition := cfg.definition(pipeline.Template{})
+	definition.Model = model
+	return System{Extractor: extractor, Header: header, Close: extractor.Close, reached: extractor.Reached, Definition: definition}, nil
 }
 
 // EnvPipelineToken is sent to a pipeline's address as a bearer token.

@@ -1,0 +1,195 @@
+package system
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/proc"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/provider"
+	"extraction-experiment/pipeline/provider/external"
+)
+
+// Definition is what a worker on another machine is told of the system that a run
+// measures. The system is only named: command, address, path and secrets are the
+// worker's own.
+type Definition struct {
+	Measured Identity `json:"measured"`
+	// Model is what is handed on to a team's own pipeline.
+	Model        string                        `json:"model,omitempty"`
+	Prompt       []pipeline.TemplateMessage    `json:"prompt,omitempty"`
+	Vars         []pipeline.Var                `json:"vars,omitempty"`
+	Parameters   pipeline.Parameters           `json:"parameters"`
+	TwoStages    bool                          `json:"two_stages,omitempty"`
+	Schema       json.RawMessage               `json:"schema,omitempty"`
+	Placeholders map[string][]pipeline.Message `json:"placeholders,omitempty"`
+	Retries      int                           `json:"retries"`
+	Timeout      time.Duration                 `json:"timeout_ns"` // of an item
+}
+
+// Identity names a system on every machine alike.
+type Identity struct {
+	// Name is provider and model, or "pipeline" with the words of its command without
+	// folders, or with the path of its address.
+	Name string `json:"name"`
+	// Hash is the beginning of a SHA-256: over what answers in the name's place, as far
+	// as this machine knows it, such as the program's or the recording's bytes.
+	Hash string `json:"hash"`
+}
+
+// String is name and hash.
+func (i Identity) String() string { return i.Name + " (" + i.Hash + ")" }
+
+// NotMeasuredError says that a worker does not run what a run measures.
+type NotMeasuredError struct {
+	Asked Identity
+	Runs  []Identity // what the worker runs
+}
+
+// Error names both.
+func (e *NotMeasuredError) Error() string {
+	var own []string
+	for _, i := range e.Runs {
+		own = append(own, i.String())
+	}
+	return fmt.Sprintf("the run measures %s, and this worker runs %s: start one with the --model or --pipeline of the run, of the same version",
+		e.Asked, strings.Join(own, ", "))
+}
+
+// definition is that of what a Config measures, but for its identity.
+func (c Config) definition(template pipeline.Template) Definition {
+	return Definition{
+		Prompt: template.Messages, Vars: c.Vars, Parameters: c.Parameters, TwoStages: c.TwoStages,
+		Schema: c.schema, Placeholders: c.placeholders, Retries: c.Limits.Retries, Timeout: c.Limits.Timeout,
+	}
+}
+
+// OpenDefinition opens what a Definition names with one of the worker's own systems,
+// of which Model, Pipeline and Limits count. Where none of them is the one, the error
+// is a *NotMeasuredError.
+func (o Opener) OpenDefinition(ctx context.Context, d Definition, own []Config) (System, error) {
+	refused := &NotMeasuredError{Asked: d.Measured}
+	for _, cfg := range own {
+		identity, err := o.Identify(cfg)
+		switch {
+		case err != nil:
+			return System{}, err
+		case identity == d.Measured:
+			return o.openDefined(ctx, d, cfg)
+		}
+		refused.Runs = append(refused.Runs, identity)
+	}
+	return System{}, refused
+}
+
+func (o Opener) openDefined(_ context.Context, d Definition, cfg Config) (System, error) {
+	cfg.Vars, cfg.Parameters, cfg.TwoStages = d.Vars, d.Parameters, d.TwoStages
+	cfg.schema, cfg.placeholders = d.Schema, d.Placeholders
+	cfg.Limits.Retries, cfg.Limits.Timeout = d.Retries, d.Timeout
+	if cfg.Pipeline != "" {
+		cfg.Model, cfg.ModelGiven = d.Model, d.Model != ""
+		return o.openPipeline(cfg)
+	}
+	opened, known, err := o.openModel(cfg.Model)
+	if err != nil {
+		return System{}, err
+	}
+	if opened.Extractor != nil {
+		return System{Extractor: opened.Extractor, Close: opened.Close}, nil
+	}
+	return o.overModel(opened, known, pipeline.Template{Messages: d.Prompt}, outcome.Prompt{}, cfg)
+}
+
+// Identify names the model or the pipeline of a Config. Nothing is sent or started.
+func (o Opener) Identify(cfg Config) (Identity, error) {
+	if cfg.Pipeline != "" {
+		return pipelineIdentity(cfg.Pipeline)
+	}
+	opened, _, err := o.openModel(cfg.Model)
+	if err != nil {
+		return Identity{}, err
+	}
+	defer func() { _ = opened.Close() }()
+	id := Identity{Name: opened.Provider + "/" + opened.Info.Model}
+	if IsBaseline(cfg.Model) {
+		id.Name = opened.Info.Model
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s\n%s\n", id.Name, opened.Info.Pipeline)
+	if _, file, found := strings.Cut(cfg.Model, "/"); found && opened.Info.Pipeline == provider.Recorded {
+		id.Name = "recorded " + id.Name
+		err = addFile(sum, file)
+	}
+	id.Hash = hex.EncodeToString(sum.Sum(nil)[:8])
+	return id, err
+}
+
+// pipelineIdentity is that of a program, over its words without folders and the bytes of
+// the files among them (not of an interpreter's, where another word names a file), or of an
+// address, over its path: the host is the worker's own.
+func pipelineIdentity(target string) (Identity, error) {
+	target = strings.TrimSpace(target)
+	if u, err := url.Parse(target); err == nil && strings.Contains(target, "://") {
+		id := Identity{Name: "pipeline " + cmp.Or(path.Clean("/"+u.Path), "/")}
+		sum := sha256.Sum256([]byte(id.Name))
+		id.Hash = hex.EncodeToString(sum[:8])
+		return id, nil
+	}
+	words, err := proc.Split(target)
+	if err != nil {
+		return Identity{}, cli.Usage("--pipeline: %w", err)
+	}
+	name := []string{"pipeline"}
+	for _, word := range strings.Fields(external.Shown(target)) { // without what it is given in confidence
+		flag, value, joined := strings.Cut(word, "=")
+		if joined {
+			flag += "=" + filepath.Base(value)
+		} else {
+			flag = filepath.Base(word)
+		}
+		name = append(name, flag)
+	}
+	id := Identity{Name: strings.Join(name, " ")}
+	files := slices.DeleteFunc(slices.Clone(words[1:]), func(word string) bool {
+		info, err := os.Stat(word)
+		return err != nil || !info.Mode().IsRegular()
+	})
+	if program, err := exec.LookPath(words[0]); err == nil && len(files) == 0 {
+		files = []string{program}
+	}
+	sum := sha256.New()
+	fmt.Fprintln(sum, id.Name)
+	for _, file := range files {
+		if err := addFile(sum, file); err != nil {
+			return id, err
+		}
+	}
+	id.Hash = hex.EncodeToString(sum.Sum(nil)[:8])
+	return id, nil
+}
+
+// addFile adds the bytes of a file to a sum.
+func addFile(sum io.Writer, name string) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return cli.Errorf(cli.ExitUsage, "%w", err)
+	}
+	_, err = io.Copy(sum, file)
+	return errors.Join(err, file.Close())
+}

@@ -135,7 +135,7 @@ func (p *Pipeline) Extract(ctx context.Context, doc extraction.Document) (extrac
 	}
 	began := p.cfg.Now().UTC()
 	merged, warnings := mergeChunks(parts, p.cfg.Vocabulary)
-	grounded, report := ground.Ground(merged, doc.Text)
+	grounded, report := ground.Of(doc).Ground(merged)
 	calls = append(calls, outcome.Call{
 		Name: "merge", Kind: "span", Started: began, Ended: p.cfg.Now().UTC(),
 		Output:   encoded(merging{len(parts), report.Invented, report.Lost, warnings}),

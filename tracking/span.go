@@ -163,6 +163,9 @@ func (b builder) rootMetadata(o outcome.Outcome) string {
 	if len(o.Warnings) > 0 {
 		m["warnings"] = o.Warnings
 	}
+	if o.Worker != "" {
+		m["worker"] = o.Worker
+	}
 	if b.header.Publication.Form > 0 {
 		times(m, o.Started, o.Ended, outcome.WaitsOf(o.Calls).Sum())
 	}

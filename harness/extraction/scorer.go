@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"sync"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
@@ -36,7 +35,6 @@ func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
 	}
 	j := judge{rules: s.Rules}
 	j.document.Document, j.document.warnings, j.document.err = documents.Document(item.Input) // the task says what is wrong
-	j.index = sync.OnceValue(func() *ground.Index { return ground.NewIndex(j.document.Text) })
 	if isAbsent(item.Expected) {
 		return j, nil
 	}
@@ -68,7 +66,6 @@ type judge struct {
 	expected extraction.Extraction
 	warnings []string // about the expected output
 	document document
-	index    func() *ground.Index // of its text
 }
 
 // Decoded returns the document, for the task.
@@ -106,7 +103,7 @@ func (j judge) ScoreContext(_ context.Context, output json.RawMessage, decoded a
 	}
 	scores := result.Scores
 	if j.text() != "" {
-		scores = append(scores, grounding(j.index(), extracted))
+		scores = append(scores, grounding(ground.Of(j.document.Document), extracted))
 	}
 	return experiment.Scored{
 		Scores:      scores,
@@ -165,7 +162,7 @@ func (j judge) contains() func(string) bool {
 		return nil
 	}
 	return func(name string) bool {
-		_, match := j.index().Locate(name, 0)
+		_, match := ground.Of(j.document.Document).Locate(name, 0)
 		return match != ground.None
 	}
 }

@@ -318,9 +318,12 @@ type Index struct {
 	loose haystack
 }
 
+// Of is the index of a document's text, the same one for all copies of the document.
+func Of(doc extraction.Document) *Index { return extraction.OfText(doc, NewIndex) }
+
 // NewIndex reads a document. Time and memory are linear in the text; tolerant
-// search needs about ten bytes per byte of text from its first use, and each of
-// the two ways of search four more after many searches.
+// search needs one to six bytes per byte of text from its first use, few for ASCII, and
+// each of the two ways of search four more after many searches.
 func NewIndex(text string) *Index {
 	return &Index{Offsets: NewOffsets(text), exact: haystack{data: []byte(text)}}
 }
@@ -413,28 +416,15 @@ func (x *Index) span(s stretch) (extraction.Span, bool) {
 // stretch returns what of the original folded to text[a:b]; it is false if that
 // begins or ends inside a character.
 func (f folded) stretch(a, b int) (stretch, bool) {
-	inside := a > 0 && f.start[a-1] == f.start[a] || b < len(f.text) && f.start[b-1] == f.start[b]
+	first, last := f.from(a), f.from(b-1)
+	inside := a > 0 && f.from(a-1).from == first.from || b < len(f.text) && f.from(b).from == last.from
 	if inside || f.combines(a) || f.combines(b) {
 		return stretch{}, false
 	}
-	return stretch{int(f.start[a]), int(f.end[b-1])}, true
+	return stretch{first.from, last.to}, true
 }
 
 // combines reports whether a combining mark begins at byte i.
 func (f folded) combines(i int) bool {
 	return i < len(f.text) && f.text[i] >= utf8.RuneSelf && norm.NFKD.Properties(f.text[i:]).CCC() != 0
-}
-
-// find returns the first byte of the folded text that stands for the byte at of
-// the original or a later one.
-func (f folded) find(at int) int {
-	low, high := 0, len(f.start)
-	for low < high {
-		if middle := (low + high) / 2; int(f.start[middle]) < at {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	return low
 }

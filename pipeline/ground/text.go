@@ -51,8 +51,39 @@ func divides(a, b rune) bool {
 // the original that each byte stands for. Stretches do not overlap and are in
 // the order of the text.
 type folded struct {
-	text       []byte
-	start, end []int32 // bytes of the original, by byte of text
+	text []byte
+	runs []run // in order; the first begins at 0
+}
+
+// run says what the bytes of a folded text stand for, from byte at on to the next run:
+// all of them for the original's bytes from start to end, or, where end is 0, each for
+// one byte, those from start on.
+type run struct{ at, start, end int32 }
+
+// from returns the stretch of the original that byte i stands for.
+func (f folded) from(i int) stretch {
+	next := sort.Search(len(f.runs), func(n int) bool { return int(f.runs[n].at) > i })
+	r := f.runs[next-1]
+	if r.end > 0 {
+		return stretch{int(r.start), int(r.end)}
+	}
+	start := int(r.start) + i - int(r.at)
+	return stretch{start, start + 1}
+}
+
+// find returns the first byte of the folded text that stands for the byte at of
+// the original or a later one.
+func (f folded) find(at int) int {
+	next := sort.Search(len(f.runs), func(n int) bool { return int(f.runs[n].start) >= at })
+	end := len(f.text)
+	if next < len(f.runs) {
+		end = int(f.runs[next].at)
+	}
+	if next > 0 && f.runs[next-1].end == 0 {
+		before := f.runs[next-1]
+		return min(end, int(before.at)+at-int(before.start))
+	}
+	return end
 }
 
 // folder folds one text:
@@ -88,8 +119,6 @@ func fold(text string) folded {
 	text = text[:min(len(text), math.MaxInt32)]
 	f := &folder{}
 	f.text = make([]byte, 0, len(text))
-	f.start = make([]int32, 0, len(text))
-	f.end = make([]int32, 0, len(text))
 	for i := 0; i < len(text); {
 		if c := text[i]; plain[c] != 0 {
 			f.flush()
@@ -102,7 +131,7 @@ func fold(text string) folded {
 	}
 	f.flush()
 	if n := len(f.text); n > 0 && f.text[n-1] == ' ' {
-		f.text, f.start, f.end = f.text[:n-1], f.start[:n-1], f.end[:n-1]
+		f.text = f.text[:n-1]
 	}
 	return f.folded
 }
@@ -221,13 +250,20 @@ func (f *folder) flush() {
 	f.marks = f.marks[:0]
 }
 
+// put appends a code point that stands for the original's bytes from start to end.
 func (f *folder) put(r rune, start, end int) {
-	before := len(f.text)
+	next := run{int32(len(f.text)), int32(start), int32(end)}
 	f.text = utf8.AppendRune(f.text, r)
-	for range len(f.text) - before {
-		f.start = append(f.start, int32(start))
-		f.end = append(f.end, int32(end))
+	if end == start+1 && len(f.text) == int(next.at)+1 {
+		next.end = 0
 	}
+	if n := len(f.runs); n > 0 {
+		last := f.runs[n-1]
+		if last.end == next.end && (next.end > 0 && last.start == next.start || next.end == 0 && last.start-last.at == next.start-next.at) {
+			return
+		}
+	}
+	f.runs = append(f.runs, next)
 }
 
 // Unit is what an offset counts.

@@ -32,7 +32,7 @@ const (
 // again after 429, 5xx and broken connections, and waits as long as it is told.
 func (cfg Config) within(asked pipeline.Model, limiter *limit.Limiter, budget *pipeline.Budget) pipeline.Model {
 	return pipeline.Limited(pipeline.LimitedConfig{
-		Model: asked, Limiter: limiter, Budget: budget, Tries: tries, Pause: cfg.Pause,
+		Model: asked, Admission: pipeline.NewAdmission(limiter, budget), Tries: tries, Pause: cfg.Pause,
 	})
 }
 

@@ -49,7 +49,7 @@ func (*BudgetError) StopsRun() {}
 // none is sent that could pass the bound together with all those under way. So
 // the bound is passed by no more than requests under way take beyond what was
 // estimated for them. Requests that wait for anything else hold nothing. See
-// LimitedConfig.Budget. Safe for concurrent use.
+// NewAdmission. Safe for concurrent use.
 //
 // The input is estimated at a token for every three bytes, the output is the
 // largest of the last 32, or the limit of the request, or 1,024 tokens; the
@@ -209,12 +209,6 @@ func (b *Budget) settle(aside, took amount) {
 // where no limit of tokens is set.
 const unknownOutput = 1024
 
-// estimate is about how many tokens a request takes, given the largest output
-// of late; 0 says that there was none. See inputTokens.
-func estimate(req Request, largest int64) outcome.Usage {
-	return outcome.Usage{Input: inputTokens(req), Output: outputTokens(req, largest)}
-}
-
 // inputTokens is rather too much than too little: one token for every three
 // bytes of the messages and the schema, and eight for each message. English has
 // four bytes and more for one token.
@@ -231,18 +225,14 @@ func inputTokens(req Request) int64 {
 
 // outputTokens is the largest output of late, or else what the request limits
 // it to, or else 1,024; never more than the request's limit.
-func outputTokens(req Request, largest int64) int64 {
-	limit := int64(-1)
-	if req.Parameters.MaxTokens != nil {
-		limit = int64(*req.Parameters.MaxTokens)
-	}
+func (e Estimate) outputTokens(largest int64) int64 {
 	switch {
-	case largest <= 0 && limit >= 0:
-		return limit
+	case largest <= 0 && e.MaxOutput >= 0:
+		return e.MaxOutput
 	case largest <= 0:
 		return unknownOutput
-	case limit >= 0:
-		return min(largest, limit)
+	case e.MaxOutput >= 0:
+		return min(largest, e.MaxOutput)
 	}
 	return largest
 }

@@ -32,7 +32,7 @@ func newBudgeted(t interface{ Fatal(...any) }, model pipeline.Model, cfg pipelin
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pipeline.Limited(pipeline.LimitedConfig{Model: model, Limiter: limiter, Budget: budget, Tries: 1}), budget
+	return pipeline.Limited(pipeline.LimitedConfig{Model: model, Admission: pipeline.NewAdmission(limiter, budget), Tries: 1}), budget
 }
 
 func TestNewBudget_refused(t *testing.T) {
@@ -218,7 +218,7 @@ func TestBudget_waitingCallsAreCheckedWhenSent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		model := pipeline.Limited(pipeline.LimitedConfig{Limiter: limiter, Budget: budget, Model: steadyModel(func() pipeline.Response {
+		model := pipeline.Limited(pipeline.LimitedConfig{Admission: pipeline.NewAdmission(limiter, budget), Model: steadyModel(func() pipeline.Response {
 			time.Sleep(time.Second)
 			return pipeline.Response{Attempts: 1, Text: "{}", Usage: outcome.Usage{Input: 3000, Output: 5000}}
 		})})
@@ -241,10 +241,14 @@ func TestBudget_everyTry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		limiter, err := limit.New(limit.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
 		model := &asked{answer: func(context.Context, int) (pipeline.Response, error) {
 			return pipeline.Response{Attempts: 1}, fault(outcome.Timeout, 0, true)
 		}}
-		_, err = newLimited(t, pipeline.LimitedConfig{Model: model, Budget: budget}).Generate(t.Context(), ten())
+		_, err = newLimited(t, pipeline.LimitedConfig{Model: model, Admission: pipeline.NewAdmission(limiter, budget)}).Generate(t.Context(), ten())
 		var stop *pipeline.BudgetError
 		if _, tokens := budget.Spent(); model.times != 2 || tokens != 20 || !errors.As(err, &stop) {
 			t.Errorf("%d requests, %d tokens: %v", model.times, tokens, err)

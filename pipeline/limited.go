@@ -26,14 +26,13 @@ const (
 	mostRejections = 10
 )
 
-// LimitedConfig says how a model is asked within limits. Model and Limiter are
+// LimitedConfig says how a model is asked within limits. Model and Admission are
 // required.
 type LimitedConfig struct {
-	Model   Model
-	Limiter *limit.Limiter // shared by all calls to this model
-	// Budget, if set, must allow every request when it is about to be sent, the
-	// limiter's permit in hand; it may be shared by several models.
-	Budget *Budget
+	Model Model
+	// Admission must allow every request when it is about to be sent; it is shared
+	// by all calls to this model.
+	Admission Admission
 	// Tries is how many requests one call may send that fail, the last of them
 	// included; 0 means DefaultTries. Requests that the provider rejects for
 	// its limits do not count.
@@ -131,7 +130,7 @@ func (l *limited) Generate(ctx context.Context, req Request) (Response, error) {
 // tries are the requests of one call.
 type tries struct {
 	*limited
-	estimated          outcome.Usage // for each
+	estimated          Estimate      // for each
 	took               time.Duration // by the last one
 	failed, rejections int
 	answers            int64 // of the limiter, before the last request
@@ -143,36 +142,30 @@ type tries struct {
 // ask sends one request when the limiter lets it.
 func (t *tries) ask(ctx context.Context, req Request) (Response, error) {
 	t.took = 0
-	permit, err := t.cfg.Limiter.Acquire(ctx, t.estimated.Total())
+	admitted, err := t.cfg.Admission.Admit(ctx, t.estimated)
 	if err != nil {
 		t.over = true
 		return Response{}, err
 	}
-	// Where nothing was sent, or the model panics: only the first Done counts,
-	// and what it says of the limiter matters less.
-	defer func() { _ = permit.Done(limit.Result{Kind: limit.Abandoned}) }()
-	held, err := t.cfg.Budget.hold(ctx, req)
-	if err != nil {
-		t.over = true
-		return Response{}, err
-	}
-	permit.Sent()
-	response, err := t.send(ctx, req, held)
+	// Where the model panics: only the first Done counts.
+	defer func() { _ = admitted.Done(ctx, Ended{Result: limit.Result{Kind: limit.Abandoned}, Lost: true}) }()
+	admitted.Sent()
+	response, err := t.send(ctx, req)
 	if fault := (*ModelError)(nil); err == nil || errors.As(err, &fault) && (fault.Status != 0 || fault.Failure.Class != outcome.Provider) {
 		t.reached.Store(true)
 	}
 	result := t.judge(ctx, response, err)
-	if tripped := permit.Done(result); tripped != nil && err != nil && result.Kind != limit.Abandoned {
+	stop := admitted.Done(ctx, Ended{Result: result, Usage: response.Usage, CostUSD: response.CostUSD, Assumed: response.Assumed})
+	if stop != nil && err != nil && result.Kind != limit.Abandoned {
 		t.over = true
-		err = tripped // it repeats what the call said that tripped the limiter
+		err = stop // it repeats what the call said that tripped the limiter
 	}
 	t.add(response)
 	return response, err
 }
 
-// send sends the request, and books what it took.
-func (t *tries) send(ctx context.Context, req Request, held *hold) (Response, error) {
-	defer held.release()
+// send sends the request, and says what it took.
+func (t *tries) send(ctx context.Context, req Request) (Response, error) {
 	inner, cancel := ctx, context.CancelFunc(func() {})
 	if t.cfg.Timeout > 0 {
 		inner, cancel = context.WithTimeout(ctx, t.cfg.Timeout)
@@ -186,8 +179,7 @@ func (t *tries) send(ctx context.Context, req Request, held *hold) (Response, er
 			Class: outcome.Timeout, Message: fmt.Sprintf("the request was given up after %s: %v", t.cfg.Timeout, err),
 		}}
 	}
-	response.Assumed = unreported(t.estimated, response, err)
-	held.ended(response)
+	response.Assumed = unreported(t.estimated.usage(), response, err)
 	return response, err
 }
 
@@ -207,7 +199,7 @@ func (t *tries) judge(ctx context.Context, response Response, err error) limit.R
 	switch {
 	case fault.Failure.Class == outcome.RateLimited && fault.Retry:
 		result.Kind = limit.Rejected
-		if answers := t.cfg.Limiter.Answers(); t.rejections == 0 || answers > t.answers {
+		if answers := t.cfg.Admission.State().Answers; t.rejections == 0 || answers > t.answers {
 			t.rejections, t.answers = t.rejections+1, answers
 		}
 		t.retryPause = 0 // the limiter's is enough
@@ -221,8 +213,8 @@ func (t *tries) judge(ctx context.Context, response Response, err error) limit.R
 		t.retryPause = min(max(t.retryPause, 0), longestRetry*t.cfg.Pause)
 	default:
 		result.Kind = limit.Refused
-		result.Fatal = fault.Status == http.StatusUnauthorized || fault.Failure.Class == outcome.RateLimited ||
-			fault.Status == http.StatusForbidden && t.cfg.Limiter.Answers() == 0
+		result.Fatal = fault.Status == http.StatusUnauthorized || fault.Failure.Class == outcome.RateLimited
+		result.Forbidden = fault.Status == http.StatusForbidden
 		t.over = true
 	}
 	t.over = t.over || t.failed >= t.cfg.Tries || t.rejections > mostRejections
@@ -236,7 +228,7 @@ func (t *tries) tell(err error) {
 	if t.cfg.Waits == nil || !errors.As(err, &fault) {
 		return
 	}
-	until, limits := time.Now().Add(t.retryPause), t.cfg.Limiter.State()
+	until, limits := time.Now().Add(t.retryPause), t.cfg.Admission.State()
 	if limits.PausedUntil.After(until) {
 		until = limits.PausedUntil
 	}
@@ -250,7 +242,7 @@ func (t *tries) pause(ctx context.Context) error {
 	}
 	defer limit.Waiting(ctx)()
 	pause := t.retryPause - time.Duration(t.cfg.Jitter()*float64(t.retryPause)/2)
-	if givesUp := t.cfg.Limiter.State().GivesUp; !givesUp.IsZero() {
+	if givesUp := t.cfg.Admission.State().GivesUp; !givesUp.IsZero() {
 		pause = min(pause, time.Until(givesUp))
 	}
 	timer := time.NewTimer(pause)
@@ -285,74 +277,6 @@ func (t *tries) total(response Response) Response {
 	response.Attempts, response.Usage, response.CostUSD = t.spent.Attempts, t.spent.Usage, t.spent.CostUSD
 	response.Assumed = t.spent.Assumed
 	return response
-}
-
-// hold is what is put aside for one request while it is under way; nil where
-// there is no budget.
-type hold struct {
-	budget *Budget
-	aside  amount
-	took   amount // as far as is known; all of it if the model panics
-}
-
-// hold puts aside what a request may take, at the moment at which it would be
-// sent, so that all is taken into account that the requests before it took.
-// Waiting for those under way does not count against a limit.WithTimeout.
-func (b *Budget) hold(ctx context.Context, req Request) (*hold, error) {
-	if b == nil {
-		return nil, nil
-	}
-	defer limit.Waiting(ctx)()
-	aside, err := b.reserve(ctx, func() amount { return b.most(req) })
-	if err != nil {
-		return nil, err
-	}
-	return &hold{b, aside, aside}, nil
-}
-
-// ended notes what the request took; release books it.
-func (h *hold) ended(response Response) {
-	if h != nil {
-		h.took = h.budget.worth(response.CostUSD, response.Usage, response.Assumed)
-		h.budget.outputs.add(response.Usage.Output)
-	}
-}
-
-func (h *hold) release() {
-	if h != nil {
-		h.budget.settle(h.aside, h.took)
-	}
-}
-
-// most is what a request may take.
-func (b *Budget) most(req Request) amount {
-	return b.worth(nil, outcome.Usage{}, estimate(req, b.outputs.largest()))
-}
-
-// worth is what a usage takes of the budget, with what was assumed beside it;
-// its cost where that is not known follows from the price.
-func (b *Budget) worth(usd *float64, used, assumed outcome.Usage) amount {
-	a := amount{b.listed(assumed), used.Total() + assumed.Total()}
-	if usd == nil {
-		usd = new(b.listed(used))
-	}
-	a.usd += *usd
-	return a
-}
-
-// listed is what a usage costs by the price of the model, twice that above the
-// price's MaxInput.
-func (b *Budget) listed(u outcome.Usage) float64 {
-	price := b.price
-	price.MaxInput = 0
-	cost := price.Cost(u)
-	switch {
-	case cost == nil:
-		return max(0, float64(u.Input)*price.Input+float64(u.Output)*price.Output) / 1e6
-	case b.price.MaxInput > 0 && u.Input > b.price.MaxInput:
-		return 2 * *cost
-	}
-	return *cost
 }
 
 // unreported is what a request is taken to have used that did not say: what was

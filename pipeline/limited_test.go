@@ -42,12 +42,12 @@ func fault(class outcome.Class, status int, retry bool) *pipeline.ModelError {
 func newLimited(t *testing.T, cfg pipeline.LimitedConfig) pipeline.Model {
 	t.Helper()
 	still := func() float64 { return 0 }
-	if cfg.Limiter == nil {
+	if cfg.Admission == nil {
 		limiter, err := limit.New(limit.Config{Jitter: still})
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg.Limiter = limiter
+		cfg.Admission = pipeline.NewAdmission(limiter, nil)
 	}
 	cfg.Jitter = still
 	return pipeline.Limited(cfg)
@@ -119,14 +119,14 @@ func TestLimited_rejectedAlone(t *testing.T) {
 		large := &asked{answer: func(context.Context, int) (pipeline.Response, error) {
 			return pipeline.Response{Attempts: 1}, fault(outcome.RateLimited, 429, true)
 		}}
-		others := newLimited(t, pipeline.LimitedConfig{Limiter: limiter, Model: &asked{answer: func(context.Context, int) (pipeline.Response, error) {
+		others := newLimited(t, pipeline.LimitedConfig{Admission: pipeline.NewAdmission(limiter, nil), Model: &asked{answer: func(context.Context, int) (pipeline.Response, error) {
 			time.Sleep(time.Second)
 			return fine, nil
 		}}})
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			r, err := newLimited(t, pipeline.LimitedConfig{Limiter: limiter, Model: large}).Generate(t.Context(), request)
+			r, err := newLimited(t, pipeline.LimitedConfig{Admission: pipeline.NewAdmission(limiter, nil), Model: large}).Generate(t.Context(), request)
 			if class := outcome.FailureOf(err, outcome.Provider).Class; class != outcome.RateLimited || r.Attempts < 11 || r.Attempts > 22 {
 				t.Errorf("%v, %d attempts", err, r.Attempts)
 			}
@@ -179,12 +179,12 @@ func TestLimited_noPlaceHeldWhilePausing(t *testing.T) {
 		quick := &asked{answer: func(context.Context, int) (pipeline.Response, error) { return fine, nil }}
 		done := make(chan error)
 		go func() {
-			_, err := newLimited(t, pipeline.LimitedConfig{Model: failing, Limiter: limiter, Pause: time.Hour}).Generate(t.Context(), request)
+			_, err := newLimited(t, pipeline.LimitedConfig{Model: failing, Admission: pipeline.NewAdmission(limiter, nil), Pause: time.Hour}).Generate(t.Context(), request)
 			done <- err
 		}()
 		synctest.Wait()
 		began := time.Now()
-		if r, err := newLimited(t, pipeline.LimitedConfig{Model: quick, Limiter: limiter}).Generate(t.Context(), request); err != nil || r.Waited != 0 || !time.Now().Equal(began) {
+		if r, err := newLimited(t, pipeline.LimitedConfig{Model: quick, Admission: pipeline.NewAdmission(limiter, nil)}).Generate(t.Context(), request); err != nil || r.Waited != 0 || !time.Now().Equal(began) {
 			t.Errorf("%v, waited %s", err, r.Waited)
 		}
 		if err := <-done; err != nil {
@@ -316,7 +316,7 @@ func TestLimited_panic(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		model := newLimited(t, pipeline.LimitedConfig{Limiter: limiter, Model: &asked{answer: func(_ context.Context, n int) (pipeline.Response, error) {
+		model := newLimited(t, pipeline.LimitedConfig{Admission: pipeline.NewAdmission(limiter, nil), Model: &asked{answer: func(_ context.Context, n int) (pipeline.Response, error) {
 			if n == 1 {
 				panic("a fault of the provider's library")
 			}
@@ -362,7 +362,7 @@ func TestLimited_neverConnected(t *testing.T) {
 					t.Fatal(err)
 				}
 				var sent, told atomic.Int64
-				model := newLimited(t, pipeline.LimitedConfig{Limiter: limiter, Tries: c.tries,
+				model := newLimited(t, pipeline.LimitedConfig{Admission: pipeline.NewAdmission(limiter, nil), Tries: c.tries,
 					Waits: func(w pipeline.Wait) {
 						if !w.GivesUp.IsZero() {
 							told.Add(1)

@@ -147,7 +147,7 @@ func limitedModel(t *testing.T, p profile, scale int, address string, transport 
 		t.Fatal(err)
 	}
 	watch := &stopwatch{model: model}
-	return pipeline.Limited(pipeline.LimitedConfig{Model: watch, Limiter: limiter, Timeout: shrink(p.timeout), Pause: pause, Jitter: jitter}), watch
+	return pipeline.Limited(pipeline.LimitedConfig{Model: watch, Admission: pipeline.NewAdmission(limiter, nil), Timeout: shrink(p.timeout), Pause: pause, Jitter: jitter}), watch
 }
 
 // stopwatch is a model that measures how long another takes to answer.

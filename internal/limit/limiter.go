@@ -200,20 +200,15 @@ type State struct {
 	GivesUp time.Time
 	// Limited says that a call was rejected: Window was found, not only allowed.
 	Limited bool
+	// Answers is how many calls were answered so far.
+	Answers int64
 }
 
 // State returns the state of this moment.
 func (l *Limiter) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return State{l.window.size, l.underWay, len(l.queue), l.gate.until, l.breaker.tripped, l.breaker.givesUp, !l.window.starting}
-}
-
-// Answers returns how many calls were answered so far.
-func (l *Limiter) Answers() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.answers
+	return State{l.window.size, l.underWay, len(l.queue), l.gate.until, l.breaker.tripped, l.breaker.givesUp, !l.window.starting, l.answers}
 }
 
 // Config says how calls are limited; the zero value is usable.
@@ -302,6 +297,8 @@ type Result struct {
 	Final bool
 	// Fatal says that every other call will fail for the same reason.
 	Fatal bool
+	// Forbidden is Fatal where no call was answered before.
+	Forbidden bool
 	// Unreached says that there was no connection to the provider: it was refused,
 	// or the host is not known.
 	Unreached bool

@@ -289,6 +289,7 @@ func (b *breaker) failed(now, began time.Time, r Result) {
 	trip := func(format string, args ...any) {
 		b.tripped = &TrippedError{Reason: r.Reason, Why: fmt.Sprintf(format, args...), Unauthorised: r.Fatal}
 	}
+	r.Fatal = r.Fatal || r.Forbidden && !b.answered
 	if r.Fatal {
 		trip("the provider does not accept the key or its account is used up")
 		return

@@ -91,7 +91,7 @@ func (o Opener) within(opened provider.Opened, known Catalogue, c Limits) (Model
 		}
 	}
 	a.Model = pipeline.Limited(pipeline.LimitedConfig{
-		Model: priced, Limiter: limiter, Budget: a.Budget, Tries: c.Retries + 1, Timeout: c.Timeout / 2, Waits: a.waits.tell,
+		Model: priced, Admission: pipeline.NewAdmission(limiter, a.Budget), Tries: c.Retries + 1, Timeout: c.Timeout / 2, Waits: a.waits.tell,
 	})
 	a.remote = a.Model
 	if c.Cache != "" {
@@ -151,10 +151,13 @@ func (w *window) size() int { return max(0, readWindows()[w.key]) }
 // costs the next run a moment.
 func (w *window) remember() {
 	const enough = 20 // answers
-	if w == nil || w.limiter.Answers() < enough {
+	if w == nil {
 		return
 	}
 	known, state := readWindows(), w.limiter.State()
+	if state.Answers < enough {
+		return
+	}
 	size := max(1, int(state.Window))
 	if !state.Limited && size <= max(limit.Start, known[w.key]) { // it was not more that was asked for
 		size = known[w.key]

@@ -40,6 +40,7 @@ var floors = map[string]int{
 	"seed":                  5,
 	"compare":               5,
 	"experiment":            6,
+	"internal/workers":      7, // above the engine, whose queue it carries to other machines
 	"harness/extraction":    7,
 	"harness/answers":       7,
 	"harness/conformance":   8,

@@ -1,0 +1,64 @@
+// Package natsserver starts a NATS server with JetStream for tests. Only tests import it:
+// the server is no part of the program.
+package natsserver
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// Server is a NATS server on the loopback address.
+type Server struct {
+	*server.Server
+	options server.Options
+	t       testing.TB
+}
+
+// Start starts a server with JetStream in a folder of the test, on a free port. change may
+// set what else the test needs.
+func Start(t testing.TB, change ...func(*server.Options)) *Server {
+	t.Helper()
+	s := &Server{t: t, options: server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir()}}
+	for _, f := range change {
+		f(&s.options)
+	}
+	s.start()
+	t.Cleanup(s.Stop)
+	return s
+}
+
+func (s *Server) start() {
+	s.t.Helper()
+	options := s.options
+	started, err := server.NewServer(&options)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	started.Start()
+	if !started.ReadyForConnections(20 * time.Second) {
+		s.t.Fatal("the NATS server did not start")
+	}
+	s.Server, s.options.Port = started, options.Port
+}
+
+// URL is the server's address.
+func (s *Server) URL() string { return s.ClientURL() }
+
+// Stop ends the server, at once.
+func (s *Server) Stop() {
+	s.Shutdown()
+	s.WaitForShutdown()
+}
+
+// Restart starts the server again on the same port; emptied says that it has lost
+// everything.
+func (s *Server) Restart(emptied bool) {
+	s.t.Helper()
+	s.Stop()
+	if emptied {
+		s.options.StoreDir = s.t.TempDir()
+	}
+	s.start()
+}

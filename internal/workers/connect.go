@@ -1,0 +1,320 @@
+package workers
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"extraction-experiment/internal/cli"
+)
+
+// Environment of a connection.
+const (
+	EnvToken       = "EXPERIMENT_WORKERS_TOKEN"
+	EnvCredentials = "EXPERIMENT_WORKERS_CREDENTIALS" // a file that nsc made
+)
+
+// Config says which NATS server to use.
+type Config struct {
+	Address  string // nats://HOST:PORT, or tls://; several with commas between
+	Insecure bool   // without TLS also beyond this machine
+	// Token or the Credentials file says who asks; both may be empty.
+	Token, Credentials string
+	Version            string // of this program
+	// Lease is how long a worker may say nothing of a unit; 0 means DefaultLease.
+	Lease time.Duration
+	// Note, if set, is told what a person should know meanwhile.
+	Note func(string)
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Conn is a connection to a NATS server with JetStream. Safe for concurrent use.
+type Conn struct {
+	cfg  Config
+	id   string // of this process on the server
+	nats *nats.Conn
+	js   jetstream.JetStream
+	runs jetstream.KeyValue
+	big  jetstream.ObjectStore
+
+	mu        sync.Mutex
+	reconnect []chan struct{} // told after the connection was lost and made again
+}
+
+// Connect connects and makes the streams. Errors of exit code 64 are of the address,
+// those of 69 of the server: away, another token, no JetStream. It sends nothing of a run.
+func Connect(ctx context.Context, cfg Config) (*Conn, error) {
+	shown, err := check(cfg)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Lease = cmp.Or(cfg.Lease, DefaultLease)
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	host, _ := os.Hostname()
+	c := &Conn{cfg: cfg, id: fmt.Sprintf("%s-%d-%s", token(host), os.Getpid(), nuid.Next()[:8])}
+	options := []nats.Option{
+		nats.Name("experiment " + c.id), nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond), nats.Timeout(5 * time.Second),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // else they go to standard error
+		nats.ReconnectHandler(func(*nats.Conn) { c.reconnected() }),
+	}
+	if cfg.Token != "" {
+		options = append(options, nats.Token(cfg.Token))
+	}
+	if cfg.Credentials != "" {
+		options = append(options, nats.UserCredentials(cfg.Credentials))
+	}
+	if c.nats, err = nats.Connect(cfg.Address, options...); err != nil {
+		return nil, unreachable(shown, err)
+	}
+	if c.js, err = jetstream.New(c.nats); err == nil {
+		err = c.prepare(ctx)
+	}
+	if err != nil {
+		c.nats.Close()
+		return nil, unreachable(shown, err)
+	}
+	return c, nil
+}
+
+// token makes a part of a subject of a name.
+func token(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x80 && valid(string(r)) {
+			return r
+		}
+		return '-'
+	}, name)
+}
+
+// check checks the address, and returns it as it may be shown.
+func check(cfg Config) (string, error) {
+	var shown []string
+	for address := range strings.SplitSeq(cfg.Address, ",") {
+		u, err := url.Parse(strings.TrimSpace(address))
+		if err != nil || u.Host == "" || u.Scheme != "nats" && u.Scheme != "tls" {
+			return "", cli.Usage("the address of the workers' server is not of the form nats://HOST:4222 or tls://HOST:4222")
+		}
+		if u.User != nil {
+			return "", cli.Usage("the address of the workers' server holds a user or token, which everybody could read: put the token into %s", EnvToken)
+		}
+		ip := net.ParseIP(u.Hostname())
+		if loopback := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback(); u.Scheme != "tls" && !loopback && !cfg.Insecure {
+			return "", cli.Usage("%s is another machine, and documents would travel in clear: write tls://%s, or add --insecure", u, u.Host)
+		}
+		shown = append(shown, u.String())
+	}
+	if cfg.Token != "" && cfg.Credentials != "" {
+		return "", cli.Usage("%s and %s are both set: leave one out", EnvToken, EnvCredentials)
+	}
+	if cfg.Credentials != "" {
+		if _, err := os.Stat(cfg.Credentials); err != nil {
+			return "", cli.Usage("%s: %w", EnvCredentials, err)
+		}
+	}
+	return strings.Join(shown, ", "), nil
+}
+
+// unreachable says what is wrong with a server, with exit code 69.
+func unreachable(address string, err error) error {
+	said := fmt.Sprintf("the NATS server at %s", address)
+	switch {
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
+		return cli.Errorf(cli.ExitUnavailable, "%s refuses the token or credentials: check %s and %s", said, EnvToken, EnvCredentials)
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount), errors.Is(err, nats.ErrNoResponders):
+		return cli.Errorf(cli.ExitUnavailable, "%s has no JetStream: start it with nats-server -js", said)
+	}
+	return cli.Errorf(cli.ExitUnavailable, "%s cannot be used: %w; start one with nats-server -js", said, err)
+}
+
+// prepare makes what is not there of streams and buckets.
+func (c *Conn) prepare(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if _, err := c.js.AccountInfo(ctx); err != nil {
+		return err
+	}
+	const kept = 14 * 24 * time.Hour
+	replicas := 1
+	if len(c.nats.Servers()) >= 3 { // a cluster
+		replicas = 3
+	}
+	for name, subject := range map[string]string{unitStream: unitSubject, resultStream: resultSubject} {
+		_, err := c.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+			Name: name, Subjects: []string{subject + "*.*"}, Retention: jetstream.WorkQueuePolicy, MaxAge: kept,
+			Replicas: replicas, Discard: jetstream.DiscardNew, MaxMsgsPerSubject: 1, DiscardNewPerSubject: true,
+			Description: "units of experiments and what came of them; see docs/workers.md",
+		})
+		if err != nil {
+			return fmt.Errorf("stream %s: %w", name, err)
+		}
+	}
+	var err error
+	if c.runs, err = c.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: runBucket, TTL: kept, Replicas: replicas}); err != nil {
+		return fmt.Errorf("bucket %s: %w", runBucket, err)
+	}
+	if c.big, err = c.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: largeBucket, TTL: kept, Replicas: replicas}); err != nil {
+		return fmt.Errorf("bucket %s: %w", largeBucket, err)
+	}
+	return nil
+}
+
+// reconnected tells whoever waits for it.
+func (c *Conn) reconnected() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, told := range c.reconnect {
+		select {
+		case told <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// reconnects returns a channel that is told when the connection was made again, until
+// forget is called.
+func (c *Conn) reconnects() (told chan struct{}, forget func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	told = make(chan struct{}, 1)
+	c.reconnect = append(c.reconnect, told)
+	return told, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.reconnect = slices.DeleteFunc(c.reconnect, func(other chan struct{}) bool { return other == told })
+	}
+}
+
+// sleep waits for a while, or until ctx is done.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// Close ends the connection at once.
+func (c *Conn) Close() { c.nats.Close() }
+
+// errThere says that a message under the same subject is there.
+var errThere = errors.New("there is one already")
+
+// publish stores a message under a subject of its own; errThere says that there is one. What
+// is too large goes through the object store. Anything else may be tried again.
+func (c *Conn) publish(ctx context.Context, subject string, body any) error {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	msg := nats.NewMsg(subject)
+	msg.Data = data
+	if int64(len(data)) > c.nats.MaxPayload()-4096 {
+		name := objectName(subject)
+		if _, err := c.big.Put(ctx, jetstream.ObjectMeta{Name: name}, bytes.NewReader(data)); err != nil {
+			return err
+		}
+		msg.Data = nil
+		msg.Header.Set(largeHeader, name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	_, err = c.js.PublishMsg(ctx, msg)
+	var refused *jetstream.APIError
+	if errors.As(err, &refused) && strings.Contains(refused.Description, "maximum messages per subject") {
+		return errThere
+	}
+	return err
+}
+
+// objectName is that of what a message under a subject has in the object store.
+func objectName(subject string) string { return strings.TrimPrefix(subject, "experiment.") }
+
+// receive reads the body of a message, and says whether an object is behind it.
+func receive[T any](ctx context.Context, c *Conn, msg jetstream.Msg, into *T) (large bool, err error) {
+	data := msg.Data()
+	if large = msg.Headers().Get(largeHeader) != ""; large {
+		object, err := c.big.Get(ctx, objectName(msg.Subject())) // whatever the header says
+		if err != nil {
+			return large, err
+		}
+		data, err = io.ReadAll(io.LimitReader(object, maxPayload+1))
+		if err = errors.Join(err, object.Close()); err != nil {
+			return large, err
+		}
+	}
+	return large, decode(data, into)
+}
+
+// List asks who is there, and waits a moment for the answers.
+func (c *Conn) List(ctx context.Context) ([]Presence, error) {
+	var mu sync.Mutex
+	found := map[string]Presence{}
+	sub, err := c.nats.Subscribe(workerSubject+"*", func(msg *nats.Msg) {
+		var p Presence
+		if decode(msg.Data, &p) == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			found[p.ID] = p
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-time.After(beatEvery * 3 / 2):
+	case <-ctx.Done():
+	}
+	err = errors.Join(sub.Unsubscribe(), ctx.Err())
+	mu.Lock()
+	defer mu.Unlock()
+	list := make([]Presence, 0, len(found))
+	for _, p := range found {
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b Presence) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	return list, err
+}
+
+// Runs returns the runs that are on the server, by id.
+func (c *Conn) Runs(ctx context.Context) (map[string]Run, error) {
+	keys, err := c.runs.ListKeysFiltered(ctx, announcementOf+"*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = keys.Stop() }()
+	found := map[string]Run{}
+	for name := range keys.Keys() {
+		entry, err := c.runs.Get(ctx, name)
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
+			continue
+		}
+		var run Run
+		if err == nil {
+			err = decode(entry.Value(), &run)
+		}
+		if err != nil {
+			return nil, err
+		}
+		found[run.ID] = run
+	}
+	return found, nil
+}

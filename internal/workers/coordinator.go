@@ -1,0 +1,705 @@
+package workers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+
+	"extraction-experiment/experiment"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/limit"
+	"extraction-experiment/outcome"
+)
+
+// Bounds of what a coordinator has on the server at once.
+const (
+	mostUnits = 4096
+	mostBytes = 64 << 20
+	// publishers and judges are how many units are published, and results judged, at once.
+	publishers, judges = 8, 64
+	// remembered is how many units are known to be done, so that a second result of one
+	// is told from an early one.
+	remembered = 1 << 14
+)
+
+// Coordinator hands the units of one run to workers and takes what came of them. It is
+// experiment.Workers: Work is called once for each trial, one after the other. Close it.
+type Coordinator struct {
+	conn     *Conn
+	run      Run
+	results  jetstream.Consumer
+	subs     []*nats.Subscription
+	beating  sync.WaitGroup
+	end      context.CancelFunc
+	taken    chan struct{} // closed when another coordinator has taken the run
+	stopping chan struct{}
+
+	mu      sync.Mutex
+	present map[string]seen
+	early   map[string]jetstream.Msg // results of units that the engine has not handed out yet
+	ended   map[string]bool          // units that are done, the last ones
+	order   []string
+	again   int // deliveries of a unit beyond its first
+}
+
+// seen is a worker and when it was heard of.
+type seen struct {
+	Presence
+	at time.Time
+}
+
+// Coordinate takes the run: it announces it, and takes the results that came while nobody
+// coordinated it. permits answers requests of workers about limits; nil has none. A run
+// that another process coordinates is refused with exit code 64; one whose coordinator died
+// is taken over after five seconds. Work and the end of ctx do not end it, Close does.
+func (c *Conn) Coordinate(ctx context.Context, run Run, permits func(ctx context.Context, request []byte) []byte) (*Coordinator, error) {
+	if !valid(run.ID) {
+		return nil, fmt.Errorf("workers: the id %q of a run cannot stand in a subject", run.ID)
+	}
+	run.Protocol, run.Version, run.Lease = Protocol, c.cfg.Version, c.cfg.Lease
+	o := &Coordinator{
+		conn: c, run: run, taken: make(chan struct{}), stopping: make(chan struct{}),
+		present: map[string]seen{}, early: map[string]jetstream.Msg{}, ended: map[string]bool{},
+	}
+	revision, err := o.reserve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.prepare(ctx); err != nil {
+		return nil, fmt.Errorf("announcing the run to the workers: %w", err)
+	}
+	listen := func(subject string, handle nats.MsgHandler) {
+		sub, failed := c.nats.Subscribe(subject, handle)
+		if err = errors.Join(err, failed); failed == nil {
+			o.subs = append(o.subs, sub)
+		}
+	}
+	listen(workerSubject+"*", func(msg *nats.Msg) { o.meet(msg.Data) })
+	listen(helloSubject+run.ID, func(msg *nats.Msg) {
+		var h hello
+		if decode(msg.Data, &h) == nil {
+			_ = respond(msg, h.answer(run.Version, c.cfg.Now()))
+		}
+	})
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	o.end = cancel
+	if permits != nil {
+		listen(permitSubject+run.ID, func(msg *nats.Msg) {
+			go func() { _ = msg.Respond(permits(inner, msg.Data)) }() // it waits until there is a permit
+		})
+	}
+	o.beating.Go(func() { o.beat(inner, revision) })
+	if err != nil {
+		return nil, errors.Join(err, o.Close())
+	}
+	return o, nil
+}
+
+func respond(msg *nats.Msg, body any) error {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	return msg.Respond(data)
+}
+
+// reserve takes the run's beat, at once where there is none, and where nobody has
+// beaten for a while.
+func (o *Coordinator) reserve(ctx context.Context) (revision uint64, err error) {
+	name, value := beatOf+o.run.ID, o.value(0)
+	for began, old := time.Now(), uint64(0); ; {
+		revision, err = o.conn.runs.Create(ctx, name, value)
+		if !errors.Is(err, jetstream.ErrKeyExists) {
+			return revision, err
+		}
+		entry, err := o.conn.runs.Get(ctx, name)
+		switch {
+		case errors.Is(err, jetstream.ErrKeyNotFound):
+			continue
+		case err != nil:
+			return 0, err
+		case old != 0 && entry.Revision() != old:
+			var other beat
+			_ = decode(entry.Value(), &other)
+			return 0, cli.Usage("the run %q is coordinated by another process (%s): wait for its end, or stop it and resume the run", o.run.Name, other.Coordinator)
+		case time.Since(began) >= lost:
+			return o.conn.runs.Update(ctx, name, value, old)
+		}
+		if old == 0 && o.conn.cfg.Note != nil {
+			o.conn.cfg.Note(fmt.Sprintf("the run has a coordinator already: looking for %s whether it is alive", lost))
+		}
+		old = entry.Revision()
+		if sleep(ctx, beatEvery*3/2); ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+	}
+}
+
+func (o *Coordinator) value(count int) []byte {
+	value, _ := json.Marshal(beat{o.conn.id, count}) // strings and a number
+	return value
+}
+
+// prepare announces the run and makes its consumers; it may be called again.
+func (o *Coordinator) prepare(ctx context.Context) error {
+	announcement, err := json.Marshal(o.run)
+	if err != nil {
+		return err
+	}
+	if _, err = o.conn.runs.Put(ctx, announcementOf+o.run.ID, announcement); err != nil {
+		return err
+	}
+	_, err = o.conn.js.CreateOrUpdateConsumer(ctx, unitStream, jetstream.ConsumerConfig{
+		Durable: o.run.ID, FilterSubject: unitSubject + o.run.ID + ".*", AckPolicy: jetstream.AckExplicitPolicy,
+		AckWait: o.run.Lease, MaxAckPending: -1, MaxWaiting: 1 << 16,
+	})
+	if err != nil {
+		return err
+	}
+	o.results, err = o.conn.js.CreateOrUpdateConsumer(ctx, resultStream, jetstream.ConsumerConfig{
+		Durable: o.run.ID, FilterSubject: resultSubject + o.run.ID + ".*", AckPolicy: jetstream.AckExplicitPolicy,
+		AckWait: 10 * time.Minute, MaxAckPending: -1,
+	})
+	return err
+}
+
+// beat says once a second that the run is coordinated. A server that was emptied is told
+// all anew.
+func (o *Coordinator) beat(ctx context.Context, revision uint64) {
+	ticker := time.NewTicker(beatEvery)
+	defer ticker.Stop()
+	for count := 1; ; count++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		next, err := o.conn.runs.Update(ctx, beatOf+o.run.ID, o.value(count), revision)
+		if err == nil {
+			revision = next
+			continue
+		}
+		entry, failed := o.conn.runs.Get(ctx, beatOf+o.run.ID)
+		switch {
+		case failed == nil && strings.Contains(string(entry.Value()), o.conn.id): // ours, of which the answer was lost
+			revision = entry.Revision()
+		case failed == nil:
+			close(o.taken)
+			return
+		case errors.Is(failed, jetstream.ErrKeyNotFound), errors.Is(failed, jetstream.ErrBucketNotFound), errors.Is(failed, nats.ErrNoResponders), errors.Is(failed, jetstream.ErrStreamNotFound):
+			if o.conn.prepare(ctx) == nil && o.prepare(ctx) == nil {
+				revision, _ = o.conn.runs.Create(ctx, beatOf+o.run.ID, o.value(count))
+			}
+		}
+	}
+}
+
+// meet notes a worker's sign of life.
+func (o *Coordinator) meet(raw []byte) {
+	var p Presence
+	if decode(raw, &p) != nil || p.Concurrency < 0 || p.Concurrency > 1<<20 {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.present) < 1<<14 {
+		o.present[p.ID] = seen{p, time.Now()}
+	}
+	for id, s := range o.present {
+		if time.Since(s.at) > time.Minute {
+			delete(o.present, id)
+		}
+	}
+}
+
+// working returns what the workers of the run can do and have in hand. quiet is the time
+// since which all of them have been heard of.
+func (o *Coordinator) working() (workers, capacity, inHand int, quiet time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	quiet = time.Now()
+	for _, s := range o.present {
+		units, works := s.InHand[o.run.ID]
+		if !works || time.Since(s.at) > lost {
+			continue
+		}
+		workers, capacity, inHand = workers+1, capacity+s.Concurrency, inHand+units
+		if s.at.Before(quiet) {
+			quiet = s.at
+		}
+	}
+	return workers, capacity, inHand, quiet
+}
+
+// State says in words who works, for a person.
+func (o *Coordinator) State() string {
+	workers, _, inHand, _ := o.working()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	text := fmt.Sprintf("%d workers, %d in their hands", workers, inHand)
+	if workers == 1 {
+		text = fmt.Sprintf("1 worker, %d in its hands", inHand)
+	}
+	if workers == 0 {
+		text = "no worker is there"
+		for _, s := range o.present {
+			if why := s.Refused[o.run.ID]; why != "" && time.Since(s.at) <= lost {
+				text += ": " + why
+				break
+			}
+		}
+	}
+	if o.again > 0 {
+		text += fmt.Sprintf(", %d handed out again", o.again)
+	}
+	return text
+}
+
+// Again returns how often a unit was handed to a worker beyond its first time.
+func (o *Coordinator) Again() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.again
+}
+
+// Close ends the coordination and takes what is the run's off the server.
+func (o *Coordinator) Close() error {
+	o.end()
+	o.beating.Wait()
+	var problems []error
+	for _, sub := range o.subs {
+		problems = append(problems, sub.Unsubscribe())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	select {
+	case <-o.taken: // it is another's now
+		return errors.Join(problems...)
+	default:
+	}
+	problems = append(problems, o.conn.runs.Purge(ctx, beatOf+o.run.ID), o.conn.runs.Purge(ctx, announcementOf+o.run.ID))
+	for stream, subject := range map[string]string{unitStream: unitSubject, resultStream: resultSubject} {
+		problems = append(problems, o.conn.purge(ctx, stream, subject+o.run.ID+".*"), o.conn.js.DeleteConsumer(ctx, stream, o.run.ID))
+	}
+	objects, err := o.conn.big.List(ctx)
+	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
+		problems = append(problems, err)
+	}
+	for _, object := range objects {
+		if strings.Contains(object.Name, "."+o.run.ID+".") {
+			problems = append(problems, o.conn.big.Delete(ctx, object.Name))
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return fmt.Errorf("taking the run off the NATS server: %w; it goes by itself after two weeks", err)
+	}
+	return nil
+}
+
+// purge removes what a stream has under a subject.
+func (c *Conn) purge(ctx context.Context, stream, subject string) error {
+	s, err := c.js.Stream(ctx, stream)
+	if err != nil {
+		return err
+	}
+	return s.Purge(ctx, jetstream.WithPurgeSubject(subject))
+}
+
+// trial is one call of Work.
+type trial struct {
+	*Coordinator
+	queue experiment.Queue
+
+	mu      sync.Mutex
+	waiting map[string]*waiting
+	bytes   int
+	all     bool          // the engine has no more units
+	over    bool          // everything has come home, or was taken back
+	changed chan struct{} // closed and replaced
+}
+
+// waiting is a unit on the server or in the hands of a worker.
+type waiting struct {
+	*experiment.Unit
+	sent   time.Time // when it was published or last asked for; zero: not yet
+	size   int
+	judged bool // its result is there
+}
+
+// Work publishes what is in the queue as workers can take it, and hands back what comes
+// home. Where limit.Stop of ctx is closed, or a worker says that nothing more can be tried,
+// what no worker has begun is taken back, and what is in their hands is waited for. It ends
+// with an error where another coordinator has taken the run.
+func (o *Coordinator) Work(ctx context.Context, queue experiment.Queue) error {
+	t := &trial{Coordinator: o, queue: queue, waiting: map[string]*waiting{}, changed: make(chan struct{})}
+	inner, done := context.WithCancel(ctx)
+	defer done()
+	group, inner := errgroup.WithContext(inner)
+	if err := t.takeEarly(inner); err != nil {
+		return err
+	}
+	together := func(f func(context.Context) error) {
+		group.Go(func() error {
+			if err := f(inner); inner.Err() == nil { // else it was told to end
+				return err
+			}
+			return nil
+		})
+	}
+	var publishing sync.WaitGroup
+	for range publishers {
+		publishing.Add(1)
+		together(func(ctx context.Context) error {
+			defer publishing.Done()
+			return t.publishAll(ctx)
+		})
+	}
+	together(func(context.Context) error {
+		publishing.Wait()
+		t.change(func() { t.all = true })
+		return nil
+	})
+	together(t.receiveAll)
+	together(t.keepAsking)
+	together(t.finish)
+	go func() {
+		_ = t.wait(inner, func() bool { return t.over })
+		done()
+	}()
+	err := group.Wait()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// change changes what is waited for under the lock, and wakes who waits.
+func (t *trial) change(f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f()
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// wait returns when the condition holds; it looks at it again on every change and every second.
+func (t *trial) wait(ctx context.Context, holds func() bool) error {
+	for {
+		t.mu.Lock()
+		ok, changed := holds(), t.changed
+		t.mu.Unlock()
+		if ok {
+			return nil
+		}
+		timer := time.NewTimer(beatEvery)
+		select {
+		case <-changed:
+		case <-timer.C:
+		case <-t.taken:
+			timer.Stop()
+			return cli.Errorf(cli.ExitInterrupted, "another process has taken the run over: this one had given no sign for %s", lost)
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+		timer.Stop()
+	}
+}
+
+// halted reports whether nothing more is handed out.
+func (t *trial) halted(ctx context.Context) bool {
+	select {
+	case <-limit.Stop(ctx):
+		return true
+	case <-t.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+// takeEarly takes the results that are on the server before anything is published.
+func (t *trial) takeEarly(ctx context.Context) error {
+	info, err := t.results.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("asking for results: %w", err)
+	}
+	if info.NumPending == 0 {
+		return nil
+	}
+	batch, err := t.results.FetchNoWait(int(min(info.NumPending, mostUnits)))
+	if err != nil {
+		return fmt.Errorf("asking for results: %w", err)
+	}
+	for msg := range batch.Messages() {
+		t.keep(msg)
+	}
+	return batch.Error()
+}
+
+// keep keeps a result until the engine hands out its unit.
+func (o *Coordinator) keep(msg jetstream.Msg) {
+	name := keyOf(msg.Subject())
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended[name] || len(o.early) >= mostUnits {
+		_ = msg.Ack() // a second result of a unit, or more than are waited for
+		return
+	}
+	o.early[name] = msg
+}
+
+// unkeep returns the result that was kept of a unit, nil without one.
+func (o *Coordinator) unkeep(name string) jetstream.Msg {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	msg := o.early[name]
+	delete(o.early, name)
+	return msg
+}
+
+func (o *Coordinator) noneEarly() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.early) == 0
+}
+
+func keyOf(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
+
+// publishAll publishes units while the workers can take more.
+func (t *trial) publishAll(ctx context.Context) error {
+	for {
+		err := t.wait(ctx, func() bool {
+			_, capacity, _, _ := t.working()
+			room := mostUnits // to meet those whose results are there
+			if t.noneEarly() {
+				room = min(2*capacity, mostUnits)
+			}
+			return t.halted(ctx) || len(t.waiting) < room && t.bytes < mostBytes
+		})
+		if err != nil {
+			return err
+		}
+		u, err := t.queue.Take(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		name, w := key(u.Trial, u.ID, u.Attempt), &waiting{Unit: u, size: len(u.Input) + len(u.Metadata)}
+		if w.size > maxPayload*3/4 {
+			failure := &outcome.Failure{Class: outcome.Item, Message: fmt.Sprintf("its input and metadata have %d bytes: more than %d do not travel to workers", w.size, maxPayload*3/4)}
+			if err := t.queue.Deliver(ctx, u, experiment.Done{Err: failure, Started: t.conn.cfg.Now()}); err != nil {
+				return err
+			}
+			continue
+		}
+		var msg jetstream.Msg
+		t.change(func() { t.waiting[name], t.bytes, msg = w, t.bytes+w.size, t.unkeep(name) })
+		switch {
+		case msg != nil:
+			if err := t.take(ctx, msg); err != nil {
+				return err
+			}
+		case !t.halted(ctx):
+			t.send(ctx, name, w)
+		}
+	}
+}
+
+// send publishes a unit. What fails is tried again by keepAsking.
+func (t *trial) send(ctx context.Context, name string, w *waiting) {
+	subject := unitSubject + t.run.ID + "." + name
+	err := t.conn.publish(ctx, subject, unit{w.ID, w.Trial, w.Attempt, w.Input, w.Metadata})
+	if err == nil || errors.Is(err, errThere) {
+		t.mu.Lock()
+		w.sent = time.Now()
+		t.mu.Unlock()
+	}
+}
+
+// keepAsking publishes again what the server may have lost: it refuses what it has.
+func (t *trial) keepAsking(ctx context.Context) error {
+	reconnected, forget := t.conn.reconnects()
+	defer forget()
+	ticker := time.NewTicker(t.run.Lease / 4)
+	defer ticker.Stop()
+	for {
+		since := t.run.Lease
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-reconnected:
+			since = 0
+			if t.conn.prepare(ctx) != nil || t.prepare(ctx) != nil {
+				continue
+			}
+		case <-ticker.C:
+		}
+		if t.halted(ctx) {
+			continue
+		}
+		t.mu.Lock()
+		old := map[string]*waiting{}
+		for name, w := range t.waiting {
+			if !w.judged && time.Since(w.sent) >= since {
+				old[name] = w
+			}
+		}
+		t.mu.Unlock()
+		for name, w := range old {
+			t.send(ctx, name, w)
+		}
+	}
+}
+
+// receiveAll takes results as they come.
+func (t *trial) receiveAll(ctx context.Context) error {
+	group, inner := errgroup.WithContext(ctx)
+	group.SetLimit(judges)
+	for inner.Err() == nil {
+		batch, err := t.results.Fetch(2*judges, jetstream.FetchMaxWait(beatEvery))
+		if err != nil { // the server is away: the connection comes back by itself
+			sleep(inner, beatEvery)
+			continue
+		}
+		for msg := range batch.Messages() {
+			group.Go(func() error { return t.take(inner, msg) })
+		}
+	}
+	return group.Wait()
+}
+
+// take hands a result to the engine, and acknowledges it when that has committed it.
+func (t *trial) take(ctx context.Context, msg jetstream.Msg) error {
+	name := keyOf(msg.Subject())
+	t.mu.Lock()
+	w := t.waiting[name]
+	mine := w != nil && !w.judged
+	if mine {
+		w.judged = true
+	} else if w == nil {
+		t.keep(msg)
+	}
+	t.mu.Unlock()
+	if !mine { // kept, or given to this process twice
+		return nil
+	}
+	var r result
+	large, err := receive(ctx, t.conn, msg, &r)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil: // damaged: it is asked again
+		_ = msg.Ack()
+		t.mu.Lock()
+		w.judged, w.sent = false, time.Time{}
+		t.mu.Unlock()
+		return nil
+	case r.Stop != nil:
+		t.halt()
+		err = t.queue.GiveBack(ctx, w.Unit, r.Stop.cause())
+	default:
+		err = t.queue.Deliver(ctx, w.Unit, r.done())
+	}
+	if err != nil {
+		return err
+	}
+	_ = msg.Ack() // a lost one costs a look at it
+	if large {
+		_ = t.conn.big.Delete(ctx, objectName(msg.Subject()))
+	}
+	if int64(w.size) > t.conn.nats.MaxPayload()/2 {
+		_ = t.conn.big.Delete(ctx, objectName(unitSubject+t.run.ID+"."+name))
+	}
+	t.Coordinator.mu.Lock()
+	t.again += max(0, r.Deliveries-1)
+	t.ended[name] = true
+	if t.order = append(t.order, name); len(t.order) > remembered {
+		delete(t.ended, t.order[0])
+		t.order = t.order[1:]
+	}
+	t.Coordinator.mu.Unlock()
+	t.forget(name, w)
+	return nil
+}
+
+func (t *trial) forget(name string, w *waiting) {
+	t.change(func() {
+		delete(t.waiting, name)
+		t.bytes -= w.size
+	})
+}
+
+// halt has nothing more handed out in this and the next trials.
+func (o *Coordinator) halt() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	select {
+	case <-o.stopping:
+	default:
+		close(o.stopping)
+	}
+}
+
+// finish returns when every unit has come home, or was taken back after a stop.
+func (t *trial) finish(ctx context.Context) error {
+	home := func() bool { return t.all && len(t.waiting) == 0 }
+	err := t.wait(ctx, func() bool { return home() || t.halted(ctx) })
+	if err == nil && t.halted(ctx) {
+		err = t.takeBack(ctx, home)
+	}
+	if err != nil {
+		return err
+	}
+	t.change(func() { t.over = true })
+	return nil
+}
+
+// takeBack takes what no worker has begun off the server, waits for what is in their
+// hands, and gives back the rest.
+func (t *trial) takeBack(ctx context.Context, home func() bool) error {
+	if err := t.conn.purge(ctx, unitStream, unitSubject+t.run.ID+".*"); err != nil {
+		return fmt.Errorf("taking back what no worker has begun: %w", err)
+	}
+	for taken := time.Now(); ; {
+		err := t.wait(ctx, func() bool {
+			_, _, inHand, quiet := t.working()
+			// Who took a unit just before has said so once a second has passed.
+			return home() || t.all && inHand == 0 && quiet.After(taken.Add(2*beatEvery))
+		})
+		if err != nil {
+			return err
+		}
+		if info, err := t.results.Info(ctx); err != nil || info.NumPending == 0 {
+			break
+		}
+		sleep(ctx, beatEvery/10)
+	}
+	var left []*waiting
+	t.change(func() {
+		for name, w := range t.waiting {
+			if !w.judged {
+				left = append(left, w)
+				delete(t.waiting, name)
+				t.bytes -= w.size
+			}
+		}
+	})
+	for _, w := range left {
+		if err := t.queue.GiveBack(ctx, w.Unit, nil); err != nil {
+			return err
+		}
+	}
+	return t.wait(ctx, home)
+}

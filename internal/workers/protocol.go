@@ -1,0 +1,233 @@
+// Package workers spreads the units of a run over machines, on NATS JetStream.
+//
+//	conn, err := workers.Connect(ctx, workers.Config{Address: "nats://127.0.0.1:4222"})
+//	coordinator, err := conn.Coordinate(ctx, run)  // is experiment.Workers
+//	err := conn.Work(ctx, workers.WorkerConfig{…}) // on any machine
+//
+// The coordinator publishes each unit once, under a subject of its own; a worker takes
+// it, extends its lease while it works, stores the result under the same key, and
+// acknowledges the unit. The coordinator has the engine judge and commit the result, and
+// only then acknowledges that. The stream is the wire and never the truth: what it loses
+// is asked again, and the run file of the coordinator is the only journal.
+package workers
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"extraction-experiment/experiment"
+	"extraction-experiment/internal/limit"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+)
+
+// Protocol is the number of the protocol; both sides must have the same.
+const Protocol = 1
+
+// Names on the server: all begin alike, so that others can share it.
+const (
+	unitStream   = "EXPERIMENT_UNITS"
+	resultStream = "EXPERIMENT_RESULTS"
+	runBucket    = "EXPERIMENT_RUNS"
+	largeBucket  = "EXPERIMENT_LARGE"
+
+	unitSubject    = "experiment.unit."
+	resultSubject  = "experiment.result."
+	helloSubject   = "experiment.hello."
+	permitSubject  = "experiment.permit."
+	workerSubject  = "experiment.worker."
+	largeHeader    = "Experiment-Large" // the name of the object with the payload
+	announcementOf = "run."             // a run, by its id
+	beatOf         = "beat."            // a sign of life of its coordinator
+)
+
+// Times of the protocol.
+const (
+	beatEvery = time.Second
+	// lost is after how long without a beat a coordinator or a worker counts as gone.
+	lost = 5 * time.Second
+	// mostSkew is by how much clocks may differ.
+	mostSkew = 30 * time.Second
+	// DefaultLease is how long a worker may say nothing of a unit until another gets it.
+	DefaultLease = 30 * time.Second
+	// mostDeliveries is how often a unit is handed to workers.
+	mostDeliveries = 3
+)
+
+// maxPayload bounds a unit or a result, also one that goes through the object store.
+const maxPayload = 64 << 20
+
+// Run is what workers are told of a run.
+type Run struct {
+	ID      string `json:"id"` // Header.RunUID
+	Name    string `json:"name"`
+	Dataset string `json:"dataset"`
+	// Definition says what is measured; Connect does not look at it.
+	Definition json.RawMessage `json:"definition"`
+	Timeout    time.Duration   `json:"timeout_ns"` // of an item
+	Lease      time.Duration   `json:"lease_ns"`
+	Protocol   int             `json:"protocol"`
+	Version    string          `json:"version"` // of the program
+}
+
+// beat is a coordinator's sign of life.
+type beat struct {
+	Coordinator string `json:"coordinator"` // host, process and a random number
+	Count       int    `json:"count"`
+}
+
+// unit is an experiment.Unit on its way: no gold is in it.
+type unit struct {
+	ID       string          `json:"id"`
+	Trial    int             `json:"trial"`
+	Attempt  int             `json:"attempt"`
+	Input    json.RawMessage `json:"input"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+}
+
+// result is an experiment.Done on its way.
+type result struct {
+	Worker     string           `json:"worker"`
+	Deliveries int              `json:"deliveries"` // of the unit
+	Started    time.Time        `json:"started"`
+	Took       time.Duration    `json:"took_ns"`
+	Output     json.RawMessage  `json:"output,omitempty"`
+	Calls      []outcome.Call   `json:"calls,omitempty"`
+	Warnings   []string         `json:"warnings,omitempty"`
+	Failure    *outcome.Failure `json:"failure,omitempty"`
+	Stop       *stop            `json:"stop,omitempty"` // the unit was not tried
+}
+
+// stop is why no unit can be tried any more.
+type stop struct {
+	Message string                `json:"message"`
+	Code    int                   `json:"code"`
+	Budget  *pipeline.BudgetError `json:"budget,omitempty"`
+}
+
+func (s *stop) Error() string { return s.Message }
+
+// ExitCode is that of the reason on the worker.
+func (s *stop) ExitCode() int { return s.Code }
+
+// StopsRun marks errors that are no failure of the item.
+func (*stop) StopsRun() {}
+
+// stopOf packs a reason that stops the run.
+func stopOf(cause error) *stop {
+	s := &stop{Message: cause.Error(), Code: 5}
+	var coded interface{ ExitCode() int }
+	if errors.As(cause, &coded) {
+		s.Code = coded.ExitCode()
+	}
+	_ = errors.As(cause, &s.Budget)
+	return s
+}
+
+// cause is the reason as a run in one process would have it.
+func (s *stop) cause() error {
+	if s.Budget != nil {
+		return s.Budget
+	}
+	return s
+}
+
+// resultOf packs what came of a unit.
+func resultOf(d experiment.Done) result {
+	r := result{Worker: d.Worker, Started: d.Started.UTC(), Took: d.Took, Output: d.Output, Calls: d.Calls, Warnings: d.Warnings}
+	switch {
+	case limit.StopsRun(d.Err):
+		r.Stop = stopOf(d.Err)
+	case d.Err != nil:
+		r.Failure = new(outcome.FailureOf(d.Err, outcome.Provider))
+	}
+	return r
+}
+
+// done is what came of a unit, for the engine.
+func (r result) done() experiment.Done {
+	d := experiment.Done{
+		TaskResult: experiment.TaskResult{Output: r.Output, Calls: r.Calls, Warnings: r.Warnings},
+		Started:    r.Started, Took: max(0, r.Took), Worker: r.Worker,
+	}
+	if r.Failure != nil {
+		d.Err = r.Failure
+	}
+	return d
+}
+
+// Presence is what a worker says of itself.
+type Presence struct {
+	ID          string            `json:"id"`
+	Name        string            `json:"name"`
+	Host        string            `json:"host"`
+	PID         int               `json:"pid"`
+	Protocol    int               `json:"protocol"`
+	Version     string            `json:"version"`
+	Concurrency int               `json:"concurrency"`
+	Systems     []string          `json:"systems"` // what it runs
+	InHand      map[string]int    `json:"in_hand"` // units, by the id of a run that it works for
+	Refused     map[string]string `json:"refused"` // why it does not work for a run
+	Done        int64             `json:"done"`    // units since it began
+	PerSecond   float64           `json:"per_second"`
+	Clock       time.Time         `json:"clock"`
+}
+
+// hello asks to work for a run, and welcome answers.
+type hello struct {
+	Worker   string    `json:"worker"`
+	Protocol int       `json:"protocol"`
+	Version  string    `json:"version"`
+	Clock    time.Time `json:"clock"`
+}
+
+type welcome struct {
+	Refused string `json:"refused,omitempty"`
+}
+
+// answer says whether a worker may work for a run whose coordinator has that version
+// and clock.
+func (h hello) answer(version string, now time.Time) welcome {
+	skew := h.Clock.Sub(now)
+	switch {
+	case h.Protocol != Protocol:
+		return welcome{fmt.Sprintf("worker %s speaks protocol %d and the run's coordinator protocol %d: start the same program on both", h.Worker, h.Protocol, Protocol)}
+	case h.Version != version:
+		return welcome{fmt.Sprintf("worker %s is version %q and the run's coordinator version %q: start the same program on both", h.Worker, h.Version, version)}
+	case skew.Abs() > mostSkew:
+		return welcome{fmt.Sprintf("the clock of worker %s is off by %s, more than %s: set it, or times and limits are wrong", h.Worker, skew.Round(time.Second), mostSkew)}
+	}
+	return welcome{}
+}
+
+// key names a unit on the server.
+func key(trial int, item string, attempt int) string {
+	sum := sha256.Sum256([]byte(strconv.Itoa(trial) + "\n" + strconv.Itoa(attempt) + "\n" + item))
+	return hex.EncodeToString(sum[:16])
+}
+
+// decode reads a message of a stranger: of the wrong form, it is an error.
+func decode[T any](raw []byte, into *T) error {
+	if len(raw) > maxPayload {
+		return fmt.Errorf("a message of %d bytes, more than %d", len(raw), maxPayload)
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("a message that is not of this protocol: %w", err)
+	}
+	return nil
+}
+
+// valid reports whether an id can stand in a subject.
+func valid(id string) bool {
+	return id != "" && len(id) <= 64 && !strings.ContainsFunc(id, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '-' && r != '_'
+	})
+}

@@ -1,0 +1,426 @@
+package workers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"extraction-experiment/experiment"
+	"extraction-experiment/outcome"
+)
+
+// WorkerConfig says what a worker does. Open is needed.
+type WorkerConfig struct {
+	Name        string // for people; it stands in outcomes
+	Concurrency int    // units at once, of all runs together; 0 means 4
+	Run         string // the name or id of the only run to work for; empty is any
+	Systems     []string
+	// Open opens what a run measures; an error refuses the run. ask sends a request about
+	// limits to its coordinator and returns the answer.
+	Open func(ctx context.Context, run Run, ask func(ctx context.Context, request []byte) ([]byte, error)) (Opened, error)
+	// Stop, when closed, ends the work softly: what is in hand is finished.
+	Stop <-chan struct{}
+	Log  *slog.Logger
+}
+
+// Opened is the system of a run on a worker.
+type Opened struct {
+	Task  experiment.Task
+	Close func() error
+}
+
+// worker works for the runs that there are.
+type worker struct {
+	cfg   WorkerConfig
+	conn  *Conn
+	slots chan struct{} // one for each unit in hand
+	began time.Time
+
+	mu      sync.Mutex
+	jobs    map[string]*job // by run
+	refused map[string]string
+	done    int64
+}
+
+// job is a run that a worker works for. It is the queue of its pool.
+type job struct {
+	*worker
+	run   Run
+	units jetstream.Consumer
+
+	mu     sync.Mutex
+	inHand map[*experiment.Unit]jetstream.Msg
+	heard  time.Time     // of the coordinator
+	count  int           // of its last beat
+	over   chan struct{} // closed when the run is
+}
+
+// Work works for the runs on the server until Stop is closed or ctx is done; the error
+// of ctx says that units were given up, which others get. Lost connections are made again.
+func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
+	cfg.Concurrency = max(1, cfg.Concurrency)
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	w := &worker{cfg: cfg, conn: c, slots: make(chan struct{}, cfg.Concurrency), began: time.Now(), jobs: map[string]*job{}, refused: map[string]string{}}
+	var working sync.WaitGroup
+	ticker := time.NewTicker(beatEvery)
+	defer ticker.Stop()
+	for {
+		w.look(ctx, &working)
+		w.announce()
+		select {
+		case <-ticker.C:
+			continue
+		case <-ctx.Done():
+		case <-cfg.Stop:
+		}
+		break
+	}
+	ended := make(chan struct{})
+	go func() {
+		working.Wait()
+		close(ended)
+	}()
+	for {
+		select {
+		case <-ended:
+			w.announce()
+			return ctx.Err()
+		case <-ticker.C:
+			w.announce()
+		}
+	}
+}
+
+// look finds the runs that have a coordinator, and begins to work for the new ones.
+func (w *worker) look(outer context.Context, working *sync.WaitGroup) {
+	ctx, cancel := context.WithTimeout(outer, beatEvery)
+	defer cancel()
+	beats, err := w.beats(ctx)
+	if err != nil {
+		return // the server is away
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id := range w.refused {
+		if _, there := beats[id]; !there {
+			delete(w.refused, id)
+		}
+	}
+	for id, j := range w.jobs {
+		if b, there := beats[id]; !there {
+			j.end()
+		} else {
+			j.hear(b.Count)
+		}
+	}
+	for id := range beats {
+		if _, known := w.jobs[id]; known || w.refused[id] != "" {
+			continue
+		}
+		run, err := w.announced(ctx, id)
+		if err != nil || w.cfg.Run != "" && w.cfg.Run != run.Name && w.cfg.Run != id {
+			continue
+		}
+		j, err := w.join(ctx, run)
+		if j == nil {
+			if err != nil {
+				w.refused[id] = err.Error()
+				w.cfg.Log.Warn("does not work for a run", "run", run.Name, "reason", err.Error())
+			}
+			continue
+		}
+		w.jobs[id] = j
+		working.Go(func() { w.carryOut(outer, j) })
+	}
+}
+
+func (w *worker) beats(ctx context.Context) (map[string]beat, error) {
+	keys, err := w.conn.runs.ListKeysFiltered(ctx, beatOf+"*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = keys.Stop() }()
+	beats := map[string]beat{}
+	for name := range keys.Keys() {
+		entry, err := w.conn.runs.Get(ctx, name)
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
+			continue
+		}
+		var b beat
+		if err == nil {
+			err = decode(entry.Value(), &b)
+		}
+		if err != nil {
+			return nil, err
+		}
+		beats[strings.TrimPrefix(name, beatOf)] = b
+	}
+	return beats, ctx.Err()
+}
+
+// announced is the run of an id as its coordinator told it.
+func (w *worker) announced(ctx context.Context, id string) (run Run, err error) {
+	entry, err := w.conn.runs.Get(ctx, announcementOf+id)
+	if err == nil {
+		err = decode(entry.Value(), &run)
+	}
+	if err == nil && (run.ID != id || run.Timeout <= 0 || run.Lease <= 0) {
+		err = errors.New("the announcement of the run is damaged")
+	}
+	return run, err
+}
+
+// join asks the coordinator and opens the system. An error refuses the run; none of both
+// says that nobody answered.
+func (w *worker) join(ctx context.Context, run Run) (*job, error) {
+	question, err := json.Marshal(hello{w.cfg.Name, Protocol, w.conn.cfg.Version, w.conn.cfg.Now()})
+	if err != nil {
+		return nil, err
+	}
+	reply, err := w.conn.nats.RequestWithContext(ctx, helloSubject+run.ID, question)
+	var said welcome
+	if err != nil || decode(reply.Data, &said) != nil {
+		return nil, nil
+	}
+	if said.Refused != "" {
+		return nil, errors.New(said.Refused)
+	}
+	units, err := w.conn.js.Consumer(ctx, unitStream, run.ID)
+	if err != nil {
+		return nil, nil
+	}
+	return &job{worker: w, run: run, units: units, inHand: map[*experiment.Unit]jetstream.Msg{}, heard: time.Now(), over: make(chan struct{})}, nil
+}
+
+// carryOut works for a run until it is over.
+func (w *worker) carryOut(ctx context.Context, j *job) {
+	leave := func(why string) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.jobs, j.run.ID)
+		if why != "" {
+			w.refused[j.run.ID] = why
+		}
+	}
+	opened, err := w.cfg.Open(ctx, j.run, func(ctx context.Context, request []byte) ([]byte, error) {
+		reply, err := w.conn.nats.RequestWithContext(ctx, permitSubject+j.run.ID, request)
+		if err != nil {
+			return nil, err
+		}
+		return reply.Data, nil
+	})
+	if err != nil {
+		w.cfg.Log.Warn("does not work for a run", "run", j.run.Name, "reason", err.Error())
+		leave(err.Error())
+		return
+	}
+	w.cfg.Log.Info("works for a run", "run", j.run.Name, "dataset", j.run.Dataset)
+	pool := experiment.Pool{Task: opened.Task, Concurrency: w.cfg.Concurrency, Timeout: j.run.Timeout, Extend: j.run.Lease / 3, Now: w.conn.cfg.Now}
+	err = pool.Work(ctx, j)
+	if opened.Close != nil {
+		err = errors.Join(err, opened.Close())
+	}
+	w.cfg.Log.Info("has ended working for a run", "run", j.run.Name, "error", err)
+	leave("")
+}
+
+// announce says who is there and what is in hand.
+func (w *worker) announce() {
+	host, _ := os.Hostname()
+	w.mu.Lock()
+	p := Presence{
+		ID: w.conn.id, Name: w.cfg.Name, Host: host, PID: os.Getpid(), Protocol: Protocol, Version: w.conn.cfg.Version,
+		Concurrency: w.cfg.Concurrency, Systems: w.cfg.Systems, InHand: map[string]int{}, Refused: maps.Clone(w.refused),
+		Done: w.done, PerSecond: float64(w.done) / max(1, time.Since(w.began).Seconds()), Clock: w.conn.cfg.Now(),
+	}
+	jobs := slices.Collect(maps.Values(w.jobs))
+	w.mu.Unlock()
+	for _, j := range jobs {
+		j.mu.Lock()
+		p.InHand[j.run.ID] = len(j.inHand)
+		j.mu.Unlock()
+	}
+	if data, err := json.Marshal(p); err == nil {
+		_ = w.conn.nats.Publish(workerSubject+w.conn.id, data) // the next second says it again
+	}
+}
+
+// hear notes a beat of the coordinator.
+func (j *job) hear(count int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if count != j.count {
+		j.count, j.heard = count, time.Now()
+	}
+}
+
+// alone reports whether the coordinator has said nothing for a while.
+func (j *job) alone() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return time.Since(j.heard) > lost
+}
+
+func (j *job) end() {
+	select {
+	case <-j.over:
+	default:
+		close(j.over)
+	}
+}
+
+// Take takes a unit off the server when there is a place for it. While the coordinator is
+// lost it takes none.
+func (j *job) Take(ctx context.Context) (*experiment.Unit, error) {
+	for {
+		select {
+		case j.slots <- struct{}{}:
+		case <-j.over:
+			return nil, io.EOF
+		case <-j.cfg.Stop:
+			return nil, io.EOF
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if u := j.next(ctx); u != nil {
+			return u, nil
+		}
+		<-j.slots // another run may have units
+	}
+}
+
+// next returns a unit that came within a moment, else nil.
+func (j *job) next(ctx context.Context) *experiment.Unit {
+	select {
+	case <-j.over:
+		return nil
+	case <-j.cfg.Stop:
+		return nil
+	case <-ctx.Done():
+		return nil
+	default:
+	}
+	wait := beatEvery
+	j.worker.mu.Lock()
+	if len(j.jobs) > 1 {
+		wait /= 10
+	}
+	j.worker.mu.Unlock()
+	if j.alone() {
+		sleep(ctx, beatEvery/4)
+		return nil
+	}
+	msg, err := j.units.Next(jetstream.FetchMaxWait(wait))
+	switch {
+	case err == nil:
+		return j.read(ctx, msg)
+	case !errors.Is(err, nats.ErrTimeout): // the server is away, or was emptied
+		sleep(ctx, beatEvery/4)
+	}
+	return nil
+}
+
+// read reads a unit; nil says that it is not to be worked on.
+func (j *job) read(ctx context.Context, msg jetstream.Msg) *experiment.Unit {
+	var body unit
+	if _, err := receive(ctx, j.conn, msg, &body); err != nil || key(body.Trial, body.ID, body.Attempt) != keyOf(msg.Subject()) {
+		_ = msg.Ack() // damaged: the coordinator asks again
+		return nil
+	}
+	u := &experiment.Unit{Item: experiment.Item{ID: body.ID, Input: body.Input, Metadata: body.Metadata, Trial: body.Trial, Attempt: body.Attempt}}
+	j.mu.Lock()
+	j.inHand[u] = msg
+	j.mu.Unlock()
+	if deliveries(msg) <= mostDeliveries {
+		return u
+	}
+	j.slots <- struct{}{} // Deliver frees one
+	failure := &outcome.Failure{Class: outcome.Provider, Message: fmt.Sprintf("%d workers ended, or said nothing for %s, while they worked on it", mostDeliveries, j.run.Lease)}
+	_ = j.Deliver(ctx, u, experiment.Done{Err: failure, Started: j.conn.cfg.Now()})
+	return nil
+}
+
+func deliveries(msg jetstream.Msg) int {
+	if data, err := msg.Metadata(); err == nil {
+		return int(min(data.NumDelivered, 1<<20))
+	}
+	return 1
+}
+
+// Extend keeps the server from handing the unit to another worker.
+func (j *job) Extend(_ context.Context, u *experiment.Unit) error {
+	j.mu.Lock()
+	msg := j.inHand[u]
+	j.mu.Unlock()
+	return msg.InProgress()
+}
+
+// Deliver stores what came of a unit, however long the server is away, and acknowledges
+// the unit.
+func (j *job) Deliver(ctx context.Context, u *experiment.Unit, done experiment.Done) error {
+	done.Worker = j.cfg.Name
+	return j.deliver(ctx, u, resultOf(done))
+}
+
+// GiveBack says that no unit can be tried, or puts the unit back.
+func (j *job) GiveBack(ctx context.Context, u *experiment.Unit, cause error) error {
+	if cause != nil {
+		return j.deliver(ctx, u, result{Worker: j.cfg.Name, Stop: stopOf(cause)})
+	}
+	return j.release(u, jetstream.Msg.Nak)
+}
+
+func (j *job) deliver(ctx context.Context, u *experiment.Unit, r result) error {
+	j.mu.Lock()
+	msg := j.inHand[u]
+	j.mu.Unlock()
+	r.Deliveries = deliveries(msg)
+	subject := resultSubject + j.run.ID + "." + keyOf(msg.Subject())
+	for {
+		err := j.conn.publish(ctx, subject, r)
+		if err == nil || errors.Is(err, errThere) {
+			break
+		}
+		j.cfg.Log.Warn("a result waits for the NATS server", "run", j.run.Name, "item", u.ID, "reason", err.Error())
+		_ = msg.InProgress()
+		if sleep(ctx, beatEvery); ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return j.release(u, func(msg jetstream.Msg) error {
+		ctx, cancel := context.WithTimeout(ctx, lost)
+		defer cancel()
+		return msg.DoubleAck(ctx)
+	})
+}
+
+// release ends a unit on the server. Where that fails, it is handed out again, which costs
+// a try and harms nothing.
+func (j *job) release(u *experiment.Unit, how func(jetstream.Msg) error) error {
+	j.mu.Lock()
+	msg := j.inHand[u]
+	j.mu.Unlock()
+	_ = how(msg)
+	j.mu.Lock()
+	delete(j.inHand, u)
+	j.mu.Unlock()
+	j.worker.mu.Lock()
+	j.worker.done++
+	j.worker.mu.Unlock()
+	<-j.slots
+	return nil
+}

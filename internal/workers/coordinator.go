@@ -48,7 +48,8 @@ type Coordinator struct {
 	early   map[string]jetstream.Msg // results of units that the engine has not handed out yet
 	ended   map[string]bool          // units that are done, the last ones
 	order   []string
-	again   int // deliveries of a unit beyond its first
+	again   int  // deliveries of a unit beyond its first
+	cut     bool // work was cut short
 }
 
 // seen is a worker and when it was heard of.
@@ -271,7 +272,8 @@ func (o *Coordinator) Again() int {
 	return o.again
 }
 
-// Close ends the coordination and takes what is the run's off the server.
+// Close ends the coordination and takes what is the run's off the server. After a Work
+// that was cut short, results stay there for who resumes the run.
 func (o *Coordinator) Close() error {
 	o.end()
 	o.beating.Wait()
@@ -287,6 +289,9 @@ func (o *Coordinator) Close() error {
 	default:
 	}
 	problems = append(problems, o.conn.runs.Purge(ctx, beatOf+o.run.ID), o.conn.runs.Purge(ctx, announcementOf+o.run.ID))
+	if o.cut {
+		return errors.Join(append(problems, o.conn.purge(ctx, unitStream, unitSubject+o.run.ID+".*"))...)
+	}
 	for stream, subject := range map[string]string{unitStream: unitSubject, resultStream: resultSubject} {
 		problems = append(problems, o.conn.purge(ctx, stream, subject+o.run.ID+".*"), o.conn.js.DeleteConsumer(ctx, stream, o.run.ID))
 	}
@@ -377,8 +382,9 @@ func (o *Coordinator) Work(ctx context.Context, queue experiment.Queue) error {
 	}()
 	err := group.Wait()
 	if ctx.Err() != nil {
-		return ctx.Err()
+		err = ctx.Err()
 	}
+	o.cut = o.cut || err != nil
 	return err
 }
 

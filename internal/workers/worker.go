@@ -348,9 +348,8 @@ func (j *job) read(ctx context.Context, msg jetstream.Msg) *experiment.Unit {
 	if deliveries(msg) <= mostDeliveries {
 		return u
 	}
-	j.slots <- struct{}{} // Deliver frees one
 	failure := &outcome.Failure{Class: outcome.Provider, Message: fmt.Sprintf("%d workers ended, or said nothing for %s, while they worked on it", mostDeliveries, j.run.Lease)}
-	_ = j.Deliver(ctx, u, experiment.Done{Err: failure, Started: j.conn.cfg.Now()})
+	_ = j.deliver(ctx, u, resultOf(experiment.Done{Err: failure, Started: j.conn.cfg.Now(), Worker: j.cfg.Name}))
 	return nil
 }
 
@@ -372,12 +371,14 @@ func (j *job) Extend(_ context.Context, u *experiment.Unit) error {
 // Deliver stores what came of a unit, however long the server is away, and acknowledges
 // the unit.
 func (j *job) Deliver(ctx context.Context, u *experiment.Unit, done experiment.Done) error {
+	defer func() { <-j.slots }()
 	done.Worker = j.cfg.Name
 	return j.deliver(ctx, u, resultOf(done))
 }
 
 // GiveBack says that no unit can be tried, or puts the unit back.
 func (j *job) GiveBack(ctx context.Context, u *experiment.Unit, cause error) error {
+	defer func() { <-j.slots }()
 	if cause != nil {
 		return j.deliver(ctx, u, result{Worker: j.cfg.Name, Stop: stopOf(cause)})
 	}
@@ -421,6 +422,5 @@ func (j *job) release(u *experiment.Unit, how func(jetstream.Msg) error) error {
 	j.worker.mu.Lock()
 	j.worker.done++
 	j.worker.mu.Unlock()
-	<-j.slots
 	return nil
 }

@@ -260,15 +260,18 @@ func TestWork_killed(t *testing.T) {
 	_, kill, _ := f.work("a", pace)
 	f.work("b", pace)
 	ctx, killRun := context.WithCancel(t.Context())
-	first := make(chan error, 1)
+	first, coordinator := make(chan error, 1), make(chan *Coordinator, 1)
 	go func() {
-		_, err := f.run(ctx, false, nil, nil)
+		_, err := f.run(ctx, false, nil, func(c *Coordinator) { coordinator <- c })
 		first <- err
 	}()
 	waitFor(t, "fifty calls", func() bool { return calls.Load() > 50 })
 	kill() // 4 in hand
 	waitFor(t, "a hundred calls", func() bool { return calls.Load() > 100 })
 	killRun()
+	dead := <-coordinator
+	dead.end() // as a process that is killed: nothing is taken off the server
+	dead.conn.Close()
 	if err := <-first; !errors.Is(err, experiment.ErrInterrupted) {
 		t.Fatalf("the killed coordinator: %v", err)
 	}

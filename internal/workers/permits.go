@@ -1,0 +1,486 @@
+package workers
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/limit"
+	"extraction-experiment/pipeline"
+)
+
+const (
+	// gather is the least time between two requests of a worker: what comes up
+	// meanwhile shares one.
+	gather = 20 * time.Millisecond
+	// longPoll is how long the server holds a request until a permit is granted.
+	longPoll = 900 * time.Millisecond
+	// exchangeTime is what a request may take, longPoll included.
+	exchangeTime = 2 * time.Second
+	// longestBackoff is the longest time until a server that did not answer is asked again.
+	longestBackoff = time.Second
+	// heartbeat is the longest silence of a worker with requests under way.
+	heartbeat = 8 * time.Second
+	// leaseTime is the silence after which a worker is taken to be dead.
+	leaseTime = 30 * time.Second
+
+	// Together, what a message holds stays below a megabyte.
+	mostWants, mostEnded, mostReason, mostMessage = 4000, 200, 500, 1 << 20
+)
+
+// Exchange sends a request to PermitServer.Answer and returns its answer. Either may be
+// lost, and then the error comes with the end of ctx at the latest. Safe for concurrent use.
+type Exchange func(ctx context.Context, request []byte) ([]byte, error)
+
+// LimitGroup names the calls that have limits in common: those to a model at a host
+// with one key, of which only a hash is in the name.
+func LimitGroup(model, host, key string) string {
+	sum := sha256.Sum256([]byte("limit group\x00" + host + "\x00" + key))
+	return fmt.Sprintf("%s %s %x", model, host, sum[:8])
+}
+
+// permitRequest says all that a worker waits for, and what ended since the last
+// request that was answered; so a lost message costs time only. A request takes the
+// place of those with lower Seq.
+type permitRequest struct {
+	Group  string
+	Worker string
+	Seq    int64
+	Wants  []permitWant  `json:",omitempty"`
+	Ended  []permitEnded `json:",omitempty"`
+}
+
+// permitWant is a request to a model that waits to be sent. Its ID, which the worker
+// counts up, is that of the permit.
+type permitWant struct {
+	ID int64
+	pipeline.Estimate
+}
+
+type permitEnded struct {
+	ID int64
+	pipeline.Ended
+}
+
+// permitReply tells which of the wants may be sent, and which will never be.
+type permitReply struct {
+	Granted []int64         `json:",omitempty"`
+	Refused []permitRefused `json:",omitempty"`
+	Answers int64
+	// Paused and GivesUp count from now; 0: none.
+	Paused, GivesUp time.Duration
+	// Stop is why nothing more is sent, Error why the request was not taken.
+	Stop, Error *refusal `json:",omitempty"`
+}
+
+type permitRefused struct {
+	ID int64
+	refusal
+}
+
+// refusal is an error on its way to a worker.
+type refusal struct {
+	Text    string
+	Code    int
+	Stopped bool                  `json:",omitempty"`
+	Tripped *limit.TrippedError   `json:",omitempty"`
+	Budget  *pipeline.BudgetError `json:",omitempty"`
+}
+
+func newRefusal(err error) *refusal {
+	r := &refusal{Text: err.Error(), Code: cli.ExitCode(err), Stopped: errors.Is(err, limit.ErrStopped)}
+	errors.As(err, &r.Tripped)
+	errors.As(err, &r.Budget)
+	return r
+}
+
+// err is the error as it was; another one stops the run with the same exit code.
+func (r *refusal) err() error {
+	switch {
+	case r == nil:
+		return nil
+	case r.Stopped:
+		return limit.ErrStopped
+	case r.Tripped != nil:
+		return r.Tripped
+	case r.Budget != nil:
+		return r.Budget
+	}
+	return &refusedError{*r}
+}
+
+// refusedError is an error of the coordinator that is not known better.
+type refusedError struct{ refusal }
+
+// Error says what the coordinator said.
+func (e *refusedError) Error() string { return "the coordinator allows no request: " + e.Text }
+
+// ExitCode is the coordinator's.
+func (e *refusedError) ExitCode() int { return cmp.Or(e.Code, 1) }
+
+// StopsRun marks errors that are no failure of the item; see limit.TrippedError.
+func (*refusedError) StopsRun() {}
+
+// Permits admits the requests of a worker as a PermitServer elsewhere allows. While
+// the server does not answer, callers wait, and what ended is told when it is back.
+// It implements pipeline.Admission and is safe for concurrent use.
+//
+// All callers share a request: 50 cost two messages for every block of permits, at
+// most one block in 20 ms, one message of some 60 bytes a caller every 0.9 s while
+// none is granted.
+type Permits struct {
+	exchange      Exchange
+	group, worker string
+	ctx           context.Context
+	cancel        context.CancelFunc
+	running       sync.WaitGroup
+	wake          chan struct{}
+
+	mu      sync.Mutex
+	lastID  int64
+	waiting []*permit // in order of arrival
+	held    int       // granted and not ended
+	ended   []*permit // and not acknowledged
+	state   limit.State
+	stop    error
+	newest  int64 // Seq of the request that told state and stop
+
+	seq      int64
+	news     bool // since the last request
+	underWay int
+	sent     time.Time
+	failures int // in a row
+	retry    time.Time
+}
+
+// permit is a caller of Admit, and what it got.
+type permit struct {
+	permits *Permits
+	want    permitWant
+	hurried bool          // waits for no pause: it came after the stop
+	ready   chan struct{} // closed when granted or err is set
+	granted bool
+	err     error
+	over    bool
+	result  pipeline.Ended
+	taken   chan struct{} // closed when the server has the result
+}
+
+// NewPermits begins to ask for the permits of a LimitGroup. The worker's name is for
+// people; another one of the same name is told apart. Close ends it.
+func NewPermits(exchange Exchange, group, worker string) *Permits {
+	p := &Permits{exchange: exchange, group: group, worker: worker + " " + rand.Text(), wake: make(chan struct{}, 1)}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.running.Go(p.run)
+	return p
+}
+
+// Close tells the server what ended, for up to two seconds, and leaves nothing behind.
+// Callers that still wait get limit.ErrStopped.
+func (p *Permits) Close() {
+	p.cancel()
+	p.running.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.ended) > 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), exchangeTime)
+		req := p.compose()
+		_, err := p.ask(ctx, req)
+		cancel()
+		if err != nil {
+			return // it takes this worker to be dead soon
+		}
+		p.acknowledge(req)
+	}
+}
+
+// State is what the server told last, half a second ago on average.
+func (p *Permits) State() limit.State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state
+}
+
+// Admit waits until the server grants a permit. The errors are as of one process.
+func (p *Permits) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Admitted, error) {
+	defer limit.Waiting(ctx)()
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("waiting for a call to be allowed: %w", err)
+	}
+	c := &permit{permits: p, ready: make(chan struct{}), taken: make(chan struct{})}
+	stop := limit.Stop(ctx)
+	select {
+	case <-stop:
+		c.hurried, stop = true, nil
+	default:
+	}
+	p.mu.Lock()
+	p.lastID++
+	c.want = permitWant{p.lastID, e}
+	p.waiting = append(p.waiting, c)
+	p.hurry()
+	p.changed()
+	p.mu.Unlock()
+	select {
+	case <-c.ready:
+		if c.err != nil {
+			return nil, c.err
+		}
+		return c, nil
+	case <-ctx.Done():
+	case <-stop:
+	case <-p.ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.withdraw(c)
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("waiting for a call to be allowed: %w", err)
+	}
+	return nil, limit.ErrStopped
+}
+
+// withdraw gives up waiting. The server hears of it as of any end, as it may have
+// granted the permit already. The mutex is held.
+func (p *Permits) withdraw(c *permit) {
+	p.waiting = slices.DeleteFunc(p.waiting, func(other *permit) bool { return other == c })
+	if c.err == nil {
+		p.end(c, pipeline.Ended{Result: limit.Result{Kind: limit.Abandoned}})
+	}
+}
+
+// hurry stops who waits for no pause. The mutex is held.
+func (p *Permits) hurry() {
+	if p.failures < 2 && !p.state.PausedUntil.After(time.Now()) {
+		return
+	}
+	for _, c := range slices.Clone(p.waiting) {
+		if c.hurried {
+			p.withdraw(c)
+			c.err = limit.ErrStopped
+			close(c.ready)
+		}
+	}
+}
+
+// changed has a request sent soon. The mutex is held.
+func (p *Permits) changed() {
+	p.news = true
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Sent does nothing: the server's clock runs from when it told of the permit.
+func (c *permit) Sent() {}
+
+// Done tells the server. Where a request failed for good it waits for what the server
+// says, as that may be no failure of the item: it stops the run.
+func (c *permit) Done(ctx context.Context, e pipeline.Ended) error {
+	p := c.permits
+	p.mu.Lock()
+	p.end(c, e)
+	stop := p.stop
+	p.mu.Unlock()
+	if stop != nil || !e.Final || e.Kind == limit.Answered || e.Kind == limit.Abandoned {
+		return stop
+	}
+	defer limit.Waiting(ctx)()
+	var late <-chan time.Time
+	for stopping := limit.Stop(ctx); ; {
+		select {
+		case <-c.taken:
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return p.stop
+		case <-stopping:
+			stopping, late = nil, time.After(exchangeTime)
+		case <-late:
+			return limit.ErrStopped
+		case <-p.ctx.Done():
+			return limit.ErrStopped
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the coordinator: %w", ctx.Err())
+		}
+	}
+}
+
+// end notes how a permit ended. The mutex is held.
+func (p *Permits) end(c *permit, e pipeline.Ended) {
+	if c.over {
+		return
+	}
+	c.over = true
+	if c.granted {
+		p.held--
+	}
+	if len(e.Reason) > mostReason {
+		e.Reason = strings.ToValidUTF8(e.Reason[:mostReason], "") + "…"
+	}
+	c.result = e
+	p.ended = append(p.ended, c)
+	p.changed()
+}
+
+// run sends requests until Close. Each is a goroutine of its own that ends within
+// exchangeTime; a newer one has the server answer the one before at once.
+func (p *Permits) run() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for p.ctx.Err() == nil {
+		p.mu.Lock()
+		at, any := p.due()
+		wait := time.Until(at)
+		if any && wait <= 0 {
+			req := p.compose()
+			p.underWay++
+			p.running.Go(func() { p.send(req) })
+			p.mu.Unlock()
+			continue
+		}
+		p.mu.Unlock()
+		timer.Stop()
+		if any {
+			timer.Reset(wait)
+		}
+		select {
+		case <-p.wake:
+		case <-timer.C:
+		case <-p.ctx.Done():
+		}
+	}
+}
+
+// due is when the next request is to be sent, if any. The mutex is held.
+func (p *Permits) due() (at time.Time, any bool) {
+	pause := gather
+	switch {
+	case p.underWay > 1 || p.underWay > 0 && (!p.news || p.failures > 0):
+		return at, false
+	case p.news || len(p.waiting)+len(p.ended) > 0:
+	case p.held > 0:
+		pause = heartbeat
+	default:
+		return at, false
+	}
+	at = p.sent.Add(pause)
+	if p.retry.After(at) {
+		at = p.retry
+	}
+	return at, true
+}
+
+// compose is the next request. The mutex is held.
+func (p *Permits) compose() permitRequest {
+	p.seq++
+	p.news, p.sent = len(p.ended) > mostEnded, time.Now()
+	req := permitRequest{Group: p.group, Worker: p.worker, Seq: p.seq}
+	for _, c := range p.waiting[:min(len(p.waiting), mostWants)] {
+		req.Wants = append(req.Wants, c.want)
+	}
+	for _, c := range p.ended[:min(len(p.ended), mostEnded)] {
+		req.Ended = append(req.Ended, permitEnded{c.want.ID, c.result})
+	}
+	return req
+}
+
+// ask exchanges one request.
+func (p *Permits) ask(ctx context.Context, req permitRequest) (reply permitReply, err error) {
+	raw, err := json.Marshal(req)
+	if err != nil {
+		return reply, err
+	}
+	if raw, err = p.exchange(ctx, raw); err != nil {
+		return reply, err
+	}
+	return reply, json.Unmarshal(raw, &reply)
+}
+
+// send sends a request and takes what is answered.
+func (p *Permits) send(req permitRequest) {
+	ctx, cancel := context.WithTimeout(p.ctx, exchangeTime)
+	defer cancel()
+	reply, err := p.ask(ctx, req)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.underWay--
+	p.failures++
+	if err == nil && reply.Error == nil {
+		p.failures = 0
+	}
+	p.retry = time.Time{}
+	if p.failures > 0 {
+		p.retry = time.Now().Add(min(longestBackoff, 100*time.Millisecond<<min(p.failures-1, 10)))
+	}
+	if err == nil {
+		p.take(req, reply)
+	}
+	p.hurry()
+	select { // what is due is another thing now
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take tells callers what the server answered. The mutex is held.
+func (p *Permits) take(req permitRequest, reply permitReply) {
+	p.acknowledge(req)
+	errs := map[int64]error{}
+	for _, refused := range reply.Refused {
+		errs[refused.ID] = refused.err()
+	}
+	if reply.Error != nil {
+		for _, want := range req.Wants {
+			errs[want.ID] = reply.Error.err()
+		}
+	}
+	p.waiting = slices.DeleteFunc(p.waiting, func(c *permit) bool {
+		c.granted, c.err = slices.Contains(reply.Granted, c.want.ID), errs[c.want.ID]
+		switch {
+		case c.granted:
+			c.err = nil
+			p.held++
+		case c.err == nil:
+			return false
+		}
+		close(c.ready)
+		return true
+	})
+	if req.Seq <= p.newest || reply.Error != nil {
+		return
+	}
+	p.newest, p.stop = req.Seq, reply.Stop.err()
+	now := time.Now()
+	p.state = limit.State{Answers: reply.Answers}
+	errors.As(p.stop, &p.state.Tripped)
+	if reply.Paused > 0 {
+		p.state.PausedUntil = now.Add(reply.Paused)
+	}
+	if reply.GivesUp > 0 {
+		p.state.GivesUp = now.Add(reply.GivesUp)
+	}
+}
+
+// acknowledge forgets what the server has. The mutex is held.
+func (p *Permits) acknowledge(req permitRequest) {
+	told := map[int64]bool{}
+	for _, e := range req.Ended {
+		told[e.ID] = true
+	}
+	p.ended = slices.DeleteFunc(p.ended, func(c *permit) bool {
+		if told[c.want.ID] {
+			close(c.taken)
+		}
+		return told[c.want.ID]
+	})
+}

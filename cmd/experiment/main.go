@@ -10,6 +10,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/ci"
+	"extraction-experiment/cmd/internal/fleet"
 	"extraction-experiment/cmd/internal/gold"
 	"extraction-experiment/cmd/internal/seedcmd"
 	"extraction-experiment/cmd/internal/settings"
@@ -43,6 +44,12 @@ func commands(env cli.Env) []*urfave.Command {
 		answersCommand(env),
 		promptsCommand(env),
 		seedcmd.Command(env),
+		fleet.WorkerCommand(env, func(ctx context.Context) (context.Context, <-chan struct{}, func()) {
+			ctx, signals := watchSignals(ctx, env.Stderr)
+			signals.working.Store(true)
+			return ctx, signals.soft, signals.stop
+		}),
+		fleet.ListCommand(env),
 		serveCommand(env),
 		doctorCommand(env),
 		completionCommand(env),

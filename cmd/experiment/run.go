@@ -9,6 +9,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/fleet"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
@@ -140,7 +141,11 @@ func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.Sy
 			return experiment.System{}, errors.Join(err, opened.Close())
 		}
 		opened.Header.Endpoint = system.EndpointOf(opened.Header, s.env.Getenv)
-		return opened.Measured(harness.Task{Extractor: opened.Extractor}, judge), nil
+		measured := opened.Measured(harness.Task{Extractor: opened.Extractor}, judge)
+		if cfg.workers.Address == "" {
+			return measured, nil
+		}
+		return fleet.Coordinate(ctx, s.env, cfg.workers, cfg.system, opened, measured, s.note)
 	}
 	return s.watched(cfg, opened, config)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/fleet"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
@@ -42,6 +43,8 @@ func runTable() []settings.Setting {
 		{Flag: "trials", Env: "EXPERIMENT_TRIALS", Default: "1", Usage: "run every item `N` times: one run file, one run in Langfuse per trial"},
 		{Flag: "concurrency", Alias: "c", Env: "EXPERIMENT_CONCURRENCY", Default: "4", Usage: "`N` items are worked on at once"},
 		{Flag: "timeout", Env: "EXPERIMENT_TIMEOUT", Default: "5m", Usage: "`TIME` that one item may take, as 90s or 2m"},
+		{Flag: "workers", Env: "EXPERIMENT_WORKERS", Usage: "have the items worked on by experiment worker on other machines, through the NATS server at `ADDRESS`, such as nats://127.0.0.1:4222 (docs/workers.md)"},
+		{Flag: "insecure", Switch: true, Usage: "with --workers: without TLS also beyond this machine"},
 		{Flag: "rpm", Env: "EXPERIMENT_RPM", Usage: "`N` requests a minute that the provider allows (default: found out)"},
 		{Flag: "tpm", Env: "EXPERIMENT_TPM", Usage: "`N` tokens a minute that the provider allows (default: found out)"},
 		{Flag: "retries", Env: "EXPERIMENT_RETRIES", Default: "5", Usage: "`N` times a request that failed is sent again"},
@@ -88,6 +91,7 @@ type runConfig struct {
 	pin                      *tracking.Dataset // if it is known
 	sweepRun                 bool              // a run of a sweep, which is reported as a whole
 	timeout                  time.Duration
+	workers                  fleet.Server // carry out the items; without an address this process does
 	filter                   dataset.Filter
 	allowance                experiment.Allowance
 	gate                     compare.Gate
@@ -157,6 +161,12 @@ func readRunOf(p *settings.Problems, s settings.Values, scores []string) runConf
 		cfg.retryClasses = readClasses(p, text)
 	}
 	cfg.system.Limits.Timeout, cfg.system.Limits.Concurrency = cfg.timeout, cfg.concurrency
+	if cfg.workers = (fleet.Server{Address: s.Text("workers"), Insecure: p.Switch(s, "insecure")}); cfg.workers.Address != "" {
+		cfg.system.Limits.Concurrency = fleet.MostCalls
+		if cfg.system.Record != "" || cfg.system.Limits.Cache != "" {
+			p.Add("--workers: the workers ask the model: leave --record out, and give --cache to them")
+		}
+	}
 	if _, err := langfuse.ParseMode(cfg.langfuseMode); err != nil {
 		p.Add("--langfuse-mode: %v", err)
 	}

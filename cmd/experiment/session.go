@@ -87,6 +87,12 @@ func (s session) watched(cfg runConfig, opened *system.System, config experiment
 			}
 			view = runs.NewProgress(s.env, cfg.quiet, primary, s.log)
 			opened.Asks.Follow(view.Waiting)
+			view.Workers(func() string {
+				if opened.Workers == nil {
+					return ""
+				}
+				return opened.Workers()
+			})
 		},
 		Listed:  func(items int) { view.Listed(items) },
 		Planned: func(total, done int) { view.Planned(total, done) },

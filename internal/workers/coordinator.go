@@ -241,6 +241,12 @@ func (o *Coordinator) working() (workers, capacity, inHand int, quiet time.Time)
 	return workers, capacity, inHand, quiet
 }
 
+// Workers returns how many workers work for the run.
+func (o *Coordinator) Workers() int {
+	workers, _, _, _ := o.working()
+	return workers
+}
+
 // State says in words who works, for a person.
 func (o *Coordinator) State() string {
 	workers, _, inHand, _ := o.working()

@@ -42,6 +42,7 @@ type Progress struct {
 	primary                     string
 	sending, ended              bool
 	stall                       stall
+	workers                     func() string // who works, of other machines; "" here
 
 	pool *mpb.Progress
 	bar  *mpb.Bar
@@ -60,6 +61,20 @@ func NewProgress(env cli.Env, quiet bool, primary string, log *slog.Logger) *Pro
 
 // NewSending shows the progress of publishing a run that has ended.
 func NewSending(out io.Writer) *Progress { return &Progress{out: out} }
+
+// Workers has who works on other machines shown.
+func (p *Progress) Workers(state func() string) { p.workers = state }
+
+// inFlight says what is worked on.
+func (p *Progress) inFlight() string {
+	text := fmt.Sprintf("%d in flight", p.flying)
+	if p.workers != nil {
+		if state := p.workers(); state != "" {
+			text += " (" + state + ")"
+		}
+	}
+	return text
+}
 
 // Counting sets what is counted in the place of items.
 func (p *Progress) Counting(noun string) { p.noun = noun }
@@ -184,7 +199,7 @@ func (p *Progress) Close() {
 // state prints how far the run is. Of a run that was taken up again the items
 // count from its beginning; failures and the score are of this process alone.
 func (p *Progress) state() {
-	p.line("%d/%d done, %d failed%s, %d in flight%s", p.done, p.total, p.failed, p.session(), p.flying, p.meanText())
+	p.line("%d/%d done, %d failed%s, %s%s", p.done, p.total, p.failed, p.session(), p.inFlight(), p.meanText())
 }
 
 func (p *Progress) line(format string, args ...any) {
@@ -219,10 +234,10 @@ func (p *Progress) pace() string {
 	elapsed := time.Since(p.began)
 	fresh := p.done - p.earlier
 	if fresh == 0 {
-		return fmt.Sprintf(" %d in flight", p.flying)
+		return " " + p.inFlight()
 	}
 	left := time.Duration(float64(elapsed) / float64(fresh) * float64(p.total-p.done)).Round(time.Second)
-	return fmt.Sprintf(" %d in flight, %.1f/s, %s left%s", p.flying, float64(fresh)/elapsed.Seconds(), left, p.meanText())
+	return fmt.Sprintf(" %s, %.1f/s, %s left%s", p.inFlight(), float64(fresh)/elapsed.Seconds(), left, p.meanText())
 }
 
 // meanText is the mean of the primary score, failed items as 0, with that of the

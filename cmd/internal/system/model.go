@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,6 +19,7 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/workers"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider"
@@ -33,6 +35,9 @@ type Limits struct {
 	Timeout           time.Duration // of an item
 	// Limiters are those that the runs of a sweep share, by model; nil for one run.
 	Limiters map[string]*limit.Limiter
+	// Admission, if set, makes the admission of a workers.LimitGroup, which another
+	// process has: its limits and its budget hold.
+	Admission func(group string) pipeline.Admission
 }
 
 // Limited reports whether anything was asked for that only a model has.
@@ -48,6 +53,22 @@ type Model struct {
 	remote pipeline.Model   // under the cache; nil for a recording
 	Budget *pipeline.Budget // nil without a bound
 	cache  *pipeline.Cache  // nil without one
+	group  string           // its workers.LimitGroup
+	own    pipeline.Admission
+	limits Limits
+}
+
+// Admission is that of a workers.LimitGroup: the model's own, or one of a worker with
+// another key or host, for which the same numbers hold, and the same budget.
+func (a Model) Admission(group string) (pipeline.Admission, error) {
+	if group == a.group {
+		return a.own, nil
+	}
+	limiter, err := limit.New(a.limits.config(0))
+	if err != nil {
+		return nil, err
+	}
+	return pipeline.NewAdmission(limiter, a.Budget), nil
 }
 
 // waits passes on why requests wait, to whom is named when the run begins.
@@ -77,21 +98,33 @@ func (o Opener) within(opened provider.Opened, known Catalogue, c Limits) (Model
 	if opened.Info.Pipeline == provider.Recorded {
 		return Model{Model: priced}, nil
 	}
-	window := windowOf(opened, addressOf(opened.Provider, o.Getenv))
-	limiter, err := c.limiter(opened, window.size())
+	group := o.limitGroup(opened)
+	a := Model{waits: &waits{provider: opened.Provider}, group: group, limits: c}
+	if c.Admission != nil {
+		a.own = c.Admission(group)
+		return o.asked(a, priced, opened)
+	}
+	a.window = windowOf(opened, addressOf(opened.Provider, o.Getenv))
+	limiter, err := c.limiter(opened, a.window.size())
 	if err != nil {
 		return Model{}, err
 	}
-	window.limiter = limiter
-	a := Model{waits: &waits{provider: opened.Provider}, window: window}
+	a.window.limiter = limiter
 	if c.USD > 0 || c.Tokens > 0 {
 		a.Budget, err = pipeline.NewBudget(pipeline.BudgetConfig{USD: c.USD, Tokens: int64(c.Tokens), Model: opened.Info.Model, Prices: known.Price})
 		if err != nil {
 			return Model{}, err
 		}
 	}
+	a.own = pipeline.NewAdmission(limiter, a.Budget)
+	return o.asked(a, priced, opened)
+}
+
+// asked puts the model under its admission and its cache.
+func (o Opener) asked(a Model, priced pipeline.Model, opened provider.Opened) (_ Model, err error) {
+	c := a.limits
 	a.Model = pipeline.Limited(pipeline.LimitedConfig{
-		Model: priced, Admission: pipeline.NewAdmission(limiter, a.Budget), Tries: c.Retries + 1, Timeout: c.Timeout / 2, Waits: a.waits.tell,
+		Model: priced, Admission: a.own, Tries: c.Retries + 1, Timeout: c.Timeout / 2, Waits: a.waits.tell,
 	})
 	a.remote = a.Model
 	if c.Cache != "" {
@@ -109,11 +142,28 @@ func (c Limits) limiter(opened provider.Opened, start int) (*limit.Limiter, erro
 	if known := c.Limiters[key]; known != nil {
 		return known, nil
 	}
-	limiter, err := limit.New(limit.Config{Most: c.Concurrency, Start: start, RequestsPerMinute: int64(c.RPM), TokensPerMinute: int64(c.TPM)})
+	limiter, err := limit.New(c.config(start))
 	if err == nil && c.Limiters != nil {
 		c.Limiters[key] = limiter
 	}
 	return limiter, err
+}
+
+func (c Limits) config(start int) limit.Config {
+	return limit.Config{Most: c.Concurrency, Start: start, RequestsPerMinute: int64(c.RPM), TokensPerMinute: int64(c.TPM)}
+}
+
+// limitGroup names what shares the limits of a model: who asks the same host with the same
+// key. The key is hashed.
+func (o Opener) limitGroup(opened provider.Opened) string {
+	host, key := "", o.Getenv(provider.EnvOpenAIKey)
+	if opened.Provider == provider.Gemini {
+		key = cmp.Or(o.Getenv(provider.EnvGeminiKey), o.Getenv(provider.EnvGoogleKey))
+	}
+	if u, err := url.Parse(addressOf(opened.Provider, o.Getenv)); err == nil {
+		host = u.Host
+	}
+	return workers.LimitGroup(opened.Provider+"/"+opened.Info.Model, host, key)
 }
 
 // window is how many calls at once a model of a provider took at the end of its last run

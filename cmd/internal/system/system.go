@@ -74,6 +74,8 @@ type System struct {
 	Close     func() error
 	Asks      Model
 	Notes     []string // what a person should know before it begins
+	// Workers says in words who carries out its task on other machines; nil: this one does.
+	Workers func() string
 	// Definition is what a worker on another machine is told of it.
 	Definition Definition
 	// reached reports whether a team's own system ever answered; nil where that

@@ -1,0 +1,304 @@
+// Package fleet is what spreads a run over machines: experiment run --workers hands the
+// items out, experiment worker carries them out, experiment workers lists who is there.
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/cmd/internal/system"
+	"extraction-experiment/experiment"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/internal/workers"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/report"
+)
+
+// MostCalls is the bound of a window that many workers share.
+const MostCalls = 10_000
+
+// Server says which NATS server is meant.
+type Server struct {
+	Address  string
+	Insecure bool
+}
+
+// connect connects with what the environment knows.
+func (s Server) connect(ctx context.Context, env cli.Env, note func(string)) (*workers.Conn, error) {
+	return workers.Connect(ctx, workers.Config{
+		Address: s.Address, Insecure: s.Insecure, Version: cli.Version(), Note: note,
+		Token: env.Getenv(workers.EnvToken), Credentials: env.Getenv(workers.EnvCredentials),
+	})
+}
+
+// Coordinate has the task of a system carried out by the workers at a server. measured is
+// the opened system for the engine; opened.Workers says who works once the run has begun.
+func Coordinate(ctx context.Context, env cli.Env, s Server, cfg system.Config, opened *system.System, measured experiment.System, note func(string)) (experiment.System, error) {
+	identity, err := (system.Opener{Getenv: env.Getenv}).Identify(cfg)
+	if err != nil {
+		return measured, err
+	}
+	definition := opened.Definition
+	definition.Measured = identity
+	conn, err := s.connect(ctx, env, note)
+	if err != nil {
+		return measured, err
+	}
+	var permits *workers.PermitServer
+	var coordinator *workers.Coordinator
+	unwatch := func() {}
+	measured.Workers = func(ctx context.Context, h outcome.Header) (experiment.Workers, error) {
+		raw, err := json.Marshal(definition)
+		if err != nil {
+			return nil, err
+		}
+		permits = workers.NewPermitServer(ctx, opened.Asks.Admission)
+		run := workers.Run{ID: h.RunUID, Name: h.Name, Dataset: h.Dataset.Name, Definition: raw, Timeout: definition.Timeout}
+		if coordinator, err = conn.Coordinate(ctx, run, permits.Answer); err != nil {
+			return nil, err
+		}
+		opened.Workers = coordinator.State
+		watching, end := context.WithCancel(ctx)
+		unwatch = end
+		go missing(watching, coordinator, s.Address, note)
+		return coordinator, nil
+	}
+	closing := measured.Close
+	measured.Close = func() error {
+		unwatch()
+		var problems []error
+		if coordinator != nil {
+			if again := coordinator.Again(); again > 0 {
+				note(textutil.Counted(again, "unit") + " handed out again, to another worker: what they cost before is not in the summary")
+			}
+			problems = append(problems, coordinator.Close())
+		}
+		if permits != nil {
+			permits.Close()
+		}
+		conn.Close()
+		if closing != nil {
+			problems = append(problems, closing())
+		}
+		return errors.Join(problems...)
+	}
+	measured.Reached = nil // the workers reach the model
+	return measured, nil
+}
+
+// missing says where no worker is there, after a moment and then every half minute.
+func missing(ctx context.Context, c *workers.Coordinator, address string, note func(string)) {
+	for wait := 5 * time.Second; ; wait = 30 * time.Second {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+		if c.Workers() == 0 {
+			note(c.State() + "; start one with: experiment worker " + address + " --model MODEL, or --pipeline")
+		}
+	}
+}
+
+// serverFlags are those of worker and workers.
+func serverFlags() []urfave.Flag {
+	return []urfave.Flag{
+		&urfave.BoolFlag{Name: "insecure", Usage: "without TLS also beyond this machine: documents travel in clear"},
+	}
+}
+
+// serverOf reads the address, the only word of a command.
+func serverOf(c *urfave.Context, env cli.Env) (Server, error) {
+	address := cmp.Or(c.Args().First(), env.Getenv("EXPERIMENT_WORKERS"))
+	if c.NArg() > 1 || address == "" {
+		return Server{}, cli.Usage("%s takes one address of a NATS server, such as nats://127.0.0.1:4222", c.Command.Name)
+	}
+	return Server{address, c.Bool("insecure")}, nil
+}
+
+// WorkerCommand is experiment worker. until returns a context that ends when the work is to
+// stop at once, and a channel that is closed when it is to stop softly.
+func WorkerCommand(env cli.Env, until func(context.Context) (ctx context.Context, soft <-chan struct{}, end func())) *urfave.Command {
+	return &urfave.Command{
+		Name:      "worker",
+		Usage:     "carry out items of runs that experiment run --workers hands out",
+		UsageText: "experiment worker nats://HOST:4222 --model MODEL | --pipeline PROGRAM|URL [flags]",
+		Description: "A worker runs only what its own command line names, and a run that measures anything else is refused. Prompt and\n" +
+			"parameters come with the run; keys, addresses and programs are the worker's, and what is expected of an item never reaches it.\n" +
+			"It works until it is interrupted, and then finishes what it has (docs/workers.md).",
+		Flags: append([]urfave.Flag{
+			&urfave.StringSliceFlag{Name: "model", Aliases: []string{"m"}, Usage: "`MODEL` that it may ask; may be repeated"},
+			&urfave.StringSliceFlag{Name: "pipeline", Usage: "`PROGRAM|URL` of a team's own pipeline; may be repeated"},
+			&urfave.IntFlag{Name: "concurrency", Aliases: []string{"c"}, Value: 4, Usage: "`N` items are worked on at once"},
+			&urfave.StringFlag{Name: "run", Usage: "work only for the run `NAME`"},
+			&urfave.StringFlag{Name: "as", Usage: "`NAME` of the worker in outcomes and traces (default: host and process)"},
+			&urfave.StringFlag{Name: "cache", Usage: "keep answers in the folder `DIR`, and do not pay for them again"},
+		}, serverFlags()...),
+		Action: func(c *urfave.Context) error {
+			server, err := serverOf(c, env)
+			if err != nil {
+				return err
+			}
+			return work(c, env, server, until)
+		},
+	}
+}
+
+// work works until it is told to stop.
+func work(c *urfave.Context, env cli.Env, server Server, until func(context.Context) (context.Context, <-chan struct{}, func())) error {
+	opener := system.Opener{Getenv: env.Getenv, Stderr: os.Stderr}
+	limits := system.Limits{Concurrency: c.Int("concurrency"), Cache: c.String("cache")}
+	if limits.Concurrency < 1 || limits.Concurrency > 1000 {
+		return cli.Usage("--concurrency: %d is not between 1 and 1000", limits.Concurrency)
+	}
+	var own []system.Config
+	for _, model := range c.StringSlice("model") {
+		own = append(own, system.Config{Model: model, ModelGiven: true, Limits: limits})
+	}
+	for _, pipeline := range c.StringSlice("pipeline") {
+		own = append(own, system.Config{Pipeline: pipeline, Limits: limits})
+	}
+	if len(own) == 0 {
+		return cli.Usage("worker needs what it may run: --model MODEL or --pipeline PROGRAM|URL")
+	}
+	var names []string
+	for _, cfg := range own {
+		identity, err := opener.Identify(cfg)
+		if err != nil {
+			return err
+		}
+		names = append(names, identity.Name)
+	}
+	log, err := settings.NewLog(env.Stderr, "info", "text")
+	if err != nil {
+		return err
+	}
+	ctx, soft, end := until(c.Context)
+	defer end()
+	conn, err := server.connect(ctx, env, nil)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	host, _ := os.Hostname()
+	name := cmp.Or(c.String("as"), fmt.Sprintf("%s-%d", host, os.Getpid()))
+	log.Info("waits for runs", "worker", name, "runs", strings.Join(names, ", "), "concurrency", limits.Concurrency)
+	err = conn.Work(ctx, workers.WorkerConfig{
+		Name: name, Concurrency: limits.Concurrency, Run: c.String("run"), Systems: names, Stop: soft, Log: log,
+		Open: func(ctx context.Context, run workers.Run, ask func(context.Context, []byte) ([]byte, error)) (workers.Opened, error) {
+			return open(ctx, opener, run, own, name, ask)
+		},
+	})
+	if errors.Is(err, context.Canceled) {
+		return cli.Errorf(cli.ExitInterrupted, "stopped at once: the items in hand are given to other workers")
+	}
+	return err
+}
+
+// open opens what a run measures with one of the worker's own systems.
+func open(ctx context.Context, opener system.Opener, run workers.Run, own []system.Config, name string, ask workers.Exchange) (workers.Opened, error) {
+	var definition system.Definition
+	if err := json.Unmarshal(run.Definition, &definition); err != nil {
+		return workers.Opened{}, fmt.Errorf("the definition of the run cannot be read: %w", err)
+	}
+	var permits []*workers.Permits
+	own = slices.Clone(own)
+	for i := range own {
+		own[i].Limits.Admission = func(group string) pipeline.Admission {
+			p := workers.NewPermits(ask, group, name)
+			permits = append(permits, p)
+			return p
+		}
+	}
+	closing := func() {
+		for _, p := range permits {
+			p.Close()
+		}
+	}
+	opened, err := opener.OpenDefinition(ctx, definition, own)
+	if err != nil {
+		closing()
+		return workers.Opened{}, err
+	}
+	return workers.Opened{Task: harness.Task{Extractor: opened.Extractor}, Close: func() error {
+		closing()
+		return opened.Close()
+	}}, nil
+}
+
+// ListCommand is experiment workers.
+func ListCommand(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:      "workers",
+		Usage:     "list the workers at a NATS server, what they do and how fast",
+		UsageText: "experiment workers nats://HOST:4222 [--json]",
+		Flags:     append(serverFlags(), settings.JSONFlag()),
+		Action: func(c *urfave.Context) error {
+			server, err := serverOf(c, env)
+			if err != nil {
+				return err
+			}
+			conn, err := server.connect(c.Context, env, nil)
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			list, err := conn.List(c.Context)
+			if err != nil {
+				return err
+			}
+			if c.Bool("json") {
+				return runs.PrintJSON(env, list)
+			}
+			known, err := conn.Runs(c.Context)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprint(env.Stdout, table(list, known))
+			return cli.Written(err)
+		},
+	}
+}
+
+// table has a line for each worker, and what it refuses below it.
+func table(list []workers.Presence, known map[string]workers.Run) string {
+	if len(list) == 0 {
+		return "no workers\n"
+	}
+	run := func(id string) string { return textutil.Line(cmp.Or(known[id].Name, id)) }
+	t := report.Table{Columns: []report.Column{{Title: "worker"}, {Title: "host"}, {Title: "runs"}, {Title: "works for"},
+		{Title: "in hand", Right: true}, {Title: "of", Right: true}, {Title: "done", Right: true}, {Title: "a second", Right: true}, {Title: "clock"}}}
+	var refused []string
+	for _, p := range list {
+		inHand := 0
+		var works []string
+		for id, n := range p.InHand {
+			inHand += n
+			works = append(works, run(id))
+		}
+		slices.Sort(works)
+		for id, why := range p.Refused {
+			refused = append(refused, fmt.Sprintf("%s does not work for %s: %s\n", textutil.Line(p.Name), run(id), textutil.Line(why)))
+		}
+		skew := time.Since(p.Clock).Round(time.Second)
+		t.Rows = append(t.Rows, report.Row{Cells: []string{textutil.Line(p.Name), textutil.Line(p.Host), textutil.Line(strings.Join(p.Systems, ", ")),
+			cmp.Or(strings.Join(works, ", "), "–"), fmt.Sprint(inHand), fmt.Sprint(p.Concurrency), fmt.Sprint(p.Done), fmt.Sprintf("%.1f", p.PerSecond),
+			map[bool]string{true: "right", false: "off by " + skew.String()}[skew.Abs() <= 5*time.Second]}})
+	}
+	slices.Sort(refused)
+	return t.Text() + strings.Join(refused, "")
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/testkit/natsserver"
+)
+
+// workers starts processes of experiment worker with those flags.
+func workers(t *testing.T, f folder, nats *natsserver.Server, n int, args ...string) []*child {
+	t.Helper()
+	var started []*child
+	for i := range n {
+		started = append(started, f.start(t, append([]string{"worker", nats.URL(), "--as", fmt.Sprint("w", i)}, args...)...))
+	}
+	return started
+}
+
+// A run over four workers is that of one machine, but for times and the workers' names; a
+// worker that is interrupted ends with 0.
+func TestWorkers_export(t *testing.T) {
+	t.Parallel()
+	nats, chat := natsserver.Start(t), newChatServer(t, adaAnswer)
+	f := newFolder(t, "OPENAI_API_KEY=sk-test-secret", "OPENAI_BASE_URL="+chat.url)
+	items := itemsFile
+	if raw, err := os.ReadFile("../../../shared/data/documents60.jsonl"); err == nil {
+		items = string(raw)
+	}
+	must(t, os.WriteFile(f.path("docs.jsonl"), []byte(items), 0o600))
+	f.run(t, cli.ExitOK, "--dataset", "docs.jsonl", "--name", "live", "--model", "openai/gpt-4o", "--record", "tape.jsonl", "--quiet")
+	f.run(t, cli.ExitOK, "--dataset", "docs.jsonl", "--name", "local", "--model", "recorded/tape.jsonl", "--output", "local.jsonl", "--quiet")
+	started := workers(t, f, nats, 4, "--model", "recorded/tape.jsonl", "--concurrency", "2")
+	f.run(t, cli.ExitOK, "--dataset", "docs.jsonl", "--name", "spread", "--model", "recorded/tape.jsonl", "--output", "spread.jsonl", "--quiet", "--workers", nats.URL(), "--verify")
+	local, spread := steadyExport(t, f.path("local.jsonl")), steadyExport(t, f.path("spread.jsonl"))
+	if !strings.Contains(spread, `"worker":"w`) {
+		t.Error("no worker stands in the export")
+	}
+	for i := range started {
+		spread = strings.ReplaceAll(spread, fmt.Sprintf(`,"worker":"w%d"`, i), "")
+	}
+	if local != spread {
+		t.Errorf("local:\n%.3000s\nspread:\n%.3000s", local, spread)
+	}
+	list := f.run(t, cli.ExitOK, "workers", nats.URL())
+	if text := list.stdout.String(); strings.Count(text, "recorded openai/gpt-4o") != 4 {
+		t.Errorf("workers:\n%s", text)
+	}
+	for _, c := range started {
+		must(t, c.Process.Signal(syscall.SIGTERM))
+		c.exits(t, cli.ExitOK)
+	}
+}
+
+const itemsFile = `{"id":"a","input":{"document_text":"Ada Lovelace wrote to Charles Babbage."},"expected_output":{"entities":[{"name":"Ada Lovelace","type":"person"}],"relationships":[]}}
+{"id":"b","input":{"document_text":"Ada Lovelace lived in London."},"expected_output":{"entities":[{"name":"Ada Lovelace","type":"person"}],"relationships":[]}}
+`
+
+// The budget is the coordinator's: workers never pass it together by more than what is
+// under way, and the run stops, to be resumed.
+func TestWorkers_budget(t *testing.T) {
+	t.Parallel()
+	nats, chat := natsserver.Start(t), newChatServer(t, adaAnswer)
+	f := newFolder(t, "OPENAI_API_KEY=sk-test-secret", "OPENAI_BASE_URL="+chat.url)
+	var lines strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&lines, `{"id":"i%d","input":{"document_text":"Ada Lovelace wrote letter %d."},"expected_output":{"entities":[],"relationships":[]}}`+"\n", i, i)
+	}
+	must(t, os.WriteFile(f.path("docs.jsonl"), []byte(lines.String()), 0o600))
+	workers(t, f, nats, 2, "--model", "openai/gpt-4o")
+	const budget, answer = 5000, 120 // tokens
+	c := f.run(t, cli.ExitInterrupted, "--dataset", "docs.jsonl", "--name", "r", "--model", "openai/gpt-4o", "--budget-tokens", fmt.Sprint(budget), "--json", "--workers", nats.URL())
+	if text := c.stderr.String(); !strings.Contains(text, "the budget of 5000 tokens is used up") || !strings.Contains(text, "--budget-tokens MORE") {
+		t.Errorf("stderr:\n%s", text)
+	}
+	usage := summaryOf(t, c.stdout.String()).Usage
+	if used := usage.Input + usage.Output; used == 0 || used > budget {
+		t.Errorf("%d tokens", used)
+	}
+	chat.mu.Lock()
+	asked := len(chat.bodies)
+	chat.mu.Unlock()
+	if asked*answer > budget {
+		t.Errorf("%d answers of %d tokens", asked, answer)
+	}
+	f.run(t, cli.ExitOK, "--dataset", "docs.jsonl", "--name", "r", "--model", "openai/gpt-4o", "--budget-tokens", "1000000", "--quiet", "--workers", nats.URL(), "--resume")
+}
+
+// What is wrong with a command line or a server, with its exit code.
+func TestWorkers_refused(t *testing.T) {
+	t.Parallel()
+	f := newFolder(t)
+	for want, c := range map[string]struct {
+		code int
+		args []string
+	}{
+		"takes one address of a NATS server":                {64, []string{"worker"}},
+		"needs what it may run":                             {64, []string{"worker", "nats://127.0.0.1:1"}},
+		"start one with nats-server -js":                    {69, []string{"worker", "nats://127.0.0.1:1", "--model", "baseline"}},
+		"is not of the form nats://HOST:4222":               {64, []string{"workers", "host"}},
+		"documents would travel in clear":                   {64, []string{"workers", "nats://203.0.113.1:4222"}},
+		"leave --record out":                                {64, []string{"--dataset", "extraction-eval", "--name", "r", "--workers", "nats://127.0.0.1:1", "--record", "x"}},
+		"the NATS server at nats://127.0.0.1:1 cannot be u": {69, []string{"--dataset", "extraction-eval", "--name", "r", "--workers", "nats://127.0.0.1:1"}},
+	} {
+		if text := f.run(t, c.code, c.args...).stderr.String(); !strings.Contains(text, want) {
+			t.Errorf("%q: %s", c.args, text)
+		}
+	}
+}
+
+// A worker of another model does not work for the run, which says so; it waits for one that does.
+func TestWorkers_otherModel(t *testing.T) {
+	t.Parallel()
+	nats := natsserver.Start(t)
+	f := newFolder(t, "OPENAI_API_KEY=sk-test-secret")
+	wrong := workers(t, f, nats, 1, "--model", "openai/gpt-4o")[0]
+	run := f.start(t, "--dataset", "extraction-eval", "--name", "r", "--limit", "3", "--workers", nats.URL(), "--output", "r.jsonl")
+	for began := time.Now(); !strings.Contains(f.run(t, cli.ExitOK, "workers", nats.URL()).stdout.String(), "w0 does not work for r: the run measures baseline ("); {
+		if time.Since(began) > time.Minute {
+			t.Fatal("the worker does not say what it refuses")
+		}
+	}
+	f.start(t, "worker", nats.URL(), "--model", "baseline", "--as", "right")
+	run.exits(t, cli.ExitOK)
+	must(t, wrong.Process.Signal(syscall.SIGTERM))
+	wrong.exits(t, cli.ExitOK)
+	if text := wrong.stderr.String(); !strings.Contains(text, "start one with the --model or --pipeline of the run") {
+		t.Errorf("the worker said:\n%s", text)
+	}
+}

@@ -32,7 +32,7 @@ func TestModes_requests(t *testing.T) {
 	if testing.Short() {
 		t.Skip("publishes 1,200 items")
 	}
-	for _, mode := range embedded.Modes() {
+	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			w := newWorldIn(t, mode)

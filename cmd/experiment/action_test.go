@@ -133,7 +133,7 @@ func TestAction(t *testing.T) {
 			}
 			command := exec.CommandContext(t.Context(), "bash", "-c", s.Run)
 			command.Dir = dir
-			command.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + dir, "RUNNER_TEMP=" + dir, "GITHUB_ACTIONS=true", "GITHUB_API_URL=" + host.URL, "GITHUB_REPOSITORY=o/r",
+			command.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + dir, "EXPERIMENT_CONCURRENCY=1", "RUNNER_TEMP=" + dir, "GITHUB_ACTIONS=true", "GITHUB_API_URL=" + host.URL, "GITHUB_REPOSITORY=o/r",
 				"GITHUB_EVENT_PATH=" + filepath.Join(dir, "event.json"), "GITHUB_STEP_SUMMARY=" + filepath.Join(dir, "summary.md"), "GITHUB_PATH=" + filepath.Join(dir, "path.txt"), "GITHUB_REF_NAME=try"}
 			for key, value := range s.Env {
 				command.Env = append(command.Env, key+"="+inputs.ReplaceAllStringFunc(value, func(word string) string {

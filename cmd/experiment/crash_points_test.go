@@ -93,11 +93,11 @@ func (c *crashes) resumed(t *testing.T, run string) {
 }
 
 // TestCrash_everyCommit ends a run of 12 items right before and right after its
-// commits, and resumes it: of the first, of the last, and of every fifth between them,
+// commits, and resumes it: of the first, of the last, and of every tenth between them,
 // from one that EXPERIMENT_TEST_SEED chooses; with EXPERIMENT_TEST_FULL of each.
 func TestCrash_everyCommit(t *testing.T) {
 	t.Parallel()
-	step, seed := 5, number(t, "EXPERIMENT_TEST_SEED", int(time.Now().UnixNano()&0xffffff))
+	step, seed := 10, number(t, "EXPERIMENT_TEST_SEED", int(time.Now().UnixNano()&0xffffff))
 	if full() {
 		step = 1
 	}

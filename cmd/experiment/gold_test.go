@@ -28,6 +28,7 @@ func TestGoldLoop(t *testing.T) {
 	for _, mode := range embedded.Modes() {
 		t.Run(string(mode), func(t *testing.T) {
 			d := newDeployment(t, mode)
+			d.env["EXPERIMENT_CONCURRENCY"] = "1" // each is a process of the oracle
 			undamaged := damagedSample(t)
 			shares := map[string]string{"s1": "1", "s2": "0.95", "s3": "0.9"}
 			for name, file := range map[string]string{"loop": "damaged.jsonl", "clean": "clean.jsonl"} {

@@ -340,9 +340,9 @@ func TestAudit_damagedGold(t *testing.T) {
 	seeds := uint64(1)
 	if os.Getenv("EXPERIMENT_TEST_FULL") != "" {
 		seeds = 3
-	}
-	if path := "../../../shared/data/documents60.jsonl"; exists(path) {
-		sets["documents60"] = fileItems(t, path)
+		if path := "../../../shared/data/documents60.jsonl"; exists(path) {
+			sets["documents60"] = fileItems(t, path)
+		}
 	}
 	for name, items := range sets {
 		for _, c := range []struct {

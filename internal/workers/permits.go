@@ -189,17 +189,22 @@ func NewPermits(exchange Exchange, group, worker string) *Permits {
 func (p *Permits) Close() {
 	p.cancel()
 	p.running.Wait()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for len(p.ended) > 0 {
-		ctx, cancel := context.WithTimeout(context.Background(), exchangeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), exchangeTime)
+	defer cancel()
+	for {
+		p.mu.Lock()
 		req := p.compose()
-		_, err := p.ask(ctx, req)
-		cancel()
-		if err != nil {
+		p.mu.Unlock()
+		if len(req.Ended) == 0 {
+			return
+		}
+		req.Wants = nil
+		if _, err := p.ask(ctx, req); err != nil {
 			return // it takes this worker to be dead soon
 		}
+		p.mu.Lock()
 		p.acknowledge(req)
+		p.mu.Unlock()
 	}
 }
 

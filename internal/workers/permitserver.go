@@ -330,7 +330,7 @@ func (g *permitGroup) reply(w *permitWorker, req permitRequest) permitReply {
 				l.Sent()
 			}
 			reply.Granted = append(reply.Granted, want.ID)
-		} else if r := w.refused[want.ID]; r != nil {
+		} else if r := w.refused[want.ID]; r != nil && len(reply.Refused) < mostEnded { // errors are long
 			delete(w.refused, want.ID)
 			reply.Refused = append(reply.Refused, permitRefused{want.ID, *r})
 		}

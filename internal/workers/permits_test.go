@@ -360,10 +360,10 @@ func TestPermitServer_bad(t *testing.T) {
 		"nothing":       {`{}`, "needs a worker"},
 		"no number":     {`{"Worker":"w"}`, "needs a worker"},
 		"long name":     {`{"Seq":1,"Worker":"` + strings.Repeat("w", 2000) + `"}`, "needs a worker"},
-		"many":          {`{"Seq":1,"Worker":"w","Wants":[{}` + strings.Repeat(",{}", 4000) + `]}`, "at most 4000"},
+		"many":          {`{"Seq":1,"Worker":"w","Wants":[[]` + strings.Repeat(",[]", 4000) + `]}`, "at most 4000"},
 		"large":         {`{"Worker":"` + strings.Repeat("w", 1<<20) + `"}`, "bytes"},
-		"huge count":    {`{"Seq":1,"Worker":"w","Wants":[{"ID":1,"Input":1e99}]}`, "cannot be read"},
-		"listed twice":  {`{"Seq":1,"Worker":"w","Wants":[{"ID":1},{"ID":1}]}`, "counts up"},
+		"huge count":    {`{"Seq":1,"Worker":"w","Wants":[[1,1e99]]}`, "cannot be read"},
+		"listed twice":  {`{"Seq":1,"Worker":"w","Wants":[[1],[1]]}`, "counts up"},
 		"unknown":       {ended(`{"ID":7,"Usage":{"input":5}},{"ID":7}`), ""},
 		"negative cost": {ended(`{"ID":7,"CostUSD":-1,"Kind":99,"RetryAfter":-5}`), ""},
 	} {
@@ -396,12 +396,12 @@ func TestPermitServer_repeated(t *testing.T) {
 		server := newServer(t.Context(), pipeline.NewAdmission(limiter, budget))
 		defer server.Close()
 		for i, c := range []struct{ says, granted string }{
-			{`"Seq":2,"Wants":[{"ID":1}]`, "[1]"},
-			{`"Seq":2,"Wants":[{"ID":1}]`, "[1]"}, // the answer was lost
-			{`"Seq":3,"Wants":[{"ID":1},{"ID":2}]`, "[1]"},
-			{`"Seq":1,"Wants":[{"ID":9}]`, "[]"}, // overtaken
+			{`"Seq":2,"Wants":[[1]]`, "[1]"},
+			{`"Seq":2,"Wants":[[1]]`, "[1]"}, // the answer was lost
+			{`"Seq":3,"Wants":[[1],[2]]`, "[1]"},
+			{`"Seq":1,"Wants":[[9]]`, "[]"}, // overtaken
 			{`"Seq":4,"Ended":[{"ID":1,"Usage":{"input":5}},{"ID":1,"Usage":{"input":5}}]`, "[]"},
-			{`"Seq":5,"Ended":[{"ID":1,"Usage":{"input":5}}],"Wants":[{"ID":2}]`, "[2]"},
+			{`"Seq":5,"Ended":[{"ID":1,"Usage":{"input":5}}],"Wants":[[2]]`, "[2]"},
 		} {
 			raw := server.Answer(t.Context(), []byte(`{"Group":"m","Worker":"w",`+c.says+`}`))
 			var reply struct{ Granted []int64 }
@@ -422,8 +422,8 @@ func TestPermitServer_repeated(t *testing.T) {
 // FuzzPermitServer: whatever bytes come, in two messages, nothing panics, no more is
 // granted than the limiter has, and Close leaves nothing under way.
 func FuzzPermitServer(f *testing.F) {
-	f.Add([]byte(`{"Group":"m","Worker":"w","Seq":1,"Wants":[{"ID":1,"Input":5}]}`), []byte(`{"Group":"m","Worker":"w","Seq":2,"Ended":[{"ID":1,"Kind":1,"RetryAfter":9,"CostUSD":1e308}]}`))
-	f.Add([]byte(`{"Seq":9223372036854775807,"Worker":"w","Wants":[{"ID":-1,"Input":-1,"MaxOutput":-9}]}`), []byte(`{`))
+	f.Add([]byte(`{"Group":"m","Worker":"w","Seq":1,"Wants":[[1,5]]}`), []byte(`{"Group":"m","Worker":"w","Seq":2,"Ended":[{"ID":1,"Kind":1,"RetryAfter":9,"CostUSD":1e308}]}`))
+	f.Add([]byte(`{"Seq":9223372036854775807,"Worker":"w","Wants":[[-1,-1,0,-9]]}`), []byte(`{`))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		synctest.Test(t, func(t *testing.T) {
 			limiter := newLimiter(t, limit.Config{Most: 2})

@@ -130,13 +130,13 @@ func readPermitRequest(raw []byte) (req permitRequest, err error) {
 	const most = 1 << 30 // tokens of one request
 	bounded := func(n *int64, least int64) { *n = min(max(*n, least), most) }
 	for i := range req.Wants {
-		if i > 0 && req.Wants[i].ID <= req.Wants[i-1].ID {
-			return req, cli.Usage("a request for permits counts up what waits: %d follows %d", req.Wants[i].ID, req.Wants[i-1].ID)
+		want := &req.Wants[i]
+		if i > 0 && want.id() <= req.Wants[i-1].id() {
+			return req, cli.Usage("a request for permits counts up what waits: %d follows %d", want.id(), req.Wants[i-1].id())
 		}
-		e := &req.Wants[i].Estimate
-		bounded(&e.Input, 0)
-		bounded(&e.Output, 0)
-		bounded(&e.MaxOutput, -1)
+		bounded(&want[1], 0)
+		bounded(&want[2], 0)
+		bounded(&want[3], -1)
 	}
 	for i := range req.Ended {
 		e := &req.Ended[i].Ended
@@ -146,7 +146,7 @@ func readPermitRequest(raw []byte) (req permitRequest, err error) {
 			bounded(&u.Output, 0)
 			u.Cached, u.Reasoning = min(max(u.Cached, 0), u.Input), min(max(u.Reasoning, 0), u.Output)
 		}
-		if e.CostUSD != nil && !(*e.CostUSD >= 0) {
+		if e.CostUSD != nil && !(*e.CostUSD >= 0 && *e.CostUSD <= 1e6) {
 			e.CostUSD = nil
 		}
 		if e.RetryAfter = min(max(e.RetryAfter, 0), 24*time.Hour); e.Kind < limit.Answered || e.Kind > limit.Abandoned {
@@ -246,12 +246,12 @@ func (g *permitGroup) take(req permitRequest) (*permitWorker, error) {
 	wanted, refused := map[int64]bool{}, w.refused
 	w.refused = map[int64]*refusal{}
 	for _, want := range req.Wants {
-		if refused[want.ID] != nil {
-			w.refused[want.ID] = refused[want.ID]
-		} else if w.leases[want.ID] == nil {
+		if refused[want.id()] != nil {
+			w.refused[want.id()] = refused[want.id()]
+		} else if w.leases[want.id()] == nil {
 			w.waiting = append(w.waiting, want)
 		}
-		wanted[want.ID] = true
+		wanted[want.id()] = true
 	}
 	if g.asked == w && !wanted[g.id] {
 		g.cancel()
@@ -324,15 +324,15 @@ func (g *permitGroup) reply(w *permitWorker, req permitRequest) permitReply {
 		return reply // a newer request is told
 	}
 	for _, want := range req.Wants {
-		if l := w.leases[want.ID]; l != nil {
+		if l := w.leases[want.id()]; l != nil {
 			if !l.told {
 				l.told = true
 				l.Sent()
 			}
-			reply.Granted = append(reply.Granted, want.ID)
-		} else if r := w.refused[want.ID]; r != nil && len(reply.Refused) < mostEnded { // errors are long
-			delete(w.refused, want.ID)
-			reply.Refused = append(reply.Refused, permitRefused{want.ID, *r})
+			reply.Granted = append(reply.Granted, want.id())
+		} else if r := w.refused[want.id()]; r != nil && len(reply.Refused) < mostEnded { // errors are long
+			delete(w.refused, want.id())
+			reply.Refused = append(reply.Refused, permitRefused{want.id(), *r})
 		}
 	}
 	return reply
@@ -358,21 +358,21 @@ func (g *permitGroup) dispatch() {
 		}
 		want := w.waiting[0]
 		ctx, cancel := context.WithCancel(g.server.ctx)
-		g.asked, g.id, g.cancel = w, want.ID, cancel
+		g.asked, g.id, g.cancel = w, want.id(), cancel
 		g.mu.Unlock()
-		admitted, err := g.admission.Admit(ctx, want.Estimate)
+		admitted, err := g.admission.Admit(ctx, want.estimate())
 		g.mu.Lock()
 		withdrawn := ctx.Err() != nil
 		cancel()
 		g.asked = nil
 		switch {
-		case err == nil && !g.grant(w, want.ID, admitted):
+		case err == nil && !g.grant(w, want.id(), admitted):
 			g.end(admitted, pipeline.Ended{Result: limit.Result{Kind: limit.Abandoned}})
 		case err == nil || withdrawn:
 		case errors.Is(err, limit.ErrStopped):
 			g.refuse(nil, 0, err)
 		default:
-			g.refuse(w, want.ID, err)
+			g.refuse(w, want.id(), err)
 		}
 	}
 }
@@ -391,7 +391,7 @@ func (g *permitGroup) next() *permitWorker {
 
 // grant gives a permit to a want if it still waits. The mutex is held.
 func (g *permitGroup) grant(w *permitWorker, id int64, a pipeline.Admitted) bool {
-	at := slices.IndexFunc(w.waiting, func(want permitWant) bool { return want.ID == id })
+	at := slices.IndexFunc(w.waiting, func(want permitWant) bool { return want.id() == id })
 	if at < 0 || time.Since(w.seen) > grace {
 		return false
 	}
@@ -407,9 +407,9 @@ func (g *permitGroup) refuse(to *permitWorker, id int64, err error) {
 	g.halted = g.halted || to == nil
 	for _, w := range g.workers {
 		w.waiting = slices.DeleteFunc(w.waiting, func(want permitWant) bool {
-			refused := to == nil || w == to && want.ID == id
+			refused := to == nil || w == to && want.id() == id
 			if refused {
-				w.refused[want.ID] = newRefusal(err)
+				w.refused[want.id()] = newRefusal(err)
 			}
 			return refused
 		})

@@ -152,7 +152,7 @@ func TestPermits_manyWorkers(t *testing.T) {
 	}
 	items, inFlight, rules := 2500, 20, []rule{{0, false}}
 	if os.Getenv("EXPERIMENT_TEST_FULL") == "1" {
-		items, inFlight, rules = 20_000, 50, append(rules, rule{1000, true}, rule{1000, false}, rule{17, true}, rule{17, false}, rule{0, true})
+		items, inFlight, rules = 10_000, 50, append(rules, rule{1000, true}, rule{1000, false}, rule{17, true}, rule{17, false}, rule{0, true})
 	}
 	for _, c := range rules {
 		name := fmt.Sprintf("saves %v, header %v", c.burst, c.header)

@@ -267,6 +267,17 @@ func TestPermits_stop(t *testing.T) {
 
 // When the coordinator is stopped, who waits gets that; calls begun before may go on.
 func TestPermitServer_stop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // nobody waited
+		stop := make(chan struct{})
+		server := newServer(limit.WithStop(t.Context(), stop), pipeline.NewAdmission(newLimiter(t, limit.Config{}), nil))
+		defer server.Close()
+		permits := workers.NewPermits((&line{server: server}).exchange, "m", "w")
+		defer permits.Close()
+		close(stop)
+		if _, err := permits.Admit(t.Context(), pipeline.Estimate{}); err != nil {
+			t.Error(err)
+		}
+	})
 	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})
 		limiter := newLimiter(t, limit.Config{Most: 1})

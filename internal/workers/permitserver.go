@@ -236,6 +236,13 @@ func (g *permitGroup) take(req permitRequest) (*permitWorker, error) {
 	}
 	w.seq = req.Seq
 	w.heard()
+	select {
+	case <-limit.Stop(g.server.ctx):
+		if !g.halted {
+			g.refuse(nil, 0, limit.ErrStopped)
+		}
+	default:
+	}
 	for _, e := range req.Ended {
 		if l := w.leases[e.ID]; l != nil {
 			delete(w.leases, e.ID)
@@ -345,13 +352,6 @@ func (g *permitGroup) dispatch() {
 	defer g.mu.Unlock()
 	defer func() { g.on = false }()
 	for g.server.ctx.Err() == nil {
-		if !g.halted {
-			select {
-			case <-limit.Stop(g.server.ctx):
-				g.refuse(nil, 0, limit.ErrStopped)
-			default:
-			}
-		}
 		w := g.next()
 		if w == nil {
 			return
@@ -404,7 +404,12 @@ func (g *permitGroup) grant(w *permitWorker, id int64, a pipeline.Admitted) bool
 // refuse tells a want that it will not be sent; with limit.ErrStopped all that wait,
 // once: what comes later belongs to calls that were begun. The mutex is held.
 func (g *permitGroup) refuse(to *permitWorker, id int64, err error) {
-	g.halted = g.halted || to == nil
+	if to == nil {
+		g.halted = true
+		if g.asked != nil {
+			g.cancel()
+		}
+	}
 	for _, w := range g.workers {
 		w.waiting = slices.DeleteFunc(w.waiting, func(want permitWant) bool {
 			refused := to == nil || w == to && want.id() == id

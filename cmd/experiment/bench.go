@@ -93,7 +93,7 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx, signals := watchSignals(c.Context, env.Stderr)
+	ctx, signals := watchSignals(c.Context, env.Stderr, leftForResume)
 	defer signals.stop()
 	cfg.Stop = signals.soft
 	answerer, opened, err := opener(env, nil).OpenBench(system.Config{Model: c.String("model"), Pipeline: c.String("pipeline"), Limits: system.Limits{Concurrency: cfg.Concurrency, Timeout: cfg.Timeout}})

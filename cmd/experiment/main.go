@@ -45,7 +45,7 @@ func commands(env cli.Env) []*urfave.Command {
 		promptsCommand(env),
 		seedcmd.Command(env),
 		fleet.WorkerCommand(env, func(ctx context.Context) (context.Context, <-chan struct{}, func()) {
-			ctx, signals := watchSignals(ctx, env.Stderr)
+			ctx, signals := watchSignals(ctx, env.Stderr, "the items in hand are finished, the others left to other workers")
 			signals.working.Store(true)
 			return ctx, signals.soft, signals.stop
 		}),

@@ -47,7 +47,7 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx, signals := watchSignals(c.Context, env.Stderr)
+	ctx, signals := watchSignals(c.Context, env.Stderr, leftForResume)
 	defer signals.stop()
 	defer func() { err = signals.cutShort(err) }()
 	lf, err := connect.Open(ctx, getenv)
@@ -124,7 +124,7 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	if filepath.Ext(path) != runstore.Extension {
 		return cli.Usage("%s is an export, which does not say what was published: name the run, or its file ending in %s", path, runstore.Extension)
 	}
-	ctx, signals := watchSignals(c.Context, env.Stderr)
+	ctx, signals := watchSignals(c.Context, env.Stderr, leftForResume)
 	defer signals.stop()
 	defer func() { err = signals.cutShort(err) }()
 	cfg := experiment.VerifyConfig{Repair: c.Bool("repair"), Looked: runs.StillMissing(env), Log: log}

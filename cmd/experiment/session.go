@@ -35,7 +35,7 @@ type session struct {
 // withSession connects to Langfuse, has the work done, and disconnects. ask is what
 // may be asked of the server meanwhile; see connect.OpenAsking.
 func withSession(ctx context.Context, env cli.Env, cfg runConfig, log *slog.Logger, ask func(context.Context, *langfuse.Client), work func(context.Context, session) error) error {
-	ctx, signals := watchSignals(ctx, env.Stderr)
+	ctx, signals := watchSignals(ctx, env.Stderr, leftForResume)
 	defer signals.stop()
 	lf, err := connect.OpenAsking(ctx, connect.InMode(cfg.langfuseMode, env.Getenv), ask)
 	if err != nil {

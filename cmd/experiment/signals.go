@@ -41,8 +41,12 @@ func (interruption) Error() string { return "interrupted" }
 // Unwrap makes it the end of a context to everyone else.
 func (interruption) Unwrap() error { return context.Canceled }
 
-// watchSignals returns a context that ends when the work is to stop at once.
-func watchSignals(ctx context.Context, stderr io.Writer) (context.Context, *signals) {
+// leftForResume is what becomes of a run that is stopped softly.
+const leftForResume = "what was sent is finished and kept, what waits is left for --resume"
+
+// watchSignals returns a context that ends when the work is to stop at once; softly says
+// what the first signal does.
+func watchSignals(ctx context.Context, stderr io.Writer, softly string) (context.Context, *signals) {
 	ctx, stopped := context.WithCancelCause(ctx)
 	cancel := func() { stopped(errInterrupted) }
 	received := make(chan os.Signal, 2)
@@ -63,7 +67,7 @@ func watchSignals(ctx context.Context, stderr io.Writer) (context.Context, *sign
 			cancel()
 			return
 		}
-		fmt.Fprintln(stderr, "\nstopping: what was sent is finished and kept, what waits is left for --resume; interrupt again to stop at once")
+		fmt.Fprintf(stderr, "\nstopping: %s; interrupt again to stop at once\n", softly)
 		select {
 		case <-received:
 			cancel()

@@ -97,6 +97,7 @@ func Coordinate(ctx context.Context, env cli.Env, s Server, cfg system.Config, o
 		return errors.Join(problems...)
 	}
 	measured.Reached = nil // the workers reach the model
+	measured.Notes = append(slices.Clip(measured.Notes), "unless its sync_interval is always, a NATS server acknowledges before it syncs: what a power cut takes there is asked, and paid, again")
 	return measured, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,7 +19,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 
 	"extraction-experiment/internal/cli"
 )
@@ -42,7 +42,12 @@ type Config struct {
 	Note func(string)
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
+
+	beat time.Duration // between signs of life; 0 means beatEvery
 }
+
+// lost is after how long without a beat a coordinator or a worker counts as gone.
+func (c Config) lost() time.Duration { return 5 * c.beat }
 
 // Conn is a connection to a NATS server with JetStream. Safe for concurrent use.
 type Conn struct {
@@ -64,12 +69,12 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.Lease = cmp.Or(cfg.Lease, DefaultLease)
+	cfg.Lease, cfg.beat = cmp.Or(cfg.Lease, DefaultLease), cmp.Or(cfg.beat, beatEvery)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
 	host, _ := os.Hostname()
-	c := &Conn{cfg: cfg, id: fmt.Sprintf("%s-%d-%s", token(host), os.Getpid(), nuid.Next()[:8])}
+	c := &Conn{cfg: cfg, id: fmt.Sprintf("%s-%d-%s", token(host), os.Getpid(), rand.Text()[:10])}
 	options := []nats.Option{
 		nats.Name("experiment " + c.id), nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond), nats.Timeout(5 * time.Second),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // else they go to standard error
@@ -157,21 +162,32 @@ func (c *Conn) prepare(ctx context.Context) error {
 		replicas = 3
 	}
 	for name, subject := range map[string]string{unitStream: unitSubject, resultStream: resultSubject} {
-		_, err := c.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		_, err := c.js.CreateStream(ctx, jetstream.StreamConfig{
 			Name: name, Subjects: []string{subject + "*.*"}, Retention: jetstream.WorkQueuePolicy, MaxAge: kept,
 			Replicas: replicas, Discard: jetstream.DiscardNew, MaxMsgsPerSubject: 1, DiscardNewPerSubject: true,
 			Description: "units of experiments and what came of them; see docs/workers.md",
 		})
-		if err != nil {
+		if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 			return fmt.Errorf("stream %s: %w", name, err)
 		}
 	}
-	var err error
-	if c.runs, err = c.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: runBucket, TTL: kept, Replicas: replicas}); err != nil {
+	// What is there stays as it is: who sees fewer servers must not take replicas away.
+	runs, err := c.js.KeyValue(ctx, runBucket)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		runs, err = c.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: runBucket, TTL: kept, Replicas: replicas})
+	}
+	if err != nil {
 		return fmt.Errorf("bucket %s: %w", runBucket, err)
 	}
-	if c.big, err = c.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: largeBucket, TTL: kept, Replicas: replicas}); err != nil {
+	big, err := c.js.ObjectStore(ctx, largeBucket)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		big, err = c.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: largeBucket, TTL: kept, Replicas: replicas})
+	}
+	if err != nil {
 		return fmt.Errorf("bucket %s: %w", largeBucket, err)
+	}
+	if c.runs == nil { // by Connect; they go by names, also on a server that was emptied
+		c.runs, c.big = runs, big
 	}
 	return nil
 }
@@ -215,8 +231,12 @@ func sleep(ctx context.Context, d time.Duration) {
 // Close ends the connection at once.
 func (c *Conn) Close() { c.nats.Close() }
 
-// errThere says that a message under the same subject is there.
-var errThere = errors.New("there is one already")
+// errThere says that a message under the same subject is there, errLarge that one does
+// not travel: there is no point in trying again.
+var (
+	errThere = errors.New("there is one already")
+	errLarge = fmt.Errorf("more than %d bytes do not travel between machines", maxPayload)
+)
 
 // publish stores a message under a subject of its own; errThere says that there is one. What
 // is too large goes through the object store. Anything else may be tried again.
@@ -224,6 +244,9 @@ func (c *Conn) publish(ctx context.Context, subject string, body any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return err
+	}
+	if len(data) > maxPayload {
+		return errLarge
 	}
 	msg := nats.NewMsg(subject)
 	msg.Data = data
@@ -248,12 +271,18 @@ func (c *Conn) publish(ctx context.Context, subject string, body any) error {
 // objectName is that of what a message under a subject has in the object store.
 func objectName(subject string) string { return strings.TrimPrefix(subject, "experiment.") }
 
-// receive reads the body of a message, and says whether an object is behind it.
+// receive reads the body of a message, and says whether an object is behind it. Where
+// errDamaged is in the error, it will never be read.
 func receive[T any](ctx context.Context, c *Conn, msg jetstream.Msg, into *T) (large bool, err error) {
 	data := msg.Data()
 	if large = msg.Headers().Get(largeHeader) != ""; large {
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
 		object, err := c.big.Get(ctx, objectName(msg.Subject())) // whatever the header says
-		if err != nil {
+		switch {
+		case errors.Is(err, jetstream.ErrObjectNotFound):
+			return large, fmt.Errorf("%w: %w", errDamaged, err)
+		case err != nil:
 			return large, err
 		}
 		data, err = io.ReadAll(io.LimitReader(object, maxPayload+1))
@@ -280,7 +309,7 @@ func (c *Conn) List(ctx context.Context) ([]Presence, error) {
 		return nil, err
 	}
 	select {
-	case <-time.After(beatEvery * 3 / 2):
+	case <-time.After(c.cfg.beat * 3 / 2):
 	case <-ctx.Done():
 	}
 	err = errors.Join(sub.Unsubscribe(), ctx.Err())

@@ -75,6 +75,10 @@ func (c *Conn) Coordinate(ctx context.Context, run Run, permits func(ctx context
 	if err != nil {
 		return nil, err
 	}
+	// What a coordinator that died had in hand would else be held back for it.
+	if err := c.js.DeleteConsumer(ctx, resultStream, run.ID); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return nil, fmt.Errorf("announcing the run to the workers: %w", err)
+	}
 	if err := o.prepare(ctx); err != nil {
 		return nil, fmt.Errorf("announcing the run to the workers: %w", err)
 	}
@@ -132,14 +136,14 @@ func (o *Coordinator) reserve(ctx context.Context) (revision uint64, err error) 
 			var other beat
 			_ = decode(entry.Value(), &other)
 			return 0, cli.Usage("the run %q is coordinated by another process (%s): wait for its end, or stop it and resume the run", o.run.Name, other.Coordinator)
-		case time.Since(began) >= lost:
+		case time.Since(began) >= o.conn.cfg.lost():
 			return o.conn.runs.Update(ctx, name, value, old)
 		}
 		if old == 0 && o.conn.cfg.Note != nil {
-			o.conn.cfg.Note(fmt.Sprintf("the run has a coordinator already: looking for %s whether it is alive", lost))
+			o.conn.cfg.Note(fmt.Sprintf("the run has a coordinator already: looking for %s whether it is alive", o.conn.cfg.lost()))
 		}
 		old = entry.Revision()
-		if sleep(ctx, beatEvery*3/2); ctx.Err() != nil {
+		if sleep(ctx, o.conn.cfg.beat*3/2); ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
 	}
@@ -166,17 +170,20 @@ func (o *Coordinator) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.results, err = o.conn.js.CreateOrUpdateConsumer(ctx, resultStream, jetstream.ConsumerConfig{
+	results, err := o.conn.js.CreateOrUpdateConsumer(ctx, resultStream, jetstream.ConsumerConfig{
 		Durable: o.run.ID, FilterSubject: resultSubject + o.run.ID + ".*", AckPolicy: jetstream.AckExplicitPolicy,
-		AckWait: 10 * time.Minute, MaxAckPending: -1,
+		AckWait: o.run.Lease, MaxAckPending: -1, // one that comes twice is told from the first
 	})
+	if o.results == nil { // by Coordinate; it goes by its name
+		o.results = results
+	}
 	return err
 }
 
 // beat says once a second that the run is coordinated. A server that was emptied is told
 // all anew.
 func (o *Coordinator) beat(ctx context.Context, revision uint64) {
-	ticker := time.NewTicker(beatEvery)
+	ticker := time.NewTicker(o.conn.cfg.beat)
 	defer ticker.Stop()
 	for count := 1; ; count++ {
 		select {
@@ -230,7 +237,7 @@ func (o *Coordinator) working() (workers, capacity, inHand int, quiet time.Time)
 	quiet = time.Now()
 	for _, s := range o.present {
 		units, works := s.InHand[o.run.ID]
-		if !works || time.Since(s.at) > lost {
+		if !works || time.Since(s.at) > o.conn.cfg.lost() {
 			continue
 		}
 		workers, capacity, inHand = workers+1, capacity+s.Concurrency, inHand+units
@@ -259,7 +266,7 @@ func (o *Coordinator) State() string {
 	if workers == 0 {
 		text = "no worker is there"
 		for _, s := range o.present {
-			if why := s.Refused[o.run.ID]; why != "" && time.Since(s.at) <= lost {
+			if why := s.Refused[o.run.ID]; why != "" && time.Since(s.at) <= o.conn.cfg.lost() {
 				text += ": " + why
 				break
 			}
@@ -344,6 +351,7 @@ type waiting struct {
 	sent   time.Time // when it was published or last asked for; zero: not yet
 	size   int
 	judged bool // its result is there
+	again  int  // results of it that could not be read
 }
 
 // Work publishes what is in the queue as workers can take it, and hands back what comes
@@ -412,13 +420,13 @@ func (t *trial) wait(ctx context.Context, holds func() bool) error {
 		if ok {
 			return nil
 		}
-		timer := time.NewTimer(beatEvery)
+		timer := time.NewTimer(t.conn.cfg.beat)
 		select {
 		case <-changed:
 		case <-timer.C:
 		case <-t.taken:
 			timer.Stop()
-			return cli.Errorf(cli.ExitInterrupted, "another process has taken the run over: this one had given no sign for %s", lost)
+			return cli.Errorf(cli.ExitInterrupted, "another process has taken the run over: this one had given no sign for %s", t.conn.cfg.lost())
 		case <-ctx.Done():
 			timer.Stop()
 			return ctx.Err()
@@ -479,10 +487,11 @@ func (o *Coordinator) unkeep(name string) jetstream.Msg {
 	return msg
 }
 
-func (o *Coordinator) noneEarly() bool {
+// unclaimed is how many results are kept.
+func (o *Coordinator) unclaimed() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.early) == 0
+	return len(o.early)
 }
 
 func keyOf(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
@@ -493,7 +502,7 @@ func (t *trial) publishAll(ctx context.Context) error {
 		err := t.wait(ctx, func() bool {
 			_, capacity, _, _ := t.working()
 			room := mostUnits // to meet those whose results are there
-			if t.noneEarly() {
+			if t.unclaimed() == 0 {
 				room = min(2*capacity, mostUnits)
 			}
 			return t.halted(ctx) || len(t.waiting) < room && t.bytes < mostBytes
@@ -520,7 +529,7 @@ func (t *trial) publishAll(ctx context.Context) error {
 		t.change(func() { t.waiting[name], t.bytes, msg = w, t.bytes+w.size, t.unkeep(name) })
 		switch {
 		case msg != nil:
-			if err := t.take(ctx, msg); err != nil {
+			if err := t.take(ctx, msg, true); err != nil {
 				return err
 			}
 		case !t.halted(ctx):
@@ -540,7 +549,7 @@ func (t *trial) send(ctx context.Context, name string, w *waiting) {
 	}
 }
 
-// keepAsking publishes again what the server may have lost: it refuses what it has.
+// keepAsking publishes again what the server has lost.
 func (t *trial) keepAsking(ctx context.Context) error {
 	reconnected, forget := t.conn.reconnects()
 	defer forget()
@@ -561,18 +570,56 @@ func (t *trial) keepAsking(ctx context.Context) error {
 		if t.halted(ctx) {
 			continue
 		}
-		t.mu.Lock()
-		old := map[string]*waiting{}
-		for name, w := range t.waiting {
-			if !w.judged && time.Since(w.sent) >= since {
-				old[name] = w
+		old := t.silent(since)
+		if len(old) == 0 {
+			continue
+		}
+		// A worker stores its result before it acknowledges the unit: what is in neither
+		// stream, looked at in this order, was lost or has come home meanwhile.
+		units, err := t.conn.stored(ctx, unitStream, unitSubject+t.run.ID+".*")
+		if err != nil {
+			continue
+		}
+		results, err := t.conn.stored(ctx, resultStream, resultSubject+t.run.ID+".*")
+		if err != nil {
+			continue
+		}
+		for name, w := range t.silent(since) {
+			if old[name] == w && !units[name] && !results[name] {
+				t.send(ctx, name, w)
 			}
 		}
-		t.mu.Unlock()
-		for name, w := range old {
-			t.send(ctx, name, w)
+	}
+}
+
+// silent returns the units that were sent so long ago and of which no result is there.
+func (t *trial) silent(since time.Duration) map[string]*waiting {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	found := map[string]*waiting{}
+	for name, w := range t.waiting {
+		if !w.judged && time.Since(w.sent) >= since {
+			found[name] = w
 		}
 	}
+	return found
+}
+
+// stored returns the keys of what a stream has under a subject.
+func (c *Conn) stored(ctx context.Context, stream, subject string) (map[string]bool, error) {
+	s, err := c.js.Stream(ctx, stream)
+	if err != nil {
+		return nil, err
+	}
+	info, err := s.Info(ctx, jetstream.WithSubjectFilter(subject))
+	if err != nil {
+		return nil, err
+	}
+	keys := make(map[string]bool, len(info.State.Subjects))
+	for subject := range info.State.Subjects {
+		keys[keyOf(subject)] = true
+	}
+	return keys, nil
 }
 
 // receiveAll takes results as they come.
@@ -580,20 +627,21 @@ func (t *trial) receiveAll(ctx context.Context) error {
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(judges)
 	for inner.Err() == nil {
-		batch, err := t.results.Fetch(2*judges, jetstream.FetchMaxWait(beatEvery))
+		batch, err := t.results.Fetch(2*judges, jetstream.FetchMaxWait(t.conn.cfg.beat/4))
 		if err != nil { // the server is away: the connection comes back by itself
-			sleep(inner, beatEvery)
+			sleep(inner, t.conn.cfg.beat)
 			continue
 		}
 		for msg := range batch.Messages() {
-			group.Go(func() error { return t.take(inner, msg) })
+			group.Go(func() error { return t.take(inner, msg, false) })
 		}
 	}
 	return group.Wait()
 }
 
-// take hands a result to the engine, and acknowledges it when that has committed it.
-func (t *trial) take(ctx context.Context, msg jetstream.Msg) error {
+// take hands a result to the engine, and acknowledges it when that has committed it. An
+// early one came while nobody coordinated the run: what stopped it then may be gone.
+func (t *trial) take(ctx context.Context, msg jetstream.Msg, early bool) error {
 	name := keyOf(msg.Subject())
 	t.mu.Lock()
 	w := t.waiting[name]
@@ -612,12 +660,18 @@ func (t *trial) take(ctx context.Context, msg jetstream.Msg) error {
 	switch {
 	case ctx.Err() != nil:
 		return nil
-	case err != nil: // damaged: it is asked again
-		_ = msg.Ack()
-		t.mu.Lock()
-		w.judged, w.sent = false, time.Time{}
-		t.mu.Unlock()
+	case err != nil && !errors.Is(err, errDamaged): // the server is away: the result comes again
+		t.change(func() { w.judged = false })
 		return nil
+	case err != nil || early && r.Stop != nil: // it is asked again, but not for ever
+		_ = msg.DoubleAck(ctx)
+		if w.again++; w.again < mostDeliveries {
+			t.change(func() { w.judged = false })
+			t.send(ctx, name, w)
+			return nil
+		}
+		failure := &outcome.Failure{Class: outcome.Internal, Message: fmt.Sprintf("what workers sent of it could not be read %d times: %v", w.again, err)}
+		err = t.queue.Deliver(ctx, w.Unit, experiment.Done{Err: failure, Started: t.conn.cfg.Now()})
 	case r.Stop != nil:
 		t.halt()
 		err = t.queue.GiveBack(ctx, w.Unit, r.Stop.cause())
@@ -688,15 +742,15 @@ func (t *trial) takeBack(ctx context.Context, home func() bool) error {
 		err := t.wait(ctx, func() bool {
 			_, _, inHand, quiet := t.working()
 			// Who took a unit just before has said so once a second has passed.
-			return home() || t.all && inHand == 0 && quiet.After(taken.Add(2*beatEvery))
+			return home() || t.all && inHand == 0 && quiet.After(taken.Add(2*t.conn.cfg.beat))
 		})
 		if err != nil {
 			return err
 		}
-		if info, err := t.results.Info(ctx); err != nil || info.NumPending == 0 {
+		if info, err := t.results.Info(ctx); err != nil || info.NumPending == 0 && info.NumAckPending <= t.unclaimed() {
 			break
 		}
-		sleep(ctx, beatEvery/10)
+		sleep(ctx, t.conn.cfg.beat/10)
 	}
 	var left []*waiting
 	t.change(func() {

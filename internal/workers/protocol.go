@@ -18,6 +18,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,9 +51,8 @@ const (
 
 // Times of the protocol.
 const (
+	// beatEvery is the time between two signs of life.
 	beatEvery = time.Second
-	// lost is after how long without a beat a coordinator or a worker counts as gone.
-	lost = 5 * time.Second
 	// mostSkew is by how much clocks may differ.
 	mostSkew = 30 * time.Second
 	// DefaultLease is how long a worker may say nothing of a unit until another gets it.
@@ -158,6 +158,9 @@ func (r result) done() experiment.Done {
 		Started:    r.Started, Took: max(0, r.Took), Worker: r.Worker,
 	}
 	if r.Failure != nil {
+		if !slices.Contains(outcome.Classes(), r.Failure.Class) {
+			r.Failure = &outcome.Failure{Class: outcome.Provider, Message: r.Failure.Message}
+		}
 		d.Err = r.Failure
 	}
 	return d
@@ -213,14 +216,17 @@ func key(trial int, item string, attempt int) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// decode reads a message of a stranger: of the wrong form, it is an error.
+// errDamaged says that a message is not of this protocol.
+var errDamaged = errors.New("a message that is not of this protocol")
+
+// decode reads a message of a stranger: of the wrong form, it is an errDamaged.
 func decode[T any](raw []byte, into *T) error {
 	if len(raw) > maxPayload {
-		return fmt.Errorf("a message of %d bytes, more than %d", len(raw), maxPayload)
+		return fmt.Errorf("%w: it has %d bytes, more than %d", errDamaged, len(raw), maxPayload)
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("a message that is not of this protocol: %w", err)
+		return fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	return nil
 }

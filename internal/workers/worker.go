@@ -76,7 +76,7 @@ func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 	}
 	w := &worker{cfg: cfg, conn: c, slots: make(chan struct{}, cfg.Concurrency), began: time.Now(), jobs: map[string]*job{}, refused: map[string]string{}}
 	var working sync.WaitGroup
-	ticker := time.NewTicker(beatEvery)
+	ticker := time.NewTicker(c.cfg.beat)
 	defer ticker.Stop()
 	for {
 		w.look(ctx, &working)
@@ -272,7 +272,7 @@ func (j *job) hear(count int) {
 func (j *job) alone() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return time.Since(j.heard) > lost
+	return time.Since(j.heard) > j.conn.cfg.lost()
 }
 
 func (j *job) end() {
@@ -314,14 +314,14 @@ func (j *job) next(ctx context.Context) *experiment.Unit {
 		return nil
 	default:
 	}
-	wait := beatEvery
+	wait := j.conn.cfg.beat
 	j.worker.mu.Lock()
 	if len(j.jobs) > 1 {
 		wait /= 10
 	}
 	j.worker.mu.Unlock()
 	if j.alone() {
-		sleep(ctx, beatEvery/4)
+		sleep(ctx, j.conn.cfg.beat/4)
 		return nil
 	}
 	msg, err := j.units.Next(jetstream.FetchMaxWait(wait))
@@ -329,7 +329,7 @@ func (j *job) next(ctx context.Context) *experiment.Unit {
 	case err == nil:
 		return j.read(ctx, msg)
 	case !errors.Is(err, nats.ErrTimeout): // the server is away, or was emptied
-		sleep(ctx, beatEvery/4)
+		sleep(ctx, j.conn.cfg.beat/4)
 	}
 	return nil
 }
@@ -393,17 +393,25 @@ func (j *job) deliver(ctx context.Context, u *experiment.Unit, r result) error {
 	subject := resultSubject + j.run.ID + "." + keyOf(msg.Subject())
 	for {
 		err := j.conn.publish(ctx, subject, r)
+		if errors.Is(err, errLarge) {
+			failure := outcome.FailureOf(fmt.Errorf("its result: %w", err), outcome.InvalidOutput)
+			if r.Output == nil {
+				r.Calls, r.Warnings = nil, nil
+			}
+			r.Output, r.Failure = nil, &failure
+			continue
+		}
 		if err == nil || errors.Is(err, errThere) {
 			break
 		}
 		j.cfg.Log.Warn("a result waits for the NATS server", "run", j.run.Name, "item", u.ID, "reason", err.Error())
 		_ = msg.InProgress()
-		if sleep(ctx, beatEvery); ctx.Err() != nil {
+		if sleep(ctx, j.conn.cfg.beat); ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
 	return j.release(u, func(msg jetstream.Msg) error {
-		ctx, cancel := context.WithTimeout(ctx, lost)
+		ctx, cancel := context.WithTimeout(ctx, j.conn.cfg.lost())
 		defer cancel()
 		return msg.DoubleAck(ctx)
 	})

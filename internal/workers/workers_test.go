@@ -55,7 +55,7 @@ func (exact) Undelivered() []outcome.Score { return []outcome.Score{{Name: "corr
 
 // fixture is a server with a run to be carried out.
 type fixture struct {
-	*testing.T
+	testing.TB
 	server *natsserver.Server
 	lease  time.Duration
 	items  string // the file
@@ -66,7 +66,7 @@ type fixture struct {
 func newFixture(t *testing.T, items int) *fixture {
 	t.Helper()
 	dir := t.TempDir()
-	f := &fixture{T: t, server: natsserver.Start(t), lease: 2 * time.Second, items: filepath.Join(dir, "items.jsonl"), path: filepath.Join(dir, "r.run"), trials: 1}
+	f := &fixture{TB: t, server: natsserver.Start(t), lease: 2 * time.Second, items: filepath.Join(dir, "items.jsonl"), path: filepath.Join(dir, "r.run"), trials: 1}
 	var lines strings.Builder
 	for i := range items {
 		fmt.Fprintf(&lines, `{"id":"item-%05d","input":"%s","expected_output":%d,"metadata":{"n":%d}}`+"\n", i, strings.Repeat("x", i%50), i%50, i)
@@ -79,7 +79,7 @@ func newFixture(t *testing.T, items int) *fixture {
 
 func (f *fixture) connect(version string) *Conn {
 	f.Helper()
-	c, err := Connect(f.Context(), Config{Address: f.server.URL(), Version: version, Lease: f.lease})
+	c, err := Connect(f.Context(), Config{Address: f.server.URL(), Version: version, Lease: f.lease, beat: 200 * time.Millisecond})
 	if err != nil {
 		f.Fatal(err)
 	}

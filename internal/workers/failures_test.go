@@ -1,0 +1,201 @@
+package workers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"extraction-experiment/experiment"
+	"extraction-experiment/internal/testkit/natsserver"
+	"extraction-experiment/outcome"
+)
+
+// list is a queue of some units, that calls deliver and giveBack.
+type list struct {
+	mu       sync.Mutex
+	left     int
+	deliver  func(*experiment.Unit, experiment.Done)
+	giveBack func(cause error)
+}
+
+func (q *list) Take(context.Context) (*experiment.Unit, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.left == 0 {
+		return nil, io.EOF
+	}
+	q.left--
+	return &experiment.Unit{Item: experiment.Item{ID: fmt.Sprint("item-", q.left), Input: json.RawMessage(`"text"`), Trial: 1, Attempt: 1}}, nil
+}
+
+func (q *list) Extend(context.Context, *experiment.Unit) error { return nil }
+
+func (q *list) Deliver(_ context.Context, u *experiment.Unit, done experiment.Done) error {
+	q.deliver(u, done)
+	return nil
+}
+
+func (q *list) GiveBack(_ context.Context, _ *experiment.Unit, cause error) error {
+	if q.giveBack != nil {
+		q.giveBack(cause)
+	}
+	return nil
+}
+
+func newServer(t testing.TB, lease time.Duration) *fixture {
+	return &fixture{TB: t, server: natsserver.Start(t), lease: lease, trials: 1}
+}
+
+func (f *fixture) coordinate() *Coordinator {
+	f.Helper()
+	c, err := f.connect("1").Coordinate(f.Context(), Run{ID: "0123", Name: "r", Timeout: time.Minute}, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// Results that wait for the coordinator, however long, are not asked again, also not when
+// the connection was lost meanwhile.
+func TestWork_judgedLate(t *testing.T) {
+	t.Parallel()
+	f := newServer(t, 400*time.Millisecond)
+	var calls, delivered atomic.Int64
+	for _, name := range []string{"a", "b"} {
+		conn := f.connect("1")
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = conn.Work(ctx, WorkerConfig{Name: name, Concurrency: 60, Open: func(context.Context, Run, func(context.Context, []byte) ([]byte, error)) (Opened, error) {
+				return Opened{Task: task(func(context.Context, experiment.Item) error { calls.Add(1); return nil })}, nil
+			}})
+		}()
+		defer func() { cancel(); <-ended }()
+	}
+	o, judging := f.coordinate(), make(chan struct{})
+	go func() {
+		for calls.Load() < 200 && t.Context().Err() == nil {
+			sleep(t.Context(), 5*time.Millisecond)
+		}
+		f.server.Restart(false)
+		time.Sleep(3 * f.lease) // nothing is to happen
+		close(judging)
+	}()
+	err := o.Work(t.Context(), &list{left: 200, deliver: func(*experiment.Unit, experiment.Done) { <-judging; delivered.Add(1) }})
+	if err != nil || delivered.Load() != 200 {
+		t.Errorf("%d of 200 delivered, %v", delivered.Load(), err)
+	}
+	if beyond := calls.Load() - 200; beyond > 0 {
+		t.Errorf("%d units were paid twice", beyond)
+	}
+}
+
+// A worker that sends what cannot be read fails the item in the end, and nothing else.
+func TestWork_damaged(t *testing.T) {
+	t.Parallel()
+	for name, sent := range map[string]func(*nats.Msg){
+		"no JSON":   func(m *nats.Msg) { m.Data = []byte(`{"worker":`) },
+		"no object": func(m *nats.Msg) { m.Header.Set(largeHeader, "../x") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newServer(t, 300*time.Millisecond)
+			o, evil := f.coordinate(), f.connect("1")
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				units, err := evil.js.Consumer(ctx, unitStream, "0123")
+				for ; err == nil && ctx.Err() == nil; sleep(ctx, 10*time.Millisecond) {
+					_ = evil.nats.Publish(workerSubject+"evil", []byte(`{"id":"evil","concurrency":1,"in_hand":{"0123":0}}`))
+					msg, err := units.Next(jetstream.FetchMaxWait(100 * time.Millisecond))
+					if err != nil {
+						continue
+					}
+					m := nats.NewMsg(resultSubject + "0123." + keyOf(msg.Subject()))
+					sent(m)
+					_, _ = evil.js.PublishMsg(ctx, m)
+					_ = msg.Ack()
+				}
+			}()
+			defer func() { cancel(); <-ended }()
+			var got error
+			err := o.Work(t.Context(), &list{left: 1, deliver: func(_ *experiment.Unit, done experiment.Done) { got = done.Err }})
+			var failure *outcome.Failure
+			if err != nil || !errors.As(got, &failure) || failure.Class != outcome.Internal || !strings.Contains(failure.Message, "could not be read 3 times") {
+				t.Errorf("%v, %v", err, got)
+			}
+		})
+	}
+}
+
+// What stopped the run before, and nobody took, does not stop it again.
+func TestWork_stoppedBefore(t *testing.T) {
+	t.Parallel()
+	f := newServer(t, 2*time.Second)
+	before := f.connect("1")
+	if err := before.publish(t.Context(), resultSubject+"0123."+key(1, "item-0", 1), result{Stop: &stop{Message: "used up", Code: 5}}); err != nil {
+		t.Fatal(err)
+	}
+	f.work("a", nil)
+	var delivered int
+	err := f.coordinate().Work(t.Context(), &list{
+		left: 1, deliver: func(*experiment.Unit, experiment.Done) { delivered++ },
+		giveBack: func(cause error) { t.Errorf("given back: %v", cause) },
+	})
+	if err != nil || delivered != 1 {
+		t.Errorf("%d delivered, %v", delivered, err)
+	}
+}
+
+// A result that is too large fails its item, and keeps what its calls cost.
+func TestWork_resultTooLarge(t *testing.T) {
+	t.Parallel()
+	f := newServer(t, 5*time.Second)
+	conn := f.connect("1")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = conn.Work(ctx, WorkerConfig{Name: "a", Open: func(context.Context, Run, func(context.Context, []byte) ([]byte, error)) (Opened, error) {
+			return Opened{Task: huge{}}, nil
+		}})
+	}()
+	defer func() { cancel(); <-ended }()
+	var got experiment.Done
+	err := f.coordinate().Work(t.Context(), &list{left: 1, deliver: func(_ *experiment.Unit, done experiment.Done) { got = done }})
+	if err != nil || got.Err == nil || !strings.Contains(got.Err.Error(), "invalid_output: its result: more than 67108864 bytes") || len(got.Calls) != 1 {
+		t.Errorf("%v, %v, %d calls", err, got.Err, len(got.Calls))
+	}
+}
+
+type huge struct{}
+
+func (huge) Do(context.Context, experiment.Item) (experiment.TaskResult, error) {
+	return experiment.TaskResult{
+		Output: json.RawMessage(`"` + strings.Repeat("x", maxPayload) + `"`),
+		Calls:  []outcome.Call{{Name: "length", Kind: "span"}},
+	}, nil
+}
+
+// A class that nobody knows counts as one of the provider.
+func TestResult_done(t *testing.T) {
+	for class, want := range map[outcome.Class]outcome.Class{"": outcome.Provider, "odd": outcome.Provider, outcome.Timeout: outcome.Timeout} {
+		var failure *outcome.Failure
+		if err := (result{Failure: &outcome.Failure{Class: class, Message: "m"}}).done().Err; !errors.As(err, &failure) || failure.Class != want || failure.Message != "m" {
+			t.Errorf("%q: %v", class, err)
+		}
+	}
+}

@@ -501,10 +501,7 @@ func (t *trial) publishAll(ctx context.Context) error {
 	for {
 		err := t.wait(ctx, func() bool {
 			_, capacity, _, _ := t.working()
-			room := mostUnits // to meet those whose results are there
-			if t.unclaimed() == 0 {
-				room = min(2*capacity, mostUnits)
-			}
+			room := min(2*capacity+t.unclaimed(), mostUnits) // to meet those whose results are there
 			return t.halted(ctx) || len(t.waiting) < room && t.bytes < mostBytes
 		})
 		if err != nil {

@@ -236,7 +236,6 @@ func (p *Permits) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Admi
 	p.lastID++
 	c.want = permitWant{p.lastID, e.Input, e.Output, e.MaxOutput}
 	p.waiting = append(p.waiting, c)
-	p.hurry()
 	p.changed()
 	p.mu.Unlock()
 	select {
@@ -290,7 +289,7 @@ func (p *Permits) changed() {
 	}
 }
 
-// Sent does nothing: the server's clock runs from when it told of the permit.
+// Sent does nothing: the server's clock runs from when it granted the permit.
 func (c *permit) Sent() {}
 
 // Done tells the server. Where a request failed for good it waits for what the server

@@ -41,6 +41,12 @@ func (l *line) loses() bool {
 	return l.down || l.loss > 0 && l.random.Float64() < l.loss
 }
 
+func (l *line) isDown() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.down
+}
+
 // cut interrupts the line or mends it, and returns how many requests it was given.
 func (l *line) cut(down bool) int {
 	l.mu.Lock()
@@ -55,7 +61,9 @@ func (l *line) exchange(ctx context.Context, request []byte) ([]byte, error) {
 	l.mu.Unlock()
 	time.Sleep(l.latency)
 	if l.loses() {
-		<-ctx.Done()
+		if !l.isDown() { // else nobody is there, which is known at once
+			<-ctx.Done()
+		}
 		return nil, errLost
 	}
 	answer := l.server.Answer(ctx, request)
@@ -195,9 +203,9 @@ func TestPermits_lostCoordinator(t *testing.T) {
 			t.Error(stop)
 		}
 		time.Sleep(20 * time.Second)
-		// Each takes 2 s to be given up and waits 1 s: about 7.
+		// After 0.1, 0.2, 0.4, 0.8 s, then every second: 22.
 		back := time.Now()
-		if n := l.cut(false) - asked; n < 5 || n > 20 || limiter.State().UnderWay != 1 {
+		if n := l.cut(false) - asked; n < 18 || n > 26 || limiter.State().UnderWay != 1 {
 			t.Errorf("asked %d times in 20 s, %+v", n, limiter.State())
 		}
 		all.Wait()
@@ -243,6 +251,10 @@ func TestPermits_stop(t *testing.T) {
 		close(stop)
 		end()
 		all.Wait()
+		time.Sleep(100 * time.Millisecond)
+		if s := limiter.State(); s.Waiting != 0 {
+			t.Errorf("who gave up is waited for: %+v", s)
+		}
 		all.Go(func() {
 			permit, err := permits.Admit(ctx, pipeline.Estimate{})
 			if err != nil {
@@ -360,6 +372,47 @@ func TestPermitServer_deadWorker(t *testing.T) {
 	})
 }
 
+// A worker that dies while its requests wait is granted nothing two seconds later: at 6 a
+// minute the second would be granted after 10 s.
+func TestPermitServer_deadWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := newLimiter(t, limit.Config{Most: 8, Start: 8, RequestsPerMinute: 6})
+		budget, err := pipeline.NewBudget(pipeline.BudgetConfig{Tokens: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := newServer(t.Context(), pipeline.NewAdmission(limiter, budget))
+		defer server.Close()
+		l := &line{server: server}
+		permits := workers.NewPermits(l.exchange, "m", "w")
+		first, err := permits.Admit(t.Context(), pipeline.Estimate{Input: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first.Done(t.Context(), pipeline.Ended{Usage: outcome.Usage{Input: 1}})
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				if _, err := permits.Admit(t.Context(), pipeline.Estimate{Input: 10}); !errors.Is(err, limit.ErrStopped) {
+					t.Error(err)
+				}
+			})
+		}
+		time.Sleep(2 * time.Second)
+		l.cut(true)
+		time.Sleep(18 * time.Second)
+		if s := limiter.State(); s.UnderWay != 0 || s.Waiting != 0 {
+			t.Errorf("20 s: %+v", s)
+		}
+		permits.Close()
+		all.Wait()
+		time.Sleep(time.Minute)
+		if _, tokens := budget.Spent(); tokens != 1 {
+			t.Errorf("%d tokens are booked", tokens)
+		}
+	})
+}
+
 // Bytes that no worker sends are answered with the reason, and grant nothing.
 func TestPermitServer_bad(t *testing.T) {
 	ended := func(s string) string {
@@ -406,13 +459,18 @@ func TestPermitServer_repeated(t *testing.T) {
 		}
 		server := newServer(t.Context(), pipeline.NewAdmission(limiter, budget))
 		defer server.Close()
-		for i, c := range []struct{ says, granted string }{
-			{`"Seq":2,"Wants":[[1]]`, "[1]"},
-			{`"Seq":2,"Wants":[[1]]`, "[1]"}, // the answer was lost
-			{`"Seq":3,"Wants":[[1],[2]]`, "[1]"},
-			{`"Seq":1,"Wants":[[9]]`, "[]"}, // overtaken
-			{`"Seq":4,"Ended":[{"ID":1,"Usage":{"input":5}},{"ID":1,"Usage":{"input":5}}]`, "[]"},
-			{`"Seq":5,"Ended":[{"ID":1,"Usage":{"input":5}}],"Wants":[[2]]`, "[2]"},
+		for i, c := range []struct {
+			says, granted string
+			underWay      int
+		}{
+			{`"Seq":2,"Wants":[[1]]`, "[1]", 1},
+			{`"Seq":2,"Wants":[[1]]`, "[1]", 1},     // there twice on the way
+			{`"Seq":3,"Wants":[[1],[2]]`, "[1]", 1}, // the answer was lost
+			{`"Seq":4,"Ended":[{"ID":1,"Usage":{"input":5}},{"ID":1,"Usage":{"input":5}}]`, "[]", 0},
+			{`"Seq":3,"Wants":[[1],[2]]`, "[]", 0}, // overtaken
+			{`"Seq":5,"Ended":[{"ID":1,"Usage":{"input":5}}],"Wants":[[2]]`, "[2]", 1},
+			{`"Seq":6,"Ended":[{"ID":2}]`, "[]", 0},
+			{`"Seq":7,"Wants":[[2]]`, "[2]", 1}, // asked anew
 		} {
 			raw := server.Answer(t.Context(), []byte(`{"Group":"m","Worker":"w",`+c.says+`}`))
 			var reply struct{ Granted []int64 }
@@ -420,8 +478,8 @@ func TestPermitServer_repeated(t *testing.T) {
 				t.Fatal(err)
 			}
 			under := limiter.State().UnderWay
-			if got := fmt.Sprint(reply.Granted); got != c.granted || under > 1 {
-				t.Errorf("%d: granted %s, %d under way; want %s", i, got, under, c.granted)
+			if got := fmt.Sprint(reply.Granted); got != c.granted || under != c.underWay {
+				t.Errorf("%d: granted %s, %d under way; want %s, %d", i, got, under, c.granted, c.underWay)
 			}
 		}
 		if _, tokens := budget.Spent(); tokens != 5 {

@@ -179,15 +179,10 @@ type permitWorker struct {
 	seq     int64
 	seen    time.Time
 	waiting []permitWant
-	leases  map[int64]*lease
+	leases  map[int64]pipeline.Admitted
 	refused map[int64]*refusal // not yet told
 	changed chan struct{}      // closed and replaced when there is something to tell
 	timer   *time.Timer
-}
-
-type lease struct {
-	pipeline.Admitted
-	told bool
 }
 
 // answer takes a request, and waits until there is something to answer.
@@ -281,7 +276,7 @@ func (g *permitGroup) worker(name string) (*permitWorker, error) {
 	if len(g.workers) >= mostPermitWorkers || g.server.ctx.Err() != nil {
 		return nil, cli.Usage("a run has at most %d workers", mostPermitWorkers)
 	}
-	w := &permitWorker{name: name, leases: map[int64]*lease{}, changed: make(chan struct{})}
+	w := &permitWorker{name: name, leases: map[int64]pipeline.Admitted{}, changed: make(chan struct{})}
 	w.timer = time.AfterFunc(leaseTime, func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -331,11 +326,7 @@ func (g *permitGroup) reply(w *permitWorker, req permitRequest) permitReply {
 		return reply // a newer request is told
 	}
 	for _, want := range req.Wants {
-		if l := w.leases[want.id()]; l != nil {
-			if !l.told {
-				l.told = true
-				l.Sent()
-			}
+		if w.leases[want.id()] != nil {
 			reply.Granted = append(reply.Granted, want.id())
 		} else if r := w.refused[want.id()]; r != nil && len(reply.Refused) < mostEnded { // errors are long
 			delete(w.refused, want.id())
@@ -396,7 +387,7 @@ func (g *permitGroup) grant(w *permitWorker, id int64, a pipeline.Admitted) bool
 		return false
 	}
 	w.waiting = slices.Delete(w.waiting, at, at+1)
-	w.leases[id] = &lease{Admitted: a}
+	w.leases[id] = a
 	w.tell()
 	return true
 }

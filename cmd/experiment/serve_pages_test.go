@@ -238,6 +238,9 @@ const ready = `document.querySelector("nav a[aria-current]") !== null`
 
 // TestServe_browser walks from page to page in a browser.
 func TestServe_browser(t *testing.T) {
+	if os.Getenv("EXPERIMENT_BROWSER") != "required" {
+		t.Skip("set EXPERIMENT_BROWSER=required, as .ci/run does")
+	}
 	chromium := testkit.StartBrowser(t)
 	s := serveFolder(t)
 	b := testkit.OpenPage(t, chromium, s.url+"/", s.url+"/")

@@ -59,13 +59,16 @@ func ScriptParams(folder string, run Runner) testscript.Params {
 	}
 }
 
-// condition knows [hangup]: a program that is started here is told of a hangup. Under
-// nohup none is.
+// condition knows [hangup]: a program that is started here is told of a hangup (under
+// nohup none is), and [full]: EXPERIMENT_TEST_FULL is set, as .ci/run sets it.
 func condition(name string) (bool, error) {
-	if name != "hangup" {
-		return false, fmt.Errorf("there is no condition [%s]", name)
+	switch name {
+	case "hangup":
+		return !signal.Ignored(syscall.SIGHUP), nil
+	case "full":
+		return os.Getenv("EXPERIMENT_TEST_FULL") != "", nil
 	}
-	return !signal.Ignored(syscall.SIGHUP), nil
+	return false, fmt.Errorf("there is no condition [%s]", name)
 }
 
 // setup gives a script an environment without any setting of the machine, but for

@@ -26,6 +26,8 @@ const (
 	mostBytes = 64 << 20
 	// publishers and judges are how many units are published, and results judged, at once.
 	publishers, judges = 8, 64
+	// mostPresence bounds what a worker says of itself.
+	mostPresence = 64 << 10
 	// remembered is how many units are known to be done, so that a second result of one
 	// is told from an early one.
 	remembered = 1 << 14
@@ -214,7 +216,7 @@ func (o *Coordinator) beat(ctx context.Context, revision uint64) {
 // meet notes a worker's sign of life.
 func (o *Coordinator) meet(raw []byte) {
 	var p Presence
-	if decode(raw, &p) != nil || p.Concurrency < 0 || p.Concurrency > 1<<20 {
+	if len(raw) > mostPresence || decode(raw, &p) != nil || p.Concurrency < 0 || p.Concurrency > 1<<20 {
 		return
 	}
 	o.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"sync/atomic"
@@ -29,15 +30,16 @@ func TestWork_kills(t *testing.T) {
 	}
 	t.Logf("%d kills, seed %d", kills, seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	items := 100*kills + 100
+	items := 60*kills + 100
 	f := newFixture(t, items)
 	f.lease = time.Second
-	var calls atomic.Int64
+	var calls, allowed atomic.Int64 // later calls wait: the run must not end before the kills
 	pace := task(func(ctx context.Context, _ experiment.Item) error {
-		calls.Add(1)
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-ctx.Done():
+		for n := calls.Add(1); ctx.Err() == nil; {
+			sleep(ctx, 5*time.Millisecond)
+			if n <= allowed.Load() {
+				break
+			}
 		}
 		return ctx.Err()
 	})
@@ -70,6 +72,7 @@ func TestWork_kills(t *testing.T) {
 	inHand := 0
 	for n := range kills {
 		some := calls.Load() + 5 + random.Int64N(30)
+		allowed.Store(some)
 		waitFor(t, "calls", func() bool { return calls.Load() >= some || len(ended) > 0 })
 		if len(ended) > 0 {
 			t.Fatalf("the run ended before kill %d: %v", n, <-ended)
@@ -91,6 +94,7 @@ func TestWork_kills(t *testing.T) {
 			inHand += workers * concurrency
 		}
 	}
+	allowed.Store(math.MaxInt64)
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}

@@ -91,6 +91,47 @@ func TestWorkers_budget(t *testing.T) {
 	f.run(t, cli.ExitOK, "--dataset", "docs.jsonl", "--name", "r", "--model", "openai/gpt-4o", "--budget-tokens", "1000000", "--quiet", "--workers", nats.URL(), "--resume")
 }
 
+// A worker and then the coordinator are killed: the same command with --resume ends the
+// run, every item is in Langfuse once, and at most what the worker had in hand is paid twice.
+func TestWorkers_killedAndResumed(t *testing.T) {
+	if os.Getenv("EXPERIMENT_TEST_FULL") == "" {
+		t.Skip("a killed worker's lease is 30 s: set EXPERIMENT_TEST_FULL=1")
+	}
+	t.Parallel()
+	const items, inHand = 150, 4
+	nats, chat := natsserver.Start(t), newChatServer(t, adaAnswer)
+	f := newFolder(t, "OPENAI_API_KEY=sk-test-secret", "OPENAI_BASE_URL="+chat.url)
+	var lines strings.Builder
+	for i := range items {
+		fmt.Fprintf(&lines, `{"id":"i%d","input":{"document_text":"Ada Lovelace wrote letter %d."},"expected_output":{"entities":[],"relationships":[]}}`+"\n", i, i)
+	}
+	must(t, os.WriteFile(f.path("docs.jsonl"), []byte(lines.String()), 0o600))
+	asked := func() int {
+		chat.mu.Lock()
+		defer chat.mu.Unlock()
+		return len(chat.bodies)
+	}
+	until := func(n int) {
+		for began := time.Now(); asked() < n; time.Sleep(time.Millisecond) {
+			if time.Since(began) > time.Minute {
+				t.Fatalf("%d calls in a minute", asked())
+			}
+		}
+	}
+	started := workers(t, f, nats, 2, "--model", "openai/gpt-4o", "--concurrency", fmt.Sprint(inHand))
+	args := []string{"--dataset", "docs.jsonl", "--name", "r", "--model", "openai/gpt-4o", "--rpm", "1200", "--quiet", "--workers", nats.URL()}
+	c := f.start(t, args...)
+	until(20)
+	must(t, started[0].Process.Kill())
+	until(40)
+	must(t, c.Process.Kill())
+	<-c.ended
+	f.run(t, cli.ExitOK, append(args, "--resume", "--verify")...)
+	if n := asked(); n > items+inHand {
+		t.Errorf("%d calls for %d items, with %d in hand at the kill", n, items, inHand)
+	}
+}
+
 // What is wrong with a command line or a server, with its exit code.
 func TestWorkers_refused(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package workers
 
 import (
 	"context"
+	"os"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -49,5 +50,34 @@ func BenchmarkWork(b *testing.B) {
 	if err := o.Close(); err != nil {
 		b.Fatal(err)
 	}
+	f.empty()
+}
+
+// A run of 200,000 items over four workers, run file and scores included, Langfuse off: the
+// memory of it all in this process, a line for every tenth, and nothing left on the server.
+func TestWork_many(t *testing.T) {
+	if os.Getenv("EXPERIMENT_TEST_FULL") == "" {
+		t.Skip("it takes minutes: set EXPERIMENT_TEST_FULL=1")
+	}
+	const items = 200_000
+	f := newFixture(t, items)
+	f.lease = DefaultLease
+	began := time.Now()
+	var done atomic.Int64
+	for _, name := range []string{"a", "b", "c", "d"} {
+		f.work(name, func(context.Context, experiment.Item) error {
+			if n := done.Add(1); n%(items/10) == 0 {
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				t.Logf("%7d units, %4d MB in use, %s", n, m.HeapInuse>>20, time.Since(began).Round(100*time.Millisecond))
+			}
+			return nil
+		})
+	}
+	if _, err := f.run(t.Context(), false, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s, %d calls", time.Since(began).Round(100*time.Millisecond), done.Load())
+	f.outcomes(items)
 	f.empty()
 }

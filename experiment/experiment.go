@@ -220,7 +220,8 @@ func (e *execution) carryOut(ctx context.Context) {
 	e.sum = sync.OnceValues(func() (outcome.Summary, error) { return tally(context.Background(), e.run.Reader, e.cfg.Order) })
 	obs := e.cfg.Observer
 	call(obs.Opened != nil, func() { obs.Opened(e.result.Path, e.result.Begun, e.system.Notes) })
-	runner, err := e.runner(ctx)
+	stopping := limit.WithStop(ctx, e.cfg.Stop)
+	runner, err := e.runner(stopping)
 	if err != nil {
 		e.result.Stopped = err
 		return
@@ -231,7 +232,7 @@ func (e *execution) carryOut(ctx context.Context) {
 		return
 	}
 	call(obs.Working != nil, func() { obs.Working(true) })
-	_, e.result.Stopped = runner.Run(limit.WithStop(ctx, e.cfg.Stop))
+	_, e.result.Stopped = runner.Run(stopping)
 	call(obs.Working != nil, func() { obs.Working(false) })
 	if e.result.Stopped == nil || errors.Is(e.result.Stopped, ErrInterrupted) {
 		go e.sum() // while Langfuse takes the rest; finish waits for it

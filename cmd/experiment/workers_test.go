@@ -132,6 +132,37 @@ func TestWorkers_killedAndResumed(t *testing.T) {
 	}
 }
 
+// An interrupted run does not wait until its limits let the next call pass.
+func TestWorkers_stopped(t *testing.T) {
+	t.Parallel()
+	nats, chat := natsserver.Start(t), newChatServer(t, adaAnswer)
+	f := newFolder(t, "OPENAI_API_KEY=sk-test-secret", "OPENAI_BASE_URL="+chat.url)
+	must(t, os.WriteFile(f.path("docs.jsonl"), []byte(itemsFile), 0o600))
+	workers(t, f, nats, 1, "--model", "openai/gpt-4o")
+	c := f.start(t, "--dataset", "docs.jsonl", "--name", "r", "--model", "openai/gpt-4o", "--rpm", "1", "--workers", nats.URL(), "--output", "r.jsonl")
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		chat.mu.Lock()
+		asked := len(chat.bodies)
+		chat.mu.Unlock()
+		if asked == 1 {
+			break
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatal("nothing was asked in a minute")
+		}
+	}
+	time.Sleep(2 * time.Second) // by then the other call waits
+	stopped := time.Now()
+	must(t, c.Process.Signal(syscall.SIGTERM))
+	c.exits(t, cli.ExitInterrupted)
+	if took := time.Since(stopped); took > 45*time.Second {
+		t.Errorf("it took %s: it waited for the next minute", took)
+	}
+	if text := c.stderr.String(); !strings.Contains(text, "go on with: experiment --dataset docs.jsonl") {
+		t.Errorf("stderr:\n%s", text)
+	}
+}
+
 // What is wrong with a command line or a server, with its exit code.
 func TestWorkers_refused(t *testing.T) {
 	t.Parallel()

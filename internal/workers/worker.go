@@ -234,8 +234,19 @@ func (w *worker) carryOut(ctx context.Context, j *job) {
 	if opened.Close != nil {
 		err = errors.Join(err, opened.Close())
 	}
+	w.tidy(j.run.ID)
 	w.cfg.Log.Info("has ended working for a run", "run", j.run.Name, "error", err)
 	leave("")
+}
+
+// tidy removes results that came when the run was complete: second ones, of units that were
+// handed out again.
+func (w *worker) tidy(run string) {
+	ctx, cancel := context.WithTimeout(context.Background(), w.conn.cfg.lost())
+	defer cancel()
+	if _, err := w.conn.runs.Get(ctx, announcementOf+run); errors.Is(err, jetstream.ErrKeyNotFound) {
+		_ = w.conn.purge(ctx, resultStream, resultSubject+run+".*") // what stays goes after two weeks
+	}
 }
 
 // announce says who is there and what is in hand.

@@ -136,23 +136,30 @@ func check(ctx context.Context, path string, db querier) error {
 }
 
 // checkLength recognises a file that was cut off. It says nothing while a
-// write-ahead log stands beside the file, which may hold the missing pages.
+// write-ahead log stands beside the file, which may hold the missing pages. A writer may
+// begin or end meanwhile: so the log is looked for last, and the length after the pages.
 func checkLength(ctx context.Context, path string, db querier) error {
-	if _, err := os.Stat(path + "-wal"); err == nil {
-		return nil
+	var pages, size int64
+	if err := db.QueryRowContext(ctx, "SELECT page_count, page_size FROM pragma_page_count, pragma_page_size").Scan(&pages, &size); err != nil {
+		return faultOf(path, ErrRead, err)
 	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return faultOf(path, ErrRead, err)
 	}
-	var pages, size int64
-	if err := db.QueryRowContext(ctx, "SELECT page_count, page_size FROM pragma_page_count, pragma_page_size").Scan(&pages, &size); err != nil {
+	if info.Size() >= pages*size {
+		return nil
+	}
+	if _, err := os.Stat(path + "-wal"); err == nil {
+		return nil
+	}
+	if info, err = os.Stat(path); err != nil { // the log may just have been written back
 		return faultOf(path, ErrRead, err)
 	}
-	if info.Size() < pages*size {
-		return fault(path, ErrDamaged, fmt.Errorf("it has %d of %d bytes", info.Size(), pages*size))
+	if info.Size() >= pages*size {
+		return nil
 	}
-	return nil
+	return fault(path, ErrDamaged, fmt.Errorf("it has %d of %d bytes", info.Size(), pages*size))
 }
 
 // quickCheck lets SQLite look at every page of a small file.

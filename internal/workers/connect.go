@@ -325,25 +325,30 @@ func (c *Conn) List(ctx context.Context) ([]Presence, error) {
 
 // Runs returns the runs that are on the server, by id.
 func (c *Conn) Runs(ctx context.Context) (map[string]Run, error) {
-	keys, err := c.runs.ListKeysFiltered(ctx, announcementOf+"*")
+	return entries[Run](ctx, c, announcementOf)
+}
+
+// entries reads what the bucket of runs has under a prefix, by what follows that.
+func entries[T any](ctx context.Context, c *Conn, prefix string) (map[string]T, error) {
+	keys, err := c.runs.ListKeysFiltered(ctx, prefix+"*")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = keys.Stop() }()
-	found := map[string]Run{}
+	found := map[string]T{}
 	for name := range keys.Keys() {
 		entry, err := c.runs.Get(ctx, name)
 		if errors.Is(err, jetstream.ErrKeyNotFound) {
 			continue
 		}
-		var run Run
+		var value T
 		if err == nil {
-			err = decode(entry.Value(), &run)
+			err = decode(entry.Value(), &value)
 		}
 		if err != nil {
 			return nil, err
 		}
-		found[run.ID] = run
+		found[strings.TrimPrefix(name, prefix)] = value
 	}
-	return found, nil
+	return found, ctx.Err()
 }

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -109,7 +108,7 @@ func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 func (w *worker) look(outer context.Context, working *sync.WaitGroup) {
 	ctx, cancel := context.WithTimeout(outer, beatEvery)
 	defer cancel()
-	beats, err := w.beats(ctx)
+	beats, err := entries[beat](ctx, w.conn, beatOf)
 	if err != nil {
 		return // the server is away
 	}
@@ -146,30 +145,6 @@ func (w *worker) look(outer context.Context, working *sync.WaitGroup) {
 		w.jobs[id] = j
 		working.Go(func() { w.carryOut(outer, j) })
 	}
-}
-
-func (w *worker) beats(ctx context.Context) (map[string]beat, error) {
-	keys, err := w.conn.runs.ListKeysFiltered(ctx, beatOf+"*")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = keys.Stop() }()
-	beats := map[string]beat{}
-	for name := range keys.Keys() {
-		entry, err := w.conn.runs.Get(ctx, name)
-		if errors.Is(err, jetstream.ErrKeyNotFound) {
-			continue
-		}
-		var b beat
-		if err == nil {
-			err = decode(entry.Value(), &b)
-		}
-		if err != nil {
-			return nil, err
-		}
-		beats[strings.TrimPrefix(name, beatOf)] = b
-	}
-	return beats, ctx.Err()
 }
 
 // announced is the run of an id as its coordinator told it.

@@ -97,7 +97,6 @@ func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: line %d: %w", set.Path, set.Evaluator.Line, err)
 	}
-	defer func() { err = errors.Join(err, opened.Close()) }()
 	cfg.Evaluator, cfg.Fingerprint = opened.Evaluator, opened.Fingerprint
 	cfg.Fixtures, cfg.Warnings = set.Fixtures, set.Warnings
 	result, err := certifyShown(ctx, cfg, runs.NewProgress(env, c.Bool("quiet"), "", slog.New(slog.DiscardHandler)))

@@ -75,12 +75,12 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 	}
 	if !cfgs[0].estimate {
 		if err := rules.Custom.Check(c.Context); err != nil {
-			return errors.Join(err, rules.Custom.Close())
+			return err
 		}
 	}
 	ask := func(ctx context.Context, client *langfuse.Client) { cfgs[0].pinEarly(ctx, client) }
 	work := func(ctx context.Context, s session) error { return s.runAll(ctx, cfgs, rules) }
-	return errors.Join(withSession(c.Context, env, cfgs[0], log, ask, work), rules.Custom.Close())
+	return withSession(c.Context, env, cfgs[0], log, ask, work)
 }
 
 // opener opens what is measured; lf may be nil where that asks no Langfuse.

@@ -10,7 +10,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -51,15 +50,6 @@ type Opened struct {
 	Extractor    pipeline.Extractor
 	Model        pipeline.Model
 	Capabilities pipeline.Capabilities // of the Model
-	closer       io.Closer
-}
-
-// Close releases what was opened.
-func (o Opened) Close() error {
-	if o.closer == nil {
-		return nil
-	}
-	return o.closer.Close()
 }
 
 // row is one provider.
@@ -210,9 +200,9 @@ func openRecorded(path string, cfg Config) (Opened, error) {
 	if err != nil {
 		return Opened{}, err
 	}
-	source := model.index.source
+	source := model.source
 	info := Info{Provider: source.Provider, Model: source.Model, Pipeline: Recorded}
-	return Opened{Info: info, Model: model, Capabilities: cfg.capabilities(source.Model), closer: model}, nil
+	return Opened{Info: info, Model: model, Capabilities: cfg.capabilities(source.Model)}, nil
 }
 
 // unknown is the error of a spec that no provider takes; it names the nearest form

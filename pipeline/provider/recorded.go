@@ -34,18 +34,16 @@ import (
 // a pipeline.Request and a pipeline.Response hold is written: no address, no header, no
 // key. Prompts, documents and answers are in it, so the file is for its owner only.
 type cassette struct {
-	path  string
-	file  *os.File
-	index *index
+	path string
+	*recorded
 
 	mu    sync.Mutex
 	asked map[key]int
 }
 
-// openCassette reads a cassette through once and checks every line of it; later only
-// the lines that are asked for are read. A file that is not there, is no
-// cassette, or has a damaged line is an error of exit code 64 that names the
-// line. Close the model.
+// openCassette reads a cassette into memory and checks every line of it. A file that
+// is not there, is no cassette, or has a damaged line is an error of exit code 64 that
+// names the line.
 func openCassette(path string) (*cassette, error) {
 	file, err := openRegular(path, os.O_RDONLY)
 	if err != nil {
@@ -55,10 +53,7 @@ func openCassette(path string) (*cassette, error) {
 	if err == nil && found.cut != nil {
 		err = fmt.Errorf("%w; the recording was interrupted: record again, or remove that last line", found.cut)
 	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return &cassette{path: path, file: file, index: found, asked: map[key]int{}}, nil
+	return &cassette{path: path, recorded: found, asked: map[key]int{}}, errors.Join(err, file.Close())
 }
 
 // openRegular opens a file that is no folder, device or pipe.
@@ -77,9 +72,6 @@ func openRegular(path string, flag int) (*os.File, error) {
 	return file, nil
 }
 
-// Close closes the file; Generate fails from then on.
-func (m *cassette) Close() error { return m.file.Close() }
-
 // Generate returns the recorded answer or error, at once and with nothing
 // sent. A request that is made again gets the next of its recorded answers, and
 // the last one when there are no more. Errors read as they did when they were
@@ -93,24 +85,15 @@ func (m *cassette) Generate(ctx context.Context, req pipeline.Request) (pipeline
 	if err := ctx.Err(); err != nil {
 		return pipeline.Response{}, fmt.Errorf("reading the cassette %s: %w", m.path, err)
 	}
-	_, sum, err := canonical(m.index.source.Model, req)
+	_, sum, err := canonical(m.source.Model, req)
 	if err != nil {
-		return pipeline.Response{}, m.refuse(outcome.Internal, err.Error())
+		return pipeline.Response{}, refusal(outcome.Internal, err.Error())
 	}
-	entries := m.index.entries[sum]
-	if len(entries) == 0 {
-		return pipeline.Response{}, m.refuse(outcome.Provider, m.missing(req))
+	calls := m.calls[sum]
+	if len(calls) == 0 {
+		return pipeline.Response{}, refusal(outcome.Provider, m.missing(req))
 	}
-	at := entries[min(m.count(sum), len(entries)-1)]
-	line := make([]byte, at.length)
-	if _, err := m.file.ReadAt(line, at.offset); err != nil {
-		return pipeline.Response{}, m.refuse(outcome.Internal, fileError(m.path, at.line, err).Error())
-	}
-	found, now, err := decode(line, m.index.source.Model)
-	if err != nil || now != sum || found.N != at.n {
-		changed := fileError(m.path, at.line, errors.New("the file was changed while it was in use"))
-		return pipeline.Response{}, m.refuse(outcome.Internal, changed.Error())
-	}
+	found := calls[min(m.count(sum), len(calls)-1)]
 	var response pipeline.Response
 	if found.Response != nil {
 		response = *found.Response
@@ -127,7 +110,7 @@ func (m *cassette) count(sum key) int {
 	return before
 }
 
-func (m *cassette) refuse(class outcome.Class, message string) error {
+func refusal(class outcome.Class, message string) error {
 	return &pipeline.ModelError{Failure: outcome.Failure{Class: class, Message: message}}
 }
 
@@ -139,7 +122,7 @@ func (m *cassette) missing(req pipeline.Request) string {
 		asks = fmt.Sprintf("whose %s message reads %s", last.Role, excerpt(last.Content))
 	}
 	return fmt.Sprintf("the cassette %s (%s) has no answer to this item's request, %s: the document, the prompt, the model, a parameter or the schema is not what was recorded; "+
-		"run with the settings of the recording, or record again with --record FILE", m.path, m.index.source.Model, asks)
+		"run with the settings of the recording, or record again with --record FILE", m.path, m.source.Model, asks)
 }
 
 // excerpt shows the beginning and the end of a text.

@@ -55,7 +55,7 @@ func CreateTape(path string, source Recording) (*Tape, error) {
 
 // ContinueTape goes on with a cassette of the same source, as the resumption of a
 // run does. A last line that a killed recording left unfinished is removed; any
-// other damage, and another source, is a error of exit code 64. Close it.
+// other damage, and another source, is an error of exit code 64. Close it.
 func ContinueTape(path string, source Recording) (*Tape, error) {
 	file, err := openRegular(path, os.O_RDWR)
 	if err != nil {
@@ -78,8 +78,8 @@ func resume(path string, source Recording, file *os.File) (*Tape, error) {
 			found.source.Provider, found.source.Model, source.Provider, source.Model))
 	}
 	tape := &Tape{path: path, source: source, file: file, size: found.end, asked: map[key]int{}}
-	for sum, entries := range found.entries {
-		tape.asked[sum] = entries[len(entries)-1].n
+	for sum, calls := range found.calls {
+		tape.asked[sum] = calls[len(calls)-1].N
 	}
 	if err := file.Truncate(found.end); err != nil {
 		return nil, writeError(path, err)
@@ -153,7 +153,7 @@ func (t *Tape) writeLine(line []byte) error {
 	return nil
 }
 
-// Source is what was recorded: one model of one provider.
+// Recording is what was recorded: one model of one provider.
 type Recording struct {
 	Provider string `json:"provider"` // "openai"
 	Model    string `json:"model"`    // as it was asked for
@@ -179,7 +179,7 @@ type request struct {
 // key is the SHA-256 of a request's JSON as it is written.
 type key [sha256.Size]byte
 
-// exchange is any other line. At least one of Response and Error is set.
+// recordedCall is any other line. At least one of Response and Error is set.
 type recordedCall struct {
 	Key      string             `json:"key"`
 	N        int                `json:"n"` // from 1, among equal requests
@@ -263,20 +263,10 @@ func decodeStrict(text []byte, into any) error {
 // maxLine bounds one exchange, in bytes.
 const maxLine = 64 << 20
 
-// entry is where an exchange lies in the file.
-type entry struct {
-	n      int
-	line   int
-	offset int64
-	length int
-}
-
-// index is what a cassette holds, without its texts: some 100 bytes for every
-// exchange.
-type index struct {
-	source  Recording
-	entries map[key][]entry // ordered by n
-	count   int
+// recorded is what a cassette holds, in memory: the answers, without the requests.
+type recorded struct {
+	source Recording
+	calls  map[key][]recordedCall // ordered by n
 	// end is the offset behind the last good line, and newline whether a line
 	// feed stands before it.
 	end     int64
@@ -286,10 +276,10 @@ type index struct {
 	cut error
 }
 
-// scan reads and checks a cassette line by line, with one line of at most limit
-// bytes in memory. Empty lines are passed over. An error is a error of exit code 64.
-func scan(r io.Reader, path string, limit int) (*index, error) {
-	x := &index{entries: map[key][]entry{}}
+// scan reads and checks a cassette line by line, of at most limit bytes each. Empty
+// lines are passed over. An error has exit code 64.
+func scan(r io.Reader, path string, limit int) (*recorded, error) {
+	x := &recorded{calls: map[key][]recordedCall{}}
 	lines := bufio.NewReaderSize(r, 64<<10)
 	var buf []byte
 	for number := 1; ; number++ {
@@ -315,19 +305,14 @@ func scan(r io.Reader, path string, limit int) (*index, error) {
 	if x.end == 0 {
 		return nil, fileError(path, 0, errors.New("it is empty: nothing was recorded"))
 	}
-	for _, entries := range x.entries {
-		slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.n, b.n) })
-		for i := 1; i < len(entries); i++ {
-			if entries[i].n == entries[i-1].n {
-				return nil, fileError(path, entries[i].line, fmt.Errorf("it has the same key and the same n (%d) as line %d", entries[i].n, entries[i-1].line))
-			}
-		}
+	for _, calls := range x.calls {
+		slices.SortFunc(calls, func(a, b recordedCall) int { return cmp.Compare(a.N, b.N) })
 	}
 	return x, nil
 }
 
-// add takes in one line, which begins at x.end.
-func (x *index) add(line []byte, number int) error {
+// add takes in one line.
+func (x *recorded) add(line []byte, number int) error {
 	if number == 1 {
 		source, err := decodeHeader(line)
 		x.source = source
@@ -340,8 +325,11 @@ func (x *index) add(line []byte, number int) error {
 	if err != nil {
 		return err
 	}
-	x.entries[sum] = append(x.entries[sum], entry{n: found.N, line: number, offset: x.end, length: len(line)})
-	x.count++
+	if slices.ContainsFunc(x.calls[sum], func(other recordedCall) bool { return other.N == found.N }) {
+		return fmt.Errorf("it has the same key and the same n (%d) as a line before it", found.N)
+	}
+	found.Request = nil
+	x.calls[sum] = append(x.calls[sum], found)
 	return nil
 }
 

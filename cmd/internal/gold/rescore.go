@@ -52,14 +52,13 @@ func RescoreCommand(env cli.Env) *urfave.Command {
 	}
 }
 
-func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
+func rescoreAction(c *urfave.Context, env cli.Env) error {
 	options, err := settings.ScoringOptions(c.String("options"))
 	if err != nil {
 		return err
 	}
 	ctx := c.Context
 	one := &rescorer{c: c, env: env, options: options}
-	defer func() { err = errors.Join(err, one.custom.Close()) }()
 	if name, now := strings.CutSuffix(c.String("dataset"), "@now"); now {
 		return one.overNow(ctx, name)
 	}
@@ -286,10 +285,7 @@ func evaluatorsAgain(ctx context.Context, env cli.Env, path string) (system.Scor
 	if err != nil {
 		return system.Scorers{}, err
 	}
-	if err := opened.Check(ctx); err != nil {
-		return system.Scorers{}, errors.Join(err, opened.Close())
-	}
-	return opened, nil
+	return opened, opened.Check(ctx)
 }
 
 // noteUnfinished says how much of a run there is that has not ended, and who

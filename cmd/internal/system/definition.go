@@ -111,7 +111,7 @@ func (o Opener) openDefined(_ context.Context, d Definition, cfg Config) (System
 		return System{}, err
 	}
 	if opened.Extractor != nil {
-		return System{Extractor: opened.Extractor, Close: opened.Close}, nil
+		return System{Extractor: opened.Extractor, Close: nothing}, nil
 	}
 	return o.overModel(opened, known, pipeline.Template{Messages: d.Prompt}, outcome.Prompt{}, cfg)
 }
@@ -125,7 +125,6 @@ func (o Opener) Identify(cfg Config) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	defer func() { _ = opened.Close() }()
 	id := Identity{Name: opened.Provider + "/" + opened.Info.Model}
 	if IsBaseline(cfg.Model) {
 		id.Name = opened.Info.Model

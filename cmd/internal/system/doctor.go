@@ -291,8 +291,7 @@ func (d *doctor) model(ctx context.Context, spec string) {
 		d.problem("model", err, "")
 		return
 	}
-	err = d.answer(ctx, spec, opened)
-	if err = errors.Join(err, opened.Close()); err != nil {
+	if err = d.answer(ctx, spec, opened); err != nil {
 		d.problem("model", cli.Errorf(cli.ExitUnavailable, "%s does not answer: %w", spec, err), "")
 	}
 }

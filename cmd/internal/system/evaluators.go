@@ -34,14 +34,13 @@ const envEvaluatorToken = "EXPERIMENT_EVALUATOR_TOKEN"
 type Evaluator struct {
 	Evaluator   conformance.Evaluator
 	Fingerprint string
-	Close       func() error
 	model       string // whose price holds, of a judging model
 }
 
 // OpenEvaluator makes the evaluator that a file names; paths in it are relative
 // to dir, the folder of that file.
 func (o Opener) OpenEvaluator(ctx context.Context, spec conformance.Spec, dir string, timeout time.Duration) (Evaluator, error) {
-	opened := Evaluator{Close: func() error { return nil }}
+	var opened Evaluator
 	if spec.Scorer != "" {
 		rules, err := scoring.New(scoring.DefaultOptions())
 		if err != nil {
@@ -56,7 +55,7 @@ func (o Opener) OpenEvaluator(ctx context.Context, spec conformance.Spec, dir st
 	}
 	if spec.Model != "" {
 		var err error
-		if opened.Close, opened.model, err = o.judgeModel(ctx, spec, dir, &cfg); err != nil {
+		if opened.model, err = o.judgeModel(ctx, spec, dir, &cfg); err != nil {
 			return opened, err
 		}
 	}
@@ -66,24 +65,23 @@ func (o Opener) OpenEvaluator(ctx context.Context, spec conformance.Spec, dir st
 		opened.Fingerprint, err = made.Fingerprint()
 	}
 	if err != nil {
-		return opened, errors.Join(refused(err), opened.Close())
+		return opened, refused(err)
 	}
 	return opened, nil
 }
 
 // judgeModel opens the model and finds its prompt: in a file, or in Langfuse by
 // name, label or version. The name is that of the model for its provider.
-func (o Opener) judgeModel(ctx context.Context, spec conformance.Spec, dir string, cfg *evaluator.Config) (end func() error, name string, err error) {
-	end = func() error { return nil }
+func (o Opener) judgeModel(ctx context.Context, spec conformance.Spec, dir string, cfg *evaluator.Config) (name string, err error) {
 	if cfg.Prompt, err = o.judgePrompt(ctx, spec, dir); err != nil {
-		return end, "", err
+		return "", err
 	}
 	opened, known, err := o.openModel(spec.Model)
 	if err != nil {
-		return end, "", err
+		return "", err
 	}
 	if opened.Model == nil {
-		return end, "", errors.Join(cli.Usage("%s is no language model and cannot judge", spec.Model), opened.Close())
+		return "", cli.Usage("%s is no language model and cannot judge", spec.Model)
 	}
 	zero := 0.0
 	cfg.Model = pipeline.Priced(opened.Model, opened.Info.Model, known.Price)
@@ -91,7 +89,7 @@ func (o Opener) judgeModel(ctx context.Context, spec conformance.Spec, dir strin
 	if !opened.Capabilities.NoTemperature {
 		cfg.Parameters.Temperature = &zero
 	}
-	return opened.Close, opened.Info.Model, nil
+	return opened.Info.Model, nil
 }
 
 func (o Opener) judgePrompt(ctx context.Context, spec conformance.Spec, dir string) (template pipeline.Template, err error) {
@@ -126,14 +124,6 @@ type Scorers struct {
 	opened    []Evaluator
 }
 
-func (s Scorers) Close() error {
-	var problems []error
-	for _, o := range s.opened {
-		problems = append(problems, o.Close())
-	}
-	return errors.Join(problems...)
-}
-
 // OpenScorers opens the evaluators under scorers: in the file at path, and looks
 // whether each is certified. Every problem is reported at once.
 func (o Opener) OpenScorers(ctx context.Context, file configs.Experiment, path string) (Scorers, error) {
@@ -145,11 +135,11 @@ func (o Opener) OpenScorers(ctx context.Context, file configs.Experiment, path s
 		}
 	}
 	if err := errors.Join(problems...); err != nil {
-		return all, errors.Join(refused(err), all.Close())
+		return all, refused(err)
 	}
 	// What is wrong with the names is found before anything is connected.
 	if _, err := all.Judge(harness.Scorer{}, nil, nil); err != nil {
-		return all, errors.Join(fmt.Errorf("%s: %w", path, err), all.Close())
+		return all, fmt.Errorf("%s: %w", path, err)
 	}
 	return all, nil
 }

@@ -219,13 +219,14 @@ func (w *window) remember() {
 	_ = files.Write(windowsPath(), func(out io.Writer) error { return json.NewEncoder(out).Encode(known) })
 }
 
-// closing closes what was opened, when the window is written down.
-func (a Model) closing(opened provider.Opened) func() error {
-	return func() error {
-		a.window.remember()
-		return opened.Close()
-	}
+// closing writes the window down.
+func (a Model) closing() error {
+	a.window.remember()
+	return nil
 }
+
+// nothing is the end of a system that holds nothing.
+func nothing() error { return nil }
 
 // spent books an outcome that the run, or its sweep, had already; nil without a budget.
 func (a Model) spent() func(outcome.Outcome) {

@@ -108,8 +108,7 @@ func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 		return o.openPipeline(cfg)
 	}
 	if cfg.ModelGiven { // a mistake in the model is found before a prompt is pushed
-		opened, _, err := o.openModel(cfg.Model)
-		if err = errors.Join(err, opened.Close()); err != nil {
+		if _, _, err := o.openModel(cfg.Model); err != nil {
 			return System{}, err
 		}
 	}
@@ -132,10 +131,9 @@ func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 	}
 	if opened.Extractor != nil {
 		if cfg.AsksPrompt() || cfg.Parameters != (pipeline.Parameters{}) || cfg.Record != "" || cfg.TwoStages || len(cfg.Vars) > 0 || cfg.Limits.Limited() {
-			refused := cli.Usage("the %s reads no prompt, has no temperature and the like, and nothing to record: name a model with --model", opened.Info.Model)
-			return System{}, errors.Join(refused, opened.Close())
+			return System{}, cli.Usage("the %s reads no prompt, has no temperature and the like, and nothing to record: name a model with --model", opened.Info.Model)
 		}
-		return System{Extractor: opened.Extractor, Header: describe(opened.Info, cfg, pin), Close: opened.Close, Notes: notes, Definition: cfg.definition(template)}, nil
+		return System{Extractor: opened.Extractor, Header: describe(opened.Info, cfg, pin), Close: nothing, Notes: notes, Definition: cfg.definition(template)}, nil
 	}
 	made, err := o.overModel(opened, known, template, pin, cfg)
 	made.Notes, made.Definition = notes, cfg.definition(template)
@@ -150,7 +148,7 @@ func (o Opener) overModel(opened provider.Opened, known Catalogue, template pipe
 	if cfg.Estimator != nil { // no folder of answers is made, no recording begun
 		asks, cfg.Record = Model{Model: cfg.Estimator}, ""
 	} else if asks, err = o.within(opened, known, cfg.Limits); err != nil {
-		return System{}, errors.Join(refused(err), opened.Close())
+		return System{}, refused(err)
 	}
 	config := pipeline.Config{
 		Model: asks, Name: opened.Info.Model, Provider: opened.Provider,
@@ -160,12 +158,12 @@ func (o Opener) overModel(opened provider.Opened, known Catalogue, template pipe
 	}
 	extractor, err := pipeline.New(config)
 	if err != nil {
-		return System{}, errors.Join(cli.Errorf(cli.ExitUsage, "model %s: %w", opened.Info.Model, err), opened.Close())
+		return System{}, cli.Errorf(cli.ExitUsage, "model %s: %w", opened.Info.Model, err)
 	}
 	opened.Pipeline = pipelineName(opened.Info, cfg)
 	header := describe(opened.Info, cfg, pin)
 	if cfg.Record == "" {
-		return System{Extractor: extractor, Header: header, Close: asks.closing(opened), Asks: asks}, nil
+		return System{Extractor: extractor, Header: header, Close: asks.closing, Asks: asks}, nil
 	}
 	begin := provider.CreateTape
 	if cfg.Resume {
@@ -173,9 +171,9 @@ func (o Opener) overModel(opened provider.Opened, known Catalogue, template pipe
 	}
 	tape, err := begin(cfg.Record, provider.Recording{Provider: opened.Provider, Model: opened.Info.Model})
 	if err != nil {
-		return System{}, errors.Join(err, opened.Close())
+		return System{}, err
 	}
-	end := func() error { return errors.Join(tape.Close(), asks.closing(opened)()) }
+	end := func() error { return errors.Join(tape.Close(), asks.closing()) }
 	config.Model = provider.Record(config.Model, tape)
 	if extractor, err = pipeline.New(config); err != nil {
 		return System{}, errors.Join(err, end())
@@ -387,26 +385,26 @@ func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *a
 		return nil, err
 	}
 	if opened.Model == nil {
-		return nil, errors.Join(cli.Usage("%s extracts, it does not answer questions: name a model", opened.Info.Model), opened.Close())
+		return nil, cli.Usage("%s extracts, it does not answer questions: name a model", opened.Info.Model)
 	}
 	template, pin, err := o.answersPrompt(ctx, cfg.Config)
 	if err != nil {
-		return nil, errors.Join(err, opened.Close())
+		return nil, err
 	}
 	asks, err := o.within(opened, known, cfg.Limits)
 	if err != nil {
-		return nil, errors.Join(err, opened.Close())
+		return nil, err
 	}
 	asking, err := answers.NewAsking(answers.AskingConfig{
 		Document: doc, Model: asks.Model, Name: opened.Info.Model, Provider: opened.Provider,
 		Prompt: template, Parameters: cfg.Parameters, Passages: cfg.Passages,
 	})
 	if err != nil {
-		return nil, errors.Join(cli.Usage("%w", err), opened.Close())
+		return nil, cli.Usage("%w", err)
 	}
 	info := opened.Info
 	info.Pipeline = strings.TrimSpace(info.Pipeline + " retrieve@1 passages:" + strconv.Itoa(cfg.Passages))
-	*made = System{Header: describe(info, cfg.Config, pin), Close: asks.closing(opened), Asks: asks}
+	*made = System{Header: describe(info, cfg.Config, pin), Close: asks.closing, Asks: asks}
 	return asking, nil
 }
 
@@ -461,12 +459,12 @@ func (o Opener) OpenModel(cfg Config) (System, error) {
 	if err != nil {
 		return System{}, err
 	}
-	s := System{Extractor: opened.Extractor, Header: describe(opened.Info, Config{}, outcome.Prompt{}), Close: opened.Close}
+	s := System{Extractor: opened.Extractor, Header: describe(opened.Info, Config{}, outcome.Prompt{}), Close: nothing}
 	if opened.Model == nil {
 		return s, nil
 	}
 	if s.Asks, err = o.within(opened, known, cfg.Limits); err != nil {
-		return System{}, errors.Join(refused(err), opened.Close())
+		return System{}, refused(err)
 	}
 	s.Header.Endpoint = EndpointOf(s.Header, o.Getenv)
 	return s, nil

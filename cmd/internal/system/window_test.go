@@ -55,7 +55,7 @@ func TestWindow(t *testing.T) {
 	size(1) // too few answers
 	var none *window
 	none.remember()
-	if err := errors.Join((Model{}).closing(opened)()); err != nil {
+	if err := errors.Join((Model{}).closing()); err != nil {
 		t.Error(err)
 	}
 }

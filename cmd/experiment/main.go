@@ -10,10 +10,10 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/ci"
-	"extraction-experiment/cmd/internal/fleet"
 	"extraction-experiment/cmd/internal/gold"
 	"extraction-experiment/cmd/internal/seedcmd"
 	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/internal/cli"
 )
 
@@ -44,12 +44,12 @@ func commands(env cli.Env) []*urfave.Command {
 		answersCommand(env),
 		promptsCommand(env),
 		seedcmd.Command(env),
-		fleet.WorkerCommand(env, func(ctx context.Context) (context.Context, <-chan struct{}, func()) {
+		system.WorkerCommand(env, func(ctx context.Context) (context.Context, <-chan struct{}, func()) {
 			ctx, signals := watchSignals(ctx, env.Stderr, "the items in hand are finished, the others left to other workers")
 			signals.working.Store(true)
 			return ctx, signals.soft, signals.stop
 		}),
-		fleet.ListCommand(env),
+		system.WorkersCommand(env),
 		serveCommand(env),
 		doctorCommand(env),
 		completionCommand(env),

@@ -9,7 +9,6 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/fleet"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
@@ -145,7 +144,7 @@ func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.Sy
 		if cfg.workers.Address == "" {
 			return measured, nil
 		}
-		return fleet.Coordinate(ctx, s.env, cfg.workers, cfg.system, opened, measured, s.note)
+		return system.Coordinate(ctx, s.env, cfg.workers, cfg.system, opened, measured, s.note)
 	}
 	return s.watched(cfg, opened, config)
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"extraction-experiment/cmd/internal/connect"
-	"extraction-experiment/cmd/internal/fleet"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
@@ -91,7 +90,7 @@ type runConfig struct {
 	pin                      *tracking.Dataset // if it is known
 	sweepRun                 bool              // a run of a sweep, which is reported as a whole
 	timeout                  time.Duration
-	workers                  fleet.Server // carry out the items; without an address this process does
+	workers                  system.WorkersServer // carry out the items; without an address this process does
 	filter                   dataset.Filter
 	allowance                experiment.Allowance
 	gate                     compare.Gate
@@ -161,8 +160,8 @@ func readRunOf(p *settings.Problems, s settings.Values, scores []string) runConf
 		cfg.retryClasses = readClasses(p, text)
 	}
 	cfg.system.Limits.Timeout, cfg.system.Limits.Concurrency = cfg.timeout, cfg.concurrency
-	if cfg.workers = (fleet.Server{Address: s.Text("workers"), Insecure: p.Switch(s, "insecure")}); cfg.workers.Address != "" {
-		cfg.system.Limits.Concurrency = fleet.MostCalls
+	if cfg.workers = (system.WorkersServer{Address: s.Text("workers"), Insecure: p.Switch(s, "insecure")}); cfg.workers.Address != "" {
+		cfg.system.Limits.Concurrency = system.MostCalls
 		if cfg.system.Record != "" || cfg.system.Limits.Cache != "" {
 			p.Add("--workers: the workers ask the model: leave --record out, and give --cache to them")
 		}

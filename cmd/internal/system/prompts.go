@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -448,62 +446,4 @@ func readPrompt(ctx context.Context, path string, check func(pipeline.Template) 
 		return template, cli.Usage("%s: %w", path, err)
 	}
 	return template, nil
-}
-
-// promptConfig reads the config that is stored with a version of a prompt.
-// Teams keep keys of their own in it, so an unknown one is told, not refused.
-type promptConfig struct {
-	where    string
-	values   map[string]json.RawMessage
-	problems []error
-}
-
-// fillFrom takes what the command line leaves open from the prompt's config,
-// and returns what a person should know of it.
-func (c *Config) fillFrom(t pipeline.Template) ([]string, error) {
-	if text := bytes.TrimSpace(t.Config); len(text) == 0 || string(text) == "null" {
-		return nil, nil
-	}
-	p := promptConfig{where: fmt.Sprintf("the config of prompt %s@%d", t.Name, t.Version)}
-	if err := json.Unmarshal(t.Config, &p.values); err != nil {
-		return nil, cli.Usage("%s: an object with keys such as model and temperature is expected", p.where)
-	}
-	var model string
-	take(&p, "model", "a text", &model, nil)
-	if !c.ModelGiven && model != "" {
-		c.Model = model
-	}
-	take(&p, "placeholders", `lists of messages by name, such as {"history": [{"role": "user", "content": "…"}]}`, &c.placeholders, nil)
-	take(&p, "schema", "a JSON Schema, which is an object,", &c.schema, func(raw json.RawMessage) bool { return raw[0] == '{' })
-	takeNumber(&p, "temperature", "a number from 0 to 10", 0, 10, &c.Parameters.Temperature)
-	takeNumber(&p, "top_p", "a number from 0 to 1", 0, 1, &c.Parameters.TopP)
-	takeNumber(&p, "max_tokens", "a whole number from 1 on", 1, math.MaxInt32, &c.Parameters.MaxTokens)
-	takeNumber(&p, "seed", "a whole number", math.MinInt64, math.MaxInt64, &c.Parameters.Seed)
-	var unknown []string
-	if len(p.values) > 0 {
-		unknown = []string{fmt.Sprintf("%s has keys that are not used here: %s", p.where, strings.Join(slices.Sorted(maps.Keys(p.values)), ", "))}
-	}
-	return unknown, refused(errors.Join(p.problems...))
-}
-
-// take moves the value of a key into a variable; null counts as absent.
-func take[T any](p *promptConfig, key, expected string, into *T, valid func(T) bool) {
-	raw, ok := p.values[key]
-	delete(p.values, key)
-	if !ok || string(bytes.TrimSpace(raw)) == "null" {
-		return
-	}
-	var v T
-	if json.Unmarshal(raw, &v) != nil || valid != nil && !valid(v) {
-		p.problems = append(p.problems, fmt.Errorf("%s: %s: %s is expected", p.where, key, expected))
-		return
-	}
-	*into = v
-}
-
-// takeNumber takes a number from low to high where none is given yet.
-func takeNumber[T int | int64 | float64](p *promptConfig, key, expected string, low, high T, into **T) {
-	var v *T
-	take(p, key, expected, &v, func(v *T) bool { return *v >= low && *v <= high })
-	*into = cmp.Or(*into, v)
 }

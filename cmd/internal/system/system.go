@@ -1,26 +1,17 @@
 // Package system opens what an experiment measures: a team's pipeline, an extractor,
-// or a model with its prompt, within limits, budget and cache; and the evaluators that
-// judge it.
+// or a model with its prompt, within limits, budget and cache; the evaluators that judge
+// it; and the workers that carry a run out on other machines.
 package system
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
-	"math"
-	"path/filepath"
-	"strconv"
 	"strings"
 
-	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/experiment"
-	"extraction-experiment/harness/answers"
-	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
-	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider"
@@ -34,38 +25,6 @@ type Opener struct {
 	Getenv   func(string) string
 	Stderr   io.Writer // what programs write to their standard error
 }
-
-// Config says what is to be measured: a team's own pipeline, an extractor that needs
-// no model, or a model with its prompt.
-type Config struct {
-	Model string
-	// ModelGiven says that the model was named, and is not the default.
-	ModelGiven bool
-	Pipeline   string // a program or an address
-	Record     string // the file of a recording
-	Limits     Limits
-	Resume     bool // the recording goes on, too
-	TwoStages  bool
-	Prompt     langfuse.PromptRef // without a name where none was given
-	PromptFile string
-	Vars       []pipeline.Var
-	Parameters pipeline.Parameters
-	// Estimator, if set, is asked in place of the model.
-	Estimator *pipeline.Estimator
-
-	schema json.RawMessage // of the prompt's config
-	// placeholders are messages that the prompt's config gives by name.
-	placeholders map[string][]pipeline.Message
-}
-
-// AsksPrompt reports whether a prompt was asked for.
-func (c Config) AsksPrompt() bool {
-	return c.Prompt != (langfuse.PromptRef{}) || c.PromptFile != ""
-}
-
-// OnlyAsks reports whether opening the system leaves everything as it is: no
-// prompt is pushed, no recording begun.
-func (c Config) OnlyAsks() bool { return c.PromptFile == "" && c.Record == "" }
 
 // System is what is measured: an extractor, described for the run's header.
 type System struct {
@@ -247,9 +206,6 @@ func describe(info provider.Info, cfg Config, pin outcome.Prompt) outcome.System
 	}
 }
 
-// IsBaseline reports whether a model is the extractor that needs none.
-func IsBaseline(model string) bool { return strings.EqualFold(strings.TrimSpace(model), "baseline") }
-
 // refused gives a refused configuration exit code 64 where it has none.
 func refused(err error) error { return cli.WithCode(cli.ExitUsage, err) }
 
@@ -260,196 +216,6 @@ type harmless struct{ to io.Writer }
 func (h harmless) Write(text []byte) (int, error) {
 	_, err := io.WriteString(h.to, textutil.Block(string(text)))
 	return len(text), err
-}
-
-// Read reads what the settings say of the system under test, and notes what is wrong.
-func Read(p *settings.Problems, s settings.Values) Config {
-	c := Config{
-		Model: s.Text("model"), ModelGiven: s["model"].From != settings.FromDefault, Pipeline: s.Text("pipeline"), Record: s.Text("record"), Limits: readLimits(p, s), Resume: p.Switch(s, "resume"), TwoStages: p.Switch(s, "two-stages"),
-		Prompt:     langfuse.PromptRef{Name: s.Text("prompt"), Label: s.Text("prompt-label")},
-		PromptFile: s.Text("prompt-file"),
-		Parameters: pipeline.Parameters{
-			Temperature: p.Number("temperature", s.Text("temperature"), 0, 10),
-			TopP:        p.Number("top-p", s.Text("top-p"), 0, 1),
-		},
-	}
-	for _, word := range s.All("var") {
-		v, err := pipeline.ParseVar(word)
-		if err != nil {
-			p.Add("--var: %v", err)
-		}
-		c.Vars = append(c.Vars, v)
-	}
-	if text := s.Text("prompt-version"); text != "" {
-		c.Prompt.Version = p.Count("prompt-version", text, 1, math.MaxInt32)
-	}
-	if text := s.Text("max-tokens"); text != "" {
-		n := p.Count("max-tokens", text, 1, math.MaxInt32)
-		c.Parameters.MaxTokens = &n
-	}
-	if text := s.Text("seed"); text != "" {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			p.Add("--seed: %q is not a whole number", text)
-		}
-		c.Parameters.Seed = &n
-	}
-	if c.Prompt.Label != "" && c.Prompt.Version != 0 {
-		p.Add("--prompt-label and --prompt-version cannot both be given")
-	}
-	if c.PromptFile != "" && (c.Prompt.Label != "" || c.Prompt.Version != 0) {
-		p.Add("--prompt-file is a version of its own: leave --prompt-label and --prompt-version out")
-	}
-	if c.Pipeline != "" && (c.Record != "" || c.TwoStages || len(c.Vars) > 0) {
-		p.Add("--pipeline asks in its own way: leave --record, --two-stages and --var out")
-	}
-	if c.Pipeline != "" && c.Limits.Limited() {
-		p.Add("--pipeline asks its model itself: leave --rpm, --tpm, --cache and --budget-… out")
-	}
-	if c.Pipeline != "" && c.AsksPrompt() {
-		p.Add("--pipeline has prompts of its own: leave --prompt and its relatives out")
-	}
-	return c
-}
-
-func readLimits(p *settings.Problems, s settings.Values) Limits {
-	c := Limits{Retries: p.Count("retries", s.Text("retries"), 0, 100), Cache: s.Text("cache")}
-	bound := func(flag string) int {
-		if text := s.Text(flag); text != "" {
-			return p.Count(flag, text, 1, math.MaxInt32)
-		}
-		return 0
-	}
-	c.RPM, c.TPM, c.Tokens = bound("rpm"), bound("tpm"), bound("budget-tokens")
-	if text := s.Text("budget-usd"); text != "" {
-		usd, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(usd > 0) || math.IsInf(usd, 0) {
-			p.Add("--budget-usd: %q is not a number above 0", text)
-		}
-		c.USD = usd
-	}
-	return c
-}
-
-// maxExternalAnswer bounds what a team's own system may reply, in bytes: an
-// answer and what it reports of its calls.
-const maxExternalAnswer = 4 << 20
-
-// AnswersConfig says what answers questions about a document.
-type AnswersConfig struct {
-	Config
-	Command, URL string // a team's own program or service
-	Passages     int    // how many the model is given
-}
-
-// OpenAnswerer opens the system under test and describes it.
-func (o Opener) OpenAnswerer(ctx context.Context, cfg AnswersConfig, doc *answers.Document, opened *System) (answers.Answerer, error) {
-	switch {
-	case cfg.Command != "" || cfg.URL != "":
-		return o.openExternalAnswerer(cfg, doc, opened)
-	case IsBaseline(cfg.Model):
-		if cfg.AsksPrompt() || cfg.Limits.Limited() || cfg.Parameters != (pipeline.Parameters{}) {
-			return nil, cli.Usage("the baseline reads no prompt and has no temperature and the like: name a model with --model")
-		}
-		info := provider.Info{Provider: "baseline", Model: "baseline", Pipeline: answers.ExtractiveName}
-		*opened = System{Header: describe(info, cfg.Config, outcome.Prompt{}), Close: func() error { return nil }}
-		return answers.Extractive{Document: doc}, nil
-	}
-	return o.openModelAnswerer(ctx, cfg, doc, opened)
-}
-
-func (o Opener) openExternalAnswerer(cfg AnswersConfig, doc *answers.Document, opened *System) (answers.Answerer, error) {
-	target := cfg.Command
-	if cfg.URL != "" {
-		target = cfg.URL
-		if !strings.Contains(target, "://") {
-			return nil, cli.Usage("--url %q is no address such as http://localhost:8080/answer", target)
-		}
-	}
-	service, err := external.New(o.external(target, cfg.Limits, maxExternalAnswer))
-	if err != nil {
-		return nil, err
-	}
-	info := provider.Info{Provider: external.Name, Model: external.Name, Pipeline: service.Target()}
-	*opened = System{Header: describe(info, cfg.Config, outcome.Prompt{}), Close: service.Close, reached: service.Reached}
-	absolute := *doc
-	if path, err := filepath.Abs(doc.Path); err == nil {
-		absolute.Path = path
-	}
-	return answers.External{Asker: service, Document: &absolute}, nil
-}
-
-func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *answers.Document, made *System) (answers.Answerer, error) {
-	opened, known, err := o.openModel(cfg.Model)
-	if err != nil {
-		return nil, err
-	}
-	if opened.Model == nil {
-		return nil, cli.Usage("%s extracts, it does not answer questions: name a model", opened.Info.Model)
-	}
-	template, pin, err := o.answersPrompt(ctx, cfg.Config)
-	if err != nil {
-		return nil, err
-	}
-	asks, err := o.within(opened, known, cfg.Limits)
-	if err != nil {
-		return nil, err
-	}
-	asking, err := answers.NewAsking(answers.AskingConfig{
-		Document: doc, Model: asks.Model, Name: opened.Info.Model, Provider: opened.Provider,
-		Prompt: template, Parameters: cfg.Parameters, Passages: cfg.Passages,
-	})
-	if err != nil {
-		return nil, cli.Usage("%w", err)
-	}
-	info := opened.Info
-	info.Pipeline = strings.TrimSpace(info.Pipeline + " retrieve@1 passages:" + strconv.Itoa(cfg.Passages))
-	*made = System{Header: describe(info, cfg.Config, pin), Close: asks.closing, Asks: asks}
-	return asking, nil
-}
-
-// answersPrompt finds the prompt that is asked for, else the built-in one.
-func (o Opener) answersPrompt(ctx context.Context, cfg Config) (pipeline.Template, outcome.Prompt, error) {
-	if !cfg.AsksPrompt() {
-		template := answers.DefaultPrompt()
-		return template, outcome.Prompt{Name: template.Name + " (built in)", SHA256: template.SHA256()}, nil
-	}
-	template, pin, err := o.findPrompt(ctx, cfg, answers.PromptName, answers.CheckPrompt)
-	if err != nil {
-		return template, pin, err
-	}
-	if err = answers.CheckPrompt(template); err != nil {
-		err = cli.Usage("prompt %s: %w", cmp.Or(cfg.Prompt.Name, answers.PromptName), err)
-	}
-	return template, pin, err
-}
-
-// OpenBench opens what a Config names and answers the cases of the bench: a team's own
-// pipeline, a model, or an extractor that needs none. Without a name it is nil, and what
-// is stored answers.
-func (o Opener) OpenBench(cfg Config) (benches.Answerer, System, error) {
-	switch {
-	case cfg.Pipeline != "":
-		asks, err := external.New(o.external(cfg.Pipeline, cfg.Limits, 0))
-		if err != nil {
-			return nil, System{}, err
-		}
-		info := provider.Info{Provider: external.Name, Model: external.Name, Pipeline: asks.Target()}
-		return benches.External{Asker: asks}, System{Header: describe(info, Config{}, outcome.Prompt{}), Close: asks.Close}, nil
-	case cfg.Model == "":
-		return nil, System{Close: func() error { return nil }}, nil
-	}
-	cfg.Limits.Retries = pipeline.DefaultTries - 1
-	s, err := o.OpenModel(cfg)
-	if err != nil {
-		return nil, System{}, err
-	}
-	if s.Asks.Model == nil {
-		return benches.Extracting{Extractor: s.Extractor}, s, nil
-	}
-	asked := benches.Prompt()
-	s.Header.Prompt = outcome.Prompt{Name: asked.Name + " (built in)", SHA256: asked.SHA256()}
-	return benches.Asking{Model: s.Asks.Model, Name: s.Header.Model, Provider: s.Header.Provider}, s, nil
 }
 
 // OpenModel opens a model alone, within its limits; Asks.Model is nil of an extractor

@@ -1,6 +1,4 @@
-// Package fleet is what spreads a run over machines: experiment run --workers hands the
-// items out, experiment worker carries them out, experiment workers lists who is there.
-package fleet
+package system
 
 import (
 	"cmp"
@@ -17,7 +15,6 @@ import (
 
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
-	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
@@ -31,14 +28,14 @@ import (
 // MostCalls is the bound of a window that many workers share.
 const MostCalls = 10_000
 
-// Server says which NATS server is meant.
-type Server struct {
+// WorkersServer says which NATS server is meant.
+type WorkersServer struct {
 	Address  string
 	Insecure bool
 }
 
 // connect connects with what the environment knows.
-func (s Server) connect(ctx context.Context, env cli.Env, note func(string)) (*workers.Conn, error) {
+func (s WorkersServer) connect(ctx context.Context, env cli.Env, note func(string)) (*workers.Conn, error) {
 	return workers.Connect(ctx, workers.Config{
 		Address: s.Address, Insecure: s.Insecure, Version: cli.Version(), Note: note,
 		Token: env.Getenv(workers.EnvToken), Credentials: env.Getenv(workers.EnvCredentials),
@@ -47,8 +44,8 @@ func (s Server) connect(ctx context.Context, env cli.Env, note func(string)) (*w
 
 // Coordinate has the task of a system carried out by the workers at a server. measured is
 // the opened system for the engine; opened.Workers says who works once the run has begun.
-func Coordinate(ctx context.Context, env cli.Env, s Server, cfg system.Config, opened *system.System, measured experiment.System, note func(string)) (experiment.System, error) {
-	identity, err := (system.Opener{Getenv: env.Getenv}).Identify(cfg)
+func Coordinate(ctx context.Context, env cli.Env, s WorkersServer, cfg Config, opened *System, measured experiment.System, note func(string)) (experiment.System, error) {
+	identity, err := (Opener{Getenv: env.Getenv}).Identify(cfg)
 	if err != nil {
 		return measured, err
 	}
@@ -74,7 +71,7 @@ func Coordinate(ctx context.Context, env cli.Env, s Server, cfg system.Config, o
 		opened.Workers = coordinator.State
 		watching, end := context.WithCancel(ctx)
 		unwatch = end
-		go missing(watching, coordinator, s.Address, note)
+		go sayNoWorkers(watching, coordinator, s.Address, note)
 		return coordinator, nil
 	}
 	closing := measured.Close
@@ -101,8 +98,8 @@ func Coordinate(ctx context.Context, env cli.Env, s Server, cfg system.Config, o
 	return measured, nil
 }
 
-// missing says where no worker is there, after a moment and then every half minute.
-func missing(ctx context.Context, c *workers.Coordinator, address string, note func(string)) {
+// sayNoWorkers says where no worker is there, after a moment and then every half minute.
+func sayNoWorkers(ctx context.Context, c *workers.Coordinator, address string, note func(string)) {
 	for wait := 5 * time.Second; ; wait = 30 * time.Second {
 		select {
 		case <-time.After(wait):
@@ -115,20 +112,18 @@ func missing(ctx context.Context, c *workers.Coordinator, address string, note f
 	}
 }
 
-// serverFlags are those of worker and workers.
-func serverFlags() []urfave.Flag {
-	return []urfave.Flag{
-		&urfave.BoolFlag{Name: "insecure", Usage: "without TLS also beyond this machine: documents travel in clear"},
-	}
+// insecureFlag is --insecure of worker and workers.
+func insecureFlag() urfave.Flag {
+	return &urfave.BoolFlag{Name: "insecure", Usage: "without TLS also beyond this machine: documents travel in clear"}
 }
 
 // serverOf reads the address, the only word of a command.
-func serverOf(c *urfave.Context, env cli.Env) (Server, error) {
+func serverOf(c *urfave.Context, env cli.Env) (WorkersServer, error) {
 	address := cmp.Or(c.Args().First(), env.Getenv("EXPERIMENT_WORKERS"))
 	if c.NArg() > 1 || address == "" {
-		return Server{}, cli.Usage("%s takes one address of a NATS server, such as nats://127.0.0.1:4222", c.Command.Name)
+		return WorkersServer{}, cli.Usage("%s takes one address of a NATS server, such as nats://127.0.0.1:4222", c.Command.Name)
 	}
-	return Server{address, c.Bool("insecure")}, nil
+	return WorkersServer{address, c.Bool("insecure")}, nil
 }
 
 // WorkerCommand is experiment worker. until returns a context that ends when the work is to
@@ -141,37 +136,38 @@ func WorkerCommand(env cli.Env, until func(context.Context) (ctx context.Context
 		Description: "A worker runs only what its own command line names, and a run that measures anything else is refused. Prompt and\n" +
 			"parameters come with the run; keys, addresses and programs are the worker's, and what is expected of an item never reaches it.\n" +
 			"It works until it is interrupted, and then finishes what it has (docs/workers.md).",
-		Flags: append([]urfave.Flag{
+		Flags: []urfave.Flag{
 			&urfave.StringSliceFlag{Name: "model", Aliases: []string{"m"}, Usage: "`MODEL` that it may ask; may be repeated"},
 			&urfave.StringSliceFlag{Name: "pipeline", Usage: "`PROGRAM|URL` of a team's own pipeline; may be repeated"},
 			&urfave.IntFlag{Name: "concurrency", Aliases: []string{"c"}, Value: 4, Usage: "`N` items are worked on at once"},
 			&urfave.StringFlag{Name: "run", Usage: "work only for the run `NAME`"},
 			&urfave.StringFlag{Name: "as", Usage: "`NAME` of the worker in outcomes and traces (default: host and process)"},
 			&urfave.StringFlag{Name: "cache", Usage: "keep answers in the folder `DIR`, and do not pay for them again"},
-		}, serverFlags()...),
+			insecureFlag(),
+		},
 		Action: func(c *urfave.Context) error {
 			server, err := serverOf(c, env)
 			if err != nil {
 				return err
 			}
-			return work(c, env, server, until)
+			return workUntilStopped(c, env, server, until)
 		},
 	}
 }
 
-// work works until it is told to stop.
-func work(c *urfave.Context, env cli.Env, server Server, until func(context.Context) (context.Context, <-chan struct{}, func())) error {
-	opener := system.Opener{Getenv: env.Getenv, Stderr: os.Stderr}
-	limits := system.Limits{Concurrency: c.Int("concurrency"), Cache: c.String("cache")}
+// workUntilStopped works until it is told to stop.
+func workUntilStopped(c *urfave.Context, env cli.Env, server WorkersServer, until func(context.Context) (context.Context, <-chan struct{}, func())) error {
+	opener := Opener{Getenv: env.Getenv, Stderr: os.Stderr}
+	limits := Limits{Concurrency: c.Int("concurrency"), Cache: c.String("cache")}
 	if limits.Concurrency < 1 || limits.Concurrency > 1000 {
 		return cli.Usage("--concurrency: %d is not between 1 and 1000", limits.Concurrency)
 	}
-	var own []system.Config
+	var own []Config
 	for _, model := range c.StringSlice("model") {
-		own = append(own, system.Config{Model: model, ModelGiven: true, Limits: limits})
+		own = append(own, Config{Model: model, ModelGiven: true, Limits: limits})
 	}
 	for _, pipeline := range c.StringSlice("pipeline") {
-		own = append(own, system.Config{Pipeline: pipeline, Limits: limits})
+		own = append(own, Config{Pipeline: pipeline, Limits: limits})
 	}
 	if len(own) == 0 {
 		return cli.Usage("worker needs what it may run: --model MODEL or --pipeline PROGRAM|URL")
@@ -201,7 +197,7 @@ func work(c *urfave.Context, env cli.Env, server Server, until func(context.Cont
 	err = conn.Work(ctx, workers.WorkerConfig{
 		Name: name, Concurrency: limits.Concurrency, Run: c.String("run"), Systems: names, Stop: soft, Log: log,
 		Open: func(ctx context.Context, run workers.Run, ask func(context.Context, []byte) ([]byte, error)) (workers.Opened, error) {
-			return open(ctx, opener, run, own, name, ask)
+			return openRun(ctx, opener, run, own, name, ask)
 		},
 	})
 	if errors.Is(err, context.Canceled) {
@@ -210,9 +206,9 @@ func work(c *urfave.Context, env cli.Env, server Server, until func(context.Cont
 	return err
 }
 
-// open opens what a run measures with one of the worker's own systems.
-func open(ctx context.Context, opener system.Opener, run workers.Run, own []system.Config, name string, ask workers.Exchange) (workers.Opened, error) {
-	var definition system.Definition
+// openRun opens what a run measures with one of the worker's own systems.
+func openRun(ctx context.Context, opener Opener, run workers.Run, own []Config, name string, ask workers.Exchange) (workers.Opened, error) {
+	var definition Definition
 	if err := json.Unmarshal(run.Definition, &definition); err != nil {
 		return workers.Opened{}, fmt.Errorf("the definition of the run cannot be read: %w", err)
 	}
@@ -241,13 +237,13 @@ func open(ctx context.Context, opener system.Opener, run workers.Run, own []syst
 	}}, nil
 }
 
-// ListCommand is experiment workers.
-func ListCommand(env cli.Env) *urfave.Command {
+// WorkersCommand is experiment workers.
+func WorkersCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "workers",
 		Usage:     "list the workers at a NATS server, what they do and how fast",
 		UsageText: "experiment workers nats://HOST:4222 [--json]",
-		Flags:     append(serverFlags(), settings.JSONFlag()),
+		Flags:     []urfave.Flag{insecureFlag(), settings.JSONFlag()},
 		Action: func(c *urfave.Context) error {
 			server, err := serverOf(c, env)
 			if err != nil {
@@ -269,14 +265,14 @@ func ListCommand(env cli.Env) *urfave.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprint(env.Stdout, table(list, known))
+			_, err = fmt.Fprint(env.Stdout, workersTable(list, known))
 			return cli.Written(err)
 		},
 	}
 }
 
-// table has a line for each worker, and what it refuses below it.
-func table(list []workers.Presence, known map[string]workers.Run) string {
+// workersTable has a line for each worker, and what it refuses below it.
+func workersTable(list []workers.Presence, known map[string]workers.Run) string {
 	if len(list) == 0 {
 		return "no workers\n"
 	}

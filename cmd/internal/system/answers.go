@@ -1,0 +1,109 @@
+package system
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"extraction-experiment/harness/answers"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/provider"
+	"extraction-experiment/pipeline/provider/external"
+)
+
+// maxExternalAnswer bounds what a team's own system may reply, in bytes: an
+// answer and what it reports of its calls.
+const maxExternalAnswer = 4 << 20
+
+// AnswersConfig says what answers questions about a document.
+type AnswersConfig struct {
+	Config
+	Command, URL string // a team's own program or service
+	Passages     int    // how many the model is given
+}
+
+// OpenAnswerer opens the system under test and describes it.
+func (o Opener) OpenAnswerer(ctx context.Context, cfg AnswersConfig, doc *answers.Document, opened *System) (answers.Answerer, error) {
+	switch {
+	case cfg.Command != "" || cfg.URL != "":
+		return o.openExternalAnswerer(cfg, doc, opened)
+	case IsBaseline(cfg.Model):
+		if cfg.AsksPrompt() || cfg.Limits.Limited() || cfg.Parameters != (pipeline.Parameters{}) {
+			return nil, cli.Usage("the baseline reads no prompt and has no temperature and the like: name a model with --model")
+		}
+		info := provider.Info{Provider: "baseline", Model: "baseline", Pipeline: answers.ExtractiveName}
+		*opened = System{Header: describe(info, cfg.Config, outcome.Prompt{}), Close: func() error { return nil }}
+		return answers.Extractive{Document: doc}, nil
+	}
+	return o.openModelAnswerer(ctx, cfg, doc, opened)
+}
+
+func (o Opener) openExternalAnswerer(cfg AnswersConfig, doc *answers.Document, opened *System) (answers.Answerer, error) {
+	target := cfg.Command
+	if cfg.URL != "" {
+		target = cfg.URL
+		if !strings.Contains(target, "://") {
+			return nil, cli.Usage("--url %q is no address such as http://localhost:8080/answer", target)
+		}
+	}
+	service, err := external.New(o.external(target, cfg.Limits, maxExternalAnswer))
+	if err != nil {
+		return nil, err
+	}
+	info := provider.Info{Provider: external.Name, Model: external.Name, Pipeline: service.Target()}
+	*opened = System{Header: describe(info, cfg.Config, outcome.Prompt{}), Close: service.Close, reached: service.Reached}
+	absolute := *doc
+	if path, err := filepath.Abs(doc.Path); err == nil {
+		absolute.Path = path
+	}
+	return answers.External{Asker: service, Document: &absolute}, nil
+}
+
+func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *answers.Document, made *System) (answers.Answerer, error) {
+	opened, known, err := o.openModel(cfg.Model)
+	if err != nil {
+		return nil, err
+	}
+	if opened.Model == nil {
+		return nil, cli.Usage("%s extracts, it does not answer questions: name a model", opened.Info.Model)
+	}
+	template, pin, err := o.answersPrompt(ctx, cfg.Config)
+	if err != nil {
+		return nil, err
+	}
+	asks, err := o.within(opened, known, cfg.Limits)
+	if err != nil {
+		return nil, err
+	}
+	asking, err := answers.NewAsking(answers.AskingConfig{
+		Document: doc, Model: asks.Model, Name: opened.Info.Model, Provider: opened.Provider,
+		Prompt: template, Parameters: cfg.Parameters, Passages: cfg.Passages,
+	})
+	if err != nil {
+		return nil, cli.Usage("%w", err)
+	}
+	info := opened.Info
+	info.Pipeline = strings.TrimSpace(info.Pipeline + " retrieve@1 passages:" + strconv.Itoa(cfg.Passages))
+	*made = System{Header: describe(info, cfg.Config, pin), Close: asks.closing, Asks: asks}
+	return asking, nil
+}
+
+// answersPrompt finds the prompt that is asked for, else the built-in one.
+func (o Opener) answersPrompt(ctx context.Context, cfg Config) (pipeline.Template, outcome.Prompt, error) {
+	if !cfg.AsksPrompt() {
+		template := answers.DefaultPrompt()
+		return template, outcome.Prompt{Name: template.Name + " (built in)", SHA256: template.SHA256()}, nil
+	}
+	template, pin, err := o.findPrompt(ctx, cfg, answers.PromptName, answers.CheckPrompt)
+	if err != nil {
+		return template, pin, err
+	}
+	if err = answers.CheckPrompt(template); err != nil {
+		err = cli.Usage("prompt %s: %w", cmp.Or(cfg.Prompt.Name, answers.PromptName), err)
+	}
+	return template, pin, err
+}

@@ -1,17 +1,14 @@
 package provider
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -27,7 +24,6 @@ import (
 // a cache included (Usage.Cached).
 type gemini struct {
 	chat
-	key  secret.Secret
 	path string // "models/gemini-2.5-flash"
 }
 
@@ -91,30 +87,16 @@ func (m *gemini) Generate(ctx context.Context, req pipeline.Request) (pipeline.R
 		return pipeline.Response{}, err
 	}
 	var x exchange
-	answer, err := m.ask(ctx, &x, geminiRequest{contents, m.generation(req), system})
+	var answer geminiAnswer
+	address := m.service.Base + "/v1beta/" + m.path + ":generateContent"
+	err = m.post(ctx, &x, address, geminiRequest{contents, m.generation(req), system})
+	if err == nil {
+		err = json.Unmarshal(x.Body, &answer)
+	}
 	if err != nil || !x.answers(len(answer.Candidates)) {
 		return m.failed(ctx, &x, err)
 	}
 	return m.response(answer, &x)
-}
-
-// ask sends the request and reads the answer into its parts.
-func (m *gemini) ask(ctx context.Context, x *exchange, request geminiRequest) (answer geminiAnswer, err error) {
-	body, err := json.Marshal(request)
-	if err != nil {
-		return answer, err
-	}
-	address := m.service.Base + "/v1beta/" + m.path + ":generateContent"
-	post, err := http.NewRequestWithContext(withExchange(ctx, x), http.MethodPost, address, bytes.NewReader(body))
-	if err != nil {
-		return answer, err
-	}
-	post.Header.Set("Content-Type", "application/json")
-	post.Header.Set("X-Goog-Api-Key", m.key.Reveal())
-	if _, err = m.http.Do(post); err != nil { // the exchange keeps the answer
-		return answer, err
-	}
-	return answer, json.Unmarshal(x.Body, &answer)
 }
 
 // conversation splits messages into the system instruction and the turns.
@@ -193,7 +175,8 @@ func newGemini(cfg modelConfig) (pipeline.Model, error) {
 	if !strings.HasPrefix(cfg.Model, "models/") && !strings.HasPrefix(cfg.Model, "tunedModels/") {
 		cfg.Model = "models/" + cfg.Model
 	}
-	return &gemini{c, cfg.APIKey, cfg.Model}, nil
+	c.setHeaders("X-Goog-Api-Key", cfg.APIKey.Reveal(), cfg)
+	return &gemini{c, cfg.Model}, nil
 }
 
 // response reads a decoded answer. Only the first candidate counts; more were

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/jsonparts"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
@@ -31,99 +30,45 @@ const maxBody = 64 << 20
 // errTooLarge says that an answer was cut off at maxBody.
 var errTooLarge = fmt.Errorf("the answer is larger than %d MiB", maxBody>>20)
 
-// errSecond is what a library gets that wants to send another request.
-var errSecond = errors.New("a second request within one call was refused")
-
-// exchange is one request and its whole answer, between a client library and the
-// network, so that what a library does by itself is under control: one request and no
-// more, no redirects, the body of the request as it must be, an answer read under a cap
-// and kept, and errors in words for a person.
-//
-//	client := newClient(nil, headers, mask)          // given to the library
-//	var x exchange
-//	_, err := library.Call(withExchange(ctx, &x))    // at most one request
-//	problem := service.fault(&x, err)                // why it did not work
-//
-// The default transport is Go's: HTTPS_PROXY, HTTP_PROXY and NO_PROXY choose a proxy,
-// and SSL_CERT_FILE and SSL_CERT_DIR add private certificates where the system's own
-// store is not asked (Linux and other Unix systems; on macOS and Windows a private
-// certificate belongs into the system's store).
-//
-// Edit is set before, the rest is
-// filled in by the client. It belongs to one call and one goroutine.
+// exchange is one request and its whole answer, read under a cap and kept. The client
+// is Go's: HTTPS_PROXY, HTTP_PROXY and NO_PROXY choose a proxy, and SSL_CERT_FILE and
+// SSL_CERT_DIR add private certificates where the system's own store is not asked (Linux
+// and other Unix systems; on macOS and Windows a private certificate belongs into the
+// system's store).
 type exchange struct {
-	// Edit returns the body to send for the one that the library made; nil
-	// sends that one.
-	Edit func(body []byte) ([]byte, error)
-
 	Requests int         // how many were sent: 0 or 1
 	Status   int         // of HTTP; 0 if no answer began
 	Header   http.Header // of the answer
 	Body     []byte      // what was read of the answer
-	Err      error       // why no whole answer came, or none was asked for
+	Err      error       // why no whole answer came
 }
 
-type contextKey struct{}
-
-// withExchange returns a context whose request is x.
-func withExchange(ctx context.Context, x *exchange) context.Context {
-	return context.WithValue(ctx, contextKey{}, x)
-}
-
-// newClient returns a client that sends requests made within withExchange through
-// inner, with the headers added. Inner is copied, so that redirects are not
-// followed: they would lose the body or the key. Nil is a client with Go's
-// default transport that keeps enough connections open for many calls at once.
-// Requests outside of withExchange fail. A server that repeats in its answer what the mask
-// hides is not listened to: *** stands there. Safe for concurrent use.
-func newClient(inner *http.Client, headers map[string]secret.Secret, mask *secret.Masker) *http.Client {
-	once := limit.HTTPClient(inner, 64)
-	return &http.Client{Transport: &transport{client: once, headers: headers, mask: mask}, CheckRedirect: once.CheckRedirect}
-}
-
-type transport struct {
-	client  *http.Client
-	headers map[string]secret.Secret
-	mask    *secret.Masker
-}
-
-// RoundTrip sends the request and reads the whole answer.
-func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	x, ok := req.Context().Value(contextKey{}).(*exchange)
-	body, err := drain(req.Body)
-	switch {
-	case !ok:
-		return nil, errors.New("a request outside of an exchange was refused")
-	case x.Requests > 0:
-		return nil, errSecond
-	case err != nil:
-		return nil, err
-	}
-	res, err := t.send(req, x, body)
-	x.Err = err
-	return res, err
-}
-
-func (t *transport) send(req *http.Request, x *exchange, body []byte) (*http.Response, error) {
-	if x.Edit != nil {
-		edited, err := x.Edit(body)
-		if err != nil {
-			return nil, fmt.Errorf("writing the body of the request: %w", err)
-		}
-		body = edited
-	}
-	out, err := http.NewRequestWithContext(req.Context(), req.Method, req.URL.String(), bytes.NewReader(body))
+// post sends a value as JSON, once, and reads the whole answer into the exchange. No
+// redirect is followed. What the mask hides reads *** where a server repeats it.
+func (c chat) post(ctx context.Context, x *exchange, address string, value any) error {
+	body, err := json.Marshal(value)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("writing the body of the request: %w", err)
 	}
-	out.Header = req.Header.Clone()
-	for name, value := range t.headers {
-		out.Header.Set(name, value.Reveal())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	for _, h := range c.headers {
+		req.Header.Set(h.name, h.value.Reveal())
 	}
 	x.Requests++
-	res, err := t.client.Do(out)
+	x.Err = x.receive(c.http.Do(req))
+	x.Body = c.service.Mask.JSON(x.Body)
+	return x.Err
+}
+
+// receive reads an answer.
+func (x *exchange) receive(res *http.Response, err error) error {
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer res.Body.Close()
 	x.Status, x.Header = res.StatusCode, res.Header
@@ -132,54 +77,9 @@ func (t *transport) send(req *http.Request, x *exchange, body []byte) (*http.Res
 		x.Body, err = x.Body[:maxBody], errTooLarge
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the answer, of which %d bytes came: %w", len(x.Body), err)
+		return fmt.Errorf("reading the answer, of which %d bytes came: %w", len(x.Body), err)
 	}
-	x.Body = t.mask.JSON(x.Body)
-	answer := *res
-	answer.Request = req
-	answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(x.Body)), int64(len(x.Body))
-	return &answer, nil
-}
-
-// drain reads and closes the body of a request, which may be nil.
-func drain(body io.ReadCloser) ([]byte, error) {
-	if body == nil {
-		return nil, nil
-	}
-	read, err := io.ReadAll(body)
-	return read, errors.Join(err, body.Close())
-}
-
-// setMembers returns a JSON object with the members replaced or added; what they hold
-// is written as it is. Members that are not named keep their text, numbers and
-// order of keys included; the object's own members come out sorted.
-func setMembers(object []byte, members map[string]any) ([]byte, error) {
-	if object = bytes.TrimSpace(object); len(object) == 0 || string(object) == "null" {
-		object = []byte("{}")
-	}
-	if !json.Valid(object) || object[0] != '{' {
-		return nil, errors.New("not a JSON object")
-	}
-	fields := maps.Collect(jsonparts.Members(object))
-	for name, value := range members {
-		encoded, err := json.Marshal(value)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		fields[name] = encoded
-	}
-	b := append(make([]byte, 0, len(object)+256), '{')
-	for i, name := range slices.Sorted(maps.Keys(fields)) {
-		key, err := json.Marshal(name)
-		if err != nil {
-			return nil, err
-		}
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(append(append(b, key...), ':'), fields[name]...)
-	}
-	return append(b, '}'), nil
+	return nil
 }
 
 // baseURL returns the address of a server without trailing slashes. Variable
@@ -233,7 +133,14 @@ type modelConfig struct {
 type chat struct {
 	can     pipeline.Capabilities
 	service service
-	http    *http.Client // for the library
+	http    *http.Client
+	headers []header
+}
+
+// header is sent with every request; a later one replaces an earlier one of its name.
+type header struct {
+	name  string
+	value secret.Secret
 }
 
 // newChat checks what every provider needs; the problems are for one error.
@@ -243,11 +150,19 @@ func newChat(provider string, cfg modelConfig, keyVariable, baseVariable string)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	mask := newMask(cfg.APIKey, cfg.Headers)
-	return chat{cfg.Capabilities, service{
-		Provider: provider, Model: cfg.Model, Base: base, KeyVariable: keyVariable,
-		BaseVariable: baseVariable, Mask: mask, Now: cfg.Now,
-	}, newClient(cfg.HTTPClient, cfg.Headers, mask)}, problems
+	about := service{Provider: provider, Model: cfg.Model, Base: base, KeyVariable: keyVariable,
+		BaseVariable: baseVariable, Mask: newMask(cfg.APIKey, cfg.Headers), Now: cfg.Now}
+	return chat{can: cfg.Capabilities, service: about, http: limit.HTTPClient(cfg.HTTPClient, 64)}, problems
+}
+
+// setHeaders takes the header of the key, if there is one, and those of the configuration.
+func (c *chat) setHeaders(name, key string, cfg modelConfig) {
+	if cfg.APIKey.Reveal() != "" {
+		c.headers = append(c.headers, header{name, secret.New(key)})
+	}
+	for name, value := range cfg.Headers {
+		c.headers = append(c.headers, header{name, value})
+	}
 }
 
 // failed is what Generate returns for an exchange without a usable answer.

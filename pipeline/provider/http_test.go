@@ -19,45 +19,11 @@ import (
 
 var now = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
-func post(t *testing.T, client *http.Client, x *exchange, url string) error {
+// ask sends one request by a client.
+func ask(t *testing.T, client *http.Client, x *exchange, url string) error {
 	t.Helper()
-	req, err := http.NewRequestWithContext(withExchange(t.Context(), x), http.MethodPost, url, strings.NewReader(`{"a":1}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	return res.Body.Close()
-}
-
-func TestClient_oneRequest(t *testing.T) {
-	requests := 0
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		requests++
-		body, err := io.ReadAll(r.Body)
-		if err != nil || string(body) != "edited" {
-			t.Errorf("got %q, %v", body, err)
-		}
-		_, _ = io.WriteString(w, "answer")
-	}))
-	defer s.Close()
-	client := newClient(s.Client(), nil, &secret.Masker{})
-	x := exchange{Edit: func(body []byte) ([]byte, error) { return []byte("edited"), nil }}
-	if err := post(t, client, &x, s.URL); err != nil || x.Requests != 1 || x.Status != 200 || string(x.Body) != "answer" {
-		t.Errorf("got %+v, %v", x, err)
-	}
-	if err := post(t, client, &x, s.URL); err == nil || requests != 1 {
-		t.Errorf("a second request went out: %v", err)
-	}
-	if _, err := client.Get(s.URL); err == nil || requests != 1 {
-		t.Errorf("a request outside of an exchange went out: %v", err)
-	}
-	broken := exchange{Edit: func([]byte) ([]byte, error) { return nil, errors.New("no body") }}
-	if err := post(t, client, &broken, s.URL); err == nil || broken.Requests != 0 || requests != 1 {
-		t.Errorf("got %+v, %v", broken, err)
-	}
+	c := chat{http: client, service: service{Mask: &secret.Masker{}}}
+	return c.post(t.Context(), x, url, map[string]int{"a": 1})
 }
 
 func TestClient_largeAnswer(t *testing.T) {
@@ -71,7 +37,7 @@ func TestClient_largeAnswer(t *testing.T) {
 	}))
 	defer s.Close()
 	var x exchange
-	err := post(t, newClient(s.Client(), nil, &secret.Masker{}), &x, s.URL)
+	err := ask(t, s.Client(), &x, s.URL)
 	about := service{Provider: "p", Model: "m", Now: time.Now, Mask: &secret.Masker{}}
 	if fault := about.fault(&x, err); len(x.Body) != maxBody || fault.Retry || !strings.Contains(fault.Failure.Message, "larger than 64 MiB") {
 		t.Errorf("%d bytes were read: %+v", len(x.Body), fault)
@@ -87,23 +53,6 @@ func TestStopped(t *testing.T) {
 	}
 	if err := s.stopped(context.Background(), &exchange{Err: context.DeadlineExceeded}); err != nil {
 		t.Errorf("the caller's context is not done: %v", err)
-	}
-}
-
-func TestSet(t *testing.T) {
-	for object, want := range map[string]string{
-		``:     `{"t":0}`,
-		`null`: `{"t":0}`,
-		`{"z":{"b":1,"a":12345678901234567890},"t":5}`: `{"t":0,"z":{"b":1,"a":12345678901234567890}}`,
-	} {
-		if got, err := setMembers([]byte(object), map[string]any{"t": 0.0}); err != nil || string(got) != want {
-			t.Errorf("%s: got %s, %v", object, got, err)
-		}
-	}
-	for _, object := range []string{`[]`, `{`, `"a"`} {
-		if _, err := setMembers([]byte(object), nil); err == nil {
-			t.Errorf("%s was taken", object)
-		}
 	}
 }
 
@@ -141,7 +90,7 @@ func TestFault_unreached(t *testing.T) {
 		"no answer in time": {context.DeadlineExceeded, false},
 	} {
 		var x exchange
-		err := post(t, newClient(&http.Client{Transport: failing{c.err}}, nil, &secret.Masker{}), &x, "http://localhost")
+		err := ask(t, &http.Client{Transport: failing{c.err}}, &x, "http://localhost")
 		s := service{Provider: "p", Model: "m", Now: time.Now, Mask: &secret.Masker{}}
 		if fault := s.fault(&x, err); fault.Unreached != c.want {
 			t.Errorf("%s: %+v", name, fault)

@@ -1,13 +1,13 @@
 package provider
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"strings"
-
-	api "github.com/sashabaranov/go-openai"
 
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -20,7 +20,42 @@ import (
 // nil. What the model cannot do is known from the Capabilities and never from its name.
 type openAI struct {
 	chat
-	client *api.Client
+	address string
+}
+
+// openAIAnswer and the types below are what is used of the API's JSON.
+type openAIAnswer struct {
+	Choices []struct {
+		Message struct {
+			Content json.RawMessage `json:"content"`
+			Refusal string          `json:"refusal"`
+		} `json:"message"`
+		Finish string `json:"finish_reason"`
+	} `json:"choices"`
+	Model string       `json:"model"`
+	Usage openAICounts `json:"usage"`
+}
+
+type openAICounts struct {
+	Prompt        int `json:"prompt_tokens"`
+	Completion    int `json:"completion_tokens"`
+	Total         int `json:"total_tokens"`
+	PromptDetails struct {
+		Cached int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	CompletionDetails struct {
+		Reasoning int `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+}
+
+// openAIFormat asks for an answer that satisfies a schema.
+type openAIFormat struct {
+	Type   string `json:"type"`
+	Schema struct {
+		Name   string          `json:"name"`
+		Schema json.RawMessage `json:"schema"`
+		Strict bool            `json:"strict"`
+	} `json:"json_schema"`
 }
 
 // Generate sends one POST …/chat/completions and reads the whole answer, at
@@ -40,10 +75,12 @@ func (m *openAI) Generate(ctx context.Context, req pipeline.Request) (pipeline.R
 	if err := m.can.Check(req); err != nil {
 		return pipeline.Response{}, err
 	}
-	x := exchange{Edit: func(body []byte) ([]byte, error) { return setMembers(body, m.members(req)) }}
-	// The library is given neither the name nor the parameters: it drops zeros,
-	// rounds to 32 bits, and refuses by the beginnings of names.
-	answer, err := m.client.CreateChatCompletion(withExchange(ctx, &x), api.ChatCompletionRequest{})
+	var x exchange
+	var answer openAIAnswer
+	err := m.post(ctx, &x, m.address, m.members(req))
+	if err == nil { // what some servers write behind the JSON is passed over
+		err = json.NewDecoder(bytes.NewReader(x.Body)).Decode(&answer)
+	}
 	if text, ok := filtered(&x); ok {
 		return pipeline.Response{Text: text, Finish: pipeline.FinishRefused, Attempts: x.Requests}, nil
 	}
@@ -56,7 +93,7 @@ func (m *openAI) Generate(ctx context.Context, req pipeline.Request) (pipeline.R
 // members are the members of the request's body.
 func (m *openAI) members(req pipeline.Request) map[string]any {
 	p := req.Parameters
-	members := map[string]any{"model": m.service.Model, "messages": req.Messages}
+	members := map[string]any{"model": m.service.Model, "messages": req.Messages, "stream": false}
 	if p.Temperature != nil {
 		members["temperature"] = *p.Temperature
 	}
@@ -72,12 +109,9 @@ func (m *openAI) members(req pipeline.Request) map[string]any {
 		members["max_tokens"] = *p.MaxTokens
 	}
 	if req.Schema != nil && m.can.SendsSchema() {
-		members["response_format"] = api.ChatCompletionResponseFormat{
-			Type: api.ChatCompletionResponseFormatTypeJSONSchema,
-			JSONSchema: &api.ChatCompletionResponseFormatJSONSchema{
-				Name: req.Schema.Name, Schema: req.Schema.JSON, Strict: true,
-			},
-		}
+		format := openAIFormat{Type: "json_schema"}
+		format.Schema.Name, format.Schema.Schema, format.Schema.Strict = req.Schema.Name, req.Schema.JSON, true
+		members["response_format"] = format
 	}
 	return members
 }
@@ -93,15 +127,16 @@ func filtered(x *exchange) (string, bool) {
 }
 
 // openAIText returns the text of a message, which some servers send in parts.
-func openAIText(message api.ChatCompletionMessage) string {
-	if message.Content != "" {
-		return message.Content
+func openAIText(content json.RawMessage) (text string, err error) {
+	if len(content) == 0 || json.Unmarshal(content, &text) == nil {
+		return text, nil
 	}
-	var all strings.Builder
-	for _, part := range message.MultiContent {
-		all.WriteString(part.Text)
+	var parts []struct{ Text string }
+	err = json.Unmarshal(content, &parts)
+	for _, part := range parts {
+		text += part.Text
 	}
-	return all.String()
+	return text, err
 }
 
 const defaultOpenAIURL = "https://api.openai.com/v1"
@@ -132,29 +167,35 @@ func newOpenAI(cfg modelConfig) (pipeline.Model, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, configError(OpenAI, err)
 	}
-	client := api.DefaultConfig(cfg.APIKey.Reveal())
-	client.BaseURL, client.APIVersion, client.HTTPClient = base, cfg.APIVersion, c.http
-	switch {
-	case cfg.Azure && strings.HasSuffix(base, azureV1):
-		client.APIType = api.APITypeCloudflareAzure // the key's header, no deployments
-	case cfg.Azure:
-		client.APIType = api.APITypeAzure
-		client.BaseURL = strings.TrimSuffix(base, "/openai")
-		client.AzureModelMapperFunc = func(string) string { return url.PathEscape(cfg.Model) }
+	if !cfg.Azure {
+		c.setHeaders("Authorization", "Bearer "+cfg.APIKey.Reveal(), cfg)
+		return &openAI{c, base + "/chat/completions"}, nil
 	}
-	return &openAI{c, api.NewClientWithConfig(client)}, nil
+	c.setHeaders("Api-Key", cfg.APIKey.Reveal(), cfg)
+	if !strings.HasSuffix(base, azureV1) {
+		base = strings.TrimSuffix(base, "/openai") + "/openai/deployments/" + url.PathEscape(cfg.Model)
+	}
+	base += "/chat/completions"
+	if cfg.APIVersion != "" {
+		base += "?api-version=" + url.QueryEscape(cfg.APIVersion)
+	}
+	return &openAI{c, base}, nil
 }
 
 // response reads a decoded answer. Only the first choice counts; more were not
 // asked for.
-func (m *openAI) response(answer api.ChatCompletionResponse, x *exchange) (pipeline.Response, error) {
+func (m *openAI) response(answer openAIAnswer, x *exchange) (pipeline.Response, error) {
 	response := pipeline.Response{Model: answer.Model, Attempts: x.Requests, Finish: pipeline.FinishOther}
 	response.Usage, response.Odd = openAIUsage(answer.Usage)
 	if len(answer.Choices) == 0 {
 		return response, m.empty(x, "the answer has no choices")
 	}
 	choice := answer.Choices[0]
-	response.Text, response.Finish = openAIText(choice.Message), openAIFinish(choice.FinishReason)
+	response.Finish = openAIFinish(choice.Finish)
+	var err error
+	if response.Text, err = openAIText(choice.Message.Content); err != nil {
+		return response, m.service.fault(x, err)
+	}
 	if choice.Message.Refusal != "" {
 		response.Finish = pipeline.FinishRefused
 		if response.Text == "" {
@@ -171,17 +212,17 @@ func (m *openAI) response(answer api.ChatCompletionResponse, x *exchange) (pipel
 	case pipeline.FinishStop:
 		return response, m.empty(x, "the answer is empty")
 	}
-	return response, m.empty(x, fmt.Sprintf("the answer is empty (finish reason %.40q)", choice.FinishReason))
+	return response, m.empty(x, fmt.Sprintf("the answer is empty (finish reason %.40q)", choice.Finish))
 }
 
 // openAIFinish translates a finish reason.
-func openAIFinish(reason api.FinishReason) pipeline.Finish {
+func openAIFinish(reason string) pipeline.Finish {
 	switch reason {
-	case api.FinishReasonStop:
+	case "stop":
 		return pipeline.FinishStop
-	case api.FinishReasonLength:
+	case "length":
 		return pipeline.FinishLength
-	case api.FinishReasonContentFilter:
+	case "content_filter":
 		return pipeline.FinishRefused
 	}
 	return pipeline.FinishOther
@@ -192,21 +233,15 @@ func openAIFinish(reason api.FinishReason) pipeline.Finish {
 // OpenAI counts reasoning in completion_tokens. Servers that do not (xAI) show
 // it by a total that is larger by just as much; it is added to Output there, so
 // that Output times its price is what is paid.
-func openAIUsage(u api.Usage) (found outcome.Usage, odd string) {
-	var cached, reasoning int
-	if d := u.PromptTokensDetails; d != nil {
-		cached = d.CachedTokens
-	}
-	if d := u.CompletionTokensDetails; d != nil {
-		reasoning = d.ReasoningTokens
-	}
-	if odd = pipeline.OddTokens(u.PromptTokens, u.CompletionTokens, cached, reasoning); odd != "" {
+func openAIUsage(u openAICounts) (found outcome.Usage, odd string) {
+	cached, reasoning := u.PromptDetails.Cached, u.CompletionDetails.Reasoning
+	if odd = pipeline.OddTokens(u.Prompt, u.Completion, cached, reasoning); odd != "" {
 		return found, odd
 	}
-	output := u.CompletionTokens
-	if reasoning > 0 && u.TotalTokens == u.PromptTokens+output+reasoning {
+	output := u.Completion
+	if reasoning > 0 && u.Total == u.Prompt+output+reasoning {
 		output += reasoning
 	}
-	return outcome.Usage{Input: int64(u.PromptTokens), Output: int64(output),
-		Cached: int64(min(cached, u.PromptTokens)), Reasoning: int64(min(reasoning, output))}, ""
+	return outcome.Usage{Input: int64(u.Prompt), Output: int64(output),
+		Cached: int64(min(cached, u.Prompt)), Reasoning: int64(min(reasoning, output))}, ""
 }

@@ -47,7 +47,7 @@ func CreateTape(path string, source Recording) (*Tape, error) {
 		return nil, writeError(path, err)
 	}
 	tape := &Tape{path: path, source: source, file: file, asked: map[key]int{}}
-	if err := tape.write(header{Cassette: version, Recording: source}); err != nil {
+	if err := tape.write(firstLine{Cassette: version, Recording: source}); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return tape, nil
@@ -162,8 +162,8 @@ type Recording struct {
 // version is that of the format.
 const version = 1
 
-// header is the first line.
-type header struct {
+// firstLine is that of a cassette.
+type firstLine struct {
 	Cassette int `json:"cassette"`
 	Recording
 }
@@ -201,7 +201,7 @@ func canonical(model string, req pipeline.Request) (json.RawMessage, key, error)
 
 // decodeHeader reads the first line.
 func decodeHeader(line []byte) (Recording, error) {
-	var h header
+	var h firstLine
 	if err := json.Unmarshal(line, &h); err != nil || h.Cassette == 0 {
 		return Recording{}, errors.New(`this is no cassette: its first line must be such as {"cassette":1,"provider":"openai","model":"gpt-4o"}`)
 	}

@@ -131,19 +131,7 @@ func unsupported(problem string) error {
 // generation is the member generationConfig of a request.
 func (m *gemini) generation(req pipeline.Request) map[string]any {
 	config := map[string]any{}
-	p := req.Parameters
-	if p.Temperature != nil {
-		config["temperature"] = *p.Temperature
-	}
-	if p.TopP != nil {
-		config["topP"] = *p.TopP
-	}
-	if p.Seed != nil {
-		config["seed"] = *p.Seed
-	}
-	if p.MaxTokens != nil {
-		config["maxOutputTokens"] = *p.MaxTokens
-	}
+	setParameters(config, req.Parameters, "topP", "maxOutputTokens")
 	if req.Schema != nil && m.can.SendsSchema() {
 		config["responseMimeType"] = "application/json"
 		config["responseJsonSchema"] = req.Schema.JSON
@@ -194,18 +182,10 @@ func (m *gemini) response(answer geminiAnswer, x *exchange) (pipeline.Response, 
 	}
 	candidate := answer.Candidates[0]
 	response.Text, response.Finish = geminiText(candidate.Content), geminiFinish(candidate.FinishReason)
-	if strings.TrimSpace(response.Text) != "" {
-		return response, nil
-	}
-	switch response.Finish {
-	case pipeline.FinishRefused:
+	if response.Finish == pipeline.FinishRefused && strings.TrimSpace(response.Text) == "" {
 		response.Text = "the answer was blocked: " + candidate.FinishReason
-		return response, nil
-	case pipeline.FinishLength:
-		// Thinking used up the limit: the caller sees it from Finish.
-		return response, nil
 	}
-	return response, m.empty(x, fmt.Sprintf("the answer is empty (finish reason %.300q)", candidate.FinishReason))
+	return response, m.checkText(response, x, fmt.Sprintf("the answer is empty (finish reason %.300q)", candidate.FinishReason))
 }
 
 // geminiText joins the parts of an answer, without the summary of thoughts.

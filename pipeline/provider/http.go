@@ -173,6 +173,31 @@ func (c chat) failed(ctx context.Context, x *exchange, err error) (pipeline.Resp
 	return pipeline.Response{Attempts: x.Requests}, c.service.fault(x, err)
 }
 
+// setParameters adds the parameters that are given, under the names of a protocol.
+func setParameters(to map[string]any, p pipeline.Parameters, topP, maxTokens string) {
+	if p.Temperature != nil {
+		to["temperature"] = *p.Temperature
+	}
+	if p.TopP != nil {
+		to[topP] = *p.TopP
+	}
+	if p.Seed != nil {
+		to["seed"] = *p.Seed
+	}
+	if p.MaxTokens != nil {
+		to[maxTokens] = *p.MaxTokens
+	}
+}
+
+// checkText is the error of an answer without text, unless it was refused, or thinking
+// used up the limit of tokens: those the caller sees from Finish.
+func (c chat) checkText(r pipeline.Response, x *exchange, what string) error {
+	if strings.TrimSpace(r.Text) != "" || r.Finish == pipeline.FinishRefused || r.Finish == pipeline.FinishLength {
+		return nil
+	}
+	return c.empty(x, what)
+}
+
 // empty is the error of an answer without text. Asking again may help: models
 // answer differently each time.
 func (c chat) empty(x *exchange, what string) error {

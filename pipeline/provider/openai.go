@@ -92,22 +92,12 @@ func (m *openAI) Generate(ctx context.Context, req pipeline.Request) (pipeline.R
 
 // members are the members of the request's body.
 func (m *openAI) members(req pipeline.Request) map[string]any {
-	p := req.Parameters
 	members := map[string]any{"model": m.service.Model, "messages": req.Messages, "stream": false}
-	if p.Temperature != nil {
-		members["temperature"] = *p.Temperature
+	maxTokens := "max_tokens"
+	if m.can.MaxCompletionTokens {
+		maxTokens = "max_completion_tokens"
 	}
-	if p.TopP != nil {
-		members["top_p"] = *p.TopP
-	}
-	if p.Seed != nil {
-		members["seed"] = *p.Seed
-	}
-	if p.MaxTokens != nil && m.can.MaxCompletionTokens {
-		members["max_completion_tokens"] = *p.MaxTokens
-	} else if p.MaxTokens != nil {
-		members["max_tokens"] = *p.MaxTokens
-	}
+	setParameters(members, req.Parameters, "top_p", maxTokens)
 	if req.Schema != nil && m.can.SendsSchema() {
 		format := openAIFormat{Type: "json_schema"}
 		format.Schema.Name, format.Schema.Schema, format.Schema.Strict = req.Schema.Name, req.Schema.JSON, true
@@ -202,17 +192,11 @@ func (m *openAI) response(answer openAIAnswer, x *exchange) (pipeline.Response, 
 			response.Text = choice.Message.Refusal
 		}
 	}
-	if strings.TrimSpace(response.Text) != "" || response.Finish == pipeline.FinishRefused {
-		return response, nil
+	empty := "the answer is empty"
+	if response.Finish != pipeline.FinishStop {
+		empty += fmt.Sprintf(" (finish reason %.40q)", choice.Finish)
 	}
-	switch response.Finish {
-	case pipeline.FinishLength:
-		// Reasoning used up the limit: the caller sees it from Finish.
-		return response, nil
-	case pipeline.FinishStop:
-		return response, m.empty(x, "the answer is empty")
-	}
-	return response, m.empty(x, fmt.Sprintf("the answer is empty (finish reason %.40q)", choice.Finish))
+	return response, m.checkText(response, x, empty)
 }
 
 // openAIFinish translates a finish reason.

@@ -109,8 +109,6 @@ func (d Doubt) Change() string {
 		return "add " + proposed
 	case d.Proposed == "":
 		return "take out " + expected
-	case d.Kind == TwoNames:
-		return "take out " + expected + ", another name of " + proposed
 	}
 	return expected + " → " + proposed
 }
@@ -170,8 +168,8 @@ func auditScores() []string { return []string{scoring.EntityF1, scoring.Relation
 // Audit finds gold that is probably wrong by what several systems extracted.
 //
 // A finding is a claim that an element of gold is none, that another one stands in its
-// place, that two are one, or that gold lacks one; for the last and for changes at least
-// two systems must agree. Its doubt is
+// place, or that gold lacks one; for the last two at least two systems must agree. Its
+// doubt is
 //
 //	σ( ln(p/(1−p)) + w · Σ_s ln LR_s )
 //
@@ -180,9 +178,8 @@ func auditScores() []string { return []string{scoring.EntityF1, scoring.Relation
 // entity. For a system s with the rates of systemRates, LR_s is Found/Shared where
 // it has what gold lacks and (1−Found)/(1−Shared) where it has not, the inverse of these
 // for an element that gold has, Right/(1−Right) for a change that it states and the
-// inverse where it has what gold has; of two entities that may be one, 1/(2·Found·(1−Found))
-// where it has one of them and Shared/Found² where it has both. Rates are counted over all items, apart for
-// entities and relationships, and shrunk by ten observations towards 0.7, 0.05 and 0.9.
+// inverse where it has what gold has. Rates are counted over all items, apart for entities
+// and relationships, and shrunk by ten observations towards 0.7, 0.05 and 0.9.
 // w = 1/(1 + (S−1)ρ) with the mean correlation ρ of the misses of two of S systems:
 // systems that err alike count less. The doubt orders findings; it is no probability.
 //
@@ -483,8 +480,6 @@ func (c claim) why(agree, of int) string {
 		return count + " have it, and gold does not"
 	case Contradiction:
 		return c.reason + "; " + count + " find nothing of the kind"
-	case TwoNames:
-		return fmt.Sprintf("%s find one of both: %s is in gold, too", count, c.proposed.entity.Name)
 	case Reversed:
 		return count + " have the other direction"
 	case OtherType:
@@ -503,9 +498,6 @@ func corrected(gold extraction.Extraction, claims ...claim) extraction.Extractio
 			entities = append(entities, *c.proposed.entity)
 		case c.expected == nil:
 			relationships = append(relationships, *c.proposed.relationship)
-		case c.kind == TwoNames:
-			entities[c.merged] = *c.proposed.entity
-			noEntity[c.index] = true
 		case c.proposed == nil && c.expected.entity != nil:
 			noEntity[c.index] = true
 		case c.proposed == nil:
@@ -557,16 +549,11 @@ func Corrected(expected json.RawMessage, findings []Doubt) (json.RawMessage, err
 		if d.claim.expected == nil {
 			continue
 		}
-		places := []place{{d.What, d.claim.index}}
-		if d.Kind == TwoNames {
-			places = append(places, place{d.What, d.claim.merged})
+		at := place{d.What, d.claim.index}
+		if other := touched[at]; other != "" {
+			return nil, fmt.Errorf("item %q: the findings %s and %s change the same %s of gold: accept one of them", d.Item, other, d.Key, d.What)
 		}
-		for _, p := range places {
-			if other := touched[p]; other != "" {
-				return nil, fmt.Errorf("item %q: the findings %s and %s change the same %s of gold: accept one of them", d.Item, other, d.Key, d.What)
-			}
-			touched[p] = d.Key
-		}
+		touched[at] = d.Key
 	}
 	return corrected(gold, claims...).MarshalJSON()
 }

@@ -28,7 +28,6 @@ const (
 	OtherName     DoubtKind = "other_name"    // systems agree on a longer, shorter or similar name
 	Reversed      DoubtKind = "reversed"      // systems agree on the other direction
 	Contradiction DoubtKind = "contradiction" // gold contradicts itself or its schemas
-	TwoNames      DoubtKind = "two_names"     // two entities of gold, of which systems find one
 )
 
 // A stance is what a system says about a claim that gold is wrong.
@@ -86,7 +85,6 @@ type claim struct {
 	expected *element // of gold; nil where gold lacks it
 	index    int      // of expected in its list
 	nth      int      // how many elements before it look the same
-	merged   int      // TwoNames: the entity that it is the same as
 	proposed *element // what would stand instead; nil takes the expected one out
 	suspect  bool     // gold itself gives a reason: the prior is even
 	reason   string   // of a contradiction
@@ -267,7 +265,6 @@ func (r *reading) claims() []claim {
 			list = append(list, c)
 		}
 	}
-	list = append(list, r.twoNames(elements)...)
 	return append(list, r.additions()...)
 }
 
@@ -373,63 +370,6 @@ func kindOfChange(gold, other element) DoubtKind {
 		return Reversed
 	}
 	return OtherName
-}
-
-// twoNames are the claims that two entities of gold are one: the name of one
-// holds that of the other, word by word, or they share an alias.
-func (r *reading) twoNames(elements []claim) []claim {
-	var list []claim
-	for i, a := range elements {
-		for _, b := range elements[i+1:] {
-			if a.expected.entity == nil || b.expected.entity == nil || !sameThing(*a.expected.entity, *b.expected.entity) {
-				continue
-			}
-			c := claim{kind: TwoNames, expected: b.expected, index: b.index, nth: b.nth, merged: a.index, stances: make([]stance, len(a.stances)), says: make([]string, len(a.stances))}
-			once := [2]int{}
-			for s := range c.stances {
-				hasA, hasB := a.stances[s] == against || a.stances[s] == silent, b.stances[s] == against || b.stances[s] == silent
-				switch {
-				case a.stances[s] == absent:
-					c.stances[s] = absent
-				case hasA && hasB:
-					c.stances[s] = against
-				case hasA:
-					c.stances[s] = agrees
-					once[0]++
-				case hasB:
-					c.stances[s] = agrees
-					once[1]++
-				}
-			}
-			if once[1] > once[0] {
-				c.expected, c.index, c.nth, c.merged = a.expected, a.index, a.nth, b.index
-			}
-			kept := r.gold.Entities[c.merged]
-			kept.Aliases = append(slices.Clone(kept.Aliases), c.expected.entity.Name)
-			c.proposed = &element{entity: &kept}
-			if once[0]+once[1] >= 2 {
-				list = append(list, c)
-			}
-		}
-	}
-	return list
-}
-
-// sameThing reports whether two entities may be one: of one type, with names of
-// which one holds the other.
-func sameThing(a, b extraction.Entity) bool {
-	if textutil.FoldType(a.Type) != textutil.FoldType(b.Type) {
-		return false
-	}
-	for _, x := range append([]string{a.Name}, a.Aliases...) {
-		for _, y := range append([]string{b.Name}, b.Aliases...) {
-			x, y := " "+textutil.FoldName(x)+" ", " "+textutil.FoldName(y)+" "
-			if len(x) > 2 && len(y) > 2 && x != y && (strings.Contains(x, y) || strings.Contains(y, x)) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // additions are the claims that gold lacks something: what at least two systems
@@ -624,8 +564,6 @@ func (s systemRates) evidence(kind DoubtKind, st stance) float64 {
 		if st == silent {
 			return 0
 		}
-	case TwoNames:
-		yes, no = max(0, -math.Log(2*s.Found*(1-s.Found))), min(0, math.Log(s.Shared/(s.Found*s.Found)))
 	}
 	switch st {
 	case agrees:

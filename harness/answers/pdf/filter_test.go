@@ -65,10 +65,10 @@ c) (nested (x) y)`: "[a(b)\nAc nested (x) y]",
 		`1.2.3 --5`:            "[1.2 0]",
 	}
 	for text, want := range tests {
-		l := NewLexer([]byte(text))
+		l := &Lexer{data: []byte(text)}
 		list := []Object{}
 		for {
-			o, ok := l.Next()
+			o, ok := l.object()
 			if !ok {
 				break
 			}
@@ -83,9 +83,9 @@ c) (nested (x) y)`: "[a(b)\nAc nested (x) y]",
 func FuzzLexer(f *testing.F) {
 	f.Add([]byte("[1 (a\\051) <</K /V>>] BT <41> Tj"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		l := NewLexer(data)
+		l := &Lexer{data: data}
 		for n := 0; ; n++ {
-			if _, ok := l.Next(); !ok {
+			if _, ok := l.object(); !ok {
 				return
 			}
 			if n > len(data) {

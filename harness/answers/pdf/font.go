@@ -2,7 +2,9 @@ package pdf
 
 import (
 	"bytes"
+	"cmp"
 	"iter"
+	"slices"
 	"sort"
 	"strings"
 	"unicode/utf16"
@@ -80,10 +82,10 @@ func (f *font) builtIn(file *File, d Dict) {
 	if end := bytes.Index(data, []byte("eexec")); end >= 0 {
 		data = data[:end]
 	}
-	l := NewLexer(data[:min(len(data), 64<<10)])
+	l := &Lexer{data: data[:min(len(data), 64<<10)]}
 	var last [2]Object
 	for {
-		o, ok := l.Next()
+		o, ok := l.object()
 		if !ok {
 			return
 		}
@@ -243,10 +245,10 @@ const maxRanges = 300_000
 // is passed over.
 func parseCMap(data []byte) *cmap {
 	c := &cmap{}
-	l := NewLexer(data)
+	l := &Lexer{data: data}
 	var args []Object
 	for len(c.ranges) < maxRanges {
-		o, ok := l.Next()
+		o, ok := l.object()
 		if !ok {
 			break
 		}
@@ -267,7 +269,7 @@ func parseCMap(data []byte) *cmap {
 		}
 		args = args[:0]
 	}
-	sort.SliceStable(c.ranges, func(i, j int) bool { return c.ranges[i].low < c.ranges[j].low })
+	slices.SortStableFunc(c.ranges, func(a, b codeRange) int { return cmp.Compare(a.low, b.low) })
 	return c
 }
 

@@ -51,10 +51,10 @@ func (in *interpreter) run(content []byte, resources Dict) {
 	saved := in.resources
 	in.resources = resources
 	defer func() { in.resources = saved }()
-	l := NewLexer(content)
+	l := &Lexer{data: content}
 	var args []Object
 	for !in.full && in.file.Err() == nil {
-		o, ok := l.Next()
+		o, ok := l.object()
 		if !ok {
 			return
 		}

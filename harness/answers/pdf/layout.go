@@ -1,6 +1,7 @@
 package pdf
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -196,15 +197,7 @@ type line struct {
 // linesOf sorts chunks into lines, from the top down.
 func linesOf(chunks []chunk) []line {
 	chunks = slices.Clone(chunks)
-	slices.SortStableFunc(chunks, func(a, b chunk) int {
-		switch {
-		case a.y > b.y:
-			return -1
-		case a.y < b.y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(chunks, func(a, b chunk) int { return cmp.Compare(b.y, a.y) })
 	var lines []line
 	for _, c := range chunks {
 		if n := len(lines) - 1; n >= 0 && lines[n].y-c.y < 0.5*min(lines[n].size, c.size) {
@@ -222,15 +215,7 @@ func linesOf(chunks []chunk) []line {
 // arrange sorts a line from left to right, and drops what is printed twice to
 // look bold.
 func (l *line) arrange() {
-	slices.SortStableFunc(l.chunks, func(a, b chunk) int {
-		switch {
-		case a.x0 < b.x0:
-			return -1
-		case a.x0 > b.x0:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(l.chunks, func(a, b chunk) int { return cmp.Compare(a.x0, b.x0) })
 	kept := l.chunks[:0]
 	for _, c := range l.chunks {
 		if n := len(kept); n > 0 && kept[n-1].text == c.text && c.x0-kept[n-1].x0 < 0.3*c.size {

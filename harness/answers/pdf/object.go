@@ -2,8 +2,10 @@ package pdf
 
 import (
 	"bytes"
+	"encoding/hex"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // An Object is nil, bool, int64, float64, String, Name, Array, Dict, Ref or
@@ -116,15 +118,6 @@ type Lexer struct {
 	decrypt func(String) String
 }
 
-// NewLexer returns a Lexer over a content stream.
-func NewLexer(data []byte) *Lexer { return &Lexer{data: data} }
-
-// Next returns the next object or Keyword; ok is false at the end. References
-// are not read: content streams have none.
-func (l *Lexer) Next() (o Object, ok bool) {
-	return l.object()
-}
-
 // SkipImage passes over the bytes of an inline image, up to its EI.
 func (l *Lexer) SkipImage() {
 	for at := l.pos + 1; ; {
@@ -150,7 +143,7 @@ type closing byte
 // have some ten thousand. What comes behind is passed over.
 const maxKept = 1 << 20
 
-// object reads one object, or a Keyword.
+// object reads one object, or a Keyword; ok is false at the end.
 func (l *Lexer) object() (Object, bool) {
 	l.kept = 0
 	for {
@@ -300,15 +293,14 @@ func (l *Lexer) name() Name {
 	}
 	var b []byte
 	for i := 0; i < len(raw); i++ {
-		if raw[i] == '#' && i+2 < len(raw) {
-			hi, lo := hexDigit(raw[i+1]), hexDigit(raw[i+2])
-			if hi >= 0 && lo >= 0 {
-				b = append(b, byte(hi<<4|lo))
+		c := raw[i]
+		if c == '#' && i+2 < len(raw) {
+			if code, err := hex.DecodeString(string(raw[i+1 : i+3])); err == nil {
+				c = code[0]
 				i += 2
-				continue
 			}
 		}
-		b = append(b, raw[i])
+		b = append(b, c)
 	}
 	return Name(b)
 }
@@ -360,13 +352,7 @@ func isSpace(c byte) bool {
 	return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == '\f' || c == 0
 }
 
-func isDelimiter(c byte) bool {
-	switch c {
-	case '(', ')', '<', '>', '[', ']', '{', '}', '/', '%':
-		return true
-	}
-	return false
-}
+func isDelimiter(c byte) bool { return strings.IndexByte("()<>[]{}/%", c) >= 0 }
 
 // literal reads a string in parentheses, the first of which was read.
 func (l *Lexer) literal() String {
@@ -403,16 +389,8 @@ func (l *Lexer) escape(b []byte) []byte {
 		return b
 	}
 	switch c := l.data[l.pos]; c {
-	case 'n':
-		return append(b, '\n')
-	case 'r':
-		return append(b, '\r')
-	case 't':
-		return append(b, '\t')
-	case 'b':
-		return append(b, '\b')
-	case 'f':
-		return append(b, '\f')
+	case 'n', 'r', 't', 'b', 'f':
+		return append(b, "\n\r\t\b\f"[strings.IndexByte("nrtbf", c)])
 	case '\r':
 		if l.pos+1 < len(l.data) && l.data[l.pos+1] == '\n' {
 			l.pos++
@@ -433,40 +411,20 @@ func (l *Lexer) escape(b []byte) []byte {
 	}
 }
 
-// hex reads a string in angle brackets, the first of which was read.
+// hex reads a string in angle brackets, the first of which was read; what is no digit
+// of it is passed over.
 func (l *Lexer) hex() String {
-	var b []byte
-	high := -1
-	for ; l.pos < len(l.data); l.pos++ {
-		c := l.data[l.pos]
-		if c == '>' {
-			l.pos++
-			break
+	text, _, _ := bytes.Cut(l.data[l.pos:], []byte(">"))
+	l.pos = min(len(l.data), l.pos+len(text)+1)
+	digits := bytes.Map(func(r rune) rune {
+		if strings.ContainsRune("0123456789abcdefABCDEF", r) {
+			return r
 		}
-		digit := hexDigit(c)
-		switch {
-		case digit < 0:
-		case high < 0:
-			high = digit
-		default:
-			b = append(b, byte(high<<4|digit))
-			high = -1
-		}
+		return -1
+	}, text)
+	if len(digits)%2 != 0 {
+		digits = append(digits, '0')
 	}
-	if high >= 0 {
-		b = append(b, byte(high<<4))
-	}
+	b, _ := hex.AppendDecode(nil, digits) // they are digits
 	return String(b)
-}
-
-func hexDigit(c byte) int {
-	switch {
-	case c >= '0' && c <= '9':
-		return int(c - '0')
-	case c >= 'a' && c <= 'f':
-		return int(c-'a') + 10
-	case c >= 'A' && c <= 'F':
-		return int(c-'A') + 10
-	}
-	return -1
 }

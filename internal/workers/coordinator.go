@@ -674,7 +674,7 @@ func (t *trial) take(ctx context.Context, msg jetstream.Msg, early bool) error {
 		err = t.queue.Deliver(ctx, w.Unit, experiment.Done{Err: failure, Started: t.conn.cfg.Now()})
 	case r.Stop != nil:
 		t.halt()
-		err = t.queue.GiveBack(ctx, w.Unit, r.Stop.cause())
+		err = t.queue.GiveBack(ctx, w.Unit, r.Stop.err())
 	default:
 		err = t.queue.Deliver(ctx, w.Unit, r.done())
 	}

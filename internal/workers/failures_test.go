@@ -146,7 +146,7 @@ func TestWork_stoppedBefore(t *testing.T) {
 	t.Parallel()
 	f := newServer(t, 2*time.Second)
 	before := f.connect("1")
-	if err := before.publish(t.Context(), resultSubject+"0123."+key(1, "item-0", 1), result{Stop: &stop{Message: "used up", Code: 5}}); err != nil {
+	if err := before.publish(t.Context(), resultSubject+"0123."+key(1, "item-0", 1), result{Stop: &refusal{Text: "used up", Code: 5}}); err != nil {
 		t.Fatal(err)
 	}
 	f.work("a", nil)

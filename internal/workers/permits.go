@@ -1,7 +1,6 @@
 package workers
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -13,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/pipeline"
 )
@@ -90,49 +88,6 @@ type permitRefused struct {
 	ID int64
 	refusal
 }
-
-// refusal is an error on its way to a worker.
-type refusal struct {
-	Text    string
-	Code    int
-	Stopped bool                  `json:",omitempty"`
-	Tripped *limit.TrippedError   `json:",omitempty"`
-	Budget  *pipeline.BudgetError `json:",omitempty"`
-}
-
-func newRefusal(err error) *refusal {
-	r := &refusal{Text: err.Error(), Code: cli.ExitCode(err), Stopped: errors.Is(err, limit.ErrStopped)}
-	errors.As(err, &r.Tripped)
-	errors.As(err, &r.Budget)
-	return r
-}
-
-// err is the error as it was; another one stops the run with the same exit code.
-func (r *refusal) err() error {
-	switch {
-	case r == nil:
-		return nil
-	case r.Stopped:
-		return limit.ErrStopped
-	case r.Tripped != nil:
-		return r.Tripped
-	case r.Budget != nil:
-		return r.Budget
-	}
-	return &refusedError{*r}
-}
-
-// refusedError is an error of the coordinator that is not known better.
-type refusedError struct{ refusal }
-
-// Error says what the coordinator said.
-func (e *refusedError) Error() string { return "the coordinator allows no request: " + e.Text }
-
-// ExitCode is the coordinator's.
-func (e *refusedError) ExitCode() int { return cmp.Or(e.Code, 1) }
-
-// StopsRun marks errors that are no failure of the item; see limit.TrippedError.
-func (*refusedError) StopsRun() {}
 
 // Permits admits the requests of a worker as a PermitServer elsewhere allows. While
 // the server does not answer, callers wait, and what ended is told when it is back.

@@ -13,6 +13,7 @@ package workers
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -24,6 +25,7 @@ import (
 	"time"
 
 	"extraction-experiment/experiment"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -102,49 +104,58 @@ type result struct {
 	Calls      []outcome.Call   `json:"calls,omitempty"`
 	Warnings   []string         `json:"warnings,omitempty"`
 	Failure    *outcome.Failure `json:"failure,omitempty"`
-	Stop       *stop            `json:"stop,omitempty"` // the unit was not tried
+	Stop       *refusal         `json:"stop,omitempty"` // the unit was not tried
 }
 
-// stop is why no unit can be tried any more.
-type stop struct {
-	Message string                `json:"message"`
-	Code    int                   `json:"code"`
-	Budget  *pipeline.BudgetError `json:"budget,omitempty"`
+// refusal is an error that stops the run, on its way to a worker or from one.
+type refusal struct {
+	Text    string
+	Code    int
+	Stopped bool                  `json:",omitempty"`
+	Tripped *limit.TrippedError   `json:",omitempty"`
+	Budget  *pipeline.BudgetError `json:",omitempty"`
 }
 
-func (s *stop) Error() string { return s.Message }
+func newRefusal(err error) *refusal {
+	r := &refusal{Text: err.Error(), Code: cli.ExitCode(err), Stopped: errors.Is(err, limit.ErrStopped)}
+	errors.As(err, &r.Tripped)
+	errors.As(err, &r.Budget)
+	return r
+}
 
-// ExitCode is that of the reason on the worker.
-func (s *stop) ExitCode() int { return s.Code }
-
-// StopsRun marks errors that are no failure of the item.
-func (*stop) StopsRun() {}
-
-// stopOf packs a reason that stops the run.
-func stopOf(cause error) *stop {
-	s := &stop{Message: cause.Error(), Code: 5}
-	var coded interface{ ExitCode() int }
-	if errors.As(cause, &coded) {
-		s.Code = coded.ExitCode()
+// err is the error as it was; another one stops the run with the same exit code.
+func (r *refusal) err() error {
+	switch {
+	case r == nil:
+		return nil
+	case r.Stopped:
+		return limit.ErrStopped
+	case r.Tripped != nil:
+		return r.Tripped
+	case r.Budget != nil:
+		return r.Budget
 	}
-	_ = errors.As(cause, &s.Budget)
-	return s
+	return &refusedError{*r}
 }
 
-// cause is the reason as a run in one process would have it.
-func (s *stop) cause() error {
-	if s.Budget != nil {
-		return s.Budget
-	}
-	return s
-}
+// refusedError is an error of the other side that is not known better.
+type refusedError struct{ refusal }
+
+// Error says what the other side said.
+func (e *refusedError) Error() string { return e.Text }
+
+// ExitCode is that of the other side.
+func (e *refusedError) ExitCode() int { return cmp.Or(e.Code, 1) }
+
+// StopsRun marks errors that are no failure of the item; see limit.TrippedError.
+func (*refusedError) StopsRun() {}
 
 // resultOf packs what came of a unit.
 func resultOf(d experiment.Done) result {
 	r := result{Worker: d.Worker, Started: d.Started.UTC(), Took: d.Took, Output: d.Output, Calls: d.Calls, Warnings: d.Warnings}
 	switch {
 	case limit.StopsRun(d.Err):
-		r.Stop = stopOf(d.Err)
+		r.Stop = newRefusal(d.Err)
 	case d.Err != nil:
 		r.Failure = new(outcome.FailureOf(d.Err, outcome.Provider))
 	}

@@ -366,7 +366,7 @@ func (j *job) Deliver(ctx context.Context, u *experiment.Unit, done experiment.D
 func (j *job) GiveBack(ctx context.Context, u *experiment.Unit, cause error) error {
 	defer func() { <-j.slots }()
 	if cause != nil {
-		return j.deliver(ctx, u, result{Worker: j.cfg.Name, Stop: stopOf(cause)})
+		return j.deliver(ctx, u, result{Worker: j.cfg.Name, Stop: newRefusal(cause)})
 	}
 	return j.release(u, jetstream.Msg.Nak)
 }

@@ -225,7 +225,7 @@ func TestWork_failures(t *testing.T) {
 		case item.ID == "item-00003":
 			return &outcome.Failure{Class: outcome.RateLimited, Message: "too many"}
 		case item.ID == "item-00020" && !stopped.Swap(true):
-			return &stop{Message: "the budget is used up", Code: 5}
+			return &refusedError{refusal{Text: "the budget is used up", Code: 5}}
 		}
 		return nil
 	})
@@ -481,7 +481,7 @@ func FuzzMessages(f *testing.F) {
 			if done := r.done(); done.Took < 0 {
 				t.Errorf("it took %s", done.Took)
 			}
-			if r.Stop != nil && r.Stop.cause() == nil {
+			if r.Stop != nil && r.Stop.err() == nil {
 				t.Error("a stop without a cause")
 			}
 		}

@@ -31,8 +31,7 @@ func baselineCommand(env cli.Env) *urfave.Command {
 }
 
 func baselineAction(c *urfave.Context, env cli.Env) (err error) {
-	ctx, ended := untilSignal(c.Context)
-	defer func() { err = ended(err) }()
+	ctx := c.Context
 	known, err := ci.ReadBaselines(ctx)
 	if err != nil {
 		return err

@@ -124,7 +124,12 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	case failed != nil:
 		failed = cli.Errorf(cli.ExitCode(failed), "%w; ask again about these with: %s --retry-failed", failed, again)
 	}
-	problems := []error{ran, failed, benchWrite(c, env, result)}
+	problems := []error{ran, failed}
+	if c.Bool("json") {
+		problems = append(problems, runs.PrintJSON(env, result))
+	} else {
+		problems = append(problems, cli.Written(report.Bench(env.Stdout, result)))
+	}
 	if !c.Bool("json") && ran == nil && failed == nil {
 		_, err := fmt.Fprintf(env.Stdout, "\n%s\nexperiment bench score %s judges it\n", cfg.Out, cli.Quote(cmp.Or(cfg.Name, cfg.Out)))
 		problems = append(problems, cli.Written(err))
@@ -192,13 +197,6 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 		cfg.Cases = append(cfg.Cases, cases...)
 	}
 	return cfg, nil
-}
-
-func benchWrite(c *urfave.Context, env cli.Env, r benches.Report) error {
-	if c.Bool("json") {
-		return runs.PrintJSON(env, r)
-	}
-	return cli.Written(report.Bench(env.Stdout, r))
 }
 
 // gateFlags are the gates of bench score.

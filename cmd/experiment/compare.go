@@ -69,8 +69,7 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	if err := errors.Join(err, wrong); err != nil {
 		return cli.Usage("%w", err)
 	}
-	ctx, ended := untilSignal(c.Context)
-	defer func() { err = ended(err) }()
+	ctx := c.Context
 	most, err := ci.ParseAge(c.String("base-max-age"))
 	if err != nil {
 		return err
@@ -166,7 +165,13 @@ func comparedRuns(c *urfave.Context) (base string, candidates []string, err erro
 }
 
 func compareConfig(c *urfave.Context) (compare.Config, error) {
-	gate, metric, err := compareGate(c)
+	gate, metric, err := runs.ReadGate(c.StringSlice("gate"), c.String("inconclusive"))
+	if c.IsSet("min-delta") {
+		gate.MinDelta = new(c.Float64("min-delta"))
+	}
+	if c.IsSet("max-regressions") {
+		gate.MaxRegressions = new(c.Int("max-regressions"))
+	}
 	changed := c.Int("changed")
 	switch {
 	case changed < 0:
@@ -175,21 +180,6 @@ func compareConfig(c *urfave.Context) (compare.Config, error) {
 		changed = -1
 	}
 	cfg := runs.Comparison()
-	cfg.Metric, cfg.ClusterBy, cfg.Seed, cfg.Changed, cfg.Gate = metric, c.String("cluster-by"), c.Uint64("seed"), changed, gate
+	cfg.Metric, cfg.ClusterBy, cfg.Seed, cfg.Changed, cfg.Gate = cmp.Or(c.String("metric"), metric), c.String("cluster-by"), c.Uint64("seed"), changed, gate
 	return cfg, err
-}
-
-// compareGate reads the flags that are about the gate of a comparison.
-func compareGate(c *urfave.Context) (gate compare.Gate, metric string, err error) {
-	gate, metric, err = runs.ReadGate(c.StringSlice("gate"), c.String("inconclusive"))
-	metric = cmp.Or(c.String("metric"), metric)
-	if c.IsSet("min-delta") {
-		least := c.Float64("min-delta")
-		gate.MinDelta = &least
-	}
-	if c.IsSet("max-regressions") {
-		most := c.Int("max-regressions")
-		gate.MaxRegressions = &most
-	}
-	return gate, metric, err
 }

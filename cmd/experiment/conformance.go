@@ -91,8 +91,7 @@ func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
 	if out := c.String("output"); out != "" && cli.SameFile(out, set.Path) {
 		return cli.Usage("--output %s would replace the fixtures: name another file", out)
 	}
-	ctx, ended := untilSignal(c.Context)
-	defer func() { err = ended(err) }()
+	ctx := c.Context
 	opened, err := opener(env, nil).OpenEvaluator(ctx, set.Evaluator, filepath.Dir(set.Path), timeout)
 	if err != nil {
 		return fmt.Errorf("%s: line %d: %w", set.Path, set.Evaluator.Line, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"path/filepath"
 
 	urfave "github.com/urfave/cli/v2"
@@ -35,15 +36,7 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	log, err := settings.NewLog(env.Stderr, c.String("log-level"), c.String("log-format"))
-	if err != nil {
-		return err
-	}
-	getenv, err := connect.FlagMode(c, env.Getenv)
-	if err != nil {
-		return err
-	}
-	path, err := runs.Find(c.Context, named, c.String("dataset"))
+	path, getenv, log, err := sentRun(c, env, named)
 	if err != nil {
 		return err
 	}
@@ -69,6 +62,19 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 	_, err = fmt.Fprintf(env.Stdout, "%d of %d results were acknowledged by %s; experiment verify %s reads them back\n",
 		counts.Published, counts.Done, lf.Client.BaseURL(), cli.Quote(named))
 	return cli.Written(err)
+}
+
+// sentRun reads what publish and verify have in common: the file of the run, the
+// environment with the mode of Langfuse, and the log.
+func sentRun(c *urfave.Context, env cli.Env, named string) (path string, getenv func(string) string, log *slog.Logger, err error) {
+	if log, err = settings.NewLog(env.Stderr, c.String("log-level"), c.String("log-format")); err != nil {
+		return "", nil, nil, err
+	}
+	if getenv, err = connect.FlagMode(c, env.Getenv); err != nil {
+		return "", nil, nil, err
+	}
+	path, err = runs.Find(c.Context, named, c.String("dataset"))
+	return path, getenv, log, err
 }
 
 // notPublished says of a run that is in no Langfuse what can be done with it.
@@ -109,15 +115,7 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	if c.Duration("timeout") < 0 {
 		return cli.Usage("--timeout: %s is no time to wait", c.Duration("timeout"))
 	}
-	log, err := settings.NewLog(env.Stderr, c.String("log-level"), c.String("log-format"))
-	if err != nil {
-		return err
-	}
-	getenv, err := connect.FlagMode(c, env.Getenv)
-	if err != nil {
-		return err
-	}
-	path, err := runs.Find(c.Context, named, c.String("dataset"))
+	path, getenv, log, err := sentRun(c, env, named)
 	if err != nil {
 		return err
 	}

@@ -195,20 +195,13 @@ func readRunOf(p *settings.Problems, s settings.Values, scores []string) runConf
 	if cfg.allowance, err = experiment.ParseAllowance(s.Text("max-failures")); err != nil {
 		p.Add("--max-failures: %v", err)
 	}
-	readRunGate(p, s, &cfg, scores)
-	return cfg
-}
-
-// gate reads the rules; what one run cannot answer is found before it is paid
-// for.
-func readRunGate(p *settings.Problems, s settings.Values, cfg *runConfig, scores []string) {
-	var err error
 	if cfg.gate, _, err = runs.ReadGate(s.All("gate"), s.Text("inconclusive")); err == nil {
-		err = cfg.gate.CheckRun(scores)
+		err = cfg.gate.CheckRun(scores) // before it is paid for
 	}
 	if err != nil {
 		p.Add("--gate: %w", err)
 	}
+	return cfg
 }
 
 // classes reads classes of failure; "true" stands for all of them.

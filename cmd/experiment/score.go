@@ -40,8 +40,7 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx, ended := untilSignal(c.Context)
-	defer func() { err = ended(err) }()
+	ctx := c.Context
 	in, name := env.Stdin, "standard input"
 	if path := c.Args().First(); path != "-" {
 		f, err := files.Open(ctx, path)

@@ -112,30 +112,21 @@ func (s *signals) came() bool {
 	}
 }
 
-// untilSignal returns a context that ends at the first signal that ends a command,
-// for work that has nothing in flight to finish; the second ends the process. ended
-// lets go of the signals, and gives the error of the work the exit code of a stop
-// if one caused it.
-func untilSignal(ctx context.Context) (until context.Context, ended func(error) error) {
-	until, stop := signal.NotifyContext(ctx, cli.EndSignals()...)
-	context.AfterFunc(until, stop)
-	return until, func(err error) error {
+// interruptible gives a command that has nothing in flight to finish a context that ends
+// at the first signal; the second ends the process. The error of the command has the exit
+// code of a stop if a signal caused it.
+func interruptible(c *urfave.Command) *urfave.Command {
+	action := c.Action
+	c.Action = func(c *urfave.Context) error {
+		ctx, stop := signal.NotifyContext(c.Context, cli.EndSignals()...)
 		defer stop()
-		if until.Err() != nil {
+		context.AfterFunc(ctx, stop)
+		c.Context = ctx
+		err := action(c)
+		if ctx.Err() != nil {
 			return cutShort(err)
 		}
 		return err
-	}
-}
-
-// interruptible gives a command a context that ends at the first signal.
-func interruptible(c *urfave.Command) *urfave.Command {
-	action := c.Action
-	c.Action = func(c *urfave.Context) (err error) {
-		ctx, ended := untilSignal(c.Context)
-		defer func() { err = ended(err) }()
-		c.Context = ctx
-		return action(c)
 	}
 	return c
 }

@@ -58,8 +58,7 @@ type Conn struct {
 	runs jetstream.KeyValue
 	big  jetstream.ObjectStore
 
-	mu        sync.Mutex
-	reconnect []chan struct{} // told after the connection was lost and made again
+	reconnected chan struct{} // has room for one: told after the connection was lost and made again
 }
 
 // Connect connects and makes the streams. Errors of exit code 64 are of the address,
@@ -74,11 +73,16 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 		cfg.Now = time.Now
 	}
 	host, _ := os.Hostname()
-	c := &Conn{cfg: cfg, id: fmt.Sprintf("%s-%d-%s", token(host), os.Getpid(), rand.Text()[:10])}
+	c := &Conn{cfg: cfg, id: fmt.Sprintf("%s-%d-%s", token(host), os.Getpid(), rand.Text()[:10]), reconnected: make(chan struct{}, 1)}
 	options := []nats.Option{
 		nats.Name("experiment " + c.id), nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond), nats.Timeout(5 * time.Second),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // else they go to standard error
-		nats.ReconnectHandler(func(*nats.Conn) { c.reconnected() }),
+		nats.ReconnectHandler(func(*nats.Conn) {
+			select {
+			case c.reconnected <- struct{}{}:
+			default: // it is known
+			}
+		}),
 	}
 	if cfg.Token != "" {
 		options = append(options, nats.Token(cfg.Token))
@@ -190,32 +194,6 @@ func (c *Conn) prepare(ctx context.Context) error {
 		c.runs, c.big = runs, big
 	}
 	return nil
-}
-
-// reconnected tells whoever waits for it.
-func (c *Conn) reconnected() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, told := range c.reconnect {
-		select {
-		case told <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// reconnects returns a channel that is told when the connection was made again, until
-// forget is called.
-func (c *Conn) reconnects() (told chan struct{}, forget func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	told = make(chan struct{}, 1)
-	c.reconnect = append(c.reconnect, told)
-	return told, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.reconnect = slices.DeleteFunc(c.reconnect, func(other chan struct{}) bool { return other == told })
-	}
 }
 
 // sleep waits for a while, or until ctx is done.

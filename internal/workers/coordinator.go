@@ -551,8 +551,6 @@ func (t *trial) send(ctx context.Context, name string, w *waiting) {
 
 // keepAsking publishes again what the server has lost.
 func (t *trial) keepAsking(ctx context.Context) error {
-	reconnected, forget := t.conn.reconnects()
-	defer forget()
 	ticker := time.NewTicker(t.run.Lease / 4)
 	defer ticker.Stop()
 	for {
@@ -560,7 +558,7 @@ func (t *trial) keepAsking(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-reconnected:
+		case <-t.conn.reconnected:
 			since = 0
 			if t.conn.prepare(ctx) != nil || t.prepare(ctx) != nil {
 				continue

@@ -114,11 +114,8 @@ func (v Values) All(flag string) []string { return v[flag].Words }
 
 // On reports whether a switch is on.
 func (v Values) On(flag string) bool {
-	switch strings.ToLower(v.Text(flag)) {
-	case "true", "1", "yes", "on":
-		return true
-	}
-	return false
+	on, _ := strconv.ParseBool(v.Text(flag)) // Problems.Switch says what is neither
+	return on
 }
 
 // Problems collects what is wrong with the settings. Its methods read values; one

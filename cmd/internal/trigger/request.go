@@ -2,6 +2,7 @@ package trigger
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -169,7 +170,7 @@ func allowed(file configs.Trigger, p pressed) (map[string]string, error) {
 		value, err := rule.Canonical(key, p.settings[key])
 		if !ok {
 			may := strings.Join(slices.Sorted(maps.Keys(run.Allow)), ", ")
-			err = fmt.Errorf("the payload may not set %s; it may set: %s", textutil.Brief(key, 100), orNothing(may))
+			err = fmt.Errorf("the payload may not set %s; it may set: %s", textutil.Brief(key, 100), cmp.Or(may, "nothing"))
 		}
 		if err != nil {
 			problems = append(problems, err)
@@ -184,10 +185,3 @@ func allowed(file configs.Trigger, p pressed) (map[string]string, error) {
 
 // mostProblems bounds what is said of one payload.
 const mostProblems = 10
-
-func orNothing(text string) string {
-	if text == "" {
-		return "nothing"
-	}
-	return text
-}
